@@ -1,0 +1,284 @@
+/* icfold_note.c: writes .debug_icfold.
+ *
+ * One header of fixed size, then parts of LEB128 numbers that are deltas where neighbours are alike: a unit that moved with
+ * the one before it costs five bytes.  The overlay is the largest part; entries that a member names stand for
+ * themselves, so that a reader can begin there.  Format: icfold-format(5). */
+#include "dwarf/icfold_note.h"
+#include "dwarf/icfold_layout.h"
+#include "elfrw/vec.h"
+#include "elfrw/wbuf.h"
+
+static void write_sections(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
+{
+	for (uint32_t i = 0; i < map->n_sections; i++) {
+		const struct elfrw_addrmap_section *s = &map->section[i];
+		elfrw_wbuf_uleb(w, s->old);
+		elfrw_wbuf_uleb(w, s->old_end - s->old);
+		elfrw_wbuf_uleb(w, s->new_start);
+		elfrw_wbuf_uleb(w, s->new_end - s->new_start);
+		elfrw_wbuf_uleb(w, s->shndx);
+	}
+}
+
+static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
+{
+	uint64_t old_end = 0, shift = 0, thunk_end = map->thunks;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		const struct elfrw_addrmap_unit *u = &map->unit[i];
+		elfrw_wbuf_uleb(w, u->old - old_end);
+		elfrw_wbuf_uleb(w, u->old_end - u->old);
+		elfrw_wbuf_u8(w, u->flags);
+		old_end = u->old_end;
+		if (!(u->flags & ELFRW_UNIT_FOLDED)) {
+			elfrw_wbuf_sleb(w, (int64_t)(u->body - u->old - shift));
+			shift = u->body - u->old;
+			continue;
+		}
+		elfrw_wbuf_sleb(w, (int64_t)u->kept - (int64_t)i);
+		if (u->flags & ELFRW_UNIT_THUNK) {
+			elfrw_wbuf_sleb(w, (int64_t)(u->entry - thunk_end));
+			elfrw_wbuf_uleb(w, u->thunk_size);
+			thunk_end = u->entry + u->thunk_size;
+		}
+	}
+}
+
+/* What the writing of groups needs besides the input. */
+struct groups {
+	const struct dwr_note_in *in;
+	struct elfrw_wbuf strings;
+	const uint64_t *entry_at; /* by index of a DIE's first range: where its overlay entry is */
+};
+
+static size_t first_die(const struct dwr_note_in *in, uint32_t unit)
+{
+	size_t lo = 0, hi = in->n_dies;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (in->die[mid].unit < unit)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static size_t first_alias(const struct dwr_rewrite_in *rw, uint32_t unit)
+{
+	size_t lo = 0, hi = rw->n_aliases;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (rw->alias[mid].unit < unit)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Where the overlay entry of DIE is, or UINT64_MAX. */
+static uint64_t overlay_of(const struct groups *g, uint64_t die)
+{
+	size_t lo = 0, hi = g->in->n_ranges;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (g->in->range[mid].die < die)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < g->in->n_ranges && g->in->range[lo].die == die ? g->entry_at[lo] : UINT64_MAX;
+}
+
+static void write_name(struct elfrw_wbuf *w, struct elfrw_wbuf *strings, const char *name)
+{
+	elfrw_wbuf_uleb(w, strings->len);
+	elfrw_wbuf_cstr(strings, name);
+}
+
+static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
+{
+	const struct dwr_note_in *in = g->in;
+	const char *name = in->rw->unit_name ? in->rw->unit_name[unit] : NULL;
+	size_t a = first_alias(in->rw, unit), a_end = a;
+	while (a_end < in->rw->n_aliases && in->rw->alias[a_end].unit == unit)
+		a_end++;
+	elfrw_wbuf_uleb(w, (name != NULL) + (a_end - a));
+	if (name)
+		write_name(w, &g->strings, name);
+	for (; a < a_end; a++)
+		write_name(w, &g->strings, in->rw->alias[a].name);
+	size_t d = first_die(in, unit), d_end = d;
+	while (d_end < in->n_dies && in->die[d_end].unit == unit)
+		d_end++;
+	elfrw_wbuf_uleb(w, d_end - d);
+	for (; d < d_end; d++) {
+		elfrw_wbuf_uleb(w, in->die[d].die);
+		elfrw_wbuf_uleb(w, overlay_of(g, in->die[d].die) + 1); /* none: 0 */
+	}
+	static const struct dwr_note_rows none = { 0 };
+	const struct dwr_note_rows *rows = in->rows ? &in->rows[unit] : &none;
+	elfrw_wbuf_uleb(w, rows->status);
+	if (rows->status == DWR_NOTE_ROWS_OWN) {
+		elfrw_wbuf_uleb(w, rows->n_seqs);
+		elfrw_wbuf_uleb(w, rows->seq);
+	}
+}
+
+/* Groups in the order of their kept units; in a group the kept unit first, then the folded ones in address order. */
+static struct elfrw_err *write_groups(struct elfrw_wbuf *w, struct groups *g, uint64_t *n_groups)
+{
+	const struct elfrw_addrmap *map = g->in->rw->map;
+	/* A counting sort of the folded units by what they were folded into: then group i is [start[i], start[i + 1]). */
+	uint32_t *start = calloc((size_t)map->n_units + 2, sizeof *start);
+	uint32_t *member = malloc(((size_t)map->n_units + 1) * sizeof *member);
+	if (!start || !member) {
+		free(start);
+		free(member);
+		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < map->n_units; i++)
+		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+			start[map->unit[i].kept + 2]++;
+	for (uint32_t i = 2; i < map->n_units + 2; i++)
+		start[i] += start[i - 1];
+	for (uint32_t i = 0; i < map->n_units; i++)
+		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+			member[start[map->unit[i].kept + 1]++] = i;
+	uint32_t prev = 0;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		if (start[i] == start[i + 1])
+			continue;
+		elfrw_wbuf_uleb(w, i - prev);
+		elfrw_wbuf_uleb(w, start[i + 1] - start[i]);
+		prev = i;
+		++*n_groups;
+		write_member(w, g, i);
+		uint32_t before = i;
+		for (uint32_t k = start[i]; k < start[i + 1]; k++) {
+			elfrw_wbuf_sleb(w, (int64_t)member[k] - (int64_t)before);
+			before = member[k];
+			write_member(w, g, member[k]);
+		}
+	}
+	free(start);
+	free(member);
+	return NULL;
+}
+
+static void write_vslots(struct elfrw_wbuf *w, const struct dwr_rewrite_in *rw)
+{
+	uint64_t prev = 0;
+	for (size_t i = 0; i < rw->n_vslots; i++) {
+		elfrw_wbuf_uleb(w, rw->vslot[i].slot - prev);
+		elfrw_wbuf_uleb(w, rw->vslot[i].unit);
+		prev = rw->vslot[i].slot;
+	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* ENTRY_AT has a place for each range of IN. */
+static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_note_in *in, uint64_t *entry_at,
+				       uint64_t *n_entries)
+{
+	uint64_t *function = malloc((in->n_dies + 1) * sizeof *function);
+	if (!function)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < in->n_dies; i++)
+		function[i] = in->die[i].die;
+	qsort(function, in->n_dies, sizeof *function, by_number);
+	uint64_t prev = 0, unit = 0;
+	size_t f = 0;
+	for (size_t i = 0, end; i < in->n_ranges; i = end) {
+		uint64_t die = in->range[i].die;
+		for (end = i + 1; end < in->n_ranges && in->range[end].die == die; end++)
+			;
+		while (f < in->n_dies && function[f] < die)
+			f++;
+		bool alone = f < in->n_dies && function[f] == die;
+		if (alone)
+			prev = unit = 0;
+		entry_at[i] = w->len;
+		elfrw_wbuf_uleb(w, (uint64_t)(end - i) << 1 | alone);
+		elfrw_wbuf_uleb(w, die - prev);
+		prev = die;
+		++*n_entries;
+		for (size_t k = i; k < end; k++) {
+			elfrw_wbuf_sleb(w, (int64_t)(in->range[k].unit - unit));
+			unit = in->range[k].unit;
+			elfrw_wbuf_uleb(w, in->range[k].start);
+			elfrw_wbuf_uleb(w, in->range[k].len);
+		}
+	}
+	free(function);
+	return NULL;
+}
+
+struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, size_t *ret_size)
+{
+	const struct elfrw_addrmap *map = in->rw->map;
+	struct elfrw_wbuf part[NOTE_PARTS] = { 0 };
+	uint64_t count[NOTE_PARTS] = { 0 };
+	uint64_t *entry_at = malloc((in->n_ranges + 1) * sizeof *entry_at);
+	struct groups g = { .in = in, .entry_at = entry_at };
+	struct elfrw_wbuf w = { 0 };
+	struct elfrw_err *err = NULL;
+	if (!entry_at)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < map->n_units && !err; i++)
+		if (map->unit[i].flags & ELFRW_UNIT_FOLDED &&
+		    (map->unit[i].kept >= map->n_units || map->unit[map->unit[i].kept].flags & ELFRW_UNIT_FOLDED))
+			err = elfrw_error("unit %u of the address map is folded into what is no kept unit", i);
+	if (!err)
+		err = write_overlay(&part[NOTE_OVERLAY], in, entry_at, &count[NOTE_OVERLAY]);
+	if (!err)
+		err = write_groups(&part[NOTE_GROUPS], &g, &count[NOTE_GROUPS]);
+	if (err)
+		goto out;
+	write_sections(&part[NOTE_SECTIONS], map);
+	count[NOTE_SECTIONS] = map->n_sections;
+	write_map(&part[NOTE_MAP], map);
+	count[NOTE_MAP] = map->n_units;
+	write_vslots(&part[NOTE_VSLOTS], in->rw);
+	count[NOTE_VSLOTS] = in->rw->n_vslots;
+	part[NOTE_STRINGS] = g.strings;
+	memset(&g.strings, 0, sizeof g.strings);
+
+	elfrw_wbuf_bytes(&w, DWR_ICFOLD_MAGIC, 8);
+	elfrw_wbuf_u16(&w, DWR_ICFOLD_VERSION);
+	elfrw_wbuf_u16(&w, NOTE_HEADER_SIZE);
+	elfrw_wbuf_u32(&w, in->rw->policy);
+	elfrw_wbuf_u64(&w, in->artificial_unit);
+	elfrw_wbuf_u64(&w, map->trap_byte);
+	elfrw_wbuf_u64(&w, map->thunks);
+	elfrw_wbuf_u64(&w, map->thunks_end);
+	uint64_t off = NOTE_HEADER_SIZE;
+	for (unsigned i = 0; i < NOTE_PARTS; i++) {
+		elfrw_wbuf_u64(&w, off);
+		elfrw_wbuf_u64(&w, part[i].len);
+		elfrw_wbuf_u64(&w, count[i]);
+		off += part[i].len;
+	}
+	for (unsigned i = 0; i < NOTE_PARTS; i++) {
+		w.bad |= part[i].bad;
+		elfrw_wbuf_bytes(&w, part[i].data, part[i].len);
+	}
+	if (w.bad) {
+		err = &elfrw_err_nomem;
+		goto out;
+	}
+	*ret_size = w.len;
+	*ret = elfrw_wbuf_take(&w);
+out:
+	elfrw_wbuf_free(&w);
+	elfrw_wbuf_free(&g.strings);
+	for (unsigned i = 0; i < NOTE_PARTS; i++)
+		elfrw_wbuf_free(&part[i]);
+	free(entry_at);
+	return err;
+}

@@ -1,0 +1,124 @@
+/* addrmap.c: see addrmap.h.  Look-up: the 256-byte block of an address gives the first unit that can hold it, then a
+ * short scan; units average a few hundred bytes, so a look-up touches one or two entries. */
+#include "elfrw/addrmap.h"
+#include <stdlib.h>
+
+#define BLOCK_SHIFT 8
+
+struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map)
+{
+	map->lo = map->hi = 0;
+	if (!map->n_sections)
+		return NULL;
+	map->lo = map->section[0].old;
+	map->hi = map->section[map->n_sections - 1].old_end;
+	size_t blocks = (size_t)((map->hi - map->lo) >> BLOCK_SHIFT) + 1;
+	map->page_unit = malloc(blocks * sizeof *map->page_unit);
+	if (!map->page_unit)
+		return &elfrw_err_nomem;
+	uint32_t u = 0;
+	for (size_t b = 0; b < blocks; b++) {
+		uint64_t start = map->lo + ((uint64_t)b << BLOCK_SHIFT);
+		while (u < map->n_units && map->unit[u].old_end <= start)
+			u++;
+		map->page_unit[b] = u;
+	}
+	return NULL;
+}
+
+void elfrw_addrmap_deinit(struct elfrw_addrmap *map)
+{
+	free(map->unit);
+	free(map->section);
+	free(map->page_unit);
+	*map = (struct elfrw_addrmap){ 0 };
+}
+
+/* The first unit that ends after VA (n_units if none); VA in [lo, hi]. */
+static uint32_t first_ending_after(const struct elfrw_addrmap *map, uint64_t va)
+{
+	uint32_t u = map->page_unit[(va - map->lo) >> BLOCK_SHIFT];
+	while (u < map->n_units && map->unit[u].old_end <= va)
+		u++;
+	return u;
+}
+
+static const struct elfrw_addrmap_section *section_at(const struct elfrw_addrmap *map, uint64_t va)
+{
+	for (uint32_t i = 0; i < map->n_sections; i++)
+		if (va >= map->section[i].old && va < map->section[i].old_end)
+			return &map->section[i];
+	return NULL;
+}
+
+/* The section that ends at VA when no section holds VA. */
+static const struct elfrw_addrmap_section *section_ending(const struct elfrw_addrmap *map, uint64_t va)
+{
+	for (uint32_t i = 0; i < map->n_sections; i++)
+		if (va == map->section[i].old_end)
+			return &map->section[i];
+	return NULL;
+}
+
+uint32_t elfrw_addrmap_find(const struct elfrw_addrmap *map, uint64_t va)
+{
+	if (va < map->lo || va >= map->hi)
+		return ELFRW_NO_UNIT;
+	uint32_t u = first_ending_after(map, va);
+	return u < map->n_units && va >= map->unit[u].old ? u : ELFRW_NO_UNIT;
+}
+
+bool elfrw_addrmap_covers(const struct elfrw_addrmap *map, uint64_t va)
+{
+	return section_at(map, va) || section_ending(map, va);
+}
+
+bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret)
+{
+	*ret = va;
+	if (va < map->lo || va > map->hi)
+		return true;
+	uint32_t u = elfrw_addrmap_find(map, va);
+	if (u != ELFRW_NO_UNIT) {
+		*ret = map->unit[u].body + (va - map->unit[u].old);
+		return true;
+	}
+	const struct elfrw_addrmap_section *sec = section_at(map, va);
+	if (!sec) {
+		sec = section_ending(map, va);
+		if (sec)
+			*ret = sec->new_end;
+		return true;
+	}
+	/* Padding: the next unit of the section that still has a place of its own. */
+	for (u = first_ending_after(map, va); u < map->n_units && map->unit[u].old < sec->old_end; u++)
+		if (!(map->unit[u].flags & ELFRW_UNIT_FOLDED)) {
+			*ret = map->unit[u].body;
+			return false;
+		}
+	*ret = sec->new_end;
+	return false;
+}
+
+bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret)
+{
+	*ret = va;
+	if (va <= map->lo || va > map->hi)
+		return true;
+	uint32_t u = elfrw_addrmap_find(map, va - 1);
+	if (u != ELFRW_NO_UNIT) {
+		*ret = map->unit[u].body + (va - map->unit[u].old);
+		return true;
+	}
+	return elfrw_addrmap_point(map, va, ret);
+}
+
+bool elfrw_addrmap_pointer(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret)
+{
+	uint32_t u = elfrw_addrmap_find(map, va);
+	if (u != ELFRW_NO_UNIT && va == map->unit[u].old) {
+		*ret = map->unit[u].entry;
+		return true;
+	}
+	return elfrw_addrmap_point(map, va, ret);
+}

@@ -1,0 +1,73 @@
+/* addrmap.h: where every old address of the executable sections is in the output.
+ *
+ * The centre of the program: filled by icf/plan.c, read by everything after it, immutable in between.  It lies at the
+ * bottom so that dwarf/ can read it without knowing of icf/.
+ *
+ * The map is a sorted array of disjoint old ranges, one per unit (function, cold part, opaque run).  Bytes that belong
+ * to no unit (padding between units) are gone in the output.  Two questions, which differ at a boundary: a *point* is
+ * looked up in the unit that holds it, an *end* (one past the last byte; also return addresses) in the unit that holds
+ * the byte before it.  Addresses outside of the executable sections never change. */
+#ifndef ELFRW_ADDRMAP_H
+#define ELFRW_ADDRMAP_H
+#include "elfrw/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ELFRW_NO_UNIT UINT32_MAX
+
+enum {
+	ELFRW_UNIT_FOLDED = 1, /* the body is gone; `body` is the kept member's new address */
+	ELFRW_UNIT_THUNK = 2,  /* folded, and `entry` is the address of its thunk in the output */
+	ELFRW_UNIT_KEPT = 4,   /* other units were folded into this one */
+	ELFRW_UNIT_PINNED = 8, /* stays at its old address */
+};
+
+struct elfrw_addrmap_unit {
+	uint64_t old, old_end; /* half-open range in the input */
+	uint64_t body;         /* where the byte at `old` is in the output (for a folded unit: in the kept copy) */
+	uint64_t entry;        /* the address that stands for the function's entry in data: the thunk, or `body` */
+	uint32_t kept;         /* index of the unit whose copy this one uses; its own index unless folded */
+	uint32_t thunk_size;   /* bytes, 0 without a thunk */
+	uint8_t flags;
+};
+
+/* One executable section, old and new. */
+struct elfrw_addrmap_section {
+	uint64_t old, old_end, new_start, new_end;
+	uint32_t shndx; /* section header index in the input */
+};
+
+struct elfrw_addrmap {
+	struct elfrw_addrmap_unit *unit; /* sorted by old; owned */
+	uint32_t n_units;
+	struct elfrw_addrmap_section *section; /* sorted by old; owned */
+	uint32_t n_sections;
+	uint64_t lo, hi;     /* all executable sections lie in [lo, hi) of the input */
+	uint32_t *page_unit; /* first unit that ends after the start of each 256-byte block of [lo, hi); owned */
+	uint64_t trap_byte;  /* address in the output of one byte at the end of the code that no PC ever has, or 0 */
+	uint64_t thunks, thunks_end; /* the run of thunks in the output (empty: equal) */
+};
+
+/* Builds page_unit and lo/hi once `unit` and `section` are filled and sorted.  A map without units is valid and maps
+ * everything to itself. */
+struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map);
+void elfrw_addrmap_deinit(struct elfrw_addrmap *map);
+
+/* The unit that holds the byte at VA, or ELFRW_NO_UNIT (padding, or not in an executable section). */
+uint32_t elfrw_addrmap_find(const struct elfrw_addrmap *map, uint64_t va);
+
+/* Is VA inside (or at the very end of) an executable section of the input? */
+bool elfrw_addrmap_covers(const struct elfrw_addrmap *map, uint64_t va);
+
+/* Where the byte at VA is now.  false: VA lies in padding that is gone (*RET then is where the next unit begins, or the
+ * section's new end).  Addresses outside the executable sections: true and unchanged.  The old end of an executable
+ * section maps to its new end. */
+bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
+
+/* Where the end address VA (one past a byte) is now: by the unit that holds VA - 1. */
+bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
+
+/* What a pointer to code with the value VA becomes: the unit's `entry` at its first byte, else as _point. */
+bool elfrw_addrmap_pointer(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
+#endif

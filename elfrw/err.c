@@ -1,0 +1,80 @@
+/* err.c: see err.h. */
+#include "elfrw/err.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct elfrw_err {
+	char *text; /* owned, but for the static object */
+};
+
+static char nomem_text[] = "out of memory";
+struct elfrw_err elfrw_err_nomem = { nomem_text };
+
+/* Takes ownership of TEXT (may be NULL after a failed allocation). */
+static struct elfrw_err *make(char *text)
+{
+	struct elfrw_err *err = text ? malloc(sizeof *err) : NULL;
+	if (!err) {
+		free(text);
+		return &elfrw_err_nomem;
+	}
+	err->text = text;
+	return err;
+}
+
+static char *format(const char *fmt, va_list ap)
+{
+	char *text;
+	return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
+}
+
+struct elfrw_err *elfrw_error(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *text = format(fmt, ap);
+	va_end(ap);
+	return make(text);
+}
+
+struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *text = format(fmt, ap), *whole = NULL;
+	va_end(ap);
+	if (!text)
+		return &elfrw_err_nomem;
+	int n = section ? asprintf(&whole, "%s (%s, offset 0x%llx)", text, section, (unsigned long long)off)
+			: asprintf(&whole, "%s (file offset 0x%llx)", text, (unsigned long long)off);
+	free(text);
+	return make(n < 0 ? NULL : whole);
+}
+
+struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *text = format(fmt, ap), *whole = NULL;
+	va_end(ap);
+	if (!text)
+		return &elfrw_err_nomem;
+	int n = asprintf(&whole, "%s: %s", text, strerror(errnum));
+	free(text);
+	return make(n < 0 ? NULL : whole);
+}
+
+const char *elfrw_err_text(const struct elfrw_err *err)
+{
+	return err->text;
+}
+
+void elfrw_err_free(struct elfrw_err *err)
+{
+	if (!err || err == &elfrw_err_nomem)
+		return;
+	free(err->text);
+	free(err);
+}

@@ -1,0 +1,296 @@
+/* image.c: see image.h.  Every header field that later code relies on is checked here, once. */
+#include "elfrw/image.h"
+#include "elfrw/arch.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool inside(uint64_t off, uint64_t size, uint64_t whole)
+{
+	return off <= whole && size <= whole - off;
+}
+
+static struct elfrw_err *map_file(struct elfrw_image *img, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return elfrw_error_errno(errno, "cannot open");
+	struct stat st;
+	struct elfrw_err *err = NULL;
+	if (fstat(fd, &st) != 0)
+		err = elfrw_error_errno(errno, "cannot stat");
+	else if (S_ISDIR(st.st_mode))
+		err = elfrw_error("is a directory");
+	else if (!S_ISREG(st.st_mode))
+		err = elfrw_error("not a regular file");
+	else if (st.st_size < (off_t)sizeof(Elf64_Ehdr))
+		err = elfrw_error("not an ELF file: too short");
+	if (!err) {
+		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (p == MAP_FAILED)
+			err = elfrw_error_errno(errno, "cannot map");
+		else {
+			img->base = p;
+			img->size = (size_t)st.st_size;
+			img->mode = st.st_mode & 07777;
+		}
+	}
+	close(fd);
+	return err;
+}
+
+static struct elfrw_err *check_ehdr(struct elfrw_image *img)
+{
+	if (memcmp(img->base, ELFMAG, SELFMAG) != 0)
+		return elfrw_error("not an ELF file");
+	memcpy(&img->ehdr, img->base, sizeof img->ehdr);
+	const Elf64_Ehdr *eh = &img->ehdr;
+	if (eh->e_ident[EI_CLASS] != ELFCLASS64)
+		return elfrw_error("32-bit ELF is not supported");
+	if (eh->e_ident[EI_DATA] != ELFDATA2LSB)
+		return elfrw_error("big-endian ELF is not supported");
+	if (eh->e_ident[EI_VERSION] != EV_CURRENT || eh->e_version != EV_CURRENT)
+		return elfrw_error("unknown ELF version");
+	if (eh->e_type == ET_REL)
+		return elfrw_error("is a relocatable object; link it first");
+	if (eh->e_type == ET_CORE)
+		return elfrw_error("is a core dump, not a program");
+	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
+		return elfrw_error("not an executable or shared library (e_type %u)", eh->e_type);
+	img->pic = eh->e_type == ET_DYN;
+	img->arch = elfrw_arch_for(eh->e_machine);
+	if (!img->arch)
+		return elfrw_error("machine %u is not supported", eh->e_machine);
+	if (eh->e_ehsize < sizeof *eh)
+		return elfrw_error("ELF header is too short (e_ehsize %u)", eh->e_ehsize);
+	return NULL;
+}
+
+static struct elfrw_err *read_phdrs(struct elfrw_image *img)
+{
+	const Elf64_Ehdr *eh = &img->ehdr;
+	if (eh->e_phnum == 0)
+		return elfrw_error("has no program headers");
+	if (eh->e_phnum == PN_XNUM)
+		return elfrw_error("too many program headers");
+	if (eh->e_phentsize != sizeof(Elf64_Phdr))
+		return elfrw_error("program headers of %u bytes are not supported", eh->e_phentsize);
+	uint64_t bytes = (uint64_t)eh->e_phnum * sizeof(Elf64_Phdr);
+	if (!inside(eh->e_phoff, bytes, img->size))
+		return elfrw_error_at(NULL, eh->e_phoff, "truncated: program headers lie outside the file");
+	img->phdr = malloc(bytes);
+	if (!img->phdr)
+		return &elfrw_err_nomem;
+	memcpy(img->phdr, img->base + eh->e_phoff, bytes);
+	img->n_phdrs = eh->e_phnum;
+	uint64_t last_end = 0;
+	for (uint32_t i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *ph = &img->phdr[i];
+		uint64_t at = eh->e_phoff + i * sizeof *ph;
+		if (ph->p_type == PT_NULL)
+			continue;
+		if (ph->p_filesz && !inside(ph->p_offset, ph->p_filesz, img->size))
+			return elfrw_error_at(NULL, at, "truncated: segment %u lies outside the file", i);
+		if (ph->p_type != PT_LOAD)
+			continue;
+		if (ph->p_memsz < ph->p_filesz || ph->p_vaddr + ph->p_memsz < ph->p_vaddr)
+			return elfrw_error_at(NULL, at, "segment %u has an impossible size", i);
+		if (ph->p_align & (ph->p_align - 1))
+			return elfrw_error_at(NULL, at, "segment %u has an alignment that is no power of two", i);
+		if (ph->p_align > 1 && ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
+			return elfrw_error_at(NULL, at, "segment %u: offset and address differ modulo alignment", i);
+		if (ph->p_vaddr < last_end)
+			return elfrw_error_at(NULL, at, "loadable segments overlap or are not in order");
+		last_end = ph->p_vaddr + ph->p_memsz;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *check_section(const struct elfrw_image *img, uint32_t i)
+{
+	const struct elfrw_section *sec = &img->section[i];
+	const Elf64_Shdr *sh = &sec->hdr;
+	uint64_t at = img->ehdr.e_shoff + (uint64_t)i * sizeof *sh;
+	static const struct { uint32_t type; uint64_t entsize; const char *what; } table[] = {
+		{ SHT_SYMTAB, sizeof(Elf64_Sym), "symbol" }, { SHT_DYNSYM, sizeof(Elf64_Sym), "symbol" },
+		{ SHT_RELA, sizeof(Elf64_Rela), "relocation" }, { SHT_REL, sizeof(Elf64_Rel), "relocation" },
+		{ SHT_DYNAMIC, sizeof(Elf64_Dyn), "dynamic entry" }, { SHT_RELR, 8, "relative relocation" },
+	};
+	for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+		if (sh->sh_type != table[k].type || sh->sh_size == 0)
+			continue;
+		if (sh->sh_entsize != table[k].entsize || sh->sh_size % table[k].entsize)
+			return elfrw_error_at(sec->name, 0, "%s table has entries of %llu bytes in %llu bytes", table[k].what,
+					      (unsigned long long)sh->sh_entsize, (unsigned long long)sh->sh_size);
+	}
+	if (sh->sh_link >= img->n_sections)
+		return elfrw_error_at(NULL, at, "section %s links to section %u of %u", sec->name, sh->sh_link, img->n_sections);
+	if ((sh->sh_type == SHT_RELA || sh->sh_type == SHT_REL) && !(sh->sh_flags & SHF_ALLOC) && sh->sh_info >= img->n_sections)
+		return elfrw_error_at(NULL, at, "section %s applies to section %u of %u", sec->name, sh->sh_info, img->n_sections);
+	if (sh->sh_addralign & (sh->sh_addralign - 1))
+		return elfrw_error_at(NULL, at, "section %s has an alignment that is no power of two", sec->name);
+	if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_size == 0 || (sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
+		return NULL;
+	if (sh->sh_addr + sh->sh_size < sh->sh_addr)
+		return elfrw_error_at(NULL, at, "section %s wraps around the address space", sec->name);
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type != PT_LOAD || sh->sh_addr < ph->p_vaddr || !inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_memsz))
+			continue;
+		if (sh->sh_type == SHT_NOBITS)
+			return NULL;
+		if (inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_filesz) && sh->sh_addr - ph->p_vaddr == sh->sh_offset - ph->p_offset)
+			return NULL;
+	}
+	return elfrw_error_at(NULL, at, "section %s lies outside the loadable segments", sec->name);
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const Elf64_Shdr *x = *(const Elf64_Shdr *const *)a, *y = *(const Elf64_Shdr *const *)b;
+	return x->sh_addr < y->sh_addr ? -1 : x->sh_addr > y->sh_addr;
+}
+
+/* Alloc sections must not overlap, or "the section at an address" would not be one. */
+static struct elfrw_err *check_overlap(const struct elfrw_image *img)
+{
+	const Elf64_Shdr **list = malloc(img->n_sections * sizeof *list);
+	if (!list)
+		return &elfrw_err_nomem;
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_size && !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
+			list[n++] = sh;
+	}
+	qsort(list, n, sizeof *list, by_addr);
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 1; i < n && !err; i++)
+		if (list[i]->sh_addr < list[i - 1]->sh_addr + list[i - 1]->sh_size)
+			err = elfrw_error("sections overlap at address 0x%llx", (unsigned long long)list[i]->sh_addr);
+	free(list);
+	return err;
+}
+
+static struct elfrw_err *read_sections(struct elfrw_image *img)
+{
+	const Elf64_Ehdr *eh = &img->ehdr;
+	if (eh->e_shoff == 0)
+		return elfrw_error("has no section headers");
+	if (eh->e_shentsize != sizeof(Elf64_Shdr))
+		return elfrw_error("section headers of %u bytes are not supported", eh->e_shentsize);
+	if (!inside(eh->e_shoff, sizeof(Elf64_Shdr), img->size))
+		return elfrw_error_at(NULL, eh->e_shoff, "truncated: section headers lie outside the file");
+	Elf64_Shdr first;
+	memcpy(&first, img->base + eh->e_shoff, sizeof first);
+	uint64_t n = eh->e_shnum ? eh->e_shnum : first.sh_size; /* gABI: the real count when it exceeds SHN_LORESERVE */
+	if (n == 0 || n > (img->size - eh->e_shoff) / sizeof(Elf64_Shdr))
+		return elfrw_error_at(NULL, eh->e_shoff, "truncated: section headers lie outside the file");
+	img->n_sections = (uint32_t)n;
+	img->section = calloc(n, sizeof *img->section);
+	if (!img->section)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < n; i++) {
+		struct elfrw_section *sec = &img->section[i];
+		uint64_t at = eh->e_shoff + (uint64_t)i * sizeof sec->hdr;
+		memcpy(&sec->hdr, img->base + at, sizeof sec->hdr);
+		sec->name = "";
+		if (i == 0 || sec->hdr.sh_type == SHT_NOBITS || sec->hdr.sh_type == SHT_NULL || sec->hdr.sh_size == 0)
+			continue;
+		if (!inside(sec->hdr.sh_offset, sec->hdr.sh_size, img->size))
+			return elfrw_error_at(NULL, at, "truncated: section %u lies outside the file", i);
+		sec->data = img->base + sec->hdr.sh_offset;
+	}
+	img->shstrndx = eh->e_shstrndx == SHN_XINDEX ? first.sh_link : eh->e_shstrndx;
+	if (img->shstrndx >= n || img->section[img->shstrndx].hdr.sh_type != SHT_STRTAB)
+		return elfrw_error("has no section name table");
+	for (uint32_t i = 1; i < n; i++) {
+		const char *name = elfrw_image_string(img, img->shstrndx, img->section[i].hdr.sh_name);
+		if (!name)
+			return elfrw_error_at(NULL, eh->e_shoff + (uint64_t)i * sizeof(Elf64_Shdr), "section %u has a bad name", i);
+		img->section[i].name = name;
+	}
+	for (uint32_t i = 1; i < n; i++) {
+		ELFRW_TRY(check_section(img, i));
+		uint32_t *slot = NULL;
+		switch (img->section[i].hdr.sh_type) {
+		case SHT_SYMTAB: slot = &img->symtab; break;
+		case SHT_DYNSYM: slot = &img->dynsym; break;
+		case SHT_DYNAMIC: slot = &img->dynamic; break;
+		}
+		if (slot && *slot)
+			return elfrw_error("has two sections of the type of %s", img->section[i].name);
+		if (slot)
+			*slot = i;
+	}
+	return check_overlap(img);
+}
+
+struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path)
+{
+	*img = (struct elfrw_image){ .path = path };
+	struct elfrw_err *err = map_file(img, path);
+	if (!err)
+		err = check_ehdr(img);
+	if (!err)
+		err = read_phdrs(img);
+	if (!err)
+		err = read_sections(img);
+	if (err)
+		elfrw_image_close(img);
+	return err;
+}
+
+void elfrw_image_close(struct elfrw_image *img)
+{
+	if (img->base)
+		munmap((void *)img->base, img->size);
+	free(img->section);
+	free(img->phdr);
+	*img = (struct elfrw_image){ 0 };
+}
+
+const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		if (strcmp(img->section[i].name, name) == 0)
+			return &img->section[i];
+	return NULL;
+}
+
+uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && va >= sh->sh_addr && va - sh->sh_addr < sh->sh_size &&
+		    !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
+			return i;
+	}
+	return 0;
+}
+
+const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size)
+{
+	uint32_t i = elfrw_image_section_at(img, va);
+	if (!i || !img->section[i].data)
+		return NULL;
+	uint64_t off = va - img->section[i].hdr.sh_addr;
+	return inside(off, size, img->section[i].hdr.sh_size) ? img->section[i].data + off : NULL;
+}
+
+const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off)
+{
+	if (shndx == 0 || shndx >= img->n_sections || !img->section[shndx].data)
+		return NULL;
+	const struct elfrw_section *sec = &img->section[shndx];
+	if (off >= sec->hdr.sh_size)
+		return NULL;
+	/* A table that ends in NUL, as it must, terminates every string in it. */
+	if (sec->data[sec->hdr.sh_size - 1] && !memchr(sec->data + off, 0, sec->hdr.sh_size - off))
+		return NULL;
+	return (const char *)sec->data + off;
+}

@@ -1,0 +1,55 @@
+/* image.h: the input file, mapped and checked; const after elfrw_image_open().
+ *
+ * ELF-64 little-endian ET_EXEC and ET_DYN (System V gABI, chapters 4 and 5).  Every section that occupies the file lies
+ * inside it, every loadable segment too, tables have the entry sizes they must have: what is read through this
+ * interface needs no further range check against the file. */
+#ifndef ELFRW_IMAGE_H
+#define ELFRW_IMAGE_H
+#include "elfrw/err.h"
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct elfrw_arch;
+
+struct elfrw_section {
+	const char *name;    /* in the file's .shstrtab; never NULL */
+	Elf64_Shdr hdr;
+	const uint8_t *data; /* hdr.sh_size bytes of the mapped file; NULL for NOBITS, NULL type and empty sections */
+};
+
+struct elfrw_image {
+	const uint8_t *base; /* the mapped file */
+	size_t size;
+	mode_t mode;         /* permission bits */
+	const char *path;    /* borrowed from the caller */
+	Elf64_Ehdr ehdr;
+	const struct elfrw_arch *arch;
+	struct elfrw_section *section; /* owned; n_sections entries, index = section header index */
+	uint32_t n_sections;
+	uint32_t shstrndx;
+	Elf64_Phdr *phdr; /* owned copy */
+	uint32_t n_phdrs;
+	uint32_t symtab, dynsym, dynamic; /* section indices, 0 when absent */
+	bool pic;            /* ET_DYN: addresses are relative to a base */
+};
+
+/* Maps PATH and checks it.  Errors: not ELF, truncated, 32-bit, big-endian, ET_REL, ET_CORE, unsupported machine, no
+ * section headers, any header that points outside the file. */
+struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path);
+void elfrw_image_close(struct elfrw_image *img);
+
+/* The first section of that name, or NULL. */
+const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name);
+
+/* SIZE bytes at the virtual address VA as the file holds them, when they lie in one section with contents; or NULL. */
+const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size);
+
+/* Index of the alloc section (TLS NOBITS aside) that holds VA, or 0. */
+uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va);
+
+/* The string at OFF of the string table section SHNDX, or NULL when it is not inside or not terminated. */
+const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off);
+#endif

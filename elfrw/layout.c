@@ -1,0 +1,516 @@
+/* layout.c: file offsets and headers of the output.
+ *
+ * Addresses are decided already; here every loadable segment is cut to what it still holds and moved up in the file.
+ * A segment that ends earlier becomes shorter.  A hole of whole pages in a segment's middle (linkers that put read-only data
+ * behind the code, or unwind tables before other data, in one segment) is taken out of the file by cutting the segment in two,
+ * which needs one more program header: where there is no room for it, the note and interpreter sections that stand
+ * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the segment's alignment; where an
+ * alignment larger than a page would keep the pages in the file, the later segment gets page alignment. */
+#include "elfrw/output.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096u
+
+struct extent {
+	uint64_t start, end;
+	uint32_t shndx; /* 0: the headers */
+};
+
+struct extents {
+	VEC(struct extent) v;
+};
+
+static uint64_t align_up(uint64_t v, uint64_t align)
+{
+	return align > 1 ? (v + align - 1) & ~(align - 1) : v;
+}
+
+static int extent_order(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
+{
+	return (sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && sh->sh_size && sh->sh_addr >= ph->p_vaddr &&
+	       sh->sh_addr - ph->p_vaddr < ph->p_filesz;
+}
+
+static uint64_t headers_end(const struct elfrw_output *out, const Elf64_Phdr *ph, uint32_t n_phdrs)
+{
+	const Elf64_Ehdr *eh = &out->img->ehdr;
+	uint64_t end = eh->e_phoff + (uint64_t)n_phdrs * sizeof(Elf64_Phdr);
+	return ph->p_offset == 0 && end <= ph->p_filesz ? end : 0;
+}
+
+/* What segment PH still holds, sorted by new address; *CHANGED: a section of it moved or changed its size. */
+static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phdr *ph, uint32_t n_phdrs, struct extents *ret, bool *changed)
+{
+	ret->v.len = 0;
+	*changed = false;
+	uint64_t hdr = headers_end(out, ph, n_phdrs);
+	if (hdr) {
+		struct extent *x = VEC_PUSH(&ret->v);
+		if (!x)
+			return &elfrw_err_nomem;
+		*x = (struct extent){ ph->p_vaddr, ph->p_vaddr + hdr, 0 };
+	}
+	for (uint32_t i = 1; i < out->img->n_sections; i++) {
+		const struct elfrw_outsec *s = &out->sec[i];
+		const Elf64_Shdr *sh = &out->img->section[i].hdr;
+		if (!in_segment(ph, sh))
+			continue;
+		*changed |= s->addr != sh->sh_addr || s->size != sh->sh_size;
+		if (s->size == 0)
+			continue;
+		struct extent *x = VEC_PUSH(&ret->v);
+		if (!x)
+			return &elfrw_err_nomem;
+		*x = (struct extent){ s->addr, s->addr + s->size, i };
+	}
+	if (ret->v.len)
+		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, extent_order);
+	for (size_t i = 1; i < ret->v.len; i++)
+		if (ret->v.data[i].start < ret->v.data[i - 1].end)
+			return elfrw_error("internal: sections overlap at 0x%llx in the output", (unsigned long long)ret->v.data[i].start);
+	return NULL;
+}
+
+/* Whole pages between two extents. */
+static uint64_t hole_pages(const struct extent *a, const struct extent *b)
+{
+	uint64_t from = align_up(a->end, PAGE), to = b->start & ~(uint64_t)(PAGE - 1);
+	return to > from ? (to - from) / PAGE : 0;
+}
+
+static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64_t start, uint64_t file_end, uint64_t mem_end, bool first)
+{
+	struct elfrw_piece *piece = VEC_PUSH(&out->piece);
+	if (!piece)
+		return &elfrw_err_nomem;
+	piece->ph = out->img->phdr[p];
+	piece->old = p;
+	piece->first = first;
+	piece->ph.p_paddr += start - piece->ph.p_vaddr;
+	piece->ph.p_vaddr = start;
+	piece->ph.p_filesz = file_end - start;
+	piece->ph.p_memsz = mem_end - start;
+	if (!first && piece->ph.p_align > PAGE)
+		piece->ph.p_align = PAGE;
+	return NULL;
+}
+
+/* Cuts segment P into pieces; at most *ALLOWED more than one, of which it takes what it uses. */
+static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_phdrs, uint32_t *allowed, struct extents *ex)
+{
+	const Elf64_Phdr *ph = &out->img->phdr[p];
+	uint64_t file_end = ph->p_vaddr + ph->p_filesz, mem_end = ph->p_vaddr + ph->p_memsz;
+	bool changed;
+	ELFRW_TRY(collect(out, ph, n_phdrs, ex, &changed));
+	if (!changed || !ex->v.len)
+		return push_piece(out, p, ph->p_vaddr, file_end, mem_end, true);
+	if (ph->p_memsz == ph->p_filesz)
+		file_end = mem_end = ex->v.data[ex->v.len - 1].end;
+	uint64_t start = ph->p_vaddr;
+	bool first = true;
+	for (size_t i = 1; i < ex->v.len; i++) {
+		const struct extent *a = &ex->v.data[i - 1], *b = &ex->v.data[i];
+		if (!hole_pages(a, b))
+			continue;
+		if (!*allowed) {
+			out->n_unsplit++;
+			continue;
+		}
+		--*allowed;
+		out->n_split++;
+		ELFRW_TRY(push_piece(out, p, start, a->end, a->end, first));
+		start = b->start & ~(uint64_t)(PAGE - 1);
+		first = false;
+	}
+	return push_piece(out, p, start, file_end, mem_end, first);
+}
+
+/* How many holes of whole pages are there, and where does the first one begin? */
+static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n, uint64_t *at, uint64_t *pages)
+{
+	struct extents ex = { 0 };
+	struct elfrw_err *err = NULL;
+	*n = 0;
+	for (uint32_t p = 0; p < out->img->n_phdrs && !err; p++) {
+		bool changed;
+		if (out->img->phdr[p].p_type != PT_LOAD)
+			continue;
+		err = collect(out, &out->img->phdr[p], out->img->n_phdrs, &ex, &changed);
+		for (size_t i = 1; i < ex.v.len && changed && !err; i++) {
+			uint64_t k = hole_pages(&ex.v.data[i - 1], &ex.v.data[i]);
+			if (k && (*n)++ == 0) {
+				*at = ex.v.data[i - 1].end;
+				*pages = k;
+			}
+		}
+	}
+	VEC_FREE(&ex.v);
+	return err;
+}
+
+static bool may_move(const struct elfrw_output *out, uint32_t i)
+{
+	const struct elfrw_section *s = &out->img->section[i];
+	return !out->sec[i].referenced && (s->hdr.sh_type == SHT_NOTE || strcmp(s->name, ".interp") == 0);
+}
+
+/* Moves the sections behind the program headers into the hole at AT until there is room for N more headers; *ROOM is how many
+ * there is room for.  Sections that one PT_NOTE describes move together, as a block. */
+static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint32_t *room)
+{
+	const struct elfrw_image *img = out->img;
+	const Elf64_Phdr *ph = NULL;
+	*room = 0;
+	for (uint32_t p = 0; p < img->n_phdrs && !ph; p++)
+		if (img->phdr[p].p_type == PT_LOAD && headers_end(out, &img->phdr[p], img->n_phdrs))
+			ph = &img->phdr[p];
+	if (!ph)
+		return NULL;
+	struct extents ex = { 0 };
+	bool changed;
+	struct elfrw_err *err = collect(out, ph, img->n_phdrs, &ex, &changed);
+	uint64_t table_end = ph->p_vaddr + headers_end(out, ph, img->n_phdrs), need = table_end + (uint64_t)n * sizeof(Elf64_Phdr);
+	size_t k = 1;
+	uint64_t block_start = k < ex.v.len ? ex.v.data[k].start : 0, block_end = block_start;
+	/* The block of sections that are in the way, and those that belong to the same notes. */
+	while (!err && k < ex.v.len && (ex.v.data[k].start < need || ex.v.data[k].start < block_end)) {
+		if (!may_move(out, ex.v.data[k].shndx))
+			break;
+		block_end = ex.v.data[k].end;
+		for (uint32_t p = 0; p < img->n_phdrs; p++) {
+			const Elf64_Phdr *q = &img->phdr[p];
+			if (q->p_type == PT_NOTE && q->p_vaddr < ex.v.data[k].end && ex.v.data[k].start < q->p_vaddr + q->p_memsz &&
+			    q->p_vaddr + q->p_memsz > block_end)
+				block_end = q->p_vaddr + q->p_memsz;
+		}
+		k++;
+	}
+	bool done = !err && (k == ex.v.len || (ex.v.data[k].start >= need && ex.v.data[k].start >= block_end));
+	if (done && k > 1) {
+		uint64_t shift = align_up(at, 64) + (block_start & 63) - block_start;
+		for (size_t i = 1; i < k; i++)
+			out->sec[ex.v.data[i].shndx].addr += shift;
+	}
+	VEC_FREE(&ex.v);
+	if (done)
+		*room = n;
+	return err;
+}
+
+static struct elfrw_err *make_pieces(struct elfrw_output *out)
+{
+	uint32_t holes = 0, room = 0;
+	uint64_t at = 0, pages = 0;
+	ELFRW_TRY(count_holes(out, &holes, &at, &pages));
+	if (holes > 8)
+		holes = 8;
+	/* Moving sections into a hole of one page would gain nothing for sure; the count below decides. */
+	if (holes)
+		ELFRW_TRY(make_room(out, holes, at, &room));
+	struct extents ex = { 0 };
+	struct elfrw_err *err = NULL;
+	uint32_t left = room;
+	for (uint32_t p = 0; p < out->img->n_phdrs && !err; p++)
+		if (out->img->phdr[p].p_type == PT_LOAD)
+			err = cut(out, p, out->img->n_phdrs + room, &left, &ex);
+	VEC_FREE(&ex.v);
+	return err;
+}
+
+static void place_pieces(struct elfrw_output *out)
+{
+	uint64_t cur = 0;
+	for (size_t i = 0; i < out->piece.len; i++) {
+		Elf64_Phdr *ph = &out->piece.data[i].ph;
+		const Elf64_Phdr *old = &out->img->phdr[out->piece.data[i].old];
+		uint64_t align = ph->p_align > 1 ? ph->p_align : 1;
+		if (ph->p_filesz == 0) {
+			/* Only zeros: any congruent offset will do. */
+			ph->p_offset = align > PAGE ? old->p_offset % align : cur + ((ph->p_vaddr - cur) & (align - 1));
+			continue;
+		}
+		uint64_t at = cur + ((ph->p_vaddr - cur) & (align - 1));
+		uint64_t page = cur + ((ph->p_vaddr - cur) & (PAGE - 1));
+		if (align > PAGE && at - page >= PAGE && i > 0) {
+			ph->p_align = PAGE;
+			at = page;
+		}
+		ph->p_offset = at;
+		cur = at + ph->p_filesz;
+	}
+	out->file_size = cur;
+}
+
+bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *ret)
+{
+	/* The end of a piece is looked up last: it may be the start of another one. */
+	for (int at_end = 0; at_end < 2; at_end++)
+		for (size_t i = 0; i < out->piece.len; i++) {
+			const Elf64_Phdr *ph = &out->piece.data[i].ph;
+			if (va >= ph->p_vaddr && (at_end ? va - ph->p_vaddr <= ph->p_memsz : va - ph->p_vaddr < ph->p_filesz)) {
+				*ret = ph->p_offset + (va - ph->p_vaddr);
+				return true;
+			}
+		}
+	return false;
+}
+
+/* A program header that is no PT_LOAD follows the sections it describes. */
+static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph, uint32_t n_phdrs)
+{
+	const struct elfrw_image *img = out->img;
+	if (ph->p_type == PT_PHDR) {
+		ph->p_filesz = ph->p_memsz = (uint64_t)n_phdrs * sizeof *ph;
+		return NULL;
+	}
+	if (ph->p_memsz == 0 && ph->p_filesz == 0 && ph->p_vaddr == 0)
+		return NULL;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_addr != ph->p_vaddr || sh->sh_size == 0)
+			continue;
+		if (sh->sh_size == ph->p_memsz)
+			ph->p_filesz = ph->p_memsz = out->sec[i].size;
+		ph->p_vaddr = out->sec[i].addr;
+		ph->p_paddr += ph->p_vaddr - sh->sh_addr;
+		break;
+	}
+	uint64_t off;
+	if (!elfrw_output_offset(out, ph->p_vaddr, &off)) {
+		if (ph->p_filesz)
+			return elfrw_error("segment of type 0x%x describes nothing that is loaded", ph->p_type);
+		return NULL;
+	}
+	ph->p_offset = off;
+	return NULL;
+}
+
+static struct elfrw_err *make_phdrs(struct elfrw_output *out)
+{
+	const struct elfrw_image *img = out->img;
+	uint32_t n = img->n_phdrs + out->n_split;
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		if (img->phdr[p].p_type != PT_LOAD) {
+			Elf64_Phdr *ph = VEC_PUSH(&out->phdr);
+			if (!ph)
+				return &elfrw_err_nomem;
+			*ph = img->phdr[p];
+			if (ph->p_type != PT_NULL)
+				ELFRW_TRY(describe(out, ph, n));
+			continue;
+		}
+		for (size_t i = 0; i < out->piece.len; i++)
+			if (out->piece.data[i].old == p) {
+				Elf64_Phdr *ph = VEC_PUSH(&out->phdr);
+				if (!ph)
+					return &elfrw_err_nomem;
+				*ph = out->piece.data[i].ph;
+			}
+	}
+	return NULL;
+}
+
+struct byoffset {
+	uint64_t offset;
+	uint32_t i;
+};
+
+static int offset_order(const void *a, const void *b)
+{
+	const struct byoffset *x = a, *y = b;
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x->i < y->i ? -1 : 1;
+}
+
+/* Section names in a table of their own, in the order of the headers. */
+static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_off)
+{
+	const struct elfrw_image *img = out->img;
+	bool shared = img->symtab && img->section[img->symtab].hdr.sh_link == img->shstrndx;
+	size_t size = 1;
+	const struct elfrw_outsec *old = &out->sec[img->shstrndx];
+	if (shared)
+		size = old->size;
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		size += strlen(img->section[i].name) + 1;
+	for (size_t i = 0; i < out->added.len; i++)
+		size += strlen(out->added.data[i].name) + 1;
+	out->shstrtab = calloc(1, size);
+	if (!out->shstrtab)
+		return &elfrw_err_nomem;
+	size_t at = 1;
+	if (shared) {
+		memcpy(out->shstrtab, old->data, old->size);
+		at = old->size;
+	}
+	for (uint32_t i = 1; i < img->n_sections + out->added.len; i++) {
+		bool mine = i >= img->n_sections;
+		if (!mine && out->sec[i].drop)
+			continue;
+		if (!mine && shared) {
+			name_off[i] = img->section[i].hdr.sh_name;
+			continue;
+		}
+		const char *name = mine ? out->added.data[i - img->n_sections].name : img->section[i].name;
+		name_off[i] = (uint32_t)at;
+		strcpy((char *)out->shstrtab + at, name);
+		at += strlen(name) + 1;
+	}
+	out->shstrtab_size = at;
+	return NULL;
+}
+
+static struct elfrw_err *place_unloaded(struct elfrw_output *out)
+{
+	const struct elfrw_image *img = out->img;
+	struct byoffset *list = malloc(img->n_sections * sizeof *list);
+	if (!list)
+		return &elfrw_err_nomem;
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		if (!out->sec[i].drop && !(img->section[i].hdr.sh_flags & SHF_ALLOC))
+			list[n++] = (struct byoffset){ img->section[i].hdr.sh_offset, i };
+	qsort(list, n, sizeof *list, offset_order);
+	for (uint32_t k = 0; k < n; k++) {
+		struct elfrw_outsec *s = &out->sec[list[k].i];
+		out->file_size = align_up(out->file_size, s->align);
+		s->offset = out->file_size;
+		if (img->section[list[k].i].hdr.sh_type != SHT_NOBITS)
+			out->file_size += list[k].i == img->shstrndx ? out->shstrtab_size : s->size;
+	}
+	for (size_t i = 0; i < out->added.len; i++) {
+		struct elfrw_newsec *s = &out->added.data[i];
+		out->file_size = align_up(out->file_size, s->align);
+		s->offset = out->file_size;
+		out->file_size += s->size;
+	}
+	free(list);
+	return NULL;
+}
+
+static void put_shdr(struct elfrw_output *out, uint32_t index, const Elf64_Shdr *sh)
+{
+	memcpy(out->shdrs + (size_t)index * sizeof *sh, sh, sizeof *sh);
+}
+
+static bool info_is_section(const Elf64_Shdr *sh)
+{
+	return (sh->sh_flags & SHF_INFO_LINK) || sh->sh_type == SHT_REL || sh->sh_type == SHT_RELA;
+}
+
+static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *name_off)
+{
+	const struct elfrw_image *img = out->img;
+	out->shdrs = calloc(out->n_out, sizeof(Elf64_Shdr));
+	if (!out->shdrs)
+		return &elfrw_err_nomem;
+	Elf64_Shdr sh = img->section[0].hdr;
+	if (sh.sh_size)
+		sh.sh_size = out->n_out >= SHN_LORESERVE ? out->n_out : 0;
+	if (sh.sh_link)
+		sh.sh_link = out->sec[img->shstrndx].index >= SHN_LORESERVE ? out->sec[img->shstrndx].index : 0;
+	put_shdr(out, 0, &sh);
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		struct elfrw_outsec *s = &out->sec[i];
+		if (s->drop)
+			continue;
+		sh = img->section[i].hdr;
+		sh.sh_name = name_off[i];
+		sh.sh_addr = s->addr;
+		sh.sh_size = i == img->shstrndx ? out->shstrtab_size : s->size;
+		sh.sh_flags = s->flags;
+		sh.sh_addralign = s->align;
+		if (img->section[i].hdr.sh_flags & SHF_ALLOC) {
+			/* Empty sections and zeros at a segment's end may stand at an address that is not in the file. */
+			if (!elfrw_output_offset(out, s->addr, &s->offset))
+				s->offset = out->file_size;
+		}
+		sh.sh_offset = s->offset;
+		sh.sh_link = out->sec[sh.sh_link].index;
+		if (info_is_section(&sh) && sh.sh_info < img->n_sections)
+			sh.sh_info = out->sec[sh.sh_info].index;
+		put_shdr(out, s->index, &sh);
+	}
+	uint32_t index = out->n_out - (uint32_t)out->added.len;
+	for (size_t i = 0; i < out->added.len; i++) {
+		const struct elfrw_newsec *s = &out->added.data[i];
+		sh = (Elf64_Shdr){ .sh_name = name_off[img->n_sections + i], .sh_type = SHT_PROGBITS, .sh_flags = s->flags,
+				   .sh_offset = s->offset, .sh_size = s->size, .sh_addralign = s->align };
+		put_shdr(out, index++, &sh);
+	}
+	return NULL;
+}
+
+/* Symbols name their section by its index, which dropping changes. */
+static struct elfrw_err *renumber_symbols(struct elfrw_output *out)
+{
+	const struct elfrw_image *img = out->img;
+	bool same = true;
+	for (uint32_t i = 0; i < img->n_sections && same; i++)
+		same = out->sec[i].drop || out->sec[i].index == i;
+	if (same)
+		return NULL;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		uint32_t type = img->section[i].hdr.sh_type;
+		if (out->sec[i].drop || (type != SHT_SYMTAB && type != SHT_DYNSYM))
+			continue;
+		uint8_t *p;
+		ELFRW_TRY(elfrw_output_edit(out, i, &p));
+		for (uint64_t off = 0; p && off + sizeof(Elf64_Sym) <= out->sec[i].size; off += sizeof(Elf64_Sym)) {
+			Elf64_Sym sym;
+			memcpy(&sym, p + off, sizeof sym);
+			if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || sym.st_shndx >= img->n_sections)
+				continue;
+			sym.st_shndx = (uint16_t)out->sec[sym.st_shndx].index;
+			memcpy(p + off, &sym, sizeof sym);
+		}
+	}
+	return NULL;
+}
+
+struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
+{
+	const struct elfrw_image *img = out->img;
+	uint32_t index = 0;
+	for (uint32_t i = 0; i < img->n_sections; i++)
+		if (!out->sec[i].drop)
+			out->sec[i].index = index++;
+	out->n_out = index + (uint32_t)out->added.len;
+	ELFRW_TRY(renumber_symbols(out));
+	uint32_t *name_off = calloc(img->n_sections + out->added.len, sizeof *name_off);
+	if (!name_off)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = name_sections(out, name_off);
+	if (!err)
+		err = make_pieces(out);
+	if (!err) {
+		place_pieces(out);
+		err = make_phdrs(out);
+	}
+	if (!err)
+		err = place_unloaded(out);
+	if (!err)
+		err = make_shdrs(out, name_off);
+	free(name_off);
+	if (err)
+		return err;
+	out->ehdr = img->ehdr;
+	out->ehdr.e_entry = out->entry;
+	out->ehdr.e_phnum = (uint16_t)out->phdr.len;
+	out->ehdr.e_shoff = align_up(out->file_size, 8);
+	out->ehdr.e_shnum = out->n_out >= SHN_LORESERVE ? 0 : (uint16_t)out->n_out;
+	if (img->ehdr.e_shstrndx != SHN_XINDEX)
+		out->ehdr.e_shstrndx = (uint16_t)out->sec[img->shstrndx].index;
+	out->file_size = out->ehdr.e_shoff + (uint64_t)out->n_out * sizeof(Elf64_Shdr);
+	return NULL;
+}

@@ -1,0 +1,83 @@
+/* output.h: the output file as the input plus edits: sections replaced, moved, dropped, added; then laid out and written.
+ *
+ * Edits come first and decide contents and addresses; elfrw_output_layout() then decides file offsets and headers;
+ * elfrw_output_write() puts the result in place of PATH in one step. */
+#ifndef ELFRW_OUTPUT_H
+#define ELFRW_OUTPUT_H
+#include "elfrw/image.h"
+#include "elfrw/vec.h"
+
+struct elfrw_outsec {
+	uint64_t addr, size;
+	const uint8_t *data; /* SIZE bytes: the image's, or `owned` */
+	uint8_t *owned;
+	uint64_t flags;      /* sh_flags */
+	uint64_t align;      /* sh_addralign */
+	bool drop;
+	bool referenced;     /* something may refer to its address: it must not be moved for want of room */
+	/* Set by the layout. */
+	uint32_t index;      /* in the output, 0 when dropped */
+	uint64_t offset;
+};
+
+struct elfrw_newsec {
+	const char *name; /* borrowed */
+	uint8_t *data;    /* owned */
+	uint64_t size, flags, align;
+	uint64_t offset;
+};
+
+/* A run of bytes of a loadable segment: becomes one PT_LOAD. */
+struct elfrw_piece {
+	Elf64_Phdr ph;     /* new */
+	uint32_t old;      /* index of the input's program header */
+	bool first;        /* of its segment */
+};
+
+struct elfrw_output {
+	const struct elfrw_image *img;
+	struct elfrw_outsec *sec; /* by input index; owned */
+	VEC(struct elfrw_newsec) added;
+	uint64_t entry;
+	/* Set by the layout. */
+	VEC(struct elfrw_piece) piece;
+	VEC(Elf64_Phdr) phdr;
+	Elf64_Ehdr ehdr;
+	uint64_t file_size;
+	uint8_t *shdrs;    /* the section header table; owned */
+	uint8_t *shstrtab; /* owned; NULL: as in the input */
+	uint64_t shstrtab_size;
+	uint32_t n_out;    /* section headers */
+	uint32_t n_split;  /* segments cut in two */
+	uint32_t n_unsplit; /* holes that stay for want of room for a program header */
+};
+
+struct elfrw_err *elfrw_output_init(struct elfrw_output *out, const struct elfrw_image *img);
+void elfrw_output_deinit(struct elfrw_output *out);
+
+/* The section's bytes to be changed in place; a copy is made at the first call.  *RET is NULL for a section without
+ * contents. */
+struct elfrw_err *elfrw_output_edit(struct elfrw_output *out, uint32_t shndx, uint8_t **ret);
+
+/* New contents; takes ownership of DATA. */
+void elfrw_output_replace(struct elfrw_output *out, uint32_t shndx, uint8_t *data, uint64_t size);
+
+void elfrw_output_drop(struct elfrw_output *out, uint32_t shndx);
+
+/* Adds a section that is not loaded; takes ownership of DATA, also on failure. */
+struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, uint8_t *data, uint64_t size, uint64_t flags, uint64_t align);
+
+/* SIZE bytes at virtual address VA (old = new) to be changed in place: the section's edited copy.  NULL in *RET: no section
+ * with contents there. */
+struct elfrw_err *elfrw_output_at(struct elfrw_output *out, uint64_t va, uint64_t size, uint8_t **ret);
+
+/* Decides offsets and headers. */
+struct elfrw_err *elfrw_output_layout(struct elfrw_output *out);
+
+/* Where the byte at new address VA is in the output file; false: not in the file. */
+bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *ret);
+
+/* Writes the file beside PATH and renames it to PATH when it is complete; on an error nothing is left behind and an older PATH
+ * stays as it was.  A PATH that is no regular file (/dev/null) is written to directly.  Errors name PATH themselves. */
+struct elfrw_err *elfrw_output_write(const struct elfrw_output *out, const char *path);
+#endif

@@ -1,0 +1,38 @@
+/* options.h: the command line of the main job as a const value. */
+#ifndef ICF_OPTIONS_H
+#define ICF_OPTIONS_H
+#include "elfrw/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum icf_mode { ICF_MODE_SAFE, ICF_MODE_ALL, ICF_MODE_NONE };
+enum icf_stats { ICF_STATS_NONE, ICF_STATS_TEXT, ICF_STATS_JSON };
+
+struct icf_options {
+	const char *input, *output;
+	enum icf_mode mode;
+	bool no_thunks;
+	const char **keep_unique; /* owned array of borrowed names */
+	size_t n_keep_unique;
+	bool print_sections;
+	const char *print_sections_file; /* NULL: standard output */
+	const char *map_file;            /* NULL: none */
+	enum icf_stats stats;
+	bool strip_debug;
+	bool emit_relocs;
+	bool keep_build_id;
+	int debug_folded; /* enum dwr_folded_policy */
+	unsigned threads;
+	bool quiet;
+	unsigned verbose;
+	bool time_passes;
+	bool help, version;
+
+	char **owned; /* texts of response files and name files; owned */
+	size_t n_owned;
+};
+
+/* Parses ARGV[1..].  Response files (@FILE) are expanded.  The error's text is the whole message. */
+struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **argv);
+void icf_options_deinit(struct icf_options *opt);
+#endif

@@ -1,0 +1,305 @@
+/* plan.c: keeper, folds, thunks and the new place of every unit.
+ *
+ * Units keep their old order and close up; later segments keep their addresses.  A unit's alignment is what its old
+ * address shows, so that no unit moves up and pinned ones are never in the way of those before them. */
+#include "icf/plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t align_up(uint64_t v, uint64_t align)
+{
+	return (v + align - 1) & ~(align - 1);
+}
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The alignment that unit I's old address proves: up to what functions usually have; more, where the padding before it
+ * cannot be explained by that. */
+static uint64_t alignment(const struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_exec *e = &prog->exec.data[u->sec];
+	uint64_t section = prog->img->section[e->shndx].hdr.sh_addralign;
+	uint64_t low = u->start ? u->start & -u->start : 4096, usual = prog->arch->function_align;
+	bool first = i == e->unit;
+	uint64_t before = first ? e->start : prog->unit.data[i - 1].end;
+	if (section < 1)
+		section = 1;
+	if (first || (low >= usual && u->start != align_up(before, usual)))
+		return min64(low, min64(section > usual || first ? section : usual, 64));
+	return min64(low, usual);
+}
+
+static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b)
+{
+	const struct icf_unit *x = &prog->unit.data[a], *y = &prog->unit.data[b];
+	if (x->hotness != y->hotness)
+		return x->hotness < y->hotness;
+	uint64_t ax = min64(x->start & -x->start, 16), ay = min64(y->start & -y->start, 16);
+	if (ax != ay)
+		return ax > ay;
+	/* One that needs an address of its own anyway saves a thunk. */
+	bool ox = x->flags & ICF_UNIT_OBSERVED, oy = y->flags & ICF_UNIT_OBSERVED;
+	if (ox != oy)
+		return ox;
+	return a < b;
+}
+
+static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u)
+{
+	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
+}
+
+static bool needs_thunk(const struct icf_options *opt, const struct icf_unit *u)
+{
+	return opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED);
+}
+
+/* Chooses each class's keeper and which others go. */
+static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	uint32_t n = (uint32_t)prog->unit.len;
+	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
+	if (!keeper || !count) {
+		free(keeper);
+		free(count);
+		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t c = plan->cls[i];
+		if (count[c]++ == 0 || better_keeper(prog, i, keeper[c]))
+			keeper[c] = i;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		uint32_t c = plan->cls[i];
+		if (u->reason != ICF_OK)
+			continue;
+		if (count[c] < 2)
+			u->reason = ICF_UNIQUE;
+		else if (i != keeper[c]) {
+			if (needs_thunk(opt, u) && (opt->no_thunks || u->end - u->start <= thunk_size(prog, u)))
+				u->reason = ICF_ADDRESS_OBSERVED;
+			else
+				plan->kept[i] = keeper[c];
+		}
+	}
+	free(keeper);
+	free(count);
+	return NULL;
+}
+
+/* Does folding I lead control into the middle of a unit that has company but stays?  Then a stack would show one function
+ * for another. */
+static bool enters_stayer(const struct icf_program *prog, const struct icf_plan *plan, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		if (ref[r].unit == ICF_NONE || ref[r].kind != ICF_REF_BRANCH || ref[r].unit == i)
+			continue;
+		const struct icf_unit *t = &prog->unit.data[ref[r].unit];
+		if (ref[r].target != t->start && plan->kept[ref[r].unit] == ref[r].unit && t->reason == ICF_ADDRESS_OBSERVED)
+			return true;
+	}
+	return false;
+}
+
+static void keep_partners(struct icf_program *prog, struct icf_plan *plan)
+{
+	for (bool again = true; again;) {
+		again = false;
+		for (uint32_t i = 0; i < prog->unit.len; i++) {
+			if (plan->kept[i] == i || !enters_stayer(prog, plan, i))
+				continue;
+			plan->kept[i] = i;
+			prog->unit.data[i].reason = ICF_PARTNER_STAYS;
+			again = true;
+		}
+	}
+}
+
+/* The largest alignment of each group, for its keeper, as a power of two; 0: nothing to add. */
+static uint8_t *group_alignment(const struct icf_program *prog, const struct icf_plan *plan)
+{
+	uint8_t *shift = calloc(prog->unit.len + 1, 1);
+	for (uint32_t i = 0; shift && i < prog->unit.len; i++) {
+		uint32_t k = plan->kept[i];
+		uint64_t a = min64(alignment(prog, i), 16);
+		uint8_t s = (uint8_t)__builtin_ctzll(a);
+		if (k != i && s > shift[k])
+			shift[k] = s;
+	}
+	return shift;
+}
+
+struct layout {
+	struct icf_program *prog;
+	const struct icf_options *opt;
+	struct icf_plan *plan;
+	const uint8_t *shift;
+	uint64_t cursor;
+};
+
+static struct elfrw_err *place_thunks(struct layout *l, struct elfrw_addrmap *map)
+{
+	const struct icf_program *prog = l->prog;
+	struct icf_plan *plan = l->plan;
+	map->thunks = map->thunks_end = l->cursor = align_up(l->cursor, 2);
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (plan->kept[i] == i || !needs_thunk(l->opt, u))
+			continue;
+		map->unit[i].flags |= ELFRW_UNIT_THUNK;
+		map->unit[i].entry = l->cursor;
+		map->unit[i].thunk_size = thunk_size(prog, u);
+		l->cursor += map->unit[i].thunk_size;
+		plan->n_thunks++;
+	}
+	map->thunks_end = l->cursor;
+	if (plan->n_folded)
+		map->trap_byte = l->cursor++;
+	return NULL;
+}
+
+static struct elfrw_err *place_section(struct layout *l, uint32_t e)
+{
+	const struct icf_program *prog = l->prog;
+	const struct icf_exec *ex = &prog->exec.data[e];
+	struct elfrw_addrmap *map = &l->plan->map;
+	const Elf64_Shdr *sh = &prog->img->section[ex->shndx].hdr;
+	uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1;
+	l->cursor = align_up(l->cursor, align);
+	if (l->cursor > ex->start || (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
+		l->cursor = ex->start;
+	map->section[e].new_start = l->cursor;
+	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		uint64_t size = u->end - u->start;
+		if (l->plan->kept[i] != i)
+			continue;
+		if (u->flags & ICF_UNIT_PINNED) {
+			if (l->cursor > u->start)
+				return elfrw_error("no room before the code at 0x%llx, which must not move", (unsigned long long)u->start);
+			l->cursor = u->start;
+			map->unit[i].flags |= ELFRW_UNIT_PINNED;
+		} else if (u->flags & ICF_UNIT_DATA_READ) {
+			l->cursor += (u->start - l->cursor) & 63;
+		} else {
+			uint64_t a = alignment(prog, i), more = (uint64_t)1 << l->shift[i];
+			uint64_t at = align_up(l->cursor, a > more ? a : more);
+			l->cursor = at <= u->start ? at : align_up(l->cursor, a);
+		}
+		map->unit[i].body = map->unit[i].entry = l->cursor;
+		l->cursor += size;
+	}
+	if (e == l->plan->thunk_exec)
+		ELFRW_TRY(place_thunks(l, map));
+	if (l->cursor > ex->end)
+		return elfrw_error("section %s would grow", prog->img->section[ex->shndx].name);
+	map->section[e].new_end = l->cursor;
+	return NULL;
+}
+
+/* Does only code stand between executable sections A and A + 1, in one segment? */
+static bool adjoins(const struct icf_program *prog, uint32_t a)
+{
+	const struct elfrw_image *img = prog->img;
+	uint64_t from = prog->exec.data[a].end, to = prog->exec.data[a + 1].start;
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type == PT_LOAD && prog->exec.data[a].start >= ph->p_vaddr && prog->exec.data[a].start < ph->p_vaddr + ph->p_memsz &&
+		    !(to >= ph->p_vaddr && to < ph->p_vaddr + ph->p_memsz))
+			return false;
+	}
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_size && sh->sh_addr >= from && sh->sh_addr < to)
+			return false;
+	}
+	return true;
+}
+
+static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	struct elfrw_addrmap *map = &plan->map;
+	uint32_t n = (uint32_t)prog->unit.len, best = ICF_NONE;
+	map->n_units = n;
+	map->n_sections = (uint32_t)prog->exec.len;
+	map->unit = calloc(n + 1, sizeof *map->unit);
+	map->section = calloc(map->n_sections, sizeof *map->section);
+	uint8_t *shift = group_alignment(prog, plan);
+	if (!map->unit || !map->section || !shift) {
+		free(shift);
+		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct elfrw_addrmap_unit *m = &map->unit[i];
+		m->old = prog->unit.data[i].start;
+		m->old_end = prog->unit.data[i].end;
+		m->kept = plan->kept[i];
+		if (m->kept != i) {
+			m->flags |= ELFRW_UNIT_FOLDED;
+			map->unit[m->kept].flags |= ELFRW_UNIT_KEPT;
+			plan->n_folded++;
+			plan->folded_bytes += m->old_end - m->old;
+		}
+	}
+	for (uint32_t e = 0; e < map->n_sections; e++) {
+		const struct icf_exec *x = &prog->exec.data[e];
+		map->section[e] = (struct elfrw_addrmap_section){ .old = x->start, .old_end = x->end, .shndx = x->shndx };
+		if (!x->linkage && !x->named && (best == ICF_NONE || x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
+			best = e;
+	}
+	plan->thunk_exec = best;
+	struct layout l = { prog, opt, plan, shift, 0 };
+	struct elfrw_err *err = NULL;
+	for (uint32_t e = 0; e < map->n_sections && !err; e++) {
+		if (e == 0 || !adjoins(prog, e - 1))
+			l.cursor = prog->exec.data[e].start;
+		err = place_section(&l, e);
+		plan->code_before += map->section[e].old_end - map->section[e].old;
+		plan->code_after += map->section[e].new_end - map->section[e].new_start;
+	}
+	free(shift);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		struct elfrw_addrmap_unit *m = &map->unit[i];
+		if (!(m->flags & ELFRW_UNIT_FOLDED))
+			continue;
+		m->body = map->unit[m->kept].body;
+		if (!(m->flags & ELFRW_UNIT_THUNK))
+			m->entry = m->body;
+	}
+	for (uint32_t i = 0; i < n && !err; i++)
+		plan->n_groups += (map->unit[i].flags & ELFRW_UNIT_KEPT) != 0;
+	return err ? err : elfrw_addrmap_finish(map);
+}
+
+struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	uint32_t n = (uint32_t)prog->unit.len;
+	*plan = (struct icf_plan){ 0 };
+	plan->cls = malloc((n + 1) * sizeof *plan->cls);
+	plan->kept = malloc((n + 1) * sizeof *plan->kept);
+	if (!plan->cls || !plan->kept)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < n; i++)
+		plan->cls[i] = plan->kept[i] = i;
+	if (opt->mode != ICF_MODE_NONE) {
+		ELFRW_TRY(icf_partition(prog, opt, plan->cls, &plan->rounds));
+		ELFRW_TRY(choose(prog, opt, plan));
+		keep_partners(prog, plan);
+	}
+	return lay_out(prog, opt, plan);
+}
+
+void icf_plan_deinit(struct icf_plan *plan)
+{
+	free(plan->cls);
+	free(plan->kept);
+	elfrw_addrmap_deinit(&plan->map);
+	*plan = (struct icf_plan){ 0 };
+}

@@ -1,0 +1,22 @@
+/* plan.h: what becomes of every unit, and the address map: a value that can be printed and checked before anything is
+ * written. */
+#ifndef ICF_PLAN_H
+#define ICF_PLAN_H
+#include "elfrw/addrmap.h"
+#include "icf/fold.h"
+
+struct icf_plan {
+	uint32_t *cls;  /* by unit: the lowest unit of its class; owned */
+	uint32_t *kept; /* by unit: the unit whose code it uses, its own index unless folded; owned */
+	struct elfrw_addrmap map;
+	uint32_t thunk_exec; /* index of the executable section that has the thunks and the trap byte */
+	uint64_t endbr_thunk; /* size of a thunk with a landing pad */
+	uint32_t rounds, n_groups, n_folded, n_thunks;
+	uint64_t folded_bytes; /* bodies that are gone */
+	uint64_t code_before, code_after; /* bytes of all executable sections */
+};
+
+/* Sets the `reason` of units that stay for a reason found only here. */
+struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan);
+void icf_plan_deinit(struct icf_plan *plan);
+#endif

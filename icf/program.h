@@ -1,0 +1,179 @@
+/* program.h: what is known of the input program: units and the references between them.
+ *
+ * A *unit* is a run of code that moves as one rigid block: a function, a split-off cold part, a linkage section (.plt,
+ * .init, .fini), or bytes nobody explains (opaque).  Units are sorted by address and disjoint; what lies between them is
+ * padding.  A *reference* is a field in code or data that holds an address or a distance to one. */
+#ifndef ICF_PROGRAM_H
+#define ICF_PROGRAM_H
+#include "dwarf/cfi.h"
+#include "elfrw/arch.h"
+#include "elfrw/image.h"
+#include "elfrw/vec.h"
+
+#define ICF_NONE UINT32_MAX
+
+enum icf_unit_kind {
+	ICF_UNIT_FUNC,   /* has a function symbol or an FDE of its own */
+	ICF_UNIT_RIGID,  /* moves, never folds: linkage sections, glued runs, code without a symbol */
+	ICF_UNIT_OPAQUE, /* not understood: neither moves nor folds */
+};
+
+/* Why a unit may not be folded (or, the last ones, was not); the order is the order of the tests. */
+enum icf_reason {
+	ICF_OK,
+	ICF_NOT_A_FUNCTION,   /* linkage code, or code without a name */
+	ICF_NOT_UNDERSTOOD,   /* bytes that do not decode: pinned */
+	ICF_GLUED,            /* falls through into, or is entered by a short branch from, its neighbour */
+	ICF_ENTRY_POINT,      /* e_entry, DT_INIT, DT_FINI */
+	ICF_KEEP_UNIQUE,      /* asked for */
+	ICF_NAMED_SECTION,    /* in a section that the program can delimit by __start_/__stop_ symbols */
+	ICF_INNER_ENTRY,      /* a symbol or a data pointer names its middle */
+	ICF_UNWIND,           /* unwind rules or LSDA that hold addresses or are not understood */
+	ICF_UNIQUE,           /* nothing equals it */
+	ICF_ADDRESS_OBSERVED, /* equal to another, but its address is observed and no thunk would pay */
+	ICF_PARTNER_STAYS,    /* equal, but it jumps into the middle of a unit that stays */
+	ICF_N_REASONS,
+};
+
+struct icf_unit {
+	uint64_t start, end;
+	uint32_t sec;     /* index into icf_program.exec */
+	uint32_t sym;     /* first symbol at start (index into icf_program.sym), or ICF_NONE */
+	uint32_t n_sym;   /* symbols that lie in the unit, in address order, from sym_first */
+	uint32_t sym_first;
+	uint32_t fde, n_fde; /* into icf_program.cfi.by_pc */
+	uint32_t ref, n_ref; /* into the refs of its chunk, see icf_unit_refs() */
+	uint32_t chunk;
+	uint8_t kind;     /* enum icf_unit_kind */
+	uint8_t reason;   /* enum icf_reason */
+	uint8_t hotness;  /* 0 hottest */
+	uint16_t flags;   /* ICF_UNIT_* */
+};
+
+#define ICF_UNIT_FUNC_SYMBOL 1 /* an STT_FUNC symbol stands at its start */
+#define ICF_UNIT_OBSERVED 2    /* the program can observe the address of its entry */
+#define ICF_UNIT_INNER 4       /* something other than a branch or its own table names an address inside it */
+#define ICF_UNIT_FALLS 8       /* control may run off its end */
+#define ICF_UNIT_ENDBR 16
+#define ICF_UNIT_GLUED 32
+#define ICF_UNIT_EXPORTED 64
+#define ICF_UNIT_DATA_READ 128 /* reads its own bytes: keeps its residue modulo 64 */
+#define ICF_UNIT_PINNED 256    /* keeps its address */
+#define ICF_UNIT_EXTENDED 512  /* begins before its function, with bytes that something refers to */
+
+enum icf_ref_kind {
+	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
+	ICF_REF_PCREL,  /* PC-relative field of anything else: the address is computed or read */
+	ICF_REF_ABS,    /* the field holds the address itself */
+};
+
+/* A reference in code: out of the unit's own range, or to its own entry by anything but a branch. */
+struct icf_ref {
+	uint64_t target; /* old address */
+	uint32_t off;    /* of the field, from the unit's start */
+	uint32_t unit;   /* that holds the target, or ICF_NONE */
+	uint32_t table;  /* the jump table that starts at target and is this unit's own, or ICF_NONE */
+	uint8_t size;    /* of the field */
+	uint8_t kind;    /* enum icf_ref_kind */
+	uint8_t flags;   /* ICF_REF_* */
+};
+
+#define ICF_REF_SIGN 1 /* ABS: the field is sign-extended */
+#define ICF_REF_LEA 2  /* the address is computed, memory is not read there and then */
+
+/* A reference in data (alloc sections that hold no code and are not unwind tables). */
+struct icf_dataref {
+	uint64_t place;  /* old (and new) address of the field */
+	uint64_t target; /* old address that is meant */
+	uint32_t unit;   /* that holds the target, or ICF_NONE (a boundary, padding) */
+	uint32_t table;  /* jump table it belongs to, or ICF_NONE */
+	uint8_t size;
+	uint8_t pcrel;   /* the field holds target - base + addend rather than the target */
+	uint8_t dynamic; /* a dynamic relocation sets it; the addend, not the field, is the truth */
+	uint8_t quiet;   /* does not let the program observe the address: vtable slot, init array, PLT slot */
+};
+
+struct icf_table {
+	uint64_t base;
+	uint32_t entry, n; /* into icf_program.dataref */
+	uint32_t owner;    /* unit, or ICF_NONE: shared */
+};
+
+struct icf_exec {
+	uint32_t shndx;
+	uint64_t start, end;
+	uint32_t unit, n_units;
+	bool linkage;  /* .plt*, .init, .fini: one rigid unit */
+	bool named;    /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	uint8_t hotness;
+};
+
+/* A symbol of .symtab that lies in an executable section, sorted by address. */
+struct icf_symbol {
+	uint64_t value, size;
+	uint32_t index; /* in .symtab, or in .dynsym with the top bit set */
+	uint8_t type, bind, other;
+	const char *name;
+};
+
+struct icf_dynreloc {
+	uint64_t place;  /* r_offset */
+	uint64_t addend; /* or the word at the place, for RELR */
+	uint32_t shndx, index; /* where it stands */
+	uint8_t kind;    /* enum elfrw_reloc_kind */
+	bool relr;
+};
+
+struct icf_chunk {
+	VEC(struct icf_ref) ref;
+};
+
+struct icf_program {
+	const struct elfrw_image *img;
+	const struct elfrw_arch *arch;
+	VEC(struct icf_exec) exec;
+	VEC(struct icf_symbol) sym;
+	VEC(struct icf_unit) unit;
+	VEC(struct icf_dataref) dataref;   /* sorted by place */
+	VEC(struct icf_table) table;
+	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
+	struct icf_chunk *chunk;
+	uint32_t n_chunks;
+	struct dwr_cfi cfi;                /* .eh_frame */
+	uint32_t *fde_unit;                /* for each FDE of cfi: unit or ICF_NONE */
+	uint32_t *page_unit;               /* look-up accelerator, see icf_unit_at() */
+	bool compact_lsda;                 /* every LSDA was understood */
+	uint32_t n_pinned;
+};
+
+static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog, const struct icf_unit *u)
+{
+	return prog->chunk[u->chunk].ref.data + u->ref;
+}
+
+/* The bytes of unit U. */
+const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_unit *u);
+
+/* The unit that holds VA, or ICF_NONE. */
+uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
+
+/* Is VA in an executable section? */
+bool icf_in_exec(const struct icf_program *prog, uint64_t va);
+
+/* A name for unit I: its first function symbol, or "0xADDRESS" written to BUF. */
+const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[32]);
+
+void icf_program_deinit(struct icf_program *prog);
+
+/* Text of a reason, for people. */
+const char *icf_reason_text(enum icf_reason reason);
+
+/* The stages, in this order; each leaves the earlier ones' results untouched. */
+struct elfrw_err *icf_load_symbols(struct icf_program *prog);                   /* symbols.c */
+struct elfrw_err *icf_find_units(struct icf_program *prog);                     /* unit.c */
+struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads);    /* ref.c */
+struct elfrw_err *icf_find_datarefs(struct icf_program *prog);                  /* dataref.c */
+struct elfrw_err *icf_glue_units(struct icf_program *prog);                     /* glue.c */
+struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads);      /* glue.c */
+struct elfrw_err *icf_find_tables(struct icf_program *prog);                    /* table.c */
+#endif

@@ -1,0 +1,299 @@
+/* table.c: jump tables, found from the code that reads them and confirmed by the relocations of their entries.
+ *
+ * A position-independent table holds distances from its own start.  Its relocations say PC-relative, which names a
+ * wrong place for all entries but the first; so the table's start must be known.  It is an address that code computes or
+ * uses as a displacement; the run of relocated fields that follows it without a gap, up to the next such address, is the
+ * table.  An entry that leads anywhere but to an instruction makes the whole file one that we do not understand.
+ *
+ * A table that a single function reads, and whose entries lead into units (the function or its cold part), is that
+ * function's own and takes part in comparison by meaning.  A shared one is plain data: right, but no reason to fold. */
+#include "elfrw/rbuf.h"
+#include "icf/program.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* An address that code refers to and where a relocated field stands. */
+struct base {
+	uint64_t va;
+	uint32_t owner; /* the unit that refers to it, or ICF_NONE: several */
+};
+
+struct bases {
+	VEC(struct base) v;
+};
+
+static int base_order(const void *a, const void *b)
+{
+	const struct base *x = a, *y = b;
+	if (x->va != y->va)
+		return x->va < y->va ? -1 : 1;
+	return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+
+static bool has_dataref(const struct icf_program *prog, uint64_t place)
+{
+	size_t lo = 0, hi = prog->dataref.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (prog->dataref.data[mid].place < place)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < prog->dataref.len && prog->dataref.data[lo].place == place;
+}
+
+/* Bit i set: some field stands in the i-th 64 bytes from the first one.  Turns away most data references at once. */
+struct filter {
+	uint64_t lo, hi;
+	uint8_t *bits;
+};
+
+static bool may_have(const struct filter *f, uint64_t va)
+{
+	if (va < f->lo || va >= f->hi)
+		return false;
+	uint64_t i = (va - f->lo) >> 6;
+	return f->bits[i >> 3] >> (i & 7) & 1;
+}
+
+static struct elfrw_err *collect_bases(const struct icf_program *prog, struct bases *ret)
+{
+	if (!prog->dataref.len)
+		return NULL;
+	struct filter f = { .lo = prog->dataref.data[0].place, .hi = prog->dataref.data[prog->dataref.len - 1].place + 1 };
+	uint64_t span = 0;
+	/* Data sections are part of the file, so their span is bounded by it but for gaps between segments. */
+	for (uint32_t i = 1; i < prog->img->n_sections; i++)
+		span += prog->img->section[i].hdr.sh_flags & SHF_ALLOC ? prog->img->section[i].hdr.sh_size : 0;
+	bool use = f.hi - f.lo <= span + prog->img->size + (1u << 24);
+	f.bits = use ? calloc(((f.hi - f.lo) >> 9) + 1, 1) : NULL;
+	if (use && !f.bits)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; use && i < prog->dataref.len; i++) {
+		uint64_t k = (prog->dataref.data[i].place - f.lo) >> 6;
+		f.bits[k >> 3] |= (uint8_t)(1u << (k & 7));
+	}
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref; r++) {
+			if (ref[r].unit != ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
+				continue;
+			if ((use && !may_have(&f, ref[r].target)) || !has_dataref(prog, ref[r].target))
+				continue;
+			struct base *b = VEC_PUSH(&ret->v);
+			if (!b) {
+				err = &elfrw_err_nomem;
+				break;
+			}
+			*b = (struct base){ ref[r].target, i };
+		}
+	}
+	free(f.bits);
+	return err;
+}
+
+/* Sorts, and makes one base of several with one address. */
+static void unite(struct bases *b)
+{
+	if (!b->v.len)
+		return;
+	qsort(b->v.data, b->v.len, sizeof *b->v.data, base_order);
+	size_t n = 1;
+	for (size_t i = 1; i < b->v.len; i++) {
+		struct base *last = &b->v.data[n - 1];
+		if (b->v.data[i].va != last->va)
+			b->v.data[n++] = b->v.data[i];
+		else if (b->v.data[i].owner != last->owner)
+			last->owner = ICF_NONE;
+	}
+	b->v.len = n;
+}
+
+/* Do the entries of table T lead into its owner, or from it into other units' middles (its cold part)? */
+static bool owned(const struct icf_program *prog, const struct icf_table *t)
+{
+	if (t->owner == ICF_NONE)
+		return false;
+	bool self = false;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[t->entry + i];
+		if (d->unit == ICF_NONE)
+			return false;
+		self |= d->unit == t->owner;
+		if (d->unit != t->owner && d->target == prog->unit.data[d->unit].start)
+			return false; /* a table of functions: their addresses are observed */
+	}
+	return self;
+}
+
+static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
+{
+	size_t n = prog->dataref.len;
+	for (size_t k = 0, i = 0; k < b->v.len; k++) {
+		const struct base *base = &b->v.data[k];
+		uint64_t limit = k + 1 < b->v.len ? b->v.data[k + 1].va : UINT64_MAX;
+		while (i < n && prog->dataref.data[i].place < base->va)
+			i++;
+		if (i == n || prog->dataref.data[i].place != base->va)
+			continue;
+		const struct icf_dataref *first = &prog->dataref.data[i];
+		unsigned size = first->size;
+		bool pcrel = first->pcrel == 1;
+		/* An address table in writable data may change at run time: pointers, no jump table. */
+		if (first->pcrel == 2 || first->quiet)
+			continue;
+		struct icf_table t = { base->va, (uint32_t)i, 0, base->owner };
+		size_t end = i;
+		while (end < n && prog->dataref.data[end].place == base->va + (uint64_t)t.n * size && prog->dataref.data[end].place < limit &&
+		       prog->dataref.data[end].size == size && (prog->dataref.data[end].pcrel == 1) == pcrel &&
+		       prog->dataref.data[end].dynamic == first->dynamic && prog->dataref.data[end].pcrel != 2) {
+			struct icf_dataref *d = &prog->dataref.data[end];
+			uint64_t target = d->target;
+			if (pcrel)
+				target = base->va + (d->target - d->place);
+			uint32_t unit = icf_unit_at(prog, target);
+			/* What follows a table of labels without being one. */
+			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
+				break;
+			d->target = target;
+			d->unit = unit;
+			d->table = (uint32_t)prog->table.len;
+			t.n++;
+			end++;
+		}
+		if (!t.n)
+			continue;
+		const struct elfrw_section *sec = &prog->img->section[elfrw_image_section_at(prog->img, base->va)];
+		bool writable = (sec->hdr.sh_flags & SHF_WRITE) && strncmp(sec->name, ".data.rel.ro", 12) != 0;
+		if (!pcrel && (writable || !owned(prog, &t))) {
+			for (size_t e = i; e < end; e++)
+				prog->dataref.data[e].table = ICF_NONE;
+			continue;
+		}
+		if (!owned(prog, &t))
+			t.owner = ICF_NONE;
+		struct icf_table *slot = VEC_PUSH(&prog->table);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = t;
+	}
+	return NULL;
+}
+
+static const struct icf_table *table_at(const struct icf_program *prog, uint64_t va, uint32_t *index)
+{
+	size_t lo = 0, hi = prog->table.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (prog->table.data[mid].base < va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*index = (uint32_t)lo;
+	return lo < prog->table.len && prog->table.data[lo].base == va ? &prog->table.data[lo] : NULL;
+}
+
+/* Tells the units' references which of them name an own table. */
+static void link_refs(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len && prog->table.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
+		uint64_t lo = prog->table.data[0].base, hi = prog->table.data[prog->table.len - 1].base;
+		for (uint32_t r = 0; r < u->n_ref; r++) {
+			uint32_t t;
+			if (ref[r].kind == ICF_REF_BRANCH || ref[r].target < lo || ref[r].target > hi)
+				continue;
+			const struct icf_table *table = table_at(prog, ref[r].target, &t);
+			if (table && table->owner == i)
+				ref[r].table = t;
+		}
+	}
+}
+
+/* Every entry of a table must lead to an instruction. */
+struct entry {
+	uint64_t target, place;
+};
+
+static int entry_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	return x->target < y->target ? -1 : x->target > y->target;
+}
+
+static struct elfrw_err *check_entries(const struct icf_program *prog)
+{
+	VEC(struct entry) v = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < prog->dataref.len && !err; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if (d->table == ICF_NONE && d->pcrel != 1)
+			continue;
+		if (d->table == ICF_NONE) {
+			/* A distance of its own place to a function's entry explains itself. */
+			if (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target)
+				continue;
+			if (d->unit == ICF_NONE)
+				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known", (unsigned long long)d->place);
+			else if (!(prog->unit.data[d->unit].flags & ICF_UNIT_PINNED))
+				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known", (unsigned long long)d->place);
+			continue;
+		}
+		struct entry *e = VEC_PUSH(&v);
+		if (!e)
+			err = &elfrw_err_nomem;
+		else
+			*e = (struct entry){ d->target, d->place };
+	}
+	if (v.len)
+		qsort(v.data, v.len, sizeof *v.data, entry_order);
+	for (size_t i = 0; i < v.len && !err;) {
+		uint32_t k = icf_unit_at(prog, v.data[i].target);
+		if (k == ICF_NONE) {
+			err = elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no code", (unsigned long long)v.data[i].place,
+					  (unsigned long long)v.data[i].target);
+			break;
+		}
+		const struct icf_unit *u = &prog->unit.data[k];
+		const uint8_t *code = icf_unit_bytes(prog, u);
+		uint64_t pos = u->start;
+		for (; i < v.len && v.data[i].target < u->end; i++) {
+			if (u->kind == ICF_UNIT_OPAQUE)
+				continue;
+			struct elfrw_insn in;
+			while (pos < v.data[i].target) {
+				unsigned len = prog->arch->decode(code + (pos - u->start), u->end - pos, pos, &in);
+				if (!len)
+					break;
+				pos += len;
+			}
+			if (pos != v.data[i].target) {
+				err = elfrw_error("jump table entry at 0x%llx leads into the middle of an instruction at 0x%llx",
+						  (unsigned long long)v.data[i].place, (unsigned long long)v.data[i].target);
+				break;
+			}
+		}
+	}
+	VEC_FREE(&v);
+	return err;
+}
+
+struct elfrw_err *icf_find_tables(struct icf_program *prog)
+{
+	struct bases b = { 0 };
+	struct elfrw_err *err = collect_bases(prog, &b);
+	if (!err) {
+		unite(&b);
+		err = make_tables(prog, &b);
+	}
+	VEC_FREE(&b.v);
+	if (err)
+		return err;
+	link_refs(prog);
+	return check_entries(prog);
+}

@@ -1,0 +1,14 @@
+/* unit.h: what the stages that cut and glue units share. */
+#ifndef ICF_UNIT_H
+#define ICF_UNIT_H
+#include "icf/program.h"
+
+/* Are the bytes of [START, END), inside one executable section, no-ops, traps or zeros only? */
+bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end);
+
+/* Rebuilds the address look-up and the sections' unit ranges after `unit` changed. */
+struct elfrw_err *icf_index_units(struct icf_program *prog);
+
+/* Rebuilds each unit's symbols and FDEs after `unit` changed. */
+struct elfrw_err *icf_attach(struct icf_program *prog);
+#endif
