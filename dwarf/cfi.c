@@ -368,6 +368,7 @@ static struct elfrw_err *read_all(struct dwr_cfi *cfi)
 {
 	struct record rec;
 	uint64_t off;
+	size_t n_fdes = 0;
 	for (off = 0; off < cfi->size;) {
 		uint64_t at = off;
 		ELFRW_TRY(next_record(cfi, &off, &rec));
@@ -378,17 +379,21 @@ static struct elfrw_err *read_all(struct dwr_cfi *cfi)
 			*slot = at;
 		} else if (rec.is_cie) {
 			ELFRW_TRY(read_cie(cfi, &rec));
+		} else {
+			n_fdes++;
 		}
 		if (cfi->cie.len >= UINT32_MAX - 1)
 			return elfrw_error_at(cfi->name, at, "too many CIEs");
 	}
+	if (n_fdes >= UINT32_MAX - 1)
+		return elfrw_error_at(cfi->name, 0, "too many FDEs");
+	if (!VEC_RESERVE(&cfi->fde, n_fdes))
+		return &elfrw_err_nomem;
 	uint32_t hint = 0;
 	for (off = 0; off < cfi->size;) {
 		ELFRW_TRY(next_record(cfi, &off, &rec));
 		if (rec.size && !rec.is_cie)
 			ELFRW_TRY(read_fde(cfi, &rec, &hint));
-		if (cfi->fde.len >= UINT32_MAX - 1)
-			return elfrw_error_at(cfi->name, rec.off, "too many FDEs");
 	}
 	ELFRW_TRY(class_cies(cfi));
 	return sort_fdes(cfi);

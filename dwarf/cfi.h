@@ -84,17 +84,17 @@ struct dwr_cfi {
 	uint32_t *by_pc;            /* all FDE indices sorted by pc_begin, then index; owned */
 };
 
-/* Reads a whole section.  RET is overwritten; on error there is nothing to free.  VA is the section's address (ignored
- * for .debug_frame), NAME is used in messages.  Errors: truncated records, unknown versions, augmentations, encodings or
- * instructions, 64-bit records in .eh_frame (no unwinder reads them), a CIE pointer that names no CIE, segmented
- * addresses.  Pointers of the encoding absptr are taken from the section's bytes: the caller refuses files in which a
- * dynamic relocation changes them. */
+/* Reads a whole section.  RET is overwritten; on error there is nothing to free.  VA is the section's address
+ * (ignored for .debug_frame), NAME is used in messages.  Errors: truncated records, unknown versions, augmentations,
+ * encodings or instructions, 64-bit records in .eh_frame (no unwinder reads them), a CIE pointer that names no CIE,
+ * segmented addresses.  Pointers of the encoding absptr are taken from the section's bytes: the caller refuses files
+ * in which a dynamic relocation changes them. */
 struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, const uint8_t *data, size_t size, uint64_t va,
 			       bool is_eh, uint8_t address_size);
 void dwr_cfi_deinit(struct dwr_cfi *cfi);
 
-/* The FDE whose range holds VA, or UINT32_MAX: the non-empty one that begins last at or before VA (the first in the section
- * of those), if it reaches VA. */
+/* The FDE whose range holds VA, or UINT32_MAX: the non-empty one that begins last at or before VA (the first in the
+ * section of those), if it reaches VA. */
 uint32_t dwr_cfi_find(const struct dwr_cfi *cfi, uint64_t va);
 
 /* Do the FDE's or its CIE's instructions contain an absolute address? */
@@ -111,9 +111,9 @@ void dwr_fde_canon(const struct dwr_cfi *cfi, uint32_t fde, struct elfrw_wbuf *o
 /* The size in bytes of the form of ENCODING, 0 for a LEB128 number, -1 for an unknown form. */
 int dwr_pe_size(uint8_t encoding, uint8_t address_size);
 
-/* Reads an encoded pointer.  *RAW is the number itself, sign-extended as its form says; *RET what it stands for before any
- * indirection: with DWR_PE_PCREL, FIELD_VA is added, unless the number is 0 (which always means "none").  false: past the end, or a
- * base other than absptr or pcrel. */
+/* Reads an encoded pointer.  *RAW is the number itself, sign-extended as its form says; *RET what it stands for
+ * before any indirection: with DWR_PE_PCREL, FIELD_VA is added, unless the number is 0 (which always means "none").
+ * false: past the end, or a base other than absptr or pcrel. */
 bool dwr_pe_read(struct elfrw_rbuf *r, uint8_t encoding, uint8_t address_size, uint64_t field_va, uint64_t *raw,
 		 uint64_t *ret);
 
@@ -127,9 +127,9 @@ struct dwr_cfa_address {
 	bool indexed;     /* DW_OP_addrx and other forms that a frame table cannot resolve */
 };
 
-/* Walks instructions (size INSN_SIZE with or without padding).  *FLAGS becomes DWR_CFA_*, *LENGTH the size without trailing
- * DW_CFA_nop.  ADDRESSES, when not NULL, receives up to MAX addresses; returns their full number, or -1 when the
- * bytes are not valid instructions. */
+/* Walks instructions (size INSN_SIZE with or without padding).  *FLAGS becomes DWR_CFA_*, *LENGTH the size without
+ * trailing DW_CFA_nop.  ADDRESSES, when not NULL, receives up to MAX addresses; returns their full number, or -1
+ * when the bytes are not valid instructions. */
 long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size, uint8_t *flags, size_t *length,
 		  struct dwr_cfa_address *addresses, size_t max);
 #endif

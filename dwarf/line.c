@@ -95,11 +95,12 @@ static struct elfrw_rbuf program_at(const struct dwr_line_header *h, uint64_t of
 	return r;
 }
 
-/* The extended opcode whose 0 byte has been read: its number, and R limited to its operands until *NEXT. */
+/* The extended opcode whose 0 byte has been read: its number, and where what follows it begins; R is at its operands.
+ * Number 0: none.  That is what zero bytes at the end of a unit, as padding, come to. */
 static inline struct elfrw_err *extended(const struct dwr_line_header *h, struct elfrw_rbuf *r, uint8_t *op,
 					 const uint8_t **next)
 {
-	uint64_t len = elfrw_rbuf_uleb(r);
+	uint64_t len = r->pos < r->end ? elfrw_rbuf_uleb(r) : 0;
 	if (r->bad || len > elfrw_rbuf_left(r))
 		return truncated(h, r);
 	*next = r->pos + len;
@@ -117,13 +118,6 @@ static inline void skip_unknown(const struct dwr_line_header *h, struct elfrw_rb
 		elfrw_rbuf_uleb(r);
 }
 
-static bool only_zeros(const uint8_t *p, const uint8_t *end)
-{
-	while (p < end && !*p)
-		p++;
-	return p == end;
-}
-
 struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, struct dwr_line_seq *ret)
 {
 	struct elfrw_rbuf r = program_at(h, *off);
@@ -133,8 +127,6 @@ struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, 
 	uint64_t address = 0, next_address;
 	const uint8_t *next;
 	uint8_t ext;
-	if (elfrw_rbuf_left(&r) && !r.pos[0] && (elfrw_rbuf_left(&r) == 1 || !r.pos[1]) && only_zeros(r.pos, r.end))
-		r.pos = r.end;
 	while (r.pos < r.end) {
 		uint8_t op = *r.pos++;
 		if (op >= base) {

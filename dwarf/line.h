@@ -112,8 +112,8 @@ struct dwr_line_seq {
 	bool defines_files;      /* has a DW_LNE_define_file */
 };
 
-/* The same walk without making rows, several times as fast.  Zero bytes up to the end of the unit are skipped as
- * padding (no rows, not terminated). */
+/* The same walk without making rows, several times as fast.  Padding behind the last sequence (zero bytes) gives neither
+ * rows nor an end. */
 struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, struct dwr_line_seq *ret);
 
 /* One extended opcode: OFF of its 0 byte, ARG and SIZE of what follows its number. */

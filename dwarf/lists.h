@@ -73,6 +73,47 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 				uint64_t off, uint64_t views, struct dwr_list *list);
 void dwr_list_deinit(struct dwr_list *list);
 
+/* One entry as it stands in the file, for those who copy bytes. */
+enum dwr_list_code {
+	DWR_LIST_CODE_END = DWR_LIST_DEFAULT + 1, /* smaller codes: enum dwr_list_how */
+	DWR_LIST_CODE_BASE,
+	DWR_LIST_CODE_BASEX,
+	DWR_LIST_CODE_VIEWS, /* DW_LLE_GNU_view_pair: the operands are the views */
+};
+
+struct dwr_list_raw {
+	uint8_t code; /* enum dwr_list_how or dwr_list_code */
+	uint64_t off, end;
+	uint64_t operand[2];
+	uint64_t operand_off[2]; /* in the section */
+	uint64_t expr, expr_size;
+};
+
+/* Reads the entry at OFF.  Errors: as dwr_list_read. */
+struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_list_kind kind,
+				    const struct dwr_list_cu *cu, uint64_t off, struct dwr_list_raw *ret);
+
+/* The address with index INDEX of CU, and (SLOT, may be NULL) where it is in .debug_addr; SEC and OFF say who asks, for
+ * messages.  Errors: no .debug_addr or base, an index outside of it. */
+struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu, uint64_t index,
+				 const struct dwr_list_sec *sec, uint64_t off, uint64_t *ret, uint64_t *slot);
+
+/* All bits of an address of CU. */
+static inline uint64_t dwr_list_mask(const struct dwr_list_cu *cu)
+{
+	return UINT64_MAX >> (64 - 8 * cu->params.address_size);
+}
+
+static inline bool dwr_list_is_v5(enum dwr_list_kind kind)
+{
+	return kind == DWR_LIST_RNGLISTS || kind == DWR_LIST_LOCLISTS;
+}
+
+static inline bool dwr_list_has_expr(enum dwr_list_kind kind)
+{
+	return kind == DWR_LIST_LOC || kind == DWR_LIST_LOCLISTS;
+}
+
 /* One contribution to .debug_rnglists or .debug_loclists. */
 struct dwr_list_contrib {
 	uint64_t off, end;  /* header included */

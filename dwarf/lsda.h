@@ -60,17 +60,18 @@ struct dwr_lsda {
 	VEC(struct dwr_lsda_field) field; /* the type table, from its end downwards: filter 1, 2, ... */
 };
 
-/* Decodes the LSDA at LSDA_VA of the function [FUNC_START, FUNC_END) (the range of the FDE that names it).  Errors: out of its
- * section, unknown or unusable encodings (datarel and the like; absolute pointers in a file that is relocated at
- * run time), cyclic or overlong action chains, call sites outside of the function.  On error RET may only be read again or freed. */
+/* Decodes the LSDA at LSDA_VA of the function [FUNC_START, FUNC_END) (the range of the FDE that names it).  Errors:
+ * out of its section, unknown or unusable encodings (datarel and the like; absolute pointers in a file that is
+ * relocated at run time), cyclic or overlong action chains, call sites outside of the function.  On error RET may
+ * only be read again or freed. */
 struct elfrw_err *dwr_lsda_read(struct dwr_lsda *ret, const struct elfrw_image *img, uint64_t lsda_va,
 				uint64_t func_start, uint64_t func_end);
 void dwr_lsda_deinit(struct dwr_lsda *lsda);
 
-/* Appends the meaning to OUT: equal bytes = the same call sites (relative to the function), the same actions (filter values
- * too: the code at the landing pad compares them), types and specifications, whatever the layout.  The landing pads
- * themselves are left out but for their being there: they are appended to PADS, VAs, in call-site order.  Out of memory:
- * OUT->bad. */
+/* Appends the meaning to OUT: equal bytes = the same call sites (relative to the function), the same actions (filter
+ * values too: the code at the landing pad compares them), types and specifications, whatever the layout.  The
+ * landing pads themselves are left out but for their being there: they are appended to PADS, VAs, in call-site
+ * order.  Out of memory: OUT->bad. */
 typedef VEC(uint64_t) dwr_lsda_pads;
 void dwr_lsda_canon(const struct dwr_lsda *lsda, struct elfrw_wbuf *out, dwr_lsda_pads *pads);
 #endif

@@ -495,8 +495,8 @@ static int compare_entries(const void *a, const void *b)
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
-/* .eh_frame_hdr (LSB Core 5.0): version 1, three encodings, pointer to .eh_frame, count, table of (address, FDE) relative to
- * the section.  One entry per address: a look-up cannot tell two apart. */
+/* .eh_frame_hdr (LSB Core 5.0): version 1, three encodings, pointer to .eh_frame, count, table of (address, FDE)
+ * relative to the section.  One entry per address: a look-up cannot tell two apart. */
 static struct elfrw_err *write_hdr(const struct rewriter *rw)
 {
 	const struct dwr_rw_frame_in *in = rw->in;

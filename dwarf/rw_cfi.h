@@ -48,10 +48,10 @@ struct dwr_rw_except_out {
 	uint64_t unknown; /* nonzero bytes that no LSDA covers, and LSDAs that do not parse: then nothing is dropped */
 };
 
-/* Rebuilds .gcc_except_table: LSDAs move as rigid blocks (overlapping ones together, residue of the address modulo the section's
- * alignment kept), those that no remaining FDE names are dropped, PC-relative type pointers and explicit LPStart fields
- * are set for the new place.  Errors: a pointer that no longer fits its field, landing pads that moved apart from
- * what they are relative to, out of memory. */
+/* Rebuilds .gcc_except_table: LSDAs move as rigid blocks (overlapping ones together; those with fields of several
+ * bytes keep the residue of their address modulo the section's alignment), those that no remaining FDE names are
+ * dropped, PC-relative type pointers and explicit LPStart fields are set for the new place.  Errors: a pointer that
+ * no longer fits its field, landing pads that moved apart from what they are relative to, out of memory. */
 struct elfrw_err *dwr_rw_gcc_except(const struct dwr_rw_except_in *in, struct dwr_rw_except_out *out);
 void dwr_rw_except_deinit(struct dwr_rw_except_out *out);
 
@@ -80,10 +80,10 @@ struct dwr_rw_frame_out {
 	size_t n_fdes, n_dropped, n_split;
 };
 
-/* Rebuilds .eh_frame and .eh_frame_hdr.  Order, encodings and the layout inside of records stay; FDEs of code that is gone
- * (dwr_rw_fde_gone) and CIEs without FDEs are left out; one FDE is added for the thunks.  An FDE over several units that moved
- * apart is split when its rules are the same throughout.  Errors: overflow of a field, an FDE with several rows whose code moved
- * apart, an unknown .eh_frame_hdr, out of memory. */
+/* Rebuilds .eh_frame and .eh_frame_hdr.  Order, encodings and the layout inside of records stay; FDEs of code that
+ * is gone (dwr_rw_fde_gone) and CIEs without FDEs are left out; one FDE is added for the thunks.  An FDE over
+ * several units that moved apart is split when its rules are the same throughout.  Errors: overflow of a field, an
+ * FDE with several rows whose code moved apart, an unknown .eh_frame_hdr, out of memory. */
 struct elfrw_err *dwr_rw_eh_frame(const struct dwr_rw_frame_in *in, struct dwr_rw_frame_out *out);
 
 /* The same for .debug_frame. */

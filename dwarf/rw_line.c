@@ -461,7 +461,7 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uin
 {
 	const struct job *job = wr->job;
 	uint64_t pos = wr->rows.data[0].address;
-	size_t from = 0, carried = 0;
+	size_t from = 0;
 	*any = false;
 	for (uint32_t r = run_after(job, pos); r < job->n_runs && job->run[r].old < end; r++) {
 		const struct run *run = &job->run[r];
@@ -470,7 +470,7 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uin
 		if (!cut(job, &wr->rows, end, old, run->old_end, from, &p))
 			continue;
 		from = p.to;
-		carried += p.carried;
+		ELFRW_TRY(count_visits(wr->job, p.carried));
 		if (run->out)
 			continue;
 		*any = true;
@@ -486,7 +486,6 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uin
 			n++;
 		}
 		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), rows, n, p.end, run->delta, &wr->t->w));
-		ELFRW_TRY(count_visits(wr->job, p.carried));
 	}
 	return NULL;
 }
@@ -510,7 +509,6 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 		wr->t->untouched++;
 		return NULL;
 	}
-	const bool ascending = s->flags & SEQ_ASCENDING;
 	if (s->lo == s->hi && s->set)
 		return patch_seq(wr, s, map_empty(job->map, s->lo) - s->lo);
 
@@ -544,7 +542,6 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 		wr->t->removed++;
 		s->new_off = UINT64_MAX;
 	}
-	(void)ascending;
 	return rows ? write_thunks(wr, s, from, to, end) : NULL;
 }
 
@@ -565,7 +562,7 @@ static struct elfrw_err *rewrite_seqs(struct writer *wr)
 	if (h->offset_size == 8)
 		elfrw_put64(t->w.data + 4, t->size - 12);
 	else if (t->size - 4 >= 0xfffffff0)
-		return elfrw_error_at(job_name(wr), h->off, "line table grows over 4 GB");
+		return elfrw_error_at(wr->job->in->name, h->off, "line table grows over 4 GB");
 	else
 		elfrw_put32(t->w.data, (uint32_t)(t->size - 4));
 	return NULL;
@@ -583,4 +580,216 @@ static struct elfrw_err *rewrite_table(void *arg, size_t index)
 	free(wr.piece.data);
 	free(wr.spare.data);
 	return err;
+}
+
+static int compare_cu(const void *a, const void *b)
+{
+	const struct dwr_rw_line_cu *x = a, *y = b;
+	return (x->stmt_list > y->stmt_list) - (x->stmt_list < y->stmt_list);
+}
+
+/* Finds the tables: one behind the other; zero bytes between them are padding, which ends where a unit_length is not
+ * zero or, when it is not a multiple of four bytes, where a unit of .debug_info says that a table begins. */
+static struct elfrw_err *find_tables(struct job *job)
+{
+	const struct dwr_rw_line_in *in = job->in;
+	const uint8_t *data = in->line.data;
+	size_t cu = 0;
+	for (uint64_t off = 0; off < in->line.size;) {
+		uint64_t left = in->line.size - off;
+		while (cu < in->n_cus && job->cu[cu].stmt_list < off)
+			cu++;
+		uint64_t known = cu < in->n_cus ? job->cu[cu].stmt_list - off : UINT64_MAX; /* bytes to the next known table */
+		uint64_t skip = left < 4 ? left : known && known < 4 ? known : 4;
+		if (!elfrw_get_le(data + off, (unsigned)skip)) {
+			off += skip;
+			continue;
+		}
+		struct dwr_line_header h;
+		ELFRW_TRY(dwr_line_header_read(in->name, in->line, off, &h));
+		if (job->n_tables == UINT32_MAX - 1 ||
+		    !elfrw_vec_grow((void **)&job->table, &job->cap_tables, job->n_tables + 1, sizeof *job->table))
+			return &elfrw_err_nomem;
+		job->table[job->n_tables++] = (struct table){ .off = off, .end = h.end };
+		off = h.end;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *place_table(void *arg, size_t index)
+{
+	struct job *job = arg;
+	struct table *t = &job->table[index];
+	uint8_t *to = job->data + t->new_off;
+	memcpy(to, t->w.len ? t->w.data : job->in->line.data + t->off, t->size);
+	for (size_t i = 0; i < t->patch.len; i++)
+		elfrw_put_le(to + t->patch.data[i].pos, t->patch.data[i].value, t->patch.data[i].size);
+	elfrw_wbuf_free(&t->w);
+	VEC_FREE(&t->patch);
+	return NULL;
+}
+
+/* Offsets of everything in the output.  Padding stays. */
+static uint64_t lay_out(struct job *job)
+{
+	uint64_t old = 0, new = 0;
+	for (size_t i = 0; i < job->n_tables; i++) {
+		struct table *t = &job->table[i];
+		t->new_off = new + (t->off - old);
+		new = t->new_off + t->size;
+		old = t->end;
+	}
+	return new + (job->in->line.size - old);
+}
+
+static struct elfrw_err *make_folds(struct job *job, uint64_t base, struct dwr_rw_line_out *out, struct elfrw_wbuf *w)
+{
+	const struct dwr_line_taken **taken = malloc((job->n_tables + 1) * sizeof *taken);
+	if (!taken)
+		return &elfrw_err_nomem;
+	out->folded_version = 4;
+	out->folded_offset_size = job->n_tables ? 8 : 4;
+	for (size_t i = 0; i < job->n_tables; i++) {
+		taken[i] = &job->table[i].taken;
+		if (job->table[i].version >= 5)
+			out->folded_version = 5;
+		if (job->table[i].offset_size == 4)
+			out->folded_offset_size = 4;
+	}
+	struct dwr_rw_line_in in = *job->in;
+	in.cu = job->cu;
+	struct dwr_line_folds folds = { .in = &in, .table = taken, .n_tables = job->n_tables, .base = base,
+					.version = out->folded_version, .offset_size = out->folded_offset_size };
+	struct elfrw_err *err = dwr_rw_line_folds(&folds, out->fold, w);
+	free(taken);
+	if (!err && w->len)
+		out->folded_unit = base;
+	return err;
+}
+
+static struct elfrw_err *make_maps(struct job *job, struct dwr_rw_line_out *out)
+{
+	for (size_t i = 0; i < job->n_tables; i++)
+		out->n_seqs += job->table[i].seq.len;
+	out->n_units = job->n_tables;
+	out->unit = malloc((out->n_units + 1) * sizeof *out->unit);
+	out->seq = malloc((out->n_seqs + 1) * sizeof *out->seq);
+	if (!out->unit || !out->seq)
+		return &elfrw_err_nomem;
+	struct dwr_rw_line_off *seq = out->seq;
+	for (size_t i = 0; i < job->n_tables; i++) {
+		const struct table *t = &job->table[i];
+		out->unit[i] = (struct dwr_rw_line_off){ t->off, t->new_off };
+		out->patched += t->patched;
+		out->encoded += t->encoded;
+		out->removed += t->removed;
+		out->untouched += t->untouched;
+		for (size_t k = 0; k < t->seq.len; k++) {
+			const struct seq *s = &t->seq.data[k];
+			*seq++ = (struct dwr_rw_line_off){ s->off, s->new_off == UINT64_MAX ? UINT64_MAX : t->new_off + s->new_off };
+		}
+	}
+	return NULL;
+}
+
+static struct elfrw_err *run_job(struct job *job, struct dwr_rw_line_out *out)
+{
+	const struct dwr_rw_line_in *in = job->in;
+	job->cu = malloc((in->n_cus + 1) * sizeof *job->cu);
+	out->fold = calloc((size_t)job->map->n_units + 1, sizeof *out->fold);
+	if (!job->cu || !out->fold)
+		return &elfrw_err_nomem;
+	if (in->n_cus)
+		memcpy(job->cu, in->cu, in->n_cus * sizeof *job->cu);
+	qsort(job->cu, in->n_cus, sizeof *job->cu, compare_cu);
+	ELFRW_TRY(find_tables(job));
+	ELFRW_TRY(make_runs(job));
+	ELFRW_TRY(elfrw_parallel(in->threads, job->n_tables, scan_table, job));
+	ELFRW_TRY(elfrw_parallel(in->threads, job->n_tables, rewrite_table, job));
+
+	uint64_t base = lay_out(job);
+	struct elfrw_wbuf folds = { 0 };
+	struct elfrw_err *err = make_folds(job, base, out, &folds);
+	if (!err && !(job->data = out->data = malloc(base + folds.len + 1)))
+		err = &elfrw_err_nomem;
+	if (!err) {
+		uint64_t old = 0, new = 0;
+		for (size_t i = 0; i <= job->n_tables; i++) {
+			const struct table *t = i < job->n_tables ? &job->table[i] : NULL;
+			uint64_t gap = (t ? t->off : in->line.size) - old;
+			if (gap)
+				memcpy(out->data + new, in->line.data + old, gap);
+			if (t) {
+				old = t->end;
+				new = t->new_off + t->size;
+			}
+		}
+		if (folds.len)
+			memcpy(out->data + base, folds.data, folds.len);
+		out->size = base + folds.len;
+		err = elfrw_parallel(in->threads, job->n_tables, place_table, job);
+	}
+	elfrw_wbuf_free(&folds);
+	return err ? err : make_maps(job, out);
+}
+
+struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_line_out *out)
+{
+	struct dwr_rw_line_out o = { 0 };
+	struct job job = { .in = in, .map = in->map };
+	/* Far above what a real table needs, where a function has rows of its own of a few bytes each. */
+	job.max_visits = 4 * (size_t)in->map->n_units + in->line.size / 4 + 65536;
+	struct elfrw_err *err = run_job(&job, &o);
+	for (size_t i = 0; i < job.n_tables; i++) {
+		struct table *t = &job.table[i];
+		VEC_FREE(&t->seq);
+		VEC_FREE(&t->patch);
+		elfrw_wbuf_free(&t->w);
+		free(t->taken.rows.data);
+		VEC_FREE(&t->taken.cover);
+	}
+	free(job.table);
+	free(job.run);
+	free(job.run_of);
+	free(job.special);
+	free(job.special_from);
+	free(job.owner);
+	free(job.cu);
+	if (err)
+		dwr_rw_line_out_deinit(&o);
+	else
+		*out = o;
+	return err;
+}
+
+void dwr_rw_line_out_deinit(struct dwr_rw_line_out *out)
+{
+	free(out->data);
+	free(out->unit);
+	free(out->seq);
+	free(out->fold);
+	*out = (struct dwr_rw_line_out){ 0 };
+}
+
+static uint64_t find_off(const struct dwr_rw_line_off *map, size_t n, uint64_t old)
+{
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (map[mid].old_off < old)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && map[lo].old_off == old ? map[lo].new_off : UINT64_MAX;
+}
+
+uint64_t dwr_rw_line_unit_off(const struct dwr_rw_line_out *out, uint64_t old_off)
+{
+	return find_off(out->unit, out->n_units, old_off);
+}
+
+uint64_t dwr_rw_line_seq_off(const struct dwr_rw_line_out *out, uint64_t old_off)
+{
+	return find_off(out->seq, out->n_seqs, old_off);
 }

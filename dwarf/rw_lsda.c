@@ -22,6 +22,7 @@
 
 struct block {
 	uint64_t start, end; /* VA */
+	bool aligned;        /* has fields of several bytes: keeps the residue of its address */
 	bool live;
 };
 
@@ -94,6 +95,12 @@ static struct elfrw_err *fix_types(struct rebuild *rb)
 	return NULL;
 }
 
+/* Those without a type table are LEB128 numbers throughout, and compilers do not align them. */
+static bool has_words(const struct dwr_lsda *lsda)
+{
+	return lsda->ttbase || lsda->lpstart_va || lsda->site_encoding != DWR_PE_ULEB128;
+}
+
 /* The LSDAs that FDEs name. */
 static struct elfrw_err *read_named(struct rebuild *rb)
 {
@@ -114,7 +121,7 @@ static struct elfrw_err *read_named(struct rebuild *rb)
 		struct block *b = VEC_PUSH(&rb->block);
 		if (!b)
 			return &elfrw_err_nomem;
-		*b = (struct block){ rb->lsda.start, rb->lsda.end, live };
+		*b = (struct block){ rb->lsda.start, rb->lsda.end, has_words(&rb->lsda), live };
 		if (live) {
 			ELFRW_TRY(fix_base(rb));
 			ELFRW_TRY(fix_types(rb));
@@ -144,6 +151,7 @@ static void join_blocks(struct rebuild *rb)
 			if (b[i].end > b[k].end)
 				b[k].end = b[i].end;
 			b[k].live |= b[i].live;
+			b[k].aligned |= b[i].aligned;
 		} else {
 			b[++k] = b[i];
 		}
@@ -151,53 +159,43 @@ static void join_blocks(struct rebuild *rb)
 	rb->block.len = k + 1;
 }
 
-static bool all_zero(const struct rebuild *rb, uint64_t from, uint64_t to)
-{
-	for (uint64_t va = from; va < to; va++)
-		if (rb->sec->data[va - rb->start])
-			return false;
-	return true;
-}
-
 /* Is there an LSDA at VA that ends by LIMIT?  Its function is not known, so its call sites may be anywhere. */
-static bool nameless_lsda(struct rebuild *rb, uint64_t va, uint64_t limit, uint64_t *end)
+static bool nameless_lsda(struct rebuild *rb, uint64_t va, uint64_t limit, struct block *ret)
 {
 	if (rb->sec->data[va - rb->start] != DWR_PE_OMIT)
 		return false;
 	struct elfrw_err *err = dwr_lsda_read(&rb->lsda, rb->in->img, va, 0, UINT32_MAX);
 	elfrw_err_free(err);
-	*end = rb->lsda.end;
-	return !err && rb->lsda.end <= limit && rb->lsda.end > va;
+	*ret = (struct block){ va, rb->lsda.end, has_words(&rb->lsda), false };
+	return !err && ret->end <= limit;
 }
 
-/* Accounts for the bytes between the blocks: [FROM, TO), behind block PREVIOUS (or SIZE_MAX). */
+/* Accounts for the bytes between the blocks: [FROM, TO), behind block PREVIOUS (or SIZE_MAX).  An LSDA without a type table
+ * begins at any address. */
 static struct elfrw_err *read_gap(struct rebuild *rb, uint64_t from, uint64_t to, size_t previous)
 {
-	uint64_t tail = 0, end;
+	uint64_t tail = 0;
 	for (uint64_t va = from; va < to;) {
-		uint64_t word = (va + 4) & ~(uint64_t)3; /* the next place where an LSDA can begin */
-		if (word > to)
-			word = to;
-		if (!(va & 3) && nameless_lsda(rb, va, to, &end)) {
-			struct block *b = VEC_PUSH(&rb->block);
-			if (!b)
+		struct block b;
+		if (nameless_lsda(rb, va, to, &b)) {
+			struct block *slot = VEC_PUSH(&rb->block);
+			if (!slot)
 				return &elfrw_err_nomem;
-			*b = (struct block){ va, end, false };
+			*slot = b;
 			previous = rb->block.len - 1;
 			tail = 0;
-			va = end;
+			va = b.end;
 			continue;
 		}
-		if (!all_zero(rb, va, word)) {
-			tail += word - va;
-			if (previous == SIZE_MAX || tail > TAIL_MAX) {
+		if (rb->sec->data[va - rb->start]) {
+			if (previous == SIZE_MAX || ++tail > TAIL_MAX) {
 				for (; va < to; va++)
 					rb->out->unknown += rb->sec->data[va - rb->start] != 0;
 				return NULL;
 			}
-			rb->block.data[previous].end = word;
+			rb->block.data[previous].end = va + 1;
 		}
-		va = word;
+		va++;
 	}
 	return NULL;
 }
@@ -244,7 +242,8 @@ static struct elfrw_err *place_blocks(struct rebuild *rb)
 		move[i] = (struct dwr_rw_move){ b[i].start, b[i].end, DWR_RW_GONE };
 		if (!b[i].live)
 			continue;
-		va += (b[i].start - va) & (rb->align - 1);
+		if (b[i].aligned)
+			va += (b[i].start - va) & (rb->align - 1);
 		move[i].new = va;
 		va += b[i].end - b[i].start;
 	}

@@ -278,7 +278,7 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 		const Elf64_Shdr *sh = &img->section[i].hdr;
 		if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_addr != ph->p_vaddr || sh->sh_size == 0)
 			continue;
-		if (sh->sh_size == ph->p_memsz)
+		if (sh->sh_size == ph->p_memsz && out->sec[i].size != sh->sh_size)
 			ph->p_filesz = ph->p_memsz = out->sec[i].size;
 		ph->p_vaddr = out->sec[i].addr;
 		ph->p_paddr += ph->p_vaddr - sh->sh_addr;
@@ -437,6 +437,7 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 		}
 		sh.sh_offset = s->offset;
 		sh.sh_link = out->sec[sh.sh_link].index;
+		sh.sh_info = s->info;
 		if (info_is_section(&sh) && sh.sh_info < img->n_sections)
 			sh.sh_info = out->sec[sh.sh_info].index;
 		put_shdr(out, s->index, &sh);
@@ -451,13 +452,13 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 	return NULL;
 }
 
-/* Symbols name their section by its index, which dropping changes. */
-static struct elfrw_err *renumber_symbols(struct elfrw_output *out)
+/* Symbols name their section by its index, which dropping changes; those in the sections that made room follow them. */
+static struct elfrw_err *update_symbols(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
 	bool same = true;
 	for (uint32_t i = 0; i < img->n_sections && same; i++)
-		same = out->sec[i].drop || out->sec[i].index == i;
+		same = out->sec[i].drop || (out->sec[i].index == i && !(may_move(out, i) && out->sec[i].addr != img->section[i].hdr.sh_addr));
 	if (same)
 		return NULL;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -469,9 +470,12 @@ static struct elfrw_err *renumber_symbols(struct elfrw_output *out)
 		for (uint64_t off = 0; p && off + sizeof(Elf64_Sym) <= out->sec[i].size; off += sizeof(Elf64_Sym)) {
 			Elf64_Sym sym;
 			memcpy(&sym, p + off, sizeof sym);
-			if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || sym.st_shndx >= img->n_sections)
+			uint32_t s = sym.st_shndx;
+			if (s == SHN_UNDEF || s >= SHN_LORESERVE || s >= img->n_sections)
 				continue;
-			sym.st_shndx = (uint16_t)out->sec[sym.st_shndx].index;
+			if (may_move(out, s))
+				sym.st_value += out->sec[s].addr - img->section[s].hdr.sh_addr;
+			sym.st_shndx = (uint16_t)out->sec[s].index;
 			memcpy(p + off, &sym, sizeof sym);
 		}
 	}
@@ -486,13 +490,14 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 		if (!out->sec[i].drop)
 			out->sec[i].index = index++;
 	out->n_out = index + (uint32_t)out->added.len;
-	ELFRW_TRY(renumber_symbols(out));
 	uint32_t *name_off = calloc(img->n_sections + out->added.len, sizeof *name_off);
 	if (!name_off)
 		return &elfrw_err_nomem;
 	struct elfrw_err *err = name_sections(out, name_off);
 	if (!err)
 		err = make_pieces(out);
+	if (!err)
+		err = update_symbols(out);
 	if (!err) {
 		place_pieces(out);
 		err = make_phdrs(out);

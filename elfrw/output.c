@@ -12,7 +12,7 @@ struct elfrw_err *elfrw_output_init(struct elfrw_output *out, const struct elfrw
 	for (uint32_t i = 0; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		out->sec[i] = (struct elfrw_outsec){ .addr = s->hdr.sh_addr, .size = s->hdr.sh_size, .data = s->data,
-						     .flags = s->hdr.sh_flags, .align = s->hdr.sh_addralign };
+						     .flags = s->hdr.sh_flags, .align = s->hdr.sh_addralign, .info = s->hdr.sh_info };
 	}
 	return NULL;
 }

@@ -13,6 +13,7 @@ struct elfrw_outsec {
 	uint8_t *owned;
 	uint64_t flags;      /* sh_flags */
 	uint64_t align;      /* sh_addralign */
+	uint32_t info;       /* sh_info, as an input index where it is one */
 	bool drop;
 	bool referenced;     /* something may refer to its address: it must not be moved for want of room */
 	/* Set by the layout. */

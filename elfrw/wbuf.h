@@ -19,7 +19,8 @@ static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
 		return NULL;
 	}
 	uint8_t *p = w->data + w->len;
-	memset(p, 0, n);
+	if (n)
+		memset(p, 0, n);
 	w->len += n;
 	return p;
 }

@@ -129,8 +129,10 @@ static struct elfrw_err *extend_all(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
 			ELFRW_TRY(extend(prog, icf_unit_refs(prog, &prog->unit.data[i])[r].target));
+	/* What a PC-relative field means is known only when the tables are. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		ELFRW_TRY(extend(prog, prog->dataref.data[i].target));
+		if (prog->dataref.data[i].pcrel != 1)
+			ELFRW_TRY(extend(prog, prog->dataref.data[i].target));
 	return NULL;
 }
 
@@ -237,7 +239,7 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
 			continue;
 		prog->n_pinned++;
 		if (u->reason == ICF_OK)
-			u->reason = ICF_NOT_UNDERSTOOD;
+			u->reason = ICF_NEAR_OPAQUE;
 	}
 	return NULL;
 }

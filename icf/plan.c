@@ -148,7 +148,12 @@ static struct elfrw_err *place_thunks(struct layout *l, struct elfrw_addrmap *ma
 {
 	const struct icf_program *prog = l->prog;
 	struct icf_plan *plan = l->plan;
-	map->thunks = map->thunks_end = l->cursor = align_up(l->cursor, 2);
+	bool any = false;
+	for (uint32_t i = 0; i < prog->unit.len && !any; i++)
+		any = plan->kept[i] != i && needs_thunk(l->opt, &prog->unit.data[i]);
+	if (any)
+		l->cursor = align_up(l->cursor, 2);
+	map->thunks = map->thunks_end = l->cursor;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		if (plan->kept[i] == i || !needs_thunk(l->opt, u))

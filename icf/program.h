@@ -23,6 +23,7 @@ enum icf_reason {
 	ICF_OK,
 	ICF_NOT_A_FUNCTION,   /* linkage code, or code without a name */
 	ICF_NOT_UNDERSTOOD,   /* bytes that do not decode: pinned */
+	ICF_NEAR_OPAQUE,      /* such bytes could refer to it by a distance nobody sees: pinned too */
 	ICF_GLUED,            /* falls through into, or is entered by a short branch from, its neighbour */
 	ICF_ENTRY_POINT,      /* e_entry, DT_INIT, DT_FINI */
 	ICF_KEEP_UNIQUE,      /* asked for */

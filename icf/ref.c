@@ -120,12 +120,15 @@ static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_
 		*ret = d.kind == ELFRW_RELOC_ABS ? ODD : IGNORE;
 		return NULL;
 	}
+	/* A relaxed TLS sequence keeps its call's relocation, now anywhere in other instructions. */
+	const char *name = sym.st_name ? elfrw_image_string(prog->img, prog->img->section[rel->symtab].hdr.sh_link, sym.st_name) : NULL;
+	if (d.kind != ELFRW_RELOC_ABS && name && strncmp(name, "__tls_get_addr", 14) == 0)
+		return NULL;
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
 	if (!disp && !imm) {
-		/* A relaxed TLS sequence keeps its call's relocation inside another instruction; a relaxed GOT load
-		 * may be one byte off.  Anything else means that these bytes are not the instructions we see. */
-		const char *name = sym.st_name ? elfrw_image_string(prog->img, prog->img->section[rel->symtab].hdr.sh_link, sym.st_name) : NULL;
-		if (d.kind != ELFRW_RELOC_GOTPCREL && !(name && strncmp(name, "__tls_get_addr", 14) == 0))
+		/* A relaxed GOT load may be one byte off.  Anything else means that these bytes are not the instructions
+		 * we see. */
+		if (d.kind != ELFRW_RELOC_GOTPCREL)
 			*ret = ODD;
 		return NULL;
 	}

@@ -129,6 +129,13 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 	return self;
 }
 
+/* The unit that ends at VA, or ICF_NONE. */
+static uint32_t unit_ending(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = va ? icf_unit_at(prog, va - 1) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
+}
+
 static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
 {
 	size_t n = prog->dataref.len;
@@ -155,6 +162,11 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			if (pcrel)
 				target = base->va + (d->target - d->place);
 			uint32_t unit = icf_unit_at(prog, target);
+			/* clang lets the entries of cases that cannot happen lead to the function's end. */
+			if (base->owner != ICF_NONE && target == prog->unit.data[base->owner].end)
+				unit = base->owner;
+			else if (unit == ICF_NONE)
+				unit = unit_ending(prog, target);
 			/* What follows a table of labels without being one. */
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
 				break;
@@ -218,6 +230,7 @@ static void link_refs(struct icf_program *prog)
 /* Every entry of a table must lead to an instruction. */
 struct entry {
 	uint64_t target, place;
+	uint32_t unit;
 };
 
 static int entry_order(const void *a, const void *b)
@@ -248,12 +261,16 @@ static struct elfrw_err *check_entries(const struct icf_program *prog)
 		if (!e)
 			err = &elfrw_err_nomem;
 		else
-			*e = (struct entry){ d->target, d->place };
+			*e = (struct entry){ d->target, d->place, d->unit };
 	}
 	if (v.len)
 		qsort(v.data, v.len, sizeof *v.data, entry_order);
 	for (size_t i = 0; i < v.len && !err;) {
-		uint32_t k = icf_unit_at(prog, v.data[i].target);
+		uint32_t k = v.data[i].unit;
+		if (k != ICF_NONE && v.data[i].target == prog->unit.data[k].end) {
+			i++;
+			continue;
+		}
 		if (k == ICF_NONE) {
 			err = elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no code", (unsigned long long)v.data[i].place,
 					  (unsigned long long)v.data[i].target);
@@ -262,7 +279,7 @@ static struct elfrw_err *check_entries(const struct icf_program *prog)
 		const struct icf_unit *u = &prog->unit.data[k];
 		const uint8_t *code = icf_unit_bytes(prog, u);
 		uint64_t pos = u->start;
-		for (; i < v.len && v.data[i].target < u->end; i++) {
+		for (; i < v.len && v.data[i].unit == k && v.data[i].target < u->end; i++) {
 			if (u->kind == ICF_UNIT_OPAQUE)
 				continue;
 			struct elfrw_insn in;

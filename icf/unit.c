@@ -321,6 +321,7 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_OK] = "folded or kept for others",
 		[ICF_NOT_A_FUNCTION] = "linkage code or code without a name",
 		[ICF_NOT_UNDERSTOOD] = "not understood, pinned",
+		[ICF_NEAR_OPAQUE] = "within reach of bytes not understood, pinned",
 		[ICF_GLUED] = "falls through or is entered by a short branch",
 		[ICF_ENTRY_POINT] = "entry point",
 		[ICF_KEEP_UNIQUE] = "kept unique on request",

@@ -1,0 +1,282 @@
+/* lists.c: see lists.h.
+ *
+ * One reader of single entries serves both the decoding here and the copying in rw_list.c.  Cost: one pass over the bytes
+ * of a list. */
+#include "dwarf/lists.h"
+#include "elfrw/rbuf.h"
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* The DWARF 5 entry kinds have other numbers in the two sections. */
+static const int8_t rle_code[] = {
+	[DW_RLE_end_of_list] = DWR_LIST_CODE_END,
+	[DW_RLE_base_addressx] = DWR_LIST_CODE_BASEX,
+	[DW_RLE_startx_endx] = DWR_LIST_STARTX_END,
+	[DW_RLE_startx_length] = DWR_LIST_STARTX_LENGTH,
+	[DW_RLE_offset_pair] = DWR_LIST_PAIR,
+	[DW_RLE_base_address] = DWR_LIST_CODE_BASE,
+	[DW_RLE_start_end] = DWR_LIST_START_END,
+	[DW_RLE_start_length] = DWR_LIST_START_LENGTH,
+};
+static const int8_t lle_code[] = {
+	[DW_LLE_end_of_list] = DWR_LIST_CODE_END,
+	[DW_LLE_base_addressx] = DWR_LIST_CODE_BASEX,
+	[DW_LLE_startx_endx] = DWR_LIST_STARTX_END,
+	[DW_LLE_startx_length] = DWR_LIST_STARTX_LENGTH,
+	[DW_LLE_offset_pair] = DWR_LIST_PAIR,
+	[DW_LLE_default_location] = DWR_LIST_DEFAULT,
+	[DW_LLE_base_address] = DWR_LIST_CODE_BASE,
+	[DW_LLE_start_end] = DWR_LIST_START_END,
+	[DW_LLE_start_length] = DWR_LIST_START_LENGTH,
+	[DW_LLE_GNU_view_pair] = DWR_LIST_CODE_VIEWS,
+};
+
+/* How the operands of each code are stored in DWARF 5: a address, u ULEB128. */
+static const char v5_operands[][3] = {
+	[DWR_LIST_PAIR] = "uu", [DWR_LIST_START_END] = "aa", [DWR_LIST_START_LENGTH] = "au",
+	[DWR_LIST_STARTX_END] = "uu", [DWR_LIST_STARTX_LENGTH] = "uu", [DWR_LIST_DEFAULT] = "",
+	[DWR_LIST_CODE_END] = "", [DWR_LIST_CODE_BASE] = "a", [DWR_LIST_CODE_BASEX] = "u", [DWR_LIST_CODE_VIEWS] = "uu",
+};
+
+static struct elfrw_err *cut_off(const struct dwr_list_sec *sec, uint64_t off)
+{
+	return elfrw_error_at(sec->name, off, "list entry goes past the end of the section (0x%zx bytes)", sec->size);
+}
+
+struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_list_kind kind,
+				    const struct dwr_list_cu *cu, uint64_t off, struct dwr_list_raw *ret)
+{
+	unsigned size = cu->params.address_size;
+	bool v5 = dwr_list_is_v5(kind), has_expr = dwr_list_has_expr(kind);
+	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
+	elfrw_rbuf_seek(&r, off);
+	if (size != 4 && size != 8)
+		return elfrw_error_at(sec->name, off, "list of a unit with addresses of %u bytes", size);
+	ret->off = off;
+	ret->operand[0] = ret->operand[1] = 0;
+	ret->operand_off[0] = ret->operand_off[1] = 0;
+	ret->expr = ret->expr_size = 0;
+	if (v5) {
+		uint8_t byte = elfrw_rbuf_u8(&r);
+		if (has_expr ? byte >= sizeof lle_code : byte >= sizeof rle_code)
+			return elfrw_error_at(sec->name, off, "unknown list entry kind 0x%02x", byte);
+		ret->code = (uint8_t)(has_expr ? lle_code[byte] : rle_code[byte]);
+		const char *spec = v5_operands[ret->code];
+		for (unsigned i = 0; i < 2 && spec[i]; i++) {
+			ret->operand_off[i] = elfrw_rbuf_off(&r);
+			ret->operand[i] = spec[i] == 'a' ? elfrw_rbuf_uint(&r, size) : elfrw_rbuf_uleb(&r);
+		}
+	} else {
+		for (unsigned i = 0; i < 2; i++) {
+			ret->operand_off[i] = elfrw_rbuf_off(&r);
+			ret->operand[i] = elfrw_rbuf_uint(&r, size);
+		}
+		ret->code = DWR_LIST_PAIR;
+		if (ret->operand[0] == dwr_list_mask(cu)) {
+			ret->code = DWR_LIST_CODE_BASE;
+			ret->operand[0] = ret->operand[1];
+			ret->operand_off[0] = ret->operand_off[1];
+		} else if (!ret->operand[0] && !ret->operand[1])
+			ret->code = DWR_LIST_CODE_END;
+	}
+	if (has_expr && ret->code <= DWR_LIST_DEFAULT) {
+		ret->expr_size = v5 ? elfrw_rbuf_uleb(&r) : elfrw_rbuf_u16(&r);
+		ret->expr = elfrw_rbuf_off(&r);
+		elfrw_rbuf_skip(&r, ret->expr_size);
+	}
+	ret->end = elfrw_rbuf_off(&r);
+	return elfrw_rbuf_ok(&r) ? NULL : cut_off(sec, off);
+}
+
+struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu, uint64_t index,
+				 const struct dwr_list_sec *sec, uint64_t off, uint64_t *ret, uint64_t *slot)
+{
+	unsigned size = cu->params.address_size;
+	if (cu->addr_base == DWR_LIST_NONE)
+		return elfrw_error_at(sec->name, off, "address index %#jx in a unit without DW_AT_addr_base",
+				      (uintmax_t)index);
+	if (cu->addr_base > secs->addr.size || index >= (secs->addr.size - cu->addr_base) / size)
+		return elfrw_error_at(sec->name, off, "address index %#jx is outside of %s", (uintmax_t)index,
+				      secs->addr.name);
+	uint64_t at = cu->addr_base + index * size;
+	*ret = elfrw_get_le(secs->addr.data + at, size);
+	if (slot)
+		*slot = at;
+	return NULL;
+}
+
+void dwr_list_deinit(struct dwr_list *list)
+{
+	VEC_FREE(&list->entry);
+}
+
+struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
+				uint64_t off, uint64_t views, struct dwr_list *list)
+{
+	const struct dwr_list_sec *sec = &secs->list[kind];
+	uint64_t base = cu->base, mask;
+	uint64_t view[2] = { 0 };
+	bool own_base = false, has_view = false;
+	struct elfrw_rbuf v = elfrw_rbuf(sec->data, sec->size);
+
+	if (views != DWR_LIST_NONE)
+		elfrw_rbuf_seek(&v, views);
+	list->entry.len = 0;
+	list->off = off;
+	list->views = views;
+	list->inline_views = false;
+	for (;;) {
+		struct dwr_list_raw raw;
+		ELFRW_TRY(dwr_list_raw_read(sec, kind, cu, off, &raw));
+		mask = dwr_list_mask(cu);
+		off = raw.end;
+		if (raw.code == DWR_LIST_CODE_END)
+			break;
+		if (raw.code == DWR_LIST_CODE_VIEWS) {
+			memcpy(view, raw.operand, sizeof view);
+			has_view = list->inline_views = true;
+			continue;
+		}
+		if (raw.code == DWR_LIST_CODE_BASE || raw.code == DWR_LIST_CODE_BASEX) {
+			base = raw.operand[0];
+			own_base = true;
+			if (raw.code == DWR_LIST_CODE_BASEX)
+				ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &base, NULL));
+			continue;
+		}
+		struct dwr_list_entry *e = VEC_PUSH(&list->entry);
+		if (!e)
+			return &elfrw_err_nomem;
+		e->off = raw.off;
+		e->how = raw.code;
+		e->base = base;
+		e->own_base = own_base;
+		memcpy(e->operand, raw.operand, sizeof e->operand);
+		e->expr = raw.expr;
+		e->expr_size = raw.expr_size;
+		e->begin = raw.operand[0];
+		e->end = raw.operand[1];
+		switch (raw.code) {
+		case DWR_LIST_PAIR:
+			e->begin += base;
+			e->end += base;
+			break;
+		case DWR_LIST_START_LENGTH:
+			e->end += e->begin;
+			break;
+		case DWR_LIST_STARTX_END:
+			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[1], sec, raw.off, &e->end, NULL));
+			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin, NULL));
+			break;
+		case DWR_LIST_STARTX_LENGTH:
+			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin, NULL));
+			e->end += e->begin;
+			break;
+		}
+		e->begin &= mask;
+		e->end &= mask;
+		if (raw.code == DWR_LIST_DEFAULT) {
+			has_view = false;
+			continue;
+		}
+		if (views != DWR_LIST_NONE && !list->inline_views) {
+			e->view[0] = elfrw_rbuf_uleb(&v);
+			e->view[1] = elfrw_rbuf_uleb(&v);
+			e->has_view = true;
+		} else if (has_view) {
+			memcpy(e->view, view, sizeof view);
+			e->has_view = true;
+			has_view = false;
+		}
+	}
+	list->end = off;
+	list->views_end = views != DWR_LIST_NONE ? elfrw_rbuf_off(&v) : DWR_LIST_NONE;
+	if (!elfrw_rbuf_ok(&v))
+		return elfrw_error_at(sec->name, views, "location views go past the end of the section");
+	return NULL;
+}
+
+struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec, struct dwr_list_contribs *ret)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
+	struct dwr_list_contribs list = { 0 };
+	struct elfrw_err *err = NULL;
+	while (elfrw_rbuf_left(&r)) {
+		struct dwr_list_contrib c = { .off = elfrw_rbuf_off(&r), .offset_size = 4 };
+		uint64_t length = elfrw_rbuf_u32(&r);
+		if (length == UINT32_MAX) {
+			c.offset_size = 8;
+			length = elfrw_rbuf_u64(&r);
+		}
+		if (!elfrw_rbuf_ok(&r) || length > elfrw_rbuf_left(&r) || length < 8) {
+			err = elfrw_error_at(sec->name, c.off, "contribution of 0x%jx bytes does not fit",
+					     (uintmax_t)length);
+			break;
+		}
+		c.end = elfrw_rbuf_off(&r) + length;
+		unsigned version = elfrw_rbuf_u16(&r);
+		c.address_size = elfrw_rbuf_u8(&r);
+		unsigned seg_size = elfrw_rbuf_u8(&r);
+		c.n_offsets = elfrw_rbuf_u32(&r);
+		c.base = elfrw_rbuf_off(&r);
+		if (version != 5 || seg_size || (c.address_size != 4 && c.address_size != 8)) {
+			err = elfrw_error_at(sec->name, c.off, "contribution of version %u, address size %u, segment"
+					     " selector size %u is not supported", version, c.address_size, seg_size);
+			break;
+		}
+		if (c.n_offsets > (c.end - c.base) / c.offset_size) {
+			err = elfrw_error_at(sec->name, c.off, "offset table of 0x%x entries does not fit", c.n_offsets);
+			break;
+		}
+		c.lists = c.base + (uint64_t)c.n_offsets * c.offset_size;
+		elfrw_rbuf_seek(&r, c.end);
+		struct dwr_list_contrib *slot = VEC_PUSH(&list);
+		if (!slot) {
+			err = &elfrw_err_nomem;
+			break;
+		}
+		*slot = c;
+	}
+	if (err)
+		free(list.data);
+	else
+		*ret = list;
+	return err;
+}
+
+void dwr_list_contribs_deinit(struct dwr_list_contribs *contribs)
+{
+	VEC_FREE(contribs);
+}
+
+const struct dwr_list_contrib *dwr_list_contrib_find(const struct dwr_list_contribs *contribs, uint64_t off)
+{
+	size_t lo = 0, hi = contribs->len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (contribs->data[mid].end <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < contribs->len && contribs->data[lo].off <= off ? &contribs->data[lo] : NULL;
+}
+
+struct elfrw_err *dwr_list_index(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
+				 uint64_t index, uint64_t *ret)
+{
+	const struct dwr_list_sec *sec = &secs->list[kind];
+	uint64_t base = kind == DWR_LIST_RNGLISTS ? cu->rnglists_base : cu->loclists_base;
+	if (base == DWR_LIST_NONE)
+		return elfrw_error("%s: list index 0x%jx in a unit without a base for it", sec->name, (uintmax_t)index);
+	/* The number of entries stands right before the table. */
+	if (base < 4 || base > sec->size || index >= elfrw_get32(sec->data + base - 4) ||
+	    index >= (sec->size - base) / cu->params.offset_size)
+		return elfrw_error_at(sec->name, base, "list index 0x%jx is outside of the offset table",
+				      (uintmax_t)index);
+	uint64_t off = elfrw_get_le(sec->data + base + index * cu->params.offset_size, cu->params.offset_size);
+	if (off > sec->size - base)
+		return elfrw_error_at(sec->name, base, "list %ju begins past the end of the section", (uintmax_t)index);
+	*ret = base + off;
+	return NULL;
+}

@@ -1,0 +1,27 @@
+/* apply.h: carrying out the plan: one producer of edits for each kind of contents.  None of them decides anything. */
+#ifndef ICF_APPLY_H
+#define ICF_APPLY_H
+#include "elfrw/output.h"
+#include "icf/plan.h"
+
+struct icf_apply {
+	const struct icf_program *prog;
+	const struct icf_plan *plan;
+	const struct icf_options *opt;
+	struct elfrw_output *out;
+	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or NULL: unchanged; owned */
+	uint64_t n_thunk_bytes;
+};
+
+/* What a reference to TARGET in unit UNIT (or ICF_NONE) becomes.  POINTER: it stands for the function to whoever looks
+ * at the address; otherwise for its code. */
+uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);
+
+struct elfrw_err *icf_apply_drops(struct icf_apply *a);   /* apply_syms.c: sections that the output does not have */
+struct elfrw_err *icf_apply_code(struct icf_apply *a);    /* apply_code.c: executable sections, thunks */
+struct elfrw_err *icf_apply_data(struct icf_apply *a);    /* apply_data.c: fields, tables, dynamic relocations, .dynamic, e_entry */
+struct elfrw_err *icf_apply_unwind(struct icf_apply *a);  /* apply_unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
+struct elfrw_err *icf_apply_symbols(struct icf_apply *a); /* apply_syms.c: .symtab, .dynsym */
+struct elfrw_err *icf_apply_notes(struct icf_apply *a);   /* apply_notes.c: build-id, SDT probes, other unloaded sections */
+struct elfrw_err *icf_apply_relocs(struct icf_apply *a);  /* apply_relocs.c: kept relocations, for --emit-relocs */
+#endif

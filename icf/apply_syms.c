@@ -1,0 +1,145 @@
+/* apply_syms.c: sections that the output leaves out, and symbol values.
+ *
+ * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with size 0, so that every
+ * tool prefers the kept function's symbol for an address and still finds the folded one by name. */
+#include "elfrw/rbuf.h"
+#include "icf/apply.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_debug(const char *name)
+{
+	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 || strcmp(name, ".gdb_index") == 0 ||
+	       strncmp(name, ".stab", 5) == 0 || strncmp(name, ".gnu.debuglto_", 14) == 0;
+}
+
+struct elfrw_err *icf_apply_drops(struct icf_apply *a)
+{
+	const struct elfrw_image *img = a->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (s->hdr.sh_flags & SHF_ALLOC)
+			continue;
+		if (a->opt->strip_debug && is_debug(s->name))
+			elfrw_output_drop(a->out, i);
+		/* Compressed symbols of its own that nobody rewrites. */
+		if (strcmp(s->name, ".gnu_debugdata") == 0)
+			elfrw_output_drop(a->out, i);
+	}
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || (s->hdr.sh_flags & SHF_ALLOC))
+			continue;
+		if (!a->opt->emit_relocs || (s->hdr.sh_info && a->out->sec[s->hdr.sh_info].drop))
+			elfrw_output_drop(a->out, i);
+	}
+	return NULL;
+}
+
+static const struct icf_exec *exec_of(const struct icf_program *prog, uint32_t shndx)
+{
+	for (size_t i = 0; i < prog->exec.len; i++)
+		if (prog->exec.data[i].shndx == shndx)
+			return &prog->exec.data[i];
+	return NULL;
+}
+
+static bool is_boundary_name(const char *name)
+{
+	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0;
+}
+
+static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *name, bool dynamic)
+{
+	const struct icf_program *prog = a->prog;
+	const struct elfrw_addrmap *map = &a->plan->map;
+	const struct icf_exec *e = sym->st_shndx < SHN_LORESERVE ? exec_of(prog, sym->st_shndx) : NULL;
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
+	if (!e) {
+		if (sym->st_shndx != SHN_UNDEF && name && is_boundary_name(name))
+			elfrw_addrmap_point(map, sym->st_value, &sym->st_value);
+		return;
+	}
+	if (type == STT_TLS)
+		return;
+	size_t k = (size_t)(e - prog->exec.data);
+	if (type == STT_SECTION || sym->st_value == e->start) {
+		uint32_t first = icf_unit_at(prog, sym->st_value);
+		if (type == STT_SECTION || first == ICF_NONE) {
+			sym->st_value = map->section[k].new_start;
+			return;
+		}
+	}
+	if (sym->st_value == e->end) {
+		sym->st_value = map->section[k].new_end;
+		return;
+	}
+	uint32_t i = icf_unit_at(prog, sym->st_value);
+	if (i == ICF_NONE) {
+		elfrw_addrmap_point(map, sym->st_value, &sym->st_value);
+		return;
+	}
+	const struct elfrw_addrmap_unit *m = &map->unit[i];
+	bool at_start = sym->st_value == m->old;
+	sym->st_value = at_start ? m->entry : m->body + (sym->st_value - m->old);
+	if ((m->flags & ELFRW_UNIT_FOLDED) && type != STT_NOTYPE) {
+		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
+			sym->st_size = m->thunk_size;
+		else if (!dynamic)
+			sym->st_size = 0;
+	}
+}
+
+/* Takes out the symbols of dropped sections and notes the new indices. */
+static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
+{
+	const struct elfrw_image *img = a->prog->img;
+	struct elfrw_outsec *s = &a->out->sec[shndx];
+	size_t n = s->size / sizeof(Elf64_Sym), kept = 0;
+	uint32_t locals = 0;
+	a->symbol_index = malloc((n + 1) * sizeof *a->symbol_index);
+	if (!a->symbol_index)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->owned + i * sizeof sym, sizeof sym);
+		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections && a->out->sec[sym.st_shndx].drop;
+		a->symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
+		if (gone)
+			continue;
+		memcpy(s->owned + kept * sizeof sym, &sym, sizeof sym);
+		kept++;
+		locals += i < s->info;
+	}
+	if (kept == n) {
+		free(a->symbol_index);
+		a->symbol_index = NULL;
+	}
+	s->size = kept * sizeof(Elf64_Sym);
+	s->info = locals;
+	return NULL;
+}
+
+struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
+{
+	const struct elfrw_image *img = a->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
+			return elfrw_error_at(s->name, 0, "more than 65,279 sections are not supported");
+		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
+			continue;
+		uint8_t *p;
+		ELFRW_TRY(elfrw_output_edit(a->out, i, &p));
+		for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+			Elf64_Sym sym;
+			memcpy(&sym, p + off, sizeof sym);
+			const char *name = sym.st_shndx == SHN_UNDEF ? NULL : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
+			set_symbol(a, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+			memcpy(p + off, &sym, sizeof sym);
+		}
+		if (s->hdr.sh_type == SHT_SYMTAB)
+			ELFRW_TRY(filter(a, i));
+	}
+	return NULL;
+}

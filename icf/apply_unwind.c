@@ -1,0 +1,178 @@
+/* apply_unwind.c: the unwind tables.  .eh_frame, .eh_frame_hdr and .gcc_except_table lose what belongs to folded
+ * functions and close up where they stand next to each other, as far as nothing else refers to them. */
+#include "dwarf/rw_cfi.h"
+#include "icf/apply.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAME, HDR, EXCEPT, N_TABLES };
+
+struct unwind {
+	uint32_t shndx[N_TABLES]; /* 0: none */
+	uint64_t size[N_TABLES];
+	struct dwr_rw_except_out except;
+	struct dwr_rw_frame_out frame;
+};
+
+static void find_tables(const struct elfrw_image *img, struct unwind *w)
+{
+	static const char *const name[N_TABLES] = { ".eh_frame", ".eh_frame_hdr", ".gcc_except_table" };
+	for (int t = 0; t < N_TABLES; t++)
+		for (uint32_t i = 1; i < img->n_sections; i++)
+			if (strcmp(img->section[i].name, name[t]) == 0 && img->section[i].data && (img->section[i].hdr.sh_flags & SHF_ALLOC)) {
+				w->shndx[t] = i;
+				w->size[t] = img->section[i].hdr.sh_size;
+				break;
+			}
+}
+
+/* Whatever in code or data refers into an unwind table or a section that the layout would like to move keeps it in place. */
+static void find_referenced(struct icf_apply *a)
+{
+	const struct icf_program *prog = a->prog;
+	const struct elfrw_image *img = prog->img;
+	for (uint32_t s = 1; s < img->n_sections; s++) {
+		const struct elfrw_section *sec = &img->section[s];
+		bool candidate = (sec->hdr.sh_flags & SHF_ALLOC) && (sec->hdr.sh_type == SHT_NOTE || strcmp(sec->name, ".interp") == 0 ||
+								     strncmp(sec->name, ".eh_frame", 9) == 0 || strcmp(sec->name, ".gcc_except_table") == 0);
+		if (!candidate)
+			continue;
+		uint64_t lo = sec->hdr.sh_addr, size = sec->hdr.sh_size;
+		bool hit = false;
+		for (uint32_t i = 0; i < prog->unit.len && !hit; i++) {
+			const struct icf_unit *u = &prog->unit.data[i];
+			const struct icf_ref *ref = icf_unit_refs(prog, u);
+			for (uint32_t r = 0; r < u->n_ref && !hit; r++)
+				hit = ref[r].target - lo < size;
+		}
+		for (size_t i = 0; i < prog->dynreloc.len && !hit; i++)
+			hit = prog->dynreloc.data[i].addend - lo < size || prog->dynreloc.data[i].place - lo < size;
+		a->out->sec[s].referenced = hit;
+	}
+}
+
+static struct elfrw_err *run(struct icf_apply *a, struct unwind *w, bool again)
+{
+	const struct elfrw_image *img = a->prog->img;
+	if (again) {
+		dwr_rw_except_deinit(&w->except);
+		dwr_rw_frame_deinit(&w->frame);
+	}
+	if (w->shndx[EXCEPT]) {
+		const struct dwr_rw_except_in in = { img, &a->prog->cfi, &a->plan->map, w->shndx[EXCEPT], a->out->sec[w->shndx[EXCEPT]].addr };
+		ELFRW_TRY(dwr_rw_gcc_except(&in, &w->except));
+		w->size[EXCEPT] = w->except.size;
+	}
+	if (!w->shndx[FRAME])
+		return NULL;
+	const struct elfrw_section *hdr = w->shndx[HDR] ? &img->section[w->shndx[HDR]] : NULL;
+	const struct dwr_rw_frame_in in = {
+		.cfi = &a->prog->cfi, .map = &a->plan->map, .arch = a->prog->arch, .va = a->out->sec[w->shndx[FRAME]].addr,
+		.lsda = w->shndx[EXCEPT] ? &w->except.moves : NULL,
+		.hdr = hdr ? hdr->data : NULL, .hdr_size = hdr ? hdr->hdr.sh_size : 0, .hdr_va = hdr ? a->out->sec[w->shndx[HDR]].addr : 0,
+	};
+	ELFRW_TRY(dwr_rw_eh_frame(&in, &w->frame));
+	w->size[FRAME] = w->frame.size;
+	if (hdr)
+		w->size[HDR] = w->frame.hdr_size;
+	return NULL;
+}
+
+/* New addresses for tables that stand side by side.  true: one moved. */
+static bool close_up(struct icf_apply *a, struct unwind *w)
+{
+	const struct elfrw_image *img = a->prog->img;
+	int order[N_TABLES], n = 0;
+	for (int t = 0; t < N_TABLES; t++) {
+		if (!w->shndx[t])
+			continue;
+		int k = n++;
+		for (; k > 0 && img->section[w->shndx[order[k - 1]]].hdr.sh_addr > img->section[w->shndx[t]].hdr.sh_addr; k--)
+			order[k] = order[k - 1];
+		order[k] = t;
+	}
+	bool moved = false;
+	for (int k = 1; k < n; k++) {
+		const Elf64_Shdr *prev = &img->section[w->shndx[order[k - 1]]].hdr, *sh = &img->section[w->shndx[order[k]]].hdr;
+		struct elfrw_outsec *s = &a->out->sec[w->shndx[order[k]]];
+		bool side = true;
+		for (uint32_t i = 1; i < img->n_sections; i++) {
+			const Elf64_Shdr *x = &img->section[i].hdr;
+			if ((x->sh_flags & SHF_ALLOC) && x->sh_size && x->sh_addr >= prev->sh_addr + prev->sh_size && x->sh_addr < sh->sh_addr)
+				side = false;
+		}
+		if (!side || s->referenced || sh->sh_addr - (prev->sh_addr + prev->sh_size) >= 4096)
+			continue;
+		uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1;
+		uint64_t at = (a->out->sec[w->shndx[order[k - 1]]].addr + w->size[order[k - 1]] + align - 1) & ~(align - 1);
+		if (at < s->addr) {
+			s->addr = at;
+			moved = true;
+		}
+	}
+	return moved;
+}
+
+/* Symbols such as __FRAME_END__ follow their record. */
+static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *w)
+{
+	const struct elfrw_image *img = a->prog->img;
+	for (uint32_t t = 1; t < img->n_sections; t++) {
+		uint32_t type = img->section[t].hdr.sh_type;
+		if ((type != SHT_SYMTAB && type != SHT_DYNSYM) || !img->section[t].data)
+			continue;
+		uint8_t *p = NULL;
+		for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= img->section[t].hdr.sh_size; off += sizeof(Elf64_Sym)) {
+			Elf64_Sym sym;
+			memcpy(&sym, img->section[t].data + off, sizeof sym);
+			for (int k = 0; k < N_TABLES; k++) {
+				if (!w->shndx[k] || sym.st_shndx != w->shndx[k])
+					continue;
+				const Elf64_Shdr *sh = &img->section[w->shndx[k]].hdr;
+				uint64_t rel = sym.st_value - sh->sh_addr, to = rel;
+				if (rel > sh->sh_size)
+					continue;
+				if (k == FRAME && !dwr_rw_moved(&w->frame.moves, rel, &to))
+					to = rel < w->size[k] ? rel : w->size[k];
+				if (k == EXCEPT && !dwr_rw_moved(&w->except.moves, sym.st_value, &to))
+					to = a->out->sec[w->shndx[k]].addr + w->size[k];
+				if (k != EXCEPT)
+					to += a->out->sec[w->shndx[k]].addr;
+				if (!p)
+					ELFRW_TRY(elfrw_output_edit(a->out, t, &p));
+				sym.st_value = to;
+				memcpy(p + off, &sym, sizeof sym);
+			}
+		}
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
+{
+	struct unwind w = { 0 };
+	find_referenced(a);
+	find_tables(a->prog->img, &w);
+	struct elfrw_err *err = run(a, &w, false);
+	if (!err && close_up(a, &w))
+		err = run(a, &w, true);
+	if (!err)
+		err = move_symbols(a, &w);
+	if (!err) {
+		if (w.shndx[EXCEPT]) {
+			elfrw_output_replace(a->out, w.shndx[EXCEPT], w.except.data, w.except.size);
+			w.except.data = NULL;
+		}
+		if (w.shndx[FRAME]) {
+			elfrw_output_replace(a->out, w.shndx[FRAME], w.frame.data, w.frame.size);
+			w.frame.data = NULL;
+		}
+		if (w.shndx[HDR] && w.frame.hdr) {
+			elfrw_output_replace(a->out, w.shndx[HDR], w.frame.hdr, w.frame.hdr_size);
+			w.frame.hdr = NULL;
+		}
+	}
+	dwr_rw_except_deinit(&w.except);
+	dwr_rw_frame_deinit(&w.frame);
+	return err;
+}

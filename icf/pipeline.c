@@ -1,0 +1,160 @@
+/* pipeline.c: load -> units -> references -> partition -> plan -> apply, one direction only. */
+#include "icf/pipeline.h"
+#include "icf/apply_debug.h"
+#include "icf/unit.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct icf_clock icf_now(void)
+{
+	struct timespec w, c;
+	clock_gettime(CLOCK_MONOTONIC, &w);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c);
+	return (struct icf_clock){ (double)w.tv_sec + 1e-9 * (double)w.tv_nsec, (double)c.tv_sec + 1e-9 * (double)c.tv_nsec };
+}
+
+void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start)
+{
+	struct icf_clock now = icf_now();
+	if (run->n_passes < ICF_MAX_PASSES)
+		run->pass[run->n_passes++] = (struct icf_pass){ name, now.wall - start.wall, now.cpu - start.cpu };
+}
+
+/* What no rewriting of code and references can keep right. */
+static struct elfrw_err *refuse(const struct elfrw_image *img)
+{
+	uint64_t end = img->ehdr.e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr);
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (s->hdr.sh_type != SHT_NOBITS && s->hdr.sh_size && s->hdr.sh_offset + s->hdr.sh_size > end)
+			end = s->hdr.sh_offset + s->hdr.sh_size;
+		if (strcmp(s->name, ".gopclntab") == 0 || strcmp(s->name, ".data.rel.ro.gopclntab") == 0 || strcmp(s->name, ".note.go.buildid") == 0)
+			return elfrw_error("is a Go program: its function tables (%s) cannot be rewritten", s->name);
+		if (strcmp(s->name, ".sframe") == 0)
+			return elfrw_error_at(s->name, 0, "stack frame tables of this kind are not supported");
+		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 || strcmp(s->name, ".bolt.org.text") == 0)
+			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
+	}
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_offset + ph->p_filesz > end && ph->p_filesz)
+			end = ph->p_offset + ph->p_filesz;
+	}
+	if (img->size > end && img->size - end > 16)
+		return elfrw_error_at(NULL, end, "%llu bytes that belong to no section follow the program (self-extracting archive?)",
+				      (unsigned long long)(img->size - end));
+	return NULL;
+}
+
+static struct elfrw_err *read_cfi(struct icf_run *run)
+{
+	const struct elfrw_section *s = elfrw_image_section(&run->img, ".eh_frame");
+	if (!s || !s->data)
+		return dwr_cfi_read(&run->prog.cfi, ".eh_frame", NULL, 0, 0, true, run->img.arch->address_size);
+	return dwr_cfi_read(&run->prog.cfi, s->name, s->data, s->hdr.sh_size, s->hdr.sh_addr, true, run->img.arch->address_size);
+}
+
+static void count_sections(struct icf_run *run)
+{
+	for (uint32_t i = 1; i < run->img.n_sections; i++) {
+		const struct elfrw_section *s = &run->img.section[i];
+		if (strcmp(s->name, ".eh_frame") == 0) {
+			run->eh_frame_before = s->hdr.sh_size;
+			run->eh_frame_after = run->out.sec[i].size;
+		}
+		if ((s->hdr.sh_flags & SHF_EXECINSTR) && strncmp(s->name, ".text", 5) == 0) {
+			run->text_before += s->hdr.sh_size;
+			run->text_after += run->out.sec[i].size;
+		}
+	}
+}
+
+static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *opt)
+{
+	struct icf_program *prog = &run->prog;
+	struct icf_clock t = icf_now();
+	prog->img = &run->img;
+	prog->arch = run->img.arch;
+	ELFRW_TRY(refuse(&run->img));
+	ELFRW_TRY(icf_load_symbols(prog));
+	icf_pass_done(run, "symbols", t);
+	t = icf_now();
+	ELFRW_TRY(read_cfi(run));
+	icf_pass_done(run, "frames", t);
+	t = icf_now();
+	ELFRW_TRY(icf_find_units(prog));
+	icf_pass_done(run, "units", t);
+	t = icf_now();
+	ELFRW_TRY(icf_find_refs(prog, opt->threads));
+	icf_pass_done(run, "decode", t);
+	t = icf_now();
+	ELFRW_TRY(icf_find_datarefs(prog));
+	icf_pass_done(run, "data references", t);
+	t = icf_now();
+	ELFRW_TRY(icf_glue_units(prog));
+	ELFRW_TRY(icf_resolve(prog, opt->threads));
+	icf_pass_done(run, "resolve", t);
+	t = icf_now();
+	ELFRW_TRY(icf_find_tables(prog));
+	icf_pass_done(run, "jump tables", t);
+	t = icf_now();
+	ELFRW_TRY(icf_find_eligible(prog, opt));
+	icf_pass_done(run, "eligible", t);
+	t = icf_now();
+	ELFRW_TRY(icf_make_plan(prog, opt, &run->plan));
+	icf_pass_done(run, "partition, plan", t);
+	return NULL;
+}
+
+static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *opt, struct icf_apply *a)
+{
+	*a = (struct icf_apply){ .prog = &run->prog, .plan = &run->plan, .opt = opt, .out = &run->out };
+	struct icf_clock t = icf_now();
+	ELFRW_TRY(elfrw_output_init(&run->out, &run->img));
+	ELFRW_TRY(icf_apply_drops(a));
+	ELFRW_TRY(icf_apply_code(a));
+	icf_pass_done(run, "apply code", t);
+	t = icf_now();
+	ELFRW_TRY(icf_apply_data(a));
+	icf_pass_done(run, "apply data", t);
+	t = icf_now();
+	ELFRW_TRY(icf_apply_unwind(a));
+	icf_pass_done(run, "apply unwind", t);
+	t = icf_now();
+	ELFRW_TRY(icf_apply_debug(a));
+	icf_pass_done(run, "apply debug", t);
+	t = icf_now();
+	ELFRW_TRY(icf_apply_symbols(a));
+	ELFRW_TRY(icf_apply_notes(a));
+	if (opt->emit_relocs)
+		ELFRW_TRY(icf_apply_relocs(a));
+	icf_pass_done(run, "apply symbols", t);
+	t = icf_now();
+	ELFRW_TRY(elfrw_output_layout(&run->out));
+	icf_pass_done(run, "layout", t);
+	run->n_thunk_bytes = a->n_thunk_bytes;
+	count_sections(run);
+	return NULL;
+}
+
+struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt)
+{
+	struct icf_clock t = icf_now();
+	ELFRW_TRY(elfrw_image_open(&run->img, opt->input));
+	icf_pass_done(run, "open", t);
+	ELFRW_TRY(analyse(run, opt));
+	struct icf_apply a;
+	struct elfrw_err *err = apply(run, opt, &a);
+	free(a.symbol_index);
+	return err;
+}
+
+void icf_run_deinit(struct icf_run *run)
+{
+	if (run->out.img)
+		elfrw_output_deinit(&run->out);
+	icf_plan_deinit(&run->plan);
+	icf_program_deinit(&run->prog);
+	elfrw_image_close(&run->img);
+}

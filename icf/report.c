@@ -1,0 +1,138 @@
+/* report.c: see report.h. */
+#include "icf/report.h"
+#include "icf/version.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct counts {
+	uint32_t functions, by_reason[ICF_N_REASONS];
+	uint64_t bytes_by_reason[ICF_N_REASONS];
+	uint64_t saved; /* executable bytes */
+};
+
+static struct counts count(const struct icf_run *run)
+{
+	struct counts c = { 0 };
+	for (size_t i = 0; i < run->prog.unit.len; i++) {
+		const struct icf_unit *u = &run->prog.unit.data[i];
+		c.functions += u->kind == ICF_UNIT_FUNC;
+		c.by_reason[u->reason]++;
+		c.bytes_by_reason[u->reason] += u->end - u->start;
+	}
+	c.saved = run->plan.code_before - run->plan.code_after;
+	return c;
+}
+
+static double percent(uint64_t before, uint64_t after)
+{
+	return before ? 100.0 * ((double)after - (double)before) / (double)before : 0;
+}
+
+void icf_report_summary(FILE *f, const struct icf_run *run)
+{
+	struct counts c = count(run);
+	fprintf(f, "folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32 " with a thunk\n", run->plan.n_folded, c.functions,
+		run->plan.n_groups, run->plan.n_thunks);
+	fprintf(f, ".text %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%)\n", run->text_before, run->text_after, percent(run->text_before, run->text_after));
+	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", run->img.size, run->out.file_size, percent(run->img.size, run->out.file_size));
+}
+
+static const char *const reason_key[ICF_N_REASONS] = {
+	[ICF_OK] = "shared", [ICF_NOT_A_FUNCTION] = "not_a_function", [ICF_NOT_UNDERSTOOD] = "not_understood", [ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued",
+	[ICF_ENTRY_POINT] = "entry_point", [ICF_KEEP_UNIQUE] = "keep_unique", [ICF_NAMED_SECTION] = "named_section",
+	[ICF_INNER_ENTRY] = "inner_entry", [ICF_UNWIND] = "unwind", [ICF_UNIQUE] = "unique", [ICF_ADDRESS_OBSERVED] = "address_observed",
+	[ICF_PARTNER_STAYS] = "partner_stays",
+};
+
+void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
+{
+	struct counts c = count(run);
+	const struct { const char *key, *text; uint64_t v; } row[] = {
+		{ "functions", "functions", c.functions },
+		{ "groups", "groups of identical functions", run->plan.n_groups },
+		{ "folded", "functions folded", run->plan.n_folded },
+		{ "thunks", "  of these with a thunk", run->plan.n_thunks },
+		{ "folded_bytes", "bytes of folded bodies", run->plan.folded_bytes },
+		{ "thunk_bytes", "bytes of thunks", run->n_thunk_bytes },
+		{ "text_before", ".text before", run->text_before },
+		{ "text_after", ".text after", run->text_after },
+		{ "code_before", "executable sections before", run->plan.code_before },
+		{ "code_after", "executable sections after", run->plan.code_after },
+		{ "eh_frame_before", ".eh_frame before", run->eh_frame_before },
+		{ "eh_frame_after", ".eh_frame after", run->eh_frame_after },
+		{ "file_before", "file before", run->img.size },
+		{ "file_after", "file after", run->out.file_size },
+		{ "rounds", "rounds of the partition", run->plan.rounds },
+		{ "pinned", "pinned units", run->prog.n_pinned },
+	};
+	if (!json) {
+		for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+			fprintf(f, "%-32s %12" PRIu64 "\n", row[i].text, row[i].v);
+		for (int r = 0; r < ICF_N_REASONS; r++)
+			fprintf(f, "%-46s %9" PRIu32 " %12" PRIu64 "\n", icf_reason_text(r), c.by_reason[r], c.bytes_by_reason[r]);
+		return;
+	}
+	fputs("{\n", f);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		fprintf(f, "  \"%s\": %" PRIu64 ",\n", row[i].key, row[i].v);
+	fputs("  \"reasons\": {\n", f);
+	for (int r = 0; r < ICF_N_REASONS; r++)
+		fprintf(f, "    \"%s\": { \"count\": %" PRIu32 ", \"bytes\": %" PRIu64 " }%s\n", reason_key[r], c.by_reason[r], c.bytes_by_reason[r],
+			r + 1 < ICF_N_REASONS ? "," : "");
+	fputs("  }\n}\n", f);
+}
+
+void icf_report_folds(FILE *f, const struct icf_run *run)
+{
+	const struct icf_plan *plan = &run->plan;
+	uint32_t n = (uint32_t)run->prog.unit.len;
+	char buf[32];
+	/* Members of one group, each list in address order, without sorting: chains through `next`. */
+	for (uint32_t k = 0; k < n; k++) {
+		if (!(plan->map.unit[k].flags & ELFRW_UNIT_KEPT))
+			continue;
+		fprintf(f, "selected section %s\n", icf_unit_name(&run->prog, k, buf));
+		for (uint32_t i = plan->cls[k]; i < n; i++)
+			if (plan->kept[i] == k && i != k)
+				fprintf(f, "  removing identical section %s\n", icf_unit_name(&run->prog, i, buf));
+	}
+}
+
+void icf_report_map(FILE *f, const struct icf_run *run)
+{
+	char buf[32];
+	for (uint32_t i = 0; i < run->prog.unit.len; i++) {
+		const struct elfrw_addrmap_unit *m = &run->plan.map.unit[i];
+		fprintf(f, "%016" PRIx64 " %8" PRIx64 " %016" PRIx64 " %s\n", m->old, m->old_end - m->old, m->body, icf_unit_name(&run->prog, i, buf));
+	}
+}
+
+void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
+{
+	struct counts c = count(run);
+	char buf[32];
+	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n", (size_t)run->prog.unit.len,
+		(size_t)run->prog.dataref.len, (size_t)run->prog.table.len, run->prog.n_pinned);
+	for (int r = 0; r < ICF_N_REASONS; r++)
+		if (c.by_reason[r])
+			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n", c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));
+	if (run->out.n_unsplit)
+		fprintf(f, "icfold: %u holes stay in the file: no room for a program header\n", run->out.n_unsplit);
+	for (uint32_t i = 0; i < run->prog.unit.len && level > 1; i++) {
+		const struct icf_unit *u = &run->prog.unit.data[i];
+		if (u->reason != ICF_OK && u->reason != ICF_UNIQUE)
+			fprintf(f, "icfold: %s: %s\n", icf_unit_name(&run->prog, i, buf), icf_reason_text(u->reason));
+	}
+}
+
+void icf_report_passes(FILE *f, const struct icf_run *run)
+{
+	double wall = 0, cpu = 0;
+	fprintf(f, "%-20s %9s %9s\n", "pass", "wall ms", "cpu ms");
+	for (unsigned i = 0; i < run->n_passes; i++) {
+		fprintf(f, "%-20s %9.2f %9.2f\n", run->pass[i].name, 1e3 * run->pass[i].seconds, 1e3 * run->pass[i].cpu);
+		wall += run->pass[i].seconds;
+		cpu += run->pass[i].cpu;
+	}
+	fprintf(f, "%-20s %9.2f %9.2f\n", "total", 1e3 * wall, 1e3 * cpu);
+}

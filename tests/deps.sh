@@ -1,0 +1,42 @@
+#!/bin/sh
+# deps.sh build|check: installs the Debian packages that building (or also testing) needs and that are not there yet.
+# Prints what it is about to do; does nothing when nothing is missing, or when ICFOLD_NO_DEPS is set.
+set -u
+
+build="gcc g++ make binutils libc6-dev libxxhash-dev zlib1g-dev libzstd-dev"
+# clang, lld, mold: what the test programs are built with; the rest judges the results.
+check="$build clang lld mold elfutils libelf-dev libdw-dev libcmocka-dev libzydis-dev gdb jq time"
+
+case ${1:-check} in
+build) want=$build ;;
+check) want=$check ;;
+*) echo "usage: deps.sh build|check" >&2; exit 2 ;;
+esac
+[ -n "${ICFOLD_NO_DEPS:-}" ] && exit 0
+if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+	echo "deps: not a Debian system; these packages (or their likes) are needed: $want"
+	exit 0
+fi
+missing=
+for p in $want; do
+	[ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
+done
+[ -z "$missing" ] && exit 0
+sudo=
+if [ "$(id -u)" != 0 ]; then
+	if ! command -v sudo >/dev/null 2>&1; then
+		echo "deps: missing:$missing; neither root nor sudo: install them by hand" >&2
+		exit 1
+	fi
+	sudo=sudo
+fi
+echo "deps: installing with ${sudo:+sudo }apt-get:$missing"
+log=$(mktemp) || exit 1
+# shellcheck disable=SC2086
+if ! { $sudo apt-get update && DEBIAN_FRONTEND=noninteractive $sudo ${sudo:+-E} apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	rm -f "$log"
+	echo "deps: apt-get failed; install by hand:$missing" >&2
+	exit 1
+fi
+rm -f "$log"

@@ -1,0 +1,436 @@
+/* judge_line.c: the rows of the line tables, as libdw decodes them.
+ *
+ * Every row of the input inside a kept unit must be in the output, at the mapped address, and no others.  libdw sorts the
+ * rows of all sequences by address, so a row at the boundary of two units may belong to the end of the one or the start
+ * of the other: those are compared as sets, with both places allowed, and the row in force at the first and last byte of
+ * every kept unit is compared besides.  The rows of folded units are kept aside: those that name other places than the
+ * kept unit's must be in the artificial unit. */
+#include "judge.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct row {
+	uint64_t addr, alt;  /* ALT: another place that is right too, or 0 */
+	const char *file;    /* owned by libdw */
+	int line, col;
+	unsigned flags, isa, disc;
+	uint32_t unit;
+	uint32_t order;
+	bool optional, used;
+};
+
+enum { F_STMT = 1, F_BLOCK = 2, F_PROLOGUE = 4, F_EPILOGUE = 8, F_END = 16 };
+
+struct rows {
+	struct row *v;
+	size_t n, cap;
+};
+
+struct jlines {
+	struct rows group; /* rows of units that are in a group, kept or folded; addr: in the output */
+	struct rows artificial;
+	bool have_unit;
+};
+
+static void add(struct rows *s, struct row r)
+{
+	if (s->n == s->cap) {
+		s->cap = s->cap * 2 + 64;
+		s->v = realloc(s->v, s->cap * sizeof(r));
+		if (!s->v)
+			abort();
+	}
+	r.order = (uint32_t)s->n;
+	s->v[s->n++] = r;
+}
+
+/* All rows in libdw's order; false: there is no table. */
+static bool read_rows(Dwarf_Die *cu, struct rows *ret)
+{
+	Dwarf_Lines *lines;
+	size_t n;
+
+	if (dwarf_getsrclines(cu, &lines, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		Dwarf_Line *l = dwarf_onesrcline(lines, i);
+		struct row r = {.unit = JNONE};
+		bool f = false;
+		Dwarf_Addr addr = 0;
+
+		dwarf_lineaddr(l, &addr);
+		r.addr = addr;
+		r.file = dwarf_linesrc(l, NULL, NULL);
+		if (!r.file)
+			r.file = "??";
+		dwarf_lineno(l, &r.line);
+		dwarf_linecol(l, &r.col);
+		if (!dwarf_linebeginstatement(l, &f) && f)
+			r.flags |= F_STMT;
+		if (!dwarf_lineblock(l, &f) && f)
+			r.flags |= F_BLOCK;
+		if (!dwarf_lineprologueend(l, &f) && f)
+			r.flags |= F_PROLOGUE;
+		if (!dwarf_lineepiloguebegin(l, &f) && f)
+			r.flags |= F_EPILOGUE;
+		if (!dwarf_lineendsequence(l, &f) && f)
+			r.flags |= F_END;
+		dwarf_lineisa(l, &r.isa);
+		dwarf_linediscriminator(l, &r.disc);
+		add(ret, r);
+	}
+	return true;
+}
+
+/* Compares all but the address. */
+static int row_cmp(const struct row *a, const struct row *b)
+{
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	if (a->col != b->col)
+		return a->col < b->col ? -1 : 1;
+	if (a->flags != b->flags)
+		return a->flags < b->flags ? -1 : 1;
+	if (a->disc != b->disc)
+		return a->disc < b->disc ? -1 : 1;
+	if (a->isa != b->isa)
+		return a->isa < b->isa ? -1 : 1;
+	return a->file == b->file ? 0 : strcmp(a->file, b->file);
+}
+
+static int by_all(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return row_cmp(a, b);
+}
+
+static int by_addr(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int by_unit(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+
+	if (a->unit != b->unit)
+		return a->unit < b->unit ? -1 : 1;
+	return by_all(pa, pb);
+}
+
+static void sort(struct rows *s, int (*cmp)(const void *, const void *))
+{
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), cmp);
+}
+
+static const char *show(const struct row *r, char *buf, size_t size)
+{
+	snprintf(buf, size, "%#" PRIx64 " %s:%d:%d%s%s%s%s disc %u", r->addr, r->file, r->line, r->col,
+		 r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
+		 r->flags & F_PROLOGUE ? " prologue_end" : "", r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
+	return buf;
+}
+
+/* Takes an unused row equal to WANT, at ADDR, out of BAG (sorted by_all). */
+static bool take(struct rows *bag, const struct row *want, uint64_t addr)
+{
+	struct row key = *want;
+	size_t lo = 0, hi = bag->n;
+
+	key.addr = addr;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (by_all(&bag->v[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < bag->n && !by_all(&bag->v[lo], &key); lo++)
+		if (!bag->v[lo].used)
+			return bag->v[lo].used = true;
+	return false;
+}
+
+/* Last row at or before ADDR in libdw's order, as dwarf_getsrc_die finds it; NULL: the address is not covered. */
+static const struct row *in_force(const struct rows *s, uint64_t addr)
+{
+	size_t lo = 0, hi = s->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->v[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && !(s->v[lo - 1].flags & F_END) ? &s->v[lo - 1] : NULL;
+}
+
+static void compare_strict(struct judge *j, uint64_t cu, struct rows *want, struct rows *have)
+{
+	char x[600], y[600];
+
+	sort(want, j->policy == J_ALIAS ? by_all : by_addr);
+	sort(have, j->policy == J_ALIAS ? by_all : by_addr);
+	for (size_t i = 0, k = 0; i < want->n || k < have->n;) {
+		struct row *w = i < want->n ? &want->v[i] : NULL, *h = k < have->n ? &have->v[k] : NULL;
+
+		if (w && h && w->addr == h->addr && !row_cmp(w, h)) {
+			i++;
+			k++;
+		} else if (w && h && w->addr == h->addr) {
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s should be %s", cu, show(h, x, sizeof(x)), show(w, y, sizeof(y)));
+			i++;
+			k++;
+		} else if (w && (!h || w->addr < h->addr)) {
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is missing", cu, show(w, x, sizeof(x)));
+			i++;
+		} else {
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is not expected", cu, show(h, x, sizeof(x)));
+			k++;
+		}
+	}
+}
+
+static struct jlines *state(struct judge *j)
+{
+	if (!j->folded_rows && !(j->folded_rows = calloc(1, sizeof(*j->folded_rows))))
+		abort();
+	return j->folded_rows;
+}
+
+/* Is the unit the kept one of a group, or folded? */
+static bool in_group(const struct jmap *m, uint32_t u)
+{
+	if (m->unit[u].folded)
+		return true;
+	/* A group's kept unit was marked when the map was read. */
+	return m->unit[u].has_folded;
+}
+
+void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
+{
+	const struct jmap *m = &j->map;
+	struct rows in = {0}, out = {0}, want = {0}, have = {0}, edge = {0}, bag = {0};
+	uint64_t cu = dwarf_dieoffset(a), r;
+	char x[600], y[600];
+
+	if (!read_rows(a, &in))
+		goto out;
+	if (!read_rows(b, &out)) {
+		judge_wrong(j, J_LINE, "unit %#" PRIx64 ": the output's line table is unreadable: %s", cu, dwarf_errmsg(-1));
+		goto out;
+	}
+	for (size_t i = 0; i < in.n; i++) {
+		struct row row = in.v[i];
+		uint64_t va = row.addr;
+		uint32_t u = jmap_find(m, va), prev = va ? jmap_find(m, va - 1) : JNONE;
+
+		if ((row.flags & F_END) || !jmap_exec_in(m, va))
+			continue;
+		j->n_rows++;
+		if (u == JNONE) {
+			if (prev == JNONE || (m->unit[prev].folded && j->policy != J_ALIAS))
+				continue;
+			jmap_end(m, va, &row.addr);
+			row.unit = prev;
+			add(&edge, row);
+			continue;
+		}
+		row.addr = m->unit[u].new + (va - m->unit[u].old);
+		row.unit = u;
+		in.v[i].unit = u;
+		if (in_group(m, u)) {
+			add(&state(j)->group, row);
+			if (prev != u && prev != JNONE)
+				state(j)->group.v[state(j)->group.n - 1].optional = true;
+		}
+		if (va > m->unit[u].old) {
+			if (!m->unit[u].folded || j->policy == J_ALIAS)
+				add(&want, row);
+			continue;
+		}
+		row.alt = prev != JNONE && jmap_end(m, va, &r) ? r : 0;
+		row.optional = (m->unit[u].folded && j->policy != J_ALIAS) ||
+			       (prev != JNONE && m->unit[prev].folded && j->policy != J_ALIAS);
+		if (row.optional && !row.alt)
+			continue;
+		add(&edge, row);
+	}
+	for (size_t i = 0; i < out.n; i++) {
+		struct row row = out.v[i];
+		uint32_t u = jmap_find_new(m, row.addr);
+
+		if ((row.flags & F_END) || !jmap_exec_out(m, row.addr))
+			continue;
+		if (u == JNONE) {
+			uint32_t t = jmap_find_thunk(m, row.addr);
+			bool ok = false;
+
+			if (t == JNONE) {
+				add(&bag, row);
+				continue;
+			}
+			/* A thunk shows the line that its function begins with. */
+			for (size_t k = 0; k < in.n && !ok; k++)
+				ok = in.v[k].addr == m->unit[t].old && in.v[k].line == row.line && !strcmp(in.v[k].file, row.file);
+			if (!ok)
+				judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is in the thunk of %s, which has no such line", cu,
+					    show(&row, x, sizeof(x)), m->unit[t].name);
+			continue;
+		}
+		row.unit = u;
+		add(row.addr > m->unit[u].new ? &have : &bag, row);
+	}
+	compare_strict(j, cu, &want, &have);
+
+	sort(&bag, by_all);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < edge.n; i++) {
+			struct row *w = &edge.v[i];
+
+			if (w->optional != pass || take(&bag, w, w->addr) || (w->alt && take(&bag, w, w->alt)))
+				continue;
+			if (!w->optional)
+				judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s (at the start or end of a function) is missing", cu,
+					    show(w, x, sizeof(x)));
+		}
+	for (size_t i = 0; i < bag.n; i++)
+		if (!bag.v[i].used)
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s (at the start or end of a function) is not expected", cu,
+				    show(&bag.v[i], x, sizeof(x)));
+
+	/* The row in force at both ends of each kept unit that the table speaks of. */
+	for (size_t i = 0; i < in.n && j->policy != J_ALIAS; i++) {
+		uint32_t u = in.v[i].unit;
+
+		if (u == JNONE || m->unit[u].folded || (i && in.v[i - 1].unit == u))
+			continue;
+		for (int end = 0; end < 2; end++) {
+			uint64_t off = end ? m->unit[u].size - 1 : 0;
+			const struct row *p = in_force(&in, m->unit[u].old + off), *q = in_force(&out, m->unit[u].new + off);
+
+			if (p && p->addr < m->unit[u].old)
+				p = NULL; /* a row of what lies before: it need not reach here in the output */
+			if (!p || (q && !row_cmp(p, q)))
+				continue;
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": at the %s of %s, %#" PRIx64 ", the line is %s, it should be %s", cu,
+				    end ? "end" : "start", m->unit[u].name, m->unit[u].new + off,
+				    q ? show(q, x, sizeof(x)) : "none", show(p, y, sizeof(y)));
+		}
+	}
+out:
+	free(in.v);
+	free(out.v);
+	free(want.v);
+	free(have.v);
+	free(edge.v);
+	free(bag.v);
+}
+
+void judge_folded_lines(struct judge *j, Dwarf_Die *b)
+{
+	struct jlines *s = state(j);
+
+	s->have_unit = true;
+	read_rows(b, &s->artificial);
+}
+
+/* The first row of unit U in S (sorted by_unit). */
+static size_t rows_of(const struct rows *s, uint32_t u)
+{
+	size_t lo = 0, hi = s->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->v[mid].unit < u)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool same_place(const struct row *a, const struct row *b)
+{
+	return a->addr == b->addr && a->line == b->line && a->col == b->col && !strcmp(a->file, b->file);
+}
+
+/* Do the rows of unit U name the places that those of unit K name, at the same offsets? */
+static bool same_places(const struct rows *s, uint32_t u, uint32_t k)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t x = turn ? k : u, y = turn ? u : k;
+
+		for (size_t a = rows_of(s, x); a < s->n && s->v[a].unit == x; a++) {
+			size_t b = rows_of(s, y);
+
+			while (b < s->n && s->v[b].unit == y && !same_place(&s->v[a], &s->v[b]))
+				b++;
+			if ((b == s->n || s->v[b].unit != y) && !s->v[a].optional)
+				return false;
+		}
+	}
+	return true;
+}
+
+void judge_lines_done(struct judge *j)
+{
+	struct jlines *s = state(j);
+	const struct jmap *m = &j->map;
+	char x[600];
+	struct rows all = {0};
+
+	if (j->policy != J_OVERLAY)
+		goto out;
+	sort(&s->group, by_unit);
+	sort(&s->artificial, by_all);
+	for (size_t i = 0, e; i < s->group.n; i = e) {
+		uint32_t u = s->group.v[i].unit;
+
+		for (e = i + 1; e < s->group.n && s->group.v[e].unit == u; e++)
+			;
+		if (!m->unit[u].folded)
+			continue;
+		for (size_t k = i; k < e; k++)
+			add(&all, s->group.v[k]);
+		if (m->unit[u].guessed || same_places(&s->group, u, m->unit[u].kept))
+			continue;
+		for (size_t k = i; k < e; k++) {
+			const struct row *w = &s->group.v[k];
+
+			j->n_folded_rows++;
+			if (!bsearch(w, s->artificial.v, s->artificial.n, sizeof(*w), by_all) && !w->optional) {
+				judge_wrong(j, J_FOLDED_LINE, "row %s of the folded %s is not in the artificial unit", show(w, x, sizeof(x)),
+					    m->unit[u].name);
+				break;
+			}
+		}
+	}
+	sort(&all, by_all);
+	for (size_t i = 0; i < s->artificial.n; i++) {
+		const struct row *h = &s->artificial.v[i];
+
+		if (!(h->flags & F_END) && !bsearch(h, all.v, all.n, sizeof(*h), by_all))
+			judge_wrong(j, J_FOLDED_LINE, "row %s of the artificial unit is no folded function's", show(h, x, sizeof(x)));
+	}
+out:
+	free(all.v);
+	free(s->group.v);
+	free(s->artificial.v);
+	free(s);
+	j->folded_rows = NULL;
+}
