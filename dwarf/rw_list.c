@@ -337,6 +337,7 @@ static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_li
 	elfrw_wbuf_bytes(&w->out, sec->data + use->off, raw.end - use->off);
 	ret->end = w->out.len;
 	ret->empty = !n;
+	ret->in_end = raw.end;
 	if (w->out.bad)
 		return &elfrw_err_nomem;
 	uint8_t *new = w->out.data + ret->off;
@@ -423,6 +424,7 @@ struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_lis
 		*new = (struct dwr_list_taken){ use_index, t->unit, t->start, t->len };
 	}
 	w->encoded++;
+	ret->in_end = w->list.end;
 	return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &w->outs,
 			       use->views != DWR_LIST_NONE && !w->list.inline_views, w->list.inline_views, ret);
 }

@@ -68,6 +68,7 @@ struct dwr_list_work {
 /* Offsets in the worker's `out`. */
 struct dwr_list_result {
 	uint64_t views, off, end; /* views == off: none, or inline */
+	uint64_t in_end;          /* end of the list in the input section */
 	bool empty;
 };
 

@@ -249,9 +249,32 @@ static struct elfrw_err *rewrite_made_up(struct dwr_list_work *w, const struct d
 	if (err && err != &elfrw_err_nomem) {
 		elfrw_err_free(err);
 		struct dwr_list_outs none = { 0 };
+		ret->in_end = use->off;
 		return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &none, false, false, ret);
 	}
 	return err ? err : dwr_list_rewrite(w, use, index, ret);
+}
+
+/* Gives S the bytes of an equal list: an earlier result for the same list, or the tail of the LAST one where the input has
+ * S in the tail too (GCC lets a scope use the end of the enclosing scope's list). */
+static void share_bytes(struct dwr_list_work *w, uint64_t off, const struct shared *shared, unsigned n,
+			struct dwr_list_result *last, struct dwr_list_result *s)
+{
+	for (unsigned k = 0; k < n; k++)
+		if (same_bytes(w, &shared[k].result, s)) {
+			w->out.len = s->views;
+			*s = shared[k].result;
+			return;
+		}
+	uint64_t size = s->end - s->off;
+	if (s->views == s->off && off < last->in_end && size <= last->end - last->off &&
+	    !memcmp(w->out.data + last->end - size, w->out.data + s->off, size)) {
+		w->out.len = s->off;
+		s->end = last->end;
+		s->views = s->off = last->end - size;
+		return;
+	}
+	*last = *s;
 }
 
 static struct elfrw_err *copy_taken(struct dwr_list_work *w, size_t from, size_t n, uint32_t use)
@@ -272,6 +295,7 @@ static struct elfrw_err *rewrite_chunk(void *arg, size_t index)
 	struct chunk *c = &r->chunk.data[index];
 	struct dwr_list_work *w = &c->w;
 	struct shared shared[MAX_SHARED];
+	struct dwr_list_result last = { 0 };
 	unsigned n = 0;
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		uint32_t u = r->order[i].index;
@@ -290,12 +314,7 @@ static struct elfrw_err *rewrite_chunk(void *arg, size_t index)
 			ELFRW_TRY(u >= r->n_real ? rewrite_made_up(w, use, u, &s.result) :
 						   dwr_list_rewrite(w, use, u, &s.result));
 			s.n_taken = w->taken.len - s.taken;
-			for (unsigned k = 0; k < n; k++)
-				if (same_bytes(w, &shared[k].result, &s.result)) {
-					w->out.len = s.result.views;
-					s.result = shared[k].result;
-					break;
-				}
+			share_bytes(w, use->off, shared, n, &last, &s.result);
 			if (n < MAX_SHARED)
 				shared[n++] = s;
 		}

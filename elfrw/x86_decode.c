@@ -272,7 +272,7 @@ static inline __attribute__((always_inline)) struct words assemble(const struct 
 	uint64_t w0 = h->start.w0 + (h->attr & A_W0) + (modrm_w0[mr] & has_modrm);
 	/* REX bits go onto register numbers that may be NONE (all ones), which they then leave alone; an index that
 	 * is not NONE by now means a SIB byte */
-	uint64_t w1 = h->start.w1 | modrm_w1[has_modrm ? mr : row] | rex_w1[h->rex & 15];
+	uint64_t w1 = h->start.w1 | modrm_w1[row ^ ((row ^ mr) & (unsigned)has_modrm)] | rex_w1[h->rex & 15];
 	uint64_t no_sib = (uint64_t)((int64_t)(w1 << 16) >> 63);
 	w1 |= (uint64_t)sib_w1[modrm_sib >> 8 | (h->rex & 2) << 7] << 32 & ~no_sib;
 	w1 |= (h->attr & A_LEA) << (56 - 12);
@@ -415,11 +415,23 @@ static __attribute__((noinline)) unsigned decode_any(const uint8_t *p, uint64_t 
 	return finish(p, va, w, h.op, insn);
 }
 
-/* The same for what most code consists of: no prefix but REX, maps 0 and 0F, opcodes with nothing odd about them. */
-static inline __attribute__((always_inline)) unsigned decode(const uint8_t *p, uint64_t va, struct elfrw_insn *insn)
+/* Near the end of the input: on a copy. */
+static __attribute__((noinline)) unsigned decode_short(const uint8_t *code, size_t avail, uint64_t va,
+						       struct elfrw_insn *insn)
 {
+	uint8_t copy[MAX_READ] = { 0 };
+	memcpy(copy, code, avail);
+	unsigned len = decode_any(copy, va, insn);
+	return len <= avail ? len : 0;
+}
+
+/* What most code consists of is decoded here: no prefix but REX, maps 0 and 0F, opcodes with nothing odd about them. */
+unsigned elfrw_x86_decode(const uint8_t *code, size_t avail, uint64_t va, struct elfrw_insn *insn)
+{
+	if (unlikely(avail < MAX_READ))
+		return decode_short(code, avail, va, insn);
 	struct head h = { 0 };
-	memcpy(&h.bytes, p, sizeof h.bytes);
+	memcpy(&h.bytes, code, sizeof h.bytes);
 	unsigned has_rex = (h.bytes & 0xf0) == 0x40;
 	h.rex = h.bytes & -has_rex;
 	h.bytes >>= has_rex * 8;
@@ -429,16 +441,6 @@ static inline __attribute__((always_inline)) unsigned decode(const uint8_t *p, u
 	h.start = starts[h.map][has_rex];
 	h.attr = x86_attr[h.map][h.op];
 	if (unlikely(!(x86_plain[h.map][h.op] >> (h.bytes >> 11 & 31) & 1) || (h.attr >> 4 & h.rex & 12)))
-		return decode_any(p, va, insn);
-	return finish(p, va, assemble(&h), h.op, insn);
-}
-
-unsigned elfrw_x86_decode(const uint8_t *code, size_t avail, uint64_t va, struct elfrw_insn *insn)
-{
-	if (likely(avail >= MAX_READ))
-		return decode(code, va, insn);
-	uint8_t copy[MAX_READ] = { 0 };
-	memcpy(copy, code, avail);
-	unsigned len = decode(copy, va, insn);
-	return len <= avail ? len : 0;
+		return decode_any(code, va, insn);
+	return finish(code, va, assemble(&h), h.op, insn);
 }

@@ -222,11 +222,11 @@ else
 fi
 
 # --- build-id, relocations, determinism
-id() { readelf -nW "$1" 2>/dev/null | awk '/Build ID/ { print $NF }'; }
+build_id() { readelf -nW "$1" 2>/dev/null | awk '/Build ID/ { print $NF }'; }
 run r --icf=all --keep-build-id prog -o x1
-check cli/keep-build-id "$(id prog) became $(id x1)" test -n "$(id prog)" -a "$(id prog)" = "$(id x1)"
-check cli/new-build-id "still $(id all)" test -n "$(id all)" -a "$(id prog)" != "$(id all)"
-check cli/build-id-of-mode "safe and all have one build-id" test "$(id all)" != "$(id none)"
+check cli/keep-build-id "$(build_id prog) became $(build_id x1)" test -n "$(build_id prog)" -a "$(build_id prog)" = "$(build_id x1)"
+check cli/new-build-id "still $(build_id all)" test -n "$(build_id all)" -a "$(build_id prog)" != "$(build_id all)"
+check cli/build-id-of-mode "safe and all have one build-id" test "$(build_id all)" != "$(build_id none)"
 for f in prog watch; do
 	for n in 1 2 3 16; do "$ICFOLD" --icf=all --threads=$n $f -o t$n 2>r.err || cp $f t$n; done
 	check cli/deterministic-$f "other bytes with another number of threads" bash -c 'cmp -s t1 t2 && cmp -s t1 t3 && cmp -s t1 t16'

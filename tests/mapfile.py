@@ -1,0 +1,86 @@
+"""The map of a fold (icfold --map) for the checks written in Python."""
+import bisect
+import collections
+import subprocess
+
+
+class Unit:
+    __slots__ = ("old", "size", "new", "name", "kept", "thunk", "rivals")
+
+    def __init__(self, old, size, new, name):
+        self.old, self.size, self.new, self.name = old, size, new, name
+        self.kept = None      # the unit whose code this one uses; itself unless folded
+        self.thunk = None
+        self.rivals = []      # for a kept unit: others that could be the kept one as far as the files tell
+
+
+def symbols(path):
+    """(address, size, name) of the functions of a file, sorted."""
+    text = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout
+    found = set()
+    for line in text.splitlines():
+        f = line.split()
+        if len(f) >= 8 and f[3] in ("FUNC", "IFUNC", "GNU_IFUNC") and f[6] not in ("UND", "ABS"):
+            found.add((int(f[1], 16), int(f[2], 0), f[7].split("@")[0]))
+    return sorted(found)
+
+
+def exec_sections(path):
+    text = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+    ret = []
+    for line in text.splitlines():
+        f = line[line.index("]") + 1:].split() if line.lstrip().startswith("[") and "]" in line else []
+        if len(f) > 6 and f[6] in ("AX", "WAX") and f[1] != "NULL":
+            ret.append((int(f[2], 16), int(f[2], 16) + int(f[4], 16), f[0]))
+    return ret
+
+
+class Map:
+    def __init__(self, path, inp, out):
+        self.unit = []
+        with open(path) as f:
+            for line in f:
+                w = line.split()
+                if len(w) < 4 or line.startswith("#"):
+                    continue
+                u = Unit(int(w[0], 16), int(w[1], 16), int(w[2], 16), w[3])
+                if "folded" in w[4:]:
+                    u.kept = False
+                self.unit.append(u)
+        self.unit.sort(key=lambda u: u.old)
+        self.old = [u.old for u in self.unit]
+        self.in_symbols, self.out_symbols = symbols(inp), symbols(out)
+        names, sized = collections.defaultdict(set), collections.defaultdict(set)
+        for a, s, n in self.in_symbols:
+            if s:
+                names[a].add(n)
+        for a, s, n in self.out_symbols:
+            if s:
+                sized[a].add(n)
+        groups = collections.defaultdict(list)
+        for u in self.unit:
+            groups[u.new].append(u)
+        last = -1
+        self.kept = []
+        # A folded function's symbol has size 0 at the kept address; of several candidates (one name), kept code keeps
+        # its order.
+        for new in sorted(groups):
+            g = groups[new]
+            c = [u for u in g if u.kept is not False] if any(u.kept is False for u in g) else g
+            if len(c) > 1:
+                c = [u for u in c if names[u.old] & sized[new]] or c
+            k = next((u for u in c if u.old > last), c[0])
+            k.rivals = [u for u in c if u is not k]
+            for u in g:
+                u.kept = k
+            last = k.old
+            self.kept.append(k)
+        self.new = [k.new for k in self.kept]
+
+    def find(self, va):
+        i = bisect.bisect_right(self.old, va) - 1
+        return self.unit[i] if i >= 0 and va - self.unit[i].old < self.unit[i].size else None
+
+    def find_new(self, va):
+        i = bisect.bisect_right(self.new, va) - 1
+        return self.kept[i] if i >= 0 and va - self.kept[i].new < self.kept[i].size else None

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""places.py [-n N] [--seed S] [--tool TOOL]... [--show K] IN OUT MAP
+
+Takes N random places (a function of IN's symbol table, an offset in it) and asks a symbolizer about each: what it says of
+the place in OUT must be what it says, of IN, about the same offset of the function whose copy was kept.  TOOL is
+llvm-symbolizer (the default), addr2line or eu-addr2line, each with inlined frames; a path or a version in the name is
+fine.  MAP is what icfold --map=FILE wrote.  Exit code: 0 none wrong, 1 some, 2 it could not be judged."""
+import argparse
+import os
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import mapfile  # noqa: E402
+
+
+def ask(tool, path, addresses):
+    """One text for each address."""
+    if not addresses:
+        return []
+    stdin = "".join("%#x\n" % a for a in addresses)
+    if "symbolizer" in os.path.basename(tool):
+        cmd = [tool, "-i", "--obj=" + path]
+        text = subprocess.run(cmd, input=stdin, capture_output=True, text=True, check=True).stdout
+        ret = text.rstrip("\n").split("\n\n")
+    else:
+        cmd = [tool, "-i", "-f", "-a", "-e", path]
+        text = subprocess.run(cmd, input=stdin, capture_output=True, text=True, check=True).stdout
+        ret, block = [], None
+        for line in text.splitlines():
+            if line.startswith("0x") and " " not in line:
+                block = []
+                ret.append(block)
+            else:
+                block.append(line)
+        ret = ["\n".join(b) for b in ret]
+    if len(ret) != len(addresses):
+        sys.exit("places.py: %s gave %d answers to %d questions" % (tool, len(ret), len(addresses)))
+    return ret
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("-n", type=int, default=20000)
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--tool", action="append")
+    ap.add_argument("--show", type=int, default=5)
+    ap.add_argument("inp", metavar="IN")
+    ap.add_argument("out", metavar="OUT")
+    ap.add_argument("map", metavar="MAP")
+    a = ap.parse_args()
+    m = mapfile.Map(a.map, a.inp, a.out)
+    code = mapfile.exec_sections(a.inp)
+    functions = sorted({(v, s) for v, s, _ in m.in_symbols if s and any(lo <= v < hi for lo, hi, _ in code)})
+    if not functions or not m.unit:
+        sys.stderr.write("places.py: no function symbols or no map\n")
+        sys.exit(2)
+    rnd = random.Random(a.seed)
+    places = []
+    while len(places) < a.n:
+        v, s = rnd.choice(functions)
+        va = v + rnd.randrange(s)
+        u = m.find(va)
+        if u:
+            places.append((va, u))
+    bad = 0
+    for tool in a.tool or ["llvm-symbolizer"]:
+        want = ask(tool, a.inp, [u.kept.old + (va - u.old) for va, u in places])
+        have = ask(tool, a.out, [u.new + (va - u.old) for va, u in places])
+        wrong = []
+        for i, (va, u) in enumerate(places):
+            if want[i] == have[i]:
+                continue
+            if any(ask(tool, a.inp, [r.old + (va - u.old)])[0] == have[i] for r in u.kept.rivals):
+                continue
+            wrong.append(i)
+        folded = sum(1 for va, u in places if u.kept is not u)
+        print("%s: %d places, %d of them in folded functions, %d wrong (%.2f %%)" %
+              (os.path.basename(tool), len(places), folded, len(wrong), 100.0 * len(wrong) / len(places)))
+        for i in wrong[:a.show]:
+            va, u = places[i]
+            print("  %#x (%s + %#x) is %#x in the output, kept: %s" % (va, u.name, va - u.old, u.new + va - u.old, u.kept.name))
+            print("    expected: " + want[i].replace("\n", " | "))
+            print("    output:   " + have[i].replace("\n", " | "))
+        bad += len(wrong)
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
