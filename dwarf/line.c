@@ -70,8 +70,7 @@ struct elfrw_err *dwr_line_header_read(const char *section, struct dwr_bytes sec
 	h.tables = elfrw_rbuf_off(&r);
 
 	if (h.max_ops > 1)
-		return elfrw_error_at(section, off, "line table for a VLIW machine (%u operations per instruction) is not supported",
-				      h.max_ops);
+		return elfrw_error_at(section, off, "line table for a VLIW machine (%u operations per instruction)", h.max_ops);
 	if (!h.line_range && h.program != h.end)
 		return elfrw_error_at(section, off, "line_range of the line table is 0");
 	for (unsigned op = 1; op < h.opcode_base && op <= 12; op++)
@@ -387,7 +386,8 @@ struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned addr
 {
 	enum { ROW_MAX = 96 }; /* bytes that one row, or the end, can need */
 	if (h->opcode_base <= DW_LNS_fixed_advance_pc)
-		return elfrw_error_at(h->section, h->off, "line table with opcode_base %u cannot be written again", h->opcode_base);
+		return elfrw_error_at(h->section, h->off, "line table with opcode_base %u cannot be written again",
+				      h->opcode_base);
 	const uint64_t max_steps = h->line_range ? (255u - h->opcode_base) / h->line_range : 0;
 	struct dwr_row s = { .file = 1, .line = 1, .flags = h->default_is_stmt ? DWR_ROW_STMT : 0 };
 	for (size_t i = 0; i <= n; i++) {
@@ -449,7 +449,7 @@ struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned addr
 			*p++ = DW_LNS_set_basic_block;
 		if (row->isa != s.isa || row->flags & (DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN)) {
 			if (h->opcode_base <= DW_LNS_set_isa)
-				return elfrw_error_at(h->section, h->off, "line table with opcode_base %u cannot hold this row",
+				return elfrw_error_at(h->section, h->off, "opcode_base %u of the line table has no such row",
 						      h->opcode_base);
 			if (row->flags & DWR_ROW_PROLOGUE_END)
 				*p++ = DW_LNS_set_prologue_end;
@@ -588,13 +588,13 @@ static struct elfrw_err *read_table(const struct dwr_line_header *h, const struc
 	}
 	uint64_t count = elfrw_rbuf_uleb(r);
 	if (elfrw_rbuf_ok(r) && count > (n ? elfrw_rbuf_left(r) / n : 0))
-		return elfrw_error_at(h->section, elfrw_rbuf_off(r), "line table lists more files than its header can hold");
+		return elfrw_error_at(h->section, elfrw_rbuf_off(r), "more files than the line table can hold");
 	for (uint64_t e = 0; e < count; e++) {
 		struct dwr_line_file file = { .name = "" };
 		for (unsigned i = 0; i < n; i++) {
 			struct form_value v;
 			if (!read_form(h, str, str_base, form[i], r, &v))
-				return elfrw_error_at(h->section, elfrw_rbuf_off(r), "unknown form 0x%llx in the line table's header",
+				return elfrw_error_at(h->section, elfrw_rbuf_off(r), "unknown form 0x%llx in a line table",
 						      (unsigned long long)form[i]);
 			if (type[i] == DW_LNCT_path && v.str)
 				file.name = v.str;

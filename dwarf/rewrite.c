@@ -486,10 +486,7 @@ static struct elfrw_err *write_note(struct run *run)
 {
 	struct dwr_rw *rw = &run->rw;
 	const struct elfrw_addrmap *map = rw->map;
-	bool any = false;
-	for (uint32_t i = 0; i < map->n_units && !any; i++)
-		any = map->unit[i].body != map->unit[i].old || map->unit[i].flags & ELFRW_UNIT_FOLDED;
-	if (!any)
+	if (!rw->changes)
 		return NULL;
 	struct dwr_note_in note = { .rw = rw->in, .artificial_unit = run->artificial };
 	size_t n = 0;
@@ -604,8 +601,11 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 	struct run run = { .rw = { .in = in, .map = in->map, .ranger = dwr_ranger(in->map, in->policy) },
 			   .artificial = UINT64_MAX };
 	struct elfrw_err *err = NULL;
-	for (uint32_t i = 0; i < in->map->n_units; i++)
+	for (uint32_t i = 0; i < in->map->n_units; i++) {
 		run.rw.has_folded |= (in->map->unit[i].flags & ELFRW_UNIT_FOLDED) != 0;
+		run.rw.changes |= in->map->unit[i].body != in->map->unit[i].old;
+	}
+	run.rw.changes |= run.rw.has_folded;
 	err = dwr_sections_init(&run.rw.secs, in->image);
 	if (!err && !in->note_only) {
 		err = dwr_sections_load_all(&run.rw.secs, in->threads);

@@ -88,6 +88,7 @@ struct dwr_rw {
 	struct dwr_rw_line_out line;
 	bool has_line;            /* `line` is filled */
 	bool has_folded;          /* the map folds something */
+	bool changes;             /* the map moves or folds something */
 };
 
 /* Which attributes the walk needs. */

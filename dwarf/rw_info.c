@@ -87,21 +87,11 @@ static bool is_live(const struct scan *s, uint64_t va)
 	return elfrw_addrmap_covers(s->rw->map, va);
 }
 
-static bool dropped(const struct scan *s, uint64_t va)
-{
-	if (s->rw->in->policy != DWR_FOLDED_DROP || !s->rw->has_folded)
-		return false;
-	uint32_t u = elfrw_addrmap_find(s->rw->map, va);
-	return u != ELFRW_NO_UNIT && (s->rw->map->unit[u].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK)) == ELFRW_UNIT_FOLDED;
-}
-
 static uint64_t mapped(const struct scan *s, uint64_t va, enum use use)
 {
 	uint64_t ret;
 	if (!is_live(s, va))
 		return va;
-	if (dropped(s, use == USE_END ? va - 1 : va))
-		return 0;
 	if (use == USE_END)
 		elfrw_addrmap_end(s->rw->map, va, &ret);
 	else if (use == USE_POINTER)
@@ -313,14 +303,20 @@ static struct elfrw_err *hard_range(struct scan *s, const struct dwr_die *die, c
 			return &elfrw_err_nomem;
 		*r = (struct dwr_note_range){ die->off, p->taken.data[i].unit, p->taken.data[i].start, p->taken.data[i].len };
 	}
-	uint64_t point = mapped(s, va, USE_POINT);
 	if (!p->piece.len) {
+		uint64_t point = s->rw->in->policy == DWR_FOLDED_DROP ? 0 : mapped(s, va, USE_POINT);
 		s->ru->emptied += !function;
 		/* An empty range needs no certain address: what else uses the slot decides. */
 		if (low->form != DW_FORM_addr && !dwr_form_is_address(high->form))
 			return put_const(s, die, high, 0);
 		return put_range(s, die, low, high, point, point);
 	}
+	/* Policy alias: the kept body and a thunk.  Only one of them can be said here. */
+	size_t n = 0;
+	for (size_t i = 0; i < p->piece.len && p->piece.len > 1; i++)
+		if (p->piece.data[i].begin < s->rw->map->thunks || p->piece.data[i].begin >= s->rw->map->thunks_end)
+			p->piece.data[n++] = p->piece.data[i];
+	p->piece.len = n ? n : p->piece.len;
 	const struct dwr_piece *first = &p->piece.data[0], *last = &p->piece.data[p->piece.len - 1];
 	for (size_t i = 1; i < p->piece.len; i++)
 		if (p->piece.data[i].begin < p->piece.data[i - 1].end || !s->rw->ranger.ordered)
@@ -575,13 +571,14 @@ static struct elfrw_err *attribute(struct scan *s, const struct dwr_die *die, co
 static struct elfrw_err *check_split(const struct scan *s, const struct dwr_die *die)
 {
 	const struct dwr_unit_root *root = &s->ru->root;
-	if (s->unit->type != DW_UT_skeleton && !root->has_dwo)
+	if ((s->unit->type != DW_UT_skeleton && !root->has_dwo) || !s->rw->changes)
 		return NULL;
 	if (!dwr_die_value(die, DW_AT_low_pc) && !dwr_die_value(die, DW_AT_ranges) && root->addr_base == UINT64_MAX)
 		return NULL;
 	return elfrw_error_at(s->section, s->unit->off,
-			      "the debug information of unit %s is in %s: split DWARF cannot be kept right, use --strip-debug",
-			      root->name ? root->name : "(no name)", root->dwo_name ? root->dwo_name : "another file");
+			      "debug information is in %s%s%s: split DWARF cannot be kept right, use --strip-debug",
+			      root->dwo_name ? root->dwo_name : "another file", root->name ? ", of unit " : "",
+			      root->name ? root->name : "");
 }
 
 static struct elfrw_err *scan_die(struct scan *s, const struct dwr_die *die)

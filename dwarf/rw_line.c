@@ -216,8 +216,7 @@ static struct elfrw_err *scan_table(void *arg, size_t index)
 		for (uint32_t i = from; i < to; i++) {
 			_Atomic uint32_t *owner = &job->owner[job->special[i]];
 			uint32_t old = atomic_load_explicit(owner, memory_order_relaxed);
-			while (index < old && !atomic_compare_exchange_weak_explicit(owner, &old, (uint32_t)index, memory_order_relaxed,
-										     memory_order_relaxed))
+			while (index < old && !atomic_compare_exchange_weak(owner, &old, (uint32_t)index))
 				;
 		}
 	}
@@ -513,7 +512,9 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 		return patch_seq(wr, s, map_empty(job->map, s->lo) - s->lo);
 
 	uint32_t r = run_after(job, s->lo), from, to;
-	const struct run *run = r < job->n_runs && job->run[r].old <= s->lo && s->hi <= job->run[r].old_end ? &job->run[r] : NULL;
+	const struct run *run = r < job->n_runs ? &job->run[r] : NULL; /* when it holds all of the sequence */
+	if (run && (run->old > s->lo || run->old_end < s->hi))
+		run = NULL;
 	special_range(job, s->lo, s->hi, &from, &to);
 	uint64_t end = s->hi;
 	const bool rows = wants_rows(wr, from, to);
@@ -686,7 +687,8 @@ static struct elfrw_err *make_maps(struct job *job, struct dwr_rw_line_out *out)
 		out->untouched += t->untouched;
 		for (size_t k = 0; k < t->seq.len; k++) {
 			const struct seq *s = &t->seq.data[k];
-			*seq++ = (struct dwr_rw_line_off){ s->off, s->new_off == UINT64_MAX ? UINT64_MAX : t->new_off + s->new_off };
+			uint64_t to = s->new_off == UINT64_MAX ? UINT64_MAX : t->new_off + s->new_off;
+			*seq++ = (struct dwr_rw_line_off){ s->off, to };
 		}
 	}
 	return NULL;

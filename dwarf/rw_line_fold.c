@@ -140,7 +140,8 @@ static struct elfrw_err *read_files(struct state *st, uint32_t table)
 	f->read = true;
 	f->comp_dir = cu ? cu->comp_dir : NULL;
 	ELFRW_TRY(dwr_line_header_read(in->name, in->line, taken->off, &h));
-	ELFRW_TRY(dwr_line_files_read(&h, &in->strings, cu ? cu->str_offsets_base : UINT64_MAX, taken->defines_files, &f->files));
+	uint64_t str_base = cu ? cu->str_offsets_base : UINT64_MAX;
+	ELFRW_TRY(dwr_line_files_read(&h, &in->strings, str_base, taken->defines_files, &f->files));
 	f->path = malloc((f->files.file.len + 1) * sizeof *f->path);
 	if (!f->path)
 		return &elfrw_err_nomem;
@@ -310,8 +311,8 @@ static void write_header(const struct state *st, struct dwr_line_header *h, stru
 	const struct dwr_line_folds *folds = st->folds;
 	const char *name = folds->in->folded_name ? folds->in->folded_name : "<folded functions>";
 	const unsigned size = folds->offset_size;
-	*h = (struct dwr_line_header){ .section = folds->in->name, .version = folds->version, .offset_size = folds->offset_size,
-				       .min_inst_length = 1, .max_ops = 1, .default_is_stmt = true, .line_base = -5,
+	*h = (struct dwr_line_header){ .section = folds->in->name, .version = folds->version,
+				       .offset_size = folds->offset_size, .min_inst_length = 1, .max_ops = 1, .default_is_stmt = true, .line_base = -5,
 				       .line_range = 14, .opcode_base = 13, .address_size = folds->in->address_size,
 				       .off = folds->base };
 	dwr_line_header_finish(h);
@@ -392,7 +393,8 @@ static struct elfrw_err *write_member(struct state *st, const struct dwr_line_he
 		if (c == st->first[u])
 			fold->file = st->rows.data[0].file;
 		fold->n_seqs++;
-		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, st->rows.data, cover->n, cover->end, st->map->unit[u].body, w));
+		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, st->rows.data, cover->n, cover->end,
+					  st->map->unit[u].body, w));
 	}
 	return NULL;
 }
@@ -403,7 +405,8 @@ static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *
 	write_header(st, &h, w);
 	if (st->map->trap_byte) {
 		/* The unit's own range: a unit without one, or whose table does not cover it, is not read by gdb. */
-		struct dwr_row row = { .address = st->map->trap_byte, .file = h.version >= 5 ? 0 : 1, .line = 1, .flags = DWR_ROW_STMT };
+		struct dwr_row row = { .address = st->map->trap_byte, .file = h.version >= 5 ? 0 : 1, .line = 1,
+				       .flags = DWR_ROW_STMT };
 		ELFRW_TRY(dwr_line_encode(&h, st->folds->in->address_size, &row, 1, row.address + 1, 0, w));
 	}
 	for (uint32_t u = 0; u < st->map->n_units; u++)

@@ -42,15 +42,26 @@ struct part {
 };
 
 struct run {
-	struct dwr_rw_lists_in *in; /* a copy; `use` is what follows */
-	struct dwr_list_use *use;   /* owned: the caller's, then those made up */
-	size_t n_uses, cap_uses, n_real;
+	const struct dwr_rw_lists_in *in;
+	VEC(struct dwr_list_use) made_up; /* uses beyond the caller's */
+	size_t n_by_kind[DWR_LIST_KINDS]; /* the caller's uses */
 	struct key *order, *scratch;
 	struct dwr_ranger ranger;
 	struct dwr_list_budget budget[DWR_LIST_KINDS];
 	struct part part[DWR_LIST_KINDS];
 	VEC(struct chunk) chunk;
 };
+
+/* Uses are numbered through: the caller's, then those made up. */
+static inline struct dwr_list_use *use_at(const struct run *r, size_t i)
+{
+	return i < r->in->n_uses ? &r->in->use[i] : &r->made_up.data[i - r->in->n_uses];
+}
+
+static size_t count_uses(const struct run *r)
+{
+	return r->in->n_uses + r->made_up.len;
+}
 
 /* Sorts by key, equal keys in their order: least significant digits first, only those that occur. */
 static void radix_sort(struct key *a, struct key *tmp, size_t n)
@@ -121,7 +132,7 @@ static struct elfrw_err *make_up_uses(struct run *r, unsigned kind)
 		total += part->contribs.data[i].n_offsets;
 	part->table = malloc((total + 1) * sizeof *part->table);
 	uint32_t *unit = malloc((n + 1) * sizeof *unit);
-	if (!part->new_base || !part->table_at || !part->table || !unit || total >= UINT32_MAX - r->n_uses) {
+	if (!part->new_base || !part->table_at || !part->table || !unit || total >= UINT32_MAX - count_uses(r)) {
 		free(unit);
 		return &elfrw_err_nomem;
 	}
@@ -138,15 +149,17 @@ static struct elfrw_err *make_up_uses(struct run *r, unsigned kind)
 			if (c)
 				unit[c - part->contribs.data] = i;
 		}
-		for (size_t i = 0; i < r->n_real && !err; i++)
-			if (r->use[i].kind == kind && r->use[i].indexed) {
-				uint64_t *t = table_entry(r, &r->use[i]);
-				if (t)
-					*t = i;
-				else
-					err = elfrw_error_at(sec->name, r->use[i].off, "list index 0x%x is outside of the"
-							     " offset table", r->use[i].index);
-			}
+		for (size_t i = 0; i < r->in->n_uses && !err; i++) {
+			const struct dwr_list_use *use = &r->in->use[i];
+			if (use->kind != kind || !use->indexed)
+				continue;
+			uint64_t *t = table_entry(r, use);
+			if (t)
+				*t = i;
+			else
+				err = elfrw_error_at(sec->name, use->off, "list index 0x%x is outside of the offset"
+						     " table", use->index);
+		}
 	}
 	for (size_t i = 0; i < n && !err; i++) {
 		const struct dwr_list_contrib *c = &part->contribs.data[i];
@@ -154,11 +167,12 @@ static struct elfrw_err *make_up_uses(struct run *r, unsigned kind)
 			uint64_t off = c->base + elfrw_get_le(sec->data + c->base + k * c->offset_size, c->offset_size);
 			if (part->table[part->table_at[i] + k] != UINT64_MAX || off < c->lists || off >= c->end)
 				continue;
-			if (!elfrw_vec_grow((void **)&r->use, &r->cap_uses, r->n_uses + 1, sizeof *r->use)) {
+			struct dwr_list_use *use = VEC_PUSH(&r->made_up);
+			if (!use) {
 				err = &elfrw_err_nomem;
 				break;
 			}
-			r->use[r->n_uses++] = (struct dwr_list_use){
+			*use = (struct dwr_list_use){
 				.off = off, .views = DWR_LIST_NONE, .cu = unit[i], .owner = ELFRW_NO_UNIT, .index = k,
 				.kind = (uint8_t)kind, .indexed = true,
 				.purpose = kind == DWR_LIST_LOCLISTS ? DWR_FOR_LOCATION : DWR_FOR_SCOPE };
@@ -170,21 +184,24 @@ static struct elfrw_err *make_up_uses(struct run *r, unsigned kind)
 
 static struct elfrw_err *sort_uses(struct run *r)
 {
-	size_t n = r->n_uses;
+	size_t n = count_uses(r);
+	uint32_t at[DWR_LIST_KINDS], next = 0;
 	r->order = malloc((n + 1) * sizeof *r->order);
 	r->scratch = malloc((n + 1) * sizeof *r->scratch);
 	if (!r->order || !r->scratch)
 		return &elfrw_err_nomem;
-	uint32_t at = 0;
+	for (size_t i = 0; i < r->made_up.len; i++)
+		r->part[r->made_up.data[i].kind].n++;
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++) {
-		struct part *part = &r->part[kind];
-		part->first = at;
-		for (size_t i = 0; i < n; i++)
-			if (r->use[i].kind == kind)
-				r->order[at++] = (struct key){ r->use[i].off, (uint32_t)i };
-		part->n = at - part->first;
-		radix_sort(r->order + part->first, r->scratch, part->n);
+		r->part[kind].first = at[kind] = next;
+		next += r->part[kind].n += (uint32_t)r->n_by_kind[kind];
 	}
+	for (size_t i = 0; i < n; i++) {
+		const struct dwr_list_use *use = use_at(r, i);
+		r->order[at[use->kind]++] = (struct key){ use->off, (uint32_t)i };
+	}
+	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
+		radix_sort(r->order + r->part[kind].first, r->scratch, r->part[kind].n);
 	return NULL;
 }
 
@@ -299,19 +316,19 @@ static struct elfrw_err *rewrite_chunk(void *arg, size_t index)
 	unsigned n = 0;
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		uint32_t u = r->order[i].index;
-		struct dwr_list_use *use = &r->use[u];
+		struct dwr_list_use *use = use_at(r, u);
 		if (i == c->first || r->order[i - 1].key != r->order[i].key)
 			n = 0;
 		const struct shared *same = NULL;
 		for (unsigned k = 0; k < n && !same; k++)
-			if (same_question(use, &r->use[shared[k].use]))
+			if (same_question(use, use_at(r, shared[k].use)))
 				same = &shared[k];
 		struct shared s = { .use = u, .taken = w->taken.len };
 		if (same) {
 			s.result = same->result;
 			ELFRW_TRY(copy_taken(w, same->taken, same->n_taken, u));
 		} else {
-			ELFRW_TRY(u >= r->n_real ? rewrite_made_up(w, use, u, &s.result) :
+			ELFRW_TRY(u >= r->in->n_uses ? rewrite_made_up(w, use, u, &s.result) :
 						   dwr_list_rewrite(w, use, u, &s.result));
 			s.n_taken = w->taken.len - s.taken;
 			share_bytes(w, use->off, shared, n, &last, &s.result);
@@ -329,7 +346,7 @@ static struct elfrw_err *rewrite_chunk(void *arg, size_t index)
 static void settle_chunk(struct run *r, const struct chunk *c)
 {
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
-		struct dwr_list_use *use = &r->use[r->order[i].index];
+		struct dwr_list_use *use = use_at(r, r->order[i].index);
 		use->new_off += c->base;
 		if (use->new_views != DWR_LIST_NONE)
 			use->new_views += c->base;
@@ -382,16 +399,16 @@ static struct elfrw_err *fill_tables(struct run *r, unsigned kind, struct elfrw_
 		return NULL;
 	memset(part->table, 0xff, total * sizeof *part->table);
 	for (int pass = 0; pass < 2; pass++)
-		for (size_t i = 0; i < r->n_uses; i++) {
-			struct dwr_list_use *use = &r->use[i];
+		for (size_t i = 0, all = count_uses(r); i < all; i++) {
+			struct dwr_list_use *use = use_at(r, i);
 			if (use->kind != kind || !use->indexed)
 				continue;
 			uint64_t *t = table_entry(r, use);
-			if (pass == 0 && (*t == UINT64_MAX || r->use[*t].purpose > use->purpose))
+			if (pass == 0 && (*t == UINT64_MAX || use_at(r, *t)->purpose > use->purpose))
 				*t = i;
 			else if (pass == 1 && *t != i) {
-				use->new_off = r->use[*t].new_off;
-				use->empty = r->use[*t].empty;
+				use->new_off = use_at(r, *t)->new_off;
+				use->empty = use_at(r, *t)->empty;
 			}
 		}
 	for (size_t i = 0; i < n; i++) {
@@ -399,8 +416,8 @@ static struct elfrw_err *fill_tables(struct run *r, unsigned kind, struct elfrw_
 		uint64_t base = part->new_base[i];
 		for (uint32_t k = 0; k < c->n_offsets; k++) {
 			uint64_t u = part->table[part->table_at[i] + k];
-			uint64_t off = u == UINT64_MAX ? (uint64_t)c->n_offsets * c->offset_size : r->use[u].new_off - base;
-			if (u != UINT64_MAX && (r->use[u].new_off < base || (c->offset_size == 4 && off > UINT32_MAX)))
+			uint64_t off = u == UINT64_MAX ? (uint64_t)c->n_offsets * c->offset_size : use_at(r, u)->new_off - base;
+			if (u != UINT64_MAX && (use_at(r, u)->new_off < base || (c->offset_size == 4 && off > UINT32_MAX)))
 				return elfrw_error_at(name, c->base, "offset table entry %u cannot reach its list", k);
 			elfrw_put_le(out->data + base + (uint64_t)k * c->offset_size, off, c->offset_size);
 		}
@@ -494,7 +511,7 @@ static struct elfrw_err *collect_taken(struct run *r, struct dwr_rw_lists_out *o
 	for (size_t i = 0; i < r->chunk.len; i++) {
 		const struct dwr_list_work *w = &r->chunk.data[i].w;
 		for (size_t k = 0; k < w->taken.len; k++) {
-			if (w->taken.data[k].use >= r->n_real)
+			if (w->taken.data[k].use >= r->in->n_uses)
 				continue;
 			all[n + at] = w->taken.data[k];
 			key[at] = (struct key){ w->taken.data[k].use, (uint32_t)at };
@@ -524,7 +541,7 @@ static struct elfrw_err *grant_wishes(struct run *r)
 	return NULL;
 }
 
-static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in)
+static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in, struct run *r)
 {
 	if (in->n_uses >= UINT32_MAX)
 		return elfrw_error("too many uses of range and location lists");
@@ -535,6 +552,7 @@ static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in)
 		const struct dwr_list_sec *sec = &in->secs.list[use->kind];
 		if (use->off >= sec->size)
 			return elfrw_error_at(sec->name, use->off, "a list begins past the end of the section");
+		r->n_by_kind[use->kind]++;
 	}
 	for (size_t i = 0; i < in->n_add; i++)
 		if (in->add[i].cu >= in->n_cus)
@@ -542,31 +560,22 @@ static struct elfrw_err *check_uses(const struct dwr_rw_lists_in *in)
 	return NULL;
 }
 
-static bool is_needed(const struct dwr_rw_lists_in *in, unsigned kind)
+static bool is_needed(const struct run *r, unsigned kind)
 {
-	for (size_t i = 0; i < in->n_uses; i++)
-		if (in->use[i].kind == kind)
+	for (size_t i = 0; i < r->in->n_add; i++) {
+		const struct dwr_list_cu *cu = &r->in->cu[r->in->add[i].cu];
+		if ((cu->params.version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES) == kind)
 			return true;
-	for (size_t i = 0; i < in->n_add; i++)
-		if ((in->cu[in->add[i].cu].params.version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES) == kind)
-			return true;
-	return false;
+	}
+	return r->n_by_kind[kind] > 0;
 }
 
 static struct elfrw_err *rewrite_all(struct run *r, struct dwr_rw_lists_out *out)
 {
 	bool needed[DWR_LIST_KINDS];
-	size_t n_real = r->n_real = r->in->n_uses;
-	r->use = malloc((n_real + 1) * sizeof *r->use);
-	if (!r->use)
-		return &elfrw_err_nomem;
-	if (n_real)
-		memcpy(r->use, r->in->use, n_real * sizeof *r->use);
-	r->n_uses = n_real;
-	r->cap_uses = n_real + 1;
 	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++) {
 		const struct dwr_list_sec *sec = &r->in->secs.list[kind];
-		needed[kind] = is_needed(r->in, kind);
+		needed[kind] = is_needed(r, kind);
 		atomic_init(&r->budget[kind].bytes, 0);
 		atomic_init(&r->budget[kind].units, 0);
 		atomic_init(&r->budget[kind].max_bytes, 32 * (uint64_t)sec->size + (1 << 20));
@@ -613,19 +622,13 @@ static struct elfrw_err *rewrite_all(struct run *r, struct dwr_rw_lists_out *out
 
 struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_lists_out *out)
 {
-	struct dwr_rw_lists_in copy = *in;
 	struct dwr_rw_lists_out result = { 0 };
-	struct run r = { .in = &copy, .ranger = dwr_ranger(in->map, in->policy) };
-	ELFRW_TRY(check_uses(in));
+	struct run r = { .in = in, .ranger = dwr_ranger(in->map, in->policy) };
+	ELFRW_TRY(check_uses(in, &r));
 	struct elfrw_err *err = rewrite_all(&r, &result);
-	if (!err) {
-		for (size_t i = 0; i < in->n_uses; i++) {
-			in->use[i].new_off = r.use[i].new_off;
-			in->use[i].new_views = r.use[i].new_views;
-			in->use[i].empty = r.use[i].empty;
-		}
+	if (!err)
 		*out = result;
-	} else
+	else
 		dwr_rw_lists_deinit(&result);
 	for (size_t i = 0; i < r.chunk.len; i++)
 		dwr_list_work_deinit(&r.chunk.data[i].w);
@@ -637,7 +640,7 @@ struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_l
 		free(part->table_at);
 	}
 	VEC_FREE(&r.chunk);
-	free(r.use);
+	VEC_FREE(&r.made_up);
 	free(r.order);
 	free(r.scratch);
 	return err;

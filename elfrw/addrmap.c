@@ -55,7 +55,7 @@ static const struct elfrw_addrmap_section *section_at(const struct elfrw_addrmap
 static const struct elfrw_addrmap_section *section_ending(const struct elfrw_addrmap *map, uint64_t va)
 {
 	for (uint32_t i = 0; i < map->n_sections; i++)
-		if (va == map->section[i].old_end)
+		if (va == map->section[i].old_end && !map->section[i].end_taken)
 			return &map->section[i];
 	return NULL;
 }

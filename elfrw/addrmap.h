@@ -36,6 +36,7 @@ struct elfrw_addrmap_unit {
 struct elfrw_addrmap_section {
 	uint64_t old, old_end, new_start, new_end;
 	uint32_t shndx; /* section header index in the input */
+	bool end_taken; /* another section begins at old_end: as a point that address is not this section's */
 };
 
 struct elfrw_addrmap {
@@ -62,7 +63,7 @@ bool elfrw_addrmap_covers(const struct elfrw_addrmap *map, uint64_t va);
 
 /* Where the byte at VA is now.  false: VA lies in padding that is gone (*RET then is where the next unit begins, or the
  * section's new end).  Addresses outside the executable sections: true and unchanged.  The old end of an executable
- * section maps to its new end. */
+ * section maps to its new end, unless something else begins there. */
 bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
 
 /* Where the end address VA (one past a byte) is now: by the unit that holds VA - 1. */

@@ -134,6 +134,20 @@ static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_ph
 	return push_piece(out, p, start, file_end, mem_end, first);
 }
 
+/* The part of a split segment that holds no code need not be executable. */
+static void drop_exec(struct elfrw_output *out)
+{
+	for (size_t i = 0; i < out->piece.len; i++) {
+		Elf64_Phdr *ph = &out->piece.data[i].ph;
+		bool code = out->piece.data[i].first;
+		for (uint32_t s = 1; s < out->img->n_sections && !code; s++)
+			code = (out->sec[s].flags & SHF_ALLOC) && (out->sec[s].flags & SHF_EXECINSTR) && out->sec[s].size &&
+			       out->sec[s].addr >= ph->p_vaddr && out->sec[s].addr - ph->p_vaddr < ph->p_memsz;
+		if (!code)
+			ph->p_flags &= ~(Elf64_Word)PF_X;
+	}
+}
+
 /* How many holes of whole pages are there, and where does the first one begin? */
 static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n, uint64_t *at, uint64_t *pages)
 {
@@ -223,6 +237,7 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 		if (out->img->phdr[p].p_type == PT_LOAD)
 			err = cut(out, p, out->img->n_phdrs + room, &left, &ex);
 	VEC_FREE(&ex.v);
+	drop_exec(out);
 	return err;
 }
 

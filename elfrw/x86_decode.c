@@ -1,11 +1,12 @@
 /* x86_decode.c: how long an x86-64 instruction is, where its address-sized fields are, and what it does to control.
  *
- * Decoding is nearly all of the work on a large program's code, so this does no more than the callers need and has as
- * few data-dependent branches as possible: one table look-up for an opcode's shape, one for its validity, one for the
- * ModRM byte; fields that an instruction lacks are computed and masked away.  Only prefixes other than REX, the
- * 0F38/0F3A and vector maps, a SIB byte and some twenty odd opcodes branch.  (Measured: 4 to 6 ns an instruction.)
+ * Decoding is most of the work on a large program's code, so this does no more than the callers need, and what nearly
+ * all code consists of (no prefix but REX, maps 0 and 0F, no opcode with odd rules) is decoded without a branch that
+ * depends on the data: the result is the sum of table entries for the opcode, the ModRM byte, the SIB byte and REX, and
+ * what an instruction lacks is masked away.  Everything else, some 4 % of compiled code, takes the long way round.
+ * Measured on 9.8 million instructions: 9 ns each (3.7 GHz), where a full decoder needs 55 to 65.
  *
- * Bounds: the decoder proper may read MAX_READ bytes from its start.  When fewer are there, it works on a zero-padded
+ * Bounds: decoding may read MAX_READ bytes from an instruction's start.  When fewer are there, it works on a zero-padded
  * copy and the result is refused if it is longer than the input: that is the one bounds check of an instruction. */
 #include <string.h>
 
@@ -37,14 +38,14 @@ _Static_assert(offsetof(struct elfrw_insn, imm_size) == 7 && offsetof(struct elf
 
 /* An opcode's shape: what it and its immediate add to W0 when there is no operand size prefix, with flags in bits that
  * are free there. */
-#define A_OPREG 0x40                      /* a register in the opcode's low bits: REX.R's bit << 4 */
-#define A_IMM_V 0x80                      /* the immediate has 8 bytes with REX.W: its bit << 4 */
-#define A_HEAD 0x1000                     /* see long_head(): prefix, escape, VEX and the like */
+#define A_OPREG 0x40   /* a register in the opcode's low bits: REX.R's bit << 4 */
+#define A_IMM_V 0x80   /* the immediate has 8 bytes with REX.W: its bit << 4 */
+#define A_HEAD 0x1000  /* see long_head(): prefix, escape, VEX and the like */
 #define A_LEA 0x2000
-#define A_IMM_Z 0x4000                    /* the immediate has 2 bytes with prefix 66, unless REX.W */
+#define A_IMM_Z 0x4000 /* the immediate has 2 bytes with prefix 66, unless REX.W */
 #define A_MODRM 0x8000000000000000
-#define A_W0 0x0f0000000f000f0f           /* without the flags */
-#define IMM(n) (W0_LEN(n) | W0_IMM(0, n)) /* an immediate of N bytes */
+#define A_W0 (W0_LEN(15) | W0_KIND(15) | W0_PCREL(0, 15) | W0_IMM(0, 15)) /* without the flags */
+#define IMM(n) (W0_LEN(n) | W0_IMM(0, n))   /* an immediate of N bytes */
 #define REL(n) (W0_LEN(n) | W0_PCREL(0, n)) /* a branch displacement of N bytes */
 #define KIND(x) W0_KIND(ELFRW_INSN_##x)
 
@@ -95,7 +96,7 @@ static const uint32_t sib_w1[512] = { SIB_256(0, NO), SIB_256(8, 12) };
 #define REX_4(r, w) REX(r, 0, w), REX(r, 1, w), REX(r, 0, w), REX(r, 1, w)
 static const uint64_t rex_w1[16] = { REX_4(0, 0), REX_4(1, 0), REX_4(0, 1), REX_4(1, 1) };
 
-/* The maps as x86_valid counts them. */
+/* The maps, as x86_valid counts them. */
 enum { MAP_0, MAP_1, MAP_2, MAP_3, MAP_VEX1, MAP_VEX2, MAP_VEX3, MAP_EVEX1, MAP_EVEX2, MAP_EVEX3, MAP_EVEX5, MAP_EVEX6,
 	MAP_XOP8, MAP_XOP9, MAP_XOPA, MAP_COUNT };
 
@@ -114,6 +115,7 @@ enum { /* prefixes seen */
 	P_LOCK = 4,
 	P_REP = 8,
 	P_3E = 16, /* notrack before an indirect branch */
+	P_SEG = 32,
 };
 
 /* Whether LOCK may stand before opcode OP of MAP with ModRM.reg REG and a memory operand (or mov cr8, AMD's way). */
@@ -172,7 +174,8 @@ struct words {
 };
 
 /* What an opcode byte at I of map CODEMAP (as in elfrw_insn) gives: all fields begin at its end. */
-#define START(i, codemap)                                                                                  	{ ((i) + 1) * (W0_LEN(1) | W0_PCREL(1, 0) | W0_DISP(1, 0) | W0_IMM(1, 0)), (codemap) << 8 | (i) }
+#define START(i, codemap) \
+	{ ((i) + 1) * (W0_LEN(1) | W0_PCREL(1, 0) | W0_DISP(1, 0) | W0_IMM(1, 0)), (codemap) << 8 | (i) }
 static const struct words starts[2][2] = { { START(0, 0), START(1, 0) }, { START(1, 1), START(2, 1) } };
 
 /* What precedes the opcode, and the opcode. */
@@ -183,7 +186,7 @@ struct head {
 	unsigned map, op, rex, pfx, pp;
 };
 
-/* The general case: any prefix, any map.  False for an invalid instruction. */
+/* Any prefix, any map.  False for an invalid instruction. */
 static __attribute__((noinline)) bool long_head(const uint8_t *p, struct head *h)
 {
 	unsigned i = 0, pfx = 0, pp = 0, rex, map, codemap, op, mod = 0;
@@ -248,9 +251,10 @@ static __attribute__((noinline)) bool long_head(const uint8_t *p, struct head *h
 			pfx |= P_3E;
 			break;
 		case 0x64: case 0x65:
-			pfx &= ~P_3E;
+			pfx = (pfx & ~P_3E) | P_SEG;
 			break;
 		case 0x26: case 0x2e: case 0x36:
+			pfx |= P_SEG;
 			break;
 		default: /* REX after REX: only the last counts */
 			continue;
@@ -307,8 +311,8 @@ static void set_kind(uint64_t *w0, unsigned kind)
 static bool odd(const struct head *h, unsigned mr, struct words *w)
 {
 	unsigned map = h->map, op = h->op, rex = h->rex, pfx = h->pfx, pp = h->pp, reg = mr >> 3 & 7;
-	unsigned v = x86_valid[map][op];
 	uint64_t *w0 = &w->w0, *w1 = &w->w1;
+	unsigned v = x86_valid[map][op];
 	if (v & 0x100) {
 		const struct x86_group *g = &x86_groups[v & 0xff];
 		if (!(mr >= 0xc0 ? g->reg[pp] >> (mr & 63) & 1 : (unsigned)g->mem[pp] >> reg & 1))
@@ -390,6 +394,7 @@ static __attribute__((noinline)) unsigned decode_any(const uint8_t *p, uint64_t 
 	struct head h;
 	if (!long_head(p, &h))
 		return 0;
+	unsigned mr = h.bytes >> 8 & 0xff;
 	if (h.attr & A_OPREG) /* REX.R means nothing here */
 		h.rex &= ~4u;
 	struct words w = assemble(&h);
@@ -397,7 +402,6 @@ static __attribute__((noinline)) unsigned decode_any(const uint8_t *p, uint64_t 
 		w.w0 += IMM(4);
 	if (!(h.rex & 8) && (h.pfx & P_OSZ) && (h.attr & A_IMM_Z))
 		w.w0 -= IMM(2);
-	unsigned mr = h.bytes >> 8 & 0xff;
 	if (!odd(&h, mr, &w))
 		return 0;
 	if (h.pfx) {
@@ -420,6 +424,8 @@ static __attribute__((noinline)) unsigned decode_short(const uint8_t *code, size
 						       struct elfrw_insn *insn)
 {
 	uint8_t copy[MAX_READ] = { 0 };
+	if (!avail)
+		return 0;
 	memcpy(copy, code, avail);
 	unsigned len = decode_any(copy, va, insn);
 	return len <= avail ? len : 0;

@@ -1,6 +1,7 @@
 /* apply.h: carrying out the plan: one producer of edits for each kind of contents.  None of them decides anything. */
 #ifndef ICF_APPLY_H
 #define ICF_APPLY_H
+#include "dwarf/rw_cfi.h"
 #include "elfrw/output.h"
 #include "icf/plan.h"
 
@@ -11,6 +12,9 @@ struct icf_apply {
 	struct elfrw_output *out;
 	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or NULL: unchanged; owned */
 	uint64_t n_thunk_bytes;
+	/* .eh_frame: old address and size, new address, and where its records went (set by icf_apply_unwind; owned). */
+	uint64_t frame, frame_size, frame_new;
+	struct dwr_rw_moves frame_moves;
 };
 
 /* What a reference to TARGET in unit UNIT (or ICF_NONE) becomes.  POINTER: it stands for the function to whoever looks
@@ -18,9 +22,9 @@ struct icf_apply {
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);
 
 struct elfrw_err *icf_apply_drops(struct icf_apply *a);   /* apply_syms.c: sections that the output does not have */
+struct elfrw_err *icf_apply_unwind(struct icf_apply *a);  /* apply_unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
 struct elfrw_err *icf_apply_code(struct icf_apply *a);    /* apply_code.c: executable sections, thunks */
 struct elfrw_err *icf_apply_data(struct icf_apply *a);    /* apply_data.c: fields, tables, dynamic relocations, .dynamic, e_entry */
-struct elfrw_err *icf_apply_unwind(struct icf_apply *a);  /* apply_unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
 struct elfrw_err *icf_apply_symbols(struct icf_apply *a); /* apply_syms.c: .symtab, .dynsym */
 struct elfrw_err *icf_apply_notes(struct icf_apply *a);   /* apply_notes.c: build-id, SDT probes, other unloaded sections */
 struct elfrw_err *icf_apply_relocs(struct icf_apply *a);  /* apply_relocs.c: kept relocations, for --emit-relocs */

@@ -6,10 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A frame table that is registered at startup is named by an address inside of the section (__EH_FRAME_BEGIN__): that of
+ * the first record there that is left. */
+static uint64_t new_frame(const struct icf_apply *a, uint64_t target)
+{
+	const struct dwr_rw_moves *m = &a->frame_moves;
+	uint64_t off = target - a->frame;
+	size_t lo = 0, hi = m->n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (m->move[mid].old_end <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo < m->n && m->move[lo].new == DWR_RW_GONE)
+		lo++;
+	if (lo == m->n)
+		return target;
+	return a->frame_new + m->move[lo].new + (off > m->move[lo].old ? off - m->move[lo].old : 0);
+}
+
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer)
 {
 	uint64_t new;
 	if (unit == ICF_NONE) {
+		if (target - a->frame < a->frame_size)
+			return new_frame(a, target);
 		elfrw_addrmap_point(&a->plan->map, target, &new);
 		return new;
 	}
@@ -64,6 +87,13 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 			continue;
 		uint8_t *to = job->code[u->sec] + (m->body - map->section[u->sec].new_start);
 		memcpy(to, icf_unit_bytes(prog, u), u->end - u->start);
+		/* Padding that is as wide as it was stays what it was. */
+		const struct icf_exec *e = &prog->exec.data[u->sec];
+		bool last = i + 1 == e->unit + e->n_units;
+		uint64_t pad = (last ? e->end : u[1].start) - u->end;
+		uint64_t next = last ? map->section[u->sec].new_end : map->unit[i + 1].body;
+		if (!(last ? 0 : m[1].flags & ELFRW_UNIT_FOLDED) && next - m->body - (u->end - u->start) == pad)
+			memcpy(to + (u->end - u->start), icf_unit_bytes(prog, u) + (u->end - u->start), pad);
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
 			ELFRW_TRY(set_ref(job->a, u, &ref[r], m->body - m->old, to + ref[r].off));

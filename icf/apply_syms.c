@@ -56,8 +56,12 @@ static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *na
 	const struct icf_exec *e = sym->st_shndx < SHN_LORESERVE ? exec_of(prog, sym->st_shndx) : NULL;
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	if (!e) {
-		if (sym->st_shndx != SHN_UNDEF && name && is_boundary_name(name))
-			elfrw_addrmap_point(map, sym->st_value, &sym->st_value);
+		/* etext and its spellings may be absolute or belong to the section behind. */
+		for (size_t k = 0; k < prog->exec.len && sym->st_shndx != SHN_UNDEF && name && is_boundary_name(name); k++)
+			if (sym->st_value == prog->exec.data[k].end) {
+				sym->st_value = map->section[k].new_end;
+				break;
+			}
 		return;
 	}
 	if (type == STT_TLS)

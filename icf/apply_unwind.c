@@ -158,6 +158,14 @@ struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 		err = run(a, &w, true);
 	if (!err)
 		err = move_symbols(a, &w);
+	if (!err && w.shndx[FRAME]) {
+		const Elf64_Shdr *sh = &a->prog->img->section[w.shndx[FRAME]].hdr;
+		a->frame = sh->sh_addr;
+		a->frame_size = sh->sh_size;
+		a->frame_new = a->out->sec[w.shndx[FRAME]].addr;
+		a->frame_moves = w.frame.moves;
+		w.frame.moves = (struct dwr_rw_moves){ 0 };
+	}
 	if (!err) {
 		if (w.shndx[EXCEPT]) {
 			elfrw_output_replace(a->out, w.shndx[EXCEPT], w.except.data, w.except.size);

@@ -113,14 +113,14 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	struct icf_clock t = icf_now();
 	ELFRW_TRY(elfrw_output_init(&run->out, &run->img));
 	ELFRW_TRY(icf_apply_drops(a));
+	ELFRW_TRY(icf_apply_unwind(a));
+	icf_pass_done(run, "apply unwind", t);
+	t = icf_now();
 	ELFRW_TRY(icf_apply_code(a));
 	icf_pass_done(run, "apply code", t);
 	t = icf_now();
 	ELFRW_TRY(icf_apply_data(a));
 	icf_pass_done(run, "apply data", t);
-	t = icf_now();
-	ELFRW_TRY(icf_apply_unwind(a));
-	icf_pass_done(run, "apply unwind", t);
 	t = icf_now();
 	ELFRW_TRY(icf_apply_debug(a));
 	icf_pass_done(run, "apply debug", t);
@@ -144,9 +144,10 @@ struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *op
 	ELFRW_TRY(elfrw_image_open(&run->img, opt->input));
 	icf_pass_done(run, "open", t);
 	ELFRW_TRY(analyse(run, opt));
-	struct icf_apply a;
+	struct icf_apply a = { 0 };
 	struct elfrw_err *err = apply(run, opt, &a);
 	free(a.symbol_index);
+	free(a.frame_moves.move);
 	return err;
 }
 

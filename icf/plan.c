@@ -142,32 +142,47 @@ struct layout {
 	struct icf_plan *plan;
 	const uint8_t *shift;
 	uint64_t cursor;
+	uint64_t gap, gap_end; /* the largest gap before a pinned unit of the section */
+	bool no_room;          /* for the thunks */
 };
 
-static struct elfrw_err *place_thunks(struct layout *l, struct elfrw_addrmap *map)
+/* The run of thunks and the trap byte: at the end of the code, or where a pinned unit holds that end, in the largest gap before one.
+ * *FITS is false when there is room nowhere. */
+static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elfrw_addrmap *map, bool *fits)
 {
 	const struct icf_program *prog = l->prog;
 	struct icf_plan *plan = l->plan;
-	bool any = false;
-	for (uint32_t i = 0; i < prog->unit.len && !any; i++)
-		any = plan->kept[i] != i && needs_thunk(l->opt, &prog->unit.data[i]);
-	if (any)
-		l->cursor = align_up(l->cursor, 2);
-	map->thunks = map->thunks_end = l->cursor;
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
+	uint64_t bytes = 0;
+	*fits = true;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (plan->kept[i] != i && needs_thunk(l->opt, &prog->unit.data[i]))
+			bytes += thunk_size(prog, &prog->unit.data[i]);
+	uint64_t at = bytes ? align_up(l->cursor, 2) : l->cursor;
+	bool in_gap = at + bytes + (plan->n_folded != 0) > ex->end;
+	if (in_gap) {
+		at = align_up(l->gap, 2);
+		if (at + bytes + 1 > l->gap_end) {
+			*fits = bytes == 0;
+			map->thunks = map->thunks_end = l->cursor;
+			return;
+		}
+	}
+	map->thunks = at;
+	for (uint32_t i = 0; i < prog->unit.len && bytes; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		if (plan->kept[i] == i || !needs_thunk(l->opt, u))
 			continue;
 		map->unit[i].flags |= ELFRW_UNIT_THUNK;
-		map->unit[i].entry = l->cursor;
+		map->unit[i].entry = at;
 		map->unit[i].thunk_size = thunk_size(prog, u);
-		l->cursor += map->unit[i].thunk_size;
+		at += map->unit[i].thunk_size;
 		plan->n_thunks++;
 	}
-	map->thunks_end = l->cursor;
+	map->thunks_end = at;
 	if (plan->n_folded)
-		map->trap_byte = l->cursor++;
-	return NULL;
+		map->trap_byte = at++;
+	if (!in_gap)
+		l->cursor = at;
 }
 
 static struct elfrw_err *place_section(struct layout *l, uint32_t e)
@@ -181,6 +196,7 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	if (l->cursor > ex->start || (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
 		l->cursor = ex->start;
 	map->section[e].new_start = l->cursor;
+	l->gap = l->gap_end = 0;
 	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		uint64_t size = u->end - u->start;
@@ -189,6 +205,10 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 		if (u->flags & ICF_UNIT_PINNED) {
 			if (l->cursor > u->start)
 				return elfrw_error("no room before the code at 0x%llx, which must not move", (unsigned long long)u->start);
+			if (u->start - l->cursor > l->gap_end - l->gap) {
+				l->gap = l->cursor;
+				l->gap_end = u->start;
+			}
 			l->cursor = u->start;
 			map->unit[i].flags |= ELFRW_UNIT_PINNED;
 		} else if (u->flags & ICF_UNIT_DATA_READ) {
@@ -201,8 +221,11 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 		map->unit[i].body = map->unit[i].entry = l->cursor;
 		l->cursor += size;
 	}
-	if (e == l->plan->thunk_exec)
-		ELFRW_TRY(place_thunks(l, map));
+	if (e == l->plan->thunk_exec) {
+		bool fits;
+		place_thunks(l, ex, map, &fits);
+		l->no_room |= !fits;
+	}
 	if (l->cursor > ex->end)
 		return elfrw_error("section %s would grow", prog->img->section[ex->shndx].name);
 	map->section[e].new_end = l->cursor;
@@ -228,7 +251,7 @@ static bool adjoins(const struct icf_program *prog, uint32_t a)
 	return true;
 }
 
-static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan, bool *no_room)
 {
 	struct elfrw_addrmap *map = &plan->map;
 	uint32_t n = (uint32_t)prog->unit.len, best = ICF_NONE;
@@ -255,12 +278,13 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	}
 	for (uint32_t e = 0; e < map->n_sections; e++) {
 		const struct icf_exec *x = &prog->exec.data[e];
-		map->section[e] = (struct elfrw_addrmap_section){ .old = x->start, .old_end = x->end, .shndx = x->shndx };
+		map->section[e] = (struct elfrw_addrmap_section){ .old = x->start, .old_end = x->end, .shndx = x->shndx,
+								  .end_taken = elfrw_image_section_at(prog->img, x->end) != 0 };
 		if (!x->linkage && !x->named && (best == ICF_NONE || x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
 			best = e;
 	}
 	plan->thunk_exec = best;
-	struct layout l = { prog, opt, plan, shift, 0 };
+	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
 	for (uint32_t e = 0; e < map->n_sections && !err; e++) {
 		if (e == 0 || !adjoins(prog, e - 1))
@@ -270,6 +294,7 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 		plan->code_after += map->section[e].new_end - map->section[e].new_start;
 	}
 	free(shift);
+	*no_room = l.no_room;
 	for (uint32_t i = 0; i < n && !err; i++) {
 		struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (!(m->flags & ELFRW_UNIT_FOLDED))
@@ -298,7 +323,21 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 		ELFRW_TRY(choose(prog, opt, plan));
 		keep_partners(prog, plan);
 	}
-	return lay_out(prog, opt, plan);
+	bool no_room;
+	ELFRW_TRY(lay_out(prog, opt, plan, &no_room));
+	if (!no_room)
+		return NULL;
+	/* Pinned code left no room for thunks: what needs one stays. */
+	for (uint32_t i = 0; i < n; i++)
+		if (plan->kept[i] != i && needs_thunk(opt, &prog->unit.data[i])) {
+			plan->kept[i] = i;
+			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
+		}
+	keep_partners(prog, plan);
+	elfrw_addrmap_deinit(&plan->map);
+	plan->n_groups = plan->n_folded = plan->n_thunks = 0;
+	plan->folded_bytes = plan->code_before = plan->code_after = 0;
+	return lay_out(prog, opt, plan, &no_room);
 }
 
 void icf_plan_deinit(struct icf_plan *plan)

@@ -226,10 +226,10 @@ mnemonics() {
 	objdump -d --no-show-raw-insn -w "$1" 2>/dev/null | awk '
 		# In a PLT objdump invents the names.
 		/^Disassembly of section/ { plt = /\.i?plt/ }
-		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); print; next }
+		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); if (!plt) print; next }
 		!/^ *[0-9a-f]+:\t/ { next }
 		{ sub(/^ *[0-9a-f]+:\t/, "") }
-		/^(data16 |cs )*(nop|int3|xchg +%ax,%ax)/ || /^add +%al,\(%rax\)/ { next }
+		/^(data16 |cs )*(nop|int3|xchg +%ax,%ax)/ || /^add +%al,\(%rax\)/ || /^\.byte 0x0/ { next }
 		/^(bnd |notrack |addr32 |data16 )*(call|j[a-z]+|loop[a-z]*|xbegin)q? +[0-9a-f]+ </ && !plt { sub(/[0-9a-f]+ </, "<"); print; next }
 		{
 			sub(/ *(#|<).*/, "")

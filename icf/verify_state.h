@@ -1,0 +1,177 @@
+/* verify_state.h: what the files of the verifier share: both files, the claim, and where differences go. */
+#ifndef ICF_VERIFY_STATE_H
+#define ICF_VERIFY_STATE_H
+#include "dwarf/cfi.h"
+#include "dwarf/icfold_note.h"
+#include "elfrw/arch.h"
+#include "elfrw/image.h"
+#include "elfrw/rbuf.h"
+#include "icf/verify.h"
+
+#define ICF_V_NONE UINT32_MAX
+
+/* Counts and differences of one part of the work; merged in the order of the parts. */
+struct icf_vlog {
+	uint64_t checked[ICF_VC_CHECKS], wrong[ICF_VC_CHECKS];
+	VEC(struct icf_verify_diff) diff;
+	unsigned max;
+	bool nomem;
+};
+
+void icf_vlog_bad(struct icf_vlog *log, enum icf_verify_check check, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Moves everything of FROM to TO. */
+void icf_vlog_merge(struct icf_vlog *to, struct icf_vlog *from);
+void icf_vlog_deinit(struct icf_vlog *log);
+
+#define ICF_V_FOLDED 1
+#define ICF_V_PINNED 2
+#define ICF_V_OPAQUE 4   /* no code, or code nobody understands: must not have moved */
+#define ICF_V_ENDBR 8    /* begins with a landing pad of indirect branches */
+#define ICF_V_LINKAGE 16 /* a whole section of the linker's own code */
+
+/* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and whoever asks for the address of its first byte gets
+ * `entry`. */
+struct icf_vunit {
+	uint64_t old, end, body, entry;
+	uint32_t kept;     /* whose copy it uses; its own index unless folded */
+	uint32_t thunk;    /* bytes of the thunk at `entry`, 0: none */
+	uint32_t exec;     /* index into exec */
+	uint8_t flags;
+	uint8_t observed;  /* found while the code and data are read: may be set by any thread */
+};
+
+/* An executable section of both files. */
+struct icf_vexec {
+	uint32_t in, out; /* section indices */
+	uint64_t old, old_end, new, new_end;
+	const uint8_t *old_data, *new_data;
+	uint32_t unit, n_units;
+};
+
+/* A field of data that names code. */
+struct icf_vword {
+	uint64_t place;    /* address in both files */
+	uint64_t target;   /* what it means in IN */
+	uint64_t want, alt; /* the address that OUT must mean; either of the two */
+	uint32_t table;    /* jump table, or ICF_V_NONE */
+	uint8_t size;
+	uint8_t kind;      /* enum icf_vword_kind */
+	bool quiet;        /* does not let the program observe the address */
+	bool stored;       /* DYNAMIC: the field holds the address, too */
+};
+
+enum icf_vword_kind {
+	ICF_VW_FIELD,    /* the field holds the address */
+	ICF_VW_DYNAMIC,  /* a dynamic relocation's addend holds it, and the field does or does not, too */
+	ICF_VW_RELATIVE, /* the field holds a distance, from its own place or a table's start */
+	ICF_VW_OFFSET,   /* a distance to a function's symbol from anywhere */
+};
+
+struct icf_vtable {
+	uint64_t base;
+	uint32_t word, n; /* into word */
+	uint32_t owner;   /* the only unit that refers to it, or ICF_V_NONE */
+};
+
+/* An address that code refers to and where a word stands. */
+struct icf_vbase {
+	uint64_t va;
+	uint32_t unit;
+};
+
+/* A folded unit refers to other data than its kept copy: right only if both are jump tables that mean the same. */
+struct icf_vpair {
+	uint32_t unit;
+	uint64_t at;       /* of the instruction in IN */
+	uint64_t a, b;     /* tables: in IN; in OUT */
+};
+
+struct icf_vdynreloc {
+	uint64_t place, addend;
+	uint8_t kind; /* enum elfrw_reloc_kind */
+	bool relr;
+};
+
+struct icf_v {
+	const struct icf_verify_options *opt;
+	unsigned threads;
+	struct elfrw_image in, out;
+	const struct elfrw_arch *arch;
+	struct icf_vlog log;
+	uint32_t *to_out;       /* by section of IN: section of OUT, 0: dropped */
+	uint32_t *from_out;     /* by section of OUT: section of IN, 0: added */
+	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
+	VEC(struct icf_vexec) exec; /* sorted by old */
+	VEC(struct icf_vunit) unit; /* sorted by old */
+	uint32_t *page;         /* first unit that ends after the start of each 256-byte block of [lo, hi) */
+	uint64_t lo, hi;
+	uint32_t *by_new;       /* units that are not folded, sorted by body; owned */
+	uint32_t n_new;
+	struct dwr_icfold note; /* when has_note */
+	bool has_note;
+	VEC(struct icf_vword) word;   /* sorted by place */
+	VEC(struct icf_vtable) table; /* sorted by base */
+	VEC(struct icf_vdynreloc) dynreloc; /* of IN, sorted by place */
+	uint8_t *filter;        /* which 64-byte lines from word[0].place on have a word */
+	uint64_t filter_lo, filter_hi;
+	VEC(struct icf_vbase) base;
+	VEC(struct icf_vpair) pair;
+	struct dwr_cfi cfi_in, cfi_out;
+};
+
+/* verify_map.c */
+struct elfrw_err *icf_v_sections(struct icf_v *v); /* pairs the sections */
+struct elfrw_err *icf_v_claim(struct icf_v *v);
+uint32_t icf_v_find(const struct icf_v *v, uint64_t va);     /* the unit that holds VA */
+uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va); /* the unit that ends at VA, or holds VA - 1 */
+uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va); /* the unit whose copy holds VA of OUT */
+bool icf_v_in_exec(const struct icf_v *v, uint64_t va);      /* of IN */
+bool icf_v_out_exec(const struct icf_v *v, uint64_t va);     /* of OUT */
+/* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a section). */
+bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret);
+/* What whoever looks at the address VA gets. */
+bool icf_v_pointer(const struct icf_v *v, uint64_t va, uint64_t *ret);
+/* Where a label at VA is: the end of a unit is a place too. */
+bool icf_v_label(const struct icf_v *v, uint64_t va, uint32_t owner, uint64_t *ret);
+/* Where data at VA is. */
+uint64_t icf_v_data(const struct icf_v *v, uint64_t va);
+/* "NAME+0xOFF" for an address of IN's code, for messages. */
+const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200]);
+
+/* verify_symclaim.c: the claim when there is no note. */
+struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v);
+
+/* verify_refs.c: words of data that name code; tables. */
+struct elfrw_err *icf_v_find_words(struct icf_v *v);
+struct elfrw_err *icf_v_find_tables(struct icf_v *v);
+/* The first word at or after PLACE. */
+size_t icf_v_word_from(const struct icf_v *v, uint64_t place);
+bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);
+/* The symbol that a kept relocation names; false: there is no such symbol. */
+bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret);
+
+/* The checks. */
+struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* verify_code.c; fills base and pair */
+struct elfrw_err *icf_v_check_layout(struct icf_v *v); /* verify_code.c: padding, thunks, fill, observed */
+struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify_data.c */
+struct elfrw_err *icf_v_check_data(struct icf_v *v);   /* verify_data.c */
+struct elfrw_err *icf_v_check_dynamic(struct icf_v *v); /* verify_dynamic.c: dynamic relocations, .dynamic, entry */
+struct elfrw_err *icf_v_check_unwind(struct icf_v *v); /* verify_unwind.c */
+struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* verify_symbols.c */
+struct elfrw_err *icf_v_check_file(struct icf_v *v);   /* verify_file.c: headers, sections, segments */
+struct elfrw_err *icf_v_check_relocs(struct icf_v *v); /* verify_relocs.c: kept relocations of OUT */
+struct elfrw_err *icf_v_check_note(struct icf_v *v);   /* verify_note.c: notes and .debug_icfold */
+struct elfrw_err *icf_v_check_debug(struct icf_v *v);  /* verify_debug.c */
+
+static inline bool icf_v_is_debug_name(const char *name)
+{
+	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 || strcmp(name, ".gdb_index") == 0;
+}
+
+static inline bool icf_v_is_unwind_name(const char *name)
+{
+	return strcmp(name, ".eh_frame") == 0 || strcmp(name, ".eh_frame_hdr") == 0 || strncmp(name, ".gcc_except_table", 17) == 0;
+}
+
+#define ICF_VX(x) ((unsigned long long)(x))
+#endif

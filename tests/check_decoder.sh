@@ -1,0 +1,12 @@
+#!/bin/sh
+# Runs check_decoder (see check_decoder.c) over every instruction form and every x86-64 ELF file below the given
+# directories, by default this machine's programs and libraries.
+#
+#	check_decoder.sh CHECK_DECODER [FILE-OR-DIRECTORY...]
+set -eu
+program=${1:?usage: check_decoder.sh CHECK_DECODER [FILE-OR-DIRECTORY...]}
+shift
+[ $# -gt 0 ] || set -- /usr/bin /usr/sbin /usr/lib /usr/libexec
+"$program" --forms
+# xargs exits with 123 when any run found a difference
+find "$@" -type f -size +7k -print0 2>/dev/null | xargs -0 -n 4000 "$program"

@@ -1,0 +1,58 @@
+#!/bin/bash
+# lint.sh: the project's habits, as far as a program can check them.  Prints each breach; exit status 1 when there is one.
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT" || exit 1
+bad=0
+breach() { echo "lint: $1"; bad=1; }
+each() { while IFS= read -r line; do breach "$1: $line"; done; }
+
+# Directories may include downwards only: elfrw <- dwarf <- icf.
+grep -nE '^#include "(dwarf|icf)/' elfrw/*.[ch] /dev/null | each "elfrw/ may not include"
+grep -nE '^#include "icf/' dwarf/*.[ch] /dev/null | each "dwarf/ may not include"
+grep -nE '^#include "[^/"]+"' elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] /dev/null | grep -v '\.inc"' | each "include with its directory"
+# e_machine is tested in one place.
+grep -nE '\bEM_[A-Z0-9_]+' elfrw/*.c dwarf/*.c icf/*.c /dev/null | grep -vE '^elfrw/arch[a-z0-9_]*\.c:|^/dev/null' | each "machine numbers belong to elfrw/arch*"
+# Only the command files print.
+grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' elfrw/*.c dwarf/*.c icf/*.c /dev/null |
+	grep -vE '^icf/(cmd_[a-z0-9_]+|main)\.c:' | each "only icf/cmd_*.c and icf/main.c print"
+# Size and shape.
+for f in elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] tests/*.[ch] tests/*.sh; do
+	[ -e "$f" ] || continue
+	n=$(wc -l <"$f")
+	[ "$n" -gt 800 ] && breach "$f: $n lines"
+	case $f in
+	*.[ch])
+		awk -v f="$f" '{ l = $0; gsub(/\t/, "        ", l) } length(l) > 160 { print f ":" NR ": " length(l) " columns" }' "$f" | each "long line"
+		grep -nE '^ +[^ *]' "$f" | grep -vE '^[0-9]+: \*' | head -n 1 | sed "s|^|$f:|" | each "indented with spaces"
+		head -n 1 "$f" | grep -q '^/\*' || breach "$f: does not open with a comment"
+		;;
+	esac
+	grep -nE '[[:space:]]+$' "$f" | head -n 1 | sed "s|^|$f:|" | each "white space at the end"
+done
+# Every external name carries the prefix of its directory; no mutable data of file scope (the out-of-memory error aside).
+for d in elfrw:elfrw_ dwarf:dwr_ icf:icf_; do
+	for o in "$BUILD/${d%:*}"/*.o; do
+		[ -e "$o" ] || continue
+		nm -g --defined-only "$o" | awk -v p="${d#*:}" '$3 != "main" && $3 !~ "^_*" p && $3 !~ /^(__odr_asan|_GLOBAL_|__asan|__ubsan)/ { print $3 }' |
+			sed "s|^|${o#"$BUILD"/}: |" | each "prefix ${d#*:}"
+		objdump -t "$o" | awk '$0 ~ / (\.data|\.bss|COMMON|\.tdata|\.tbss)(\.[^r][^\t]*)?\t/ && $NF !~ /^\./ && $NF != "elfrw_err_nomem" && $(NF - 1) != "0000000000000000" { print $NF }' |
+			sed "s|^|${o#"$BUILD"/}: |" | each "mutable file-scope data"
+	done
+done
+# The compilers, as strict as they get.
+for cc in gcc clang; do
+	have $cc || continue
+	for f in elfrw/*.c dwarf/*.c icf/*.c; do
+		[ -e "$f" ] || continue
+		$cc -std=gnu17 -D_GNU_SOURCE -I. -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers \
+			-Werror -O1 -c -o /dev/null "$f" 2>&1 | grep -E '(error|warning):' | head -n 3 | each "$cc"
+	done
+done
+if have shellcheck; then
+	shellcheck -x -S warning tests/*.sh .ci/run 2>&1 | grep -E '^In ' | each shellcheck
+fi
+if have mandoc; then
+	mandoc -Tlint -W warning man/*.1 2>&1 | each mandoc
+fi
+[ $bad = 0 ] && echo "lint: nothing found"
+exit $bad
