@@ -39,9 +39,9 @@ static const char *const operands[256] = {
 
 /* Behind DW_OP_LLVM_user ("DWARF Extensions For Heterogeneous Debugging", LLVM documentation): nop,
  * form_aspace_address, push_lane, offset, offset_uconst, bit_offset, call_frame_entry_reg, undefined, aspace_bregx,
- * aspace_implicit_pointer, piece_end, extend, select_bit_piece. */
+ * piece_end, extend, select_bit_piece. */
 static const char *const user_operands[] = {
-	NULL, "", "", "", "", "u", "", "u", "", "us", "os", "", "uu", "uu",
+	NULL, "", "", "", "", "u", "", "u", "", "us", "", "uu", "uu",
 };
 
 struct dwr_expr_walk dwr_expr_walk(const uint8_t *data, size_t size, struct dwr_form_params params, const char *section,

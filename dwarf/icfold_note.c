@@ -17,6 +17,7 @@ static void write_sections(struct elfrw_wbuf *w, const struct elfrw_addrmap *map
 		elfrw_wbuf_uleb(w, s->new_start);
 		elfrw_wbuf_uleb(w, s->new_end - s->new_start);
 		elfrw_wbuf_uleb(w, s->shndx);
+		elfrw_wbuf_u8(w, s->end_taken);
 	}
 }
 

@@ -77,6 +77,7 @@ static struct elfrw_err *read_sections(struct reader *rd)
 		s->new_start = elfrw_rbuf_uleb(r);
 		s->new_end = s->new_start + elfrw_rbuf_uleb(r);
 		s->shndx = (uint32_t)elfrw_rbuf_uleb(r);
+		s->end_taken = elfrw_rbuf_u8(r) & 1;
 		if (!elfrw_rbuf_ok(r) || s->old < end || s->old_end < s->old ||
 		    s->old_end - map->section[0].old > MAX_CODE)
 			return broken(rd, NOTE_SECTIONS, "sections are not in order");

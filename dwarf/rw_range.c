@@ -123,9 +123,9 @@ static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose 
 		const struct elfrw_addrmap_unit *u = &map->unit[k];
 		if (!(u->flags & ELFRW_UNIT_THUNK) || u->old < begin)
 			continue;
-		struct dwr_piece *p = &ret->piece.data[ret->piece.len - 1];
-		if (ret->piece.len > first_thunk && p->end == u->entry)
-			p->end += u->thunk_size;
+		size_t n = ret->piece.len;
+		if (n > first_thunk && ret->piece.data[n - 1].end == u->entry)
+			ret->piece.data[n - 1].end += u->thunk_size;
 		else
 			ELFRW_TRY(add_piece(ret, u->entry, u->entry + u->thunk_size, u->old, k));
 	}

@@ -37,9 +37,11 @@ static struct elfrw_err *map_file(struct elfrw_image *img, const char *path)
 			img->base = p;
 			img->size = (size_t)st.st_size;
 			img->mode = st.st_mode & 07777;
+			img->fd = fd;
 		}
 	}
-	close(fd);
+	if (err)
+		close(fd);
 	return err;
 }
 
@@ -247,11 +249,19 @@ struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path)
 
 void elfrw_image_close(struct elfrw_image *img)
 {
-	if (img->base)
+	if (img->base) {
 		munmap((void *)img->base, img->size);
+		close(img->fd);
+	}
 	free(img->section);
 	free(img->phdr);
 	*img = (struct elfrw_image){ 0 };
+}
+
+uint8_t *elfrw_image_private_copy(const struct elfrw_image *img)
+{
+	void *p = mmap(NULL, img->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, img->fd, 0);
+	return p == MAP_FAILED ? NULL : p;
 }
 
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name)

@@ -23,6 +23,7 @@ struct elfrw_section {
 struct elfrw_image {
 	const uint8_t *base; /* the mapped file */
 	size_t size;
+	int fd;              /* of the mapped file */
 	mode_t mode;         /* permission bits */
 	const char *path;    /* borrowed from the caller */
 	Elf64_Ehdr ehdr;
@@ -40,6 +41,9 @@ struct elfrw_image {
  * section headers, any header that points outside the file. */
 struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path);
 void elfrw_image_close(struct elfrw_image *img);
+
+/* A second mapping of the whole file, writable and private to the caller, who unmaps IMG->size bytes.  NULL: errno tells. */
+uint8_t *elfrw_image_private_copy(const struct elfrw_image *img);
 
 /* The first section of that name, or NULL. */
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name);

@@ -1,7 +1,9 @@
 /* output.c: the edits of output.h. */
 #include "elfrw/output.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct elfrw_err *elfrw_output_init(struct elfrw_output *out, const struct elfrw_image *img)
 {
@@ -27,6 +29,8 @@ void elfrw_output_deinit(struct elfrw_output *out)
 	VEC_FREE(&out->added);
 	VEC_FREE(&out->piece);
 	VEC_FREE(&out->phdr);
+	if (out->copy)
+		munmap(out->copy, out->img->size);
 	free(out->shdrs);
 	free(out->shstrtab);
 	*out = (struct elfrw_output){ 0 };
@@ -35,14 +39,17 @@ void elfrw_output_deinit(struct elfrw_output *out)
 struct elfrw_err *elfrw_output_edit(struct elfrw_output *out, uint32_t shndx, uint8_t **ret)
 {
 	struct elfrw_outsec *s = &out->sec[shndx];
-	if (!s->owned && s->data) {
-		s->owned = malloc(s->size);
-		if (!s->owned)
-			return &elfrw_err_nomem;
-		memcpy(s->owned, s->data, s->size);
-		s->data = s->owned;
+	if (!s->edited && s->data) {
+		if (!out->copy) {
+			void *p = elfrw_image_private_copy(out->img);
+			if (!p)
+				return elfrw_error_errno(errno, "cannot map a second time");
+			out->copy = p;
+		}
+		s->edited = out->copy + (s->data - out->img->base);
+		s->data = s->edited;
 	}
-	*ret = s->owned;
+	*ret = s->edited;
 	return NULL;
 }
 
@@ -50,7 +57,7 @@ void elfrw_output_replace(struct elfrw_output *out, uint32_t shndx, uint8_t *dat
 {
 	struct elfrw_outsec *s = &out->sec[shndx];
 	free(s->owned);
-	s->owned = data;
+	s->owned = s->edited = data;
 	s->data = data;
 	s->size = size;
 }

@@ -9,8 +9,9 @@
 
 struct elfrw_outsec {
 	uint64_t addr, size;
-	const uint8_t *data; /* SIZE bytes: the image's, or `owned` */
-	uint8_t *owned;
+	const uint8_t *data; /* SIZE bytes: the image's, or `edited` */
+	uint8_t *edited;     /* NULL, the section in the private mapping, or `owned` */
+	uint8_t *owned;      /* new contents (malloc), or NULL */
 	uint64_t flags;      /* sh_flags */
 	uint64_t align;      /* sh_addralign */
 	uint32_t info;       /* sh_info, as an input index where it is one */
@@ -40,6 +41,7 @@ struct elfrw_output {
 	struct elfrw_outsec *sec; /* by input index; owned */
 	VEC(struct elfrw_newsec) added;
 	uint64_t entry;
+	uint8_t *copy; /* a second, private mapping of the input: pages are copied when they are first changed; owned */
 	/* Set by the layout. */
 	VEC(struct elfrw_piece) piece;
 	VEC(Elf64_Phdr) phdr;
@@ -56,7 +58,7 @@ struct elfrw_output {
 struct elfrw_err *elfrw_output_init(struct elfrw_output *out, const struct elfrw_image *img);
 void elfrw_output_deinit(struct elfrw_output *out);
 
-/* The section's bytes to be changed in place; a copy is made at the first call.  *RET is NULL for a section without
+/* The section's bytes to be changed in place; only the pages that are changed are copied.  *RET is NULL for a section without
  * contents. */
 struct elfrw_err *elfrw_output_edit(struct elfrw_output *out, uint32_t shndx, uint8_t **ret);
 

@@ -106,12 +106,12 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Sym sym;
-		memcpy(&sym, s->owned + i * sizeof sym, sizeof sym);
+		memcpy(&sym, s->edited + i * sizeof sym, sizeof sym);
 		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections && a->out->sec[sym.st_shndx].drop;
 		a->symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
 		if (gone)
 			continue;
-		memcpy(s->owned + kept * sizeof sym, &sym, sizeof sym);
+		memcpy(s->edited + kept * sizeof sym, &sym, sizeof sym);
 		kept++;
 		locals += i < s->info;
 	}

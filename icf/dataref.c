@@ -5,6 +5,7 @@
  * addresses, and for PC-relative fields such as jump tables), and the words that the linker itself made and gives no
  * relocation: GOT and PLT slots of fixed-address programs. */
 #include "elfrw/rbuf.h"
+#include "elfrw/sort.h"
 #include "icf/program.h"
 #include "icf/ref.h"
 #include <stdlib.h>
@@ -169,8 +170,8 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 				return elfrw_error_at(s->name, k * sizeof r, "text relocations are not supported");
 		}
 	}
-	if (prog->dynreloc.len)
-		qsort(prog->dynreloc.data, prog->dynreloc.len, sizeof *prog->dynreloc.data, dynreloc_order);
+	if (!elfrw_sort_runs(prog->dynreloc.data, prog->dynreloc.len, sizeof *prog->dynreloc.data, dynreloc_order))
+		return &elfrw_err_nomem;
 	for (size_t i = 0; i < prog->dynreloc.len; i++) {
 		const struct icf_dynreloc *d = &prog->dynreloc.data[i];
 		if ((d->kind == ELFRW_RELOC_RELATIVE || d->kind == ELFRW_RELOC_IRELATIVE) && names_code(prog, d->addend))
@@ -194,6 +195,9 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		return elfrw_error_at(rel->name, at, "unknown relocation type %u", (unsigned)ELF64_R_TYPE(r->r_info));
 	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_HARD)
 		return NULL;
+	/* In a position-independent file the dynamic relocations tell. */
+	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4))
+		return NULL;
 	uint64_t off = r->r_offset - sec->hdr.sh_addr;
 	if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off)
 		return elfrw_error_at(rel->name, at, "relocation outside its section");
@@ -206,8 +210,6 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		return in_code ? elfrw_error_at(rel->name, at, "%s against code is not supported", d.name) : NULL;
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {
-		if (prog->img->pic || d.size < 4)
-			return NULL; /* dynamic relocations tell */
 		/* An address that the linker resolved to zero or to the marker of a discarded section names no code. */
 		return names_code(prog, field) ? push(prog, r->r_offset, field, d.size, false, false) : NULL;
 	}
@@ -310,8 +312,9 @@ struct elfrw_err *icf_find_datarefs(struct icf_program *prog)
 		err = read_kept_relocs(prog);
 	if (!err)
 		err = read_linker_words(prog);
+	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order))
+		err = &elfrw_err_nomem;
 	if (!err && prog->dataref.len) {
-		qsort(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order);
 		size_t n = 1;
 		for (size_t i = 1; i < prog->dataref.len && !err; i++) {
 			const struct icf_dataref *a = &prog->dataref.data[n - 1], *b = &prog->dataref.data[i];

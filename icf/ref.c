@@ -200,8 +200,10 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 		make_opaque(u);
 		return NULL;
 	}
+	/* The decoder is fastest when it may look beyond an instruction, so it sees all of the section. */
+	uint64_t avail = prog->exec.data[u->sec].end - u->start;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
-		if (!decode(code + pos, size - pos, u->start + pos, &in) || (in.flags & ELFRW_INSN_LONG_CALL)) {
+		if (!decode(code + pos, avail - pos, u->start + pos, &in) || in.len > size - pos || (in.flags & ELFRW_INSN_LONG_CALL)) {
 			make_opaque(u);
 			c->ref.len = u->ref;
 			return NULL;

@@ -15,7 +15,8 @@
 /* An address that code refers to and where a relocated field stands. */
 struct base {
 	uint64_t va;
-	uint32_t owner; /* the unit that refers to it, or ICF_NONE: several */
+	struct icf_ref *ref; /* one that names it */
+	uint32_t owner;      /* the unit that refers to it, or ICF_NONE: several */
 };
 
 struct bases {
@@ -77,7 +78,7 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ba
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++) {
 			if (ref[r].unit != ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
 				continue;
@@ -88,28 +89,20 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ba
 				err = &elfrw_err_nomem;
 				break;
 			}
-			*b = (struct base){ ref[r].target, i };
+			*b = (struct base){ ref[r].target, &ref[r], i };
 		}
 	}
 	free(f.bits);
 	return err;
 }
 
-/* Sorts, and makes one base of several with one address. */
-static void unite(struct bases *b)
+/* Sorted bases; each address is one table at most, whoever names it. */
+static uint32_t single_owner(const struct bases *b, size_t first, size_t end)
 {
-	if (!b->v.len)
-		return;
-	qsort(b->v.data, b->v.len, sizeof *b->v.data, base_order);
-	size_t n = 1;
-	for (size_t i = 1; i < b->v.len; i++) {
-		struct base *last = &b->v.data[n - 1];
-		if (b->v.data[i].va != last->va)
-			b->v.data[n++] = b->v.data[i];
-		else if (b->v.data[i].owner != last->owner)
-			last->owner = ICF_NONE;
-	}
-	b->v.len = n;
+	for (size_t i = first + 1; i < end; i++)
+		if (b->v.data[i].owner != b->v.data[first].owner)
+			return ICF_NONE;
+	return b->v.data[first].owner;
 }
 
 /* Do the entries of table T lead into its owner, or from it into other units' middles (its cold part)? */
@@ -139,9 +132,11 @@ static uint32_t unit_ending(const struct icf_program *prog, uint64_t va)
 static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
 {
 	size_t n = prog->dataref.len;
-	for (size_t k = 0, i = 0; k < b->v.len; k++) {
-		const struct base *base = &b->v.data[k];
-		uint64_t limit = k + 1 < b->v.len ? b->v.data[k + 1].va : UINT64_MAX;
+	for (size_t k = 0, i = 0, next; k < b->v.len; k = next) {
+		for (next = k + 1; next < b->v.len && b->v.data[next].va == b->v.data[k].va;)
+			next++;
+		const struct base one = { b->v.data[k].va, NULL, single_owner(b, k, next) }, *base = &one;
+		uint64_t limit = next < b->v.len ? b->v.data[next].va : UINT64_MAX;
 		while (i < n && prog->dataref.data[i].place < base->va)
 			i++;
 		if (i == n || prog->dataref.data[i].place != base->va)
@@ -187,44 +182,15 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 		}
 		if (!owned(prog, &t))
 			t.owner = ICF_NONE;
+		/* Tells the owner's references that they name its own table. */
+		for (size_t r = k; r < next && t.owner != ICF_NONE; r++)
+			b->v.data[r].ref->table = (uint32_t)prog->table.len;
 		struct icf_table *slot = VEC_PUSH(&prog->table);
 		if (!slot)
 			return &elfrw_err_nomem;
 		*slot = t;
 	}
 	return NULL;
-}
-
-static const struct icf_table *table_at(const struct icf_program *prog, uint64_t va, uint32_t *index)
-{
-	size_t lo = 0, hi = prog->table.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->table.data[mid].base < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*index = (uint32_t)lo;
-	return lo < prog->table.len && prog->table.data[lo].base == va ? &prog->table.data[lo] : NULL;
-}
-
-/* Tells the units' references which of them name an own table. */
-static void link_refs(struct icf_program *prog)
-{
-	for (uint32_t i = 0; i < prog->unit.len && prog->table.len; i++) {
-		const struct icf_unit *u = &prog->unit.data[i];
-		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
-		uint64_t lo = prog->table.data[0].base, hi = prog->table.data[prog->table.len - 1].base;
-		for (uint32_t r = 0; r < u->n_ref; r++) {
-			uint32_t t;
-			if (ref[r].kind == ICF_REF_BRANCH || ref[r].target < lo || ref[r].target > hi)
-				continue;
-			const struct icf_table *table = table_at(prog, ref[r].target, &t);
-			if (table && table->owner == i)
-				ref[r].table = t;
-		}
-	}
 }
 
 /* Every entry of a table must lead to an instruction. */
@@ -305,12 +271,10 @@ struct elfrw_err *icf_find_tables(struct icf_program *prog)
 	struct bases b = { 0 };
 	struct elfrw_err *err = collect_bases(prog, &b);
 	if (!err) {
-		unite(&b);
+		if (b.v.len)
+			qsort(b.v.data, b.v.len, sizeof *b.v.data, base_order);
 		err = make_tables(prog, &b);
 	}
 	VEC_FREE(&b.v);
-	if (err)
-		return err;
-	link_refs(prog);
-	return check_entries(prog);
+	return err ? err : check_entries(prog);
 }

@@ -4,6 +4,7 @@
  * FDE over several symbols) the union is one unit.  Symbols without a size (crtstuff, hand-written assembler) begin a
  * unit that extends to the next bound, less its trailing padding.  Whatever else is no padding is opaque: it is not
  * moved, and neither is anything that it could reach by a distance nobody sees. */
+#include "elfrw/sort.h"
 #include "icf/program.h"
 #include "icf/unit.h"
 #include <stdio.h>
@@ -28,9 +29,7 @@ struct bounds {
 static int interval_order(const void *a, const void *b)
 {
 	const struct interval *x = a, *y = b;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end;
+	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 static struct elfrw_err *add(struct bounds *b, uint64_t start, uint64_t end, uint8_t flags)
@@ -65,7 +64,7 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *
 			ELFRW_TRY(add(b, s->value, s->value + s->size, flags));
 	}
 	for (size_t i = 0; i < prog->cfi.fde.len; i++) {
-		const struct dwr_fde *f = &prog->cfi.fde.data[i];
+		const struct dwr_fde *f = &prog->cfi.fde.data[prog->cfi.by_pc[i]];
 		const struct icf_exec *e = exec_at(prog, f->pc_begin);
 		if (!e || e->linkage || f->pc_end <= f->pc_begin)
 			continue;
@@ -74,9 +73,8 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *
 					      (unsigned long long)f->pc_begin);
 		ELFRW_TRY(add(b, f->pc_begin, f->pc_end, BOUND_FDE));
 	}
-	if (b->v.len)
-		qsort(b->v.data, b->v.len, sizeof *b->v.data, interval_order);
-	return NULL;
+	/* Two ascending runs but for intervals that begin together. */
+	return elfrw_sort_runs(b->v.data, b->v.len, sizeof *b->v.data, interval_order) ? NULL : &elfrw_err_nomem;
 }
 
 bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end)
@@ -89,8 +87,9 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 			i++;
 			continue;
 		}
+		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte before the function. */
 		struct elfrw_insn insn;
-		unsigned len = prog->arch->decode(p + i, n - i, start + i, &insn);
+		unsigned len = prog->arch->decode(p + i, e->end - start - i, start + i, &insn);
 		if (!len || insn.kind != ELFRW_INSN_NOP)
 			return false;
 		i += len;

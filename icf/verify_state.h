@@ -25,9 +25,6 @@ void icf_vlog_deinit(struct icf_vlog *log);
 
 #define ICF_V_FOLDED 1
 #define ICF_V_PINNED 2
-#define ICF_V_OPAQUE 4   /* no code, or code nobody understands: must not have moved */
-#define ICF_V_ENDBR 8    /* begins with a landing pad of indirect branches */
-#define ICF_V_LINKAGE 16 /* a whole section of the linker's own code */
 
 /* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and whoever asks for the address of its first byte gets
  * `entry`. */
@@ -36,7 +33,9 @@ struct icf_vunit {
 	uint32_t kept;     /* whose copy it uses; its own index unless folded */
 	uint32_t thunk;    /* bytes of the thunk at `entry`, 0: none */
 	uint32_t exec;     /* index into exec */
-	uint8_t flags;
+	uint8_t flags;     /* of the claim */
+	bool endbr;        /* found: begins with a landing pad of indirect branches */
+	bool opaque;       /* found: no code, or code nobody understands, which did not move */
 	uint8_t observed;  /* found while the code and data are read: may be set by any thread */
 };
 

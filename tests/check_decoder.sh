@@ -9,4 +9,4 @@ shift
 [ $# -gt 0 ] || set -- /usr/bin /usr/sbin /usr/lib /usr/libexec
 "$program" --forms
 # xargs exits with 123 when any run found a difference
-find "$@" -type f -size +7k -print0 2>/dev/null | xargs -0 -n 4000 "$program"
+find "$@" -type f -size +7k -print0 2>/dev/null | xargs -0 -s 1000000 "$program"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # demo.sh: builds the C++ program in fixtures/demo, folds it, runs both, and prints what folding did.
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 if [ ! -x "$ICFOLD" ]; then
 	echo "demo: no program at $ICFOLD; run make first" >&2
@@ -18,8 +19,8 @@ strip -o "$WORK/demo.stripped" "$WORK/demo"
 stat_of() { sed -n "s/^ *\"$1\": *\([0-9]*\).*/\1/p" "$WORK/$2.json" | head -n 1; }
 text_bytes() { readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".text" { print $5 }'; }
 bad=0
-printf '\n%-22s %9s %7s %7s %9s %9s %9s  %s\n' "" functions folded groups .text code stripped "same output"
-printf '%-22s %9s %7s %7s %9d %9d %9d\n' "before" "$(functions "$WORK/demo" | wc -l)" "" "" "0x$(text_bytes "$WORK/demo")" \
+printf '\n%-22s %9s %7s %7s %9s %9s %9s  %s\n' "" functions folded thunks .text code stripped "same output"
+printf '%-22s %9s %7s %7s %9d %9d %9d\n' "before" "" "" "" "0x$(text_bytes "$WORK/demo")" \
 	"$(code_bytes "$WORK/demo")" "$(file_bytes "$WORK/demo.stripped")"
 for mode in safe all; do
 	if ! "$ICFOLD" -q --icf=$mode --stats=json "$WORK/demo" -o "$WORK/$mode" >"$WORK/$mode.json"; then
@@ -31,7 +32,7 @@ for mode in safe all; do
 	same=yes
 	if ! cmp -s "$WORK/demo.transcript" "$WORK/$mode.transcript"; then same=NO bad=1; fi
 	printf '%-22s %9s %7s %7s %9d %9d %9d  %s\n' "icfold --icf=$mode" "$(stat_of functions $mode)" "$(stat_of folded $mode)" \
-		"$(stat_of groups $mode)" "0x$(text_bytes "$WORK/$mode")" "$(code_bytes "$WORK/$mode")" \
+		"$(stat_of thunks $mode)" "0x$(text_bytes "$WORK/$mode")" "$(code_bytes "$WORK/$mode")" \
 		"$(file_bytes "$WORK/$mode.stripped")" "$same"
 done
 echo

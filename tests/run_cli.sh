@@ -1,5 +1,6 @@
 #!/bin/bash
 # run_cli.sh: the command line: options, exit codes, messages, what happens to files when something goes wrong.
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_tool cli
 make_work
@@ -257,7 +258,7 @@ run r norelocs -o out/x; refused refuse/no-relocations norelocs '--emit-relocs'
 run r obj.recur/pie/main_c.o -o out/x; refused refuse/object obj.recur/pie/main_c.o 'relocatable|ET_REL|object'
 patched() { # NAME OFFSET BYTES WORD
 	cp prog p.$1
-	printf "$3" | dd of=p.$1 bs=1 seek="$2" conv=notrunc 2>/dev/null
+	printf '%b' "$3" | dd of=p.$1 bs=1 seek="$2" conv=notrunc 2>/dev/null
 	run r p.$1 -o out/x
 	refused refuse/$1 p.$1 "$4"
 }
@@ -272,9 +273,9 @@ patched section-count 60 '\377\376' ''
 patched section-size 58 '\001' ''
 size=$(file_bytes prog)
 for n in 1 4 16 63 64 1000 $((size / 4)) $((size / 2)) $((size - 64)) $((size - 1)); do
-	head -c "$n" prog >cut
-	run r cut -o out/x
-	refused "refuse/truncated-$n" cut ''
+	head -c "$n" prog >short
+	run r short -o out/x
+	refused "refuse/truncated-$n" short ''
 done
 echo pclntab >section
 objcopy --add-section .gopclntab=section --set-section-flags .gopclntab=alloc,readonly prog go 2>/dev/null

@@ -1,6 +1,7 @@
 #!/bin/bash
 # run_unwind.sh: stacks of folded programs as outsiders see them: backtrace(3) with names, gdb without debug information,
 # and the unwind tables themselves.
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_tool unwind
 make_work

@@ -130,8 +130,10 @@ static void indirect_and_returns(void **state)
 	     { "ff 18", ELFRW_INSN_CALL_IND, .flags = MEM | LONG }, { "ff 28", ELFRW_INSN_JMP_IND, .flags = MEM | LONG },
 	     { "ff 30", OTHER, .flags = MEM }, { "ff c0", OTHER },
 	     { "c3", ELFRW_INSN_RET }, { "f3 c3", ELFRW_INSN_RET, .op_off = 1 }, { "f2 c3", ELFRW_INSN_RET, .op_off = 1 },
-	     { "c2 08 00", ELFRW_INSN_RET, .imm_off = 1, .imm_size = 2 }, { "66 c3", ELFRW_INSN_RET, .op_off = 1, .flags = LONG },
-	     { "cb", ELFRW_INSN_RET, .flags = LONG }, { "ca 08 00", ELFRW_INSN_RET, .imm_off = 1, .imm_size = 2, .flags = LONG },
+	     { "c2 08 00", ELFRW_INSN_RET, .imm_off = 1, .imm_size = 2 },
+	     { "66 c3", ELFRW_INSN_RET, .op_off = 1, .flags = LONG },
+	     { "cb", ELFRW_INSN_RET, .flags = LONG },
+	     { "ca 08 00", ELFRW_INSN_RET, .imm_off = 1, .imm_size = 2, .flags = LONG },
 	     { "48 cf", ELFRW_INSN_RET, .op_off = 1, .flags = LONG | W },
 	     { "48 0f 07", ELFRW_INSN_RET, .map = 1, .op_off = 2, .flags = LONG | W },
 	     { "0f 35", ELFRW_INSN_RET, .map = 1, .op_off = 1, .flags = LONG },
@@ -147,7 +149,8 @@ static void traps_and_nops(void **state)
 	     { "67 0f b9 40 10", ELFRW_INSN_TRAP, .disp_off = 4, .disp_size = 1, .map = 1, .op_off = 2, .flags = MEM },
 	     { "0f ff c1", ELFRW_INSN_TRAP, .map = 1, .op_off = 1 }, { "cd 80", OTHER, .imm_off = 1, .imm_size = 1 },
 	     { "f1", OTHER },
-	     { "90", ELFRW_INSN_NOP }, { "66 90", ELFRW_INSN_NOP, .op_off = 1 }, { "48 90", ELFRW_INSN_NOP, .op_off = 1, .flags = W },
+	     { "90", ELFRW_INSN_NOP }, { "66 90", ELFRW_INSN_NOP, .op_off = 1 },
+	     { "48 90", ELFRW_INSN_NOP, .op_off = 1, .flags = W },
 	     { "f3 90", OTHER, .op_off = 1 }, { "41 90", OTHER, .op_off = 1 }, { "87 c0", OTHER },
 	     { "0f 1f 00", ELFRW_INSN_NOP, .map = 1, .op_off = 1, .flags = MEM },
 	     { "0f 1f 40 00", ELFRW_INSN_NOP, .disp_off = 3, .disp_size = 1, .map = 1, .op_off = 1, .flags = MEM },
@@ -169,21 +172,26 @@ static void immediates(void **state)
 	     { "48 b8 01 02 03 04 05 06 07 08", OTHER, .imm_off = 2, .imm_size = 8, .op_off = 1, .flags = W },
 	     { "66 49 bb 01 02 03 04 05 06 07 08", OTHER, .imm_off = 3, .imm_size = 8, .op_off = 2, .flags = W },
 	     { "b3 01", OTHER, .imm_off = 1, .imm_size = 1 }, { "68 00 20 40 00", OTHER, .imm_off = 1, .imm_size = 4 },
-	     { "66 68 00 20", OTHER, .imm_off = 2, .imm_size = 2, .op_off = 1 }, { "6a ff", OTHER, .imm_off = 1, .imm_size = 1 },
+	     { "66 68 00 20", OTHER, .imm_off = 2, .imm_size = 2, .op_off = 1 },
+	     { "6a ff", OTHER, .imm_off = 1, .imm_size = 1 },
 	     { "48 c7 c0 00 20 40 00", OTHER, .imm_off = 3, .imm_size = 4, .op_off = 1, .flags = W },
 	     { "66 c7 00 34 12", OTHER, .imm_off = 3, .imm_size = 2, .op_off = 1, .flags = MEM },
 	     { "48 3d 00 20 40 00", OTHER, .imm_off = 2, .imm_size = 4, .op_off = 1, .flags = W },
-	     { "69 c0 e8 03 00 00", OTHER, .imm_off = 2, .imm_size = 4 }, { "6b c0 0a", OTHER, .imm_off = 2, .imm_size = 1 });
+	     { "69 c0 e8 03 00 00", OTHER, .imm_off = 2, .imm_size = 4 },
+	     { "6b c0 0a", OTHER, .imm_off = 2, .imm_size = 1 });
 }
 
 static void groups(void **state)
 {
 	(void)state;
 	/* F6 and F7: only test has an immediate */
-	ROWS({ "f6 c1 01", OTHER, .imm_off = 2, .imm_size = 1 }, { "f6 04 24 01", OTHER, .imm_off = 3, .imm_size = 1, .flags = MEM }, { "f6 d8", OTHER },
-	     { "f7 c1 01 00 00 00", OTHER, .imm_off = 2, .imm_size = 4 }, { "66 f7 c1 01 00", OTHER, .imm_off = 3, .imm_size = 2, .op_off = 1 },
+	ROWS({ "f6 c1 01", OTHER, .imm_off = 2, .imm_size = 1 },
+	     { "f6 04 24 01", OTHER, .imm_off = 3, .imm_size = 1, .flags = MEM }, { "f6 d8", OTHER },
+	     { "f7 c1 01 00 00 00", OTHER, .imm_off = 2, .imm_size = 4 },
+	     { "66 f7 c1 01 00", OTHER, .imm_off = 3, .imm_size = 2, .op_off = 1 },
 	     { "48 f7 c1 01 00 00 00", OTHER, .imm_off = 3, .imm_size = 4, .op_off = 1, .flags = W },
-	     { "66 48 f7 c1 01 00 00 00", OTHER, .imm_off = 4, .imm_size = 4, .op_off = 2, .flags = W }, { "f7 f9", OTHER },
+	     { "66 48 f7 c1 01 00 00 00", OTHER, .imm_off = 4, .imm_size = 4, .op_off = 2, .flags = W },
+	     { "f7 f9", OTHER },
 	     { "c8 10 00 01", OTHER, .imm_off = 1, .imm_size = 2 }, /* enter */
 	     { "a1 01 02 03 04 05 06 07 08", OTHER, .imm_off = 1, .imm_size = 8 },
 	     { "48 a3 01 02 03 04 05 06 07 08", OTHER, .imm_off = 2, .imm_size = 8, .op_off = 1, .flags = W },
@@ -234,10 +242,12 @@ static void vector_encodings(void **state)
 	     { "8f e9 78 01 c8", OTHER, .map = 0x19, .op_off = 3 },
 	     { "8f ea 78 10 c1 01 00 00 00", OTHER, .imm_off = 5, .imm_size = 4, .map = 0x1a, .op_off = 3 }, /* bextr imm32 */
 	     { "0f 0f c1 9e", OTHER, .map = 1, .op_off = 1 }, /* 3DNow! pfadd */
-	     { "66 0f 38 00 c1", OTHER, .map = 2, .op_off = 3 }, { "f2 48 0f 38 f0 c1", OTHER, .map = 2, .op_off = 4, .flags = W },
+	     { "66 0f 38 00 c1", OTHER, .map = 2, .op_off = 3 },
+	     { "f2 48 0f 38 f0 c1", OTHER, .map = 2, .op_off = 4, .flags = W },
 	     { "66 0f 78 c1 08 10", OTHER, .imm_off = 4, .imm_size = 2, .map = 1, .op_off = 2 }, /* extrq */
 	     { "c4 e2 7b cb c1", OTHER, .map = 0x12, .op_off = 3 },                              /* vsha512rnds2 */
-	     { "d9 c0", OTHER }, { "dd 05 10 00 00 00", OTHER, 2, 4, .flags = MEM, .target = VA + 0x16 }, { "9b", OTHER });
+	     { "d9 c0", OTHER }, { "dd 05 10 00 00 00", OTHER, 2, 4, .flags = MEM, .target = VA + 0x16 },
+	     { "9b", OTHER });
 }
 
 static void registers(void **state)
@@ -364,7 +374,8 @@ static void relocations(void **state)
 		uint32_t type;
 		uint8_t kind, size;
 	} rows[] = {
-		{ R_X86_64_NONE, ELFRW_RELOC_NONE, 0 }, { R_X86_64_64, ELFRW_RELOC_ABS, 8 }, { R_X86_64_32, ELFRW_RELOC_ABS, 4 },
+		{ R_X86_64_NONE, ELFRW_RELOC_NONE, 0 }, { R_X86_64_64, ELFRW_RELOC_ABS, 8 },
+		{ R_X86_64_32, ELFRW_RELOC_ABS, 4 },
 		{ R_X86_64_PC32, ELFRW_RELOC_PCREL, 4 }, { R_X86_64_PLT32, ELFRW_RELOC_PCREL, 4 },
 		{ R_X86_64_PC64, ELFRW_RELOC_PCREL, 8 }, { R_X86_64_GOTPCRELX, ELFRW_RELOC_GOTPCREL, 4 },
 		{ R_X86_64_REX_GOTPCRELX, ELFRW_RELOC_GOTPCREL, 4 }, { 43, ELFRW_RELOC_GOTPCREL, 4 },

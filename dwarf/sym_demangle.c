@@ -1,0 +1,133 @@
+/* sym_demangle.c: readable names.
+ *
+ * libiberty's demangler, respelled as LLVM's: closing brackets without a space in between, and clones as "(.cold)".  Names
+ * are kept: a profile asks for the same ones again and again. */
+#include "dwarf/sym.h"
+#include <ctype.h>
+#include <libiberty/demangle.h>
+
+struct dwr_demangled {
+	const char *name;   /* as given: a string that outlives the table; NULL: empty slot */
+	const char *result; /* in the arena, or the name itself */
+};
+
+/* Output of the demangler. */
+struct text {
+	struct {
+		char *data;
+		size_t len, cap;
+	} v;
+	bool bad;
+};
+
+static void put(const char *s, size_t n, void *ctx)
+{
+	struct text *t = ctx;
+	if (t->bad || !VEC_RESERVE(&t->v, t->v.len + n)) {
+		t->bad = true;
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		/* "> >" to ">>" */
+		if (s[i] == '>' && t->v.len >= 2 && t->v.data[t->v.len - 1] == ' ' && t->v.data[t->v.len - 2] == '>')
+			t->v.len--;
+		t->v.data[t->v.len++] = s[i];
+	}
+}
+
+/* Demangles NAME; false: it is not a mangled name. */
+static bool demangle(const char *name, struct text *t)
+{
+	if (name[0] == '_' && name[1] == 'R')
+		return rust_demangle_callback(name, 0, put, t);
+	if (name[0] == '_' && name[1] == 'D') {
+		char *d = dlang_demangle(name, 0);
+		if (d)
+			put(d, strlen(d), t);
+		free(d);
+		return d;
+	}
+	unsigned bars = 0;
+	while (name[bars] == '_')
+		bars++;
+	if (bars < 1 || bars > 4 || name[bars] != 'Z')
+		return false;
+	name += bars - 1;
+	/* What follows a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
+	const char *dot = strchr(name, '.');
+	char *cut = dot ? strndup(name, (size_t)(dot - name)) : NULL;
+	bool ok = (!dot || cut) && cplus_demangle_v3_callback(cut ? cut : name, DMGL_PARAMS | DMGL_ANSI, put, t);
+	free(cut);
+	if (ok && dot) {
+		put(" (", 2, t);
+		put(dot, strlen(dot), t);
+		put(")", 1, t);
+	}
+	return ok;
+}
+
+static const char *make(struct dwr_sym *sym, const char *name)
+{
+	struct text t = { 0 };
+	const char *ret = name;
+	char *s;
+	if (demangle(name, &t) && !t.bad && (s = dwr_arena_alloc(&sym->arena, t.v.len + 1))) {
+		memcpy(s, t.v.data, t.v.len);
+		s[t.v.len] = 0;
+		ret = s;
+	}
+	free(t.v.data);
+	return ret;
+}
+
+static size_t slot_of(const char *name, size_t n_slots)
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3;
+	return (size_t)(h ^ h >> 29) & (n_slots - 1);
+}
+
+static bool grow(struct dwr_sym *sym)
+{
+	size_t n = sym->n_demangled_slots ? 2 * sym->n_demangled_slots : 256;
+	struct dwr_demangled *t = calloc(n, sizeof *t);
+	if (!t)
+		return false;
+	for (size_t i = 0; i < sym->n_demangled_slots; i++)
+		if (sym->demangled[i].name) {
+			size_t k = slot_of(sym->demangled[i].name, n);
+			while (t[k].name)
+				k = (k + 1) & (n - 1);
+			t[k] = sym->demangled[i];
+		}
+	free(sym->demangled);
+	sym->demangled = t;
+	sym->n_demangled_slots = n;
+	return true;
+}
+
+const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name)
+{
+	if (name[0] != '_')
+		return name;
+	if (2 * sym->n_demangled >= sym->n_demangled_slots && !grow(sym))
+		return name;
+	size_t k = slot_of(name, sym->n_demangled_slots);
+	for (; sym->demangled[k].name; k = (k + 1) & (sym->n_demangled_slots - 1))
+		if (!strcmp(sym->demangled[k].name, name))
+			return sym->demangled[k].result;
+	size_t size = strlen(name) + 1;
+	char *own = dwr_arena_alloc(&sym->arena, size);
+	if (!own)
+		return name;
+	memcpy(own, name, size);
+	sym->demangled[k] = (struct dwr_demangled){ own, make(sym, own) };
+	sym->n_demangled++;
+	return sym->demangled[k].result;
+}
+
+void dwr_sym_demangled_free(struct dwr_sym *sym)
+{
+	free(sym->demangled);
+}

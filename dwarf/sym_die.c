@@ -1,0 +1,242 @@
+/* sym_die.c: single entries of .debug_info: their attributes, names and ranges.
+ *
+ * Only entries that are part of an answer are read in full; walks deliver no more than where code is (dwr_sym_abbrev). */
+#include "dwarf/sym.h"
+#include "elfrw/rbuf.h"
+#include <dwarf.h>
+
+#ifndef DW_AT_GNU_discriminator
+#define DW_AT_GNU_discriminator 0x2136 /* of a call site that was inlined (LLVM) */
+#endif
+
+#define MAX_HOPS 16 /* from a DIE to the one that has its name */
+
+struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				 const struct dwr_abbrev_table **ret)
+{
+	struct dwr_want want = { 0 };
+	DWR_WANT_NAME(&want, DW_AT_low_pc);
+	DWR_WANT_NAME(&want, DW_AT_high_pc);
+	DWR_WANT_NAME(&want, DW_AT_ranges);
+	DWR_WANT_NAME(&want, DW_AT_sibling);
+	struct dwr_bytes sec = dwr_sym_sec(sym, unit->file, DWR_ABBREV);
+	uint64_t hash = unit->u.abbrev_off * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	struct dwr_abbrev_table *table = &unit->file->abbrev[hash % DWR_SYM_ABBREVS];
+	ELFRW_TRY(dwr_abbrev_read(table, sec.data, sec.size, unit->u.abbrev_off, unit->u.params, &want));
+	*ret = table;
+	return NULL;
+}
+
+/* One value of FORM; as the walker of info.c does it. */
+static void read_value(struct elfrw_rbuf *r, uint64_t form, struct dwr_form_params params, int64_t implicit,
+		       struct dwr_value *v)
+{
+	for (unsigned hops = 0; form == DW_FORM_indirect && elfrw_rbuf_ok(r); hops++) {
+		form = elfrw_rbuf_uleb(r);
+		if (form > 0xffff || form == DW_FORM_implicit_const || hops > 4)
+			r->bad = true;
+	}
+	v->form = (uint16_t)form;
+	v->pos = elfrw_rbuf_off(r);
+	switch (form) {
+	case DW_FORM_flag_present:
+		v->u = 1;
+		break;
+	case DW_FORM_implicit_const:
+		v->u = (uint64_t)implicit;
+		break;
+	case DW_FORM_block1:
+		elfrw_rbuf_skip(r, elfrw_rbuf_u8(r));
+		break;
+	case DW_FORM_block2:
+		elfrw_rbuf_skip(r, elfrw_rbuf_u16(r));
+		break;
+	case DW_FORM_block4:
+		elfrw_rbuf_skip(r, elfrw_rbuf_u32(r));
+		break;
+	case DW_FORM_block:
+	case DW_FORM_exprloc:
+		elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r));
+		break;
+	case DW_FORM_string:
+		elfrw_rbuf_cstr(r);
+		break;
+	case DW_FORM_sdata:
+		v->u = (uint64_t)elfrw_rbuf_sleb(r);
+		break;
+	case DW_FORM_data16:
+		elfrw_rbuf_skip(r, 16);
+		break;
+	default:;
+		int size = dwr_form_size((uint32_t)form, params);
+		if (size >= 0)
+			v->u = elfrw_rbuf_uint(r, (unsigned)size);
+		else if (size == -1)
+			v->u = elfrw_rbuf_uleb(r);
+		else
+			r->bad = true;
+		if (form == 0x2001) /* DW_FORM_LLVM_addrx_offset */
+			elfrw_rbuf_skip(r, 4);
+	}
+	v->size = elfrw_rbuf_off(r) - v->pos;
+}
+
+static struct dwr_value *slot_for(struct dwr_sym_die *die, uint64_t name)
+{
+	switch (name) {
+	case DW_AT_name: return &die->name;
+	case DW_AT_linkage_name:
+	case DW_AT_MIPS_linkage_name: return &die->linkage;
+	case DW_AT_abstract_origin: return &die->origin;
+	case DW_AT_specification: return &die->spec;
+	case DW_AT_low_pc: return &die->low;
+	case DW_AT_high_pc: return &die->high;
+	case DW_AT_ranges: return &die->ranges;
+	case DW_AT_decl_file: return &die->decl_file;
+	case DW_AT_decl_line: return &die->decl_line;
+	case DW_AT_call_file: return &die->call_file;
+	case DW_AT_call_line: return &die->call_line;
+	case DW_AT_call_column: return &die->call_column;
+	case DW_AT_GNU_discriminator: return &die->discriminator;
+	}
+	return NULL;
+}
+
+bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, struct dwr_sym_die *ret)
+{
+	const struct dwr_abbrev_table *table;
+	if (off < unit->u.die || off >= unit->u.end)
+		return false;
+	struct elfrw_err *err = dwr_sym_abbrev(sym, unit, &table);
+	if (err) {
+		elfrw_err_free(err);
+		return false;
+	}
+	struct elfrw_rbuf r = elfrw_rbuf(unit->file->secs.sec[unit->u.sec].data, unit->u.end);
+	elfrw_rbuf_seek(&r, off);
+	const struct dwr_abbrev *ab = dwr_abbrev_find(table, elfrw_rbuf_uleb(&r));
+	if (!ab || !elfrw_rbuf_ok(&r))
+		return false;
+	*ret = (struct dwr_sym_die){ .unit = unit, .off = off, .tag = ab->tag, .children = ab->children };
+	for (uint32_t i = 0; i < ab->n_attrs; i++) {
+		const struct dwr_abbrev_attr *at = &table->attr.data[ab->attr + i];
+		struct dwr_value skipped = { 0 }, *v = slot_for(ret, at->name);
+		if (!v)
+			v = &skipped;
+		v->name = (uint16_t)at->name;
+		read_value(&r, at->form, unit->u.params, at->implicit, v);
+		if (!elfrw_rbuf_ok(&r))
+			return false;
+	}
+	return true;
+}
+
+struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
+				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
+				 struct dwr_spans *spans)
+{
+	struct dwr_sym_file *file = unit->file;
+	uint64_t lo, hi;
+	if (low && low->form && high && high->form && dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo)) {
+		if (dwr_form_is_address(high->form)) {
+			if (!dwr_value_address(&file->secs, &unit->u, &unit->root, high, &hi))
+				return NULL;
+		} else
+			hi = lo + high->u;
+		return lo < file->code_low ? NULL : dwr_spans_add(spans, lo, hi, id);
+	}
+	if (!ranges || !ranges->form)
+		return NULL;
+	bool v5 = unit->u.params.version >= 5;
+	enum dwr_list_kind kind = v5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
+	struct dwr_bytes list = dwr_sym_sec(sym, file, v5 ? DWR_RNGLISTS : DWR_RANGES),
+			 addr = dwr_sym_sec(sym, file, DWR_ADDR);
+	struct dwr_list_secs secs = { .addr = { ".debug_addr", addr.data, addr.size } };
+	secs.list[kind] = (struct dwr_list_sec){ v5 ? ".debug_rnglists" : ".debug_ranges", list.data, list.size };
+	uint64_t off = ranges->u;
+	struct elfrw_err *err = NULL;
+	if (ranges->form == DW_FORM_rnglistx)
+		err = dwr_list_index(&secs, kind, &unit->cu, ranges->u, &off);
+	if (!err)
+		err = dwr_list_read(&secs, kind, &unit->cu, off, DWR_LIST_NONE, &sym->list);
+	if (err)
+		return dwr_sym_warn(sym, err);
+	for (size_t i = 0; i < sym->list.entry.len; i++) {
+		const struct dwr_list_entry *e = &sym->list.entry.data[i];
+		if (e->begin >= file->code_low)
+			ELFRW_TRY(dwr_spans_add(spans, e->begin, e->end, id));
+	}
+	return NULL;
+}
+
+/* The DIE that the value V of a DIE of UNIT refers to. */
+static bool follow(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v,
+		   struct dwr_sym_die *ret)
+{
+	struct dwr_sym_unit *other = NULL;
+	struct dwr_sym_file *file = unit->file;
+	switch (v->form) {
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+		return v->u < unit->u.end - unit->u.off && dwr_sym_die_read(sym, unit, unit->u.off + v->u, ret);
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_ref_sup4:
+	case DW_FORM_ref_sup8:
+		file = dwr_sym_alt(sym);
+		break;
+	case DW_FORM_ref_addr:
+		if (v->u >= unit->u.off && v->u < unit->u.end)
+			return dwr_sym_die_read(sym, unit, v->u, ret);
+		break;
+	default:
+		return false;
+	}
+	struct elfrw_err *err = file ? dwr_sym_unit_around(sym, file, v->u, &other) : NULL;
+	elfrw_err_free(err);
+	return other && dwr_sym_die_read(sym, other, v->u, ret);
+}
+
+bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_die *ret)
+{
+	if (die->spec.form)
+		return follow(sym, die->unit, &die->spec, ret);
+	return die->origin.form && follow(sym, die->unit, &die->origin, ret);
+}
+
+static const char *string_of(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v)
+{
+	if (v->form != DW_FORM_GNU_strp_alt && v->form != DW_FORM_strp_sup)
+		return dwr_value_string(&unit->file->secs, &unit->u, &unit->root, v);
+	struct dwr_sym_file *alt = dwr_sym_alt(sym);
+	struct dwr_bytes str = alt ? dwr_sym_sec(sym, alt, DWR_STR) : (struct dwr_bytes){ 0 };
+	if (v->u >= str.size || !memchr(str.data + v->u, 0, str.size - v->u))
+		return NULL;
+	return (const char *)str.data + v->u;
+}
+
+void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *first, struct dwr_sym_decl *ret)
+{
+	struct dwr_sym_die die = *first, next;
+	bool has_file = false, has_line = false;
+	*ret = (struct dwr_sym_decl){ 0 };
+	for (unsigned hops = 0; hops < MAX_HOPS; hops++) {
+		if (!ret->name && die.name.form)
+			ret->name = string_of(sym, die.unit, &die.name);
+		if (!ret->linkage && die.linkage.form)
+			ret->linkage = string_of(sym, die.unit, &die.linkage);
+		if (!has_file && die.decl_file.form) {
+			has_file = true;
+			ret->file = dwr_sym_file_name(sym, die.unit, die.decl_file.u);
+		}
+		if (!has_line && die.decl_line.form) {
+			has_line = true;
+			ret->line = (uint32_t)die.decl_line.u;
+		}
+		if ((ret->name && ret->linkage && has_file && has_line) || !dwr_sym_die_origin(sym, &die, &next))
+			break;
+		die = next;
+	}
+}

@@ -1,0 +1,221 @@
+/* sym_symtab.c: names from the symbol table.
+ *
+ * The first questions are answered by a pass over the table as it is in the file; a sorted copy is only made for those who
+ * ask more. */
+#include "dwarf/sym.h"
+#include "elfrw/rbuf.h"
+
+#define SCANS 4 /* questions before the table is sorted */
+
+struct entry {
+	uint64_t address, size;
+	uint32_t index, name;
+};
+
+struct dwr_symtab {
+	const struct elfrw_image *image; /* borrowed; NULL: no table */
+	uint32_t shndx;
+	size_t n;
+	unsigned asked;
+	bool sorted;
+	VEC(struct entry) entry; /* one for each address, ascending */
+};
+
+void dwr_symtab_free(struct dwr_symtab *t)
+{
+	if (t)
+		VEC_FREE(&t->entry);
+	free(t);
+}
+
+static bool is64(const struct elfrw_image *img)
+{
+	return img->ehdr.e_ident[EI_CLASS] == ELFCLASS64;
+}
+
+static bool use(struct dwr_symtab *t, const struct elfrw_image *img, uint32_t shndx)
+{
+	size_t n = shndx && img->section[shndx].data
+			   ? img->section[shndx].hdr.sh_size / (is64(img) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
+			   : 0;
+	if (n < 2)
+		return false;
+	t->image = img;
+	t->shndx = shndx;
+	t->n = n;
+	return true;
+}
+
+static struct dwr_symtab *table(struct dwr_sym *sym)
+{
+	struct dwr_symtab *t = sym->symtab;
+	if (t)
+		return t;
+	t = sym->symtab = calloc(1, sizeof *t);
+	if (t && !use(t, &sym->main->image, sym->main->image.symtab) &&
+	    !use(t, &sym->debug->image, sym->debug->image.symtab))
+		use(t, &sym->main->image, sym->main->image.dynsym);
+	return t;
+}
+
+static Elf64_Sym get(const struct dwr_symtab *t, size_t i)
+{
+	const uint8_t *data = t->image->section[t->shndx].data;
+	Elf64_Sym s;
+	if (is64(t->image)) {
+		memcpy(&s, data + i * sizeof s, sizeof s);
+		return s;
+	}
+	Elf32_Sym n;
+	memcpy(&n, data + i * sizeof n, sizeof n);
+	return (Elf64_Sym){ n.st_name, n.st_info, n.st_other, n.st_shndx, n.st_value, n.st_size };
+}
+
+static const char *name_of(const struct dwr_symtab *t, uint32_t name)
+{
+	const char *s = elfrw_image_string(t->image, t->image->section[t->shndx].hdr.sh_link, name);
+	return s ? s : "";
+}
+
+/* Symbols that say what is in an instruction stream, not where a function is ($x, $d: AArch64 ABI, section 4.5.4; ARM and
+ * RISC-V have the like). */
+static bool is_mapping(const struct dwr_symtab *t, const Elf64_Sym *s)
+{
+	uint16_t m = t->image->ehdr.e_machine;
+	if ((m != EM_AARCH64 && m != EM_ARM && m != EM_RISCV) || (s->st_info & 15) != STT_NOTYPE)
+		return false;
+	const char *n = name_of(t, s->st_name);
+	return !*n || (n[0] == '$' && (n[1] == 'x' || n[1] == 'd' || n[1] == 't' || n[1] == 'a'));
+}
+
+static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
+{
+	unsigned type = s->st_info & 15;
+	if (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE && type != STT_GNU_IFUNC)
+		return false;
+	if (s->st_shndx == SHN_UNDEF || (s->st_shndx >= SHN_LORESERVE && s->st_shndx != SHN_XINDEX))
+		return false;
+	if (s->st_shndx < t->image->n_sections && !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
+		return false;
+	return !is_mapping(t, s);
+}
+
+static uint64_t value_of(const struct dwr_symtab *t, const Elf64_Sym *s)
+{
+	bool thumb = t->image->ehdr.e_machine == EM_ARM && (s->st_info & 15) == STT_FUNC;
+	return thumb ? s->st_value & ~UINT64_C(1) : s->st_value;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+static bool sort_table(struct dwr_symtab *t)
+{
+	for (size_t i = 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		if (!counts(t, &s))
+			continue;
+		struct entry *e = VEC_PUSH(&t->entry);
+		if (!e) {
+			t->entry.len = 0;
+			return false;
+		}
+		*e = (struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name };
+	}
+	qsort(t->entry.data, t->entry.len, sizeof *t->entry.data, by_address);
+	size_t n = 0;
+	for (size_t i = 0; i < t->entry.len; i++) {
+		if (n && t->entry.data[n - 1].address == t->entry.data[i].address)
+			n--;
+		t->entry.data[n++] = t->entry.data[i];
+	}
+	t->entry.len = n;
+	t->sorted = true;
+	return true;
+}
+
+static bool search(const struct dwr_symtab *t, uint64_t address, struct entry *ret)
+{
+	size_t lo = 0, hi = t->entry.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (t->entry.data[mid].address <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo)
+		*ret = t->entry.data[lo - 1];
+	return lo != 0;
+}
+
+static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret)
+{
+	struct entry best = { 0 };
+	bool found = false;
+	for (size_t i = 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		uint64_t v = value_of(t, &s);
+		if (v > address || (found && (v < best.address || (v == best.address && s.st_size < best.size))) ||
+		    !counts(t, &s))
+			continue;
+		best = (struct entry){ v, s.st_size, (uint32_t)i, s.st_name };
+		found = true;
+	}
+	*ret = best;
+	return found;
+}
+
+static void fill(const struct dwr_symtab *t, const struct entry *e, struct dwr_sym_symbol *ret)
+{
+	*ret = (struct dwr_sym_symbol){ .name = name_of(t, e->name), .address = e->address, .size = e->size };
+	Elf64_Sym s = get(t, e->index);
+	if (s.st_info >> 4 != STB_LOCAL)
+		return;
+	for (size_t i = e->index; i-- > 1;) {
+		s = get(t, i);
+		if ((s.st_info & 15) == STT_FILE) {
+			ret->file = name_of(t, s.st_name);
+			return;
+		}
+	}
+}
+
+bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret)
+{
+	struct dwr_symtab *t = table(sym);
+	struct entry e;
+	if (!t || !t->image)
+		return false;
+	if (!t->sorted && ++t->asked > SCANS)
+		sort_table(t);
+	if (!(t->sorted ? search(t, address, &e) : scan(t, address, &e)))
+		return false;
+	if (e.size && e.address + e.size <= address)
+		return false;
+	fill(t, &e, ret);
+	return true;
+}
+
+bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from, struct dwr_sym_symbol *ret)
+{
+	struct dwr_symtab *t = table(sym);
+	if (!t || !t->image)
+		return false;
+	for (size_t i = *from ? *from : 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		if (!counts(t, &s) || strcmp(name_of(t, s.st_name), name))
+			continue;
+		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
+		*from = i + 1;
+		return true;
+	}
+	return false;
+}

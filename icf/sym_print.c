@@ -1,0 +1,190 @@
+/* sym_print.c: see sym_print.h.  Byte for byte what llvm-symbolizer 19 prints. */
+#include "icf/sym_print.h"
+#include <inttypes.h>
+#include <string.h>
+
+static const char *or_unknown(const char *s)
+{
+	return s ? s : "??";
+}
+
+static void print_verbose(FILE *f, const struct icf_sym_style *st, const struct dwr_sym_frame *fr)
+{
+	fprintf(f, "  Filename: %s\n", or_unknown(fr->file));
+	if (fr->start_line)
+		fprintf(f, "  Function start filename: %s\n  Function start line: %u\n", fr->start_file ? fr->start_file : "",
+			fr->start_line);
+	if (fr->has_start_address && st->output == ICF_SYM_LLVM)
+		fprintf(f, "  Function start address: 0x%" PRIx64 "\n", fr->start_address);
+	fprintf(f, "  Line: %u\n  Column: %u\n", fr->line, fr->column);
+	if (fr->discriminator)
+		fprintf(f, "  Discriminator: %u\n", fr->discriminator);
+}
+
+static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dwr_sym_frame *fr, bool inlined)
+{
+	if (st->functions) {
+		if (st->pretty && inlined)
+			fputs(" (inlined by) ", f);
+		fputs(or_unknown(fr->function), f);
+		fputs(st->pretty ? " at " : "\n", f);
+	}
+	if (st->verbose) {
+		print_verbose(f, st, fr);
+		return;
+	}
+	fputs(or_unknown(fr->file), f);
+	if (st->output == ICF_SYM_LLVM)
+		fprintf(f, ":%u:%u\n", fr->line, fr->column);
+	else if (fr->discriminator)
+		fprintf(f, ":%u (discriminator %u)\n", fr->line, fr->discriminator);
+	else
+		fprintf(f, ":%u\n", fr->line);
+}
+
+void icf_json_string(FILE *f, const char *text)
+{
+	putc('"', f);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			putc('\\', f);
+		if (*p >= 0x20)
+			putc(*p, f);
+		else if (*p == '\t')
+			fputs("\\t", f);
+		else if (*p == '\n')
+			fputs("\\n", f);
+		else if (*p == '\r')
+			fputs("\\r", f);
+		else
+			fprintf(f, "\\u%04x", *p);
+	}
+	putc('"', f);
+}
+
+/* The writer of JSON: keys come sorted, as LLVM's do. */
+struct json {
+	FILE *f;
+	bool pretty, first;
+	unsigned depth;
+};
+
+static void json_newline(struct json *j)
+{
+	if (j->pretty)
+		fprintf(j->f, "\n%*s", (int)j->depth * 2, "");
+}
+
+static void json_next(struct json *j)
+{
+	if (!j->first)
+		putc(',', j->f);
+	j->first = false;
+	json_newline(j);
+}
+
+static void json_open(struct json *j, char c)
+{
+	putc(c, j->f);
+	j->depth++;
+	j->first = true;
+}
+
+static void json_close(struct json *j, char c)
+{
+	j->depth--;
+	if (!j->first)
+		json_newline(j);
+	j->first = false;
+	putc(c, j->f);
+}
+
+static void json_key(struct json *j, const char *key)
+{
+	json_next(j);
+	fprintf(j->f, j->pretty ? "\"%s\": " : "\"%s\":", key);
+}
+
+static void json_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	icf_json_string(j->f, text ? text : "");
+}
+
+static void json_number(struct json *j, const char *key, uint32_t n)
+{
+	json_key(j, key);
+	fprintf(j->f, "%u", n);
+}
+
+static void json_hex(struct json *j, const char *key, const uint64_t *n)
+{
+	json_key(j, key);
+	if (n)
+		fprintf(j->f, "\"0x%" PRIx64 "\"", *n);
+	else
+		fputs("\"\"", j->f);
+}
+
+static void json_frame(struct json *j, const struct dwr_sym_frame *fr)
+{
+	json_next(j);
+	json_open(j, '{');
+	json_number(j, "Column", fr->column);
+	json_number(j, "Discriminator", fr->discriminator);
+	json_text(j, "FileName", fr->file);
+	json_text(j, "FunctionName", fr->function);
+	json_number(j, "Line", fr->line);
+	json_hex(j, "StartAddress", fr->has_start_address ? &fr->start_address : NULL);
+	json_text(j, "StartFileName", fr->start_file);
+	json_number(j, "StartLine", fr->start_line);
+	json_close(j, '}');
+}
+
+static const struct dwr_sym_frame unknown = { .die = DWR_SYM_NO_DIE };
+
+void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
+		   const struct dwr_sym_frame *frame, size_t n, unsigned depth)
+{
+	if (!n) {
+		frame = &unknown;
+		n = 1;
+	}
+	if (st->output == ICF_SYM_JSON) {
+		struct json j = { .f = f, .pretty = st->pretty, .depth = depth };
+		json_open(&j, '{');
+		if (address)
+			json_hex(&j, "Address", address);
+		json_text(&j, "ModuleName", module);
+		json_key(&j, "Symbol");
+		json_open(&j, '[');
+		for (size_t i = 0; i < n; i++)
+			json_frame(&j, &frame[i]);
+		json_close(&j, ']');
+		json_close(&j, '}');
+		return;
+	}
+	if (st->addresses && address)
+		fprintf(f, st->pretty ? "0x%" PRIx64 ": " : "0x%" PRIx64 "\n", *address);
+	for (size_t i = 0; i < n; i++)
+		print_plain(f, st, &frame[i], i > 0);
+	if (st->output == ICF_SYM_LLVM)
+		putc('\n', f);
+}
+
+void icf_sym_print_error(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
+			 const char *symbol, const char *message, unsigned depth)
+{
+	struct json j = { .f = f, .pretty = st->pretty, .depth = depth };
+	json_open(&j, '{');
+	if (address)
+		json_hex(&j, "Address", address);
+	json_key(&j, "Error");
+	json_open(&j, '{');
+	json_text(&j, "Message", message);
+	json_close(&j, '}');
+	json_text(&j, "ModuleName", module);
+	if (symbol)
+		json_text(&j, "SymName", symbol);
+	json_close(&j, '}');
+}

@@ -1,0 +1,153 @@
+/* verify.c: the order of the verifier's steps.
+ *
+ * Opening and claim; code against code; data, with what the code taught about tables; then everything that describes them.
+ * Cost: one pass over IN's code, one over the data, one over the debug information of both files. */
+#include "elfrw/parallel.h"
+#include "icf/verify_state.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Is there a file to look at? */
+static struct elfrw_err *can_read(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return elfrw_error_errno(errno, "%s: cannot open", path);
+	bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	close(fd);
+	return regular ? NULL : elfrw_error("%s: is no regular file", path);
+}
+
+static struct elfrw_err *name_it(const char *path, struct elfrw_err *err)
+{
+	if (!err || err == &elfrw_err_nomem)
+		return err;
+	struct elfrw_err *named = elfrw_error("%s: %s", path, elfrw_err_text(err));
+	elfrw_err_free(err);
+	return named;
+}
+
+static struct elfrw_err *read_frames(struct icf_v *v)
+{
+	const struct elfrw_section *s = elfrw_image_section(&v->in, ".eh_frame");
+	return name_it(v->in.path, dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true,
+						v->arch->address_size));
+}
+
+static struct elfrw_err *run(struct icf_v *v)
+{
+	v->arch = v->in.arch;
+	ELFRW_TRY(icf_v_sections(v));
+	ELFRW_TRY(read_frames(v));
+	ELFRW_TRY(icf_v_claim(v));
+	ELFRW_TRY(icf_v_find_words(v));
+	ELFRW_TRY(icf_v_check_code(v));
+	ELFRW_TRY(icf_v_find_tables(v));
+	ELFRW_TRY(icf_v_check_tables(v));
+	ELFRW_TRY(icf_v_check_layout(v));
+	ELFRW_TRY(icf_v_check_data(v));
+	ELFRW_TRY(icf_v_check_dynamic(v));
+	ELFRW_TRY(icf_v_check_unwind(v));
+	ELFRW_TRY(icf_v_check_symbols(v));
+	ELFRW_TRY(icf_v_check_note(v));
+	ELFRW_TRY(icf_v_check_relocs(v));
+	ELFRW_TRY(icf_v_check_file(v));
+	return v->opt->no_debug ? NULL : icf_v_check_debug(v);
+}
+
+static int diff_order(const void *a, const void *b, void *arg)
+{
+	const struct icf_verify_diff *base = arg, *x = &base[*(const uint32_t *)a], *y = &base[*(const uint32_t *)b];
+	if (x->check != y->check)
+		return x->check < y->check ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* The differences by check, otherwise in the order in which they were found. */
+static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
+{
+	struct icf_vlog *log = &v->log;
+	uint32_t *order = malloc((log->diff.len + 1) * sizeof *order);
+	if (!order || log->nomem || !VEC_RESERVE(&ret->diff, log->diff.len)) {
+		free(order);
+		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < log->diff.len; i++)
+		order[i] = i;
+	qsort_r(order, log->diff.len, sizeof *order, diff_order, log->diff.data);
+	for (uint32_t i = 0; i < log->diff.len; i++)
+		ret->diff.data[ret->diff.len++] = log->diff.data[order[i]];
+	log->diff.len = 0;
+	free(order);
+	ret->equal = true;
+	for (int c = 0; c < ICF_VC_CHECKS; c++) {
+		ret->checked[c] = log->checked[c];
+		ret->wrong[c] = log->wrong[c];
+		ret->equal &= !log->wrong[c];
+	}
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		ret->n_folded += (v->unit.data[i].flags & ICF_V_FOLDED) != 0;
+		ret->n_thunks += v->unit.data[i].thunk != 0;
+	}
+	ret->n_units = (uint32_t)v->unit.len;
+	ret->from_note = v->has_note;
+	return NULL;
+}
+
+static void deinit(struct icf_v *v)
+{
+	dwr_cfi_deinit(&v->cfi_in);
+	dwr_cfi_deinit(&v->cfi_out);
+	if (v->has_note)
+		dwr_icfold_deinit(&v->note);
+	icf_vlog_deinit(&v->log);
+	VEC_FREE(&v->exec);
+	VEC_FREE(&v->unit);
+	VEC_FREE(&v->word);
+	VEC_FREE(&v->table);
+	VEC_FREE(&v->dynreloc);
+	VEC_FREE(&v->base);
+	VEC_FREE(&v->pair);
+	free(v->to_out);
+	free(v->from_out);
+	free(v->page);
+	free(v->by_new);
+	free(v->filter);
+	elfrw_image_close(&v->in);
+	elfrw_image_close(&v->out);
+}
+
+struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt, struct icf_verify_result *ret)
+{
+	struct icf_v v = { .opt = opt };
+	*ret = (struct icf_verify_result){ 0 };
+	ELFRW_TRY(can_read(in));
+	ELFRW_TRY(can_read(out));
+	v.log.max = opt->max_diffs ? opt->max_diffs : 20;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	v.threads = opt->threads ? opt->threads : cpus > 0 ? (unsigned)cpus : 1;
+	struct elfrw_err *err = name_it(in, elfrw_image_open(&v.in, in));
+	if (!err) {
+		/* A result that is no sound ELF file differs from one that is. */
+		struct elfrw_err *broken = elfrw_image_open(&v.out, out);
+		if (broken == &elfrw_err_nomem)
+			err = broken;
+		else if (broken) {
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "file: %s: expected an ELF file, found: %s", out, elfrw_err_text(broken));
+			elfrw_err_free(broken);
+		} else if (v.out.arch != v.in.arch)
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name, v.out.arch->name);
+		else
+			err = run(&v);
+	}
+	if (!err)
+		err = deliver(&v, ret);
+	if (err)
+		icf_verify_result_deinit(ret);
+	deinit(&v);
+	return err;
+}

@@ -1,0 +1,444 @@
+/* verify_code.c: the instructions of both files in lockstep.
+ *
+ * For every claimed unit, kept or folded, the instructions at its old place in IN are held against the bytes at its claimed place in
+ * OUT: outside of the fields that refer to something, each byte must be the same; each such field must arrive at the
+ * image of what it named.  A folded unit's place is the copy of another, so the same comparison proves the fold: references
+ * of both arrive at the same things.  Where such a pair refers to two different places in data, these must be jump tables of the
+ * same meaning, which is looked at once all tables are known.
+ *
+ * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
+#include "elfrw/parallel.h"
+#include "icf/verify_state.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PART 256 /* units */
+
+struct relocs {
+	const Elf64_Rela *rela; /* sorted by place */
+	Elf64_Rela *owned;
+	size_t n;
+	uint32_t symtab;
+};
+
+struct part {
+	struct icf_vlog log;
+	VEC(struct icf_vbase) base;
+	VEC(struct icf_vpair) pair;
+};
+
+struct job {
+	struct icf_v *v;
+	struct relocs *rel;    /* by executable section */
+	struct part *part;
+	VEC(uint64_t) objects; /* addresses in code of symbols that say data, sorted */
+};
+
+/* The unit at hand. */
+struct at {
+	const struct job *job;
+	struct part *part;
+	const struct icf_vunit *u;
+	const uint8_t *a, *b; /* its bytes in IN, in OUT */
+	uint64_t size, moved;
+	uint64_t same;        /* compared up to here */
+	uint32_t index;
+	uint64_t wrong;
+};
+
+static int rela_order(const void *a, const void *b)
+{
+	const Elf64_Rela *x = a, *y = b;
+	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
+}
+
+static int u64_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vexec *e, struct relocs *ret)
+{
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *s = &v->in.section[i];
+		if (s->hdr.sh_type != SHT_RELA || (s->hdr.sh_flags & SHF_ALLOC) || s->hdr.sh_info != e->in || !s->data)
+			continue;
+		if (ret->rela)
+			return elfrw_error_at(s->name, 0, "%s: a second relocation section for one code section", v->in.path);
+		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
+		ret->symtab = s->hdr.sh_link;
+		bool sorted = (uintptr_t)s->data % _Alignof(Elf64_Rela) == 0;
+		const Elf64_Rela *r = (const void *)s->data;
+		for (size_t k = 1; k < ret->n && sorted; k++)
+			sorted = r[k - 1].r_offset <= r[k].r_offset;
+		ret->rela = r;
+		if (sorted)
+			continue;
+		ret->owned = malloc(s->hdr.sh_size);
+		if (!ret->owned)
+			return &elfrw_err_nomem;
+		memcpy(ret->owned, s->data, s->hdr.sh_size);
+		qsort(ret->owned, ret->n, sizeof *ret->owned, rela_order);
+		ret->rela = ret->owned;
+	}
+	return NULL;
+}
+
+static size_t reloc_from(const struct relocs *rel, uint64_t va)
+{
+	size_t lo = 0, hi = rel->n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (rel->rela[mid].r_offset < va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
+{
+	for (size_t i = 0; i < v->exec.len; i++) {
+		const struct icf_vexec *e = &v->exec.data[i];
+		if (e->new_data && va >= e->new && va <= e->new_end && size <= e->new_end - va)
+			return e->new_data + (va - e->new);
+	}
+	return NULL;
+}
+
+static void bad(struct at *at, enum icf_verify_check check, const char *what, uint64_t off, uint64_t want, uint64_t found)
+{
+	char name[200], kept[200];
+	const struct icf_v *v = at->job->v;
+	uint64_t old = at->u->old + off;
+	at->wrong++;
+	if (!(at->u->flags & ICF_V_FOLDED))
+		icf_vlog_bad(&at->part->log, check, "%s: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what, icf_v_where(v, old, name),
+			     ICF_VX(old), ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
+	else
+		icf_vlog_bad(&at->part->log, ICF_VC_FOLD, "%s: %s, folded into %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what,
+			     icf_v_where(v, old, name), icf_v_where(v, v->unit.data[at->u->kept].old, kept), ICF_VX(old), ICF_VX(old + at->moved),
+			     ICF_VX(want), ICF_VX(found));
+}
+
+/* Bytes up to TO (an offset) must be the same. */
+static void compare_to(struct at *at, uint64_t to)
+{
+	if (to <= at->same)
+		return;
+	if (memcmp(at->a + at->same, at->b + at->same, to - at->same) != 0) {
+		uint64_t i = at->same;
+		while (at->a[i] == at->b[i])
+			i++;
+		bad(at, ICF_VC_CODE, "byte", i, at->a[i], at->b[i]);
+	}
+	at->same = to;
+}
+
+static uint64_t extend(uint64_t field, unsigned size, bool sign)
+{
+	if (size >= 8 || !sign)
+		return field;
+	return (uint64_t)((int64_t)(field << (64 - 8 * size)) >> (64 - 8 * size));
+}
+
+/* A reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
+static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size, bool branch, uint64_t target, uint64_t found)
+{
+	const struct icf_v *v = at->job->v;
+	compare_to(at, off);
+	at->same = off + size;
+	enum icf_verify_check check = branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
+	at->part->log.checked[check]++;
+	uint64_t want;
+	if (target >= v->lo && target <= v->hi && (icf_v_in_exec(v, target) || elfrw_image_section_at(&v->in, target) == 0)) {
+		bool known = branch ? icf_v_code(v, target, &want) : icf_v_pointer(v, target, &want);
+		uint32_t t = known && !branch ? icf_v_find(v, target) : ICF_V_NONE;
+		if (t != ICF_V_NONE && v->unit.data[t].old == target)
+			__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
+		/* The end of a section (etext) is a place, padding is none. */
+		if (!known && icf_v_in_exec(v, target))
+			bad(at, check, "reference to code that is in no unit", insn, target, found);
+		else if (found != want)
+			bad(at, check, branch ? "branch" : "address", insn, want, found);
+		return;
+	}
+	want = icf_v_data(v, target);
+	if (!branch && icf_v_may_have_word(v, target)) {
+		size_t w = icf_v_word_from(v, target);
+		if (w < v->word.len && v->word.data[w].place == target) {
+			struct icf_vbase *base = VEC_PUSH(&at->part->base);
+			if (base)
+				*base = (struct icf_vbase){ target, at->index };
+			else
+				at->part->log.nomem = true;
+		}
+	}
+	if (found == want)
+		return;
+	if (branch || !(at->u->flags & ICF_V_FOLDED)) {
+		bad(at, check, branch ? "branch" : "address", insn, want, found);
+		return;
+	}
+	struct icf_vpair *p = VEC_PUSH(&at->part->pair);
+	if (p)
+		*p = (struct icf_vpair){ at->index, at->u->old + insn, target, found };
+	else
+		at->part->log.nomem = true;
+}
+
+static bool is_branch(const struct elfrw_insn *in)
+{
+	return in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+}
+
+/* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands where no field is, so that
+ * these may not be the instructions. */
+static bool is_address(const struct icf_v *v, const struct relocs *rel, const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
+		       const uint8_t *code, unsigned *size, bool *sign, bool *odd)
+{
+	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	unsigned at = (unsigned)(r->r_offset - va);
+	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
+	*odd = false;
+	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_GOTPCREL) {
+		*odd = d.kind == ELFRW_RELOC_PCREL && !(in->pcrel_size && at == in->pcrel_off);
+		return false;
+	}
+	if (in->pcrel_size && at == in->pcrel_off) {
+		*odd = d.kind == ELFRW_RELOC_ABS;
+		return false;
+	}
+	if (!disp && !imm) {
+		*odd = d.kind == ELFRW_RELOC_ABS;
+		return false;
+	}
+	*size = disp ? in->disp_size : in->imm_size;
+	if (d.kind == ELFRW_RELOC_ABS && d.size < *size)
+		*size = d.size;
+	*sign = *size < 8 && (d.sign || disp || d.kind == ELFRW_RELOC_GOTPCREL);
+	if (*size < 4)
+		return false;
+	if (d.kind == ELFRW_RELOC_ABS)
+		return true;
+	/* A load from the offset table that the linker made an immediate; or a stale one (thread-local storage). */
+	Elf64_Sym sym;
+	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) && extend(elfrw_get_le(code + at, *size), *size, *sign) == sym.st_value;
+}
+
+/* Everything that bytes nobody understands could mean must be where it was. */
+static void check_opaque(struct at *at)
+{
+	const struct icf_v *v = at->job->v;
+	const struct relocs *rel = &at->job->rel[at->u->exec];
+	compare_to(at, at->size);
+	if (at->moved)
+		bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old, at->u->body);
+	for (size_t r = reloc_from(rel, at->u->old); r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
+		Elf64_Sym sym;
+		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
+		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) || !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
+			continue;
+		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
+		/* A displacement counts from the instruction's end, four bytes on. */
+		for (unsigned k = 0; k < (d.kind == ELFRW_RELOC_PCREL ? 8u : 4u); k += 4) {
+			uint32_t t = icf_v_find(v, to + k);
+			if (t != ICF_V_NONE && v->unit.data[t].body != v->unit.data[t].old)
+				bad(at, ICF_VC_CODE, "what bytes that are not understood refer to moved", rel->rela[r].r_offset - at->u->old, to + k,
+				    v->unit.data[t].body + (to + k - v->unit.data[t].old));
+		}
+	}
+}
+
+/* Control that runs off the end must go on as before. */
+static void check_fall(struct at *at, uint8_t last)
+{
+	const struct icf_v *v = at->job->v;
+	const struct icf_vexec *e = &v->exec.data[at->u->exec];
+	if (last != ELFRW_INSN_OTHER && last != ELFRW_INSN_JCC && last != ELFRW_INSN_NOP)
+		return;
+	if (at->index + 1 >= e->unit + e->n_units)
+		return;
+	const struct icf_vunit *next = &v->unit.data[at->index + 1];
+	at->part->log.checked[ICF_VC_FALL]++;
+	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) || next->body != at->u->body + (next->old - at->u->old)) {
+		bad(at, ICF_VC_FALL, "falls through", at->size, at->u->body + (next->old - at->u->old), next->body);
+		return;
+	}
+	const uint8_t *p = new_bytes(v, at->u->body, next->old - at->u->old);
+	if (!p || memcmp(at->a + at->size, p + at->size, next->old - at->u->end) != 0)
+		bad(at, ICF_VC_FALL, "bytes between it and what it falls into", at->size, 0, 1);
+}
+
+static bool has_object(const struct job *job, const struct icf_vunit *u)
+{
+	size_t lo = 0, hi = job->objects.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (job->objects.data[mid] < u->old)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < job->objects.len && job->objects.data[lo] < u->end;
+}
+
+static void check_unit(const struct job *job, struct part *part, uint32_t i)
+{
+	struct icf_v *v = job->v;
+	struct icf_vunit *u = &v->unit.data[i];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct relocs *rel = &job->rel[u->exec];
+	struct at at = { .job = job, .part = part, .u = u, .size = u->end - u->old, .moved = u->body - u->old, .index = i };
+	if (!at.size)
+		return;
+	at.a = e->old_data + (u->old - e->old);
+	at.b = new_bytes(v, u->body, at.size);
+	if (!at.b)
+		return; /* was reported with the claim */
+	if (u->flags & ICF_V_FOLDED) {
+		part->log.checked[ICF_VC_FOLD]++;
+		const struct icf_vunit *k = &v->unit.data[u->kept];
+		if (k->end - k->old != at.size) {
+			bad(&at, ICF_VC_FOLD, "size", 0, at.size, k->end - k->old);
+			return;
+		}
+	}
+	if ((at.moved & 1) && !(u->old & 1))
+		bad(&at, ICF_VC_CLAIM, "odd address", 0, u->body & ~UINT64_C(1), u->body);
+	/* What did not move may be data; it is then the same to the last byte. */
+	bool may_be_data = !at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
+	if (may_be_data && job->objects.len && has_object(job, u)) {
+		u->opaque = true;
+		check_opaque(&at);
+		return;
+	}
+	size_t r = reloc_from(rel, u->old), n_base = part->base.len;
+	struct icf_vlog *log = &part->log;
+	struct elfrw_insn in;
+	uint8_t last = ELFRW_INSN_NOP;
+	uint64_t n = 0;
+	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) = v->arch->decode;
+	for (uint64_t pos = 0; pos < at.size; pos += in.len, n++) {
+		bool odd = !decode(at.a + pos, at.size - pos, u->old + pos, &in) || (in.flags & ELFRW_INSN_LONG_CALL);
+		uint64_t va = u->old + pos;
+		if (!odd && pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
+			u->endbr = true;
+		if (!odd && in.pcrel_size) {
+			bool branch = is_branch(&in), inside = in.target - u->old < at.size;
+			if (!inside || (!branch && in.target == u->old)) {
+				uint64_t off = pos + in.pcrel_off, x = elfrw_get_le(at.a + off, in.pcrel_size), y = elfrw_get_le(at.b + off, in.pcrel_size);
+				check_ref(&at, pos, off, in.pcrel_size, branch, in.target,
+					  in.target + extend(y, in.pcrel_size, true) - extend(x, in.pcrel_size, true) + at.moved);
+			}
+			if (inside && !branch && (at.moved & 63) && !(u->flags & ICF_V_FOLDED))
+				bad(&at, ICF_VC_CODE, "alignment of what it reads in itself", pos, va & 63, (va + at.moved) & 63);
+		}
+		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
+			unsigned size;
+			bool sign, strange;
+			if (rel->rela[r].r_offset < va)
+				continue;
+			if (is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &size, &sign, &strange)) {
+				uint64_t off = rel->rela[r].r_offset - u->old;
+				check_ref(&at, pos, off, size, false, extend(elfrw_get_le(at.a + off, size), size, sign),
+					  extend(elfrw_get_le(at.b + off, size), size, sign));
+			}
+			/* A stale one, of a relaxed sequence, proves nothing in code that has moved rightly. */
+			odd |= strange && may_be_data;
+		}
+		if (odd) {
+			if (!may_be_data) {
+				bad(&at, ICF_VC_CODE, "bytes that are no instruction", pos, 0, at.b[pos]);
+				return;
+			}
+			/* Forget what was taken for code. */
+			part->base.len = n_base;
+			u->opaque = true;
+			at.same = 0;
+			check_opaque(&at);
+			return;
+		}
+		if (in.kind != ELFRW_INSN_NOP)
+			last = in.kind;
+	}
+	compare_to(&at, at.size);
+	log->checked[ICF_VC_CODE] += n;
+	check_fall(&at, last);
+}
+
+static struct elfrw_err *check_part(void *arg, size_t p)
+{
+	struct job *job = arg;
+	struct part *part = &job->part[p];
+	part->log.max = job->v->log.max;
+	for (uint32_t i = (uint32_t)p * PART; i < (p + 1) * PART && i < job->v->unit.len; i++)
+		check_unit(job, part, i);
+	return part->log.nomem ? &elfrw_err_nomem : NULL;
+}
+
+static struct elfrw_err *find_objects(struct job *job)
+{
+	const struct elfrw_image *img = &job->v->in;
+	const struct elfrw_section *s = &img->section[img->symtab];
+	for (size_t i = 1; img->symtab && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx >= img->n_sections ||
+		    !(img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR))
+			continue;
+		uint64_t *slot = VEC_PUSH(&job->objects);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = sym.st_value;
+	}
+	if (job->objects.len)
+		qsort(job->objects.data, job->objects.len, sizeof *job->objects.data, u64_order);
+	return NULL;
+}
+
+static struct elfrw_err *gather(struct icf_v *v, struct part *part)
+{
+	struct elfrw_err *err = NULL;
+	size_t nb = v->base.len, np = v->pair.len;
+	icf_vlog_merge(&v->log, &part->log);
+	if (!VEC_RESERVE(&v->base, nb + part->base.len) || !VEC_RESERVE(&v->pair, np + part->pair.len))
+		err = &elfrw_err_nomem;
+	else {
+		if (part->base.len)
+			memcpy(v->base.data + nb, part->base.data, part->base.len * sizeof *part->base.data);
+		if (part->pair.len)
+			memcpy(v->pair.data + np, part->pair.data, part->pair.len * sizeof *part->pair.data);
+		v->base.len = nb + part->base.len;
+		v->pair.len = np + part->pair.len;
+	}
+	VEC_FREE(&part->base);
+	VEC_FREE(&part->pair);
+	return err;
+}
+
+struct elfrw_err *icf_v_check_code(struct icf_v *v)
+{
+	struct job job = { .v = v };
+	size_t n = (v->unit.len + PART - 1) / PART;
+	job.rel = calloc(v->exec.len, sizeof *job.rel);
+	job.part = calloc(n + 1, sizeof *job.part);
+	struct elfrw_err *err = job.rel && job.part ? find_objects(&job) : &elfrw_err_nomem;
+	for (size_t i = 0; i < v->exec.len && !err; i++)
+		err = open_relocs(v, &v->exec.data[i], &job.rel[i]);
+	if (!err)
+		err = elfrw_parallel(v->threads, n, check_part, &job);
+	for (size_t i = 0; i < n && job.part; i++) {
+		struct elfrw_err *e = gather(v, &job.part[i]);
+		if (!err)
+			err = e;
+	}
+	for (size_t i = 0; i < v->exec.len && job.rel; i++)
+		free(job.rel[i].owned);
+	VEC_FREE(&job.objects);
+	free(job.rel);
+	free(job.part);
+	return err;
+}
