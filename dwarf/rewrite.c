@@ -502,7 +502,8 @@ static struct elfrw_err *write_note(struct run *run)
 				memcpy(die + note.n_dies, rw->ru[i].die.data, rw->ru[i].die.len * sizeof *die);
 			note.n_dies += rw->ru[i].die.len;
 		}
-		qsort(die, n, sizeof *die, by_unit);
+		if (n)
+			qsort(die, n, sizeof *die, by_unit);
 		for (uint32_t i = 0; rw->has_line && rw->line.fold && i < map->n_units; i++) {
 			const struct dwr_rw_line_fold *f = &rw->line.fold[i];
 			rows[i] = f->status == DWR_FOLD_OWN
@@ -627,7 +628,8 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 			st->emptied_scopes += run.use[i].empty && run.use[i].purpose == DWR_FOR_SCOPE;
 		st->units = (uint32_t)run.rw.units.len;
 		st->artificial_unit = run.artificial;
-		qsort(run.out.section, run.out.n_sections, sizeof *run.out.section, by_place);
+		if (run.out.n_sections)
+			qsort(run.out.section, run.out.n_sections, sizeof *run.out.section, by_place);
 		*out = run.out;
 		run.out = (struct dwr_rewrite_out){ 0 };
 	}

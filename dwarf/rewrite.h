@@ -12,7 +12,8 @@
 struct elfrw_image;
 
 enum dwr_policy {
-	DWR_FOLDED_OVERLAY, /* one owner per address: folded members keep DIE and rows, without a PC range; the rest is in .debug_icfold */
+	DWR_FOLDED_OVERLAY, /* one owner per address: folded members keep DIE and rows, without a PC range; the rest is
+			       in .debug_icfold */
 	DWR_FOLDED_ALIAS,   /* full ranges and sequences of every member at the kept address (overlapping) */
 	DWR_FOLDED_DROP,    /* low_pc 0, as linkers do */
 };

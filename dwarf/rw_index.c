@@ -80,7 +80,8 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 		}
 		*p = vec;
 	}
-	qsort(vector.data, vector.len, sizeof *vector.data, by_u32);
+	if (vector.len)
+		qsort(vector.data, vector.len, sizeof *vector.data, by_u32);
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; !err && i < vector.len; i++) {
 		if (i && vector.data[i] == vector.data[i - 1])

@@ -26,7 +26,6 @@ enum use { USE_POINT, USE_END, USE_POINTER };
 struct scan {
 	struct dwr_rw *rw;
 	const struct dwr_unit *unit;
-	const struct dwr_abbrev_table *table;
 	struct dwr_rw_unit *ru;
 	const char *section;
 	uint8_t *out; /* the private copy of the section */
@@ -252,8 +251,9 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	n = first ? (size_t)(first - p->piece.data) + 1 : 0;
 	size_t total = n + (live.begin < live.end);
 	struct dwr_piece *only = live.begin < live.end ? &live : n ? &p->piece.data[0] : NULL;
-	uint64_t point = mapped(s, va, USE_POINT);
 	bool indexed = low->form != DW_FORM_addr;
+	/* The unit's first function may share the slot; with a thunk, the thunk's address is what both can have. */
+	uint64_t point = mapped(s, va, indexed ? USE_POINTER : USE_POINT);
 	s->ru->has_base = true;
 	if (!total) {
 		s->ru->new_base = point;
@@ -605,7 +605,7 @@ struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i, const struct dwr
 {
 	const struct dwr_unit *unit = &rw->units.data[i];
 	struct dwr_rw_unit *ru = &rw->ru[i];
-	struct scan s = { .rw = rw, .unit = unit, .table = table, .ru = ru, .section = rw->secs.sec[unit->sec].name,
+	struct scan s = { .rw = rw, .unit = unit, .ru = ru, .section = rw->secs.sec[unit->sec].name,
 			  .out = rw->copy[unit->sec] };
 	s.cu = (struct dwr_list_cu){ .params = unit->params, .has_base = ru->root.has_low_pc,
 				     .base = ru->root.has_low_pc ? ru->root.low_pc : 0, .addr_base = ru->root.addr_base,

@@ -65,21 +65,42 @@ struct dwr_sym_unit {
 	uint8_t funcs_read;        /* 1: but entries inside of functions were not looked at; 2: all */
 };
 
-#define DWR_SYM_ABBREVS 256
-#define DWR_SYM_BODIES 64
+#define DWR_SYM_ABBREVS 512
+#define DWR_SYM_BODIES 4096
+#define DWR_SYM_DECLS 2048
 
-/* The inlined copies inside of one function. */
+/* A function (node 0) or an inlined copy in it. */
 struct dwr_sym_node {
 	uint64_t die;
-	uint32_t parent; /* index of the node around it; node 0 is the function */
+	uint32_t parent; /* index of the node around it */
+};
+
+struct dwr_sym_nodes {
+	struct dwr_sym_node *data; /* owned; in the order of the DIEs */
+	size_t len, cap;
 };
 
 struct dwr_sym_body {
 	const struct dwr_sym_unit *unit; /* NULL: not filled */
 	uint64_t die;                    /* the function's */
 	uint32_t member;                 /* of the note; UINT32_MAX: as the debug information has it */
+	uint32_t asked;                  /* look-ups so far */
+	bool flat;                       /* spans has all of the function; else only node counts, for one address */
 	struct dwr_spans spans;          /* id: index of the node */
-	VEC(struct dwr_sym_node) node;
+	struct dwr_sym_nodes node;
+};
+
+/* What can stand in a DIE or in one that it refers to. */
+struct dwr_sym_decl {
+	const char *name, *linkage; /* NULL: none */
+	const char *file;
+	uint32_t line;
+};
+
+struct dwr_sym_decl_of {
+	const struct dwr_sym_unit *unit; /* NULL: empty */
+	uint64_t die;
+	struct dwr_sym_decl decl;
 };
 
 /* One ELF file with debug information. */
@@ -113,6 +134,7 @@ struct dwr_sym {
 	bool units_read, others_read, bare_read; /* .debug_aranges; units that it does not list; bare */
 
 	struct dwr_sym_body body[DWR_SYM_BODIES]; /* a cache */
+	struct dwr_sym_decl_of decl[DWR_SYM_DECLS]; /* a cache */
 	struct dwr_list list;       /* reused */
 
 	struct dwr_symtab *symtab;  /* owned; NULL: not read yet */
@@ -180,20 +202,23 @@ struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit 
 				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
 				 struct dwr_spans *spans);
 
+/* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of reference. */
+uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v);
+
 /* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false: none. */
 bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_die *ret);
 
-/* What can stand in the DIE or in one that it refers to. */
-struct dwr_sym_decl {
-	const char *name, *linkage; /* NULL: none */
-	const char *file;
-	uint32_t line;
-};
+/* Fills *RET; strings are NULL when nobody says. */
 void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_decl *ret);
 
-/* DIE's abbreviation table with the attributes that tell where code is; good until the next call. */
+/* UNIT's abbreviation table with the attributes that tell where code is; good until the next call of this, or of anything
+ * that reads DIEs of other units. */
 struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				 const struct dwr_abbrev_table **ret);
+
+/* The same into a table of the caller's (see dwr_abbrev_read). */
+struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				      struct dwr_abbrev_table *table);
 
 /* ---- sym_func.c ---- */
 
@@ -204,10 +229,11 @@ struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *uni
 /* All functions of UNIT in unit->funcs; QUICK: functions inside of functions may be missing. */
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);
 
-/* The inlined copies in the function DIE of UNIT, from the cache.  MEMBER: with the ranges that the note has for it, as
- * addresses of the shared body; UINT32_MAX: those of the debug information. */
-struct elfrw_err *dwr_sym_body_get(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
-				   struct dwr_sym_body **ret);
+/* What is at ADDRESS in the function DIE of UNIT: the innermost node in *NODE, and the nodes around it in (*RET)->node,
+ * which is empty when the DIE cannot be read.  MEMBER: by the ranges that the note has for it, as addresses of the shared
+ * body; UINT32_MAX: by those of the debug information.  *RET is good until the next call. */
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
+				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node);
 
 /* ---- sym_line.c ---- */
 

@@ -5,6 +5,7 @@
 #include "dwarf/sym.h"
 #include <ctype.h>
 #include <libiberty/demangle.h>
+#include <stdio.h>
 
 struct dwr_demangled {
 	const char *name;   /* as given: a string that outlives the table; NULL: empty slot */
@@ -66,6 +67,55 @@ static bool demangle(const char *name, struct text *t)
 	return ok;
 }
 
+#define MAX_NEST 64
+
+/* Respells what libiberty writes {lambda(int)#2} and {unnamed type#1}: LLVM has 'lambda0'(int) and 'unnamed'; and
+ * "operator< <" without the space.  In place: the new form is never longer. */
+static void respell(char *s)
+{
+	char *out = s, *at[MAX_NEST]; /* where the numbers of the lambdas that are open go */
+	unsigned depth = 0;
+	for (const char *in = s; *in;) {
+		if (!strncmp(in, "{lambda(", 8) && depth < MAX_NEST) {
+			memcpy(out, "'lambda(", 8);
+			at[depth++] = out + 7;
+			out += 8;
+			in += 8;
+			continue;
+		}
+		if (*in == '#' && depth) {
+			char *end;
+			unsigned long k = strtoul(in + 1, &end, 10);
+			char number[24];
+			int n = snprintf(number, sizeof number, k > 1 ? "%lu'" : "'", k - 2);
+			if (*end == '}' && end > in + 1) {
+				char *to = at[--depth];
+				memmove(to + n, to, (size_t)(out - to));
+				memcpy(to, number, (size_t)n);
+				out += n;
+				in = end + 1;
+				continue;
+			}
+		}
+		if (!strncmp(in, "{unnamed type#", 14)) {
+			char *end;
+			unsigned long k = strtoul(in + 14, &end, 10);
+			if (*end == '}') {
+				out += sprintf(out, k > 1 ? "'unnamed%lu'" : "'unnamed'", k - 2);
+				in = end + 1;
+				continue;
+			}
+		}
+		if (!strncmp(in, "operator< <", 11)) {
+			out = stpcpy(out, "operator<<");
+			in += 11;
+			continue;
+		}
+		*out++ = *in++;
+	}
+	*out = 0;
+}
+
 static const char *make(struct dwr_sym *sym, const char *name)
 {
 	struct text t = { 0 };
@@ -74,6 +124,7 @@ static const char *make(struct dwr_sym *sym, const char *name)
 	if (demangle(name, &t) && !t.bad && (s = dwr_arena_alloc(&sym->arena, t.v.len + 1))) {
 		memcpy(s, t.v.data, t.v.len);
 		s[t.v.len] = 0;
+		respell(s);
 		ret = s;
 	}
 	free(t.v.data);

@@ -9,10 +9,11 @@
 #define DW_AT_GNU_discriminator 0x2136 /* of a call site that was inlined (LLVM) */
 #endif
 
+#define ABBREV_WAYS 4
 #define MAX_HOPS 16 /* from a DIE to the one that has its name */
 
-struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				 const struct dwr_abbrev_table **ret)
+struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				      struct dwr_abbrev_table *table)
 {
 	struct dwr_want want = { 0 };
 	DWR_WANT_NAME(&want, DW_AT_low_pc);
@@ -20,9 +21,19 @@ struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit 
 	DWR_WANT_NAME(&want, DW_AT_ranges);
 	DWR_WANT_NAME(&want, DW_AT_sibling);
 	struct dwr_bytes sec = dwr_sym_sec(sym, unit->file, DWR_ABBREV);
-	uint64_t hash = unit->u.abbrev_off * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-	struct dwr_abbrev_table *table = &unit->file->abbrev[hash % DWR_SYM_ABBREVS];
-	ELFRW_TRY(dwr_abbrev_read(table, sec.data, sec.size, unit->u.abbrev_off, unit->u.params, &want));
+	return dwr_abbrev_read(table, sec.data, sec.size, unit->u.abbrev_off, unit->u.params, &want);
+}
+
+struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				 const struct dwr_abbrev_table **ret)
+{
+	uint64_t off = unit->u.abbrev_off, hash = off * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	struct dwr_abbrev_table *set = &unit->file->abbrev[hash % (DWR_SYM_ABBREVS / ABBREV_WAYS) * ABBREV_WAYS], *table = set;
+	unsigned way = 0;
+	while (way < ABBREV_WAYS && set[way].used && set[way].off != off)
+		way++;
+	table = &set[way < ABBREV_WAYS ? way : hash >> 16 & (ABBREV_WAYS - 1)];
+	ELFRW_TRY(dwr_sym_abbrev_read(sym, unit, table));
 	*ret = table;
 	return NULL;
 }
@@ -169,19 +180,29 @@ struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit 
 	return NULL;
 }
 
-/* The DIE that the value V of a DIE of UNIT refers to. */
-static bool follow(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v,
-		   struct dwr_sym_die *ret)
+uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v)
 {
-	struct dwr_sym_unit *other = NULL;
-	struct dwr_sym_file *file = unit->file;
 	switch (v->form) {
 	case DW_FORM_ref1:
 	case DW_FORM_ref2:
 	case DW_FORM_ref4:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_udata:
-		return v->u < unit->u.end - unit->u.off && dwr_sym_die_read(sym, unit, unit->u.off + v->u, ret);
+		return v->u < unit->u.end - unit->u.off ? unit->u.off + v->u : UINT64_MAX;
+	}
+	return UINT64_MAX;
+}
+
+/* The DIE that the value V of a DIE of UNIT refers to. */
+static bool follow(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v,
+		   struct dwr_sym_die *ret)
+{
+	struct dwr_sym_unit *other = NULL;
+	struct dwr_sym_file *file = unit->file;
+	uint64_t local = dwr_sym_local_ref(unit, v);
+	if (local != UINT64_MAX)
+		return dwr_sym_die_read(sym, unit, local, ret);
+	switch (v->form) {
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_ref_sup4:
 	case DW_FORM_ref_sup8:
@@ -217,26 +238,46 @@ static const char *string_of(struct dwr_sym *sym, const struct dwr_sym_unit *uni
 	return (const char *)str.data + v->u;
 }
 
+/* Adds what DIE says and *RET lacks; true: nothing is missing any more. */
+static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *has_file, bool *has_line,
+		     struct dwr_sym_decl *ret)
+{
+	if (!ret->name && die->name.form)
+		ret->name = string_of(sym, die->unit, &die->name);
+	if (!ret->linkage && die->linkage.form)
+		ret->linkage = string_of(sym, die->unit, &die->linkage);
+	if (!*has_file && die->decl_file.form) {
+		*has_file = true;
+		ret->file = dwr_sym_file_name(sym, die->unit, die->decl_file.u);
+	}
+	if (!*has_line && die->decl_line.form) {
+		*has_line = true;
+		ret->line = (uint32_t)die->decl_line.u;
+	}
+	return ret->name && ret->linkage && *has_file && *has_line;
+}
+
+/* Most entries are inlined copies, which say nothing themselves but where they come from: what that says is kept. */
 void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *first, struct dwr_sym_decl *ret)
 {
-	struct dwr_sym_die die = *first, next;
-	bool has_file = false, has_line = false;
+	struct dwr_sym_die die, next = *first;
+	struct dwr_sym_decl_of *kept = NULL;
+	bool has_file = false, has_line = false, bare = !first->name.form && !first->linkage.form && !first->spec.form &&
+							!first->decl_file.form && !first->decl_line.form;
+	uint64_t origin = bare ? dwr_sym_local_ref(first->unit, &first->origin) : UINT64_MAX;
+	if (origin != UINT64_MAX) {
+		kept = &sym->decl[(origin * UINT64_C(0x9e3779b97f4a7c15) >> 40) % DWR_SYM_DECLS];
+		if (kept->unit == first->unit && kept->die == origin) {
+			*ret = kept->decl;
+			return;
+		}
+	}
 	*ret = (struct dwr_sym_decl){ 0 };
 	for (unsigned hops = 0; hops < MAX_HOPS; hops++) {
-		if (!ret->name && die.name.form)
-			ret->name = string_of(sym, die.unit, &die.name);
-		if (!ret->linkage && die.linkage.form)
-			ret->linkage = string_of(sym, die.unit, &die.linkage);
-		if (!has_file && die.decl_file.form) {
-			has_file = true;
-			ret->file = dwr_sym_file_name(sym, die.unit, die.decl_file.u);
-		}
-		if (!has_line && die.decl_line.form) {
-			has_line = true;
-			ret->line = (uint32_t)die.decl_line.u;
-		}
-		if ((ret->name && ret->linkage && has_file && has_line) || !dwr_sym_die_origin(sym, &die, &next))
-			break;
 		die = next;
+		if (add_decl(sym, &die, &has_file, &has_line, ret) || !dwr_sym_die_origin(sym, &die, &next))
+			break;
 	}
+	if (kept)
+		*kept = (struct dwr_sym_decl_of){ first->unit, origin, *ret };
 }

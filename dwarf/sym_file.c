@@ -193,6 +193,7 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path)
 	if (!file->path)
 		return &elfrw_err_nomem;
 	file->image.path = file->path;
+	file->image.fd = -1;
 	ELFRW_TRY(map_file(&file->image, path));
 	ELFRW_TRY(read_ehdr(&file->image));
 	ELFRW_TRY(read_sections(file));
@@ -243,7 +244,9 @@ void dwr_sym_file_close(struct dwr_sym_file *file)
 	for (size_t i = 0; i < file->copies.len; i++)
 		free(file->copies.data[i]);
 	VEC_FREE(&file->copies);
-	elfrw_image_close(&file->image);
+	if (file->image.base)
+		munmap((void *)file->image.base, file->image.size);
+	free(file->image.section);
 	free(file->path);
 	free(file);
 }

@@ -7,18 +7,16 @@
 #include "dwarf/sym.h"
 #include <dwarf.h>
 
-/* Where the section offset of a reference inside of UNIT leads; UINT64_MAX: not inside. */
-static uint64_t local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v)
+/* Steps over the insides of DIE, when it says where they end. */
+static bool step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur, const struct dwr_die *die)
 {
-	switch (v->form) {
-	case DW_FORM_ref1:
-	case DW_FORM_ref2:
-	case DW_FORM_ref4:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_udata:
-		return v->u < unit->u.end - unit->u.off ? unit->u.off + v->u : UINT64_MAX;
-	}
-	return UINT64_MAX;
+	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
+	uint64_t to = sibling && die->abbrev->children && die->depth ? dwr_sym_local_ref(unit, sibling) : UINT64_MAX;
+	if (to >= unit->u.end || to <= (uint64_t)(cur->pos - cur->data))
+		return false;
+	cur->pos = cur->data + to;
+	cur->depth = die->depth;
+	return true;
 }
 
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick)
@@ -44,19 +42,12 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 			break;
 		if (die.abbrev->tag != DW_TAG_subprogram)
 			continue;
-		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc), *ranges = dwr_die_value(&die, DW_AT_ranges),
-				       *sibling = dwr_die_value(&die, DW_AT_sibling);
+		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc), *ranges = dwr_die_value(&die, DW_AT_ranges);
 		if (low || ranges)
 			ELFRW_TRY(dwr_sym_ranges(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc), ranges, die.off,
 						 &unit->funcs));
-		if (quick && sibling && die.abbrev->children) {
-			uint64_t to = local_ref(unit, sibling);
-			if (to < unit->u.end && to > (uint64_t)(cur.pos - cur.data)) {
-				cur.pos = cur.data + to;
-				cur.depth = die.depth;
-				skipped = true;
-			}
-		}
+		if (quick)
+			skipped |= step_over(unit, &cur, &die);
 	}
 	if (skipped)
 		unit->funcs_read = 1;
@@ -115,84 +106,170 @@ static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64
 	return NULL;
 }
 
-/* Indices of the nodes that are open around the entry that is walked, by depth. */
-struct open_node {
-	uint32_t depth, node;
+/* An entry around the one that is walked.  The walk is not shown entries that have neither code nor a sibling; so depth alone
+ * does not tell that one has ended: its end, or that of one around it, does. */
+struct open_entry {
+	uint64_t end;
+	uint32_t depth, node; /* its own node, or that of the entry around it */
 };
 
-static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body)
+/* A walk over one function. */
+struct walk {
+	struct dwr_sym *sym;
+	struct dwr_sym_body *body;
+	bool one;         /* only what is at `address`: the insides of what does not hold it are stepped over */
+	uint64_t address;
+	bool noted;       /* ranges come from the overlay */
+	struct overlay ov;
+	struct dwr_spans ranges; /* of one entry; owned */
+	VEC(struct open_entry) open; /* owned */
+	uint32_t best;    /* the last node that holds the address */
+};
+
+/* The ranges of DIE in w->ranges (or, laid out for good, in the body's). */
+static struct elfrw_err *ranges_of(struct walk *w, const struct dwr_die *die, uint64_t id, struct dwr_spans *spans)
 {
-	const struct dwr_sym_unit *unit = body->unit;
-	const struct dwr_abbrev_table *table;
-	struct overlay ov = { 0 };
-	struct dwr_die die;
-	bool more;
-	VEC(struct open_node) open = { 0 };
-	uint32_t nested = UINT32_MAX; /* depth of a function inside of this one, which is not our business */
-	bool noted = body->member != UINT32_MAX;
-	body->spans.len = 0;
-	body->node.len = 0;
-	if (noted)
-		ELFRW_TRY(overlay_begin(sym, body->member, body->die, &ov));
-	bool from_note = noted && ov.more;
-	ELFRW_TRY(dwr_sym_abbrev(sym, unit, &table));
-	/* All DIEs: the ones that have no code tell where a copy's insides end. */
-	struct dwr_cursor cur = dwr_cursor_at_die(&unit->file->secs, &unit->u, table, true, body->die);
-	struct elfrw_err *err = NULL;
-	for (;;) {
-		err = dwr_cursor_next(&cur, &die, &more);
-		if (err || !more)
-			break;
-		while (open.len && open.data[open.len - 1].depth >= die.depth)
-			open.len--;
-		if (die.depth <= nested)
-			nested = UINT32_MAX;
-		else
-			continue;
-		bool function = die.off == body->die;
-		if (!function && die.abbrev->tag == DW_TAG_subprogram) {
-			nested = die.depth;
-			continue;
-		}
-		if (!function && die.abbrev->tag != DW_TAG_inlined_subroutine)
-			continue;
-		struct dwr_sym_node *node = VEC_PUSH(&body->node);
-		struct open_node *o = VEC_PUSH(&open);
-		if (!node || !o) {
-			err = &elfrw_err_nomem;
-			break;
-		}
-		*node = (struct dwr_sym_node){ die.off, open.len > 1 ? o[-1].node : 0 };
-		*o = (struct open_node){ die.depth, (uint32_t)body->node.len - 1 };
-		if (from_note)
-			err = overlay_ranges(&ov, die.off, o->node, &body->spans);
-		else
-			err = dwr_sym_ranges(sym, unit, dwr_die_value(&die, DW_AT_low_pc), dwr_die_value(&die, DW_AT_high_pc),
-					     dwr_die_value(&die, DW_AT_ranges), o->node, &body->spans);
-		if (err)
-			break;
-	}
-	free(open.data);
-	return err ? err : dwr_spans_flatten(&body->spans, false);
+	if (w->noted)
+		return overlay_ranges(&w->ov, die->off, id, spans);
+	return dwr_sym_ranges(w->sym, w->body->unit, dwr_die_value(die, DW_AT_low_pc), dwr_die_value(die, DW_AT_high_pc),
+			      dwr_die_value(die, DW_AT_ranges), id, spans);
 }
 
-struct elfrw_err *dwr_sym_body_get(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
-				   struct dwr_sym_body **ret)
+/* The entry that DIE is inside of, or NULL. */
+static const struct open_entry *around(const struct walk *w)
+{
+	return w->open.len ? &w->open.data[w->open.len - 1] : NULL;
+}
+
+static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die, uint32_t node)
+{
+	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
+	uint64_t end = sibling && die->depth ? dwr_sym_local_ref(w->body->unit, sibling) : UINT64_MAX;
+	if (!die->abbrev->children)
+		return NULL;
+	if (end == UINT64_MAX || end <= die->off)
+		end = around(w) ? around(w)->end : UINT64_MAX;
+	struct open_entry *o = VEC_PUSH(&w->open);
+	if (!o)
+		return &elfrw_err_nomem;
+	*o = (struct open_entry){ end, die->depth, node };
+	return NULL;
+}
+
+static struct elfrw_err *add_node(struct walk *w, const struct dwr_die *die)
+{
+	struct dwr_sym_nodes *nodes = &w->body->node;
+	uint32_t id = (uint32_t)nodes->len;
+	struct dwr_sym_node *node = VEC_PUSH(nodes);
+	if (!node)
+		return &elfrw_err_nomem;
+	*node = (struct dwr_sym_node){ die->off, around(w) ? around(w)->node : 0 };
+	return open_entry(w, die, id);
+}
+
+/* Looks at one entry of the function's insides. */
+static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const struct dwr_die *die)
+{
+	unsigned tag = die->abbrev->tag;
+	bool function = die->off == w->body->die;
+	while (w->open.len && (around(w)->depth >= die->depth || around(w)->end <= die->off))
+		w->open.len--;
+	if (!function && tag == DW_TAG_lexical_block)
+		return open_entry(w, die, around(w) ? around(w)->node : 0);
+	if (!function && tag != DW_TAG_inlined_subroutine) {
+		if (w->one && step_over(w->body->unit, cur, die))
+			return NULL;
+		return open_entry(w, die, around(w) ? around(w)->node : 0);
+	}
+	if (!w->one) {
+		ELFRW_TRY(ranges_of(w, die, w->body->node.len, &w->body->spans));
+		return add_node(w, die);
+	}
+	if (function)
+		return add_node(w, die);
+	bool holds = false;
+	w->ranges.len = 0;
+	ELFRW_TRY(ranges_of(w, die, 0, &w->ranges));
+	for (size_t i = 0; i < w->ranges.len && !holds; i++)
+		holds = w->ranges.data[i].lo <= w->address && w->address < w->ranges.data[i].hi;
+	if (holds) {
+		w->best = (uint32_t)w->body->node.len;
+		return add_node(w, die);
+	}
+	/* A copy without code of its own may have some inside all the same. */
+	if (w->ranges.len && step_over(w->body->unit, cur, die))
+		return NULL;
+	return open_entry(w, die, around(w) ? around(w)->node : 0);
+}
+
+static struct elfrw_err *walk_body(struct walk *w)
+{
+	const struct dwr_sym_unit *unit = w->body->unit;
+	const struct dwr_abbrev_table *table;
+	struct dwr_die die;
+	bool more;
+	uint32_t nested = UINT32_MAX; /* depth of a function inside of this one, which is not our business */
+	if (w->body->member != UINT32_MAX) {
+		ELFRW_TRY(overlay_begin(w->sym, w->body->member, w->body->die, &w->ov));
+		w->noted = w->ov.more;
+	}
+	ELFRW_TRY(dwr_sym_abbrev(w->sym, unit, &table));
+	struct dwr_cursor cur = dwr_cursor_at_die(&unit->file->secs, &unit->u, table, false, w->body->die);
+	for (;;) {
+		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
+		if (!more)
+			return NULL;
+		if (die.depth > nested)
+			continue;
+		nested = UINT32_MAX;
+		if (die.abbrev->tag == DW_TAG_subprogram && die.off != w->body->die)
+			nested = die.depth;
+		else
+			ELFRW_TRY(visit(w, &cur, &die));
+	}
+}
+
+static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body, bool one, uint64_t address,
+				   uint32_t *node)
+{
+	struct walk w = { .sym = sym, .body = body, .one = one, .address = address };
+	body->spans.len = body->node.len = 0;
+	body->flat = false;
+	struct elfrw_err *err = walk_body(&w);
+	free(w.ranges.data);
+	free(w.open.data);
+	if (!err && !one) {
+		err = dwr_spans_flatten(&body->spans, false);
+		body->flat = !err;
+	}
+	*node = w.best;
+	return err;
+}
+
+/* Look-ups in one function before it is laid out flat, which costs as much as some ten of them. */
+#define LOOKUPS_BEFORE_FLAT 2
+
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
+				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node)
 {
 	uint64_t hash = (die + member) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
 	struct dwr_sym_body *body = &sym->body[hash % DWR_SYM_BODIES];
 	*ret = body;
-	if (body->unit == unit && body->die == die && body->member == member)
-		return NULL;
-	body->unit = unit;
-	body->die = die;
-	body->member = member;
-	struct elfrw_err *err = fill_body(sym, body);
-	if (err) {
-		body->spans.len = 0;
-		err = dwr_sym_warn(sym, err);
-		if (err)
-			body->unit = NULL;
+	*node = 0;
+	if (body->unit != unit || body->die != die || body->member != member) {
+		body->unit = unit;
+		body->die = die;
+		body->member = member;
+		body->asked = 0;
+		body->flat = false;
 	}
-	return err;
+	if (!body->flat) {
+		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT;
+		struct elfrw_err *err = fill_body(sym, body, one, address, node);
+		if (err || one)
+			return dwr_sym_warn(sym, err);
+	}
+	const struct dwr_span *s = dwr_spans_find(&body->spans, address);
+	*node = s ? (uint32_t)s->id : 0;
+	return NULL;
 }

@@ -182,7 +182,8 @@ static void fill(const struct dwr_symtab *t, const struct entry *e, struct dwr_s
 	for (size_t i = e->index; i-- > 1;) {
 		s = get(t, i);
 		if ((s.st_info & 15) == STT_FILE) {
-			ret->file = name_of(t, s.st_name);
+			const char *file = name_of(t, s.st_name);
+			ret->file = *file ? file : NULL;
 			return;
 		}
 	}

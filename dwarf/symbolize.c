@@ -169,11 +169,9 @@ static struct elfrw_err *find_chain(struct dwr_sym *sym, uint64_t address, struc
 	bool found;
 	ELFRW_TRY(dwr_sym_function(sym, c->unit, address, &die, &found));
 	if (found) {
-		struct dwr_sym_body *body;
-		ELFRW_TRY(dwr_sym_body_get(sym, c->unit, die, UINT32_MAX, &body));
-		const struct dwr_span *s = dwr_spans_find(&body->spans, address);
-		c->body = body->node.len ? body : NULL;
-		c->node = s ? (uint32_t)s->id : 0;
+		ELFRW_TRY(dwr_sym_body_at(sym, c->unit, die, UINT32_MAX, address, &c->body, &c->node));
+		if (!c->body->node.len)
+			c->body = NULL;
 	}
 	ELFRW_TRY(dwr_sym_unit_lines(sym, c->unit));
 	if (c->unit->lines && dwr_lines_find(c->unit->lines, address, &c->place))
@@ -279,19 +277,15 @@ static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint6
 	const struct dwr_icfold_member *m = &sym->note.member[member];
 	for (uint32_t i = m->n_dies; i-- > 0;) {
 		struct dwr_sym_unit *unit;
-		struct dwr_sym_body *body;
 		uint64_t die = sym->note.dies[m->die + i].die;
 		ELFRW_TRY(dwr_sym_unit_around(sym, sym->debug, die, &unit));
 		if (!unit)
 			continue;
-		ELFRW_TRY(dwr_sym_body_get(sym, unit, die, member, &body));
-		if (!body->node.len)
-			continue;
-		const struct dwr_span *s = dwr_spans_find(&body->spans, address);
+		ELFRW_TRY(dwr_sym_body_at(sym, unit, die, member, address, &c->body, &c->node));
 		c->unit = unit;
-		c->body = body;
-		c->node = s ? (uint32_t)s->id : 0;
-		return NULL;
+		if (c->body->node.len)
+			return NULL;
+		c->body = NULL;
 	}
 	return NULL;
 }

@@ -23,6 +23,9 @@ static void observe(struct icf_program *prog)
 		if (d->unit == ICF_NONE)
 			continue;
 		struct icf_unit *t = &prog->unit.data[d->unit];
+		/* A distance to a symbol, counted from somewhere: the symbol's code may move, but not be taken apart from it. */
+		if (d->pcrel == 2)
+			t->flags |= ICF_UNIT_INNER;
 		bool own = d->table != ICF_NONE && prog->table.data[d->table].owner != ICF_NONE;
 		if (d->target != t->start)
 			t->flags |= own ? 0 : ICF_UNIT_INNER;

@@ -305,7 +305,8 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 	if (!err)
 		err = elfrw_parallel(threads, prog->n_chunks, decode_chunk, &job);
 	/* One chunk more for what is decoded again after gluing. */
-	prog->n_chunks++;
+	if (prog->chunk)
+		prog->n_chunks++;
 	for (size_t i = 0; i < prog->exec.len; i++)
 		icf_code_relocs_close(&job.rel[i]);
 	free(job.rel);

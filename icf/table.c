@@ -129,6 +129,26 @@ static uint32_t unit_ending(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
 }
 
+/* A position-independent table leads back into a function that reads it, or into a split-off part: anything else means that we have
+ * the wrong start for it. */
+static bool plausible(const struct icf_program *prog, const struct bases *b, size_t first, size_t end, uint32_t unit)
+{
+	if (unit == ICF_NONE)
+		return false;
+	for (size_t i = first; i < end; i++)
+		if (b->v.data[i].owner == unit)
+			return true;
+	const struct icf_unit *u = &prog->unit.data[unit];
+	if (u->sym != ICF_NONE && strstr(prog->sym.data[u->sym].name, ".cold"))
+		return true;
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		for (size_t i = first; i < end && ref[r].kind == ICF_REF_BRANCH; i++)
+			if (ref[r].unit == b->v.data[i].owner && ref[r].target != prog->unit.data[ref[r].unit].start)
+				return true;
+	return false;
+}
+
 static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
 {
 	size_t n = prog->dataref.len;
@@ -165,6 +185,9 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			/* What follows a table of labels without being one. */
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
 				break;
+			if (pcrel && !plausible(prog, b, k, next, unit))
+				return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is not in its function",
+						   (unsigned long long)d->place, (unsigned long long)target);
 			d->target = target;
 			d->unit = unit;
 			d->table = (uint32_t)prog->table.len;

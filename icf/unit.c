@@ -193,6 +193,10 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, co
 		pos = end;
 	}
 	*at = i;
+	/* A file that was folded before ends its code with a byte that debug information names. */
+	if (pos + 1 == e->end && prog->img->section[e->shndx].data[pos - e->start] == prog->arch->fill &&
+	    elfrw_image_section(prog->img, ".debug_icfold"))
+		return push_unit(prog, exec, pos, e->end, ICF_UNIT_RIGID) ? NULL : &elfrw_err_nomem;
 	return push_gap(prog, exec, pos, e->end);
 }
 

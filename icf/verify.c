@@ -34,6 +34,8 @@ static struct elfrw_err *name_it(const char *path, struct elfrw_err *err)
 static struct elfrw_err *read_frames(struct icf_v *v)
 {
 	const struct elfrw_section *s = elfrw_image_section(&v->in, ".eh_frame");
+	v->frame_lo = s ? s->hdr.sh_addr : 0;
+	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
 	return name_it(v->in.path, dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true,
 						v->arch->address_size));
 }
@@ -45,6 +47,8 @@ static struct elfrw_err *run(struct icf_v *v)
 	ELFRW_TRY(read_frames(v));
 	ELFRW_TRY(icf_v_claim(v));
 	ELFRW_TRY(icf_v_find_words(v));
+	if (!v->has_note)
+		ELFRW_TRY(icf_v_extend_units(v));
 	ELFRW_TRY(icf_v_check_code(v));
 	ELFRW_TRY(icf_v_find_tables(v));
 	ELFRW_TRY(icf_v_check_tables(v));
@@ -112,6 +116,8 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->dynreloc);
 	VEC_FREE(&v->base);
 	VEC_FREE(&v->pair);
+	VEC_FREE(&v->alias);
+	VEC_FREE(&v->frameref);
 	free(v->to_out);
 	free(v->from_out);
 	free(v->page);

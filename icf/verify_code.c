@@ -3,8 +3,9 @@
  * For every claimed unit, kept or folded, the instructions at its old place in IN are held against the bytes at its claimed place in
  * OUT: outside of the fields that refer to something, each byte must be the same; each such field must arrive at the
  * image of what it named.  A folded unit's place is the copy of another, so the same comparison proves the fold: references
- * of both arrive at the same things.  Where such a pair refers to two different places in data, these must be jump tables of the
- * same meaning, which is looked at once all tables are known.
+ * of both arrive at the same things.  Two cases need a second look: where such a pair refers to two different places in data,
+ * these must be jump tables of the same meaning, known once all tables are; where it branches to two different units, these must
+ * be the same code: that is assumed, noted and proved like a fold, until no new assumption comes up.
  *
  * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
 #include "elfrw/parallel.h"
@@ -25,6 +26,8 @@ struct part {
 	struct icf_vlog log;
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
+	VEC(struct icf_valias) alias;
+	VEC(struct icf_vframeref) frameref;
 };
 
 struct job {
@@ -43,6 +46,7 @@ struct at {
 	uint64_t size, moved;
 	uint64_t same;        /* compared up to here */
 	uint32_t index;
+	bool alias;           /* not its own copy, but what stands for it somewhere */
 	uint64_t wrong;
 };
 
@@ -144,6 +148,25 @@ static uint64_t extend(uint64_t field, unsigned size, bool sign)
 	return (uint64_t)((int64_t)(field << (64 - 8 * size)) >> (64 - 8 * size));
 }
 
+/* A copy's branch to other code at the same distance from its start: to be proved. */
+static bool is_alias(struct at *at, uint64_t target, uint64_t found)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t t = icf_v_find(v, target), o = icf_v_find_new(v, found);
+	if (!(at->u->flags & ICF_V_FOLDED) || t == ICF_V_NONE || o == ICF_V_NONE)
+		return false;
+	const struct icf_vunit *x = &v->unit.data[t], *y = &v->unit.data[o];
+	/* Only calls of the function: what is really folded and enters its middle would show the other one in a stack. */
+	if (found - y->body != target - x->old || (target != x->old && !at->alias) || y->end - y->old != x->end - x->old)
+		return false;
+	struct icf_valias *slot = VEC_PUSH(&at->part->alias);
+	if (slot)
+		*slot = (struct icf_valias){ t, o };
+	else
+		at->part->log.nomem = true;
+	return true;
+}
+
 /* A reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
 static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size, bool branch, uint64_t target, uint64_t found)
 {
@@ -158,11 +181,23 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 		uint32_t t = known && !branch ? icf_v_find(v, target) : ICF_V_NONE;
 		if (t != ICF_V_NONE && v->unit.data[t].old == target)
 			__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
-		/* The end of a section (etext) is a place, padding is none. */
+		/* The end of a section (etext) is a place, padding is none; but compilers let cases that cannot happen lead to the end
+		 * of their own function, which goes with it or with what follows. */
+		const struct icf_vunit *next = at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
+		if (!known && target == at->u->end && (found == at->u->body + at->size || (next && found == next->body - (next->old - target))))
+			return;
 		if (!known && icf_v_in_exec(v, target))
 			bad(at, check, "reference to code that is in no unit", insn, target, found);
-		else if (found != want)
+		else if (found != want && !(branch && known && is_alias(at, target, found)))
 			bad(at, check, branch ? "branch" : "address", insn, want, found);
+		return;
+	}
+	if (!branch && target >= v->frame_lo && target < v->frame_hi) {
+		struct icf_vframeref *f = VEC_PUSH(&at->part->frameref);
+		if (f)
+			*f = (struct icf_vframeref){ at->index, at->u->old + insn, target, found };
+		else
+			at->part->log.nomem = true;
 		return;
 	}
 	want = icf_v_data(v, target);
@@ -184,7 +219,7 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 	}
 	struct icf_vpair *p = VEC_PUSH(&at->part->pair);
 	if (p)
-		*p = (struct icf_vpair){ at->index, at->u->old + insn, target, found };
+		*p = (struct icf_vpair){ at->index, at->u->kept, at->u->old + insn, target, found };
 	else
 		at->part->log.nomem = true;
 }
@@ -285,13 +320,37 @@ static bool has_object(const struct job *job, const struct icf_vunit *u)
 	return lo < job->objects.len && job->objects.data[lo] < u->end;
 }
 
-static void check_unit(const struct job *job, struct part *part, uint32_t i)
+/* Are there bytes in the unit that are no code, or relocations where no instruction has a field?  (A stale one, of a relaxed
+ * sequence, says nothing of code that has moved rightly.) */
+static bool is_strange(const struct at *at)
 {
-	struct icf_v *v = job->v;
-	struct icf_vunit *u = &v->unit.data[i];
+	const struct icf_v *v = at->job->v;
+	const struct relocs *rel = &at->job->rel[at->u->exec];
+	size_t r = reloc_from(rel, at->u->old);
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < at->size; pos += in.len) {
+		uint64_t va = at->u->old + pos;
+		if (!v->arch->decode(at->a + pos, at->size - pos, va, &in) || (in.flags & ELFRW_INSN_LONG_CALL))
+			return true;
+		for (; r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
+			unsigned size;
+			bool sign, odd;
+			is_address(v, rel, &rel->rela[r], &in, va, at->a + pos, &size, &sign, &odd);
+			if (odd)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Unit I, or what is said to be the same: U with another place. */
+static void check_unit(const struct job *job, struct part *part, uint32_t i, struct icf_vunit *u)
+{
+	const struct icf_v *v = job->v;
 	const struct icf_vexec *e = &v->exec.data[u->exec];
 	const struct relocs *rel = &job->rel[u->exec];
-	struct at at = { .job = job, .part = part, .u = u, .size = u->end - u->old, .moved = u->body - u->old, .index = i };
+	struct at at = { .job = job, .part = part, .u = u, .size = u->end - u->old, .moved = u->body - u->old, .index = i,
+			 .alias = u != &v->unit.data[i] };
 	if (!at.size)
 		return;
 	at.a = e->old_data + (u->old - e->old);
@@ -310,12 +369,12 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i)
 		bad(&at, ICF_VC_CLAIM, "odd address", 0, u->body & ~UINT64_C(1), u->body);
 	/* What did not move may be data; it is then the same to the last byte. */
 	bool may_be_data = !at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
-	if (may_be_data && job->objects.len && has_object(job, u)) {
+	if (may_be_data && (has_object(job, u) || is_strange(&at))) {
 		u->opaque = true;
 		check_opaque(&at);
 		return;
 	}
-	size_t r = reloc_from(rel, u->old), n_base = part->base.len;
+	size_t r = reloc_from(rel, u->old);
 	struct icf_vlog *log = &part->log;
 	struct elfrw_insn in;
 	uint8_t last = ELFRW_INSN_NOP;
@@ -339,26 +398,14 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i)
 		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
 			unsigned size;
 			bool sign, strange;
-			if (rel->rela[r].r_offset < va)
-				continue;
 			if (is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &size, &sign, &strange)) {
 				uint64_t off = rel->rela[r].r_offset - u->old;
 				check_ref(&at, pos, off, size, false, extend(elfrw_get_le(at.a + off, size), size, sign),
 					  extend(elfrw_get_le(at.b + off, size), size, sign));
 			}
-			/* A stale one, of a relaxed sequence, proves nothing in code that has moved rightly. */
-			odd |= strange && may_be_data;
 		}
 		if (odd) {
-			if (!may_be_data) {
-				bad(&at, ICF_VC_CODE, "bytes that are no instruction", pos, 0, at.b[pos]);
-				return;
-			}
-			/* Forget what was taken for code. */
-			part->base.len = n_base;
-			u->opaque = true;
-			at.same = 0;
-			check_opaque(&at);
+			bad(&at, ICF_VC_CODE, "bytes that are no instruction", pos, 0, at.b[pos]);
 			return;
 		}
 		if (in.kind != ELFRW_INSN_NOP)
@@ -375,7 +422,7 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	struct part *part = &job->part[p];
 	part->log.max = job->v->log.max;
 	for (uint32_t i = (uint32_t)p * PART; i < (p + 1) * PART && i < job->v->unit.len; i++)
-		check_unit(job, part, i);
+		check_unit(job, part, i, &job->v->unit.data[i]);
 	return part->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
@@ -402,20 +449,91 @@ static struct elfrw_err *find_objects(struct job *job)
 static struct elfrw_err *gather(struct icf_v *v, struct part *part)
 {
 	struct elfrw_err *err = NULL;
-	size_t nb = v->base.len, np = v->pair.len;
+	size_t nb = v->base.len, np = v->pair.len, na = v->alias.len;
+	for (size_t i = 0; i < part->frameref.len && !err; i++) {
+		struct icf_vframeref *slot = VEC_PUSH(&v->frameref);
+		if (slot)
+			*slot = part->frameref.data[i];
+		else
+			err = &elfrw_err_nomem;
+	}
+	VEC_FREE(&part->frameref);
 	icf_vlog_merge(&v->log, &part->log);
-	if (!VEC_RESERVE(&v->base, nb + part->base.len) || !VEC_RESERVE(&v->pair, np + part->pair.len))
+	if (!VEC_RESERVE(&v->base, nb + part->base.len) || !VEC_RESERVE(&v->pair, np + part->pair.len) || !VEC_RESERVE(&v->alias, na + part->alias.len))
 		err = &elfrw_err_nomem;
 	else {
 		if (part->base.len)
 			memcpy(v->base.data + nb, part->base.data, part->base.len * sizeof *part->base.data);
 		if (part->pair.len)
 			memcpy(v->pair.data + np, part->pair.data, part->pair.len * sizeof *part->pair.data);
+		if (part->alias.len)
+			memcpy(v->alias.data + na, part->alias.data, part->alias.len * sizeof *part->alias.data);
+		v->alias.len = na + part->alias.len;
 		v->base.len = nb + part->base.len;
 		v->pair.len = np + part->pair.len;
 	}
 	VEC_FREE(&part->base);
 	VEC_FREE(&part->pair);
+	VEC_FREE(&part->alias);
+	return err;
+}
+
+static int alias_order(const void *a, const void *b)
+{
+	const struct icf_valias *x = a, *y = b;
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return x->other < y->other ? -1 : x->other > y->other;
+}
+
+/* Sorts, each once. */
+static void unite(struct icf_v *v)
+{
+	size_t n = 0;
+	if (v->alias.len)
+		qsort(v->alias.data, v->alias.len, sizeof *v->alias.data, alias_order);
+	for (size_t i = 0; i < v->alias.len; i++)
+		if (!n || alias_order(&v->alias.data[n - 1], &v->alias.data[i]) != 0)
+			v->alias.data[n++] = v->alias.data[i];
+	v->alias.len = n;
+}
+
+/* Proves the assumptions that were made, and those made by that. */
+static struct elfrw_err *check_aliases(struct job *job)
+{
+	struct icf_v *v = job->v;
+	struct part part = { .log.max = v->log.max };
+	VEC(struct icf_valias) done = { 0 };
+	struct elfrw_err *err = NULL;
+	for (bool more = true; more && !err;) {
+		size_t n = v->alias.len, k = 0;
+		unite(v);
+		n = v->alias.len;
+		more = false;
+		for (size_t i = 0; i < n && !err; i++) {
+			struct icf_valias a = v->alias.data[i];
+			while (k < done.len && alias_order(&done.data[k], &a) < 0)
+				k++;
+			if (k < done.len && alias_order(&done.data[k], &a) == 0)
+				continue;
+			more = true;
+			struct icf_vunit u = v->unit.data[a.unit];
+			u.flags = ICF_V_FOLDED;
+			u.kept = a.other;
+			u.body = v->unit.data[a.other].body;
+			check_unit(job, &part, a.unit, &u);
+			err = part.log.nomem ? &elfrw_err_nomem : NULL;
+		}
+		if (!VEC_RESERVE(&done, n))
+			err = &elfrw_err_nomem;
+		if (!err && n)
+			memcpy(done.data, v->alias.data, n * sizeof *done.data);
+		done.len = err ? 0 : n;
+		struct elfrw_err *e = gather(v, &part);
+		err = err ? err : e;
+	}
+	VEC_FREE(&done);
+	unite(v);
 	return err;
 }
 
@@ -435,6 +553,8 @@ struct elfrw_err *icf_v_check_code(struct icf_v *v)
 		if (!err)
 			err = e;
 	}
+	if (!err)
+		err = check_aliases(&job);
 	for (size_t i = 0; i < v->exec.len && job.rel; i++)
 		free(job.rel[i].owned);
 	VEC_FREE(&job.objects);

@@ -24,6 +24,10 @@ static void resolve(struct icf_v *v)
 		struct icf_vword *w = &v->word.data[i];
 		uint32_t owner = w->table != ICF_V_NONE ? v->table.data[w->table].owner : ICF_V_NONE;
 		bool known;
+		if (!icf_v_in_exec(v, w->target) && icf_v_data(v, w->target) != w->target) {
+			w->want = w->alt = icf_v_data(v, w->target);
+			continue;
+		}
 		if (w->table != ICF_V_NONE) {
 			known = icf_v_label(v, w->target, owner, &w->want);
 			w->alt = w->want;
@@ -111,16 +115,20 @@ static void check_pairs(struct icf_v *v)
 	for (size_t i = 0; i < v->pair.len; i++) {
 		const struct icf_vpair *p = &v->pair.data[i];
 		const struct icf_vtable *a = table_at(v, p->a), *b = table_at(v, p->b);
-		uint32_t kept = v->unit.data[p->unit].kept;
+		uint32_t kept = p->kept;
 		char name[200], other[200];
 		const char *what = NULL;
 		if (!a || !b || a->owner != p->unit || b->owner != kept)
 			what = "the same data or a jump table of its own";
 		else if (a->n != b->n || v->word.data[a->word].size != v->word.data[b->word].size)
 			what = "a jump table of the same size";
-		for (uint32_t k = 0; !what && k < a->n; k++)
-			if (v->word.data[a->word + k].want != v->word.data[b->word + k].want)
+		/* One that only stands for the other, somewhere, has entries of its own. */
+		const struct icf_vunit *x = &v->unit.data[p->unit], *y = &v->unit.data[kept];
+		for (uint32_t k = 0; !what && k < a->n; k++) {
+			uint64_t to = v->word.data[a->word + k].want, other = v->word.data[b->word + k].want;
+			if (to != other && !(to - x->body <= x->end - x->old && other - y->body == to - x->body))
 				what = "a jump table with the same entries";
+		}
 		if (!what)
 			continue;
 		icf_vlog_bad(&v->log, ICF_VC_FOLD, "data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",

@@ -122,8 +122,8 @@ static void check_loads(struct icf_v *v)
 		if (!b)
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "section: %s (0x%llx -> 0x%llx): expected in a loaded segment, found outside", v->in.section[i].name,
 				     ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
-		else if (b->p_flags != a->p_flags)
-			/* A note may have moved to where there was room, as long as it can be read. */
+		else if (b->p_flags != a->p_flags && ((x->sh_flags & SHF_EXECINSTR) || b->p_flags != (a->p_flags & ~(uint32_t)PF_X)))
+			/* What is no code need not be executable, though older linkers make it so. */
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "protection: %s (-> 0x%llx): expected 0x%x, found 0x%x", v->in.section[i].name, ICF_VX(y->sh_addr),
 				     a->p_flags, b->p_flags);
 		else if (y->sh_type != SHT_NOBITS && y->sh_addr - b->p_vaddr != y->sh_offset - b->p_offset)
@@ -182,7 +182,7 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 	uint64_t filesz = x->p_filesz == x->p_memsz ? y->p_memsz : x->p_filesz;
 	if (y->p_filesz != filesz)
 		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k, x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
-	const Elf64_Phdr *load = y->p_filesz ? load_at(&v->out, y->p_vaddr, y->p_memsz) : NULL;
+	const Elf64_Phdr *load = y->p_filesz ? load_at(&v->out, y->p_vaddr, y->p_filesz) : NULL;
 	if (y->p_filesz && (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr || y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
 		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx", k, x->p_type,
 			     ICF_VX(y->p_vaddr), ICF_VX(y->p_offset));

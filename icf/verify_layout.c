@@ -28,7 +28,8 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 			at++;
 			continue;
 		}
-		unsigned len = v->arch->decode(p, end - at, at, &in);
+		/* A signal trampoline's description begins one byte before it, in the last no-op. */
+		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
 		if (!len || in.kind != ELFRW_INSN_NOP) {
 			icf_vlog_bad(&v->log, ICF_VC_PADDING, "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x", v->in.section[e->in].name,
 				     ICF_VX(at), *p);
@@ -57,7 +58,6 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 	struct elfrw_insn in;
 	const char *what = NULL;
 	v->log.checked[ICF_VC_THUNK]++;
-	icf_v_where(v, u->old, name);
 	unsigned len = v->arch->decode(p, u->thunk, u->entry, &in);
 	bool endbr = len && (in.flags & ELFRW_INSN_ENDBR);
 	if (endbr) {
@@ -67,8 +67,8 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 	if (!len || in.kind != ELFRW_INSN_JMP)
 		what = "a jump";
 	else if (in.target != u->body) {
-		icf_vlog_bad(&v->log, ICF_VC_THUNK, "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", name, ICF_VX(u->old),
-			     ICF_VX(u->entry), ICF_VX(u->body), ICF_VX(in.target));
+		icf_vlog_bad(&v->log, ICF_VC_THUNK, "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, u->old, name),
+			     ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->body), ICF_VX(in.target));
 		return;
 	} else if (u->endbr && !endbr)
 		what = "a landing pad for indirect branches";
@@ -78,7 +78,8 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 		if (p[i] != v->arch->fill)
 			what = "nothing behind the jump";
 	if (what)
-		icf_vlog_bad(&v->log, ICF_VC_THUNK, "thunk: %s (0x%llx -> 0x%llx): expected %s, found none", name, ICF_VX(u->old), ICF_VX(u->entry), what);
+		icf_vlog_bad(&v->log, ICF_VC_THUNK, "thunk: %s (0x%llx -> 0x%llx): expected %s, found none", icf_v_where(v, u->old, name), ICF_VX(u->old),
+			     ICF_VX(u->entry), what);
 }
 
 static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)

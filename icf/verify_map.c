@@ -167,8 +167,11 @@ static int new_order(const void *a, const void *b, void *arg)
 	return x < y ? -1 : x > y;
 }
 
-static struct elfrw_err *make_index(struct icf_v *v)
+struct elfrw_err *icf_v_index(struct icf_v *v)
 {
+	free(v->page);
+	free(v->by_new);
+	v->n_new = 0;
 	size_t blocks = (size_t)((v->hi - v->lo) >> BLOCK_SHIFT) + 1;
 	v->page = malloc(blocks * sizeof *v->page);
 	v->by_new = malloc((v->unit.len + 1) * sizeof *v->by_new);
@@ -205,7 +208,7 @@ struct elfrw_err *icf_v_claim(struct icf_v *v)
 		v->has_note = s && s->data;
 	ELFRW_TRY(v->has_note ? claim_from_note(v) : icf_v_claim_from_symbols(v));
 	check_units(v);
-	return make_index(v);
+	return icf_v_index(v);
 }
 
 uint32_t icf_v_find(const struct icf_v *v, uint64_t va)

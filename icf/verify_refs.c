@@ -197,7 +197,7 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 			return elfrw_error_at(rel->name, k, "%s: broken relocation", v->in.path);
 		uint64_t field = elfrw_get_le(sec->data + off, d.size);
 		if (d.kind == ELFRW_RELOC_ABS) {
-			if (names_code(v, field))
+			if (names_code(v, field) || icf_v_data(v, field) != field)
 				ELFRW_TRY(push(v, r.r_offset, field, d.size, ICF_VW_FIELD));
 			continue;
 		}

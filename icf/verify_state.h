@@ -80,9 +80,20 @@ struct icf_vbase {
 
 /* A folded unit refers to other data than its kept copy: right only if both are jump tables that mean the same. */
 struct icf_vpair {
-	uint32_t unit;
+	uint32_t unit, kept;
 	uint64_t at;       /* of the instruction in IN */
 	uint64_t a, b;     /* tables: in IN; in OUT */
+};
+
+/* A folded unit's copy branches to another unit than it did: right only if that is the same code, which is proved in turn. */
+struct icf_valias {
+	uint32_t unit, other; /* other: the unit that stands for it there */
+};
+
+/* A reference from code into an unwind table. */
+struct icf_vframeref {
+	uint32_t unit;
+	uint64_t at, target, found;
 };
 
 struct icf_vdynreloc {
@@ -115,12 +126,16 @@ struct icf_v {
 	uint64_t filter_lo, filter_hi;
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
+	VEC(struct icf_valias) alias; /* sorted */
+	VEC(struct icf_vframeref) frameref;
+	uint64_t frame_lo, frame_hi;  /* IN's .eh_frame */
 	struct dwr_cfi cfi_in, cfi_out;
 };
 
 /* verify_map.c */
 struct elfrw_err *icf_v_sections(struct icf_v *v); /* pairs the sections */
 struct elfrw_err *icf_v_claim(struct icf_v *v);
+struct elfrw_err *icf_v_index(struct icf_v *v); /* for the look-ups; again when units changed */
 uint32_t icf_v_find(const struct icf_v *v, uint64_t va);     /* the unit that holds VA */
 uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va); /* the unit that ends at VA, or holds VA - 1 */
 uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va); /* the unit whose copy holds VA of OUT */
@@ -139,6 +154,8 @@ const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200]);
 
 /* verify_symclaim.c: the claim when there is no note. */
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v);
+/* Padding that a word of data names (the no-ops before a function that can be patched) belongs to the unit behind it. */
+struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 
 /* verify_refs.c: words of data that name code; tables. */
 struct elfrw_err *icf_v_find_words(struct icf_v *v);

@@ -65,8 +65,13 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name, bool dynamic)
 {
 	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size };
-	if (s->st_shndx == SHN_UNDEF)
+	if (s->st_shndx == SHN_UNDEF) {
+		/* In programs with fixed addresses: the linkage code that is the function's address for the whole process. */
+		uint64_t to;
+		if (ELF64_ST_TYPE(s->st_info) != STT_TLS && icf_v_code(v, s->st_value, &to))
+			w.lo = w.hi = to;
 		return w;
+	}
 	const struct icf_vexec *e = s->st_shndx < SHN_LORESERVE ? exec_of(v, s->st_shndx) : NULL;
 	if (e) {
 		want_code(v, e, s, dynamic, &w);
@@ -88,6 +93,9 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	const struct elfrw_section *a = &v->in.section[s->st_shndx], *b = &v->out.section[v->to_out[s->st_shndx]];
 	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
 		return w;
+	/* __ehdr_start belongs to some section, too. */
+	if (s->st_value < a->hdr.sh_addr || s->st_value > a->hdr.sh_addr + a->hdr.sh_size)
+		return w;
 	if (!icf_v_is_unwind_name(a->name) || s->st_value == a->hdr.sh_addr) {
 		w.lo = w.hi = s->st_value - a->hdr.sh_addr + b->hdr.sh_addr;
 		return w;
@@ -105,7 +113,9 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
 		if (v->cfi_in.fde.data[i].off == off) {
 			uint64_t pc;
-			uint32_t f = icf_v_code(v, v->cfi_in.fde.data[i].pc_begin, &pc) ? dwr_cfi_find(&v->cfi_out, pc) : ICF_V_NONE;
+			uint32_t u = icf_v_find(v, v->cfi_in.fde.data[i].pc_begin), f = ICF_V_NONE;
+			if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) && icf_v_code(v, v->cfi_in.fde.data[i].pc_begin, &pc))
+				f = dwr_cfi_find(&v->cfi_out, pc);
 			if (f != ICF_V_NONE)
 				w.lo = w.hi = b->hdr.sh_addr + v->cfi_out.fde.data[f].off;
 		}

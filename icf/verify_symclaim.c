@@ -207,8 +207,10 @@ static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from
 			for (uint64_t at = pos; at <= limit && limit - at >= size && u->body == UINT64_MAX; at++)
 				if (at >= e->new && limit <= e->new_end && alike(v, e, u->old, u->end, at))
 					u->body = u->entry = at;
-			if (u->old >= e->new && u->body == UINT64_MAX && u->end <= e->new_end)
-				u->body = u->entry = u->old; /* data that did not move */
+			/* Data that did not move. */
+			if (u->old >= e->new && u->body == UINT64_MAX && u->end <= e->new_end &&
+			    memcmp(e->old_data + (u->old - e->old), e->new_data + (u->old - e->new), size) == 0)
+				u->body = u->entry = u->old;
 		}
 		if (u->body != UINT64_MAX)
 			pos = u->body + (u->end - u->old);
@@ -280,7 +282,39 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 		err = cut(v, &v->exec.data[k], &s, &at);
 		if (!err)
 			place_rest(v, &v->exec.data[k], from);
+		for (uint32_t i = from; i < v->unit.len && !err; i++)
+			if (v->unit.data[i].body == UINT64_MAX && !(v->unit.data[i].flags & ICF_V_FOLDED))
+				err = elfrw_error("%s: has no .debug_icfold, and no symbol says where the code at 0x%llx went", v->out.path, ICF_VX(v->unit.data[i].old));
 	}
 	VEC_FREE(&s.v);
 	return err ? err : find_kept(v);
+}
+
+struct elfrw_err *icf_v_extend_units(struct icf_v *v)
+{
+	bool any = false;
+	for (size_t i = 0; i < v->word.len; i++) {
+		uint64_t va = v->word.data[i].target;
+		const struct icf_vexec *e = exec_at(v, va);
+		if (!e || icf_v_find(v, va) != ICF_V_NONE)
+			continue;
+		uint32_t lo = e->unit, hi = e->unit + e->n_units;
+		while (lo < hi) {
+			uint32_t mid = lo + (hi - lo) / 2;
+			if (v->unit.data[mid].old <= va)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		struct icf_vunit *u = lo < e->unit + e->n_units ? &v->unit.data[lo] : NULL;
+		uint64_t more = u ? u->old - va : 0;
+		if (!u || (u->flags & ICF_V_FOLDED) || u->body - e->new < more)
+			continue;
+		u->old -= more;
+		u->body -= more;
+		u->entry = u->body;
+		any = true;
+		ELFRW_TRY(icf_v_index(v));
+	}
+	return any ? icf_v_index(v) : NULL;
 }

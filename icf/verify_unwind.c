@@ -65,7 +65,19 @@ static const char *cie_differs(const struct icf_v *v, const struct dwr_cie *a, c
 	return NULL;
 }
 
-static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, const struct dwr_fde *b)
+/* Is the code at NEW one that was proved to be the same as that at OLD? */
+static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
+{
+	uint32_t t = icf_v_find(v, old), o = icf_v_find_new(v, new);
+	if (t == ICF_V_NONE || o == ICF_V_NONE || old - v->unit.data[t].old != new - v->unit.data[o].body)
+		return false;
+	for (size_t i = 0; i < v->alias.len; i++)
+		if (v->alias.data[i].unit == t && v->alias.data[i].other == o)
+			return true;
+	return false;
+}
+
+static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, const struct dwr_fde *b, bool alias)
 {
 	struct icf_v *v = w->v;
 	char name[200];
@@ -92,7 +104,7 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 	for (size_t i = 0; i < w->pads_in.len; i++) {
 		uint64_t want;
 		icf_v_code(v, w->pads_in.data[i], &want);
-		if (want == w->pads_out.data[i])
+		if (want == w->pads_out.data[i] || (alias && stands_for(v, w->pads_in.data[i], w->pads_out.data[i])))
 			continue;
 		icf_vlog_bad(&v->log, ICF_VC_LSDA, "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, a->pc_begin, name),
 			     ICF_VX(w->pads_in.data[i]), ICF_VX(want), ICF_VX(want), ICF_VX(w->pads_out.data[i]));
@@ -102,14 +114,14 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 }
 
 /* The run [BEGIN, END) of A's code, which is together in OUT at WANT. */
-static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, uint64_t begin, uint64_t end, uint64_t want)
+static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, uint64_t begin, uint64_t end, uint64_t want, bool alias)
 {
 	struct icf_v *v = w->v;
 	char name[200];
 	uint32_t k = fde_at(&v->cfi_out, want);
-	icf_v_where(v, begin, name);
 	if (k == ICF_V_NONE) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected a frame description, found none", name, ICF_VX(begin), ICF_VX(want));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected a frame description, found none", icf_v_where(v, begin, name),
+			     ICF_VX(begin), ICF_VX(want));
 		return NULL;
 	}
 	const struct dwr_fde *b = &v->cfi_out.fde.data[k];
@@ -129,11 +141,12 @@ static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, ui
 	if (!what && begin != a->pc_begin && ((flags & DWR_CFA_ADVANCES) || a->lsda))
 		what = "distance of its code from the description's start";
 	if (what)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected the same %s, found another", name, ICF_VX(begin), ICF_VX(want), what);
+		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected the same %s, found another", icf_v_where(v, begin, name),
+			     ICF_VX(begin), ICF_VX(want), what);
 	else if (end - begin != b->pc_end - b->pc_begin)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "length: frame of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", name, ICF_VX(begin), ICF_VX(want),
-			     ICF_VX(end - begin), ICF_VX(b->pc_end - b->pc_begin));
-	return a->lsda && b->lsda && begin == a->pc_begin ? check_lsda(w, a, b) : NULL;
+		icf_vlog_bad(&v->log, ICF_VC_FRAME, "length: frame of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, begin, name),
+			     ICF_VX(begin), ICF_VX(want), ICF_VX(end - begin), ICF_VX(b->pc_end - b->pc_begin));
+	return a->lsda && b->lsda && begin == a->pc_begin ? check_lsda(w, a, b, alias) : NULL;
 }
 
 static struct elfrw_err *check_fde(struct unwind *w, uint32_t i)
@@ -160,11 +173,36 @@ static struct elfrw_err *check_fde(struct unwind *w, uint32_t i)
 			end = x->end;
 		}
 		bool last = next >= v->unit.len || v->unit.data[next].old >= a->pc_end;
-		ELFRW_TRY(check_run(w, a, begin, end > a->pc_end || last ? a->pc_end : end, want));
+		ELFRW_TRY(check_run(w, a, begin, end > a->pc_end || last ? a->pc_end : end, want, false));
 		if (last)
 			break;
 		u = next;
 		begin = v->unit.data[u].old;
+	}
+	return NULL;
+}
+
+/* Units that other code stands for in some folded function: their frames must be the same, too. */
+static struct elfrw_err *check_aliases(struct unwind *w)
+{
+	struct icf_v *v = w->v;
+	for (size_t i = 0; i < v->alias.len; i++) {
+		const struct icf_vunit *x = &v->unit.data[v->alias.data[i].unit], *y = &v->unit.data[v->alias.data[i].other];
+		size_t lo = 0, hi = v->cfi_in.fde.len;
+		while (lo < hi) {
+			size_t mid = lo + (hi - lo) / 2;
+			if (v->cfi_in.fde.data[v->cfi_in.by_pc[mid]].pc_begin < x->old)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		for (; lo < v->cfi_in.fde.len; lo++) {
+			const struct dwr_fde *f = &v->cfi_in.fde.data[v->cfi_in.by_pc[lo]];
+			if (f->pc_begin >= x->end)
+				break;
+			if (f->pc_end > f->pc_begin)
+				ELFRW_TRY(check_run(w, f, f->pc_begin, f->pc_end, y->body + (f->pc_begin - x->old), true));
+		}
 	}
 	return NULL;
 }
@@ -179,6 +217,12 @@ static bool is_entry_rule(const struct icf_v *v, const struct dwr_fde *f)
 	if (c->insn_size == arch->entry_cfi_size && f->insn_size == 0)
 		return memcmp(c->insn, arch->entry_cfi, c->insn_size) == 0;
 	return c->insn_size == 0 && f->insn_size == arch->entry_cfi_size && memcmp(f->insn, arch->entry_cfi, f->insn_size) == 0;
+}
+
+/* Is F a thunk's: of no unit's copy? */
+static bool is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
+{
+	return f->pc_end > f->pc_begin && icf_v_out_exec(v, f->pc_begin) && icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
 }
 
 static int thunk_order(const void *a, const void *b, void *arg)
@@ -247,16 +291,6 @@ static void check_terminator(struct icf_v *v)
 		icf_vlog_bad(&v->log, ICF_VC_FRAME, "end: .eh_frame: expected one behind the last description, found %s", b->terminator.len ? "one before" : "none");
 }
 
-struct hdr {
-	uint64_t pc, fde;
-};
-
-static int hdr_order(const void *a, const void *b)
-{
-	const struct hdr *x = a, *y = b;
-	return x->pc < y->pc ? -1 : x->pc > y->pc;
-}
-
 static uint32_t fde_by_off(const struct dwr_cfi *cfi, uint64_t off)
 {
 	size_t lo = 0, hi = cfi->fde.len;
@@ -268,6 +302,59 @@ static uint32_t fde_by_off(const struct dwr_cfi *cfi, uint64_t off)
 			hi = mid;
 	}
 	return lo < cfi->fde.len && cfi->fde.data[lo].off == off ? (uint32_t)lo : ICF_V_NONE;
+}
+
+static bool is_record(const struct dwr_cfi *cfi, uint64_t off)
+{
+	for (size_t k = 0; k < cfi->cie.len; k++)
+		if (cfi->cie.data[k].off == off)
+			return true;
+	for (size_t k = 0; k < cfi->terminator.len; k++)
+		if (cfi->terminator.data[k] == off)
+			return true;
+	return fde_by_off(cfi, off) != ICF_V_NONE;
+}
+
+/* A program that registers its frames itself (static start-up files) names the first record of its own: what an unwinder
+ * reads from there on must be the same descriptions. */
+static void check_refs(struct icf_v *v)
+{
+	const struct dwr_cfi *a = &v->cfi_in, *b = &v->cfi_out;
+	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
+	for (size_t i = 0; i < v->frameref.len; i++) {
+		const struct icf_vframeref *f = &v->frameref.data[i];
+		uint64_t off = f->target - v->frame_lo, new = frame ? f->found - frame->hdr.sh_addr : UINT64_MAX;
+		char name[200];
+		bool record = is_record(b, new);
+		uint32_t seen = 0, want = 0;
+		v->log.checked[ICF_VC_ADDRESS]++;
+		/* Other data, named from far away. */
+		if (!is_record(a, off)) {
+			if (f->found != f->target)
+				icf_vlog_bad(&v->log, ICF_VC_ADDRESS, "address: %s (0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, f->at, name),
+					     ICF_VX(f->target), ICF_VX(f->target), ICF_VX(f->found));
+			continue;
+		}
+		for (size_t k = 0; k < b->fde.len; k++)
+			seen += b->fde.data[k].off >= new && !is_thunk_frame(v, &b->fde.data[k]);
+		for (size_t k = 0; k < a->fde.len; k++) {
+			uint32_t u = icf_v_find(v, a->fde.data[k].pc_begin);
+			want += a->fde.data[k].off >= off && u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED);
+		}
+		if (!record || seen != want)
+			icf_vlog_bad(&v->log, ICF_VC_ADDRESS, "frame table: %s (0x%llx -> 0x%llx): expected a record with %u descriptions behind it, found %s with %u",
+				     icf_v_where(v, f->at, name), ICF_VX(f->target), ICF_VX(f->found), want, record ? "one" : "none", seen);
+	}
+}
+
+struct hdr {
+	uint64_t pc, fde;
+};
+
+static int hdr_order(const void *a, const void *b)
+{
+	const struct hdr *x = a, *y = b;
+	return x->pc < y->pc ? -1 : x->pc > y->pc;
 }
 
 /* .eh_frame_hdr (LSB Core 5.0): encodings as linkers write them. */
@@ -441,9 +528,12 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 	for (uint32_t i = 0; i < v->cfi_in.fde.len && !err; i++)
 		err = check_fde(&w, i);
 	if (!err)
+		err = check_aliases(&w);
+	if (!err)
 		err = check_rest(&w);
 	if (!err) {
 		check_terminator(v);
+		check_refs(v);
 		err = check_hdr(v);
 	}
 	if (!err && v->cfi_in.fde.len)

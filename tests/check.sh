@@ -57,11 +57,15 @@ for t in "$BUILD"/tests/test_*; do
 done
 for t in "$TESTS"/run_*.sh; do
 	wanted "${t##*/}" || continue
-	# Builds programs from Debian's source packages: hours, not minutes.
-	if [ "${t##*/}" = run_corpus.sh ] && [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then
-		echo "skip run_corpus.sh: needs programs built from source packages; CORPUS=1 runs it" | tee -a "$log"
-		continue
-	fi
+	# These build programs from Debian's source packages: hours, not minutes.
+	case ${t##*/} in
+	run_corpus.sh | run_size.sh)
+		if [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then
+			echo "skip ${t##*/}: needs programs built from source packages; CORPUS=1 runs it" | tee -a "$log"
+			continue
+		fi
+		;;
+	esac
 	suite "${t##*/}" bash "$t"
 done
 p=$(grep -c '^ok ' "$log") f=$(grep -c '^not ok ' "$log") s=$(grep -c '^skip ' "$log")

@@ -300,8 +300,13 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 				/* Padding, or the end of a function: an empty entry there says nothing. */
 				uint32_t next = lo < hi ? jmap_find(m, hi - 1) : JNONE;
 
-				if (next == JNONE)
+				if (next == JNONE) {
+					uint64_t r;
+
+					if (k < nb && b[k].lo == b[k].hi && jmap_end(m, lo, &r) && r == b[k].lo)
+						k++;
 					break;
+				}
 				lo = m->unit[next].old > lo ? m->unit[next].old : hi;
 				continue;
 			} else {
@@ -312,30 +317,27 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 				want_hi = m->unit[u].new + (to - m->unit[u].old);
 				optional = (m->unit[u].folded && j->policy != J_ALIAS) || (lo == hi && !views);
 			}
-			long try = k;
+			long try = nb;
 
-			for (; try < nb; try++) {
-				bool same = b[try].lo == want_lo && b[try].hi == want_hi;
-
-				if (!same && u != JNONE && m->unit[u].folded && j->policy != J_ALIAS)
-					same = b[try].lo == b[try].hi || !jmap_exec_out(m, b[try].lo);
-				/* An empty entry at a boundary goes with either neighbour. */
-				if (!same && lo == hi && b[try].lo == b[try].hi) {
+			/* First the right place; then, in a folded unit, an entry that has no place in the program. */
+			for (int lenient = 0; lenient < 2 && try == nb; lenient++) {
+				if (lenient && !(u != JNONE && m->unit[u].folded && j->policy != J_ALIAS))
+					break;
+				for (try = k; try < nb; try++) {
+					bool empty = b[try].lo == b[try].hi || !jmap_exec_out(m, b[try].lo);
+					bool same = lenient ? empty : b[try].lo == want_lo && b[try].hi == want_hi;
 					uint64_t r;
 
-					same = jmap_end(m, lo, &r) && r == b[try].lo;
-				}
-				if (same) {
-					why = expr_differ(j, x, a[i].op, a[i].n, y, b[try].op, b[try].n);
-					if (!why)
+					/* An empty entry at a boundary goes with either neighbour. */
+					if (!same && lo == hi && b[try].lo == b[try].hi)
+						same = jmap_end(m, lo, &r) && r == b[try].lo;
+					if (same && !(why = expr_differ(j, x, a[i].op, a[i].n, y, b[try].op, b[try].n)))
 						break;
-					if (!optional)
+					/* Output entries without a place in the program may be passed over; others may not. */
+					if (!empty || (same && !optional)) {
+						try = nb;
 						break;
-				}
-				/* Output entries without a place in the program may be passed over; others may not. */
-				if (b[try].lo != b[try].hi && jmap_exec_out(m, b[try].lo)) {
-					try = nb;
-					break;
+					}
 				}
 			}
 			if (try < nb && !why) {

@@ -87,11 +87,27 @@ static void judge_units(struct judge *j, bool lines)
 			return;
 		}
 		judge_unit(j, &a, &b);
-		if (lines && !is_artificial(&a))
+		/* Type units share the tables of others. */
+		if (lines && ta != DW_UT_type && ta != DW_UT_split_type && !is_artificial(&a))
 			judge_lines(j, &a, &b);
 		more_a = next_unit(j->in, &ca, &a, &ta);
 		more_b = next_unit(j->out, &cb, &b, &tb);
 	}
+}
+
+static bool has_info(Elf *e)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+	size_t shstrndx = 0;
+	const char *name;
+
+	elf_getshdrstrndx(e, &shstrndx);
+	while ((scn = elf_nextscn(e, scn)))
+		if (gelf_getshdr(scn, &sh) && (name = elf_strptr(e, shstrndx, sh.sh_name)) &&
+		    (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info")))
+			return sh.sh_size > 0;
+	return false;
 }
 
 static Elf *open_elf(const char *path)
@@ -158,7 +174,7 @@ int main(int argc, char **argv)
 	j.elf_in = open_elf(argv[arg]);
 	j.elf_out = open_elf(argv[arg + 1]);
 	if (!jmap_load(&j.map, argv[arg + 2], j.elf_in, j.elf_out))
-		return 2;
+		exit(2);
 	Elf *lists_in = load_lists(argv[arg], j.loc[0]), *lists_out = load_lists(argv[arg + 1], j.loc[1]);
 
 	j.in = dwarf_begin_elf(j.elf_in, DWARF_C_READ, NULL);
@@ -172,6 +188,10 @@ int main(int argc, char **argv)
 		judge_aranges(&j);
 	}
 	judge_frames(&j);
+	if (has_info(j.elf_in) && !j.n_dies) {
+		fprintf(stderr, "judge_dwarf: libdw cannot read .debug_info of the input (an unknown compression?)\n");
+		exit(2);
+	}
 
 	uint64_t total = 0;
 	uint32_t folded = 0, guessed = 0;
@@ -179,6 +199,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < j.map.n; i++) {
 		folded += j.map.unit[i].folded;
 		guessed += j.map.unit[i].guessed;
+		if (getenv("JDBG") && j.map.unit[i].guessed) printf("guess %s %lx\n", j.map.unit[i].name, j.map.unit[i].new);
 	}
 	printf("%" PRIu32 " units, %" PRIu32 " folded, %" PRIu32 " thunks", j.map.n, folded, j.map.n_thunk);
 	if (guessed)

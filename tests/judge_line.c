@@ -133,6 +133,13 @@ static void sort(struct rows *s, int (*cmp)(const void *, const void *))
 		qsort(s->v, s->n, sizeof(*s->v), cmp);
 }
 
+static const char *base_name(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? slash + 1 : file;
+}
+
 static const char *show(const struct row *r, char *buf, size_t size)
 {
 	snprintf(buf, size, "%#" PRIx64 " %s:%d:%d%s%s%s%s disc %u", r->addr, r->file, r->line, r->col,
@@ -241,6 +248,15 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 		if ((row.flags & F_END) || !jmap_exec_in(m, va))
 			continue;
 		j->n_rows++;
+		if (prev != JNONE && prev != u && m->unit[prev].folded) {
+			/* It may be an empty row at the end of a folded function. */
+			struct row last = row;
+
+			jmap_end(m, va, &last.addr);
+			last.unit = prev;
+			last.optional = true;
+			add(&state(j)->group, last);
+		}
 		if (u == JNONE) {
 			if (prev == JNONE || (m->unit[prev].folded && j->policy != J_ALIAS))
 				continue;
@@ -424,6 +440,9 @@ void judge_lines_done(struct judge *j)
 	for (size_t i = 0; i < s->artificial.n; i++) {
 		const struct row *h = &s->artificial.v[i];
 
+		/* The unit's own range is a byte that is no function's. */
+		if (jmap_find_new(m, h->addr) == JNONE && jmap_find_thunk(m, h->addr) == JNONE && !strcmp(base_name(h->file), "<folded functions>"))
+			continue;
 		if (!(h->flags & F_END) && !bsearch(h, all.v, all.n, sizeof(*h), by_all))
 			judge_wrong(j, J_FOLDED_LINE, "row %s of the artificial unit is no folded function's", show(h, x, sizeof(x)));
 	}

@@ -56,13 +56,15 @@ first_line() { head -n 1 "$1" 2>/dev/null | cut -c 1-160; }
 #   sources          files; libs, ldflags, ldflags_exec (PIE and no-PIE only), ldflags_so: for linking
 #   cflags           for all files; cflags_NAME_EXT for one; cxx_std
 #   plugin           source of a library that the program opens, its path being the first argument; plugin_ldflags
+#   shrinks          no when --icf=all need not find anything to fold in it
 #   strict_arg       argument that makes the transcript depend on function addresses being distinct
 all_fixtures() { (cd "$FIXTURES" && for r in */recipe; do echo "${r%/recipe}"; done); }
 
 load_recipe() { # NAME
 	dir=$FIXTURES/$1
 	sources='' libs='' ldflags='' ldflags_exec='' ldflags_so='' cflags='' cxx_std=c++17
-	plugin='' plugin_ldflags='' strict_arg=''
+	# shellcheck disable=SC2034
+	plugin='' plugin_ldflags='' strict_arg='' shrinks=yes
 	unset "${!cflags_@}"
 	# shellcheck disable=SC1091
 	. "$dir/recipe"
@@ -224,19 +226,30 @@ new_complaints() {
 # depend on where something lies.  Direct branches keep the name and the offset of what they reach.
 mnemonics() {
 	objdump -d --no-show-raw-insn -w "$1" 2>/dev/null | awk '
+		# Gold pads with a jump over no-ops to the next function: such a jump is held back until code follows.
+		function release(drop) { if (held != "" && !drop) print held; held = ""; printf "%s", labels; labels = "" }
+		function after(a, b) { return length(a) > length(b) || (length(a) == length(b) && (a "") > (b "")) }
 		# In a PLT objdump invents the names.
 		/^Disassembly of section/ { plt = /\.i?plt/ }
-		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); if (!plt) print; next }
+		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); if (plt) next; if (held != "") labels = labels $0 "\n"; else print; next }
 		!/^ *[0-9a-f]+:\t/ { next }
-		{ sub(/^ *[0-9a-f]+:\t/, "") }
-		/^(data16 |cs )*(nop|int3|xchg +%ax,%ax)/ || /^add +%al,\(%rax\)/ || /^\.byte 0x0/ { next }
-		/^(bnd |notrack |addr32 |data16 )*(call|j[a-z]+|loop[a-z]*|xbegin)q? +[0-9a-f]+ </ && !plt { sub(/[0-9a-f]+ </, "<"); print; next }
+		{ at = $1; sub(/:$/, "", at); sub(/^ *[0-9a-f]+:\t/, "") }
+		/^(data16 |cs )*(nop|int3|xchg +%ax,%ax)/ || /^add +%al,\(%rax\)/ || /^\.byte 0x0/ { gap = 1; next }
+		{ release(gap && after(target, from) && !after(target, at)); gap = 0 }
+		/^(bnd |notrack |addr32 |data16 )*(call|j[a-z]+|loop[a-z]*|xbegin)q? +[0-9a-f]+ </ && !plt {
+			jump = $1 == "jmp"; target = $2; from = at
+			sub(/[0-9a-f]+ </, "<"); sub(/\*ABS\*\+0x[0-9a-f]+/, "*ABS*")
+			if (jump) held = $0; else print
+			next
+		}
 		{
+			if (plt) sub(/ [0-9a-f]+ <.*/, "")
 			sub(/ *(#|<).*/, "")
 			gsub(/-?0x[0-9a-f]+\(%[re]ip\)/, "N(%rip)")
 			gsub(/0x[0-9a-f][0-9a-f][0-9a-f][0-9a-f]+/, "N")
 			print
-		}'
+		}
+		END { release(0) }'
 }
 
 # functions FILE: the names of its defined functions, sorted; a name that occurs twice is there twice.

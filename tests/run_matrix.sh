@@ -77,7 +77,7 @@ check_output() {
 		if ! cmp -s "$in.mnemonics" "$out.mnemonics"; then
 			echo "other instructions: $(diff "$in.mnemonics" "$out.mnemonics" | sed -n 2,3p | tr '\n\t' '  ')"
 		fi
-	elif [ "$mode" = all ] && [ "$(code_bytes "$out")" -ge "$(code_bytes "$in")" ]; then
+	elif [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "$(code_bytes "$out")" -ge "$(code_bytes "$in")" ]; then
 		echo "no less code: $(code_bytes "$in") before, $(code_bytes "$out") after"
 	fi
 	[ "$(file_bytes "$out")" -gt "$(file_bytes "$in")" ] && echo "a larger file"

@@ -1,0 +1,98 @@
+/* verify_debug.h: what the files that compare debug information share.  libdw reads both files; nothing of the reading or
+ * rewriting of debug information in this program takes part. */
+#ifndef ICF_VERIFY_DEBUG_H
+#define ICF_VERIFY_DEBUG_H
+#include "icf/verify_state.h"
+#include <elfutils/libdw.h>
+
+/* A line row.  addr is in OUT; alt is another place that is right as well, or 0. */
+struct icf_vrow {
+	uint64_t addr, alt;
+	const char *file; /* owned by libdw or by the list of rows that outlives a handle */
+	int line, col;
+	unsigned flags, isa, disc;
+	uint32_t unit;    /* of IN */
+	bool optional, used;
+};
+
+struct icf_vrows {
+	VEC(struct icf_vrow) v;
+	bool nomem;
+};
+
+/* A range that .debug_icfold keeps for a DIE. */
+struct icf_voverlay {
+	uint64_t die;
+	uint32_t unit;
+	uint64_t start, len;
+};
+
+/* One file as libdw has it. */
+struct icf_vdwarf {
+	int fd;
+	Elf *elf;
+	Dwarf *dw;           /* NULL: no debug information */
+	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
+};
+
+/* One part of the units, worked on by one thread with handles of its own. */
+struct icf_vdebug {
+	struct icf_v *v;
+	struct icf_vlog *log;
+	enum dwr_policy policy;
+	struct icf_vdwarf in, out;
+	const struct icf_voverlay *overlay; /* of all DIEs, sorted by DIE */
+	size_t n_overlay;
+	uint64_t overlay_seen;       /* entries that belonged to a DIE of this part */
+	struct icf_vrows group;      /* rows of units that share their code: files are interned in `names` */
+	struct icf_vrows artificial; /* rows of the artificial unit, the same */
+	struct icf_vnames *names;
+	void *abbrevs;               /* verify_die.c: which pairs of abbreviations are the same */
+	size_t n_abbrevs, cap_abbrevs;
+};
+
+/* A set of addresses of OUT, cut at units. */
+struct icf_vpiece {
+	uint32_t unit;
+	uint64_t lo, hi;
+};
+struct icf_vset {
+	VEC(struct icf_vpiece) v;
+	VEC(uint32_t) thunk; /* units whose thunk belongs to it */
+	bool nomem;
+};
+void icf_vset_free(struct icf_vset *s);
+/* Adds what the range [LO, HI) of IN has to become; whole folded functions also give their thunk. */
+void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
+/* Adds the range [LO, HI) of OUT; false: a part of it is no code. */
+bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
+/* NULL if equal, else what differs in BUF.  THUNKS: the thunks must be there; otherwise they may. */
+const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks, char *buf, size_t size);
+
+/* verify_die.c: the tree below A in IN and B in OUT, at the same offset. */
+struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
+void icf_vd_tree_deinit(struct icf_vdebug *d);
+/* verify_loc.c: two expressions, and two location lists. */
+const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y, Dwarf_Op *b, size_t nb);
+void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views);
+void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb, Dwarf_Attribute *lb);
+enum icf_vd_how { ICF_VD_POINT, ICF_VD_END, ICF_VD_POINTER };
+/* Is B what the address A becomes? */
+bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b, uint64_t *want);
+/* "DIE 0x2d (function NAME)" */
+const char *icf_vd_die(Dwarf_Die *die, char buf[200]);
+
+/* verify_line.c: the line table of one unit; then, with the rows of all parts in ALL, those of folded functions. */
+struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
+struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b);
+struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
+/* File names that outlive the handle they were read with: the same pointer for the same text. */
+struct icf_vnames *icf_vnames_create(void);
+void icf_vnames_destroy(struct icf_vnames *names);
+const char *icf_vnames_get(struct icf_vnames *names, const char *text);
+
+/* verify_dtables.c: .debug_aranges, .debug_frame, the indices, sections of strings. */
+struct elfrw_err *icf_vd_tables(struct icf_vdebug *d);
+/* verify_calls.c: .debug_dcall and .debug_vcall. */
+struct elfrw_err *icf_v_check_calls(struct icf_v *v);
+#endif
