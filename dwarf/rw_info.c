@@ -89,7 +89,8 @@ static bool is_live(const struct scan *s, uint64_t va)
 static uint64_t mapped(const struct scan *s, uint64_t va, enum use use)
 {
 	uint64_t ret;
-	if (!is_live(s, va))
+	/* An end is of the code before it: something else may begin there. */
+	if (!is_live(s, use == USE_END && va ? va - 1 : va))
 		return va;
 	if (use == USE_END)
 		elfrw_addrmap_end(s->rw->map, va, &ret);

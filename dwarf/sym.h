@@ -191,7 +191,7 @@ struct dwr_sym_die {
 	uint32_t tag;
 	bool children;
 	struct dwr_value name, linkage, origin, spec, low, high, ranges, decl_file, decl_line, call_file, call_line,
-		call_column, discriminator;
+		call_column, discriminator, comp_dir;
 };
 
 /* Reads the DIE at OFF of UNIT; false: there is none that makes sense. */
@@ -207,6 +207,9 @@ uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_val
 
 /* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false: none. */
 bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_die *ret);
+
+/* The string of a value, through the supplementary file where needed, or NULL. */
+const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v);
 
 /* Fills *RET; strings are NULL when nobody says. */
 void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_decl *ret);

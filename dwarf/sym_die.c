@@ -109,6 +109,7 @@ static struct dwr_value *slot_for(struct dwr_sym_die *die, uint64_t name)
 	case DW_AT_call_line: return &die->call_line;
 	case DW_AT_call_column: return &die->call_column;
 	case DW_AT_GNU_discriminator: return &die->discriminator;
+	case DW_AT_comp_dir: return &die->comp_dir;
 	}
 	return NULL;
 }
@@ -227,7 +228,7 @@ bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, stru
 	return die->origin.form && follow(sym, die->unit, &die->origin, ret);
 }
 
-static const char *string_of(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v)
+const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v)
 {
 	if (v->form != DW_FORM_GNU_strp_alt && v->form != DW_FORM_strp_sup)
 		return dwr_value_string(&unit->file->secs, &unit->u, &unit->root, v);
@@ -243,9 +244,9 @@ static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *h
 		     struct dwr_sym_decl *ret)
 {
 	if (!ret->name && die->name.form)
-		ret->name = string_of(sym, die->unit, &die->name);
+		ret->name = dwr_sym_string(sym, die->unit, &die->name);
 	if (!ret->linkage && die->linkage.form)
-		ret->linkage = string_of(sym, die->unit, &die->linkage);
+		ret->linkage = dwr_sym_string(sym, die->unit, &die->linkage);
 	if (!*has_file && die->decl_file.form) {
 		*has_file = true;
 		ret->file = dwr_sym_file_name(sym, die->unit, die->decl_file.u);

@@ -94,8 +94,6 @@ static struct elfrw_err *read_ehdr(struct elfrw_image *img)
 		memcpy(eh, img->base, sizeof *eh);
 	else
 		return elfrw_error("not an ELF file of a known class");
-	if (eh->e_type == ET_REL)
-		return elfrw_error("is a relocatable object; its code has no addresses yet");
 	if (eh->e_type == ET_CORE)
 		return elfrw_error("is a core dump, not a program");
 	img->pic = eh->e_type == ET_DYN;
@@ -187,7 +185,7 @@ static struct elfrw_err *read_sections(struct dwr_sym_file *file)
 	return NULL;
 }
 
-static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path)
+static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, bool supplementary)
 {
 	file->path = strdup(path);
 	if (!file->path)
@@ -196,6 +194,8 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path)
 	file->image.fd = -1;
 	ELFRW_TRY(map_file(&file->image, path));
 	ELFRW_TRY(read_ehdr(&file->image));
+	if (file->image.ehdr.e_type == ET_REL && !supplementary) /* which is what dwz makes its common file */
+		return elfrw_error("is a relocatable object; its code has no addresses yet");
 	ELFRW_TRY(read_sections(file));
 	struct elfrw_err *err = dwr_sections_init(&file->secs, &file->image);
 	if (err) { /* the symbol table may still be good */
@@ -213,15 +213,20 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path)
 	return NULL;
 }
 
-struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret)
+static struct elfrw_err *open_file(const char *path, bool supplementary, struct dwr_sym_file **ret)
 {
 	struct dwr_sym_file *file = calloc(1, sizeof *file);
-	struct elfrw_err *err = file ? open_into(file, path) : &elfrw_err_nomem;
+	struct elfrw_err *err = file ? open_into(file, path, supplementary) : &elfrw_err_nomem;
 	if (err)
 		dwr_sym_file_close(file);
 	else
 		*ret = file;
 	return err;
+}
+
+struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret)
+{
+	return open_file(path, false, ret);
 }
 
 void dwr_sym_file_close(struct dwr_sym_file *file)
@@ -278,7 +283,7 @@ static bool try_open(const char *path, const char *id, const uint32_t *crc, stru
 {
 	struct dwr_sym_file *file;
 	char text[132];
-	struct elfrw_err *err = dwr_sym_file_open(path, &file);
+	struct elfrw_err *err = open_file(path, true, &file);
 	if (err) {
 		elfrw_err_free(err);
 		return false;

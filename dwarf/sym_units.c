@@ -102,6 +102,9 @@ struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file
 					 .loclists_base = DWR_LIST_NONE };
 	file->unit[k] = unit;
 	file->n_units++;
+	struct dwr_sym_die die; /* the folder may be named in the supplementary file */
+	if (!root.comp_dir && dwr_sym_die_read(sym, unit, u.die, &die) && die.comp_dir.form)
+		unit->root.comp_dir = dwr_sym_string(sym, unit, &die.comp_dir);
 	*ret = unit;
 	return NULL;
 }

@@ -110,7 +110,8 @@ bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *r
 		*ret = map->unit[u].body + (va - map->unit[u].old);
 		return true;
 	}
-	return elfrw_addrmap_point(map, va, ret);
+	/* The end of padding: of what comes behind it in its own section, not of what happens to begin at VA. */
+	return elfrw_addrmap_point(map, section_at(map, va - 1) ? va - 1 : va, ret);
 }
 
 bool elfrw_addrmap_pointer(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret)

@@ -488,7 +488,8 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 			uint32_t s = sym.st_shndx;
 			if (s == SHN_UNDEF || s >= SHN_LORESERVE || s >= img->n_sections)
 				continue;
-			if (may_move(out, s))
+			/* __ehdr_start and its like are only said to belong to a section. */
+			if (may_move(out, s) && sym.st_value - img->section[s].hdr.sh_addr <= img->section[s].hdr.sh_size)
 				sym.st_value += out->sec[s].addr - img->section[s].hdr.sh_addr;
 			sym.st_shndx = (uint16_t)out->sec[s].index;
 			memcpy(p + off, &sym, sizeof sym);

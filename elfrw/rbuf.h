@@ -113,7 +113,7 @@ static inline int64_t elfrw_rbuf_sleb(struct elfrw_rbuf *r)
 /* A NUL-terminated string inside the buffer, or NULL and bad. */
 static inline const char *elfrw_rbuf_cstr(struct elfrw_rbuf *r)
 {
-	const uint8_t *nul = r->bad ? NULL : memchr(r->pos, 0, elfrw_rbuf_left(r));
+	const uint8_t *nul = r->bad || r->pos == r->end ? NULL : memchr(r->pos, 0, elfrw_rbuf_left(r));
 	if (!nul) {
 		r->bad = true;
 		return NULL;

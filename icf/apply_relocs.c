@@ -51,16 +51,19 @@ static const struct icf_dataref *dataref_at(const struct icf_program *prog, uint
 	return lo < prog->dataref.len && prog->dataref.data[lo].place == place ? &prog->dataref.data[lo] : NULL;
 }
 
-/* How far what R names moved; *GONE: its field is not in the output. */
-static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gone)
+/* How far what R names moved; *GONE: its field is not in the output; *KNOWN: its target is a place that we followed (and not whatever
+ * the dynamic linker finds for its symbol). */
+static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gone, bool *known)
 {
 	const struct icf_program *prog = a->prog;
 	*gone = false;
+	*known = true;
 	if (!icf_in_exec(prog, r->r_offset)) {
 		const struct icf_dataref *d = dataref_at(prog, r->r_offset);
 		/* Nobody reads the table of a function that is gone. */
 		uint32_t owner = d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
 		*gone = owner != ICF_NONE && (a->plan->map.unit[owner].flags & ELFRW_UNIT_FOLDED);
+		*known = d != NULL;
 		return d ? icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE) - d->target : 0;
 	}
 	uint32_t i = icf_unit_at(prog, r->r_offset);
@@ -76,7 +79,8 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) - ref->target;
 	/* PC-relative and not a reference to the outside: it stays inside. */
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
-	return d.kind == ELFRW_RELOC_PCREL ? delta : 0;
+	*known = d.kind == ELFRW_RELOC_PCREL;
+	return *known ? delta : 0;
 }
 
 static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_section *rel, Elf64_Rela r, struct list *out)
@@ -84,8 +88,8 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 	const struct elfrw_image *img = a->prog->img;
 	uint32_t symtab = rel->hdr.sh_link;
 	uint64_t index = ELF64_R_SYM(r.r_info), shift = 0;
-	bool gone;
-	uint64_t moved = target_shift(a, &r, &gone);
+	bool gone, known;
+	uint64_t moved = target_shift(a, &r, &gone, &known);
 	if (gone)
 		return NULL;
 	if (index) {
@@ -102,7 +106,7 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 	}
 	/* What does not depend on the symbol's address (TLS offsets, sizes, a GOT slot's) keeps its addend. */
 	struct elfrw_reloc_desc d = a->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
-	if (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL || (d.kind == ELFRW_RELOC_GOTPCREL && moved))
+	if (known && (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL || (d.kind == ELFRW_RELOC_GOTPCREL && moved)))
 		r.r_addend += (int64_t)(moved - shift);
 	return push(out, &r);
 }
@@ -136,17 +140,6 @@ static struct elfrw_err *add_thunks(struct icf_apply *a, struct list *out)
 	return NULL;
 }
 
-/* Is every field of section SHNDX where it was, but for addresses in executable sections? */
-static bool keeps_offsets(const struct icf_apply *a, uint32_t shndx)
-{
-	const struct elfrw_section *s = &a->prog->img->section[shndx];
-	if (s->hdr.sh_flags & SHF_EXECINSTR)
-		return true;
-	if (s->hdr.sh_flags & SHF_ALLOC)
-		return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0;
-	return strncmp(s->name, ".debug_", 7) != 0;
-}
-
 struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -154,10 +147,6 @@ struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 		const struct elfrw_section *rel = &img->section[i];
 		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data || a->out->sec[i].drop)
 			continue;
-		if (!keeps_offsets(a, rel->hdr.sh_info)) {
-			elfrw_output_drop(a->out, i);
-			continue;
-		}
 		struct list out = { 0 };
 		struct elfrw_err *err = NULL;
 		bool loaded = img->section[rel->hdr.sh_info].hdr.sh_flags & SHF_ALLOC;
@@ -173,12 +162,9 @@ struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 			err = add_thunks(a, &out);
 		if (!err && loaded && out.v.len)
 			qsort(out.v.data, out.v.len, sizeof *out.v.data, rela_order);
-		if (err || !out.v.len) {
+		if (err) {
 			VEC_FREE(&out.v);
-			if (err)
-				return err;
-			elfrw_output_drop(a->out, i);
-			continue;
+			return err;
 		}
 		elfrw_output_replace(a->out, i, (uint8_t *)out.v.data, out.v.len * sizeof(Elf64_Rela));
 	}

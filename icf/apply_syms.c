@@ -13,6 +13,16 @@ static bool is_debug(const char *name)
 	       strncmp(name, ".stab", 5) == 0 || strncmp(name, ".gnu.debuglto_", 14) == 0;
 }
 
+/* Is every field of section SHNDX where it was, but for addresses in executable sections?  If not, its kept relocations are worthless. */
+static bool keeps_offsets(const struct elfrw_section *s)
+{
+	if (s->hdr.sh_flags & SHF_EXECINSTR)
+		return true;
+	if (s->hdr.sh_flags & SHF_ALLOC)
+		return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0;
+	return !is_debug(s->name);
+}
+
 struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -30,7 +40,7 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 		const struct elfrw_section *s = &img->section[i];
 		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || (s->hdr.sh_flags & SHF_ALLOC))
 			continue;
-		if (!a->opt->emit_relocs || (s->hdr.sh_info && a->out->sec[s->hdr.sh_info].drop))
+		if (!a->opt->emit_relocs || (s->hdr.sh_info && (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(&img->section[s->hdr.sh_info]))))
 			elfrw_output_drop(a->out, i);
 	}
 	return NULL;
@@ -55,6 +65,11 @@ static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *na
 	const struct elfrw_addrmap *map = &a->plan->map;
 	const struct icf_exec *e = sym->st_shndx < SHN_LORESERVE ? exec_of(prog, sym->st_shndx) : NULL;
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
+	/* The address of the PLT entry that stands for a function of another module in a program at a fixed address. */
+	if (sym->st_shndx == SHN_UNDEF && sym->st_value && type == STT_FUNC) {
+		sym->st_value = icf_new_target(a, icf_unit_at(prog, sym->st_value), sym->st_value, false);
+		return;
+	}
 	if (!e) {
 		/* etext and its spellings may be absolute or belong to the section behind. */
 		for (size_t k = 0; k < prog->exec.len && sym->st_shndx != SHN_UNDEF && name && is_boundary_name(name); k++)

@@ -92,17 +92,19 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 	return NULL;
 }
 
-/* Does folding I lead control into the middle of a unit that has company but stays?  Then a stack would show one function
- * for another. */
-static bool enters_stayer(const struct icf_program *prog, const struct icf_plan *plan, uint32_t i)
+/* Does unit I's copy lead to the same code as I?  What I refers to is the same as what its keeper refers to, but where the two
+ * targets keep a copy each, a stack would show one function for the other. */
+static bool leads_astray(const struct icf_program *prog, const struct icf_plan *plan, uint32_t i)
 {
-	const struct icf_unit *u = &prog->unit.data[i];
-	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	const struct icf_unit *u = &prog->unit.data[i], *k = &prog->unit.data[plan->kept[i]];
+	const struct icf_ref *mine = icf_unit_refs(prog, u), *its = icf_unit_refs(prog, k);
 	for (uint32_t r = 0; r < u->n_ref; r++) {
-		if (ref[r].unit == ICF_NONE || ref[r].kind != ICF_REF_BRANCH || ref[r].unit == i)
-			continue;
-		const struct icf_unit *t = &prog->unit.data[ref[r].unit];
-		if (ref[r].target != t->start && plan->kept[ref[r].unit] == ref[r].unit && t->reason == ICF_ADDRESS_OBSERVED)
+		if (mine[r].table != ICF_NONE) {
+			const struct icf_table *a = &prog->table.data[mine[r].table], *b = &prog->table.data[its[r].table];
+			for (uint32_t e = 0; e < a->n; e++)
+				if (plan->kept[prog->dataref.data[a->entry + e].unit] != plan->kept[prog->dataref.data[b->entry + e].unit])
+					return true;
+		} else if (mine[r].unit != ICF_NONE && plan->kept[mine[r].unit] != plan->kept[its[r].unit])
 			return true;
 	}
 	return false;
@@ -113,7 +115,7 @@ static void keep_partners(struct icf_program *prog, struct icf_plan *plan)
 	for (bool again = true; again;) {
 		again = false;
 		for (uint32_t i = 0; i < prog->unit.len; i++) {
-			if (plan->kept[i] == i || !enters_stayer(prog, plan, i))
+			if (plan->kept[i] == i || !leads_astray(prog, plan, i))
 				continue;
 			plan->kept[i] = i;
 			prog->unit.data[i].reason = ICF_PARTNER_STAYS;

@@ -333,7 +333,7 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_UNWIND] = "unwind rules hold addresses or are not understood",
 		[ICF_UNIQUE] = "nothing equals it",
 		[ICF_ADDRESS_OBSERVED] = "address observed and a thunk would not pay",
-		[ICF_PARTNER_STAYS] = "jumps into a function that stays",
+		[ICF_PARTNER_STAYS] = "refers to equal functions that stay apart",
 	};
 	return text[reason];
 }

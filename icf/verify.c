@@ -122,6 +122,7 @@ static void deinit(struct icf_v *v)
 	free(v->from_out);
 	free(v->page);
 	free(v->by_new);
+	free(v->by_thunk);
 	free(v->filter);
 	elfrw_image_close(&v->in);
 	elfrw_image_close(&v->out);

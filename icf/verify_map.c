@@ -167,16 +167,30 @@ static int new_order(const void *a, const void *b, void *arg)
 	return x < y ? -1 : x > y;
 }
 
+static int thunk_order(const void *a, const void *b, void *arg)
+{
+	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
+	if (x->entry != y->entry)
+		return x->entry < y->entry ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
 struct elfrw_err *icf_v_index(struct icf_v *v)
 {
 	free(v->page);
 	free(v->by_new);
-	v->n_new = 0;
+	free(v->by_thunk);
+	v->n_new = v->n_thunk = 0;
 	size_t blocks = (size_t)((v->hi - v->lo) >> BLOCK_SHIFT) + 1;
 	v->page = malloc(blocks * sizeof *v->page);
 	v->by_new = malloc((v->unit.len + 1) * sizeof *v->by_new);
-	if (!v->page || !v->by_new)
+	v->by_thunk = malloc((v->unit.len + 1) * sizeof *v->by_thunk);
+	if (!v->page || !v->by_new || !v->by_thunk)
 		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < v->unit.len; i++)
+		if (v->unit.data[i].thunk)
+			v->by_thunk[v->n_thunk++] = i;
+	qsort_r(v->by_thunk, v->n_thunk, sizeof *v->by_thunk, thunk_order, v->unit.data);
 	uint32_t u = 0;
 	for (size_t b = 0; b < blocks; b++) {
 		uint64_t start = v->lo + ((uint64_t)b << BLOCK_SHIFT);

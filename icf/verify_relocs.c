@@ -76,9 +76,16 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 /* The branch of a thunk at PLACE. */
 static bool is_thunk(const struct icf_v *v, uint64_t place)
 {
-	for (uint32_t i = 0; i < v->unit.len; i++)
-		if (v->unit.data[i].thunk && place - v->unit.data[i].entry < v->unit.data[i].thunk)
+	for (uint32_t lo = 0, hi = v->n_thunk; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct icf_vunit *u = &v->unit.data[v->by_thunk[mid]];
+		if (place - u->entry < u->thunk)
 			return true;
+		if (u->entry < place)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
 	return false;
 }
 

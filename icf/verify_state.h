@@ -117,6 +117,8 @@ struct icf_v {
 	uint64_t lo, hi;
 	uint32_t *by_new;       /* units that are not folded, sorted by body; owned */
 	uint32_t n_new;
+	uint32_t *by_thunk;     /* units with a thunk, sorted by its address; owned */
+	uint32_t n_thunk;
 	struct dwr_icfold note; /* when has_note */
 	bool has_note;
 	VEC(struct icf_vword) word;   /* sorted by place */

@@ -225,25 +225,12 @@ static bool is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
 	return f->pc_end > f->pc_begin && icf_v_out_exec(v, f->pc_begin) && icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
 }
 
-static int thunk_order(const void *a, const void *b, void *arg)
-{
-	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
-	if (x->entry != y->entry)
-		return x->entry < y->entry ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static struct elfrw_err *check_rest(struct unwind *w)
+static void check_rest(struct unwind *w)
 {
 	struct icf_v *v = w->v;
 	uint64_t end = 0;
-	uint32_t n_thunks = 0, t = 0, *thunk = malloc((v->unit.len + 1) * sizeof *thunk);
-	if (!thunk)
-		return &elfrw_err_nomem;
-	for (uint32_t u = 0; u < v->unit.len; u++)
-		if (v->unit.data[u].thunk)
-			thunk[n_thunks++] = u;
-	qsort_r(thunk, n_thunks, sizeof *thunk, thunk_order, v->unit.data);
+	const uint32_t *thunk = v->by_thunk;
+	uint32_t n_thunks = v->n_thunk, t = 0;
 	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
 		uint32_t i = v->cfi_out.by_pc[k];
 		const struct dwr_fde *f = &v->cfi_out.fde.data[i];
@@ -278,8 +265,6 @@ static struct elfrw_err *check_rest(struct unwind *w)
 			icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: thunk of %s (0x%llx -> 0x%llx): expected the rule of a function's entry, found another",
 				     icf_v_where(v, x->old, name), ICF_VX(x->old), ICF_VX(x->entry));
 	}
-	free(thunk);
-	return NULL;
 }
 
 static void check_terminator(struct icf_v *v)
@@ -529,9 +514,8 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 		err = check_fde(&w, i);
 	if (!err)
 		err = check_aliases(&w);
-	if (!err)
-		err = check_rest(&w);
 	if (!err) {
+		check_rest(&w);
 		check_terminator(v);
 		check_refs(v);
 		err = check_hdr(v);

@@ -199,7 +199,6 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < j.map.n; i++) {
 		folded += j.map.unit[i].folded;
 		guessed += j.map.unit[i].guessed;
-		if (getenv("JDBG") && j.map.unit[i].guessed) printf("guess %s %lx\n", j.map.unit[i].name, j.map.unit[i].new);
 	}
 	printf("%" PRIu32 " units, %" PRIu32 " folded, %" PRIu32 " thunks", j.map.n, folded, j.map.n_thunk);
 	if (guessed)

@@ -13,6 +13,9 @@
 struct sym {
 	uint64_t value, size;
 	const char *name;
+	size_t index;                 /* in the table */
+	uint64_t new_value, new_size; /* of the same symbol in the output: the one of this name at this turn */
+	bool paired;
 };
 
 struct symbols {
@@ -26,7 +29,15 @@ static int by_value(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value < y->value ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct sym *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+
+	return c ? c : x->index < y->index ? -1 : x->index > y->index;
 }
 
 /* The function symbols of a file by address (those of .symtab, or of .dynsym in a stripped file). */
@@ -56,11 +67,33 @@ static struct symbols symbols_of(Elf *elf)
 			continue;
 		const char *name = elf_strptr(elf, best_sh.sh_link, g.st_name);
 
-		s.v[s.n++] = (struct sym){g.st_value, g.st_size, name ? name : ""};
+		s.v[s.n++] = (struct sym){g.st_value, g.st_size, name ? name : "", i, 0, 0, false};
 	}
-	if (s.n)
-		qsort(s.v, s.n, sizeof(*s.v), by_value);
 	return s;
+}
+
+/* Tells each symbol of the input which one it is in the output, and leaves both tables sorted by address. */
+static void pair(struct symbols *in, struct symbols *out)
+{
+	if (in->n)
+		qsort(in->v, in->n, sizeof(*in->v), by_name);
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), by_name);
+	for (size_t i = 0, k = 0; i < in->n && k < out->n;) {
+		int c = strcmp(in->v[i].name, out->v[k].name);
+
+		if (!c) {
+			in->v[i].new_value = out->v[k].value;
+			in->v[i].new_size = out->v[k].size;
+			in->v[i].paired = true;
+		}
+		i += c <= 0;
+		k += c >= 0;
+	}
+	if (in->n)
+		qsort(in->v, in->n, sizeof(*in->v), by_value);
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), by_value);
 }
 
 static size_t symbols_at(const struct symbols *s, uint64_t value)
@@ -197,19 +230,18 @@ static int index_by_thunk(const void *a, const void *b, void *arg)
 	return x->thunk < y->thunk ? -1 : x->thunk > y->thunk;
 }
 
-/* Does a symbol of the input at the unit's start have, in the output, a size at the unit's new address? */
-static bool has_sized_symbol(const struct junit *u, const struct symbols *in, const struct symbols *out)
+/* Has a symbol of the input at the unit's start, in the output, a size at the unit's new address? */
+static bool has_sized_symbol(const struct junit *u, const struct symbols *in)
 {
 	for (size_t i = symbols_at(in, u->old); i < in->n && in->v[i].value == u->old; i++)
-		for (size_t k = symbols_at(out, u->new); k < out->n && out->v[k].value == u->new; k++)
-			if (out->v[k].size && in->v[i].size && !strcmp(out->v[k].name, in->v[i].name))
-				return true;
+		if (in->v[i].size && in->v[i].paired && in->v[i].new_size && in->v[i].new_value == u->new)
+			return true;
 	return false;
 }
 
 /* IDX[0..N) are the units at one new address, by old address. */
 static void choose_kept(struct jmap *map, const uint32_t *idx, uint32_t n, uint64_t *last_old,
-			const struct symbols *in, const struct symbols *out)
+			const struct symbols *in)
 {
 	uint32_t kept = JNONE, candidates = 0, unmarked = 0;
 
@@ -218,7 +250,7 @@ static void choose_kept(struct jmap *map, const uint32_t *idx, uint32_t n, uint6
 	for (uint32_t i = 0; i < n; i++) {
 		struct junit *u = &map->unit[idx[i]];
 
-		if (unmarked == 1 ? u->folded : n > 1 && !has_sized_symbol(u, in, out))
+		if (unmarked == 1 ? u->folded : n > 1 && !has_sized_symbol(u, in))
 			continue;
 		candidates++;
 		/* Kept code stays in its old order: of several, the first that follows the last kept one. */
@@ -237,33 +269,23 @@ static void choose_kept(struct jmap *map, const uint32_t *idx, uint32_t n, uint6
 }
 
 /* A folded unit's symbol that does not lie at the kept code is at its thunk. */
-static void find_thunks(struct jmap *map, const struct symbols *in, const struct symbols *out)
+static void find_thunks(struct jmap *map, const struct symbols *in)
 {
-	struct sym *named = malloc((out->n + 1) * sizeof(*named));
-	size_t n = 0;
-
-	if (!named)
-		abort();
-	for (size_t i = 0; i < out->n; i++)
-		if (out->v[i].size && jmap_exec_out(map, out->v[i].value) && jmap_find_new(map, out->v[i].value) == JNONE)
-			named[n++] = out->v[i];
-	for (uint32_t k = 0; k < map->n && n; k++) {
+	for (uint32_t k = 0; k < map->n; k++) {
 		struct junit *u = &map->unit[k];
 
 		if (!u->folded)
 			continue;
-		for (size_t i = symbols_at(in, u->old); i < in->n && in->v[i].value == u->old; i++)
-			for (size_t t = 0; t < n; t++)
-				if ((!u->thunk || u->thunk == named[t].value) && named[t].name && !strcmp(named[t].name, in->v[i].name)) {
-					u->thunk = named[t].value;
-					u->thunk_size = named[t].size;
-					/* The next unit of this name gets the next thunk of this name. */
-					for (size_t m = 0; m < n; m++)
-						if (named[m].value == u->thunk)
-							named[m].name = NULL;
-				}
+		for (size_t i = symbols_at(in, u->old); i < in->n && in->v[i].value == u->old; i++) {
+			const struct sym *s = &in->v[i];
+
+			if (!s->paired || !s->new_size || jmap_find_new(map, s->new_value) != JNONE ||
+			    !jmap_exec_out(map, s->new_value) || (u->thunk && u->thunk != s->new_value))
+				continue;
+			u->thunk = s->new_value;
+			u->thunk_size = s->new_size;
+		}
 	}
-	free(named);
 }
 
 bool jmap_load(struct jmap *map, const char *path, Elf *in, Elf *out)
@@ -277,6 +299,8 @@ bool jmap_load(struct jmap *map, const char *path, Elf *in, Elf *out)
 	uint32_t *all = malloc((map->n + 1) * sizeof(*all));
 	uint64_t last_old = 0;
 
+	pair(&sin, &sout);
+
 	map->by_new = malloc((map->n + 1) * sizeof(*all));
 	map->thunk = malloc((map->n + 1) * sizeof(*all));
 	if (!all || !map->by_new || !map->thunk)
@@ -288,10 +312,10 @@ bool jmap_load(struct jmap *map, const char *path, Elf *in, Elf *out)
 	for (uint32_t i = 0, e; i < map->n; i = e) {
 		for (e = i + 1; e < map->n && map->unit[all[e]].new == map->unit[all[i]].new; e++)
 			;
-		choose_kept(map, all + i, e - i, &last_old, &sin, &sout);
+		choose_kept(map, all + i, e - i, &last_old, &sin);
 		map->by_new[map->n_new++] = map->unit[all[i]].kept;
 	}
-	find_thunks(map, &sin, &sout);
+	find_thunks(map, &sin);
 	for (uint32_t i = 0; i < map->n; i++)
 		if (map->unit[i].thunk)
 			map->thunk[map->n_thunk++] = i;

@@ -15,14 +15,17 @@ class Unit:
 
 
 def symbols(path):
-    """(address, size, name) of the functions of a file, sorted."""
+    """(address, size, name, turn) of the functions of .symtab; turn: how many of this name came before."""
     text = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout
-    found = set()
-    for line in text.splitlines():
+    at = text.find("Symbol table '.symtab'")
+    ret, seen = [], collections.Counter()
+    for line in text[max(at, 0):].splitlines():
         f = line.split()
         if len(f) >= 8 and f[3] in ("FUNC", "IFUNC", "GNU_IFUNC") and f[6] not in ("UND", "ABS"):
-            found.add((int(f[1], 16), int(f[2], 0), f[7].split("@")[0]))
-    return sorted(found)
+            name = f[7].split("@")[0]
+            ret.append((int(f[1], 16), int(f[2], 0), name, seen[name]))
+            seen[name] += 1
+    return ret
 
 
 def exec_sections(path):
@@ -51,19 +54,19 @@ class Map:
         self.old = [u.old for u in self.unit]
         self.in_symbols, self.out_symbols = symbols(inp), symbols(out)
         names, sized = collections.defaultdict(set), collections.defaultdict(set)
-        for a, s, n in self.in_symbols:
+        for a, s, n, turn in self.in_symbols:
             if s:
-                names[a].add(n)
-        for a, s, n in self.out_symbols:
+                names[a].add((n, turn))
+        for a, s, n, turn in self.out_symbols:
             if s:
-                sized[a].add(n)
+                sized[a].add((n, turn))
         groups = collections.defaultdict(list)
         for u in self.unit:
             groups[u.new].append(u)
         last = -1
         self.kept = []
-        # A folded function's symbol has size 0 at the kept address; of several candidates (one name), kept code keeps
-        # its order.
+        # A folded function's symbol has size 0 at the kept address; of several candidates, kept code keeps its
+        # order.
         for new in sorted(groups):
             g = groups[new]
             c = [u for u in g if u.kept is not False] if any(u.kept is False for u in g) else g

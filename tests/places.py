@@ -52,7 +52,7 @@ def main():
     a = ap.parse_args()
     m = mapfile.Map(a.map, a.inp, a.out)
     code = mapfile.exec_sections(a.inp)
-    functions = sorted({(v, s) for v, s, _ in m.in_symbols if s and any(lo <= v < hi for lo, hi, _ in code)})
+    functions = sorted({(v, s) for v, s, _, _ in m.in_symbols if s and any(lo <= v < hi for lo, hi, _ in code)})
     if not functions or not m.unit:
         sys.stderr.write("places.py: no function symbols or no map\n")
         sys.exit(2)

@@ -1,0 +1,267 @@
+/* verify_loc.c: addresses, expressions, location lists and their views in DIEs. */
+#include "icf/verify_debug.h"
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *icf_vd_die(Dwarf_Die *die, char buf[200])
+{
+	Dwarf_Attribute attr;
+	const char *n = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attr));
+	if (!n)
+		n = dwarf_diename(die);
+	snprintf(buf, 200, "DIE 0x%llx (tag 0x%x, %.120s)", ICF_VX(dwarf_dieoffset(die)), (unsigned)dwarf_tag(die), n ? n : "no name");
+	return buf;
+}
+
+/* Where the end VA of something is: by the unit that holds the byte before it. */
+static bool end_of(const struct icf_v *v, uint64_t va, uint64_t *ret)
+{
+	uint32_t u = icf_v_find_end(v, va);
+	if (u == ICF_V_NONE)
+		return false;
+	*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
+	return true;
+}
+
+bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b, uint64_t *want)
+{
+	const struct icf_v *v = d->v;
+	uint64_t r;
+	*want = a;
+	if (!icf_v_in_exec(v, a)) {
+		if (a == b || !a)
+			return a == b;
+		for (size_t i = 0; i < v->exec.len; i++)
+			if (a == v->exec.data[i].old_end && (end_of(v, a, want) ? b == *want || b == v->exec.data[i].new_end : b == v->exec.data[i].new_end))
+				return true;
+		*want = icf_v_data(v, a);
+		return b == *want;
+	}
+	if (how == ICF_VD_END && end_of(v, a, want))
+		return *want == b;
+	uint32_t u = icf_v_find(v, a);
+	if (u != ICF_V_NONE) {
+		const struct icf_vunit *x = &v->unit.data[u];
+		*want = x->body + (a - x->old);
+		if (*want == b)
+			return true;
+		if (a == x->old) {
+			/* The entry of a folded function is at its thunk.  A label at the end of a function lies there. */
+			if (x->thunk && x->entry == b)
+				return true;
+			if (how == ICF_VD_POINT && end_of(v, a, &r) && r == b)
+				return true;
+		}
+		return (x->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP && !icf_v_out_exec(v, b);
+	}
+	if (end_of(v, a, &r) && r == b)
+		return true;
+	/* Between two units: nothing that has a place in the output, unless it is a place there. */
+	return icf_v_out_exec(v, b) || !b;
+}
+
+const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y, Dwarf_Op *b, size_t nb)
+{
+	uint64_t want;
+	if (na != nb)
+		return "as many operations";
+	for (size_t i = 0; i < na; i++) {
+		if (a[i].atom != b[i].atom || a[i].offset != b[i].offset)
+			return "the same operations";
+		switch (a[i].atom) {
+		case DW_OP_addr:
+			d->log->checked[ICF_VC_DIE_ADDRESS]++;
+			if (!icf_vd_address(d, ICF_VD_POINTER, a[i].number, b[i].number, &want))
+				return "the image of the address in DW_OP_addr";
+			break;
+		case DW_OP_addrx:
+		case DW_OP_constx:
+		case DW_OP_GNU_addr_index:
+		case DW_OP_GNU_const_index: {
+			Dwarf_Attribute p, q;
+			Dwarf_Addr va, vb;
+			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formaddr(&p, &va))
+				break; /* libdw cannot tell for the input */
+			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formaddr(&q, &vb))
+				return "an address in DW_OP_addrx";
+			d->log->checked[ICF_VC_DIE_ADDRESS]++;
+			if (va != vb && !icf_vd_address(d, ICF_VD_POINTER, va, vb, &want))
+				return "the image of the address in DW_OP_addrx";
+			break;
+		}
+		case DW_OP_entry_value:
+		case DW_OP_GNU_entry_value:
+		case DW_OP_implicit_value:
+			/* number: the length; number2: where the block is in memory */
+			if (a[i].number != b[i].number || memcmp((void *)(uintptr_t)a[i].number2, (void *)(uintptr_t)b[i].number2, a[i].number) != 0)
+				return "the same block";
+			break;
+		case DW_OP_const_type:
+		case DW_OP_GNU_const_type: {
+			const uint8_t *p = (void *)(uintptr_t)a[i].number2, *q = (void *)(uintptr_t)b[i].number2;
+			if (a[i].number != b[i].number || memcmp(p, q, (size_t)*p + 1) != 0)
+				return "the same typed constant";
+			break;
+		}
+		default:
+			if (a[i].number != b[i].number || a[i].number2 != b[i].number2)
+				return "the same operands";
+		}
+	}
+	return NULL;
+}
+
+struct entry {
+	Dwarf_Addr lo, hi;
+	Dwarf_Op *op;
+	size_t n;
+};
+
+typedef VEC(struct entry) entries;
+
+/* false: libdw cannot read the list. */
+static bool read_entries(struct icf_vdebug *d, Dwarf_Attribute *attr, entries *ret)
+{
+	Dwarf_Addr base;
+	ptrdiff_t off = 0;
+	struct entry e;
+	while ((off = dwarf_getlocations(attr, off, &base, &e.lo, &e.hi, &e.op, &e.n)) > 0) {
+		struct entry *slot = VEC_PUSH(ret);
+		if (slot)
+			*slot = e;
+		else
+			d->log->nomem = true;
+	}
+	return off == 0;
+}
+
+void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb, Dwarf_Attribute *lb)
+{
+	Dwarf_Half version = 0;
+	Dwarf_Word oa, ob, ea, eb;
+	char name[200];
+	dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
+	const Elf_Data *da = d->in.loc[version >= 5], *db = d->out.loc[version >= 5];
+	/* The pairs of views lie between where DW_AT_GNU_locviews says and the list itself. */
+	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) || !da || oa > ea || ea > da->d_size)
+		return;
+	d->log->checked[ICF_VC_LOCATION]++;
+	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb || eb > db->d_size) {
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected before their list, found elsewhere", icf_vd_die(die, name));
+		return;
+	}
+	struct elfrw_rbuf a = elfrw_rbuf((const uint8_t *)da->d_buf + oa, ea - oa), b = elfrw_rbuf((const uint8_t *)db->d_buf + ob, eb - ob);
+	while (elfrw_rbuf_left(&a) || elfrw_rbuf_left(&b)) {
+		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
+		if (a.bad || b.bad || x != y) {
+			icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected the same, found others", icf_vd_die(die, name));
+			return;
+		}
+	}
+}
+
+/* One entry of IN cut at units, against the entries of OUT from *K on.  NULL: found, or need not be there. */
+static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out, size_t *k, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views,
+			      uint64_t *want_lo, uint64_t *want_hi)
+{
+	const struct icf_v *v = d->v;
+	bool any = e->lo == 0 && e->hi == UINT64_MAX; /* the default entry */
+	uint64_t lo = e->lo;
+	do {
+		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
+		uint64_t to = e->hi, wl = lo, wh = to;
+		bool optional = false, folded = false;
+		const char *why = "such an entry";
+		if (!any && u == ICF_V_NONE) {
+			/* Padding, or the end of a function: an empty entry there says nothing. */
+			uint32_t next = lo < e->hi ? icf_v_find(v, e->hi - 1) : ICF_V_NONE;
+			if (next == ICF_V_NONE)
+				return NULL;
+			lo = v->unit.data[next].old > lo ? v->unit.data[next].old : e->hi;
+			continue;
+		}
+		if (!any) {
+			const struct icf_vunit *n = &v->unit.data[u];
+			to = e->hi < n->end ? e->hi : n->end;
+			wl = n->body + (lo - n->old);
+			wh = n->body + (to - n->old);
+			folded = (n->flags & ICF_V_FOLDED) && d->policy != DWR_FOLDED_ALIAS;
+			optional = folded || (lo == e->hi && !views);
+		}
+		size_t try = *k;
+		for (; try < out->len; try++) {
+			const struct entry *o = &out->data[try];
+			bool same = o->lo == wl && o->hi == wh;
+			if (!same && folded)
+				same = o->lo == o->hi || !icf_v_out_exec(v, o->lo);
+			/* An empty entry at a boundary goes with either neighbour. */
+			uint64_t r;
+			if (!same && lo == e->hi && o->lo == o->hi)
+				same = end_of(v, lo, &r) && r == o->lo;
+			if (same) {
+				why = icf_vd_expr(d, x, e->op, e->n, y, o->op, o->n);
+				if (!why || !optional)
+					break;
+			}
+			/* What has no place in the program may be passed over. */
+			if (o->lo != o->hi && icf_v_out_exec(v, o->lo)) {
+				try = out->len;
+				break;
+			}
+		}
+		if (try < out->len && !why)
+			*k = try + 1;
+		else if (!optional) {
+			*want_lo = wl;
+			*want_hi = wh;
+			return why ? why : "such an entry";
+		}
+		if (to == lo)
+			return NULL;
+		lo = to;
+	} while (lo < e->hi);
+	return NULL;
+}
+
+void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views)
+{
+	entries a = { 0 }, b = { 0 };
+	size_t k = 0;
+	char name[200];
+	uint64_t wl, wh;
+	if (!read_entries(d, x, &a)) {
+		VEC_FREE(&a);
+		return;
+	}
+	if (!read_entries(d, y, &b)) {
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "list: %s, attribute 0x%x: expected one that libdw reads, found: %s", icf_vd_die(die, name), x->code,
+			     dwarf_errmsg(-1));
+		goto out;
+	}
+	for (size_t i = 0; i < a.len && !dead; i++) {
+		bool any = a.data[i].lo == 0 && a.data[i].hi == UINT64_MAX;
+		if (!any && !icf_v_in_exec(d->v, a.data[i].lo))
+			continue;
+		d->log->checked[ICF_VC_LOCATION]++;
+		const char *why = find_entry(d, &a.data[i], &b, &k, x, y, views, &wl, &wh);
+		if (!why)
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "entry: %s, attribute 0x%x (0x%llx to 0x%llx -> 0x%llx to 0x%llx): expected %s, found %s0x%llx to 0x%llx",
+			     icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi), ICF_VX(wl), ICF_VX(wh), why, k < b.len ? "" : "none; ",
+			     ICF_VX(k < b.len ? b.data[k].lo : 0), ICF_VX(k < b.len ? b.data[k].hi : 0));
+		goto out;
+	}
+	for (; k < b.len && !dead; k++) {
+		const struct entry *o = &b.data[k];
+		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) || (folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one", icf_vd_die(die, name), x->code,
+			     ICF_VX(o->lo), ICF_VX(o->hi));
+		break;
+	}
+out:
+	VEC_FREE(&a);
+	VEC_FREE(&b);
+}
