@@ -6,8 +6,8 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-missing-field-initializers
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. $(WARN) $(CFLAGS)
-LIBS = -lxxhash -lz -lzstd -lpthread
-TEST_LIBS = -lcmocka -ldw -lelf
+LIBS = -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread
+TEST_LIBS = -lcmocka
 
 SRC = $(wildcard elfrw/*.c dwarf/*.c icf/*.c)
 OBJ = $(SRC:%.c=$(BUILD)/%.o)

@@ -106,9 +106,11 @@ static void respell(char *s)
 				continue;
 			}
 		}
-		if (!strncmp(in, "operator< <", 11)) {
-			out = stpcpy(out, "operator<<");
-			in += 11;
+		if (!strncmp(in, "operator< <", 11) || !strncmp(in, "operator<< <", 12)) {
+			size_t n = strcspn(in, " ");
+			memmove(out, in, n);
+			out += n;
+			in += n + 1;
 			continue;
 		}
 		*out++ = *in++;

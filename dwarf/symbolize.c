@@ -271,17 +271,20 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 	return true;
 }
 
-/* The member's own function: the last of its DIEs that can be read. */
+/* The member's own function.  Its DIEs may be in several units, which then each have a copy of it that the linker made one:
+ * the first unit counts, as for other addresses, and in it the last DIE. */
 static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
 {
 	const struct dwr_icfold_member *m = &sym->note.member[member];
-	for (uint32_t i = m->n_dies; i-- > 0;) {
+	const struct dwr_icfold_die *die = sym->note.dies + m->die;
+	for (uint32_t i = 0; i < m->n_dies; i++) {
 		struct dwr_sym_unit *unit;
-		uint64_t die = sym->note.dies[m->die + i].die;
-		ELFRW_TRY(dwr_sym_unit_around(sym, sym->debug, die, &unit));
+		ELFRW_TRY(dwr_sym_unit_around(sym, sym->debug, die[i].die, &unit));
+		while (unit && i + 1 < m->n_dies && die[i + 1].die < unit->u.end)
+			i++;
 		if (!unit)
 			continue;
-		ELFRW_TRY(dwr_sym_body_at(sym, unit, die, member, address, &c->body, &c->node));
+		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->body, &c->node));
 		c->unit = unit;
 		if (c->body->node.len)
 			return NULL;
@@ -313,6 +316,22 @@ static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint
 	return NULL;
 }
 
+/* The source file that the symbol table gives the folded unit U, for want of line numbers; NULL: none, or several. */
+static const char *symbol_file(struct dwr_sym *sym, const char *name, const struct elfrw_addrmap_unit *u)
+{
+	struct dwr_sym_symbol s;
+	size_t from = 0;
+	const char *file = NULL;
+	while (dwr_sym_symbol_named(sym, name, &from, &s)) {
+		if (s.address != u->body && s.address != u->entry)
+			continue;
+		if (!s.file || (file && strcmp(file, s.file)))
+			return NULL;
+		file = s.file;
+	}
+	return file;
+}
+
 struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member, unsigned flags,
 					    struct dwr_sym_frames *frames)
 {
@@ -332,6 +351,8 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
 	if (!f)
 		return &elfrw_err_nomem;
+	if (m->n_names && !f->file)
+		f->file = symbol_file(sym, n->names[m->name], u);
 	if (m->n_names && (!f->linkage || !(flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB))))
 		f->linkage = n->names[m->name];
 	f->has_start_address = true;

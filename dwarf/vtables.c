@@ -18,7 +18,7 @@ struct object {
 };
 
 struct builder {
-	const struct elfrw_image *img;
+	const struct elfrw_image *img, *symbols;
 	VEC(struct object) object;
 	VEC(uint64_t) typeinfo;
 	struct dwr_vtables vt;
@@ -46,7 +46,7 @@ static int word_order(const void *a, const void *b)
 
 static struct elfrw_err *read_symbols(struct builder *b)
 {
-	const struct elfrw_image *img = b->img;
+	const struct elfrw_image *img = b->symbols;
 	uint32_t shndx = img->symtab ? img->symtab : img->dynsym;
 	const struct elfrw_section *s = shndx ? &img->section[shndx] : NULL;
 	for (uint64_t i = 0; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
@@ -62,7 +62,7 @@ static struct elfrw_err *read_symbols(struct builder *b)
 			if (!t)
 				return &elfrw_err_nomem;
 			*t = sym.st_value;
-		} else if ((name[3] == 'V' || name[3] == 'C') && sym.st_size >= 8 && elfrw_image_at(img, sym.st_value, sym.st_size)) {
+		} else if ((name[3] == 'V' || name[3] == 'C') && sym.st_size >= 8 && elfrw_image_at(b->img, sym.st_value, sym.st_size)) {
 			struct object *o = VEC_PUSH(&b->object);
 			if (!o)
 				return &elfrw_err_nomem;
@@ -194,9 +194,9 @@ static struct elfrw_err *split_object(struct builder *b, const struct object *o)
 	return NULL;
 }
 
-struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, struct dwr_vtables *ret)
+struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, const struct elfrw_image *symbols, struct dwr_vtables *ret)
 {
-	struct builder b = { .img = img };
+	struct builder b = { .img = img, .symbols = symbols };
 	struct elfrw_err *err = read_symbols(&b);
 	if (!err && b.object.len)
 		err = read_relocs(&b);

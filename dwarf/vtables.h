@@ -25,7 +25,8 @@ struct dwr_vtables {
 	VEC(struct dwr_vtable_word) word; /* sorted by place */
 };
 
-struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, struct dwr_vtables *ret);
+/* SYMBOLS is the file that has the symbol table: IMG itself, or its separate debug file. */
+struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, const struct elfrw_image *symbols, struct dwr_vtables *ret);
 void dwr_vtables_deinit(struct dwr_vtables *vt);
 
 /* The vtable that has a slot at address PLACE, or NULL; its index is (PLACE - point) / 8. */

@@ -106,7 +106,7 @@ static struct elfrw_err *collect_slots(struct job *j)
 	if (!j->note.n_vslots)
 		return NULL;
 	struct dwr_vtables vt;
-	ELFRW_TRY(dwr_vtables_read(j->a->prog->img, &vt));
+	ELFRW_TRY(dwr_vtables_read(j->a->prog->img, j->a->prog->img, &vt));
 	for (size_t i = 0; i < j->note.n_vslots; i++) {
 		const struct dwr_vtable *t = dwr_vtables_find(&vt, j->note.vslot[i].slot);
 		uint64_t k = t ? (j->note.vslot[i].slot - t->point) / 8 : MAX_SLOT;

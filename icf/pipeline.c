@@ -1,5 +1,6 @@
 /* pipeline.c: load -> units -> references -> partition -> plan -> apply, one direction only. */
 #include "icf/pipeline.h"
+#include "icf/apply_calls.h"
 #include "icf/apply_debug.h"
 #include "icf/unit.h"
 #include <stdlib.h>
@@ -124,6 +125,9 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	t = icf_now();
 	ELFRW_TRY(icf_apply_debug(a));
 	icf_pass_done(run, "apply debug", t);
+	t = icf_now();
+	ELFRW_TRY(icf_apply_calls(a));
+	icf_pass_done(run, "apply calls", t);
 	t = icf_now();
 	ELFRW_TRY(icf_apply_symbols(a));
 	ELFRW_TRY(icf_apply_notes(a));

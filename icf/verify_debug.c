@@ -370,7 +370,7 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 {
 	struct job job = { .v = v, .n = v->threads < 8 ? v->threads : 8 };
 	struct icf_voverlay *overlay = NULL;
-	size_t n_overlay;
+	size_t n_overlay = 0;
 	job.part = calloc(job.n, sizeof *job.part);
 	job.log = calloc(job.n, sizeof *job.log);
 	job.first = calloc(job.n, sizeof *job.first);

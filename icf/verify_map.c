@@ -187,9 +187,12 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 	v->by_thunk = malloc((v->unit.len + 1) * sizeof *v->by_thunk);
 	if (!v->page || !v->by_new || !v->by_thunk)
 		return &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->unit.len; i++)
+	for (uint32_t i = 0; i < v->unit.len; i++) {
 		if (v->unit.data[i].thunk)
 			v->by_thunk[v->n_thunk++] = i;
+		if (v->unit.data[i].flags & ICF_V_FOLDED)
+			v->unit.data[v->unit.data[i].kept].shared = true;
+	}
 	qsort_r(v->by_thunk, v->n_thunk, sizeof *v->by_thunk, thunk_order, v->unit.data);
 	uint32_t u = 0;
 	for (size_t b = 0; b < blocks; b++) {
@@ -256,6 +259,21 @@ uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va)
 		return ICF_V_NONE;
 	const struct icf_vunit *u = &v->unit.data[v->by_new[lo - 1]];
 	return va - u->body < u->end - u->old ? v->by_new[lo - 1] : ICF_V_NONE;
+}
+
+uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va)
+{
+	for (uint32_t lo = 0, hi = v->n_thunk; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct icf_vunit *u = &v->unit.data[v->by_thunk[mid]];
+		if (va - u->entry < u->thunk)
+			return v->by_thunk[mid];
+		if (u->entry < va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return ICF_V_NONE;
 }
 
 bool icf_v_in_exec(const struct icf_v *v, uint64_t va)

@@ -73,22 +73,6 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 			     ICF_VX(a->r_offset), ICF_VX(b->r_offset), ICF_VX(want), ICF_VX(found));
 }
 
-/* The branch of a thunk at PLACE. */
-static bool is_thunk(const struct icf_v *v, uint64_t place)
-{
-	for (uint32_t lo = 0, hi = v->n_thunk; lo < hi;) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct icf_vunit *u = &v->unit.data[v->by_thunk[mid]];
-		if (place - u->entry < u->thunk)
-			return true;
-		if (u->entry < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return false;
-}
-
 static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
 {
 	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela), m = rb->hdr.sh_size / sizeof(Elf64_Rela), used = 0;
@@ -135,7 +119,7 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 		while (lo < used && w[lo].used && w[lo].place == key.place && w[lo].type == key.type)
 			lo++;
 		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {
-			if (!(key.type == v->arch->r_plt32 && is_thunk(v, b.r_offset)))
+			if (!(key.type == v->arch->r_plt32 && icf_v_find_thunk(v, b.r_offset) != ICF_V_NONE))
 				icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s at 0x%llx: expected one of the input, found a new one", rb->name, ICF_VX(b.r_offset));
 			continue;
 		}

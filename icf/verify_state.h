@@ -34,6 +34,7 @@ struct icf_vunit {
 	uint32_t thunk;    /* bytes of the thunk at `entry`, 0: none */
 	uint32_t exec;     /* index into exec */
 	uint8_t flags;     /* of the claim */
+	bool shared;       /* others are folded into it */
 	bool endbr;        /* found: begins with a landing pad of indirect branches */
 	bool opaque;       /* found: no code, or code nobody understands, which did not move */
 	uint8_t observed;  /* found while the code and data are read: may be set by any thread */
@@ -141,6 +142,7 @@ struct elfrw_err *icf_v_index(struct icf_v *v); /* for the look-ups; again when 
 uint32_t icf_v_find(const struct icf_v *v, uint64_t va);     /* the unit that holds VA */
 uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va); /* the unit that ends at VA, or holds VA - 1 */
 uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va); /* the unit whose copy holds VA of OUT */
+uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va); /* the unit whose thunk holds VA of OUT */
 bool icf_v_in_exec(const struct icf_v *v, uint64_t va);      /* of IN */
 bool icf_v_out_exec(const struct icf_v *v, uint64_t va);     /* of OUT */
 /* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a section). */

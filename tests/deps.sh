@@ -3,9 +3,9 @@
 # Prints what it is about to do; does nothing when nothing is missing, or when ICFOLD_NO_DEPS is set.
 set -u
 
-build="gcc g++ make binutils libc6-dev libxxhash-dev zlib1g-dev libzstd-dev"
+build="gcc g++ make binutils libc6-dev libxxhash-dev zlib1g-dev libzstd-dev libelf-dev libdw-dev libiberty-dev"
 # clang, lld, mold: what the test programs are built with; the rest judges the results.
-check="$build clang lld mold elfutils libelf-dev libdw-dev libcmocka-dev libzydis-dev gdb jq time"
+check="$build clang lld mold elfutils libcmocka-dev libzydis-dev gdb jq time"
 
 case ${1:-check} in
 build) want=$build ;;

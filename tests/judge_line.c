@@ -16,7 +16,7 @@ struct row {
 	const char *file;    /* owned by libdw */
 	int line, col;
 	unsigned flags, isa, disc;
-	uint32_t unit;
+	uint32_t unit, cu;   /* CU: number of the table */
 	uint32_t order;
 	bool optional, used;
 };
@@ -31,7 +31,7 @@ struct rows {
 struct jlines {
 	struct rows group; /* rows of units that are in a group, kept or folded; addr: in the output */
 	struct rows artificial;
-	bool have_unit;
+	uint32_t n_cu;
 };
 
 static void add(struct rows *s, struct row r)
@@ -77,6 +77,9 @@ static bool read_rows(Dwarf_Die *cu, struct rows *ret)
 			r.flags |= F_EPILOGUE;
 		if (!dwarf_lineendsequence(l, &f) && f)
 			r.flags |= F_END;
+		/* libdw sorts an end before rows at its address, and makes whatever comes last an end. */
+		if ((r.flags & F_END) && i + 1 == n && ret->n && (ret->v[ret->n - 1].flags & F_END) && ret->v[ret->n - 1].addr == addr)
+			r.flags &= ~(unsigned)F_END;
 		dwarf_lineisa(l, &r.isa);
 		dwarf_linediscriminator(l, &r.disc);
 		add(ret, r);
@@ -124,6 +127,8 @@ static int by_unit(const void *pa, const void *pb)
 
 	if (a->unit != b->unit)
 		return a->unit < b->unit ? -1 : 1;
+	if (a->cu != b->cu)
+		return a->cu < b->cu ? -1 : 1;
 	return by_all(pa, pb);
 }
 
@@ -240,6 +245,7 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 		judge_wrong(j, J_LINE, "unit %#" PRIx64 ": the output's line table is unreadable: %s", cu, dwarf_errmsg(-1));
 		goto out;
 	}
+	state(j)->n_cu++;
 	for (size_t i = 0; i < in.n; i++) {
 		struct row row = in.v[i];
 		uint64_t va = row.addr;
@@ -248,6 +254,7 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 		if ((row.flags & F_END) || !jmap_exec_in(m, va))
 			continue;
 		j->n_rows++;
+		row.cu = state(j)->n_cu;
 		if (prev != JNONE && prev != u && m->unit[prev].folded) {
 			/* It may be an empty row at the end of a folded function. */
 			struct row last = row;
@@ -272,6 +279,19 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			add(&state(j)->group, row);
 			if (prev != u && prev != JNONE)
 				state(j)->group.v[state(j)->group.n - 1].optional = true;
+		}
+		if (va > m->unit[u].old && i && in.v[i - 1].addr < m->unit[u].old && !(in.v[i - 1].flags & F_END)) {
+			/* Its first bytes have the row of what lies before: that may be repeated at its start. */
+			struct row carried = in.v[i - 1];
+
+			carried.addr = m->unit[u].new;
+			carried.unit = u;
+			carried.cu = row.cu;
+			carried.optional = true;
+			if (in_group(m, u))
+				add(&state(j)->group, carried);
+			if (!m->unit[u].folded)
+				add(&edge, carried);
 		}
 		if (va > m->unit[u].old) {
 			if (!m->unit[u].folded || j->policy == J_ALIAS)
@@ -302,7 +322,10 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			/* A thunk shows the line that its function begins with. */
 			for (size_t k = 0; k < in.n && !ok; k++)
 				ok = in.v[k].addr == m->unit[t].old && in.v[k].line == row.line && !strcmp(in.v[k].file, row.file);
-			if (!ok)
+			/* An empty row at the end of the function before. */
+			if (!ok && row.addr == m->unit[t].thunk)
+				add(&bag, row);
+			else if (!ok)
 				judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is in the thunk of %s, which has no such line", cu,
 					    show(&row, x, sizeof(x)), m->unit[t].name);
 			continue;
@@ -360,14 +383,23 @@ void judge_folded_lines(struct judge *j, Dwarf_Die *b)
 {
 	struct jlines *s = state(j);
 
-	s->have_unit = true;
 	read_rows(b, &s->artificial);
 }
 
-/* The first row of unit U in S (sorted by_unit). */
-static size_t rows_of(const struct rows *s, uint32_t u)
+static bool same_place(const struct row *a, const struct row *b)
 {
-	size_t lo = 0, hi = s->n;
+	return a->addr == b->addr && a->line == b->line && a->col == b->col && !strcmp(a->file, b->file);
+}
+
+/* A function as one table has it: rows [FROM, TO) of the group's rows. */
+struct copy {
+	size_t from, to;
+};
+
+/* The copy of unit U that begins at or after row AT; false: there are no more. */
+static bool next_copy(const struct rows *s, uint32_t u, struct copy *c)
+{
+	size_t lo = c->to, hi = s->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -377,30 +409,48 @@ static size_t rows_of(const struct rows *s, uint32_t u)
 		else
 			hi = mid;
 	}
-	return lo;
+	if (lo == s->n || s->v[lo].unit != u)
+		return false;
+	c->from = lo;
+	for (c->to = lo + 1; c->to < s->n && s->v[c->to].unit == u && s->v[c->to].cu == s->v[lo].cu; c->to++)
+		;
+	return true;
 }
 
-static bool same_place(const struct row *a, const struct row *b)
+static bool names_all(const struct rows *s, struct copy a, struct copy b)
 {
-	return a->addr == b->addr && a->line == b->line && a->col == b->col && !strcmp(a->file, b->file);
-}
+	for (size_t i = a.from; i < a.to; i++) {
+		size_t k = b.from;
 
-/* Do the rows of unit U name the places that those of unit K name, at the same offsets? */
-static bool same_places(const struct rows *s, uint32_t u, uint32_t k)
-{
-	for (int turn = 0; turn < 2; turn++) {
-		uint32_t x = turn ? k : u, y = turn ? u : k;
-
-		for (size_t a = rows_of(s, x); a < s->n && s->v[a].unit == x; a++) {
-			size_t b = rows_of(s, y);
-
-			while (b < s->n && s->v[b].unit == y && !same_place(&s->v[a], &s->v[b]))
-				b++;
-			if ((b == s->n || s->v[b].unit != y) && !s->v[a].optional)
-				return false;
-		}
+		while (k < b.to && !same_place(&s->v[i], &s->v[k]))
+			k++;
+		if (k == b.to && !s->v[i].optional)
+			return false;
 	}
 	return true;
+}
+
+/* Is a folded unit's line information kept?  It is when, of the tables that have the unit (a COMDAT function that was
+ * dropped may lie on the one that was not), one names the places that the kept unit's rows name, at the same offsets, or
+ * is whole in the artificial unit.  Else *LOST is a row that is missing. */
+static bool lines_kept(const struct jlines *s, uint32_t u, uint32_t kept, const struct row **lost)
+{
+	*lost = NULL;
+	for (struct copy a = {0}; next_copy(&s->group, u, &a);) {
+		const struct row *missing = NULL;
+
+		for (struct copy b = {0}; next_copy(&s->group, kept, &b);)
+			if (names_all(&s->group, a, b) && names_all(&s->group, b, a))
+				return true;
+		for (size_t i = a.from; i < a.to && !missing; i++)
+			if (!s->group.v[i].optional && !bsearch(&s->group.v[i], s->artificial.v, s->artificial.n, sizeof(struct row), by_all))
+				missing = &s->group.v[i];
+		if (!missing)
+			return true;
+		if (!*lost)
+			*lost = missing;
+	}
+	return !*lost;
 }
 
 void judge_lines_done(struct judge *j)
@@ -409,6 +459,7 @@ void judge_lines_done(struct judge *j)
 	const struct jmap *m = &j->map;
 	char x[600];
 	struct rows all = {0};
+	const struct row *lost;
 
 	if (j->policy != J_OVERLAY)
 		goto out;
@@ -423,18 +474,10 @@ void judge_lines_done(struct judge *j)
 			continue;
 		for (size_t k = i; k < e; k++)
 			add(&all, s->group.v[k]);
-		if (m->unit[u].guessed || same_places(&s->group, u, m->unit[u].kept))
-			continue;
-		for (size_t k = i; k < e; k++) {
-			const struct row *w = &s->group.v[k];
-
-			j->n_folded_rows++;
-			if (!bsearch(w, s->artificial.v, s->artificial.n, sizeof(*w), by_all) && !w->optional) {
-				judge_wrong(j, J_FOLDED_LINE, "row %s of the folded %s is not in the artificial unit", show(w, x, sizeof(x)),
-					    m->unit[u].name);
-				break;
-			}
-		}
+		j->n_folded_rows += e - i;
+		if (!m->unit[u].guessed && !lines_kept(s, u, m->unit[u].kept, &lost))
+			judge_wrong(j, J_FOLDED_LINE, "row %s of the folded %s is not in the artificial unit", show(lost, x, sizeof(x)),
+				    m->unit[u].name);
 	}
 	sort(&all, by_all);
 	for (size_t i = 0; i < s->artificial.n; i++) {

@@ -1,0 +1,593 @@
+/* callchain.c: see callchain.h.
+ *
+ * Functions are unit numbers of the address map; a *set* of them is what a frame could be in.  From the outermost frame inward,
+ * the set of a frame in shared code is what its group has in common with what the callers' set can have called at the call site:
+ *
+ *	A calls B, C calls D; B and D share code, so A and C do.  main calls A at s1:
+ *	main (not shared) --s1--> {A}      the entry (s1, no caller) names A
+ *	A --s2--> {B}                      the entry (s2, caller A) names B; (s2, caller C) names D
+ *
+ * What was called is a function of the group itself (the usual case), or one that reaches members of the group by jumps: then
+ * these, unless an indirect jump on the way could lead anywhere.  A function that was called and is in the group is a candidate
+ * in any case, together with the members that it reaches by direct jumps.  That a function of the group jumps indirectly to
+ * another function of the same group is not considered.
+ *
+ * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met, once. */
+#include "dwarf/callchain.h"
+#include "dwarf/callchain_code.h"
+#include <string.h>
+
+#define MAX_REACHED 4096 /* functions, when jumps are followed */
+#define NO_SHARE UINT32_MAX
+
+typedef VEC(uint32_t) unit_set;
+
+/* From a DIE to a member. */
+struct die_member {
+	uint64_t die;
+	uint32_t unit;
+};
+
+struct slot_holders {
+	bool known;
+	uint32_t first, n; /* into dwr_callchain.holder */
+};
+
+struct dwr_callchain {
+	const struct elfrw_image *img, *debug;
+	struct dwr_sections secs;
+	struct dwr_units units;
+	struct dwr_icfold note;
+	bool has_note, has_dcall;
+	struct dwr_calls calls; /* dcall sorted by site, caller, DIE; vcall by site */
+	struct dwr_code code;
+	VEC(struct die_member) die; /* sorted */
+	struct dwr_vtables vt;
+	bool has_vt;
+	VEC(struct slot_holders) slot;
+	unit_set holder;
+	/* Scratch. */
+	unit_set roots, reached, set, outer;
+	uint32_t *seen; /* by unit: number of the walk that met it last; owned */
+	uint32_t walk;
+};
+
+/* What a call site allows. */
+struct called {
+	bool anything; /* any function: nothing is known */
+	uint8_t by;
+};
+
+static int dcall_order(const void *a, const void *b)
+{
+	const struct dwr_dcall *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	if (x->caller != y->caller)
+		return x->caller < y->caller ? -1 : 1;
+	return x->die < y->die ? -1 : x->die > y->die;
+}
+
+static int vcall_order(const void *a, const void *b)
+{
+	const struct dwr_vcall *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static int die_order(const void *a, const void *b)
+{
+	const struct die_member *x = a, *y = b;
+	if (x->die != y->die)
+		return x->die < y->die ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static struct elfrw_err *open_note(struct dwr_callchain *cc)
+{
+	ELFRW_TRY(dwr_sections_load(&cc->secs, DWR_ICFOLD));
+	const struct dwr_section *s = &cc->secs.sec[DWR_ICFOLD];
+	if (!s->size)
+		return NULL;
+	ELFRW_TRY(dwr_icfold_read(&cc->note, s->data, s->size));
+	cc->has_note = true;
+	const struct elfrw_addrmap *map = &cc->note.map;
+	for (uint32_t u = 0; u < map->n_units; u++)
+		if (map->unit[u].kept >= map->n_units || map->unit[u].old_end < map->unit[u].old)
+			return elfrw_error_at(s->name, 0, "broken address map");
+	cc->seen = calloc((size_t)map->n_units + 1, sizeof *cc->seen);
+	if (!cc->seen)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < cc->note.n_members; i++)
+		for (uint32_t k = 0; k < cc->note.member[i].n_dies; k++) {
+			struct die_member *d = VEC_PUSH(&cc->die);
+			if (!d)
+				return &elfrw_err_nomem;
+			*d = (struct die_member){ cc->note.dies[cc->note.member[i].die + k].die, cc->note.member[i].unit };
+		}
+	if (cc->die.len)
+		qsort(cc->die.data, cc->die.len, sizeof *cc->die.data, die_order);
+	return dwr_code_init(&cc->code, cc->img, &cc->note);
+}
+
+static struct elfrw_err *open_tables(struct dwr_callchain *cc)
+{
+	bool any = cc->secs.sec[DWR_DCALL].shndx || cc->secs.sec[DWR_VCALL].shndx;
+	if (!any)
+		return NULL;
+	ELFRW_TRY(dwr_units_read(&cc->secs, &cc->units));
+	ELFRW_TRY(dwr_calls_read(&cc->secs, &cc->units, &cc->calls));
+	cc->has_dcall = cc->calls.dcall.len != 0;
+	if (cc->calls.dcall.len)
+		qsort(cc->calls.dcall.data, cc->calls.dcall.len, sizeof *cc->calls.dcall.data, dcall_order);
+	if (cc->calls.vcall.len)
+		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data, vcall_order);
+	return NULL;
+}
+
+struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code, const struct elfrw_image *debug, struct dwr_callchain **ret)
+{
+	struct dwr_callchain *cc = calloc(1, sizeof *cc);
+	if (!cc)
+		return &elfrw_err_nomem;
+	cc->img = code;
+	cc->debug = debug ? debug : code;
+	struct elfrw_err *err = dwr_sections_init(&cc->secs, cc->debug);
+	if (!err)
+		err = open_note(cc);
+	if (!err)
+		err = open_tables(cc);
+	if (err)
+		dwr_callchain_close(cc);
+	else
+		*ret = cc;
+	return err;
+}
+
+void dwr_callchain_close(struct dwr_callchain *cc)
+{
+	if (!cc)
+		return;
+	dwr_code_deinit(&cc->code);
+	dwr_calls_deinit(&cc->calls);
+	dwr_units_deinit(&cc->units);
+	if (cc->has_note)
+		dwr_icfold_deinit(&cc->note);
+	if (cc->has_vt)
+		dwr_vtables_deinit(&cc->vt);
+	dwr_sections_deinit(&cc->secs);
+	VEC_FREE(&cc->die);
+	VEC_FREE(&cc->slot);
+	VEC_FREE(&cc->holder);
+	VEC_FREE(&cc->roots);
+	VEC_FREE(&cc->reached);
+	VEC_FREE(&cc->set);
+	VEC_FREE(&cc->outer);
+	free(cc->seen);
+	free(cc);
+}
+
+const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc)
+{
+	return cc->has_note ? &cc->note : NULL;
+}
+
+static struct elfrw_err *put(unit_set *set, uint32_t unit)
+{
+	for (size_t i = 0; i < set->len; i++)
+		if (set->data[i] == unit)
+			return NULL;
+	uint32_t *p = VEC_PUSH(set);
+	if (!p)
+		return &elfrw_err_nomem;
+	*p = unit;
+	return NULL;
+}
+
+static uint32_t member_of(const struct dwr_callchain *cc, uint32_t unit) { return cc->note.unit_member[unit]; }
+
+static uint32_t group_of(const struct dwr_callchain *cc, uint32_t unit)
+{
+	uint32_t m = member_of(cc, unit);
+	return m == UINT32_MAX ? NO_SHARE : cc->note.member[m].group;
+}
+
+/* The DIE that stands for UNIT in the tables: 0 when it shares no code (and needs no marker), UINT64_MAX when it has none. */
+static uint64_t marker_of(const struct dwr_callchain *cc, uint32_t unit)
+{
+	uint32_t m = member_of(cc, unit);
+	if (m == UINT32_MAX)
+		return 0;
+	return cc->note.member[m].n_dies ? cc->note.dies[cc->note.member[m].die].die : UINT64_MAX;
+}
+
+/* The entries for SITE and CALLER. */
+static size_t find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t caller, size_t *n)
+{
+	size_t lo = 0, hi = cc->calls.dcall.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct dwr_dcall *c = &cc->calls.dcall.data[mid];
+		if (c->site < site || (c->site == site && c->caller < caller))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*n = 0;
+	while (lo + *n < cc->calls.dcall.len && cc->calls.dcall.data[lo + *n].site == site && cc->calls.dcall.data[lo + *n].caller == caller)
+		++*n;
+	return lo;
+}
+
+static bool find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot)
+{
+	size_t lo = 0, hi = cc->calls.vcall.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (cc->calls.vcall.data[mid].site < site)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == cc->calls.vcall.len || cc->calls.vcall.data[lo].site != site)
+		return false;
+	*slot = cc->calls.vcall.data[lo].slot;
+	return true;
+}
+
+/* Members that DIE names: those of GROUP when there are any, else all. */
+static struct elfrw_err *put_die(struct dwr_callchain *cc, uint64_t die, uint32_t group, unit_set *set)
+{
+	size_t lo = 0, hi = cc->die.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (cc->die.data[mid].die < die)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	bool here = false;
+	for (size_t i = lo; i < cc->die.len && cc->die.data[i].die == die; i++)
+		here |= group_of(cc, cc->die.data[i].unit) == group;
+	for (size_t i = lo; i < cc->die.len && cc->die.data[i].die == die; i++)
+		if (!here || group_of(cc, cc->die.data[i].unit) == group)
+			ELFRW_TRY(put(set, cc->die.data[i].unit));
+	return NULL;
+}
+
+/* Members of GROUP; with NAMELESS only those that no entry can name, unless there are none. */
+static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, bool nameless, unit_set *set)
+{
+	const struct dwr_icfold_group *g = &cc->note.group[group];
+	size_t before = set->len;
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		const struct dwr_icfold_member *m = &cc->note.member[g->member + i];
+		if (!nameless || !m->n_dies)
+			ELFRW_TRY(put(set, m->unit));
+	}
+	return nameless && set->len == before ? put_group(cc, group, false, set) : NULL;
+}
+
+/* What the branch at SITE to TARGET (in the output) in the code of UNIT leads to. */
+static struct elfrw_err *put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set, bool *entered)
+{
+	const struct dwr_span *to = target ? dwr_code_at(&cc->code, target) : NULL;
+	uint32_t group = to ? group_of(cc, to->unit) : NO_SHARE;
+	uint64_t marker = marker_of(cc, unit);
+	size_t n = 0, at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n);
+	*entered = n != 0;
+	for (size_t i = 0; i < n; i++)
+		ELFRW_TRY(put_die(cc, cc->calls.dcall.data[at + i].die, group, set));
+	if (n || !to)
+		return NULL;
+	if (to->thunk || group == NO_SHARE) {
+		if (!to->thunk && dwr_code_is_linkage(&cc->code, to->unit)) /* out of this file */
+			return NULL;
+		return put(set, to->unit);
+	}
+	/* Without an entry it was a function that has no DIE; or the caller has none, and then it can be any. */
+	return put_group(cc, group, cc->has_dcall && marker != UINT64_MAX, set);
+}
+
+/* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump is among them. */
+static struct elfrw_err *follow(struct dwr_callchain *cc, unit_set *reached, bool *anything)
+{
+	if (++cc->walk == 0) {
+		memset(cc->seen, 0, cc->note.map.n_units * sizeof *cc->seen);
+		cc->walk = 1;
+	}
+	for (size_t i = 0; i < reached->len; i++)
+		cc->seen[reached->data[i]] = cc->walk;
+	for (size_t i = 0; i < reached->len; i++) {
+		if (reached->len > MAX_REACHED) {
+			*anything = true;
+			return NULL;
+		}
+		const struct dwr_branch *b;
+		uint32_t n, unit = reached->data[i];
+		ELFRW_TRY(dwr_code_branches(&cc->code, unit, &b, &n));
+		for (uint32_t k = 0; k < n; k++) {
+			bool entered;
+			if (b[k].call)
+				continue;
+			cc->roots.len = 0;
+			ELFRW_TRY(put_target(cc, unit, b[k].site, b[k].target, &cc->roots, &entered));
+			if (!b[k].target && !entered)
+				*anything = true;
+			for (size_t j = 0; j < cc->roots.len; j++) {
+				uint32_t to = cc->roots.data[j];
+				if (cc->seen[to] == cc->walk)
+					continue;
+				cc->seen[to] = cc->walk;
+				uint32_t *p = VEC_PUSH(reached);
+				if (!p)
+					return &elfrw_err_nomem;
+				*p = to;
+			}
+		}
+	}
+	return NULL;
+}
+
+/* The function that the vtable slot at PLACE held before folding, or DWR_NO_UNIT. */
+static uint32_t slot_function(const struct dwr_callchain *cc, uint64_t place, uint64_t value)
+{
+	size_t lo = 0, hi = cc->note.n_vslots;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (cc->note.vslot[mid].slot < place)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < cc->note.n_vslots && cc->note.vslot[lo].slot == place)
+		return cc->note.vslot[lo].unit;
+	const struct dwr_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
+	return s && s->start == value ? s->unit : DWR_NO_UNIT;
+}
+
+static struct elfrw_err *load_vtables(struct dwr_callchain *cc)
+{
+	if (cc->has_vt)
+		return NULL;
+	ELFRW_TRY(dwr_vtables_read(cc->img, cc->debug->symtab ? cc->debug : cc->img, &cc->vt));
+	cc->has_vt = true;
+	return NULL;
+}
+
+/* All functions that some vtable has in SLOT. */
+static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct slot_holders *ret)
+{
+	*ret = (struct slot_holders){ 0 };
+	if (slot > 65535)
+		return NULL;
+	while (cc->slot.len <= slot)
+		if (!VEC_PUSH(&cc->slot))
+			return &elfrw_err_nomem;
+	struct slot_holders *h = &cc->slot.data[slot];
+	if (!h->known) {
+		ELFRW_TRY(load_vtables(cc));
+		struct elfrw_err *err = NULL;
+		if (++cc->walk == 0) {
+			memset(cc->seen, 0, cc->note.map.n_units * sizeof *cc->seen);
+			cc->walk = 1;
+		}
+		*h = (struct slot_holders){ true, (uint32_t)cc->holder.len, 0 };
+		for (size_t i = 0; i < cc->vt.table.len && !err; i++) {
+			const struct dwr_vtable *t = &cc->vt.table.data[i];
+			uint64_t place = t->point + 8 * slot;
+			if (place >= t->end)
+				continue;
+			uint32_t u = slot_function(cc, place, dwr_vtables_value(cc->img, &cc->vt, place));
+			if (u == DWR_NO_UNIT || cc->seen[u] == cc->walk)
+				continue;
+			cc->seen[u] = cc->walk;
+			uint32_t *p = VEC_PUSH(&cc->holder);
+			if (!p)
+				err = &elfrw_err_nomem;
+			else
+				*p = u;
+		}
+		ELFRW_TRY(err);
+		h->n = (uint32_t)cc->holder.len - h->first;
+	}
+	*ret = *h;
+	return NULL;
+}
+
+/* What the call through SLOT could have called: one function when the vtable's address is given. */
+static struct elfrw_err *put_virtual(struct dwr_callchain *cc, uint64_t slot, uint64_t vtable, unit_set *set)
+{
+	if (vtable) {
+		uint64_t place = vtable + 8 * slot;
+		ELFRW_TRY(load_vtables(cc));
+		uint32_t u = slot_function(cc, place, dwr_vtables_value(cc->img, &cc->vt, place));
+		if (u != DWR_NO_UNIT)
+			return put(set, u);
+	}
+	struct slot_holders h;
+	ELFRW_TRY(holders(cc, slot, &h));
+	for (uint32_t i = 0; i < h.n; i++) {
+		uint32_t *p = VEC_PUSH(set);
+		if (!p)
+			return &elfrw_err_nomem;
+		*p = cc->holder.data[h.first + i];
+	}
+	return NULL;
+}
+
+/* What function CALLER, returned to at SITE, can have called so that the PC is in the code of GROUP: members into SET. */
+static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint64_t site, uint32_t group, uint64_t vtable,
+				 unit_set *set, struct called *how)
+{
+	const struct dwr_branch *b, *call = NULL;
+	uint32_t n;
+	uint64_t slot;
+	bool entered = false, is_virtual = false;
+	ELFRW_TRY(dwr_code_branches(&cc->code, caller, &b, &n));
+	for (uint32_t i = 0; i < n && !call; i++)
+		if (b[i].site == site && b[i].call)
+			call = &b[i];
+	if (!call) {
+		how->anything = true;
+		return NULL;
+	}
+	unit_set *r = &cc->reached;
+	r->len = 0;
+	/* An entry that names a member of this group is the shortest way. */
+	uint64_t marker = marker_of(cc, caller);
+	size_t n_entries = 0, at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n_entries);
+	for (size_t i = 0; i < n_entries; i++)
+		ELFRW_TRY(put_die(cc, cc->calls.dcall.data[at + i].die, group, r));
+	if (!n_entries && find_vcall(cc, site, &slot)) {
+		is_virtual = true;
+		ELFRW_TRY(put_virtual(cc, slot, vtable, r));
+	} else if (!n_entries)
+		ELFRW_TRY(put_target(cc, caller, site, call->target, r, &entered));
+	if (!r->len) {
+		how->anything = true;
+		return NULL;
+	}
+	bool direct = false, anything = false;
+	for (size_t i = 0; i < r->len; i++)
+		direct |= group_of(cc, r->data[i]) == group;
+	ELFRW_TRY(follow(cc, r, &anything));
+	size_t found = 0;
+	for (size_t i = 0; i < r->len; i++)
+		if (group_of(cc, r->data[i]) == group) {
+			found++;
+			ELFRW_TRY(put(set, r->data[i]));
+		}
+	if (!found || (!direct && anything)) {
+		how->anything = true;
+		return NULL;
+	}
+	uint8_t by = !direct ? DWR_BY_TAILCALL : is_virtual ? DWR_BY_VCALL : n_entries ? DWR_BY_DCALL : DWR_BY_UNIQUE;
+	if (how->by == DWR_BY_NOTHING || by == DWR_BY_TAILCALL)
+		how->by = by;
+	return NULL;
+}
+
+static int unit_order(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_frame *f, struct dwr_chain *chain, uint8_t by)
+{
+	f->first = (uint32_t)chain->member.len;
+	for (size_t i = 0; i < cc->set.len; i++) {
+		struct dwr_chain_member *m = VEC_PUSH(&chain->member);
+		if (!m)
+			return &elfrw_err_nomem;
+		uint32_t k = member_of(cc, cc->set.data[i]);
+		*m = (struct dwr_chain_member){ k, cc->note.member[k].n_dies ? cc->note.dies[cc->note.member[k].die].die : 0 };
+	}
+	f->n = (uint32_t)cc->set.len;
+	f->decided = f->n == 1;
+	f->by = f->decided ? by : DWR_BY_NOTHING;
+	return NULL;
+}
+
+/* One frame; cc->outer is the set of the next outer one (empty: nothing known), cc->set becomes this one's. */
+static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bool pc, uint64_t site, uint64_t vtable,
+				       struct dwr_chain_frame *f, struct dwr_chain *chain)
+{
+	cc->set.len = 0;
+	const struct dwr_span *s = dwr_code_at(&cc->code, pc || !at ? at : at - 1);
+	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
+	if (!s)
+		return NULL;
+	uint32_t group = group_of(cc, s->unit);
+	if (group == NO_SHARE || s->thunk) {
+		ELFRW_TRY(put(&cc->set, s->unit));
+		if (group == NO_SHARE)
+			return NULL;
+		f->merged = true;
+		f->group = group;
+		return put_frame(cc, f, chain, DWR_BY_UNIQUE);
+	}
+	f->merged = true;
+	f->group = group;
+	struct called how = { .anything = !cc->outer.len };
+	for (size_t i = 0; i < cc->outer.len && !how.anything; i++)
+		ELFRW_TRY(callees(cc, cc->outer.data[i], site, group, vtable, &cc->set, &how));
+	if (how.anything || !cc->set.len) {
+		cc->set.len = 0;
+		ELFRW_TRY(put_group(cc, group, false, &cc->set));
+	}
+	/* Members are numbered group by group, the kept one first. */
+	for (size_t i = 0; i < cc->set.len; i++)
+		cc->set.data[i] = member_of(cc, cc->set.data[i]);
+	qsort(cc->set.data, cc->set.len, sizeof *cc->set.data, unit_order);
+	for (size_t i = 0; i < cc->set.len; i++)
+		cc->set.data[i] = cc->note.member[cc->set.data[i]].unit;
+	return put_frame(cc, f, chain, how.by);
+}
+
+/* Without .debug_icfold: the entry at the call site alone tells that the callee shares code. */
+static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site, const struct dwr_chain_frame *outer, struct dwr_chain_frame *f,
+				      struct dwr_chain *chain)
+{
+	size_t n = 0, at = find_dcall(cc, site, 0, &n);
+	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
+	for (size_t i = at; i < cc->calls.dcall.len && cc->calls.dcall.data[i].site == site; i++) {
+		const struct dwr_dcall *c = &cc->calls.dcall.data[i];
+		bool possible = !c->caller || !outer || !outer->merged;
+		for (uint32_t k = 0; outer && k < outer->n && !possible; k++)
+			possible = chain->member.data[outer->first + k].die == c->caller;
+		for (uint32_t k = 0; k < f->n; k++)
+			possible &= chain->member.data[f->first + k].die != c->die;
+		if (!f->merged)
+			f->first = (uint32_t)chain->member.len;
+		f->merged = true;
+		if (!possible)
+			continue;
+		struct dwr_chain_member *m = VEC_PUSH(&chain->member);
+		if (!m)
+			return &elfrw_err_nomem;
+		*m = (struct dwr_chain_member){ UINT32_MAX, c->die };
+		f->n++;
+	}
+	f->decided = f->n == 1;
+	f->by = f->decided ? DWR_BY_DCALL : DWR_BY_NOTHING;
+	return NULL;
+}
+
+struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr, const uint64_t *vtable, size_t n,
+					struct dwr_chain *chain)
+{
+	chain->frame.len = chain->member.len = 0;
+	if (!VEC_RESERVE(&chain->frame, n + 1))
+		return &elfrw_err_nomem;
+	chain->frame.len = n;
+	cc->outer.len = 0;
+	for (size_t i = n; i-- > 0;) {
+		struct dwr_chain_frame *f = &chain->frame.data[i];
+		uint64_t site = i + 1 < n ? addr[i + 1] : 0;
+		if (cc->has_note) {
+			ELFRW_TRY(resolve_frame(cc, addr[i], i == 0, site, vtable ? vtable[i] : 0, f, chain));
+			unit_set t = cc->outer;
+			cc->outer = cc->set;
+			cc->set = t;
+		} else if (site)
+			ELFRW_TRY(resolve_bare(cc, site, i + 1 < n ? &chain->frame.data[i + 1] : NULL, f, chain));
+		else
+			*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
+	}
+	return NULL;
+}
+
+void dwr_chain_deinit(struct dwr_chain *chain)
+{
+	VEC_FREE(&chain->frame);
+	VEC_FREE(&chain->member);
+}
+
+const char *dwr_chain_by_text(enum dwr_chain_by by)
+{
+	static const char *const text[] = { NULL, "dcall", "vcall", "tailcall", "unique" };
+	return by < sizeof text / sizeof *text ? text[by] : NULL;
+}

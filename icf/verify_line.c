@@ -1,0 +1,528 @@
+/* verify_line.c: the rows of the line tables, as libdw decodes them.
+ *
+ * Every row of IN inside of a kept unit must be in OUT at the mapped address, and no others.  libdw sorts the rows of all
+ * sequences by address, so a row at the boundary of two units may belong to the end of the one or the start of the other: those
+ * are compared as sets, with both places allowed, and the row in force at the first and last byte of every kept unit is
+ * compared besides.  The rows of units that share their code are kept: those of a folded one that name other places than
+ * the kept one's must be in the artificial unit, and nothing else may be there. */
+#include "icf/verify_debug.h"
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { F_STMT = 1, F_BLOCK = 2, F_PROLOGUE = 4, F_EPILOGUE = 8, F_END = 16 };
+
+struct icf_vnames {
+	char **slot; /* a power of two; owned texts */
+	size_t n, cap;
+};
+
+struct icf_vnames *icf_vnames_create(void)
+{
+	return calloc(1, sizeof(struct icf_vnames));
+}
+
+void icf_vnames_destroy(struct icf_vnames *names)
+{
+	for (size_t i = 0; names && i < names->cap; i++)
+		free(names->slot[i]);
+	if (names)
+		free(names->slot);
+	free(names);
+}
+
+static size_t hash(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 0x100000001b3;
+	return (size_t)(h ^ h >> 29);
+}
+
+const char *icf_vnames_get(struct icf_vnames *names, const char *text)
+{
+	if (names->n * 2 >= names->cap) {
+		size_t cap = names->cap ? names->cap * 2 : 256;
+		char **slot = calloc(cap, sizeof *slot);
+		if (!slot)
+			return NULL;
+		for (size_t i = 0; i < names->cap; i++) {
+			size_t k = names->slot[i] ? hash(names->slot[i]) & (cap - 1) : 0;
+			while (names->slot[i] && slot[k])
+				k = (k + 1) & (cap - 1);
+			if (names->slot[i])
+				slot[k] = names->slot[i];
+		}
+		free(names->slot);
+		names->slot = slot;
+		names->cap = cap;
+	}
+	size_t k = hash(text) & (names->cap - 1);
+	for (; names->slot[k]; k = (k + 1) & (names->cap - 1))
+		if (strcmp(names->slot[k], text) == 0)
+			return names->slot[k];
+	names->slot[k] = strdup(text);
+	names->n += names->slot[k] != NULL;
+	return names->slot[k];
+}
+
+static void add(struct icf_vrows *s, const struct icf_vrow *r)
+{
+	struct icf_vrow *slot = VEC_PUSH(&s->v);
+	if (!slot) {
+		s->nomem = true;
+		return;
+	}
+	*slot = *r;
+	slot->order = (uint32_t)(s->v.len - 1);
+}
+
+/* The same with a file name that outlives the handle. */
+static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
+{
+	r.file = icf_vnames_get(d->names, r.file);
+	if (!r.file)
+		s->nomem = true;
+	else
+		add(s, &r);
+}
+
+/* All rows in libdw's order; false: there is no table. */
+static bool read_rows(Dwarf_Die *cu, struct icf_vrows *ret)
+{
+	Dwarf_Lines *lines;
+	size_t n;
+	if (dwarf_getsrclines(cu, &lines, &n))
+		return false;
+	if (!VEC_RESERVE(&ret->v, n)) {
+		ret->nomem = true;
+		return true;
+	}
+	for (size_t i = 0; i < n; i++) {
+		Dwarf_Line *l = dwarf_onesrcline(lines, i);
+		struct icf_vrow r = { .unit = ICF_V_NONE };
+		bool f = false;
+		Dwarf_Addr addr = 0;
+		dwarf_lineaddr(l, &addr);
+		r.addr = addr;
+		r.file = dwarf_linesrc(l, NULL, NULL);
+		if (!r.file)
+			r.file = "??";
+		dwarf_lineno(l, &r.line);
+		dwarf_linecol(l, &r.col);
+		if (!dwarf_linebeginstatement(l, &f) && f)
+			r.flags |= F_STMT;
+		if (!dwarf_lineblock(l, &f) && f)
+			r.flags |= F_BLOCK;
+		if (!dwarf_lineprologueend(l, &f) && f)
+			r.flags |= F_PROLOGUE;
+		if (!dwarf_lineepiloguebegin(l, &f) && f)
+			r.flags |= F_EPILOGUE;
+		if (!dwarf_lineendsequence(l, &f) && f)
+			r.flags |= F_END;
+		dwarf_lineisa(l, &r.isa);
+		dwarf_linediscriminator(l, &r.disc);
+		ret->v.data[ret->v.len++] = r;
+	}
+	return true;
+}
+
+/* Compares all but the address. */
+static int row_cmp(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	if (a->col != b->col)
+		return a->col < b->col ? -1 : 1;
+	if (a->flags != b->flags)
+		return a->flags < b->flags ? -1 : 1;
+	if (a->disc != b->disc)
+		return a->disc < b->disc ? -1 : 1;
+	if (a->isa != b->isa)
+		return a->isa < b->isa ? -1 : 1;
+	return a->file == b->file ? 0 : strcmp(a->file, b->file);
+}
+
+static int by_all(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = pa, *b = pb;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return row_cmp(a, b);
+}
+
+/* Rows of one address stay in their order, which means something. */
+static int by_address(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = pa, *b = pb;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int by_unit(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = pa, *b = pb;
+	if (a->unit != b->unit)
+		return a->unit < b->unit ? -1 : 1;
+	return by_all(pa, pb);
+}
+
+static void sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
+{
+	bool sorted = true;
+	for (size_t i = 1; i < s->v.len && sorted; i++)
+		sorted = cmp(&s->v.data[i - 1], &s->v.data[i]) <= 0;
+	if (!sorted)
+		qsort(s->v.data, s->v.len, sizeof *s->v.data, cmp);
+}
+
+
+static const char *show(const struct icf_vrow *r, char buf[400])
+{
+	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line, r->col, r->flags & F_STMT ? " stmt" : "",
+		 r->flags & F_BLOCK ? " block" : "", r->flags & F_PROLOGUE ? " prologue_end" : "", r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
+	return buf;
+}
+
+/* Takes an unused row equal to WANT, at ADDR, out of BAG (sorted by_all). */
+static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t addr)
+{
+	struct icf_vrow key = *want;
+	size_t lo = 0, hi = bag->v.len;
+	key.addr = addr;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (by_all(&bag->v.data[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < bag->v.len && !by_all(&bag->v.data[lo], &key); lo++)
+		if (!bag->v.data[lo].used)
+			return bag->v.data[lo].used = true;
+	return false;
+}
+
+/* The last row at or before ADDR in libdw's order; NULL: the address is not covered. */
+static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr)
+{
+	size_t lo = 0, hi = s->v.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s->v.data[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && !(s->v.data[lo - 1].flags & F_END) ? &s->v.data[lo - 1] : NULL;
+}
+
+/* The rows inside of units, one for one. */
+static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want, struct icf_vrows *have)
+{
+	char x[400], y[400];
+	sort(want, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
+	sort(have, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
+	for (size_t i = 0, k = 0; i < want->v.len || k < have->v.len;) {
+		struct icf_vrow *w = i < want->v.len ? &want->v.data[i] : NULL, *h = k < have->v.len ? &have->v.data[k] : NULL;
+		if (w && h && w->addr == h->addr) {
+			if (row_cmp(w, h))
+				icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found %s", ICF_VX(cu), show(w, x), show(h, y));
+			i++;
+			k++;
+		} else if (w && (!h || w->addr < h->addr)) {
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found none", ICF_VX(cu), show(w, x));
+			i++;
+		} else {
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected none, found %s", ICF_VX(cu), show(h, x));
+			k++;
+		}
+	}
+}
+
+static bool in_group(const struct icf_v *v, uint32_t u)
+{
+	return (v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared;
+}
+
+struct sorting {
+	struct icf_vrows in, out, want, have, edge, bag;
+};
+
+/* What each row of IN has to become. */
+static void expect_rows(struct icf_vdebug *d, struct sorting *s)
+{
+	const struct icf_v *v = d->v;
+	bool alias = d->policy == DWR_FOLDED_ALIAS;
+	for (size_t i = 0; i < s->in.v.len; i++) {
+		struct icf_vrow row = s->in.v.data[i];
+		uint64_t va = row.addr;
+		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
+		if ((row.flags & F_END) || !icf_v_in_exec(v, va))
+			continue;
+		d->log->checked[ICF_VC_LINE]++;
+		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->unit.data[prev] : NULL;
+		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
+		if (u == ICF_V_NONE) {
+			if (!p || prev_gone)
+				continue;
+			row.addr = p->body + (va - p->old);
+			row.unit = prev;
+			add(&s->edge, &row);
+			continue;
+		}
+		const struct icf_vunit *x = &v->unit.data[u];
+		bool gone = (x->flags & ICF_V_FOLDED) && !alias;
+		row.addr = x->body + (va - x->old);
+		row.unit = u;
+		s->in.v.data[i].unit = u;
+		if (in_group(v, u)) {
+			row.optional = prev != u && p;
+			keep(d, &d->group, row);
+			row.optional = false;
+		}
+		if (va > x->old) {
+			if (!gone)
+				add(&s->want, &row);
+			continue;
+		}
+		row.alt = p ? p->body + (va - p->old) : 0;
+		row.optional = gone || prev_gone;
+		if (row.optional && !row.alt)
+			continue;
+		add(&s->edge, &row);
+	}
+}
+
+/* Sorts the rows of OUT: inside of units, at their starts, in thunks. */
+static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
+{
+	const struct icf_v *v = d->v;
+	char text[400], name[200];
+	for (size_t i = 0; i < s->out.v.len; i++) {
+		struct icf_vrow row = s->out.v.data[i];
+		if ((row.flags & F_END) || !icf_v_out_exec(v, row.addr))
+			continue;
+		uint32_t u = icf_v_find_new(v, row.addr);
+		if (u != ICF_V_NONE) {
+			row.unit = u;
+			add(row.addr > v->unit.data[u].body ? &s->have : &s->bag, &row);
+			continue;
+		}
+		uint32_t t = icf_v_find_thunk(v, row.addr);
+		if (t == ICF_V_NONE) {
+			add(&s->bag, &row);
+			continue;
+		}
+		/* A thunk shows the line that its function begins with. */
+		bool ok = false;
+		for (size_t k = 0; k < s->in.v.len && !ok; k++)
+			ok = s->in.v.data[k].addr == v->unit.data[t].old && s->in.v.data[k].line == row.line && strcmp(s->in.v.data[k].file, row.file) == 0;
+		if (!ok)
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s", ICF_VX(cu),
+				     icf_v_where(v, v->unit.data[t].old, name), show(&row, text));
+	}
+}
+
+static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
+{
+	char x[400];
+	sort(&s->bag, by_all);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < s->edge.v.len; i++) {
+			struct icf_vrow *w = &s->edge.v.data[i];
+			if (w->optional != pass || take(&s->bag, w, w->addr) || (w->alt && take(&s->bag, w, w->alt)))
+				continue;
+			if (!w->optional)
+				icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s at the start or end of a function, found none", ICF_VX(cu), show(w, x));
+		}
+	for (size_t i = 0; i < s->bag.v.len; i++)
+		if (!s->bag.v.data[i].used)
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected none at the start or end of a function, found %s", ICF_VX(cu),
+				     show(&s->bag.v.data[i], x));
+}
+
+/* The row in force at both ends of each kept unit that the table speaks of. */
+static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
+{
+	const struct icf_v *v = d->v;
+	char x[400], y[400], name[200];
+	for (size_t i = 0; i < s->in.v.len && d->policy != DWR_FOLDED_ALIAS; i++) {
+		uint32_t u = s->in.v.data[i].unit;
+		if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED) || (i && s->in.v.data[i - 1].unit == u))
+			continue;
+		const struct icf_vunit *t = &v->unit.data[u];
+		for (int end = 0; end < 2; end++) {
+			uint64_t off = end ? t->end - t->old - 1 : 0;
+			const struct icf_vrow *p = in_force(&s->in, t->old + off), *q = in_force(&s->out, t->body + off);
+			/* A row of what lies before need not reach here in OUT. */
+			if (!p || p->addr < t->old || (q && !row_cmp(p, q)))
+				continue;
+			icf_vlog_bad(d->log, ICF_VC_LINE, "line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s", ICF_VX(cu), end ? "end" : "start",
+				     icf_v_where(v, t->old, name), ICF_VX(t->body + off), show(p, x), q ? show(q, y) : "none");
+		}
+	}
+}
+
+struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	struct sorting s = { 0 };
+	uint64_t cu = (uint64_t)dwarf_dieoffset(a);
+	/* A type unit shares the table of its compile unit; libdw reads it for each. */
+	int tag = dwarf_tag(a);
+	if (tag == DW_TAG_type_unit)
+		return NULL;
+	if (read_rows(a, &s.in)) {
+		if (read_rows(b, &s.out)) {
+			expect_rows(d, &s);
+			sort_rows(d, cu, &s);
+			compare(d, cu, &s.want, &s.have);
+			compare_edges(d, cu, &s);
+			compare_ends(d, cu, &s);
+		} else
+			icf_vlog_bad(d->log, ICF_VC_LINE, "table: unit 0x%llx: expected one that libdw reads, found: %s", ICF_VX(cu), dwarf_errmsg(-1));
+	}
+	bool nomem = s.in.nomem || s.out.nomem || s.want.nomem || s.have.nomem || s.edge.nomem || s.bag.nomem || d->group.nomem;
+	VEC_FREE(&s.in.v);
+	VEC_FREE(&s.out.v);
+	VEC_FREE(&s.want.v);
+	VEC_FREE(&s.have.v);
+	VEC_FREE(&s.edge.v);
+	VEC_FREE(&s.bag.v);
+	return nomem ? &elfrw_err_nomem : NULL;
+}
+
+struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
+{
+	struct icf_vrows rows = { 0 };
+	if (!read_rows(b, &rows))
+		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
+	for (size_t i = 0; i < rows.v.len; i++)
+		keep(d, &d->artificial, rows.v.data[i]);
+	bool nomem = rows.nomem || d->artificial.nomem;
+	VEC_FREE(&rows.v);
+	return nomem ? &elfrw_err_nomem : NULL;
+}
+
+/* The first row of unit U in S (sorted by_unit). */
+static size_t rows_of(const struct icf_vrows *s, uint32_t u)
+{
+	size_t lo = 0, hi = s->v.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s->v.data[mid].unit < u)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	return a->addr == b->addr && a->line == b->line && a->col == b->col && (a->file == b->file || strcmp(a->file, b->file) == 0);
+}
+
+/* Do the rows of units U and K name the same places at the same offsets?  Both runs are in the order of their addresses. */
+static bool same_places(const struct icf_vrows *s, uint32_t u, uint32_t k)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t x = turn ? k : u, y = turn ? u : k;
+		size_t from = rows_of(s, y);
+		for (size_t a = rows_of(s, x); a < s->v.len && s->v.data[a].unit == x; a++) {
+			while (from < s->v.len && s->v.data[from].unit == y && s->v.data[from].addr < s->v.data[a].addr)
+				from++;
+			size_t b = from;
+			while (b < s->v.len && s->v.data[b].unit == y && s->v.data[b].addr == s->v.data[a].addr && !same_place(&s->v.data[a], &s->v.data[b]))
+				b++;
+			if ((b == s->v.len || s->v.data[b].unit != y || s->v.data[b].addr != s->v.data[a].addr) && !s->v.data[a].optional)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The sequence that the note names for a folded unit begins with the address of its code. */
+static void check_sequence(struct icf_vdebug *d, uint32_t u)
+{
+	const struct icf_v *v = d->v;
+	const struct elfrw_section *s = elfrw_image_section(&v->out, ".debug_line");
+	const struct dwr_icfold_member *m = v->note.unit_member[u] != UINT32_MAX ? &v->note.member[v->note.unit_member[u]] : NULL;
+	const struct icf_vunit *x = &v->unit.data[u];
+	char name[200];
+	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN || !s || !s->data || (s->hdr.sh_flags & SHF_COMPRESSED))
+		return;
+	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	elfrw_rbuf_seek(&r, m->rows.seq);
+	/* DW_LNE_set_address */
+	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 && elfrw_rbuf_u8(&r) == DW_LNE_set_address;
+	uint64_t va = elfrw_rbuf_u64(&r);
+	d->log->checked[ICF_VC_NOTE]++;
+	if (!ok || !elfrw_rbuf_ok(&r) || va - x->body >= x->end - x->old || !m->rows.n_seqs)
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx", icf_v_where(v, x->old, name),
+			     ICF_VX(x->body), ICF_VX(m->rows.seq));
+}
+
+static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
+{
+	const struct icf_v *v = d->v;
+	char name[200];
+	static const char *const text[] = { "none", "those of the kept function", "its own" };
+	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
+	if (member == UINT32_MAX)
+		return;
+	unsigned have = v->note.member[member].rows.status, want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
+	/* Rows that only differ in what is no place may be kept, too. */
+	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s", icf_v_where(v, v->unit.data[u].old, name), text[want], text[have]);
+	check_sequence(d, u);
+}
+
+struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
+{
+	const struct icf_v *v = d->v;
+	struct icf_vrows *group = &d->group, *art = &d->artificial, all = { 0 };
+	char x[400], name[200];
+	if (d->policy != DWR_FOLDED_OVERLAY)
+		return NULL;
+	sort(group, by_unit);
+	sort(art, by_all);
+	for (size_t i = 0, e; i < group->v.len; i = e) {
+		uint32_t u = group->v.data[i].unit;
+		bool certain = false;
+		for (e = i; e < group->v.len && group->v.data[e].unit == u; e++)
+			certain |= !group->v.data[e].optional;
+		if (!(v->unit.data[u].flags & ICF_V_FOLDED))
+			continue;
+		for (size_t k = i; k < e; k++)
+			add(&all, &group->v.data[k]);
+		bool same = same_places(group, u, v->unit.data[u].kept);
+		if (certain)
+			check_status(d, u, same);
+		if (same)
+			continue;
+		for (size_t k = i; k < e; k++) {
+			const struct icf_vrow *w = &group->v.data[k];
+			d->log->checked[ICF_VC_FOLDED_LINE]++;
+			if ((art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)) || w->optional)
+				continue;
+			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: of the folded %s: expected %s in the artificial unit, found none",
+				     icf_v_where(v, v->unit.data[u].old, name), show(w, x));
+			break;
+		}
+	}
+	sort(&all, by_all);
+	for (size_t i = 0; i < art->v.len; i++) {
+		const struct icf_vrow *h = &art->v.data[i];
+		/* The unit's own range is one byte that no PC ever has. */
+		if ((h->flags & F_END) || (v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte))
+			continue;
+		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, by_all))
+			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: of the artificial unit: expected a folded function's, found %s", show(h, x));
+	}
+	bool nomem = all.nomem;
+	VEC_FREE(&all.v);
+	return nomem ? &elfrw_err_nomem : NULL;
+}

@@ -1,0 +1,148 @@
+"""chains.py ORIGINAL FOLDED MAP RESOLVER COUNT [SEED]: random chains of direct calls that end in a shared function.
+
+The call graph is objdump's view of the original; addresses go to the folded program through icfold --map (which lists old
+address, size, new address and name of every unit).  For each chain all chains of the original that have the same
+addresses in the folded program are worked out here, with sets and without any table of icfold: calls as they stand in
+the code, and jumps from function to function.  RESOLVER (the test program's --resolve) must give exactly that set for every
+level: the one right name where there is one, all candidates where there are several.
+
+Prints one line of figures; exit status 1 when a level is wrong."""
+import bisect
+import random
+import re
+import subprocess
+import sys
+
+orig, folded, mapfile, resolver, count = sys.argv[1:6]
+rng = random.Random(int(sys.argv[6]) if len(sys.argv) > 6 else 1)
+count = int(count)
+
+unit = []  # (old, end, new, name)
+for line in open(mapfile):
+    old, size, new, name = line.split(None, 3)
+    unit.append((int(old, 16), int(old, 16) + int(size, 16), int(new, 16), name.strip()))
+unit.sort()
+starts = [u[0] for u in unit]
+
+
+def unit_at(va):
+    i = bisect.bisect_right(starts, va) - 1
+    return i if i >= 0 and va < unit[i][1] else None
+
+
+body = {}
+for i, u in enumerate(unit):
+    body.setdefault(u[2], []).append(i)
+members = {i: m for m in body.values() for i in m if len(m) > 1}
+
+calls = {}     # unit -> {offset of the return address: unit called}
+callers = {}   # unit -> [(caller, return address)]
+jumps = {}     # unit -> {units jumped to}
+insns = {}     # unit -> offsets of instructions
+linkage = set()
+section = ""
+dis = subprocess.Popen(["objdump", "-d", "-w", orig], stdout=subprocess.PIPE, text=True)
+branch = re.compile(r"(?:addr32 |bnd |notrack |data16 )*(call|jmp|j[a-z]+|loop[a-z]*)q? +([0-9a-f]+)(?: |$)")
+for line in dis.stdout:
+    if line.startswith("Disassembly of section"):
+        section = line.split()[-1].rstrip(":")
+    part = line.rstrip("\n").split("\t")
+    if len(part) < 3:
+        continue
+    va = int(part[0].strip().rstrip(":"), 16)
+    u = unit_at(va)
+    if u is None:
+        continue
+    if section.startswith(".plt") or section in (".init", ".fini", ".iplt"):
+        linkage.add(u)
+        continue
+    insns.setdefault(u, []).append(va - unit[u][0])
+    m = branch.match(part[2])
+    if not m:
+        continue
+    ret, target = va + len(part[1].split()), int(m[2], 16)
+    v = unit_at(target)
+    if v is None or v in linkage or target == ret:
+        continue
+    if m[1] == "call":
+        calls.setdefault(u, {})[ret - unit[u][0]] = v
+        callers.setdefault(v, []).append((u, ret))
+    elif v != u:
+        jumps.setdefault(u, set()).add(v)
+dis.wait()
+
+
+def reach(v, memo={}):
+    if v not in memo:
+        seen, todo = {v}, [v]
+        while todo:
+            for w in jumps.get(todo.pop(), ()):
+                if w not in seen:
+                    seen.add(w)
+                    todo.append(w)
+        memo[v] = seen
+    return memo[v]
+
+
+ends = [i for i in members if i in callers and i in insns]
+if not ends:
+    print("no shared function is called directly")
+    sys.exit(1)
+chains = []
+for _ in range(count):
+    m = rng.choice(ends)
+    true, stack = [m], [unit[m][2] + rng.choice(insns[m])]
+    for _ in range(rng.randint(1, 4)):
+        if true[-1] not in callers:
+            break
+        c, ret = rng.choice(callers[true[-1]])
+        stack.append(unit[c][2] + ret - unit[c][0])
+        true.append(c)
+    chains.append((true, stack))
+
+text = "".join("".join("%x\n" % a for a in s) + "\n" for _, s in chains)
+out = subprocess.run([resolver, "--resolve", folded], input=text, capture_output=True, text=True)
+if out.returncode:
+    print("the resolver failed: " + (out.stderr or out.stdout)[:200])
+    sys.exit(1)
+answer = out.stdout.split("\n")
+at = 0
+levels = plain = right = ambiguous = wrong = 0
+by = {}
+for true, stack in chains:
+    # All members whose code has the outermost address, then inward.
+    possible = [None] * len(true)
+    for i in range(len(true) - 1, -1, -1):
+        group = set(members.get(true[i], [true[i]]))
+        if i == len(true) - 1:
+            possible[i] = group
+            continue
+        site = stack[i + 1] - unit[true[i + 1]][2]
+        possible[i] = {w for c in possible[i + 1] for w in reach(calls[c][site]) if w in group}
+    for i, t in enumerate(true):
+        got = answer[at].split()
+        at += 1
+        levels += 1
+        if t not in members:
+            if got[0] != "-":
+                wrong += 1
+                print("not shared, but: %s" % " ".join(got))
+            else:
+                plain += 1
+            continue
+        want = {unit[w][0] for w in possible[i]}
+        have = {int(a, 16) for a in got[1:]}
+        if want != have:
+            wrong += 1
+            if wrong <= 5:
+                print("level %d of %s:" % (i, " ".join("%x" % a for a in stack)))
+                print("  is %x %s; possible %s; answer %s" % (unit[t][0], unit[t][3], sorted("%x" % a for a in want), " ".join(got)))
+        elif len(want) == 1:
+            right += 1
+            by[got[0]] = by.get(got[0], 0) + 1
+        else:
+            ambiguous += 1
+    at += 1  # the blank line
+print("%d chains, %d levels: %d not shared, %d named right (%s), %d rightly undecided, %d wrong" % (
+    len(chains), levels, plain, right, ", ".join("%s %d" % x for x in sorted(by.items())), ambiguous, wrong))
+sys.exit(wrong != 0)
