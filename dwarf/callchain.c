@@ -14,6 +14,7 @@
  *
  * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met, once. */
 #include "dwarf/callchain.h"
+#include "dwarf/call_sites.h"
 #include "dwarf/callchain_code.h"
 #include <string.h>
 
@@ -42,6 +43,7 @@ struct dwr_callchain {
 	struct dwr_calls calls; /* dcall sorted by site, caller, DIE; vcall by site */
 	struct dwr_code code;
 	VEC(struct die_member) die; /* sorted */
+	uint64_t *declared; /* by member: the declaration that names it in the tables when it has no DIE of its own, 0: none; owned */
 	struct dwr_vtables vt;
 	bool has_vt;
 	VEC(struct slot_holders) slot;
@@ -84,6 +86,26 @@ static int die_order(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
+static int number_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Index of the first entry for DIE, or where it would be. */
+static size_t first_die(const struct dwr_callchain *cc, uint64_t die)
+{
+	size_t lo = 0, hi = cc->die.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (cc->die.data[mid].die < die)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static struct elfrw_err *open_note(struct dwr_callchain *cc)
 {
 	ELFRW_TRY(dwr_sections_load(&cc->secs, DWR_ICFOLD));
@@ -111,6 +133,97 @@ static struct elfrw_err *open_note(struct dwr_callchain *cc)
 	return dwr_code_init(&cc->code, cc->img, &cc->note);
 }
 
+struct nameless {
+	const char *name;
+	uint32_t member;
+};
+
+static int nameless_order(const void *a, const void *b)
+{
+	const struct nameless *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+	return c ? c : x->member < y->member ? -1 : x->member > y->member;
+}
+
+static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t *die, size_t n, const struct nameless *v, size_t n_names)
+{
+	struct dwr_abbrev_table table = { 0 };
+	struct elfrw_err *err = dwr_sections_load(&cc->secs, DWR_STR);
+	if (!err)
+		err = dwr_sections_load(&cc->secs, DWR_LINE_STR);
+	if (!err)
+		err = dwr_sections_load(&cc->secs, DWR_STR_OFFSETS);
+	for (size_t i = 0; i < n && !err; i++) {
+		uint64_t chain[4];
+		unsigned hops;
+		const char *name = NULL;
+		if (i && die[i] == die[i - 1])
+			continue;
+		err = dwr_function_chain(&cc->secs, &cc->units, &table, die[i], chain, 4, &hops, &name);
+		if (err || !name)
+			continue;
+		size_t lo = 0, hi = n_names;
+		while (lo < hi) {
+			size_t mid = lo + (hi - lo) / 2;
+			if (strcmp(v[mid].name, name) < 0)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		bool one = lo < n_names && strcmp(v[lo].name, name) == 0 && (lo + 1 == n_names || strcmp(v[lo + 1].name, name));
+		if (!one)
+			continue;
+		struct die_member *d = VEC_PUSH(&cc->die);
+		if (!d)
+			err = &elfrw_err_nomem;
+		else
+			*d = (struct die_member){ die[i], cc->note.member[v[lo].member].unit };
+		cc->declared[v[lo].member] = die[i];
+	}
+	dwr_abbrev_deinit(&table);
+	return err;
+}
+
+/* DIEs in the tables that are no member's: declarations of members without a DIE, told by the name. */
+static struct elfrw_err *open_declared(struct dwr_callchain *cc)
+{
+	VEC(uint64_t) odd = { 0 };
+	VEC(struct nameless) v = { 0 };
+	struct elfrw_err *err = NULL;
+	cc->declared = calloc(cc->note.n_members + 1, sizeof *cc->declared);
+	if (!cc->declared)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < 2 * cc->calls.dcall.len && !err; i++) {
+		const struct dwr_dcall *c = &cc->calls.dcall.data[i / 2];
+		uint64_t die = i & 1 ? c->caller : c->die, *slot;
+		size_t lo = first_die(cc, die);
+		if (!die || (odd.len && odd.data[odd.len - 1] == die) || (lo < cc->die.len && cc->die.data[lo].die == die))
+			continue;
+		if (!(slot = VEC_PUSH(&odd)))
+			err = &elfrw_err_nomem;
+		else
+			*slot = die;
+	}
+	for (size_t i = 0; i < cc->note.n_members && odd.len && !err; i++)
+		for (uint32_t k = 0; k < cc->note.member[i].n_names && !cc->note.member[i].n_dies && !err; k++) {
+			struct nameless *n = VEC_PUSH(&v);
+			if (!n)
+				err = &elfrw_err_nomem;
+			else
+				*n = (struct nameless){ cc->note.names[cc->note.member[i].name + k], (uint32_t)i };
+		}
+	if (v.len && !err) {
+		qsort(v.data, v.len, sizeof *v.data, nameless_order);
+		qsort(odd.data, odd.len, sizeof *odd.data, number_order);
+		err = match_declared(cc, odd.data, odd.len, v.data, v.len);
+	}
+	VEC_FREE(&odd);
+	VEC_FREE(&v);
+	if (!err && cc->die.len)
+		qsort(cc->die.data, cc->die.len, sizeof *cc->die.data, die_order);
+	return err;
+}
+
 static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 {
 	bool any = cc->secs.sec[DWR_DCALL].shndx || cc->secs.sec[DWR_VCALL].shndx;
@@ -123,7 +236,7 @@ static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 		qsort(cc->calls.dcall.data, cc->calls.dcall.len, sizeof *cc->calls.dcall.data, dcall_order);
 	if (cc->calls.vcall.len)
 		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data, vcall_order);
-	return NULL;
+	return cc->has_note && cc->has_dcall && cc->secs.sec[DWR_INFO].shndx ? open_declared(cc) : NULL;
 }
 
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code, const struct elfrw_image *debug, struct dwr_callchain **ret)
@@ -164,6 +277,7 @@ void dwr_callchain_close(struct dwr_callchain *cc)
 	VEC_FREE(&cc->reached);
 	VEC_FREE(&cc->set);
 	VEC_FREE(&cc->outer);
+	free(cc->declared);
 	free(cc->seen);
 	free(cc);
 }
@@ -193,13 +307,22 @@ static uint32_t group_of(const struct dwr_callchain *cc, uint32_t unit)
 	return m == UINT32_MAX ? NO_SHARE : cc->note.member[m].group;
 }
 
+/* The DIE that names member M in the tables, or 0. */
+static uint64_t die_of(const struct dwr_callchain *cc, uint32_t m)
+{
+	if (cc->note.member[m].n_dies)
+		return cc->note.dies[cc->note.member[m].die].die;
+	return cc->declared ? cc->declared[m] : 0;
+}
+
 /* The DIE that stands for UNIT in the tables: 0 when it shares no code (and needs no marker), UINT64_MAX when it has none. */
 static uint64_t marker_of(const struct dwr_callchain *cc, uint32_t unit)
 {
 	uint32_t m = member_of(cc, unit);
 	if (m == UINT32_MAX)
 		return 0;
-	return cc->note.member[m].n_dies ? cc->note.dies[cc->note.member[m].die].die : UINT64_MAX;
+	uint64_t die = die_of(cc, m);
+	return die ? die : UINT64_MAX;
 }
 
 /* The entries for SITE and CALLER. */
@@ -239,14 +362,7 @@ static bool find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *
 /* Members that DIE names: those of GROUP when there are any, else all. */
 static struct elfrw_err *put_die(struct dwr_callchain *cc, uint64_t die, uint32_t group, unit_set *set)
 {
-	size_t lo = 0, hi = cc->die.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cc->die.data[mid].die < die)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = first_die(cc, die);
 	bool here = false;
 	for (size_t i = lo; i < cc->die.len && cc->die.data[i].die == die; i++)
 		here |= group_of(cc, cc->die.data[i].unit) == group;
@@ -261,11 +377,9 @@ static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, boo
 {
 	const struct dwr_icfold_group *g = &cc->note.group[group];
 	size_t before = set->len;
-	for (uint32_t i = 0; i < g->n_members; i++) {
-		const struct dwr_icfold_member *m = &cc->note.member[g->member + i];
-		if (!nameless || !m->n_dies)
-			ELFRW_TRY(put(set, m->unit));
-	}
+	for (uint32_t i = g->member; i < g->member + g->n_members; i++)
+		if (!nameless || !die_of(cc, i))
+			ELFRW_TRY(put(set, cc->note.member[i].unit));
 	return nameless && set->len == before ? put_group(cc, group, false, set) : NULL;
 }
 
@@ -483,7 +597,7 @@ static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_fr
 		if (!m)
 			return &elfrw_err_nomem;
 		uint32_t k = member_of(cc, cc->set.data[i]);
-		*m = (struct dwr_chain_member){ k, cc->note.member[k].n_dies ? cc->note.dies[cc->note.member[k].die].die : 0 };
+		*m = (struct dwr_chain_member){ k, die_of(cc, k) };
 	}
 	f->n = (uint32_t)cc->set.len;
 	f->decided = f->n == 1;

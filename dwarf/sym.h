@@ -247,6 +247,9 @@ void dwr_lines_free(struct dwr_lines *lines);
 /* What the table says about ADDRESS; false: nothing. */
 bool dwr_lines_find(const struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
+/* The same, but false also when sequences that overlap say different things. */
+bool dwr_lines_find_sure(const struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
+
 /* The same, looking only at the N sequences from section offset OFF on. */
 bool dwr_lines_find_in(const struct dwr_lines *lines, uint64_t off, uint32_t n, uint64_t address,
 		       struct dwr_place *ret);

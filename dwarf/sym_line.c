@@ -212,7 +212,19 @@ static bool find_in_seq(const struct dwr_lines *l, const struct seq *seq, uint64
 	return run_to(l, &r, &s, address, true, ret);
 }
 
-bool dwr_lines_find(const struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
+#define MAX_TRIES 64
+
+/* The first sequence from FROM on that holds ADDRESS, or NULL.  Sequences may overlap: the first to end behind ADDRESS need
+ * not hold it. */
+static const struct seq *holding(const struct dwr_lines *l, size_t from, uint64_t address)
+{
+	for (unsigned tries = 0; from < l->seq.len && tries < MAX_TRIES; from++, tries++)
+		if (l->seq.data[from].lo <= address)
+			return &l->seq.data[from];
+	return NULL;
+}
+
+static const struct seq *first_holding(const struct dwr_lines *l, uint64_t address)
 {
 	size_t lo = 0, hi = l->seq.len;
 	while (lo < hi) {
@@ -222,11 +234,25 @@ bool dwr_lines_find(const struct dwr_lines *l, uint64_t address, struct dwr_plac
 		else
 			hi = mid;
 	}
-	/* Sequences may overlap: the first to end behind ADDRESS need not be the one that holds it. */
-	for (unsigned tries = 0; lo < l->seq.len && tries < 64; lo++, tries++)
-		if (l->seq.data[lo].lo <= address)
-			return find_in_seq(l, &l->seq.data[lo], address, ret);
-	return false;
+	return holding(l, lo, address);
+}
+
+bool dwr_lines_find(const struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
+{
+	const struct seq *seq = first_holding(l, address);
+	return seq && find_in_seq(l, seq, address, ret);
+}
+
+bool dwr_lines_find_sure(const struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
+{
+	const struct seq *seq = first_holding(l, address);
+	struct dwr_place other;
+	if (!seq || !find_in_seq(l, seq, address, ret))
+		return false;
+	while ((seq = holding(l, (size_t)(seq - l->seq.data) + 1, address)))
+		if (find_in_seq(l, seq, address, &other) && memcmp(&other, ret, sizeof other))
+			return false;
+	return true;
 }
 
 bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint64_t address, struct dwr_place *ret)

@@ -293,6 +293,15 @@ static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint6
 	return NULL;
 }
 
+/* The member's own rows, which with overlapping sequences are among those of its unit. */
+static struct elfrw_err *alias_place(struct dwr_sym *sym, uint64_t address, struct chain *c)
+{
+	ELFRW_TRY(dwr_sym_unit_lines(sym, c->unit));
+	if (c->unit->lines && dwr_lines_find_sure(c->unit->lines, address, &c->place))
+		c->place_unit = c->unit;
+	return NULL;
+}
+
 /* The member's own rows. */
 static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
 {
@@ -347,6 +356,8 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	/* The places first: what is known of the body is in a cache that another look-up may reuse. */
 	ELFRW_TRY(member_place(sym, member, address, &c));
 	ELFRW_TRY(member_body(sym, member, address, &c));
+	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit)
+		ELFRW_TRY(alias_place(sym, address, &c));
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));
 	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
 	if (!f)

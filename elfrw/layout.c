@@ -47,6 +47,12 @@ static uint64_t headers_end(const struct elfrw_output *out, const Elf64_Phdr *ph
 	return ph->p_offset == 0 && end <= ph->p_filesz ? end : 0;
 }
 
+static bool may_move(const struct elfrw_output *out, uint32_t i)
+{
+	const struct elfrw_section *s = &out->img->section[i];
+	return !out->sec[i].referenced && (s->hdr.sh_type == SHT_NOTE || strcmp(s->name, ".interp") == 0);
+}
+
 /* What segment PH still holds, sorted by new address; *CHANGED: a section of it moved or changed its size. */
 static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phdr *ph, uint32_t n_phdrs, struct extents *ret, bool *changed)
 {
@@ -62,7 +68,12 @@ static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phd
 	for (uint32_t i = 1; i < out->img->n_sections; i++) {
 		const struct elfrw_outsec *s = &out->sec[i];
 		const Elf64_Shdr *sh = &out->img->section[i].hdr;
-		if (!in_segment(ph, sh))
+		/* What made room belongs to the segment that it moved into. */
+		Elf64_Shdr now = *sh;
+		if (may_move(out, i))
+			now.sh_addr = s->addr;
+		*changed |= in_segment(ph, &now) != in_segment(ph, sh);
+		if (!in_segment(ph, &now))
 			continue;
 		*changed |= s->addr != sh->sh_addr || s->size != sh->sh_size;
 		if (s->size == 0)
@@ -171,15 +182,9 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 	return err;
 }
 
-static bool may_move(const struct elfrw_output *out, uint32_t i)
-{
-	const struct elfrw_section *s = &out->img->section[i];
-	return !out->sec[i].referenced && (s->hdr.sh_type == SHT_NOTE || strcmp(s->name, ".interp") == 0);
-}
-
-/* Moves the sections behind the program headers into the hole at AT until there is room for N more headers; *ROOM is how many
+/* Moves the sections behind the program headers into the hole from AT to END until there is room for N more headers; *ROOM is how many
  * there is room for.  Sections that one PT_NOTE describes move together, as a block. */
-static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint32_t *room)
+static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint64_t end, uint32_t *room)
 {
 	const struct elfrw_image *img = out->img;
 	const Elf64_Phdr *ph = NULL;
@@ -209,8 +214,11 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 		k++;
 	}
 	bool done = !err && (k == ex.v.len || (ex.v.data[k].start >= need && ex.v.data[k].start >= block_end));
+	uint64_t to = align_up(at, 64) + (block_start & 63);
+	if (k > 1 && (to > end || block_end - block_start > end - to))
+		done = false; /* the block is longer than the hole */
 	if (done && k > 1) {
-		uint64_t shift = align_up(at, 64) + (block_start & 63) - block_start;
+		uint64_t shift = to - block_start;
 		for (size_t i = 1; i < k; i++)
 			out->sec[ex.v.data[i].shndx].addr += shift;
 	}
@@ -229,7 +237,7 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 		holes = 8;
 	/* Moving sections into a hole of one page would gain nothing for sure; the count below decides. */
 	if (holes)
-		ELFRW_TRY(make_room(out, holes, at, &room));
+		ELFRW_TRY(make_room(out, holes, at, align_up(at, PAGE) + pages * PAGE, &room));
 	struct extents ex = { 0 };
 	struct elfrw_err *err = NULL;
 	uint32_t left = room;

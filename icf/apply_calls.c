@@ -12,6 +12,7 @@
 #include "icf/apply_calls.h"
 #include "dwarf/call_sites.h"
 #include "dwarf/calls.h"
+#include "dwarf/function_names.h"
 #include "dwarf/icfold_note.h"
 #include "dwarf/vtables.h"
 #include "icf/call_scan.h"
@@ -87,6 +88,16 @@ static struct elfrw_err *open_note(struct job *j)
 	return NULL;
 }
 
+static struct elfrw_err *open_info(struct job *j)
+{
+	static const uint8_t needed[] = { DWR_INFO, DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
+	if (j->units.len)
+		return NULL;
+	for (unsigned i = 0; i < sizeof needed; i++)
+		ELFRW_TRY(dwr_sections_load(&j->secs, needed[i]));
+	return dwr_units_read(&j->secs, &j->units);
+}
+
 static struct elfrw_err *collect_dies(struct job *j)
 {
 	j->die = calloc(j->a->prog->unit.len + 1, sizeof *j->die);
@@ -98,6 +109,70 @@ static struct elfrw_err *collect_dies(struct job *j)
 			j->die[m->unit] = j->note.dies[m->die].die;
 	}
 	return NULL;
+}
+
+/* Is function symbol NAME defined only once? */
+static bool only_one(const struct icf_program *prog, const char *name)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < prog->sym.len && n < 2; i++)
+		n += (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC) && strcmp(prog->sym.data[i].name, name) == 0;
+	return n == 1;
+}
+
+struct nameless {
+	const char *name;
+	uint32_t unit;
+};
+
+static int nameless_order(const void *a, const void *b)
+{
+	const struct nameless *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+	return c ? c : x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Shared functions that no DIE gives an address, but that a call found needs: their declarations, by name. */
+static struct elfrw_err *collect_declared(struct job *j)
+{
+	const struct icf_program *prog = j->a->prog;
+	VEC(struct nameless) v = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < j->found.call.len; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			uint32_t u = k ? j->found.call.data[i].caller : j->found.call.data[i].callee;
+			if (j->die[u] || !(j->a->plan->map.unit[u].flags & SHARED) || prog->unit.data[u].sym == ICF_NONE)
+				continue;
+			struct nameless *n = VEC_PUSH(&v);
+			if (!n) {
+				VEC_FREE(&v);
+				return &elfrw_err_nomem;
+			}
+			*n = (struct nameless){ prog->sym.data[prog->unit.data[u].sym].name, u };
+		}
+	if (!v.len)
+		return NULL;
+	qsort(v.data, v.len, sizeof *v.data, nameless_order);
+	size_t n = 0;
+	for (size_t i = 0; i < v.len; i++)
+		if ((!n || strcmp(v.data[n - 1].name, v.data[i].name)) && only_one(prog, v.data[i].name))
+			v.data[n++] = v.data[i];
+	const char **name = calloc(n + 1, sizeof *name);
+	uint64_t *die = calloc(n + 1, sizeof *die);
+	if (!name || !die)
+		err = &elfrw_err_nomem;
+	for (size_t i = 0; i < n && !err; i++)
+		name[i] = v.data[i].name;
+	if (!err)
+		err = open_info(j);
+	if (!err)
+		err = dwr_functions_by_name(&j->secs, &j->units, name, n, j->a->opt->threads, die);
+	for (size_t i = 0; i < n && !err; i++)
+		j->die[v.data[i].unit] = die[i];
+	free(name);
+	free(die);
+	VEC_FREE(&v);
+	return err;
 }
 
 /* Which slots hold a shared function. */
@@ -389,11 +464,9 @@ static struct elfrw_err *run(struct job *j)
 	ELFRW_TRY(collect_dies(j));
 	ELFRW_TRY(collect_slots(j));
 	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, j->note.n_groups != 0, a->opt->threads, &j->found));
+	ELFRW_TRY(collect_declared(j));
 	if (had || j->found.indirect.len) {
-		static const uint8_t needed[] = { DWR_INFO, DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
-		for (unsigned i = 0; i < sizeof needed; i++)
-			ELFRW_TRY(dwr_sections_load(&j->secs, needed[i]));
-		ELFRW_TRY(dwr_units_read(&j->secs, &j->units));
+		ELFRW_TRY(open_info(j));
 		ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
 		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data, j->found.indirect.len, a->opt->threads, &j->site));
 		if (j->in.dcall.len || j->site.len)

@@ -260,16 +260,38 @@ static void expect_rows(struct icf_vdebug *d, struct sorting *s)
 		struct icf_vrow row = s->in.v.data[i];
 		uint64_t va = row.addr;
 		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
-		if ((row.flags & F_END) || !icf_v_in_exec(v, va))
+		if (row.flags & F_END) {
+			/* libdw sometimes takes an empty row at an end for the end itself, and the other way round. */
+			uint32_t last = icf_v_find_end(v, va);
+			if (last == ICF_V_NONE || (v->unit.data[last].flags & ICF_V_FOLDED))
+				continue;
+			row.flags &= ~(unsigned)F_END;
+			row.unit = last;
+			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
+			row.optional = true;
+			if (va == v->unit.data[last].end)
+				add(&s->edge, &row);
+			continue;
+		}
+		if (!icf_v_in_exec(v, va))
 			continue;
 		d->log->checked[ICF_VC_LINE]++;
 		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->unit.data[prev] : NULL;
 		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
+		/* At its very end, with no code of its own: a folded one may have it in its sequence. */
+		if (p && prev != u && in_group(v, prev)) {
+			struct icf_vrow last = row;
+			last.addr = p->body + (va - p->old);
+			last.unit = prev;
+			last.optional = true;
+			keep(d, &d->group, last);
+		}
 		if (u == ICF_V_NONE) {
 			if (!p || prev_gone)
 				continue;
 			row.addr = p->body + (va - p->old);
 			row.unit = prev;
+			row.optional = true; /* it says nothing of any code */
 			add(&s->edge, &row);
 			continue;
 		}

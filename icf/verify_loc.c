@@ -177,6 +177,10 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 		if (!any && u == ICF_V_NONE) {
 			/* Padding, or the end of a function: an empty entry there says nothing. */
 			uint32_t next = lo < e->hi ? icf_v_find(v, e->hi - 1) : ICF_V_NONE;
+			uint64_t r;
+			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) && out->data[*k].lo == r && out->data[*k].hi == r &&
+			    !icf_vd_expr(d, x, e->op, e->n, y, out->data[*k].op, out->data[*k].n))
+				++*k;
 			if (next == ICF_V_NONE)
 				return NULL;
 			lo = v->unit.data[next].old > lo ? v->unit.data[next].old : e->hi;
@@ -194,8 +198,9 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 		for (; try < out->len; try++) {
 			const struct entry *o = &out->data[try];
 			bool same = o->lo == wl && o->hi == wh;
-			if (!same && folded)
-				same = o->lo == o->hi || !icf_v_out_exec(v, o->lo);
+			/* What has lost its place: if it is not at the kept copy's a little further on. */
+			if (!same && folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)))
+				same = !(try + 1 < out->len && out->data[try + 1].lo == wl && out->data[try + 1].hi == wh);
 			/* An empty entry at a boundary goes with either neighbour. */
 			uint64_t r;
 			if (!same && lo == e->hi && o->lo == o->hi)

@@ -26,7 +26,8 @@ def ask(tool, path, addresses):
         ret = text.rstrip("\n").split("\n\n")
     else:
         cmd = [tool, "-i", "-f", "-a", "-e", path]
-        text = subprocess.run(cmd, input=stdin, capture_output=True, text=True, check=True).stdout
+        # eu-addr2line's exit code says that the last address had no line.
+        text = subprocess.run(cmd, input=stdin, capture_output=True, text=True).stdout
         ret, block = [], None
         for line in text.splitlines():
             if line.startswith("0x") and " " not in line:

@@ -119,7 +119,7 @@ judge_one() {
 	for mode in none safe all; do
 		mkdir -p "$d/$mode"
 		opts="--icf=$mode"
-		[ "$7" = debug ] && opts="$opts ${DEBUG_OPTION---strip-debug}"
+		[ "$7" = debug ] && opts="$opts ${DEBUG_OPTION-}"
 		# shellcheck disable=SC2086
 		if ! timeout 60 "$ICFOLD" -q $opts "$d/in" -o "$d/$mode/out" >"$d/$mode/log" 2>&1; then
 			not_ok "$name/$mode" "icfold: $(first_line "$d/$mode/log")"

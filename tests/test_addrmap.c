@@ -120,7 +120,12 @@ static void test_end(void **state)
 	END(0x10a0, true, 0xf80);
 	END(0x1150, true, 0xf40); /* D's end: A's body and 0x40 bytes on, not E's start */
 	END(0x11f0, true, 0x1030);
-	END(0x1200, true, 0x1036);
+	/* Behind padding: where the next unit of the section begins that is still there, or the section's end, never in a kept copy. */
+	END(0x1041, false, 0xf40);
+	END(0x1060, false, 0xf40);
+	END(0x1100, false, 0xf80);
+	END(0x1110, false, 0xf90);
+	END(0x1200, false, 0x1036);
 	END(0x3080, true, 0x1010);
 	END(0x30c0, true, 0x30c0);
 	END(0, true, 0);

@@ -113,6 +113,8 @@ static void spoil_phoff(struct spoil s) { s.eh->e_phoff = *s.size - 8; }
 static void spoil_phoff_wrap(struct spoil s) { s.eh->e_phoff = UINT64_MAX - 8; }
 static void spoil_segment_outside(struct spoil s) { s.ph[2].p_filesz = s.ph[2].p_memsz = *s.size; }
 static void spoil_segment_wrap(struct spoil s) { s.ph[4].p_offset = UINT64_MAX - 3; }
+static void spoil_segment_size_wrap(struct spoil s) { s.ph[4].p_filesz = UINT64_MAX - s.ph[4].p_offset + 0x100; }
+static void spoil_section_size_wrap(struct spoil s) { s.sh[COMMENT].sh_size = UINT64_MAX - s.sh[COMMENT].sh_offset + 0x100; }
 static void spoil_memsz(struct spoil s) { s.ph[1].p_memsz = 0x3f; }
 static void spoil_vaddr_wrap(struct spoil s) { s.ph[3].p_memsz = UINT64_MAX - 0x1000; }
 static void spoil_palign(struct spoil s) { s.ph[1].p_align = 0x1800; }
@@ -192,6 +194,8 @@ static void test_refusals(void **state)
 		{ spoil_phoff_wrap, "truncated: program headers lie outside the file" },
 		{ spoil_segment_outside, "truncated: segment 2 lies outside the file" },
 		{ spoil_segment_wrap, "truncated: segment 4 lies outside the file" },
+		{ spoil_segment_size_wrap, "truncated: segment 4 lies outside the file" },
+		{ spoil_section_size_wrap, "truncated: section 6 lies outside the file" },
 		{ spoil_memsz, "segment 1 has an impossible size" },
 		{ spoil_vaddr_wrap, "segment 3 has an impossible size" },
 		{ spoil_palign, "segment 1 has an alignment that is no power of two" },

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 /* Sections of the sample, by index. */
-enum { INTERP = 1, NOTE_A, NOTE_B, HASH, INIT, TEXT, FINI, RODATA, EH_FRAME, EXCEPT, DATA, BSS, COMMENT, DEBUG, RELA, SYMTAB, STRTAB, SHSTRTAB };
+enum { INTERP = 1, NOTE_A, NOTE_B, HASH, INIT, TEXT, FINI, RODATA, EH_FRAME, EXCEPT, DATA, BSS, COMMENT, DEBUG, RELA, RELA_DEBUG, SYMTAB, STRTAB, SHSTRTAB };
 
 /* Variants of the sample. */
 #define SLACK 1	   /* there is room behind the program headers */
@@ -79,6 +79,7 @@ static void sample_open(struct sample *s, unsigned how)
 	be_symbol(&b, "in_comment", 0, 0, ELF64_ST_INFO(STB_LOCAL, STT_SECTION), COMMENT);
 	be_symbol(&b, "absolute", 42, 0, ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_ABS);
 	be_reloc(&b, TEXT, s->text + 0x20, R_X86_64_PC32, f, -4);
+	be_reloc(&b, DEBUG, 8, R_X86_64_64, f, 0);
 	size_t size;
 	uint8_t *bytes = be_build(&b, &size);
 	assert_int_equal(b.symtab, SYMTAB);
@@ -220,7 +221,7 @@ static void test_drop(void **state)
 		elfrw_output_drop(&s.out, RELA);
 		finish(&s, &res);
 		assert_null(elfrw_image_section(&res, ".comment"));
-		assert_null(elfrw_image_section(&res, ".rela"));
+		assert_int_equal(res.section[RELA_DEBUG - 2].hdr.sh_type, SHT_RELA);
 		assert_int_equal(res.symtab, SYMTAB - 2);
 		assert_int_equal(res.section[res.symtab].hdr.sh_link, STRTAB - 2);
 		assert_true(res.size < s.img.size);
@@ -228,10 +229,11 @@ static void test_drop(void **state)
 		sample_close(&s);
 		/* The relocations that stay apply to their section's new number. */
 		sample_open(&s, how);
-		elfrw_output_drop(&s.out, DEBUG);
+		elfrw_output_drop(&s.out, COMMENT);
 		finish(&s, &res);
 		assert_int_equal(res.section[RELA - 1].hdr.sh_info, TEXT);
 		assert_int_equal(res.section[RELA - 1].hdr.sh_link, SYMTAB - 1);
+		assert_int_equal(res.section[RELA_DEBUG - 1].hdr.sh_info, DEBUG - 1);
 		elfrw_image_close(&res);
 		sample_close(&s);
 	}

@@ -299,6 +299,13 @@ static void test_group_alignment(void **state)
 	assert_int_not_equal(tp_sym(&t, "k") % 16, 0);
 	assert_int_equal(mapped(&t, "k")->body % 16, 0);
 	tp_close(&t);
+	/* Nothing goes away before it: it stays where it is. */
+	plan_open(&t, ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) FN("k") LONG(1) END("k") ALIGN FN("z") "nop\nret\n" END("z") ".section .text.unlikely,\"ax\"\n.p2align 4\n"
+		  LEAF("u", 1) TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
+	folds(&t, "u", "k");
+	assert_int_equal(mapped(&t, "k")->body, tp_sym(&t, "k"));
+	assert_int_equal(mapped(&t, "z")->body, tp_sym(&t, "z"));
+	tp_close(&t);
 }
 
 static void test_pinned(void **state)
