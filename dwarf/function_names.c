@@ -1,16 +1,17 @@
-/* function_names.c: see function_names.h.  Runs of units on several threads; each run keeps the first DIE that it finds for a name,
- * the lowest of the runs wins. */
+/* function_names.c: see function_names.h.  Runs of units on several threads; the lowest DIE wins.  The runs are done a few at a time
+ * (always as many, so that the result does not depend on the threads) until all names are found. */
 #include "dwarf/function_names.h"
 #include "elfrw/parallel.h"
 #include <dwarf.h>
 
-#define RUN 16 /* units */
+#define RUN 4   /* units */
+#define BATCH 8 /* runs */
 
 struct search {
 	struct dwr_sections *secs;
 	const struct dwr_units *units;
 	const char *const *name;
-	size_t n;
+	size_t n, first; /* the run that the loop begins with */
 	struct hits { VEC(struct hit { size_t name; uint64_t die; }) v; } *run;
 };
 
@@ -41,7 +42,8 @@ static struct elfrw_err *search_run(void *arg, size_t r)
 	static const uint16_t vendor[] = { DW_AT_MIPS_linkage_name };
 	struct search *s = arg;
 	struct dwr_abbrev_table table[2] = { 0 };
-	struct dwr_want want[2] = { { .vendor = vendor, .n_vendor = 1 }, { 0 } };
+	struct dwr_want want[2] = { { .vendor = vendor, .n_vendor = 1 }, { .vendor = NULL } };
+	r += s->first;
 	struct elfrw_err *err = NULL;
 	DWR_WANT_NAME(&want[0], DW_AT_linkage_name);
 	DWR_WANT_NAME(&want[1], DW_AT_name);
@@ -84,20 +86,23 @@ struct elfrw_err *dwr_functions_by_name(struct dwr_sections *secs, const struct 
 					unsigned threads, uint64_t *die)
 {
 	size_t runs = (units->len + RUN - 1) / RUN;
-	struct search s = { secs, units, name, n, calloc(runs + 1, sizeof *s.run) };
+	struct search s = { .secs = secs, .units = units, .name = name, .n = n, .run = calloc(runs + 1, sizeof *s.run) };
 	struct elfrw_err *err = s.run ? NULL : &elfrw_err_nomem;
 	for (size_t i = 0; i < n; i++)
 		die[i] = 0;
-	if (!err && n)
-		err = elfrw_parallel(threads, runs, search_run, &s);
-	for (size_t r = 0; s.run && r < runs; r++) {
-		for (size_t i = 0; i < s.run[r].v.len && !err; i++) {
-			const struct hit *h = &s.run[r].v.data[i];
-			if (!die[h->name] || h->die < die[h->name])
-				die[h->name] = h->die;
-		}
-		VEC_FREE(&s.run[r].v);
+	for (size_t left = n; !err && left && s.first < runs; s.first += BATCH) {
+		size_t end = runs - s.first < BATCH ? runs : s.first + BATCH;
+		err = elfrw_parallel(threads, end - s.first, search_run, &s);
+		for (size_t r = s.first; r < end && !err; r++)
+			for (size_t i = 0; i < s.run[r].v.len; i++) {
+				const struct hit *h = &s.run[r].v.data[i];
+				left -= !die[h->name];
+				if (!die[h->name] || h->die < die[h->name])
+					die[h->name] = h->die;
+			}
 	}
+	for (size_t r = 0; s.run && r < runs; r++)
+		VEC_FREE(&s.run[r].v);
 	free(s.run);
 	return err;
 }

@@ -143,12 +143,15 @@ static struct elfrw_err *collect_declared(struct job *j)
 			uint32_t u = k ? j->found.call.data[i].caller : j->found.call.data[i].callee;
 			if (j->die[u] || !(j->a->plan->map.unit[u].flags & SHARED) || prog->unit.data[u].sym == ICF_NONE)
 				continue;
+			const char *name = prog->sym.data[prog->unit.data[u].sym].name;
+			if (strchr(name, '.')) /* made by the compiler: a part, a clone */
+				continue;
 			struct nameless *n = VEC_PUSH(&v);
 			if (!n) {
 				VEC_FREE(&v);
 				return &elfrw_err_nomem;
 			}
-			*n = (struct nameless){ prog->sym.data[prog->unit.data[u].sym].name, u };
+			*n = (struct nameless){ name, u };
 		}
 	if (!v.len)
 		return NULL;

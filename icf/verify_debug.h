@@ -12,6 +12,7 @@ struct icf_vrow {
 	int line, col;
 	unsigned flags, isa, disc;
 	uint32_t unit;    /* of IN */
+	uint64_t cu;      /* offset of the unit of debug information */
 	uint32_t order;   /* among the rows of its list */
 	bool optional, used;
 };

@@ -166,6 +166,8 @@ static int by_unit(const void *pa, const void *pb)
 	const struct icf_vrow *a = pa, *b = pb;
 	if (a->unit != b->unit)
 		return a->unit < b->unit ? -1 : 1;
+	if (a->cu != b->cu)
+		return a->cu < b->cu ? -1 : 1;
 	return by_all(pa, pb);
 }
 
@@ -252,7 +254,7 @@ struct sorting {
 };
 
 /* What each row of IN has to become. */
-static void expect_rows(struct icf_vdebug *d, struct sorting *s)
+static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
 	bool alias = d->policy == DWR_FOLDED_ALIAS;
@@ -260,17 +262,20 @@ static void expect_rows(struct icf_vdebug *d, struct sorting *s)
 		struct icf_vrow row = s->in.v.data[i];
 		uint64_t va = row.addr;
 		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
+		row.cu = cu;
 		if (row.flags & F_END) {
 			/* libdw sometimes takes an empty row at an end for the end itself, and the other way round. */
 			uint32_t last = icf_v_find_end(v, va);
-			if (last == ICF_V_NONE || (v->unit.data[last].flags & ICF_V_FOLDED))
+			if (last == ICF_V_NONE || va != v->unit.data[last].end)
 				continue;
 			row.flags &= ~(unsigned)F_END;
 			row.unit = last;
 			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
 			row.optional = true;
-			if (va == v->unit.data[last].end)
+			if (!(v->unit.data[last].flags & ICF_V_FOLDED))
 				add(&s->edge, &row);
+			if (in_group(v, last))
+				keep(d, &d->group, row);
 			continue;
 		}
 		if (!icf_v_in_exec(v, va))
@@ -398,7 +403,7 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		return NULL;
 	if (read_rows(a, &s.in)) {
 		if (read_rows(b, &s.out)) {
-			expect_rows(d, &s);
+			expect_rows(d, cu, &s);
 			sort_rows(d, cu, &s);
 			compare(d, cu, &s.want, &s.have);
 			compare_edges(d, cu, &s);
@@ -447,23 +452,47 @@ static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
 	return a->addr == b->addr && a->line == b->line && a->col == b->col && (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
-/* Do the rows of units U and K name the same places at the same offsets?  Both runs are in the order of their addresses. */
-static bool same_places(const struct icf_vrows *s, uint32_t u, uint32_t k)
+/* A run of rows of one unit out of one table. */
+struct run {
+	const struct icf_vrow *v;
+	size_t n;
+};
+
+/* The run that begins at row I of S (sorted by_unit). */
+static struct run run_at(const struct icf_vrows *s, size_t i)
 {
-	for (int turn = 0; turn < 2; turn++) {
-		uint32_t x = turn ? k : u, y = turn ? u : k;
-		size_t from = rows_of(s, y);
-		for (size_t a = rows_of(s, x); a < s->v.len && s->v.data[a].unit == x; a++) {
-			while (from < s->v.len && s->v.data[from].unit == y && s->v.data[from].addr < s->v.data[a].addr)
-				from++;
-			size_t b = from;
-			while (b < s->v.len && s->v.data[b].unit == y && s->v.data[b].addr == s->v.data[a].addr && !same_place(&s->v.data[a], &s->v.data[b]))
-				b++;
-			if ((b == s->v.len || s->v.data[b].unit != y || s->v.data[b].addr != s->v.data[a].addr) && !s->v.data[a].optional)
-				return false;
-		}
+	struct run r = { s->v.data + i, 0 };
+	while (i + r.n < s->v.len && r.v[r.n].unit == r.v->unit && r.v[r.n].cu == r.v->cu)
+		r.n++;
+	return r;
+}
+
+/* Is every row of A the same place as one of B?  Both are in the order of their addresses. */
+static bool covers(struct run a, struct run b)
+{
+	size_t from = 0;
+	for (size_t i = 0; i < a.n; i++) {
+		while (from < b.n && b.v[from].addr < a.v[i].addr)
+			from++;
+		size_t k = from;
+		while (k < b.n && b.v[k].addr == a.v[i].addr && !same_place(&a.v[i], &b.v[k]))
+			k++;
+		if ((k == b.n || b.v[k].addr != a.v[i].addr) && !a.v[i].optional)
+			return false;
 	}
 	return true;
+}
+
+/* Do the rows A name the same places at the same offsets as those of unit K in some table? */
+static bool same_places(const struct icf_vrows *s, struct run a, uint32_t k)
+{
+	struct run b;
+	for (size_t i = rows_of(s, k); i < s->v.len && s->v.data[i].unit == k; i += b.n) {
+		b = run_at(s, i);
+		if (covers(a, b) && covers(b, a))
+			return true;
+	}
+	return false;
 }
 
 /* The sequence that the note names for a folded unit begins with the address of its code. */
@@ -511,29 +540,39 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		return NULL;
 	sort(group, by_unit);
 	sort(art, by_all);
-	for (size_t i = 0, e; i < group->v.len; i = e) {
+	for (size_t i = 0; i < group->v.len;) {
 		uint32_t u = group->v.data[i].unit;
-		bool certain = false;
-		for (e = i; e < group->v.len && group->v.data[e].unit == u; e++)
-			certain |= !group->v.data[e].optional;
-		if (!(v->unit.data[u].flags & ICF_V_FOLDED))
+		bool certain = false, same = false, there = false;
+		const struct icf_vrow *missing = NULL;
+		if (!(v->unit.data[u].flags & ICF_V_FOLDED)) {
+			i += run_at(group, i).n;
 			continue;
-		for (size_t k = i; k < e; k++)
-			add(&all, &group->v.data[k]);
-		bool same = same_places(group, u, v->unit.data[u].kept);
+		}
+		/* Several tables may speak of one function that the linker kept once; one of them has to be right. */
+		for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
+			r = run_at(group, i);
+			const struct icf_vrow *gap = NULL;
+			bool any = false;
+			for (size_t k = 0; k < r.n; k++) {
+				const struct icf_vrow *w = &r.v[k];
+				add(&all, w);
+				any |= !w->optional;
+				if (!gap && !w->optional && !(art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)))
+					gap = w;
+			}
+			if (!any)
+				continue;
+			d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
+			certain = true;
+			same |= same_places(group, r, v->unit.data[u].kept);
+			there |= !gap;
+			missing = gap;
+		}
 		if (certain)
 			check_status(d, u, same);
-		if (same)
-			continue;
-		for (size_t k = i; k < e; k++) {
-			const struct icf_vrow *w = &group->v.data[k];
-			d->log->checked[ICF_VC_FOLDED_LINE]++;
-			if ((art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)) || w->optional)
-				continue;
+		if (certain && !same && !there)
 			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: of the folded %s: expected %s in the artificial unit, found none",
-				     icf_v_where(v, v->unit.data[u].old, name), show(w, x));
-			break;
-		}
+				     icf_v_where(v, v->unit.data[u].old, name), show(missing, x));
 	}
 	sort(&all, by_all);
 	for (size_t i = 0; i < art->v.len; i++) {

@@ -137,6 +137,7 @@ llc_prog() {
 	# The libraries are the ones that Debian built from the same source.
 	# shellcheck disable=SC2046
 	g++ -c -O2 $($c --cxxflags) -ffunction-sections "$dir/src/llvm-toolchain-14/llvm/tools/llc/llc.cpp" -o llc.o
+	# shellcheck disable=SC2046
 	echo "g++ @LD@ llc.o -L$($c --libdir)" \
 		$($c --link-static --libs all-targets codegen irreader mirparser asmparser analysis passes) \
 		$($c --link-static --system-libs) "-o @OUT@" >"$dir/llc.link"

@@ -35,18 +35,18 @@ for n; do
 	for ld in ${LINKERS:-bfd gold lld mold}; do
 		in=$("$here/corpus.sh" --relink "$n" "$ld" relocs 2>/dev/null) || { printf '%-14s %-5s cannot link\n' "$n" "$ld"; continue; }
 		plain=$(text_of "$in")
-		ls= la=
+		ls='' la=''
 		if [ "$ld" != bfd ]; then
 			f=$("$here/corpus.sh" --relink "$n" "$ld" safe 2>/dev/null) && ls=$(percent "$(text_of "$f")" "$plain")
 			f=$("$here/corpus.sh" --relink "$n" "$ld" all 2>/dev/null) && la=$(percent "$(text_of "$f")" "$plain")
 		fi
-		is= ia=
+		is='' ia=''
 		for m in safe all; do
 			# shellcheck disable=SC2086
 			if "$icfold" -q ${ICFOLD_OPTS:-} --icf=$m "$in" -o "$work/o"; then
 				p=$(percent "$(text_of "$work/o")" "$plain")
 			else
-				p= failed=1
+				p='' failed=1
 			fi
 			if [ $m = safe ]; then is=$p; else ia=$p; fi
 		done

@@ -88,7 +88,8 @@ static void test_callees(void **state)
 	struct part p;
 	/* Through different but equal callees, three levels deep; and one whose deepest callee differs. */
 	part_open(&p,
-		  TEXT LEAF("l1", 1) LEAF("l2", 1) LEAF("l3", 3) CALL("m1", "l1") CALL("m2", "l2") CALL("m3", "l3") CALL("n1", "m1") CALL("n2", "m2") CALL("n3", "m3")
+		  TEXT LEAF("l1", 1) LEAF("l2", 1) LEAF("l3", 3) CALL("m1", "l1") CALL("m2", "l2") CALL("m3", "l3") CALL("n1", "m1") CALL("n2",
+		"m2") CALL("n3", "m3")
 		  CALL("o1", "n1") CALL("o2", "n2") CALL("o3", "n3") CALL("x1", "l1") CALL("x2", "l1"), "", ICF_MODE_SAFE);
 	SAME("l1", "l2");
 	SAME("m1", "m2");
@@ -112,8 +113,10 @@ static void test_recursion(void **state)
 	/* Two pairs of mutually recursive functions, a function that calls itself and its twin, a ring of three and one of two. */
 #define PING(name, other, n) ALIGN FN(name) "subl $" #n ",%edi\nje 1f\nsubq $8,%rsp\ncall " other "\naddq $8,%rsp\n1: ret\n" END(name)
 	part_open(&p,
-		  TEXT PING("a1", "b1", 1) PING("b1", "a1", 2) PING("a2", "b2", 1) PING("b2", "a2", 2) PING("a3", "b3", 1) PING("b3", "a3", 3) PING("s1", "s1", 5)
-		  PING("s2", "s2", 5) PING("r1", "r2", 7) PING("r2", "r3", 7) PING("r3", "r1", 7) PING("q1", "q2", 7) PING("q2", "q1", 7) ANCHOR, "", ICF_MODE_SAFE);
+		  TEXT PING("a1", "b1", 1) PING("b1", "a1", 2) PING("a2", "b2", 1) PING("b2", "a2", 2) PING("a3", "b3", 1) PING("b3", "a3", 3)
+		PING("s1", "s1", 5)
+		  PING("s2", "s2", 5) PING("r1", "r2", 7) PING("r2", "r3", 7) PING("r3", "r1", 7) PING("q1", "q2", 7) PING("q2", "q1", 7) ANCHOR,
+		"", ICF_MODE_SAFE);
 	SAME("a1", "a2");
 	SAME("b1", "b2");
 	APART("a1", "b1");
@@ -139,7 +142,8 @@ static void test_data(void **state)
 #define READ_ABS(name, obj) ALIGN FN(name) "movl $" obj ",%eax\nret\n" END(name)
 	struct part p;
 	part_open(&p,
-		  TEXT READ("a1", "x") READ("a2", "x") READ("b", "y") READ("c", "x+4") READ_ABS("d1", "x") READ_ABS("d2", "x") READ_ABS("e", "y") READ_ABS("g", "4096")
+		  TEXT READ("a1", "x") READ("a2", "x") READ("b", "y") READ("c", "x+4") READ_ABS("d1", "x") READ_ABS("d2", "x") READ_ABS("e", "y")
+		READ_ABS("g", "4096")
 		  ANCHOR ".data\nx: .long 1,1\ny: .long 1\n", "-no-pie", ICF_MODE_ALL);
 	SAME("a1", "a2"); /* at different places the distances differ, the object is one */
 	APART("a1", "b"); /* equal contents do not make equal objects */
@@ -191,7 +195,8 @@ static void test_meaning(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT LEAF("a", 1) ALIGN FN("f") "call a\nleaq a(%rip),%rax\nmovl x(%rip),%eax\nleaq a+1(%rip),%rax\nret\n" END("f") ".data\nx: .long 0\n", "",
+	tp_open(&t, TEXT LEAF("a", 1) ALIGN FN("f") "call a\nleaq a(%rip),%rax\nmovl x(%rip),%eax\nleaq a+1(%rip),%rax\nret\n" END("f")
+			".data\nx: .long 0\n", "",
 		ICF_MODE_SAFE);
 	const struct icf_ref *r = icf_unit_refs(&t.prog, tp_u(&t, "f"));
 	assert_int_equal(tp_u(&t, "f")->n_ref, 4);
@@ -211,7 +216,8 @@ static void test_middle(void **state)
 	/* Split-off parts jump into the middle of their parent: the offset counts, and so does what the parent is. */
 #define COLD(name, parent, off) ALIGN FN(name) "movl $99,%edi\n{disp32} jmp " parent "+" off "\n" END(name)
 	part_open(&p,
-		  TEXT LEAF("a1", 1) LEAF("a2", 1) LEAF("b", 2) COLD("a1c", "a1", "5") COLD("a2c", "a2", "5") COLD("off", "a2", "8") COLD("bc", "b", "5") ANCHOR, "",
+		  TEXT LEAF("a1", 1) LEAF("a2", 1) LEAF("b", 2) COLD("a1c", "a1", "5") COLD("a2c", "a2", "5") COLD("off", "a2", "8") COLD("bc",
+		"b", "5") ANCHOR, "",
 		  ICF_MODE_SAFE);
 	SAME("a1", "a2");
 	SAME("a1c", "a2c");
@@ -227,8 +233,9 @@ static void test_unwind(void **state)
 #define FRAME(name, cfi) ALIGN FN(name) ".cfi_startproc\npushq %rbx\n" cfi "movl $1,%eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n" END(name)
 #define RULE ".cfi_def_cfa_offset 16\n.cfi_offset %rbx,-16\n"
 	part_open(&p,
-		  TEXT FRAME("a1", RULE) FRAME("a2", RULE) FRAME("b", ".cfi_def_cfa_offset 16\n") FRAME("c", RULE ".cfi_undefined %r15\n") ALIGN FN("none")
-		  "pushq %rbx\nmovl $1,%eax\npopq %rbx\nret\n" END("none") ALIGN FN("sig") ".cfi_startproc\n.cfi_signal_frame\npushq %rbx\n" RULE
+		  TEXT FRAME("a1", RULE) FRAME("a2", RULE) FRAME("b", ".cfi_def_cfa_offset 16\n") FRAME("c", RULE ".cfi_undefined %r15\n")
+		ALIGN FN("none") "pushq %rbx\nmovl $1,%eax\npopq %rbx\nret\n" END("none") ALIGN FN("sig")
+			".cfi_startproc\n.cfi_signal_frame\npushq %rbx\n" RULE
 		  "movl $1,%eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n" END("sig") ANCHOR, "", ICF_MODE_SAFE);
 	SAME("a1", "a2");
 	APART("a1", "b");
@@ -249,7 +256,8 @@ static void test_tables(void **state)
 	struct part p;
 	part_open(&p,
 		  TEXT SWITCH("a", "ta") SWITCH("b", "tb") SWITCH("c", "tc") SWITCH("d", "td") SWITCH("e", "ta") ANCHOR ".section .rodata,\"a\"\n.p2align 2\n"
-		  LEADS("tb", "b", 1, 2, 0) LEADS("tc", "c", 1, 0, 2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0), "", ICF_MODE_SAFE);
+		  LEADS("tb", "b", 1, 2, 0) LEADS("tc", "c", 1, 0, 2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0), "",
+		ICF_MODE_SAFE);
 	/* "e" reads a's table, whose entries lead into a: nobody's own. */
 	assert_int_equal(tp_u(&p.t, "a")->reason, ICF_INNER_ENTRY);
 	APART("a", "b");
@@ -257,7 +265,8 @@ static void test_tables(void **state)
 	part_close(&p);
 	part_open(&p,
 		  TEXT SWITCH("a", "ta") SWITCH("b", "tb") SWITCH("c", "tc") SWITCH("d", "td") ANCHOR ".section .rodata,\"a\"\n.p2align 2\n"
-		  LEADS("tb", "b", 1, 2, 0) LEADS("tc", "c", 1, 0, 2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0), "", ICF_MODE_SAFE);
+		  LEADS("tb", "b", 1, 2, 0) LEADS("tc", "c", 1, 0, 2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0), "",
+		ICF_MODE_SAFE);
 	SAME("a", "b");	 /* the same cases in the same order, elsewhere */
 	APART("a", "c"); /* another order */
 	APART("a", "d"); /* another length */
@@ -272,7 +281,8 @@ static void test_threads(void **state)
 	char *text = malloc(N * 200 + 2000), *at = text;
 	at += sprintf(at, TEXT);
 	for (int i = 0; i < N; i++)
-		at += sprintf(at, ALIGN ".type f%d,@function\nf%d: movl $%d,%%eax\n{disp32} jmp f%d\n.size f%d,.-f%d\n", i, i, i % 7, i < 7 ? i : i - 7, i, i);
+		at += sprintf(at, ALIGN ".type f%d,@function\nf%d: movl $%d,%%eax\n{disp32} jmp f%d\n.size f%d,.-f%d\n", i, i, i % 7, i < 7 ? i :
+				i - 7, i, i);
 	strcpy(at, ANCHOR);
 	struct part p;
 	part_open(&p, text, "", ICF_MODE_SAFE);

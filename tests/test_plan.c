@@ -147,8 +147,10 @@ static void test_keeper_hotness(void **state)
 	struct tp t;
 	/* The sections in the order of their addresses: unlikely, startup, text, hot. */
 	plan_open(&t,
-		  ".section .text.unlikely,\"ax\"\n" LEAF("u1", 1) LEAF("u2", 2) LEAF("u4", 4) ".section .text.startup,\"ax\"\n" LEAF("s2", 2) LEAF("s3", 3) LEAF("s4", 4)
-		  ".section .text.yes,\"ax\"\n" LEAF("t1", 1) LEAF("t3", 3) LEAF("t5", 5) LEAF("t4", 4) ANCHOR ".section .text.hot,\"ax\"\n" LEAF("h5", 5) LEAF("h4", 4),
+		  ".section .text.unlikely,\"ax\"\n" LEAF("u1", 1) LEAF("u2", 2) LEAF("u4", 4) ".section .text.startup,\"ax\"\n" LEAF("s2", 2)
+		LEAF("s3", 3) LEAF("s4", 4)
+		  ".section .text.yes,\"ax\"\n" LEAF("t1", 1) LEAF("t3", 3) LEAF("t5", 5) LEAF("t4", 4) ANCHOR ".section .text.hot,\"ax\"\n"
+		LEAF("h5", 5) LEAF("h4", 4),
 		  "--unique=.text.*", ICF_MODE_SAFE);
 	folds(&t, "u1", "t1");
 	folds(&t, "u2", "s2");
@@ -165,7 +167,8 @@ static void test_keeper_alignment(void **state)
 	(void)state;
 	struct tp t;
 	/* Functions may need the alignment that their address shows: the best aligned copy is kept. */
-	plan_open(&t, TEXT ALIGN FN("x") "ret\n" END("x") "nop\n" FN("a") LONG(1) END("a") ".p2align 3,0x90\nnop\nnop\nnop\nnop\n.p2align 2\n" FN("b") LONG(1) END("b")
+	plan_open(&t, TEXT ALIGN FN("x") "ret\n" END("x") "nop\n" FN("a") LONG(1) END("a") ".p2align 3,0x90\nnop\nnop\nnop\nnop\n.p2align 2\n"
+			FN("b") LONG(1) END("b")
 		  LEAF("c", 1) LEAF("d", 1) ANCHOR, "", ICF_MODE_SAFE);
 	assert_int_equal(tp_sym(&t, "a") & 3, 2);
 	assert_int_equal(tp_sym(&t, "b") & 7, 4);
@@ -206,9 +209,11 @@ static void test_keeper_observed(void **state)
 static void test_thunks(void **state)
 {
 	(void)state;
-	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) ALIGN FN("e1") "endbr64\n" LONG(1) END("e1") ALIGN FN("e2") "endbr64\n" LONG(1) END("e2")
+	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) ALIGN FN("e1") "endbr64\n" LONG(1) END("e1")
+		ALIGN FN("e2") "endbr64\n" LONG(1) END("e2")
 		ALIGN FN("s1") "movl $7,%eax\nret\n" END("s1") ALIGN FN("s2") "movl $7,%eax\nret\n" END("s2")
-		ALIGN FN("m1") "movl $7,%eax\nnop\nret\n" END("m1") ALIGN FN("m2") "movl $7,%eax\nnop\nret\n" END("m2") ANCHOR PTRS("a,b,c,e1,e2,s1,s2,m1,m2");
+		ALIGN FN("m1") "movl $7,%eax\nnop\nret\n" END("m1") ALIGN FN("m2") "movl $7,%eax\nnop\nret\n" END("m2") ANCHOR
+		PTRS("a,b,c,e1,e2,s1,s2,m1,m2");
 	struct tp t;
 	plan_open(&t, text, "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
@@ -247,7 +252,8 @@ static void test_thunks(void **state)
 static void test_quiet(void **state)
 {
 	(void)state;
-	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) ANCHOR ".section .data.rel.ro,\"aw\"\n.type _ZTV1A,@object\n_ZTV1A: .quad 0,0,a,b\n.size _ZTV1A,32\n"
+	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) ANCHOR
+		".section .data.rel.ro,\"aw\"\n.type _ZTV1A,@object\n_ZTV1A: .quad 0,0,a,b\n.size _ZTV1A,32\n"
 		".section .init_array,\"aw\",@init_array\n.quad a,b\n";
 	struct tp t;
 	plan_open(&t, text, "-pie", ICF_MODE_SAFE);
@@ -267,7 +273,8 @@ static void test_alignment(void **state)
 	/* Alignment is what old addresses prove: 16 for most, 64 where the padding can have no other reason, less where there was
 	 * less. */
 	plan_open(&t,
-		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) ".p2align 6,0x90\n" FN("big") LONG(3) END("big") ".p2align 5,0x90\n" FN("x32") LONG(5) END("x32")
+		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) ".p2align 6,0x90\n" FN("big") LONG(3) END("big") ".p2align 5,0x90\n"
+		FN("x32") LONG(5) END("x32")
 		  FN("small") LONG(4) END("small") ANCHOR, "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_int_equal(mapped(&t, "c")->body, tp_sym(&t, "b"));
@@ -277,7 +284,8 @@ static void test_alignment(void **state)
 	tp_close(&t);
 	/* A unit that reads its own bytes keeps its place in the line of 64. */
 	plan_open(&t,
-		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("pad", 8) ALIGN FN("r") "movl 1f(%rip),%eax\nret\n1: .long 0x90909090\nret\n" END("r") LEAF("c", 2) ANCHOR,
+		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("pad", 8)
+		ALIGN FN("r") "movl 1f(%rip),%eax\nret\n1: .long 0x90909090\nret\n" END("r") LEAF("c", 2) ANCHOR,
 		  "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_true(tp_u(&t, "r")->flags & ICF_UNIT_DATA_READ);
@@ -291,7 +299,8 @@ static void test_group_alignment(void **state)
 	(void)state;
 	struct tp t;
 	plan_open(&t,
-		  ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) LEAF("y", 7) FN("z") "movl $77,%eax\nnop\nnop\nnop\nret\n" END("z") FN("k") LONG(1) END("k") ".section .text.unlikely,\"ax\"\n"
+		  ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) LEAF("y", 7) FN("z") "movl $77,%eax\nnop\nnop\nnop\nret\n" END("z")
+		FN("k") LONG(1) END("k") ".section .text.unlikely,\"ax\"\n"
 		  ".p2align 4\n" LEAF("u", 1) TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
 	folds(&t, "y", "x");
 	folds(&t, "u", "k"); /* hotter, though not as well aligned */
@@ -300,7 +309,8 @@ static void test_group_alignment(void **state)
 	assert_int_equal(mapped(&t, "k")->body % 16, 0);
 	tp_close(&t);
 	/* Nothing goes away before it: it stays where it is. */
-	plan_open(&t, ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) FN("k") LONG(1) END("k") ALIGN FN("z") "nop\nret\n" END("z") ".section .text.unlikely,\"ax\"\n.p2align 4\n"
+	plan_open(&t, ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) FN("k") LONG(1) END("k") ALIGN FN("z") "nop\nret\n" END("z")
+			".section .text.unlikely,\"ax\"\n.p2align 4\n"
 		  LEAF("u", 1) TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
 	folds(&t, "u", "k");
 	assert_int_equal(mapped(&t, "k")->body, tp_sym(&t, "k"));
@@ -314,7 +324,8 @@ static void test_pinned(void **state)
 	struct tp t;
 	/* "bad" holds what is no instruction; its neighbours are pinned with it. */
 	plan_open(&t,
-		  TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("n1", 1) ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") LEAF("n2", 1) LEAF("d", 1) LEAF("e", 5) ANCHOR, "",
+		  TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("n1", 1) ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") LEAF("n2", 1)
+		LEAF("d", 1) LEAF("e", 5) ANCHOR, "",
 		  ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "d", "a");
@@ -343,7 +354,8 @@ static void test_pinned_end(void **state)
 	assert_int_equal(mapped(&t, "bad")->body, tp_sym(&t, "bad"));
 	tp_close(&t);
 	/* And where there is no gap, who needs a thunk stays; who needs none is folded all the same. */
-	plan_open(&t, ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT ".rept 30\n" "nop\n.byte 0x06\nret\n" ".endr\n" PTRS("a,b"),
+	plan_open(&t, ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT ".rept 30\n" "nop\n.byte 0x06\nret\n"
+			".endr\n" PTRS("a,b"),
 		  "--unique=.text.*", ICF_MODE_SAFE);
 	assert_int_equal(t.plan.map.section[t.plan.thunk_exec].old_end - t.plan.map.section[t.plan.thunk_exec].old, 90);
 	stays(&t, "b", ICF_ADDRESS_OBSERVED);
@@ -360,7 +372,8 @@ static void test_partner(void **state)
 	/* p2 stays, because it needs a thunk and none may be made; its split-off part jumps into it and so stays with it.  That of p3,
 	 * which is folded, goes too. */
 #define COLD(name, parent) ALIGN FN(name) "movl $99,%edi\naddl %edi,%edi\n{disp32} jmp " parent "+5\n" END(name)
-	static const char text[] = TEXT LEAF("p1", 1) LEAF("p2", 1) LEAF("p3", 1) COLD("p1.cold", "p1") COLD("p2.cold", "p2") COLD("p3.cold", "p3") ANCHOR PTRS("p1,p2");
+	static const char text[] = TEXT LEAF("p1", 1) LEAF("p2", 1) LEAF("p3", 1) COLD("p1.cold", "p1") COLD("p2.cold", "p2") COLD("p3.cold",
+		"p3") ANCHOR PTRS("p1,p2");
 	tp_open(&t, text, "", ICF_MODE_SAFE);
 	t.opt.no_thunks = true;
 	tp_plan(&t);
@@ -383,7 +396,8 @@ static void test_sections(void **state)
 	(void)state;
 	struct tp t;
 	plan_open(&t,
-		  ".section .aaa,\"ax\"\n" LEAF("a", 1) LEAF("b", 1) ANCHOR ".section .fini,\"ax\"\n.p2align 2\n" FN("_fini") "nop\nret\n" END("_fini") ".section .other,\"ax\"\n.p2align 4\n" LEAF("c", 1)
+		  ".section .aaa,\"ax\"\n" LEAF("a", 1) LEAF("b", 1) ANCHOR ".section .fini,\"ax\"\n.p2align 2\n" FN("_fini") "nop\nret\n"
+		END("_fini") ".section .other,\"ax\"\n.p2align 4\n" LEAF("c", 1)
 		  LEAF("d", 6), "-z noseparate-code", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");

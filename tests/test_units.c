@@ -143,8 +143,10 @@ static void test_opaque_reach(void **state)
 	struct tp t;
 	/* A table of distances from its own start, one of distances from each word, and who computes an opaque thing's address. */
 	tp_open(&t,
-		TEXT ALIGN FN("t1") "movl $1,%eax\nret\n" END("t1") ALIGN FN("t2") "movl $2,%eax\nret\n" END("t2") ALIGN FN("t3") "movl $3,%eax\nret\n" END("t3")
-		ALIGN FN("n1") "ret\n" END("n1") ALIGN ".type obj,@object\nobj: .long t1-obj\n.long t2-obj\n.long t3-.\n.size obj,.-obj\n" ALIGN FN("n2") "ret\n"
+		TEXT ALIGN FN("t1") "movl $1,%eax\nret\n" END("t1") ALIGN FN("t2") "movl $2,%eax\nret\n" END("t2")
+		ALIGN FN("t3") "movl $3,%eax\nret\n" END("t3")
+		ALIGN FN("n1") "ret\n" END("n1") ALIGN ".type obj,@object\nobj: .long t1-obj\n.long t2-obj\n.long t3-.\n.size obj,.-obj\n"
+		ALIGN FN("n2") "ret\n"
 		END("n2") ALIGN FN("user") "leaq obj(%rip),%rax\nret\n" END("user") ALIGN FN("reader") "movl obj(%rip),%eax\nret\n" END("reader")
 		ALIGN FN("other") "movl $8,%eax\nret\n" END("other") ANCHOR, "", ICF_MODE_SAFE);
 	tp_sound(&t);
@@ -161,7 +163,8 @@ static void test_sections(void **state)
 	(void)state;
 	struct tp t;
 	tp_open(&t,
-		".section .init,\"ax\"\nnop\nret\n.section .plt,\"ax\"\nnop\nnop\n" FN("in_plt") "ret\n" END("in_plt") ".section .text.hot,\"ax\"\n" FN("hot") "ret\n" END("hot")
+		".section .init,\"ax\"\nnop\nret\n.section .plt,\"ax\"\nnop\nnop\n" FN("in_plt") "ret\n" END("in_plt")
+		".section .text.hot,\"ax\"\n" FN("hot") "ret\n" END("hot")
 		".section .text.unlikely,\"ax\"\n" FN("cold") "ret\n" END("cold") ".section .text.startup,\"ax\"\n" FN("start") "ret\n" END("start")
 		".section named,\"ax\"\n" FN("in_named") "ret\n" END("in_named") TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
 	tp_sound(&t);
@@ -184,7 +187,8 @@ static void test_falls(void **state)
 	struct tp t;
 	/* Control runs from one into two and, over the padding, into three. */
 	tp_open(&t,
-		TEXT ALIGN FN("zero") "ret\n" END("zero") ALIGN FN("one") "movl $1,%eax\n" END("one") FN("two") "testl %eax,%eax\njne 1f\nret\n1: incl %eax\n" END("two")
+		TEXT ALIGN FN("zero") "ret\n" END("zero") ALIGN FN("one") "movl $1,%eax\n" END("one")
+		FN("two") "testl %eax,%eax\njne 1f\nret\n1: incl %eax\n" END("two")
 		ALIGN FN("three") "ret\n" END("three") ALIGN FN("four") "jmp *%rax\n" END("four") ALIGN FN("five") "ud2\n" END("five") ANCHOR, "",
 		ICF_MODE_SAFE);
 	tp_sound(&t);
@@ -210,7 +214,8 @@ static void test_short_branch(void **state)
 	/* A one-byte branch over a neighbour holds all three together; a four-byte one holds nothing. */
 	tp_open(&t,
 		TEXT ALIGN FN("a") "testl %eax,%eax\n.byte 0x74\n.byte c-(.+1)\nret\n" END("a") ALIGN FN("b") "ret\n" END("b") ALIGN FN("c") "ret\n" END("c")
-		ALIGN FN("d") "{disp32} jmp e\n" END("d") ALIGN FN("e") "ret\n" END("e") ALIGN FN("f") "ret\n" END("f") ALIGN FN("g") ".byte 0xeb\n.byte f-(.+1)\n" END("g")
+		ALIGN FN("d") "{disp32} jmp e\n" END("d") ALIGN FN("e") "ret\n" END("e") ALIGN FN("f") "ret\n" END("f")
+		ALIGN FN("g") ".byte 0xeb\n.byte f-(.+1)\n" END("g")
 		ANCHOR, "", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(tp_unit(&t, "a"), tp_unit(&t, "c"));
@@ -305,12 +310,14 @@ static void test_odd_reloc(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT ALIGN FN("odd") "nop\nnop\nnop\nnop\nret\n.reloc odd,R_X86_64_32,anchor\n" END("odd") ALIGN FN("n") "ret\n" END("n") ANCHOR, "-no-pie",
+	tp_open(&t, TEXT ALIGN FN("odd") "nop\nnop\nnop\nnop\nret\n.reloc odd,R_X86_64_32,anchor\n" END("odd") ALIGN FN("n") "ret\n" END("n")
+			ANCHOR, "-no-pie",
 		ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(tp_u(&t, "odd")->kind, ICF_UNIT_OPAQUE);
 	tp_close(&t);
-	tp_refused(TEXT ALIGN FN("f") "movabsq $g@GOTOFF,%rax\nret\n" END("f") ALIGN FN("g") "ret\n" END("g"), "", "R_X86_64_GOTOFF64 in code is not supported");
+	tp_refused(TEXT ALIGN FN("f") "movabsq $g@GOTOFF,%rax\nret\n" END("f") ALIGN FN("g") "ret\n" END("g"), "",
+		"R_X86_64_GOTOFF64 in code is not supported");
 }
 
 static void test_reasons(void **state)
@@ -340,7 +347,8 @@ static void test_reasons(void **state)
 static void test_data_refs(void **state)
 {
 	(void)state;
-	static const char text[] = TEXT ALIGN FN("f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nnop\nret\n" END("g") ALIGN FN("v") "movl $1,%eax\nret\n" END("v")
+	static const char text[] = TEXT ALIGN FN("f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nnop\nret\n" END("g")
+		ALIGN FN("v") "movl $1,%eax\nret\n" END("v")
 		ALIGN FN("i") "movl $2,%eax\nret\n" END("i") ALIGN FN("d") "movl $4,%eax\nret\n" END("d") ANCHOR
 		".section .data.rel.ro,\"aw\"\n.type _ZTV1A,@object\n_ZTV1A: .quad 0,0,v\n.size _ZTV1A,24\n"
 		".section .init_array,\"aw\",@init_array\n.quad i\n"
@@ -380,7 +388,8 @@ static void test_data_refs(void **state)
 /* A switch in position-independent code over the table TAB, and its N cases (labels .LNAME1 ...). */
 #define SWITCH(name, tab)                                                                                                       \
 	ALIGN FN(name) "cmpl $3,%edi\nja .L" name "0\nmovl %edi,%edi\nleaq " tab "(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\naddq %rdx,%rax\njmp *%rax\n" \
-		".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name "3: movl $33,%eax\nret\n.L" name "0: xorl %eax,%eax\nret\n" END(name)
+		".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name "3: movl $33,%eax\nret\n.L" name \
+			"0: xorl %eax,%eax\nret\n" END(name)
 #define LEADS(tab, name) tab ": .long .L" name "1-" tab ",.L" name "2-" tab ",.L" name "3-" tab ",.L" name "1-" tab "\n"
 #define RODATA ".section .rodata,\"a\"\n.p2align 2\n"
 
@@ -475,7 +484,8 @@ static void test_abs_tables(void **state)
 	/* In data that may change the words are pointers, no table. */
 	tp_open(&t,
 		TEXT ABS_SWITCH("f", "ftab") ABS_SWITCH("g", "gtab") ABS_SWITCH("h", "htab") ABS_SWITCH("k", "fns") ANCHOR
-		".section .rodata,\"a\"\n.p2align 3\nftab: .quad .Lf1,.Lf2,.Lf1\ngtab: .quad .Lg2,.Lg1,.Lg2\nfns: .quad f,g,h\n.data\nhtab: .quad .Lh1,.Lh2,.Lh1\n",
+		".section .rodata,\"a\"\n.p2align 3\nftab: .quad .Lf1,.Lf2,.Lf1\ngtab: .quad .Lg2,.Lg1,.Lg2\nfns: .quad f,g,h\n"
+		".data\nhtab: .quad .Lh1,.Lh2,.Lh1\n",
 		"-no-pie", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(t.prog.table.len, 2);
