@@ -76,7 +76,7 @@ static void respell(char *s)
 	char *out = s, *at[MAX_NEST]; /* where the numbers of the lambdas that are open go */
 	unsigned depth = 0;
 	for (const char *in = s; *in;) {
-		if (!strncmp(in, "{lambda(", 8) && depth < MAX_NEST) {
+		if (*in == '{' && !strncmp(in, "{lambda(", 8) && depth < MAX_NEST) {
 			memcpy(out, "'lambda(", 8);
 			at[depth++] = out + 7;
 			out += 8;
@@ -97,7 +97,7 @@ static void respell(char *s)
 				continue;
 			}
 		}
-		if (!strncmp(in, "{unnamed type#", 14)) {
+		if (*in == '{' && !strncmp(in, "{unnamed type#", 14)) {
 			char *end;
 			unsigned long k = strtoul(in + 14, &end, 10);
 			if (*end == '}') {
@@ -106,7 +106,7 @@ static void respell(char *s)
 				continue;
 			}
 		}
-		if (!strncmp(in, "operator< <", 11) || !strncmp(in, "operator<< <", 12)) {
+		if (*in == 'o' && (!strncmp(in, "operator< <", 11) || !strncmp(in, "operator<< <", 12))) {
 			size_t n = strcspn(in, " ");
 			memmove(out, in, n);
 			out += n;

@@ -247,7 +247,7 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 }
 
 /* Look-ups in one function before it is laid out flat, which costs as much as some ten of them. */
-#define LOOKUPS_BEFORE_FLAT 2
+#define LOOKUPS_BEFORE_FLAT 3
 
 struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
 				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node)

@@ -3,7 +3,7 @@
  * The first questions are answered by a pass over the table as it is in the file; a sorted copy is only made for those who
  * ask more. */
 #include "dwarf/sym.h"
-#include "elfrw/rbuf.h"
+#include "elfrw/arch_symbol.h"
 
 #define SCANS 4 /* questions before the table is sorted */
 
@@ -77,17 +77,6 @@ static const char *name_of(const struct dwr_symtab *t, uint32_t name)
 	return s ? s : "";
 }
 
-/* Symbols that say what is in an instruction stream, not where a function is ($x, $d: AArch64 ABI, section 4.5.4; ARM and
- * RISC-V have the like). */
-static bool is_mapping(const struct dwr_symtab *t, const Elf64_Sym *s)
-{
-	uint16_t m = t->image->ehdr.e_machine;
-	if ((m != EM_AARCH64 && m != EM_ARM && m != EM_RISCV) || (s->st_info & 15) != STT_NOTYPE)
-		return false;
-	const char *n = name_of(t, s->st_name);
-	return !*n || (n[0] == '$' && (n[1] == 'x' || n[1] == 'd' || n[1] == 't' || n[1] == 'a'));
-}
-
 static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
 {
 	unsigned type = s->st_info & 15;
@@ -97,13 +86,12 @@ static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
 		return false;
 	if (s->st_shndx < t->image->n_sections && !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return false;
-	return !is_mapping(t, s);
+	return !elfrw_symbol_is_mapping(t->image->ehdr.e_machine, type, name_of(t, s->st_name));
 }
 
 static uint64_t value_of(const struct dwr_symtab *t, const Elf64_Sym *s)
 {
-	bool thumb = t->image->ehdr.e_machine == EM_ARM && (s->st_info & 15) == STT_FUNC;
-	return thumb ? s->st_value & ~UINT64_C(1) : s->st_value;
+	return elfrw_symbol_address(t->image->ehdr.e_machine, s->st_info & 15, s->st_value);
 }
 
 static int by_address(const void *a, const void *b)

@@ -398,8 +398,10 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 	return err;
 }
 
-enum { OPT_NO_INLINES = 256, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
-       OPT_VERBOSE, OPT_FUNCTIONS };
+enum {
+	OPT_NO_INLINES = 256, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
+	OPT_VERBOSE, OPT_FUNCTIONS,
+};
 
 static const struct option options[] = {
 	{ "obj", required_argument, NULL, 'e' },

@@ -253,6 +253,36 @@ struct sorting {
 	struct icf_vrows in, out, want, have, edge, bag;
 };
 
+/* The row in force where a unit begins, when none stands there: in OUT the unit may have it at its start. */
+static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, size_t i)
+{
+	const struct icf_v *v = d->v;
+	struct icf_vrow row = s->in.v.data[i];
+	uint64_t next = i + 1 < s->in.v.len ? s->in.v.data[i + 1].addr : row.addr;
+	uint32_t u = icf_v_find(v, row.addr);
+	if ((row.flags & F_END) || (u != ICF_V_NONE && next <= v->unit.data[u].end))
+		return;
+	uint32_t lo = 0, hi = (uint32_t)v->unit.len;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (v->unit.data[mid].old <= row.addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	row.cu = cu;
+	row.optional = true;
+	for (; lo < v->unit.len && v->unit.data[lo].old < next; lo++) {
+		const struct icf_vunit *x = &v->unit.data[lo];
+		row.unit = lo;
+		row.addr = x->body;
+		if (!(x->flags & ICF_V_FOLDED) || d->policy == DWR_FOLDED_ALIAS)
+			add(&s->edge, &row);
+		if (in_group(v, lo))
+			keep(d, &d->group, row);
+	}
+}
+
 /* What each row of IN has to become. */
 static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
@@ -263,6 +293,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		uint64_t va = row.addr;
 		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
 		row.cu = cu;
+		reach_over(d, cu, s, i);
 		if (row.flags & F_END) {
 			/* libdw sometimes takes an empty row at an end for the end itself, and the other way round. */
 			uint32_t last = icf_v_find_end(v, va);
@@ -344,10 +375,14 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			continue;
 		}
 		/* A thunk shows the line that its function begins with. */
-		bool ok = false;
+		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old);
+		bool ok = first && first->line == row.line && strcmp(first->file, row.file) == 0;
 		for (size_t k = 0; k < s->in.v.len && !ok; k++)
 			ok = s->in.v.data[k].addr == v->unit.data[t].old && s->in.v.data[k].line == row.line && strcmp(s->in.v.data[k].file, row.file) == 0;
-		if (!ok)
+		/* Or it is the end of what lies before the first thunk. */
+		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
+			add(&s->bag, &row);
+		else if (!ok)
 			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s", ICF_VX(cu),
 				     icf_v_where(v, v->unit.data[t].old, name), show(&row, text));
 	}
