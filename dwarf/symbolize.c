@@ -187,8 +187,7 @@ struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));
 	/* The symbol table knows linkage names that debug information without details lacks, and code without any. */
 	struct dwr_sym_symbol s;
-	if (((frames->len && flags & DWR_SYM_SHORT_NAMES) || flags & DWR_SYM_NO_SYMTAB) ||
-	    !dwr_sym_symbol_at(sym, address, &s)) {
+	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !dwr_sym_symbol_at(sym, address, &s)) {
 		finish_names(sym, flags, frames);
 		return NULL;
 	}

@@ -44,7 +44,7 @@ void dwr_sym_close(struct dwr_sym *sym); /* NULL is allowed */
 
 enum {
 	DWR_SYM_DEMANGLE = 1,    /* `function` is demangled */
-	DWR_SYM_SHORT_NAMES = 2, /* names as in DW_AT_name, not linkage names */
+	DWR_SYM_SHORT_NAMES = 2, /* names as in DW_AT_name, not linkage names; the symbol table has no say then */
 	DWR_SYM_NO_INLINES = 4,  /* one frame: the place of the instruction, the name of the function that holds it */
 	DWR_SYM_NO_SYMTAB = 8,   /* names from the debug information alone */
 };

@@ -55,6 +55,15 @@ static bool same_section(const struct icf_program *prog, uint32_t a, uint32_t b)
 	return b < prog->unit.len && prog->unit.data[a].sec == prog->unit.data[b].sec;
 }
 
+/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps goes nowhere: the end of U is not reached. */
+static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
+{
+	uint64_t gap = u[1].start - u->end;
+	struct elfrw_insn in;
+	return gap == 0 || (prog->arch->decode(icf_unit_bytes(prog, u) + (u->end - u->start), prog->exec.data[u->sec].end - u->end, u->end, &in) &&
+			    in.kind == ELFRW_INSN_NOP);
+}
+
 /* Finds what has to be glued; *ANY tells whether there was anything. */
 static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 {
@@ -64,7 +73,7 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 	*any = false;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if ((u->flags & ICF_UNIT_FALLS) && same_section(prog, i, i + 1)) {
+		if ((u->flags & ICF_UNIT_FALLS) && same_section(prog, i, i + 1) && runs_on(prog, u)) {
 			join[i] = 1;
 			*any = true;
 		}

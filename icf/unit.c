@@ -90,6 +90,15 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte before the function. */
 		struct elfrw_insn insn;
 		unsigned len = prog->arch->decode(p + i, e->end - start - i, start + i, &insn);
+		/* gold fills long gaps with a jump over no-ops. */
+		if (len && insn.kind == ELFRW_INSN_JMP && insn.target > start + i + len && insn.target <= end) {
+			uint64_t over = insn.target - start;
+			for (i += len; i < over && p[i] == 0x90; i++)
+				;
+			if (i != over)
+				return false;
+			continue;
+		}
 		if (!len || insn.kind != ELFRW_INSN_NOP)
 			return false;
 		i += len;
@@ -172,6 +181,11 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, co
 		uint8_t kind = ICF_UNIT_FUNC;
 		if (end > e->end)
 			end = e->end;
+		/* The symbol of a cold part that came out empty. */
+		if (!sized && icf_is_padding(prog, start, next)) {
+			pos = start;
+			continue;
+		}
 		if (!sized) {
 			bool clean;
 			end = trim(prog, e, start, next, &clean);

@@ -303,7 +303,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			row.unit = last;
 			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
 			row.optional = true;
-			if (!(v->unit.data[last].flags & ICF_V_FOLDED))
+			if (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias)
 				add(&s->edge, &row);
 			if (in_group(v, last))
 				keep(d, &d->group, row);
