@@ -133,11 +133,20 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	return err;
 }
 
+/* clang branches to the end of a function where it knows that control never gets there. */
+static bool names_an_end(const struct icf_program *prog, const struct icf_ref *ref)
+{
+	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE && icf_unit_ending(prog, ref->target) != ICF_NONE;
+}
+
 static struct elfrw_err *extend_all(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++)
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			ELFRW_TRY(extend(prog, icf_unit_refs(prog, &prog->unit.data[i])[r].target));
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
+			if (!names_an_end(prog, ref))
+				ELFRW_TRY(extend(prog, ref->target));
+		}
 	/* What a PC-relative field means is known only when the tables are. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].pcrel != 1)
@@ -221,7 +230,7 @@ static struct elfrw_err *resolve_part(void *arg, size_t part)
 		const struct icf_unit *u = &prog->unit.data[i];
 		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			ref[r].unit = icf_unit_at(prog, ref[r].target);
+			ref[r].unit = names_an_end(prog, &ref[r]) ? icf_unit_ending(prog, ref[r].target) : icf_unit_at(prog, ref[r].target);
 	}
 	return NULL;
 }

@@ -8,7 +8,7 @@
  * A table that a single function reads, and whose entries lead into units (the function or its cold part), is that
  * function's own and takes part in comparison by meaning.  A shared one is plain data: right, but no reason to fold. */
 #include "elfrw/rbuf.h"
-#include "icf/program.h"
+#include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,13 +122,6 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 	return self;
 }
 
-/* The unit that ends at VA, or ICF_NONE. */
-static uint32_t unit_ending(const struct icf_program *prog, uint64_t va)
-{
-	uint32_t i = va ? icf_unit_at(prog, va - 1) : ICF_NONE;
-	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
-}
-
 /* A position-independent table leads back into a function that reads it, or into a split-off part: anything else means that we have
  * the wrong start for it. */
 static bool plausible(const struct icf_program *prog, const struct bases *b, size_t first, size_t end, uint32_t unit)
@@ -181,7 +174,7 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			if (base->owner != ICF_NONE && target == prog->unit.data[base->owner].end)
 				unit = base->owner;
 			else if (unit == ICF_NONE)
-				unit = unit_ending(prog, target);
+				unit = icf_unit_ending(prog, target);
 			/* What follows a table of labels without being one. */
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
 				break;

@@ -267,6 +267,12 @@ uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va)
 	return ICF_NONE;
 }
 
+uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = va ? icf_unit_at(prog, va - 1) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
+}
+
 /* Gives every unit its symbols and FDEs; again after units were merged. */
 struct elfrw_err *icf_attach(struct icf_program *prog)
 {

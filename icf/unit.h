@@ -6,6 +6,9 @@
 /* Are the bytes of [START, END), inside one executable section, no-ops, traps or zeros only? */
 bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end);
 
+/* The unit that ends at VA, or ICF_NONE. */
+uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va);
+
 /* Rebuilds the address look-up and the sections' unit ranges after `unit` changed. */
 struct elfrw_err *icf_index_units(struct icf_program *prog);
 
