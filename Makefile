@@ -1,6 +1,8 @@
 # icfold: see README.md.  `make` builds build/icfold; `make demo` and `make check` install what they miss.
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Real programs for corpus-check, built from Debian's source packages: ninja protoc sqlite-g python llc ...
+CORPUS ?= ninja
 CC = gcc
 BUILD ?= build
 CFLAGS ?= -O2 -g
@@ -63,7 +65,7 @@ lint: all
 bench: all
 	@bash tests/bench.sh
 corpus-check: all $(JUDGE)
-	@CORPUS=1 bash tests/check.sh run_corpus.sh
+	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS)
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 

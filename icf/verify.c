@@ -118,6 +118,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->pair);
 	VEC_FREE(&v->alias);
 	VEC_FREE(&v->frameref);
+	VEC_FREE(&v->call);
 	free(v->to_out);
 	free(v->from_out);
 	free(v->page);

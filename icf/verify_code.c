@@ -28,6 +28,7 @@ struct part {
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_valias) alias;
 	VEC(struct icf_vframeref) frameref;
+	VEC(struct icf_vcall) call;
 };
 
 struct job {
@@ -146,6 +147,39 @@ static uint64_t extend(uint64_t field, unsigned size, bool sign)
 	if (size >= 8 || !sign)
 		return field;
 	return (uint64_t)((int64_t)(field << (64 - 8 * size)) >> (64 - 8 * size));
+}
+
+/* Keeps calls of what shares its code for the call tables. */
+static void note_call(struct at *at, const struct elfrw_insn *in, uint64_t end)
+{
+	const struct icf_v *v = at->job->v;
+	uint64_t target = in->target;
+	bool optional = in->kind != ELFRW_INSN_CALL;
+	uint32_t t = icf_v_find(v, target);
+	if (at->alias || t == ICF_V_NONE)
+		return;
+	/* Linkage code jumps through a slot that the dynamic linker fills with a symbol's value. */
+	const struct icf_vexec *e = &v->exec.data[v->unit.data[t].exec];
+	if (strncmp(v->in.section[e->in].name, ".plt", 4) == 0) {
+		struct elfrw_insn jmp;
+		unsigned len = v->arch->decode(e->old_data + (target - e->old), e->old_end - target, target, &jmp);
+		if (len && (jmp.flags & ELFRW_INSN_ENDBR))
+			len = v->arch->decode(e->old_data + (target + len - e->old), e->old_end - target - len, target + len, &jmp);
+		const struct icf_vdynreloc *d = len && jmp.kind == ELFRW_INSN_JMP_IND && jmp.pcrel_size ? icf_v_dynreloc_at(v, jmp.target) : NULL;
+		if (!d || d->kind != ELFRW_RELOC_SYMBOLIC)
+			return;
+		target = d->value;
+		optional = true;
+		t = icf_v_find(v, target);
+	}
+	if (t == ICF_V_NONE || !((v->unit.data[t].flags & ICF_V_FOLDED) || v->unit.data[t].shared))
+		return;
+	optional |= v->unit.data[t].old != target;
+	struct icf_vcall *c = VEC_PUSH(&at->part->call);
+	if (c)
+		*c = (struct icf_vcall){ at->index, t, end, optional };
+	else
+		at->part->log.nomem = true;
 }
 
 /* A copy's branch to other code at the same distance from its start: to be proved. */
@@ -387,6 +421,8 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 			u->endbr = true;
 		if (!odd && in.pcrel_size) {
 			bool branch = is_branch(&in), inside = in.target - u->old < at.size;
+			if (branch)
+				note_call(&at, &in, va + in.len);
 			if (!inside || (!branch && in.target == u->old)) {
 				uint64_t off = pos + in.pcrel_off, x = elfrw_get_le(at.a + off, in.pcrel_size), y = elfrw_get_le(at.b + off, in.pcrel_size);
 				check_ref(&at, pos, off, in.pcrel_size, branch, in.target,
@@ -450,6 +486,14 @@ static struct elfrw_err *gather(struct icf_v *v, struct part *part)
 {
 	struct elfrw_err *err = NULL;
 	size_t nb = v->base.len, np = v->pair.len, na = v->alias.len;
+	size_t nc = v->call.len;
+	if (!VEC_RESERVE(&v->call, nc + part->call.len))
+		err = &elfrw_err_nomem;
+	else if (part->call.len) {
+		memcpy(v->call.data + nc, part->call.data, part->call.len * sizeof *part->call.data);
+		v->call.len = nc + part->call.len;
+	}
+	VEC_FREE(&part->call);
 	for (size_t i = 0; i < part->frameref.len && !err; i++) {
 		struct icf_vframeref *slot = VEC_PUSH(&v->frameref);
 		if (slot)

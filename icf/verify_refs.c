@@ -86,12 +86,12 @@ static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, 
 	return NULL;
 }
 
-static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend, uint8_t kind, bool relr)
+static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend, uint64_t value, uint8_t kind, bool relr)
 {
 	struct icf_vdynreloc *d = VEC_PUSH(&v->dynreloc);
 	if (!d)
 		return &elfrw_err_nomem;
-	*d = (struct icf_vdynreloc){ place, addend, kind, relr };
+	*d = (struct icf_vdynreloc){ place, addend, value, kind, relr };
 	return NULL;
 }
 
@@ -103,14 +103,14 @@ static struct elfrw_err *read_relr(struct icf_v *v, const struct elfrw_section *
 		uint64_t w = elfrw_get64(s->data + off);
 		if (!(w & 1)) {
 			const uint8_t *p = elfrw_image_at(&v->in, w, 8);
-			ELFRW_TRY(push_dynreloc(v, w, p ? elfrw_get64(p) : 0, ELFRW_RELOC_RELATIVE, true));
+			ELFRW_TRY(push_dynreloc(v, w, p ? elfrw_get64(p) : 0, 0, ELFRW_RELOC_RELATIVE, true));
 			next = w + 8;
 			continue;
 		}
 		for (unsigned bit = 1; bit < 64; bit++) {
 			const uint8_t *p = w >> bit & 1 ? elfrw_image_at(&v->in, next + 8 * (bit - 1), 8) : NULL;
 			if (p)
-				ELFRW_TRY(push_dynreloc(v, next + 8 * (bit - 1), elfrw_get64(p), ELFRW_RELOC_RELATIVE, true));
+				ELFRW_TRY(push_dynreloc(v, next + 8 * (bit - 1), elfrw_get64(p), 0, ELFRW_RELOC_RELATIVE, true));
 		}
 		next += 8 * 63;
 	}
@@ -138,7 +138,9 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= s->hdr.sh_size; off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + off, sizeof r);
-			ELFRW_TRY(push_dynreloc(v, r.r_offset, (uint64_t)r.r_addend, v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
+			Elf64_Sym sym = { 0 };
+			icf_v_reloc_symbol(&v->in, s->hdr.sh_link, &r, &sym);
+			ELFRW_TRY(push_dynreloc(v, r.r_offset, (uint64_t)r.r_addend, sym.st_value, v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
 		}
 	}
 	bool sorted = true;
@@ -157,7 +159,7 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 	return NULL;
 }
 
-static const struct icf_vdynreloc *dynreloc_at(const struct icf_v *v, uint64_t place)
+const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place)
 {
 	size_t lo = 0, hi = v->dynreloc.len;
 	while (lo < hi) {
@@ -225,7 +227,7 @@ static struct elfrw_err *read_slots(struct icf_v *v, const struct elfrw_section 
 		if (!icf_v_in_exec(v, value))
 			continue;
 		/* Without a relocation it is a number, where the file can be loaded anywhere; but a lazy slot has its symbol's. */
-		const struct icf_vdynreloc *d = dynreloc_at(v, place);
+		const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, place);
 		if (d ? d->kind == ELFRW_RELOC_RELATIVE : v->in.pic)
 			continue;
 		ELFRW_TRY(push(v, place, value, 8, ICF_VW_FIELD));

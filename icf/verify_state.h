@@ -97,8 +97,16 @@ struct icf_vframeref {
 	uint64_t at, target, found;
 };
 
+/* A direct call or jump in IN to the entry of a function that shares its code. */
+struct icf_vcall {
+	uint32_t unit, target;
+	uint64_t site;     /* the address behind it in IN */
+	bool optional;     /* a jump, or a call through linkage code */
+};
+
 struct icf_vdynreloc {
 	uint64_t place, addend;
+	uint64_t value;    /* of its symbol, 0 without one */
 	uint8_t kind; /* enum elfrw_reloc_kind */
 	bool relr;
 };
@@ -131,6 +139,7 @@ struct icf_v {
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_valias) alias; /* sorted */
 	VEC(struct icf_vframeref) frameref;
+	VEC(struct icf_vcall) call;   /* in the order of the code */
 	uint64_t frame_lo, frame_hi;  /* IN's .eh_frame */
 	struct dwr_cfi cfi_in, cfi_out;
 };
@@ -164,6 +173,8 @@ struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 /* verify_refs.c: words of data that name code; tables. */
 struct elfrw_err *icf_v_find_words(struct icf_v *v);
 struct elfrw_err *icf_v_find_tables(struct icf_v *v);
+/* The first dynamic relocation of PLACE in IN, or NULL. */
+const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place);
 /* The first word at or after PLACE. */
 size_t icf_v_word_from(const struct icf_v *v, uint64_t place);
 bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);

@@ -91,23 +91,20 @@ wrong_lookups() {
 	done | head -n 1
 }
 # wrong_symbols IN OUT MAP: functions whose symbol is neither where the map says nor at a thunk of its own.
-wrong_symbols() {
+wrong_symbols() { # IN OUT MAP
 	local f
 	for f in "$1" "$2"; do
-		readelf -sW "$f" | awk '/^Symbol table/ { on = /\.symtab/ } on && $4 == "FUNC" && $7 != "UND" { print $2, $3, $8 }' | sort -k 3
+		readelf -sW "$f" | awk '/^Symbol table/ { on = /\.symtab/ } on && $4 == "FUNC" && $7 != "UND" { sub(/^0+/, "", $2); print $2, $8 }'
+		echo
 	done >"$2.symbols"
-	"$ICFOLD" dump --groups --json "$2" | jq -r '.groups[].members[] | select(.thunk) | "thunk \(.old)"' | sed 's/0x//' |
+	"$ICFOLD" dump --groups --json "$2" | jq -r '.groups[].members[] | select(.thunk) | .old' | sed 's/0x//' |
 		awk '
-		FILENAME == ARGV[1] { thunk[$2] = 1; next }
-		{ v = $1; sub(/^0+/, "", v) }
-		FILENAME == ARGV[2] { new = $3; sub(/^0+/, "", new); to[v] = new; next }
-		{ turn = count[$3]++; n[$3]++; at[$3, turn] = v }
-		END { for (f in n) for (i = 0; i < n[f] / 2; i++) {
-			old = at[f, i]; for (k = n[f] / 2; k < n[f]; k++) found = 0
-			want = to[old]; if (want == "" || (old in thunk)) continue
-			for (k = n[f] / 2; k < n[f]; k++) if (at[f, k] == want) found = 1
-			if (!found) print f
-		} }' - "$3" "$2.symbols" | head -n 1
+		FILENAME == "-" { thunk[$1] = 1; next }
+		FILENAME == ARGV[2] { sub(/^0+/, "", $1); sub(/^0+/, "", $3); to[$1] = $3; next }
+		!NF { second = 1; next }
+		!second { if ($1 in to && !($1 in thunk)) { n++; name[n] = $2; want[n] = to[$1] } next }
+		{ is[$2, $1] = 1 }
+		END { if (n < 20) print "too few"; for (i = 1; i <= n; i++) if (!((name[i], want[i]) in is)) print name[i] }' - "$3" "$2.symbols" | head -n 1
 }
 
 # --- gdb --------------------------------------------------------------------------------------------------------------
@@ -284,3 +281,223 @@ form() {
 	done
 	judge_verify "$name" "$d"
 }
+
+# --- what changes an input after linking ----------------------------------------------------------------------------------
+old_zlib() { objcopy --compress-debug-sections=zlib-gnu "$1" && readelf -SW "$1" | grep -q '\.zdebug_info'; }
+through_dwz() { have dwz && dwz "$1"; }
+# section_at FILE SECTION: its offset and size in the file, decimal.
+section_at() {
+	readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk -v name="$2" '
+		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		$1 == name { print hex($4), hex($5) }'
+}
+
+# refused NAME IN WORD...: icfold refuses IN with one line that has all the words, and folds it with --strip-debug.
+refused() {
+	local name="dwarf $1" in=$2 w
+	shift 2
+	if "$ICFOLD" -q "$in" -o "$in.out" >"$in.log" 2>&1; then
+		not_ok "$name refused" "it was not"
+		return
+	fi
+	check "$name leaves nothing" "an output is there" [ ! -e "$in.out" ]
+	for w; do
+		grep -qF -- "$w" "$in.log" || { not_ok "$name refused" "no \"$w\" in: $(first_line "$in.log")"; return; }
+	done
+	check "$name refused" "more than one line: $(first_line "$in.log")" [ "$(wc -l <"$in.log")" = 1 ]
+	if ! "$ICFOLD" -q --strip-debug "$in" -o "$in.out" >"$in.log" 2>&1; then
+		not_ok "$name --strip-debug" "$(first_line "$in.log")"
+		return
+	fi
+	verdict "$name --strip-debug" "$(diff <("$in" distinct) <("$in.out" distinct) | sed -n 2,3p | tr '\n' ' ')$(readelf -SW "$in.out" | grep -oE '\.debug_(info|line|abbrev)' | head -n 1)"
+}
+split_dwarf() {
+	local cc
+	for cc in gcc clang; do
+		have $cc || continue
+		if ! build "$WORK/split-$cc" $cc bfd "-gdwarf-5 -gsplit-dwarf -O2" ""; then
+			skip "dwarf split $cc" "$(first_line "$WORK/split-$cc/why")"
+			continue
+		fi
+		refused "split $cc" "$WORK/split-$cc/in" .debug_info dwo
+	done
+}
+corrupt() {
+	local d=$WORK/corrupt at
+	build "$d" gcc bfd "-gdwarf-5 -O2" "" || { not_ok "dwarf corrupt" "$(first_line "$d/why")"; return; }
+	# shellcheck disable=SC2046
+	set -- $(section_at "$d/in" .debug_info)
+	# The version of the second unit, and an abbreviation code that there is not in the first.
+	at=$(readelf --debug-dump=info "$d/in" 2>/dev/null | sed -n 's/^ *Compilation Unit @ offset \(0x\)\{0,1\}\([0-9a-f]*\):/\2/p' | sed -n 2p)
+	cp "$d/in" "$d/version"
+	printf '\377' | dd of="$d/version" bs=1 seek=$(($1 + 0x$at + 4)) conv=notrunc 2>/dev/null
+	refused "corrupt version" "$d/version" .debug_info "$at"
+	cp "$d/in" "$d/code"
+	printf '\377\177' | dd of="$d/code" bs=1 seek=$(($1 + 0x$at + 12)) conv=notrunc 2>/dev/null
+	refused "corrupt abbreviation" "$d/code" .debug_info "$(printf %x $((0x$at + 12)))"
+	cp "$d/in" "$d/length"
+	printf '\377\377\377' | dd of="$d/length" bs=1 seek=$(($1 + 0x$at)) conv=notrunc 2>/dev/null
+	refused "corrupt length" "$d/length" .debug_info "$at"
+}
+
+# --- tools that take the output as their input ------------------------------------------------------------------------------
+# same_answers NAME FILE OTHER [TOOL...]: look-ups in OTHER are those in FILE.
+same_answers() {
+	local name=$1 f=$2 other=$3 t
+	shift 3
+	for t in "${@:-addr2line}"; do
+		have "$t" || continue
+		answers "$t" "$f" "$f.new" | sed "s#$f#FILE#g" >"$f.want"
+		answers "$t" "$other" "$f.new" | sed "s#$other#FILE#g" >"$f.have"
+		if ! cmp -s "$f.want" "$f.have"; then
+			not_ok "$name" "$t: $(diff "$f.want" "$f.have" | sed -n 2,3p | tr '\n' ' ')"
+			return
+		fi
+	done
+	ok "$name"
+}
+stops() { # FILE: gdb's words at two folded functions and two kept ones
+	printf 'break sum_two\nbreak two.c:29\nbreak deep_one\nrun\nbt\ninfo locals\ncontinue\nbt\nfinish\n' >"$WORK/tools/stops.gdb"
+	run_gdb "$1" "$WORK/tools/stops.gdb" | sed -E 's/^(Reading symbols|\(No debugging).*//'
+}
+tools() {
+	local d=$WORK/tools f=$WORK/tools/out n="dwarf tools"
+	build "$d" gcc bfd "-gdwarf-5 -O2" "" && "$ICFOLD" -q --icf=all --map="$f.map" "$d/in" -o "$f" >"$d/log" 2>&1 || { not_ok "$n" "$(first_line "$d/why") $(first_line "$d/log")"; return; }
+	have jq || return 0
+	kept_units "$f" "$f.map" >"$f.units"
+	places "$f.units" | cut -d ' ' -f 2 >"$f.new"
+	if have dwz; then
+		dwz "$d/in" -o "$d/in.dwz" 2>"$d/in.why"
+		if ! dwz "$f" -o "$f.dwz" 2>"$d/why"; then
+			not_ok "$n dwz" "$(first_line "$d/why")"
+		else
+			verdict "$n dwz warns" "$(diff <(sed "s#$d/in#FILE#" "$d/in.why") <(sed "s#$f#FILE#" "$d/why") | sed -n 2p)"
+			same_answers "$n dwz look-ups" "$f" "$f.dwz" addr2line eu-addr2line llvm-symbolizer
+			have gdb && verdict "$n dwz gdb" "$(diff <(stops "$f") <(stops "$f.dwz") | sed -n 1,3p | tr '\n' ' ')"
+		fi
+	fi
+	if have gdb && have gdb-add-index; then
+		cp "$f" "$f.indexed"
+		if gdb-add-index "$f.indexed" >"$d/why" 2>&1 && readelf -SW "$f.indexed" | grep -q gdb_index; then
+			verdict "$n gdb-add-index" "$(diff <(stops "$f") <(stops "$f.indexed") | sed -n 1,3p | tr '\n' ' ')"
+			same_answers "$n gdb-add-index look-ups" "$f" "$f.indexed"
+		else
+			not_ok "$n gdb-add-index" "$(first_line "$d/why")"
+		fi
+		cp "$f" "$f.names"
+		gdb-add-index -dwarf-5 "$f.names" >"$d/why" 2>&1 && verdict "$n gdb-add-index -dwarf-5" "$(diff <(stops "$f") <(stops "$f.names") | sed -n 1,3p | tr '\n' ' ')"
+	fi
+	if objcopy --only-keep-debug "$f" "$f.debug" 2>"$d/why" && cp "$f" "$f.stripped" && strip "$f.stripped" 2>>"$d/why" &&
+		(cd "$d" && objcopy --add-gnu-debuglink=out.debug out.stripped) 2>>"$d/why"; then
+		verdict "$n debuglink words" "$(first_line "$d/why")"
+		same_answers "$n debuglink look-ups" "$f" "$f.stripped"
+		same_answers "$n debug file look-ups" "$f" "$f.debug" addr2line
+		have gdb && verdict "$n debuglink gdb" "$(diff <(stops "$f") <(stops "$f.stripped") | sed -n 1,3p | tr '\n' ' ')"
+	else
+		not_ok "$n debuglink" "$(first_line "$d/why")"
+	fi
+	if have eu-strip && have eu-unstrip; then
+		cp "$f" "$f.eu"
+		if eu-strip -f "$f.eu.debug" "$f.eu" 2>"$d/why" && eu-unstrip "$f.eu" "$f.eu.debug" -o "$f.again" 2>>"$d/why"; then
+			verdict "$n eu-unstrip words" "$(first_line "$d/why")"
+			same_answers "$n eu-unstrip look-ups" "$f" "$f.again" addr2line eu-addr2line llvm-symbolizer
+			have gdb && verdict "$n eu-unstrip gdb" "$(diff <(stops "$f") <(stops "$f.again") | sed -n 1,3p | tr '\n' ' ')"
+		else
+			not_ok "$n eu-unstrip" "$(first_line "$d/why")"
+		fi
+	else
+		skip "$n eu-unstrip" "elfutils is not installed"
+	fi
+}
+
+# --debug-folded=alias: every member of a group has a range and a sequence at the kept address.
+alias_lists_all() {
+	local d=$WORK/alias f=$WORK/alias/out g
+	build "$d" gcc bfd "-gdwarf-5 -O2" "" && "$ICFOLD" -q --icf=all --debug-folded=alias "$d/in" -o "$f" >"$d/log" 2>&1 || { not_ok "dwarf alias" "$(first_line "$d/log")"; return; }
+	if ! have llvm-dwarfdump || ! have jq; then return; fi
+	llvm-dwarfdump --debug-info "$f" | awk '
+		/DW_TAG_/ { name = ""; low = "" }
+		/DW_AT_low_pc/ { low = $2; gsub(/[()]/, "", low) }
+		/DW_AT_high_pc/ { high = $2; gsub(/[()]/, "", high); if (high != low) n[low]++ }
+		END { for (a in n) { k = a; sub(/^0x0*/, "", k); print k, n[a] } }' >"$d/dies"
+	llvm-dwarfdump --debug-line "$f" | awk '/ends_sequence|end_sequence/ { fresh = 1; next } /^0x/ { if (fresh) n[$1]++; fresh = 0 } /^debug_line\[/ { fresh = 1 }
+		END { for (a in n) { k = a; sub(/^0x0*/, "", k); print k, n[a] } }' >"$d/sequences"
+	"$ICFOLD" dump --groups --json "$f" | jq -r '.groups[] | select(any(.members[]; .names[0] | test("_(one|two)$"))) | "\(.address) \([.members[] | select(.thunk == null)] | length) \(.members[0].names[0])"' |
+		sed 's/^0x//' >"$d/groups"
+	verdict "dwarf alias DIE ranges" "$(awk 'NR == FNR { n[$1] = $2; next } n[$1] < $2 && !/\.cold/ { print $3 " has " n[$1] + 0 " of " $2 }' "$d/dies" "$d/groups" | head -n 2 | tr '\n' ' ')"
+	verdict "dwarf alias sequences" "$(awk 'NR == FNR { n[$1] = $2; next } n[$1] < $2 { print $3 " has " n[$1] + 0 " of " $2 }' "$d/sequences" "$d/groups" | head -n 2 | tr '\n' ' ')"
+	for g in llvm-gsymutil llvm-gsymutil-20 llvm-gsymutil-21 llvm-gsymutil-22; do
+		if have $g && $g --help 2>&1 | grep -q merged-functions; then break; fi
+		g=
+	done
+	if [ -z "$g" ]; then
+		skip "dwarf alias llvm-gsymutil" "none here knows --merged-functions"
+	else
+		$g --convert="$f" --merged-functions --out-file="$f.gsym" >"$d/gsym" 2>&1
+		set -- "$(awk '/sum_/ { print "0x" $1 }' "$d/groups")"
+		check "dwarf alias llvm-gsymutil" "not both names" [ "$($g --merged-functions --address="$1" "$f.gsym" 2>&1 | grep -cE 'sum_(one|two)')" -ge 2 ]
+	fi
+}
+
+# --- all of them --------------------------------------------------------------------------------------------------------
+S=-ffunction-sections
+list() {
+	cat <<-END
+		form gcc-2-O0    gcc   bfd  "-gdwarf-2 -O0"                  ""          gdb all.overlay safe.overlay
+		form gcc-3-O2    gcc   gold "-gdwarf-3 -O2 $S"               ""          all.overlay all.drop
+		form gcc-4-O0    gcc   lld  "-gdwarf-4 -O0 $S"               "-no-pie"   safe.overlay all.alias
+		form gcc-4-O2    gcc   bfd  "-gdwarf-4 -O2"                  ""          gdb all.overlay all.alias all.drop
+		form gcc-5-O0    gcc   gold "-gdwarf-5 -O0"                  ""          safe.overlay all.drop
+		form gcc-5-O2    gcc   bfd  "-gdwarf-5 -O2 $S"               ""          gdb all.overlay safe.overlay all.alias
+		form gcc-5-O2-np gcc   lld  "-gdwarf-5 -O2 -fno-pie"         "-no-pie"   all.overlay safe.drop
+		form clang-2-O2  clang lld  "-gdwarf-2 -O2 $S"               "-no-pie"   all.overlay
+		form clang-3-O0  clang bfd  "-gdwarf-3 -O0"                  ""          safe.overlay all.drop
+		form clang-4-O2  clang gold "-gdwarf-4 -O2"                  ""          gdb all.overlay all.alias
+		form clang-5-O0  clang lld  "-gdwarf-5 -O0 -fPIE $S"         "-pie"      gdb all.overlay safe.drop
+		form clang-5-O2  clang bfd  "-gdwarf-5 -O2 -fPIE"            "-pie"      gdb safe.overlay all.alias all.overlay
+		form gdwarf64-gcc   gcc   bfd  "-gdwarf-5 -gdwarf64 -O2"        ""       all.overlay all.alias
+		form gdwarf64-4     gcc   bfd  "-gdwarf-4 -gdwarf64 -O2 $S"     ""       all.overlay
+		form gdwarf64-clang clang bfd  "-gdwarf-5 -gdwarf64 -O2"        ""       all.overlay
+		form types-4        gcc   bfd  "-gdwarf-4 -fdebug-types-section -O2" ""  all.overlay all.drop
+		form types-5        gcc   gold "-gdwarf-5 -fdebug-types-section -O0" ""  all.overlay
+		form types-clang    clang lld  "-gdwarf-5 -fdebug-types-section -O2" ""  all.overlay
+		form zlib           gcc   bfd  "-gdwarf-5 -gz=zlib -O2"         "-gz=zlib" all.overlay
+		form zlib-lld       clang lld  "-gdwarf-4 -O2"                  "-gz=zlib" all.overlay
+		form zstd           gcc   bfd  "-gdwarf-5 -O2"                  "-Wl,--compress-debug-sections=zstd" all.overlay
+		form zdebug         gcc   bfd  "-gdwarf-4 -O2"                  ""       change=old_zlib all.overlay
+		form lto-gcc        gcc   bfd  "-gdwarf-5 -flto -O2"            ""       all.overlay safe.overlay
+		form lto-clang      clang lld  "-gdwarf-5 -flto -O1"            ""       all.overlay
+		form index-gold     gcc   gold "-gdwarf-4 -ggnu-pubnames -O2"   "-Wl,--gdb-index" gdb all.overlay all.alias
+		form index-lld      clang lld  "-gdwarf-5 -ggnu-pubnames -O2"   "-Wl,--gdb-index" gdb all.overlay
+		form names-clang    clang lld  "-gdwarf-5 -gpubnames -O2"       ""       gdb all.overlay all.drop
+		form dwz-5          gcc   bfd  "-gdwarf-5 -O2"                  ""       change=through_dwz gdb all.overlay all.alias
+		form dwz-4          gcc   bfd  "-gdwarf-4 -O0"                  ""       change=through_dwz all.overlay
+		form macros         gcc   bfd  "-gdwarf-5 -g3 -O2"              ""       all.overlay
+		form macros-4       gcc   bfd  "-gdwarf-4 -g3 -O0"              ""       all.overlay
+		split_dwarf
+		corrupt
+		tools
+		alias_lists_all
+	END
+}
+# run_list: its own failures are counted from what it printed.
+one() {
+	local t
+	t=$(date +%s%N)
+	eval "$1"
+	[ -n "${KEEP:-}" ] && echo "# $(($(($(date +%s%N) - t)) / 1000000)) ms: $1"
+}
+list >"$WORK/list"
+n=0
+while IFS= read -r line; do
+	w=${line#form }
+	case " ${DWARF_ONLY:-${w%% *}} " in *" ${w%% *} "*) ;; *) continue ;; esac
+	n=$((n + 1))
+	while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
+	one "$line" >"$WORK/$(printf %03d $n).result" 2>"$WORK/$(printf %03d $n).err" </dev/null &
+done <"$WORK/list"
+wait
+cat "$WORK"/*.result
+cat "$WORK"/*.err >&2
+failures=$((failures + $(cat "$WORK"/*.result | grep -c '^not ok ')))
+finish

@@ -1,7 +1,8 @@
 /* test_callchain.c: who was called, on programs made here byte by byte, and on files: `test_callchain --resolve FILE` reads stacks
  * (hexadecimal addresses, one a line, each perhaps
  * followed by the vtable address of the object that level was called on, innermost first; an empty line ends a stack) and prints one line a level:
- * "- ..." for code that is not shared, else by what it was decided (? when it was not) and the old addresses of the candidates. */
+ * "- ..." for code that is not shared, else by what it was decided (? when it was not) and the old addresses of the candidates, with ~ behind
+ * those that have no DIE. */
 #include "dwarf/callchain.h"
 #include "dwarf/calls.h"
 #include "elfrw/arch.h"
@@ -240,7 +241,7 @@ static struct elfrw_err *print_stack(struct dwr_callchain *cc, struct dwr_chain 
 		printf("%s", f->merged ? by ? by : "?" : "-");
 		for (uint32_t k = 0; k < f->n; k++) {
 			const struct dwr_chain_member *m = &chain->member.data[f->first + k];
-			printf(" %llx", (unsigned long long)(note ? note->map.unit[note->member[m->member].unit].old : m->die));
+			printf(" %llx%s", (unsigned long long)(note ? note->map.unit[note->member[m->member].unit].old : m->die), m->die ? "" : "~");
 		}
 		printf("\n");
 	}
