@@ -117,7 +117,8 @@ static bool sort_table(struct dwr_symtab *t)
 		}
 		*e = (struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name };
 	}
-	qsort(t->entry.data, t->entry.len, sizeof *t->entry.data, by_address);
+	if (t->entry.len)
+		qsort(t->entry.data, t->entry.len, sizeof *t->entry.data, by_address);
 	size_t n = 0;
 	for (size_t i = 0; i < t->entry.len; i++) {
 		if (n && t->entry.data[n - 1].address == t->entry.data[i].address)

@@ -5,12 +5,15 @@
 # GCC's dialect are read.
 # Small programs always; others by CHAINS="FILE..." (linked with --emit-relocs, with debug information), CHAINS_COUNT
 # chains each (default 5000).
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_tool chains
 have python3 || { skip chains "no python3"; finish; }
 RESOLVER=${RESOLVER:-$BUILD/tests/test_callchain}
 DUMPER=${DUMPER:-$BUILD/tests/test_calls}
-[ -x "$RESOLVER" ] && [ -x "$DUMPER" ] || { not_ok chains "no $RESOLVER or $DUMPER"; finish; }
+for p in "$RESOLVER" "$DUMPER"; do
+	[ -x "$p" ] || { not_ok chains "no $p"; finish; }
+done
 make_work
 
 fold() { # NAME FILE
