@@ -1,0 +1,107 @@
+#!/bin/bash
+# run_mutants.sh: does `icfold verify` notice every single thing that is wrong?
+#
+# Good outputs, which verify must call equal, are broken in one place at a time by mutate (tests/mutate.c); verify must call
+# each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES places (3) of the
+# first FILES files (3) that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds whose name matches.
+. "$(dirname "$0")/lib.sh"
+MUTATE=${MUTATE:-$BUILD/tests/mutate}
+
+# one KIND: all its mutants.  The list of good pairs is in $WORK/good: "IN OUT" lines.
+if [ "${1:-}" = --one ]; then
+	kind=$2 n=0 files=0 bad='' strange=''
+	new=$WORK/mutant.$kind
+	while read -r in out; do
+		hit=0
+		for i in $(seq 0 $((PLACES - 1))); do
+			what=$("$MUTATE" "$kind" "$i" "$PLACES" "$in" "$out" "$new" 2>"$new.err")
+			rc=$?
+			[ $rc = 3 ] && continue
+			if [ $rc != 0 ]; then
+				strange="mutate: $(first_line "$new.err")"
+				continue
+			fi
+			hit=1
+			n=$((n + 1))
+			timeout 60 "$ICFOLD" verify "$in" "$new" >"$new.out" 2>"$new.err"
+			rc=$?
+			case $rc in
+			1) ;;
+			0) bad="$bad $(basename "$out") ($what)" ;;
+			*) strange="exit status $rc for $(basename "$out") ($what): $(first_line "$new.err")" ;;
+			esac
+		done
+		files=$((files + hit))
+		[ "${MUTANTS:-quick}" != full ] && [ $files -ge "$FILES" ] && break
+	done <"$WORK/good"
+	rm -f "$new" "$new.out" "$new.err"
+	if [ -n "$bad" ]; then
+		echo "not ok mutant/$kind: survived in$(echo "$bad" | cut -c 1-300)"
+	elif [ -n "$strange" ]; then
+		echo "not ok mutant/$kind: $strange"
+	elif [ $n = 0 ]; then
+		echo "not ok mutant/$kind: no file has such a place"
+	else
+		echo "ok mutant/$kind: $n"
+	fi
+	exit 0
+fi
+
+need_tool mutants
+if [ ! -x "$MUTATE" ]; then
+	not_ok mutants "no program at $MUTATE"
+	finish
+fi
+make_work
+export PLACES=${PLACES:-3} FILES=${FILES:-3} MUTATE
+: >"$WORK/good"
+
+# good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds, verifies; one line.
+good() {
+	local name=$1 fixture=$2 cc=$3 ld=$4 type=$5 flags=$6 in=$WORK/$1 out=$WORK/$1.out
+	shift 6
+	load_recipe "$fixture"
+	if ! have "$cc" || ! { compile_fixture "$cc" "$flags" "$type" "$WORK/obj.$name" && link_fixture "$cc" "$ld" "$type" "$WORK/obj.$name" "$in" "$@"; } >"$in.log" 2>&1; then
+		skip "mutants/$name" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+		return
+	fi
+	if ! "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log"; then
+		not_ok "mutants/$name" "does not fold: $(first_line "$in.log")"
+	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
+		not_ok "mutants/$name" "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
+	else
+		ok "mutants/$name"
+		echo "$in $out" >>"$WORK/good"
+	fi
+}
+
+good eh eh gcc bfd pie "-O2 -g"
+good addr addr gcc bfd nopie "-O2 -g -fcf-protection=full"
+good switches switches clang lld nopie "-O2 -g"
+good init init gcc gold so "-O2 -g"
+good demo demo clang lld pie "-O2 -g" -Wl,--gdb-index
+good addr4 addr gcc bfd so "-O2 -gdwarf-4"
+good hotcold hotcold gcc mold pie "-O2 -g"
+good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
+good plain c_plain clang bfd pie "-O2 -g"
+good asm asm gcc bfd static "-O2"
+if [ ! -s "$WORK/good" ]; then
+	not_ok mutants "nothing to break"
+	finish
+fi
+
+# What two wrong ways of folding look like: addresses merged where they must not be, and another program's output.
+read -r in out <"$WORK/good"
+check mutant/other-output "survived" test "$("$ICFOLD" verify "$(sed -n 2p "$WORK/good" | cut -d' ' -f1)" "$out" >/dev/null 2>&1; echo $?)" != 0
+for name in addr addr4 switches; do
+	[ -f "$WORK/$name.out" ] || continue
+	"$ICFOLD" --icf=all "$WORK/$name" -o "$WORK/merged" 2>/dev/null
+	check "mutant/merged-addresses/$name" "survived" test "$("$ICFOLD" verify "$WORK/$name" "$WORK/merged" >/dev/null 2>&1; echo $?)" = 1
+	check "mutants/merged-addresses-allowed/$name" "refused" "$ICFOLD" verify --icf=all "$WORK/$name" "$WORK/merged" >/dev/null
+done
+
+"$MUTATE" --list | grep -E "${ONLY:-.}" | xargs -P "$JOBS" -n 1 bash "$0" --one >"$WORK/result"
+cat "$WORK/result"
+grep -q '^not ok' "$WORK/result" && failures=$((failures + 1))
+echo "# $(awk '/^ok/ { n += $NF } END { print n + 0 }' "$WORK/result") mutants reported"
+finish
