@@ -58,14 +58,52 @@ static bool needs_thunk(const struct icf_options *opt, const struct icf_unit *u)
 	return opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED);
 }
 
+/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none, or nobody does. */
+static uint32_t *find_parents(const struct icf_program *prog)
+{
+	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
+	for (uint32_t i = 0; parent && i < prog->unit.len; i++)
+		parent[i] = ICF_NONE;
+	for (uint32_t i = 0; parent && i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			uint32_t t = ref[r].unit;
+			if (ref[r].kind != ICF_REF_BRANCH || t == ICF_NONE || t == i || prog->unit.data[t].sym == ICF_NONE)
+				continue;
+			if (parent[t] == ICF_NONE && strstr(prog->sym.data[prog->unit.data[t].sym].name, ".cold"))
+				parent[t] = i;
+		}
+	}
+	return parent;
+}
+
+/* A function and its cold part shall be kept together, so that all of its code has one name. */
+static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan, const uint32_t *parent, const uint32_t *count,
+			    uint32_t *keeper)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		uint32_t c = plan->cls[i];
+		if (count[c] < 2 || keeper[c] == i || prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness)
+			continue;
+		uint32_t mine = parent[i];
+		if (mine == ICF_NONE || keeper[plan->cls[mine]] != mine)
+			continue;
+		uint32_t its = parent[keeper[c]];
+		if (its == ICF_NONE || keeper[plan->cls[its]] != its)
+			keeper[c] = i;
+	}
+}
+
 /* Chooses each class's keeper and which others go. */
 static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
-	if (!keeper || !count) {
+	uint32_t *parent = find_parents(prog);
+	if (!keeper || !count || !parent) {
 		free(keeper);
 		free(count);
+		free(parent);
 		return &elfrw_err_nomem;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -73,6 +111,8 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 		if (count[c]++ == 0 || better_keeper(prog, i, keeper[c]))
 			keeper[c] = i;
 	}
+	keep_cold_parts(prog, plan, parent, count, keeper);
+	free(parent);
 	for (uint32_t i = 0; i < n; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		uint32_t c = plan->cls[i];

@@ -44,6 +44,8 @@ static struct elfrw_err *run(struct icf_v *v)
 {
 	v->arch = v->in.arch;
 	ELFRW_TRY(icf_v_sections(v));
+	if (v->incomplete)
+		return icf_v_check_file(v);
 	ELFRW_TRY(read_frames(v));
 	ELFRW_TRY(icf_v_claim(v));
 	ELFRW_TRY(icf_v_find_words(v));

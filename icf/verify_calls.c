@@ -92,6 +92,12 @@ static bool is_name(struct calls *c, uint64_t die, uint64_t va)
 	return false;
 }
 
+/* Does DIE stand for unit U: its own, or, if it has none, one of its name? */
+static bool stands_for(struct calls *c, uint64_t die, uint32_t u)
+{
+	return is_die(c, die, u) || (!has_die(c->v, u) && is_name(c, die, c->v->unit.data[u].old));
+}
+
 static struct elfrw_err *collect(struct calls *c)
 {
 	struct icf_v *v = c->v;
@@ -152,10 +158,10 @@ static void check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t c
 	const struct want *other = NULL;
 	for (; lo < c->want.len && c->want.data[lo].site == site; lo++) {
 		struct want *w = &c->want.data[lo];
-		if (caller ? !is_die(c, caller, w->unit) : grouped(v, w->unit))
+		if (caller ? !stands_for(c, caller, w->unit) : grouped(v, w->unit))
 			continue;
 		other = w;
-		if (!is_die(c, die, w->target) && (has_die(v, w->target) || !is_name(c, die, v->unit.data[w->target].old)))
+		if (!stands_for(c, die, w->target))
 			continue;
 		w->used = true;
 		return;
@@ -237,6 +243,9 @@ static bool slot_of(const struct icf_v *v, const struct icf_vunit *u, uint64_t s
 				*slot = loaded[in.rm] / 8;
 			return true;
 		}
+		/* Whoever comes here next comes from somewhere else. */
+		if (in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_RET || in.kind == ELFRW_INSN_TRAP)
+			memset(when, 0, sizeof when);
 		if (in.reg < 16 && in.kind == ELFRW_INSN_OTHER) {
 			bool load = mem && in.opcode_map == 0 && in.opcode == 0x8b && !(in.flags & ELFRW_INSN_LEA);
 			loaded[in.reg] = disp;

@@ -70,7 +70,9 @@ bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, u
 	const struct icf_v *v = d->v;
 	if (lo >= hi)
 		return true;
-	if (!icf_v_out_exec(v, lo) || !icf_v_out_exec(v, hi - 1))
+	/* It begins and ends in code, not in the fill between. */
+	if ((icf_v_find_new(v, lo) == ICF_V_NONE && icf_v_find_thunk(v, lo) == ICF_V_NONE) ||
+	    (icf_v_find_new(v, hi - 1) == ICF_V_NONE && icf_v_find_thunk(v, hi - 1) == ICF_V_NONE))
 		return false;
 	uint32_t a = 0, b = v->n_new;
 	while (a < b) {
@@ -248,6 +250,7 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 		icf_vset_add(&have, d, lo, hi);
 	const char *why = icf_vset_differ(&want, &have, d, false, buf, sizeof buf);
 	d->log->checked[ICF_VC_DIE_RANGE]++;
+	d->n_artificial++;
 	if (why)
 		icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: artificial unit: %s", why);
 	icf_vset_free(&want);
@@ -394,6 +397,7 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		struct icf_vdebug *d = &job.part[p];
 		icf_vlog_merge(&v->log, &job.log[p]);
 		seen += d->overlay_seen;
+		all.n_artificial += d->n_artificial;
 		if (!VEC_RESERVE(&all.group.v, all.group.v.len + d->group.v.len) || !VEC_RESERVE(&all.artificial.v, all.artificial.v.len + d->artificial.v.len))
 			err = err ? err : &elfrw_err_nomem;
 		else {
@@ -410,6 +414,8 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		close_dwarf(&d->in);
 		close_dwarf(&d->out);
 	}
+	if (!err && v->has_note && (v->note.artificial_unit != UINT64_MAX) != (all.n_artificial != 0))
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u", v->note.artificial_unit != UINT64_MAX ? "one" : "none", all.n_artificial);
 	if (!err && seen != n_overlay)
 		icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: expected ranges of DIEs that lost them, found %llu of others", ICF_VX(n_overlay - seen));
 	if (!err)

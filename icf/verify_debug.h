@@ -45,6 +45,7 @@ struct icf_vdebug {
 	struct icf_vdwarf in, out;
 	const struct icf_voverlay *overlay; /* of all DIEs, sorted by DIE */
 	size_t n_overlay;
+	uint32_t n_artificial;
 	uint64_t overlay_seen;       /* entries that belonged to a DIE of this part */
 	struct icf_vrows group;      /* rows of units that share their code: files are interned in `names` */
 	struct icf_vrows artificial; /* rows of the artificial unit, the same */

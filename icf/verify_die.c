@@ -453,7 +453,7 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 	case DW_AT_GNU_macros:
 		return; /* what they stand for is compared */
 	case DW_AT_GNU_locviews:
-		for (unsigned k = 0; k < sa->n && p->folded == ICF_V_NONE && !p->dead; k++)
+		for (unsigned k = 0; k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) && !p->dead; k++)
 			if (sa->v[k].code == DW_AT_location)
 				icf_vd_views(d, &p->a, x, &sa->v[k], y, &sb->v[k]);
 		return;

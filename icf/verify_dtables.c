@@ -39,6 +39,12 @@ static struct elfrw_err *read_aranges(Dwarf *dw, struct arange **ret, size_t *n)
 	return NULL;
 }
 
+/* The one byte that is the artificial unit's range. */
+static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
+{
+	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
+}
+
 static struct elfrw_err *check_aranges(struct icf_vdebug *d)
 {
 	struct arange *a = NULL, *b = NULL;
@@ -53,9 +59,12 @@ static struct elfrw_err *check_aranges(struct icf_vdebug *d)
 		for (; i < na && a[i].cu == cu; i++)
 			if (a[i].len && icf_v_in_exec(d->v, a[i].lo))
 				icf_vset_expect(&want, d, a[i].lo, a[i].lo + a[i].len);
+		bool fits = true;
 		for (; k < nb && b[k].cu == cu; k++)
-			icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len);
+			fits &= icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len) || is_trap(d->v, b[k].lo, b[k].len) || !icf_v_out_exec(d->v, b[k].lo);
 		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
+		if (!why && !fits)
+			why = "expected the bounds of code, found fill";
 		d->log->checked[ICF_VC_ARANGE]++;
 		if (why)
 			icf_vlog_bad(d->log, ICF_VC_ARANGE, "ranges: .debug_aranges, unit 0x%llx: %s", ICF_VX(cu), why);
@@ -174,9 +183,12 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 		for (; i < na && p[i].cu == cu; i++)
 			if (icf_v_in_exec(d->v, p[i].lo))
 				icf_vset_expect(&want, d, p[i].lo, p[i].hi);
+		bool fits = true;
 		for (; k < nb && q[k].cu == cu; k++)
-			icf_vset_add(&have, d, q[k].lo, q[k].hi);
+			fits &= icf_vset_add(&have, d, q[k].lo, q[k].hi) || is_trap(d->v, q[k].lo, q[k].hi - q[k].lo) || !icf_v_out_exec(d->v, q[k].lo);
 		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
+		if (!why && !fits)
+			why = "expected the bounds of code, found fill";
 		d->log->checked[ICF_VC_INDEX]++;
 		if (why)
 			icf_vlog_bad(d->log, ICF_VC_INDEX, "ranges: .gdb_index, unit number %u: %s", cu, why);

@@ -354,6 +354,21 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	}
 }
 
+/* A sequence of OUT ends where one of IN does, or where a unit or a thunk ends. */
+static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
+{
+	uint32_t u = icf_v_find_new(v, va - 1), t = icf_v_find_thunk(v, va - 1);
+	if (u != ICF_V_NONE ? va == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old) : t != ICF_V_NONE && va == v->unit.data[t].entry + v->unit.data[t].thunk)
+		return true;
+	for (size_t i = 0; i < s->in.v.len; i++) {
+		const struct icf_vrow *r = &s->in.v.data[i];
+		uint32_t last = r->flags & F_END ? icf_v_find_end(v, r->addr) : ICF_V_NONE;
+		if (last != ICF_V_NONE && v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
+			return true;
+	}
+	return false;
+}
+
 /* Sorts the rows of OUT: inside of units, at their starts, in thunks. */
 static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
@@ -361,6 +376,8 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char text[400], name[200];
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
+		if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && !is_end(v, s, row.addr))
+			icf_vlog_bad(d->log, ICF_VC_LINE, "end: unit 0x%llx: expected sequences to end with their functions, found %s", ICF_VX(cu), show(&row, text));
 		if ((row.flags & F_END) || !icf_v_out_exec(v, row.addr))
 			continue;
 		uint32_t u = icf_v_find_new(v, row.addr);

@@ -43,6 +43,7 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	for (i = 1; i < in->n_sections; i++) {
 		const struct elfrw_section *s = &in->section[i];
 		const struct elfrw_section *o = v->to_out[i] ? &out->section[v->to_out[i]] : NULL;
+		v->incomplete |= (s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && !o;
 		if (is_exec(s)) {
 			struct icf_vexec *e = VEC_PUSH(&v->exec);
 			if (!e)
@@ -54,7 +55,7 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 				e->new_end = o->hdr.sh_addr + (o->data ? o->hdr.sh_size : 0);
 				e->new_data = o->data;
 			} else
-				icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing", s->name);
+				v->incomplete = true;
 		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && o && o->hdr.sh_addr != s->hdr.sh_addr) {
 			if (v->moved_lo == v->moved_hi)
 				v->moved_lo = s->hdr.sh_addr;
@@ -80,7 +81,8 @@ static struct elfrw_err *claim_from_note(struct icf_v *v)
 	for (uint32_t i = 0; i < map->n_sections; i++) {
 		const struct elfrw_addrmap_section *s = &map->section[i];
 		const struct icf_vexec *e = i < v->exec.len ? &v->exec.data[i] : NULL;
-		if (!e || s->old != e->old || s->old_end != e->old_end || s->new_start != e->new || s->new_end != e->new_end)
+		bool taken = e && elfrw_image_section_at(&v->in, e->old_end) != 0;
+		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old || s->old_end != e->old_end || s->new_start != e->new || s->new_end != e->new_end)
 			icf_vlog_bad(&v->log, ICF_VC_CLAIM, "section: %s (0x%llx -> 0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
 				     e ? v->in.section[e->in].name : "more than there are", ICF_VX(s->old), ICF_VX(s->new_start),
 				     ICF_VX(e ? e->new : 0), ICF_VX(e ? e->new_end : 0), ICF_VX(s->new_start), ICF_VX(s->new_end));

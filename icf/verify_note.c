@@ -224,12 +224,15 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 		if (!inside || taken)
 			icf_vlog_bad(&v->log, ICF_VC_NOTE, "trap byte: 0x%llx: expected in the code and in no function, found elsewhere", ICF_VX(map->trap_byte));
 	}
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
-		if (u->thunk && (u->entry < map->thunks || u->entry + u->thunk > map->thunks_end))
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "thunk: 0x%llx: expected from 0x%llx to 0x%llx, found outside", ICF_VX(u->entry), ICF_VX(map->thunks),
-				     ICF_VX(map->thunks_end));
+	uint64_t from = map->thunks, to = map->thunks;
+	if (v->n_thunk) {
+		const struct icf_vunit *last = &v->unit.data[v->by_thunk[v->n_thunk - 1]];
+		from = v->unit.data[v->by_thunk[0]].entry;
+		to = last->entry + last->thunk;
 	}
+	if (map->thunks != from || map->thunks_end != to)
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "thunks: expected from 0x%llx to 0x%llx, found 0x%llx to 0x%llx", ICF_VX(from), ICF_VX(to), ICF_VX(map->thunks),
+			     ICF_VX(map->thunks_end));
 	return err;
 }
 

@@ -118,6 +118,7 @@ struct icf_v {
 	const struct elfrw_arch *arch;
 	struct icf_vlog log;
 	uint32_t *to_out;       /* by section of IN: section of OUT, 0: dropped */
+	bool incomplete;        /* OUT lacks sections that are loaded: nothing else can be compared */
 	uint32_t *from_out;     /* by section of OUT: section of IN, 0: added */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
 	VEC(struct icf_vexec) exec; /* sorted by old */
