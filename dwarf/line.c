@@ -428,7 +428,8 @@ struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned addr
 			w->len = (size_t)(p - w->data);
 			break;
 		}
-		if (row->file != s.file) {
+		/* bfd before 2.42 begins sequences of version 5 with file 0 instead of 1. */
+		if (row->file != s.file || (i == 0 && h->version >= 5)) {
 			*p++ = DW_LNS_set_file;
 			p = put_uleb(p, row->file);
 		}

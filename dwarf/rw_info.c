@@ -254,7 +254,7 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	struct dwr_piece *only = live.begin < live.end ? &live : n ? &p->piece.data[0] : NULL;
 	bool indexed = low->form != DW_FORM_addr;
 	/* The unit's first function may share the slot; with a thunk, the thunk's address is what both can have. */
-	uint64_t point = mapped(s, va, indexed ? USE_POINTER : USE_POINT);
+	uint64_t point = mapped(s, va, indexed && s->rw->in->policy != DWR_FOLDED_ALIAS ? USE_POINTER : USE_POINT);
 	s->ru->has_base = true;
 	if (!total) {
 		s->ru->new_base = point;

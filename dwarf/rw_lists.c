@@ -482,8 +482,11 @@ static struct elfrw_err *add_lists(struct run *r, unsigned kind, struct elfrw_wb
 			else
 				err = &elfrw_err_nomem;
 		}
+		/* A unit's own list counts from no base that is in .debug_addr: bfd reads the list before it knows that base. */
+		struct dwr_list_cu own = *cu;
+		own.has_base = cu->has_base && kind != DWR_LIST_RNGLISTS;
 		if (!err)
-			err = dwr_list_encode(&w, kind, cu, &w.outs, false, false, &result);
+			err = dwr_list_encode(&w, kind, &own, &w.outs, false, false, &result);
 		if (!err)
 			add->new_off = result.off;
 	}

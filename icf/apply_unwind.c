@@ -132,11 +132,13 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 				uint64_t rel = sym.st_value - sh->sh_addr, to = rel;
 				if (rel > sh->sh_size)
 					continue;
-				if (k == FRAME && !dwr_rw_moved(&w->frame.moves, rel, &to))
+				/* The section's own symbol, and whatever means its beginning. */
+				bool start = rel == 0 && (k != FRAME || ELF64_ST_TYPE(sym.st_info) == STT_SECTION);
+				if (!start && k == FRAME && !dwr_rw_moved(&w->frame.moves, rel, &to))
 					to = rel < w->size[k] ? rel : w->size[k];
-				if (k == EXCEPT && !dwr_rw_moved(&w->except.moves, sym.st_value, &to))
+				if (!start && k == EXCEPT && !dwr_rw_moved(&w->except.moves, sym.st_value, &to))
 					to = a->out->sec[w->shndx[k]].addr + w->size[k];
-				if (k != EXCEPT)
+				if (start || k != EXCEPT)
 					to += a->out->sec[w->shndx[k]].addr;
 				if (!p)
 					ELFRW_TRY(elfrw_output_edit(a->out, t, &p));

@@ -5,6 +5,7 @@
 #include "icf/cmd.h"
 #include "elfrw/vec.h"
 #include "icf/sym_print.h"
+#include "icf/sym_stack.h"
 #include "icf/version.h"
 #include <ctype.h>
 #include <errno.h>
@@ -34,6 +35,9 @@ static const char usage[] =
 	"      --output-style=LLVM|GNU|JSON  (default: LLVM)\n"
 	"      --relative-address     addresses are relative to the file's base\n"
 	"      --adjust-vma=N         subtract N from each address\n"
+	"      --stack                addresses are a stack, the innermost first: a PC, then return addresses;\n"
+	"                             name the functions that were called although they share code with others;\n"
+	"                             on standard input an empty line ends a stack\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
 	"      --verbose              print all that is known about a frame\n"
 	"  -h, --help                 print this help\n"
@@ -71,6 +75,7 @@ struct session {
 	uint32_t order[MAX_QUESTIONS];
 	VEC(struct dwr_sym_frame) answer; /* the frames of all questions */
 	struct dwr_sym_frames frames;
+	bool stack;          /* the addresses are one stack */
 	bool list;           /* JSON objects go into one array */
 	bool printed;
 	int status;
@@ -400,7 +405,7 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 
 enum {
 	OPT_NO_INLINES = 256, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
-	OPT_VERBOSE, OPT_FUNCTIONS,
+	OPT_VERBOSE, OPT_FUNCTIONS, OPT_STACK,
 };
 
 static const struct option options[] = {
@@ -420,6 +425,7 @@ static const struct option options[] = {
 	{ "relative-address", no_argument, NULL, OPT_RELATIVE_ADDRESS },
 	{ "adjust-vma", required_argument, NULL, OPT_ADJUST },
 	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "stack", no_argument, NULL, OPT_STACK },
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -472,6 +478,7 @@ static int set_option(struct session *s, int c)
 		return *optarg && !*end && !errno ? -1 : bad_value("--adjust-vma", optarg);
 	}
 	case OPT_DEBUG_DIR: s->options.debug_dir = optarg; return -1;
+	case OPT_STACK: s->stack = true; return -1;
 	case OPT_VERBOSE: s->style.verbose = true; return -1;
 	case 'h': fputs(usage, stdout); return 0;
 	case 'V': printf("icfold %s\n", ICF_VERSION); return 0;
@@ -482,13 +489,18 @@ static int set_option(struct session *s, int c)
 
 static struct elfrw_err *run(struct session *s, char **arg, int n)
 {
-	uint32_t m;
+	uint32_t m = 0;
 	if (s->obj) {
 		ELFRW_TRY(module_of(s, s->obj, strlen(s->obj), &m));
 		if (!s->module[m].sym)
 			return NULL;
 	}
-	return answer_all(s, arg, n);
+	if (!s->stack)
+		return answer_all(s, arg, n);
+	if (!s->obj)
+		return elfrw_error("--stack needs the file of the addresses: --obj=FILE");
+	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags, s->inlines, s->adjust };
+	return icf_sym_stacks(&in, arg, n);
 }
 
 static void close_session(struct session *s)

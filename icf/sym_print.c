@@ -143,8 +143,35 @@ static void json_frame(struct json *j, const struct dwr_sym_frame *fr)
 
 static const struct dwr_sym_frame unknown = { .die = DWR_SYM_NO_DIE };
 
+static void json_merged(struct json *j, const struct icf_sym_merged *m)
+{
+	json_key(j, "Merged");
+	json_open(j, '{');
+	json_key(j, "By");
+	if (m->by)
+		icf_json_string(j->f, m->by);
+	else
+		fputs("null", j->f);
+	json_key(j, "Candidates");
+	json_open(j, '[');
+	for (size_t i = 0; i < m->n; i++) {
+		json_next(j);
+		icf_json_string(j->f, or_unknown(m->candidate[i]));
+	}
+	json_close(j, ']');
+	json_key(j, "Decided");
+	fputs(m->decided ? "true" : "false", j->f);
+	json_close(j, '}');
+}
+
 void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
 		   const struct dwr_sym_frame *frame, size_t n, unsigned depth)
+{
+	icf_sym_print_merged(f, st, module, address, NULL, frame, n, depth);
+}
+
+void icf_sym_print_merged(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
+			  const struct icf_sym_merged *merged, const struct dwr_sym_frame *frame, size_t n, unsigned depth)
 {
 	if (!n) {
 		frame = &unknown;
@@ -155,6 +182,8 @@ void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module, 
 		json_open(&j, '{');
 		if (address)
 			json_hex(&j, "Address", address);
+		if (merged)
+			json_merged(&j, merged);
 		json_text(&j, "ModuleName", module);
 		json_key(&j, "Symbol");
 		json_open(&j, '[');
@@ -168,6 +197,12 @@ void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module, 
 		fprintf(f, st->pretty ? "0x%" PRIx64 ": " : "0x%" PRIx64 "\n", *address);
 	for (size_t i = 0; i < n; i++)
 		print_plain(f, st, &frame[i], i > 0);
+	if (merged && !merged->decided && merged->n && st->functions) {
+		fputs("one of: ", f);
+		for (size_t i = 0; i < merged->n; i++)
+			fprintf(f, "%s%s", i ? ", " : "", or_unknown(merged->candidate[i]));
+		putc('\n', f);
+	}
 	if (st->output == ICF_SYM_LLVM)
 		putc('\n', f);
 }

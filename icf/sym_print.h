@@ -19,6 +19,19 @@ struct icf_sym_style {
 void icf_sym_print(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
 		   const struct dwr_sym_frame *frame, size_t n, unsigned depth);
 
+/* What is known about an address in code that several functions share. */
+struct icf_sym_merged {
+	bool decided;
+	const char *by;               /* what decided it; NULL: nothing */
+	const char *const *candidate; /* names; NULL: not known */
+	size_t n;
+};
+
+/* The same with MERGED (NULL: nothing to say): text names the candidates of what is undecided after the frames, as
+ * `one of: a, b`; JSON has the key "Merged". */
+void icf_sym_print_merged(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
+			  const struct icf_sym_merged *merged, const struct dwr_sym_frame *frame, size_t n, unsigned depth);
+
 /* JSON only: the object of a question that could not be answered.  SYMBOL may be NULL. */
 void icf_sym_print_error(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
 			 const char *symbol, const char *message, unsigned depth);

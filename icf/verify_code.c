@@ -399,8 +399,6 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 			return;
 		}
 	}
-	if ((at.moved & 1) && !(u->old & 1))
-		bad(&at, ICF_VC_CLAIM, "odd address", 0, u->body & ~UINT64_C(1), u->body);
 	/* What did not move may be data; it is then the same to the last byte. */
 	bool may_be_data = !at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
 	if (may_be_data && (has_object(job, u) || is_strange(&at))) {

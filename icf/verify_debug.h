@@ -50,6 +50,7 @@ struct icf_vdebug {
 	struct icf_vrows group;      /* rows of units that share their code: files are interned in `names` */
 	struct icf_vrows artificial; /* rows of the artificial unit, the same */
 	struct icf_vnames *names;
+	const char *comp_dir;        /* of the unit at hand */
 	void *abbrevs;               /* verify_die.c: which pairs of abbreviations are the same */
 	size_t n_abbrevs, cap_abbrevs;
 };

@@ -181,6 +181,12 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 		const struct icf_vunit *u = &v->unit.data[i];
 		if (!u->observed)
 			continue;
+		/* Pointers to member functions keep a flag in the lowest bit (Itanium C++ ABI 2.3). */
+		if ((u->entry & 1) && !(u->old & 1)) {
+			char name[200];
+			icf_vlog_bad(&v->log, ICF_VC_OBSERVED, "odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx", icf_v_where(v, u->old, name),
+				     ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->entry));
+		}
 		struct block *slot = VEC_PUSH(&b);
 		if (!slot) {
 			VEC_FREE(&b);

@@ -78,10 +78,14 @@ static void add(struct icf_vrows *s, const struct icf_vrow *r)
 	slot->order = (uint32_t)(s->v.len - 1);
 }
 
-/* The same with a file name that outlives the handle. */
+/* The same with a file name that outlives the handle, and that is whole: units differ in what theirs are relative to. */
 static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 {
-	r.file = icf_vnames_get(d->names, r.file);
+	char *whole = NULL;
+	if (r.file[0] != '/' && d->comp_dir && asprintf(&whole, "%s/%s", d->comp_dir, r.file) < 0)
+		whole = NULL;
+	r.file = icf_vnames_get(d->names, whole ? whole : r.file);
+	free(whole);
 	if (!r.file)
 		s->nomem = true;
 	else
@@ -445,9 +449,16 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	}
 }
 
+static void set_comp_dir(struct icf_vdebug *d, Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	d->comp_dir = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attr));
+}
+
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	struct sorting s = { 0 };
+	set_comp_dir(d, a);
 	uint64_t cu = (uint64_t)dwarf_dieoffset(a);
 	/* A type unit shares the table of its compile unit; libdw reads it for each. */
 	int tag = dwarf_tag(a);
@@ -476,6 +487,7 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 {
 	struct icf_vrows rows = { 0 };
+	set_comp_dir(d, b);
 	if (!read_rows(b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
 	for (size_t i = 0; i < rows.v.len; i++)

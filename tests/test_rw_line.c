@@ -571,7 +571,8 @@ static void test_padding_between_tables(void **arg)
 		check_row(&r, 3, 0x3020, 0, E);
 		free(r.data);
 	}
-	assert_int_equal(wo.out.size - wo.in.len, 3 * (wo.out.unit[1].new_off - wo.out.unit[1].old_off));
+	/* The unit of version 5 says its file at the start of both sequences. */
+	assert_int_equal(wo.out.size - wo.in.len, 3 * (wo.out.unit[1].new_off - wo.out.unit[1].old_off) + 2 * 2);
 	world_deinit(&wo);
 }
 
