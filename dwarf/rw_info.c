@@ -269,9 +269,10 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	}
 	s->ru->new_base = indexed ? point : only->begin;
 	if (!convertible) {
-		/* The thunks are without a unit then: harmless, their functions are found by name.  A slot that something
-		 * else needs as it was is found out when all have asked. */
-		s->ru->new_base = only->begin;
+		if (indexed && only->begin != point)
+			return elfrw_error_at(s->section, die->off, "the unit's range cannot be written in its forms (64-bit DWARF with"
+					      " indexed addresses); --strip-debug drops it");
+		/* The thunks are without a unit then: harmless, their functions are found by name. */
 		return put_range(s, die, low, high, only->begin, only->end);
 	}
 	ELFRW_TRY(put_address(s, low, s->ru->new_base));

@@ -3,9 +3,9 @@
  * Questions that are at hand together are answered in the order of their addresses, whatever is read for one serving the
  * next, and printed in their own order: a third less time for a profile, and nobody waits for it. */
 #include "icf/cmd.h"
+#include "icf/cmd_stack.h"
 #include "elfrw/vec.h"
 #include "icf/sym_print.h"
-#include "icf/sym_stack.h"
 #include "icf/version.h"
 #include <ctype.h>
 #include <errno.h>

@@ -47,7 +47,19 @@ static struct elfrw_err *run(struct icf_v *v)
 	if (v->incomplete)
 		return icf_v_check_file(v);
 	ELFRW_TRY(read_frames(v));
-	ELFRW_TRY(icf_v_claim(v));
+	struct elfrw_err *err = icf_v_claim(v);
+	if (err && err != &elfrw_err_nomem) {
+		/* No claim: trouble, unless the file is broken besides. */
+		struct elfrw_err *more = icf_v_check_file(v);
+		uint64_t wrong = 0;
+		for (int c = 0; c < ICF_VC_CHECKS; c++)
+			wrong += v->log.wrong[c];
+		if (!more && !wrong)
+			return err;
+		elfrw_err_free(err);
+		return more;
+	}
+	ELFRW_TRY(err);
 	ELFRW_TRY(icf_v_find_words(v));
 	if (!v->has_note)
 		ELFRW_TRY(icf_v_extend_units(v));

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARTIFICIAL "<folded functions>"
-
 void icf_vset_free(struct icf_vset *s)
 {
 	VEC_FREE(&s->v);
@@ -115,15 +113,17 @@ static int u32_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sorts, and joins the pieces that touch inside of one unit. */
-static void normalize(struct icf_vset *s)
+/* Sorts, and joins the pieces that touch inside of one unit; true: some had bytes in common. */
+static bool normalize(struct icf_vset *s)
 {
 	size_t n = 0, t = 0;
+	bool overlap = false;
 	if (s->v.len > 1)
 		qsort(s->v.data, s->v.len, sizeof *s->v.data, piece_order);
 	for (size_t i = 0; i < s->v.len; i++) {
 		struct icf_vpiece p = s->v.data[i], *last = n ? &s->v.data[n - 1] : NULL;
 		if (last && last->unit == p.unit && p.lo <= last->hi) {
+			overlap |= p.lo < last->hi;
 			if (p.hi > last->hi)
 				last->hi = p.hi;
 		} else
@@ -136,13 +136,13 @@ static void normalize(struct icf_vset *s)
 		if (!t || s->thunk.data[t - 1] != s->thunk.data[i])
 			s->thunk.data[t++] = s->thunk.data[i];
 	s->thunk.len = t;
+	return overlap;
 }
 
 const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks, char *buf, size_t size)
 {
 	const struct icf_v *v = d->v;
-	normalize(want);
-	normalize(have);
+	bool a = normalize(want), b = normalize(have);
 	for (size_t i = 0; i < want->v.len || i < have->v.len; i++) {
 		const struct icf_vpiece *w = i < want->v.len ? &want->v.data[i] : NULL, *h = i < have->v.len ? &have->v.data[i] : NULL;
 		if (w && h && w->lo == h->lo && w->hi == h->hi)
@@ -163,7 +163,7 @@ const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const 
 		} else
 			i++;
 	}
-	return NULL;
+	return b && !a ? "expected ranges that are apart, found some that overlap" : NULL;
 }
 
 static bool open_dwarf(const char *path, struct icf_vdwarf *ret)
@@ -197,6 +197,59 @@ static void close_dwarf(struct icf_vdwarf *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	*d = (struct icf_vdwarf){ .fd = -1 };
+}
+
+static int owner_order(const void *a, const void *b)
+{
+	const struct icf_vowner *x = a, *y = b;
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return x->die < y->die ? -1 : x->die > y->die;
+}
+
+/* The note names exactly the functions' DIEs of every member, and where their part of the overlay begins. */
+static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, size_t n)
+{
+	const struct dwr_icfold *note = &v->note;
+	char name[200];
+	if (n)
+		qsort(list, n, sizeof *list, owner_order);
+	for (size_t i = 0, from = 0; i < note->n_members; i++) {
+		const struct dwr_icfold_member *m = &note->member[i];
+		size_t have = 0;
+		/* Members are by group, the list by unit. */
+		size_t lo = 0, hi = n;
+		while (lo < hi) {
+			size_t mid = lo + (hi - lo) / 2;
+			if (list[mid].unit < m->unit)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		from = lo;
+		while (from + have < n && list[from + have].unit == m->unit)
+			have++;
+		v->log.checked[ICF_VC_NOTE]++;
+		bool same = have == m->n_dies;
+		for (uint32_t k = 0; k < m->n_dies; k++) {
+			const struct dwr_icfold_die *d = &note->dies[m->die + k];
+			struct icf_vowner key = { m->unit, d->die };
+			same &= have && bsearch(&key, list + from, have, sizeof key, owner_order) != NULL;
+			if (d->overlay == UINT64_MAX)
+				continue;
+			struct dwr_icfold_walk w = dwr_icfold_overlay_at(note, d);
+			struct dwr_icfold_entry e;
+			bool more = false;
+			struct elfrw_err *err = dwr_icfold_overlay_next(&w, &e, &more);
+			if (err || !more || e.die != d->die)
+				icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: of DIE 0x%llx: expected its entry at 0x%llx, found another", ICF_VX(d->die), ICF_VX(d->overlay));
+			elfrw_err_free(err);
+		}
+		if (!same)
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "DIEs: of %s (0x%llx): expected the %zu that begin there, found %u%s", icf_v_where(v, v->unit.data[m->unit].old, name),
+				     ICF_VX(v->unit.data[m->unit].old), have, m->n_dies, have == m->n_dies ? " others" : "");
+	}
+	return NULL;
 }
 
 struct job {
@@ -237,7 +290,7 @@ static void next(struct walk *w)
 static bool is_artificial(Dwarf_Die *die)
 {
 	const char *name = dwarf_diename(die);
-	return name && strcmp(name, ARTIFICIAL) == 0;
+	return name && strcmp(name, ICF_VD_ARTIFICIAL) == 0;
 }
 
 /* The artificial unit may not claim an address of the program. */
@@ -408,6 +461,13 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 			all.group.v.len += d->group.v.len;
 			all.artificial.v.len += d->artificial.v.len;
 		}
+		if (!VEC_RESERVE(&all.owner, all.owner.len + d->owner.len))
+			err = err ? err : &elfrw_err_nomem;
+		else if (d->owner.len) {
+			memcpy(all.owner.data + all.owner.len, d->owner.data, d->owner.len * sizeof *d->owner.data);
+			all.owner.len += d->owner.len;
+		}
+		VEC_FREE(&d->owner);
 		VEC_FREE(&d->group.v);
 		VEC_FREE(&d->artificial.v);
 		icf_vd_tree_deinit(d);
@@ -418,6 +478,9 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u", v->note.artificial_unit != UINT64_MAX ? "one" : "none", all.n_artificial);
 	if (!err && seen != n_overlay)
 		icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: expected ranges of DIEs that lost them, found %llu of others", ICF_VX(n_overlay - seen));
+	if (!err && v->has_note)
+		err = check_owners(v, all.owner.data, all.owner.len);
+	VEC_FREE(&all.owner);
 	if (!err)
 		err = icf_vd_folded_lines(&all);
 	if (!err)
@@ -447,8 +510,8 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing", v->in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
-	bool ok = open_dwarf(v->in.path, &in) & open_dwarf(v->out.path, &out);
-	if (!ok)
+	bool a = open_dwarf(v->in.path, &in), b = open_dwarf(v->out.path, &out);
+	if (!a || !b)
 		err = elfrw_error("%s: libelf cannot read it: %s", v->in.path, elf_errmsg(-1));
 	else if (any && !in.dw)
 		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, dwarf_errmsg(-1));
@@ -456,6 +519,8 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 		icf_vlog_bad(&v->log, ICF_VC_DIE, "debug information: expected some that libdw reads, found: %s", dwarf_errmsg(-1));
 	else if (any)
 		err = run_parts(v, &in, &out);
+	if (!any && v->has_note && v->note.artificial_unit != UINT64_MAX)
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected none without debug information, found 0x%llx", ICF_VX(v->note.artificial_unit));
 	close_dwarf(&in);
 	close_dwarf(&out);
 	return err ? err : icf_v_check_calls(v);

@@ -5,6 +5,8 @@
 #include "icf/verify_state.h"
 #include <elfutils/libdw.h>
 
+#define ICF_VD_ARTIFICIAL "<folded functions>"
+
 /* A line row.  addr is in OUT; alt is another place that is right as well, or 0. */
 struct icf_vrow {
 	uint64_t addr, alt;
@@ -29,6 +31,12 @@ struct icf_voverlay {
 	uint64_t start, len;
 };
 
+/* A function's DIE one of whose ranges begins where UNIT does. */
+struct icf_vowner {
+	uint32_t unit;
+	uint64_t die;
+};
+
 /* One file as libdw has it. */
 struct icf_vdwarf {
 	int fd;
@@ -46,6 +54,7 @@ struct icf_vdebug {
 	const struct icf_voverlay *overlay; /* of all DIEs, sorted by DIE */
 	size_t n_overlay;
 	uint32_t n_artificial;
+	VEC(struct icf_vowner) owner; /* of units that share their code */
 	uint64_t overlay_seen;       /* entries that belonged to a DIE of this part */
 	struct icf_vrows group;      /* rows of units that share their code: files are interned in `names` */
 	struct icf_vrows artificial; /* rows of the artificial unit, the same */

@@ -362,6 +362,40 @@ static void check_overlay(struct icf_vdebug *d, struct place *p, overlay_list *l
 			     n == lost->len ? " others" : "");
 }
 
+static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
+{
+	const struct icf_v *v = d->v;
+	uint32_t u = icf_v_find(v, lo);
+	if (u == ICF_V_NONE || v->unit.data[u].old != lo || !((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+		return;
+	for (size_t i = d->owner.len; i > 0 && d->owner.data[i - 1].die == die; i--)
+		if (d->owner.data[i - 1].unit == u)
+			return;
+	struct icf_vowner *slot = VEC_PUSH(&d->owner);
+	if (slot)
+		*slot = (struct icf_vowner){ u, die };
+	else
+		d->log->nomem = true;
+}
+
+/* Does a range of DIE A of IN, or the part of one in some unit, begin or end where VA is the image of? */
+static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
+{
+	const struct icf_v *v = d->v;
+	Dwarf_Addr base, lo, hi;
+	uint64_t want;
+	for (ptrdiff_t off = 0; (off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0;) {
+		if (icf_vd_address(d, ICF_VD_POINT, lo, va, &want) || icf_vd_address(d, ICF_VD_END, hi, va, &want))
+			return true;
+		uint32_t u = icf_v_find_new(v, va);
+		/* A unit in the middle of the range. */
+		for (uint32_t i = icf_v_find(v, lo); u != ICF_V_NONE && i != ICF_V_NONE && i < v->unit.len && v->unit.data[i].old < hi; i++)
+			if (v->unit.data[i].body == va)
+				return true;
+	}
+	return false;
+}
+
 static void check_ranges(struct icf_vdebug *d, struct place *p)
 {
 	struct icf_vset want = { 0 }, have = { 0 };
@@ -376,13 +410,18 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 		if (lo >= hi || p->dead || !icf_v_in_exec(d->v, lo))
 			continue;
 		icf_vset_expect(&want, d, lo, hi);
+		if (tag == DW_TAG_subprogram)
+			note_owner(d, (uint64_t)dwarf_dieoffset(&p->a), lo);
 		lose(d, &lost, (uint64_t)dwarf_dieoffset(&p->a), lo, hi);
 	}
 	if (off < 0)
 		goto out; /* libdw cannot tell for the input */
 	off = 0;
 	while ((off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0)
-		if (!p->dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
+		if (lo >= hi && !p->dead && icf_v_out_exec(d->v, lo) && (lo > hi || !is_image(d, &p->a, lo))) {
+			snprintf(buf, sizeof buf, "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo), ICF_VX(hi));
+			why = buf;
+		} else if (!p->dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
 			snprintf(buf, sizeof buf, "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo), ICF_VX(hi));
 			why = buf;
 		}
@@ -414,9 +453,20 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 	uint64_t want;
 	enum icf_vd_how how = ICF_VD_POINT;
 	char name[200];
-	/* The base of a unit is used up by the ranges, which are compared as sets. */
-	if (unit_die && x->code == DW_AT_low_pc)
+	/* The base of a unit is used up by the ranges, which are compared as sets; but beside a list it is what it was, its
+	 * image, none, or where a range begins. */
+	if (unit_die && x->code == DW_AT_low_pc) {
+		Dwarf_Addr base, lo, hi;
+		bool ok = dwarf_formaddr(x, &a) || !dwarf_hasattr(&p->b, DW_AT_ranges);
+		if (!ok && dwarf_formaddr(y, &b) == 0) {
+			ok = a == b || !b || icf_vd_address(d, how, a, b, &want);
+			for (ptrdiff_t off = 0; !ok && (off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0;)
+				ok = lo == b;
+		}
+		if (!ok)
+			icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "base: %s (0x%llx): expected it or its image, found another", icf_vd_die(&p->a, name), ICF_VX(a));
 		return;
+	}
 	if (dwarf_formaddr(x, &a))
 		return;
 	d->log->checked[ICF_VC_DIE_ADDRESS]++;

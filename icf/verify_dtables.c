@@ -61,7 +61,8 @@ static struct elfrw_err *check_aranges(struct icf_vdebug *d)
 				icf_vset_expect(&want, d, a[i].lo, a[i].lo + a[i].len);
 		bool fits = true;
 		for (; k < nb && b[k].cu == cu; k++)
-			fits &= icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len) || is_trap(d->v, b[k].lo, b[k].len) || !icf_v_out_exec(d->v, b[k].lo);
+			fits &= !b[k].len || icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len) || is_trap(d->v, b[k].lo, b[k].len) ||
+				(na && bsearch(&b[k], a, na, sizeof *a, by_cu) && !icf_v_in_exec(d->v, b[k].lo));
 		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
 		if (!why && !fits)
 			why = "expected the bounds of code, found fill";

@@ -237,6 +237,20 @@ static int extent_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
+/* Is the byte at offset AT of OUT what IN has at that address (the rest of a table that became shorter)? */
+static bool was_there(const struct icf_v *v, uint64_t at)
+{
+	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &v->out.phdr[p];
+		if (ph->p_type != PT_LOAD || at < ph->p_offset || at - ph->p_offset >= ph->p_filesz)
+			continue;
+		uint64_t va = at - ph->p_offset + ph->p_vaddr;
+		const Elf64_Phdr *old = load_at(&v->in, va, 1);
+		return old && va - old->p_vaddr < old->p_filesz && v->in.base[old->p_offset + (va - old->p_vaddr)] == v->out.base[at];
+	}
+	return false;
+}
+
 static struct elfrw_err *check_layout(struct icf_v *v)
 {
 	const Elf64_Ehdr *a = &v->in.ehdr, *b = &v->out.ehdr;
@@ -265,6 +279,12 @@ static struct elfrw_err *check_layout(struct icf_v *v)
 		if (k && e[k].start < e[k - 1].end)
 			icf_vlog_bad(&v->log, ICF_VC_FILE, "overlap: %s and %s at 0x%llx: expected 0x%llx or later, found 0x%llx", e[k - 1].name, e[k].name,
 				     ICF_VX(e[k].start), ICF_VX(e[k - 1].end), ICF_VX(e[k].start));
+		/* What lies between is loaded, too. */
+		for (uint64_t at = k ? e[k - 1].end : 0; k && at < e[k].start && at < out->size; at++)
+			if (out->base[at] && out->base[at] != v->arch->fill && !was_there(v, at)) {
+				icf_vlog_bad(&v->log, ICF_VC_FILE, "gap: byte 0x%llx, before %s: expected 0, found 0x%02x", ICF_VX(at), e[k].name, out->base[at]);
+				break;
+			}
 		if (e[k].end > out->size || e[k].end < e[k].start)
 			icf_vlog_bad(&v->log, ICF_VC_FILE, "bounds: %s: expected to end before 0x%llx, found 0x%llx", e[k].name, ICF_VX(out->size), ICF_VX(e[k].end));
 	}

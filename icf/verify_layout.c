@@ -30,6 +30,16 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 		}
 		/* A signal trampoline's description begins one byte before it, in the last no-op. */
 		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
+		/* gold writes a jump over long padding. */
+		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
+			uint64_t over = at + len;
+			while (over < in.target && e->old_data[over - e->old] == 0x90)
+				over++;
+			if (over == in.target) {
+				at = over;
+				continue;
+			}
+		}
 		if (!len || in.kind != ELFRW_INSN_NOP) {
 			icf_vlog_bad(&v->log, ICF_VC_PADDING, "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x", v->in.section[e->in].name,
 				     ICF_VX(at), *p);

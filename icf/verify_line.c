@@ -301,14 +301,15 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		if (row.flags & F_END) {
 			/* libdw sometimes takes an empty row at an end for the end itself, and the other way round. */
 			uint32_t last = icf_v_find_end(v, va);
-			if (last == ICF_V_NONE || va != v->unit.data[last].end)
+			if (last == ICF_V_NONE)
 				continue;
 			row.flags &= ~(unsigned)F_END;
 			row.unit = last;
 			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
 			row.optional = true;
-			if (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias)
+			if (va == v->unit.data[last].end && (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias))
 				add(&s->edge, &row);
+			row.used = true; /* an end */
 			if (in_group(v, last))
 				keep(d, &d->group, row);
 			continue;
@@ -373,6 +374,32 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 	return false;
 }
 
+/* The end of a sequence repeats the row before it, or says what an empty row there says. */
+static bool end_says(const struct icf_v *v, const struct sorting *s, const struct icf_vrow *r)
+{
+	uint32_t u = icf_v_find_new(v, r->addr - 1);
+	if (u == ICF_V_NONE)
+		return true;
+	uint64_t old = v->unit.data[u].old + (r->addr - v->unit.data[u].body);
+	size_t lo = 0, hi = s->in.v.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (s->in.v.data[mid].addr <= old)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	/* All rows at the place, and the last before it. */
+	while (lo--) {
+		const struct icf_vrow *w = &s->in.v.data[lo];
+		if (w->line == r->line && w->col == r->col && strcmp(w->file, r->file) == 0)
+			return true;
+		if (w->addr < old)
+			return false;
+	}
+	return true;
+}
+
 /* Sorts the rows of OUT: inside of units, at their starts, in thunks. */
 static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
@@ -382,6 +409,8 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		struct icf_vrow row = s->out.v.data[i];
 		if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && !is_end(v, s, row.addr))
 			icf_vlog_bad(d->log, ICF_VC_LINE, "end: unit 0x%llx: expected sequences to end with their functions, found %s", ICF_VX(cu), show(&row, text));
+		else if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, &row))
+			icf_vlog_bad(d->log, ICF_VC_LINE, "end: unit 0x%llx: expected the line of the row before, found %s", ICF_VX(cu), show(&row, text));
 		if ((row.flags & F_END) || !icf_v_out_exec(v, row.addr))
 			continue;
 		uint32_t u = icf_v_find_new(v, row.addr);
@@ -406,6 +435,30 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		else if (!ok)
 			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s", ICF_VX(cu),
 				     icf_v_where(v, v->unit.data[t].old, name), show(&row, text));
+	}
+}
+
+/* Rows of code that the linker left out mean nothing, and stay as they are. */
+static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
+{
+	const struct icf_v *v = d->v;
+	char x[400], y[400];
+	size_t i = 0, k = 0;
+	for (;;) {
+		while (i < s->in.v.len && (icf_v_in_exec(v, s->in.v.data[i].addr) || icf_v_in_exec(v, s->in.v.data[i].addr - 1)))
+			i++;
+		while (k < s->out.v.len && (icf_v_out_exec(v, s->out.v.data[k].addr) || icf_v_out_exec(v, s->out.v.data[k].addr - 1)))
+			k++;
+		const struct icf_vrow *a = i < s->in.v.len ? &s->in.v.data[i] : NULL, *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;
+		if (!a && !b)
+			return;
+		if (!a || !b || a->addr != b->addr || row_cmp(a, b)) {
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx, outside of the code: expected %s, found %s", ICF_VX(cu), a ? show(a, x) : "none",
+				     b ? show(b, y) : "none");
+			return;
+		}
+		i++;
+		k++;
 	}
 }
 
@@ -470,6 +523,8 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 			sort_rows(d, cu, &s);
 			compare(d, cu, &s.want, &s.have);
 			compare_edges(d, cu, &s);
+			if (d->policy != DWR_FOLDED_DROP)
+				compare_dead(d, cu, &s);
 			compare_ends(d, cu, &s);
 		} else
 			icf_vlog_bad(d->log, ICF_VC_LINE, "table: unit 0x%llx: expected one that libdw reads, found: %s", ICF_VX(cu), dwarf_errmsg(-1));
@@ -641,8 +696,21 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	sort(&all, by_all);
 	for (size_t i = 0; i < art->v.len; i++) {
 		const struct icf_vrow *h = &art->v.data[i];
+		/* A sequence ends with its function; the unit's own is one byte long. */
+		if (h->flags & F_END) {
+			uint32_t u = icf_v_find_new(v, h->addr - 1);
+			bool end = u != ICF_V_NONE && h->addr == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old);
+			for (size_t k = 0; k < all.v.len && !end && u != ICF_V_NONE; k++)
+				end = all.v.data[k].addr == h->addr && all.v.data[k].used;
+			if (!end && !(v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte + 1))
+				icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "end: artificial unit: expected sequences to end with their functions, found %s", show(h, x));
+		}
 		/* The unit's own range is one byte that no PC ever has. */
-		if ((h->flags & F_END) || (v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte))
+		bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte;
+		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
+		if (trap && !(h->flags & F_END) && (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0))
+			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: artificial unit: expected no other file for its own byte, found %s", show(h, x));
+		if ((h->flags & F_END) || trap)
 			continue;
 		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, by_all))
 			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: of the artificial unit: expected a folded function's, found %s", show(h, x));

@@ -258,6 +258,20 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 			     ICF_VX(k < b.len ? b.data[k].lo : 0), ICF_VX(k < b.len ? b.data[k].hi : 0));
 		goto out;
 	}
+	/* Empty entries stand where one of the input's does. */
+	for (size_t i = 0; i < b.len && !dead; i++) {
+		const struct entry *o = &b.data[i];
+		bool ok = o->lo != o->hi || !icf_v_out_exec(d->v, o->lo);
+		uint64_t want;
+		for (size_t m = 0; m < a.len && !ok; m++)
+			ok = icf_vd_address(d, ICF_VD_POINT, a.data[m].lo, o->lo, &want) || icf_vd_address(d, ICF_VD_END, a.data[m].hi, o->lo, &want) ||
+			     icf_vd_address(d, ICF_VD_END, a.data[m].lo, o->lo, &want);
+		if (ok)
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "entry: %s, attribute 0x%x: expected empty ones only where the input's are, found one at 0x%llx", icf_vd_die(die, name),
+			     x->code, ICF_VX(o->lo));
+		goto out;
+	}
 	for (; k < b.len && !dead; k++) {
 		const struct entry *o = &b.data[k];
 		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) || (folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))

@@ -44,6 +44,14 @@ static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
 	return NULL;
 }
 
+/* Symbol I of OUT, if that is its name. */
+static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i, const char *name, Elf64_Sym *ret)
+{
+	memcpy(ret, tab->data + i * sizeof *ret, sizeof *ret);
+	const char *p = elfrw_image_string(&v->out, tab->hdr.sh_link, ret->st_name);
+	return p && name && strcmp(p, name) == 0;
+}
+
 static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 {
 	const struct elfrw_section *a = &v->in.section[v->in.symtab], *b = &v->out.section[v->out.symtab];
@@ -53,9 +61,14 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		memcpy(&x, a->data + i * sizeof x, sizeof x);
 		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections && !v->to_out[x.st_shndx])
 			continue;
-		if (k >= m)
-			break;
-		memcpy(&y, b->data + k++ * sizeof y, sizeof y);
+		/* Other tools may have taken some out. */
+		const char *name = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
+		size_t j = k;
+		while (j < m && j < k + 256 && !same_name(v, b, j, name, &y))
+			j++;
+		if (j == m || j == k + 256)
+			continue;
+		k = j + 1;
 		unsigned type = ELF64_ST_TYPE(x.st_info);
 		const struct icf_vexec *e = exec_at(v, x.st_value);
 		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) || type == STT_SECTION || type == STT_FILE || type == STT_TLS)

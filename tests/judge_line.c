@@ -90,6 +90,18 @@ static bool read_rows(Dwarf_Die *cu, struct rows *ret)
 	return true;
 }
 
+/* File names are the same when they are equal, or when one is the other's tail: libdw does not join every relative name with the
+ * compilation directory. */
+static int file_cmp(const char *a, const char *b)
+{
+	size_t na = strlen(a), nb = strlen(b), n = na < nb ? na : nb;
+	bool relative = (na < nb ? a : b)[0] != '/';
+
+	if (na != nb && relative && !strcmp(a + na - n, b + nb - n) && (na < nb ? b[nb - n - 1] : a[na - n - 1]) == '/')
+		return 0;
+	return strcmp(a, b);
+}
+
 /* Compares all but the address. */
 static int row_cmp(const struct row *a, const struct row *b)
 {
@@ -103,7 +115,7 @@ static int row_cmp(const struct row *a, const struct row *b)
 		return a->disc < b->disc ? -1 : 1;
 	if (a->isa != b->isa)
 		return a->isa < b->isa ? -1 : 1;
-	return a->file == b->file ? 0 : strcmp(a->file, b->file);
+	return a->file == b->file ? 0 : file_cmp(a->file, b->file);
 }
 
 static int by_all(const void *pa, const void *pb)
@@ -324,7 +336,7 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			}
 			/* A thunk shows the line that its function begins with. */
 			for (size_t k = 0; k < in.n && !ok; k++)
-				ok = in.v[k].addr == m->unit[t].old && in.v[k].line == row.line && !strcmp(in.v[k].file, row.file);
+				ok = in.v[k].addr == m->unit[t].old && in.v[k].line == row.line && !file_cmp(in.v[k].file, row.file);
 			/* An empty row at the end of the function before. */
 			if (!ok && row.addr == m->unit[t].thunk)
 				add(&bag, row);
@@ -391,7 +403,7 @@ void judge_folded_lines(struct judge *j, Dwarf_Die *b)
 
 static bool same_place(const struct row *a, const struct row *b)
 {
-	return a->addr == b->addr && a->line == b->line && a->col == b->col && !strcmp(a->file, b->file);
+	return a->addr == b->addr && a->line == b->line && a->col == b->col && !file_cmp(a->file, b->file);
 }
 
 /* A function as one table has it: rows [FROM, TO) of the group's rows. */

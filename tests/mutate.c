@@ -519,7 +519,7 @@ static void shdrs(struct ctx *c)
 {
 	for (uint32_t i = 1; i < c->out.n_sections; i++) {
 		const struct elfrw_section *s = &c->out.section[i];
-		if (strcmp(c->name, s->name) == 0 || (!*c->name && s->hdr.sh_size && (s->hdr.sh_flags & SHF_ALLOC)))
+		if (strcmp(c->name, s->name) == 0 || (!*c->name && s->data && (s->hdr.sh_flags & SHF_ALLOC)))
 			add_off(c, c->out.ehdr.e_shoff + i * sizeof(Elf64_Shdr) + (uint64_t)(c->arg & 0xff), c->arg >> 8 ? (unsigned)(c->arg >> 8) : 8);
 	}
 }

@@ -1,6 +1,6 @@
-/* sym_stack.h: stacks of addresses, printed with the functions that were really called. */
-#ifndef ICF_SYM_STACK_H
-#define ICF_SYM_STACK_H
+/* cmd_stack.h: stacks of addresses, printed with the functions that were really called. */
+#ifndef ICF_CMD_STACK_H
+#define ICF_CMD_STACK_H
 #include "icf/sym_print.h"
 
 /* What the stacks are of, and how they are printed; everything is borrowed. */

@@ -1,4 +1,4 @@
-/* sym_stack.c: see sym_stack.h.
+/* cmd_stack.c: see cmd_stack.h.
  *
  * dwr_callchain says which function each level is in, dwr_sym what that function has at the address.  A return address
  * belongs to the instruction before it, so lines are looked up one byte earlier; it is shown as given.
@@ -7,7 +7,7 @@
  * concluded from it about the level inside.
  *
  * Cost: a few look-ups a level; names of candidates only for what stays undecided. */
-#include "icf/sym_stack.h"
+#include "icf/cmd_stack.h"
 #include "dwarf/callchain.h"
 #include "dwarf/sym.h"
 #include <ctype.h>
@@ -21,6 +21,7 @@ struct level {
 struct stacks {
 	const struct icf_sym_stack_in *in;
 	struct elfrw_image code;
+	struct elfrw_image debug; /* of the separate debug file, for this machine; its arrays are sym's */
 	bool has_code;
 	struct dwr_callchain *cc; /* NULL: no tables */
 	struct dwr_chain chain;
@@ -51,7 +52,14 @@ static struct elfrw_err *open_tables(struct stacks *s)
 		elfrw_err_free(err);
 		return memory ? err : NULL;
 	}
-	err = dwr_callchain_open(&s->code, sym->debug != sym->main ? &sym->debug->image : NULL, &s->cc);
+	bool apart = sym->debug != sym->main;
+	if (apart) {
+		if (sym->debug->image.ehdr.e_ident[EI_CLASS] != ELFCLASS64 || sym->debug->image.ehdr.e_machine != s->code.ehdr.e_machine)
+			return NULL;
+		s->debug = sym->debug->image;
+		s->debug.arch = s->code.arch; /* which sym, at home on all machines, leaves open */
+	}
+	err = dwr_callchain_open(&s->code, apart ? &s->debug : NULL, &s->cc);
 	if (!err)
 		return NULL;
 	s->cc = NULL;
