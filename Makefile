@@ -15,7 +15,7 @@ SRC = $(wildcard elfrw/*.c dwarf/*.c icf/*.c)
 OBJ = $(SRC:%.c=$(BUILD)/%.o)
 LIBOBJ = $(filter-out $(BUILD)/icf/main.o,$(OBJ))
 TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-JUDGE = $(BUILD)/tests/judge_dwarf
+JUDGE = $(BUILD)/tests/judge_dwarf $(BUILD)/tests/mutate
 
 all: $(BUILD)/icfold
 
@@ -31,7 +31,11 @@ $(BUILD)/tests/test_%: tests/test_%.c $(LIBOBJ)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
 # Shares no code with the program: libdw reads both files.
-$(JUDGE): $(wildcard tests/judge_*.c) tests/judge.h
+$(BUILD)/tests/mutate: tests/mutate.c $(LIBOBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(LIBOBJ) $(LIBS)
+
+$(BUILD)/tests/judge_dwarf: $(wildcard tests/judge_*.c) tests/judge.h
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf
 

@@ -9,27 +9,30 @@
 
 int icf_cmd_verify(int argc, char **argv);
 
-static const char usage[] =
-	"Usage: icfold verify [OPTION]... IN OUT\n"
-	"Prove from the two files alone that OUT is IN with functions folded and nothing\n"
-	"else changed.  Exit status: 0 equal, 1 different, 2 trouble.\n"
-	"\n"
-	"      --icf=safe|all   safe (default): functions whose address can be observed must\n"
-	"                       have one of their own; all: addresses may have merged\n"
-	"      --json           print the result as JSON\n"
-	"      --no-debug       leave the debug information alone\n"
-	"      --max=N          print at most N differences of a kind (default: 20)\n"
-	"      --threads=N      use N threads (default: all processors)\n"
-	"  -v, --verbose        list checks that found nothing to check, too\n"
-	"  -h, --help           print this help\n";
+static const char usage[] = "Usage: icfold verify [OPTION]... IN OUT\n"
+			    "Prove from the two files alone that OUT is IN with functions folded and nothing\n"
+			    "else changed.  Exit status: 0 equal, 1 different, 2 trouble.\n"
+			    "\n"
+			    "      --icf=safe|all   safe (default): functions whose address can be observed must\n"
+			    "                       have one of their own; all: addresses may have merged\n"
+			    "      --json           print the result as JSON\n"
+			    "      --no-debug       leave the debug information alone\n"
+			    "      --max=N          print at most N differences of a kind (default: 20)\n"
+			    "      --threads=N      use N threads (default: all processors)\n"
+			    "  -v, --verbose        list checks that found nothing to check, too\n"
+			    "  -h, --help           print this help\n";
 
 enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_THREADS };
 
 static const struct option options[] = {
-	{ "icf", required_argument, NULL, OPT_ICF },       { "json", no_argument, NULL, OPT_JSON },
-	{ "no-debug", no_argument, NULL, OPT_NO_DEBUG },   { "max", required_argument, NULL, OPT_MAX },
-	{ "threads", required_argument, NULL, OPT_THREADS }, { "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },                { NULL, 0, NULL, 0 },
+	{ "icf", required_argument, NULL, OPT_ICF },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "no-debug", no_argument, NULL, OPT_NO_DEBUG },
+	{ "max", required_argument, NULL, OPT_MAX },
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static bool number(const char *text, unsigned *ret)

@@ -36,8 +36,9 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 	const struct elfrw_section *s = elfrw_image_section(&v->in, ".eh_frame");
 	v->frame_lo = s ? s->hdr.sh_addr : 0;
 	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
-	return name_it(v->in.path, dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true,
-						v->arch->address_size));
+	return name_it(v->in.path,
+		       dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0,
+				    s ? s->hdr.sh_addr : 0, true, v->arch->address_size));
 }
 
 static struct elfrw_err *run(struct icf_v *v)
@@ -143,7 +144,8 @@ static void deinit(struct icf_v *v)
 	elfrw_image_close(&v->out);
 }
 
-struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt, struct icf_verify_result *ret)
+struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt,
+			     struct icf_verify_result *ret)
 {
 	struct icf_v v = { .opt = opt };
 	*ret = (struct icf_verify_result){ 0 };
@@ -159,10 +161,12 @@ struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_v
 		if (broken == &elfrw_err_nomem)
 			err = broken;
 		else if (broken) {
-			icf_vlog_bad(&v.log, ICF_VC_FILE, "file: %s: expected an ELF file, found: %s", out, elfrw_err_text(broken));
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "file: %s: expected an ELF file, found: %s", out,
+				     elfrw_err_text(broken));
 			elfrw_err_free(broken);
 		} else if (v.out.arch != v.in.arch)
-			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name, v.out.arch->name);
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name,
+				     v.out.arch->name);
 		else
 			err = run(&v);
 	}

@@ -27,10 +27,10 @@ struct want {
 
 struct calls {
 	struct icf_v *v;
-	Dwarf *dw;                /* of IN, opened when it is needed */
+	Dwarf *dw; /* of IN, opened when it is needed */
 	int fd;
 	VEC(struct die_unit) die; /* sorted by DIE */
-	VEC(struct want) want;    /* sorted by site */
+	VEC(struct want) want;	  /* sorted by site */
 };
 
 static int die_order(const void *a, const void *b)
@@ -85,7 +85,9 @@ static bool is_name(struct calls *c, uint64_t die, uint64_t va)
 	for (size_t i = 1; name && s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		const char *p = sym.st_value == va && sym.st_shndx != SHN_UNDEF ? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name) : NULL;
+		const char *p = sym.st_value == va && sym.st_shndx != SHN_UNDEF
+					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
+					: NULL;
 		if (p && strcmp(p, name) == 0)
 			return true;
 	}
@@ -117,7 +119,10 @@ static struct elfrw_err *collect(struct calls *c)
 	for (size_t i = 0; i < v->call.len; i++) {
 		const struct icf_vcall *x = &v->call.data[i];
 		const struct icf_vunit *u = &v->unit.data[x->unit];
-		c->want.data[c->want.len++] = (struct want){ .site = u->body + (x->site - u->old), .unit = x->unit, .target = x->target, .optional = x->optional };
+		c->want.data[c->want.len++] = (struct want){ .site = u->body + (x->site - u->old),
+							     .unit = x->unit,
+							     .target = x->target,
+							     .optional = x->optional };
 	}
 	if (c->want.len)
 		qsort(c->want.data, c->want.len, sizeof *c->want.data, want_order);
@@ -167,11 +172,14 @@ static void check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t c
 		return;
 	}
 	if (other)
-		icf_vlog_bad(&v->log, ICF_VC_CALL, "callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx", ICF_VX(site),
+		icf_vlog_bad(&v->log, ICF_VC_CALL,
+			     "callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx", ICF_VX(site),
 			     icf_v_where(v, v->unit.data[other->target].old, name), ICF_VX(die));
 	else
-		icf_vlog_bad(&v->log, ICF_VC_CALL, "call site: 0x%llx of caller 0x%llx: expected behind a call of a shared function, found elsewhere", ICF_VX(site),
-			     ICF_VX(caller));
+		icf_vlog_bad(
+			&v->log, ICF_VC_CALL,
+			"call site: 0x%llx of caller 0x%llx: expected behind a call of a shared function, found elsewhere",
+			ICF_VX(site), ICF_VX(caller));
 }
 
 static void check_dcall(struct calls *c, const struct elfrw_section *s)
@@ -182,13 +190,15 @@ static void check_dcall(struct calls *c, const struct elfrw_section *s)
 	while (elfrw_rbuf_left(&all)) {
 		uint64_t caller = 0, last = 0;
 		if (!read_header(&all, &r, true, &info)) {
-			icf_vlog_bad(&v->log, ICF_VC_CALL, "header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
 			return;
 		}
 		while (elfrw_rbuf_left(&r)) {
 			uint64_t site = elfrw_rbuf_u64(&r), die = info + elfrw_rbuf_uleb(&r);
 			if (!elfrw_rbuf_ok(&r)) {
-				icf_vlog_bad(&v->log, ICF_VC_CALL, "entry: .debug_dcall: expected it inside of its unit, found it cut off");
+				icf_vlog_bad(&v->log, ICF_VC_CALL,
+					     "entry: .debug_dcall: expected it inside of its unit, found it cut off");
 				return;
 			}
 			if (!site) {
@@ -197,7 +207,9 @@ static void check_dcall(struct calls *c, const struct elfrw_section *s)
 				continue;
 			}
 			if (site < last)
-				icf_vlog_bad(&v->log, ICF_VC_CALL, "order: .debug_dcall: expected 0x%llx or more, found 0x%llx", ICF_VX(last), ICF_VX(site));
+				icf_vlog_bad(&v->log, ICF_VC_CALL,
+					     "order: .debug_dcall: expected 0x%llx or more, found 0x%llx", ICF_VX(last),
+					     ICF_VX(site));
 			last = site;
 			check_entry(c, site, die, caller);
 		}
@@ -212,7 +224,8 @@ static void check_missing(struct calls *c)
 		const struct want *w = &c->want.data[i];
 		if (w->used || w->optional || !has_die(v, w->target) || (grouped(v, w->unit) && !has_die(v, w->unit)))
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_CALL, "call: of %s in %s (-> 0x%llx): expected an entry, found none", icf_v_where(v, v->unit.data[w->target].old, callee),
+		icf_vlog_bad(&v->log, ICF_VC_CALL, "call: of %s in %s (-> 0x%llx): expected an entry, found none",
+			     icf_v_where(v, v->unit.data[w->target].old, callee),
 			     icf_v_where(v, v->unit.data[w->unit].old, name), ICF_VX(w->site));
 	}
 }
@@ -231,7 +244,8 @@ static bool slot_of(const struct icf_v *v, const struct icf_vunit *u, uint64_t s
 		if (!len)
 			return false;
 		at += len;
-		bool mem = (in.flags & ELFRW_INSN_MEM) && in.base != ELFRW_REG_NONE && in.index == ELFRW_REG_NONE && !in.pcrel_size;
+		bool mem = (in.flags & ELFRW_INSN_MEM) && in.base != ELFRW_REG_NONE && in.index == ELFRW_REG_NONE &&
+			   !in.pcrel_size;
 		uint64_t disp = mem && in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) : 0;
 		if (at == end) {
 			if (in.kind != ELFRW_INSN_CALL_IND && in.kind != ELFRW_INSN_JMP_IND)
@@ -244,7 +258,8 @@ static bool slot_of(const struct icf_v *v, const struct icf_vunit *u, uint64_t s
 			return true;
 		}
 		/* Whoever comes here next comes from somewhere else. */
-		if (in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_RET || in.kind == ELFRW_INSN_TRAP)
+		if (in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_RET ||
+		    in.kind == ELFRW_INSN_TRAP)
 			memset(when, 0, sizeof when);
 		if (in.reg < 16 && in.kind == ELFRW_INSN_OTHER) {
 			bool load = mem && in.opcode_map == 0 && in.opcode == 0x8b && !(in.flags & ELFRW_INSN_LEA);
@@ -262,7 +277,8 @@ static void check_vcall(struct calls *c, const struct elfrw_section *s)
 	uint64_t info, seen;
 	while (elfrw_rbuf_left(&all)) {
 		if (!read_header(&all, &r, false, &info)) {
-			icf_vlog_bad(&v->log, ICF_VC_CALL, "header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
 			return;
 		}
 		while (elfrw_rbuf_left(&r)) {
@@ -270,9 +286,14 @@ static void check_vcall(struct calls *c, const struct elfrw_section *s)
 			uint32_t u = icf_v_find_new(v, site - 1);
 			v->log.checked[ICF_VC_CALL]++;
 			if (!elfrw_rbuf_ok(&r) || u == ICF_V_NONE || !slot_of(v, &v->unit.data[u], site, &seen))
-				icf_vlog_bad(&v->log, ICF_VC_CALL, "call site: .debug_vcall 0x%llx: expected behind an indirect call, found elsewhere", ICF_VX(site));
+				icf_vlog_bad(
+					&v->log, ICF_VC_CALL,
+					"call site: .debug_vcall 0x%llx: expected behind an indirect call, found elsewhere",
+					ICF_VX(site));
 			else if (seen != UINT64_MAX && seen != slot)
-				icf_vlog_bad(&v->log, ICF_VC_CALL, "slot: .debug_vcall 0x%llx: expected %llu, found %llu", ICF_VX(site), ICF_VX(seen), ICF_VX(slot));
+				icf_vlog_bad(&v->log, ICF_VC_CALL,
+					     "slot: .debug_vcall 0x%llx: expected %llu, found %llu", ICF_VX(site),
+					     ICF_VX(seen), ICF_VX(slot));
 		}
 	}
 }
@@ -280,10 +301,12 @@ static void check_vcall(struct calls *c, const struct elfrw_section *s)
 struct elfrw_err *icf_v_check_calls(struct icf_v *v)
 {
 	struct calls c = { .v = v, .fd = -1 };
-	const struct elfrw_section *d = elfrw_image_section(&v->out, ".debug_dcall"), *p = elfrw_image_section(&v->out, ".debug_vcall");
+	const struct elfrw_section *d = elfrw_image_section(&v->out, ".debug_dcall"),
+				   *p = elfrw_image_section(&v->out, ".debug_vcall");
 	/* An input that has tables of its own says more than can be read from its code. */
 	bool debug = elfrw_image_section(&v->out, ".debug_info") != NULL;
-	if (!v->has_note || !debug || elfrw_image_section(&v->in, ".debug_dcall") || elfrw_image_section(&v->in, ".debug_vcall"))
+	if (!v->has_note || !debug || elfrw_image_section(&v->in, ".debug_dcall") ||
+	    elfrw_image_section(&v->in, ".debug_vcall"))
 		return NULL;
 	if ((d && (d->hdr.sh_flags & SHF_COMPRESSED)) || (p && (p->hdr.sh_flags & SHF_COMPRESSED)))
 		return NULL;

@@ -33,7 +33,7 @@ struct part {
 
 struct job {
 	struct icf_v *v;
-	struct relocs *rel;    /* by executable section */
+	struct relocs *rel; /* by executable section */
 	struct part *part;
 	VEC(uint64_t) objects; /* addresses in code of symbols that say data, sorted */
 };
@@ -45,9 +45,9 @@ struct at {
 	const struct icf_vunit *u;
 	const uint8_t *a, *b; /* its bytes in IN, in OUT */
 	uint64_t size, moved;
-	uint64_t same;        /* compared up to here */
+	uint64_t same; /* compared up to here */
 	uint32_t index;
-	bool alias;           /* not its own copy, but what stands for it somewhere */
+	bool alias; /* not its own copy, but what stands for it somewhere */
 	uint64_t wrong;
 };
 
@@ -70,7 +70,8 @@ static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vex
 		if (s->hdr.sh_type != SHT_RELA || (s->hdr.sh_flags & SHF_ALLOC) || s->hdr.sh_info != e->in || !s->data)
 			continue;
 		if (ret->rela)
-			return elfrw_error_at(s->name, 0, "%s: a second relocation section for one code section", v->in.path);
+			return elfrw_error_at(s->name, 0, "%s: a second relocation section for one code section",
+					      v->in.path);
 		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
 		ret->symtab = s->hdr.sh_link;
 		bool sorted = (uintptr_t)s->data % _Alignof(Elf64_Rela) == 0;
@@ -113,19 +114,22 @@ static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t siz
 	return NULL;
 }
 
-static void bad(struct at *at, enum icf_verify_check check, const char *what, uint64_t off, uint64_t want, uint64_t found)
+static void bad(struct at *at, enum icf_verify_check check, const char *what, uint64_t off, uint64_t want,
+		uint64_t found)
 {
 	char name[200], kept[200];
 	const struct icf_v *v = at->job->v;
 	uint64_t old = at->u->old + off;
 	at->wrong++;
 	if (!(at->u->flags & ICF_V_FOLDED))
-		icf_vlog_bad(&at->part->log, check, "%s: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what, icf_v_where(v, old, name),
-			     ICF_VX(old), ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
+		icf_vlog_bad(&at->part->log, check, "%s: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what,
+			     icf_v_where(v, old, name), ICF_VX(old), ICF_VX(old + at->moved), ICF_VX(want),
+			     ICF_VX(found));
 	else
-		icf_vlog_bad(&at->part->log, ICF_VC_FOLD, "%s: %s, folded into %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what,
-			     icf_v_where(v, old, name), icf_v_where(v, v->unit.data[at->u->kept].old, kept), ICF_VX(old), ICF_VX(old + at->moved),
-			     ICF_VX(want), ICF_VX(found));
+		icf_vlog_bad(&at->part->log, ICF_VC_FOLD,
+			     "%s: %s, folded into %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what,
+			     icf_v_where(v, old, name), icf_v_where(v, v->unit.data[at->u->kept].old, kept),
+			     ICF_VX(old), ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
 }
 
 /* Bytes up to TO (an offset) must be the same. */
@@ -164,8 +168,11 @@ static void note_call(struct at *at, const struct elfrw_insn *in, uint64_t end)
 		struct elfrw_insn jmp;
 		unsigned len = v->arch->decode(e->old_data + (target - e->old), e->old_end - target, target, &jmp);
 		if (len && (jmp.flags & ELFRW_INSN_ENDBR))
-			len = v->arch->decode(e->old_data + (target + len - e->old), e->old_end - target - len, target + len, &jmp);
-		const struct icf_vdynreloc *d = len && jmp.kind == ELFRW_INSN_JMP_IND && jmp.pcrel_size ? icf_v_dynreloc_at(v, jmp.target) : NULL;
+			len = v->arch->decode(e->old_data + (target + len - e->old), e->old_end - target - len,
+					      target + len, &jmp);
+		const struct icf_vdynreloc *d = len && jmp.kind == ELFRW_INSN_JMP_IND && jmp.pcrel_size
+							? icf_v_dynreloc_at(v, jmp.target)
+							: NULL;
 		if (!d || d->kind != ELFRW_RELOC_SYMBOLIC)
 			return;
 		target = d->value;
@@ -191,7 +198,8 @@ static bool is_alias(struct at *at, uint64_t target, uint64_t found)
 		return false;
 	const struct icf_vunit *x = &v->unit.data[t], *y = &v->unit.data[o];
 	/* Only calls of the function: what is really folded and enters its middle would show the other one in a stack. */
-	if (found - y->body != target - x->old || (target != x->old && !at->alias) || y->end - y->old != x->end - x->old)
+	if (found - y->body != target - x->old || (target != x->old && !at->alias) ||
+	    y->end - y->old != x->end - x->old)
 		return false;
 	struct icf_valias *slot = VEC_PUSH(&at->part->alias);
 	if (slot)
@@ -202,7 +210,8 @@ static bool is_alias(struct at *at, uint64_t target, uint64_t found)
 }
 
 /* A reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
-static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size, bool branch, uint64_t target, uint64_t found)
+static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size, bool branch, uint64_t target,
+		      uint64_t found)
 {
 	const struct icf_v *v = at->job->v;
 	compare_to(at, off);
@@ -210,7 +219,8 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 	enum icf_verify_check check = branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
 	at->part->log.checked[check]++;
 	uint64_t want;
-	if (target >= v->lo && target <= v->hi && (icf_v_in_exec(v, target) || elfrw_image_section_at(&v->in, target) == 0)) {
+	if (target >= v->lo && target <= v->hi &&
+	    (icf_v_in_exec(v, target) || elfrw_image_section_at(&v->in, target) == 0)) {
 		bool known = branch ? icf_v_code(v, target, &want) : icf_v_pointer(v, target, &want);
 		uint32_t t = known && !branch ? icf_v_find(v, target) : ICF_V_NONE;
 		if (t != ICF_V_NONE && v->unit.data[t].old == target)
@@ -218,7 +228,8 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 		/* The end of a section (etext) is a place, padding is none; but compilers let cases that cannot happen lead to the end
 		 * of their own function, which goes with it or with what follows. */
 		const struct icf_vunit *next = at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
-		if (!known && target == at->u->end && (found == at->u->body + at->size || (next && found == next->body - (next->old - target))))
+		if (!known && target == at->u->end &&
+		    (found == at->u->body + at->size || (next && found == next->body - (next->old - target))))
 			return;
 		if (!known && icf_v_in_exec(v, target))
 			bad(at, check, "reference to code that is in no unit", insn, target, found);
@@ -265,8 +276,9 @@ static bool is_branch(const struct elfrw_insn *in)
 
 /* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands where no field is, so that
  * these may not be the instructions. */
-static bool is_address(const struct icf_v *v, const struct relocs *rel, const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
-		       const uint8_t *code, unsigned *size, bool *sign, bool *odd)
+static bool is_address(const struct icf_v *v, const struct relocs *rel, const Elf64_Rela *r,
+		       const struct elfrw_insn *in, uint64_t va, const uint8_t *code, unsigned *size, bool *sign,
+		       bool *odd)
 {
 	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	unsigned at = (unsigned)(r->r_offset - va);
@@ -294,7 +306,8 @@ static bool is_address(const struct icf_v *v, const struct relocs *rel, const El
 		return true;
 	/* A load from the offset table that the linker made an immediate; or a stale one (thread-local storage). */
 	Elf64_Sym sym;
-	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) && extend(elfrw_get_le(code + at, *size), *size, *sign) == sym.st_value;
+	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) &&
+	       extend(elfrw_get_le(code + at, *size), *size, *sign) == sym.st_value;
 }
 
 /* Everything that bytes nobody understands could mean must be where it was. */
@@ -308,14 +321,16 @@ static void check_opaque(struct at *at)
 	for (size_t r = reloc_from(rel, at->u->old); r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
 		Elf64_Sym sym;
 		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
-		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) || !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
+		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) ||
+		    !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
 		/* A displacement counts from the instruction's end, four bytes on. */
 		for (unsigned k = 0; k < (d.kind == ELFRW_RELOC_PCREL ? 8u : 4u); k += 4) {
 			uint32_t t = icf_v_find(v, to + k);
 			if (t != ICF_V_NONE && v->unit.data[t].body != v->unit.data[t].old)
-				bad(at, ICF_VC_CODE, "what bytes that are not understood refer to moved", rel->rela[r].r_offset - at->u->old, to + k,
+				bad(at, ICF_VC_CODE, "what bytes that are not understood refer to moved",
+				    rel->rela[r].r_offset - at->u->old, to + k,
 				    v->unit.data[t].body + (to + k - v->unit.data[t].old));
 		}
 	}
@@ -332,7 +347,8 @@ static void check_fall(struct at *at, uint8_t last)
 		return;
 	const struct icf_vunit *next = &v->unit.data[at->index + 1];
 	at->part->log.checked[ICF_VC_FALL]++;
-	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) || next->body != at->u->body + (next->old - at->u->old)) {
+	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) ||
+	    next->body != at->u->body + (next->old - at->u->old)) {
 		bad(at, ICF_VC_FALL, "falls through", at->size, at->u->body + (next->old - at->u->old), next->body);
 		return;
 	}
@@ -383,7 +399,12 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 	const struct icf_v *v = job->v;
 	const struct icf_vexec *e = &v->exec.data[u->exec];
 	const struct relocs *rel = &job->rel[u->exec];
-	struct at at = { .job = job, .part = part, .u = u, .size = u->end - u->old, .moved = u->body - u->old, .index = i,
+	struct at at = { .job = job,
+			 .part = part,
+			 .u = u,
+			 .size = u->end - u->old,
+			 .moved = u->body - u->old,
+			 .index = i,
 			 .alias = u != &v->unit.data[i] };
 	if (!at.size)
 		return;
@@ -422,19 +443,23 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 			if (branch)
 				note_call(&at, &in, va + in.len);
 			if (!inside || (!branch && in.target == u->old)) {
-				uint64_t off = pos + in.pcrel_off, x = elfrw_get_le(at.a + off, in.pcrel_size), y = elfrw_get_le(at.b + off, in.pcrel_size);
+				uint64_t off = pos + in.pcrel_off, x = elfrw_get_le(at.a + off, in.pcrel_size),
+					 y = elfrw_get_le(at.b + off, in.pcrel_size);
 				check_ref(&at, pos, off, in.pcrel_size, branch, in.target,
-					  in.target + extend(y, in.pcrel_size, true) - extend(x, in.pcrel_size, true) + at.moved);
+					  in.target + extend(y, in.pcrel_size, true) - extend(x, in.pcrel_size, true) +
+						  at.moved);
 			}
 			if (inside && !branch && (at.moved & 63) && !(u->flags & ICF_V_FOLDED))
-				bad(&at, ICF_VC_CODE, "alignment of what it reads in itself", pos, va & 63, (va + at.moved) & 63);
+				bad(&at, ICF_VC_CODE, "alignment of what it reads in itself", pos, va & 63,
+				    (va + at.moved) & 63);
 		}
 		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
 			unsigned size;
 			bool sign, strange;
 			if (is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &size, &sign, &strange)) {
 				uint64_t off = rel->rela[r].r_offset - u->old;
-				check_ref(&at, pos, off, size, false, extend(elfrw_get_le(at.a + off, size), size, sign),
+				check_ref(&at, pos, off, size, false,
+					  extend(elfrw_get_le(at.a + off, size), size, sign),
 					  extend(elfrw_get_le(at.b + off, size), size, sign));
 			}
 		}
@@ -501,7 +526,8 @@ static struct elfrw_err *gather(struct icf_v *v, struct part *part)
 	}
 	VEC_FREE(&part->frameref);
 	icf_vlog_merge(&v->log, &part->log);
-	if (!VEC_RESERVE(&v->base, nb + part->base.len) || !VEC_RESERVE(&v->pair, np + part->pair.len) || !VEC_RESERVE(&v->alias, na + part->alias.len))
+	if (!VEC_RESERVE(&v->base, nb + part->base.len) || !VEC_RESERVE(&v->pair, np + part->pair.len) ||
+	    !VEC_RESERVE(&v->alias, na + part->alias.len))
 		err = &elfrw_err_nomem;
 	else {
 		if (part->base.len)

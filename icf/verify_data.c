@@ -41,8 +41,9 @@ static void resolve(struct icf_v *v)
 				icf_v_code(v, w->target, &w->alt);
 		}
 		if (!known && icf_v_in_exec(v, w->target))
-			icf_vlog_bad(&v->log, ICF_VC_WORD, "word: 0x%llx (0x%llx -> none): expected code in a unit, found none", ICF_VX(w->place),
-				     ICF_VX(w->target));
+			icf_vlog_bad(&v->log, ICF_VC_WORD,
+				     "word: 0x%llx (0x%llx -> none): expected code in a unit, found none",
+				     ICF_VX(w->place), ICF_VX(w->target));
 	}
 }
 
@@ -81,8 +82,8 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		if (x->unit == ICF_V_NONE) {
 			uint32_t u = icf_v_find_end(v, x->target);
 			if (u == ICF_V_NONE)
-				icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected code, found none", ICF_VX(v->word.data[x->word].place),
-					     ICF_VX(x->target));
+				icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected code, found none",
+					     ICF_VX(v->word.data[x->word].place), ICF_VX(x->target));
 			continue;
 		}
 		const struct icf_vunit *u = &v->unit.data[x->unit];
@@ -102,7 +103,8 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		/* What the owner's end marks never happens; it may even lie in the next function. */
 		uint32_t owner = v->table.data[v->word.data[x->word].table].owner;
 		if (pos != x->target && !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
-			icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected an instruction, found the middle of one",
+			icf_vlog_bad(&v->log, ICF_VC_TABLE,
+				     "entry: 0x%llx (0x%llx): expected an instruction, found the middle of one",
 				     ICF_VX(v->word.data[x->word].place), ICF_VX(x->target));
 	}
 	VEC_FREE(&e);
@@ -131,8 +133,10 @@ static void check_pairs(struct icf_v *v)
 		}
 		if (!what)
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_FOLD, "data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",
-			     icf_v_where(v, p->at, name), icf_v_where(v, v->unit.data[kept].old, other), ICF_VX(p->a), ICF_VX(p->b), what, ICF_VX(p->b));
+		icf_vlog_bad(&v->log, ICF_VC_FOLD,
+			     "data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",
+			     icf_v_where(v, p->at, name), icf_v_where(v, v->unit.data[kept].old, other), ICF_VX(p->a),
+			     ICF_VX(p->b), what, ICF_VX(p->b));
 	}
 }
 
@@ -167,8 +171,8 @@ static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const u
 		return;
 	while (s->data[i] == b[i])
 		i++;
-	icf_vlog_bad(&v->log, ICF_VC_DATA, "byte: %s+0x%llx (0x%llx): expected 0x%02x, found 0x%02x", s->name, ICF_VX(i), ICF_VX(s->hdr.sh_addr + i),
-		     s->data[i], b[i]);
+	icf_vlog_bad(&v->log, ICF_VC_DATA, "byte: %s+0x%llx (0x%llx): expected 0x%02x, found 0x%02x", s->name,
+		     ICF_VX(i), ICF_VX(s->hdr.sh_addr + i), s->data[i], b[i]);
 }
 
 /* The value that the field of W must have, given that it means TO. */
@@ -184,7 +188,8 @@ static uint64_t field_for(const struct icf_vword *w, uint64_t old, uint64_t to)
 static void check_section(struct icf_v *v, const struct elfrw_section *s, const struct elfrw_section *o)
 {
 	uint64_t pos = 0, size = s->hdr.sh_size;
-	for (size_t i = icf_v_word_from(v, s->hdr.sh_addr); i < v->word.len && v->word.data[i].place - s->hdr.sh_addr < size; i++) {
+	for (size_t i = icf_v_word_from(v, s->hdr.sh_addr);
+	     i < v->word.len && v->word.data[i].place - s->hdr.sh_addr < size; i++) {
 		const struct icf_vword *w = &v->word.data[i];
 		uint64_t off = w->place - s->hdr.sh_addr;
 		/* The loader writes there and does not look at what the file holds. */
@@ -198,9 +203,10 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s, const 
 		if (new == field_for(w, old, w->want) || new == field_for(w, old, w->alt))
 			continue;
 		char name[200];
-		icf_vlog_bad(&v->log, w->table != ICF_V_NONE ? ICF_VC_TABLE : ICF_VC_WORD, "word: %s+0x%llx, of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			     s->name, ICF_VX(off), icf_v_where(v, w->target, name), ICF_VX(w->target), ICF_VX(w->want), ICF_VX(field_for(w, old, w->want)),
-			     ICF_VX(new));
+		icf_vlog_bad(&v->log, w->table != ICF_V_NONE ? ICF_VC_TABLE : ICF_VC_WORD,
+			     "word: %s+0x%llx, of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", s->name,
+			     ICF_VX(off), icf_v_where(v, w->target, name), ICF_VX(w->target), ICF_VX(w->want),
+			     ICF_VX(field_for(w, old, w->want)), ICF_VX(new));
 	}
 	bytes_differ(v, s, o->data, pos, size);
 }
@@ -213,8 +219,8 @@ struct elfrw_err *icf_v_check_data(struct icf_v *v)
 			continue;
 		const struct elfrw_section *o = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
 		if (!o || o->hdr.sh_size != s->hdr.sh_size || !o->data)
-			icf_vlog_bad(&v->log, ICF_VC_DATA, "section: %s: expected %llu bytes, found %llu", s->name, ICF_VX(s->hdr.sh_size),
-				     ICF_VX(o && o->data ? o->hdr.sh_size : 0));
+			icf_vlog_bad(&v->log, ICF_VC_DATA, "section: %s: expected %llu bytes, found %llu", s->name,
+				     ICF_VX(s->hdr.sh_size), ICF_VX(o && o->data ? o->hdr.sh_size : 0));
 		else
 			check_section(v, s, o);
 	}

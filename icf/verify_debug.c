@@ -139,25 +139,30 @@ static bool normalize(struct icf_vset *s)
 	return overlap;
 }
 
-const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks, char *buf, size_t size)
+const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks,
+			    char *buf, size_t size)
 {
 	const struct icf_v *v = d->v;
 	bool a = normalize(want), b = normalize(have);
 	for (size_t i = 0; i < want->v.len || i < have->v.len; i++) {
-		const struct icf_vpiece *w = i < want->v.len ? &want->v.data[i] : NULL, *h = i < have->v.len ? &have->v.data[i] : NULL;
+		const struct icf_vpiece *w = i < want->v.len ? &want->v.data[i] : NULL,
+					*h = i < have->v.len ? &have->v.data[i] : NULL;
 		if (w && h && w->lo == h->lo && w->hi == h->hi)
 			continue;
-		snprintf(buf, size, "expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx", ICF_VX(w ? w->lo : 0), ICF_VX(w ? w->hi : 0), ICF_VX(h ? h->lo : 0),
-			 ICF_VX(h ? h->hi : 0));
+		snprintf(buf, size, "expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx", ICF_VX(w ? w->lo : 0),
+			 ICF_VX(w ? w->hi : 0), ICF_VX(h ? h->lo : 0), ICF_VX(h ? h->hi : 0));
 		return buf;
 	}
 	for (size_t i = 0, k = 0; i < want->thunk.len || k < have->thunk.len;) {
-		uint32_t w = i < want->thunk.len ? want->thunk.data[i] : UINT32_MAX, h = k < have->thunk.len ? have->thunk.data[k] : UINT32_MAX;
+		uint32_t w = i < want->thunk.len ? want->thunk.data[i] : UINT32_MAX,
+			 h = k < have->thunk.len ? have->thunk.data[k] : UINT32_MAX;
 		if (w == h) {
 			i++;
 			k++;
 		} else if (h < w || thunks) {
-			snprintf(buf, size, h < w ? "expected no thunk at 0x%llx, found one" : "expected the thunk at 0x%llx, found none",
+			snprintf(buf, size,
+				 h < w ? "expected no thunk at 0x%llx, found one"
+				       : "expected the thunk at 0x%llx, found none",
 				 ICF_VX(v->unit.data[h < w ? h : w].entry));
 			return buf;
 		} else
@@ -242,12 +247,16 @@ static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, 
 			bool more = false;
 			struct elfrw_err *err = dwr_icfold_overlay_next(&w, &e, &more);
 			if (err || !more || e.die != d->die)
-				icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: of DIE 0x%llx: expected its entry at 0x%llx, found another", ICF_VX(d->die), ICF_VX(d->overlay));
+				icf_vlog_bad(&v->log, ICF_VC_OVERLAY,
+					     "overlay: of DIE 0x%llx: expected its entry at 0x%llx, found another",
+					     ICF_VX(d->die), ICF_VX(d->overlay));
 			elfrw_err_free(err);
 		}
 		if (!same)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "DIEs: of %s (0x%llx): expected the %zu that begin there, found %u%s", icf_v_where(v, v->unit.data[m->unit].old, name),
-				     ICF_VX(v->unit.data[m->unit].old), have, m->n_dies, have == m->n_dies ? " others" : "");
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "DIEs: of %s (0x%llx): expected the %zu that begin there, found %u%s",
+				     icf_v_where(v, v->unit.data[m->unit].old, name), ICF_VX(v->unit.data[m->unit].old),
+				     have, m->n_dies, have == m->n_dies ? " others" : "");
 	}
 	return NULL;
 }
@@ -311,7 +320,8 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 	if (d->v->has_note && d->v->note.artificial_unit != UINT64_MAX) {
 		Dwarf_Off unit = (Dwarf_Off)dwarf_dieoffset(die) - dwarf_cuoffset(die);
 		if (unit != d->v->note.artificial_unit)
-			icf_vlog_bad(d->log, ICF_VC_NOTE, "artificial unit: expected at 0x%llx, found at 0x%llx", ICF_VX(d->v->note.artificial_unit), ICF_VX(unit));
+			icf_vlog_bad(d->log, ICF_VC_NOTE, "artificial unit: expected at 0x%llx, found at 0x%llx",
+				     ICF_VX(d->v->note.artificial_unit), ICF_VX(unit));
 	}
 	return icf_vd_artificial_lines(d, die);
 }
@@ -328,8 +338,10 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	next(&b);
 	while (a.more || b.more) {
 		/* The units that were added are what IN has not got. */
-		bool same = a.more && b.more && dwarf_dieoffset(&a.die) == dwarf_dieoffset(&b.die) && a.types == b.types;
-		uint64_t at = a.more && (same || !b.more || !is_artificial(&b.die)) ? position(&a.die, a.cu, a.types) : position(&b.die, b.cu, b.types);
+		bool same =
+			a.more && b.more && dwarf_dieoffset(&a.die) == dwarf_dieoffset(&b.die) && a.types == b.types;
+		uint64_t at = a.more && (same || !b.more || !is_artificial(&b.die)) ? position(&a.die, a.cu, a.types)
+										    : position(&b.die, b.cu, b.types);
 		bool mine = at >= from && at < to;
 		if (!same && b.more && is_artificial(&b.die)) {
 			if (mine)
@@ -339,7 +351,8 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 		}
 		if (!same || a.type != b.type) {
 			if (mine)
-				icf_vlog_bad(d->log, ICF_VC_DIE, "unit: expected at 0x%llx, found at 0x%llx", ICF_VX(a.more ? dwarf_dieoffset(&a.die) : 0),
+				icf_vlog_bad(d->log, ICF_VC_DIE, "unit: expected at 0x%llx, found at 0x%llx",
+					     ICF_VX(a.more ? dwarf_dieoffset(&a.die) : 0),
 					     ICF_VX(b.more ? dwarf_dieoffset(&b.die) : 0));
 			return NULL;
 		}
@@ -400,7 +413,8 @@ static struct elfrw_err *read_overlay(struct icf_v *v, struct icf_voverlay **ret
 		bool more;
 		struct elfrw_err *err = dwr_icfold_overlay_next(&w, &e, &more);
 		if (err) {
-			icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: expected entries, found: %s", elfrw_err_text(err));
+			icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: expected entries, found: %s",
+				     elfrw_err_text(err));
 			elfrw_err_free(err);
 			break;
 		}
@@ -430,15 +444,26 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 	job.part = calloc(job.n, sizeof *job.part);
 	job.log = calloc(job.n, sizeof *job.log);
 	job.first = calloc(job.n, sizeof *job.first);
-	struct icf_vdebug all = { .v = v, .log = &v->log, .policy = v->has_note ? v->note.policy : DWR_FOLDED_OVERLAY, .in = *in, .out = *out };
+	struct icf_vdebug all = { .v = v,
+				  .log = &v->log,
+				  .policy = v->has_note ? v->note.policy : DWR_FOLDED_OVERLAY,
+				  .in = *in,
+				  .out = *out };
 	size_t n = job.n;
-	struct elfrw_err *err = job.part && job.log && job.first ? read_overlay(v, &overlay, &n_overlay) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		job.part && job.log && job.first ? read_overlay(v, &overlay, &n_overlay) : &elfrw_err_nomem;
 	if (!err) {
 		cut_units(in, &job);
 		for (size_t p = 0; p < job.n; p++) {
 			job.log[p].max = v->log.max;
-			job.part[p] = (struct icf_vdebug){ .v = v, .log = &job.log[p], .policy = all.policy, .overlay = overlay, .n_overlay = n_overlay,
-							   .in.fd = -1, .out.fd = -1, .names = icf_vnames_create() };
+			job.part[p] = (struct icf_vdebug){ .v = v,
+							   .log = &job.log[p],
+							   .policy = all.policy,
+							   .overlay = overlay,
+							   .n_overlay = n_overlay,
+							   .in.fd = -1,
+							   .out.fd = -1,
+							   .names = icf_vnames_create() };
 			if (!job.part[p].names)
 				err = &elfrw_err_nomem;
 		}
@@ -451,13 +476,16 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		icf_vlog_merge(&v->log, &job.log[p]);
 		seen += d->overlay_seen;
 		all.n_artificial += d->n_artificial;
-		if (!VEC_RESERVE(&all.group.v, all.group.v.len + d->group.v.len) || !VEC_RESERVE(&all.artificial.v, all.artificial.v.len + d->artificial.v.len))
+		if (!VEC_RESERVE(&all.group.v, all.group.v.len + d->group.v.len) ||
+		    !VEC_RESERVE(&all.artificial.v, all.artificial.v.len + d->artificial.v.len))
 			err = err ? err : &elfrw_err_nomem;
 		else {
 			if (d->group.v.len)
-				memcpy(all.group.v.data + all.group.v.len, d->group.v.data, d->group.v.len * sizeof *d->group.v.data);
+				memcpy(all.group.v.data + all.group.v.len, d->group.v.data,
+				       d->group.v.len * sizeof *d->group.v.data);
 			if (d->artificial.v.len)
-				memcpy(all.artificial.v.data + all.artificial.v.len, d->artificial.v.data, d->artificial.v.len * sizeof *d->artificial.v.data);
+				memcpy(all.artificial.v.data + all.artificial.v.len, d->artificial.v.data,
+				       d->artificial.v.len * sizeof *d->artificial.v.data);
 			all.group.v.len += d->group.v.len;
 			all.artificial.v.len += d->artificial.v.len;
 		}
@@ -475,9 +503,12 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		close_dwarf(&d->out);
 	}
 	if (!err && v->has_note && (v->note.artificial_unit != UINT64_MAX) != (all.n_artificial != 0))
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u", v->note.artificial_unit != UINT64_MAX ? "one" : "none", all.n_artificial);
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u",
+			     v->note.artificial_unit != UINT64_MAX ? "one" : "none", all.n_artificial);
 	if (!err && seen != n_overlay)
-		icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: expected ranges of DIEs that lost them, found %llu of others", ICF_VX(n_overlay - seen));
+		icf_vlog_bad(&v->log, ICF_VC_OVERLAY,
+			     "overlay: expected ranges of DIEs that lost them, found %llu of others",
+			     ICF_VX(n_overlay - seen));
 	if (!err && v->has_note)
 		err = check_owners(v, all.owner.data, all.owner.len);
 	VEC_FREE(&all.owner);
@@ -507,7 +538,8 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 	for (uint32_t i = 1; i < v->in.n_sections && any; i++) {
 		v->log.checked[ICF_VC_SECTION] += icf_v_is_debug_name(v->in.section[i].name);
 		if (icf_v_is_debug_name(v->in.section[i].name) && !v->to_out[i])
-			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing", v->in.section[i].name);
+			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing",
+				     v->in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
 	bool a = open_dwarf(v->in.path, &in), b = open_dwarf(v->out.path, &out);
@@ -516,11 +548,14 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 	else if (any && !in.dw)
 		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, dwarf_errmsg(-1));
 	else if (any && !out.dw)
-		icf_vlog_bad(&v->log, ICF_VC_DIE, "debug information: expected some that libdw reads, found: %s", dwarf_errmsg(-1));
+		icf_vlog_bad(&v->log, ICF_VC_DIE, "debug information: expected some that libdw reads, found: %s",
+			     dwarf_errmsg(-1));
 	else if (any)
 		err = run_parts(v, &in, &out);
 	if (!any && v->has_note && v->note.artificial_unit != UINT64_MAX)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected none without debug information, found 0x%llx", ICF_VX(v->note.artificial_unit));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "artificial unit: expected none without debug information, found 0x%llx",
+			     ICF_VX(v->note.artificial_unit));
 	close_dwarf(&in);
 	close_dwarf(&out);
 	return err ? err : icf_v_check_calls(v);

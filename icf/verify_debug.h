@@ -13,9 +13,9 @@ struct icf_vrow {
 	const char *file; /* owned by libdw or by the list of rows that outlives a handle */
 	int line, col;
 	unsigned flags, isa, disc;
-	uint32_t unit;    /* of IN */
-	uint64_t cu;      /* offset of the unit of debug information */
-	uint32_t order;   /* among the rows of its list */
+	uint32_t unit;	/* of IN */
+	uint64_t cu;	/* offset of the unit of debug information */
+	uint32_t order; /* among the rows of its list */
 	bool optional, used;
 };
 
@@ -41,7 +41,7 @@ struct icf_vowner {
 struct icf_vdwarf {
 	int fd;
 	Elf *elf;
-	Dwarf *dw;           /* NULL: no debug information */
+	Dwarf *dw;		/* NULL: no debug information */
 	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
 };
 
@@ -55,12 +55,12 @@ struct icf_vdebug {
 	size_t n_overlay;
 	uint32_t n_artificial;
 	VEC(struct icf_vowner) owner; /* of units that share their code */
-	uint64_t overlay_seen;       /* entries that belonged to a DIE of this part */
-	struct icf_vrows group;      /* rows of units that share their code: files are interned in `names` */
-	struct icf_vrows artificial; /* rows of the artificial unit, the same */
+	uint64_t overlay_seen;	      /* entries that belonged to a DIE of this part */
+	struct icf_vrows group;	      /* rows of units that share their code: files are interned in `names` */
+	struct icf_vrows artificial;  /* rows of the artificial unit, the same */
 	struct icf_vnames *names;
-	const char *comp_dir;        /* of the unit at hand */
-	void *abbrevs;               /* verify_die.c: which pairs of abbreviations are the same */
+	const char *comp_dir; /* of the unit at hand */
+	void *abbrevs;	      /* verify_die.c: which pairs of abbreviations are the same */
 	size_t n_abbrevs, cap_abbrevs;
 };
 
@@ -80,15 +80,19 @@ void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo
 /* Adds the range [LO, HI) of OUT; false: a part of it is no code. */
 bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
 /* NULL if equal, else what differs in BUF.  THUNKS: the thunks must be there; otherwise they may. */
-const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks, char *buf, size_t size);
+const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks,
+			    char *buf, size_t size);
 
 /* verify_die.c: the tree below A in IN and B in OUT, at the same offset. */
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 void icf_vd_tree_deinit(struct icf_vdebug *d);
 /* verify_loc.c: two expressions, and two location lists. */
-const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y, Dwarf_Op *b, size_t nb);
-void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views);
-void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb, Dwarf_Attribute *lb);
+const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y,
+			Dwarf_Op *b, size_t nb);
+void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x,
+		    Dwarf_Attribute *y, bool views);
+void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb,
+		  Dwarf_Attribute *lb);
 enum icf_vd_how { ICF_VD_POINT, ICF_VD_END, ICF_VD_POINTER };
 /* Is B what the address A becomes? */
 bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b, uint64_t *want);

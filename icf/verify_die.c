@@ -24,7 +24,7 @@ struct attrs {
 /* Where the walk is. */
 struct place {
 	Dwarf_Die a, b;
-	bool dead;       /* inside of a function that the linker left out: its addresses mean nothing */
+	bool dead;	 /* inside of a function that the linker left out: its addresses mean nothing */
 	uint32_t folded; /* the folded unit of the function around, or NONE */
 };
 
@@ -86,7 +86,8 @@ static bool is_plain(unsigned name, unsigned form)
 	case DW_FORM_data4:
 	case DW_FORM_data8:
 		/* In DWARF 2 and 3 these may be places in other sections. */
-		return name == DW_AT_byte_size || name == DW_AT_decl_line || name == DW_AT_const_value || name == DW_AT_decl_file || name == DW_AT_call_line;
+		return name == DW_AT_byte_size || name == DW_AT_decl_line || name == DW_AT_const_value ||
+		       name == DW_AT_decl_file || name == DW_AT_call_line;
 	default:
 		return false;
 	}
@@ -95,13 +96,15 @@ static bool is_plain(unsigned name, unsigned form)
 static bool compare_abbrevs(Dwarf_Abbrev *a, Dwarf_Abbrev *b)
 {
 	size_t na, nb;
-	if (dwarf_getabbrevcode(a) != dwarf_getabbrevcode(b) || dwarf_getabbrevtag(a) != dwarf_getabbrevtag(b) || dwarf_abbrevhaschildren(a) != dwarf_abbrevhaschildren(b) ||
-	    dwarf_getattrcnt(a, &na) || dwarf_getattrcnt(b, &nb) || na != nb)
+	if (dwarf_getabbrevcode(a) != dwarf_getabbrevcode(b) || dwarf_getabbrevtag(a) != dwarf_getabbrevtag(b) ||
+	    dwarf_abbrevhaschildren(a) != dwarf_abbrevhaschildren(b) || dwarf_getattrcnt(a, &na) ||
+	    dwarf_getattrcnt(b, &nb) || na != nb)
 		return false;
 	for (size_t i = 0; i < na; i++) {
 		unsigned xn, xf, yn, yf;
 		Dwarf_Sword xc = 0, yc = 0;
-		if (dwarf_getabbrevattr_data(a, i, &xn, &xf, &xc, NULL) || dwarf_getabbrevattr_data(b, i, &yn, &yf, &yc, NULL))
+		if (dwarf_getabbrevattr_data(a, i, &xn, &xf, &xc, NULL) ||
+		    dwarf_getabbrevattr_data(b, i, &yn, &yf, &yc, NULL))
 			return false;
 		if (xn != yn || xf != yf || (xf == DW_FORM_implicit_const && xc != yc) || !is_plain(xn, xf))
 			return false;
@@ -194,13 +197,14 @@ static bool is_location(unsigned code)
 
 static bool is_block(unsigned form)
 {
-	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 || form == DW_FORM_block2 || form == DW_FORM_block4;
+	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 || form == DW_FORM_block2 ||
+	       form == DW_FORM_block4;
 }
 
 static bool is_address(unsigned form)
 {
-	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 || form == DW_FORM_addrx2 || form == DW_FORM_addrx3 ||
-	       form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
+	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 || form == DW_FORM_addrx2 ||
+	       form == DW_FORM_addrx3 || form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
 }
 
 static bool is_list(Dwarf_Attribute *x)
@@ -211,8 +215,8 @@ static bool is_list(Dwarf_Attribute *x)
 		return true;
 	case DW_FORM_data4:
 	case DW_FORM_data8:
-		return x->code != DW_AT_data_member_location && x->code != DW_AT_byte_size && x->code != DW_AT_upper_bound && x->code != DW_AT_lower_bound &&
-		       x->code != DW_AT_count;
+		return x->code != DW_AT_data_member_location && x->code != DW_AT_byte_size &&
+		       x->code != DW_AT_upper_bound && x->code != DW_AT_lower_bound && x->code != DW_AT_count;
 	default:
 		return false;
 	}
@@ -274,7 +278,8 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	default:
 		if (is_block(x->form)) {
 			Dwarf_Block a, b;
-			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) && a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
+			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) && a.length == b.length &&
+			       memcmp(a.data, b.data, a.length) == 0;
 		}
 		return x->form == y->form;
 	}
@@ -358,15 +363,16 @@ static void check_overlay(struct icf_vdebug *d, struct place *p, overlay_list *l
 		same = overlay_cmp(&d->overlay[lo + i], &lost->data[i]) == 0;
 	char name[200];
 	if (!same)
-		icf_vlog_bad(d->log, ICF_VC_OVERLAY, "overlay: %s: expected the %zu ranges that it lost, found %zu%s", icf_vd_die(&p->a, name), lost->len, n,
-			     n == lost->len ? " others" : "");
+		icf_vlog_bad(d->log, ICF_VC_OVERLAY, "overlay: %s: expected the %zu ranges that it lost, found %zu%s",
+			     icf_vd_die(&p->a, name), lost->len, n, n == lost->len ? " others" : "");
 }
 
 static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
 {
 	const struct icf_v *v = d->v;
 	uint32_t u = icf_v_find(v, lo);
-	if (u == ICF_V_NONE || v->unit.data[u].old != lo || !((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+	if (u == ICF_V_NONE || v->unit.data[u].old != lo ||
+	    !((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
 		return;
 	for (size_t i = d->owner.len; i > 0 && d->owner.data[i - 1].die == die; i--)
 		if (d->owner.data[i - 1].unit == u)
@@ -389,7 +395,8 @@ static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
 			return true;
 		uint32_t u = icf_v_find_new(v, va);
 		/* A unit in the middle of the range. */
-		for (uint32_t i = icf_v_find(v, lo); u != ICF_V_NONE && i != ICF_V_NONE && i < v->unit.len && v->unit.data[i].old < hi; i++)
+		for (uint32_t i = icf_v_find(v, lo);
+		     u != ICF_V_NONE && i != ICF_V_NONE && i < v->unit.len && v->unit.data[i].old < hi; i++)
 			if (v->unit.data[i].body == va)
 				return true;
 	}
@@ -403,7 +410,8 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	int tag = dwarf_tag(&p->a);
-	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit, readable = true;
+	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit,
+	     readable = true;
 	const char *why = NULL;
 	char buf[200], name[200];
 	while ((off = dwarf_ranges(&p->a, off, &base, &lo, &hi)) > 0) {
@@ -419,10 +427,13 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 	off = 0;
 	while ((off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0)
 		if (lo >= hi && !p->dead && icf_v_out_exec(d->v, lo) && (lo > hi || !is_image(d, &p->a, lo))) {
-			snprintf(buf, sizeof buf, "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo), ICF_VX(hi));
+			snprintf(buf, sizeof buf,
+				 "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo),
+				 ICF_VX(hi));
 			why = buf;
 		} else if (!p->dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
-			snprintf(buf, sizeof buf, "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo), ICF_VX(hi));
+			snprintf(buf, sizeof buf, "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
+				 ICF_VX(hi));
 			why = buf;
 		}
 	if (off < 0) {
@@ -448,7 +459,8 @@ out:
 static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y)
 {
 	int tag = dwarf_tag(&p->a);
-	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_type_unit || tag == DW_TAG_skeleton_unit;
+	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_type_unit ||
+			tag == DW_TAG_skeleton_unit;
 	Dwarf_Addr a, b;
 	uint64_t want;
 	enum icf_vd_how how = ICF_VD_POINT;
@@ -464,14 +476,17 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 				ok = lo == b;
 		}
 		if (!ok)
-			icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "base: %s (0x%llx): expected it or its image, found another", icf_vd_die(&p->a, name), ICF_VX(a));
+			icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS,
+				     "base: %s (0x%llx): expected it or its image, found another",
+				     icf_vd_die(&p->a, name), ICF_VX(a));
 		return;
 	}
 	if (dwarf_formaddr(x, &a))
 		return;
 	d->log->checked[ICF_VC_DIE_ADDRESS]++;
 	if (dwarf_formaddr(y, &b)) {
-		icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "address: %s, attribute 0x%x: expected one, found none", icf_vd_die(&p->a, name), x->code);
+		icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "address: %s, attribute 0x%x: expected one, found none",
+			     icf_vd_die(&p->a, name), x->code);
 		return;
 	}
 	if (x->code == DW_AT_call_return_pc || (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
@@ -481,11 +496,13 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 	/* A scope of a folded function may begin anywhere, as long as it is empty. */
 	if (p->folded != ICF_V_NONE && x->code == DW_AT_low_pc && d->policy == DWR_FOLDED_DROP)
 		return;
-	icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "address: %s, attribute 0x%x (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_vd_die(&p->a, name), x->code,
-		     ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
+	icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS,
+		     "address: %s, attribute 0x%x (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+		     icf_vd_die(&p->a, name), x->code, ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
 }
 
-static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, Dwarf_Attribute *x, struct attrs *sb, Dwarf_Attribute *y)
+static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, Dwarf_Attribute *x, struct attrs *sb,
+		       Dwarf_Attribute *y)
 {
 	char name[200];
 	switch (x->code) {
@@ -503,7 +520,8 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 	case DW_AT_GNU_macros:
 		return; /* what they stand for is compared */
 	case DW_AT_GNU_locviews:
-		for (unsigned k = 0; k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) && !p->dead; k++)
+		for (unsigned k = 0; k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) && !p->dead;
+		     k++)
 			if (sa->v[k].code == DW_AT_location)
 				icf_vd_views(d, &p->a, x, &sa->v[k], y, &sb->v[k]);
 		return;
@@ -517,14 +535,20 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 		if (dwarf_getlocation(x, &a, &na))
 			why = same_value(x, y) ? NULL : "the same bytes";
 		else
-			why = dwarf_getlocation(y, &b, &nb) ? "an expression that libdw reads" : p->dead ? NULL : icf_vd_expr(d, x, a, na, y, b, nb);
+			why = dwarf_getlocation(y, &b, &nb) ? "an expression that libdw reads"
+			      : p->dead			    ? NULL
+							    : icf_vd_expr(d, x, a, na, y, b, nb);
 		d->log->checked[ICF_VC_LOCATION]++;
 		if (why)
-			icf_vlog_bad(d->log, ICF_VC_LOCATION, "expression: %s, attribute 0x%x: expected %s, found another", icf_vd_die(&p->a, name), x->code, why);
+			icf_vlog_bad(d->log, ICF_VC_LOCATION,
+				     "expression: %s, attribute 0x%x: expected %s, found another",
+				     icf_vd_die(&p->a, name), x->code, why);
 	} else if (is_location(x->code) && is_list(x))
 		icf_vd_loclist(d, &p->a, p->dead, p->folded, x, y, has(sa, DW_AT_GNU_locviews));
 	else if (!same_value(x, y))
-		icf_vlog_bad(d->log, ICF_VC_DIE, "attribute: %s, 0x%x of form 0x%x: expected the same value, found another", icf_vd_die(&p->a, name), x->code, x->form);
+		icf_vlog_bad(d->log, ICF_VC_DIE,
+			     "attribute: %s, 0x%x of form 0x%x: expected the same value, found another",
+			     icf_vd_die(&p->a, name), x->code, x->form);
 }
 
 /* The DIE of a unit: its attributes by name, because one whose code came apart gets ranges for its bounds. */
@@ -540,13 +564,15 @@ static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *
 		if (k < sb->n)
 			check_attr(d, p, sa, &sa->v[i], sb, &sb->v[k]);
 		else if (code != DW_AT_high_pc && code != DW_AT_low_pc && code != DW_AT_ranges)
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found none", icf_vd_die(&p->a, name), code);
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found none",
+				     icf_vd_die(&p->a, name), code);
 	}
 	for (unsigned k = 0; k < sb->n; k++) {
 		unsigned code = sb->v[k].code;
 		if (!has(sa, code) && code != DW_AT_ranges && code != DW_AT_low_pc && code != DW_AT_rnglists_base &&
 		    code != DW_AT_hi_user /* fills what a shorter encoding left */)
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected no attribute 0x%x, found one", icf_vd_die(&p->a, name), code);
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected no attribute 0x%x, found one",
+				     icf_vd_die(&p->a, name), code);
 	}
 }
 
@@ -559,8 +585,9 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 	char name[200];
 	sa.n = sb.n = 0;
 	if (dwarf_dieoffset(&p->a) != dwarf_dieoffset(&p->b) || tag != dwarf_tag(&p->b)) {
-		icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same tag at the same place, found tag 0x%x at 0x%llx", icf_vd_die(&p->a, name),
-			     (unsigned)dwarf_tag(&p->b), ICF_VX(dwarf_dieoffset(&p->b)));
+		icf_vlog_bad(d->log, ICF_VC_DIE,
+			     "tree: %s: expected the same tag at the same place, found tag 0x%x at 0x%llx",
+			     icf_vd_die(&p->a, name), (unsigned)dwarf_tag(&p->b), ICF_VX(dwarf_dieoffset(&p->b)));
 		return;
 	}
 	dwarf_getattrs(&p->a, collect, &sa, 0);
@@ -571,7 +598,8 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 		return;
 	}
 	if (sa.n != sb.n) {
-		icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected %u attributes, found %u", icf_vd_die(&p->a, name), sa.n, sb.n);
+		icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected %u attributes, found %u", icf_vd_die(&p->a, name),
+			     sa.n, sb.n);
 		return;
 	}
 	if (tag == DW_TAG_subprogram && (has(&sa, DW_AT_low_pc) || has(&sa, DW_AT_ranges))) {
@@ -587,7 +615,8 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 		check_ranges(d, p);
 	for (unsigned i = 0; i < sa.n; i++) {
 		if (sa.v[i].code != sb.v[i].code) {
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found 0x%x", icf_vd_die(&p->a, name), sa.v[i].code, sb.v[i].code);
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found 0x%x",
+				     icf_vd_die(&p->a, name), sa.v[i].code, sb.v[i].code);
 			return;
 		}
 		check_attr(d, p, &sa, &sa.v[i], &sb, &sb.v[i]);
@@ -599,7 +628,8 @@ static void check(struct icf_vdebug *d, struct place *p, const void *na, const v
 {
 	d->log->checked[ICF_VC_DIE]++;
 	if (na && nb && dwarf_tag(&p->a) == dwarf_tag(&p->b)) {
-		size_t size = (size_t)((const char *)na - (const char *)p->a.addr), other = (size_t)((const char *)nb - (const char *)p->b.addr);
+		size_t size = (size_t)((const char *)na - (const char *)p->a.addr),
+		       other = (size_t)((const char *)nb - (const char *)p->b.addr);
 		if (size == other && memcmp(p->a.addr, p->b.addr, size) == 0 && plain(d, &p->a, &p->b))
 			return;
 	}
@@ -636,7 +666,8 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		}
 		bool checked = false;
 		if (ra != rb)
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same children, found others", icf_vd_die(&p->a, name));
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same children, found others",
+				     icf_vd_die(&p->a, name));
 		for (more = false; depth > 0 && !more; depth -= !more) {
 			p = &stack[depth];
 			Dwarf_Die na, nb;
@@ -646,11 +677,14 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 				check(d, p, ra == 0 ? na.addr : NULL, rb == 0 ? nb.addr : NULL);
 			checked = true;
 			if (ra != rb)
-				icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same siblings, found others", icf_vd_die(&p->a, name));
+				icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same siblings, found others",
+					     icf_vd_die(&p->a, name));
 			more = ra == 0 && rb == 0;
 			if (!more)
 				continue;
-			*p = (struct place){ .a = na, .b = nb, .dead = stack[depth - 1].dead, .folded = stack[depth - 1].folded };
+			*p = (struct place){
+				.a = na, .b = nb, .dead = stack[depth - 1].dead, .folded = stack[depth - 1].folded
+			};
 		}
 		if (!checked)
 			check(d, p, NULL, NULL);

@@ -61,7 +61,8 @@ static struct elfrw_err *check_aranges(struct icf_vdebug *d)
 				icf_vset_expect(&want, d, a[i].lo, a[i].lo + a[i].len);
 		bool fits = true;
 		for (; k < nb && b[k].cu == cu; k++)
-			fits &= !b[k].len || icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len) || is_trap(d->v, b[k].lo, b[k].len) ||
+			fits &= !b[k].len || icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len) ||
+				is_trap(d->v, b[k].lo, b[k].len) ||
 				(na && bsearch(&b[k], a, na, sizeof *a, by_cu) && !icf_v_in_exec(d->v, b[k].lo));
 		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
 		if (!why && !fits)
@@ -99,15 +100,18 @@ static Elf_Data *section_data(struct icf_vdwarf *f, const char *want)
 /* Sections that hold no address: the same, or longer for the artificial unit. */
 static void check_constant(struct icf_vdebug *d)
 {
-	static const char *const name[] = { ".debug_str", ".debug_line_str", ".debug_str_offsets", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames",
-					    ".debug_gnu_pubtypes", ".debug_sup", ".debug_gdb_scripts", ".debug_cu_index", ".debug_tu_index" };
+	static const char *const name[] = { ".debug_str",	   ".debug_line_str", ".debug_str_offsets",
+					    ".debug_pubnames",	   ".debug_pubtypes", ".debug_gnu_pubnames",
+					    ".debug_gnu_pubtypes", ".debug_sup",      ".debug_gdb_scripts",
+					    ".debug_cu_index",	   ".debug_tu_index" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
 		const Elf_Data *a = section_data(&d->in, name[i]), *b = section_data(&d->out, name[i]);
 		if (!a || !a->d_size)
 			continue;
 		d->log->checked[ICF_VC_INDEX]++;
 		if (!b || b->d_size < a->d_size || memcmp(a->d_buf, b->d_buf, a->d_size) != 0)
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "section: %s: expected the same bytes, found others", name[i]);
+			icf_vlog_bad(d->log, ICF_VC_INDEX, "section: %s: expected the same bytes, found others",
+				     name[i]);
 	}
 }
 
@@ -167,7 +171,8 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 	if (!a || !a->d_size || !read_index(a, &x))
 		return NULL;
 	if (!b || !b->d_size || !read_index(b, &y) || x.version != y.version) {
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected version %u, found another or none", x.version);
+		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected version %u, found another or none",
+			     x.version);
 		return NULL;
 	}
 	size_t na, nb;
@@ -175,7 +180,8 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 	struct elfrw_err *err = p && q ? NULL : &elfrw_err_nomem;
 	/* Units: the artificial one may have been added behind the others; the rest must be the same. */
 	uint32_t n_in = (x.part[1] - x.part[0]) / 16, n_out = (y.part[1] - y.part[0]) / 16;
-	if (n_out < n_in || memcmp((const uint8_t *)a->d_buf + x.part[0], (const uint8_t *)b->d_buf + y.part[0], (size_t)n_in * 16) != 0)
+	if (n_out < n_in || memcmp((const uint8_t *)a->d_buf + x.part[0], (const uint8_t *)b->d_buf + y.part[0],
+				   (size_t)n_in * 16) != 0)
 		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected the same %u units, found others", n_in);
 	for (size_t i = 0, k = 0; !err && (i < na || k < nb);) {
 		uint32_t cu = i < na && (k == nb || p[i].cu <= q[k].cu) ? p[i].cu : q[k].cu;
@@ -186,7 +192,8 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 				icf_vset_expect(&want, d, p[i].lo, p[i].hi);
 		bool fits = true;
 		for (; k < nb && q[k].cu == cu; k++)
-			fits &= icf_vset_add(&have, d, q[k].lo, q[k].hi) || is_trap(d->v, q[k].lo, q[k].hi - q[k].lo) || !icf_v_out_exec(d->v, q[k].lo);
+			fits &= icf_vset_add(&have, d, q[k].lo, q[k].hi) || is_trap(d->v, q[k].lo, q[k].hi - q[k].lo) ||
+				!icf_v_out_exec(d->v, q[k].lo);
 		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
 		if (!why && !fits)
 			why = "expected the bounds of code, found fill";
@@ -236,7 +243,8 @@ static void check_debug_frame(struct icf_vdebug *d)
 	if (!in)
 		return;
 	if (!out) {
-		icf_vlog_bad(d->log, ICF_VC_FRAME_ROW, "table: .debug_frame: expected one that libdw reads, found none");
+		icf_vlog_bad(d->log, ICF_VC_FRAME_ROW,
+			     "table: .debug_frame: expected one that libdw reads, found none");
 		return;
 	}
 	for (uint32_t i = 0; i < v->unit.len; i++) {
@@ -245,16 +253,22 @@ static void check_debug_frame(struct icf_vdebug *d)
 		for (uint64_t off = 0; off < u->end - u->old;) {
 			Dwarf_Frame *a = NULL, *b = NULL;
 			Dwarf_Addr start, end = 0;
-			int ra = dwarf_cfi_addrframe(in, u->old + off, &a), rb = dwarf_cfi_addrframe(out, u->body + off, &b);
+			int ra = dwarf_cfi_addrframe(in, u->old + off, &a),
+			    rb = dwarf_cfi_addrframe(out, u->body + off, &b);
 			if (ra == 0) {
 				dwarf_frame_info(a, &start, &end, NULL);
 				d->log->checked[ICF_VC_FRAME_ROW]++;
 				if (rb || !frames_same(a, b))
-					icf_vlog_bad(d->log, ICF_VC_FRAME_ROW, "row: .debug_frame, %s (0x%llx -> 0x%llx): expected the same, found %s",
-						     icf_v_where(v, u->old + off, name), ICF_VX(u->old + off), ICF_VX(u->body + off), rb ? "none" : "another");
+					icf_vlog_bad(
+						d->log, ICF_VC_FRAME_ROW,
+						"row: .debug_frame, %s (0x%llx -> 0x%llx): expected the same, found %s",
+						icf_v_where(v, u->old + off, name), ICF_VX(u->old + off),
+						ICF_VX(u->body + off), rb ? "none" : "another");
 			} else if (rb == 0 && !(u->flags & ICF_V_FOLDED))
-				icf_vlog_bad(d->log, ICF_VC_FRAME_ROW, "row: .debug_frame, %s (0x%llx -> 0x%llx): expected none, found one", icf_v_where(v, u->old + off, name),
-					     ICF_VX(u->old + off), ICF_VX(u->body + off));
+				icf_vlog_bad(d->log, ICF_VC_FRAME_ROW,
+					     "row: .debug_frame, %s (0x%llx -> 0x%llx): expected none, found one",
+					     icf_v_where(v, u->old + off, name), ICF_VX(u->old + off),
+					     ICF_VX(u->body + off));
 			free(a);
 			free(b);
 			/* To the next row; without one, the last byte is looked at besides. */

@@ -14,9 +14,10 @@ static const struct icf_vexec *exec_of(const struct icf_v *v, uint32_t shndx)
 
 static bool may_be_dropped(const struct elfrw_section *s)
 {
-	return !(s->hdr.sh_flags & SHF_ALLOC) && (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL || icf_v_is_debug_name(s->name) ||
-						  strncmp(s->name, ".stab", 5) == 0 || strncmp(s->name, ".gnu.debuglto_", 14) == 0 ||
-						  strcmp(s->name, ".gnu_debugdata") == 0);
+	return !(s->hdr.sh_flags & SHF_ALLOC) &&
+	       (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL || icf_v_is_debug_name(s->name) ||
+		strncmp(s->name, ".stab", 5) == 0 || strncmp(s->name, ".gnu.debuglto_", 14) == 0 ||
+		strcmp(s->name, ".gnu_debugdata") == 0);
 }
 
 static void section(struct icf_v *v, uint32_t i)
@@ -26,10 +27,13 @@ static void section(struct icf_v *v, uint32_t i)
 	v->log.checked[ICF_VC_SECTION]++;
 	bool debug = icf_v_is_debug_name(a->name), alloc = x->sh_flags & SHF_ALLOC;
 	if ((x->sh_flags != y->sh_flags && !debug) || x->sh_entsize != y->sh_entsize)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "header: %s: expected flags 0x%llx and entries of %llu bytes, found 0x%llx and %llu", a->name,
-			     ICF_VX(x->sh_flags), ICF_VX(x->sh_entsize), ICF_VX(y->sh_flags), ICF_VX(y->sh_entsize));
+		icf_vlog_bad(&v->log, ICF_VC_SECTION,
+			     "header: %s: expected flags 0x%llx and entries of %llu bytes, found 0x%llx and %llu",
+			     a->name, ICF_VX(x->sh_flags), ICF_VX(x->sh_entsize), ICF_VX(y->sh_flags),
+			     ICF_VX(y->sh_entsize));
 	if (x->sh_addralign != y->sh_addralign && !debug)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "alignment: %s: expected %llu, found %llu", a->name, ICF_VX(x->sh_addralign), ICF_VX(y->sh_addralign));
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "alignment: %s: expected %llu, found %llu", a->name,
+			     ICF_VX(x->sh_addralign), ICF_VX(y->sh_addralign));
 	uint32_t link = x->sh_link < v->in.n_sections ? v->to_out[x->sh_link] : x->sh_link;
 	if (x->sh_link && link != y->sh_link)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "link: %s: expected %u, found %u", a->name, link, y->sh_link);
@@ -41,16 +45,19 @@ static void section(struct icf_v *v, uint32_t i)
 		return;
 	uint64_t align = y->sh_addralign > 1 ? y->sh_addralign : 1;
 	if (y->sh_addr & (align - 1))
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s: expected a multiple of %llu, found 0x%llx", a->name, ICF_VX(align), ICF_VX(y->sh_addr));
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s: expected a multiple of %llu, found 0x%llx", a->name,
+			     ICF_VX(align), ICF_VX(y->sh_addr));
 	bool code = exec_of(v, i) != NULL, unwind = icf_v_is_unwind_name(a->name);
 	if (x->sh_size != y->sh_size && !code && !unwind)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu", a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu", a->name,
+			     ICF_VX(x->sh_size), ICF_VX(y->sh_size));
 	if ((code || unwind) && y->sh_size > x->sh_size + (unwind ? 64 : 0))
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu", a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu", a->name,
+			     ICF_VX(x->sh_size), ICF_VX(y->sh_size));
 	/* Only code, unwind tables and what nothing but a program header names may stand elsewhere. */
 	if (x->sh_addr != y->sh_addr && !code && !unwind && x->sh_type != SHT_NOTE && strcmp(a->name, ".interp") != 0)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s (0x%llx): expected 0x%llx, found 0x%llx", a->name, ICF_VX(x->sh_addr), ICF_VX(x->sh_addr),
-			     ICF_VX(y->sh_addr));
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s (0x%llx): expected 0x%llx, found 0x%llx", a->name,
+			     ICF_VX(x->sh_addr), ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 }
 
 static void check_sections(struct icf_v *v)
@@ -60,23 +67,28 @@ static void check_sections(struct icf_v *v)
 		if (v->to_out[i])
 			section(v, i);
 		else if (!may_be_dropped(a))
-			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing", a->name);
+			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing",
+				     a->name);
 	}
 	for (uint32_t k = 1; k < v->out.n_sections; k++) {
 		const struct elfrw_section *b = &v->out.section[k];
 		if (!v->from_out[k] && ((b->hdr.sh_flags & SHF_ALLOC) || !icf_v_is_debug_name(b->name)))
-			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected only sections of the input and debug information, found a new one", b->name);
+			icf_vlog_bad(
+				&v->log, ICF_VC_SECTION,
+				"section: %s: expected only sections of the input and debug information, found a new one",
+				b->name);
 	}
 	if (v->to_out[v->in.shstrndx] != v->out.shstrndx)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "names: expected section %u, found %u", v->to_out[v->in.shstrndx], v->out.shstrndx);
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "names: expected section %u, found %u", v->to_out[v->in.shstrndx],
+			     v->out.shstrndx);
 }
 
 static const Elf64_Phdr *load_at(const struct elfrw_image *img, uint64_t va, uint64_t size)
 {
 	for (uint32_t p = 0; p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
-		if (ph->p_type == PT_LOAD && va >= ph->p_vaddr && va - ph->p_vaddr <= ph->p_memsz && size <= ph->p_memsz - (va - ph->p_vaddr) &&
-		    (size || va - ph->p_vaddr < ph->p_memsz))
+		if (ph->p_type == PT_LOAD && va >= ph->p_vaddr && va - ph->p_vaddr <= ph->p_memsz &&
+		    size <= ph->p_memsz - (va - ph->p_vaddr) && (size || va - ph->p_vaddr < ph->p_memsz))
 			return ph;
 	}
 	return NULL;
@@ -92,51 +104,70 @@ static void check_loads(struct icf_v *v)
 		uint64_t align = ph->p_align > 1 ? ph->p_align : 1;
 		v->log.checked[ICF_VC_SEGMENT]++;
 		if ((align & (align - 1)) || ((ph->p_vaddr - ph->p_offset) & (align - 1)) || align < 4096)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "congruence: segment %u at 0x%llx: expected an offset that fits the alignment 0x%llx, found 0x%llx", p,
-				     ICF_VX(ph->p_vaddr), ICF_VX(align), ICF_VX(ph->p_offset));
-		if (ph->p_filesz > ph->p_memsz || ph->p_offset > v->out.size || ph->p_filesz > v->out.size - ph->p_offset)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "bounds: segment %u at 0x%llx: expected 0x%llx bytes in the file, found 0x%llx", p, ICF_VX(ph->p_vaddr),
-				     ICF_VX(ph->p_filesz), ICF_VX(v->out.size));
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"congruence: segment %u at 0x%llx: expected an offset that fits the alignment 0x%llx, found 0x%llx",
+				p, ICF_VX(ph->p_vaddr), ICF_VX(align), ICF_VX(ph->p_offset));
+		if (ph->p_filesz > ph->p_memsz || ph->p_offset > v->out.size ||
+		    ph->p_filesz > v->out.size - ph->p_offset)
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "bounds: segment %u at 0x%llx: expected 0x%llx bytes in the file, found 0x%llx", p,
+				     ICF_VX(ph->p_vaddr), ICF_VX(ph->p_filesz), ICF_VX(v->out.size));
 		if (prev && ph->p_vaddr < prev->p_vaddr + prev->p_memsz)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "overlap: segment %u: expected 0x%llx or later, found 0x%llx", p, ICF_VX(prev->p_vaddr + prev->p_memsz),
-				     ICF_VX(ph->p_vaddr));
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "overlap: segment %u: expected 0x%llx or later, found 0x%llx", p,
+				     ICF_VX(prev->p_vaddr + prev->p_memsz), ICF_VX(ph->p_vaddr));
 		/* One page of memory cannot come from two places of the file. */
-		else if (prev && prev->p_memsz && (ph->p_vaddr & ~UINT64_C(4095)) < ((prev->p_vaddr + prev->p_memsz + 4095) & ~UINT64_C(4095)) &&
-			 (ph->p_flags != prev->p_flags || ph->p_vaddr - ph->p_offset != prev->p_vaddr - prev->p_offset)) {
+		else if (prev && prev->p_memsz &&
+			 (ph->p_vaddr & ~UINT64_C(4095)) < ((prev->p_vaddr + prev->p_memsz + 4095) & ~UINT64_C(4095)) &&
+			 (ph->p_flags != prev->p_flags ||
+			  ph->p_vaddr - ph->p_offset != prev->p_vaddr - prev->p_offset)) {
 			const Elf64_Phdr *a = load_at(&v->in, prev->p_vaddr, 0), *b = load_at(&v->in, ph->p_vaddr, 0);
-			if (!a || !b || a == b || (b->p_vaddr & ~UINT64_C(4095)) >= ((a->p_vaddr + a->p_memsz + 4095) & ~UINT64_C(4095)))
-				icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "pages: segment %u at 0x%llx: expected pages of its own, found one shared with the segment before", p,
-					     ICF_VX(ph->p_vaddr));
+			if (!a || !b || a == b ||
+			    (b->p_vaddr & ~UINT64_C(4095)) >= ((a->p_vaddr + a->p_memsz + 4095) & ~UINT64_C(4095)))
+				icf_vlog_bad(
+					&v->log, ICF_VC_SEGMENT,
+					"pages: segment %u at 0x%llx: expected pages of its own, found one shared with the segment before",
+					p, ICF_VX(ph->p_vaddr));
 		}
 		prev = ph;
 	}
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const Elf64_Shdr *x = &v->in.section[i].hdr;
-		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] || (x->sh_type == SHT_NOBITS && (x->sh_flags & SHF_TLS)))
+		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] ||
+		    (x->sh_type == SHT_NOBITS && (x->sh_flags & SHF_TLS)))
 			continue;
 		const Elf64_Shdr *y = &v->out.section[v->to_out[i]].hdr;
-		const Elf64_Phdr *a = load_at(&v->in, x->sh_addr, x->sh_size), *b = load_at(&v->out, y->sh_addr, y->sh_size);
+		const Elf64_Phdr *a = load_at(&v->in, x->sh_addr, x->sh_size),
+				 *b = load_at(&v->out, y->sh_addr, y->sh_size);
 		v->log.checked[ICF_VC_SEGMENT]++;
 		if (!a || !x->sh_size || !y->sh_size)
 			continue;
 		if (!b)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "section: %s (0x%llx -> 0x%llx): expected in a loaded segment, found outside", v->in.section[i].name,
-				     ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
-		else if (b->p_flags != a->p_flags && ((x->sh_flags & SHF_EXECINSTR) || b->p_flags != (a->p_flags & ~(uint32_t)PF_X)))
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "section: %s (0x%llx -> 0x%llx): expected in a loaded segment, found outside",
+				     v->in.section[i].name, ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
+		else if (b->p_flags != a->p_flags &&
+			 ((x->sh_flags & SHF_EXECINSTR) || b->p_flags != (a->p_flags & ~(uint32_t)PF_X)))
 			/* What is no code need not be executable, though older linkers make it so. */
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "protection: %s (-> 0x%llx): expected 0x%x, found 0x%x", v->in.section[i].name, ICF_VX(y->sh_addr),
-				     a->p_flags, b->p_flags);
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "protection: %s (-> 0x%llx): expected 0x%x, found 0x%x",
+				     v->in.section[i].name, ICF_VX(y->sh_addr), a->p_flags, b->p_flags);
 		else if (y->sh_type != SHT_NOBITS && y->sh_addr - b->p_vaddr != y->sh_offset - b->p_offset)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: %s (-> 0x%llx): expected 0x%llx, found 0x%llx", v->in.section[i].name, ICF_VX(y->sh_addr),
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: %s (-> 0x%llx): expected 0x%llx, found 0x%llx",
+				     v->in.section[i].name, ICF_VX(y->sh_addr),
 				     ICF_VX(y->sh_addr - b->p_vaddr + b->p_offset), ICF_VX(y->sh_offset));
 		else if (y->sh_type != SHT_NOBITS && y->sh_addr - b->p_vaddr + y->sh_size > b->p_filesz)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "size: %s (-> 0x%llx): expected all of it in the file, found a part", v->in.section[i].name, ICF_VX(y->sh_addr));
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "size: %s (-> 0x%llx): expected all of it in the file, found a part",
+				     v->in.section[i].name, ICF_VX(y->sh_addr));
 		else if (y->sh_type == SHT_NOBITS && y->sh_addr - b->p_vaddr < b->p_filesz) {
 			/* Zeros must be zeros. */
-			uint64_t from = y->sh_addr - b->p_vaddr + b->p_offset, n = b->p_filesz - (y->sh_addr - b->p_vaddr);
+			uint64_t from = y->sh_addr - b->p_vaddr + b->p_offset,
+				 n = b->p_filesz - (y->sh_addr - b->p_vaddr);
 			for (uint64_t k = 0; k < n && k < y->sh_size && from + k < v->out.size; k++)
 				if (v->out.base[from + k]) {
-					icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "zeros: %s+0x%llx: expected 0, found %u", v->in.section[i].name, ICF_VX(k), v->out.base[from + k]);
+					icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "zeros: %s+0x%llx: expected 0, found %u",
+						     v->in.section[i].name, ICF_VX(k), v->out.base[from + k]);
 					break;
 				}
 		}
@@ -148,7 +179,8 @@ static bool bound(const struct icf_v *v, uint64_t va, bool end, uint64_t *ret)
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const Elf64_Shdr *x = &v->in.section[i].hdr;
-		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] || !x->sh_size || (end ? x->sh_addr + x->sh_size : x->sh_addr) != va)
+		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] || !x->sh_size ||
+		    (end ? x->sh_addr + x->sh_size : x->sh_addr) != va)
 			continue;
 		const Elf64_Shdr *y = &v->out.section[v->to_out[i]].hdr;
 		*ret = y->sh_addr + (end ? y->sh_size : 0);
@@ -162,8 +194,10 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 {
 	v->log.checked[ICF_VC_SEGMENT]++;
 	if (x->p_flags != y->p_flags || x->p_align != y->p_align) {
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "header: segment %u of type 0x%x: expected protection 0x%x and alignment 0x%llx, found 0x%x and 0x%llx", k, x->p_type,
-			     x->p_flags, ICF_VX(x->p_align), y->p_flags, ICF_VX(y->p_align));
+		icf_vlog_bad(
+			&v->log, ICF_VC_SEGMENT,
+			"header: segment %u of type 0x%x: expected protection 0x%x and alignment 0x%llx, found 0x%x and 0x%llx",
+			k, x->p_type, x->p_flags, ICF_VX(x->p_align), y->p_flags, ICF_VX(y->p_align));
 		return;
 	}
 	uint64_t start = x->p_vaddr, end = x->p_vaddr + x->p_memsz;
@@ -177,18 +211,25 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 			end = start + x->p_memsz;
 	}
 	if (y->p_vaddr != start || y->p_vaddr + y->p_memsz != end)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "place: segment %u of type 0x%x (0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx", k, x->p_type,
-			     ICF_VX(x->p_vaddr), ICF_VX(start), ICF_VX(end), ICF_VX(y->p_vaddr), ICF_VX(y->p_vaddr + y->p_memsz));
+		icf_vlog_bad(
+			&v->log, ICF_VC_SEGMENT,
+			"place: segment %u of type 0x%x (0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx", k,
+			x->p_type, ICF_VX(x->p_vaddr), ICF_VX(start), ICF_VX(end), ICF_VX(y->p_vaddr),
+			ICF_VX(y->p_vaddr + y->p_memsz));
 	uint64_t filesz = x->p_filesz == x->p_memsz ? y->p_memsz : x->p_filesz;
 	if (y->p_filesz != filesz)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k, x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k,
+			     x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
 	const Elf64_Phdr *load = y->p_filesz ? load_at(&v->out, y->p_vaddr, y->p_filesz) : NULL;
-	if (y->p_filesz && (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr || y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx", k, x->p_type,
-			     ICF_VX(y->p_vaddr), ICF_VX(y->p_offset));
+	if (y->p_filesz && (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr ||
+			    y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
+		icf_vlog_bad(
+			&v->log, ICF_VC_SEGMENT,
+			"offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx",
+			k, x->p_type, ICF_VX(y->p_vaddr), ICF_VX(y->p_offset));
 	if (y->p_paddr - y->p_vaddr != x->p_paddr - x->p_vaddr)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "physical address: segment %u: expected 0x%llx, found 0x%llx", k, ICF_VX(y->p_vaddr + x->p_paddr - x->p_vaddr),
-			     ICF_VX(y->p_paddr));
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "physical address: segment %u: expected 0x%llx, found 0x%llx", k,
+			     ICF_VX(y->p_vaddr + x->p_paddr - x->p_vaddr), ICF_VX(y->p_paddr));
 }
 
 static void check_segments(struct icf_v *v)
@@ -202,7 +243,8 @@ static void check_segments(struct icf_v *v)
 		while (k < v->out.n_phdrs && v->out.phdr[k].p_type == PT_LOAD)
 			k++;
 		if (k == v->out.n_phdrs || v->out.phdr[k].p_type != x->p_type) {
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "segment %u of type 0x%x: expected in the output, found %s", p, x->p_type,
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "segment %u of type 0x%x: expected in the output, found %s", p, x->p_type,
 				     k == v->out.n_phdrs ? "none" : "another");
 			return;
 		}
@@ -211,16 +253,22 @@ static void check_segments(struct icf_v *v)
 	}
 	for (; k < v->out.n_phdrs; k++)
 		if (v->out.phdr[k].p_type != PT_LOAD)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "segment %u of type 0x%x: expected only what the input has, found one more", k, v->out.phdr[k].p_type);
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "segment %u of type 0x%x: expected only what the input has, found one more", k,
+				     v->out.phdr[k].p_type);
 	/* What IN has in memory is in memory: zeros behind the data too. */
 	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
 		const Elf64_Phdr *x = &v->in.phdr[p];
 		if (x->p_type != PT_LOAD || x->p_memsz == x->p_filesz)
 			continue;
 		const Elf64_Phdr *y = load_at(&v->out, x->p_vaddr + x->p_memsz - 1, 1);
-		if (!y || y->p_vaddr + y->p_memsz != x->p_vaddr + x->p_memsz || y->p_vaddr + y->p_filesz != x->p_vaddr + x->p_filesz || y->p_flags != x->p_flags)
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "zeros: segment %u at 0x%llx: expected contents to 0x%llx and zeros to 0x%llx, found others", p, ICF_VX(x->p_vaddr),
-				     ICF_VX(x->p_vaddr + x->p_filesz), ICF_VX(x->p_vaddr + x->p_memsz));
+		if (!y || y->p_vaddr + y->p_memsz != x->p_vaddr + x->p_memsz ||
+		    y->p_vaddr + y->p_filesz != x->p_vaddr + x->p_filesz || y->p_flags != x->p_flags)
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"zeros: segment %u at 0x%llx: expected contents to 0x%llx and zeros to 0x%llx, found others",
+				p, ICF_VX(x->p_vaddr), ICF_VX(x->p_vaddr + x->p_filesz),
+				ICF_VX(x->p_vaddr + x->p_memsz));
 	}
 }
 
@@ -246,7 +294,8 @@ static bool was_there(const struct icf_v *v, uint64_t at)
 			continue;
 		uint64_t va = at - ph->p_offset + ph->p_vaddr;
 		const Elf64_Phdr *old = load_at(&v->in, va, 1);
-		return old && va - old->p_vaddr < old->p_filesz && v->in.base[old->p_offset + (va - old->p_vaddr)] == v->out.base[at];
+		return old && va - old->p_vaddr < old->p_filesz &&
+		       v->in.base[old->p_offset + (va - old->p_vaddr)] == v->out.base[at];
 	}
 	return false;
 }
@@ -256,18 +305,23 @@ static struct elfrw_err *check_layout(struct icf_v *v)
 	const Elf64_Ehdr *a = &v->in.ehdr, *b = &v->out.ehdr;
 	const struct elfrw_image *out = &v->out;
 	v->log.checked[ICF_VC_FILE]++;
-	if (memcmp(a->e_ident, b->e_ident, EI_NIDENT) != 0 || a->e_type != b->e_type || a->e_machine != b->e_machine || a->e_version != b->e_version ||
-	    a->e_flags != b->e_flags || a->e_ehsize != b->e_ehsize || a->e_phentsize != b->e_phentsize || a->e_shentsize != b->e_shentsize)
-		icf_vlog_bad(&v->log, ICF_VC_FILE, "header: expected the input's identification, type, machine and flags, found others");
+	if (memcmp(a->e_ident, b->e_ident, EI_NIDENT) != 0 || a->e_type != b->e_type || a->e_machine != b->e_machine ||
+	    a->e_version != b->e_version || a->e_flags != b->e_flags || a->e_ehsize != b->e_ehsize ||
+	    a->e_phentsize != b->e_phentsize || a->e_shentsize != b->e_shentsize)
+		icf_vlog_bad(&v->log, ICF_VC_FILE,
+			     "header: expected the input's identification, type, machine and flags, found others");
 	if (a->e_phoff != b->e_phoff)
-		icf_vlog_bad(&v->log, ICF_VC_FILE, "program headers: expected at 0x%llx, found at 0x%llx", ICF_VX(a->e_phoff), ICF_VX(b->e_phoff));
+		icf_vlog_bad(&v->log, ICF_VC_FILE, "program headers: expected at 0x%llx, found at 0x%llx",
+			     ICF_VX(a->e_phoff), ICF_VX(b->e_phoff));
 	struct extent *e = malloc((out->n_sections + 3) * sizeof *e);
 	if (!e)
 		return &elfrw_err_nomem;
 	uint32_t n = 0;
 	e[n++] = (struct extent){ 0, b->e_ehsize, "ELF header" };
-	e[n++] = (struct extent){ b->e_phoff, b->e_phoff + (uint64_t)out->n_phdrs * sizeof(Elf64_Phdr), "program headers" };
-	e[n++] = (struct extent){ b->e_shoff, b->e_shoff + (uint64_t)out->n_sections * sizeof(Elf64_Shdr), "section headers" };
+	e[n++] = (struct extent){ b->e_phoff, b->e_phoff + (uint64_t)out->n_phdrs * sizeof(Elf64_Phdr),
+				  "program headers" };
+	e[n++] = (struct extent){ b->e_shoff, b->e_shoff + (uint64_t)out->n_sections * sizeof(Elf64_Shdr),
+				  "section headers" };
 	for (uint32_t k = 1; k < out->n_sections; k++) {
 		const Elf64_Shdr *s = &out->section[k].hdr;
 		if (s->sh_type != SHT_NOBITS && s->sh_type != SHT_NULL && s->sh_size)
@@ -277,21 +331,27 @@ static struct elfrw_err *check_layout(struct icf_v *v)
 	for (uint32_t k = 0; k < n; k++) {
 		v->log.checked[ICF_VC_FILE]++;
 		if (k && e[k].start < e[k - 1].end)
-			icf_vlog_bad(&v->log, ICF_VC_FILE, "overlap: %s and %s at 0x%llx: expected 0x%llx or later, found 0x%llx", e[k - 1].name, e[k].name,
-				     ICF_VX(e[k].start), ICF_VX(e[k - 1].end), ICF_VX(e[k].start));
+			icf_vlog_bad(&v->log, ICF_VC_FILE,
+				     "overlap: %s and %s at 0x%llx: expected 0x%llx or later, found 0x%llx",
+				     e[k - 1].name, e[k].name, ICF_VX(e[k].start), ICF_VX(e[k - 1].end),
+				     ICF_VX(e[k].start));
 		/* What lies between is loaded, too. */
 		for (uint64_t at = k ? e[k - 1].end : 0; k && at < e[k].start && at < out->size; at++)
 			if (out->base[at] && out->base[at] != v->arch->fill && !was_there(v, at)) {
-				icf_vlog_bad(&v->log, ICF_VC_FILE, "gap: byte 0x%llx, before %s: expected 0, found 0x%02x", ICF_VX(at), e[k].name, out->base[at]);
+				icf_vlog_bad(&v->log, ICF_VC_FILE,
+					     "gap: byte 0x%llx, before %s: expected 0, found 0x%02x", ICF_VX(at),
+					     e[k].name, out->base[at]);
 				break;
 			}
 		if (e[k].end > out->size || e[k].end < e[k].start)
-			icf_vlog_bad(&v->log, ICF_VC_FILE, "bounds: %s: expected to end before 0x%llx, found 0x%llx", e[k].name, ICF_VX(out->size), ICF_VX(e[k].end));
+			icf_vlog_bad(&v->log, ICF_VC_FILE, "bounds: %s: expected to end before 0x%llx, found 0x%llx",
+				     e[k].name, ICF_VX(out->size), ICF_VX(e[k].end));
 	}
 	uint64_t end = e[n - 1].end;
 	free(e);
 	if (out->size > end && out->size - end > 16)
-		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected at 0x%llx, found %llu bytes more", ICF_VX(end), ICF_VX(out->size - end));
+		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected at 0x%llx, found %llu bytes more", ICF_VX(end),
+			     ICF_VX(out->size - end));
 	return NULL;
 }
 

@@ -41,8 +41,9 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 			}
 		}
 		if (!len || in.kind != ELFRW_INSN_NOP) {
-			icf_vlog_bad(&v->log, ICF_VC_PADDING, "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x", v->in.section[e->in].name,
-				     ICF_VX(at), *p);
+			icf_vlog_bad(&v->log, ICF_VC_PADDING,
+				     "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
+				     v->in.section[e->in].name, ICF_VX(at), *p);
 			return;
 		}
 		at += len;
@@ -77,8 +78,10 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 	if (!len || in.kind != ELFRW_INSN_JMP)
 		what = "a jump";
 	else if (in.target != u->body) {
-		icf_vlog_bad(&v->log, ICF_VC_THUNK, "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, u->old, name),
-			     ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->body), ICF_VX(in.target));
+		icf_vlog_bad(&v->log, ICF_VC_THUNK,
+			     "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->body),
+			     ICF_VX(in.target));
 		return;
 	} else if (u->endbr && !endbr)
 		what = "a landing pad for indirect branches";
@@ -88,8 +91,8 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 		if (p[i] != v->arch->fill)
 			what = "nothing behind the jump";
 	if (what)
-		icf_vlog_bad(&v->log, ICF_VC_THUNK, "thunk: %s (0x%llx -> 0x%llx): expected %s, found none", icf_v_where(v, u->old, name), ICF_VX(u->old),
-			     ICF_VX(u->entry), what);
+		icf_vlog_bad(&v->log, ICF_VC_THUNK, "thunk: %s (0x%llx -> 0x%llx): expected %s, found none",
+			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
 }
 
 static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)
@@ -105,8 +108,8 @@ static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from
 		const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
 		if (u && old < x->old_end && icf_v_find(v, old) == ICF_V_NONE && x->old_data[old - x->old] == c)
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_FILL, "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x", v->out.section[e->out].name, ICF_VX(at),
-			     v->arch->fill, c);
+		icf_vlog_bad(&v->log, ICF_VC_FILL, "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
+			     v->out.section[e->out].name, ICF_VX(at), v->arch->fill, c);
 		return;
 	}
 }
@@ -125,7 +128,8 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 			VEC_FREE(&b);
 			return &elfrw_err_nomem;
 		}
-		*slot = u->thunk ? (struct block){ u->entry, u->entry + u->thunk, i, true } : (struct block){ u->body, u->body + (u->end - u->old), i, false };
+		*slot = u->thunk ? (struct block){ u->entry, u->entry + u->thunk, i, true }
+				 : (struct block){ u->body, u->body + (u->end - u->old), i, false };
 	}
 	if (b.len)
 		qsort(b.data, b.len, sizeof *b.data, block_order);
@@ -139,9 +143,12 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 				continue;
 			if (x->start < pos) {
 				char name[200], other[200];
-				icf_vlog_bad(&v->log, ICF_VC_CLAIM, "overlap: %s and %s (-> 0x%llx): expected 0x%llx or later, found 0x%llx",
-					     prev ? icf_v_where(v, v->unit.data[prev->unit].old, other) : "section start",
-					     icf_v_where(v, v->unit.data[x->unit].old, name), ICF_VX(x->start), ICF_VX(pos), ICF_VX(x->start));
+				icf_vlog_bad(&v->log, ICF_VC_CLAIM,
+					     "overlap: %s and %s (-> 0x%llx): expected 0x%llx or later, found 0x%llx",
+					     prev ? icf_v_where(v, v->unit.data[prev->unit].old, other)
+						  : "section start",
+					     icf_v_where(v, v->unit.data[x->unit].old, name), ICF_VX(x->start),
+					     ICF_VX(pos), ICF_VX(x->start));
 			} else
 				check_fill(v, e, pos, x->start, prev);
 			if (x->end > pos)
@@ -194,8 +201,9 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 		/* Pointers to member functions keep a flag in the lowest bit (Itanium C++ ABI 2.3). */
 		if ((u->entry & 1) && !(u->old & 1)) {
 			char name[200];
-			icf_vlog_bad(&v->log, ICF_VC_OBSERVED, "odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx", icf_v_where(v, u->old, name),
-				     ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->entry));
+			icf_vlog_bad(&v->log, ICF_VC_OBSERVED,
+				     "odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx",
+				     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->entry));
 		}
 		struct block *slot = VEC_PUSH(&b);
 		if (!slot) {
@@ -211,9 +219,12 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 		char x[200], y[200];
 		if (b.data[i].start != b.data[i - 1].start)
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_OBSERVED, "merged: %s and %s (0x%llx, 0x%llx -> 0x%llx): expected two addresses, found one",
-			     icf_v_where(v, v->unit.data[b.data[i - 1].unit].old, x), icf_v_where(v, v->unit.data[b.data[i].unit].old, y),
-			     ICF_VX(v->unit.data[b.data[i - 1].unit].old), ICF_VX(v->unit.data[b.data[i].unit].old), ICF_VX(b.data[i].start));
+		icf_vlog_bad(&v->log, ICF_VC_OBSERVED,
+			     "merged: %s and %s (0x%llx, 0x%llx -> 0x%llx): expected two addresses, found one",
+			     icf_v_where(v, v->unit.data[b.data[i - 1].unit].old, x),
+			     icf_v_where(v, v->unit.data[b.data[i].unit].old, y),
+			     ICF_VX(v->unit.data[b.data[i - 1].unit].old), ICF_VX(v->unit.data[b.data[i].unit].old),
+			     ICF_VX(b.data[i].start));
 	}
 	VEC_FREE(&b);
 	return NULL;

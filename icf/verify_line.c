@@ -184,11 +184,11 @@ static void sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
 		qsort(s->v.data, s->v.len, sizeof *s->v.data, cmp);
 }
 
-
 static const char *show(const struct icf_vrow *r, char buf[400])
 {
-	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line, r->col, r->flags & F_STMT ? " stmt" : "",
-		 r->flags & F_BLOCK ? " block" : "", r->flags & F_PROLOGUE ? " prologue_end" : "", r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
+	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line, r->col,
+		 r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
+		 r->flags & F_PROLOGUE ? " prologue_end" : "", r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
 	return buf;
 }
 
@@ -232,17 +232,21 @@ static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want, s
 	sort(want, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
 	sort(have, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
 	for (size_t i = 0, k = 0; i < want->v.len || k < have->v.len;) {
-		struct icf_vrow *w = i < want->v.len ? &want->v.data[i] : NULL, *h = k < have->v.len ? &have->v.data[k] : NULL;
+		struct icf_vrow *w = i < want->v.len ? &want->v.data[i] : NULL,
+				*h = k < have->v.len ? &have->v.data[k] : NULL;
 		if (w && h && w->addr == h->addr) {
 			if (row_cmp(w, h))
-				icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found %s", ICF_VX(cu), show(w, x), show(h, y));
+				icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found %s", ICF_VX(cu),
+					     show(w, x), show(h, y));
 			i++;
 			k++;
 		} else if (w && (!h || w->addr < h->addr)) {
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found none", ICF_VX(cu), show(w, x));
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found none", ICF_VX(cu),
+				     show(w, x));
 			i++;
 		} else {
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected none, found %s", ICF_VX(cu), show(h, x));
+			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected none, found %s", ICF_VX(cu),
+				     show(h, x));
 			k++;
 		}
 	}
@@ -363,7 +367,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 {
 	uint32_t u = icf_v_find_new(v, va - 1), t = icf_v_find_thunk(v, va - 1);
-	if (u != ICF_V_NONE ? va == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old) : t != ICF_V_NONE && va == v->unit.data[t].entry + v->unit.data[t].thunk)
+	if (u != ICF_V_NONE ? va == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old)
+			    : t != ICF_V_NONE && va == v->unit.data[t].entry + v->unit.data[t].thunk)
 		return true;
 	for (size_t i = 0; i < s->in.v.len; i++) {
 		const struct icf_vrow *r = &s->in.v.data[i];
@@ -408,9 +413,14 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
 		if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && !is_end(v, s, row.addr))
-			icf_vlog_bad(d->log, ICF_VC_LINE, "end: unit 0x%llx: expected sequences to end with their functions, found %s", ICF_VX(cu), show(&row, text));
-		else if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, &row))
-			icf_vlog_bad(d->log, ICF_VC_LINE, "end: unit 0x%llx: expected the line of the row before, found %s", ICF_VX(cu), show(&row, text));
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "end: unit 0x%llx: expected sequences to end with their functions, found %s",
+				     ICF_VX(cu), show(&row, text));
+		else if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && d->policy != DWR_FOLDED_ALIAS &&
+			 !end_says(v, s, &row))
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "end: unit 0x%llx: expected the line of the row before, found %s", ICF_VX(cu),
+				     show(&row, text));
 		if ((row.flags & F_END) || !icf_v_out_exec(v, row.addr))
 			continue;
 		uint32_t u = icf_v_find_new(v, row.addr);
@@ -428,13 +438,15 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old);
 		bool ok = first && first->line == row.line && strcmp(first->file, row.file) == 0;
 		for (size_t k = 0; k < s->in.v.len && !ok; k++)
-			ok = s->in.v.data[k].addr == v->unit.data[t].old && s->in.v.data[k].line == row.line && strcmp(s->in.v.data[k].file, row.file) == 0;
+			ok = s->in.v.data[k].addr == v->unit.data[t].old && s->in.v.data[k].line == row.line &&
+			     strcmp(s->in.v.data[k].file, row.file) == 0;
 		/* Or it is the end of what lies before the first thunk. */
 		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
 			add(&s->bag, &row);
 		else if (!ok)
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s", ICF_VX(cu),
-				     icf_v_where(v, v->unit.data[t].old, name), show(&row, text));
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s",
+				     ICF_VX(cu), icf_v_where(v, v->unit.data[t].old, name), show(&row, text));
 	}
 }
 
@@ -445,16 +457,20 @@ static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char x[400], y[400];
 	size_t i = 0, k = 0;
 	for (;;) {
-		while (i < s->in.v.len && (icf_v_in_exec(v, s->in.v.data[i].addr) || icf_v_in_exec(v, s->in.v.data[i].addr - 1)))
+		while (i < s->in.v.len &&
+		       (icf_v_in_exec(v, s->in.v.data[i].addr) || icf_v_in_exec(v, s->in.v.data[i].addr - 1)))
 			i++;
-		while (k < s->out.v.len && (icf_v_out_exec(v, s->out.v.data[k].addr) || icf_v_out_exec(v, s->out.v.data[k].addr - 1)))
+		while (k < s->out.v.len &&
+		       (icf_v_out_exec(v, s->out.v.data[k].addr) || icf_v_out_exec(v, s->out.v.data[k].addr - 1)))
 			k++;
-		const struct icf_vrow *a = i < s->in.v.len ? &s->in.v.data[i] : NULL, *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;
+		const struct icf_vrow *a = i < s->in.v.len ? &s->in.v.data[i] : NULL,
+				      *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;
 		if (!a && !b)
 			return;
 		if (!a || !b || a->addr != b->addr || row_cmp(a, b)) {
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx, outside of the code: expected %s, found %s", ICF_VX(cu), a ? show(a, x) : "none",
-				     b ? show(b, y) : "none");
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "row: unit 0x%llx, outside of the code: expected %s, found %s", ICF_VX(cu),
+				     a ? show(a, x) : "none", b ? show(b, y) : "none");
 			return;
 		}
 		i++;
@@ -472,12 +488,16 @@ static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			if (w->optional != pass || take(&s->bag, w, w->addr) || (w->alt && take(&s->bag, w, w->alt)))
 				continue;
 			if (!w->optional)
-				icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s at the start or end of a function, found none", ICF_VX(cu), show(w, x));
+				icf_vlog_bad(
+					d->log, ICF_VC_LINE,
+					"row: unit 0x%llx: expected %s at the start or end of a function, found none",
+					ICF_VX(cu), show(w, x));
 		}
 	for (size_t i = 0; i < s->bag.v.len; i++)
 		if (!s->bag.v.data[i].used)
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected none at the start or end of a function, found %s", ICF_VX(cu),
-				     show(&s->bag.v.data[i], x));
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "row: unit 0x%llx: expected none at the start or end of a function, found %s",
+				     ICF_VX(cu), show(&s->bag.v.data[i], x));
 }
 
 /* The row in force at both ends of each kept unit that the table speaks of. */
@@ -492,12 +512,15 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		const struct icf_vunit *t = &v->unit.data[u];
 		for (int end = 0; end < 2; end++) {
 			uint64_t off = end ? t->end - t->old - 1 : 0;
-			const struct icf_vrow *p = in_force(&s->in, t->old + off), *q = in_force(&s->out, t->body + off);
+			const struct icf_vrow *p = in_force(&s->in, t->old + off),
+					      *q = in_force(&s->out, t->body + off);
 			/* A row of what lies before need not reach here in OUT. */
 			if (!p || p->addr < t->old || (q && !row_cmp(p, q)))
 				continue;
-			icf_vlog_bad(d->log, ICF_VC_LINE, "line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s", ICF_VX(cu), end ? "end" : "start",
-				     icf_v_where(v, t->old, name), ICF_VX(t->body + off), show(p, x), q ? show(q, y) : "none");
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s", ICF_VX(cu),
+				     end ? "end" : "start", icf_v_where(v, t->old, name), ICF_VX(t->body + off),
+				     show(p, x), q ? show(q, y) : "none");
 		}
 	}
 }
@@ -527,9 +550,12 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 				compare_dead(d, cu, &s);
 			compare_ends(d, cu, &s);
 		} else
-			icf_vlog_bad(d->log, ICF_VC_LINE, "table: unit 0x%llx: expected one that libdw reads, found: %s", ICF_VX(cu), dwarf_errmsg(-1));
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "table: unit 0x%llx: expected one that libdw reads, found: %s", ICF_VX(cu),
+				     dwarf_errmsg(-1));
 	}
-	bool nomem = s.in.nomem || s.out.nomem || s.want.nomem || s.have.nomem || s.edge.nomem || s.bag.nomem || d->group.nomem;
+	bool nomem = s.in.nomem || s.out.nomem || s.want.nomem || s.have.nomem || s.edge.nomem || s.bag.nomem ||
+		     d->group.nomem;
 	VEC_FREE(&s.in.v);
 	VEC_FREE(&s.out.v);
 	VEC_FREE(&s.want.v);
@@ -544,7 +570,8 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 	struct icf_vrows rows = { 0 };
 	set_comp_dir(d, b);
 	if (!read_rows(b, &rows))
-		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
+		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
+			     "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
 	for (size_t i = 0; i < rows.v.len; i++)
 		keep(d, &d->artificial, rows.v.data[i]);
 	bool nomem = rows.nomem || d->artificial.nomem;
@@ -568,7 +595,8 @@ static size_t rows_of(const struct icf_vrows *s, uint32_t u)
 
 static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
 {
-	return a->addr == b->addr && a->line == b->line && a->col == b->col && (a->file == b->file || strcmp(a->file, b->file) == 0);
+	return a->addr == b->addr && a->line == b->line && a->col == b->col &&
+	       (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
 /* A run of rows of one unit out of one table. */
@@ -619,7 +647,8 @@ static void check_sequence(struct icf_vdebug *d, uint32_t u)
 {
 	const struct icf_v *v = d->v;
 	const struct elfrw_section *s = elfrw_image_section(&v->out, ".debug_line");
-	const struct dwr_icfold_member *m = v->note.unit_member[u] != UINT32_MAX ? &v->note.member[v->note.unit_member[u]] : NULL;
+	const struct dwr_icfold_member *m =
+		v->note.unit_member[u] != UINT32_MAX ? &v->note.member[v->note.unit_member[u]] : NULL;
 	const struct icf_vunit *x = &v->unit.data[u];
 	char name[200];
 	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN || !s || !s->data || (s->hdr.sh_flags & SHF_COMPRESSED))
@@ -631,8 +660,9 @@ static void check_sequence(struct icf_vdebug *d, uint32_t u)
 	uint64_t va = elfrw_rbuf_u64(&r);
 	d->log->checked[ICF_VC_NOTE]++;
 	if (!ok || !elfrw_rbuf_ok(&r) || va - x->body >= x->end - x->old || !m->rows.n_seqs)
-		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx", icf_v_where(v, x->old, name),
-			     ICF_VX(x->body), ICF_VX(m->rows.seq));
+		icf_vlog_bad(d->log, ICF_VC_NOTE,
+			     "line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
+			     icf_v_where(v, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
 }
 
 static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
@@ -646,7 +676,8 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 	unsigned have = v->note.member[member].rows.status, want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
 	/* Rows that only differ in what is no place may be kept, too. */
 	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
-		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s", icf_v_where(v, v->unit.data[u].old, name), text[want], text[have]);
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
+			     icf_v_where(v, v->unit.data[u].old, name), text[want], text[have]);
 	check_sequence(d, u);
 }
 
@@ -676,7 +707,8 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 				const struct icf_vrow *w = &r.v[k];
 				add(&all, w);
 				any |= !w->optional;
-				if (!gap && !w->optional && !(art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)))
+				if (!gap && !w->optional &&
+				    !(art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)))
 					gap = w;
 			}
 			if (!any)
@@ -690,7 +722,8 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		if (certain)
 			check_status(d, u, same);
 		if (certain && !same && !there)
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: of the folded %s: expected %s in the artificial unit, found none",
+			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
+				     "row: of the folded %s: expected %s in the artificial unit, found none",
 				     icf_v_where(v, v->unit.data[u].old, name), show(missing, x));
 	}
 	sort(&all, by_all);
@@ -699,21 +732,28 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		/* A sequence ends with its function; the unit's own is one byte long. */
 		if (h->flags & F_END) {
 			uint32_t u = icf_v_find_new(v, h->addr - 1);
-			bool end = u != ICF_V_NONE && h->addr == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old);
+			bool end = u != ICF_V_NONE &&
+				   h->addr == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old);
 			for (size_t k = 0; k < all.v.len && !end && u != ICF_V_NONE; k++)
 				end = all.v.data[k].addr == h->addr && all.v.data[k].used;
 			if (!end && !(v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte + 1))
-				icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "end: artificial unit: expected sequences to end with their functions, found %s", show(h, x));
+				icf_vlog_bad(
+					d->log, ICF_VC_FOLDED_LINE,
+					"end: artificial unit: expected sequences to end with their functions, found %s",
+					show(h, x));
 		}
 		/* The unit's own range is one byte that no PC ever has. */
 		bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte;
 		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
 		if (trap && !(h->flags & F_END) && (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0))
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: artificial unit: expected no other file for its own byte, found %s", show(h, x));
+			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
+				     "row: artificial unit: expected no other file for its own byte, found %s",
+				     show(h, x));
 		if ((h->flags & F_END) || trap)
 			continue;
 		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, by_all))
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: of the artificial unit: expected a folded function's, found %s", show(h, x));
+			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
+				     "row: of the artificial unit: expected a folded function's, found %s", show(h, x));
 	}
 	bool nomem = all.nomem;
 	VEC_FREE(&all.v);

@@ -11,7 +11,8 @@ const char *icf_vd_die(Dwarf_Die *die, char buf[200])
 	const char *n = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attr));
 	if (!n)
 		n = dwarf_diename(die);
-	snprintf(buf, 200, "DIE 0x%llx (tag 0x%x, %.120s)", ICF_VX(dwarf_dieoffset(die)), (unsigned)dwarf_tag(die), n ? n : "no name");
+	snprintf(buf, 200, "DIE 0x%llx (tag 0x%x, %.120s)", ICF_VX(dwarf_dieoffset(die)), (unsigned)dwarf_tag(die),
+		 n ? n : "no name");
 	return buf;
 }
 
@@ -34,7 +35,9 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 		if (a == b || !a)
 			return a == b;
 		for (size_t i = 0; i < v->exec.len; i++)
-			if (a == v->exec.data[i].old_end && (end_of(v, a, want) ? b == *want || b == v->exec.data[i].new_end : b == v->exec.data[i].new_end))
+			if (a == v->exec.data[i].old_end &&
+			    (end_of(v, a, want) ? b == *want || b == v->exec.data[i].new_end
+						: b == v->exec.data[i].new_end))
 				return true;
 		*want = icf_v_data(v, a);
 		return b == *want;
@@ -62,7 +65,8 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	return icf_v_out_exec(v, b) || !b;
 }
 
-const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y, Dwarf_Op *b, size_t nb)
+const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y,
+			Dwarf_Op *b, size_t nb)
 {
 	uint64_t want;
 	if (na != nb)
@@ -95,7 +99,8 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 		case DW_OP_GNU_entry_value:
 		case DW_OP_implicit_value:
 			/* number: the length; number2: where the block is in memory */
-			if (a[i].number != b[i].number || memcmp((void *)(uintptr_t)a[i].number2, (void *)(uintptr_t)b[i].number2, a[i].number) != 0)
+			if (a[i].number != b[i].number ||
+			    memcmp((void *)(uintptr_t)a[i].number2, (void *)(uintptr_t)b[i].number2, a[i].number) != 0)
 				return "the same block";
 			break;
 		case DW_OP_const_type:
@@ -137,7 +142,8 @@ static bool read_entries(struct icf_vdebug *d, Dwarf_Attribute *attr, entries *r
 	return off == 0;
 }
 
-void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb, Dwarf_Attribute *lb)
+void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb,
+		  Dwarf_Attribute *lb)
 {
 	Dwarf_Half version = 0;
 	Dwarf_Word oa, ob, ea, eb;
@@ -145,26 +151,30 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
 	const Elf_Data *da = d->in.loc[version >= 5], *db = d->out.loc[version >= 5];
 	/* The pairs of views lie between where DW_AT_GNU_locviews says and the list itself. */
-	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) || !da || oa > ea || ea > da->d_size)
+	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) || !da || oa > ea ||
+	    ea > da->d_size)
 		return;
 	d->log->checked[ICF_VC_LOCATION]++;
 	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb || eb > db->d_size) {
-		icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected before their list, found elsewhere", icf_vd_die(die, name));
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected before their list, found elsewhere",
+			     icf_vd_die(die, name));
 		return;
 	}
-	struct elfrw_rbuf a = elfrw_rbuf((const uint8_t *)da->d_buf + oa, ea - oa), b = elfrw_rbuf((const uint8_t *)db->d_buf + ob, eb - ob);
+	struct elfrw_rbuf a = elfrw_rbuf((const uint8_t *)da->d_buf + oa, ea - oa),
+			  b = elfrw_rbuf((const uint8_t *)db->d_buf + ob, eb - ob);
 	while (elfrw_rbuf_left(&a) || elfrw_rbuf_left(&b)) {
 		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
 		if (a.bad || b.bad || x != y) {
-			icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected the same, found others", icf_vd_die(die, name));
+			icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected the same, found others",
+				     icf_vd_die(die, name));
 			return;
 		}
 	}
 }
 
 /* One entry of IN cut at units, against the entries of OUT from *K on.  NULL: found, or need not be there. */
-static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out, size_t *k, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views,
-			      uint64_t *want_lo, uint64_t *want_hi)
+static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out, size_t *k,
+			      Dwarf_Attribute *x, Dwarf_Attribute *y, bool views, uint64_t *want_lo, uint64_t *want_hi)
 {
 	const struct icf_v *v = d->v;
 	bool any = e->lo == 0 && e->hi == UINT64_MAX; /* the default entry */
@@ -178,7 +188,8 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 			/* Padding, or the end of a function: an empty entry there says nothing. */
 			uint32_t next = lo < e->hi ? icf_v_find(v, e->hi - 1) : ICF_V_NONE;
 			uint64_t r;
-			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) && out->data[*k].lo == r && out->data[*k].hi == r &&
+			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) && out->data[*k].lo == r &&
+			    out->data[*k].hi == r &&
 			    !icf_vd_expr(d, x, e->op, e->n, y, out->data[*k].op, out->data[*k].n))
 				++*k;
 			if (next == ICF_V_NONE)
@@ -200,7 +211,8 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 			bool same = o->lo == wl && o->hi == wh;
 			/* What has lost its place: if it is not at the kept copy's a little further on. */
 			if (!same && folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)))
-				same = !(try + 1 < out->len && out->data[try + 1].lo == wl && out->data[try + 1].hi == wh);
+				same = !(try + 1 < out->len && out->data[try + 1].lo == wl &&
+					 out->data[try + 1].hi == wh);
 			/* An empty entry at a boundary goes with either neighbour. */
 			uint64_t r;
 			if (!same && lo == e->hi && o->lo == o->hi)
@@ -230,7 +242,8 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 	return NULL;
 }
 
-void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views)
+void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x,
+		    Dwarf_Attribute *y, bool views)
 {
 	entries a = { 0 }, b = { 0 };
 	size_t k = 0;
@@ -241,8 +254,9 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		return;
 	}
 	if (!read_entries(d, y, &b)) {
-		icf_vlog_bad(d->log, ICF_VC_LOCATION, "list: %s, attribute 0x%x: expected one that libdw reads, found: %s", icf_vd_die(die, name), x->code,
-			     dwarf_errmsg(-1));
+		icf_vlog_bad(d->log, ICF_VC_LOCATION,
+			     "list: %s, attribute 0x%x: expected one that libdw reads, found: %s",
+			     icf_vd_die(die, name), x->code, dwarf_errmsg(-1));
 		goto out;
 	}
 	for (size_t i = 0; i < a.len && !dead; i++) {
@@ -253,9 +267,12 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		const char *why = find_entry(d, &a.data[i], &b, &k, x, y, views, &wl, &wh);
 		if (!why)
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_LOCATION, "entry: %s, attribute 0x%x (0x%llx to 0x%llx -> 0x%llx to 0x%llx): expected %s, found %s0x%llx to 0x%llx",
-			     icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi), ICF_VX(wl), ICF_VX(wh), why, k < b.len ? "" : "none; ",
-			     ICF_VX(k < b.len ? b.data[k].lo : 0), ICF_VX(k < b.len ? b.data[k].hi : 0));
+		icf_vlog_bad(
+			d->log, ICF_VC_LOCATION,
+			"entry: %s, attribute 0x%x (0x%llx to 0x%llx -> 0x%llx to 0x%llx): expected %s, found %s0x%llx to 0x%llx",
+			icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi), ICF_VX(wl),
+			ICF_VX(wh), why, k < b.len ? "" : "none; ", ICF_VX(k < b.len ? b.data[k].lo : 0),
+			ICF_VX(k < b.len ? b.data[k].hi : 0));
 		goto out;
 	}
 	/* Empty entries stand where one of the input's does. */
@@ -264,20 +281,25 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		bool ok = o->lo != o->hi || !icf_v_out_exec(d->v, o->lo);
 		uint64_t want;
 		for (size_t m = 0; m < a.len && !ok; m++)
-			ok = icf_vd_address(d, ICF_VD_POINT, a.data[m].lo, o->lo, &want) || icf_vd_address(d, ICF_VD_END, a.data[m].hi, o->lo, &want) ||
+			ok = icf_vd_address(d, ICF_VD_POINT, a.data[m].lo, o->lo, &want) ||
+			     icf_vd_address(d, ICF_VD_END, a.data[m].hi, o->lo, &want) ||
 			     icf_vd_address(d, ICF_VD_END, a.data[m].lo, o->lo, &want);
 		if (ok)
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_LOCATION, "entry: %s, attribute 0x%x: expected empty ones only where the input's are, found one at 0x%llx", icf_vd_die(die, name),
-			     x->code, ICF_VX(o->lo));
+		icf_vlog_bad(
+			d->log, ICF_VC_LOCATION,
+			"entry: %s, attribute 0x%x: expected empty ones only where the input's are, found one at 0x%llx",
+			icf_vd_die(die, name), x->code, ICF_VX(o->lo));
 		goto out;
 	}
 	for (; k < b.len && !dead; k++) {
 		const struct entry *o = &b.data[k];
-		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) || (folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
+		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) ||
+		    (folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_LOCATION, "entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one", icf_vd_die(die, name), x->code,
-			     ICF_VX(o->lo), ICF_VX(o->hi));
+		icf_vlog_bad(d->log, ICF_VC_LOCATION,
+			     "entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one",
+			     icf_vd_die(die, name), x->code, ICF_VX(o->lo), ICF_VX(o->hi));
 		break;
 	}
 out:

@@ -48,7 +48,10 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 			struct icf_vexec *e = VEC_PUSH(&v->exec);
 			if (!e)
 				return &elfrw_err_nomem;
-			*e = (struct icf_vexec){ .in = i, .out = v->to_out[i], .old = s->hdr.sh_addr, .old_end = s->hdr.sh_addr + s->hdr.sh_size,
+			*e = (struct icf_vexec){ .in = i,
+						 .out = v->to_out[i],
+						 .old = s->hdr.sh_addr,
+						 .old_end = s->hdr.sh_addr + s->hdr.sh_size,
 						 .old_data = s->data };
 			if (o && (o->data || !o->hdr.sh_size)) {
 				e->new = o->hdr.sh_addr;
@@ -82,19 +85,28 @@ static struct elfrw_err *claim_from_note(struct icf_v *v)
 		const struct elfrw_addrmap_section *s = &map->section[i];
 		const struct icf_vexec *e = i < v->exec.len ? &v->exec.data[i] : NULL;
 		bool taken = e && elfrw_image_section_at(&v->in, e->old_end) != 0;
-		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old || s->old_end != e->old_end || s->new_start != e->new || s->new_end != e->new_end)
-			icf_vlog_bad(&v->log, ICF_VC_CLAIM, "section: %s (0x%llx -> 0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
-				     e ? v->in.section[e->in].name : "more than there are", ICF_VX(s->old), ICF_VX(s->new_start),
-				     ICF_VX(e ? e->new : 0), ICF_VX(e ? e->new_end : 0), ICF_VX(s->new_start), ICF_VX(s->new_end));
+		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old || s->old_end != e->old_end ||
+		    s->new_start != e->new || s->new_end != e->new_end)
+			icf_vlog_bad(
+				&v->log, ICF_VC_CLAIM,
+				"section: %s (0x%llx -> 0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
+				e ? v->in.section[e->in].name : "more than there are", ICF_VX(s->old),
+				ICF_VX(s->new_start), ICF_VX(e ? e->new : 0), ICF_VX(e ? e->new_end : 0),
+				ICF_VX(s->new_start), ICF_VX(s->new_end));
 	}
 	if (!VEC_RESERVE(&v->unit, map->n_units))
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
 		v->unit.data[v->unit.len++] = (struct icf_vunit){
-			.old = m->old, .end = m->old_end, .body = m->body, .entry = m->entry, .kept = m->kept,
+			.old = m->old,
+			.end = m->old_end,
+			.body = m->body,
+			.entry = m->entry,
+			.kept = m->kept,
 			.thunk = m->flags & ELFRW_UNIT_THUNK ? m->thunk_size : 0,
-			.flags = (m->flags & ELFRW_UNIT_FOLDED ? ICF_V_FOLDED : 0) | (m->flags & ELFRW_UNIT_PINNED ? ICF_V_PINNED : 0),
+			.flags = (m->flags & ELFRW_UNIT_FOLDED ? ICF_V_FOLDED : 0) |
+				 (m->flags & ELFRW_UNIT_PINNED ? ICF_V_PINNED : 0),
 		};
 	}
 	return NULL;
@@ -139,8 +151,9 @@ static void check_units(struct icf_v *v)
 				what = "an entry in the output";
 		}
 		if (what) {
-			icf_vlog_bad(&v->log, ICF_VC_CLAIM, "unit: 0x%llx to 0x%llx (-> 0x%llx): expected %s, found none", ICF_VX(u->old), ICF_VX(u->end),
-				     ICF_VX(u->body), what);
+			icf_vlog_bad(&v->log, ICF_VC_CLAIM,
+				     "unit: 0x%llx to 0x%llx (-> 0x%llx): expected %s, found none", ICF_VX(u->old),
+				     ICF_VX(u->end), ICF_VX(u->body), what);
 			u->old = u->end = end;
 			u->flags = 0;
 			u->kept = i;
@@ -221,7 +234,8 @@ struct elfrw_err *icf_v_claim(struct icf_v *v)
 	const struct elfrw_section *s = elfrw_image_section(&v->out, ".debug_icfold");
 	struct elfrw_err *err = s && s->data ? dwr_icfold_read(&v->note, s->data, s->hdr.sh_size) : NULL;
 	if (err) {
-		icf_vlog_bad(&v->log, ICF_VC_CLAIM, ".debug_icfold: expected a map of the fold, found: %s", elfrw_err_text(err));
+		icf_vlog_bad(&v->log, ICF_VC_CLAIM, ".debug_icfold: expected a map of the fold, found: %s",
+			     elfrw_err_text(err));
 		elfrw_err_free(err);
 	} else
 		v->has_note = s && s->data;

@@ -8,7 +8,8 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 {
 	struct elfrw_rbuf r = elfrw_rbuf(a->data, a->hdr.sh_size);
 	if (a->hdr.sh_size != b->hdr.sh_size || !b->data) {
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name, ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name,
+			     ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
 		return;
 	}
 	uint64_t pos = 0;
@@ -27,18 +28,21 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 			continue;
 		/* The build-id is any other one; a probe's first word is its address. */
 		if (memcmp(a->data + pos, b->data + pos, desc - pos) != 0)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others", a->name, ICF_VX(pos));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others",
+				     a->name, ICF_VX(pos));
 		pos = desc + (id ? descsz : 8);
 		if (!probe)
 			continue;
 		uint64_t pc = elfrw_get64(a->data + desc), new = elfrw_get64(b->data + desc), want;
 		icf_v_code(v, pc, &want);
 		if (new != want)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", a->name, ICF_VX(desc), ICF_VX(pc),
-				     ICF_VX(want), ICF_VX(want), ICF_VX(new));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", a->name,
+				     ICF_VX(desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want), ICF_VX(new));
 	}
 	if (memcmp(a->data + pos, b->data + pos, a->hdr.sh_size - pos) != 0)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others", a->name, ICF_VX(pos));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others", a->name,
+			     ICF_VX(pos));
 }
 
 static int u64_order(const void *a, const void *b)
@@ -48,17 +52,20 @@ static int u64_order(const void *a, const void *b)
 }
 
 /* Bytes of a section that is not loaded: equal but for fields that a kept relocation calls an address of code. */
-static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struct elfrw_section *a, const struct elfrw_section *b)
+static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struct elfrw_section *a,
+					const struct elfrw_section *b)
 {
 	VEC(uint64_t) field = { 0 };
 	v->log.checked[ICF_VC_NOTE]++;
 	if (a->hdr.sh_size != b->hdr.sh_size || !a->data != !b->data) {
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name, ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name,
+			     ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
 		return NULL;
 	}
 	for (uint32_t k = 1; k < v->in.n_sections; k++) {
 		const struct elfrw_section *rel = &v->in.section[k];
-		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || rel->hdr.sh_info != i || !rel->data)
+		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || rel->hdr.sh_info != i ||
+		    !rel->data)
 			continue;
 		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size; off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
@@ -85,7 +92,8 @@ static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struc
 		if (a->data && memcmp(a->data + pos, b->data + pos, end - pos) != 0) {
 			while (a->data[pos] == b->data[pos])
 				pos++;
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "byte: %s+0x%llx: expected 0x%02x, found 0x%02x", a->name, ICF_VX(pos), a->data[pos], b->data[pos]);
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "byte: %s+0x%llx: expected 0x%02x, found 0x%02x", a->name,
+				     ICF_VX(pos), a->data[pos], b->data[pos]);
 		}
 		if (k == field.len)
 			break;
@@ -97,8 +105,8 @@ static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struc
 		mark = prev == ICF_V_NONE ? want : v->unit.data[prev].body + (old - v->unit.data[prev].old);
 		bool gone = icf_v_in_exec(v, old) && icf_v_find(v, old) == ICF_V_NONE;
 		if (new != want && new != body && new != mark && !(gone && (icf_v_out_exec(v, new) || new == old)))
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx", a->name, ICF_VX(end), ICF_VX(old), ICF_VX(want),
-				     ICF_VX(new));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx",
+				     a->name, ICF_VX(end), ICF_VX(old), ICF_VX(want), ICF_VX(new));
 		pos = end + 8;
 	}
 	VEC_FREE(&field);
@@ -130,7 +138,8 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
-		if (sym.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || !icf_v_in_exec(v, sym.st_value))
+		if (sym.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+		    !icf_v_in_exec(v, sym.st_value))
 			continue;
 		const char *name = elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name);
 		struct name *slot = name ? VEC_PUSH(&ret->v) : NULL;
@@ -154,12 +163,16 @@ static void check_members(struct icf_v *v, const struct names *names)
 		const struct dwr_icfold_group *g = &n->group[m->group];
 		v->log.checked[ICF_VC_NOTE]++;
 		if (i == g->member ? (u->flags & ICF_V_FOLDED) != 0 : u->kept != n->member[g->member].unit)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "member: %s: expected in the group of its kept copy, found in another", icf_v_where(v, u->old, text));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "member: %s: expected in the group of its kept copy, found in another",
+				     icf_v_where(v, u->old, text));
 		for (uint32_t k = 0; k < m->n_names; k++) {
 			struct name key = { u->old, n->names[m->name + k] };
 			if (!names->v.len || !bsearch(&key, names->v.data, names->v.len, sizeof key, name_order))
-				icf_vlog_bad(&v->log, ICF_VC_NOTE, "name: of the function at 0x%llx: expected %s or another of its symbols, found %s", ICF_VX(u->old),
-					     icf_v_where(v, u->old, text), key.name);
+				icf_vlog_bad(
+					&v->log, ICF_VC_NOTE,
+					"name: of the function at 0x%llx: expected %s or another of its symbols, found %s",
+					ICF_VX(u->old), icf_v_where(v, u->old, text), key.name);
 		}
 		size_t lo = 0, hi = names->v.len;
 		while (lo < hi) {
@@ -170,12 +183,13 @@ static void check_members(struct icf_v *v, const struct names *names)
 				hi = mid;
 		}
 		if (!m->n_names && lo < names->v.len && names->v.data[lo].value == u->old)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "name: of the function at 0x%llx: expected %s, found none", ICF_VX(u->old), names->v.data[lo].name);
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "name: of the function at 0x%llx: expected %s, found none",
+				     ICF_VX(u->old), names->v.data[lo].name);
 	}
 	for (uint32_t i = 0; i < n->map.n_units; i++)
 		if ((v->unit.data[i].flags & ICF_V_FOLDED) && n->unit_member[i] == UINT32_MAX)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "group: %s (0x%llx): expected it in one, found it in none", icf_v_where(v, v->unit.data[i].old, text),
-				     ICF_VX(v->unit.data[i].old));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "group: %s (0x%llx): expected it in one, found it in none",
+				     icf_v_where(v, v->unit.data[i].old, text), ICF_VX(v->unit.data[i].old));
 }
 
 static void check_slots(struct icf_v *v)
@@ -189,8 +203,8 @@ static void check_slots(struct icf_v *v)
 		for (size_t w = icf_v_word_from(v, s->slot); w < v->word.len && v->word.data[w].place == s->slot; w++)
 			found |= v->word.data[w].target == v->unit.data[s->unit].old;
 		if (!found)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "slot: 0x%llx: expected the function that it held, found %s", ICF_VX(s->slot),
-				     icf_v_where(v, v->unit.data[s->unit].old, text));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "slot: 0x%llx: expected the function that it held, found %s",
+				     ICF_VX(s->slot), icf_v_where(v, v->unit.data[s->unit].old, text));
 	}
 	/* Every slot of a folded or kept function is there. */
 	size_t k = 0;
@@ -202,7 +216,8 @@ static void check_slots(struct icf_v *v)
 		while (k < n->n_vslots && n->vslot[k].slot < x->place)
 			k++;
 		if (k == n->n_vslots || n->vslot[k].slot != x->place)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "slot: 0x%llx of %s: expected in .debug_icfold, found none", ICF_VX(x->place), icf_v_where(v, x->target, text));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "slot: 0x%llx of %s: expected in .debug_icfold, found none",
+				     ICF_VX(x->place), icf_v_where(v, x->target, text));
 	}
 }
 
@@ -217,12 +232,16 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 	}
 	VEC_FREE(&names.v);
 	if (map->trap_byte) {
-		bool inside = icf_v_out_exec(v, map->trap_byte), taken = icf_v_find_new(v, map->trap_byte) != ICF_V_NONE;
+		bool inside = icf_v_out_exec(v, map->trap_byte),
+		     taken = icf_v_find_new(v, map->trap_byte) != ICF_V_NONE;
 		v->log.checked[ICF_VC_NOTE]++;
 		for (uint32_t i = 0; i < v->unit.len; i++)
-			taken |= v->unit.data[i].thunk && map->trap_byte - v->unit.data[i].entry < v->unit.data[i].thunk;
+			taken |=
+				v->unit.data[i].thunk && map->trap_byte - v->unit.data[i].entry < v->unit.data[i].thunk;
 		if (!inside || taken)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "trap byte: 0x%llx: expected in the code and in no function, found elsewhere", ICF_VX(map->trap_byte));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "trap byte: 0x%llx: expected in the code and in no function, found elsewhere",
+				     ICF_VX(map->trap_byte));
 	}
 	uint64_t from = map->thunks, to = map->thunks;
 	if (v->n_thunk) {
@@ -231,8 +250,8 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 		to = last->entry + last->thunk;
 	}
 	if (map->thunks != from || map->thunks_end != to)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "thunks: expected from 0x%llx to 0x%llx, found 0x%llx to 0x%llx", ICF_VX(from), ICF_VX(to), ICF_VX(map->thunks),
-			     ICF_VX(map->thunks_end));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "thunks: expected from 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
+			     ICF_VX(from), ICF_VX(to), ICF_VX(map->thunks), ICF_VX(map->thunks_end));
 	return err;
 }
 
@@ -245,8 +264,8 @@ struct elfrw_err *icf_v_check_note(struct icf_v *v)
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
 		if (a->hdr.sh_type == SHT_NOTE)
 			check_notes(v, a, b);
-		else if (!(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA && a->hdr.sh_type != SHT_REL &&
-			 !icf_v_is_debug_name(a->name) && i != v->in.shstrndx)
+		else if (!(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA &&
+			 a->hdr.sh_type != SHT_REL && !icf_v_is_debug_name(a->name) && i != v->in.shstrndx)
 			ELFRW_TRY(check_unloaded(v, i, a, b));
 	}
 	return v->has_note ? check_own_note(v) : NULL;

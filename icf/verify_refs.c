@@ -82,11 +82,14 @@ static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, 
 	struct icf_vword *w = VEC_PUSH(&v->word);
 	if (!w)
 		return &elfrw_err_nomem;
-	*w = (struct icf_vword){ .place = place, .target = target, .table = ICF_V_NONE, .size = (uint8_t)size, .kind = (uint8_t)kind };
+	*w = (struct icf_vword){
+		.place = place, .target = target, .table = ICF_V_NONE, .size = (uint8_t)size, .kind = (uint8_t)kind
+	};
 	return NULL;
 }
 
-static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend, uint64_t value, uint8_t kind, bool relr)
+static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend, uint64_t value, uint8_t kind,
+				       bool relr)
 {
 	struct icf_vdynreloc *d = VEC_PUSH(&v->dynreloc);
 	if (!d)
@@ -110,7 +113,8 @@ static struct elfrw_err *read_relr(struct icf_v *v, const struct elfrw_section *
 		for (unsigned bit = 1; bit < 64; bit++) {
 			const uint8_t *p = w >> bit & 1 ? elfrw_image_at(&v->in, next + 8 * (bit - 1), 8) : NULL;
 			if (p)
-				ELFRW_TRY(push_dynreloc(v, next + 8 * (bit - 1), elfrw_get64(p), 0, ELFRW_RELOC_RELATIVE, true));
+				ELFRW_TRY(push_dynreloc(v, next + 8 * (bit - 1), elfrw_get64(p), 0,
+							ELFRW_RELOC_RELATIVE, true));
 		}
 		next += 8 * 63;
 	}
@@ -140,7 +144,8 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 			memcpy(&r, s->data + off, sizeof r);
 			Elf64_Sym sym = { 0 };
 			icf_v_reloc_symbol(&v->in, s->hdr.sh_link, &r, &sym);
-			ELFRW_TRY(push_dynreloc(v, r.r_offset, (uint64_t)r.r_addend, sym.st_value, v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
+			ELFRW_TRY(push_dynreloc(v, r.r_offset, (uint64_t)r.r_addend, sym.st_value,
+						v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
 		}
 	}
 	bool sorted = true;
@@ -179,7 +184,8 @@ bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const El
 	memset(ret, 0, sizeof *ret);
 	if (!i)
 		return true;
-	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data || i >= s->hdr.sh_size / sizeof *ret)
+	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
+	    i >= s->hdr.sh_size / sizeof *ret)
 		return false;
 	memcpy(ret, s->data + i * sizeof *ret, sizeof *ret);
 	return true;
@@ -193,9 +199,11 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 		memcpy(&r, rel->data + k, sizeof r);
 		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 		uint64_t off = r.r_offset - sec->hdr.sh_addr;
-		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) || d.size < 4 || (d.kind == ELFRW_RELOC_ABS && v->in.pic))
+		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) || d.size < 4 ||
+		    (d.kind == ELFRW_RELOC_ABS && v->in.pic))
 			continue;
-		if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off || !icf_v_reloc_symbol(&v->in, rel->hdr.sh_link, &r, &sym))
+		if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off ||
+		    !icf_v_reloc_symbol(&v->in, rel->hdr.sh_link, &r, &sym))
 			return elfrw_error_at(rel->name, k, "%s: broken relocation", v->in.path);
 		uint64_t field = elfrw_get_le(sec->data + off, d.size);
 		if (d.kind == ELFRW_RELOC_ABS) {
@@ -254,7 +262,8 @@ static void mark_quiet(struct icf_v *v, const struct spans *vtables)
 		if (!s || w->place - s->hdr.sh_addr >= s->hdr.sh_size) {
 			uint32_t k = elfrw_image_section_at(&v->in, w->place);
 			s = k ? &v->in.section[k] : NULL;
-			quiet = s && (is_array(&s->hdr) || strcmp(s->name, "__patchable_function_entries") == 0 || strcmp(s->name, ".got.plt") == 0);
+			quiet = s && (is_array(&s->hdr) || strcmp(s->name, "__patchable_function_entries") == 0 ||
+				      strcmp(s->name, ".got.plt") == 0);
 		}
 		w->quiet = quiet || in_spans(vtables, w->place);
 	}
@@ -313,9 +322,11 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 			continue;
 		if (s->hdr.sh_type == SHT_RELA && !alloc && s->hdr.sh_info) {
 			const struct elfrw_section *to = &v->in.section[s->hdr.sh_info];
-			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) && to->data && !icf_v_is_unwind_name(to->name))
+			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) && to->data &&
+			    !icf_v_is_unwind_name(to->name))
 				err = read_kept(v, s, to);
-		} else if (alloc && (strcmp(s->name, ".got") == 0 || strcmp(s->name, ".got.plt") == 0 || strncmp(s->name, ".igot", 5) == 0 || is_array(&s->hdr)))
+		} else if (alloc && (strcmp(s->name, ".got") == 0 || strcmp(s->name, ".got.plt") == 0 ||
+				     strncmp(s->name, ".igot", 5) == 0 || is_array(&s->hdr)))
 			err = read_slots(v, s);
 	}
 	if (!err && v->word.len) {
@@ -391,7 +402,8 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		size_t end = i;
 		for (; end < v->word.len && v->word.data[end].place < limit; end++, t.n++) {
 			struct icf_vword *w = &v->word.data[end];
-			if (w->place != va + (uint64_t)t.n * first.size || w->size != first.size || w->kind != first.kind)
+			if (w->place != va + (uint64_t)t.n * first.size || w->size != first.size ||
+			    w->kind != first.kind)
 				break;
 			uint64_t target = relative ? va + (w->target - w->place) : w->target;
 			uint32_t u = icf_v_find(v, target);

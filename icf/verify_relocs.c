@@ -23,7 +23,8 @@ static int want_order(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static bool same_symbol(const struct icf_v *v, uint32_t tab_in, const Elf64_Sym *x, uint32_t tab_out, const Elf64_Sym *y)
+static bool same_symbol(const struct icf_v *v, uint32_t tab_in, const Elf64_Sym *x, uint32_t tab_out,
+			const Elf64_Sym *y)
 {
 	const char *p = elfrw_image_string(&v->in, v->in.section[tab_in].hdr.sh_link, x->st_name);
 	const char *q = elfrw_image_string(&v->out, v->out.section[tab_out].hdr.sh_link, y->st_name);
@@ -40,14 +41,18 @@ static uint64_t field_of(const struct elfrw_section *s, uint64_t place, unsigned
 	return size == 4 ? (uint64_t)(int64_t)(int32_t)f : f;
 }
 
-static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf64_Rela *a, const struct elfrw_section *rb, const Elf64_Rela *b)
+static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf64_Rela *a,
+		      const struct elfrw_section *rb, const Elf64_Rela *b)
 {
 	Elf64_Sym x, y;
 	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a->r_info));
 	if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, a, &x))
 		return;
-	if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, b, &y) || !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
-		icf_vlog_bad(&v->log, ICF_VC_RELOC, "symbol: %s at 0x%llx (-> 0x%llx): expected the same, found another", rb->name, ICF_VX(a->r_offset), ICF_VX(b->r_offset));
+	if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, b, &y) ||
+	    !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+		icf_vlog_bad(&v->log, ICF_VC_RELOC,
+			     "symbol: %s at 0x%llx (-> 0x%llx): expected the same, found another", rb->name,
+			     ICF_VX(a->r_offset), ICF_VX(b->r_offset));
 		return;
 	}
 	uint64_t sa = x.st_value + (uint64_t)a->r_addend, sb = y.st_value + (uint64_t)b->r_addend;
@@ -56,7 +61,8 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 	if (d.kind == ELFRW_RELOC_PCREL && d.size >= 4) {
 		want = field_of(ta, a->r_offset, d.size) - (sa - a->r_offset);
 		found = field_of(tb, b->r_offset, d.size) - (sb - b->r_offset);
-	} else if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 && ELF64_ST_TYPE(x.st_info) != STT_TLS && x.st_shndx != SHN_UNDEF) {
+	} else if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 && ELF64_ST_TYPE(x.st_info) != STT_TLS &&
+		   x.st_shndx != SHN_UNDEF) {
 		uint64_t to, body;
 		icf_v_pointer(v, sa, &to);
 		icf_v_code(v, sa, &body);
@@ -65,12 +71,16 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 		if (sa >= v->frame_lo && sa < v->frame_hi)
 			return; /* the code that it stands in was looked at */
 		if (found == body || !icf_v_in_exec(v, sa))
-			want = icf_v_in_exec(v, sa) ? body : found == sa || found == to || found == icf_v_data(v, sa) ? found : sa;
+			want = icf_v_in_exec(v, sa)					  ? body
+			       : found == sa || found == to || found == icf_v_data(v, sa) ? found
+											  : sa;
 	} else if (d.kind == ELFRW_RELOC_GOTPCREL)
 		return; /* stale after the linker's relaxation, and nobody can tell by how much */
 	if (want != found)
-		icf_vlog_bad(&v->log, ICF_VC_RELOC, "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx", rb->name, d.name ? d.name : "?",
-			     ICF_VX(a->r_offset), ICF_VX(b->r_offset), ICF_VX(want), ICF_VX(found));
+		icf_vlog_bad(&v->log, ICF_VC_RELOC,
+			     "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx", rb->name,
+			     d.name ? d.name : "?", ICF_VX(a->r_offset), ICF_VX(b->r_offset), ICF_VX(want),
+			     ICF_VX(found));
 }
 
 static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
@@ -91,12 +101,17 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 			place = v->unit.data[u].body + (place - v->unit.data[u].old);
 		} else {
 			size_t k = icf_v_word_from(v, place);
-			uint32_t t = k < v->word.len && v->word.data[k].place == place ? v->word.data[k].table : ICF_V_NONE;
+			uint32_t t =
+				k < v->word.len && v->word.data[k].place == place ? v->word.data[k].table : ICF_V_NONE;
 			uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
 			/* Nobody reads the table of a function that is gone. */
 			optional = owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
 		}
-		w[used++] = (struct want){ .place = place, .old = r.r_offset, .type = (uint32_t)ELF64_R_TYPE(r.r_info), .index = (uint32_t)i, .optional = optional };
+		w[used++] = (struct want){ .place = place,
+					   .old = r.r_offset,
+					   .type = (uint32_t)ELF64_R_TYPE(r.r_info),
+					   .index = (uint32_t)i,
+					   .optional = optional };
 	}
 	qsort(w, used, sizeof *w, want_order);
 	uint64_t last = 0;
@@ -105,7 +120,9 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 		memcpy(&b, rb->data + i * sizeof b, sizeof b);
 		v->log.checked[ICF_VC_RELOC]++;
 		if (b.r_offset < last)
-			icf_vlog_bad(&v->log, ICF_VC_RELOC, "order: %s entry %zu: expected 0x%llx or more, found 0x%llx", rb->name, i, ICF_VX(last), ICF_VX(b.r_offset));
+			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+				     "order: %s entry %zu: expected 0x%llx or more, found 0x%llx", rb->name, i,
+				     ICF_VX(last), ICF_VX(b.r_offset));
 		last = b.r_offset;
 		struct want key = { .place = b.r_offset, .type = (uint32_t)ELF64_R_TYPE(b.r_info) };
 		size_t lo = 0, hi = used;
@@ -120,7 +137,9 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 			lo++;
 		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {
 			if (!(key.type == v->arch->r_plt32 && icf_v_find_thunk(v, b.r_offset) != ICF_V_NONE))
-				icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s at 0x%llx: expected one of the input, found a new one", rb->name, ICF_VX(b.r_offset));
+				icf_vlog_bad(&v->log, ICF_VC_RELOC,
+					     "relocation: %s at 0x%llx: expected one of the input, found a new one",
+					     rb->name, ICF_VX(b.r_offset));
 			continue;
 		}
 		w[lo].used = true;
@@ -129,8 +148,9 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 	}
 	for (size_t i = 0; i < used; i++)
 		if (!w[i].used && !w[i].optional)
-			icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none", ra->name, ICF_VX(w[i].old),
-				     ICF_VX(w[i].place));
+			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+				     "relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none",
+				     ra->name, ICF_VX(w[i].old), ICF_VX(w[i].place));
 	free(w);
 	return NULL;
 }

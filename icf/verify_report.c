@@ -76,7 +76,8 @@ void icf_vlog_merge(struct icf_vlog *to, struct icf_vlog *from)
 		to->wrong[c] += from->wrong[c];
 	}
 	for (size_t i = 0; i < from->diff.len; i++) {
-		struct icf_verify_diff *d = &from->diff.data[i], *slot = had[d->check]++ < to->max ? VEC_PUSH(&to->diff) : NULL;
+		struct icf_verify_diff *d = &from->diff.data[i],
+				       *slot = had[d->check]++ < to->max ? VEC_PUSH(&to->diff) : NULL;
 		if (slot)
 			*slot = *d;
 		else
@@ -109,8 +110,8 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 	for (int c = 0; c < ICF_VC_CHECKS; c++)
 		if (verbose || r->checked[c] || r->wrong[c])
 			fprintf(f, "%-36s %12llu %9llu\n", names[c], ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
-	fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units, r->n_folded, r->n_thunks,
-		r->from_note ? ".debug_icfold" : "symbols");
+	fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units,
+		r->n_folded, r->n_thunks, r->from_note ? ".debug_icfold" : "symbols");
 	for (size_t i = 0; i < r->diff.len; i++) {
 		const struct icf_verify_diff *d = &r->diff.data[i];
 		fprintf(f, "%s: %s\n", names[d->check], d->text);
@@ -145,8 +146,8 @@ void icf_verify_print_json(FILE *f, const char *in, const char *out, const struc
 	put_string(f, in);
 	fputs(", \"out\": ", f);
 	put_string(f, out);
-	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", \"checks\": [", r->equal ? "true" : "false",
-		r->n_units, r->n_folded, r->n_thunks, r->from_note ? "note" : "symbols");
+	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", \"checks\": [",
+		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->from_note ? "note" : "symbols");
 	for (int c = 0; c < ICF_VC_CHECKS; c++) {
 		fputs(c ? ", {\"check\": " : "{\"check\": ", f);
 		put_string(f, names[c]);

@@ -18,7 +18,8 @@ struct icf_vlog {
 	bool nomem;
 };
 
-void icf_vlog_bad(struct icf_vlog *log, enum icf_verify_check check, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void icf_vlog_bad(struct icf_vlog *log, enum icf_verify_check check, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Moves everything of FROM to TO. */
 void icf_vlog_merge(struct icf_vlog *to, struct icf_vlog *from);
 void icf_vlog_deinit(struct icf_vlog *log);
@@ -30,14 +31,14 @@ void icf_vlog_deinit(struct icf_vlog *log);
  * `entry`. */
 struct icf_vunit {
 	uint64_t old, end, body, entry;
-	uint32_t kept;     /* whose copy it uses; its own index unless folded */
-	uint32_t thunk;    /* bytes of the thunk at `entry`, 0: none */
-	uint32_t exec;     /* index into exec */
-	uint8_t flags;     /* of the claim */
-	bool shared;       /* others are folded into it */
-	bool endbr;        /* found: begins with a landing pad of indirect branches */
-	bool opaque;       /* found: no code, or code nobody understands, which did not move */
-	uint8_t observed;  /* found while the code and data are read: may be set by any thread */
+	uint32_t kept;	  /* whose copy it uses; its own index unless folded */
+	uint32_t thunk;	  /* bytes of the thunk at `entry`, 0: none */
+	uint32_t exec;	  /* index into exec */
+	uint8_t flags;	  /* of the claim */
+	bool shared;	  /* others are folded into it */
+	bool endbr;	  /* found: begins with a landing pad of indirect branches */
+	bool opaque;	  /* found: no code, or code nobody understands, which did not move */
+	uint8_t observed; /* found while the code and data are read: may be set by any thread */
 };
 
 /* An executable section of both files. */
@@ -50,27 +51,27 @@ struct icf_vexec {
 
 /* A field of data that names code. */
 struct icf_vword {
-	uint64_t place;    /* address in both files */
-	uint64_t target;   /* what it means in IN */
+	uint64_t place;	    /* address in both files */
+	uint64_t target;    /* what it means in IN */
 	uint64_t want, alt; /* the address that OUT must mean; either of the two */
-	uint32_t table;    /* jump table, or ICF_V_NONE */
+	uint32_t table;	    /* jump table, or ICF_V_NONE */
 	uint8_t size;
-	uint8_t kind;      /* enum icf_vword_kind */
-	bool quiet;        /* does not let the program observe the address */
-	bool stored;       /* DYNAMIC: the field holds the address, too */
+	uint8_t kind; /* enum icf_vword_kind */
+	bool quiet;   /* does not let the program observe the address */
+	bool stored;  /* DYNAMIC: the field holds the address, too */
 };
 
 enum icf_vword_kind {
-	ICF_VW_FIELD,    /* the field holds the address */
-	ICF_VW_DYNAMIC,  /* a dynamic relocation's addend holds it, and the field does or does not, too */
+	ICF_VW_FIELD,	 /* the field holds the address */
+	ICF_VW_DYNAMIC,	 /* a dynamic relocation's addend holds it, and the field does or does not, too */
 	ICF_VW_RELATIVE, /* the field holds a distance, from its own place or a table's start */
-	ICF_VW_OFFSET,   /* a distance to a function's symbol from anywhere */
+	ICF_VW_OFFSET,	 /* a distance to a function's symbol from anywhere */
 };
 
 struct icf_vtable {
 	uint64_t base;
 	uint32_t word, n; /* into word */
-	uint32_t owner;   /* the only unit that refers to it, or ICF_V_NONE */
+	uint32_t owner;	  /* the only unit that refers to it, or ICF_V_NONE */
 };
 
 /* An address that code refers to and where a word stands. */
@@ -82,8 +83,8 @@ struct icf_vbase {
 /* A folded unit refers to other data than its kept copy: right only if both are jump tables that mean the same. */
 struct icf_vpair {
 	uint32_t unit, kept;
-	uint64_t at;       /* of the instruction in IN */
-	uint64_t a, b;     /* tables: in IN; in OUT */
+	uint64_t at;   /* of the instruction in IN */
+	uint64_t a, b; /* tables: in IN; in OUT */
 };
 
 /* A folded unit's copy branches to another unit than it did: right only if that is the same code, which is proved in turn. */
@@ -100,14 +101,14 @@ struct icf_vframeref {
 /* A direct call or jump in IN to the entry of a function that shares its code. */
 struct icf_vcall {
 	uint32_t unit, target;
-	uint64_t site;     /* the address behind it in IN */
-	bool optional;     /* a jump, or a call through linkage code */
+	uint64_t site; /* the address behind it in IN */
+	bool optional; /* a jump, or a call through linkage code */
 };
 
 struct icf_vdynreloc {
 	uint64_t place, addend;
-	uint64_t value;    /* of its symbol, 0 without one */
-	uint8_t kind; /* enum elfrw_reloc_kind */
+	uint64_t value; /* of its symbol, 0 without one */
+	uint8_t kind;	/* enum elfrw_reloc_kind */
 	bool relr;
 };
 
@@ -117,44 +118,44 @@ struct icf_v {
 	struct elfrw_image in, out;
 	const struct elfrw_arch *arch;
 	struct icf_vlog log;
-	uint32_t *to_out;       /* by section of IN: section of OUT, 0: dropped */
-	bool incomplete;        /* OUT lacks sections that are loaded: nothing else can be compared */
-	uint32_t *from_out;     /* by section of OUT: section of IN, 0: added */
+	uint32_t *to_out;	     /* by section of IN: section of OUT, 0: dropped */
+	bool incomplete;	     /* OUT lacks sections that are loaded: nothing else can be compared */
+	uint32_t *from_out;	     /* by section of OUT: section of IN, 0: added */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
-	VEC(struct icf_vexec) exec; /* sorted by old */
-	VEC(struct icf_vunit) unit; /* sorted by old */
-	uint32_t *page;         /* first unit that ends after the start of each 256-byte block of [lo, hi) */
+	VEC(struct icf_vexec) exec;  /* sorted by old */
+	VEC(struct icf_vunit) unit;  /* sorted by old */
+	uint32_t *page;		     /* first unit that ends after the start of each 256-byte block of [lo, hi) */
 	uint64_t lo, hi;
-	uint32_t *by_new;       /* units that are not folded, sorted by body; owned */
+	uint32_t *by_new; /* units that are not folded, sorted by body; owned */
 	uint32_t n_new;
-	uint32_t *by_thunk;     /* units with a thunk, sorted by its address; owned */
+	uint32_t *by_thunk; /* units with a thunk, sorted by its address; owned */
 	uint32_t n_thunk;
 	struct dwr_icfold note; /* when has_note */
 	bool has_note;
-	VEC(struct icf_vword) word;   /* sorted by place */
-	VEC(struct icf_vtable) table; /* sorted by base */
+	VEC(struct icf_vword) word;	    /* sorted by place */
+	VEC(struct icf_vtable) table;	    /* sorted by base */
 	VEC(struct icf_vdynreloc) dynreloc; /* of IN, sorted by place */
-	uint8_t *filter;        /* which 64-byte lines from word[0].place on have a word */
+	uint8_t *filter;		    /* which 64-byte lines from word[0].place on have a word */
 	uint64_t filter_lo, filter_hi;
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_valias) alias; /* sorted */
 	VEC(struct icf_vframeref) frameref;
-	VEC(struct icf_vcall) call;   /* in the order of the code */
-	uint64_t frame_lo, frame_hi;  /* IN's .eh_frame */
+	VEC(struct icf_vcall) call;  /* in the order of the code */
+	uint64_t frame_lo, frame_hi; /* IN's .eh_frame */
 	struct dwr_cfi cfi_in, cfi_out;
 };
 
 /* verify_map.c */
 struct elfrw_err *icf_v_sections(struct icf_v *v); /* pairs the sections */
 struct elfrw_err *icf_v_claim(struct icf_v *v);
-struct elfrw_err *icf_v_index(struct icf_v *v); /* for the look-ups; again when units changed */
-uint32_t icf_v_find(const struct icf_v *v, uint64_t va);     /* the unit that holds VA */
-uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va); /* the unit that ends at VA, or holds VA - 1 */
-uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va); /* the unit whose copy holds VA of OUT */
+struct elfrw_err *icf_v_index(struct icf_v *v);		       /* for the look-ups; again when units changed */
+uint32_t icf_v_find(const struct icf_v *v, uint64_t va);       /* the unit that holds VA */
+uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va);   /* the unit that ends at VA, or holds VA - 1 */
+uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va);   /* the unit whose copy holds VA of OUT */
 uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va); /* the unit whose thunk holds VA of OUT */
-bool icf_v_in_exec(const struct icf_v *v, uint64_t va);      /* of IN */
-bool icf_v_out_exec(const struct icf_v *v, uint64_t va);     /* of OUT */
+bool icf_v_in_exec(const struct icf_v *v, uint64_t va);	       /* of IN */
+bool icf_v_out_exec(const struct icf_v *v, uint64_t va);       /* of OUT */
 /* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a section). */
 bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret);
 /* What whoever looks at the address VA gets. */
@@ -183,17 +184,17 @@ bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);
 bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret);
 
 /* The checks. */
-struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* verify_code.c; fills base and pair */
-struct elfrw_err *icf_v_check_layout(struct icf_v *v); /* verify_code.c: padding, thunks, fill, observed */
-struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify_data.c */
-struct elfrw_err *icf_v_check_data(struct icf_v *v);   /* verify_data.c */
+struct elfrw_err *icf_v_check_code(struct icf_v *v);	/* verify_code.c; fills base and pair */
+struct elfrw_err *icf_v_check_layout(struct icf_v *v);	/* verify_code.c: padding, thunks, fill, observed */
+struct elfrw_err *icf_v_check_tables(struct icf_v *v);	/* verify_data.c */
+struct elfrw_err *icf_v_check_data(struct icf_v *v);	/* verify_data.c */
 struct elfrw_err *icf_v_check_dynamic(struct icf_v *v); /* verify_dynamic.c: dynamic relocations, .dynamic, entry */
-struct elfrw_err *icf_v_check_unwind(struct icf_v *v); /* verify_unwind.c */
+struct elfrw_err *icf_v_check_unwind(struct icf_v *v);	/* verify_unwind.c */
 struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* verify_symbols.c */
-struct elfrw_err *icf_v_check_file(struct icf_v *v);   /* verify_file.c: headers, sections, segments */
-struct elfrw_err *icf_v_check_relocs(struct icf_v *v); /* verify_relocs.c: kept relocations of OUT */
-struct elfrw_err *icf_v_check_note(struct icf_v *v);   /* verify_note.c: notes and .debug_icfold */
-struct elfrw_err *icf_v_check_debug(struct icf_v *v);  /* verify_debug.c */
+struct elfrw_err *icf_v_check_file(struct icf_v *v);	/* verify_file.c: headers, sections, segments */
+struct elfrw_err *icf_v_check_relocs(struct icf_v *v);	/* verify_relocs.c: kept relocations of OUT */
+struct elfrw_err *icf_v_check_note(struct icf_v *v);	/* verify_note.c: notes and .debug_icfold */
+struct elfrw_err *icf_v_check_debug(struct icf_v *v);	/* verify_debug.c */
 
 static inline bool icf_v_is_debug_name(const char *name)
 {
@@ -202,7 +203,8 @@ static inline bool icf_v_is_debug_name(const char *name)
 
 static inline bool icf_v_is_unwind_name(const char *name)
 {
-	return strcmp(name, ".eh_frame") == 0 || strcmp(name, ".eh_frame_hdr") == 0 || strncmp(name, ".gcc_except_table", 17) == 0;
+	return strcmp(name, ".eh_frame") == 0 || strcmp(name, ".eh_frame_hdr") == 0 ||
+	       strncmp(name, ".gcc_except_table", 17) == 0;
 }
 
 #define ICF_VX(x) ((unsigned long long)(x))

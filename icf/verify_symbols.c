@@ -31,11 +31,12 @@ static const struct icf_vexec *exec_of(const struct icf_v *v, uint32_t shndx)
 }
 
 struct want {
-	uint64_t lo, hi;       /* value */
-	uint64_t size, size2;  /* either */
+	uint64_t lo, hi;      /* value */
+	uint64_t size, size2; /* either */
 };
 
-static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, bool dynamic, struct want *w)
+static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, bool dynamic,
+		      struct want *w)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 	if (type == STT_TLS)
@@ -107,14 +108,19 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	if (strcmp(a->name, ".eh_frame") == 0 && v->cfi_out.terminator.len)
 		for (size_t i = 0; i < v->cfi_in.terminator.len; i++)
 			if (v->cfi_in.terminator.data[i] == off)
-				w.lo = w.hi = b->hdr.sh_addr + v->cfi_out.terminator.data[i < v->cfi_out.terminator.len ? i : v->cfi_out.terminator.len - 1];
+				w.lo = w.hi =
+					b->hdr.sh_addr +
+					v->cfi_out.terminator
+						.data[i < v->cfi_out.terminator.len ? i
+										    : v->cfi_out.terminator.len - 1];
 	if (strcmp(a->name, ".eh_frame") != 0 || !v->cfi_out.fde.len)
 		return w;
 	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
 		if (v->cfi_in.fde.data[i].off == off) {
 			uint64_t pc;
 			uint32_t u = icf_v_find(v, v->cfi_in.fde.data[i].pc_begin), f = ICF_V_NONE;
-			if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) && icf_v_code(v, v->cfi_in.fde.data[i].pc_begin, &pc))
+			if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) &&
+			    icf_v_code(v, v->cfi_in.fde.data[i].pc_begin, &pc))
 				f = dwr_cfi_find(&v->cfi_out, pc);
 			if (f != ICF_V_NONE)
 				w.lo = w.hi = b->hdr.sh_addr + v->cfi_out.fde.data[f].off;
@@ -122,31 +128,37 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	return w;
 }
 
-static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, size_t i, const Elf64_Sym *x, const Elf64_Sym *y)
+static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, size_t i,
+			 const Elf64_Sym *x, const Elf64_Sym *y)
 {
-	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name), *q = elfrw_image_string(&v->out, b->hdr.sh_link, y->st_name);
+	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
+		   *q = elfrw_image_string(&v->out, b->hdr.sh_link, y->st_name);
 	bool dynamic = a->hdr.sh_type == SHT_DYNSYM;
 	if (!p)
 		p = "";
 	if (!q || strcmp(p, q) != 0) {
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s", a->name, i, p, q ? q : "none");
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s", a->name, i, p,
+			     q ? q : "none");
 		return;
 	}
 	uint32_t shndx = x->st_shndx;
 	if (shndx != SHN_UNDEF && shndx < v->in.n_sections && shndx < SHN_LORESERVE)
 		shndx = v->to_out[shndx];
 	if (x->st_info != y->st_info || x->st_other != y->st_other || shndx != y->st_shndx) {
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u", p, a->name,
-			     x->st_info, x->st_other, shndx, y->st_info, y->st_other, y->st_shndx);
+		icf_vlog_bad(
+			&v->log, ICF_VC_SYMBOL,
+			"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u", p,
+			a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other, y->st_shndx);
 		return;
 	}
 	struct want w = wanted(v, x, p, dynamic);
 	if (y->st_value < w.lo || y->st_value > w.hi)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p, a->name, ICF_VX(x->st_value),
-			     ICF_VX(w.lo), ICF_VX(w.lo), ICF_VX(y->st_value));
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			     "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p, a->name,
+			     ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.lo), ICF_VX(y->st_value));
 	else if (y->st_size != w.size && y->st_size != w.size2)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: %s of %s (0x%llx -> 0x%llx): expected %llu, found %llu", p, a->name, ICF_VX(x->st_value),
-			     ICF_VX(w.lo), ICF_VX(w.size), ICF_VX(y->st_size));
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: %s of %s (0x%llx -> 0x%llx): expected %llu, found %llu", p,
+			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size), ICF_VX(y->st_size));
 }
 
 static void check_table(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
@@ -166,13 +178,17 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a, const st
 		if (ELF64_ST_BIND(y.st_info) == STB_LOCAL)
 			locals = k + 1;
 		else if (k < b->hdr.sh_info)
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "order: %s symbol %zu: expected a local one before sh_info %u, found another", b->name, k, b->hdr.sh_info);
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+				     "order: %s symbol %zu: expected a local one before sh_info %u, found another",
+				     b->name, k, b->hdr.sh_info);
 		check_symbol(v, a, b, k++, &x, &y);
 	}
 	if (k != m)
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu", a->name, k, m);
 	if (locals > b->hdr.sh_info)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "order: %s: expected all local symbols before sh_info %u, found one at %zu", b->name, b->hdr.sh_info, locals - 1);
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			     "order: %s: expected all local symbols before sh_info %u, found one at %zu", b->name,
+			     b->hdr.sh_info, locals - 1);
 }
 
 /* gABI, "Hash Table". */
@@ -233,7 +249,8 @@ static bool find_sysv(const struct lookup *l, const char *name, uint32_t want)
 static bool find_gnu(const struct lookup *l, const char *name, uint32_t want)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(l->hash->data, l->hash->hdr.sh_size);
-	uint32_t buckets = elfrw_rbuf_u32(&r), first = elfrw_rbuf_u32(&r), words = elfrw_rbuf_u32(&r), shift = elfrw_rbuf_u32(&r);
+	uint32_t buckets = elfrw_rbuf_u32(&r), first = elfrw_rbuf_u32(&r), words = elfrw_rbuf_u32(&r),
+		 shift = elfrw_rbuf_u32(&r);
 	uint32_t h = gnu_hash(name);
 	if (!buckets || !words || (words & (words - 1)) || shift > 31)
 		return false;
@@ -271,12 +288,15 @@ static void check_lookups(struct icf_v *v)
 		for (uint32_t i = 1; i < l.n; i++) {
 			Elf64_Sym s;
 			memcpy(&s, sym->data + (size_t)i * sizeof s, sizeof s);
-			const char *name = s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL ? NULL : elfrw_image_string(&v->out, sym->hdr.sh_link, s.st_name);
+			const char *name = s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL
+						   ? NULL
+						   : elfrw_image_string(&v->out, sym->hdr.sh_link, s.st_name);
 			if (!name)
 				continue;
 			v->log.checked[ICF_VC_LOOKUP]++;
 			if (!(gnu ? find_gnu(&l, name, i) : find_sysv(&l, name, i)))
-				icf_vlog_bad(&v->log, ICF_VC_LOOKUP, "name: %s in %s: expected symbol %u, found none", name, h->name, i);
+				icf_vlog_bad(&v->log, ICF_VC_LOOKUP, "name: %s in %s: expected symbol %u, found none",
+					     name, h->name, i);
 		}
 	}
 }
@@ -289,7 +309,8 @@ struct elfrw_err *icf_v_check_symbols(struct icf_v *v)
 			continue;
 		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
 		if (!b || !b->data)
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "table: %s: expected in the output, found nothing", a->name);
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "table: %s: expected in the output, found nothing",
+				     a->name);
 		else
 			check_table(v, a, b);
 	}

@@ -10,7 +10,7 @@
 
 struct start {
 	uint64_t old, end, new; /* new: UINT64_MAX when no symbol tells */
-	bool lost;              /* the symbol has lost its size */
+	bool lost;		/* the symbol has lost its size */
 	bool sized;
 	uint64_t new_size;
 };
@@ -33,7 +33,8 @@ static int start_order(const void *a, const void *b)
 
 static bool is_linkage(const char *name)
 {
-	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0 || strcmp(name, ".iplt") == 0;
+	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0 ||
+	       strcmp(name, ".iplt") == 0;
 }
 
 static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
@@ -45,7 +46,8 @@ static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
 }
 
 /* Symbol I of OUT, if that is its name. */
-static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i, const char *name, Elf64_Sym *ret)
+static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i, const char *name,
+		      Elf64_Sym *ret)
 {
 	memcpy(ret, tab->data + i * sizeof *ret, sizeof *ret);
 	const char *p = elfrw_image_string(&v->out, tab->hdr.sh_link, ret->st_name);
@@ -71,15 +73,20 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		k = j + 1;
 		unsigned type = ELF64_ST_TYPE(x.st_info);
 		const struct icf_vexec *e = exec_at(v, x.st_value);
-		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) || type == STT_SECTION || type == STT_FILE || type == STT_TLS)
+		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) || type == STT_SECTION ||
+		    type == STT_FILE || type == STT_TLS)
 			continue;
 		bool func = type == STT_FUNC || type == STT_GNU_IFUNC;
 		struct start *s = VEC_PUSH(&ret->v);
 		if (!s)
 			return &elfrw_err_nomem;
 		uint64_t room = e->old_end - x.st_value;
-		*s = (struct start){ .old = x.st_value, .end = x.st_value + (x.st_size < room ? x.st_size : room), .new = y.st_value,
-				     .lost = func && x.st_size && !y.st_size, .sized = x.st_size != 0, .new_size = y.st_size };
+		*s = (struct start){ .old = x.st_value,
+				     .end = x.st_value + (x.st_size < room ? x.st_size : room),
+				     .new = y.st_value,
+				     .lost = func && x.st_size && !y.st_size,
+				     .sized = x.st_size != 0,
+				     .new_size = y.st_size };
 	}
 	return NULL;
 }
@@ -91,7 +98,8 @@ static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_
 		const uint8_t *p = e->old_data + (start - e->old);
 		struct elfrw_insn in;
 		unsigned len = *p == v->arch->fill || *p == 0 ? 1 : v->arch->decode(p, end - start, start, &in);
-		if (!len || (len != 1 && in.kind != ELFRW_INSN_NOP) || (len == 1 && *p != v->arch->fill && *p != 0 && in.kind != ELFRW_INSN_NOP))
+		if (!len || (len != 1 && in.kind != ELFRW_INSN_NOP) ||
+		    (len == 1 && *p != v->arch->fill && *p != 0 && in.kind != ELFRW_INSN_NOP))
 			return false;
 		start += len;
 	}
@@ -126,7 +134,8 @@ static bool alike(const struct icf_v *v, const struct icf_vexec *e, uint64_t old
 			return false;
 		for (unsigned i = 0; i < len; i++)
 			if (p[i] != q[i] && !(i >= in.pcrel_off && i < (unsigned)in.pcrel_off + in.pcrel_size) &&
-			    !(i >= in.disp_off && i < (unsigned)in.disp_off + in.disp_size) && !(i >= in.imm_off && i < (unsigned)in.imm_off + in.imm_size))
+			    !(i >= in.disp_off && i < (unsigned)in.disp_off + in.disp_size) &&
+			    !(i >= in.imm_off && i < (unsigned)in.imm_off + in.imm_size))
 				return false;
 		at += len;
 	}
@@ -137,7 +146,9 @@ static struct icf_vunit *push(struct icf_v *v, uint64_t old, uint64_t end, uint6
 {
 	struct icf_vunit *u = VEC_PUSH(&v->unit);
 	if (u)
-		*u = (struct icf_vunit){ .old = old, .end = end, .body = body, .entry = body, .kept = (uint32_t)v->unit.len - 1 };
+		*u = (struct icf_vunit){
+			.old = old, .end = end, .body = body, .entry = body, .kept = (uint32_t)v->unit.len - 1
+		};
 	return u;
 }
 
@@ -177,7 +188,8 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 			return &elfrw_err_nomem;
 		if (lost)
 			u->flags |= ICF_V_FOLDED;
-		else if (sized && new != UINT64_MAX && new_size && new_size < end - first.old && new >= e->new && new + new_size <= e->new_end) {
+		else if (sized && new != UINT64_MAX &&
+			 new_size && new_size < end - first.old && new >= e->new && new + new_size <= e->new_end) {
 			/* Smaller than it was: a thunk. */
 			uint64_t va = new;
 			struct elfrw_insn in;
@@ -221,8 +233,10 @@ static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from
 				if (at >= e->new && limit <= e->new_end && alike(v, e, u->old, u->end, at))
 					u->body = u->entry = at;
 			/* Data that did not move. */
-			if (u->old >= e->new && u->body == UINT64_MAX && u->end <= e->new_end &&
-			    memcmp(e->old_data + (u->old - e->old), e->new_data + (u->old - e->new), size) == 0)
+			if (u->old >= e->new && u->body == UINT64_MAX &&
+			    u->end <= e->new_end && memcmp(e->old_data + (u->old - e->old),
+							  e->new_data + (u->old - e->new), size) ==
+				    0)
 				u->body = u->entry = u->old;
 		}
 		if (u->body != UINT64_MAX)
@@ -271,7 +285,8 @@ static struct elfrw_err *find_kept(struct icf_v *v)
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 {
 	if (!v->in.symtab || !v->out.symtab || !v->in.section[v->in.symtab].data || !v->out.section[v->out.symtab].data)
-		return elfrw_error("%s: has neither .debug_icfold nor symbols: nothing says what went where", v->out.path);
+		return elfrw_error("%s: has neither .debug_icfold nor symbols: nothing says what went where",
+				   v->out.path);
 	struct starts s = { 0 };
 	struct elfrw_err *err = from_symbols(v, &s);
 	for (size_t i = 0; i < v->cfi_in.fde.len && !err; i++) {
@@ -297,7 +312,9 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 			place_rest(v, &v->exec.data[k], from);
 		for (uint32_t i = from; i < v->unit.len && !err; i++)
 			if (v->unit.data[i].body == UINT64_MAX && !(v->unit.data[i].flags & ICF_V_FOLDED))
-				err = elfrw_error("%s: has no .debug_icfold, and no symbol says where the code at 0x%llx went", v->out.path, ICF_VX(v->unit.data[i].old));
+				err = elfrw_error(
+					"%s: has no .debug_icfold, and no symbol says where the code at 0x%llx went",
+					v->out.path, ICF_VX(v->unit.data[i].old));
 	}
 	VEC_FREE(&s.v);
 	return err ? err : find_kept(v);

@@ -56,7 +56,8 @@ static const char *cie_differs(const struct icf_v *v, const struct dwr_cie *a, c
 		return "alignment factors";
 	if (a->ra != b->ra)
 		return "return address column";
-	if (a->signal_frame != b->signal_frame || a->b_key != b->b_key || a->mte != b->mte || a->address_size != b->address_size)
+	if (a->signal_frame != b->signal_frame || a->b_key != b->b_key || a->mte != b->mte ||
+	    a->address_size != b->address_size)
 		return "augmentation";
 	if (a->insn_size != b->insn_size || memcmp(a->insn, b->insn, a->insn_size) != 0)
 		return "initial rules";
@@ -87,8 +88,9 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 	ELFRW_TRY(dwr_lsda_read(&w->lsda_in, &v->in, a->lsda, a->pc_begin, a->pc_end));
 	struct elfrw_err *err = dwr_lsda_read(&w->lsda_out, &v->out, b->lsda, b->pc_begin, b->pc_end);
 	if (err) {
-		icf_vlog_bad(&v->log, ICF_VC_LSDA, "table: %s (0x%llx -> 0x%llx): expected an exception table, found: %s", icf_v_where(v, a->pc_begin, name),
-			     ICF_VX(a->lsda), ICF_VX(b->lsda), elfrw_err_text(err));
+		icf_vlog_bad(&v->log, ICF_VC_LSDA,
+			     "table: %s (0x%llx -> 0x%llx): expected an exception table, found: %s",
+			     icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda), elfrw_err_text(err));
 		elfrw_err_free(err);
 		return NULL;
 	}
@@ -96,9 +98,12 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 	dwr_lsda_canon(&w->lsda_out, &w->text_out, &w->pads_out);
 	if (w->text_in.bad || w->text_out.bad)
 		return &elfrw_err_nomem;
-	if (w->text_in.len != w->text_out.len || memcmp(w->text_in.data, w->text_out.data, w->text_in.len) != 0 || w->pads_in.len != w->pads_out.len) {
-		icf_vlog_bad(&v->log, ICF_VC_LSDA, "table: %s (0x%llx -> 0x%llx): expected the same call sites, actions and types, found others",
-			     icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda));
+	if (w->text_in.len != w->text_out.len || memcmp(w->text_in.data, w->text_out.data, w->text_in.len) != 0 ||
+	    w->pads_in.len != w->pads_out.len) {
+		icf_vlog_bad(
+			&v->log, ICF_VC_LSDA,
+			"table: %s (0x%llx -> 0x%llx): expected the same call sites, actions and types, found others",
+			icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda));
 		return NULL;
 	}
 	for (size_t i = 0; i < w->pads_in.len; i++) {
@@ -106,22 +111,25 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 		icf_v_code(v, w->pads_in.data[i], &want);
 		if (want == w->pads_out.data[i] || (alias && stands_for(v, w->pads_in.data[i], w->pads_out.data[i])))
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_LSDA, "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, a->pc_begin, name),
-			     ICF_VX(w->pads_in.data[i]), ICF_VX(want), ICF_VX(want), ICF_VX(w->pads_out.data[i]));
+		icf_vlog_bad(&v->log, ICF_VC_LSDA, "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     icf_v_where(v, a->pc_begin, name), ICF_VX(w->pads_in.data[i]), ICF_VX(want), ICF_VX(want),
+			     ICF_VX(w->pads_out.data[i]));
 		break;
 	}
 	return NULL;
 }
 
 /* The run [BEGIN, END) of A's code, which is together in OUT at WANT. */
-static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, uint64_t begin, uint64_t end, uint64_t want, bool alias)
+static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, uint64_t begin, uint64_t end,
+				   uint64_t want, bool alias)
 {
 	struct icf_v *v = w->v;
 	char name[200];
 	uint32_t k = fde_at(&v->cfi_out, want);
 	if (k == ICF_V_NONE) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected a frame description, found none", icf_v_where(v, begin, name),
-			     ICF_VX(begin), ICF_VX(want));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME,
+			     "frame: %s (0x%llx -> 0x%llx): expected a frame description, found none",
+			     icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want));
 		return NULL;
 	}
 	const struct dwr_fde *b = &v->cfi_out.fde.data[k];
@@ -141,11 +149,13 @@ static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, ui
 	if (!what && begin != a->pc_begin && ((flags & DWR_CFA_ADVANCES) || a->lsda))
 		what = "distance of its code from the description's start";
 	if (what)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected the same %s, found another", icf_v_where(v, begin, name),
-			     ICF_VX(begin), ICF_VX(want), what);
+		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: %s (0x%llx -> 0x%llx): expected the same %s, found another",
+			     icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want), what);
 	else if (end - begin != b->pc_end - b->pc_begin)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "length: frame of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, begin, name),
-			     ICF_VX(begin), ICF_VX(want), ICF_VX(end - begin), ICF_VX(b->pc_end - b->pc_begin));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME,
+			     "length: frame of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want), ICF_VX(end - begin),
+			     ICF_VX(b->pc_end - b->pc_begin));
 	return a->lsda && b->lsda && begin == a->pc_begin ? check_lsda(w, a, b, alias) : NULL;
 }
 
@@ -159,7 +169,8 @@ static struct elfrw_err *check_fde(struct unwind *w, uint32_t i)
 		return NULL;
 	v->log.checked[ICF_VC_FRAME]++;
 	if (u == ICF_V_NONE) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: 0x%llx: expected code in a unit, found none", ICF_VX(a->pc_begin));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: 0x%llx: expected code in a unit, found none",
+			     ICF_VX(a->pc_begin));
 		return NULL;
 	}
 	/* Hand-written code may have one description for several units, which need not stay together. */
@@ -187,7 +198,8 @@ static struct elfrw_err *check_aliases(struct unwind *w)
 {
 	struct icf_v *v = w->v;
 	for (size_t i = 0; i < v->alias.len; i++) {
-		const struct icf_vunit *x = &v->unit.data[v->alias.data[i].unit], *y = &v->unit.data[v->alias.data[i].other];
+		const struct icf_vunit *x = &v->unit.data[v->alias.data[i].unit],
+				       *y = &v->unit.data[v->alias.data[i].other];
 		size_t lo = 0, hi = v->cfi_in.fde.len;
 		while (lo < hi) {
 			size_t mid = lo + (hi - lo) / 2;
@@ -201,7 +213,8 @@ static struct elfrw_err *check_aliases(struct unwind *w)
 			if (f->pc_begin >= x->end)
 				break;
 			if (f->pc_end > f->pc_begin)
-				ELFRW_TRY(check_run(w, f, f->pc_begin, f->pc_end, y->body + (f->pc_begin - x->old), true));
+				ELFRW_TRY(check_run(w, f, f->pc_begin, f->pc_end, y->body + (f->pc_begin - x->old),
+						    true));
 		}
 	}
 	return NULL;
@@ -216,13 +229,15 @@ static bool is_entry_rule(const struct icf_v *v, const struct dwr_fde *f)
 		return false;
 	if (c->insn_size == arch->entry_cfi_size && f->insn_size == 0)
 		return memcmp(c->insn, arch->entry_cfi, c->insn_size) == 0;
-	return c->insn_size == 0 && f->insn_size == arch->entry_cfi_size && memcmp(f->insn, arch->entry_cfi, f->insn_size) == 0;
+	return c->insn_size == 0 && f->insn_size == arch->entry_cfi_size &&
+	       memcmp(f->insn, arch->entry_cfi, f->insn_size) == 0;
 }
 
 /* Is F a thunk's: of no unit's copy? */
 static bool is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
 {
-	return f->pc_end > f->pc_begin && icf_v_out_exec(v, f->pc_begin) && icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
+	return f->pc_end > f->pc_begin && icf_v_out_exec(v, f->pc_begin) &&
+	       icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
 }
 
 static void check_rest(struct unwind *w)
@@ -241,8 +256,9 @@ static void check_rest(struct unwind *w)
 		if (!code && !icf_v_in_exec(v, f->pc_begin) && fde_at(&v->cfi_in, f->pc_begin) != ICF_V_NONE)
 			continue;
 		if (f->pc_begin < end)
-			icf_vlog_bad(&v->log, ICF_VC_FRAME, "overlap: frame at 0x%llx: expected 0x%llx or later, found 0x%llx", ICF_VX(f->pc_begin), ICF_VX(end),
-				     ICF_VX(f->pc_begin));
+			icf_vlog_bad(&v->log, ICF_VC_FRAME,
+				     "overlap: frame at 0x%llx: expected 0x%llx or later, found 0x%llx",
+				     ICF_VX(f->pc_begin), ICF_VX(end), ICF_VX(f->pc_begin));
 		end = f->pc_end > end ? f->pc_end : end;
 		if (w->matched[i])
 			continue;
@@ -253,27 +269,35 @@ static void check_rest(struct unwind *w)
 		for (; t < n_thunks && v->unit.data[thunk[t]].entry == covered && covered < f->pc_end; t++)
 			covered += v->unit.data[thunk[t]].thunk;
 		if (covered != f->pc_end || !is_entry_rule(v, f))
-			icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: (-> 0x%llx to 0x%llx): expected none or a thunk's, found another", ICF_VX(f->pc_begin),
-				     ICF_VX(f->pc_end));
+			icf_vlog_bad(&v->log, ICF_VC_FRAME,
+				     "frame: (-> 0x%llx to 0x%llx): expected none or a thunk's, found another",
+				     ICF_VX(f->pc_begin), ICF_VX(f->pc_end));
 	}
 	for (uint32_t k = 0; k < n_thunks && v->cfi_in.fde.len; k++) {
 		const struct icf_vunit *x = &v->unit.data[thunk[k]];
 		char name[200];
 		v->log.checked[ICF_VC_FRAME]++;
-		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry), g = dwr_cfi_find(&v->cfi_out, x->entry + x->thunk - 1);
+		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry),
+			 g = dwr_cfi_find(&v->cfi_out, x->entry + x->thunk - 1);
 		if (f == ICF_V_NONE || f != g || !is_entry_rule(v, &v->cfi_out.fde.data[f]))
-			icf_vlog_bad(&v->log, ICF_VC_FRAME, "frame: thunk of %s (0x%llx -> 0x%llx): expected the rule of a function's entry, found another",
-				     icf_v_where(v, x->old, name), ICF_VX(x->old), ICF_VX(x->entry));
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME,
+				"frame: thunk of %s (0x%llx -> 0x%llx): expected the rule of a function's entry, found another",
+				icf_v_where(v, x->old, name), ICF_VX(x->old), ICF_VX(x->entry));
 	}
 }
 
 static void check_terminator(struct icf_v *v)
 {
 	const struct dwr_cfi *a = &v->cfi_in, *b = &v->cfi_out;
-	uint64_t last_in = a->fde.len ? a->fde.data[a->fde.len - 1].off : 0, last_out = b->fde.len ? b->fde.data[b->fde.len - 1].off : 0;
-	bool end_in = a->terminator.len && a->terminator.data[0] > last_in, end_out = b->terminator.len && b->terminator.data[0] > last_out;
+	uint64_t last_in = a->fde.len ? a->fde.data[a->fde.len - 1].off : 0,
+		 last_out = b->fde.len ? b->fde.data[b->fde.len - 1].off : 0;
+	bool end_in = a->terminator.len && a->terminator.data[0] > last_in,
+	     end_out = b->terminator.len && b->terminator.data[0] > last_out;
 	if (end_in && !end_out)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "end: .eh_frame: expected one behind the last description, found %s", b->terminator.len ? "one before" : "none");
+		icf_vlog_bad(&v->log, ICF_VC_FRAME,
+			     "end: .eh_frame: expected one behind the last description, found %s",
+			     b->terminator.len ? "one before" : "none");
 }
 
 static uint32_t fde_by_off(const struct dwr_cfi *cfi, uint64_t off)
@@ -316,8 +340,10 @@ static void check_refs(struct icf_v *v)
 		/* Other data, named from far away. */
 		if (!is_record(a, off)) {
 			if (f->found != f->target)
-				icf_vlog_bad(&v->log, ICF_VC_ADDRESS, "address: %s (0x%llx): expected 0x%llx, found 0x%llx", icf_v_where(v, f->at, name),
-					     ICF_VX(f->target), ICF_VX(f->target), ICF_VX(f->found));
+				icf_vlog_bad(&v->log, ICF_VC_ADDRESS,
+					     "address: %s (0x%llx): expected 0x%llx, found 0x%llx",
+					     icf_v_where(v, f->at, name), ICF_VX(f->target), ICF_VX(f->target),
+					     ICF_VX(f->found));
 			continue;
 		}
 		for (size_t k = 0; k < b->fde.len; k++)
@@ -327,8 +353,11 @@ static void check_refs(struct icf_v *v)
 			want += a->fde.data[k].off >= off && u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED);
 		}
 		if (!record || seen != want)
-			icf_vlog_bad(&v->log, ICF_VC_ADDRESS, "frame table: %s (0x%llx -> 0x%llx): expected a record with %u descriptions behind it, found %s with %u",
-				     icf_v_where(v, f->at, name), ICF_VX(f->target), ICF_VX(f->found), want, record ? "one" : "none", seen);
+			icf_vlog_bad(
+				&v->log, ICF_VC_ADDRESS,
+				"frame table: %s (0x%llx -> 0x%llx): expected a record with %u descriptions behind it, found %s with %u",
+				icf_v_where(v, f->at, name), ICF_VX(f->target), ICF_VX(f->found), want,
+				record ? "one" : "none", seen);
 	}
 }
 
@@ -345,32 +374,38 @@ static int hdr_order(const void *a, const void *b)
 /* .eh_frame_hdr (LSB Core 5.0): encodings as linkers write them. */
 static struct elfrw_err *check_hdr(struct icf_v *v)
 {
-	const struct elfrw_section *a = elfrw_image_section(&v->in, ".eh_frame_hdr"), *s = elfrw_image_section(&v->out, ".eh_frame_hdr");
+	const struct elfrw_section *a = elfrw_image_section(&v->in, ".eh_frame_hdr"),
+				   *s = elfrw_image_section(&v->out, ".eh_frame_hdr");
 	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
 	if (!a || !a->data)
 		return NULL;
 	if (!s || !s->data || !frame || a->hdr.sh_size < 4) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "section: .eh_frame_hdr: expected in the output, found nothing");
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+			     "section: .eh_frame_hdr: expected in the output, found nothing");
 		return NULL;
 	}
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	uint64_t raw, ptr = 0, count = 0;
 	unsigned version = elfrw_rbuf_u8(&r);
 	uint8_t ptr_enc = elfrw_rbuf_u8(&r), count_enc = elfrw_rbuf_u8(&r), table_enc = elfrw_rbuf_u8(&r);
-	if (!elfrw_rbuf_ok(&r) || version != 1 || ptr_enc != a->data[1] || count_enc != a->data[2] || table_enc != a->data[3] ||
-	    !dwr_pe_read(&r, ptr_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &ptr)) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "header: .eh_frame_hdr: expected version 1 and the encodings of the input, found others");
+	if (!elfrw_rbuf_ok(&r) || version != 1 || ptr_enc != a->data[1] || count_enc != a->data[2] ||
+	    table_enc != a->data[3] || !dwr_pe_read(&r, ptr_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &ptr)) {
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+			     "header: .eh_frame_hdr: expected version 1 and the encodings of the input, found others");
 		return NULL;
 	}
 	if (ptr != frame->hdr.sh_addr)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "pointer: .eh_frame_hdr: expected 0x%llx, found 0x%llx", ICF_VX(frame->hdr.sh_addr), ICF_VX(ptr));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "pointer: .eh_frame_hdr: expected 0x%llx, found 0x%llx",
+			     ICF_VX(frame->hdr.sh_addr), ICF_VX(ptr));
 	/* Without a table unwinders read .eh_frame from its start. */
 	if (count_enc == DWR_PE_OMIT || table_enc == DWR_PE_OMIT)
 		return NULL;
 	if (table_enc != (DWR_PE_DATAREL | DWR_PE_SDATA4))
 		return elfrw_error_at(a->name, 3, "%s: table of an unknown kind", v->in.path);
-	if (!dwr_pe_read(&r, count_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &count) || count > elfrw_rbuf_left(&r) / 8) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "table: .eh_frame_hdr: expected room for %llu entries, found %llu bytes", ICF_VX(count),
+	if (!dwr_pe_read(&r, count_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &count) ||
+	    count > elfrw_rbuf_left(&r) / 8) {
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+			     "table: .eh_frame_hdr: expected room for %llu entries, found %llu bytes", ICF_VX(count),
 			     ICF_VX(elfrw_rbuf_left(&r)));
 		return NULL;
 	}
@@ -382,8 +417,9 @@ static struct elfrw_err *check_hdr(struct icf_v *v)
 		e[i].fde = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(&r);
 		v->log.checked[ICF_VC_FRAME_HDR]++;
 		if (i && e[i].pc < e[i - 1].pc)
-			icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "order: .eh_frame_hdr entry %llu: expected 0x%llx or more, found 0x%llx", ICF_VX(i), ICF_VX(e[i - 1].pc),
-				     ICF_VX(e[i].pc));
+			icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+				     "order: .eh_frame_hdr entry %llu: expected 0x%llx or more, found 0x%llx",
+				     ICF_VX(i), ICF_VX(e[i - 1].pc), ICF_VX(e[i].pc));
 	}
 	qsort(e, count, sizeof *e, hdr_order);
 	uint64_t n = 0;
@@ -398,16 +434,22 @@ static struct elfrw_err *check_hdr(struct icf_v *v)
 		while (m < count && e[m].pc == f->pc_begin && e[m].fde != frame->hdr.sh_addr + f->off)
 			m++;
 		if (m == count || e[m].pc != f->pc_begin)
-			icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "entry: .eh_frame_hdr for 0x%llx: expected 0x%llx, found %s0x%llx", ICF_VX(f->pc_begin),
-				     ICF_VX(frame->hdr.sh_addr + f->off), n < count && e[n].pc == f->pc_begin ? "" : "none; next is for ",
-				     ICF_VX(n == count ? 0 : e[n].pc == f->pc_begin ? e[n].fde : e[n].pc));
+			icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+				     "entry: .eh_frame_hdr for 0x%llx: expected 0x%llx, found %s0x%llx",
+				     ICF_VX(f->pc_begin), ICF_VX(frame->hdr.sh_addr + f->off),
+				     n < count && e[n].pc == f->pc_begin ? "" : "none; next is for ",
+				     ICF_VX(n == count		     ? 0
+					    : e[n].pc == f->pc_begin ? e[n].fde
+								     : e[n].pc));
 	}
 	/* And each entry names a description of its own address. */
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t f = fde_by_off(&v->cfi_out, e[i].fde - frame->hdr.sh_addr);
 		if (f == ICF_V_NONE || v->cfi_out.fde.data[f].pc_begin != e[i].pc)
-			icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR, "entry: .eh_frame_hdr for 0x%llx: expected a description of that address, found %s at 0x%llx",
-				     ICF_VX(e[i].pc), f == ICF_V_NONE ? "none" : "another", ICF_VX(e[i].fde));
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"entry: .eh_frame_hdr for 0x%llx: expected a description of that address, found %s at 0x%llx",
+				ICF_VX(e[i].pc), f == ICF_V_NONE ? "none" : "another", ICF_VX(e[i].fde));
 	}
 	free(e);
 	return NULL;
@@ -460,8 +502,10 @@ static void sample_rows(struct icf_v *v, Dwarf_CFI *in, Dwarf_CFI *out)
 				what = dwarf_cfi_addrframe(out, new + place[p], &b) ? "row" : rows_differ(a, b);
 			}
 			if (what)
-				icf_vlog_bad(&v->log, ICF_VC_FRAME_ROW, "row: %s (0x%llx -> 0x%llx): expected the same %s, found another",
-					     icf_v_where(v, f->pc_begin + place[p], name), ICF_VX(f->pc_begin + place[p]), ICF_VX(new + place[p]), what);
+				icf_vlog_bad(&v->log, ICF_VC_FRAME_ROW,
+					     "row: %s (0x%llx -> 0x%llx): expected the same %s, found another",
+					     icf_v_where(v, f->pc_begin + place[p], name),
+					     ICF_VX(f->pc_begin + place[p]), ICF_VX(new + place[p]), what);
 			free(a);
 			free(b);
 		}
@@ -483,7 +527,8 @@ static void check_rows(struct icf_v *v)
 	if (x && y)
 		sample_rows(v, x, y);
 	else if (x)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_ROW, "table: .eh_frame: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_ROW, "table: .eh_frame: expected one that libdw reads, found: %s",
+			     dwarf_errmsg(-1));
 	if (x)
 		dwarf_cfi_end(x);
 	if (y)
@@ -500,10 +545,12 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 {
 	struct unwind w = { .v = v };
 	const struct elfrw_section *s = elfrw_image_section(&v->out, ".eh_frame");
-	struct elfrw_err *err = dwr_cfi_read(&v->cfi_out, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true,
-					     v->arch->address_size);
+	struct elfrw_err *err =
+		dwr_cfi_read(&v->cfi_out, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0,
+			     s ? s->hdr.sh_addr : 0, true, v->arch->address_size);
 	if (err) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME, "table: .eh_frame: expected frame descriptions, found: %s", elfrw_err_text(err));
+		icf_vlog_bad(&v->log, ICF_VC_FRAME, "table: .eh_frame: expected frame descriptions, found: %s",
+			     elfrw_err_text(err));
 		elfrw_err_free(err);
 		return NULL;
 	}

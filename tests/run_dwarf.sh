@@ -256,7 +256,14 @@ judge_fold() {
 	if [ -x "$JUDGE" ]; then
 		# A folded cold part may begin without a row of its own; its copy of the sequence then carries the row of the function
 		# before it, which the judge does not expect.  The copies' rows are looked at below.
-		"$JUDGE" --policy="$policy" $([ "$policy" = alias ] && echo --no-lines) "$in" "$out" "$out.map" >"$out.judge" 2>&1
+		local options=("--policy=$policy")
+		[ "$policy" = alias ] && options+=(--no-lines)
+		"$JUDGE" "${options[@]}" "$in" "$out" "$out.map" >"$out.judge" 2>&1
+		# libdw knows no zstd before elfutils 0.189; binutils may.
+		if grep -q 'cannot read .debug_info of the input' "$out.judge" && objcopy --decompress-debug-sections "$in" "$out.plain.in" 2>/dev/null &&
+			objcopy --decompress-debug-sections "$out" "$out.plain" 2>/dev/null; then
+			"$JUDGE" "${options[@]}" "$out.plain.in" "$out.plain" "$out.map" >"$out.judge" 2>&1
+		fi
 		if grep -q "cannot read .debug_info of the input" "$out.judge"; then
 			skip "$name judge" "libdw does not know this compression"
 		else

@@ -15,7 +15,7 @@ static char dir[64];
 
 static const char source[] =
 	"#include <stdio.h>\n"
-	"#define COPY(n) static __attribute__((noinline, noclone, no_icf)) int f##n(int x, int y) { \\\n"
+	"#define COPY(n) static __attribute__((noipa, no_icf)) int f##n(int x, int y) { \\\n"
 	"	switch (x) { case 0: return y * 3; case 1: return y / 7; case 2: return y - 5; case 3: return y ^ 77; \\\n"
 	"	case 4: return y << 3; case 5: printf(\"%d\\n\", y); return 1; } return x + y; }\n"
 	"COPY(1) COPY(2) COPY(3)\n"
@@ -112,9 +112,12 @@ static void test_equal(void **state)
 	assert_true(r.from_note);
 	assert_true(r.n_folded >= 2);
 	assert_true(r.n_thunks >= 1);
-	static const enum icf_verify_check must[] = { ICF_VC_CLAIM, ICF_VC_CODE, ICF_VC_BRANCH, ICF_VC_FOLD, ICF_VC_THUNK, ICF_VC_OBSERVED, ICF_VC_TABLE,
-						      ICF_VC_WORD, ICF_VC_DATA, ICF_VC_DYNRELOC, ICF_VC_FRAME, ICF_VC_FRAME_ROW, ICF_VC_FRAME_HDR, ICF_VC_SYMBOL,
-						      ICF_VC_SECTION, ICF_VC_SEGMENT, ICF_VC_FILE, ICF_VC_DIE, ICF_VC_DIE_RANGE, ICF_VC_LINE, ICF_VC_CALL };
+	static const enum icf_verify_check must[] = {
+		ICF_VC_CLAIM,	  ICF_VC_CODE,	 ICF_VC_BRANCH,	 ICF_VC_FOLD,	  ICF_VC_THUNK, ICF_VC_OBSERVED,
+		ICF_VC_TABLE,	  ICF_VC_WORD,	 ICF_VC_DATA,	 ICF_VC_DYNRELOC, ICF_VC_FRAME, ICF_VC_FRAME_ROW,
+		ICF_VC_FRAME_HDR, ICF_VC_SYMBOL, ICF_VC_SECTION, ICF_VC_SEGMENT,  ICF_VC_FILE,	ICF_VC_DIE,
+		ICF_VC_DIE_RANGE, ICF_VC_LINE,	 ICF_VC_CALL
+	};
 	for (size_t i = 0; i < sizeof must / sizeof *must; i++)
 		if (!r.checked[must[i]])
 			fail_msg("nothing checked: %s", icf_verify_check_name(must[i]));
@@ -132,7 +135,8 @@ static void test_symbols(void **state)
 	/* objcopy writes the file anew; what counts is that the code was found. */
 	assert_false(r.from_note);
 	assert_true(r.n_folded >= 2);
-	assert_int_equal(r.wrong[ICF_VC_CODE] + r.wrong[ICF_VC_FOLD] + r.wrong[ICF_VC_BRANCH] + r.wrong[ICF_VC_CLAIM], 0);
+	assert_int_equal(r.wrong[ICF_VC_CODE] + r.wrong[ICF_VC_FOLD] + r.wrong[ICF_VC_BRANCH] + r.wrong[ICF_VC_CLAIM],
+			 0);
 	icf_verify_result_deinit(&r);
 }
 
@@ -191,7 +195,8 @@ static void test_report(void **state)
 		struct icf_verify_diff *d = VEC_PUSH(&r.diff);
 		assert_non_null(d);
 		d->check = ICF_VC_BRANCH;
-		d->text = strdup(i ? "branch: g (0x1 -> 0x2): expected 0x3, found 0x4" : "branch: \"f\\g\"\n (0x1 -> 0x2): expected 0x3, found 0x5");
+		d->text = strdup(i ? "branch: g (0x1 -> 0x2): expected 0x3, found 0x4"
+				   : "branch: \"f\\g\"\n (0x1 -> 0x2): expected 0x3, found 0x5");
 	}
 	r.checked[ICF_VC_BRANCH] = 10;
 	r.wrong[ICF_VC_BRANCH] = 7;
@@ -254,8 +259,8 @@ static void test_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal),  cmocka_unit_test(test_symbols), cmocka_unit_test(test_trouble),
-		cmocka_unit_test(test_threads), cmocka_unit_test(test_report),  cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_equal),	cmocka_unit_test(test_symbols), cmocka_unit_test(test_trouble),
+		cmocka_unit_test(test_threads), cmocka_unit_test(test_report),	cmocka_unit_test(test_damage),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
