@@ -9,19 +9,19 @@
 #include <dwarf.h>
 #include <stdio.h>
 
-void mutate_mutate_die(const char *what)
+void mutate_die(const char *what)
 {
 	fprintf(stderr, "mutate: %s\n", what);
 	exit(2);
 }
 
-void mutate_mutate_check(struct elfrw_err *err)
+void mutate_check(struct elfrw_err *err)
 {
 	if (err)
 		mutate_die(elfrw_err_text(err));
 }
 
-void mutate_mutate_add(struct ctx *c, const void *p, unsigned size)
+void mutate_add(struct ctx *c, const void *p, unsigned size)
 {
 	struct place *x = VEC_PUSH(&c->place);
 	if (!x)
@@ -29,19 +29,19 @@ void mutate_mutate_add(struct ctx *c, const void *p, unsigned size)
 	*x = (struct place){ (uint64_t)((const uint8_t *)p - c->out.base), size };
 }
 
-void mutate_mutate_add_off(struct ctx *c, uint64_t off, unsigned size)
+void mutate_add_off(struct ctx *c, uint64_t off, unsigned size)
 {
 	if (off <= c->out.size && size <= c->out.size - off)
 		mutate_add(c, c->out.base + off, size);
 }
 
-const struct elfrw_section *mutate_mutate_section(struct ctx *c, const char *name)
+const struct elfrw_section *mutate_section(struct ctx *c, const char *name)
 {
 	const struct elfrw_section *s = elfrw_image_section(&c->out, name);
 	return s && s->data ? s : NULL;
 }
 
-bool mutate_mutate_in_code(const struct elfrw_image *img, uint64_t va)
+bool mutate_in_code(const struct elfrw_image *img, uint64_t va)
 {
 	uint32_t s = elfrw_image_section_at(img, va);
 	return s && (img->section[s].hdr.sh_flags & SHF_EXECINSTR);

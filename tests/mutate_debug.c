@@ -12,7 +12,7 @@ struct dies {
 	const struct elfrw_section *info, *other;
 	const char *base; /* of .debug_info in libdw's memory */
 	unsigned attr, form;
-	unsigned skip;     /* bytes of the value to pass over */
+	unsigned skip; /* bytes of the value to pass over */
 	unsigned size;
 };
 
@@ -27,7 +27,8 @@ static int on_attr(Dwarf_Attribute *attr, void *arg)
 		Dwarf_Word v;
 		if (dwarf_formudata(attr, &v) == 0 && v + d->skip + 1 < d->other->hdr.sh_size && d->other->data[v])
 			mutate_add(d->c, d->other->data + v + d->skip, 1);
-	} else if (off + d->skip + d->size <= d->info->hdr.sh_size && attr->form != DW_FORM_implicit_const && attr->form != DW_FORM_flag_present)
+	} else if (off + d->skip + d->size <= d->info->hdr.sh_size && attr->form != DW_FORM_implicit_const &&
+		   attr->form != DW_FORM_flag_present)
 		mutate_add(d->c, d->info->data + off + d->skip, d->size);
 	return DWARF_CB_OK;
 }
@@ -44,7 +45,13 @@ static void walk(struct dies *d, Dwarf_Die *die, int depth)
 
 static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *other, unsigned skip, unsigned size)
 {
-	struct dies d = { .c = c, .info = mutate_section(c, ".debug_info"), .other = other ? mutate_section(c, other) : NULL, .attr = attr, .form = form, .skip = skip, .size = size };
+	struct dies d = { .c = c,
+			  .info = mutate_section(c, ".debug_info"),
+			  .other = other ? mutate_section(c, other) : NULL,
+			  .attr = attr,
+			  .form = form,
+			  .skip = skip,
+			  .size = size };
 	int fd = open(c->out.path, O_RDONLY);
 	Dwarf *dw = d.info && (!other || d.other) ? dwarf_begin(fd, DWARF_C_READ) : NULL;
 	Dwarf_CU *cu = NULL;
@@ -208,7 +215,8 @@ void mutate_note_part(struct ctx *c)
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
 	if (!s || s->hdr.sh_size < NOTE_HEADER_SIZE)
 		return;
-	uint64_t off = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg), size = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg + 8);
+	uint64_t off = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg),
+		 size = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg + 8);
 	for (uint64_t i = 0; i < size; i++)
 		if (c->arg != NOTE_STRINGS || s->data[off + i])
 			mutate_add(c, s->data + off + i, 1);
@@ -220,4 +228,3 @@ void mutate_note_header(struct ctx *c)
 	if (s)
 		mutate_add(c, s->data + (c->arg & 0xff), (unsigned)(c->arg >> 8));
 }
-

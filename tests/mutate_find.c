@@ -3,14 +3,17 @@
 
 /* --- code ----------------------------------------------------------------------------------------------------------- */
 
-typedef void (*on_insn)(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va);
+typedef void (*on_insn)(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			const uint8_t *p, uint64_t va);
 
 static void each_insn(struct ctx *c, on_insn fn)
 {
 	for (uint32_t i = 0; c->has_note && i < c->note.map.n_units; i++) {
 		const struct elfrw_addrmap_unit *u = &c->note.map.unit[i];
 		uint64_t size = u->old_end - u->old;
-		const uint8_t *p = u->flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_PINNED) ? NULL : elfrw_image_at(&c->out, u->body, size);
+		const uint8_t *p = u->flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_PINNED)
+					   ? NULL
+					   : elfrw_image_at(&c->out, u->body, size);
 		struct elfrw_insn in;
 		for (uint64_t at = 0; p && at < size; at += in.len) {
 			if (!c->out.arch->decode(p + at, size - at, u->body + at, &in))
@@ -25,91 +28,106 @@ static bool leaves(const struct elfrw_addrmap_unit *u, uint64_t target)
 	return target - u->body >= u->old_end - u->old;
 }
 
-static void insn_call(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_call(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		      uint64_t va)
 {
 	(void)va;
 	if (in->kind == ELFRW_INSN_CALL && leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_tail(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_tail(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		      uint64_t va)
 {
 	(void)va;
 	if (in->kind == ELFRW_INSN_JMP && leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_cold(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_cold(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		      uint64_t va)
 {
 	(void)va;
 	if (in->kind == ELFRW_INSN_JCC && leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_inner(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_inner(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		       uint64_t va)
 {
 	(void)va;
 	if ((in->kind == ELFRW_INSN_JCC || in->kind == ELFRW_INSN_JMP) && !leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_lea_code(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_lea_code(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			  const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && mutate_in_code(&c->out, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_lea_data(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_lea_data(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			  const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !mutate_in_code(&c->out, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_load(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_load(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		      uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->pcrel_size && in->kind == ELFRW_INSN_OTHER && !(in->flags & ELFRW_INSN_LEA))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_indirect(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_indirect(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			  const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->pcrel_size && (in->kind == ELFRW_INSN_CALL_IND || in->kind == ELFRW_INSN_JMP_IND))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_opcode(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_opcode(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->kind == ELFRW_INSN_OTHER)
 		mutate_add(c, p + in->opcode_off, 1);
 }
-static void insn_operand(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_operand(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			 const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->kind == ELFRW_INSN_OTHER && in->reg != ELFRW_REG_NONE && in->len > in->opcode_off + 1)
 		mutate_add(c, p + in->opcode_off + 1, 1);
 }
-static void insn_imm(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_imm(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		     uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->imm_size)
 		mutate_add(c, p + in->imm_off, 1);
 }
-static void insn_disp(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_disp(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		      uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->disp_size)
 		mutate_add(c, p + in->disp_off, 1);
 }
-static void insn_last(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_last(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		      uint64_t va)
 {
 	if (va + in->len == u->body + (u->old_end - u->old))
 		mutate_add(c, p + in->len - 1, 1);
 }
-static void insn_abs(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_abs(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
+		     uint64_t va)
 {
 	(void)u, (void)va;
-	if (!c->out.pic && in->imm_size == 4 && in->kind == ELFRW_INSN_OTHER && mutate_in_code(&c->out, elfrw_get32(p + in->imm_off)) &&
-	    (in->opcode & 0xf8) == 0xb8)
+	if (!c->out.pic && in->imm_size == 4 && in->kind == ELFRW_INSN_OTHER &&
+	    mutate_in_code(&c->out, elfrw_get32(p + in->imm_off)) && (in->opcode & 0xf8) == 0xb8)
 		mutate_add(c, p + in->imm_off, 4);
 }
-static void insn_abs_data(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+static void insn_abs_data(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+			  const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	uint64_t v = in->disp_size == 4 ? elfrw_get32(p + in->disp_off) : 0;
@@ -182,7 +200,8 @@ static bool covered(const struct ctx *c, uint64_t va)
 {
 	for (uint32_t i = 0; i < c->note.map.n_units; i++) {
 		const struct elfrw_addrmap_unit *u = &c->note.map.unit[i];
-		if ((!(u->flags & ELFRW_UNIT_FOLDED) && va - u->body < u->old_end - u->old) || va - u->entry < u->thunk_size)
+		if ((!(u->flags & ELFRW_UNIT_FOLDED) && va - u->body < u->old_end - u->old) ||
+		    va - u->entry < u->thunk_size)
 			return true;
 	}
 	return false;
@@ -200,7 +219,8 @@ static void thunks(struct ctx *c, unsigned from, unsigned size)
 {
 	for (uint32_t i = 0; c->has_note && i < c->note.map.n_units; i++) {
 		const struct elfrw_addrmap_unit *u = &c->note.map.unit[i];
-		const uint8_t *p = u->flags & ELFRW_UNIT_THUNK ? elfrw_image_at(&c->out, u->entry, u->thunk_size) : NULL;
+		const uint8_t *p =
+			u->flags & ELFRW_UNIT_THUNK ? elfrw_image_at(&c->out, u->entry, u->thunk_size) : NULL;
 		if (p)
 			mutate_add(c, p + (u->thunk_size > 6 ? 4 : 0) + from, size);
 	}
@@ -223,7 +243,7 @@ void mutate_thunk_tails(struct ctx *c)
 void mutate_bytes(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, c->name);
-	for (uint64_t i = 0; s && i < s->hdr.sh_size; i += s->hdr.sh_size > 2000 ? s->hdr.sh_size / 997 : 1)
+	for (uint64_t i = 0; s && i<s->hdr.sh_size; i += s->hdr.sh_size> 2000 ? s->hdr.sh_size / 997 : 1)
 		mutate_add(c, s->data + i, 1);
 }
 
@@ -246,8 +266,8 @@ static void kept_fields(struct ctx *c, bool distance)
 		if (r->hdr.sh_type != SHT_RELA || (r->hdr.sh_flags & SHF_ALLOC) || !r->data)
 			continue;
 		const struct elfrw_section *s = &in->section[r->hdr.sh_info];
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data || strncmp(s->name, ".eh_frame", 9) == 0 ||
-		    strncmp(s->name, ".gcc_except", 11) == 0)
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data ||
+		    strncmp(s->name, ".eh_frame", 9) == 0 || strncmp(s->name, ".gcc_except", 11) == 0)
 			continue;
 		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= r->hdr.sh_size; k += sizeof(Elf64_Rela)) {
 			Elf64_Rela rel;
@@ -258,8 +278,10 @@ static void kept_fields(struct ctx *c, bool distance)
 				continue;
 			Elf64_Sym sym = { 0 };
 			if (ELF64_R_SYM(rel.r_info))
-				memcpy(&sym, in->section[r->hdr.sh_link].data + ELF64_R_SYM(rel.r_info) * sizeof sym, sizeof sym);
-			if (distance ? sym.st_shndx < in->n_sections && (in->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR)
+				memcpy(&sym, in->section[r->hdr.sh_link].data + ELF64_R_SYM(rel.r_info) * sizeof sym,
+				       sizeof sym);
+			if (distance ? sym.st_shndx < in->n_sections &&
+					       (in->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR)
 				     : !in->pic && mutate_in_code(&c->out, elfrw_get64(p)))
 				mutate_add(c, p, distance ? 4 : 8);
 		}
@@ -274,7 +296,6 @@ void mutate_code_words(struct ctx *c)
 	kept_fields(c, false);
 }
 
-
 void mutate_dynamic_relocs(struct ctx *c)
 {
 	for (uint32_t i = 1; i < c->out.n_sections; i++) {
@@ -284,8 +305,10 @@ void mutate_dynamic_relocs(struct ctx *c)
 		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= s->hdr.sh_size; k += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k, sizeof r);
-			bool relative = ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE, code = mutate_in_code(&c->out, (uint64_t)r.r_addend);
-			if ((c->arg == RELA_CODE && relative && code) || (c->arg == RELA_DATA && relative && !code) || (c->arg == RELA_SYMBOLIC && !relative))
+			bool relative = ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE,
+			     code = mutate_in_code(&c->out, (uint64_t)r.r_addend);
+			if ((c->arg == RELA_CODE && relative && code) || (c->arg == RELA_DATA && relative && !code) ||
+			    (c->arg == RELA_SYMBOLIC && !relative))
 				mutate_add(c, s->data + k + offsetof(Elf64_Rela, r_addend), 8);
 			else if (c->arg == RELA_OFFSET)
 				mutate_add(c, s->data + k, 8);
@@ -299,7 +322,8 @@ void mutate_irelative(struct ctx *c)
 {
 	for (uint32_t i = 1; i < c->out.n_sections; i++) {
 		const struct elfrw_section *s = &c->out.section[i];
-		for (uint64_t k = 0; s->hdr.sh_type == SHT_RELA && (s->hdr.sh_flags & SHF_ALLOC) && s->data && k + sizeof(Elf64_Rela) <= s->hdr.sh_size;
+		for (uint64_t k = 0; s->hdr.sh_type == SHT_RELA && (s->hdr.sh_flags & SHF_ALLOC) && s->data &&
+				     k + sizeof(Elf64_Rela) <= s->hdr.sh_size;
 		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k, sizeof r);
@@ -328,7 +352,6 @@ void mutate_dynamic_tags(struct ctx *c)
 }
 
 /* --- unwind tables ------------------------------------------------------------------------------------------------------ */
-
 
 void mutate_fdes(struct ctx *c)
 {
@@ -374,7 +397,8 @@ void mutate_cies(struct ctx *c)
 		else if (c->arg == 1 && e->personality_off)
 			mutate_add(c, p + e->personality_off, 4);
 		else if (c->arg == 2)
-			mutate_add(c, p + 9 + strlen(e->augmentation) + 2, 1); /* data alignment, behind a one-byte code alignment */
+			mutate_add(c, p + 9 + strlen(e->augmentation) + 2,
+				   1); /* data alignment, behind a one-byte code alignment */
 	}
 }
 
@@ -387,7 +411,8 @@ void mutate_lsda_sites(struct ctx *c)
 		if (!start)
 			continue;
 		uint32_t s = elfrw_image_section_at(&c->out, f->lsda);
-		struct elfrw_rbuf r = elfrw_rbuf(start, c->out.section[s].hdr.sh_size - (f->lsda - c->out.section[s].hdr.sh_addr));
+		struct elfrw_rbuf r =
+			elfrw_rbuf(start, c->out.section[s].hdr.sh_size - (f->lsda - c->out.section[s].hdr.sh_addr));
 		if (elfrw_rbuf_u8(&r) != DWR_PE_OMIT)
 			continue;
 		if (elfrw_rbuf_u8(&r) != DWR_PE_OMIT)
@@ -455,7 +480,6 @@ void mutate_frame_end(struct ctx *c)
 
 /* --- symbols, hash tables --------------------------------------------------------------------------------------------------- */
 
-
 static void symbols(struct ctx *c, const char *table, unsigned field, unsigned size)
 {
 	const struct elfrw_section *s = mutate_section(c, table);
@@ -465,7 +489,8 @@ static void symbols(struct ctx *c, const char *table, unsigned field, unsigned s
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF || type == STT_FILE || type == STT_SECTION || !sym.st_name)
 			continue;
-		if (c->arg == SYM_ANY || (c->arg == SYM_FUNC && type == STT_FUNC && sym.st_size) || (c->arg == SYM_OBJECT && type == STT_OBJECT) ||
+		if (c->arg == SYM_ANY || (c->arg == SYM_FUNC && type == STT_FUNC && sym.st_size) ||
+		    (c->arg == SYM_OBJECT && type == STT_OBJECT) ||
 		    (c->arg == SYM_FOLDED && type == STT_FUNC && !sym.st_size))
 			mutate_add(c, s->data + k + field, size);
 	}
@@ -506,13 +531,13 @@ void mutate_ehdr(struct ctx *c)
 	mutate_add_off(c, (uint64_t)c->arg & 0xff, (unsigned)(c->arg >> 8));
 }
 
-
 /* arg: type << 8 | offset of the field. */
 void mutate_phdrs(struct ctx *c)
 {
 	for (uint32_t i = 0; i < c->out.n_phdrs; i++) {
 		unsigned field = (unsigned)(c->arg & 0xff);
-		if (c->out.phdr[i].p_type != (uint32_t)(c->arg >> 8) || (field == offsetof(Elf64_Phdr, p_filesz) && !c->out.phdr[i].p_filesz))
+		if (c->out.phdr[i].p_type != (uint32_t)(c->arg >> 8) ||
+		    (field == offsetof(Elf64_Phdr, p_filesz) && !c->out.phdr[i].p_filesz))
 			continue;
 		mutate_add_off(c, c->out.ehdr.e_phoff + i * sizeof(Elf64_Phdr) + field, field < 8 ? 4 : 8);
 	}
@@ -523,7 +548,7 @@ void mutate_shdrs(struct ctx *c)
 	for (uint32_t i = 1; i < c->out.n_sections; i++) {
 		const struct elfrw_section *s = &c->out.section[i];
 		if (strcmp(c->name, s->name) == 0 || (!*c->name && s->data && (s->hdr.sh_flags & SHF_ALLOC)))
-			mutate_add_off(c, c->out.ehdr.e_shoff + i * sizeof(Elf64_Shdr) + (uint64_t)(c->arg & 0xff), c->arg >> 8 ? (unsigned)(c->arg >> 8) : 8);
+			mutate_add_off(c, c->out.ehdr.e_shoff + i * sizeof(Elf64_Shdr) + (uint64_t)(c->arg & 0xff),
+				       c->arg >> 8 ? (unsigned)(c->arg >> 8) : 8);
 	}
 }
-
