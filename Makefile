@@ -31,9 +31,9 @@ $(BUILD)/tests/test_%: tests/test_%.c $(LIBOBJ)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
 # Shares no code with the program: libdw reads both files.
-$(BUILD)/tests/mutate: tests/mutate.c $(LIBOBJ)
+$(BUILD)/tests/mutate: $(wildcard tests/mutate*.c tests/mutate*.h) $(LIBOBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(LIBOBJ) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 
 $(BUILD)/tests/judge_dwarf: $(wildcard tests/judge_*.c) tests/judge.h
 	@mkdir -p $(@D)
