@@ -34,7 +34,10 @@ static const char usage[] =
 	"  -v, --verbose              say what was not folded, and why (twice: each function)\n"
 	"  -h, --help                 print this help\n"
 	"  -V, --version              print the version\n"
-	"      @FILE                  read further arguments from FILE\n";
+	"      @FILE                  read further arguments from FILE\n"
+	"\n"
+	"Further commands, each with a --help of its own: icfold verify, icfold symbolize,\n"
+	"icfold inlines, icfold dump.\n";
 
 static int fail(const char *file, struct elfrw_err *err)
 {

@@ -95,23 +95,28 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
 }
 
+/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had behind it and may run into. */
 static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)
 {
-	for (uint64_t at = from; at < to; at++) {
-		uint8_t c = e->new_data[at - e->new];
-		v->log.checked[ICF_VC_FILL]++;
-		if (c == v->arch->fill)
-			continue;
-		/* Or the padding that a unit had behind it and that it may run into. */
-		const struct icf_vunit *u = prev && !prev->thunk ? &v->unit.data[prev->unit] : NULL;
-		uint64_t old = u ? u->old + (at - u->body) : 0;
-		const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
-		if (u && old < x->old_end && icf_v_find(v, old) == ICF_V_NONE && x->old_data[old - x->old] == c)
-			continue;
-		icf_vlog_bad(&v->log, ICF_VC_FILL, "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
-			     v->out.section[e->out].name, ICF_VX(at), v->arch->fill, c);
+	const uint8_t *p = e->new_data + (from - e->new);
+	uint64_t n = to - from, i = 0;
+	v->log.checked[ICF_VC_FILL] += n;
+	while (i < n && p[i] == v->arch->fill)
+		i++;
+	if (i == n)
 		return;
+	const struct icf_vunit *u = prev && !prev->thunk ? &v->unit.data[prev->unit] : NULL;
+	const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
+	uint64_t old = u ? u->old + (from - u->body) : 0;
+	if (u && old <= x->old_end && n <= x->old_end - old && memcmp(x->old_data + (old - x->old), p, n) == 0) {
+		uint64_t k = 0;
+		while (k < n && icf_v_find(v, old + k) == ICF_V_NONE)
+			k++;
+		if (k == n)
+			return;
 	}
+	icf_vlog_bad(&v->log, ICF_VC_FILL, "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
+		     v->out.section[e->out].name, ICF_VX(from + i), v->arch->fill, p[i]);
 }
 
 static struct elfrw_err *check_blocks(struct icf_v *v)

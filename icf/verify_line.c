@@ -745,7 +745,7 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		/* The unit's own range is one byte that no PC ever has. */
 		bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte;
 		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
-		if (trap && !(h->flags & F_END) && (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0))
+		if (trap && !(h->flags & F_END) && (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
 			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 				     "row: artificial unit: expected no other file for its own byte, found %s",
 				     show(h, x));
