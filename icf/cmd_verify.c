@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int icf_cmd_verify(int argc, char **argv);
-
 static const char usage[] = "Usage: icfold verify [OPTION]... IN OUT\n"
 			    "Prove from the two files alone that OUT is IN with functions folded and nothing\n"
 			    "else changed.  Exit status: 0 equal, 1 different, 2 trouble.\n"
