@@ -48,6 +48,7 @@ struct elfrw_addrmap {
 	uint32_t *page_unit; /* first unit that ends after the start of each 256-byte block of [lo, hi); owned */
 	uint64_t trap_byte;  /* address in the output of one byte at the end of the code that no PC ever has, or 0 */
 	uint64_t thunks, thunks_end; /* the run of thunks in the output (empty: equal) */
+	bool in_place;       /* nothing moved: each thunk is where its function began, and `thunks` spans more than thunks */
 };
 
 /* Builds page_unit and lo/hi once `unit` and `section` are filled and sorted.  A map without units is valid and maps

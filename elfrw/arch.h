@@ -87,8 +87,8 @@ struct elfrw_arch {
 	struct elfrw_reloc_desc (*reloc)(uint32_t type);
 	/* Relocation numbers that the writer needs. */
 	uint32_t r_abs64, r_relative, r_irelative, r_relr, r_pc32, r_plt32;
-	/* DWARF register numbers (psABI): of the stack pointer and the return address column. */
-	uint8_t dwarf_sp, dwarf_ra;
+	/* DWARF register numbers (psABI): of the stack pointer, the return address column, and the first two arguments. */
+	uint8_t dwarf_sp, dwarf_ra, dwarf_arg[2];
 	/* The CFI that holds throughout a thunk (DWARF instructions), and the CFA's offset from the stack pointer. */
 	const uint8_t *entry_cfi;
 	unsigned entry_cfi_size;

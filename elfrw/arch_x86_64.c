@@ -138,6 +138,7 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.r_plt32 = R_X86_64_PLT32,
 	.dwarf_sp = 7,
 	.dwarf_ra = 16,
+	.dwarf_arg = { 5, 4 },
 	.entry_cfi = entry_cfi,
 	.entry_cfi_size = sizeof entry_cfi,
 };

@@ -1,5 +1,6 @@
 /* err.c: see err.h. */
 #include "elfrw/err.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,8 @@ struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *
 struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 {
 	va_list ap;
+	if (errnum == ENOMEM) /* one error, whoever noticed it */
+		return &elfrw_err_nomem;
 	va_start(ap, fmt);
 	char *text = format(fmt, ap), *whole = NULL;
 	va_end(ap);

@@ -20,7 +20,7 @@ struct elfrw_err *elfrw_error(const char *fmt, ...) __attribute__((format(printf
 struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), returns_nonnull));
 
-/* The same with ": STRERROR(ERRNUM)" appended. */
+/* The same with ": STRERROR(ERRNUM)" appended; ENOMEM is the out-of-memory error. */
 struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), returns_nonnull));
 

@@ -1,6 +1,7 @@
 /* image.c: see image.h.  Every header field that later code relies on is checked here, once. */
 #include "elfrw/image.h"
 #include "elfrw/arch.h"
+#include "elfrw/pair.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -37,6 +38,11 @@ static struct elfrw_err *map_file(struct elfrw_image *img, const char *path)
 			img->base = p;
 			img->size = (size_t)st.st_size;
 			img->mode = st.st_mode & 07777;
+			img->uid = st.st_uid;
+			img->gid = st.st_gid;
+			img->dev = st.st_dev;
+			img->ino = st.st_ino;
+			img->mtime = st.st_mtim;
 			img->fd = fd;
 		}
 	}
@@ -75,6 +81,8 @@ static struct elfrw_err *check_ehdr(struct elfrw_image *img)
 static struct elfrw_err *read_phdrs(struct elfrw_image *img)
 {
 	const Elf64_Ehdr *eh = &img->ehdr;
+	if (eh->e_phnum == 0 && img->separate)
+		return NULL;
 	if (eh->e_phnum == 0)
 		return elfrw_error("has no program headers");
 	if (eh->e_phnum == PN_XNUM)
@@ -90,7 +98,7 @@ static struct elfrw_err *read_phdrs(struct elfrw_image *img)
 	memcpy(img->phdr, img->base + eh->e_phoff, bytes);
 	img->n_phdrs = eh->e_phnum;
 	uint64_t last_end = 0;
-	for (uint32_t i = 0; i < img->n_phdrs; i++) {
+	for (uint32_t i = 0; i < img->n_phdrs && !img->separate; i++) {
 		const Elf64_Phdr *ph = &img->phdr[i];
 		uint64_t at = eh->e_phoff + i * sizeof *ph;
 		if (ph->p_type == PT_NULL)
@@ -139,6 +147,8 @@ static struct elfrw_err *check_section(const struct elfrw_image *img, uint32_t i
 		return NULL;
 	if (sh->sh_addr + sh->sh_size < sh->sh_addr)
 		return elfrw_error_at(NULL, at, "section %s wraps around the address space", sec->name);
+	if (img->separate)
+		return NULL;
 	for (uint32_t p = 0; p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
 		if (ph->p_type != PT_LOAD || sh->sh_addr < ph->p_vaddr || !inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_memsz))
@@ -232,9 +242,9 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 	return check_overlap(img);
 }
 
-struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path)
+static struct elfrw_err *open_image(struct elfrw_image *img, const char *path, bool separate)
 {
-	*img = (struct elfrw_image){ .path = path };
+	*img = (struct elfrw_image){ .path = path, .separate = separate };
 	struct elfrw_err *err = map_file(img, path);
 	if (!err)
 		err = check_ehdr(img);
@@ -247,9 +257,21 @@ struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path)
 	return err;
 }
 
+struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path)
+{
+	return open_image(img, path, false);
+}
+
+struct elfrw_err *elfrw_image_open_separate(struct elfrw_image *img, const char *path)
+{
+	return open_image(img, path, true);
+}
+
 void elfrw_image_close(struct elfrw_image *img)
 {
-	if (img->base) {
+	if (img->pair)
+		elfrw_pair_close(img);
+	else if (img->base) {
 		munmap((void *)img->base, img->size);
 		close(img->fd);
 	}
@@ -258,10 +280,42 @@ void elfrw_image_close(struct elfrw_image *img)
 	*img = (struct elfrw_image){ 0 };
 }
 
+struct elfrw_err *elfrw_image_unchanged(const struct elfrw_image *img)
+{
+	struct stat st;
+	if (img->pair) {
+		ELFRW_TRY(elfrw_image_unchanged(&img->pair->debug));
+		return elfrw_image_unchanged(&img->pair->program);
+	}
+	if (fstat(img->fd, &st) != 0)
+		return elfrw_error_errno(errno, "cannot stat");
+	if (st.st_size < (off_t)img->size)
+		return elfrw_error("was truncated while it was read");
+	if (st.st_size != (off_t)img->size || st.st_mtim.tv_sec != img->mtime.tv_sec || st.st_mtim.tv_nsec != img->mtime.tv_nsec)
+		return elfrw_error("was changed while it was read");
+	return NULL;
+}
+
 uint8_t *elfrw_image_private_copy(const struct elfrw_image *img)
 {
+	if (img->pair)
+		return elfrw_pair_private_copy(img);
 	void *p = mmap(NULL, img->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, img->fd, 0);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+void elfrw_image_forget(const struct elfrw_image *img)
+{
+	/* Parts of a pair's view are in no file. */
+	if (img->pair)
+		madvise((void *)(img->base + img->pair->second), img->pair->debug.size, MADV_DONTNEED);
+	else
+		madvise((void *)img->base, img->size, MADV_DONTNEED);
+}
+
+size_t elfrw_image_file_size(const struct elfrw_image *img)
+{
+	return img->pair ? img->pair->program.size : img->size;
 }
 
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name)

@@ -11,13 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 struct elfrw_arch;
+struct elfrw_pair;
 
 struct elfrw_section {
 	const char *name;    /* in the file's .shstrtab; never NULL */
 	Elf64_Shdr hdr;
 	const uint8_t *data; /* hdr.sh_size bytes of the mapped file; NULL for NOBITS, NULL type and empty sections */
+	uint32_t in_program, in_debug; /* of a pair (pair.h): its index in either file, 0: it is not there */
 };
 
 struct elfrw_image {
@@ -25,6 +28,11 @@ struct elfrw_image {
 	size_t size;
 	int fd;              /* of the mapped file */
 	mode_t mode;         /* permission bits */
+	uid_t uid;
+	gid_t gid;
+	dev_t dev;           /* which file it is, and when it was last written to */
+	ino_t ino;
+	struct timespec mtime;
 	const char *path;    /* borrowed from the caller */
 	Elf64_Ehdr ehdr;
 	const struct elfrw_arch *arch;
@@ -35,15 +43,28 @@ struct elfrw_image {
 	uint32_t n_phdrs;
 	uint32_t symtab, dynsym, dynamic; /* section indices, 0 when absent */
 	bool pic;            /* ET_DYN: addresses are relative to a base */
+	bool separate;       /* a debug file: loaded sections have no contents, segments mean nothing */
+	struct elfrw_pair *pair; /* IMG is a program and its debug file (pair.h), which this tells apart; owned; or NULL */
 };
 
 /* Maps PATH and checks it.  Errors: not ELF, truncated, 32-bit, big-endian, ET_REL, ET_CORE, unsupported machine, no
  * section headers, any header that points outside the file. */
 struct elfrw_err *elfrw_image_open(struct elfrw_image *img, const char *path);
+/* The same for a separate debug file. */
+struct elfrw_err *elfrw_image_open_separate(struct elfrw_image *img, const char *path);
 void elfrw_image_close(struct elfrw_image *img);
+
+/* An error if somebody wrote to the file or changed its size since it was opened: what was read then fits no one state of it. */
+struct elfrw_err *elfrw_image_unchanged(const struct elfrw_image *img);
 
 /* A second mapping of the whole file, writable and private to the caller, who unmaps IMG->size bytes.  NULL: errno tells. */
 uint8_t *elfrw_image_private_copy(const struct elfrw_image *img);
+
+/* Gives back the memory of what was read; it comes back when it is read again. */
+void elfrw_image_forget(const struct elfrw_image *img);
+
+/* The size of the program's file, which a pair's debug file adds nothing to. */
+size_t elfrw_image_file_size(const struct elfrw_image *img);
 
 /* The first section of that name, or NULL. */
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name);

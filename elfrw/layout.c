@@ -228,6 +228,18 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 	return err;
 }
 
+/* PT_PHDR is of use in programs that have an interpreter; elsewhere the ELF header says the same (gABI, "Program Header"). */
+static bool spare_pt_phdr(const struct elfrw_image *img)
+{
+	bool found = false;
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		if (img->phdr[p].p_type == PT_INTERP)
+			return false;
+		found |= img->phdr[p].p_type == PT_PHDR;
+	}
+	return found;
+}
+
 static struct elfrw_err *make_pieces(struct elfrw_output *out)
 {
 	uint32_t holes = 0, room = 0;
@@ -238,12 +250,14 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 	/* Moving sections into a hole of one page would gain nothing for sure; the count below decides. */
 	if (holes)
 		ELFRW_TRY(make_room(out, holes, at, align_up(at, PAGE) + pages * PAGE, &room));
+	out->no_pt_phdr = holes && !room && spare_pt_phdr(out->img);
+	room += out->no_pt_phdr;
 	struct extents ex = { 0 };
 	struct elfrw_err *err = NULL;
 	uint32_t left = room;
 	for (uint32_t p = 0; p < out->img->n_phdrs && !err; p++)
 		if (out->img->phdr[p].p_type == PT_LOAD)
-			err = cut(out, p, out->img->n_phdrs + room, &left, &ex);
+			err = cut(out, p, out->img->n_phdrs + room - out->no_pt_phdr, &left, &ex);
 	VEC_FREE(&ex.v);
 	drop_exec(out);
 	return err;
@@ -320,8 +334,10 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 static struct elfrw_err *make_phdrs(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
-	uint32_t n = img->n_phdrs + out->n_split;
+	uint32_t n = img->n_phdrs + out->n_split - out->no_pt_phdr;
 	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		if (img->phdr[p].p_type == PT_PHDR && out->no_pt_phdr)
+			continue;
 		if (img->phdr[p].p_type != PT_LOAD) {
 			Elf64_Phdr *ph = VEC_PUSH(&out->phdr);
 			if (!ph)
@@ -359,7 +375,7 @@ static int offset_order(const void *a, const void *b)
 static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_off)
 {
 	const struct elfrw_image *img = out->img;
-	bool shared = img->symtab && img->section[img->symtab].hdr.sh_link == img->shstrndx;
+	bool shared = img->symtab && !out->sec[img->symtab].drop && img->section[img->symtab].hdr.sh_link == img->shstrndx;
 	size_t size = 1;
 	const struct elfrw_outsec *old = &out->sec[img->shstrndx];
 	if (shared)
@@ -367,7 +383,7 @@ static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_
 	for (uint32_t i = 1; i < img->n_sections; i++)
 		size += strlen(img->section[i].name) + 1;
 	for (size_t i = 0; i < out->added.len; i++)
-		size += strlen(out->added.data[i].name) + 1;
+		size += out->added.data[i].debug ? 0 : strlen(out->added.data[i].name) + 1;
 	out->shstrtab = calloc(1, size);
 	if (!out->shstrtab)
 		return &elfrw_err_nomem;
@@ -378,7 +394,7 @@ static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_
 	}
 	for (uint32_t i = 1; i < img->n_sections + out->added.len; i++) {
 		bool mine = i >= img->n_sections;
-		if (!mine && out->sec[i].drop)
+		if (mine ? out->added.data[i - img->n_sections].debug : out->sec[i].drop)
 			continue;
 		if (!mine && shared) {
 			name_off[i] = img->section[i].hdr.sh_name;
@@ -413,12 +429,22 @@ static struct elfrw_err *place_unloaded(struct elfrw_output *out)
 	}
 	for (size_t i = 0; i < out->added.len; i++) {
 		struct elfrw_newsec *s = &out->added.data[i];
+		if (s->debug)
+			continue;
 		out->file_size = align_up(out->file_size, s->align);
 		s->offset = out->file_size;
 		out->file_size += s->size;
 	}
 	free(list);
 	return NULL;
+}
+
+static uint32_t n_added(const struct elfrw_output *out)
+{
+	uint32_t n = 0;
+	for (size_t i = 0; i < out->added.len; i++)
+		n += !out->added.data[i].debug;
+	return n;
 }
 
 static void put_shdr(struct elfrw_output *out, uint32_t index, const Elf64_Shdr *sh)
@@ -437,7 +463,7 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 	out->shdrs = calloc(out->n_out, sizeof(Elf64_Shdr));
 	if (!out->shdrs)
 		return &elfrw_err_nomem;
-	Elf64_Shdr sh = img->section[0].hdr;
+	Elf64_Shdr sh = img->section[0].hdr; /* where numbers stand that are too large for the ELF header */
 	if (sh.sh_size)
 		sh.sh_size = out->n_out >= SHN_LORESERVE ? out->n_out : 0;
 	if (sh.sh_link)
@@ -465,9 +491,11 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 			sh.sh_info = out->sec[sh.sh_info].index;
 		put_shdr(out, s->index, &sh);
 	}
-	uint32_t index = out->n_out - (uint32_t)out->added.len;
+	uint32_t index = out->n_out - n_added(out);
 	for (size_t i = 0; i < out->added.len; i++) {
 		const struct elfrw_newsec *s = &out->added.data[i];
+		if (s->debug)
+			continue;
 		sh = (Elf64_Shdr){ .sh_name = name_off[img->n_sections + i], .sh_type = SHT_PROGBITS, .sh_flags = s->flags,
 				   .sh_offset = s->offset, .sh_size = s->size, .sh_addralign = s->align };
 		put_shdr(out, index++, &sh);
@@ -510,10 +538,15 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
 	uint32_t index = 0;
+	/* What only the debug file has is no part of this one. */
+	for (uint32_t i = 1; i < img->n_sections && img->pair; i++) {
+		out->sec[i].debug = img->section[i].in_debug && !out->sec[i].drop;
+		out->sec[i].drop |= !img->section[i].in_program;
+	}
 	for (uint32_t i = 0; i < img->n_sections; i++)
 		if (!out->sec[i].drop)
 			out->sec[i].index = index++;
-	out->n_out = index + (uint32_t)out->added.len;
+	out->n_out = index + n_added(out);
 	uint32_t *name_off = calloc(img->n_sections + out->added.len, sizeof *name_off);
 	if (!name_off)
 		return &elfrw_err_nomem;

@@ -27,6 +27,7 @@ void elfrw_output_deinit(struct elfrw_output *out)
 		free(out->added.data[i].data);
 	free(out->sec);
 	VEC_FREE(&out->added);
+	VEC_FREE(&out->hole);
 	VEC_FREE(&out->piece);
 	VEC_FREE(&out->phdr);
 	if (out->copy)
@@ -74,7 +75,7 @@ struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, u
 		free(data);
 		return &elfrw_err_nomem;
 	}
-	*s = (struct elfrw_newsec){ .name = name, .data = data, .size = size, .flags = flags, .align = align };
+	*s = (struct elfrw_newsec){ .name = name, .data = data, .size = size, .flags = flags, .align = align, .debug = out->img->pair != NULL };
 	return NULL;
 }
 

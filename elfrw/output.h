@@ -1,10 +1,12 @@
 /* output.h: the output file as the input plus edits: sections replaced, moved, dropped, added; then laid out and written.
+ * When the input is a program and its debug file (pair.h), the output is two files as well.
  *
  * Edits come first and decide contents and addresses; elfrw_output_layout() then decides file offsets and headers;
  * elfrw_output_write() puts the result in place of PATH in one step. */
 #ifndef ELFRW_OUTPUT_H
 #define ELFRW_OUTPUT_H
 #include "elfrw/image.h"
+#include "elfrw/newfile.h"
 #include "elfrw/vec.h"
 
 struct elfrw_outsec {
@@ -16,6 +18,7 @@ struct elfrw_outsec {
 	uint64_t align;      /* sh_addralign */
 	uint32_t info;       /* sh_info, as an input index where it is one */
 	bool drop;
+	bool debug;          /* it is in the debug file: set by the layout */
 	bool referenced;     /* something may refer to its address: it must not be moved for want of room */
 	/* Set by the layout. */
 	uint32_t index;      /* in the output, 0 when dropped */
@@ -27,6 +30,7 @@ struct elfrw_newsec {
 	uint8_t *data;    /* owned */
 	uint64_t size, flags, align;
 	uint64_t offset;
+	bool debug; /* it goes into the debug file */
 };
 
 /* A run of bytes of a loadable segment: becomes one PT_LOAD. */
@@ -36,10 +40,16 @@ struct elfrw_piece {
 	bool first;        /* of its segment */
 };
 
+/* Zeros that need no room on the disk. */
+struct elfrw_hole {
+	uint64_t va, size;
+};
+
 struct elfrw_output {
 	const struct elfrw_image *img;
 	struct elfrw_outsec *sec; /* by input index; owned */
 	VEC(struct elfrw_newsec) added;
+	VEC(struct elfrw_hole) hole;
 	uint64_t entry;
 	uint8_t *copy; /* a second, private mapping of the input: pages are copied when they are first changed; owned */
 	/* Set by the layout. */
@@ -53,6 +63,7 @@ struct elfrw_output {
 	uint32_t n_out;    /* section headers */
 	uint32_t n_split;  /* segments cut in two */
 	uint32_t n_unsplit; /* holes that stay for want of room for a program header */
+	bool no_pt_phdr;   /* PT_PHDR gave its place to another header */
 };
 
 struct elfrw_err *elfrw_output_init(struct elfrw_output *out, const struct elfrw_image *img);
@@ -67,7 +78,7 @@ void elfrw_output_replace(struct elfrw_output *out, uint32_t shndx, uint8_t *dat
 
 void elfrw_output_drop(struct elfrw_output *out, uint32_t shndx);
 
-/* Adds a section that is not loaded; takes ownership of DATA, also on failure. */
+/* Adds a section that is not loaded, to the debug file where there is one; takes ownership of DATA, also on failure. */
 struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, uint8_t *data, uint64_t size, uint64_t flags, uint64_t align);
 
 /* SIZE bytes at virtual address VA (old = new) to be changed in place: the section's edited copy.  NULL in *RET: no section
@@ -80,7 +91,17 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out);
 /* Where the byte at new address VA is in the output file; false: not in the file. */
 bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *ret);
 
-/* Writes the file beside PATH and renames it to PATH when it is complete; on an error nothing is left behind and an older PATH
- * stays as it was.  A PATH that is no regular file (/dev/null) is written to directly.  Errors name PATH themselves. */
+/* Writes the file as one that elfrw_newfile_commit() puts in place as PATH.  Its permissions are the input's, the umask applied;
+ * where PATH is the input itself all of the mode and, if allowed, the owner are kept.  Errors do not name PATH. */
+struct elfrw_err *elfrw_output_begin(const struct elfrw_output *out, const char *path, struct elfrw_newfile *ret);
+
+/* The second half: writes to the file F that elfrw_newfile_begin() began, and that the caller has to drop on an error. */
+struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct elfrw_newfile *f);
+
+/* The debug file that goes with the laid-out output of a pair, in the same way as elfrw_output_begin(), and its checksum as in
+ * .gnu_debuglink. */
+struct elfrw_err *elfrw_output_begin_debug(const struct elfrw_output *out, const char *path, struct elfrw_newfile *ret, uint32_t *crc);
+
+/* The same as elfrw_output_begin(), and puts it in place. */
 struct elfrw_err *elfrw_output_write(const struct elfrw_output *out, const char *path);
 #endif

@@ -16,7 +16,8 @@ struct elfrw_rbuf {
 
 static inline struct elfrw_rbuf elfrw_rbuf(const void *data, size_t size)
 {
-	const uint8_t *p = data;
+	static const uint8_t none[1] = { 0 }; /* nothing at all may be NULL, which knows no arithmetic */
+	const uint8_t *p = data ? data : none;
 	return (struct elfrw_rbuf){ p, p, p + size, false };
 }
 

@@ -18,9 +18,10 @@ static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
 		w->bad = true;
 		return NULL;
 	}
+	if (!n)
+		return w->data;
 	uint8_t *p = w->data + w->len;
-	if (n)
-		memset(p, 0, n);
+	memset(p, 0, n);
 	w->len += n;
 	return p;
 }

@@ -1,43 +1,47 @@
-/* writer.c: puts a laid-out file on disk, whole or not at all.
- *
- * The file is written without a name (O_TMPFILE) in the output's directory, linked to a temporary name when it is
- * complete and renamed: a killed process leaves nothing behind.  File systems without unnamed files get a temporary
- * file from the start.  Unchanged sections are written straight from the mapped input. */
+/* writer.c: writes a laid-out file; newfile.c puts it in place.  Unchanged sections are written straight from the mapped input. */
 #include "elfrw/output.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct elfrw_err *write_at(int fd, const void *data, uint64_t size, uint64_t off)
+/* The section of the input that has the byte at old address VA, or the next one behind it; NULL: none. */
+static const Elf64_Shdr *section_from(const struct elfrw_image *img, uint64_t va)
 {
-	const char *p = data;
-	while (size) {
-		ssize_t n = pwrite(fd, p, size > (1u << 30) ? 1u << 30 : size, (off_t)off);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return elfrw_error_errno(n < 0 ? errno : ENOSPC, "cannot write");
-		p += n;
-		off += (uint64_t)n;
-		size -= (uint64_t)n;
+	const Elf64_Shdr *best = NULL;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && sh->sh_size && sh->sh_addr + sh->sh_size > va &&
+		    (!best || sh->sh_addr < best->sh_addr))
+			best = sh;
 	}
-	return NULL;
+	return best;
 }
 
 /* The bytes between sections of a segment that did not move are kept: nothing names them, but nothing was said about them
- * either.  [FROM, TO) are new addresses, the same as the old ones. */
-static struct elfrw_err *write_gap(const struct elfrw_output *out, int fd, const struct elfrw_piece *piece, uint64_t from, uint64_t to)
+ * either.  [FROM, TO) are new addresses, the same as the old ones.  What a section had there that is shorter now, or somewhere
+ * else, becomes zeros. */
+static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct elfrw_newfile *f, const struct elfrw_piece *piece, uint64_t from, uint64_t to)
 {
 	const Elf64_Phdr *old = &out->img->phdr[piece->old];
 	if (to > old->p_vaddr + old->p_filesz)
 		to = old->p_vaddr + old->p_filesz;
-	if (to <= from)
-		return NULL;
-	return write_at(fd, out->img->base + old->p_offset + (from - old->p_vaddr), to - from, piece->ph.p_offset + (from - piece->ph.p_vaddr));
+	while (from < to) {
+		const Elf64_Shdr *sh = section_from(out->img, from);
+		uint64_t next = sh && sh->sh_addr < to ? sh->sh_addr : to;
+		if (next <= from) {
+			from = sh->sh_addr + sh->sh_size;
+			continue;
+		}
+		const uint8_t *data = out->img->base + old->p_offset + (from - old->p_vaddr);
+		/* Most are padding, which a new file has as a hole. */
+		if (f->in_place || data[0] != 0 || memcmp(data, data + 1, next - from - 1) != 0)
+			ELFRW_TRY(elfrw_newfile_write(f, data, next - from, piece->ph.p_offset + (from - piece->ph.p_vaddr)));
+		from = next;
+	}
+	return NULL;
 }
 
 struct part {
@@ -53,7 +57,7 @@ static int part_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-static struct elfrw_err *write_piece(const struct elfrw_output *out, int fd, const struct elfrw_piece *piece, struct part *part)
+static struct elfrw_err *write_piece(const struct elfrw_output *out, const struct elfrw_newfile *f, const struct elfrw_piece *piece, struct part *part)
 {
 	const struct elfrw_image *img = out->img;
 	const Elf64_Phdr *ph = &piece->ph;
@@ -73,14 +77,14 @@ static struct elfrw_err *write_piece(const struct elfrw_output *out, int fd, con
 	for (uint32_t k = 0; k < n; k++) {
 		const struct elfrw_outsec *s = &out->sec[part[k].i];
 		if (!moved)
-			ELFRW_TRY(write_gap(out, fd, piece, at, s->addr));
-		ELFRW_TRY(write_at(fd, s->data, s->size, ph->p_offset + (s->addr - ph->p_vaddr)));
+			ELFRW_TRY(write_gap(out, f, piece, at, s->addr));
+		ELFRW_TRY(elfrw_newfile_write(f, s->data, s->size, ph->p_offset + (s->addr - ph->p_vaddr)));
 		at = s->addr + s->size;
 	}
-	return moved ? NULL : write_gap(out, fd, piece, at, end);
+	return moved ? NULL : write_gap(out, f, piece, at, end);
 }
 
-static struct elfrw_err *write_all(const struct elfrw_output *out, int fd)
+static struct elfrw_err *write_all(const struct elfrw_output *out, const struct elfrw_newfile *f)
 {
 	const struct elfrw_image *img = out->img;
 	struct part *part = malloc(img->n_sections * sizeof *part);
@@ -88,134 +92,75 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, int fd)
 		return &elfrw_err_nomem;
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < out->piece.len && !err; i++)
-		err = write_piece(out, fd, &out->piece.data[i], part);
+		err = write_piece(out, f, &out->piece.data[i], part);
 	free(part);
 	for (uint32_t i = 1; i < img->n_sections && !err; i++) {
 		const struct elfrw_outsec *s = &out->sec[i];
 		if (s->drop || (img->section[i].hdr.sh_flags & SHF_ALLOC) || img->section[i].hdr.sh_type == SHT_NOBITS)
 			continue;
 		if (i == img->shstrndx)
-			err = write_at(fd, out->shstrtab, out->shstrtab_size, s->offset);
+			err = elfrw_newfile_write(f, out->shstrtab, out->shstrtab_size, s->offset);
 		else if (s->size)
-			err = write_at(fd, s->data, s->size, s->offset);
+			err = elfrw_newfile_write(f, s->data, s->size, s->offset);
 	}
 	for (size_t i = 0; i < out->added.len && !err; i++)
-		err = write_at(fd, out->added.data[i].data, out->added.data[i].size, out->added.data[i].offset);
+		if (!out->added.data[i].debug)
+			err = elfrw_newfile_write(f, out->added.data[i].data, out->added.data[i].size, out->added.data[i].offset);
 	if (!err)
-		err = write_at(fd, out->shdrs, (uint64_t)out->n_out * sizeof(Elf64_Shdr), out->ehdr.e_shoff);
+		err = elfrw_newfile_write(f, out->shdrs, (uint64_t)out->n_out * sizeof(Elf64_Shdr), out->ehdr.e_shoff);
 	if (!err)
-		err = write_at(fd, out->phdr.data, out->phdr.len * sizeof(Elf64_Phdr), out->ehdr.e_phoff);
-	return err ? err : write_at(fd, &out->ehdr, sizeof out->ehdr, 0);
+		err = elfrw_newfile_write(f, out->phdr.data, out->phdr.len * sizeof(Elf64_Phdr), out->ehdr.e_phoff);
+	return err ? err : elfrw_newfile_write(f, &out->ehdr, sizeof out->ehdr, 0);
 }
 
-/* "DIR/.NAME.icfold-PID-TRY", in memory that the caller frees; NULL: out of memory. */
-static char *temp_name(const char *path, unsigned try)
+/* A file that replaces the input itself keeps the owner and all of its mode; the owner where that is allowed, and bits that
+ * lend somebody's rights only with that owner. */
+static struct elfrw_err *keep_status(const struct elfrw_image *img, int fd)
 {
-	const char *slash = strrchr(path, '/');
-	int dir = slash ? (int)(slash - path + 1) : 0;
-	char *name;
-	if (asprintf(&name, "%.*s.%s.icfold-%ld-%u", dir, path, path + dir, (long)getpid(), try) < 0)
-		return NULL;
-	return name;
-}
-
-static char *dir_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-}
-
-static struct elfrw_err *fill(const struct elfrw_output *out, int fd)
-{
-	/* Some file systems tell only here that there is no room; holes between sections stay holes. */
-	if (ftruncate(fd, (off_t)out->file_size) != 0)
-		return elfrw_error_errno(errno, "cannot set the size");
-	ELFRW_TRY(write_all(out, fd));
-	if (fchmod(fd, out->img->mode) != 0)
+	struct stat st;
+	mode_t mode = img->mode;
+	if (fstat(fd, &st) != 0)
+		return elfrw_error_errno(errno, "cannot stat");
+	if ((st.st_uid != img->uid || st.st_gid != img->gid) && fchown(fd, img->uid, img->gid) != 0)
+		mode &= 0777;
+	/* File systems without modes of their own may refuse. */
+	if (fchmod(fd, mode) != 0 && errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
 		return elfrw_error_errno(errno, "cannot set the mode");
 	return NULL;
 }
 
-/* Gives the unnamed file FD the name PATH, replacing an older file. */
-static struct elfrw_err *link_in_place(int fd, const char *path)
+struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct elfrw_newfile *f)
 {
-	char proc[64];
-	snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
-	for (unsigned try = 0; try < 100; try++) {
-		char *name = temp_name(path, try);
-		if (!name)
-			return &elfrw_err_nomem;
-		struct elfrw_err *err = NULL;
-		if (linkat(AT_FDCWD, proc, AT_FDCWD, name, AT_SYMLINK_FOLLOW) != 0) {
-			int e = errno;
-			free(name);
-			if (e == EEXIST)
-				continue;
-			return elfrw_error_errno(e, "cannot create");
-		}
-		if (rename(name, path) != 0) {
-			err = elfrw_error_errno(errno, "cannot replace");
-			unlink(name);
-		}
-		free(name);
-		return err;
+	struct stat st;
+	/* Some file systems tell only here that there is no room; holes between sections stay holes. */
+	if (!f->in_place && ftruncate(f->fd, (off_t)out->file_size) != 0)
+		return elfrw_error_errno(errno, "cannot set the size");
+	ELFRW_TRY(write_all(out, f));
+	/* Where the file system has no holes, zeros are written zeros. */
+	for (size_t i = 0; i < out->hole.len && !f->in_place; i++) {
+		uint64_t off;
+		if (elfrw_output_offset(out, out->hole.data[i].va, &off))
+			(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)out->hole.data[i].size);
 	}
-	return elfrw_error("cannot create: too many temporary files");
+	if (!f->in_place && f->stream < 0 && lstat(f->path, &st) == 0 && st.st_dev == out->img->dev && st.st_ino == out->img->ino)
+		return keep_status(out->img, f->fd);
+	return NULL;
 }
 
-static struct elfrw_err *write_named(const struct elfrw_output *out, const char *path)
-{
-	for (unsigned try = 0; try < 100; try++) {
-		char *name = temp_name(path, try);
-		if (!name)
-			return &elfrw_err_nomem;
-		int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd < 0) {
-			int e = errno;
-			free(name);
-			if (e == EEXIST)
-				continue;
-			return elfrw_error_errno(e, "cannot create");
-		}
-		struct elfrw_err *err = fill(out, fd);
-		if (close(fd) != 0 && !err)
-			err = elfrw_error_errno(errno, "cannot write");
-		if (!err && rename(name, path) != 0)
-			err = elfrw_error_errno(errno, "cannot replace");
-		if (err)
-			unlink(name);
-		free(name);
-		return err;
-	}
-	return elfrw_error("cannot create: too many temporary files");
-}
 
-static struct elfrw_err *write_device(const struct elfrw_output *out, const char *path)
+struct elfrw_err *elfrw_output_begin(const struct elfrw_output *out, const char *path, struct elfrw_newfile *ret)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return elfrw_error_errno(errno, "cannot open");
-	struct elfrw_err *err = write_all(out, fd);
-	close(fd);
+	/* Rights lent to whoever runs the program (set-user-ID) are not handed on: the owner may be another. */
+	ELFRW_TRY(elfrw_newfile_begin(ret, path, out->img->mode & 0777));
+	struct elfrw_err *err = elfrw_output_fill(out, ret);
+	if (err)
+		elfrw_newfile_drop(ret);
 	return err;
 }
 
 struct elfrw_err *elfrw_output_write(const struct elfrw_output *out, const char *path)
 {
-	struct stat st;
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? elfrw_error("is a directory") : write_device(out, path);
-	char *dir = dir_name(path);
-	if (!dir)
-		return &elfrw_err_nomem;
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	free(dir);
-	if (fd < 0)
-		return write_named(out, path);
-	struct elfrw_err *err = fill(out, fd);
-	if (!err)
-		err = link_in_place(fd, path);
-	if (close(fd) != 0 && !err)
-		err = elfrw_error_errno(errno, "cannot write");
-	return err;
+	struct elfrw_newfile f;
+	ELFRW_TRY(elfrw_output_begin(out, path, &f));
+	return elfrw_newfile_commit(&f);
 }

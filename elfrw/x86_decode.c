@@ -413,9 +413,9 @@ static __attribute__((noinline)) unsigned decode_any(const uint8_t *p, uint64_t 
 		if (((h.pfx & P_ASZ) && mem && (mr & 0xc7) == 5) ||
 		    ((h.pfx & P_OSZ) && !(h.rex & 8) && kind >= ELFRW_INSN_RET))
 			w.w1 |= W1_FLAGS(ELFRW_INSN_LONG_CALL);
-		if ((w.w0 & 0xff) > MAX_LEN)
-			return 0;
 	}
+	if ((w.w0 & 0xff) > MAX_LEN) /* REX can be repeated, too */
+		return 0;
 	return finish(p, va, w, h.op, insn);
 }
 

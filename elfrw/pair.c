@@ -1,0 +1,352 @@
+/* pair.c: see pair.h.
+ *
+ * Every loaded section must be in both files, with the same name, address and size; then their other sections belong to
+ * one link, as far as build-id and checksum do not say otherwise.  Cost: one pass over the debug file for the checksum. */
+#include "elfrw/pair.h"
+#include "elfrw/rbuf.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+uint32_t elfrw_crc32(const uint8_t *data, size_t size)
+{
+	uLong sum = crc32(0, NULL, 0);
+	for (size_t at = 0; at < size;) {
+		size_t n = size - at > 1u << 30 ? 1u << 30 : size - at;
+		sum = crc32(sum, data + at, (uInt)n);
+		at += n;
+	}
+	return (uint32_t)sum;
+}
+
+/* N bytes of build-id, or NULL. */
+static const uint8_t *build_id(const struct elfrw_image *img, uint32_t *n)
+{
+	const struct elfrw_section *s = elfrw_image_section(img, ".note.gnu.build-id");
+	if (!s || !s->data)
+		return NULL;
+	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	uint32_t name = elfrw_rbuf_u32(&r);
+	*n = elfrw_rbuf_u32(&r);
+	uint32_t type = elfrw_rbuf_u32(&r);
+	const uint8_t *gnu = elfrw_rbuf_take(&r, 4), *id = elfrw_rbuf_take(&r, *n);
+	return gnu && id && name == 4 && memcmp(gnu, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID ? id : NULL;
+}
+
+static bool has_debug(const struct elfrw_image *img)
+{
+	return elfrw_image_section(img, ".debug_info") || elfrw_image_section(img, ".zdebug_info");
+}
+
+static struct elfrw_err *check_crc(const struct elfrw_image *program, const struct elfrw_image *debug)
+{
+	const struct elfrw_section *s = elfrw_image_section(program, ".gnu_debuglink");
+	if (!s || !s->data)
+		return NULL;
+	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	elfrw_rbuf_cstr(&r);
+	elfrw_rbuf_seek(&r, (elfrw_rbuf_off(&r) + 3) & ~(size_t)3);
+	uint32_t want = elfrw_rbuf_u32(&r);
+	if (!elfrw_rbuf_ok(&r))
+		return elfrw_error_at(s->name, 0, "names no file and no checksum");
+	uint32_t is = elfrw_crc32(debug->base, debug->size);
+	elfrw_image_forget(debug);
+	if (is != want)
+		return elfrw_error("debug file %s has the checksum 0x%08x, .gnu_debuglink says 0x%08x", debug->path, is, want);
+	return NULL;
+}
+
+static struct elfrw_err *check_identity(const struct elfrw_image *program, const struct elfrw_image *debug)
+{
+	uint32_t n = 0, m = 0;
+	if (has_debug(program))
+		return elfrw_error("has debug information of its own, besides debug file %s", debug->path);
+	if (!has_debug(debug) && !debug->symtab)
+		return elfrw_error("debug file %s has neither symbols nor debug information", debug->path);
+	if (program->dev == debug->dev && program->ino == debug->ino)
+		return elfrw_error("debug file %s is the program itself", debug->path);
+	if (program->ehdr.e_machine != debug->ehdr.e_machine || program->ehdr.e_type != debug->ehdr.e_type)
+		return elfrw_error("debug file %s is of another kind of file", debug->path);
+	const uint8_t *a = build_id(program, &n), *b = build_id(debug, &m);
+	if (a && b && (n != m || memcmp(a, b, n) != 0))
+		return elfrw_error("debug file %s has another build-id: it is of another program", debug->path);
+	return check_crc(program, debug);
+}
+
+/* What names are given to by strings, which differ when the symbols do. */
+static bool is_table(const Elf64_Shdr *sh)
+{
+	return sh->sh_type == SHT_STRTAB || sh->sh_type == SHT_SYMTAB || sh->sh_type == SHT_SYMTAB_SHNDX;
+}
+
+static bool matches(const struct elfrw_section *a, const struct elfrw_section *b)
+{
+	if (strcmp(a->name, b->name) != 0 || ((a->hdr.sh_flags ^ b->hdr.sh_flags) & SHF_ALLOC))
+		return false;
+	if (a->hdr.sh_flags & SHF_ALLOC)
+		return a->hdr.sh_addr == b->hdr.sh_addr && a->hdr.sh_size == b->hdr.sh_size;
+	return !is_table(&a->hdr) && a->hdr.sh_size == b->hdr.sh_size && (!a->data || !b->data || memcmp(a->data, b->data, a->hdr.sh_size) == 0);
+}
+
+/* MAP: by section of the program, its index in the debug file, 0: none.  Sections have one order in both. */
+static struct elfrw_err *match_sections(const struct elfrw_image *program, const struct elfrw_image *debug, uint32_t *map)
+{
+	uint32_t next = 1;
+	for (uint32_t i = 1; i < program->n_sections; i++) {
+		const struct elfrw_section *s = &program->section[i];
+		uint32_t k = next;
+		if (i == program->shstrndx) {
+			map[i] = debug->shstrndx;
+			continue;
+		}
+		while (k < debug->n_sections && !matches(s, &debug->section[k]))
+			k++;
+		if (k < debug->n_sections && k != debug->shstrndx) {
+			for (; next < k; next++) {
+				const Elf64_Shdr *sh = &debug->section[next].hdr;
+				if ((sh->sh_flags & SHF_ALLOC) && sh->sh_size)
+					return elfrw_error("debug file %s has section %s at 0x%llx with %llu bytes, which the program has not",
+							   debug->path, debug->section[next].name, (unsigned long long)sh->sh_addr,
+							   (unsigned long long)sh->sh_size);
+			}
+			map[i] = k;
+			next = k + 1;
+		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size)
+			return elfrw_error("section %s at 0x%llx with %llu bytes is not in debug file %s", s->name,
+					   (unsigned long long)s->hdr.sh_addr, (unsigned long long)s->hdr.sh_size, debug->path);
+	}
+	for (; next < debug->n_sections; next++)
+		if ((debug->section[next].hdr.sh_flags & SHF_ALLOC) && debug->section[next].hdr.sh_size)
+			return elfrw_error("debug file %s has section %s, which the program has not", debug->path, debug->section[next].name);
+	return NULL;
+}
+
+static uint64_t page_up(uint64_t v)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	return (v + page - 1) & ~(page - 1);
+}
+
+/* Both files in SIZE bytes of memory, private and writable; NULL: errno tells. */
+static uint8_t *map_both(const struct elfrw_pair *pair, size_t size)
+{
+	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (mmap(p, pair->program.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, pair->program.fd, 0) != MAP_FAILED &&
+	    mmap(p + pair->second, pair->debug.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, pair->debug.fd, 0) != MAP_FAILED)
+		return p;
+	int e = errno;
+	munmap(p, size);
+	errno = e;
+	return NULL;
+}
+
+uint8_t *elfrw_pair_private_copy(const struct elfrw_image *img)
+{
+	uint8_t *p = map_both(img->pair, img->size);
+	for (size_t i = 0; p && i < img->pair->patch.len; i++)
+		memcpy(p + img->pair->patch.data[i].off, img->base + img->pair->patch.data[i].off, img->pair->patch.data[i].size);
+	return p;
+}
+
+void elfrw_pair_close(struct elfrw_image *img)
+{
+	struct elfrw_pair *pair = img->pair;
+	if (img->base)
+		munmap((void *)img->base, img->size);
+	elfrw_image_close(&pair->program);
+	elfrw_image_close(&pair->debug);
+	VEC_FREE(&pair->patch);
+	free(pair);
+	img->pair = NULL;
+}
+
+static struct elfrw_err *add_patch(struct elfrw_pair *pair, uint64_t off, uint64_t size)
+{
+	struct elfrw_patch *p = VEC_PUSH(&pair->patch);
+	if (!p)
+		return &elfrw_err_nomem;
+	*p = (struct elfrw_patch){ off, size };
+	return NULL;
+}
+
+static bool info_is_section(const Elf64_Shdr *sh)
+{
+	return (sh->sh_flags & SHF_INFO_LINK) || sh->sh_type == SHT_REL || sh->sh_type == SHT_RELA;
+}
+
+/* The section of the view that is section I of the program; MAP as above. */
+static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const uint32_t *map)
+{
+	const struct elfrw_pair *pair = img->pair;
+	const struct elfrw_section *s = &pair->program.section[i];
+	struct elfrw_section *ret = &img->section[to];
+	uint32_t name = ret->hdr.sh_name;
+	ret->in_program = i;
+	/* The debug file's has contents where the program's has the same or none. */
+	if (!(s->hdr.sh_flags & SHF_ALLOC) && ret->data)
+		return;
+	ret->hdr = s->hdr;
+	ret->hdr.sh_name = name;
+	ret->hdr.sh_link = map[s->hdr.sh_link];
+	if (info_is_section(&s->hdr) && s->hdr.sh_info < pair->program.n_sections)
+		ret->hdr.sh_info = map[s->hdr.sh_info];
+	ret->data = s->data ? img->base + s->hdr.sh_offset : NULL;
+}
+
+/* The program's symbols name its sections by the program's numbers. */
+static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base, const struct elfrw_section *s, const uint32_t *map)
+{
+	uint8_t *p = base + s->hdr.sh_offset;
+	bool changed = false;
+	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+		Elf64_Sym sym;
+		memcpy(&sym, p + off, sizeof sym);
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || sym.st_shndx >= img->pair->program.n_sections ||
+		    map[sym.st_shndx] == sym.st_shndx)
+			continue;
+		sym.st_shndx = (uint16_t)map[sym.st_shndx];
+		memcpy(p + off, &sym, sizeof sym);
+		changed = true;
+	}
+	return changed ? add_patch(img->pair, s->hdr.sh_offset, s->hdr.sh_size) : NULL;
+}
+
+/* Headers and names behind the two files; EXTRA sections of the program, EXTRA_NAMES bytes of names, are in no debug file. */
+static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names, uint32_t *map)
+{
+	struct elfrw_pair *pair = img->pair;
+	const struct elfrw_image *program = &pair->program, *debug = &pair->debug;
+	const struct elfrw_section *names = &debug->section[debug->shstrndx];
+	uint32_t n = debug->n_sections + extra;
+	pair->second = page_up(program->size);
+	uint64_t tail = pair->second + page_up(debug->size), shdrs = tail + ((names->hdr.sh_size + extra_names + 7) & ~UINT64_C(7));
+	size_t size = shdrs + (uint64_t)n * sizeof(Elf64_Shdr);
+	uint8_t *base = map_both(pair, size);
+	if (!base)
+		return elfrw_error_errno(errno, "cannot map it with debug file %s", debug->path);
+	img->base = base;
+	img->size = size;
+	img->section = calloc(n, sizeof *img->section);
+	if (!img->section)
+		return &elfrw_err_nomem;
+	img->n_sections = n;
+	img->shstrndx = debug->shstrndx;
+	if (names->data)
+		memcpy(base + tail, names->data, names->hdr.sh_size);
+	uint64_t name = names->hdr.sh_size;
+	for (uint32_t i = 1; i < debug->n_sections; i++) {
+		struct elfrw_section *s = &img->section[i];
+		s->hdr = debug->section[i].hdr;
+		s->hdr.sh_offset += pair->second;
+		s->data = debug->section[i].data ? base + s->hdr.sh_offset : NULL;
+		s->in_debug = i;
+	}
+	uint32_t next = debug->n_sections;
+	for (uint32_t i = 1; i < program->n_sections; i++)
+		if (map[i] == 0 && strcmp(program->section[i].name, ".gnu_debuglink") != 0)
+			map[i] = next++;
+	img->section[0].hdr = program->section[0].hdr;
+	for (uint32_t i = 1; i < program->n_sections; i++) {
+		if (!map[i])
+			continue;
+		struct elfrw_section *s = &img->section[map[i]];
+		if (map[i] >= debug->n_sections) {
+			s->hdr.sh_name = (uint32_t)name;
+			strcpy((char *)base + tail + name, program->section[i].name);
+			name += strlen(program->section[i].name) + 1;
+		}
+		take_program(img, map[i], i, map);
+		if ((s->hdr.sh_type == SHT_DYNSYM || s->hdr.sh_type == SHT_SYMTAB) && s->data && s->data < base + pair->second)
+			ELFRW_TRY(renumber(img, base, &program->section[i], map));
+	}
+	struct elfrw_section *str = &img->section[img->shstrndx];
+	str->hdr.sh_offset = tail;
+	str->hdr.sh_size = name;
+	str->data = base + tail;
+	for (uint32_t i = 0; i < n; i++) {
+		struct elfrw_section *s = &img->section[i];
+		s->name = i ? (const char *)base + tail + s->hdr.sh_name : "";
+		memcpy(base + shdrs + (uint64_t)i * sizeof s->hdr, &s->hdr, sizeof s->hdr);
+		if (s->hdr.sh_type == SHT_SYMTAB && !img->symtab)
+			img->symtab = i;
+		if (s->hdr.sh_type == SHT_DYNSYM)
+			img->dynsym = i;
+		if (s->hdr.sh_type == SHT_DYNAMIC)
+			img->dynamic = i;
+	}
+	img->ehdr = program->ehdr;
+	img->ehdr.e_shoff = shdrs;
+	img->ehdr.e_shnum = (uint16_t)n;
+	img->ehdr.e_shstrndx = (uint16_t)img->shstrndx;
+	memcpy(base, &img->ehdr, sizeof img->ehdr);
+	ELFRW_TRY(add_patch(pair, 0, sizeof img->ehdr));
+	ELFRW_TRY(add_patch(pair, tail, size - tail));
+	if (mprotect(base, size, PROT_READ) != 0)
+		return elfrw_error_errno(errno, "cannot protect its memory");
+	return NULL;
+}
+
+static struct elfrw_err *join(struct elfrw_image *img)
+{
+	const struct elfrw_image *program = &img->pair->program, *debug = &img->pair->debug;
+	ELFRW_TRY(check_identity(program, debug));
+	if (program->symtab && program->section[program->symtab].hdr.sh_link == program->shstrndx)
+		return elfrw_error("names of sections and symbols are in one section: not supported with a debug file");
+	uint32_t *map = calloc(program->n_sections, sizeof *map), extra = 0;
+	if (!map)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = match_sections(program, debug, map);
+	size_t extra_names = 0;
+	for (uint32_t i = 1; i < program->n_sections; i++)
+		if (!map[i] && strcmp(program->section[i].name, ".gnu_debuglink") != 0) {
+			extra++;
+			extra_names += strlen(program->section[i].name) + 1;
+		}
+	if (!err && (uint64_t)debug->n_sections + extra >= SHN_LORESERVE)
+		err = elfrw_error("too many sections");
+	if (!err)
+		err = make_view(img, extra, extra_names, map);
+	free(map);
+	return err;
+}
+
+struct elfrw_err *elfrw_pair_open(struct elfrw_image *img, const char *path, const char *debug_path)
+{
+	*img = (struct elfrw_image){ .path = path, .fd = -1 };
+	struct elfrw_pair *pair = calloc(1, sizeof *pair);
+	if (!pair)
+		return &elfrw_err_nomem;
+	img->pair = pair;
+	struct elfrw_err *err = elfrw_image_open(&pair->program, path);
+	if (!err && (err = elfrw_image_open_separate(&pair->debug, debug_path)) && err != &elfrw_err_nomem) {
+		struct elfrw_err *named = elfrw_error("debug file %s: %s", debug_path, elfrw_err_text(err));
+		elfrw_err_free(err);
+		err = named;
+	}
+	if (!err) {
+		const struct elfrw_image *p = &pair->program;
+		img->mode = p->mode;
+		img->uid = p->uid;
+		img->gid = p->gid;
+		img->dev = p->dev;
+		img->ino = p->ino;
+		img->mtime = p->mtime;
+		img->arch = p->arch;
+		img->pic = p->pic;
+		img->phdr = malloc(p->n_phdrs * sizeof *img->phdr);
+		if (img->phdr) {
+			memcpy(img->phdr, p->phdr, p->n_phdrs * sizeof *img->phdr);
+			img->n_phdrs = p->n_phdrs;
+			err = join(img);
+		} else
+			err = &elfrw_err_nomem;
+	}
+	if (err)
+		elfrw_image_close(img);
+	return err;
+}
