@@ -13,6 +13,7 @@
 #include "dwarf/rw_aranges.h"
 #include "dwarf/rw_cfi.h"
 #include "dwarf/rw_index.h"
+#include "dwarf/rw_vtable.h"
 #include "elfrw/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/parallel.h"
@@ -37,7 +38,9 @@ struct run {
 	struct dwr_rw_lists_out lists;
 	size_t info_size; /* of the new .debug_info */
 	struct elfrw_wbuf abbrev;
+	struct dwr_rw_vtables vtables;
 	uint64_t artificial;
+	bool has_range; /* the artificial unit has */
 };
 
 static struct elfrw_err *make_batches(struct run *run)
@@ -286,16 +289,36 @@ static struct elfrw_err *apply_new_ranges(struct run *run)
 	return NULL;
 }
 
-/* Appends the unit to which the rows of folded functions belong.  Its own range is one byte that no PC ever has: debuggers
- * ignore the lines of a unit without a range, and nothing looks by address into a unit whose range does not hold it. */
+/* The form of the artificial unit: that of its line table, or of the first unit when it has none. */
+static struct dwr_form_params unit_form(const struct run *run, bool lines)
+{
+	const struct dwr_rw *rw = &run->rw;
+	struct dwr_form_params p = rw->units.len ? rw->units.data[0].params : (struct dwr_form_params){ .version = 4, .offset_size = 4 };
+	if (lines) {
+		p.version = (uint8_t)rw->line.folded_version;
+		p.offset_size = (uint8_t)rw->line.folded_offset_size;
+	}
+	for (size_t i = 0; i < run->vtables.v.len && p.version < 4; i++)
+		if (run->vtables.v.data[i].signature)
+			p.version = 4;
+	p.address_size = rw->in->image->arch->address_size;
+	return p;
+}
+
+/* Appends the unit to which the rows of folded functions and the vtables belong.  Its own range is one byte that no PC ever has:
+ * debuggers ignore the lines of a unit without a range, and nothing looks by address into a unit whose range does not hold it. */
 static struct elfrw_err *append_unit(struct run *run)
 {
 	struct dwr_rw *rw = &run->rw;
-	if (!rw->has_line || !rw->line.folded_unit || rw->in->policy != DWR_FOLDED_OVERLAY || !rw->copy[DWR_INFO])
+	bool lines = rw->has_line && rw->line.folded_unit && rw->in->policy == DWR_FOLDED_OVERLAY && rw->copy[DWR_INFO];
+	if (rw->in->vtables && rw->copy[DWR_INFO])
+		ELFRW_TRY(dwr_rw_vtables(rw, &run->vtables));
+	bool vtables = run->vtables.v.len != 0;
+	if (!lines && !vtables)
 		return NULL;
-	unsigned version = rw->line.folded_version, offset = rw->line.folded_offset_size;
-	unsigned address = rw->in->image->arch->address_size;
-	uint64_t trap = rw->map->trap_byte;
+	struct dwr_form_params p = unit_form(run, lines);
+	unsigned version = p.version, offset = p.offset_size, address = p.address_size;
+	uint64_t trap = lines ? rw->map->trap_byte : 0;
 	if (!run->abbrev.len)
 		elfrw_wbuf_bytes(&run->abbrev, rw->secs.sec[DWR_ABBREV].data, rw->secs.sec[DWR_ABBREV].size);
 	uint64_t table = run->abbrev.len, language = 0;
@@ -312,12 +335,12 @@ static struct elfrw_err *append_unit(struct run *run)
 	};
 	elfrw_wbuf_uleb(&run->abbrev, 1);
 	elfrw_wbuf_uleb(&run->abbrev, DW_TAG_compile_unit);
-	elfrw_wbuf_u8(&run->abbrev, DW_CHILDREN_no);
-	for (unsigned i = 0; i < (trap ? 7 : 5); i++) {
+	elfrw_wbuf_u8(&run->abbrev, vtables ? DW_CHILDREN_yes : DW_CHILDREN_no);
+	for (unsigned i = 0; i < (trap ? 7 : lines ? 5 : 4); i++) {
 		elfrw_wbuf_uleb(&run->abbrev, attr[i][0]);
 		elfrw_wbuf_uleb(&run->abbrev, attr[i][1]);
 	}
-	elfrw_wbuf_bytes(&run->abbrev, "\0\0\0", 3);
+	elfrw_wbuf_u16(&run->abbrev, 0);
 
 	struct elfrw_wbuf w = { 0 };
 	if (offset == 8)
@@ -337,7 +360,8 @@ static struct elfrw_err *append_unit(struct run *run)
 	elfrw_wbuf_u16(&w, (uint16_t)(language ? language : DW_LANG_C_plus_plus));
 	elfrw_wbuf_cstr(&w, rw->in->folded_unit_name ? rw->in->folded_unit_name : "<folded functions>");
 	elfrw_wbuf_cstr(&w, "/");
-	elfrw_wbuf_uint(&w, rw->line.folded_unit, offset);
+	if (lines)
+		elfrw_wbuf_uint(&w, rw->line.folded_unit, offset);
 	if (trap) {
 		elfrw_wbuf_uint(&w, trap, address);
 		if (version >= 4)
@@ -345,15 +369,21 @@ static struct elfrw_err *append_unit(struct run *run)
 		else
 			elfrw_wbuf_uint(&w, trap + 1, address);
 	}
-	uint8_t *p = w.bad || run->abbrev.bad ? NULL : realloc(rw->copy[DWR_INFO], run->info_size + w.len);
-	if (!p) {
+	if (vtables) {
+		dwr_rw_vtables_write(&run->vtables, p, 2, &run->abbrev, &w);
+		elfrw_wbuf_u8(&w, 0);
+	}
+	elfrw_wbuf_u8(&run->abbrev, 0);
+	uint8_t *info = w.bad || run->abbrev.bad ? NULL : realloc(rw->copy[DWR_INFO], run->info_size + w.len);
+	if (!info) {
 		elfrw_wbuf_free(&w);
 		return &elfrw_err_nomem;
 	}
 	elfrw_put_le(w.data + length_at, w.len - length_at - offset, offset);
-	memcpy(p + run->info_size, w.data, w.len);
-	rw->copy[DWR_INFO] = p;
+	memcpy(info + run->info_size, w.data, w.len);
+	rw->copy[DWR_INFO] = info;
 	run->artificial = run->info_size;
+	run->has_range = trap != 0;
 	run->info_size += w.len;
 	elfrw_wbuf_free(&w);
 	return (offset == 4 && (run->info_size >> 32 || table >> 32)) ? elfrw_error(".debug_info outgrows its offsets") : NULL;
@@ -362,7 +392,8 @@ static struct elfrw_err *append_unit(struct run *run)
 static struct elfrw_err *rewrite_frame(struct run *run)
 {
 	const struct dwr_section *sec = &run->rw.secs.sec[DWR_FRAME];
-	if (!sec->size)
+	/* In place, the first row of a folded function is that of its thunk. */
+	if (!sec->size || run->rw.map->in_place)
 		return NULL;
 	struct dwr_cfi cfi;
 	struct dwr_rw_frame_out out = { 0 };
@@ -386,14 +417,14 @@ static struct elfrw_err *rewrite_indices(struct run *run)
 	struct dwr_rw *rw = &run->rw;
 	uint8_t *data = NULL;
 	size_t size = 0;
-	struct dwr_index_in in = { .rw = rw, .artificial_unit = run->artificial,
+	struct dwr_index_in in = { .rw = rw, .artificial_unit = run->artificial, .has_range = run->has_range,
 				   .artificial_size = run->artificial == UINT64_MAX ? 0 : run->info_size - run->artificial };
 	struct dwr_arange_extra extra = { run->artificial, rw->map->trap_byte, 1 };
 	const struct dwr_section *sec = &rw->secs.sec[DWR_ARANGES];
 	if (sec->size) {
 		struct dwr_rw_aranges_in ar = { .map = rw->map, .policy = rw->in->policy, .data = sec->data,
 						.size = sec->size, .extra = &extra,
-						.n_extra = run->artificial != UINT64_MAX && rw->map->trap_byte };
+						.n_extra = run->has_range };
 		ELFRW_TRY(dwr_rw_aranges(&ar, &data, &size));
 		ELFRW_TRY(emit(run, DWR_ARANGES, data, size));
 	}
@@ -594,6 +625,7 @@ static void run_deinit(struct run *run)
 	dwr_addr_table_deinit(&run->addr);
 	dwr_rw_lists_deinit(&run->lists);
 	elfrw_wbuf_free(&run->abbrev);
+	dwr_rw_vtables_deinit(&run->vtables);
 	dwr_rewrite_out_deinit(&run->out);
 }
 
@@ -628,6 +660,8 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 			st->emptied_scopes += run.use[i].empty && run.use[i].purpose == DWR_FOR_SCOPE;
 		st->units = (uint32_t)run.rw.units.len;
 		st->artificial_unit = run.artificial;
+		st->vtables = (uint32_t)run.vtables.v.len;
+		st->vtables_left_out = run.vtables.left_out;
 		if (run.out.n_sections)
 			qsort(run.out.section, run.out.n_sections, sizeof *run.out.section, by_place);
 		*out = run.out;

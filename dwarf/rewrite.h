@@ -24,6 +24,10 @@ struct dwr_unit_alias {
 	const char *name;
 };
 
+/* "Improved Identification of Vtables" (Coutant 2009): a DIE with DW_AT_location, the vtable object, and DW_AT_type, its class.  The
+ * tag was proposed without a number; this one is in the vendors' range, where nobody has one. */
+#define DWR_TAG_VTABLE 0x4fc1
+
 /* A vtable slot whose target was folded: the slot's address (vtables do not move) and the member it named. */
 struct dwr_vslot {
 	uint64_t slot;
@@ -42,6 +46,7 @@ struct dwr_rewrite_in {
 	const struct dwr_vslot *vslot; /* sorted by slot */
 	size_t n_vslots;
 	const char *producer;          /* of the artificial unit: "icfold 1.0" */
+	bool vtables;                  /* add the entries that name the classes of the vtables in VSLOT */
 	bool note_only;                /* debug info is being stripped: write .debug_icfold alone and read nothing */
 	const char *folded_unit_name;  /* of the artificial unit; NULL: "<folded functions>" */
 };
@@ -59,6 +64,7 @@ struct dwr_section_out {
 struct dwr_rewrite_stats {
 	uint32_t units, folded_dies, thunk_dies, emptied_scopes;
 	uint32_t artificial_sequences;  /* line sequences in the artificial unit */
+	uint32_t vtables, vtables_left_out; /* objects described; those whose class is not certain */
 	uint64_t artificial_unit;       /* .debug_info offset of the artificial unit, UINT64_MAX without one */
 };
 

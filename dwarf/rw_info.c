@@ -291,6 +291,11 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	return NULL;
 }
 
+static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)
+{
+	return p->unit != ELFRW_NO_UNIT && (map->unit[p->unit].flags & ELFRW_UNIT_THUNK) && p->begin == map->unit[p->unit].entry;
+}
+
 /* A DIE whose range is not within one live unit. */
 static struct elfrw_err *hard_range(struct scan *s, const struct dwr_die *die, const struct dwr_value *low,
 				    const struct dwr_value *high, uint64_t va, uint64_t end)
@@ -316,7 +321,7 @@ static struct elfrw_err *hard_range(struct scan *s, const struct dwr_die *die, c
 	/* Policy alias: the kept body and a thunk.  Only one of them can be said here. */
 	size_t n = 0;
 	for (size_t i = 0; i < p->piece.len && p->piece.len > 1; i++)
-		if (p->piece.data[i].begin < s->rw->map->thunks || p->piece.data[i].begin >= s->rw->map->thunks_end)
+		if (!is_thunk(s->rw->map, &p->piece.data[i]))
 			p->piece.data[n++] = p->piece.data[i];
 	p->piece.len = n ? n : p->piece.len;
 	const struct dwr_piece *first = &p->piece.data[0], *last = &p->piece.data[p->piece.len - 1];

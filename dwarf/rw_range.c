@@ -55,7 +55,9 @@ static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begi
 		return true;
 	if (!r->ordered || begin < end || (map->unit[a].flags | map->unit[b].flags) & ELFRW_UNIT_FOLDED)
 		return false;
-	if (map->thunks < map->thunks_end && map->thunks < begin && map->thunks_end > end)
+	if (map->in_place && b != a + 1)
+		return false; /* thunks stand there */
+	if (!map->in_place && map->thunks < map->thunks_end && map->thunks < begin && map->thunks_end > end)
 		return false;
 	if (map->trap_byte >= end && map->trap_byte < begin)
 		return false;

@@ -83,8 +83,11 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
-		if (m->flags & ELFRW_UNIT_FOLDED)
+		if (m->flags & ELFRW_UNIT_FOLDED) {
+			if (map->in_place)
+				memset(job->code[u->sec] + (m->old - map->section[u->sec].new_start), prog->arch->fill, u->end - u->start);
 			continue;
+		}
 		uint8_t *to = job->code[u->sec] + (m->body - map->section[u->sec].new_start);
 		memcpy(to, icf_unit_bytes(prog, u), u->end - u->start);
 		/* Padding that is as wide as it was stays what it was. */
@@ -92,7 +95,7 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 		bool last = i + 1 == e->unit + e->n_units;
 		uint64_t pad = (last ? e->end : u[1].start) - u->end;
 		uint64_t next = last ? map->section[u->sec].new_end : map->unit[i + 1].body;
-		if (!(last ? 0 : m[1].flags & ELFRW_UNIT_FOLDED) && next - m->body - (u->end - u->start) == pad)
+		if (!map->in_place && !(last ? 0 : m[1].flags & ELFRW_UNIT_FOLDED) && next - m->body - (u->end - u->start) == pad)
 			memcpy(to + (u->end - u->start), icf_unit_bytes(prog, u) + (u->end - u->start), pad);
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
@@ -105,15 +108,37 @@ static struct elfrw_err *put_thunks(struct job *job)
 {
 	const struct icf_program *prog = job->a->prog;
 	const struct elfrw_addrmap *map = &job->a->plan->map;
-	uint32_t e = job->a->plan->thunk_exec;
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (!(m->flags & ELFRW_UNIT_THUNK))
 			continue;
+		uint32_t e = map->in_place ? prog->unit.data[i].sec : job->a->plan->thunk_exec;
 		if (!prog->arch->thunk(job->code[e] + (m->entry - map->section[e].new_start), m->entry, m->body,
 				       prog->unit.data[i].flags & ICF_UNIT_ENDBR))
 			return elfrw_error("thunk for the function at 0x%llx does not reach it", (unsigned long long)m->old);
 		job->a->n_thunk_bytes += m->thunk_size;
+	}
+	return NULL;
+}
+
+#define PAGE 4096
+
+/* Whole pages of folded bodies, behind their thunks, become zeros. */
+static struct elfrw_err *empty_pages(struct job *job)
+{
+	const struct icf_program *prog = job->a->prog;
+	const struct elfrw_addrmap *map = &job->a->plan->map;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		const struct elfrw_addrmap_unit *m = &map->unit[i];
+		uint64_t from = (m->old + m->thunk_size + PAGE - 1) & ~(uint64_t)(PAGE - 1), to = m->old_end & ~(uint64_t)(PAGE - 1);
+		if (!(m->flags & ELFRW_UNIT_FOLDED) || to <= from)
+			continue;
+		struct elfrw_hole *h = VEC_PUSH(&job->a->out->hole);
+		if (!h)
+			return &elfrw_err_nomem;
+		*h = (struct elfrw_hole){ from, to - from };
+		uint32_t e = prog->unit.data[i].sec;
+		memset(job->code[e] + (from - map->section[e].new_start), 0, to - from);
 	}
 	return NULL;
 }
@@ -133,7 +158,11 @@ struct elfrw_err *icf_apply_code(struct icf_apply *a)
 			err = &elfrw_err_nomem;
 			break;
 		}
-		memset(p, prog->arch->fill, size);
+		/* In place, what lies between units stays, too. */
+		if (map->in_place)
+			memcpy(p, prog->img->section[prog->exec.data[e].shndx].data, size);
+		else
+			memset(p, prog->arch->fill, size);
 		job.code[e] = p;
 		elfrw_output_replace(a->out, prog->exec.data[e].shndx, p, size);
 		a->out->sec[prog->exec.data[e].shndx].addr = map->section[e].new_start;
@@ -142,6 +171,8 @@ struct elfrw_err *icf_apply_code(struct icf_apply *a)
 		err = elfrw_parallel(a->opt->threads, (prog->unit.len + job.per - 1) / job.per, move_units, &job);
 	if (!err)
 		err = put_thunks(&job);
+	if (!err && map->in_place)
+		err = empty_pages(&job);
 	free(job.code);
 	return err;
 }

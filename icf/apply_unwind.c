@@ -153,6 +153,9 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 {
 	struct unwind w = { 0 };
+	/* A thunk is where its function's first row holds, and needs no other. */
+	if (a->plan->in_place)
+		return NULL;
 	find_referenced(a);
 	find_tables(a->prog->img, &w);
 	struct elfrw_err *err = run(a, &w, false);

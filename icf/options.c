@@ -2,106 +2,9 @@
 #include "icf/options.h"
 #include "dwarf/rewrite.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-struct args {
-	const char **v; /* owned array of borrowed strings */
-	size_t n, cap;
-};
-
-static struct elfrw_err *push_arg(struct args *a, const char *s)
-{
-	if (a->n == a->cap) {
-		size_t cap = a->cap ? 2 * a->cap : 32;
-		const char **v = realloc(a->v, cap * sizeof *v);
-		if (!v)
-			return &elfrw_err_nomem;
-		a->v = v;
-		a->cap = cap;
-	}
-	a->v[a->n++] = s;
-	return NULL;
-}
-
-/* Reads a whole small text file; the text becomes OPT's. */
-static struct elfrw_err *read_text(struct icf_options *opt, const char *path, char **ret)
-{
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return elfrw_error_errno(errno, "%s: cannot open", path);
-	struct stat st;
-	char *text = NULL;
-	struct elfrw_err *err = NULL;
-	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > 64 << 20)
-		err = elfrw_error("%s: not a small regular file", path);
-	else if (!(text = malloc((size_t)st.st_size + 1)))
-		err = &elfrw_err_nomem;
-	else {
-		size_t n = fread(text, 1, (size_t)st.st_size, f);
-		text[n] = 0;
-		char **owned = realloc(opt->owned, (opt->n_owned + 1) * sizeof *owned);
-		if (!owned)
-			err = &elfrw_err_nomem;
-		else {
-			opt->owned = owned;
-			opt->owned[opt->n_owned++] = text;
-			*ret = text;
-			text = NULL;
-		}
-	}
-	free(text);
-	fclose(f);
-	return err;
-}
-
-/* Splits TEXT in place as GNU tools do: white space separates, quotes and backslashes protect. */
-static struct elfrw_err *split_response(struct args *out, char *p)
-{
-	for (;;) {
-		while (*p == ' ' || (*p >= '\t' && *p <= '\r'))
-			p++;
-		if (!*p)
-			return NULL;
-		char *word = p, *to = p, quote = 0;
-		for (; *p && (quote || !(*p == ' ' || (*p >= '\t' && *p <= '\r'))); p++) {
-			if (*p == '\\' && p[1])
-				*to++ = *++p;
-			else if (quote && *p == quote)
-				quote = 0;
-			else if (!quote && (*p == '"' || *p == '\''))
-				quote = *p;
-			else
-				*to++ = *p;
-		}
-		bool last = !*p;
-		*to = 0;
-		ELFRW_TRY(push_arg(out, word));
-		if (last)
-			return NULL;
-		p++;
-	}
-}
-
-static struct elfrw_err *expand(struct icf_options *opt, struct args *out, const char *arg, unsigned depth)
-{
-	if (arg[0] != '@' || !arg[1] || access(arg + 1, F_OK) != 0)
-		return push_arg(out, arg);
-	if (depth > 16)
-		return elfrw_error("%s: response files are nested too deeply", arg);
-	char *text;
-	struct args inner = { 0 };
-	struct elfrw_err *err = read_text(opt, arg + 1, &text);
-	if (!err)
-		err = split_response(&inner, text);
-	for (size_t i = 0; i < inner.n && !err; i++)
-		err = expand(opt, out, inner.v[i], depth + 1);
-	free(inner.v);
-	return err;
-}
 
 static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
 {
@@ -117,7 +20,7 @@ static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
 static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *path)
 {
 	char *text, *save = NULL;
-	ELFRW_TRY(read_text(opt, path, &text));
+	ELFRW_TRY(icf_args_read_text(&opt->args, path, &text));
 	for (char *line = strtok_r(text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
 		while (*line == ' ' || *line == '\t')
 			line++;
@@ -131,7 +34,7 @@ static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *pa
 }
 
 /* If ARG is NAME=VALUE or NAME followed by its value, sets *VALUE and advances *I. */
-static bool value_of(const struct args *a, size_t *i, const char *name, const char **value, struct elfrw_err **err)
+static bool value_of(const struct icf_args *a, size_t *i, const char *name, const char **value, struct elfrw_err **err)
 {
 	const char *arg = a->v[*i];
 	size_t n = strlen(name);
@@ -184,14 +87,21 @@ static struct elfrw_err *parse_threads(struct icf_options *opt, const char *v)
 	return NULL;
 }
 
-static struct elfrw_err *parse_one(struct icf_options *opt, const struct args *a, size_t *i)
+static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_args *a, size_t *i)
 {
 	const char *arg = a->v[*i], *v = NULL;
 	struct elfrw_err *err = NULL;
 	static const struct { const char *name; size_t off; bool value; } flag[] = {
 		{ "--no-thunks", offsetof(struct icf_options, no_thunks), true },
 		{ "--strip-debug", offsetof(struct icf_options, strip_debug), true },
+		{ "--strip-all", offsetof(struct icf_options, strip_all), true },
+		{ "-s", offsetof(struct icf_options, strip_all), true },
 		{ "--emit-relocs", offsetof(struct icf_options, emit_relocs), true },
+		{ "--in-place", offsetof(struct icf_options, in_place), true },
+		{ "--require-compact", offsetof(struct icf_options, require_compact), true },
+		{ "--emit-vtables", offsetof(struct icf_options, emit_vtables), true },
+		{ "--write-if-changed", offsetof(struct icf_options, write_if_changed), true },
+		{ "--verify", offsetof(struct icf_options, verify), true },
 		{ "--keep-build-id", offsetof(struct icf_options, keep_build_id), true },
 		{ "--quiet", offsetof(struct icf_options, quiet), true },
 		{ "-q", offsetof(struct icf_options, quiet), true },
@@ -231,6 +141,14 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct args *a
 		return err ? err : add_unique_file(opt, v);
 	else if (value_of(a, i, "--map", &v, &err) || value_of(a, i, "--Map", &v, &err))
 		opt->map_file = v;
+	else if (value_of(a, i, "--depfile", &v, &err))
+		opt->depfile = v;
+	else if (value_of(a, i, "--debug-file", &v, &err))
+		opt->debug_file = v;
+	else if (value_of(a, i, "--debug-output", &v, &err))
+		opt->debug_output = v;
+	else if (value_of(a, i, "--debug-file-directory", &v, &err))
+		opt->debug_dir = v;
 	else if (value_of(a, i, "--threads", &v, &err))
 		return err ? err : parse_threads(opt, v);
 	else if (value_of(a, i, "--debug-folded", &v, &err)) {
@@ -258,34 +176,40 @@ struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **ar
 	*opt = (struct icf_options){ .mode = ICF_MODE_SAFE };
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	opt->threads = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
-	struct args a = { 0 };
+	struct icf_args *a = &opt->args;
 	struct elfrw_err *err = NULL;
 	bool only_names = false;
 	for (int i = 1; i < argc && !err; i++)
-		err = expand(opt, &a, argv[i], 0);
-	for (size_t i = 0; i < a.n && !err; i++) {
-		if (!only_names && strcmp(a.v[i], "--") == 0)
+		err = icf_args_expand(a, argv[i]);
+	for (size_t i = 0; i < a->n && !err; i++) {
+		if (!only_names && strcmp(a->v[i], "--") == 0)
 			only_names = true;
 		else if (only_names && !opt->input)
-			opt->input = a.v[i];
+			opt->input = a->v[i];
 		else
-			err = parse_one(opt, &a, &i);
+			err = parse_one(opt, a, &i);
 	}
-	free(a.v);
 	if (err || opt->help || opt->version)
 		return err;
 	if (!opt->input)
 		return elfrw_error("no input file (try --help)");
 	if (!opt->output)
 		return elfrw_error("no output file: give -o OUTPUT");
+	if (opt->in_place && opt->require_compact)
+		return elfrw_error("--in-place and --require-compact may not be used together");
+	if (opt->strip_all && opt->emit_relocs)
+		return elfrw_error("--strip-all and --emit-relocs may not be used together");
+	opt->strip_debug |= opt->strip_all;
+	if (opt->debug_file && !opt->debug_output)
+		return elfrw_error("--debug-file needs --debug-output");
+	if (opt->debug_output && opt->strip_debug)
+		return elfrw_error("--debug-output and --strip-debug may not be used together");
 	return NULL;
 }
 
 void icf_options_deinit(struct icf_options *opt)
 {
-	for (size_t i = 0; i < opt->n_owned; i++)
-		free(opt->owned[i]);
-	free(opt->owned);
+	icf_args_deinit(&opt->args);
 	free(opt->keep_unique);
 	*opt = (struct icf_options){ 0 };
 }

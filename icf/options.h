@@ -1,7 +1,7 @@
 /* options.h: the command line of the main job as a const value. */
 #ifndef ICF_OPTIONS_H
 #define ICF_OPTIONS_H
-#include "elfrw/err.h"
+#include "icf/args.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,10 +17,19 @@ struct icf_options {
 	bool print_sections;
 	const char *print_sections_file; /* NULL: standard output */
 	const char *map_file;            /* NULL: none */
+	const char *depfile;             /* NULL: none */
+	const char *debug_file;          /* the input's separate debug file; NULL: to be found */
+	const char *debug_output;        /* NULL: separate debug files are left alone */
+	const char *debug_dir;           /* where debug files are; NULL: as usual */
 	enum icf_stats stats;
 	bool strip_debug;
+	bool strip_all; /* implies strip_debug */
 	bool emit_relocs;
+	bool in_place, require_compact;
+	bool emit_vtables;
 	bool keep_build_id;
+	bool write_if_changed;
+	bool verify; /* prove the output before it gets its name */
 	int debug_folded; /* enum dwr_folded_policy */
 	unsigned threads;
 	bool quiet;
@@ -28,8 +37,7 @@ struct icf_options {
 	bool time_passes;
 	bool help, version;
 
-	char **owned; /* texts of response files and name files; owned */
-	size_t n_owned;
+	struct icf_args args; /* the strings above lie here or in argv */
 };
 
 /* Parses ARGV[1..].  Response files (@FILE) are expanded.  The error's text is the whole message. */

@@ -1,8 +1,10 @@
 /* pipeline.c: load -> units -> references -> partition -> plan -> apply, one direction only. */
 #include "icf/pipeline.h"
-#include "icf/apply_calls.h"
+#include "elfrw/pair.h"
 #include "icf/apply_debug.h"
+#include "icf/pair.h"
 #include "icf/unit.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,22 +22,17 @@ void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start
 	struct icf_clock now = icf_now();
 	if (run->n_passes < ICF_MAX_PASSES)
 		run->pass[run->n_passes++] = (struct icf_pass){ name, now.wall - start.wall, now.cpu - start.cpu };
+	icf_progress_step(&run->progress, name, now.wall);
 }
 
-/* What no rewriting of code and references can keep right. */
-static struct elfrw_err *refuse(const struct elfrw_image *img)
+/* Bytes behind the program would be lost. */
+static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 {
 	uint64_t end = img->ehdr.e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr);
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if (s->hdr.sh_type != SHT_NOBITS && s->hdr.sh_size && s->hdr.sh_offset + s->hdr.sh_size > end)
 			end = s->hdr.sh_offset + s->hdr.sh_size;
-		if (strcmp(s->name, ".gopclntab") == 0 || strcmp(s->name, ".data.rel.ro.gopclntab") == 0 || strcmp(s->name, ".note.go.buildid") == 0)
-			return elfrw_error("is a Go program: its function tables (%s) cannot be rewritten", s->name);
-		if (strcmp(s->name, ".sframe") == 0)
-			return elfrw_error_at(s->name, 0, "stack frame tables of this kind are not supported");
-		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 || strcmp(s->name, ".bolt.org.text") == 0)
-			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
 	}
 	for (uint32_t p = 0; p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
@@ -46,6 +43,21 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		return elfrw_error_at(NULL, end, "%llu bytes that belong to no section follow the program (self-extracting archive?)",
 				      (unsigned long long)(img->size - end));
 	return NULL;
+}
+
+/* What no rewriting of code and references can keep right. */
+static struct elfrw_err *refuse(const struct elfrw_image *img)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (strcmp(s->name, ".gopclntab") == 0 || strcmp(s->name, ".data.rel.ro.gopclntab") == 0 || strcmp(s->name, ".note.go.buildid") == 0)
+			return elfrw_error("is a Go program: its function tables (%s) cannot be rewritten", s->name);
+		if (strcmp(s->name, ".sframe") == 0)
+			return elfrw_error_at(s->name, 0, "stack frame tables of this kind are not supported");
+		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 || strcmp(s->name, ".bolt.org.text") == 0)
+			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
+	}
+	return refuse_more(img->pair ? &img->pair->program : img);
 }
 
 static struct elfrw_err *read_cfi(struct icf_run *run)
@@ -93,7 +105,11 @@ static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *
 	ELFRW_TRY(icf_find_datarefs(prog));
 	icf_pass_done(run, "data references", t);
 	t = icf_now();
+	ELFRW_TRY(icf_infer_refs(prog, opt->threads));
+	icf_pass_done(run, "inference", t);
+	t = icf_now();
 	ELFRW_TRY(icf_glue_units(prog));
+	icf_drop_tables(prog);
 	ELFRW_TRY(icf_resolve(prog, opt->threads));
 	icf_pass_done(run, "resolve", t);
 	t = icf_now();
@@ -104,6 +120,9 @@ static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *
 	icf_pass_done(run, "eligible", t);
 	t = icf_now();
 	ELFRW_TRY(icf_make_plan(prog, opt, &run->plan));
+	/* What the first folding recorded could not be kept. */
+	if (run->plan.n_folded && !opt->strip_debug && elfrw_image_section(&run->img, ".debug_icfold"))
+		return elfrw_error_at(".debug_icfold", 0, "was folded before, and more could be folded now: fold the program that it was made from");
 	icf_pass_done(run, "partition, plan", t);
 	return NULL;
 }
@@ -126,33 +145,67 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	ELFRW_TRY(icf_apply_debug(a));
 	icf_pass_done(run, "apply debug", t);
 	t = icf_now();
-	ELFRW_TRY(icf_apply_calls(a));
+	ELFRW_TRY(icf_apply_calls(a, &run->calls));
 	icf_pass_done(run, "apply calls", t);
 	t = icf_now();
 	ELFRW_TRY(icf_apply_symbols(a));
 	ELFRW_TRY(icf_apply_notes(a));
 	if (opt->emit_relocs)
 		ELFRW_TRY(icf_apply_relocs(a));
+	if (run->img.pair)
+		ELFRW_TRY(icf_pair_add_link(&run->out, opt->debug_output));
 	icf_pass_done(run, "apply symbols", t);
 	t = icf_now();
 	ELFRW_TRY(elfrw_output_layout(&run->out));
 	icf_pass_done(run, "layout", t);
 	run->n_thunk_bytes = a->n_thunk_bytes;
+	run->note_size = a->note_size;
+	run->n_vtables = a->n_vtables;
+	run->n_vtables_left_out = a->n_vtables_left_out;
 	count_sections(run);
 	return NULL;
 }
 
-struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt)
+struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt)
 {
 	struct icf_clock t = icf_now();
-	ELFRW_TRY(elfrw_image_open(&run->img, opt->input));
+	if (opt->debug_file && !(run->debug_file = strdup(opt->debug_file)))
+		return &elfrw_err_nomem;
+	if (opt->debug_output && !opt->debug_file) {
+		ELFRW_TRY(icf_pair_find(opt->input, opt->debug_dir, &run->debug_file));
+		if (!run->debug_file)
+			return elfrw_error("no debug file is found for it; see --debug-file");
+	}
+	if (run->debug_file)
+		ELFRW_TRY(elfrw_pair_open(&run->img, opt->input, run->debug_file));
+	else
+		ELFRW_TRY(elfrw_image_open(&run->img, opt->input));
 	icf_pass_done(run, "open", t);
-	ELFRW_TRY(analyse(run, opt));
+	return analyse(run, opt);
+}
+
+struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt)
+{
+	ELFRW_TRY(icf_run_plan(run, opt));
 	struct icf_apply a = { 0 };
 	struct elfrw_err *err = apply(run, opt, &a);
 	free(a.symbol_index);
 	free(a.frame_moves.move);
 	return err;
+}
+
+void icf_run_release(struct icf_run *run)
+{
+	struct elfrw_output *out = &run->out;
+	uint64_t file_size = out->file_size;
+	uint32_t n_unsplit = out->n_unsplit;
+	if (out->img)
+		elfrw_output_deinit(out);
+	out->file_size = file_size;
+	out->n_unsplit = n_unsplit;
+	/* The input stays mapped; what is read again comes back. */
+	elfrw_image_forget(&run->img);
+	malloc_trim(0);
 }
 
 void icf_run_deinit(struct icf_run *run)
@@ -162,4 +215,5 @@ void icf_run_deinit(struct icf_run *run)
 	icf_plan_deinit(&run->plan);
 	icf_program_deinit(&run->prog);
 	elfrw_image_close(&run->img);
+	free(run->debug_file);
 }

@@ -1,9 +1,10 @@
 /* pipeline.h: the stages of the main job in their order. */
 #ifndef ICF_PIPELINE_H
 #define ICF_PIPELINE_H
-#include "icf/apply.h"
+#include "icf/apply_calls.h"
 #include "icf/options.h"
 #include "icf/plan.h"
+#include "icf/progress.h"
 
 #define ICF_MAX_PASSES 24
 
@@ -14,20 +15,28 @@ struct icf_pass {
 
 /* The whole run; everything in it is owned. */
 struct icf_run {
+	char *debug_file; /* of the input, which is part of `img` then; or NULL */
 	struct elfrw_image img;
 	struct icf_program prog;
 	struct icf_plan plan;
 	struct elfrw_output out;
 	struct icf_pass pass[ICF_MAX_PASSES];
 	unsigned n_passes;
+	struct icf_progress progress; /* set before the start to be told of each pass */
 	uint64_t eh_frame_before, eh_frame_after;
 	uint64_t text_before, text_after; /* sections named .text and .text.* */
 	uint64_t n_thunk_bytes;
+	struct icf_call_stats calls;
+	uint64_t note_size; /* of .debug_icfold */
+	uint32_t n_vtables, n_vtables_left_out;
 	long peak_kib;
 };
 
-/* Loads, plans and applies: RUN->out is then laid out and ready to be written.  RUN starts as { 0 }. */
+/* Loads, plans and applies: RUN->out is then laid out and ready to be written.  RUN starts as { 0 }, but for `progress`. */
 struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt);
+
+/* Loads and plans, and leaves it at that.  RUN starts as { 0 }. */
+struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt);
 
 /* Adds the pass NAME that began at START (icf_now()). */
 struct icf_clock {
@@ -36,5 +45,7 @@ struct icf_clock {
 struct icf_clock icf_now(void);
 void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start);
 
+/* Gives back what only the writing of the output needs, once that is written; the reports still work. */
+void icf_run_release(struct icf_run *run);
 void icf_run_deinit(struct icf_run *run);
 #endif

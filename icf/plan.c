@@ -53,9 +53,9 @@ static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit
 	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
 }
 
-static bool needs_thunk(const struct icf_options *opt, const struct icf_unit *u)
+static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt, const struct icf_unit *u)
 {
-	return opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED);
+	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
 }
 
 /* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none, or nobody does. */
@@ -121,7 +121,7 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 		if (count[c] < 2)
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
-			if (needs_thunk(opt, u) && (opt->no_thunks || u->end - u->start <= thunk_size(prog, u)))
+			if (needs_thunk(plan, opt, u) && ((opt->no_thunks && !plan->in_place) || u->end - u->start <= thunk_size(prog, u)))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else
 				plan->kept[i] = keeper[c];
@@ -197,7 +197,7 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 	uint64_t bytes = 0;
 	*fits = true;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (plan->kept[i] != i && needs_thunk(l->opt, &prog->unit.data[i]))
+		if (plan->kept[i] != i && needs_thunk(plan, l->opt, &prog->unit.data[i]))
 			bytes += thunk_size(prog, &prog->unit.data[i]);
 	uint64_t at = bytes ? align_up(l->cursor, 2) : l->cursor;
 	bool in_gap = at + bytes + (plan->n_folded != 0) > ex->end;
@@ -212,7 +212,7 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 	map->thunks = at;
 	for (uint32_t i = 0; i < prog->unit.len && bytes; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if (plan->kept[i] == i || !needs_thunk(l->opt, u))
+		if (plan->kept[i] == i || !needs_thunk(plan, l->opt, u))
 			continue;
 		map->unit[i].flags |= ELFRW_UNIT_THUNK;
 		map->unit[i].entry = at;
@@ -274,6 +274,34 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	return NULL;
 }
 
+/* Everything stays; a folded function's first bytes become its thunk. */
+static void stay(struct icf_program *prog, struct icf_plan *plan)
+{
+	struct elfrw_addrmap *map = &plan->map;
+	map->in_place = true;
+	for (uint32_t e = 0; e < map->n_sections; e++) {
+		map->section[e].new_start = map->section[e].old;
+		map->section[e].new_end = map->section[e].old_end;
+		plan->code_before += map->section[e].old_end - map->section[e].old;
+	}
+	plan->code_after = plan->code_before;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		map->unit[i].body = map->unit[i].entry = u->start;
+		if (plan->kept[i] == i) {
+			map->unit[i].flags |= u->flags & ICF_UNIT_PINNED ? ELFRW_UNIT_PINNED : 0;
+			continue;
+		}
+		map->unit[i].flags |= ELFRW_UNIT_THUNK;
+		map->unit[i].thunk_size = thunk_size(prog, u);
+		if (plan->n_thunks++ == 0)
+			map->thunks = u->start;
+		map->thunks_end = u->start + map->unit[i].thunk_size;
+		map->trap_byte = u->end - 1;
+		plan->code_after -= u->end - u->start - map->unit[i].thunk_size;
+	}
+}
+
 /* Does only code stand between executable sections A and A + 1, in one segment? */
 static bool adjoins(const struct icf_program *prog, uint32_t a)
 {
@@ -328,7 +356,9 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	plan->thunk_exec = best;
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
-	for (uint32_t e = 0; e < map->n_sections && !err; e++) {
+	if (plan->in_place)
+		stay(prog, plan);
+	for (uint32_t e = 0; e < map->n_sections && !err && !plan->in_place; e++) {
 		if (e == 0 || !adjoins(prog, e - 1))
 			l.cursor = prog->exec.data[e].start;
 		err = place_section(&l, e);
@@ -354,6 +384,9 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	*plan = (struct icf_plan){ 0 };
+	plan->in_place = opt->in_place || prog->loose;
+	if (prog->loose && opt->require_compact)
+		return elfrw_error("nothing may move: %s (address 0x%llx)", prog->loose, (unsigned long long)prog->loose_at);
 	plan->cls = malloc((n + 1) * sizeof *plan->cls);
 	plan->kept = malloc((n + 1) * sizeof *plan->kept);
 	if (!plan->cls || !plan->kept)
@@ -371,7 +404,7 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 		return NULL;
 	/* Pinned code left no room for thunks: what needs one stays. */
 	for (uint32_t i = 0; i < n; i++)
-		if (plan->kept[i] != i && needs_thunk(opt, &prog->unit.data[i])) {
+		if (plan->kept[i] != i && needs_thunk(plan, opt, &prog->unit.data[i])) {
 			plan->kept[i] = i;
 			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
 		}

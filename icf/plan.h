@@ -13,7 +13,8 @@ struct icf_plan {
 	uint64_t endbr_thunk; /* size of a thunk with a landing pad */
 	uint32_t rounds, n_groups, n_folded, n_thunks;
 	uint64_t folded_bytes; /* bodies that are gone */
-	uint64_t code_before, code_after; /* bytes of all executable sections */
+	uint64_t code_before, code_after; /* bytes of all executable sections; in place: without the folded bodies */
+	bool in_place; /* nothing moves; a folded body becomes a thunk and traps */
 };
 
 /* Sets the `reason` of units that stay for a reason found only here. */

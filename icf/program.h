@@ -61,6 +61,8 @@ struct icf_unit {
 #define ICF_UNIT_DATA_READ 128 /* reads its own bytes: keeps its residue modulo 64 */
 #define ICF_UNIT_PINNED 256    /* keeps its address */
 #define ICF_UNIT_EXTENDED 512  /* begins before its function, with bytes that something refers to */
+#define ICF_UNIT_JUMPS 1024    /* has an indirect jump; this and the next are set only where references are inferred */
+#define ICF_UNIT_RELATIVE 2048 /* calls the sum of two numbers */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
@@ -98,6 +100,12 @@ struct icf_table {
 	uint64_t base;
 	uint32_t entry, n; /* into icf_program.dataref */
 	uint32_t owner;    /* unit, or ICF_NONE: shared */
+};
+
+/* A jump table that was found from the code that uses it, see infer.h. */
+struct icf_inferred_table {
+	uint64_t base, owner; /* addresses: of its first word, in the unit whose it is */
+	uint32_t n;
 };
 
 struct icf_exec {
@@ -138,6 +146,7 @@ struct icf_program {
 	VEC(struct icf_dataref) dataref;   /* sorted by place */
 	VEC(struct icf_table) table;
 	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
+	VEC(struct icf_inferred_table) inferred_table;
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
 	struct dwr_cfi cfi;                /* .eh_frame */
@@ -145,11 +154,14 @@ struct icf_program {
 	uint32_t *page_unit;               /* look-up accelerator, see icf_unit_at() */
 	bool compact_lsda;                 /* every LSDA was understood */
 	uint32_t n_pinned;
+	bool inferred;                     /* no relocations of code were kept, see infer.h */
+	const char *loose;                 /* why nothing may move (then the folding is done in place), or NULL */
+	uint64_t loose_at;                 /* where that was seen */
 };
 
 static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog, const struct icf_unit *u)
 {
-	return prog->chunk[u->chunk].ref.data + u->ref;
+	return u->n_ref ? prog->chunk[u->chunk].ref.data + u->ref : NULL;
 }
 
 /* The bytes of unit U. */
@@ -166,6 +178,9 @@ const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[3
 
 void icf_program_deinit(struct icf_program *prog);
 
+/* Makes U a unit that is not understood: it neither moves nor folds. */
+void icf_make_opaque(struct icf_unit *u);
+
 /* Text of a reason, for people. */
 const char *icf_reason_text(enum icf_reason reason);
 
@@ -174,7 +189,13 @@ struct elfrw_err *icf_load_symbols(struct icf_program *prog);                   
 struct elfrw_err *icf_find_units(struct icf_program *prog);                     /* unit.c */
 struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads);    /* ref.c */
 struct elfrw_err *icf_find_datarefs(struct icf_program *prog);                  /* dataref.c */
+/* Does nothing when the code has relocations.  Else appends the entries of jump tables to `dataref` (place, and as target what
+ * the field names when it counts from its own place, as a linker's relocation does), sets ICF_UNIT_PINNED, makes units opaque
+ * whose bytes may not be code, and sets `loose` when no proof is possible. */
+struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads);   /* infer.c */
 struct elfrw_err *icf_glue_units(struct icf_program *prog);                     /* glue.c */
+/* Forgets the inferred tables of units that turned out not to be understood; what these lead to is pinned.  Before icf_resolve(). */
+void icf_drop_tables(struct icf_program *prog);                                 /* infer_table.c */
 struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads);      /* glue.c */
 struct elfrw_err *icf_find_tables(struct icf_program *prog);                    /* table.c */
 #endif

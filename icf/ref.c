@@ -6,6 +6,7 @@
 #include "icf/ref.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,7 +174,7 @@ static bool is_branch(const struct elfrw_insn *in)
 	return in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
 }
 
-static void make_opaque(struct icf_unit *u)
+void icf_make_opaque(struct icf_unit *u)
 {
 	u->kind = ICF_UNIT_OPAQUE;
 	u->reason = ICF_NOT_UNDERSTOOD;
@@ -197,14 +198,14 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 	if (u->kind == ICF_UNIT_OPAQUE)
 		return NULL;
 	if (size > UINT32_MAX) {
-		make_opaque(u);
+		icf_make_opaque(u);
 		return NULL;
 	}
 	/* The decoder is fastest when it may look beyond an instruction, so it sees all of the section. */
 	uint64_t avail = prog->exec.data[u->sec].end - u->start;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
 		if (!decode(code + pos, avail - pos, u->start + pos, &in) || in.len > size - pos || (in.flags & ELFRW_INSN_LONG_CALL)) {
-			make_opaque(u);
+			icf_make_opaque(u);
 			c->ref.len = u->ref;
 			return NULL;
 		}
@@ -230,7 +231,7 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 			enum verdict verdict;
 			ELFRW_TRY(judge(prog, rel, &rel->rela[r], &in, u->start + pos, code + pos, &verdict, &ref));
 			if (verdict == ODD) {
-				make_opaque(u);
+				icf_make_opaque(u);
 				c->ref.len = u->ref;
 				return NULL;
 			}
@@ -286,6 +287,28 @@ static struct elfrw_err *make_chunks(struct icf_program *prog, struct job *job)
 	return NULL;
 }
 
+/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be code like any other: without relocations it is looked at
+ * later.  It begins behind the padding. */
+static struct elfrw_err *look_into_gaps(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (u->kind != ICF_UNIT_OPAQUE || u->n_sym || u->n_fde)
+			continue;
+		u->kind = ICF_UNIT_RIGID;
+		u->reason = ICF_NOT_A_FUNCTION;
+		const uint8_t *p = icf_unit_bytes(prog, u);
+		uint64_t size = u->end - u->start, n = 0;
+		for (struct elfrw_insn in; n < size; n += in.len)
+			if (p[n] == 0 || p[n] == prog->arch->fill)
+				in.len = 1;
+			else if (!prog->arch->decode(p + n, size - n, u->start + n, &in) || in.kind != ELFRW_INSN_NOP)
+				break;
+		u->start += n < size ? n : 0;
+	}
+	return icf_index_units(prog);
+}
+
 struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 {
 	struct job job = { .prog = prog };
@@ -298,8 +321,9 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 		err = icf_code_relocs_open(&job.rel[i], prog, &prog->exec.data[i]);
 		any |= job.rel[i].n > 0;
 	}
-	if (!err && !any)
-		err = elfrw_error("has no relocations for its code; link it with -Wl,--emit-relocs (-q)");
+	prog->inferred = !any;
+	if (!err && prog->inferred)
+		err = look_into_gaps(prog);
 	if (!err)
 		err = make_chunks(prog, &job);
 	if (!err)

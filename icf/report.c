@@ -34,7 +34,14 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 	fprintf(f, "folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32 " with a thunk\n", run->plan.n_folded, c.functions,
 		run->plan.n_groups, run->plan.n_thunks);
 	fprintf(f, ".text %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%)\n", run->text_before, run->text_after, percent(run->text_before, run->text_after));
-	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", run->img.size, run->out.file_size, percent(run->img.size, run->out.file_size));
+	if (run->plan.in_place) {
+		uint64_t holes = 0;
+		for (size_t i = 0; i < run->out.hole.len; i++)
+			holes += run->out.hole.data[i].size;
+		fprintf(f, "in place: code in use %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%), %" PRIu64 " bytes of the file are holes\n",
+			run->plan.code_before, run->plan.code_after, percent(run->plan.code_before, run->plan.code_after), holes);
+	}
+	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", elfrw_image_file_size(&run->img), run->out.file_size, percent(elfrw_image_file_size(&run->img), run->out.file_size));
 }
 
 static const char *const reason_key[ICF_N_REASONS] = {
@@ -60,10 +67,20 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 		{ "code_after", "executable sections after", run->plan.code_after },
 		{ "eh_frame_before", ".eh_frame before", run->eh_frame_before },
 		{ "eh_frame_after", ".eh_frame after", run->eh_frame_after },
-		{ "file_before", "file before", run->img.size },
+		{ "dcall_entries", "entries of .debug_dcall", run->calls.direct },
+		{ "dcall_bytes", "  bytes", run->calls.direct_size },
+		{ "vcall_entries", "entries of .debug_vcall", run->calls.virtuals },
+		{ "vcall_bytes", "  bytes", run->calls.virtual_size },
+		{ "icfold_entries", "functions in .debug_icfold", run->note_size ? run->plan.n_groups + run->plan.n_folded : 0 },
+		{ "icfold_bytes", "  bytes", run->note_size },
+		{ "vtables", "vtables described", run->n_vtables },
+		{ "vtables_left_out", "  class not certain", run->n_vtables_left_out },
+		{ "file_before", "file before", elfrw_image_file_size(&run->img) },
 		{ "file_after", "file after", run->out.file_size },
 		{ "rounds", "rounds of the partition", run->plan.rounds },
 		{ "pinned", "pinned units", run->prog.n_pinned },
+		{ "inferred", "references without relocations", run->prog.inferred },
+		{ "in_place", "folded in place", run->plan.in_place },
 	};
 	if (!json) {
 		for (size_t i = 0; i < sizeof row / sizeof *row; i++)
@@ -113,9 +130,24 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	char buf[32];
 	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n", (size_t)run->prog.unit.len,
 		(size_t)run->prog.dataref.len, (size_t)run->prog.table.len, run->prog.n_pinned);
+	if (run->prog.loose)
+		fprintf(f, "icfold: in place: %s (address 0x%" PRIx64 ")\n", run->prog.loose, run->prog.loose_at);
+	else
+		fprintf(f, "icfold: %s, %s\n", run->plan.in_place ? "in place" : "compact",
+			run->prog.inferred ? "references from the code and dynamic relocations" : "references from relocations");
 	for (int r = 0; r < ICF_N_REASONS; r++)
 		if (c.by_reason[r])
 			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n", c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));
+	if (run->calls.direct_size)
+		fprintf(f, "icfold: .debug_dcall: %zu entries, %" PRIu64 " bytes; %zu calls without one: no debugging entry\n", run->calls.direct,
+			run->calls.direct_size, run->calls.no_die);
+	if (run->calls.virtual_size)
+		fprintf(f, "icfold: .debug_vcall: %zu entries, %" PRIu64 " bytes\n", run->calls.virtuals, run->calls.virtual_size);
+	if (run->note_size)
+		fprintf(f, "icfold: .debug_icfold: %" PRIu32 " functions, %" PRIu64 " bytes\n", run->plan.n_groups + run->plan.n_folded, run->note_size);
+	if (run->n_vtables || run->n_vtables_left_out)
+		fprintf(f, "icfold: %" PRIu32 " vtables described, %" PRIu32 " left out: their class is not certain\n", run->n_vtables,
+			run->n_vtables_left_out);
 	if (run->out.n_unsplit)
 		fprintf(f, "icfold: %u holes stay in the file: no room for a program header\n", run->out.n_unsplit);
 	for (uint32_t i = 0; i < run->prog.unit.len && level > 1; i++) {

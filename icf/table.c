@@ -124,7 +124,7 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 
 /* A position-independent table leads back into a function that reads it, or into a split-off part: anything else means that we have
  * the wrong start for it. */
-static bool plausible(const struct icf_program *prog, const struct bases *b, size_t first, size_t end, uint32_t unit)
+static bool plausible(const struct icf_program *prog, const struct bases *b, size_t first, size_t end, uint32_t unit, uint64_t target)
 {
 	if (unit == ICF_NONE)
 		return false;
@@ -132,6 +132,9 @@ static bool plausible(const struct icf_program *prog, const struct bases *b, siz
 		if (b->v.data[i].owner == unit)
 			return true;
 	const struct icf_unit *u = &prog->unit.data[unit];
+	/* What cannot happen leads to a split-off part without code, which is the end of something else. */
+	if (target == u->end || prog->inferred)
+		return true;
 	if (u->sym != ICF_NONE && strstr(prog->sym.data[u->sym].name, ".cold"))
 		return true;
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -178,7 +181,7 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			/* What follows a table of labels without being one. */
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
 				break;
-			if (pcrel && !plausible(prog, b, k, next, unit))
+			if (pcrel && !plausible(prog, b, k, next, unit, target))
 				return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is not in its function",
 						   (unsigned long long)d->place, (unsigned long long)target);
 			d->target = target;
@@ -233,9 +236,7 @@ static struct elfrw_err *check_entries(const struct icf_program *prog)
 			/* A distance of its own place to a function's entry explains itself. */
 			if (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target)
 				continue;
-			if (d->unit == ICF_NONE)
-				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known", (unsigned long long)d->place);
-			else if (!(prog->unit.data[d->unit].flags & ICF_UNIT_PINNED))
+			if (d->unit == ICF_NONE || !(prog->unit.data[d->unit].flags & ICF_UNIT_PINNED))
 				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known", (unsigned long long)d->place);
 			continue;
 		}

@@ -61,7 +61,7 @@ run r --help
 check cli/help "status $rc or nothing printed" test $rc = 0 -a -s r.out -a ! -s r.err
 missing=
 for o in --icf --no-thunks --keep-unique --keep-unique-file --print-icf-sections --map --stats --strip-debug --emit-relocs \
-	--keep-build-id --threads -q -v --time-passes --help --version --debug-folded; do
+	--keep-build-id --depfile --threads -q -v --time-passes --help --version --debug-folded; do
 	grep -q -- "$o" r.out || missing="$missing $o"
 done
 check cli/help-lists-options "missing:$missing" test -z "$missing"
@@ -91,6 +91,7 @@ usage_error no-output '-o' prog
 usage_error two-inputs '' prog watch -o out/x
 usage_error unknown-option 'frobnicate' --frobnicate prog -o out/x
 usage_error unknown-letter 'Z' -Z prog -o out/x
+usage_error strip-all-relocations 'strip-all' --strip-all --emit-relocs prog -o out/x
 usage_error bad-icf 'sometimes' --icf=sometimes prog -o out/x
 usage_error bad-threads 'threads' --threads=none prog -o out/x
 usage_error no-threads 'threads' --threads=0 prog -o out/x
@@ -118,15 +119,15 @@ run r --icf=none prog -o none
 check cli/none-folds-nothing "two functions with one address" test $rc = 0 -a "$(symbol_value none p_self)" != "$(symbol_value none q_self)"
 check cli/all-folds "p_self and q_self keep apart" test "$(symbol_value all p_self)" = "$(symbol_value all q_self)"
 check cli/safe-folds "p_self and q_self keep apart" test "$(symbol_value default p_self)" = "$(symbol_value default q_self)"
+run r none -o out/x -v
+check cli/output-has-no-relocations "$(grep -m1 compact r.err)" grep -q 'references from the code and dynamic relocations' r.err
 rm -f out/x
-run r none -o out/x
-refused cli/output-has-no-relocations none '--emit-relocs'
 
 # --- in place, mode bits, links
 for mode in 755 750 705 555; do
 	cp prog m
 	chmod $mode m
-	(umask 077 && "$ICFOLD" -q m -o out/x) 2>r.err
+	(umask 022 && "$ICFOLD" -q m -o out/x) 2>r.err
 	check "cli/mode-$mode" "mode is $(stat -c %a out/x 2>/dev/null)" test "$(stat -c %a out/x 2>/dev/null)" = $mode
 	rm -f out/x m
 done
@@ -138,6 +139,25 @@ check cli/in-place-mode "mode is $(stat -c %a inplace)" test "$(stat -c %a inpla
 cp prog inplace
 run r inplace -o ./inplace
 check cli/in-place-other-name "other bytes" cmp -s inplace default
+cp prog linked && ln -s linked link
+run r link -o link
+check cli/in-place-link "the link was replaced, or its file not" test -L link -a -z "$(cmp linked default 2>&1)"
+# The times say whether the file was touched.
+cp default changed && touch -d 2001-01-01 changed
+run r --write-if-changed prog -o changed
+check cli/write-if-changed-same "touched" test $rc = 0 -a "$(stat -c %Y changed)" = "$(date -d 2001-01-01 +%s)"
+chmod 700 changed
+run r --write-if-changed prog -o changed
+check cli/write-if-changed-mode "mode is $(stat -c %a changed)" test "$(stat -c %a changed)" = "$(stat -c %a default)"
+touch -d 2001-01-01 changed
+run r --write-if-changed --icf=none prog -o changed
+check cli/write-if-changed-other "not replaced" test $rc = 0 -a "$(stat -c %Y changed)" != "$(date -d 2001-01-01 +%s)" -a -n "$(cmp changed default 2>&1)"
+run r --write-if-changed prog -o out/new
+check cli/write-if-changed-new "$(first_line r.err)" cmp -s out/new default
+rm -f out/new changed linked link
+run r -s prog -o s1
+check cli/strip-all "$(first_line r.err), or symbols" bash -c "[ $rc = 0 ] && ! readelf -SW s1 | grep -qE '\\.(symtab|strtab|debug_)' && diff <(./prog) <(./s1) >/dev/null"
+check cli/strip-all-smaller "not smaller" test "$(file_bytes s1)" -lt "$(file_bytes default)"
 echo old >out/x
 run r prog -o out/x
 check cli/overwrites "an older OUTPUT is not replaced" cmp -s out/x default
@@ -256,7 +276,7 @@ run r text.c -o out/x; refused refuse/text text.c 'ELF'
 run r missing -o out/x; refused refuse/missing missing 'No such file'
 run r . -o out/x; refused refuse/directory . ''
 run r /dev/null -o out/x; refused refuse/device /dev/null ''
-run r norelocs -o out/x; refused refuse/no-relocations norelocs '--emit-relocs'
+run r prog --in-place --require-compact -o out/x; check refuse/both-levels "status $rc: $(first_line r.err)" test $rc = 1 -a ! -e out/x
 run r obj.recur/pie/main_c.o -o out/x; refused refuse/object obj.recur/pie/main_c.o 'relocatable|ET_REL|object'
 patched() { # NAME OFFSET BYTES WORD
 	cp prog p.$1
@@ -315,7 +335,7 @@ fi
 # An older output survives every failure, down to its inode.
 echo precious >out/x
 inode=$(stat -c %i out/x)
-run r norelocs -o out/x
+run r text.c -o out/x
 check output/old-kept "the old file was touched" bash -c "[ $rc = 1 ] && [ \"\$(cat out/x)\" = precious ] && [ \"\$(stat -c %i out/x)\" = $inode ]"
 # No room: a limit on the size of files, and a full file system where one can be mounted.
 (trap '' XFSZ; ulimit -f 8; "$ICFOLD" prog -o out/x >r.out 2>r.err)

@@ -1,0 +1,323 @@
+/* infer_code.c: are the bytes of a unit code, all of them?
+ *
+ * Without relocations nothing but the bytes tells.  Every instruction must be reached: from the one before, by a branch, or
+ * (after a jump or a return) because something names it: a jump table, a landing pad, an address in code or data, a
+ * symbol, an FDE.  What nothing names may be data between functions' code: the unit is not understood then.  Cost: one
+ * more pass over the code, in the same chunks as the first. */
+#include "dwarf/lsda.h"
+#include "elfrw/parallel.h"
+#include "elfrw/rbuf.h"
+#include "icf/infer_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool set_bits(uint8_t *bits, uint64_t i)
+{
+	bits[i >> 3] |= (uint8_t)(1u << (i & 7));
+	return true;
+}
+
+struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *clean)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start, avail = prog->exec.data[u->sec].end - u->start;
+	size_t bytes = size / 8 + 1;
+	t->insn.len = 0;
+	*clean = true;
+	if (!VEC_RESERVE(&t->start, bytes) || !VEC_RESERVE(&t->target, bytes) || !VEC_RESERVE(&t->insn, size / 3 + 16))
+		return &elfrw_err_nomem;
+	memset(t->start.data, 0, bytes);
+	memset(t->target.data, 0, bytes);
+	for (uint64_t pos = 0; pos < size;) {
+		if (t->insn.len == t->insn.cap && !VEC_RESERVE(&t->insn, t->insn.cap + 1))
+			return &elfrw_err_nomem;
+		struct icf_insn_at *a = &t->insn.data[t->insn.len];
+		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &a->in) || a->in.len > size - pos) {
+			*clean = false;
+			return NULL;
+		}
+		t->insn.len++;
+		a->pos = (uint32_t)pos;
+		set_bits(t->start.data, pos);
+		if (a->in.pcrel_size && a->in.target - u->start < size)
+			set_bits(t->target.data, a->in.target - u->start);
+		pos += a->in.len;
+	}
+	for (size_t b = 0; b < bytes && *clean; b++)
+		*clean = (t->target.data[b] & ~t->start.data[b]) == 0;
+	return NULL;
+}
+
+static int edge_order(const void *a, const void *b)
+{
+	const struct icf_edge *x = a, *y = b;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, struct icf_trace *t)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	t->edge.len = t->jump.len = 0;
+	for (size_t k = 0; k < t->insn.len; k++) {
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		if (in->kind == ELFRW_INSN_JMP_IND) {
+			uint32_t *j = VEC_PUSH(&t->jump);
+			if (!j)
+				return &elfrw_err_nomem;
+			*j = (uint32_t)k;
+		}
+		if ((in->kind != ELFRW_INSN_JMP && in->kind != ELFRW_INSN_JCC) || in->target - u->start >= u->end - u->start)
+			continue;
+		struct icf_edge *e = VEC_PUSH(&t->edge);
+		if (!e)
+			return &elfrw_err_nomem;
+		*e = (struct icf_edge){ (uint32_t)(in->target - u->start), (uint32_t)k };
+	}
+	if (t->edge.len)
+		qsort(t->edge.data, t->edge.len, sizeof *t->edge.data, edge_order);
+	return NULL;
+}
+
+void icf_trace_deinit(struct icf_trace *t)
+{
+	VEC_FREE(&t->edge);
+	VEC_FREE(&t->jump);
+	VEC_FREE(&t->todo);
+	VEC_FREE(&t->seen);
+	VEC_FREE(&t->insn);
+	VEC_FREE(&t->start);
+	VEC_FREE(&t->target);
+}
+
+static bool stops(const struct elfrw_insn *in)
+{
+	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET || in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
+}
+
+/* Does the code from instruction K to the next label refer to anything outside of the unit?  If not, it stays right wherever the unit
+ * goes, whether it is code that is never reached or data. */
+static bool refers(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k)
+{
+	for (size_t n = k; n < t->insn.len; n++) {
+		const struct elfrw_insn *in = &t->insn.data[n].in;
+		if (n > k && icf_trace_bit(t->target.data, t->insn.data[n].pos))
+			return false;
+		if (in->pcrel_size && in->target - u->start >= u->end - u->start)
+			return true;
+		/* A distance to a function, if it is data. */
+		const uint8_t *p = icf_unit_bytes(prog, u);
+		for (uint64_t at = t->insn.data[n].pos; at < t->insn.data[n].pos + in->len && at + 4 <= u->end - u->start; at++) {
+			uint64_t to = u->start + at + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + at);
+			uint32_t other = (u->start + at) % 4 == 0 && icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+			if (other != ICF_NONE && prog->unit.data[other].start == to)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Places of unit I that control does not fall into and that no instruction of the unit names. */
+static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i, const struct icf_trace *t, struct icf_islands *ret)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	bool dead = false;
+	for (size_t k = 0; k < t->insn.len; k++) {
+		const struct icf_insn_at *a = &t->insn.data[k];
+		if (dead && icf_trace_bit(t->target.data, a->pos))
+			dead = false;
+		if (dead && a->in.kind != ELFRW_INSN_NOP && a->in.kind != ELFRW_INSN_TRAP) {
+			struct icf_island *is = VEC_PUSH(&ret->v);
+			if (!is)
+				return &elfrw_err_nomem;
+			*is = (struct icf_island){ u->start + a->pos, i, refers(prog, u, t, k) };
+			dead = false;
+		}
+		if (stops(&a->in))
+			dead = true;
+	}
+	return NULL;
+}
+
+/* Does unit I read its own bytes, or look at a place in it that nothing jumps to and that nothing falls into? */
+static bool holds_data(const struct icf_program *prog, uint32_t i, const struct icf_trace *t)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	bool jumps = false;
+	for (size_t k = 0; k < t->insn.len; k++)
+		jumps |= t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND;
+	for (size_t k = 0; k < t->insn.len; k++) {
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		if (branch || !in->pcrel_size || in->target - u->start >= u->end - u->start)
+			continue;
+		if (!(in->flags & ELFRW_INSN_LEA))
+			return true;
+		/* A label whose address is taken, unless there are jumps that could use it. */
+		if (in->target == u->start || jumps)
+			continue;
+		uint32_t pos = (uint32_t)(in->target - u->start);
+		for (size_t n = 1; n < t->insn.len; n++)
+			if (t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in))
+				return true;
+	}
+	return false;
+}
+
+struct job {
+	struct icf_program *prog;
+	uint32_t per;
+	struct icf_islands *part;
+};
+
+static struct elfrw_err *look_at(void *arg, size_t part)
+{
+	struct job *job = arg;
+	struct icf_program *prog = job->prog;
+	struct icf_trace t = { 0 };
+	struct elfrw_err *err = NULL;
+	uint32_t end = (uint32_t)(part + 1) * job->per;
+	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		bool clean;
+		if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage)
+			continue;
+		err = icf_trace_unit(prog, i, &t, &clean);
+		if (!err && !clean)
+			icf_make_opaque(u);
+		else if (!err)
+			err = find_islands(prog, i, &t, &job->part[part]);
+		if (!err && clean && holds_data(prog, i, &t))
+			icf_make_opaque(u);
+		for (size_t k = 0; k < t.insn.len && !err; k++)
+			if (t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND)
+				u->flags |= ICF_UNIT_JUMPS;
+			else if (t.insn.data[k].in.kind == ELFRW_INSN_CALL_IND && clean && icf_call_adds(prog, i, &t, k))
+				u->flags |= ICF_UNIT_RELATIVE;
+	}
+	icf_trace_deinit(&t);
+	return err;
+}
+
+struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret)
+{
+	struct job job = { .prog = prog, .per = 512 };
+	size_t n = (prog->unit.len + job.per - 1) / job.per;
+	job.part = calloc(n + 1, sizeof *job.part);
+	if (!job.part)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = elfrw_parallel(threads, n, look_at, &job);
+	size_t total = 0;
+	for (size_t i = 0; i < n; i++)
+		total += job.part[i].v.len;
+	if (!err && total && !VEC_RESERVE(&ret->v, total))
+		err = &elfrw_err_nomem;
+	for (size_t i = 0; i < n; i++) {
+		if (!err && job.part[i].v.len)
+			memcpy(ret->v.data + ret->v.len, job.part[i].v.data, job.part[i].v.len * sizeof *ret->v.data);
+		ret->v.len += err ? 0 : job.part[i].v.len;
+		VEC_FREE(&job.part[i].v);
+	}
+	free(job.part);
+	return err;
+}
+
+static int va_order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool push_va(struct icf_places *p, uint64_t va)
+{
+	uint64_t *slot = VEC_PUSH(&p->v);
+	if (slot)
+		*slot = va;
+	return slot != NULL;
+}
+
+/* Every place in code that something other than its own unit's instructions names. */
+static struct elfrw_err *collect_named(const struct icf_program *prog, struct icf_places *named)
+{
+	bool ok = true;
+	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref && ok; r++) {
+			uint32_t k = icf_unit_at(prog, ref[r].target);
+			if (k != ICF_NONE && prog->unit.data[k].start != ref[r].target)
+				ok = push_va(named, ref[r].target);
+		}
+	}
+	for (size_t i = 0; i < prog->dataref.len && ok; i++)
+		if (prog->dataref.data[i].pcrel == 0)
+			ok = push_va(named, prog->dataref.data[i].target);
+	for (size_t i = 0; i < prog->sym.len && ok; i++)
+		ok = push_va(named, prog->sym.data[i].value);
+	struct dwr_lsda lsda = { 0 };
+	for (size_t f = 0; f < prog->cfi.fde.len && ok; f++) {
+		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
+		ok = push_va(named, fde->pc_begin);
+		if (!fde->lsda)
+			continue;
+		/* One that cannot be read names nothing: its landing pads then look like islands. */
+		struct elfrw_err *err = dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+		if (err) {
+			elfrw_err_free(err);
+			continue;
+		}
+		for (size_t s = 0; s < lsda.site.len && ok; s++)
+			if (lsda.site.data[s].landing_pad)
+				ok = push_va(named, lsda.site.data[s].landing_pad);
+	}
+	dwr_lsda_deinit(&lsda);
+	return ok ? NULL : &elfrw_err_nomem;
+}
+
+/* Code without a symbol and an FDE: known to be code only when something enters it, and nothing looks at it. */
+static void judge_gaps(struct icf_program *prog)
+{
+	enum { ENTERED = 1, SEEN = 2 };
+	uint8_t *mark = calloc(prog->unit.len + 1, 1);
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref && mark; r++) {
+			uint32_t k = icf_in_exec(prog, ref[r].target) ? icf_unit_at(prog, ref[r].target) : ICF_NONE;
+			if (k != ICF_NONE)
+				mark[k] |= ref[r].kind == ICF_REF_BRANCH ? k != i ? ENTERED : 0 : SEEN;
+		}
+	}
+	for (size_t i = 0; i < prog->dataref.len && mark; i++) {
+		uint32_t k = prog->dataref.data[i].pcrel ? ICF_NONE : icf_unit_at(prog, prog->dataref.data[i].target);
+		if (k != ICF_NONE)
+			mark[k] |= ENTERED;
+	}
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		bool gap = u->kind == ICF_UNIT_RIGID && !u->n_sym && !u->n_fde && !prog->exec.data[u->sec].linkage;
+		if (gap && (!mark || mark[i] != ENTERED))
+			icf_make_opaque(u);
+	}
+	free(mark);
+}
+
+struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, struct icf_places *named)
+{
+	judge_gaps(prog);
+	struct elfrw_err *err = islands->v.len ? collect_named(prog, named) : NULL;
+	if (err || !islands->v.len)
+		return err;
+	if (named->v.len)
+		qsort(named->v.data, named->v.len, sizeof *named->v.data, va_order);
+	for (size_t i = 0; i < islands->v.len; i++) {
+		uint64_t va = islands->v.data[i].va;
+		if (!islands->v.data[i].refers)
+			continue;
+		if (named->v.len && bsearch(&va, named->v.data, named->v.len, sizeof va, va_order))
+			continue;
+		icf_make_opaque(&prog->unit.data[islands->v.data[i].unit]);
+	}
+	return NULL;
+}

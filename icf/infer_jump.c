@@ -1,0 +1,654 @@
+/* infer_jump.c: how an indirect jump gets its target, read backwards from the jump.
+ *
+ *	cmp  $N,%eax ; ja default
+ *	lea  table(%rip),%rdx
+ *	movslq (%rdx,%rax,4),%rax
+ *	add  %rdx,%rax
+ *	jmp  *%rax
+ *
+ * in all orders that GCC and LLVM give it: the lea far away (hoisted out of a loop, spilled), the load as two
+ * instructions (-O0), the bound proved by a mask or by a comparison of the byte in memory.  All writers of a register that
+ * reach the jump are found along all ways, by a model of the instructions that compilers use there; every other
+ * instruction counts as a writer of whatever it names.  x86-64. */
+#include "elfrw/rbuf.h"
+#include "icf/infer.h"
+#include <string.h>
+
+#define WINDOW 64   /* instructions that are searched for a bound */
+#define MAX_DEFS 64
+#define MAX_STEPS 200000
+/* x86-64 encoding numbers. */
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R11 = 11 };
+
+enum def_kind {
+	DEF_NONE,    /* the instruction does not write the register */
+	DEF_LOAD,    /* 8 bytes from memory */
+	DEF_COPY,    /* another register, maybe sign- or zero-extended from 4 bytes */
+	DEF_ADD,     /* the sum of two registers */
+	DEF_ADD_MEM, /* the sum of the register and 8 bytes in memory */
+	DEF_DIST,    /* 4 bytes from memory, base + index */
+	DEF_SMALL,   /* 1 or 2 bytes from memory or a register, zero-extended; or a mask */
+	DEF_ADDRESS, /* lea with a PC-relative operand */
+	DEF_RESULT,  /* of a call */
+	DEF_CHOICE,  /* a conditional move of 8 bytes: from register a, or from memory */
+	DEF_OTHER,   /* a sum, a difference: it could be an address that was computed from a distance */
+	DEF_NUMBER,  /* anything else, which no distance went into */
+	DEF_ENTRY,   /* not written since the function's entry */
+	DEF_CUT,     /* control comes from somewhere that is not seen */
+};
+
+struct def {
+	enum def_kind kind;
+	size_t at;         /* instruction */
+	uint8_t a, b;      /* COPY: a; ADD: a and b */
+	uint64_t max;      /* SMALL: the largest value, or UINT64_MAX */
+	uint8_t reg;       /* the register that was looked for */
+};
+
+static const uint8_t *code_of(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at)
+{
+	return icf_unit_bytes(prog, &prog->unit.data[unit]) + t->insn.data[at].pos;
+}
+
+static uint64_t immediate(const struct elfrw_insn *in, const uint8_t *code)
+{
+	if (!in->imm_size)
+		return 0;
+	uint64_t v = elfrw_get_le(code + in->imm_off, in->imm_size);
+	unsigned shift = 64 - 8 * in->imm_size;
+	return (uint64_t)((int64_t)(v << shift) >> shift);
+}
+
+/* Registers that some instructions write without naming them. */
+static bool writes_unnamed(const struct elfrw_insn *in, unsigned r)
+{
+	unsigned op = in->opcode;
+	if (in->opcode_map == 0) {
+		if (op == 0x99)
+			return r == RDX;
+		if (op == 0xf6 || op == 0xf7)
+			return (in->reg & 7) >= 4 && (r == RAX || r == RDX);
+		if (op >= 0xa4 && op <= 0xaf && op != 0xa8 && op != 0xa9)
+			return r == RAX || r == RCX || r == RSI || r == RDI;
+		if (op >= 0x6c && op <= 0x6f)
+			return r == RSI || r == RDI || r == RCX;
+		if (op == 0xc8 || op == 0xc9)
+			return r == RBP || r == RSP;
+		if ((op >= 0x90 && op <= 0x97) && in->kind != ELFRW_INSN_NOP)
+			return r == RAX;
+		return (op < 0x40 && ((op & 7) == 4 || (op & 7) == 5) && (op & 0xf8) != 0x38 && r == RAX) ||
+		       (op == 0x9f && r == RAX) || (op >= 0xa0 && op <= 0xa1 && r == RAX) || (op >= 0xe4 && op <= 0xed && r == RAX);
+	}
+	if (in->opcode_map == 1 && (op == 0xa2 || op == 0x31 || op == 0x33 || op == 0x01 || op == 0x05 || op == 0x32 || op == 0xb0 ||
+				    op == 0xb1 || op == 0xc7))
+		return r <= RDX || r == RBX || r == R11;
+	return in->opcode_map > 1 && (in->opcode_map & 0xf) == 2 && (op == 0xf6 || op == 0xf7) && r == RDX;
+}
+
+/* Instructions of SSE and the like whose register operands are no general registers. */
+static bool vector_only(const struct elfrw_insn *in)
+{
+	unsigned op = in->opcode;
+	if (in->opcode_map == 1)
+		return op == 0x10 || op == 0x11 || (op >= 0x12 && op <= 0x17) || op == 0x28 || op == 0x29 || op == 0x2e || op == 0x2f || op == 0x2a ||
+		       (op >= 0x51 && op <= 0x6f) || op == 0x7f || op == 0xd6 || op == 0xef || op == 0x18 || op == 0x1f || op == 0x0d ||
+		       (op >= 0xd0 && op <= 0xfe && op != 0xd7) || (op >= 0x74 && op <= 0x76) || op == 0xc6 || op == 0xc2 || op == 0xa3;
+	return false;
+}
+
+/* What instruction AT does to register R. */
+static struct def any_effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r)
+{
+	const struct elfrw_insn *in = &t->insn.data[at].in;
+	struct def d = { .at = at, .a = ELFRW_REG_NONE, .b = ELFRW_REG_NONE, .max = UINT64_MAX };
+	bool mem = in->flags & ELFRW_INSN_MEM, wide = in->flags & ELFRW_INSN_REX_W;
+	unsigned op = in->opcode;
+	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_JCC || (in->flags & ELFRW_INSN_ENDBR))
+		return d;
+	if (in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) {
+		bool clobbered = r == RAX || r == RCX || r == RDX || r == RSI || r == RDI || (r >= R8 && r <= R11);
+		d.kind = r == RAX ? DEF_RESULT : clobbered ? DEF_NUMBER : DEF_NONE;
+		return d;
+	}
+	if (writes_unnamed(in, r)) {
+		d.kind = DEF_OTHER;
+		return d;
+	}
+	if (in->opcode_map == 0) {
+		if (op == 0x98 && r == RAX) { /* cltq */
+			d.kind = DEF_COPY;
+			d.a = RAX;
+			return d;
+		}
+		if (op == 0x98)
+			return d;
+		if (op < 0x40 && (op & 7) < 4) {
+			bool to_rm = !(op & 2);
+			unsigned dest = to_rm ? in->rm : in->reg;
+			if ((op & 0xf8) == 0x38 || dest != r)
+				return d;
+			d.kind = DEF_OTHER;
+			if (op == 0x01 || op == 0x03) {
+				if (mem)
+					d.kind = wide ? DEF_ADD_MEM : DEF_OTHER;
+				else if (wide) {
+					d.kind = DEF_ADD;
+					d.a = (uint8_t)r;
+					d.b = to_rm ? in->reg : in->rm;
+				}
+			}
+			return d;
+		}
+		switch (op) {
+		case 0x63:
+		case 0x8b:
+			if (in->reg != r)
+				return d;
+			if (!mem) {
+				d.kind = DEF_COPY;
+				d.a = in->rm;
+			} else if (op == 0x8b && wide)
+				d.kind = DEF_LOAD;
+			else
+				d.kind = in->index != ELFRW_REG_NONE || in->base != ELFRW_REG_NONE ? DEF_DIST : DEF_OTHER;
+			return d;
+		case 0x89:
+			if (mem || in->rm != r)
+				return d;
+			d.kind = DEF_COPY;
+			d.a = in->reg;
+			return d;
+		case 0x8d:
+			if (in->reg != r)
+				return d;
+			if (in->pcrel_size)
+				d.kind = DEF_ADDRESS;
+			else if (wide && in->base != ELFRW_REG_NONE && in->index != ELFRW_REG_NONE && in->scale == 1 &&
+				 elfrw_get_le(code_of(prog, unit, t, at) + in->disp_off, in->disp_size) == 0) {
+				d.kind = DEF_ADD;
+				d.a = in->base;
+				d.b = in->index;
+			} else
+				d.kind = DEF_OTHER;
+			return d;
+		case 0x84: case 0x85: case 0xa8: case 0xa9: case 0x88:
+			d.kind = op == 0x88 && !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
+			return d;
+		case 0x80: case 0x81: case 0x83:
+			if (mem || in->rm != r || (in->reg & 7) == 7)
+				return d;
+			d.kind = DEF_OTHER;
+			if ((in->reg & 7) == 4) { /* and */
+				uint64_t mask = immediate(in, code_of(prog, unit, t, at));
+				d.kind = DEF_SMALL;
+				d.max = mask >> 16 ? UINT64_MAX : mask;
+			}
+			return d;
+		case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3: case 0xc6: case 0xc7: case 0xfe:
+			d.kind = !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
+			return d;
+		case 0xf6: case 0xf7:
+			d.kind = !mem && in->rm == r && ((in->reg & 7) == 2 || (in->reg & 7) == 3) ? DEF_OTHER : DEF_NONE;
+			return d;
+		case 0xff:
+			d.kind = !mem && in->rm == r && (in->reg & 7) < 2 ? DEF_OTHER : DEF_NONE;
+			return d;
+		}
+		if (op >= 0x50 && op <= 0x57)
+			return d;
+		if (op >= 0x58 && op <= 0x5f) {
+			d.kind = in->reg == r ? DEF_LOAD : DEF_NONE;
+			return d;
+		}
+	} else if (vector_only(in))
+		return d;
+	else if (in->opcode_map == 1 && (op == 0xb6 || op == 0xb7)) {
+		if (in->reg != r)
+			return d;
+		d.kind = DEF_SMALL;
+		d.max = op == 0xb6 ? 0xff : 0xffff;
+		d.a = in->rm;
+		return d;
+	} else if (in->opcode_map == 1 && op >= 0x90 && op <= 0x9f) {
+		d.kind = !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
+		return d;
+	}
+	if (in->reg == r || in->rm == r)
+		d.kind = DEF_NUMBER;
+	if (in->opcode_map == 1 && op >= 0x40 && op <= 0x4f && wide) {
+		d.kind = in->reg == r ? DEF_CHOICE : DEF_NONE;
+		d.a = in->rm;
+	}
+	return d;
+}
+
+/* The same; a result of 32 bits is no address, nor is what has no sum in it. */
+static struct def effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r)
+{
+	struct def d = any_effect(prog, unit, t, at, r);
+	const struct elfrw_insn *in = &t->insn.data[at].in;
+	unsigned op = in->opcode;
+	if (d.kind != DEF_OTHER || in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND)
+		return d;
+	bool sum = in->opcode_map == 0 && (op < 0x08 || (op >= 0x28 && op < 0x30) || (op >= 0x10 && op < 0x20) || op == 0x8d || op == 0x81 ||
+					   op == 0x83 || (op >= 0x90 && op <= 0x97) || op == 0x87);
+	bool exchange = in->opcode_map == 1 && (op == 0xc1 || op == 0xb1);
+	if (!(in->flags & ELFRW_INSN_REX_W) || (!sum && !exchange))
+		d.kind = DEF_NUMBER;
+	return d;
+}
+
+static bool ends_block(const struct elfrw_insn *in)
+{
+	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET || in->kind == ELFRW_INSN_TRAP || in->kind == ELFRW_INSN_JMP_IND;
+}
+
+/* Index of the first branch within the unit to the instruction at POS, sorted by target. */
+static size_t first_edge(const struct icf_trace *t, uint32_t pos)
+{
+	size_t lo = 0, hi = t->edge.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (t->edge.data[mid].to < pos)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* The definitions of a register that reach a place. */
+struct defs {
+	struct def def[MAX_DEFS];
+	unsigned n;
+	bool full; /* there were more, or the search was given up */
+};
+
+struct search {
+	const struct icf_program *prog;
+	uint32_t unit;
+	struct icf_trace *t;
+	unsigned steps;
+	struct defs *out;
+};
+
+static void add_def(struct search *s, struct def d)
+{
+	for (unsigned i = 0; i < s->out->n; i++)
+		if (s->out->def[i].kind == d.kind && s->out->def[i].at == d.at)
+			return;
+	if (s->out->n == MAX_DEFS)
+		s->out->full = true;
+	else
+		s->out->def[s->out->n++] = d;
+}
+
+/* Joins and choices are remembered, so that loops end. */
+static void later(struct search *s, uint32_t at, uint8_t reg)
+{
+	struct icf_trace *t = s->t;
+	size_t bit = (size_t)at * 32 + (reg & 15) + (reg & 0x80 ? 16 : 0);
+	if (icf_trace_bit(t->seen.data, bit))
+		return;
+	t->seen.data[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+	struct icf_step *step = VEC_PUSH(&t->todo);
+	if (step)
+		*step = (struct icf_step){ at, reg };
+	else
+		s->out->full = true;
+}
+
+/* What instruction K does to register *R, which then may be another one.  false: it is defined there. */
+static bool before(struct search *s, uint32_t k, unsigned *r)
+{
+	struct def d = effect(s->prog, s->unit, s->t, k, *r);
+	if (d.kind == DEF_NONE)
+		return true;
+	if (d.kind == DEF_COPY && d.a != ELFRW_REG_NONE) {
+		*r = d.a;
+		return true;
+	}
+	if (d.kind == DEF_CHOICE && d.a != ELFRW_REG_NONE) {
+		later(s, k, d.a);
+		return true;
+	}
+	bool go_on = d.kind == DEF_CHOICE;
+	if (go_on)
+		d.kind = DEF_LOAD;
+	d.reg = (uint8_t)*r;
+	add_def(s, d);
+	return go_on;
+}
+
+/* Goes back from one place until the register is written or ways join. */
+static void walk(struct search *s, struct icf_step from)
+{
+	const struct icf_trace *t = s->t;
+	unsigned r = from.reg;
+	for (size_t k = from.at;;) {
+		const struct icf_insn_at *here = &t->insn.data[k];
+		bool label = icf_trace_bit(t->target.data, here->pos);
+		bool falls = k > 0 && !ends_block(&t->insn.data[k - 1].in);
+		/* What is aligned may be the case of a switch, behind a call that does not return. */
+		bool aligned = k > 0 && t->insn.data[k - 1].in.kind == ELFRW_INSN_NOP;
+		if (label || aligned || !falls) {
+			size_t e = first_edge(t, here->pos), n = 0;
+			for (; e + n < t->edge.len && t->edge.data[e + n].to == here->pos; n++)
+				later(s, t->edge.data[e + n].from, (uint8_t)r);
+			/* Nothing in sight jumps here: the case of a switch, a landing pad, a label whose address is taken. */
+			if (n == 0 && k > 0) {
+				for (size_t i = 0; i < t->jump.len; i++)
+					later(s, t->jump.data[i], (uint8_t)r);
+				if (!t->jump.len)
+					add_def(s, (struct def){ .kind = DEF_CUT });
+			}
+			if (k == 0)
+				add_def(s, (struct def){ .kind = DEF_ENTRY });
+			if (!falls)
+				return;
+			if (n) {
+				later(s, (uint32_t)k - 1, (uint8_t)(r | 0x80));
+				return;
+			}
+		}
+		k--;
+		if (++s->steps > MAX_STEPS) {
+			s->out->full = true;
+			return;
+		}
+		if (!before(s, (uint32_t)k, &r))
+			return;
+	}
+}
+
+/* All definitions of register R that reach instruction AT, seen through copies. */
+static struct defs reaching(const struct icf_program *prog, uint32_t unit, struct icf_trace *t, size_t at, unsigned r)
+{
+	struct defs ret = { .n = 0 };
+	struct search s = { .prog = prog, .unit = unit, .t = t, .out = &ret };
+	size_t bytes = t->insn.len * 4 + 1;
+	if (!VEC_RESERVE(&t->seen, bytes)) {
+		ret.full = true;
+		return ret;
+	}
+	memset(t->seen.data, 0, bytes);
+	t->todo.len = 0;
+	walk(&s, (struct icf_step){ (uint32_t)at, (uint8_t)r });
+	while (t->todo.len && !ret.full) {
+		struct icf_step next = t->todo.data[--t->todo.len];
+		/* The way through the instruction before a label, rather than from it. */
+		unsigned reg = next.reg & 0x7f;
+		if (!(next.reg & 0x80) || before(&s, next.at, &reg))
+			walk(&s, (struct icf_step){ next.at, (uint8_t)reg });
+	}
+	return ret;
+}
+
+static bool all(const struct defs *d, enum def_kind kind)
+{
+	for (unsigned i = 0; i < d->n; i++)
+		if (d->def[i].kind != kind)
+			return false;
+	return d->n && !d->full;
+}
+
+static bool has(const struct defs *d, enum def_kind kind)
+{
+	for (unsigned i = 0; i < d->n; i++)
+		if (d->def[i].kind == kind)
+			return true;
+	return d->full;
+}
+
+/* What the index of a table is compared with: a register, or the memory that it was loaded from. */
+struct place {
+	bool mem;
+	uint8_t reg;
+	struct elfrw_insn in; /* with mem: an instruction with the operand */
+	int64_t disp;
+};
+
+static int64_t displacement(const struct elfrw_insn *in, const uint8_t *code)
+{
+	if (!in->disp_size)
+		return 0;
+	uint64_t v = elfrw_get_le(code + in->disp_off, in->disp_size);
+	unsigned shift = 64 - 8 * in->disp_size;
+	return (int64_t)(v << shift) >> shift;
+}
+
+/* Does instruction AT compare PLACE with an immediate? */
+static bool compares(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, const struct place *p)
+{
+	const struct elfrw_insn *in = &t->insn.data[at].in;
+	if (in->opcode_map != 0)
+		return false;
+	if (in->opcode == 0x3c || in->opcode == 0x3d)
+		return !p->mem && p->reg == RAX;
+	if ((in->opcode != 0x80 && in->opcode != 0x81 && in->opcode != 0x83) || (in->reg & 7) != 7)
+		return false;
+	if (!(in->flags & ELFRW_INSN_MEM))
+		return !p->mem && in->rm == p->reg;
+	return p->mem && !in->pcrel_size && in->base == p->in.base && in->index == p->in.index && in->scale == p->in.scale &&
+	       displacement(in, code_of(prog, unit, t, at)) == p->disp;
+}
+
+static void lower(uint64_t *best, uint64_t bound)
+{
+	if (bound && bound <= UINT32_MAX / 4 && (!*best || bound < *best))
+		*best = bound;
+}
+
+/* The number of entries that conditional jump K leaves for PLACE when it is taken or not; 0: it does not compare that. */
+static uint64_t compared(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t k, bool taken, const struct place *p)
+{
+	const struct elfrw_insn *in = &t->insn.data[k].in;
+	bool loop = in->opcode_map == 0 && (in->opcode & 0xf0) == 0xe0;
+	unsigned cc = (in->opcode & 15) ^ taken; /* 7: above, 3: not below */
+	if (k == 0 || loop || (cc != 7 && cc != 3) || icf_trace_bit(t->target.data, t->insn.data[k].pos) || !compares(prog, unit, t, k - 1, p))
+		return 0;
+	const struct elfrw_insn *cmp = &t->insn.data[k - 1].in;
+	uint64_t mask = cmp->opcode == 0x80 || cmp->opcode == 0x3c ? 0xff : 0xffffffff;
+	return (immediate(cmp, code_of(prog, unit, t, k - 1)) & mask) + (cc == 7);
+}
+
+/* Is a register that PLACE depends on written by instruction K? */
+static bool disturbs(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t k, const struct place *p)
+{
+	if (!p->mem)
+		return effect(prog, unit, t, k, p->reg).kind != DEF_NONE;
+	return (p->in.base < 16 && effect(prog, unit, t, k, p->in.base).kind != DEF_NONE) ||
+	       (p->in.index < 16 && effect(prog, unit, t, k, p->in.index).kind != DEF_NONE);
+}
+
+/* The number of entries that the code before instruction AT allows for index R; 0: not seen.  Only comparisons
+ * count, since compilers make a table of that very size for them; the width of a byte and a mask are no more than a limit: *CAP. */
+static uint64_t find_bound(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r, uint64_t *cap)
+{
+	struct place now = { .reg = (uint8_t)r }, old[4]; /* OLD: other places that hold the same value */
+	uint64_t best = 0;
+	/* A register that is compared after it was copied to the index counts, too: comparisons seen before the copy. */
+	uint64_t pending[16] = { 0 };
+	unsigned n_old = 0;
+	for (size_t k = at, n = 0; n < WINDOW; n++) {
+		bool taken = false;
+		const struct icf_insn_at *here = &t->insn.data[k];
+		if (k == 0)
+			break;
+		if (icf_trace_bit(t->target.data, here->pos)) {
+			/* One way leads here: from a jump. */
+			size_t e = first_edge(t, here->pos);
+			if (!ends_block(&t->insn.data[k - 1].in) || e == t->edge.len || t->edge.data[e].to != here->pos ||
+			    (e + 1 < t->edge.len && t->edge.data[e + 1].to == here->pos))
+				break;
+			k = t->edge.data[e].from;
+			taken = true;
+		} else
+			k--;
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		if (in->kind == ELFRW_INSN_JMP && taken)
+			continue;
+		if (in->kind == ELFRW_INSN_JCC) {
+			lower(&best, compared(prog, unit, t, k, taken, &now));
+			for (unsigned i = 0; i < n_old; i++)
+				lower(&best, compared(prog, unit, t, k, taken, &old[i]));
+			for (unsigned c = 0; c < 16; c++) {
+				struct place other = { .reg = (uint8_t)c };
+				uint64_t bound = compared(prog, unit, t, k, taken, &other);
+				if (bound)
+					pending[c] = bound;
+			}
+			continue;
+		}
+		if (ends_block(in))
+			break;
+		for (unsigned c = 0; c < 16; c++)
+			if (pending[c] && effect(prog, unit, t, k, c).kind != DEF_NONE && (now.mem || c != now.reg))
+				pending[c] = 0;
+		for (unsigned i = 0; i < n_old;)
+			if (disturbs(prog, unit, t, k, &old[i]))
+				old[i] = old[--n_old];
+			else
+				i++;
+		if (now.mem) {
+			if (disturbs(prog, unit, t, k, &now))
+				break;
+			continue;
+		}
+		struct def d = effect(prog, unit, t, k, now.reg);
+		if (d.kind == DEF_NONE)
+			continue;
+		if (d.kind == DEF_SMALL && d.max != UINT64_MAX)
+			lower(cap, d.max + 1);
+		if ((d.kind == DEF_COPY || d.kind == DEF_SMALL) && d.a < 16) {
+			now.reg = d.a;
+			lower(&best, pending[now.reg]);
+		} else if ((d.kind == DEF_DIST || d.kind == DEF_SMALL || d.kind == DEF_LOAD) && (in->flags & ELFRW_INSN_MEM) && !in->pcrel_size)
+			now = (struct place){ .mem = true, .in = *in, .disp = displacement(in, code_of(prog, unit, t, k)) };
+		else
+			break;
+	}
+	return best;
+}
+
+static struct icf_jump unknown(void)
+{
+	return (struct icf_jump){ .kind = ICF_JUMP_UNKNOWN };
+}
+
+/* Does the unit load distances from tables at all? */
+static bool loads_distances(const struct icf_trace *t)
+{
+	for (size_t i = 0; i < t->insn.len; i++) {
+		const struct elfrw_insn *in = &t->insn.data[i].in;
+		if (in->opcode_map == 0 && ((in->opcode == 0x63 && (in->flags & ELFRW_INSN_MEM) && in->index != ELFRW_REG_NONE) || in->opcode == 0x98))
+			return true;
+	}
+	return false;
+}
+
+static bool push_jump(struct icf_jumps *ret, struct icf_jump j)
+{
+	for (unsigned i = 0; i < ret->n; i++)
+		if (ret->jump[i].group == j.group && ret->jump[i].base == j.base && ret->jump[i].kind == j.kind)
+			return true;
+	if (ret->n == sizeof ret->jump / sizeof *ret->jump)
+		return false;
+	ret->jump[ret->n++] = j;
+	return true;
+}
+
+/* The jump goes to the sum D of a table's address and a distance. */
+static bool through_table(const struct icf_program *prog, uint32_t i, struct icf_trace *t, const struct def *d, unsigned group,
+			  struct icf_jumps *ret)
+{
+	struct defs dist = reaching(prog, i, t, d->at, d->kind == DEF_ADD ? d->a : d->reg), base = { .n = 0 };
+	if (d->kind == DEF_ADD) {
+		base = reaching(prog, i, t, d->at, d->b);
+		if (!all(&dist, DEF_DIST)) {
+			struct defs swap = dist;
+			dist = base;
+			base = swap;
+		}
+	}
+	/* A distance may come from the stack.  A sum with neither a distance nor a table's address in it is nothing that a table was
+	 * made for. */
+	bool loaded = all(&dist, DEF_DIST);
+	if (!loaded && !has(&base, DEF_ADDRESS)) {
+		struct defs swap = dist;
+		dist = base;
+		base = swap;
+	}
+	if (!loaded && !has(&base, DEF_ADDRESS))
+		return !has(&dist, DEF_DIST) && !has(&base, DEF_DIST);
+	/* What was loaded as 8 bytes from elsewhere may be a distance of 8 bytes: no table that is known here. */
+	for (unsigned k = 0; !loaded && k < dist.n; k++) {
+		const struct elfrw_insn *in = &t->insn.data[dist.def[k].at].in;
+		if (dist.def[k].kind == DEF_LOAD && (in->index != ELFRW_REG_NONE || (in->base != RSP && in->base != RBP)))
+			return false;
+	}
+	if (!loaded && d->kind == DEF_ADD_MEM)
+		return false;
+	/* With several loads, no single bound counts. */
+	const struct elfrw_insn *l = &t->insn.data[loaded ? dist.def[0].at : 0].in;
+	uint64_t cap = 0;
+	uint64_t bound = loaded && dist.n == 1 && l->index != ELFRW_REG_NONE && l->scale == 4 ? find_bound(prog, i, t, dist.def[0].at, l->index, &cap) : 0;
+	if (d->kind == DEF_ADD_MEM)
+		return push_jump(ret, (struct icf_jump){ .kind = ICF_JUMP_TABLE, .group = group, .bound = bound, .cap = cap });
+	/* Ways that no execution takes bring other values; the data will tell which of the addresses are tables. */
+	const struct icf_unit *u = &prog->unit.data[i];
+	bool any = false;
+	for (unsigned k = 0; k < base.n; k++) {
+		const struct def *b = &base.def[k];
+		struct icf_jump j = { .kind = ICF_JUMP_TABLE, .group = group, .bound = bound, .cap = cap };
+		if (b->kind == DEF_ADDRESS) {
+			j.base = t->insn.data[b->at].in.target;
+			if (j.base - u->start < u->end - u->start)
+				j.kind = ICF_JUMP_LOCAL;
+		} else if (b->kind != DEF_LOAD) /* spilled */
+			continue;
+		if (!push_jump(ret, j))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_trace *t, size_t at)
+{
+	unsigned r = t->insn.data[at].in.rm;
+	if ((t->insn.data[at].in.flags & ELFRW_INSN_MEM) || r >= 16)
+		return false;
+	for (size_t k = at, n = 0; k-- > 0 && n < 16 && !ends_block(&t->insn.data[k].in); n++) {
+		struct def d = effect(prog, i, t, k, r);
+		if (d.kind == DEF_COPY && d.a < 16)
+			r = d.a;
+		else if (d.kind != DEF_NONE)
+			return d.kind == DEF_ADD || d.kind == DEF_ADD_MEM || d.kind == DEF_OTHER;
+	}
+	return false;
+}
+
+void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at, struct icf_jumps *ret)
+{
+	const struct elfrw_insn *in = &t->insn.data[at].in;
+	ret->n = 0;
+	if (in->flags & ELFRW_INSN_MEM)
+		return;
+	struct defs d = { .full = true };
+	if (in->rm < 16)
+		d = reaching(prog, i, t, at, in->rm);
+	for (unsigned k = 0; k < d.n; k++) {
+		const struct def *one = &d.def[k];
+		bool known = one->kind == DEF_LOAD || one->kind == DEF_RESULT || one->kind == DEF_ENTRY || one->kind == DEF_ADDRESS ||
+			     one->kind == DEF_NUMBER || one->kind == DEF_SMALL || one->kind == DEF_DIST ||
+			     (one->kind == DEF_CUT && !loads_distances(t));
+		if (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM)
+			known = through_table(prog, i, t, one, k, ret);
+		d.full |= !known;
+	}
+	if (d.full && (loads_distances(t) || !d.n)) {
+		ret->n = 0;
+		push_jump(ret, unknown());
+	}
+}

@@ -1,0 +1,66 @@
+/* infer_parts.h: what the parts of the inference share. */
+#ifndef ICF_INFER_PARTS_H
+#define ICF_INFER_PARTS_H
+#include "icf/infer.h"
+
+/* Instructions that control cannot reach from the one before, and that no instruction of their unit names. */
+struct icf_island {
+	uint64_t va;
+	uint32_t unit;
+	bool refers; /* its bytes, read as instructions, refer to something outside of the unit */
+};
+struct icf_islands {
+	VEC(struct icf_island) v; /* by address */
+};
+
+struct icf_places {
+	VEC(uint64_t) v;
+};
+
+/* infer_code.c: finds them, sets ICF_UNIT_JUMPS, and makes units opaque whose branches lead into instructions. */
+struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret);
+
+/* Makes the units opaque that have an island which nothing names.  NAMED holds the targets of jump tables and receives more. */
+struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, struct icf_places *named);
+
+/* One bit for each byte of [lo, hi). */
+struct icf_bits {
+	uint64_t lo, hi;
+	uint8_t *bits; /* owned */
+};
+
+static inline bool icf_bit(const struct icf_bits *b, uint64_t va)
+{
+	return va - b->lo < b->hi - b->lo && (b->bits[(va - b->lo) >> 3] >> ((va - b->lo) & 7) & 1);
+}
+
+static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
+{
+	if (va - b->lo < b->hi - b->lo)
+		b->bits[(va - b->lo) >> 3] |= (uint8_t)(1u << ((va - b->lo) & 7));
+}
+
+/* What data is made of. */
+struct icf_data_map {
+	struct icf_bits named; /* places that code, a dynamic relocation or a symbol names */
+	struct icf_bits table; /* words that belong to a jump table */
+};
+struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_data_map *map);
+void icf_data_map_deinit(struct icf_data_map *map);
+
+/* The first place after VA that something names, or the end of VA's section. */
+uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va);
+
+/* infer_table.c: the jump tables; pins the units whose jumps cannot be accounted for.  NAMED receives the entries' targets. */
+struct elfrw_err *icf_infer_tables(struct icf_program *prog, struct icf_data_map *map, struct icf_places *named);
+
+/* Nothing may move, because of WHY at address AT; the first reason counts.  infer.c. */
+void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why);
+
+/* infer_word.c: pins what other words in data could name; sets prog->loose. */
+struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map);
+
+/* infer_fixed.c: the same question for a file with fixed addresses, where nothing moves: which functions may be entered in the middle.
+ * Makes units opaque that may hold data, and sets ICF_UNIT_INNER. */
+struct elfrw_err *icf_infer_fixed(struct icf_program *prog, unsigned threads);
+#endif

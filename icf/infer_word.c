@@ -1,0 +1,236 @@
+/* infer_word.c: distances in data that nobody explains.
+ *
+ * Jump tables were found and all jumps accounted for, so what is left are distances to the entries of functions.  A word that, counted
+ * from its own place or from the last place before it that something names, gives the exact entry of a function may be one.
+ * Numbers do that by chance, too; so there must be more: all words of that object do it, or some code calls a sum.  The function is then pinned, and not folded.  The same goes for words
+ * that may be added to an address of code.  Only what no pinning can cure makes the whole program one whose code may not move: an
+ * address that was shifted out of its function when the program was built. */
+#include "elfrw/rbuf.h"
+#include "icf/infer_parts.h"
+#include "icf/unit.h"
+#include <string.h>
+
+static bool holds_plain_data(const struct elfrw_section *s)
+{
+	if (s->hdr.sh_type != SHT_PROGBITS || !(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
+		return false;
+	return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0 && strcmp(s->name, ".interp") != 0 &&
+	       strncmp(s->name, ".got", 4) != 0;
+}
+
+static bool is_entry(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].start == va;
+}
+
+static void pin_entry(struct icf_program *prog, uint64_t va)
+{
+	if (is_entry(prog, va))
+		prog->unit.data[icf_unit_at(prog, va)].flags |= ICF_UNIT_PINNED;
+}
+
+/* Does the dynamic linker fill in the word at VA? */
+static bool filled_in(const struct icf_program *prog, uint64_t va)
+{
+	size_t lo = 0, hi = prog->dynreloc.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (prog->dynreloc.data[mid].place + 8 <= va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < prog->dynreloc.len && prog->dynreloc.data[lo].place <= va;
+}
+
+static uint64_t word_at(const struct elfrw_section *s, uint64_t off)
+{
+	return (uint64_t)(int64_t)(int32_t)elfrw_get32(s->data + off);
+}
+
+/* Is the word at OFF, counted from BASE (0: from its own place), the entry of a function? */
+static bool names_entry(const struct icf_program *prog, const struct elfrw_section *s, uint64_t off, uint64_t base)
+{
+	if (off > s->hdr.sh_size || s->hdr.sh_size - off < 4)
+		return false;
+	uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
+	return word && is_entry(prog, (base ? base : va) + word) && !filled_in(prog, va);
+}
+
+struct object {
+	const struct elfrw_section *sec;
+	uint64_t start, end; /* of what something names, to what something else names */
+};
+
+/* Are the word at OFF and all others of its column in an array of records distances to entries, or to data that has a name? */
+static bool in_column(const struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t off, uint64_t base,
+		      unsigned step)
+{
+	uint64_t first = o->start - o->sec->hdr.sh_addr, end = o->end - o->sec->hdr.sh_addr;
+	unsigned n = 0;
+	for (uint64_t p = first + (off - first) % step; p <= end && end - p >= 4; p += step) {
+		uint64_t va = o->sec->hdr.sh_addr + p, word = word_at(o->sec, p);
+		if (word == 0)
+			continue;
+		if (names_entry(prog, o->sec, p, base))
+			n++;
+		else if (!icf_bit(&map->named, (base ? base : va) + word))
+			return false;
+	}
+	return n >= (step == 4 ? 2 : 3);
+}
+
+static bool in_company(const struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t off, uint64_t base)
+{
+	for (unsigned step = 4; step <= 32; step += 4)
+		if (in_column(prog, map, o, off, base, step))
+			return true;
+	return false;
+}
+
+static void words_of(struct icf_program *prog, const struct icf_data_map *map, const struct elfrw_section *s, bool evidence)
+{
+	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
+	struct object o = { s, s->hdr.sh_addr, 0 };
+	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += 4) {
+		uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
+		for (unsigned b = 0; b < 4; b++)
+			if (icf_bit(&map->named, va - b) && va - b >= o.start) {
+				o.start = va - b;
+				o.end = 0;
+			}
+		if ((va + word - lo >= span && o.start + word - lo >= span) || icf_bit(&map->table, va))
+			continue;
+		bool self = names_entry(prog, s, off, 0), based = names_entry(prog, s, off, o.start);
+		if (!self && !based)
+			continue;
+		if (!o.end)
+			o.end = icf_next_named(prog, map, o.start);
+		if (self && (evidence || in_company(prog, map, &o, off, 0)))
+			pin_entry(prog, va + word);
+		if (based && (evidence || in_company(prog, map, &o, off, o.start)))
+			pin_entry(prog, o.start + word);
+	}
+}
+
+/* Does unit I compute the address of code other than its own? */
+static bool names_code(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target))
+			return true;
+	return false;
+}
+
+/* Words of data that unit I names, as distances from an address of code that it names, too. */
+static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	bool evidence = u->flags & ICF_UNIT_RELATIVE;
+	for (uint32_t c = 0; c < u->n_ref; c++) {
+		uint64_t from = ref[c].target;
+		if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, from))
+			continue;
+		for (uint32_t r = 0; r < u->n_ref; r++) {
+			uint64_t base = ref[r].target;
+			if (!(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base) || icf_bit(&map->table, base))
+				continue;
+			uint32_t shndx = elfrw_image_section_at(prog->img, base);
+			struct object o = { &prog->img->section[shndx], base, 0 };
+			if (!shndx || !holds_plain_data(o.sec))
+				continue;
+			o.end = icf_next_named(prog, map, base);
+			/* Long arrays of numbers are no tables of functions. */
+			for (uint64_t p = base; p + 4 <= o.end && p - base < 4096; p += 4) {
+				uint64_t off = p - o.sec->hdr.sh_addr;
+				if (names_entry(prog, o.sec, off, from) && (evidence || in_company(prog, map, &o, off, from)))
+					pin_entry(prog, from + word_at(o.sec, off));
+			}
+		}
+	}
+}
+
+static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
+{
+	for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++)
+		if (prog->sym.data[s].value == va)
+			return true;
+	return false;
+}
+
+static bool jump_between(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, a);
+	for (uint32_t r = 0; r < a->n_ref; r++)
+		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > b->start && ref[r].target < b->end)
+			return true;
+	return false;
+}
+
+/* Addresses of code that are no entries. */
+static void shifted(struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		if (ref[r].kind == ICF_REF_BRANCH || !icf_in_exec(prog, ref[r].target))
+			continue;
+		uint32_t k = icf_unit_at(prog, ref[r].target);
+		if (k == ICF_NONE) {
+			bool boundary = false;
+			for (size_t e = 0; e < prog->exec.len; e++)
+				boundary |= ref[r].target == prog->exec.data[e].start;
+			if (!boundary)
+				icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address between two functions");
+			continue;
+		}
+		struct icf_unit *t = &prog->unit.data[k];
+		if (!(ref[r].flags & ICF_REF_LEA) && !prog->exec.data[t->sec].linkage) {
+			icf_make_opaque(t); /* holds data */
+			continue;
+		}
+		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE || has_symbol(prog, t, ref[r].target))
+			continue;
+		if (!jump_between(prog, u, t) && !jump_between(prog, t, u))
+			icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address inside another function");
+	}
+}
+
+/* Addresses in data that are no entries: labels, when the function that they lie in jumps through what holds them. */
+static void shifted_data(struct icf_program *prog)
+{
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		uint32_t k = d->pcrel ? ICF_NONE : icf_unit_at(prog, d->target);
+		if (k == ICF_NONE)
+			continue;
+		const struct icf_unit *t = &prog->unit.data[k];
+		/* The slots of a lazy PLT lead back into it. */
+		if (t->start == d->target || t->kind == ICF_UNIT_OPAQUE || prog->exec.data[t->sec].linkage)
+			continue;
+		if (has_symbol(prog, t, d->target) || (t->flags & ICF_UNIT_JUMPS))
+			continue;
+		icf_infer_loose(prog, d->place, "an address in data names the inside of a function that does not jump to addresses");
+	}
+}
+
+struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
+{
+	bool evidence = false;
+	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
+		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
+	for (uint32_t i = 1; i < prog->img->n_sections; i++)
+		if (holds_plain_data(&prog->img->section[i]))
+			words_of(prog, map, &prog->img->section[i], evidence);
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && names_code(prog, &prog->unit.data[i]))
+			icf_infer_loose(prog, prog->unit.data[i].start, "the code may add distances to an address of code");
+		added(prog, map, i);
+		shifted(prog, i);
+	}
+	shifted_data(prog);
+	return NULL;
+}
