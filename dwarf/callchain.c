@@ -15,44 +15,10 @@
  * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met, once. */
 #include "dwarf/callchain.h"
 #include "dwarf/call_sites.h"
-#include "dwarf/callchain_code.h"
+#include "dwarf/callchain_state.h"
 #include <string.h>
 
 #define MAX_REACHED 4096 /* functions, when jumps are followed */
-#define NO_SHARE UINT32_MAX
-
-typedef VEC(uint32_t) unit_set;
-
-/* From a DIE to a member. */
-struct die_member {
-	uint64_t die;
-	uint32_t unit;
-};
-
-struct slot_holders {
-	bool known;
-	uint32_t first, n; /* into dwr_callchain.holder */
-};
-
-struct dwr_callchain {
-	const struct elfrw_image *img, *debug;
-	struct dwr_sections secs;
-	struct dwr_units units;
-	struct dwr_icfold note;
-	bool has_note, has_dcall;
-	struct dwr_calls calls; /* dcall sorted by site, caller, DIE; vcall by site */
-	struct dwr_code code;
-	VEC(struct die_member) die; /* sorted */
-	uint64_t *declared; /* by member: the declaration that names it in the tables when it has no DIE of its own, 0: none; owned */
-	struct dwr_vtables vt;
-	bool has_vt;
-	VEC(struct slot_holders) slot;
-	unit_set holder;
-	/* Scratch. */
-	unit_set roots, reached, set, outer;
-	uint32_t *seen; /* by unit: number of the walk that met it last; owned */
-	uint32_t walk;
-};
 
 /* What a call site allows. */
 struct called {
@@ -241,11 +207,18 @@ static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code, const struct elfrw_image *debug, struct dwr_callchain **ret)
 {
+	if (!code->arch || (debug && debug->ehdr.e_machine != code->ehdr.e_machine))
+		return elfrw_error("tables for shared code: not of a machine that they are made for");
 	struct dwr_callchain *cc = calloc(1, sizeof *cc);
 	if (!cc)
 		return &elfrw_err_nomem;
 	cc->img = code;
 	cc->debug = debug ? debug : code;
+	if (!cc->debug->arch) {
+		cc->own = *debug;
+		cc->own.arch = code->arch;
+		cc->debug = &cc->own;
+	}
 	struct elfrw_err *err = dwr_sections_init(&cc->secs, cc->debug);
 	if (!err)
 		err = open_note(cc);
@@ -287,7 +260,7 @@ const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc)
 	return cc->has_note ? &cc->note : NULL;
 }
 
-static struct elfrw_err *put(unit_set *set, uint32_t unit)
+struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit)
 {
 	for (size_t i = 0; i < set->len; i++)
 		if (set->data[i] == unit)
@@ -300,12 +273,6 @@ static struct elfrw_err *put(unit_set *set, uint32_t unit)
 }
 
 static uint32_t member_of(const struct dwr_callchain *cc, uint32_t unit) { return cc->note.unit_member[unit]; }
-
-static uint32_t group_of(const struct dwr_callchain *cc, uint32_t unit)
-{
-	uint32_t m = member_of(cc, unit);
-	return m == UINT32_MAX ? NO_SHARE : cc->note.member[m].group;
-}
 
 /* The DIE that names member M in the tables, or 0. */
 static uint64_t die_of(const struct dwr_callchain *cc, uint32_t m)
@@ -343,7 +310,7 @@ static size_t find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t
 	return lo;
 }
 
-static bool find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot)
+bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot)
 {
 	size_t lo = 0, hi = cc->calls.vcall.len;
 	while (lo < hi) {
@@ -365,10 +332,10 @@ static struct elfrw_err *put_die(struct dwr_callchain *cc, uint64_t die, uint32_
 	size_t lo = first_die(cc, die);
 	bool here = false;
 	for (size_t i = lo; i < cc->die.len && cc->die.data[i].die == die; i++)
-		here |= group_of(cc, cc->die.data[i].unit) == group;
+		here |= dwr_chain_group(cc, cc->die.data[i].unit) == group;
 	for (size_t i = lo; i < cc->die.len && cc->die.data[i].die == die; i++)
-		if (!here || group_of(cc, cc->die.data[i].unit) == group)
-			ELFRW_TRY(put(set, cc->die.data[i].unit));
+		if (!here || dwr_chain_group(cc, cc->die.data[i].unit) == group)
+			ELFRW_TRY(dwr_chain_put(set, cc->die.data[i].unit));
 	return NULL;
 }
 
@@ -379,15 +346,14 @@ static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, boo
 	size_t before = set->len;
 	for (uint32_t i = g->member; i < g->member + g->n_members; i++)
 		if (!nameless || !die_of(cc, i))
-			ELFRW_TRY(put(set, cc->note.member[i].unit));
+			ELFRW_TRY(dwr_chain_put(set, cc->note.member[i].unit));
 	return nameless && set->len == before ? put_group(cc, group, false, set) : NULL;
 }
 
-/* What the branch at SITE to TARGET (in the output) in the code of UNIT leads to. */
-static struct elfrw_err *put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set, bool *entered)
+struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set, bool *entered)
 {
 	const struct dwr_span *to = target ? dwr_code_at(&cc->code, target) : NULL;
-	uint32_t group = to ? group_of(cc, to->unit) : NO_SHARE;
+	uint32_t group = to ? dwr_chain_group(cc, to->unit) : NO_SHARE;
 	uint64_t marker = marker_of(cc, unit);
 	size_t n = 0, at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n);
 	*entered = n != 0;
@@ -398,14 +364,13 @@ static struct elfrw_err *put_target(struct dwr_callchain *cc, uint32_t unit, uin
 	if (to->thunk || group == NO_SHARE) {
 		if (!to->thunk && dwr_code_is_linkage(&cc->code, to->unit)) /* out of this file */
 			return NULL;
-		return put(set, to->unit);
+		return dwr_chain_put(set, to->unit);
 	}
 	/* Without an entry it was a function that has no DIE; or the caller has none, and then it can be any. */
 	return put_group(cc, group, cc->has_dcall && marker != UINT64_MAX, set);
 }
 
-/* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump is among them. */
-static struct elfrw_err *follow(struct dwr_callchain *cc, unit_set *reached, bool *anything)
+struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, bool *anything)
 {
 	if (++cc->walk == 0) {
 		memset(cc->seen, 0, cc->note.map.n_units * sizeof *cc->seen);
@@ -426,7 +391,7 @@ static struct elfrw_err *follow(struct dwr_callchain *cc, unit_set *reached, boo
 			if (b[k].call)
 				continue;
 			cc->roots.len = 0;
-			ELFRW_TRY(put_target(cc, unit, b[k].site, b[k].target, &cc->roots, &entered));
+			ELFRW_TRY(dwr_chain_put_target(cc, unit, b[k].site, b[k].target, &cc->roots, &entered));
 			if (!b[k].target && !entered)
 				*anything = true;
 			for (size_t j = 0; j < cc->roots.len; j++) {
@@ -444,8 +409,7 @@ static struct elfrw_err *follow(struct dwr_callchain *cc, unit_set *reached, boo
 	return NULL;
 }
 
-/* The function that the vtable slot at PLACE held before folding, or DWR_NO_UNIT. */
-static uint32_t slot_function(const struct dwr_callchain *cc, uint64_t place, uint64_t value)
+uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t value)
 {
 	size_t lo = 0, hi = cc->note.n_vslots;
 	while (lo < hi) {
@@ -457,11 +421,12 @@ static uint32_t slot_function(const struct dwr_callchain *cc, uint64_t place, ui
 	}
 	if (lo < cc->note.n_vslots && cc->note.vslot[lo].slot == place)
 		return cc->note.vslot[lo].unit;
+	/* Small functions without alignment, thunks mostly, may be in one unit with their neighbour. */
 	const struct dwr_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
-	return s && s->start == value ? s->unit : DWR_NO_UNIT;
+	return s && (s->start == value || dwr_chain_group(cc, s->unit) == NO_SHARE) ? s->unit : DWR_NO_UNIT;
 }
 
-static struct elfrw_err *load_vtables(struct dwr_callchain *cc)
+struct elfrw_err *dwr_chain_load_vtables(struct dwr_callchain *cc)
 {
 	if (cc->has_vt)
 		return NULL;
@@ -481,7 +446,7 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 			return &elfrw_err_nomem;
 	struct slot_holders *h = &cc->slot.data[slot];
 	if (!h->known) {
-		ELFRW_TRY(load_vtables(cc));
+		ELFRW_TRY(dwr_chain_load_vtables(cc));
 		struct elfrw_err *err = NULL;
 		if (++cc->walk == 0) {
 			memset(cc->seen, 0, cc->note.map.n_units * sizeof *cc->seen);
@@ -493,15 +458,25 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 			uint64_t place = t->point + 8 * slot;
 			if (place >= t->end)
 				continue;
-			uint32_t u = slot_function(cc, place, dwr_vtables_value(cc->img, &cc->vt, place));
-			if (u == DWR_NO_UNIT || cc->seen[u] == cc->walk)
+			uint64_t value = dwr_vtables_value(cc->img, &cc->vt, place);
+			uint32_t u = dwr_chain_slot(cc, place, value), n = 1, first = 0;
+			const struct dwr_span *s = u == DWR_NO_UNIT && value ? dwr_code_at(&cc->code, value) : NULL;
+			if (s) { /* somewhere in code that is shared */
+				first = cc->note.group[dwr_chain_group(cc, s->unit)].member;
+				n = cc->note.group[dwr_chain_group(cc, s->unit)].n_members;
+			} else if (u == DWR_NO_UNIT)
 				continue;
-			cc->seen[u] = cc->walk;
-			uint32_t *p = VEC_PUSH(&cc->holder);
-			if (!p)
-				err = &elfrw_err_nomem;
-			else
-				*p = u;
+			for (uint32_t k = 0; k < n && !err; k++) {
+				u = s ? cc->note.member[first + k].unit : u;
+				if (cc->seen[u] == cc->walk)
+					continue;
+				cc->seen[u] = cc->walk;
+				uint32_t *p = VEC_PUSH(&cc->holder);
+				if (!p)
+					err = &elfrw_err_nomem;
+				else
+					*p = u;
+			}
 		}
 		ELFRW_TRY(err);
 		h->n = (uint32_t)cc->holder.len - h->first;
@@ -515,10 +490,10 @@ static struct elfrw_err *put_virtual(struct dwr_callchain *cc, uint64_t slot, ui
 {
 	if (vtable) {
 		uint64_t place = vtable + 8 * slot;
-		ELFRW_TRY(load_vtables(cc));
-		uint32_t u = slot_function(cc, place, dwr_vtables_value(cc->img, &cc->vt, place));
+		ELFRW_TRY(dwr_chain_load_vtables(cc));
+		uint32_t u = dwr_chain_slot(cc, place, dwr_vtables_value(cc->img, &cc->vt, place));
 		if (u != DWR_NO_UNIT)
-			return put(set, u);
+			return dwr_chain_put(set, u);
 	}
 	struct slot_holders h;
 	ELFRW_TRY(holders(cc, slot, &h));
@@ -554,24 +529,24 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint
 	size_t n_entries = 0, at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n_entries);
 	for (size_t i = 0; i < n_entries; i++)
 		ELFRW_TRY(put_die(cc, cc->calls.dcall.data[at + i].die, group, r));
-	if (!n_entries && find_vcall(cc, site, &slot)) {
+	if (!n_entries && dwr_chain_find_vcall(cc, site, &slot)) {
 		is_virtual = true;
 		ELFRW_TRY(put_virtual(cc, slot, vtable, r));
 	} else if (!n_entries)
-		ELFRW_TRY(put_target(cc, caller, site, call->target, r, &entered));
+		ELFRW_TRY(dwr_chain_put_target(cc, caller, site, call->target, r, &entered));
 	if (!r->len) {
 		how->anything = true;
 		return NULL;
 	}
 	bool direct = false, anything = false;
 	for (size_t i = 0; i < r->len; i++)
-		direct |= group_of(cc, r->data[i]) == group;
-	ELFRW_TRY(follow(cc, r, &anything));
+		direct |= dwr_chain_group(cc, r->data[i]) == group;
+	ELFRW_TRY(dwr_chain_follow(cc, r, &anything));
 	size_t found = 0;
 	for (size_t i = 0; i < r->len; i++)
-		if (group_of(cc, r->data[i]) == group) {
+		if (dwr_chain_group(cc, r->data[i]) == group) {
 			found++;
-			ELFRW_TRY(put(set, r->data[i]));
+			ELFRW_TRY(dwr_chain_put(set, r->data[i]));
 		}
 	if (!found || (!direct && anything)) {
 		how->anything = true;
@@ -614,9 +589,9 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bo
 	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
 	if (!s)
 		return NULL;
-	uint32_t group = group_of(cc, s->unit);
+	uint32_t group = dwr_chain_group(cc, s->unit);
 	if (group == NO_SHARE || s->thunk) {
-		ELFRW_TRY(put(&cc->set, s->unit));
+		ELFRW_TRY(dwr_chain_put(&cc->set, s->unit));
 		if (group == NO_SHARE)
 			return NULL;
 		f->merged = true;
@@ -692,6 +667,11 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 			*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
 	}
 	return NULL;
+}
+
+struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret, bool *again)
+{
+	return dwr_code_is_return(&cc->code, site, ret, again);
 }
 
 void dwr_chain_deinit(struct dwr_chain *chain)

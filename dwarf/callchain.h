@@ -18,6 +18,7 @@
 
 struct elfrw_image;
 struct dwr_callchain;
+struct dwr_vtables;
 
 enum dwr_chain_by {
 	DWR_BY_NOTHING,  /* undecided, or there was nothing to decide */
@@ -47,8 +48,8 @@ struct dwr_chain {
 };
 
 /* Prepares CODE (and DEBUG, the file with its debug information, when that is another one, else NULL).  Both are borrowed for the
- * life of *RET.  A file without .debug_icfold is served from its call tables alone: then a frame is merged when the call
- * site has an entry.  Errors: tables that cannot be read. */
+ * life of *RET; DEBUG's arch may be NULL.  A file without .debug_icfold is served from its call tables alone: then a frame is merged when the call
+ * site has an entry.  Errors: tables that cannot be read, a machine that icfold does not know. */
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code, const struct elfrw_image *debug, struct dwr_callchain **ret);
 void dwr_callchain_close(struct dwr_callchain *cc);
 
@@ -62,6 +63,41 @@ const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc);
 struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr, const uint64_t *vtable, size_t n,
 					struct dwr_chain *chain);
 void dwr_chain_deinit(struct dwr_chain *chain);
+
+/* ---- for those who look into a stopped program (receiver.h); all need the note ---- */
+
+/* The slot that the call which returns to SITE goes through; false: .debug_vcall does not have the site. */
+bool dwr_callchain_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);
+
+/* The file's vtables, read at the first call; borrowed. */
+struct elfrw_err *dwr_callchain_vtables(struct dwr_callchain *cc, const struct dwr_vtables **ret);
+
+/* Whether a call through the vtable slot at address PLACE comes into the code of GROUP, by jumps perhaps. */
+enum dwr_chain_leads { DWR_LEADS_NOT, DWR_LEADS_THERE, DWR_LEADS_PERHAPS };
+struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, uint32_t group, enum dwr_chain_leads *ret);
+
+/* Whether the call that returns to SITE entered the code that holds address AT at its start and from there alone: it is a
+ * direct call, and no jumps lead from that code back to it. */
+struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at, bool *ret);
+
+/* What the code before the virtual call that returns to SITE tells of the object: which argument it is, and, when the callee
+ * preserves it, the register (DWARF's number, as unwound for the caller) that it is so many bytes behind. */
+struct dwr_chain_object {
+	bool second;  /* argument: the first says where to put the result */
+	bool has_reg;
+	unsigned reg;
+	int64_t add;
+};
+struct elfrw_err *dwr_callchain_object(struct dwr_callchain *cc, uint64_t site, struct dwr_chain_object *ret, bool *found);
+
+/* Calls FN for every address that an instruction of the body around AT has for an operand, until it returns false. */
+void dwr_callchain_operands(struct dwr_callchain *cc, uint64_t at, bool (*fn)(void *ctx, uint64_t address), void *ctx);
+
+/* Whether the body around AT has stored its first arguments in its frame before it comes to AT. */
+bool dwr_callchain_spills(struct dwr_callchain *cc, uint64_t at);
+
+/* Whether a call returns to SITE, and, in *AGAIN, whether it could have called the very code that it is in; needs the note. */
+struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret, bool *again);
 
 /* "dcall", "vcall", "tailcall", "unique", or NULL. */
 const char *dwr_chain_by_text(enum dwr_chain_by by);

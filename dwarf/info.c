@@ -10,8 +10,7 @@
 #define DW_FORM_LLVM_addrx_offset 0x2001
 #endif
 
-static struct elfrw_err *read_header(struct elfrw_rbuf *r, const struct dwr_section *sec, enum dwr_sec id,
-				     struct dwr_unit *u)
+struct elfrw_err *dwr_unit_header(struct elfrw_rbuf *r, const struct dwr_section *sec, enum dwr_sec id, struct dwr_unit *u)
 {
 	u->sec = (uint8_t)id;
 	u->off = elfrw_rbuf_off(r);
@@ -78,7 +77,7 @@ struct elfrw_err *dwr_units_read(struct dwr_sections *secs, struct dwr_units *re
 		struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
 		while (elfrw_rbuf_left(&r)) {
 			struct dwr_unit u = { 0 }, *slot;
-			struct elfrw_err *err = read_header(&r, sec, ids[i], &u);
+			struct elfrw_err *err = dwr_unit_header(&r, sec, ids[i], &u);
 			if (!err && !(slot = VEC_PUSH(ret)))
 				err = &elfrw_err_nomem;
 			if (err) {
@@ -128,9 +127,8 @@ struct dwr_cursor dwr_cursor_at_die(const struct dwr_sections *secs, const struc
 	return c;
 }
 
-/* Reads one value of FORM at r->pos; moves past it. */
-static void read_value(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params, int64_t implicit,
-		       struct dwr_value *v)
+void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params, int64_t implicit,
+		    struct dwr_value *v)
 {
 	unsigned hops = 0;
 	while (form == DW_FORM_indirect && elfrw_rbuf_ok(r)) {
@@ -236,7 +234,7 @@ static struct elfrw_err *read_attrs(struct dwr_cursor *cur, struct elfrw_rbuf *r
 			break;
 		case DWR_STEP_OTHER: {
 			struct dwr_value v;
-			read_value(r, s->form, t->params, 0, &v);
+			dwr_value_read(r, s->form, t->params, 0, &v);
 			break;
 		}
 		case DWR_STEP_VALUE: {
@@ -247,7 +245,7 @@ static struct elfrw_err *read_attrs(struct dwr_cursor *cur, struct elfrw_rbuf *r
 			struct dwr_value *v = &die->value[n++];
 			v->name = (uint16_t)at->name;
 			v->attr = s->attr;
-			read_value(r, s->form, t->params, at->implicit, v);
+			dwr_value_read(r, s->form, t->params, at->implicit, v);
 			break;
 		}
 		}
@@ -448,7 +446,7 @@ struct elfrw_err *dwr_unit_read_root(const struct dwr_sections *secs, const stru
 			return elfrw_error_at(ab->name, unit->abbrev_off, "broken abbreviation table");
 		if (!name && !form)
 			break;
-		read_value(&r, (uint32_t)form, unit->params, implicit, &v);
+		dwr_value_read(&r, (uint32_t)form, unit->params, implicit, &v);
 		if (!elfrw_rbuf_ok(&r))
 			return elfrw_error_at(secs->sec[unit->sec].name, unit->die, "entry goes beyond its unit");
 		if (is_root_attr(name) && die.n_values < DWR_MAX_VALUES)

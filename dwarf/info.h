@@ -33,6 +33,11 @@ struct dwr_units {
 struct elfrw_err *dwr_units_read(struct dwr_sections *secs, struct dwr_units *ret);
 void dwr_units_deinit(struct dwr_units *units);
 
+/* Reads one header at R, a cursor in SEC, and moves R to the unit's end; *U starts as { 0 }.  Where only the length makes
+ * sense, that is an error, but u->end is set and R moves as well. */
+struct elfrw_rbuf;
+struct elfrw_err *dwr_unit_header(struct elfrw_rbuf *r, const struct dwr_section *sec, enum dwr_sec id, struct dwr_unit *u);
+
 /* The unit of section SEC that holds offset OFF, or NULL. */
 const struct dwr_unit *dwr_units_find(const struct dwr_units *units, enum dwr_sec sec, uint64_t off);
 
@@ -45,6 +50,11 @@ struct dwr_value {
 	uint64_t size;       /* bytes there */
 	uint64_t u;          /* the number (sdata and implicit_const: as two's complement); data16: the low half */
 };
+
+/* Reads one value of FORM at R into *V (all but name and attr) and moves past it; R is bad when there is none.  IMPLICIT is the
+ * abbreviation's number for DW_FORM_implicit_const. */
+void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params, int64_t implicit,
+		    struct dwr_value *v);
 
 #define DWR_MAX_VALUES 64
 

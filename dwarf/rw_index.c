@@ -83,9 +83,14 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 	if (vector.len)
 		qsort(vector.data, vector.len, sizeof *vector.data, by_u32);
 	struct elfrw_err *err = NULL;
+	uint64_t end = 0; /* of the vector before: overlapping ones could cost any time, and count twice */
 	for (size_t i = 0; !err && i < vector.len; i++) {
 		if (i && vector.data[i] == vector.data[i - 1])
 			continue;
+		if (vector.data[i] < end) {
+			err = elfrw_error_at(x->name, (uint64_t)x->pool + vector.data[i], "vectors overlap");
+			break;
+		}
 		struct elfrw_rbuf r = elfrw_rbuf(data + pool, size - pool);
 		elfrw_rbuf_seek(&r, vector.data[i]);
 		uint64_t n = elfrw_rbuf_u32(&r), bytes = n * 4;
@@ -94,6 +99,7 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 			err = elfrw_error_at(x->name, (uint64_t)x->pool + vector.data[i], "vector goes beyond the section");
 			break;
 		}
+		end = vector.data[i] + 4 + bytes;
 		for (; n; n--, p += 4) {
 			uint32_t v = elfrw_get32(p);
 			if ((v & 0xffffff) >= x->n_cus)
@@ -126,7 +132,7 @@ struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret,
 		elfrw_wbuf_free(&w);
 		return err;
 	}
-	if (add && trap) {
+	if (add && in->has_range) {
 		elfrw_wbuf_u64(&w, trap);
 		elfrw_wbuf_u64(&w, trap + 1);
 		elfrw_wbuf_u32(&w, x.n_cus);
@@ -155,21 +161,55 @@ struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret,
 	return NULL;
 }
 
+/* Is the section one index of several units (32-bit)?  *END is where its list of units ends.  One of a single unit may leave the
+ * unit out of its entries. */
+static bool one_index(const struct dwr_section *sec, uint64_t *end, uint32_t *n)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
+	uint64_t length = elfrw_rbuf_u32(&r), left = elfrw_rbuf_left(&r);
+	unsigned version = elfrw_rbuf_u16(&r);
+	elfrw_rbuf_skip(&r, 2);
+	*n = elfrw_rbuf_u32(&r);
+	elfrw_rbuf_skip(&r, 5 * 4);
+	uint64_t augmentation = elfrw_rbuf_u32(&r);
+	elfrw_rbuf_skip(&r, (augmentation + 3) & ~UINT64_C(3));
+	elfrw_rbuf_skip(&r, (uint64_t)*n * 4);
+	*end = elfrw_rbuf_off(&r);
+	return elfrw_rbuf_ok(&r) && version == 5 && length == left && *n > 1 && length < UINT32_MAX - 32;
+}
+
 struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size)
 {
 	const struct dwr_section *sec = &in->rw->secs.sec[DWR_NAMES];
 	struct elfrw_wbuf w = { 0 };
-	elfrw_wbuf_bytes(&w, sec->data, sec->size);
-	if (in->artificial_unit != UINT64_MAX && !(in->artificial_unit >> 32)) {
-		elfrw_wbuf_u32(&w, 4 + 7 * 4 + 4 + 4);
+	bool add = in->artificial_unit != UINT64_MAX && !(in->artificial_unit >> 32);
+	uint64_t end;
+	uint32_t n;
+	/* Some readers know only one index in a file: where there is one, the unit joins it. */
+	if (add && one_index(sec, &end, &n)) {
+		elfrw_wbuf_bytes(&w, sec->data, end);
+		elfrw_wbuf_u32(&w, (uint32_t)in->artificial_unit);
+		elfrw_wbuf_bytes(&w, sec->data + end, sec->size - end);
+		if (!w.bad) {
+			elfrw_put32(w.data, (uint32_t)(sec->size - 4 + 4));
+			elfrw_put32(w.data + 8, n + 1);
+		}
+		add = false;
+	} else
+		elfrw_wbuf_bytes(&w, sec->data, sec->size);
+	if (add) {
+		elfrw_wbuf_u32(&w, 4 + 7 * 4 + 4 + 4 + 4);
 		elfrw_wbuf_u16(&w, 5);
 		elfrw_wbuf_u16(&w, 0);
 		elfrw_wbuf_u32(&w, 1); /* compilation units */
-		for (unsigned i = 0; i < 4; i++)
-			elfrw_wbuf_u32(&w, 0); /* local and foreign type units, buckets, names */
+		elfrw_wbuf_u32(&w, 0); /* local type units */
+		elfrw_wbuf_u32(&w, 0); /* foreign type units */
+		elfrw_wbuf_u32(&w, 1); /* buckets: without any there would be no hash table, of which readers warn */
+		elfrw_wbuf_u32(&w, 0); /* names */
 		elfrw_wbuf_u32(&w, 4); /* bytes of abbreviations */
 		elfrw_wbuf_u32(&w, 0); /* augmentation string */
 		elfrw_wbuf_u32(&w, (uint32_t)in->artificial_unit);
+		elfrw_wbuf_u32(&w, 0); /* the bucket is empty */
 		elfrw_wbuf_u32(&w, 0);
 	}
 	if (w.bad) {

@@ -3,6 +3,7 @@
 #ifndef DWR_RW_INDEX_H
 #define DWR_RW_INDEX_H
 #include "elfrw/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct dwr_index_in {
 	struct dwr_rw *rw;
 	uint64_t artificial_unit; /* offset of the unit that was appended to .debug_info, UINT64_MAX: none */
 	uint64_t artificial_size; /* with its header */
+	bool has_range;           /* its range is the map's trap byte; else it has none */
 };
 
 /* .gdb_index, versions 7 to 9 (GDB manual, "Index Section Format"): the address area through the map, and the artificial

@@ -552,6 +552,8 @@ static struct elfrw_err *rewrite_seqs(struct writer *wr)
 	const struct dwr_line_header *h = wr->h;
 	for (size_t i = 0; i < t->seq.len; i++)
 		ELFRW_TRY(rewrite_seq(wr, &t->seq.data[i]));
+	if (t->w.bad)
+		return &elfrw_err_nomem;
 	if (!t->w.len) {
 		t->size = h->end - h->off;
 		return NULL;

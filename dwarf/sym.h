@@ -127,6 +127,7 @@ struct dwr_sym {
 	enum dwr_sym_path path;
 	char *debug_dir;            /* owned */
 	char *warning;              /* owned */
+	bool nomem;                 /* something is missing for want of memory */
 	struct dwr_arena arena;
 
 	struct dwr_spans units;     /* id: offset of the unit */
@@ -149,6 +150,9 @@ struct dwr_sym {
 /* Keeps the text of ERR as the warning when it is the first, and frees ERR.  Out of memory is not a warning: it is given
  * back. */
 struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err);
+
+/* For what goes on without what ERR is about: frees it.  Out of memory makes the query fail in the end. */
+void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err);
 
 /* ---- sym_file.c ---- */
 
@@ -245,10 +249,10 @@ struct elfrw_err *dwr_sym_unit_lines(struct dwr_sym *sym, struct dwr_sym_unit *u
 void dwr_lines_free(struct dwr_lines *lines);
 
 /* What the table says about ADDRESS; false: nothing. */
-bool dwr_lines_find(const struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
+bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
 /* The same, but false also when sequences that overlap say different things. */
-bool dwr_lines_find_sure(const struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
+bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
 /* The same, looking only at the N sequences from section offset OFF on. */
 bool dwr_lines_find_in(const struct dwr_lines *lines, uint64_t off, uint32_t n, uint64_t address,

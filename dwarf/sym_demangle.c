@@ -5,6 +5,7 @@
 #include "dwarf/sym.h"
 #include <ctype.h>
 #include <libiberty/demangle.h>
+#include <setjmp.h>
 #include <stdio.h>
 
 struct dwr_demangled {
@@ -19,11 +20,21 @@ struct text {
 		size_t len, cap;
 	} v;
 	bool bad;
+	char *cut; /* the name that is being demangled, when it is not the symbol's; owned */
+	jmp_buf too_long;
 };
+
+/* A few bytes of mangled name can stand for any number, by references back.  Longer names are printed as they are. */
+#define MAX_TEXT ((size_t)1 << 20)
+/* Of D: libiberty recurses for each letter, and has references back that it follows into memory of its own. */
+#define MAX_D 4096
+#define MAX_D_BACK 40
 
 static void put(const char *s, size_t n, void *ctx)
 {
 	struct text *t = ctx;
+	if (n > MAX_TEXT || t->v.len > MAX_TEXT - n)
+		longjmp(t->too_long, 1); /* the demanglers own nothing while they print, and cannot be stopped otherwise */
 	if (t->bad || !VEC_RESERVE(&t->v, t->v.len + n)) {
 		t->bad = true;
 		return;
@@ -37,11 +48,15 @@ static void put(const char *s, size_t n, void *ctx)
 }
 
 /* Demangles NAME; false: it is not a mangled name. */
-static bool demangle(const char *name, struct text *t)
+static __attribute__((noinline)) bool demangle(const char *name, struct text *t)
 {
 	if (name[0] == '_' && name[1] == 'R')
 		return rust_demangle_callback(name, 0, put, t);
 	if (name[0] == '_' && name[1] == 'D') {
+		unsigned back = 0;
+		for (const char *p = name; *p; p++)
+			if ((back += *p == 'Q') > MAX_D_BACK || p - name > MAX_D)
+				return false;
 		char *d = dlang_demangle(name, 0);
 		if (d)
 			put(d, strlen(d), t);
@@ -56,9 +71,9 @@ static bool demangle(const char *name, struct text *t)
 	name += bars - 1;
 	/* What follows a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
 	const char *dot = strchr(name, '.');
-	char *cut = dot ? strndup(name, (size_t)(dot - name)) : NULL;
-	bool ok = (!dot || cut) && cplus_demangle_v3_callback(cut ? cut : name, DMGL_PARAMS | DMGL_ANSI, put, t);
-	free(cut);
+	if (dot && !(t->cut = strndup(name, (size_t)(dot - name))))
+		t->bad = true;
+	bool ok = !t->bad && cplus_demangle_v3_callback(dot ? t->cut : name, DMGL_PARAMS | DMGL_ANSI, put, t);
 	if (ok && dot) {
 		put(" (", 2, t);
 		put(dot, strlen(dot), t);
@@ -118,17 +133,28 @@ static void respell(char *s)
 	*out = 0;
 }
 
+/* demangle(), which the callback leaves when the text gets too long. */
+static bool demangle_bounded(const char *name, struct text *t)
+{
+	return !setjmp(t->too_long) && demangle(name, t);
+}
+
 static const char *make(struct dwr_sym *sym, const char *name)
 {
 	struct text t = { 0 };
 	const char *ret = name;
 	char *s;
-	if (demangle(name, &t) && !t.bad && (s = dwr_arena_alloc(&sym->arena, t.v.len + 1))) {
+	if (!demangle_bounded(name, &t) && !t.bad)
+		;
+	else if (t.bad || !(s = dwr_arena_alloc(&sym->arena, t.v.len + 1)))
+		sym->nomem = true;
+	else {
 		memcpy(s, t.v.data, t.v.len);
 		s[t.v.len] = 0;
 		respell(s);
 		ret = s;
 	}
+	free(t.cut);
 	free(t.v.data);
 	return ret;
 }
@@ -164,16 +190,20 @@ const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name)
 {
 	if (name[0] != '_')
 		return name;
-	if (2 * sym->n_demangled >= sym->n_demangled_slots && !grow(sym))
+	if (2 * sym->n_demangled >= sym->n_demangled_slots && !grow(sym)) {
+		sym->nomem = true;
 		return name;
+	}
 	size_t k = slot_of(name, sym->n_demangled_slots);
 	for (; sym->demangled[k].name; k = (k + 1) & (sym->n_demangled_slots - 1))
 		if (!strcmp(sym->demangled[k].name, name))
 			return sym->demangled[k].result;
 	size_t size = strlen(name) + 1;
 	char *own = dwr_arena_alloc(&sym->arena, size);
-	if (!own)
+	if (!own) {
+		sym->nomem = true;
 		return name;
+	}
 	memcpy(own, name, size);
 	sym->demangled[k] = (struct dwr_demangled){ own, make(sym, own) };
 	sym->n_demangled++;

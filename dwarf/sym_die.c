@@ -38,60 +38,6 @@ struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit 
 	return NULL;
 }
 
-/* One value of FORM; as the walker of info.c does it. */
-static void read_value(struct elfrw_rbuf *r, uint64_t form, struct dwr_form_params params, int64_t implicit,
-		       struct dwr_value *v)
-{
-	for (unsigned hops = 0; form == DW_FORM_indirect && elfrw_rbuf_ok(r); hops++) {
-		form = elfrw_rbuf_uleb(r);
-		if (form > 0xffff || form == DW_FORM_implicit_const || hops > 4)
-			r->bad = true;
-	}
-	v->form = (uint16_t)form;
-	v->pos = elfrw_rbuf_off(r);
-	switch (form) {
-	case DW_FORM_flag_present:
-		v->u = 1;
-		break;
-	case DW_FORM_implicit_const:
-		v->u = (uint64_t)implicit;
-		break;
-	case DW_FORM_block1:
-		elfrw_rbuf_skip(r, elfrw_rbuf_u8(r));
-		break;
-	case DW_FORM_block2:
-		elfrw_rbuf_skip(r, elfrw_rbuf_u16(r));
-		break;
-	case DW_FORM_block4:
-		elfrw_rbuf_skip(r, elfrw_rbuf_u32(r));
-		break;
-	case DW_FORM_block:
-	case DW_FORM_exprloc:
-		elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r));
-		break;
-	case DW_FORM_string:
-		elfrw_rbuf_cstr(r);
-		break;
-	case DW_FORM_sdata:
-		v->u = (uint64_t)elfrw_rbuf_sleb(r);
-		break;
-	case DW_FORM_data16:
-		elfrw_rbuf_skip(r, 16);
-		break;
-	default:;
-		int size = dwr_form_size((uint32_t)form, params);
-		if (size >= 0)
-			v->u = elfrw_rbuf_uint(r, (unsigned)size);
-		else if (size == -1)
-			v->u = elfrw_rbuf_uleb(r);
-		else
-			r->bad = true;
-		if (form == 0x2001) /* DW_FORM_LLVM_addrx_offset */
-			elfrw_rbuf_skip(r, 4);
-	}
-	v->size = elfrw_rbuf_off(r) - v->pos;
-}
-
 static struct dwr_value *slot_for(struct dwr_sym_die *die, uint64_t name)
 {
 	switch (name) {
@@ -121,7 +67,7 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 		return false;
 	struct elfrw_err *err = dwr_sym_abbrev(sym, unit, &table);
 	if (err) {
-		elfrw_err_free(err);
+		dwr_sym_forget(sym, err);
 		return false;
 	}
 	struct elfrw_rbuf r = elfrw_rbuf(unit->file->secs.sec[unit->u.sec].data, unit->u.end);
@@ -136,7 +82,7 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 		if (!v)
 			v = &skipped;
 		v->name = (uint16_t)at->name;
-		read_value(&r, at->form, unit->u.params, at->implicit, v);
+		dwr_value_read(&r, at->form, unit->u.params, at->implicit, v);
 		if (!elfrw_rbuf_ok(&r))
 			return false;
 	}
@@ -217,7 +163,7 @@ static bool follow(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const s
 		return false;
 	}
 	struct elfrw_err *err = file ? dwr_sym_unit_around(sym, file, v->u, &other) : NULL;
-	elfrw_err_free(err);
+	dwr_sym_forget(sym, err);
 	return other && dwr_sym_die_read(sym, other, v->u, ret);
 }
 

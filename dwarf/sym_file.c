@@ -199,6 +199,8 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, 
 	ELFRW_TRY(read_sections(file));
 	struct elfrw_err *err = dwr_sections_init(&file->secs, &file->image);
 	if (err) { /* the symbol table may still be good */
+		if (err == &elfrw_err_nomem)
+			return err;
 		elfrw_err_free(err);
 		memset(&file->secs, 0, sizeof file->secs);
 	}
@@ -402,8 +404,7 @@ struct dwr_bytes dwr_sym_sec(struct dwr_sym *sym, struct dwr_sym_file *file, enu
 	if (!sec->loaded && file->secs.image) {
 		struct elfrw_err *err = dwr_sections_load(&file->secs, id);
 		if (err) {
-			/* Out of memory here is a section that claims to be large: the rest may still be told. */
-			elfrw_err_free(dwr_sym_warn(sym, err));
+			dwr_sym_forget(sym, dwr_sym_warn(sym, err));
 			sec->loaded = true;
 		}
 	}

@@ -164,5 +164,5 @@ struct elfrw_err *dwr_sym_inlines(struct dwr_sym *sym, const char *function,
 	dwr_abbrev_deinit(&s.table);
 	VEC_FREE(&s.open);
 	VEC_FREE(&s.ranges);
-	return err;
+	return err ? err : dwr_sym_complete(sym);
 }

@@ -26,6 +26,13 @@ struct seq {
 	uint32_t stop, n_stops;
 };
 
+/* Where a look-up ended: the next one, when it asks for a later address, goes on from there. */
+struct after {
+	const struct seq *seq;    /* NULL: nowhere */
+	struct dwr_place place;   /* of the last row at or below the address */
+	uint64_t address, off;    /* of that row, and where the program goes on after it */
+};
+
 struct dwr_lines {
 	uint64_t off;             /* of the header */
 	struct dwr_line_header h;
@@ -33,6 +40,7 @@ struct dwr_lines {
 	VEC(struct stop) stop;
 	bool scanned, defines_files;
 	bool files_read;
+	struct after after;       /* where the last look-up ended */
 	struct dwr_line_files files;
 	const char **path;        /* by file, NULL: not made yet; owned, the strings are the handle's */
 };
@@ -176,21 +184,24 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 	return NULL;
 }
 
-/* Runs from state S at R on, as long as rows are at or below ADDRESS; the last such row is in *RET. */
+/* Runs from state S at R on, as long as rows are at or below ADDRESS; the last such row is in A. */
 static bool run_to(const struct dwr_lines *l, struct elfrw_rbuf *r, struct state *s, uint64_t address, bool found,
-		   struct dwr_place *ret)
+		   struct after *a)
 {
 	bool defines;
 	while (run(&l->h, r, s, &defines) == EV_ROW && s->address <= address) {
-		*ret = s->place;
+		a->place = s->place;
+		a->address = s->address;
+		a->off = elfrw_rbuf_off(r);
 		s->place.discriminator = 0;
 		found = true;
 	}
 	return found;
 }
 
-static bool find_in_seq(const struct dwr_lines *l, const struct seq *seq, uint64_t address, struct dwr_place *ret)
+static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t address, struct dwr_place *ret)
 {
+	struct after *a = &l->after;
 	size_t lo = seq->stop, hi = seq->stop + seq->n_stops;
 	struct state s;
 	reset(&s);
@@ -202,14 +213,20 @@ static bool find_in_seq(const struct dwr_lines *l, const struct seq *seq, uint64
 			hi = mid;
 	}
 	struct elfrw_rbuf r = program_at(&l->h, seq->off);
-	if (lo == seq->stop)
-		return run_to(l, &r, &s, address, false, ret);
-	const struct stop *stop = &l->stop.data[lo - 1];
-	s = (struct state){ stop->address, stop->place };
-	s.place.discriminator = 0;
-	*ret = stop->place;
-	elfrw_rbuf_seek(&r, stop->off);
-	return run_to(l, &r, &s, address, true, ret);
+	const struct stop *stop = lo > seq->stop ? &l->stop.data[lo - 1] : NULL;
+	bool found = a->seq == seq && a->address <= address && (!stop || stop->off <= a->off);
+	if (!found && stop)
+		*a = (struct after){ seq, stop->place, stop->address, stop->off };
+	if (found || stop) {
+		s = (struct state){ a->address, a->place };
+		s.place.discriminator = 0;
+		elfrw_rbuf_seek(&r, a->off);
+		found = true;
+	}
+	found = run_to(l, &r, &s, address, found, a);
+	a->seq = found ? seq : NULL;
+	*ret = a->place;
+	return found;
 }
 
 #define MAX_TRIES 64
@@ -237,13 +254,13 @@ static const struct seq *first_holding(const struct dwr_lines *l, uint64_t addre
 	return holding(l, lo, address);
 }
 
-bool dwr_lines_find(const struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
+bool dwr_lines_find(struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
 {
 	const struct seq *seq = first_holding(l, address);
 	return seq && find_in_seq(l, seq, address, ret);
 }
 
-bool dwr_lines_find_sure(const struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
+bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place *ret)
 {
 	const struct seq *seq = first_holding(l, address);
 	struct dwr_place other;
@@ -373,8 +390,10 @@ static const char *join(struct dwr_sym *sym, const char *const *part, unsigned n
 	for (unsigned i = 0; i < n; i++)
 		size += strlen(part[i]) + 1;
 	char *s = dwr_arena_alloc(&sym->arena, size), *p = s;
-	if (!s)
+	if (!s) {
+		sym->nomem = true;
 		return NULL;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		const char *from = part[i];
 		if (!*from)
@@ -431,7 +450,7 @@ const char *dwr_sym_file_name(struct dwr_sym *sym, const struct dwr_sym_unit *co
 			l->files.file.len = 0;
 	}
 	if (err) {
-		elfrw_err_free(dwr_sym_warn(sym, err));
+		dwr_sym_forget(sym, dwr_sym_warn(sym, err));
 		return NULL;
 	}
 	if (!l || index >= l->files.file.len || (index == 0 && l->h.version < 5))

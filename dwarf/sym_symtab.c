@@ -1,7 +1,7 @@
 /* sym_symtab.c: names from the symbol table.
  *
- * The first questions are answered by a pass over the table as it is in the file; a sorted copy is only made for those who
- * ask more. */
+ * The first questions are answered by a pass over the table as it is in the file; copies sorted by address and by name are
+ * only made for those who ask more. */
 #include "dwarf/sym.h"
 #include "elfrw/arch_symbol.h"
 
@@ -12,6 +12,10 @@ struct entry {
 	uint32_t index, name;
 };
 
+struct by_name {
+	uint32_t hash, index;
+};
+
 struct dwr_symtab {
 	const struct elfrw_image *image; /* borrowed; NULL: no table */
 	uint32_t shndx;
@@ -19,12 +23,18 @@ struct dwr_symtab {
 	unsigned asked;
 	bool sorted;
 	VEC(struct entry) entry; /* one for each address, ascending */
+	unsigned asked_name;
+	VEC(struct by_name) name; /* sorted by hash, then index; empty: not made */
+	uint32_t file_from, file_to; /* the symbols from an STT_FILE symbol on that are known to be its */
+	const char *file;
 };
 
 void dwr_symtab_free(struct dwr_symtab *t)
 {
-	if (t)
+	if (t) {
 		VEC_FREE(&t->entry);
+		VEC_FREE(&t->name);
+	}
 	free(t);
 }
 
@@ -52,6 +62,8 @@ static struct dwr_symtab *table(struct dwr_sym *sym)
 	if (t)
 		return t;
 	t = sym->symtab = calloc(1, sizeof *t);
+	if (!t)
+		sym->nomem = true;
 	if (t && !use(t, &sym->main->image, sym->main->image.symtab) &&
 	    !use(t, &sym->debug->image, sym->debug->image.symtab))
 		use(t, &sym->main->image, sym->main->image.dynsym);
@@ -162,20 +174,28 @@ static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret
 	return found;
 }
 
-static void fill(const struct dwr_symtab *t, const struct entry *e, struct dwr_sym_symbol *ret)
+static void fill(struct dwr_symtab *t, const struct entry *e, struct dwr_sym_symbol *ret)
 {
 	*ret = (struct dwr_sym_symbol){ .name = name_of(t, e->name), .address = e->address, .size = e->size };
 	Elf64_Sym s = get(t, e->index);
 	if (s.st_info >> 4 != STB_LOCAL)
 		return;
-	for (size_t i = e->index; i-- > 1;) {
-		s = get(t, i);
-		if ((s.st_info & 15) == STT_FILE) {
-			const char *file = name_of(t, s.st_name);
-			ret->file = *file ? file : NULL;
-			return;
-		}
+	uint32_t i = e->index;
+	while (i > 1 && !(i > t->file_from && i <= t->file_to)) {
+		s = get(t, --i);
+		if ((s.st_info & 15) != STT_FILE)
+			continue;
+		const char *file = name_of(t, s.st_name);
+		t->file = *file ? file : NULL;
+		t->file_from = i++;
+		t->file_to = 0;
+		break;
 	}
+	if (i <= 1)
+		return;
+	if (t->file_to < e->index)
+		t->file_to = e->index;
+	ret->file = t->file;
 }
 
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret)
@@ -194,11 +214,76 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 	return true;
 }
 
+static uint32_t hash_of(const char *s)
+{
+	uint32_t h = 5381;
+	for (; *s; s++)
+		h = h * 33 + (uint8_t)*s;
+	return h;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct by_name *x = a, *y = b;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void sort_names(struct dwr_symtab *t)
+{
+	for (size_t i = 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		if (!counts(t, &s))
+			continue;
+		struct by_name *e = VEC_PUSH(&t->name);
+		if (!e) {
+			VEC_FREE(&t->name);
+			return;
+		}
+		*e = (struct by_name){ hash_of(name_of(t, s.st_name)), (uint32_t)i };
+	}
+	if (t->name.len)
+		qsort(t->name.data, t->name.len, sizeof *t->name.data, by_hash);
+}
+
+/* The first symbol named NAME from index I on; t->n: none. */
+static size_t find_name(const struct dwr_symtab *t, const char *name, size_t i)
+{
+	uint32_t hash = hash_of(name);
+	size_t lo = 0, hi = t->name.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct by_name *e = &t->name.data[mid];
+		if (e->hash < hash || (e->hash == hash && e->index < i))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < t->name.len && t->name.data[lo].hash == hash; lo++) {
+		Elf64_Sym s = get(t, t->name.data[lo].index);
+		if (!strcmp(name_of(t, s.st_name), name))
+			return t->name.data[lo].index;
+	}
+	return t->n;
+}
+
 bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from, struct dwr_sym_symbol *ret)
 {
 	struct dwr_symtab *t = table(sym);
 	if (!t || !t->image)
 		return false;
+	if (!t->name.len && !*from && ++t->asked_name == SCANS + 1)
+		sort_names(t);
+	if (t->name.len) {
+		size_t i = find_name(t, name, *from);
+		if (i >= t->n)
+			return false;
+		Elf64_Sym s = get(t, i);
+		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
+		*from = i + 1;
+		return true;
+	}
 	for (size_t i = *from ? *from : 1; i < t->n; i++) {
 		Elf64_Sym s = get(t, i);
 		if (!counts(t, &s) || strcmp(name_of(t, s.st_name), name))

@@ -9,39 +9,17 @@
 
 /* The header of the unit at OFF; false: not a unit that can be read.  *NEXT is where the next one begins, when the length
  * makes sense (else OFF). */
-static bool read_header(struct dwr_bytes sec, uint64_t off, struct dwr_unit *u, uint64_t *next)
+static bool read_header(struct dwr_sym *sym, struct dwr_bytes sec, uint64_t off, struct dwr_unit *u, uint64_t *next)
 {
+	const struct dwr_section info = { .name = ".debug_info", .data = sec.data, .size = sec.size };
 	struct elfrw_rbuf r = elfrw_rbuf(sec.data, sec.size);
-	*u = (struct dwr_unit){ .off = off, .sec = DWR_INFO, .type = DW_UT_compile, .params.offset_size = 4 };
-	*next = off;
+	*u = (struct dwr_unit){ 0 };
 	elfrw_rbuf_seek(&r, off);
-	uint64_t length = elfrw_rbuf_u32(&r);
-	if (length == 0xffffffff) {
-		length = elfrw_rbuf_u64(&r);
-		u->params.offset_size = 8;
-	}
-	if (!elfrw_rbuf_ok(&r) || length > elfrw_rbuf_left(&r))
-		return false;
-	*next = u->end = elfrw_rbuf_off(&r) + length;
-	r.end = r.start + u->end;
-	unsigned version = elfrw_rbuf_u16(&r);
-	if (version < 2 || version > 5)
-		return false;
-	u->params.version = (uint8_t)version;
-	if (version >= 5) {
-		u->type = elfrw_rbuf_u8(&r);
-		u->params.address_size = elfrw_rbuf_u8(&r);
-	}
-	u->abbrev_pos = elfrw_rbuf_off(&r);
-	u->abbrev_off = elfrw_rbuf_uint(&r, u->params.offset_size);
-	if (version < 5)
-		u->params.address_size = elfrw_rbuf_u8(&r);
-	if (u->type == DW_UT_skeleton || u->type == DW_UT_split_compile)
-		u->id = elfrw_rbuf_u64(&r);
-	else if (u->type != DW_UT_compile && u->type != DW_UT_partial)
-		return false;
-	u->die = elfrw_rbuf_off(&r);
-	return elfrw_rbuf_ok(&r) && (u->params.address_size == 4 || u->params.address_size == 8);
+	struct elfrw_err *err = dwr_unit_header(&r, &info, DWR_INFO, u);
+	*next = u->end ? u->end : off;
+	bool sound = !err && u->type != DW_UT_type && u->type != DW_UT_split_type;
+	dwr_sym_forget(sym, err);
+	return sound;
 }
 
 static size_t slot_of(uint64_t off, size_t n_slots)
@@ -82,7 +60,7 @@ struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file
 		}
 	struct dwr_unit u;
 	uint64_t next;
-	if (!read_header(dwr_sym_sec(sym, file, DWR_INFO), off, &u, &next))
+	if (!read_header(sym, dwr_sym_sec(sym, file, DWR_INFO), off, &u, &next))
 		return NULL;
 	static const enum dwr_sec needed[] = { DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
@@ -117,7 +95,7 @@ struct elfrw_err *dwr_sym_all_units(struct dwr_sym *sym, struct dwr_sym_file *fi
 	for (uint64_t off = 0; off < sec.size;) {
 		struct dwr_unit u;
 		uint64_t next;
-		if (read_header(sec, off, &u, &next)) {
+		if (read_header(sym, sec, off, &u, &next)) {
 			uint64_t *slot = VEC_PUSH(&file->unit_off);
 			if (!slot)
 				return &elfrw_err_nomem;

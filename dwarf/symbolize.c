@@ -11,10 +11,22 @@ struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err)
 {
 	if (err == &elfrw_err_nomem)
 		return err;
-	if (err && !sym->warning)
-		sym->warning = strdup(elfrw_err_text(err));
+	if (err && !sym->warning && !(sym->warning = strdup(elfrw_err_text(err))))
+		sym->nomem = true;
 	elfrw_err_free(err);
 	return NULL;
+}
+
+void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err)
+{
+	if (err == &elfrw_err_nomem)
+		sym->nomem = true;
+	elfrw_err_free(err);
+}
+
+struct elfrw_err *dwr_sym_complete(const struct dwr_sym *sym)
+{
+	return sym->nomem ? &elfrw_err_nomem : NULL;
 }
 
 const char *dwr_sym_warning(const struct dwr_sym *sym)
@@ -136,7 +148,7 @@ static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, 
 		else if (c->place_unit)
 			set_place(sym, c->place_unit, &c->place, f);
 		call = (struct dwr_place){ 0 };
-		if (dwr_sym_die_read(sym, c->unit, f->die, &die)) {
+		if (!(flags & DWR_SYM_NO_DECL) && dwr_sym_die_read(sym, c->unit, f->die, &die)) {
 			dwr_sym_die_decl(sym, &die, &decl);
 			f->linkage = !(flags & DWR_SYM_SHORT_NAMES) && decl.linkage ? decl.linkage : decl.name;
 			f->start_file = decl.file;
@@ -189,7 +201,7 @@ struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned
 	struct dwr_sym_symbol s;
 	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !dwr_sym_symbol_at(sym, address, &s)) {
 		finish_names(sym, flags, frames);
-		return NULL;
+		return dwr_sym_complete(sym);
 	}
 	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
 	if (!f)
@@ -200,7 +212,7 @@ struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned
 	if (!f->file)
 		f->file = s.file;
 	finish_names(sym, flags, frames);
-	return NULL;
+	return dwr_sym_complete(sym);
 }
 
 /* ---- members of folded groups ---- */
@@ -224,7 +236,7 @@ static struct elfrw_err *read_note(struct dwr_sym *sym)
 
 const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym)
 {
-	elfrw_err_free(read_note(sym));
+	dwr_sym_forget(sym, read_note(sym));
 	return sym->has_note ? &sym->note : NULL;
 }
 
@@ -246,8 +258,10 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 	if (!n || !n->n_groups)
 		return false;
 	if (!sym->group_order.len) {
-		if (!VEC_RESERVE(&sym->group_order, n->n_groups))
+		if (!VEC_RESERVE(&sym->group_order, n->n_groups)) {
+			sym->nomem = true;
 			return false;
+		}
 		for (uint32_t i = 0; i < n->n_groups; i++)
 			sym->group_order.data[i] = i;
 		sym->group_order.len = n->n_groups;
@@ -275,7 +289,7 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
 {
 	const struct dwr_icfold_member *m = &sym->note.member[member];
-	const struct dwr_icfold_die *die = sym->note.dies + m->die;
+	const struct dwr_icfold_die *die = m->n_dies ? sym->note.dies + m->die : NULL;
 	for (uint32_t i = 0; i < m->n_dies; i++) {
 		struct dwr_sym_unit *unit;
 		ELFRW_TRY(dwr_sym_unit_around(sym, sym->debug, die[i].die, &unit));
@@ -349,7 +363,9 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 		return elfrw_error("no folded function has the number %u", member);
 	const struct dwr_icfold_member *m = &n->member[member];
 	const struct elfrw_addrmap_unit *u = &n->map.unit[m->unit];
-	if (!(u->flags & ELFRW_UNIT_FOLDED) || address - u->body >= u->old_end - u->old)
+	/* With overlapping ranges the kept function is one of several, too. */
+	bool plain = !(u->flags & ELFRW_UNIT_FOLDED) && n->policy != DWR_FOLDED_ALIAS;
+	if (plain || address - u->body >= u->old_end - u->old)
 		return dwr_sym_frames(sym, address, flags, frames);
 	struct chain c = { 0 };
 	/* The places first: what is known of the body is in a cache that another look-up may reuse. */
@@ -368,5 +384,5 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	f->has_start_address = true;
 	f->start_address = u->body;
 	finish_names(sym, flags, frames);
-	return NULL;
+	return dwr_sym_complete(sym);
 }

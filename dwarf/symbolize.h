@@ -47,6 +47,7 @@ enum {
 	DWR_SYM_SHORT_NAMES = 2, /* names as in DW_AT_name, not linkage names; the symbol table has no say then */
 	DWR_SYM_NO_INLINES = 4,  /* one frame: the place of the instruction, the name of the function that holds it */
 	DWR_SYM_NO_SYMTAB = 8,   /* names from the debug information alone */
+	DWR_SYM_NO_DECL = 16,    /* names from the symbol table alone, and no start_file and start_line: cheaper */
 };
 
 #define DWR_SYM_NO_DIE UINT64_MAX
@@ -100,8 +101,19 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 /* The FROM-th and later symbols named NAME: true, *RET and the index to go on from in *FROM; false: no more. */
 bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from, struct dwr_sym_symbol *ret);
 
+/* The compilation unit and the line table's file at ADDRESS: strings as the debug information has them (FILE as
+ * dwr_sym_options.path says), NULL where nothing is known.  Errors: out of memory. */
+struct dwr_sym_source {
+	const char *unit, *comp_dir, *file;
+	uint32_t line; /* 0: not known */
+};
+struct elfrw_err *dwr_sym_source(struct dwr_sym *sym, uint64_t address, struct dwr_sym_source *ret);
+
 /* NAME demangled (Itanium C++, Rust, D), spelled as LLVM does; NAME itself when it is not a mangled name. */
 const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name);
+
+/* Out of memory, if anything that was handed out since the open is incomplete for that reason; else no error. */
+struct elfrw_err *dwr_sym_complete(const struct dwr_sym *sym);
 
 /* What is wrong with the debug information: the first thing that a query met, or NULL. */
 const char *dwr_sym_warning(const struct dwr_sym *sym);

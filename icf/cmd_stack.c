@@ -18,21 +18,28 @@ struct level {
 	char *bad;        /* owned: a line that is no address; NULL: it is one */
 };
 
-struct stacks {
+struct icf_stack {
 	const struct icf_sym_stack_in *in;
 	struct elfrw_image code;
 	struct elfrw_image debug; /* of the separate debug file, for this machine; its arrays are sym's */
 	bool has_code;
 	struct dwr_callchain *cc; /* NULL: no tables */
 	struct dwr_chain chain;
-	VEC(struct level) level;
-	VEC(uint64_t) address, vtable; /* as linked, by level */
+	VEC(uint64_t) address; /* as linked, by level */
 	VEC(const char *) candidate;
 	struct dwr_sym_frames frames, scratch;
+	char *unknown; /* what stands for a function's name with name_module; owned */
 	bool warned;
 };
 
-static void warn(struct stacks *s, const char *text)
+/* What is read from the command line or standard input. */
+struct stacks {
+	struct icf_stack *stack;
+	VEC(struct level) level;
+	VEC(uint64_t) address, vtable; /* as linked, by level */
+};
+
+static void warn(struct icf_stack *s, const char *text)
 {
 	if (s->warned)
 		return;
@@ -42,7 +49,7 @@ static void warn(struct stacks *s, const char *text)
 }
 
 /* The tables for shared code.  A file without any is looked up level by level. */
-static struct elfrw_err *open_tables(struct stacks *s)
+static struct elfrw_err *open_tables(struct icf_stack *s)
 {
 	const struct dwr_sym *sym = s->in->sym;
 	struct elfrw_err *err = elfrw_image_open(&s->code, s->in->path);
@@ -117,8 +124,8 @@ static struct elfrw_err *add_level(struct stacks *s, const char *text)
 	if (!l || !address || !vtable)
 		return &elfrw_err_nomem;
 	if (parse_level(text, &l->address, vtable)) {
-		*address = l->address - s->in->adjust;
-		*vtable -= *vtable ? s->in->adjust : 0;
+		*address = l->address - s->stack->in->adjust;
+		*vtable -= *vtable ? s->stack->in->adjust : 0;
 		return NULL;
 	}
 	*vtable = 0;
@@ -142,7 +149,7 @@ static struct elfrw_err *die_name(const struct icf_sym_stack_in *in, uint64_t di
 	return NULL;
 }
 
-static struct elfrw_err *candidate_name(struct stacks *s, const struct dwr_chain_member *m, uint64_t address, const char **ret)
+static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_chain_member *m, uint64_t address, const char **ret)
 {
 	const struct icf_sym_stack_in *in = s->in;
 	const struct dwr_icfold *note = dwr_sym_note(in->sym);
@@ -161,7 +168,7 @@ static struct elfrw_err *candidate_name(struct stacks *s, const struct dwr_chain
 
 /* Without .debug_icfold a call site names what it called, which may have jumped on to other code: then it says nothing of
  * the frame. */
-static bool called_directly(const struct stacks *s, uint64_t site, uint64_t address)
+static bool called_directly(const struct icf_stack *s, uint64_t site, uint64_t address)
 {
 	const uint8_t *p = site >= 5 ? elfrw_image_at(&s->code, site - 5, 5) : NULL;
 	struct dwr_sym_symbol a, b;
@@ -173,7 +180,7 @@ static bool called_directly(const struct stacks *s, uint64_t site, uint64_t addr
 }
 
 /* The frames of level I, and what is to be said about shared code; *MERGED false: nothing. */
-static struct elfrw_err *find_frames(struct stacks *s, size_t i, bool *merged, struct icf_sym_merged *ret)
+static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged, struct icf_sym_merged *ret)
 {
 	const struct icf_sym_stack_in *in = s->in;
 	const struct dwr_chain_frame *f = s->cc ? &s->chain.frame.data[i] : NULL;
@@ -205,12 +212,94 @@ static struct elfrw_err *find_frames(struct stacks *s, size_t i, bool *merged, s
 	return NULL;
 }
 
-static struct elfrw_err *print_level(struct stacks *s, size_t i)
+/* Text says where code without a name is. */
+static struct elfrw_err *name_module(struct icf_stack *s)
+{
+	if (!s->unknown && asprintf(&s->unknown, "?? (%s)", s->in->path) < 0) {
+		s->unknown = NULL;
+		return &elfrw_err_nomem;
+	}
+	if (!s->frames.len) {
+		struct dwr_sym_frame *f = VEC_PUSH(&s->frames);
+		if (!f)
+			return &elfrw_err_nomem;
+		f->die = DWR_SYM_NO_DIE;
+	}
+	for (size_t i = 0; i < s->frames.len; i++)
+		if (!s->frames.data[i].function)
+			s->frames.data[i].function = s->unknown;
+	return NULL;
+}
+
+struct elfrw_err *icf_stack_print(struct icf_stack *s, size_t i, uint64_t shown, unsigned depth)
 {
 	const struct icf_sym_stack_in *in = s->in;
-	const struct level *l = &s->level.data[i];
-	bool json = in->style->output == ICF_SYM_JSON, merged = false;
 	struct icf_sym_merged how = { 0 };
+	bool merged = false;
+	ELFRW_TRY(find_frames(s, i, &merged, &how));
+	if (in->name_module && in->style->output != ICF_SYM_JSON)
+		ELFRW_TRY(name_module(s));
+	icf_sym_print_merged(stdout, in->style, in->path, &shown, merged ? &how : NULL, s->frames.data, s->frames.len, depth);
+	return NULL;
+}
+
+void icf_stack_warn(struct icf_stack *s)
+{
+	if (dwr_sym_warning(s->in->sym))
+		warn(s, dwr_sym_warning(s->in->sym));
+}
+
+struct elfrw_err *icf_stack_resolve(struct icf_stack *s, const uint64_t *addr, const uint64_t *vtable, size_t n)
+{
+	if (addr != s->address.data) {
+		if (!VEC_RESERVE(&s->address, n))
+			return &elfrw_err_nomem;
+		if (n)
+			memcpy(s->address.data, addr, n * sizeof *addr);
+		s->address.len = n;
+	}
+	return s->cc ? dwr_callchain_resolve(s->cc, s->address.data, vtable, n, &s->chain) : NULL;
+}
+
+struct elfrw_err *icf_stack_open(const struct icf_sym_stack_in *in, struct icf_stack **ret)
+{
+	struct icf_stack *s = calloc(1, sizeof *s);
+	if (!s)
+		return &elfrw_err_nomem;
+	s->in = in;
+	struct elfrw_err *err = open_tables(s);
+	if (err)
+		icf_stack_close(s);
+	else
+		*ret = s;
+	return err;
+}
+
+void icf_stack_close(struct icf_stack *s)
+{
+	if (!s)
+		return;
+	VEC_FREE(&s->address);
+	VEC_FREE(&s->candidate);
+	dwr_chain_deinit(&s->chain);
+	dwr_sym_frames_deinit(&s->frames);
+	dwr_sym_frames_deinit(&s->scratch);
+	dwr_callchain_close(s->cc);
+	if (s->has_code)
+		elfrw_image_close(&s->code);
+	free(s->unknown);
+	free(s);
+}
+
+struct dwr_callchain *icf_stack_tables(const struct icf_stack *s) { return s->cc; }
+const struct dwr_chain *icf_stack_chain(const struct icf_stack *s) { return &s->chain; }
+const struct elfrw_image *icf_stack_image(const struct icf_stack *s) { return &s->code; }
+
+static struct elfrw_err *print_level(struct stacks *s, size_t i)
+{
+	const struct icf_sym_stack_in *in = s->stack->in;
+	const struct level *l = &s->level.data[i];
+	bool json = in->style->output == ICF_SYM_JSON;
 	if (json && i)
 		putchar(',');
 	if (json && in->style->pretty)
@@ -219,35 +308,30 @@ static struct elfrw_err *print_level(struct stacks *s, size_t i)
 		icf_sym_print_error(stdout, in->style, in->path, NULL, l->bad, "unable to parse arguments", 1);
 	else if (l->bad)
 		puts(l->bad);
-	if (l->bad)
-		return NULL;
-	ELFRW_TRY(find_frames(s, i, &merged, &how));
-	icf_sym_print_merged(stdout, in->style, in->path, &l->address, merged ? &how : NULL, s->frames.data, s->frames.len, 1);
-	return NULL;
+	return l->bad ? NULL : icf_stack_print(s->stack, i, l->address, 1);
 }
 
 /* Prints the stack that was read, if any, and forgets it. */
 static struct elfrw_err *print_stack(struct stacks *s)
 {
 	size_t n = s->level.len;
-	bool json = s->in->style->output == ICF_SYM_JSON;
-	struct elfrw_err *err = NULL;
+	const struct icf_sym_style *style = s->stack->in->style;
+	bool json = style->output == ICF_SYM_JSON;
 	if (!n)
 		return NULL;
-	if (s->cc)
-		err = dwr_callchain_resolve(s->cc, s->address.data, s->vtable.data, n, &s->chain);
+	struct elfrw_err *err = icf_stack_resolve(s->stack, s->address.data, s->vtable.data, n);
 	if (json && !err)
 		putchar('[');
 	for (size_t i = 0; i < n && !err; i++)
 		err = print_level(s, i);
 	if (!err)
-		puts(!json ? "" : s->in->style->pretty ? "\n]" : "]");
+		puts(!json ? "" : style->pretty ? "\n]" : "]");
 	fflush(stdout);
 	for (size_t i = 0; i < n; i++)
 		free(s->level.data[i].bad);
 	s->level.len = s->address.len = s->vtable.len = 0;
-	if (!err && dwr_sym_warning(s->in->sym))
-		warn(s, dwr_sym_warning(s->in->sym));
+	if (!err)
+		icf_stack_warn(s->stack);
 	return err;
 }
 
@@ -272,8 +356,8 @@ static struct elfrw_err *read_stacks(struct stacks *s)
 
 struct elfrw_err *icf_sym_stacks(const struct icf_sym_stack_in *in, char **arg, int n)
 {
-	struct stacks s = { .in = in };
-	struct elfrw_err *err = open_tables(&s);
+	struct stacks s = { 0 };
+	struct elfrw_err *err = icf_stack_open(in, &s.stack);
 	for (int i = 0; i < n && !err; i++)
 		err = add_level(&s, arg[i]);
 	if (!err)
@@ -283,13 +367,6 @@ struct elfrw_err *icf_sym_stacks(const struct icf_sym_stack_in *in, char **arg, 
 	VEC_FREE(&s.level);
 	VEC_FREE(&s.address);
 	VEC_FREE(&s.vtable);
-	VEC_FREE(&s.candidate);
-	dwr_chain_deinit(&s.chain);
-	dwr_sym_frames_deinit(&s.frames);
-	dwr_sym_frames_deinit(&s.scratch);
-	if (s.cc)
-		dwr_callchain_close(s.cc);
-	if (s.has_code)
-		elfrw_image_close(&s.code);
+	icf_stack_close(s.stack);
 	return err;
 }

@@ -3,6 +3,8 @@
  * Questions that are at hand together are answered in the order of their addresses, whatever is read for one serving the
  * next, and printed in their own order: a third less time for a profile, and nobody waits for it. */
 #include "icf/cmd.h"
+#include "icf/cmd_core.h"
+#include "icf/cmd_perf.h"
 #include "icf/cmd_stack.h"
 #include "elfrw/vec.h"
 #include "icf/sym_print.h"
@@ -17,6 +19,7 @@
 
 static const char usage[] =
 	"Usage: icfold symbolize [OPTION]... [ADDRESS]...\n"
+	"       icfold symbolize [OPTION]... --core=FILE|--pid=N\n"
 	"Turn addresses into functions, files and lines.\n"
 	"Without ADDRESS they are read from standard input, one a line; without -e each line is\n"
 	"FILE ADDRESS.  Addresses are hexadecimal, with or without 0x; SYMBOL+OFFSET will do too.\n"
@@ -38,6 +41,11 @@ static const char usage[] =
 	"      --stack                addresses are a stack, the innermost first: a PC, then return addresses;\n"
 	"                             name the functions that were called although they share code with others;\n"
 	"                             on standard input an empty line ends a stack\n"
+	"      --core=FILE            print the stack of every thread in a core file; -e is the program's file,\n"
+	"                             when it is not where the core says\n"
+	"      --pid=N                print the stack of every thread of a running process\n"
+	"      --perf                 copy the text of `perf script` (arguments are files) with the functions that\n"
+	"                             were called for names; -e: only in frames of that file\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
 	"      --verbose              print all that is known about a frame\n"
 	"  -h, --help                 print this help\n"
@@ -69,12 +77,14 @@ struct session {
 	bool inlines;
 	uint64_t adjust;
 	const char *obj;     /* NULL: each line names one */
+	const char *core, *pid; /* what is unwound, or NULL */
 	struct module *module;
 	uint32_t n_modules, last;
 	VEC(struct question) question;
 	uint32_t order[MAX_QUESTIONS];
 	VEC(struct dwr_sym_frame) answer; /* the frames of all questions */
 	struct dwr_sym_frames frames;
+	bool perf;           /* arguments are files of perf's text */
 	bool stack;          /* the addresses are one stack */
 	bool list;           /* JSON objects go into one array */
 	bool printed;
@@ -286,7 +296,7 @@ static struct elfrw_err *print_question(struct session *s, const struct question
 	else if (q->symbol)
 		err = answer_symbol(s, m, q);
 	else
-		print_answer(s, m->path, &q->address, s->answer.data + q->frame, q->n_frames);
+		print_answer(s, m->path, &q->address, q->n_frames ? s->answer.data + q->frame : NULL, q->n_frames);
 	if (!err && m->sym && !m->warned && dwr_sym_warning(m->sym)) {
 		m->warned = true;
 		complain(m->path, dwr_sym_warning(m->sym));
@@ -405,7 +415,7 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 
 enum {
 	OPT_NO_INLINES = 256, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
-	OPT_VERBOSE, OPT_FUNCTIONS, OPT_STACK,
+	OPT_VERBOSE, OPT_FUNCTIONS, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
 };
 
 static const struct option options[] = {
@@ -425,7 +435,10 @@ static const struct option options[] = {
 	{ "relative-address", no_argument, NULL, OPT_RELATIVE_ADDRESS },
 	{ "adjust-vma", required_argument, NULL, OPT_ADJUST },
 	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "perf", no_argument, NULL, OPT_PERF },
 	{ "stack", no_argument, NULL, OPT_STACK },
+	{ "core", required_argument, NULL, OPT_CORE },
+	{ "pid", required_argument, NULL, OPT_PID },
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -478,7 +491,10 @@ static int set_option(struct session *s, int c)
 		return *optarg && !*end && !errno ? -1 : bad_value("--adjust-vma", optarg);
 	}
 	case OPT_DEBUG_DIR: s->options.debug_dir = optarg; return -1;
+	case OPT_PERF: s->perf = true; return -1;
 	case OPT_STACK: s->stack = true; return -1;
+	case OPT_CORE: s->core = optarg; return -1;
+	case OPT_PID: s->pid = optarg; return -1;
 	case OPT_VERBOSE: s->style.verbose = true; return -1;
 	case 'h': fputs(usage, stdout); return 0;
 	case 'V': printf("icfold %s\n", ICF_VERSION); return 0;
@@ -490,6 +506,17 @@ static int set_option(struct session *s, int c)
 static struct elfrw_err *run(struct session *s, char **arg, int n)
 {
 	uint32_t m = 0;
+	if (s->perf) {
+		struct icf_sym_perf_in perf = { s->obj, &s->options };
+		return icf_sym_perf(&perf, arg, n);
+	}
+	if (s->core || s->pid) {
+		if (n || s->stack || (s->core && s->pid))
+			return elfrw_error("--core and --pid go with neither addresses, nor --stack, nor each other");
+		struct icf_core_in core = { s->core, s->pid, s->obj, &s->style, &s->options, s->flags, s->inlines };
+		s->status = icf_sym_core(&core);
+		return NULL;
+	}
 	if (s->obj) {
 		ELFRW_TRY(module_of(s, s->obj, strlen(s->obj), &m));
 		if (!s->module[m].sym)
@@ -499,7 +526,7 @@ static struct elfrw_err *run(struct session *s, char **arg, int n)
 		return answer_all(s, arg, n);
 	if (!s->obj)
 		return elfrw_error("--stack needs the file of the addresses: --obj=FILE");
-	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags, s->inlines, s->adjust };
+	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags, s->inlines, s->adjust, false };
 	return icf_sym_stacks(&in, arg, n);
 }
 
@@ -534,6 +561,8 @@ int icf_cmd_symbolize(int argc, char **argv)
 		status = set_option(s, c);
 	if (status < 0) {
 		struct elfrw_err *err = run(s, argv + optind, argc - optind);
+		for (uint32_t i = 0; i < s->n_modules && !err; i++)
+			err = s->module[i].sym ? dwr_sym_complete(s->module[i].sym) : NULL;
 		if (!err && (fflush(stdout) != 0 || ferror(stdout)))
 			err = elfrw_error_errno(errno, "cannot write standard output");
 		if (err) {
