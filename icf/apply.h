@@ -12,6 +12,8 @@ struct icf_apply {
 	struct elfrw_output *out;
 	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or NULL: unchanged; owned */
 	uint64_t n_thunk_bytes;
+	uint64_t note_size; /* of .debug_icfold */
+	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; whose class is not certain */
 	/* .eh_frame: old address and size, new address, and where its records went (set by icf_apply_unwind; owned). */
 	uint64_t frame, frame_size, frame_new;
 	struct dwr_rw_moves frame_moves;

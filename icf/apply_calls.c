@@ -483,7 +483,7 @@ static struct elfrw_err *run(struct job *j)
 	return err ? err : write_tables(j);
 }
 
-struct elfrw_err *icf_apply_calls_counted(struct icf_apply *a, struct icf_call_stats *stats)
+struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *stats)
 {
 	*stats = (struct icf_call_stats){ 0 };
 	if (a->opt->strip_debug)
@@ -510,10 +510,4 @@ struct elfrw_err *icf_apply_calls_counted(struct icf_apply *a, struct icf_call_s
 	VEC_FREE(&j->vcall);
 	free(j);
 	return err;
-}
-
-struct elfrw_err *icf_apply_calls(struct icf_apply *a)
-{
-	struct icf_call_stats stats;
-	return icf_apply_calls_counted(a, &stats);
 }

@@ -18,8 +18,5 @@ struct icf_call_stats {
 /* Merges the input's call tables, adds what the code and the call-site DIEs tell, leaves only calls that folding made
  * ambiguous, and adds or replaces the two sections in A->out (or drops them when they would be empty).  After
  * icf_apply_debug(), whose .debug_icfold says which DIE each function has.  Does nothing when debug information is left out. */
-struct elfrw_err *icf_apply_calls(struct icf_apply *a);
-
-/* The same, with figures. */
-struct elfrw_err *icf_apply_calls_counted(struct icf_apply *a, struct icf_call_stats *stats);
+struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *stats);
 #endif

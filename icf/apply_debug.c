@@ -62,6 +62,8 @@ static struct elfrw_err *take(struct icf_apply *a, struct dwr_rewrite_out *out)
 		struct dwr_section_out *s = &out->section[i];
 		uint8_t *data = s->data;
 		s->data = NULL;
+		if (strcmp(s->name, ".debug_icfold") == 0)
+			a->note_size = s->size;
 		if (s->shndx == 0) {
 			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags, s->sh_addralign));
 			continue;
@@ -75,6 +77,8 @@ static struct elfrw_err *take(struct icf_apply *a, struct dwr_rewrite_out *out)
 
 struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 {
+	if (a->opt->strip_all)
+		return NULL;
 	struct extras x = { 0 };
 	struct elfrw_err *err = collect_names(a, &x);
 	if (!err)
@@ -84,10 +88,13 @@ struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 			.image = a->prog->img, .map = &a->plan->map, .policy = (enum dwr_policy)a->opt->debug_folded, .threads = a->opt->threads,
 			.unit_name = x.name, .alias = x.alias.data, .n_aliases = x.alias.len, .vslot = x.vslot.data, .n_vslots = x.vslot.len,
 			.producer = "icfold " ICF_VERSION, .note_only = a->opt->strip_debug,
+			.vtables = a->opt->emit_vtables,
 		};
 		struct dwr_rewrite_out out = { 0 };
 		err = dwr_rewrite(&in, &out);
 		if (!err) {
+			a->n_vtables = out.stats.vtables;
+			a->n_vtables_left_out = out.stats.vtables_left_out;
 			err = take(a, &out);
 			dwr_rewrite_out_deinit(&out);
 		}

@@ -158,7 +158,7 @@ struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 			else if (!a->symbol_index)
 				err = push(&out, &r);
 		}
-		if (!err && rel->hdr.sh_info == a->prog->exec.data[a->plan->thunk_exec].shndx)
+		if (!err && a->plan->thunk_exec < a->prog->exec.len && rel->hdr.sh_info == a->prog->exec.data[a->plan->thunk_exec].shndx)
 			err = add_thunks(a, &out);
 		if (!err && loaded && out.v.len)
 			qsort(out.v.data, out.v.len, sizeof *out.v.data, rela_order);

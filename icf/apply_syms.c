@@ -32,8 +32,14 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 			continue;
 		if (a->opt->strip_debug && is_debug(s->name))
 			elfrw_output_drop(a->out, i);
-		/* Compressed symbols of its own that nobody rewrites. */
-		if (strcmp(s->name, ".gnu_debugdata") == 0)
+		if (a->opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) {
+			elfrw_output_drop(a->out, i);
+			/* Its names, unless they share a section with the names of sections. */
+			if (s->hdr.sh_link < img->n_sections && s->hdr.sh_link != img->shstrndx)
+				elfrw_output_drop(a->out, s->hdr.sh_link);
+		}
+		/* Compressed symbols of its own that nobody rewrites, and a debug file that says where code was. */
+		if (strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0)
 			elfrw_output_drop(a->out, i);
 	}
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -115,25 +121,24 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 	const struct elfrw_image *img = a->prog->img;
 	struct elfrw_outsec *s = &a->out->sec[shndx];
 	size_t n = s->size / sizeof(Elf64_Sym), kept = 0;
-	uint32_t locals = 0;
-	a->symbol_index = malloc((n + 1) * sizeof *a->symbol_index);
-	if (!a->symbol_index)
+	uint32_t locals = 0, *symbol_index = malloc((n + 1) * sizeof *symbol_index);
+	if (!symbol_index)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->edited + i * sizeof sym, sizeof sym);
 		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections && a->out->sec[sym.st_shndx].drop;
-		a->symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
+		symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
 		if (gone)
 			continue;
 		memcpy(s->edited + kept * sizeof sym, &sym, sizeof sym);
 		kept++;
 		locals += i < s->info;
 	}
-	if (kept == n) {
-		free(a->symbol_index);
-		a->symbol_index = NULL;
-	}
+	if (kept == n || shndx != img->symtab)
+		free(symbol_index);
+	else
+		a->symbol_index = symbol_index;
 	s->size = kept * sizeof(Elf64_Sym);
 	s->info = locals;
 	return NULL;
@@ -146,7 +151,7 @@ struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 		const struct elfrw_section *s = &img->section[i];
 		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
 			return elfrw_error_at(s->name, 0, "more than 65,279 sections are not supported");
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
+		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data || a->out->sec[i].drop)
 			continue;
 		uint8_t *p;
 		ELFRW_TRY(elfrw_output_edit(a->out, i, &p));

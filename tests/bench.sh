@@ -4,6 +4,10 @@
 # NAMEs are programs of corpus.sh (default: those of llc, protoc, ninja that are there already; without any, a generated
 # C program of GENERATED functions, 20000 unless set).  Each step runs RUNS times (default 3), the fastest counts.
 # The columns after the seconds are ratios: to lld's link with --icf=all, and of peak memory to the size of the input.
+#
+# Then, for programs with debug information, the symbolizers: ADDRESSES (10000) random addresses at once, one alone (the mean of
+# 20 calls), and both with zlib-compressed sections.  Ratios there: the other's time and memory to icfold's; more is better.
+# eu-addr2line gets a hundredth of the addresses, since it looks at all functions of a unit each time.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_tool bench
@@ -56,6 +60,52 @@ generate() {
 	corpus=$WORK/gen
 }
 
+# random_addresses FILE COUNT: places in its code.
+random_addresses() {
+	readelf -SW "$1" 2>/dev/null | sed 's/^ *\[ *[0-9]*\] //' | awk -v n="$2" '
+		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		$7 ~ /AX/ && hex($5) { lo[++k] = hex($3); size[k] = hex($5); sum += size[k] }
+		END { srand(1); for (; n > 0 && k; n--) { x = int(rand() * sum); for (i = 1; x >= size[i]; i++) x -= size[i]; printf "0x%x\n", lo[i] + x } }'
+}
+# symbolizer NAME STEP COUNT COMMAND...: one row; the first one of a STEP is icfold's.
+symbolizer() {
+	local name=$1 step=$2 count=$3
+	shift 3
+	have "$1" || return 0
+	# shellcheck disable=SC2016
+	measure bash -c 'for ((i = 0; i < $1; i++)); do "${@:3}" <"$2" || exit; done' - "$([ "${step%,*}" = one ] && echo 20 || echo 1)" "$WORK/addresses.$count" "$@" || return 0
+	awk -v n="$name" -v step="$step" -v tool="${1##*/}" -v count="$count" -v s="$secs" -v k="$kib" -v ref="${reference[$step]:-}" 'BEGIN {
+		per = step ~ /^one/ ? 1e3 * s / 20 : 1e6 * s / count; split(ref, r)
+		printf "%-10s %-9s %-20s %10.2f %s %8.1f MB", n, step, tool, per, (step ~ /^one/ ? "ms" : "us/address"), k / 1024
+		if (ref != "") printf "   x %.1f time, x %.1f memory", (r[1] > 0 ? per / r[1] : 0), (r[2] > 0 ? k / r[2] : 0)
+		printf "\n" }'
+	[ -n "${reference[$step]:-}" ] || reference[$step]=$(awk -v s="$secs" -v k="$kib" -v step="$step" -v c="$count" 'BEGIN { print (step ~ /^one/ ? 1e3 * s / 20 : 1e6 * s / c), k }')
+}
+symbolizers() { # NAME FILE
+	local -A reference=()
+	local n=${ADDRESSES:-10000} f all one t
+	random_addresses "$2" "$n" >"$WORK/addresses.$n"
+	head -n $(((n + 99) / 100)) "$WORK/addresses.$n" >"$WORK/addresses.$(((n + 99) / 100))"
+	head -n 1 "$WORK/addresses.$n" >"$WORK/addresses.1"
+	printf '%-10s %-9s %-20s %10s\n' program addresses symbolizer time
+	for f in "$2" "$WORK/compressed"; do
+		all=all one=one
+		if [ "$f" != "$2" ]; then
+			objcopy --compress-debug-sections=zlib "$2" "$f" 2>/dev/null || return 0
+			all=all,zlib one=one,zlib
+		fi
+		symbolizer "$1" $all "$n" "$ICFOLD" symbolize --obj="$f"
+		for t in llvm-symbolizer-19 llvm-symbolizer; do if have $t; then symbolizer "$1" $all "$n" $t --obj="$f"; break; fi; done
+		symbolizer "$1" $all "$n" addr2line -i -f -C -e "$f"
+		symbolizer "$1" $all $(((n + 99) / 100)) eu-addr2line -i -f -C -e "$f"
+		symbolizer "$1" $one 1 "$ICFOLD" symbolize --obj="$f"
+		symbolizer "$1" $one 1 eu-addr2line -i -f -C -e "$f"
+		for t in llvm-symbolizer-19 llvm-symbolizer; do if have $t; then symbolizer "$1" $one 1 $t --obj="$f"; break; fi; done
+		symbolizer "$1" $one 1 addr2line -i -f -C -e "$f"
+	done
+	rm -f "$WORK/compressed"
+}
+
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
 	for n in llc protoc ninja; do [ -s "$corpus/$n" ] && names+=("$n"); done
@@ -102,5 +152,8 @@ for n in "${names[@]}"; do
 	fi
 	"$ICFOLD" -q --icf=all --time-passes "$in" -o "$WORK/out" 2>&1 | sed "s/^/$n: /"
 	rm -f "$WORK/out" "$WORK/linked"
+done
+for n in "${names[@]}"; do
+	if [ -s "$corpus/$n" ] && readelf -SW "$corpus/$n" | grep -q ' \.debug_info'; then symbolizers "$n" "$corpus/$n"; fi
 done
 exit $status
