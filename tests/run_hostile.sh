@@ -1,0 +1,52 @@
+#!/bin/bash
+# run_hostile.sh: broken files through the whole tool (tests/hostile.py), and failing allocations (tests/alloc_sweep.py).
+#
+# By default a share of both: some hundred files of one program (every EVERY-th, 200), every ALLOC_EVERY-th allocation.
+# HOSTILE=full: more programs, some ten thousand files (EVERY=12; EVERY=1 is all of them and takes hours), each allocation.
+# ONLY=REGEX limits it to broken files of the kinds whose name matches.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_tool hostile
+have python3 || { skip hostile "no python3"; finish; }
+make_work
+pairs=()
+
+# pair NAME SOURCE FOLD-OPTION -- FLAG...: a program and what folding makes of it.
+pair() {
+	local name=$1 source=$2 option=$3 cc=gcc
+	shift 4
+	case $source in *.cc) cc=g++ ;; esac
+	case $name in clang*) cc=${cc/g++/clang++} cc=${cc/gcc/clang} ;; esac
+	have "$cc" || { skip "hostile/$name" "no $cc"; return; }
+	if "$cc" "$source" "$@" -Wl,--emit-relocs -o "$WORK/$name" 2>"$WORK/log" && "$ICFOLD" -q --emit-relocs $option "$WORK/$name" -o "$WORK/$name.folded" 2>"$WORK/log"; then
+		pairs+=("$WORK/$name=$WORK/$name.folded")
+	else
+		skip "hostile/$name" "$(first_line "$WORK/log")"
+	fi
+}
+calls=$FIXTURES/calls_gcc
+pair shapes "$calls/shapes.cc" --icf=safe -- -g -O2 -ffunction-sections
+if [ "${HOSTILE:-quick}" = full ]; then
+	pair chains "$calls/chains.c" --icf=safe -- -g -O1 -ffunction-sections -no-pie
+	pair seed "$TESTS/fuzz/seed.cc" --icf=all -- -g -O2 -nostdlib -static -no-pie -fno-exceptions
+	pair dwarf4 "$TESTS/fuzz/seed.cc" --debug-folded=alias -- -gdwarf-4 -fdebug-types-section -O2 -nostdlib -static -no-pie -fno-exceptions
+	pair except "$TESTS/fuzz/seed.cc" --icf=safe -- -g -O2 -nostartfiles
+	pair packed "$calls/shapes.cc" --icf=safe -- -g -gz=zlib -O2 -ffunction-sections
+	pair clang "$calls/shapes.cc" --icf=safe -- -gdwarf-5 -O2 -ffunction-sections
+fi
+[ ${#pairs[@]} = 0 ] && { not_ok hostile "no program could be built"; finish; }
+
+every=${EVERY:-200} alloc_every=${ALLOC_EVERY:-17}
+[ "${HOSTILE:-quick}" = full ] && every=${EVERY:-12} alloc_every=${ALLOC_EVERY:-1}
+python3 "$TESTS/hostile.py" --tool "$ICFOLD" --work "$WORK" --every "$every" --jobs "$JOBS" ${ONLY:+--only "$ONLY"} "${pairs[@]}" || failures=1
+
+if grep -q __asan_init "$ICFOLD"; then
+	skip alloc "sanitizers bring an allocator of their own"
+elif [ -z "${ONLY:-}" ]; then
+	if "${CC:-gcc}" -O2 -fno-builtin -shared -fPIC "$TESTS/fail_alloc.c" -o "$WORK/fail_alloc.so" -ldl 2>"$WORK/log"; then
+		python3 "$TESTS/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --every "$alloc_every" --jobs "$JOBS" "${pairs[@]}" || failures=1
+	else
+		not_ok alloc "$(first_line "$WORK/log")"
+	fi
+fi
+finish
