@@ -3,11 +3,14 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Real programs for corpus-check, built from Debian's source packages: ninja protoc sqlite-g python llc ...
 CORPUS ?= ninja
+# What lies here gdb reads when it starts (Debian: /etc/gdb/gdbinit.d); empty: it is not told of the plug-in.
+GDBINIT_DIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),$(shell gdb --configuration 2>/dev/null | sed -n 's/.*--with-system-gdbinit-dir=\([^ ]*\).*/\1/p'))
 CC = gcc
 BUILD ?= build
 CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-missing-field-initializers
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. $(WARN) $(CFLAGS)
+VERSION = $(shell sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' icf/version.h)
 LIBS = -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread
 TEST_LIBS = -lcmocka
 
@@ -15,7 +18,10 @@ SRC = $(wildcard elfrw/*.c dwarf/*.c icf/*.c)
 OBJ = $(SRC:%.c=$(BUILD)/%.o)
 LIBOBJ = $(filter-out $(BUILD)/icf/main.o,$(OBJ))
 TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
-JUDGE = $(BUILD)/tests/judge_dwarf $(BUILD)/tests/mutate
+JUDGE = $(BUILD)/tests/judge_dwarf $(BUILD)/tests/mutate $(BUILD)/tests/replay
+FUZZERS = $(filter-out fuzz replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FUZZ_CC ?= $(firstword $(shell command -v clang-19 clang-14 clang) clang)
+FUZZ_SECONDS ?= 60
 
 all: $(BUILD)/icfold
 
@@ -25,6 +31,9 @@ $(BUILD)/icfold: $(OBJ)
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# It takes in the parts of the page as they are.
+$(BUILD)/icf/audit_page.o: $(wildcard icf/page/*)
 
 $(BUILD)/tests/test_%: tests/test_%.c $(LIBOBJ)
 	@mkdir -p $(@D)
@@ -43,6 +52,17 @@ $(BUILD)/check_decoder: tests/check_decoder.c elfrw/x86_decode.c elfrw/x86_decod
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -lZydis
 
+# The harnesses of tests/fuzz: all in one plain program, each under a name of its own; or one program each, with libFuzzer.
+$(BUILD)/tests/fuzz/%.o: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -MMD -MP -c -o $@ $<
+$(BUILD)/tests/replay: $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz replay $(FUZZERS)) $(LIBOBJ)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(LIBOBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
+fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
+
 deps:
 	@sh tests/deps.sh build
 deps-check:
@@ -56,31 +76,70 @@ check: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) all $(TESTS) $(JUDGE)
 	@bash tests/check.sh
 
+# All of what `check` runs a share of, and more: an hour or two; it says so at the start.  PARTS="faults matrix" runs some.
+check-long: deps-check
+	@$(MAKE) --no-print-directory -j$$(nproc) all $(TESTS) $(JUDGE)
+	@BUILD=$(BUILD) bash tests/long.sh
+
 # The same tests over a build that stops at the first invalid access or undefined operation.
 sanitize: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD)-san CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
-		all $(BUILD)-san/tests $(patsubst $(BUILD)/%,$(BUILD)-san/%,$(TESTS) $(JUDGE))
-	@BUILD=$(BUILD)-san bash tests/check.sh
-$(BUILD)-san/tests:
-	@mkdir -p $@
+		all $(patsubst $(BUILD)/%,$(BUILD)-san/%,$(TESTS) $(JUDGE))
+	@PLACES=1 FILES=1 BUILD=$(BUILD)-san bash tests/check.sh
+
+# Every reader under libFuzzer with sanitizers, FUZZ_SECONDS each; FUZZ="info line" runs some.  (NULL + 0 is no fault.)
+FUZZ_SAN = address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=all
+fuzz: deps-check
+	@if echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return !d && n; }' | \
+		$(FUZZ_CC) -x c -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null; then \
+		$(MAKE) --no-print-directory -s -j$$(nproc) BUILD=$(BUILD)-fuzz CC=$(FUZZ_CC) \
+			CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,$(FUZZ_SAN)" $(BUILD)-fuzz/icfold $(BUILD)-fuzz/tests/replay fuzzers; \
+	else \
+		echo "fuzz: $(FUZZ_CC) has no libFuzzer: random changes without feedback"; \
+		$(MAKE) --no-print-directory -s -j$$(nproc) BUILD=$(BUILD)-fuzz CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
+			$(BUILD)-fuzz/icfold $(BUILD)-fuzz/tests/replay; \
+	fi
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) bash tests/fuzz/run.sh $(BUILD)-fuzz $(FUZZ)
 
 lint: all
 	@bash tests/lint.sh
 bench: all
 	@bash tests/bench.sh
+	@bash tests/bench_linkers.sh
 corpus-check: all $(JUDGE)
-	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS)
+	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS) && \
+		bash tests/run_corpus_stack.sh $(CORPUS) && bash tests/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS))
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
+	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 man/man5 man/man7 cmake/icfold \
+		bash-completion/completions zsh/site-functions fish/vendor_completions.d) $(DESTDIR)$(PREFIX)/libexec/icfold
 	install -m 755 $(BUILD)/icfold $(DESTDIR)$(PREFIX)/bin/icfold
 	install -m 644 $(wildcard man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(wildcard man/*.5) $(DESTDIR)$(PREFIX)/share/man/man5
+	install -d $(DESTDIR)$(PREFIX)/share/icfold
+	sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/icfold-gdb.py >$(DESTDIR)$(PREFIX)/share/icfold/icfold-gdb.py
+	@dir='$(GDBINIT_DIR)'; plugin=$(PREFIX)/share/icfold/icfold-gdb.py; \
+	if [ -n "$$dir" ] && { [ -n '$(DESTDIR)' ] || install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; then \
+		install -d "$(DESTDIR)$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' $$plugin $$plugin >"$(DESTDIR)$$dir/icfold.py"; \
+	else \
+		echo "gdb loads the plug-in with: source $$plugin"; \
+	fi
+	install -m 644 $(wildcard man/*.7) $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 644 integration/cmake/icfold.cmake integration/cmake/icfoldConfig.cmake $(DESTDIR)$(PREFIX)/share/cmake/icfold
+	sed 's/@VERSION@/$(VERSION)/' integration/cmake/icfoldConfigVersion.cmake.in >$(DESTDIR)$(PREFIX)/share/cmake/icfold/icfoldConfigVersion.cmake
+	install -m 644 completions/icfold.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/icfold
+	install -m 644 completions/_icfold $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_icfold
+	install -m 644 completions/icfold.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/icfold.fish
+	for f in wrapper/ld packaging/fold-tree; do \
+		sed 's|^icfold=icfold$$|icfold=$(PREFIX)/bin/icfold|' integration/$$f >$(DESTDIR)$(PREFIX)/libexec/icfold/$${f#*/} && \
+		chmod 755 $(DESTDIR)$(PREFIX)/libexec/icfold/$${f#*/} || exit 1; \
+	done
+	for name in bfd gold lld mold; do ln -sf ld $(DESTDIR)$(PREFIX)/libexec/icfold/ld.$$name || exit 1; done
 
 clean:
-	rm -rf build build-san
+	rm -rf build build-san build-fuzz
 
--include $(OBJ:.o=.d) $(TESTS:=.d)
-.PHONY: all clean deps deps-check demo check sanitize lint bench corpus-check check-decoder install
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
+.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint bench corpus-check check-decoder install

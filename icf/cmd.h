@@ -6,4 +6,12 @@ int icf_cmd_dump(int argc, char **argv);
 int icf_cmd_symbolize(int argc, char **argv);
 int icf_cmd_inlines(int argc, char **argv);
 int icf_cmd_verify(int argc, char **argv);
+int icf_cmd_audit(int argc, char **argv);
+int icf_cmd_wrap(int argc, char **argv);
+
+/* Folds as OPT says and prints what OPT asks for and errors.  With REFUSAL, an error from before anything was written is given
+ * there to be freed, and not printed. */
+struct icf_options;
+struct elfrw_err;
+int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal);
 #endif

@@ -59,7 +59,7 @@ for t in "$TESTS"/run_*.sh; do
 	wanted "${t##*/}" || continue
 	# These build programs from Debian's source packages: hours, not minutes.
 	case ${t##*/} in
-	run_corpus.sh | run_size.sh | run_debug.sh)
+	run_corpus.sh | run_corpus_stack.sh | run_size.sh | run_debug.sh)
 		if [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then
 			echo "skip ${t##*/}: needs programs built from source packages; CORPUS=1 runs it" | tee -a "$log"
 			continue

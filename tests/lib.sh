@@ -15,7 +15,7 @@ ICFOLD=${ICFOLD:-$BUILD/icfold}
 case $ICFOLD in /*) ;; *) ICFOLD=$PWD/$ICFOLD ;; esac
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 2)}
 export BUILD ICFOLD JOBS LC_ALL=C
-ulimit -c 0
+ulimit -S -c 0
 
 failures=0
 ok() { echo "ok $1"; }
@@ -127,21 +127,23 @@ compile_fixture() {
 }
 
 # link_fixture COMPILER LINKER TYPE OBJDIR OUT [FLAG...]: the program or library OUT and, when there is one, OUT.plugin.so.
+# RELOCS=no: without --emit-relocs.
 link_fixture() {
-	local cc=$1 ld=$2 type=$3 obj=$4 out=$5 extra
+	local cc=$1 ld=$2 type=$3 obj=$4 out=$5 extra relocs=-Wl,--emit-relocs
 	shift 5
+	[ "${RELOCS:-yes}" = no ] && relocs=
 	case $type in
 	so) extra=$ldflags_so ;;
 	pie | nopie) extra=$ldflags_exec ;;
 	*) extra= ;;
 	esac
 	# shellcheck disable=SC2046,SC2086
-	"$(linker_driver "$cc")" -fuse-ld="$ld" -Wl,--emit-relocs -Wl,--build-id $(link_flags "$type") $ldflags $extra "$@" \
+	"$(linker_driver "$cc")" -fuse-ld="$ld" $relocs -Wl,--build-id $(link_flags "$type") $ldflags $extra "$@" \
 		"$obj/$type"/*.o -o "$out" $libs || return 1
 	case $type in static | staticpie) return 0 ;; esac
 	[ -z "$plugin" ] && return 0
 	# shellcheck disable=SC2046,SC2086
-	"$(compiler_of "$cc" "$plugin")" -fuse-ld="$ld" -Wl,--emit-relocs -Wl,--build-id -shared $plugin_ldflags "$@" \
+	"$(compiler_of "$cc" "$plugin")" -fuse-ld="$ld" $relocs -Wl,--build-id -shared $plugin_ldflags "$@" \
 		"$obj/plugin"/*.o -o "$out.plugin.so"
 }
 
@@ -349,4 +351,11 @@ well_known() {
 	[ "$v" != 0x0 ] && echo "entry ${v#0x} $(symbol_value "$f" _start)"
 	readelf -dW "$f" 2>/dev/null | awk '$2 == "(INIT)" { print "init " $3 } $2 == "(FINI)" { print "fini " $3 }' |
 		while read -r what v; do echo "$what ${v#0x} $(symbol_value "$f" "_$what")"; done
+}
+
+# --- the command line
+tool_commands() { sed -n 's/^	*{ "\([a-z-]*\)", icf_cmd_.*/\1/p' "$ROOT/icf/main.c"; }
+# help_options COMMAND: long and short options of its --help, one a line, sorted.
+help_options() {
+	"$ICFOLD" "$1" --help | sed -nE 's/^ {2,8}(-[^ ].*)$/\1/p' | sed 's/  .*//' | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*' | tr -d ' ,' | sort -u
 }

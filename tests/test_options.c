@@ -80,8 +80,9 @@ static void test_flags(void **state)
 	(void)state;
 	static const struct { const char *arg; size_t off; } flag[] = {
 #define F(arg, field) { arg, offsetof(struct icf_options, field) }
-		F("--no-thunks", no_thunks), F("-no-thunks", no_thunks), F("--strip-debug", strip_debug), F("-strip-debug", strip_debug),
+		F("--no-thunks", no_thunks), F("-no-thunks", no_thunks), F("--emit-vtables", emit_vtables), F("--strip-debug", strip_debug), F("-strip-debug", strip_debug),
 		F("--emit-relocs", emit_relocs), F("-emit-relocs", emit_relocs), F("--keep-build-id", keep_build_id), F("--quiet", quiet),
+		F("--write-if-changed", write_if_changed), F("-write-if-changed", write_if_changed),
 		F("-quiet", quiet), F("-q", quiet), F("--time-passes", time_passes), F("--help", help), F("-help", help), F("-h", help),
 		F("--version", version), F("-version", version), F("-V", version), F("--print-icf-sections", print_sections),
 		F("-print-icf-sections", print_sections),
@@ -95,6 +96,13 @@ static void test_flags(void **state)
 		icf_options_deinit(&opt);
 	}
 	struct icf_options opt;
+	PARSE("--strip-all");
+	assert_true(opt.strip_all && opt.strip_debug);
+	icf_options_deinit(&opt);
+	PARSE("-s");
+	assert_true(opt.strip_all && opt.strip_debug);
+	icf_options_deinit(&opt);
+	REFUSE("--strip-all and --emit-relocs may not be used together", "-s", "--emit-relocs", "in", "-o", "out");
 	PARSE("-v", "--verbose", "-verbose");
 	assert_int_equal(opt.verbose, 3);
 	icf_options_deinit(&opt);
@@ -277,7 +285,7 @@ static void test_response(void **state)
 	unlink(arg + 1);
 	response(" \n", arg);
 	PARSE(arg, arg);
-	assert_int_equal(opt.n_owned, 2);
+	assert_int_equal(opt.args.n_text, 2);
 	icf_options_deinit(&opt);
 	unlink(arg + 1);
 	/* A quote that is never closed ends with the file. */

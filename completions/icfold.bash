@@ -1,0 +1,96 @@
+# icfold.bash: completion of icfold's commands, options and values for bash; needs nothing but bash.
+_icfold_options() { # COMMAND
+	case $1 in
+	fold)
+		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --strip-debug -s \
+			--strip-all --emit-relocs --emit-vtables --keep-build-id --verify --write-if-changed --print-icf-sections \
+			--print-icf-sections= --map= --depfile= --stats --stats= --threads= --time-passes -q --quiet -v --verbose -h \
+			--help -V --version"
+		;;
+	verify)
+		echo "--icf= --json --no-debug --max= --threads= -v --verbose -h --help"
+		;;
+	symbolize)
+		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --no-demangle -a --addresses -p \
+			--pretty-print -s --basenames --relativenames --output-style= --relative-address --adjust-vma= --stack --core= \
+			--pid= --perf --debug-file-directory= --verbose -h --help -V --version"
+		;;
+	inlines)
+		echo "-C --demangle --no-demangle -s --basenames --relativenames --debug-file-directory= -h --help -V --version"
+		;;
+	dump)
+		echo "--map --groups --slots --overlay --dcall --vcall --all --json -h --help"
+		;;
+	audit)
+		echo "--icf= --json --csv --html= --top= --filter= --sort= --full-names --no-sources --diff --max-growth= --threads= \
+			-h --help -V --version"
+		;;
+	--linker-wrapper)
+		echo "--fatal-warnings --no-warnings -h --help"
+		;;
+	esac
+}
+
+_icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or directories
+	case $1$2 in
+	*--output | *--keep-unique-file | *--print-icf-sections | *--map | *--depfile | *--obj | *--core | *--html) echo "-f" ;;
+	fold--icf) echo "safe all none" ;;
+	fold--debug-folded) echo "overlay alias drop" ;;
+	fold--stats) echo "text json" ;;
+	verify--icf) echo "safe all" ;;
+	symbolize--functions) echo "none short linkage" ;;
+	symbolize--output-style) echo "LLVM GNU JSON" ;;
+	*--debug-file-directory) echo "-d" ;;
+	audit--icf) echo "all safe" ;;
+	audit--sort) echo "saving count size name" ;;
+	*-o | *-e) echo -f ;;
+	esac
+}
+
+_icfold() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=fold option='' values i
+	COMPREPLY=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]} == -- && ${COMP_WORDS[1]} == --linker-wrapper ]]; then
+			# The linker's own arguments.
+			if ((i + 1 == COMP_CWORD)); then mapfile -t COMPREPLY < <(compgen -c -- "$cur"); else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi
+			compopt -o filenames 2>/dev/null
+			return
+		fi
+	done
+	case ${COMP_WORDS[1]} in
+	fold | verify | symbolize | inlines | dump | audit | --linker-wrapper) ((COMP_CWORD > 1)) && command=${COMP_WORDS[1]} ;;
+	esac
+	# "--option=value" is three words, since = separates words.
+	if [[ $cur == = ]]; then
+		option=$prev cur=
+	elif [[ $prev == = ]] && ((COMP_CWORD > 2)); then
+		option=${COMP_WORDS[COMP_CWORD - 2]}
+	elif [[ $prev == -* && $cur != -* && " $(_icfold_options "$command") " != *" $prev "* || $prev == -[oe] ]]; then
+		option=$prev
+	fi
+	if [[ -n $option ]]; then
+		values=$(_icfold_values "$command" "$option")
+		if [[ $values == -[fd] ]]; then
+			compopt -o filenames 2>/dev/null
+			mapfile -t COMPREPLY < <(compgen "$values" -- "$cur")
+		else
+			mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
+		fi
+		return
+	fi
+	if [[ $cur == -* ]]; then
+		values=$(_icfold_options "$command")
+		[[ $command == --linker-wrapper ]] && values+=" $(_icfold_options fold)"
+		((COMP_CWORD == 1)) && values+=" --linker-wrapper"
+		mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
+		[[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+		return
+	fi
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	if ((COMP_CWORD == 1)); then
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines dump audit" -- "$cur")
+	fi
+}
+complete -F _icfold icfold

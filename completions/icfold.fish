@@ -1,0 +1,112 @@
+# icfold.fish: completion of icfold's commands, options and values for fish.
+function __icfold_command
+    set -l words (commandline -opc)
+    if set -q words[2]; and contains -- $words[2] fold verify symbolize inlines dump audit --linker-wrapper
+        echo $words[2]
+    else
+        echo fold
+    end
+end
+function __icfold_is
+    set -l command (__icfold_command)
+    test $command = $argv[1]; or test $command$argv[1] = --linker-wrapperfold
+end
+
+complete -c icfold -n '__fish_is_first_arg' -a fold -d 'fold identical functions (the default)'
+complete -c icfold -n '__fish_is_first_arg' -a verify -d 'prove that a program is another one, folded'
+complete -c icfold -n '__fish_is_first_arg' -a symbolize -d 'names and lines of addresses'
+complete -c icfold -n '__fish_is_first_arg' -a inlines -d 'inlined copies of a function and their callers'
+complete -c icfold -n '__fish_is_first_arg' -a dump -d 'what folding recorded in a file'
+complete -c icfold -n '__fish_is_first_arg' -a audit -d 'what folding would save, and why not more'
+complete -c icfold -n '__fish_is_first_arg' -l linker-wrapper -d 'link, then fold what was linked'
+
+complete -c icfold -n '__icfold_is fold' -l output -s o -r -d 'write the result to FILE'
+complete -c icfold -n '__icfold_is fold' -l icf -x -a 'safe all none' -d 'which functions may share an address'
+complete -c icfold -n '__icfold_is fold' -l no-thunks -d 'do not fold functions whose address is observed'
+complete -c icfold -n '__icfold_is fold' -l keep-unique -x -d 'never fold SYMBOL'
+complete -c icfold -n '__icfold_is fold' -l keep-unique-file -r -d 'never fold the functions that FILE lists'
+complete -c icfold -n '__icfold_is fold' -l debug-folded -x -a 'overlay alias drop' -d 'debug information of folded functions'
+complete -c icfold -n '__icfold_is fold' -l strip-debug -d 'leave out the debug information'
+complete -c icfold -n '__icfold_is fold' -l strip-all -s s -d 'leave out the debug information and the symbols'
+complete -c icfold -n '__icfold_is fold' -l emit-relocs -d 'keep the relocations in the output'
+complete -c icfold -n '__icfold_is fold' -l emit-vtables -d 'describe vtables with folded functions in the debug information'
+complete -c icfold -n '__icfold_is fold' -l keep-build-id -d 'do not change the build-id'
+complete -c icfold -n '__icfold_is fold' -l verify -d 'write FILE only when it is proved to be INPUT folded'
+complete -c icfold -n '__icfold_is fold' -l write-if-changed -d 'do not touch an output that would be the same'
+complete -c icfold -n '__icfold_is fold' -l print-icf-sections -d 'list what was folded into what'
+complete -c icfold -n '__icfold_is fold' -l map -r -d 'write old address, size, new address and name of each unit'
+complete -c icfold -n '__icfold_is fold' -l depfile -r -d 'write a rule for make and ninja'
+complete -c icfold -n '__icfold_is fold' -l stats -a 'text json' -d 'print figures about the run'
+complete -c icfold -n '__icfold_is fold' -l threads -x -d 'use N threads'
+complete -c icfold -n '__icfold_is fold' -l time-passes -d 'print the time that each pass took'
+complete -c icfold -n '__icfold_is fold' -l quiet -s q -d 'print no summary'
+complete -c icfold -n '__icfold_is fold' -l verbose -s v -d 'say what was not folded, and why'
+complete -c icfold -n '__icfold_is fold' -l help -s h -d 'print this help'
+complete -c icfold -n '__icfold_is fold' -l version -s V -d 'print the version'
+
+complete -c icfold -n '__icfold_is verify' -l icf -x -a 'safe all' -d 'which functions may share an address'
+complete -c icfold -n '__icfold_is verify' -l json -d 'print JSON'
+complete -c icfold -n '__icfold_is verify' -l no-debug -d 'leave the debug information alone'
+complete -c icfold -n '__icfold_is verify' -l max -x -d 'print at most N differences of a kind'
+complete -c icfold -n '__icfold_is verify' -l threads -x -d 'use N threads'
+complete -c icfold -n '__icfold_is verify' -l verbose -s v -d 'list checks that found nothing to check, too'
+complete -c icfold -n '__icfold_is verify' -l help -s h -d 'print this help'
+
+complete -c icfold -n '__icfold_is symbolize' -l obj -s e -r -d 'the program or library'
+complete -c icfold -n '__icfold_is symbolize' -l inlines -s i -d 'print the calls that were inlined at the address'
+complete -c icfold -n '__icfold_is symbolize' -l no-inlines -d 'print the innermost place only'
+complete -c icfold -n '__icfold_is symbolize' -l functions -s f -a 'none short linkage' -d 'print function names'
+complete -c icfold -n '__icfold_is symbolize' -l demangle -s C -d 'print names demangled'
+complete -c icfold -n '__icfold_is symbolize' -l no-demangle -d 'print linkage names'
+complete -c icfold -n '__icfold_is symbolize' -l addresses -s a -d 'print the address first'
+complete -c icfold -n '__icfold_is symbolize' -l pretty-print -s p -d 'print one line for each frame'
+complete -c icfold -n '__icfold_is symbolize' -l basenames -s s -d 'print file names without directories'
+complete -c icfold -n '__icfold_is symbolize' -l relativenames -d 'print file names as the line table has them'
+complete -c icfold -n '__icfold_is symbolize' -l output-style -x -a 'LLVM GNU JSON' -d '(default'
+complete -c icfold -n '__icfold_is symbolize' -l relative-address -d 'addresses are relative to the files base'
+complete -c icfold -n '__icfold_is symbolize' -l adjust-vma -x -d 'subtract N from each address'
+complete -c icfold -n '__icfold_is symbolize' -l stack -d 'addresses are a stack, the innermost first'
+complete -c icfold -n '__icfold_is symbolize' -l core -r -d 'stacks of a core file'
+complete -c icfold -n '__icfold_is symbolize' -l pid -x -d 'stacks of a running process'
+complete -c icfold -n '__icfold_is symbolize' -l perf -d 'put called functions into the text of perf script'
+complete -c icfold -n '__icfold_is symbolize' -l debug-file-directory -x -a '(__fish_complete_directories)' -d 'where separate debug files are'
+complete -c icfold -n '__icfold_is symbolize' -l verbose -d 'print all that is known about a frame'
+complete -c icfold -n '__icfold_is symbolize' -l help -s h -d 'print this help'
+complete -c icfold -n '__icfold_is symbolize' -l version -s V -d 'print the version'
+
+complete -c icfold -n '__icfold_is inlines' -l demangle -s C -d 'print names demangled'
+complete -c icfold -n '__icfold_is inlines' -l no-demangle -d 'print linkage names'
+complete -c icfold -n '__icfold_is inlines' -l basenames -s s -d 'print file names without directories'
+complete -c icfold -n '__icfold_is inlines' -l relativenames -d 'print file names as the line table has them'
+complete -c icfold -n '__icfold_is inlines' -l debug-file-directory -x -a '(__fish_complete_directories)' -d 'where separate debug files are'
+complete -c icfold -n '__icfold_is inlines' -l help -s h -d 'print this help'
+complete -c icfold -n '__icfold_is inlines' -l version -s V -d 'print the version'
+
+complete -c icfold -n '__icfold_is dump' -l map -d 'the address map'
+complete -c icfold -n '__icfold_is dump' -l groups -d 'the functions that share one body'
+complete -c icfold -n '__icfold_is dump' -l slots -d 'vtable slots whose function shares its body'
+complete -c icfold -n '__icfold_is dump' -l overlay -d 'the PC ranges taken from debugging entries of folded functions'
+complete -c icfold -n '__icfold_is dump' -l dcall -d 'direct calls of functions that share their body'
+complete -c icfold -n '__icfold_is dump' -l vcall -d 'virtual calls through slots with such a function'
+complete -c icfold -n '__icfold_is dump' -l all -d 'everything'
+complete -c icfold -n '__icfold_is dump' -l json -d 'print JSON'
+complete -c icfold -n '__icfold_is dump' -l help -s h -d 'print this help'
+
+complete -c icfold -n '__icfold_is audit' -l icf -x -a 'all safe' -d 'of which mode to list the groups'
+complete -c icfold -n '__icfold_is audit' -l json -d 'print JSON'
+complete -c icfold -n '__icfold_is audit' -l csv -d 'print all tables as one list of comma-separated values'
+complete -c icfold -n '__icfold_is audit' -l html -r -d 'write a page for a web browser to FILE instead'
+complete -c icfold -n '__icfold_is audit' -l top -x -d 'print at most N rows of a table'
+complete -c icfold -n '__icfold_is audit' -l filter -x -d 'only functions with names that match'
+complete -c icfold -n '__icfold_is audit' -l sort -x -a 'saving count size name' -d 'order of groups and tables'
+complete -c icfold -n '__icfold_is audit' -l full-names -d 'print names whole, and all of a group'
+complete -c icfold -n '__icfold_is audit' -l no-sources -d 'do not read the debug information'
+complete -c icfold -n '__icfold_is audit' -l diff -d 'compare two builds'
+complete -c icfold -n '__icfold_is audit' -l max-growth -x -d 'with --diff, exit 1 when duplicated code grew by more'
+complete -c icfold -n '__icfold_is audit' -l threads -x -d 'use N threads'
+complete -c icfold -n '__icfold_is audit' -l help -s h -d 'print this help'
+complete -c icfold -n '__icfold_is audit' -l version -s V -d 'print the version'
+
+complete -c icfold -n '__icfold_is --linker-wrapper' -l fatal-warnings -d 'fail instead, and leave no program'
+complete -c icfold -n '__icfold_is --linker-wrapper' -l no-warnings -d 'do not print warnings'
+complete -c icfold -n '__icfold_is --linker-wrapper' -l help -s h -d 'print this help'
