@@ -121,12 +121,27 @@ static struct elfrw_err *put_unit(const struct icf_program *prog, enum icf_mode 
 	return w->bad ? &elfrw_err_nomem : NULL;
 }
 
+struct icf_hash icf_hash_bytes(const void *data, size_t n)
+{
+	XXH128_hash_t h = XXH3_128bits(data, n);
+	return (struct icf_hash){ h.low64, h.high64 };
+}
+
 struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s,
 				struct icf_hash *ret)
 {
 	ELFRW_TRY(put_unit(prog, mode, i, s));
-	XXH128_hash_t h = XXH3_128bits(s->buf->data, s->buf->len);
-	*ret = (struct icf_hash){ h.low64, h.high64 };
+	*ret = icf_hash_bytes(s->buf->data, s->buf->len);
+	return NULL;
+}
+
+struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret)
+{
+	s->buf->len = 0;
+	ELFRW_TRY(put_unwind(prog, &prog->unit.data[i], s));
+	if (s->buf->bad)
+		return &elfrw_err_nomem;
+	*ret = icf_hash_bytes(s->buf->data, s->buf->len);
 	return NULL;
 }
 

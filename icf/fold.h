@@ -32,6 +32,10 @@ void icf_canon_scratch_deinit(struct icf_canon_scratch *s);
 struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s,
 				struct icf_hash *ret);
 
+/* Hash of N bytes; and of what unwinding through unit I means (its rules, its landing pads): parts of the canonical form. */
+struct icf_hash icf_hash_bytes(const void *data, size_t n);
+struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret);
+
 /* Are units A and B the same but for the classes of the units that they refer to?  A full comparison. */
 struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a, uint32_t b, struct icf_canon_scratch *sa,
 				struct icf_canon_scratch *sb, bool *ret);

@@ -1,0 +1,250 @@
+/* cmd_audit.c: icfold audit [OPTION]... INPUT, icfold audit --diff [OPTION]... OLD NEW. */
+#include "icf/audit.h"
+#include "icf/audit_diff.h"
+#include "icf/cmd.h"
+#include "icf/version.h"
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+	"Usage: icfold audit [OPTION]... INPUT\n"
+	"       icfold audit --diff [OPTION]... OLD NEW\n"
+	"Say what folding would save in a linked ELF program, where the duplicated code comes\n"
+	"from, and what stands in the way.  Nothing is written but the report.\n"
+	"\n"
+	"      --icf=all|safe         list the groups of all (default) or of safe; savings of both\n"
+	"                             are always given\n"
+	"      --json                 print one JSON object\n"
+	"      --csv                  print all tables as one list of comma-separated values\n"
+	"      --html=FILE            write a page for a web browser to FILE instead\n"
+	"      --top=N                print at most N rows of a table, 0: all (default: 20; with\n"
+	"                             --json and --csv: all)\n"
+	"      --filter=REGEX         only functions with names that match (extended regular\n"
+	"                             expression; demangled or linkage names)\n"
+	"      --sort=saving|count|size|name  order of groups and tables (default: saving)\n"
+	"      --full-names           print names whole, and all of a group\n"
+	"      --no-sources           do not read the debug information\n"
+	"      --diff                 compare two builds: groups that are new, gone, grown, shrunk\n"
+	"      --max-growth=BYTES     with --diff: exit 1 when duplicated code grew by more\n"
+	"      --threads=N            use N threads (default: all processors)\n"
+	"  -h, --help                 print this help\n"
+	"  -V, --version              print the version\n"
+	"\n"
+	"Exit status: 0 all well, 1 duplicated code grew too much, 2 trouble.\n";
+
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+
+struct command {
+	struct icf_audit_options opt;
+	const char *html;
+	int format;
+	bool diff, top_given, max_given;
+	uint64_t max_growth;
+};
+
+enum { OPT_ICF = 256, OPT_JSON, OPT_CSV, OPT_HTML, OPT_TOP, OPT_FILTER, OPT_SORT, OPT_FULL, OPT_NO_SOURCES, OPT_DIFF, OPT_MAX, OPT_THREADS };
+
+static const struct option options[] = {
+	{ "icf", required_argument, NULL, OPT_ICF },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "csv", no_argument, NULL, OPT_CSV },
+	{ "html", required_argument, NULL, OPT_HTML },
+	{ "top", required_argument, NULL, OPT_TOP },
+	{ "filter", required_argument, NULL, OPT_FILTER },
+	{ "sort", required_argument, NULL, OPT_SORT },
+	{ "full-names", no_argument, NULL, OPT_FULL },
+	{ "no-sources", no_argument, NULL, OPT_NO_SOURCES },
+	{ "diff", no_argument, NULL, OPT_DIFF },
+	{ "max-growth", required_argument, NULL, OPT_MAX },
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
+};
+
+static int trouble(const char *what, const char *text)
+{
+	fflush(stdout);
+	fprintf(stderr, "icfold: %s: %s\n", what, text);
+	return 2;
+}
+
+static int fail(const char *file, struct elfrw_err *err)
+{
+	int status = trouble(file, elfrw_err_text(err));
+	elfrw_err_free(err);
+	return status;
+}
+
+static bool number(const char *text, uint64_t max, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	if (errno || end == text || *end || n > max || *text < '0' || *text > '9')
+		return false;
+	*ret = n;
+	return true;
+}
+
+/* The value of an option into C; an error text, or NULL. */
+static const char *take(struct command *c, int option, const char *value)
+{
+	static const char *const order[] = { [ICF_SORT_SAVING] = "saving", [ICF_SORT_COUNT] = "count", [ICF_SORT_SIZE] = "size", [ICF_SORT_NAME] = "name" };
+	uint64_t n;
+	switch (option) {
+	case OPT_ICF:
+		if (strcmp(value, "all") != 0 && strcmp(value, "safe") != 0)
+			return "--icf takes all or safe";
+		c->opt.mode = *value == 'a' ? ICF_AUDIT_ALL : ICF_AUDIT_SAFE;
+		return NULL;
+	case OPT_JSON:
+		c->format = FORMAT_JSON;
+		return NULL;
+	case OPT_CSV:
+		c->format = FORMAT_CSV;
+		return NULL;
+	case OPT_HTML:
+		c->html = value;
+		return *value ? NULL : "--html takes a file name";
+	case OPT_TOP:
+		if (!number(value, UINT32_MAX, &n))
+			return "--top takes a number";
+		c->opt.top = (uint32_t)n;
+		c->top_given = true;
+		return NULL;
+	case OPT_FILTER: {
+		regex_t re;
+		if (regcomp(&re, value, REG_EXTENDED | REG_NOSUB) != 0)
+			return "--filter takes an extended regular expression";
+		regfree(&re);
+		c->opt.filter = value;
+		return NULL;
+	}
+	case OPT_SORT:
+		for (int k = 0; k < (int)(sizeof order / sizeof *order); k++)
+			if (strcmp(value, order[k]) == 0) {
+				c->opt.sort = k;
+				return NULL;
+			}
+		return "--sort takes saving, count, size or name";
+	case OPT_FULL:
+		c->opt.full_names = true;
+		return NULL;
+	case OPT_NO_SOURCES:
+		c->opt.no_sources = true;
+		return NULL;
+	case OPT_DIFF:
+		c->diff = true;
+		return NULL;
+	case OPT_MAX:
+		if (!number(value, INT64_MAX, &c->max_growth))
+			return "--max-growth takes a number of bytes";
+		c->max_given = true;
+		return NULL;
+	case OPT_THREADS:
+		if (!number(value, 1024, &n) || !n)
+			return "--threads takes a number from 1 to 1024";
+		c->opt.threads = n > 64 ? 64 : (unsigned)n;
+		return NULL;
+	default:
+		return "unknown option or missing value; see icfold audit --help";
+	}
+}
+
+static int close_output(int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return trouble("standard output", "cannot write");
+	return status;
+}
+
+static int audit_one(const struct command *c, const char *path)
+{
+	struct icf_audit a = { 0 };
+	int status = 0;
+	struct elfrw_err *err = icf_audit_analyse(&a, path, &c->opt);
+	if (err)
+		status = fail(path, err);
+	else {
+		if (c->html)
+			err = icf_audit_write_html(c->html, &a, &c->opt);
+		else if (c->format == FORMAT_JSON)
+			err = icf_audit_print_json(stdout, &a, &c->opt);
+		else if (c->format == FORMAT_CSV)
+			err = icf_audit_print_csv(stdout, &a, &c->opt);
+		else
+			err = icf_audit_print_text(stdout, &a, &c->opt);
+		status = err ? fail(c->html ? c->html : path, err) : close_output(0);
+		if (a.warning)
+			fprintf(stderr, "icfold: %s: %s\n", path, a.warning);
+	}
+	icf_audit_deinit(&a);
+	return status;
+}
+
+static int audit_two(const struct command *c, char **path)
+{
+	struct icf_audit a[2];
+	struct icf_audit_options opt = c->opt;
+	struct icf_audit_diff d = { 0 };
+	int status = 0;
+	memset(a, 0, sizeof a);
+	opt.no_sources = true;
+	for (int k = 0; k < 2 && !status; k++) {
+		struct elfrw_err *err = icf_audit_analyse(&a[k], path[k], &opt);
+		if (err)
+			status = fail(path[k], err);
+	}
+	if (!status) {
+		struct elfrw_err *err = icf_audit_compare_builds(&d, &a[0], &a[1], &opt);
+		if (!err && c->format == FORMAT_JSON)
+			icf_audit_diff_json(stdout, &d, &opt);
+		else if (!err)
+			icf_audit_diff_text(stdout, &d, &opt);
+		status = err ? fail(path[1], err) : close_output(0);
+	}
+	if (!status && c->max_given && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
+		fprintf(stderr, "icfold: %s: duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed\n", path[1], d.growth, c->max_growth);
+		status = 1;
+	}
+	icf_audit_diff_deinit(&d);
+	icf_audit_deinit(&a[0]);
+	icf_audit_deinit(&a[1]);
+	return status;
+}
+
+int icf_cmd_audit(int argc, char **argv)
+{
+	struct command c = { .opt = { .top = 20 } };
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	c.opt.threads = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
+	optind = 0; /* start over: the caller may have parsed options of its own */
+	opterr = 0;
+	for (int k; (k = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
+		if (k == 'h') {
+			fputs(usage, stdout);
+			return close_output(0);
+		}
+		if (k == 'V') {
+			printf("icfold %s\n", ICF_VERSION);
+			return close_output(0);
+		}
+		const char *wrong = take(&c, k, optarg);
+		if (wrong)
+			return trouble("audit", wrong);
+	}
+	if (!c.top_given && (c.format != FORMAT_TEXT || c.html))
+		c.opt.top = 0;
+	if (c.diff && (c.html || c.format == FORMAT_CSV))
+		return trouble("audit", "--diff prints text or JSON");
+	if (c.max_given && !c.diff)
+		return trouble("audit", "--max-growth goes with --diff");
+	if (argc - optind != (c.diff ? 2 : 1))
+		return trouble("audit", c.diff ? "expected two files, OLD and NEW; see icfold audit --help" : "expected one file; see icfold audit --help");
+	return c.diff ? audit_two(&c, argv + optind) : audit_one(&c, argv[optind]);
+}

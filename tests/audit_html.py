@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""audit_html.py FOLDER: opens the pages of icfold audit in FOLDER in headless Chromium and uses them as a person would.
+
+Speaks the WebDriver protocol (W3C) to chromedriver with nothing but the standard library.  Prints "ok NAME" and "not ok NAME: why"
+lines; exit status 1 when something was not ok, 3 when the browser cannot be driven."""
+import base64, json, os, re, struct, subprocess, sys, time, urllib.request, zlib
+
+folder = os.path.abspath(sys.argv[1])
+failed = 0
+
+
+def check(name, good, why=""):
+	global failed
+	failed += not good
+	print("ok audit-html/" + name if good else "not ok audit-html/%s: %s" % (name, str(why)[:200]), flush=True)
+
+
+class Browser:
+	def __init__(self):
+		self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+		for line in self.driver.stdout:
+			m = re.search(r"started successfully on port (\d+)", line)
+			if m:
+				break
+		self.base = "http://127.0.0.1:" + m.group(1)
+		self.session = None
+		args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1400,1000", "--user-data-dir=" + folder + "/profile"]
+		caps = {"browserName": "chrome", "goog:chromeOptions": {"args": args}, "goog:loggingPrefs": {"browser": "ALL"}}
+		self.session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": caps}}, False)["sessionId"]
+
+	def call(self, method, path, body=None, in_session=True):
+		url = self.base + ("/session/" + self.session if in_session else "") + path
+		data = json.dumps(body).encode() if body is not None else b"{}" if method == "POST" else None
+		request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+		with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as reply:
+			return json.load(reply)["value"]
+
+	def close(self):
+		try:
+			self.call("DELETE", "")
+		except OSError:
+			pass
+		self.driver.terminate()
+		self.driver.wait()
+
+	def js(self, code, *args):
+		return self.call("POST", "/execute/sync", {"script": code, "args": list(args)})
+
+	def open(self, page):
+		self.call("POST", "/url", {"url": "file://" + os.path.join(folder, page)})
+
+	def errors(self):
+		return [e["message"] for e in self.call("POST", "/se/log", {"type": "browser"}) if e["level"] in ("SEVERE", "WARNING")]
+
+	def keys(self, *keys):
+		named = {"Right": "\ue014", "Left": "\ue012", "Up": "\ue013", "Down": "\ue015", "Enter": "\ue007", "Escape": "\ue00c", "Tab": "\ue004"}
+		actions = []
+		for k in keys:
+			k = named.get(k, k)
+			actions += [{"type": "keyDown", "value": k}, {"type": "keyUp", "value": k}]
+		self.call("POST", "/actions", {"actions": [{"type": "key", "id": "k", "actions": actions}]})
+
+	def click_at(self, x, y):
+		self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "m", "actions": [
+			{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]}]})
+
+	def size(self, width, height):
+		self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride",
+			"params": {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}})
+
+	def scheme(self, value):
+		self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [{"name": "prefers-color-scheme", "value": value}]}})
+
+	def screenshot(self, name):
+		data = base64.b64decode(self.call("GET", "/screenshot"))
+		with open(os.path.join(folder, name), "wb") as f:
+			f.write(data)
+		return data
+
+
+def pixels(png):
+	"""The rows of an 8-bit, not interlaced PNG (RFC 2083), and the bytes of a pixel."""
+	width, height, depth, kind, _, _, lace = struct.unpack(">IIBBBBB", png[16:29])
+	assert depth == 8 and lace == 0 and kind in (2, 6)
+	n, at, data = 3 if kind == 2 else 4, 8, b""
+	while at < len(png):
+		size, tag = struct.unpack(">I4s", png[at:at + 8])
+		if tag == b"IDAT":
+			data += png[at + 8:at + 8 + size]
+		at += size + 12
+	raw, rows, last = zlib.decompress(data), [], bytes(width * n)
+	for y in range(height):
+		line = y * (width * n + 1)
+		f, row = raw[line], bytearray(raw[line + 1:line + 1 + width * n])
+		for i in range(len(row)):
+			a, b, c = row[i - n] if i >= n else 0, last[i], last[i - n] if i >= n else 0
+			if f == 4:
+				p, q, r = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+				row[i] = row[i] + (a if p <= q and p <= r else b if q <= r else c) & 255
+			elif f:
+				row[i] = row[i] + (a if f == 1 else b if f == 2 else (a + b) // 2) & 255
+		rows.append(bytes(row))
+		last = row
+	return rows, n
+
+
+def colours(png):
+	rows, n = pixels(png)
+	return len({row[i:i + n] for row in rows[::3] for i in range(0, len(row), 3 * n)})
+
+
+CONTRAST = """
+const lum = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
+	return .2126 * v[0] + .7152 * v[1] + .0722 * v[2]; };
+const back = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/, 0\\)$|transparent/.test(c)) return c; } return 'rgb(255,255,255)'; };
+let least = 99, where = '';
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let n; n = walk.nextNode();) {
+	const e = n.parentElement;
+	if (!n.data.trim() || !e.offsetParent || e.closest('.sr, .skip, script')) continue;
+	const a = lum(getComputedStyle(e).color), b = lum(back(e)), r = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+	if (r < least) { least = r; where = e.className + ': ' + n.data.trim().slice(0, 40); }
+}
+return [least, where];
+"""
+ROWS = "return [...document.querySelectorAll('#group-rows tr.group')].map(r => [...r.cells].map(c => c.textContent))"
+number = lambda text: int(text.replace(",", ""))
+
+
+def ready(b, page):
+	b.open(page)
+	for _ in range(100):
+		if b.js("return document.documentElement.dataset.ready") == "yes":
+			return True
+		time.sleep(.05)
+	return False
+
+
+def load(name):
+	with open(os.path.join(folder, name)) as f:
+		return json.load(f)
+
+
+def known_program(b):
+	audit = load("eh.json")
+	check("opens", ready(b, "eh.html"), b.errors())
+	check("no-network", b.js("return performance.getEntriesByType('resource').filter(r => !r.name.startsWith('data:')).length") == 0, "something is loaded")
+	png = b.screenshot("light.png")
+	check("renders", colours(png) > 40, "the screenshot has %d colours" % colours(png))
+	rows = b.js(ROWS)
+	check("groups", len(rows) == min(50, audit["n_groups"]) and number(rows[0][0]) == audit["groups"][0]["saving"], rows[:1])
+	check("figures", "%.2f %%" % (100 * audit["all"]["text_saved"] / audit["text_bytes"]) in b.js("return document.getElementById('figures').textContent") or
+		"%.1f %%" % (100 * audit["all"]["text_saved"] / audit["text_bytes"]) in b.js("return document.getElementById('figures').textContent"), "the share of .text is not there")
+	for column, key in ((0, "saving"), (1, "count"), (2, "size"), (3, "name")):
+		orders = []
+		for _ in range(2):
+			b.js("document.querySelector('#group-table th[data-sort=\"' + arguments[0] + '\"] button').click()", key)
+			v = [r[column] if column == 3 else number(r[column]) for r in b.js(ROWS)]
+			said = b.js("return document.querySelector('#group-table th[data-sort=\"' + arguments[0] + '\"]').getAttribute('aria-sort')", key)
+			orders.append(said if v == sorted(v, reverse=said == "descending") else "wrong")
+		check("sort-" + key, sorted(orders) == ["ascending", "descending"], orders)
+	word = audit["groups"][0]["name"].split("(")[0].split("<")[0].split("::")[-1].split()[-1][:12]
+	want = b.js("const f = window.icfoldAudit; return f.groups.filter(g => g.members.some(i => f.fullName(i).toLowerCase().includes(arguments[0]))).length", word.lower())
+	b.js("const s = document.getElementById('search'); s.focus()")
+	b.keys(*word)
+	time.sleep(.3)
+	got = b.js("return [window.icfoldAudit.listed().length, document.getElementById('groups-count').textContent, document.querySelectorAll('#group-rows mark').length]")
+	check("search", 0 < want == got[0] and "match" in got[1], (word, want, got))
+	b.js("const s = document.getElementById('search'); s.value = 'no function is called so'; s.dispatchEvent(new Event('input'))")
+	time.sleep(.3)
+	check("search-nothing", b.js("return document.querySelectorAll('#group-rows tr').length") == 0 and "Nothing" in b.js("return document.getElementById('group-more').textContent"))
+	b.js("const s = document.getElementById('search'); s.value = ''; s.dispatchEvent(new Event('input'))")
+	time.sleep(.3)
+	b.js("document.querySelector('#group-table th[data-sort=\"saving\"] button').click()")
+	members = b.js("document.querySelector('#group-rows tr.group td.name button').click(); return document.querySelectorAll('#group-rows tr.members li').length")
+	first = number(b.js(ROWS)[0][1])
+	check("members", members == min(first, 401), (members, first))
+	b.js("document.querySelector('[data-mode=\"safe\"]').click()")
+	v = sum(number(r[0]) for r in b.js(ROWS))
+	check("mode", v == sum(g["saving_safe"] for g in audit["groups"]) or audit["n_groups"] > 50, v)
+	tabs = b.js("return [...document.querySelectorAll('#tabs button')].map(t => (t.click(), document.querySelectorAll('#dimension-rows tr').length))")
+	check("tables", len(tabs) >= 4 and all(tabs), tabs)
+	check("reasons", b.js("return document.querySelectorAll('#reasons .reason').length") == len([r for r in audit["reasons"] if r["functions_safe"]]))
+	check("near-misses", b.js("return document.querySelectorAll('#near > li').length") == min(12, len(audit["near_misses"])))
+
+
+def treemap(b):
+	b.js("window.scrollTo(0, 0); document.getElementById('canvas').focus()")
+	state = "const f = window.icfoldAudit, s = f.state; return [s.tree, s.node[s.tree], s.focus, f.tiles().length]"
+	start = b.js(state)
+	check("map", start[3] > 2, start)
+	seen = {start[2]}
+	for key in ("Right", "Down", "Right", "Left", "Up"):
+		b.keys(key)
+		seen.add(b.js(state)[2])
+	check("map-arrows", len(seen) > 1, seen)
+	# To a tile that has something inside.
+	b.js("const f = window.icfoldAudit; f.state.focus = f.tiles().findIndex(t => t.c >= 0)")
+	b.keys("Enter")
+	inside = b.js(state)
+	check("map-enter", inside[1] != start[1], inside)
+	check("map-place", len(b.js("return [...document.querySelectorAll('#crumbs button')].map(x => x.textContent)")) > 1)
+	check("map-spoken", b.js("return document.getElementById('spoken').textContent.length") > 5)
+	b.keys("Escape")
+	check("map-escape", b.js(state)[1] == start[1], b.js(state))
+	box = b.js("const r = document.getElementById('canvas').getBoundingClientRect(), t = window.icfoldAudit.tiles().find(t => t.c >= 0); return [r.x + t.x + 9, r.y + t.y + 7]")
+	b.click_at(*box)
+	check("map-click", b.js(state)[1] != start[1], b.js(state))
+	b.js("document.querySelector('#crumbs button').click()")
+	b.js("document.querySelector('[data-tree=\"sources\"]').click()")
+	check("map-sources", b.js(state)[0] == "sources" and b.js(state)[3] > 0, b.js(state))
+	b.js("document.querySelector('[data-tree=\"scopes\"]').click()")
+
+
+def looks(b):
+	for scheme in ("light", "dark"):
+		b.scheme(scheme)
+		time.sleep(.2)
+		png = b.screenshot(scheme + ".png")
+		rows, n = pixels(png)
+		corner = sum(rows[2][2 * n:2 * n + 3]) / 3
+		check(scheme, (corner > 200) == (scheme == "light") and colours(png) > 40, corner)
+		least, where = b.js(CONTRAST)
+		check(scheme + "-contrast", least >= 4.5, "%.2f at %s" % (least, where))
+	b.scheme("light")
+	for width in (1400, 900, 420):
+		b.size(width, 900)
+		time.sleep(.2)
+		wide = b.js("return [document.documentElement.scrollWidth, window.innerWidth]")
+		check("fits-%d" % width, wide[0] <= wide[1], wide)
+	b.size(1400, 1000)
+
+
+def main():
+	try:
+		b = Browser()
+	except (OSError, UnboundLocalError, AttributeError, KeyError) as e:
+		print("audit_html.py: cannot drive the browser: %s" % e, file=sys.stderr)
+		return 3
+	try:
+		known_program(b)
+		treemap(b)
+		looks(b)
+		check("console", not (e := b.errors()), e)
+		check("hostile-names", ready(b, "hostile.html") and not b.js("return window.broken"), b.errors())
+		names = "\n".join(r[3] for r in b.js(ROWS)) + b.js("document.querySelectorAll('#group-rows tr.group button').forEach(x => x.click()); return document.getElementById('group-rows').textContent")
+		check("hostile-names-shown", all(t in names for t in ("</script><script>window.broken=1</script>", "<img src=x onerror", "<!--<script>", "\u2028", "\ufffd")), names)
+		check("hostile-title", b.js("return document.title").startswith("<b>hostile"), b.js("return document.title"))
+		check("hostile-console", not (e := b.errors()), e)
+		size = os.path.getsize(os.path.join(folder, "many.html"))
+		check("many-size", size < 5 << 20, size)
+		opened = ready(b, "many.html")
+		ms = b.js("return window.icfoldAudit.ms") if opened else 0
+		check("many-opens", opened and ms < 3000, "%d ms" % ms)
+		t = time.monotonic()
+		b.js("document.querySelector('[data-mode=\"safe\"]').click(); document.querySelector('[data-tree=\"sources\"]').click(); document.querySelector('[data-tree=\"scopes\"]').click()")
+		check("many-responds", time.monotonic() - t < 2, "%.1f s" % (time.monotonic() - t))
+		check("many-renders", colours(b.screenshot("many.png")) > 20)
+		check("many-console", not (e := b.errors()), e)
+		check("stripped", ready(b, "stripped.html") and "address" in b.js("return document.getElementById('notice').textContent"), b.errors())
+		check("stripped-console", not (e := b.errors()), e)
+	finally:
+		b.close()
+	return failed != 0
+
+
+sys.exit(main())
