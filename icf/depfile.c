@@ -1,0 +1,60 @@
+/* depfile.c: see depfile.h.
+ *
+ * Names are written as compilers do with -MD, which make and ninja both read: a backslash before a blank, a number sign or a
+ * colon, with backslashes in front of it doubled, and two dollar signs for one. */
+#include "icf/depfile.h"
+#include <string.h>
+
+static void print_name(FILE *f, const char *name)
+{
+	size_t backslashes = 0;
+	for (const char *p = name; *p; p++) {
+		switch (*p) {
+		case ' ':
+		case '\t':
+		case '#':
+		case ':':
+			while (backslashes--)
+				fputc('\\', f);
+			fputc('\\', f);
+			break;
+		case '$':
+			fputc('$', f);
+			break;
+		}
+		backslashes = *p == '\\' ? backslashes + 1 : 0;
+		fputc(*p, f);
+	}
+}
+
+static struct elfrw_err *check_name(const char *name)
+{
+	if (strpbrk(name, "\r\n"))
+		return elfrw_error("--depfile: a file name with a line break cannot be written");
+	return NULL;
+}
+
+struct elfrw_err *icf_depfile_check(const struct icf_options *opt)
+{
+	ELFRW_TRY(check_name(opt->output));
+	ELFRW_TRY(check_name(opt->input));
+	for (size_t i = 0; i < opt->args.n_file; i++)
+		ELFRW_TRY(check_name(opt->args.file[i]));
+	return NULL;
+}
+
+void icf_depfile_print(FILE *f, const struct icf_options *opt)
+{
+	print_name(f, opt->output);
+	fputc(':', f);
+	/* A file that is made from itself is no news, and a circle to make. */
+	if (strcmp(opt->input, opt->output) != 0) {
+		fputc(' ', f);
+		print_name(f, opt->input);
+	}
+	for (size_t i = 0; i < opt->args.n_file; i++) {
+		fputs(" \\\n  ", f);
+		print_name(f, opt->args.file[i]);
+	}
+	fputc('\n', f);
+}

@@ -1,0 +1,8 @@
+/* process.h: what is arranged once, before any command runs. */
+#ifndef ICF_PROCESS_H
+#define ICF_PROCESS_H
+
+/* Descriptors 0 to 2 are taken from here on, so that no file that is opened becomes standard output by accident; and when a file
+ * that is mapped is truncated by somebody else, the process says so and exits with STATUS (1 or 2). */
+void icf_process_init(int status);
+#endif

@@ -1,0 +1,55 @@
+#!/bin/bash
+# long.sh: everything that is too long for every change: the whole of each suite that `make check` runs a share of, the suites
+# under the sanitizers, and the decoder against another over all programs of this machine.  `make check-long` runs it.
+# PARTS="NAME..." runs only these (default: all; --list prints them).  Ends with one line a part; exit status 1 when one failed.
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT" || exit 1
+
+# name, minutes on two idle processors (measured on shares, 2.9 GHz), what
+parts() {
+	cat <<'LIST'
+faults    4 signals and parallel runs, ten times as many as usual
+mutants   3 every mutant of every file
+hostile  20 a tenth of all kinds of damage at all places, and of failing allocations (EVERY=1 ALLOC_EVERY=1: all, three hours)
+matrix   30 every combination of fixture, compiler, linker, optimisation and kind of output
+sanitize 25 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
+decoder   4 every instruction form, and every program and library of this machine, against Zydis
+LIST
+}
+part() { # NAME
+	case $1 in
+	faults) FAULTS=full bash tests/check.sh run_faults.sh ;;
+	mutants) MUTANTS=full bash tests/check.sh run_mutants.sh ;;
+	hostile) HOSTILE=full EVERY=${EVERY:-10} ALLOC_EVERY=${ALLOC_EVERY:-10} bash tests/check.sh run_hostile.sh ;;
+	matrix) MATRIX=full bash tests/check.sh run_matrix.sh ;;
+	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
+	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
+	esac
+}
+
+if [ "${1:-}" = --list ]; then
+	parts
+	exit
+fi
+wanted=${PARTS:-$(parts | awk '{ print $1 }')}
+for p in $wanted; do
+	if ! parts | grep -q "^$p "; then
+		echo "check-long: no part is called $p; there are: $(parts | awk '{ print $1 }' | tr '\n' ' ')" >&2
+		exit 2
+	fi
+done
+# shellcheck disable=SC2086
+parts | awk -v wanted=" $(echo $wanted) " -v n="$(nproc)" '
+	index(wanted, " " $1 " ") { sum += $2; t = $1; m = $2; $1 = $2 = ""; printf "%-9s about %3d min %s\n", t, m, $0 }
+	END { printf "check-long: about %d minutes on two idle processors; this machine has %d\n", sum, n }'
+results=()
+bad=0
+for p in $wanted; do
+	echo "== $p"
+	start=$SECONDS
+	if part "$p"; then word=ok; else word='not ok' bad=1; fi
+	results+=("$(printf '%-7s %-9s %5d s' "$word" "$p" $((SECONDS - start)))")
+done
+echo "== all"
+printf '%s\n' "${results[@]}"
+exit $bad
