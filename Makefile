@@ -109,6 +109,9 @@ bench: all
 corpus-check: all $(JUDGE)
 	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS) && \
 		bash tests/run_corpus_stack.sh $(CORPUS) && bash tests/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS))
+# All programs and libraries of this machine, folded and verified; EVERY=N takes each Nth.
+system-check: all
+	@SYSTEM=full bash tests/check.sh run_system.sh
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 
@@ -142,4 +145,4 @@ clean:
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint bench corpus-check check-decoder install
+.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint bench corpus-check system-check check-decoder install

@@ -3,7 +3,7 @@ _icfold_options() { # COMMAND
 	case $1 in
 	fold)
 		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --strip-debug -s \
-			--strip-all --emit-relocs --emit-vtables --keep-build-id --verify --write-if-changed --print-icf-sections \
+			--strip-all --emit-relocs --emit-vtables --in-place --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
 			--print-icf-sections= --map= --depfile= --stats --stats= --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
 		;;

@@ -30,6 +30,8 @@ complete -c icfold -n '__icfold_is fold' -l strip-debug -d 'leave out the debug 
 complete -c icfold -n '__icfold_is fold' -l strip-all -s s -d 'leave out the debug information and the symbols'
 complete -c icfold -n '__icfold_is fold' -l emit-relocs -d 'keep the relocations in the output'
 complete -c icfold -n '__icfold_is fold' -l emit-vtables -d 'describe vtables with folded functions in the debug information'
+complete -c icfold -n '__icfold_is fold' -l in-place -d 'move nothing: folded functions become jumps'
+complete -c icfold -n '__icfold_is fold' -l require-compact -d 'fail where only folding in place is possible'
 complete -c icfold -n '__icfold_is fold' -l keep-build-id -d 'do not change the build-id'
 complete -c icfold -n '__icfold_is fold' -l verify -d 'write FILE only when it is proved to be INPUT folded'
 complete -c icfold -n '__icfold_is fold' -l write-if-changed -d 'do not touch an output that would be the same'

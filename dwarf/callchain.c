@@ -16,6 +16,7 @@
 #include "dwarf/callchain.h"
 #include "dwarf/call_sites.h"
 #include "dwarf/callchain_state.h"
+#include "elfrw/sort.h"
 #include <string.h>
 
 #define MAX_REACHED 4096 /* functions, when jumps are followed */
@@ -36,26 +37,12 @@ static int dcall_order(const void *a, const void *b)
 	return x->die < y->die ? -1 : x->die > y->die;
 }
 
-static int vcall_order(const void *a, const void *b)
-{
-	const struct dwr_vcall *x = a, *y = b;
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	return x->slot < y->slot ? -1 : x->slot > y->slot;
-}
-
 static int die_order(const void *a, const void *b)
 {
 	const struct die_member *x = a, *y = b;
 	if (x->die != y->die)
 		return x->die < y->die ? -1 : 1;
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
 }
 
 /* Index of the first entry for DIE, or where it would be. */
@@ -180,7 +167,7 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 		}
 	if (v.len && !err) {
 		qsort(v.data, v.len, sizeof *v.data, nameless_order);
-		qsort(odd.data, odd.len, sizeof *odd.data, number_order);
+		qsort(odd.data, odd.len, sizeof *odd.data, elfrw_u64_order);
 		err = match_declared(cc, odd.data, odd.len, v.data, v.len);
 	}
 	VEC_FREE(&odd);
@@ -201,7 +188,7 @@ static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 	if (cc->calls.dcall.len)
 		qsort(cc->calls.dcall.data, cc->calls.dcall.len, sizeof *cc->calls.dcall.data, dcall_order);
 	if (cc->calls.vcall.len)
-		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data, vcall_order);
+		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data, dwr_vcall_order);
 	return cc->has_note && cc->has_dcall && cc->secs.sec[DWR_INFO].shndx ? open_declared(cc) : NULL;
 }
 

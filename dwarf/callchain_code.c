@@ -4,6 +4,7 @@
 #include "dwarf/value_track.h"
 #include "elfrw/arch.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,12 +226,6 @@ bool dwr_code_spills(const struct dwr_code *code, uint64_t at)
 	return false;
 }
 
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 static bool is_direct(const struct elfrw_insn *in)
 {
 	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
@@ -256,7 +251,7 @@ static struct elfrw_err *load_inner(struct dwr_code *code)
 		}
 	}
 	if (code->inner.len)
-		qsort(code->inner.data, code->inner.len, sizeof *code->inner.data, number_order);
+		qsort(code->inner.data, code->inner.len, sizeof *code->inner.data, elfrw_u64_order);
 	code->has_inner = true;
 	return NULL;
 }

@@ -207,7 +207,7 @@ static int dcall_order(const void *a, const void *b)
 	return x->die < y->die ? -1 : x->die > y->die;
 }
 
-static int vcall_order(const void *a, const void *b)
+int dwr_vcall_order(const void *a, const void *b)
 {
 	const struct dwr_vcall *x = a, *y = b;
 	if (x->site != y->site)
@@ -268,10 +268,10 @@ struct elfrw_err *dwr_vcall_write(struct dwr_vcall *call, size_t *n, unsigned ad
 	*ret_size = 0;
 	if (!*n)
 		return NULL;
-	qsort(call, *n, sizeof *call, vcall_order);
+	qsort(call, *n, sizeof *call, dwr_vcall_order);
 	size_t k = 1;
 	for (size_t i = 1; i < *n; i++)
-		if (vcall_order(&call[k - 1], &call[i]))
+		if (dwr_vcall_order(&call[k - 1], &call[i]))
 			call[k++] = call[i];
 	*n = k;
 	struct elfrw_wbuf w = { 0 };

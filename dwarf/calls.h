@@ -40,4 +40,7 @@ struct elfrw_err *dwr_dcall_write(struct dwr_dcall *call, size_t *n, unsigned ad
 
 /* The same for virtual calls, by site. */
 struct elfrw_err *dwr_vcall_write(struct dwr_vcall *call, size_t *n, unsigned address_size, uint8_t **ret, size_t *ret_size);
+
+/* Orders struct dwr_vcall by site, then slot, for qsort(). */
+int dwr_vcall_order(const void *a, const void *b);
 #endif

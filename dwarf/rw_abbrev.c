@@ -24,14 +24,6 @@ static int by_table(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-static size_t uleb_size(uint64_t v)
-{
-	size_t n = 1;
-	while (v >>= 7)
-		n++;
-	return n;
-}
-
 /* Writes declaration AB of table T with the edits that concern it. */
 static void write_declaration(struct elfrw_wbuf *w, const struct dwr_abbrev_table *t, const struct dwr_abbrev *ab,
 			      uint64_t code, const struct dwr_abbrev_edit *edit)
@@ -70,7 +62,7 @@ static uint64_t free_code(const struct dwr_abbrev_table *t, size_t size, uint64_
 		from = first;
 	while (dwr_abbrev_find(t, from))
 		from++;
-	return uleb_size(from) == size ? from : 0;
+	return elfrw_uleb_size(from) == size ? from : 0;
 }
 
 /* The edited table of one unit. */
@@ -102,7 +94,7 @@ static struct elfrw_err *write_table(struct dwr_rw *rw, uint32_t unit, struct el
 		elfrw_rbuf_uleb(&r);
 		size_t size = elfrw_rbuf_off(&r) - e->die;
 		if (!p || p->kind != e->kind || p->code != e->code || p->attr != e->attr || p->value != e->value ||
-		    uleb_size(given) != size) {
+		    elfrw_uleb_size(given) != size) {
 			given = size <= 10 ? free_code(&t, size, next[size]) : 0;
 			if (!given) {
 				err = elfrw_error_at(info, e->die,

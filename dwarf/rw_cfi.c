@@ -38,20 +38,6 @@ struct piece {
 
 typedef VEC(struct piece) pieces;
 
-/* The first unit that ends after VA. */
-static uint32_t unit_after(const struct elfrw_addrmap *map, uint64_t va)
-{
-	uint32_t lo = 0, hi = map->n_units;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (map->unit[mid].old_end <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* Calls for the runs of [BEGIN, END) that exist in the output, in order.  Outside of the executable sections nothing
  * moves.  An empty range yields one empty run if the byte there lives.  OUT NULL: stops at the first run.  Returns
  * false when out of memory; *ANY: there was a run. */
@@ -59,7 +45,7 @@ static bool find_pieces(const struct elfrw_addrmap *map, uint64_t begin, uint64_
 			bool *any)
 {
 	uint64_t va = begin, last = end > begin ? end : begin + 1;
-	uint32_t u = unit_after(map, begin);
+	uint32_t u = elfrw_addrmap_after(map, begin);
 	*any = false;
 	while (va < last) {
 		/* In a section, or up to the next one? */

@@ -22,14 +22,6 @@ struct enc {
 	size_t start;    /* of the list in w->out */
 };
 
-static unsigned uleb_size(uint64_t v)
-{
-	unsigned n = 1;
-	while (v >>= 7)
-		n++;
-	return n;
-}
-
 static void put_address(struct enc *e, uint64_t v)
 {
 	elfrw_wbuf_uint(&e->w->out, v, e->cu->params.address_size);
@@ -221,8 +213,8 @@ static void choose_base(struct enc *e, const struct dwr_list_outs *outs)
 		return;
 	}
 	if (n == 1) {
-		unsigned pair = uleb_size(one->begin - cu_base) + uleb_size(one->end - cu_base);
-		if (cu_ok && pair <= e->cu->params.address_size + uleb_size(one->end - one->begin))
+		unsigned pair = elfrw_uleb_size(one->begin - cu_base) + elfrw_uleb_size(one->end - cu_base);
+		if (cu_ok && pair <= e->cu->params.address_size + elfrw_uleb_size(one->end - one->begin))
 			e->wanted = cu_base;
 		else
 			e->start_length = true;
@@ -232,8 +224,8 @@ static void choose_base(struct enc *e, const struct dwr_list_outs *outs)
 	for (size_t i = 0; cu_ok && i < outs->len; i++)
 		if (outs->data[i].mode == DWR_OUT_MAPPED) {
 			const struct dwr_list_out *o = &outs->data[i];
-			by_cu += uleb_size(o->begin - cu_base) + uleb_size(o->end - cu_base);
-			by_own += uleb_size(o->begin - low) + uleb_size(o->end - low);
+			by_cu += elfrw_uleb_size(o->begin - cu_base) + elfrw_uleb_size(o->end - cu_base);
+			by_own += elfrw_uleb_size(o->begin - low) + elfrw_uleb_size(o->end - low);
 		}
 	if (cu_ok && by_cu <= by_own)
 		e->wanted = cu_base;

@@ -67,20 +67,6 @@ static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begi
 	return true;
 }
 
-/* The first unit that ends after VA. */
-static uint32_t first_unit(const struct elfrw_addrmap *map, uint64_t va)
-{
-	uint32_t lo = 0, hi = map->n_units;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (map->unit[mid].old_end <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* [BEGIN, END) begins in an executable section and is not empty. */
 static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin, uint64_t end,
 				   struct dwr_pieces *ret)
@@ -90,7 +76,7 @@ static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose 
 	bool report = take && r->policy == DWR_FOLDED_OVERLAY && purpose != DWR_FOR_UNIT;
 	bool with_thunks = purpose == DWR_FOR_UNIT || purpose == DWR_FOR_FUNCTION, seen_thunk = false;
 	size_t first = ret->piece.len;
-	uint32_t last = 0, start = first_unit(map, begin), i;
+	uint32_t last = 0, start = elfrw_addrmap_after(map, begin), i;
 
 	for (i = start; i < map->n_units && map->unit[i].old < end; i++) {
 		const struct elfrw_addrmap_unit *u = &map->unit[i];

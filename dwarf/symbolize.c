@@ -42,6 +42,12 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 		return &elfrw_err_nomem;
 	ELFRW_TRY(dwr_sym_file_open(path, &sym->main));
 	sym->debug = sym->main;
+	if (opt && opt->debug_file) {
+		struct dwr_sym_file *named;
+		ELFRW_TRY(dwr_sym_file_open(opt->debug_file, &named));
+		sym->debug = named;
+		return NULL;
+	}
 	if (dwr_sym_file_has_debug(sym->main) || (opt && opt->own_only))
 		return NULL;
 	struct dwr_sym_file *other;

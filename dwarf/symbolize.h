@@ -33,6 +33,7 @@ enum dwr_sym_path {
 struct dwr_sym_options {
 	enum dwr_sym_path path;
 	bool own_only;         /* do not look for separate debug files */
+	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: to be looked for */
 	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug */
 };
 

@@ -9,6 +9,7 @@
 #include "elfrw/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,12 +31,6 @@ static int object_order(const void *a, const void *b)
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return x->end > y->end ? -1 : x->end < y->end;
-}
-
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
 }
 
 static int word_order(const void *a, const void *b)
@@ -77,7 +72,7 @@ static struct elfrw_err *read_symbols(struct builder *b)
 			b->object.data[n++] = b->object.data[i];
 	b->object.len = n;
 	if (b->typeinfo.len)
-		qsort(b->typeinfo.data, b->typeinfo.len, sizeof *b->typeinfo.data, number_order);
+		qsort(b->typeinfo.data, b->typeinfo.len, sizeof *b->typeinfo.data, elfrw_u64_order);
 	return NULL;
 }
 
@@ -155,7 +150,7 @@ static bool is_typeinfo(const struct builder *b, uint64_t place)
 	if (w && w->symbol)
 		return strncmp(w->symbol, "_ZTI", 4) == 0;
 	uint64_t value = dwr_vtables_value(b->img, &b->vt, place);
-	return value && b->typeinfo.len && bsearch(&value, b->typeinfo.data, b->typeinfo.len, sizeof value, number_order);
+	return value && b->typeinfo.len && bsearch(&value, b->typeinfo.data, b->typeinfo.len, sizeof value, elfrw_u64_order);
 }
 
 /* Two words that could be the offset to the top and the missing type information. */

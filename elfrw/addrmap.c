@@ -68,6 +68,13 @@ uint32_t elfrw_addrmap_find(const struct elfrw_addrmap *map, uint64_t va)
 	return u < map->n_units && va >= map->unit[u].old ? u : ELFRW_NO_UNIT;
 }
 
+uint32_t elfrw_addrmap_after(const struct elfrw_addrmap *map, uint64_t va)
+{
+	if (va < map->lo || !map->n_units)
+		return 0;
+	return va > map->hi ? map->n_units : first_ending_after(map, va);
+}
+
 bool elfrw_addrmap_covers(const struct elfrw_addrmap *map, uint64_t va)
 {
 	return section_at(map, va) || section_ending(map, va);

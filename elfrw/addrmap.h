@@ -59,6 +59,9 @@ void elfrw_addrmap_deinit(struct elfrw_addrmap *map);
 /* The unit that holds the byte at VA, or ELFRW_NO_UNIT (padding, or not in an executable section). */
 uint32_t elfrw_addrmap_find(const struct elfrw_addrmap *map, uint64_t va);
 
+/* The first unit that ends after VA, or n_units; VA may be any address. */
+uint32_t elfrw_addrmap_after(const struct elfrw_addrmap *map, uint64_t va);
+
 /* Is VA inside (or at the very end of) an executable section of the input? */
 bool elfrw_addrmap_covers(const struct elfrw_addrmap *map, uint64_t va);
 

@@ -337,6 +337,18 @@ uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 	return 0;
 }
 
+uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym)
+{
+	uint32_t i = sym->st_shndx;
+	if (i == SHN_UNDEF || i >= SHN_LORESERVE || ELF64_ST_TYPE(sym->st_info) == STT_TLS)
+		return i;
+	const Elf64_Shdr *sh = i < img->n_sections ? &img->section[i].hdr : NULL;
+	if (sh && (!(sh->sh_flags & SHF_ALLOC) || (sym->st_value >= sh->sh_addr && sym->st_value - sh->sh_addr <= sh->sh_size)))
+		return i;
+	uint32_t found = elfrw_image_section_at(img, sym->st_value);
+	return found ? found : i;
+}
+
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size)
 {
 	uint32_t i = elfrw_image_section_at(img, va);

@@ -75,6 +75,11 @@ const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64
 /* Index of the alloc section (TLS NOBITS aside) that holds VA, or 0. */
 uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va);
 
+/* The section that SYM stands in: st_shndx, unless its value lies outside of that section and inside of another.  GNU strip
+ * leaves the numbers of .dynsym as they were when it takes out sections before others.  SHN_UNDEF and reserved numbers are
+ * returned as they are. */
+uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym);
+
 /* The string at OFF of the string table section SHNDX, or NULL when it is not inside or not terminated. */
 const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off);
 #endif

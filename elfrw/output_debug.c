@@ -205,10 +205,10 @@ static void make_phdrs(struct job *j)
 		ph->p_filesz = kept ? end - start : 0;
 		if (kept)
 			ph->p_offset = start;
-		else if (ph->p_type == PT_LOAD)
-			ph->p_offset = first ? 0 : ph->p_vaddr & (ph->p_align > 1 ? ph->p_align - 1 : 0);
-		else
-			ph->p_offset = ph->p_vaddr || ph->p_memsz ? j->end : 0;
+		else if (first || (!ph->p_vaddr && !ph->p_memsz))
+			ph->p_offset = 0;
+		else /* congruent to the address, as if there was something */
+			ph->p_offset = j->end + ((ph->p_vaddr - j->end) & (ph->p_align > 1 ? ph->p_align - 1 : 0));
 	}
 }
 

@@ -82,12 +82,31 @@ static bool is_table(const Elf64_Shdr *sh)
 	return sh->sh_type == SHT_STRTAB || sh->sh_type == SHT_SYMTAB || sh->sh_type == SHT_SYMTAB_SHNDX;
 }
 
+static bool is_reloc(const Elf64_Shdr *sh)
+{
+	return !(sh->sh_flags & SHF_ALLOC) && (sh->sh_type == SHT_RELA || sh->sh_type == SHT_REL);
+}
+
+/* Is section I of the program no part of the view?  Kept relocations are those of the debug file, when it has them too. */
+static bool left_out(const struct elfrw_pair *pair, uint32_t i)
+{
+	const struct elfrw_section *s = &pair->program.section[i];
+	if (strcmp(s->name, ".gnu_debuglink") == 0)
+		return true;
+	for (uint32_t k = 1; k < pair->debug.n_sections && is_reloc(&s->hdr); k++)
+		if (is_reloc(&pair->debug.section[k].hdr) && strcmp(pair->debug.section[k].name, s->name) == 0)
+			return true;
+	return false;
+}
+
 static bool matches(const struct elfrw_section *a, const struct elfrw_section *b)
 {
 	if (strcmp(a->name, b->name) != 0 || ((a->hdr.sh_flags ^ b->hdr.sh_flags) & SHF_ALLOC))
 		return false;
 	if (a->hdr.sh_flags & SHF_ALLOC)
 		return a->hdr.sh_addr == b->hdr.sh_addr && a->hdr.sh_size == b->hdr.sh_size;
+	if (is_reloc(&a->hdr)) /* eu-strip leaves those of code in the program */
+		return b->hdr.sh_type == SHT_NOBITS && a->hdr.sh_size == b->hdr.sh_size;
 	return !is_table(&a->hdr) && a->hdr.sh_size == b->hdr.sh_size && (!a->data || !b->data || memcmp(a->data, b->data, a->hdr.sh_size) == 0);
 }
 
@@ -198,11 +217,26 @@ static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const
 	ret->data = s->data ? img->base + s->hdr.sh_offset : NULL;
 }
 
-/* The program's symbols name its sections by the program's numbers. */
+/* How many symbols of table S have values in the sections that they name: as sections of IMG. */
+static size_t fitting(const struct elfrw_image *img, const struct elfrw_section *s)
+{
+	size_t n = 0;
+	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + off, sizeof sym);
+		const Elf64_Shdr *sh = sym.st_shndx < img->n_sections ? &img->section[sym.st_shndx].hdr : NULL;
+		n += sh && sym.st_shndx != SHN_UNDEF && sym.st_value >= sh->sh_addr && sym.st_value - sh->sh_addr < sh->sh_size;
+	}
+	return n;
+}
+
+/* The program's symbols name its sections by the program's numbers, but those of .dynsym that GNU strip leaves as they were. */
 static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base, const struct elfrw_section *s, const uint32_t *map)
 {
 	uint8_t *p = base + s->hdr.sh_offset;
 	bool changed = false;
+	if (fitting(&img->pair->debug, s) > fitting(&img->pair->program, s))
+		return NULL;
 	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 		memcpy(&sym, p + off, sizeof sym);
@@ -248,7 +282,7 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 	}
 	uint32_t next = debug->n_sections;
 	for (uint32_t i = 1; i < program->n_sections; i++)
-		if (map[i] == 0 && strcmp(program->section[i].name, ".gnu_debuglink") != 0)
+		if (map[i] == 0 && !left_out(pair, i))
 			map[i] = next++;
 	img->section[0].hdr = program->section[0].hdr;
 	for (uint32_t i = 1; i < program->n_sections; i++) {
@@ -268,12 +302,15 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 	str->hdr.sh_offset = tail;
 	str->hdr.sh_size = name;
 	str->data = base + tail;
+	/* Symbols and relocations go together; the linker puts the symbols behind. */
+	bool own_relocs = false;
 	for (uint32_t i = 0; i < n; i++) {
 		struct elfrw_section *s = &img->section[i];
 		s->name = i ? (const char *)base + tail + s->hdr.sh_name : "";
 		memcpy(base + shdrs + (uint64_t)i * sizeof s->hdr, &s->hdr, sizeof s->hdr);
-		if (s->hdr.sh_type == SHT_SYMTAB && !img->symtab)
+		if (s->hdr.sh_type == SHT_SYMTAB && (!img->symtab || own_relocs))
 			img->symtab = i;
+		own_relocs |= s->in_program && is_reloc(&s->hdr);
 		if (s->hdr.sh_type == SHT_DYNSYM)
 			img->dynsym = i;
 		if (s->hdr.sh_type == SHT_DYNAMIC)
@@ -303,7 +340,7 @@ static struct elfrw_err *join(struct elfrw_image *img)
 	struct elfrw_err *err = match_sections(program, debug, map);
 	size_t extra_names = 0;
 	for (uint32_t i = 1; i < program->n_sections; i++)
-		if (!map[i] && strcmp(program->section[i].name, ".gnu_debuglink") != 0) {
+		if (!map[i] && !left_out(img->pair, i)) {
 			extra++;
 			extra_names += strlen(program->section[i].name) + 1;
 		}

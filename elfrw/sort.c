@@ -6,6 +6,12 @@
 
 #define MAX_RUNS 64
 
+int elfrw_u64_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
 static void merge(char *to, const char *a, size_t na, const char *b, size_t nb, size_t size, int (*order)(const void *, const void *))
 {
 	while (na && nb) {

@@ -8,4 +8,7 @@
  * section) are merged run by run in about N comparisons for each doubling; others go to qsort().  false: out of memory, nothing
  * changed. */
 bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void *, const void *));
+
+/* Orders uint64_t, for qsort() and bsearch(). */
+int elfrw_u64_order(const void *a, const void *b);
 #endif

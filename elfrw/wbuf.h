@@ -45,6 +45,15 @@ static inline void elfrw_wbuf_u32(struct elfrw_wbuf *w, uint32_t v) { elfrw_wbuf
 static inline void elfrw_wbuf_u64(struct elfrw_wbuf *w, uint64_t v) { elfrw_wbuf_uint(w, v, 8); }
 static inline void elfrw_wbuf_cstr(struct elfrw_wbuf *w, const char *s) { elfrw_wbuf_bytes(w, s, strlen(s) + 1); }
 
+/* Bytes that elfrw_wbuf_uleb() writes. */
+static inline unsigned elfrw_uleb_size(uint64_t v)
+{
+	unsigned n = 1;
+	while (v >>= 7)
+		n++;
+	return n;
+}
+
 static inline void elfrw_wbuf_uleb(struct elfrw_wbuf *w, uint64_t v)
 {
 	do {

@@ -42,27 +42,13 @@ static struct elfrw_err *set_field(struct icf_apply *a, const struct icf_dataref
 	return NULL;
 }
 
-/* Index of the first dynamic relocation at PLACE. */
-static size_t first_dynreloc(const struct icf_program *prog, uint64_t place)
-{
-	size_t lo = 0, hi = prog->dynreloc.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dynreloc.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static struct elfrw_err *set_dynamic(struct icf_apply *a, const struct icf_dataref *d)
 {
 	const struct icf_program *prog = a->prog;
 	uint64_t to = new_target(a, d);
 	if (to == d->target)
 		return NULL;
-	for (size_t i = first_dynreloc(prog, d->place); i < prog->dynreloc.len && prog->dynreloc.data[i].place == d->place; i++) {
+	for (size_t i = icf_first_dynreloc(prog, d->place); i < prog->dynreloc.len && prog->dynreloc.data[i].place == d->place; i++) {
 		const struct icf_dynreloc *r = &prog->dynreloc.data[i];
 		if ((r->kind != ELFRW_RELOC_RELATIVE && r->kind != ELFRW_RELOC_IRELATIVE) || r->addend != d->target || r->relr)
 			continue;

@@ -38,19 +38,6 @@ static const struct icf_ref *ref_at(const struct icf_program *prog, const struct
 	return NULL;
 }
 
-static const struct icf_dataref *dataref_at(const struct icf_program *prog, uint64_t place)
-{
-	size_t lo = 0, hi = prog->dataref.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dataref.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < prog->dataref.len && prog->dataref.data[lo].place == place ? &prog->dataref.data[lo] : NULL;
-}
-
 /* How far what R names moved; *GONE: its field is not in the output; *KNOWN: its target is a place that we followed (and not whatever
  * the dynamic linker finds for its symbol). */
 static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gone, bool *known)
@@ -59,7 +46,7 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	*gone = false;
 	*known = true;
 	if (!icf_in_exec(prog, r->r_offset)) {
-		const struct icf_dataref *d = dataref_at(prog, r->r_offset);
+		const struct icf_dataref *d = icf_dataref_at(prog, r->r_offset);
 		/* Nobody reads the table of a function that is gone. */
 		uint32_t owner = d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
 		*gone = owner != ICF_NONE && (a->plan->map.unit[owner].flags & ELFRW_UNIT_FOLDED);

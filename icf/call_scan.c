@@ -8,6 +8,7 @@
 #include "icf/call_scan.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,19 +31,6 @@ static bool shared(const struct scan *s, uint32_t unit)
 	return unit != ICF_NONE && (s->map->unit[unit].flags & SHARED);
 }
 
-static const struct icf_dynreloc *dynreloc_at(const struct icf_program *prog, uint64_t place)
-{
-	size_t lo = 0, hi = prog->dynreloc.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dynreloc.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < prog->dynreloc.len && prog->dynreloc.data[lo].place == place ? &prog->dynreloc.data[lo] : NULL;
-}
-
 /* The function of this file that the GOT slot at PLACE is bound to, or ICF_NONE. */
 static uint32_t bound_to(const struct icf_program *prog, uint64_t place)
 {
@@ -50,7 +38,7 @@ static uint32_t bound_to(const struct icf_program *prog, uint64_t place)
 	uint32_t shndx = elfrw_image_section_at(img, place);
 	if (!shndx || strncmp(img->section[shndx].name, ".got", 4))
 		return ICF_NONE;
-	const struct icf_dynreloc *d = dynreloc_at(prog, place);
+	const struct icf_dynreloc *d = icf_dynreloc_at(prog, place);
 	uint64_t value = 0;
 	if (!d) {
 		const uint8_t *p = img->pic ? NULL : elfrw_image_at(img, place, 8);
@@ -138,12 +126,6 @@ static struct elfrw_err *push_label(struct icf_labels *labels, uint64_t va)
 	return NULL;
 }
 
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* Jump table targets in unit U, each twice: never the only way to get there. */
 static struct elfrw_err *table_labels(const struct scan *s, const struct icf_unit *u, struct icf_labels *labels)
 {
@@ -205,7 +187,7 @@ static struct elfrw_err *scan_unit(const struct scan *s, uint32_t i, struct icf_
 		return NULL;
 	ELFRW_TRY(table_labels(s, u, labels));
 	if (labels->len)
-		qsort(labels->data, labels->len, sizeof *labels->data, number_order);
+		qsort(labels->data, labels->len, sizeof *labels->data, elfrw_u64_order);
 	return icf_scan_virtual(prog, i, labels, ret);
 }
 
@@ -242,7 +224,7 @@ static struct elfrw_err *prepare(struct scan *s)
 	for (size_t i = 0; i < prog->table.len; i++)
 		for (uint32_t k = 0; k < prog->table.data[i].n; k++)
 			s->table_target[s->n_table_targets++] = prog->dataref.data[prog->table.data[i].entry + k].target;
-	qsort(s->table_target, s->n_table_targets, sizeof *s->table_target, number_order);
+	qsort(s->table_target, s->n_table_targets, sizeof *s->table_target, elfrw_u64_order);
 	return NULL;
 }
 

@@ -18,7 +18,7 @@
 static const char usage[] =
 	"Usage: icfold [OPTION]... INPUT -o OUTPUT\n"
 	"Fold functions with identical machine code in a linked ELF program.\n"
-	"INPUT must have been linked with -Wl,--emit-relocs.\n"
+	"Link INPUT with -Wl,--emit-relocs; without, what cannot be proved movable stays.\n"
 	"\n"
 	"  -o, --output=FILE          write the result to FILE (may be INPUT)\n"
 	"      --icf=safe|all|none    safe (default): functions whose address can be observed\n"
@@ -37,6 +37,8 @@ static const char usage[] =
 	"  -s, --strip-all            leave out the debug information and the symbols\n"
 	"      --emit-relocs          keep the relocations in the output\n"
 	"      --emit-vtables         describe vtables with folded functions in the debug information\n"
+	"      --in-place             move nothing: folded functions become jumps\n"
+	"      --require-compact      fail where only folding in place is possible\n"
 	"      --keep-build-id        do not change the build-id\n"
 	"      --verify               write FILE only when it is proved to be INPUT folded\n"
 	"      --write-if-changed     do not touch FILE when it has the result's bytes already\n"
@@ -107,8 +109,6 @@ static int check_files(const struct icf_options *opt)
 		if (same_place(opt->debug_output, opt->output))
 			return fail(opt->debug_output, elfrw_error("is asked for as two different files"));
 	}
-	if (opt->debug_file && same_place(opt->debug_file, opt->output))
-		return fail(opt->output, elfrw_error("is the debug file and cannot be the output too"));
 	for (size_t i = 0; i < n; i++) {
 		if (opt->debug_file && same_place(side[i].path, opt->debug_file))
 			return fail(side[i].path, elfrw_error("is the debug file and cannot be a report too"));
@@ -214,6 +214,8 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 	const char *name = opt->output;
 	uint32_t crc;
 	struct elfrw_err *err = NULL;
+	if (run->debug_file && same_place(run->debug_file, target))
+		return fail(opt->output, elfrw_error("is the debug file and cannot be the output too"));
 	*debug = (struct elfrw_newfile){ .fd = -1 };
 	if (run->img.pair) {
 		err = elfrw_newfile_begin(out, target, run->img.mode & 0777);
@@ -247,16 +249,32 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 		elfrw_newfile_drop(out);
 		return 0;
 	}
-	bool there = access(opt->debug_output ? opt->debug_output : "", F_OK) == 0, with = debug->open;
-	if (with && (err = elfrw_newfile_commit(debug))) {
-		elfrw_newfile_drop(out);
-		return fail(opt->debug_output, err);
+	/* An older debug file keeps a second name until the other file is in place. */
+	bool with = debug->open, fresh = with && access(opt->debug_output, F_OK) != 0;
+	char *older = NULL;
+	if (with && !fresh && asprintf(&older, "%s.icfold-%ld", opt->debug_output, (long)getpid()) < 0)
+		older = NULL;
+	if (older && link(opt->debug_output, older) != 0) {
+		free(older);
+		older = NULL;
 	}
-	if (!(err = elfrw_newfile_commit(out)))
-		return 0;
-	if (with && !there)
-		unlink(opt->debug_output);
-	return fail(opt->output, err);
+	const char *name = opt->debug_output;
+	err = with ? elfrw_newfile_commit(debug) : NULL;
+	if (err)
+		elfrw_newfile_drop(out);
+	else {
+		name = opt->output;
+		err = elfrw_newfile_commit(out);
+		if (err && older && rename(older, opt->debug_output) == 0) {
+			free(older);
+			older = NULL;
+		} else if (err && fresh)
+			unlink(opt->debug_output);
+	}
+	if (older)
+		unlink(older);
+	free(older);
+	return err ? fail(name, err) : 0;
 }
 
 /* All of the files are complete before the first of them gets its name, and OUTPUT gets its own last. */
@@ -305,6 +323,18 @@ static int write_files(struct icf_run *run, const struct icf_options *opt, const
 	return status;
 }
 
+static void say_debug_file(const struct icf_run *run, const struct icf_options *opt)
+{
+	char *found = NULL;
+	if (run->debug_file)
+		fprintf(stderr, "icfold: debug file %s -> %s\n", run->debug_file, opt->debug_output);
+	else
+		elfrw_err_free(icf_pair_find(opt->input, opt->debug_dir, &found, NULL));
+	if (found)
+		fprintf(stderr, "icfold: debug file %s is left as it is: see --debug-output\n", found);
+	free(found);
+}
+
 static int print_reports(const struct icf_run *run, const struct icf_options *opt)
 {
 	errno = 0;
@@ -312,8 +342,10 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 		icf_report_folds(stdout, run);
 	if (opt->stats != ICF_STATS_NONE)
 		icf_report_stats(stdout, run, opt->stats == ICF_STATS_JSON);
-	if (opt->verbose)
+	if (opt->verbose) {
 		icf_report_verbose(stderr, run, opt->verbose);
+		say_debug_file(run, opt);
+	}
 	if (opt->time_passes)
 		icf_report_passes(stderr, run);
 	if (!opt->quiet && isatty(STDOUT_FILENO))

@@ -1,11 +1,13 @@
 /* cmd_verify.c: icfold verify [OPTION]... IN OUT. */
 #include "icf/cmd.h"
+#include "icf/pair.h"
 #include "icf/verify.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] = "Usage: icfold verify [OPTION]... IN OUT\n"
 			    "Prove from the two files alone that OUT is IN with functions folded and nothing\n"
@@ -14,13 +16,18 @@ static const char usage[] = "Usage: icfold verify [OPTION]... IN OUT\n"
 			    "      --icf=safe|all   safe (default): functions whose address can be observed must\n"
 			    "                       have one of their own; all: addresses may have merged\n"
 			    "      --json           print the result as JSON\n"
-			    "      --no-debug       leave the debug information alone\n"
+			    "      --no-debug       leave the debug information alone, and what is said by it of\n"
+			    "                       calls and lines\n"
+			    "      --debug-file=FILE    the separate debug file of IN, if it is not found by build-id\n"
+			    "                       or .gnu_debuglink\n"
+			    "      --debug-output=FILE  the same of OUT\n"
+			    "      --debug-file-directory=DIR  where debug files are (default: /usr/lib/debug)\n"
 			    "      --max=N          print at most N differences of a kind (default: 20)\n"
 			    "      --threads=N      use N threads (default: all processors)\n"
 			    "  -v, --verbose        list checks that found nothing to check, too\n"
 			    "  -h, --help           print this help\n";
 
-enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_THREADS };
+enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_THREADS, OPT_DEBUG_IN, OPT_DEBUG_OUT, OPT_DEBUG_DIR };
 
 static const struct option options[] = {
 	{ "icf", required_argument, NULL, OPT_ICF },
@@ -28,6 +35,9 @@ static const struct option options[] = {
 	{ "no-debug", no_argument, NULL, OPT_NO_DEBUG },
 	{ "max", required_argument, NULL, OPT_MAX },
 	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "debug-file", required_argument, NULL, OPT_DEBUG_IN },
+	{ "debug-output", required_argument, NULL, OPT_DEBUG_OUT },
+	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -44,15 +54,46 @@ static bool number(const char *text, unsigned *ret)
 	return true;
 }
 
+/* With threads at work nothing else can be done. */
+static void __attribute__((noreturn)) no_memory(void)
+{
+	static const char text[] = "icfold: verify: out of memory\n";
+	_exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 2 : 2);
+}
+
 static int trouble(const char *text)
 {
 	fprintf(stderr, "icfold: verify: %s\n", text);
 	return 2;
 }
 
+/* Finds the debug files that OPT does not name.  A file without debug information is compared with one that has some as if it
+ * was stripped. */
+static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir, struct icf_verify_options *opt, char **found_in, char **found_out)
+{
+	bool own = false;
+	if (!opt->debug_out) {
+		struct elfrw_err *err = icf_pair_find(out, dir, found_out, &own);
+		opt->debug_out = *found_out;
+		/* Whether it is one is for the verifier to say. */
+		if (err == &elfrw_err_nomem)
+			return err;
+		elfrw_err_free(err);
+	}
+	if (!opt->debug_in && (opt->debug_out || own)) {
+		struct elfrw_err *err = icf_pair_find(in, dir, found_in, NULL);
+		opt->debug_in = *found_in;
+		if (err == &elfrw_err_nomem)
+			return err;
+		elfrw_err_free(err);
+	}
+	return NULL;
+}
+
 int icf_cmd_verify(int argc, char **argv)
 {
-	struct icf_verify_options opt = { .mode = ICF_VERIFY_SAFE };
+	struct icf_verify_options opt = { .mode = ICF_VERIFY_SAFE, .no_memory = no_memory };
+	const char *debug_dir = NULL;
 	bool json = false, verbose = false;
 	optind = 0;
 	opterr = 0;
@@ -78,6 +119,15 @@ int icf_cmd_verify(int argc, char **argv)
 			if (!number(optarg, &opt.threads) || !opt.threads)
 				return trouble("--threads takes a number");
 			break;
+		case OPT_DEBUG_IN:
+			opt.debug_in = optarg;
+			break;
+		case OPT_DEBUG_OUT:
+			opt.debug_out = optarg;
+			break;
+		case OPT_DEBUG_DIR:
+			debug_dir = optarg;
+			break;
 		case 'v':
 			verbose = true;
 			break;
@@ -91,7 +141,12 @@ int icf_cmd_verify(int argc, char **argv)
 	if (argc - optind != 2)
 		return trouble("expected two files, IN and OUT; see icfold verify --help");
 	struct icf_verify_result result;
-	struct elfrw_err *err = icf_verify(argv[optind], argv[optind + 1], &opt, &result);
+	char *found_in = NULL, *found_out = NULL;
+	struct elfrw_err *err = find_debug(argv[optind], argv[optind + 1], debug_dir, &opt, &found_in, &found_out);
+	if (!err)
+		err = icf_verify(argv[optind], argv[optind + 1], &opt, &result);
+	free(found_in);
+	free(found_out);
 	if (err) {
 		fprintf(stderr, "icfold: verify: %s\n", elfrw_err_text(err));
 		elfrw_err_free(err);

@@ -133,7 +133,7 @@ static int dynreloc_order(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static const struct icf_dynreloc *dynreloc_at(const struct icf_program *prog, uint64_t place)
+size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place)
 {
 	size_t lo = 0, hi = prog->dynreloc.len;
 	while (lo < hi) {
@@ -143,7 +143,26 @@ static const struct icf_dynreloc *dynreloc_at(const struct icf_program *prog, ui
 		else
 			hi = mid;
 	}
-	return lo < prog->dynreloc.len && prog->dynreloc.data[lo].place == place ? &prog->dynreloc.data[lo] : NULL;
+	return lo;
+}
+
+const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place)
+{
+	size_t i = icf_first_dynreloc(prog, place);
+	return i < prog->dynreloc.len && prog->dynreloc.data[i].place == place ? &prog->dynreloc.data[i] : NULL;
+}
+
+const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place)
+{
+	size_t lo = 0, hi = prog->dataref.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (prog->dataref.data[mid].place < place)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < prog->dataref.len && prog->dataref.data[lo].place == place ? &prog->dataref.data[lo] : NULL;
 }
 
 static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
@@ -263,7 +282,7 @@ static struct elfrw_err *read_linker_words(struct icf_program *prog)
 			uint64_t place = s->hdr.sh_addr + off, value = elfrw_get64(s->data + off);
 			if (!icf_in_exec(prog, value))
 				continue;
-			const struct icf_dynreloc *d = dynreloc_at(prog, place);
+			const struct icf_dynreloc *d = icf_dynreloc_at(prog, place);
 			/* In a position-independent file a word without a relocation is a number, but for a lazy
 			 * PLT slot, which the dynamic linker shifts by itself. */
 			if (d ? d->kind == ELFRW_RELOC_RELATIVE : img->pic)

@@ -28,6 +28,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	struct icf_islands islands = { 0 };
 	struct icf_places named = { 0 };
 	struct icf_data_map map = { 0 };
+	size_t known = prog->dataref.len;
 	struct elfrw_err *err = icf_find_islands(prog, threads, &islands);
 	if (!err)
 		err = icf_data_map_init(prog, &map);
@@ -37,6 +38,9 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
 		err = icf_infer_words(prog, &map);
+	/* Then there are two ascending runs. */
+	if (!err && prog->dataref.len > known)
+		qsort(prog->dataref.data + known, prog->dataref.len - known, sizeof *prog->dataref.data, dataref_order);
 	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order))
 		err = &elfrw_err_nomem;
 	icf_data_map_deinit(&map);

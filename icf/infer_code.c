@@ -224,42 +224,23 @@ struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, s
 	return err;
 }
 
-static int va_order(const void *a, const void *b)
+/* Marks every place in code that something names. */
+static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 {
-	const uint64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
-
-static bool push_va(struct icf_places *p, uint64_t va)
-{
-	uint64_t *slot = VEC_PUSH(&p->v);
-	if (slot)
-		*slot = va;
-	return slot != NULL;
-}
-
-/* Every place in code that something other than its own unit's instructions names. */
-static struct elfrw_err *collect_named(const struct icf_program *prog, struct icf_places *named)
-{
-	bool ok = true;
-	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
-		const struct icf_unit *u = &prog->unit.data[i];
-		const struct icf_ref *ref = icf_unit_refs(prog, u);
-		for (uint32_t r = 0; r < u->n_ref && ok; r++) {
-			uint32_t k = icf_unit_at(prog, ref[r].target);
-			if (k != ICF_NONE && prog->unit.data[k].start != ref[r].target)
-				ok = push_va(named, ref[r].target);
-		}
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			icf_set_bit(named, ref[r].target);
 	}
-	for (size_t i = 0; i < prog->dataref.len && ok; i++)
+	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].pcrel == 0)
-			ok = push_va(named, prog->dataref.data[i].target);
-	for (size_t i = 0; i < prog->sym.len && ok; i++)
-		ok = push_va(named, prog->sym.data[i].value);
+			icf_set_bit(named, prog->dataref.data[i].target);
+	for (size_t i = 0; i < prog->sym.len; i++)
+		icf_set_bit(named, prog->sym.data[i].value);
 	struct dwr_lsda lsda = { 0 };
-	for (size_t f = 0; f < prog->cfi.fde.len && ok; f++) {
+	for (size_t f = 0; f < prog->cfi.fde.len; f++) {
 		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
-		ok = push_va(named, fde->pc_begin);
+		icf_set_bit(named, fde->pc_begin);
 		if (!fde->lsda)
 			continue;
 		/* One that cannot be read names nothing: its landing pads then look like islands. */
@@ -268,12 +249,10 @@ static struct elfrw_err *collect_named(const struct icf_program *prog, struct ic
 			elfrw_err_free(err);
 			continue;
 		}
-		for (size_t s = 0; s < lsda.site.len && ok; s++)
-			if (lsda.site.data[s].landing_pad)
-				ok = push_va(named, lsda.site.data[s].landing_pad);
+		for (size_t s = 0; s < lsda.site.len; s++)
+			icf_set_bit(named, lsda.site.data[s].landing_pad);
 	}
 	dwr_lsda_deinit(&lsda);
-	return ok ? NULL : &elfrw_err_nomem;
 }
 
 /* Code without a symbol and an FDE: known to be code only when something enters it, and nothing looks at it. */
@@ -303,21 +282,23 @@ static void judge_gaps(struct icf_program *prog)
 	free(mark);
 }
 
-struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, struct icf_places *named)
+struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named)
 {
 	judge_gaps(prog);
-	struct elfrw_err *err = islands->v.len ? collect_named(prog, named) : NULL;
-	if (err || !islands->v.len)
-		return err;
-	if (named->v.len)
-		qsort(named->v.data, named->v.len, sizeof *named->v.data, va_order);
-	for (size_t i = 0; i < islands->v.len; i++) {
-		uint64_t va = islands->v.data[i].va;
-		if (!islands->v.data[i].refers)
-			continue;
-		if (named->v.len && bsearch(&va, named->v.data, named->v.len, sizeof va, va_order))
-			continue;
-		icf_make_opaque(&prog->unit.data[islands->v.data[i].unit]);
-	}
+	bool any = false;
+	for (size_t i = 0; i < islands->v.len && !any; i++)
+		any = islands->v.data[i].refers;
+	if (!any)
+		return NULL;
+	struct icf_bits bits;
+	if (!icf_bits_init(&bits, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+		return &elfrw_err_nomem;
+	mark_named(prog, &bits);
+	for (size_t i = 0; i < named->v.len; i++)
+		icf_set_bit(&bits, named->v.data[i]);
+	for (size_t i = 0; i < islands->v.len; i++)
+		if (islands->v.data[i].refers && !icf_bit(&bits, islands->v.data[i].va))
+			icf_make_opaque(&prog->unit.data[islands->v.data[i].unit]);
+	icf_bits_deinit(&bits);
 	return NULL;
 }

@@ -312,8 +312,10 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 		later(s, k, d.a);
 		return true;
 	}
-	bool go_on = d.kind == DEF_CHOICE;
-	if (go_on)
+	bool choice = d.kind == DEF_CHOICE;
+	/* GCC knows which registers its own functions leave alone (-fipa-ra). */
+	bool go_on = choice || s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
+	if (choice)
 		d.kind = DEF_LOAD;
 	d.reg = (uint8_t)*r;
 	add_def(s, d);

@@ -20,14 +20,17 @@ struct icf_places {
 /* infer_code.c: finds them, sets ICF_UNIT_JUMPS, and makes units opaque whose branches lead into instructions. */
 struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret);
 
-/* Makes the units opaque that have an island which nothing names.  NAMED holds the targets of jump tables and receives more. */
-struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, struct icf_places *named);
+/* Makes the units opaque that have an island which nothing names.  NAMED: the targets of jump tables. */
+struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named);
 
 /* One bit for each byte of [lo, hi). */
 struct icf_bits {
 	uint64_t lo, hi;
 	uint8_t *bits; /* owned */
 };
+
+bool icf_bits_init(struct icf_bits *b, uint64_t lo, uint64_t hi); /* false: out of memory */
+void icf_bits_deinit(struct icf_bits *b);
 
 static inline bool icf_bit(const struct icf_bits *b, uint64_t va)
 {

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void bits_deinit(struct icf_bits *b)
+void icf_bits_deinit(struct icf_bits *b)
 {
 	free(b->bits);
 	*b = (struct icf_bits){ 0 };
 }
 
-static bool bits_init(struct icf_bits *b, uint64_t lo, uint64_t hi)
+bool icf_bits_init(struct icf_bits *b, uint64_t lo, uint64_t hi)
 {
 	*b = (struct icf_bits){ lo, hi, calloc(((hi - lo) >> 3) + 1, 1) };
 	return b->bits != NULL;
@@ -58,7 +58,8 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 	/* Data is a part of the file, so its span is bounded by the file's size but for gaps between segments. */
 	if (hi - lo > sum + 2 * (uint64_t)prog->img->size + (1u << 26))
 		return elfrw_error("data sections are too far apart");
-	if (!bits_init(&map->named, lo, hi) || !bits_init(&map->table, lo, hi)) {
+	lo &= ~(uint64_t)7; /* so that a word's places are in one byte */
+	if (!icf_bits_init(&map->named, lo, hi) || !icf_bits_init(&map->table, lo, hi)) {
 		icf_data_map_deinit(map);
 		return &elfrw_err_nomem;
 	}
@@ -78,8 +79,8 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 
 void icf_data_map_deinit(struct icf_data_map *map)
 {
-	bits_deinit(&map->named);
-	bits_deinit(&map->table);
+	icf_bits_deinit(&map->named);
+	icf_bits_deinit(&map->table);
 }
 
 uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va)
@@ -115,7 +116,7 @@ struct finder {
 static struct elfrw_err *find_called(struct finder *f)
 {
 	const struct icf_program *prog = f->prog;
-	if (!bits_init(&f->called, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(&f->called, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
@@ -152,6 +153,8 @@ static bool jumps_into(const struct icf_program *prog, uint32_t a, uint32_t b)
 {
 	const struct icf_unit *u = &prog->unit.data[a], *v = &prog->unit.data[b];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	if (prog->exec.data[v->sec].linkage)
+		return false;
 	for (uint32_t r = 0; r < u->n_ref; r++)
 		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > v->start && ref[r].target < v->end)
 			return true;
@@ -260,8 +263,20 @@ static struct elfrw_err *find_loads(struct finder *f)
 /* Entries further than this from their table's start are not looked for. */
 #define FAR 65536
 
+/* TO is a label of unit I, if it lies there. */
+static bool name_label(struct finder *f, uint32_t i, uint64_t to)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	if (to - u->start >= u->end - u->start)
+		return true;
+	uint64_t *slot = VEC_PUSH(&f->named->v);
+	if (slot)
+		*slot = to;
+	return slot != NULL;
+}
+
 /* Unit I, what it jumps to, and whatever a table that it names could mean stay. */
-static void pin_tables(struct finder *f, uint32_t i)
+static struct elfrw_err *pin_tables(struct finder *f, uint32_t i)
 {
 	struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -280,6 +295,8 @@ static void pin_tables(struct finder *f, uint32_t i)
 		for (uint64_t p = base; p + 4 <= end && word_at(prog, p, &word); p += 4) {
 			pin(prog, icf_unit_at(prog, base + word));
 			pin(prog, icf_unit_at(prog, p + word));
+			if (!name_label(f, i, base + word))
+				return &elfrw_err_nomem;
 		}
 		if (!(ref[r].flags & ICF_REF_LEA))
 			continue;
@@ -287,17 +304,19 @@ static void pin_tables(struct finder *f, uint32_t i)
 			if (f->loads.v.data[k] - base < FAR && word_at(prog, f->loads.v.data[k], &word))
 				pin(prog, icf_unit_at(prog, base + word));
 	}
+	return NULL;
 }
 
 /* A jump of unit I is not accounted for. */
-static void pin_all(struct finder *f, uint32_t i)
+static struct elfrw_err *pin_all(struct finder *f, uint32_t i)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
-	pin_tables(f, i);
+	ELFRW_TRY(pin_tables(f, i));
 	for (uint32_t r = 0; r < u->n_ref; r++)
 		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target))
 			icf_infer_loose(f->prog, u->start + ref[r].off, "a jump that is not understood may add to an address of code");
+	return NULL;
 }
 
 static bool push_table(struct finder *f, uint32_t i, uint64_t base, uint64_t n)
@@ -345,21 +364,24 @@ static struct candidate *candidate_at(struct candidates *c, uint64_t base)
 #define MAX_WORDS 1024
 #define FEW_WORDS 4
 
-/* The first of the words [FROM, N) behind BASE, up to what something names, that leads into unit I; N: none. */
-static struct elfrw_err *first_lead(struct finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n, uint64_t *ret)
+/* Could TO be a case of unit I (which f->t holds)? */
+static bool may_lead(const struct finder *f, uint32_t i, uint64_t to)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	if (to - u->start < u->end - u->start)
+		return icf_trace_bit(f->t.start.data, to - u->start);
+	uint32_t k = icf_in_exec(f->prog, to) ? icf_unit_at(f->prog, to) : ICF_NONE;
+	return k != ICF_NONE && (jumps_into(f->prog, k, i) || jumps_into(f->prog, i, k));
+}
+
+/* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit I; N: none. */
+static uint64_t first_lead(const struct finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
 {
 	uint64_t room = (icf_next_named(f->prog, f->map, base) - base) / 4, word;
-	*ret = n;
-	for (uint64_t k = from; k < n && k < room && word_at(f->prog, base + 4 * k, &word); k++) {
-		bool good = false;
-		if (word && !icf_bit(&f->map->table, base + 4 * k) && icf_in_exec(f->prog, base + word))
-			ELFRW_TRY(leads(f, i, base + word, &good));
-		if (good) {
-			*ret = k;
-			return NULL;
-		}
-	}
-	return NULL;
+	for (uint64_t k = from; k < n && k < room && word_at(f->prog, base + 4 * k, &word); k++)
+		if (word && !icf_bit(&f->map->table, base + 4 * k) && may_lead(f, i, base + word))
+			return k;
+	return n;
 }
 
 static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct candidates *ret)
@@ -368,16 +390,13 @@ static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct ca
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	for (uint32_t r = 0; r < u->n_ref; r++) {
-		uint64_t base = ref[r].target, word, k;
+		uint64_t base = ref[r].target, word;
 		bool good;
 		if (ref[r].kind == ICF_REF_BRANCH || !(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base) || !word_at(prog, base, &word))
 			continue;
 		/* The first entry may lead to nowhere. */
 		ELFRW_TRY(leads(f, i, base + word, &good));
-		if (!good) {
-			ELFRW_TRY(first_lead(f, i, base, 1, MAX_WORDS, &k));
-			good = k < MAX_WORDS;
-		}
+		good = good || first_lead(f, i, base, 1, MAX_WORDS) < MAX_WORDS;
 		if (!good || candidate_at(ret, base))
 			continue;
 		struct candidate *c = VEC_PUSH(&ret->v);
@@ -390,29 +409,28 @@ static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct ca
 
 /* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go through memory on their way to the
  * jump, or the compiler chose the entry. */
-static struct elfrw_err *find_missed(struct finder *f, uint32_t i, const struct candidates *c, bool *ret)
+static bool find_missed(const struct finder *f, uint32_t i, const struct candidates *c)
 {
 	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	*ret = false;
-	for (size_t k = 0; k < c->v.len && !*ret; k++) {
+	for (size_t k = 0; k < c->v.len; k++) {
 		const struct candidate *one = &c->v.data[k];
-		uint64_t n = MAX_WORDS + one->n, hit;
-		ELFRW_TRY(first_lead(f, i, one->base, one->n, n, &hit));
+		uint64_t n = MAX_WORDS + one->n, hit = first_lead(f, i, one->base, one->n, n);
 		for (size_t o = 0; o < c->v.len && hit < n; o++)
 			if (one->base + 4 * hit - c->v.data[o].base < 4 * c->v.data[o].n)
 				hit = n;
-		*ret = hit < n;
+		if (hit < n)
+			return true;
 	}
-	for (size_t k = 0; k < f->loads.v.len && !*ret; k++) {
+	for (size_t k = 0; k < f->loads.v.len; k++) {
 		uint64_t p = f->loads.v.data[k], word = 0;
 		word_at(prog, p, &word);
-		for (uint32_t r = 0; r < u->n_ref && !*ret; r++)
-			if ((ref[r].flags & ICF_REF_LEA) && p - ref[r].target < FAR && icf_in_exec(prog, ref[r].target + word))
-				ELFRW_TRY(leads(f, i, ref[r].target + word, ret));
+		for (uint32_t r = 0; r < u->n_ref; r++)
+			if ((ref[r].flags & ICF_REF_LEA) && p - ref[r].target < FAR && may_lead(f, i, ref[r].target + word))
+				return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* Measures the candidates that jump J may go through (any one when its table is not seen). */
@@ -432,42 +450,39 @@ static struct elfrw_err *use(struct finder *f, uint32_t i, const struct icf_jump
 }
 
 /* A distance between labels of one unit stays what it is; between the parts of a split function nobody sees it.  FROM: the label that
- * distances are added to. */
-static bool in_one_piece(const struct icf_program *prog, uint32_t i, uint64_t from)
-{
-	const struct icf_unit *u = &prog->unit.data[i];
-	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	for (uint32_t r = 0; r < u->n_ref; r++) {
-		uint32_t o = ref[r].kind == ICF_REF_BRANCH ? icf_unit_at(prog, ref[r].target) : ICF_NONE;
-		if (o != ICF_NONE && (jumps_into(prog, i, o) || jumps_into(prog, o, i)))
-			return false;
-		uint64_t word;
-		if (ref[r].kind != ICF_REF_BRANCH && !icf_in_exec(prog, ref[r].target) && word_at(prog, ref[r].target, &word) &&
-		    from + word - u->start >= u->end - u->start && icf_in_exec(prog, from + word))
-			return false; /* a table that leads out of the unit */
-	}
-	return true;
-}
-
-/* The labels of unit I that distances from FROM, in data that it names, lead to. */
-static struct elfrw_err *name_labels(struct finder *f, uint32_t i, uint64_t from)
+ * distances are added to, in data that the unit names; *GOOD: they lead to labels of unit I, which then have a name. */
+static struct elfrw_err *name_labels(struct finder *f, uint32_t i, uint64_t from, bool *good)
 {
 	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	*good = true;
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		uint64_t base = ref[r].target, word;
-		if (ref[r].kind == ICF_REF_BRANCH || !(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base))
+		if (ref[r].kind == ICF_REF_BRANCH) {
+			uint32_t o = icf_unit_at(prog, base);
+			if (o != ICF_NONE && (jumps_into(prog, i, o) || jumps_into(prog, o, i)))
+				*good = false;
+			continue;
+		}
+		if (icf_in_exec(prog, base))
 			continue;
 		uint64_t end = icf_next_named(prog, f->map, base);
 		for (uint64_t p = base; p + 4 <= end && word_at(prog, p, &word); p += 4) {
 			uint64_t to = from + word;
-			if (to - u->start >= u->end - u->start || !icf_trace_bit(f->t.start.data, to - u->start))
+			if (to - u->start >= u->end - u->start) {
+				uint32_t o = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+				bool out = o != ICF_NONE && prog->unit.data[o].kind == ICF_UNIT_OPAQUE;
+				if (o != ICF_NONE && !out)
+					ELFRW_TRY(leads(f, i, to, &out));
+				if (out)
+					*good = false;
 				break;
-			uint64_t *slot = VEC_PUSH(&f->named->v);
-			if (!slot)
+			}
+			if (!icf_trace_bit(f->t.start.data, to - u->start))
+				break;
+			if (!name_label(f, i, to))
 				return &elfrw_err_nomem;
-			*slot = to;
 		}
 	}
 	return NULL;
@@ -476,15 +491,20 @@ static struct elfrw_err *name_labels(struct finder *f, uint32_t i, uint64_t from
 static struct elfrw_err *tables_of(struct finder *f, uint32_t i, struct candidates *c)
 {
 	struct icf_program *prog = f->prog;
-	bool clean, good = true, missed;
+	bool clean, good = true;
 	f->other_unit = ICF_NONE;
 	ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
 	c->v.len = 0;
 	ELFRW_TRY(icf_trace_edges(prog, i, &f->t));
 	ELFRW_TRY(find_candidates(f, i, c));
 	ELFRW_TRY(find_loads(f));
+	const struct icf_unit *u = &prog->unit.data[i];
 	for (size_t k = 0; k < f->t.insn.len && good; k++) {
-		if (f->t.insn.data[k].in.kind != ELFRW_INSN_JMP_IND)
+		const struct elfrw_insn *in = &f->t.insn.data[k].in;
+		/* A sum with a label may have been kept in memory. */
+		if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && in->target - u->start < u->end - u->start && in->target != u->start)
+			ELFRW_TRY(name_labels(f, i, in->target, &good));
+		if (in->kind != ELFRW_INSN_JMP_IND)
 			continue;
 		struct icf_jumps j;
 		icf_classify_jump(prog, i, &f->t, k, &j);
@@ -492,19 +512,17 @@ static struct elfrw_err *tables_of(struct finder *f, uint32_t i, struct candidat
 			unsigned group = j.jump[n].group;
 			for (good = false; n < j.n && j.jump[n].group == group; n++)
 				if (j.jump[n].kind == ICF_JUMP_LOCAL) {
-					good |= in_one_piece(prog, i, j.jump[n].base);
-					ELFRW_TRY(name_labels(f, i, j.jump[n].base));
+					bool local;
+					ELFRW_TRY(name_labels(f, i, j.jump[n].base, &local));
+					good |= local;
 				} else if (j.jump[n].kind == ICF_JUMP_TABLE)
 					ELFRW_TRY(use(f, i, &j.jump[n], c, &good));
 		}
 	}
-	if (!good) {
-		pin_all(f, i);
-		return NULL;
-	}
-	ELFRW_TRY(find_missed(f, i, c, &missed));
-	if (missed)
-		pin_tables(f, i);
+	if (!good)
+		return pin_all(f, i);
+	if (find_missed(f, i, c))
+		ELFRW_TRY(pin_tables(f, i));
 	for (size_t k = 0; k < c->v.len; k++)
 		if (c->v.data[k].n && !push_table(f, i, c->v.data[k].base, c->v.data[k].n))
 			return &elfrw_err_nomem;
@@ -527,13 +545,11 @@ static struct elfrw_err *tables_of_half(struct finder *f, uint32_t i)
 		if (!inside)
 			continue;
 		f->other_unit = ICF_NONE;
-		uint64_t hit;
 		ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
-		ELFRW_TRY(first_lead(f, i, base, 0, FEW_WORDS, &hit));
-		if (hit == FEW_WORDS)
+		if (first_lead(f, i, base, 0, FEW_WORDS) == FEW_WORDS)
 			continue;
 		ELFRW_TRY(find_loads(f));
-		pin_tables(f, i);
+		ELFRW_TRY(pin_tables(f, i));
 		break;
 	}
 	return NULL;
@@ -551,7 +567,7 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, struct icf_data_map
 	VEC_FREE(&f.loads.v);
 	icf_trace_deinit(&f.t);
 	icf_trace_deinit(&f.other);
-	bits_deinit(&f.called);
+	icf_bits_deinit(&f.called);
 	return err;
 }
 

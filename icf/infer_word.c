@@ -10,6 +10,8 @@
 #include "icf/unit.h"
 #include <string.h>
 
+#define MAX_WORK 100000000 /* words that are looked at for one unit */
+
 static bool holds_plain_data(const struct elfrw_section *s)
 {
 	if (s->hdr.sh_type != SHT_PROGBITS || !(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
@@ -93,13 +95,16 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map, c
 {
 	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
 	struct object o = { s, s->hdr.sh_addr, 0 };
+	unsigned next = 0;
 	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += 4) {
 		uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
-		for (unsigned b = 0; b < 4; b++)
-			if (icf_bit(&map->named, va - b) && va - b >= o.start) {
-				o.start = va - b;
-				o.end = 0;
-			}
+		/* The bits of this word's four places; a name inside it holds from the next one on. */
+		unsigned names = next;
+		next = map->named.bits[(va - map->named.lo) >> 3] >> ((va - map->named.lo) & 7) & 15;
+		if (names >> 1)
+			o = (struct object){ s, va - 4 + (unsigned)(31 - __builtin_clz(names)), 0 };
+		if (next & 1)
+			o = (struct object){ s, va, 0 };
 		if ((va + word - lo >= span && o.start + word - lo >= span) || icf_bit(&map->table, va))
 			continue;
 		bool self = names_entry(prog, s, off, 0), based = names_entry(prog, s, off, o.start);
@@ -124,31 +129,56 @@ static bool names_code(const struct icf_program *prog, const struct icf_unit *u)
 	return false;
 }
 
+/* Does object O hold words that could be distances within the code? */
+static bool has_small_words(const struct icf_program *prog, const struct object *o)
+{
+	uint64_t span = prog->exec.data[prog->exec.len - 1].end - prog->exec.data[0].start;
+	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
+		uint64_t word = word_at(o->sec, p - o->sec->hdr.sh_addr);
+		if (word && word + span < 2 * span)
+			return true;
+	}
+	return false;
+}
+
 /* Words of data that unit I names, as distances from an address of code that it names, too. */
 static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	bool evidence = u->flags & ICF_UNIT_RELATIVE;
-	for (uint32_t c = 0; c < u->n_ref; c++) {
-		uint64_t from = ref[c].target;
-		if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, from))
+	uint64_t last = 0, work = 0;
+	if (!names_code(prog, u))
+		return;
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		uint64_t base = ref[r].target;
+		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) || icf_bit(&map->table, base))
 			continue;
-		for (uint32_t r = 0; r < u->n_ref; r++) {
-			uint64_t base = ref[r].target;
-			if (!(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base) || icf_bit(&map->table, base))
+		last = base;
+		uint32_t shndx = elfrw_image_section_at(prog->img, base);
+		struct object o = { &prog->img->section[shndx], base, 0 };
+		if (!shndx || !holds_plain_data(o.sec))
+			continue;
+		/* Long arrays of numbers are no tables of functions. */
+		o.end = icf_next_named(prog, map, base);
+		if (o.end - base > 4096)
+			o.end = base + 4096;
+		if (!has_small_words(prog, &o))
+			continue;
+		for (uint32_t c = 0; c < u->n_ref; c++) {
+			uint64_t from = ref[c].target;
+			if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, from))
 				continue;
-			uint32_t shndx = elfrw_image_section_at(prog->img, base);
-			struct object o = { &prog->img->section[shndx], base, 0 };
-			if (!shndx || !holds_plain_data(o.sec))
-				continue;
-			o.end = icf_next_named(prog, map, base);
-			/* Long arrays of numbers are no tables of functions. */
-			for (uint64_t p = base; p + 4 <= o.end && p - base < 4096; p += 4) {
+			for (uint64_t p = base; p + 4 <= o.end; p += 4) {
 				uint64_t off = p - o.sec->hdr.sh_addr;
 				if (names_entry(prog, o.sec, off, from) && (evidence || in_company(prog, map, &o, off, from)))
 					pin_entry(prog, from + word_at(o.sec, off));
 			}
+			work += (o.end - base) / 4;
+		}
+		if (work > MAX_WORK) {
+			icf_infer_loose(prog, u->start, "the code names too much data and code to look at");
+			return;
 		}
 	}
 }

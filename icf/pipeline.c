@@ -172,7 +172,7 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	if (opt->debug_file && !(run->debug_file = strdup(opt->debug_file)))
 		return &elfrw_err_nomem;
 	if (opt->debug_output && !opt->debug_file) {
-		ELFRW_TRY(icf_pair_find(opt->input, opt->debug_dir, &run->debug_file));
+		ELFRW_TRY(icf_pair_find(opt->input, opt->debug_dir, &run->debug_file, NULL));
 		if (!run->debug_file)
 			return elfrw_error("no debug file is found for it; see --debug-file");
 	}

@@ -173,6 +173,12 @@ uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
 /* Is VA in an executable section? */
 bool icf_in_exec(const struct icf_program *prog, uint64_t va);
 
+/* The first dynamic relocation at or behind PLACE, as an index; the first one at PLACE, or NULL; the reference in data at PLACE,
+ * or NULL.  Both lists are sorted by place.  dataref.c. */
+size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place);
+const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place);
+const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place);
+
 /* A name for unit I: its first function symbol, or "0xADDRESS" written to BUF. */
 const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[32]);
 

@@ -88,9 +88,10 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE || type == STT_TLS)
 			continue;
-		if (sym.st_shndx >= img->n_sections || !(img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR))
+		uint32_t in = elfrw_image_symbol_section(img, &sym);
+		if (in >= img->n_sections || !(img->section[in].hdr.sh_flags & SHF_EXECINSTR))
 			continue;
-		const Elf64_Shdr *sh = &img->section[sym.st_shndx].hdr;
+		const Elf64_Shdr *sh = &img->section[in].hdr;
 		/* A symbol at a section's end (etext, __stop_x) marks a boundary, it names no code. */
 		if (sym.st_value < sh->sh_addr || sym.st_value - sh->sh_addr >= sh->sh_size)
 			continue;

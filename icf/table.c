@@ -31,19 +31,6 @@ static int base_order(const void *a, const void *b)
 	return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-static bool has_dataref(const struct icf_program *prog, uint64_t place)
-{
-	size_t lo = 0, hi = prog->dataref.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dataref.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < prog->dataref.len && prog->dataref.data[lo].place == place;
-}
-
 /* Bit i set: some field stands in the i-th 64 bytes from the first one.  Turns away most data references at once. */
 struct filter {
 	uint64_t lo, hi;
@@ -82,7 +69,7 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ba
 		for (uint32_t r = 0; r < u->n_ref; r++) {
 			if (ref[r].unit != ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
 				continue;
-			if ((use && !may_have(&f, ref[r].target)) || !has_dataref(prog, ref[r].target))
+			if ((use && !may_have(&f, ref[r].target)) || !icf_dataref_at(prog, ref[r].target))
 				continue;
 			struct base *b = VEC_PUSH(&ret->v);
 			if (!b) {
@@ -115,7 +102,9 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 		const struct icf_dataref *d = &prog->dataref.data[t->entry + i];
 		if (d->unit == ICF_NONE)
 			return false;
-		self |= d->unit == t->owner;
+		/* Its end may be the next function's start, and its own start may be a pointer to it. */
+		const struct icf_unit *u = &prog->unit.data[t->owner];
+		self |= d->target > u->start && d->target < u->end;
 		if (d->unit != t->owner && d->target == prog->unit.data[d->unit].start)
 			return false; /* a table of functions: their addresses are observed */
 	}
@@ -195,8 +184,10 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 		const struct elfrw_section *sec = &prog->img->section[elfrw_image_section_at(prog->img, base->va)];
 		bool writable = (sec->hdr.sh_flags & SHF_WRITE) && strncmp(sec->name, ".data.rel.ro", 12) != 0;
 		if (!pcrel && (writable || !owned(prog, &t))) {
-			for (size_t e = i; e < end; e++)
+			for (size_t e = i; e < end; e++) {
 				prog->dataref.data[e].table = ICF_NONE;
+				prog->dataref.data[e].unit = icf_unit_at(prog, prog->dataref.data[e].target);
+			}
 			continue;
 		}
 		if (!owned(prog, &t))

@@ -2,13 +2,37 @@
  *
  * Opening and claim; code against code; data, with what the code taught about tables; then everything that describes them.
  * Cost: one pass over IN's code, one over the data, one over the debug information of both files. */
+#include "elfrw/pair.h"
 #include "elfrw/parallel.h"
 #include "icf/verify_state.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static uint64_t count_wrong(const struct icf_vlog *log)
+{
+	uint64_t n = 0;
+	for (int c = 0; c < ICF_VC_CHECKS; c++)
+		n += log->wrong[c];
+	return n;
+}
+
+/* Where libdw and libelf have no memory they say that the file is broken; ERR, which followed, or what was found, is worth
+ * nothing then.  errno is a hint only, functions that succeed may set it: see icf_verify(). */
+struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err)
+{
+	if (errno == ENOMEM)
+		__atomic_store_n(&v->hint, true, __ATOMIC_RELAXED);
+	errno = 0;
+	if (!__atomic_load_n(&v->hint, __ATOMIC_RELAXED) || v->sure || (!err && !count_wrong(log)) || err == &elfrw_err_nomem)
+		return err;
+	elfrw_err_free(err);
+	__atomic_store_n(&v->doubt, true, __ATOMIC_RELAXED);
+	return &elfrw_err_nomem;
+}
 
 /* Is there a file to look at? */
 static struct elfrw_err *can_read(const char *path)
@@ -41,6 +65,9 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 				    s ? s->hdr.sh_addr : 0, true, v->arch->address_size));
 }
 
+/* Asked after each: a later one may set errno to something else. */
+#define STEP(expr) ELFRW_TRY(icf_v_unless_nomem(v, &v->log, expr))
+
 static struct elfrw_err *run(struct icf_v *v)
 {
 	v->arch = v->in.arch;
@@ -61,20 +88,22 @@ static struct elfrw_err *run(struct icf_v *v)
 		return more;
 	}
 	ELFRW_TRY(err);
-	ELFRW_TRY(icf_v_find_words(v));
+	STEP(icf_v_find_words(v));
 	if (!v->has_note)
 		ELFRW_TRY(icf_v_extend_units(v));
-	ELFRW_TRY(icf_v_check_code(v));
-	ELFRW_TRY(icf_v_find_tables(v));
-	ELFRW_TRY(icf_v_check_tables(v));
-	ELFRW_TRY(icf_v_check_layout(v));
-	ELFRW_TRY(icf_v_check_data(v));
-	ELFRW_TRY(icf_v_check_dynamic(v));
-	ELFRW_TRY(icf_v_check_unwind(v));
-	ELFRW_TRY(icf_v_check_symbols(v));
-	ELFRW_TRY(icf_v_check_note(v));
-	ELFRW_TRY(icf_v_check_relocs(v));
-	ELFRW_TRY(icf_v_check_file(v));
+	STEP(icf_v_check_code(v));
+	if (v->inferred)
+		STEP(icf_v_infer_words(v));
+	STEP(icf_v_find_tables(v));
+	STEP(icf_v_check_tables(v));
+	STEP(icf_v_check_layout(v));
+	STEP(icf_v_check_data(v));
+	STEP(icf_v_check_dynamic(v));
+	STEP(icf_v_check_unwind(v));
+	STEP(icf_v_check_symbols(v));
+	STEP(icf_v_check_note(v));
+	STEP(icf_v_check_relocs(v));
+	STEP(icf_v_check_file(v));
 	return v->opt->no_debug ? NULL : icf_v_check_debug(v);
 }
 
@@ -113,6 +142,8 @@ static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
 		ret->n_thunks += v->unit.data[i].thunk != 0;
 	}
 	ret->n_units = (uint32_t)v->unit.len;
+	ret->places_undecided = v->places_undecided;
+	ret->calls_undecided = v->calls_undecided;
 	ret->from_note = v->has_note;
 	return NULL;
 }
@@ -123,6 +154,8 @@ static void deinit(struct icf_v *v)
 	dwr_cfi_deinit(&v->cfi_out);
 	if (v->has_note)
 		dwr_icfold_deinit(&v->note);
+	if (v->note_secs.image)
+		dwr_sections_deinit(&v->note_secs);
 	icf_vlog_deinit(&v->log);
 	VEC_FREE(&v->exec);
 	VEC_FREE(&v->unit);
@@ -134,6 +167,8 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->alias);
 	VEC_FREE(&v->frameref);
 	VEC_FREE(&v->call);
+	VEC_FREE(&v->jump);
+	VEC_FREE(&v->site.v);
 	free(v->to_out);
 	free(v->from_out);
 	free(v->page);
@@ -144,20 +179,24 @@ static void deinit(struct icf_v *v)
 	elfrw_image_close(&v->out);
 }
 
-struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt,
-			     struct icf_verify_result *ret)
+static struct elfrw_err *open_one(struct elfrw_image *img, const char *path, const char *debug_file)
 {
-	struct icf_v v = { .opt = opt };
+	return debug_file ? elfrw_pair_open(img, path, debug_file) : elfrw_image_open(img, path);
+}
+
+/* SURE: what errno says is not listened to.  *DOUBT: it was. */
+static struct elfrw_err *compare(const char *in, const char *out, const struct icf_verify_options *opt, bool sure, bool *doubt,
+				 struct icf_verify_result *ret)
+{
+	struct icf_v v = { .opt = opt, .sure = sure };
 	*ret = (struct icf_verify_result){ 0 };
-	ELFRW_TRY(can_read(in));
-	ELFRW_TRY(can_read(out));
 	v.log.max = opt->max_diffs ? opt->max_diffs : 20;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	v.threads = opt->threads ? opt->threads : cpus > 0 ? (unsigned)cpus : 1;
-	struct elfrw_err *err = name_it(in, elfrw_image_open(&v.in, in));
+	struct elfrw_err *err = name_it(in, open_one(&v.in, in, opt->debug_in));
 	if (!err) {
 		/* A result that is no sound ELF file differs from one that is. */
-		struct elfrw_err *broken = elfrw_image_open(&v.out, out);
+		struct elfrw_err *broken = open_one(&v.out, out, opt->debug_out);
 		if (broken == &elfrw_err_nomem)
 			err = broken;
 		else if (broken) {
@@ -167,13 +206,33 @@ struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_v
 		} else if (v.out.arch != v.in.arch)
 			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name,
 				     v.out.arch->name);
-		else
-			err = run(&v);
+		else {
+			errno = 0;
+			err = icf_v_unless_nomem(&v, &v.log, run(&v));
+		}
 	}
 	if (!err)
 		err = deliver(&v, ret);
 	if (err)
 		icf_verify_result_deinit(ret);
+	*doubt = v.doubt;
 	deinit(&v);
 	return err;
+}
+
+struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt,
+			     struct icf_verify_result *ret)
+{
+	bool doubt;
+	ELFRW_TRY(can_read(in));
+	ELFRW_TRY(can_read(out));
+	struct elfrw_err *err = compare(in, out, opt, false, &doubt, ret);
+	if (!err || !doubt)
+		return err;
+	/* It may be that there was no memory, or that something is wrong.  Where there is memory now, the second answer counts. */
+	void *much = malloc(64u << 20);
+	if (!much)
+		return err;
+	free(much);
+	return compare(in, out, opt, true, &doubt, ret);
 }

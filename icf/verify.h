@@ -48,6 +48,9 @@ enum icf_verify_check {
 	ICF_VC_ARANGE,
 	ICF_VC_INDEX, /* .gdb_index, .debug_names */
 	ICF_VC_CALL,  /* call tables */
+	ICF_VC_RESOLVE, /* direct calls of functions that share their code: which function the stack says was called */
+	ICF_VC_VIRTUAL, /* the same of slots of vtables */
+	ICF_VC_SYMBOLIZE, /* what the symbolizer says of places in code */
 	ICF_VC_CHECKS,
 };
 
@@ -60,7 +63,9 @@ struct icf_verify_options {
 	enum icf_verify_mode mode;
 	unsigned threads;   /* 0: one for each processor; the result does not depend on it */
 	unsigned max_diffs; /* texts kept of each check; 0: 20 */
+	const char *debug_in, *debug_out; /* the separate debug files of IN and OUT; NULL: what the files hold themselves */
 	bool no_debug;	    /* leave the debug information alone */
+	void (*no_memory)(void) __attribute__((noreturn)); /* ends the process when libdw has none; NULL: libdw does, in its way */
 };
 
 struct icf_verify_diff {
@@ -72,6 +77,9 @@ struct icf_verify_result {
 	uint64_t checked[ICF_VC_CHECKS], wrong[ICF_VC_CHECKS];
 	VEC(struct icf_verify_diff) diff; /* by check, then in the order of the files */
 	uint32_t n_units, n_folded, n_thunks;
+	/* Of ICF_VC_SYMBOLIZE: places in shared code where nothing can tell which function it is; of ICF_VC_RESOLVE and
+	 * ICF_VC_VIRTUAL: calls that could have called several functions. */
+	uint64_t places_undecided, calls_undecided;
 	bool from_note; /* the claim came from .debug_icfold */
 	bool has_debug; /* OUT has debug information, and it was compared */
 	bool equal;
@@ -87,5 +95,7 @@ const char *icf_verify_check_name(enum icf_verify_check check);
 
 /* The table of checks and the differences; VERBOSE: checks that had nothing to do as well. */
 void icf_verify_print(FILE *f, const struct icf_verify_result *result, bool verbose);
+/* The differences alone, as messages about the file NAME. */
+void icf_verify_print_differences(FILE *f, const char *name, const struct icf_verify_result *result);
 void icf_verify_print_json(FILE *f, const char *in, const char *out, const struct icf_verify_result *result);
 #endif

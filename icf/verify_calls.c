@@ -5,14 +5,20 @@
  * and every such call to a function that shares its code and has a DIE must have an entry.  An entry of .debug_vcall stands
  * behind an indirect call; where the instruction, or the load before it, shows the slot, it is the same.
  *
+ * And behind the plainest form of a virtual call of C++ code (the vtable's address is loaded through the first argument, then the call)
+ * there must be one, when a vtable has a function in the slot that shares its code.
+ *
+ * What an indirect call calls, IN may say in its own tables or in a DIE of the call site: an entry that neither the code nor these
+ * explain is wrong, and what IN's tables say of functions that now share their code has to be there.
+ *
  * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version 4 in one byte, the offset
  * of the unit in .debug_info, the size of an address, then (call site, ULEB128) pairs; a call site of 0 begins a new caller. */
+#include "dwarf/calls.h"
+#include "dwarf/vtables.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct die_unit {
 	uint64_t die;
@@ -25,12 +31,25 @@ struct want {
 	bool optional, used;
 };
 
+/* What IN says of a call besides its code. */
+struct told {
+	uint64_t site; /* in IN */
+	uint64_t die;  /* any DIE of the function, or its declaration */
+	uint64_t caller;
+	bool table, used;
+};
+
 struct calls {
 	struct icf_v *v;
-	Dwarf *dw; /* of IN, opened when it is needed */
-	int fd;
+	struct icf_vdwarf *in, *out;
 	VEC(struct die_unit) die; /* sorted by DIE */
 	VEC(struct want) want;	  /* sorted by site */
+	VEC(struct told) told;	  /* sorted by site; from IN's tables, and, once needed, from DIEs */
+	struct dwr_calls table;	  /* IN's */
+	bool sites_read;
+	bool refold; /* IN was folded before: all that its tables say is still needed */
+	VEC(struct dwr_vcall) slot; /* OUT's virtual calls, in their order */
+	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its code now */
 };
 
 static int die_order(const void *a, const void *b)
@@ -71,13 +90,9 @@ static bool is_name(struct calls *c, uint64_t die, uint64_t va)
 {
 	const struct icf_v *v = c->v;
 	const struct elfrw_section *s = v->in.symtab ? &v->in.section[v->in.symtab] : NULL;
-	if (!c->dw && c->fd < 0) {
-		c->fd = open(v->in.path, O_RDONLY | O_CLOEXEC);
-		c->dw = c->fd < 0 ? NULL : dwarf_begin(c->fd, DWARF_C_READ);
-	}
 	Dwarf_Die d;
 	Dwarf_Attribute attr;
-	if (!c->dw || !dwarf_offdie(c->dw, die, &d) || dwarf_tag(&d) != DW_TAG_subprogram)
+	if (!c->in->dw || !dwarf_offdie(c->in->dw, die, &d) || dwarf_tag(&d) != DW_TAG_subprogram)
 		return false;
 	const char *name = dwarf_formstring(dwarf_attr_integrate(&d, DW_AT_linkage_name, &attr));
 	if (!name)
@@ -147,7 +162,135 @@ static bool read_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_
 	return elfrw_rbuf_u8(r) == 8 && version == 4 && elfrw_rbuf_ok(r);
 }
 
-static void check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t caller)
+static int told_order(const void *a, const void *b)
+{
+	const struct told *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	if (x->die != y->die)
+		return x->die < y->die ? -1 : 1;
+	return x->caller < y->caller ? -1 : x->caller > y->caller;
+}
+
+static bool tell(struct calls *c, struct told t)
+{
+	struct told *slot = VEC_PUSH(&c->told);
+	if (slot)
+		*slot = t;
+	return slot != NULL;
+}
+
+static struct elfrw_err *read_tables(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	struct dwr_sections secs;
+	struct dwr_units units = { 0 };
+	ELFRW_TRY(dwr_sections_init(&secs, &v->in));
+	if (!secs.sec[DWR_DCALL].shndx && !secs.sec[DWR_VCALL].shndx) {
+		dwr_sections_deinit(&secs);
+		return NULL;
+	}
+	c->refold = secs.sec[DWR_ICFOLD].shndx != 0;
+	struct elfrw_err *err = dwr_sections_load(&secs, DWR_INFO);
+	if (!err)
+		err = dwr_sections_load(&secs, DWR_ABBREV);
+	if (!err)
+		err = dwr_units_read(&secs, &units);
+	if (!err)
+		err = dwr_calls_read(&secs, &units, &c->table);
+	dwr_units_deinit(&units);
+	dwr_sections_deinit(&secs);
+	for (size_t i = 0; !err && i < c->table.dcall.len; i++) {
+		const struct dwr_dcall *x = &c->table.dcall.data[i];
+		if (!tell(c, (struct told){ .site = x->site, .die = x->die, .caller = x->caller, .table = true }))
+			err = &elfrw_err_nomem;
+	}
+	if (c->told.len)
+		qsort(c->told.data, c->told.len, sizeof *c->told.data, told_order);
+	return err;
+}
+
+/* Adds the call sites below DIE that name a function. */
+static bool read_sites_below(struct calls *c, Dwarf_Die *die, unsigned depth)
+{
+	Dwarf_Die child;
+	Dwarf_Attribute attr;
+	if (depth > 500 || dwarf_child(die, &child) != 0)
+		return true;
+	do {
+		int tag = dwarf_tag(&child);
+		bool new = tag == DW_TAG_call_site, old = tag == DW_TAG_GNU_call_site;
+		Dwarf_Addr site;
+		Dwarf_Die callee;
+		if ((new || old) && dwarf_attr(&child, new ? DW_AT_call_return_pc : DW_AT_low_pc, &attr) &&
+		    dwarf_formaddr(&attr, &site) == 0 &&
+		    dwarf_attr(&child, new ? DW_AT_call_origin : DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, &callee) &&
+		    !tell(c, (struct told){ .site = site, .die = dwarf_dieoffset(&callee) }))
+			return false;
+		if (!read_sites_below(c, &child, depth + 1))
+			return false;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return true;
+}
+
+/* Few files need them. */
+static struct elfrw_err *read_sites(struct calls *c)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	if (c->sites_read)
+		return NULL;
+	c->sites_read = true;
+	while (c->in->dw && dwarf_get_units(c->in->dw, cu, &cu, NULL, NULL, &die, NULL) == 0)
+		if (!read_sites_below(c, &die, 0))
+			return &elfrw_err_nomem;
+	if (c->told.len)
+		qsort(c->told.data, c->told.len, sizeof *c->told.data, told_order);
+	return NULL;
+}
+
+/* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with the DIE? */
+static bool told(struct calls *c, uint32_t caller, uint64_t site, uint64_t die, uint64_t marker)
+{
+	size_t lo = 0, hi = c->told.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->told.data[mid].site < site)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	bool found = false;
+	for (; lo < c->told.len && c->told.data[lo].site == site; lo++) {
+		struct told *t = &c->told.data[lo];
+		/* It stands behind the marker of the caller, where that shares its code; one from before may name a caller that does not. */
+		bool same = t->die == die, mine = marker ? is_die(c, marker, caller) || t->caller == marker : !grouped(c->v, caller);
+		for (size_t i = 0; i < c->die.len && !same && mine; i++)
+			same = c->die.data[i].die == die && is_name(c, t->die, c->v->unit.data[c->die.data[i].unit].old);
+		if (same && mine)
+			t->used = found = true;
+	}
+	return found;
+}
+
+/* The same for any place of IN that SITE of OUT can have been. */
+static bool told_of(struct calls *c, uint64_t site, uint64_t die, uint64_t marker)
+{
+	const struct icf_v *v = c->v;
+	uint32_t u = icf_v_find_new(v, site - 1);
+	if (u == ICF_V_NONE)
+		return false;
+	uint64_t off = site - v->unit.data[u].body;
+	if (!grouped(v, u))
+		return told(c, u, v->unit.data[u].old + off, die, marker);
+	const struct dwr_icfold_group *g = &v->note.group[v->note.member[v->note.unit_member[u]].group];
+	bool found = false;
+	for (uint32_t m = g->member; m < g->member + g->n_members; m++)
+		found |= told(c, v->note.member[m].unit, v->unit.data[v->note.member[m].unit].old + off, die, marker);
+	return found;
+}
+
+static struct elfrw_err *check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t caller)
 {
 	struct icf_v *v = c->v;
 	char name[200];
@@ -169,8 +312,14 @@ static void check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t c
 		if (!stands_for(c, die, w->target))
 			continue;
 		w->used = true;
-		return;
+		return NULL;
 	}
+	if (!other && told_of(c, site, die, caller))
+		return NULL;
+	if (!other)
+		ELFRW_TRY(read_sites(c));
+	if (!other && told_of(c, site, die, caller))
+		return NULL;
 	if (other)
 		icf_vlog_bad(&v->log, ICF_VC_CALL,
 			     "callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx", ICF_VX(site),
@@ -180,40 +329,43 @@ static void check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t c
 			&v->log, ICF_VC_CALL,
 			"call site: 0x%llx of caller 0x%llx: expected behind a call of a shared function, found elsewhere",
 			ICF_VX(site), ICF_VX(caller));
+	return NULL;
 }
 
-static void check_dcall(struct calls *c, const struct elfrw_section *s)
+static struct elfrw_err *check_dcall(struct calls *c, const Elf_Data *s)
 {
 	struct icf_v *v = c->v;
-	struct elfrw_rbuf all = elfrw_rbuf(s->data, s->hdr.sh_size), r;
+	struct elfrw_rbuf all = elfrw_rbuf(s->d_buf, s->d_size), r;
 	uint64_t info;
 	while (elfrw_rbuf_left(&all)) {
-		uint64_t caller = 0, last = 0;
+		uint64_t caller = 0, last = 0, last_die = 0;
 		if (!read_header(&all, &r, true, &info)) {
 			icf_vlog_bad(&v->log, ICF_VC_CALL,
 				     "header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
-			return;
+			return NULL;
 		}
 		while (elfrw_rbuf_left(&r)) {
 			uint64_t site = elfrw_rbuf_u64(&r), die = info + elfrw_rbuf_uleb(&r);
 			if (!elfrw_rbuf_ok(&r)) {
 				icf_vlog_bad(&v->log, ICF_VC_CALL,
 					     "entry: .debug_dcall: expected it inside of its unit, found it cut off");
-				return;
+				return NULL;
 			}
 			if (!site) {
 				caller = die;
 				last = 0;
 				continue;
 			}
-			if (site < last)
+			if (site < last || (site == last && die <= last_die))
 				icf_vlog_bad(&v->log, ICF_VC_CALL,
-					     "order: .debug_dcall: expected 0x%llx or more, found 0x%llx", ICF_VX(last),
+					     "order: .debug_dcall: expected more than 0x%llx, found 0x%llx", ICF_VX(last),
 					     ICF_VX(site));
 			last = site;
-			check_entry(c, site, die, caller);
+			last_die = die;
+			ELFRW_TRY(check_entry(c, site, die, caller));
 		}
 	}
+	return NULL;
 }
 
 static void check_missing(struct calls *c)
@@ -228,6 +380,148 @@ static void check_missing(struct calls *c)
 			     icf_v_where(v, v->unit.data[w->target].old, callee),
 			     icf_v_where(v, v->unit.data[w->unit].old, name), ICF_VX(w->site));
 	}
+}
+
+/* Is there code in IN that says itself what the call of unit U that returns to SITE calls? */
+static bool decoded(const struct calls *c, uint32_t u, uint64_t site)
+{
+	const struct icf_vunit *x = &c->v->unit.data[u];
+	const uint8_t *p = site - x->old >= 5 ? elfrw_image_at(&c->v->in, site - 5, 5) : NULL;
+	return p && (*p == 0xe8 || *p == 0xe9);
+}
+
+/* What IN's tables say of functions that share their code now. */
+static void check_kept(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	char caller[200], callee[200];
+	for (size_t i = 0; i < c->told.len; i++) {
+		const struct told *t = &c->told.data[i];
+		uint32_t u = icf_v_find(v, t->site - 1), to = ICF_V_NONE;
+		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) || (grouped(v, u) && !has_die(v, u)))
+			continue;
+		for (size_t k = 0; k < c->die.len && to == ICF_V_NONE; k++)
+			if (c->die.data[k].die == t->die || is_name(c, t->die, v->unit.data[c->die.data[k].unit].old))
+				to = c->die.data[k].unit;
+		v->log.checked[ICF_VC_CALL]++;
+		if (c->refold || to != ICF_V_NONE)
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "call: of %s in %s, which the input's table has: expected an entry, found none",
+				     to != ICF_V_NONE ? icf_v_where(v, v->unit.data[to].old, callee) : "another function",
+				     icf_v_where(v, t->site - 1, caller));
+	}
+}
+
+static int vcall_order(const void *a, const void *b)
+{
+	const struct dwr_vcall *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static struct elfrw_err *find_shared_slots(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	struct dwr_vtables vt;
+	if (!v->note.n_vslots)
+		return NULL;
+	ELFRW_TRY(dwr_vtables_read(&v->in, &v->in, &vt));
+	for (size_t i = 0; i < v->note.n_vslots; i++) {
+		const struct dwr_vtable *t = dwr_vtables_find(&vt, v->note.vslot[i].slot);
+		uint64_t slot = t ? (v->note.vslot[i].slot - t->point) / 8 : ICF_V_SLOTS;
+		if (slot < ICF_V_SLOTS)
+			c->shared_slot[slot] = true;
+	}
+	dwr_vtables_deinit(&vt);
+	return NULL;
+}
+
+/* Does OUT have the entry for the call of unit U that returns to SITE (in IN)? */
+static bool has_slot(const struct calls *c, uint32_t u, uint64_t site, uint64_t slot)
+{
+	const struct icf_vunit *x = &c->v->unit.data[u];
+	struct dwr_vcall key = { x->body + (site - x->old), slot };
+	return c->slot.len && bsearch(&key, c->slot.data, c->slot.len, sizeof key, vcall_order);
+}
+
+/* Can control come to VA in unit U by a jump? */
+static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t va)
+{
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	struct elfrw_insn in;
+	for (uint64_t at = u->old; at < u->end; at += in.len) {
+		if (!v->arch->decode(e->old_data + (at - e->old), u->end - at, at, &in))
+			return true;
+		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) && in.target == va)
+			return true;
+	}
+	for (size_t w = 0; w < v->word.len; w++)
+		if (v->word.data[w].target == va)
+			return true;
+	return false;
+}
+
+/* mov (%rdi),%R; call *8*SLOT(%R) */
+static void check_virtual(struct calls *c, uint32_t index)
+{
+	struct icf_v *v = c->v;
+	const struct icf_vunit *u = &v->unit.data[index];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	struct elfrw_insn in, last = { 0 };
+	char caller[200];
+	for (uint64_t at = u->old; at < u->end; at += in.len, last = in) {
+		const uint8_t *p = e->old_data + (at - e->old);
+		if (!v->arch->decode(p, u->end - at, at, &in))
+			return;
+		if (in.kind != ELFRW_INSN_CALL_IND || !(in.flags & ELFRW_INSN_MEM) || in.pcrel_size || in.index != ELFRW_REG_NONE ||
+		    in.base == ELFRW_REG_NONE)
+			continue;
+		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 && last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
+			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size && last.index == ELFRW_REG_NONE && !last.disp_size &&
+			    last.base == 7 && last.reg == in.base;
+		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0, site = at + in.len;
+		if (!load || slot >= ICF_V_SLOTS || !c->shared_slot[slot])
+			continue;
+		v->log.checked[ICF_VC_CALL]++;
+		if (!has_slot(c, index, site, slot) && strncmp(icf_v_where(v, u->old, caller), "_Z", 2) == 0 && !is_label(v, u, at))
+			icf_vlog_bad(&v->log, ICF_VC_CALL, "call: through slot %llu in %s: expected an entry, found none", ICF_VX(slot),
+				     icf_v_where(v, site - 1, caller));
+	}
+}
+
+static void check_missing_slots(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	uint32_t last = ICF_V_NONE;
+	bool any = false;
+	for (size_t i = 0; i < ICF_V_SLOTS && !any; i++)
+		any = c->shared_slot[i];
+	for (size_t i = 0; any && i < v->site.v.len; i++) {
+		uint32_t u = (uint32_t)(v->site.v.data[i] >> 32);
+		if (u == last || v->unit.data[u].opaque)
+			continue;
+		last = u;
+		check_virtual(c, u);
+	}
+}
+
+static struct elfrw_err *check_kept_slots(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	char caller[200];
+	for (size_t i = 0; i < c->table.vcall.len; i++) {
+		const struct dwr_vcall *x = &c->table.vcall.data[i];
+		uint32_t u = icf_v_find(v, x->site - 1);
+		if (u == ICF_V_NONE)
+			continue;
+		v->log.checked[ICF_VC_CALL]++;
+		if (!has_slot(c, u, x->site, x->slot) && (c->refold || (x->slot < ICF_V_SLOTS && c->shared_slot[x->slot])))
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "call: through slot %llu in %s, which the input's table has: expected an entry, found none",
+				     ICF_VX(x->slot), icf_v_where(v, x->site - 1, caller));
+	}
+	return NULL;
 }
 
 /* What the instructions of unit U before SITE (in OUT) say of the slot; false: that is no indirect call.  *SLOT UINT64_MAX: they do
@@ -270,22 +564,36 @@ static bool slot_of(const struct icf_v *v, const struct icf_vunit *u, uint64_t s
 	return false;
 }
 
-static void check_vcall(struct calls *c, const struct elfrw_section *s)
+static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 {
 	struct icf_v *v = c->v;
-	struct elfrw_rbuf all = elfrw_rbuf(s->data, s->hdr.sh_size), r;
+	struct elfrw_rbuf all = elfrw_rbuf(s->d_buf, s->d_size), r;
 	uint64_t info, seen;
 	while (elfrw_rbuf_left(&all)) {
+		uint64_t last = 0, last_slot = 0;
 		if (!read_header(&all, &r, false, &info)) {
 			icf_vlog_bad(&v->log, ICF_VC_CALL,
 				     "header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
-			return;
+			return NULL;
 		}
 		while (elfrw_rbuf_left(&r)) {
 			uint64_t site = elfrw_rbuf_u64(&r), slot = elfrw_rbuf_uleb(&r);
+			if (!elfrw_rbuf_ok(&r)) {
+				icf_vlog_bad(&v->log, ICF_VC_CALL, "call sites: .debug_vcall: expected whole entries, found one that is cut off");
+				return NULL;
+			}
 			uint32_t u = icf_v_find_new(v, site - 1);
+			struct dwr_vcall *slot_of_site = VEC_PUSH(&c->slot);
+			if (!slot_of_site)
+				return &elfrw_err_nomem;
+			*slot_of_site = (struct dwr_vcall){ site, slot };
+			if (site < last || (site == last && slot <= last_slot))
+				icf_vlog_bad(&v->log, ICF_VC_CALL, "order: .debug_vcall: expected more than 0x%llx, found 0x%llx", ICF_VX(last),
+					     ICF_VX(site));
+			last = site;
+			last_slot = slot;
 			v->log.checked[ICF_VC_CALL]++;
-			if (!elfrw_rbuf_ok(&r) || u == ICF_V_NONE || !slot_of(v, &v->unit.data[u], site, &seen))
+			if (u == ICF_V_NONE || !slot_of(v, &v->unit.data[u], site, &seen))
 				icf_vlog_bad(
 					&v->log, ICF_VC_CALL,
 					"call site: .debug_vcall 0x%llx: expected behind an indirect call, found elsewhere",
@@ -294,35 +602,42 @@ static void check_vcall(struct calls *c, const struct elfrw_section *s)
 				icf_vlog_bad(&v->log, ICF_VC_CALL,
 					     "slot: .debug_vcall 0x%llx: expected %llu, found %llu", ICF_VX(site),
 					     ICF_VX(seen), ICF_VX(slot));
+			else if (slot < ICF_V_SLOTS && !v->slot_site[slot] && !grouped(v, u))
+				v->slot_site[slot] = site;
 		}
 	}
+	return NULL;
 }
 
-struct elfrw_err *icf_v_check_calls(struct icf_v *v)
+struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out)
 {
-	struct calls c = { .v = v, .fd = -1 };
-	const struct elfrw_section *d = elfrw_image_section(&v->out, ".debug_dcall"),
-				   *p = elfrw_image_section(&v->out, ".debug_vcall");
-	/* An input that has tables of its own says more than can be read from its code. */
-	bool debug = elfrw_image_section(&v->out, ".debug_info") != NULL;
-	if (!v->has_note || !debug || elfrw_image_section(&v->in, ".debug_dcall") ||
-	    elfrw_image_section(&v->in, ".debug_vcall"))
+	struct calls c = { .v = v, .in = in, .out = out };
+	if (!v->has_note || !icf_v_has_debug(&v->out))
 		return NULL;
-	if ((d && (d->hdr.sh_flags & SHF_COMPRESSED)) || (p && (p->hdr.sh_flags & SHF_COMPRESSED)))
-		return NULL;
+	const Elf_Data *d = icf_vd_section(out, ".debug_dcall"), *p = icf_vd_section(out, ".debug_vcall");
 	struct elfrw_err *err = collect(&c);
+	if (!err)
+		err = read_tables(&c);
+	if (!err && d)
+		err = check_dcall(&c, d);
 	if (!err) {
-		if (d && d->data)
-			check_dcall(&c, d);
 		check_missing(&c);
-		if (p && p->data)
-			check_vcall(&c, p);
+		check_kept(&c);
+	}
+	if (!err && p)
+		err = check_vcall(&c, p);
+	if (!err && c.slot.len)
+		qsort(c.slot.data, c.slot.len, sizeof *c.slot.data, vcall_order);
+	if (!err)
+		err = find_shared_slots(&c);
+	if (!err) {
+		check_missing_slots(&c);
+		err = check_kept_slots(&c);
 	}
 	VEC_FREE(&c.die);
 	VEC_FREE(&c.want);
-	if (c.dw)
-		dwarf_end(c.dw);
-	if (c.fd >= 0)
-		close(c.fd);
+	VEC_FREE(&c.told);
+	VEC_FREE(&c.slot);
+	dwr_calls_deinit(&c.table);
 	return err;
 }

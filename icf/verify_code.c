@@ -29,6 +29,8 @@ struct part {
 	VEC(struct icf_valias) alias;
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;
+	VEC(struct icf_vjump) jump;
+	struct icf_vplaces site;
 };
 
 struct job {
@@ -153,15 +155,26 @@ static uint64_t extend(uint64_t field, unsigned size, bool sign)
 	return (uint64_t)((int64_t)(field << (64 - 8 * size)) >> (64 - 8 * size));
 }
 
-/* Keeps calls of what shares its code for the call tables. */
+/* Keeps jumps to other functions, and calls of what shares its code, for the call tables. */
 static void note_call(struct at *at, const struct elfrw_insn *in, uint64_t end)
 {
 	const struct icf_v *v = at->job->v;
 	uint64_t target = in->target;
 	bool optional = in->kind != ELFRW_INSN_CALL;
-	uint32_t t = icf_v_find(v, target);
-	if (at->alias || t == ICF_V_NONE)
+	if (at->alias || (optional && target - at->u->old < at->size))
 		return;
+	uint32_t t = icf_v_find(v, target);
+	if (t == ICF_V_NONE)
+		return;
+	if (v->unit.data[t].old == target)
+		__atomic_store_n(&v->unit.data[t].named, 1, __ATOMIC_RELAXED);
+	if (optional) {
+		struct icf_vjump *j = VEC_PUSH(&at->part->jump);
+		if (j)
+			*j = (struct icf_vjump){ at->index, t };
+		else
+			at->part->log.nomem = true;
+	}
 	/* Linkage code jumps through a slot that the dynamic linker fills with a symbol's value. */
 	const struct icf_vexec *e = &v->exec.data[v->unit.data[t].exec];
 	if (strncmp(v->in.section[e->in].name, ".plt", 4) == 0) {
@@ -185,6 +198,26 @@ static void note_call(struct at *at, const struct elfrw_insn *in, uint64_t end)
 	struct icf_vcall *c = VEC_PUSH(&at->part->call);
 	if (c)
 		*c = (struct icf_vcall){ at->index, t, end, optional };
+	else
+		at->part->log.nomem = true;
+}
+
+/* The same for a call or jump through a slot of the global offset table: what the slot holds in the end. */
+static void note_bound_call(struct at *at, uint64_t slot, uint64_t end)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t s = elfrw_image_section_at(&v->in, slot);
+	if (at->alias || !s || strncmp(v->in.section[s].name, ".got", 4) != 0)
+		return;
+	const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, slot);
+	const uint8_t *p = d || v->in.pic ? NULL : elfrw_image_at(&v->in, slot, 8);
+	uint64_t target = !d ? p ? elfrw_get64(p) : 0 : d->kind == ELFRW_RELOC_SYMBOLIC ? d->value : d->kind == ELFRW_RELOC_RELATIVE ? d->addend : 0;
+	uint32_t t = target ? icf_v_find(v, target) : ICF_V_NONE;
+	if (t == ICF_V_NONE || v->unit.data[t].old != target || !((v->unit.data[t].flags & ICF_V_FOLDED) || v->unit.data[t].shared))
+		return;
+	struct icf_vcall *c = VEC_PUSH(&at->part->call);
+	if (c)
+		*c = (struct icf_vcall){ at->index, t, end, true };
 	else
 		at->part->log.nomem = true;
 }
@@ -231,6 +264,15 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 		if (!known && target == at->u->end &&
 		    (found == at->u->body + at->size || (next && found == next->body - (next->old - target))))
 			return;
+		/* Or to a split-off part without code, which is the end of something else. */
+		uint32_t before = known ? ICF_V_NONE : icf_v_find_end(v, target);
+		const struct icf_vunit *b = before != ICF_V_NONE ? &v->unit.data[before] : NULL;
+		if (b && b->end == target && found == b->body + (b->end - b->old))
+			return;
+		/* In a section that stays, padding does, too. */
+		const struct icf_vexec *e = &v->exec.data[at->u->exec];
+		if (!known && found == target && e->old == e->new && e->old_end == e->new_end)
+			return;
 		if (!known && icf_v_in_exec(v, target))
 			bad(at, check, "reference to code that is in no unit", insn, target, found);
 		else if (found != want && !(branch && known && is_alias(at, target, found)))
@@ -246,9 +288,9 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 		return;
 	}
 	want = icf_v_data(v, target);
-	if (!branch && icf_v_may_have_word(v, target)) {
+	if (!branch && (v->inferred ? elfrw_image_at(&v->in, target, 4) != NULL : icf_v_may_have_word(v, target))) {
 		size_t w = icf_v_word_from(v, target);
-		if (w < v->word.len && v->word.data[w].place == target) {
+		if (v->inferred || (w < v->word.len && v->word.data[w].place == target)) {
 			struct icf_vbase *base = VEC_PUSH(&at->part->base);
 			if (base)
 				*base = (struct icf_vbase){ target, at->index };
@@ -325,10 +367,14 @@ static void check_opaque(struct at *at)
 		    !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
-		/* A displacement counts from the instruction's end, four bytes on. */
+		/* A displacement counts from the instruction's end, four bytes on; a thunk may stand where a function was. */
 		for (unsigned k = 0; k < (d.kind == ELFRW_RELOC_PCREL ? 8u : 4u); k += 4) {
-			uint32_t t = icf_v_find(v, to + k);
-			if (t != ICF_V_NONE && v->unit.data[t].body != v->unit.data[t].old)
+			uint32_t t = icf_v_find(v, to + k), other = icf_v_find(v, to + (k ^ 4));
+			if (t == ICF_V_NONE || (v->unit.data[t].old == to + k && v->unit.data[t].entry == to + k))
+				continue;
+			if (other != ICF_V_NONE && v->unit.data[other].old == to + (k ^ 4) && v->unit.data[other].entry == to + (k ^ 4))
+				continue;
+			if (v->unit.data[t].body != v->unit.data[t].old)
 				bad(at, ICF_VC_CODE, "what bytes that are not understood refer to moved",
 				    rel->rela[r].r_offset - at->u->old, to + k,
 				    v->unit.data[t].body + (to + k - v->unit.data[t].old));
@@ -442,6 +488,8 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 			bool branch = is_branch(&in), inside = in.target - u->old < at.size;
 			if (branch)
 				note_call(&at, &in, va + in.len);
+			else if (in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND)
+				note_bound_call(&at, in.target, va + in.len);
 			if (!inside || (!branch && in.target == u->old)) {
 				uint64_t off = pos + in.pcrel_off, x = elfrw_get_le(at.a + off, in.pcrel_size),
 					 y = elfrw_get_le(at.b + off, in.pcrel_size);
@@ -467,6 +515,9 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 			bad(&at, ICF_VC_CODE, "bytes that are no instruction", pos, 0, at.b[pos]);
 			return;
 		}
+		if ((in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_CALL_IND) && !at.alias &&
+		    !icf_vplace_add(&part->site, i, pos + in.len - 1, ICF_VP_CALL))
+			log->nomem = true;
 		if (in.kind != ELFRW_INSN_NOP)
 			last = in.kind;
 	}
@@ -517,6 +568,19 @@ static struct elfrw_err *gather(struct icf_v *v, struct part *part)
 		v->call.len = nc + part->call.len;
 	}
 	VEC_FREE(&part->call);
+	size_t nj = v->jump.len, ns = v->site.v.len;
+	if (!VEC_RESERVE(&v->jump, nj + part->jump.len) || !VEC_RESERVE(&v->site.v, ns + part->site.v.len))
+		err = &elfrw_err_nomem;
+	else {
+		if (part->jump.len)
+			memcpy(v->jump.data + nj, part->jump.data, part->jump.len * sizeof *part->jump.data);
+		if (part->site.v.len)
+			memcpy(v->site.v.data + ns, part->site.v.data, part->site.v.len * sizeof *part->site.v.data);
+		v->jump.len = nj + part->jump.len;
+		v->site.v.len = ns + part->site.v.len;
+	}
+	VEC_FREE(&part->jump);
+	VEC_FREE(&part->site.v);
 	for (size_t i = 0; i < part->frameref.len && !err; i++) {
 		struct icf_vframeref *slot = VEC_PUSH(&v->frameref);
 		if (slot)

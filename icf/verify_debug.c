@@ -1,11 +1,12 @@
 /* verify_debug.c: the debug information of both files, unit by unit, and sets of addresses carried through the map.
  *
  * libdw is not made for several threads, so each part of the units has handles of its own.  The parts are runs of units
- * of about the same size; what they find is put together in their order, so the result does not depend on their number. */
+ * of about the same size; what they find is put together in their order, so the result does not depend on their number.  There
+ * are more of them than threads: what libdw keeps of a part is given back before the next one begins. */
 #include "icf/verify_debug.h"
 #include "elfrw/parallel.h"
 #include <dwarf.h>
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,9 +95,13 @@ bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, u
 		else
 			b = mid;
 	}
-	for (; a < v->n_thunk && v->unit.data[v->by_thunk[a]].entry < hi; a++)
+	bool whole = true;
+	for (; a < v->n_thunk && v->unit.data[v->by_thunk[a]].entry < hi; a++) {
+		const struct icf_vunit *u = &v->unit.data[v->by_thunk[a]];
+		whole &= lo <= u->entry && u->entry + u->thunk <= hi;
 		push_thunk(s, v->by_thunk[a]);
-	return true;
+	}
+	return whole;
 }
 
 static int piece_order(const void *a, const void *b)
@@ -171,13 +176,23 @@ const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const 
 	return b && !a ? "expected ranges that are apart, found some that overlap" : NULL;
 }
 
-static bool open_dwarf(const char *path, struct icf_vdwarf *ret)
+/* libdw reads strings up to their NUL, wherever that is. */
+static bool is_open_ended(Elf_Scn *scn)
 {
-	*ret = (struct icf_vdwarf){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
-	ret->elf = ret->fd < 0 ? NULL : elf_begin(ret->fd, ELF_C_READ_MMAP, NULL);
+	const Elf_Data *data = elf_getdata(scn, NULL);
+	return !data || (data->d_size && (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]));
+}
+
+static bool open_dwarf(const struct icf_v *v, const struct elfrw_image *img, struct icf_vdwarf *ret)
+{
+	*ret = (struct icf_vdwarf){ 0 };
+	icf_v_elf_open(img, &ret->file);
+	ret->elf = ret->file.elf;
 	ret->dw = ret->elf ? dwarf_begin_elf(ret->elf, DWARF_C_READ, NULL) : NULL;
 	if (!ret->elf)
 		return false;
+	if (ret->dw && v->opt->no_memory)
+		dwarf_new_oom_handler(ret->dw, v->opt->no_memory);
 	/* libdw has them decompressed by now. */
 	size_t names;
 	if (elf_getshdrstrndx(ret->elf, &names))
@@ -189,6 +204,11 @@ static bool open_dwarf(const char *path, struct icf_vdwarf *ret)
 			ret->loc[0] = elf_getdata(scn, NULL);
 		else if (name && strcmp(name, ".debug_loclists") == 0)
 			ret->loc[1] = elf_getdata(scn, NULL);
+		else if (ret->dw && name && (strcmp(name, ".debug_str") == 0 || strcmp(name, ".debug_line_str") == 0) && is_open_ended(scn)) {
+			dwarf_end(ret->dw);
+			ret->dw = NULL;
+			ret->why = "a section of strings does not end with a NUL";
+		}
 	}
 	return true;
 }
@@ -197,11 +217,8 @@ static void close_dwarf(struct icf_vdwarf *d)
 {
 	if (d->dw)
 		dwarf_end(d->dw);
-	if (d->elf)
-		elf_end(d->elf);
-	if (d->fd >= 0)
-		close(d->fd);
-	*d = (struct icf_vdwarf){ .fd = -1 };
+	icf_v_elf_close(&d->file);
+	*d = (struct icf_vdwarf){ .file.fd = -1 };
 }
 
 static int owner_order(const void *a, const void *b)
@@ -260,6 +277,9 @@ static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, 
 	}
 	return NULL;
 }
+
+#define MAX_PARTS 32
+#define PARTS_PER_THREAD 4
 
 struct job {
 	struct icf_v *v;
@@ -323,15 +343,16 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 			icf_vlog_bad(d->log, ICF_VC_NOTE, "artificial unit: expected at 0x%llx, found at 0x%llx",
 				     ICF_VX(d->v->note.artificial_unit), ICF_VX(unit));
 	}
-	return icf_vd_artificial_lines(d, die);
+	/* It may be there for other things than line rows. */
+	Dwarf_Attribute attr;
+	return dwarf_attr(die, DW_AT_stmt_list, &attr) ? icf_vd_artificial_lines(d, die) : NULL;
 }
 
-static struct elfrw_err *check_part(void *arg, size_t p)
+static struct elfrw_err *check_units(const struct job *job, size_t p)
 {
-	struct job *job = arg;
 	struct icf_vdebug *d = &job->part[p];
 	uint64_t from = job->first[p], to = p + 1 < job->n ? job->first[p + 1] : UINT64_MAX;
-	if (!open_dwarf(d->v->in.path, &d->in) || !open_dwarf(d->v->out.path, &d->out) || !d->in.dw || !d->out.dw)
+	if (!open_dwarf(d->v, &d->v->in, &d->in) || !open_dwarf(d->v, &d->v->out, &d->out) || !d->in.dw || !d->out.dw)
 		return elfrw_error("%s: cannot read the debug information: %s", d->v->in.path, dwarf_errmsg(-1));
 	struct walk a = { .dw = d->in.dw }, b = { .dw = d->out.dw };
 	next(&a);
@@ -365,6 +386,22 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 		next(&b);
 	}
 	return NULL;
+}
+
+static struct elfrw_err *check_part(void *arg, size_t p)
+{
+	int was = errno; /* of the steps before, where this is the caller's thread */
+	errno = 0;
+	struct icf_vdebug *d = &((const struct job *)arg)->part[p];
+	struct elfrw_err *err = icf_v_unless_nomem(d->v, d->log, check_units(arg, p));
+	icf_vd_tree_deinit(d);
+	icf_vd_lines_deinit(d);
+	icf_vd_loclist_deinit(d);
+	close_dwarf(&d->in);
+	close_dwarf(&d->out);
+	if (errno != ENOMEM)
+		errno = was;
+	return err;
 }
 
 /* Cuts the units of IN into JOB->n parts of about the same size. */
@@ -436,9 +473,10 @@ static struct elfrw_err *read_overlay(struct icf_v *v, struct icf_voverlay **ret
 	return NULL;
 }
 
-static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out)
+static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out, struct icf_vplaces *place,
+				   size_t n_parts)
 {
-	struct job job = { .v = v, .n = v->threads < 8 ? v->threads : 8 };
+	struct job job = { .v = v, .n = n_parts };
 	struct icf_voverlay *overlay = NULL;
 	size_t n_overlay = 0;
 	job.part = calloc(job.n, sizeof *job.part);
@@ -461,8 +499,8 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 							   .policy = all.policy,
 							   .overlay = overlay,
 							   .n_overlay = n_overlay,
-							   .in.fd = -1,
-							   .out.fd = -1,
+							   .in.file.fd = -1,
+							   .out.file.fd = -1,
 							   .names = icf_vnames_create() };
 			if (!job.part[p].names)
 				err = &elfrw_err_nomem;
@@ -473,6 +511,7 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 	uint64_t seen = 0;
 	for (size_t p = 0; p < job.n && job.part && job.log; p++) {
 		struct icf_vdebug *d = &job.part[p];
+		place[p] = d->place;
 		icf_vlog_merge(&v->log, &job.log[p]);
 		seen += d->overlay_seen;
 		all.n_artificial += d->n_artificial;
@@ -498,9 +537,6 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		VEC_FREE(&d->owner);
 		VEC_FREE(&d->group.v);
 		VEC_FREE(&d->artificial.v);
-		icf_vd_tree_deinit(d);
-		close_dwarf(&d->in);
-		close_dwarf(&d->out);
 	}
 	if (!err && v->has_note && (v->note.artificial_unit != UINT64_MAX) != (all.n_artificial != 0))
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u",
@@ -530,11 +566,14 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 {
 	struct icf_vdwarf in, out;
+	struct icf_vplaces place[MAX_PARTS] = { 0 };
+	size_t n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD : MAX_PARTS;
 	bool any = false;
 	struct elfrw_err *err = NULL;
 	/* All or nothing: a file may be stripped of it. */
 	for (uint32_t i = 1; i < v->in.n_sections; i++)
-		any |= v->to_out[i] && strcmp(v->in.section[i].name, ".debug_info") == 0;
+		any |= v->to_out[i] && (strcmp(v->in.section[i].name, ".debug_info") == 0 ||
+					strcmp(v->in.section[i].name, ".zdebug_info") == 0);
 	for (uint32_t i = 1; i < v->in.n_sections && any; i++) {
 		v->log.checked[ICF_VC_SECTION] += icf_v_is_debug_name(v->in.section[i].name);
 		if (icf_v_is_debug_name(v->in.section[i].name) && !v->to_out[i])
@@ -542,21 +581,27 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 				     v->in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
-	bool a = open_dwarf(v->in.path, &in), b = open_dwarf(v->out.path, &out);
+	bool a = open_dwarf(v, &v->in, &in), b = open_dwarf(v, &v->out, &out);
 	if (!a || !b)
 		err = elfrw_error("%s: libelf cannot read it: %s", v->in.path, elf_errmsg(-1));
 	else if (any && !in.dw)
-		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, dwarf_errmsg(-1));
+		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, in.why ? in.why : dwarf_errmsg(-1));
 	else if (any && !out.dw)
 		icf_vlog_bad(&v->log, ICF_VC_DIE, "debug information: expected some that libdw reads, found: %s",
-			     dwarf_errmsg(-1));
+			     out.why ? out.why : dwarf_errmsg(-1));
 	else if (any)
-		err = run_parts(v, &in, &out);
+		err = run_parts(v, &in, &out, place, n_parts);
 	if (!any && v->has_note && v->note.artificial_unit != UINT64_MAX)
 		icf_vlog_bad(&v->log, ICF_VC_NOTE,
 			     "artificial unit: expected none without debug information, found 0x%llx",
 			     ICF_VX(v->note.artificial_unit));
+	if (!err)
+		err = icf_v_check_calls(v, &in, &out);
 	close_dwarf(&in);
 	close_dwarf(&out);
-	return err ? err : icf_v_check_calls(v);
+	if (!err)
+		err = icf_v_check_symbolize(v, place, n_parts);
+	for (size_t p = 0; p < n_parts; p++)
+		VEC_FREE(&place[p].v);
+	return err;
 }

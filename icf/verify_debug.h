@@ -39,9 +39,10 @@ struct icf_vowner {
 
 /* One file as libdw has it. */
 struct icf_vdwarf {
-	int fd;
-	Elf *elf;
+	struct icf_velf file;
+	Elf *elf;		/* file.elf */
 	Dwarf *dw;		/* NULL: no debug information */
+	const char *why;	/* there is some that libdw had better not see; static */
 	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
 };
 
@@ -60,6 +61,9 @@ struct icf_vdebug {
 	struct icf_vrows artificial;  /* rows of the artificial unit, the same */
 	struct icf_vnames *names;
 	const char *comp_dir; /* of the unit at hand */
+	struct icf_vplaces place; /* where IN's rows are */
+	void *rows;	      /* verify_line.c: memory for rows */
+	void *entries;	      /* verify_loc.c: the same for entries of location lists */
 	void *abbrevs;	      /* verify_die.c: which pairs of abbreviations are the same */
 	size_t n_abbrevs, cap_abbrevs;
 };
@@ -77,7 +81,7 @@ struct icf_vset {
 void icf_vset_free(struct icf_vset *s);
 /* Adds what the range [LO, HI) of IN has to become; whole folded functions also give their thunk. */
 void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
-/* Adds the range [LO, HI) of OUT; false: a part of it is no code. */
+/* Adds the range [LO, HI) of OUT; false: it begins or ends in fill, or inside of a thunk. */
 bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
 /* NULL if equal, else what differs in BUF.  THUNKS: the thunks must be there; otherwise they may. */
 const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks,
@@ -91,6 +95,7 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 			Dwarf_Op *b, size_t nb);
 void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x,
 		    Dwarf_Attribute *y, bool views);
+void icf_vd_loclist_deinit(struct icf_vdebug *d);
 void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb,
 		  Dwarf_Attribute *lb);
 enum icf_vd_how { ICF_VD_POINT, ICF_VD_END, ICF_VD_POINTER };
@@ -103,6 +108,9 @@ const char *icf_vd_die(Dwarf_Die *die, char buf[200]);
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b);
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
+void icf_vd_lines_deinit(struct icf_vdebug *d);
+/* verify_line_header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
+void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b);
 /* File names that outlive the handle they were read with: the same pointer for the same text. */
 struct icf_vnames *icf_vnames_create(void);
 void icf_vnames_destroy(struct icf_vnames *names);
@@ -110,6 +118,16 @@ const char *icf_vnames_get(struct icf_vnames *names, const char *text);
 
 /* verify_dtables.c: .debug_aranges, .debug_frame, the indices, sections of strings. */
 struct elfrw_err *icf_vd_tables(struct icf_vdebug *d);
+/* The bytes of a section, decompressed; NULL: there is none, or none that can be read.  Borrowed from libelf. */
+const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *name);
 /* verify_calls.c: .debug_dcall and .debug_vcall. */
-struct elfrw_err *icf_v_check_calls(struct icf_v *v);
+struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out);
+
+/* verify_resolve.c: what the call tables of OUT make of stacks.  (*DECIDED)[unit]: the member of the note that the unit is by a
+ * stack which decides it, UINT32_MAX: there is none; to be freed. */
+struct elfrw_err *icf_v_resolve_calls(struct icf_v *v, uint32_t **decided);
+
+/* verify_symbolize.c: what the symbolizer says of OUT against what it says of IN, at all places of PART (N of them, in
+ * the order of the units of debug information), at the starts of all units and at all calls. */
+struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *part, size_t n);
 #endif

@@ -1,5 +1,6 @@
 /* verify_file.c: ELF header, sections and segments of OUT: what they must be given those of IN, and that the file itself is sound:
  * nothing overlaps, everything lies where a header says, and offsets are congruent to addresses. */
+#include "elfrw/pair.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static bool may_be_dropped(const struct elfrw_section *s)
 	return !(s->hdr.sh_flags & SHF_ALLOC) &&
 	       (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL || icf_v_is_debug_name(s->name) ||
 		strncmp(s->name, ".stab", 5) == 0 || strncmp(s->name, ".gnu.debuglto_", 14) == 0 ||
-		strcmp(s->name, ".gnu_debugdata") == 0);
+		strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0);
 }
 
 static void section(struct icf_v *v, uint32_t i)
@@ -72,7 +73,8 @@ static void check_sections(struct icf_v *v)
 	}
 	for (uint32_t k = 1; k < v->out.n_sections; k++) {
 		const struct elfrw_section *b = &v->out.section[k];
-		if (!v->from_out[k] && ((b->hdr.sh_flags & SHF_ALLOC) || !icf_v_is_debug_name(b->name)))
+		bool may_be_added = icf_v_is_debug_name(b->name) || strcmp(b->name, ".gnu_debuglink") == 0;
+		if (!v->from_out[k] && ((b->hdr.sh_flags & SHF_ALLOC) || !may_be_added))
 			icf_vlog_bad(
 				&v->log, ICF_VC_SECTION,
 				"section: %s: expected only sections of the input and debug information, found a new one",
@@ -232,6 +234,14 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 			     ICF_VX(y->p_vaddr + x->p_paddr - x->p_vaddr), ICF_VX(y->p_paddr));
 }
 
+static bool has_interpreter(const struct icf_v *v)
+{
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++)
+		if (v->in.phdr[p].p_type == PT_INTERP)
+			return true;
+	return false;
+}
+
 static void check_segments(struct icf_v *v)
 {
 	uint32_t k = 0;
@@ -242,6 +252,9 @@ static void check_segments(struct icf_v *v)
 			continue;
 		while (k < v->out.n_phdrs && v->out.phdr[k].p_type == PT_LOAD)
 			k++;
+		/* Only a program that has an interpreter needs it. */
+		if (x->p_type == PT_PHDR && !has_interpreter(v) && (k == v->out.n_phdrs || v->out.phdr[k].p_type != PT_PHDR))
+			continue;
 		if (k == v->out.n_phdrs || v->out.phdr[k].p_type != x->p_type) {
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
 				     "segment %u of type 0x%x: expected in the output, found %s", p, x->p_type,
@@ -285,7 +298,7 @@ static int extent_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Is the byte at offset AT of OUT what IN has at that address (the rest of a table that became shorter)? */
+/* Is the byte at offset AT of OUT what IN has at that address, in no section there either? */
 static bool was_there(const struct icf_v *v, uint64_t at)
 {
 	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
@@ -294,23 +307,27 @@ static bool was_there(const struct icf_v *v, uint64_t at)
 			continue;
 		uint64_t va = at - ph->p_offset + ph->p_vaddr;
 		const Elf64_Phdr *old = load_at(&v->in, va, 1);
+		for (uint32_t i = 1; i < v->in.n_sections; i++) {
+			const Elf64_Shdr *sh = &v->in.section[i].hdr;
+			if ((sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && va - sh->sh_addr < sh->sh_size)
+				return false;
+		}
 		return old && va - old->p_vaddr < old->p_filesz &&
 		       v->in.base[old->p_offset + (va - old->p_vaddr)] == v->out.base[at];
 	}
 	return false;
 }
 
-static struct elfrw_err *check_layout(struct icf_v *v)
+static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image *in, const struct elfrw_image *out)
 {
-	const Elf64_Ehdr *a = &v->in.ehdr, *b = &v->out.ehdr;
-	const struct elfrw_image *out = &v->out;
+	const Elf64_Ehdr *a = &in->ehdr, *b = &out->ehdr;
 	v->log.checked[ICF_VC_FILE]++;
 	if (memcmp(a->e_ident, b->e_ident, EI_NIDENT) != 0 || a->e_type != b->e_type || a->e_machine != b->e_machine ||
 	    a->e_version != b->e_version || a->e_flags != b->e_flags || a->e_ehsize != b->e_ehsize ||
 	    a->e_phentsize != b->e_phentsize || a->e_shentsize != b->e_shentsize)
 		icf_vlog_bad(&v->log, ICF_VC_FILE,
 			     "header: expected the input's identification, type, machine and flags, found others");
-	if (a->e_phoff != b->e_phoff)
+	if (a->e_phoff != b->e_phoff && !out->separate)
 		icf_vlog_bad(&v->log, ICF_VC_FILE, "program headers: expected at 0x%llx, found at 0x%llx",
 			     ICF_VX(a->e_phoff), ICF_VX(b->e_phoff));
 	struct extent *e = malloc((out->n_sections + 3) * sizeof *e);
@@ -337,7 +354,7 @@ static struct elfrw_err *check_layout(struct icf_v *v)
 				     ICF_VX(e[k].start));
 		/* What lies between is loaded, too. */
 		for (uint64_t at = k ? e[k - 1].end : 0; k && at < e[k].start && at < out->size; at++)
-			if (out->base[at] && out->base[at] != v->arch->fill && !was_there(v, at)) {
+			if (out->base[at] && (out->separate || !was_there(v, at))) {
 				icf_vlog_bad(&v->log, ICF_VC_FILE,
 					     "gap: byte 0x%llx, before %s: expected 0, found 0x%02x", ICF_VX(at),
 					     e[k].name, out->base[at]);
@@ -359,5 +376,8 @@ struct elfrw_err *icf_v_check_file(struct icf_v *v)
 {
 	check_sections(v);
 	check_segments(v);
-	return check_layout(v);
+	const struct elfrw_pair *a = v->in.pair, *b = v->out.pair;
+	if (b)
+		ELFRW_TRY(check_layout(v, a ? &a->debug : &v->in, &b->debug));
+	return check_layout(v, a ? &a->program : &v->in, b ? &b->program : &v->out);
 }

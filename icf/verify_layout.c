@@ -85,7 +85,7 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 		return;
 	} else if (u->endbr && !endbr)
 		what = "a landing pad for indirect branches";
-	else if (u->entry & 1)
+	else if ((u->entry & 1) && u->entry != u->old)
 		what = "an even address";
 	for (uint64_t i = at + len; i < u->thunk && !what; i++)
 		if (p[i] != v->arch->fill)
@@ -95,13 +95,27 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
 }
 
+/* In a section that stayed as it was: is the byte P of OUT at VA what it was between IN's units, or a part of a whole page that a folded
+ * body left empty? */
+static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint8_t p)
+{
+	uint32_t k = icf_v_find(v, va);
+	if (e->old != e->new || e->old_end != e->new_end)
+		return false;
+	if (k == ICF_V_NONE)
+		return p == e->old_data[va - e->old];
+	const struct icf_vunit *u = &v->unit.data[k];
+	uint64_t page = va & ~(uint64_t)4095;
+	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk && page + 4096 <= u->end;
+}
+
 /* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had behind it and may run into. */
 static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)
 {
 	const uint8_t *p = e->new_data + (from - e->new);
 	uint64_t n = to - from, i = 0;
 	v->log.checked[ICF_VC_FILL] += n;
-	while (i < n && p[i] == v->arch->fill)
+	while (i < n && (p[i] == v->arch->fill || stayed(v, e, from + i, p[i])))
 		i++;
 	if (i == n)
 		return;

@@ -13,60 +13,6 @@
 
 enum { F_STMT = 1, F_BLOCK = 2, F_PROLOGUE = 4, F_EPILOGUE = 8, F_END = 16 };
 
-struct icf_vnames {
-	char **slot; /* a power of two; owned texts */
-	size_t n, cap;
-};
-
-struct icf_vnames *icf_vnames_create(void)
-{
-	return calloc(1, sizeof(struct icf_vnames));
-}
-
-void icf_vnames_destroy(struct icf_vnames *names)
-{
-	for (size_t i = 0; names && i < names->cap; i++)
-		free(names->slot[i]);
-	if (names)
-		free(names->slot);
-	free(names);
-}
-
-static size_t hash(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325;
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 0x100000001b3;
-	return (size_t)(h ^ h >> 29);
-}
-
-const char *icf_vnames_get(struct icf_vnames *names, const char *text)
-{
-	if (names->n * 2 >= names->cap) {
-		size_t cap = names->cap ? names->cap * 2 : 256;
-		char **slot = calloc(cap, sizeof *slot);
-		if (!slot)
-			return NULL;
-		for (size_t i = 0; i < names->cap; i++) {
-			size_t k = names->slot[i] ? hash(names->slot[i]) & (cap - 1) : 0;
-			while (names->slot[i] && slot[k])
-				k = (k + 1) & (cap - 1);
-			if (names->slot[i])
-				slot[k] = names->slot[i];
-		}
-		free(names->slot);
-		names->slot = slot;
-		names->cap = cap;
-	}
-	size_t k = hash(text) & (names->cap - 1);
-	for (; names->slot[k]; k = (k + 1) & (names->cap - 1))
-		if (strcmp(names->slot[k], text) == 0)
-			return names->slot[k];
-	names->slot[k] = strdup(text);
-	names->n += names->slot[k] != NULL;
-	return names->slot[k];
-}
-
 static void add(struct icf_vrows *s, const struct icf_vrow *r)
 {
 	struct icf_vrow *slot = VEC_PUSH(&s->v);
@@ -345,6 +291,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		row.addr = x->body + (va - x->old);
 		row.unit = u;
 		s->in.v.data[i].unit = u;
+		if (!icf_vplace_add(&d->place, u, va - x->old, ICF_VP_ROW))
+			s->want.nomem = true;
 		if (in_group(v, u)) {
 			row.optional = prev != u && p;
 			keep(d, &d->group, row);
@@ -531,37 +479,59 @@ static void set_comp_dir(struct icf_vdebug *d, Dwarf_Die *die)
 	d->comp_dir = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attr));
 }
 
+/* The memory is kept from unit to unit: giving it back and asking for it again costs more than the comparison. */
+static struct sorting *scratch(struct icf_vdebug *d)
+{
+	struct sorting *s = d->rows ? d->rows : calloc(1, sizeof *s);
+	d->rows = s;
+	if (s)
+		s->in.v.len = s->out.v.len = s->want.v.len = s->have.v.len = s->edge.v.len = s->bag.v.len = 0;
+	return s;
+}
+
+void icf_vd_lines_deinit(struct icf_vdebug *d)
+{
+	struct sorting *s = d->rows;
+	if (!s)
+		return;
+	VEC_FREE(&s->in.v);
+	VEC_FREE(&s->out.v);
+	VEC_FREE(&s->want.v);
+	VEC_FREE(&s->have.v);
+	VEC_FREE(&s->edge.v);
+	VEC_FREE(&s->bag.v);
+	free(s);
+	d->rows = NULL;
+}
+
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
-	struct sorting s = { 0 };
 	set_comp_dir(d, a);
 	uint64_t cu = (uint64_t)dwarf_dieoffset(a);
 	/* A type unit shares the table of its compile unit; libdw reads it for each. */
 	int tag = dwarf_tag(a);
 	if (tag == DW_TAG_type_unit)
 		return NULL;
-	if (read_rows(a, &s.in)) {
-		if (read_rows(b, &s.out)) {
-			expect_rows(d, cu, &s);
-			sort_rows(d, cu, &s);
-			compare(d, cu, &s.want, &s.have);
-			compare_edges(d, cu, &s);
+	struct sorting *s = scratch(d);
+	if (!s)
+		return &elfrw_err_nomem;
+	if (read_rows(a, &s->in)) {
+		if (read_rows(b, &s->out)) {
+			icf_vd_line_header(d, cu, a, b);
+			expect_rows(d, cu, s);
+			sort_rows(d, cu, s);
+			compare(d, cu, &s->want, &s->have);
+			compare_edges(d, cu, s);
 			if (d->policy != DWR_FOLDED_DROP)
-				compare_dead(d, cu, &s);
-			compare_ends(d, cu, &s);
+				compare_dead(d, cu, s);
+			compare_ends(d, cu, s);
 		} else
 			icf_vlog_bad(d->log, ICF_VC_LINE,
 				     "table: unit 0x%llx: expected one that libdw reads, found: %s", ICF_VX(cu),
 				     dwarf_errmsg(-1));
 	}
-	bool nomem = s.in.nomem || s.out.nomem || s.want.nomem || s.have.nomem || s.edge.nomem || s.bag.nomem ||
+	bool nomem = s->in.nomem || s->out.nomem || s->want.nomem || s->have.nomem || s->edge.nomem || s->bag.nomem ||
 		     d->group.nomem;
-	VEC_FREE(&s.in.v);
-	VEC_FREE(&s.out.v);
-	VEC_FREE(&s.want.v);
-	VEC_FREE(&s.have.v);
-	VEC_FREE(&s.edge.v);
-	VEC_FREE(&s.bag.v);
 	return nomem ? &elfrw_err_nomem : NULL;
 }
 
@@ -646,14 +616,14 @@ static bool same_places(const struct icf_vrows *s, struct run a, uint32_t k)
 static void check_sequence(struct icf_vdebug *d, uint32_t u)
 {
 	const struct icf_v *v = d->v;
-	const struct elfrw_section *s = elfrw_image_section(&v->out, ".debug_line");
+	const Elf_Data *s = icf_vd_section(&d->out, ".debug_line");
 	const struct dwr_icfold_member *m =
 		v->note.unit_member[u] != UINT32_MAX ? &v->note.member[v->note.unit_member[u]] : NULL;
 	const struct icf_vunit *x = &v->unit.data[u];
 	char name[200];
-	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN || !s || !s->data || (s->hdr.sh_flags & SHF_COMPRESSED))
+	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN)
 		return;
-	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
 	elfrw_rbuf_seek(&r, m->rows.seq);
 	/* DW_LNE_set_address */
 	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 && elfrw_rbuf_u8(&r) == DW_LNE_set_address;

@@ -242,23 +242,45 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 	return NULL;
 }
 
+/* Two lists, whose memory is kept from one to the next. */
+struct both {
+	entries a, b;
+};
+
+void icf_vd_loclist_deinit(struct icf_vdebug *d)
+{
+	struct both *both = d->entries;
+	if (!both)
+		return;
+	VEC_FREE(&both->a);
+	VEC_FREE(&both->b);
+	free(both);
+	d->entries = NULL;
+}
+
 void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x,
 		    Dwarf_Attribute *y, bool views)
 {
-	entries a = { 0 }, b = { 0 };
+	struct both *both = d->entries ? d->entries : calloc(1, sizeof *both);
+	d->entries = both;
+	if (!both) {
+		d->log->nomem = true;
+		return;
+	}
+	both->a.len = both->b.len = 0;
 	size_t k = 0;
 	char name[200];
 	uint64_t wl, wh;
-	if (!read_entries(d, x, &a)) {
-		VEC_FREE(&a);
+	if (!read_entries(d, x, &both->a))
 		return;
-	}
-	if (!read_entries(d, y, &b)) {
+	const entries a = both->a;
+	if (!read_entries(d, y, &both->b)) {
 		icf_vlog_bad(d->log, ICF_VC_LOCATION,
 			     "list: %s, attribute 0x%x: expected one that libdw reads, found: %s",
 			     icf_vd_die(die, name), x->code, dwarf_errmsg(-1));
-		goto out;
+		return;
 	}
+	const entries b = both->b;
 	for (size_t i = 0; i < a.len && !dead; i++) {
 		bool any = a.data[i].lo == 0 && a.data[i].hi == UINT64_MAX;
 		if (!any && !icf_v_in_exec(d->v, a.data[i].lo))
@@ -273,7 +295,7 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 			icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi), ICF_VX(wl),
 			ICF_VX(wh), why, k < b.len ? "" : "none; ", ICF_VX(k < b.len ? b.data[k].lo : 0),
 			ICF_VX(k < b.len ? b.data[k].hi : 0));
-		goto out;
+		return;
 	}
 	/* Empty entries stand where one of the input's does. */
 	for (size_t i = 0; i < b.len && !dead; i++) {
@@ -290,7 +312,7 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 			d->log, ICF_VC_LOCATION,
 			"entry: %s, attribute 0x%x: expected empty ones only where the input's are, found one at 0x%llx",
 			icf_vd_die(die, name), x->code, ICF_VX(o->lo));
-		goto out;
+		return;
 	}
 	for (; k < b.len && !dead; k++) {
 		const struct entry *o = &b.data[k];
@@ -302,7 +324,4 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 			     icf_vd_die(die, name), x->code, ICF_VX(o->lo), ICF_VX(o->hi));
 		break;
 	}
-out:
-	VEC_FREE(&a);
-	VEC_FREE(&b);
 }

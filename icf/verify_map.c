@@ -229,16 +229,46 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 	return NULL;
 }
 
+/* OUT's map counts from the first input, also when that was folded in several steps. */
+static struct elfrw_err *refuse_folded(const struct icf_v *v)
+{
+	struct dwr_sections secs;
+	struct dwr_icfold note = { 0 };
+	bool folded = false;
+	ELFRW_TRY(dwr_sections_init(&secs, &v->in));
+	struct elfrw_err *err = dwr_sections_load(&secs, DWR_ICFOLD);
+	if (!err && secs.sec[DWR_ICFOLD].size) {
+		err = dwr_icfold_read(&note, secs.sec[DWR_ICFOLD].data, secs.sec[DWR_ICFOLD].size);
+		for (uint32_t i = 0; !err && i < note.map.n_units && !folded; i++)
+			folded = note.map.unit[i].body != note.map.unit[i].old || note.map.unit[i].entry != note.map.unit[i].old;
+		dwr_icfold_deinit(&note);
+	}
+	dwr_sections_deinit(&secs);
+	/* What cannot be read is compared, not used. */
+	if (err && err != &elfrw_err_nomem) {
+		elfrw_err_free(err);
+		err = NULL;
+	}
+	return err ? err : folded ? elfrw_error("%s: was folded already: compare with the file that it was made from", v->in.path) : NULL;
+}
+
 struct elfrw_err *icf_v_claim(struct icf_v *v)
 {
-	const struct elfrw_section *s = elfrw_image_section(&v->out, ".debug_icfold");
-	struct elfrw_err *err = s && s->data ? dwr_icfold_read(&v->note, s->data, s->hdr.sh_size) : NULL;
+	const struct dwr_section *s = &v->note_secs.sec[DWR_ICFOLD];
+	ELFRW_TRY(refuse_folded(v));
+	struct elfrw_err *err = dwr_sections_init(&v->note_secs, &v->out);
+	if (!err)
+		err = dwr_sections_load(&v->note_secs, DWR_ICFOLD);
+	if (!err && s->size)
+		err = dwr_icfold_read(&v->note, s->data, s->size);
+	if (err == &elfrw_err_nomem)
+		return err;
 	if (err) {
 		icf_vlog_bad(&v->log, ICF_VC_CLAIM, ".debug_icfold: expected a map of the fold, found: %s",
 			     elfrw_err_text(err));
 		elfrw_err_free(err);
 	} else
-		v->has_note = s && s->data;
+		v->has_note = s->size != 0;
 	ELFRW_TRY(v->has_note ? claim_from_note(v) : icf_v_claim_from_symbols(v));
 	check_units(v);
 	return icf_v_index(v);

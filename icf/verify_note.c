@@ -259,7 +259,8 @@ struct elfrw_err *icf_v_check_note(struct icf_v *v)
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const struct elfrw_section *a = &v->in.section[i];
-		if (!v->to_out[i] || !a->data)
+		/* The link leads to another debug file. */
+		if (!v->to_out[i] || !a->data || strcmp(a->name, ".gnu_debuglink") == 0)
 			continue;
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
 		if (a->hdr.sh_type == SHT_NOTE)

@@ -273,6 +273,8 @@ static struct elfrw_err *make_filter(struct icf_v *v)
 {
 	if (!v->word.len)
 		return NULL;
+	free(v->filter);
+	v->filter = NULL;
 	v->filter_lo = v->word.data[0].place;
 	v->filter_hi = v->word.data[v->word.len - 1].place + 1;
 	/* Data lies near the code, or a displacement would not reach it. */
@@ -313,6 +315,7 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 {
 	struct spans vtables = { 0 };
 	struct elfrw_err *err = find_vtables(v, &vtables);
+	v->inferred = true;
 	if (!err)
 		err = read_dynamic(v);
 	for (uint32_t i = 1; i < v->in.n_sections && !err; i++) {
@@ -322,6 +325,7 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 			continue;
 		if (s->hdr.sh_type == SHT_RELA && !alloc && s->hdr.sh_info) {
 			const struct elfrw_section *to = &v->in.section[s->hdr.sh_info];
+			v->inferred &= !(to->hdr.sh_flags & SHF_EXECINSTR);
 			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) && to->data &&
 			    !icf_v_is_unwind_name(to->name))
 				err = read_kept(v, s, to);
@@ -329,17 +333,25 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 				     strncmp(s->name, ".igot", 5) == 0 || is_array(&s->hdr)))
 			err = read_slots(v, s);
 	}
-	if (!err && v->word.len) {
-		qsort(v->word.data, v->word.len, sizeof *v->word.data, word_order);
-		size_t n = 1;
-		for (size_t i = 1; i < v->word.len; i++)
-			if (word_order(&v->word.data[n - 1], &v->word.data[i]) != 0)
-				v->word.data[n++] = v->word.data[i];
-		v->word.len = n;
+	if (!err)
+		err = icf_v_sort_words(v);
+	if (!err)
 		mark_quiet(v, &vtables);
-	}
 	VEC_FREE(&vtables.v);
-	return err ? err : make_filter(v);
+	return err;
+}
+
+struct elfrw_err *icf_v_sort_words(struct icf_v *v)
+{
+	if (!v->word.len)
+		return NULL;
+	qsort(v->word.data, v->word.len, sizeof *v->word.data, word_order);
+	size_t n = 1;
+	for (size_t i = 1; i < v->word.len; i++)
+		if (word_order(&v->word.data[n - 1], &v->word.data[i]) != 0)
+			v->word.data[n++] = v->word.data[i];
+	v->word.len = n;
+	return make_filter(v);
 }
 
 static int base_order(const void *a, const void *b)
@@ -376,9 +388,11 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		uint64_t to = v->word.data[t->word + i].target;
 		uint32_t u = icf_v_find(v, to);
+		/* Its start and its end may be meant by pointers to it and to the function behind it. */
+		self |= to > o->old && to < o->end;
 		if (to == o->end || u == t->owner)
-			self = true;
-		else if (u == ICF_V_NONE ? icf_v_find_end(v, to) == ICF_V_NONE : to == v->unit.data[u].old)
+			continue;
+		if (u == ICF_V_NONE ? icf_v_find_end(v, to) == ICF_V_NONE : to == v->unit.data[u].old)
 			return false;
 	}
 	return self;

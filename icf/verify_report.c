@@ -41,6 +41,9 @@ static const char *const names[ICF_VC_CHECKS] = {
 	[ICF_VC_ARANGE] = "address ranges of units",
 	[ICF_VC_INDEX] = "indices",
 	[ICF_VC_CALL] = "call table entries",
+	[ICF_VC_RESOLVE] = "calls of shared functions resolved",
+	[ICF_VC_VIRTUAL] = "vtable slots resolved",
+	[ICF_VC_SYMBOLIZE] = "places symbolized",
 };
 
 const char *icf_verify_check_name(enum icf_verify_check check)
@@ -112,6 +115,17 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 			fprintf(f, "%-36s %12llu %9llu\n", names[c], ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
 	fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units,
 		r->n_folded, r->n_thunks, r->from_note ? ".debug_icfold" : "symbols");
+	if (r->checked[ICF_VC_SYMBOLIZE]) {
+		uint64_t calls = r->checked[ICF_VC_RESOLVE] + r->checked[ICF_VC_VIRTUAL],
+			 wrong = r->wrong[ICF_VC_RESOLVE] + r->wrong[ICF_VC_VIRTUAL];
+		fprintf(f, "symbolized: %llu places decided, %llu undecided with candidates, %llu wrong\n",
+			ICF_VX(r->checked[ICF_VC_SYMBOLIZE] - r->wrong[ICF_VC_SYMBOLIZE] - r->places_undecided),
+			ICF_VX(r->places_undecided),
+			ICF_VX(r->wrong[ICF_VC_SYMBOLIZE]));
+		if (calls)
+			fprintf(f, "resolved: %llu calls decided, %llu undecided with candidates, %llu wrong\n",
+				ICF_VX(calls - wrong - r->calls_undecided), ICF_VX(r->calls_undecided), ICF_VX(wrong));
+	}
 	for (size_t i = 0; i < r->diff.len; i++) {
 		const struct icf_verify_diff *d = &r->diff.data[i];
 		fprintf(f, "%s: %s\n", names[d->check], d->text);
@@ -123,6 +137,16 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 			fprintf(f, "%s: %llu more\n", names[d->check], ICF_VX(r->wrong[d->check] - n));
 	}
 	fputs(r->equal ? "equal\n" : "different\n", f);
+}
+
+void icf_verify_print_differences(FILE *f, const char *name, const struct icf_verify_result *r)
+{
+	uint64_t wrong = 0;
+	for (size_t i = 0; i < r->diff.len; i++)
+		fprintf(f, "icfold: %s: %s: %s\n", name, names[r->diff.data[i].check], r->diff.data[i].text);
+	for (int c = 0; c < ICF_VC_CHECKS; c++)
+		wrong += r->wrong[c];
+	fprintf(f, "icfold: %s: is not what it should be (%llu differences); not written\n", name, ICF_VX(wrong));
 }
 
 static void put_string(FILE *f, const char *s)
@@ -146,8 +170,10 @@ void icf_verify_print_json(FILE *f, const char *in, const char *out, const struc
 	put_string(f, in);
 	fputs(", \"out\": ", f);
 	put_string(f, out);
-	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", \"checks\": [",
-		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->from_note ? "note" : "symbols");
+	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", "
+		"\"undecided_places\": %llu, \"undecided_calls\": %llu, \"checks\": [",
+		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->from_note ? "note" : "symbols",
+		ICF_VX(r->places_undecided), ICF_VX(r->calls_undecided));
 	for (int c = 0; c < ICF_VC_CHECKS; c++) {
 		fputs(c ? ", {\"check\": " : "{\"check\": ", f);
 		put_string(f, names[c]);

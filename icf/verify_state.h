@@ -2,6 +2,7 @@
 #ifndef ICF_VERIFY_STATE_H
 #define ICF_VERIFY_STATE_H
 #include "dwarf/cfi.h"
+#include "dwarf/dwarf_sections.h"
 #include "dwarf/icfold_note.h"
 #include "elfrw/arch.h"
 #include "elfrw/image.h"
@@ -9,6 +10,7 @@
 #include "icf/verify.h"
 
 #define ICF_V_NONE UINT32_MAX
+#define ICF_V_SLOTS 256
 
 /* Counts and differences of one part of the work; merged in the order of the parts. */
 struct icf_vlog {
@@ -39,6 +41,7 @@ struct icf_vunit {
 	bool endbr;	  /* found: begins with a landing pad of indirect branches */
 	bool opaque;	  /* found: no code, or code nobody understands, which did not move */
 	uint8_t observed; /* found while the code and data are read: may be set by any thread */
+	uint8_t named;	  /* found, the same way: something else than a table of distances leads to its start */
 };
 
 /* An executable section of both files. */
@@ -105,6 +108,30 @@ struct icf_vcall {
 	bool optional; /* a jump, or a call through linkage code */
 };
 
+/* A direct jump in IN from one unit into another. */
+struct icf_vjump {
+	uint32_t unit, target;
+};
+
+/* A place in IN's code: number of the unit, bytes from its start, kind; so that their order is that of the addresses. */
+typedef uint64_t icf_vplace;
+enum icf_vplace_kind { ICF_VP_START, ICF_VP_ROW, ICF_VP_CALL };
+#define ICF_VP_MAX_OFF (UINT64_C(1) << 30)
+struct icf_vplaces {
+	VEC(icf_vplace) v;
+};
+
+static inline bool icf_vplace_add(struct icf_vplaces *p, uint32_t unit, uint64_t off, enum icf_vplace_kind kind)
+{
+	icf_vplace x = (uint64_t)unit << 32 | off << 2 | kind;
+	if (off >= ICF_VP_MAX_OFF || (p->v.len && p->v.data[p->v.len - 1] == x))
+		return true;
+	icf_vplace *slot = VEC_PUSH(&p->v);
+	if (slot)
+		*slot = x;
+	return slot != NULL;
+}
+
 struct icf_vdynreloc {
 	uint64_t place, addend;
 	uint64_t value; /* of its symbol, 0 without one */
@@ -114,6 +141,7 @@ struct icf_vdynreloc {
 
 struct icf_v {
 	const struct icf_verify_options *opt;
+	bool sure, hint, doubt; /* see icf_v_unless_nomem() */
 	unsigned threads;
 	struct elfrw_image in, out;
 	const struct elfrw_arch *arch;
@@ -121,6 +149,7 @@ struct icf_v {
 	uint32_t *to_out;	     /* by section of IN: section of OUT, 0: dropped */
 	bool incomplete;	     /* OUT lacks sections that are loaded: nothing else can be compared */
 	uint32_t *from_out;	     /* by section of OUT: section of IN, 0: added */
+	bool inferred;		     /* IN has no relocations of its code: distances in data have to be found */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
 	VEC(struct icf_vexec) exec;  /* sorted by old */
 	VEC(struct icf_vunit) unit;  /* sorted by old */
@@ -130,7 +159,8 @@ struct icf_v {
 	uint32_t n_new;
 	uint32_t *by_thunk; /* units with a thunk, sorted by its address; owned */
 	uint32_t n_thunk;
-	struct dwr_icfold note; /* when has_note */
+	struct dwr_sections note_secs; /* of OUT, for its .debug_icfold */
+	struct dwr_icfold note;	       /* when has_note */
 	bool has_note;
 	VEC(struct icf_vword) word;	    /* sorted by place */
 	VEC(struct icf_vtable) table;	    /* sorted by base */
@@ -142,6 +172,10 @@ struct icf_v {
 	VEC(struct icf_valias) alias; /* sorted */
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;  /* in the order of the code */
+	VEC(struct icf_vjump) jump;  /* the same */
+	struct icf_vplaces site;     /* the last bytes of all calls, in the order of the code */
+	uint64_t slot_site[ICF_V_SLOTS]; /* by vtable slot: a call through it in OUT, in code that is not shared; 0: none */
+	uint64_t places_undecided, calls_undecided;
 	uint64_t frame_lo, frame_hi; /* IN's .eh_frame */
 	struct dwr_cfi cfi_in, cfi_out;
 };
@@ -175,6 +209,9 @@ struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 /* verify_refs.c: words of data that name code; tables. */
 struct elfrw_err *icf_v_find_words(struct icf_v *v);
 struct elfrw_err *icf_v_find_tables(struct icf_v *v);
+struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were added */
+/* verify_infer.c: where IN has no relocations of its code, after the code was checked. */
+struct elfrw_err *icf_v_infer_words(struct icf_v *v);
 /* The first dynamic relocation of PLACE in IN, or NULL. */
 const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place);
 /* The first word at or after PLACE. */
@@ -182,6 +219,20 @@ size_t icf_v_word_from(const struct icf_v *v, uint64_t place);
 bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);
 /* The symbol that a kept relocation names; false: there is no such symbol. */
 bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret);
+
+/* verify_unwind.c: an image for libelf and libdw.  elf NULL: elf_errmsg() tells. */
+struct Elf;
+struct icf_velf {
+	struct Elf *elf;
+	int fd;
+	uint8_t *copy; /* of a pair, to which libelf may write */
+	size_t size;
+};
+void icf_v_elf_open(const struct elfrw_image *img, struct icf_velf *ret);
+void icf_v_elf_close(struct icf_velf *e); /* may be { .fd = -1 } */
+
+/* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in LOG. */
+struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err);
 
 /* The checks. */
 struct elfrw_err *icf_v_check_code(struct icf_v *v);	/* verify_code.c; fills base and pair */
@@ -199,6 +250,12 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v);	/* verify_debug.c */
 static inline bool icf_v_is_debug_name(const char *name)
 {
 	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 || strcmp(name, ".gdb_index") == 0;
+}
+
+/* Is there debug information in IMG, compressed in the older way perhaps? */
+static inline bool icf_v_has_debug(const struct elfrw_image *img)
+{
+	return elfrw_image_section(img, ".debug_info") || elfrw_image_section(img, ".zdebug_info");
 }
 
 static inline bool icf_v_is_unwind_name(const char *name)

@@ -73,7 +73,7 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 			w.lo = w.hi = to;
 		return w;
 	}
-	const struct icf_vexec *e = s->st_shndx < SHN_LORESERVE ? exec_of(v, s->st_shndx) : NULL;
+	const struct icf_vexec *e = s->st_shndx < SHN_LORESERVE ? exec_of(v, elfrw_image_symbol_section(&v->in, s)) : NULL;
 	if (e) {
 		want_code(v, e, s, dynamic, &w);
 		return w;

@@ -3,7 +3,8 @@
  * .symtab of OUT is that of IN in the same order without the symbols of dropped sections, so the two can be read side by
  * side.  A function symbol says where its code went; one that lost its size says what it was folded into, one whose code is
  * a single jump is a thunk.  Code without a symbol of its own (frame descriptions tell where there is some) lies between two
- * that have one, and is looked for there.  A guess that goes wrong makes a check fail, never pass. */
+ * that have one, and is looked for there.  Without symbols, code whose sections are where they were is taken to be where it was:
+ * nothing was folded.  A guess that goes wrong makes a check fail, never pass. */
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -282,13 +283,22 @@ static struct elfrw_err *find_kept(struct icf_v *v)
 	return NULL;
 }
 
+static bool code_stayed(const struct icf_v *v)
+{
+	for (size_t i = 0; i < v->exec.len; i++)
+		if (v->exec.data[i].new != v->exec.data[i].old || v->exec.data[i].new_end != v->exec.data[i].old_end)
+			return false;
+	return true;
+}
+
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 {
-	if (!v->in.symtab || !v->out.symtab || !v->in.section[v->in.symtab].data || !v->out.section[v->out.symtab].data)
+	bool symbols = v->in.symtab && v->out.symtab && v->in.section[v->in.symtab].data && v->out.section[v->out.symtab].data;
+	if (!symbols && !code_stayed(v))
 		return elfrw_error("%s: has neither .debug_icfold nor symbols: nothing says what went where",
 				   v->out.path);
 	struct starts s = { 0 };
-	struct elfrw_err *err = from_symbols(v, &s);
+	struct elfrw_err *err = symbols ? from_symbols(v, &s) : NULL;
 	for (size_t i = 0; i < v->cfi_in.fde.len && !err; i++) {
 		const struct dwr_fde *f = &v->cfi_in.fde.data[i];
 		const struct icf_vexec *e = exec_at(v, f->pc_begin);
@@ -298,7 +308,8 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 		if (!x)
 			err = &elfrw_err_nomem;
 		else
-			*x = (struct start){ .old = f->pc_begin, .end = f->pc_end, .new = UINT64_MAX, .sized = true };
+			*x = (struct start){ .old = f->pc_begin, .end = f->pc_end, .new = symbols ? UINT64_MAX : f->pc_begin, .sized = true,
+					     .new_size = symbols ? 0 : f->pc_end - f->pc_begin };
 	}
 	if (s.v.len)
 		qsort(s.v.data, s.v.len, sizeof *s.v.data, start_order);
@@ -308,6 +319,8 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 		while (at < s.v.len && s.v.data[at].old < v->exec.data[k].old)
 			at++;
 		err = cut(v, &v->exec.data[k], &s, &at);
+		for (uint32_t i = from; i < v->unit.len && !symbols; i++)
+			v->unit.data[i].body = v->unit.data[i].entry = v->unit.data[i].old;
 		if (!err)
 			place_rest(v, &v->exec.data[k], from);
 		for (uint32_t i = from; i < v->unit.len && !err; i++)

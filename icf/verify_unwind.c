@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct unwind {
@@ -240,6 +241,27 @@ static bool is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
 	       icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
 }
 
+/* A thunk where its function was keeps the function's description, whose first row must hold up to its jump. */
+static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f)
+{
+	uint32_t u = icf_v_find(v, f->pc_begin), k = fde_at(&v->cfi_in, f->pc_begin);
+	if (u == ICF_V_NONE || k == ICF_V_NONE)
+		return false;
+	const struct icf_vunit *x = &v->unit.data[u];
+	const struct dwr_fde *a = &v->cfi_in.fde.data[k];
+	if (!x->thunk || x->entry != x->old || x->old != f->pc_begin || a->pc_end != f->pc_end || a->lsda != f->lsda ||
+	    a->insn_size != f->insn_size || memcmp(a->insn, f->insn, f->insn_size) != 0 ||
+	    cie_differs(v, &v->cfi_in.cie.data[a->cie], &v->cfi_out.cie.data[f->cie]))
+		return false;
+	/* DWARF 5, section 6.4.2.1: DW_CFA_advance_loc and DW_CFA_advance_loc1; longer ones go further. */
+	uint64_t jump = x->thunk > 8 ? 4 : 0, row = UINT64_MAX; /* behind a landing pad */
+	if (f->insn_size && f->insn[0] >> 6 == 1)
+		row = f->insn[0] & 0x3f;
+	else if (f->insn_size > 1 && f->insn[0] == 2)
+		row = f->insn[1];
+	return row > jump;
+}
+
 static void check_rest(struct unwind *w)
 {
 	struct icf_v *v = w->v;
@@ -260,7 +282,7 @@ static void check_rest(struct unwind *w)
 				     "overlap: frame at 0x%llx: expected 0x%llx or later, found 0x%llx",
 				     ICF_VX(f->pc_begin), ICF_VX(end), ICF_VX(f->pc_begin));
 		end = f->pc_end > end ? f->pc_end : end;
-		if (w->matched[i])
+		if (w->matched[i] || is_kept_frame(v, f))
 			continue;
 		/* Thunks only, from the first byte to the last. */
 		uint64_t covered = f->pc_begin;
@@ -277,6 +299,8 @@ static void check_rest(struct unwind *w)
 		const struct icf_vunit *x = &v->unit.data[thunk[k]];
 		char name[200];
 		v->log.checked[ICF_VC_FRAME]++;
+		if (x->entry == x->old)
+			continue; /* its frame was looked at above */
 		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry),
 			 g = dwr_cfi_find(&v->cfi_out, x->entry + x->thunk - 1);
 		if (f == ICF_V_NONE || f != g || !is_entry_rule(v, &v->cfi_out.fde.data[f]))
@@ -472,7 +496,9 @@ static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b)
 	bool sa, sb;
 	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) || sa != sb)
 		return "return address column or kind of frame";
-	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) || !ops_same(x, nx, y, ny))
+	/* libdw cannot tell all of them. */
+	int ca = dwarf_frame_cfa(a, &x, &nx), cb = dwarf_frame_cfa(b, &y, &ny);
+	if (!ca != !cb || (!ca && !ops_same(x, nx, y, ny)))
 		return "canonical frame address";
 	for (int r = 0; r <= 16; r++) {
 		int ra = dwarf_frame_register(a, r, mx, &x, &nx), rb = dwarf_frame_register(b, r, my, &y, &ny);
@@ -512,18 +538,37 @@ static void sample_rows(struct icf_v *v, Dwarf_CFI *in, Dwarf_CFI *out)
 	}
 }
 
-static Elf *open_elf(const char *path, int *fd)
+void icf_v_elf_open(const struct elfrw_image *img, struct icf_velf *ret)
 {
-	*fd = open(path, O_RDONLY | O_CLOEXEC);
-	return *fd < 0 ? NULL : elf_begin(*fd, ELF_C_READ_MMAP, NULL);
+	*ret = (struct icf_velf){ .fd = -1, .size = img->size };
+	if (img->pair) {
+		/* It is in no one file; where libelf decompresses a section it changes the header. */
+		ret->copy = elfrw_image_private_copy(img);
+		ret->elf = ret->copy ? elf_memory((char *)ret->copy, img->size) : NULL;
+		return;
+	}
+	ret->fd = open(img->path, O_RDONLY | O_CLOEXEC);
+	ret->elf = ret->fd < 0 ? NULL : elf_begin(ret->fd, ELF_C_READ_MMAP, NULL);
+}
+
+void icf_v_elf_close(struct icf_velf *e)
+{
+	if (e->elf)
+		elf_end(e->elf);
+	if (e->fd >= 0)
+		close(e->fd);
+	if (e->copy)
+		munmap(e->copy, e->size);
+	*e = (struct icf_velf){ .fd = -1 };
 }
 
 static void check_rows(struct icf_v *v)
 {
-	int fa, fb;
+	struct icf_velf a, b;
 	elf_version(EV_CURRENT);
-	Elf *a = open_elf(v->in.path, &fa), *b = open_elf(v->out.path, &fb);
-	Dwarf_CFI *x = a ? dwarf_getcfi_elf(a) : NULL, *y = b ? dwarf_getcfi_elf(b) : NULL;
+	icf_v_elf_open(&v->in, &a);
+	icf_v_elf_open(&v->out, &b);
+	Dwarf_CFI *x = a.elf ? dwarf_getcfi_elf(a.elf) : NULL, *y = b.elf ? dwarf_getcfi_elf(b.elf) : NULL;
 	if (x && y)
 		sample_rows(v, x, y);
 	else if (x)
@@ -533,12 +578,8 @@ static void check_rows(struct icf_v *v)
 		dwarf_cfi_end(x);
 	if (y)
 		dwarf_cfi_end(y);
-	elf_end(a);
-	elf_end(b);
-	if (fa >= 0)
-		close(fa);
-	if (fb >= 0)
-		close(fb);
+	icf_v_elf_close(&a);
+	icf_v_elf_close(&b);
 }
 
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v)

@@ -305,7 +305,7 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			carried.optional = true;
 			if (in_group(m, u))
 				add(&state(j)->group, carried);
-			if (!m->unit[u].folded)
+			if (!m->unit[u].folded || j->policy == J_ALIAS)
 				add(&edge, carried);
 		}
 		if (va > m->unit[u].old) {

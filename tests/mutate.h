@@ -42,7 +42,7 @@ bool mutate_in_code(const struct elfrw_image *img, uint64_t va);
 enum { RELA_CODE, RELA_DATA, RELA_OFFSET, RELA_INFO, RELA_SYMBOLIC };
 enum { FDE_BEGIN, FDE_RANGE, FDE_INSN, FDE_CIE, FDE_LSDA, FDE_LENGTH };
 enum { SYM_ANY, SYM_FUNC, SYM_OBJECT, SYM_FOLDED };
-enum { LINE_SPECIAL = 100, LINE_EXTENDED = 200 };
+enum { LINE_HEADER = 99, LINE_SPECIAL = 100, LINE_EXTENDED = 200 };
 #define PHDR(type, field) ((long)(type) << 8 | (long)offsetof(Elf64_Phdr, field))
 #define ATTR(code, form, size) ((long)(code) | (long)(form) << 16 | (long)(size) << 32)
 
@@ -80,7 +80,10 @@ void mutate_fdes(struct ctx *c);
 void mutate_frame_end(struct ctx *c);
 void mutate_frame_hdr(struct ctx *c);
 void mutate_frame_hdr_pairs(struct ctx *c);
+void mutate_gaps(struct ctx *c);
 void mutate_gdb_index(struct ctx *c);
+void mutate_gdb_part(struct ctx *c);
+void mutate_gdb_pool(struct ctx *c);
 void mutate_irelative(struct ctx *c);
 void mutate_line_ops(struct ctx *c);
 void mutate_lsda_sites(struct ctx *c);

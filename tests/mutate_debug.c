@@ -94,6 +94,8 @@ static void line_table(struct ctx *c, const struct elfrw_section *s, struct elfr
 		elfrw_rbuf_skip(r, 2);
 	uint64_t header = elfrw_rbuf_u32(r);
 	const uint8_t *program = r->pos + header;
+	for (const uint8_t *p = r->pos; c->arg == LINE_HEADER && p < program && p < end; p++)
+		mutate_add(c, p, 1);
 	elfrw_rbuf_skip(r, version >= 4 ? 5 : 4);
 	unsigned opcode_base = elfrw_rbuf_u8(r);
 	uint8_t operands[256] = { 0 };
@@ -185,11 +187,19 @@ void mutate_call_table(struct ctx *c)
 		return;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	elfrw_rbuf_skip(&r, strcmp(c->name, ".debug_dcall") == 0 ? 10 : 6);
+	unsigned same = 0; /* bytes of a number: whole ones are exchanged among those of one length */
 	while (elfrw_rbuf_left(&r) > 8) {
 		const uint8_t *at = r.pos;
 		uint64_t site = elfrw_rbuf_u64(&r);
 		const uint8_t *number = r.pos;
 		elfrw_rbuf_uleb(&r);
+		unsigned size = (unsigned)(r.pos - number);
+		if (!same && site)
+			same = size;
+		if (c->arg == 3 && site && size == same)
+			mutate_add(c, number, size);
+		else if (c->arg == 4 && site && size == same)
+			mutate_add(c, at, 8 + size);
 		if (c->arg == 0 && site)
 			mutate_add(c, at, 8);
 		else if (c->arg == 1 && site)
@@ -197,6 +207,26 @@ void mutate_call_table(struct ctx *c)
 		else if (c->arg == 2 && !site)
 			mutate_add(c, number, 1);
 	}
+}
+
+/* Words of a part of the index: 0 units, 1 type units, 3 symbols. */
+void mutate_gdb_part(struct ctx *c)
+{
+	const struct elfrw_section *s = mutate_section(c, ".gdb_index");
+	if (!s || s->hdr.sh_size < 24)
+		return;
+	for (uint64_t k = elfrw_get32(s->data + 4 + 4 * c->arg); k + 4 <= elfrw_get32(s->data + 8 + 4 * c->arg); k += 4)
+		if (elfrw_get32(s->data + k))
+			mutate_add(c, s->data + k, 4);
+}
+
+/* Behind the symbols: which units have them, and their names. */
+void mutate_gdb_pool(struct ctx *c)
+{
+	const struct elfrw_section *s = mutate_section(c, ".gdb_index");
+	uint64_t pool = s && s->hdr.sh_size >= 28 ? elfrw_get32(s->data + (elfrw_get32(s->data) >= 9 ? 24 : 20)) : 0;
+	for (uint64_t k = pool; pool && k < s->hdr.sh_size; k += 7)
+		mutate_add(c, s->data + k, 1);
 }
 
 void mutate_gdb_index(struct ctx *c)

@@ -531,6 +531,27 @@ void mutate_ehdr(struct ctx *c)
 	mutate_add_off(c, (uint64_t)c->arg & 0xff, (unsigned)(c->arg >> 8));
 }
 
+/* Bytes of the file that are loaded and in no section. */
+void mutate_gaps(struct ctx *c)
+{
+	uint64_t headers = c->out.ehdr.e_phoff + c->out.n_phdrs * sizeof(Elf64_Phdr);
+	for (uint32_t p = 0; p < c->out.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &c->out.phdr[p];
+		for (uint64_t k = 0; ph->p_type == PT_LOAD && k < ph->p_filesz; k++) {
+			uint64_t at = ph->p_offset + k, next = 0;
+			for (uint32_t i = 1; i < c->out.n_sections && !next; i++) {
+				const Elf64_Shdr *s = &c->out.section[i].hdr;
+				if (s->sh_type != SHT_NOBITS && at - s->sh_offset < s->sh_size)
+					next = s->sh_offset + s->sh_size;
+			}
+			if (at >= headers && !next)
+				mutate_add_off(c, at, 1);
+			else if (next > at)
+				k += next - at - 1;
+		}
+	}
+}
+
 /* arg: type << 8 | offset of the field. */
 void mutate_phdrs(struct ctx *c)
 {

@@ -254,15 +254,11 @@ judge_fold() {
 	{ "$out" $arg; echo "exit status $?"; } >"$out.run" 2>&1
 	check "$name runs the same" "$(diff "$out.run.in" "$out.run" | sed -n 2,3p | tr '\n' ' ')" cmp -s "$out.run.in" "$out.run"
 	if [ -x "$JUDGE" ]; then
-		# A folded cold part may begin without a row of its own; its copy of the sequence then carries the row of the function
-		# before it, which the judge does not expect.  The copies' rows are looked at below.
-		local options=("--policy=$policy")
-		[ "$policy" = alias ] && options+=(--no-lines)
-		"$JUDGE" "${options[@]}" "$in" "$out" "$out.map" >"$out.judge" 2>&1
+		"$JUDGE" --policy="$policy" "$in" "$out" "$out.map" >"$out.judge" 2>&1
 		# libdw knows no zstd before elfutils 0.189; binutils may.
 		if grep -q 'cannot read .debug_info of the input' "$out.judge" && objcopy --decompress-debug-sections "$in" "$out.plain.in" 2>/dev/null &&
 			objcopy --decompress-debug-sections "$out" "$out.plain" 2>/dev/null; then
-			"$JUDGE" "${options[@]}" "$out.plain.in" "$out.plain" "$out.map" >"$out.judge" 2>&1
+			"$JUDGE" --policy="$policy" "$out.plain.in" "$out.plain" "$out.map" >"$out.judge" 2>&1
 		fi
 		if grep -q "cannot read .debug_info of the input" "$out.judge"; then
 			skip "$name judge" "libdw does not know this compression"
