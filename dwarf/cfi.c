@@ -123,7 +123,7 @@ static struct elfrw_err *next_record(const struct dwr_cfi *cfi, uint64_t *off, s
 		return elfrw_error_at(cfi->name, *off, "record length 0x%llx does not fit the section",
 				      (unsigned long long)length);
 	if (length > UINT32_MAX - 64)
-		return elfrw_error_at(cfi->name, *off, "record of more than 4 GiB");
+		return elfrw_error_at(cfi->name, *off, "record of more than 4 GB");
 	ret->id_off = elfrw_rbuf_off(&r);
 	ret->size = ret->id_off + length - *off;
 	ret->id = elfrw_rbuf_uint(&r, ret->offset_size);

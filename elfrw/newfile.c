@@ -29,18 +29,29 @@ static void ending_set(sigset_t *set)
 	}
 }
 
-static void hold(struct elfrw_newfile *f)
+void elfrw_newfile_hold(sigset_t *mask)
 {
 	sigset_t set;
 	ending_set(&set);
-	f->held = pthread_sigmask(SIG_BLOCK, &set, &f->mask) == 0;
+	pthread_sigmask(SIG_BLOCK, &set, mask);
+}
+
+void elfrw_newfile_release(const sigset_t *mask)
+{
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+static void hold(struct elfrw_newfile *f)
+{
+	elfrw_newfile_hold(&f->mask);
+	f->held = true;
 }
 
 /* Signals that waited arrive here, unless a file begun earlier holds them too. */
 static void release(struct elfrw_newfile *f)
 {
 	if (f->held)
-		pthread_sigmask(SIG_SETMASK, &f->mask, NULL);
+		elfrw_newfile_release(&f->mask);
 	f->held = false;
 }
 

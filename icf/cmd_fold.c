@@ -251,6 +251,9 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	}
 	/* An older debug file keeps a second name until the other file is in place. */
 	bool with = debug->open, fresh = with && access(opt->debug_output, F_OK) != 0;
+	sigset_t mask;
+	if (with)
+		elfrw_newfile_hold(&mask);
 	char *older = NULL;
 	if (with && !fresh && asprintf(&older, "%s.icfold-%ld", opt->debug_output, (long)getpid()) < 0)
 		older = NULL;
@@ -274,6 +277,8 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	if (older)
 		unlink(older);
 	free(older);
+	if (with)
+		elfrw_newfile_release(&mask);
 	return err ? fail(name, err) : 0;
 }
 

@@ -127,7 +127,7 @@ int icf_cmd_inlines(int argc, char **argv)
 		default: fputs("Try 'icfold inlines --help'.\n", stderr); return 1;
 		}
 	if (argc - optind != 2) {
-		fputs("icfold inlines: expected FUNCTION and FILE\nTry 'icfold inlines --help'.\n", stderr);
+		fputs("icfold: inlines: expected FUNCTION and FILE\nTry 'icfold inlines --help'.\n", stderr);
 		return 1;
 	}
 	return list(argv[optind], argv[optind + 1], &opt, demangle);

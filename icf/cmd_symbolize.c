@@ -447,7 +447,7 @@ static const struct option options[] = {
 
 static int bad_value(const char *option, const char *value)
 {
-	fprintf(stderr, "icfold symbolize: %s: bad value '%s'\n", option, value);
+	fprintf(stderr, "icfold: symbolize: %s: bad value '%s'\n", option, value);
 	return 1;
 }
 

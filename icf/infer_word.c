@@ -2,8 +2,8 @@
  *
  * Jump tables were found and all jumps accounted for, so what is left are distances to the entries of functions.  A word that, counted
  * from its own place or from the last place before it that something names, gives the exact entry of a function may be one.
- * Numbers do that by chance, too; so there must be more: all words of that object do it, or some code calls a sum.  The function is then pinned, and not folded.  The same goes for words
- * that may be added to an address of code.  Only what no pinning can cure makes the whole program one whose code may not move: an
+ * Numbers do that by chance, too; so there must be more: all words of that object do it, or some code calls a sum.  The function is
+ * then pinned, and not folded.  The same goes for words that may be added to an address of code.  Only what no pinning can cure makes the whole program one whose code may not move: an
  * address that was shifted out of its function when the program was built. */
 #include "elfrw/rbuf.h"
 #include "icf/infer_parts.h"

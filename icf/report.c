@@ -41,11 +41,13 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 		fprintf(f, "in place: code in use %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%), %" PRIu64 " bytes of the file are holes\n",
 			run->plan.code_before, run->plan.code_after, percent(run->plan.code_before, run->plan.code_after), holes);
 	}
-	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", elfrw_image_file_size(&run->img), run->out.file_size, percent(elfrw_image_file_size(&run->img), run->out.file_size));
+	size_t size = elfrw_image_file_size(&run->img);
+	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", size, run->out.file_size, percent(size, run->out.file_size));
 }
 
 static const char *const reason_key[ICF_N_REASONS] = {
-	[ICF_OK] = "shared", [ICF_NOT_A_FUNCTION] = "not_a_function", [ICF_NOT_UNDERSTOOD] = "not_understood", [ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued",
+	[ICF_OK] = "shared", [ICF_NOT_A_FUNCTION] = "not_a_function", [ICF_NOT_UNDERSTOOD] = "not_understood",
+	[ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued",
 	[ICF_ENTRY_POINT] = "entry_point", [ICF_KEEP_UNIQUE] = "keep_unique", [ICF_NAMED_SECTION] = "named_section",
 	[ICF_INNER_ENTRY] = "inner_entry", [ICF_UNWIND] = "unwind", [ICF_UNIQUE] = "unique", [ICF_ADDRESS_OBSERVED] = "address_observed",
 	[ICF_PARTNER_STAYS] = "partner_stays",

@@ -134,8 +134,41 @@ static bool plausible(const struct icf_program *prog, const struct bases *b, siz
 	return false;
 }
 
+static bool jumps_into(const struct icf_program *prog, uint32_t from, const struct icf_unit *to)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[from]);
+	for (uint32_t r = 0; r < prog->unit.data[from].n_ref; r++)
+		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > to->start && ref[r].target < to->end)
+			return true;
+	return false;
+}
+
+/* Is unit K, which begins where unit OWNER ends, its split-off part?  Then an entry that leads there may be used. */
+static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k)
+{
+	const struct icf_unit *u = &prog->unit.data[k];
+	if (u->sym != ICF_NONE && prog->sym.data[u->sym].type == STT_FUNC)
+		return strstr(prog->sym.data[u->sym].name, ".cold") != NULL;
+	if (jumps_into(prog, owner, u) || jumps_into(prog, k, &prog->unit.data[owner]))
+		return true;
+	/* Does anyone else know it? */
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			if (ref[r].target == u->start && (i != owner || ref[r].kind != ICF_REF_BRANCH || icf_unit_bytes(prog, &prog->unit.data[i])[ref[r].off - 1] == 0xe8))
+				return false;
+	}
+	for (size_t i = 0; i < prog->dataref.len; i++)
+		if (prog->dataref.data[i].pcrel != 1 && prog->dataref.data[i].target == u->start)
+			return false;
+	return true;
+}
+
 static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
 {
+	/* The last question asked of split_off(). */
+	uint32_t asked = ICF_NONE;
+	bool answer = false;
 	size_t n = prog->dataref.len;
 	for (size_t k = 0, i = 0, next; k < b->v.len; k = next) {
 		for (next = k + 1; next < b->v.len && b->v.data[next].va == b->v.data[k].va;)
@@ -163,9 +196,13 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 				target = base->va + (d->target - d->place);
 			uint32_t unit = icf_unit_at(prog, target);
 			/* clang lets the entries of cases that cannot happen lead to the function's end. */
-			if (base->owner != ICF_NONE && target == prog->unit.data[base->owner].end)
-				unit = base->owner;
-			else if (unit == ICF_NONE)
+			if (base->owner != ICF_NONE && target == prog->unit.data[base->owner].end) {
+				if (asked != base->owner)
+					answer = unit != ICF_NONE && split_off(prog, base->owner, unit);
+				asked = base->owner;
+				if (!answer)
+					unit = base->owner;
+			} else if (unit == ICF_NONE)
 				unit = icf_unit_ending(prog, target);
 			/* What follows a table of labels without being one. */
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)

@@ -31,9 +31,16 @@ static void resolve(struct icf_v *v)
 		if (w->table != ICF_V_NONE) {
 			known = icf_v_label(v, w->target, owner, &w->want);
 			w->alt = w->want;
-			/* Nobody can tell a shared table of labels from one of functions. */
+			/* Nobody can tell a shared table of labels from one of functions, nor the end of a function from its split-off part
+			 * that begins there, which is what is right in any case. */
+			uint32_t next = owner != ICF_V_NONE && w->target == v->unit.data[owner].end ? icf_v_find(v, w->target) : ICF_V_NONE;
 			if (owner == ICF_V_NONE)
 				icf_v_pointer(v, w->target, &w->want);
+			else if (next != ICF_V_NONE) {
+				icf_v_code(v, w->target, &w->want);
+				if (!v->unit.data[next].named)
+					w->alt = w->want;
+			}
 		} else {
 			known = icf_v_pointer(v, w->target, &w->want);
 			w->alt = w->want;

@@ -34,8 +34,6 @@ EOF2
 
 # judge.py STACKS LABEL PROGRAM JSON: the threads in JSON are those of STACKS.  Prints what was decided and what was left open;
 # fails when a function is not the one that gdb saw, nor among the candidates.
-# judge.py STACKS LABEL PROGRAM JSON: the threads in JSON are those of STACKS.  Prints what was decided and what was left open;
-# fails when a function is not the one that gdb saw, nor among the candidates.
 cat >judge.py <<'EOF2'
 import json, os, sys
 def plain(name):

@@ -607,6 +607,35 @@ for f in slow "slow notmpfile" "slow nolink" "slow notmpfile verify"; do
 	done
 done
 fresh
+# Two files that belong together: both old or both new, whatever ends the run.
+if objcopy --only-keep-debug prog pair.debug && objcopy --strip-debug --add-gnu-debuglink=pair.debug prog pair 2>/dev/null &&
+	fold pair --debug-file=pair.debug -o out/x --debug-output=out/x.debug && [ $rc = 0 ]; then
+	mv out/x pair.new && mv out/x.debug pair.new.debug
+	for f in slow "slow notmpfile"; do
+		bad='' ended=0
+		fresh
+		cp old out/x.debug
+		verify=--debug-output=out/x.debug
+		us=$(run_time "$f")
+		for _ in $(seq $((times * 30))); do
+			cp old out/x
+			cp old out/x.debug
+			d=$(((RANDOM * 32768 + RANDOM) % (us * 12 / 10) + 500))
+			faulty "$f" env --default-signal=TERM timeout -s TERM "$(printf '0.%06d' $d)" "$ICFOLD" pair --debug-file=pair.debug -o out/x \
+				--debug-output=out/x.debug 2>r.err && [ ! -s r.err ] || ended=$((ended + 1))
+			if cmp -s out/x old; then
+				cmp -s out/x.debug old || bad="a new debug file with an old program"
+			else
+				cmp -s out/x pair.new && cmp -s out/x.debug pair.new.debug || bad="a new program with another debug file"
+			fi
+			[ "$(ls -A out | grep -vcE '^(x|x.debug|map)$')" = 0 ] || bad="left $(ls -A out | tr '\n' ' ')"
+		done
+		if [ -n "$bad" ]; then not_ok "faults/signal-pair-${f// /-}" "$bad"; else ok "faults/signal-pair-${f// /-}: $ended of $((times * 30)) ended"; fi
+	done
+else
+	not_ok faults/signal-pair "$(first_line r.err)"
+fi
+fresh
 # A signal that is ignored does not end anything, and one that waits ends the run as that signal does.
 (faulty "slow notmpfile" timeout -s TERM 0.005 sh -c 'trap "" TERM; exec "$ICFOLD" prog -o out/x' 2>r.err)
 rc=$?

@@ -10,7 +10,7 @@ if [ ! -e "${objects[0]}" ]; then
 	finish
 fi
 san=()
-nm "${objects[0]}" | grep -q __asan_ && san=(-fsanitize=address,undefined)
+nm "${objects[0]}" | grep -q __asan_ && san=("-fsanitize=address,undefined")
 load_recipe demo
 if ! gcc ${san[@]+"${san[@]}"} "${objects[@]}" -Wl,--emit-relocs -o "$WORK/self" -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/log"; then
 	not_ok self "does not link: $(first_line "$WORK/log")"

@@ -80,7 +80,8 @@ static void test_flags(void **state)
 	(void)state;
 	static const struct { const char *arg; size_t off; } flag[] = {
 #define F(arg, field) { arg, offsetof(struct icf_options, field) }
-		F("--no-thunks", no_thunks), F("-no-thunks", no_thunks), F("--emit-vtables", emit_vtables), F("--strip-debug", strip_debug), F("-strip-debug", strip_debug),
+		F("--no-thunks", no_thunks), F("-no-thunks", no_thunks), F("--emit-vtables", emit_vtables),
+		F("--strip-debug", strip_debug), F("-strip-debug", strip_debug),
 		F("--emit-relocs", emit_relocs), F("-emit-relocs", emit_relocs), F("--keep-build-id", keep_build_id), F("--quiet", quiet),
 		F("--write-if-changed", write_if_changed), F("-write-if-changed", write_if_changed),
 		F("-quiet", quiet), F("-q", quiet), F("--time-passes", time_passes), F("--help", help), F("-help", help), F("-h", help),
