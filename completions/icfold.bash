@@ -2,13 +2,13 @@
 _icfold_options() { # COMMAND
 	case $1 in
 	fold)
-		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --strip-debug -s \
+		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug -s \
 			--strip-all --emit-relocs --emit-vtables --in-place --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
 			--print-icf-sections= --map= --depfile= --stats --stats= --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
 		;;
 	verify)
-		echo "--icf= --json --no-debug --max= --threads= -v --verbose -h --help"
+		echo "--icf= --json --no-debug --debug-file= --debug-output= --debug-file-directory= --max= --threads= -v --verbose -h --help"
 		;;
 	symbolize)
 		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --no-demangle -a --addresses -p \
@@ -33,7 +33,7 @@ _icfold_options() { # COMMAND
 
 _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or directories
 	case $1$2 in
-	*--output | *--keep-unique-file | *--print-icf-sections | *--map | *--depfile | *--obj | *--core | *--html) echo "-f" ;;
+	*--output | *--keep-unique-file | *--print-icf-sections | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
 	fold--icf) echo "safe all none" ;;
 	fold--debug-folded) echo "overlay alias drop" ;;
 	fold--stats) echo "text json" ;;

@@ -29,22 +29,24 @@ static void ending_set(sigset_t *set)
 	}
 }
 
-void elfrw_newfile_hold(sigset_t *mask)
+static void hold(struct elfrw_newfile *f)
 {
 	sigset_t set;
 	ending_set(&set);
-	pthread_sigmask(SIG_BLOCK, &set, mask);
+	f->held = pthread_sigmask(SIG_BLOCK, &set, &f->mask) == 0;
+}
+
+void elfrw_newfile_hold(struct elfrw_newfile *f, sigset_t *mask)
+{
+	if (!f->held)
+		hold(f);
+	*mask = f->mask;
+	f->held = false;
 }
 
 void elfrw_newfile_release(const sigset_t *mask)
 {
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
-}
-
-static void hold(struct elfrw_newfile *f)
-{
-	elfrw_newfile_hold(&f->mask);
-	f->held = true;
 }
 
 /* Signals that waited arrive here, unless a file begun earlier holds them too. */

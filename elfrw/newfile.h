@@ -49,9 +49,9 @@ void elfrw_newfile_drop(struct elfrw_newfile *f);
 /* SIZE bytes of DATA at OFF of F, however many calls that takes.  An error also when a signal waits to end the process. */
 struct elfrw_err *elfrw_newfile_write(const struct elfrw_newfile *f, const void *data, uint64_t size, uint64_t off);
 
-/* The same for a name that the caller makes: from here on the signals that would end the process wait, until release with the
- * same MASK. */
-void elfrw_newfile_hold(sigset_t *mask);
+/* For a name that the caller makes besides: the signals that would end the process wait from here on, past the end of F, the
+ * first of the files under way, until release with the same MASK. */
+void elfrw_newfile_hold(struct elfrw_newfile *f, sigset_t *mask);
 void elfrw_newfile_release(const sigset_t *mask);
 
 /* Does a signal wait that will end the process when F is dropped? */

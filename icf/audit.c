@@ -2,6 +2,7 @@
  * references and tables do not depend on the mode, only the plan and the reasons that it sets do. */
 #include "icf/audit.h"
 #include "dwarf/symbolize.h"
+#include "icf/pair.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +77,17 @@ static void measure(struct icf_audit *a)
 struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path, const struct icf_audit_options *opt)
 {
 	struct icf_options run = { .input = path, .mode = ICF_MODE_NONE, .threads = opt->threads };
-	ELFRW_TRY(icf_run_plan(&a->run, &run));
+	char *debug_file = NULL;
+	struct elfrw_err *err = icf_pair_find(path, NULL, &debug_file, NULL);
+	if (err == &elfrw_err_nomem)
+		return err;
+	elfrw_err_free(err); /* what is wrong with the file is told in other words below */
+	run.debug_file = debug_file;
+	err = icf_run_plan(&a->run, &run);
+	free(debug_file);
+	run.debug_file = NULL;
+	if (err)
+		return err;
 	a->unit = calloc(a->run.prog.unit.len + 1, sizeof *a->unit);
 	if (!a->unit)
 		return &elfrw_err_nomem;

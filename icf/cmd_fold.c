@@ -253,7 +253,7 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	bool with = debug->open, fresh = with && access(opt->debug_output, F_OK) != 0;
 	sigset_t mask;
 	if (with)
-		elfrw_newfile_hold(&mask);
+		elfrw_newfile_hold(out, &mask);
 	char *older = NULL;
 	if (with && !fresh && asprintf(&older, "%s.icfold-%ld", opt->debug_output, (long)getpid()) < 0)
 		older = NULL;

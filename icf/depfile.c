@@ -38,6 +38,8 @@ struct elfrw_err *icf_depfile_check(const struct icf_options *opt)
 {
 	ELFRW_TRY(check_name(opt->output));
 	ELFRW_TRY(check_name(opt->input));
+	if (opt->debug_file)
+		ELFRW_TRY(check_name(opt->debug_file));
 	for (size_t i = 0; i < opt->args.n_file; i++)
 		ELFRW_TRY(check_name(opt->args.file[i]));
 	return NULL;
@@ -51,6 +53,10 @@ void icf_depfile_print(FILE *f, const struct icf_options *opt)
 	if (strcmp(opt->input, opt->output) != 0) {
 		fputc(' ', f);
 		print_name(f, opt->input);
+	}
+	if (opt->debug_file && (!opt->debug_output || strcmp(opt->debug_file, opt->debug_output) != 0)) {
+		fputc(' ', f);
+		print_name(f, opt->debug_file);
 	}
 	for (size_t i = 0; i < opt->args.n_file; i++) {
 		fputs(" \\\n  ", f);

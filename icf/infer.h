@@ -63,6 +63,7 @@ struct icf_jump {
 struct icf_jumps {
 	struct icf_jump jump[16];
 	unsigned n;
+	bool adds; /* maybe from a sum of something else */
 };
 
 /* Does the indirect call T->insn[AT] of unit I go to a sum?  Only the code just before it is read. */

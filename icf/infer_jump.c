@@ -43,6 +43,7 @@ struct def {
 	uint8_t a, b;      /* COPY: a; ADD: a and b */
 	uint64_t max;      /* SMALL: the largest value, or UINT64_MAX */
 	uint8_t reg;       /* the register that was looked for */
+	bool maybe;        /* it may as well leave the register alone */
 };
 
 static const uint8_t *code_of(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at)
@@ -79,9 +80,11 @@ static bool writes_unnamed(const struct elfrw_insn *in, unsigned r)
 		return (op < 0x40 && ((op & 7) == 4 || (op & 7) == 5) && (op & 0xf8) != 0x38 && r == RAX) ||
 		       (op == 0x9f && r == RAX) || (op >= 0xa0 && op <= 0xa1 && r == RAX) || (op >= 0xe4 && op <= 0xed && r == RAX);
 	}
-	if (in->opcode_map == 1 && (op == 0xa2 || op == 0x31 || op == 0x33 || op == 0x01 || op == 0x05 || op == 0x32 || op == 0xb0 ||
-				    op == 0xb1 || op == 0xc7))
+	if (in->opcode_map == 1 && (op == 0xa2 || op == 0x31 || op == 0x33 || op == 0x01 || op == 0x05 || op == 0x32 || op == 0xc7))
 		return r <= RDX || r == RBX || r == R11;
+	/* Compare and exchange. */
+	if (in->opcode_map == 1 && (op == 0xb0 || op == 0xb1))
+		return r == RAX || (!(in->flags & ELFRW_INSN_MEM) && in->rm == r);
 	return in->opcode_map > 1 && (in->opcode_map & 0xf) == 2 && (op == 0xf6 || op == 0xf7) && r == RDX;
 }
 
@@ -213,8 +216,12 @@ static struct def any_effect(const struct icf_program *prog, uint32_t unit, cons
 		d.kind = !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
 		return d;
 	}
-	if (in->reg == r || in->rm == r)
+	/* The register field of some is a part of the operation; of the other operand nobody knows whether it is read or written. */
+	bool group = in->opcode_map == 1 && (op <= 0x01 || op == 0x18 || (op >= 0x71 && op <= 0x73) || op == 0xae || op == 0xba || op == 0xc7);
+	bool dest = !group && in->reg == r;
+	if (dest || (!mem && in->rm == r))
 		d.kind = DEF_NUMBER;
+	d.maybe = !dest;
 	if (in->opcode_map == 1 && op >= 0x40 && op <= 0x4f && wide) {
 		d.kind = in->reg == r ? DEF_CHOICE : DEF_NONE;
 		d.a = in->rm;
@@ -314,7 +321,7 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 	}
 	bool choice = d.kind == DEF_CHOICE;
 	/* GCC knows which registers its own functions leave alone (-fipa-ra). */
-	bool go_on = choice || s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
+	bool go_on = choice || d.maybe || s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
 	if (choice)
 		d.kind = DEF_LOAD;
 	d.reg = (uint8_t)*r;
@@ -634,7 +641,7 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at, struct icf_jumps *ret)
 {
 	const struct elfrw_insn *in = &t->insn.data[at].in;
-	ret->n = 0;
+	*ret = (struct icf_jumps){ .n = 0 };
 	if (in->flags & ELFRW_INSN_MEM)
 		return;
 	struct defs d = { .full = true };
@@ -647,6 +654,7 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 			     (one->kind == DEF_CUT && !loads_distances(t));
 		if (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM)
 			known = through_table(prog, i, t, one, k, ret);
+		ret->adds |= !known && (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM || one->kind == DEF_OTHER);
 		d.full |= !known;
 	}
 	if (d.full && (loads_distances(t) || !d.n)) {

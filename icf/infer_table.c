@@ -203,10 +203,20 @@ static bool word_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
 	return true;
 }
 
+/* Where a table at BASE ends at the latest: where something else can begin.  What is not aligned as its entries are is an address
+ * that something is added to, in some other function. */
+static uint64_t table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base)
+{
+	uint64_t end = icf_next_named(prog, map, base);
+	while (((end - base) & 3) && icf_bit(&map->named, end))
+		end = icf_next_named(prog, map, end);
+	return end;
+}
+
 /* The number of entries of the table at BASE that jump J goes through, 0: none. */
 static struct elfrw_err *extent(struct finder *f, uint32_t i, uint64_t base, const struct icf_jump *j, uint64_t *ret)
 {
-	uint64_t room = (icf_next_named(f->prog, f->map, base) - base) / 4, bound = j->bound, n = 0, word;
+	uint64_t room = (table_limit(f->prog, f->map, base) - base) / 4, bound = j->bound, n = 0, word;
 	*ret = 0;
 	if (j->cap && room > j->cap)
 		room = j->cap;
@@ -291,7 +301,7 @@ static struct elfrw_err *pin_tables(struct finder *f, uint32_t i)
 		}
 		if (icf_in_exec(prog, base))
 			continue;
-		uint64_t end = icf_next_named(prog, f->map, base);
+		uint64_t end = table_limit(prog, f->map, base);
 		for (uint64_t p = base; p + 4 <= end && word_at(prog, p, &word); p += 4) {
 			pin(prog, icf_unit_at(prog, base + word));
 			pin(prog, icf_unit_at(prog, p + word));
@@ -377,7 +387,7 @@ static bool may_lead(const struct finder *f, uint32_t i, uint64_t to)
 /* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit I; N: none. */
 static uint64_t first_lead(const struct finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
 {
-	uint64_t room = (icf_next_named(f->prog, f->map, base) - base) / 4, word;
+	uint64_t room = (table_limit(f->prog, f->map, base) - base) / 4, word;
 	for (uint64_t k = from; k < n && k < room && word_at(f->prog, base + 4 * k, &word); k++)
 		if (word && !icf_bit(&f->map->table, base + 4 * k) && may_lead(f, i, base + word))
 			return k;
@@ -508,6 +518,7 @@ static struct elfrw_err *tables_of(struct finder *f, uint32_t i, struct candidat
 			continue;
 		struct icf_jumps j;
 		icf_classify_jump(prog, i, &f->t, k, &j);
+		prog->unit.data[i].flags |= j.adds ? ICF_UNIT_RELATIVE : 0;
 		for (unsigned n = 0; n < j.n && good;) {
 			unsigned group = j.jump[n].group;
 			for (good = false; n < j.n && j.jump[n].group == group; n++)

@@ -3,8 +3,8 @@
  * Jump tables were found and all jumps accounted for, so what is left are distances to the entries of functions.  A word that, counted
  * from its own place or from the last place before it that something names, gives the exact entry of a function may be one.
  * Numbers do that by chance, too; so there must be more: all words of that object do it, or some code calls a sum.  The function is
- * then pinned, and not folded.  The same goes for words that may be added to an address of code.  Only what no pinning can cure makes the whole program one whose code may not move: an
- * address that was shifted out of its function when the program was built. */
+ * then pinned, and not folded.  The same goes for words that may be added to an address of code.  Only what no pinning can cure makes
+ * the whole program one whose code may not move: an address that was shifted out of its function when the program was built. */
 #include "elfrw/rbuf.h"
 #include "icf/infer_parts.h"
 #include "icf/unit.h"
@@ -171,8 +171,10 @@ static void added(struct icf_program *prog, const struct icf_data_map *map, uint
 				continue;
 			for (uint64_t p = base; p + 4 <= o.end; p += 4) {
 				uint64_t off = p - o.sec->hdr.sh_addr;
-				if (names_entry(prog, o.sec, off, from) && (evidence || in_company(prog, map, &o, off, from)))
-					pin_entry(prog, from + word_at(o.sec, off));
+				if (!names_entry(prog, o.sec, off, from) || (!evidence && !in_company(prog, map, &o, off, from)))
+					continue;
+				pin_entry(prog, from + word_at(o.sec, off));
+				pin_entry(prog, from);
 			}
 			work += (o.end - base) / 4;
 		}
@@ -229,12 +231,34 @@ static void shifted(struct icf_program *prog, uint32_t i)
 	}
 }
 
-/* Addresses in data that are no entries: labels, when the function that they lie in jumps through what holds them. */
-static void shifted_data(struct icf_program *prog)
+/* Code that neither a symbol nor a frame description cuts into functions: does one of them seem to begin at VA, behind another's end? */
+static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t i, uint64_t va, struct icf_trace *t, bool *ret)
 {
-	for (size_t i = 0; i < prog->dataref.len; i++) {
+	const struct icf_unit *u = &prog->unit.data[i];
+	bool clean;
+	*ret = false;
+	if (u->n_sym || u->n_fde)
+		return NULL;
+	ELFRW_TRY(icf_trace_unit(prog, i, t, &clean));
+	size_t k = 0;
+	while (k < t->insn.len && t->insn.data[k].pos < va - u->start)
+		k++;
+	if (!clean || k == 0 || k == t->insn.len || t->insn.data[k].pos != va - u->start)
+		return NULL;
+	enum elfrw_insn_kind before = t->insn.data[k - 1].in.kind;
+	*ret = before == ELFRW_INSN_NOP || before == ELFRW_INSN_RET || before == ELFRW_INSN_JMP || before == ELFRW_INSN_TRAP;
+	return NULL;
+}
+
+/* Addresses in data that are no entries: labels, when the function that they lie in jumps through what holds them. */
+static struct elfrw_err *shifted_data(struct icf_program *prog)
+{
+	struct icf_trace trace = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < prog->dataref.len && !prog->loose && !err; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
 		uint32_t k = d->pcrel ? ICF_NONE : icf_unit_at(prog, d->target);
+		bool begins;
 		if (k == ICF_NONE)
 			continue;
 		const struct icf_unit *t = &prog->unit.data[k];
@@ -243,8 +267,12 @@ static void shifted_data(struct icf_program *prog)
 			continue;
 		if (has_symbol(prog, t, d->target) || (t->flags & ICF_UNIT_JUMPS))
 			continue;
-		icf_infer_loose(prog, d->place, "an address in data names the inside of a function that does not jump to addresses");
+		err = begins_unnamed(prog, k, d->target, &trace, &begins);
+		if (!err && !begins)
+			icf_infer_loose(prog, d->place, "an address in data names the inside of a function that does not jump to addresses");
 	}
+	icf_trace_deinit(&trace);
+	return err;
 }
 
 struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
@@ -261,6 +289,5 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 		added(prog, map, i);
 		shifted(prog, i);
 	}
-	shifted_data(prog);
-	return NULL;
+	return shifted_data(prog);
 }

@@ -237,6 +237,16 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	l->cursor = align_up(l->cursor, align);
 	if (l->cursor > ex->start || (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
 		l->cursor = ex->start;
+	/* Programs count with the distances in a section that they can delimit: tables of stubs, pages to be made writable. */
+	if (ex->named && prog->inferred) {
+		map->section[e].new_start = ex->start;
+		map->section[e].new_end = l->cursor = ex->end;
+		for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
+			map->unit[i].body = map->unit[i].entry = prog->unit.data[i].start;
+			map->unit[i].flags |= ELFRW_UNIT_PINNED;
+		}
+		return NULL;
+	}
 	map->section[e].new_start = l->cursor;
 	l->gap = l->gap_end = 0;
 	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
@@ -356,9 +366,11 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	plan->thunk_exec = best;
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
-	if (plan->in_place)
+	/* Where nothing says what went where (no symbols, no fold to record), nothing goes anywhere. */
+	bool stays = plan->in_place || (prog->inferred && !plan->n_folded);
+	if (stays)
 		stay(prog, plan);
-	for (uint32_t e = 0; e < map->n_sections && !err && !plan->in_place; e++) {
+	for (uint32_t e = 0; e < map->n_sections && !err && !stays; e++) {
 		if (e == 0 || !adjoins(prog, e - 1))
 			l.cursor = prog->exec.data[e].start;
 		err = place_section(&l, e);
@@ -385,6 +397,12 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 	uint32_t n = (uint32_t)prog->unit.len;
 	*plan = (struct icf_plan){ 0 };
 	plan->in_place = opt->in_place || prog->loose;
+	/* Every function keeps its address there, so code that names different ones is not the same. */
+	struct icf_options distinct = *opt;
+	if (plan->in_place && opt->mode == ICF_MODE_ALL) {
+		distinct.mode = ICF_MODE_SAFE;
+		opt = &distinct;
+	}
 	if (prog->loose && opt->require_compact)
 		return elfrw_error("nothing may move: %s (address 0x%llx)", prog->loose, (unsigned long long)prog->loose_at);
 	plan->cls = malloc((n + 1) * sizeof *plan->cls);

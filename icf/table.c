@@ -155,7 +155,8 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].target == u->start && (i != owner || ref[r].kind != ICF_REF_BRANCH || icf_unit_bytes(prog, &prog->unit.data[i])[ref[r].off - 1] == 0xe8))
+			if (ref[r].target == u->start && (i != owner || ref[r].kind != ICF_REF_BRANCH ||
+							  icf_unit_bytes(prog, &prog->unit.data[i])[ref[r].off - 1] == 0xe8))
 				return false;
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)

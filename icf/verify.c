@@ -20,14 +20,18 @@ static uint64_t count_wrong(const struct icf_vlog *log)
 	return n;
 }
 
-/* Where libdw and libelf have no memory they say that the file is broken; ERR, which followed, or what was found, is worth
- * nothing then.  errno is a hint only, functions that succeed may set it: see icf_verify(). */
+/* Where libdw and libelf have no memory they say that the file is broken, or see less of it; ERR, which followed, or what was
+ * found, is worth nothing then.  errno is a hint only: malloc() leaves ENOMEM behind when a thread's own arena had no room and
+ * another one had, which happens with the tables of large programs.  There, it counts only when something is wrong, and
+ * icf_verify() asks again. */
+#define SMALL (32u << 20)
 struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err)
 {
 	if (errno == ENOMEM)
 		__atomic_store_n(&v->hint, true, __ATOMIC_RELAXED);
 	errno = 0;
-	if (!__atomic_load_n(&v->hint, __ATOMIC_RELAXED) || v->sure || (!err && !count_wrong(log)) || err == &elfrw_err_nomem)
+	if (!__atomic_load_n(&v->hint, __ATOMIC_RELAXED) || v->sure ||
+	    (!err && !count_wrong(log) && v->in.size > SMALL) || err == &elfrw_err_nomem)
 		return err;
 	elfrw_err_free(err);
 	__atomic_store_n(&v->doubt, true, __ATOMIC_RELAXED);

@@ -171,7 +171,7 @@ static void note_call(struct at *at, const struct elfrw_insn *in, uint64_t end)
 	if (optional) {
 		struct icf_vjump *j = VEC_PUSH(&at->part->jump);
 		if (j)
-			*j = (struct icf_vjump){ at->index, t };
+			*j = (struct icf_vjump){ at->index, t, v->unit.data[t].old != target };
 		else
 			at->part->log.nomem = true;
 	}

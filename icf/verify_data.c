@@ -17,6 +17,23 @@ static const struct icf_vtable *table_at(const struct icf_v *v, uint64_t va)
 	return lo < v->table.len && v->table.data[lo].base == va ? &v->table.data[lo] : NULL;
 }
 
+/* Does unit A jump into B, not to its start?  Then they are parts of one function. */
+static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
+{
+	size_t lo = 0, hi = v->jump.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (v->jump.data[mid].unit < a)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < v->jump.len && v->jump.data[lo].unit == a; lo++)
+		if (v->jump.data[lo].target == b && v->jump.data[lo].inside)
+			return true;
+	return false;
+}
+
 /* What every word has to mean in OUT. */
 static void resolve(struct icf_v *v)
 {
@@ -38,7 +55,7 @@ static void resolve(struct icf_v *v)
 				icf_v_pointer(v, w->target, &w->want);
 			else if (next != ICF_V_NONE) {
 				icf_v_code(v, w->target, &w->want);
-				if (!v->unit.data[next].named)
+				if (!v->unit.data[next].named || jumps_into(v, next, owner) || jumps_into(v, owner, next))
 					w->alt = w->want;
 			}
 		} else {

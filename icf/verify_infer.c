@@ -84,6 +84,7 @@ static void find_named(struct icf_v *v)
 		v->unit.data[i].named |= v->unit.data[i].observed;
 }
 
+/* The first place behind VA that something names, and that is aligned as VA is: others do not end a table of 4-byte words. */
 static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(&v->in, va);
@@ -96,6 +97,8 @@ static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t
 		else
 			hi = mid;
 	}
+	while (lo < n->v.len && n->v.data[lo] < end && ((n->v.data[lo] - va) & 3))
+		lo++;
 	return lo < n->v.len && n->v.data[lo] < end ? n->v.data[lo] : end;
 }
 

@@ -111,6 +111,7 @@ struct icf_vcall {
 /* A direct jump in IN from one unit into another. */
 struct icf_vjump {
 	uint32_t unit, target;
+	bool inside; /* not to its start */
 };
 
 /* A place in IN's code: number of the unit, bytes from its start, kind; so that their order is that of the addresses. */

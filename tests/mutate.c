@@ -49,7 +49,8 @@ bool mutate_in_code(const struct elfrw_image *img, uint64_t va)
 
 /* --- the kinds --------------------------------------------------------------------------------------------------------------------- */
 
-enum edit { ADD, XOR, SWAP, COPY, ZERO, CUT, APPEND };
+/* RESTORE: what IN has at the same address. */
+enum edit { ADD, XOR, SWAP, COPY, ZERO, RESTORE, CUT, APPEND };
 
 struct kind {
 	const char *name;
@@ -87,6 +88,8 @@ static const struct kind kinds[] = {
 	{ "thunks-swapped", mutate_thunk_jumps, NULL, 0, SWAP, 0 },
 	{ "thunk-calls", mutate_thunk_opcodes, NULL, 0, XOR, 1 },
 	{ "thunk-tail", mutate_thunk_tails, NULL, 0, XOR, 0x55 },
+	{ "thunk-traps", mutate_thunk_opcodes, NULL, 0, XOR, 0xe9 ^ 0xcc },
+	{ "thunk-body-to-nop", mutate_thunk_bodies, NULL, 0, XOR, 0xcc ^ 0x90 },
 	{ "plt-byte", mutate_bytes, ".plt", 0, XOR, 4 },
 	{ "init-byte", mutate_bytes, ".init", 0, XOR, 4 },
 	{ "fini-byte", mutate_bytes, ".fini", 0, XOR, 4 },
@@ -94,6 +97,8 @@ static const struct kind kinds[] = {
 	{ "table-entries-swapped", mutate_table_entries, NULL, 0, SWAP, 0 },
 	{ "table-entry-copied", mutate_table_entries, NULL, 0, COPY, 0 },
 	{ "table-entry-zero", mutate_table_entries, NULL, 0, ZERO, 0 },
+	{ "table-entry-not-rewritten", mutate_table_entries, NULL, 0, RESTORE, 0 },
+	{ "word-behind-table", mutate_table_ends, NULL, 0, ADD, -16 },
 	{ "code-word", mutate_code_words, NULL, 0, ADD, 1 },
 	{ "code-words-swapped", mutate_code_words, NULL, 0, SWAP, 0 },
 	{ "relative-code-addend", mutate_dynamic_relocs, NULL, RELA_CODE, ADD, 1 },
@@ -302,6 +307,16 @@ static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *b
 		break;
 	case COPY:
 		memcpy(p, q, a.size);
+		break;
+	case RESTORE:
+		for (uint32_t n = 0; n < c->out.n_phdrs; n++) {
+			const Elf64_Phdr *ph = &c->out.phdr[n];
+			if (ph->p_type != PT_LOAD || a.off < ph->p_offset || a.off - ph->p_offset + a.size > ph->p_filesz)
+				continue;
+			const uint8_t *was = elfrw_image_at(&c->in, ph->p_vaddr + (a.off - ph->p_offset), a.size);
+			if (was)
+				memcpy(p, was, a.size);
+		}
 		break;
 	case SWAP:
 		memcpy(p, q, a.size);

@@ -101,6 +101,8 @@ void mutate_sym_sizes(struct ctx *c);
 void mutate_sym_values(struct ctx *c);
 void mutate_sym_whole(struct ctx *c);
 void mutate_table_entries(struct ctx *c);
+void mutate_table_ends(struct ctx *c);
+void mutate_thunk_bodies(struct ctx *c);
 void mutate_thunk_jumps(struct ctx *c);
 void mutate_thunk_opcodes(struct ctx *c);
 void mutate_thunk_tails(struct ctx *c);

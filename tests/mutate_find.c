@@ -225,6 +225,22 @@ static void thunks(struct ctx *c, unsigned from, unsigned size)
 			mutate_add(c, p + (u->thunk_size > 6 ? 4 : 0) + from, size);
 	}
 }
+/* What is left of bodies that were folded in place. */
+void mutate_thunk_bodies(struct ctx *c)
+{
+	for (uint32_t i = 0; c->has_note && i < c->note.map.n_units; i++) {
+		const struct elfrw_addrmap_unit *u = &c->note.map.unit[i];
+		uint64_t size = u->old_end - u->old;
+		if (!(u->flags & ELFRW_UNIT_THUNK) || u->entry != u->old || size <= u->thunk_size)
+			continue;
+		const uint8_t *p = elfrw_image_at(&c->out, u->old, size);
+		if (p) {
+			mutate_add(c, p + u->thunk_size, 1);
+			mutate_add(c, p + (u->thunk_size + size) / 2, 1);
+			mutate_add(c, p + size - 1, 1);
+		}
+	}
+}
 void mutate_thunk_jumps(struct ctx *c)
 {
 	thunks(c, 1, 4);
@@ -290,6 +306,19 @@ static void kept_fields(struct ctx *c, bool distance)
 void mutate_table_entries(struct ctx *c)
 {
 	kept_fields(c, true);
+}
+/* The words behind jump tables. */
+void mutate_table_ends(struct ctx *c)
+{
+	kept_fields(c, true);
+	size_t n = 0;
+	for (size_t i = 0; i < c->place.len; i++) {
+		uint64_t behind = c->place.data[i].off + 4;
+		bool taken = i + 1 < c->place.len && c->place.data[i + 1].off < behind + 4;
+		if (!taken && behind + 4 <= c->out.size)
+			c->place.data[n++] = (struct place){ behind, 4 };
+	}
+	c->place.len = n;
 }
 void mutate_code_words(struct ctx *c)
 {

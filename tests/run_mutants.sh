@@ -57,7 +57,7 @@ make_work
 export PLACES=${PLACES:-3} FILES=${FILES:-3} MUTATE
 : >"$WORK/good"
 
-# good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds, verifies; one line.
+# good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds (with options FOLD), verifies; one line.
 good() {
 	local name=$1 fixture=$2 cc=$3 ld=$4 type=$5 flags=$6 in=$WORK/$1 out=$WORK/$1.out
 	shift 6
@@ -66,7 +66,8 @@ good() {
 		skip "mutants/$name" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
 		return
 	fi
-	if ! "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log"; then
+	# shellcheck disable=SC2086
+	if ! "$ICFOLD" ${FOLD:-} "$in" -o "$out" >/dev/null 2>"$in.log"; then
 		not_ok "mutants/$name" "does not fold: $(first_line "$in.log")"
 	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
 		not_ok "mutants/$name" "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
@@ -90,6 +91,7 @@ good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
 good macros c_plain gcc bfd pie "-O2 -g3"
 good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
 good strings hotcold clang lld pie "-O2 -gdwarf-5"
+FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
 # What GCC 4.5 said of its calls.
 calls() {
 	local in=$WORK/calls out=$WORK/calls.out

@@ -58,15 +58,16 @@ same_section() { # A B SECTION
 	rm -f a.bin b.bin
 	objcopy --dump-section "$3=a.bin" "$1" /dev/null 2>/dev/null
 	objcopy --dump-section "$3=b.bin" "$2" /dev/null 2>/dev/null
-	[ ! -e a.bin ] && [ ! -e b.bin ] || cmp -s a.bin b.bin
+	if [ -e a.bin ] || [ -e b.bin ]; then cmp -s a.bin b.bin; fi
 }
 split() { # HOW FULL NAME: NAME and NAME.debug
 	rm -f "$3" "$3.debug"
 	case $1 in
-	objcopy | zlib | debug-only)
-		objcopy --only-keep-debug $([ "$1" = zlib ] && echo --compress-debug-sections) "$2" "$3.debug" &&
-			objcopy "$([ "$1" = debug-only ] && echo --strip-debug || echo --strip-all)" --add-gnu-debuglink="$3.debug" "$2" "$3"
+	objcopy) objcopy --only-keep-debug "$2" "$3.debug" && objcopy --strip-all --add-gnu-debuglink="$3.debug" "$2" "$3" ;;
+	zlib)
+		objcopy --only-keep-debug --compress-debug-sections "$2" "$3.debug" && objcopy --strip-all --add-gnu-debuglink="$3.debug" "$2" "$3"
 		;;
+	debug-only) objcopy --only-keep-debug "$2" "$3.debug" && objcopy --strip-debug --add-gnu-debuglink="$3.debug" "$2" "$3" ;;
 	eu-strip) eu-strip -f "$3.debug" -o "$3" "$2" ;;
 	llvm)
 		"$llvm_objcopy" --only-keep-debug "$2" "$3.debug" && "$llvm_objcopy" --strip-all --add-gnu-debuglink="$3.debug" "$2" "$3"
@@ -84,8 +85,10 @@ pair() {
 	split "$how" "$full" in || { not_ok "$name" "cannot split"; return; }
 	mkdir -p want got
 	rm -f want/* got/*
-	"$ICFOLD" "$@" "$full" -o whole && "$ICFOLD" "$@" in -o got/out --debug-file=in.debug --debug-output=got/out.debug >log 2>&1
-	if [ $? != 0 ]; then not_ok "$name" "$(first_line log)"; return; fi
+	if ! "$ICFOLD" "$@" "$full" -o whole >log 2>&1 || ! "$ICFOLD" "$@" in -o got/out --debug-file=in.debug --debug-output=got/out.debug >log 2>&1; then
+		not_ok "$name" "$(first_line log)"
+		return
+	fi
 	if [ "$how" = debug-only ]; then split "$how" whole out; else split objcopy whole out; fi
 	mv out out.debug want
 	./in >in.txt && got/out >out.txt

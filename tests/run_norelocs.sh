@@ -1,0 +1,285 @@
+#!/bin/bash
+# run_norelocs.sh: programs that were linked without --emit-relocs.
+#
+#   matrix    a share of the combinations of run_matrix.sh
+#   same      each fixture's PIE: the result is what the same link with relocations gives; in place, nothing moves
+#   fool      programs that are made to mislead the inference (fixtures/fool): they run as before, and what must stay stays
+#   mutants   jump tables and thunks of good outputs, broken: `icfold verify` notices each
+#   switches  random programs full of switches (gen_switch.py)
+# PARTS="fool same" runs some.  ONLY=REGEX limits fool to names that match.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+FOOL=$FIXTURES/fool
+
+# --- programs made to fool the inference ----------------------------------------------------------------------------
+directive() { # FILE NAME: what a file says of itself
+	sed -n "s/^ \* $2: *\(.*[^ ]\) *\(\*\/\)\{0,1\}$/\1/p; s/^\/\* $2: *\(.*\)/\1/p" "$1" | sed 's/ *\*\/$//' | tr '\n' ' '
+}
+
+# map_of FILE NAME: "OLD NEW" of a unit, from what --map wrote.
+map_of() { awk -v name="$2" '$4 == name { print $1, $3 }' "$1"; }
+
+# fool_one FILE COMPILER OPT
+fool_one() {
+	local src=$FOOL/$1 cc=$2 opt=$3 name=fool/${1%.*}.$2.$3 d mode in opts n was now bad before=$failures
+	d=$WORK/fool.$1.$2.$3
+	mkdir -p "$d"
+	if [ -n "$(directive "$src" only)" ] && [[ " $(directive "$src" only) " != *" ${cc%-*} "* ]]; then
+		return
+	fi
+	if ! have "$cc"; then
+		skip "$name" "no $cc"
+		return
+	fi
+	# shellcheck disable=SC2046
+	if ! {
+		for part in before after; do
+			"$cc" -O2 -fPIE -w -DPART=$part -c "$FOOL/twins.c" -o "$d/$part.o" || exit 1
+		done
+		"$(compiler_of "$cc" "$src")" "-$opt" -fPIE -w $(directive "$src" flags) -c "$src" -o "$d/x.o" &&
+			"$(compiler_of "$cc" "$src")" -pie $(directive "$src" ldflags) "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/in"
+	} >"$d/log" 2>&1; then
+		not_ok "$name" "does not build: $(first_line "$d/log")"
+		return
+	fi
+	if ! timeout 20 "$d/in" >"$d/expected" 2>&1; then
+		not_ok "$name" "unfolded: exit status not 0"
+		return
+	fi
+	strip "$d/in" -o "$d/stripped"
+	for mode in safe all in-place stripped; do
+		in=$d/in opts="--icf=$mode"
+		[ $mode = in-place ] && opts="--icf=all --in-place"
+		[ $mode = stripped ] && opts="--icf=all" in=$d/stripped
+		# shellcheck disable=SC2086
+		if ! timeout 20 "$ICFOLD" -q --stats=json $opts --map="$d/map" "$in" -o "$d/out" >"$d/stats" 2>"$d/log"; then
+			not_ok "$name/$mode" "icfold: $(first_line "$d/log")"
+			continue
+		fi
+		{ timeout 20 "$d/out" >"$d/got" 2>&1 || echo "exit status $?" >>"$d/got"; } 2>/dev/null
+		cmp -s "$d/expected" "$d/got" || not_ok "$name/$mode" "prints something else: $(diff "$d/expected" "$d/got" | sed -n 2,3p | tr '\n' ' ')"
+		bad=$("$ICFOLD" verify ${opts%% *} "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^(symbolized|resolved): .* 0 wrong' | head -n 1)
+		[ -z "$bad" ] || not_ok "$name/$mode" "verify: $bad"
+		[ $mode = stripped ] && continue
+		for n in $(directive "$src" stays); do
+			read -r was now < <(map_of "$d/map" "$n")
+			[ -n "$was" ] || not_ok "$name/$mode" "no function $n"
+			[ "$was" = "$now" ] || not_ok "$name/$mode" "$n did not stay: it was at $was and is at $now"
+		done
+		grep -q '"in_place": 1' "$d/stats" && continue
+		for n in $(directive "$src" moves); do
+			read -r was now < <(map_of "$d/map" "$n")
+			[ "$was" != "$now" ] || not_ok "$name/$mode" "$n was not moved"
+		done
+	done
+	[ "$failures" = "$before" ] && ok "$name"
+	[ -n "${KEEP:-}" ] || rm -rf "$d"
+}
+
+if [ "${1:-}" = --fool ]; then
+	fool_one "$2" "$3" "$4"
+	exit 0
+fi
+
+# --- the result with relocations and the one without ----------------------------------------------------------------
+# section_of FILE NAME: its bytes.
+section_of() { objcopy -O binary -j "$2" "$1" "$1.section" 2>/dev/null && cat "$1.section"; }
+section_size() { readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk -v n="$2" '$1 == n { print $5 }'; }
+differ() { ! cmp -s <(section_of "$1" "$3") <(section_of "$2" "$3"); }
+
+# same_one FIXTURE COMPILER LINKER
+same_one() {
+	local fixture=$1 cc=$2 ld=$3 name=same/$1.$2.$3 d=$WORK/same.$1.$2.$3 s bad a b before=$failures at in
+	load_recipe "$fixture"
+	mkdir -p "$d"
+	if ! have "$cc"; then
+		skip "$name" "no $cc"
+		return
+	fi
+	if ! { compile_fixture "$cc" "-O2 -g" pie "$d/obj" && link_fixture "$cc" "$ld" pie "$d/obj" "$d/relocs" && RELOCS=no link_fixture "$cc" "$ld" pie "$d/obj" "$d/plain"; } \
+		>"$d/log" 2>&1; then
+		bad=$(linker_limit "$d/log")
+		if [ -n "$bad" ]; then skip "$name" "$bad"; else not_ok "$name" "does not build: $(first_line "$d/log")"; fi
+		return
+	fi
+	for s in relocs plain; do
+		if ! "$ICFOLD" -q "$d/$s" -o "$d/$s.out" 2>"$d/log"; then
+			not_ok "$name" "icfold: $(first_line "$d/log")"
+			return
+		fi
+	done
+	if ! differ "$d/relocs" "$d/plain" .text; then
+		for s in .text .rodata .eh_frame; do
+			differ "$d/relocs" "$d/plain" $s && continue
+			differ "$d/relocs.out" "$d/plain.out" $s && not_ok "$name" "$s is not what it is with relocations"
+		done
+	else
+		a=$((0x$(section_size "$d/relocs" .text) - 0x$(section_size "$d/relocs.out" .text)))
+		b=$((0x$(section_size "$d/plain" .text) - 0x$(section_size "$d/plain.out" .text)))
+		[ $((b * 100)) -ge $((a * 95)) ] || not_ok "$name" "$b bytes saved; $a with relocations"
+	fi
+	"$ICFOLD" verify "$d/plain" "$d/plain.out" >"$d/log" 2>&1 || not_ok "$name" "verify: $(grep ': ' "$d/log" | head -n 1)"
+	# In place: the same addresses, and the program runs.
+	if "$ICFOLD" -q --in-place "$d/plain" -o "$d/place" 2>"$d/log"; then
+		[ -e "$d/plain.plugin.so" ] && cp "$d/plain.plugin.so" "$d/place.plugin.so"
+		bad=$(check_transcripts pie "$d/place" 0)
+		[ -z "$bad" ] || not_ok "$name/in-place" "$bad"
+		"$ICFOLD" verify "$d/plain" "$d/place" >"$d/log" 2>&1 || not_ok "$name/in-place" "verify: $(grep ': ' "$d/log" | head -n 1)"
+		for in in plain place; do nm "$d/$in" | grep -i ' [tiw] ' | sort >"$d/$in.nm"; done
+		cmp -s "$d/plain.nm" "$d/place.nm" || not_ok "$name/in-place" "addresses changed: $(diff "$d/plain.nm" "$d/place.nm" | sed -n 2,3p | tr '\n' ' ')"
+		differ "$d/plain" "$d/place" .rodata && not_ok "$name/in-place" "other read-only data"
+	else
+		not_ok "$name/in-place" "icfold: $(first_line "$d/log")"
+	fi
+	# A few addresses: the same names and lines as in the output of the link with relocations, in place the same as in the input.
+	if ! differ "$d/relocs" "$d/plain" .text; then
+		for at in $(nm "$d/plain.out" | awk 'tolower($2) == "t" { print "0x" $1 }' | sort -u | awk 'NR % 7 == 3 && n++ < 8'); do
+			cmp -s <("$ICFOLD" symbolize --obj="$d/plain.out" "$at" 2>&1) <("$ICFOLD" symbolize --obj="$d/relocs.out" "$at" 2>&1) ||
+				not_ok "$name/symbolize" "$at"
+		done
+	fi
+	[ "$failures" = "$before" ] && ok "$name"
+	[ -n "${KEEP:-}" ] || rm -rf "$d"
+}
+
+# --- what the options say --------------------------------------------------------------------------------------------
+options_part() {
+	local d=$WORK/options
+	load_recipe switches
+	mkdir -p "$d"
+	if ! { compile_fixture gcc "-O2" pie "$d/obj" && RELOCS=no link_fixture gcc bfd pie "$d/obj" "$d/pie" && compile_fixture gcc "-O2" nopie "$d/obj" &&
+		RELOCS=no link_fixture gcc bfd nopie "$d/obj" "$d/nopie" && link_fixture gcc bfd pie "$d/obj" "$d/relocs"; } >"$d/log" 2>&1; then
+		not_ok options "does not build: $(first_line "$d/log")"
+		return
+	fi
+	"$ICFOLD" --require-compact "$d/nopie" -o "$d/out" >"$d/log" 2>"$d/err"
+	check options/require-compact/status "exit status is not 1" test $? = 1
+	check options/require-compact/reason "$(first_line "$d/err")" grep -q 'nothing may move: its addresses are fixed' "$d/err"
+	check options/require-compact/no-output "there is an output" test ! -e "$d/out"
+	check options/require-compact/pie "refused" "$ICFOLD" -q --require-compact "$d/pie" -o "$d/out"
+	"$ICFOLD" -v "$d/pie" -o "$d/out" >"$d/log" 2>&1
+	check options/level/compact "$(first_line "$d/log")" grep -q '^icfold: compact, references from the code' "$d/log"
+	"$ICFOLD" -v "$d/relocs" -o "$d/out" >"$d/log" 2>&1
+	check options/level/relocations "$(first_line "$d/log")" grep -q '^icfold: compact, references from relocations' "$d/log"
+	"$ICFOLD" -v "$d/nopie" -o "$d/out" >"$d/log" 2>&1
+	check options/level/fixed "$(first_line "$d/log")" grep -q '^icfold: in place: its addresses are fixed' "$d/log"
+	"$ICFOLD" -v --in-place "$d/pie" -o "$d/out" >"$d/log" 2>&1
+	check options/level/in-place "$(first_line "$d/log")" grep -q '^icfold: in place' "$d/log"
+}
+
+# Call stacks through folded functions, compact and in place.
+stack_part() {
+	local d=$WORK/stack bt out
+	load_recipe unwind
+	mkdir -p "$d"
+	if ! { compile_fixture gcc "-O2 -g" pie "$d/obj" && RELOCS=no link_fixture gcc bfd pie "$d/obj" "$d/in" && link_fixture gcc bfd pie "$d/obj" "$d/relocs"; } >"$d/log" 2>&1; then
+		not_ok stack "does not build: $(first_line "$d/log")"
+		return
+	fi
+	if ! have gdb; then
+		skip stack "no gdb"
+		return
+	fi
+	"$ICFOLD" -q --icf=all "$d/in" -o "$d/out" && "$ICFOLD" -q --icf=all --in-place "$d/in" -o "$d/place" || not_ok stack "does not fold"
+	for out in out place; do
+		# The innermost frames: addresses as the processor has them.
+		bt=$(gdb -batch -nx -ex 'set startup-with-shell off' -ex 'break stop_here' -ex run -ex 'bt 6' "$d/$out" 2>/dev/null | sed -n 's/^#\([0-9]*\) .*/\1/p' | wc -l)
+		check "stack/$out" "gdb sees $bt frames" test "$bt" -ge 2
+	done
+}
+
+# --- mutants ----------------------------------------------------------------------------------------------------------
+# The places of jump tables are taken from a link with relocations that is the same otherwise.
+mutants_part() {
+	local d=$WORK/mutants mutate=$BUILD/tests/mutate kind i n ld fixture cc out what rc bad
+	mkdir -p "$d"
+	if [ ! -x "$mutate" ]; then
+		not_ok mutants "no program at $mutate"
+		return
+	fi
+	for what in "switches gcc bfd" "switches clang gold" "demo clang mold" "hotcold gcc bfd"; do
+		read -r fixture cc ld <<<"$what"
+		load_recipe "$fixture"
+		if ! have "$cc" || ! { compile_fixture "$cc" -O2 pie "$d/obj.$fixture.$cc" && link_fixture "$cc" "$ld" pie "$d/obj.$fixture.$cc" "$d/$fixture.$ld.relocs" &&
+			RELOCS=no link_fixture "$cc" "$ld" pie "$d/obj.$fixture.$cc" "$d/$fixture.$ld"; } >"$d/log" 2>&1; then
+			skip "mutants/$fixture.$cc.$ld" "does not build: $(first_line "$d/log")"
+		elif differ "$d/$fixture.$ld" "$d/$fixture.$ld.relocs" .text || differ "$d/$fixture.$ld" "$d/$fixture.$ld.relocs" .rodata; then
+			skip "mutants/$fixture.$cc.$ld" "the link with relocations is not the same"
+		else
+			"$ICFOLD" -q "$d/$fixture.$ld" -o "$d/$fixture.$ld.out" && echo "$d/$fixture.$ld $d/$fixture.$ld.out" >>"$d/good"
+			"$ICFOLD" -q --in-place "$d/$fixture.$ld" -o "$d/$fixture.$ld.place" && echo "$d/$fixture.$ld $d/$fixture.$ld.place" >>"$d/good"
+		fi
+	done
+	while read -r kind; do
+		n=0 bad=
+		while read -r in out; do
+			for i in 0 1 2; do
+				what=$("$mutate" "$kind" $i 3 "$in.relocs" "$out" "$d/new" 2>/dev/null) || continue
+				n=$((n + 1))
+				"$ICFOLD" verify "$in" "$d/new" >"$d/log" 2>&1
+				rc=$?
+				[ $rc = 1 ] || bad="$bad ${out##*/} ($what, exit status $rc)"
+			done
+		done <"$d/good"
+		if [ -n "$bad" ]; then
+			not_ok "mutants/$kind" "survived in$(cut -c 1-300 <<<"$bad")"
+		else
+			check "mutants/$kind" "no file has such a place" test $n != 0
+		fi
+	done <<-END
+	table-entry
+	table-entry-not-rewritten
+	table-entries-swapped
+	table-entry-zero
+	word-behind-table
+	thunk-target
+	thunks-swapped
+	thunk-traps
+	thunk-calls
+	thunk-body-to-nop
+	END
+}
+
+if [ "${1:-}" = --same ]; then
+	same_one "$2" "$3" "$4"
+	exit 0
+fi
+
+need_tool norelocs
+make_work
+make_driver || { not_ok norelocs "cannot build the driver"; finish; }
+PARTS=${PARTS:-matrix same fool mutants switches}
+# part NAME: is it wanted?
+part() { [[ " $PARTS " == *" $1 "* ]]; }
+# Lines of what ran elsewhere, under names of their own.
+take() { sed -E "s#^(ok|not ok|skip) #\\1 ${1:+$1/}#" "$2"; grep -q '^not ok' "$2" && failures=$((failures + 1)); }
+
+if part matrix; then
+	# Both compilers, all linkers, O0, O2 and Os, all kinds of output.
+	RELOCS=no ONLY=${MATRIX_ONLY:-'^(switches|eh|c_plain) (gcc|clang) (O0|O2|Os) (pie|so|staticpie) |^(switches|asm) gcc .* (nopie|static) '} bash "$TESTS/run_matrix.sh" >"$WORK/result"
+	take matrix "$WORK/result"
+fi
+if part same; then
+	all_fixtures | while read -r f; do printf '%s gcc bfd\n%s clang gold\n%s gcc lld\n%s clang mold\n' "$f" "$f" "$f" "$f"; done | xargs -P "$JOBS" -L 1 bash "$0" --same >"$WORK/result"
+	take '' "$WORK/result"
+	options_part
+	stack_part
+fi
+part mutants && mutants_part
+if part switches; then
+	if have python3; then
+		seq 1 10 | xargs -P "$JOBS" -n 5 python3 "$TESTS/gen_switch.py" --check "$ICFOLD" "$WORK" >"$WORK/result"
+		take '' "$WORK/result"
+	else
+		skip switches "no python3"
+	fi
+fi
+case " $PARTS " in *" fool "*)
+	(cd "$FOOL" && ls) | grep -E '\.(c|cc)$' | grep -v '^twins\.c$' | grep -E -- "${ONLY:-.}" |
+		while read -r f; do printf '%s gcc O2\n%s clang O2\n' "$f" "$f"; done |
+		xargs -P "$JOBS" -L 1 bash "$0" --fool >"$WORK/result"
+	cat "$WORK/result"
+	grep -q '^not ok' "$WORK/result" && failures=$((failures + 1))
+	;;
+esac
+finish
