@@ -276,6 +276,7 @@ struct search {
 	uint32_t unit;
 	struct icf_trace *t;
 	unsigned steps;
+	bool past_calls; /* look behind calls of functions that may leave the register alone */
 	struct defs *out;
 };
 
@@ -321,7 +322,10 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 	}
 	bool choice = d.kind == DEF_CHOICE;
 	/* GCC knows which registers its own functions leave alone (-fipa-ra). */
-	bool go_on = choice || d.maybe || s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
+	bool call = s->past_calls && s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
+	if (call && d.kind == DEF_NUMBER)
+		return true;
+	bool go_on = choice || d.maybe || call;
 	if (choice)
 		d.kind = DEF_LOAD;
 	d.reg = (uint8_t)*r;
@@ -371,10 +375,10 @@ static void walk(struct search *s, struct icf_step from)
 }
 
 /* All definitions of register R that reach instruction AT, seen through copies. */
-static struct defs reaching(const struct icf_program *prog, uint32_t unit, struct icf_trace *t, size_t at, unsigned r)
+static struct defs reach(const struct icf_program *prog, uint32_t unit, struct icf_trace *t, size_t at, unsigned r, bool past_calls)
 {
 	struct defs ret = { .n = 0 };
-	struct search s = { .prog = prog, .unit = unit, .t = t, .out = &ret };
+	struct search s = { .prog = prog, .unit = unit, .t = t, .past_calls = past_calls, .out = &ret };
 	size_t bytes = t->insn.len * 4 + 1;
 	if (!VEC_RESERVE(&t->seen, bytes)) {
 		ret.full = true;
@@ -391,6 +395,11 @@ static struct defs reaching(const struct icf_program *prog, uint32_t unit, struc
 			walk(&s, (struct icf_step){ next.at, (uint8_t)reg });
 	}
 	return ret;
+}
+
+static struct defs reaching(const struct icf_program *prog, uint32_t unit, struct icf_trace *t, size_t at, unsigned r)
+{
+	return reach(prog, unit, t, at, r, true);
 }
 
 static bool all(const struct defs *d, enum def_kind kind)
@@ -645,8 +654,26 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 	if (in->flags & ELFRW_INSN_MEM)
 		return;
 	struct defs d = { .full = true };
-	if (in->rm < 16)
-		d = reaching(prog, i, t, at, in->rm);
+	if (in->rm < 16) {
+		d = reach(prog, i, t, at, in->rm, false);
+		unsigned sure = d.n;
+		/* Behind a call only sums of tables matter: it is the rare function that leaves such a register alone. */
+		bool behind = false;
+		for (unsigned k = 0; k < sure; k++)
+			behind |= d.def[k].kind != DEF_CUT && d.def[k].kind != DEF_ENTRY && t->insn.data[d.def[k].at].in.kind == ELFRW_INSN_CALL;
+		struct defs more = { .n = 0 };
+		if (behind)
+			more = reaching(prog, i, t, at, in->rm);
+		for (unsigned k = 0; k < more.n; k++) {
+			bool seen = more.def[k].kind != DEF_ADD && more.def[k].kind != DEF_ADD_MEM;
+			for (unsigned n = 0; n < sure && !seen; n++)
+				seen = d.def[n].at == more.def[k].at && d.def[n].kind == more.def[k].kind;
+			if (!seen && d.n < MAX_DEFS)
+				d.def[d.n++] = more.def[k];
+			else if (!seen)
+				d.full = true;
+		}
+	}
 	for (unsigned k = 0; k < d.n; k++) {
 		const struct def *one = &d.def[k];
 		bool known = one->kind == DEF_LOAD || one->kind == DEF_RESULT || one->kind == DEF_ENTRY || one->kind == DEF_ADDRESS ||

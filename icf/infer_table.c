@@ -109,6 +109,7 @@ struct finder {
 	struct icf_bits called; /* unit entries that a call, an address or a symbol of a function names; by byte of code */
 	struct icf_trace t, other;
 	uint32_t other_unit; /* that `other` holds, or ICF_NONE */
+	struct { uint32_t a, b; bool yes; } linked[64]; /* answers of are_linked() */
 	struct icf_places loads; /* where the unit that `t` holds loads 4 bytes from a fixed place */
 };
 
@@ -374,18 +375,30 @@ static struct candidate *candidate_at(struct candidates *c, uint64_t base)
 #define MAX_WORDS 1024
 #define FEW_WORDS 4
 
+/* Do A and B jump into each other's middle?  Remembers some answers. */
+static bool are_linked(struct finder *f, uint32_t a, uint32_t b)
+{
+	size_t slot = (a * 31 + b) % (sizeof f->linked / sizeof *f->linked);
+	if (f->linked[slot].a != a || f->linked[slot].b != b) {
+		f->linked[slot].a = a;
+		f->linked[slot].b = b;
+		f->linked[slot].yes = jumps_into(f->prog, a, b) || jumps_into(f->prog, b, a);
+	}
+	return f->linked[slot].yes;
+}
+
 /* Could TO be a case of unit I (which f->t holds)? */
-static bool may_lead(const struct finder *f, uint32_t i, uint64_t to)
+static bool may_lead(struct finder *f, uint32_t i, uint64_t to)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	if (to - u->start < u->end - u->start)
 		return icf_trace_bit(f->t.start.data, to - u->start);
 	uint32_t k = icf_in_exec(f->prog, to) ? icf_unit_at(f->prog, to) : ICF_NONE;
-	return k != ICF_NONE && (jumps_into(f->prog, k, i) || jumps_into(f->prog, i, k));
+	return k != ICF_NONE && are_linked(f, i, k);
 }
 
 /* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit I; N: none. */
-static uint64_t first_lead(const struct finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
+static uint64_t first_lead(struct finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
 {
 	uint64_t room = (table_limit(f->prog, f->map, base) - base) / 4, word;
 	for (uint64_t k = from; k < n && k < room && word_at(f->prog, base + 4 * k, &word); k++)
@@ -419,7 +432,7 @@ static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct ca
 
 /* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go through memory on their way to the
  * jump, or the compiler chose the entry. */
-static bool find_missed(const struct finder *f, uint32_t i, const struct candidates *c)
+static bool find_missed(struct finder *f, uint32_t i, const struct candidates *c)
 {
 	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];

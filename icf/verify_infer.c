@@ -211,7 +211,7 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		bool good;
 		err = leads(v, b.unit, to, &s, &good);
 		uint32_t other = icf_v_find(v, to);
-		bool alone = other != ICF_V_NONE && v->unit.data[other].old == to && !v->unit.data[other].named;
+		bool alone = other != ICF_V_NONE && !v->unit.data[other].named;
 		if (err || !good || (other != b.unit && other != ICF_V_NONE && !alone && !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit)))
 			continue;
 		err = read_table(v, &names, b.va, b.unit, &s);
