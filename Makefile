@@ -109,9 +109,10 @@ bench: all
 corpus-check: all $(JUDGE)
 	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS) && \
 		bash tests/run_corpus_stack.sh $(CORPUS) && bash tests/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS))
-# All programs and libraries of this machine, folded and verified; EVERY=N takes each Nth.
+# All programs and libraries of this machine, folded and verified; EVERY=N takes each Nth.  Some of them then do real work.
 system-check: all
-	@SYSTEM=full bash tests/check.sh run_system.sh
+	@SYSTEM=full bash tests/run_system.sh
+	@bash tests/run_system_jobs.sh
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 

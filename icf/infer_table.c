@@ -484,7 +484,7 @@ static struct elfrw_err *name_labels(struct finder *f, uint32_t i, uint64_t from
 		uint64_t base = ref[r].target, word;
 		if (ref[r].kind == ICF_REF_BRANCH) {
 			uint32_t o = icf_unit_at(prog, base);
-			if (o != ICF_NONE && (jumps_into(prog, i, o) || jumps_into(prog, o, i)))
+			if (o != ICF_NONE && *good && are_linked(f, i, o))
 				*good = false;
 			continue;
 		}

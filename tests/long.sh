@@ -13,6 +13,7 @@ mutants   3 every mutant of every file
 hostile  20 a tenth of all kinds of damage at all places, and of failing allocations (EVERY=1 ALLOC_EVERY=1: all, three hours)
 matrix   30 every combination of fixture, compiler, linker, optimisation and kind of output
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
+system   12 every program and library of this machine folded and verified; some do real work
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
 LIST
 }
@@ -23,6 +24,7 @@ part() { # NAME
 	hostile) HOSTILE=full EVERY=${EVERY:-10} ALLOC_EVERY=${ALLOC_EVERY:-10} bash tests/check.sh run_hostile.sh ;;
 	matrix) MATRIX=full bash tests/check.sh run_matrix.sh ;;
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
+	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
 	esac
 }

@@ -58,7 +58,7 @@ fool_one() {
 		fi
 		{ timeout 20 "$d/out" >"$d/got" 2>&1 || echo "exit status $?" >>"$d/got"; } 2>/dev/null
 		cmp -s "$d/expected" "$d/got" || not_ok "$name/$mode" "prints something else: $(diff "$d/expected" "$d/got" | sed -n 2,3p | tr '\n' ' ')"
-		bad=$("$ICFOLD" verify ${opts%% *} "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^(symbolized|resolved): .* 0 wrong' | head -n 1)
+		bad=$("$ICFOLD" verify "${opts%% *}" "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^(symbolized|resolved): .* 0 wrong' | head -n 1)
 		[ -z "$bad" ] || not_ok "$name/$mode" "verify: $bad"
 		[ $mode = stripped ] && continue
 		for n in $(directive "$src" stays); do
@@ -170,12 +170,12 @@ options_part() {
 	check options/level/in-place "$(first_line "$d/log")" grep -q '^icfold: in place' "$d/log"
 }
 
-# Call stacks through folded functions, compact and in place.
+# Call stacks through folded functions, compact and in place: the names that gdb has for the input's.
 stack_part() {
-	local d=$WORK/stack bt out
+	local d=$WORK/stack out opts want got at name first
 	load_recipe unwind
 	mkdir -p "$d"
-	if ! { compile_fixture gcc "-O2 -g" pie "$d/obj" && RELOCS=no link_fixture gcc bfd pie "$d/obj" "$d/in" && link_fixture gcc bfd pie "$d/obj" "$d/relocs"; } >"$d/log" 2>&1; then
+	if ! { compile_fixture gcc "-O2 -g -fno-inline" pie "$d/obj" && RELOCS=no link_fixture gcc bfd pie "$d/obj" "$d/in"; } >"$d/log" 2>&1; then
 		not_ok stack "does not build: $(first_line "$d/log")"
 		return
 	fi
@@ -183,11 +183,29 @@ stack_part() {
 		skip stack "no gdb"
 		return
 	fi
-	"$ICFOLD" -q --icf=all "$d/in" -o "$d/out" && "$ICFOLD" -q --icf=all --in-place "$d/in" -o "$d/place" || not_ok stack "does not fold"
-	for out in out place; do
-		# The innermost frames: addresses as the processor has them.
-		bt=$(gdb -batch -nx -ex 'set startup-with-shell off' -ex 'break stop_here' -ex run -ex 'bt 6' "$d/$out" 2>/dev/null | sed -n 's/^#\([0-9]*\) .*/\1/p' | wc -l)
-		check "stack/$out" "gdb sees $bt frames" test "$bt" -ge 2
+	# "ADDRESS NAME" of each frame of the program's own; it is loaded where gdb has always loaded it.
+	gdb -batch -nx -ex 'set startup-with-shell off' -ex 'set width 0' -ex 'break *stop_here' -ex run -ex 'ignore 1 5' -ex continue -ex "print/x \$pc" -ex bt "$d/in" 2>/dev/null |
+		sed -nE 's/^\$[0-9]+ = 0x(5555[0-9a-f]+)/\1 stop_here/p; s/^#[1-9][0-9]* +0x0*(5555[0-9a-f]+) in ([^ ]+) .*/\1 \2/p' |
+		while read -r at name; do printf '%016x %s\n' $((0x$at - 0x555555554000)) "$name"; done >"$d/frames"
+	want=$(awk '{ print $2 }' "$d/frames" | tr '\n' ' ')
+	check stack/gdb "gdb's frames: $want" test "$(wc -l <"$d/frames")" -ge 4
+	for out in compact place; do
+		opts=--icf=all
+		[ $out = place ] && opts=--in-place
+		if ! "$ICFOLD" -q $opts --map="$d/map" "$d/in" -o "$d/$out" 2>"$d/log"; then
+			not_ok "stack/$out" "icfold: $(first_line "$d/log")"
+			continue
+		fi
+		# Return addresses belong to the function that the call is in.
+		first=1
+		while read -r at _; do
+			awk -v at="$at" -v first=$first '
+				function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+				{ o = hex($1); a = hex(at); if (a - !first >= o && a - !first < o + hex($2)) printf "0x%x\n", hex($3) + a - o }' "$d/map"
+			first=0
+		done <"$d/frames" >"$d/addresses"
+		got=$("$ICFOLD" symbolize --stack --no-inlines -p -s --obj="$d/$out" <"$d/addresses" 2>&1 | sed -E 's/ at .*//; s/ .*//' | grep . | tr '\n' ' ')
+		check "stack/$out" "$got instead of $want" test "$got" = "$want"
 	done
 }
 
@@ -272,7 +290,8 @@ fi
 part mutants && mutants_part
 if part switches; then
 	if have python3; then
-		seq 1 10 | xargs -P "$JOBS" -n 5 python3 "$TESTS/gen_switch.py" --check "$ICFOLD" "$WORK" >"$WORK/result"
+		# The first that something was wrong with, each in a way of its own.
+		echo 1 5 12 21 26 52 130 211 246 419 | xargs -P "$JOBS" -n 5 python3 "$TESTS/gen_switch.py" --check "$ICFOLD" "$WORK" >"$WORK/result"
 		take '' "$WORK/result"
 	else
 		skip switches "no python3"
