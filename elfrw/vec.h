@@ -51,8 +51,22 @@ static inline void *elfrw_vec_push(void **data, size_t *len, size_t *cap, size_t
 	return p;
 }
 
+static inline bool elfrw_vec_append(void **data, size_t *len, size_t *cap, const void *more, size_t n, size_t size)
+{
+	if (n > SIZE_MAX - *len || !elfrw_vec_grow(data, cap, *len + n, size))
+		return false;
+	if (n)
+		memcpy((char *)*data + *len * size, more, n * size);
+	*len += n;
+	return true;
+}
+
 #define VEC_RESERVE(v, n) elfrw_vec_grow((void **)&(v)->data, &(v)->cap, (n), sizeof *(v)->data)
 #define VEC_PUSH(v) \
 	((__typeof__((v)->data))elfrw_vec_push((void **)&(v)->data, &(v)->len, &(v)->cap, sizeof *(v)->data))
+/* Adds N elements from P; false: out of memory, v unchanged. */
+#define VEC_APPEND(v, p, n)                                                                      \
+	elfrw_vec_append((void **)&(v)->data, &(v)->len, &(v)->cap,                              \
+			 1 ? (p) : (__typeof__((v)->data))NULL, (n), sizeof *(v)->data)
 #define VEC_FREE(v) (free((v)->data), (v)->data = NULL, (v)->len = (v)->cap = 0)
 #endif

@@ -17,6 +17,24 @@ void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why)
 	prog->loose_at = at;
 }
 
+bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, a);
+	for (uint32_t r = 0; r < a->n_ref; r++)
+		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > b->start && ref[r].target < b->end)
+			return true;
+	return false;
+}
+
+/* Tables come in the order of their addresses, so only those that lie in each other leave anything to sort. */
+static bool is_ascending(const struct icf_program *prog, size_t from)
+{
+	for (size_t i = from + 1; i < prog->dataref.len; i++)
+		if (prog->dataref.data[i - 1].place > prog->dataref.data[i].place)
+			return false;
+	return true;
+}
+
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
 	if (!prog->inferred)
@@ -33,13 +51,13 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!err)
 		err = icf_data_map_init(prog, &map);
 	if (!err)
-		err = icf_infer_tables(prog, &map, &named);
+		err = icf_infer_tables(prog, threads, &map, &named);
 	if (!err)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
 		err = icf_infer_words(prog, &map);
 	/* Then there are two ascending runs. */
-	if (!err && prog->dataref.len > known)
+	if (!err && !is_ascending(prog, known))
 		qsort(prog->dataref.data + known, prog->dataref.len - known, sizeof *prog->dataref.data, dataref_order);
 	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order))
 		err = &elfrw_err_nomem;

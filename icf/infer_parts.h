@@ -43,7 +43,7 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 		b->bits[(va - b->lo) >> 3] |= (uint8_t)(1u << ((va - b->lo) & 7));
 }
 
-/* What data is made of. */
+/* What data is made of; infer_map.c. */
 struct icf_data_map {
 	struct icf_bits named; /* places that code, a dynamic relocation or a symbol names */
 	struct icf_bits table; /* words that belong to a jump table */
@@ -55,7 +55,10 @@ void icf_data_map_deinit(struct icf_data_map *map);
 uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va);
 
 /* infer_table.c: the jump tables; pins the units whose jumps cannot be accounted for.  NAMED receives the entries' targets. */
-struct elfrw_err *icf_infer_tables(struct icf_program *prog, struct icf_data_map *map, struct icf_places *named);
+struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, struct icf_data_map *map, struct icf_places *named);
+
+/* Does unit A jump into unit B behind its entry?  infer.c. */
+bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b);
 
 /* Nothing may move, because of WHY at address AT; the first reason counts.  infer.c. */
 void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why);

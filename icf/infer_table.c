@@ -5,133 +5,65 @@
  * else at the first word that leads elsewhere or that something names.  What a jump takes its target from is read from
  * the code before it (infer_jump.c); a unit one of whose jumps cannot be accounted for is pinned with all that it could
  * jump to, so that its tables, wherever they are, stay right. */
+#include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
 #include "icf/infer_parts.h"
 #include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
-void icf_bits_deinit(struct icf_bits *b)
-{
-	free(b->bits);
-	*b = (struct icf_bits){ 0 };
-}
+/* Data that unit I names and whose first word leads into it. */
+struct candidate {
+	uint64_t base;
+	uint64_t n; /* entries that its jumps can use; 0: none goes through it */
+};
 
-bool icf_bits_init(struct icf_bits *b, uint64_t lo, uint64_t hi)
-{
-	*b = (struct icf_bits){ lo, hi, calloc(((hi - lo) >> 3) + 1, 1) };
-	return b->bits != NULL;
-}
+struct candidates {
+	VEC(struct candidate) v;
+};
 
-static bool is_data(const struct elfrw_section *s)
-{
-	return (s->hdr.sh_flags & SHF_ALLOC) && !(s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) && s->hdr.sh_size;
-}
+/* What was found in a run of units. */
+struct found {
+	VEC(struct icf_inferred_table) table;
+	struct icf_places named; /* labels that tables lead to */
+	VEC(uint32_t) doubt;     /* units to look at again when all tables are known */
+	const char *loose;       /* the first reason why nothing may move, and where */
+	uint64_t loose_at;
+};
 
-static void name_symbols(const struct elfrw_image *img, uint32_t shndx, struct icf_bits *named)
-{
-	if (!shndx || !img->section[shndx].data)
-		return;
-	const struct elfrw_section *s = &img->section[shndx];
-	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
-			icf_set_bit(named, sym.st_value);
-	}
-}
-
-struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_data_map *map)
-{
-	uint64_t lo = UINT64_MAX, hi = 0, sum = 0;
-	*map = (struct icf_data_map){ 0 };
-	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
-		const struct elfrw_section *s = &prog->img->section[i];
-		if (!is_data(s) || !s->data)
-			continue;
-		lo = s->hdr.sh_addr < lo ? s->hdr.sh_addr : lo;
-		hi = s->hdr.sh_addr + s->hdr.sh_size > hi ? s->hdr.sh_addr + s->hdr.sh_size : hi;
-		sum += s->hdr.sh_size;
-	}
-	if (lo >= hi)
-		lo = hi = 0;
-	/* Data is a part of the file, so its span is bounded by the file's size but for gaps between segments. */
-	if (hi - lo > sum + 2 * (uint64_t)prog->img->size + (1u << 26))
-		return elfrw_error("data sections are too far apart");
-	lo &= ~(uint64_t)7; /* so that a word's places are in one byte */
-	if (!icf_bits_init(&map->named, lo, hi) || !icf_bits_init(&map->table, lo, hi)) {
-		icf_data_map_deinit(map);
-		return &elfrw_err_nomem;
-	}
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].kind != ICF_REF_BRANCH)
-				icf_set_bit(&map->named, ref[r].target);
-	}
-	for (size_t i = 0; i < prog->dynreloc.len; i++)
-		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)
-			icf_set_bit(&map->named, prog->dynreloc.data[i].addend);
-	name_symbols(prog->img, prog->img->symtab, &map->named);
-	name_symbols(prog->img, prog->img->dynsym, &map->named);
-	return NULL;
-}
-
-void icf_data_map_deinit(struct icf_data_map *map)
-{
-	icf_bits_deinit(&map->named);
-	icf_bits_deinit(&map->table);
-}
-
-uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va)
-{
-	uint32_t shndx = elfrw_image_section_at(prog->img, va);
-	uint64_t end = shndx ? prog->img->section[shndx].hdr.sh_addr + prog->img->section[shndx].hdr.sh_size : va;
-	for (uint64_t p = va + 1; p < end;) {
-		uint64_t off = p - map->named.lo;
-		if (p < map->named.lo || p >= map->named.hi)
-			return end;
-		if (!(off & 7) && !map->named.bits[off >> 3]) {
-			p += 8;
-			continue;
-		}
-		if (icf_bit(&map->named, p))
-			return p;
-		p++;
-	}
-	return end;
-}
-
+/* Reads units; one for each run of units, so that several can work at the same time.  Of the program it writes flags only, by or-ing. */
 struct finder {
 	struct icf_program *prog;
-	struct icf_data_map *map;
-	struct icf_places *named;
-	struct icf_bits called; /* unit entries that a call, an address or a symbol of a function names; by byte of code */
+	const struct icf_data_map *map;
+	const struct icf_bits *called; /* unit entries that a call, an address or a symbol of a function names; by byte of code */
+	struct found *found;
+	bool last; /* all tables are known: their words are explained */
 	struct icf_trace t, other;
-	uint32_t other_unit; /* that `other` holds, or ICF_NONE */
+	uint32_t other_unit;    /* that `other` holds, or ICF_NONE */
+	struct candidates cand; /* of the unit that `t` holds */
 	struct { uint32_t a, b; bool yes; } linked[64]; /* answers of are_linked() */
 	struct icf_places loads; /* where the unit that `t` holds loads 4 bytes from a fixed place */
 };
 
 /* The executable sections' entries that are functions to someone. */
-static struct elfrw_err *find_called(struct finder *f)
+static struct elfrw_err *find_called(const struct icf_program *prog, struct icf_bits *called)
 {
-	const struct icf_program *prog = f->prog;
-	if (!icf_bits_init(&f->called, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(called, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
 			if (ref[r].kind != ICF_REF_BRANCH || icf_unit_bytes(prog, u)[ref[r].off - 1] == 0xe8)
-				icf_set_bit(&f->called, ref[r].target);
+				icf_set_bit(called, ref[r].target);
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		icf_set_bit(&f->called, prog->dataref.data[i].target);
+		icf_set_bit(called, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len; i++) {
 		const struct icf_symbol *s = &prog->sym.data[i];
-		if (s->type == STT_FUNC && !strstr(s->name, ".cold"))
-			icf_set_bit(&f->called, s->value);
+		/* Split-off parts have local names; the search is too slow for all the others. */
+		if (s->type == STT_FUNC && !(s->bind == STB_LOCAL && strstr(s->name, ".cold")))
+			icf_set_bit(called, s->value);
 	}
 	return NULL;
 }
@@ -149,17 +81,11 @@ static struct elfrw_err *is_insn(struct finder *f, uint32_t i, uint64_t va, bool
 	return NULL;
 }
 
-/* Do A and B jump into each other's middle?  Then they are parts of one function. */
+/* Does unit A jump into the middle of unit B, which is no linker's?  Then they are parts of one function. */
 static bool jumps_into(const struct icf_program *prog, uint32_t a, uint32_t b)
 {
-	const struct icf_unit *u = &prog->unit.data[a], *v = &prog->unit.data[b];
-	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	if (prog->exec.data[v->sec].linkage)
-		return false;
-	for (uint32_t r = 0; r < u->n_ref; r++)
-		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > v->start && ref[r].target < v->end)
-			return true;
-	return false;
+	const struct icf_unit *v = &prog->unit.data[b];
+	return !prog->exec.data[v->sec].linkage && icf_jumps_inside(prog, &prog->unit.data[a], v);
 }
 
 static bool branches_to(const struct icf_program *prog, const struct icf_unit *u, uint64_t to)
@@ -190,7 +116,7 @@ static struct elfrw_err *leads(struct finder *f, uint32_t i, uint64_t to, bool *
 	if (k == ICF_NONE || prog->unit.data[k].kind == ICF_UNIT_OPAQUE)
 		return NULL;
 	/* A split-off part: nobody calls it, or it jumps back. */
-	if (icf_bit(&f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) && !jumps_into(prog, i, k))
+	if (icf_bit(f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) && !jumps_into(prog, i, k))
 		return NULL;
 	return is_insn(f, k, to, ret);
 }
@@ -242,10 +168,16 @@ static struct elfrw_err *extent(struct finder *f, uint32_t i, uint64_t base, con
 	return NULL;
 }
 
+/* Of units that others may look at, too. */
+static void set_flag(struct icf_program *prog, uint32_t i, unsigned flag)
+{
+	__atomic_fetch_or(&prog->unit.data[i].flags, (__typeof__(prog->unit.data[i].flags))flag, __ATOMIC_RELAXED);
+}
+
 static void pin(struct icf_program *prog, uint32_t i)
 {
 	if (i != ICF_NONE)
-		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		set_flag(prog, i, ICF_UNIT_PINNED);
 }
 
 /* A load of 4 bytes at a fixed place, as of one entry of a table that the compiler knows. */
@@ -280,7 +212,7 @@ static bool name_label(struct finder *f, uint32_t i, uint64_t to)
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	if (to - u->start >= u->end - u->start)
 		return true;
-	uint64_t *slot = VEC_PUSH(&f->named->v);
+	uint64_t *slot = VEC_PUSH(&f->found->named.v);
 	if (slot)
 		*slot = to;
 	return slot != NULL;
@@ -324,44 +256,13 @@ static struct elfrw_err *pin_all(struct finder *f, uint32_t i)
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
 	ELFRW_TRY(pin_tables(f, i));
-	for (uint32_t r = 0; r < u->n_ref; r++)
-		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target))
-			icf_infer_loose(f->prog, u->start + ref[r].off, "a jump that is not understood may add to an address of code");
+	for (uint32_t r = 0; r < u->n_ref && !f->found->loose; r++)
+		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
+			f->found->loose = "a jump that is not understood may add to an address of code";
+			f->found->loose_at = u->start + ref[r].off;
+		}
 	return NULL;
 }
-
-static bool push_table(struct finder *f, uint32_t i, uint64_t base, uint64_t n)
-{
-	struct icf_program *prog = f->prog;
-	struct icf_inferred_table *t = VEC_PUSH(&prog->inferred_table);
-	if (!t)
-		return false;
-	*t = (struct icf_inferred_table){ base, prog->unit.data[i].start, (uint32_t)n };
-	for (uint64_t k = 0; k < n; k++) {
-		uint64_t place = base + 4 * k, word;
-		if (icf_bit(&f->map->table, place) || !word_at(prog, place, &word))
-			continue;
-		struct icf_dataref *d = VEC_PUSH(&prog->dataref);
-		uint64_t *to = VEC_PUSH(&f->named->v);
-		if (!d || !to)
-			return false;
-		*d = (struct icf_dataref){ .place = place, .target = place + word, .unit = ICF_NONE, .table = ICF_NONE, .size = 4, .pcrel = 1 };
-		*to = base + word;
-		for (unsigned b = 0; b < 4; b++)
-			icf_set_bit(&f->map->table, place + b);
-	}
-	return true;
-}
-
-/* Data that unit I names and whose first word leads into it. */
-struct candidate {
-	uint64_t base;
-	uint64_t n; /* entries that its jumps can use; 0: none goes through it */
-};
-
-struct candidates {
-	VEC(struct candidate) v;
-};
 
 static struct candidate *candidate_at(struct candidates *c, uint64_t base)
 {
@@ -402,16 +303,17 @@ static uint64_t first_lead(struct finder *f, uint32_t i, uint64_t base, uint64_t
 {
 	uint64_t room = (table_limit(f->prog, f->map, base) - base) / 4, word;
 	for (uint64_t k = from; k < n && k < room && word_at(f->prog, base + 4 * k, &word); k++)
-		if (word && !icf_bit(&f->map->table, base + 4 * k) && may_lead(f, i, base + word))
+		if (word && !(f->last && icf_bit(&f->map->table, base + 4 * k)) && may_lead(f, i, base + word))
 			return k;
 	return n;
 }
 
-static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct candidates *ret)
+static struct elfrw_err *find_candidates(struct finder *f, uint32_t i)
 {
-	struct icf_program *prog = f->prog;
+	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	f->cand.v.len = 0;
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		uint64_t base = ref[r].target, word;
 		bool good;
@@ -420,9 +322,9 @@ static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct ca
 		/* The first entry may lead to nowhere. */
 		ELFRW_TRY(leads(f, i, base + word, &good));
 		good = good || first_lead(f, i, base, 1, MAX_WORDS) < MAX_WORDS;
-		if (!good || candidate_at(ret, base))
+		if (!good || candidate_at(&f->cand, base))
 			continue;
-		struct candidate *c = VEC_PUSH(&ret->v);
+		struct candidate *c = VEC_PUSH(&f->cand.v);
 		if (!c)
 			return &elfrw_err_nomem;
 		*c = (struct candidate){ .base = base };
@@ -430,10 +332,18 @@ static struct elfrw_err *find_candidates(struct finder *f, uint32_t i, struct ca
 	return NULL;
 }
 
+/* Is the word at P an entry of the candidate at BASE? */
+static bool is_entry(struct finder *f, uint64_t base, uint64_t p)
+{
+	const struct candidate *c = candidate_at(&f->cand, base);
+	return c && (p - base) % 4 == 0 && (p - base) / 4 < c->n;
+}
+
 /* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go through memory on their way to the
  * jump, or the compiler chose the entry. */
-static bool find_missed(struct finder *f, uint32_t i, const struct candidates *c)
+static bool find_missed(struct finder *f, uint32_t i)
 {
+	const struct candidates *c = &f->cand;
 	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -450,17 +360,18 @@ static bool find_missed(struct finder *f, uint32_t i, const struct candidates *c
 		uint64_t p = f->loads.v.data[k], word = 0;
 		word_at(prog, p, &word);
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			if ((ref[r].flags & ICF_REF_LEA) && p - ref[r].target < FAR && may_lead(f, i, ref[r].target + word))
+			if ((ref[r].flags & ICF_REF_LEA) && p - ref[r].target < FAR && !is_entry(f, ref[r].target, p) &&
+			    may_lead(f, i, ref[r].target + word))
 				return true;
 	}
 	return false;
 }
 
 /* Measures the candidates that jump J may go through (any one when its table is not seen). */
-static struct elfrw_err *use(struct finder *f, uint32_t i, const struct icf_jump *j, struct candidates *c, bool *any)
+static struct elfrw_err *use(struct finder *f, uint32_t i, const struct icf_jump *j, bool *any)
 {
-	for (size_t k = 0; k < c->v.len; k++) {
-		struct candidate *one = &c->v.data[k];
+	for (size_t k = 0; k < f->cand.v.len; k++) {
+		struct candidate *one = &f->cand.v.data[k];
 		uint64_t n;
 		if (j->base && one->base != j->base)
 			continue;
@@ -511,17 +422,26 @@ static struct elfrw_err *name_labels(struct finder *f, uint32_t i, uint64_t from
 	return NULL;
 }
 
-static struct elfrw_err *tables_of(struct finder *f, uint32_t i, struct candidates *c)
+static struct elfrw_err *push_table(struct finder *f, uint32_t i, const struct candidate *c)
+{
+	struct icf_inferred_table *t = VEC_PUSH(&f->found->table);
+	if (!t)
+		return &elfrw_err_nomem;
+	*t = (struct icf_inferred_table){ c->base, f->prog->unit.data[i].start, (uint32_t)c->n };
+	return NULL;
+}
+
+/* Measures the tables of unit I, which jumps.  *GOOD is false when one of its jumps cannot be accounted for. */
+static struct elfrw_err *measure(struct finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
 	bool clean, good = true;
 	f->other_unit = ICF_NONE;
 	ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
-	c->v.len = 0;
 	ELFRW_TRY(icf_trace_edges(prog, i, &f->t));
-	ELFRW_TRY(find_candidates(f, i, c));
+	ELFRW_TRY(find_candidates(f, i));
 	ELFRW_TRY(find_loads(f));
-	const struct icf_unit *u = &prog->unit.data[i];
 	for (size_t k = 0; k < f->t.insn.len && good; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
 		/* A sum with a label may have been kept in memory. */
@@ -531,7 +451,8 @@ static struct elfrw_err *tables_of(struct finder *f, uint32_t i, struct candidat
 			continue;
 		struct icf_jumps j;
 		icf_classify_jump(prog, i, &f->t, k, &j);
-		prog->unit.data[i].flags |= j.adds ? ICF_UNIT_RELATIVE : 0;
+		if (j.adds)
+			set_flag(prog, i, ICF_UNIT_RELATIVE);
 		for (unsigned n = 0; n < j.n && good;) {
 			unsigned group = j.jump[n].group;
 			for (good = false; n < j.n && j.jump[n].group == group; n++)
@@ -540,26 +461,44 @@ static struct elfrw_err *tables_of(struct finder *f, uint32_t i, struct candidat
 					ELFRW_TRY(name_labels(f, i, j.jump[n].base, &local));
 					good |= local;
 				} else if (j.jump[n].kind == ICF_JUMP_TABLE)
-					ELFRW_TRY(use(f, i, &j.jump[n], c, &good));
+					ELFRW_TRY(use(f, i, &j.jump[n], &good));
 		}
 	}
-	if (!good)
-		return pin_all(f, i);
-	if (find_missed(f, i, c))
-		ELFRW_TRY(pin_tables(f, i));
-	for (size_t k = 0; k < c->v.len; k++)
-		if (c->v.data[k].n && !push_table(f, i, c->v.data[k].base, c->v.data[k].n))
-			return &elfrw_err_nomem;
+	*ret = good;
 	return NULL;
 }
 
-/* Unit I does not jump, but its other half may: data that it names and that leads into it keeps it where it is. */
-static struct elfrw_err *tables_of_half(struct finder *f, uint32_t i)
+static struct elfrw_err *doubt(struct finder *f, uint32_t i)
+{
+	uint32_t *slot = VEC_PUSH(&f->found->doubt);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = i;
+	return NULL;
+}
+
+static struct elfrw_err *tables_of(struct finder *f, uint32_t i)
+{
+	bool good;
+	ELFRW_TRY(measure(f, i, &good));
+	if (!good)
+		return pin_all(f, i);
+	if (find_missed(f, i))
+		ELFRW_TRY(doubt(f, i));
+	for (size_t k = 0; k < f->cand.v.len; k++)
+		if (f->cand.v.data[k].n)
+			ELFRW_TRY(push_table(f, i, &f->cand.v.data[k]));
+	return NULL;
+}
+
+/* Does unit I, which does not jump, name data that leads into it?  Its other half may jump through that. */
+static struct elfrw_err *leads_home(struct finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	for (uint32_t r = 0; r < u->n_ref; r++) {
+	*ret = false;
+	for (uint32_t r = 0; r < u->n_ref && !*ret; r++) {
 		uint64_t base = ref[r].target, word;
 		bool clean, inside = false;
 		if (!(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base))
@@ -570,28 +509,160 @@ static struct elfrw_err *tables_of_half(struct finder *f, uint32_t i)
 			continue;
 		f->other_unit = ICF_NONE;
 		ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
-		if (first_lead(f, i, base, 0, FEW_WORDS) == FEW_WORDS)
-			continue;
-		ELFRW_TRY(find_loads(f));
-		ELFRW_TRY(pin_tables(f, i));
-		break;
+		*ret = first_lead(f, i, base, 0, FEW_WORDS) < FEW_WORDS;
 	}
 	return NULL;
 }
 
-struct elfrw_err *icf_infer_tables(struct icf_program *prog, struct icf_data_map *map, struct icf_places *named)
+/* All tables are known now: what unit I names and no jump was found to use keeps the unit where it is. */
+static struct elfrw_err *settle(struct finder *f, uint32_t i)
 {
-	struct finder f = { .prog = prog, .map = map, .named = named, .other_unit = ICF_NONE };
-	struct candidates c = { 0 };
-	struct elfrw_err *err = find_called(&f);
-	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
-		if (prog->unit.data[i].kind != ICF_UNIT_OPAQUE)
-			err = prog->unit.data[i].flags & ICF_UNIT_JUMPS ? tables_of(&f, i, &c) : tables_of_half(&f, i);
-	VEC_FREE(&c.v);
+	bool good = true;
+	if (f->prog->unit.data[i].flags & ICF_UNIT_JUMPS) {
+		ELFRW_TRY(measure(f, i, &good));
+		f->last = true;
+		good = good && !find_missed(f, i);
+	} else {
+		f->last = true;
+		ELFRW_TRY(leads_home(f, i, &good));
+		good = !good;
+		ELFRW_TRY(find_loads(f));
+	}
+	f->last = false;
+	return good ? NULL : pin_tables(f, i);
+}
+
+struct table_job {
+	struct icf_program *prog;
+	const struct icf_data_map *map;
+	const struct icf_bits *called;
+	uint32_t per; /* units of a part */
+	struct found *part;
+};
+
+static struct elfrw_err *look_at(void *arg, size_t part)
+{
+	const struct table_job *job = arg;
+	struct icf_program *prog = job->prog;
+	struct finder f = { .prog = prog, .map = job->map, .called = job->called, .found = &job->part[part], .other_unit = ICF_NONE };
+	struct elfrw_err *err = NULL;
+	uint32_t end = (uint32_t)(part + 1) * job->per;
+	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		bool leads = false;
+		if (u->kind == ICF_UNIT_OPAQUE)
+			continue;
+		if (__atomic_load_n(&u->flags, __ATOMIC_RELAXED) & ICF_UNIT_JUMPS)
+			err = tables_of(&f, i);
+		else
+			err = leads_home(&f, i, &leads);
+		if (!err && leads)
+			err = doubt(&f, i);
+	}
+	VEC_FREE(&f.cand.v);
 	VEC_FREE(&f.loads.v);
 	icf_trace_deinit(&f.t);
 	icf_trace_deinit(&f.other);
-	icf_bits_deinit(&f.called);
+	return err;
+}
+
+static int table_order(const void *a, const void *b)
+{
+	const struct icf_inferred_table *x = a, *y = b;
+	if (x->base != y->base)
+		return x->base < y->base ? -1 : 1;
+	return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+
+/* The references of all tables' entries. */
+static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_map *map, struct icf_places *named)
+{
+	uint64_t widest = 0, widest_end = 0; /* the table that reaches furthest so far */
+	for (size_t i = 0; i < prog->inferred_table.len; i++) {
+		const struct icf_inferred_table *t = &prog->inferred_table.data[i];
+		for (uint64_t k = 0; k < t->n; k++) {
+			uint64_t place = t->base + 4 * k, word;
+			if (!word_at(prog, place, &word))
+				break;
+			bool known = icf_bit(&map->table, place) || icf_bit(&map->table, place + 3);
+			if (known && t->base == widest)
+				continue;
+			/* The word counts from two places: both meanings hold if nothing of it moves. */
+			if (known) {
+				pin(prog, icf_unit_at(prog, t->base + word));
+				pin(prog, icf_unit_at(prog, widest + word));
+				continue;
+			}
+			struct icf_dataref *d = VEC_PUSH(&prog->dataref);
+			uint64_t *to = VEC_PUSH(&named->v);
+			if (!d || !to)
+				return &elfrw_err_nomem;
+			*d = (struct icf_dataref){ .place = place, .target = place + word, .unit = ICF_NONE, .table = ICF_NONE, .size = 4, .pcrel = 1 };
+			*to = t->base + word;
+			for (unsigned b = 0; b < 4; b++)
+				icf_set_bit(&map->table, place + b);
+		}
+		if (t->base + 4 * (uint64_t)t->n > widest_end) {
+			widest = t->base;
+			widest_end = t->base + 4 * (uint64_t)t->n;
+		}
+	}
+	return NULL;
+}
+
+/* Puts together what the parts found, in their order. */
+static struct elfrw_err *join(struct table_job *job, size_t n, struct icf_places *named, struct found *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct found *p = &job->part[i];
+		if (p->loose)
+			icf_infer_loose(job->prog, p->loose_at, p->loose);
+		if (!VEC_APPEND(&job->prog->inferred_table, p->table.data, p->table.len) ||
+		    !VEC_APPEND(&named->v, p->named.v.data, p->named.v.len) || !VEC_APPEND(&ret->doubt, p->doubt.data, p->doubt.len))
+			return &elfrw_err_nomem;
+	}
+	if (job->prog->inferred_table.len)
+		qsort(job->prog->inferred_table.data, job->prog->inferred_table.len, sizeof *job->prog->inferred_table.data, table_order);
+	return NULL;
+}
+
+static void found_deinit(struct found *f)
+{
+	VEC_FREE(&f->table);
+	VEC_FREE(&f->named.v);
+	VEC_FREE(&f->doubt);
+}
+
+struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, struct icf_data_map *map, struct icf_places *named)
+{
+	struct icf_bits called = { 0 };
+	struct found all = { 0 };
+	struct table_job job = { .prog = prog, .map = map, .called = &called, .per = 256 };
+	size_t n = (prog->unit.len + job.per - 1) / job.per;
+	job.part = calloc(n + 1, sizeof *job.part);
+	if (!job.part)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = find_called(prog, &called);
+	if (!err)
+		err = elfrw_parallel(threads, n, look_at, &job);
+	if (!err)
+		err = join(&job, n, named, &all);
+	if (!err)
+		err = push_entries(prog, map, named);
+	struct finder f = { .prog = prog, .map = map, .called = &called, .found = &all, .other_unit = ICF_NONE };
+	for (size_t i = 0; i < all.doubt.len && !err; i++)
+		err = settle(&f, all.doubt.data[i]);
+	if (!err && !VEC_APPEND(&named->v, all.named.v.data, all.named.v.len))
+		err = &elfrw_err_nomem;
+	VEC_FREE(&f.cand.v);
+	VEC_FREE(&f.loads.v);
+	icf_trace_deinit(&f.t);
+	icf_trace_deinit(&f.other);
+	for (size_t i = 0; i < n; i++)
+		found_deinit(&job.part[i]);
+	free(job.part);
+	found_deinit(&all);
+	icf_bits_deinit(&called);
 	return err;
 }
 

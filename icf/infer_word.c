@@ -193,15 +193,6 @@ static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u,
 	return false;
 }
 
-static bool jump_between(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b)
-{
-	const struct icf_ref *ref = icf_unit_refs(prog, a);
-	for (uint32_t r = 0; r < a->n_ref; r++)
-		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > b->start && ref[r].target < b->end)
-			return true;
-	return false;
-}
-
 /* Addresses of code that are no entries. */
 static void shifted(struct icf_program *prog, uint32_t i)
 {
@@ -226,7 +217,7 @@ static void shifted(struct icf_program *prog, uint32_t i)
 		}
 		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE || has_symbol(prog, t, ref[r].target))
 			continue;
-		if (!jump_between(prog, u, t) && !jump_between(prog, t, u))
+		if (!icf_jumps_inside(prog, u, t) && !icf_jumps_inside(prog, t, u))
 			icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address inside another function");
 	}
 }
