@@ -3,6 +3,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Real programs for corpus-check, built from Debian's source packages: ninja protoc sqlite-g python llc ...
 CORPUS ?= ninja
+# What programs of this machine do in corpus-check, folded with their libraries; system-check does all of it.
+SYSTEM_JOBS ?= bash text python git sqlite
 # What lies here gdb reads when it starts (Debian: /etc/gdb/gdbinit.d); empty: it is not told of the plug-in.
 GDBINIT_DIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),$(shell gdb --configuration 2>/dev/null | sed -n 's/.*--with-system-gdbinit-dir=\([^ ]*\).*/\1/p'))
 CC = gcc
@@ -108,7 +110,8 @@ bench: all
 	@bash tests/bench_linkers.sh
 corpus-check: all $(JUDGE)
 	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS) && \
-		bash tests/run_corpus_stack.sh $(CORPUS) && bash tests/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS))
+		bash tests/run_corpus_stack.sh $(CORPUS) && bash tests/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS)) && \
+		bash tests/run_system_jobs.sh $(SYSTEM_JOBS)
 # All programs and libraries of this machine, folded and verified; EVERY=N takes each Nth.  Some of them then do real work.
 system-check: all
 	@SYSTEM=full bash tests/run_system.sh

@@ -77,6 +77,22 @@ int dwr_form_size(uint32_t form, struct dwr_form_params p)
 	return -2;
 }
 
+bool dwr_form_is_address(unsigned form)
+{
+	switch (form) {
+	case DW_FORM_addr:
+	case DW_FORM_addrx:
+	case DW_FORM_addrx1:
+	case DW_FORM_addrx2:
+	case DW_FORM_addrx3:
+	case DW_FORM_addrx4:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_LLVM_addrx_offset:
+		return true;
+	}
+	return false;
+}
+
 /* Is the attribute to be delivered by the walker? */
 static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr *at)
 {
@@ -88,16 +104,9 @@ static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr 
 			if (want->vendor[i] == at->name)
 				return true;
 	}
-	switch (at->form) {
-	case DW_FORM_addr:
-	case DW_FORM_addrx:
-	case DW_FORM_addrx1:
-	case DW_FORM_addrx2:
-	case DW_FORM_addrx3:
-	case DW_FORM_addrx4:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_LLVM_addrx_offset:
+	if (dwr_form_is_address(at->form))
 		return want->addresses;
+	switch (at->form) {
 	case DW_FORM_exprloc:
 		return want->expressions;
 	case DW_FORM_block1: /* before DWARF 4 expressions are blocks; so are arrays of bytes (DW_AT_const_value) */

@@ -87,4 +87,7 @@ static inline const struct dwr_abbrev *dwr_abbrev_find(const struct dwr_abbrev_t
 
 /* Size in bytes of a value of FORM, -1 when it is not fixed, -2 for an unknown form. */
 int dwr_form_size(uint32_t form, struct dwr_form_params params);
+
+/* Of an address, or of an index of one. */
+bool dwr_form_is_address(unsigned form);
 #endif

@@ -43,7 +43,8 @@ static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *
 {
 	if (v->form != DW_FORM_exprloc && v->form != DW_FORM_block1 && v->form != DW_FORM_block)
 		return DWR_NO_SLOT;
-	struct dwr_expr_walk walk = dwr_expr_walk(secs->sec[unit->sec].data + v->pos, v->size, unit->params, secs->sec[unit->sec].name, v->pos);
+	struct dwr_expr_walk walk =
+		dwr_expr_walk(secs->sec[unit->sec].data + v->pos, v->size, unit->params, secs->sec[unit->sec].name, v->pos);
 	struct dwr_op op;
 	bool more;
 	/* The object; dereferenced; an offset, perhaps; dereferenced. */

@@ -292,7 +292,8 @@ static size_t find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t
 			hi = mid;
 	}
 	*n = 0;
-	while (lo + *n < cc->calls.dcall.len && cc->calls.dcall.data[lo + *n].site == site && cc->calls.dcall.data[lo + *n].caller == caller)
+	while (lo + *n < cc->calls.dcall.len && cc->calls.dcall.data[lo + *n].site == site &&
+	       cc->calls.dcall.data[lo + *n].caller == caller)
 		++*n;
 	return lo;
 }
@@ -337,7 +338,8 @@ static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, boo
 	return nameless && set->len == before ? put_group(cc, group, false, set) : NULL;
 }
 
-struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set, bool *entered)
+struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set,
+				       bool *entered)
 {
 	const struct dwr_span *to = target ? dwr_code_at(&cc->code, target) : NULL;
 	uint32_t group = to ? dwr_chain_group(cc, to->unit) : NO_SHARE;
@@ -545,12 +547,6 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint
 	return NULL;
 }
 
-static int unit_order(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_frame *f, struct dwr_chain *chain, uint8_t by)
 {
 	f->first = (uint32_t)chain->member.len;
@@ -597,15 +593,15 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bo
 	/* Members are numbered group by group, the kept one first. */
 	for (size_t i = 0; i < cc->set.len; i++)
 		cc->set.data[i] = member_of(cc, cc->set.data[i]);
-	qsort(cc->set.data, cc->set.len, sizeof *cc->set.data, unit_order);
+	qsort(cc->set.data, cc->set.len, sizeof *cc->set.data, elfrw_u32_order);
 	for (size_t i = 0; i < cc->set.len; i++)
 		cc->set.data[i] = cc->note.member[cc->set.data[i]].unit;
 	return put_frame(cc, f, chain, how.by);
 }
 
 /* Without .debug_icfold: the entry at the call site alone tells that the callee shares code. */
-static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site, const struct dwr_chain_frame *outer, struct dwr_chain_frame *f,
-				      struct dwr_chain *chain)
+static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site, const struct dwr_chain_frame *outer,
+				      struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
 	size_t n = 0, at = find_dcall(cc, site, 0, &n);
 	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };

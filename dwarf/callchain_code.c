@@ -282,7 +282,8 @@ static void preserved(const struct dwr_track *t, const struct dwr_track_call *ca
 	static const uint8_t kept[][2] = { { 4, 7 }, { 3, 3 }, { 5, 6 }, { 12, 12 }, { 13, 13 }, { 14, 14 }, { 15, 15 } };
 	for (unsigned i = 0; i < sizeof kept / sizeof *kept && !ret->has_reg; i++)
 		if (t->s.reg[kept[i][0]].id == call->object.id)
-			*ret = (struct dwr_chain_object){ call->second, true, kept[i][1], (int64_t)call->object.add - t->s.reg[kept[i][0]].add };
+			*ret = (struct dwr_chain_object){ call->second, true, kept[i][1],
+							  (int64_t)call->object.add - t->s.reg[kept[i][0]].add };
 }
 
 struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site, struct dwr_chain_object *ret, bool *found)
@@ -303,7 +304,8 @@ struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site, struct d
 		return NULL;
 	dwr_track_forget_all(&t);
 	for (uint64_t va = s->start; va < site && !t.nomem && next_insn(code, s, &va, &in, &p);) {
-		bool goes_on = in.kind == ELFRW_INSN_OTHER || in.kind == ELFRW_INSN_NOP || in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JCC;
+		bool goes_on = in.kind == ELFRW_INSN_OTHER || in.kind == ELFRW_INSN_NOP || in.kind == ELFRW_INSN_CALL_IND ||
+			       in.kind == ELFRW_INSN_JCC;
 		if (va - in.len <= from || !goes_on)
 			dwr_track_forget_all(&t);
 		if (va == site && in.kind == ELFRW_INSN_CALL_IND && !in.pcrel_size && dwr_track_virtual(&t, &in, p, &call)) {

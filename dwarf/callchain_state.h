@@ -51,7 +51,8 @@ static inline uint32_t dwr_chain_group(const struct dwr_callchain *cc, uint32_t 
 struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit);
 
 /* Adds what the branch at SITE to TARGET (in the output, 0: indirect) in the code of UNIT leads to; *ENTERED: the tables said it. */
-struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set, bool *entered);
+struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set,
+				       bool *entered);
 
 /* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump is among them. */
 struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, bool *anything);

@@ -167,7 +167,8 @@ static struct elfrw_err *read_section(struct reader *rd, enum dwr_sec id, uint32
 			return elfrw_error_at(s->name, off, "unit length 0x%llx is reserved", (unsigned long long)length);
 		const uint8_t *body = elfrw_rbuf_take(&r, length);
 		if (!body)
-			return elfrw_error_at(s->name, off, "call table of %llu bytes goes past the section's end", (unsigned long long)length);
+			return elfrw_error_at(s->name, off, "call table of %llu bytes goes past the section's end",
+					      (unsigned long long)length);
 		if (!length) /* alignment */
 			continue;
 		ELFRW_TRY(read_unit(rd, off, offset_size, elfrw_rbuf(body, length)));

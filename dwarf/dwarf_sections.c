@@ -12,6 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #ifndef ELFCOMPRESS_ZSTD
 #define ELFCOMPRESS_ZSTD 2
@@ -42,7 +43,8 @@ struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfr
 		bool z = !strncmp(s->name, ".zdebug_", 8);
 		if (!z && strncmp(s->name, ".debug_", 7) && strcmp(s->name, ".gdb_index"))
 			continue;
-		if (s->hdr.sh_type == SHT_NOBITS || s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL)
+		if (s->hdr.sh_type == SHT_NULL || s->hdr.sh_type == SHT_NOBITS || s->hdr.sh_type == SHT_RELA ||
+		    s->hdr.sh_type == SHT_REL)
 			continue;
 		for (unsigned id = 0; id < DWR_SECS; id++) {
 			struct dwr_section *sec = &secs->sec[id];
@@ -59,7 +61,7 @@ struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfr
 			sec->compression = z ? DWR_ZDEBUG : DWR_PLAIN;
 			if (!(s->hdr.sh_flags & SHF_COMPRESSED))
 				break;
-			if (z || s->hdr.sh_size < sizeof(Elf64_Chdr))
+			if (z || !s->data || s->hdr.sh_size < sizeof(Elf64_Chdr))
 				return elfrw_error_at(s->name, 0, "broken compression header");
 			uint32_t type = elfrw_get32(s->data + offsetof(Elf64_Chdr, ch_type));
 			sec->align = elfrw_get64(s->data + offsetof(Elf64_Chdr, ch_addralign));
@@ -82,12 +84,12 @@ void dwr_sections_deinit(struct dwr_sections *secs)
 	memset(secs, 0, sizeof *secs);
 }
 
-/* zlib counts in 32 bits at a time; the sections may be larger. */
-static bool inflate_all(uint8_t *out, uint64_t out_size, const uint8_t *in, uint64_t in_size)
+/* zlib counts in 32 bits at a time; the sections may be larger.  *OK: the stream has that many bytes. */
+static struct elfrw_err *inflate_all(uint8_t *out, uint64_t out_size, const uint8_t *in, uint64_t in_size, bool *ok)
 {
 	z_stream z = { 0 };
 	if (inflateInit(&z) != Z_OK)
-		return false;
+		return &elfrw_err_nomem;
 	int rc = Z_OK;
 	uint64_t in_left = in_size, out_left = out_size;
 	z.next_in = (Bytef *)in;
@@ -103,9 +105,9 @@ static bool inflate_all(uint8_t *out, uint64_t out_size, const uint8_t *in, uint
 		}
 		rc = inflate(&z, Z_NO_FLUSH); /* without progress: Z_BUF_ERROR, which ends the loop */
 	}
-	bool ok = rc == Z_STREAM_END && !z.avail_out && !out_left;
+	*ok = rc == Z_STREAM_END && !z.avail_out && !out_left;
 	inflateEnd(&z);
-	return ok;
+	return rc == Z_MEM_ERROR ? &elfrw_err_nomem : NULL;
 }
 
 struct elfrw_err *dwr_sections_load(struct dwr_sections *secs, enum dwr_sec id)
@@ -124,7 +126,7 @@ struct elfrw_err *dwr_sections_load(struct dwr_sections *secs, enum dwr_sec id)
 	}
 	uint64_t size, head;
 	if (sec->compression == DWR_ZDEBUG) {
-		if (s->hdr.sh_size < 12 || memcmp(s->data, "ZLIB", 4))
+		if (!s->data || s->hdr.sh_size < 12 || memcmp(s->data, "ZLIB", 4))
 			return elfrw_error_at(s->name, 0, "broken compression header");
 		size = __builtin_bswap64(elfrw_get64(s->data + 4));
 		head = 12;
@@ -140,16 +142,19 @@ struct elfrw_err *dwr_sections_load(struct dwr_sections *secs, enum dwr_sec id)
 	uint8_t *out = malloc(size ? size : 1);
 	if (!out)
 		return &elfrw_err_nomem;
-	bool ok;
+	bool ok = false;
+	struct elfrw_err *err = NULL;
 	if (sec->compression == DWR_ZSTD) {
 		size_t n = ZSTD_decompress(out, size, in, in_size);
 		ok = !ZSTD_isError(n) && n == size;
+		if (ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
+			err = &elfrw_err_nomem;
 	} else {
-		ok = inflate_all(out, size, in, in_size);
+		err = inflate_all(out, size, in, in_size, &ok);
 	}
 	if (!ok) {
 		free(out);
-		return elfrw_error_at(s->name, 0, "broken compressed data");
+		return err ? err : elfrw_error_at(s->name, 0, "broken compressed data");
 	}
 	sec->data = sec->owned = out;
 	sec->size = size;
@@ -196,6 +201,8 @@ static struct elfrw_err *pack_shard(void *ctx, size_t part)
 		return &elfrw_err_nomem;
 	if (p->zstd) {
 		s->size = ZSTD_compress(s->data, cap, in, n, ZSTD_CLEVEL_DEFAULT);
+		if (ZSTD_getErrorCode(s->size) == ZSTD_error_memory_allocation)
+			return &elfrw_err_nomem;
 		return ZSTD_isError(s->size) ? elfrw_error("zstd: %s", ZSTD_getErrorName(s->size)) : NULL;
 	}
 	z_stream z = { .next_in = (Bytef *)in, .avail_in = (uInt)n, .next_out = s->data, .avail_out = (uInt)cap };

@@ -108,7 +108,8 @@ static bool list_at(struct dwr_stack *st, const struct dwr_sym_unit *unit, const
 		return false;
 	bool v5 = unit->u.params.version >= 5, found = false;
 	enum dwr_list_kind kind = v5 ? DWR_LIST_LOCLISTS : DWR_LIST_LOC;
-	struct dwr_bytes sec = dwr_sym_sec(st->sym, unit->file, v5 ? DWR_LOCLISTS : DWR_LOC), addr = dwr_sym_sec(st->sym, unit->file, DWR_ADDR);
+	struct dwr_bytes sec = dwr_sym_sec(st->sym, unit->file, v5 ? DWR_LOCLISTS : DWR_LOC),
+			 addr = dwr_sym_sec(st->sym, unit->file, DWR_ADDR);
 	struct dwr_list_secs secs = { .addr = { ".debug_addr", addr.data, addr.size } };
 	secs.list[kind] = (struct dwr_list_sec){ v5 ? ".debug_loclists" : ".debug_loc", sec.data, sec.size };
 	uint64_t off = v->u;
@@ -262,7 +263,8 @@ static bool evaluate(struct eval *e, const struct expression *x)
 		if (!more)
 			return e->n == 1 && !entry;
 		if (entry) { /* the only operator inside of DW_OP_entry_value */
-			if (op.depth != 1 || op.op < DW_OP_reg0 || op.op > DW_OP_reg31 || !entry_value(e, op.op - DW_OP_reg0, &v) || !push(e, v))
+			if (op.depth != 1 || op.op < DW_OP_reg0 || op.op > DW_OP_reg31 ||
+			    !entry_value(e, op.op - DW_OP_reg0, &v) || !push(e, v))
 				return false;
 			entry = false;
 		} else if (op.depth)
@@ -295,7 +297,8 @@ static bool is_register(const struct dwr_sym_unit *unit, const struct dwr_value 
 }
 
 /* The expression for register REG at the call site of the function DIE that returns to SITE. */
-static bool find_parameter(struct dwr_stack *st, const struct dwr_sym_unit *unit, uint64_t die, uint64_t site, unsigned reg, struct expression *ret)
+static bool find_parameter(struct dwr_stack *st, const struct dwr_sym_unit *unit, uint64_t die, uint64_t site, unsigned reg,
+			   struct expression *ret)
 {
 	struct dwr_cursor cur;
 	struct dwr_die d;

@@ -5,6 +5,7 @@
  * themselves, so that a reader can begin there.  Format: icfold-format(5). */
 #include "dwarf/icfold_note.h"
 #include "dwarf/icfold_layout.h"
+#include "elfrw/sort.h"
 #include "elfrw/vec.h"
 #include "elfrw/wbuf.h"
 
@@ -177,12 +178,6 @@ static void write_vslots(struct elfrw_wbuf *w, const struct dwr_rewrite_in *rw)
 	}
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* ENTRY_AT has a place for each range of IN. */
 static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_note_in *in, uint64_t *entry_at,
 				       uint64_t *n_entries)
@@ -192,7 +187,7 @@ static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_no
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < in->n_dies; i++)
 		function[i] = in->die[i].die;
-	qsort(function, in->n_dies, sizeof *function, by_number);
+	qsort(function, in->n_dies, sizeof *function, elfrw_u64_order);
 	uint64_t prev = 0, unit = 0;
 	size_t f = 0;
 	for (size_t i = 0, end; i < in->n_ranges; i = end) {

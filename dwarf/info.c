@@ -307,22 +307,6 @@ struct elfrw_err *dwr_unit_abbrev(struct dwr_sections *secs, const struct dwr_un
 	return dwr_abbrev_read(table, ab->data, ab->size, unit->abbrev_off, unit->params, want);
 }
 
-bool dwr_form_is_address(unsigned form)
-{
-	switch (form) {
-	case DW_FORM_addr:
-	case DW_FORM_addrx:
-	case DW_FORM_addrx1:
-	case DW_FORM_addrx2:
-	case DW_FORM_addrx3:
-	case DW_FORM_addrx4:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_LLVM_addrx_offset:
-		return true;
-	}
-	return false;
-}
-
 static const char *string_at(const struct dwr_sections *secs, enum dwr_sec id, uint64_t off)
 {
 	const struct dwr_section *s = &secs->sec[id];

@@ -128,6 +128,4 @@ const char *dwr_value_string(const struct dwr_sections *secs, const struct dwr_u
 /* The address of a value in an address form, through .debug_addr where needed; false: not one, or out of the section. */
 bool dwr_value_address(const struct dwr_sections *secs, const struct dwr_unit *unit, const struct dwr_unit_root *root,
 		       const struct dwr_value *value, uint64_t *ret);
-
-bool dwr_form_is_address(unsigned form);
 #endif

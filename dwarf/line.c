@@ -123,13 +123,14 @@ struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, 
 	struct dwr_line_seq s = { .off = *off, .ascending = true, .lo = UINT64_MAX };
 	const uint8_t base = h->opcode_base;
 	const uint16_t const_add = h->advance[255];
-	uint64_t address = 0, next_address;
+	uint64_t address = 0, last = 0, next_address;
 	const uint8_t *next;
 	uint8_t ext;
 	while (r.pos < r.end) {
 		uint8_t op = *r.pos++;
 		if (op >= base) {
 			address += h->advance[op];
+			last = address;
 			if (!s.rows) {
 				s.first = address;
 				s.rows = true;
@@ -159,6 +160,7 @@ struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, 
 			r.pos = next;
 			break;
 		case DW_LNS_copy:
+			last = address;
 			if (!s.rows) {
 				s.first = address;
 				s.rows = true;
@@ -205,6 +207,7 @@ advanced:
 done:
 	s.end = address;
 	s.end_off = elfrw_rbuf_off(&r);
+	s.tail = s.rows && s.terminated && last == address;
 	if (s.first < s.lo)
 		s.lo = s.first;
 	if (address > s.hi)
@@ -381,11 +384,39 @@ static inline unsigned special(const struct dwr_line_header *h, int32_t line, ui
 	return op <= 255 ? op : 0;
 }
 
+bool dwr_line_can_encode(const struct dwr_line_header *h)
+{
+	return h->opcode_base > DW_LNS_fixed_advance_pc;
+}
+
+bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare)
+{
+	size_t n = rows->len;
+	if (!VEC_RESERVE(spare, n))
+		return false;
+	for (size_t width = 1; width < n; width *= 2) {
+		for (size_t lo = 0; lo < n; lo += 2 * width) {
+			size_t mid = n - lo < width ? n : lo + width, hi = n - lo < 2 * width ? n : lo + 2 * width;
+			size_t a = lo, b = mid;
+			for (size_t k = lo; k < hi; k++)
+				spare->data[k] = a < mid && (b >= hi || rows->data[a].address <= rows->data[b].address) ?
+							 rows->data[a++] : rows->data[b++];
+		}
+		struct dwr_row *swap = rows->data;
+		size_t cap = rows->cap;
+		rows->data = spare->data;
+		rows->cap = spare->cap;
+		spare->data = swap;
+		spare->cap = cap;
+	}
+	return true;
+}
+
 struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned address_size, const struct dwr_row *rows,
 				  size_t n, uint64_t end, uint64_t delta, struct elfrw_wbuf *w)
 {
 	enum { ROW_MAX = 96 }; /* bytes that one row, or the end, can need */
-	if (h->opcode_base <= DW_LNS_fixed_advance_pc)
+	if (!dwr_line_can_encode(h))
 		return elfrw_error_at(h->section, h->off, "line table with opcode_base %u cannot be written again",
 				      h->opcode_base);
 	const uint64_t max_steps = h->line_range ? (255u - h->opcode_base) / h->line_range : 0;

@@ -109,6 +109,7 @@ struct dwr_line_seq {
 	bool rows;               /* has a row besides the end */
 	bool terminated;         /* has an end_sequence */
 	bool ascending;          /* addresses never go back */
+	bool tail;               /* its last rows stand at its end: they cover no byte */
 	bool defines_files;      /* has a DW_LNE_define_file */
 };
 
@@ -126,6 +127,12 @@ struct dwr_line_ext {
 /* Moves *OFF behind the next extended opcode before END and describes it; op 0 in *RET: there are no more. */
 struct elfrw_err *dwr_line_next_ext(const struct dwr_line_header *h, uint64_t *off, uint64_t end,
 				    struct dwr_line_ext *ret);
+
+/* Can tables with this header be written?  See dwr_line_encode. */
+bool dwr_line_can_encode(const struct dwr_line_header *h);
+
+/* A stable sort by address, for sequences that go back.  SPARE is memory to be used again.  false: out of memory. */
+bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare);
 
 /* Appends one sequence: set_address to ROWS[0].address + DELTA, the N rows, and end_sequence at END + DELTA.  END is at
  * or above the last row.  Uses H's special opcodes; DWR_ROW_END in ROWS is not looked at.  ADDRESS_SIZE (1 to 8) is that

@@ -117,8 +117,8 @@ static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtable
 }
 
 /* The one vtable of the class of `this` from which the call can have come here. */
-static struct elfrw_err *by_callee(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain, size_t level, uint64_t slot,
-				   const struct dwr_vtable **ret)
+static struct elfrw_err *by_callee(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain,
+				   size_t level, uint64_t slot, const struct dwr_vtable **ret)
 {
 	const struct dwr_chain_frame *f = &chain->frame.data[level];
 	const struct dwr_vtable *in = NULL, *end = vt->table.data + vt->table.len;
@@ -161,8 +161,8 @@ static bool still_alive(struct dwr_stack *st, const struct dwr_vtables *vt, size
 	return !m.found;
 }
 
-static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain, size_t level, uint64_t slot,
-			       uint64_t *vtable)
+static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain, size_t level,
+			       uint64_t slot, uint64_t *vtable)
 {
 	const struct dwr_vtable *t;
 	enum dwr_chain_leads leads = DWR_LEADS_NOT;
@@ -189,7 +189,8 @@ struct elfrw_err *dwr_receiver_vtables(struct dwr_stack *st, const struct dwr_ch
 		const struct dwr_chain_frame *f = &chain->frame.data[i];
 		if (ending[i] || (f->merged && any_destructor(st->cc, chain, f)))
 			return NULL;
-		if (!f->merged || f->decided || !f->n || !st->addr[i + 1] || !dwr_callchain_vcall(st->cc, st->addr[i + 1], &slot) || slot > 65535)
+		if (!f->merged || f->decided || !f->n || !st->addr[i + 1] ||
+		    !dwr_callchain_vcall(st->cc, st->addr[i + 1], &slot) || slot > 65535)
 			continue;
 		ELFRW_TRY(dwr_callchain_vtables(st->cc, &vt));
 		ELFRW_TRY(judge(st, vt, chain, i, slot, &vtable[i]));

@@ -214,13 +214,30 @@ static void finish_record(struct elfrw_wbuf *w, size_t start, unsigned align)
 		elfrw_put32(w->data + start, (uint32_t)(w->len - start - 4));
 }
 
+/* Does any thunk stand for a function that had an FDE?  What could not be unwound before needs none. */
+static bool thunks_had_fde(const struct rewriter *rw)
+{
+	const struct elfrw_addrmap *map = rw->in->map;
+	const struct dwr_cfi *cfi = rw->cfi;
+	uint64_t end = 0; /* of the FDEs that begin before */
+	size_t f = 0;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		for (; f < cfi->fde.len && cfi->fde.data[cfi->by_pc[f]].pc_begin <= map->unit[i].old; f++)
+			if (cfi->fde.data[cfi->by_pc[f]].pc_end > end)
+				end = cfi->fde.data[cfi->by_pc[f]].pc_end;
+		if ((map->unit[i].flags & ELFRW_UNIT_THUNK) && end > map->unit[i].old)
+			return true;
+	}
+	return false;
+}
+
 /* The records for the run of thunks, but for addresses and the CIE pointer.  The factors that arch->entry_cfi is
  * written for: code 1, data minus the address size. */
 static struct elfrw_err *plan_thunks(struct rewriter *rw)
 {
 	const struct elfrw_arch *arch = rw->in->arch;
 	const struct elfrw_addrmap *map = rw->in->map;
-	if (rw->in->no_thunks || map->thunks_end <= map->thunks)
+	if (rw->in->no_thunks || map->thunks_end <= map->thunks || !thunks_had_fde(rw))
 		return NULL;
 	rw->thunks = true;
 	rw->out->n_fdes++;

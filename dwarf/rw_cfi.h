@@ -81,9 +81,10 @@ struct dwr_rw_frame_out {
 };
 
 /* Rebuilds .eh_frame and .eh_frame_hdr.  Order, encodings and the layout inside of records stay; FDEs of code that
- * is gone (dwr_rw_fde_gone) and CIEs without FDEs are left out; one FDE is added for the thunks.  An FDE over
- * several units that moved apart is split when its rules are the same throughout.  Errors: overflow of a field, an
- * FDE with several rows whose code moved apart, an unknown .eh_frame_hdr, out of memory. */
+ * is gone (dwr_rw_fde_gone) and CIEs without FDEs are left out; one FDE is added for the thunks, if a function that one
+ * stands for had an FDE.  An FDE over several units that moved apart is split when its rules are the same throughout.
+ * Either may make the tables longer than they were.  Errors: overflow of a field, an FDE with several rows whose code
+ * moved apart, an unknown .eh_frame_hdr, out of memory. */
 struct elfrw_err *dwr_rw_eh_frame(const struct dwr_rw_frame_in *in, struct dwr_rw_frame_out *out);
 
 /* The same for .debug_frame. */

@@ -2,6 +2,7 @@
 #include "dwarf/rw_index.h"
 #include "dwarf/rw.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/sort.h"
 #include <dwarf.h>
 
 /* The parts of a .gdb_index; all offsets from the section's start. */
@@ -57,12 +58,6 @@ static struct elfrw_err *gdb_addresses(const struct dwr_index_in *in, struct gdb
 	return err;
 }
 
-static int by_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* Type units are numbered behind the compilation units: one more of these changes their numbers.  POOL: where the constant
  * pool is in DATA. */
 static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t size, size_t pool)
@@ -81,7 +76,7 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 		*p = vec;
 	}
 	if (vector.len)
-		qsort(vector.data, vector.len, sizeof *vector.data, by_u32);
+		qsort(vector.data, vector.len, sizeof *vector.data, elfrw_u32_order);
 	struct elfrw_err *err = NULL;
 	uint64_t end = 0; /* of the vector before: overlapping ones could cost any time, and count twice */
 	for (size_t i = 0; !err && i < vector.len; i++) {

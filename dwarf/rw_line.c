@@ -8,12 +8,15 @@
  *    COMDAT function.
  * 2. rewrite: a sequence inside one run is patched: its opcodes are relative to set_address.  One that lies in a run that
  *    is taken out is skipped.  Any other is decoded, cut at the borders of the runs, and each piece is written as a
- *    sequence of its own; where a row reaches over the start of a piece, the piece begins with a copy of it.
+ *    sequence of its own; where a row reaches over the start of a piece, the piece begins with a copy of it.  Rows right
+ *    at the end of a sequence, which cover nothing (GCC makes them behind a last call that does not return), are left out
+ *    where a function begins there: libdw, which does not keep sequences apart, takes such a row for the function's.
  *
  * Last, rw_line_fold.c makes the artificial table of the rows taken out, and everything is laid one behind the other.
  * A table without cut sequences is never copied but into the output.  Cost: one scan of the section, about 1 ns a byte. */
 #include "dwarf/rw_line.h"
 #include "dwarf/rw_line_fold.h"
+#include "dwarf/rw_line_start.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/parallel.h"
 #include <dwarf.h>
@@ -27,7 +30,7 @@ struct run {
 	bool out;       /* one folded unit whose rows leave their table */
 };
 
-enum { SEQ_ROWS = 1, SEQ_TERMINATED = 2, SEQ_ASCENDING = 4, SEQ_DEFINES = 8, SEQ_LIVE = 16 };
+enum { SEQ_ROWS = 1, SEQ_TERMINATED = 2, SEQ_ASCENDING = 4, SEQ_DEFINES = 8, SEQ_LIVE = 16, SEQ_TAIL = 32 };
 
 /* What is kept of a scanned sequence. */
 struct seq {
@@ -65,6 +68,7 @@ struct job {
 	uint32_t *run_of;       /* of each unit */
 	uint32_t *special;      /* units whose rows or first row are wanted, sorted */
 	uint32_t *special_from; /* [u]: index in special of the first one at or above u; n_units + 1 entries */
+	struct dwr_line_starts starts;
 	_Atomic uint32_t *owner; /* of each special unit: the lowest table that covers it, UINT32_MAX: none */
 	struct table *table;
 	size_t n_tables, cap_tables;
@@ -206,7 +210,7 @@ static struct elfrw_err *scan_table(void *arg, size_t index)
 			.set = s.set_off ? (uint32_t)(s.set_off - s.off) : 0, .sets = s.sets, .set_size = s.set_size,
 			.flags = (uint8_t)((s.rows ? SEQ_ROWS : 0) | (s.terminated ? SEQ_TERMINATED : 0) |
 					   (s.ascending ? SEQ_ASCENDING : 0) | (s.defines_files ? SEQ_DEFINES : 0) |
-					   (live ? SEQ_LIVE : 0)),
+					   (live ? SEQ_LIVE : 0) | (s.tail ? SEQ_TAIL : 0)),
 		};
 		if (!live || s.lo == s.hi)
 			continue;
@@ -276,30 +280,6 @@ static struct elfrw_err *patch_seq(struct writer *wr, const struct seq *s, uint6
 	}
 }
 
-/* A stable sort by address, for sequences that go back. */
-static bool sort_rows(struct dwr_rows *rows, struct dwr_rows *spare)
-{
-	size_t n = rows->len;
-	if (!VEC_RESERVE(spare, n))
-		return false;
-	for (size_t width = 1; width < n; width *= 2) {
-		for (size_t lo = 0; lo < n; lo += 2 * width) {
-			size_t mid = n - lo < width ? n : lo + width, hi = n - lo < 2 * width ? n : lo + 2 * width;
-			size_t a = lo, b = mid;
-			for (size_t k = lo; k < hi; k++)
-				spare->data[k] = a < mid && (b >= hi || rows->data[a].address <= rows->data[b].address) ?
-							 rows->data[a++] : rows->data[b++];
-		}
-		struct dwr_row *swap = rows->data;
-		size_t cap = rows->cap;
-		rows->data = spare->data;
-		rows->cap = spare->cap;
-		spare->data = swap;
-		spare->cap = cap;
-	}
-	return true;
-}
-
 /* Decodes S into wr->rows, in ascending order; *END is its end. */
 static struct elfrw_err *decode_seq(struct writer *wr, const struct seq *s, uint64_t *end)
 {
@@ -311,7 +291,7 @@ static struct elfrw_err *decode_seq(struct writer *wr, const struct seq *s, uint
 		rows->len--;
 	*end = s->flags & SEQ_TERMINATED ? rows->data[rows->len].address : s->hi;
 	if (!(s->flags & SEQ_ASCENDING)) {
-		if (!sort_rows(rows, &wr->spare))
+		if (!dwr_line_sort(rows, &wr->spare))
 			return &elfrw_err_nomem;
 		if (rows->len && *end < rows->data[rows->len - 1].address)
 			*end = rows->data[rows->len - 1].address;
@@ -475,6 +455,9 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uin
 		*any = true;
 		const struct dwr_row *rows = wr->rows.data + p.from;
 		size_t n = p.to - p.from;
+		if (n && rows[n - 1].address == p.end && dwr_line_starts_has(&job->starts, p.end + run->delta))
+			while (n && rows[n - 1].address == p.end)
+				n--;
 		if (p.carried) {
 			if (!VEC_RESERVE(&wr->piece, n + 1))
 				return &elfrw_err_nomem;
@@ -500,6 +483,13 @@ static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
 	return ret;
 }
 
+/* Does S, moved by DELTA, end with rows that another function's start would be taken for? */
+static bool lose_tail(const struct writer *wr, const struct seq *s, uint64_t delta)
+{
+	const unsigned need = SEQ_TAIL | SEQ_ASCENDING;
+	return (s->flags & need) == need && dwr_line_can_encode(wr->h) && dwr_line_starts_has(&wr->job->starts, s->hi + delta);
+}
+
 static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 {
 	const struct job *job = wr->job;
@@ -522,7 +512,7 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 		ELFRW_TRY(decode_seq(wr, s, &end));
 		ELFRW_TRY(keep_covers(wr, from, to, end));
 	}
-	if (run && !run->out && s->set) {
+	if (run && !run->out && s->set && !lose_tail(wr, s, run->delta)) {
 		ELFRW_TRY(patch_seq(wr, s, run->delta));
 		return rows ? write_thunks(wr, s, from, to, end) : NULL;
 	}
@@ -708,6 +698,8 @@ static struct elfrw_err *run_job(struct job *job, struct dwr_rw_line_out *out)
 	qsort(job->cu, in->n_cus, sizeof *job->cu, compare_cu);
 	ELFRW_TRY(find_tables(job));
 	ELFRW_TRY(make_runs(job));
+	if (!dwr_line_starts_make(&job->starts, job->map))
+		return &elfrw_err_nomem;
 	ELFRW_TRY(elfrw_parallel(in->threads, job->n_tables, scan_table, job));
 	ELFRW_TRY(elfrw_parallel(in->threads, job->n_tables, rewrite_table, job));
 
@@ -758,6 +750,7 @@ struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_lin
 	free(job.special);
 	free(job.special_from);
 	free(job.owner);
+	dwr_line_starts_deinit(&job.starts);
 	free(job.cu);
 	if (err)
 		dwr_rw_line_out_deinit(&o);

@@ -189,7 +189,8 @@ static struct elfrw_err *collect_objects(struct search *s, struct dwr_rw_vtables
 		if (!o)
 			err = &elfrw_err_nomem;
 		else
-			*o = (struct object){ .address = t->object, .name = name, .len = len, .local = sym->local && local_name(sym->name + 4) };
+			*o = (struct object){ .address = t->object, .name = name, .len = len,
+					      .local = sym->local && local_name(sym->name + 4) };
 	}
 	dwr_vtables_deinit(&vt);
 	if (!err && s->object.len)

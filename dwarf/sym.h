@@ -265,6 +265,9 @@ const char *dwr_sym_file_name(struct dwr_sym *sym, const struct dwr_sym_unit *un
 
 void dwr_symtab_free(struct dwr_symtab *symtab);
 
+/* Do all symbols come from .dynsym? */
+bool dwr_symtab_is_dynamic(struct dwr_sym *sym);
+
 /* ---- sym_demangle.c ---- */
 
 void dwr_sym_demangled_free(struct dwr_sym *sym);

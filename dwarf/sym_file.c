@@ -7,10 +7,8 @@
 #include "dwarf/sym.h"
 #include "elfrw/rbuf.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -41,35 +39,6 @@ void dwr_arena_deinit(struct dwr_arena *a)
 		free(c);
 	}
 	*a = (struct dwr_arena){ 0 };
-}
-
-static struct elfrw_err *map_file(struct elfrw_image *img, const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return elfrw_error_errno(errno, "cannot open");
-	struct stat st;
-	struct elfrw_err *err = NULL;
-	if (fstat(fd, &st) != 0)
-		err = elfrw_error_errno(errno, "cannot stat");
-	else if (S_ISDIR(st.st_mode))
-		err = elfrw_error("is a directory");
-	else if (!S_ISREG(st.st_mode))
-		err = elfrw_error("not a regular file");
-	else if (st.st_size < (off_t)sizeof(Elf32_Ehdr))
-		err = elfrw_error("not an ELF file: too short");
-	else {
-		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (p == MAP_FAILED)
-			err = elfrw_error_errno(errno, "cannot map");
-		else {
-			img->base = p;
-			img->size = (size_t)st.st_size;
-			img->mode = st.st_mode & 07777;
-		}
-	}
-	close(fd);
-	return err;
 }
 
 static struct elfrw_err *read_ehdr(struct elfrw_image *img)
@@ -192,7 +161,9 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, 
 		return &elfrw_err_nomem;
 	file->image.path = file->path;
 	file->image.fd = -1;
-	ELFRW_TRY(map_file(&file->image, path));
+	ELFRW_TRY(elfrw_image_map(&file->image, path, sizeof(Elf32_Ehdr)));
+	close(file->image.fd);
+	file->image.fd = -1;
 	ELFRW_TRY(read_ehdr(&file->image));
 	if (file->image.ehdr.e_type == ET_REL && !supplementary) /* which is what dwz makes its common file */
 		return elfrw_error("is a relocatable object; its code has no addresses yet");

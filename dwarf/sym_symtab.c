@@ -27,6 +27,8 @@ struct dwr_symtab {
 	VEC(struct by_name) name; /* sorted by hash, then index; empty: not made */
 	uint32_t file_from, file_to; /* the symbols from an STT_FILE symbol on that are known to be its */
 	const char *file;
+	VEC(uint32_t) files; /* the STT_FILE symbols, when has_files */
+	bool has_files;
 };
 
 void dwr_symtab_free(struct dwr_symtab *t)
@@ -34,6 +36,7 @@ void dwr_symtab_free(struct dwr_symtab *t)
 	if (t) {
 		VEC_FREE(&t->entry);
 		VEC_FREE(&t->name);
+		VEC_FREE(&t->files);
 	}
 	free(t);
 }
@@ -68,6 +71,12 @@ static struct dwr_symtab *table(struct dwr_sym *sym)
 	    !use(t, &sym->debug->image, sym->debug->image.symtab))
 		use(t, &sym->main->image, sym->main->image.dynsym);
 	return t;
+}
+
+bool dwr_symtab_is_dynamic(struct dwr_sym *sym)
+{
+	const struct dwr_symtab *t = table(sym);
+	return t && t->image && t->shndx == t->image->dynsym;
 }
 
 static Elf64_Sym get(const struct dwr_symtab *t, size_t i)
@@ -116,6 +125,21 @@ static int by_address(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
+/* The STT_FILE symbols, for those who ask more: the way back to the one before a symbol can be as long as the table. */
+static void find_files(struct dwr_symtab *t)
+{
+	t->files.len = 0;
+	for (size_t i = 1; i < t->n; i++) {
+		if ((get(t, i).st_info & 15) != STT_FILE)
+			continue;
+		uint32_t *slot = VEC_PUSH(&t->files);
+		if (!slot)
+			return;
+		*slot = (uint32_t)i;
+	}
+	t->has_files = true;
+}
+
 static bool sort_table(struct dwr_symtab *t)
 {
 	for (size_t i = 1; i < t->n; i++) {
@@ -139,6 +163,8 @@ static bool sort_table(struct dwr_symtab *t)
 	}
 	t->entry.len = n;
 	t->sorted = true;
+	if (!t->has_files)
+		find_files(t);
 	return true;
 }
 
@@ -174,12 +200,30 @@ static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret
 	return found;
 }
 
+static const char *file_before(const struct dwr_symtab *t, uint32_t index)
+{
+	size_t lo = 0, hi = t->files.len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (t->files.data[mid] < index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	const char *file = lo ? name_of(t, get(t, t->files.data[lo - 1]).st_name) : "";
+	return *file ? file : NULL;
+}
+
 static void fill(struct dwr_symtab *t, const struct entry *e, struct dwr_sym_symbol *ret)
 {
 	*ret = (struct dwr_sym_symbol){ .name = name_of(t, e->name), .address = e->address, .size = e->size };
 	Elf64_Sym s = get(t, e->index);
 	if (s.st_info >> 4 != STB_LOCAL)
 		return;
+	if (t->has_files) {
+		ret->file = file_before(t, e->index);
+		return;
+	}
 	uint32_t i = e->index;
 	while (i > 1 && !(i > t->file_from && i <= t->file_to)) {
 		s = get(t, --i);
@@ -245,6 +289,8 @@ static void sort_names(struct dwr_symtab *t)
 	}
 	if (t->name.len)
 		qsort(t->name.data, t->name.len, sizeof *t->name.data, by_hash);
+	if (!t->has_files)
+		find_files(t);
 }
 
 /* The first symbol named NAME from index I on; t->n: none. */

@@ -197,30 +197,6 @@ static struct elfrw_err *find_chain(struct dwr_sym *sym, uint64_t address, struc
 	return NULL;
 }
 
-struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags, struct dwr_sym_frames *frames)
-{
-	struct chain c = { 0 };
-	frames->len = 0;
-	ELFRW_TRY(find_chain(sym, address, &c));
-	ELFRW_TRY(add_frames(sym, &c, flags, frames));
-	/* The symbol table knows linkage names that debug information without details lacks, and code without any. */
-	struct dwr_sym_symbol s;
-	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !dwr_sym_symbol_at(sym, address, &s)) {
-		finish_names(sym, flags, frames);
-		return dwr_sym_complete(sym);
-	}
-	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
-	if (!f)
-		return &elfrw_err_nomem;
-	f->linkage = s.name;
-	f->has_start_address = true;
-	f->start_address = s.address;
-	if (!f->file)
-		f->file = s.file;
-	finish_names(sym, flags, frames);
-	return dwr_sym_complete(sym);
-}
-
 /* ---- members of folded groups ---- */
 
 static struct elfrw_err *read_note(struct dwr_sym *sym)
@@ -288,6 +264,62 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 		return false;
 	*group = sym->group_order.data[lo - 1];
 	return true;
+}
+
+static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_names; i++)
+		if (!strcmp(n->names[m->name + i], name))
+			return true;
+	return false;
+}
+
+/* In .symtab the names of functions that were folded have no size, so that the kept one's is found at their address.  In .dynsym,
+ * which is all that a stripped file has, sizes stay; there the note says whose name it is.  Makes *S the kept function's.
+ * false: that has none; *S is another's. */
+static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
+{
+	uint32_t g;
+	if (!dwr_symtab_is_dynamic(sym) || !dwr_sym_group_at(sym, address, &g))
+		return true;
+	const struct dwr_icfold *n = &sym->note;
+	const struct dwr_icfold_member *kept = &n->member[n->group[g].member];
+	if (s->address != n->map.unit[kept->unit].body || has_name(n, kept, s->name))
+		return true;
+	if (kept->n_names)
+		s->name = n->names[kept->name];
+	return kept->n_names;
+}
+
+/* KEPT: of several functions that share the code, the one that was kept is meant. */
+static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool kept, unsigned flags, struct dwr_sym_frames *frames)
+{
+	struct chain c = { 0 };
+	frames->len = 0;
+	ELFRW_TRY(find_chain(sym, address, &c));
+	ELFRW_TRY(add_frames(sym, &c, flags, frames));
+	/* The symbol table knows linkage names that debug information without details lacks, and code without any. */
+	struct dwr_sym_symbol s;
+	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !dwr_sym_symbol_at(sym, address, &s) ||
+	    (!kept_name(sym, address, &s) && kept)) {
+		finish_names(sym, flags, frames);
+		return dwr_sym_complete(sym);
+	}
+	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
+	if (!f)
+		return &elfrw_err_nomem;
+	f->linkage = s.name;
+	f->has_start_address = true;
+	f->start_address = s.address;
+	if (!f->file)
+		f->file = s.file;
+	finish_names(sym, flags, frames);
+	return dwr_sym_complete(sym);
+}
+
+struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags, struct dwr_sym_frames *frames)
+{
+	return frames_at(sym, address, false, flags, frames);
 }
 
 /* The member's own function.  Its DIEs may be in several units, which then each have a copy of it that the linker made one:
@@ -372,7 +404,7 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	/* With overlapping ranges the kept function is one of several, too. */
 	bool plain = !(u->flags & ELFRW_UNIT_FOLDED) && n->policy != DWR_FOLDED_ALIAS;
 	if (plain || address - u->body >= u->old_end - u->old)
-		return dwr_sym_frames(sym, address, flags, frames);
+		return frames_at(sym, address, plain, flags, frames);
 	struct chain c = { 0 };
 	/* The places first: what is known of the body is in a cache that another look-up may reuse. */
 	ELFRW_TRY(member_place(sym, member, address, &c));

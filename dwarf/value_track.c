@@ -84,8 +84,8 @@ static bool plain(const struct elfrw_insn *in)
 /* Instructions of SSE that write no general register, by their second opcode byte. */
 static bool vector_only(unsigned op)
 {
-	return op == 0x10 || op == 0x11 || (op >= 0x14 && op <= 0x17) || op == 0x28 || op == 0x29 || (op >= 0x51 && op <= 0x6f && op != 0x6e) ||
-	       op == 0x7f || op == 0xd6 || op == 0xef || op == 0x1f;
+	return op == 0x10 || op == 0x11 || (op >= 0x14 && op <= 0x17) || op == 0x28 || op == 0x29 ||
+	       (op >= 0x51 && op <= 0x6f && op != 0x6e) || op == 0x7f || op == 0xd6 || op == 0xef || op == 0x1f;
 }
 
 void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code)

@@ -80,6 +80,10 @@ struct elfrw_arch {
 	unsigned code_align;     /* of an instruction: 1 on x86-64 */
 	unsigned function_align; /* what compilers use: 16 */
 	uint8_t fill;            /* the byte for gaps in code: 0xcc */
+	uint8_t nop;             /* the no-op of one byte, with which gold fills what it jumps over */
+	uint8_t call_size;       /* of a direct call as compilers write it */
+	/* Could an instruction in SIZE bytes call indirectly?  A look at the bytes that is faster than decoding them. */
+	bool (*may_call_indirectly)(const uint8_t *code, size_t size);
 	/* Writes a thunk, one branch from address FROM to address TO, with the landing-pad instruction first when
 	 * ENDBR.  Returns its size (the same for all FROM and TO), or 0 when TO is out of reach; BUF NULL only asks. */
 	unsigned (*thunk)(uint8_t *buf, uint64_t from, uint64_t to, bool endbr);

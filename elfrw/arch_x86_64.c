@@ -7,6 +7,7 @@
 #include "elfrw/arch.h"
 #include "elfrw/rbuf.h"
 #include "elfrw/x86_decode.h"
+#include <string.h>
 
 #define R(type, k, bytes, is_signed) [type] = { #type, ELFRW_RELOC_##k, bytes, is_signed }
 
@@ -113,6 +114,17 @@ static unsigned thunk(uint8_t *buf, uint64_t from, uint64_t to, bool endbr)
 	return jmp + JMP_SIZE + 1;
 }
 
+/* FF /2 anywhere. */
+static bool may_call_indirectly(const uint8_t *code, size_t size)
+{
+	const uint8_t *p = code, *end = code + size;
+	while (p + 1 < end && (p = memchr(p, 0xff, (size_t)(end - p - 1)))) {
+		if ((*++p & 0x38) == 0x10)
+			return true;
+	}
+	return false;
+}
+
 /* DW_CFA_def_cfa: rsp + 8; DW_CFA_offset: the return address at CFA - 8 (data alignment factor -8). */
 static const uint8_t entry_cfi[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
 
@@ -126,6 +138,9 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.code_align = 1,
 	.function_align = 16,
 	.fill = 0xcc,
+	.nop = 0x90,
+	.call_size = 5,
+	.may_call_indirectly = may_call_indirectly,
 	.thunk = thunk,
 	.thunk_max = THUNK_MAX,
 	.reloc = reloc,

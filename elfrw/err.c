@@ -13,9 +13,13 @@ struct elfrw_err {
 static char nomem_text[] = "out of memory";
 struct elfrw_err elfrw_err_nomem = { nomem_text };
 
-/* Takes ownership of TEXT (may be NULL after a failed allocation). */
+/* Takes ownership of TEXT (may be NULL after a failed allocation).  Names come from the file and may hold anything; a message is
+ * one line, and does not steer a terminal. */
 static struct elfrw_err *make(char *text)
 {
+	for (char *p = text; p && *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
 	struct elfrw_err *err = text ? malloc(sizeof *err) : NULL;
 	if (!err) {
 		free(text);

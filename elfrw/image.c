@@ -15,7 +15,7 @@ static bool inside(uint64_t off, uint64_t size, uint64_t whole)
 	return off <= whole && size <= whole - off;
 }
 
-static struct elfrw_err *map_file(struct elfrw_image *img, const char *path)
+struct elfrw_err *elfrw_image_map(struct elfrw_image *img, const char *path, size_t least)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
@@ -28,7 +28,7 @@ static struct elfrw_err *map_file(struct elfrw_image *img, const char *path)
 		err = elfrw_error("is a directory");
 	else if (!S_ISREG(st.st_mode))
 		err = elfrw_error("not a regular file");
-	else if (st.st_size < (off_t)sizeof(Elf64_Ehdr))
+	else if (st.st_size < (off_t)least)
 		err = elfrw_error("not an ELF file: too short");
 	if (!err) {
 		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -155,7 +155,8 @@ static struct elfrw_err *check_section(const struct elfrw_image *img, uint32_t i
 			continue;
 		if (sh->sh_type == SHT_NOBITS)
 			return NULL;
-		if (inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_filesz) && sh->sh_addr - ph->p_vaddr == sh->sh_offset - ph->p_offset)
+		if (inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_filesz) &&
+		    sh->sh_addr - ph->p_vaddr == sh->sh_offset - ph->p_offset)
 			return NULL;
 	}
 	return elfrw_error_at(NULL, at, "section %s lies outside the loadable segments", sec->name);
@@ -245,7 +246,7 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 static struct elfrw_err *open_image(struct elfrw_image *img, const char *path, bool separate)
 {
 	*img = (struct elfrw_image){ .path = path, .separate = separate };
-	struct elfrw_err *err = map_file(img, path);
+	struct elfrw_err *err = elfrw_image_map(img, path, sizeof(Elf64_Ehdr));
 	if (!err)
 		err = check_ehdr(img);
 	if (!err)

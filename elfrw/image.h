@@ -57,6 +57,10 @@ void elfrw_image_close(struct elfrw_image *img);
 /* An error if somebody wrote to the file or changed its size since it was opened: what was read then fits no one state of it. */
 struct elfrw_err *elfrw_image_unchanged(const struct elfrw_image *img);
 
+/* Only maps PATH, a regular file of at least LEAST bytes, and sets what is known of it without reading it (base to mtime, path
+ * aside).  The caller unmaps IMG->size bytes and closes IMG->fd.  Errors do not name PATH. */
+struct elfrw_err *elfrw_image_map(struct elfrw_image *img, const char *path, size_t least);
+
 /* A second mapping of the whole file, writable and private to the caller, who unmaps IMG->size bytes.  NULL: errno tells. */
 uint8_t *elfrw_image_private_copy(const struct elfrw_image *img);
 

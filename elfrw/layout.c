@@ -7,6 +7,7 @@
  * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the segment's alignment; where an
  * alignment larger than a page would keep the pages in the file, the later segment gets page alignment. */
 #include "elfrw/output.h"
+#include "elfrw/align.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,6 @@ struct extent {
 struct extents {
 	VEC(struct extent) v;
 };
-
-static uint64_t align_up(uint64_t v, uint64_t align)
-{
-	return align > 1 ? (v + align - 1) & ~(align - 1) : v;
-}
 
 static int extent_order(const void *a, const void *b)
 {
@@ -94,7 +90,7 @@ static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phd
 /* Whole pages between two extents. */
 static uint64_t hole_pages(const struct extent *a, const struct extent *b)
 {
-	uint64_t from = align_up(a->end, PAGE), to = b->start & ~(uint64_t)(PAGE - 1);
+	uint64_t from = elfrw_align_up(a->end, PAGE), to = b->start & ~(uint64_t)(PAGE - 1);
 	return to > from ? (to - from) / PAGE : 0;
 }
 
@@ -214,7 +210,7 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 		k++;
 	}
 	bool done = !err && (k == ex.v.len || (ex.v.data[k].start >= need && ex.v.data[k].start >= block_end));
-	uint64_t to = align_up(at, 64) + (block_start & 63);
+	uint64_t to = elfrw_align_up(at, 64) + (block_start & 63);
 	if (k > 1 && (to > end || block_end - block_start > end - to))
 		done = false; /* the block is longer than the hole */
 	if (done && k > 1) {
@@ -249,7 +245,7 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 		holes = 8;
 	/* Moving sections into a hole of one page would gain nothing for sure; the count below decides. */
 	if (holes)
-		ELFRW_TRY(make_room(out, holes, at, align_up(at, PAGE) + pages * PAGE, &room));
+		ELFRW_TRY(make_room(out, holes, at, elfrw_align_up(at, PAGE) + pages * PAGE, &room));
 	out->no_pt_phdr = holes && !room && spare_pt_phdr(out->img);
 	room += out->no_pt_phdr;
 	struct extents ex = { 0 };
@@ -422,7 +418,7 @@ static struct elfrw_err *place_unloaded(struct elfrw_output *out)
 	qsort(list, n, sizeof *list, offset_order);
 	for (uint32_t k = 0; k < n; k++) {
 		struct elfrw_outsec *s = &out->sec[list[k].i];
-		out->file_size = align_up(out->file_size, s->align);
+		out->file_size = elfrw_align_up(out->file_size, s->align);
 		s->offset = out->file_size;
 		if (img->section[list[k].i].hdr.sh_type != SHT_NOBITS)
 			out->file_size += list[k].i == img->shstrndx ? out->shstrtab_size : s->size;
@@ -431,7 +427,7 @@ static struct elfrw_err *place_unloaded(struct elfrw_output *out)
 		struct elfrw_newsec *s = &out->added.data[i];
 		if (s->debug)
 			continue;
-		out->file_size = align_up(out->file_size, s->align);
+		out->file_size = elfrw_align_up(out->file_size, s->align);
 		s->offset = out->file_size;
 		out->file_size += s->size;
 	}
@@ -509,7 +505,8 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 	const struct elfrw_image *img = out->img;
 	bool same = true;
 	for (uint32_t i = 0; i < img->n_sections && same; i++)
-		same = out->sec[i].drop || (out->sec[i].index == i && !(may_move(out, i) && out->sec[i].addr != img->section[i].hdr.sh_addr));
+		same = out->sec[i].drop ||
+		       (out->sec[i].index == i && !(may_move(out, i) && out->sec[i].addr != img->section[i].hdr.sh_addr));
 	if (same)
 		return NULL;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -569,7 +566,7 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 	out->ehdr = img->ehdr;
 	out->ehdr.e_entry = out->entry;
 	out->ehdr.e_phnum = (uint16_t)out->phdr.len;
-	out->ehdr.e_shoff = align_up(out->file_size, 8);
+	out->ehdr.e_shoff = elfrw_align_up(out->file_size, 8);
 	out->ehdr.e_shnum = out->n_out >= SHN_LORESERVE ? 0 : (uint16_t)out->n_out;
 	if (img->ehdr.e_shstrndx != SHN_XINDEX)
 		out->ehdr.e_shstrndx = (uint16_t)out->sec[img->shstrndx].index;

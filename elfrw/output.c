@@ -75,7 +75,8 @@ struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, u
 		free(data);
 		return &elfrw_err_nomem;
 	}
-	*s = (struct elfrw_newsec){ .name = name, .data = data, .size = size, .flags = flags, .align = align, .debug = out->img->pair != NULL };
+	*s = (struct elfrw_newsec){ .name = name, .data = data, .size = size, .flags = flags, .align = align,
+				    .debug = out->img->pair != NULL };
 	return NULL;
 }
 

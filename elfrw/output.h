@@ -79,7 +79,8 @@ void elfrw_output_replace(struct elfrw_output *out, uint32_t shndx, uint8_t *dat
 void elfrw_output_drop(struct elfrw_output *out, uint32_t shndx);
 
 /* Adds a section that is not loaded, to the debug file where there is one; takes ownership of DATA, also on failure. */
-struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, uint8_t *data, uint64_t size, uint64_t flags, uint64_t align);
+struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, uint8_t *data, uint64_t size, uint64_t flags,
+				   uint64_t align);
 
 /* SIZE bytes at virtual address VA (old = new) to be changed in place: the section's edited copy.  NULL in *RET: no section
  * with contents there. */

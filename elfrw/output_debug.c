@@ -5,6 +5,7 @@
  * nothing in the file, for readers that compare addresses.  Nothing is decided here: addresses and contents are those of
  * the output, which was laid out before. */
 #include "elfrw/output.h"
+#include "elfrw/align.h"
 #include "elfrw/pair.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -25,11 +26,6 @@ struct job {
 	uint32_t n_phdrs;
 	uint64_t end; /* of the file, as far as it is laid out */
 };
-
-static uint64_t align_up(uint64_t v, uint64_t align)
-{
-	return align > 1 ? (v + align - 1) & ~(align - 1) : v;
-}
 
 static bool is_alloc(const struct job *j, uint32_t i)
 {
@@ -56,7 +52,7 @@ static void place_notes(struct job *j)
 			continue;
 		if (has_contents(j, i)) {
 			uint64_t want = s->addr - base;
-			j->end = want >= j->end && want - j->end < 4096 ? want : align_up(j->end, s->align);
+			j->end = want >= j->end && want - j->end < 4096 ? want : elfrw_align_up(j->end, s->align);
 		}
 		j->offset[i] = j->end;
 		if (has_contents(j, i))
@@ -90,7 +86,7 @@ static struct elfrw_err *place_others(struct job *j)
 	qsort(list, n, sizeof *list, place_order);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t i = list[k].i;
-		j->end = align_up(j->end, j->out->sec[i].align);
+		j->end = elfrw_align_up(j->end, j->out->sec[i].align);
 		j->offset[i] = j->end;
 		if (has_contents(j, i))
 			j->end += i == j->img->shstrndx ? j->names_size : j->out->sec[i].size;
@@ -100,7 +96,7 @@ static struct elfrw_err *place_others(struct job *j)
 		const struct elfrw_newsec *s = &j->out->added.data[i];
 		if (!s->debug)
 			continue;
-		j->end = align_up(j->end, s->align);
+		j->end = elfrw_align_up(j->end, s->align);
 		j->offset[j->img->n_sections + i] = j->end;
 		j->end += s->size;
 	}
@@ -169,8 +165,9 @@ static void make_shdrs(struct job *j)
 	for (size_t i = 0; i < j->out->added.len; i++) {
 		const struct elfrw_newsec *s = &j->out->added.data[i];
 		if (s->debug)
-			j->shdr[n++] = (Elf64_Shdr){ .sh_name = j->name[j->img->n_sections + i], .sh_type = SHT_PROGBITS, .sh_flags = s->flags,
-						     .sh_offset = j->offset[j->img->n_sections + i], .sh_size = s->size, .sh_addralign = s->align };
+			j->shdr[n++] = (Elf64_Shdr){ .sh_name = j->name[j->img->n_sections + i], .sh_type = SHT_PROGBITS,
+						     .sh_flags = s->flags, .sh_offset = j->offset[j->img->n_sections + i],
+						     .sh_size = s->size, .sh_addralign = s->align };
 	}
 }
 
@@ -268,7 +265,7 @@ static struct elfrw_err *write_all(const struct job *j, const struct elfrw_newfi
 	eh.e_phnum = (uint16_t)j->n_phdrs;
 	eh.e_phoff = j->n_phdrs ? sizeof eh : 0;
 	eh.e_ehsize = sizeof eh;
-	eh.e_shoff = align_up(j->end, 8);
+	eh.e_shoff = elfrw_align_up(j->end, 8);
 	eh.e_shnum = (uint16_t)j->n;
 	eh.e_shstrndx = (uint16_t)j->index[j->img->shstrndx];
 	ELFRW_TRY(elfrw_newfile_write(f, j->shdr, (uint64_t)j->n * sizeof *j->shdr, eh.e_shoff));
@@ -320,7 +317,7 @@ struct elfrw_err *elfrw_output_begin_debug(const struct elfrw_output *out, const
 	if (!err)
 		err = write_all(&j, ret);
 	if (!err)
-		err = checksum(ret, align_up(j.end, 8) + (uint64_t)j.n * sizeof *j.shdr, crc);
+		err = checksum(ret, elfrw_align_up(j.end, 8) + (uint64_t)j.n * sizeof *j.shdr, crc);
 	free(j.index);
 	free(j.offset);
 	free(j.name);

@@ -3,6 +3,7 @@
  * Every loaded section must be in both files, with the same name, address and size; then their other sections belong to
  * one link, as far as build-id and checksum do not say otherwise.  Cost: one pass over the debug file for the checksum. */
 #include "elfrw/pair.h"
+#include "elfrw/align.h"
 #include "elfrw/rbuf.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -107,7 +108,8 @@ static bool matches(const struct elfrw_section *a, const struct elfrw_section *b
 		return a->hdr.sh_addr == b->hdr.sh_addr && a->hdr.sh_size == b->hdr.sh_size;
 	if (is_reloc(&a->hdr)) /* eu-strip leaves those of code in the program */
 		return b->hdr.sh_type == SHT_NOBITS && a->hdr.sh_size == b->hdr.sh_size;
-	return !is_table(&a->hdr) && a->hdr.sh_size == b->hdr.sh_size && (!a->data || !b->data || memcmp(a->data, b->data, a->hdr.sh_size) == 0);
+	return !is_table(&a->hdr) && a->hdr.sh_size == b->hdr.sh_size &&
+	       (!a->data || !b->data || memcmp(a->data, b->data, a->hdr.sh_size) == 0);
 }
 
 /* MAP: by section of the program, its index in the debug file, 0: none.  Sections have one order in both. */
@@ -139,14 +141,14 @@ static struct elfrw_err *match_sections(const struct elfrw_image *program, const
 	}
 	for (; next < debug->n_sections; next++)
 		if ((debug->section[next].hdr.sh_flags & SHF_ALLOC) && debug->section[next].hdr.sh_size)
-			return elfrw_error("debug file %s has section %s, which the program has not", debug->path, debug->section[next].name);
+			return elfrw_error("debug file %s has section %s, which the program has not", debug->path,
+					   debug->section[next].name);
 	return NULL;
 }
 
 static uint64_t page_up(uint64_t v)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	return (v + page - 1) & ~(page - 1);
+	return elfrw_align_up(v, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
 /* Both files in SIZE bytes of memory, private and writable; NULL: errno tells. */
@@ -258,7 +260,7 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 	const struct elfrw_section *names = &debug->section[debug->shstrndx];
 	uint32_t n = debug->n_sections + extra;
 	pair->second = page_up(program->size);
-	uint64_t tail = pair->second + page_up(debug->size), shdrs = tail + ((names->hdr.sh_size + extra_names + 7) & ~UINT64_C(7));
+	uint64_t tail = pair->second + page_up(debug->size), shdrs = elfrw_align_up(tail + names->hdr.sh_size + extra_names, 8);
 	size_t size = shdrs + (uint64_t)n * sizeof(Elf64_Shdr);
 	uint8_t *base = map_both(pair, size);
 	if (!base)

@@ -9,6 +9,7 @@
  * changed. */
 bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void *, const void *));
 
-/* Orders uint64_t, for qsort() and bsearch(). */
+/* Order uint32_t and uint64_t, for qsort() and bsearch(). */
+int elfrw_u32_order(const void *a, const void *b);
 int elfrw_u64_order(const void *a, const void *b);
 #endif

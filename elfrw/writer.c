@@ -23,7 +23,8 @@ static const Elf64_Shdr *section_from(const struct elfrw_image *img, uint64_t va
 /* The bytes between sections of a segment that did not move are kept: nothing names them, but nothing was said about them
  * either.  [FROM, TO) are new addresses, the same as the old ones.  What a section had there that is shorter now, or somewhere
  * else, becomes zeros. */
-static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct elfrw_newfile *f, const struct elfrw_piece *piece, uint64_t from, uint64_t to)
+static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct elfrw_newfile *f,
+				   const struct elfrw_piece *piece, uint64_t from, uint64_t to)
 {
 	const Elf64_Phdr *old = &out->img->phdr[piece->old];
 	if (to > old->p_vaddr + old->p_filesz)
@@ -57,7 +58,8 @@ static int part_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-static struct elfrw_err *write_piece(const struct elfrw_output *out, const struct elfrw_newfile *f, const struct elfrw_piece *piece, struct part *part)
+static struct elfrw_err *write_piece(const struct elfrw_output *out, const struct elfrw_newfile *f,
+				     const struct elfrw_piece *piece, struct part *part)
 {
 	const struct elfrw_image *img = out->img;
 	const Elf64_Phdr *ph = &piece->ph;

@@ -14,6 +14,7 @@ struct icf_apply {
 	uint64_t n_thunk_bytes;
 	uint64_t note_size; /* of .debug_icfold */
 	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; whose class is not certain */
+	bool no_room; /* set by icf_apply_unwind, which then did nothing: the unwind tables of this plan are too long */
 	/* .eh_frame: old address and size, new address, and where its records went (set by icf_apply_unwind; owned). */
 	uint64_t frame, frame_size, frame_new;
 	struct dwr_rw_moves frame_moves;

@@ -116,7 +116,8 @@ static bool only_one(const struct icf_program *prog, const char *name)
 {
 	unsigned n = 0;
 	for (size_t i = 0; i < prog->sym.len && n < 2; i++)
-		n += (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC) && strcmp(prog->sym.data[i].name, name) == 0;
+		n += (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC) &&
+		     strcmp(prog->sym.data[i].name, name) == 0;
 	return n == 1;
 }
 
@@ -415,7 +416,8 @@ static struct elfrw_err *take_sites(struct job *j, struct dwr_abbrev_table *tabl
 			ELFRW_TRY(push_virtual(j, s->site, s->slot));
 	}
 	j->stats->from_sites = j->dcall.len + j->vcall.len - before;
-	j->stats->unknown = j->found.indirect.len - (j->stats->from_sites < j->found.indirect.len ? j->stats->from_sites : j->found.indirect.len);
+	j->stats->unknown = j->found.indirect.len -
+			    (j->stats->from_sites < j->found.indirect.len ? j->stats->from_sites : j->found.indirect.len);
 	return NULL;
 }
 
@@ -471,7 +473,8 @@ static struct elfrw_err *run(struct job *j)
 	if (had || j->found.indirect.len) {
 		ELFRW_TRY(open_info(j));
 		ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
-		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data, j->found.indirect.len, a->opt->threads, &j->site));
+		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data, j->found.indirect.len,
+					      a->opt->threads, &j->site));
 		if (j->in.dcall.len || j->site.len)
 			ELFRW_TRY(collect_leads(j));
 	}

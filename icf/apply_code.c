@@ -55,7 +55,8 @@ static bool fits(uint64_t v, unsigned size, bool sign)
 	return sign ? s >= -((int64_t)1 << (bits - 1)) && s < (int64_t)1 << (bits - 1) : v >> bits == 0;
 }
 
-static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_unit *u, const struct icf_ref *ref, uint64_t delta, uint8_t *field)
+static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_unit *u, const struct icf_ref *ref, uint64_t delta,
+				 uint8_t *field)
 {
 	uint64_t to = icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH);
 	uint64_t old = elfrw_get_le(field, ref->size), new;

@@ -85,8 +85,9 @@ struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 		err = collect_slots(a, &x);
 	if (!err) {
 		const struct dwr_rewrite_in in = {
-			.image = a->prog->img, .map = &a->plan->map, .policy = (enum dwr_policy)a->opt->debug_folded, .threads = a->opt->threads,
-			.unit_name = x.name, .alias = x.alias.data, .n_aliases = x.alias.len, .vslot = x.vslot.data, .n_vslots = x.vslot.len,
+			.image = a->prog->img, .map = &a->plan->map, .policy = (enum dwr_policy)a->opt->debug_folded,
+			.threads = a->opt->threads, .unit_name = x.name, .alias = x.alias.data, .n_aliases = x.alias.len,
+			.vslot = x.vslot.data, .n_vslots = x.vslot.len,
 			.producer = "icfold " ICF_VERSION, .note_only = a->opt->strip_debug,
 			.vtables = a->opt->emit_vtables,
 		};

@@ -96,8 +96,9 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		if (!kept)
 			continue;
 		const struct elfrw_section *sec = &img->section[s->hdr.sh_info];
-		if ((sec->hdr.sh_flags & SHF_ALLOC) || !sec->data || strncmp(sec->name, ".debug_", 7) == 0 || strcmp(sec->name, ".note.stapsdt") == 0 ||
-		    (sec->hdr.sh_flags & SHF_COMPRESSED) || a->out->sec[s->hdr.sh_info].drop)
+		if ((sec->hdr.sh_flags & SHF_ALLOC) || !sec->data || strncmp(sec->name, ".debug_", 7) == 0 ||
+		    strcmp(sec->name, ".note.stapsdt") == 0 || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
+		    a->out->sec[s->hdr.sh_info].drop)
 			continue;
 		ELFRW_TRY(unloaded_fields(a, s));
 	}

@@ -121,7 +121,8 @@ static struct elfrw_err *add_thunks(struct icf_apply *a, struct list *out)
 		if (a->symbol_index)
 			index = a->symbol_index[index];
 		bool endbr = prog->unit.data[i].flags & ICF_UNIT_ENDBR;
-		Elf64_Rela r = { .r_offset = map->unit[i].entry + (endbr ? 5 : 1), .r_info = ELF64_R_INFO(index, prog->arch->r_plt32), .r_addend = -4 };
+		Elf64_Rela r = { .r_offset = map->unit[i].entry + (endbr ? 5 : 1),
+				 .r_info = ELF64_R_INFO(index, prog->arch->r_plt32), .r_addend = -4 };
 		ELFRW_TRY(push(out, &r));
 	}
 	return NULL;

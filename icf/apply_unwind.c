@@ -1,9 +1,13 @@
 /* apply_unwind.c: the unwind tables.  .eh_frame, .eh_frame_hdr and .gcc_except_table lose what belongs to folded
- * functions and close up where they stand next to each other, as far as nothing else refers to them. */
+ * functions and close up where they stand next to each other, as far as nothing else refers to them.  Where what they get (the
+ * thunks' description, those of code that moved apart) is more than they lose, they grow into the room up to what follows them; where
+ * that does not do, the plan has to be another one. */
 #include "dwarf/rw_cfi.h"
 #include "icf/apply.h"
 #include <stdlib.h>
 #include <string.h>
+
+#define PAGE 4096u
 
 enum { FRAME, HDR, EXCEPT, N_TABLES };
 
@@ -24,6 +28,8 @@ static void find_tables(const struct elfrw_image *img, struct unwind *w)
 				w->size[t] = img->section[i].hdr.sh_size;
 				break;
 			}
+	if (!w->shndx[FRAME])
+		w->shndx[HDR] = 0; /* it leads nowhere */
 }
 
 /* Whatever in code or data refers into an unwind table or a section that the layout would like to move keeps it in place. */
@@ -78,8 +84,62 @@ static struct elfrw_err *run(struct icf_apply *a, struct unwind *w, bool again)
 	return NULL;
 }
 
-/* New addresses for tables that stand side by side.  true: one moved. */
-static bool close_up(struct icf_apply *a, struct unwind *w)
+static bool takes_room(const Elf64_Shdr *sh)
+{
+	return (sh->sh_flags & SHF_ALLOC) && sh->sh_size && !((sh->sh_flags & SHF_TLS) && sh->sh_type == SHT_NOBITS);
+}
+
+static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
+{
+	return sh->sh_addr >= ph->p_vaddr && sh->sh_addr - ph->p_vaddr < ph->p_filesz;
+}
+
+/* Do sections A and B, in this order, stand side by side in one segment? */
+static bool side_by_side(const struct elfrw_image *img, const Elf64_Shdr *a, const Elf64_Shdr *b)
+{
+	uint64_t end = a->sh_addr + a->sh_size;
+	if (b->sh_addr - end >= PAGE)
+		return false;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *x = &img->section[i].hdr;
+		if (takes_room(x) && x->sh_addr >= end && x->sh_addr < b->sh_addr)
+			return false;
+	}
+	for (uint32_t p = 0; p < img->n_phdrs; p++)
+		if (img->phdr[p].p_type == PT_LOAD && in_segment(&img->phdr[p], a) != in_segment(&img->phdr[p], b))
+			return false;
+	return true;
+}
+
+/* Up to where may section SHNDX grow: other sections stay, and a segment shares no page with the next one's. */
+static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, uint32_t shndx)
+{
+	const Elf64_Shdr *sh = &img->section[shndx].hdr;
+	uint64_t old_end = sh->sh_addr + sh->sh_size, end = UINT64_MAX;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *x = &img->section[i].hdr;
+		bool table = i == w->shndx[FRAME] || i == w->shndx[HDR] || i == w->shndx[EXCEPT];
+		if (!table && takes_room(x) && x->sh_addr >= old_end && x->sh_addr < end)
+			end = x->sh_addr;
+	}
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type != PT_LOAD)
+			continue;
+		uint64_t limit = UINT64_MAX;
+		/* Its own segment becomes longer, unless zeros follow or part of it is write-protected after relocation. */
+		if (!in_segment(ph, sh))
+			limit = ph->p_vaddr >= old_end ? ph->p_vaddr & ~(uint64_t)(PAGE - 1) : UINT64_MAX;
+		else if ((ph->p_flags & PF_W) || ph->p_memsz != ph->p_filesz)
+			limit = ph->p_vaddr + ph->p_filesz;
+		end = limit < end ? limit : end;
+	}
+	return end > old_end ? end : old_end;
+}
+
+/* New addresses for the tables: those that stand side by side close up, or make room.  *FITS: none is in the way of anything.  true: one
+ * moved. */
+static bool place(struct icf_apply *a, struct unwind *w, bool *fits)
 {
 	const struct elfrw_image *img = a->prog->img;
 	int order[N_TABLES], n = 0;
@@ -92,23 +152,23 @@ static bool close_up(struct icf_apply *a, struct unwind *w)
 		order[k] = t;
 	}
 	bool moved = false;
-	for (int k = 1; k < n; k++) {
-		const Elf64_Shdr *prev = &img->section[w->shndx[order[k - 1]]].hdr, *sh = &img->section[w->shndx[order[k]]].hdr;
+	*fits = true;
+	for (int k = 0; k < n; k++) {
+		const Elf64_Shdr *sh = &img->section[w->shndx[order[k]]].hdr;
 		struct elfrw_outsec *s = &a->out->sec[w->shndx[order[k]]];
-		bool side = true;
-		for (uint32_t i = 1; i < img->n_sections; i++) {
-			const Elf64_Shdr *x = &img->section[i].hdr;
-			if ((x->sh_flags & SHF_ALLOC) && x->sh_size && x->sh_addr >= prev->sh_addr + prev->sh_size && x->sh_addr < sh->sh_addr)
-				side = false;
+		uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1, at = sh->sh_addr;
+		if (k > 0) {
+			const struct elfrw_outsec *prev = &a->out->sec[w->shndx[order[k - 1]]];
+			uint64_t prev_end = prev->addr + w->size[order[k - 1]], close = (prev_end + align - 1) & ~(align - 1);
+			bool movable = !s->referenced && side_by_side(img, &img->section[w->shndx[order[k - 1]]].hdr, sh);
+			if (movable && (close < at || prev_end > at))
+				at = close;
+			*fits &= prev_end <= at;
 		}
-		if (!side || s->referenced || sh->sh_addr - (prev->sh_addr + prev->sh_size) >= 4096)
-			continue;
-		uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1;
-		uint64_t at = (a->out->sec[w->shndx[order[k - 1]]].addr + w->size[order[k - 1]] + align - 1) & ~(align - 1);
-		if (at < s->addr) {
-			s->addr = at;
-			moved = true;
-		}
+		uint64_t end = at + w->size[order[k]];
+		*fits &= end <= sh->sh_addr + sh->sh_size || end <= room_end(img, w, w->shndx[order[k]]);
+		moved |= at != s->addr;
+		s->addr = at;
 	}
 	return moved;
 }
@@ -159,10 +219,20 @@ struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 	find_referenced(a);
 	find_tables(a->prog->img, &w);
 	struct elfrw_err *err = run(a, &w, false);
-	if (!err && close_up(a, &w))
+	bool fits = true;
+	if (!err && place(a, &w, &fits) && fits) {
 		err = run(a, &w, true);
-	if (!err)
-		err = move_symbols(a, &w);
+		/* A table's size does not depend on its address. */
+		if (!err && place(a, &w, &fits))
+			fits = false;
+	}
+	if (err || !fits) {
+		a->no_room = !err;
+		dwr_rw_except_deinit(&w.except);
+		dwr_rw_frame_deinit(&w.frame);
+		return err;
+	}
+	err = move_symbols(a, &w);
 	if (!err && w.shndx[FRAME]) {
 		const Elf64_Shdr *sh = &a->prog->img->section[w.shndx[FRAME]].hdr;
 		a->frame = sh->sh_addr;

@@ -130,7 +130,8 @@ struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path, const
 void icf_audit_deinit(struct icf_audit *a);
 
 /* The rows of one dimension over the functions that pass the filter, in the order of OPT. */
-struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim, icf_audit_rows *ret);
+struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim,
+				  icf_audit_rows *ret);
 
 struct icf_audit_reason {
 	unsigned why;

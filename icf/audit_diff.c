@@ -259,8 +259,8 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct i
 	for (size_t k = 0; k < d->family.len; k++) {
 		const struct icf_audit_family_change *c = &d->family.data[k];
 		if (in_view(k, d->family.len, opt->top))
-			fprintf(f, "%+10" PRId64 " %10" PRIu64 " %10" PRIu64 "   %s\n", (int64_t)(c->after - c->before), c->before, c->after,
-				family_name(d, c));
+			fprintf(f, "%+10" PRId64 " %10" PRIu64 " %10" PRIu64 "   %s\n", (int64_t)(c->after - c->before),
+				c->before, c->after, family_name(d, c));
 	}
 }
 
@@ -298,8 +298,10 @@ void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d, const struct i
 		const struct icf_audit_family_change *c = &d->family.data[k];
 		if (!in_view(k, d->family.len, opt->top))
 			continue;
-		fprintf(f, "%s\n    { \"change\": %" PRId64 ", \"old_saving\": %" PRIu64 ", \"new_saving\": %" PRIu64 ", \"name\": ", any ? "," : "",
-			(int64_t)(c->after - c->before), c->before, c->after);
+		fprintf(f,
+			"%s\n    { \"change\": %" PRId64 ", \"old_saving\": %" PRIu64 ", \"new_saving\": %" PRIu64
+			", \"name\": ",
+			any ? "," : "", (int64_t)(c->after - c->before), c->before, c->after);
 		icf_put_json(f, family_name(d, c));
 		fputs(" }", f);
 		any = true;

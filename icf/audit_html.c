@@ -195,7 +195,8 @@ static void put_groups(struct page *p)
 	fputs(",\"groups\":[", p->f);
 	for (size_t k = 0; k < a->group.len && (!p->opt->top || k < p->opt->top); k++) {
 		const struct icf_audit_group *g = &a->group.data[k];
-		fprintf(p->f, "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64, k ? "," : "", g->keeper, g->saving[ICF_AUDIT_ALL], g->saving[ICF_AUDIT_SAFE]);
+		fprintf(p->f, "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64, k ? "," : "", g->keeper, g->saving[ICF_AUDIT_ALL],
+			g->saving[ICF_AUDIT_SAFE]);
 		uint32_t last = 0;
 		for (uint32_t i = g->member; i < g->member + g->count; i++) {
 			fprintf(p->f, ",%" PRIu32, a->member.data[i] - last);
@@ -221,8 +222,8 @@ static struct elfrw_err *put_tables(struct page *p)
 			if (!r->saving[0] && !r->saving[1])
 				continue;
 			uint32_t name = string(p, r->key == ICF_NONE ? "(not known)" : icf_pool_text(&p->a->pool, r->key));
-			fprintf(p->f, "%s[%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", n++ ? "," : "", name, r->count, r->bytes,
-				r->saving[ICF_AUDIT_ALL], r->saving[ICF_AUDIT_SAFE]);
+			fprintf(p->f, "%s[%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", n++ ? "," : "", name,
+				r->count, r->bytes, r->saving[ICF_AUDIT_ALL], r->saving[ICF_AUDIT_SAFE]);
 			if (name == ICF_POOL_NONE) {
 				VEC_FREE(&rows);
 				return &elfrw_err_nomem;
@@ -252,8 +253,8 @@ static void put_near(struct page *p)
 	fprintf(p->f, ",\"n_near\":%" PRIu32 ",\"near\":[", a->n_near);
 	for (size_t k = 0; k < a->near.len && k < MAX_NEAR; k++) {
 		const struct icf_audit_near *n = &a->near.data[k];
-		fprintf(p->f, "%s[%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",\"%s\",%" PRIu32 ",%" PRIu32 ",[", k ? "," : "", n->saving, n->count, n->size,
-			icf_near_kind_text(n->kind), n->off, n->places);
+		fprintf(p->f, "%s[%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",\"%s\",%" PRIu32 ",%" PRIu32 ",[", k ? "," : "",
+			n->saving, n->count, n->size, icf_near_kind_text(n->kind), n->off, n->places);
 		for (uint32_t i = 0; i < n->count && i < MAX_NEAR_MEMBERS; i++) {
 			const struct icf_audit_near_member *m = &a->near_member.data[n->member + i], *o = i ? m - 1 : m + 1;
 			icf_name_contrast(icf_audit_name(a, m->unit), icf_audit_name(a, o->unit), 120, p->buf, sizeof p->buf);
@@ -277,8 +278,8 @@ static void put_totals(struct page *p, int m)
 {
 	const struct icf_audit_totals *t = &p->a->total[m];
 	fprintf(p->f,
-		",\"%s\":{\"folded\":%" PRIu32 ",\"groups\":%" PRIu32 ",\"thunks\":%" PRIu32 ",\"duplicated\":%" PRIu64 ",\"thunk_bytes\":%" PRIu64
-		",\"saved\":%" PRIu64 "}",
+		",\"%s\":{\"folded\":%" PRIu32 ",\"groups\":%" PRIu32 ",\"thunks\":%" PRIu32 ",\"duplicated\":%" PRIu64
+		",\"thunk_bytes\":%" PRIu64 ",\"saved\":%" PRIu64 "}",
 		m == ICF_AUDIT_ALL ? "all" : "safe", t->folded, t->groups, t->thunks, t->duplicated, t->thunk_bytes,
 		p->a->in_place ? t->duplicated - t->thunk_bytes : p->a->text - t->text_after);
 }

@@ -37,13 +37,6 @@ static enum icf_mode mode_of(int m)
 	return m == ICF_AUDIT_ALL ? ICF_MODE_ALL : ICF_MODE_SAFE;
 }
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-	h *= 0xff51afd7ed558ccdu;
-	return h ^ (h >> 33);
-}
-
 /* What a reference means, as a number: its target's class, its address, or the contents of the jump table. */
 static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_unit *u, const struct icf_ref *ref)
 {
@@ -51,22 +44,23 @@ static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_un
 	const uint32_t *cls = a->plan[mode].cls;
 	switch (icf_ref_meaning(prog, mode_of(mode), ref)) {
 	case ICF_MEANS_CLASS:
-		return mix(mix(1, cls[ref->unit]), ref->target - prog->unit.data[ref->unit].start);
+		return icf_hash_mix(icf_hash_mix(1, cls[ref->unit]), ref->target - prog->unit.data[ref->unit].start);
 	case ICF_MEANS_TABLE: {
 		const struct icf_table *t = &prog->table.data[ref->table];
-		uint64_t h = mix(2, t->n);
+		uint64_t h = icf_hash_mix(2, t->n);
 		for (uint32_t i = 0; i < t->n; i++) {
 			const struct icf_dataref *d = &prog->dataref.data[t->entry + i];
 			uint32_t to = d->unit;
 			if (to == ICF_NONE)
-				h = mix(h, d->target);
+				h = icf_hash_mix(h, d->target);
 			else
-				h = mix(mix(h, &prog->unit.data[to] == u ? ICF_NONE : cls[to]), d->target - prog->unit.data[to].start);
+				h = icf_hash_mix(icf_hash_mix(h, &prog->unit.data[to] == u ? ICF_NONE : cls[to]),
+						 d->target - prog->unit.data[to].start);
 		}
 		return h;
 	}
 	default:
-		return mix(3, ref->target);
+		return icf_hash_mix(3, ref->target);
 	}
 }
 
@@ -93,7 +87,8 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 			struct icf_near_field *f = VEC_PUSH(&s->field);
 			if (!f)
 				return &elfrw_err_nomem;
-			*f = (struct icf_near_field){ .off = ref[r].off, .size = ref[r].size, .ref = r, .value = meaning(a, ICF_AUDIT_ALL, u, &ref[r]),
+			*f = (struct icf_near_field){ .off = ref[r].off, .size = ref[r].size, .ref = r,
+						      .value = meaning(a, ICF_AUDIT_ALL, u, &ref[r]),
 						      .kind = ref[r].table != ICF_NONE        ? ICF_NEAR_TABLE
 							      : ref[r].kind == ICF_REF_BRANCH ? ICF_NEAR_CALLEE
 											      : ICF_NEAR_ADDRESS };
@@ -110,7 +105,8 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 			struct icf_near_field *f = VEC_PUSH(&s->field);
 			if (!f)
 				return &elfrw_err_nomem;
-			*f = (struct icf_near_field){ .off = (uint32_t)pos + plain[k].off, .size = plain[k].size, .ref = ICF_NONE, .kind = plain[k].kind,
+			*f = (struct icf_near_field){ .off = (uint32_t)pos + plain[k].off, .size = plain[k].size, .ref = ICF_NONE,
+						      .kind = plain[k].kind,
 						      .value = elfrw_get_le(code + pos + plain[k].off, plain[k].size) };
 		}
 	}
@@ -145,15 +141,15 @@ static struct elfrw_err *hash_one(struct compare *c, struct key *k, struct icf_n
 		k->meant[m] = k->code;
 		for (uint32_t r = 0; r < u->n_ref; r++) {
 			uint64_t v = meaning(a, m, u, &ref[r]);
-			k->meant[m].lo = mix(k->meant[m].lo, v);
-			k->meant[m].hi = mix(k->meant[m].hi, ~v);
+			k->meant[m].lo = icf_hash_mix(k->meant[m].lo, v);
+			k->meant[m].hi = icf_hash_mix(k->meant[m].hi, ~v);
 		}
 	}
 	if (k->rival) {
 		ELFRW_TRY(icf_hash_unwind(prog, k->unit, canon, &unwind));
 		/* Rivals must unwind alike, too. */
-		k->shape.lo = mix(k->shape.lo, unwind.lo);
-		k->shape.hi = mix(k->shape.hi, unwind.hi);
+		k->shape.lo = icf_hash_mix(k->shape.lo, unwind.lo);
+		k->shape.hi = icf_hash_mix(k->shape.hi, unwind.hi);
 	}
 	return NULL;
 }

@@ -6,13 +6,6 @@
 /* No bucket may take more entries than this (24 bytes each): the rest of its members goes without. */
 #define MAX_ENTRIES (4u << 20)
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-	h *= 0xff51afd7ed558ccdu;
-	return h ^ (h >> 33);
-}
-
 struct elfrw_err *icf_near_init(struct icf_near_search *s, struct icf_audit *a)
 {
 	*s = (struct icf_near_search){ .a = a };
@@ -59,7 +52,7 @@ static struct elfrw_err *load(struct icf_near_search *s, size_t *n_fields)
 
 static uint64_t term(const struct icf_near_field *f, size_t k)
 {
-	return mix(mix(k + 1, f->kind), f->value);
+	return icf_hash_mix(icf_hash_mix(k + 1, f->kind), f->value);
 }
 
 static struct elfrw_err *push(struct icf_near_search *s, uint64_t places, uint64_t rest, size_t member, uint32_t field)
@@ -93,7 +86,7 @@ static struct elfrw_err *add_entries(struct icf_near_search *s, size_t member, s
 		s->order.data[k] = (uint32_t)k;
 	}
 	for (size_t k = 0; k < nf; k++)
-		ELFRW_TRY(push(s, mix(k + 1, 1), sum - term(&f[k], k), member, (uint32_t)k));
+		ELFRW_TRY(push(s, icf_hash_mix(k + 1, 1), sum - term(&f[k], k), member, (uint32_t)k));
 	qsort_r(s->order.data, nf, sizeof *s->order.data, value_order, (void *)f);
 	for (size_t i = 0; i < nf;) {
 		uint32_t first = s->order.data[i];
@@ -103,7 +96,7 @@ static struct elfrw_err *add_entries(struct icf_near_search *s, size_t member, s
 			const struct icf_near_field *g = &f[s->order.data[k]];
 			if (g->kind != f[first].kind || g->value != f[first].value)
 				break;
-			places += mix(s->order.data[k] + 1, 1);
+			places += icf_hash_mix(s->order.data[k] + 1, 1);
 			gone += term(g, s->order.data[k]);
 		}
 		if (k - i > 1)
@@ -126,13 +119,14 @@ static int entry_order(const void *p, const void *q)
 /* Is place K one of those that entry E leaves out?  A set of several holds one value. */
 static bool left_out(const struct icf_near_field *f, const struct icf_near_entry *e, size_t k)
 {
-	if (e->places == mix(e->field + 1, 1))
+	if (e->places == icf_hash_mix(e->field + 1, 1))
 		return k == e->field;
 	return f[k].kind == f[e->field].kind && f[k].value == f[e->field].value;
 }
 
 /* Do X and Y agree in all other places, and differ in these? */
-static bool near(const struct icf_near_search *s, const struct icf_near_entry *x, const struct icf_near_entry *y, size_t nf, uint32_t *places)
+static bool near(const struct icf_near_search *s, const struct icf_near_entry *x, const struct icf_near_entry *y, size_t nf,
+		 uint32_t *places)
 {
 	const struct icf_near_field *f = s->field.data + x->member * nf, *g = s->field.data + y->member * nf;
 	*places = 0;
@@ -195,7 +189,8 @@ struct elfrw_err *icf_near_bucket(struct icf_near_search *s)
 	qsort(s->entry.data, s->entry.len, sizeof *s->entry.data, entry_order);
 	for (size_t i = 0; i < s->entry.len;) {
 		size_t k = i + 1;
-		while (k < s->entry.len && s->entry.data[k].places == s->entry.data[i].places && s->entry.data[k].rest == s->entry.data[i].rest)
+		while (k < s->entry.len && s->entry.data[k].places == s->entry.data[i].places &&
+		       s->entry.data[k].rest == s->entry.data[i].rest)
 			k++;
 		if (k - i > 1)
 			ELFRW_TRY(add_run(s, &s->entry.data[i], k - i, nf));

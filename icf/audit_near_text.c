@@ -76,7 +76,8 @@ static const char *import_at(const struct icf_program *prog, uint64_t place)
 			const struct elfrw_section *s = &prog->img->section[r->shndx];
 			Elf64_Rela rela;
 			Elf64_Sym sym;
-			if (r->relr || s->hdr.sh_type != SHT_RELA || !s->data || r->index >= s->hdr.sh_size / sizeof rela || !prog->img->dynsym)
+			if (r->relr || s->hdr.sh_type != SHT_RELA || !s->data || r->index >= s->hdr.sh_size / sizeof rela ||
+			    !prog->img->dynsym)
 				return NULL;
 			memcpy(&rela, s->data + r->index * sizeof rela, sizeof rela);
 			const struct elfrw_section *t = &prog->img->section[prog->img->dynsym];
@@ -159,7 +160,8 @@ static void describe_address(struct describer *d, const struct icf_ref *ref)
 		put_name(d, s->name, ref->target - s->value);
 	else {
 		uint32_t shndx = elfrw_image_section_at(prog->img, ref->target);
-		snprintf(d->buf, sizeof d->buf, "0x%llx (%s)", (unsigned long long)ref->target, shndx ? prog->img->section[shndx].name : "?");
+		snprintf(d->buf, sizeof d->buf, "0x%llx (%s)", (unsigned long long)ref->target,
+			 shndx ? prog->img->section[shndx].name : "?");
 	}
 }
 

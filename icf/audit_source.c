@@ -75,7 +75,8 @@ static void namespace_of(struct sources *s, const struct icf_name *n)
 	unsigned k = 0;
 	for (; k + 1 < n->n; k++) {
 		const char *part = n->text + n->part[k].begin;
-		if (icf_name_base(n, k) != n->part[k].end - n->part[k].begin || isupper((unsigned char)*part) || *part == '\'' || *part == '<')
+		if (icf_name_base(n, k) != n->part[k].end - n->part[k].begin || isupper((unsigned char)*part) ||
+		    *part == '\'' || *part == '<')
 			break;
 		icf_name_parts(n, 0, k + 1, 0, s->buf, sizeof s->buf);
 		if (icf_pool_find(&s->classes, s->buf, strlen(s->buf)) != ICF_POOL_NONE)

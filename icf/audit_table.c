@@ -118,7 +118,8 @@ static int row_order(const void *p, const void *q, void *ctx)
 	return strcmp(icf_pool_text(&o->a->pool, x->key), icf_pool_text(&o->a->pool, y->key));
 }
 
-struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim, icf_audit_rows *ret)
+struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim,
+				  icf_audit_rows *ret)
 {
 	size_t n = a->pool.start.len;
 	uint32_t *row = malloc((n + 1) * sizeof *row); /* by key; the last: not known */

@@ -14,7 +14,8 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void print_head(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)
 {
-	fprintf(f, "%s: %" PRIu32 " functions, %" PRIu64 " bytes of code, .text %" PRIu64 "\n", a->run.img.path, a->functions, a->code, a->text);
+	fprintf(f, "%s: %" PRIu32 " functions, %" PRIu64 " bytes of code, .text %" PRIu64 "\n", a->run.img.path, a->functions,
+		a->code, a->text);
 	if (a->run.prog.inferred)
 		fputs("references: from the code and dynamic relocations (no relocations of the code were kept)\n", f);
 	if (a->in_place)
@@ -60,7 +61,8 @@ static void print_totals(FILE *f, const struct icf_audit *a)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", row[i].text, row[i].all, row[i].safe);
 	if (a->in_place)
-		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", "bytes of holes", x->duplicated - x->thunk_bytes, y->duplicated - y->thunk_bytes);
+		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", "bytes of holes", x->duplicated - x->thunk_bytes,
+			y->duplicated - y->thunk_bytes);
 	uint64_t sx = a->text - x->text_after, sy = a->text - y->text_after;
 	fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", ".text saved", sx, sy);
 	fprintf(f, "%-28s %18.2f %% %18.2f %%\n", "", percent(sx, a->text), percent(sy, a->text));
@@ -89,7 +91,8 @@ static void print_members(FILE *f, const struct icf_audit *a, const struct icf_a
 			continue;
 		if (opt->full_names)
 			fprintf(f, "%40s= %s\n", "", icf_audit_name(a, i));
-		else if (a->unit[i].key[ICF_DIM_FAMILY] == ICF_NONE || a->unit[i].key[ICF_DIM_FAMILY] == a->unit[g->keeper].key[ICF_DIM_FAMILY])
+		else if (a->unit[i].key[ICF_DIM_FAMILY] == ICF_NONE ||
+			 a->unit[i].key[ICF_DIM_FAMILY] == a->unit[g->keeper].key[ICF_DIM_FAMILY])
 			continue;
 		else if (shown++ < MORE_NAMES)
 			fprintf(f, "%40s= %s\n", "", icf_audit_brief(a, i, NAME_COLUMNS - 2, buf, sizeof buf));
@@ -116,16 +119,18 @@ static void print_groups(FILE *f, const struct icf_audit *a, const struct icf_au
 			rest[1] += g->saving[1];
 			continue;
 		}
-		const char *name = opt->full_names ? icf_audit_name(a, g->keeper) : icf_audit_brief(a, g->keeper, NAME_COLUMNS, buf, sizeof buf);
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %6" PRIu32 " %8" PRIu64 "   %s\n", g->saving[m], g->saving[!m], g->count, g->size, name);
+		const char *name = opt->full_names ? icf_audit_name(a, g->keeper)
+						   : icf_audit_brief(a, g->keeper, NAME_COLUMNS, buf, sizeof buf);
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %6" PRIu32 " %8" PRIu64 "   %s\n", g->saving[m], g->saving[!m], g->count,
+			g->size, name);
 		print_members(f, a, opt, g);
 	}
 	if (opt->top && a->group.len > opt->top)
 		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %15s   %zu more\n", rest[m], rest[!m], "", a->group.len - opt->top);
 }
 
-static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim, const char *title,
-				     const char *what)
+static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt,
+				     enum icf_dimension dim, const char *title, const char *what)
 {
 	icf_audit_rows rows = { 0 };
 	struct elfrw_err *err = icf_audit_table(a, opt, dim, &rows);
@@ -152,13 +157,14 @@ static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const s
 			continue;
 		}
 		const char *text = r->key == ICF_NONE ? "(not known)" : icf_pool_text(&a->pool, r->key);
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10" PRIu64 "   %.*s%s\n", r->saving[m], r->saving[!m], r->count, r->folded,
-			r->bytes, opt->full_names ? 8192 : NAME_COLUMNS, text, !opt->full_names && strlen(text) > NAME_COLUMNS ? "..." : "");
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10" PRIu64 "   %.*s%s\n", r->saving[m],
+			r->saving[!m], r->count, r->folded, r->bytes, opt->full_names ? 8192 : NAME_COLUMNS, text,
+			!opt->full_names && strlen(text) > NAME_COLUMNS ? "..." : "");
 		shown++;
 	}
 	if (known && useful > shown)
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10s   %" PRIu32 " more\n", rest[m], rest[!m], functions, folded, "",
-			useful - shown);
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10s   %" PRIu32 " more\n", rest[m], rest[!m],
+			functions, folded, "", useful - shown);
 	VEC_FREE(&rows);
 	return NULL;
 }
@@ -170,11 +176,12 @@ static void print_reasons(FILE *f, const struct icf_audit *a, const struct icf_a
 	fprintf(f, "\nWhat becomes of the code, and why\n%20s %20s\n", "--icf=all", "--icf=safe");
 	fprintf(f, "%9s %10s %9s %10s\n", "functions", "bytes", "functions", "bytes");
 	for (unsigned k = 0; k < n; k++)
-		fprintf(f, "%9" PRIu32 " %10" PRIu64 " %9" PRIu32 " %10" PRIu64 "   %s\n", r[k].count[0], r[k].bytes[0], r[k].count[1], r[k].bytes[1],
-			icf_why_text(r[k].why));
+		fprintf(f, "%9" PRIu32 " %10" PRIu64 " %9" PRIu32 " %10" PRIu64 "   %s\n", r[k].count[0], r[k].bytes[0],
+			r[k].count[1], r[k].bytes[1], icf_why_text(r[k].why));
 }
 
-static void print_near_member(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt, const struct icf_audit_near *n, uint32_t i)
+static void print_near_member(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt,
+			      const struct icf_audit_near *n, uint32_t i)
 {
 	/* Each against the one before it, the first against the second. */
 	const struct icf_audit_near_member *m = &a->near_member.data[n->member + i], *o = i ? m - 1 : m + 1;
@@ -223,7 +230,8 @@ struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a, const
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_LIBRARY, "By library (folder of the compilation unit)", "library"));
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_DIRECTORY, "By directory of the source file", "directory"));
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_FILE, "By source file (headers included)", "file"));
-	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_UNIT, a->from_debug ? "By compilation unit" : "By compilation unit (from file symbols)", "unit"));
+	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_UNIT,
+			      a->from_debug ? "By compilation unit" : "By compilation unit (from file symbols)", "unit"));
 	print_reasons(f, a, opt);
 	print_near(f, a, opt);
 	return NULL;

@@ -79,17 +79,6 @@ static uint32_t destination(const struct scan *s, uint64_t va)
 	return ICF_NONE;
 }
 
-/* Could an instruction here call indirectly? (x86-64: FF /2; other architectures decode.) */
-static bool may_call_indirectly(const uint8_t *code, size_t size)
-{
-	const uint8_t *p = code, *end = code + size;
-	while (p + 1 < end && (p = memchr(p, 0xff, (size_t)(end - p - 1)))) {
-		if ((*++p & 0x38) == 0x10)
-			return true;
-	}
-	return false;
-}
-
 static bool interesting(const struct scan *s, uint32_t i)
 {
 	const struct icf_program *prog = s->prog;
@@ -102,10 +91,11 @@ static bool interesting(const struct scan *s, uint32_t i)
 	for (uint32_t k = 0; k < u->n_ref; k++) {
 		if (ref[k].unit == ICF_NONE)
 			continue;
-		if (ref[k].kind == ICF_REF_BRANCH && (shared(s, ref[k].unit) || (s->bound && prog->exec.data[prog->unit.data[ref[k].unit].sec].linkage)))
+		if (ref[k].kind == ICF_REF_BRANCH &&
+		    (shared(s, ref[k].unit) || (s->bound && prog->exec.data[prog->unit.data[ref[k].unit].sec].linkage)))
 			return true;
 	}
-	return (s->indirect || s->bound) && may_call_indirectly(icf_unit_bytes(prog, u), u->end - u->start);
+	return (s->indirect || s->bound) && prog->arch->may_call_indirectly(icf_unit_bytes(prog, u), u->end - u->start);
 }
 
 static struct elfrw_err *push_call(struct icf_calls *ret, uint64_t site, uint32_t caller, uint32_t callee, bool tail)
@@ -244,7 +234,8 @@ struct elfrw_err *icf_scan_calls(const struct icf_program *prog, const struct el
 	if (!err)
 		err = elfrw_parallel(threads, runs, scan_run, &s);
 	for (size_t r = 0; s.run && r < runs; r++) {
-		if (!err && (!JOIN(&all.call, &s.run[r].call) || !JOIN(&all.vcall, &s.run[r].vcall) || !JOIN(&all.indirect, &s.run[r].indirect)))
+		if (!err && (!JOIN(&all.call, &s.run[r].call) || !JOIN(&all.vcall, &s.run[r].vcall) ||
+			     !JOIN(&all.indirect, &s.run[r].indirect)))
 			err = &elfrw_err_nomem;
 		icf_calls_deinit(&s.run[r]);
 	}

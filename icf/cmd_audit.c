@@ -46,7 +46,10 @@ struct command {
 	uint64_t max_growth;
 };
 
-enum { OPT_ICF = 256, OPT_JSON, OPT_CSV, OPT_HTML, OPT_TOP, OPT_FILTER, OPT_SORT, OPT_FULL, OPT_NO_SOURCES, OPT_DIFF, OPT_MAX, OPT_THREADS };
+enum {
+	OPT_ICF = 256, OPT_JSON, OPT_CSV, OPT_HTML, OPT_TOP, OPT_FILTER, OPT_SORT, OPT_FULL, OPT_NO_SOURCES,
+	OPT_DIFF, OPT_MAX, OPT_THREADS
+};
 
 static const struct option options[] = {
 	{ "icf", required_argument, NULL, OPT_ICF },
@@ -91,15 +94,17 @@ static bool number(const char *text, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-/* The value of an option into C; an error text, or NULL. */
+/* The value of an option into C; what it must be, or NULL. */
 static const char *take(struct command *c, int option, const char *value)
 {
-	static const char *const order[] = { [ICF_SORT_SAVING] = "saving", [ICF_SORT_COUNT] = "count", [ICF_SORT_SIZE] = "size", [ICF_SORT_NAME] = "name" };
+	static const char *const order[] = {
+		[ICF_SORT_SAVING] = "saving", [ICF_SORT_COUNT] = "count", [ICF_SORT_SIZE] = "size", [ICF_SORT_NAME] = "name"
+	};
 	uint64_t n;
 	switch (option) {
 	case OPT_ICF:
 		if (strcmp(value, "all") != 0 && strcmp(value, "safe") != 0)
-			return "--icf takes all or safe";
+			return "all or safe";
 		c->opt.mode = *value == 'a' ? ICF_AUDIT_ALL : ICF_AUDIT_SAFE;
 		return NULL;
 	case OPT_JSON:
@@ -110,17 +115,17 @@ static const char *take(struct command *c, int option, const char *value)
 		return NULL;
 	case OPT_HTML:
 		c->html = value;
-		return *value ? NULL : "--html takes a file name";
+		return *value ? NULL : "the name of a file";
 	case OPT_TOP:
 		if (!number(value, UINT32_MAX, &n))
-			return "--top takes a number";
+			return "a number";
 		c->opt.top = (uint32_t)n;
 		c->top_given = true;
 		return NULL;
 	case OPT_FILTER: {
 		regex_t re;
 		if (regcomp(&re, value, REG_EXTENDED | REG_NOSUB) != 0)
-			return "--filter takes an extended regular expression";
+			return "an extended regular expression";
 		regfree(&re);
 		c->opt.filter = value;
 		return NULL;
@@ -131,7 +136,7 @@ static const char *take(struct command *c, int option, const char *value)
 				c->opt.sort = k;
 				return NULL;
 			}
-		return "--sort takes saving, count, size or name";
+		return "saving, count, size or name";
 	case OPT_FULL:
 		c->opt.full_names = true;
 		return NULL;
@@ -143,17 +148,16 @@ static const char *take(struct command *c, int option, const char *value)
 		return NULL;
 	case OPT_MAX:
 		if (!number(value, INT64_MAX, &c->max_growth))
-			return "--max-growth takes a number of bytes";
+			return "a number of bytes";
 		c->max_given = true;
 		return NULL;
 	case OPT_THREADS:
 		if (!number(value, 1024, &n) || !n)
-			return "--threads takes a number from 1 to 1024";
+			return "a number from 1 to 1024";
 		c->opt.threads = n > 64 ? 64 : (unsigned)n;
 		return NULL;
-	default:
-		return "unknown option or missing value; see icfold audit --help";
 	}
+	return NULL;
 }
 
 static int close_output(int status)
@@ -209,7 +213,8 @@ static int audit_two(const struct command *c, char **path)
 		status = err ? fail(path[1], err) : close_output(0);
 	}
 	if (!status && c->max_given && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
-		fprintf(stderr, "icfold: %s: duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed\n", path[1], d.growth, c->max_growth);
+		fprintf(stderr, "icfold: %s: duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed\n",
+			path[1], d.growth, c->max_growth);
 		status = 1;
 	}
 	icf_audit_diff_deinit(&d);
@@ -224,8 +229,8 @@ int icf_cmd_audit(int argc, char **argv)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	c.opt.threads = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
 	optind = 0; /* start over: the caller may have parsed options of its own */
-	opterr = 0;
-	for (int k; (k = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
+	argv[0] = (char[]){ "icfold: audit" };
+	for (int k, which; (k = getopt_long(argc, argv, "hV", options, &which)) != -1;) {
 		if (k == 'h') {
 			fputs(usage, stdout);
 			return close_output(0);
@@ -234,17 +239,19 @@ int icf_cmd_audit(int argc, char **argv)
 			printf("icfold %s\n", ICF_VERSION);
 			return close_output(0);
 		}
-		const char *wrong = take(&c, k, optarg);
-		if (wrong)
-			return trouble("audit", wrong);
+		if (k == '?')
+			return icf_usage_error("audit", 2, NULL);
+		const char *must = take(&c, k, optarg);
+		if (must)
+			return icf_usage_error("audit", 2, "--%s=%s: must be %s", options[which].name, optarg, must);
 	}
 	if (!c.top_given && (c.format != FORMAT_TEXT || c.html))
 		c.opt.top = 0;
 	if (c.diff && (c.html || c.format == FORMAT_CSV))
-		return trouble("audit", "--diff prints text or JSON");
+		return icf_usage_error("audit", 2, "--diff prints text or JSON");
 	if (c.max_given && !c.diff)
-		return trouble("audit", "--max-growth goes with --diff");
+		return icf_usage_error("audit", 2, "--max-growth goes with --diff");
 	if (argc - optind != (c.diff ? 2 : 1))
-		return trouble("audit", c.diff ? "expected two files, OLD and NEW; see icfold audit --help" : "expected one file; see icfold audit --help");
+		return icf_usage_error("audit", 2, c.diff ? "expected two files, OLD and NEW" : "expected one file");
 	return c.diff ? audit_two(&c, argv + optind) : audit_one(&c, argv[optind]);
 }

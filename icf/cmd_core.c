@@ -9,6 +9,7 @@
 #include "icf/cmd_core.h"
 #include "dwarf/receiver.h"
 #include "icf/cmd_stack.h"
+#include "icf/process.h"
 #include "icf/unwind_dwfl.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -235,8 +236,8 @@ static struct elfrw_err *print_thread(void *ctx, const struct icf_unwind_thread 
 		from = i;
 	}
 	if (json)
-		printf(style->pretty ? "%s],\n  \"PID\": %d,\n  \"TID\": %d\n}\n" : "%s],\"PID\":%d,\"TID\":%d}\n", style->pretty && n ? "\n  " : "",
-		       (int)icf_unwind_pid(s->unwind), (int)thread->tid);
+		printf(style->pretty ? "%s],\n  \"PID\": %d,\n  \"TID\": %d\n}\n" : "%s],\"PID\":%d,\"TID\":%d}\n",
+		       style->pretty && n ? "\n  " : "", (int)icf_unwind_pid(s->unwind), (int)thread->tid);
 	else
 		putchar('\n');
 	fflush(stdout);
@@ -262,6 +263,7 @@ static struct elfrw_err *run(struct session *s, const char **truncated)
 	const struct icf_core_in *in = s->in;
 	struct icf_unwind_options options = { in->exe, in->options->debug_dir };
 	pid_t pid;
+	icf_process_libdw(1);
 	if (in->core)
 		ELFRW_TRY(icf_unwind_core(in->core, &options, &s->unwind, truncated));
 	else if (!parse_pid(in->pid, &pid))

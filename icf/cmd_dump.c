@@ -4,6 +4,8 @@
 #include "dwarf/icfold_note.h"
 #include "elfrw/image.h"
 #include "icf/cmd.h"
+#include "icf/sym_print.h"
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,21 +29,6 @@ struct what {
 	bool map, groups, slots, overlay, dcall, vcall, json;
 };
 
-static void put_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 0x20)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
-
 static const char *member_name(const struct dwr_icfold *note, const struct dwr_icfold_member *m)
 {
 	return m->n_names ? note->names[m->name] : "";
@@ -56,8 +43,10 @@ static void dump_map(const struct dwr_icfold *note, bool json)
 	for (uint32_t i = 0; i < note->map.n_units; i++) {
 		const struct elfrw_addrmap_unit *u = &note->map.unit[i];
 		if (json)
-			printf("%s\n    { \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"new\": \"0x%" PRIx64 "\", \"folded\": %s, \"pinned\": %s }",
-			       i ? "," : "", u->old, u->old_end - u->old, u->body, u->flags & ELFRW_UNIT_FOLDED ? "true" : "false",
+			printf("%s\n    { \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"new\": \"0x%" PRIx64
+			       "\", \"folded\": %s, \"pinned\": %s }",
+			       i ? "," : "", u->old, u->old_end - u->old, u->body,
+			       u->flags & ELFRW_UNIT_FOLDED ? "true" : "false",
 			       u->flags & ELFRW_UNIT_PINNED ? "true" : "false");
 		else
 			printf("  %016" PRIx64 " %8" PRIx64 " %016" PRIx64 "%s\n", u->old, u->old_end - u->old, u->body,
@@ -72,7 +61,8 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 	const struct elfrw_addrmap_unit *u = &note->map.unit[m->unit];
 	static const char *const rows[] = { "none", "same", "own" };
 	if (!json) {
-		printf("  %-6s %016" PRIx64 " %6" PRIx64 " %s", kept ? "kept" : "folded", u->old, u->old_end - u->old, member_name(note, m));
+		printf("  %-6s %016" PRIx64 " %6" PRIx64 " %s", kept ? "kept" : "folded", u->old, u->old_end - u->old,
+		       member_name(note, m));
 		for (uint32_t n = 1; n < m->n_names; n++)
 			printf(" = %s", note->names[m->name + n]);
 		if (u->flags & ELFRW_UNIT_THUNK)
@@ -88,9 +78,10 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 	for (uint32_t n = 0; n < m->n_names; n++) {
 		if (n)
 			printf(", ");
-		put_string(note->names[m->name + n]);
+		icf_json_string(stdout, note->names[m->name + n]);
 	}
-	printf("], \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"kept\": %s, \"thunk\": ", u->old, u->old_end - u->old, kept ? "true" : "false");
+	printf("], \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"kept\": %s, \"thunk\": ", u->old, u->old_end - u->old,
+	       kept ? "true" : "false");
 	if (u->flags & ELFRW_UNIT_THUNK)
 		printf("\"0x%" PRIx64 "\"", u->entry);
 	else
@@ -139,7 +130,7 @@ static void dump_slots(const struct dwr_icfold *note, bool json)
 		const char *name = m == UINT32_MAX ? "" : member_name(note, &note->member[m]);
 		if (json) {
 			printf("%s\n    { \"slot\": \"0x%" PRIx64 "\", \"function\": ", i ? "," : "", s->slot);
-			put_string(name);
+			icf_json_string(stdout, name);
 			printf(" }");
 		} else
 			printf("  %016" PRIx64 " %s\n", s->slot, name);
@@ -192,12 +183,14 @@ static struct elfrw_err *dump_calls(struct dwr_sections *secs, const struct what
 	if (!err)
 		err = dwr_calls_read(secs, &units, &calls);
 	if (!err && what->dcall) {
-		printf(what->json ? ",\n  \"dcall\": [" : "Direct calls (%zu: return address, callee's DIE, caller's DIE):\n", (size_t)calls.dcall.len);
+		printf(what->json ? ",\n  \"dcall\": [" : "Direct calls (%zu: return address, callee's DIE, caller's DIE):\n",
+		       (size_t)calls.dcall.len);
 		for (size_t i = 0; i < calls.dcall.len; i++) {
 			const struct dwr_dcall *c = &calls.dcall.data[i];
 			if (what->json)
-				printf("%s\n    { \"site\": \"0x%" PRIx64 "\", \"callee\": \"0x%" PRIx64 "\", \"caller\": \"0x%" PRIx64 "\" }", i ? "," : "",
-				       c->site, c->die, c->caller);
+				printf("%s\n    { \"site\": \"0x%" PRIx64 "\", \"callee\": \"0x%" PRIx64
+				       "\", \"caller\": \"0x%" PRIx64 "\" }",
+				       i ? "," : "", c->site, c->die, c->caller);
 			else if (c->caller)
 				printf("  %016" PRIx64 " <%" PRIx64 "> in <%" PRIx64 ">\n", c->site, c->die, c->caller);
 			else
@@ -242,7 +235,8 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 		if (what->json)
 			printf("{\n  \"version\": %d, \"policy\": \"%s\"", DWR_ICFOLD_VERSION, p);
 		else
-			printf("%s: .debug_icfold version %d, policy %s, %" PRIu32 " units\n", path, DWR_ICFOLD_VERSION, p, note.map.n_units);
+			printf("%s: .debug_icfold version %d, policy %s, %" PRIu32 " units\n", path, DWR_ICFOLD_VERSION, p,
+			       note.map.n_units);
 		if (what->map)
 			dump_map(&note, what->json);
 		if (what->groups)
@@ -262,45 +256,42 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 	return err;
 }
 
+enum { OPT_MAP = 256, OPT_GROUPS, OPT_SLOTS, OPT_OVERLAY, OPT_DCALL, OPT_VCALL, OPT_ALL, OPT_JSON };
+
+static const struct option options[] = {
+	{ "map", no_argument, NULL, OPT_MAP },
+	{ "groups", no_argument, NULL, OPT_GROUPS },
+	{ "slots", no_argument, NULL, OPT_SLOTS },
+	{ "overlay", no_argument, NULL, OPT_OVERLAY },
+	{ "dcall", no_argument, NULL, OPT_DCALL },
+	{ "vcall", no_argument, NULL, OPT_VCALL },
+	{ "all", no_argument, NULL, OPT_ALL },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
 int icf_cmd_dump(int argc, char **argv)
 {
 	struct what what = { 0 };
-	const char *path = NULL;
-	for (int i = 1; i < argc; i++) {
-		const char *a = argv[i];
-		if (strcmp(a, "-h") == 0 || strcmp(a, "--help") == 0) {
-			fputs(usage, stdout);
-			return 0;
+	optind = 0; /* start over: the caller may have parsed options of its own */
+	argv[0] = (char[]){ "icfold: dump" };
+	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;)
+		switch (c) {
+		case OPT_MAP: what.map = true; break;
+		case OPT_GROUPS: what.groups = true; break;
+		case OPT_SLOTS: what.slots = true; break;
+		case OPT_OVERLAY: what.overlay = true; break;
+		case OPT_DCALL: what.dcall = true; break;
+		case OPT_VCALL: what.vcall = true; break;
+		case OPT_ALL: what = (struct what){ true, true, true, true, true, true, what.json }; break;
+		case OPT_JSON: what.json = true; break;
+		case 'h': fputs(usage, stdout); return 0;
+		default: return icf_usage_error("dump", 1, NULL);
 		}
-		if (strcmp(a, "--map") == 0)
-			what.map = true;
-		else if (strcmp(a, "--groups") == 0)
-			what.groups = true;
-		else if (strcmp(a, "--slots") == 0)
-			what.slots = true;
-		else if (strcmp(a, "--overlay") == 0)
-			what.overlay = true;
-		else if (strcmp(a, "--dcall") == 0)
-			what.dcall = true;
-		else if (strcmp(a, "--vcall") == 0)
-			what.vcall = true;
-		else if (strcmp(a, "--all") == 0)
-			what = (struct what){ true, true, true, true, true, true, what.json };
-		else if (strcmp(a, "--json") == 0)
-			what.json = true;
-		else if (a[0] == '-' && a[1]) {
-			fprintf(stderr, "icfold: dump: unknown option %s (try --help)\n", a);
-			return 1;
-		} else if (path) {
-			fprintf(stderr, "icfold: dump: more than one file: %s and %s\n", path, a);
-			return 1;
-		} else
-			path = a;
-	}
-	if (!path) {
-		fprintf(stderr, "icfold: dump: no file (try --help)\n");
-		return 1;
-	}
+	if (argc - optind != 1)
+		return icf_usage_error("dump", 1, "expected one FILE");
+	const char *path = argv[optind];
 	if (!what.map && !what.groups && !what.slots && !what.overlay && !what.dcall && !what.vcall)
 		what.groups = what.slots = what.dcall = what.vcall = true;
 	struct elfrw_err *err = dump(path, &what);

@@ -2,6 +2,7 @@
 #include "icf/cmd.h"
 #include "icf/depfile.h"
 #include "icf/pair.h"
+#include "icf/process.h"
 #include "icf/report.h"
 #include "icf/verify.h"
 #include "icf/version.h"
@@ -169,12 +170,14 @@ static const char *path_of(const struct elfrw_newfile *f, char buf[64])
 
 /* Proves that the complete file OUT, with DEBUG or not, is the input folded, while it has no name yet.  What the fold holds in
  * memory is given back first: proving takes more. */
-static int verify_output(struct icf_run *run, const struct icf_options *opt, const struct elfrw_newfile *out, const struct elfrw_newfile *debug)
+static int verify_output(struct icf_run *run, const struct icf_options *opt, const struct elfrw_newfile *out,
+			 const struct elfrw_newfile *debug)
 {
 	struct icf_verify_options how = { .mode = opt->mode == ICF_MODE_ALL ? ICF_VERIFY_ALL : ICF_VERIFY_SAFE, .threads = opt->threads };
 	struct icf_verify_result result;
 	char path[64], debug_path[64];
 	icf_run_release(run);
+	icf_process_libdw(1);
 	if (debug->open) {
 		how.debug_in = run->debug_file;
 		how.debug_out = path_of(debug, debug_path);
@@ -199,7 +202,8 @@ static int verify_copy(struct icf_run *run, const struct icf_options *opt, const
 	char path[64];
 	int fd = memfd_create("icfold", MFD_CLOEXEC);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	struct elfrw_err *err = fd < 0 ? elfrw_error_errno(errno, "cannot create a file in memory") : elfrw_output_begin(&run->out, path, &copy);
+	struct elfrw_err *err = fd < 0 ? elfrw_error_errno(errno, "cannot create a file in memory")
+				       : elfrw_output_begin(&run->out, path, &copy);
 	int status = err ? fail(opt->output, err) : verify_output(run, opt, &copy, debug);
 	if (!err)
 		elfrw_newfile_drop(&copy);
@@ -209,7 +213,8 @@ static int verify_copy(struct icf_run *run, const struct icf_options *opt, const
 }
 
 /* Writes OUT, and before it DEBUG, whose checksum is in it.  On an error neither is left. */
-static int write_outputs(struct icf_run *run, const struct icf_options *opt, const char *target, struct elfrw_newfile *out, struct elfrw_newfile *debug)
+static int write_outputs(struct icf_run *run, const struct icf_options *opt, const char *target, struct elfrw_newfile *out,
+			 struct elfrw_newfile *debug)
 {
 	const char *name = opt->output;
 	uint32_t crc;
@@ -395,7 +400,10 @@ int icf_cmd_fold(int argc, char **argv)
 	struct icf_options opt;
 	struct elfrw_err *err = icf_options_parse(&opt, argc, argv);
 	int status = 0;
-	if (err)
+	if (opt.misused) {
+		status = icf_usage_error(NULL, 1, "%s", elfrw_err_text(err));
+		elfrw_err_free(err);
+	} else if (err)
 		status = fail(NULL, err);
 	else if (opt.help)
 		fputs(usage, stdout);

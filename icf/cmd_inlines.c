@@ -115,6 +115,7 @@ int icf_cmd_inlines(int argc, char **argv)
 	bool demangle = true;
 	int c;
 	optind = 0; /* start over: the caller may have parsed options of its own */
+	argv[0] = (char[]){ "icfold: inlines" };
 	while ((c = getopt_long(argc, argv, "CshV", options, NULL)) != -1)
 		switch (c) {
 		case 'C': demangle = true; break;
@@ -124,11 +125,9 @@ int icf_cmd_inlines(int argc, char **argv)
 		case OPT_DEBUG_DIR: opt.debug_dir = optarg; break;
 		case 'h': fputs(usage, stdout); return 0;
 		case 'V': printf("icfold %s\n", ICF_VERSION); return 0;
-		default: fputs("Try 'icfold inlines --help'.\n", stderr); return 1;
+		default: return icf_usage_error("inlines", 1, NULL);
 		}
-	if (argc - optind != 2) {
-		fputs("icfold: inlines: expected FUNCTION and FILE\nTry 'icfold inlines --help'.\n", stderr);
-		return 1;
-	}
+	if (argc - optind != 2)
+		return icf_usage_error("inlines", 1, "expected FUNCTION and FILE");
 	return list(argv[optind], argv[optind + 1], &opt, demangle);
 }

@@ -235,7 +235,8 @@ static struct elfrw_err *find_place(struct perf *p, const char *s, const struct 
 		return fill_place(p, k);
 	k->pc = 0;
 	if (!m->complained)
-		complain(m->path, "frames are left as they are where the address in the file cannot be told (perf script -F +symoff shows more)");
+		complain(m->path, "frames are left as they are where the address in the file cannot be told "
+				  "(perf script -F +symoff shows more)");
 	m->complained = true;
 	return NULL;
 }
@@ -302,7 +303,8 @@ static struct elfrw_err *make_frames(struct perf *p)
 		if (l->f.inlined) {
 			p->inlines_seen = true;
 			size_t k = i + 1;
-			while (k < p->line.len && (!p->line.data[k].is_frame || (p->line.data[k].f.inlined && same_ip(p, l, &p->line.data[k]))))
+			while (k < p->line.len &&
+			       (!p->line.data[k].is_frame || (p->line.data[k].f.inlined && same_ip(p, l, &p->line.data[k]))))
 				k++;
 			if (k == p->line.len || !same_ip(p, l, &p->line.data[k]))
 				ELFRW_TRY(look_up_orphan(p, l));
@@ -313,7 +315,8 @@ static struct elfrw_err *make_frames(struct perf *p)
 			continue;
 		}
 		/* Frames of the kernel, "[kernel.kallsyms]" or "[MODULE]", are no callers of the program's: what they interrupted is a PC. */
-		if (!p->frame.len && l->f.n_dso && *dso == '[' && !icf_perf_is(dso, l->f.n_dso, "[vdso]") && !icf_perf_is(dso, l->f.n_dso, "[unknown]"))
+		if (!p->frame.len && l->f.n_dso && *dso == '[' && !icf_perf_is(dso, l->f.n_dso, "[vdso]") &&
+		    !icf_perf_is(dso, l->f.n_dso, "[unknown]"))
 			continue;
 		const struct place *k = &l->place;
 		bool pc = !p->frame.len;
@@ -408,8 +411,8 @@ static const char *linkage_of(struct perf *p, struct icf_perf_module *m, uint32_
 }
 
 /* The name of what is undecided: KEPT[one of: A|B], without parameters, at whose bracket scripts end a name. */
-static struct elfrw_err *undecided_name(struct perf *p, struct icf_perf_module *m, struct answer *a, uint64_t address, enum icf_perf_form form,
-					const char **ret)
+static struct elfrw_err *undecided_name(struct perf *p, struct icf_perf_module *m, struct answer *a, uint64_t address,
+					enum icf_perf_form form, const char **ret)
 {
 	enum icf_perf_form f = form == ICF_PERF_LINKAGE ? form : ICF_PERF_SHORT;
 	if (a->text[f]) {
@@ -486,7 +489,8 @@ static const char *inlined_name(struct icf_perf_module *m, const struct dwr_sym_
 }
 
 /* The lines FIRST to LAST, those of calls that are inlined at LAST, which is the frame of a decided function. */
-static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, struct icf_perf_module *m, const struct answer *a, uint64_t at)
+static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, struct icf_perf_module *m,
+				     const struct answer *a, uint64_t at)
 {
 	const struct line *l = &p->line.data[last];
 	const char *text = p->text.data + l->at;
@@ -504,7 +508,8 @@ static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, 
 			put_line(p, k);
 			continue;
 		}
-		if (!(name = inlined_name(m, &p->frames.data[i], i < n ? icf_perf_form_of(p->text.data + k->at + k->f.name, k->f.n_name) : form)))
+		if (!(name = inlined_name(m, &p->frames.data[i],
+					  i < n ? icf_perf_form_of(p->text.data + k->at + k->f.name, k->f.n_name) : form)))
 			return &elfrw_err_nomem;
 		if (i < n)
 			put_named(p, k, name);
@@ -592,7 +597,8 @@ static struct elfrw_err *take_line(struct perf *p, const char *s, size_t n)
 	}
 	if (p->line.len >= MAX_LINES)
 		ELFRW_TRY(flush_sample(p));
-	if (indented && (*s == '\t' || p->chain) && icf_perf_parse_frame(s, c, end, &f) && (*s == '\t' || !memmem(s + f.name, f.n_name, ": ", 2)))
+	if (indented && (*s == '\t' || p->chain) && icf_perf_parse_frame(s, c, end, &f) &&
+	    (*s == '\t' || !memmem(s + f.name, f.n_name, ": ", 2)))
 		return add_line(p, s, n, &f);
 	if (indented && p->line.len) /* more about the frame before: its source line */
 		return add_line(p, s, n, NULL);
@@ -602,7 +608,8 @@ static struct elfrw_err *take_line(struct perf *p, const char *s, size_t n)
 		return take_mapping(p, s, end);
 	}
 	p->pid = icf_perf_parse_pid(s, end);
-	if ((indented && icf_perf_parse_frame(s, c, end, &f) && !memmem(s + f.name, f.n_name, ": ", 2)) || icf_perf_parse_sample(s, end, &f)) {
+	if ((indented && icf_perf_parse_frame(s, c, end, &f) && !memmem(s + f.name, f.n_name, ": ", 2)) ||
+	    icf_perf_parse_sample(s, end, &f)) {
 		ELFRW_TRY(add_line(p, s, n, &f));
 		return flush_sample(p);
 	}

@@ -10,6 +10,7 @@
 #include "icf/cmd_stack.h"
 #include "dwarf/callchain.h"
 #include "dwarf/sym.h"
+#include "elfrw/arch.h"
 #include <ctype.h>
 #include <errno.h>
 
@@ -170,12 +171,13 @@ static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_ch
  * the frame. */
 static bool called_directly(const struct icf_stack *s, uint64_t site, uint64_t address)
 {
-	const uint8_t *p = site >= 5 ? elfrw_image_at(&s->code, site - 5, 5) : NULL;
+	const struct elfrw_arch *arch = s->code.arch;
+	const uint8_t *p = site >= arch->call_size ? elfrw_image_at(&s->code, site - arch->call_size, arch->call_size) : NULL;
 	struct dwr_sym_symbol a, b;
-	if (!p || p[0] != 0xe8)
+	struct elfrw_insn in;
+	if (!p || arch->decode(p, arch->call_size, site - arch->call_size, &in) != arch->call_size || in.kind != ELFRW_INSN_CALL)
 		return true;
-	int32_t rel = (int32_t)((uint32_t)p[1] | (uint32_t)p[2] << 8 | (uint32_t)p[3] << 16 | (uint32_t)p[4] << 24);
-	return dwr_sym_symbol_at(s->in->sym, site + (uint64_t)(int64_t)rel, &a) &&
+	return dwr_sym_symbol_at(s->in->sym, in.target, &a) &&
 	       dwr_sym_symbol_at(s->in->sym, address, &b) && a.address == b.address;
 }
 
@@ -208,7 +210,8 @@ static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged
 	if (!in->inlines && s->frames.len > 1)
 		s->frames.len = 1;
 	if (*merged)
-		*ret = (struct icf_sym_merged){ f->decided, dwr_chain_by_text((enum dwr_chain_by)f->by), s->candidate.data, s->candidate.len };
+		*ret = (struct icf_sym_merged){ f->decided, dwr_chain_by_text((enum dwr_chain_by)f->by), s->candidate.data,
+						s->candidate.len };
 	return NULL;
 }
 

@@ -445,10 +445,9 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-static int bad_value(const char *option, const char *value)
+static int bad_value(const char *option, const char *value, const char *want)
 {
-	fprintf(stderr, "icfold: symbolize: %s: bad value '%s'\n", option, value);
-	return 1;
+	return icf_usage_error("symbolize", 1, "%s=%s: must be %s", option, value, want);
 }
 
 /* Sets one option; -1: go on, else the exit status. */
@@ -465,7 +464,7 @@ static int set_option(struct session *s, int c)
 		if (optarg && !strcmp(optarg, "short"))
 			s->flags |= DWR_SYM_SHORT_NAMES;
 		else if (optarg && strcmp(optarg, "none") && strcmp(optarg, "linkage"))
-			return bad_value("--functions", optarg);
+			return bad_value("--functions", optarg, "linkage, short or none");
 		return -1;
 	case 'C': s->flags |= DWR_SYM_DEMANGLE; return -1;
 	case OPT_NO_DEMANGLE: s->flags &= ~(unsigned)DWR_SYM_DEMANGLE; return -1;
@@ -481,14 +480,14 @@ static int set_option(struct session *s, int c)
 		else if (!strcmp(optarg, "JSON"))
 			s->style.output = ICF_SYM_JSON;
 		else
-			return bad_value("--output-style", optarg);
+			return bad_value("--output-style", optarg, "LLVM, GNU or JSON");
 		return -1;
 	case OPT_RELATIVE_ADDRESS: return -1; /* an ELF file's own addresses are relative to its base */
 	case OPT_ADJUST: {
 		char *end;
 		errno = 0;
 		s->adjust = strtoull(optarg, &end, 0);
-		return *optarg && !*end && !errno ? -1 : bad_value("--adjust-vma", optarg);
+		return *optarg && !*end && !errno ? -1 : bad_value("--adjust-vma", optarg, "a number");
 	}
 	case OPT_DEBUG_DIR: s->options.debug_dir = optarg; return -1;
 	case OPT_PERF: s->perf = true; return -1;
@@ -499,8 +498,19 @@ static int set_option(struct session *s, int c)
 	case 'h': fputs(usage, stdout); return 0;
 	case 'V': printf("icfold %s\n", ICF_VERSION); return 0;
 	}
-	fputs("Try 'icfold symbolize --help'.\n", stderr);
-	return 1;
+	return icf_usage_error("symbolize", 1, NULL);
+}
+
+/* What does not go together in a command line with N addresses, or NULL. */
+static const char *contradiction(const struct session *s, int n)
+{
+	if (s->perf)
+		return NULL;
+	if ((s->core || s->pid) && (n || s->stack || (s->core && s->pid)))
+		return "--core and --pid go with neither addresses, nor --stack, nor each other";
+	if (s->stack && !s->core && !s->pid && !s->obj)
+		return "--stack needs the file of the addresses: --obj=FILE";
+	return NULL;
 }
 
 static struct elfrw_err *run(struct session *s, char **arg, int n)
@@ -511,8 +521,6 @@ static struct elfrw_err *run(struct session *s, char **arg, int n)
 		return icf_sym_perf(&perf, arg, n);
 	}
 	if (s->core || s->pid) {
-		if (n || s->stack || (s->core && s->pid))
-			return elfrw_error("--core and --pid go with neither addresses, nor --stack, nor each other");
 		struct icf_core_in core = { s->core, s->pid, s->obj, &s->style, &s->options, s->flags, s->inlines };
 		s->status = icf_sym_core(&core);
 		return NULL;
@@ -524,8 +532,6 @@ static struct elfrw_err *run(struct session *s, char **arg, int n)
 	}
 	if (!s->stack)
 		return answer_all(s, arg, n);
-	if (!s->obj)
-		return elfrw_error("--stack needs the file of the addresses: --obj=FILE");
 	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags, s->inlines, s->adjust, false };
 	return icf_sym_stacks(&in, arg, n);
 }
@@ -557,8 +563,12 @@ int icf_cmd_symbolize(int argc, char **argv)
 	s->flags = DWR_SYM_DEMANGLE;
 	int c, status = -1;
 	optind = 0; /* start over: the caller may have parsed options of its own */
+	argv[0] = (char[]){ "icfold: symbolize" };
 	while (status < 0 && (c = getopt_long(argc, argv, "e:ifCapshV", options, NULL)) != -1)
 		status = set_option(s, c);
+	const char *wrong = status < 0 ? contradiction(s, argc - optind) : NULL;
+	if (wrong)
+		status = icf_usage_error("symbolize", 1, "%s", wrong);
 	if (status < 0) {
 		struct elfrw_err *err = run(s, argv + optind, argc - optind);
 		for (uint32_t i = 0; i < s->n_modules && !err; i++)

@@ -1,6 +1,7 @@
 /* cmd_verify.c: icfold verify [OPTION]... IN OUT. */
 #include "icf/cmd.h"
 #include "icf/pair.h"
+#include "icf/process.h"
 #include "icf/verify.h"
 #include <errno.h>
 #include <getopt.h>
@@ -43,12 +44,14 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+#define MAX_NUMBER 1000000u
+
 static bool number(const char *text, unsigned *ret)
 {
 	char *end;
 	errno = 0;
 	unsigned long n = strtoul(text, &end, 10);
-	if (errno || end == text || *end || n > 1000000 || *text == '-')
+	if (errno || end == text || *end || n > MAX_NUMBER || *text == '-')
 		return false;
 	*ret = (unsigned)n;
 	return true;
@@ -61,15 +64,10 @@ static void __attribute__((noreturn)) no_memory(void)
 	_exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 2 : 2);
 }
 
-static int trouble(const char *text)
-{
-	fprintf(stderr, "icfold: verify: %s\n", text);
-	return 2;
-}
-
 /* Finds the debug files that OPT does not name.  A file without debug information is compared with one that has some as if it
  * was stripped. */
-static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir, struct icf_verify_options *opt, char **found_in, char **found_out)
+static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir, struct icf_verify_options *opt,
+				    char **found_in, char **found_out)
 {
 	bool own = false;
 	if (!opt->debug_out) {
@@ -95,15 +93,15 @@ int icf_cmd_verify(int argc, char **argv)
 	struct icf_verify_options opt = { .mode = ICF_VERIFY_SAFE, .no_memory = no_memory };
 	const char *debug_dir = NULL;
 	bool json = false, verbose = false;
-	optind = 0;
-	opterr = 0;
+	optind = 0; /* start over: the caller may have parsed options of its own */
+	argv[0] = (char[]){ "icfold: verify" };
 	for (int c; (c = getopt_long(argc, argv, "vh", options, NULL)) != -1;) {
 		switch (c) {
 		case OPT_ICF:
 			if (strcmp(optarg, "all") == 0)
 				opt.mode = ICF_VERIFY_ALL;
 			else if (strcmp(optarg, "safe") != 0)
-				return trouble("--icf takes safe or all");
+				return icf_usage_error("verify", 2, "--icf=%s: must be safe or all", optarg);
 			break;
 		case OPT_JSON:
 			json = true;
@@ -113,11 +111,11 @@ int icf_cmd_verify(int argc, char **argv)
 			break;
 		case OPT_MAX:
 			if (!number(optarg, &opt.max_diffs) || !opt.max_diffs)
-				return trouble("--max takes a number");
+				return icf_usage_error("verify", 2, "--max=%s: must be a number from 1 to %u", optarg, MAX_NUMBER);
 			break;
 		case OPT_THREADS:
 			if (!number(optarg, &opt.threads) || !opt.threads)
-				return trouble("--threads takes a number");
+				return icf_usage_error("verify", 2, "--threads=%s: must be a number from 1 to %u", optarg, MAX_NUMBER);
 			break;
 		case OPT_DEBUG_IN:
 			opt.debug_in = optarg;
@@ -135,12 +133,13 @@ int icf_cmd_verify(int argc, char **argv)
 			fputs(usage, stdout);
 			return 0;
 		default:
-			return trouble("unknown option or missing value; see icfold verify --help");
+			return icf_usage_error("verify", 2, NULL);
 		}
 	}
 	if (argc - optind != 2)
-		return trouble("expected two files, IN and OUT; see icfold verify --help");
+		return icf_usage_error("verify", 2, "expected two files, IN and OUT");
 	struct icf_verify_result result;
+	icf_process_libdw(2);
 	char *found_in = NULL, *found_out = NULL;
 	struct elfrw_err *err = find_debug(argv[optind], argv[optind + 1], debug_dir, &opt, &found_in, &found_out);
 	if (!err)
@@ -158,7 +157,9 @@ int icf_cmd_verify(int argc, char **argv)
 		icf_verify_print(stdout, &result, verbose);
 	int status = result.equal ? 0 : 1;
 	icf_verify_result_deinit(&result);
-	if (fflush(stdout) != 0)
-		return trouble("cannot write to standard output");
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "icfold: standard output: cannot write\n");
+		return 2;
+	}
 	return status;
 }

@@ -229,8 +229,10 @@ static struct elfrw_err *fold_options(struct wrap *w, char **own, int n, char *f
 			v[k++] = own[i];
 	struct elfrw_err *err = icf_options_parse(&w->opt, k, v);
 	free(v);
-	if (!err && strcmp(w->opt.input, w->opt.output) != 0)
-		err = elfrw_error("--linker-wrapper: -o is the linker's business");
+	if (!err && strcmp(w->opt.input, w->opt.output) != 0) {
+		w->opt.misused = true;
+		err = elfrw_error("-o is the linker's business");
+	}
 	if (err)
 		return err;
 	w->opt.emit_relocs |= w->link.emit_relocs && !w->link.strip_all;
@@ -263,7 +265,7 @@ int icf_cmd_wrap(int argc, char **argv)
 		split++;
 	}
 	if (split + 1 >= argc)
-		return fail(NULL, "--linker-wrapper needs -- and the linker's command behind it (try --linker-wrapper --help)");
+		return icf_usage_error("--linker-wrapper", 1, "expected -- and the linker's command behind it");
 	struct wrap w = { .argc = argc - split - 1, .argv = argv + split + 1 };
 	if (too_deep(&depth))
 		return fail(w.argv[0], "is icfold again, not a linker: give the linker's full path");
@@ -280,7 +282,10 @@ int icf_cmd_wrap(int argc, char **argv)
 	else {
 		if (!err)
 			err = icf_link_edit(&w.link, w.argc, w.argv);
-		rc = err ? fail(NULL, elfrw_err_text(err)) : link_and_fold(&w);
+		if (w.opt.misused)
+			rc = icf_usage_error("--linker-wrapper", 1, "%s", elfrw_err_text(err));
+		else
+			rc = err ? fail(NULL, elfrw_err_text(err)) : link_and_fold(&w);
 	}
 	elfrw_err_free(err);
 	icf_options_deinit(&w.opt);

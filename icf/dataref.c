@@ -120,7 +120,8 @@ static struct elfrw_err *read_relr(struct icf_program *prog, uint32_t shndx)
 		for (unsigned k = 0; k < n; k++) {
 			const uint8_t *p = elfrw_image_at(prog->img, place[k], 8);
 			if (!p)
-				return elfrw_error_at(s->name, 8 * i, "relative relocation of 0x%llx, which is in no section", (unsigned long long)place[k]);
+				return elfrw_error_at(s->name, 8 * i, "relative relocation of 0x%llx, which is in no section",
+						      (unsigned long long)place[k]);
 			ELFRW_TRY(push_dynreloc(prog, place[k], elfrw_get64(p), shndx, i, ELFRW_RELOC_RELATIVE, true));
 		}
 	}
@@ -183,7 +184,8 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
 			struct elfrw_reloc_desc d = img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 			if (!d.name)
-				return elfrw_error_at(s->name, k * sizeof r, "unknown relocation type %u", (unsigned)ELF64_R_TYPE(r.r_info));
+				return elfrw_error_at(s->name, k * sizeof r, "unknown relocation type %u",
+						      (unsigned)ELF64_R_TYPE(r.r_info));
 			ELFRW_TRY(push_dynreloc(prog, r.r_offset, (uint64_t)r.r_addend, i, k, d.kind, false));
 			if (icf_in_exec(prog, r.r_offset))
 				return elfrw_error_at(s->name, k * sizeof r, "text relocations are not supported");

@@ -20,6 +20,14 @@ struct icf_hash {
 	uint64_t lo, hi;
 };
 
+/* H with one more value in it: for hashes that only sort into buckets. */
+static inline uint64_t icf_hash_mix(uint64_t h, uint64_t v)
+{
+	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+	h *= 0xff51afd7ed558ccdu;
+	return h ^ (h >> 33);
+}
+
 /* Scratch memory of one thread; starts as { 0 }. */
 struct icf_canon_scratch {
 	struct elfrw_wbuf *buf;

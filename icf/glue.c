@@ -60,7 +60,8 @@ static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 {
 	uint64_t gap = u[1].start - u->end;
 	struct elfrw_insn in;
-	return gap == 0 || (prog->arch->decode(icf_unit_bytes(prog, u) + (u->end - u->start), prog->exec.data[u->sec].end - u->end, u->end, &in) &&
+	return gap == 0 || (prog->arch->decode(icf_unit_bytes(prog, u) + (u->end - u->start),
+					       prog->exec.data[u->sec].end - u->end, u->end, &in) &&
 			    in.kind == ELFRW_INSN_NOP);
 }
 
@@ -164,7 +165,8 @@ struct elfrw_err *icf_glue_units(struct icf_program *prog)
 	}
 	ELFRW_TRY(extend_all(prog));
 	bool any;
-	return glue_once(prog, &any);
+	ELFRW_TRY(glue_once(prog, &any));
+	return prog->inferred ? icf_check_entered(prog) : NULL;
 }
 
 static void pin(struct icf_program *prog, uint32_t i)
@@ -183,9 +185,10 @@ static struct elfrw_err *pin_reach(struct icf_program *prog, uint32_t i)
 	for (uint64_t pos = 0; pos < size;) {
 		struct elfrw_insn in;
 		unsigned len = prog->arch->decode(code + pos, size - pos, u->start + pos, &in);
-		if (len && in.pcrel_size)
+		if (len && in.pcrel_size && in.target - u->start >= size)
 			pin(prog, icf_unit_at(prog, in.target));
-		pos += len ? len : 1;
+		/* Where no relocation tells what else there is, there may be an instruction at each byte. */
+		pos += len && !prog->inferred ? len : 1;
 	}
 	/* Distances counted from the table's start or from the word itself. */
 	for (uint64_t pos = 0; pos + 4 <= size; pos++) {

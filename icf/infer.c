@@ -47,11 +47,14 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	struct icf_places named = { 0 };
 	struct icf_data_map map = { 0 };
 	size_t known = prog->dataref.len;
-	struct elfrw_err *err = icf_find_islands(prog, threads, &islands);
+	struct icf_bits insn;
+	if (!icf_bits_init(&insn, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = icf_find_islands(prog, threads, &islands, &insn);
 	if (!err)
 		err = icf_data_map_init(prog, &map);
 	if (!err)
-		err = icf_infer_tables(prog, threads, &map, &named);
+		err = icf_infer_tables(prog, threads, &insn, &map, &named);
 	if (!err)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
@@ -62,6 +65,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order))
 		err = &elfrw_err_nomem;
 	icf_data_map_deinit(&map);
+	icf_bits_deinit(&insn);
 	VEC_FREE(&islands.v);
 	VEC_FREE(&named.v);
 	return err;

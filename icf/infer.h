@@ -24,10 +24,18 @@ struct icf_step {
 	uint8_t reg;
 };
 
+struct icf_indices {
+	VEC(uint32_t) v;
+};
+
 struct icf_trace {
 	VEC(struct icf_insn_at) insn;
 	VEC(struct icf_edge) edge; /* by `to`; only after icf_trace_edges() */
-	VEC(uint32_t) jump;        /* the indirect jumps; only after icf_trace_edges() */
+	struct icf_indices jump;   /* the indirect jumps; only after icf_trace_edges() */
+	struct icf_indices open;   /* those that may lead anywhere; in the beginning, all */
+	VEC(struct icf_edge) cases; /* where the others lead; by `to` */
+	uint32_t budget;            /* steps that searches of this unit may still take; then jumps are unknown */
+	bool forward;               /* what neither a branch nor one of `cases` leads to is not reached */
 	VEC(uint8_t) start;  /* bit set: an instruction begins at that byte of the unit */
 	VEC(struct icf_step) todo; /* of a search */
 	VEC(uint8_t) seen;
@@ -37,6 +45,7 @@ struct icf_trace {
 /* Decodes unit I into T.  *CLEAN is false when a branch leads into an instruction of the unit. */
 struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *clean);
 struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, struct icf_trace *t);
+void icf_trace_sort_cases(struct icf_trace *t); /* once some were added */
 void icf_trace_deinit(struct icf_trace *t);
 
 static inline bool icf_trace_bit(const uint8_t *bits, uint64_t i)
@@ -61,9 +70,10 @@ struct icf_jump {
 
 /* Where one indirect jump may get its target from, other than from pointers. */
 struct icf_jumps {
-	struct icf_jump jump[16];
+	struct icf_jump jump[64];
 	unsigned n;
-	bool adds; /* maybe from a sum of something else */
+	bool adds;   /* maybe from a sum of something else */
+	bool closed; /* from the tables of `jump` alone */
 };
 
 /* Does the indirect call T->insn[AT] of unit I go to a sum?  Only the code just before it is read. */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_BUDGET 50000000
+
 static bool set_bits(uint8_t *bits, uint64_t i)
 {
 	bits[i >> 3] |= (uint8_t)(1u << (i & 7));
@@ -60,11 +62,13 @@ static int edge_order(const void *a, const void *b)
 struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, struct icf_trace *t)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
-	t->edge.len = t->jump.len = 0;
+	t->edge.len = t->jump.v.len = t->open.v.len = t->cases.len = 0;
+	t->forward = false;
+	t->budget = MAX_BUDGET;
 	for (size_t k = 0; k < t->insn.len; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		if (in->kind == ELFRW_INSN_JMP_IND) {
-			uint32_t *j = VEC_PUSH(&t->jump);
+			uint32_t *j = VEC_PUSH(&t->jump.v);
 			if (!j)
 				return &elfrw_err_nomem;
 			*j = (uint32_t)k;
@@ -78,13 +82,26 @@ struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, st
 	}
 	if (t->edge.len)
 		qsort(t->edge.data, t->edge.len, sizeof *t->edge.data, edge_order);
-	return NULL;
+	return VEC_APPEND(&t->open.v, t->jump.v.data, t->jump.v.len) ? NULL : &elfrw_err_nomem;
+}
+
+void icf_trace_sort_cases(struct icf_trace *t)
+{
+	size_t n = 0;
+	if (t->cases.len)
+		qsort(t->cases.data, t->cases.len, sizeof *t->cases.data, edge_order);
+	for (size_t i = 0; i < t->cases.len; i++)
+		if (n == 0 || edge_order(&t->cases.data[n - 1], &t->cases.data[i]) != 0)
+			t->cases.data[n++] = t->cases.data[i];
+	t->cases.len = n;
 }
 
 void icf_trace_deinit(struct icf_trace *t)
 {
 	VEC_FREE(&t->edge);
-	VEC_FREE(&t->jump);
+	VEC_FREE(&t->jump.v);
+	VEC_FREE(&t->open.v);
+	VEC_FREE(&t->cases);
 	VEC_FREE(&t->todo);
 	VEC_FREE(&t->seen);
 	VEC_FREE(&t->insn);
@@ -166,10 +183,25 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 	return false;
 }
 
+/* Copies the unit's bits; its first and last byte may hold another unit's. */
+static void mark_insns(const struct icf_unit *u, const struct icf_trace *t, struct icf_bits *insn)
+{
+	uint64_t off = u->start - insn->lo, size = u->end - u->start;
+	unsigned shift = off & 7;
+	for (uint64_t b = 0; b < (size + 7) / 8; b++) {
+		unsigned bits = (unsigned)t->start.data[b] << shift;
+		if (bits & 0xff)
+			__atomic_fetch_or(&insn->bits[(off >> 3) + b], (uint8_t)bits, __ATOMIC_RELAXED);
+		if (bits >> 8)
+			__atomic_fetch_or(&insn->bits[(off >> 3) + b + 1], (uint8_t)(bits >> 8), __ATOMIC_RELAXED);
+	}
+}
+
 struct job {
 	struct icf_program *prog;
 	uint32_t per;
 	struct icf_islands *part;
+	struct icf_bits *insn;
 };
 
 static struct elfrw_err *look_at(void *arg, size_t part)
@@ -187,8 +219,11 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 		err = icf_trace_unit(prog, i, &t, &clean);
 		if (!err && !clean)
 			icf_make_opaque(u);
-		else if (!err)
+		else if (!err) {
+			if (job->insn)
+				mark_insns(u, &t, job->insn);
 			err = find_islands(prog, i, &t, &job->part[part]);
+		}
 		if (!err && clean && holds_data(prog, i, &t))
 			icf_make_opaque(u);
 		for (size_t k = 0; k < t.insn.len && !err; k++)
@@ -201,9 +236,9 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	return err;
 }
 
-struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret)
+struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret, struct icf_bits *insn)
 {
-	struct job job = { .prog = prog, .per = 512 };
+	struct job job = { .prog = prog, .per = 512, .insn = insn };
 	size_t n = (prog->unit.len + job.per - 1) / job.per;
 	job.part = calloc(n + 1, sizeof *job.part);
 	if (!job.part)

@@ -69,7 +69,7 @@ struct elfrw_err *icf_infer_fixed(struct icf_program *prog, unsigned threads)
 {
 	struct icf_islands islands = { 0 };
 	struct icf_places named = { 0 };
-	struct elfrw_err *err = icf_find_islands(prog, threads, &islands);
+	struct elfrw_err *err = icf_find_islands(prog, threads, &islands, NULL);
 	if (!err && !words_of_data(prog, &named))
 		err = &elfrw_err_nomem;
 	if (!err)

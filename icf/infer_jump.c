@@ -250,18 +250,23 @@ static bool ends_block(const struct elfrw_insn *in)
 	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET || in->kind == ELFRW_INSN_TRAP || in->kind == ELFRW_INSN_JMP_IND;
 }
 
-/* Index of the first branch within the unit to the instruction at POS, sorted by target. */
-static size_t first_edge(const struct icf_trace *t, uint32_t pos)
+/* Index of the first of N edges, sorted by target, that leads to the instruction at POS. */
+static size_t first_to(const struct icf_edge *edge, size_t n, uint32_t pos)
 {
-	size_t lo = 0, hi = t->edge.len;
+	size_t lo = 0, hi = n;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		if (t->edge.data[mid].to < pos)
+		if (edge[mid].to < pos)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	return lo;
+}
+
+static size_t first_edge(const struct icf_trace *t, uint32_t pos)
+{
+	return first_to(t->edge.data, t->edge.len, pos);
 }
 
 /* The definitions of a register that reach a place. */
@@ -333,6 +338,24 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 	return go_on;
 }
 
+/* Is instruction K padding before a place that something jumps to?  Then only an unknown jump could lead to K itself, or a landing pad. */
+static bool pads(const struct search *s, size_t k)
+{
+	const struct icf_trace *t = s->t;
+	const struct icf_unit *u = &s->prog->unit.data[s->unit];
+	for (uint32_t f = u->fde; f < u->fde + u->n_fde; f++)
+		if (s->prog->cfi.fde.data[s->prog->cfi.by_pc[f]].lsda)
+			return false;
+	size_t next = k;
+	while (next < t->insn.len && t->insn.data[next].in.kind == ELFRW_INSN_NOP && !(t->insn.data[next].in.flags & ELFRW_INSN_ENDBR))
+		next++;
+	if (next == k || next == t->insn.len)
+		return false;
+	uint32_t pos = t->insn.data[next].pos;
+	size_t e = first_edge(t, pos), c = first_to(t->cases.data, t->cases.len, pos);
+	return (e < t->edge.len && t->edge.data[e].to == pos) || (c < t->cases.len && t->cases.data[c].to == pos);
+}
+
 /* Goes back from one place until the register is written or ways join. */
 static void walk(struct search *s, struct icf_step from)
 {
@@ -348,11 +371,16 @@ static void walk(struct search *s, struct icf_step from)
 			size_t e = first_edge(t, here->pos), n = 0;
 			for (; e + n < t->edge.len && t->edge.data[e + n].to == here->pos; n++)
 				later(s, t->edge.data[e + n].from, (uint8_t)r);
+			size_t c = first_to(t->cases.data, t->cases.len, here->pos), known = 0;
+			for (; c + known < t->cases.len && t->cases.data[c + known].to == here->pos; known++)
+				later(s, t->cases.data[c + known].from, (uint8_t)r);
 			/* Nothing in sight jumps here: the case of a switch, a landing pad, a label whose address is taken. */
-			if (n == 0 && k > 0) {
-				for (size_t i = 0; i < t->jump.len; i++)
-					later(s, t->jump.data[i], (uint8_t)r);
-				if (!t->jump.len)
+			bool told = known || (t->cases.len && !label && pads(s, k));
+			if (n == 0 && k > 0 && (told || !t->forward)) {
+				size_t others = told ? t->open.v.len : t->jump.v.len;
+				for (size_t i = 0; i < others; i++)
+					later(s, told ? t->open.v.data[i] : t->jump.v.data[i], (uint8_t)r);
+				if (!t->jump.v.len)
 					add_def(s, (struct def){ .kind = DEF_CUT });
 			}
 			if (k == 0)
@@ -365,10 +393,11 @@ static void walk(struct search *s, struct icf_step from)
 			}
 		}
 		k--;
-		if (++s->steps > MAX_STEPS) {
+		if (++s->steps > MAX_STEPS || !s->t->budget) {
 			s->out->full = true;
 			return;
 		}
+		s->t->budget--;
 		if (!before(s, (uint32_t)k, &r))
 			return;
 	}
@@ -647,13 +676,41 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 	return false;
 }
 
+/* The jump goes to what is in a slot of the frame: sums that were stored there, while other ways store pointers. */
+static bool through_slot(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at, struct icf_jumps *ret)
+{
+	const struct elfrw_insn *in = &t->insn.data[at].in;
+	int64_t disp = displacement(in, code_of(prog, i, t, at));
+	unsigned group = 0;
+	if (in->pcrel_size || in->index != ELFRW_REG_NONE || (in->base != RSP && in->base != RBP) || !loads_distances(t))
+		return true;
+	for (size_t k = 0; k < t->insn.len; k++) {
+		const struct elfrw_insn *st = &t->insn.data[k].in;
+		if (st->opcode_map != 0 || st->opcode != 0x89 || !(st->flags & ELFRW_INSN_MEM) || !(st->flags & ELFRW_INSN_REX_W))
+			continue;
+		if (st->base != in->base || st->index != ELFRW_REG_NONE || displacement(st, code_of(prog, i, t, k)) != disp)
+			continue;
+		struct defs d = reach(prog, i, t, k, st->reg, false);
+		for (unsigned n = 0; n < d.n; n++)
+			if (d.def[n].kind == DEF_ADD && !through_table(prog, i, t, &d.def[n], group++, ret))
+				return false;
+	}
+	return true;
+}
+
 void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at, struct icf_jumps *ret)
 {
 	const struct elfrw_insn *in = &t->insn.data[at].in;
 	*ret = (struct icf_jumps){ .n = 0 };
-	if (in->flags & ELFRW_INSN_MEM)
+	if (in->flags & ELFRW_INSN_MEM) {
+		if (!through_slot(prog, i, t, at, ret)) {
+			*ret = (struct icf_jumps){ .adds = true };
+			push_jump(ret, unknown());
+		}
 		return;
+	}
 	struct defs d = { .full = true };
+	bool sums = true;
 	if (in->rm < 16) {
 		d = reach(prog, i, t, at, in->rm, false);
 		unsigned sure = d.n;
@@ -679,8 +736,10 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		bool known = one->kind == DEF_LOAD || one->kind == DEF_RESULT || one->kind == DEF_ENTRY || one->kind == DEF_ADDRESS ||
 			     one->kind == DEF_NUMBER || one->kind == DEF_SMALL || one->kind == DEF_DIST ||
 			     (one->kind == DEF_CUT && !loads_distances(t));
+		unsigned before = ret->n;
 		if (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM)
 			known = through_table(prog, i, t, one, k, ret);
+		sums &= ret->n > before;
 		ret->adds |= !known && (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM || one->kind == DEF_OTHER);
 		d.full |= !known;
 	}
@@ -688,4 +747,7 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		ret->n = 0;
 		push_jump(ret, unknown());
 	}
+	ret->closed = sums && ret->n > 0 && !d.full;
+	for (unsigned k = 0; k < ret->n; k++)
+		ret->closed &= ret->jump[k].kind == ICF_JUMP_TABLE;
 }

@@ -68,6 +68,9 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 			icf_set_bit(&map->named, prog->dynreloc.data[i].addend);
 	name_symbols(prog->img, prog->img->symtab, &map->named);
 	name_symbols(prog->img, prog->img->dynsym, &map->named);
+	for (uint32_t i = 1; i < prog->img->n_sections; i++)
+		if (is_data(&prog->img->section[i]))
+			icf_set_bit(&map->named, prog->img->section[i].hdr.sh_addr);
 	return NULL;
 }
 
@@ -77,10 +80,12 @@ void icf_data_map_deinit(struct icf_data_map *map)
 	icf_bits_deinit(&map->table);
 }
 
-uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va)
+uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va, uint64_t most)
 {
 	uint32_t shndx = elfrw_image_section_at(prog->img, va);
 	uint64_t end = shndx ? prog->img->section[shndx].hdr.sh_addr + prog->img->section[shndx].hdr.sh_size : va;
+	if (end - va > most)
+		end = va + most;
 	for (uint64_t p = va + 1; p < end;) {
 		uint64_t off = p - map->named.lo;
 		if (p < map->named.lo || p >= map->named.hi)

@@ -17,12 +17,6 @@ struct icf_places {
 	VEC(uint64_t) v;
 };
 
-/* infer_code.c: finds them, sets ICF_UNIT_JUMPS, and makes units opaque whose branches lead into instructions. */
-struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret);
-
-/* Makes the units opaque that have an island which nothing names.  NAMED: the targets of jump tables. */
-struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named);
-
 /* One bit for each byte of [lo, hi). */
 struct icf_bits {
 	uint64_t lo, hi;
@@ -43,6 +37,13 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 		b->bits[(va - b->lo) >> 3] |= (uint8_t)(1u << ((va - b->lo) & 7));
 }
 
+/* infer_code.c: finds them, sets ICF_UNIT_JUMPS, makes units opaque whose branches lead into instructions, and sets the bits in INSN
+ * (of all code; may be NULL) where an instruction begins. */
+struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret, struct icf_bits *insn);
+
+/* Makes the units opaque that have an island which nothing names.  NAMED: the targets of jump tables. */
+struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named);
+
 /* What data is made of; infer_map.c. */
 struct icf_data_map {
 	struct icf_bits named; /* places that code, a dynamic relocation or a symbol names */
@@ -51,11 +52,12 @@ struct icf_data_map {
 struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_data_map *map);
 void icf_data_map_deinit(struct icf_data_map *map);
 
-/* The first place after VA that something names, or the end of VA's section. */
-uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va);
+/* The first place after VA that something names, or the end of VA's section; no further than MOST bytes from VA. */
+uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va, uint64_t most);
 
 /* infer_table.c: the jump tables; pins the units whose jumps cannot be accounted for.  NAMED receives the entries' targets. */
-struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, struct icf_data_map *map, struct icf_places *named);
+struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, const struct icf_bits *insn, struct icf_data_map *map,
+				   struct icf_places *named);
 
 /* Does unit A jump into unit B behind its entry?  infer.c. */
 bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b);

@@ -70,15 +70,22 @@ static bool in_column(const struct icf_program *prog, const struct icf_data_map 
 		      unsigned step)
 {
 	uint64_t first = o->start - o->sec->hdr.sh_addr, end = o->end - o->sec->hdr.sh_addr;
+	uint64_t one = 0, last = 0;
 	unsigned n = 0;
 	for (uint64_t p = first + (off - first) % step; p <= end && end - p >= 4; p += step) {
 		uint64_t va = o->sec->hdr.sh_addr + p, word = word_at(o->sec, p);
 		if (word == 0)
 			continue;
-		if (names_entry(prog, o->sec, p, base))
-			n++;
-		else if (!icf_bit(&map->named, (base ? base : va) + word))
-			return false;
+		if (!names_entry(prog, o->sec, p, base)) {
+			if (!icf_bit(&map->named, (base ? base : va) + word))
+				return false;
+			continue;
+		}
+		/* One number all over again is one chance. */
+		if (base && (word == one || word == last))
+			continue;
+		one = n++ ? one : word;
+		last = word;
 	}
 	return n >= (step == 4 ? 2 : 3);
 }
@@ -111,7 +118,7 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map, c
 		if (!self && !based)
 			continue;
 		if (!o.end)
-			o.end = icf_next_named(prog, map, o.start);
+			o.end = icf_next_named(prog, map, o.start, UINT64_MAX);
 		if (self && (evidence || in_company(prog, map, &o, off, 0)))
 			pin_entry(prog, va + word);
 		if (based && (evidence || in_company(prog, map, &o, off, o.start)))
@@ -160,9 +167,7 @@ static void added(struct icf_program *prog, const struct icf_data_map *map, uint
 		if (!shndx || !holds_plain_data(o.sec))
 			continue;
 		/* Long arrays of numbers are no tables of functions. */
-		o.end = icf_next_named(prog, map, base);
-		if (o.end - base > 4096)
-			o.end = base + 4096;
+		o.end = icf_next_named(prog, map, base, 4096);
 		if (!has_small_words(prog, &o))
 			continue;
 		for (uint32_t c = 0; c < u->n_ref; c++) {

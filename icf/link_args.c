@@ -41,12 +41,13 @@ static bool is_strip(const char *arg)
 
 static bool takes_value(const char *arg)
 {
-	static const char *const letter[] = { "-A", "-a", "-b", "-c", "-e", "-f", "-F", "-G", "-h", "-L", "-l", "-m", "-P", "-R", "-T", "-u",
-					      "-y", "-Y", "-z", NULL };
+	static const char *const letter[] = { "-A", "-a", "-b", "-c", "-e", "-f", "-F", "-G", "-h", "-L", "-l", "-m", "-P", "-R", "-T",
+					      "-u", "-y", "-Y", "-z", NULL };
 	static const char *const word[] = {
 		"Map", "audit", "architecture", "auxiliary", "defsym", "depaudit", "dependency-file", "dynamic-linker", "dynamic-list",
-		"entry", "export-dynamic-symbol", "export-dynamic-symbol-list", "filter", "fini", "flavor", "format", "init", "just-symbols",
-		"library", "library-path", "mri-script", "oformat", "plugin", "plugin-opt", "require-defined", "retain-symbols-file", "rpath",
+		"entry", "export-dynamic-symbol", "export-dynamic-symbol-list", "filter", "fini", "flavor", "format", "init",
+		"just-symbols", "library", "library-path", "mri-script", "oformat", "plugin", "plugin-opt", "require-defined",
+		"retain-symbols-file", "rpath",
 		"rpath-link", "script", "section-start", "soname", "sysroot", "trace-symbol", "undefined", "version-script", "wrap", NULL };
 	return in_list(letter, arg) || (arg[0] == '-' && arg[1] && in_list(word, arg + 1 + (arg[1] == '-')));
 }
@@ -85,8 +86,9 @@ static struct elfrw_err *read_driver(struct icf_link *link)
 {
 	static const char *const stop[] = { "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "--version", "-###", NULL };
 	static const char *const value[] = {
-		"-A", "-B", "-D", "-I", "-L", "-MF", "-MQ", "-MT", "-T", "-U", "-Xassembler", "-Xclang", "-Xpreprocessor", "-arch", "-aux-info",
-		"-dumpbase", "-e", "-idirafter", "-imacros", "-include", "-include-pch", "-iquote", "-isysroot", "-isystem", "-l", "-mllvm", "-target",
+		"-A", "-B", "-D", "-I", "-L", "-MF", "-MQ", "-MT", "-T", "-U", "-Xassembler", "-Xclang", "-Xpreprocessor", "-arch",
+		"-aux-info", "-dumpbase", "-e", "-idirafter", "-imacros", "-include", "-include-pch", "-iquote", "-isysroot",
+		"-isystem", "-l", "-mllvm", "-target",
 		"-u", "-x", "-z", "--param", NULL };
 	bool skip = false, has_input = false;
 	for (size_t i = 1; i < link->all.n; i++) {

@@ -20,7 +20,9 @@ static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
 static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *path)
 {
 	char *text, *save = NULL;
+	opt->misused = false;
 	ELFRW_TRY(icf_args_read_text(&opt->args, path, &text));
+	opt->misused = true;
 	for (char *line = strtok_r(text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
 		while (*line == ' ' || *line == '\t')
 			line++;
@@ -51,7 +53,7 @@ static bool value_of(const struct icf_args *a, size_t *i, const char *name, cons
 	if (arg[n])
 		return false;
 	if (*i + 1 >= a->n) {
-		*err = elfrw_error("option %s needs a value", name);
+		*err = elfrw_error("option '%s' requires an argument", name);
 		return true;
 	}
 	*value = a->v[++*i];
@@ -163,7 +165,7 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 		else
 			return elfrw_error("--debug-folded=%s: must be overlay, alias or drop", v);
 	} else if (arg[0] == '-' && arg[1])
-		return elfrw_error("unknown option %s (try --help)", arg);
+		return elfrw_error("unrecognized option '%s'", arg);
 	else if (opt->input)
 		return elfrw_error("more than one input: %s and %s", opt->input, arg);
 	else
@@ -171,7 +173,7 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 	return err;
 }
 
-struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **argv)
+static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 {
 	*opt = (struct icf_options){ .mode = ICF_MODE_SAFE };
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -181,6 +183,7 @@ struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **ar
 	bool only_names = false;
 	for (int i = 1; i < argc && !err; i++)
 		err = icf_args_expand(a, argv[i]);
+	opt->misused = !err;
 	for (size_t i = 0; i < a->n && !err; i++) {
 		if (!only_names && strcmp(a->v[i], "--") == 0)
 			only_names = true;
@@ -192,7 +195,7 @@ struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **ar
 	if (err || opt->help || opt->version)
 		return err;
 	if (!opt->input)
-		return elfrw_error("no input file (try --help)");
+		return elfrw_error("no input file");
 	if (!opt->output)
 		return elfrw_error("no output file: give -o OUTPUT");
 	if (opt->in_place && opt->require_compact)
@@ -205,6 +208,13 @@ struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **ar
 	if (opt->debug_output && opt->strip_debug)
 		return elfrw_error("--debug-output and --strip-debug may not be used together");
 	return NULL;
+}
+
+struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **argv)
+{
+	struct elfrw_err *err = parse(opt, argc, argv);
+	opt->misused &= err && err != &elfrw_err_nomem;
+	return err;
 }
 
 void icf_options_deinit(struct icf_options *opt)

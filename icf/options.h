@@ -36,6 +36,7 @@ struct icf_options {
 	unsigned verbose;
 	bool time_passes;
 	bool help, version;
+	bool misused; /* after an error: the command line is wrong, not a file that it names */
 
 	struct icf_args args; /* the strings above lie here or in argv */
 };

@@ -125,13 +125,6 @@ static struct elfrw_err *first_classes(struct state *st)
 	return NULL;
 }
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-	h *= 0xff51afd7ed558ccdu;
-	return h ^ (h >> 33);
-}
-
 /* Splits every class by the hash of its members' target classes; true: something split. */
 static bool split_round(struct state *st)
 {
@@ -139,8 +132,8 @@ static bool split_round(struct state *st)
 		struct member *m = &st->m[i];
 		uint64_t lo = 1, hi = 2;
 		for (uint32_t e = 0; e < m->n_edges; e++) {
-			lo = mix(lo, st->cls[st->edges.data[m->edge + e]]);
-			hi = mix(hi, ~(uint64_t)st->cls[st->edges.data[m->edge + e]]);
+			lo = icf_hash_mix(lo, st->cls[st->edges.data[m->edge + e]]);
+			hi = icf_hash_mix(hi, ~(uint64_t)st->cls[st->edges.data[m->edge + e]]);
 		}
 		m->hash = (struct icf_hash){ lo, hi };
 	}

@@ -127,7 +127,10 @@ static char *spell(const char *linkage, enum icf_perf_form form)
 	return d ? d : strdup(linkage);
 }
 
-static size_t name_slot(const char *linkage, size_t n_slots) { return (((uintptr_t)linkage >> 1) * 0x9e3779b97f4a7c15) >> 20 & (n_slots - 1); }
+static size_t name_slot(const char *linkage, size_t n_slots)
+{
+	return (((uintptr_t)linkage >> 1) * 0x9e3779b97f4a7c15) >> 20 & (n_slots - 1);
+}
 
 const char *icf_perf_spell(struct icf_perf_module *m, const char *linkage, enum icf_perf_form form)
 {

@@ -135,6 +135,8 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	ELFRW_TRY(icf_apply_drops(a));
 	ELFRW_TRY(icf_apply_unwind(a));
 	icf_pass_done(run, "apply unwind", t);
+	if (a->no_room)
+		return NULL;
 	t = icf_now();
 	ELFRW_TRY(icf_apply_code(a));
 	icf_pass_done(run, "apply code", t);
@@ -189,6 +191,13 @@ struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *op
 	ELFRW_TRY(icf_run_plan(run, opt));
 	struct icf_apply a = { 0 };
 	struct elfrw_err *err = apply(run, opt, &a);
+	/* Twice at most: in place, the unwind tables stay as they are. */
+	while (!err && a.no_room) {
+		elfrw_output_deinit(&run->out);
+		err = icf_plan_less(&run->prog, opt, &run->plan);
+		if (!err)
+			err = apply(run, opt, &a);
+	}
 	free(a.symbol_index);
 	free(a.frame_moves.move);
 	return err;

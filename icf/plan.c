@@ -3,13 +3,9 @@
  * Units keep their old order and close up; later segments keep their addresses.  A unit's alignment is what its old
  * address shows, so that no unit moves up and pinned ones are never in the way of those before them. */
 #include "icf/plan.h"
+#include "elfrw/align.h"
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t align_up(uint64_t v, uint64_t align)
-{
-	return (v + align - 1) & ~(align - 1);
-}
 
 static uint64_t min64(uint64_t a, uint64_t b)
 {
@@ -28,7 +24,7 @@ static uint64_t alignment(const struct icf_program *prog, uint32_t i)
 	uint64_t before = first ? e->start : prog->unit.data[i - 1].end;
 	if (section < 1)
 		section = 1;
-	if (first || (low >= usual && u->start != align_up(before, usual)))
+	if (first || (low >= usual && u->start != elfrw_align_up(before, usual)))
 		return min64(low, min64(section > usual || first ? section : usual, 64));
 	return min64(low, usual);
 }
@@ -199,10 +195,10 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		if (plan->kept[i] != i && needs_thunk(plan, l->opt, &prog->unit.data[i]))
 			bytes += thunk_size(prog, &prog->unit.data[i]);
-	uint64_t at = bytes ? align_up(l->cursor, 2) : l->cursor;
+	uint64_t at = bytes ? elfrw_align_up(l->cursor, 2) : l->cursor;
 	bool in_gap = at + bytes + (plan->n_folded != 0) > ex->end;
 	if (in_gap) {
-		at = align_up(l->gap, 2);
+		at = elfrw_align_up(l->gap, 2);
 		if (at + bytes + 1 > l->gap_end) {
 			*fits = bytes == 0;
 			map->thunks = map->thunks_end = l->cursor;
@@ -234,7 +230,7 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	struct elfrw_addrmap *map = &l->plan->map;
 	const Elf64_Shdr *sh = &prog->img->section[ex->shndx].hdr;
 	uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1;
-	l->cursor = align_up(l->cursor, align);
+	l->cursor = elfrw_align_up(l->cursor, align);
 	if (l->cursor > ex->start || (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
 		l->cursor = ex->start;
 	/* Programs count with the distances in a section that they can delimit: tables of stubs, pages to be made writable. */
@@ -267,8 +263,8 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 			l->cursor += (u->start - l->cursor) & 63;
 		} else {
 			uint64_t a = alignment(prog, i), more = (uint64_t)1 << l->shift[i];
-			uint64_t at = align_up(l->cursor, a > more ? a : more);
-			l->cursor = at <= u->start ? at : align_up(l->cursor, a);
+			uint64_t at = elfrw_align_up(l->cursor, a > more ? a : more);
+			l->cursor = at <= u->start ? at : elfrw_align_up(l->cursor, a);
 		}
 		map->unit[i].body = map->unit[i].entry = l->cursor;
 		l->cursor += size;
@@ -392,11 +388,33 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	return err ? err : elfrw_addrmap_finish(map);
 }
 
-struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+static void start_over(struct icf_plan *plan)
+{
+	elfrw_addrmap_deinit(&plan->map);
+	plan->n_groups = plan->n_folded = plan->n_thunks = 0;
+	plan->folded_bytes = plan->code_before = plan->code_after = 0;
+}
+
+/* There is no room for the thunks, or for what describes them: what needs one stays. */
+static struct elfrw_err *without_thunks(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	bool no_room;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (plan->kept[i] != i && needs_thunk(plan, opt, &prog->unit.data[i])) {
+			plan->kept[i] = i;
+			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
+			plan->n_short++;
+		}
+	keep_partners(prog, plan);
+	start_over(plan);
+	return lay_out(prog, opt, plan, &no_room);
+}
+
+static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt, bool no_frame_room, struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
-	*plan = (struct icf_plan){ 0 };
-	plan->in_place = opt->in_place || prog->loose;
+	*plan = (struct icf_plan){ .no_frame_room = no_frame_room };
+	plan->in_place = opt->in_place || prog->loose || no_frame_room;
 	/* Every function keeps its address there, so code that names different ones is not the same. */
 	struct icf_options distinct = *opt;
 	if (plan->in_place && opt->mode == ICF_MODE_ALL) {
@@ -418,19 +436,28 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 	}
 	bool no_room;
 	ELFRW_TRY(lay_out(prog, opt, plan, &no_room));
-	if (!no_room)
-		return NULL;
-	/* Pinned code left no room for thunks: what needs one stays. */
-	for (uint32_t i = 0; i < n; i++)
-		if (plan->kept[i] != i && needs_thunk(plan, opt, &prog->unit.data[i])) {
-			plan->kept[i] = i;
-			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
-		}
-	keep_partners(prog, plan);
-	elfrw_addrmap_deinit(&plan->map);
-	plan->n_groups = plan->n_folded = plan->n_thunks = 0;
-	plan->folded_bytes = plan->code_before = plan->code_after = 0;
-	return lay_out(prog, opt, plan, &no_room);
+	return no_room ? without_thunks(prog, opt, plan) : NULL;
+}
+
+struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	return make(prog, opt, false, plan);
+}
+
+struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	if (plan->n_thunks)
+		return without_thunks(prog, opt, plan);
+	if (opt->require_compact)
+		return elfrw_error("nothing may move: there is no room for the frame descriptions of code that would move apart");
+	/* What stays for a reason found by the plan may fold there. */
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (u->reason == ICF_UNIQUE || u->reason == ICF_ADDRESS_OBSERVED || u->reason == ICF_PARTNER_STAYS)
+			u->reason = ICF_OK;
+	}
+	icf_plan_deinit(plan);
+	return make(prog, opt, true, plan);
 }
 
 void icf_plan_deinit(struct icf_plan *plan)

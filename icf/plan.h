@@ -15,9 +15,15 @@ struct icf_plan {
 	uint64_t folded_bytes; /* bodies that are gone */
 	uint64_t code_before, code_after; /* bytes of all executable sections; in place: without the folded bodies */
 	bool in_place; /* nothing moves; a folded body becomes a thunk and traps */
+	uint32_t n_short; /* functions that stay because there was no room for their thunks or for the thunks' frame description */
+	bool no_frame_room; /* in place because the unwind tables would have grown */
 };
 
 /* Sets the `reason` of units that stay for a reason found only here. */
 struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan);
+
+/* The unwind tables that PLAN, which is compact, needs do not fit: makes it one that needs less.  First without thunks, then in place.
+ * Error: opt->require_compact. */
+struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan);
 void icf_plan_deinit(struct icf_plan *plan);
 #endif

@@ -5,13 +5,24 @@
  * the file that is mapped there, also one that a library mapped.  No temporary name exists while a mapping is read through
  * (newfile.h), so that there is nothing to remove.  Only calls that are safe in a handler are used. */
 #include "icf/process.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <ucontext.h>
 #include <unistd.h>
+
+/* The sanitizer's own handlers tell more. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED true
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED false
+#endif
 
 /* One line of /proc/self/maps: "START-END PERMS OFFSET DEV INODE   PATH". */
 struct maps_line {
@@ -29,6 +40,120 @@ static uint64_t hex(const char **p)
 			return v;
 		v = v << 4 | (uint64_t)d;
 	}
+}
+
+/* Code of this program, or of the libraries that read debug information. */
+struct code {
+	uint64_t from, to;
+	bool theirs;
+};
+#define MAX_CODE 16
+#define STACK_WORDS 4096
+
+static size_t read_maps(struct code ret[MAX_CODE], uint64_t *stack_end, uint64_t sp)
+{
+	struct maps_line line = { .n = 0 };
+	char buf[1024];
+	size_t n_code = 0;
+	uint64_t own = (uint64_t)(uintptr_t)&icf_process_libdw;
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	*stack_end = sp;
+	if (fd < 0)
+		return 0;
+	for (ssize_t n; (n = read(fd, buf, sizeof buf)) > 0;)
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] != '\n') {
+				if (line.n < sizeof line.text - 1)
+					line.text[line.n++] = buf[i];
+				continue;
+			}
+			line.text[line.n] = 0;
+			line.n = 0;
+			const char *p = line.text, *file = strchr(p, '/'), *base = file ? strrchr(file, '/') + 1 : "";
+			struct code c = { .from = hex(&p) };
+			c.to = *p++ == '-' ? hex(&p) : 0;
+			if (sp >= c.from && sp < c.to)
+				*stack_end = c.to;
+			c.theirs = strncmp(base, "libdw", 5) == 0 || strncmp(base, "libelf", 6) == 0;
+			if (strncmp(p, " r-xp", 5) == 0 && n_code < MAX_CODE && (c.theirs || (own >= c.from && own < c.to)))
+				ret[n_code++] = c;
+		}
+	close(fd);
+	return n_code;
+}
+
+/* Was it at work where the thread stopped?  They call the C library, so that the instruction alone does not tell: the first word
+ * of the stack that is an address in their code or ours does, nearly always. */
+static bool in_libdw(const ucontext_t *u)
+{
+	struct code code[MAX_CODE];
+#if defined(__x86_64__)
+	uint64_t at = (uint64_t)u->uc_mcontext.gregs[REG_RIP], sp = (uint64_t)u->uc_mcontext.gregs[REG_RSP], end;
+#elif defined(__aarch64__)
+	uint64_t at = u->uc_mcontext.pc, sp = u->uc_mcontext.sp, end;
+#else
+	uint64_t at = 0, sp = 0, end;
+	(void)u;
+#endif
+	size_t n = read_maps(code, &end, sp);
+	for (size_t i = 0; i <= STACK_WORDS && n; i++) {
+		for (size_t k = 0; k < n; k++)
+			if (at >= code[k].from && at < code[k].to)
+				return code[k].theirs;
+		if ((sp & 7) || end - sp < 8)
+			return false;
+		memcpy(&at, (const void *)(uintptr_t)sp, sizeof at);
+		sp += 8;
+	}
+	return false;
+}
+
+/* What the command was asked to do, as it is not known here which of the files it is. */
+static size_t command_line(char *buf, size_t size)
+{
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, buf, size);
+	if (fd >= 0)
+		close(fd);
+	while (n > 0 && !buf[n - 1])
+		n--;
+	for (ssize_t i = 0; i < n; i++)
+		if ((unsigned char)buf[i] < ' ' || buf[i] == 0x7f)
+			buf[i] = buf[i] ? '?' : ' ';
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void on_crash(int sig, const ucontext_t *context, int status)
+{
+	bool no_memory = errno == ENOMEM;
+	char args[4096];
+	if (!in_libdw(context)) {
+		/* A fault of the program: as without a handler. */
+		signal(sig, SIG_DFL);
+		raise(sig);
+		return;
+	}
+	static const char memory[] = "icfold: out of memory\n", broken[] = "icfold: libdw cannot read the debug information, and crashed: ";
+	struct iovec v[] = {
+		{ no_memory ? (char *)memory : (char *)broken, no_memory ? sizeof memory - 1 : sizeof broken - 1 },
+		{ args, no_memory ? 0 : command_line(args, sizeof args) },
+		{ (char *)"\n", no_memory ? 0 : 1 },
+	};
+	ssize_t written = writev(STDERR_FILENO, v, 3);
+	(void)written;
+	_exit(status);
+}
+
+static void crash_with_1(int sig, siginfo_t *info, void *context)
+{
+	(void)info;
+	on_crash(sig, context, 1);
+}
+
+static void crash_with_2(int sig, siginfo_t *info, void *context)
+{
+	(void)info;
+	on_crash(sig, context, 2);
 }
 
 static bool covers(const char *line, uint64_t at)
@@ -112,4 +237,13 @@ void icf_process_init(int status)
 	struct sigaction act = { .sa_sigaction = status == 2 ? exit_with_2 : exit_with_1, .sa_flags = SA_SIGINFO };
 	sigemptyset(&act.sa_mask);
 	sigaction(SIGBUS, &act, NULL);
+}
+
+void icf_process_libdw(int status)
+{
+	static const int signals[] = { SIGABRT, SIGSEGV, SIGFPE };
+	struct sigaction act = { .sa_sigaction = status == 2 ? crash_with_2 : crash_with_1, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	sigemptyset(&act.sa_mask);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals && !SANITIZED; i++)
+		sigaction(signals[i], &act, NULL);
 }

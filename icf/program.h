@@ -83,6 +83,7 @@ struct icf_ref {
 
 #define ICF_REF_SIGN 1 /* ABS: the field is sign-extended */
 #define ICF_REF_LEA 2  /* the address is computed, memory is not read there and then */
+#define ICF_REF_CALL 4 /* BRANCH: a call, which comes back */
 
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
 struct icf_dataref {

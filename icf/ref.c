@@ -116,7 +116,8 @@ static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_
 	}
 	Elf64_Sym sym;
 	if (!icf_reloc_symbol(prog->img, rel->symtab, r, &sym))
-		return elfrw_error_at(rel->name, (uint64_t)((const char *)r - (const char *)rel->rela), "relocation against a symbol that does not exist");
+		return elfrw_error_at(rel->name, (uint64_t)((const char *)r - (const char *)rel->rela),
+				      "relocation against a symbol that does not exist");
 	if (in->pcrel_size && at == in->pcrel_off) {
 		*ret = d.kind == ELFRW_RELOC_ABS ? ODD : IGNORE;
 		return NULL;
@@ -223,7 +224,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 				*ref = (struct icf_ref){ .target = in.target, .off = (uint32_t)pos + in.pcrel_off, .unit = ICF_NONE,
 							 .table = ICF_NONE, .size = in.pcrel_size,
 							 .kind = branch ? ICF_REF_BRANCH : ICF_REF_PCREL,
-							 .flags = (in.flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0 };
+							 .flags = (in.kind == ELFRW_INSN_CALL ? ICF_REF_CALL : 0) |
+								  ((in.flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0) };
 			}
 		}
 		for (uint64_t end = u->start + pos + in.len; r < r_end && rel->rela[r].r_offset < end; r++) {

@@ -24,4 +24,7 @@ bool icf_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf6
 /* Decodes unit I, appends its references to CHUNK's and sets its flags.  A unit that does not decode, or holds a
  * relocation that no instruction explains, becomes opaque.  An error only for what no program may contain. */
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk, const struct icf_code_relocs *rel);
+
+/* Makes units opaque that something enters where no instruction begins.  entered.c. */
+struct elfrw_err *icf_check_entered(struct icf_program *prog);
 #endif

@@ -31,8 +31,8 @@ static double percent(uint64_t before, uint64_t after)
 void icf_report_summary(FILE *f, const struct icf_run *run)
 {
 	struct counts c = count(run);
-	fprintf(f, "folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32 " with a thunk\n", run->plan.n_folded, c.functions,
-		run->plan.n_groups, run->plan.n_thunks);
+	fprintf(f, "folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32 " with a thunk\n", run->plan.n_folded,
+		c.functions, run->plan.n_groups, run->plan.n_thunks);
 	fprintf(f, ".text %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%)\n", run->text_before, run->text_after, percent(run->text_before, run->text_after));
 	if (run->plan.in_place) {
 		uint64_t holes = 0;
@@ -129,6 +129,7 @@ void icf_report_map(FILE *f, const struct icf_run *run)
 void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 {
 	struct counts c = count(run);
+	const struct icf_plan *plan = &run->plan;
 	char buf[32];
 	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n", (size_t)run->prog.unit.len,
 		(size_t)run->prog.dataref.len, (size_t)run->prog.table.len, run->prog.n_pinned);
@@ -137,6 +138,10 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	else
 		fprintf(f, "icfold: %s, %s\n", run->plan.in_place ? "in place" : "compact",
 			run->prog.inferred ? "references from the code and dynamic relocations" : "references from relocations");
+	if (plan->n_short)
+		fprintf(f, "icfold: %" PRIu32 " functions stay: no room for their thunks, or for the frame description of thunks\n", plan->n_short);
+	if (plan->no_frame_room)
+		fprintf(f, "icfold: in place: no room for the frame descriptions of code that would move apart\n");
 	for (int r = 0; r < ICF_N_REASONS; r++)
 		if (c.by_reason[r])
 			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n", c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));

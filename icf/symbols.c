@@ -86,7 +86,8 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
-		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE || type == STT_TLS)
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE ||
+		    type == STT_TLS)
 			continue;
 		uint32_t in = elfrw_image_symbol_section(img, &sym);
 		if (in >= img->n_sections || !(img->section[in].hdr.sh_flags & SHF_EXECINSTR))
@@ -115,7 +116,8 @@ static struct elfrw_err *find_delimited(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
 	for (size_t e = 0; e < prog->exec.len; e++)
-		if (strcmp(img->section[prog->exec.data[e].shndx].name, ".text") != 0 && img->section[prog->exec.data[e].shndx].name[0] != '.')
+		if (strcmp(img->section[prog->exec.data[e].shndx].name, ".text") != 0 &&
+		    img->section[prog->exec.data[e].shndx].name[0] != '.')
 			prog->exec.data[e].named = true;
 	return NULL;
 }

@@ -155,8 +155,7 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].target == u->start && (i != owner || ref[r].kind != ICF_REF_BRANCH ||
-							  icf_unit_bytes(prog, &prog->unit.data[i])[ref[r].off - 1] == 0xe8))
+			if (ref[r].target == u->start && (i != owner || ref[r].kind != ICF_REF_BRANCH || (ref[r].flags & ICF_REF_CALL)))
 				return false;
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
@@ -188,9 +187,10 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			continue;
 		struct icf_table t = { base->va, (uint32_t)i, 0, base->owner };
 		size_t end = i;
-		while (end < n && prog->dataref.data[end].place == base->va + (uint64_t)t.n * size && prog->dataref.data[end].place < limit &&
-		       prog->dataref.data[end].size == size && (prog->dataref.data[end].pcrel == 1) == pcrel &&
-		       prog->dataref.data[end].dynamic == first->dynamic && prog->dataref.data[end].pcrel != 2) {
+		while (end < n && prog->dataref.data[end].place == base->va + (uint64_t)t.n * size &&
+		       prog->dataref.data[end].place < limit && prog->dataref.data[end].size == size &&
+		       (prog->dataref.data[end].pcrel == 1) == pcrel && prog->dataref.data[end].dynamic == first->dynamic &&
+		       prog->dataref.data[end].pcrel != 2) {
 			struct icf_dataref *d = &prog->dataref.data[end];
 			uint64_t target = d->target;
 			if (pcrel)
@@ -266,7 +266,8 @@ static struct elfrw_err *check_entries(const struct icf_program *prog)
 			if (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target)
 				continue;
 			if (d->unit == ICF_NONE || !(prog->unit.data[d->unit].flags & ICF_UNIT_PINNED))
-				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known", (unsigned long long)d->place);
+				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known",
+						  (unsigned long long)d->place);
 			continue;
 		}
 		struct entry *e = VEC_PUSH(&v);
@@ -284,8 +285,8 @@ static struct elfrw_err *check_entries(const struct icf_program *prog)
 			continue;
 		}
 		if (k == ICF_NONE) {
-			err = elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no code", (unsigned long long)v.data[i].place,
-					  (unsigned long long)v.data[i].target);
+			err = elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no code",
+					  (unsigned long long)v.data[i].place, (unsigned long long)v.data[i].target);
 			break;
 		}
 		const struct icf_unit *u = &prog->unit.data[k];

@@ -93,7 +93,7 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 		/* gold fills long gaps with a jump over no-ops. */
 		if (len && insn.kind == ELFRW_INSN_JMP && insn.target > start + i + len && insn.target <= end) {
 			uint64_t over = insn.target - start;
-			for (i += len; i < over && p[i] == 0x90; i++)
+			for (i += len; i < over && p[i] == prog->arch->nop; i++)
 				;
 			if (i != over)
 				return false;

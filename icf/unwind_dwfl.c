@@ -315,7 +315,8 @@ static struct elfrw_err *open_core(struct icf_unwind *u, const char *path, const
 	return place_exe(u, options->exe, NULL);
 }
 
-struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options, struct icf_unwind **ret, const char **truncated)
+struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options, struct icf_unwind **ret,
+				  const char **truncated)
 {
 	struct icf_unwind *u = NULL;
 	struct elfrw_err *err = begin(options, false, &u);
@@ -537,7 +538,8 @@ static int on_thread(Dwfl_Thread *thread, void *arg)
 	return u->err ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-struct elfrw_err *icf_unwind_threads(struct icf_unwind *u, struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx)
+struct elfrw_err *icf_unwind_threads(struct icf_unwind *u,
+				     struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx)
 {
 	u->fn = fn;
 	u->ctx = ctx;

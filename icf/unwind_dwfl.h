@@ -40,7 +40,8 @@ struct icf_unwind_options {
 
 /* Opens the core file PATH.  OPTIONS is borrowed.  A core that ends early is opened all the same, if it can be: *TRUNCATED then
  * tells (owned by *RET; else NULL).  Errors: not a core, or nothing in it to unwind. */
-struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options, struct icf_unwind **ret, const char **truncated);
+struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options, struct icf_unwind **ret,
+				  const char **truncated);
 
 /* Stops the process PID, all its threads; it goes on at icf_unwind_close.  Errors: no such process, not permitted. */
 struct elfrw_err *icf_unwind_process(pid_t pid, const struct icf_unwind_options *options, struct icf_unwind **ret);
@@ -49,7 +50,8 @@ void icf_unwind_close(struct icf_unwind *u); /* NULL is allowed */
 pid_t icf_unwind_pid(const struct icf_unwind *u);
 
 /* Calls FN for each thread; THREAD is valid during the call.  An error that FN returns ends it and is passed on. */
-struct elfrw_err *icf_unwind_threads(struct icf_unwind *u, struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx);
+struct elfrw_err *icf_unwind_threads(struct icf_unwind *u,
+				     struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx);
 
 size_t icf_unwind_n_modules(const struct icf_unwind *u);
 

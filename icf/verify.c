@@ -50,7 +50,7 @@ static struct elfrw_err *can_read(const char *path)
 	return regular ? NULL : elfrw_error("%s: is no regular file", path);
 }
 
-static struct elfrw_err *name_it(const char *path, struct elfrw_err *err)
+struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err)
 {
 	if (!err || err == &elfrw_err_nomem)
 		return err;
@@ -64,7 +64,7 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 	const struct elfrw_section *s = elfrw_image_section(&v->in, ".eh_frame");
 	v->frame_lo = s ? s->hdr.sh_addr : 0;
 	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
-	return name_it(v->in.path,
+	return icf_v_named(v->in.path,
 		       dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0,
 				    s ? s->hdr.sh_addr : 0, true, v->arch->address_size));
 }
@@ -95,6 +95,8 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_find_words(v));
 	if (!v->has_note)
 		ELFRW_TRY(icf_v_extend_units(v));
+	if (v->inferred)
+		STEP(icf_v_find_pads(v));
 	STEP(icf_v_check_code(v));
 	if (v->inferred)
 		STEP(icf_v_infer_words(v));
@@ -172,6 +174,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->frameref);
 	VEC_FREE(&v->call);
 	VEC_FREE(&v->jump);
+	VEC_FREE(&v->pad);
 	VEC_FREE(&v->site.v);
 	free(v->to_out);
 	free(v->from_out);
@@ -197,7 +200,7 @@ static struct elfrw_err *compare(const char *in, const char *out, const struct i
 	v.log.max = opt->max_diffs ? opt->max_diffs : 20;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	v.threads = opt->threads ? opt->threads : cpus > 0 ? (unsigned)cpus : 1;
-	struct elfrw_err *err = name_it(in, open_one(&v.in, in, opt->debug_in));
+	struct elfrw_err *err = icf_v_named(in, open_one(&v.in, in, opt->debug_in));
 	if (!err) {
 		/* A result that is no sound ELF file differs from one that is. */
 		struct elfrw_err *broken = open_one(&v.out, out, opt->debug_out);

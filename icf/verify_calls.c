@@ -185,7 +185,7 @@ static struct elfrw_err *read_tables(struct calls *c)
 	struct icf_v *v = c->v;
 	struct dwr_sections secs;
 	struct dwr_units units = { 0 };
-	ELFRW_TRY(dwr_sections_init(&secs, &v->in));
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_sections_init(&secs, &v->in)));
 	if (!secs.sec[DWR_DCALL].shndx && !secs.sec[DWR_VCALL].shndx) {
 		dwr_sections_deinit(&secs);
 		return NULL;
@@ -198,6 +198,7 @@ static struct elfrw_err *read_tables(struct calls *c)
 		err = dwr_units_read(&secs, &units);
 	if (!err)
 		err = dwr_calls_read(&secs, &units, &c->table);
+	err = icf_v_named(v->in.path, err);
 	dwr_units_deinit(&units);
 	dwr_sections_deinit(&secs);
 	for (size_t i = 0; !err && i < c->table.dcall.len; i++) {
@@ -386,8 +387,12 @@ static void check_missing(struct calls *c)
 static bool decoded(const struct calls *c, uint32_t u, uint64_t site)
 {
 	const struct icf_vunit *x = &c->v->unit.data[u];
-	const uint8_t *p = site - x->old >= 5 ? elfrw_image_at(&c->v->in, site - 5, 5) : NULL;
-	return p && (*p == 0xe8 || *p == 0xe9);
+	const struct elfrw_arch *arch = c->v->arch;
+	uint64_t start = site - arch->call_size;
+	const uint8_t *p = site - x->old >= arch->call_size ? elfrw_image_at(&c->v->in, start, arch->call_size) : NULL;
+	struct elfrw_insn in;
+	return p && arch->decode(p, arch->call_size, start, &in) == arch->call_size && in.opcode_off == 0 &&
+	       (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
 }
 
 /* What IN's tables say of functions that share their code now. */
@@ -426,7 +431,7 @@ static struct elfrw_err *find_shared_slots(struct calls *c)
 	struct dwr_vtables vt;
 	if (!v->note.n_vslots)
 		return NULL;
-	ELFRW_TRY(dwr_vtables_read(&v->in, &v->in, &vt));
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_vtables_read(&v->in, &v->in, &vt)));
 	for (size_t i = 0; i < v->note.n_vslots; i++) {
 		const struct dwr_vtable *t = dwr_vtables_find(&vt, v->note.vslot[i].slot);
 		uint64_t slot = t ? (v->note.vslot[i].slot - t->point) / 8 : ICF_V_SLOTS;
@@ -451,6 +456,8 @@ static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t 
 	const struct icf_vexec *e = &v->exec.data[u->exec];
 	struct elfrw_insn in;
 	for (uint64_t at = u->old; at < u->end; at += in.len) {
+		if (e->old_data[at - e->old] == 0)
+			at += icf_v_pad(v, at);
 		if (!v->arch->decode(e->old_data + (at - e->old), u->end - at, at, &in))
 			return true;
 		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) && in.target == va)
@@ -471,6 +478,8 @@ static void check_virtual(struct calls *c, uint32_t index)
 	struct elfrw_insn in, last = { 0 };
 	char caller[200];
 	for (uint64_t at = u->old; at < u->end; at += in.len, last = in) {
+		if (e->old_data[at - e->old] == 0)
+			at += icf_v_pad(v, at);
 		const uint8_t *p = e->old_data + (at - e->old);
 		if (!v->arch->decode(p, u->end - at, at, &in))
 			return;
@@ -533,6 +542,8 @@ static bool slot_of(const struct icf_v *v, const struct icf_vunit *u, uint64_t s
 	struct elfrw_insn in = { 0 };
 	*slot = UINT64_MAX;
 	for (uint64_t at = u->old; at < end; n++) {
+		if (e->old_data[at - e->old] == 0)
+			at += icf_v_pad(v, at);
 		const uint8_t *p = e->old_data + (at - e->old);
 		unsigned len = v->arch->decode(p, u->end - at, at, &in);
 		if (!len)

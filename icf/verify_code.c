@@ -9,6 +9,7 @@
  *
  * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
 #include "elfrw/parallel.h"
+#include "elfrw/sort.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +58,6 @@ static int rela_order(const void *a, const void *b)
 {
 	const Elf64_Rela *x = a, *y = b;
 	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
-}
-
-static int u64_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
 }
 
 static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vexec *e, struct relocs *ret)
@@ -360,6 +355,17 @@ static void check_opaque(struct at *at)
 	compare_to(at, at->size);
 	if (at->moved)
 		bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old, at->u->body);
+	/* Without relocations, there may be an instruction at each byte. */
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; v->inferred && pos < at->size; pos++) {
+		if (!v->arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) || !in.pcrel_size || in.target - at->u->old < at->size)
+			continue;
+		uint32_t t = icf_v_find(v, in.target);
+		const struct icf_vunit *x = t != ICF_V_NONE ? &v->unit.data[t] : NULL;
+		if (x && (in.target == x->old ? x->entry : x->body) != x->old)
+			bad(at, ICF_VC_CODE, "what bytes that are not understood may refer to moved", pos, in.target,
+			    (in.target == x->old ? x->entry : x->body) + (in.target - x->old));
+	}
 	for (size_t r = reloc_from(rel, at->u->old); r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
 		Elf64_Sym sym;
 		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
@@ -425,6 +431,8 @@ static bool is_strange(const struct at *at)
 	size_t r = reloc_from(rel, at->u->old);
 	struct elfrw_insn in;
 	for (uint64_t pos = 0; pos < at->size; pos += in.len) {
+		if (at->a[pos] == 0)
+			pos += icf_v_pad(v, at->u->old + pos);
 		uint64_t va = at->u->old + pos;
 		if (!v->arch->decode(at->a + pos, at->size - pos, va, &in) || (in.flags & ELFRW_INSN_LONG_CALL))
 			return true;
@@ -468,7 +476,7 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 	}
 	/* What did not move may be data; it is then the same to the last byte. */
 	bool may_be_data = !at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
-	if (may_be_data && (has_object(job, u) || is_strange(&at))) {
+	if (may_be_data && (u->mixed || has_object(job, u) || is_strange(&at))) {
 		u->opaque = true;
 		check_opaque(&at);
 		return;
@@ -480,6 +488,8 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 	uint64_t n = 0;
 	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) = v->arch->decode;
 	for (uint64_t pos = 0; pos < at.size; pos += in.len, n++) {
+		if (at.a[pos] == 0)
+			pos += icf_v_pad(v, u->old + pos);
 		bool odd = !decode(at.a + pos, at.size - pos, u->old + pos, &in) || (in.flags & ELFRW_INSN_LONG_CALL);
 		uint64_t va = u->old + pos;
 		if (!odd && pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
@@ -552,7 +562,7 @@ static struct elfrw_err *find_objects(struct job *job)
 		*slot = sym.st_value;
 	}
 	if (job->objects.len)
-		qsort(job->objects.data, job->objects.len, sizeof *job->objects.data, u64_order);
+		qsort(job->objects.data, job->objects.len, sizeof *job->objects.data, elfrw_u64_order);
 	return NULL;
 }
 

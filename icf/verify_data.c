@@ -119,6 +119,10 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		unit = x->unit;
 		while (pos < x->target) {
 			struct elfrw_insn in;
+			if (s->old_data[pos - s->old] == 0)
+				pos += icf_v_pad(v, pos);
+			if (pos >= x->target)
+				break;
 			unsigned len = v->arch->decode(s->old_data + (pos - s->old), u->end - pos, pos, &in);
 			if (!len)
 				break;

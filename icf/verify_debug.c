@@ -183,20 +183,44 @@ static bool is_open_ended(Elf_Scn *scn)
 	return !data || (data->d_size && (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]));
 }
 
-static bool open_dwarf(const struct icf_v *v, const struct elfrw_image *img, struct icf_vdwarf *ret)
+/* libdw ignores sections that it cannot decompress, and does not say when that was for want of memory.  Decompressed once, a
+ * section stays so. */
+static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
+{
+	size_t names;
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const char *name = sh ? elf_strptr(elf, names, sh->sh_name) : NULL;
+		if (!name || !(sh->sh_flags & SHF_COMPRESSED) || strncmp(name, ".debug_", 7) != 0)
+			continue;
+		errno = 0;
+		if (elf_compress(scn, 0, 0) < 0 && errno == ENOMEM && !v->sure) {
+			__atomic_store_n(&v->doubt, true, __ATOMIC_RELAXED);
+			return &elfrw_err_nomem;
+		}
+	}
+	return NULL;
+}
+
+/* What libdw cannot read: RET->dw NULL. */
+static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *img, struct icf_vdwarf *ret)
 {
 	*ret = (struct icf_vdwarf){ 0 };
 	icf_v_elf_open(img, &ret->file);
 	ret->elf = ret->file.elf;
+	if (ret->elf)
+		ELFRW_TRY(decompress(v, ret->elf));
 	ret->dw = ret->elf ? dwarf_begin_elf(ret->elf, DWARF_C_READ, NULL) : NULL;
 	if (!ret->elf)
-		return false;
+		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
 	if (ret->dw && v->opt->no_memory)
 		dwarf_new_oom_handler(ret->dw, v->opt->no_memory);
 	/* libdw has them decompressed by now. */
 	size_t names;
 	if (elf_getshdrstrndx(ret->elf, &names))
-		return false;
+		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(ret->elf, scn));) {
 		Elf64_Shdr *sh = elf64_getshdr(scn);
 		const char *name = sh ? elf_strptr(ret->elf, names, sh->sh_name) : NULL;
@@ -210,7 +234,7 @@ static bool open_dwarf(const struct icf_v *v, const struct elfrw_image *img, str
 			ret->why = "a section of strings does not end with a NUL";
 		}
 	}
-	return true;
+	return NULL;
 }
 
 static void close_dwarf(struct icf_vdwarf *d)
@@ -352,7 +376,9 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 {
 	struct icf_vdebug *d = &job->part[p];
 	uint64_t from = job->first[p], to = p + 1 < job->n ? job->first[p + 1] : UINT64_MAX;
-	if (!open_dwarf(d->v, &d->v->in, &d->in) || !open_dwarf(d->v, &d->v->out, &d->out) || !d->in.dw || !d->out.dw)
+	ELFRW_TRY(open_dwarf(d->v, &d->v->in, &d->in));
+	ELFRW_TRY(open_dwarf(d->v, &d->v->out, &d->out));
+	if (!d->in.dw || !d->out.dw)
 		return elfrw_error("%s: cannot read the debug information: %s", d->v->in.path, dwarf_errmsg(-1));
 	struct walk a = { .dw = d->in.dw }, b = { .dw = d->out.dw };
 	next(&a);
@@ -393,6 +419,7 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	int was = errno; /* of the steps before, where this is the caller's thread */
 	errno = 0;
 	struct icf_vdebug *d = &((const struct job *)arg)->part[p];
+	d->in.file.fd = d->out.file.fd = -1;
 	struct elfrw_err *err = icf_v_unless_nomem(d->v, d->log, check_units(arg, p));
 	icf_vd_tree_deinit(d);
 	icf_vd_lines_deinit(d);
@@ -565,7 +592,7 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 
 struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 {
-	struct icf_vdwarf in, out;
+	struct icf_vdwarf in = { .file.fd = -1 }, out = { .file.fd = -1 };
 	struct icf_vplaces place[MAX_PARTS] = { 0 };
 	size_t n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD : MAX_PARTS;
 	bool any = false;
@@ -581,15 +608,15 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 				     v->in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
-	bool a = open_dwarf(v, &v->in, &in), b = open_dwarf(v, &v->out, &out);
-	if (!a || !b)
-		err = elfrw_error("%s: libelf cannot read it: %s", v->in.path, elf_errmsg(-1));
-	else if (any && !in.dw)
+	err = open_dwarf(v, &v->in, &in);
+	if (!err)
+		err = open_dwarf(v, &v->out, &out);
+	if (!err && any && !in.dw)
 		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, in.why ? in.why : dwarf_errmsg(-1));
-	else if (any && !out.dw)
+	else if (!err && any && !out.dw)
 		icf_vlog_bad(&v->log, ICF_VC_DIE, "debug information: expected some that libdw reads, found: %s",
 			     out.why ? out.why : dwarf_errmsg(-1));
-	else if (any)
+	else if (!err && any)
 		err = run_parts(v, &in, &out, place, n_parts);
 	if (!any && v->has_note && v->note.artificial_unit != UINT64_MAX)
 		icf_vlog_bad(&v->log, ICF_VC_NOTE,

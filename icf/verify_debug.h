@@ -17,11 +17,15 @@ struct icf_vrow {
 	uint64_t cu;	/* offset of the unit of debug information */
 	uint32_t order; /* among the rows of its list */
 	bool optional, used;
+	bool empty; /* it stands where its sequence ends, and covers nothing */
 };
+
+enum { ICF_VROW_END = 16 }; /* in flags */
 
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
+	bool told; /* all that are empty are known */
 };
 
 /* A range that .debug_icfold keeps for a DIE. */
@@ -111,6 +115,8 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
 void icf_vd_lines_deinit(struct icf_vdebug *d);
 /* verify_line_header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b);
+/* verify_line_tail.c: sets `empty` in the rows of the table at OFF of .debug_line, in libdw's order. */
+struct elfrw_err *icf_vd_line_tails(const Elf_Data *section, uint64_t off, struct icf_vrows *rows);
 /* File names that outlive the handle they were read with: the same pointer for the same text. */
 struct icf_vnames *icf_vnames_create(void);
 void icf_vnames_destroy(struct icf_vnames *names);
@@ -130,4 +136,7 @@ struct elfrw_err *icf_v_resolve_calls(struct icf_v *v, uint32_t **decided);
 /* verify_symbolize.c: what the symbolizer says of OUT against what it says of IN, at all places of PART (N of them, in
  * the order of the units of debug information), at the starts of all units and at all calls. */
 struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *part, size_t n);
+
+/* verify_unwind.c: the same DWARF expressions? */
+bool icf_v_ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb);
 #endif

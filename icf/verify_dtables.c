@@ -1,6 +1,7 @@
 /* verify_dtables.c: what describes the whole program: .debug_aranges, .debug_frame, .gdb_index, .debug_names, .debug_macro, and
  * the tables of strings, which do not change. */
 #include "icf/verify_debug.h"
+#include "elfrw/sort.h"
 #include <dwarf.h>
 #include <gelf.h>
 #include <stdlib.h>
@@ -321,12 +322,6 @@ static bool parts_same(const Elf_Data *a, const struct index *x, const Elf_Data 
 	return n == m && memcmp(p, q, n) == 0;
 }
 
-static int by_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* The constant pool: the same, but that type units, which are numbered behind the N others, have one more before them. */
 static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a, const struct index *x, const Elf_Data *b,
 					const struct index *y, uint32_t n)
@@ -347,7 +342,7 @@ static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a,
 			err = &elfrw_err_nomem;
 	}
 	if (vector.len && !err)
-		qsort(vector.data, vector.len, sizeof *vector.data, by_u32);
+		qsort(vector.data, vector.len, sizeof *vector.data, elfrw_u32_order);
 	for (size_t i = 0; i < vector.len && !err; i++) {
 		struct elfrw_rbuf r = elfrw_rbuf(from, size);
 		elfrw_rbuf_seek(&r, vector.data[i]);
@@ -430,16 +425,6 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 	return err;
 }
 
-static bool ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb)
-{
-	if (na != nb)
-		return false;
-	for (size_t i = 0; i < na; i++)
-		if (a[i].atom != b[i].atom || a[i].number != b[i].number || a[i].number2 != b[i].number2)
-			return false;
-	return true;
-}
-
 static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b)
 {
 	Dwarf_Op *x, *y, mx[3], my[3];
@@ -447,11 +432,11 @@ static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b)
 	bool sa, sb;
 	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) || sa != sb)
 		return false;
-	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) || !ops_same(x, nx, y, ny))
+	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) || !icf_v_ops_same(x, nx, y, ny))
 		return false;
 	for (int r = 0; r <= 16; r++) {
 		int ra = dwarf_frame_register(a, r, mx, &x, &nx), rb = dwarf_frame_register(b, r, my, &y, &ny);
-		if (ra != rb || (!ra && (!ops_same(x, nx, y, ny) || (!nx && !x != !y))))
+		if (ra != rb || (!ra && (!icf_v_ops_same(x, nx, y, ny) || (!nx && !x != !y))))
 			return false;
 	}
 	return true;

@@ -4,6 +4,7 @@
  * counted from there, leads to an instruction of that very code, begins a table of distances; it goes on up to the next
  * address that anything names, or to the first word that leads elsewhere.  How the code gets there is not asked.  What this
  * finds and OUT did not rewrite, or the reverse, is a difference. */
+#include "elfrw/sort.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,6 @@ static int base_order(const void *a, const void *b)
 	if (x->va != y->va)
 		return x->va < y->va ? -1 : 1;
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-static int va_order(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
 }
 
 struct names {
@@ -55,7 +50,7 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 		}
 	}
 	if (n->v.len)
-		qsort(n->v.data, n->v.len, sizeof *n->v.data, va_order);
+		qsort(n->v.data, n->v.len, sizeof *n->v.data, elfrw_u64_order);
 	return NULL;
 }
 
@@ -121,6 +116,8 @@ static struct elfrw_err *read_starts(const struct icf_v *v, uint32_t unit, struc
 	memset(s->bits.data, 0, bytes);
 	for (uint64_t pos = 0; pos < u->end - u->old;) {
 		struct elfrw_insn in;
+		if (e->old_data[u->old - e->old + pos] == 0)
+			pos += icf_v_pad(v, u->old + pos);
 		unsigned len = v->arch->decode(e->old_data + (u->old - e->old) + pos, u->end - u->old - pos, u->old + pos, &in);
 		if (!len)
 			break;

@@ -33,7 +33,7 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 		/* gold writes a jump over long padding. */
 		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
 			uint64_t over = at + len;
-			while (over < in.target && e->old_data[over - e->old] == 0x90)
+			while (over < in.target && e->old_data[over - e->old] == v->arch->nop)
 				over++;
 			if (over == in.target) {
 				at = over;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { F_STMT = 1, F_BLOCK = 2, F_PROLOGUE = 4, F_EPILOGUE = 8, F_END = 16 };
+enum { F_STMT = 1, F_BLOCK = 2, F_PROLOGUE = 4, F_EPILOGUE = 8, F_END = ICF_VROW_END };
 
 static void add(struct icf_vrows *s, const struct icf_vrow *r)
 {
@@ -39,12 +39,15 @@ static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 }
 
 /* All rows in libdw's order; false: there is no table. */
-static bool read_rows(Dwarf_Die *cu, struct icf_vrows *ret)
+static bool read_rows(const struct icf_vdwarf *f, Dwarf_Die *cu, struct icf_vrows *ret)
 {
 	Dwarf_Lines *lines;
+	Dwarf_Attribute attr;
+	Dwarf_Word off;
 	size_t n;
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
+	ret->told = false;
 	if (!VEC_RESERVE(&ret->v, n)) {
 		ret->nomem = true;
 		return true;
@@ -75,6 +78,9 @@ static bool read_rows(Dwarf_Die *cu, struct icf_vrows *ret)
 		dwarf_linediscriminator(l, &r.disc);
 		ret->v.data[ret->v.len++] = r;
 	}
+	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&
+	    icf_vd_line_tails(icf_vd_section(f, ".debug_line"), off, ret))
+		ret->nomem = true;
 	return true;
 }
 
@@ -157,8 +163,9 @@ static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t ad
 	return false;
 }
 
-/* The last row at or before ADDR in libdw's order; NULL: the address is not covered. */
-static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr)
+/* The last row at or before ADDR in libdw's order, with EMPTY also of those that cover nothing, as libdw would take it; NULL: the
+ * address is not covered. */
+static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr, bool empty)
 {
 	size_t lo = 0, hi = s->v.len;
 	while (lo < hi) {
@@ -168,6 +175,8 @@ static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr)
 		else
 			hi = mid;
 	}
+	while (!empty && lo && s->v.data[lo - 1].empty)
+		lo--;
 	return lo && !(s->v.data[lo - 1].flags & F_END) ? &s->v.data[lo - 1] : NULL;
 }
 
@@ -214,7 +223,7 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 	struct icf_vrow row = s->in.v.data[i];
 	uint64_t next = i + 1 < s->in.v.len ? s->in.v.data[i + 1].addr : row.addr;
 	uint32_t u = icf_v_find(v, row.addr);
-	if ((row.flags & F_END) || (u != ICF_V_NONE && next <= v->unit.data[u].end))
+	if ((row.flags & F_END) || row.empty || (u != ICF_V_NONE && next <= v->unit.data[u].end))
 		return;
 	uint32_t lo = 0, hi = (uint32_t)v->unit.len;
 	while (lo < hi) {
@@ -277,7 +286,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			last.optional = true;
 			keep(d, &d->group, last);
 		}
-		if (u == ICF_V_NONE) {
+		if (u == ICF_V_NONE || (row.empty && p && prev != u)) {
 			if (!p || prev_gone)
 				continue;
 			row.addr = p->body + (va - p->old);
@@ -294,7 +303,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		if (!icf_vplace_add(&d->place, u, va - x->old, ICF_VP_ROW))
 			s->want.nomem = true;
 		if (in_group(v, u)) {
-			row.optional = prev != u && p;
+			row.optional = prev != u && p && !s->in.told;
 			keep(d, &d->group, row);
 			row.optional = false;
 		}
@@ -303,8 +312,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 				add(&s->want, &row);
 			continue;
 		}
-		row.alt = p ? p->body + (va - p->old) : 0;
-		row.optional = gone || prev_gone;
+		row.alt = p && !s->in.told ? p->body + (va - p->old) : 0;
+		row.optional = gone || (prev_gone && row.alt);
 		if (row.optional && !row.alt)
 			continue;
 		add(&s->edge, &row);
@@ -383,10 +392,10 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			continue;
 		}
 		/* A thunk shows the line that its function begins with. */
-		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old);
+		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old, false);
 		bool ok = first && first->line == row.line && strcmp(first->file, row.file) == 0;
 		for (size_t k = 0; k < s->in.v.len && !ok; k++)
-			ok = s->in.v.data[k].addr == v->unit.data[t].old && s->in.v.data[k].line == row.line &&
+			ok = s->in.v.data[k].addr == v->unit.data[t].old && !s->in.v.data[k].empty && s->in.v.data[k].line == row.line &&
 			     strcmp(s->in.v.data[k].file, row.file) == 0;
 		/* Or it is the end of what lies before the first thunk. */
 		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
@@ -460,15 +469,16 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		const struct icf_vunit *t = &v->unit.data[u];
 		for (int end = 0; end < 2; end++) {
 			uint64_t off = end ? t->end - t->old - 1 : 0;
-			const struct icf_vrow *p = in_force(&s->in, t->old + off),
-					      *q = in_force(&s->out, t->body + off);
-			/* A row of what lies before need not reach here in OUT. */
-			if (!p || p->addr < t->old || (q && !row_cmp(p, q)))
+			const struct icf_vrow *p = in_force(&s->in, t->old + off, false),
+					      *q = in_force(&s->out, t->body + off, false),
+					      *seems = in_force(&s->out, t->body + off, true);
+			/* A row of what lies before need not reach here in OUT; one that only ends here must not seem to. */
+			if (!p || p->addr < t->old || (q && seems && !row_cmp(p, q) && !row_cmp(p, seems)))
 				continue;
 			icf_vlog_bad(d->log, ICF_VC_LINE,
 				     "line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s", ICF_VX(cu),
 				     end ? "end" : "start", icf_v_where(v, t->old, name), ICF_VX(t->body + off),
-				     show(p, x), q ? show(q, y) : "none");
+				     show(p, x), seems ? show(seems, y) : "none");
 		}
 	}
 }
@@ -515,8 +525,8 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 	struct sorting *s = scratch(d);
 	if (!s)
 		return &elfrw_err_nomem;
-	if (read_rows(a, &s->in)) {
-		if (read_rows(b, &s->out)) {
+	if (read_rows(&d->in, a, &s->in)) {
+		if (read_rows(&d->out, b, &s->out)) {
 			icf_vd_line_header(d, cu, a, b);
 			expect_rows(d, cu, s);
 			sort_rows(d, cu, s);
@@ -539,7 +549,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 {
 	struct icf_vrows rows = { 0 };
 	set_comp_dir(d, b);
-	if (!read_rows(b, &rows))
+	if (!read_rows(&d->out, b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
 	for (size_t i = 0; i < rows.v.len; i++)
@@ -713,7 +723,7 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 					show(h, x));
 		}
 		/* The unit's own range is one byte that no PC ever has. */
-		bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte;
+		bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte && !h->empty;
 		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
 		if (trap && !(h->flags & F_END) && (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
 			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,

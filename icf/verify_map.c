@@ -235,7 +235,7 @@ static struct elfrw_err *refuse_folded(const struct icf_v *v)
 	struct dwr_sections secs;
 	struct dwr_icfold note = { 0 };
 	bool folded = false;
-	ELFRW_TRY(dwr_sections_init(&secs, &v->in));
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_sections_init(&secs, &v->in)));
 	struct elfrw_err *err = dwr_sections_load(&secs, DWR_ICFOLD);
 	if (!err && secs.sec[DWR_ICFOLD].size) {
 		err = dwr_icfold_read(&note, secs.sec[DWR_ICFOLD].data, secs.sec[DWR_ICFOLD].size);

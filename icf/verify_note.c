@@ -1,5 +1,6 @@
 /* verify_note.c: notes, other sections that are not loaded, and what .debug_icfold says besides the map. */
 #include "icf/verify_state.h"
+#include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,12 +46,6 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 			     ICF_VX(pos));
 }
 
-static int u64_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* Bytes of a section that is not loaded: equal but for fields that a kept relocation calls an address of code. */
 static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struct elfrw_section *a,
 					const struct elfrw_section *b)
@@ -83,7 +78,7 @@ static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struc
 		}
 	}
 	if (field.len)
-		qsort(field.data, field.len, sizeof *field.data, u64_order);
+		qsort(field.data, field.len, sizeof *field.data, elfrw_u64_order);
 	uint64_t pos = 0;
 	for (size_t k = 0; k <= field.len; k++) {
 		uint64_t end = k < field.len ? field.data[k] : a->hdr.sh_size;

@@ -412,6 +412,11 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		if (first.kind == ICF_VW_OFFSET || first.quiet)
 			continue;
 		bool relative = first.kind == ICF_VW_RELATIVE;
+		/* What is named in the middle of an entry begins no table. */
+		for (size_t next = b + 1; relative && ((limit - va) & 3) && next < v->base.len;) {
+			next++;
+			limit = next < v->base.len ? v->base.data[next].va : UINT64_MAX;
+		}
 		struct icf_vtable t = { va, (uint32_t)i, 0, owner };
 		size_t end = i;
 		for (; end < v->word.len && v->word.data[end].place < limit; end++, t.n++) {

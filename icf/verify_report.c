@@ -66,7 +66,11 @@ void icf_vlog_bad(struct icf_vlog *log, enum icf_verify_check check, const char 
 	if (vasprintf(&d->text, fmt, ap) < 0) {
 		log->nomem = true;
 		log->diff.len--;
-	}
+	} else
+		/* Names come from the files; a difference is one line. */
+		for (char *p = d->text; *p; p++)
+			if ((unsigned char)*p < ' ' || *p == 0x7f)
+				*p = '?';
 	va_end(ap);
 }
 

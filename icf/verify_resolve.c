@@ -261,7 +261,7 @@ static struct elfrw_err *resolve_slots(struct resolve *r)
 	struct icf_v *v = r->v;
 	struct dwr_vtables vt;
 	char name[200], text[400];
-	ELFRW_TRY(dwr_vtables_read(&v->in, &v->in, &vt));
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_vtables_read(&v->in, &v->in, &vt)));
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < vt.table.len && !err; i++) {
 		const struct dwr_vtable *t = &vt.table.data[i];

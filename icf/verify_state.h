@@ -40,6 +40,7 @@ struct icf_vunit {
 	bool shared;	  /* others are folded into it */
 	bool endbr;	  /* found: begins with a landing pad of indirect branches */
 	bool opaque;	  /* found: no code, or code nobody understands, which did not move */
+	bool mixed;	  /* found: something leads into the middle of what reads as an instruction */
 	uint8_t observed; /* found while the code and data are read: may be set by any thread */
 	uint8_t named;	  /* found, the same way: something else than a table of distances leads to its start */
 };
@@ -114,6 +115,12 @@ struct icf_vjump {
 	bool inside; /* not to its start */
 };
 
+/* Zeros in a unit of IN that are between two functions. */
+struct icf_vpad {
+	uint64_t va;
+	uint32_t size;
+};
+
 /* A place in IN's code: number of the unit, bytes from its start, kind; so that their order is that of the addresses. */
 typedef uint64_t icf_vplace;
 enum icf_vplace_kind { ICF_VP_START, ICF_VP_ROW, ICF_VP_CALL };
@@ -174,6 +181,7 @@ struct icf_v {
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;  /* in the order of the code */
 	VEC(struct icf_vjump) jump;  /* the same */
+	VEC(struct icf_vpad) pad;    /* sorted */
 	struct icf_vplaces site;     /* the last bytes of all calls, in the order of the code */
 	uint64_t slot_site[ICF_V_SLOTS]; /* by vtable slot: a call through it in OUT, in code that is not shared; 0: none */
 	uint64_t places_undecided, calls_undecided;
@@ -213,6 +221,10 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v);
 struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were added */
 /* verify_infer.c: where IN has no relocations of its code, after the code was checked. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
+/* verify_pad.c: fills pad and `mixed`, where IN has no relocations of its code. */
+struct elfrw_err *icf_v_find_pads(struct icf_v *v);
+/* How many bytes of padding are at VA, which is no instruction then?  Asked where the byte is 0. */
+uint64_t icf_v_pad(const struct icf_v *v, uint64_t va);
 /* The first dynamic relocation of PLACE in IN, or NULL. */
 const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place);
 /* The first word at or after PLACE. */
@@ -232,6 +244,8 @@ struct icf_velf {
 void icf_v_elf_open(const struct elfrw_image *img, struct icf_velf *ret);
 void icf_v_elf_close(struct icf_velf *e); /* may be { .fd = -1 } */
 
+/* verify.c: ERR as "PATH: ERR"; takes it; NULL and out of memory stay what they are. */
+struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err);
 /* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in LOG. */
 struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err);
 

@@ -13,7 +13,7 @@ SEED=${SEED:-1}
 if [ -z "${LLVM:-}" ]; then
 	for LLVM in llvm-symbolizer-19 llvm-symbolizer llvm-symbolizer-14; do have "$LLVM" && break; done
 fi
-have "$LLVM" || { skip agree "no llvm-symbolizer"; finish; }
+have "$LLVM" || { skip agree "no llvm-symbolizer (Debian: llvm)"; finish; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 

@@ -1,77 +1,104 @@
 #!/bin/bash
 # check.sh: runs every unit test ($BUILD/tests/test_*) and every tests/run_*.sh, shows what is not ok or skipped, and ends
 # with one line: N passed, N failed, N skipped.  V=1 shows the passed ones too.  Arguments: only these (names or paths).
+# As many suites run at a time as there are processors (SUITES=N: that many); each one's lines are shown when it is done.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 mkdir -p "$BUILD"
-log=$(mktemp "$BUILD/check-log.XXXXXX") || exit 1
-trap 'rm -f "$log" "$log.one"' EXIT
-: >"$log"
+logs=$(mktemp -d "$BUILD/check-log.XXXXXX") || exit 1
+trap 'rm -rf "$logs"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
+SUITES=${SUITES:-$(nproc 2>/dev/null || echo 2)}
 
-# suite NAME COMMAND...: its lines go to the log; a suite that fails without saying why is one failure.
+# suite NAME COMMAND...: a suite that fails without saying why is one failure.  Its lines go to $logs/NAME, what is shown to NAME.shown.
 suite() {
-	local name=$1 start=$SECONDS rc p f s
+	local name=$1 start=$SECONDS rc p f s log=$logs/$1
 	shift
-	"$@" >"$log.one" 2>"$log.err"
+	"$@" >"$log" 2>"$log.err"
 	rc=$?
-	p=$(grep -c '^ok ' "$log.one") f=$(grep -c '^not ok ' "$log.one") s=$(grep -c '^skip ' "$log.one")
+	p=$(grep -c '^ok ' "$log") f=$(grep -c '^not ok ' "$log") s=$(grep -c '^skip ' "$log")
 	if [ $rc != 0 ] && [ "$f" = 0 ]; then
-		echo "not ok $name: exit status $rc: $(tail -n 1 "$log.err" | cut -c 1-200)" >>"$log.one"
+		echo "not ok $name: exit status $rc: $(tail -n 1 "$log.err" | cut -c 1-200)" >>"$log"
 		f=1
 	elif [ $((p + f + s)) = 0 ]; then
-		echo "not ok $name: no result" >>"$log.one"
+		echo "not ok $name: no result" >>"$log"
 		f=1
 	fi
-	if [ -n "${V:-}" ]; then grep -E '^(ok|not ok|skip) ' "$log.one"; else grep -E '^(not ok|skip) ' "$log.one"; fi
-	[ "$f" != 0 ] && sed 's/^/# /' "$log.err" | tail -n 20
-	printf '# %-28s %4d passed %4d failed %4d skipped %5d s\n' "$name" "$p" "$f" "$s" $((SECONDS - start))
-	cat "$log.one" >>"$log"
-	rm -f "$log.err"
+	{
+		if [ -n "${V:-}" ]; then grep -E '^(ok|not ok|skip) ' "$log"; else grep -E '^(not ok|skip) ' "$log"; fi
+		[ "$f" != 0 ] && sed 's/^/# /' "$log.err" | tail -n 20
+		printf '# %-28s %4d passed %4d failed %4d skipped %5d s\n' "$name" "$p" "$f" "$s" $((SECONDS - start))
+	} >"$log.shown"
+	cat "$log.shown"
+}
+
+# start NAME COMMAND...: when there is room for one more.
+running=0
+start() {
+	if [ $running -ge "$SUITES" ]; then
+		wait -n
+		running=$((running - 1))
+	fi
+	suite "$@" &
+	running=$((running + 1))
 }
 
 # A cmocka program speaks TAP; its lines become ours.
 unit() {
-	local prog=$1 name rc
+	local prog=$1 name rc tap=$logs/${1##*/}.tap
 	name=${prog##*/}
-	CMOCKA_MESSAGE_OUTPUT=TAP timeout 300 "$prog" >"$log.tap" 2>"$log.tap.err"
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout 300 "$prog" >"$tap" 2>"$tap.err"
 	rc=$?
 	sed -nE "s|^ok [0-9]+ - ([^#]*[^# ]) *# *SKIP.*|skip $name/\1: skipped by the test|p; t
-		s|^ok [0-9]+ - (.*)|ok $name/\1|p; s|^not ok [0-9]+ - (.*)|not ok $name/\1: see below|p" "$log.tap"
+		s|^ok [0-9]+ - (.*)|ok $name/\1|p; s|^not ok [0-9]+ - (.*)|not ok $name/\1: see below|p" "$tap"
 	if [ $rc != 0 ]; then
-		cat "$log.tap.err" >&2
-		grep '^#' "$log.tap" >&2
+		cat "$tap.err" >&2
+		grep '^#' "$tap" >&2
 	fi
-	rm -f "$log.tap" "$log.tap.err"
 	return $rc
 }
 
+only=("$@")
 wanted() { # NAME
 	[ ${#only[@]} = 0 ] && return
 	local o
 	for o in "${only[@]}"; do [ "${o##*/}" = "$1" ] && return; done
 	return 1
 }
-only=("$@")
-for t in "$BUILD"/tests/test_*; do
-	[ -x "$t" ] && [ ! -d "$t" ] && wanted "${t##*/}" && suite "${t##*/}" unit "$t"
-done
+left_out() { # NAME WHY
+	mkdir -p "$logs"
+	echo "skip $1: $2" | tee "$logs/$1"
+}
+
+# The long ones first, so that no processor waits for the last of them.
+long="run_matrix.sh run_dwarf.sh run_mutants.sh run_symbolize.sh run_gdb.sh"
+scripts=()
+for n in $long; do scripts+=("$TESTS/$n"); done
 for t in "$TESTS"/run_*.sh; do
+	case " $long " in *" ${t##*/} "*) ;; *) scripts+=("$t") ;; esac
+done
+for t in "$BUILD"/tests/test_*; do
+	[ -x "$t" ] && [ ! -d "$t" ] && wanted "${t##*/}" && start "${t##*/}" unit "$t"
+done
+for t in "${scripts[@]}"; do
 	wanted "${t##*/}" || continue
 	# These build programs from Debian's source packages: hours, not minutes.
 	case ${t##*/} in
 	run_corpus.sh | run_corpus_stack.sh | run_size.sh | run_debug.sh)
 		if [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then
-			echo "skip ${t##*/}: needs programs built from source packages; CORPUS=1 runs it" | tee -a "$log"
+			left_out "${t##*/}" "needs programs built from source packages; CORPUS=1 runs it"
 			continue
 		fi
 		;;
 	esac
 	if [ "${t##*/}" = run_system_jobs.sh ] && [ "${SYSTEM:-}" != full ] && [ ${#only[@]} = 0 ]; then
-		echo "skip ${t##*/}: minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it" | tee -a "$log"
+		left_out "${t##*/}" "minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it"
 		continue
 	fi
-	suite "${t##*/}" bash "$t"
+	start "${t##*/}" bash "$t"
 done
-p=$(grep -c '^ok ' "$log") f=$(grep -c '^not ok ' "$log") s=$(grep -c '^skip ' "$log")
+wait
+rm -f "$logs"/*.err "$logs"/*.tap "$logs"/*.shown
+p=$(cat "$logs"/* | grep -c '^ok ') f=$(cat "$logs"/* | grep -c '^not ok ') s=$(cat "$logs"/* | grep -c '^skip ')
 echo "$p passed, $f failed, $s skipped"
 [ "$f" = 0 ] && [ "$p" != 0 ]

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """hostile.py: broken files for the whole tool.
 
-hostile.py [--tool ICFOLD] [--every N] [--jobs N] [--only REGEX] [--keep DIR] IN=OUT...
+hostile.py [--tool ICFOLD] [--every N] [--jobs N] [--only REGEX] [--name REGEX] [--label WORD] [--keep DIR] IN=OUT...
 IN is a program, OUT what folding made of it.  Each is broken in one place at a time (see the functions named after kinds
 below), and every command of the tool is run on the result.  Whatever the file says:
-  - the exit status is 0, 1 or 2: no signal, no sanitizer report, no more than TIME seconds;
+  - the exit status is 0, 1 or 2: no signal, no sanitizer report, no more than TIME seconds of processor time (WALL of any);
   - a failure says why, in at most LINES lines that begin with "icfold: ", one of which names the file;
   - a failed fold leaves no output and no temporary file;
-  - memory stays in proportion: BASE + PER_BYTE times the size of the file (not judged with sanitizers, whose own it is).
---every N takes every N-th mutation of each kind, at least one.  Prints a line for each kind, TAP-like, and exits with 1 when
-anything was found.  --keep DIR keeps the files that showed something.
+  - memory stays in proportion: BASE + PER_BYTE times the size of the file, and PER_UNPACKED times what a bomb unpacks to (not
+    judged with sanitizers, whose own it is).  verify may take PER_ROW: a row of a line table may be one byte, for which libdw
+    keeps 88, and the verifier has rows of its own.
+--every N takes every N-th mutation of each kind, at least one.  Prints a line for each kind, and one for each thing that was
+found in it, TAP-like, and exits with 1 when anything was found.  --keep DIR keeps the files that showed something.
+--name REGEX takes the mutations of that name instead, and --label WORD says so in the names of the tests.
 """
 import argparse
 import collections
@@ -28,8 +31,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import elfbytes
 from elfbytes import EHDR, PHDR, SHDR, get, put
 
-TIME, LINES = 10, 4
-BASE, PER_BYTE, PER_COMPRESSED = 64 << 20, 64, 1100
+TIME, WALL, LINES = 10, 150, 4
+BASE, PER_BYTE, PER_ROW, PER_UNPACKED = 64 << 20, 64, 256, 8
+BOMB = 48 << 20
+SHOWN = 12  # different findings of a kind
 
 
 # ---- what to break: each function yields (name, patches), patches being (offset, bytes), or a whole new file ----
@@ -270,7 +275,7 @@ def bombs(elf):
             yield "%s says %x" % (s.name, size), with_section(elf, s, put(1, 8) + put(size, 8) + put(1, 8) + packed, 0x800)
             yield "%s says %x of zstd" % (s.name, size), with_section(elf, s, put(2, 8) + put(size, 8) + put(1, 8) + packed, 0x800)
         for fill in (b"\0", b"\1", b"\xff"):
-            big = 48 << 20
+            big = BOMB
             bomb = zlib.compress(fill * big, 9)
             yield "bomb in %s of %02x" % (s.name, fill[0]), with_section(elf, s, put(1, 8) + put(big, 8) + put(1, 8) + bomb, 0x800)
             yield "bomb in %s of %02x, small" % (s.name, fill[0]), with_section(elf, s, put(1, 8) + put(len(raw), 8) + put(1, 8) + bomb, 0x800)
@@ -343,7 +348,11 @@ def spawn(tool, args, out, err, env):
     actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
                (os.POSIX_SPAWN_OPEN, 2, err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
     pid = os.posix_spawn(tool, [tool] + args, env, file_actions=actions)
-    signal.setitimer(signal.ITIMER_REAL, TIME)
+    try:
+        resource.prlimit(pid, resource.RLIMIT_CPU, (TIME, TIME + 1))
+    except ProcessLookupError:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, WALL)
     try:
         _, status, usage = os.wait4(pid, 0)
     except Timeout:
@@ -359,11 +368,18 @@ def spawn(tool, args, out, err, env):
     return os.WEXITSTATUS(status), None, usage.ru_maxrss << 10, text
 
 
+def no_end(sig):
+    """Was it stopped, having taken too long?"""
+    if sig is None:
+        return "no end after %d s" % WALL
+    return "no end after %d s of processor time" % TIME if sig == signal.SIGXCPU else None
+
+
 def judge(result, args, named, limit):
     """What is wrong with the end of one run, or None."""
     status, sig, memory, text = result
     if status is None:
-        return "no end after %d s" % TIME if sig is None else "signal %d: %s" % (sig, text[-300:])
+        return no_end(sig) or "signal %d: %s" % (sig, text[-300:])
     if status not in (0, 1, 2) or "runtime error:" in text or "Sanitizer" in text:
         hit = re.search(r"(SUMMARY: .*|\S+ runtime error: .*)", text)
         frames = re.findall(r"#\d+ \S+ in (\S+) (\S+)", text)
@@ -423,13 +439,14 @@ def run_one(job):
     bad, out = work + "/d/bad", work + "/d/out"
     with open(bad, "wb") as f:
         f.write(data)
-    limit = 0 if STATE["san"] else BASE + len(data) * (PER_COMPRESSED if kind == "bombs" else PER_BYTE)
+    unpacked = BOMB if name.startswith("bomb in") else 0
     found = []
     runs_ = collections.Counter()
     for args in commands(pair, side, bad, out):
         result = spawn(STATE["tool"], args, work + "/stdout", work + "/stderr", STATE["env"])
         runs_[args[0], result[0]] += 1
-        why = judge(result, args, (bad, out), limit)
+        limit = BASE + PER_UNPACKED * unpacked + len(data) * (PER_ROW if args[0] == "verify" else PER_BYTE)
+        why = judge(result, args, (bad, out), 0 if STATE["san"] else limit)
         left = set(os.listdir(work + "/d")) - {"bad"}
         if not why and args[0] == "fold":
             if result[0] and left:
@@ -439,10 +456,11 @@ def run_one(job):
         for n in left:
             os.unlink(work + "/d/" + n)
         if why:
-            found.append((kind, name, os.path.basename(pair.path[side]), args[0], " ".join(args[1:3]) if args[0] != "fold" else "", why))
+            found.append((kind, name, os.path.basename(pair.path[side]), args[0], why.replace(work + "/d/", "").strip().replace("\n", " | ")))
     if found and STATE["keep"]:
-        shutil.copy(bad, "%s/%s-%s-%d" % (STATE["keep"], kind, side, index))
-        found = [f + ("%s-%s-%d" % (kind, side, index),) for f in found]
+        kept = "%s-%s-%d" % (os.path.basename(pair.path[side]), kind, index)
+        shutil.copy(bad, STATE["keep"] + "/" + kept)
+        found = [f + (kept,) for f in found]
     return kind, runs_, found
 
 
@@ -454,13 +472,14 @@ def jobs(options):
     for no, pair in enumerate(STATE["pairs"]):
         for side in ("in", "out"):
             for kind in KINDS:
+                # Drawn for all kinds, so that a kind alone gets the same files.
+                start = rng.randrange(options.every) if kind is not names else 0
                 if options.only and not re.search(options.only, kind.__name__):
                     continue
-                start = rng.randrange(options.every) if kind is not names else 0
                 step = 1 if kind is names else options.every * (1 if kind not in (overlaps, types, swapped_headers, section_headers, tables) else 4)
                 i = -1
                 for i, (name, change) in enumerate(kind(pair.elf[side])):
-                    if i % step == start or (options.name and options.name == name):
+                    if re.fullmatch(options.name, name) if options.name else i % step == start:
                         yield kind.__name__, i, no, side, name, change
 
 
@@ -471,6 +490,7 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--only")
     p.add_argument("--name")
+    p.add_argument("--label", default="hostile")
     p.add_argument("--keep")
     p.add_argument("--work")
     p.add_argument("pair", nargs="+")
@@ -488,6 +508,7 @@ def main():
     if not san:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
     files, runs_, bad, total = [collections.Counter() for _ in range(4)]
+    what = collections.defaultdict(list)  # by kind, command and complaint without numbers: findings
     try:
         with multiprocessing.Pool(o.jobs) as pool:
             for kind, ends, found in pool.imap_unordered(run_one, jobs(o), 4):
@@ -496,14 +517,18 @@ def main():
                 total += ends
                 for f in found:
                     bad[kind] += 1
+                    what[kind, f[3], re.sub(r"0x[0-9a-f]+|[0-9]+|\.(debug|gcc|eh)_\w+", "N", f[4])].append(f)
                     print("# " + ": ".join(f), flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for kind in KINDS:
         k = kind.__name__
         if files[k]:
-            text = "%s hostile/%s" % ("not ok" if bad[k] else "ok", k)
+            text = "%s %s/%s" % ("not ok" if bad[k] else "ok", o.label, k)
             print("%s: %d files, %d runs%s" % (text, files[k], runs_[k], ", %d findings" % bad[k] if bad[k] else ""))
+            for key in [key for key in what if key[0] == k][:SHOWN]:
+                f = what[key][0]
+                print("not ok %s/%s/%s: %d of them, first %s of %s: %s" % (o.label, k, f[3], len(what[key]), f[1], f[2], f[4][:240]))
     for command in sorted({c for c, _ in total}):
         print("# %s: %s" % (command, ", ".join("%d with status %s" % (n, s) for (c, s), n in sorted(total.items(), key=str) if c == command)))
     return 1 if sum(bad.values()) else 0

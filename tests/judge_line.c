@@ -205,6 +205,15 @@ static const struct row *in_force(const struct rows *s, uint64_t addr)
 	return lo && !(s->v[lo - 1].flags & F_END) ? &s->v[lo - 1] : NULL;
 }
 
+/* Does R only repeat, right behind a function, the row of its last byte?  Where the next function begins there, the output need
+ * not have it: libdw would take it for that one's. */
+static bool repeats(const struct rows *s, const struct row *r, uint64_t va)
+{
+	const struct row *last = va ? in_force(s, va - 1) : NULL;
+
+	return last && !(r->flags & F_STMT) && last->line == r->line && last->col == r->col && !file_cmp(last->file, r->file);
+}
+
 static void compare_strict(struct judge *j, uint64_t cu, struct rows *want, struct rows *have)
 {
 	char x[600], y[600];
@@ -357,7 +366,7 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 
 			if (w->optional != pass || take(&bag, w, w->addr) || (w->alt && take(&bag, w, w->alt)))
 				continue;
-			if (!w->optional)
+			if (!w->optional && !(w->alt && repeats(&in, w, m->unit[w->unit].old)))
 				judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s (at the start or end of a function) is missing", cu,
 					    show(w, x, sizeof(x)));
 		}
@@ -378,6 +387,9 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 
 			if (p && p->addr < m->unit[u].old)
 				p = NULL; /* a row of what lies before: it need not reach here in the output */
+			if (p && p->addr == m->unit[u].old && (!q || row_cmp(p, q)))
+				while (p && repeats(&in, p, m->unit[u].old))
+					p = p > in.v && p[-1].addr == p->addr && !(p[-1].flags & F_END) ? p - 1 : NULL;
 			if (!p || (q && !row_cmp(p, q)))
 				continue;
 			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": at the %s of %s, %#" PRIx64 ", the line is %s, it should be %s", cu,

@@ -317,13 +317,13 @@ run r --diff --json stripped stripped
 py audit/diff-stripped "expect('names', (J[0]['names'], J[0]['groups']), ('addresses', []))" r.out
 
 # --- what goes wrong
-refused() { # NAME WORD [ARG...]: status 2, one line on standard error
+refused() { # NAME WORD [ARG...]: status 2; one line on standard error, or a second that leads to --help
 	local name=$1 word=$2
 	shift 2
 	run r "$@"
 	if [ $rc != 2 ]; then
 		not_ok "$name" "exit status $rc instead of 2: $(first_line r.err)"
-	elif [ -s r.out ] || [ "$(wc -l <r.err)" != 1 ]; then
+	elif [ -s r.out ] || [ "$(grep -cvx "Try 'icfold audit --help'\." r.err)" != 1 ]; then
 		not_ok "$name" "not one line of message, or output: $(head -n 2 r.err | tr '\n' '|')"
 	elif ! grep -qE "^icfold: .*$word" r.err; then
 		not_ok "$name" "message: $(first_line r.err)"
@@ -339,7 +339,7 @@ refused audit/not-elf 'text: ' text
 refused audit/object 'prog.a.o: ' prog.a.o
 refused audit/diff-one-file 'expected two files' --diff prog
 refused audit/diff-missing-file 'nowhere: ' --diff prog nowhere
-refused audit/unknown-option 'unknown option' --frob prog
+refused audit/unknown-option 'audit: unrecognized option .--frob' --frob prog
 refused audit/bad-icf 'all or safe' --icf=none prog
 refused audit/bad-top 'number' --top=-1 prog
 refused audit/bad-sort 'sort' --sort=colour prog

@@ -417,7 +417,7 @@ if have strace && strace -o trace true 2>/dev/null; then
 	check faults/prints-nothing "$(grep -E ' write\(' trace | head -n 1)" test -z "$(grep -E ' write\([12],' trace)"
 	written faults/traced
 else
-	skip faults/writes-only-outputs "no strace, or it may not trace"
+	skip faults/writes-only-outputs "no strace (Debian: strace), or it may not trace"
 fi
 "$ICFOLD" prog -o out/x <&- >&- 2>&-
 rc=$?

@@ -261,6 +261,141 @@ mutants_part() {
 	END
 }
 
+# Zeros before a function that nothing delimits, and that only data leads to: they may be read as the beginning of an instruction that
+# swallows the function's first bytes.
+zeros_part() {
+	local d=$WORK/zeros n ld mode out bad
+	mkdir -p "$d"
+	cat >"$d/m.c" <<-'END'
+		#include <stdio.h>
+		#define N __attribute__((noinline, noclone))
+		volatile int w;
+		N int a1(int x) { w += x; return x * 3 + w; }
+		N int a2(int x) { w += x; return x * 3 + w; }
+		N int a3(int x) { w += x; return x * 3 + w; }
+		N int b1(int x) { w += x; printf("%d\n", x); return x * 5 + w; }
+		N int b2(int x) { w += x; printf("%d\n", x); return x * 5 + w; }
+		N int last(int x) { w -= x; return x * 7 + w; }
+		extern int (*table[])(int);
+		int main(void)
+		{
+			int s = table[0](1) + table[1](2) + a1(1) + a2(2) + a3(3) + b1(4) + b2(5) + last(6);
+			printf("%d\n", s);
+			return 0;
+		}
+	END
+	for n in 1 2 3 5 13; do
+		cat >"$d/g.s" <<-END
+			.text
+			.type first, @function
+			first: lea 1(%rdi), %eax
+			ret
+			.zero $n
+			.type second, @function
+			second: jmp last
+			ret
+			.section .data.rel.local, "aw"
+			.globl table
+			table: .quad first, second
+			.section .note.GNU-stack, "", @progbits
+		END
+		for ld in bfd mold; do
+			for mode in safe all; do
+				out=$d/out
+				if ! gcc -O2 -fPIE -pie -fuse-ld=$ld -s "$d/g.s" "$d/m.c" -o "$d/in" >"$d/log" 2>&1; then
+					skip "zeros/$n.$ld" "does not link: $(first_line "$d/log")"
+					break
+				fi
+				bad=
+				"$d/in" >"$d/want"
+				"$ICFOLD" -q --icf=$mode "$d/in" -o "$out" 2>"$d/log" || bad=$(first_line "$d/log")
+				[ -n "$bad" ] || { "$out" >"$d/got" && cmp -s "$d/want" "$d/got"; } || bad="prints something else"
+				[ -n "$bad" ] || "$ICFOLD" verify --icf=$mode "$d/in" "$out" >"$d/log" 2>&1 || bad="verify: $(tail -n 2 "$d/log" | head -n 1)"
+				if [ -n "$bad" ]; then not_ok "zeros/$n.$ld.$mode" "$bad"; else ok "zeros/$n.$ld.$mode"; fi
+			done
+		done
+	done
+}
+
+# A table of distances with addresses in the middle of its entries that code looks at: they end no table.
+middle_part() {
+	local d=$WORK/middle mode bad
+	mkdir -p "$d"
+	cat >"$d/a.s" <<-'END'
+			.text
+			.macro fun name
+			.globl \name
+			.type \name,@function
+			.p2align 4
+		\name:
+			.cfi_startproc
+			.endm
+			.macro end name
+			.cfi_endproc
+			.size \name, . - \name
+			.endm
+			.macro twin name
+			fun \name
+			lea (%rdi,%rdi,2), %eax
+			xor $0x1234567, %eax
+			imul $77, %eax, %eax
+			sub $1, %eax
+			ret
+			end \name
+			.endm
+			twin a1
+			fun sw
+			cmp $7, %edi
+			ja 9f
+			lea table(%rip), %rdx
+			mov %edi, %edi
+			movslq (%rdx,%rdi,4), %rax
+			add %rdx, %rax
+			jmp *%rax
+		1:	mov $1, %eax
+			ret
+		2:	mov $2, %eax
+			ret
+		3:	mov $3, %eax
+			ret
+		9:	xor %eax, %eax
+			ret
+		4:	mov $4, %eax
+			ret
+			end sw
+			twin a2
+			fun peek
+			lea table+10(%rip), %rax
+			movzbl (%rax), %eax
+			movzbl table+5(%rip), %ecx
+			mov $1, %eax
+			ret
+			end peek
+			.section .rodata
+			.p2align 2
+		table:	.long 1b-table, 2b-table, 3b-table, 4b-table, 4b-table, 1b-table, 4b-table, 4b-table
+			.zero 4
+			.section .note.GNU-stack,"",@progbits
+	END
+	cat >"$d/m.c" <<-'END'
+		#include <stdio.h>
+		int a1(int), a2(int), sw(unsigned), peek(void);
+		int main(void) { printf("%d\n", a1(1) + a2(2) + peek()); for (unsigned i = 0; i < 9; i++) printf("%d\n", sw(i)); return 0; }
+	END
+	if ! gcc -O2 -fPIE -pie -s "$d/a.s" "$d/m.c" -o "$d/in" >"$d/log" 2>&1; then
+		not_ok middle "does not build: $(first_line "$d/log")"
+		return
+	fi
+	"$d/in" >"$d/want"
+	for mode in safe all; do
+		bad=
+		"$ICFOLD" -q --icf=$mode "$d/in" -o "$d/out" 2>"$d/log" || bad=$(first_line "$d/log")
+		[ -n "$bad" ] || { "$d/out" >"$d/got" && cmp -s "$d/want" "$d/got"; } || bad="prints something else"
+		[ -n "$bad" ] || "$ICFOLD" verify --icf=$mode "$d/in" "$d/out" >"$d/log" 2>&1 || bad="verify: $(tail -n 2 "$d/log" | head -n 1)"
+		if [ -n "$bad" ]; then not_ok "middle/$mode" "$bad"; else ok "middle/$mode"; fi
+	done
+}
+
 if [ "${1:-}" = --same ]; then
 	same_one "$2" "$3" "$4"
 	exit 0
@@ -269,7 +404,7 @@ fi
 need_tool norelocs
 make_work
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same fool mutants switches}
+PARTS=${PARTS:-matrix same fool mutants switches zeros middle}
 # part NAME: is it wanted?
 part() { [[ " $PARTS " == *" $1 "* ]]; }
 # Lines of what ran elsewhere, under names of their own.
@@ -288,10 +423,12 @@ if part same; then
 	stack_part
 fi
 part mutants && mutants_part
+part zeros && zeros_part
+part middle && middle_part
 if part switches; then
 	if have python3; then
 		# The first that something was wrong with, each in a way of its own.
-		echo 1 5 12 21 26 52 130 211 246 419 | xargs -P "$JOBS" -n 5 python3 "$TESTS/gen_switch.py" --check "$ICFOLD" "$WORK" >"$WORK/result"
+		echo 1 5 12 21 26 52 60 119 130 211 246 419 | xargs -P "$JOBS" -n 6 python3 "$TESTS/gen_switch.py" --check "$ICFOLD" "$WORK" >"$WORK/result"
 		take '' "$WORK/result"
 	else
 		skip switches "no python3"

@@ -224,8 +224,11 @@ collapse() {
 		sed -E '/;use_leaf;/s/(leaf_low|leaf_high|EITHER);.*/LEAF;/; s/;(\(anonymous namespace\)::)?(low|high);$/;/; s/(leaf_[a-z]*;)\1/\1/' |
 		awk -v percent="$2" '{ n = $1; sub(/^[0-9]+ /, ""); t[$0] += n; all += n } END { for (s in t) if (100 * t[s] >= percent * all) print s }' | sort
 }
-if ! have perf || [ ! -f $p ] || ! profile "${p%.folded}" fp; then
-	skip perf/record "perf does not record here"
+if ! have perf; then
+	skip perf/record "no perf (Debian: linux-perf)"
+	finish
+elif [ ! -f $p ] || ! profile "${p%.folded}" fp; then
+	skip perf/record "$([ -f $p ] && echo "perf may not record here" || echo "no program $p")"
 	finish
 fi
 for mode in fp dwarf; do

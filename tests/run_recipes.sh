@@ -175,7 +175,7 @@ fi
 bolt=
 for t in llvm-bolt llvm-bolt-{20,19,18,17,16}; do have $t && bolt=$t && break; done
 if [ -z "$bolt" ]; then
-	skip recipes/bolt "no llvm-bolt"
+	skip recipes/bolt "no llvm-bolt (Debian: bolt-19 or another version)"
 else
 	place bolt Makefile
 	make BOLT=$bolt >log 2>&1
@@ -215,7 +215,7 @@ if need recipes/debian dh dpkg-buildflags dpkg-deb; then
 		sym=$(find y -name '*.debug' | head -n 1)
 		check recipes/debian-folded "${sym:-no debug file}" folded "${sym:-/dev/null}"
 	else
-		skip recipes/debian "neither root nor fakeroot"
+		skip recipes/debian "neither root nor fakeroot (Debian: fakeroot)"
 	fi
 fi
 if need recipes/rpm rpmbuild rpm2archive; then

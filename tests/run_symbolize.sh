@@ -79,7 +79,7 @@ for l in llvm-symbolizer-19 llvm-symbolizer; do have $l && llvm=$l && break; don
 main=$(nm $prog | awk '$3 == "main" { print $1 }')
 addresses="0x$main $(printf '0x%x 0x%x 0x%x' $((0x$main + 77)) $((0x$main + 200)) $((0x$main + 333))) 0xdeadbeef0"
 if [ -z "$llvm" ] || ! $llvm --version 2>/dev/null | grep -q 'version 19'; then
-	skip symbolize/styles "no llvm-symbolizer 19 to compare with"
+	skip symbolize/styles "no llvm-symbolizer 19 to compare with (Debian: llvm-19)"
 else
 	while read -r name options; do
 		# shellcheck disable=SC2086
@@ -250,6 +250,25 @@ check inlines/none "rc $?: $out" [ "$?:$out" = "0:" ]
 check inlines/missing "rc $?" [ $? = 1 ]
 "$ICFOLD" inlines inner >out 2>&1
 check inlines/usage "rc $?" [ $? = 1 ]
+
+# --- stripped programs ------------------------------------------------------------------------------------------------
+# .dynsym has two names for one place and keeps their sizes: the one that counts is the kept function's.
+printf '#include <stdio.h>\n#define F(n) __attribute__((noinline)) int n(int a) { puts("%%d"); return a * 3; }\nF(a1) F(b1) F(c1)\nint main(int c, char **v) { (void)v; return a1(c) + b1(c) + c1(c) == 0; }\n' >dyn.c
+if ${CC:-gcc} -O2 -fno-ipa-icf -rdynamic dyn.c -o dyn 2>log && strip dyn && "$ICFOLD" -q --icf=all dyn -o dyn.folded 2>log; then
+	"$ICFOLD" verify --icf=all dyn dyn.folded >log 2>&1
+	rc=$?
+	check symbolize/dynsym-verify "$(grep -m 1 ': .*expected' log)" [ $rc = 0 ]
+	"$ICFOLD" dump --groups dyn.folded | awk '/^0/ { sub(/:/, ""); at = $1 } /kept/ { print at, $4 }' >kept
+	while read -r at name; do
+		for off in 0 3; do
+			out=$("$ICFOLD" symbolize -e dyn.folded "$(printf 0x%x $((0x$at + off)))" | head -n 1)
+			check "symbolize/dynsym/$off" "$out, not $name" [ "$out" = "$name" ]
+		done
+	done < <(sed 's/,.*//' kept)
+	check symbolize/dynsym-kept "no group" [ -s kept ]
+else
+	not_ok symbolize/dynsym "$(first_line log)"
+fi
 
 # --- folded functions -------------------------------------------------------------------------------------------------
 judge=$BUILD/tests/test_symbolize

@@ -56,7 +56,7 @@ one() {
 		rc=$?
 		case $rc in
 		0) verify=equal ;;
-		1) verify=different reason=$(grep -v '^ok' "$w/ver" | head -n 1 | cut -c 1-300) ;;
+		1) verify=different reason=$(sed '/^different$/,$d' "$w/ver" | tail -n 1 | cut -c 1-300) ;;
 		2) verify=trouble reason=$(head -n 1 "$w/ver") ;;
 		124) verify=timeout ;;
 		*) verify=crash-$rc ;;

@@ -5,6 +5,8 @@
 #
 # Each job runs three times: with copies of the programs, folded (--icf=safe), and folded --in-place.  Programs and libraries stand in
 # the same folder each time, so that paths are the same in what is written; everything must be the same to the last byte.
+# The jobs are called by their names, as is what they use; their texts are for other programs to read.
+# shellcheck disable=SC2317,SC2016,SC2329,SC2094,SC2238
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_tool jobs
@@ -25,7 +27,7 @@ fold() { # VARIANT IN OUT
 # libraries FILE...: what they load, the dynamic linker left out: "NAME PATH" lines.
 libraries() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && !seen[$1]++ { print $1, $3 }'; }
 
-# provide VARIANT PROGRAM...: fills $TOOL with these programs and their libraries; prints what went wrong.  MORE: further libraries.
+# provide VARIANT PROGRAM...: fills $TOOL with these programs and their libraries; prints what went wrong.
 provide() {
 	local variant=$1 p name path
 	shift
@@ -44,7 +46,7 @@ provide() {
 			fold "$variant" "$(realpath "$path")" "$WORK/lib.$variant/$name" || return 1
 		fi
 		ln -s "$WORK/lib.$variant/$name" "$TOOL/lib/$name"
-	done < <(libraries "$@" ${MORE:-})
+	done < <(libraries "$@")
 }
 
 # with COMMAND...: runs it with what $TOOL has.
@@ -287,17 +289,8 @@ C
 	rm -f prog
 }
 
-need_gcc() { find_programs cc1 cc1plus as ld; }
-do_gcc() {
-	local f n
-	cp "$(realpath "$TOOL/bin/ld")" "$TOOL/bin/collect-ld" 2>/dev/null
-	for f in $(sources); do
-		n=$(basename "$(dirname "$f")")_$(basename "$f")
-		for o in -O0 "-O2 -g" "-O3 -fPIC -march=x86-64-v3"; do
-			# shellcheck disable=SC2086
-			LD_LIBRARY_PATH=$TOOL/lib gcc -B"$TOOL/bin/" -w $o -c "$f" -o "$n.${o//[^a-zA-Z0-9]/}.o" 2>>messages
-		done
-	done
+# A C++ program of some size.
+write_program() {
 	cat >more.cc <<'CC'
 #include <algorithm>
 #include <iostream>
@@ -326,6 +319,20 @@ int main()
 	try { throw std::runtime_error("x"); } catch (const std::exception &e) { std::cout << e.what() << '\n'; }
 }
 CC
+}
+
+need_gcc() { find_programs cc1 cc1plus as ld; }
+do_gcc() {
+	local f n
+	cp "$(realpath "$TOOL/bin/ld")" "$TOOL/bin/collect-ld" 2>/dev/null
+	for f in $(sources); do
+		n=$(basename "$(dirname "$f")")_$(basename "$f")
+		for o in -O0 "-O2 -g" "-O3 -fPIC -march=x86-64-v3"; do
+			# shellcheck disable=SC2086
+			LD_LIBRARY_PATH=$TOOL/lib gcc -B"$TOOL/bin/" -w $o -c "$f" -o "$n.${o//[^a-zA-Z0-9]/}.o" 2>>messages
+		done
+	done
+	write_program
 	LD_LIBRARY_PATH=$TOOL/lib g++ -B"$TOOL/bin/" -std=c++20 -O2 -g more.cc -o more 2>>messages
 	LD_LIBRARY_PATH=$TOOL/lib g++ -B"$TOOL/bin/" -std=c++20 -O2 -static -ffunction-sections -Wl,--gc-sections more.cc -o more.static 2>>messages
 	LD_LIBRARY_PATH=$TOOL/lib g++ -B"$TOOL/bin/" -std=c++20 -O2 -S more.cc -o more.s 2>>messages
@@ -334,9 +341,14 @@ CC
 	cat messages
 }
 
-need_clang() { find_programs clang-14; }
+need_clang() {
+	local index
+	find_programs clang-14 ld || return
+	index=$(dirname "$(realpath "${programs[0]}")")/c-index-test
+	if [ -x "$index" ]; then programs+=("$index"); fi
+}
 do_clang() {
-	local f n o res
+	local f n o res at
 	res=$(clang-14 -print-resource-dir)
 	[ -d "$res" ] || return 0
 	for f in $(sources); do
@@ -347,6 +359,19 @@ do_clang() {
 		done
 	done
 	with clang-14 -resource-dir "$res" --target=aarch64-linux-gnu -O2 -S -ffreestanding -nostdinc -x c - -o arm.s <<<'unsigned f(unsigned *p, int n) { unsigned s = 0; for (int i = 0; i < n; i++) s += p[i] * i; switch (s % 9) { case 1: return n; case 2: return s; case 3: return 7 * s; case 4: return n / 3; case 5: return s ^ n; } return 0; }' 2>>messages
+	write_program
+	with clang-14 -resource-dir "$res" -B"$TOOL/bin" --driver-mode=g++ -std=c++17 -O2 -g more.cc -o more 2>>messages
+	./more >run || echo "the program does not run" >bad
+	# All that libclang tells of a file, and what it would complete.
+	if [ -x "$TOOL/bin/c-index-test" ]; then
+		at=$(awk 'i = index($0, "m[\"a\"].") { print NR ":" i + 7 }' more.cc)
+		with c-index-test -test-load-source all -resource-dir "$res" -std=c++17 more.cc >index 2>&1
+		with c-index-test -index-file -resource-dir "$res" -std=c++17 more.cc 2>&1 | sed -E 's/0x[0-9a-f]+/N/g' >symbols
+		with c-index-test -code-completion-at="more.cc:$at" -resource-dir "$res" -std=c++17 more.cc >complete 2>&1
+		grep -q 'FunctionDecl=main' index && [ -s complete ] || echo "libclang did not read the program" >bad
+	else
+		echo "no c-index-test: libclang is not called" >&3
+	fi
 	with clang-14 -resource-dir "$res" --analyze -Xclang -analyzer-output=text -I"$ROOT" -D_GNU_SOURCE -std=gnu17 "$ROOT/elfrw/err.c" >analyze 2>&1
 	cat messages
 }

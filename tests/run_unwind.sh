@@ -106,4 +106,102 @@ elif compile_fixture gcc -O2 pie "$WORK/eh" && link_fixture gcc bfd pie "$WORK/e
 else
 	not_ok unwind/throw "does not build"
 fi
+
+# Unwind tables that may not become longer, and a thunk whose description takes more room than what goes away; functions without a
+# description, whose thunk needs none.
+mkdir -p "$WORK/room"
+cat >"$WORK/room/p.s" <<'END'
+	.macro twin name
+	.globl \name
+	.type \name, @function
+	.p2align 4
+\name:
+	.ifdef FRAMES
+	.cfi_startproc simple
+	.cfi_def_cfa rsp, 8
+	.cfi_offset rip, -8
+	.endif
+	mov %edi, %eax
+	imul $3, %eax, %eax
+	xor $0x12, %eax
+	and $0x7f, %eax
+	ret
+	.ifdef FRAMES
+	.cfi_endproc
+	.endif
+	.size \name, . - \name
+	.endm
+	.text
+	twin one
+	twin two
+	.globl _start
+	.type _start, @function
+_start:
+	mov $5, %edi
+	call *table(%rip)
+	mov %eax, %ebx
+	mov $6, %edi
+	call *table+8(%rip)
+	lea (%rax,%rbx), %edi
+	mov table(%rip), %rax
+	cmp table+8(%rip), %rax
+	setne %al
+	movzbl %al, %eax
+	add %eax, %edi
+	add zero(%rip), %edi
+	mov $60, %eax
+	syscall
+	.size _start, . - _start
+	.section .rodata
+	.p2align 4
+zero:	.zero 16
+	.section .data, "aw"
+	.p2align 3
+table:	.quad one, two
+	.section .note.GNU-stack, "", @progbits
+END
+# What describes the code from ADDRESS on.
+described() { readelf --debug-dump=frames "$1" 2>/dev/null | grep -c "FDE.*pc=0*$2\.\."; }
+address() { nm "$1" | awk -v n="$2" '$3 == n { sub(/^0+/, "", $1); print $1 }'; }
+for ld in bfd gold lld mold; do
+	for frames in 0 1; do
+		name=unwind/room/$ld.$frames
+		in=$WORK/room/in out=$WORK/room/out
+		define=()
+		[ $frames = 0 ] || define=("-Wa,--defsym,FRAMES=1")
+		if ! gcc -nostdlib -static -fuse-ld=$ld -Wl,--eh-frame-hdr,--emit-relocs "${define[@]}" \
+			"$WORK/room/p.s" -o "$in" >"$WORK/log" 2>&1; then
+			skip "$name" "does not link: $(first_line "$WORK/log")"
+			continue
+		fi
+		if ! "$ICFOLD" -v --icf=safe "$in" -o "$out" 2>"$WORK/log"; then
+			not_ok "$name" "$(first_line "$WORK/log")"
+			continue
+		fi
+		"$in"
+		want=$?
+		"$out"
+		got=$?
+		bad=
+		[ $want = $got ] || bad="ends with $got, not $want"
+		[ -n "$bad" ] || "$ICFOLD" verify --icf=safe "$in" "$out" >"$WORK/verify" 2>&1 || bad="verify: $(tail -n 2 "$WORK/verify" | head -n 1)"
+		if [ -z "$bad" ] && grep -q 'functions stay: no room' "$WORK/log"; then
+			# Only where there is none: .rodata is right behind.
+			[ $ld.$frames = mold.1 ] || bad="no room?"
+		elif [ -z "$bad" ]; then
+			[ "$(nm -S "$out" | awk '$4 == "two" { print $2 + 0 }')" = 6 ] || bad="no thunk"
+			[ -n "$bad" ] || [ "$(described "$out" "$(address "$out" two)")" = $frames ] || bad="the thunk has not as many descriptions as its function"
+		fi
+		[ -n "$bad" ] || bad=$(readelf --debug-dump=frames "$out" 2>&1 >/dev/null | head -n 1)
+		if [ -z "$bad" ] && [ $frames = 1 ] && have eu-readelf; then bad=$(eu-readelf --debug-dump=frames "$out" 2>&1 >/dev/null | head -n 1); fi
+		if [ -n "$bad" ]; then not_ok "$name" "$bad"; else ok "$name"; fi
+	done
+done
+# An unwinder that knows only the tables, at the thunk itself.
+if [ $gdb = 1 ] && gcc -nostdlib -static -Wl,--eh-frame-hdr,--emit-relocs -Wa,--defsym,FRAMES=1 "$WORK/room/p.s" -o "$WORK/room/in" &&
+	"$ICFOLD" -q --icf=safe "$WORK/room/in" -o "$WORK/room/out"; then
+	timeout 60 gdb -nx -batch -ex 'set debuginfod enabled off' -ex "break *0x$(address "$WORK/room/out" two)" -ex run -ex bt "$WORK/room/out" \
+		>"$WORK/log" 2>&1 </dev/null
+	check unwind/room/gdb "$(tail -n 1 "$WORK/log")" grep -q '^#1 .* in _start' "$WORK/log"
+fi
 finish

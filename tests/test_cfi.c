@@ -525,6 +525,16 @@ static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, uint6
 	ok(elfrw_addrmap_finish(map));
 }
 
+/* BYTES of thunks, for the folded units. */
+static void make_thunks(struct elfrw_addrmap *map, uint64_t bytes)
+{
+	map->thunks = map->section[0].new_end;
+	map->thunks_end = map->section[0].new_end = map->thunks + bytes;
+	for (uint32_t i = 0; i < map->n_units; i++)
+		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+			map->unit[i].flags |= ELFRW_UNIT_THUNK;
+}
+
 /* .debug_frame under the identity, and without a third of its functions. */
 static void check_debug_frame(const struct file *f)
 {
@@ -542,8 +552,7 @@ static void check_debug_frame(const struct file *f)
 	assert_memory_equal(out.data, cfi.data, cfi.size);
 	dwr_rw_frame_deinit(&out);
 	make_map(&map, &f->cfi, 16, 3);
-	map.thunks = map.section[0].new_end;
-	map.thunks_end = map.section[0].new_end += 0x10;
+	make_thunks(&map, 0x10);
 	ok(dwr_rw_debug_frame(&in, &out));
 	ok(dwr_cfi_read(&now, sec->name, out.data, out.size, 0, false, 8));
 	judge_records(&now, f->img.base);
@@ -601,11 +610,16 @@ static void check_file(const char *path)
 	/* Everything moves, one function of three is folded, and there are thunks. */
 	struct elfrw_addrmap map;
 	make_map(&map, &f.cfi, 16, 3);
+	/* Where none of them stands for a function that had an FDE, they get none. */
 	map.thunks = map.section[0].new_end;
 	map.thunks_end = map.thunks + 0x50;
-	map.section[0].new_end = map.thunks_end;
 	struct dwr_rw_frame_in in = frame_in(&f, &map);
 	struct dwr_rw_frame_out out;
+	ok(dwr_rw_eh_frame(&in, &out));
+	size_t without = out.n_fdes;
+	dwr_rw_frame_deinit(&out);
+	make_thunks(&map, 0x50);
+	in = frame_in(&f, &map);
 	ok(dwr_rw_eh_frame(&in, &out));
 	struct dwr_cfi now;
 	ok(dwr_cfi_read(&now, ".eh_frame", out.data, out.size, in.va, true, 8));
@@ -641,6 +655,7 @@ static void check_file(const char *path)
 	}
 	assert_int_equal(now.fde.len, k + 1);
 	assert_int_equal(out.n_fdes, k + 1);
+	assert_int_equal(without, k);
 	assert_int_equal(now.fde.data[k].pc_begin, map.thunks);
 	assert_int_equal(now.fde.data[k].pc_end, map.thunks_end);
 	assert_int_equal(now.terminator.len, f.cfi.terminator.len);

@@ -67,8 +67,8 @@ static void test_output(void **state)
 	be_ok(parse(&opt, "-o", "-", "-", NULL)); /* a dash alone is a name */
 	assert_string_equal(opt.input, "-");
 	icf_options_deinit(&opt);
-	REFUSE("option -o needs a value", "in", "-o");
-	REFUSE("option --output needs a value", "in", "--output");
+	REFUSE("option '-o' requires an argument", "in", "-o");
+	REFUSE("option '--output' requires an argument", "in", "--output");
 	REFUSE("no output file", "in");
 	REFUSE("no input file", "-o", "out");
 	REFUSE("no input file", "-q");
@@ -112,13 +112,13 @@ static void test_flags(void **state)
 	icf_options_deinit(&opt);
 	be_ok(parse(&opt, "-V", NULL));
 	icf_options_deinit(&opt);
-	REFUSE("unknown option --quiet=yes", "--quiet=yes");
-	REFUSE("unknown option --quie (try --help)", "--quie");
-	REFUSE("unknown option --q", "--q");
-	REFUSE("unknown option --v", "--v");
-	REFUSE("unknown option -x", "-x");
-	REFUSE("unknown option --output-foo", "--output-foo");
-	REFUSE("unknown option --icfx=all", "--icfx=all");
+	REFUSE("unrecognized option '--quiet=yes'", "--quiet=yes");
+	REFUSE("unrecognized option '--quie'", "--quie");
+	REFUSE("unrecognized option '--q'", "--q");
+	REFUSE("unrecognized option '--v'", "--v");
+	REFUSE("unrecognized option '-x'", "-x");
+	REFUSE("unrecognized option '--output-foo'", "--output-foo");
+	REFUSE("unrecognized option '--icfx=all'", "--icfx=all");
 }
 
 static void test_values(void **state)
@@ -136,7 +136,7 @@ static void test_values(void **state)
 	}
 	REFUSE("--icf=most: must be safe, all or none", "--icf=most");
 	REFUSE("--icf=: must be safe", "--icf=");
-	REFUSE("option --icf needs a value", "--icf");
+	REFUSE("option '--icf' requires an argument", "--icf");
 
 	PARSE("--stats");
 	assert_int_equal(opt.stats, ICF_STATS_TEXT);
@@ -155,7 +155,7 @@ static void test_values(void **state)
 		assert_string_equal(opt.map_file, "m");
 		icf_options_deinit(&opt);
 	}
-	REFUSE("option --map needs a value", "in", "--map");
+	REFUSE("option '--map' requires an argument", "in", "--map");
 
 	PARSE("--print-icf-sections=p");
 	assert_true(opt.print_sections);
@@ -173,7 +173,7 @@ static void test_values(void **state)
 	static const char *const bad[] = { "0", "-1", "", "x", "3x", "1025", "99999999999999999999999", "0x4", " -4" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		REFUSE("must be a number from 1 to 1024", "--threads", bad[i]);
-	REFUSE("option --threads needs a value", "--threads");
+	REFUSE("option '--threads' requires an argument", "--threads");
 
 	static const struct { const char *arg; int policy; } folded[] = { { "--debug-folded=overlay", DWR_FOLDED_OVERLAY },
 									   { "--debug-folded=alias", DWR_FOLDED_ALIAS },
@@ -184,7 +184,7 @@ static void test_values(void **state)
 		icf_options_deinit(&opt);
 	}
 	REFUSE("--debug-folded=x: must be overlay, alias or drop", "--debug-folded=x");
-	REFUSE("option --debug-folded needs a value", "--debug-folded");
+	REFUSE("option '--debug-folded' requires an argument", "--debug-folded");
 }
 
 static void test_dashes(void **state)
@@ -213,7 +213,7 @@ static void test_keep_unique(void **state)
 	assert_string_equal(opt.keep_unique[1], "b");
 	assert_string_equal(opt.keep_unique[2], "c");
 	icf_options_deinit(&opt);
-	REFUSE("option --keep-unique needs a value", "--keep-unique");
+	REFUSE("option '--keep-unique' requires an argument", "--keep-unique");
 
 	char path[BE_PATH_SIZE];
 	static const char names[] = "# comment\nfoo\n\n  bar baz \t\r\n\t# another\n_ZN1aE\r\n   \nlast";
@@ -235,7 +235,7 @@ static void test_keep_unique(void **state)
 	assert_int_equal(opt.n_keep_unique, 0);
 	icf_options_deinit(&opt);
 	unlink(path);
-	REFUSE("option --keep-unique-file needs a value", "--keep-unique-file");
+	REFUSE("option '--keep-unique-file' requires an argument", "--keep-unique-file");
 	snprintf(arg, sizeof arg, "%s: cannot open: No such file", path);
 	REFUSE(arg, "--keep-unique-file", path);
 	REFUSE("/: not a small regular file", "--keep-unique-file=/");
@@ -319,7 +319,7 @@ static void test_response_errors(void **state)
 	REFUSE(text, arg);
 	unlink(arg + 1);
 	response("--keep-unique", arg);
-	REFUSE("option --keep-unique needs a value", arg);
+	REFUSE("option '--keep-unique' requires an argument", arg);
 	unlink(arg + 1);
 }
 

@@ -274,7 +274,7 @@ static void test_code_refs(void **state)
 	tp_sound(&t);
 	uint64_t g = tp_sym(&t, "g");
 	static const struct { unsigned off, kind, size, flags; } want[] = {
-		{ 1, ICF_REF_BRANCH, 4, 0 },
+		{ 1, ICF_REF_BRANCH, 4, ICF_REF_CALL },
 		{ 8, ICF_REF_PCREL, 4, ICF_REF_LEA },
 		{ 13, ICF_REF_ABS, 4, ICF_REF_LEA },
 		{ 20, ICF_REF_ABS, 4, ICF_REF_LEA | ICF_REF_SIGN },
