@@ -94,9 +94,12 @@ bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
  * that something is added to, in some other function. */
 static uint64_t table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t most)
 {
-	uint64_t end = icf_next_named(prog, map, base, most);
-	while (((end - base) & 3) && end - base < most && icf_bit(&map->named, end))
+	uint64_t end = icf_next_named(prog, map, base, most), before = base;
+	/* At the end of a section there is no next one. */
+	while (((end - base) & 3) && end - base < most && end > before && icf_bit(&map->named, end)) {
+		before = end;
 		end = icf_next_named(prog, map, end, most - (end - base));
+	}
 	return end;
 }
 
