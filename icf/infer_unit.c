@@ -244,6 +244,12 @@ static struct icf_candidate *candidate_at(struct icf_candidates *c, uint64_t bas
 /* Labels of one unit times names in it that are looked at. */
 #define MAX_WORK 50000000
 
+/* Compilers align tables; of what is not aligned only an odd assembler's table could be one, which has its first entries. */
+static uint64_t words_at(uint64_t base)
+{
+	return base & 3 ? FEW_WORDS : MAX_WORDS;
+}
+
 /* Do A and B jump into each other's middle?  Remembers some answers. */
 static bool are_linked(struct icf_finder *f, uint32_t a, uint32_t b)
 {
@@ -283,7 +289,7 @@ static struct elfrw_err *find_candidates(struct icf_finder *f, uint32_t i)
 		uint64_t base = f->leas.v.data[k], word;
 		/* The first entry may lead to nowhere. */
 		if (!icf_distance_at(f->prog, base, &word) ||
-		    !(leads(f, i, base + word) || first_lead(f, i, base, 1, MAX_WORDS) < MAX_WORDS))
+		    !(leads(f, i, base + word) || first_lead(f, i, base, 1, words_at(base)) < words_at(base)))
 			continue;
 		struct icf_candidate *c = VEC_PUSH(&f->cand.v);
 		if (!c)
@@ -307,7 +313,7 @@ static bool find_missed(struct icf_finder *f, uint32_t i)
 	const struct icf_candidates *c = &f->cand;
 	for (size_t k = 0; k < c->v.len; k++) {
 		const struct icf_candidate *one = &c->v.data[k];
-		uint64_t n = MAX_WORDS + one->n, hit = first_lead(f, i, one->base, one->n, n);
+		uint64_t n = words_at(one->base) + one->n, hit = first_lead(f, i, one->base, one->n, n);
 		if (hit < n && (k == 0 || one->base + 4 * hit - one[-1].base >= 4 * one[-1].n))
 			return true;
 	}
