@@ -88,7 +88,7 @@ static char *temp_name(const char *path, unsigned try)
 /* Is PATH in the end a link of /proc to an open descriptor, as /dev/stdout is?  Renaming would replace a link that is not ours. */
 static bool is_descriptor(const char *path)
 {
-	char at[PATH_MAX], to[PATH_MAX];
+	char at[PATH_MAX], to[PATH_MAX], dir[PATH_MAX]; /* none of it allocated: without memory, a link is still a link */
 	if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
 		return false;
 	for (int depth = 0; depth < 40; depth++) {
@@ -96,17 +96,17 @@ static bool is_descriptor(const char *path)
 		struct statfs fs;
 		if (lstat(at, &st) != 0 || !S_ISLNK(st.st_mode))
 			return false;
-		char *dir = dir_name(at);
-		bool proc = dir && statfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-		free(dir);
-		if (proc)
+		const char *slash = strrchr(at, '/');
+		size_t len = slash ? (size_t)(slash - at + 1) : 0;
+		memcpy(dir, len ? at : "./", len ? len : 2);
+		dir[len ? len : 2] = 0;
+		if (statfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
 			return true;
 		ssize_t n = readlink(at, to, sizeof to - 1);
 		if (n <= 0)
 			return false;
 		to[n] = 0;
-		const char *slash = strrchr(at, '/');
-		size_t keep = to[0] == '/' || !slash ? 0 : (size_t)(slash - at + 1);
+		size_t keep = to[0] == '/' ? 0 : len;
 		if (keep + (size_t)n >= sizeof at)
 			return false;
 		memcpy(at + keep, to, (size_t)n + 1);

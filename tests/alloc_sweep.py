@@ -31,7 +31,7 @@ def commands(pair):
     return {
         "fold": ["fold", "-q", "--threads=1", in_, "-o", "OUT"],
         "fold with threads": ["fold", "-q", "--threads=4", in_, "-o", "OUT"],
-        "fold with reports": ["fold", "-q", "--threads=1", "--icf=all", "--emit-relocs", "--print-icf-sections", "--map=/dev/stdout",
+        "fold with reports": ["fold", "-q", "--threads=1", "--icf=all", "--emit-relocs", "--print-icf-sections", "--map=LINK",
                               "--stats=text", "-v", in_, "-o", "OUT"],
         "symbolize": ["symbolize", "-e", in_, "-a"] + ask,
         "symbolize a folded file": ["symbolize", "--output-style=JSON", "-e", out] + ask_out + ["main"],
@@ -44,9 +44,14 @@ def commands(pair):
 
 
 def run(args, fail, trace=False):
-    """(status, signal, error text, standard output, output file or None)"""
+    """(status, signal, error text, standard output, output files by name)"""
     work = STATE["work"] + "/%d" % os.getpid()
     os.makedirs(work + "/d", exist_ok=True)
+    # Like /dev/stdout, and not the one of this machine: it must stay what it is.
+    link = work + "/stdout-link"
+    if not os.path.islink(link):
+        os.symlink("/proc/self/fd/1", link)
+    args = [{"OUT": work + "/d/out", "--map=LINK": "--map=" + link}.get(a, a) for a in args]
     env = dict(STATE["env"], LD_PRELOAD=STATE["lib"])
     if fail is None:
         env["FAIL_ALLOC_COUNT"] = work + "/count"
@@ -54,7 +59,7 @@ def run(args, fail, trace=False):
         env["FAIL_ALLOC"] = fail
     if trace:
         env["FAIL_ALLOC_TRACE"] = "1"
-    status, sig, _, text = hostile.spawn(STATE["tool"], [work + "/d/out" if a == "OUT" else a for a in args], work + "/stdout", work + "/stderr", env)
+    status, sig, _, text = hostile.spawn(STATE["tool"], args, work + "/stdout", work + "/stderr", env)
     with open(work + "/stdout", "rb") as f:
         printed = f.read()
     left = {}
@@ -62,6 +67,9 @@ def run(args, fail, trace=False):
         with open(work + "/d/" + n, "rb") as f:
             left[n] = f.read()
         os.unlink(work + "/d/" + n)
+    if not os.path.islink(link):
+        os.unlink(link)
+        left["a file instead of the link to standard output"] = b""
     count = 0
     if fail is None:
         with open(work + "/count") as f:
@@ -88,6 +96,8 @@ def try_one(job):
     lines = [line for line in text.splitlines() if args[0] != "verify" or not (line == "Unexpected error." or "Assertion `" in line)]
     if status is None:
         return name, fail, hostile.no_end(sig) or "signal %d %s" % (sig, text[-200:])
+    if any("link" in n for n in left):
+        return name, fail, "exit status %s, left %s" % (status, " ".join(left))
     if status == 0 and good[0] == 0:
         if good[1] is not None and printed != good[1]:
             return name, fail, "exit status 0, but prints other things: %s" % printed[-100:]

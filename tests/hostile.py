@@ -4,7 +4,8 @@
 hostile.py [--tool ICFOLD] [--every N] [--jobs N] [--only REGEX] [--name REGEX] [--label WORD] [--keep DIR] IN=OUT...
 IN is a program, OUT what folding made of it.  Each is broken in one place at a time (see the functions named after kinds
 below), and every command of the tool is run on the result.  Whatever the file says:
-  - the exit status is 0, 1 or 2: no signal, no sanitizer report, no more than TIME seconds of processor time (WALL of any);
+  - the exit status is 0, 1 or 2: no signal, no sanitizer report, no more than TIME seconds of processor time (WALL of any;
+    thrice the TIME with sanitizers);
   - a failure says why, in at most LINES lines that begin with "icfold: ", one of which names the file;
   - a failed fold leaves no output and no temporary file;
   - memory stays in proportion: BASE + PER_BYTE times the size of the file, and PER_UNPACKED times what a bomb unpacks to (not
@@ -343,13 +344,17 @@ def on_alarm(*_):
     raise Timeout
 
 
+def time_limit():
+    return TIME * (3 if STATE.get("san") else 1)
+
+
 def spawn(tool, args, out, err, env):
     """(exit status, signal, peak memory in bytes, error text)"""
     actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
                (os.POSIX_SPAWN_OPEN, 2, err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
     pid = os.posix_spawn(tool, [tool] + args, env, file_actions=actions)
     try:
-        resource.prlimit(pid, resource.RLIMIT_CPU, (TIME, TIME + 1))
+        resource.prlimit(pid, resource.RLIMIT_CPU, (time_limit(), time_limit() + 1))
     except ProcessLookupError:
         pass
     signal.setitimer(signal.ITIMER_REAL, WALL)
@@ -372,7 +377,7 @@ def no_end(sig):
     """Was it stopped, having taken too long?"""
     if sig is None:
         return "no end after %d s" % WALL
-    return "no end after %d s of processor time" % TIME if sig == signal.SIGXCPU else None
+    return "no end after %d s of processor time" % time_limit() if sig == signal.SIGXCPU else None
 
 
 def judge(result, args, named, limit):

@@ -232,13 +232,13 @@ check core/stripped "$(first_line err)" grep -qx 'Card::grow(long)' text
 "$ICFOLD" symbolize --core=core -s >text 2>err
 check core/stripped/alone "$(first_line err)" grep -qx 'main' text
 mv elsewhere $p.folded
-bad() { # NAME PATTERN ARG...: one line that says so, nothing else, status 1
+bad() { # NAME PATTERN ARG...: one line that says so (and one that names the help), nothing else, status 1
 	local name=$1 want=$2 rc
 	shift 2
 	"$ICFOLD" symbolize "$@" >text 2>err
 	rc=$?
 	check "core/bad/$name" "rc $rc: $(first_line err), $(wc -l <err) lines, $(wc -c <text) bytes" \
-		[ "$rc:$(wc -l <err):$(wc -c <text):$(grep -cE -- "^icfold: .*$want" err)" = 1:1:0:1 ]
+		[ "$rc:$(grep -cv "^Try 'icfold" err):$(wc -c <text):$(grep -cE -- "^icfold: .*$want" err)" = 1:1:0:1 ]
 }
 bad other 'no build-id is the same' --core=core -e $p
 bad no-exe 'cannot open nothing: No such file' --core=core -e nothing
