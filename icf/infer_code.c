@@ -114,10 +114,38 @@ static bool stops(const struct elfrw_insn *in)
 	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET || in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
 }
 
+/* Is what begins at instruction K code beyond doubt?  Its calls all lead to entries, and there are two of them at least: data does that
+ * once in 10^10 times.  So is what a compiler leaves behind an instruction of which it does not know that it never returns. */
+static bool calls_entries(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k)
+{
+	unsigned calls = 0;
+	for (size_t n = k; n < t->insn.len; n++) {
+		const struct elfrw_insn *in = &t->insn.data[n].in;
+		if (n > k && icf_trace_bit(t->target.data, t->insn.data[n].pos))
+			break;
+		bool inside = in->pcrel_size && in->target - u->start < u->end - u->start;
+		if (in->pcrel_size && !inside && in->kind != ELFRW_INSN_CALL && in->kind != ELFRW_INSN_JMP && in->kind != ELFRW_INSN_JCC) {
+			if (!(in->flags & ELFRW_INSN_LEA) || icf_in_exec(prog, in->target) || !elfrw_image_section_at(prog->img, in->target))
+				return false;
+		} else if (in->pcrel_size && !inside) {
+			uint32_t to = icf_in_exec(prog, in->target) ? icf_unit_at(prog, in->target) : ICF_NONE;
+			bool plt = to != ICF_NONE && prog->exec.data[prog->unit.data[to].sec].linkage && in->target % 16 == 0;
+			if (in->kind != ELFRW_INSN_CALL || to == ICF_NONE || (!plt && prog->unit.data[to].start != in->target))
+				return false;
+			calls++;
+		}
+		if (stops(in))
+			break;
+	}
+	return calls >= 2;
+}
+
 /* Does the code from instruction K to the next label refer to anything outside of the unit?  If not, it stays right wherever the unit
  * goes, whether it is code that is never reached or data. */
 static bool refers(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k)
 {
+	if (calls_entries(prog, u, t, k))
+		return false;
 	for (size_t n = k; n < t->insn.len; n++) {
 		const struct elfrw_insn *in = &t->insn.data[n].in;
 		if (n > k && icf_trace_bit(t->target.data, t->insn.data[n].pos))
