@@ -352,8 +352,13 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 	struct icf_vset want = { 0 }, have = { 0 };
 	Dwarf_Addr base, lo, hi;
 	char buf[200];
-	for (ptrdiff_t off = 0; (off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0;)
+	uint64_t trap = d->v->has_note ? d->v->note.map.trap_byte : 0;
+	for (ptrdiff_t off = 0; (off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0;) {
 		icf_vset_add(&have, d, lo, hi);
+		if (d->v->has_note && (lo != trap || hi != trap + 1))
+			icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: artificial unit: expected the trap byte 0x%llx, found 0x%llx to 0x%llx",
+				     ICF_VX(trap), ICF_VX(lo), ICF_VX(hi));
+	}
 	const char *why = icf_vset_differ(&want, &have, d, false, buf, sizeof buf);
 	d->log->checked[ICF_VC_DIE_RANGE]++;
 	d->n_artificial++;

@@ -18,6 +18,7 @@ struct icf_vrow {
 	uint32_t order; /* among the rows of its list */
 	bool optional, used;
 	bool empty; /* it stands where its sequence ends, and covers nothing */
+	bool first; /* the first of its sequence at the address; known where a function with a thunk begins */
 };
 
 enum { ICF_VROW_END = 16 }; /* in flags */
@@ -25,7 +26,7 @@ enum { ICF_VROW_END = 16 }; /* in flags */
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
-	bool told; /* all that are empty are known */
+	bool told; /* all that are empty or first are known */
 };
 
 /* A range that .debug_icfold keeps for a DIE. */
@@ -115,8 +116,9 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
 void icf_vd_lines_deinit(struct icf_vdebug *d);
 /* verify_line_header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b);
-/* verify_line_tail.c: sets `empty` in the rows of the table at OFF of .debug_line, in libdw's order. */
-struct elfrw_err *icf_vd_line_tails(const Elf_Data *section, uint64_t off, struct icf_vrows *rows);
+void icf_vd_line_headers(struct icf_vdebug *d); /* the same of all tables, named by a unit or not */
+/* verify_line_tail.c: sets `empty` and `first` in the rows of the table at OFF of .debug_line, in libdw's order. */
+struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off, struct icf_vrows *rows);
 /* File names that outlive the handle they were read with: the same pointer for the same text. */
 struct icf_vnames *icf_vnames_create(void);
 void icf_vnames_destroy(struct icf_vnames *names);

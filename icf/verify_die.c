@@ -403,9 +403,49 @@ static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
 	return false;
 }
 
+struct range {
+	uint64_t lo, hi;
+};
+typedef VEC(struct range) range_list;
+
+static void add_range(struct icf_vdebug *d, range_list *list, uint64_t lo, uint64_t hi)
+{
+	struct range *slot = VEC_PUSH(list);
+	if (slot)
+		*slot = (struct range){ lo, hi };
+	else
+		d->log->nomem = true;
+}
+
+static int range_order(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+	if (x->lo != y->lo)
+		return x->lo < y->lo ? -1 : 1;
+	return x->hi < y->hi ? -1 : x->hi > y->hi;
+}
+
+/* Ranges of code that the linker left out are the same, in any order. */
+static bool dead_ranges_same(range_list *a, range_list *b)
+{
+	if (a->len != b->len)
+		return false;
+	if (!a->len)
+		return true;
+	qsort(a->data, a->len, sizeof *a->data, range_order);
+	qsort(b->data, b->len, sizeof *b->data, range_order);
+	for (size_t i = 0; i < a->len; i++)
+		if (range_order(&a->data[i], &b->data[i]) != 0)
+			return false;
+	return true;
+}
+
 static void check_ranges(struct icf_vdebug *d, struct place *p)
 {
 	struct icf_vset want = { 0 }, have = { 0 };
+	range_list dead_in = { 0 }, dead_out = { 0 };
+	/* With nothing kept of folded functions their ranges are empty ones anywhere. */
+	const bool empties = d->policy != DWR_FOLDED_DROP;
 	overlay_list lost = { 0 };
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
@@ -415,6 +455,8 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 	const char *why = NULL;
 	char buf[200], name[200];
 	while ((off = dwarf_ranges(&p->a, off, &base, &lo, &hi)) > 0) {
+		if (p->dead || ((lo < hi || empties) && !icf_v_in_exec(d->v, lo)))
+			add_range(d, &dead_in, lo, hi);
 		if (lo >= hi || p->dead || !icf_v_in_exec(d->v, lo))
 			continue;
 		icf_vset_expect(&want, d, lo, hi);
@@ -425,7 +467,9 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 	if (off < 0)
 		goto out; /* libdw cannot tell for the input */
 	off = 0;
-	while ((off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0)
+	while ((off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0) {
+		if (p->dead || ((lo < hi || empties) && !icf_v_out_exec(d->v, lo)))
+			add_range(d, &dead_out, lo, hi);
 		if (lo >= hi && !p->dead && icf_v_out_exec(d->v, lo) && (lo > hi || !is_image(d, &p->a, lo))) {
 			snprintf(buf, sizeof buf,
 				 "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo),
@@ -436,6 +480,7 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 				 ICF_VX(hi));
 			why = buf;
 		}
+	}
 	if (off < 0) {
 		readable = false;
 		why = "expected ranges that libdw reads, found others";
@@ -444,6 +489,8 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 		want.thunk.len = 0;
 	if (!why && readable)
 		why = icf_vset_differ(&want, &have, d, owner && d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
+	if (!why && readable && !dead_ranges_same(&dead_in, &dead_out))
+		why = "expected the ranges of code that was left out to be what they were, found others";
 	d->log->checked[ICF_VC_DIE_RANGE]++;
 	if (why)
 		icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: %s: %s", icf_vd_die(&p->a, name), why);
@@ -452,6 +499,8 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 out:
 	d->log->nomem |= want.nomem | have.nomem;
 	VEC_FREE(&lost);
+	VEC_FREE(&dead_in);
+	VEC_FREE(&dead_out);
 	icf_vset_free(&want);
 	icf_vset_free(&have);
 }

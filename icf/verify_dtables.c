@@ -489,6 +489,7 @@ struct elfrw_err *icf_vd_tables(struct icf_vdebug *d)
 {
 	ELFRW_TRY(check_aranges(d));
 	check_constant(d);
+	icf_vd_line_headers(d);
 	check_names(d);
 	ELFRW_TRY(check_macros(d));
 	ELFRW_TRY(check_gdb_index(d));

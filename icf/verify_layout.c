@@ -109,7 +109,20 @@ static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va
 	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk && page + 4096 <= u->end;
 }
 
-/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had behind it and may run into. */
+/* Is the gap behind unit K, up to TO, as wide as it was, and behind it what was there? */
+static bool gap_stays(const struct icf_v *v, uint32_t k, uint64_t to)
+{
+	const struct icf_vunit *u = &v->unit.data[k];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	uint64_t moved = u->body - u->old;
+	if (k + 1 >= e->unit + e->n_units)
+		return to == e->new_end && to == e->old_end + moved;
+	const struct icf_vunit *next = u + 1;
+	return !(next->flags & ICF_V_FOLDED) && next->body == next->old + moved && to == next->body;
+}
+
+/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had behind it, up to what was behind
+ * that. */
 static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)
 {
 	const uint8_t *p = e->new_data + (from - e->new);
@@ -122,7 +135,7 @@ static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from
 	const struct icf_vunit *u = prev && !prev->thunk ? &v->unit.data[prev->unit] : NULL;
 	const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
 	uint64_t old = u ? u->old + (from - u->body) : 0;
-	if (u && old <= x->old_end && n <= x->old_end - old && memcmp(x->old_data + (old - x->old), p, n) == 0) {
+	if (u && gap_stays(v, prev->unit, to) && old <= x->old_end && n <= x->old_end - old && memcmp(x->old_data + (old - x->old), p, n) == 0) {
 		uint64_t k = 0;
 		while (k < n && icf_v_find(v, old + k) == ICF_V_NONE)
 			k++;

@@ -39,7 +39,7 @@ static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 }
 
 /* All rows in libdw's order; false: there is no table. */
-static bool read_rows(const struct icf_vdwarf *f, Dwarf_Die *cu, struct icf_vrows *ret)
+static bool read_rows(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu, struct icf_vrows *ret)
 {
 	Dwarf_Lines *lines;
 	Dwarf_Attribute attr;
@@ -79,7 +79,7 @@ static bool read_rows(const struct icf_vdwarf *f, Dwarf_Die *cu, struct icf_vrow
 		ret->v.data[ret->v.len++] = r;
 	}
 	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&
-	    icf_vd_line_tails(icf_vd_section(f, ".debug_line"), off, ret))
+	    icf_vd_line_tails(v, icf_vd_section(f, ".debug_line"), off, ret))
 		ret->nomem = true;
 	return true;
 }
@@ -362,6 +362,11 @@ static bool end_says(const struct icf_v *v, const struct sorting *s, const struc
 	return true;
 }
 
+static bool same_line(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	return a->line == b->line && a->col == b->col && strcmp(a->file, b->file) == 0;
+}
+
 /* Sorts the rows of OUT: inside of units, at their starts, in thunks. */
 static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
@@ -393,10 +398,11 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		}
 		/* A thunk shows the line that its function begins with. */
 		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old, false);
-		bool ok = first && first->line == row.line && strcmp(first->file, row.file) == 0;
-		for (size_t k = 0; k < s->in.v.len && !ok; k++)
-			ok = s->in.v.data[k].addr == v->unit.data[t].old && !s->in.v.data[k].empty && s->in.v.data[k].line == row.line &&
-			     strcmp(s->in.v.data[k].file, row.file) == 0;
+		bool ok = first && same_line(first, &row);
+		for (size_t k = 0; k < s->in.v.len && !ok; k++) {
+			const struct icf_vrow *x = &s->in.v.data[k];
+			ok = x->addr == v->unit.data[t].old && (s->in.told ? x->first : !x->empty) && same_line(x, &row);
+		}
 		/* Or it is the end of what lies before the first thunk. */
 		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
 			add(&s->bag, &row);
@@ -518,15 +524,17 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	set_comp_dir(d, a);
 	uint64_t cu = (uint64_t)dwarf_dieoffset(a);
-	/* A type unit shares the table of its compile unit; libdw reads it for each. */
+	/* A type unit shares the table of its compile unit, for the names of files; libdw would read it for each. */
 	int tag = dwarf_tag(a);
-	if (tag == DW_TAG_type_unit)
+	if (tag == DW_TAG_type_unit) {
+		icf_vd_line_header(d, cu, a, b);
 		return NULL;
+	}
 	struct sorting *s = scratch(d);
 	if (!s)
 		return &elfrw_err_nomem;
-	if (read_rows(&d->in, a, &s->in)) {
-		if (read_rows(&d->out, b, &s->out)) {
+	if (read_rows(d->v, &d->in, a, &s->in)) {
+		if (read_rows(d->v, &d->out, b, &s->out)) {
 			icf_vd_line_header(d, cu, a, b);
 			expect_rows(d, cu, s);
 			sort_rows(d, cu, s);
@@ -549,7 +557,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 {
 	struct icf_vrows rows = { 0 };
 	set_comp_dir(d, b);
-	if (!read_rows(&d->out, b, &rows))
+	if (!read_rows(d->v, &d->out, b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
 	for (size_t i = 0; i < rows.v.len; i++)

@@ -1,4 +1,5 @@
-/* verify_line_tail.c: which rows of a line table cover no byte because they stand where their sequence ends.
+/* verify_line_tail.c: which rows of a line table cover no byte because they stand where their sequence ends; and which is the first of
+ * its sequence where a function begins that has a thunk.
  *
  * libdw lays the rows of all sequences in one list by address and does not say which sequence one is of; so a row at the end of
  * one function looks like one at the start of the next.  The program of opcodes is walked here once more, for addresses and line
@@ -13,15 +14,31 @@ struct row {
 	uint64_t addr;
 	size_t order;
 	int line;
-	bool end, empty;
+	bool end, empty, first;
 };
 
 struct walk {
+	const struct icf_v *v;
 	VEC(struct row) row;
 	VEC(uint64_t) at; /* addresses where there are such rows */
 	size_t from;	  /* the first row of the sequence */
 	bool nomem;
 };
+
+static void look_at(struct walk *w, uint64_t addr)
+{
+	uint64_t *at = VEC_PUSH(&w->at);
+	if (at)
+		*at = addr;
+	else
+		w->nomem = true;
+}
+
+static bool has_thunk(const struct icf_v *v, uint64_t addr)
+{
+	uint32_t u = v->n_thunk ? icf_v_find(v, addr) : ICF_V_NONE;
+	return u != ICF_V_NONE && v->unit.data[u].old == addr && v->unit.data[u].thunk;
+}
 
 static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 {
@@ -31,20 +48,23 @@ static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 		return;
 	}
 	*r = (struct row){ .addr = addr, .order = w->row.len, .line = (int)line, .end = end };
-	if (!end)
-		return;
 	size_t last = w->row.len - 1, i = last;
+	if (!end) {
+		if ((last == w->from || r[-1].addr != addr) && has_thunk(w->v, addr)) {
+			r->first = true;
+			look_at(w, addr);
+		}
+		return;
+	}
 	while (i > w->from && w->row.data[i - 1].addr == addr)
 		i--;
 	/* A sequence of nothing else is a function without code, and stays what it points to. */
 	if (i > w->from && i < last) {
-		uint64_t *at = VEC_PUSH(&w->at);
-		if (at)
-			*at = addr;
-		else
-			w->nomem = true;
-		for (; i < last; i++)
+		look_at(w, addr);
+		for (; i < last; i++) {
 			w->row.data[i].empty = true;
+			w->row.data[i].first = false;
+		}
 	}
 	w->from = w->row.len;
 }
@@ -139,14 +159,16 @@ static bool mark(const struct row *r, size_t n, struct icf_vrows *rows)
 	}
 	if (lo + n < rows->v.len && rows->v.data[lo + n].addr == r->addr)
 		return false;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		rows->v.data[lo + i].empty = r[i].empty;
+		rows->v.data[lo + i].first = r[i].first;
+	}
 	return true;
 }
 
-struct elfrw_err *icf_vd_line_tails(const Elf_Data *section, uint64_t off, struct icf_vrows *rows)
+struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off, struct icf_vrows *rows)
 {
-	struct walk w = { 0 };
+	struct walk w = { .v = v };
 	struct elfrw_rbuf r = elfrw_rbuf(section ? section->d_buf : NULL, section ? section->d_size : 0);
 	elfrw_rbuf_seek(&r, off);
 	bool ok = !r.bad && walk(&w, r);

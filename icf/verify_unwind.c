@@ -78,7 +78,8 @@ static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 	return false;
 }
 
-static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, const struct dwr_fde *b, bool alias)
+/* KEPT: of a thunk where its function was, whose table has to be what it was. */
+static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, const struct dwr_fde *b, bool alias, bool kept)
 {
 	struct icf_v *v = w->v;
 	char name[200];
@@ -109,6 +110,8 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 	for (size_t i = 0; i < w->pads_in.len; i++) {
 		uint64_t want;
 		icf_v_code(v, w->pads_in.data[i], &want);
+		if (kept)
+			want = w->pads_in.data[i];
 		if (want == w->pads_out.data[i] || (alias && stands_for(v, w->pads_in.data[i], w->pads_out.data[i])))
 			continue;
 		icf_vlog_bad(&v->log, ICF_VC_LSDA, "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
@@ -156,7 +159,7 @@ static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, ui
 			     "length: frame of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
 			     icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want), ICF_VX(end - begin),
 			     ICF_VX(b->pc_end - b->pc_begin));
-	return a->lsda && b->lsda && begin == a->pc_begin ? check_lsda(w, a, b, alias) : NULL;
+	return a->lsda && b->lsda && begin == a->pc_begin ? check_lsda(w, a, b, alias, false) : NULL;
 }
 
 static struct elfrw_err *check_fde(struct unwind *w, uint32_t i)
@@ -240,14 +243,14 @@ static bool is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
 	       icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
 }
 
-/* A thunk where its function was keeps the function's description, whose first row must hold up to its jump. */
-static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f)
+/* A thunk where its function was keeps the function's description, whose first row must hold up to its jump.  *WAS: that of IN. */
+static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f, const struct dwr_fde **was)
 {
 	uint32_t u = icf_v_find(v, f->pc_begin), k = fde_at(&v->cfi_in, f->pc_begin);
 	if (u == ICF_V_NONE || k == ICF_V_NONE)
 		return false;
 	const struct icf_vunit *x = &v->unit.data[u];
-	const struct dwr_fde *a = &v->cfi_in.fde.data[k];
+	const struct dwr_fde *a = *was = &v->cfi_in.fde.data[k];
 	if (!x->thunk || x->entry != x->old || x->old != f->pc_begin || a->pc_end != f->pc_end || a->lsda != f->lsda ||
 	    a->insn_size != f->insn_size || memcmp(a->insn, f->insn, f->insn_size) != 0 ||
 	    cie_differs(v, &v->cfi_in.cie.data[a->cie], &v->cfi_out.cie.data[f->cie]))
@@ -261,7 +264,7 @@ static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f)
 	return row > jump;
 }
 
-static void check_rest(struct unwind *w)
+static struct elfrw_err *check_rest(struct unwind *w)
 {
 	struct icf_v *v = w->v;
 	uint64_t end = 0;
@@ -281,8 +284,14 @@ static void check_rest(struct unwind *w)
 				     "overlap: frame at 0x%llx: expected 0x%llx or later, found 0x%llx",
 				     ICF_VX(f->pc_begin), ICF_VX(end), ICF_VX(f->pc_begin));
 		end = f->pc_end > end ? f->pc_end : end;
-		if (w->matched[i] || is_kept_frame(v, f))
+		const struct dwr_fde *was;
+		if (w->matched[i])
 			continue;
+		if (is_kept_frame(v, f, &was)) {
+			if (was->lsda)
+				ELFRW_TRY(check_lsda(w, was, f, false, true));
+			continue;
+		}
 		/* Thunks only, from the first byte to the last. */
 		uint64_t covered = f->pc_begin;
 		while (t < n_thunks && v->unit.data[thunk[t]].entry < covered)
@@ -298,19 +307,20 @@ static void check_rest(struct unwind *w)
 		const struct icf_vunit *x = &v->unit.data[thunk[k]];
 		char name[200];
 		v->log.checked[ICF_VC_FRAME]++;
-		if (x->entry == x->old)
-			continue; /* its frame was looked at above */
 		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry),
 			 g = dwr_cfi_find(&v->cfi_out, x->entry + x->thunk - 1);
 		/* Where nothing described the function, nothing has to describe its thunk. */
 		if (f == ICF_V_NONE && g == ICF_V_NONE && dwr_cfi_find(&v->cfi_in, x->old) == ICF_V_NONE)
 			continue;
-		if (f == ICF_V_NONE || f != g || !is_entry_rule(v, &v->cfi_out.fde.data[f]))
+		/* The one that a thunk in its function's place kept was looked at above. */
+		bool there = f != ICF_V_NONE && f == g;
+		if (!there || (x->entry != x->old && !is_entry_rule(v, &v->cfi_out.fde.data[f])))
 			icf_vlog_bad(
 				&v->log, ICF_VC_FRAME,
 				"frame: thunk of %s (0x%llx -> 0x%llx): expected the rule of a function's entry, found another",
 				icf_v_where(v, x->old, name), ICF_VX(x->old), ICF_VX(x->entry));
 	}
+	return NULL;
 }
 
 static void check_terminator(struct icf_v *v)
@@ -608,8 +618,9 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 		err = check_fde(&w, i);
 	if (!err)
 		err = check_aliases(&w);
+	if (!err)
+		err = check_rest(&w);
 	if (!err) {
-		check_rest(&w);
 		check_terminator(v);
 		check_refs(v);
 		err = check_hdr(v);

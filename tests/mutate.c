@@ -222,7 +222,7 @@ static const struct kind kinds[] = {
 	{ "map-names", mutate_note_part, NULL, NOTE_STRINGS, XOR, 1 },
 	{ "map-magic", mutate_note_header, NULL, 0 | 8 << 8, XOR, 1 },
 	{ "map-artificial-unit", mutate_note_header, NULL, 16 | 8 << 8, ADD, 1 },
-	{ "map-trap-byte", mutate_note_header, NULL, 24 | 8 << 8, ADD, -16 },
+	{ "map-trap-byte", mutate_note_header, NULL, NOTE_TRAP_BYTE | 8 << 8, ADD, -16 },
 	{ "map-thunks", mutate_note_header, NULL, 32 | 8 << 8, ADD, 6 },
 	{ "die-low-pc", mutate_attrs, NULL, ATTR(DW_AT_low_pc, DW_FORM_addr, 8), ADD, 1 },
 	{ "die-high-pc", mutate_attrs, NULL, ATTR(DW_AT_high_pc, DW_FORM_data8, 8), ADD, 1 },

@@ -14,12 +14,20 @@ struct dies {
 	unsigned attr, form;
 	unsigned skip; /* bytes of the value to pass over */
 	unsigned size;
+	Dwarf_Die *die; /* whose attribute it is */
 };
+
+/* Has the DIE ranges?  One empty list is as good as the other, and often the next byte begins one, too. */
+static bool has_ranges(Dwarf_Die *die)
+{
+	Dwarf_Addr base, lo, hi;
+	return dwarf_ranges(die, 0, &base, &lo, &hi) > 0;
+}
 
 static int on_attr(Dwarf_Attribute *attr, void *arg)
 {
 	struct dies *d = arg;
-	if (attr->code != d->attr || (d->form && attr->form != d->form))
+	if (attr->code != d->attr || (d->form && attr->form != d->form) || (d->attr == DW_AT_ranges && !has_ranges(d->die)))
 		return DWARF_CB_OK;
 	uint64_t off = (uint64_t)((const char *)attr->valp - d->base);
 	if (d->other) {
@@ -37,6 +45,7 @@ static void walk(struct dies *d, Dwarf_Die *die, int depth)
 {
 	do {
 		Dwarf_Die child;
+		d->die = die;
 		dwarf_getattrs(die, on_attr, d, 0);
 		if (depth < 100 && dwarf_child(die, &child) == 0)
 			walk(d, &child, depth + 1);
@@ -252,9 +261,11 @@ void mutate_note_part(struct ctx *c)
 			mutate_add(c, s->data + off + i, 1);
 }
 
+/* The trap byte stands for the range of the artificial unit, and for nothing where there is none. */
 void mutate_note_header(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
-	if (s)
+	bool trap = (c->arg & 0xff) == NOTE_TRAP_BYTE;
+	if (s && !(trap && c->note.artificial_unit == UINT64_MAX))
 		mutate_add(c, s->data + (c->arg & 0xff), (unsigned)(c->arg >> 8));
 }
