@@ -471,7 +471,9 @@ class Plain(FrameDecorator):
         frame = self.inferior_frame()
         if type(self._base) is FrameDecorator and frame.function() is not None and frame.type() != gdb.SIGTRAMP_FRAME:
             return frame.name()
-        return super().function()
+        own = super().function()
+        # gdb prints nothing at all for a number that no symbol is near.
+        return own if isinstance(own, str) or frame.name() else "??"
 
     def is_special(self):
         return self.inferior_frame().type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)

@@ -28,7 +28,8 @@ def write(text, tails=()):
     for l in text.splitlines():
         m = re.match(r"#(\d+) +(?:0x[0-9a-f]+ in )?(.*)", l)
         l = m.group(2) if m else l
-        l = re.sub(r" \(.*\) (at|from) ", r" \1 ", l)
+        # Where nothing but the library is known, gdb says "from", and "at" when frame filters print.
+        l = re.sub(r" \(.*\) (at|from) ", " at ", l)
         l = re.sub(r"^<signal handler called>.*", "<signal handler called>", l)
         if m and int(m.group(1)) in tails:
             l = "tail " + re.sub(" .*", "", l)

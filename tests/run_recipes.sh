@@ -61,7 +61,8 @@ make >log 2>&1
 is_good recipes/make ./prog
 check recipes/make-keeps-input "prog.full is folded" bash -c '! [ "$(nm prog.full | grep -c " T \(apples\|pears\)$")" = 1 ]'
 make >log 2>&1
-check recipes/make-again "made again: $(first_line log)" bash -c '! grep -q icfold log'
+# (Make names its folder, which may be called icfold.)
+check recipes/make-again "made again: $(first_line log)" bash -c '! grep -v directory log | grep -q icfold'
 touch apples.c
 make ICFOLDFLAGS=--strip-all >log 2>&1
 check recipes/make-changed "not folded again: $(first_line log)" bash -c 'grep -q "icfold --strip-all prog.full -o prog" log && ! readelf -SW prog | grep -q symtab'
