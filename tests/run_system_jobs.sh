@@ -89,14 +89,15 @@ fib() { local n=$1; ((n < 2)) && { echo "$n"; return; }; echo $(($(fib $((n - 1)
 echo "fib $(fib 11)"
 [[ "2024-05-06 text" =~ ^([0-9]+)-([0-9]+)-([0-9]+)\ (.*)$ ]] && printf '%s\n' "${BASH_REMATCH[@]}"
 coproc UP { while read -r l; do echo "<${l@U}>"; done; }
+up=$UP_PID # it is gone as soon as the coprocess is
 echo "to the coprocess" >&"${UP[1]}"; read -r answer <&"${UP[0]}"; echo "$answer"
-eval "exec ${UP[1]}>&-"; wait "$UP_PID" 2>/dev/null
+eval "exec ${UP[1]}>&-"; wait "$up" 2>/dev/null
 false
 case ${words[3]} in f?x) echo glob;; *) echo none;; esac
 shopt -s extglob; v=aaabbb; echo "${v//+(a)/x} ${v%%b*} ${#v} ${v:2:2}"
 diff <(seq 5) <(seq 2 6) || true
 select x in one two; do echo "chose $x"; break; done <<<2
-kill -USR1 $$ 2>/dev/null & trap 'echo usr1' USR1; wait
+trap 'echo usr1' USR1; kill -USR1 $$
 for ((i = 0, s = 0; i < 20000; i++)); do ((s = (s * 31 + i) % 65521)); done; echo "$s"
 printf '%q %x %o %e %b\n' "a b'c" 255 8 1234.5 'x\ty'
 type -t fib; compgen -A builtin | sort | head -5; help cd | head -2
