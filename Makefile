@@ -41,11 +41,11 @@ $(BUILD)/tests/test_%: tests/test_%.c $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
-# Shares no code with the program: libdw reads both files.
 $(BUILD)/tests/mutate: $(wildcard tests/mutate*.c tests/mutate*.h) $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 
+# Shares no code with the program: libdw reads both files.
 $(BUILD)/tests/judge_dwarf: $(wildcard tests/judge_*.c) tests/judge.h
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf

@@ -108,8 +108,10 @@ static struct elfrw_err *emit(struct run *run, enum dwr_sec id, uint8_t *data, s
 	}
 	run->out.section = p;
 	p += run->out.n_sections++;
+	bool chdr = sec->compression == DWR_ZLIB || sec->compression == DWR_ZSTD;
 	*p = (struct dwr_section_out){ .name = sec->name, .shndx = sec->shndx, .data = packed, .size = packed_size,
-				       .sh_addralign = 1 };
+				       .sh_flags = chdr ? SHF_COMPRESSED : 0,
+				       .sh_addralign = chdr ? _Alignof(Elf64_Chdr) : 1 };
 	if (sec->shndx) {
 		const struct elfrw_section *s = &run->rw.in->image->section[sec->shndx];
 		p->name = s->name;
@@ -513,6 +515,20 @@ static struct elfrw_err *merge_ranges(struct run *run, struct dwr_note_range **r
 	return NULL;
 }
 
+/* A new .debug_icfold is compressed as .debug_info is, so that a file is of one kind; without debug information beside it,
+ * where it may be larger than what folding saved, it always is. */
+static void choose_compression(struct dwr_rw *rw)
+{
+	const struct dwr_section *info = &rw->secs.sec[DWR_INFO];
+	struct dwr_section *note = &rw->secs.sec[DWR_ICFOLD];
+	if (note->shndx)
+		return;
+	if (!info->shndx || rw->in->note_only)
+		note->compression = DWR_ZLIB;
+	else if (info->compression != DWR_ZDEBUG)
+		note->compression = info->compression;
+}
+
 static struct elfrw_err *write_note(struct run *run)
 {
 	struct dwr_rw *rw = &run->rw;
@@ -548,6 +564,7 @@ static struct elfrw_err *write_note(struct run *run)
 		uint8_t *data;
 		size_t size;
 		err = dwr_note_write(&note, &data, &size);
+		choose_compression(rw);
 		if (!err)
 			err = emit(run, DWR_ICFOLD, data, size);
 	}

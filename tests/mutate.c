@@ -346,11 +346,14 @@ int main(int argc, char **argv)
 	size_t index = strtoul(argv[2], NULL, 10), of = strtoul(argv[3], NULL, 10);
 	mutate_check(elfrw_image_open(&c.in, argv[4]));
 	mutate_check(elfrw_image_open(&c.out, argv[5]));
-	const struct elfrw_section *s = mutate_section(&c, ".debug_icfold");
-	if (s)
-		mutate_check(dwr_icfold_read(&c.note, s->data, s->hdr.sh_size));
-	c.has_note = s != NULL;
-	s = mutate_section(&c, ".eh_frame");
+	struct dwr_sections secs; /* as long as the note */
+	mutate_check(dwr_sections_init(&secs, &c.out));
+	mutate_check(dwr_sections_load(&secs, DWR_ICFOLD));
+	const struct dwr_section *note = &secs.sec[DWR_ICFOLD];
+	c.has_note = note->size != 0;
+	if (c.has_note)
+		mutate_check(dwr_icfold_read(&c.note, note->data, note->size));
+	const struct elfrw_section *s = mutate_section(&c, ".eh_frame");
 	mutate_check(dwr_cfi_read(&c.cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true, 8));
 	c.name = k->section;
 	c.arg = k->arg;

@@ -2,6 +2,7 @@
 #ifndef MUTATE_H
 #define MUTATE_H
 #include "dwarf/cfi.h"
+#include "dwarf/dwarf_sections.h"
 #include "dwarf/icfold_layout.h"
 #include "dwarf/icfold_note.h"
 #include "dwarf/lsda.h"

@@ -252,7 +252,7 @@ void mutate_gdb_index(struct ctx *c)
 void mutate_note_part(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
-	if (!s || s->hdr.sh_size < NOTE_HEADER_SIZE)
+	if (!s || s->hdr.sh_size < NOTE_HEADER_SIZE || s->hdr.sh_flags & SHF_COMPRESSED)
 		return;
 	uint64_t off = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg),
 		 size = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg + 8);
@@ -266,6 +266,6 @@ void mutate_note_header(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
 	bool trap = (c->arg & 0xff) == NOTE_TRAP_BYTE;
-	if (s && !(trap && c->note.artificial_unit == UINT64_MAX))
+	if (s && !(s->hdr.sh_flags & SHF_COMPRESSED) && !(trap && c->note.artificial_unit == UINT64_MAX))
 		mutate_add(c, s->data + (c->arg & 0xff), (unsigned)(c->arg >> 8));
 }

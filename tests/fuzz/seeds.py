@@ -79,7 +79,8 @@ def seeds(name, elf):
          if elf.section(".debug_dcall") or elf.section(".debug_vcall") else None)
     note = elf.section(".debug_icfold")
     if note:
-        save("note", name, elf.bytes_of(note))
+        data = elf.bytes_of(note)
+        save("note", name, zlib.decompress(data[24:]) if note.flags & 0x800 else data)
     save("elf", name, elf.data)
     save("symbolize", name, elf.data)
     save("fold", name, elf.data)
