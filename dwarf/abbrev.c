@@ -5,6 +5,7 @@
  * Format: DWARF 5, section 7.5.3; forms: table 7.6, and the GNU and LLVM extensions. */
 #include "dwarf/abbrev.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 #ifndef DW_FORM_LLVM_addrx_offset
@@ -264,13 +265,6 @@ void dwr_abbrev_deinit(struct dwr_abbrev_table *table)
 
 const struct dwr_abbrev *dwr_abbrev_search(const struct dwr_abbrev_table *table, uint64_t code)
 {
-	size_t lo = 0, hi = table->abbrev.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (table->abbrev.data[mid].code < code)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, table->abbrev.len, mid, table->abbrev.data[mid].code < code);
 	return lo < table->abbrev.len && table->abbrev.data[lo].code == code ? &table->abbrev.data[lo] : NULL;
 }

@@ -4,6 +4,7 @@
 #include "dwarf/call_sites.h"
 #include "dwarf/expr.h"
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 #define RUN 8 /* units */
@@ -98,14 +99,7 @@ static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *
 
 static bool listed(const struct scan *s, uint64_t site)
 {
-	size_t lo = 0, hi = s->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->site[mid] < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->n, mid, s->site[mid] < site);
 	return lo < s->n && s->site[lo] == site;
 }
 

@@ -16,6 +16,7 @@
 #include "dwarf/callchain.h"
 #include "dwarf/call_sites.h"
 #include "dwarf/callchain_state.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include <string.h>
 
@@ -48,15 +49,7 @@ static int die_order(const void *a, const void *b)
 /* Index of the first entry for DIE, or where it would be. */
 static size_t first_die(const struct dwr_callchain *cc, uint64_t die)
 {
-	size_t lo = 0, hi = cc->die.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cc->die.data[mid].die < die)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, cc->die.len, mid, cc->die.data[mid].die < die);
 }
 
 static struct elfrw_err *open_note(struct dwr_callchain *cc)
@@ -115,14 +108,7 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 		err = dwr_function_chain(&cc->secs, &cc->units, &table, die[i], chain, 4, &hops, &name);
 		if (err || !name)
 			continue;
-		size_t lo = 0, hi = n_names;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (strcmp(v[mid].name, name) < 0)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, n_names, mid, strcmp(v[mid].name, name) < 0);
 		bool one = lo < n_names && strcmp(v[lo].name, name) == 0 && (lo + 1 == n_names || strcmp(v[lo + 1].name, name));
 		if (!one)
 			continue;
@@ -282,32 +268,18 @@ static uint64_t marker_of(const struct dwr_callchain *cc, uint32_t unit)
 /* The entries for SITE and CALLER. */
 static size_t find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t caller, size_t *n)
 {
-	size_t lo = 0, hi = cc->calls.dcall.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct dwr_dcall *c = &cc->calls.dcall.data[mid];
-		if (c->site < site || (c->site == site && c->caller < caller))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const struct dwr_dcall *c = cc->calls.dcall.data;
+	size_t lo = LOWER_BOUND(0, cc->calls.dcall.len, mid,
+				c[mid].site < site || (c[mid].site == site && c[mid].caller < caller));
 	*n = 0;
-	while (lo + *n < cc->calls.dcall.len && cc->calls.dcall.data[lo + *n].site == site &&
-	       cc->calls.dcall.data[lo + *n].caller == caller)
+	while (lo + *n < cc->calls.dcall.len && c[lo + *n].site == site && c[lo + *n].caller == caller)
 		++*n;
 	return lo;
 }
 
 bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot)
 {
-	size_t lo = 0, hi = cc->calls.vcall.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cc->calls.vcall.data[mid].site < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, cc->calls.vcall.len, mid, cc->calls.vcall.data[mid].site < site);
 	if (lo == cc->calls.vcall.len || cc->calls.vcall.data[lo].site != site)
 		return false;
 	*slot = cc->calls.vcall.data[lo].slot;
@@ -400,14 +372,7 @@ struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, 
 
 uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t value)
 {
-	size_t lo = 0, hi = cc->note.n_vslots;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cc->note.vslot[mid].slot < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, cc->note.n_vslots, mid, cc->note.vslot[mid].slot < place);
 	if (lo < cc->note.n_vslots && cc->note.vslot[lo].slot == place)
 		return cc->note.vslot[lo].unit;
 	/* Small functions without alignment, thunks mostly, may be in one unit with their neighbour. */

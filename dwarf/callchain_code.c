@@ -4,6 +4,7 @@
 #include "dwarf/value_track.h"
 #include "elfrw/arch.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +51,7 @@ void dwr_code_deinit(struct dwr_code *code)
 
 const struct dwr_span *dwr_code_at(const struct dwr_code *code, uint64_t va)
 {
-	size_t lo = 0, hi = code->span.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (code->span.data[mid].start <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, code->span.len, mid, code->span.data[mid].start <= va);
 	return lo && va < code->span.data[lo - 1].end ? &code->span.data[lo - 1] : NULL;
 }
 

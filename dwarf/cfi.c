@@ -6,6 +6,7 @@
  * Cost: linear in the section (and one sort by address when a linker did not leave the FDEs sorted). */
 #include "dwarf/cfi.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/wbuf.h"
 #include <stdlib.h>
 #include <string.h>
@@ -228,14 +229,7 @@ static uint32_t find_cie(const struct dwr_cfi *cfi, uint64_t off, uint32_t hint)
 {
 	if (hint < cfi->cie.len && cfi->cie.data[hint].off == off)
 		return hint;
-	size_t lo = 0, hi = cfi->cie.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cfi->cie.data[mid].off < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, cfi->cie.len, mid, cfi->cie.data[mid].off < off);
 	return lo < cfi->cie.len && cfi->cie.data[lo].off == off ? (uint32_t)lo : UINT32_MAX;
 }
 
@@ -422,14 +416,7 @@ void dwr_cfi_deinit(struct dwr_cfi *cfi)
 
 uint32_t dwr_cfi_find(const struct dwr_cfi *cfi, uint64_t va)
 {
-	size_t lo = 0, hi = cfi->fde.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cfi->fde.data[cfi->by_pc[mid]].pc_begin <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin <= va);
 	/* Back over empty ranges, then to the first of those that begin at the same place. */
 	uint32_t found = UINT32_MAX;
 	while (lo--) {

@@ -2,6 +2,7 @@
  * (always as many, so that the result does not depend on the threads) until all names are found. */
 #include "dwarf/function_names.h"
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 #define RUN 4   /* units */
@@ -17,18 +18,8 @@ struct search {
 
 static size_t find_name(const struct search *s, const char *name)
 {
-	size_t lo = 0, hi = s->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = strcmp(s->name[mid], name);
-		if (!c)
-			return mid;
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return SIZE_MAX;
+	size_t i = LOWER_BOUND(0, s->n, mid, strcmp(s->name[mid], name) < 0);
+	return i < s->n && !strcmp(s->name[i], name) ? i : SIZE_MAX;
 }
 
 static bool by_plain_name(uint64_t language)

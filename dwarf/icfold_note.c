@@ -5,6 +5,7 @@
  * themselves, so that a reader can begin there.  Format: icfold-format(5). */
 #include "dwarf/icfold_note.h"
 #include "dwarf/icfold_layout.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "elfrw/vec.h"
 #include "elfrw/wbuf.h"
@@ -54,41 +55,18 @@ struct groups {
 
 static size_t first_die(const struct dwr_note_in *in, uint32_t unit)
 {
-	size_t lo = 0, hi = in->n_dies;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (in->die[mid].unit < unit)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, in->n_dies, mid, in->die[mid].unit < unit);
 }
 
 static size_t first_alias(const struct dwr_rewrite_in *rw, uint32_t unit)
 {
-	size_t lo = 0, hi = rw->n_aliases;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (rw->alias[mid].unit < unit)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, rw->n_aliases, mid, rw->alias[mid].unit < unit);
 }
 
 /* Where the overlay entry of DIE is, or UINT64_MAX. */
 static uint64_t overlay_of(const struct groups *g, uint64_t die)
 {
-	size_t lo = 0, hi = g->in->n_ranges;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (g->in->range[mid].die < die)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, g->in->n_ranges, mid, g->in->range[mid].die < die);
 	return lo < g->in->n_ranges && g->in->range[lo].die == die ? g->entry_at[lo] : UINT64_MAX;
 }
 

@@ -4,6 +4,7 @@
  * costs one LEB128 code, a table look-up and, for most, one addition (abbrev.h).  Bounds are checked per step. */
 #include "dwarf/info.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 #ifndef DW_FORM_LLVM_addrx_offset
@@ -97,15 +98,8 @@ void dwr_units_deinit(struct dwr_units *units)
 
 const struct dwr_unit *dwr_units_find(const struct dwr_units *units, enum dwr_sec sec, uint64_t off)
 {
-	size_t lo = 0, hi = units->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct dwr_unit *u = &units->data[mid];
-		if (u->sec < sec || (u->sec == sec && u->end <= off))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const struct dwr_unit *u = units->data;
+	size_t lo = LOWER_BOUND(0, units->len, mid, u[mid].sec < sec || (u[mid].sec == sec && u[mid].end <= off));
 	if (lo == units->len || units->data[lo].sec != sec || units->data[lo].off > off)
 		return NULL;
 	return &units->data[lo];

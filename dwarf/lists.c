@@ -4,6 +4,7 @@
  * of a list. */
 #include "dwarf/lists.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
 
@@ -251,14 +252,7 @@ void dwr_list_contribs_deinit(struct dwr_list_contribs *contribs)
 
 const struct dwr_list_contrib *dwr_list_contrib_find(const struct dwr_list_contribs *contribs, uint64_t off)
 {
-	size_t lo = 0, hi = contribs->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (contribs->data[mid].end <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, contribs->len, mid, contribs->data[mid].end <= off);
 	return lo < contribs->len && contribs->data[lo].off <= off ? &contribs->data[lo] : NULL;
 }
 

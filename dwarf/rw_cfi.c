@@ -11,20 +11,14 @@
 #include "elfrw/addrmap.h"
 #include "elfrw/arch.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/wbuf.h"
 #include <stdlib.h>
 #include <string.h>
 
 bool dwr_rw_moved(const struct dwr_rw_moves *moves, uint64_t old, uint64_t *ret)
 {
-	size_t lo = 0, hi = moves->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (moves->move[mid].old_end <= old)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, moves->n, mid, moves->move[mid].old_end <= old);
 	if (lo == moves->n || old < moves->move[lo].old || moves->move[lo].new == DWR_RW_GONE)
 		return false;
 	*ret = moves->move[lo].new + (old - moves->move[lo].old);

@@ -19,6 +19,7 @@
 #include "dwarf/rw_line_start.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -133,15 +134,7 @@ static uint32_t run_after(const struct job *job, uint64_t va)
 	uint32_t u = elfrw_addrmap_find(job->map, va);
 	if (u != ELFRW_NO_UNIT)
 		return job->run_of[u];
-	uint32_t lo = 0, hi = job->n_runs;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (job->run[mid].old_end > va)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return LOWER_BOUND(0, job->n_runs, mid, job->run[mid].old_end <= va);
 }
 
 /* The special units that [LO, HI) can touch: indices in job->special. */
@@ -770,14 +763,7 @@ void dwr_rw_line_out_deinit(struct dwr_rw_line_out *out)
 
 static uint64_t find_off(const struct dwr_rw_line_off *map, size_t n, uint64_t old)
 {
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (map[mid].old_off < old)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, n, mid, map[mid].old_off < old);
 	return lo < n && map[lo].old_off == old ? map[lo].new_off : UINT64_MAX;
 }
 

@@ -6,6 +6,7 @@
  * everything but files.  Cost: linear in the rows taken out. */
 #include "dwarf/rw_line_fold.h"
 #include "elfrw/addrmap.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
 
@@ -115,14 +116,7 @@ struct state {
 
 static const struct dwr_rw_line_cu *find_cu(const struct dwr_rw_line_in *in, uint64_t off)
 {
-	size_t lo = 0, hi = in->n_cus;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (in->cu[mid].stmt_list < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, in->n_cus, mid, in->cu[mid].stmt_list < off);
 	const struct dwr_rw_line_cu *found = lo < in->n_cus && in->cu[lo].stmt_list == off ? &in->cu[lo] : NULL;
 	for (; lo < in->n_cus && in->cu[lo].stmt_list == off; lo++)
 		if (in->cu[lo].comp_dir)

@@ -14,6 +14,7 @@
 #include "dwarf/rw_list.h"
 #include "dwarf/rw_addr.h"
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,14 +97,7 @@ static void radix_sort(struct key *a, struct key *tmp, size_t n)
 
 static const struct dwr_list_contrib *contrib_with_base(const struct part *part, uint64_t base)
 {
-	size_t lo = 0, hi = part->contribs.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (part->contribs.data[mid].base < base)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, part->contribs.len, mid, part->contribs.data[mid].base < base);
 	return lo < part->contribs.len && part->contribs.data[lo].base == base ? &part->contribs.data[lo] : NULL;
 }
 
@@ -667,13 +661,6 @@ uint64_t dwr_rw_lists_base(const struct dwr_rw_lists_out *out, enum dwr_list_kin
 	if (!out->sec[kind].data)
 		return old;
 	const struct dwr_list_base *base = out->sec[kind].base;
-	size_t lo = 0, hi = out->sec[kind].n_bases;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (base[mid].old < old)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, out->sec[kind].n_bases, mid, base[mid].old < old);
 	return lo < out->sec[kind].n_bases && base[lo].old == old ? base[lo].new : DWR_LIST_NONE;
 }

@@ -20,6 +20,7 @@
 #include "elfrw/image.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,14 +131,7 @@ static struct elfrw_err *read_symbols(struct search *s)
 /* The symbol at ADDRESS whose fourth letter is KIND, or NULL. */
 static const struct symbol *symbol_at(const struct search *s, uint64_t address, char kind)
 {
-	size_t lo = 0, hi = s->symbol.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->symbol.data[mid].address < address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->symbol.len, mid, s->symbol.data[mid].address < address);
 	for (; lo < s->symbol.len && s->symbol.data[lo].address == address; lo++)
 		if (s->symbol.data[lo].name[3] == kind)
 			return &s->symbol.data[lo];
@@ -201,14 +195,7 @@ static struct elfrw_err *collect_objects(struct search *s, struct dwr_rw_vtables
 /* The index of the first object with the name TEXT, or UINT32_MAX. */
 static uint32_t find_name(const struct search *s, const char *text, size_t len)
 {
-	size_t lo = 0, hi = s->object.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (text_order(s->object.data[mid].name, s->object.data[mid].len, text, len) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->object.len, mid, text_order(s->object.data[mid].name, s->object.data[mid].len, text, len) < 0);
 	const struct object *o = lo < s->object.len ? &s->object.data[lo] : NULL;
 	return o && text_order(o->name, o->len, text, len) == 0 ? (uint32_t)lo : UINT32_MAX;
 }
@@ -251,14 +238,7 @@ static uint32_t class_of(const struct search *s, const char *linkage)
 	p += strspn(p, "RO");
 	/* The longest name of an object with which P begins and behind which P fits, if any. */
 	for (size_t n = strlen(p), same; n; n = same) {
-		size_t lo = 0, hi = s->object.len;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (text_order(s->object.data[mid].name, s->object.data[mid].len, p, n) <= 0)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, s->object.len, mid, text_order(s->object.data[mid].name, s->object.data[mid].len, p, n) <= 0);
 		if (!lo)
 			return UINT32_MAX;
 		/* No name that lies between this one and P's first N letters begins P. */

@@ -4,6 +4,7 @@
  * disjoint already and only need sorting; the others are swept once from low to high with a heap of the ranges that are
  * open: O(n log n), no tree. */
 #include "dwarf/sym.h"
+#include "elfrw/search.h"
 
 struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t hi, uint64_t id)
 {
@@ -132,13 +133,6 @@ struct elfrw_err *dwr_spans_flatten(struct dwr_spans *spans, bool keep)
 
 const struct dwr_span *dwr_spans_find(const struct dwr_spans *spans, uint64_t address)
 {
-	size_t lo = 0, hi = spans->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (spans->data[mid].hi <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, spans->len, mid, spans->data[mid].hi <= address);
 	return lo < spans->len && spans->data[lo].lo <= address ? &spans->data[lo] : NULL;
 }

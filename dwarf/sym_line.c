@@ -6,6 +6,7 @@
  * read by line.c. */
 #include "dwarf/sym.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 #define ROWS_PER_STOP 64
@@ -202,16 +203,9 @@ static bool run_to(const struct dwr_lines *l, struct elfrw_rbuf *r, struct state
 static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t address, struct dwr_place *ret)
 {
 	struct after *a = &l->after;
-	size_t lo = seq->stop, hi = seq->stop + seq->n_stops;
 	struct state s;
 	reset(&s);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (l->stop.data[mid].address <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(seq->stop, seq->stop + seq->n_stops, mid, l->stop.data[mid].address <= address);
 	struct elfrw_rbuf r = program_at(&l->h, seq->off);
 	const struct stop *stop = lo > seq->stop ? &l->stop.data[lo - 1] : NULL;
 	bool found = a->seq == seq && a->address <= address && (!stop || stop->off <= a->off);
@@ -243,14 +237,7 @@ static const struct seq *holding(const struct dwr_lines *l, size_t from, uint64_
 
 static const struct seq *first_holding(const struct dwr_lines *l, uint64_t address)
 {
-	size_t lo = 0, hi = l->seq.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (l->seq.data[mid].hi <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, l->seq.len, mid, l->seq.data[mid].hi <= address);
 	return holding(l, lo, address);
 }
 

@@ -4,6 +4,7 @@
  * only made for those who ask more. */
 #include "dwarf/sym.h"
 #include "elfrw/arch_symbol.h"
+#include "elfrw/search.h"
 
 #define SCANS 4 /* questions before the table is sorted */
 
@@ -170,14 +171,7 @@ static bool sort_table(struct dwr_symtab *t)
 
 static bool search(const struct dwr_symtab *t, uint64_t address, struct entry *ret)
 {
-	size_t lo = 0, hi = t->entry.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (t->entry.data[mid].address <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, t->entry.len, mid, t->entry.data[mid].address <= address);
 	if (lo)
 		*ret = t->entry.data[lo - 1];
 	return lo != 0;
@@ -202,14 +196,7 @@ static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret
 
 static const char *file_before(const struct dwr_symtab *t, uint32_t index)
 {
-	size_t lo = 0, hi = t->files.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (t->files.data[mid] < index)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, t->files.len, mid, t->files.data[mid] < index);
 	const char *file = lo ? name_of(t, get(t, t->files.data[lo - 1]).st_name) : "";
 	return *file ? file : NULL;
 }
@@ -297,15 +284,8 @@ static void sort_names(struct dwr_symtab *t)
 static size_t find_name(const struct dwr_symtab *t, const char *name, size_t i)
 {
 	uint32_t hash = hash_of(name);
-	size_t lo = 0, hi = t->name.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct by_name *e = &t->name.data[mid];
-		if (e->hash < hash || (e->hash == hash && e->index < i))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	const struct by_name *e = t->name.data;
+	size_t lo = LOWER_BOUND(0, t->name.len, mid, e[mid].hash < hash || (e[mid].hash == hash && e[mid].index < i));
 	for (; lo < t->name.len && t->name.data[lo].hash == hash; lo++) {
 		Elf64_Sym s = get(t, t->name.data[lo].index);
 		if (!strcmp(name_of(t, s.st_name), name))

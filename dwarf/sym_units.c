@@ -5,6 +5,7 @@
  * have, by their functions.  Formats: DWARF 5, sections 6.1.2 and 7.5.1 (and 2 to 4, the same sections). */
 #include "dwarf/sym.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 /* The header of the unit at OFF; false: not a unit that can be read.  *NEXT is where the next one begins, when the length
@@ -116,14 +117,7 @@ struct elfrw_err *dwr_sym_unit_around(struct dwr_sym *sym, struct dwr_sym_file *
 {
 	*ret = NULL;
 	ELFRW_TRY(dwr_sym_all_units(sym, file));
-	size_t lo = 0, hi = file->unit_off.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (file->unit_off.data[mid] <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, file->unit_off.len, mid, file->unit_off.data[mid] <= off);
 	if (!lo)
 		return NULL;
 	struct dwr_sym_unit *unit;

@@ -5,6 +5,7 @@
  * already, a walk over the unit's DIEs and its line program (milliseconds) when not. */
 #include "dwarf/symbolize.h"
 #include "dwarf/sym.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 
 struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err)
@@ -249,14 +250,7 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 		sym->group_order.len = n->n_groups;
 		qsort_r(sym->group_order.data, n->n_groups, sizeof(uint32_t), by_body, (void *)n);
 	}
-	size_t lo = 0, hi = n->n_groups;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (group_unit(n, sym->group_order.data[mid])->body <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, n->n_groups, mid, group_unit(n, sym->group_order.data[mid])->body <= address);
 	if (!lo)
 		return false;
 	const struct elfrw_addrmap_unit *u = group_unit(n, sym->group_order.data[lo - 1]);

@@ -9,6 +9,7 @@
 #include "elfrw/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
@@ -78,14 +79,7 @@ static struct elfrw_err *read_symbols(struct builder *b)
 
 static const struct object *object_at(const struct builder *b, uint64_t place)
 {
-	size_t lo = 0, hi = b->object.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (b->object.data[mid].start <= place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, b->object.len, mid, b->object.data[mid].start <= place);
 	return lo && place < b->object.data[lo - 1].end ? &b->object.data[lo - 1] : NULL;
 }
 
@@ -214,14 +208,7 @@ void dwr_vtables_deinit(struct dwr_vtables *vt)
 
 const struct dwr_vtable *dwr_vtables_find(const struct dwr_vtables *vt, uint64_t place)
 {
-	size_t lo = 0, hi = vt->table.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (vt->table.data[mid].point <= place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, vt->table.len, mid, vt->table.data[mid].point <= place);
 	if (!lo || place >= vt->table.data[lo - 1].end || (place - vt->table.data[lo - 1].point) % 8)
 		return NULL;
 	return &vt->table.data[lo - 1];

@@ -15,6 +15,7 @@
 #include "dwarf/function_names.h"
 #include "dwarf/icfold_note.h"
 #include "dwarf/vtables.h"
+#include "elfrw/search.h"
 #include "icf/call_scan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -283,33 +284,19 @@ static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, 
 	unsigned n;
 	const char *name;
 	*ret = 0;
-	struct lead key = { die, 0 }, *l = NULL;
-	for (size_t lo = 0, hi = j->lead.len; lo < hi && !l;) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (j->lead.data[mid].die == key.die)
-			l = &j->lead.data[mid];
-		else if (j->lead.data[mid].die < key.die)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (l) {
-		*ret = l->to;
+	const struct lead *lead = j->lead.data;
+	size_t i = LOWER_BOUND(0, j->lead.len, mid, lead[mid].die < die);
+	if (i < j->lead.len && lead[i].die == die) {
+		*ret = lead[i].to;
 		return NULL;
 	}
 	ELFRW_TRY(dwr_function_chain(&j->secs, &j->units, table, die, chain, MAX_CHAIN, &n, &name));
-	for (size_t lo = 0, hi = name ? j->named.len : 0; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = strcmp(j->named.data[mid].name, name);
-		if (!c) {
-			*ret = j->named.data[mid].die;
-			break;
-		}
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	if (!name)
+		return NULL;
+	const struct named *named = j->named.data;
+	i = LOWER_BOUND(0, j->named.len, mid, strcmp(named[mid].name, name) < 0);
+	if (i < j->named.len && !strcmp(named[i].name, name))
+		*ret = named[i].die;
 	return NULL;
 }
 
@@ -353,14 +340,7 @@ static struct elfrw_err *push_virtual(struct job *j, uint64_t site, uint64_t slo
 /* Does the code itself tell what the call at SITE calls? */
 static bool decoded(const struct job *j, uint64_t site)
 {
-	size_t lo = 0, hi = j->found.call.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (j->found.call.data[mid].site < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, j->found.call.len, mid, j->found.call.data[mid].site < site);
 	return lo < j->found.call.len && j->found.call.data[lo].site == site;
 }
 

@@ -2,6 +2,7 @@
  * fields are set there; the gaps are traps; the thunks stand behind the code. */
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/apply.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,7 @@ static uint64_t new_frame(const struct icf_apply *a, uint64_t target)
 {
 	const struct dwr_rw_moves *m = &a->frame_moves;
 	uint64_t off = target - a->frame;
-	size_t lo = 0, hi = m->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (m->move[mid].old_end <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, m->n, mid, m->move[mid].old_end <= off);
 	while (lo < m->n && m->move[lo].new == DWR_RW_GONE)
 		lo++;
 	if (lo == m->n)

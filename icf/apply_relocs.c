@@ -4,6 +4,7 @@
  * symbol + addend is as true, or as stale after a linker's relaxation, as it was.  Those of folded bodies are left out, each
  * thunk gets one.  Tables that were encoded anew (unwind tables, line tables, lists) have no relocations in the output. */
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/apply.h"
 #include "icf/ref.h"
 #include <stdlib.h>
@@ -25,17 +26,8 @@ static struct elfrw_err *push(struct list *l, const Elf64_Rela *r)
 static const struct icf_ref *ref_at(const struct icf_program *prog, const struct icf_unit *u, uint64_t place)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	for (uint32_t lo = 0, hi = u->n_ref; lo < hi;) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		uint64_t at = u->start + ref[mid].off;
-		if (at == place)
-			return &ref[mid];
-		if (at < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	size_t i = LOWER_BOUND(0, u->n_ref, mid, u->start + ref[mid].off < place);
+	return i < u->n_ref && u->start + ref[i].off == place ? &ref[i] : NULL;
 }
 
 /* How far what R names moved; *GONE: its field is not in the output; *KNOWN: its target is a place that we followed (and not whatever

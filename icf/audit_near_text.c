@@ -1,5 +1,6 @@
 /* audit_near_text.c: what the values are in which near misses differ: functions, imported functions, strings, data, numbers. */
 #include "dwarf/symbolize.h"
+#include "elfrw/search.h"
 #include "icf/audit_near.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -48,14 +49,7 @@ static struct elfrw_err *read_data_symbols(struct describer *d)
 
 static const struct datum *datum_at(const struct describer *d, uint64_t va)
 {
-	size_t lo = 0, hi = d->datum.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (d->datum.data[mid].value <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, d->datum.len, mid, d->datum.data[mid].value <= va);
 	const struct datum *s = lo ? &d->datum.data[lo - 1] : NULL;
 	return s && va - s->value < (s->size ? s->size : 1) ? s : NULL;
 }
@@ -65,30 +59,23 @@ static const char *import_at(const struct icf_program *prog, uint64_t place)
 {
 	if (strncmp(prog->img->section[elfrw_image_section_at(prog->img, place)].name, ".got", 4) != 0)
 		return NULL;
-	for (size_t lo = 0, hi = prog->dynreloc.len; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct icf_dynreloc *r = &prog->dynreloc.data[mid];
-		if (r->place < place)
-			lo = mid + 1;
-		else if (r->place > place)
-			hi = mid;
-		else {
-			const struct elfrw_section *s = &prog->img->section[r->shndx];
-			Elf64_Rela rela;
-			Elf64_Sym sym;
-			if (r->relr || s->hdr.sh_type != SHT_RELA || !s->data || r->index >= s->hdr.sh_size / sizeof rela ||
-			    !prog->img->dynsym)
-				return NULL;
-			memcpy(&rela, s->data + r->index * sizeof rela, sizeof rela);
-			const struct elfrw_section *t = &prog->img->section[prog->img->dynsym];
-			uint64_t i = ELF64_R_SYM(rela.r_info);
-			if (!i || !t->data || i >= t->hdr.sh_size / sizeof sym)
-				return NULL;
-			memcpy(&sym, t->data + i * sizeof sym, sizeof sym);
-			return elfrw_image_string(prog->img, t->hdr.sh_link, sym.st_name);
-		}
-	}
-	return NULL;
+	const struct icf_dynreloc *r = prog->dynreloc.data;
+	size_t n = LOWER_BOUND(0, prog->dynreloc.len, mid, r[mid].place < place);
+	if (n == prog->dynreloc.len || r[n].place != place)
+		return NULL;
+	r += n;
+	const struct elfrw_section *s = &prog->img->section[r->shndx];
+	Elf64_Rela rela;
+	Elf64_Sym sym;
+	if (r->relr || s->hdr.sh_type != SHT_RELA || !s->data || r->index >= s->hdr.sh_size / sizeof rela || !prog->img->dynsym)
+		return NULL;
+	memcpy(&rela, s->data + r->index * sizeof rela, sizeof rela);
+	const struct elfrw_section *t = &prog->img->section[prog->img->dynsym];
+	uint64_t i = ELF64_R_SYM(rela.r_info);
+	if (!i || !t->data || i >= t->hdr.sh_size / sizeof sym)
+		return NULL;
+	memcpy(&sym, t->data + i * sizeof sym, sizeof sym);
+	return elfrw_image_string(prog->img, t->hdr.sh_link, sym.st_name);
 }
 
 /* The function that a stub of the procedure linkage table at VA jumps to, or NULL. */

@@ -8,6 +8,7 @@
 #include "icf/call_scan.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
@@ -119,14 +120,7 @@ static struct elfrw_err *push_label(struct icf_labels *labels, uint64_t va)
 /* Jump table targets in unit U, each twice: never the only way to get there. */
 static struct elfrw_err *table_labels(const struct scan *s, const struct icf_unit *u, struct icf_labels *labels)
 {
-	size_t lo = 0, hi = s->n_table_targets;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->table_target[mid] < u->start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->n_table_targets, mid, s->table_target[mid] < u->start);
 	for (; lo < s->n_table_targets && s->table_target[lo] < u->end; lo++) {
 		ELFRW_TRY(push_label(labels, s->table_target[lo]));
 		ELFRW_TRY(push_label(labels, s->table_target[lo]));

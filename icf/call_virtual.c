@@ -12,6 +12,7 @@
  * Cost: linear. */
 #include "dwarf/value_track.h"
 #include "elfrw/arch.h"
+#include "elfrw/search.h"
 #include "icf/call_scan.h"
 #include <string.h>
 
@@ -38,14 +39,7 @@ static size_t count_label(const struct icf_labels *label, size_t *at, uint64_t v
 
 static bool single(const struct icf_labels *label, uint64_t va)
 {
-	size_t lo = 0, hi = label->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (label->data[mid] < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, label->len, mid, label->data[mid] < va);
 	return lo < label->len && label->data[lo] == va && (lo + 1 == label->len || label->data[lo + 1] != va);
 }
 

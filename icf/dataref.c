@@ -5,6 +5,7 @@
  * addresses, and for PC-relative fields such as jump tables), and the words that the linker itself made and gives no
  * relocation: GOT and PLT slots of fixed-address programs. */
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "icf/program.h"
 #include "icf/ref.h"
@@ -53,14 +54,7 @@ static struct elfrw_err *find_vtables(const struct icf_program *prog, struct vta
 
 static bool in_vtable(const struct vtables *vt, uint64_t place)
 {
-	size_t lo = 0, hi = vt->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (vt->v.data[mid].start <= place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, vt->v.len, mid, vt->v.data[mid].start <= place);
 	return lo && place < vt->v.data[lo - 1].end;
 }
 
@@ -136,15 +130,7 @@ static int dynreloc_order(const void *a, const void *b)
 
 size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place)
 {
-	size_t lo = 0, hi = prog->dynreloc.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dynreloc.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, prog->dynreloc.len, mid, prog->dynreloc.data[mid].place < place);
 }
 
 const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place)
@@ -155,14 +141,7 @@ const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint6
 
 const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place)
 {
-	size_t lo = 0, hi = prog->dataref.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dataref.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < place);
 	return lo < prog->dataref.len && prog->dataref.data[lo].place == place ? &prog->dataref.data[lo] : NULL;
 }
 

@@ -11,6 +11,7 @@
  * reach the jump are found along all ways, by a model of the instructions that compilers use there; every other
  * instruction counts as a writer of whatever it names.  x86-64. */
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/infer.h"
 #include <string.h>
 
@@ -253,15 +254,7 @@ static bool ends_block(const struct elfrw_insn *in)
 /* Index of the first of N edges, sorted by target, that leads to the instruction at POS. */
 static size_t first_to(const struct icf_edge *edge, size_t n, uint32_t pos)
 {
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (edge[mid].to < pos)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, n, mid, edge[mid].to < pos);
 }
 
 static size_t first_edge(const struct icf_trace *t, uint32_t pos)

@@ -3,6 +3,7 @@
  * Runs of units are read at the same time; what they found is put together in their order.  Cost: one more pass over the code of the
  * units that jump. */
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include "icf/infer_unit.h"
 #include "icf/unit.h"
 #include <stdlib.h>
@@ -158,14 +159,7 @@ void icf_drop_tables(struct icf_program *prog)
 		uint32_t owner = icf_unit_at(prog, t->owner);
 		if (owner == ICF_NONE || prog->unit.data[owner].kind != ICF_UNIT_OPAQUE)
 			continue;
-		size_t lo = 0, hi = prog->dataref.len;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (prog->dataref.data[mid].place < t->base)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < t->base);
 		for (; lo < prog->dataref.len && prog->dataref.data[lo].place < t->base + 4 * (uint64_t)t->n; lo++) {
 			struct icf_dataref *d = &prog->dataref.data[lo];
 			icf_pin_unit(prog, icf_unit_at(prog, t->base + (d->target - d->place)));

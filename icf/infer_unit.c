@@ -7,6 +7,7 @@
  * jump to, so that its tables, wherever they are, stay right. */
 #include "icf/infer_unit.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "icf/unit.h"
 #include <stdlib.h>
@@ -40,15 +41,7 @@ static void sort_places(struct icf_places *p)
 /* Index of the first place from VA on. */
 static size_t first_place(const struct icf_places *p, uint64_t va)
 {
-	size_t lo = 0, hi = p->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (p->v.data[mid] < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, p->v.len, mid, p->v.data[mid] < va);
 }
 
 /* Does the unit that f->t holds jump to TO? */
@@ -226,14 +219,7 @@ static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 
 static struct icf_candidate *candidate_at(struct icf_candidates *c, uint64_t base)
 {
-	size_t lo = 0, hi = c->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->v.data[mid].base < base)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, c->v.len, mid, c->v.data[mid].base < base);
 	return lo < c->v.len && c->v.data[lo].base == base ? &c->v.data[lo] : NULL;
 }
 

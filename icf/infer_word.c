@@ -6,6 +6,7 @@
  * then pinned, and not folded.  The same goes for words that may be added to an address of code.  Only what no pinning can cure makes
  * the whole program one whose code may not move: an address that was shifted out of its function when the program was built. */
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/infer_parts.h"
 #include "icf/unit.h"
 #include <string.h>
@@ -35,14 +36,7 @@ static void pin_entry(struct icf_program *prog, uint64_t va)
 /* Does the dynamic linker fill in the word at VA? */
 static bool filled_in(const struct icf_program *prog, uint64_t va)
 {
-	size_t lo = 0, hi = prog->dynreloc.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (prog->dynreloc.data[mid].place + 8 <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, prog->dynreloc.len, mid, prog->dynreloc.data[mid].place + 8 <= va);
 	return lo < prog->dynreloc.len && prog->dynreloc.data[lo].place <= va;
 }
 

@@ -10,6 +10,7 @@
 #include "icf/perf_address.h"
 #include "dwarf/callchain.h"
 #include "dwarf/sym.h"
+#include "elfrw/search.h"
 #include <ctype.h>
 #include <libiberty/demangle.h>
 #include <stdlib.h>
@@ -272,15 +273,8 @@ bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t 
 /* Is there a function NAME that ADDRESS is in, at OFFSET? */
 static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, size_t n, uint64_t offset)
 {
-	size_t lo = 0, hi = m->symbol.len;
 	uint64_t at = offset == ICF_PERF_NO_OFFSET ? address : address - offset;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (m->symbol.data[mid].address <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, m->symbol.len, mid, m->symbol.data[mid].address <= at);
 	for (size_t i = lo, back = 0; i-- > 0 && back < MAX_BACK;) {
 		const struct icf_perf_symbol *s = &m->symbol.data[i];
 		if (offset != ICF_PERF_NO_OFFSET && s->address != at)

@@ -6,6 +6,7 @@
 #include "icf/ref.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -56,15 +57,7 @@ void icf_code_relocs_close(struct icf_code_relocs *rel)
 
 size_t icf_code_relocs_from(const struct icf_code_relocs *rel, uint64_t va)
 {
-	size_t lo = 0, hi = rel->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (rel->rela[mid].r_offset < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
 }
 
 bool icf_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret)

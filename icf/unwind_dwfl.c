@@ -5,6 +5,7 @@
  * is asked for.
  *
  * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is found in. */
+#include "elfrw/search.h"
 #include "icf/unwind_dwfl.h"
 #include <dirent.h>
 #include <elfutils/libdwelf.h>
@@ -478,14 +479,7 @@ bool icf_unwind_memory(struct icf_unwind *u, uint64_t address, uint64_t *word)
 		struct iovec here = { word, 8 }, there = { (void *)(uintptr_t)address, 8 };
 		return process_vm_readv(u->pid, &here, 1, &there, 1, 0) == 8;
 	}
-	size_t lo = 0, hi = u->segment.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (u->segment.data[mid].start <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, u->segment.len, mid, u->segment.data[mid].start <= address);
 	if (!lo)
 		return false;
 	const struct segment *s = &u->segment.data[lo - 1];
