@@ -5,11 +5,7 @@
  * in this order, and the section headers behind everything else.  The bytes are the caller's to spoil before they are opened. */
 #ifndef TESTS_BUILD_ELF_H
 #define TESTS_BUILD_ELF_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "err_check.h"
 #include "elfrw/image.h"
 #include <elf.h>
 #include <stdio.h>
@@ -239,20 +235,4 @@ static inline struct elfrw_err *be_open(const void *f, size_t size, struct elfrw
 	return err;
 }
 
-/* No error, or the test fails with its text. */
-static inline void be_ok(struct elfrw_err *err)
-{
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
-}
-
-/* An error whose text holds PART. */
-static inline void be_fails(struct elfrw_err *err, const char *part)
-{
-	if (!err)
-		fail_msg("no error; expected: %s", part);
-	if (!strstr(elfrw_err_text(err), part))
-		fail_msg("error \"%s\"; expected: %s", elfrw_err_text(err), part);
-	elfrw_err_free(err);
-}
 #endif

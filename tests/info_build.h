@@ -1,6 +1,7 @@
 /* info_build.h: hand-made images, maps and units for test_info.c. */
 #ifndef INFO_BUILD_H
 #define INFO_BUILD_H
+#include "err_check.h"
 #include "dwarf/icfold_note.h"
 #include "dwarf/info.h"
 #include "dwarf/lists.h"
@@ -9,18 +10,8 @@
 #include "elfrw/image.h"
 #include "elfrw/wbuf.h"
 #include <dwarf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <zlib.h>
 #include <zstd.h>
-
-static void check(struct elfrw_err *err)
-{
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
-}
 
 /* ---- a map: A kept, B folded into it, C moved, D folded with a thunk, E moved ---- */
 
@@ -42,7 +33,7 @@ static void make_map(struct elfrw_addrmap *map)
 	memcpy(map->unit, units, sizeof units);
 	map->section = malloc(sizeof *map->section);
 	*map->section = (struct elfrw_addrmap_section){ A, END, A, TRAP + 1, 1, false };
-	check(elfrw_addrmap_finish(map));
+	be_ok(elfrw_addrmap_finish(map));
 }
 
 /* ---- an image in memory ---- */

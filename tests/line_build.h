@@ -1,12 +1,10 @@
 /* line_build.h: line tables assembled by hand, for the tests of what reads and rewrites them. */
 #ifndef LINE_BUILD_H
 #define LINE_BUILD_H
+#include "err_check.h"
 #include "dwarf/line.h"
 #include "elfrw/wbuf.h"
-#include <stdarg.h>
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 /* --- assembling --- */
 
@@ -89,27 +87,13 @@ static inline void row(struct elfrw_wbuf *w, unsigned step, int line) { row_base
 
 /* --- reading back --- */
 
-static inline void ok(struct elfrw_err *err)
-{
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
-}
-
-static inline void fails(struct elfrw_err *err, const char *text)
-{
-	assert_non_null(err);
-	if (!strstr(elfrw_err_text(err), text))
-		fail_msg("wrong error: %s", elfrw_err_text(err));
-	elfrw_err_free(err);
-}
-
 static inline struct dwr_rows rows_of(struct dwr_bytes sec, uint64_t off)
 {
 	struct dwr_line_header h;
 	struct dwr_rows rows = { 0 };
-	ok(dwr_line_header_read(".debug_line", sec, off, &h));
+	be_ok(dwr_line_header_read(".debug_line", sec, off, &h));
 	for (uint64_t at = h.program; at < h.end;)
-		ok(dwr_line_decode(&h, &at, &rows));
+		be_ok(dwr_line_decode(&h, &at, &rows));
 	return rows;
 }
 

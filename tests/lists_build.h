@@ -1,11 +1,7 @@
 /* lists_build.h: hand-made list sections, address maps and expectations for the tests of range and location lists. */
 #ifndef LISTS_BUILD_H
 #define LISTS_BUILD_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "err_check.h"
 #include "dwarf/lists.h"
 #include "dwarf/rw_addr.h"
 #include "dwarf/rw_aranges.h"
@@ -118,9 +114,7 @@ static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_ki
 			      uint64_t off, uint64_t views, const struct want *want, size_t n, const uint64_t *view)
 {
 	struct dwr_list list = { 0 };
-	struct elfrw_err *err = dwr_list_read(secs, kind, cu, off, views, &list);
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
+	be_ok(dwr_list_read(secs, kind, cu, off, views, &list));
 	if (list.entry.len != n)
 		for (size_t i = 0; i < list.entry.len; i++)
 			print_message("got [%#jx,%#jx)\n", (uintmax_t)list.entry.data[i].begin,
@@ -157,9 +151,7 @@ static inline void run(struct rewriting *r)
 	r->in.map = &r->map;
 	if (!r->in.threads)
 		r->in.threads = 1;
-	struct elfrw_err *err = dwr_rw_lists(&r->in, &r->out);
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
+	be_ok(dwr_rw_lists(&r->in, &r->out));
 	r->new_cu = r->in.cu[0];
 	r->new_cu.base = r->new_cu.new_base;
 	for (int k = 0; k < DWR_LIST_KINDS; k++)

@@ -3,14 +3,12 @@
  * followed by the vtable address of the object that level was called on, innermost first; an empty line ends a stack) and prints one line a level:
  * "- ..." for code that is not shared, else by what it was decided (? when it was not) and the old addresses of the candidates, with ~ behind
  * those that have no DIE. */
+#include "err_check.h"
 #include "dwarf/callchain.h"
 #include "dwarf/calls.h"
 #include "elfrw/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/rbuf.h"
-#include <stdarg.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,9 +117,7 @@ static void make(struct program *p, bool with_note)
 	put_section(p, 4, ".debug_icfold", p->note, note_size, 0, 0);
 	p->img = (struct elfrw_image){ .section = p->section, .n_sections = with_note ? 5 : 4, .arch = &elfrw_arch_x86_64, .path = "test" };
 	elfrw_addrmap_deinit(&map);
-	struct elfrw_err *err = dwr_callchain_open(&p->img, NULL, &p->cc);
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
+	be_ok(dwr_callchain_open(&p->img, NULL, &p->cc));
 }
 
 static void drop(struct program *p)

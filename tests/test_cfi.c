@@ -1,5 +1,6 @@
 /* Unwind tables: reader, equality, and rewriting.  Judges: libdw for what is read and for what is written; the input's
  * own bytes for the identity map. */
+#include "err_check.h"
 #include "dwarf/cfi.h"
 #include "dwarf/rw_cfi.h"
 #include "elfrw/addrmap.h"
@@ -9,27 +10,10 @@
 #include "elfrw/wbuf.h"
 #include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-static void ok(struct elfrw_err *err)
-{
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
-}
-
-static void bad(struct elfrw_err *err, const char *text)
-{
-	assert_non_null(err);
-	if (!strstr(elfrw_err_text(err), text))
-		fail_msg("\"%s\" does not say \"%s\"", elfrw_err_text(err), text);
-	elfrw_err_free(err);
-}
 
 /* ---- synthetic sections ---- */
 
@@ -124,7 +108,7 @@ static void test_fields(void **state)
 	struct elfrw_wbuf w = { 0 };
 	struct dwr_cfi cfi;
 	sample(&w);
-	ok(read_eh(&cfi, w.data, w.len));
+	be_ok(read_eh(&cfi, w.data, w.len));
 	assert_int_equal(cfi.cie.len, 4);
 	assert_int_equal(cfi.fde.len, 7);
 	assert_int_equal(cfi.terminator.len, 1);
@@ -178,7 +162,7 @@ static void test_addresses(void **state)
 	fde(&w, c, CODE + 16, 16, false, 0, set_loc, sizeof set_loc);
 	fde(&w, c, CODE + 32, 16, false, 0, op_addr, sizeof op_addr);
 	fde(&w, c, CODE + 48, 16, false, 0, rows, sizeof rows);
-	ok(read_eh(&cfi, w.data, w.len));
+	be_ok(read_eh(&cfi, w.data, w.len));
 	assert_int_equal(cfi.terminator.len, 0);
 	assert_true(dwr_cfi_has_address(&cfi, 0));
 	assert_true(dwr_cfi_has_address(&cfi, 2));
@@ -226,13 +210,13 @@ static void test_broken(void **state)
 		}
 	w.len = 0;
 	cie(&w, "zRQ", 0);
-	bad(read_eh(&cfi, w.data, w.len), "augmentation");
+	be_fails(read_eh(&cfi, w.data, w.len), "augmentation");
 	w.len = 0;
 	fde(&w, cie(&w, "zR", 0), CODE, 4, false, 0, "\x3f", 1);
-	bad(read_eh(&cfi, w.data, w.len), "invalid FDE instructions");
+	be_fails(read_eh(&cfi, w.data, w.len), "invalid FDE instructions");
 	w.len = 0;
 	fde(&w, cie(&w, "zR", 0) + 4, CODE, 4, false, 0, rows, sizeof rows);
-	bad(read_eh(&cfi, w.data, w.len), "names no CIE");
+	be_fails(read_eh(&cfi, w.data, w.len), "names no CIE");
 	elfrw_wbuf_free(&w);
 }
 
@@ -272,7 +256,7 @@ static void test_debug_frame(void **state)
 			elfrw_put_le(w.data + start + (wide ? 4 : 0), w.len - body, wide ? 8 : 4);
 		}
 		struct dwr_cfi cfi;
-		ok(dwr_cfi_read(&cfi, ".debug_frame", w.data, w.len, 0, false, 8));
+		be_ok(dwr_cfi_read(&cfi, ".debug_frame", w.data, w.len, 0, false, 8));
 		assert_int_equal(cfi.fde.len, 1);
 		assert_int_equal(cfi.cie.len, 1);
 		assert_int_equal(cfi.cie.data[0].version, version);
@@ -282,20 +266,20 @@ static void test_debug_frame(void **state)
 		struct elfrw_addrmap_unit unit = { CODE, CODE + 0x20, CODE + 0x100, CODE + 0x100, 0, 0, 0 };
 		struct elfrw_addrmap_section sec = { CODE, CODE + 0x20, CODE, CODE + 0x200, 1 };
 		struct elfrw_addrmap map = { .unit = &unit, .n_units = 1, .section = &sec, .n_sections = 1 };
-		ok(elfrw_addrmap_finish(&map));
+		be_ok(elfrw_addrmap_finish(&map));
 		struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64 };
 		struct dwr_rw_frame_out out;
-		ok(dwr_rw_debug_frame(&in, &out));
+		be_ok(dwr_rw_debug_frame(&in, &out));
 		assert_int_equal(out.size, w.len);
 		elfrw_put64(w.data + (wide ? 20 : 8), CODE + 0x100);
 		assert_memory_equal(out.data, w.data, w.len);
 		dwr_rw_frame_deinit(&out);
 		unit.flags = ELFRW_UNIT_FOLDED;
-		ok(dwr_rw_debug_frame(&in, &out));
+		be_ok(dwr_rw_debug_frame(&in, &out));
 		assert_int_equal(out.size, 0);
 		dwr_rw_frame_deinit(&out);
 		in.keep_folded = true;
-		ok(dwr_rw_debug_frame(&in, &out));
+		be_ok(dwr_rw_debug_frame(&in, &out));
 		assert_int_equal(out.size, w.len);
 		dwr_rw_frame_deinit(&out);
 		free(map.page_unit);
@@ -314,7 +298,7 @@ static void test_split(void **state)
 	fde(&w, c, CODE, 0x40, false, 0, "", 0);
 	fde(&w, c, CODE + 0x40, 0x10, false, 0, rows, sizeof rows);
 	elfrw_wbuf_u32(&w, 0);
-	ok(read_eh(&cfi, w.data, w.len));
+	be_ok(read_eh(&cfi, w.data, w.len));
 	struct elfrw_addrmap_unit unit[] = {
 		{ CODE, CODE + 0x10, CODE, CODE, 0, 0, 0 },
 		{ CODE + 0x10, CODE + 0x18, CODE + 0x20, CODE + 0x20, 1, 0, 0 },
@@ -323,12 +307,12 @@ static void test_split(void **state)
 	};
 	struct elfrw_addrmap_section sec = { CODE, CODE + 0x50, CODE, CODE + 0x80, 1 };
 	struct elfrw_addrmap map = { .unit = unit, .n_units = 4, .section = &sec, .n_sections = 1 };
-	ok(elfrw_addrmap_finish(&map));
+	be_ok(elfrw_addrmap_finish(&map));
 	struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = EH_VA };
 	struct dwr_rw_frame_out out;
-	ok(dwr_rw_eh_frame(&in, &out));
+	be_ok(dwr_rw_eh_frame(&in, &out));
 	struct dwr_cfi now;
-	ok(read_eh(&now, out.data, out.size));
+	be_ok(read_eh(&now, out.data, out.size));
 	assert_int_equal(now.fde.len, 3);
 	assert_int_equal(now.fde.data[0].pc_begin, CODE);
 	assert_int_equal(now.fde.data[0].pc_end, CODE + 0x10);
@@ -346,7 +330,7 @@ static void test_split(void **state)
 	/* All of the first FDE's units gone, and the second's too: no CIE is left. */
 	for (int i = 0; i < 4; i++)
 		unit[i].flags = ELFRW_UNIT_FOLDED;
-	ok(dwr_rw_eh_frame(&in, &out));
+	be_ok(dwr_rw_eh_frame(&in, &out));
 	assert_int_equal(out.size, 4);
 	assert_false(dwr_rw_moved(&out.moves, 0, &to));
 	dwr_rw_frame_deinit(&out);
@@ -356,8 +340,8 @@ static void test_split(void **state)
 	fde(&w, cie(&w, "zR", 0), CODE, 0x40, false, 0, rows, sizeof rows);
 	for (int i = 0; i < 4; i++)
 		unit[i].flags = 0;
-	ok(read_eh(&cfi, w.data, w.len));
-	bad(dwr_rw_eh_frame(&in, &out), "moved apart");
+	be_ok(read_eh(&cfi, w.data, w.len));
+	be_fails(dwr_rw_eh_frame(&in, &out), "moved apart");
 	dwr_cfi_deinit(&cfi);
 	free(map.page_unit);
 	elfrw_wbuf_free(&w);
@@ -373,14 +357,14 @@ struct file {
 
 static bool open_file(struct file *f, const char *path)
 {
-	ok(elfrw_image_open(&f->img, path));
+	be_ok(elfrw_image_open(&f->img, path));
 	f->eh = elfrw_image_section(&f->img, ".eh_frame");
 	f->hdr = elfrw_image_section(&f->img, ".eh_frame_hdr");
 	if (!f->eh || !f->eh->data) {
 		elfrw_image_close(&f->img);
 		return false;
 	}
-	ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size, f->eh->hdr.sh_addr, true, 8));
+	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size, f->eh->hdr.sh_addr, true, 8));
 	return true;
 }
 
@@ -522,7 +506,7 @@ static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, uint6
 	s->old = s->new_start = map->unit[0].old;
 	s->old_end = map->unit[map->n_units - 1].old_end;
 	s->new_end = s->old_end + delta;
-	ok(elfrw_addrmap_finish(map));
+	be_ok(elfrw_addrmap_finish(map));
 }
 
 /* BYTES of thunks, for the folded units. */
@@ -543,18 +527,18 @@ static void check_debug_frame(const struct file *f)
 		return;
 	struct dwr_cfi cfi, now;
 	struct elfrw_addrmap map = { 0 };
-	ok(dwr_cfi_read(&cfi, sec->name, sec->data, sec->hdr.sh_size, 0, false, 8));
+	be_ok(dwr_cfi_read(&cfi, sec->name, sec->data, sec->hdr.sh_size, 0, false, 8));
 	judge_records(&cfi, f->img.base);
 	struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64 };
 	struct dwr_rw_frame_out out;
-	ok(dwr_rw_debug_frame(&in, &out));
+	be_ok(dwr_rw_debug_frame(&in, &out));
 	assert_int_equal(out.size, cfi.size);
 	assert_memory_equal(out.data, cfi.data, cfi.size);
 	dwr_rw_frame_deinit(&out);
 	make_map(&map, &f->cfi, 16, 3);
 	make_thunks(&map, 0x10);
-	ok(dwr_rw_debug_frame(&in, &out));
-	ok(dwr_cfi_read(&now, sec->name, out.data, out.size, 0, false, 8));
+	be_ok(dwr_rw_debug_frame(&in, &out));
+	be_ok(dwr_cfi_read(&now, sec->name, out.data, out.size, 0, false, 8));
 	judge_records(&now, f->img.base);
 	assert_int_equal(now.fde.len, out.n_fdes);
 	assert_int_equal(now.fde.data[now.fde.len - 1].pc_begin, map.thunks);
@@ -593,7 +577,7 @@ static void check_file(const char *path)
 			make_map(&map, &f.cfi, 0, 0);
 		struct dwr_rw_frame_in in = frame_in(&f, &map);
 		struct dwr_rw_frame_out out;
-		ok(dwr_rw_eh_frame(&in, &out));
+		be_ok(dwr_rw_eh_frame(&in, &out));
 		assert_int_equal(out.size, f.cfi.size);
 		assert_memory_equal(out.data, f.cfi.data, out.size);
 		if (in.hdr) {
@@ -615,14 +599,14 @@ static void check_file(const char *path)
 	map.thunks_end = map.thunks + 0x50;
 	struct dwr_rw_frame_in in = frame_in(&f, &map);
 	struct dwr_rw_frame_out out;
-	ok(dwr_rw_eh_frame(&in, &out));
+	be_ok(dwr_rw_eh_frame(&in, &out));
 	size_t without = out.n_fdes;
 	dwr_rw_frame_deinit(&out);
 	make_thunks(&map, 0x50);
 	in = frame_in(&f, &map);
-	ok(dwr_rw_eh_frame(&in, &out));
+	be_ok(dwr_rw_eh_frame(&in, &out));
 	struct dwr_cfi now;
-	ok(dwr_cfi_read(&now, ".eh_frame", out.data, out.size, in.va, true, 8));
+	be_ok(dwr_cfi_read(&now, ".eh_frame", out.data, out.size, in.va, true, 8));
 	judge_records(&now, f.img.base);
 	if (in.hdr)
 		check_hdr(out.hdr, out.hdr_size, in.hdr_va, &now);

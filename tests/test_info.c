@@ -1,6 +1,5 @@
 /* test_info.c: units and DIEs, the rewriting of .debug_info, compressed sections, .debug_icfold; hand-made inputs. */
 #include "info_build.h"
-#include <zlib.h>
 
 /* ---- the walker ---- */
 
@@ -91,19 +90,19 @@ static void walks_all_forms(void **state)
 					add_unit_sections(&f, &u);
 					struct dwr_sections secs;
 					struct dwr_units units;
-					check(dwr_sections_init(&secs, &f.image));
-					check(dwr_units_read(&secs, &units));
+					be_ok(dwr_sections_init(&secs, &f.image));
+					be_ok(dwr_units_read(&secs, &units));
 					assert_int_equal(units.len, 1);
 					struct dwr_want want = { 0 };
 					DWR_WANT_NAME(&want, DW_AT_decl_line);
 					if (variant)
 						DWR_WANT_NAME(&want, DW_AT_description);
 					struct dwr_abbrev_table t = { 0 };
-					check(dwr_unit_abbrev(&secs, &units.data[0], &want, &t));
+					be_ok(dwr_unit_abbrev(&secs, &units.data[0], &want, &t));
 					struct dwr_cursor cur = dwr_cursor_at(&secs, &units.data[0], &t, false);
 					struct dwr_die d;
 					bool more;
-					check(dwr_cursor_next(&cur, &d, &more));
+					be_ok(dwr_cursor_next(&cur, &d, &more));
 					assert_true(more);
 					assert_int_equal(d.off, die);
 					const struct dwr_value *line = dwr_die_value(&d, DW_AT_decl_line);
@@ -119,7 +118,7 @@ static void walks_all_forms(void **state)
 						if (form == DW_FORM_implicit_const)
 							assert_int_equal((int64_t)v->u, -7);
 					}
-					check(dwr_cursor_next(&cur, &d, &more));
+					be_ok(dwr_cursor_next(&cur, &d, &more));
 					assert_false(more);
 					assert_ptr_equal(cur.pos, cur.end);
 					dwr_abbrev_deinit(&t);
@@ -177,7 +176,7 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 	fake_init(&f);
 	add_unit_sections(&f, &u);
 	struct dwr_rewrite_out out;
-	check(fake_rewrite(&f, policy, 1, &out));
+	be_ok(fake_rewrite(&f, policy, 1, &out));
 	const struct dwr_section_out *info = out_section(&out, ".debug_info"), *ab = out_section(&out, ".debug_abbrev");
 	const uint8_t *d = info ? info->data : u.info.data;
 	*new_low = elfrw_get64(d + low_at);
@@ -200,7 +199,7 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 		assert_int_not_equal(find_abbrev_code(d, die), 2);
 		struct dwr_abbrev_table t = { 0 };
 		struct dwr_want want = { 0 };
-		check(dwr_abbrev_read(&t, ab->data, ab->size, 0, params, &want));
+		be_ok(dwr_abbrev_read(&t, ab->data, ab->size, 0, params, &want));
 		const struct dwr_abbrev *x = dwr_abbrev_find(&t, find_abbrev_code(d, die));
 		assert_non_null(x);
 		assert_int_equal(x->tag, DW_TAG_subprogram);
@@ -297,7 +296,7 @@ static void other_addresses(void **state)
 	fake_init(&f);
 	add_unit_sections(&f, &u);
 	struct dwr_rewrite_out out;
-	check(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 2, &out));
+	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 2, &out));
 	const struct dwr_section_out *info = out_section(&out, ".debug_info");
 	assert_non_null(info);
 	assert_int_equal(info->size, u.info.len);
@@ -311,7 +310,7 @@ static void other_addresses(void **state)
 	const struct dwr_section_out *note = out_section(&out, ".debug_icfold");
 	struct dwr_icfold n1;
 	assert_non_null(note);
-	check(dwr_icfold_read(&n1, note->data, note->size));
+	be_ok(dwr_icfold_read(&n1, note->data, note->size));
 	assert_int_equal(n1.n_dies, 1);
 	assert_int_equal(n1.dies[0].die, at[0] - 1);
 	struct dwr_icfold_walk walk = dwr_icfold_overlay_at(&n1, &n1.dies[0]);
@@ -320,7 +319,7 @@ static void other_addresses(void **state)
 	struct dwr_note_range r;
 	bool more;
 	for (unsigned i = 0; i < 2; i++) {
-		check(dwr_icfold_overlay_next(&walk, &e, &more));
+		be_ok(dwr_icfold_overlay_next(&walk, &e, &more));
 		assert_true(more);
 		assert_int_equal(e.die, at[expect[i][0]] - 1);
 		assert_int_equal(e.n_ranges, 1);
@@ -330,7 +329,7 @@ static void other_addresses(void **state)
 		assert_int_equal(r.len, expect[i][2]);
 		assert_false(dwr_icfold_range_next(&e, &r));
 	}
-	check(dwr_icfold_overlay_next(&walk, &e, &more));
+	be_ok(dwr_icfold_overlay_next(&walk, &e, &more));
 	assert_false(more);
 	dwr_icfold_deinit(&n1);
 	dwr_rewrite_out_deinit(&out);
@@ -372,7 +371,7 @@ static void unit_extent(void **state)
 				fake_init(&f);
 				add_unit_sections(&f, &u);
 				struct dwr_rewrite_out out;
-				check(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
+				be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
 				const struct dwr_section_out *info = out_section(&out, ".debug_info"),
 							     *ab = out_section(&out, ".debug_abbrev");
 				const uint8_t *d = info ? info->data : u.info.data;
@@ -390,7 +389,7 @@ static void unit_extent(void **state)
 					struct dwr_abbrev_table t = { 0 };
 					struct dwr_want want = { 0 };
 					struct dwr_form_params p = { (uint8_t)version, 8, 4 };
-					check(dwr_abbrev_read(&t, ab->data, ab->size, 0, p, &want));
+					be_ok(dwr_abbrev_read(&t, ab->data, ab->size, 0, p, &want));
 					assert_int_equal(t.attr.data[1].name, DW_AT_ranges);
 					assert_int_equal(t.attr.data[1].form, version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
 					assert_int_equal(t.attr.len, size == 4 ? 3 : 4);
@@ -404,7 +403,7 @@ static void unit_extent(void **state)
 								  .rnglists_base = DWR_LIST_NONE,
 								  .loclists_base = DWR_LIST_NONE };
 					struct dwr_list l = { 0 };
-					check(dwr_list_read(&ls, kind, &cu, elfrw_get32(d + at + 8), DWR_LIST_NONE, &l));
+					be_ok(dwr_list_read(&ls, kind, &cu, elfrw_get32(d + at + 8), DWR_LIST_NONE, &l));
 					assert_int_equal(l.entry.len, 2);
 					for (unsigned k = 0; k < 2; k++) {
 						assert_int_equal(l.entry.data[k].begin, cases[i].range[k][0]);
@@ -494,20 +493,20 @@ static void compressed(void **state)
 			fake_add(&f, how == DWR_ZDEBUG ? ".zdebug_str" : ".debug_str", z, n,
 				 how == DWR_ZDEBUG ? 0 : SHF_COMPRESSED);
 			struct dwr_sections secs;
-			check(dwr_sections_init(&secs, &f.image));
-			check(dwr_sections_load_all(&secs, threads));
+			be_ok(dwr_sections_init(&secs, &f.image));
+			be_ok(dwr_sections_load_all(&secs, threads));
 			assert_int_equal(secs.sec[DWR_STR].size, size);
 			assert_memory_equal(secs.sec[DWR_STR].data, data, size);
 			/* And back, and once more. */
 			uint8_t *copy = malloc(size), *packed;
 			size_t packed_size;
 			memcpy(copy, data, size);
-			check(dwr_section_pack(&secs.sec[DWR_STR], copy, size, threads, &packed, &packed_size));
+			be_ok(dwr_section_pack(&secs.sec[DWR_STR], copy, size, threads, &packed, &packed_size));
 			dwr_sections_deinit(&secs);
 			f.section[2].data = packed;
 			f.section[2].hdr.sh_size = packed_size;
-			check(dwr_sections_init(&secs, &f.image));
-			check(dwr_sections_load(&secs, DWR_STR));
+			be_ok(dwr_sections_init(&secs, &f.image));
+			be_ok(dwr_sections_load(&secs, DWR_STR));
 			assert_int_equal(secs.sec[DWR_STR].size, size);
 			assert_memory_equal(secs.sec[DWR_STR].data, data, size);
 			dwr_sections_deinit(&secs);
@@ -548,7 +547,7 @@ static void note_round_trip(void **state)
 	struct fake f;
 	fake_init(&f);
 	struct dwr_rewrite_out out;
-	check(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out)); /* no debug information at all */
+	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out)); /* no debug information at all */
 	assert_int_equal(out.n_sections, 1);
 	assert_string_equal(out.section[0].name, ".debug_icfold");
 	assert_int_equal(out.section[0].shndx, 0);
@@ -566,7 +565,7 @@ static void note_round_trip(void **state)
 	assert_int_equal(uncompress(data, &size, out.section[0].data + sizeof chdr, out.section[0].size - sizeof chdr), Z_OK);
 	assert_int_equal(size, chdr.ch_size);
 	struct dwr_icfold n;
-	check(dwr_icfold_read(&n, data, size));
+	be_ok(dwr_icfold_read(&n, data, size));
 	assert_int_equal(n.map.n_units, f.map.n_units);
 	for (uint32_t i = 0; i < n.map.n_units; i++)
 		assert_memory_equal(&n.map.unit[i], &f.map.unit[i], offsetof(struct elfrw_addrmap_unit, flags) + 1);
@@ -631,7 +630,7 @@ static void nothing_to_do(void **state)
 		f.map.unit[i] = (struct elfrw_addrmap_unit){ f.map.unit[i].old, f.map.unit[i].old_end, f.map.unit[i].old,
 							     f.map.unit[i].old, i, 0, 0 };
 	struct dwr_rewrite_out out;
-	check(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
+	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
 	assert_int_equal(out.n_sections, 0);
 	dwr_rewrite_out_deinit(&out);
 	elfrw_addrmap_deinit(&f.map);
@@ -670,7 +669,7 @@ static void gdb_index(void **state)
 	fake_init(&f);
 	fake_add(&f, ".gdb_index", w.data, w.len, 0);
 	struct dwr_rewrite_out out;
-	check(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
+	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
 	const struct dwr_section_out *g = out_section(&out, ".gdb_index");
 	assert_non_null(g);
 	assert_int_equal(elfrw_get32(g->data + 12), ADDR);

@@ -45,9 +45,9 @@ static void test_versions(void **arg)
 		/* The scan sees the same bounds. */
 		struct dwr_line_header h;
 		struct dwr_line_seq seq;
-		ok(dwr_line_header_read(".debug_line", sec, 0, &h));
+		be_ok(dwr_line_header_read(".debug_line", sec, 0, &h));
 		uint64_t at = h.program;
-		ok(dwr_line_scan(&h, &at, &seq));
+		be_ok(dwr_line_scan(&h, &at, &seq));
 		assert_true(seq.rows && seq.terminated && seq.ascending);
 		assert_int_equal(seq.first, 0x1000);
 		assert_int_equal(seq.end, 0x2014 + 1000);
@@ -58,7 +58,7 @@ static void test_versions(void **arg)
 		/* Encoded and decoded again, the rows are the same. */
 		struct elfrw_wbuf w2 = { 0 };
 		u = begin(&w2, shapes[i]);
-		ok(dwr_line_encode(&h, 8, r.data, r.len - 1, r.data[4].address, 0x100, &w2));
+		be_ok(dwr_line_encode(&h, 8, r.data, r.len - 1, r.data[4].address, 0x100, &w2));
 		end(&w2, u);
 		assert_true(w2.len <= w.len);
 		struct dwr_rows r2 = rows_of((struct dwr_bytes){ w2.data, w2.len }, 0);
@@ -92,7 +92,7 @@ static void test_encode_steps(void **arg)
 		w.data[u.header_pos + 4 + 3] = (uint8_t)p[i].line_base;
 		end(&w, u);
 		struct dwr_line_header h;
-		ok(dwr_line_header_read(".debug_line", (struct dwr_bytes){ w.data, w.len }, 0, &h));
+		be_ok(dwr_line_header_read(".debug_line", (struct dwr_bytes){ w.data, w.len }, 0, &h));
 		struct dwr_rows rows = { 0 };
 		uint64_t address = 0x1000;
 		uint32_t line = 1000;
@@ -105,7 +105,7 @@ static void test_encode_steps(void **arg)
 		/* A step that is no multiple of min_inst_length, and back again. */
 		*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){ .address = address + 1, .line = line, .file = 1, .flags = S };
 		*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){ .address = 0x900, .line = line, .file = 1, .flags = S };
-		ok(dwr_line_encode(&h, 8, rows.data, rows.len, 0x90f, 0, &w));
+		be_ok(dwr_line_encode(&h, 8, rows.data, rows.len, 0x90f, 0, &w));
 		end(&w, u);
 		struct dwr_rows back = rows_of((struct dwr_bytes){ w.data, w.len }, 0);
 		assert_int_equal(back.len, rows.len + 1);
@@ -152,8 +152,8 @@ static void test_files(void **arg)
 		end(&w, u);
 		struct dwr_line_header h;
 		struct dwr_line_files f = { 0 };
-		ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
-		ok(dwr_line_files_read(&h, &none, UINT64_MAX, true, &f));
+		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
+		be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, true, &f));
 		assert_int_equal(f.dir.len, 3);
 		assert_null(f.dir.data[0]);
 		assert_string_equal(f.dir.data[2], "/inc");
@@ -192,9 +192,9 @@ static void test_v5_forms(void **arg)
 		struct dwr_line_strings str = { .line_str = { (const uint8_t *)"\0/src\0/inc", 11 }, .str = { (const uint8_t *)"x\0f.c", 6 } };
 		struct dwr_line_header h;
 		struct dwr_line_files f = { 0 };
-		ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
+		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
 		assert_int_equal(h.program, w.len);
-		ok(dwr_line_files_read(&h, &str, UINT64_MAX, false, &f));
+		be_ok(dwr_line_files_read(&h, &str, UINT64_MAX, false, &f));
 		assert_int_equal(f.dir.len, 2);
 		assert_string_equal(f.dir.data[1], "/inc");
 		assert_int_equal(f.file.len, 1);
@@ -214,8 +214,8 @@ static void test_v5_forms(void **arg)
 		elfrw_wbuf_bytes(&w, "\2\1\x25\2\x0b\2\0\1\1\0", 10);
 		elfrw_put_le(w.data + u.header_pos, w.len - u.header_pos - size, size);
 		end(&w, u);
-		ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
-		ok(dwr_line_files_read(&h, &str, UINT64_MAX, false, &f));
+		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
+		be_ok(dwr_line_files_read(&h, &str, UINT64_MAX, false, &f));
 		assert_int_equal(f.file.len, 2);
 		assert_string_equal(f.file.data[0].name, "f.c");
 		assert_string_equal(f.file.data[1].name, "");
@@ -242,24 +242,24 @@ static void test_bad_headers(void **arg)
 		elfrw_err_free(err);
 	}
 	d[4] = 6;
-	fails(dwr_line_header_read("s", sec, 0, &h), "unknown version 6");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "unknown version 6");
 	d[4] = 4;
 	d[11] = 4;
-	fails(dwr_line_header_read("s", sec, 0, &h), "VLIW");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "VLIW");
 	d[11] = 1;
 	d[14] = 0;
-	fails(dwr_line_header_read("s", sec, 0, &h), "line_range");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "line_range");
 	d[14] = 14;
 	d[15] = 0;
-	fails(dwr_line_header_read("s", sec, 0, &h), "opcode_base");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "opcode_base");
 	d[15] = 13;
 	d[17] = 2;
-	fails(dwr_line_header_read("s", sec, 0, &h), "standard opcode 2");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "standard opcode 2");
 	d[17] = 1;
 	elfrw_put32(d + 6, 0xffff);
-	fails(dwr_line_header_read("s", sec, 0, &h), "reaches past its end");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "reaches past its end");
 	elfrw_put32(d, 0xfffffff1);
-	fails(dwr_line_header_read("s", sec, 0, &h), "reserved");
+	be_fails(dwr_line_header_read("s", sec, 0, &h), "reserved");
 	elfrw_wbuf_free(&w);
 }
 

@@ -1,5 +1,6 @@
 /* Language-specific data areas: reader, meaning, and rebuilding .gcc_except_table.  Judges: hand-assembled tables; for
  * real programs the meaning before and after, and the program itself, run with rebuilt tables. */
+#include "err_check.h"
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
 #include "dwarf/rw_cfi.h"
@@ -8,29 +9,12 @@
 #include "elfrw/image.h"
 #include "elfrw/rbuf.h"
 #include "elfrw/wbuf.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-static void ok(struct elfrw_err *err)
-{
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
-}
-
-static void bad(struct elfrw_err *err, const char *text)
-{
-	assert_non_null(err);
-	if (!strstr(elfrw_err_text(err), text))
-		fail_msg("\"%s\" does not say \"%s\"", elfrw_err_text(err), text);
-	elfrw_err_free(err);
-}
 
 /* ---- synthetic tables ---- */
 
@@ -114,7 +98,7 @@ static const struct table specs = {
 static void canon(const struct elfrw_image *img, uint64_t va, struct elfrw_wbuf *bytes, dwr_lsda_pads *pads)
 {
 	struct dwr_lsda l = { 0 };
-	ok(dwr_lsda_read(&l, img, va, FUNC, FUNC_END));
+	be_ok(dwr_lsda_read(&l, img, va, FUNC, FUNC_END));
 	dwr_lsda_canon(&l, bytes, pads);
 	dwr_lsda_deinit(&l);
 }
@@ -142,7 +126,7 @@ static void test_meaning(void **state)
 	assert_int_equal(pads[3].len, 3);
 
 	struct dwr_lsda l = { 0 };
-	ok(dwr_lsda_read(&l, &img, va[0], FUNC, FUNC_END));
+	be_ok(dwr_lsda_read(&l, &img, va[0], FUNC, FUNC_END));
 	assert_int_equal(l.start, va[0]);
 	assert_int_equal(l.end, va[1]);
 	assert_int_equal(l.site.len, 3);
@@ -153,16 +137,16 @@ static void test_meaning(void **state)
 	assert_true(l.type.data[0].indirect);
 	assert_int_equal(l.field.len, 2);
 	assert_int_equal(l.field.data[1].addr, TYPE_B);
-	ok(dwr_lsda_read(&l, &img, va[2], FUNC, FUNC_END));
+	be_ok(dwr_lsda_read(&l, &img, va[2], FUNC, FUNC_END));
 	assert_int_equal(l.type.data[1].addr, 0); /* a zero field, though it is PC-relative */
-	ok(dwr_lsda_read(&l, &img, va[3], FUNC, FUNC_END));
+	be_ok(dwr_lsda_read(&l, &img, va[3], FUNC, FUNC_END));
 	assert_int_equal(l.action.data[0].filter, -1);
 	assert_int_equal(l.action.data[0].n_types, 2);
 	assert_int_equal(l.action.data[1].filter, -4);
 	assert_int_equal(l.action.data[1].n_types, 0);
 	assert_int_equal(l.end, TABLE + w.len);
-	bad(dwr_lsda_read(&l, &img, va[0], FUNC, FUNC + 0x10), "outside of the function");
-	bad(dwr_lsda_read(&l, &img, 0x9000, FUNC, FUNC_END), "in no data section");
+	be_fails(dwr_lsda_read(&l, &img, va[0], FUNC, FUNC + 0x10), "outside of the function");
+	be_fails(dwr_lsda_read(&l, &img, 0x9000, FUNC, FUNC_END), "in no data section");
 	dwr_lsda_deinit(&l);
 	for (int i = 0; i < 4; i++) {
 		elfrw_wbuf_free(&bytes[i]);
@@ -187,15 +171,15 @@ static void test_broken(void **state)
 	struct elfrw_wbuf w = { 0 };
 	put(&w, &cyclic);
 	fake_image(&img, section, w.data, w.len);
-	bad(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "cyclic");
+	be_fails(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "cyclic");
 	w.len = 0;
 	put(&w, &no_type);
 	fake_image(&img, section, w.data, w.len);
-	bad(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "outside of the type table");
+	be_fails(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "outside of the type table");
 	w.data[1] = 0x3b;
-	bad(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "unusable type table encoding");
+	be_fails(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "unusable type table encoding");
 	w.data[1] = 0x03;
-	bad(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "unusable type table encoding");
+	be_fails(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "unusable type table encoding");
 	/* Every prefix and every single-byte change is read or refused, without a fault (run under a sanitizer). */
 	w.len = 0;
 	put(&w, &specs);
@@ -239,18 +223,18 @@ static void test_lpstart(void **state)
 	struct elfrw_addrmap_unit unit = { FUNC, FUNC_END, FUNC - 0x80, FUNC - 0x80, 0, 0, 0 };
 	struct elfrw_addrmap_section sec = { FUNC - 0x80, FUNC_END, FUNC - 0x80, FUNC_END - 0x80, 1 };
 	struct elfrw_addrmap map = { .unit = &unit, .n_units = 1, .section = &sec, .n_sections = 1 };
-	ok(elfrw_addrmap_finish(&map));
+	be_ok(elfrw_addrmap_finish(&map));
 	struct dwr_lsda l = { 0 };
-	ok(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END));
+	be_ok(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END));
 	assert_int_equal(l.lpstart, FUNC + 8);
 	assert_int_equal(l.site.data[0].landing_pad, FUNC + 0x28);
 	struct dwr_rw_except_in in = { .img = &img, .cfi = &cfi, .map = &map, .shndx = 1, .va = TABLE + 0x10 };
 	struct dwr_rw_except_out out;
-	ok(dwr_rw_gcc_except(&in, &out));
+	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_false(out.compacted);
 	fake_image(&img, section, out.data, out.size);
 	section[1].hdr.sh_addr = in.va;
-	ok(dwr_lsda_read(&l, &img, in.va, unit.body, unit.body + 0x100));
+	be_ok(dwr_lsda_read(&l, &img, in.va, unit.body, unit.body + 0x100));
 	assert_int_equal(l.lpstart, unit.body + 8);
 	assert_int_equal(l.site.data[0].landing_pad, unit.body + 0x28);
 	dwr_lsda_deinit(&l);
@@ -283,10 +267,10 @@ static void test_compact(void **state)
 	};
 	struct elfrw_addrmap_section sec = { FUNC, FUNC + 0x300, FUNC, FUNC + 0x200, 1 };
 	struct elfrw_addrmap map = { .unit = unit, .n_units = 3, .section = &sec, .n_sections = 1 };
-	ok(elfrw_addrmap_finish(&map));
+	be_ok(elfrw_addrmap_finish(&map));
 	struct dwr_rw_except_in in = { .img = &img, .cfi = &cfi, .map = &map, .shndx = 1, .va = TABLE };
 	struct dwr_rw_except_out out;
-	ok(dwr_rw_gcc_except(&in, &out));
+	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_true(out.compacted);
 	assert_int_equal(out.n_live, 2);
 	assert_int_equal(out.n_dead, 2);
@@ -316,14 +300,14 @@ static void test_compact(void **state)
 	/* Unknown bytes in front, where they can belong to no LSDA. */
 	fde[0].lsda = 0;
 	w.data[0] = 0x77;
-	ok(dwr_rw_gcc_except(&in, &out));
+	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_false(out.compacted);
 	assert_int_not_equal(out.unknown, 0);
 	assert_int_equal(out.size, w.len);
 	assert_memory_equal(out.data, w.data, w.len);
 	dwr_rw_except_deinit(&out);
 	in.va += 16;
-	bad(dwr_rw_gcc_except(&in, &out), "cannot be moved");
+	be_fails(dwr_rw_gcc_except(&in, &out), "cannot be moved");
 	free(map.page_unit);
 	elfrw_wbuf_free(&w);
 }
@@ -338,7 +322,7 @@ struct file {
 
 static bool open_file(struct file *f, const char *path)
 {
-	ok(elfrw_image_open(&f->img, path));
+	be_ok(elfrw_image_open(&f->img, path));
 	f->eh = elfrw_image_section(&f->img, ".eh_frame");
 	f->hdr = elfrw_image_section(&f->img, ".eh_frame_hdr");
 	f->table = elfrw_image_section(&f->img, ".gcc_except_table");
@@ -346,7 +330,7 @@ static bool open_file(struct file *f, const char *path)
 		elfrw_image_close(&f->img);
 		return false;
 	}
-	ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size, f->eh->hdr.sh_addr, true, 8));
+	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size, f->eh->hdr.sh_addr, true, 8));
 	return true;
 }
 
@@ -372,7 +356,7 @@ static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, unsig
 	struct elfrw_addrmap_section *s = map->section;
 	s->old = s->new_start = map->unit[0].old;
 	s->old_end = s->new_end = map->unit[map->n_units - 1].old_end;
-	ok(elfrw_addrmap_finish(map));
+	be_ok(elfrw_addrmap_finish(map));
 }
 
 static void check_meaning(const struct file *f, const struct elfrw_addrmap *map, const struct dwr_rw_except_out *out,
@@ -399,8 +383,8 @@ static void check_meaning(const struct file *f, const struct elfrw_addrmap *map,
 			continue;
 		a.len = b.len = p.len = q.len = 0;
 		assert_true(dwr_rw_moved(&out->moves, d->lsda, &lsda));
-		ok(dwr_lsda_read(&x, &f->img, d->lsda, d->pc_begin, d->pc_end));
-		ok(dwr_lsda_read(&y, &now, lsda, d->pc_begin, d->pc_end));
+		be_ok(dwr_lsda_read(&x, &f->img, d->lsda, d->pc_begin, d->pc_end));
+		be_ok(dwr_lsda_read(&y, &now, lsda, d->pc_begin, d->pc_end));
 		if (x.ttbase)
 			assert_int_equal((lsda - d->lsda) % 4, 0);
 		dwr_lsda_canon(&x, &a, &p);
@@ -431,7 +415,7 @@ static void check_file(const char *path)
 	struct dwr_rw_except_out out;
 	/* Nothing is dead but what the linker left: with that, it may shrink; without, it is the same. */
 	make_map(&map, &f.cfi, 0, 0);
-	ok(dwr_rw_gcc_except(&in, &out));
+	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_int_equal(out.unknown, 0);
 	assert_int_equal(out.compacted, out.n_dead != 0);
 	if (!out.compacted) {
@@ -444,7 +428,7 @@ static void check_file(const char *path)
 	for (int moved = 0; moved < 2; moved++) {
 		make_map(&map, &f.cfi, 3, 1);
 		in.va = f.table->hdr.sh_addr + (moved ? 0x40 : 0);
-		ok(dwr_rw_gcc_except(&in, &out));
+		be_ok(dwr_rw_gcc_except(&in, &out));
 		assert_int_equal(out.unknown, 0);
 		assert_true(out.compacted || !out.n_dead);
 		assert_true(out.size < f.table->hdr.sh_size || !out.n_dead);
@@ -523,7 +507,7 @@ static void run_rebuilt(const char *path)
 	struct dwr_rw_except_in in = { .img = &f.img, .cfi = &f.cfi, .map = &map,
 				       .shndx = (uint32_t)(f.table - f.img.section), .va = f.table->hdr.sh_addr };
 	struct dwr_rw_except_out out;
-	ok(dwr_rw_gcc_except(&in, &out));
+	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_true(out.compacted);
 	struct dwr_rw_frame_in frames = { .cfi = &f.cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = f.cfi.va,
 					  .lsda = &out.moves };
@@ -533,7 +517,7 @@ static void run_rebuilt(const char *path)
 		frames.hdr_va = f.hdr->hdr.sh_addr;
 	}
 	struct dwr_rw_frame_out eh;
-	ok(dwr_rw_eh_frame(&frames, &eh));
+	be_ok(dwr_rw_eh_frame(&frames, &eh));
 	assert_true(eh.n_dropped >= 2);
 	uint8_t *copy = malloc(f.img.size);
 	memcpy(copy, f.img.base, f.img.size);

@@ -24,7 +24,7 @@ static void world_init(struct world *wo, const struct elfrw_addrmap_unit *unit, 
 	wo->map.section = malloc(sizeof *wo->map.section);
 	wo->map.section[0] = (struct elfrw_addrmap_section){ 0x1000, 0x9000, 0x1000, 0x8000, 1 };
 	wo->map.n_sections = 1;
-	ok(elfrw_addrmap_finish(&wo->map));
+	be_ok(elfrw_addrmap_finish(&wo->map));
 }
 
 static struct elfrw_err *world_run(struct world *wo)
@@ -72,7 +72,7 @@ static void test_patched(void **arg)
 		advance_pc(&wo.in, 12);
 		end_sequence(&wo.in);
 		end(&wo.in, u);
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		assert_int_equal(wo.out.size, wo.in.len);
 		assert_int_equal(wo.out.patched, 2);
 		assert_int_equal(wo.out.folded_unit, 0);
@@ -123,7 +123,7 @@ static void test_split(void **arg)
 		advance_pc(&wo.in, 4);
 		end_sequence(&wo.in);
 		end(&wo.in, u2);
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		assert_int_equal(wo.out.encoded, 1);
 		assert_int_equal(wo.out.patched, 1);
 		struct dwr_rows r = out_rows(&wo, 0);
@@ -178,7 +178,7 @@ static void test_views(void **arg)
 	advance_pc(&wo.in, 16);
 	end_sequence(&wo.in);
 	end(&wo.in, u);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.encoded, 1);
 	struct dwr_rows r = out_rows(&wo, 0);
 	assert_int_equal(r.len, 8);
@@ -210,7 +210,7 @@ static void test_left_alone(void **arg)
 	}
 	end_sequence(&wo.in); /* a sequence without rows */
 	end(&wo.in, u);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.untouched, 7);
 	assert_int_equal(wo.out.size, wo.in.len);
 	assert_memory_equal(wo.out.data, wo.in.data, wo.in.len);
@@ -224,13 +224,13 @@ static void test_left_alone(void **arg)
 	advance_pc(&wo.in, 0x1000);
 	end_sequence(&wo.in);
 	end(&wo.in, u);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_memory_equal(wo.out.data, wo.in.data, wo.in.len);
 	world_deinit(&wo);
 
 	/* No table at all. */
 	world_init(&wo, unit, 1);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.size, 0);
 	world_deinit(&wo);
 }
@@ -254,7 +254,7 @@ static void test_empty_sequences(void **arg)
 		end_sequence(&wo.in);
 	}
 	end(&wo.in, u);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.patched, 4);
 	assert_int_equal(wo.out.size, wo.in.len);
 	struct dwr_rows r = out_rows(&wo, 0);
@@ -344,7 +344,7 @@ static void test_folds(void **arg)
 		wo.map.trap_byte = 0x7ff0;
 		wo.threads = 1 + i % 3;
 		fold_input(&wo, shapes[i], u, false);
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		const struct dwr_rw_line_out *o = &wo.out;
 		assert_int_equal(o->patched, 2);
 		assert_int_equal(o->removed, 4);
@@ -382,11 +382,11 @@ static void test_folds(void **arg)
 		struct dwr_line_files f = { 0 };
 		struct dwr_bytes sec = { o->data, o->size };
 		const struct dwr_line_strings none = { 0 };
-		ok(dwr_line_header_read("s", sec, o->folded_unit, &h));
+		be_ok(dwr_line_header_read("s", sec, o->folded_unit, &h));
 		assert_int_equal(h.version, is5 ? 5 : 4);
 		assert_int_equal(h.end, o->size);
 		assert_int_equal(h.offset_size, shapes[i].offset_size);
-		ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
+		be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
 		assert_int_equal(f.file.len, b + 1);
 		assert_string_equal(f.file.data[a - 1].name, "<folded functions>");
 		assert_string_equal(f.file.data[a].name, "a.c");
@@ -406,7 +406,7 @@ static void test_folds(void **arg)
 		for (size_t m = 1; m <= 3; m += 2) {
 			uint64_t at = o->fold[m].seq;
 			r = (struct dwr_rows){ 0 };
-			ok(dwr_line_decode(&h, &at, &r));
+			be_ok(dwr_line_decode(&h, &at, &r));
 			assert_int_equal(r.data[0].line, o->fold[m].line);
 			assert_int_equal(r.data[0].file, o->fold[m].file);
 			assert_int_equal(o->fold[m].n_seqs, 1);
@@ -416,7 +416,7 @@ static void test_folds(void **arg)
 		/* The other policies. */
 		dwr_rw_line_out_deinit(&wo.out);
 		wo.policy = DWR_FOLDED_DROP;
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		assert_int_equal(wo.out.folded_unit, 0);
 		assert_int_equal(wo.out.removed, 4);
 		assert_int_equal(wo.out.fold[1].status, DWR_FOLD_NONE);
@@ -425,7 +425,7 @@ static void test_folds(void **arg)
 		free(r.data);
 		dwr_rw_line_out_deinit(&wo.out);
 		wo.policy = DWR_FOLDED_ALIAS;
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		assert_int_equal(wo.out.patched, 6);
 		r = out_rows(&wo, dwr_rw_line_unit_off(&wo.out, u[1].start));
 		k = 0;
@@ -446,7 +446,7 @@ static void test_folds_in_one_sequence(void **arg)
 	struct unit_at u[3];
 	world_init(&wo, fold_units, 5);
 	fold_input(&wo, v5, u, true);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.encoded, 1);
 	size_t k = 0;
 	struct dwr_rows r = out_rows(&wo, 0);
@@ -488,12 +488,12 @@ static void test_comp_dir(void **arg)
 	wo.cu[1] = (struct dwr_rw_line_cu){ 0, NULL, UINT64_MAX };
 	wo.cu[2] = (struct dwr_rw_line_cu){ 0, "/build", UINT64_MAX };
 	wo.n_cus = 3;
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	struct dwr_line_header h;
 	struct dwr_line_files f = { 0 };
 	const struct dwr_line_strings none = { 0 };
-	ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size }, wo.out.folded_unit, &h));
-	ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
+	be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size }, wo.out.folded_unit, &h));
+	be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
 	assert_string_equal(f.dir.data[f.file.data[2].dir], "/build/sub");
 	assert_string_equal(f.dir.data[f.file.data[3].dir], "/build");
 	dwr_line_files_deinit(&f);
@@ -521,12 +521,12 @@ static void test_md5(void **arg)
 			function(&wo.in, n ? 0x1030 : 0x1010, 100, 3);
 			end(&wo.in, u);
 		}
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		struct dwr_line_header h;
 		struct dwr_line_files f = { 0 };
 		const struct dwr_line_strings none = { 0 };
-		ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size }, wo.out.folded_unit, &h));
-		ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
+		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size }, wo.out.folded_unit, &h));
+		be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
 		assert_int_equal(f.file.len, 3);
 		assert_int_equal(f.file.data[1].md5 != NULL, !conflict);
 		if (!conflict)
@@ -557,7 +557,7 @@ static void test_padding_between_tables(void **arg)
 	wo.cu[0] = (struct dwr_rw_line_cu){ u[2].start, NULL, UINT64_MAX };
 	wo.cu[1] = (struct dwr_rw_line_cu){ u[0].start, NULL, UINT64_MAX };
 	wo.n_cus = 2;
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.n_units, 3);
 	assert_int_equal(wo.out.encoded, 3);
 	for (int i = 0; i < 3; i++) {
@@ -593,21 +593,21 @@ static void test_define_file(void **arg)
 	advance_pc(&wo.in, 16);
 	end_sequence(&wo.in);
 	end(&wo.in, u);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	struct dwr_line_header h;
 	struct dwr_line_files f = { 0 };
 	const struct dwr_line_strings none = { 0 };
 	struct dwr_bytes sec = { wo.out.data, wo.out.size };
-	ok(dwr_line_header_read("s", sec, 0, &h));
-	ok(dwr_line_files_read(&h, &none, UINT64_MAX, true, &f));
+	be_ok(dwr_line_header_read("s", sec, 0, &h));
+	be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, true, &f));
 	assert_int_equal(f.file.len, 4);
 	assert_string_equal(f.file.data[3].name, "c.c");
 	struct dwr_rows r = out_rows(&wo, 0);
 	assert_int_equal(r.len, 2);
 	assert_int_equal(r.data[0].file, 3);
 	free(r.data);
-	ok(dwr_line_header_read("s", sec, wo.out.folded_unit, &h));
-	ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
+	be_ok(dwr_line_header_read("s", sec, wo.out.folded_unit, &h));
+	be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
 	assert_string_equal(f.file.data[wo.out.fold[1].file].name, "c.c");
 	dwr_line_files_deinit(&f);
 	world_deinit(&wo);
@@ -635,7 +635,7 @@ static void test_backwards(void **arg)
 	row(&wo.in, 0, 1); /* 1018: 4 */
 	end_sequence(&wo.in);
 	end(&wo.in, u);
-	ok(world_run(&wo));
+	be_ok(world_run(&wo));
 	assert_int_equal(wo.out.patched, 1);
 	struct dwr_rows r = out_rows(&wo, 0);
 	size_t k = 0;
@@ -666,12 +666,12 @@ static void test_no_end(void **arg)
 		row(&wo.in, step, 1);
 		end(&wo.in, u);
 		if (step == 4) {
-			ok(world_run(&wo));
+			be_ok(world_run(&wo));
 			struct dwr_rows r = out_rows(&wo, 0);
 			check_row(&r, 1, 0x2004, 2, S);
 			free(r.data);
 		} else
-			fails(world_run(&wo), "has no end");
+			be_fails(world_run(&wo), "has no end");
 		world_deinit(&wo);
 	}
 }
@@ -706,7 +706,7 @@ static void test_threads(void **arg)
 			end_sequence(&wo.in);
 			end(&wo.in, u);
 		}
-		ok(world_run(&wo));
+		be_ok(world_run(&wo));
 		assert_true(wo.out.folded_unit);
 		if (first) {
 			assert_int_equal(wo.out.size, first_size);
@@ -771,7 +771,7 @@ static void test_overlap_limit(void **arg)
 		end_sequence(&wo.in);
 	}
 	end(&wo.in, u);
-	fails(world_run(&wo), "overlap too often");
+	be_fails(world_run(&wo), "overlap too often");
 	world_deinit(&wo);
 }
 

@@ -3,25 +3,17 @@
  *
  * With two arguments, ORIGINAL and FOLDED: every byte of every folded function must give the same frames in the folded
  * file, asked for as that member, as it gave in the original. */
+#include "err_check.h"
 #include "dwarf/icfold_note.h"
 #include "dwarf/sym.h"
 #include "dwarf/symbolize.h"
 #include <elfutils/libdw.h>
 #include <dwarf.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-static void ok(struct elfrw_err *err)
-{
-	if (err)
-		fail_msg("%s", elfrw_err_text(err));
-}
 
 /* ---- flat tables ---- */
 
@@ -41,11 +33,11 @@ static void flatten_paints(void **state)
 		unsigned n = next_random(&seed) % 12;
 		for (unsigned id = 0; id < n; id++) {
 			unsigned lo = next_random(&seed) % 64, hi = lo + next_random(&seed) % (64 - lo);
-			ok(dwr_spans_add(&spans, lo, hi, id));
+			be_ok(dwr_spans_add(&spans, lo, hi, id));
 			for (unsigned i = lo; i < hi; i++)
 				paint[i] = (int)id;
 		}
-		ok(dwr_spans_flatten(&spans, false));
+		be_ok(dwr_spans_flatten(&spans, false));
 		for (size_t i = 1; i < spans.len; i++)
 			assert_true(spans.data[i - 1].hi <= spans.data[i].lo);
 		for (unsigned i = 0; i < 64; i++) {
@@ -61,10 +53,10 @@ static void flatten_keeps(void **state)
 {
 	(void)state;
 	struct dwr_spans spans = { 0 };
-	ok(dwr_spans_add(&spans, 10, 20, 7));
-	ok(dwr_spans_add(&spans, 15, 30, 3));
-	ok(dwr_spans_add(&spans, 15, 25, 1));
-	ok(dwr_spans_flatten(&spans, true));
+	be_ok(dwr_spans_add(&spans, 10, 20, 7));
+	be_ok(dwr_spans_add(&spans, 15, 30, 3));
+	be_ok(dwr_spans_add(&spans, 15, 25, 1));
+	be_ok(dwr_spans_flatten(&spans, true));
 	assert_int_equal(spans.len, 3);
 	assert_int_equal(spans.data[0].id, 7);
 	assert_int_equal(spans.data[0].hi, 20);
@@ -81,7 +73,7 @@ static void names(void **state)
 {
 	(void)state;
 	struct dwr_sym *sym;
-	ok(dwr_sym_open("/proc/self/exe", NULL, &sym));
+	be_ok(dwr_sym_open("/proc/self/exe", NULL, &sym));
 	static const char *const pair[][2] = {
 		{ "main", "main" },
 		{ "_Z", "_Z" },
@@ -121,7 +113,7 @@ static int check_function(Dwarf_Die *die, void *arg)
 	Dwarf_Addr low, high;
 	if (dwarf_lowpc(die, &low) || dwarf_highpc(die, &high) || low >= high || dwarf_hasattr(die, DW_AT_linkage_name))
 		return DWARF_CB_OK;
-	ok(dwr_sym_frames(self->sym, low + (high - low) / 2, DWR_SYM_SHORT_NAMES, &self->frames));
+	be_ok(dwr_sym_frames(self->sym, low + (high - low) / 2, DWR_SYM_SHORT_NAMES, &self->frames));
 	assert_true(self->frames.len > 0);
 	const struct dwr_sym_frame *f = &self->frames.data[self->frames.len - 1];
 	assert_string_equal(f->function, dwarf_diename(die));
@@ -151,7 +143,7 @@ static void check_lines(struct self *self, Dwarf_Die *cu)
 		dwarf_lineno(l, &line);
 		dwarf_linecol(l, &column);
 		dwarf_linediscriminator(l, &disc);
-		ok(dwr_sym_frames(self->sym, b - 1, 0, &self->frames));
+		be_ok(dwr_sym_frames(self->sym, b - 1, 0, &self->frames));
 		assert_true(self->frames.len > 0);
 		const struct dwr_sym_frame *f = &self->frames.data[0];
 		assert_int_equal(f->line, line);
@@ -175,7 +167,7 @@ static void agrees_with_libdw(void **state)
 		close(fd);
 		skip();
 	}
-	ok(dwr_sym_open("/proc/self/exe", NULL, &self.sym));
+	be_ok(dwr_sym_open("/proc/self/exe", NULL, &self.sym));
 	Dwarf_Off off = 0, next;
 	size_t head;
 	for (; !dwarf_nextcu(dw, off, &next, &head, NULL, NULL, NULL); off = next) {
@@ -220,7 +212,7 @@ static void survives_damage(void **state)
 	assert_true(good && bad && fd >= 0);
 	struct dwr_sym *sym;
 	struct dwr_sym_frames frames = { 0 };
-	ok(dwr_sym_open("/proc/self/exe", NULL, &sym));
+	be_ok(dwr_sym_open("/proc/self/exe", NULL, &sym));
 	uint64_t low = sym->main->code_low;
 	uint64_t place[8], place_size[8];
 	unsigned n = 0;
@@ -245,7 +237,7 @@ static void survives_damage(void **state)
 			continue;
 		}
 		for (unsigned i = 0; i < 200; i++)
-			ok(dwr_sym_frames(sym, low + next_random(&seed) % (size / 8), DWR_SYM_DEMANGLE, &frames));
+			be_ok(dwr_sym_frames(sym, low + next_random(&seed) % (size / 8), DWR_SYM_DEMANGLE, &frames));
 		dwr_sym_close(sym);
 	}
 	dwr_sym_frames_deinit(&frames);
@@ -311,8 +303,8 @@ static int compare(const char *original, const char *folded)
 	struct dwr_sym *was, *is;
 	struct dwr_sym_frames a = { 0 }, b = { 0 };
 	unsigned long bytes = 0, members = 0, different = 0;
-	ok(dwr_sym_open(original, NULL, &was));
-	ok(dwr_sym_open(folded, NULL, &is));
+	be_ok(dwr_sym_open(original, NULL, &was));
+	be_ok(dwr_sym_open(folded, NULL, &is));
 	const struct dwr_icfold *note = dwr_sym_note(is);
 	if (!note) {
 		printf("not ok members: no .debug_icfold in %s\n", folded);
@@ -328,8 +320,8 @@ static int compare(const char *original, const char *folded)
 			return 1;
 		}
 		for (uint64_t at = 0; at < u->old_end - u->old; at++, bytes++) {
-			ok(dwr_sym_frames(was, u->old + at, 0, &a));
-			ok(dwr_sym_frames_for_member(is, u->body + at, i, 0, &b));
+			be_ok(dwr_sym_frames(was, u->old + at, 0, &a));
+			be_ok(dwr_sym_frames_for_member(is, u->body + at, i, 0, &b));
 			/* One that was kept has whatever name a look-up without it gives. */
 			if (same_frames(&a, &b) && b.len &&
 			    (!(u->flags & ELFRW_UNIT_FOLDED) || named(note, m, &b.data[b.len - 1])))
