@@ -1,7 +1,7 @@
 /* icfold_note.c: writes .debug_icfold.
  *
  * One header of fixed size, then parts of LEB128 numbers that are deltas where neighbours are alike: a unit that moved with
- * the one before it costs five bytes.  The overlay is the largest part; entries that a member names stand for
+ * the one before it costs five bytes, or one and a half where the section is compressed.  The overlay is the largest part; entries that a member names stand for
  * themselves, so that a reader can begin there.  Format: icfold-format(5). */
 #include "dwarf/icfold_note.h"
 #include "dwarf/icfold_layout.h"
@@ -23,26 +23,35 @@ static void write_sections(struct elfrw_wbuf *w, const struct elfrw_addrmap *map
 	}
 }
 
+/* Column by column, and gaps by what aligned code leaves: nearly all numbers are 0 then but for the sizes, and compress to
+ * nothing. */
 static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
 {
+	const struct elfrw_addrmap_unit *unit = map->unit;
 	uint64_t old_end = 0, shift = 0, thunk_end = map->thunks;
 	for (uint32_t i = 0; i < map->n_units; i++) {
-		const struct elfrw_addrmap_unit *u = &map->unit[i];
-		elfrw_wbuf_uleb(w, u->old - old_end);
-		elfrw_wbuf_uleb(w, u->old_end - u->old);
-		elfrw_wbuf_u8(w, u->flags);
-		old_end = u->old_end;
-		if (!(u->flags & ELFRW_UNIT_FOLDED)) {
-			elfrw_wbuf_sleb(w, (int64_t)(u->body - u->old - shift));
-			shift = u->body - u->old;
+		uint64_t gap = unit[i].old - old_end;
+		elfrw_wbuf_uleb(w, gap == dwr_note_usual_gap(old_end) ? 0 : gap + 1);
+		old_end = unit[i].old_end;
+	}
+	for (uint32_t i = 0; i < map->n_units; i++)
+		elfrw_wbuf_uleb(w, unit[i].old_end - unit[i].old);
+	for (uint32_t i = 0; i < map->n_units; i++)
+		elfrw_wbuf_u8(w, unit[i].flags);
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		if (unit[i].flags & ELFRW_UNIT_FOLDED) {
+			elfrw_wbuf_sleb(w, (int64_t)unit[i].kept - (int64_t)i);
 			continue;
 		}
-		elfrw_wbuf_sleb(w, (int64_t)u->kept - (int64_t)i);
-		if (u->flags & ELFRW_UNIT_THUNK) {
-			elfrw_wbuf_sleb(w, (int64_t)(u->entry - thunk_end));
-			elfrw_wbuf_uleb(w, u->thunk_size);
-			thunk_end = u->entry + u->thunk_size;
-		}
+		elfrw_wbuf_sleb(w, (int64_t)(unit[i].body - unit[i].old - shift));
+		shift = unit[i].body - unit[i].old;
+	}
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		if (!(unit[i].flags & ELFRW_UNIT_THUNK))
+			continue;
+		elfrw_wbuf_sleb(w, (int64_t)(unit[i].entry - thunk_end));
+		elfrw_wbuf_uleb(w, unit[i].thunk_size);
+		thunk_end = unit[i].entry + unit[i].thunk_size;
 	}
 }
 

@@ -94,30 +94,40 @@ static struct elfrw_err *read_map(struct reader *rd)
 	map->unit = calloc((size_t)n + 1, sizeof *map->unit);
 	if (!map->unit)
 		return &elfrw_err_nomem;
+	struct elfrw_addrmap_unit *unit = map->unit;
 	uint64_t old_end = 0, shift = 0, thunk_end = map->thunks;
+	struct elfrw_rbuf sizes = *r;
+	for (uint32_t i = 0; i < n; i++)
+		elfrw_rbuf_uleb(&sizes);
 	for (uint32_t i = 0; i < n; i++) {
-		struct elfrw_addrmap_unit *u = &map->unit[i];
-		u->old = old_end + elfrw_rbuf_uleb(r);
-		u->old_end = u->old + elfrw_rbuf_uleb(r);
-		u->flags = elfrw_rbuf_u8(r);
-		if (!elfrw_rbuf_ok(r) || u->old < old_end || u->old_end < u->old)
+		uint64_t gap = elfrw_rbuf_uleb(r);
+		unit[i].old = old_end + (gap ? gap - 1 : dwr_note_usual_gap(old_end));
+		unit[i].old_end = unit[i].old + elfrw_rbuf_uleb(&sizes);
+		if (!elfrw_rbuf_ok(&sizes) || unit[i].old < old_end || unit[i].old_end < unit[i].old)
 			return broken(rd, NOTE_MAP, "units are not in order");
-		old_end = u->old_end;
-		u->kept = i;
-		if (!(u->flags & ELFRW_UNIT_FOLDED)) {
+		old_end = unit[i].old_end;
+	}
+	*r = sizes;
+	for (uint32_t i = 0; i < n; i++)
+		unit[i].flags = elfrw_rbuf_u8(r);
+	for (uint32_t i = 0; i < n; i++) {
+		unit[i].kept = i;
+		if (!(unit[i].flags & ELFRW_UNIT_FOLDED)) {
 			shift += (uint64_t)elfrw_rbuf_sleb(r);
-			u->body = u->entry = u->old + shift;
+			unit[i].body = unit[i].entry = unit[i].old + shift;
 			continue;
 		}
 		uint64_t kept = i + (uint64_t)elfrw_rbuf_sleb(r);
 		if (kept >= n)
 			return broken(rd, NOTE_MAP, "unit folded into one that is not there");
-		u->kept = (uint32_t)kept;
-		if (u->flags & ELFRW_UNIT_THUNK) {
-			u->entry = thunk_end + (uint64_t)elfrw_rbuf_sleb(r);
-			u->thunk_size = (uint32_t)elfrw_rbuf_uleb(r);
-			thunk_end = u->entry + u->thunk_size;
-		}
+		unit[i].kept = (uint32_t)kept;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (!(unit[i].flags & ELFRW_UNIT_FOLDED) || !(unit[i].flags & ELFRW_UNIT_THUNK))
+			continue;
+		unit[i].entry = thunk_end + (uint64_t)elfrw_rbuf_sleb(r);
+		unit[i].thunk_size = (uint32_t)elfrw_rbuf_uleb(r);
+		thunk_end = unit[i].entry + unit[i].thunk_size;
 	}
 	map->n_units = n;
 	for (uint32_t i = 0; i < n; i++) {
