@@ -12,6 +12,7 @@
 #include "dwarf/rw_addr.h"
 #include "dwarf/rw_aranges.h"
 #include "dwarf/rw_cfi.h"
+#include "dwarf/rw_claim.h"
 #include "dwarf/rw_index.h"
 #include "dwarf/rw_vtable.h"
 #include "elfrw/arch.h"
@@ -131,6 +132,7 @@ static struct elfrw_err *rewrite_lines(struct run *run)
 	struct dwr_rw *rw = &run->rw;
 	if (!rw->secs.sec[DWR_LINE].size)
 		return NULL;
+	struct dwr_rw_claim claim = { .rw = rw };
 	struct dwr_rw_line_cu *cu = calloc(rw->units.len + 1, sizeof *cu);
 	if (!cu)
 		return &elfrw_err_nomem;
@@ -146,8 +148,10 @@ static struct elfrw_err *rewrite_lines(struct run *run)
 		.line = bytes_of(rw, DWR_LINE),
 		.strings = { bytes_of(rw, DWR_LINE_STR), bytes_of(rw, DWR_STR), bytes_of(rw, DWR_STR_OFFSETS) },
 		.cu = cu, .n_cus = n, .folded_name = rw->in->folded_unit_name,
+		.claimed = dwr_rw_claimed, .claimed_arg = &claim,
 	};
 	struct elfrw_err *err = dwr_rw_line(&in, &rw->line);
+	dwr_rw_claim_deinit(&claim);
 	free(cu);
 	if (err)
 		return err;
@@ -338,7 +342,10 @@ static struct elfrw_err *append_unit(struct run *run)
 	elfrw_wbuf_uleb(&run->abbrev, 1);
 	elfrw_wbuf_uleb(&run->abbrev, DW_TAG_compile_unit);
 	elfrw_wbuf_u8(&run->abbrev, vtables ? DW_CHILDREN_yes : DW_CHILDREN_no);
+	bool relative = lines && rw->line.folded_relative;
 	for (unsigned i = 0; i < (trap ? 7 : lines ? 5 : 4); i++) {
+		if (relative && attr[i][0] == DW_AT_comp_dir)
+			continue;
 		elfrw_wbuf_uleb(&run->abbrev, attr[i][0]);
 		elfrw_wbuf_uleb(&run->abbrev, attr[i][1]);
 	}
@@ -361,7 +368,8 @@ static struct elfrw_err *append_unit(struct run *run)
 	elfrw_wbuf_cstr(&w, rw->in->producer ? rw->in->producer : "icfold");
 	elfrw_wbuf_u16(&w, (uint16_t)(language ? language : DW_LANG_C_plus_plus));
 	elfrw_wbuf_cstr(&w, rw->in->folded_unit_name ? rw->in->folded_unit_name : "<folded functions>");
-	elfrw_wbuf_cstr(&w, "/");
+	if (!relative)
+		elfrw_wbuf_cstr(&w, "/");
 	if (lines)
 		elfrw_wbuf_uint(&w, rw->line.folded_unit, offset);
 	if (trap) {

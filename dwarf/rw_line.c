@@ -352,7 +352,8 @@ static struct elfrw_err *keep_cover(struct writer *wr, uint32_t u, const struct 
 	struct dwr_line_cover *c = VEC_PUSH(&wr->t->taken.cover);
 	if (!c || !VEC_RESERVE(to, to->len + n + carried))
 		return &elfrw_err_nomem;
-	*c = (struct dwr_line_cover){ .unit = u, .table = wr->index, .first = to->len, .n = n + carried, .end = p->end - old };
+	*c = (struct dwr_line_cover){ .unit = u, .table = wr->index, .first = to->len, .n = n + carried, .end = p->end - old,
+				       .carried = carried && !n };
 	if (carried)
 		to->data[to->len++] = carried_row(&wr->rows, p, old);
 	if (n)
@@ -628,6 +629,25 @@ static uint64_t lay_out(struct job *job)
 	return new + (job->in->line.size - old);
 }
 
+/* Forgets the rows of functions that no unit claims (GNAT's own, which have no lines): no symbolizer shows them. */
+static struct elfrw_err *drop_unclaimed(struct job *job)
+{
+	for (size_t i = 0; job->in->claimed && i < job->n_tables; i++) {
+		struct dwr_line_taken *taken = &job->table[i].taken;
+		size_t n = 0;
+		for (size_t k = 0; k < taken->cover.len; k++) {
+			const struct dwr_line_cover *c = &taken->cover.data[k];
+			bool claimed = true;
+			if (c->carried)
+				ELFRW_TRY(job->in->claimed(job->in->claimed_arg, job->map->unit[c->unit].old, &claimed));
+			if (claimed)
+				taken->cover.data[n++] = *c;
+		}
+		taken->cover.len = n;
+	}
+	return NULL;
+}
+
 static struct elfrw_err *make_folds(struct job *job, uint64_t base, struct dwr_rw_line_out *out, struct elfrw_wbuf *w)
 {
 	const struct dwr_line_taken **taken = malloc((job->n_tables + 1) * sizeof *taken);
@@ -646,7 +666,7 @@ static struct elfrw_err *make_folds(struct job *job, uint64_t base, struct dwr_r
 	in.cu = job->cu;
 	struct dwr_line_folds folds = { .in = &in, .table = taken, .n_tables = job->n_tables, .base = base,
 					.version = out->folded_version, .offset_size = out->folded_offset_size };
-	struct elfrw_err *err = dwr_rw_line_folds(&folds, out->fold, w);
+	struct elfrw_err *err = dwr_rw_line_folds(&folds, out->fold, w, &out->folded_relative);
 	free(taken);
 	if (!err && w->len)
 		out->folded_unit = base;
@@ -698,7 +718,9 @@ static struct elfrw_err *run_job(struct job *job, struct dwr_rw_line_out *out)
 
 	uint64_t base = lay_out(job);
 	struct elfrw_wbuf folds = { 0 };
-	struct elfrw_err *err = make_folds(job, base, out, &folds);
+	struct elfrw_err *err = drop_unclaimed(job);
+	if (!err)
+		err = make_folds(job, base, out, &folds);
 	if (!err && !(job->data = out->data = malloc(base + folds.len + 1)))
 		err = &elfrw_err_nomem;
 	if (!err) {

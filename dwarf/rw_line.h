@@ -32,6 +32,10 @@ struct dwr_rw_line_in {
 	struct dwr_line_strings strings; /* only read for the files of folded functions */
 	const struct dwr_rw_line_cu *cu; /* any order, a stmt_list several times (the first with a comp_dir counts) */
 	size_t n_cus;
+	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Only asked for functions without rows of
+	 * their own: a row that reaches over one that no unit claims says nothing of it. */
+	struct elfrw_err *(*claimed)(void *arg, uint64_t va, bool *ret);
+	void *claimed_arg;
 	const char *folded_name, *folded_dir; /* name and directory of the artificial unit; NULL: "<folded functions>", "/" */
 };
 
@@ -67,6 +71,7 @@ struct dwr_rw_line_out {
 	uint64_t folded_unit;    /* offset of the artificial table, 0: there is none */
 	uint16_t folded_version; /* of the artificial table: 5 when the input has a v5 table, else 4; set in any case */
 	uint8_t folded_offset_size;
+	bool folded_relative;    /* its unit must have no DW_AT_comp_dir, see rw_line_fold.h */
 	uint32_t patched, encoded, removed, untouched; /* sequences of the input, by what was done */
 };
 

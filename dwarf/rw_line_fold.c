@@ -112,6 +112,7 @@ struct state {
 	uint32_t *first;           /* [unit]: index of its first cover; n_units + 1 entries */
 	struct elfrw_wbuf text;
 	struct dwr_rows rows;
+	bool relative; /* a path of the artificial table is */
 };
 
 static const struct dwr_rw_line_cu *find_cu(const struct dwr_rw_line_in *in, uint64_t off)
@@ -175,7 +176,10 @@ static struct elfrw_err *path_number(struct state *st, uint32_t table, uint32_t 
 	st->text.len = 0;
 	if (known && *entry.name != '/') {
 		join(&st->text, f->comp_dir);
-		join(&st->text, f->files.dir.len ? f->files.dir.data[0] : NULL);
+		/* DWARF 5's directory 0 is the unit's own once more. */
+		const char *first = f->files.dir.len ? f->files.dir.data[0] : NULL;
+		if (first && (!f->comp_dir || strcmp(first, f->comp_dir)))
+			join(&st->text, first);
 		if (entry.dir && entry.dir < f->files.dir.len)
 			join(&st->text, f->files.dir.data[entry.dir]);
 	}
@@ -291,6 +295,7 @@ static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 				if (!slot)
 					return &elfrw_err_nomem;
 				*slot = p;
+				st->relative |= *name_of(&st->paths, p) != '/' && strcmp(st->path.data[p].name, "<unknown>");
 				st->path.data[p].file = first_file + (uint32_t)st->used.len - 1;
 			}
 		}
@@ -338,7 +343,7 @@ static void write_header(const struct state *st, struct dwr_line_header *h, stru
 		elfrw_wbuf_uleb(w, st->dirs.name.len);
 	}
 	for (uint32_t i = h->version >= 5 ? 0 : 1; i < st->dirs.name.len; i++)
-		elfrw_wbuf_cstr(w, name_of(&st->dirs, i));
+		elfrw_wbuf_cstr(w, i || !st->relative ? name_of(&st->dirs, i) : ".");
 	if (h->version >= 5) {
 		elfrw_wbuf_u8(w, md5 ? 3 : 2);
 		elfrw_wbuf_uleb(w, DW_LNCT_path);
@@ -428,10 +433,11 @@ static struct elfrw_err *run(struct state *st, struct dwr_rw_line_fold *fold, st
 }
 
 struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds, struct dwr_rw_line_fold *fold,
-				    struct elfrw_wbuf *w)
+				    struct elfrw_wbuf *w, bool *relative)
 {
 	struct state st = { .folds = folds, .map = folds->in->map };
 	struct elfrw_err *err = run(&st, fold, w);
+	*relative = st.relative;
 	for (size_t i = 0; st.files && i < folds->n_tables; i++) {
 		dwr_line_files_deinit(&st.files[i].files);
 		free(st.files[i].path);

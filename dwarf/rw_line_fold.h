@@ -9,6 +9,7 @@ struct dwr_line_cover {
 	uint32_t unit, table;
 	size_t first, n;
 	uint64_t end;
+	bool carried; /* no row is its own: one of the code before it reaches over it */
 };
 
 /* What one input table gives. */
@@ -29,7 +30,8 @@ struct dwr_line_folds {
 };
 
 /* Compares each folded unit's rows with those of the unit that was kept, fills FOLD (one per unit of the map, zeroed by
- * the caller) and appends the artificial table to W, which stays empty when no unit needs one. */
+ * the caller) and appends the artificial table to W, which stays empty when no unit needs one.  RELATIVE: some of its paths are (units
+ * whose directory is, as -ffile-prefix-map=DIR=. makes them); its unit must then have no directory for them to be put behind. */
 struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds, struct dwr_rw_line_fold *fold,
-				    struct elfrw_wbuf *w);
+				    struct elfrw_wbuf *w, bool *relative);
 #endif

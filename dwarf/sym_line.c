@@ -411,7 +411,7 @@ static const char *make_path(struct dwr_sym *sym, const struct dwr_sym_unit *uni
 	bool v5 = l->h.version >= 5;
 	if (file->dir < l->files.dir.len && (file->dir || (v5 && sym->path != DWR_SYM_RELATIVE)))
 		part[1] = l->files.dir.data[file->dir];
-	if (sym->path == DWR_SYM_ABSOLUTE && unit->root.comp_dir && !is_absolute(part[1]))
+	if (sym->path == DWR_SYM_ABSOLUTE && unit->root.comp_dir && !is_absolute(part[1]) && (!v5 || file->dir))
 		part[0] = unit->root.comp_dir;
 	return join(sym, part, 3);
 }

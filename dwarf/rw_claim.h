@@ -1,0 +1,18 @@
+/* rw_claim.h: which code the compilation units of the input say is theirs. */
+#ifndef DWR_RW_CLAIM_H
+#define DWR_RW_CLAIM_H
+#include "dwarf/rw.h"
+#include "dwarf/sym.h"
+
+/* Zeroed at first, but for `rw`. */
+struct dwr_rw_claim {
+	struct dwr_rw *rw;       /* borrowed; its sections, units, roots and lists have been read */
+	struct dwr_spans spans;  /* owned */
+	bool read, all;          /* `all`: some unit does not say what code it has */
+};
+
+/* Is the code at VA (of the input) of a compilation unit?  Reads the units' ranges when it is first asked.  CLAIM is a struct
+ * dwr_rw_claim.  Not for several threads at once.  Errors: out of memory; where ranges cannot be read, all code is claimed. */
+struct elfrw_err *dwr_rw_claimed(void *claim, uint64_t va, bool *ret);
+void dwr_rw_claim_deinit(struct dwr_rw_claim *claim);
+#endif
