@@ -8,6 +8,7 @@
  * alignment larger than a page would keep the pages in the file, the later segment gets page alignment. */
 #include "elfrw/output.h"
 #include "elfrw/align.h"
+#include "elfrw/names.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -367,42 +368,29 @@ static int offset_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* Section names in a table of their own, in the order of the headers. */
+/* Section names, in a table of their own; where symbols may use it too, it is kept and what was added comes behind. */
 static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_off)
 {
 	const struct elfrw_image *img = out->img;
 	bool shared = img->symtab && !out->sec[img->symtab].drop && img->section[img->symtab].hdr.sh_link == img->shstrndx;
-	size_t size = 1;
 	const struct elfrw_outsec *old = &out->sec[img->shstrndx];
-	if (shared)
-		size = old->size;
-	for (uint32_t i = 1; i < img->n_sections; i++)
-		size += strlen(img->section[i].name) + 1;
-	for (size_t i = 0; i < out->added.len; i++)
-		size += out->added.data[i].debug ? 0 : strlen(out->added.data[i].name) + 1;
-	out->shstrtab = calloc(1, size);
-	if (!out->shstrtab)
+	size_t n = img->n_sections + out->added.len;
+	const char **name = calloc(n + 1, sizeof *name);
+	if (!name)
 		return &elfrw_err_nomem;
-	size_t at = 1;
-	if (shared) {
-		memcpy(out->shstrtab, old->data, old->size);
-		at = old->size;
-	}
-	for (uint32_t i = 1; i < img->n_sections + out->added.len; i++) {
-		bool mine = i >= img->n_sections;
-		if (mine ? out->added.data[i - img->n_sections].debug : out->sec[i].drop)
+	for (size_t i = 1; i < n; i++) {
+		const struct elfrw_newsec *new = i < img->n_sections ? NULL : &out->added.data[i - img->n_sections];
+		if (new ? new->debug : out->sec[i].drop)
 			continue;
-		if (!mine && shared) {
+		if (!new && shared)
 			name_off[i] = img->section[i].hdr.sh_name;
-			continue;
-		}
-		const char *name = mine ? out->added.data[i - img->n_sections].name : img->section[i].name;
-		name_off[i] = (uint32_t)at;
-		strcpy((char *)out->shstrtab + at, name);
-		at += strlen(name) + 1;
+		else
+			name[i] = new ? new->name : img->section[i].name;
 	}
-	out->shstrtab_size = at;
-	return NULL;
+	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL, shared ? old->size : 0, name_off, &out->shstrtab,
+					    &out->shstrtab_size);
+	free(name);
+	return err;
 }
 
 static struct elfrw_err *place_unloaded(struct elfrw_output *out)

@@ -6,6 +6,7 @@
  * the output, which was laid out before. */
 #include "elfrw/output.h"
 #include "elfrw/align.h"
+#include "elfrw/names.h"
 #include "elfrw/pair.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -108,31 +109,23 @@ static struct elfrw_err *make_names(struct job *j)
 {
 	const struct elfrw_section *old = &j->old->section[j->old->shstrndx];
 	bool shared = j->old->symtab && j->old->section[j->old->symtab].hdr.sh_link == j->old->shstrndx;
-	size_t size = shared ? old->hdr.sh_size : 1;
-	for (uint32_t i = 1; i < j->img->n_sections; i++)
-		size += strlen(j->img->section[i].name) + 1;
-	for (size_t i = 0; i < j->out->added.len; i++)
-		size += strlen(j->out->added.data[i].name) + 1;
-	j->names = calloc(1, size);
-	if (!j->names)
+	size_t n = j->img->n_sections + j->out->added.len;
+	const char **name = calloc(n + 1, sizeof *name);
+	if (!name)
 		return &elfrw_err_nomem;
-	j->names_size = shared ? old->hdr.sh_size : 1;
-	if (shared)
-		memcpy(j->names, old->data, old->hdr.sh_size);
-	for (uint32_t i = 1; i < j->img->n_sections + j->out->added.len; i++) {
+	for (size_t i = 1; i < n; i++) {
 		const struct elfrw_newsec *new = i < j->img->n_sections ? NULL : &j->out->added.data[i - j->img->n_sections];
 		if (new ? !new->debug : !j->out->sec[i].debug)
 			continue;
-		if (!new && shared) {
+		if (!new && shared)
 			j->name[i] = j->img->section[i].hdr.sh_name;
-			continue;
-		}
-		const char *name = new ? new->name : j->img->section[i].name;
-		j->name[i] = (uint32_t)j->names_size;
-		strcpy((char *)j->names + j->names_size, name);
-		j->names_size += strlen(name) + 1;
+		else
+			name[i] = new ? new->name : j->img->section[i].name;
 	}
-	return NULL;
+	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL, shared ? old->hdr.sh_size : 0, j->name, &j->names,
+					    &j->names_size);
+	free(name);
+	return err;
 }
 
 static void make_shdrs(struct job *j)

@@ -1,10 +1,11 @@
-/* test_basics.c: errors, growing arrays, the reader and the writer with their LEB128 edges, sorting, parallel loops. */
+/* test_basics.c: errors, growing arrays, the reader and the writer with their LEB128 edges, sorting, parallel loops, string tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include "elfrw/err.h"
+#include "elfrw/names.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
 #include "elfrw/sort.h"
@@ -369,9 +370,54 @@ static void test_parallel(void **state)
 		assert_int_equal(l.order[i], i);
 }
 
+/* Every text is where its offset says, texts that end others take no room, and what was there stays. */
+static void test_names(void **state)
+{
+	(void)state;
+	static const char *const name[] = { ".text", NULL, ".rela.text", ".rela.data", ".data", "", ".text", "b.data", "x" };
+	enum { N = sizeof name / sizeof *name };
+	static const char head[] = "\0kept";
+	for (int with_head = 0; with_head < 2; with_head++) {
+		uint32_t off[N];
+		uint8_t *table;
+		size_t size, begin = with_head ? sizeof head : 1;
+		assert_null(elfrw_names(name, N, with_head ? (const uint8_t *)head : NULL, with_head ? sizeof head : 0, off, &table, &size));
+		assert_int_equal(size, begin + sizeof ".rela.text" + sizeof ".rela.data" + sizeof "b.data" + sizeof "x");
+		if (with_head)
+			assert_memory_equal(table, head, sizeof head);
+		assert_int_equal(table[0], 0);
+		for (size_t i = 0; i < N; i++) {
+			if (!name[i])
+				continue;
+			assert_true(off[i] < size && (with_head || off[i]));
+			assert_string_equal((const char *)table + off[i], name[i]);
+		}
+		free(table);
+	}
+	/* Many names that are parts of one long one, as a broken file may have them. */
+	enum { MANY = 3000 };
+	char *text = malloc(MANY + 1);
+	const char **part = malloc(MANY * sizeof *part);
+	uint32_t *off = malloc(MANY * sizeof *off);
+	memset(text, 'a', MANY);
+	text[MANY] = 0;
+	for (size_t i = 0; i < MANY; i++)
+		part[i] = text + i;
+	uint8_t *table;
+	size_t size;
+	assert_null(elfrw_names(part, MANY, NULL, 0, off, &table, &size));
+	for (size_t i = 0; i < MANY; i++)
+		assert_string_equal((const char *)table + off[i], part[i]);
+	free(table);
+	free(text);
+	free(part);
+	free(off);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_err),	 cmocka_unit_test(test_try),	   cmocka_unit_test(test_vec),	cmocka_unit_test(test_rbuf),
 		cmocka_unit_test(test_cstr),	 cmocka_unit_test(test_leb_read),  cmocka_unit_test(test_leb_round),
 		cmocka_unit_test(test_wbuf),	 cmocka_unit_test(test_sort),	   cmocka_unit_test(test_parallel),
