@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define DWR_ICFOLD_MAGIC "\x89ICFOLD\n"
-#define DWR_ICFOLD_VERSION 1
+#define DWR_ICFOLD_VERSION 2
 
 /* A function's DIE in .debug_info: one of its ranges begins where UNIT begins. */
 struct dwr_note_die {

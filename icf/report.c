@@ -43,6 +43,9 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 	}
 	size_t size = elfrw_image_file_size(&run->img);
 	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", size, run->out.file_size, percent(size, run->out.file_size));
+	uint64_t record = run->note_size + run->calls.direct_size + run->calls.virtual_size;
+	if (run->out.file_size > size && record)
+		fprintf(f, "the record of what was folded takes %" PRIu64 " bytes of it; --strip-all leaves it out\n", record);
 }
 
 static const char *const reason_key[ICF_N_REASONS] = {
@@ -142,6 +145,9 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 		fprintf(f, "icfold: %" PRIu32 " functions stay: no room for their thunks, or for the frame description of thunks\n", plan->n_short);
 	if (plan->no_frame_room)
 		fprintf(f, "icfold: in place: no room for the frame descriptions of code that would move apart\n");
+	uint64_t gone = run->plan.folded_bytes - run->n_thunk_bytes;
+	if (!plan->in_place && run->prog.n_pinned && run->plan.folded_bytes > run->n_thunk_bytes && gone > c.saved)
+		fprintf(f, "icfold: %" PRIu64 " bytes of folded code are gaps now, before code that stays where it was\n", gone - c.saved);
 	for (int r = 0; r < ICF_N_REASONS; r++)
 		if (c.by_reason[r])
 			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n", c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));
