@@ -472,8 +472,9 @@ class Plain(FrameDecorator):
         if type(self._base) is FrameDecorator and frame.function() is not None and frame.type() != gdb.SIGTRAMP_FRAME:
             return frame.name()
         own = super().function()
-        # gdb prints nothing at all for a number that no symbol is near.
-        return own if isinstance(own, str) or frame.name() else "??"
+        # gdb looks a number up as it is, and prints nothing at all where no symbol is: behind a function that ends with a call
+        # of one that does not return, for example.
+        return own if isinstance(own, str) else frame.name() or "??"
 
     def is_special(self):
         return self.inferior_frame().type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)

@@ -225,6 +225,34 @@ if build libchains.so "$FIXTURES/calls_gcc/chains.c" gcc -O1 -fPIC -shared -fvis
 	same gdb/library library.want library.have
 fi
 
+# --- a library without debug information ------------------------------------------------------------------------------------
+# Its function ends with a call that does not come back, so that the return address is behind it, where no symbol is.
+cat >quit.s <<'EOF2'
+	.globl quit
+	.type quit, @function
+quit:	.cfi_startproc
+	sub $8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call abort@PLT
+	.cfi_endproc
+	.size quit, . - quit
+	.skip 64, 0xcc
+	.section .note.GNU-stack, "", @progbits
+EOF2
+cat >quitter.c <<'EOF2'
+void quit(void);
+volatile int sink;
+__attribute__((noinline, noclone)) int apple(int x) { sink = x; quit(); return sink + 1; }
+__attribute__((noinline, noclone)) int pear(int x) { sink = x; quit(); return sink + 1; }
+int main(int c, char **v) { (void)v; return (c > 1 ? apple(c) : pear(c)) + sink; }
+EOF2
+if gcc -shared -s quit.s -o libquit.so && build quitter quitter.c gcc -O1 -Wl,--no-as-needed ./libquit.so; then
+	BREAKS=abort stacks quitter.want quitter without
+	BREAKS=abort stacks quitter.have quitter.folded with
+	check gdb/noreturn "$(tr '\n' ' ' <quitter.want)" grep -q '^quit at ' quitter.want
+	same gdb/noreturn/names quitter.want quitter.have
+fi
+
 # --- a deep stack -----------------------------------------------------------------------------------------------------------
 cat >deep.c <<'EOF2'
 #include <stdlib.h>
