@@ -83,15 +83,16 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 	const struct elfrw_image *img = a->prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (!s->data || a->out->sec[i].drop)
+		if (!s->data)
 			continue;
 		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id;
 		bool sdt = strcmp(s->name, ".note.stapsdt") == 0;
 		uint8_t *p;
-		if (s->hdr.sh_type == SHT_NOTE && (id || sdt)) {
+		if (s->hdr.sh_type == SHT_NOTE && (id || sdt) && !a->out->sec[i].drop) {
 			ELFRW_TRY(elfrw_output_edit(a->out, i, &p));
 			ELFRW_TRY(each_note(s->name, p, s->hdr.sh_size, id ? build_id : probe, a));
 		}
+		/* The relocations tell, whether they stay or not. */
 		bool kept = s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_info;
 		if (!kept)
 			continue;

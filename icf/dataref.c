@@ -220,9 +220,12 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	uint64_t target = r->r_offset + field;
 	if (in_code || (sym.st_shndx == SHN_UNDEF && icf_in_exec(prog, target))) {
 		ELFRW_TRY(push(prog, r->r_offset, target, d.size, true, false));
-		/* A function symbol says whose distance it is, whatever base it counts from. */
-		if (ELF64_ST_TYPE(sym.st_info) == STT_FUNC && in_code) {
-			struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
+		struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
+		/* A function symbol says whose distance it is, whatever base it counts from.  clang's -fsanitize=kcfi lists its traps
+		 * by distances from their own places. */
+		if (strcmp(sec->name, ".kcfi_traps") == 0)
+			ref->pcrel = 2;
+		else if (ELF64_ST_TYPE(sym.st_info) == STT_FUNC && in_code) {
 			ref->target = sym.st_value;
 			ref->pcrel = 2;
 		}

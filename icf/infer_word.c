@@ -265,13 +265,28 @@ static struct elfrw_err *shifted_data(struct icf_program *prog)
 	return err;
 }
 
+/* clang's -fxray-instrument: records of 32 bytes that begin with the distances of their own places to a sled inside a function, which
+ * may be patched at run time, and to the function. */
+static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
+{
+	for (uint64_t off = 0; s->hdr.sh_size - off >= 32; off += 32)
+		for (unsigned k = 0; k < 16; k += 8) {
+			uint64_t place = s->hdr.sh_addr + off + k, to = place + elfrw_get64(s->data + off + k);
+			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+			if (i != ICF_NONE)
+				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		}
+}
+
 struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
 {
 	bool evidence = false;
 	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
 		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
 	for (uint32_t i = 1; i < prog->img->n_sections; i++)
-		if (holds_plain_data(&prog->img->section[i]))
+		if (holds_plain_data(&prog->img->section[i]) && strcmp(prog->img->section[i].name, "xray_instr_map") == 0)
+			pin_sleds(prog, &prog->img->section[i]);
+		else if (holds_plain_data(&prog->img->section[i]))
 			words_of(prog, map, &prog->img->section[i], evidence);
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && names_code(prog, &prog->unit.data[i]))

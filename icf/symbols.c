@@ -1,5 +1,5 @@
 /* symbols.c: the symbols of the executable sections, sorted by address, and the list of those sections. */
-#include "icf/program.h"
+#include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ static bool is_linkage(const char *name)
 	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0 || strcmp(name, ".iplt") == 0;
 }
 
-static bool is_c_identifier(const char *s)
+bool icf_is_c_identifier(const char *s)
 {
 	if (!*s || (*s >= '0' && *s <= '9'))
 		return false;
@@ -51,7 +51,7 @@ static struct elfrw_err *find_exec_sections(struct icf_program *prog)
 		e->start = s->hdr.sh_addr;
 		e->end = s->hdr.sh_addr + s->hdr.sh_size;
 		e->linkage = is_linkage(s->name);
-		e->named = is_c_identifier(s->name);
+		e->named = icf_is_c_identifier(s->name);
 		e->hotness = section_hotness(s->name);
 	}
 	if (!prog->exec.len)

@@ -3,11 +3,13 @@
  * A position-independent table holds distances from its own start.  Its relocations say PC-relative, which names a
  * wrong place for all entries but the first; so the table's start must be known.  It is an address that code computes or
  * uses as a displacement; the run of relocated fields that follows it without a gap, up to the next such address, is the
- * table.  An entry that leads anywhere but to an instruction makes the whole file one that we do not understand.
+ * table.  An entry that leads anywhere but to an instruction makes the whole file one that we do not understand.  A field that
+ * no table explains may be a distance from anything in its section; all code that this could mean is pinned.
  *
  * A table that a single function reads, and whose entries lead into units (the function or its cold part), is that
  * function's own and takes part in comparison by meaning.  A shared one is plain data: right, but no reason to fold. */
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +166,25 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 	return true;
 }
 
+/* Entries FROM to TO are not those of a table after all: they name again what they name counted from their own places. */
+static void unmake(struct icf_program *prog, size_t from, size_t to)
+{
+	uint64_t base = prog->dataref.data[from].place;
+	for (size_t i = from; i < to; i++) {
+		struct icf_dataref *d = &prog->dataref.data[i];
+		d->target += d->place - base;
+		d->unit = icf_unit_at(prog, d->target);
+		d->table = ICF_NONE;
+	}
+}
+
+/* Code of which some tool made lists by a section of this name (static keys, probes) holds no compiler's jump tables. */
+static bool is_list(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t shndx = elfrw_image_section_at(prog->img, va);
+	return shndx && icf_is_c_identifier(prog->img->section[shndx].name);
+}
+
 static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
 {
 	/* The last question asked of split_off(). */
@@ -183,7 +204,7 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 		unsigned size = first->size;
 		bool pcrel = first->pcrel == 1;
 		/* An address table in writable data may change at run time: pointers, no jump table. */
-		if (first->pcrel == 2 || first->quiet)
+		if (first->pcrel == 2 || first->quiet || (pcrel && is_list(prog, base->va)))
 			continue;
 		struct icf_table t = { base->va, (uint32_t)i, 0, base->owner };
 		size_t end = i;
@@ -208,9 +229,11 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			/* What follows a table of labels without being one. */
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
 				break;
-			if (pcrel && !plausible(prog, b, k, next, unit, target))
-				return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is not in its function",
-						   (unsigned long long)d->place, (unsigned long long)target);
+			if (pcrel && !plausible(prog, b, k, next, unit, target)) {
+				unmake(prog, i, end);
+				t.n = 0;
+				break;
+			}
 			d->target = target;
 			d->unit = unit;
 			d->table = (uint32_t)prog->table.len;
@@ -253,23 +276,74 @@ static int entry_order(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
+/* A distance of its own place to a function's entry explains itself. */
+static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
+{
+	return d->table != ICF_NONE || d->pcrel != 1 || (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
+}
+
+/* Whatever field D may count from: an assembler can write distances only from places of the section that they stand in.  So what
+ * is meant is at most as far from what D names, counted from its own place, as the section's bounds from D.  CHANGE[i] is by how
+ * many more of these stretches hold unit i than the one before. */
+static void add_whole_reach(const struct icf_program *prog, const struct icf_dataref *d, const struct elfrw_section *sec, int64_t *change)
+{
+	uint64_t lo = d->target - (d->place - sec->hdr.sh_addr), hi = d->target + (sec->hdr.sh_addr + sec->hdr.sh_size - d->place);
+	if (lo > d->target)
+		lo = 0;
+	if (hi < d->target)
+		hi = UINT64_MAX;
+	change[LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end < lo)]++;
+	change[LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= hi)]--;
+}
+
+/* PC-relative fields of which nothing tells what they count from: what they could mean is pinned.  One such field in a section puts
+ * those in doubt that seem to explain themselves. */
+static struct elfrw_err *pin_unexplained(struct icf_program *prog)
+{
+	int64_t *change = NULL, n = 0;
+	uint32_t shndx = 0;
+	bool doubt = false;
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if (d->table != ICF_NONE || d->pcrel != 1)
+			continue;
+		uint32_t at = elfrw_image_section_at(prog->img, d->place);
+		if (at == 0)
+			continue;
+		const struct elfrw_section *sec = &prog->img->section[at];
+		if (at != shndx) {
+			doubt = false;
+			for (size_t k = i; k < prog->dataref.len && prog->dataref.data[k].place - sec->hdr.sh_addr < sec->hdr.sh_size && !doubt; k++)
+				doubt = !explained(prog, &prog->dataref.data[k]);
+		}
+		shndx = at;
+		if (doubt && !change && !(change = calloc(prog->unit.len + 1, sizeof *change)))
+			return &elfrw_err_nomem;
+		if (doubt)
+			add_whole_reach(prog, d, sec, change);
+	}
+	for (uint32_t i = 0; change && i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		n += change[i];
+		if (n <= 0)
+			continue;
+		prog->n_pinned += !(u->flags & ICF_UNIT_PINNED);
+		u->flags |= ICF_UNIT_PINNED;
+		if (u->reason == ICF_OK)
+			u->reason = ICF_NEAR_OPAQUE;
+	}
+	free(change);
+	return NULL;
+}
+
 static struct elfrw_err *check_entries(const struct icf_program *prog)
 {
 	VEC(struct entry) v = { 0 };
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < prog->dataref.len && !err; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->table == ICF_NONE && d->pcrel != 1)
+		if (d->table == ICF_NONE)
 			continue;
-		if (d->table == ICF_NONE) {
-			/* A distance of its own place to a function's entry explains itself. */
-			if (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target)
-				continue;
-			if (d->unit == ICF_NONE || !(prog->unit.data[d->unit].flags & ICF_UNIT_PINNED))
-				err = elfrw_error("PC-relative field at 0x%llx: what it counts from is not known",
-						  (unsigned long long)d->place);
-			continue;
-		}
 		struct entry *e = VEC_PUSH(&v);
 		if (!e)
 			err = &elfrw_err_nomem;
@@ -323,5 +397,7 @@ struct elfrw_err *icf_find_tables(struct icf_program *prog)
 		err = make_tables(prog, &b);
 	}
 	VEC_FREE(&b.v);
+	if (!err)
+		err = pin_unexplained(prog);
 	return err ? err : check_entries(prog);
 }

@@ -9,6 +9,9 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 /* The unit that ends at VA, or ICF_NONE. */
 uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va);
 
+/* May a linker delimit a section of this name by __start_ and __stop_ symbols? */
+bool icf_is_c_identifier(const char *s);
+
 /* Rebuilds the address look-up and the sections' unit ranges after `unit` changed. */
 struct elfrw_err *icf_index_units(struct icf_program *prog);
 

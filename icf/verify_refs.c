@@ -398,6 +398,14 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 	return self;
 }
 
+/* No compiler's jump tables stand in a section that programs delimit by __start_ and __stop_ symbols (static keys, probes). */
+static bool is_list(const struct icf_v *v, uint64_t va)
+{
+	static const char set[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	const char *name = v->in.section[elfrw_image_section_at(&v->in, va)].name;
+	return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, set)];
+}
+
 struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 {
 	unite(v);
@@ -409,9 +417,9 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		if (i == v->word.len || v->word.data[i].place != va)
 			continue;
 		const struct icf_vword first = v->word.data[i];
-		if (first.kind == ICF_VW_OFFSET || first.quiet)
-			continue;
 		bool relative = first.kind == ICF_VW_RELATIVE;
+		if (first.kind == ICF_VW_OFFSET || first.quiet || (relative && is_list(v, va)))
+			continue;
 		/* What is named in the middle of an entry begins no table. */
 		for (size_t next = b + 1; relative && ((limit - va) & 3) && next < v->base.len;) {
 			next++;
