@@ -1,8 +1,8 @@
 /* icfold_note.c: writes .debug_icfold.
  *
  * One header of fixed size, then parts of LEB128 numbers that are deltas where neighbours are alike: a unit that moved with
- * the one before it costs five bytes, or one and a half where the section is compressed.  The overlay is the largest part; entries that a member names stand for
- * themselves, so that a reader can begin there.  Format: icfold-format(5). */
+ * the one before it costs five bytes, or one and a half where the section is compressed.  The overlay is the largest part;
+ * entries that a member names stand for themselves, so that a reader can begin there.  Format: icfold-format(5). */
 #include "dwarf/icfold_note.h"
 #include "dwarf/icfold_layout.h"
 #include "elfrw/search.h"
