@@ -130,7 +130,7 @@ static struct dwr_bytes bytes_of(const struct dwr_rw *rw, enum dwr_sec id)
 static struct elfrw_err *rewrite_lines(struct run *run)
 {
 	struct dwr_rw *rw = &run->rw;
-	if (!rw->secs.sec[DWR_LINE].size)
+	if (!rw->secs.sec[DWR_LINE].size || !rw->changes) /* a note's references to sequences stay right */
 		return NULL;
 	struct dwr_rw_claim claim = { .rw = rw };
 	struct dwr_rw_line_cu *cu = calloc(rw->units.len + 1, sizeof *cu);
@@ -665,7 +665,8 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 	}
 	run.rw.changes |= run.rw.has_folded;
 	err = dwr_sections_init(&run.rw.secs, in->image);
-	if (!err && !in->note_only) {
+	/* What describes code that stays as it is stays as well. */
+	if (!err && !in->note_only && (run.rw.changes || in->vtables)) {
 		err = dwr_sections_load_all(&run.rw.secs, in->threads);
 		if (!err)
 			err = rewrite_units(&run);

@@ -24,33 +24,50 @@ static struct elfrw_err *add_ranges(struct dwr_rw_claim *claim, size_t i, const 
 	return NULL;
 }
 
-static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list)
+/* Adds what DIE says of its code; *SAYS: something. */
+static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const struct dwr_die *die, struct dwr_list *list, bool *says)
 {
 	struct dwr_rw *rw = claim->rw;
 	const struct dwr_unit *unit = &rw->units.data[i];
+	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc), *high = dwr_die_value(die, DW_AT_high_pc),
+			       *ranges = dwr_die_value(die, DW_AT_ranges);
+	uint64_t lo, hi;
+	*says = ranges || (low && high);
+	if (ranges)
+		return add_ranges(claim, i, ranges, list);
+	if (!*says || !dwr_value_address(&rw->secs, unit, &rw->ru[i].root, low, &lo))
+		return NULL;
+	if (!dwr_form_is_address(high->form))
+		hi = lo + high->u;
+	else if (!dwr_value_address(&rw->secs, unit, &rw->ru[i].root, high, &hi))
+		return NULL;
+	return dwr_spans_add(&claim->spans, lo, hi, unit->off);
+}
+
+/* What the unit's own DIE says, or, when it says nothing, its functions. */
+static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list)
+{
+	struct dwr_rw *rw = claim->rw;
 	struct dwr_abbrev_table table = { 0 };
 	struct dwr_want want = { 0 };
 	struct dwr_die die;
-	bool more = false;
+	bool more = false, says = false;
 	DWR_WANT_NAME(&want, DW_AT_low_pc);
 	DWR_WANT_NAME(&want, DW_AT_high_pc);
 	DWR_WANT_NAME(&want, DW_AT_ranges);
-	struct elfrw_err *err = dwr_unit_abbrev(&rw->secs, unit, &want, &table);
+	struct elfrw_err *err = dwr_unit_abbrev(&rw->secs, &rw->units.data[i], &want, &table);
+	struct dwr_cursor cur;
 	if (!err) {
-		struct dwr_cursor cur = dwr_cursor_at(&rw->secs, unit, &table, true);
+		cur = dwr_cursor_at(&rw->secs, &rw->units.data[i], &table, true);
 		err = dwr_cursor_next(&cur, &die, &more);
 	}
-	if (!err && more) {
-		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc), *high = dwr_die_value(&die, DW_AT_high_pc),
-				       *ranges = dwr_die_value(&die, DW_AT_ranges);
-		uint64_t lo, hi;
-		if (ranges)
-			err = add_ranges(claim, i, ranges, list);
-		else if (low && high && dwr_value_address(&rw->secs, unit, &rw->ru[i].root, low, &lo) &&
-			 (!dwr_form_is_address(high->form) || dwr_value_address(&rw->secs, unit, &rw->ru[i].root, high, &hi)))
-			err = dwr_spans_add(&claim->spans, lo, dwr_form_is_address(high->form) ? hi : lo + high->u, unit->off);
-		else if (die.abbrev->children && die.abbrev->tag == DW_TAG_compile_unit)
-			claim->all = true;
+	if (!err && more && die.abbrev->tag == DW_TAG_compile_unit) {
+		err = add_die(claim, i, &die, list, &says);
+		for (bool said; !err && !says && more;) {
+			err = dwr_cursor_next(&cur, &die, &more);
+			if (!err && more && die.abbrev->tag == DW_TAG_subprogram)
+				err = add_die(claim, i, &die, list, &said);
+		}
 	}
 	dwr_abbrev_deinit(&table);
 	return err;

@@ -8,7 +8,7 @@
 struct dwr_rw_claim {
 	struct dwr_rw *rw;       /* borrowed; its sections, units, roots and lists have been read */
 	struct dwr_spans spans;  /* owned */
-	bool read, all;          /* `all`: some unit does not say what code it has */
+	bool read, all;          /* `all`: something cannot be read */
 };
 
 /* Is the code at VA (of the input) of a compilation unit?  Reads the units' ranges when it is first asked.  CLAIM is a struct

@@ -629,7 +629,7 @@ static uint64_t lay_out(struct job *job)
 	return new + (job->in->line.size - old);
 }
 
-/* Forgets the rows of functions that no unit claims (GNAT's own, which have no lines): no symbolizer shows them. */
+/* Forgets the rows that reach over functions which no unit claims (what GNAT makes by itself): no symbolizer shows them. */
 static struct elfrw_err *drop_unclaimed(struct job *job)
 {
 	for (size_t i = 0; job->in->claimed && i < job->n_tables; i++) {

@@ -32,8 +32,8 @@ struct dwr_rw_line_in {
 	struct dwr_line_strings strings; /* only read for the files of folded functions */
 	const struct dwr_rw_line_cu *cu; /* any order, a stmt_list several times (the first with a comp_dir counts) */
 	size_t n_cus;
-	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Only asked for functions without rows of
-	 * their own: a row that reaches over one that no unit claims says nothing of it. */
+	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Only asked for functions without
+	 * rows of their own: a row that reaches over one that no unit claims says nothing of it. */
 	struct elfrw_err *(*claimed)(void *arg, uint64_t va, bool *ret);
 	void *claimed_arg;
 	const char *folded_name, *folded_dir; /* name and directory of the artificial unit; NULL: "<folded functions>", "/" */

@@ -368,12 +368,17 @@ static int offset_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* Section names, in a table of their own; where symbols may use it too, it is kept and what was added comes behind. */
+/* Section names, in a table of their own; where symbols may use it too, or nothing is dropped, it is kept and what was added
+ * comes behind. */
 static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_off)
 {
 	const struct elfrw_image *img = out->img;
 	bool shared = img->symtab && !out->sec[img->symtab].drop && img->section[img->symtab].hdr.sh_link == img->shstrndx;
 	const struct elfrw_outsec *old = &out->sec[img->shstrndx];
+	bool dropped = false;
+	for (uint32_t i = 1; i < img->n_sections && !dropped; i++)
+		dropped = out->sec[i].drop;
+	shared |= !dropped;
 	size_t n = img->n_sections + out->added.len;
 	const char **name = calloc(n + 1, sizeof *name);
 	if (!name)

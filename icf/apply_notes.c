@@ -85,7 +85,8 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		const struct elfrw_section *s = &img->section[i];
 		if (!s->data)
 			continue;
-		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id;
+		/* As long as the program is the same, so is its name. */
+		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id && a->plan->changes;
 		bool sdt = strcmp(s->name, ".note.stapsdt") == 0;
 		uint8_t *p;
 		if (s->hdr.sh_type == SHT_NOTE && (id || sdt) && !a->out->sec[i].drop) {

@@ -39,7 +39,8 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 				elfrw_output_drop(a->out, s->hdr.sh_link);
 		}
 		/* Compressed symbols of its own that nobody rewrites, and a debug file that says where code was. */
-		if (strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0)
+		if ((a->plan->changes || a->opt->debug_output) &&
+		    (strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0))
 			elfrw_output_drop(a->out, i);
 	}
 	for (uint32_t i = 1; i < img->n_sections; i++) {

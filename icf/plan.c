@@ -383,8 +383,10 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 		if (!(m->flags & ELFRW_UNIT_THUNK))
 			m->entry = m->body;
 	}
-	for (uint32_t i = 0; i < n && !err; i++)
+	for (uint32_t i = 0; i < n && !err; i++) {
 		plan->n_groups += (map->unit[i].flags & ELFRW_UNIT_KEPT) != 0;
+		plan->changes |= map->unit[i].body != map->unit[i].old || map->unit[i].entry != map->unit[i].old;
+	}
 	return err ? err : elfrw_addrmap_finish(map);
 }
 
@@ -393,6 +395,7 @@ static void start_over(struct icf_plan *plan)
 	elfrw_addrmap_deinit(&plan->map);
 	plan->n_groups = plan->n_folded = plan->n_thunks = 0;
 	plan->folded_bytes = plan->code_before = plan->code_after = 0;
+	plan->changes = false;
 }
 
 /* There is no room for the thunks, or for what describes them: what needs one stays. */

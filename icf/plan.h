@@ -14,6 +14,7 @@ struct icf_plan {
 	uint32_t rounds, n_groups, n_folded, n_thunks;
 	uint64_t folded_bytes; /* bodies that are gone */
 	uint64_t code_before, code_after; /* bytes of all executable sections; in place: without the folded bodies */
+	bool changes;  /* something moves or is folded */
 	bool in_place; /* nothing moves; a folded body becomes a thunk and traps */
 	uint32_t n_short; /* functions that stay because there was no room for their thunks or for the thunks' frame description */
 	bool no_frame_room; /* in place because the unwind tables would have grown */

@@ -3,7 +3,7 @@
  * What a direct call means is read from IN: its target is the entry of one function.  So every entry of .debug_dcall must
  * belong to such a call and name a DIE of that function, under the marker of the caller where the caller shares its code;
  * and every such call to a function that shares its code and has a DIE must have an entry.  An entry of .debug_vcall stands
- * behind an indirect call; where the instruction, or the load before it, shows the slot, it is the same.
+ * behind an indirect call; where the code before it shows the slot, it is the same.
  *
  * And behind the plainest form of a virtual call of C++ code (the vtable's address is loaded through the first argument, then the call)
  * there must be one, when a vtable has a function in the slot that shares its code.
@@ -49,6 +49,7 @@ struct calls {
 	bool sites_read;
 	bool refold; /* IN was folded before: all that its tables say is still needed */
 	VEC(struct dwr_vcall) slot; /* OUT's virtual calls, in their order */
+	struct icf_vslots *code;       /* what the code says of virtual calls */
 	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its code now */
 };
 
@@ -469,7 +470,7 @@ static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t 
 	return false;
 }
 
-/* mov (%rdi),%R; call *8*SLOT(%R) */
+/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object: a coroutine's frame begins with what resumes and destroys it. */
 static void check_virtual(struct calls *c, uint32_t index)
 {
 	struct icf_v *v = c->v;
@@ -488,7 +489,7 @@ static void check_virtual(struct calls *c, uint32_t index)
 			continue;
 		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 && last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
 			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size && last.index == ELFRW_REG_NONE && !last.disp_size &&
-			    last.base == 7 && last.reg == in.base;
+			    last.base == 7 && last.reg == in.base && in.base != 7;
 		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0, site = at + in.len;
 		if (!load || slot >= ICF_V_SLOTS || !c->shared_slot[slot])
 			continue;
@@ -533,48 +534,6 @@ static struct elfrw_err *check_kept_slots(struct calls *c)
 	return NULL;
 }
 
-/* What the instructions of unit U before SITE (in OUT) say of the slot; false: that is no indirect call.  *SLOT UINT64_MAX: they do
- * not say. */
-static bool slot_of(const struct icf_v *v, const struct icf_vunit *u, uint64_t site, uint64_t *slot)
-{
-	const struct icf_vexec *e = &v->exec.data[u->exec];
-	uint64_t end = u->old + (site - u->body), loaded[16], when[16] = { 0 }, n = 0;
-	struct elfrw_insn in = { 0 };
-	*slot = UINT64_MAX;
-	for (uint64_t at = u->old; at < end; n++) {
-		if (e->old_data[at - e->old] == 0)
-			at += icf_v_pad(v, at);
-		const uint8_t *p = e->old_data + (at - e->old);
-		unsigned len = v->arch->decode(p, u->end - at, at, &in);
-		if (!len)
-			return false;
-		at += len;
-		bool mem = (in.flags & ELFRW_INSN_MEM) && in.base != ELFRW_REG_NONE && in.index == ELFRW_REG_NONE &&
-			   !in.pcrel_size;
-		uint64_t disp = mem && in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) : 0;
-		if (at == end) {
-			if (in.kind != ELFRW_INSN_CALL_IND && in.kind != ELFRW_INSN_JMP_IND)
-				return false;
-			if (mem)
-				*slot = disp / 8;
-			/* A plain load says nothing: the slot may have been added before. */
-			else if (in.rm < 16 && when[in.rm] && n - when[in.rm] < 8 && loaded[in.rm])
-				*slot = loaded[in.rm] / 8;
-			return true;
-		}
-		/* Whoever comes here next comes from somewhere else. */
-		if (in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_RET ||
-		    in.kind == ELFRW_INSN_TRAP)
-			memset(when, 0, sizeof when);
-		if (in.reg < 16 && in.kind == ELFRW_INSN_OTHER) {
-			bool load = mem && in.opcode_map == 0 && in.opcode == 0x8b && !(in.flags & ELFRW_INSN_LEA);
-			loaded[in.reg] = disp;
-			when[in.reg] = load ? n + 1 : 0;
-		}
-	}
-	return false;
-}
-
 static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 {
 	struct icf_v *v = c->v;
@@ -604,7 +563,14 @@ static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 			last = site;
 			last_slot = slot;
 			v->log.checked[ICF_VC_CALL]++;
-			if (u == ICF_V_NONE || !slot_of(v, &v->unit.data[u], site, &seen))
+			bool behind = false;
+			if (!c->code)
+				c->code = icf_vslots_create(v);
+			if (!c->code)
+				return &elfrw_err_nomem;
+			if (u != ICF_V_NONE)
+				ELFRW_TRY(icf_vslots_get(c->code, u, v->unit.data[u].old + (site - v->unit.data[u].body), &behind, &seen));
+			if (!behind)
 				icf_vlog_bad(
 					&v->log, ICF_VC_CALL,
 					"call site: .debug_vcall 0x%llx: expected behind an indirect call, found elsewhere",
@@ -649,6 +615,7 @@ struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, stru
 	VEC_FREE(&c.want);
 	VEC_FREE(&c.told);
 	VEC_FREE(&c.slot);
+	icf_vslots_destroy(c.code);
 	dwr_calls_deinit(&c.table);
 	return err;
 }

@@ -422,6 +422,16 @@ static bool has_object(const struct job *job, const struct icf_vunit *u)
 	return lo < job->objects.len && job->objects.data[lo] < u->end;
 }
 
+/* Is relocation R that of a call which the linker took away (thread-local storage)?  It stands anywhere in what came in its place. */
+static bool is_relaxed_call(const struct icf_v *v, const struct relocs *rel, const Elf64_Rela *r)
+{
+	Elf64_Sym sym;
+	const char *name = icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym)
+				   ? elfrw_image_string(&v->in, v->in.section[rel->symtab].hdr.sh_link, sym.st_name)
+				   : NULL;
+	return name && strncmp(name, "__tls_get_addr", 14) == 0;
+}
+
 /* Are there bytes in the unit that are no code, or relocations where no instruction has a field?  (A stale one, of a relaxed
  * sequence, says nothing of code that has moved rightly.) */
 static bool is_strange(const struct at *at)
@@ -440,7 +450,7 @@ static bool is_strange(const struct at *at)
 			unsigned size;
 			bool sign, odd;
 			is_address(v, rel, &rel->rela[r], &in, va, at->a + pos, &size, &sign, &odd);
-			if (odd)
+			if (odd && !is_relaxed_call(v, rel, &rel->rela[r]))
 				return true;
 		}
 	}

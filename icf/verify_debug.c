@@ -5,6 +5,7 @@
  * are more of them than threads: what libdw keeps of a part is given back before the next one begins. */
 #include "icf/verify_debug.h"
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -254,7 +255,7 @@ static int owner_order(const void *a, const void *b)
 }
 
 /* The note names exactly the functions' DIEs of every member, and where their part of the overlay begins. */
-static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, size_t n)
+static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, size_t n, const struct icf_voverlay *overlay, size_t n_overlay)
 {
 	const struct dwr_icfold *note = &v->note;
 	char name[200];
@@ -281,8 +282,13 @@ static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, 
 			const struct dwr_icfold_die *d = &note->dies[m->die + k];
 			struct icf_vowner key = { m->unit, d->die };
 			same &= have && bsearch(&key, list + from, have, sizeof key, owner_order) != NULL;
-			if (d->overlay == UINT64_MAX)
+			if (d->overlay == UINT64_MAX) {
+				size_t i = LOWER_BOUND(0, n_overlay, mid, overlay[mid].die < d->die);
+				if (i < n_overlay && overlay[i].die == d->die)
+					icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: of DIE 0x%llx: expected its entry, found none named",
+						     ICF_VX(d->die));
 				continue;
+			}
 			struct dwr_icfold_walk w = dwr_icfold_overlay_at(note, d);
 			struct dwr_icfold_entry e;
 			bool more = false;
@@ -578,10 +584,12 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 			     "overlay: expected ranges of DIEs that lost them, found %llu of others",
 			     ICF_VX(n_overlay - seen));
 	if (!err && v->has_note)
-		err = check_owners(v, all.owner.data, all.owner.len);
+		err = check_owners(v, all.owner.data, all.owner.len, overlay, n_overlay);
 	VEC_FREE(&all.owner);
 	if (!err)
 		err = icf_vd_folded_lines(&all);
+	if (!err)
+		err = icf_vd_artificial_unit(&all);
 	if (!err)
 		err = icf_vd_tables(&all);
 	VEC_FREE(&all.group.v);

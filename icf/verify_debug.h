@@ -27,6 +27,7 @@ struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
 	bool told; /* all that are empty or first are known */
+	bool odd;  /* an operation of the table has another length than its operands, or is unknown */
 };
 
 /* A range that .debug_icfold keeps for a DIE. */
@@ -124,7 +125,20 @@ struct icf_vnames *icf_vnames_create(void);
 void icf_vnames_destroy(struct icf_vnames *names);
 const char *icf_vnames_get(struct icf_vnames *names, const char *text);
 
-/* verify_dtables.c: .debug_aranges, .debug_frame, the indices, sections of strings. */
+/* verify_slots.c: the slot that the indirect call (or jump) of a unit shows which returns to SITE, an address of IN; UINT64_MAX: none.
+ * *FOUND: there is such a call.  Units are best asked for in their order. */
+struct icf_vslots *icf_vslots_create(const struct icf_v *v); /* NULL: no memory */
+void icf_vslots_destroy(struct icf_vslots *s);
+struct elfrw_err *icf_vslots_get(struct icf_vslots *s, uint32_t unit, uint64_t site, bool *found, uint64_t *slot);
+/* verify_artificial.c: the unit that only OUT has, but for its rows and ranges. */
+struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d);
+/* The sequence that the note names for a folded unit begins with the address of its code. */
+void icf_vd_sequence(struct icf_vdebug *d, uint32_t u);
+/* verify_dshape.c: .debug_aranges; then the headers of the sections that are made of sets. */
+void icf_vd_aranges(struct icf_vdebug *d);
+void icf_vd_headers(struct icf_vdebug *d);
+void icf_vd_abbrevs(struct icf_vdebug *d);
+/* verify_dtables.c: these, .debug_frame, the indices, sections of strings. */
 struct elfrw_err *icf_vd_tables(struct icf_vdebug *d);
 /* The bytes of a section, decompressed; NULL: there is none, or none that can be read.  Borrowed from libelf. */
 const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *name);

@@ -440,6 +440,19 @@ static bool dead_ranges_same(range_list *a, range_list *b)
 	return true;
 }
 
+/* Can the unit's range become several?  Ranges take the place of DW_AT_high_pc; its form may be too small for them (64-bit DWARF
+ * with DW_FORM_data4), and thunks, away from the rest, are without a unit then. */
+static bool has_room(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die die;
+	uint8_t offset_size = 0;
+	if (dwarf_hasattr(unit, DW_AT_ranges) || !dwarf_attr(unit, DW_AT_high_pc, &attr) ||
+	    !dwarf_cu_die(unit->cu, &die, NULL, NULL, NULL, &offset_size, NULL, NULL))
+		return true;
+	return attr.form == DW_FORM_addr || attr.form == DW_FORM_data8 || (attr.form == DW_FORM_data4 && offset_size == 4);
+}
+
 static void check_ranges(struct icf_vdebug *d, struct place *p)
 {
 	struct icf_vset want = { 0 }, have = { 0 };
@@ -488,7 +501,8 @@ static void check_ranges(struct icf_vdebug *d, struct place *p)
 	if (!owner)
 		want.thunk.len = 0;
 	if (!why && readable)
-		why = icf_vset_differ(&want, &have, d, owner && d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
+		why = icf_vset_differ(&want, &have, d,
+				      owner && d->policy == DWR_FOLDED_OVERLAY && (tag == DW_TAG_subprogram || has_room(&p->a)), buf, sizeof buf);
 	if (!why && readable && !dead_ranges_same(&dead_in, &dead_out))
 		why = "expected the ranges of code that was left out to be what they were, found others";
 	d->log->checked[ICF_VC_DIE_RANGE]++;

@@ -1,5 +1,5 @@
-/* verify_dtables.c: what describes the whole program: .debug_aranges, .debug_frame, .gdb_index, .debug_names, .debug_macro, and
- * the tables of strings, which do not change. */
+/* verify_dtables.c: what describes the whole program: .debug_frame, .gdb_index, .debug_names, .debug_macro, and the tables of
+ * strings, which do not change. */
 #include "icf/verify_debug.h"
 #include "elfrw/sort.h"
 #include <dwarf.h>
@@ -7,78 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct arange {
-	Dwarf_Off cu;
-	Dwarf_Addr lo;
-	Dwarf_Word len;
-};
-
-static int by_cu(const void *a, const void *b)
-{
-	const struct arange *x = a, *y = b;
-	if (x->cu != y->cu)
-		return x->cu < y->cu ? -1 : 1;
-	return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
-static struct elfrw_err *read_aranges(Dwarf *dw, struct arange **ret, size_t *n)
-{
-	Dwarf_Aranges *set = NULL;
-	*n = 0;
-	*ret = NULL;
-	if (dwarf_getaranges(dw, &set, n) || !set) {
-		*n = 0;
-		return NULL;
-	}
-	*ret = calloc(*n + 1, sizeof **ret);
-	if (!*ret)
-		return &elfrw_err_nomem;
-	for (size_t i = 0; i < *n; i++)
-		dwarf_getarangeinfo(dwarf_onearange(set, i), &(*ret)[i].lo, &(*ret)[i].len, &(*ret)[i].cu);
-	if (*n)
-		qsort(*ret, *n, sizeof **ret, by_cu);
-	return NULL;
-}
-
 /* The one byte that is the artificial unit's range. */
 static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
 {
 	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
-}
-
-static struct elfrw_err *check_aranges(struct icf_vdebug *d)
-{
-	struct arange *a = NULL, *b = NULL;
-	size_t na = 0, nb = 0;
-	struct elfrw_err *err = read_aranges(d->in.dw, &a, &na);
-	if (!err)
-		err = read_aranges(d->out.dw, &b, &nb);
-	for (size_t i = 0, k = 0; !err && (i < na || k < nb);) {
-		Dwarf_Off cu = i < na && (k == nb || a[i].cu <= b[k].cu) ? a[i].cu : b[k].cu;
-		struct icf_vset want = { 0 }, have = { 0 };
-		char buf[200];
-		for (; i < na && a[i].cu == cu; i++)
-			if (a[i].len && icf_v_in_exec(d->v, a[i].lo))
-				icf_vset_expect(&want, d, a[i].lo, a[i].lo + a[i].len);
-		bool fits = true;
-		for (; k < nb && b[k].cu == cu; k++)
-			fits &= !b[k].len || icf_vset_add(&have, d, b[k].lo, b[k].lo + b[k].len) ||
-				is_trap(d->v, b[k].lo, b[k].len) ||
-				(na && bsearch(&b[k], a, na, sizeof *a, by_cu) && !icf_v_in_exec(d->v, b[k].lo));
-		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
-		if (!why && !fits)
-			why = "expected the bounds of code, found fill";
-		d->log->checked[ICF_VC_ARANGE]++;
-		if (why)
-			icf_vlog_bad(d->log, ICF_VC_ARANGE, "ranges: .debug_aranges, unit 0x%llx: %s", ICF_VX(cu), why);
-		if (want.nomem || have.nomem)
-			err = &elfrw_err_nomem;
-		icf_vset_free(&want);
-		icf_vset_free(&have);
-	}
-	free(a);
-	free(b);
-	return err;
 }
 
 const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *want)
@@ -487,7 +419,9 @@ static void check_debug_frame(struct icf_vdebug *d)
 
 struct elfrw_err *icf_vd_tables(struct icf_vdebug *d)
 {
-	ELFRW_TRY(check_aranges(d));
+	icf_vd_aranges(d);
+	icf_vd_headers(d);
+	icf_vd_abbrevs(d);
 	check_constant(d);
 	icf_vd_line_headers(d);
 	check_names(d);

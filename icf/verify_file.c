@@ -21,27 +21,66 @@ static bool may_be_dropped(const struct elfrw_section *s)
 		strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0);
 }
 
+/* What a compressed section says of itself; *ALIGN: of its bytes.  (gABI, "Section Compression") */
+static bool unpacked_align(const struct elfrw_image *img, const Elf64_Shdr *h, uint64_t *align, uint32_t *reserved)
+{
+	Elf64_Chdr c;
+	*align = h->sh_addralign;
+	*reserved = 0;
+	if (!(h->sh_flags & SHF_COMPRESSED))
+		return true;
+	if (h->sh_size < sizeof c || h->sh_offset > img->size || img->size - h->sh_offset < sizeof c)
+		return false;
+	memcpy(&c, img->base + h->sh_offset, sizeof c);
+	*align = c.ch_addralign;
+	*reserved = c.ch_reserved;
+	return true;
+}
+
+/* X: NULL when only OUT has the section. */
+static void check_packed(struct icf_v *v, const Elf64_Shdr *x, const struct elfrw_section *s)
+{
+	const Elf64_Shdr *y = &s->hdr;
+	uint64_t want = 1, have;
+	uint32_t old, reserved;
+	if (!((x ? x->sh_flags : 0) & SHF_COMPRESSED) && !(y->sh_flags & SHF_COMPRESSED))
+		return;
+	if (x && !unpacked_align(&v->in, x, &want, &old))
+		return;
+	if (!unpacked_align(&v->out, y, &have, &reserved) || have != want || reserved ||
+	    (x && (x->sh_flags & y->sh_flags & SHF_COMPRESSED) && x->sh_addralign != y->sh_addralign) ||
+	    (y->sh_addralign != 8 && y->sh_addralign > 1 && !(x && x->sh_addralign == y->sh_addralign)))
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "compression: %s: expected bytes that are aligned to %llu, found another header", s->name,
+			     ICF_VX(want));
+}
+
 static void section(struct icf_v *v, uint32_t i)
 {
 	const struct elfrw_section *a = &v->in.section[i], *b = &v->out.section[v->to_out[i]];
 	const Elf64_Shdr *x = &a->hdr, *y = &b->hdr;
 	v->log.checked[ICF_VC_SECTION]++;
-	bool debug = icf_v_is_debug_name(a->name), alloc = x->sh_flags & SHF_ALLOC;
-	if ((x->sh_flags != y->sh_flags && !debug) || x->sh_entsize != y->sh_entsize)
+	/* What describes the program may be compressed in one of the two only. */
+	uint64_t may = x->sh_flags & SHF_ALLOC ? 0 : SHF_COMPRESSED;
+	bool alloc = x->sh_flags & SHF_ALLOC, packed = (x->sh_flags | y->sh_flags) & may;
+	if (((x->sh_flags ^ y->sh_flags) & ~may) || x->sh_entsize != y->sh_entsize)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION,
 			     "header: %s: expected flags 0x%llx and entries of %llu bytes, found 0x%llx and %llu",
 			     a->name, ICF_VX(x->sh_flags), ICF_VX(x->sh_entsize), ICF_VX(y->sh_flags),
 			     ICF_VX(y->sh_entsize));
-	if (x->sh_addralign != y->sh_addralign && !debug)
+	if (x->sh_addralign != y->sh_addralign && !packed)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "alignment: %s: expected %llu, found %llu", a->name,
 			     ICF_VX(x->sh_addralign), ICF_VX(y->sh_addralign));
+	check_packed(v, x, b);
 	uint32_t link = x->sh_link < v->in.n_sections ? v->to_out[x->sh_link] : x->sh_link;
-	if (x->sh_link && link != y->sh_link)
+	if (link != y->sh_link)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "link: %s: expected %u, found %u", a->name, link, y->sh_link);
 	bool info = (x->sh_flags & SHF_INFO_LINK) || x->sh_type == SHT_RELA || x->sh_type == SHT_REL;
 	uint32_t want = info && x->sh_info < v->in.n_sections ? v->to_out[x->sh_info] : x->sh_info;
 	if (want != y->sh_info && x->sh_type != SHT_SYMTAB)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "info: %s: expected %u, found %u", a->name, want, y->sh_info);
+	if (!alloc && x->sh_addr != y->sh_addr)
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s: expected 0x%llx, found 0x%llx", a->name, ICF_VX(x->sh_addr),
+			     ICF_VX(y->sh_addr));
 	if (!alloc)
 		return;
 	uint64_t align = y->sh_addralign > 1 ? y->sh_addralign : 1;
@@ -59,6 +98,34 @@ static void section(struct icf_v *v, uint32_t i)
 	if (x->sh_addr != y->sh_addr && !code && !unwind && x->sh_type != SHT_NOTE && strcmp(a->name, ".interp") != 0)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s (0x%llx): expected 0x%llx, found 0x%llx", a->name,
 			     ICF_VX(x->sh_addr), ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
+}
+
+/* A section that only OUT has: nothing but bytes. */
+static void added(struct icf_v *v, const struct elfrw_section *s)
+{
+	const Elf64_Shdr *h = &s->hdr;
+	v->log.checked[ICF_VC_SECTION]++;
+	check_packed(v, NULL, s);
+	if (h->sh_type != SHT_PROGBITS || (h->sh_flags & ~(uint64_t)SHF_COMPRESSED) || h->sh_addr || h->sh_link || h->sh_info ||
+	    h->sh_entsize || (h->sh_addralign & (h->sh_addralign - 1)) || h->sh_addralign > 8)
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "header: %s: expected bytes of no address, link or flags, found others", s->name);
+}
+
+/* Entry 0 (gABI, "Section Header"): zeros, but for what does not fit into the header. */
+static void check_null(struct icf_v *v, const struct elfrw_image *img)
+{
+	Elf64_Shdr h, want = { 0 };
+	if (!img->n_sections || img->ehdr.e_shoff > img->size || img->size - img->ehdr.e_shoff < sizeof h)
+		return;
+	memcpy(&h, img->base + img->ehdr.e_shoff, sizeof h);
+	if (!img->ehdr.e_shnum)
+		want.sh_size = img->n_sections;
+	if (img->ehdr.e_shstrndx == SHN_XINDEX)
+		want.sh_link = img->shstrndx;
+	if (img->ehdr.e_phnum == PN_XNUM)
+		want.sh_info = img->n_phdrs;
+	if (memcmp(&h, &want, sizeof h) != 0)
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "header: section 0: expected zeros, found others");
 }
 
 static void check_sections(struct icf_v *v)
@@ -79,6 +146,8 @@ static void check_sections(struct icf_v *v)
 				&v->log, ICF_VC_SECTION,
 				"section: %s: expected only sections of the input and debug information, found a new one",
 				b->name);
+		else if (!v->from_out[k])
+			added(v, b);
 	}
 	if (v->to_out[v->in.shstrndx] != v->out.shstrndx)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "names: expected section %u, found %u", v->to_out[v->in.shstrndx],
@@ -94,6 +163,41 @@ static const Elf64_Phdr *load_at(const struct elfrw_image *img, uint64_t va, uin
 			return ph;
 	}
 	return NULL;
+}
+
+/* Does a segment of OUT that is loaded end with a section, or where one of IN does? */
+static bool ends(const struct icf_v *v, uint64_t va, bool zeros)
+{
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++)
+		if (v->in.phdr[p].p_type == PT_LOAD && v->in.phdr[p].p_vaddr + (zeros ? v->in.phdr[p].p_memsz : v->in.phdr[p].p_filesz) == va)
+			return true;
+	for (uint32_t k = 1; k < v->out.n_sections; k++) {
+		const Elf64_Shdr *s = &v->out.section[k].hdr;
+		if ((s->sh_flags & SHF_ALLOC) && s->sh_addr + s->sh_size == va)
+			return true;
+	}
+	return va == v->out.ehdr.e_phoff + v->out.n_phdrs * sizeof(Elf64_Phdr);
+}
+
+/* What no section of a loaded segment shows: its physical address, its alignment, its ends. */
+static void check_load(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
+{
+	const Elf64_Phdr *x = load_at(&v->in, ph->p_vaddr, 0);
+	for (uint32_t i = 0; i < v->in.n_phdrs && !x; i++)
+		if (v->in.phdr[i].p_type == PT_LOAD)
+			x = &v->in.phdr[i];
+	if (!x)
+		return;
+	if (ph->p_paddr - ph->p_vaddr != x->p_paddr - x->p_vaddr)
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "physical address: segment %u at 0x%llx: expected 0x%llx, found 0x%llx", p,
+			     ICF_VX(ph->p_vaddr), ICF_VX(ph->p_vaddr + x->p_paddr - x->p_vaddr), ICF_VX(ph->p_paddr));
+	if (ph->p_align != x->p_align)
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "alignment: segment %u at 0x%llx: expected 0x%llx, found 0x%llx", p,
+			     ICF_VX(ph->p_vaddr), ICF_VX(x->p_align), ICF_VX(ph->p_align));
+	if (!ends(v, ph->p_vaddr + ph->p_filesz, false) || !ends(v, ph->p_vaddr + ph->p_memsz, true))
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+			     "end: segment %u at 0x%llx: expected the end of a section or of a segment of the input, found 0x%llx and 0x%llx", p,
+			     ICF_VX(ph->p_vaddr), ICF_VX(ph->p_vaddr + ph->p_filesz), ICF_VX(ph->p_vaddr + ph->p_memsz));
 }
 
 static void check_loads(struct icf_v *v)
@@ -133,6 +237,7 @@ static void check_loads(struct icf_v *v)
 					p, ICF_VX(ph->p_vaddr));
 		}
 		prev = ph;
+		check_load(v, p, ph);
 	}
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const Elf64_Shdr *x = &v->in.section[i].hdr;
@@ -143,6 +248,11 @@ static void check_loads(struct icf_v *v)
 		const Elf64_Phdr *a = load_at(&v->in, x->sh_addr, x->sh_size),
 				 *b = load_at(&v->out, y->sh_addr, y->sh_size);
 		v->log.checked[ICF_VC_SEGMENT]++;
+		if (a && b && (!x->sh_size || x->sh_type == SHT_NOBITS) && x->sh_offset - a->p_offset == x->sh_addr - a->p_vaddr &&
+		    y->sh_offset - b->p_offset != y->sh_addr - b->p_vaddr)
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: %s, without bytes (-> 0x%llx): expected 0x%llx, found 0x%llx",
+				     v->in.section[i].name, ICF_VX(y->sh_addr), ICF_VX(y->sh_addr - b->p_vaddr + b->p_offset),
+				     ICF_VX(y->sh_offset));
 		if (!a || !x->sh_size || !y->sh_size)
 			continue;
 		if (!b)
@@ -229,6 +339,12 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 			&v->log, ICF_VC_SEGMENT,
 			"offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx",
 			k, x->p_type, ICF_VX(y->p_vaddr), ICF_VX(y->p_offset));
+	if (!y->p_filesz && y->p_offset != x->p_offset) {
+		load = load_at(&v->out, y->p_vaddr, 0);
+		if (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr)
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: segment %u of type 0x%x, without bytes: expected 0x%llx, found 0x%llx",
+				     k, x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
+	}
 	if (y->p_paddr - y->p_vaddr != x->p_paddr - x->p_vaddr)
 		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "physical address: segment %u: expected 0x%llx, found 0x%llx", k,
 			     ICF_VX(y->p_vaddr + x->p_paddr - x->p_vaddr), ICF_VX(y->p_paddr));
@@ -242,10 +358,31 @@ static bool has_interpreter(const struct icf_v *v)
 	return false;
 }
 
+/* Does IN have the segment of this type behind one that is loaded, itself? */
+static bool is_behind(const struct icf_v *v, uint32_t type)
+{
+	bool loaded = false;
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
+		loaded |= v->in.phdr[p].p_type == PT_LOAD;
+		if (loaded && v->in.phdr[p].p_type == type)
+			return true;
+	}
+	return false;
+}
+
 static void check_segments(struct icf_v *v)
 {
 	uint32_t k = 0;
+	bool loaded = false;
 	check_loads(v);
+	/* gABI, "Program Header": these two come before what is loaded. */
+	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
+		uint32_t type = v->out.phdr[p].p_type;
+		loaded |= type == PT_LOAD;
+		if (loaded && (type == PT_INTERP || type == PT_PHDR) && !is_behind(v, type))
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "order: segment %u of type 0x%x: expected before what is loaded, found behind", p,
+				     type);
+	}
 	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
 		const Elf64_Phdr *x = &v->in.phdr[p];
 		if (x->p_type == PT_LOAD)
@@ -318,6 +455,55 @@ static bool was_there(const struct icf_v *v, uint64_t at)
 	return false;
 }
 
+/* The names of sections: those that the headers of OUT name, and others only of IN. */
+static struct elfrw_err *check_section_names(struct icf_v *v, const struct elfrw_image *in, const struct elfrw_image *out)
+{
+	const struct elfrw_section *a = &in->section[in->shstrndx], *b = &out->section[out->shstrndx];
+	if (!out->shstrndx || !b->data || !b->hdr.sh_size)
+		return NULL;
+	uint64_t size = b->hdr.sh_size;
+	uint8_t *used = calloc(size, 1);
+	if (!used)
+		return &elfrw_err_nomem;
+	bool ok = !b->data[0] && !b->data[size - 1];
+	for (uint32_t k = 1; k < out->n_sections; k++)
+		for (uint64_t at = out->section[k].hdr.sh_name; at < size && !used[at]; at++) {
+			used[at] = 1;
+			if (!b->data[at])
+				break;
+		}
+	for (uint64_t at = 0; at < size && ok; at++) {
+		uint64_t n = 0;
+		while (at + n < size && !used[at + n] && b->data[at + n])
+			n++;
+		ok = !n || (a->data && memmem(a->data, a->hdr.sh_size, b->data + at, n));
+		at += n;
+	}
+	if (!ok)
+		icf_vlog_bad(&v->log, ICF_VC_SECTION, "names: %s: expected those of the sections, found others", b->name);
+	free(used);
+	return NULL;
+}
+
+/* The stripped file of a pair names a debug file and has its checksum (gdb manual, "Debugging Information in Separate Files").  The
+ * name may be another by now, and is not yet the file's with `icfold --verify`. */
+static void check_link(struct icf_v *v, const struct elfrw_pair *pair)
+{
+	const struct elfrw_section *s = elfrw_image_section(&pair->program, ".gnu_debuglink");
+	if (!s || !s->data)
+		return;
+	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	const char *name = elfrw_rbuf_cstr(&r);
+	v->log.checked[ICF_VC_NOTE]++;
+	bool zeros = true;
+	while (elfrw_rbuf_ok(&r) && (elfrw_rbuf_off(&r) & 3))
+		zeros &= !elfrw_rbuf_u8(&r);
+	uint32_t sum = elfrw_rbuf_u32(&r);
+	if (!elfrw_rbuf_ok(&r) || elfrw_rbuf_left(&r) || !zeros || sum != elfrw_crc32(pair->debug.base, pair->debug.size) || !*name ||
+	    strchr(name, '/'))
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "link: .gnu_debuglink: expected a name and the checksum of the debug file, found others");
+}
+
 static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image *in, const struct elfrw_image *out)
 {
 	const Elf64_Ehdr *a = &in->ehdr, *b = &out->ehdr;
@@ -366,7 +552,9 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 	}
 	uint64_t end = e[n - 1].end;
 	free(e);
-	if (out->size > end && out->size - end > 16)
+	check_null(v, out);
+	ELFRW_TRY(check_section_names(v, in, out));
+	if (out->size > end)
 		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected at 0x%llx, found %llu bytes more", ICF_VX(end),
 			     ICF_VX(out->size - end));
 	return NULL;
@@ -377,6 +565,8 @@ struct elfrw_err *icf_v_check_file(struct icf_v *v)
 	check_sections(v);
 	check_segments(v);
 	const struct elfrw_pair *a = v->in.pair, *b = v->out.pair;
+	if (b)
+		check_link(v, b);
 	if (b)
 		ELFRW_TRY(check_layout(v, a ? &a->debug : &v->in, &b->debug));
 	return check_layout(v, a ? &a->program : &v->in, b ? &b->program : &v->out);

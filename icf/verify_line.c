@@ -24,13 +24,33 @@ static void add(struct icf_vrows *s, const struct icf_vrow *r)
 	slot->order = (uint32_t)(s->v.len - 1);
 }
 
-/* The same with a file name that outlives the handle, and that is whole: units differ in what theirs are relative to. */
+/* Takes components "." out of a relative path: of how many there are each reader has its own idea. */
+static void drop_dots(char *path)
+{
+	char *to = path;
+	for (const char *from = path; *from;) {
+		size_t n = strcspn(from, "/");
+		n += from[n] == '/';
+		if (strncmp(from, "./", 2) != 0)
+			to = (char *)memmove(to, from, n) + n;
+		from += n;
+	}
+	*to = 0;
+}
+
+/* The same with a file name that outlives the handle, and that is whole: units differ in what theirs are relative to.  libdw puts a
+ * unit's directory before the names of files in directory 0 only; where it is relative itself, the name may begin with it already. */
 static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 {
+	const char *dir = d->comp_dir ? d->comp_dir : "";
+	size_t n = strlen(dir);
+	bool has = r.file[0] == '/' || !n || (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
 	char *whole = NULL;
-	if (r.file[0] != '/' && d->comp_dir && asprintf(&whole, "%s/%s", d->comp_dir, r.file) < 0)
+	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/", r.file) < 0)
 		whole = NULL;
-	r.file = icf_vnames_get(d->names, whole ? whole : r.file);
+	if (whole && whole[0] != '/')
+		drop_dots(whole);
+	r.file = whole ? icf_vnames_get(d->names, whole) : NULL;
 	free(whole);
 	if (!r.file)
 		s->nomem = true;
@@ -47,7 +67,7 @@ static bool read_rows(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_D
 	size_t n;
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
-	ret->told = false;
+	ret->told = ret->odd = false;
 	if (!VEC_RESERVE(&ret->v, n)) {
 		ret->nomem = true;
 		return true;
@@ -332,6 +352,10 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 		uint32_t last = r->flags & F_END ? icf_v_find_end(v, r->addr) : ICF_V_NONE;
 		if (last != ICF_V_NONE && v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
 			return true;
+		/* A sequence of nothing but its end ends nothing: it is at a place. */
+		uint64_t place;
+		if ((r->flags & F_END) && (i == 0 || (r[-1].flags & F_END)) && icf_v_code(v, r->addr, &place) && place == va)
+			return true;
 	}
 	return false;
 }
@@ -520,6 +544,13 @@ void icf_vd_lines_deinit(struct icf_vdebug *d)
 	d->rows = NULL;
 }
 
+/* Readers go on behind an operation by its length, or by its operands. */
+static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in, const struct icf_vrows *out)
+{
+	if (out->odd && !(in && in->odd))
+		icf_vlog_bad(d->log, ICF_VC_LINE, "operation: unit 0x%llx: expected each as long as its operands, found another", ICF_VX(cu));
+}
+
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	set_comp_dir(d, a);
@@ -536,6 +567,7 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 	if (read_rows(d->v, &d->in, a, &s->in)) {
 		if (read_rows(d->v, &d->out, b, &s->out)) {
 			icf_vd_line_header(d, cu, a, b);
+			check_lengths(d, cu, &s->in, &s->out);
 			expect_rows(d, cu, s);
 			sort_rows(d, cu, s);
 			compare(d, cu, &s->want, &s->have);
@@ -560,6 +592,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 	if (!read_rows(d->v, &d->out, b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
+	check_lengths(d, (uint64_t)dwarf_dieoffset(b), NULL, &rows);
 	for (size_t i = 0; i < rows.v.len; i++)
 		keep(d, &d->artificial, rows.v.data[i]);
 	bool nomem = rows.nomem || d->artificial.nomem;
@@ -630,34 +663,12 @@ static bool same_places(const struct icf_vrows *s, struct run a, uint32_t k)
 	return false;
 }
 
-/* The sequence that the note names for a folded unit begins with the address of its code. */
-static void check_sequence(struct icf_vdebug *d, uint32_t u)
-{
-	const struct icf_v *v = d->v;
-	const Elf_Data *s = icf_vd_section(&d->out, ".debug_line");
-	const struct dwr_icfold_member *m =
-		v->note.unit_member[u] != UINT32_MAX ? &v->note.member[v->note.unit_member[u]] : NULL;
-	const struct icf_vunit *x = &v->unit.data[u];
-	char name[200];
-	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN)
-		return;
-	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
-	elfrw_rbuf_seek(&r, m->rows.seq);
-	/* DW_LNE_set_address */
-	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 && elfrw_rbuf_u8(&r) == DW_LNE_set_address;
-	uint64_t va = elfrw_rbuf_u64(&r);
-	d->log->checked[ICF_VC_NOTE]++;
-	if (!ok || !elfrw_rbuf_ok(&r) || va - x->body >= x->end - x->old || !m->rows.n_seqs)
-		icf_vlog_bad(d->log, ICF_VC_NOTE,
-			     "line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
-			     icf_v_where(v, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
-}
+static const char *const status_text[] = { "none", "those of the kept function", "its own" };
 
 static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 {
 	const struct icf_v *v = d->v;
 	char name[200];
-	static const char *const text[] = { "none", "those of the kept function", "its own" };
 	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
 	if (member == UINT32_MAX)
 		return;
@@ -665,8 +676,23 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 	/* Rows that only differ in what is no place may be kept, too. */
 	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
 		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
-			     icf_v_where(v, v->unit.data[u].old, name), text[want], text[have]);
-	check_sequence(d, u);
+			     icf_v_where(v, v->unit.data[u].old, name), status_text[want], status_text[have]);
+	icf_vd_sequence(d, u);
+}
+
+/* Of the kept functions, and of folded ones without rows: TOLD says which had some, by unit. */
+static void check_others(struct icf_vdebug *d, const uint8_t *told)
+{
+	const struct icf_v *v = d->v;
+	char name[200];
+	for (size_t i = 0; i < v->note.n_members && v->has_note; i++) {
+		const struct dwr_icfold_member *m = &v->note.member[i];
+		bool folded = v->unit.data[m->unit].flags & ICF_V_FOLDED;
+		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE || (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s", icf_v_where(v, v->unit.data[m->unit].old, name),
+			     status_text[m->rows.status]);
+	}
 }
 
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
@@ -676,6 +702,9 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	char x[400], name[200];
 	if (d->policy != DWR_FOLDED_OVERLAY)
 		return NULL;
+	uint8_t *told = calloc(v->unit.len + 1, 1);
+	if (!told)
+		return &elfrw_err_nomem;
 	sort(group, by_unit);
 	sort(art, by_all);
 	for (size_t i = 0; i < group->v.len;) {
@@ -707,6 +736,7 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 			there |= !gap;
 			missing = gap;
 		}
+		told[u] = certain;
 		if (certain)
 			check_status(d, u, same);
 		if (certain && !same && !there)
@@ -714,7 +744,10 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 				     "row: of the folded %s: expected %s in the artificial unit, found none",
 				     icf_v_where(v, v->unit.data[u].old, name), show(missing, x));
 	}
+	check_others(d, told);
+	free(told);
 	sort(&all, by_all);
+	bool own = false; /* the unit's own row is there */
 	for (size_t i = 0; i < art->v.len; i++) {
 		const struct icf_vrow *h = &art->v.data[i];
 		/* A sequence ends with its function; the unit's own is one byte long. */
@@ -737,12 +770,16 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 				     "row: artificial unit: expected no other file for its own byte, found %s",
 				     show(h, x));
+		own |= trap && !(h->flags & F_END);
 		if ((h->flags & F_END) || trap)
 			continue;
 		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, by_all))
 			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 				     "row: of the artificial unit: expected a folded function's, found %s", show(h, x));
 	}
+	if (art->v.len && !own && v->has_note && v->note.map.trap_byte)
+		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: artificial unit: expected one for its own byte 0x%llx, found none",
+			     ICF_VX(v->note.map.trap_byte));
 	bool nomem = all.nomem;
 	VEC_FREE(&all.v);
 	return nomem ? &elfrw_err_nomem : NULL;

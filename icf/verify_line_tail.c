@@ -22,6 +22,7 @@ struct walk {
 	VEC(struct row) row;
 	VEC(uint64_t) at; /* addresses where there are such rows */
 	size_t from;	  /* the first row of the sequence */
+	bool odd;	  /* the length of an operation is not that of its operands, which libdw does not mind */
 	bool nomem;
 };
 
@@ -106,12 +107,19 @@ static bool walk(struct walk *w, struct elfrw_rbuf r)
 			const uint8_t *ext = elfrw_rbuf_take(&r, n);
 			if (!ext || !n)
 				return false;
+			struct elfrw_rbuf operand = elfrw_rbuf(ext + 1, n - 1);
+			if (*ext == DW_LNE_set_address)
+				elfrw_rbuf_skip(&operand, 8);
+			else if (*ext == DW_LNE_set_discriminator)
+				elfrw_rbuf_uleb(&operand);
+			w->odd |= *ext <= DW_LNE_set_discriminator && *ext != DW_LNE_define_file && (operand.bad || elfrw_rbuf_left(&operand));
 			if (*ext == DW_LNE_end_sequence) {
 				push(w, addr, line, true);
 				addr = 0;
 				line = 1;
 			} else if (*ext == DW_LNE_set_address && n <= 9)
 				addr = elfrw_get_le(ext + 1, (unsigned)n - 1);
+			w->odd |= *ext > DW_LNE_set_discriminator;
 		} else if (op == DW_LNS_copy)
 			push(w, addr, line, false);
 		else if (op == DW_LNS_advance_pc)
@@ -173,6 +181,7 @@ struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *secti
 	elfrw_rbuf_seek(&r, off);
 	bool ok = !r.bad && walk(&w, r);
 	rows->told = ok;
+	rows->odd = !ok || w.odd;
 	if (ok && w.at.len && !w.nomem) {
 		size_t n = 0;
 		qsort(w.at.data, w.at.len, sizeof *w.at.data, elfrw_u64_order);

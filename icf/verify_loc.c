@@ -1,4 +1,5 @@
 /* verify_loc.c: addresses, expressions, location lists and their views in DIEs. */
+#include "elfrw/search.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -98,11 +99,17 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 		case DW_OP_entry_value:
 		case DW_OP_GNU_entry_value:
 		case DW_OP_implicit_value:
-			/* number: the length; number2: where the block is in memory */
-			if (a[i].number != b[i].number ||
-			    memcmp((void *)(uintptr_t)a[i].number2, (void *)(uintptr_t)b[i].number2, a[i].number) != 0)
+		{
+			/* number2: where the block is in memory, with its length before it */
+			Dwarf_Attribute p, q;
+			Dwarf_Block s, t;
+			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formblock(&p, &s))
+				break;
+			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formblock(&q, &t) || s.length != t.length ||
+			    memcmp(s.data, t.data, s.length) != 0)
 				return "the same block";
 			break;
+		}
 		case DW_OP_const_type:
 		case DW_OP_GNU_const_type: {
 			const uint8_t *p = (void *)(uintptr_t)a[i].number2, *q = (void *)(uintptr_t)b[i].number2;
@@ -172,13 +179,27 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	}
 }
 
-/* One entry of IN cut at units, against the entries of OUT from *K on.  NULL: found, or need not be there. */
+/* Does nothing of OUT lie in [LO, HI), where the code of units A and B is on either side? */
+static bool only_padding(const struct icf_v *v, const struct icf_vunit *a, const struct icf_vunit *b, uint64_t lo, uint64_t hi)
+{
+	if (hi < lo || a->exec != b->exec || (v->has_note && v->note.map.trap_byte >= lo && v->note.map.trap_byte < hi))
+		return false;
+	size_t unit = LOWER_BOUND(0, v->n_new, mid, v->unit.data[v->by_new[mid]].body < lo);
+	size_t thunk = LOWER_BOUND(0, v->n_thunk, mid, v->unit.data[v->by_thunk[mid]].entry < lo);
+	return (unit == v->n_new || v->unit.data[v->by_new[unit]].body >= hi) &&
+	       (thunk == v->n_thunk || v->unit.data[v->by_thunk[thunk]].entry >= hi);
+}
+
+/* One entry of IN cut at units, against the entries of OUT from *K on; one of these may cover what follows on each other there as
+ * it does in IN.  NULL: found, or need not be there. */
 static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out, size_t *k,
 			      Dwarf_Attribute *x, Dwarf_Attribute *y, bool views, uint64_t *want_lo, uint64_t *want_hi)
 {
 	const struct icf_v *v = d->v;
 	bool any = e->lo == 0 && e->hi == UINT64_MAX; /* the default entry */
-	uint64_t lo = e->lo;
+	uint64_t lo = e->lo, done = 0;
+	const struct entry *open = NULL;	 /* is equal up to `done`, the end of unit `last`, and goes on */
+	const struct icf_vunit *last = NULL;
 	do {
 		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
 		uint64_t to = e->hi, wl = lo, wh = to;
@@ -186,30 +207,40 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 		const char *why = "such an entry";
 		if (!any && u == ICF_V_NONE) {
 			/* Padding, or the end of a function: an empty entry there says nothing. */
-			uint32_t next = lo < e->hi ? icf_v_find(v, e->hi - 1) : ICF_V_NONE;
+			uint32_t next = icf_v_find_after(v, lo);
 			uint64_t r;
 			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) && out->data[*k].lo == r &&
 			    out->data[*k].hi == r &&
 			    !icf_vd_expr(d, x, e->op, e->n, y, out->data[*k].op, out->data[*k].n))
 				++*k;
-			if (next == ICF_V_NONE)
-				return NULL;
-			lo = v->unit.data[next].old > lo ? v->unit.data[next].old : e->hi;
+			if (next == ICF_V_NONE || v->unit.data[next].old >= e->hi)
+				break;
+			lo = v->unit.data[next].old;
 			continue;
 		}
-		if (!any) {
-			const struct icf_vunit *n = &v->unit.data[u];
+		const struct icf_vunit *n = any ? NULL : &v->unit.data[u];
+		if (n) {
 			to = e->hi < n->end ? e->hi : n->end;
 			wl = n->body + (lo - n->old);
 			wh = n->body + (to - n->old);
-			folded = (n->flags & ICF_V_FOLDED) && d->policy != DWR_FOLDED_ALIAS;
+			folded = (n->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP;
 			optional = folded || (lo == e->hi && !views);
 		}
 		size_t try = *k;
+		if (open) {
+			if (wh > open->hi || !only_padding(v, last, n, done, wl))
+				break;
+			done = wh;
+			last = n;
+			open = wh < open->hi ? open : NULL;
+			lo = to;
+			continue;
+		}
 		for (; try < out->len; try++) {
 			const struct entry *o = &out->data[try];
-			bool same = o->lo == wl && o->hi == wh;
-			/* What has lost its place: if it is not at the kept copy's a little further on. */
+			bool more = n && o->lo == wl && o->hi > wh && to == n->end && to < e->hi;
+			bool same = (o->lo == wl && o->hi == wh) || more;
+			/* What has lost its place, with nothing kept of folded functions: if it is not at the kept copy's a little further on. */
 			if (!same && folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)))
 				same = !(try + 1 < out->len && out->data[try + 1].lo == wl &&
 					 out->data[try + 1].hi == wh);
@@ -219,6 +250,11 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 				same = end_of(v, lo, &r) && r == o->lo;
 			if (same) {
 				why = icf_vd_expr(d, x, e->op, e->n, y, o->op, o->n);
+				if (!why && more) {
+					open = o;
+					done = wh;
+					last = n;
+				}
 				if (!why || !optional)
 					break;
 			}
@@ -236,10 +272,15 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 			return why ? why : "such an entry";
 		}
 		if (to == lo)
-			return NULL;
+			break;
 		lo = to;
 	} while (lo < e->hi);
-	return NULL;
+	if (!open)
+		return NULL;
+	*want_lo = open->lo;
+	*want_hi = done;
+	--*k;
+	return "such an entry";
 }
 
 /* Two lists, whose memory is kept from one to the next. */

@@ -286,6 +286,16 @@ uint32_t icf_v_find(const struct icf_v *v, uint64_t va)
 	return ICF_V_NONE;
 }
 
+uint32_t icf_v_find_after(const struct icf_v *v, uint64_t va)
+{
+	if (va >= v->hi)
+		return ICF_V_NONE;
+	uint32_t u = va < v->lo ? 0 : v->page[(va - v->lo) >> BLOCK_SHIFT];
+	while (u < v->unit.len && v->unit.data[u].end <= va)
+		u++;
+	return u < v->unit.len ? u : ICF_V_NONE;
+}
+
 uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va)
 {
 	return va ? icf_v_find(v, va - 1) : ICF_V_NONE;

@@ -216,10 +216,109 @@ static void check_slots(struct icf_v *v)
 	}
 }
 
+/* Parts of .debug_icfold (icfold-format(5)). */
+enum { SECTIONS, MAP, GROUPS, SLOTS, OVERLAY, STRINGS, PARTS };
+#define NOTE_HEADER 192
+
+static bool skip_ulebs(struct elfrw_rbuf *r, uint64_t n)
+{
+	while (n-- && elfrw_rbuf_ok(r))
+		elfrw_rbuf_uleb(r);
+	return elfrw_rbuf_ok(r);
+}
+
+static bool skip_member(struct elfrw_rbuf *r)
+{
+	if (!skip_ulebs(r, elfrw_rbuf_uleb(r)))
+		return false;
+	uint64_t dies = elfrw_rbuf_uleb(r);
+	if (dies > elfrw_rbuf_left(r) || !skip_ulebs(r, 2 * dies))
+		return false;
+	return elfrw_rbuf_uleb(r) < 2 || skip_ulebs(r, 2);
+}
+
+/* The columns of the map: gaps, sizes, flags, distances, thunks.  False: a flag means nothing, or not what the units say. */
+static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
+{
+	uint64_t thunks = 0;
+	if (n != v->unit.len || n > elfrw_rbuf_left(r) || !skip_ulebs(r, 2 * n))
+		return false;
+	for (uint64_t i = 0; i < n; i++) {
+		const struct icf_vunit *u = &v->unit.data[i];
+		unsigned flags = elfrw_rbuf_u8(r);
+		thunks += (flags & 2) != 0;
+		if (flags > 15 || (!(flags & 1) && (flags & 2)) || ((flags & 1) && (flags & 4)) || !(flags & 4) != !u->shared ||
+		    ((flags & 8) && u->body != u->old && !(flags & 1)))
+			return false;
+	}
+	return skip_ulebs(r, n + 2 * thunks);
+}
+
+/* Passes over an entry of a part; false: it has bits that mean nothing. */
+static bool skip_entry(int part, struct elfrw_rbuf *r)
+{
+	uint64_t n;
+	switch (part) {
+	case SECTIONS:
+		skip_ulebs(r, 5);
+		return elfrw_rbuf_u8(r) < 2;
+	case GROUPS:
+		elfrw_rbuf_uleb(r);
+		n = elfrw_rbuf_uleb(r);
+		for (bool ok = skip_member(r); ok && n--; ok = skip_member(r))
+			elfrw_rbuf_sleb(r);
+		return true;
+	case SLOTS:
+		return skip_ulebs(r, 2);
+	default:
+		n = elfrw_rbuf_uleb(r) / 2;
+		elfrw_rbuf_uleb(r);
+		return n <= elfrw_rbuf_left(r) && skip_ulebs(r, 3 * n);
+	}
+}
+
+/* Nothing is in the section but what the reader takes: the parts are one behind the other, and their entries fill them. */
+static void check_shape(struct icf_v *v)
+{
+	const struct dwr_icfold *note = &v->note;
+	struct elfrw_rbuf r = elfrw_rbuf(note->data, note->size);
+	elfrw_rbuf_seek(&r, 10);
+	uint64_t end = NOTE_HEADER;
+	const char *what = elfrw_rbuf_u16(&r) == NOTE_HEADER ? NULL : "a header of 192 bytes";
+	for (int part = SECTIONS; part < PARTS && !what; part++) {
+		elfrw_rbuf_seek(&r, 48 + 24 * (uint64_t)part);
+		uint64_t off = elfrw_rbuf_u64(&r), size = elfrw_rbuf_u64(&r), n = elfrw_rbuf_u64(&r);
+		v->log.checked[ICF_VC_NOTE]++;
+		if (off != end || size > note->size - end)
+			what = "each part behind the one before";
+		end += size;
+		if (what)
+			break;
+		struct elfrw_rbuf p = elfrw_rbuf(note->data + off, size);
+		if (part == STRINGS) {
+			if (n || (size && note->data[end - 1]))
+				what = "strings that end";
+			continue;
+		}
+		if (part == MAP ? !skip_map(v, n, &p) : n > size)
+			what = "the columns of a map, or as many entries as there are";
+		for (uint64_t i = 0; i < n && !what && part != MAP; i++)
+			if (!skip_entry(part, &p))
+				what = "entries without other bits";
+		if (!what && (!elfrw_rbuf_ok(&p) || elfrw_rbuf_left(&p)))
+			what = "parts that their entries fill";
+	}
+	if (!what && end != note->size)
+		what = "nothing behind the parts";
+	if (what)
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: .debug_icfold: expected %s, found something else", what);
+}
+
 static struct elfrw_err *check_own_note(struct icf_v *v)
 {
 	struct names names = { 0 };
 	const struct elfrw_addrmap *map = &v->note.map;
+	check_shape(v);
 	struct elfrw_err *err = collect_names(v, &names);
 	if (!err) {
 		check_members(v, &names);

@@ -74,13 +74,56 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 			want = icf_v_in_exec(v, sa)					  ? body
 			       : found == sa || found == to || found == icf_v_data(v, sa) ? found
 											  : sa;
-	} else if (d.kind == ELFRW_RELOC_GOTPCREL)
-		return; /* stale after the linker's relaxation, and nobody can tell by how much */
+	} else if (d.kind == ELFRW_RELOC_GOTPCREL && want != found) {
+		/* Stale after the linker's relaxation, nobody can tell whether to an address or to a distance. */
+		uint64_t fa = field_of(ta, a->r_offset, 4), fb = field_of(tb, b->r_offset, 4);
+		if (fa - sa == fb - sb || fa - (sa - a->r_offset) == fb - (sb - b->r_offset))
+			return;
+	}
 	if (want != found)
 		icf_vlog_bad(&v->log, ICF_VC_RELOC,
 			     "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx", rb->name,
 			     d.name ? d.name : "?", ICF_VX(a->r_offset), ICF_VX(b->r_offset), ICF_VX(want),
 			     ICF_VX(found));
+}
+
+/* Relocations of what is not loaded (and keeps its size): the same ones, as true as they were. */
+static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
+{
+	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info], *tb = &v->out.section[rb->hdr.sh_info];
+	if (ra->hdr.sh_size != rb->hdr.sh_size) {
+		icf_vlog_bad(&v->log, ICF_VC_RELOC, "section: %s: expected %llu bytes, found %llu", ra->name, ICF_VX(ra->hdr.sh_size),
+			     ICF_VX(rb->hdr.sh_size));
+		return;
+	}
+	for (size_t i = 0; i < ra->hdr.sh_size / sizeof(Elf64_Rela); i++) {
+		Elf64_Rela a, b;
+		Elf64_Sym x, y;
+		memcpy(&a, ra->data + i * sizeof a, sizeof a);
+		memcpy(&b, rb->data + i * sizeof b, sizeof b);
+		v->log.checked[ICF_VC_RELOC]++;
+		if (a.r_offset != b.r_offset || ELF64_R_TYPE(a.r_info) != ELF64_R_TYPE(b.r_info)) {
+			icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s entry %zu: expected one for 0x%llx, found another", ra->name, i,
+				     ICF_VX(a.r_offset));
+			continue;
+		}
+		if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, &a, &x)) {
+			if (memcmp(&a, &b, sizeof a) != 0)
+				icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s at 0x%llx: expected the same, found another", ra->name,
+					     ICF_VX(a.r_offset));
+			continue;
+		}
+		if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, &b, &y) || !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+			icf_vlog_bad(&v->log, ICF_VC_RELOC, "symbol: %s at 0x%llx: expected the same, found another", ra->name, ICF_VX(a.r_offset));
+			continue;
+		}
+		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a.r_info));
+		uint64_t sa = x.st_value + (uint64_t)a.r_addend, sb = y.st_value + (uint64_t)b.r_addend;
+		bool field = (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL) && d.size >= 4;
+		if (a.r_addend != b.r_addend && !(field && field_of(ta, a.r_offset, d.size) - sa == field_of(tb, b.r_offset, d.size) - sb))
+			icf_vlog_bad(&v->log, ICF_VC_RELOC, "addend: %s at 0x%llx: expected 0x%llx, or what its field says, found 0x%llx", ra->name,
+				     ICF_VX(a.r_offset), ICF_VX(a.r_addend), ICF_VX(b.r_addend));
+	}
 }
 
 static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
@@ -166,6 +209,8 @@ struct elfrw_err *icf_v_check_relocs(struct icf_v *v)
 			continue;
 		if (v->in.section[a->hdr.sh_info].hdr.sh_flags & SHF_ALLOC)
 			ELFRW_TRY(check_loaded(v, a, b));
+		else
+			check_unloaded(v, a, b);
 	}
 	return NULL;
 }

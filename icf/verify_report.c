@@ -111,6 +111,14 @@ void icf_verify_result_deinit(struct icf_verify_result *result)
 	*result = (struct icf_verify_result){ 0 };
 }
 
+static bool merged(const struct icf_verify_result *r)
+{
+	for (size_t i = 0; i < r->diff.len; i++)
+		if (r->diff.data[i].check == ICF_VC_OBSERVED && strncmp(r->diff.data[i].text, "merged:", 7) == 0)
+			return true;
+	return false;
+}
+
 void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 {
 	fprintf(f, "%-36s %12s %9s\n", "check", "checked", "wrong");
@@ -140,6 +148,8 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 		if (last && r->wrong[d->check] > n)
 			fprintf(f, "%s: %llu more\n", names[d->check], ICF_VX(r->wrong[d->check] - n));
 	}
+	if (merged(r))
+		fputs("note: functions that share one address are as they should be after icfold --icf=all: verify --icf=all allows them\n", f);
 	fputs(r->equal ? "equal\n" : "different\n", f);
 }
 

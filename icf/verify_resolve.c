@@ -329,6 +329,10 @@ static struct elfrw_err *run(struct resolve *r)
 		elfrw_err_free(err);
 		return NULL;
 	}
+	/* A callee that the claim says is shared is in a group, or the call was reported (verify_note.c). */
+	for (size_t i = 0; i < v->call.len; i++)
+		if (!grouped(v, v->call.data[i].target))
+			return NULL;
 	/* What the tables do not say is not to be had from a file without them. */
 	if (!icf_v_has_debug(&v->out))
 		return resolve_thunks(r);

@@ -194,6 +194,7 @@ struct elfrw_err *icf_v_sections(struct icf_v *v); /* pairs the sections */
 struct elfrw_err *icf_v_claim(struct icf_v *v);
 struct elfrw_err *icf_v_index(struct icf_v *v);		       /* for the look-ups; again when units changed */
 uint32_t icf_v_find(const struct icf_v *v, uint64_t va);       /* the unit that holds VA */
+uint32_t icf_v_find_after(const struct icf_v *v, uint64_t va); /* the same, or the first one behind VA */
 uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va);   /* the unit that ends at VA, or holds VA - 1 */
 uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va);   /* the unit whose copy holds VA of OUT */
 uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va); /* the unit whose thunk holds VA of OUT */

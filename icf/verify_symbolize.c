@@ -111,12 +111,15 @@ static const char *show(const struct dwr_sym_frame *f, char *buf, size_t size)
 struct how {
 	bool lines;  /* file, line, DIE */
 	bool unsure; /* where OUT says no line, that is right too */
+	bool rows;   /* OUT has rows for this function alone, which verify_line.c compares: where no unit of IN claims it (constructors
+			that GCC's sanitizers add), they say more than the symbolizer does of IN */
 	bool name;   /* the outermost function's name */
 };
 
 static bool frame_same(struct part *p, const struct dwr_sym_frame *a, const struct dwr_sym_frame *b, const struct how *how, bool outermost)
 {
-	if (how->lines && !(how->unsure && !b->line) &&
+	bool more = how->rows && !a->line && a->die == DWR_SYM_NO_DIE && b->die == DWR_SYM_NO_DIE;
+	if (how->lines && !(how->unsure && !b->line) && !more &&
 	    (a->line != b->line || a->column != b->column || a->discriminator != b->discriminator || a->die != b->die ||
 	     (a->file != b->file && a->line && (!a->file || !b->file || strcmp(a->file, b->file) != 0))))
 		return false;
@@ -168,6 +171,7 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	if (kinds & 1u << ICF_VP_ROW)
 		p->row_unit = u;
 	how.unsure = p->row_unit != u;
+	how.rows = folded && member != UINT32_MAX && v->note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
 	if (folded && (job->policy == DWR_FOLDED_DROP || !v->has_note))
 		how.lines = false;
 	if (shared && job->policy == DWR_FOLDED_ALIAS)

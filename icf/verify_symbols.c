@@ -164,6 +164,8 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const s
 static void check_table(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
 {
 	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym), k = 1, locals = 1;
+	if (n && (!m || memcmp(a->data, b->data, sizeof(Elf64_Sym)) != 0))
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "symbol: %s, number 0: expected zeros, found others", a->name);
 	for (size_t i = 1; i < n; i++) {
 		Elf64_Sym x, y;
 		memcpy(&x, a->data + i * sizeof x, sizeof x);

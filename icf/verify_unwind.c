@@ -5,6 +5,7 @@
  * is the kept one's: so this proves the fold, too.  What OUT has more must be for thunks.  .eh_frame_hdr must lead an
  * unwinder to each of them.  Then libdw, which shares no code with this program, evaluates a sample of rows in both files. */
 #include "dwarf/lsda.h"
+#include "elfrw/sort.h"
 #include "elfrw/wbuf.h"
 #include "icf/verify_debug.h"
 #include <fcntl.h>
@@ -13,8 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+typedef VEC(uint64_t) addresses;
+
 struct unwind {
 	struct icf_v *v;
+	addresses table_in, table_out; /* where exception tables begin, sorted */
 	uint8_t *matched; /* by FDE of OUT */
 	struct dwr_lsda lsda_in, lsda_out;
 	dwr_lsda_pads pads_in, pads_out;
@@ -50,6 +54,30 @@ static bool personality_ok(const struct icf_v *v, const struct dwr_cie *a, const
 	return b->personality == want || b->personality == body;
 }
 
+struct hole {
+	uint64_t at;
+	unsigned size;
+};
+
+/* Are two records of SIZE bytes the same outside of the N holes? */
+static bool same_but(const uint8_t *p, const uint8_t *q, uint64_t size, const struct hole *hole, int n)
+{
+	for (uint64_t k = 0; k < size; k++) {
+		bool in = p[k] == q[k];
+		for (int i = 0; i < n && !in; i++)
+			in = k >= hole[i].at && k - hole[i].at < hole[i].size;
+		if (!in)
+			return false;
+	}
+	return true;
+}
+
+static unsigned pointer_size(uint8_t encoding, uint8_t address_size)
+{
+	int n = dwr_pe_size(encoding, address_size);
+	return n > 0 ? (unsigned)n : 0;
+}
+
 static const char *cie_differs(const struct icf_v *v, const struct dwr_cie *a, const struct dwr_cie *b)
 {
 	if (a->code_align != b->code_align || a->data_align != b->data_align)
@@ -63,7 +91,26 @@ static const char *cie_differs(const struct icf_v *v, const struct dwr_cie *a, c
 		return "initial rules";
 	if (!personality_ok(v, a, b))
 		return "personality routine";
+	/* What the reader passes over: the lengths, and what follows them. */
+	struct hole hole = { a->personality_off, a->personality_off ? pointer_size(a->personality_encoding, a->address_size) : 0 };
+	if (a->size == b->size && a->personality_off == b->personality_off &&
+	    !same_but(v->cfi_in.data + a->off, v->cfi_out.data + b->off, a->size, &hole, 1))
+		return "bytes";
 	return NULL;
+}
+
+/* The same for descriptions: all but where the CIE, the code and the exception table are. */
+static bool same_record(const struct icf_v *v, const struct dwr_fde *a, const struct dwr_fde *b)
+{
+	const struct dwr_cie *c = &v->cfi_in.cie.data[a->cie];
+	struct hole hole[3] = { { 4, 4 }, { a->pc_off, (unsigned)a->pc_size + a->range_size }, { a->lsda_off, 0 } };
+	if (c->offset_size == 8)
+		hole[0] = (struct hole){ 12, 8 };
+	if (a->lsda_off)
+		hole[2].size = pointer_size(c->lsda_encoding, c->address_size);
+	if (a->size != b->size || a->pc_off != b->pc_off || a->pc_size != b->pc_size || a->range_size != b->range_size || a->lsda_off != b->lsda_off)
+		return true; /* encoded anew: what it means was compared */
+	return same_but(v->cfi_in.data + a->off, v->cfi_out.data + b->off, a->size, hole, 3);
 }
 
 /* Is the code at NEW one that was proved to be the same as that at OLD? */
@@ -76,6 +123,73 @@ static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 		if (v->alias.data[i].unit == t && v->alias.data[i].other == o)
 			return true;
 	return false;
+}
+
+/* How many bytes there are from VA to the next table of LIST or the end of the section. */
+static uint64_t behind(const addresses *list, uint64_t va, const struct elfrw_image *img, uint32_t shndx)
+{
+	size_t lo = 0, hi = list->len;
+	const Elf64_Shdr *s = &img->section[shndx].hdr;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (list->data[mid] < va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	uint64_t end = s->sh_addr + s->sh_size, next = lo < list->len && list->data[lo] < end ? list->data[lo] : end;
+	return next > va ? next - va : 0;
+}
+
+/* Does the pointer to a type at offset AT of the table mean the same in both files? */
+static bool same_type(const struct unwind *w, size_t i)
+{
+	const struct icf_v *v = w->v;
+	const struct dwr_lsda_field *f = &w->lsda_in.field.data[i], *g = &w->lsda_out.field.data[i];
+	uint64_t want;
+	if (f->encoding != g->encoding || f->size != g->size || f->va - w->lsda_in.start != g->va - w->lsda_out.start)
+		return false;
+	if (!f->addr || !icf_v_in_exec(v, f->addr))
+		return g->addr == (f->addr ? icf_v_data(v, f->addr) : 0);
+	icf_v_pointer(v, f->addr, &want);
+	return g->addr == want;
+}
+
+/* The table of a function that was not folded, byte for byte: what no call site leads to does not matter to anybody, but stays.  Only
+ * pointers to types and the base of landing pads know where they are. */
+static const char *bytes_differ(const struct unwind *w)
+{
+	const struct icf_v *v = w->v;
+	const struct dwr_lsda *a = &w->lsda_in, *b = &w->lsda_out;
+	const struct elfrw_section *s = &v->in.section[a->shndx], *t = &v->out.section[b->shndx];
+	uint64_t size = a->end - a->start, n = behind(&w->table_in, a->end, &v->in, a->shndx), m = behind(&w->table_out, b->end, &v->out, b->shndx);
+	const uint8_t *p = s->data + (a->start - s->hdr.sh_addr), *q = t->data + (b->start - t->hdr.sh_addr);
+	if (b->end - b->start != size || a->field.len != b->field.len)
+		return "size";
+	/* Fields are in the order of falling addresses; those behind the last that is used may be anything. */
+	size_t i = a->field.len, used = i;
+	while (used && !a->field.data[used - 1].used)
+		used--;
+	for (uint64_t k = 0; k < size;) {
+		while (i && a->field.data[i - 1].va - a->start < k)
+			i--;
+		if (i && a->field.data[i - 1].va - a->start == k) {
+			i--;
+			if (memcmp(p + k, q + k, a->field.data[i].size) != 0 && (i >= used || !same_type(w, i)))
+				return "types";
+			k += a->field.data[i].size;
+		} else if (a->lpstart_va && a->lpstart_va - a->start == k)
+			k += a->lpstart_size;
+		else if (p[k] != q[k])
+			return "bytes";
+		else
+			k++;
+	}
+	/* What follows may be its own rest, or filled up, or be left out. */
+	for (uint64_t k = 0; k < m; k++)
+		if (q[size + k] && (k >= n || q[size + k] != p[size + k]))
+			return "bytes behind it";
+	return NULL;
 }
 
 /* KEPT: of a thunk where its function was, whose table has to be what it was. */
@@ -107,6 +221,11 @@ static struct elfrw_err *check_lsda(struct unwind *w, const struct dwr_fde *a, c
 			icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda));
 		return NULL;
 	}
+	uint32_t u = icf_v_find(v, a->pc_begin);
+	const char *what = !alias && u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) ? bytes_differ(w) : NULL;
+	if (what)
+		icf_vlog_bad(&v->log, ICF_VC_LSDA, "table: %s (0x%llx -> 0x%llx): expected the same %s, found others",
+			     icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda), what);
 	for (size_t i = 0; i < w->pads_in.len; i++) {
 		uint64_t want;
 		icf_v_code(v, w->pads_in.data[i], &want);
@@ -147,6 +266,8 @@ static struct elfrw_err *check_run(struct unwind *w, const struct dwr_fde *a, ui
 		what = "place for rules that hold addresses";
 	if (!what && (flags & DWR_CFA_USES_PC) && (moved & 15))
 		what = "residue of the place for rules that compute with it";
+	if (!what && !same_record(v, a, b))
+		what = "bytes";
 	if (!what && !a->lsda != !b->lsda)
 		what = "presence of an exception table";
 	if (!what && begin != a->pc_begin && ((flags & DWR_CFA_ADVANCES) || a->lsda))
@@ -228,6 +349,11 @@ static bool is_entry_rule(const struct icf_v *v, const struct dwr_fde *f)
 {
 	const struct dwr_cie *c = &v->cfi_out.cie.data[f->cie];
 	const struct elfrw_arch *arch = v->arch;
+	/* As long as the pointer to an exception table, which there is none of. */
+	uint64_t size = f->pc_off + f->pc_size + f->range_size;
+	if (c->augmented && (size >= f->size || v->cfi_out.data[f->off + size] !=
+						(c->lsda_encoding == DWR_PE_OMIT ? 0 : pointer_size(c->lsda_encoding, c->address_size))))
+		return false;
 	if (c->data_align != -(int64_t)arch->address_size || c->ra != arch->dwarf_ra || c->signal_frame || f->lsda)
 		return false;
 	if (c->insn_size == arch->entry_cfi_size && f->insn_size == 0)
@@ -598,6 +724,20 @@ static void check_rows(struct icf_v *v)
 	icf_v_elf_close(&b);
 }
 
+static bool collect_tables(const struct dwr_cfi *cfi, addresses *list)
+{
+	for (size_t i = 0; i < cfi->fde.len; i++) {
+		uint64_t *slot = cfi->fde.data[i].lsda ? VEC_PUSH(list) : NULL;
+		if (cfi->fde.data[i].lsda && !slot)
+			return false;
+		if (slot)
+			*slot = cfi->fde.data[i].lsda;
+	}
+	if (list->len)
+		qsort(list->data, list->len, sizeof *list->data, elfrw_u64_order);
+	return true;
+}
+
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 {
 	struct unwind w = { .v = v };
@@ -612,7 +752,7 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 		return NULL;
 	}
 	w.matched = calloc(v->cfi_out.fde.len + 1, 1);
-	if (!w.matched)
+	if (!w.matched || !collect_tables(&v->cfi_in, &w.table_in) || !collect_tables(&v->cfi_out, &w.table_out))
 		err = &elfrw_err_nomem;
 	for (uint32_t i = 0; i < v->cfi_in.fde.len && !err; i++)
 		err = check_fde(&w, i);
@@ -633,6 +773,8 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 	VEC_FREE(&w.pads_out);
 	elfrw_wbuf_free(&w.text_in);
 	elfrw_wbuf_free(&w.text_out);
+	VEC_FREE(&w.table_in);
+	VEC_FREE(&w.table_out);
 	free(w.matched);
 	return err;
 }

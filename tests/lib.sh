@@ -202,7 +202,7 @@ check_transcripts() {
 # --- judges ---------------------------------------------------------------------------------------------------------
 # complaints FILE: how often each kind of complaint is made about FILE, numbers left out: "COUNT TEXT" lines.
 # elflint goes by a section's offset in the file even where it has nothing there (NOBITS), so that what it says of mold's .copyrel
-# depends on which segment's bytes happen to lie at that offset.
+# and .bss depends on which segment's bytes happen to lie at that offset.
 complaints() {
 	local f=$1
 	{
@@ -218,7 +218,7 @@ complaints() {
 		{ readelf --debug-dump=frames "$f" 2>&1 >/dev/null; } | sed 's/^/frames: /'
 		rm -f "$f.judge"
 	} | sed -E "s#$f#FILE#g; s/0x[0-9a-fA-F]+/N/g; s/\b[0-9a-f]{8,16}\b/N/g; s/[0-9]+/N/g; s/ +/ /g; s/^(([a-z-]+): section \[ ?N\])/\1/;
-		s/^(elflint: section \[N\] '\.copyrel') (not fully contained in|has type NOBITS but is read from the file in) .*/\1 \(NOBITS\) and segments/" |
+		s/^(elflint: section \[N\] '\.(copyrel|bss)') (not fully contained in|has type NOBITS but is read from the file in) .*/\1 \(NOBITS\) and segments/" |
 		sort | uniq -c
 }
 
@@ -240,6 +240,8 @@ mnemonics() {
 		!/^ *[0-9a-f]+:\t/ { next }
 		{ at = $1; sub(/:$/, "", at); sub(/^ *[0-9a-f]+:\t/, "") }
 		/^(data16 |cs )*(nop|int3|xchg +%ax,%ax)/ || /^add +%al,\(%rax\)/ || /^\.byte 0x0/ { gap = 1; next }
+		# Where its no-ops are cut, the rest reads as something else.
+		gap && /^(add +%cl,\(%rdi\)|\(bad\)|test +%al,\(%rax\)|addb +\$0x0,\(%rax\))/ { next }
 		{ release(gap && after(target, from) && !after(target, at)); gap = 0 }
 		/^(bnd |notrack |addr32 |data16 )*(call|j[a-z]+|loop[a-z]*|xbegin)q? +[0-9a-f]+ </ && !plt {
 			jump = $1 == "jmp"; target = $2; from = at

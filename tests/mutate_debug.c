@@ -82,6 +82,18 @@ void mutate_expressions(struct ctx *c)
 {
 	each_die(c, DW_AT_location, DW_FORM_exprloc, NULL, 2, 1);
 }
+/* The register in DW_OP_entry_value, the last byte of its block. */
+void mutate_entry_values(struct ctx *c)
+{
+	size_t n = 0;
+	each_die(c, DW_AT_call_value, DW_FORM_exprloc, NULL, 3, 1);
+	for (size_t i = 0; i < c->place.len; i++) {
+		const uint8_t *p = c->out.base + c->place.data[i].off;
+		if (p[-2] == DW_OP_entry_value && p[-1] == 1)
+			c->place.data[n++] = c->place.data[i];
+	}
+	c->place.len = n;
+}
 void mutate_pointed_at(struct ctx *c)
 {
 	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, c->name, (unsigned)(c->arg >> 32), 1);
@@ -123,6 +135,8 @@ static void line_table(struct ctx *c, const struct elfrw_section *s, struct elfr
 		if (op == 0) {
 			uint64_t n = elfrw_rbuf_uleb(r);
 			unsigned sub = n ? r->pos[0] : 0;
+			if (c->arg == LINE_LENGTH)
+				mutate_add(c, at + 1, 1);
 			if (c->arg == LINE_EXTENDED + (long)sub && n > 1)
 				mutate_add(c, r->pos + 1, sub == DW_LNE_set_address ? 8 : 1);
 			else if (c->arg == LINE_EXTENDED + (long)sub)
@@ -259,6 +273,26 @@ void mutate_note_part(struct ctx *c)
 	for (uint64_t i = 0; i < size; i++)
 		if (c->arg != NOTE_STRINGS || s->data[off + i])
 			mutate_add(c, s->data + off + i, 1);
+}
+
+/* How many sequences a folded function has: what stands before the offset of the first. */
+void mutate_note_sequences(struct ctx *c)
+{
+	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
+	if (!s || s->hdr.sh_size < NOTE_HEADER_SIZE || s->hdr.sh_flags & SHF_COMPRESSED)
+		return;
+	const uint8_t *p = s->data + elfrw_get64(s->data + NOTE_FIXED + 24 * NOTE_GROUPS);
+	uint64_t size = elfrw_get64(s->data + NOTE_FIXED + 24 * NOTE_GROUPS + 8);
+	for (size_t i = 0; i < c->note.n_members; i++) {
+		const struct dwr_note_rows *rows = &c->note.member[i].rows;
+		uint8_t text[16] = { (uint8_t)rows->n_seqs };
+		size_t n = 1;
+		for (uint64_t v = rows->seq; v; v >>= 7)
+			text[n++] = (uint8_t)((v & 0x7f) | (v >> 7 ? 0x80 : 0));
+		const uint8_t *at = rows->status == DWR_NOTE_ROWS_OWN && rows->n_seqs < 0x7f ? memmem(p, size, text, n) : NULL;
+		if (at)
+			mutate_add(c, at, 1);
+	}
 }
 
 /* The trap byte stands for the range of the artificial unit, and for nothing where there is none. */

@@ -54,7 +54,8 @@ dump_complaints() {
 verify_complaints() {
 	timeout 20 llvm-dwarfdump --verify "$1" >"$1.verify" 2>&1
 	[ $? = 124 ] && return 1
-	grep -aE "error:" "$1.verify" | sed -E 's/0x[0-9a-fA-F]+/N/g; s/[0-9]+/N/g' | sort | uniq -c
+	# Where it knows no zstd, it complains of every section.
+	grep -aE "error:" "$1.verify" | grep -v "'\.debug_icfold', unsupported compression type" | sed -E 's/0x[0-9a-fA-F]+/N/g; s/[0-9]+/N/g' | sort | uniq -c
 	rm -f "$1.verify"
 }
 

@@ -91,6 +91,9 @@ good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
 good macros c_plain gcc bfd pie "-O2 -g3"
 good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
 good strings hotcold clang lld pie "-O2 -gdwarf-5"
+# GCC's location lists, which it means absolute beside a unit with an address, cover any code.
+good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
+FOLD=--emit-relocs good relocs init gcc bfd so "-O2 -g"
 FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
 # What GCC 4.5 said of its calls.
 calls() {
@@ -107,6 +110,32 @@ calls() {
 	fi
 }
 calls
+# Every virtual call: the slot is added to before the load, or loaded long before the call, or to be seen on two ways only.
+slots() {
+	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''
+	have "$cc" || { skip "mutants/slots/$cc$o" "no $cc"; return; }
+	cat >"$WORK/slots.cc" <<-'END'
+		struct A { virtual int zero(int) = 0; virtual int one(int) = 0; };
+		template <int I> struct D : A { int zero(int x) override { return x * 3; } int one(int x) override { return x * 5; } };
+		volatile int number = 1;
+		A *make(int n) { static D<0> a; static D<1> b; return n & 1 ? static_cast<A *>(&a) : &b; }
+		int call(A *p, int x) { return p->zero(p->zero(x) + make(x)->zero(p->one(x))) + p->one(make(1)->one(x)); }
+		int main() { return call(make(number), 4) == 0; }
+	END
+	if ! "$cc" "$o" -g -fPIE -pie -Wl,--emit-relocs "$WORK/slots.cc" -o "$in" >"$in.log" 2>&1; then
+		skip "mutants/slots/$cc$o" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+		return
+	fi
+	"$ICFOLD" --icf=all "$in" -o "$in.out" >/dev/null 2>"$in.log" && "$ICFOLD" verify --icf=all "$in" "$in.out" >"$in.log" 2>&1 || bad=" the good output"
+	for i in $(seq 0 7); do
+		ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" vcall-slot "$i" 8 "$in" "$in.out" "$in.new" >"$in.what" 2>/dev/null || continue
+		n=$((n + 1))
+		"$ICFOLD" verify --icf=all "$in" "$in.new" >/dev/null 2>&1
+		[ $? = 1 ] || bad="$bad $(cat "$in.what")"
+	done
+	check "mutant/slots/$cc$o" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 4
+}
+for cc in g++ clang++; do slots $cc -O0; slots $cc -O1; done
 if [ ! -s "$WORK/good" ]; then
 	not_ok mutants "nothing to break"
 	finish

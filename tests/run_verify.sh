@@ -126,6 +126,9 @@ refused "stripped" "may not be used together" "$ICFOLD" --verify --strip-all "$I
 refused "folded before" "was folded already" "$ICFOLD" --verify "$WORK/first" -o "$WORK/dir/out"
 "$ICFOLD" "$WORK/first" -o "$WORK/second" 2>/dev/null
 check "verify/folded in two steps, against the first input" "different" "$ICFOLD" verify "$IN" "$WORK/second" >/dev/null
+"$ICFOLD" "$WORK/plain" -o "$WORK/again" 2>/dev/null
+check "verify/folded again: the same bytes" "$(cmp "$WORK/plain" "$WORK/again" 2>&1)" cmp -s "$WORK/plain" "$WORK/again"
+check "verify/folded again, against the first input" "different" "$ICFOLD" verify "$IN" "$WORK/again" >/dev/null
 
 # The table's counts, and compressed debug information.
 "$ICFOLD" verify "$IN" "$WORK/plain" >"$WORK/table"
@@ -144,4 +147,23 @@ for kind in zlib zlib-gnu zstd; do
 	check "verify/$kind" "$(tail -n 2 "$WORK/packed.table" | tr '\n' ' ')" test $rc = 0
 	check "verify/$kind: as many" "$(diff "$WORK/table" "$WORK/packed.table" | sed -n 2p)" test "$(grep -E '^(call table|places|calls)' "$WORK/table")" = "$(grep -E '^(call table|places|calls)' "$WORK/packed.table")"
 done
+
+# Sanitizers add constructors that have line rows but belong to no unit.
+printf 'int two(int *p);\nint main(int n, char **v) { (void)v; return two(&n) == 0; }\n' >"$WORK/one.c"
+printf 'int two(int *p) { return *p * 3; }\n' >"$WORK/two.c"
+for sanitizer in address thread; do
+	if ! gcc -g -O2 -fsanitize=$sanitizer -Wl,--emit-relocs "$WORK/one.c" "$WORK/two.c" -o "$WORK/san" 2>"$WORK/log"; then
+		skip "verify/constructors/$sanitizer" "gcc: $(first_line "$WORK/log")"
+		continue
+	fi
+	"$ICFOLD" --icf=all --print-icf-sections "$WORK/san" -o "$WORK/san.out" >"$WORK/list" 2>"$WORK/log"
+	check "verify/constructors/$sanitizer: folded" "$(cat "$WORK/log")" grep -q 'removing identical section _sub_I_' "$WORK/list"
+	"$ICFOLD" verify --icf=all "$WORK/san" "$WORK/san.out" >"$WORK/table" 2>&1
+	check "verify/constructors/$sanitizer" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
+done
+# What is folded with --icf=all is called different without it, and why is told.
+"$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
+"$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
+check "verify/merged: found" "$(tail -n 1 "$WORK/table")" grep -q '^observed.*: merged' "$WORK/table"
+check "verify/merged: why" "not told" grep -q '^note: .*--icf=all' "$WORK/table"
 finish
