@@ -516,10 +516,35 @@ static void test_abs_tables(void **state)
 static void test_bad_tables(void **state)
 {
 	(void)state;
-	tp_refused(TEXT SWITCH("f", "ftab") ALIGN FN("g") "nop\n.Lg: movl $3,%eax\nret\n" END("g") RODATA "ftab: .long .Lf1-ftab,.Lg-ftab\n", "",
-		   "which is not in its function");
 	tp_refused(TEXT SWITCH("f", "ftab") RODATA "ftab: .long .Lf1-ftab,.Lf2+2-ftab\n", "", "leads into the middle of an instruction");
-	tp_refused(TEXT SWITCH("f", "ftab") RODATA "ftab: .long .Lf1-ftab\n.long 0\n.long .Lf2-.\n", "", "what it counts from is not known");
+}
+
+/* Distances that no table explains: all code that could be meant stays, other code does not. */
+static void test_vague_tables(void **state)
+{
+	(void)state;
+	static const char *const rodata[] = {
+		RODATA "ftab: .long .Lf1-ftab,.Lg-ftab\n", /* leads out of its function */
+		RODATA "ftab: .long .Lf1-ftab\n.long 0\n.long .Lg-.\n", /* does not belong to the table */
+		RODATA "ftab: .long 0\nlist: .long .Lf2-list\n.long .Lg-list\n", /* counted from a place that nobody names */
+	};
+	for (size_t i = 0; i < sizeof rodata / sizeof *rodata; i++) {
+		struct tp t;
+		char text[3000];
+		snprintf(text, sizeof text, "%s%s",
+			 TEXT SWITCH("f", "ftab") ALIGN FN("g") "nop\n.Lg: movl $3,%eax\nret\n" END("g") ALIGN
+				 FN("between") ".skip 64,0x90\nret\n" END("between") ALIGN FN("other") "movl $8,%eax\nret\n" END("other") ANCHOR,
+			 rodata[i]);
+		tp_open(&t, text, "", ICF_MODE_SAFE);
+		tp_sound(&t);
+		if (!(tp_u(&t, "g")->flags & ICF_UNIT_PINNED) || tp_u(&t, "g")->reason == ICF_OK)
+			fail_msg("%zu: g may move or fold", i);
+		if (i != 1 && !(tp_u(&t, "f")->flags & ICF_UNIT_PINNED))
+			fail_msg("%zu: f may move", i);
+		if (tp_u(&t, "other")->flags & ICF_UNIT_PINNED)
+			fail_msg("%zu: other is pinned", i);
+		tp_close(&t);
+	}
 }
 
 int main(void)
@@ -532,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_odd_reloc),   cmocka_unit_test(test_reasons),	 cmocka_unit_test(test_data_refs),
 		cmocka_unit_test(test_pic_tables),  cmocka_unit_test(test_shared_table), cmocka_unit_test(test_table_to_end),
 		cmocka_unit_test(test_abs_tables),  cmocka_unit_test(test_bad_tables),
+		cmocka_unit_test(test_vague_tables),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
