@@ -69,6 +69,29 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 				    s ? s->hdr.sh_addr : 0, true, v->arch->address_size));
 }
 
+/* Are code and debug information the same bytes at the same places?  What the one says of the other is right, then, as far as it was,
+ * also where it speaks of padding. */
+static bool all_stayed(struct icf_v *v)
+{
+	uint32_t more = 0; /* sections of OUT */
+	if (v->has_note)
+		return false;
+	for (uint32_t i = 1; i < v->out.n_sections; i++)
+		more += icf_v_is_debug_name(v->out.section[i].name);
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *a = &v->in.section[i];
+		if (!(a->hdr.sh_flags & SHF_EXECINSTR) && !icf_v_is_debug_name(a->name))
+			continue;
+		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		if (!b || a->hdr.sh_addr != b->hdr.sh_addr || a->hdr.sh_size != b->hdr.sh_size || a->hdr.sh_flags != b->hdr.sh_flags ||
+		    !a->data != !b->data || (a->data && memcmp(a->data, b->data, a->hdr.sh_size) != 0))
+			return false;
+		more -= icf_v_is_debug_name(a->name);
+		v->log.checked[ICF_VC_SECTION]++;
+	}
+	return !more;
+}
+
 /* Asked after each: a later one may set errno to something else. */
 #define STEP(expr) ELFRW_TRY(icf_v_unless_nomem(v, &v->log, expr))
 
@@ -110,7 +133,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_note(v));
 	STEP(icf_v_check_relocs(v));
 	STEP(icf_v_check_file(v));
-	return v->opt->no_debug ? NULL : icf_v_check_debug(v);
+	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
 }
 
 static int diff_order(const void *a, const void *b, void *arg)

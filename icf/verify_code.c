@@ -51,6 +51,7 @@ struct at {
 	uint64_t same; /* compared up to here */
 	uint32_t index;
 	bool alias; /* not its own copy, but what stands for it somewhere */
+	bool loads; /* the instruction at hand reads or writes the place that it names */
 	uint64_t wrong;
 };
 
@@ -288,7 +289,7 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 		if (v->inferred || (w < v->word.len && v->word.data[w].place == target)) {
 			struct icf_vbase *base = VEC_PUSH(&at->part->base);
 			if (base)
-				*base = (struct icf_vbase){ target, at->index };
+				*base = (struct icf_vbase){ target, at->index, at->loads };
 			else
 				at->part->log.nomem = true;
 		}
@@ -510,6 +511,7 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 				note_call(&at, &in, va + in.len);
 			else if (in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND)
 				note_bound_call(&at, in.target, va + in.len);
+			at.loads = !branch && !(in.flags & ELFRW_INSN_LEA);
 			if (!inside || (!branch && in.target == u->old)) {
 				uint64_t off = pos + in.pcrel_off, x = elfrw_get_le(at.a + off, in.pcrel_size),
 					 y = elfrw_get_le(at.b + off, in.pcrel_size);
@@ -521,6 +523,7 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 				bad(&at, ICF_VC_CODE, "alignment of what it reads in itself", pos, va & 63,
 				    (va + at.moved) & 63);
 		}
+		at.loads = false;
 		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
 			unsigned size;
 			bool sign, strange;

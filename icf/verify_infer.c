@@ -198,7 +198,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	for (size_t i = 0; i < v->base.len && !err; i++) {
 		const struct icf_vbase b = v->base.data[i];
 		uint64_t word;
-		if (b.va == done || v->unit.data[b.unit].opaque || !word_at(v, b.va, &word))
+		/* Nothing that is read where its address is given can be read by an index. */
+		if (b.va == done || b.loads || v->unit.data[b.unit].opaque || !word_at(v, b.va, &word))
 			continue;
 		uint64_t to = b.va + word;
 		const struct icf_vunit *u = &v->unit.data[b.unit];

@@ -680,7 +680,8 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 	icf_vd_sequence(d, u);
 }
 
-/* Of the kept functions, and of folded ones without rows: TOLD says which had some, by unit. */
+/* Of the kept functions, and of folded ones without rows: TOLD says which had some, or one
+ * that only reaches over them, by unit. */
 static void check_others(struct icf_vdebug *d, const uint8_t *told)
 {
 	const struct icf_v *v = d->v;
@@ -736,7 +737,7 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 			there |= !gap;
 			missing = gap;
 		}
-		told[u] = certain;
+		told[u] = true;
 		if (certain)
 			check_status(d, u, same);
 		if (certain && !same && !there)

@@ -82,6 +82,7 @@ struct icf_vtable {
 struct icf_vbase {
 	uint64_t va;
 	uint32_t unit;
+	bool loads; /* the instruction reads or writes this very place, and does not compute its address */
 };
 
 /* A folded unit refers to other data than its kept copy: right only if both are jump tables that mean the same. */
