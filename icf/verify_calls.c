@@ -15,6 +15,7 @@
  * of the unit in .debug_info, the size of an address, then (call site, ULEB128) pairs; a call site of 0 begins a new caller. */
 #include "dwarf/calls.h"
 #include "dwarf/vtables.h"
+#include "elfrw/search.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -254,14 +255,7 @@ static struct elfrw_err *read_sites(struct calls *c)
 /* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with the DIE? */
 static bool told(struct calls *c, uint32_t caller, uint64_t site, uint64_t die, uint64_t marker)
 {
-	size_t lo = 0, hi = c->told.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->told.data[mid].site < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, c->told.len, mid, c->told.data[mid].site < site);
 	bool found = false;
 	for (; lo < c->told.len && c->told.data[lo].site == site; lo++) {
 		struct told *t = &c->told.data[lo];
@@ -296,14 +290,7 @@ static struct elfrw_err *check_entry(struct calls *c, uint64_t site, uint64_t di
 {
 	struct icf_v *v = c->v;
 	char name[200];
-	size_t lo = 0, hi = c->want.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->want.data[mid].site < site)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, c->want.len, mid, c->want.data[mid].site < site);
 	v->log.checked[ICF_VC_CALL]++;
 	const struct want *other = NULL;
 	for (; lo < c->want.len && c->want.data[lo].site == site; lo++) {

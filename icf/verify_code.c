@@ -9,6 +9,7 @@
  *
  * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
 #include "elfrw/parallel.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
@@ -91,15 +92,7 @@ static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vex
 
 static size_t reloc_from(const struct relocs *rel, uint64_t va)
 {
-	size_t lo = 0, hi = rel->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (rel->rela[mid].r_offset < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
 }
 
 static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
@@ -412,14 +405,7 @@ static void check_fall(struct at *at, uint8_t last)
 
 static bool has_object(const struct job *job, const struct icf_vunit *u)
 {
-	size_t lo = 0, hi = job->objects.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (job->objects.data[mid] < u->old)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, job->objects.len, mid, job->objects.data[mid] < u->old);
 	return lo < job->objects.len && job->objects.data[lo] < u->end;
 }
 

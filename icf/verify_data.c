@@ -1,33 +1,20 @@
 /* verify_data.c: the data of both files: the same to the last byte but for the words that name code, and each of these means
  * the image of what it meant. */
+#include "elfrw/search.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
 
 static const struct icf_vtable *table_at(const struct icf_v *v, uint64_t va)
 {
-	size_t lo = 0, hi = v->table.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v->table.data[mid].base < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, v->table.len, mid, v->table.data[mid].base < va);
 	return lo < v->table.len && v->table.data[lo].base == va ? &v->table.data[lo] : NULL;
 }
 
 /* Does unit A jump into B, not to its start?  Then they are parts of one function. */
 static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
 {
-	size_t lo = 0, hi = v->jump.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v->jump.data[mid].unit < a)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, v->jump.len, mid, v->jump.data[mid].unit < a);
 	for (; lo < v->jump.len && v->jump.data[lo].unit == a; lo++)
 		if (v->jump.data[lo].target == b && v->jump.data[lo].inside)
 			return true;

@@ -40,15 +40,7 @@ static void push_thunk(struct icf_vset *s, uint32_t unit)
 /* The first unit of IN that ends behind VA. */
 static uint32_t first_ending_after(const struct icf_v *v, uint64_t va)
 {
-	uint32_t lo = 0, hi = (uint32_t)v->unit.len;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (v->unit.data[mid].end <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, (uint32_t)v->unit.len, mid, v->unit.data[mid].end <= va);
 }
 
 void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi)
@@ -265,14 +257,7 @@ static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, 
 		const struct dwr_icfold_member *m = &note->member[i];
 		size_t have = 0;
 		/* Members are by group, the list by unit. */
-		size_t lo = 0, hi = n;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (list[mid].unit < m->unit)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, n, mid, list[mid].unit < m->unit);
 		from = lo;
 		while (from + have < n && list[from + have].unit == m->unit)
 			have++;

@@ -4,6 +4,7 @@
  * expressions must be what the map makes of IN's.  A folded function's DIE, and those of its scopes, cover nothing but its
  * thunk any more; what they lost is in the overlay.  Most DIEs (types, declarations) have no attribute that could change:
  * for those it is enough that the same abbreviation is followed by the same bytes. */
+#include "elfrw/search.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -340,14 +341,7 @@ static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_
 static void check_overlay(struct icf_vdebug *d, struct place *p, overlay_list *lost)
 {
 	uint64_t die = (uint64_t)dwarf_dieoffset(&p->a);
-	size_t lo = 0, hi = d->n_overlay, n = 0;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (d->overlay[mid].die < die)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t n = 0, lo = LOWER_BOUND(0, d->n_overlay, mid, d->overlay[mid].die < die);
 	while (lo + n < d->n_overlay && d->overlay[lo + n].die == die)
 		n++;
 	d->overlay_seen += n;

@@ -4,6 +4,7 @@
  * counted from there, leads to an instruction of that very code, begins a table of distances; it goes on up to the next
  * address that anything names, or to the first word that leads elsewhere.  How the code gets there is not asked.  What this
  * finds and OUT did not rewrite, or the reverse, is a difference. */
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
@@ -84,14 +85,7 @@ static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t
 {
 	uint32_t shndx = elfrw_image_section_at(&v->in, va);
 	uint64_t end = shndx ? v->in.section[shndx].hdr.sh_addr + v->in.section[shndx].hdr.sh_size : va;
-	size_t lo = 0, hi = n->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (n->v.data[mid] <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, n->v.len, mid, n->v.data[mid] <= va);
 	while (lo < n->v.len && n->v.data[lo] < end && ((n->v.data[lo] - va) & 3))
 		lo++;
 	return lo < n->v.len && n->v.data[lo] < end ? n->v.data[lo] : end;

@@ -5,6 +5,7 @@
  * are compared as sets, with both places allowed, and the row in force at the first and last byte of every kept unit is
  * compared besides.  The rows of units that share their code are kept: those of a folded one that name other places than
  * the kept one's must be in the artificial unit, and nothing else may be there. */
+#include "elfrw/search.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -187,14 +188,7 @@ static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t ad
  * address is not covered. */
 static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr, bool empty)
 {
-	size_t lo = 0, hi = s->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->v.data[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].addr <= addr);
 	while (!empty && lo && s->v.data[lo - 1].empty)
 		lo--;
 	return lo && !(s->v.data[lo - 1].flags & F_END) ? &s->v.data[lo - 1] : NULL;
@@ -245,14 +239,7 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 	uint32_t u = icf_v_find(v, row.addr);
 	if ((row.flags & F_END) || row.empty || (u != ICF_V_NONE && next <= v->unit.data[u].end))
 		return;
-	uint32_t lo = 0, hi = (uint32_t)v->unit.len;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (v->unit.data[mid].old <= row.addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = LOWER_BOUND(0, (uint32_t)v->unit.len, mid, v->unit.data[mid].old <= row.addr);
 	row.cu = cu;
 	row.optional = true;
 	for (; lo < v->unit.len && v->unit.data[lo].old < next; lo++) {
@@ -367,14 +354,7 @@ static bool end_says(const struct icf_v *v, const struct sorting *s, const struc
 	if (u == ICF_V_NONE)
 		return true;
 	uint64_t old = v->unit.data[u].old + (r->addr - v->unit.data[u].body);
-	size_t lo = 0, hi = s->in.v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->in.v.data[mid].addr <= old)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->in.v.len, mid, s->in.v.data[mid].addr <= old);
 	/* All rows at the place, and the last before it. */
 	while (lo--) {
 		const struct icf_vrow *w = &s->in.v.data[lo];
@@ -603,15 +583,7 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 /* The first row of unit U in S (sorted by_unit). */
 static size_t rows_of(const struct icf_vrows *s, uint32_t u)
 {
-	size_t lo = 0, hi = s->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->v.data[mid].unit < u)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].unit < u);
 }
 
 static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)

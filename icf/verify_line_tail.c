@@ -5,6 +5,7 @@
  * one function looks like one at the start of the next.  The program of opcodes is walked here once more, for addresses and line
  * numbers alone, and what it says is put to libdw's rows by their order: by address, ends first, then as in the program.  Where
  * the two do not agree nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
@@ -150,14 +151,7 @@ static int by_place(const void *pa, const void *pb)
 /* The rows R[0 .. N) of one address; false: libdw has others. */
 static bool mark(const struct row *r, size_t n, struct icf_vrows *rows)
 {
-	size_t lo = 0, hi = rows->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (rows->v.data[mid].addr < r->addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, rows->v.len, mid, rows->v.data[mid].addr < r->addr);
 	for (size_t i = 0; i < n; i++) {
 		struct icf_vrow *have = lo + i < rows->v.len ? &rows->v.data[lo + i] : NULL;
 		/* libdw makes the last row of all an end, whatever it was. */

@@ -2,6 +2,7 @@
  *
  * Nothing here is believed: a unit that does not lie in the code of both files is reported and left out, the rest is proved
  * by the checks.  Look-ups go through a table of 256-byte blocks and a short scan. */
+#include "elfrw/search.h"
 #include "icf/verify_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,14 +304,7 @@ uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va)
 
 uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va)
 {
-	size_t lo = 0, hi = v->n_new;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v->unit.data[v->by_new[mid]].body <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, v->n_new, mid, v->unit.data[v->by_new[mid]].body <= va);
 	if (!lo)
 		return ICF_V_NONE;
 	const struct icf_vunit *u = &v->unit.data[v->by_new[lo - 1]];

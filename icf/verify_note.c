@@ -1,5 +1,6 @@
 /* verify_note.c: notes, other sections that are not loaded, and what .debug_icfold says besides the map. */
 #include "icf/verify_state.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
@@ -169,14 +170,7 @@ static void check_members(struct icf_v *v, const struct names *names)
 					"name: of the function at 0x%llx: expected %s or another of its symbols, found %s",
 					ICF_VX(u->old), icf_v_where(v, u->old, text), key.name);
 		}
-		size_t lo = 0, hi = names->v.len;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (names->v.data[mid].value < u->old)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, names->v.len, mid, names->v.data[mid].value < u->old);
 		if (!m->n_names && lo < names->v.len && names->v.data[lo].value == u->old)
 			icf_vlog_bad(&v->log, ICF_VC_NOTE, "name: of the function at 0x%llx: expected %s, found none",
 				     ICF_VX(u->old), names->v.data[lo].name);

@@ -5,6 +5,7 @@
  * that reads it knows: the address that an instruction computes and where a relocated word stands.  The run of such words from
  * there to the next such address is the table.  Whether that reading is right is checked too: each entry has to lead to
  * an instruction. */
+#include "elfrw/search.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -53,14 +54,7 @@ static struct elfrw_err *find_vtables(const struct icf_v *v, struct spans *ret)
 
 static bool in_spans(const struct spans *s, uint64_t va)
 {
-	size_t lo = 0, hi = s->v.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (s->v.data[mid].start <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].start <= va);
 	return lo && va < s->v.data[lo - 1].end;
 }
 
@@ -166,14 +160,7 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 
 const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place)
 {
-	size_t lo = 0, hi = v->dynreloc.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v->dynreloc.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, v->dynreloc.len, mid, v->dynreloc.data[mid].place < place);
 	return lo < v->dynreloc.len && v->dynreloc.data[lo].place == place ? &v->dynreloc.data[lo] : NULL;
 }
 
@@ -300,15 +287,7 @@ bool icf_v_may_have_word(const struct icf_v *v, uint64_t va)
 
 size_t icf_v_word_from(const struct icf_v *v, uint64_t place)
 {
-	size_t lo = 0, hi = v->word.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v->word.data[mid].place < place)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return LOWER_BOUND(0, v->word.len, mid, v->word.data[mid].place < place);
 }
 
 struct elfrw_err *icf_v_find_words(struct icf_v *v)

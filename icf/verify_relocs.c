@@ -2,6 +2,7 @@
  *
  * Each is one of IN at the image of its place, of the same type and against the same symbol, and as true as that was: what the
  * field holds less what symbol and addend say is the same in both files.  The branch of a thunk may have one, too. */
+#include "elfrw/search.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -168,14 +169,7 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 				     ICF_VX(last), ICF_VX(b.r_offset));
 		last = b.r_offset;
 		struct want key = { .place = b.r_offset, .type = (uint32_t)ELF64_R_TYPE(b.r_info) };
-		size_t lo = 0, hi = used;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (want_order(&w[mid], &key) < 0)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, used, mid, want_order(&w[mid], &key) < 0);
 		while (lo < used && w[lo].used && w[lo].place == key.place && w[lo].type == key.type)
 			lo++;
 		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {

@@ -5,6 +5,7 @@
  * a single jump is a thunk.  Code without a symbol of its own (frame descriptions tell where there is some) lies between two
  * that have one, and is looked for there.  Without symbols, code whose sections are where they were is taken to be where it was:
  * nothing was folded.  A guess that goes wrong makes a check fail, never pass. */
+#include "elfrw/search.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -269,14 +270,7 @@ static struct elfrw_err *find_kept(struct icf_v *v)
 			continue;
 		if (!u->thunk)
 			u->entry = u->body;
-		size_t lo = 0, hi = n;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (v->unit.data[list[mid]].body < u->body)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, n, mid, v->unit.data[list[mid]].body < u->body);
 		u->kept = lo < n && v->unit.data[list[lo]].body == u->body ? list[lo] : UINT32_MAX;
 	}
 	free(list);
@@ -341,14 +335,7 @@ struct elfrw_err *icf_v_extend_units(struct icf_v *v)
 		const struct icf_vexec *e = exec_at(v, va);
 		if (!e || icf_v_find(v, va) != ICF_V_NONE)
 			continue;
-		uint32_t lo = e->unit, hi = e->unit + e->n_units;
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-			if (v->unit.data[mid].old <= va)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		uint32_t lo = LOWER_BOUND(e->unit, e->unit + e->n_units, mid, v->unit.data[mid].old <= va);
 		struct icf_vunit *u = lo < e->unit + e->n_units ? &v->unit.data[lo] : NULL;
 		uint64_t more = u ? u->old - va : 0;
 		if (!u || (u->flags & ICF_V_FOLDED) || u->body - e->new < more)

@@ -5,6 +5,7 @@
  * is the kept one's: so this proves the fold, too.  What OUT has more must be for thunks.  .eh_frame_hdr must lead an
  * unwinder to each of them.  Then libdw, which shares no code with this program, evaluates a sample of rows in both files. */
 #include "dwarf/lsda.h"
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "elfrw/wbuf.h"
 #include "icf/verify_debug.h"
@@ -28,14 +29,7 @@ struct unwind {
 /* The first FDE of OUT that begins at VA and covers something, or NONE. */
 static uint32_t fde_at(const struct dwr_cfi *cfi, uint64_t va)
 {
-	size_t lo = 0, hi = cfi->fde.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cfi->fde.data[cfi->by_pc[mid]].pc_begin < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin < va);
 	for (; lo < cfi->fde.len && cfi->fde.data[cfi->by_pc[lo]].pc_begin == va; lo++)
 		if (cfi->fde.data[cfi->by_pc[lo]].pc_end > va)
 			return cfi->by_pc[lo];
@@ -324,14 +318,7 @@ static struct elfrw_err *check_aliases(struct unwind *w)
 	for (size_t i = 0; i < v->alias.len; i++) {
 		const struct icf_vunit *x = &v->unit.data[v->alias.data[i].unit],
 				       *y = &v->unit.data[v->alias.data[i].other];
-		size_t lo = 0, hi = v->cfi_in.fde.len;
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-			if (v->cfi_in.fde.data[v->cfi_in.by_pc[mid]].pc_begin < x->old)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		size_t lo = LOWER_BOUND(0, v->cfi_in.fde.len, mid, v->cfi_in.fde.data[v->cfi_in.by_pc[mid]].pc_begin < x->old);
 		for (; lo < v->cfi_in.fde.len; lo++) {
 			const struct dwr_fde *f = &v->cfi_in.fde.data[v->cfi_in.by_pc[lo]];
 			if (f->pc_begin >= x->end)
@@ -464,14 +451,7 @@ static void check_terminator(struct icf_v *v)
 
 static uint32_t fde_by_off(const struct dwr_cfi *cfi, uint64_t off)
 {
-	size_t lo = 0, hi = cfi->fde.len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (cfi->fde.data[mid].off < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[mid].off < off);
 	return lo < cfi->fde.len && cfi->fde.data[lo].off == off ? (uint32_t)lo : ICF_V_NONE;
 }
 
