@@ -11,12 +11,12 @@
 . "$(dirname "$0")/lib.sh"
 need_tool jobs
 make_work
+mirror=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
 export TZ=UTC HOME=$WORK/home
 mkdir -p "$HOME" "$WORK/lib.safe" "$WORK/lib.in-place" "$WORK/in"
 TOOL=$WORK/tool # bin, lib
 jobs=("$@")
 [ $# = 0 ] && jobs=(bash text perl python git gdb gcc clang cmake sqlite openssl nginx)
-mirror=${ICFOLD_CORPUS:-/root/.cache/icfold-corpus}
 
 fold() { # VARIANT IN OUT
 	local opts=()
