@@ -98,8 +98,9 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		if (!kept)
 			continue;
 		const struct elfrw_section *sec = &img->section[s->hdr.sh_info];
+		/* Debug information is rewritten by what it says; and relocations of compressed bytes count in the others. */
 		if ((sec->hdr.sh_flags & SHF_ALLOC) || !sec->data || strncmp(sec->name, ".debug_", 7) == 0 ||
-		    strcmp(sec->name, ".note.stapsdt") == 0 || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
+		    strncmp(sec->name, ".zdebug_", 8) == 0 || strcmp(sec->name, ".note.stapsdt") == 0 || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
 		    a->out->sec[s->hdr.sh_info].drop)
 			continue;
 		ELFRW_TRY(unloaded_fields(a, s));
