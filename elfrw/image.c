@@ -338,16 +338,54 @@ uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 	return 0;
 }
 
-uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym)
+/* Does section SH hold all of SYM?  A symbol of no size may stand at its end. */
+static bool holds_symbol(const Elf64_Shdr *sh, const Elf64_Sym *sym)
+{
+	uint64_t off = sym->st_value - sh->sh_addr;
+	return sym->st_value >= sh->sh_addr && off <= sh->sh_size && (off < sh->sh_size || !sym->st_size || !sh->sh_size);
+}
+
+uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym, bool dynamic)
 {
 	uint32_t i = sym->st_shndx;
-	if (i == SHN_UNDEF || i >= SHN_LORESERVE || ELF64_ST_TYPE(sym->st_info) == STT_TLS)
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
+	if (i == SHN_UNDEF || i >= SHN_LORESERVE || type == STT_TLS)
 		return i;
 	const Elf64_Shdr *sh = i < img->n_sections ? &img->section[i].hdr : NULL;
-	if (sh && (!(sh->sh_flags & SHF_ALLOC) || (sym->st_value >= sh->sh_addr && sym->st_value - sh->sh_addr <= sh->sh_size)))
+	bool loaded = sh && (sh->sh_flags & SHF_ALLOC);
+	if (loaded && holds_symbol(sh, sym))
+		return i;
+	if (sh && !loaded &&
+	    (!dynamic || (type == STT_OBJECT && holds_symbol(sh, sym) && sym->st_size <= sh->sh_size - (sym->st_value - sh->sh_addr))))
 		return i;
 	uint32_t found = elfrw_image_section_at(img, sym->st_value);
 	return found ? found : i;
+}
+
+uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sym, const bool *gone)
+{
+	uint32_t before = SHN_UNDEF, first = SHN_UNDEF, equal = SHN_UNDEF;
+	bool tls = ELF64_ST_TYPE(sym->st_info) == STT_TLS;
+	uint32_t at = tls ? 0 : elfrw_image_section_at(img, sym->st_value);
+	if (at && !gone[at])
+		return at;
+	for (uint32_t i = 1; i < img->n_sections && i < SHN_LORESERVE; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if (gone[i])
+			continue;
+		if (!(sh->sh_flags & SHF_ALLOC)) {
+			if (!equal && !tls && !sym->st_value && sym->st_size && sh->sh_size == sym->st_size)
+				equal = i;
+			continue;
+		}
+		if (tls && (sh->sh_flags & SHF_TLS))
+			return i;
+		if (!first)
+			first = i;
+		if (sh->sh_addr <= sym->st_value && (!before || sh->sh_addr >= img->section[before].hdr.sh_addr))
+			before = i;
+	}
+	return equal ? equal : before && !tls ? before : first;
 }
 
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size)

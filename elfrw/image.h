@@ -80,9 +80,15 @@ const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64
 uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va);
 
 /* The section that SYM stands in: st_shndx, unless its value lies outside of that section and inside of another.  GNU strip
- * leaves the numbers of .dynsym as they were when it takes out sections before others.  SHN_UNDEF and reserved numbers are
- * returned as they are. */
-uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym);
+ * leaves the numbers of .dynsym (DYNAMIC) as they were when it takes out sections before others.  So a number of .dynsym may
+ * be that of an unloaded section, or of none.  It is believed where the section holds the whole of a data object, as .rustc
+ * does.  SHN_UNDEF and reserved numbers are returned as they are. */
+uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym, bool dynamic);
+
+/* A section that SYM of .dynsym can name instead of a section that is not there: the one that holds its address, or the
+ * unloaded one that is as long as the symbol, or the loaded one before its address.  GONE: by section, what is not to be
+ * chosen.  SHN_UNDEF: there is none. */
+uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sym, const bool *gone);
 
 /* The string at OFF of the string table section SHNDX, or NULL when it is not inside or not terminated. */
 const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off);

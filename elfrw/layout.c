@@ -492,6 +492,33 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 	return NULL;
 }
 
+/* Which sections of the input have no place in the output. */
+static bool *gone_sections(const struct elfrw_output *out)
+{
+	bool *gone = calloc(out->img->n_sections, sizeof *gone);
+	for (uint32_t i = 1; gone && i < out->img->n_sections; i++)
+		gone[i] = out->sec[i].drop;
+	return gone;
+}
+
+/* What becomes of symbol SYM of a table that is DYNAMIC or not. */
+static void update_symbol(const struct elfrw_output *out, bool dynamic, const bool *gone, Elf64_Sym *sym)
+{
+	const struct elfrw_image *img = out->img;
+	uint32_t s = sym->st_shndx;
+	if (s == SHN_UNDEF || s >= SHN_LORESERVE)
+		return;
+	/* A defined symbol stays defined, whatever GNU strip left of its section's number (elfrw_image_symbol_section). */
+	if (dynamic && (s >= img->n_sections || gone[s]))
+		s = elfrw_image_stand_in(img, sym, gone);
+	if (s == SHN_UNDEF || s >= img->n_sections)
+		return;
+	/* __ehdr_start and its like are only said to belong to a section. */
+	if (may_move(out, s) && sym->st_value - img->section[s].hdr.sh_addr <= img->section[s].hdr.sh_size)
+		sym->st_value += out->sec[s].addr - img->section[s].hdr.sh_addr;
+	sym->st_shndx = (uint16_t)out->sec[s].index;
+}
+
 /* Symbols name their section by its index, which dropping changes; those in the sections that made room follow them. */
 static struct elfrw_err *update_symbols(struct elfrw_output *out)
 {
@@ -500,28 +527,30 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 	for (uint32_t i = 0; i < img->n_sections && same; i++)
 		same = out->sec[i].drop ||
 		       (out->sec[i].index == i && !(may_move(out, i) && out->sec[i].addr != img->section[i].hdr.sh_addr));
-	if (same)
-		return NULL;
-	for (uint32_t i = 1; i < img->n_sections; i++) {
+	bool *gone = gone_sections(out);
+	if (!gone)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 1; i < img->n_sections && !err; i++) {
 		uint32_t type = img->section[i].hdr.sh_type;
-		if (out->sec[i].drop || (type != SHT_SYMTAB && type != SHT_DYNSYM))
+		/* Whoever dropped a section took its symbols out of .symtab; .dynsym keeps all of its. */
+		if (gone[i] || !out->sec[i].data || (type != SHT_DYNSYM && (type != SHT_SYMTAB || same)))
 			continue;
-		uint8_t *p;
-		ELFRW_TRY(elfrw_output_edit(out, i, &p));
-		for (uint64_t off = 0; p && off + sizeof(Elf64_Sym) <= out->sec[i].size; off += sizeof(Elf64_Sym)) {
-			Elf64_Sym sym;
-			memcpy(&sym, p + off, sizeof sym);
-			uint32_t s = sym.st_shndx;
-			if (s == SHN_UNDEF || s >= SHN_LORESERVE || s >= img->n_sections)
+		for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= out->sec[i].size && !err; off += sizeof(Elf64_Sym)) {
+			Elf64_Sym sym, new;
+			memcpy(&sym, out->sec[i].data + off, sizeof sym);
+			new = sym;
+			update_symbol(out, type == SHT_DYNSYM, gone, &new);
+			uint8_t *p;
+			if (memcmp(&sym, &new, sizeof sym) == 0)
 				continue;
-			/* __ehdr_start and its like are only said to belong to a section. */
-			if (may_move(out, s) && sym.st_value - img->section[s].hdr.sh_addr <= img->section[s].hdr.sh_size)
-				sym.st_value += out->sec[s].addr - img->section[s].hdr.sh_addr;
-			sym.st_shndx = (uint16_t)out->sec[s].index;
-			memcpy(p + off, &sym, sizeof sym);
+			err = elfrw_output_edit(out, i, &p);
+			if (!err)
+				memcpy(p + off, &new, sizeof new);
 		}
 	}
-	return NULL;
+	free(gone);
+	return err;
 }
 
 struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)

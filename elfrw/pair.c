@@ -242,10 +242,15 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base, const 
 	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 		memcpy(&sym, p + off, sizeof sym);
-		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || sym.st_shndx >= img->pair->program.n_sections ||
-		    map[sym.st_shndx] == sym.st_shndx)
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE)
 			continue;
-		sym.st_shndx = (uint16_t)map[sym.st_shndx];
+		uint32_t to = sym.st_shndx < img->pair->program.n_sections ? map[sym.st_shndx] : 0;
+		/* A section that is no part of the view: a number that no section has, so that the layout finds another. */
+		if (to == 0)
+			to = s->hdr.sh_type == SHT_DYNSYM ? SHN_LORESERVE - 1 : sym.st_shndx;
+		if (to == sym.st_shndx)
+			continue;
+		sym.st_shndx = (uint16_t)to;
 		memcpy(p + off, &sym, sizeof sym);
 		changed = true;
 	}

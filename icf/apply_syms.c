@@ -71,7 +71,9 @@ static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *na
 {
 	const struct icf_program *prog = a->prog;
 	const struct elfrw_addrmap *map = &a->plan->map;
-	const struct icf_exec *e = sym->st_shndx < SHN_LORESERVE ? exec_of(prog, elfrw_image_symbol_section(prog->img, sym)) : NULL;
+	const struct icf_exec *e = NULL;
+	if (sym->st_shndx < SHN_LORESERVE)
+		e = exec_of(prog, elfrw_image_symbol_section(prog->img, sym, dynamic));
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	/* The address of the PLT entry that stands for a function of another module in a program at a fixed address. */
 	if (sym->st_shndx == SHN_UNDEF && sym->st_value && type == STT_FUNC) {

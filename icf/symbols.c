@@ -89,7 +89,7 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE ||
 		    type == STT_TLS)
 			continue;
-		uint32_t in = elfrw_image_symbol_section(img, &sym);
+		uint32_t in = elfrw_image_symbol_section(img, &sym, shndx == img->dynsym);
 		if (in >= img->n_sections || !(img->section[in].hdr.sh_flags & SHF_EXECINSTR))
 			continue;
 		const Elf64_Shdr *sh = &img->section[in].hdr;

@@ -62,6 +62,63 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 		between(v, e, s->st_value, &w->lo, &w->hi);
 }
 
+/* Is ADDR in section SH, or its end? */
+static bool touches(const Elf64_Shdr *sh, uint64_t addr)
+{
+	return (sh->sh_flags & SHF_ALLOC) && addr >= sh->sh_addr && addr - sh->sh_addr <= sh->sh_size;
+}
+
+/* The section that S of IN stands in.  Its number says it, but in .dynsym numbers may be those of a file that had other
+ * sections: then the address does, unless it is a place in the bytes of an unloaded section. */
+static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynamic)
+{
+	uint32_t n = s->st_shndx;
+	unsigned type = ELF64_ST_TYPE(s->st_info);
+	if (n >= SHN_LORESERVE || type == STT_TLS || type == STT_SECTION)
+		return n;
+	const Elf64_Shdr *own = n < v->in.n_sections ? &v->in.section[n].hdr : NULL;
+	bool loaded = own && (own->sh_flags & SHF_ALLOC);
+	if (loaded && touches(own, s->st_value) && (!s->st_size || s->st_value - own->sh_addr < own->sh_size))
+		return n;
+	if (own && !loaded && !dynamic)
+		return n;
+	uint64_t end = s->st_value + s->st_size;
+	if (own && !loaded && type == STT_OBJECT && s->st_value >= own->sh_addr && end >= s->st_value &&
+	    end - own->sh_addr <= own->sh_size && s->st_value - own->sh_addr < own->sh_size)
+		return n;
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const Elf64_Shdr *sh = &v->in.section[i].hdr;
+		bool zeros = (sh->sh_flags & SHF_TLS) && sh->sh_type == SHT_NOBITS;
+		if (touches(sh, s->st_value) && s->st_value - sh->sh_addr < sh->sh_size && !zeros)
+			return i;
+	}
+	return n;
+}
+
+/* May symbol Y of OUT's .dynsym, whose own section is not there any more, name the section that it names?  It is defined,
+ * and names what holds its address if anything does. */
+static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
+{
+	uint32_t k = y->st_shndx;
+	if (k == SHN_UNDEF || k >= v->out.n_sections || k >= SHN_LORESERVE)
+		return false;
+	const Elf64_Shdr *own = &v->out.section[k].hdr;
+	bool tls = ELF64_ST_TYPE(y->st_info) == STT_TLS;
+	for (uint32_t i = 1; i < v->out.n_sections; i++) {
+		const Elf64_Shdr *sh = &v->out.section[i].hdr;
+		bool is_tls = (sh->sh_flags & SHF_TLS) && (sh->sh_flags & SHF_ALLOC);
+		if (tls ? is_tls : touches(sh, y->st_value) && !(is_tls && sh->sh_type == SHT_NOBITS))
+			return tls ? (own->sh_flags & SHF_TLS) != 0 : touches(own, y->st_value);
+	}
+	/* The bytes of an unloaded section, as rustc's metadata are, have a symbol as long as they are. */
+	for (uint32_t i = 1; i < v->out.n_sections && !y->st_value && y->st_size; i++) {
+		const Elf64_Shdr *sh = &v->out.section[i].hdr;
+		if (!(sh->sh_flags & SHF_ALLOC) && sh->sh_size == y->st_size)
+			return !(own->sh_flags & SHF_ALLOC) && own->sh_size == y->st_size;
+	}
+	return true;
+}
+
 /* What symbol S of IN has to be in OUT. */
 static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name, bool dynamic)
 {
@@ -73,7 +130,8 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 			w.lo = w.hi = to;
 		return w;
 	}
-	const struct icf_vexec *e = s->st_shndx < SHN_LORESERVE ? exec_of(v, elfrw_image_symbol_section(&v->in, s)) : NULL;
+	uint32_t shndx = stands_in(v, s, dynamic);
+	const struct icf_vexec *e = exec_of(v, shndx);
 	if (e) {
 		want_code(v, e, s, dynamic, &w);
 		return w;
@@ -89,9 +147,9 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 					between(v, &v->exec.data[i], s->st_value, &w.lo, &w.hi);
 		return w;
 	}
-	if (s->st_shndx >= v->in.n_sections || !v->to_out[s->st_shndx])
+	if (shndx >= v->in.n_sections || !v->to_out[shndx])
 		return w;
-	const struct elfrw_section *a = &v->in.section[s->st_shndx], *b = &v->out.section[v->to_out[s->st_shndx]];
+	const struct elfrw_section *a = &v->in.section[shndx], *b = &v->out.section[v->to_out[shndx]];
 	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
 		return w;
 	/* __ehdr_start belongs to some section, too. */
@@ -144,7 +202,9 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const s
 	uint32_t shndx = x->st_shndx;
 	if (shndx != SHN_UNDEF && shndx < v->in.n_sections && shndx < SHN_LORESERVE)
 		shndx = v->to_out[shndx];
-	if (x->st_info != y->st_info || x->st_other != y->st_other || shndx != y->st_shndx) {
+	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
+		    (x->st_shndx >= v->in.n_sections || !shndx);
+	if (x->st_info != y->st_info || x->st_other != y->st_other || (gone ? !may_name(v, y) : shndx != y->st_shndx)) {
 		icf_vlog_bad(
 			&v->log, ICF_VC_SYMBOL,
 			"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u", p,
@@ -169,7 +229,9 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a, const st
 	for (size_t i = 1; i < n; i++) {
 		Elf64_Sym x, y;
 		memcpy(&x, a->data + i * sizeof x, sizeof x);
-		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections && !v->to_out[x.st_shndx])
+		/* Symbols of .symtab go with their section; none goes from .dynsym, where numbers tell nothing. */
+		bool goes = a->hdr.sh_type != SHT_DYNSYM && x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections;
+		if (goes && !v->to_out[x.st_shndx])
 			continue;
 		v->log.checked[ICF_VC_SYMBOL]++;
 		if (k >= m) {

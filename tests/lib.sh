@@ -50,6 +50,21 @@ need_tool() {
 # One line of a file, short enough for a report.
 first_line() { head -n 1 "$1" 2>/dev/null | cut -c 1-160; }
 
+# make_stale FOLDER FILE: a library as Debian's libstd of Rust is: `metadata` is the whole of an unloaded section, strip took a
+# section out before it and left .dynsym's numbers, and the number that it had is .gnu_debuglink's now.
+make_stale() {
+	local d=$1/stale.d
+	mkdir -p "$d"
+	cat >"$d/lib.c" <<-'END'
+		__asm__(".section .meta,\"\",@progbits\n.globl metadata\n.type metadata,@object\nmetadata: .fill 300,1,7\n.size metadata,300\n.text");
+		int __attribute__((noinline)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+		int __attribute__((noinline)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+		int three(int x) { return one(x) + two(x + 1) + x * 17; }
+	END
+	gcc -O1 -fPIC -shared -Wl,--build-id "$d/lib.c" -o "$d/lib.so" && echo 1 >"$d/lib.debug" &&
+		strip -R .comment "$d/lib.so" && objcopy --add-gnu-debuglink="$d/lib.debug" "$d/lib.so" "$2"
+}
+
 # --- fixtures -------------------------------------------------------------------------------------------------------
 # A fixture is a folder with sources, the transcripts it must print (expected, expected.strict, expected.plugin) and a
 # recipe, which is sourced.  The recipe sets:

@@ -112,6 +112,7 @@ void mutate_sym_names(struct ctx *c);
 void mutate_sym_others(struct ctx *c);
 void mutate_sym_shndx(struct ctx *c);
 void mutate_sym_sizes(struct ctx *c);
+void mutate_sym_stale(struct ctx *c);
 void mutate_sym_values(struct ctx *c);
 void mutate_sym_whole(struct ctx *c);
 void mutate_table_entries(struct ctx *c);

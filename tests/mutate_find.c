@@ -548,6 +548,19 @@ void mutate_sym_shndx(struct ctx *c)
 {
 	symbols(c, c->name, offsetof(Elf64_Sym, st_shndx), 2);
 }
+/* Sections of dynamic symbols whose numbers had to be chosen anew, those of the input naming nothing that is kept. */
+void mutate_sym_stale(struct ctx *c)
+{
+	const struct elfrw_section *a = elfrw_image_section(&c->in, ".dynsym"), *b = mutate_section(c, ".dynsym");
+	for (uint64_t k = 0; a && b && k + sizeof(Elf64_Sym) <= a->hdr.sh_size; k += sizeof(Elf64_Sym)) {
+		Elf64_Sym old;
+		memcpy(&old, a->data + k, sizeof old);
+		if (old.st_shndx == SHN_UNDEF || old.st_shndx >= SHN_LORESERVE)
+			continue;
+		if (old.st_shndx >= c->in.n_sections || !elfrw_image_section(&c->out, c->in.section[old.st_shndx].name))
+			mutate_add(c, b->data + k + offsetof(Elf64_Sym, st_shndx), 2);
+	}
+}
 void mutate_sym_whole(struct ctx *c)
 {
 	symbols(c, c->name, 0, sizeof(Elf64_Sym));

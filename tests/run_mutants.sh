@@ -110,6 +110,17 @@ calls() {
 	fi
 }
 calls
+# As Debian's rustc libraries are: a symbol of an unloaded section, whose number strip left to a section that goes.
+stale() {
+	local in=$WORK/stale out=$WORK/stale.out
+	make_stale "$WORK" "$in" >"$in.log" 2>&1 && "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" || {
+		not_ok mutants/stale "does not fold: $(first_line "$in.log")"
+		return
+	}
+	check mutants/stale "verify calls a good output different" "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1 && echo "$in $out" >>"$WORK/good"
+	ok mutants/stale
+}
+stale
 # Every virtual call: the slot is added to before the load, or loaded long before the call, or to be seen on two ways only.
 slots() {
 	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''
