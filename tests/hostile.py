@@ -32,7 +32,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import elfbytes
 from elfbytes import EHDR, PHDR, SHDR, get, put
 
-TIME, WALL, LINES = 10, 150, 4
+TIME, WALL, LINES = 10, 600, 4
 BASE, PER_BYTE, PER_ROW, PER_UNPACKED = 64 << 20, 64, 256, 8
 BOMB = 48 << 20
 SHOWN = 12  # different findings of a kind

@@ -326,7 +326,7 @@ for seed in $(seq 1 80); do
 		while (n--) { r = rand(); at = r < .2 ? int(rand() * 64) : r < .4 ? 64 + int(rand() * 700) : r < .8 ? size - 1 - int(rand() * 3000) : int(rand() * size)
 			printf "%d %o\n", at, int(rand() * 256) } }' |
 		while read -r at byte; do printf "\\$byte" | dd of=d bs=1 seek="$at" conv=notrunc 2>/dev/null; done
-	timeout 10 "$ICFOLD" -q d -o out/x >r.out 2>r.err
+	timeout 300 "$ICFOLD" -q d -o out/x >r.out 2>r.err
 	rc=$?
 	if [ $rc -gt 1 ]; then damage=$((damage + 1)) why="seed $seed: status $rc $(first_line r.err)"; fi
 	if [ $rc = 1 ] && [ -n "$(ls -A out)" ]; then damage=$((damage + 1)) why="seed $seed: left $(ls -A out)"; fi

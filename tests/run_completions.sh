@@ -86,7 +86,7 @@ zpty -r -m z out '*end*'
 print -r -- "$out"
 X
 	zsh_gives() { # NAME WANT LINE
-		timeout 20 zsh -f zsh.try "$D" "$3" >zsh.out 2>&1
+		timeout 300 zsh -f zsh.try "$D" "$3" >zsh.out 2>&1
 		check "completions/zsh-$1" "gives $(tr -d '\r' <zsh.out | tail -n 3 | tr '\n' ' ' | cut -c 1-200)" grep -qF -- "$2" zsh.out
 	}
 	zsh_gives command 'icfold symbolize' symb

@@ -125,10 +125,10 @@ core_test() { # NAME SCENARIOS COMPILER FLAG...
 	built="$built $name"
 	[ -n "$traced" ] || { skip "core/$name" "gdb does not run programs here"; return; }
 	{ for s in $scenarios; do echo "$s $s abort"; done; echo "fault slab fault"; echo "threads threads abort"; } >runs
-	RUNS=runs STACKS=$name.stacks timeout 120 gdb -nx -batch -x record.py "$name" >log 2>&1
+	RUNS=runs STACKS=$name.stacks timeout 400 gdb -nx -batch -x record.py "$name" >log 2>&1
 	if [ -z "$kernel" ]; then
 		mkdir -p "$name.cores"
-		CORES=$name.cores RUNS=runs STACKS=/dev/null timeout 120 gdb -nx -batch -x record.py "$name.folded" >log 2>&1
+		CORES=$name.cores RUNS=runs STACKS=/dev/null timeout 400 gdb -nx -batch -x record.py "$name.folded" >log 2>&1
 	fi
 	while read -r s args; do
 		if [ -n "$kernel" ]; then
@@ -169,7 +169,7 @@ fi
 # A core that gdb makes, which is laid out otherwise.
 if [ -n "$traced" ]; then
 	echo "made card abort" >runs
-	CORES=. RUNS=runs STACKS=/dev/null timeout 120 gdb -nx -batch -x record.py $p.folded >log 2>&1
+	CORES=. RUNS=runs STACKS=/dev/null timeout 400 gdb -nx -batch -x record.py $p.folded >log 2>&1
 	"$ICFOLD" symbolize --core=made.core -s >text 2>err
 	check core/gdb "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
 else
@@ -263,7 +263,7 @@ for ((i = 0; i < 50; i++)); do
 	# More of them in the headers and notes.
 	if [ $i -lt 25 ]; then n=$((i * i * 24)); else n=$((size * (i - 24) / 25 - i)); fi
 	head -c "$n" core >short.core
-	timeout 60 "$ICFOLD" symbolize --core=short.core >text 2>err
+	timeout 400 "$ICFOLD" symbolize --core=short.core >text 2>err
 	rc=$?
 	if [ $rc -gt 1 ] || [ "$(grep -c '^icfold: short.core: \(truncated\|not a core\|cannot read\)' err)" != 1 ] || grep -qE 'Sanitizer|runtime error' err; then
 		worst=$rc why="$(file_bytes short.core) of $size bytes: rc $rc, $(tail -n 1 err)"

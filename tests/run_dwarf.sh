@@ -52,7 +52,7 @@ dump_complaints() {
 }
 # verify_complaints FILE: the same of llvm-dwarfdump --verify; fails when it does not end.
 verify_complaints() {
-	timeout 20 llvm-dwarfdump --verify "$1" >"$1.verify" 2>&1
+	timeout 300 llvm-dwarfdump --verify "$1" >"$1.verify" 2>&1
 	[ $? = 124 ] && return 1
 	# Where it knows no zstd, it complains of every section.
 	grep -aE "error:" "$1.verify" | grep -v "'\.debug_icfold', unsupported compression type" | sed -E 's/0x[0-9a-fA-F]+/N/g; s/[0-9]+/N/g' | sort | uniq -c
@@ -122,7 +122,7 @@ wrong_symbols() { # IN OUT MAP
 run_gdb() {
 	local x=() f
 	for f in $2; do x+=(-x "$f"); done
-	timeout 100 gdb -nx -q -batch -iex 'set debuginfod enabled off' -iex 'set pagination off' -iex 'set confirm off' \
+	timeout 400 gdb -nx -q -batch -iex 'set debuginfod enabled off' -iex 'set pagination off' -iex 'set confirm off' \
 		-iex 'set breakpoint pending on' "${x[@]}" "$1" 2>&1 </dev/null |
 		sed -E "s#$1#FILE#g; s#$SRC/##g; s/0x[0-9a-f]+/N/g; s/<(int|long|unsigned int|unsigned long)>/<T>/g; s/-?[0-9]{5,}/N/g
 			s/\b([a-z]+)=\1@entry=/\1=/g; s/(fill<T>) \(n=[^)]*\)/\1 (n)/

@@ -53,7 +53,7 @@ same() { if [ "$3" = 1 ]; then cmp -s <(grep -av '^ *CMP' "$1") <(grep -av '^ *C
 judge() {
 	local name=$1 in=$2 d=$2.d bad='' mode opts rc loose modes='safe all'
 	mkdir -p "$d"
-	(cd "$d" && timeout 30 "$in" >"$d/want" 2>"$d/want.err" </dev/null) 2>/dev/null
+	(cd "$d" && timeout 300 "$in" >"$d/want" 2>"$d/want.err" </dev/null) 2>/dev/null
 	rc=$?
 	if [ $rc -ge 124 ]; then
 		skip "$name" "the program itself ends with status $rc"
@@ -71,7 +71,7 @@ judge() {
 			bad="$mode: icfold: $(first_line "$d/log")"
 			break
 		fi
-		(cd "$d" && timeout 30 "$d/out" >"$d/got" 2>"$d/got.err" </dev/null)
+		(cd "$d" && timeout 300 "$d/out" >"$d/got" 2>"$d/got.err" </dev/null)
 		local got=$?
 		if [ $got != $rc ]; then
 			bad="$mode: exit status $got, not $rc"
@@ -99,7 +99,7 @@ one_language() { # NAME COMPILER COMMAND
 		mkdir -p "$d"
 		export S=$LANG_DIR R=-Wl,--emit-relocs L=--emit-relocs
 		[ $kind = stripped ] && R=-s L=-s
-		if ! (cd "$d" && timeout 100 bash -c "$3" build "$d/prog") >"$d/log" 2>&1; then
+		if ! (cd "$d" && timeout 400 bash -c "$3" build "$d/prog") >"$d/log" 2>&1; then
 			skip "$1/$kind" "does not build: $(grep -m 1 -iE 'error|cannot|fatal' "$d/log" | cut -c 1-120)"
 			continue
 		fi
@@ -142,7 +142,7 @@ go_part() {
 	mkdir -p "$d"
 	if ! have go; then
 		skip go "no go"
-	elif ! (cd "$d" && HOME=$d GOCACHE=$d/cache GOFLAGS=-mod=mod timeout 100 go build -o prog "$LANG_DIR/hello.go") >"$d/log" 2>&1; then
+	elif ! (cd "$d" && HOME=$d GOCACHE=$d/cache GOFLAGS=-mod=mod timeout 400 go build -o prog "$LANG_DIR/hello.go") >"$d/log" 2>&1; then
 		skip go "does not build: $(first_line "$d/log")"
 	elif "$ICFOLD" "$d/prog" -o "$d/out" 2>"$d/log" || ! grep -q 'is a Go program' "$d/log"; then
 		not_ok go "is not refused as a Go program: $(first_line "$d/log")"

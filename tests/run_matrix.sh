@@ -122,14 +122,14 @@ judge_one() {
 		opts="--icf=$mode"
 		[ "$7" = debug ] && opts="$opts ${DEBUG_OPTION-}"
 		# shellcheck disable=SC2086
-		if ! timeout 60 "$ICFOLD" -q $opts "$d/in" -o "$d/$mode/out" >"$d/$mode/log" 2>&1; then
+		if ! timeout 400 "$ICFOLD" -q $opts "$d/in" -o "$d/$mode/out" >"$d/$mode/log" 2>&1; then
 			not_ok "$name/$mode" "icfold: $(first_line "$d/$mode/log")"
 			continue
 		fi
 		[ -s "$d/$mode/log" ] && not_ok "$name/$mode" "-q prints $(first_line "$d/$mode/log")"
 		if [ -e "$d/in.plugin.so" ]; then
 			# shellcheck disable=SC2086
-			if ! timeout 60 "$ICFOLD" -q $opts "$d/in.plugin.so" -o "$d/$mode/out.plugin.so" >"$d/$mode/log" 2>&1; then
+			if ! timeout 400 "$ICFOLD" -q $opts "$d/in.plugin.so" -o "$d/$mode/out.plugin.so" >"$d/$mode/log" 2>&1; then
 				not_ok "$name/$mode" "icfold on the plugin: $(first_line "$d/$mode/log")"
 				continue
 			fi

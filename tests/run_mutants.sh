@@ -24,7 +24,7 @@ if [ "${1:-}" = --one ]; then
 			fi
 			hit=1
 			n=$((n + 1))
-			timeout 60 "$ICFOLD" verify "$in" "$new" >"$new.out" 2>"$new.err"
+			timeout 400 "$ICFOLD" verify "$in" "$new" >"$new.out" 2>"$new.err"
 			rc=$?
 			case $rc in
 			1) ;;

@@ -42,7 +42,7 @@ fool_one() {
 		not_ok "$name" "does not build: $(first_line "$d/log")"
 		return
 	fi
-	if ! timeout 20 "$d/in" >"$d/expected" 2>&1; then
+	if ! timeout 300 "$d/in" >"$d/expected" 2>&1; then
 		not_ok "$name" "unfolded: exit status not 0"
 		return
 	fi
@@ -52,11 +52,11 @@ fool_one() {
 		[ $mode = in-place ] && opts="--icf=all --in-place"
 		[ $mode = stripped ] && opts="--icf=all" in=$d/stripped
 		# shellcheck disable=SC2086
-		if ! timeout 20 "$ICFOLD" -q --stats=json $opts --map="$d/map" "$in" -o "$d/out" >"$d/stats" 2>"$d/log"; then
+		if ! timeout 300 "$ICFOLD" -q --stats=json $opts --map="$d/map" "$in" -o "$d/out" >"$d/stats" 2>"$d/log"; then
 			not_ok "$name/$mode" "icfold: $(first_line "$d/log")"
 			continue
 		fi
-		{ timeout 20 "$d/out" >"$d/got" 2>&1 || echo "exit status $?" >>"$d/got"; } 2>/dev/null
+		{ timeout 300 "$d/out" >"$d/got" 2>&1 || echo "exit status $?" >>"$d/got"; } 2>/dev/null
 		cmp -s "$d/expected" "$d/got" || not_ok "$name/$mode" "prints something else: $(diff "$d/expected" "$d/got" | sed -n 2,3p | tr '\n' ' ')"
 		bad=$("$ICFOLD" verify "${opts%% *}" "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^(symbolized|resolved): .* 0 wrong' | head -n 1)
 		[ -z "$bad" ] || not_ok "$name/$mode" "verify: $bad"

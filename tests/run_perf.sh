@@ -204,10 +204,9 @@ if [ -f $p ]; then
 	for _ in 1 2 3 4 5 6 7 8 9 10; do cat ten ten ten ten ten ten ten ten ten ten; done | md5sum >want.sum
 	limit=100000
 	nm "$ICFOLD" 2>/dev/null | grep -q __asan_init && limit=unlimited
-	SECONDS=0
-	(ulimit -v $limit && "$ICFOLD" symbolize --perf many) | md5sum >have.sum
-	check perf/many "$SECONDS s, or other contents" cmp -s want.sum have.sum
-	check perf/many/time "$SECONDS s" [ $SECONDS -le 10 ]
+	# Seconds of processor time, whatever else the machine does.
+	(ulimit -v $limit && ulimit -t 30 && "$ICFOLD" symbolize --perf many) | md5sum >have.sum
+	check perf/many "memory, time or other contents" cmp -s want.sum have.sum
 fi
 
 # --- what perf says here --------------------------------------------------------------------------------------------------

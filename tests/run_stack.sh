@@ -101,7 +101,7 @@ for opt in "-O0" "-O1" "-O2" "-O2 -no-pie" "-O2 -gdwarf-4"; do
 	[ -n "$traced" ] || { skip "stack/$name" "gdb does not run programs here"; continue; }
 	# Functions that share their code.
 	awk '{ n[$3]++; name[NR] = $4; at[NR] = $3 } END { for (i = 1; i <= NR; i++) if (n[at[i]] > 1) print name[i] }' "$name.map" >names
-	NAMES=names STACKS=$name.stacks MAIN=$(symbol_value "$name" main) timeout 120 gdb -nx -batch -x record.py "$name" >log 2>&1
+	NAMES=names STACKS=$name.stacks MAIN=$(symbol_value "$name" main) timeout 400 gdb -nx -batch -x record.py "$name" >log 2>&1
 	if [ ! -s "$name.stacks" ]; then
 		not_ok "stack/$name" "gdb saw no stack: $(tail -n 1 log)"
 		continue

@@ -150,7 +150,7 @@ check symbolize/bad-option "rc $?" [ $? = 1 ]
 check symbolize/help "rc $?" [ $? = 0 ]
 # Someone who asks line by line and waits for each answer.
 # shellcheck disable=SC2016
-if have timeout && timeout 10 bash -c 'coproc "$1" symbolize -e "$2"; for i in 1 2 3; do echo "0x$3" >&"${COPROC[1]}"; while read -r l <&"${COPROC[0]}" && [ -n "$l" ]; do :; done; done; exec {COPROC[1]}>&-; wait' x "$ICFOLD" $prog "$main" 2>/dev/null; then
+if have timeout && timeout 400 bash -c 'coproc "$1" symbolize -e "$2"; for i in 1 2 3; do echo "0x$3" >&"${COPROC[1]}"; while read -r l <&"${COPROC[0]}" && [ -n "$l" ]; do :; done; done; exec {COPROC[1]}>&-; wait' x "$ICFOLD" $prog "$main" 2>/dev/null; then
 	ok symbolize/dialogue
 else
 	not_ok symbolize/dialogue "no answer before the end of the input"

@@ -23,7 +23,7 @@ gdb_frames() { # PROGRAM [BREAKPOINT [STOPS]]
 			echo "continue"
 		done
 	} >"$WORK/gdb.in"
-	timeout 60 gdb -nx -batch -x "$WORK/gdb.in" "$1" 2>"$WORK/gdb.err" </dev/null |
+	timeout 400 gdb -nx -batch -x "$WORK/gdb.in" "$1" 2>"$WORK/gdb.err" </dev/null |
 		sed -nE 's/^#[0-9]+ +(0x[0-9a-f]+ in )?([^ ]+) \(.*/\2/p; /^----$/p' | frames
 }
 
@@ -31,7 +31,7 @@ gdb=1
 if ! have gdb; then
 	gdb=0
 	skip unwind/gdb "no gdb"
-elif ! timeout 60 gdb -nx -batch -ex run /bin/true 2>&1 </dev/null | grep -q 'exited normally'; then
+elif ! timeout 400 gdb -nx -batch -ex run /bin/true 2>&1 </dev/null | grep -q 'exited normally'; then
 	gdb=0
 	skip unwind/gdb "gdb cannot run programs here"
 fi
@@ -200,7 +200,7 @@ done
 # An unwinder that knows only the tables, at the thunk itself.
 if [ $gdb = 1 ] && gcc -nostdlib -static -Wl,--eh-frame-hdr,--emit-relocs -Wa,--defsym,FRAMES=1 "$WORK/room/p.s" -o "$WORK/room/in" &&
 	"$ICFOLD" -q --icf=safe "$WORK/room/in" -o "$WORK/room/out"; then
-	timeout 60 gdb -nx -batch -ex 'set debuginfod enabled off' -ex "break *0x$(address "$WORK/room/out" two)" -ex run -ex bt "$WORK/room/out" \
+	timeout 400 gdb -nx -batch -ex 'set debuginfod enabled off' -ex "break *0x$(address "$WORK/room/out" two)" -ex run -ex bt "$WORK/room/out" \
 		>"$WORK/log" 2>&1 </dev/null
 	check unwind/room/gdb "$(tail -n 1 "$WORK/log")" grep -q '^#1 .* in _start' "$WORK/log"
 fi

@@ -19,7 +19,7 @@ tool() {
 	shift
 	have "$1" || { skip "$name" "no $1"; return; }
 	for f in plain with; do
-		timeout 20 "$@" "$n.$f" >"out.$f" 2>&1
+		timeout 300 "$@" "$n.$f" >"out.$f" 2>&1
 		[ $? = 124 ] && { skip "$name" "$1 does not come to an end, $([ $f = plain ] && echo without the entries too || echo only with the entries)"; return; }
 		grep -iE 'error|warn|invalid|corrupt|\?\?\?|complaint' "out.$f" | sed "s/$n\.$f/FILE/g" >"complaints.$f"
 	done

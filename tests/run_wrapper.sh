@@ -218,7 +218,7 @@ printf '#!/bin/sh\nkill -TERM $$\nsleep 5\n' >odd/ld
 wrap -- odd/ld x.o -o out1 >log 2>&1
 rc=$?
 check wrapper/signal "status $rc" test $rc = 143
-(PATH=$WORK/B:$PATH timeout 20 ld main.o -o out1 >log 2>&1)
+(PATH=$WORK/B:$PATH timeout 300 ld main.o -o out1 >log 2>&1)
 rc=$?
 check wrapper/recursion "status $rc: $(first_line log)" bash -c "[ $rc = 1 ] && grep -q 'icfold: ld: is icfold again' log"
 wrap >log 2>&1
