@@ -11,7 +11,7 @@ _icfold_options() { # COMMAND
 		echo "--icf= --json --no-debug --debug-file= --debug-output= --debug-file-directory= --max= --threads= -v --verbose -h --help"
 		;;
 	symbolize)
-		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --no-demangle -a --addresses -p \
+		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --demangle= --no-demangle -a --addresses -p \
 			--pretty-print -s --basenames --relativenames --output-style= --relative-address --adjust-vma= --stack --core= \
 			--pid= --perf --debug-file-directory= --verbose -h --help -V --version"
 		;;
@@ -39,6 +39,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	fold--stats) echo "text json" ;;
 	verify--icf) echo "safe all" ;;
 	symbolize--functions) echo "none short linkage" ;;
+	symbolize--demangle) echo "llvm gnu" ;;
 	symbolize--output-style) echo "LLVM GNU JSON" ;;
 	*--debug-file-directory) echo "-d" ;;
 	audit--icf) echo "all safe" ;;

@@ -64,7 +64,7 @@ complete -c icfold -n '__icfold_is symbolize' -l obj -s e -r -d 'the program or 
 complete -c icfold -n '__icfold_is symbolize' -l inlines -s i -d 'print the calls that were inlined at the address'
 complete -c icfold -n '__icfold_is symbolize' -l no-inlines -d 'print the innermost place only'
 complete -c icfold -n '__icfold_is symbolize' -l functions -s f -a 'none short linkage' -d 'print function names'
-complete -c icfold -n '__icfold_is symbolize' -l demangle -s C -d 'print names demangled'
+complete -c icfold -n '__icfold_is symbolize' -l demangle -s C -a 'llvm gnu' -d 'print names demangled'
 complete -c icfold -n '__icfold_is symbolize' -l no-demangle -d 'print linkage names'
 complete -c icfold -n '__icfold_is symbolize' -l addresses -s a -d 'print the address first'
 complete -c icfold -n '__icfold_is symbolize' -l pretty-print -s p -d 'print one line for each frame'

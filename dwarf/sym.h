@@ -145,6 +145,7 @@ struct dwr_sym {
 
 	struct dwr_demangled *demangled; /* hash table by name; owned */
 	size_t n_demangled, n_demangled_slots;
+	enum dwr_spelling spelling;
 };
 
 /* Keeps the text of ERR as the warning when it is the first, and frees ERR.  Out of memory is not a warning: it is given

@@ -37,6 +37,7 @@ const char *dwr_sym_warning(const struct dwr_sym *sym)
 
 static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const struct dwr_sym_options *opt)
 {
+	sym->spelling = opt ? opt->spelling : DWR_SPELLING_LLVM;
 	sym->path = opt ? opt->path : DWR_SYM_ABSOLUTE;
 	sym->debug_dir = strdup(opt && opt->debug_dir ? opt->debug_dir : "/usr/lib/debug");
 	if (!sym->debug_dir)

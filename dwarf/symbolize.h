@@ -16,6 +16,7 @@
  * Any little-endian ELF program, library or separate debug file of any machine; DWARF 2 to 5. */
 #ifndef DWR_SYMBOLIZE_H
 #define DWR_SYMBOLIZE_H
+#include "dwarf/demangle.h"
 #include "elfrw/err.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +35,7 @@ struct dwr_sym_options {
 	enum dwr_sym_path path;
 	bool own_only;         /* do not look for separate debug files */
 	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: to be looked for */
+	enum dwr_spelling spelling; /* of dwr_sym_demangle() */
 	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug */
 };
 
@@ -110,7 +112,7 @@ struct dwr_sym_source {
 };
 struct elfrw_err *dwr_sym_source(struct dwr_sym *sym, uint64_t address, struct dwr_sym_source *ret);
 
-/* NAME demangled (Itanium C++, Rust, D), spelled as LLVM does; NAME itself when it is not a mangled name. */
+/* NAME demangled (Itanium C++, Rust, D), as the spelling of the options says; NAME itself where dwr_demangle() has nothing. */
 const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name);
 
 /* Out of memory, if anything that was handed out since the open is incomplete for that reason; else no error. */

@@ -12,13 +12,17 @@
 # next frame that is not in shared code, which what lies further out has no influence on.  A virtual call is decided by the
 # vtable that `this` points to, where gdb can read it.
 #
+# The program may be hostile.  No text of a file becomes part of a command: gdb.execute() gets constants, numbers and what the
+# user typed, names come demangled from the symbolizer as JSON, and what is shown has no control characters.
+#
 # Written for gdb 13; what it uses is documented for gdb 11 to 16.
 import bisect
 import itertools
 import json
-import linecache
+import locale
 import os
 import re
+import stat
 import struct
 import subprocess
 
@@ -26,16 +30,27 @@ import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 PROGRAM = ""  # the symbolizer; `make install` fills it in
-HERE = os.path.dirname(os.path.abspath(globals().get("__file__", "")))
+HERE = os.path.dirname(os.path.abspath(globals()["__file__"])) if "__file__" in globals() else None
 TABLES = {".debug_icfold", ".debug_dcall", ".debug_vcall"}
 MOST_CANDIDATES = 8  # that are named
 FIRST_LEVELS = 64  # of a stack that are asked about at once
+MAX_NAME = 8192  # letters of a name that are shown
+MAX_SOURCE = 64 << 20  # bytes of a source file that are read for a line
+
+
+def printable(text):
+    """TEXT without what a terminal takes for a command, nor lines of its own, nor what gdb cannot print on it."""
+    text = re.sub(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", lambda m: "\\x%02x" % ord(m.group()), text)
+    if text.isascii():
+        return text
+    charset = gdb.host_charset() if hasattr(gdb, "host_charset") else locale.getpreferredencoding(False)
+    return text.encode(charset, "backslashreplace").decode(charset)
 
 
 def complain(text):
     if text not in complain.said:
         complain.said.add(text)
-        gdb.write("warning: icfold: %s\n" % text, gdb.STDERR)
+        gdb.write("warning: icfold: %s\n" % printable(text), gdb.STDERR)
 
 
 complain.said = set()
@@ -43,8 +58,10 @@ complain.said = set()
 
 def find_program():
     """The symbolizer: $ICFOLD, what was installed with this file or lies in its source tree, or what the shell would run."""
-    places = [os.environ.get("ICFOLD", ""), PROGRAM, os.path.join(HERE, "../build/icfold"), os.path.join(HERE, "../../bin/icfold")]
-    places += [os.path.join(d, "icfold") for d in os.environ.get("PATH", "").split(":")]
+    places = [os.environ.get("ICFOLD", ""), PROGRAM]
+    places += [os.path.join(HERE, "../build/icfold"), os.path.join(HERE, "../../bin/icfold")] if HERE else []
+    # An empty element, or a relative one, is the folder that somebody else's core file may lie in.
+    places += [os.path.join(d, "icfold") for d in os.environ.get("PATH", "").split(":") if os.path.isabs(d)]
     return next((p for p in places if p and os.path.isfile(p) and os.access(p, os.X_OK)), None)
 
 
@@ -110,7 +127,7 @@ class File:
         if not program:
             complain("no program icfold in sight (see $ICFOLD): functions that share code are not told apart")
             return False
-        cmd = [program, "symbolize", "--stack", "--output-style=JSON", "--no-demangle", "--relativenames", "-e", self.path]
+        cmd = [program, "symbolize", "--stack", "--output-style=JSON", "--demangle=gnu", "--relativenames", "-e", self.path]
         for d in (gdb.parameter("debug-file-directory") or "").split(":"):
             if d and any(o.filename and o.owner and o.owner.filename == self.path and o.filename.startswith(d + "/") for o in gdb.objfiles()):
                 cmd.insert(3, "--debug-file-directory=" + d)
@@ -118,7 +135,8 @@ class File:
         try:
             # In a session of its own, so that Ctrl-C is for gdb alone.
             self.process = subprocess.Popen(
-                cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, universal_newlines=True
+                cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+                encoding="utf-8", errors="replace",
             )
         except OSError as e:
             complain("cannot run %s: %s" % (program, e))
@@ -212,23 +230,27 @@ def split_name(text):
     return head[cut:]
 
 
-class Names(dict):
-    """Linkage name: (with parameters, as in a frame)."""
-
-    def __missing__(self, name):
-        full, language = name, {"_Z": "c++", "_R": "rust", "_D": "d"}.get(name[:2])
-        if language:
-            try:
-                full = gdb.execute("demangle -l %s -- %s" % (language, re.sub(r"\.[A-Za-z].*", "", name)), False, True).strip()
-            except gdb.error:
-                pass
-        else:  # what compilers add to the names of copies
-            full = re.sub(r"(\.(isra|constprop|part|cold|lto_priv|llvm)(\.\d+)*)+$", "", name)
-        self[name] = ret = (full, split_name(full) if language else full)
-        return ret
+def names_of(name):
+    """(with parameters, as in a frame) of a name as the symbolizer spells it; what compilers add to the names of copies is left
+    out."""
+    if len(name) > MAX_NAME:
+        name = name[:MAX_NAME] + "..."
+    full = re.sub(r"( \[clone [^]]*\])+$", "", name)
+    full = printable(re.sub(r"(\.(isra|constprop|part|cold|lto_priv|llvm)(\.\d+)*)+$", "", full))
+    return full, split_name(full)
 
 
-names = Names()
+def raw_name(frame):
+    """What gdb calls FRAME's function, or None; it cannot say what is not in the character set of the terminal."""
+    try:
+        return frame.name()
+    except UnicodeDecodeError:
+        return None
+
+
+def own_name(frame):
+    """The same to be shown."""
+    return printable(raw_name(frame) or "") or None
 
 
 def without_arguments(name):
@@ -241,8 +263,9 @@ def without_arguments(name):
 
 
 def one_of(candidates):
-    some = [names[c][1] for c in candidates]
-    some = [names[c][0] if some.count(s) > 1 else s for c, s in zip(candidates, some)]
+    both = [names_of(c) for c in candidates]
+    some = [short for full, short in both]
+    some = [full if some.count(short) > 1 else short for full, short in both]
     more = ", ... (%d)" % len(some) if len(some) > MOST_CANDIDATES else ""
     return " [one of: %s%s]" % (", ".join(some[:MOST_CANDIDATES]), more)
 
@@ -260,7 +283,7 @@ class Place:
     def arguments_of(self, frame):
         """Whether the arguments that gdb sees, those of the kept function, make sense: it has the same parameters, or is an
         instance of the same template."""
-        own, symbol = frame.name(), frame.function()
+        own, symbol = raw_name(frame), frame.function()
         if self.suffix or own is None or symbol is None:
             return bool(self.suffix)
         parameters = symbol.print_name[len(own) :] if symbol.print_name.startswith(own) else ""
@@ -281,7 +304,7 @@ class Physical:
 
     def vtable(self):
         """The vtable address, as loaded, of the object that the function was called on, or None."""
-        own = self.frame.name()
+        own = raw_name(self.frame)
         if own is None or "~" in own:  # destructors change it
             return None
         try:
@@ -430,13 +453,13 @@ def places_of(answer, levels, p):
     sal = p.frame.find_sal() if p else None
     shown = []
     for s in answer["Symbol"]:
-        full, name = names[s["FunctionName"]]
-        shown.append(Place(name, full, as_recorded(s["FileName"], sal and sal.symtab), s["Line"]))
+        full, name = names_of(s["FunctionName"])
+        shown.append(Place(name, full, printable(as_recorded(s["FileName"], sal and sal.symtab)), s["Line"]))
     if not shown:
         return {}
     if p is not None:
         outer = shown[-1]
-        if p.frame.name() == outer.name and sal.symtab and sal.line == outer.line and os.path.basename(sal.symtab.filename) == os.path.basename(outer.file):
+        if raw_name(p.frame) == outer.name and sal.symtab and sal.line == outer.line and os.path.basename(sal.symtab.filename) == os.path.basename(outer.file):
             return {}  # the function that was kept
         if p.begins:
             shown = shown[min(hidden_calls(p), len(shown) - 1) :]
@@ -470,11 +493,14 @@ class Plain(FrameDecorator):
     def function(self):
         frame = self.inferior_frame()
         if type(self._base) is FrameDecorator and frame.function() is not None and frame.type() != gdb.SIGTRAMP_FRAME:
-            return frame.name()
-        own = super().function()
+            return own_name(frame) or "??"
+        try:
+            own = super().function()
+        except UnicodeDecodeError:
+            own = None
         # gdb looks a number up as it is, and prints nothing at all where no symbol is: behind a function that ends with a call
         # of one that does not return, for example.
-        return own if isinstance(own, str) else frame.name() or "??"
+        return printable(own) if isinstance(own, str) else own_name(frame) or "??"
 
     def is_special(self):
         return self.inferior_frame().type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
@@ -483,7 +509,8 @@ class Plain(FrameDecorator):
         return None if self.is_special() else super().address()
 
     def filename(self):
-        return None if self.is_special() else super().filename()
+        name = None if self.is_special() else super().filename()
+        return name and printable(name)
 
 
 class Shown(Plain):
@@ -494,10 +521,7 @@ class Shown(Plain):
     def function(self):
         if not self.place.suffix:
             return self.place.name
-        own = super().function()
-        if not isinstance(own, str):
-            own = self.inferior_frame().name() or hex(own)
-        return own + self.place.suffix
+        return super().function() + self.place.suffix
 
     def filename(self):
         return super().filename() if self.place.suffix else self.place.file or None
@@ -563,22 +587,35 @@ def selected():
         raise gdb.GdbError("No stack.")
 
 
+def line_of(path, number):
+    """Line NUMBER of the regular file PATH, or None.  Anything may have been put in its place: a pipe would be waited for."""
+    try:
+        with open(path, encoding="utf-8", errors="replace", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as f:
+            st = os.fstat(f.fileno())
+            if stat.S_ISREG(st.st_mode) and st.st_size <= MAX_SOURCE:
+                return next(itertools.islice(f, number - 1, number), "").rstrip("\r\n")
+    except (OSError, ValueError):
+        pass
+    return None
+
+
 def source_line(place, frame):
     path, symtab = place.file, frame.find_sal().symtab
     if not os.path.isabs(path) and symtab and symtab.fullname().endswith("/" + symtab.filename):
         path = symtab.fullname()[: -len(symtab.filename)] + path
-    if not os.path.isfile(path):  # gdb may know where it is now
+    # gdb may know where it is now.  What it parses has only characters that mean nothing to it.
+    if not os.path.isfile(path) and re.fullmatch(r"[\w./+~=@-]+", place.file):
         try:
             path = next(s.symtab.fullname() for s in gdb.decode_line("'%s':%d" % (place.file, place.line))[1] if s.symtab)
         except (gdb.error, StopIteration, TypeError):
             pass
-    text = linecache.getline(path, place.line)
-    return "%d\t%s\n" % (place.line, text.rstrip("\r\n") if text else "in " + place.file)
+    text = line_of(path, place.line)
+    return "%d\t%s\n" % (place.line, printable(text) if text else "in " + place.file)
 
 
 def describe(place, frame, text):
     """TEXT is what gdb prints of FRAME; the same for PLACE."""
-    own = frame.name()
+    own = raw_name(frame)
     at = text.find("%s (" % own) if own else -1
     if at < 0:
         return text
@@ -595,10 +632,14 @@ def show_selected(from_tty):
     frame = selected()
     print_it = "icfold-frame-level %d" % frame.level()
     place = places_here(Stack(), frame) if active() else None
-    if place is None:
+    try:
+        text = None if place is None else run(print_it, from_tty, True)
+    except UnicodeDecodeError:  # of gdb's own name for it
+        text = None
+    if text is None:
         run(print_it, from_tty)
     else:
-        gdb.write(describe(place, frame, run(print_it, from_tty, True)))
+        gdb.write(describe(place, frame, text))
 
 
 class FrameCommand(gdb.Command):
@@ -653,14 +694,18 @@ With icfold's tables loaded, a frame in code that several functions share is nam
             return
         text = "Stack frame" if level else "Stack level %d, frame" % frame.level()
         level = int(level.group(1)) if level else frame.level()
-        text = run("icfold-info-frame-level %d" % level, from_tty, True).replace("Stack frame", text, 1)
+        try:
+            text = run("icfold-info-frame-level %d" % level, from_tty, True).replace("Stack frame", text, 1)
+        except UnicodeDecodeError:
+            run("icfold-info-frame-level %d" % level, from_tty)
+            return
         frame = gdb.newest_frame()
         while frame is not None and frame.level() < level:
             frame = frame.older()
         place = places_here(Stack(), frame) if frame is not None and active() else None
-        if place is not None and frame.name():
-            new = frame.name() + place.suffix if place.suffix else place.name
-            m = re.search(r" in %s(?: \(([^()]*)\))?; saved " % re.escape(frame.name()), text)
+        if place is not None and raw_name(frame):
+            new = own_name(frame) + place.suffix if place.suffix else place.name
+            m = re.search(r" in %s(?: \(([^()]*)\))?; saved " % re.escape(raw_name(frame)), text)
             if m:
                 where = m.group(1) if place.suffix else "%s:%d" % (place.file, place.line) if place.file else None
                 text = text[: m.start()] + " in " + new + (" (%s)" % where if where else "") + text[m.end() - 8 :]
@@ -688,7 +733,7 @@ What cannot be decided is KEPT [one of: A, B]."""
     def invoke(self):
         frame = selected()
         place = places_here(Stack(), frame)
-        own = frame.name() or ""
+        own = own_name(frame) or ""
         return own if place is None else own + place.suffix if place.suffix else place.name
 
 
@@ -706,10 +751,10 @@ def on_stop(event):
     except gdb.error:
         return
     if place.suffix:
-        gdb.write("icfold: frame 0 is %s%s\n" % (frame.name(), place.suffix))
+        gdb.write("icfold: frame 0 is %s%s\n" % (own_name(frame) or "??", place.suffix))
     else:
         gdb.write("icfold: frame 0 is %s%s, which shares the code of %s\n"
-                  % (place.name, " at %s:%d" % (place.file, place.line) if place.file else "", frame.name()))
+                  % (place.name, " at %s:%d" % (place.file, place.line) if place.file else "", own_name(frame) or "??"))
 
 
 def on_objfile(event):

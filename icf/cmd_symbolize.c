@@ -29,7 +29,8 @@ static const char usage[] =
 	"      --no-inlines           print the innermost place only\n"
 	"  -f, --functions[=none|short|linkage]\n"
 	"                             print function names (default: linkage)\n"
-	"  -C, --demangle             print names demangled (default)\n"
+	"  -C, --demangle[=llvm|gnu]  print names demangled (default), as the LLVM tools spell them, or\n"
+	"                             as c++filt and gdb do\n"
 	"      --no-demangle          print linkage names\n"
 	"  -a, --addresses            print the address first\n"
 	"  -p, --pretty-print         print one line for each frame\n"
@@ -414,7 +415,7 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 }
 
 enum {
-	OPT_NO_INLINES = 256, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
+	OPT_NO_INLINES = 256, OPT_DEMANGLE, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
 	OPT_VERBOSE, OPT_FUNCTIONS, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
 };
 
@@ -425,7 +426,7 @@ static const struct option options[] = {
 	{ "inlining", no_argument, NULL, 'i' },
 	{ "no-inlines", no_argument, NULL, OPT_NO_INLINES },
 	{ "functions", optional_argument, NULL, OPT_FUNCTIONS },
-	{ "demangle", no_argument, NULL, 'C' },
+	{ "demangle", optional_argument, NULL, OPT_DEMANGLE },
 	{ "no-demangle", no_argument, NULL, OPT_NO_DEMANGLE },
 	{ "addresses", no_argument, NULL, 'a' },
 	{ "pretty-print", no_argument, NULL, 'p' },
@@ -466,7 +467,13 @@ static int set_option(struct session *s, int c)
 		else if (optarg && strcmp(optarg, "none") && strcmp(optarg, "linkage"))
 			return bad_value("--functions", optarg, "linkage, short or none");
 		return -1;
-	case 'C': s->flags |= DWR_SYM_DEMANGLE; return -1;
+	case 'C': optarg = NULL; /* fall through */
+	case OPT_DEMANGLE:
+		if (optarg && strcmp(optarg, "llvm") && strcmp(optarg, "gnu"))
+			return bad_value("--demangle", optarg, "llvm or gnu");
+		s->flags |= DWR_SYM_DEMANGLE;
+		s->options.spelling = optarg && !strcmp(optarg, "gnu") ? DWR_SPELLING_GNU : DWR_SPELLING_LLVM;
+		return -1;
 	case OPT_NO_DEMANGLE: s->flags &= ~(unsigned)DWR_SYM_DEMANGLE; return -1;
 	case 'a': s->style.addresses = true; return -1;
 	case 'p': s->style.pretty = true; return -1;

@@ -9,10 +9,10 @@
  * symbols that are at the right place. */
 #include "icf/perf_address.h"
 #include "dwarf/callchain.h"
+#include "dwarf/demangle.h"
 #include "dwarf/sym.h"
 #include "elfrw/search.h"
 #include <ctype.h>
-#include <libiberty/demangle.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,9 +122,8 @@ void icf_perf_close(struct icf_perf_module *m)
 static char *spell(const char *linkage, enum icf_perf_form form)
 {
 	char *d = NULL;
-	if (form != ICF_PERF_LINKAGE && linkage[0] == '_')
-		d = linkage[1] == 'R' ? rust_demangle(linkage, 0) : linkage[1] == 'D' ? dlang_demangle(linkage, 0) :
-			cplus_demangle_v3(linkage, form == ICF_PERF_FULL ? DMGL_PARAMS | DMGL_ANSI : 0);
+	if (form != ICF_PERF_LINKAGE && !dwr_demangle(linkage, form == ICF_PERF_FULL ? DWR_SPELLING_GNU : DWR_SPELLING_GNU_SHORT, &d))
+		return NULL;
 	return d ? d : strdup(linkage);
 }
 

@@ -1,0 +1,65 @@
+#!/bin/bash
+# run_names.sh: files whose names are attacks on whatever shows them.  No process is started and no file made by them, and what is
+# printed has no byte that a terminal acts on.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_tool names
+have python3 || { skip names "no python3"; finish; }
+PLUGIN=$ROOT/gdb/icfold-gdb.py
+make_work
+cd "$WORK" || exit 1
+export DEBUGINFOD_URLS=
+
+# A program in which all names can be replaced: letters Q stand for what follows.
+cat >prog.cc <<'EOF2'
+#define K __attribute__((noinline, noclone))
+#define Q8 "QQQQQQQQ"
+#define Q Q8 Q8 Q8 Q8 Q8 Q8 Q8 Q8 Q8 Q8
+volatile int sink;
+int leaf_a(int) __asm__("_Z2fAv" Q);
+int leaf_b(int) __asm__("_Z2fBv" Q);
+K int leaf_a(int x) { sink += x; return sink * 3 + 1; }
+K int leaf_b(int x) { sink += x; return sink * 3 + 1; }
+int main(int c, char **) { int r = leaf_a(c); sink += r; return (leaf_b(r) + sink) & 0; }
+EOF2
+if ! g++ -g -O1 -ffunction-sections -Wl,--emit-relocs -Wl,--build-id prog.cc -o prog >log 2>&1; then
+	not_ok names/build "$(first_line log)"
+	finish
+fi
+# hostile KIND: prog.KIND, and prog.KIND.f made of it
+hostile() {
+	python3 "$TESTS/names.py" rename prog "prog.$1" _Z2fAv "$1" && python3 "$TESTS/names.py" rename "prog.$1" "prog.$1" _Z2fBv "$1" &&
+		"$ICFOLD" -q "prog.$1" -o "prog.$1.f" >log 2>&1 || not_ok "names/$1/fold" "$(first_line log)"
+}
+# nothing_ran NAME: the names did nothing.
+nothing_ran() {
+	check "$1" "a name has made $(find . -name 'pwned*' | tr '\n' ' ')" [ -z "$(find . -name 'pwned*')" ]
+	find . -name 'pwned*' -exec rm {} +
+}
+
+# --- gdb --------------------------------------------------------------------------------------------------------------------
+if have gdb && gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev/null | grep -q 'exited normally'; then
+	for kind in newline escape quote; do
+		hostile $kind
+		timeout 60 gdb -nx -batch -iex 'set debuginfod enabled off' -iex "source $PLUGIN" -ex 'break 8' -ex run \
+			-ex 'python import pathlib' \
+			-ex 'python pathlib.Path("shown").write_bytes(gdb.execute("bt", to_string=True).encode("utf-8", "surrogateescape"))' -ex up -ex down -ex 'info frame' prog.$kind.f >log 2>&1 </dev/null
+		nothing_ran names/gdb/$kind
+		check names/gdb/$kind/bt "$(first_line shown)" grep -q '^#0 .* at .*prog.cc:7' shown
+		check names/gdb/$kind/clean "control characters" python3 "$TESTS/names.py" clean shown
+		check names/gdb/$kind/frames "$(grep -m1 -A1 'Python Exception' log | tr '\n' ' ')" [ "$(grep -c 'Python Exception' log)" = 0 ]
+		rm -f shown
+	done
+	# The plug-in starts no program of the folder that gdb is in.
+	mkdir -p here
+	printf '#!/bin/sh\ntouch ../pwned pwned\n' >here/icfold
+	chmod +x here/icfold
+	cp "$PLUGIN" plugin.py
+	for path in ":$PATH" "$PATH:" ".:$PATH" "/usr/bin::/bin"; do
+		(cd here && env -u ICFOLD PATH="$path" gdb -nx -batch -iex 'source ../plugin.py' -ex 'break 8' -ex run -ex bt ../prog.newline.f >../log 2>&1 </dev/null)
+	done
+	nothing_ran names/gdb/path
+else
+	skip names/gdb "no gdb that runs programs"
+fi
+finish
