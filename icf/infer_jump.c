@@ -230,12 +230,23 @@ static struct def any_effect(const struct icf_program *prog, uint32_t unit, cons
 	return d;
 }
 
+/* Is the memory operand the stack protector's number, %fs:0x28?  It is random, so nothing that it goes into is an address: after
+ * `sub %fs:0x28,%rdx` control goes on only when that left zero. */
+static bool reads_guard(const struct elfrw_insn *in, const uint8_t *code)
+{
+	if (!(in->flags & ELFRW_INSN_MEM) || in->pcrel_size || in->base != ELFRW_REG_NONE || in->index != ELFRW_REG_NONE)
+		return false;
+	return in->disp_size == 4 && elfrw_get32(code + in->disp_off) == 0x28 && memchr(code, 0x64, in->opcode_off);
+}
+
 /* The same; a result of 32 bits is no address, nor is what has no sum in it. */
 static struct def effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r)
 {
 	struct def d = any_effect(prog, unit, t, at, r);
 	const struct elfrw_insn *in = &t->insn.data[at].in;
 	unsigned op = in->opcode;
+	if (d.kind == DEF_OTHER && reads_guard(in, code_of(prog, unit, t, at)))
+		d.kind = DEF_NUMBER;
 	if (d.kind != DEF_OTHER || in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND)
 		return d;
 	bool sum = in->opcode_map == 0 && (op < 0x08 || (op >= 0x28 && op < 0x30) || (op >= 0x10 && op < 0x20) || op == 0x8d || op == 0x81 ||
@@ -278,10 +289,35 @@ struct search {
 	struct defs *out;
 };
 
+/* Is a load of 8 bytes one from the frame, where what was computed may have been kept? */
+static bool from_frame(const struct elfrw_insn *in)
+{
+	return in->index == ELFRW_REG_NONE && (in->base == RSP || in->base == RBP);
+}
+
+/* Does A tell as much as B?  Of what no distance went into, only what kind of thing it is: a function may end in hundreds of jumps to
+ * pointers that share one instruction. */
+static bool same_def(const struct search *s, const struct def *a, const struct def *b)
+{
+	if (a->kind != b->kind || a->at == b->at)
+		return a->kind == b->kind;
+	const struct elfrw_insn *x = &s->t->insn.data[a->at].in, *y = &s->t->insn.data[b->at].in;
+	switch (a->kind) {
+	case DEF_LOAD:
+		return from_frame(x) == from_frame(y);
+	case DEF_RESULT:
+		return true;
+	case DEF_NUMBER:
+		return (x->kind == ELFRW_INSN_CALL) == (y->kind == ELFRW_INSN_CALL);
+	default:
+		return false;
+	}
+}
+
 static void add_def(struct search *s, struct def d)
 {
 	for (unsigned i = 0; i < s->out->n; i++)
-		if (s->out->def[i].kind == d.kind && s->out->def[i].at == d.at)
+		if (same_def(s, &s->out->def[i], &d))
 			return;
 	if (s->out->n == MAX_DEFS)
 		s->out->full = true;
@@ -623,8 +659,7 @@ static bool through_table(const struct icf_program *prog, uint32_t i, struct icf
 		return !has(&dist, DEF_DIST) && !has(&base, DEF_DIST);
 	/* What was loaded as 8 bytes from elsewhere may be a distance of 8 bytes: no table that is known here. */
 	for (unsigned k = 0; !loaded && k < dist.n; k++) {
-		const struct elfrw_insn *in = &t->insn.data[dist.def[k].at].in;
-		if (dist.def[k].kind == DEF_LOAD && (in->index != ELFRW_REG_NONE || (in->base != RSP && in->base != RBP)))
+		if (dist.def[k].kind == DEF_LOAD && !from_frame(&t->insn.data[dist.def[k].at].in))
 			return false;
 	}
 	if (!loaded && d->kind == DEF_ADD_MEM)

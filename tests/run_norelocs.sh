@@ -60,6 +60,10 @@ fool_one() {
 		cmp -s "$d/expected" "$d/got" || not_ok "$name/$mode" "prints something else: $(diff "$d/expected" "$d/got" | sed -n 2,3p | tr '\n' ' ')"
 		bad=$("$ICFOLD" verify "${opts%% *}" "$in" "$d/out" 2>&1 | grep -E '^[a-z][a-z ,()._]*: ' | grep -vE '^(symbolized|resolved): .* 0 wrong' | head -n 1)
 		[ -z "$bad" ] || not_ok "$name/$mode" "verify: $bad"
+		case "$mode $(directive "$src" level)" in
+		[sa]*" compact ") grep -q '"in_place": 1' "$d/stats" && not_ok "$name/$mode" "in place" ;;
+		[sa]*" in place ") grep -q '"in_place": 1' "$d/stats" || not_ok "$name/$mode" "not in place" ;;
+		esac
 		[ $mode = stripped ] && continue
 		for n in $(directive "$src" stays); do
 			read -r was now < <(map_of "$d/map" "$n")
