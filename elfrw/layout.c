@@ -9,6 +9,7 @@
 #include "elfrw/output.h"
 #include "elfrw/align.h"
 #include "elfrw/names.h"
+#include "elfrw/pair.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -553,6 +554,26 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 	return err;
 }
 
+/* The section headers, and what is appended: the same distance from the start of the file, from its end and from the section headers,
+ * since by one of these it is found. */
+static struct elfrw_err *place_end(struct elfrw_output *out)
+{
+	const struct elfrw_image *img = out->img->pair ? &out->img->pair->program : out->img;
+	uint64_t bytes = (uint64_t)out->n_out * sizeof(Elf64_Shdr);
+	ELFRW_TRY(elfrw_tail_find(img, &out->tail));
+	out->ehdr.e_shoff = elfrw_align_up(out->file_size, 8);
+	out->file_size = out->ehdr.e_shoff + bytes + out->tail.size;
+	if (!out->tail.size || out->tail.zeros)
+		return NULL;
+	if (out->file_size > img->size)
+		return elfrw_error_at(NULL, out->tail.offset, "%llu bytes that belong to no section follow the program, which would be %llu bytes longer",
+				      (unsigned long long)out->tail.size, (unsigned long long)(out->file_size - img->size));
+	if (out->tail.headers)
+		out->ehdr.e_shoff = out->tail.offset - bytes;
+	out->file_size = img->size;
+	return NULL;
+}
+
 struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
@@ -588,10 +609,8 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 	out->ehdr = img->ehdr;
 	out->ehdr.e_entry = out->entry;
 	out->ehdr.e_phnum = (uint16_t)out->phdr.len;
-	out->ehdr.e_shoff = elfrw_align_up(out->file_size, 8);
 	out->ehdr.e_shnum = out->n_out >= SHN_LORESERVE ? 0 : (uint16_t)out->n_out;
 	if (img->ehdr.e_shstrndx != SHN_XINDEX)
 		out->ehdr.e_shstrndx = (uint16_t)out->sec[img->shstrndx].index;
-	out->file_size = out->ehdr.e_shoff + (uint64_t)out->n_out * sizeof(Elf64_Shdr);
-	return NULL;
+	return place_end(out);
 }

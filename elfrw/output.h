@@ -7,6 +7,7 @@
 #define ELFRW_OUTPUT_H
 #include "elfrw/image.h"
 #include "elfrw/newfile.h"
+#include "elfrw/tail.h"
 #include "elfrw/vec.h"
 
 struct elfrw_outsec {
@@ -57,6 +58,7 @@ struct elfrw_output {
 	VEC(Elf64_Phdr) phdr;
 	Elf64_Ehdr ehdr;
 	uint64_t file_size;
+	struct elfrw_tail tail; /* what stands behind the input */
 	uint8_t *shdrs;    /* the section header table; owned */
 	uint8_t *shstrtab; /* owned; NULL: as in the input */
 	uint64_t shstrtab_size;
@@ -86,7 +88,7 @@ struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, u
  * with contents there. */
 struct elfrw_err *elfrw_output_at(struct elfrw_output *out, uint64_t va, uint64_t size, uint8_t **ret);
 
-/* Decides offsets and headers. */
+/* Decides offsets and headers.  An error: what is appended to the input cannot keep its place in the file, as it would be longer. */
 struct elfrw_err *elfrw_output_layout(struct elfrw_output *out);
 
 /* Where the byte at new address VA is in the output file; false: not in the file. */

@@ -110,6 +110,9 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, const struct 
 			err = elfrw_newfile_write(f, out->added.data[i].data, out->added.data[i].size, out->added.data[i].offset);
 	if (!err)
 		err = elfrw_newfile_write(f, out->shdrs, (uint64_t)out->n_out * sizeof(Elf64_Shdr), out->ehdr.e_shoff);
+	/* In a pair's view the program comes first. */
+	if (!err && out->tail.size)
+		err = elfrw_newfile_write(f, img->base + out->tail.offset, out->tail.size, out->file_size - out->tail.size);
 	if (!err)
 		err = elfrw_newfile_write(f, out->phdr.data, out->phdr.len * sizeof(Elf64_Phdr), out->ehdr.e_phoff);
 	return err ? err : elfrw_newfile_write(f, &out->ehdr, sizeof out->ehdr, 0);

@@ -1,6 +1,7 @@
 /* pipeline.c: load -> units -> references -> partition -> plan -> apply, one direction only. */
 #include "icf/pipeline.h"
 #include "elfrw/pair.h"
+#include "elfrw/tail.h"
 #include "icf/apply_debug.h"
 #include "icf/pair.h"
 #include "icf/unit.h"
@@ -25,23 +26,17 @@ void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start
 	icf_progress_step(&run->progress, name, now.wall);
 }
 
-/* Bytes behind the program would be lost. */
+/* What stands behind a debug file, or between the parts of either file, has no place in the output. */
 static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 {
-	uint64_t end = img->ehdr.e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr);
-	for (uint32_t i = 1; i < img->n_sections; i++) {
-		const struct elfrw_section *s = &img->section[i];
-		if (s->hdr.sh_type != SHT_NOBITS && s->hdr.sh_size && s->hdr.sh_offset + s->hdr.sh_size > end)
-			end = s->hdr.sh_offset + s->hdr.sh_size;
-	}
-	for (uint32_t p = 0; p < img->n_phdrs; p++) {
-		const Elf64_Phdr *ph = &img->phdr[p];
-		if (ph->p_offset + ph->p_filesz > end && ph->p_filesz)
-			end = ph->p_offset + ph->p_filesz;
-	}
-	if (img->size > end && img->size - end > 16)
-		return elfrw_error_at(NULL, end, "%llu bytes that belong to no section follow the program (self-extracting archive?)",
-				      (unsigned long long)(img->size - end));
+	struct elfrw_tail tail;
+	if (!img->pair)
+		return elfrw_tail_find(img, &tail);
+	ELFRW_TRY(elfrw_tail_find(&img->pair->program, &tail));
+	ELFRW_TRY(elfrw_tail_find(&img->pair->debug, &tail));
+	if (tail.size && !tail.zeros)
+		return elfrw_error("%llu bytes that belong to no section follow debug file %s", (unsigned long long)tail.size,
+				   img->pair->debug.path);
 	return NULL;
 }
 
@@ -57,7 +52,7 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 || strcmp(s->name, ".bolt.org.text") == 0)
 			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
 	}
-	return refuse_more(img->pair ? &img->pair->program : img);
+	return refuse_more(img);
 }
 
 static struct elfrw_err *read_cfi(struct icf_run *run)

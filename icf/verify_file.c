@@ -504,6 +504,54 @@ static void check_link(struct icf_v *v, const struct elfrw_pair *pair)
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "link: .gnu_debuglink: expected a name and the checksum of the debug file, found others");
 }
 
+static uint64_t headers_end(const struct elfrw_image *img)
+{
+	return img->ehdr.e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr);
+}
+
+/* Where what is described ends in IN. */
+static uint64_t end_of(const struct elfrw_image *in)
+{
+	uint64_t end = headers_end(in), at = in->ehdr.e_phoff + (uint64_t)in->n_phdrs * sizeof(Elf64_Phdr);
+	if (at > end)
+		end = at;
+	for (uint32_t i = 1; i < in->n_sections; i++) {
+		at = in->section[i].hdr.sh_offset + in->section[i].hdr.sh_size;
+		if (in->section[i].data && at > end)
+			end = at;
+	}
+	for (uint32_t p = 0; p < in->n_phdrs && !in->separate; p++) {
+		at = in->phdr[p].p_offset + in->phdr[p].p_filesz;
+		if (in->phdr[p].p_type != PT_NULL && in->phdr[p].p_filesz && at > end)
+			end = at;
+	}
+	return end < in->size ? end : in->size;
+}
+
+/* Behind the END of OUT is what is appended to IN, and nothing else: at the same place, seen from the start of the file and
+ * from the section headers that it follows; less than 16 zeros may be anywhere. */
+static void check_end(struct icf_v *v, const struct elfrw_image *in, const struct elfrw_image *out, uint64_t end)
+{
+	uint64_t was = end_of(in), size = in->size - was, zeros = 0;
+	v->log.checked[ICF_VC_FILE]++;
+	if (out->size < end || out->size - end < size) {
+		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected %llu bytes behind 0x%llx, found less", ICF_VX(size), ICF_VX(end));
+		return;
+	}
+	while (zeros < size && !in->base[was + zeros])
+		zeros++;
+	bool any = zeros == size && size < 16;
+	uint64_t want = any ? end : was, at = out->size - size;
+	bool moved = at != want || (!any && headers_end(in) == was && headers_end(out) != was);
+	for (uint64_t k = end; k < at && !moved; k++)
+		moved = out->base[k] != 0;
+	if (moved)
+		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected %llu bytes that are appended at 0x%llx, right behind what is before them, found 0x%llx",
+			     ICF_VX(size), ICF_VX(want), ICF_VX(at));
+	else if (size && memcmp(in->base + was, out->base + at, size) != 0)
+		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected the bytes that are appended to the input at 0x%llx, found others", ICF_VX(at));
+}
+
 static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image *in, const struct elfrw_image *out)
 {
 	const Elf64_Ehdr *a = &in->ehdr, *b = &out->ehdr;
@@ -554,9 +602,7 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 	free(e);
 	check_null(v, out);
 	ELFRW_TRY(check_section_names(v, in, out));
-	if (out->size > end)
-		icf_vlog_bad(&v->log, ICF_VC_FILE, "end: expected at 0x%llx, found %llu bytes more", ICF_VX(end),
-			     ICF_VX(out->size - end));
+	check_end(v, in, out, end);
 	return NULL;
 }
 

@@ -237,6 +237,7 @@ static const struct kind kinds[] = {
 	{ "byte-between-sections", mutate_gaps, NULL, 0, XOR, 1 },
 	{ "truncated", NULL, NULL, 0, CUT, 64 },
 	{ "truncated-half", NULL, NULL, 0, CUT, 0 },
+	{ "tail-byte", mutate_tail, NULL, 0, XOR, 1 },
 	{ "appended", NULL, NULL, 0, APPEND, 64 },
 	{ "appended-byte", NULL, NULL, 0, APPEND, 1 },
 	{ "comment-byte", mutate_bytes, ".comment", 0, XOR, 1 },

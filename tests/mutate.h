@@ -9,6 +9,7 @@
 #include "elfrw/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/tail.h"
 #include "elfrw/vec.h"
 #include <stddef.h>
 #include <stdlib.h>
@@ -114,6 +115,7 @@ void mutate_sym_shndx(struct ctx *c);
 void mutate_sym_sizes(struct ctx *c);
 void mutate_sym_stale(struct ctx *c);
 void mutate_sym_values(struct ctx *c);
+void mutate_tail(struct ctx *c);
 void mutate_sym_whole(struct ctx *c);
 void mutate_table_entries(struct ctx *c);
 void mutate_table_ends(struct ctx *c);

@@ -561,6 +561,14 @@ void mutate_sym_stale(struct ctx *c)
 			mutate_add(c, b->data + k + offsetof(Elf64_Sym, st_shndx), 2);
 	}
 }
+/* What is appended. */
+void mutate_tail(struct ctx *c)
+{
+	struct elfrw_tail tail;
+	mutate_check(elfrw_tail_find(&c->out, &tail));
+	for (uint64_t k = 0; k < tail.size; k++)
+		mutate_add_off(c, tail.offset + k, 1);
+}
 void mutate_sym_whole(struct ctx *c)
 {
 	symbols(c, c->name, 0, sizeof(Elf64_Sym));

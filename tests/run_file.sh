@@ -61,11 +61,98 @@ open("stale-" + sys.argv[3] + ".so", "wb").write(d)
 END
 	for how in safe in-place; do
 		name=file/stale/$number/$how
-		fold "$name" stale-$number.so out.so $([ $how = safe ] || echo --in-place) || continue
+		option=--$how
+		[ $how = in-place ] || option=--icf=$how
+		fold "$name" stale-$number.so out.so "$option" || continue
 		check "$name/defined" "other symbols" test "$(defined stale-$number.so)" = "$(defined out.so)"
 		[ $number = debuglink ] || [ $number = 200 ] || continue
 		links "$name" out.so
 	done
 done
+
+# --- what is appended: the program finds it in the three ways that there are
+cat >self.c <<'END'
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define SAME(n) __attribute__((noinline)) int same##n(int x) { int r = 0; for (int i = 0; i < x; i++) r += x > 99 ? i * 3 : i * 7 + r; return r; }
+SAME(0) SAME(1) SAME(2) SAME(3) SAME(4) SAME(5) SAME(6) SAME(7) SAME(8) SAME(9)
+static void show(FILE *f, long at, int whence, int n)
+{
+	fseek(f, at, whence);
+	for (int c; n-- && (c = getc(f)) != EOF;)
+		printf("%02x", c);
+	puts("");
+}
+int main(int argc, char **argv)
+{
+	FILE *f = fopen("/proc/self/exe", "rb");
+	Elf64_Ehdr e;
+	int n = atoi(argv[2]);
+	if (!f || fread(&e, sizeof e, 1, f) != 1 || argc < 3)
+		return 1;
+	show(f, atol(argv[1]), SEEK_SET, n);
+	show(f, -n, SEEK_END, n);
+	show(f, e.e_shoff + e.e_shnum * e.e_shentsize, SEEK_SET, n);
+	printf("%d\n", same0(n) + same1(n) + same2(n) + same3(n) + same4(n) + same5(n) + same6(n) + same7(n) + same8(n) + same9(n));
+}
+END
+gcc -O1 -g -fno-ipa-icf -Wl,--emit-relocs self.c -o self || { not_ok file/appended "does not build"; finish; }
+size=$(file_bytes self)
+for n in 1 4 12 16 17 4000; do
+	name=file/appended/$n
+	{ cat self && head -c $((n - 1)) /dev/zero && printf Z; } >self.$n && chmod +x self.$n && rm -f out
+	fold $name self.$n out --strip-debug || continue
+	check $name/place "does not find it: $(./out "$size" $n | cut -c 1-60 | tr '\n' ' ')" test "$(./out "$size" $n)" = "$(./self.$n "$size" $n)"
+	check $name/size "$(file_bytes out)" test "$(file_bytes out)" = $((size + n))
+done
+# different NAME IN OUT: verify says so.
+different() {
+	local rc
+	"$ICFOLD" verify "$2" "$3" >verdict 2>&1
+	rc=$?
+	check "$1" "status $rc: $(tail -n 1 verdict)" test $rc = 1
+}
+{ cat out && printf Z; } >mutant
+different file/appended/mutant/more self.4000 mutant
+{ head -c "$size" out && printf Z && tail -c 4000 out; } >mutant
+different file/appended/mutant/moved self.4000 mutant
+head -c "$size" out >mutant
+different file/appended/mutant/lost self.4000 mutant
+for how in as-it-is --adjust-sfx; do
+	if ! have zip || ! have unzip; then skip file/appended/zip "no zip"; break; fi
+	rm -f out payload.zip
+	zip -q payload.zip self.c && cat self payload.zip >self.zip && chmod +x self.zip
+	[ $how = as-it-is ] || zip -q --adjust-sfx self.zip
+	fold "file/appended/zip/$how" self.zip out || continue
+	check "file/appended/zip/$how/unzip" "$(unzip -tq out 2>&1 | tail -n 1)" test "$(unzip -tq out 2>&1)" = "$(unzip -tq self.zip 2>&1 | sed s/self.zip/out/)"
+done
+# A few zeros are nothing, and move along.
+{ cat self && head -c 7 /dev/zero; } >self.zeros
+if fold file/appended/zeros self.zeros out; then
+	end=$(readelf -hW out | awk '/Start of section headers/ { s = $5 } /Size of section headers/ { z = $5 } /Number of section headers/ { print s + z * $5 }')
+	check file/appended/zeros/kept "$(file_bytes out) for $end" test "$(file_bytes out)" = $((end + 7)) -a "$(file_bytes out)" -lt "$size"
+fi
+# refused NAME IN TEXT [OPTION...]
+refused() {
+	local name=$1 in=$2 text=$3 rc
+	shift 3
+	"$ICFOLD" -q "$@" "$in" -o refused.out 2>err
+	rc=$?
+	check "$name" "status $rc: $(first_line err)" test $rc = 1 -a ! -e refused.out
+	check "$name/text" "$(first_line err)" grep -qF -- "$text" err
+}
+strip -o self.short self && { cat self.short && echo payload; } >self.long
+refused file/appended/no-room self.long "8 bytes that belong to no section follow the program, which would be" --in-place
+# Bytes between the sections and their headers.
+python3 - self self.gap <<'END'
+import sys
+d = bytearray(open(sys.argv[1], "rb").read())
+at = int.from_bytes(d[40:48], "little")
+d[at:at] = b"payload " * 2
+d[40:48] = (at + 16).to_bytes(8, "little")
+open(sys.argv[2], "wb").write(d)
+END
+refused file/gap self.gap "bytes that belong to no section or segment stand before others that do"
 
 finish

@@ -121,6 +121,14 @@ stale() {
 	ok mutants/stale
 }
 stale
+# A payload behind the program.
+tail_of() {
+	local in=$WORK/tail out=$WORK/tail.out
+	{ cat "$WORK/plain" && echo "what is appended"; } >"$in"
+	"$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" && "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1 && echo "$in $out" >>"$WORK/good"
+	check mutants/tail "$(first_line "$in.log")" grep -q "^$in " "$WORK/good"
+}
+tail_of
 # Every virtual call: the slot is added to before the load, or loaded long before the call, or to be seen on two ways only.
 slots() {
 	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''

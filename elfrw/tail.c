@@ -1,0 +1,78 @@
+/* tail.c: see tail.h.
+ *
+ * Self-extracting archives, AppImages, single-file programs and signatures stand behind a program.  Those who read them find them
+ * by an offset in the file, by the distance to its end, or where the section headers end: so what is appended keeps all three
+ * (layout.c).  A few zeros, as patchelf leaves behind its headers, are found by nobody. */
+#include "elfrw/tail.h"
+#include <stdlib.h>
+
+#define FEW 16 /* zeros: less than any alignment of a file's end leaves */
+
+struct extent {
+	uint64_t start, end;
+};
+
+static int extent_order(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* All that headers describe; their number. */
+static uint32_t collect(const struct elfrw_image *img, struct extent *e)
+{
+	const Elf64_Ehdr *eh = &img->ehdr;
+	uint32_t n = 0;
+	e[n++] = (struct extent){ 0, eh->e_ehsize };
+	e[n++] = (struct extent){ eh->e_phoff, eh->e_phoff + (uint64_t)img->n_phdrs * sizeof(Elf64_Phdr) };
+	e[n++] = (struct extent){ eh->e_shoff, eh->e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr) };
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if (sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL && sh->sh_size)
+			e[n++] = (struct extent){ sh->sh_offset, sh->sh_offset + sh->sh_size };
+	}
+	/* Those of a debug file are the program's and mean nothing there. */
+	for (uint32_t p = 0; p < img->n_phdrs && !img->separate; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type != PT_NULL && ph->p_filesz)
+			e[n++] = (struct extent){ ph->p_offset, ph->p_offset + ph->p_filesz };
+	}
+	return n;
+}
+
+static uint64_t not_zero(const struct elfrw_image *img, uint64_t from, uint64_t to)
+{
+	while (from < to && !img->base[from])
+		from++;
+	return from;
+}
+
+struct elfrw_err *elfrw_tail_find(const struct elfrw_image *img, struct elfrw_tail *ret)
+{
+	struct extent *e = malloc(((size_t)img->n_sections + img->n_phdrs + 3) * sizeof *e);
+	if (!e)
+		return &elfrw_err_nomem;
+	uint32_t n = collect(img, e);
+	qsort(e, n, sizeof *e, extent_order);
+	uint64_t at = 0, lost = img->size;
+	for (uint32_t k = 0; k < n && lost == img->size; k++) {
+		uint64_t stop = e[k].start < img->size ? e[k].start : img->size;
+		/* llvm-objcopy leaves parts of the program between those of a debug file. */
+		uint64_t x = img->separate ? stop : not_zero(img, at, stop);
+		if (x < stop)
+			lost = x;
+		if (e[k].end > at)
+			at = e[k].end;
+	}
+	free(e);
+	if (lost < img->size)
+		return elfrw_error_at(NULL, lost, "bytes that belong to no section or segment stand before others that do");
+	if (at > img->size)
+		at = img->size;
+	*ret = (struct elfrw_tail){ .offset = at, .size = img->size - at };
+	ret->headers = img->ehdr.e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr) == at;
+	ret->zeros = ret->size < FEW && not_zero(img, at, img->size) == img->size;
+	return NULL;
+}
