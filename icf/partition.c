@@ -6,20 +6,19 @@
  * classes by their targets' classes until nothing splits any more (the greatest fixpoint; starting from equal pairs and
  * growing would miss the recursive ones).
  *
- * Hashes only make buckets: forms are compared in full before the first round, and targets' classes after the last one;
- * members that do not agree with the first of their class leave it, and the rounds begin again.  Cost: one hash of all
- * foldable code, then rounds over the references of the units that still have company; real programs need 3 to 10. */
+ * Hashes only make buckets: forms are compared in full before the first round, and targets' classes after the last one.  Cost: one
+ * hash of all foldable code, then what refine.h says, over the references of the units that have company. */
 #include "elfrw/parallel.h"
 #include "elfrw/wbuf.h"
 #include "icf/fold.h"
+#include "icf/refine.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct member {
 	struct icf_hash hash;
 	uint32_t unit;
-	uint32_t cls;           /* lowest unit of its class */
-	uint32_t edge, n_edges; /* into state.edges */
+	uint32_t cls; /* lowest unit of its class */
 };
 
 struct state {
@@ -28,7 +27,6 @@ struct state {
 	struct member *m;
 	uint32_t n;
 	uint32_t per;
-	icf_unit_list edges;
 	uint32_t *cls; /* by unit; the caller's */
 };
 
@@ -117,80 +115,59 @@ static struct elfrw_err *first_classes(struct state *st)
 	/* Without a collision the runs are adjacent already; with one, the sort by class makes them so. */
 	qsort(st->m, st->n, sizeof *st->m, by_class);
 	drop_single(st);
-	for (uint32_t i = 0; i < st->n; i++) {
-		st->m[i].edge = (uint32_t)st->edges.len;
-		ELFRW_TRY(icf_edges(st->prog, st->mode, st->m[i].unit, &st->edges));
-		st->m[i].n_edges = (uint32_t)st->edges.len - st->m[i].edge;
-	}
 	return NULL;
 }
 
-/* Splits every class by the hash of its members' target classes; true: something split. */
-static bool split_round(struct state *st)
+static int by_unit(const void *a, const void *b)
 {
-	for (uint32_t i = 0; i < st->n; i++) {
-		struct member *m = &st->m[i];
-		uint64_t lo = 1, hi = 2;
-		for (uint32_t e = 0; e < m->n_edges; e++) {
-			lo = icf_hash_mix(lo, st->cls[st->edges.data[m->edge + e]]);
-			hi = icf_hash_mix(hi, ~(uint64_t)st->cls[st->edges.data[m->edge + e]]);
-		}
-		m->hash = (struct icf_hash){ lo, hi };
-	}
-	qsort(st->m, st->n, sizeof *st->m, by_class);
-	bool split = false;
-	for (uint32_t i = 0; i < st->n;) {
-		uint32_t k = i + 1;
-		while (k < st->n && st->m[k].cls == st->m[i].cls)
-			k++;
-		/* Within the run, sub-runs of one hash; each is named by its lowest unit, which stands first. */
-		for (uint32_t a = i; a < k;) {
-			uint32_t b = a;
-			while (b < k && st->m[b].hash.hi == st->m[a].hash.hi && st->m[b].hash.lo == st->m[a].hash.lo)
-				b++;
-			split |= b - a < k - i;
-			uint32_t name = st->m[a].unit;
-			for (; a < b; a++)
-				st->m[a].hash.hi = name; /* the new class, set below so that this run keeps its old one */
-		}
-		i = k;
-	}
-	for (uint32_t i = 0; i < st->n; i++) {
-		st->m[i].cls = (uint32_t)st->m[i].hash.hi;
-		st->cls[st->m[i].unit] = st->m[i].cls;
-	}
-	drop_single(st);
-	return split;
+	const struct member *x = a, *y = b;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* The proof: every member's targets are of the same classes as those of the first of its class.  Who disagrees (a hash collision)
- * leaves the class; true: somebody did. */
-static bool expel(struct state *st)
+/* What the members refer to, as a graph of them; FIRST and CLS have room for n + 1. */
+static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t *cls, icf_unit_list *edges)
 {
-	bool any = false;
-	for (uint32_t i = 0; i < st->n;) {
-		uint32_t k = i + 1;
-		uint32_t out = ICF_NONE;
-		for (; k < st->n && st->m[k].cls == st->m[i].cls; k++) {
-			bool same = st->m[k].n_edges == st->m[i].n_edges;
-			for (uint32_t e = 0; e < st->m[i].n_edges && same; e++)
-				same = st->cls[st->edges.data[st->m[k].edge + e]] == st->cls[st->edges.data[st->m[i].edge + e]];
-			if (same)
-				continue;
-			if (out == ICF_NONE)
-				out = st->m[k].unit;
-			st->cls[st->m[k].unit] = out;
-			any = true;
-		}
-		i = k;
-	}
+	uint32_t n_units = (uint32_t)st->prog->unit.len, *number = malloc((n_units + 1) * sizeof *number);
+	if (!number)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = n_units > UINT32_MAX / 2 ? elfrw_error("more than 2147483647 functions") : NULL;
+	for (uint32_t i = 0; i < n_units; i++)
+		number[i] = st->n + i; /* alone: the same as itself only */
 	for (uint32_t i = 0; i < st->n; i++)
-		st->m[i].cls = st->cls[st->m[i].unit];
-	if (any) {
-		qsort(st->m, st->n, sizeof *st->m, by_class);
-		drop_single(st);
+		number[st->m[i].unit] = i;
+	for (uint32_t i = 0; i < st->n && !err; i++) {
+		first[i] = (uint32_t)edges->len;
+		cls[i] = st->m[i].cls;
+		err = icf_edges(st->prog, st->mode, st->m[i].unit, edges);
 	}
-	return any;
+	first[st->n] = (uint32_t)edges->len;
+	for (size_t e = 0; e < edges->len; e++)
+		edges->data[e] = number[edges->data[e]];
+	free(number);
+	if (!err && edges->len > UINT32_MAX)
+		err = elfrw_error("more than 4294967295 references between functions that may be the same");
+	return err;
+}
+
+/* Splits the first classes by what their members refer to. */
+static struct elfrw_err *split(struct state *st, uint32_t *rounds)
+{
+	uint32_t *first = malloc((st->n + 1) * sizeof *first), *cls = malloc((st->n + 1) * sizeof *cls);
+	icf_unit_list edges = { 0 };
+	/* So that the lowest node of a class is its lowest unit. */
+	qsort(st->m, st->n, sizeof *st->m, by_unit);
+	struct elfrw_err *err = first && cls ? find_edges(st, first, cls, &edges) : &elfrw_err_nomem;
+	struct icf_graph g = { .n = st->n, .first = first, .edge = edges.data };
+	struct icf_refine_cost cost = { 0 };
+	if (!err)
+		err = icf_refine(&g, cls, 64, &cost);
+	for (uint32_t i = 0; i < st->n && !err; i++)
+		st->cls[st->m[i].unit] = st->m[cls[i]].unit;
+	*rounds = cost.rounds;
+	VEC_FREE(&edges);
+	free(first);
+	free(cls);
+	return err;
 }
 
 struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt, uint32_t *cls, uint32_t *rounds)
@@ -210,12 +187,8 @@ struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf
 		qsort(st.m, st.n, sizeof *st.m, by_hash);
 		err = first_classes(&st);
 	}
-	while (!err) {
-		++*rounds;
-		if (!split_round(&st) && !expel(&st))
-			break;
-	}
+	if (!err)
+		err = split(&st, rounds);
 	free(st.m);
-	VEC_FREE(&st.edges);
 	return err;
 }

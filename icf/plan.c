@@ -4,6 +4,7 @@
  * address shows, so that no unit moves up and pinned ones are never in the way of those before them. */
 #include "icf/plan.h"
 #include "elfrw/align.h"
+#include "elfrw/search.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,38 +127,6 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 	free(keeper);
 	free(count);
 	return NULL;
-}
-
-/* Does unit I's copy lead to the same code as I?  What I refers to is the same as what its keeper refers to, but where the two
- * targets keep a copy each, a stack would show one function for the other. */
-static bool leads_astray(const struct icf_program *prog, const struct icf_plan *plan, uint32_t i)
-{
-	const struct icf_unit *u = &prog->unit.data[i], *k = &prog->unit.data[plan->kept[i]];
-	const struct icf_ref *mine = icf_unit_refs(prog, u), *its = icf_unit_refs(prog, k);
-	for (uint32_t r = 0; r < u->n_ref; r++) {
-		if (mine[r].table != ICF_NONE) {
-			const struct icf_table *a = &prog->table.data[mine[r].table], *b = &prog->table.data[its[r].table];
-			for (uint32_t e = 0; e < a->n; e++)
-				if (plan->kept[prog->dataref.data[a->entry + e].unit] != plan->kept[prog->dataref.data[b->entry + e].unit])
-					return true;
-		} else if (mine[r].unit != ICF_NONE && plan->kept[mine[r].unit] != plan->kept[its[r].unit])
-			return true;
-	}
-	return false;
-}
-
-static void keep_partners(struct icf_program *prog, struct icf_plan *plan)
-{
-	for (bool again = true; again;) {
-		again = false;
-		for (uint32_t i = 0; i < prog->unit.len; i++) {
-			if (plan->kept[i] == i || !leads_astray(prog, plan, i))
-				continue;
-			plan->kept[i] = i;
-			prog->unit.data[i].reason = ICF_PARTNER_STAYS;
-			again = true;
-		}
-	}
 }
 
 /* The largest alignment of each group, for its keeper, as a power of two; 0: nothing to add. */
@@ -308,23 +277,30 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 	}
 }
 
-/* Does only code stand between executable sections A and A + 1, in one segment? */
-static bool adjoins(const struct icf_program *prog, uint32_t a)
+/* By executable section: only code stands between it and the next one, and they are in one segment.  Owned by the caller. */
+static bool *find_adjoining(const struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
-	uint64_t from = prog->exec.data[a].end, to = prog->exec.data[a + 1].start;
-	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+	size_t n = prog->exec.len;
+	bool *adjoins = malloc(n + 1);
+	for (uint32_t e = 0; adjoins && e < n; e++)
+		adjoins[e] = e + 1 < n;
+	for (uint32_t p = 0; adjoins && p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
-		if (ph->p_type == PT_LOAD && prog->exec.data[a].start >= ph->p_vaddr && prog->exec.data[a].start < ph->p_vaddr + ph->p_memsz &&
-		    !(to >= ph->p_vaddr && to < ph->p_vaddr + ph->p_memsz))
-			return false;
+		size_t e = LOWER_BOUND(0, n, mid, prog->exec.data[mid].start < ph->p_vaddr + ph->p_memsz);
+		if (ph->p_type == PT_LOAD && e && prog->exec.data[e - 1].start >= ph->p_vaddr)
+			adjoins[e - 1] = false;
 	}
-	for (uint32_t i = 1; i < img->n_sections; i++) {
+	for (uint32_t i = 1; adjoins && i < img->n_sections; i++) {
 		const Elf64_Shdr *sh = &img->section[i].hdr;
-		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_size && sh->sh_addr >= from && sh->sh_addr < to)
-			return false;
+		if (!(sh->sh_flags & SHF_ALLOC) || !sh->sh_size)
+			continue;
+		/* Which lie before it? */
+		size_t e = LOWER_BOUND(0, n, mid, prog->exec.data[mid].end <= sh->sh_addr);
+		if (e && e < n && sh->sh_addr < prog->exec.data[e].start)
+			adjoins[e - 1] = false;
 	}
-	return true;
+	return adjoins;
 }
 
 static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan, bool *no_room)
@@ -336,8 +312,10 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	map->unit = calloc(n + 1, sizeof *map->unit);
 	map->section = calloc(map->n_sections, sizeof *map->section);
 	uint8_t *shift = group_alignment(prog, plan);
-	if (!map->unit || !map->section || !shift) {
+	bool *adjoins = find_adjoining(prog);
+	if (!map->unit || !map->section || !shift || !adjoins) {
 		free(shift);
+		free(adjoins);
 		return &elfrw_err_nomem;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -367,13 +345,14 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	if (stays)
 		stay(prog, plan);
 	for (uint32_t e = 0; e < map->n_sections && !err && !stays; e++) {
-		if (e == 0 || !adjoins(prog, e - 1))
+		if (e == 0 || !adjoins[e - 1])
 			l.cursor = prog->exec.data[e].start;
 		err = place_section(&l, e);
 		plan->code_before += map->section[e].old_end - map->section[e].old;
 		plan->code_after += map->section[e].new_end - map->section[e].new_start;
 	}
 	free(shift);
+	free(adjoins);
 	*no_room = l.no_room;
 	for (uint32_t i = 0; i < n && !err; i++) {
 		struct elfrw_addrmap_unit *m = &map->unit[i];
@@ -408,7 +387,7 @@ static struct elfrw_err *without_thunks(struct icf_program *prog, const struct i
 			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
 			plan->n_short++;
 		}
-	keep_partners(prog, plan);
+	ELFRW_TRY(icf_keep_partners(prog, plan));
 	start_over(plan);
 	return lay_out(prog, opt, plan, &no_room);
 }
@@ -435,7 +414,7 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 	if (opt->mode != ICF_MODE_NONE) {
 		ELFRW_TRY(icf_partition(prog, opt, plan->cls, &plan->rounds));
 		ELFRW_TRY(choose(prog, opt, plan));
-		keep_partners(prog, plan);
+		ELFRW_TRY(icf_keep_partners(prog, plan));
 	}
 	bool no_room;
 	ELFRW_TRY(lay_out(prog, opt, plan, &no_room));

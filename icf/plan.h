@@ -26,5 +26,8 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 /* The unwind tables that PLAN, which is compact, needs do not fit: makes it one that needs less.  First without thunks, then in place.
  * Error: opt->require_compact. */
 struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan);
+/* Part of both (plan_partners.c): folded units whose copies would lead to other code stay after all. */
+struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *plan);
+
 void icf_plan_deinit(struct icf_plan *plan);
 #endif
