@@ -194,6 +194,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->base);
 	VEC_FREE(&v->pair);
 	VEC_FREE(&v->alias);
+	free(v->same);
 	VEC_FREE(&v->frameref);
 	VEC_FREE(&v->call);
 	VEC_FREE(&v->jump);

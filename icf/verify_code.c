@@ -619,62 +619,48 @@ static struct elfrw_err *gather(struct icf_v *v, struct part *part)
 	return err;
 }
 
-static int alias_order(const void *a, const void *b)
+static uint32_t root(uint32_t *same, uint32_t i)
 {
-	const struct icf_valias *x = a, *y = b;
-	if (x->unit != y->unit)
-		return x->unit < y->unit ? -1 : 1;
-	return x->other < y->other ? -1 : x->other > y->other;
+	while (same[i] != i)
+		i = same[i] = same[same[i]];
+	return i;
 }
 
-/* Sorts, each once. */
-static void unite(struct icf_v *v)
-{
-	size_t n = 0;
-	if (v->alias.len)
-		qsort(v->alias.data, v->alias.len, sizeof *v->alias.data, alias_order);
-	for (size_t i = 0; i < v->alias.len; i++)
-		if (!n || alias_order(&v->alias.data[n - 1], &v->alias.data[i]) != 0)
-			v->alias.data[n++] = v->alias.data[i];
-	v->alias.len = n;
-}
-
-/* Proves the assumptions that were made, and those made by that. */
+/* Proves the assumptions that were made, and those made by that.  "Is the same code as" is an equivalence, each pair of which is proved
+ * while the others are assumed: a pair that follows from those before needs no proof of its own, so there are as many
+ * proofs as units at most, where two rings of functions could pair off in any combination. */
 static struct elfrw_err *check_aliases(struct job *job)
 {
 	struct icf_v *v = job->v;
 	struct part part = { .log.max = v->log.max };
-	VEC(struct icf_valias) done = { 0 };
 	struct elfrw_err *err = NULL;
-	for (bool more = true; more && !err;) {
-		size_t n = v->alias.len, k = 0;
-		unite(v);
-		n = v->alias.len;
-		more = false;
-		for (size_t i = 0; i < n && !err; i++) {
-			struct icf_valias a = v->alias.data[i];
-			while (k < done.len && alias_order(&done.data[k], &a) < 0)
-				k++;
-			if (k < done.len && alias_order(&done.data[k], &a) == 0)
-				continue;
-			more = true;
-			struct icf_vunit u = v->unit.data[a.unit];
-			u.flags = ICF_V_FOLDED;
-			u.kept = a.other;
-			u.body = v->unit.data[a.other].body;
-			check_unit(job, &part, a.unit, &u);
-			err = part.log.nomem ? &elfrw_err_nomem : NULL;
-		}
-		if (!VEC_RESERVE(&done, n))
-			err = &elfrw_err_nomem;
-		if (!err && n)
-			memcpy(done.data, v->alias.data, n * sizeof *done.data);
-		done.len = err ? 0 : n;
+	size_t n = 0;
+	if (!v->alias.len)
+		return NULL;
+	v->same = malloc(v->unit.len * sizeof *v->same);
+	if (!v->same)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < v->unit.len; i++)
+		v->same[i] = i;
+	for (size_t i = 0; i < v->alias.len && !err; i++) {
+		struct icf_valias a = v->alias.data[i];
+		uint32_t x = root(v->same, a.unit), y = root(v->same, a.other);
+		if (x == y)
+			continue;
+		v->same[x] = y;
+		v->alias.data[n++] = a;
+		struct icf_vunit u = v->unit.data[a.unit];
+		u.flags = ICF_V_FOLDED;
+		u.kept = a.other;
+		u.body = v->unit.data[a.other].body;
+		check_unit(job, &part, a.unit, &u);
+		err = part.log.nomem ? &elfrw_err_nomem : NULL;
 		struct elfrw_err *e = gather(v, &part);
 		err = err ? err : e;
 	}
-	VEC_FREE(&done);
-	unite(v);
+	v->alias.len = n;
+	for (uint32_t i = 0; i < v->unit.len; i++)
+		v->same[i] = root(v->same, i);
 	return err;
 }
 

@@ -178,7 +178,8 @@ struct icf_v {
 	uint64_t filter_lo, filter_hi;
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
-	VEC(struct icf_valias) alias; /* sorted */
+	VEC(struct icf_valias) alias; /* those that were proved, from which all follow */
+	uint32_t *same;		      /* by unit: the same number for what is the same code by that; NULL: nothing is; owned */
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;  /* in the order of the code */
 	VEC(struct icf_vjump) jump;  /* the same */

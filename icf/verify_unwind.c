@@ -113,10 +113,7 @@ static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 	uint32_t t = icf_v_find(v, old), o = icf_v_find_new(v, new);
 	if (t == ICF_V_NONE || o == ICF_V_NONE || old - v->unit.data[t].old != new - v->unit.data[o].body)
 		return false;
-	for (size_t i = 0; i < v->alias.len; i++)
-		if (v->alias.data[i].unit == t && v->alias.data[i].other == o)
-			return true;
-	return false;
+	return v->same && v->same[t] == v->same[o];
 }
 
 /* How many bytes there are from VA to the next table of LIST or the end of the section. */

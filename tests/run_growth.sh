@@ -1,0 +1,75 @@
+#!/bin/bash
+# run_growth.sh: what once cost the square of its input, at a size where that cannot pass: an upper bound of processor time and of
+# memory for each.  `make growth` measures the laws themselves.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_tool growth
+have python3 || { skip growth "no python3"; finish; }
+make_work
+slow=1
+grep -q __asan_init "$ICFOLD" && slow=10
+
+# bounded NAME SECONDS MEGABYTES COMMAND...: within this processor time and memory (of a plain build), and with status 0.
+bounded() {
+	local name=$1 seconds=$(($2 * slow)) kib=$(($3 * 1024)) rc
+	shift 3
+	[ $slow = 1 ] || kib=unlimited
+	(ulimit -t "$seconds" && ulimit -v $kib && exec "$@") >"$WORK/out" 2>"$WORK/err"
+	rc=$?
+	check "growth/$name" "exit status $rc: $(first_line "$WORK/err")" [ $rc = 0 ]
+}
+
+# of KIND N SECONDS MEGABYTES COMMAND...: the program FILE (folded: OUT) that has N of a kind.
+of() {
+	local kind=$1 n=$2 seconds=$3 mega=$4 c
+	shift 4
+	FILE=$WORK/$kind.$n OUT=$FILE.folded
+	python3 "$TESTS/growth_gen.py" "$kind" "$n" "$WORK" 2>"$WORK/err" || { not_ok "growth/$kind" "$(first_line "$WORK/err")"; return; }
+	for c in fold "$@"; do
+		case $c in
+		fold) bounded "$kind/fold" "$seconds" "$mega" "$ICFOLD" -q --emit-relocs "$FILE" -o "$OUT" ;;
+		verify) bounded "$kind/verify" "$seconds" "$mega" "$ICFOLD" verify "$FILE" "$OUT" ;;
+		audit) bounded "$kind/audit" "$seconds" "$mega" "$ICFOLD" audit "$FILE" ;;
+		html) bounded "$kind/audit --html" "$seconds" "$mega" "$ICFOLD" audit "--html=$WORK/page.html" "$FILE" ;;
+		symbolize) bounded "$kind/symbolize" "$seconds" "$mega" "$ICFOLD" symbolize -i -e "$OUT" <"$FILE.at" ;;
+		esac
+	done
+}
+
+of chains 16000 3 1000 verify audit
+of chains-stay 16000 3 1000 verify
+of rings-odd 16000 3 1000 verify audit
+
+
+# Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
+cat >"$WORK/ring.py" <<'END'
+n, out = 3000, [".text"]
+def func(name, body):
+    out.append(".p2align 4,0x90\n.globl %s\n.type %s,@function\n%s: %s\n.size %s,.-%s" % (name, name, name, body, name, name))
+def call(name, k):
+    return "subq $8,%%rsp\ncall %s\naddq $8,%%rsp\nmovl $%d,%%eax\nimull $3,%%eax,%%ecx\nret" % (name, k)
+for name, callee, k in (("_start", "f", 1), ("other", "g", 2), ("f", "a0", 5), ("g", "b0", 5)):
+    func(name, call(callee, k))
+rings = [("a", n), ("b", n + 1)]
+for c, m in rings:
+    for i in range(m):
+        func("%s%d" % (c, i), "{disp32} jmp %s%d" % (c, (i + 1) % m))
+print("\n".join(out + [".data"] + [".quad %s%d" % (c, i) for c, m in rings for i in range(m)]))
+END
+if [ $slow = 1 ] && [ -f "$BUILD/icf/plan_partners.o" ]; then
+	echo 'void *icf_keep_partners(void *prog, void *plan); void *icf_keep_partners(void *prog, void *plan) { (void)prog; (void)plan; return 0; }' >"$WORK/bold.c"
+	python3 "$WORK/ring.py" >"$WORK/ring.s"
+	# shellcheck disable=SC2046
+	if "${CC:-gcc}" -o "$WORK/bold" "$WORK/bold.c" $(printf '%s\n' "$BUILD"/{elfrw,dwarf,icf}/*.o | grep -v plan_partners) \
+		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" &&
+		as --64 "$WORK/ring.s" -o "$WORK/ring.o" && ld --emit-relocs "$WORK/ring.o" -o "$WORK/ring" &&
+		"$WORK/bold" --emit-relocs "$WORK/ring" -o "$WORK/ring.out" >"$WORK/said"; then
+		bounded "rings that pair off/verify" 3 1000 "$ICFOLD" verify "$WORK/ring" "$WORK/ring.out"
+		check "growth/rings that pair off/claim" "no fold" grep -q ', 1 of them folded' "$WORK/out"
+	else
+		not_ok "growth/rings that pair off" "$(first_line "$WORK/err")"
+	fi
+else
+	skip "growth/rings that pair off" "no plain build in $BUILD"
+fi
+finish
