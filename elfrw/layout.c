@@ -4,8 +4,9 @@
  * A segment that ends earlier becomes shorter.  A hole of whole pages in a segment's middle (linkers that put read-only data
  * behind the code, or unwind tables before other data, in one segment) is taken out of the file by cutting the segment in two,
  * which needs one more program header: where there is no room for it, the note and interpreter sections that stand
- * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the segment's alignment; where an
- * alignment larger than a page would keep the pages in the file, the later segment gets page alignment. */
+ * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the segment's alignment, which stays
+ * as well: the loader places a program by it, and large pages need both.  With an alignment larger than a page fewer pages
+ * leave the file; what stays is never written, a hole. */
 #include "elfrw/output.h"
 #include "elfrw/align.h"
 #include "elfrw/names.h"
@@ -89,11 +90,11 @@ static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phd
 	return NULL;
 }
 
-/* Whole pages between two extents. */
-static uint64_t hole_pages(const struct extent *a, const struct extent *b)
+/* Whole pages between two extents of segment PH, as far as they can leave the file. */
+static uint64_t hole_pages(const Elf64_Phdr *ph, const struct extent *a, const struct extent *b)
 {
 	uint64_t from = elfrw_align_up(a->end, PAGE), to = b->start & ~(uint64_t)(PAGE - 1);
-	return to > from ? (to - from) / PAGE : 0;
+	return to > from && to - a->end >= ph->p_align ? (to - from) / PAGE : 0;
 }
 
 static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64_t start, uint64_t file_end, uint64_t mem_end, bool first)
@@ -108,8 +109,6 @@ static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64
 	piece->ph.p_vaddr = start;
 	piece->ph.p_filesz = file_end - start;
 	piece->ph.p_memsz = mem_end - start;
-	if (!first && piece->ph.p_align > PAGE)
-		piece->ph.p_align = PAGE;
 	return NULL;
 }
 
@@ -128,7 +127,7 @@ static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_ph
 	bool first = true;
 	for (size_t i = 1; i < ex->v.len; i++) {
 		const struct extent *a = &ex->v.data[i - 1], *b = &ex->v.data[i];
-		if (!hole_pages(a, b))
+		if (!hole_pages(ph, a, b))
 			continue;
 		if (!*allowed) {
 			out->n_unsplit++;
@@ -169,7 +168,7 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 			continue;
 		err = collect(out, &out->img->phdr[p], out->img->n_phdrs, &ex, &changed);
 		for (size_t i = 1; i < ex.v.len && changed && !err; i++) {
-			uint64_t k = hole_pages(&ex.v.data[i - 1], &ex.v.data[i]);
+			uint64_t k = hole_pages(&out->img->phdr[p], &ex.v.data[i - 1], &ex.v.data[i]);
 			if (k && (*n)++ == 0) {
 				*at = ex.v.data[i - 1].end;
 				*pages = k;
@@ -273,14 +272,8 @@ static void place_pieces(struct elfrw_output *out)
 			ph->p_offset = align > PAGE ? old->p_offset % align : cur + ((ph->p_vaddr - cur) & (align - 1));
 			continue;
 		}
-		uint64_t at = cur + ((ph->p_vaddr - cur) & (align - 1));
-		uint64_t page = cur + ((ph->p_vaddr - cur) & (PAGE - 1));
-		if (align > PAGE && at - page >= PAGE && i > 0) {
-			ph->p_align = PAGE;
-			at = page;
-		}
-		ph->p_offset = at;
-		cur = at + ph->p_filesz;
+		ph->p_offset = cur + ((ph->p_vaddr - cur) & (align - 1));
+		cur = ph->p_offset + ph->p_filesz;
 	}
 	out->file_size = cur;
 }
