@@ -20,7 +20,7 @@ static uint64_t new_target(const struct icf_apply *a, const struct icf_dataref *
 static struct elfrw_err *set_field(struct icf_apply *a, const struct icf_dataref *d)
 {
 	uint64_t to = new_target(a, d);
-	if (to == d->target)
+	if (to == d->target || d->left)
 		return NULL;
 	uint8_t *p;
 	ELFRW_TRY(elfrw_output_at(a->out, d->place, d->size, &p));

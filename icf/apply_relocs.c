@@ -43,7 +43,7 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 		uint32_t owner = d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
 		*gone = owner != ICF_NONE && (a->plan->map.unit[owner].flags & ELFRW_UNIT_FOLDED);
 		*known = d != NULL;
-		return d ? icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE) - d->target : 0;
+		return d && !d->left ? icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE) - d->target : 0;
 	}
 	uint32_t i = icf_unit_at(prog, r->r_offset);
 	if (i == ICF_NONE || (a->plan->map.unit[i].flags & ELFRW_UNIT_FOLDED)) {

@@ -35,10 +35,22 @@ static bool is_ascending(const struct icf_program *prog, size_t from)
 	return true;
 }
 
+/* Relocations were kept; what neither a symbol nor an FDE delimits (crtstuff in a stripped file) may be data all the same. */
+static struct elfrw_err *judge_gaps(struct icf_program *prog, unsigned threads)
+{
+	struct icf_islands islands = { 0 };
+	const struct icf_places none = { 0 };
+	struct elfrw_err *err = icf_find_islands(prog, threads, &islands, NULL);
+	if (!err)
+		err = icf_judge_islands(prog, &islands, &none);
+	VEC_FREE(&islands.v);
+	return err;
+}
+
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
 	if (!prog->inferred)
-		return NULL;
+		return judge_gaps(prog, threads);
 	if (!prog->img->pic) {
 		icf_infer_loose(prog, prog->img->ehdr.e_entry, "its addresses are fixed and have no relocations");
 		return icf_infer_fixed(prog, threads);

@@ -8,6 +8,7 @@
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
 #include "icf/infer_parts.h"
+#include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,7 +243,8 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		bool clean;
-		if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage)
+		/* Relocations tell what names and frames delimit. */
+		if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage || (!prog->inferred && (u->n_sym || u->n_fde)))
 			continue;
 		err = icf_trace_unit(prog, i, &t, &clean);
 		if (!err && !clean)
@@ -318,6 +320,20 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 	dwr_lsda_deinit(&lsda);
 }
 
+/* What neither a symbol nor an FDE delimits and is not understood: nobody knows then that no-ops and zeros at its ends are padding. */
+static struct elfrw_err *widen_gaps(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_exec *e = &prog->exec.data[u->sec];
+		if (u->kind != ICF_UNIT_OPAQUE || u->n_sym || u->n_fde)
+			continue;
+		u->start = i > e->unit ? u[-1].end : e->start;
+		u->end = i + 1 < e->unit + e->n_units ? u[1].start : e->end;
+	}
+	return icf_index_units(prog);
+}
+
 /* Code without a symbol and an FDE: known to be code only when something enters it, and nothing looks at it. */
 static void judge_gaps(struct icf_program *prog)
 {
@@ -352,7 +368,7 @@ struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_i
 	for (size_t i = 0; i < islands->v.len && !any; i++)
 		any = islands->v.data[i].refers;
 	if (!any)
-		return NULL;
+		return widen_gaps(prog);
 	struct icf_bits bits;
 	if (!icf_bits_init(&bits, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
@@ -363,5 +379,5 @@ struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_i
 		if (islands->v.data[i].refers && !icf_bit(&bits, islands->v.data[i].va))
 			icf_make_opaque(&prog->unit.data[islands->v.data[i].unit]);
 	icf_bits_deinit(&bits);
-	return NULL;
+	return widen_gaps(prog);
 }

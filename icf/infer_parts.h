@@ -38,7 +38,7 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 }
 
 /* infer_code.c: finds them, sets ICF_UNIT_JUMPS, makes units opaque whose branches lead into instructions, and sets the bits in INSN
- * (of all code; may be NULL) where an instruction begins. */
+ * (of all code; may be NULL) where an instruction begins.  With relocations, only of code that has neither a symbol nor an FDE. */
 struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret, struct icf_bits *insn);
 
 /* Makes the units opaque that have an island which nothing names.  NAMED: the targets of jump tables. */
@@ -58,6 +58,9 @@ uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_ma
 /* infer_table.c: the jump tables; pins the units whose jumps cannot be accounted for.  NAMED receives the entries' targets. */
 struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, const struct icf_bits *insn, struct icf_data_map *map,
 				   struct icf_places *named);
+
+/* Sets the bits in CALLED (of all code; initialized here) of entries that are functions to someone.  infer_table.c. */
+struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bits *called);
 
 /* Does unit A jump into unit B behind its entry?  infer.c. */
 bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The executable sections' entries that are functions to someone. */
-static struct elfrw_err *find_called(const struct icf_program *prog, struct icf_bits *called)
+struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bits *called)
 {
 	if (!icf_bits_init(called, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
@@ -21,8 +20,10 @@ static struct elfrw_err *find_called(const struct icf_program *prog, struct icf_
 			if (ref[r].kind != ICF_REF_BRANCH || (ref[r].flags & ICF_REF_CALL))
 				icf_set_bit(called, ref[r].target);
 	}
+	/* What a distance counts from is not known yet. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		icf_set_bit(called, prog->dataref.data[i].target);
+		if (prog->dataref.data[i].pcrel != 1)
+			icf_set_bit(called, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len; i++) {
 		const struct icf_symbol *s = &prog->sym.data[i];
 		/* Split-off parts have local names; the search is too slow for all the others. */
@@ -131,7 +132,7 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, c
 	job.part = calloc(n + 1, sizeof *job.part);
 	if (!job.part)
 		return &elfrw_err_nomem;
-	struct elfrw_err *err = find_called(prog, &called);
+	struct elfrw_err *err = icf_find_called(prog, &called);
 	if (!err)
 		err = elfrw_parallel(threads, n, look_at, &job);
 	if (!err)

@@ -288,8 +288,25 @@ static struct elfrw_err *make_chunks(struct icf_program *prog, struct job *job)
 	return NULL;
 }
 
-/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be code like any other: without relocations it is looked at
- * later.  It begins behind the padding. */
+/* How many zeros stand behind the last jump or return of U, which holds nothing else there? */
+static uint64_t zeros_behind(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const uint8_t *p = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start, end = size, last = 0;
+	while (end > 0 && p[end - 1] == 0)
+		end--;
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < end; pos += in.len) {
+		if (!prog->arch->decode(p + pos, size - pos, u->start + pos, &in))
+			return 0;
+		bool stops = in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_RET || in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_TRAP;
+		last = stops ? pos + in.len : 0;
+	}
+	return last && last < size ? size - last : 0;
+}
+
+/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be code like any other: it is looked at later (infer_code.c).
+ * It begins behind the padding, and ends before the zeros that mold fills up with. */
 static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -306,6 +323,7 @@ static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 			else if (!prog->arch->decode(p + n, size - n, u->start + n, &in) || in.kind != ELFRW_INSN_NOP)
 				break;
 		u->start += n < size ? n : 0;
+		u->end -= zeros_behind(prog, u);
 	}
 	return icf_index_units(prog);
 }
@@ -323,7 +341,7 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 		any |= job.rel[i].n > 0;
 	}
 	prog->inferred = !any;
-	if (!err && prog->inferred)
+	if (!err)
 		err = look_into_gaps(prog);
 	if (!err)
 		err = make_chunks(prog, &job);

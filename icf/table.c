@@ -3,31 +3,22 @@
  * A position-independent table holds distances from its own start.  Its relocations say PC-relative, which names a
  * wrong place for all entries but the first; so the table's start must be known.  It is an address that code computes or
  * uses as a displacement; the run of relocated fields that follows it without a gap, up to the next such address, is the
- * table.  An entry that leads anywhere but to an instruction makes the whole file one that we do not understand.  A field that
- * no table explains may be a distance from anything in its section; all code that this could mean is pinned.
+ * table.  Its entries lead into the function that reads it or into that one's split-off part; where no symbol tells that part from another
+ * function, the jump has to be seen that goes through the table (infer_ask.c).  What the entries lead to, and which fields no table
+ * explains, is looked at in table_check.c.
  *
  * A table that a single function reads, and whose entries lead into units (the function or its cold part), is that
  * function's own and takes part in comparison by meaning.  A shared one is plain data: right, but no reason to fold. */
 #include "elfrw/rbuf.h"
 #include "elfrw/search.h"
+#include "icf/table.h"
 #include "icf/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* An address that code refers to and where a relocated field stands. */
-struct base {
-	uint64_t va;
-	struct icf_ref *ref; /* one that names it */
-	uint32_t owner;      /* the unit that refers to it, or ICF_NONE: several */
-};
-
-struct bases {
-	VEC(struct base) v;
-};
-
 static int base_order(const void *a, const void *b)
 {
-	const struct base *x = a, *y = b;
+	const struct icf_base *x = a, *y = b;
 	if (x->va != y->va)
 		return x->va < y->va ? -1 : 1;
 	return x->owner < y->owner ? -1 : x->owner > y->owner;
@@ -47,7 +38,7 @@ static bool may_have(const struct filter *f, uint64_t va)
 	return f->bits[i >> 3] >> (i & 7) & 1;
 }
 
-static struct elfrw_err *collect_bases(const struct icf_program *prog, struct bases *ret)
+static struct elfrw_err *collect_bases(const struct icf_program *prog, struct icf_bases *ret)
 {
 	if (!prog->dataref.len)
 		return NULL;
@@ -73,12 +64,12 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ba
 				continue;
 			if ((use && !may_have(&f, ref[r].target)) || !icf_dataref_at(prog, ref[r].target))
 				continue;
-			struct base *b = VEC_PUSH(&ret->v);
+			struct icf_base *b = VEC_PUSH(&ret->v);
 			if (!b) {
 				err = &elfrw_err_nomem;
 				break;
 			}
-			*b = (struct base){ ref[r].target, &ref[r], i };
+			*b = (struct icf_base){ ref[r].target, &ref[r], i };
 		}
 	}
 	free(f.bits);
@@ -86,7 +77,7 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ba
 }
 
 /* Sorted bases; each address is one table at most, whoever names it. */
-static uint32_t single_owner(const struct bases *b, size_t first, size_t end)
+static uint32_t single_owner(const struct icf_bases *b, size_t first, size_t end)
 {
 	for (size_t i = first + 1; i < end; i++)
 		if (b->v.data[i].owner != b->v.data[first].owner)
@@ -115,7 +106,7 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 
 /* A position-independent table leads back into a function that reads it, or into a split-off part: anything else means that we have
  * the wrong start for it. */
-static bool plausible(const struct icf_program *prog, const struct bases *b, size_t first, size_t end, uint32_t unit, uint64_t target)
+static bool plausible(const struct icf_program *prog, const struct icf_bases *b, size_t first, size_t end, uint32_t unit, uint64_t target)
 {
 	if (unit == ICF_NONE)
 		return false;
@@ -166,8 +157,7 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 	return true;
 }
 
-/* Entries FROM to TO are not those of a table after all: they name again what they name counted from their own places. */
-static void unmake(struct icf_program *prog, size_t from, size_t to)
+void icf_unmake_table(struct icf_program *prog, size_t from, size_t to)
 {
 	uint64_t base = prog->dataref.data[from].place;
 	for (size_t i = from; i < to; i++) {
@@ -185,7 +175,32 @@ static bool is_list(const struct icf_program *prog, uint64_t va)
 	return shndx && icf_is_c_identifier(prog->img->section[shndx].name);
 }
 
-static struct elfrw_err *make_tables(struct icf_program *prog, const struct bases *b)
+/* Do all distances of the run that begins with field I and ends before LIMIT lead to entries of units, counted from their own places?  Of
+ * a table that would be a rare chance; its second entry names what lies 4 bytes behind a label. */
+static bool counts_from_itself(const struct icf_program *prog, size_t i, uint64_t limit)
+{
+	const struct icf_dataref *first = &prog->dataref.data[i], *d = first;
+	const struct icf_dataref *end = prog->dataref.data + prog->dataref.len;
+	for (; d < end && d->place < limit && d->place == first->place + (uint64_t)(d - first) * first->size && d->pcrel == 1; d++)
+		if (d->unit == ICF_NONE || prog->unit.data[d->unit].start != d->target)
+			return false;
+	return d - first > 1;
+}
+
+/* The longest table at the address of bases [FIRST, END) that a jump of theirs is seen to use. */
+static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *b, size_t first, size_t end, uint32_t *ret)
+{
+	*ret = 0;
+	for (size_t i = first; i < end; i++) {
+		uint32_t n = 0;
+		if (i == first || b->v.data[i].owner != b->v.data[i - 1].owner)
+			ELFRW_TRY(icf_ask_table(ask, b->v.data[i].owner, b->v.data[i].va, &n));
+		*ret = n > *ret ? n : *ret;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_bases *b, struct icf_asker *ask)
 {
 	/* The last question asked of split_off(). */
 	uint32_t asked = ICF_NONE;
@@ -194,7 +209,7 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 	for (size_t k = 0, i = 0, next; k < b->v.len; k = next) {
 		for (next = k + 1; next < b->v.len && b->v.data[next].va == b->v.data[k].va;)
 			next++;
-		const struct base one = { b->v.data[k].va, NULL, single_owner(b, k, next) }, *base = &one;
+		const struct icf_base one = { b->v.data[k].va, NULL, single_owner(b, k, next) }, *base = &one;
 		uint64_t limit = next < b->v.len ? b->v.data[next].va : UINT64_MAX;
 		while (i < n && prog->dataref.data[i].place < base->va)
 			i++;
@@ -206,6 +221,9 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 		/* An address table in writable data may change at run time: pointers, no jump table. */
 		if (first->pcrel == 2 || first->quiet || (pcrel && is_list(prog, base->va)))
 			continue;
+		if (pcrel && !prog->inferred && counts_from_itself(prog, i, limit))
+			continue;
+		uint32_t seen = UINT32_MAX; /* entries that a jump is seen to use; not asked yet */
 		struct icf_table t = { base->va, (uint32_t)i, 0, base->owner };
 		size_t end = i;
 		while (end < n && prog->dataref.data[end].place == base->va + (uint64_t)t.n * size &&
@@ -230,9 +248,15 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
 				break;
 			if (pcrel && !plausible(prog, b, k, next, unit, target)) {
-				unmake(prog, i, end);
-				t.n = 0;
-				break;
+				if (seen == UINT32_MAX)
+					ELFRW_TRY(ask_all(ask, b, k, next, &seen));
+				if (t.n == seen)
+					break;
+				if (t.n > seen || unit == ICF_NONE) {
+					icf_unmake_table(prog, i, end);
+					t.n = 0;
+					break;
+				}
 			}
 			d->target = target;
 			d->unit = unit;
@@ -264,140 +288,19 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct base
 	return NULL;
 }
 
-/* Every entry of a table must lead to an instruction. */
-struct entry {
-	uint64_t target, place;
-	uint32_t unit;
-};
-
-static int entry_order(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-	return x->target < y->target ? -1 : x->target > y->target;
-}
-
-/* A distance of its own place to a function's entry explains itself. */
-static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
-{
-	return d->table != ICF_NONE || d->pcrel != 1 || (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
-}
-
-/* Whatever field D may count from: an assembler can write distances only from places of the section that they stand in.  So what
- * is meant is at most as far from what D names, counted from its own place, as the section's bounds from D.  CHANGE[i] is by how
- * many more of these stretches hold unit i than the one before. */
-static void add_whole_reach(const struct icf_program *prog, const struct icf_dataref *d, const struct elfrw_section *sec, int64_t *change)
-{
-	uint64_t lo = d->target - (d->place - sec->hdr.sh_addr), hi = d->target + (sec->hdr.sh_addr + sec->hdr.sh_size - d->place);
-	if (lo > d->target)
-		lo = 0;
-	if (hi < d->target)
-		hi = UINT64_MAX;
-	change[LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end < lo)]++;
-	change[LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= hi)]--;
-}
-
-/* PC-relative fields of which nothing tells what they count from: what they could mean is pinned.  One such field in a section puts
- * those in doubt that seem to explain themselves. */
-static struct elfrw_err *pin_unexplained(struct icf_program *prog)
-{
-	int64_t *change = NULL, n = 0;
-	uint32_t shndx = 0;
-	bool doubt = false;
-	for (size_t i = 0; i < prog->dataref.len; i++) {
-		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->table != ICF_NONE || d->pcrel != 1)
-			continue;
-		uint32_t at = elfrw_image_section_at(prog->img, d->place);
-		if (at == 0)
-			continue;
-		const struct elfrw_section *sec = &prog->img->section[at];
-		if (at != shndx) {
-			doubt = false;
-			for (size_t k = i; k < prog->dataref.len && prog->dataref.data[k].place - sec->hdr.sh_addr < sec->hdr.sh_size && !doubt; k++)
-				doubt = !explained(prog, &prog->dataref.data[k]);
-		}
-		shndx = at;
-		if (doubt && !change && !(change = calloc(prog->unit.len + 1, sizeof *change)))
-			return &elfrw_err_nomem;
-		if (doubt)
-			add_whole_reach(prog, d, sec, change);
-	}
-	for (uint32_t i = 0; change && i < prog->unit.len; i++) {
-		struct icf_unit *u = &prog->unit.data[i];
-		n += change[i];
-		if (n <= 0)
-			continue;
-		prog->n_pinned += !(u->flags & ICF_UNIT_PINNED);
-		u->flags |= ICF_UNIT_PINNED;
-		if (u->reason == ICF_OK)
-			u->reason = ICF_NEAR_OPAQUE;
-	}
-	free(change);
-	return NULL;
-}
-
-static struct elfrw_err *check_entries(const struct icf_program *prog)
-{
-	VEC(struct entry) v = { 0 };
-	struct elfrw_err *err = NULL;
-	for (size_t i = 0; i < prog->dataref.len && !err; i++) {
-		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->table == ICF_NONE)
-			continue;
-		struct entry *e = VEC_PUSH(&v);
-		if (!e)
-			err = &elfrw_err_nomem;
-		else
-			*e = (struct entry){ d->target, d->place, d->unit };
-	}
-	if (v.len)
-		qsort(v.data, v.len, sizeof *v.data, entry_order);
-	for (size_t i = 0; i < v.len && !err;) {
-		uint32_t k = v.data[i].unit;
-		if (k != ICF_NONE && v.data[i].target == prog->unit.data[k].end) {
-			i++;
-			continue;
-		}
-		if (k == ICF_NONE) {
-			err = elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no code",
-					  (unsigned long long)v.data[i].place, (unsigned long long)v.data[i].target);
-			break;
-		}
-		const struct icf_unit *u = &prog->unit.data[k];
-		const uint8_t *code = icf_unit_bytes(prog, u);
-		uint64_t pos = u->start;
-		for (; i < v.len && v.data[i].unit == k && v.data[i].target < u->end; i++) {
-			if (u->kind == ICF_UNIT_OPAQUE)
-				continue;
-			struct elfrw_insn in;
-			while (pos < v.data[i].target) {
-				unsigned len = prog->arch->decode(code + (pos - u->start), u->end - pos, pos, &in);
-				if (!len)
-					break;
-				pos += len;
-			}
-			if (pos != v.data[i].target) {
-				err = elfrw_error("jump table entry at 0x%llx leads into the middle of an instruction at 0x%llx",
-						  (unsigned long long)v.data[i].place, (unsigned long long)v.data[i].target);
-				break;
-			}
-		}
-	}
-	VEC_FREE(&v);
-	return err;
-}
-
 struct elfrw_err *icf_find_tables(struct icf_program *prog)
 {
-	struct bases b = { 0 };
+	struct icf_bases b = { 0 };
+	struct icf_asker ask = { .prog = prog };
 	struct elfrw_err *err = collect_bases(prog, &b);
 	if (!err) {
 		if (b.v.len)
 			qsort(b.v.data, b.v.len, sizeof *b.v.data, base_order);
-		err = make_tables(prog, &b);
+		err = make_tables(prog, &b, &ask);
 	}
-	VEC_FREE(&b.v);
 	if (!err)
-		err = pin_unexplained(prog);
-	return err ? err : check_entries(prog);
+		err = icf_check_tables(prog, &b, &ask);
+	icf_asker_deinit(&ask);
+	VEC_FREE(&b.v);
+	return err;
 }

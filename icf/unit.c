@@ -90,13 +90,14 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte before the function. */
 		struct elfrw_insn insn;
 		unsigned len = prog->arch->decode(p + i, e->end - start - i, start + i, &insn);
-		/* gold fills long gaps with a jump over no-ops. */
+		/* gold and the GNU assembler fill long gaps with a jump over no-ops. */
 		if (len && insn.kind == ELFRW_INSN_JMP && insn.target > start + i + len && insn.target <= end) {
 			uint64_t over = insn.target - start;
-			for (i += len; i < over && p[i] == prog->arch->nop; i++)
-				;
-			if (i != over)
-				return false;
+			for (i += len; i < over; i += len) {
+				len = prog->arch->decode(p + i, over - i, start + i, &insn);
+				if (!len || insn.kind != ELFRW_INSN_NOP)
+					return false;
+			}
 			continue;
 		}
 		if (!len || insn.kind != ELFRW_INSN_NOP)

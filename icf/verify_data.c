@@ -28,6 +28,10 @@ static void resolve(struct icf_v *v)
 		struct icf_vword *w = &v->word.data[i];
 		uint32_t owner = w->table != ICF_V_NONE ? v->table.data[w->table].owner : ICF_V_NONE;
 		bool known;
+		if (w->still) {
+			w->want = w->alt = w->target;
+			continue;
+		}
 		if (!icf_v_in_exec(v, w->target) && icf_v_data(v, w->target) != w->target) {
 			w->want = w->alt = icf_v_data(v, w->target);
 			continue;

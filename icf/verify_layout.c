@@ -30,11 +30,12 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 		}
 		/* A signal trampoline's description begins one byte before it, in the last no-op. */
 		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
-		/* gold writes a jump over long padding. */
+		/* gold and the GNU assembler write a jump over long padding. */
 		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
 			uint64_t over = at + len;
-			while (over < in.target && e->old_data[over - e->old] == v->arch->nop)
-				over++;
+			struct elfrw_insn nop;
+			while (over < in.target && v->arch->decode(e->old_data + (over - e->old), in.target - over, over, &nop) && nop.kind == ELFRW_INSN_NOP)
+				over += nop.len;
 			if (over == in.target) {
 				at = over;
 				continue;

@@ -385,6 +385,23 @@ static bool is_list(const struct icf_v *v, uint64_t va)
 	return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, set)];
 }
 
+/* Are the words from I on, up to LIMIT, distances from their own places to entries, each of them?  One of a table leads 4 bytes past a
+ * label then, the next one 8. */
+static bool are_own_distances(const struct icf_v *v, size_t i, uint64_t limit)
+{
+	const struct icf_vword first = v->word.data[i];
+	size_t n = 0;
+	for (; i + n < v->word.len; n++) {
+		const struct icf_vword *w = &v->word.data[i + n];
+		if (w->place >= limit || w->place != first.place + n * first.size || w->kind != ICF_VW_RELATIVE)
+			break;
+		uint32_t u = icf_v_find(v, w->target);
+		if (u == ICF_V_NONE || v->unit.data[u].old != w->target)
+			return false;
+	}
+	return n > 1;
+}
+
 struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 {
 	unite(v);
@@ -404,6 +421,8 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 			next++;
 			limit = next < v->base.len ? v->base.data[next].va : UINT64_MAX;
 		}
+		if (relative && !v->inferred && are_own_distances(v, i, limit))
+			continue;
 		struct icf_vtable t = { va, (uint32_t)i, 0, owner };
 		size_t end = i;
 		for (; end < v->word.len && v->word.data[end].place < limit; end++, t.n++) {

@@ -63,6 +63,7 @@ struct icf_vword {
 	uint8_t kind; /* enum icf_vword_kind */
 	bool quiet;   /* does not let the program observe the address */
 	bool stored;  /* DYNAMIC: the field holds the address, too */
+	bool still;   /* RELATIVE: nobody knows from where; the field has to be what it was */
 };
 
 enum icf_vword_kind {
@@ -222,6 +223,8 @@ struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 struct elfrw_err *icf_v_find_words(struct icf_v *v);
 struct elfrw_err *icf_v_find_tables(struct icf_v *v);
 struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were added */
+/* verify_reach.c: words of which nothing tells what they count from; sets their `still`. */
+struct elfrw_err *icf_v_check_reach(struct icf_v *v);
 /* verify_infer.c: where IN has no relocations of its code, after the code was checked. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
 /* verify_pad.c: fills pad and `mixed`, where IN has no relocations of its code. */

@@ -516,7 +516,30 @@ static void test_abs_tables(void **state)
 static void test_bad_tables(void **state)
 {
 	(void)state;
-	tp_refused(TEXT SWITCH("f", "ftab") RODATA "ftab: .long .Lf1-ftab,.Lf2+2-ftab\n", "", "leads into the middle of an instruction");
+	struct tp t;
+	/* A run of distances that does not lead to instructions is no table. */
+	tp_open(&t, TEXT SWITCH("f", "ftab") ANCHOR RODATA "ftab: .long .Lf1-ftab,.Lf2+2-ftab\n", "", ICF_MODE_SAFE);
+	tp_sound(&t);
+	assert_true(tp_u(&t, "f")->flags & ICF_UNIT_PINNED);
+	for (size_t i = 0; i < t.prog.dataref.len; i++)
+		assert_true(t.prog.dataref.data[i].left);
+	tp_close(&t);
+}
+
+/* Distances from their own places, behind a name that code uses: no table, whatever they would lead to counted from there. */
+static void test_own_distances(void **state)
+{
+	(void)state;
+	struct tp t;
+	tp_open(&t, TEXT FN("f") "lea list(%rip),%rdx\nmovslq (%rdx),%rax\nadd %rdx,%rax\nret\n" END("f")
+		ALIGN ".Lg:\n" FN("g") "movl $3,%eax\nret\n" END("g") ".Lh:\n" FN("h") "movl $4,%eax\nret\n" END("h") ANCHOR
+		RODATA "list: .long .Lg-.,.Lh-.\n", "", ICF_MODE_SAFE);
+	tp_sound(&t);
+	assert_int_equal(t.prog.table.len, 0);
+	for (size_t i = 0; i < t.prog.dataref.len; i++)
+		assert_false(t.prog.dataref.data[i].left);
+	assert_int_equal(t.prog.dataref.data[1].target, tp_sym(&t, "h"));
+	tp_close(&t);
 }
 
 /* Distances that no table explains: all code that could be meant stays, other code does not. */
@@ -557,7 +580,7 @@ int main(void)
 		cmocka_unit_test(test_odd_reloc),   cmocka_unit_test(test_reasons),	 cmocka_unit_test(test_data_refs),
 		cmocka_unit_test(test_pic_tables),  cmocka_unit_test(test_shared_table), cmocka_unit_test(test_table_to_end),
 		cmocka_unit_test(test_abs_tables),  cmocka_unit_test(test_bad_tables),
-		cmocka_unit_test(test_vague_tables),
+		cmocka_unit_test(test_vague_tables), cmocka_unit_test(test_own_distances),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
