@@ -2,6 +2,7 @@
  *
  * libiberty's demanglers; as LLVM spells, closing brackets come without a space in between, and clones as "(.cold)". */
 #include "dwarf/demangle.h"
+#include "dwarf/demangle_parts.h"
 #include "elfrw/vec.h"
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -17,20 +18,23 @@ struct text {
 	} v;
 	bool bad;
 	char *cut; /* the name that is being demangled, when it is not the symbol's; owned */
+	void *tree; /* what libiberty keeps of it; owned */
 	enum dwr_spelling spelling;
 	jmp_buf too_long;
 };
 
-/* A few bytes of mangled name can stand for any number, by references back.  Longer names are printed as they are. */
-#define MAX_TEXT ((size_t)1 << 20)
-/* Of D: libiberty recurses for each letter, and has references back that it follows into memory of its own. */
-#define MAX_D 4096
-#define MAX_D_BACK 40
+/* Of D: what libiberty cannot make out, it reads twice, and so on inwards. */
+#define MAX_D 64
+/* Of C++: longer ones libiberty refuses by itself, as the stack that it needs grows with the square. */
+#define MAX_CPP 1024
+#define MAX_SCOPE_BACK 18
+/* Of Rust before its own mangling. */
+#define MAX_LEGACY 16384
 
 static void put(const char *s, size_t n, void *ctx)
 {
 	struct text *t = ctx;
-	if (n > MAX_TEXT || t->v.len > MAX_TEXT - n)
+	if (n > DWR_DEMANGLE_TEXT || t->v.len > DWR_DEMANGLE_TEXT - n)
 		longjmp(t->too_long, 1); /* the demanglers own nothing while they print, and cannot be stopped otherwise */
 	if (t->bad || !VEC_RESERVE(&t->v, t->v.len + n)) {
 		t->bad = true;
@@ -44,13 +48,47 @@ static void put(const char *s, size_t n, void *ctx)
 	}
 }
 
+/* libiberty gives no tree of names with the older spelling of scopes in expressions (sr3std9is_signedIT_EE5value), but prints
+ * them.  Where there is one template around at most, no pack, and few references, each of which at most triples the whole
+ * with two others, that takes no long time. */
+static bool is_short_scope(const char *name)
+{
+	static const char *const more[] = { "Z", "cv", "Dp", "sZ", "sP", "fl", "fr", "fL", "fR" };
+	unsigned back = 0;
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		if (strstr(name + 2, more[i]))
+			return false;
+	for (const char *p = name; *p; p++)
+		if (*p == 'S' || *p == 'T') {
+			size_t digits = strspn(p + 1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+			back += p[1 + digits] == '_';
+		}
+	return back <= MAX_SCOPE_BACK && strstr(name, "sr");
+}
+
+static bool demangle_cpp(const char *name, int options, struct text *t)
+{
+	size_t n = strnlen(name, MAX_CPP + 1);
+	if (n > MAX_CPP)
+		return false;
+	struct demangle_component *tree = cplus_demangle_v3_components(name, options, &t->tree);
+	bool nomem = false;
+	if (!tree && is_short_scope(name))
+		return cplus_demangle_v3_callback(name, options, put, t);
+	bool ok = tree && dwr_demangle_cpp_fits(tree, 2 * n, &nomem) && cplus_demangle_print_callback(options, tree, put, t);
+	t->bad |= nomem;
+	free(t->tree);
+	t->tree = NULL;
+	return ok;
+}
+
 /* What follows a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
 static bool demangle_cut(const char *name, int options, const char *open, const char *close, struct text *t)
 {
 	const char *dot = strchr(name, '.');
 	if (dot && !(t->cut = strndup(name, (size_t)(dot - name))))
 		t->bad = true;
-	bool ok = !t->bad && cplus_demangle_v3_callback(dot ? t->cut : name, options, put, t);
+	bool ok = !t->bad && demangle_cpp(dot ? t->cut : name, options, t);
 	if (ok && dot) {
 		put(open, strlen(open), t);
 		put(dot, strlen(dot), t);
@@ -75,10 +113,10 @@ static bool demangle_gnu(const char *name, struct text *t)
 	if (name[0] != '_' || name[1] != 'Z')
 		return false;
 	/* Older Rust names pass for C++ with a hash behind. */
-	if (rust_demangle_callback(name, 0, put, t))
+	if (strnlen(name, MAX_LEGACY) < MAX_LEGACY && rust_demangle_callback(name, 0, put, t))
 		return true;
 	t->v.len = 0;
-	if (cplus_demangle_v3_callback(name, options, put, t))
+	if (demangle_cpp(name, options, t))
 		return true;
 	t->v.len = 0;
 	return strchr(name, '.') && demangle_cut(name, options, " [clone ", "]", t);
@@ -88,13 +126,9 @@ static bool demangle_gnu(const char *name, struct text *t)
 static __attribute__((noinline)) bool demangle(const char *name, struct text *t)
 {
 	if (name[0] == '_' && name[1] == 'R')
-		return rust_demangle_callback(name, 0, put, t);
+		return dwr_demangle_rust_fits(name) && rust_demangle_callback(name, 0, put, t);
 	if (name[0] == '_' && name[1] == 'D') {
-		unsigned back = 0;
-		for (const char *p = name; *p; p++)
-			if ((back += *p == 'Q') > MAX_D_BACK || p - name > MAX_D)
-				return false;
-		char *d = dlang_demangle(name, 0);
+		char *d = strnlen(name, MAX_D + 1) > MAX_D ? NULL : dlang_demangle(name, 0);
 		if (d)
 			put(d, strlen(d), t);
 		free(d);
@@ -169,6 +203,7 @@ bool dwr_demangle(const char *name, enum dwr_spelling spelling, char **ret)
 	*ret = NULL;
 	bool ok = demangle_bounded(name, &t);
 	free(t.cut);
+	free(t.tree);
 	if (!ok || t.bad) {
 		free(t.v.data);
 		return !t.bad;

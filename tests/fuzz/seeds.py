@@ -126,6 +126,13 @@ for how, text in ((0, "0x1000\n1010 x\nmain+0x3\n\"a b\" 12\n\n"), (1, "0xffffff
                   (4, "main\n# no\n  f0  \n\n")):
     save("text", "text-%d" % how, bytes([how]) + text.encode())
 here = os.path.dirname(os.path.abspath(__file__))
+mangled = ("_Z1fv", "_ZSt4swapISt6vectorIS0_IiSaIiEESaIS2_EEEvRT_S6_", "_ZZ4mainENKUliE1_clEi.part.0.cold", "_ZN1AIJidEE1fEDpT_",
+           "_ZlsIiEvT_", "_ZTV1A", "_Z1fIXplT_Li1EEEvi", "_ZNK1AcvT_IiEEv", "_Z1fILi1EEvDTcl1gfp_EE", "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+           "_RNvC1a1bINvC1a1bFGzzzzzzzzz_EuE", "_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE", "_RNvXs_C1aNtB4_1bNtB4_1c1d",
+           "_RIC0FUKC_mRL0_eEuKj5_DNtC1a1bp1cmEL_E", "_RNvC1au8_qda3a", "_D3foo3barFiZv", "_D3std5stdio__T8writeflnTAyaZQpFAyaZv", "_D1a1bFQdZQe",
+           "_D" + 8 * "1aFS")
+for i, name in enumerate(mangled):
+    save("demangle", "name-%d" % i, name.encode())
 for text in sorted(os.listdir(here + "/regress")):
     data = bytearray()
     for line in open(os.path.join(here, "regress", text)):
