@@ -2,28 +2,29 @@
 _icfold_options() { # COMMAND
 	case $1 in
 	fold)
-		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug -s \
+		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
 			--strip-all --emit-relocs --emit-vtables --in-place --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
-			--print-icf-sections= --map= --depfile= --stats --stats= --threads= --time-passes -q --quiet -v --verbose -h \
+			--print-icf-sections= --map= --depfile= --summary --summary= --stats --stats= --json --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
 		;;
 	verify)
-		echo "--icf= --json --no-debug --debug-file= --debug-output= --debug-file-directory= --max= --threads= -v --verbose -h --help"
+		echo "--icf= --json --no-debug --debug-file= --debug-output= --debug-file-directory= --max= --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	symbolize)
 		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --demangle= --no-demangle -a --addresses -p \
-			--pretty-print -s --basenames --relativenames --output-style= --relative-address --adjust-vma= --stack --core= \
-			--pid= --perf --debug-file-directory= --verbose -h --help -V --version"
+			--pretty-print -s --basenames --relativenames --output-style= --json --relative-address --adjust-vma= --stack --core= \
+			--pid= --perf --debug-file-directory= \
+			--threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	inlines)
-		echo "-C --demangle --no-demangle -s --basenames --relativenames --debug-file-directory= -h --help -V --version"
+		echo "-C --demangle --no-demangle -s --basenames --relativenames --debug-file-directory= --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	dump)
-		echo "--map --groups --slots --overlay --dcall --vcall --all --json -h --help"
+		echo "--map --groups --slots --overlay --dcall --vcall --all --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	audit)
-		echo "--icf= --json --csv --html= --top= --filter= --sort= --full-names --no-sources --diff --max-growth= --threads= \
-			-h --help -V --version"
+		echo "--icf= --json --csv --html= --top= --filter= --sort= --full-names --no-sources --diff --max-growth= --max-duplicated= \
+			--threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	--linker-wrapper)
 		echo "--fatal-warnings --no-warnings -h --help"
@@ -37,6 +38,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	fold--icf) echo "safe all none" ;;
 	fold--debug-folded) echo "overlay alias drop" ;;
 	fold--stats) echo "text json" ;;
+	fold--summary) echo "always auto never" ;;
 	verify--icf) echo "safe all" ;;
 	symbolize--functions) echo "none short linkage" ;;
 	symbolize--demangle) echo "llvm gnu" ;;
@@ -91,7 +93,7 @@ _icfold() {
 	compopt -o filenames 2>/dev/null
 	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	if ((COMP_CWORD == 1)); then
-		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines dump audit" -- "$cur")
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines dump audit help" -- "$cur")
 	fi
 }
 complete -F _icfold icfold

@@ -8,10 +8,11 @@
 
 struct elfrw_err {
 	char *text; /* owned, but for the static object */
+	bool system;
 };
 
 static char nomem_text[] = "out of memory";
-struct elfrw_err elfrw_err_nomem = { nomem_text };
+struct elfrw_err elfrw_err_nomem = { nomem_text, true };
 
 /* Takes ownership of TEXT (may be NULL after a failed allocation).  Names come from the file and may hold anything; a message is
  * one line, and does not steer a terminal. */
@@ -26,6 +27,7 @@ static struct elfrw_err *make(char *text)
 		return &elfrw_err_nomem;
 	}
 	err->text = text;
+	err->system = false;
 	return err;
 }
 
@@ -70,7 +72,14 @@ struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 		return &elfrw_err_nomem;
 	int n = asprintf(&whole, "%s: %s", text, strerror(errnum));
 	free(text);
-	return make(n < 0 ? NULL : whole);
+	struct elfrw_err *err = make(n < 0 ? NULL : whole);
+	err->system = true;
+	return err;
+}
+
+bool elfrw_err_is_system(const struct elfrw_err *err)
+{
+	return err->system;
 }
 
 const char *elfrw_err_text(const struct elfrw_err *err)

@@ -5,6 +5,7 @@
  * reporting it cannot fail. */
 #ifndef ELFRW_ERR_H
 #define ELFRW_ERR_H
+#include <stdbool.h>
 #include <stdint.h>
 
 struct elfrw_err;
@@ -23,6 +24,9 @@ struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *
 /* The same with ": STRERROR(ERRNUM)" appended; ENOMEM is the out-of-memory error. */
 struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), returns_nonnull));
+
+/* Whether ERR is of the system (a file that is not there, a full disk, out of memory) and not of what a file holds. */
+bool elfrw_err_is_system(const struct elfrw_err *err);
 
 /* The whole message, without trailing newline; borrowed from ERR. */
 const char *elfrw_err_text(const struct elfrw_err *err);

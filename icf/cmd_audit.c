@@ -2,9 +2,7 @@
 #include "icf/audit.h"
 #include "icf/audit_diff.h"
 #include "icf/cmd.h"
-#include "icf/version.h"
-#include <errno.h>
-#include <getopt.h>
+#include "icf/cmdline.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +28,11 @@ static const char usage[] =
 	"      --no-sources           do not read the debug information\n"
 	"      --diff                 compare two builds: groups that are new, gone, grown, shrunk\n"
 	"      --max-growth=BYTES     with --diff: exit 1 when duplicated code grew by more\n"
-	"      --threads=N            use N threads (default: all processors)\n"
-	"  -h, --help                 print this help\n"
-	"  -V, --version              print the version\n"
+	"      --max-duplicated=BYTES exit 1 when there is more duplicated code (in NEW)\n"
+	ICF_USAGE_COMMON
 	"\n"
-	"Exit status: 0 all well, 1 duplicated code grew too much, 2 trouble.\n";
+	"BYTES may end in K, M or G. Exit status: 0 all well, 1 more duplicated code than allowed,\n"
+	"2 trouble.\n";
 
 enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
@@ -42,13 +40,13 @@ struct command {
 	struct icf_audit_options opt;
 	const char *html;
 	int format;
-	bool diff, top_given, max_given;
-	uint64_t max_growth;
+	bool diff, top_given, quiet;
+	uint64_t max_growth, max_duplicated; /* UINT64_MAX: whatever it is */
 };
 
 enum {
 	OPT_ICF = 256, OPT_JSON, OPT_CSV, OPT_HTML, OPT_TOP, OPT_FILTER, OPT_SORT, OPT_FULL, OPT_NO_SOURCES,
-	OPT_DIFF, OPT_MAX, OPT_THREADS
+	OPT_DIFF, OPT_MAX_GROWTH, OPT_MAX_DUPLICATED
 };
 
 static const struct option options[] = {
@@ -62,10 +60,8 @@ static const struct option options[] = {
 	{ "full-names", no_argument, NULL, OPT_FULL },
 	{ "no-sources", no_argument, NULL, OPT_NO_SOURCES },
 	{ "diff", no_argument, NULL, OPT_DIFF },
-	{ "max-growth", required_argument, NULL, OPT_MAX },
-	{ "threads", required_argument, NULL, OPT_THREADS },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
+	{ "max-growth", required_argument, NULL, OPT_MAX_GROWTH },
+	{ "max-duplicated", required_argument, NULL, OPT_MAX_DUPLICATED },
 	{ 0 },
 };
 
@@ -81,17 +77,6 @@ static int fail(const char *file, struct elfrw_err *err)
 	int status = trouble(file, elfrw_err_text(err));
 	elfrw_err_free(err);
 	return status;
-}
-
-static bool number(const char *text, uint64_t max, uint64_t *ret)
-{
-	char *end;
-	errno = 0;
-	unsigned long long n = strtoull(text, &end, 10);
-	if (errno || end == text || *end || n > max || *text < '0' || *text > '9')
-		return false;
-	*ret = n;
-	return true;
 }
 
 /* The value of an option into C; what it must be, or NULL. */
@@ -117,7 +102,7 @@ static const char *take(struct command *c, int option, const char *value)
 		c->html = value;
 		return *value ? NULL : "the name of a file";
 	case OPT_TOP:
-		if (!number(value, UINT32_MAX, &n))
+		if (!icf_number(value, UINT32_MAX, &n))
 			return "a number";
 		c->opt.top = (uint32_t)n;
 		c->top_given = true;
@@ -146,16 +131,10 @@ static const char *take(struct command *c, int option, const char *value)
 	case OPT_DIFF:
 		c->diff = true;
 		return NULL;
-	case OPT_MAX:
-		if (!number(value, INT64_MAX, &c->max_growth))
-			return "a number of bytes";
-		c->max_given = true;
-		return NULL;
-	case OPT_THREADS:
-		if (!number(value, 1024, &n) || !n)
-			return "a number from 1 to 1024";
-		c->opt.threads = n > 64 ? 64 : (unsigned)n;
-		return NULL;
+	case OPT_MAX_GROWTH:
+		return icf_size(value, INT64_MAX, &c->max_growth) ? NULL : "a number of bytes";
+	case OPT_MAX_DUPLICATED:
+		return icf_size(value, INT64_MAX, &c->max_duplicated) ? NULL : "a number of bytes";
 	}
 	return NULL;
 }
@@ -165,6 +144,17 @@ static int close_output(int status)
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return trouble("standard output", "cannot write");
 	return status;
+}
+
+/* Whether A has no more duplicated code than is allowed, else tells how much there is. */
+static int check_duplicated(const struct command *c, const struct icf_audit *a, const char *path)
+{
+	uint64_t bytes = a->total[c->opt.mode].duplicated;
+	if (bytes <= c->max_duplicated)
+		return ICF_EXIT_OK;
+	fprintf(stderr, "icfold: %s: %" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed\n", path, bytes,
+		c->max_duplicated);
+	return ICF_EXIT_NO;
 }
 
 static int audit_one(const struct command *c, const char *path)
@@ -184,7 +174,9 @@ static int audit_one(const struct command *c, const char *path)
 		else
 			err = icf_audit_print_text(stdout, &a, &c->opt);
 		status = err ? fail(c->html ? c->html : path, err) : close_output(0);
-		if (a.warning)
+		if (!status)
+			status = check_duplicated(c, &a, path);
+		if (a.warning && !c->quiet)
 			fprintf(stderr, "icfold: %s: %s\n", path, a.warning);
 	}
 	icf_audit_deinit(&a);
@@ -212,11 +204,12 @@ static int audit_two(const struct command *c, char **path)
 			icf_audit_diff_text(stdout, &d, &opt);
 		status = err ? fail(path[1], err) : close_output(0);
 	}
-	if (!status && c->max_given && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
+	if (!status && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
 		fprintf(stderr, "icfold: %s: duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed\n",
 			path[1], d.growth, c->max_growth);
-		status = 1;
-	}
+		status = ICF_EXIT_NO;
+	} else if (!status)
+		status = check_duplicated(c, &a[1], path[1]);
 	icf_audit_diff_deinit(&d);
 	icf_audit_deinit(&a[0]);
 	icf_audit_deinit(&a[1]);
@@ -225,33 +218,25 @@ static int audit_two(const struct command *c, char **path)
 
 int icf_cmd_audit(int argc, char **argv)
 {
-	struct command c = { .opt = { .top = 20 } };
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	c.opt.threads = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
-	optind = 0; /* start over: the caller may have parsed options of its own */
-	argv[0] = (char[]){ "icfold: audit" };
-	for (int k, which; (k = getopt_long(argc, argv, "hV", options, &which)) != -1;) {
-		if (k == 'h') {
-			fputs(usage, stdout);
-			return close_output(0);
-		}
-		if (k == 'V') {
-			printf("icfold %s\n", ICF_VERSION);
-			return close_output(0);
-		}
-		if (k == '?')
-			return icf_usage_error("audit", 2, NULL);
+	struct command c = { .opt = { .top = 20 }, .max_growth = UINT64_MAX, .max_duplicated = UINT64_MAX };
+	struct icf_cmdline line;
+	icf_cmdline_init(&line, "audit", usage, "", options, argc, argv);
+	for (int k; (k = icf_cmdline_next(&line)) != -1;) {
+		if (k == ICF_CMDLINE_EXIT)
+			return line.status;
 		const char *must = take(&c, k, optarg);
 		if (must)
-			return icf_usage_error("audit", 2, "--%s=%s: must be %s", options[which].name, optarg, must);
+			return icf_usage_error("audit", "--%s=%s: must be %s", options[line.which].name, optarg, must);
 	}
+	c.opt.threads = line.threads;
+	c.quiet = line.quiet;
 	if (!c.top_given && (c.format != FORMAT_TEXT || c.html))
 		c.opt.top = 0;
 	if (c.diff && (c.html || c.format == FORMAT_CSV))
-		return icf_usage_error("audit", 2, "--diff prints text or JSON");
-	if (c.max_given && !c.diff)
-		return icf_usage_error("audit", 2, "--max-growth goes with --diff");
-	if (argc - optind != (c.diff ? 2 : 1))
-		return icf_usage_error("audit", 2, c.diff ? "expected two files, OLD and NEW" : "expected one file");
-	return c.diff ? audit_two(&c, argv + optind) : audit_one(&c, argv[optind]);
+		return icf_usage_error("audit", "--diff prints text or JSON");
+	if (c.max_growth != UINT64_MAX && !c.diff)
+		return icf_usage_error("audit", "--max-growth goes with --diff");
+	if (line.n != (c.diff ? 2 : 1))
+		return icf_usage_error("audit", c.diff ? "expected two files, OLD and NEW" : "expected one file");
+	return c.diff ? audit_two(&c, line.operand) : audit_one(&c, line.operand[0]);
 }

@@ -7,6 +7,7 @@
  * Virtual calls that the tables leave open are decided by the objects in memory (dwarf/receiver.h), after which the stack is
  * decided once more: what is known of a caller may decide what it called. */
 #include "icf/cmd_core.h"
+#include "icf/cmdline.h"
 #include "dwarf/receiver.h"
 #include "icf/cmd_stack.h"
 #include "icf/process.h"
@@ -263,7 +264,7 @@ static struct elfrw_err *run(struct session *s, const char **truncated)
 	const struct icf_core_in *in = s->in;
 	struct icf_unwind_options options = { in->exe, in->options->debug_dir };
 	pid_t pid;
-	icf_process_libdw(1);
+	icf_process_libdw();
 	if (in->core)
 		ELFRW_TRY(icf_unwind_core(in->core, &options, &s->unwind, truncated));
 	else if (!parse_pid(in->pid, &pid))
@@ -306,5 +307,5 @@ int icf_sym_core(const struct icf_core_in *in)
 	dwr_sym_frames_deinit(&s.frames);
 	bool failed = err || truncated || !s.any;
 	elfrw_err_free(err);
-	return failed;
+	return failed ? ICF_EXIT_TROUBLE : ICF_EXIT_OK;
 }

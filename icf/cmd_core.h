@@ -14,7 +14,7 @@ struct icf_core_in {
 	bool inlines;
 };
 
-/* Prints the backtrace of every thread; what goes wrong is told on standard error.  The exit status: 0, or 1 when there is
+/* Prints the backtrace of every thread; what goes wrong is told on standard error.  The exit status: 0, or 2 when there is
  * nothing to print or the core file is not whole. */
 int icf_sym_core(const struct icf_core_in *in);
 #endif

@@ -4,8 +4,8 @@
 #include "dwarf/icfold_note.h"
 #include "elfrw/image.h"
 #include "icf/cmd.h"
+#include "icf/cmdline.h"
 #include "icf/sym_print.h"
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const char usage[] =
 	"      --vcall                virtual calls through slots with such a function (.debug_vcall)\n"
 	"      --all                  everything\n"
 	"      --json                 the same as one JSON object\n"
-	"  -h, --help                 print this help\n";
+	ICF_USAGE_COMMON;
 
 struct what {
 	bool map, groups, slots, overlay, dcall, vcall, json;
@@ -267,16 +267,15 @@ static const struct option options[] = {
 	{ "vcall", no_argument, NULL, OPT_VCALL },
 	{ "all", no_argument, NULL, OPT_ALL },
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
 int icf_cmd_dump(int argc, char **argv)
 {
 	struct what what = { 0 };
-	optind = 0; /* start over: the caller may have parsed options of its own */
-	argv[0] = (char[]){ "icfold: dump" };
-	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;)
+	struct icf_cmdline line;
+	icf_cmdline_init(&line, "dump", usage, "", options, argc, argv);
+	for (int c; (c = icf_cmdline_next(&line)) != -1;)
 		switch (c) {
 		case OPT_MAP: what.map = true; break;
 		case OPT_GROUPS: what.groups = true; break;
@@ -286,23 +285,22 @@ int icf_cmd_dump(int argc, char **argv)
 		case OPT_VCALL: what.vcall = true; break;
 		case OPT_ALL: what = (struct what){ true, true, true, true, true, true, what.json }; break;
 		case OPT_JSON: what.json = true; break;
-		case 'h': fputs(usage, stdout); return 0;
-		default: return icf_usage_error("dump", 1, NULL);
+		default: return line.status;
 		}
-	if (argc - optind != 1)
-		return icf_usage_error("dump", 1, "expected one FILE");
-	const char *path = argv[optind];
+	if (line.n != 1)
+		return icf_usage_error("dump", "expected one FILE");
+	const char *path = line.operand[0];
 	if (!what.map && !what.groups && !what.slots && !what.overlay && !what.dcall && !what.vcall)
 		what.groups = what.slots = what.dcall = what.vcall = true;
 	struct elfrw_err *err = dump(path, &what);
 	if (err) {
 		fprintf(stderr, "icfold: %s: %s\n", path, elfrw_err_text(err));
 		elfrw_err_free(err);
-		return 1;
+		return ICF_EXIT_TROUBLE;
 	}
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "icfold: standard output: cannot write\n");
-		return 1;
+		return ICF_EXIT_TROUBLE;
 	}
 	return 0;
 }

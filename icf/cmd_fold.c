@@ -1,5 +1,6 @@
 /* cmd_fold.c: icfold [OPTION]... INPUT -o OUTPUT. */
 #include "icf/cmd.h"
+#include "icf/cmdline.h"
 #include "icf/depfile.h"
 #include "icf/pair.h"
 #include "icf/process.h"
@@ -17,10 +18,21 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"Usage: icfold [OPTION]... INPUT -o OUTPUT\n"
-	"Fold functions with identical machine code in a linked ELF program.\n"
-	"Link INPUT with -Wl,--emit-relocs; without, what cannot be proved movable stays.\n"
+	"Usage: icfold COMMAND [ARGUMENT]...\n"
+	"       icfold [fold] [OPTION]... INPUT -o OUTPUT\n"
 	"\n"
+	"Commands:\n"
+	"  fold                       fold functions with identical machine code in a linked ELF\n"
+	"                             program; what icfold does without a command\n"
+	"  verify                     prove that a program is another one, folded\n"
+	"  symbolize                  functions, files and lines of addresses, stacks, cores, profiles\n"
+	"  inlines                    where a function was inlined\n"
+	"  audit                      what folding would save, and what stands in the way\n"
+	"  dump                       what folding recorded in a file\n"
+	"  --linker-wrapper           run a linker, then fold what it has linked\n"
+	"  help [COMMAND]             print the help of COMMAND, as COMMAND --help does\n"
+	"\n"
+	"Options of fold:\n"
 	"  -o, --output=FILE          write the result to FILE (may be INPUT)\n"
 	"      --icf=safe|all|none    safe (default): functions whose address can be observed\n"
 	"                             keep one of their own; all: addresses may merge;\n"
@@ -35,7 +47,7 @@ static const char usage[] =
 	"                             build-id or .gnu_debuglink)\n"
 	"      --debug-file-directory=DIR  where debug files are (default: /usr/lib/debug)\n"
 	"      --strip-debug          leave out the debug information\n"
-	"  -s, --strip-all            leave out the debug information and the symbols\n"
+	"      --strip-all            leave out the debug information and the symbols\n"
 	"      --emit-relocs          keep the relocations in the output\n"
 	"      --emit-vtables         describe vtables with folded functions in the debug information\n"
 	"      --in-place             move nothing: folded functions become jumps\n"
@@ -46,17 +58,16 @@ static const char usage[] =
 	"      --print-icf-sections[=FILE]  list what was folded into what\n"
 	"      --map=FILE             write old address, size, new address and name of each unit\n"
 	"      --depfile=FILE         write a rule for make and ninja: OUTPUT: INPUT ...\n"
+	"      --summary[=always|auto|never]  print what was saved; auto: on a terminal (default)\n"
 	"      --stats[=text|json]    print figures about the run\n"
-	"      --threads=N            use N threads (default: all processors)\n"
+	"      --json                 the same as --stats=json\n"
 	"      --time-passes          print the time that each pass took\n"
-	"  -q, --quiet                print no summary\n"
-	"  -v, --verbose              say what was not folded, and why (twice: each function)\n"
-	"  -h, --help                 print this help\n"
-	"  -V, --version              print the version\n"
 	"      @FILE                  read further arguments from FILE\n"
+	ICF_USAGE_COMMON
 	"\n"
-	"Further commands, each with a --help of its own: icfold verify, icfold symbolize,\n"
-	"icfold inlines, icfold dump, icfold audit, icfold --linker-wrapper.\n";
+	"Link INPUT with -Wl,--emit-relocs; without, what cannot be proved movable stays. With -v\n"
+	"what was not folded is told, and why (twice: each function). Exit status: 0 OUTPUT is\n"
+	"complete, 1 INPUT cannot be folded safely, 2 trouble (a file, the command line).\n";
 
 static int fail(const char *file, struct elfrw_err *err)
 {
@@ -65,7 +76,7 @@ static int fail(const char *file, struct elfrw_err *err)
 	else
 		fprintf(stderr, "icfold: %s\n", elfrw_err_text(err));
 	elfrw_err_free(err);
-	return 1;
+	return ICF_EXIT_TROUBLE;
 }
 
 /* Runs of this many seconds are long. */
@@ -177,7 +188,7 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt, con
 	struct icf_verify_result result;
 	char path[64], debug_path[64];
 	icf_run_release(run);
-	icf_process_libdw(1);
+	icf_process_libdw();
 	if (debug->open) {
 		how.debug_in = run->debug_file;
 		how.debug_out = path_of(debug, debug_path);
@@ -185,14 +196,15 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt, con
 	struct elfrw_err *err = icf_verify(opt->input, path_of(out, path), &how, &result);
 	if (err) {
 		fprintf(stderr, "icfold: %s: cannot be verified: %s\n", opt->output, elfrw_err_text(err));
+		int status = elfrw_err_is_system(err) ? ICF_EXIT_TROUBLE : ICF_EXIT_NO;
 		elfrw_err_free(err);
-		return 1;
+		return status;
 	}
 	bool equal = result.equal;
 	if (!equal)
 		icf_verify_print_differences(stderr, opt->output, &result);
 	icf_verify_result_deinit(&result);
-	return equal ? 0 : 1;
+	return equal ? ICF_EXIT_OK : ICF_EXIT_NO;
 }
 
 /* A device cannot be read back: its bytes are proved in a file in memory. */
@@ -358,7 +370,7 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 	}
 	if (opt->time_passes)
 		icf_report_passes(stderr, run);
-	if (!opt->quiet && isatty(STDOUT_FILENO))
+	if (opt->summary == ICF_SUMMARY_ALWAYS || (opt->summary == ICF_SUMMARY_AUTO && !opt->quiet && isatty(STDOUT_FILENO)))
 		icf_report_summary(stdout, run);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return fail("standard output", elfrw_error_errno(errno ? errno : EIO, "cannot write"));
@@ -367,23 +379,24 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 
 int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 {
-	if (check_files(opt) != 0)
-		return 1;
+	int status = check_files(opt);
+	if (status != 0)
+		return status;
 	if (opt->verify && opt->strip_all)
 		return fail(NULL, elfrw_error("--verify and --strip-all may not be used together: nothing would say what went where"));
 	/* A limit on the size of files is an error like a full disk; the linker, if it is run again, meets it as it was. */
 	void (*on_too_large)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct icf_run run = { 0 };
-	int status = 1;
 	if (!opt->quiet)
 		icf_progress_init(&run.progress, stderr, icf_now().wall, PROGRESS_AFTER);
 	struct elfrw_err *err = icf_run_fold(&run, opt);
 	icf_progress_end(&run.progress);
 	if (err && refusal)
-		*refusal = err;
-	else if (err)
-		status = fail(opt->input, err);
-	else {
+		*refusal = err, status = ICF_EXIT_NO;
+	else if (err) {
+		status = elfrw_err_is_system(err) ? ICF_EXIT_TROUBLE : ICF_EXIT_NO;
+		fail(opt->input, err);
+	} else {
 		char *target = target_of(opt);
 		status = target ? write_files(&run, opt, target) : fail(opt->output, &elfrw_err_nomem);
 		free(target);
@@ -401,7 +414,7 @@ int icf_cmd_fold(int argc, char **argv)
 	struct elfrw_err *err = icf_options_parse(&opt, argc, argv);
 	int status = 0;
 	if (opt.misused) {
-		status = icf_usage_error(NULL, 1, "%s", elfrw_err_text(err));
+		status = icf_usage_error(NULL, "%s", elfrw_err_text(err));
 		elfrw_err_free(err);
 	} else if (err)
 		status = fail(NULL, err);

@@ -1,10 +1,10 @@
 /* cmd_inlines.c: icfold inlines [OPTION]... FUNCTION FILE. */
 #include "icf/cmd.h"
+#include "icf/cmdline.h"
 #include "dwarf/symbolize.h"
 #include "elfrw/vec.h"
-#include "icf/version.h"
+#include "icf/sym_print.h"
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +21,14 @@ static const char usage[] =
 	"  -s, --basenames            print file names without directories\n"
 	"      --relativenames        print file names as the line table has them\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
-	"  -h, --help                 print this help\n"
-	"  -V, --version              print the version\n";
+	"      --json                 print an array of objects\n"
+	ICF_USAGE_COMMON
+	"\n"
+	"Exit status: 0, or 2 for trouble.\n";
 
 struct listing {
 	struct dwr_sym *sym;
-	bool demangle, any;
+	bool demangle, json, any;
 	uint64_t unit;        /* of the last line; with the declaration that its heading names */
 	const char *decl_file;
 	uint32_t decl_line;
@@ -46,6 +48,34 @@ static void print_name(const struct listing *l, const char *name)
 	fputs(text, stdout);
 	if (name && !strchr(text, '('))
 		fputs("()", stdout);
+}
+
+/* A member of an object; NULL is null. */
+static void json_text(const char *key, const char *text)
+{
+	printf("\"%s\": ", key);
+	if (text)
+		icf_json_string(stdout, text);
+	else
+		fputs("null", stdout);
+}
+
+static bool print_json(void *ctx, const struct dwr_sym_inline *item)
+{
+	struct listing *l = ctx;
+	const char *outer = item->outer ? item->outer : item->caller;
+	printf("%s\n  { ", l->any ? "," : "");
+	l->any = true;
+	json_text("decl_file", item->decl_file);
+	printf(", \"decl_line\": %u, \"low\": \"0x%" PRIx64 "\", \"high\": \"0x%" PRIx64 "\", ", item->decl_line, item->low, item->high);
+	json_text("call_file", item->call_file);
+	printf(", \"call_line\": %u, ", item->call_line);
+	/* One at a time: the text of a demangled name lasts until the next one. */
+	json_text("caller", item->caller ? shown(l, item->caller) : NULL);
+	fputs(", ", stdout);
+	json_text("function", outer ? shown(l, outer) : NULL);
+	fputs(" }", stdout);
+	return !ferror(stdout);
 }
 
 static bool print_item(void *ctx, const struct dwr_sym_inline *item)
@@ -75,28 +105,32 @@ static int fail(const char *file, struct elfrw_err *err)
 	fflush(stdout);
 	fprintf(stderr, "icfold: %s: %s\n", file, elfrw_err_text(err));
 	elfrw_err_free(err);
-	return 1;
+	return ICF_EXIT_TROUBLE;
 }
 
-static int list(const char *function, const char *file, const struct dwr_sym_options *options, bool demangle)
+/* L says how. */
+static int list(struct listing l, const char *function, const char *file, const struct dwr_sym_options *options, bool quiet)
 {
-	struct listing l = { .demangle = demangle };
 	struct elfrw_err *err = dwr_sym_open(file, options, &l.sym);
 	if (err)
 		return fail(file, err);
 	int status = 0;
-	err = dwr_sym_inlines(l.sym, function, print_item, &l);
+	if (l.json)
+		putchar('[');
+	err = dwr_sym_inlines(l.sym, function, l.json ? print_json : print_item, &l);
+	if (l.json)
+		fputs("\n]\n", stdout);
 	if (err)
 		status = fail(file, err);
 	else if (fflush(stdout) != 0 || ferror(stdout))
 		status = fail("standard output", elfrw_error_errno(errno, "cannot write"));
-	else if (dwr_sym_warning(l.sym))
+	else if (dwr_sym_warning(l.sym) && !quiet)
 		fprintf(stderr, "icfold: %s: %s\n", file, dwr_sym_warning(l.sym));
 	dwr_sym_close(l.sym);
 	return status;
 }
 
-enum { OPT_NO_DEMANGLE = 256, OPT_RELATIVE, OPT_DEBUG_DIR };
+enum { OPT_NO_DEMANGLE = 256, OPT_RELATIVE, OPT_DEBUG_DIR, OPT_JSON };
 
 static const struct option options[] = {
 	{ "demangle", no_argument, NULL, 'C' },
@@ -104,30 +138,27 @@ static const struct option options[] = {
 	{ "basenames", no_argument, NULL, 's' },
 	{ "relativenames", no_argument, NULL, OPT_RELATIVE },
 	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
+	{ "json", no_argument, NULL, OPT_JSON },
 	{ 0 },
 };
 
 int icf_cmd_inlines(int argc, char **argv)
 {
 	struct dwr_sym_options opt = { 0 };
-	bool demangle = true;
-	int c;
-	optind = 0; /* start over: the caller may have parsed options of its own */
-	argv[0] = (char[]){ "icfold: inlines" };
-	while ((c = getopt_long(argc, argv, "CshV", options, NULL)) != -1)
+	struct listing how = { .demangle = true };
+	struct icf_cmdline line;
+	icf_cmdline_init(&line, "inlines", usage, "Cs", options, argc, argv);
+	for (int c; (c = icf_cmdline_next(&line)) != -1;)
 		switch (c) {
-		case 'C': demangle = true; break;
-		case OPT_NO_DEMANGLE: demangle = false; break;
+		case 'C': how.demangle = true; break;
+		case OPT_NO_DEMANGLE: how.demangle = false; break;
 		case 's': opt.path = DWR_SYM_BASENAME; break;
 		case OPT_RELATIVE: opt.path = DWR_SYM_RELATIVE; break;
 		case OPT_DEBUG_DIR: opt.debug_dir = optarg; break;
-		case 'h': fputs(usage, stdout); return 0;
-		case 'V': printf("icfold %s\n", ICF_VERSION); return 0;
-		default: return icf_usage_error("inlines", 1, NULL);
+		case OPT_JSON: how.json = true; break;
+		default: return line.status;
 		}
-	if (argc - optind != 2)
-		return icf_usage_error("inlines", 1, "expected FUNCTION and FILE");
-	return list(argv[optind], argv[optind + 1], &opt, demangle);
+	if (line.n != 2)
+		return icf_usage_error("inlines", "expected FUNCTION and FILE");
+	return list(how, line.operand[0], line.operand[1], &opt, line.quiet);
 }

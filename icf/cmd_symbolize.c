@@ -3,15 +3,14 @@
  * Questions that are at hand together are answered in the order of their addresses, whatever is read for one serving the
  * next, and printed in their own order: a third less time for a profile, and nobody waits for it. */
 #include "icf/cmd.h"
+#include "icf/cmdline.h"
 #include "icf/cmd_core.h"
 #include "icf/cmd_perf.h"
 #include "icf/cmd_stack.h"
 #include "elfrw/vec.h"
 #include "icf/sym_print.h"
-#include "icf/version.h"
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +36,7 @@ static const char usage[] =
 	"  -s, --basenames            print file names without directories\n"
 	"      --relativenames        print file names as the line table has them\n"
 	"      --output-style=LLVM|GNU|JSON  (default: LLVM)\n"
+	"      --json                 the same as --output-style=JSON\n"
 	"      --relative-address     addresses are relative to the file's base\n"
 	"      --adjust-vma=N         subtract N from each address\n"
 	"      --stack                addresses are a stack, the innermost first: a PC, then return addresses;\n"
@@ -48,9 +48,9 @@ static const char usage[] =
 	"      --perf                 copy the text of `perf script` (arguments are files) with the functions that\n"
 	"                             were called for names; -e: only in frames of that file\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
-	"      --verbose              print all that is known about a frame\n"
-	"  -h, --help                 print this help\n"
-	"  -V, --version              print the version\n";
+	ICF_USAGE_COMMON
+	"\n"
+	"With -v all that is known about a frame is printed. Exit status: 0, or 2 for trouble.\n";
 
 struct module {
 	char *path;          /* owned */
@@ -119,7 +119,7 @@ static struct elfrw_err *module_of(struct session *s, const char *path, size_t n
 	*ret = s->last = s->n_modules++;
 	struct elfrw_err *err = dwr_sym_open(m->path, &s->options, &m->sym);
 	if (err) {
-		s->status = 1;
+		s->status = ICF_EXIT_TROUBLE;
 		complain(m->path, elfrw_err_text(err));
 		m->error = strdup(elfrw_err_text(err));
 		elfrw_err_free(err);
@@ -416,7 +416,7 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 
 enum {
 	OPT_NO_INLINES = 256, OPT_DEMANGLE, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
-	OPT_VERBOSE, OPT_FUNCTIONS, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
+	OPT_FUNCTIONS, OPT_JSON, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
 };
 
 static const struct option options[] = {
@@ -433,6 +433,7 @@ static const struct option options[] = {
 	{ "basenames", no_argument, NULL, 's' },
 	{ "relativenames", no_argument, NULL, OPT_RELATIVE },
 	{ "output-style", required_argument, NULL, OPT_STYLE },
+	{ "json", no_argument, NULL, OPT_JSON },
 	{ "relative-address", no_argument, NULL, OPT_RELATIVE_ADDRESS },
 	{ "adjust-vma", required_argument, NULL, OPT_ADJUST },
 	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
@@ -440,15 +441,12 @@ static const struct option options[] = {
 	{ "stack", no_argument, NULL, OPT_STACK },
 	{ "core", required_argument, NULL, OPT_CORE },
 	{ "pid", required_argument, NULL, OPT_PID },
-	{ "verbose", no_argument, NULL, OPT_VERBOSE },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
 	{ 0 },
 };
 
 static int bad_value(const char *option, const char *value, const char *want)
 {
-	return icf_usage_error("symbolize", 1, "%s=%s: must be %s", option, value, want);
+	return icf_usage_error("symbolize", "%s=%s: must be %s", option, value, want);
 }
 
 /* Sets one option; -1: go on, else the exit status. */
@@ -489,6 +487,7 @@ static int set_option(struct session *s, int c)
 		else
 			return bad_value("--output-style", optarg, "LLVM, GNU or JSON");
 		return -1;
+	case OPT_JSON: s->style.output = ICF_SYM_JSON; return -1;
 	case OPT_RELATIVE_ADDRESS: return -1; /* an ELF file's own addresses are relative to its base */
 	case OPT_ADJUST: {
 		char *end;
@@ -501,11 +500,8 @@ static int set_option(struct session *s, int c)
 	case OPT_STACK: s->stack = true; return -1;
 	case OPT_CORE: s->core = optarg; return -1;
 	case OPT_PID: s->pid = optarg; return -1;
-	case OPT_VERBOSE: s->style.verbose = true; return -1;
-	case 'h': fputs(usage, stdout); return 0;
-	case 'V': printf("icfold %s\n", ICF_VERSION); return 0;
 	}
-	return icf_usage_error("symbolize", 1, NULL);
+	return -1;
 }
 
 /* What does not go together in a command line with N addresses, or NULL. */
@@ -564,20 +560,21 @@ int icf_cmd_symbolize(int argc, char **argv)
 	struct session *s = calloc(1, sizeof *s);
 	if (!s) {
 		fprintf(stderr, "icfold: out of memory\n");
-		return 1;
+		return ICF_EXIT_TROUBLE;
 	}
 	s->style.functions = s->inlines = true;
 	s->flags = DWR_SYM_DEMANGLE;
 	int c, status = -1;
-	optind = 0; /* start over: the caller may have parsed options of its own */
-	argv[0] = (char[]){ "icfold: symbolize" };
-	while (status < 0 && (c = getopt_long(argc, argv, "e:ifCapshV", options, NULL)) != -1)
-		status = set_option(s, c);
-	const char *wrong = status < 0 ? contradiction(s, argc - optind) : NULL;
+	struct icf_cmdline line;
+	icf_cmdline_init(&line, "symbolize", usage, "e:ifCaps", options, argc, argv);
+	while (status < 0 && (c = icf_cmdline_next(&line)) != -1)
+		status = c == ICF_CMDLINE_EXIT ? line.status : set_option(s, c);
+	s->style.verbose = line.verbose;
+	const char *wrong = status < 0 ? contradiction(s, line.n) : NULL;
 	if (wrong)
-		status = icf_usage_error("symbolize", 1, "%s", wrong);
+		status = icf_usage_error("symbolize", "%s", wrong);
 	if (status < 0) {
-		struct elfrw_err *err = run(s, argv + optind, argc - optind);
+		struct elfrw_err *err = run(s, line.operand, line.n);
 		for (uint32_t i = 0; i < s->n_modules && !err; i++)
 			err = s->module[i].sym ? dwr_sym_complete(s->module[i].sym) : NULL;
 		if (!err && (fflush(stdout) != 0 || ferror(stdout)))
@@ -586,7 +583,7 @@ int icf_cmd_symbolize(int argc, char **argv)
 			fflush(stdout);
 			fprintf(stderr, "icfold: %s\n", elfrw_err_text(err));
 			elfrw_err_free(err);
-			s->status = 1;
+			s->status = ICF_EXIT_TROUBLE;
 		}
 		status = s->status;
 	}

@@ -1,9 +1,10 @@
 /* cmd_usage.c: what every command says when its command line is wrong: what it is, then where to look it up, as the GNU tools do. */
 #include "icf/cmd.h"
+#include "icf/cmdline.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-int icf_usage_error(const char *command, int status, const char *fmt, ...)
+int icf_usage_error(const char *command, const char *fmt, ...)
 {
 	fflush(stdout);
 	if (fmt) {
@@ -15,5 +16,5 @@ int icf_usage_error(const char *command, int status, const char *fmt, ...)
 		fputc('\n', stderr);
 	}
 	fprintf(stderr, "Try 'icfold %s%s--help'.\n", command ? command : "", command ? " " : "");
-	return status;
+	return ICF_EXIT_TROUBLE;
 }

@@ -265,7 +265,7 @@ int icf_cmd_wrap(int argc, char **argv)
 		split++;
 	}
 	if (split + 1 >= argc)
-		return icf_usage_error("--linker-wrapper", 1, "expected -- and the linker's command behind it");
+		return icf_usage_error("--linker-wrapper", "expected -- and the linker's command behind it");
 	struct wrap w = { .argc = argc - split - 1, .argv = argv + split + 1 };
 	if (too_deep(&depth))
 		return fail(w.argv[0], "is icfold again, not a linker: give the linker's full path");
@@ -283,7 +283,7 @@ int icf_cmd_wrap(int argc, char **argv)
 		if (!err)
 			err = icf_link_edit(&w.link, w.argc, w.argv);
 		if (w.opt.misused)
-			rc = icf_usage_error("--linker-wrapper", 1, "%s", elfrw_err_text(err));
+			rc = icf_usage_error("--linker-wrapper", "%s", elfrw_err_text(err));
 		else
 			rc = err ? fail(NULL, elfrw_err_text(err)) : link_and_fold(&w);
 	}

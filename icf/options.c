@@ -1,10 +1,9 @@
 /* options.c: command line of the main job. */
 #include "icf/options.h"
 #include "dwarf/rewrite.h"
-#include <errno.h>
+#include "icf/cmdline.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
 {
@@ -80,13 +79,18 @@ static struct elfrw_err *parse_icf(struct icf_options *opt, const char *v)
 
 static struct elfrw_err *parse_threads(struct icf_options *opt, const char *v)
 {
-	char *end;
-	errno = 0;
-	unsigned long n = strtoul(v, &end, 10);
-	if (errno || *end || !*v || *v == '-' || n == 0 || n > 1024)
-		return elfrw_error("--threads=%s: must be a number from 1 to 1024", v);
-	opt->threads = n > 64 ? 64 : (unsigned)n;
-	return NULL;
+	return icf_threads(v, &opt->threads) ? NULL : elfrw_error("--threads=%s: " ICF_THREADS_MUST, v);
+}
+
+static struct elfrw_err *parse_summary(struct icf_options *opt, const char *v)
+{
+	static const char *const when[] = { "auto", "always", "never" };
+	for (int i = 0; i < 3; i++)
+		if (strcmp(v, when[i]) == 0) {
+			opt->summary = (enum icf_summary)i;
+			return NULL;
+		}
+	return elfrw_error("--summary=%s: must be auto, always or never", v);
 }
 
 static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_args *a, size_t *i)
@@ -97,7 +101,6 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 		{ "--no-thunks", offsetof(struct icf_options, no_thunks), true },
 		{ "--strip-debug", offsetof(struct icf_options, strip_debug), true },
 		{ "--strip-all", offsetof(struct icf_options, strip_all), true },
-		{ "-s", offsetof(struct icf_options, strip_all), true },
 		{ "--emit-relocs", offsetof(struct icf_options, emit_relocs), true },
 		{ "--in-place", offsetof(struct icf_options, in_place), true },
 		{ "--require-compact", offsetof(struct icf_options, require_compact), true },
@@ -131,7 +134,15 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 		if (strcmp(arg + 8, "json") != 0 && strcmp(arg + 8, "text") != 0)
 			return elfrw_error("%s: must be --stats, --stats=text or --stats=json", arg);
 		opt->stats = arg[8] == 'j' ? ICF_STATS_JSON : ICF_STATS_TEXT;
-	} else if (value_of(a, i, "--output", &v, &err) || value_of(a, i, "-o", &v, &err))
+	} else if (is_flag(arg, "--json"))
+		opt->stats = ICF_STATS_JSON;
+	else if (is_flag(arg, "--summary"))
+		opt->summary = ICF_SUMMARY_ALWAYS;
+	else if (strncmp(arg, "--summary=", 10) == 0)
+		return parse_summary(opt, arg + 10);
+	else if (strcmp(arg, "-s") == 0)
+		return elfrw_error("unrecognized option '-s'; is '--strip-all' meant?");
+	else if (value_of(a, i, "--output", &v, &err) || value_of(a, i, "-o", &v, &err))
 		opt->output = v;
 	else if (strncmp(arg, "-o", 2) == 0 && arg[2] && arg[2] != '=')
 		opt->output = arg + 2;
@@ -176,8 +187,7 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 {
 	*opt = (struct icf_options){ .mode = ICF_MODE_SAFE };
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	opt->threads = cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
+	opt->threads = icf_default_threads();
 	struct icf_args *a = &opt->args;
 	struct elfrw_err *err = NULL;
 	bool only_names = false;

@@ -33,6 +33,7 @@ struct icf_options {
 	int debug_folded; /* enum dwr_folded_policy */
 	unsigned threads;
 	bool quiet;
+	enum icf_summary { ICF_SUMMARY_AUTO, ICF_SUMMARY_ALWAYS, ICF_SUMMARY_NEVER } summary; /* auto: on a terminal */
 	unsigned verbose;
 	bool time_passes;
 	bool help, version;

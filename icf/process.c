@@ -5,6 +5,7 @@
  * the file that is mapped there, also one that a library mapped.  No temporary name exists while a mapping is read through
  * (newfile.h), so that there is nothing to remove.  Only calls that are safe in a handler are used. */
 #include "icf/process.h"
+#include "icf/cmdline.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -123,8 +124,9 @@ static size_t command_line(char *buf, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-static void on_crash(int sig, const ucontext_t *context, int status)
+static void on_crash(int sig, siginfo_t *info, void *context)
 {
+	(void)info;
 	bool no_memory = errno == ENOMEM;
 	char args[4096];
 	if (!in_libdw(context)) {
@@ -141,19 +143,7 @@ static void on_crash(int sig, const ucontext_t *context, int status)
 	};
 	ssize_t written = writev(STDERR_FILENO, v, 3);
 	(void)written;
-	_exit(status);
-}
-
-static void crash_with_1(int sig, siginfo_t *info, void *context)
-{
-	(void)info;
-	on_crash(sig, context, 1);
-}
-
-static void crash_with_2(int sig, siginfo_t *info, void *context)
-{
-	(void)info;
-	on_crash(sig, context, 2);
+	_exit(ICF_EXIT_TROUBLE);
 }
 
 static bool covers(const char *line, uint64_t at)
@@ -201,8 +191,10 @@ static void say(const char *file)
 		return;
 }
 
-static void on_sigbus(const siginfo_t *info, int status)
+static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
+	(void)sig;
+	(void)context;
 	struct maps_line line;
 	const char *file = info->si_code == BUS_ADRERR ? mapped_file((uint64_t)(uintptr_t)info->si_addr, &line) : NULL;
 	if (!file) {
@@ -211,38 +203,24 @@ static void on_sigbus(const siginfo_t *info, int status)
 		return;
 	}
 	say(file);
-	_exit(status);
+	_exit(ICF_EXIT_TROUBLE);
 }
 
-static void exit_with_1(int sig, siginfo_t *info, void *context)
-{
-	(void)sig;
-	(void)context;
-	on_sigbus(info, 1);
-}
-
-static void exit_with_2(int sig, siginfo_t *info, void *context)
-{
-	(void)sig;
-	(void)context;
-	on_sigbus(info, 2);
-}
-
-void icf_process_init(int status)
+void icf_process_init(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
 		/* Opened the wrong way round, so that using it still fails. */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
 			break;
-	struct sigaction act = { .sa_sigaction = status == 2 ? exit_with_2 : exit_with_1, .sa_flags = SA_SIGINFO };
+	struct sigaction act = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 	sigemptyset(&act.sa_mask);
 	sigaction(SIGBUS, &act, NULL);
 }
 
-void icf_process_libdw(int status)
+void icf_process_libdw(void)
 {
 	static const int signals[] = { SIGABRT, SIGSEGV, SIGFPE };
-	struct sigaction act = { .sa_sigaction = status == 2 ? crash_with_2 : crash_with_1, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	struct sigaction act = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	sigemptyset(&act.sa_mask);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals && !SANITIZED; i++)
 		sigaction(signals[i], &act, NULL);

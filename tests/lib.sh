@@ -377,5 +377,5 @@ well_known() {
 tool_commands() { sed -n 's/^	*{ "\([a-z-]*\)", icf_cmd_.*/\1/p' "$ROOT/icf/main.c"; }
 # help_options COMMAND: long and short options of its --help, one a line, sorted.
 help_options() {
-	"$ICFOLD" "$1" --help | sed -nE 's/^ {2,8}(-[^ ].*)$/\1/p' | sed 's/  .*//' | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*' | tr -d ' ,' | sort -u
+	"$ICFOLD" "$1" --help | sed '/^Commands:/,/^$/d' | sed -nE 's/^ {2,8}(-[^ ].*)$/\1/p' | sed 's/  .*//' | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*' | tr -d ' ,' | sort -u
 }

@@ -30,13 +30,13 @@ folds() { # NAME WHY-suffix: the last run succeeded
 	not_ok "$1" "exit status $rc: $(first_line "${2:-r}.err")"
 	return 1
 }
-# refused NAME FILE WORD: the last run (named r) failed as it must: status 1, one line `icfold: FILE: what` on standard
+# refused NAME FILE WORD [STATUS]: the last run (named r) failed as it must: status 1 or STATUS, one line `icfold: FILE: what` on standard
 # error that has WORD in it (wrong usage: and one that leads to --help), nothing on standard output, and no file out/x or anything else in out.
 refused() {
-	local name=$1 file=$2 word=$3 left
+	local name=$1 file=$2 word=$3 status=${4:-1} left
 	left=$(ls -A out)
-	if [ $rc != 1 ]; then
-		not_ok "$name" "exit status $rc instead of 1: $(first_line r.err)"
+	if [ $rc != "$status" ]; then
+		not_ok "$name" "exit status $rc instead of $status: $(first_line r.err)"
 	elif [ -s r.out ]; then
 		not_ok "$name" "standard output: $(first_line r.out)"
 	elif [ "$(grep -cvx "Try 'icfold --help'\." r.err)" != 1 ]; then
@@ -72,7 +72,7 @@ usage_error() { # NAME WORD ARG...
 	local name=$1 word=$2
 	shift 2
 	run r "$@"
-	refused "cli/$name" "" "$word"
+	refused "cli/$name" "" "$word" 2
 }
 usage_error no-arguments ''
 usage_error no-input '' -o out/x
@@ -91,29 +91,73 @@ check cli/leads-to-help "$(tail -n 1 r.err)" grep -qx "Try 'icfold --help'\." r.
 usage_error missing-keep-file 'nowhere' --keep-unique-file=nowhere prog -o out/x
 check cli/missing-file-is-no-usage "$(tail -n 1 r.err)" test "$(wc -l <r.err)" = 1
 
-# Every command says it in the same way; 2 where 1 means something else.
-misused() { # STATUS LINE ARG...
-	local status=$1 line=$2 command=$3
-	shift 2
+# Every command says it in the same way.
+misused() { # LINE ARG...
+	local line=$1 command=$2
+	shift
 	run r "$@"
-	check "cli/$command-misused" "status $rc: $(tr '\n' '|' <r.err)" test $rc = "$status" -a ! -s r.out -a \
+	check "cli/$command-misused" "status $rc: $(tr '\n' '|' <r.err)" test $rc = 2 -a ! -s r.out -a \
 		"$(tr '\n' '|' <r.err)" = "icfold: $command: $line|Try 'icfold $command --help'.|"
 }
-misused 1 'expected one FILE' dump
-misused 1 "unrecognized option '--frobnicate'" dump --frobnicate prog
-misused 1 "invalid option -- 'Z'" symbolize -Z
-misused 1 "option '--obj' requires an argument" symbolize --obj
-misused 1 '--output-style=XML: must be LLVM, GNU or JSON' symbolize --output-style XML
-misused 1 '--stack needs the file of the addresses: --obj=FILE' symbolize --stack
-misused 1 'expected FUNCTION and FILE' inlines main
-misused 1 "unrecognized option '--frobnicate'" inlines --frobnicate main prog
-misused 2 'expected two files, IN and OUT' verify prog
-misused 2 "unrecognized option '--frobnicate'" verify --frobnicate prog prog
-misused 2 '--icf=none: must be safe or all' verify --icf=none prog prog
-misused 2 "unrecognized option '--frobnicate'" audit --frobnicate prog
-misused 2 '--top=-1: must be a number' audit --top -1 prog
-misused 1 "unrecognized option '--frobnicate'" --linker-wrapper --frobnicate -- ld -v
-misused 1 "expected -- and the linker's command behind it" --linker-wrapper
+misused 'expected one FILE' dump
+misused "unrecognized option '--frobnicate'" dump --frobnicate prog
+misused "invalid option -- 'Z'" symbolize -Z
+misused "option '--obj' requires an argument" symbolize --obj
+misused '--output-style=XML: must be LLVM, GNU or JSON' symbolize --output-style XML
+misused '--stack needs the file of the addresses: --obj=FILE' symbolize --stack
+misused 'expected FUNCTION and FILE' inlines main
+misused "unrecognized option '--frobnicate'" inlines --frobnicate main prog
+misused 'expected two files, IN and OUT' verify prog
+misused "unrecognized option '--frobnicate'" verify --frobnicate prog prog
+misused '--icf=none: must be safe or all' verify --icf=none prog prog
+misused "unrecognized option '--frobnicate'" audit --frobnicate prog
+misused '--top=-1: must be a number' audit --top -1 prog
+misused "unrecognized option '--frobnicate'" --linker-wrapper --frobnicate -- ld -v
+misused "expected -- and the linker's command behind it" --linker-wrapper
+
+# What all commands share: the general options, and whole names of options.
+for c in fold verify symbolize inlines audit dump --linker-wrapper; do
+	run r help "$c"
+	mv r.out help.out
+	run q "$c" --help
+	check "cli/help-$c" "other text than --help" cmp -s help.out q.out
+	case $c in --*) continue ;; esac
+	missing=
+	for o in -q -v -V -h --quiet --verbose --version --help --threads; do grep -qE -- "(^|[ ,])$o([=, ]|$)" q.out || missing="$missing $o"; done
+	check "cli/general-in-$c" "its help has no$missing" test -z "$missing"
+	case $c in
+	fold) arg=(prog -o out/x) ;; verify) arg=(prog prog) ;; inlines) arg=(main prog) ;; symbolize) arg=(-e prog main) ;;
+	dump) arg=(folded) && "$ICFOLD" prog -o folded ;; *) arg=(prog) ;;
+	esac
+	run r "$c" -q -v --threads=2 "${arg[@]}"
+	check "cli/general-$c" "status $rc: $(first_line r.err)" test $rc = 0
+	run r "$c" -V
+	check "cli/version-$c" "$(first_line r.out)" grep -qE '^icfold [0-9]' r.out
+	run r "$c" --versio "${arg[@]}"
+	check "cli/abbreviated-$c" "status $rc: $(first_line r.err)" test $rc = 2 -a "$(grep -c "unrecognized option '--versio'" r.err)" = 1
+done
+run r verify -q prog folded
+check cli/verify-quiet "status $rc: $(first_line r.out)$(first_line r.err)" test $rc = 0 -a ! -s r.out -a ! -s r.err
+for wrong in audti:audit verfy:verify symbolise:symbolize dmup:dump; do
+	run r ${wrong%:*} prog
+	check "cli/meant-${wrong#*:}" "$(first_line r.err)" grep -qx "icfold: '${wrong%:*}' is neither a command nor a file; did you mean '${wrong#*:}'?" r.err
+done
+run r --help
+check cli/help-commands "$(first_line r.out)" bash -c '[ "$(sed -n "/^Commands:/,/^$/p" r.out | grep -cE "^  (fold|verify|symbolize|inlines|audit|dump|--linker-wrapper|help)")" = 8 ] && [ "$(head -n 6 r.out | grep -c ^Commands:)" = 1 ]'
+run r inlines --json main prog
+check cli/inlines-json "$(head -n 2 r.out | tr '\n' ' ')" python3 -c 'import json; json.load(open("r.out"))'
+run r symbolize --json -e prog main
+run q symbolize --output-style=JSON -e prog main
+check cli/symbolize-json "$(first_line r.err)" cmp -s r.out q.out
+run r --json prog -o out/x
+check cli/fold-json "$(first_line r.err)" python3 -c 'import json; json.load(open("r.out"))'
+# Logs of build machines are no terminals.
+run r --summary prog -o out/x
+run q -q --summary=always prog -o out/x
+check cli/summary-always "$(first_line r.out)" bash -c 'grep -q "%" r.out && cmp -s r.out q.out'
+run r --summary=never prog -o out/x
+check cli/summary-never "$(first_line r.out)" test $rc = 0 -a ! -s r.out
+rm -rf out folded && mkdir out
 
 # --- the ordinary run
 run r prog -o out/x
@@ -170,7 +214,7 @@ check cli/write-if-changed-other "not replaced" test $rc = 0 -a "$(stat -c %Y ch
 run r --write-if-changed prog -o out/new
 check cli/write-if-changed-new "$(first_line r.err)" cmp -s out/new default
 rm -f out/new changed linked link
-run r -s prog -o s1
+run r --strip-all prog -o s1
 check cli/strip-all "$(first_line r.err), or symbols" bash -c "[ $rc = 0 ] && ! readelf -SW s1 | grep -qE '\\.(symtab|strtab|debug_)' && diff <(./prog) <(./s1) >/dev/null"
 check cli/strip-all-smaller "not smaller" test "$(file_bytes s1)" -lt "$(file_bytes default)"
 echo old >out/x
@@ -230,7 +274,7 @@ bad=$(for f in p_self q_self p_even chain_a3 main; do
 done)
 check cli/map-addresses "not the addresses of the symbols: $(echo "$bad" | tr '\n' ' ')" test -z "$bad"
 run r --map=nowhere/map prog -o x1
-check cli/map-unwritable "status $rc, $(first_line r.err)" test $rc = 1 -a -s r.err
+check cli/map-unwritable "status $rc, $(first_line r.err)" test $rc = 2 -a -s r.err
 
 run r --stats prog -o x1
 check cli/stats "status $rc or nothing printed" test $rc = 0 -a -s r.out
@@ -288,10 +332,10 @@ done
 run r empty -o out/x; refused refuse/empty empty ''
 echo 'int main;' >text.c
 run r text.c -o out/x; refused refuse/text text.c 'ELF'
-run r missing -o out/x; refused refuse/missing missing 'No such file'
+run r missing -o out/x; refused refuse/missing missing 'No such file' 2
 run r . -o out/x; refused refuse/directory . ''
 run r /dev/null -o out/x; refused refuse/device /dev/null ''
-run r prog --in-place --require-compact -o out/x; check refuse/both-levels "status $rc: $(first_line r.err)" test $rc = 1 -a ! -e out/x
+run r prog --in-place --require-compact -o out/x; check refuse/both-levels "status $rc: $(first_line r.err)" test $rc = 2 -a ! -e out/x
 run r obj.recur/pie/main_c.o -o out/x; refused refuse/object obj.recur/pie/main_c.o 'relocatable|ET_REL|object'
 patched() { # NAME OFFSET BYTES WORD
 	cp prog p.$1
@@ -335,17 +379,17 @@ done
 check refuse/damaged "$damage of 80: $why" test $damage = 0
 
 # --- outputs that cannot be written
-run r prog -o out/no/x; refused output/no-folder out/no/x 'No such file'
+run r prog -o out/no/x; refused output/no-folder out/no/x 'No such file' 2
 mkdir d1
-run r prog -o d1; check output/is-folder "status $rc or leftovers" test $rc = 1 -a -z "$(ls -A d1)"
-run r prog -o prog/x; check output/not-a-folder "status $rc" test $rc = 1
+run r prog -o d1; check output/is-folder "status $rc or leftovers" test $rc = 2 -a -z "$(ls -A d1)"
+run r prog -o prog/x; check output/not-a-folder "status $rc" test $rc = 2
 if [ "$(id -u)" != 0 ]; then
 	mkdir ro && chmod 555 ro
-	run r prog -o ro/x; check output/read-only "status $rc" test $rc = 1 -a -z "$(ls -A ro)"
+	run r prog -o ro/x; check output/read-only "status $rc" test $rc = 2 -a -z "$(ls -A ro)"
 	cp prog unreadable && chmod 000 unreadable
-	run r unreadable -o out/x; refused refuse/unreadable unreadable 'denied'
+	run r unreadable -o out/x; refused refuse/unreadable unreadable 'denied' 2
 else
-	run r prog -o /proc/icfold-test; check output/read-only "status $rc" test $rc = 1
+	run r prog -o /proc/icfold-test; check output/read-only "status $rc" test $rc = 2
 fi
 # An older output survives every failure, down to its inode.
 echo precious >out/x
@@ -355,7 +399,7 @@ check output/old-kept "the old file was touched" bash -c "[ $rc = 1 ] && [ \"\$(
 # No room: a limit on the size of files, and a full file system where one can be mounted.
 (trap '' XFSZ; ulimit -f 8; "$ICFOLD" prog -o out/x >r.out 2>r.err)
 rc=$?
-check output/too-large "status $rc, $(ls -A out | tr '\n' ' '), $(first_line r.err)" bash -c "[ $rc = 1 ] && [ \"\$(cat out/x)\" = precious ] && [ \"\$(ls -A out)\" = x ] && grep -q '^icfold: ' r.err"
+check output/too-large "status $rc, $(ls -A out | tr '\n' ' '), $(first_line r.err)" bash -c "[ $rc = 2 ] && [ \"\$(cat out/x)\" = precious ] && [ \"\$(ls -A out)\" = x ] && grep -q '^icfold: ' r.err"
 cp prog inplace
 (trap '' XFSZ; ulimit -f 8; "$ICFOLD" inplace -o inplace >r.out 2>r.err)
 check output/too-large-in-place "the input was damaged" cmp -s prog inplace
@@ -366,7 +410,7 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=16k none full 2>/dev/null; then
 	left=$(ls -A full)
 	kept=$(cat full/x 2>/dev/null)
 	umount full
-	check output/full "status $rc, left $left, $(first_line r.err)" test $rc = 1 -a "$left" = x -a "$kept" = precious
+	check output/full "status $rc, left $left, $(first_line r.err)" test $rc = 2 -a "$left" = x -a "$kept" = precious
 	check output/full-says-so "$(first_line r.err)" grep -qi 'space' r.err
 else
 	skip output/full "cannot mount a small file system"

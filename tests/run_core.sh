@@ -238,7 +238,7 @@ bad() { # NAME PATTERN ARG...: one line that says so (and one that names the hel
 	"$ICFOLD" symbolize "$@" >text 2>err
 	rc=$?
 	check "core/bad/$name" "rc $rc: $(first_line err), $(wc -l <err) lines, $(wc -c <text) bytes" \
-		[ "$rc:$(grep -cv "^Try 'icfold" err):$(wc -c <text):$(grep -cE -- "^icfold: .*$want" err)" = 1:1:0:1 ]
+		[ "$rc:$(grep -cv "^Try 'icfold" err):$(wc -c <text):$(grep -cE -- "^icfold: .*$want" err)" = 2:1:0:1 ]
 }
 bad other 'no build-id is the same' --core=core -e $p
 bad no-exe 'cannot open nothing: No such file' --core=core -e nothing

@@ -29,7 +29,7 @@ for c in $commands; do
 	check "docs/$c-page-has-help" "not in ${page##*/}: $(echo "$missing" | tr '\n' ' ')" test -s help -a -z "$missing"
 	missing=$(comm -13 help page | while read -r o; do "$ICFOLD" "$c" --help | grep -qE -- "(^|[^a-z-])$o([^a-z-]|\$)" || echo "$o"; done)
 	check "docs/$c-help-has-page" "in ${page##*/} only: $(echo "$missing" | tr '\n' ' ')" test -z "$missing"
-	check "docs/$c-in-help" "icfold --help does not name it" bash -c '[ "$2" = fold ] || "$1" --help | tr "\n" " " | grep -qE "icfold $2[.,]"' - "$ICFOLD" "$c"
+	check "docs/$c-in-help" "icfold --help does not name it" bash -c '"$1" --help | sed -n "/^Commands:/,/^\$/p" | grep -qE -- "^  $2 "' - "$ICFOLD" "$c"
 done
 
 # --- form

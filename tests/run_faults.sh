@@ -43,10 +43,10 @@ fold() {
 	"$ICFOLD" "$@" >r.out 2>r.err </dev/null
 	rc=$?
 }
-# kept NAME WORD [RC]: the last run failed, said so in one line with WORD in it, and left out/x, the older file, alone.
+# kept NAME WORD [RC]: the last run failed with status 2, which is trouble, said so in one line with WORD in it, and left out/x, the older file, alone.
 kept() {
-	if [ $rc != "${3:-1}" ]; then
-		not_ok "$1" "exit status $rc instead of ${3:-1}: $(first_line r.err)"
+	if [ $rc != "${3:-2}" ]; then
+		not_ok "$1" "exit status $rc instead of ${3:-2}: $(first_line r.err)"
 	elif ! cmp -s out/x old; then
 		not_ok "$1" "the older file was touched"
 	elif [ "$(ls -A out)" != x ]; then
@@ -113,7 +113,7 @@ for kb in 0 1 4 $((new_bytes / 2048)) $((new_bytes / 1024 - 1)); do
 		for f in short notmpfile; do
 			(trap $how XFSZ; ulimit -f "$kb"; exec 2>&1; faulty $f "$ICFOLD" prog -o out/x) | cat >r.err
 			rc=${PIPESTATUS[0]}
-			if [ "$rc" != 1 ] || ! cmp -s out/x old || [ "$(ls -A out)" != x ] || ! grep -q '^icfold: out/x: .*File too large' r.err; then
+			if [ "$rc" != 2 ] || ! cmp -s out/x old || [ "$(ls -A out)" != x ] || ! grep -q '^icfold: out/x: .*File too large' r.err; then
 				bad=$((bad + 1)) why="$kb KiB, $f: status $rc, $(first_line r.err)"
 				fresh
 			fi
@@ -140,7 +140,7 @@ if in_mounts mount -t tmpfs -o size=64k none small 2>/dev/null; then
 				left=$(ls -A small | tr "\n" " ")
 				case $rc in
 				0) cmp -s small/x new || say "other bytes"; [ "$left" = "map x " ] || say "left $left"; echo fits >>fits ;;
-				1)
+				2)
 					[ "$(cat small/x)" = precious ] || say "the older file was touched"
 					[ "$left" = "x " ] || say "left $left"
 					grep -q "^icfold: small/[a-z]*: cannot.*No space left" r.err || say "$(cat r.err)"
@@ -210,11 +210,11 @@ if as_nobody "$open_dir/icfold" --version >/dev/null 2>&1; then
 			echo "$? $(cat sticky/x) $(ls -A sticky | tr '\n' ' ') $(cat r.4)" >res.sticky
 		fi
 	)
-	check faults/unreadable "$(cat "$open_dir/res.closed")" grep -q '^1 x  icfold: closed: cannot open: Permission denied$' "$open_dir/res.closed"
-	check faults/unwritable-folder "$(cat "$open_dir/res.fixed")" grep -q '^1 precious x  icfold: fixed/x: cannot create: Permission denied$' "$open_dir/res.fixed"
+	check faults/unreadable "$(cat "$open_dir/res.closed")" grep -q '^2 x  icfold: closed: cannot open: Permission denied$' "$open_dir/res.closed"
+	check faults/unwritable-folder "$(cat "$open_dir/res.fixed")" grep -q '^2 precious x  icfold: fixed/x: cannot create: Permission denied$' "$open_dir/res.fixed"
 	check faults/read-only-file-is-replaced "$(cat "$open_dir/res.replace")" grep -q '^0 x *$' "$open_dir/res.replace"
 	if [ -e "$open_dir/res.sticky" ]; then
-		check faults/file-of-another "$(cat "$open_dir/res.sticky")" grep -q '^1 precious x  icfold: sticky/x: cannot replace: ' "$open_dir/res.sticky"
+		check faults/file-of-another "$(cat "$open_dir/res.sticky")" grep -q '^2 precious x  icfold: sticky/x: cannot replace: ' "$open_dir/res.sticky"
 	else
 		skip faults/file-of-another "needs root to make one"
 	fi
@@ -231,9 +231,9 @@ check faults/folder "status $rc: $(first_line r.err)" grep -q '^icfold: out: is 
 fold prog -o out/
 check faults/folder-slash "status $rc: $(first_line r.err)" grep -q '^icfold: out/: is a directory$' r.err
 fold prog -o out/none/
-check faults/no-folder-slash "status $rc: $(first_line r.err), $(ls -A out)" test $rc = 1 -a "$(ls -A out)" = x
+check faults/no-folder-slash "status $rc: $(first_line r.err), $(ls -A out)" test $rc = 2 -a "$(ls -A out)" = x
 fold prog -o ''
-check faults/empty-name "status $rc: $(first_line r.err)" test $rc = 1 -a "$(wc -l <r.err)" = 1
+check faults/empty-name "status $rc: $(first_line r.err)" test $rc = 2 -a "$(wc -l <r.err)" = 1
 fold prog -o /dev/full
 kept faults/dev-full '/dev/full: cannot write: No space left'
 fold prog -o /dev/null
@@ -384,7 +384,7 @@ for f in cut touch; do
 	cp prog moving
 	FAULT_FILE=$WORK/moving faulty $f "$ICFOLD" moving -o moving >r.out 2>r.err
 	rc=$?
-	check faults/$f-in-place "status $rc, $(first_line r.err)" test $rc = 1 -a "$(grep -c 'moving: was .* while it was read' r.err)" = 1
+	check faults/$f-in-place "status $rc, $(first_line r.err)" test $rc = 2 -a "$(grep -c 'moving: was .* while it was read' r.err)" = 1
 done
 for f in latecut latetouch; do
 	cp prog moving
@@ -404,7 +404,7 @@ for command in symbolize dump inlines; do
 	# shellcheck disable=SC2086
 	FAULT_FILE=$WORK/moving faulty cut "$ICFOLD" $command $words >r.out 2>r.err
 	rc=$?
-	check faults/cut-$command "status $rc: $(first_line r.err)" test $rc = 1 -a "$(grep -c 'moving' r.err)" = 1
+	check faults/cut-$command "status $rc: $(first_line r.err)" test $rc = 2 -a "$(grep -c 'moving' r.err)" = 1
 done
 
 # --- what is written, and where
@@ -445,7 +445,7 @@ for option in --map --depfile --print-icf-sections; do
 	head -c 5000 prog >broken
 	fold $option=report broken -o out/x
 	check "faults/$n-older" "the older report was touched" test "$(cat report)" = older
-	kept "faults/$n-after-failure" broken
+	kept "faults/$n-after-failure" broken 1
 	faulty norename "$ICFOLD" $option=report prog -o out/x 2>r.err
 	rc=$?
 	kept "faults/$n-no-rename" 'report: cannot replace'

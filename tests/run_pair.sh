@@ -170,11 +170,11 @@ works() { # NAME ARG...
 	fold "${@:2}" -o out --debug-output=out.debug
 	check "pair/$1" "$(first_line log)" test -s out -a -s out.debug
 }
-refused() { # NAME TEXT ARG...
+refused() { # NAME TEXT ARG...: with status $trouble, or 1
 	rm -rf out out.debug
 	fold "${@:3}"
 	local rc=$?
-	check "pair/$1" "status $rc: $(first_line log)" test $rc = 1 -a ! -e out -a ! -e out.debug
+	check "pair/$1" "status $rc: $(first_line log)" test $rc = "${trouble:-1}" -a ! -e out -a ! -e out.debug
 	check "pair/$1-text" "$(first_line log)" grep -qF -- "$2" log
 }
 works found-by-debuglink in
@@ -209,13 +209,13 @@ works without-build-id no-id.in --debug-file=no-id.debug
 refused not-a-debug-file 'has neither symbols nor debug information' in --debug-file=other -o out --debug-output=out.debug
 refused no-elf 'not an ELF file' in --debug-file=prog.cc -o out --debug-output=out.debug
 refused not-stripped 'has debug information of its own' plain --debug-file=in.debug -o out --debug-output=out.debug
-refused no-debug-output '--debug-file needs --debug-output' in --debug-file=in.debug -o out
-refused same-file 'two different files' in --debug-file=in.debug -o out --debug-output=out
-refused over-input 'is the input' in --debug-file=in.debug -o out --debug-output=in
-refused strip '--strip-debug may not be used together' in --debug-file=in.debug -o out --debug-output=out.debug -s
-refused no-folder 'cannot create' in --debug-file=in.debug -o out --debug-output=none/out.debug
+trouble=2 refused no-debug-output '--debug-file needs --debug-output' in --debug-file=in.debug -o out
+trouble=2 refused same-file 'two different files' in --debug-file=in.debug -o out --debug-output=out
+trouble=2 refused over-input 'is the input' in --debug-file=in.debug -o out --debug-output=in
+trouble=2 refused strip '--strip-debug may not be used together' in --debug-file=in.debug -o out --debug-output=out.debug --strip-all
+trouble=2 refused no-folder 'cannot create' in --debug-file=in.debug -o out --debug-output=none/out.debug
 mkdir -p folder
-refused not-both 'is a directory' in --debug-file=in.debug -o folder --debug-output=out.debug
+trouble=2 refused not-both 'is a directory' in --debug-file=in.debug -o folder --debug-output=out.debug
 
 # A verifier that is shown another debug file objects.
 works for-verify in

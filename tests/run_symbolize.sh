@@ -139,9 +139,9 @@ out=$("$ICFOLD" symbolize -e $prog 0x1 2>&1)
 check symbolize/unknown "rc $? or: $out" [ "$?:$out" = "0:??
 ??:0:0" ]
 "$ICFOLD" symbolize -e missing 0x1 >out 2>err
-check symbolize/missing "rc, or an answer, or no message" [ "$?:$(wc -c <out):$(grep -c '^icfold: missing: ' err)" = "1:0:1" ]
+check symbolize/missing "rc, or an answer, or no message" [ "$?:$(wc -c <out):$(grep -c '^icfold: missing: ' err)" = "2:0:1" ]
 echo "missing 0x1" | "$ICFOLD" symbolize >out 2>err
-check symbolize/missing-line "rc, answer or message" [ "$?:$(tr '\n' ' ' <out):$(grep -c '^icfold: missing: ' err)" = "1:?? ??:0:0  :1" ]
+check symbolize/missing-line "rc, answer or message" [ "$?:$(tr '\n' ' ' <out):$(grep -c '^icfold: missing: ' err)" = "2:?? ??:0:0  :1" ]
 printf 'nonsense\n\n1x\n' | "$ICFOLD" symbolize -e $prog >out 2>err
 check symbolize/nonsense "rc $?: $(tr '\n' '|' <out)" [ "$(tail -n +4 out | tr '\n' '|')" = "|1x|" ]
 "$ICFOLD" symbolize --no-such-option >out 2>&1
@@ -247,9 +247,9 @@ check inlines/symbolize "symbolize knows of no copy there" grep -qx middle frame
 out=$("$ICFOLD" inlines no_such_function il 2>&1)
 check inlines/none "rc $?: $out" [ "$?:$out" = "0:" ]
 "$ICFOLD" inlines inner missing >out 2>&1
-check inlines/missing "rc $?" [ $? = 1 ]
+check inlines/missing "rc $?" [ $? = 2 ]
 "$ICFOLD" inlines inner >out 2>&1
-check inlines/usage "rc $?" [ $? = 1 ]
+check inlines/usage "rc $?" [ $? = 2 ]
 
 # --- stripped programs ------------------------------------------------------------------------------------------------
 # .dynsym has two names for one place and keeps their sizes: the one that counts is the kept function's.

@@ -223,7 +223,7 @@ rc=$?
 check wrapper/recursion "status $rc: $(first_line log)" bash -c "[ $rc = 1 ] && grep -q 'icfold: ld: is icfold again' log"
 wrap >log 2>&1
 rc=$?
-check wrapper/no-command "status $rc" test $rc = 1 -a "$(wc -l <log)" = 2
+check wrapper/no-command "status $rc" test $rc = 2 -a "$(wc -l <log)" = 2
 wrap --frobnicate -- ld -v >log 2>&1
 rc=$?
 check wrapper/unknown-option "status $rc: $(cat log)" bash -c "grep -q \"icfold: --linker-wrapper: unrecognized option '--frobnicate'\" log"
