@@ -397,6 +397,13 @@ const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64
 	return inside(off, size, img->section[i].hdr.sh_size) ? img->section[i].data + off : NULL;
 }
 
+bool elfrw_image_kept_relocs(const struct elfrw_image *img, const struct elfrw_section *s)
+{
+	const struct elfrw_section *symtab = &img->section[s->hdr.sh_link];
+	return s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) && s->data &&
+	       (symtab->hdr.sh_type == SHT_SYMTAB || symtab->hdr.sh_type == SHT_DYNSYM) && symtab->data;
+}
+
 const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off)
 {
 	if (shndx == 0 || shndx >= img->n_sections || !img->section[shndx].data)

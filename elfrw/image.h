@@ -90,6 +90,9 @@ uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_S
  * chosen.  SHN_UNDEF: there is none. */
 uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sym, const bool *gone);
 
+/* Are these relocations that the linker kept for S's `sh_info`?  Those that name no symbol table (gold -s --emit-relocs) say nothing. */
+bool elfrw_image_kept_relocs(const struct elfrw_image *img, const struct elfrw_section *s);
+
 /* The string at OFF of the string table section SHNDX, or NULL when it is not inside or not terminated. */
 const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off);
 #endif

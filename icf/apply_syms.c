@@ -47,7 +47,7 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 		const struct elfrw_section *s = &img->section[i];
 		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || (s->hdr.sh_flags & SHF_ALLOC))
 			continue;
-		if (!a->opt->emit_relocs ||
+		if (!a->opt->emit_relocs || (s->hdr.sh_type == SHT_RELA && s->hdr.sh_info && !elfrw_image_kept_relocs(img, s)) ||
 		    (s->hdr.sh_info && (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(&img->section[s->hdr.sh_info]))))
 			elfrw_output_drop(a->out, i);
 	}

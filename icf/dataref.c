@@ -238,7 +238,7 @@ static struct elfrw_err *read_kept_relocs(struct icf_program *prog)
 	const struct elfrw_image *img = prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *rel = &img->section[i];
-		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data || rel->hdr.sh_info == 0)
+		if (!elfrw_image_kept_relocs(img, rel) || rel->hdr.sh_info == 0)
 			continue;
 		const struct elfrw_section *sec = &img->section[rel->hdr.sh_info];
 		if (!(sec->hdr.sh_flags & SHF_ALLOC) || (sec->hdr.sh_flags & SHF_EXECINSTR) || !sec->data || is_unwind_section(sec->name))

@@ -25,7 +25,7 @@ struct elfrw_err *icf_code_relocs_open(struct icf_code_relocs *ret, const struct
 	*ret = (struct icf_code_relocs){ 0 };
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (s->hdr.sh_type != SHT_RELA || (s->hdr.sh_flags & SHF_ALLOC) || s->hdr.sh_info != e->shndx || !s->data)
+		if (!elfrw_image_kept_relocs(img, s) || s->hdr.sh_info != e->shndx)
 			continue;
 		if (ret->rela)
 			return elfrw_error_at(s->name, 0, "a second relocation section for one code section");

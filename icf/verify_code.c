@@ -66,7 +66,7 @@ static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vex
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const struct elfrw_section *s = &v->in.section[i];
-		if (s->hdr.sh_type != SHT_RELA || (s->hdr.sh_flags & SHF_ALLOC) || s->hdr.sh_info != e->in || !s->data)
+		if (!elfrw_image_kept_relocs(&v->in, s) || s->hdr.sh_info != e->in)
 			continue;
 		if (ret->rela)
 			return elfrw_error_at(s->name, 0, "%s: a second relocation section for one code section",

@@ -302,7 +302,7 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 		bool alloc = s->hdr.sh_flags & SHF_ALLOC;
 		if (!s->data)
 			continue;
-		if (s->hdr.sh_type == SHT_RELA && !alloc && s->hdr.sh_info) {
+		if (elfrw_image_kept_relocs(&v->in, s) && s->hdr.sh_info) {
 			const struct elfrw_section *to = &v->in.section[s->hdr.sh_info];
 			v->inferred &= !(to->hdr.sh_flags & SHF_EXECINSTR);
 			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) && to->data &&

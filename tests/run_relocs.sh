@@ -2,6 +2,7 @@
 # run_relocs.sh: relocations that --emit-relocs kept and that do not say all.
 #
 #   names    local symbols were stripped after the link, or left out by it: jump tables and split-off parts are found all the same
+#   nosymtab relocations without a symbol table (gold -s): as good as none
 # PARTS="names" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -96,8 +97,32 @@ names_part() {
 	done
 }
 
+# --- nosymtab ---------------------------------------------------------------------------------------------------------
+nosymtab_part() {
+	local d=$WORK/nosymtab in
+	mkdir -p "$d"
+	cat >"$d/p.c" <<-'END'
+		#include <stdio.h>
+		#define N __attribute__((noinline, noclone))
+		volatile int w;
+		N static int a(int x) { for (int i = 0; i < x; i++) w += i * x; return w; }
+		N static int b(int x) { for (int i = 0; i < x; i++) w += i * x; return w; }
+		int main(void) { printf("%d %d\n", a(3), b(4)); return 0; }
+	END
+	in=$d/in
+	if ! gcc -O1 -fPIE -pie -s -fuse-ld=gold -Wl,--emit-relocs "$d/p.c" -o "$in" 2>"$d/log" || ! readelf -SW "$in" | grep -q ' \.rela\.text '; then
+		skip nosymtab "gold does not link: $(tail -n 1 "$d/log" | cut -c 1-120)"
+		return
+	fi
+	judge nosymtab "$in"
+	check nosymtab/folds "$(stat_of "$in.safe.stats" folded) folded" test "$(stat_of "$in.safe.stats" folded)" = 1
+	"$ICFOLD" -v --emit-relocs "$in" -o "$in.kept" >"$d/log" 2>&1
+	check nosymtab/inferred "$(first_line "$d/log")" grep -q '^icfold: compact, references from the code' "$d/log"
+	check nosymtab/dropped "relocations that say nothing are kept" test -z "$(readelf -SW "$in.kept" | grep ' \.rela\.text ')"
+}
+
 need_tool relocs
 make_work
-PARTS=${PARTS:-names}
+PARTS=${PARTS:-names nosymtab}
 for part in $PARTS; do "${part}_part"; done
 finish
