@@ -260,13 +260,26 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 	return err;
 }
 
+/* Where the first piece may begin: headers that no segment loads (ld -N) come before all of them. */
+static uint64_t first_offset(const struct elfrw_output *out)
+{
+	const struct elfrw_image *img = out->img;
+	for (size_t i = 0; i < out->piece.len; i++)
+		if (img->phdr[out->piece.data[i].old].p_offset == 0 && img->phdr[out->piece.data[i].old].p_filesz)
+			return 0;
+	return img->ehdr.e_phoff + (uint64_t)(img->n_phdrs + out->n_split - out->no_pt_phdr) * sizeof(Elf64_Phdr);
+}
+
 static void place_pieces(struct elfrw_output *out)
 {
-	uint64_t cur = 0;
+	uint64_t cur = first_offset(out);
 	for (size_t i = 0; i < out->piece.len; i++) {
 		Elf64_Phdr *ph = &out->piece.data[i].ph;
 		const Elf64_Phdr *old = &out->img->phdr[out->piece.data[i].old];
 		uint64_t align = ph->p_align > 1 ? ph->p_align : 1;
+		/* The loader maps pages, whatever the alignment says (ld -N, ld -n). */
+		if (align < PAGE && (old->p_offset - old->p_vaddr) % PAGE == 0)
+			align = PAGE;
 		if (ph->p_filesz == 0) {
 			/* Only zeros: any congruent offset will do. */
 			ph->p_offset = align > PAGE ? old->p_offset % align : cur + ((ph->p_vaddr - cur) & (align - 1));
