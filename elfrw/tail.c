@@ -2,10 +2,12 @@
  *
  * Self-extracting archives, AppImages, single-file programs and signatures stand behind a program.  Those who read them find them
  * by an offset in the file, by the distance to its end, or where the section headers end: so what is appended keeps all three
- * (layout.c).  A few zeros, as patchelf leaves behind its headers, are found by nobody. */
+ * (layout.c).  A few zeros, as patchelf leaves behind its headers, and the traps between lld's segments are found by nobody. */
 #include "elfrw/tail.h"
+#include "elfrw/arch.h"
 #include <stdlib.h>
 
+#define PAGE 4096
 #define FEW 16 /* zeros: less than any alignment of a file's end leaves */
 
 struct extent {
@@ -42,6 +44,20 @@ static uint32_t collect(const struct elfrw_image *img, struct extent *e)
 	return n;
 }
 
+/* The end of the traps behind OFF that lld fills up the last page of code with (-z separate-code), or OFF. */
+static uint64_t skip_traps(const struct elfrw_image *img, uint64_t off, uint64_t to)
+{
+	bool code = false;
+	for (uint32_t p = 0; p < img->n_phdrs && !code; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		code = ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && ph->p_offset + ph->p_filesz == off;
+	}
+	uint64_t end = off;
+	while (code && end < to && img->base[end] == img->arch->fill && end - off < PAGE)
+		end++;
+	return end;
+}
+
 static uint64_t not_zero(const struct elfrw_image *img, uint64_t from, uint64_t to)
 {
 	while (from < to && !img->base[from])
@@ -60,7 +76,7 @@ struct elfrw_err *elfrw_tail_find(const struct elfrw_image *img, struct elfrw_ta
 	for (uint32_t k = 0; k < n && lost == img->size; k++) {
 		uint64_t stop = e[k].start < img->size ? e[k].start : img->size;
 		/* llvm-objcopy leaves parts of the program between those of a debug file. */
-		uint64_t x = img->separate ? stop : not_zero(img, at, stop);
+		uint64_t x = img->separate ? stop : not_zero(img, skip_traps(img, at, stop), stop);
 		if (x < stop)
 			lost = x;
 		if (e[k].end > at)

@@ -3,6 +3,7 @@
 #
 #   names    local symbols were stripped after the link, or left out by it: jump tables and split-off parts are found all the same
 #   nosymtab relocations without a symbol table (gold -s): as good as none
+#   layouts  segments without page alignment, headers in no segment, traps behind the code
 # PARTS="names" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -102,12 +103,11 @@ nosymtab_part() {
 	local d=$WORK/nosymtab in
 	mkdir -p "$d"
 	cat >"$d/p.c" <<-'END'
-		#include <stdio.h>
 		#define N __attribute__((noinline, noclone))
 		volatile int w;
 		N static int a(int x) { for (int i = 0; i < x; i++) w += i * x; return w; }
 		N static int b(int x) { for (int i = 0; i < x; i++) w += i * x; return w; }
-		int main(void) { printf("%d %d\n", a(3), b(4)); return 0; }
+		int main(void) { return a(3) + b(4) != 42; }
 	END
 	in=$d/in
 	if ! gcc -O1 -fPIE -pie -s -fuse-ld=gold -Wl,--emit-relocs "$d/p.c" -o "$in" 2>"$d/log" || ! readelf -SW "$in" | grep -q ' \.rela\.text '; then
@@ -121,8 +121,38 @@ nosymtab_part() {
 	check nosymtab/dropped "relocations that say nothing are kept" test -z "$(readelf -SW "$in.kept" | grep ' \.rela\.text ')"
 }
 
+# --- layouts ----------------------------------------------------------------------------------------------------------
+layouts_part() {
+	local d=$WORK/layouts kind ld flags name
+	mkdir -p "$d"
+	cat >"$d/p.c" <<-'END'
+		#include <stdio.h>
+		#define N __attribute__((noinline, noclone))
+		volatile int w;
+		N static int a(int x) { for (int i = 0; i < x; i++) w += i * x; return w; }
+		N static int b(int x) { for (int i = 0; i < x; i++) w += i * x; return w; }
+		int main(void) { printf("%d %d\n", a(3), b(4)); return 0; }
+	END
+	gcc -O1 -fno-pic -c "$d/p.c" -o "$d/p.o"
+	while read -r kind ld flags; do
+		name=layouts/$kind.$ld.$flags
+		# shellcheck disable=SC2086
+		if ! gcc -no-pie ${kind#dynamic} -fuse-ld="$ld" -Wl,--emit-relocs -Wl,$flags "$d/p.o" -o "$d/in" 2>"$d/log"; then
+			skip "$name" "does not link: $(tail -n 1 "$d/log" | cut -c 1-120)"
+		else
+			judge "$name" "$d/in" safe in-place
+		fi
+	done <<-'END'
+	-static lld -N
+	-static lld -z,separate-code
+	dynamic lld -z,separate-loadable-segments
+	dynamic lld --no-rosegment
+	dynamic bfd -z,noseparate-code
+	END
+}
+
 need_tool relocs
 make_work
-PARTS=${PARTS:-names nosymtab}
+PARTS=${PARTS:-names nosymtab layouts}
 for part in $PARTS; do "${part}_part"; done
 finish
