@@ -23,8 +23,6 @@ struct text {
 	jmp_buf too_long;
 };
 
-/* Of D: what libiberty cannot make out, it reads twice, and so on inwards. */
-#define MAX_D 64
 /* Of C++: longer ones libiberty refuses by itself, as the stack that it needs grows with the square. */
 #define MAX_CPP 1024
 #define MAX_SCOPE_BACK 18
@@ -127,13 +125,6 @@ static __attribute__((noinline)) bool demangle(const char *name, struct text *t)
 {
 	if (name[0] == '_' && name[1] == 'R')
 		return dwr_demangle_rust_fits(name) && rust_demangle_callback(name, 0, put, t);
-	if (name[0] == '_' && name[1] == 'D') {
-		char *d = strnlen(name, MAX_D + 1) > MAX_D ? NULL : dlang_demangle(name, 0);
-		if (d)
-			put(d, strlen(d), t);
-		free(d);
-		return d;
-	}
 	return t->spelling == DWR_SPELLING_LLVM ? demangle_llvm(name, t) : demangle_gnu(name, t);
 }
 
@@ -201,6 +192,8 @@ bool dwr_demangle(const char *name, enum dwr_spelling spelling, char **ret)
 {
 	struct text t = { .spelling = spelling };
 	*ret = NULL;
+	if (name[0] == '_' && name[1] == 'D')
+		return dwr_demangle_d(name, ret);
 	bool ok = demangle_bounded(name, &t);
 	free(t.cut);
 	free(t.tree);

@@ -22,6 +22,14 @@ struct demangle_component;
  * *NOMEM set. */
 bool dwr_demangle_cpp_fits(const struct demangle_component *tree, size_t max, bool *nomem);
 
+/* ---- demangle_d.c ---- */
+
+/* Longer D names are not read. */
+#define DWR_DEMANGLE_D ((size_t)1 << 14)
+
+/* NAME, which begins with "_D", in *RET, which the caller frees, or NULL as dwr_demangle().  false: out of memory. */
+bool dwr_demangle_d(const char *name, char **ret);
+
 /* ---- demangle_rust.c ---- */
 
 /* Is NAME, which begins with "_R", a mangled name that can be printed within the bounds? */
