@@ -288,7 +288,8 @@ static struct elfrw_err *make_named(struct elfrw_newfile *f)
 	int from = f->fd;
 	release(f);
 	f->open = false;
-	struct elfrw_err *err = fstat(from, &st) == 0 ? begin_named(f, st.st_mode & 07777) : elfrw_error_errno(errno, "cannot stat");
+	/* Whoever ends the process here leaves no set-uid file of the wrong owner, nor one that others read and should not. */
+	struct elfrw_err *err = fstat(from, &st) == 0 ? begin_named(f, 0600) : elfrw_error_errno(errno, "cannot stat");
 	if (!err)
 		err = copy_all(from, f->fd);
 	/* As far as that goes here: owner, and a mode that the umask does not apply to. */
@@ -296,7 +297,9 @@ static struct elfrw_err *make_named(struct elfrw_newfile *f)
 		mode_t mode = st.st_mode & 07777;
 		if (fchown(f->fd, st.st_uid, st.st_gid) != 0)
 			mode &= 0777;
-		(void)!fchmod(f->fd, mode);
+		/* File systems without modes of their own may refuse; what they say then must do. */
+		if (fchmod(f->fd, mode) != 0 && (fstat(f->fd, &st) != 0 || mode & ~st.st_mode & S_IRWXU))
+			err = elfrw_error_errno(errno, "cannot set the mode");
 	}
 	close(from);
 	return err;

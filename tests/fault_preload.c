@@ -5,6 +5,7 @@
  *   nolink        an unnamed file cannot be given a name
  *   norename      nothing can be renamed
  *   nochmod       modes cannot be set
+ *   diechown      the process is killed where it sets an owner
  *   short         a write takes at most 1000 bytes
  *   eintr         every other write is interrupted
  *   full          the third write finds no room
@@ -15,6 +16,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +98,14 @@ int fchmod(int fd, mode_t mode)
 		return -1;
 	}
 	return real(fd, mode);
+}
+
+int fchown(int fd, uid_t owner, gid_t group)
+{
+	int (*real)(int, uid_t, gid_t) = (int (*)(int, uid_t, gid_t))dlsym(RTLD_NEXT, "fchown");
+	if (on("diechown"))
+		raise(SIGKILL);
+	return real(fd, owner, group);
 }
 
 int close(int fd)

@@ -350,6 +350,13 @@ for mode in 755 4755 600 2711; do
 	done
 done
 check faults/mode-in-place "$why" test -z "$why"
+# A process that ends before it gives the file away leaves nobody's rights to anybody.
+mkdir killed
+cp prog killed/m && chmod 4755 killed/m
+(cd killed && umask 022 && faulty "nolink diechown" "$ICFOLD" m -o m) >r.out 2>r.err
+got=$(stat -c %a killed/.m.icfold-* 2>&1)
+check faults/mode-meanwhile "$got" test "$got" = 600
+rm -rf killed
 if [ "$(id -u)" = 0 ]; then
 	cp prog m && chown 65534:65534 m && chmod 4755 m
 	fold m -o m
