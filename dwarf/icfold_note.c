@@ -55,10 +55,19 @@ static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
 	}
 }
 
+/* A string of the input that names begin in: linkers let names share their ends, and as many may do so as the string has bytes.  So
+ * it is written once, with the first name of it that is written. */
+struct string {
+	const char *start;
+	size_t size;  /* with the zero */
+	uint64_t off; /* where it was written, UINT64_MAX: not yet */
+};
+
 /* What the writing of groups needs besides the input. */
 struct groups {
 	const struct dwr_note_in *in;
 	struct elfrw_wbuf strings;
+	VEC(struct string) string; /* sorted by start */
 	const uint64_t *entry_at; /* by index of a DIE's first range: where its overlay entry is */
 };
 
@@ -79,10 +88,51 @@ static uint64_t overlay_of(const struct groups *g, uint64_t die)
 	return lo < g->in->n_ranges && g->in->range[lo].die == die ? g->entry_at[lo] : UINT64_MAX;
 }
 
-static void write_name(struct elfrw_wbuf *w, struct elfrw_wbuf *strings, const char *name)
+/* Fills g->string. */
+static struct elfrw_err *find_strings(struct groups *g)
 {
-	elfrw_wbuf_uleb(w, strings->len);
-	elfrw_wbuf_cstr(strings, name);
+	const struct dwr_rewrite_in *rw = g->in->rw;
+	VEC(uint64_t) at = { 0 };
+	if (!VEC_RESERVE(&at, 2 * (size_t)rw->map->n_units + rw->n_aliases + 1))
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; rw->unit_name && i < rw->map->n_units; i++) {
+		uint32_t kept = rw->map->unit[i].kept;
+		if (!(rw->map->unit[i].flags & ELFRW_UNIT_FOLDED))
+			continue;
+		if (rw->unit_name[i])
+			at.data[at.len++] = (uintptr_t)rw->unit_name[i];
+		if (rw->unit_name[kept])
+			at.data[at.len++] = (uintptr_t)rw->unit_name[kept];
+	}
+	for (size_t i = 0; i < rw->n_aliases; i++)
+		at.data[at.len++] = (uintptr_t)rw->alias[i].name;
+	if (at.len)
+		qsort(at.data, at.len, sizeof *at.data, elfrw_u64_order);
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < at.len && !err; i++) {
+		const char *s = (const char *)(uintptr_t)at.data[i];
+		struct string *last = g->string.len ? &g->string.data[g->string.len - 1] : NULL;
+		if (last && (uintptr_t)s - (uintptr_t)last->start < last->size)
+			continue;
+		struct string *slot = VEC_PUSH(&g->string);
+		if (slot)
+			*slot = (struct string){ s, strlen(s) + 1, UINT64_MAX };
+		else
+			err = &elfrw_err_nomem;
+	}
+	VEC_FREE(&at);
+	return err;
+}
+
+static void write_name(struct elfrw_wbuf *w, struct groups *g, const char *name)
+{
+	size_t i = LOWER_BOUND(0, g->string.len, mid, (uintptr_t)g->string.data[mid].start <= (uintptr_t)name);
+	struct string *s = &g->string.data[i - 1];
+	if (s->off == UINT64_MAX) {
+		s->off = g->strings.len;
+		elfrw_wbuf_bytes(&g->strings, s->start, s->size);
+	}
+	elfrw_wbuf_uleb(w, s->off + (uint64_t)(name - s->start));
 }
 
 static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
@@ -94,9 +144,9 @@ static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 		a_end++;
 	elfrw_wbuf_uleb(w, (name != NULL) + (a_end - a));
 	if (name)
-		write_name(w, &g->strings, name);
+		write_name(w, g, name);
 	for (; a < a_end; a++)
-		write_name(w, &g->strings, in->rw->alias[a].name);
+		write_name(w, g, in->rw->alias[a].name);
 	size_t d = first_die(in, unit), d_end = d;
 	while (d_end < in->n_dies && in->die[d_end].unit == unit)
 		d_end++;
@@ -220,6 +270,8 @@ struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, si
 	if (!err)
 		err = write_overlay(&part[NOTE_OVERLAY], in, entry_at, &count[NOTE_OVERLAY]);
 	if (!err)
+		err = find_strings(&g);
+	if (!err)
 		err = write_groups(&part[NOTE_GROUPS], &g, &count[NOTE_GROUPS]);
 	if (err)
 		goto out;
@@ -260,6 +312,7 @@ struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, si
 out:
 	elfrw_wbuf_free(&w);
 	elfrw_wbuf_free(&g.strings);
+	VEC_FREE(&g.string);
 	for (unsigned i = 0; i < NOTE_PARTS; i++)
 		elfrw_wbuf_free(&part[i]);
 	free(entry_at);

@@ -207,6 +207,14 @@ struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit 
 				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
 				 struct dwr_spans *spans);
 
+/* The parts of that: the range that LOW and HIGH say, if they do (*FOUND); where the list that RANGES states is; the ranges of
+ * the list at OFF, whose bytes sym->list tells, in a section of *SIZE bytes. */
+struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
+				const struct dwr_value *high, uint64_t id, struct dwr_spans *spans, bool *found);
+struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *ranges, uint64_t *ret);
+struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, uint64_t id,
+				      struct dwr_spans *spans, uint64_t *size);
+
 /* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of reference. */
 uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v);
 
@@ -227,6 +235,25 @@ struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit 
 /* The same into a table of the caller's (see dwr_abbrev_read). */
 struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				      struct dwr_abbrev_table *table);
+
+/* ---- sym_stated.c ---- */
+
+/* A list that the entry ID of UNIT states. */
+struct dwr_sym_list {
+	const struct dwr_sym_unit *unit;
+	uint64_t off, id;
+};
+
+struct dwr_sym_stated {
+	struct dwr_sym_list *data; /* owned */
+	size_t len, cap;
+};
+
+/* As dwr_sym_ranges(), but a list goes to STATED, to be read by dwr_sym_read_stated() for a table that is made flat afterwards: of
+ * several with one list only the one with the highest id is added (LOWEST: the lowest).  That frees STATED. */
+struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low, const struct dwr_value *high,
+				const struct dwr_value *ranges, uint64_t id, struct dwr_sym_stated *stated, struct dwr_spans *spans);
+struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated, bool lowest, struct dwr_spans *spans);
 
 /* ---- sym_func.c ---- */
 

@@ -89,42 +89,75 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 	return true;
 }
 
+struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
+				const struct dwr_value *high, uint64_t id, struct dwr_spans *spans, bool *found)
+{
+	struct dwr_sym_file *file = unit->file;
+	uint64_t lo, hi;
+	(void)sym;
+	*found = low && low->form && high && high->form && dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo);
+	if (!*found)
+		return NULL;
+	if (dwr_form_is_address(high->form)) {
+		if (!dwr_value_address(&file->secs, &unit->u, &unit->root, high, &hi))
+			return NULL;
+	} else
+		hi = lo + high->u;
+	return lo < file->code_low ? NULL : dwr_spans_add(spans, lo, hi, id);
+}
+
+/* The sections with UNIT's range lists, and their kind. */
+static enum dwr_list_kind list_secs(struct dwr_sym *sym, const struct dwr_sym_unit *unit, struct dwr_list_secs *ret)
+{
+	bool v5 = unit->u.params.version >= 5;
+	enum dwr_list_kind kind = v5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
+	struct dwr_bytes list = dwr_sym_sec(sym, unit->file, v5 ? DWR_RNGLISTS : DWR_RANGES),
+			 addr = dwr_sym_sec(sym, unit->file, DWR_ADDR);
+	*ret = (struct dwr_list_secs){ .addr = { ".debug_addr", addr.data, addr.size } };
+	ret->list[kind] = (struct dwr_list_sec){ v5 ? ".debug_rnglists" : ".debug_ranges", list.data, list.size };
+	return kind;
+}
+
+struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *ranges, uint64_t *ret)
+{
+	struct dwr_list_secs secs;
+	*ret = ranges->u;
+	if (ranges->form != DW_FORM_rnglistx)
+		return NULL;
+	enum dwr_list_kind kind = list_secs(sym, unit, &secs);
+	return dwr_list_index(&secs, kind, &unit->cu, ranges->u, ret);
+}
+
+struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, uint64_t id,
+				      struct dwr_spans *spans, uint64_t *size)
+{
+	struct dwr_list_secs secs;
+	enum dwr_list_kind kind = list_secs(sym, unit, &secs);
+	*size = secs.list[kind].size;
+	struct elfrw_err *err = dwr_list_read(&secs, kind, &unit->cu, off, DWR_LIST_NONE, &sym->list);
+	if (err) {
+		sym->list.off = sym->list.end = 0;
+		return dwr_sym_warn(sym, err);
+	}
+	for (size_t i = 0; i < sym->list.entry.len; i++) {
+		const struct dwr_list_entry *e = &sym->list.entry.data[i];
+		if (e->begin >= unit->file->code_low)
+			ELFRW_TRY(dwr_spans_add(spans, e->begin, e->end, id));
+	}
+	return NULL;
+}
+
 struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
 				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
 				 struct dwr_spans *spans)
 {
-	struct dwr_sym_file *file = unit->file;
-	uint64_t lo, hi;
-	if (low && low->form && high && high->form && dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo)) {
-		if (dwr_form_is_address(high->form)) {
-			if (!dwr_value_address(&file->secs, &unit->u, &unit->root, high, &hi))
-				return NULL;
-		} else
-			hi = lo + high->u;
-		return lo < file->code_low ? NULL : dwr_spans_add(spans, lo, hi, id);
-	}
-	if (!ranges || !ranges->form)
+	bool found;
+	uint64_t off, size;
+	ELFRW_TRY(dwr_sym_range(sym, unit, low, high, id, spans, &found));
+	if (found || !ranges || !ranges->form)
 		return NULL;
-	bool v5 = unit->u.params.version >= 5;
-	enum dwr_list_kind kind = v5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
-	struct dwr_bytes list = dwr_sym_sec(sym, file, v5 ? DWR_RNGLISTS : DWR_RANGES),
-			 addr = dwr_sym_sec(sym, file, DWR_ADDR);
-	struct dwr_list_secs secs = { .addr = { ".debug_addr", addr.data, addr.size } };
-	secs.list[kind] = (struct dwr_list_sec){ v5 ? ".debug_rnglists" : ".debug_ranges", list.data, list.size };
-	uint64_t off = ranges->u;
-	struct elfrw_err *err = NULL;
-	if (ranges->form == DW_FORM_rnglistx)
-		err = dwr_list_index(&secs, kind, &unit->cu, ranges->u, &off);
-	if (!err)
-		err = dwr_list_read(&secs, kind, &unit->cu, off, DWR_LIST_NONE, &sym->list);
-	if (err)
-		return dwr_sym_warn(sym, err);
-	for (size_t i = 0; i < sym->list.entry.len; i++) {
-		const struct dwr_list_entry *e = &sym->list.entry.data[i];
-		if (e->begin >= file->code_low)
-			ELFRW_TRY(dwr_spans_add(spans, e->begin, e->end, id));
-	}
-	return NULL;
+	struct elfrw_err *err = dwr_sym_list_off(sym, unit, ranges, &off);
+	return err ? dwr_sym_warn(sym, err) : dwr_sym_list_ranges(sym, unit, off, id, spans, &size);
 }
 
 uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v)

@@ -32,10 +32,11 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 	if (err)
 		return dwr_sym_warn(sym, err);
 	struct dwr_cursor cur = dwr_cursor_at(&unit->file->secs, &unit->u, table, false);
-	for (;;) {
+	struct dwr_sym_stated stated = { 0 };
+	while (!err) {
 		err = dwr_cursor_next(&cur, &die, &more);
 		if (err) { /* what was found so far still counts */
-			ELFRW_TRY(dwr_sym_warn(sym, err));
+			err = dwr_sym_warn(sym, err);
 			break;
 		}
 		if (!more)
@@ -44,14 +45,16 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 			continue;
 		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc), *ranges = dwr_die_value(&die, DW_AT_ranges);
 		if (low || ranges)
-			ELFRW_TRY(dwr_sym_ranges(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc), ranges, die.off,
-						 &unit->funcs));
+			err = dwr_sym_state(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc), ranges, die.off, &stated, &unit->funcs);
 		if (quick)
 			skipped |= step_over(unit, &cur, &die);
 	}
 	if (skipped)
 		unit->funcs_read = 1;
-	return dwr_spans_flatten(&unit->funcs, false);
+	if (!err)
+		err = dwr_sym_read_stated(sym, &stated, false, &unit->funcs);
+	VEC_FREE(&stated);
+	return err ? err : dwr_spans_flatten(&unit->funcs, false);
 }
 
 struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address, uint64_t *die,
@@ -124,15 +127,23 @@ struct walk {
 	struct dwr_spans ranges; /* of one entry; owned */
 	VEC(struct open_entry) open; /* owned */
 	uint32_t best;    /* the last node that holds the address */
+	struct dwr_sym_stated stated; /* laid out for good: lists still to be read; owned */
+	size_t n_ranges;  /* for one address: read so far */
+	bool many;        /* ... so many that the walk was given up */
 };
+
+/* As many ranges are read for one address at most: many entries may state one list. */
+#define RANGES_BEFORE_FLAT 10000
 
 /* The ranges of DIE in w->ranges (or, laid out for good, in the body's). */
 static struct elfrw_err *ranges_of(struct walk *w, const struct dwr_die *die, uint64_t id, struct dwr_spans *spans)
 {
 	if (w->noted)
 		return overlay_ranges(&w->ov, die->off, id, spans);
-	return dwr_sym_ranges(w->sym, w->body->unit, dwr_die_value(die, DW_AT_low_pc), dwr_die_value(die, DW_AT_high_pc),
-			      dwr_die_value(die, DW_AT_ranges), id, spans);
+	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc), *high = dwr_die_value(die, DW_AT_high_pc),
+			       *ranges = dwr_die_value(die, DW_AT_ranges);
+	return w->one ? dwr_sym_ranges(w->sym, w->body->unit, low, high, ranges, id, spans)
+		      : dwr_sym_state(w->sym, w->body->unit, low, high, ranges, id, &w->stated, spans);
 }
 
 /* The entry that DIE is inside of, or NULL. */
@@ -190,6 +201,7 @@ static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const str
 	bool holds = false;
 	w->ranges.len = 0;
 	ELFRW_TRY(ranges_of(w, die, 0, &w->ranges));
+	w->n_ranges += w->ranges.len;
 	for (size_t i = 0; i < w->ranges.len && !holds; i++)
 		holds = w->ranges.data[i].lo <= w->address && w->address < w->ranges.data[i].hi;
 	if (holds) {
@@ -217,7 +229,7 @@ static struct elfrw_err *walk_body(struct walk *w)
 	struct dwr_cursor cur = dwr_cursor_at_die(&unit->file->secs, &unit->u, table, false, w->body->die);
 	for (;;) {
 		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
-		if (!more)
+		if (!more || w->many)
 			return NULL;
 		if (die.depth > nested)
 			continue;
@@ -226,9 +238,14 @@ static struct elfrw_err *walk_body(struct walk *w)
 			nested = die.depth;
 		else
 			ELFRW_TRY(visit(w, &cur, &die));
+		w->many = w->n_ranges > RANGES_BEFORE_FLAT;
 	}
 }
 
+/* Look-ups in one function before it is laid out flat, which costs as much as some ten of them. */
+#define LOOKUPS_BEFORE_FLAT 3
+
+/* ONE: looks only at ADDRESS; body->asked says afterwards when that was too much. */
 static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body, bool one, uint64_t address,
 				   uint32_t *node)
 {
@@ -238,6 +255,13 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 	struct elfrw_err *err = walk_body(&w);
 	free(w.ranges.data);
 	free(w.open.data);
+	if (!err && w.many) {
+		body->asked = LOOKUPS_BEFORE_FLAT + 1;
+		return NULL;
+	}
+	if (!err && !one)
+		err = dwr_sym_read_stated(sym, &w.stated, false, &body->spans);
+	VEC_FREE(&w.stated);
 	if (!err && !one) {
 		err = dwr_spans_flatten(&body->spans, false);
 		body->flat = !err;
@@ -245,9 +269,6 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 	*node = w.best;
 	return err;
 }
-
-/* Look-ups in one function before it is laid out flat, which costs as much as some ten of them. */
-#define LOOKUPS_BEFORE_FLAT 3
 
 struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
 				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node)
@@ -266,6 +287,10 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 	if (!body->flat) {
 		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT;
 		struct elfrw_err *err = fill_body(sym, body, one, address, node);
+		if (!err && one && body->asked == LOOKUPS_BEFORE_FLAT + 1) {
+			one = false;
+			err = fill_body(sym, body, one, address, node);
+		}
 		if (err || one)
 			return dwr_sym_warn(sym, err);
 	}

@@ -245,11 +245,17 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 	return true;
 }
 
+/* Of a name's length, beginning and end: names may be suffixes of one string that is as long as the table. */
 static uint32_t hash_of(const char *s)
 {
-	uint32_t h = 5381;
-	for (; *s; s++)
-		h = h * 33 + (uint8_t)*s;
+	enum { PART = 256 };
+	size_t n = strlen(s);
+	uint32_t h = 5381 + (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		if (i == PART && n > 2 * PART)
+			i = n - PART;
+		h = h * 33 + (uint8_t)s[i];
+	}
 	return h;
 }
 

@@ -157,7 +157,7 @@ static bool read_set(struct dwr_sym *sym, struct elfrw_rbuf *all, struct dwr_spa
 }
 
 /* Adds what the unit's own DIE says. */
-static struct elfrw_err *add_unit(struct dwr_sym *sym, uint64_t off)
+static struct elfrw_err *add_unit(struct dwr_sym *sym, uint64_t off, struct dwr_sym_stated *stated)
 {
 	struct dwr_sym_unit *unit;
 	struct dwr_sym_die die;
@@ -172,20 +172,24 @@ static struct elfrw_err *add_unit(struct dwr_sym *sym, uint64_t off)
 		*slot = off;
 		return NULL;
 	}
-	return dwr_sym_ranges(sym, unit, &die.low, &die.high, &die.ranges, off, &sym->units);
+	return dwr_sym_state(sym, unit, &die.low, &die.high, &die.ranges, off, stated, &sym->units);
 }
 
 /* Units that the index does not list. */
 static struct elfrw_err *add_others(struct dwr_sym *sym, struct dwr_spans *listed)
 {
 	ELFRW_TRY(dwr_spans_flatten(listed, false));
-	ELFRW_TRY(dwr_sym_all_units(sym, sym->debug));
-	for (size_t i = 0; i < sym->debug->unit_off.len; i++) {
+	struct dwr_sym_stated stated = { 0 };
+	struct elfrw_err *err = dwr_sym_all_units(sym, sym->debug);
+	for (size_t i = 0; i < sym->debug->unit_off.len && !err; i++) {
 		uint64_t off = sym->debug->unit_off.data[i];
 		if (!dwr_spans_find(listed, off))
-			ELFRW_TRY(add_unit(sym, off));
+			err = add_unit(sym, off, &stated);
 	}
-	return dwr_spans_flatten(&sym->units, true);
+	if (!err)
+		err = dwr_sym_read_stated(sym, &stated, true, &sym->units);
+	VEC_FREE(&stated);
+	return err ? err : dwr_spans_flatten(&sym->units, true);
 }
 
 static struct elfrw_err *read_index(struct dwr_sym *sym, struct dwr_spans *listed)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define TEXT_MAX 8192
+#define NAME_MAX_SHOWN 4096 /* names may be suffixes of one string, each a name to be kept; no compiler's are that long but a few */
 
 struct sources {
 	struct icf_audit *a;
@@ -40,7 +41,7 @@ static struct elfrw_err *take_names(struct sources *s, const regex_t *filter)
 		struct icf_audit_unit *u = &a->unit[i];
 		const char *linkage = icf_unit_name(&a->run.prog, i, number);
 		const char *name = a->sym ? dwr_sym_demangle(a->sym, linkage) : linkage;
-		ELFRW_TRY(add(s, name, strlen(name), &u->name));
+		ELFRW_TRY(add(s, name, strnlen(name, NAME_MAX_SHOWN), &u->name));
 		u->match = !filter || regexec(filter, name, 0, NULL, 0) == 0 || regexec(filter, linkage, 0, NULL, 0) == 0;
 		a->n_match += u->match && a->run.prog.unit.data[i].kind == ICF_UNIT_FUNC;
 	}

@@ -4,6 +4,7 @@
  * FDE over several symbols) the union is one unit.  Symbols without a size (crtstuff, hand-written assembler) begin a
  * unit that extends to the next bound, less its trailing padding.  Whatever else is no padding is opaque: it is not
  * moved, and neither is anything that it could reach by a distance nobody sees. */
+#include "elfrw/search.h"
 #include "elfrw/sort.h"
 #include "icf/program.h"
 #include "icf/unit.h"
@@ -43,10 +44,8 @@ static struct elfrw_err *add(struct bounds *b, uint64_t start, uint64_t end, uin
 
 static const struct icf_exec *exec_at(const struct icf_program *prog, uint64_t va)
 {
-	for (size_t i = 0; i < prog->exec.len; i++)
-		if (va >= prog->exec.data[i].start && va < prog->exec.data[i].end)
-			return &prog->exec.data[i];
-	return NULL;
+	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].end <= va);
+	return i < prog->exec.len && va >= prog->exec.data[i].start ? &prog->exec.data[i] : NULL;
 }
 
 static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *b)

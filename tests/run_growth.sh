@@ -9,12 +9,27 @@ make_work
 slow=1
 grep -q __asan_init "$ICFOLD" && slow=10
 
+cat >"$WORK/bounded.py" <<'END'
+import os, resource, sys
+seconds, most = int(sys.argv[1]), int(sys.argv[2])
+pid = os.fork()
+if pid == 0:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    os.execv(sys.argv[3], sys.argv[3:])
+_, status, use = os.wait4(pid, 0)
+if most and use.ru_maxrss >> 10 > most:
+    sys.exit("%d MB of memory, %d are enough" % (use.ru_maxrss >> 10, most))
+if os.WIFSIGNALED(status):
+    sys.exit("signal %d after %.1f s of %d" % (os.WTERMSIG(status), use.ru_utime, seconds))
+sys.exit(os.WEXITSTATUS(status))
+END
+
 # bounded NAME SECONDS MEGABYTES COMMAND...: within this processor time and memory (of a plain build), and with status 0.
 bounded() {
-	local name=$1 seconds=$(($2 * slow)) kib=$(($3 * 1024)) rc
+	local name=$1 seconds=$(($2 * slow)) mega=$3 rc
 	shift 3
-	[ $slow = 1 ] || kib=unlimited
-	(ulimit -t "$seconds" && ulimit -v $kib && exec "$@") >"$WORK/out" 2>"$WORK/err"
+	[ $slow = 1 ] || mega=0
+	python3 "$WORK/bounded.py" "$seconds" "$mega" "$@" >"$WORK/out" 2>"$WORK/err"
 	rc=$?
 	check "growth/$name" "exit status $rc: $(first_line "$WORK/err")" [ $rc = 0 ]
 }
@@ -39,7 +54,8 @@ of() {
 of chains 16000 3 1000 verify audit
 of chains-stay 16000 3 1000 verify
 of rings-odd 16000 3 1000 verify audit
-
+of suffixes 16000 4 60 verify audit html
+of shared-list-functions 3000 3 60 symbolize
 
 # Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
 cat >"$WORK/ring.py" <<'END'
