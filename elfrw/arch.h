@@ -80,7 +80,6 @@ struct elfrw_arch {
 	unsigned code_align;     /* of an instruction: 1 on x86-64 */
 	unsigned function_align; /* what compilers use: 16 */
 	uint8_t fill;            /* the byte for gaps in code: 0xcc */
-	uint8_t nop;             /* the no-op of one byte, with which gold fills what it jumps over */
 	uint8_t call_size;       /* of a direct call as compilers write it */
 	/* Could an instruction in SIZE bytes call indirectly?  A look at the bytes that is faster than decoding them. */
 	bool (*may_call_indirectly)(const uint8_t *code, size_t size);

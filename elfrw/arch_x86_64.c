@@ -138,7 +138,6 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.code_align = 1,
 	.function_align = 16,
 	.fill = 0xcc,
-	.nop = 0x90,
 	.call_size = 5,
 	.may_call_indirectly = may_call_indirectly,
 	.thunk = thunk,

@@ -162,5 +162,6 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 			u->reason = ICF_INNER_ENTRY;
 	}
 	entry_points(prog);
+	icf_find_alignments(prog);
 	return keep_unique(prog, opt);
 }

@@ -8,6 +8,9 @@
  * whose unwind rules hold addresses.  A name to be kept unique that names no function is an error. */
 struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_options *opt);
 
+/* Sets every unit's `grain` and `entry_align`; icf_find_eligible() ends with it.  align.c */
+void icf_find_alignments(struct icf_program *prog);
+
 /* What a reference means when units are compared. */
 enum icf_meaning {
 	ICF_MEANS_ADDRESS, /* this very address: data, linkage code, an observed function */

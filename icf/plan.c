@@ -1,7 +1,7 @@
 /* plan.c: keeper, folds, thunks and the new place of every unit.
  *
- * Units keep their old order and close up; later segments keep their addresses.  A unit's alignment is what its old
- * address shows, so that no unit moves up and pinned ones are never in the way of those before them. */
+ * Units keep their old order and close up; later segments keep their addresses.  A unit moves by multiples of what its old
+ * address shows (align.c), so that no unit moves up and pinned ones are never in the way of those before them. */
 #include "icf/plan.h"
 #include "elfrw/align.h"
 #include "elfrw/search.h"
@@ -11,23 +11,6 @@
 static uint64_t min64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
-}
-
-/* The alignment that unit I's old address proves: up to what functions usually have; more, where the padding before it
- * cannot be explained by that. */
-static uint64_t alignment(const struct icf_program *prog, uint32_t i)
-{
-	const struct icf_unit *u = &prog->unit.data[i];
-	const struct icf_exec *e = &prog->exec.data[u->sec];
-	uint64_t section = prog->img->section[e->shndx].hdr.sh_addralign;
-	uint64_t low = u->start ? u->start & -u->start : 4096, usual = prog->arch->function_align;
-	bool first = i == e->unit;
-	uint64_t before = first ? e->start : prog->unit.data[i - 1].end;
-	if (section < 1)
-		section = 1;
-	if (first || (low >= usual && u->start != elfrw_align_up(before, usual)))
-		return min64(low, min64(section > usual || first ? section : usual, 64));
-	return min64(low, usual);
 }
 
 static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b)
@@ -45,9 +28,28 @@ static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b
 	return a < b;
 }
 
+/* Is U aligned to 2^ALIGN, wherever it moves? */
+static bool stays_aligned(const struct icf_unit *u, uint8_t align)
+{
+	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
+}
+
 static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u)
 {
 	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
+}
+
+/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before; it is even in any case. */
+static uint64_t thunk_align(const struct icf_unit *u)
+{
+	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
+}
+
+/* Does a thunk for U take less room than U, both with the padding that aligns them? */
+static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan, const struct icf_unit *u)
+{
+	uint64_t align = plan->in_place ? 1 : thunk_align(u);
+	return elfrw_align_up(u->end - u->start, align) > elfrw_align_up(thunk_size(prog, u), align);
 }
 
 static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt, const struct icf_unit *u)
@@ -76,11 +78,12 @@ static uint32_t *find_parents(const struct icf_program *prog)
 
 /* A function and its cold part shall be kept together, so that all of its code has one name. */
 static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan, const uint32_t *parent, const uint32_t *count,
-			    uint32_t *keeper)
+			    const uint8_t *need, uint32_t *keeper)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		uint32_t c = plan->cls[i];
-		if (count[c] < 2 || keeper[c] == i || prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness)
+		if (count[c] < 2 || keeper[c] == i || prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
+		    !stays_aligned(&prog->unit.data[i], need[c]))
 			continue;
 		uint32_t mine = parent[i];
 		if (mine == ICF_NONE || keeper[plan->cls[mine]] != mine)
@@ -97,19 +100,29 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 	uint32_t n = (uint32_t)prog->unit.len;
 	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
 	uint32_t *parent = find_parents(prog);
-	if (!keeper || !count || !parent) {
+	uint8_t *need = calloc(n + 1, 1);
+	if (!keeper || !count || !parent || !need) {
 		free(keeper);
 		free(count);
 		free(parent);
+		free(need);
 		return &elfrw_err_nomem;
 	}
+	/* Where addresses merge, the kept one's must do for all. */
+	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
+		if (prog->unit.data[i].reason == ICF_OK && prog->unit.data[i].entry_align > need[plan->cls[i]])
+			need[plan->cls[i]] = prog->unit.data[i].entry_align;
+	for (uint32_t i = 0; i < n; i++)
+		keeper[i] = ICF_NONE;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t c = plan->cls[i];
-		if (count[c]++ == 0 || better_keeper(prog, i, keeper[c]))
+		count[c]++;
+		if (stays_aligned(&prog->unit.data[i], need[c]) && (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
 			keeper[c] = i;
 	}
-	keep_cold_parts(prog, plan, parent, count, keeper);
+	keep_cold_parts(prog, plan, parent, count, need, keeper);
 	free(parent);
+	free(need);
 	for (uint32_t i = 0; i < n; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		uint32_t c = plan->cls[i];
@@ -118,7 +131,7 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 		if (count[c] < 2)
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
-			if (needs_thunk(plan, opt, u) && ((opt->no_thunks && !plan->in_place) || u->end - u->start <= thunk_size(prog, u)))
+			if (needs_thunk(plan, opt, u) && ((opt->no_thunks && !plan->in_place) || !thunk_pays(prog, plan, u)))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else
 				plan->kept[i] = keeper[c];
@@ -135,8 +148,8 @@ static uint8_t *group_alignment(const struct icf_program *prog, const struct icf
 	uint8_t *shift = calloc(prog->unit.len + 1, 1);
 	for (uint32_t i = 0; shift && i < prog->unit.len; i++) {
 		uint32_t k = plan->kept[i];
-		uint64_t a = min64(alignment(prog, i), 16);
-		uint8_t s = (uint8_t)__builtin_ctzll(a);
+		const struct icf_unit *u = &prog->unit.data[i];
+		uint8_t s = (uint8_t)__builtin_ctzll(min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63), 16));
 		if (k != i && s > shift[k])
 			shift[k] = s;
 	}
@@ -149,47 +162,62 @@ struct layout {
 	struct icf_plan *plan;
 	const uint8_t *shift;
 	uint64_t cursor;
-	uint64_t gap, gap_end; /* the largest gap before a pinned unit of the section */
+	uint64_t gap, gap_end; /* the largest gap before a unit of the section that stays, or that is aligned to more than others */
 	bool no_room;          /* for the thunks */
 };
 
-/* The run of thunks and the trap byte: at the end of the code, or where a pinned unit holds that end, in the largest gap before one.
+/* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  What aligns the next one belongs to the one before, so
+ * that one range describes all.  Returns where they end. */
+static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw_addrmap *map)
+{
+	const struct icf_program *prog = l->prog;
+	struct elfrw_addrmap_unit *last = NULL;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (l->plan->kept[i] == i || !needs_thunk(l->plan, l->opt, u))
+			continue;
+		at = elfrw_align_up(at, thunk_align(u));
+		if (map) {
+			if (last)
+				last->thunk_size = (uint32_t)(at - last->entry);
+			else
+				map->thunks = at;
+			last = &map->unit[i];
+			last->flags |= ELFRW_UNIT_THUNK;
+			last->entry = at;
+			last->thunk_size = thunk_size(prog, u);
+			l->plan->n_thunks++;
+		}
+		at += thunk_size(prog, u);
+	}
+	return at;
+}
+
+/* The run of thunks and the trap byte: at the end of the code, or where something that cannot move closer holds that end, in the largest gap.
  * *FITS is false when there is room nowhere. */
 static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elfrw_addrmap *map, bool *fits)
 {
-	const struct icf_program *prog = l->prog;
 	struct icf_plan *plan = l->plan;
-	uint64_t bytes = 0;
+	uint64_t at = l->cursor, end = line_up_thunks(l, at, NULL);
+	bool any = end != at, in_gap = end + (plan->n_folded != 0) > ex->end;
 	*fits = true;
-	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (plan->kept[i] != i && needs_thunk(plan, l->opt, &prog->unit.data[i]))
-			bytes += thunk_size(prog, &prog->unit.data[i]);
-	uint64_t at = bytes ? elfrw_align_up(l->cursor, 2) : l->cursor;
-	bool in_gap = at + bytes + (plan->n_folded != 0) > ex->end;
 	if (in_gap) {
-		at = elfrw_align_up(l->gap, 2);
-		if (at + bytes + 1 > l->gap_end) {
-			*fits = bytes == 0;
+		at = l->gap;
+		end = line_up_thunks(l, at, NULL);
+		if (end + 1 > l->gap_end) {
+			*fits = !any;
 			map->thunks = map->thunks_end = l->cursor;
 			return;
 		}
 	}
-	map->thunks = at;
-	for (uint32_t i = 0; i < prog->unit.len && bytes; i++) {
-		const struct icf_unit *u = &prog->unit.data[i];
-		if (plan->kept[i] == i || !needs_thunk(plan, l->opt, u))
-			continue;
-		map->unit[i].flags |= ELFRW_UNIT_THUNK;
-		map->unit[i].entry = at;
-		map->unit[i].thunk_size = thunk_size(prog, u);
-		at += map->unit[i].thunk_size;
-		plan->n_thunks++;
-	}
-	map->thunks_end = at;
+	line_up_thunks(l, at, map);
+	if (!any)
+		map->thunks = end;
+	map->thunks_end = end;
 	if (plan->n_folded)
-		map->trap_byte = at++;
+		map->trap_byte = end++;
 	if (!in_gap)
-		l->cursor = at;
+		l->cursor = end;
 }
 
 static struct elfrw_err *place_section(struct layout *l, uint32_t e)
@@ -216,27 +244,24 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	l->gap = l->gap_end = 0;
 	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		uint64_t size = u->end - u->start;
+		uint64_t size = u->end - u->start, at;
 		if (l->plan->kept[i] != i)
 			continue;
 		if (u->flags & ICF_UNIT_PINNED) {
 			if (l->cursor > u->start)
 				return elfrw_error("no room before the code at 0x%llx, which must not move", (unsigned long long)u->start);
-			if (u->start - l->cursor > l->gap_end - l->gap) {
-				l->gap = l->cursor;
-				l->gap_end = u->start;
-			}
-			l->cursor = u->start;
+			at = u->start;
 			map->unit[i].flags |= ELFRW_UNIT_PINNED;
-		} else if (u->flags & ICF_UNIT_DATA_READ) {
-			l->cursor += (u->start - l->cursor) & 63;
 		} else {
-			uint64_t a = alignment(prog, i), more = (uint64_t)1 << l->shift[i];
-			uint64_t at = elfrw_align_up(l->cursor, a > more ? a : more);
-			l->cursor = at <= u->start ? at : elfrw_align_up(l->cursor, a);
+			uint64_t grain = ((uint64_t)1 << u->grain) - 1, better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
+			at = better <= u->start && ((u->start - better) & grain) == 0 ? better : l->cursor + ((u->start - l->cursor) & grain);
 		}
-		map->unit[i].body = map->unit[i].entry = l->cursor;
-		l->cursor += size;
+		if (at - l->cursor > l->gap_end - l->gap) {
+			l->gap = l->cursor;
+			l->gap_end = at;
+		}
+		map->unit[i].body = map->unit[i].entry = at;
+		l->cursor = at + size;
 	}
 	if (e == l->plan->thunk_exec) {
 		bool fits;

@@ -49,7 +49,12 @@ struct icf_unit {
 	uint8_t reason;   /* enum icf_reason */
 	uint8_t hotness;  /* 0 hottest */
 	uint16_t flags;   /* ICF_UNIT_* */
+	/* Exponents of two, icf_find_alignments(): */
+	uint8_t grain;       /* it moves by multiples of this */
+	uint8_t entry_align; /* what the address of its entry shows to those that may observe it */
 };
+
+#define ICF_READ_ALIGN 6 /* exponent of two: the largest alignment that an instruction asks of what it reads */
 
 #define ICF_UNIT_FUNC_SYMBOL 1 /* an STT_FUNC symbol stands at its start */
 #define ICF_UNIT_OBSERVED 2    /* the program can observe the address of its entry */
@@ -58,7 +63,7 @@ struct icf_unit {
 #define ICF_UNIT_ENDBR 16
 #define ICF_UNIT_GLUED 32
 #define ICF_UNIT_EXPORTED 64
-#define ICF_UNIT_DATA_READ 128 /* reads its own bytes: keeps its residue modulo 64 */
+#define ICF_UNIT_DATA_READ 128 /* reads its own bytes: keeps its residue modulo 64, or its section's alignment where that is more */
 #define ICF_UNIT_PINNED 256    /* keeps its address */
 #define ICF_UNIT_EXTENDED 512  /* begins before its function, with bytes that something refers to */
 #define ICF_UNIT_JUMPS 1024    /* has an indirect jump; this and the next are set only where references are inferred */

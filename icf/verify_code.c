@@ -266,6 +266,8 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 			bad(at, check, "reference to code that is in no unit", insn, target, found);
 		else if (found != want && !(branch && known && is_alias(at, target, found)))
 			bad(at, check, branch ? "branch" : "address", insn, want, found);
+		else if (!branch && t != ICF_V_NONE && v->unit.data[t].old != target && !icf_v_stays_aligned(v, target, found))
+			bad(at, ICF_VC_OBSERVED, "alignment of the place it names", insn, target, found);
 		return;
 	}
 	if (!branch && target >= v->frame_lo && target < v->frame_hi) {
@@ -505,7 +507,8 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 					  in.target + extend(y, in.pcrel_size, true) - extend(x, in.pcrel_size, true) +
 						  at.moved);
 			}
-			if (inside && !branch && (at.moved & 63) && !(u->flags & ICF_V_FOLDED))
+			if (inside && !branch && !(u->flags & ICF_V_FOLDED) &&
+			    ((at.moved & 63) || !icf_v_stays_aligned(v, in.target, in.target + at.moved)))
 				bad(&at, ICF_VC_CODE, "alignment of what it reads in itself", pos, va & 63,
 				    (va + at.moved) & 63);
 		}

@@ -1,5 +1,6 @@
 /* verify_layout.c: all of the code is accounted for: in IN what is in no unit is padding; in OUT everything is a unit, a
- * thunk or fill, and nothing lies on top of something else.  Then: does every observed function have an address of its own? */
+ * thunk or fill, and nothing lies on top of something else.  Then: does every observed function have an address of its own, aligned
+ * as it was? */
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -278,5 +279,7 @@ struct elfrw_err *icf_v_check_layout(struct icf_v *v)
 		check_padding(v, e, pos, e->old_end);
 	}
 	ELFRW_TRY(check_blocks(v));
-	return check_observed(v);
+	ELFRW_TRY(check_observed(v));
+	icf_v_check_alignment(v);
+	return NULL;
 }

@@ -255,6 +255,10 @@ struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err);
 /* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in LOG. */
 struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err);
 
+/* verify_align.c: the address OLD of IN's code is NEW in OUT: does it show no less alignment, up to its section's?  In no unit: true. */
+bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new);
+void icf_v_check_alignment(struct icf_v *v); /* after all that is observed is known */
+
 /* The checks. */
 struct elfrw_err *icf_v_check_code(struct icf_v *v);	/* verify_code.c; fills base and pair */
 struct elfrw_err *icf_v_check_layout(struct icf_v *v);	/* verify_code.c: padding, thunks, fill, observed */

@@ -160,7 +160,7 @@ static inline void tp_sound(const struct tp *t)
 #define ALIGN ".p2align 4,0x90\n"
 #define TEXT ".text\n"
 /* A function with a body that is long enough to pay for a thunk; N tells bodies apart. */
-#define LONG(n) "movl $" #n ",%eax\nimull $" #n ",%eax,%ecx\naddl %ecx,%eax\nret\n"
+#define LONG(n) "movl $" #n ",%eax\nimull $" #n ",%eax,%ecx\nmovl $" #n ",%edx\naddl %edx,%ecx\naddl %ecx,%eax\nret\n"
 /* Something to relocate, or the program is refused. */
 #define ANCHOR ALIGN FN("anchor") "call anchor_target\nret\n" END("anchor") ALIGN FN("anchor_target") "movl $0x5eed,%eax\nret\n" END("anchor_target")
 #endif

@@ -125,7 +125,7 @@ static void test_lowest(void **state)
 	assert_int_equal(mapped(&t, "u")->body, tp_sym(&t, "u"));
 	assert_int_equal(mapped(&t, "c")->body, tp_sym(&t, "b"));
 	assert_int_equal(mapped(&t, "anchor")->body, tp_sym(&t, "c"));
-	assert_int_equal(t.plan.code_before - t.plan.code_after, 3 * 16 - 1); /* less the trap byte */
+	assert_int_equal(t.plan.code_before - t.plan.code_after, 3 * 32 - 1); /* less the trap byte */
 	tp_close(&t);
 }
 
@@ -209,22 +209,23 @@ static void test_keeper_observed(void **state)
 static void test_thunks(void **state)
 {
 	(void)state;
+#define SHORT(name, nops) FN(name) "movl $7,%eax\n.rept " nops "\nnop\n.endr\nret\n" END(name)
 	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) ALIGN FN("e1") "endbr64\n" LONG(1) END("e1")
 		ALIGN FN("e2") "endbr64\n" LONG(1) END("e2")
-		ALIGN FN("s1") "movl $7,%eax\nret\n" END("s1") ALIGN FN("s2") "movl $7,%eax\nret\n" END("s2")
-		ALIGN FN("m1") "movl $7,%eax\nnop\nret\n" END("m1") ALIGN FN("m2") "movl $7,%eax\nnop\nret\n" END("m2") ANCHOR
+		ALIGN SHORT("s1", "10") ALIGN SHORT("s2", "10") ALIGN SHORT("m1", "11") ALIGN SHORT("m2", "11") ANCHOR
 		PTRS("a,b,c,e1,e2,s1,s2,m1,m2");
 	struct tp t;
 	plan_open(&t, text, "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");
 	folds(&t, "e2", "e1");
-	assert_int_equal(mapped(&t, "b")->thunk_size, 6);
-	assert_int_equal(mapped(&t, "e2")->thunk_size, 10); /* a landing pad for who comes through a pointer */
-	stays(&t, "s2", ICF_ADDRESS_OBSERVED);		    /* six bytes: a thunk is as long */
+	assert_int_equal(mapped(&t, "b")->thunk_size, 16);  /* with what aligns the next one */
+	assert_int_equal(mapped(&t, "e2")->entry % 16, 0);
+	assert_int_equal(mapped(&t, "m2")->thunk_size, 6);
+	stays(&t, "s2", ICF_ADDRESS_OBSERVED);		    /* 16 bytes: a thunk takes as much room */
 	folds(&t, "m2", "m1");
 	assert_int_equal(t.plan.n_thunks, 4);
-	assert_int_equal(t.plan.map.thunks_end - t.plan.map.thunks, 6 + 6 + 10 + 6);
+	assert_int_equal(t.plan.map.thunks_end - t.plan.map.thunks, 16 + 16 + 16 + 6);
 	assert_int_equal(t.plan.map.trap_byte, t.plan.map.thunks_end);
 	tp_close(&t);
 	/* No thunks wanted: who needs one stays. */
@@ -273,14 +274,14 @@ static void test_alignment(void **state)
 	/* Alignment is what old addresses prove: 16 for most, 64 where the padding can have no other reason, less where there was
 	 * less. */
 	plan_open(&t,
-		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) ".p2align 6,0x90\n" FN("big") LONG(3) END("big") ".p2align 5,0x90\n"
+		  TEXT ".p2align 6\n" LEAF("u", 9) LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) ".p2align 6,0x90\n" FN("big") LONG(3) END("big") ".p2align 5,0x90\n"
 		FN("x32") LONG(5) END("x32")
 		  FN("small") LONG(4) END("small") ANCHOR, "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_int_equal(mapped(&t, "c")->body, tp_sym(&t, "b"));
 	assert_int_equal(mapped(&t, "big")->body % 64, 0);
 	assert_int_equal(mapped(&t, "x32")->body % 16, 0);
-	assert_int_equal(mapped(&t, "small")->body, mapped(&t, "x32")->body + 11);
+	assert_int_equal(mapped(&t, "small")->body, mapped(&t, "x32")->body + 18);
 	tp_close(&t);
 	/* A unit that reads its own bytes keeps its place in the line of 64. */
 	plan_open(&t,
@@ -290,6 +291,42 @@ static void test_alignment(void **state)
 	folds(&t, "b", "a");
 	assert_true(tp_u(&t, "r")->flags & ICF_UNIT_DATA_READ);
 	assert_int_equal(mapped(&t, "r")->body, tp_sym(&t, "r")); /* 48 modulo 64: no room for it any lower */
+	tp_close(&t);
+}
+
+/* What the address of a function shows stays, up to its section's alignment, and for those whose address may be looked at only. */
+static void test_observed_alignment(void **state)
+{
+	(void)state;
+	struct tp t;
+#define WIDE(name, n) ALIGN FN(name) ".rept 40\nimull $" #n ",%edi,%eax\n.endr\n" LONG(n) END(name)
+	static const char text[] = TEXT ".p2align 12,0x90\n" LEAF("first", 9) WIDE("a", 1) ".p2align 6,0x90\n" WIDE("a64", 1) WIDE("b", 2)
+		".p2align 5,0x90\n" WIDE("b32", 2) ".p2align 12,0x90\n" LEAF("page", 4) LEAF("e", 5) LEAF("f", 5)
+		LEAF("g", 6) ".p2align 8,0x90\n" LEAF("alone", 7) ANCHOR PTRS("a,a64,b,b32,alone");
+	plan_open(&t, text, "", ICF_MODE_SAFE);
+	folds(&t, "a64", "a");
+	folds(&t, "b32", "b");
+	assert_int_equal(tp_sym(&t, "a64") % 64, 0);
+	assert_int_equal(mapped(&t, "a64")->entry % 64, 0);
+	assert_int_equal(mapped(&t, "b32")->entry % 32, 0);
+	assert_int_equal(mapped(&t, "page")->body, tp_sym(&t, "page")); /* at the next page, though much goes before it */
+	assert_int_equal(mapped(&t, "alone")->entry % 256, 0);
+	/* Who merges with others has to show what each of them did. */
+	tp_close(&t);
+	plan_open(&t, text, "", ICF_MODE_ALL);
+	folds(&t, "a", "a64");
+	folds(&t, "b", "b32");
+	assert_int_equal(mapped(&t, "a64")->body % 64, 0);
+	assert_int_equal(mapped(&t, "b32")->body % 32, 0);
+	assert_int_equal(mapped(&t, "page")->body, tp_sym(&t, "page"));
+	tp_close(&t);
+	/* No-ops in front of a function that something names: what is aligned lies inside of the unit. */
+	plan_open(&t,
+		  TEXT ".p2align 6,0x90\n" LEAF("a", 1) LEAF("b", 1) LEAF("u", 8) ".p2align 6,0x90\nnops: nop\nnop\n.p2align 6,0x90\n" LEAF("in", 2) ANCHOR PTRS(
+			  "nops,in"),
+		  "", ICF_MODE_SAFE);
+	folds(&t, "b", "a");
+	assert_int_equal(mapped(&t, "in")->body % 64, tp_u(&t, "in")->start % 64);
 	tp_close(&t);
 }
 
@@ -354,10 +391,10 @@ static void test_pinned_end(void **state)
 	assert_int_equal(mapped(&t, "bad")->body, tp_sym(&t, "bad"));
 	tp_close(&t);
 	/* And where there is no gap, who needs a thunk stays; who needs none is folded all the same. */
-	plan_open(&t, ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT ".rept 30\n" "nop\n.byte 0x06\nret\n"
+	plan_open(&t, ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT ".rept 50\n" "nop\n.byte 0x06\nret\n"
 			".endr\n" PTRS("a,b"),
 		  "--unique=.text.*", ICF_MODE_SAFE);
-	assert_int_equal(t.plan.map.section[t.plan.thunk_exec].old_end - t.plan.map.section[t.plan.thunk_exec].old, 90);
+	assert_int_equal(t.plan.map.section[t.plan.thunk_exec].old_end - t.plan.map.section[t.plan.thunk_exec].old, 150);
 	stays(&t, "b", ICF_ADDRESS_OBSERVED);
 	folds(&t, "c", "a");
 	assert_int_equal(t.plan.n_thunks, 0);
@@ -437,7 +474,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lowest),	       cmocka_unit_test(test_none),	     cmocka_unit_test(test_keeper_hotness),
 		cmocka_unit_test(test_keeper_alignment), cmocka_unit_test(test_keeper_observed), cmocka_unit_test(test_thunks),
-		cmocka_unit_test(test_quiet),	       cmocka_unit_test(test_alignment),    cmocka_unit_test(test_group_alignment),
+		cmocka_unit_test(test_quiet),	       cmocka_unit_test(test_alignment),
+		cmocka_unit_test(test_observed_alignment),    cmocka_unit_test(test_group_alignment),
 		cmocka_unit_test(test_pinned),	       cmocka_unit_test(test_pinned_end),   cmocka_unit_test(test_partner),
 		cmocka_unit_test(test_sections),       cmocka_unit_test(test_again),
 	};

@@ -1,0 +1,108 @@
+#!/bin/bash
+# run_kin.sh: what belongs to a function besides its bytes: where it may lie, and what others know of places in it.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_tool kin
+make_work
+cd "$WORK" || exit 1
+
+# aligned NAME COMPILER...: builds tags.c, whose functions are aligned to 16, 32 and 64 and carry a number in the low bits of their
+# address, in all modes; it counts those that broke.
+cat >tags.awk <<'END'
+BEGIN {
+	print "#include <stdint.h>\n#include <stdio.h>\nstatic volatile int sink;"
+	for (i = 0; i < 60; i++) {
+		align[i] = 16 * 2 ^ (i % 3)
+		printf "__attribute__((noinline,aligned(%d))) int f%d(int x) {", align[i], i
+		for (k = 0; k < 2 + i % 7 * 4; k++) printf " sink = x + %d;", k * 3 + i % 7
+		printf " return x * %d; }\n", i % 7
+		printf "__attribute__((noinline)) int g%d(int x) { sink += %d; return x - %d; }\n", i, i * (i % 7), i % 5
+	}
+	print "typedef int (*F)(int);\nstruct { F f; uintptr_t mask; F g; } t[] = {"
+	for (i = 0; i < 60; i++) printf "{ f%d, %d, g%d },\n", i, align[i] - 1, i
+	print "};\nint main(void) {\n\tint bad = 0, sum = 0;\n\tfor (int i = 0; i < 60; i++) {"
+	print "\t\tvolatile uintptr_t v = (uintptr_t)t[i].f;\n\t\tbad += (v & t[i].mask) != 0;\n\t\tv |= (uintptr_t)i & t[i].mask;"
+	print "\t\tif (((F)(v & ~t[i].mask)) == t[i].f) sum += t[i].f(t[i].g(i));\n\t}\n\tprintf(\"%d broke, sum %d\\n\", bad, sum);\n\treturn bad;\n}"
+}
+END
+awk -f tags.awk >tags.c
+aligned() {
+	local name=kin/aligned/$1 m bad=''
+	shift
+	"$@" tags.c -o tags 2>log || { skip "$name" "does not build: $(first_line log)"; return; }
+	./tags >want || { not_ok "$name" "it is wrong unfolded"; return; }
+	for m in safe all; do
+		"$ICFOLD" --require-compact --icf=$m tags -o tags.out 2>log || bad="$bad $m: $(first_line log);"
+		./tags.out >have 2>&1 && cmp -s want have || bad="$bad $m: $(first_line have);"
+		"$ICFOLD" verify --icf=$m tags tags.out >log 2>&1 || bad="$bad $m: verify: $(grep ': ' log | head -n 1 | cut -c 1-160);"
+		[ "$("$ICFOLD" --icf=$m --stats=json tags -o tags.out 2>/dev/null | grep -o '"folded": *[0-9]*' | tr -dc 0-9)" -gt 20 ] || bad="$bad $m: nothing folds;"
+	done
+	check "$name" "$bad" test -z "$bad"
+}
+aligned gcc gcc -O2 -Wl,--emit-relocs
+aligned gcc-Os gcc -Os -Wl,--emit-relocs
+have clang && aligned clang clang -O1 -fuse-ld=lld -Wl,--emit-relocs
+aligned norelocs gcc -O2
+
+# What asks for more alignment than it got would not notice: IN's section says 64, the fold believed 16.
+gcc -O2 tags.c -Wl,--emit-relocs -o tags
+lower() { # FILE FROM TO: the alignment of .text
+	python3 - "$@" <<-'END'
+		import struct, sys
+		path, was, to = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+		b = bytearray(open(path, 'rb').read())
+		off, n, names = struct.unpack_from('<Q', b, 40)[0], *struct.unpack_from('<HH', b, 60)
+		at = lambda i, k: struct.unpack_from('<Q', b, off + 64 * i + k)[0]
+		for i in range(n):
+		    name = at(names, 24) + struct.unpack_from('<I', b, off + 64 * i)[0]
+		    if b[name:name + 6] == b'.text\0':
+		        assert at(i, 48) == was, at(i, 48)
+		        struct.pack_into('<Q', b, off + 64 * i + 48, to)
+		open(path, 'wb').write(b)
+	END
+}
+for m in safe all; do
+	cp tags tags.low && lower tags.low 64 16 && "$ICFOLD" --icf=$m tags.low -o tags.out 2>log && lower tags.out 16 64
+	"$ICFOLD" verify --icf=$m tags tags.out >log 2>&1
+	rc=$?
+	check "mutant/alignment/$m" "verify says $rc: $(tail -n 1 log)" test $rc = 1 -a "$(grep ': ' log | grep -vcE '^symbolized|^resolved|alignment: | more$|^sections: address: .text')" = 0
+done
+
+# clang's cross-DSO CFI finds a library's __cfi_check by the number of its page.
+cat >lib.c <<'END'
+#define COPY(n) static __attribute__((noinline)) int help##n(int x) { volatile int y = x; return y * 7 + 2; }
+COPY(1) COPY(2) COPY(3) COPY(4)
+int good(int x) { return help1(x) + help2(x) + help3(x) + help4(x); }
+double wrong(double x) { return x * 2; }
+END
+cat >cfi.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+	void *lib = dlopen(argv[1], RTLD_NOW);
+	int (*f)(int) = (int (*)(int))dlsym(lib, argc > 2 ? "wrong" : "good");
+	printf("%d\n", f(4));
+	return 0;
+}
+END
+cfi() { # CLANG
+	local name=kin/cross-dso-cfi/$1 m page bad=''
+	local build="$1 -O1 -flto -fsanitize=cfi -fsanitize-cfi-cross-dso -fvisibility=default -fuse-ld=lld -Wl,--emit-relocs"
+	if ! { have "$1" && $build -fPIC -shared lib.c -o lib.so && $build cfi.c -o cfi -ldl && ./cfi ./lib.so >want; } 2>log; then
+		skip "$name" "does not build: $(first_line log)"
+		return
+	fi
+	bash -c './cfi ./lib.so wrong; exit $?' >/dev/null 2>&1 && { skip "$name" "nothing is checked"; return; }
+	for m in none safe all; do
+		"$ICFOLD" --icf=$m lib.so -o lib.out 2>log || bad="$bad $m: $(first_line log);"
+		page=$(nm lib.out | awk '$3 == "__cfi_check" { print $1 }')
+		[ "${page: -3}" = 000 ] || bad="$bad $m: __cfi_check is at $page;"
+		./cfi ./lib.out 2>&1 | cmp -s want - || bad="$bad $m: it does not run as before;"
+		bash -c './cfi ./lib.out wrong; exit $?' >/dev/null 2>&1 && bad="$bad $m: a wrong call goes through;"
+		[ $m = none ] || "$ICFOLD" verify --icf=$m lib.so lib.out >log 2>&1 || bad="$bad $m: verify: $(grep ': ' log | head -n 1 | cut -c 1-160);"
+	done
+	check "$name" "$bad" test -z "$bad"
+}
+cfi clang
+have clang-19 && cfi clang-19
+finish
