@@ -71,6 +71,8 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
 		err = icf_infer_words(prog, &map);
+	if (!err)
+		err = icf_infer_runs(prog, &map, threads);
 	/* Then there are two ascending runs. */
 	if (!err && !is_ascending(prog, known))
 		qsort(prog->dataref.data + known, prog->dataref.len - known, sizeof *prog->dataref.data, dataref_order);

@@ -71,6 +71,12 @@ void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why);
 /* infer_word.c: pins what other words in data could name; sets prog->loose. */
 struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map);
 
+/* infer_run.c: pins what distances of other shapes in data lead to, and distances that stand alone.  Writes flags of units only. */
+struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map, unsigned threads);
+
+/* Does S hold data that is neither unwind tables nor the dynamic linker's?  infer_run.c. */
+bool icf_holds_data(const struct elfrw_section *s);
+
 /* infer_fixed.c: the same question for a file with fixed addresses, where nothing moves: which functions may be entered in the middle.
  * Makes units opaque that may hold data, and sets ICF_UNIT_INNER. */
 struct elfrw_err *icf_infer_fixed(struct icf_program *prog, unsigned threads);

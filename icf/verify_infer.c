@@ -209,7 +209,11 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		err = read_table(v, &names, b.va, b.unit, &s);
 		done = b.va;
 	}
+	if (!err)
+		err = icf_v_sort_words(v);
+	if (!err)
+		err = icf_v_check_distances(v, names.v.data, names.v.len);
 	VEC_FREE(&names.v);
 	VEC_FREE(&s.bits);
-	return err ? err : icf_v_sort_words(v);
+	return err;
 }

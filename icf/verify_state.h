@@ -227,6 +227,8 @@ struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were ad
 struct elfrw_err *icf_v_check_reach(struct icf_v *v);
 /* verify_infer.c: where IN has no relocations of its code, after the code was checked. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
+/* verify_distance.c: the same, of words that no code is known to read.  NAME: places in data that something names, sorted. */
+struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names);
 /* verify_pad.c: fills pad and `mixed`, where IN has no relocations of its code. */
 struct elfrw_err *icf_v_find_pads(struct icf_v *v);
 /* How many bytes of padding are at VA, which is no instruction then?  Asked where the byte is 0. */

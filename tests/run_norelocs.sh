@@ -5,6 +5,7 @@
 #   same      each fixture's PIE: the result is what the same link with relocations gives; in place, nothing moves
 #   fool      programs that are made to mislead the inference (fixtures/fool): they run as before, and what must stay stays
 #   mutants   jump tables and thunks of good outputs, broken: `icfold verify` notices each
+#   distances words of tables in data, made to lead to what moved: `icfold verify` notices each
 #   switches  random programs full of switches (gen_switch.py)
 # PARTS="fool same" runs some.  ONLY=REGEX limits fool to names that match.
 # shellcheck source=tests/lib.sh
@@ -265,6 +266,52 @@ mutants_part() {
 	END
 }
 
+# Distances in data of both files lead to a function that moved: verify objects to each.
+address_of() { nm "$1" | awk -v name="$2" '$3 == name { print "0x" $1; exit }'; } # FILE SYMBOL
+# put_word FILE ADDRESS SIZE VALUE: writes a word into .rodata.
+put_word() {
+	local va off i bytes=
+	read -r va off < <(readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".rodata" { print "0x" $3, "0x" $4 }')
+	for ((i = 0; i < $3; i++)); do bytes+=$(printf '\\x%02x' $(($4 >> (8 * i) & 255))); done
+	printf '%b' "$bytes" | dd of="$1" bs=1 seek=$(($2 - va + off)) conv=notrunc 2>/dev/null
+}
+distances_part() {
+	local d=$WORK/distances src symbol at from size unit mode was now to rc table f
+	mkdir -p "$d"
+	local sources=(packed)
+	for src in "${sources[@]}"; do
+		if ! { gcc -O2 -fPIE -w -DPART=before -c "$FOOL/twins.c" -o "$d/before.o" && gcc -O2 -fPIE -w -DPART=after -c "$FOOL/twins.c" -o "$d/after.o" &&
+			gcc -O2 -fPIE -w -c "$FOOL/$src.c" -o "$d/x.o" && gcc -pie "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/$src"; } >"$d/log" 2>&1; then
+			not_ok "distances/$src" "does not build: $(first_line "$d/log")"
+			return
+		fi
+	done
+	# Program, table, place of the word in it, place that it counts from (- the file's first byte), size, bytes of its unit.
+	while read -r src table at from size unit; do
+		for mode in safe all; do
+			"$ICFOLD" -q --icf=$mode --map="$d/map" "$d/$src" -o "$d/out" 2>"$d/log" || { not_ok "distances/$src" "icfold: $(first_line "$d/log")"; continue; }
+			read -r was now < <(map_of "$d/map" twins_after)
+			check "distances/$src.$table+$at.$mode/moves" "twins_after stayed at $now" test "$was" != "$now"
+			"$ICFOLD" verify --icf=$mode "$d/$src" "$d/out" >"$d/log" 2>&1 || not_ok "distances/$src.$mode" "verify: $(first_line "$d/log")"
+			symbol=$(address_of "$d/$src" "$table")
+			to=$((0x$was - symbol - from))
+			[ "$from" = - ] && to=$((0x$was))
+			for f in in new; do cp "$d/$([ $f = in ] && echo "$src" || echo out)" "$d/$f" && put_word "$d/$f" $((symbol + at)) "$size" $((to / unit)); done
+			"$ICFOLD" verify --icf=$mode "$d/in" "$d/new" >"$d/log" 2>&1
+			rc=$?
+			check "distances/$src.$table+$at.$mode" "exit status $rc" test $rc = 1
+			check "distances/$src.$table+$at.$mode/why" "$(first_line "$d/log")" grep -q 'distance: .rodata+0x.*, of twins_after' "$d/log"
+		done
+	done <<-END
+	packed calls 6 10 4 1
+	packed tags 8 12 4 1
+	packed wides 3 3 8 1
+	packed from_start 25 20 4 1
+	packed from_end 27 40 4 1
+	packed behind 1 5 4 1
+	END
+}
+
 # Zeros before a function that nothing delimits, and that only data leads to: they may be read as the beginning of an instruction that
 # swallows the function's first bytes.
 zeros_part() {
@@ -408,7 +455,7 @@ fi
 need_tool norelocs
 make_work
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same fool mutants switches zeros middle}
+PARTS=${PARTS:-matrix same fool mutants distances switches zeros middle}
 # part NAME: is it wanted?
 part() { [[ " $PARTS " == *" $1 "* ]]; }
 # Lines of what ran elsewhere, under names of their own.
@@ -427,6 +474,7 @@ if part same; then
 	stack_part
 fi
 part mutants && mutants_part
+part distances && distances_part
 part zeros && zeros_part
 part middle && middle_part
 if part switches; then

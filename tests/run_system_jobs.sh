@@ -1,7 +1,7 @@
 #!/bin/bash
 # run_system_jobs.sh: programs of this machine, folded with all the libraries they load, do real work with the same results.
 #
-#   run_system_jobs.sh [JOB...]    bash text perl python git gdb gcc clang cmake sqlite openssl nginx; without: all
+#   run_system_jobs.sh [JOB...]    bash text perl python git gdb gcc clang cmake sqlite openssl nginx mono; without: all
 #
 # Each job runs three times: with copies of the programs, folded (--icf=safe), and folded --in-place.  Programs and libraries stand in
 # the same folder each time, so that paths are the same in what is written; everything must be the same to the last byte.
@@ -16,7 +16,7 @@ export TZ=UTC HOME=$WORK/home
 mkdir -p "$HOME" "$WORK/lib.safe" "$WORK/lib.in-place" "$WORK/in"
 TOOL=$WORK/tool # bin, lib
 jobs=("$@")
-[ $# = 0 ] && jobs=(bash text perl python git gdb gcc clang cmake sqlite openssl nginx)
+[ $# = 0 ] && jobs=(bash text perl python git gdb gcc clang cmake sqlite openssl nginx mono)
 
 fold() { # VARIANT IN OUT
 	local opts=()
@@ -478,6 +478,52 @@ CONF
 	[ "${programs[0]##*/}" = nginx ] || kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
 	rm -rf logs tmp conf
+}
+
+# Mono's compiler and class library are libraries of compiled code, whose functions are listed in data as calls; Mono looks for them at a
+# fixed place, so the folded ones are put there for these commands alone.
+mono_images() { find /usr/lib/mono/aot-cache -name mscorlib.dll.so -o -name mcs.exe.so 2>/dev/null; }
+need_mono() {
+	find_programs mono || return 1
+	if ! command -v mcs >/dev/null || [ "$(mono_images | wc -l)" != 2 ]; then echo "mcs or its compiled libraries are not installed"; return 1; fi
+	if ! unshare -rm true 2>/dev/null; then echo "no mount namespaces here"; return 1; fi
+}
+do_mono() {
+	cat >hello.cs <<'CS'
+using System; using System.Collections.Generic; using System.Globalization; using System.Linq; using System.Text;
+class Hello {
+	interface IShape { double Area(); }
+	struct Square : IShape { public double Side; public double Area() { return Side * Side; } }
+	static IEnumerable<int> Count(int n) { for (int i = 0; i < n; i++) yield return i; }
+	static void Main() {
+		var d = new SortedDictionary<string, List<int>>();
+		foreach (int i in Count(50)) {
+			string k = (i * 7919 % 13).ToString("x4", CultureInfo.InvariantCulture);
+			if (!d.ContainsKey(k)) d[k] = new List<int>();
+			d[k].Add(i);
+		}
+		foreach (var p in d) Console.WriteLine("{0}: {1}", p.Key, string.Join(",", p.Value.Select(x => x.ToString()).ToArray()));
+		IShape s = new Square { Side = 1.5 };
+		Console.WriteLine(s.Area().ToString("F3", CultureInfo.InvariantCulture) + " " + decimal.Parse("1.10", CultureInfo.InvariantCulture) * 3);
+		try { object o = "text"; Console.WriteLine((int)o); } catch (InvalidCastException e) { Console.WriteLine(e.GetType().Name); }
+		Console.WriteLine(new StringBuilder().AppendFormat("{0:yyyy-MM-dd}|{1,8:N2}", new DateTime(2001, 2, 3), 1234.5).ToString().Normalize());
+		Console.WriteLine(Convert.ToBase64String(Encoding.UTF8.GetBytes("\u00e4\u00f6\u00fc \u20ac")) + " " + Math.Pow(2, 0.5).ToString("R", CultureInfo.InvariantCulture));
+	}
+}
+CS
+	cat >work <<'SH'
+set -e
+for f in images/*; do [ ! -e "$f" ] || mount --bind "$f" "$(find /usr/lib/mono/aot-cache -name "${f##*/}")"; done
+MONO_LOG_LEVEL=info MONO_LOG_MASK=aot mono /usr/lib/mono/4.5/mcs.exe -optimize hello.cs >log 2>&1
+mono hello.exe
+SH
+	local f
+	mkdir images
+	for f in $([ "$variant" = plain ] || mono_images); do fold "$variant" "$f" "images/${f##*/}" || echo "$f does not fold" >bad; done
+	with unshare -rm sh work >out 2>&1 || echo "status $?" >>bad
+	# What was compiled is a little different each time; was the compiled library used at all?
+	grep -q 'AOT.*mscorlib' log || echo "mscorlib.dll.so is not used" >>bad
+	rm -rf images log hello.exe
 }
 
 # Some of the fixtures' sources, of each language.
