@@ -305,6 +305,24 @@ bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *
 	return false;
 }
 
+/* Is the byte at VA of the input in memory? */
+static bool is_loaded(const struct elfrw_image *img, uint64_t va)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++)
+		if (img->phdr[p].p_type == PT_LOAD && va - img->phdr[p].p_vaddr < img->phdr[p].p_memsz)
+			return true;
+	return false;
+}
+
+/* OFFSET, which stands for nothing (lld gives .tbss alone, between two segments, that of the second), as it is in the output. */
+static uint64_t unloaded_offset(const struct elfrw_output *out, uint64_t offset)
+{
+	for (size_t i = 0; i < out->piece.len; i++)
+		if (out->piece.data[i].first && out->img->phdr[out->piece.data[i].old].p_offset == offset)
+			return out->piece.data[i].ph.p_offset;
+	return offset;
+}
+
 /* A program header that is no PT_LOAD follows the sections it describes. */
 static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph, uint32_t n_phdrs)
 {
@@ -324,6 +342,11 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 		ph->p_vaddr = out->sec[i].addr;
 		ph->p_paddr += ph->p_vaddr - sh->sh_addr;
 		break;
+	}
+	/* mold's PT_GNU_RELRO begins with .tbss, before what is loaded; who reads it looks at addresses only. */
+	if (!is_loaded(img, ph->p_vaddr) && (!ph->p_filesz || ph->p_type == PT_GNU_RELRO)) {
+		ph->p_offset = unloaded_offset(out, ph->p_offset);
+		return NULL;
 	}
 	uint64_t off;
 	if (!elfrw_output_offset(out, ph->p_vaddr, &off)) {

@@ -26,6 +26,7 @@ uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t targe
 
 struct elfrw_err *icf_apply_drops(struct icf_apply *a);   /* apply_syms.c: sections that the output does not have */
 struct elfrw_err *icf_apply_unwind(struct icf_apply *a);  /* apply_unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
+void icf_apply_referenced(struct icf_apply *a);           /* apply_referenced.c: sets `referenced` of sections that could move */
 struct elfrw_err *icf_apply_code(struct icf_apply *a);    /* apply_code.c: executable sections, thunks */
 struct elfrw_err *icf_apply_data(struct icf_apply *a);    /* apply_data.c: fields, tables, dynamic relocations, .dynamic, e_entry */
 struct elfrw_err *icf_apply_symbols(struct icf_apply *a); /* apply_syms.c: .symtab, .dynsym */

@@ -32,31 +32,6 @@ static void find_tables(const struct elfrw_image *img, struct unwind *w)
 		w->shndx[HDR] = 0; /* it leads nowhere */
 }
 
-/* Whatever in code or data refers into an unwind table or a section that the layout would like to move keeps it in place. */
-static void find_referenced(struct icf_apply *a)
-{
-	const struct icf_program *prog = a->prog;
-	const struct elfrw_image *img = prog->img;
-	for (uint32_t s = 1; s < img->n_sections; s++) {
-		const struct elfrw_section *sec = &img->section[s];
-		bool candidate = (sec->hdr.sh_flags & SHF_ALLOC) && (sec->hdr.sh_type == SHT_NOTE || strcmp(sec->name, ".interp") == 0 ||
-								     strncmp(sec->name, ".eh_frame", 9) == 0 || strcmp(sec->name, ".gcc_except_table") == 0);
-		if (!candidate)
-			continue;
-		uint64_t lo = sec->hdr.sh_addr, size = sec->hdr.sh_size;
-		bool hit = false;
-		for (uint32_t i = 0; i < prog->unit.len && !hit; i++) {
-			const struct icf_unit *u = &prog->unit.data[i];
-			const struct icf_ref *ref = icf_unit_refs(prog, u);
-			for (uint32_t r = 0; r < u->n_ref && !hit; r++)
-				hit = ref[r].target - lo < size;
-		}
-		for (size_t i = 0; i < prog->dynreloc.len && !hit; i++)
-			hit = prog->dynreloc.data[i].addend - lo < size || prog->dynreloc.data[i].place - lo < size;
-		a->out->sec[s].referenced = hit;
-	}
-}
-
 static struct elfrw_err *run(struct icf_apply *a, struct unwind *w, bool again)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -216,7 +191,7 @@ struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 	/* A thunk is where its function's first row holds, and needs no other. */
 	if (a->plan->in_place)
 		return NULL;
-	find_referenced(a);
+	icf_apply_referenced(a);
 	find_tables(a->prog->img, &w);
 	struct elfrw_err *err = run(a, &w, false);
 	bool fits = true;

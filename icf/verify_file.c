@@ -302,6 +302,22 @@ static bool bound(const struct icf_v *v, uint64_t va, bool end, uint64_t *ret)
 	return false;
 }
 
+/* Is offset A of IN, where no byte is meant, the same as B of OUT: the number, or the start of a loaded segment? */
+static bool same_start(const struct icf_v *v, uint64_t a, uint64_t b)
+{
+	bool start = false;
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
+		const Elf64_Phdr *x = &v->in.phdr[p];
+		if (x->p_type != PT_LOAD || x->p_offset != a)
+			continue;
+		start = true;
+		const Elf64_Phdr *y = load_at(&v->out, x->p_vaddr, 0);
+		if (y && y->p_vaddr == x->p_vaddr && y->p_offset == b)
+			return true;
+	}
+	return !start && a == b;
+}
+
 /* A segment that only describes a part of what is loaded. */
 static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
 {
@@ -334,13 +350,19 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 		icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k,
 			     x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
 	const Elf64_Phdr *load = y->p_filesz ? load_at(&v->out, y->p_vaddr, y->p_filesz) : NULL;
-	if (y->p_filesz && (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr ||
-			    y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
+	bool nowhere = !load_at(&v->in, x->p_vaddr, 0) && (!x->p_filesz || x->p_type == PT_GNU_RELRO);
+	if (nowhere) {
+		if (!same_start(v, x->p_offset, y->p_offset))
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "offset: segment %u of type 0x%x, not loaded: expected 0x%llx, or where that segment begins now, found 0x%llx", k,
+				     x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
+	} else if (y->p_filesz && (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr ||
+				   y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
 		icf_vlog_bad(
 			&v->log, ICF_VC_SEGMENT,
 			"offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx",
 			k, x->p_type, ICF_VX(y->p_vaddr), ICF_VX(y->p_offset));
-	if (!y->p_filesz && y->p_offset != x->p_offset) {
+	if (!nowhere && !y->p_filesz && y->p_offset != x->p_offset) {
 		load = load_at(&v->out, y->p_vaddr, 0);
 		if (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr)
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT, "offset: segment %u of type 0x%x, without bytes: expected 0x%llx, found 0x%llx",

@@ -1,19 +1,105 @@
 /* verify_note.c: notes, other sections that are not loaded, and what .debug_icfold says besides the map. */
 #include "icf/verify_state.h"
 #include "elfrw/search.h"
-#include "elfrw/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
+/* A field of a section that says where code is. */
+struct field {
+	uint64_t off;
+	uint8_t size;
+	bool loaded; /* a word of data, which verify_data.c looks at */
+};
+
+struct fields {
+	VEC(struct field) v; /* sorted */
+};
+
+static int field_order(const void *a, const void *b)
+{
+	const struct field *x = a, *y = b;
+	return x->off < y->off ? -1 : x->off > y->off;
+}
+
+static struct elfrw_err *push_field(struct fields *f, uint64_t off, uint8_t size, bool loaded)
+{
+	struct field *slot = VEC_PUSH(&f->v);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = (struct field){ off, size, loaded };
+	return NULL;
+}
+
+/* Those that a kept relocation calls an address, or, where A is loaded, those that are words of data. */
+static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i, const struct elfrw_section *a, struct fields *f)
+{
+	for (size_t k = icf_v_word_from(v, a->hdr.sh_addr);
+	     (a->hdr.sh_flags & SHF_ALLOC) && k < v->word.len && v->word.data[k].place - a->hdr.sh_addr < a->hdr.sh_size; k++) {
+		const struct icf_vword *w = &v->word.data[k];
+		uint64_t off = w->place - a->hdr.sh_addr;
+		if (w->size <= a->hdr.sh_size - off && (w->kind != ICF_VW_DYNAMIC || w->stored))
+			ELFRW_TRY(push_field(f, off, w->size, true));
+	}
+	for (uint32_t k = 1; k < v->in.n_sections && !(a->hdr.sh_flags & SHF_ALLOC); k++) {
+		const struct elfrw_section *rel = &v->in.section[k];
+		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || rel->hdr.sh_info != i ||
+		    !rel->data)
+			continue;
+		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size; off += sizeof(Elf64_Rela)) {
+			Elf64_Rela r;
+			memcpy(&r, rel->data + off, sizeof r);
+			struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+			uint64_t at = r.r_offset - a->hdr.sh_addr;
+			if (d.kind == ELFRW_RELOC_ABS && d.size == 8 && at <= a->hdr.sh_size && a->hdr.sh_size - at >= 8)
+				ELFRW_TRY(push_field(f, at, 8, false));
+		}
+	}
+	if (f->v.len)
+		qsort(f->v.data, f->v.len, sizeof *f->v.data, field_order);
+	return NULL;
+}
+
+static void check_field(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, uint64_t off)
+{
+	uint64_t old = elfrw_get64(a->data + off), new = elfrw_get64(b->data + off), want, body, mark;
+	icf_v_pointer(v, old, &want);
+	icf_v_code(v, old, &body);
+	/* An end address may belong to the unit before it; padding that is gone has no place. */
+	uint32_t prev = icf_v_find_end(v, old);
+	mark = prev == ICF_V_NONE ? want : v->unit.data[prev].body + (old - v->unit.data[prev].old);
+	bool gone = icf_v_in_exec(v, old) && icf_v_find(v, old) == ICF_V_NONE;
+	if (new != want && new != body && new != mark && !(gone && (icf_v_out_exec(v, new) || new == old)))
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx",
+			     a->name, ICF_VX(off), ICF_VX(old), ICF_VX(want), ICF_VX(new));
+}
+
+/* Bytes [POS, STOP) of a section: equal but for fields. */
+static void check_range(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, const struct fields *f, uint64_t pos,
+			uint64_t stop)
+{
+	size_t k = LOWER_BOUND(0, f->v.len, mid, f->v.data[mid].off < pos);
+	for (;; k++) {
+		bool last = k >= f->v.len || f->v.data[k].off >= stop;
+		uint64_t end = last ? stop : f->v.data[k].off;
+		if (end > pos && memcmp(a->data + pos, b->data + pos, end - pos) != 0) {
+			while (a->data[pos] == b->data[pos])
+				pos++;
+			icf_vlog_bad(&v->log, ICF_VC_NOTE, "byte: %s+0x%llx: expected 0x%02x, found 0x%02x", a->name,
+				     ICF_VX(pos), a->data[pos], b->data[pos]);
+		}
+		if (last)
+			return;
+		if (!f->v.data[k].loaded)
+			check_field(v, a, b, end);
+		if (end + f->v.data[k].size > pos)
+			pos = end + f->v.data[k].size;
+	}
+}
+
 /* One note after the other (gABI, "Note Section", with the 4-byte alignment that all of these have). */
-static void check_notes(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+static void check_notes(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, const struct fields *f)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(a->data, a->hdr.sh_size);
-	if (a->hdr.sh_size != b->hdr.sh_size || !b->data) {
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name,
-			     ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
-		return;
-	}
 	uint64_t pos = 0;
 	while (elfrw_rbuf_left(&r) >= 12) {
 		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r), type = elfrw_rbuf_u32(&r);
@@ -29,9 +115,7 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 		if (!id && !probe)
 			continue;
 		/* The build-id is any other one; a probe's first word is its address. */
-		if (memcmp(a->data + pos, b->data + pos, desc - pos) != 0)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others",
-				     a->name, ICF_VX(pos));
+		check_range(v, a, b, f, pos, desc);
 		pos = desc + (id ? descsz : 8);
 		if (!probe)
 			continue;
@@ -42,71 +126,26 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 				     "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", a->name,
 				     ICF_VX(desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want), ICF_VX(new));
 	}
-	if (memcmp(a->data + pos, b->data + pos, a->hdr.sh_size - pos) != 0)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others", a->name,
-			     ICF_VX(pos));
+	check_range(v, a, b, f, pos, a->hdr.sh_size);
 }
 
-/* Bytes of a section that is not loaded: equal but for fields that a kept relocation calls an address of code. */
-static struct elfrw_err *check_unloaded(struct icf_v *v, uint32_t i, const struct elfrw_section *a,
-					const struct elfrw_section *b)
+/* Notes, and sections that are not loaded. */
+static struct elfrw_err *check_contents(struct icf_v *v, uint32_t i, const struct elfrw_section *a, const struct elfrw_section *b)
 {
-	VEC(uint64_t) field = { 0 };
+	struct fields f = { 0 };
 	v->log.checked[ICF_VC_NOTE]++;
 	if (a->hdr.sh_size != b->hdr.sh_size || !a->data != !b->data) {
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name,
 			     ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
 		return NULL;
 	}
-	for (uint32_t k = 1; k < v->in.n_sections; k++) {
-		const struct elfrw_section *rel = &v->in.section[k];
-		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || rel->hdr.sh_info != i ||
-		    !rel->data)
-			continue;
-		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size; off += sizeof(Elf64_Rela)) {
-			Elf64_Rela r;
-			memcpy(&r, rel->data + off, sizeof r);
-			struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
-			uint64_t at = r.r_offset - a->hdr.sh_addr;
-			if (d.kind != ELFRW_RELOC_ABS || d.size != 8 || at > a->hdr.sh_size || a->hdr.sh_size - at < 8)
-				continue;
-			uint64_t *slot = VEC_PUSH(&field);
-			if (!slot) {
-				VEC_FREE(&field);
-				return &elfrw_err_nomem;
-			}
-			*slot = at;
-		}
-	}
-	if (field.len)
-		qsort(field.data, field.len, sizeof *field.data, elfrw_u64_order);
-	uint64_t pos = 0;
-	for (size_t k = 0; k <= field.len; k++) {
-		uint64_t end = k < field.len ? field.data[k] : a->hdr.sh_size;
-		if (end < pos)
-			continue;
-		if (a->data && memcmp(a->data + pos, b->data + pos, end - pos) != 0) {
-			while (a->data[pos] == b->data[pos])
-				pos++;
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "byte: %s+0x%llx: expected 0x%02x, found 0x%02x", a->name,
-				     ICF_VX(pos), a->data[pos], b->data[pos]);
-		}
-		if (k == field.len)
-			break;
-		uint64_t old = elfrw_get64(a->data + end), new = elfrw_get64(b->data + end), want, body, mark;
-		icf_v_pointer(v, old, &want);
-		icf_v_code(v, old, &body);
-		/* An end address may belong to the unit before it; padding that is gone has no place. */
-		uint32_t prev = icf_v_find_end(v, old);
-		mark = prev == ICF_V_NONE ? want : v->unit.data[prev].body + (old - v->unit.data[prev].old);
-		bool gone = icf_v_in_exec(v, old) && icf_v_find(v, old) == ICF_V_NONE;
-		if (new != want && new != body && new != mark && !(gone && (icf_v_out_exec(v, new) || new == old)))
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx",
-				     a->name, ICF_VX(end), ICF_VX(old), ICF_VX(want), ICF_VX(new));
-		pos = end + 8;
-	}
-	VEC_FREE(&field);
-	return NULL;
+	struct elfrw_err *err = a->data ? find_fields(v, i, a, &f) : NULL;
+	if (a->data && !err && a->hdr.sh_type == SHT_NOTE)
+		check_notes(v, a, b, &f);
+	else if (a->data && !err)
+		check_range(v, a, b, &f, 0, a->hdr.sh_size);
+	VEC_FREE(&f.v);
+	return err;
 }
 
 struct name {
@@ -351,11 +390,10 @@ struct elfrw_err *icf_v_check_note(struct icf_v *v)
 		if (!v->to_out[i] || !a->data || strcmp(a->name, ".gnu_debuglink") == 0)
 			continue;
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
-		if (a->hdr.sh_type == SHT_NOTE)
-			check_notes(v, a, b);
-		else if (!(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA &&
-			 a->hdr.sh_type != SHT_REL && !icf_v_is_debug_name(a->name) && i != v->in.shstrndx)
-			ELFRW_TRY(check_unloaded(v, i, a, b));
+		bool other = !(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA &&
+			     a->hdr.sh_type != SHT_REL && !icf_v_is_debug_name(a->name) && i != v->in.shstrndx;
+		if (a->hdr.sh_type == SHT_NOTE || other)
+			ELFRW_TRY(check_contents(v, i, a, b));
 	}
 	return v->has_note ? check_own_note(v) : NULL;
 }

@@ -200,6 +200,12 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 		}
 		if (d.size == 4)
 			field = (uint64_t)(int64_t)(int32_t)field;
+		uint64_t to = sym.st_value + (uint64_t)r.r_addend;
+		if (!icf_v_is_unwind_name(sec->name) &&
+		    (icf_v_data(v, r.r_offset) != r.r_offset || icf_v_data(v, to) != to || icf_v_data(v, sym.st_value) != sym.st_value))
+			icf_vlog_bad(&v->log, ICF_VC_WORD,
+				     "distance: %s+0x%llx to 0x%llx: expected both where they were, found that one of them moved", sec->name,
+				     ICF_VX(off), ICF_VX(to));
 		bool code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < v->in.n_sections &&
 			    (v->in.section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR);
 		if (code && ELF64_ST_TYPE(sym.st_info) == STT_FUNC)

@@ -35,6 +35,18 @@ struct want {
 	uint64_t size, size2; /* either */
 };
 
+/* Is VA in the ELF header or the program headers of IN? */
+static bool is_header(const struct icf_v *v, uint64_t va)
+{
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &v->in.phdr[p];
+		if (ph->p_type == PT_LOAD && ph->p_offset == 0 &&
+		    va - ph->p_vaddr < v->in.ehdr.e_phoff + v->in.n_phdrs * sizeof *ph)
+			return true;
+	}
+	return false;
+}
+
 static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, bool dynamic,
 		      struct want *w)
 {
@@ -58,6 +70,8 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 		w->lo = w->hi = e->new_end;
 	else if (s->st_value == e->old)
 		w->lo = w->hi = e->new;
+	else if (is_header(v, s->st_value))
+		return; /* __ehdr_start belongs to some section: gold takes the first one, which may be code */
 	else
 		between(v, e, s->st_value, &w->lo, &w->hi);
 }

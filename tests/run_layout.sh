@@ -30,11 +30,11 @@ try() {
 # some.c: pages of functions that are the same.
 {
 	echo '#include <stdio.h>'
-	for i in $(seq 120); do
+	for i in $(seq 400); do
 		echo "int __attribute__((noinline)) f$i(int a) { for (int i = 0; i < a % 7; i++) { a += i * 5; a ^= i << 3; a += a / (i + 1); } return a * 3; }"
 	done
 	echo 'int main(int n, char **v) { (void)v;'
-	for i in $(seq 120); do echo "n += f$i(n);"; done
+	for i in $(seq 400); do echo "n += f$i(n);"; done
 	printf '%s\n' 'return printf("%d\n", n) < 0; }'
 } >some.c
 gcc -O1 -fPIC -c some.c -o some.o && gcc -O1 -fno-pic -c some.c -o some.fixed.o
@@ -44,6 +44,70 @@ alignments() { readelf -lW "$1" | awk '$1 == "LOAD" { print $NF }' | sort -u; }
 for ld in bfd gold; do
 	try layout/large-pages $ld some.o -pie -Wl,--emit-relocs,-z,max-page-size=0x200000,-z,common-page-size=4096 || continue
 	check layout/large-pages/$ld/alignment "$(alignments out | tr '\n' ' ')" test "$(alignments out)" = 0x200000
+done
+
+# --- notes and .interp make room for a program header, unless something refers to them or they count from their place
+note() { # TEXT: some.o beside a note and what uses it
+	cat >note.c <<-END
+		#include <stdio.h>
+		__asm__(".pushsection .note.mine,\"a\",@note\n.long 5, $2\n.long 7\n.asciz \"mine\"\n.balign 4\n.globl mine\nmine: .long $3\n.popsection");
+		extern const int mine[];
+		int seventeen = 17;
+		int code(int a) { return a * 3 + 1; }
+		$1
+	END
+}
+# shellcheck disable=SC2317
+moved() { # does .interp stand elsewhere in ./out?
+	test "$(readelf -SW in | awk '/ .interp / { print $5 }')" != "$(readelf -SW out | awk '/ .interp / { print $5 }')"
+}
+for relocs in emit-relocs build-id; do
+	for ld in lld bfd; do
+		how=-Wl,--build-id,-z,noseparate-code
+		[ $ld = lld ] && how=-Wl,--build-id,--no-rosegment
+		r=${relocs/build-id/no-relocs}
+		note '' 4 9
+		try "layout/note/none/$r" $ld some.o note.c -pie -fPIE $how -Wl,--$relocs &&
+			if [ $relocs = emit-relocs ]; then check "layout/note/none/$r/$ld/moves" "stayed" moved; fi
+		note '__asm__(".pushsection .data\n.globl way\nway: .long mine - .\n.popsection"); extern int way;
+			__attribute__((constructor)) static void c(void) { printf("%d\n", *(int *)((char *)&way + way)); }' 4 9
+		try "layout/note/distance/$r" $ld some.o note.c -pie -fPIE $how -Wl,--$relocs
+		note 'const int *p = mine; __attribute__((constructor)) static void c(void) { printf("%d\n", *p); }' 4 9
+		try "layout/note/address/$r" $ld some.fixed.o note.c -no-pie -fno-pic $how -Wl,--$relocs
+		note '#include <link.h>
+		static int see(struct dl_phdr_info *i, size_t n, void *p) {
+			for (int k = 0; n && !p && k < i->dlpi_phnum; k++)
+				for (const char *at = (const char *)i->dlpi_addr + i->dlpi_phdr[k].p_vaddr, *end = at + i->dlpi_phdr[k].p_memsz - 12; i->dlpi_phdr[k].p_type == PT_NOTE && at <= end; at += 4)
+					if (__builtin_memcmp(at, "mine", 5) == 0) {
+						const int *w = (const int *)(at + 8);
+						printf("%d\n", *(const int *)((const char *)w + *w));
+					}
+			return 1;
+		}
+		__attribute__((constructor)) static void c(void) { dl_iterate_phdr(see, NULL); }' 4 'seventeen - .'
+		try "layout/note/own-distance/$r" $ld some.o note.c -D_GNU_SOURCE -pie -fPIE $how -Wl,--$relocs &&
+			check "layout/note/own-distance/$r/$ld/found" "$(./out | head -n 1)" test "$(./out | head -n 1)" = 17
+	done
+done
+# A note that says where code is.
+note '' 4 'code - .'
+try layout/note/code bfd some.o note.c -pie -fPIE -Wl,--emit-relocs
+# Annotations of unloaded notes, as annobin makes them, have relocations.
+cat >annobin.s <<'END'
+	.section .gnu.build.attributes,"",@note
+	.balign 4
+	.long 8, 16, 0x100
+	.asciz "GA$3p1"
+	.balign 4
+	.quad f1, main
+END
+try layout/annobin bfd some.o annobin.s -pie -Wl,--emit-relocs
+
+# --- marks and thread-local zeros
+echo '__thread int mine; int *get(void) { return &mine; } __attribute__((constructor)) static void c(void) { *get() = 4; }' >tls.c
+try layout/ehdr gold some.fixed.o -static -Wl,--emit-relocs,--rosegment
+for ld in lld mold bfd gold; do
+	try layout/tls $ld some.o tls.c -pie -fPIE -Wl,--emit-relocs
 done
 
 finish
