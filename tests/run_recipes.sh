@@ -194,8 +194,31 @@ gcc -O2 main.c apples.c pears.c -o tree/bin/plain
 gcc -O2 -shared -fPIC -Wl,--emit-relocs apples.c pears.c -o "tree/with space/lib.so"
 gcc -O2 -c apples.c -o tree/lib/apples.o && ar rcs tree/lib/lib.a tree/lib/apples.o
 printf '#!/bin/sh\n' >tree/bin/script && chmod +x tree/bin/script
-(cd tree && find . -type f ! -name prog ! -name lib.so -exec sha256sum {} +) >sums
+# Three names of one file, and a second tree below a name that begins outside, as it seems to what reads lines.
+ln tree/bin/prog tree/bin/prog2 && ln tree/bin/prog tree/lib/prog3
+mkdir outside && cp tree/bin/prog outside/prog && cp outside/prog outside.prog
+odd=tree/$'line\n'$WORK/packaging/outside
+mkdir -p "$odd" && cp tree/bin/prog "$odd/prog"
+(cd tree && find . -type f ! -name 'prog*' ! -name lib.so -exec sha256sum {} +) >sums
 "$INST/libexec/icfold/fold-tree" tree >log 2>&1
+check recipes/fold-tree-hard-links "$(stat -c %h tree/bin/prog) names; $(first_line log)" [ tree/bin/prog -ef tree/bin/prog2 -a tree/bin/prog -ef tree/lib/prog3 ]
+check recipes/fold-tree-once "$(grep -c 'bin/prog\|lib/prog3' log) times" [ "$(grep -cE 'tree/(bin|lib)/prog' log)" = 1 ]
+check recipes/fold-tree-odd-name "not folded" bash -c 'readelf -SW "$1" | grep -q debug_icfold' - "$odd/prog"
+check recipes/fold-tree-inside "a file outside was folded" cmp -s outside/prog outside.prog
+# A file that is refused is not the end, but with --strict.
+mkdir -p refused && cp outside.prog refused/a && cp outside.prog refused/z
+printf '\377\377' | dd of=refused/a bs=1 seek=40 conv=notrunc 2>/dev/null
+cp -r refused strict
+"$INST/libexec/icfold/fold-tree" refused >log 2>&1
+check recipes/fold-tree-refused "status $?: $(first_line log)" bash -c 'readelf -SW refused/z | grep -q debug_icfold'
+printf '#!/bin/sh\ncase "$*" in *strict/*) echo "icfold: refused" >&2; exit 1 ;; esac\nexit 3\n' >no-icfold && chmod +x no-icfold
+sed "s#^icfold=.*#icfold=$PWD/no-icfold#" "$INST/libexec/icfold/fold-tree" >strict-tree
+bash strict-tree --strict strict >log 2>&1
+check recipes/fold-tree-strict "status $?" [ $? = 1 ]
+bash strict-tree strict >log 2>&1
+check recipes/fold-tree-not-strict "status $?: $(tail -n 1 log)" grep -q 'fold-tree: [12] files stay' log
+bash strict-tree outside >log 2>&1
+check recipes/fold-tree-trouble "status $?" [ $? = 3 ]
 is_good recipes/fold-tree tree/bin/prog
 check recipes/fold-tree-library "not folded" bash -c 'readelf -SW "tree/with space/lib.so" | grep -q debug_icfold'
 check recipes/fold-tree-rest "changed other files: $(cat log)" bash -c 'cd tree && sha256sum -c --status ../sums'

@@ -122,6 +122,18 @@ named() { # NAME OUTPUT ARG...
 	rm -f out1
 	ICFOLD_OPTIONS='--icf=all --strip-all' B/ld $plain -o out1
 	check wrapper/options "$(verdict stripped out1)" test -z "$(verdict stripped out1)"
+	# The options are words, not patterns: a file that the pattern names is none of them.
+	: >--no-such-option
+	(ICFOLD_OPTIONS='--keep-unique=* --strip-all --no-such-*' B/ld $plain -o out1) >log 2>&1
+	check wrapper/options-no-pattern "$(first_line log)" grep -qF "'--no-such-*'" log
+	rm -f out1 ./--no-such-option
+	# The compiler's own linker, and the one that is asked for.
+	mkdir -p cross && printf '#!/bin/sh\necho "%s: $*" >>%s/cross.log; exec ld "$@"\n' cross-ld "$WORK" >cross/ld && chmod +x cross/ld
+	printf '#!/bin/sh\n[ "$1:$COMPILER_PATH" = -print-prog-name=ld: ] && echo %s/cross/ld\n' "$WORK" >cross/gcc && chmod +x cross/gcc
+	rm -f cross.log && COMPILER_PATH=$WORK/B COLLECT_GCC=$WORK/cross/gcc B/ld $plain -o out1 >log 2>&1
+	check wrapper/cross-linker "$(first_line log)" test -s cross.log -a -z "$(verdict program out1)"
+	rm -f cross.log && ICFOLD_LD=$WORK/cross/ld B/ld $plain -o out1 >log 2>&1
+	check wrapper/asked-linker "$(first_line log)" test -s cross.log -a -z "$(verdict program out1)"
 	rm -f out1
 	wrap --stats=json -- ld $plain -o out1 >log 2>&1
 	check wrapper/options-report "$(first_line log)" grep -q '"folded"' log

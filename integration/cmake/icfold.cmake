@@ -5,10 +5,11 @@
 #
 # TARGET is an executable, or a shared or module library, of this directory.  It is linked with --emit-relocs, and the result is
 # folded in place: what runs, is tested and installed is the folded file.  OPTIONS go to icfold (see icfold(1)).
-# ICFOLD_EXECUTABLE is the program, looked for in PATH when it is not set.  ICFOLD_ENABLE set to OFF makes the function do nothing.
+# ICFOLD_EXECUTABLE is the program; when it is not set it is looked for beside this file's installation, then in PATH.  ICFOLD_ENABLE set to OFF makes the function do nothing.
 cmake_minimum_required(VERSION 3.13)
 option(ICFOLD_ENABLE "Fold identical functions of the targets that ask for it" ON)
 if(ICFOLD_ENABLE)
+  find_program(ICFOLD_EXECUTABLE icfold HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin" NO_DEFAULT_PATH)
   find_program(ICFOLD_EXECUTABLE icfold DOC "icfold, which folds identical functions of linked programs")
 endif()
 
