@@ -13,7 +13,7 @@ _icfold_options() { # COMMAND
 	symbolize)
 		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --demangle= --no-demangle -a --addresses -p \
 			--pretty-print -s --basenames --relativenames --output-style= --json --relative-address --adjust-vma= --stack --core= \
-			--pid= --perf --debug-file-directory= \
+			--pid= --perf --sysroot= --debug-file= --debug-file-directory= \
 			--threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	inlines)
@@ -43,7 +43,7 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	symbolize--functions) echo "none short linkage" ;;
 	symbolize--demangle) echo "llvm gnu" ;;
 	symbolize--output-style) echo "LLVM GNU JSON" ;;
-	*--debug-file-directory) echo "-d" ;;
+	*--debug-file-directory | *--sysroot) echo "-d" ;;
 	audit--icf) echo "all safe" ;;
 	audit--sort) echo "saving count size name" ;;
 	*-o | *-e) echo -f ;;

@@ -161,9 +161,16 @@ struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret)
 void dwr_sym_file_close(struct dwr_sym_file *file);
 bool dwr_sym_file_has_debug(const struct dwr_sym_file *file);
 
-/* The separate debug file of FILE, or NULL in *RET. */
-struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir,
+/* The separate debug file of FILE, or NULL in *RET: below DEBUG_DIR by build-id, beside FILE or below DEBUG_DIR by .gnu_debuglink
+ * (where FILE's folder is meant as seen from SYSROOT). */
+struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
 					struct dwr_sym_file **ret);
+
+/* The same from a debuginfod server (debuginfod.h). */
+void dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret);
+
+/* An error that names both build-ids, when DEBUG has another one than FILE. */
+struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struct dwr_sym_file *debug);
 
 /* The supplementary file of SYM's debug information, opened at the first call; NULL: none, or not found. */
 struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym);

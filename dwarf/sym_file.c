@@ -5,6 +5,7 @@
  * ELF-32 headers are widened; everything above sees one kind of image.  Formats: System V gABI chapter 4; .gnu_debuglink,
  * .gnu_debugaltlink and the build-id folders as in the GDB manual, "Separate Debug Files". */
 #include "dwarf/sym.h"
+#include "dwarf/debuginfod.h"
 #include "elfrw/rbuf.h"
 #include <errno.h>
 #include <stdio.h>
@@ -290,7 +291,18 @@ static char *folder_of(const char *path)
 	return real;
 }
 
-static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const char *debug_dir,
+/* DIR, which realpath() gave, as seen from SYSROOT. */
+static const char *inside(const char *dir, const char *sysroot)
+{
+	char *root = *sysroot ? realpath(sysroot, NULL) : NULL;
+	size_t n = root ? strlen(root) : 0;
+	if (n > 1 && !strncmp(dir, root, n) && dir[n] == '/')
+		dir += n;
+	free(root);
+	return dir;
+}
+
+static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
 				      struct dwr_sym_file **ret)
 {
 	const struct elfrw_section *s = elfrw_image_section(&file->image, ".gnu_debuglink");
@@ -304,7 +316,7 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 	struct elfrw_err *err = NULL;
 	for (unsigned i = 0; dir && i < 3 && !*ret && !err; i++) {
 		char *path;
-		int n = i == 2 ? asprintf(&path, "%s%s%s", debug_dir, dir, name)
+		int n = i == 2 ? asprintf(&path, "%s%s%s", debug_dir, inside(dir, sysroot), name)
 			       : asprintf(&path, "%s%s%s", dir, i ? ".debug/" : "", name);
 		if (n < 0)
 			err = &elfrw_err_nomem;
@@ -317,7 +329,36 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 	return err;
 }
 
-struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir,
+struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struct dwr_sym_file *debug)
+{
+	char id[132], other[132];
+	if (!build_id(file, id, sizeof id) || !build_id(debug, other, sizeof other) || !strcmp(id, other))
+		return NULL;
+	return elfrw_error("%s is not its debug file: the build-ids are %s and %s", debug->path, id, other);
+}
+
+/* The file of build-id ID, as text, from a debuginfod server. */
+static void ask_server(const char *id, struct dwr_sym_file **ret)
+{
+	unsigned char bytes[66];
+	size_t n = strlen(id) / 2;
+	for (size_t i = 0; i < n; i++)
+		sscanf(id + 2 * i, "%2hhx", &bytes[i]);
+	char *path = dwr_debuginfod_find(bytes, n, DWR_DEBUGINFOD_DEBUGINFO);
+	if (path)
+		try_open(path, id, NULL, ret);
+	free(path);
+}
+
+void dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret)
+{
+	char id[132];
+	*ret = NULL;
+	if (build_id(file, id, sizeof id))
+		ask_server(id, ret);
+}
+
+struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
 					struct dwr_sym_file **ret)
 {
 	char id[132], *path;
@@ -328,7 +369,7 @@ struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const c
 		try_open(path, id, NULL, ret);
 		free(path);
 	}
-	return *ret ? NULL : by_debuglink(file, debug_dir, ret);
+	return *ret ? NULL : by_debuglink(file, debug_dir, sysroot, ret);
 }
 
 struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
@@ -366,6 +407,8 @@ struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
 		try_open(path, id, NULL, &sym->alt);
 		free(path);
 	}
+	if (!sym->alt)
+		ask_server(id, &sym->alt);
 	return sym->alt;
 }
 

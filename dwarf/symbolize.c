@@ -5,6 +5,7 @@
  * already, a walk over the unit's DIEs and its line program (milliseconds) when not. */
 #include "dwarf/symbolize.h"
 #include "dwarf/sym.h"
+#include <stdio.h>
 #include "elfrw/search.h"
 #include <dwarf.h>
 
@@ -39,7 +40,11 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 {
 	sym->spelling = opt ? opt->spelling : DWR_SPELLING_LLVM;
 	sym->path = opt ? opt->path : DWR_SYM_ABSOLUTE;
-	sym->debug_dir = strdup(opt && opt->debug_dir ? opt->debug_dir : "/usr/lib/debug");
+	const char *sysroot = opt && opt->sysroot ? opt->sysroot : "";
+	if (opt && opt->debug_dir)
+		sym->debug_dir = strdup(opt->debug_dir);
+	else if (asprintf(&sym->debug_dir, "%s/usr/lib/debug", sysroot) < 0)
+		sym->debug_dir = NULL;
 	if (!sym->debug_dir)
 		return &elfrw_err_nomem;
 	ELFRW_TRY(dwr_sym_file_open(path, &sym->main));
@@ -48,12 +53,14 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 		struct dwr_sym_file *named;
 		ELFRW_TRY(dwr_sym_file_open(opt->debug_file, &named));
 		sym->debug = named;
-		return NULL;
+		return opt->own_only ? NULL : dwr_sym_file_fits(sym->main, named);
 	}
 	if (dwr_sym_file_has_debug(sym->main) || (opt && opt->own_only))
 		return NULL;
 	struct dwr_sym_file *other;
-	ELFRW_TRY(dwr_sym_file_separate(sym->main, sym->debug_dir, &other));
+	ELFRW_TRY(dwr_sym_file_separate(sym->main, sym->debug_dir, sysroot, &other));
+	if (!other)
+		dwr_sym_file_from_server(sym->main, &other);
 	if (other)
 		sym->debug = other;
 	return NULL;

@@ -36,7 +36,8 @@ struct dwr_sym_options {
 	bool own_only;         /* do not look for separate debug files */
 	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: to be looked for */
 	enum dwr_spelling spelling; /* of dwr_sym_demangle() */
-	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug */
+	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug below the sysroot */
+	const char *sysroot;   /* what is / for the file; borrowed during the open; NULL: / */
 };
 
 /* Maps the file PATH (and, when it has no debug information and a separate file is found by build-id or

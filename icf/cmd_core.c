@@ -36,7 +36,7 @@ struct session {
 	const struct icf_unwind_frame *part; /* the levels that are looked at */
 	size_t n;
 	uint32_t n_parts;
-	bool any;
+	bool any, lacking; /* a stack; without some file */
 };
 
 static void complain(const char *file, const char *text)
@@ -54,16 +54,25 @@ static struct elfrw_err *file_of(struct session *s, uint32_t index, struct file 
 	f->asked = true;
 	const struct icf_unwind_module *m = icf_unwind_module(s->unwind, index);
 	if (!m->path) {
-		if (m->name[0] == '/')
-			complain(m->name, "not there, or not the file that ran");
+		if (m->name[0] != '/')
+			return NULL;
+		if (m->program)
+			complain(m->name, "not there, or not the file that ran; give it with -e FILE");
+		else
+			complain(m->name, "not there, or not the file that ran; --sysroot=DIR says where the files are");
+		s->lacking = true;
 		return NULL;
 	}
-	struct elfrw_err *err = dwr_sym_open(m->path, s->in->options, &f->sym);
+	struct dwr_sym_options options = *s->in->options;
+	if (!m->program)
+		options.debug_file = NULL; /* that of the program */
+	struct elfrw_err *err = dwr_sym_open(m->path, &options, &f->sym);
 	if (err == &elfrw_err_nomem)
 		return err;
 	if (err) {
 		f->sym = NULL;
 		complain(m->path, elfrw_err_text(err));
+		s->lacking = true;
 		elfrw_err_free(err);
 		return NULL;
 	}
@@ -262,7 +271,7 @@ static bool parse_pid(const char *text, pid_t *ret)
 static struct elfrw_err *run(struct session *s, const char **truncated)
 {
 	const struct icf_core_in *in = s->in;
-	struct icf_unwind_options options = { in->exe, in->options->debug_dir };
+	struct icf_unwind_options options = { in->exe, in->options->sysroot, in->options->debug_dir };
 	pid_t pid;
 	icf_process_libdw();
 	if (in->core)
@@ -305,7 +314,7 @@ int icf_sym_core(const struct icf_core_in *in)
 	VEC_FREE(&s.vtable);
 	VEC_FREE(&s.ending);
 	dwr_sym_frames_deinit(&s.frames);
-	bool failed = err || truncated || !s.any;
+	bool failed = err || truncated || !s.any || s.lacking;
 	elfrw_err_free(err);
 	return failed ? ICF_EXIT_TROUBLE : ICF_EXIT_OK;
 }

@@ -15,6 +15,6 @@ struct icf_core_in {
 };
 
 /* Prints the backtrace of every thread; what goes wrong is told on standard error.  The exit status: 0, or 2 when there is
- * nothing to print or the core file is not whole. */
+ * nothing to print a file of it is missing or the core file is not whole. */
 int icf_sym_core(const struct icf_core_in *in);
 #endif

@@ -47,6 +47,9 @@ static const char usage[] =
 	"      --pid=N                print the stack of every thread of a running process\n"
 	"      --perf                 copy the text of `perf script` (arguments are files) with the functions that\n"
 	"                             were called for names; -e: only in frames of that file\n"
+	"      --sysroot=DIR          what the core names is below DIR: a core of another machine\n"
+	"      --debug-file=FILE      the separate debug file of the program, if it is not found by\n"
+	"                             build-id or .gnu_debuglink\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
 	ICF_USAGE_COMMON
 	"\n"
@@ -416,7 +419,7 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 
 enum {
 	OPT_NO_INLINES = 256, OPT_DEMANGLE, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
-	OPT_FUNCTIONS, OPT_JSON, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
+	OPT_FUNCTIONS, OPT_JSON, OPT_SYSROOT, OPT_DEBUG_FILE, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
 };
 
 static const struct option options[] = {
@@ -437,6 +440,8 @@ static const struct option options[] = {
 	{ "relative-address", no_argument, NULL, OPT_RELATIVE_ADDRESS },
 	{ "adjust-vma", required_argument, NULL, OPT_ADJUST },
 	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "debug-file", required_argument, NULL, OPT_DEBUG_FILE },
+	{ "sysroot", required_argument, NULL, OPT_SYSROOT },
 	{ "perf", no_argument, NULL, OPT_PERF },
 	{ "stack", no_argument, NULL, OPT_STACK },
 	{ "core", required_argument, NULL, OPT_CORE },
@@ -496,6 +501,8 @@ static int set_option(struct session *s, int c)
 		return *optarg && !*end && !errno ? -1 : bad_value("--adjust-vma", optarg, "a number");
 	}
 	case OPT_DEBUG_DIR: s->options.debug_dir = optarg; return -1;
+	case OPT_DEBUG_FILE: s->options.debug_file = optarg; return -1;
+	case OPT_SYSROOT: s->options.sysroot = optarg; return -1;
 	case OPT_PERF: s->perf = true; return -1;
 	case OPT_STACK: s->stack = true; return -1;
 	case OPT_CORE: s->core = optarg; return -1;
@@ -507,6 +514,8 @@ static int set_option(struct session *s, int c)
 /* What does not go together in a command line with N addresses, or NULL. */
 static const char *contradiction(const struct session *s, int n)
 {
+	if (s->options.debug_file && !s->obj && !s->core && !s->pid)
+		return "--debug-file needs the file that it belongs to: --obj=FILE";
 	if (s->perf)
 		return NULL;
 	if ((s->core || s->pid) && (n || s->stack || (s->core && s->pid)))

@@ -18,7 +18,7 @@ struct elfrw_err *icf_pair_find(const char *path, const char *dir, char **ret, b
 	if (own)
 		*own = has;
 	if (!has)
-		err = dwr_sym_file_separate(file, dir ? dir : "/usr/lib/debug", &debug);
+		err = dwr_sym_file_separate(file, dir ? dir : "/usr/lib/debug", "", &debug);
 	if (debug && !(*ret = strdup(debug->path)))
 		err = &elfrw_err_nomem;
 	dwr_sym_file_close(debug);

@@ -5,6 +5,7 @@
  * is asked for.
  *
  * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is found in. */
+#include "dwarf/debuginfod.h"
 #include "elfrw/search.h"
 #include "icf/unwind_dwfl.h"
 #include <dirent.h>
@@ -28,6 +29,8 @@ struct module {
 	bool asked;
 	const char *exe;  /* its file is said to be this; borrowed */
 	pid_t pid;        /* of the running process that it is in, or 0 */
+	const char *sysroot; /* what its name is below, or NULL; borrowed */
+	char *found;      /* where its file was found; owned, or NULL */
 	struct icf_unwind_module info;
 };
 
@@ -46,6 +49,7 @@ struct icf_unwind {
 	Dwfl *dwfl;
 	Elf *core;
 	int fd;           /* of the core, or -1 */
+	char *sysroot;    /* owned, or NULL */
 	char *truncated;  /* owned */
 	pid_t pid;
 	VEC(struct segment) segment; /* sorted by start */
@@ -108,7 +112,7 @@ static int add_module(Dwfl_Module *mod, void **userdata, const char *name, Dwarf
 		u->err = &elfrw_err_nomem;
 		return DWARF_CB_ABORT;
 	}
-	*m = (struct module){ .mod = mod, .pid = u->pid, .info = { .name = name } };
+	*m = (struct module){ .mod = mod, .pid = u->pid, .sysroot = u->sysroot, .info = { .name = name } };
 	return DWARF_CB_OK;
 }
 
@@ -183,12 +187,52 @@ static bool same_build(Dwfl_Module *mod, const char *path)
 	return !err && (dwfl_module_build_id(mod, &bits, &where) <= 0 || (n <= sizeof id && has_build_id(mod, id, n)));
 }
 
+/* The module that is lowest in memory, or NULL: the program, which its libraries are above. */
+static struct module *lowest(struct icf_unwind *u)
+{
+	struct module *ret = NULL;
+	Dwarf_Addr least = 0, start;
+	for (size_t i = 0; i < u->module.len; i++) {
+		dwfl_module_info(u->module.data[i].mod, NULL, &start, NULL, NULL, NULL, NULL, NULL);
+		if (!ret || start < least) {
+			ret = &u->module.data[i];
+			least = start;
+		}
+	}
+	return ret;
+}
+
+static void id_text(char text[2 * 64 + 1], const unsigned char *id, size_t n)
+{
+	text[0] = 0;
+	for (size_t i = 0; i < n && i < 64; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+/* EXE, with the build-id ID, is no file of the process: names the program's own build-id, too. */
+static struct elfrw_err *misplaced(struct icf_unwind *u, const char *exe, const unsigned char *id, size_t n)
+{
+	char has[2 * 64 + 1], want[2 * 64 + 1] = "";
+	const unsigned char *bits;
+	GElf_Addr where;
+	const struct module *low = lowest(u);
+	int len = low ? dwfl_module_build_id(low->mod, &bits, &where) : 0;
+	id_text(has, id, n);
+	if (len > 0)
+		id_text(want, bits, (size_t)len);
+	return elfrw_error("%s is not a file of this process: its build-id is %s, no build-id is the same, and that of %s is %s", exe, has,
+			   low ? low->info.name : "the program", *want ? want : "not known");
+}
+
 /* The module that EXE, which has been given as the program's file, is the file of. */
 static struct elfrw_err *place_exe(struct icf_unwind *u, const char *exe, const char *name)
 {
 	unsigned char id[64];
 	size_t n;
 	bool found = false;
+	struct module *low = lowest(u);
+	if (low && !exe)
+		low->info.program = true;
 	if (!exe)
 		return NULL;
 	ELFRW_TRY(file_build_id(exe, id, sizeof id, &n));
@@ -197,9 +241,10 @@ static struct elfrw_err *place_exe(struct icf_unwind *u, const char *exe, const 
 		if (name ? strcmp(m->info.name, name) : !n || n > sizeof id || !has_build_id(m->mod, id, n))
 			continue;
 		m->exe = exe;
+		m->info.program = true;
 		found = true;
 	}
-	return found || name || !n ? NULL : elfrw_error("%s is not a file of this process: no build-id is the same", exe);
+	return found || name || !n ? NULL : misplaced(u, exe, id, n < sizeof id ? n : sizeof id);
 }
 
 const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t index)
@@ -213,8 +258,10 @@ const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t
 		dwfl_module_info(m->mod, NULL, NULL, NULL, NULL, NULL, &m->info.path, NULL);
 		if (m->exe)
 			m->info.path = m->exe;
+		if (m->found)
+			m->info.path = m->found;
 		/* Of files that it finds by the list of mappings in a core it does not keep the names. */
-		if (!m->info.path && m->info.name[0] == '/' && same_build(m->mod, m->info.name))
+		if (!m->info.path && !m->sysroot && m->info.name[0] == '/' && same_build(m->mod, m->info.name))
 			m->info.path = m->info.name;
 		m->info.bias = m->info.path ? bias : 0;
 	}
@@ -229,6 +276,44 @@ const char *icf_unwind_symbol(struct icf_unwind *u, uint64_t address)
 	return mod ? dwfl_module_addrinfo(mod, address, &off, &sym, NULL, NULL, NULL) : NULL;
 }
 
+/* The file of MOD that a debuginfod server has, its path in M->found; -1: none. */
+static int from_server(Dwfl_Module *mod, struct module *m, char **file)
+{
+	const unsigned char *id;
+	GElf_Addr where;
+	int n = dwfl_module_build_id(mod, &id, &where);
+	if (n > 0 && !m->found)
+		m->found = dwr_debuginfod_find(id, (size_t)n, DWR_DEBUGINFOD_EXECUTABLE);
+	return m->found ? open_as(m->found, file) : -1;
+}
+
+/* Files of a core: the one that was given, what has its name below the sysroot, then as libdwfl looks for them. */
+static int find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+{
+	struct module *m = *userdata;
+	int fd = m && m->exe ? open_as(m->exe, file) : -1;
+	if (fd < 0 && m && m->sysroot && name[0] == '/') {
+		if (asprintf(&m->found, "%s%s", m->sysroot, name) < 0)
+			m->found = NULL;
+		if (m->found && same_build(mod, m->found))
+			fd = open_as(m->found, file);
+		if (fd < 0) {
+			free(m->found);
+			m->found = NULL;
+		}
+	}
+	if (fd >= 0 || !m)
+		return fd >= 0 ? fd : dwfl_build_id_find_elf(mod, userdata, name, base, file, elf);
+	fd = dwfl_build_id_find_elf(mod, userdata, name, base, file, elf);
+	/* It asks servers too, but does not say where it has put the file. */
+	if (fd >= 0 && *file)
+		return fd;
+	int served = from_server(mod, m, file);
+	if (served >= 0 && fd >= 0)
+		close(fd);
+	return served >= 0 ? served : fd;
+}
+
 static struct elfrw_err *begin(const struct icf_unwind_options *options, bool live, struct icf_unwind **ret)
 {
 	struct icf_unwind *u = calloc(1, sizeof *u);
@@ -236,12 +321,14 @@ static struct elfrw_err *begin(const struct icf_unwind_options *options, bool li
 		return &elfrw_err_nomem;
 	*ret = u;
 	u->fd = -1;
+	if (options->sysroot && !(u->sysroot = strdup(options->sysroot)))
+		return &elfrw_err_nomem;
 	if (options->debug_dir && asprintf(&u->debug_path, ":.debug:%s", options->debug_dir) < 0) {
 		u->debug_path = NULL;
 		return &elfrw_err_nomem;
 	}
 	u->callbacks = (Dwfl_Callbacks){
-		.find_elf = live ? find_process_elf : dwfl_build_id_find_elf,
+		.find_elf = live ? find_process_elf : find_core_elf,
 		.find_debuginfo = dwfl_standard_find_debuginfo,
 		.section_address = dwfl_offline_section_address,
 		.debuginfo_path = options->debug_dir ? &u->debug_path : NULL,
@@ -461,7 +548,10 @@ void icf_unwind_close(struct icf_unwind *u)
 		close(u->fd);
 	VEC_FREE(&u->segment);
 	VEC_FREE(&u->tracee);
+	for (size_t i = 0; i < u->module.len; i++)
+		free(u->module.data[i].found);
 	VEC_FREE(&u->module);
+	free(u->sysroot);
 	VEC_FREE(&u->thread.frame);
 	free(u->truncated);
 	free(u->debug_path);

@@ -16,6 +16,7 @@ struct icf_unwind;
 struct icf_unwind_module {
 	const char *name; /* as the process knows it; borrowed, as the rest */
 	const char *path; /* its file; NULL: none was found */
+	bool program;     /* not a library: below them in memory, or given as the program's file */
 	uint64_t bias;    /* loaded minus linked address; 0 without a file */
 };
 
@@ -35,6 +36,7 @@ struct icf_unwind_thread {
 
 struct icf_unwind_options {
 	const char *exe;       /* the program's file; NULL: where the process or core says that it is */
+	const char *sysroot;   /* what is / for the core; NULL: / */
 	const char *debug_dir; /* of separate debug files; NULL: the usual places */
 };
 
