@@ -49,8 +49,10 @@ static struct elfrw_err *judge_gaps(struct icf_program *prog, unsigned threads)
 
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
-	if (!prog->inferred)
-		return judge_gaps(prog, threads);
+	if (!prog->inferred) {
+		ELFRW_TRY(judge_gaps(prog, threads));
+		return icf_infer_sums(prog);
+	}
 	if (!prog->img->pic) {
 		icf_infer_loose(prog, prog->img->ehdr.e_entry, "its addresses are fixed and have no relocations");
 		return icf_infer_fixed(prog, threads);

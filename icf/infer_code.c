@@ -320,15 +320,17 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 	dwr_lsda_deinit(&lsda);
 }
 
-/* What neither a symbol nor an FDE delimits and is not understood: nobody knows then that no-ops and zeros at its ends are padding. */
+/* What is not understood and no FDE delimits: nobody knows then that no-ops and zeros behind it are padding, nor those before it, where no
+ * symbol begins it. */
 static struct elfrw_err *widen_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_exec *e = &prog->exec.data[u->sec];
-		if (u->kind != ICF_UNIT_OPAQUE || u->n_sym || u->n_fde)
+		if (u->kind != ICF_UNIT_OPAQUE || u->n_fde)
 			continue;
-		u->start = i > e->unit ? u[-1].end : e->start;
+		if (!u->n_sym)
+			u->start = i > e->unit ? u[-1].end : e->start;
 		u->end = i + 1 < e->unit + e->n_units ? u[1].start : e->end;
 	}
 	return icf_index_units(prog);
@@ -352,10 +354,16 @@ static void judge_gaps(struct icf_program *prog)
 		if (k != ICF_NONE)
 			mark[k] |= ENTERED;
 	}
+	uint32_t entry = icf_unit_at(prog, prog->img->ehdr.e_entry);
+	if (entry != ICF_NONE && mark)
+		mark[entry] |= ENTERED;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
-		bool gap = u->kind == ICF_UNIT_RIGID && !u->n_sym && !u->n_fde && !prog->exec.data[u->sec].linkage;
-		if (gap && (!mark || mark[i] != ENTERED))
+		bool bare = u->kind == ICF_UNIT_RIGID && !u->n_fde && !prog->exec.data[u->sec].linkage;
+		if (bare && !u->n_sym && (!mark || mark[i] != ENTERED))
+			icf_make_opaque(u);
+		/* A label that is only looked at may be a table's, whatever its bytes read like. */
+		if (bare && u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && (!mark || mark[i] == SEEN))
 			icf_make_opaque(u);
 	}
 	free(mark);

@@ -77,6 +77,9 @@ struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data
 /* Does S hold data that is neither unwind tables nor the dynamic linker's?  infer_run.c. */
 bool icf_holds_data(const struct elfrw_section *s);
 
+/* infer_sum.c: pins what differences of functions lead to that no relocation tells of, where relocations were kept. */
+struct elfrw_err *icf_infer_sums(struct icf_program *prog);
+
 /* infer_fixed.c: the same question for a file with fixed addresses, where nothing moves: which functions may be entered in the middle.
  * Makes units opaque that may hold data, and sets ICF_UNIT_INNER. */
 struct elfrw_err *icf_infer_fixed(struct icf_program *prog, unsigned threads);

@@ -124,7 +124,6 @@ static struct elfrw_err *run(struct icf_v *v)
 	if (v->inferred)
 		STEP(icf_v_infer_words(v));
 	STEP(icf_v_find_tables(v));
-	STEP(icf_v_check_reach(v));
 	STEP(icf_v_check_tables(v));
 	STEP(icf_v_check_layout(v));
 	STEP(icf_v_check_data(v));

@@ -27,6 +27,7 @@ struct relocs {
 struct part {
 	struct icf_vlog log;
 	VEC(struct icf_vbase) base;
+	struct icf_vnamed named; /* by the unit at hand */
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_valias) alias;
 	VEC(struct icf_vframeref) frameref;
@@ -231,6 +232,15 @@ static bool is_alias(struct at *at, uint64_t target, uint64_t found)
 	return true;
 }
 
+static void name(struct at *at, uint64_t target)
+{
+	struct icf_vnamed *n = &at->part->named;
+	if (!at->loads && n->n_code < sizeof n->code / sizeof *n->code && icf_v_in_exec(at->job->v, target))
+		n->code[n->n_code++] = target;
+	if (n->n_data < sizeof n->data / sizeof *n->data)
+		n->data[n->n_data++] = target;
+}
+
 /* A reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
 static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size, bool branch, uint64_t target,
 		      uint64_t found)
@@ -240,6 +250,8 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 	at->same = off + size;
 	enum icf_verify_check check = branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
 	at->part->log.checked[check]++;
+	if (!branch)
+		name(at, target);
 	uint64_t want;
 	if (target >= v->lo && target <= v->hi &&
 	    (icf_v_in_exec(v, target) || elfrw_image_section_at(&v->in, target) == 0)) {
@@ -482,6 +494,7 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 	}
 	size_t r = reloc_from(rel, u->old);
 	struct icf_vlog *log = &part->log;
+	part->named.n_code = part->named.n_data = 0;
 	struct elfrw_insn in;
 	uint8_t last = ELFRW_INSN_NOP;
 	uint64_t n = 0;
@@ -535,6 +548,8 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 	}
 	compare_to(&at, at.size);
 	log->checked[ICF_VC_CODE] += n;
+	if (!v->inferred)
+		icf_v_check_sums(v, log, &part->named);
 	check_fall(&at, last);
 }
 

@@ -73,6 +73,30 @@ static int entry_order(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
+/* Entry W of table T leads nowhere.  Where a relocation tells that it is a distance, it may count from somewhere else, and T is none. */
+static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword *w, const char *expected, const char *found)
+{
+	t->none = w->kind == ICF_VW_RELATIVE && !v->inferred;
+	if (!t->none)
+		icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected %s, found %s", ICF_VX(w->place), ICF_VX(w->target), expected,
+			     found);
+}
+
+/* The words of what is no table mean what they mean counted from their own places, or nobody knows what. */
+static void unmake(struct icf_v *v)
+{
+	for (size_t t = 0; t < v->table.len; t++) {
+		struct icf_vtable *x = &v->table.data[t];
+		for (uint32_t k = 0; k < x->n && x->none; k++) {
+			struct icf_vword *w = &v->word.data[x->word + k];
+			w->target += w->place - x->base;
+			w->table = ICF_V_NONE;
+		}
+		if (x->none)
+			x->n = 0;
+	}
+}
+
 /* Every entry leads to an instruction: otherwise the tables were not read as the code reads them. */
 static struct elfrw_err *check_entries(struct icf_v *v)
 {
@@ -97,8 +121,7 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		if (x->unit == ICF_V_NONE) {
 			uint32_t u = icf_v_find_end(v, x->target);
 			if (u == ICF_V_NONE)
-				icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected code, found none",
-					     ICF_VX(v->word.data[x->word].place), ICF_VX(x->target));
+				astray(v, &v->table.data[v->word.data[x->word].table], &v->word.data[x->word], "code", "none");
 			continue;
 		}
 		const struct icf_vunit *u = &v->unit.data[x->unit];
@@ -122,9 +145,7 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		/* What the owner's end marks never happens; it may even lie in the next function. */
 		uint32_t owner = v->table.data[v->word.data[x->word].table].owner;
 		if (pos != x->target && !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
-			icf_vlog_bad(&v->log, ICF_VC_TABLE,
-				     "entry: 0x%llx (0x%llx): expected an instruction, found the middle of one",
-				     ICF_VX(v->word.data[x->word].place), ICF_VX(x->target));
+			astray(v, &v->table.data[v->word.data[x->word].table], &v->word.data[x->word], "an instruction", "the middle of one");
 	}
 	VEC_FREE(&e);
 	return NULL;
@@ -161,8 +182,10 @@ static void check_pairs(struct icf_v *v)
 
 struct elfrw_err *icf_v_check_tables(struct icf_v *v)
 {
-	resolve(v);
 	ELFRW_TRY(check_entries(v));
+	unmake(v);
+	ELFRW_TRY(icf_v_check_reach(v));
+	resolve(v);
 	check_pairs(v);
 	return NULL;
 }

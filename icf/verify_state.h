@@ -77,6 +77,7 @@ struct icf_vtable {
 	uint64_t base;
 	uint32_t word, n; /* into word */
 	uint32_t owner;	  /* the only unit that refers to it, or ICF_V_NONE */
+	bool none;	  /* found: its entries lead elsewhere, it is no table */
 };
 
 /* An address that code refers to and where a word stands. */
@@ -225,6 +226,13 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v);
 struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were added */
 /* verify_reach.c: words of which nothing tells what they count from; sets their `still`. */
 struct elfrw_err *icf_v_check_reach(struct icf_v *v);
+/* verify_sum.c: what one unit names: code, and whatever else.  Only the first ones are kept. */
+struct icf_vnamed {
+	uint64_t code[16], data[48];
+	unsigned n_code, n_data;
+};
+/* Do distances that the unit seems to add to the address of a function still lead where they did? */
+void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *named);
 /* verify_infer.c: where IN has no relocations of its code, after the code was checked. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
 /* verify_distance.c: the same, of words that no code is known to read.  NAME: places in data that something names, sorted. */

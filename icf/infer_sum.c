@@ -1,0 +1,155 @@
+/* infer_sum.c: differences of two functions in data, where relocations were kept.
+ *
+ * `.long f - g` has no relocation where f and g stand in one section of an object file: the assembler knows it.  Nothing in the linked
+ * file tells it from a number.  But whoever uses it adds it to the address of g: so the words are looked at that a unit names beside an
+ * address of code, of 2, 4 and 8 bytes, in units of 1 to 16 bytes.  Where three in a row, or two that are alone, lead to entries of
+ * different functions, counted from that address, these functions and g stay where they are; the words are never written.  Code that
+ * gets the address of g or of the words from elsewhere is not seen.
+ *
+ * Cost: one pass over the references of all units; a few words for each pair of addresses of code and data that one unit names. */
+#include "elfrw/rbuf.h"
+#include "elfrw/search.h"
+#include "icf/infer_parts.h"
+#include "icf/unit.h"
+
+#define MAX_CODE 64   /* addresses of code that are looked at in one unit; of the others, all words count from them */
+#define MAX_WORDS 512 /* of one table */
+#define MAX_ZEROS 8   /* in a row */
+#define MAX_DISTINCT 4
+
+struct sum {
+	struct icf_program *prog;
+	struct icf_data_map map;
+	bool mapped;
+};
+
+/* How words count. */
+struct way {
+	uint64_t from;
+	unsigned size, shift;
+};
+
+/* Does a relocation explain a byte of [VA, VA + SIZE)? */
+static bool explained(const struct icf_program *prog, uint64_t va, unsigned size)
+{
+	size_t i = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place + prog->dataref.data[mid].size <= va);
+	if (i < prog->dataref.len && prog->dataref.data[i].place < va + size)
+		return true;
+	i = icf_first_dynreloc(prog, va > 7 ? va - 7 : 0);
+	return i < prog->dynreloc.len && prog->dynreloc.data[i].place < va + size;
+}
+
+/* The distance at VA; false: there is none. */
+static bool read_word(const struct icf_program *prog, const struct way *w, uint64_t va, uint64_t *ret)
+{
+	const uint8_t *p = elfrw_image_at(prog->img, va, w->size);
+	if (!p || explained(prog, va, w->size))
+		return false;
+	unsigned shift = 64 - 8 * w->size;
+	*ret = (uint64_t)((int64_t)(elfrw_get_le(p, w->size) << shift) >> shift) << w->shift;
+	return true;
+}
+
+static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
+}
+
+/* How many words at VA lead to entries of functions, zeros between them; *DISTINCT of them to different ones. */
+static unsigned count(const struct icf_program *prog, const struct way *w, uint64_t va, unsigned *distinct)
+{
+	uint32_t seen[MAX_DISTINCT];
+	unsigned n = 0, zeros = 0, used = 0;
+	uint64_t word;
+	*distinct = 0;
+	for (; n < MAX_WORDS && zeros <= MAX_ZEROS && read_word(prog, w, va + (uint64_t)n * w->size, &word); n++) {
+		uint32_t to = word ? entry_at(prog, w->from + word) : ICF_NONE;
+		if (word && to == ICF_NONE)
+			break;
+		zeros = word ? 0 : zeros + 1;
+		used = word ? n + 1 : used;
+		unsigned k = 0;
+		while (k < *distinct && seen[k] != to)
+			k++;
+		if (word && k == *distinct && k < MAX_DISTINCT)
+			seen[(*distinct)++] = to;
+	}
+	return used;
+}
+
+/* Does the object of N words at VA end behind them? */
+static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *ret)
+{
+	if (!s->mapped)
+		ELFRW_TRY(icf_data_map_init(s->prog, &s->map));
+	s->mapped = true;
+	*ret = icf_next_named(s->prog, &s->map, va, UINT64_MAX) - va < bytes + 8;
+	return NULL;
+}
+
+static struct elfrw_err *look_at(struct sum *s, const struct way *w, uint64_t va)
+{
+	unsigned distinct, n = count(s->prog, w, va, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
+	bool alone = false;
+	if (distinct + 1 == need)
+		ELFRW_TRY(ends(s, va, (uint64_t)n * w->size, &alone));
+	if (distinct + alone < need)
+		return NULL;
+	uint32_t from = icf_unit_at(s->prog, w->from);
+	if (from != ICF_NONE)
+		s->prog->unit.data[from].flags |= ICF_UNIT_PINNED;
+	for (unsigned k = 0; k < n; k++) {
+		uint64_t word;
+		uint32_t to = read_word(s->prog, w, va + (uint64_t)k * w->size, &word) ? entry_at(s->prog, w->from + word) : ICF_NONE;
+		if (to != ICF_NONE)
+			s->prog->unit.data[to].flags |= ICF_UNIT_PINNED;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *look_from(struct sum *s, uint64_t from, uint64_t va)
+{
+	static const uint8_t size[] = { 4, 8, 2 };
+	for (unsigned k = 0; k < 3; k++)
+		for (unsigned shift = 0; shift <= (size[k] == 8 ? 0 : 4); shift++) {
+			struct way w = { from, size[k], shift };
+			ELFRW_TRY(look_at(s, &w, va));
+		}
+	return NULL;
+}
+
+/* Is there data at VA: in a data section, or where code is not understood? */
+static bool holds_words(const struct icf_program *prog, uint64_t va)
+{
+	if (!icf_in_exec(prog, va))
+		return elfrw_image_at(prog->img, va, 2) != NULL;
+	uint32_t i = icf_unit_at(prog, va);
+	const struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
+	/* A table that reads as instructions looks like code that some label begins. */
+	return u && (u->kind == ICF_UNIT_OPAQUE || (u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)));
+}
+
+struct elfrw_err *icf_infer_sums(struct icf_program *prog)
+{
+	struct sum s = { .prog = prog };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		uint64_t code[MAX_CODE];
+		unsigned n = 0;
+		for (uint32_t r = 0; r < u->n_ref && n < MAX_CODE; r++)
+			if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) && !holds_words(prog, ref[r].target))
+				code[n++] = ref[r].target;
+		for (uint32_t r = 0; r < u->n_ref && n && !err; r++) {
+			if (ref[r].kind == ICF_REF_BRANCH || !holds_words(prog, ref[r].target) || explained(prog, ref[r].target, 2))
+				continue;
+			for (unsigned k = 0; k < n && !err; k++)
+				err = look_from(&s, code[k], ref[r].target);
+		}
+	}
+	if (s.mapped)
+		icf_data_map_deinit(&s.map);
+	return err;
+}

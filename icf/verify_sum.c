@@ -1,0 +1,71 @@
+/* verify_sum.c: differences of two functions in IN's data, of which no relocation tells.
+ *
+ * A unit that names one function and, beside it, words that lead to the starts of several others when they are added to the first one's
+ * address, does that sum.  So in OUT the distances must still be the same.  Only words that stand in a row from the very place that is
+ * named are asked for, and more of them than the fold takes for proof. */
+#include "icf/verify_state.h"
+
+#define ROW 64
+
+static bool covered(const struct icf_v *v, uint64_t va, unsigned size)
+{
+	size_t i = icf_v_word_from(v, va > 7 ? va - 7 : 0);
+	return i < v->word.len && v->word.data[i].place < va + size && v->word.data[i].place + v->word.data[i].size > va;
+}
+
+/* Where the word K of those at AT leads to, counted from FROM; 0: nowhere. */
+static uint64_t leads_to(const struct icf_v *v, uint64_t from, uint64_t at, unsigned k, unsigned size, unsigned scale)
+{
+	uint64_t va = at + (uint64_t)k * size;
+	const uint8_t *p = elfrw_image_at(&v->in, va, size);
+	if (!p || covered(v, va, size))
+		return 0;
+	uint64_t w = elfrw_get_le(p, size);
+	if (size < 8 && w >> (8 * size - 1))
+		w -= UINT64_C(1) << (8 * size);
+	uint64_t to = from + w * scale;
+	uint32_t u = icf_v_find(v, to);
+	return u != ICF_V_NONE && v->unit.data[u].old == to ? to : 0;
+}
+
+static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from, uint64_t at, unsigned size, unsigned scale)
+{
+	uint64_t to[ROW], now_from, now;
+	unsigned n = 0, different = 0;
+	while (n < ROW && (to[n] = leads_to(v, from, at, n, size, scale)) != 0) {
+		unsigned k = 0;
+		while (k < n && to[k] != to[n])
+			k++;
+		different += k == n && to[n] != from;
+		n++;
+	}
+	if (different < (size == 2 || scale > 1 ? 5 : 3))
+		return;
+	icf_v_pointer(v, from, &now_from);
+	log->checked[ICF_VC_WORD] += n;
+	for (unsigned k = 0; k < n; k++) {
+		char name[200];
+		icf_v_pointer(v, to[k], &now);
+		if (now - now_from == to[k] - from)
+			continue;
+		icf_vlog_bad(log, ICF_VC_WORD,
+			     "difference: 0x%llx (0x%llx): expected %s as far from 0x%llx (-> 0x%llx) as it was, found it at 0x%llx",
+			     ICF_VX(at + (uint64_t)k * size), ICF_VX(to[k]), icf_v_where(v, to[k], name), ICF_VX(from), ICF_VX(now_from),
+			     ICF_VX(now));
+		return;
+	}
+}
+
+void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *n)
+{
+	for (unsigned c = 0; c < n->n_code; c++)
+		for (unsigned d = 0; d < n->n_data; d++) {
+			if (n->data[d] == n->code[c] || covered(v, n->data[d], 2))
+				continue;
+			for (unsigned scale = 1; scale <= 16; scale *= 2) {
+				check_row(v, log, n->code[c], n->data[d], 4, scale);
+				check_row(v, log, n->code[c], n->data[d], 2, scale);
+			}
+			check_row(v, log, n->code[c], n->data[d], 8, 1);
+		}
+}
