@@ -3,7 +3,7 @@ _icfold_options() { # COMMAND
 	case $1 in
 	fold)
 		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
-			--strip-all --emit-relocs --emit-vtables --in-place --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
+			--strip-all --emit-relocs --emit-vtables --in-place --allow-growth --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
 			--print-icf-sections= --map= --depfile= --summary --summary= --stats --stats= --json --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
 		;;

@@ -35,6 +35,7 @@ complete -c icfold -n '__icfold_is fold' -l strip-all -d 'leave out the debug in
 complete -c icfold -n '__icfold_is fold' -l emit-relocs -d 'keep the relocations in the output'
 complete -c icfold -n '__icfold_is fold' -l emit-vtables -d 'describe vtables with folded functions in the debug information'
 complete -c icfold -n '__icfold_is fold' -l in-place -d 'move nothing: folded functions become jumps'
+complete -c icfold -n '__icfold_is fold' -l allow-growth -d 'fold also where the file gets larger by it'
 complete -c icfold -n '__icfold_is fold' -l require-compact -d 'fail where only folding in place is possible'
 complete -c icfold -n '__icfold_is fold' -l keep-build-id -d 'do not change the build-id'
 complete -c icfold -n '__icfold_is fold' -l verify -d 'write FILE only when it is proved to be INPUT folded'

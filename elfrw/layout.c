@@ -592,15 +592,27 @@ static struct elfrw_err *place_end(struct elfrw_output *out)
 	ELFRW_TRY(elfrw_tail_find(img, &out->tail));
 	out->ehdr.e_shoff = elfrw_align_up(out->file_size, 8);
 	out->file_size = out->ehdr.e_shoff + bytes + out->tail.size;
-	if (!out->tail.size || out->tail.zeros)
+	if (!out->tail.size || out->tail.zeros || out->file_size > img->size)
 		return NULL;
-	if (out->file_size > img->size)
-		return elfrw_error_at(NULL, out->tail.offset, "%llu bytes that belong to no section follow the program, which would be %llu bytes longer",
-				      (unsigned long long)out->tail.size, (unsigned long long)(out->file_size - img->size));
 	if (out->tail.headers)
 		out->ehdr.e_shoff = out->tail.offset - bytes;
 	out->file_size = img->size;
 	return NULL;
+}
+
+struct elfrw_err *elfrw_output_tail_fits(const struct elfrw_output *out)
+{
+	uint64_t size = elfrw_image_file_size(out->img);
+	if (!out->tail.size || out->tail.zeros || out->file_size <= size)
+		return NULL;
+	return elfrw_error_at(NULL, out->tail.offset, "%llu bytes that belong to no section follow the program, which would be %llu bytes longer",
+			      (unsigned long long)out->tail.size, (unsigned long long)(out->file_size - size));
+}
+
+void elfrw_output_same(struct elfrw_output *out)
+{
+	out->unchanged = true;
+	out->file_size = out->img->size;
 }
 
 struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)

@@ -58,6 +58,7 @@ struct elfrw_output {
 	VEC(Elf64_Phdr) phdr;
 	Elf64_Ehdr ehdr;
 	uint64_t file_size;
+	bool unchanged;    /* the file is the input byte for byte, whatever the edits */
 	struct elfrw_tail tail; /* what stands behind the input */
 	uint8_t *shdrs;    /* the section header table; owned */
 	uint8_t *shstrtab; /* owned; NULL: as in the input */
@@ -88,8 +89,14 @@ struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, u
  * with contents there. */
 struct elfrw_err *elfrw_output_at(struct elfrw_output *out, uint64_t va, uint64_t size, uint8_t **ret);
 
-/* Decides offsets and headers.  An error: what is appended to the input cannot keep its place in the file, as it would be longer. */
+/* Decides offsets and headers. */
 struct elfrw_err *elfrw_output_layout(struct elfrw_output *out);
+
+/* An error when what is appended to the input cannot keep its place in the laid-out file, since that is longer. */
+struct elfrw_err *elfrw_output_tail_fits(const struct elfrw_output *out);
+
+/* Instead of the layout, for an image that is no pair: the output is the input byte for byte. */
+void elfrw_output_same(struct elfrw_output *out);
 
 /* Where the byte at new address VA is in the output file; false: not in the file. */
 bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *ret);

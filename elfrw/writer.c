@@ -86,6 +86,28 @@ static struct elfrw_err *write_piece(const struct elfrw_output *out, const struc
 	return moved ? NULL : write_gap(out, f, piece, at, end);
 }
 
+/* Pages of zeros stay holes. */
+static struct elfrw_err *write_same(const struct elfrw_image *img, const struct elfrw_newfile *f)
+{
+	static const uint8_t zeros[4096];
+	for (size_t at = 0, end; at < img->size; at = end) {
+		bool hole = !f->in_place;
+		for (end = at; end < img->size; end += sizeof zeros) {
+			size_t n = img->size - end < sizeof zeros ? img->size - end : sizeof zeros;
+			bool zero = !f->in_place && memcmp(img->base + end, zeros, n) == 0;
+			if (end == at)
+				hole = zero;
+			if (zero != hole)
+				break;
+		}
+		if (end > img->size)
+			end = img->size;
+		if (!hole)
+			ELFRW_TRY(elfrw_newfile_write(f, img->base + at, end - at, at));
+	}
+	return NULL;
+}
+
 static struct elfrw_err *write_all(const struct elfrw_output *out, const struct elfrw_newfile *f)
 {
 	const struct elfrw_image *img = out->img;
@@ -140,7 +162,7 @@ struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct
 	/* Some file systems tell only here that there is no room; holes between sections stay holes. */
 	if (!f->in_place && ftruncate(f->fd, (off_t)out->file_size) != 0)
 		return elfrw_error_errno(errno, "cannot set the size");
-	ELFRW_TRY(write_all(out, f));
+	ELFRW_TRY(out->unchanged ? write_same(out->img, f) : write_all(out, f));
 	/* Where the file system has no holes, zeros are written zeros. */
 	for (size_t i = 0; i < out->hole.len && !f->in_place; i++) {
 		uint64_t off;

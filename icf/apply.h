@@ -20,6 +20,9 @@ struct icf_apply {
 	struct dwr_rw_moves frame_moves;
 };
 
+/* Does the output lack section S, of the input, whatever is folded? */
+bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s);
+
 /* What a reference to TARGET in unit UNIT (or ICF_NONE) becomes.  POINTER: it stands for the function to whoever looks
  * at the address; otherwise for its code. */
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);

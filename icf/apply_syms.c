@@ -23,6 +23,14 @@ static bool keeps_offsets(const struct elfrw_section *s)
 	return !is_debug(s->name);
 }
 
+bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s)
+{
+	if (s->hdr.sh_flags & SHF_ALLOC)
+		return false;
+	return (opt->strip_debug && is_debug(s->name)) || (opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) ||
+	       (!opt->emit_relocs && (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL));
+}
+
 struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;

@@ -138,7 +138,7 @@ const char *icf_why_key(unsigned why)
 		[ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued", [ICF_ENTRY_POINT] = "entry_point",
 		[ICF_KEEP_UNIQUE] = "keep_unique", [ICF_NAMED_SECTION] = "named_section", [ICF_INNER_ENTRY] = "inner_entry",
 		[ICF_UNWIND] = "unwind_holds_addresses", [ICF_UNIQUE] = "unique", [ICF_ADDRESS_OBSERVED] = "address_observed",
-		[ICF_PARTNER_STAYS] = "partner_stays", [ICF_WHY_KEPT] = "kept", [ICF_WHY_FOLDED] = "folded",
+		[ICF_PARTNER_STAYS] = "partner_stays", [ICF_NOT_WORTH] = "not_worth", [ICF_WHY_KEPT] = "kept", [ICF_WHY_FOLDED] = "folded",
 		[ICF_WHY_THUNK] = "folded_thunk",
 		[ICF_WHY_TWIN_STAYS] = "twin_stays", [ICF_WHY_UNWIND] = "unwind_differs", [ICF_WHY_DISTINCT] = "address_distinct",
 		[ICF_WHY_REFERS] = "reference_differs", [ICF_WHY_CONSTANT] = "constant_differs",

@@ -51,6 +51,8 @@ static const char usage[] =
 	"      --emit-relocs          keep the relocations in the output\n"
 	"      --emit-vtables         describe vtables with folded functions in the debug information\n"
 	"      --in-place             move nothing: folded functions become jumps\n"
+	"      --allow-growth         fold also where FILE gets larger than INPUT (default: FILE\n"
+	"                             is INPUT byte for byte then)\n"
 	"      --require-compact      fail where only folding in place is possible\n"
 	"      --keep-build-id        do not change the build-id\n"
 	"      --verify               write FILE only when it is proved to be INPUT folded\n"

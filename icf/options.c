@@ -103,6 +103,7 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 		{ "--strip-all", offsetof(struct icf_options, strip_all), true },
 		{ "--emit-relocs", offsetof(struct icf_options, emit_relocs), true },
 		{ "--in-place", offsetof(struct icf_options, in_place), true },
+		{ "--allow-growth", offsetof(struct icf_options, allow_growth), true },
 		{ "--require-compact", offsetof(struct icf_options, require_compact), true },
 		{ "--emit-vtables", offsetof(struct icf_options, emit_vtables), true },
 		{ "--write-if-changed", offsetof(struct icf_options, write_if_changed), true },
@@ -213,6 +214,8 @@ static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 	if (opt->strip_all && opt->emit_relocs)
 		return elfrw_error("--strip-all and --emit-relocs may not be used together");
 	opt->strip_debug |= opt->strip_all;
+	/* These ask for what may take room; a debug file holds the record of a program. */
+	opt->allow_growth |= opt->in_place || opt->emit_vtables || opt->debug_output;
 	if (opt->debug_file && !opt->debug_output)
 		return elfrw_error("--debug-file needs --debug-output");
 	if (opt->debug_output && opt->strip_debug)

@@ -26,6 +26,7 @@ struct icf_options {
 	bool strip_all; /* implies strip_debug */
 	bool emit_relocs;
 	bool in_place, require_compact;
+	bool allow_growth; /* the output may be larger than the input */
 	bool emit_vtables;
 	bool keep_build_id;
 	bool write_if_changed;

@@ -181,18 +181,62 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	return analyse(run, opt);
 }
 
+/* Applies the plan, or one that needs less; A is let go of first. */
+static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_options *opt, struct icf_apply *a)
+{
+	free(a->symbol_index);
+	free(a->frame_moves.move);
+	struct elfrw_err *err = apply(run, opt, a);
+	/* Twice at most: in place, the unwind tables stay as they are. */
+	while (!err && a->no_room) {
+		elfrw_output_deinit(&run->out);
+		err = icf_plan_less(&run->prog, opt, &run->plan);
+		if (!err)
+			err = apply(run, opt, a);
+	}
+	return err;
+}
+
+static bool larger(const struct icf_run *run, const struct icf_options *opt)
+{
+	return !opt->allow_growth && run->out.file_size > elfrw_image_file_size(&run->img);
+}
+
+/* The record of what was folded, or the debug information, would take more than the code that goes: the output is the input
+ * byte for byte then, or what was asked to be left out is left out, and that is all. */
+static struct elfrw_err *fold_nothing(struct icf_run *run, const struct icf_options *opt, struct icf_apply *a)
+{
+	bool same = true;
+	struct icf_clock t = icf_now();
+	for (uint32_t i = 1; i < run->img.n_sections && same; i++)
+		same = !icf_leaves_out(opt, &run->img.section[i]);
+	run->growth = run->out.file_size - elfrw_image_file_size(&run->img);
+	run->calls = (struct icf_call_stats){ 0 };
+	run->text_before = run->text_after = 0;
+	elfrw_output_deinit(&run->out);
+	ELFRW_TRY(icf_plan_nothing(&run->prog, opt, &run->plan));
+	if (!same) {
+		struct icf_options none = *opt;
+		none.mode = ICF_MODE_NONE;
+		return apply_fitting(run, &none, a);
+	}
+	run->note_size = run->n_thunk_bytes = run->n_vtables = run->n_vtables_left_out = 0;
+	ELFRW_TRY(elfrw_output_init(&run->out, &run->img));
+	elfrw_output_same(&run->out);
+	count_sections(run);
+	icf_pass_done(run, "fold nothing", t);
+	return NULL;
+}
+
 struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt)
 {
 	ELFRW_TRY(icf_run_plan(run, opt));
 	struct icf_apply a = { 0 };
-	struct elfrw_err *err = apply(run, opt, &a);
-	/* Twice at most: in place, the unwind tables stay as they are. */
-	while (!err && a.no_room) {
-		elfrw_output_deinit(&run->out);
-		err = icf_plan_less(&run->prog, opt, &run->plan);
-		if (!err)
-			err = apply(run, opt, &a);
-	}
+	struct elfrw_err *err = apply_fitting(run, opt, &a);
+	if (!err && larger(run, opt))
+		err = fold_nothing(run, opt, &a);
+	if (!err)
+		err = elfrw_output_tail_fits(&run->out);
 	free(a.symbol_index);
 	free(a.frame_moves.move);
 	return err;
@@ -203,10 +247,12 @@ void icf_run_release(struct icf_run *run)
 	struct elfrw_output *out = &run->out;
 	uint64_t file_size = out->file_size;
 	uint32_t n_unsplit = out->n_unsplit;
+	bool unchanged = out->unchanged;
 	if (out->img)
 		elfrw_output_deinit(out);
 	out->file_size = file_size;
 	out->n_unsplit = n_unsplit;
+	out->unchanged = unchanged;
 	/* The input stays mapped; what is read again comes back. */
 	elfrw_image_forget(&run->img);
 	malloc_trim(0);

@@ -28,6 +28,7 @@ struct icf_run {
 	uint64_t n_thunk_bytes;
 	struct icf_call_stats calls;
 	uint64_t note_size; /* of .debug_icfold */
+	uint64_t growth; /* bytes that folding would have added to the file, so that nothing was folded; 0: it was */
 	uint32_t n_vtables, n_vtables_left_out;
 	long peak_kib;
 };

@@ -467,6 +467,17 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
 	return make(prog, opt, true, plan);
 }
 
+struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	struct icf_options none = *opt;
+	none.mode = ICF_MODE_NONE;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (prog->unit.data[i].reason == ICF_OK)
+			prog->unit.data[i].reason = ICF_NOT_WORTH;
+	icf_plan_deinit(plan);
+	return make(prog, &none, false, plan);
+}
+
 void icf_plan_deinit(struct icf_plan *plan)
 {
 	free(plan->cls);

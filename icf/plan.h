@@ -29,5 +29,7 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
 /* Part of both (plan_partners.c): folded units whose copies would lead to other code stay after all. */
 struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *plan);
 
+/* Makes PLAN, which folds more than is worth it, one that folds nothing. */
+struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan);
 void icf_plan_deinit(struct icf_plan *plan);
 #endif

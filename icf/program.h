@@ -33,6 +33,7 @@ enum icf_reason {
 	ICF_UNIQUE,           /* nothing equals it */
 	ICF_ADDRESS_OBSERVED, /* equal to another, but its address is observed and no thunk would pay */
 	ICF_PARTNER_STAYS,    /* equal, but it jumps into the middle of a unit that stays */
+	ICF_NOT_WORTH,        /* equal, but the file would become larger */
 	ICF_N_REASONS,
 };
 

@@ -33,6 +33,9 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 	struct counts c = count(run);
 	fprintf(f, "folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32 " with a thunk\n", run->plan.n_folded,
 		c.functions, run->plan.n_groups, run->plan.n_thunks);
+	if (run->growth)
+		fprintf(f, "not worth it: folded, the file would be %" PRIu64 " bytes larger (--allow-growth)%s\n", run->growth,
+			run->out.unchanged ? "; it is the input byte for byte" : "");
 	fprintf(f, ".text %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%)\n", run->text_before, run->text_after, percent(run->text_before, run->text_after));
 	if (run->plan.in_place) {
 		uint64_t holes = 0;
@@ -53,7 +56,7 @@ static const char *const reason_key[ICF_N_REASONS] = {
 	[ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued",
 	[ICF_ENTRY_POINT] = "entry_point", [ICF_KEEP_UNIQUE] = "keep_unique", [ICF_NAMED_SECTION] = "named_section",
 	[ICF_INNER_ENTRY] = "inner_entry", [ICF_UNWIND] = "unwind", [ICF_UNIQUE] = "unique", [ICF_ADDRESS_OBSERVED] = "address_observed",
-	[ICF_PARTNER_STAYS] = "partner_stays",
+	[ICF_PARTNER_STAYS] = "partner_stays", [ICF_NOT_WORTH] = "not_worth",
 };
 
 void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
@@ -86,6 +89,8 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 		{ "pinned", "pinned units", run->prog.n_pinned },
 		{ "inferred", "references without relocations", run->prog.inferred },
 		{ "in_place", "folded in place", run->plan.in_place },
+		{ "growth_avoided", "growth that folding would cost", run->growth },
+		{ "unchanged", "the output is the input", run->out.unchanged },
 	};
 	if (!json) {
 		for (size_t i = 0; i < sizeof row / sizeof *row; i++)
@@ -141,6 +146,9 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	else
 		fprintf(f, "icfold: %s, %s\n", run->plan.in_place ? "in place" : "compact",
 			run->prog.inferred ? "references from the code and dynamic relocations" : "references from relocations");
+	if (run->growth)
+		fprintf(f, "icfold: not worth it: folded, the file would be %" PRIu64 " bytes larger; %s\n", run->growth,
+			run->out.unchanged ? "the output is the input byte for byte" : "nothing is folded");
 	if (plan->n_short)
 		fprintf(f, "icfold: %" PRIu32 " functions stay: no room for their thunks, or for the frame description of thunks\n", plan->n_short);
 	if (plan->no_frame_room)

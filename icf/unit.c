@@ -354,6 +354,7 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_UNIQUE] = "nothing equals it",
 		[ICF_ADDRESS_OBSERVED] = "address observed and a thunk would not pay",
 		[ICF_PARTNER_STAYS] = "refers to equal functions that stay apart",
+		[ICF_NOT_WORTH] = "not worth its record: the file would be larger",
 	};
 	return text[reason];
 }

@@ -136,6 +136,12 @@ static struct elfrw_err *run(struct icf_v *v)
 	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
 }
 
+/* Is OUT, where nothing was worth folding, IN as it was? */
+static bool same_bytes(const struct icf_v *v)
+{
+	return !v->in.pair && !v->out.pair && v->in.size == v->out.size && memcmp(v->in.base, v->out.base, v->in.size) == 0;
+}
+
 static int diff_order(const void *a, const void *b, void *arg)
 {
 	const struct icf_verify_diff *base = arg, *x = &base[*(const uint32_t *)a], *y = &base[*(const uint32_t *)b];
@@ -174,6 +180,7 @@ static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
 	ret->places_undecided = v->places_undecided;
 	ret->calls_undecided = v->calls_undecided;
 	ret->from_note = v->has_note;
+	ret->same = same_bytes(v);
 	return NULL;
 }
 
@@ -237,6 +244,8 @@ static struct elfrw_err *compare(const char *in, const char *out, const struct i
 		} else if (v.out.arch != v.in.arch)
 			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name,
 				     v.out.arch->name);
+		else if (same_bytes(&v))
+			v.log.checked[ICF_VC_FILE]++;
 		else {
 			errno = 0;
 			err = icf_v_unless_nomem(&v, &v.log, run(&v));

@@ -81,6 +81,7 @@ struct icf_verify_result {
 	 * ICF_VC_VIRTUAL: calls that could have called several functions. */
 	uint64_t places_undecided, calls_undecided;
 	bool from_note; /* the claim came from .debug_icfold */
+	bool same;      /* both files are the same bytes, which needs no proof: nothing else was looked at */
 	bool has_debug; /* OUT has debug information, and it was compared */
 	bool equal;
 };

@@ -125,8 +125,11 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 	for (int c = 0; c < ICF_VC_CHECKS; c++)
 		if (verbose || r->checked[c] || r->wrong[c])
 			fprintf(f, "%-36s %12llu %9llu\n", names[c], ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
-	fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units,
-		r->n_folded, r->n_thunks, r->from_note ? ".debug_icfold" : "symbols");
+	if (r->same)
+		fputs("the same bytes: nothing was folded\n", f);
+	else
+		fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units,
+			r->n_folded, r->n_thunks, r->from_note ? ".debug_icfold" : "symbols");
 	if (r->checked[ICF_VC_SYMBOLIZE]) {
 		uint64_t calls = r->checked[ICF_VC_RESOLVE] + r->checked[ICF_VC_VIRTUAL],
 			 wrong = r->wrong[ICF_VC_RESOLVE] + r->wrong[ICF_VC_VIRTUAL];
@@ -186,7 +189,7 @@ void icf_verify_print_json(FILE *f, const char *in, const char *out, const struc
 	put_string(f, out);
 	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", "
 		"\"undecided_places\": %llu, \"undecided_calls\": %llu, \"checks\": [",
-		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->from_note ? "note" : "symbols",
+		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->same ? "none" : r->from_note ? "note" : "symbols",
 		ICF_VX(r->places_undecided), ICF_VX(r->calls_undecided));
 	for (int c = 0; c < ICF_VC_CHECKS; c++) {
 		fputs(c ? ", {\"check\": " : "{\"check\": ", f);

@@ -47,6 +47,18 @@ need_tool() {
 	finish
 }
 
+# Makes $ICFOLD one that folds also where that makes the file larger: for what is asked of folded programs, however small they are
+# (after make_work).
+always_fold() {
+	cat >"$WORK/always-fold" <<-END
+		#!/bin/sh
+		case \${1:-} in verify | symbolize | inlines | dump | audit | --linker-wrapper) exec "$ICFOLD" "\$@" ;; esac
+		exec "$ICFOLD" --allow-growth "\$@"
+	END
+	chmod +x "$WORK/always-fold"
+	ICFOLD=$WORK/always-fold
+}
+
 # One line of a file, short enough for a report.
 first_line() { head -n 1 "$1" 2>/dev/null | cut -c 1-160; }
 

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tool audit
 make_work
+always_fold
 cd "$WORK" || exit 1
 have python3 || { skip audit "python3 is not installed"; finish; }
 

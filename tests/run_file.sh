@@ -6,11 +6,11 @@ need_tool file
 make_work
 cd "$WORK" || exit 1
 
-# fold NAME IN OUT [OPTION...]: folds, and verify says equal.
+# fold NAME IN OUT [OPTION...]: folds, and verify says equal; figures are in `stats`.
 fold() {
 	local name=$1 in=$2 out=$3
 	shift 3
-	if ! "$ICFOLD" -q "$@" "$in" -o "$out" 2>err; then
+	if ! "$ICFOLD" -q "$@" "$in" -o "$out" >stats 2>err; then
 		not_ok "$name" "does not fold: $(first_line err)"
 		return 1
 	fi
@@ -39,7 +39,7 @@ links() {
 }
 make_stale . stale.so >log 2>&1 || not_ok file/stale "$(first_line log)"
 check file/stale/shape "metadata's number is not that of another section" test "$(section_name stale.so "$(section_of stale.so metadata)")" = .gnu_debuglink
-if fold file/stale stale.so out.so; then
+if fold file/stale stale.so out.so --allow-growth; then
 	check file/stale/defined "other symbols" test "$(defined stale.so)" = "$(defined out.so)"
 	check file/stale/section "$(section_of out.so metadata)" test "$(section_name out.so "$(section_of out.so metadata)")" = .meta
 	links file/stale out.so
@@ -63,7 +63,7 @@ END
 		name=file/stale/$number/$how
 		option=--$how
 		[ $how = in-place ] || option=--icf=$how
-		fold "$name" stale-$number.so out.so "$option" || continue
+		fold "$name" stale-$number.so out.so "$option" --allow-growth || continue
 		check "$name/defined" "other symbols" test "$(defined stale-$number.so)" = "$(defined out.so)"
 		[ $number = debuglink ] || [ $number = 200 ] || continue
 		links "$name" out.so
@@ -154,5 +154,39 @@ d[40:48] = (at + 16).to_bytes(8, "little")
 open(sys.argv[2], "wb").write(d)
 END
 refused file/gap self.gap "bytes that belong to no section or segment stand before others that do"
+
+# --- no output is larger than its input
+# as_it_was NAME IN OUT: byte for byte, with its permissions.
+as_it_was() {
+	check "$1/bytes" "$(cmp "$2" "$3" 2>&1 | head -n 1)" cmp -s "$2" "$3"
+	check "$1/mode" "$(stat -c %a "$3")" test "$(stat -c %a "$3")" = 755
+}
+value() { sed -n "s/^  \"$1\": \([0-9]*\),*$/\1/p" stats; }
+umask 022
+gcc -O1 -fno-ipa-icf self.c -o few && strip few && echo nothing >plain.txt && objcopy --add-section .debug_extra=plain.txt few few.extra ||
+	{ not_ok file/larger "does not build"; finish; }
+if fold file/larger few out --allow-growth --stats=json; then
+	check file/larger/is "$(file_bytes out) of $(file_bytes few)" test "$(file_bytes out)" -gt "$(file_bytes few)"
+	check file/larger/folds "$(value folded) folded" test "$(value folded)" -gt 5
+fi
+rm -f out
+if fold file/as-it-is few out --stats=json -v; then
+	as_it_was file/as-it-is few out
+	check file/as-it-is/stats "$(value folded) folded, unchanged $(value unchanged)" test "$(value folded) $(value unchanged) $(value growth_avoided)" = "0 1 $(($(value growth_avoided) + 0))"
+	check file/as-it-is/verbose "$(first_line err)" grep -q '^icfold: not worth it: folded, the file would be [0-9]* bytes larger; the output is the input byte for byte$' err
+	check file/as-it-is/no-more "folding it costs nothing" test "$(value growth_avoided)" -gt 0
+fi
+{ cat few && echo payload; } >few.long && chmod +x few.long
+fold file/as-it-is/appended few.long out && as_it_was file/as-it-is/appended few.long out
+fold file/as-it-is/verify few out --verify && as_it_was file/as-it-is/verify few out
+cp few few.both && fold file/as-it-is/in-its-place few.both few.both && as_it_was file/as-it-is/in-its-place few few.both
+# What shall be left out is left out all the same; and without its record, folding costs nothing.
+if fold file/as-it-is/strip-debug few.extra out --strip-debug --stats=json; then
+	check file/as-it-is/strip-debug/gone "still there" test "$(readelf -SW out | grep -c debug_extra)" = 0
+	check file/as-it-is/strip-debug/size "$(file_bytes out) of $(file_bytes few.extra)" test "$(file_bytes out)" -lt "$(file_bytes few.extra)"
+	check file/as-it-is/strip-debug/folds "$(value folded) folded, unchanged $(value unchanged)" test "$(value folded) $(value unchanged)" = "0 0"
+fi
+"$ICFOLD" -q --strip-all --stats=json few -o out >stats 2>err
+check file/no-record "$(first_line err) $(value folded) folded, $(file_bytes out) bytes" test "$(value folded)" -gt 5 -a "$(file_bytes out)" -le "$(file_bytes few)"
 
 finish

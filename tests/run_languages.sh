@@ -160,6 +160,7 @@ esac
 
 need_tool languages
 make_work
+always_fold
 {
 	languages | awk -F '\t' '{ printf "--language%c%s%c%s%c%s%c", 0, $1, 0, $2, 0, $3, 0 }'
 	options | awk -F '\t' '{ printf "--option%c%s%c%s%c%s%c", 0, $1, 0, $2, 0, $3, 0 }'

@@ -203,6 +203,7 @@ esac
 
 need_tool matrix
 make_work
+always_fold
 make_driver || { not_ok matrix "cannot build the driver"; finish; }
 list_combinations | awk '{ key = $1 " " $2 " " $4 " " $5 " " $6 " " $7; if (!(key in l)) { order[++n] = key; l[key] = $3 } else l[key] = l[key] "," $3 }
 	END { for (i = 1; i <= n; i++) print order[i] " " l[order[i]] }' | grep -E -- "${ONLY:-.}" |

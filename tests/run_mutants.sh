@@ -54,6 +54,7 @@ if [ ! -x "$MUTATE" ]; then
 	finish
 fi
 make_work
+always_fold
 export PLACES=${PLACES:-3} FILES=${FILES:-3} MUTATE
 : >"$WORK/good"
 

@@ -454,6 +454,7 @@ fi
 
 need_tool norelocs
 make_work
+always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
 PARTS=${PARTS:-matrix same fool mutants distances switches zeros middle}
 # part NAME: is it wanted?

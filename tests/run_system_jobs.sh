@@ -11,6 +11,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tool jobs
 make_work
+always_fold
 mirror=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
 export TZ=UTC HOME=$WORK/home
 mkdir -p "$HOME" "$WORK/lib.safe" "$WORK/lib.in-place" "$WORK/in"
