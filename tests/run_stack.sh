@@ -173,7 +173,7 @@ out=$(names $p --adjust-vma=0x10000 "$(shift_by "$leaf")" "$(shift_by "$m")" "$(
 check stack/adjusted "$out" [ "$out" = "$want" ]
 "$ICFOLD" symbolize --stack "$leaf" >out 2>err
 rc=$?
-check stack/no-file "rc $rc: $(first_line err)" [ "$rc:$(wc -c <out):$(grep -c 'needs the file' err)" = 1:0:1 ]
+check stack/no-file "rc $rc: $(first_line err)" [ "$rc:$(wc -c <out):$(grep -c 'needs the file' err)" = 2:0:1 ]
 out=$("$ICFOLD" symbolize --stack -e $p </dev/null 2>&1)
 check stack/empty "rc $?: $out" [ "$?:$out" = 0: ]
 

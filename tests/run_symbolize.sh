@@ -145,7 +145,7 @@ check symbolize/missing-line "rc, answer or message" [ "$?:$(tr '\n' ' ' <out):$
 printf 'nonsense\n\n1x\n' | "$ICFOLD" symbolize -e $prog >out 2>err
 check symbolize/nonsense "rc $?: $(tr '\n' '|' <out)" [ "$(tail -n +4 out | tr '\n' '|')" = "|1x|" ]
 "$ICFOLD" symbolize --no-such-option >out 2>&1
-check symbolize/bad-option "rc $?" [ $? = 1 ]
+check symbolize/bad-option "rc $?" [ $? = 2 ]
 "$ICFOLD" symbolize --help >out 2>&1
 check symbolize/help "rc $?" [ $? = 0 ]
 # Someone who asks line by line and waits for each answer.
