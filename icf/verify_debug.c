@@ -197,6 +197,20 @@ static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
 	return NULL;
 }
 
+static struct elfrw_err *narrow_lines(struct icf_vdwarf *d)
+{
+	size_t names;
+	if (elf_getshdrstrndx(d->elf, &names))
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(d->elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const char *name = sh ? elf_strptr(d->elf, names, sh->sh_name) : NULL;
+		if (name && (strcmp(name, ".debug_line") == 0 || strcmp(name, ".zdebug_line") == 0))
+			return icf_vd_narrow(elf_getdata(scn, NULL), &d->line);
+	}
+	return NULL;
+}
+
 /* What libdw cannot read: RET->dw NULL. */
 static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *img, struct icf_vdwarf *ret)
 {
@@ -211,6 +225,7 @@ static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *i
 	if (ret->dw && v->opt->no_memory)
 		dwarf_new_oom_handler(ret->dw, v->opt->no_memory);
 	/* libdw has them decompressed by now. */
+	ELFRW_TRY(narrow_lines(ret));
 	size_t names;
 	if (elf_getshdrstrndx(ret->elf, &names))
 		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
@@ -235,6 +250,7 @@ static void close_dwarf(struct icf_vdwarf *d)
 	if (d->dw)
 		dwarf_end(d->dw);
 	icf_v_elf_close(&d->file);
+	free(d->line);
 	*d = (struct icf_vdwarf){ .file.fd = -1 };
 }
 

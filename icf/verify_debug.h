@@ -49,6 +49,7 @@ struct icf_vdwarf {
 	Elf *elf;		/* file.elf */
 	Dwarf *dw;		/* NULL: no debug information */
 	const char *why;	/* there is some that libdw had better not see; static */
+	uint8_t *line;		/* .debug_line with other numbers (icf_vd_narrow), or NULL; owned */
 	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
 };
 
@@ -73,6 +74,10 @@ struct icf_vdebug {
 	void *abbrevs;	      /* verify_die.c: which pairs of abbreviations are the same */
 	size_t n_abbrevs, cap_abbrevs;
 };
+
+/* verify_wide.c: replaces what libdw has no room for in DATA, the line tables before libdw reads the first one.  *COPY: what DATA holds then, to be
+ * freed behind the handle, or NULL. */
+struct elfrw_err *icf_vd_narrow(Elf_Data *data, uint8_t **copy);
 
 /* A set of addresses of OUT, cut at units. */
 struct icf_vpiece {

@@ -110,4 +110,31 @@ for ld in lld mold bfd gold; do
 	try layout/tls $ld some.o tls.c -pie -fPIE -Wl,--emit-relocs
 done
 
+# --- line tables with numbers that libdw has no room for
+cat >wide.c <<'END'
+#include <stdio.h>
+__attribute__((noinline)) int one(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+__attribute__((noinline)) int two(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+int main(int n, char **v) { (void)v; return one(n) + two(n + 1) == 0; }
+END
+clang=$(command -v clang-19 clang | head -n 1)
+if [ -n "$clang" ]; then
+	CC=$clang try layout/wide/discriminators bfd -O2 -g -fpseudo-probe-for-profiling wide.c -Wl,--emit-relocs
+	# The highest bits of one of them, in a row of the kept function.
+	python3 - "$TESTS" out <<'END' && "$ICFOLD" verify --icf=all in out >verdict 2>&1
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d, t = bytearray(e.data), e.section(".debug_line")
+at = next(i for i in range(t.offset, t.offset + t.size) if d[i:i + 3] == b"\0\6\4" and d[i + 7] and not d[i + 7] & 0x80)
+d[at + 7] ^= 8
+open(sys.argv[2], "wb").write(d)
+END
+	check layout/wide/discriminators/mutant "$(tail -n 1 verdict)" grep -q '^line rows.*: row' verdict
+fi
+gcc -O2 -g -S wide.c -o wide.s
+sed -i 's/^\(\s*\.loc 1 [0-9]* \)[0-9]*/\170024/' wide.s
+try layout/wide/columns bfd wide.s -Wl,--emit-relocs
+
 finish
