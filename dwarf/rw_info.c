@@ -216,29 +216,41 @@ static struct elfrw_err *put_range(struct scan *s, const struct dwr_die *die, co
 	return put_address(s, high, end);
 }
 
-/* The unit's own [low_pc, high_pc): its live code in one piece, and the thunks of its folded functions.  When that is
- * more than one piece, high_pc is turned into DW_AT_ranges. */
+/* Live units keep their order: nothing foreign lies between two of one compilation unit, at END and at BEGIN in the output, but the
+ * run of thunks, where a gap before pinned code was the only room for it. */
+static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
+{
+	const struct elfrw_addrmap *map = r->map;
+	bool thunks = !map->in_place && map->thunks < map->thunks_end && map->thunks < begin && map->thunks_end > end;
+	return r->ordered && begin >= end && !thunks;
+}
+
+/* The unit's own [low_pc, high_pc): its live code in one piece, or one before and one behind the thunks, and the thunks of its folded
+ * functions.  When that is more than one piece, high_pc is turned into DW_AT_ranges. */
 static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, const struct dwr_value *low,
 				    const struct dwr_value *high, uint64_t va, uint64_t end)
 {
 	const struct elfrw_addrmap *map = s->rw->map;
 	struct dwr_pieces *p = &s->pieces;
-	struct dwr_piece live = { 0 };
+	struct dwr_piece live = { 0 }, *run = &live;
 	size_t n = 0;
 	p->piece.len = p->taken.len = 0;
 	ELFRW_TRY(dwr_range_map(&s->rw->ranger, DWR_FOR_UNIT, va, end, p));
 	for (size_t i = 0; i < p->piece.len; i++) {
 		struct dwr_piece *q = &p->piece.data[i];
 		bool folded = q->unit != ELFRW_NO_UNIT && map->unit[q->unit].flags & ELFRW_UNIT_FOLDED;
-		/* Live units keep their order: nothing foreign can lie between two of one compilation unit. */
-		if (!folded && s->rw->ranger.ordered && live.begin < live.end && q->begin >= live.end) {
-			live.end = q->end;
+		if (!folded && run->begin < run->end && one_piece(&s->rw->ranger, run->end, q->begin)) {
+			run->end = q->end;
 			continue;
 		}
-		if (!folded && live.begin == live.end)
+		if (!folded && live.begin == live.end) {
 			live = *q;
-		else
-			p->piece.data[n++] = *q;
+			continue;
+		}
+		p->piece.data[n] = *q;
+		if (!folded)
+			run = &p->piece.data[n];
+		n++;
 	}
 	if (n && p->piece.data[0].begin == p->piece.data[0].end)
 		n = 0;
@@ -273,7 +285,7 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 			return elfrw_error_at(s->section, die->off, "the unit's range cannot be written in its forms (64-bit DWARF with"
 					      " indexed addresses); --strip-debug drops it");
 		/* The thunks are without a unit then: harmless, their functions are found by name. */
-		return put_range(s, die, low, high, only->begin, only->end);
+		return put_range(s, die, low, high, only->begin, only == &live ? run->end : only->end);
 	}
 	ELFRW_TRY(put_address(s, low, s->ru->new_base));
 	struct dwr_abbrev_edit *e = VEC_PUSH(&s->ru->edit);

@@ -137,4 +137,30 @@ gcc -O2 -g -S wide.c -o wide.s
 sed -i 's/^\(\s*\.loc 1 [0-9]* \)[0-9]*/\170024/' wide.s
 try layout/wide/columns bfd wide.s -Wl,--emit-relocs
 
+# --- thunks in a gap inside of another unit's range
+for u in first middle; do
+	{
+		echo '#include <stdio.h>'
+		for i in 1 2 3 4 5 6; do
+			echo "static int ${u}_$i(int a) { for (int i = 0; i < a; i++) printf(\"%d $u\n\", a * i); return a * 17 + 3; }"
+		done
+		echo "int (*const $u[])(int) = { ${u}_1, ${u}_2, ${u}_3, ${u}_4, ${u}_5, ${u}_6 };"
+	} >$u.c
+done
+# Nobody understands the last function, so that it stays.
+cat >>middle.c <<'END'
+__asm__(".text\n.balign 16\n.type odd, @function\nodd: .byte 0x06\nret\n.fill 60, 1, 0x90\n.size odd, . - odd");
+extern int (*const first[])(int);
+int main(int n, char **v) { (void)v; for (int i = 0; i < 6; i++) n += first[i](2) + middle[i](2); return n == 0; }
+END
+for type in -gdwarf-5 -gdwarf-4; do
+	gcc -O2 -fno-toplevel-reorder -fno-ipa-icf -fno-reorder-functions $type -c first.c middle.c &&
+		gcc first.o middle.o -Wl,--emit-relocs -o in && fold layout/gap$type in out || continue
+	check layout/gap$type/there "no thunk before odd" test -n "$("$ICFOLD" dump out | grep 'first_.*thunk at')"
+	thunk=$(readelf -sW out | awk '$8 == "first_2" { print "0x" $2 }')
+	odd=$(readelf -sW out | awk '$8 == "odd" { print "0x" $2 }')
+	check layout/gap$type/inside "$thunk, middle ends at $odd" test $((thunk < odd && odd - thunk < 400))
+	check layout/gap$type/unit "$(addr2line -e out "$thunk")" test "$(addr2line -e out "$thunk")" != "$(addr2line -e out "$odd")"
+done
+
 finish
