@@ -212,6 +212,31 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 	return false;
 }
 
+/* Does unit I, whose bounds are known, read bytes of its own, or compute the address of such that control does not fall into and that begin
+ * a table of distances in it?  Then not all of it is code, and what reads as a branch to the outside may be data. */
+static bool reads_itself(const struct icf_program *prog, uint32_t i, const struct icf_trace *t)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *p = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	for (size_t k = 0; k < t->insn.len; k++) {
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		uint64_t pos = in->target - u->start;
+		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		if (branch || !in->pcrel_size || pos >= size || in->kind == ELFRW_INSN_NOP)
+			continue;
+		if (!(in->flags & ELFRW_INSN_LEA))
+			return true;
+		uint64_t to = size - pos >= 4 ? pos + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + pos) : size;
+		if (to >= size || !pos)
+			continue;
+		for (size_t n = 1; n < t->insn.len && t->insn.data[n].pos <= pos; n++)
+			if (t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in))
+				return true;
+	}
+	return false;
+}
+
 /* Copies the unit's bits; its first and last byte may hold another unit's. */
 static void mark_insns(const struct icf_unit *u, const struct icf_trace *t, struct icf_bits *insn)
 {
@@ -243,10 +268,16 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		bool clean;
-		/* Relocations tell what names and frames delimit. */
-		if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage || (!prog->inferred && (u->n_sym || u->n_fde)))
+		/* Relocations tell what names and frames delimit, but not whether there is data in between. */
+		bool known = !prog->inferred && (u->n_sym || u->n_fde);
+		if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage || (known && !(u->flags & ICF_UNIT_DATA_READ)))
 			continue;
 		err = icf_trace_unit(prog, i, &t, &clean);
+		if (known) {
+			if (!err && reads_itself(prog, i, &t))
+				icf_make_opaque(u);
+			continue;
+		}
 		if (!err && !clean)
 			icf_make_opaque(u);
 		else if (!err) {

@@ -38,7 +38,8 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 }
 
 /* infer_code.c: finds them, sets ICF_UNIT_JUMPS, makes units opaque whose branches lead into instructions, and sets the bits in INSN
- * (of all code; may be NULL) where an instruction begins.  With relocations, only of code that has neither a symbol nor an FDE. */
+ * (of all code; may be NULL) where an instruction begins.  With relocations, only of code that has neither a symbol nor an FDE; other
+ * units that read bytes of their own become opaque. */
 struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret, struct icf_bits *insn);
 
 /* Makes the units opaque that have an island which nothing names.  NAMED: the targets of jump tables. */

@@ -458,6 +458,16 @@ static bool is_strange(const struct at *at)
 	return false;
 }
 
+/* The instruction at INSN reads bytes of its own unit, OFF bytes from its start: data, whatever it reads like. */
+static void check_read(struct at *at, uint64_t insn, uint64_t off)
+{
+	uint64_t end = at->size - off < 8 ? at->size : off + 8;
+	while (off < end && at->a[off] == at->b[off])
+		off++;
+	if (off < end)
+		bad(at, ICF_VC_CODE, "data that it reads in itself", insn, at->a[off], at->b[off]);
+}
+
 /* Unit I, or what is said to be the same: U with another place. */
 static void check_unit(const struct job *job, struct part *part, uint32_t i, struct icf_vunit *u)
 {
@@ -520,6 +530,8 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 					  in.target + extend(y, in.pcrel_size, true) - extend(x, in.pcrel_size, true) +
 						  at.moved);
 			}
+			if (inside && at.loads && !v->inferred)
+				check_read(&at, pos, in.target - u->old);
 			if (inside && !branch && !(u->flags & ICF_V_FOLDED) &&
 			    ((at.moved & 63) || !icf_v_stays_aligned(v, in.target, in.target + at.moved)))
 				bad(&at, ICF_VC_CODE, "alignment of what it reads in itself", pos, va & 63,

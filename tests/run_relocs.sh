@@ -286,6 +286,20 @@ distances_part() {
 		.section .rodata
 		tab: .quad f1-., f2-., f3-., f4-.
 	END
+	# Data in a function that reads as branches; far enough behind what folds for the function to move.
+	distance inside <<-END
+		jmp rd
+		leaves
+		.irp n, b1, b2, b3, b4, b5, b6, b7, b8
+		twin \\n
+		.endr
+		fun rd
+		mov konst(%rip), %eax; add konst+4(%rip), %eax; add %edi, %eax; ret
+		konst: .byte 0xe8; .long 0xfffffe78; .byte 0xe9; .short 0x1212; .long 0; .byte 0x90, 0xc3
+		end rd
+		.section .rodata
+		tab: .long 0
+	END
 	# A table that the fold did not see, because its words are one too large; with the right words in both files, verify sees it.
 	have python3 || return
 	distance_mutant data4 long i 1
