@@ -45,12 +45,11 @@ static bool find_pieces(const struct elfrw_addrmap *map, uint64_t begin, uint64_
 		/* In a section, or up to the next one? */
 		const struct elfrw_addrmap_section *sec = NULL;
 		uint64_t stop = last;
-		for (uint32_t i = 0; i < map->n_sections; i++) {
-			if (va >= map->section[i].old && va < map->section[i].old_end)
-				sec = &map->section[i];
-			else if (map->section[i].old > va && map->section[i].old < stop)
-				stop = map->section[i].old;
-		}
+		size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old_end <= va);
+		if (i < map->n_sections && va >= map->section[i].old)
+			sec = &map->section[i++];
+		if (i < map->n_sections && map->section[i].old > va && map->section[i].old < stop)
+			stop = map->section[i].old;
 		if (sec && sec->old_end < stop)
 			stop = sec->old_end;
 		if (!sec) {

@@ -4,6 +4,7 @@
  * between) are walked unit by unit.  Joining over the padding of the output keeps one range one range when nothing but
  * padding changed inside of it; without that each unit compiled without -ffunction-sections would need a range for each
  * of its functions. */
+#include "elfrw/search.h"
 #include "dwarf/rw_range.h"
 #include <stdlib.h>
 
@@ -40,10 +41,8 @@ static bool in_section(const struct elfrw_addrmap *map, uint64_t va)
 {
 	if (va < map->lo || va >= map->hi)
 		return false;
-	for (uint32_t i = 0; i < map->n_sections; i++)
-		if (va >= map->section[i].old && va < map->section[i].old_end)
-			return true;
-	return false;
+	size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old_end <= va);
+	return i < map->n_sections && va >= map->section[i].old;
 }
 
 /* Is there nothing but padding in the output between END, where the code of unit A ends, and BEGIN, where that of unit B
@@ -61,10 +60,9 @@ static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begi
 		return false;
 	if (map->trap_byte >= end && map->trap_byte < begin)
 		return false;
-	for (uint32_t i = 0; i < map->n_sections; i++)
-		if (map->section[i].old > map->unit[a].old && map->section[i].old <= map->unit[b].old)
-			return false; /* between two sections may lie anything */
-	return true;
+	/* Between two sections may lie anything. */
+	size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old <= map->unit[a].old);
+	return i == map->n_sections || map->section[i].old > map->unit[b].old;
 }
 
 /* [BEGIN, END) begins in an executable section and is not empty. */

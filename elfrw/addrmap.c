@@ -1,6 +1,7 @@
 /* addrmap.c: see addrmap.h.  Look-up: the 256-byte block of an address gives the first unit that can hold it, then a
  * short scan; units average a few hundred bytes, so a look-up touches one or two entries. */
 #include "elfrw/addrmap.h"
+#include "elfrw/search.h"
 #include <stdlib.h>
 
 #define BLOCK_SHIFT 8
@@ -45,17 +46,16 @@ static uint32_t first_ending_after(const struct elfrw_addrmap *map, uint64_t va)
 
 static const struct elfrw_addrmap_section *section_at(const struct elfrw_addrmap *map, uint64_t va)
 {
-	for (uint32_t i = 0; i < map->n_sections; i++)
-		if (va >= map->section[i].old && va < map->section[i].old_end)
-			return &map->section[i];
-	return NULL;
+	size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old_end <= va);
+	return i < map->n_sections && va >= map->section[i].old ? &map->section[i] : NULL;
 }
 
 /* The section that ends at VA when no section holds VA. */
 static const struct elfrw_addrmap_section *section_ending(const struct elfrw_addrmap *map, uint64_t va)
 {
-	for (uint32_t i = 0; i < map->n_sections; i++)
-		if (va == map->section[i].old_end && !map->section[i].end_taken)
+	size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old_end < va);
+	for (; i < map->n_sections && map->section[i].old_end == va; i++)
+		if (!map->section[i].end_taken)
 			return &map->section[i];
 	return NULL;
 }

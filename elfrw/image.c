@@ -162,33 +162,6 @@ static struct elfrw_err *check_section(const struct elfrw_image *img, uint32_t i
 	return elfrw_error_at(NULL, at, "section %s lies outside the loadable segments", sec->name);
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const Elf64_Shdr *x = *(const Elf64_Shdr *const *)a, *y = *(const Elf64_Shdr *const *)b;
-	return x->sh_addr < y->sh_addr ? -1 : x->sh_addr > y->sh_addr;
-}
-
-/* Alloc sections must not overlap, or "the section at an address" would not be one. */
-static struct elfrw_err *check_overlap(const struct elfrw_image *img)
-{
-	const Elf64_Shdr **list = malloc(img->n_sections * sizeof *list);
-	if (!list)
-		return &elfrw_err_nomem;
-	uint32_t n = 0;
-	for (uint32_t i = 1; i < img->n_sections; i++) {
-		const Elf64_Shdr *sh = &img->section[i].hdr;
-		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_size && !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
-			list[n++] = sh;
-	}
-	qsort(list, n, sizeof *list, by_addr);
-	struct elfrw_err *err = NULL;
-	for (uint32_t i = 1; i < n && !err; i++)
-		if (list[i]->sh_addr < list[i - 1]->sh_addr + list[i - 1]->sh_size)
-			err = elfrw_error("sections overlap at address 0x%llx", (unsigned long long)list[i]->sh_addr);
-	free(list);
-	return err;
-}
-
 static struct elfrw_err *read_sections(struct elfrw_image *img)
 {
 	const Elf64_Ehdr *eh = &img->ehdr;
@@ -240,7 +213,7 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 		if (slot)
 			*slot = i;
 	}
-	return check_overlap(img);
+	return elfrw_image_index_make(img);
 }
 
 static struct elfrw_err *open_image(struct elfrw_image *img, const char *path, bool separate)
@@ -276,6 +249,7 @@ void elfrw_image_close(struct elfrw_image *img)
 		munmap((void *)img->base, img->size);
 		close(img->fd);
 	}
+	elfrw_image_index_free(img);
 	free(img->section);
 	free(img->phdr);
 	*img = (struct elfrw_image){ 0 };
@@ -325,17 +299,6 @@ const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, c
 		if (strcmp(img->section[i].name, name) == 0)
 			return &img->section[i];
 	return NULL;
-}
-
-uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
-{
-	for (uint32_t i = 1; i < img->n_sections; i++) {
-		const Elf64_Shdr *sh = &img->section[i].hdr;
-		if ((sh->sh_flags & SHF_ALLOC) && va >= sh->sh_addr && va - sh->sh_addr < sh->sh_size &&
-		    !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
-			return i;
-	}
-	return 0;
 }
 
 /* Does section SH hold all of SYM?  A symbol of no size may stand at its end. */

@@ -44,6 +44,7 @@ struct elfrw_image {
 	uint32_t symtab, dynsym, dynamic; /* section indices, 0 when absent */
 	bool pic;            /* ET_DYN: addresses are relative to a base */
 	bool separate;       /* a debug file: loaded sections have no contents, segments mean nothing */
+	struct elfrw_image_index *index; /* image_index.c; owned */
 	struct elfrw_pair *pair; /* IMG is a program and its debug file (pair.h), which this tells apart; owned; or NULL */
 };
 
@@ -76,8 +77,18 @@ const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, c
 /* SIZE bytes at the virtual address VA as the file holds them, when they lie in one section with contents; or NULL. */
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size);
 
-/* Index of the alloc section (TLS NOBITS aside) that holds VA, or 0. */
+/* Index of the alloc section (TLS NOBITS aside) that holds VA, or 0; and of the one with contents that holds VA, or the next one
+ * behind VA, or 0. */
 uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va);
+uint32_t elfrw_image_section_from(const struct elfrw_image *img, uint64_t va);
+
+/* The sections of kept relocations (elfrw_image_kept_relocs) of section SHNDX, in their order: the first one when AFTER is 0,
+ * the one behind AFTER; 0: no more. */
+uint32_t elfrw_image_relocs_of(const struct elfrw_image *img, uint32_t shndx, uint32_t after);
+
+/* Makes the index that these need, of whoever makes an image, and frees it.  Error: sections overlap. */
+struct elfrw_err *elfrw_image_index_make(struct elfrw_image *img);
+void elfrw_image_index_free(struct elfrw_image *img);
 
 /* The section that SYM stands in: st_shndx, unless its value lies outside of that section and inside of another.  GNU strip
  * leaves the numbers of .dynsym (DYNAMIC) as they were when it takes out sections before others.  So a number of .dynsym may

@@ -387,6 +387,8 @@ struct elfrw_err *elfrw_pair_open(struct elfrw_image *img, const char *path, con
 			memcpy(img->phdr, p->phdr, p->n_phdrs * sizeof *img->phdr);
 			img->n_phdrs = p->n_phdrs;
 			err = join(img);
+			if (!err)
+				err = elfrw_image_index_make(img);
 		} else
 			err = &elfrw_err_nomem;
 	}

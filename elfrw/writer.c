@@ -7,19 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The section of the input that has the byte at old address VA, or the next one behind it; NULL: none. */
-static const Elf64_Shdr *section_from(const struct elfrw_image *img, uint64_t va)
-{
-	const Elf64_Shdr *best = NULL;
-	for (uint32_t i = 1; i < img->n_sections; i++) {
-		const Elf64_Shdr *sh = &img->section[i].hdr;
-		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && sh->sh_size && sh->sh_addr + sh->sh_size > va &&
-		    (!best || sh->sh_addr < best->sh_addr))
-			best = sh;
-	}
-	return best;
-}
-
 /* The bytes between sections of a segment that did not move are kept: nothing names them, but nothing was said about them
  * either.  [FROM, TO) are new addresses, the same as the old ones.  What a section had there that is shorter now, or somewhere
  * else, becomes zeros. */
@@ -30,7 +17,8 @@ static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct 
 	if (to > old->p_vaddr + old->p_filesz)
 		to = old->p_vaddr + old->p_filesz;
 	while (from < to) {
-		const Elf64_Shdr *sh = section_from(out->img, from);
+		uint32_t i = elfrw_image_section_from(out->img, from);
+		const Elf64_Shdr *sh = i ? &out->img->section[i].hdr : NULL;
 		uint64_t next = sh && sh->sh_addr < to ? sh->sh_addr : to;
 		if (next <= from) {
 			from = sh->sh_addr + sh->sh_size;

@@ -3,6 +3,7 @@
  * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with size 0, so that every
  * tool prefers the kept function's symbol for an address and still finds the folded one by name. */
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/apply.h"
 #include <stdlib.h>
 #include <string.h>
@@ -64,10 +65,9 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 
 static const struct icf_exec *exec_of(const struct icf_program *prog, uint32_t shndx)
 {
-	for (size_t i = 0; i < prog->exec.len; i++)
-		if (prog->exec.data[i].shndx == shndx)
-			return &prog->exec.data[i];
-	return NULL;
+	uint64_t start = shndx < prog->img->n_sections ? prog->img->section[shndx].hdr.sh_addr : 0;
+	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].start < start);
+	return i < prog->exec.len && prog->exec.data[i].shndx == shndx ? &prog->exec.data[i] : NULL;
 }
 
 static bool is_boundary_name(const char *name)

@@ -61,12 +61,7 @@ static bool in_vtable(const struct vtables *vt, uint64_t place)
 /* In code, or at the end of it (etext and the like). */
 static bool names_code(const struct icf_program *prog, uint64_t va)
 {
-	if (icf_in_exec(prog, va))
-		return true;
-	for (size_t i = 0; i < prog->exec.len; i++)
-		if (va == prog->exec.data[i].end && elfrw_image_section_at(prog->img, va) == 0)
-			return true;
-	return false;
+	return icf_in_exec(prog, va) || (icf_ends_exec(prog, va) && elfrw_image_section_at(prog->img, va) == 0);
 }
 
 static struct elfrw_err *push(struct icf_program *prog, uint64_t place, uint64_t target, unsigned size, bool pcrel, bool dynamic)

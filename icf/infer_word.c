@@ -202,10 +202,8 @@ static void shifted(struct icf_program *prog, uint32_t i)
 			continue;
 		uint32_t k = icf_unit_at(prog, ref[r].target);
 		if (k == ICF_NONE) {
-			bool boundary = false;
-			for (size_t e = 0; e < prog->exec.len; e++)
-				boundary |= ref[r].target == prog->exec.data[e].start;
-			if (!boundary)
+			size_t e = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].start < ref[r].target);
+			if (e == prog->exec.len || prog->exec.data[e].start != ref[r].target)
 				icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address between two functions");
 			continue;
 		}

@@ -179,8 +179,9 @@ const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_u
 /* The unit that holds VA, or ICF_NONE. */
 uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
 
-/* Is VA in an executable section? */
+/* Is VA in an executable section?  Does one end there? */
 bool icf_in_exec(const struct icf_program *prog, uint64_t va);
+bool icf_ends_exec(const struct icf_program *prog, uint64_t va);
 
 /* The first dynamic relocation at or behind PLACE, as an index; the first one at PLACE, or NULL; the reference in data at PLACE,
  * or NULL.  Both lists are sorted by place.  dataref.c. */

@@ -23,10 +23,8 @@ struct elfrw_err *icf_code_relocs_open(struct icf_code_relocs *ret, const struct
 {
 	const struct elfrw_image *img = prog->img;
 	*ret = (struct icf_code_relocs){ 0 };
-	for (uint32_t i = 1; i < img->n_sections; i++) {
+	for (uint32_t i = 0; (i = elfrw_image_relocs_of(img, e->shndx, i));) {
 		const struct elfrw_section *s = &img->section[i];
-		if (!elfrw_image_kept_relocs(img, s) || s->hdr.sh_info != e->shndx)
-			continue;
 		if (ret->rela)
 			return elfrw_error_at(s->name, 0, "a second relocation section for one code section");
 		if ((uintptr_t)s->data % _Alignof(Elf64_Rela) == 0)
@@ -153,10 +151,7 @@ static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_
 		return NULL;
 	}
 	/* Data does not move, but a field may name it with a far addend; code named from afar could move away. */
-	bool boundary = icf_in_exec(prog, value);
-	for (size_t e = 0; e < prog->exec.len && !boundary; e++)
-		boundary = value == prog->exec.data[e].end;
-	if (!boundary && d.kind == ELFRW_RELOC_ABS && symbol_in_code(prog, &sym) && sym.st_value != 0) {
+	if (!icf_in_exec(prog, value) && !icf_ends_exec(prog, value) && d.kind == ELFRW_RELOC_ABS && symbol_in_code(prog, &sym) && sym.st_value != 0) {
 		*ret = ODD;
 		return NULL;
 	}

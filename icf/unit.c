@@ -219,6 +219,12 @@ bool icf_in_exec(const struct icf_program *prog, uint64_t va)
 	return exec_at(prog, va) != NULL;
 }
 
+bool icf_ends_exec(const struct icf_program *prog, uint64_t va)
+{
+	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].end < va);
+	return i < prog->exec.len && prog->exec.data[i].end == va;
+}
+
 const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_unit *u)
 {
 	const struct icf_exec *e = &prog->exec.data[u->sec];

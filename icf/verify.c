@@ -202,6 +202,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->pair);
 	VEC_FREE(&v->alias);
 	free(v->same);
+	free(v->exec_at);
 	VEC_FREE(&v->frameref);
 	VEC_FREE(&v->call);
 	VEC_FREE(&v->jump);

@@ -65,10 +65,8 @@ static int rela_order(const void *a, const void *b)
 
 static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vexec *e, struct relocs *ret)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+	for (uint32_t i = 0; (i = elfrw_image_relocs_of(&v->in, e->in, i));) {
 		const struct elfrw_section *s = &v->in.section[i];
-		if (!elfrw_image_kept_relocs(&v->in, s) || s->hdr.sh_info != e->in)
-			continue;
 		if (ret->rela)
 			return elfrw_error_at(s->name, 0, "%s: a second relocation section for one code section",
 					      v->in.path);
@@ -98,12 +96,8 @@ static size_t reloc_from(const struct relocs *rel, uint64_t va)
 
 static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
 {
-	for (size_t i = 0; i < v->exec.len; i++) {
-		const struct icf_vexec *e = &v->exec.data[i];
-		if (e->new_data && va >= e->new && va <= e->new_end && size <= e->new_end - va)
-			return e->new_data + (va - e->new);
-	}
-	return NULL;
+	const struct icf_vexec *e = icf_v_out_exec(v, va);
+	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
 }
 
 static void bad(struct at *at, enum icf_verify_check check, const char *what, uint64_t off, uint64_t want,

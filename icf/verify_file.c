@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct icf_vexec *exec_of(const struct icf_v *v, uint32_t shndx)
-{
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (v->exec.data[i].in == shndx)
-			return &v->exec.data[i];
-	return NULL;
-}
-
 static bool may_be_dropped(const struct elfrw_section *s)
 {
 	return !(s->hdr.sh_flags & SHF_ALLOC) &&
@@ -87,7 +79,7 @@ static void section(struct icf_v *v, uint32_t i)
 	if (y->sh_addr & (align - 1))
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s: expected a multiple of %llu, found 0x%llx", a->name,
 			     ICF_VX(align), ICF_VX(y->sh_addr));
-	bool code = exec_of(v, i) != NULL, unwind = icf_v_is_unwind_name(a->name);
+	bool code = icf_v_exec_of(v, i) != NULL, unwind = icf_v_is_unwind_name(a->name);
 	if (x->sh_size != y->sh_size && !code && !unwind)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu", a->name,
 			     ICF_VX(x->sh_size), ICF_VX(y->sh_size));

@@ -1,6 +1,7 @@
 /* verify_layout.c: all of the code is accounted for: in IN what is in no unit is padding; in OUT everything is a unit, a
  * thunk or fill, and nothing lies on top of something else.  Then: does every observed function have an address of its own, aligned
  * as it was? */
+#include "elfrw/search.h"
 #include "icf/verify_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -54,12 +55,8 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 
 static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
 {
-	for (size_t i = 0; i < v->exec.len; i++) {
-		const struct icf_vexec *e = &v->exec.data[i];
-		if (e->new_data && va >= e->new && va <= e->new_end && size <= e->new_end - va)
-			return e->new_data + (va - e->new);
-	}
-	return NULL;
+	const struct icf_vexec *e = icf_v_out_exec(v, va);
+	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
 }
 
 /* One branch to the kept copy, behind a landing pad when the function began with one, and fill. */
@@ -171,10 +168,8 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 		const struct icf_vexec *e = &v->exec.data[k];
 		uint64_t pos = e->new;
 		const struct block *prev = NULL;
-		for (size_t i = 0; i < b.len; i++) {
+		for (size_t i = LOWER_BOUND(0, b.len, mid, b.data[mid].start < e->new); i < b.len && b.data[i].start < e->new_end; i++) {
 			const struct block *x = &b.data[i];
-			if (x->start < e->new || x->start >= e->new_end)
-				continue;
 			if (x->start < pos) {
 				char name[200], other[200];
 				icf_vlog_bad(&v->log, ICF_VC_CLAIM,

@@ -35,7 +35,8 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	if (!icf_v_in_exec(v, a)) {
 		if (a == b || !a)
 			return a == b;
-		for (size_t i = 0; i < v->exec.len; i++)
+		size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < a);
+		for (; i < v->exec.len && v->exec.data[i].old_end == a; i++)
 			if (a == v->exec.data[i].old_end &&
 			    (end_of(v, a, want) ? b == *want || b == v->exec.data[i].new_end
 						: b == v->exec.data[i].new_end))

@@ -72,6 +72,11 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	if (!v->exec.len)
 		return elfrw_error("%s: has no executable section", in->path);
 	qsort(v->exec.data, v->exec.len, sizeof *v->exec.data, exec_order);
+	v->exec_at = calloc(in->n_sections, sizeof *v->exec_at);
+	if (!v->exec_at)
+		return &elfrw_err_nomem;
+	for (uint32_t e = 0; e < v->exec.len; e++)
+		v->exec_at[v->exec.data[e].in] = e + 1;
 	v->lo = v->exec.data[0].old;
 	v->hi = v->exec.data[v->exec.len - 1].old_end;
 	if (v->hi - v->lo > UINT64_C(1) << 36)
@@ -141,8 +146,10 @@ static void check_units(struct icf_v *v)
 		else if (u->thunk && !(u->flags & ICF_V_FOLDED))
 			what = "no thunk for a function that was not folded";
 		else {
-			bool body = false, entry = false;
-			for (size_t k = 0; k < v->exec.len; k++) {
+			const struct icf_vexec *p = icf_v_out_exec(v, u->body), *q = icf_v_out_exec(v, u->entry);
+			bool body = p && in_new(p, u->body, u->end - u->old), entry = q && in_new(q, u->entry, u->thunk);
+			/* At the end of one, when it has no bytes. */
+			for (size_t k = 0; k < v->exec.len && !(body && entry); k++) {
 				body |= in_new(&v->exec.data[k], u->body, u->end - u->old);
 				entry |= in_new(&v->exec.data[k], u->entry, u->thunk);
 			}
@@ -330,18 +337,19 @@ bool icf_v_in_exec(const struct icf_v *v, uint64_t va)
 {
 	if (va < v->lo || va >= v->hi)
 		return false;
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (va - v->exec.data[i].old < v->exec.data[i].old_end - v->exec.data[i].old)
-			return true;
-	return false;
+	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end <= va);
+	return i < v->exec.len && va >= v->exec.data[i].old;
 }
 
-bool icf_v_out_exec(const struct icf_v *v, uint64_t va)
+const struct icf_vexec *icf_v_exec_of(const struct icf_v *v, uint32_t shndx)
 {
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (va - v->exec.data[i].new < v->exec.data[i].new_end - v->exec.data[i].new)
-			return true;
-	return false;
+	uint32_t i = shndx < v->in.n_sections ? v->exec_at[shndx] : 0;
+	return i ? &v->exec.data[i - 1] : NULL;
+}
+
+const struct icf_vexec *icf_v_out_exec(const struct icf_v *v, uint64_t va)
+{
+	return icf_v_exec_of(v, v->from_out[elfrw_image_section_at(&v->out, va)]);
 }
 
 bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret)
@@ -352,9 +360,9 @@ bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret)
 		*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
 		return true;
 	}
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (va == v->exec.data[i].old_end)
-			*ret = v->exec.data[i].new_end;
+	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < va);
+	for (; i < v->exec.len && v->exec.data[i].old_end == va; i++)
+		*ret = v->exec.data[i].new_end;
 	return false;
 }
 

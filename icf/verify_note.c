@@ -40,11 +40,8 @@ static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i, const st
 		if (w->size <= a->hdr.sh_size - off && (w->kind != ICF_VW_DYNAMIC || w->stored))
 			ELFRW_TRY(push_field(f, off, w->size, true));
 	}
-	for (uint32_t k = 1; k < v->in.n_sections && !(a->hdr.sh_flags & SHF_ALLOC); k++) {
+	for (uint32_t k = 0; !(a->hdr.sh_flags & SHF_ALLOC) && (k = elfrw_image_relocs_of(&v->in, i, k));) {
 		const struct elfrw_section *rel = &v->in.section[k];
-		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || rel->hdr.sh_info != i ||
-		    !rel->data)
-			continue;
 		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size; off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, rel->data + off, sizeof r);

@@ -65,10 +65,8 @@ static bool names_code(const struct icf_v *v, uint64_t va)
 		return false;
 	if (icf_v_in_exec(v, va))
 		return true;
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (va == v->exec.data[i].old_end)
-			return elfrw_image_section_at(&v->in, va) == 0;
-	return false;
+	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < va);
+	return i < v->exec.len && v->exec.data[i].old_end == va && elfrw_image_section_at(&v->in, va) == 0;
 }
 
 static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, unsigned size, enum icf_vword_kind kind)

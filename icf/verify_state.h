@@ -163,6 +163,7 @@ struct icf_v {
 	bool inferred;		     /* IN has no relocations of its code: distances in data have to be found */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
 	VEC(struct icf_vexec) exec;  /* sorted by old */
+	uint32_t *exec_at;	     /* by section of IN: its index in exec + 1, 0: not executable; owned */
 	VEC(struct icf_vunit) unit;  /* sorted by old */
 	uint32_t *page;		     /* first unit that ends after the start of each 256-byte block of [lo, hi) */
 	uint64_t lo, hi;
@@ -203,7 +204,8 @@ uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va);   /* the unit that 
 uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va);   /* the unit whose copy holds VA of OUT */
 uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va); /* the unit whose thunk holds VA of OUT */
 bool icf_v_in_exec(const struct icf_v *v, uint64_t va);	       /* of IN */
-bool icf_v_out_exec(const struct icf_v *v, uint64_t va);       /* of OUT */
+const struct icf_vexec *icf_v_out_exec(const struct icf_v *v, uint64_t va); /* of OUT, or NULL */
+const struct icf_vexec *icf_v_exec_of(const struct icf_v *v, uint32_t shndx); /* what section SHNDX of IN is, or NULL */
 /* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a section). */
 bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret);
 /* What whoever looks at the address VA gets. */

@@ -22,14 +22,6 @@ static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t v
 	}
 }
 
-static const struct icf_vexec *exec_of(const struct icf_v *v, uint32_t shndx)
-{
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (v->exec.data[i].in == shndx)
-			return &v->exec.data[i];
-	return NULL;
-}
-
 struct want {
 	uint64_t lo, hi;      /* value */
 	uint64_t size, size2; /* either */
@@ -145,7 +137,7 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		return w;
 	}
 	uint32_t shndx = stands_in(v, s, dynamic);
-	const struct icf_vexec *e = exec_of(v, shndx);
+	const struct icf_vexec *e = icf_v_exec_of(v, shndx);
 	if (e) {
 		want_code(v, e, s, dynamic, &w);
 		return w;

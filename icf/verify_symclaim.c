@@ -41,10 +41,8 @@ static bool is_linkage(const char *name)
 
 static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
 {
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (va - v->exec.data[i].old < v->exec.data[i].old_end - v->exec.data[i].old)
-			return &v->exec.data[i];
-	return NULL;
+	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end <= va);
+	return i < v->exec.len && va >= v->exec.data[i].old ? &v->exec.data[i] : NULL;
 }
 
 /* Symbol I of OUT, if that is its name. */

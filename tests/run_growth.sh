@@ -54,6 +54,8 @@ of() {
 of chains 16000 3 1000 verify audit
 of chains-stay 16000 3 1000 verify
 of rings-odd 16000 3 1000 verify audit
+of sections 24000 2 100 verify audit
+of unloaded-sections 24000 2 100 verify
 of suffixes 16000 4 60 verify audit html
 of shared-list-functions 3000 3 60 symbolize
 
