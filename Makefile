@@ -21,7 +21,7 @@ OBJ = $(SRC:%.c=$(BUILD)/%.o)
 LIBOBJ = $(filter-out $(BUILD)/icf/main.o,$(OBJ))
 TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
 JUDGE = $(BUILD)/tests/judge_dwarf $(BUILD)/tests/mutate $(BUILD)/tests/replay
-FUZZERS = $(filter-out fuzz replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FUZZERS = $(filter-out fuzz limit replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FUZZ_CC ?= $(firstword $(shell command -v clang-19 clang-14 clang) clang)
 FUZZ_SECONDS ?= 60
 
@@ -58,11 +58,11 @@ $(BUILD)/check_decoder: tests/check_decoder.c elfrw/x86_decode.c elfrw/x86_decod
 $(BUILD)/tests/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -MMD -MP -c -o $@ $<
-$(BUILD)/tests/replay: $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz replay $(FUZZERS)) $(LIBOBJ)
+$(BUILD)/tests/replay: $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz limit replay $(FUZZERS)) $(LIBOBJ)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(LIBOBJ)
+$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.c tests/fuzz/limit.c tests/fuzz/fuzz.h $(LIBOBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
+	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -DFUZZ_ONE=fuzz_$* $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
 deps:
@@ -105,6 +105,9 @@ fuzz: deps-check
 
 lint: all
 	@bash tests/lint.sh
+# How time and memory grow with what a file has of anything, to eight times as much: half an hour.  ONLY="chains units/verify" runs some.
+growth: all
+	@bash tests/growth.sh $(ONLY)
 bench: all
 	@bash tests/bench.sh
 	@bash tests/bench_linkers.sh
@@ -149,4 +152,4 @@ clean:
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint bench corpus-check system-check check-decoder install
+.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check check-decoder install

@@ -44,7 +44,7 @@ struct elfrw_image {
 	uint32_t symtab, dynsym, dynamic; /* section indices, 0 when absent */
 	bool pic;            /* ET_DYN: addresses are relative to a base */
 	bool separate;       /* a debug file: loaded sections have no contents, segments mean nothing */
-	struct elfrw_image_index *index; /* image_index.c; owned */
+	struct elfrw_image_index *index; /* image_index.c; owned; or NULL */
 	struct elfrw_pair *pair; /* IMG is a program and its debug file (pair.h), which this tells apart; owned; or NULL */
 };
 

@@ -1,6 +1,7 @@
 /* image_index.c: which section is at an address, and which relocations belong to a section.
  *
- * Both are asked for every reference, and a file may have as many sections as functions: an index of each, made once. */
+ * Both are asked for every reference, and a file may have as many sections as functions: an index of each, made once.  (Images that
+ * tests put together have none; for them section_at() looks at one section after the other.) */
 #include "elfrw/image.h"
 #include "elfrw/search.h"
 #include <stdlib.h>
@@ -69,6 +70,9 @@ void elfrw_image_index_free(struct elfrw_image *img)
 uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 {
 	const struct elfrw_image_index *x = img->index;
+	for (uint32_t i = 1; !x && i < img->n_sections; i++)
+		if (has_addresses(&img->section[i].hdr) && va - img->section[i].hdr.sh_addr < img->section[i].hdr.sh_size)
+			return i;
 	size_t i = x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va) : 0;
 	if (!i)
 		return 0;

@@ -88,9 +88,11 @@ def main():
     parser.add_argument("--work", required=True)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--no-count", action="store_true", help="judge by seconds alone")
     parser.add_argument("only", nargs="*")
     args = parser.parse_args()
     tool, wrong = os.path.abspath(args.tool), 0
+    os.makedirs(args.work, exist_ok=True)
     kinds = subprocess.run([sys.executable, GEN, "--list"], capture_output=True, text=True, check=True).stdout
     for kind, n in (line.split() for line in kinds.splitlines()):
         n = max(2, int(int(n) * args.scale))
@@ -115,7 +117,7 @@ def main():
                     os.unlink(os.path.join(args.work, f))
         for name, got in points.items():
             why = law(got)
-            if why == "time" and got[3][0] < args.limit / 10 and shutil.which("valgrind"):
+            if why == "time" and got[3][0] < args.limit / 10 and not args.no_count and shutil.which("valgrind"):
                 path = [os.path.join(args.work, "%s.%d" % (kind, n * size)) for size in (2, 8)]
                 small, large = [instructions(commands(tool, p)[name], p + ".at") for p in path]
                 why = "%d and %d instructions" % (small, large) if large > small * 4 ** POWER else law(got, ("memory",))

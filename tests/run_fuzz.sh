@@ -23,6 +23,11 @@ one() {
 }
 export -f one
 export REPLAY
+if timeout 300 "$REPLAY" --spin >/dev/null 2>"$WORK/spin" || ! grep -q 'fuzz: slow' "$WORK/spin"; then
+	not_ok fuzz/limit "an input that takes for ever is not told"
+else
+	ok fuzz/limit
+fi
 "$REPLAY" --list | xargs -P "$JOBS" -I NAME bash -c 'one NAME' >"$WORK/result"
 cat "$WORK/result"
 grep -q '^not ok' "$WORK/result" && failures=1

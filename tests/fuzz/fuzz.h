@@ -49,6 +49,9 @@ const struct elfrw_section *fuzz_section(const struct fuzz_image *f, const char 
 /* Folds every fourth unit, some with a thunk, and moves the others together. */
 void fuzz_map_init(struct elfrw_addrmap *map);
 
+/* limit.c: from now on, an input of SIZE bytes is read, and may take so long; SIZE_MAX: it was. */
+void fuzz_may_take(size_t size);
+
 /* Frees ERR; true: there was none. */
 bool fuzz_ok(struct elfrw_err *err);
 

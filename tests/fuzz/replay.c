@@ -1,7 +1,7 @@
 /* replay.c: runs all harnesses without libFuzzer.
  *
  * replay [--mutate N | --seconds S] NAME FILE...: each file once, and N random changes of it (always the same ones), or as many
- * as S seconds allow.  replay --list: the names. */
+ * as S seconds allow.  replay --list: the names; --spin: takes for ever, to see that the limit is kept. */
 #include "tests/fuzz/fuzz.h"
 #include "elfrw/rbuf.h"
 #include <stdio.h>
@@ -77,6 +77,11 @@ int main(int argc, char **argv)
 {
 	long n_mutations = 0, seconds = 0, runs = 0;
 	int i = 1;
+	if (argc > 1 && !strcmp(argv[1], "--spin")) {
+		fuzz_may_take(1);
+		for (volatile unsigned k = 0;; k++)
+			;
+	}
 	if (argc > 1 && !strcmp(argv[1], "--list")) {
 		for (size_t k = 0; k < N; k++)
 			puts(harness[k].name);
@@ -107,7 +112,10 @@ int main(int argc, char **argv)
 				if (!p)
 					return 2;
 				memcpy(p, whole, n);
-				harness[h].run(p, k ? mutate(p, n, &state) : n);
+				size_t size = k ? mutate(p, n, &state) : n;
+				fuzz_may_take(size);
+				harness[h].run(p, size);
+				fuzz_may_take(SIZE_MAX);
 				free(p);
 				runs++;
 			}
