@@ -1,5 +1,6 @@
 /* image.c: see image.h.  Every header field that later code relies on is checked here, once. */
 #include "elfrw/image.h"
+#include "elfrw/regular.h"
 #include "elfrw/arch.h"
 #include "elfrw/pair.h"
 #include <errno.h>
@@ -17,17 +18,14 @@ static bool inside(uint64_t off, uint64_t size, uint64_t whole)
 
 struct elfrw_err *elfrw_image_map(struct elfrw_image *img, const char *path, size_t least)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = elfrw_open_regular(path);
 	if (fd < 0)
-		return elfrw_error_errno(errno, "cannot open");
+		return errno == EISDIR ? elfrw_error("is a directory") : errno == EINVAL ? elfrw_error("not a regular file") :
+			elfrw_error_errno(errno, "cannot open");
 	struct stat st;
 	struct elfrw_err *err = NULL;
 	if (fstat(fd, &st) != 0)
 		err = elfrw_error_errno(errno, "cannot stat");
-	else if (S_ISDIR(st.st_mode))
-		err = elfrw_error("is a directory");
-	else if (!S_ISREG(st.st_mode))
-		err = elfrw_error("not a regular file");
 	else if (st.st_size < (off_t)least)
 		err = elfrw_error("not an ELF file: too short");
 	if (!err) {

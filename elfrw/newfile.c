@@ -74,6 +74,29 @@ static char *dir_name(const char *path)
 	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+bool elfrw_newfile_same_place(const char *a, const char *b)
+{
+	struct stat x, y;
+	bool a_there = stat(a, &x) == 0, b_there = stat(b, &y) == 0;
+	if (a_there && b_there)
+		return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	if (!strcmp(a, b))
+		return true;
+	if (a_there || b_there || strcmp(last_part(a), last_part(b)) != 0)
+		return false;
+	char *dir_a = dir_name(a), *dir_b = dir_name(b);
+	bool same = dir_a && dir_b && stat(dir_a, &x) == 0 && stat(dir_b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	free(dir_a);
+	free(dir_b);
+	return same;
+}
+
 /* "DIR/.NAME.icfold-PID-TRY", NAME cut so that the whole is a valid name where NAME is; NULL: out of memory. */
 static char *temp_name(const char *path, unsigned try)
 {

@@ -29,6 +29,10 @@ struct elfrw_newfile {
 	sigset_t mask;    /* the thread's before */
 };
 
+/* Are A and B one file, so that what is written to one takes the place of the other?  Of files that are not there yet, the folder and
+ * the last part of the name tell.  Devices and pipes are no such files. */
+bool elfrw_newfile_same_place(const char *a, const char *b);
+
 /* Starts PATH, which must outlive F.  MODE: permission bits; the umask is applied.  On an error F needs no drop, and errors name
  * neither PATH nor F. */
 struct elfrw_err *elfrw_newfile_begin(struct elfrw_newfile *f, const char *path, mode_t mode);

@@ -1,4 +1,6 @@
 /* cmd_audit.c: icfold audit [OPTION]... INPUT, icfold audit --diff [OPTION]... OLD NEW. */
+#include "dwarf/sym.h"
+#include "elfrw/newfile.h"
 #include "icf/audit.h"
 #include "icf/audit_diff.h"
 #include "icf/cmd.h"
@@ -6,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -157,15 +160,26 @@ static int check_duplicated(const struct command *c, const struct icf_audit *a, 
 	return ICF_EXIT_NO;
 }
 
+/* Is PATH the separate file that the names and sources come from? */
+static bool is_debug_file(const struct icf_audit *a, const char *path)
+{
+	struct stat st;
+	return a->sym && stat(path, &st) == 0 && st.st_dev == a->sym->debug->image.dev && st.st_ino == a->sym->debug->image.ino;
+}
+
 static int audit_one(const struct command *c, const char *path)
 {
 	struct icf_audit a = { 0 };
 	int status = 0;
+	if (c->html && elfrw_newfile_same_place(c->html, path))
+		return fail(c->html, elfrw_error("is the input and cannot be the page too"));
 	struct elfrw_err *err = icf_audit_analyse(&a, path, &c->opt);
 	if (err)
 		status = fail(path, err);
 	else {
-		if (c->html)
+		if (c->html && is_debug_file(&a, c->html))
+			err = elfrw_error("is the debug file and cannot be the page too");
+		else if (c->html)
 			err = icf_audit_write_html(c->html, &a, &c->opt);
 		else if (c->format == FORMAT_JSON)
 			err = icf_audit_print_json(stdout, &a, &c->opt);

@@ -104,33 +104,25 @@ static size_t sides_of(const struct icf_options *opt, struct side *side)
 	return n;
 }
 
-static bool same_place(const char *a, const char *b)
-{
-	struct stat x, y;
-	if (stat(a, &x) == 0 && stat(b, &y) == 0)
-		return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-	return strcmp(a, b) == 0;
-}
-
 /* What would make one file take the place of another, before anything is done. */
 static int check_files(const struct icf_options *opt)
 {
 	struct side side[MAX_SIDES];
 	size_t n = sides_of(opt, side);
 	if (opt->debug_output) {
-		if (same_place(opt->debug_output, opt->input))
+		if (elfrw_newfile_same_place(opt->debug_output, opt->input))
 			return fail(opt->debug_output, elfrw_error("is the input and cannot be a debug file too"));
-		if (same_place(opt->debug_output, opt->output))
+		if (elfrw_newfile_same_place(opt->debug_output, opt->output))
 			return fail(opt->debug_output, elfrw_error("is asked for as two different files"));
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (opt->debug_file && same_place(side[i].path, opt->debug_file))
+		if (opt->debug_file && elfrw_newfile_same_place(side[i].path, opt->debug_file))
 			return fail(side[i].path, elfrw_error("is the debug file and cannot be a report too"));
-		if (same_place(side[i].path, opt->input))
+		if (elfrw_newfile_same_place(side[i].path, opt->input))
 			return fail(side[i].path, elfrw_error("is the input and cannot be a report too"));
-		bool twice = same_place(side[i].path, opt->output) || (opt->debug_output && same_place(side[i].path, opt->debug_output));
+		bool twice = elfrw_newfile_same_place(side[i].path, opt->output) || (opt->debug_output && elfrw_newfile_same_place(side[i].path, opt->debug_output));
 		for (size_t k = 0; k < i; k++)
-			twice |= same_place(side[i].path, side[k].path);
+			twice |= elfrw_newfile_same_place(side[i].path, side[k].path);
 		if (twice)
 			return fail(side[i].path, elfrw_error("is asked for as two different files"));
 	}
@@ -233,7 +225,7 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 	const char *name = opt->output;
 	uint32_t crc;
 	struct elfrw_err *err = NULL;
-	if (run->debug_file && same_place(run->debug_file, target))
+	if (run->debug_file && elfrw_newfile_same_place(run->debug_file, target))
 		return fail(opt->output, elfrw_error("is the debug file and cannot be the output too"));
 	*debug = (struct elfrw_newfile){ .fd = -1 };
 	if (run->img.pair) {

@@ -6,6 +6,7 @@
  *
  * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is found in. */
 #include "dwarf/debuginfod.h"
+#include "elfrw/regular.h"
 #include "elfrw/search.h"
 #include "icf/unwind_dwfl.h"
 #include <dirent.h>
@@ -72,7 +73,7 @@ static struct elfrw_err *dwfl_problem(const char *what)
 
 static int open_as(const char *path, char **file)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = elfrw_open_regular(path);
 	if (fd < 0)
 		return -1;
 	*file = strdup(path);
@@ -148,7 +149,7 @@ static struct elfrw_err *file_build_id(const char *path, unsigned char *id, size
 {
 	struct elfrw_err *err = NULL;
 	const void *bits;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = elfrw_open_regular(path);
 	if (fd < 0)
 		return elfrw_error_errno(errno, "cannot open %s", path);
 	elf_version(EV_CURRENT);
@@ -377,13 +378,12 @@ static struct elfrw_err *open_core(struct icf_unwind *u, const char *path, const
 {
 	struct stat st;
 	GElf_Ehdr eh;
-	u->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	u->fd = elfrw_open_regular(path);
 	if (u->fd < 0)
-		return elfrw_error_errno(errno, "cannot open");
+		return errno == EISDIR ? elfrw_error("is a directory") : errno == EINVAL ? elfrw_error("not a regular file") :
+			elfrw_error_errno(errno, "cannot open");
 	if (fstat(u->fd, &st) != 0)
 		return elfrw_error_errno(errno, "cannot stat");
-	if (!S_ISREG(st.st_mode))
-		return elfrw_error(S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
 	elf_version(EV_CURRENT);
 	u->core = elf_begin(u->fd, ELF_C_READ_MMAP, NULL);
 	if (!u->core || elf_kind(u->core) != ELF_K_ELF || !gelf_getehdr(u->core, &eh))

@@ -37,6 +37,48 @@ nothing_ran() {
 	find . -name 'pwned*' -exec rm {} +
 }
 
+# --- names of files ---------------------------------------------------------------------------------------------------------
+# No report takes the place of what it is about, however that is spelled.
+mkdir -p sub
+ln -sf ../prog sub/link
+bad=
+for out in prog ./prog sub/../prog "$PWD/prog" sub/link; do
+	cp prog kept
+	"$ICFOLD" audit --html="$out" prog >log 2>&1
+	rc=$?
+	if [ $rc = 0 ] || ! cmp -s prog kept; then
+		bad="$bad --html=$out: status $rc $(cmp prog kept 2>&1)"
+		cp kept prog
+	fi
+done
+check names/audit-html "$bad" [ -z "$bad" ]
+objcopy --only-keep-debug prog apart.debug && objcopy --strip-all --add-gnu-debuglink=apart.debug prog apart && cp apart.debug kept
+"$ICFOLD" audit --html=apart.debug apart >log 2>&1
+check names/audit-html-debug "replaced the debug file" cmp -s apart.debug kept
+"$ICFOLD" audit --html=page.html prog >log 2>&1
+check names/audit-html-page "$(first_line log)" [ -s page.html ]
+for other in --map=./new --depfile=sub/../new --print-icf-sections="$PWD/new"; do
+	rm -f new
+	"$ICFOLD" -q "$other" prog -o new >log 2>&1
+	check "names/twice${other%%=*}" "two files in one: $(first_line log)" grep -q 'is asked for as two different files' log
+done
+# A core names files; only regular ones are opened, and nothing is waited for.
+mkdir -p coreQQQQQQQQ && cp prog coreQQQQQQQQ/prog && printf 'int main(void) { __builtin_trap(); }\n' >trap.c && gcc -g trap.c -o coreQQQQQQQQ/prog
+if have gdb && gdb -nx -batch -iex 'set debuginfod enabled off' -ex run -ex 'gcore core' coreQQQQQQQQ/prog >log 2>&1 && [ -s core ]; then
+	mkdir -p coreFFFFFFFF coreDDDDDDDD
+	mkfifo coreFFFFFFFF/prog
+	ln -s /dev/tty coreDDDDDDDD/prog
+	for kind in FFFFFFFF DDDDDDDD; do
+		sed "s#coreQQQQQQQQ/prog#core$kind/prog#g" core >core.$kind
+		: >trace
+		# shellcheck disable=SC2046
+		timeout 20 $(have strace && echo strace -f -o trace) "$ICFOLD" symbolize --core=core.$kind >log 2>&1 || [ $? != 124 ] || not_ok "names/core/$kind" "waits"
+		check "names/core/$kind" "opened: $(grep "core$kind/prog" trace | head -n 1)" bash -c "! grep 'core$kind/prog' trace | grep -v O_PATH | grep -q 'open.* = [0-9]'"
+	done
+else
+	skip names/core "gdb makes no core here"
+fi
+
 # --- gdb --------------------------------------------------------------------------------------------------------------------
 if have gdb && gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev/null | grep -q 'exited normally'; then
 	for kind in newline escape quote; do
