@@ -23,7 +23,13 @@ struct sum {
 	bool mapped;
 };
 
-/* How words count. */
+/* What words stand at an address. */
+struct words {
+	uint64_t va, size;
+	const uint8_t *data;
+};
+
+/* How they count. */
 struct way {
 	uint64_t from;
 	unsigned size, shift;
@@ -39,14 +45,14 @@ static bool explained(const struct icf_program *prog, uint64_t va, unsigned size
 	return i < prog->dynreloc.len && prog->dynreloc.data[i].place < va + size;
 }
 
-/* The distance at VA; false: there is none. */
-static bool read_word(const struct icf_program *prog, const struct way *w, uint64_t va, uint64_t *ret)
+/* Word K of X; false: there is none. */
+static bool read_word(const struct words *x, const struct way *w, unsigned k, uint64_t *ret)
 {
-	const uint8_t *p = elfrw_image_at(prog->img, va, w->size);
-	if (!p || explained(prog, va, w->size))
+	uint64_t off = (uint64_t)k * w->size;
+	if (off > x->size || x->size - off < w->size)
 		return false;
 	unsigned shift = 64 - 8 * w->size;
-	*ret = (uint64_t)((int64_t)(elfrw_get_le(p, w->size) << shift) >> shift) << w->shift;
+	*ret = (uint64_t)((int64_t)(elfrw_get_le(x->data + off, w->size) << shift) >> shift) << w->shift;
 	return true;
 }
 
@@ -56,15 +62,22 @@ static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
 }
 
-/* How many words at VA lead to entries of functions, zeros between them; *DISTINCT of them to different ones. */
-static unsigned count(const struct icf_program *prog, const struct way *w, uint64_t va, unsigned *distinct)
+/* The entry that word K of X, which is WORD, leads to. */
+static uint32_t leads_to(const struct icf_program *prog, const struct words *x, const struct way *w, unsigned k, uint64_t word)
+{
+	uint32_t to = word ? entry_at(prog, w->from + word) : ICF_NONE;
+	return to == ICF_NONE || explained(prog, x->va + (uint64_t)k * w->size, w->size) ? ICF_NONE : to;
+}
+
+/* How many words of X lead to entries of functions, zeros between them; *DISTINCT of them to different ones. */
+static unsigned count(const struct icf_program *prog, const struct way *w, const struct words *x, unsigned *distinct)
 {
 	uint32_t seen[MAX_DISTINCT];
 	unsigned n = 0, zeros = 0, used = 0;
 	uint64_t word;
 	*distinct = 0;
-	for (; n < MAX_WORDS && zeros <= MAX_ZEROS && read_word(prog, w, va + (uint64_t)n * w->size, &word); n++) {
-		uint32_t to = word ? entry_at(prog, w->from + word) : ICF_NONE;
+	for (; n < MAX_WORDS && zeros <= MAX_ZEROS && read_word(x, w, n, &word); n++) {
+		uint32_t to = leads_to(prog, x, w, n, word);
 		if (word && to == ICF_NONE)
 			break;
 		zeros = word ? 0 : zeros + 1;
@@ -88,12 +101,12 @@ static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *
 	return NULL;
 }
 
-static struct elfrw_err *look_at(struct sum *s, const struct way *w, uint64_t va)
+static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struct words *x)
 {
-	unsigned distinct, n = count(s->prog, w, va, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
+	unsigned distinct, n = count(s->prog, w, x, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
 	bool alone = false;
 	if (distinct + 1 == need)
-		ELFRW_TRY(ends(s, va, (uint64_t)n * w->size, &alone));
+		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
 	if (distinct + alone < need)
 		return NULL;
 	uint32_t from = icf_unit_at(s->prog, w->from);
@@ -101,33 +114,50 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, uint64_t va
 		s->prog->unit.data[from].flags |= ICF_UNIT_PINNED;
 	for (unsigned k = 0; k < n; k++) {
 		uint64_t word;
-		uint32_t to = read_word(s->prog, w, va + (uint64_t)k * w->size, &word) ? entry_at(s->prog, w->from + word) : ICF_NONE;
+		uint32_t to = read_word(x, w, k, &word) ? leads_to(s->prog, x, w, k, word) : ICF_NONE;
 		if (to != ICF_NONE)
 			s->prog->unit.data[to].flags |= ICF_UNIT_PINNED;
 	}
 	return NULL;
 }
 
-static struct elfrw_err *look_from(struct sum *s, uint64_t from, uint64_t va)
+static struct elfrw_err *look_from(struct sum *s, uint64_t from, const struct words *x)
 {
 	static const uint8_t size[] = { 4, 8, 2 };
 	for (unsigned k = 0; k < 3; k++)
 		for (unsigned shift = 0; shift <= (size[k] == 8 ? 0 : 4); shift++) {
 			struct way w = { from, size[k], shift };
-			ELFRW_TRY(look_at(s, &w, va));
+			ELFRW_TRY(look_at(s, &w, x));
 		}
 	return NULL;
 }
 
-/* Is there data at VA: in a data section, or where code is not understood? */
-static bool holds_words(const struct icf_program *prog, uint64_t va)
+/* What data is at VA: in a data section, or where code is not understood?  false: none. */
+static bool find_words(const struct icf_program *prog, uint64_t va, struct words *ret)
 {
-	if (!icf_in_exec(prog, va))
-		return elfrw_image_at(prog->img, va, 2) != NULL;
-	uint32_t i = icf_unit_at(prog, va);
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
 	const struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
 	/* A table that reads as instructions looks like code that some label begins. */
-	return u && (u->kind == ICF_UNIT_OPAQUE || (u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)));
+	if (u && u->kind != ICF_UNIT_OPAQUE && !(u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)))
+		return false;
+	uint32_t shndx = elfrw_image_section_at(prog->img, va);
+	const struct elfrw_section *sec = &prog->img->section[shndx];
+	if (!shndx || !sec->data || (!u && (sec->hdr.sh_flags & SHF_EXECINSTR)))
+		return false;
+	*ret = (struct words){ va, sec->hdr.sh_addr + sec->hdr.sh_size - va, sec->data + (va - sec->hdr.sh_addr) };
+	return true;
+}
+
+/* The addresses of code that unit U names; their number. */
+static unsigned find_code(const struct icf_program *prog, const struct icf_unit *u, uint64_t code[MAX_CODE])
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	struct words x;
+	unsigned n = 0;
+	for (uint32_t r = 0; r < u->n_ref && n < MAX_CODE; r++)
+		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) && !find_words(prog, ref[r].target, &x))
+			code[n++] = ref[r].target;
+	return n;
 }
 
 struct elfrw_err *icf_infer_sums(struct icf_program *prog)
@@ -138,15 +168,13 @@ struct elfrw_err *icf_infer_sums(struct icf_program *prog)
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		uint64_t code[MAX_CODE];
-		unsigned n = 0;
-		for (uint32_t r = 0; r < u->n_ref && n < MAX_CODE; r++)
-			if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) && !holds_words(prog, ref[r].target))
-				code[n++] = ref[r].target;
+		unsigned n = find_code(prog, u, code);
 		for (uint32_t r = 0; r < u->n_ref && n && !err; r++) {
-			if (ref[r].kind == ICF_REF_BRANCH || !holds_words(prog, ref[r].target) || explained(prog, ref[r].target, 2))
+			struct words x;
+			if (ref[r].kind == ICF_REF_BRANCH || !find_words(prog, ref[r].target, &x))
 				continue;
 			for (unsigned k = 0; k < n && !err; k++)
-				err = look_from(&s, code[k], ref[r].target);
+				err = look_from(&s, code[k], &x);
 		}
 	}
 	if (s.mapped)

@@ -13,26 +13,30 @@ static bool covered(const struct icf_v *v, uint64_t va, unsigned size)
 	return i < v->word.len && v->word.data[i].place < va + size && v->word.data[i].place + v->word.data[i].size > va;
 }
 
-/* Where the word K of those at AT leads to, counted from FROM; 0: nowhere. */
-static uint64_t leads_to(const struct icf_v *v, uint64_t from, uint64_t at, unsigned k, unsigned size, unsigned scale)
+struct row {
+	uint64_t at, size; /* where it begins, how many bytes there are */
+	const uint8_t *data;
+};
+
+/* Where word K of ROW leads to, counted from FROM; 0: nowhere. */
+static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row *row, unsigned k, unsigned size, unsigned scale)
 {
-	uint64_t va = at + (uint64_t)k * size;
-	const uint8_t *p = elfrw_image_at(&v->in, va, size);
-	if (!p || covered(v, va, size))
+	uint64_t off = (uint64_t)k * size;
+	if (off > row->size || row->size - off < size)
 		return 0;
-	uint64_t w = elfrw_get_le(p, size);
+	uint64_t w = elfrw_get_le(row->data + off, size);
 	if (size < 8 && w >> (8 * size - 1))
 		w -= UINT64_C(1) << (8 * size);
 	uint64_t to = from + w * scale;
 	uint32_t u = icf_v_find(v, to);
-	return u != ICF_V_NONE && v->unit.data[u].old == to ? to : 0;
+	return u != ICF_V_NONE && v->unit.data[u].old == to && !covered(v, row->at + off, size) ? to : 0;
 }
 
-static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from, uint64_t at, unsigned size, unsigned scale)
+static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from, const struct row *row, unsigned size, unsigned scale)
 {
 	uint64_t to[ROW], now_from, now;
 	unsigned n = 0, different = 0;
-	while (n < ROW && (to[n] = leads_to(v, from, at, n, size, scale)) != 0) {
+	while (n < ROW && (to[n] = leads_to(v, from, row, n, size, scale)) != 0) {
 		unsigned k = 0;
 		while (k < n && to[k] != to[n])
 			k++;
@@ -50,7 +54,7 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 			continue;
 		icf_vlog_bad(log, ICF_VC_WORD,
 			     "difference: 0x%llx (0x%llx): expected %s as far from 0x%llx (-> 0x%llx) as it was, found it at 0x%llx",
-			     ICF_VX(at + (uint64_t)k * size), ICF_VX(to[k]), icf_v_where(v, to[k], name), ICF_VX(from), ICF_VX(now_from),
+			     ICF_VX(row->at + (uint64_t)k * size), ICF_VX(to[k]), icf_v_where(v, to[k], name), ICF_VX(from), ICF_VX(now_from),
 			     ICF_VX(now));
 		return;
 	}
@@ -58,14 +62,20 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *n)
 {
-	for (unsigned c = 0; c < n->n_code; c++)
-		for (unsigned d = 0; d < n->n_data; d++) {
-			if (n->data[d] == n->code[c] || covered(v, n->data[d], 2))
+	for (unsigned d = 0; d < n->n_data && n->n_code; d++) {
+		const struct elfrw_section *s = &v->in.section[elfrw_image_section_at(&v->in, n->data[d])];
+		if (!s->data)
+			continue;
+		uint64_t off = n->data[d] - s->hdr.sh_addr;
+		const struct row row = { n->data[d], s->hdr.sh_size - off, s->data + off };
+		for (unsigned c = 0; c < n->n_code; c++) {
+			if (n->data[d] == n->code[c])
 				continue;
 			for (unsigned scale = 1; scale <= 16; scale *= 2) {
-				check_row(v, log, n->code[c], n->data[d], 4, scale);
-				check_row(v, log, n->code[c], n->data[d], 2, scale);
+				check_row(v, log, n->code[c], &row, 4, scale);
+				check_row(v, log, n->code[c], &row, 2, scale);
 			}
-			check_row(v, log, n->code[c], n->data[d], 8, 1);
+			check_row(v, log, n->code[c], &row, 8, 1);
 		}
+	}
 }
