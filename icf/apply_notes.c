@@ -1,38 +1,28 @@
 /* apply_notes.c: the build-id, SystemTap probes, and code addresses in unloaded sections that are no debug information. */
 #include "elfrw/rbuf.h"
 #include "icf/apply.h"
+#include "icf/probe.h"
 #include "icf/ref.h"
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-/* Calls FN for the descriptor of each note (gABI, "Note Section"; 4-byte alignment as all of these use). */
-static struct elfrw_err *each_note(const char *name, uint8_t *data, uint64_t size,
-				   struct elfrw_err *(*fn)(struct icf_apply *, const char *owner, uint32_t type, uint8_t *desc, uint32_t n),
-				   struct icf_apply *a)
-{
-	struct elfrw_rbuf r = elfrw_rbuf(data, size);
-	while (elfrw_rbuf_left(&r) >= 12) {
-		uint64_t at = elfrw_rbuf_off(&r);
-		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r), type = elfrw_rbuf_u32(&r);
-		const uint8_t *owner = elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~(uint64_t)3);
-		uint64_t desc = elfrw_rbuf_off(&r);
-		elfrw_rbuf_skip(&r, descsz);
-		if (r.bad)
-			return elfrw_error_at(name, at, "note reaches past the end of its section");
-		if (namesz && owner[namesz - 1] == 0)
-			ELFRW_TRY(fn(a, (const char *)owner, type, data + desc, descsz));
-		uint64_t pad = -(uint64_t)descsz & 3;
-		elfrw_rbuf_skip(&r, pad < elfrw_rbuf_left(&r) ? pad : elfrw_rbuf_left(&r));
-	}
-	return NULL;
-}
+struct editing {
+	struct icf_apply *a;
+	uint8_t *p;    /* the section's bytes */
+	uint64_t size; /* written so far, where notes go */
+	uint64_t from; /* read so far */
+};
 
 /* The new id follows from the old one and the address map: deterministic, and another one for another result. */
-static struct elfrw_err *build_id(struct icf_apply *a, const char *owner, uint32_t type, uint8_t *desc, uint32_t n)
+static struct elfrw_err *build_id(void *arg, const struct icf_note *note)
 {
-	if (strcmp(owner, "GNU") != 0 || type != NT_GNU_BUILD_ID)
+	struct editing *e = arg;
+	if (strcmp(note->owner, "GNU") != 0 || note->type != NT_GNU_BUILD_ID)
 		return NULL;
-	const struct elfrw_addrmap *map = &a->plan->map;
+	const struct elfrw_addrmap *map = &e->a->plan->map;
+	uint8_t *desc = e->p + note->desc;
+	uint32_t n = note->size;
 	uint64_t h = XXH3_64bits(desc, n);
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		uint64_t v[3] = { map->unit[i].old, map->unit[i].body, map->unit[i].entry };
@@ -45,13 +35,46 @@ static struct elfrw_err *build_id(struct icf_apply *a, const char *owner, uint32
 	return NULL;
 }
 
-/* SystemTap probe (.note.stapsdt, sys/sdt.h version 3): its PC, the link-time address of .stapsdt.base, the semaphore. */
-static struct elfrw_err *probe(struct icf_apply *a, const char *owner, uint32_t type, uint8_t *desc, uint32_t n)
+/* Copies a note; a probe with its new PC, or not at all where its function's code is another's now, whose probe is the same. */
+static struct elfrw_err *probe(void *arg, const struct icf_note *note)
 {
-	if (strcmp(owner, "stapsdt") != 0 || type != 3 || n < 24)
-		return NULL;
-	uint64_t pc = elfrw_get64(desc);
-	elfrw_put64(desc, icf_new_target(a, icf_unit_at(a->prog, pc), pc, false));
+	struct editing *e = arg;
+	uint8_t *to = e->p + e->size;
+	e->from = note->end;
+	if (icf_is_probe(note)) {
+		uint64_t pc = elfrw_get64(e->p + note->desc);
+		uint32_t unit = icf_unit_at(e->a->prog, pc);
+		if (unit != ICF_NONE && e->a->plan->kept[unit] != unit)
+			return NULL;
+		elfrw_put64(e->p + note->desc, icf_new_target(e->a, unit, pc, false));
+	}
+	memmove(to, e->p + note->at, note->end - note->at);
+	e->size += note->end - note->at;
+	return NULL;
+}
+
+/* Notes may go where they are not loaded; elsewhere none does, see icf_find_probes(). */
+static struct elfrw_err *put_probes(struct icf_apply *a, uint32_t shndx)
+{
+	const struct elfrw_section *s = &a->prog->img->section[shndx];
+	uint8_t *p;
+	if (s->hdr.sh_flags & SHF_ALLOC) {
+		ELFRW_TRY(elfrw_output_edit(a->out, shndx, &p));
+		struct editing e = { .a = a, .p = p };
+		return icf_each_note(s, probe, &e);
+	}
+	p = malloc(s->hdr.sh_size ? s->hdr.sh_size : 1);
+	if (!p)
+		return &elfrw_err_nomem;
+	memcpy(p, s->data, s->hdr.sh_size);
+	struct editing e = { .a = a, .p = p };
+	struct elfrw_err *err = icf_each_note(s, probe, &e);
+	if (err) {
+		free(p);
+		return err;
+	}
+	memmove(p + e.size, p + e.from, s->hdr.sh_size - e.from);
+	elfrw_output_replace(a->out, shndx, p, e.size + (s->hdr.sh_size - e.from));
 	return NULL;
 }
 
@@ -87,12 +110,13 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 			continue;
 		/* As long as the program is the same, so is its name. */
 		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id && a->plan->changes;
-		bool sdt = strcmp(s->name, ".note.stapsdt") == 0;
 		uint8_t *p;
-		if (s->hdr.sh_type == SHT_NOTE && (id || sdt) && !a->out->sec[i].drop) {
+		if (s->hdr.sh_type == SHT_NOTE && id && !a->out->sec[i].drop) {
 			ELFRW_TRY(elfrw_output_edit(a->out, i, &p));
-			ELFRW_TRY(each_note(s->name, p, s->hdr.sh_size, id ? build_id : probe, a));
-		}
+			struct editing e = { .a = a, .p = p };
+			ELFRW_TRY(icf_each_note(s, build_id, &e));
+		} else if (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s) && !a->out->sec[i].drop)
+			ELFRW_TRY(put_probes(a, i));
 		/* The relocations tell, whether they stay or not. */
 		bool kept = s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_info;
 		if (!kept)
@@ -100,7 +124,7 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		const struct elfrw_section *sec = &img->section[s->hdr.sh_info];
 		/* Debug information is rewritten by what it says; and relocations of compressed bytes count in the others. */
 		if ((sec->hdr.sh_flags & SHF_ALLOC) || !sec->data || strncmp(sec->name, ".debug_", 7) == 0 ||
-		    strncmp(sec->name, ".zdebug_", 8) == 0 || strcmp(sec->name, ".note.stapsdt") == 0 || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
+		    strncmp(sec->name, ".zdebug_", 8) == 0 || (sec->hdr.sh_type == SHT_NOTE && icf_has_probes(sec)) || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
 		    a->out->sec[s->hdr.sh_info].drop)
 			continue;
 		ELFRW_TRY(unloaded_fields(a, s));

@@ -1,11 +1,12 @@
 /* canon.c: the canonical form of a unit: what it does, with the places it stands at taken out.
  *
  * Its bytes with the reference fields blanked; the references (offset, kind, width, meaning of the target); its unwind
- * rules; its LSDA's meaning; its jump tables.  XXH3-128 of that only sorts units into buckets; icf_same_form() compares in
+ * rules; its LSDA's meaning; its jump tables; its probes.  XXH3-128 of that only sorts units into buckets; icf_same_form() compares in
  * full.  Targets inside units that may be folded are left to the partition: they count by class. */
 #include "elfrw/wbuf.h"
 #include "dwarf/lsda.h"
 #include "icf/fold.h"
+#include "icf/probe.h"
 #include <stdlib.h>
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -118,6 +119,7 @@ static struct elfrw_err *put_unit(const struct icf_program *prog, enum icf_mode 
 	for (uint32_t r = 0; r < u->n_ref; r++)
 		put_ref(prog, mode, w, &ref[r]);
 	ELFRW_TRY(put_unwind(prog, u, s));
+	icf_put_probes(prog, i, w);
 	return w->bad ? &elfrw_err_nomem : NULL;
 }
 

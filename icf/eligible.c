@@ -1,6 +1,7 @@
 /* eligible.c: may this unit be folded?  One rule a paragraph, each with its reason code; and what the program can
  * observe of a function's address. */
 #include "icf/fold.h"
+#include "icf/probe.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,7 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 			u->reason = ICF_INNER_ENTRY;
 	}
 	entry_points(prog);
+	ELFRW_TRY(icf_find_probes(prog, opt));
 	icf_find_alignments(prog);
 	return keep_unique(prog, opt);
 }

@@ -142,6 +142,13 @@ struct icf_dynreloc {
 	bool relr;
 };
 
+/* A static probe, see probe.c. */
+struct icf_probe {
+	uint64_t pc, semaphore; /* addresses */
+	const uint8_t *text;    /* provider, name, arguments; of the image */
+	uint32_t size;          /* of text */
+};
+
 struct icf_chunk {
 	VEC(struct icf_ref) ref;
 };
@@ -156,6 +163,8 @@ struct icf_program {
 	VEC(struct icf_table) table;
 	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
 	VEC(struct icf_inferred_table) inferred_table;
+	VEC(struct icf_probe) probe;       /* sorted by pc */
+	bool probes_apart;                 /* functions with probes do not fold: none of the notes can go */
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
 	struct dwr_cfi cfi;                /* .eh_frame */

@@ -389,8 +389,11 @@ struct elfrw_err *icf_v_check_note(struct icf_v *v)
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
 		bool other = !(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA &&
 			     a->hdr.sh_type != SHT_REL && !icf_v_is_debug_name(a->name) && i != v->in.shstrndx;
-		if (a->hdr.sh_type == SHT_NOTE || other)
+		if (icf_v_has_probes(a) && other)
+			icf_v_check_notes(v, a, b);
+		else if (a->hdr.sh_type == SHT_NOTE || other)
 			ELFRW_TRY(check_contents(v, i, a, b));
 	}
+	ELFRW_TRY(icf_v_check_probes(v));
 	return v->has_note ? check_own_note(v) : NULL;
 }

@@ -105,4 +105,47 @@ cfi() { # CLANG
 }
 cfi clang
 have clang-19 && cfi clang-19
+
+# Static probes: equal ones fold and leave one note; functions with others, or none, stay apart.
+cat >probes.c <<'END'
+#include <stdio.h>
+#define _SDT_HAS_SEMAPHORES 1
+#include <sys/sdt.h>
+#define SEMAPHORE(n) __extension__ unsigned short n##_semaphore __attribute__((unused, section(".probes")));
+SEMAPHORE(app_one) SEMAPHORE(app_two) SEMAPHORE(other_one)
+#define F(name, body) __attribute__((noinline)) int name(int x) { volatile int y = x; body; return y * 7 + x * 3 + 2; }
+F(same1, STAP_PROBE1(app, one, x)) F(same2, STAP_PROBE1(app, one, x)) F(same3, STAP_PROBE1(app, one, x))
+F(name, STAP_PROBE1(app, two, x)) F(provider, STAP_PROBE1(other, one, x)) F(argument, STAP_PROBE1(app, one, 7)) F(none, __asm__ volatile("nop"))
+int main(void) {
+	int s = 0;
+	for (int i = 0; i < 3; i++) s += same1(i) + same2(i) + same3(i) + name(i) + provider(i) + argument(i) + none(i);
+	printf("%d\n", s);
+	return 0;
+}
+END
+if ! gcc -O1 -fno-ipa-icf probes.c -Wl,--emit-relocs -o probes 2>log; then
+	skip kin/probes "does not build: $(first_line log)"
+else
+	want=$(./probes)
+	for m in safe all; do
+		bad=''
+		"$ICFOLD" --icf=$m --print-icf-sections probes -o probes.out >log 2>&1 || bad="$(first_line log)"
+		[ "$(grep -o 'same[123]\|removing' log | sort | tr '\n' ' ')" = 'removing removing same1 same2 same3 ' ] || bad="$bad folded: $(tr '\n' ' ' <log)"
+		[ "$(./probes.out)" = "$want" ] || bad="$bad it does not run as before"
+		[ "$(readelf -nW probes.out | grep -c Provider:)" = 4 ] || bad="$bad $(readelf -nW probes.out | grep -c Provider:) notes"
+		[ -z "$(readelf -nW probes.out | grep -o 'Location: [^,]*' | sort | uniq -d)" ] || bad="$bad two notes for one place"
+		"$ICFOLD" verify --icf=$m probes probes.out >log 2>&1 || bad="$bad verify: $(grep ': ' log | head -n 1)"
+		check "kin/probes/$m" "$bad" test -z "$bad"
+		# The fold did not see the probes.
+		sed 's/stapsdt\x00/stapsdX\x00/g' probes >probes.low && "$ICFOLD" --icf=$m probes.low -o probes.out 2>log && sed -i 's/stapsdX\x00/stapsdt\x00/g' probes.out
+		"$ICFOLD" verify --icf=$m probes probes.out >log 2>&1
+		rc=$?
+		check "mutant/probes/$m" "verify says $rc: $(tail -n 1 log)" test $rc = 1 -a "$(grep -c 'probes: .*, folded into' log)" -gt 1
+	done
+	# Notes with relocations, and what is folded where it stands.
+	for o in --emit-relocs --in-place; do
+		"$ICFOLD" --icf=all $o probes -o probes.out 2>log && "$ICFOLD" verify --icf=all probes probes.out >log 2>&1 && [ "$(./probes.out)" = "$want" ]
+		check "kin/probes/$o" "$(grep ': ' log | head -n 1)" test $? = 0
+	done
+fi
 finish
