@@ -105,7 +105,8 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struc
 {
 	unsigned distinct, n = count(s->prog, w, x, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
 	bool alone = false;
-	if (distinct + 1 == need)
+	/* Small numbers times the functions' alignment lead to small functions in a row all too often. */
+	if (distinct + 1 == need && (w->size > 2 || !w->shift))
 		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
 	if (distinct + alone < need)
 		return NULL;
