@@ -82,10 +82,13 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct icf_unit *u, struct icf_canon_scratch *s)
 {
 	struct lsda_scratch *l = s->lsda;
-	elfrw_wbuf_u32(s->buf, u->n_fde);
 	for (uint32_t k = 0; k < u->n_fde; k++) {
 		uint32_t f = prog->cfi.by_pc[u->fde + k];
 		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
+		/* A function without a byte, which can never be reached, may have had this address: it describes none of U's code. */
+		if (fde->pc_end <= fde->pc_begin)
+			continue;
+		elfrw_wbuf_u8(s->buf, 1);
 		elfrw_wbuf_u64(s->buf, fde->pc_begin - u->start);
 		elfrw_wbuf_u64(s->buf, fde->pc_end - fde->pc_begin);
 		dwr_fde_canon(&prog->cfi, f, s->buf);
@@ -98,6 +101,7 @@ static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct
 		for (size_t p = 0; p < l->pads.len; p++)
 			elfrw_wbuf_u64(s->buf, l->pads.data[p] - u->start);
 	}
+	elfrw_wbuf_u8(s->buf, 0);
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* eligible.c: may this unit be folded?  One rule a paragraph, each with its reason code; and what the program can
  * observe of a function's address. */
+#include "elfrw/rbuf.h"
 #include "icf/fold.h"
 #include "icf/probe.h"
 #include <stdlib.h>
@@ -32,6 +33,38 @@ static void observe(struct icf_program *prog)
 			t->flags |= own ? 0 : ICF_UNIT_INNER;
 		else if (!d->quiet)
 			t->flags |= ICF_UNIT_OBSERVED;
+	}
+}
+
+/* Lists of places that the program writes to: no-ops at or before functions (-fpatchable-function-entry, -mrecord-mcount), XRay's sleds,
+ * the jumps of static keys.  What is written means one function, and a thunk has no room for it. */
+static bool lists_places(const char *section)
+{
+	static const char *const name[] = { "__patchable_function_entries", "__mcount_loc", "xray_instr_map", "__jump_table", "__static_call_sites" };
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		if (strcmp(section, name[i]) == 0)
+			return true;
+	return false;
+}
+
+static void note_place(struct icf_program *prog, uint32_t unit)
+{
+	if (unit != ICF_NONE)
+		prog->unit.data[unit].flags |= ICF_UNIT_INNER;
+}
+
+static void find_places(struct icf_program *prog)
+{
+	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
+		const struct elfrw_section *s = &prog->img->section[i];
+		if (!s->data || !(s->hdr.sh_flags & SHF_ALLOC) || !lists_places(s->name))
+			continue;
+		for (size_t k = 0; k < prog->dataref.len; k++)
+			if (prog->dataref.data[k].place - s->hdr.sh_addr < s->hdr.sh_size)
+				note_place(prog, prog->dataref.data[k].unit);
+		/* Words with neither kind of relocation. */
+		for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8)
+			note_place(prog, icf_unit_at(prog, elfrw_get64(s->data + off)));
 	}
 }
 
@@ -148,6 +181,7 @@ static bool has_inner_function(const struct icf_program *prog, const struct icf_
 struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_options *opt)
 {
 	observe(prog);
+	find_places(prog);
 	ELFRW_TRY(observe_exports(prog));
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];

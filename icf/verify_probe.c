@@ -145,8 +145,27 @@ static void check_pair(struct icf_v *v, const struct probes *p, const char *what
 			     icf_v_where(v, u->old, name), what, icf_v_where(v, v->unit.data[k].old, kept), ICF_VX(u->old), ICF_VX(u->body));
 }
 
+/* Code that the program itself will change, at places that it has a list of, stands for one function only. */
+static void check_patched(struct icf_v *v)
+{
+	static const char *const lists[] = { "__patchable_function_entries", "__mcount_loc", "xray_instr_map", "__jump_table", "__static_call_sites" };
+	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+		const struct elfrw_section *s = elfrw_image_section(&v->in, lists[l]);
+		uint64_t from = s ? s->hdr.sh_addr : 0, size = s && (s->hdr.sh_flags & SHF_ALLOC) ? s->hdr.sh_size : 0;
+		for (size_t i = size ? icf_v_word_from(v, from) : 0; size && i < v->word.len && v->word.data[i].place - from < size; i++) {
+			uint32_t u = icf_v_find(v, v->word.data[i].target);
+			char name[200];
+			if (u != ICF_V_NONE && ((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+				icf_vlog_bad(&v->log, ICF_VC_FOLD, "place: %s, which %s+0x%llx (0x%llx) names: expected code of one function, found shared code",
+					     icf_v_where(v, v->word.data[i].target, name), s->name, ICF_VX(v->word.data[i].place - from),
+					     ICF_VX(v->word.data[i].target));
+		}
+	}
+}
+
 struct elfrw_err *icf_v_check_probes(struct icf_v *v)
 {
+	check_patched(v);
 	struct probes p = { 0 };
 	struct elfrw_err *err = collect(v, &p);
 	if (p.v.len)

@@ -148,4 +148,92 @@ else
 		check "kin/probes/$o" "$(grep ': ' log | head -n 1)" test $? = 0
 	done
 fi
+
+# Places that a program has a list of, to write code there: the functions stay apart.
+cat >patched.c <<'END'
+#include <stdio.h>
+#define F(n) __attribute__((noinline)) int n(int x) { volatile int y = x; y += 3; y *= 5; return y * 7 + x * 3 + 2; }
+F(one) F(two) F(three)
+#define NOT __attribute__((noinline, patchable_function_entry(0)))
+NOT int plain1(int x) { volatile int y = x; y *= 5; return y * 9 + x * 3 + 2; }
+NOT int plain2(int x) { volatile int y = x; y *= 5; return y * 9 + x * 3 + 2; }
+extern char *from[] __asm__("__start___patchable_function_entries"), *to[] __asm__("__stop___patchable_function_entries");
+NOT int main(void) {
+	char *last = 0;
+	int n = 0;
+	for (char **p = from; p < to; p++, n++) {
+		if (*p == last || *p[0] != (char)0x90) printf("no room at %d\n", n);
+		last = *p;
+	}
+	printf("%d %d\n", n, one(1) + two(2) + three(3) + plain1(4) + plain2(5));
+	return 0;
+}
+END
+for flag in -Wl,--emit-relocs -no-pie; do
+	gcc -O1 -fno-ipa-icf -fpatchable-function-entry=8 $flag patched.c -o patched 2>log || { skip "kin/patched/$flag" "$(first_line log)"; continue; }
+	want=$(./patched) bad=''
+	for m in safe all; do
+		"$ICFOLD" --icf=$m patched -o patched.out 2>log || bad="$bad $(first_line log)"
+		[ "$(./patched.out)" = "$want" ] || bad="$bad $m: $(./patched.out | head -n 1)"
+		"$ICFOLD" verify --icf=$m patched patched.out >log 2>&1 || bad="$bad $m: verify: $(grep ': ' log | head -n 1)"
+	done
+	check "kin/patched/$flag" "$bad" test -z "$bad"
+	[ "$flag" = -no-pie ] && continue
+	# The fold did not know the list.
+	sed 's/__patchable_/__patchablX_/g' patched >patched.low && "$ICFOLD" patched.low -o patched.out 2>log && sed -i 's/__patchablX_/__patchable_/g' patched.out
+	"$ICFOLD" verify patched patched.out >log 2>&1
+	rc=$?
+	check mutant/patched "verify says $rc: $(tail -n 1 log)" test $rc = 1 -a "$(grep -c ': place: ' log)" -gt 1
+done
+
+# A function of no bytes had an address, and an unwind description, that is another's.
+cat >empty.s <<'END'
+	.macro empty name
+	.type \name, @function
+\name:	.cfi_startproc
+	.cfi_endproc
+	.size \name, 0
+	.endm
+	.macro full name
+	.type \name, @function
+\name:	.cfi_startproc
+	push %rbx
+	.cfi_def_cfa_offset 16
+	.cfi_offset rbx, -16
+	lea 7(%rdi,%rdi,2), %ebx
+	imul $77, %ebx, %eax
+	pop %rbx
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+	.p2align 4
+	.endm
+	.text
+	.p2align 4
+	full one
+	empty nothing
+	full two
+	.globl main
+	.type main, @function
+main:	mov $1, %edi
+	call one
+	mov %eax, %edi
+	call two
+	and $0x7f, %eax
+	ret
+	.size main, . - main
+	.section .note.GNU-stack, "", @progbits
+END
+for ld in bfd lld mold; do
+	gcc -fuse-ld=$ld empty.s -Wl,--emit-relocs -o empty 2>log || { skip "kin/empty-frame/$ld" "does not link: $(first_line log)"; continue; }
+	./empty
+	want=$? bad=''
+	"$ICFOLD" --stats=json empty -o empty.out >stats 2>&1
+	grep -q '"folded": *1,' stats || bad=' not folded'
+	./empty.out
+	[ $? = $want ] || bad="$bad another result"
+	"$ICFOLD" verify empty empty.out >log 2>&1 || bad="$bad verify: $(grep ': ' log | head -n 1)"
+	check "kin/empty-frame/$ld" "$bad" test -z "$bad"
+done
 finish
