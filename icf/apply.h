@@ -34,5 +34,6 @@ struct elfrw_err *icf_apply_code(struct icf_apply *a);    /* apply_code.c: execu
 struct elfrw_err *icf_apply_data(struct icf_apply *a);    /* apply_data.c: fields, tables, dynamic relocations, .dynamic, e_entry */
 struct elfrw_err *icf_apply_symbols(struct icf_apply *a); /* apply_syms.c: .symtab, .dynsym */
 struct elfrw_err *icf_apply_notes(struct icf_apply *a);   /* apply_notes.c: build-id, SDT probes, other unloaded sections */
+struct elfrw_err *icf_apply_unloaded(struct icf_apply *a); /* apply_unloaded.c: stack sizes, maps of basic blocks */
 struct elfrw_err *icf_apply_relocs(struct icf_apply *a);  /* apply_relocs.c: kept relocations, for --emit-relocs */
 #endif

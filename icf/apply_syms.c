@@ -5,6 +5,7 @@
 #include "elfrw/rbuf.h"
 #include "elfrw/search.h"
 #include "icf/apply.h"
+#include "icf/unloaded.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,11 @@ static bool is_debug(const char *name)
 }
 
 /* Is every field of section SHNDX where it was, but for addresses in executable sections?  If not, its kept relocations are worthless. */
-static bool keeps_offsets(const struct elfrw_section *s)
+static bool keeps_offsets(const struct elfrw_image *img, uint32_t shndx)
 {
+	const struct elfrw_section *s = &img->section[shndx];
+	if (icf_unloaded_kind(img, shndx) != ICF_UNLOADED_PLAIN)
+		return false;
 	if (s->hdr.sh_flags & SHF_EXECINSTR)
 		return true;
 	if (s->hdr.sh_flags & SHF_ALLOC)
@@ -51,13 +55,15 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 		if ((a->plan->changes || a->opt->debug_output) &&
 		    (strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0))
 			elfrw_output_drop(a->out, i);
+		if (a->plan->changes && icf_unloaded_kind(img, i) == ICF_UNLOADED_DROP)
+			elfrw_output_drop(a->out, i);
 	}
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || (s->hdr.sh_flags & SHF_ALLOC))
 			continue;
 		if (!a->opt->emit_relocs || (s->hdr.sh_type == SHT_RELA && s->hdr.sh_info && !elfrw_image_kept_relocs(img, s)) ||
-		    (s->hdr.sh_info && (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(&img->section[s->hdr.sh_info]))))
+		    (s->hdr.sh_info && (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(img, s->hdr.sh_info))))
 			elfrw_output_drop(a->out, i);
 	}
 	return NULL;

@@ -5,6 +5,7 @@
 #include "icf/apply_debug.h"
 #include "icf/pair.h"
 #include "icf/unit.h"
+#include "icf/unloaded.h"
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,7 @@ static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *
 	ELFRW_TRY(icf_find_eligible(prog, opt));
 	icf_pass_done(run, "eligible", t);
 	t = icf_now();
+	icf_find_unloaded(prog);
 	ELFRW_TRY(icf_make_plan(prog, opt, &run->plan));
 	/* What the first folding recorded could not be kept. */
 	if (run->plan.n_folded && !opt->strip_debug && elfrw_image_section(&run->img, ".debug_icfold"))
@@ -147,6 +149,7 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	t = icf_now();
 	ELFRW_TRY(icf_apply_symbols(a));
 	ELFRW_TRY(icf_apply_notes(a));
+	ELFRW_TRY(icf_apply_unloaded(a));
 	if (opt->emit_relocs)
 		ELFRW_TRY(icf_apply_relocs(a));
 	if (run->img.pair)

@@ -10,6 +10,8 @@ static bool may_be_dropped(const struct elfrw_section *s)
 	return !(s->hdr.sh_flags & SHF_ALLOC) &&
 	       (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL || icf_v_is_debug_name(s->name) ||
 		strncmp(s->name, ".stab", 5) == 0 || strncmp(s->name, ".gnu.debuglto_", 14) == 0 ||
+		icf_v_is_records(s) || strcmp(s->name, ".pseudo_probe") == 0 || strncmp(s->name, ".gnu.build.attributes", 21) == 0 ||
+		s->hdr.sh_type == 0x6fff4c03 || s->hdr.sh_type == 0x6fff4c09 || /* SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE */
 		strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0);
 }
 

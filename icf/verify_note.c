@@ -141,6 +141,8 @@ static struct elfrw_err *check_contents(struct icf_v *v, uint32_t i, const struc
 		check_notes(v, a, b, &f);
 	else if (a->data && !err)
 		check_range(v, a, b, &f, 0, a->hdr.sh_size);
+	if (!err && !f.v.len && !(a->hdr.sh_flags & SHF_ALLOC))
+		icf_v_check_stale(v, a);
 	VEC_FREE(&f.v);
 	return err;
 }
@@ -389,7 +391,9 @@ struct elfrw_err *icf_v_check_note(struct icf_v *v)
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
 		bool other = !(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA &&
 			     a->hdr.sh_type != SHT_REL && !icf_v_is_debug_name(a->name) && i != v->in.shstrndx;
-		if (icf_v_has_probes(a) && other)
+		if (icf_v_is_records(a))
+			icf_v_check_records(v, a, b);
+		else if (icf_v_has_probes(a) && other)
 			icf_v_check_notes(v, a, b);
 		else if (a->hdr.sh_type == SHT_NOTE || other)
 			ELFRW_TRY(check_contents(v, i, a, b));

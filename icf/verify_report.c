@@ -126,7 +126,7 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 		if (verbose || r->checked[c] || r->wrong[c])
 			fprintf(f, "%-36s %12llu %9llu\n", names[c], ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
 	if (r->same)
-		fputs("the same bytes: nothing was folded\n", f);
+		fputs("the same bytes, nothing was folded\n", f);
 	else
 		fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units,
 			r->n_folded, r->n_thunks, r->from_note ? ".debug_icfold" : "symbols");

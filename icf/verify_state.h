@@ -287,6 +287,10 @@ struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* verify_symbols.c */
 struct elfrw_err *icf_v_check_file(struct icf_v *v);	/* verify_file.c: headers, sections, segments */
 struct elfrw_err *icf_v_check_relocs(struct icf_v *v);	/* verify_relocs.c: kept relocations of OUT */
 struct elfrw_err *icf_v_check_note(struct icf_v *v);	/* verify_note.c: notes and .debug_icfold */
+/* verify_unloaded.c: is S made of records about functions?  Is B what A has to be?  Do the bytes of A say where code was? */
+bool icf_v_is_records(const struct elfrw_section *s);
+void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b);
+void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a);
 struct elfrw_err *icf_v_check_debug(struct icf_v *v);	/* verify_debug.c */
 
 static inline bool icf_v_is_debug_name(const char *name)

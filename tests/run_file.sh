@@ -189,4 +189,73 @@ fi
 "$ICFOLD" -q --strip-all --stats=json few -o out >stats 2>err
 check file/no-record "$(first_line err) $(value folded) folded, $(file_bytes out) bytes" test "$(value folded)" -gt 5 -a "$(file_bytes out)" -le "$(file_bytes few)"
 
+# --- sections that are not loaded and hold addresses
+cat >records.c <<'END'
+#include <stdio.h>
+#include <string.h>
+#define SAME(n) __attribute__((noinline)) int same##n(int x) { char b[100]; int r = 0; memset(b, x, 100); for (int i = 0; i < x; i++) r += x > 99 ? i * 3 : b[i % 100] * 7 + r; return r; }
+SAME(0) SAME(1) SAME(2) SAME(3) SAME(4) SAME(5) SAME(6) SAME(7) SAME(8) SAME(9)
+__attribute__((noinline)) int large(int x) { char b[1000]; memset(b, x, 1000); puts(b + 1000 - x); return b[3]; }
+int main(int n, char **v) { (void)v; return same0(n) + same1(n) + same2(n) + same3(n) + same4(n) + same5(n) + same6(n) + same7(n) + same8(n) + same9(n) + (n > 1 ? large(n) : 0) == 99; }
+END
+# stack_sizes FILE: "NAME SIZE", sorted.
+stack_sizes() {
+	"$readelf" --stack-sizes "$1" 2>&1 | awk '$1 + 0 == $1 && NF > 1 { for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); print $i, $1 } }' | sort -u
+}
+# block_maps FILE: each function's blocks, without its address.
+block_maps() { "$readobj" --bb-addr-map "$1" 2>&1 | awk '/Name: / { name = $2 } /Name: (main|large)$/ { print } /(ID|Offset|Size|Has|Can):? / && name ~ /^(main|large)$/'; }
+block_names() { "$readobj" --bb-addr-map "$1" 2>&1 | awk '/Name: / { print $2 }' | sort; }
+words() { python3 -c 'import struct, sys; sys.stdout.buffer.write(b"table:" + b"".join(struct.pack("<Q", int(a, 16)) for a in sys.argv[1:]))' "$@"; }
+for version in 14 19; do
+	readelf=llvm-readelf-$version readobj=llvm-readobj-$version
+	if ! have clang-$version || ! have "$readobj"; then skip file/records/$version "no clang-$version"; continue; fi
+	for relocs in -Wl,--no-undefined -Wl,--emit-relocs; do
+		name=file/records/$version${relocs#-Wl,-}
+		if ! clang-$version -O1 -fno-inline -fPIE -pie -fstack-size-section -fbasic-block-sections=labels "$relocs" records.c -o records >log 2>&1; then
+			skip "$name" "$(first_line log)"
+			continue
+		fi
+		for how in icf=all in-place; do
+			fold "$name/$how" records out --$how --allow-growth || continue
+			different_sizes=$(stack_sizes out | comm -23 - <(stack_sizes records))
+			check "$name/$how/stack-sizes" "$different_sizes" test -z "$different_sizes" -a "$(stack_sizes out | grep -c '^large \|^main ')" = 2
+			check "$name/$how/blocks" "$(diff <(block_maps records) <(block_maps out) | head -n 3)" test -n "$(block_maps out)" -a "$(block_maps out)" = "$(block_maps records)"
+			check "$name/$how/one-a-body" "$(block_names out | tr '\n' ' ')" test "$(block_names out | grep -c '^same')" = 1
+		done
+		# What verify has to notice: the input's records, and one byte of any.
+		fold "$name" records out --allow-growth || continue
+		for section in .stack_sizes .llvm_bb_addr_map; do
+			objcopy -O binary --only-section=$section --set-section-flags $section=alloc records old 2>log && objcopy --update-section $section=old out mutant 2>log &&
+				different "$name/mutant/stale$section" records mutant
+			python3 - "$TESTS" out mutant $section <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d, s = bytearray(e.data), e.section(sys.argv[4])
+d[s.offset + s.size - 1] ^= 1
+open(sys.argv[3], "wb").write(d)
+END
+			different "$name/mutant/byte$section" records mutant
+		done
+	done
+	# Probes are distances from one another, and go.
+	if clang-$version -O1 -fno-inline -fPIE -pie -fpseudo-probe-for-profiling records.c -o records 2>log && fold file/probes/$version records out --allow-growth -v; then
+		check file/probes/$version/gone "still there" test "$(readelf -SW out | grep -c '[.]pseudo_probe ')" = 0
+		check file/probes/$version/said "$(grep probe err)" grep -qx 'icfold: .pseudo_probe is left out: it holds addresses in a form that is not rewritten' err
+	fi
+done
+# What nobody knows: without addresses it stays as it is; with some, nothing moves.
+gcc -O1 -fno-ipa-icf records.c -o records
+words 1234567890abcdef >payload && words "$(symbol_value records same3)" "$(symbol_value records same9)" >table
+objcopy --add-section .payload=payload records records.payload && objcopy --add-section .table=table records records.table
+fold file/payload records.payload out --allow-growth -v && check file/payload/moves "$(grep 'in place' err)" grep -q '^icfold: compact' err
+objcopy -O binary --only-section=.payload --set-section-flags .payload=alloc out kept && check file/payload/kept "is another" cmp -s payload kept
+objcopy --add-section .table=table out mutant && objcopy --add-section .table=table records.payload with &&
+	different file/table/mutant/stale with mutant
+if fold file/table records.table out --allow-growth -v; then
+	check file/table/in-place "$(grep compact err)" grep -q '^icfold: in place: a section of unknown meaning that is not loaded holds an address of code' err
+	check file/table/names "$(symbol_value out same9)" test "$(symbol_value out same9)" = "$(symbol_value records same9)"
+fi
+
 finish

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tool pair
 make_work
+always_fold
 cd "$WORK" || exit 1
 export DEBUGINFOD_URLS=
 cat >prog.cc <<'X'
