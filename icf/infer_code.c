@@ -7,6 +7,7 @@
 #include "dwarf/lsda.h"
 #include "elfrw/parallel.h"
 #include "elfrw/rbuf.h"
+#include "elfrw/search.h"
 #include "icf/infer_parts.h"
 #include "icf/unit.h"
 #include <stdlib.h>
@@ -141,16 +142,27 @@ static bool calls_entries(const struct icf_program *prog, const struct icf_unit 
 	return calls >= 2;
 }
 
+/* The last answer of refers(): why, and that it is the same for all instructions before that one. */
+struct refers {
+	size_t end; /* the label, or the instruction that refers */
+	bool answer;
+};
+
 /* Does the code from instruction K to the next label refer to anything outside of the unit?  If not, it stays right wherever the unit
  * goes, whether it is code that is never reached or data. */
-static bool refers(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k)
+static bool refers(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k, struct refers *last)
 {
 	if (calls_entries(prog, u, t, k))
 		return false;
+	if (k < last->end || (k == last->end && last->answer))
+		return last->answer;
+	*last = (struct refers){ t->insn.len, false };
 	for (size_t n = k; n < t->insn.len; n++) {
 		const struct elfrw_insn *in = &t->insn.data[n].in;
+		last->end = n;
 		if (n > k && icf_trace_bit(t->target.data, t->insn.data[n].pos))
 			return false;
+		last->answer = true;
 		if (in->pcrel_size && in->target - u->start >= u->end - u->start)
 			return true;
 		/* A distance to a function, if it is data. */
@@ -161,7 +173,9 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u, con
 			if (other != ICF_NONE && prog->unit.data[other].start == to)
 				return true;
 		}
+		last->answer = false;
 	}
+	last->end = t->insn.len;
 	return false;
 }
 
@@ -169,6 +183,7 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u, con
 static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i, const struct icf_trace *t, struct icf_islands *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
+	struct refers last = { 0 };
 	bool dead = false;
 	for (size_t k = 0; k < t->insn.len; k++) {
 		const struct icf_insn_at *a = &t->insn.data[k];
@@ -178,13 +193,20 @@ static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i
 			struct icf_island *is = VEC_PUSH(&ret->v);
 			if (!is)
 				return &elfrw_err_nomem;
-			*is = (struct icf_island){ u->start + a->pos, i, refers(prog, u, t, k) };
+			*is = (struct icf_island){ u->start + a->pos, i, refers(prog, u, t, k, &last) };
 			dead = false;
 		}
 		if (stops(&a->in))
 			dead = true;
 	}
 	return NULL;
+}
+
+/* Is there an instruction POS bytes from the unit's start that control does not fall into? */
+static bool begins_behind_stop(const struct icf_trace *t, uint64_t pos)
+{
+	size_t n = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < pos);
+	return n && n < t->insn.len && t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in);
 }
 
 /* Does unit I read its own bytes, or look at a place in it that nothing jumps to and that nothing falls into? */
@@ -204,10 +226,8 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 		/* A label whose address is taken, unless there are jumps that could use it. */
 		if (in->target == u->start || jumps)
 			continue;
-		uint32_t pos = (uint32_t)(in->target - u->start);
-		for (size_t n = 1; n < t->insn.len; n++)
-			if (t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in))
-				return true;
+		if (begins_behind_stop(t, in->target - u->start))
+			return true;
 	}
 	return false;
 }
@@ -230,9 +250,8 @@ static bool reads_itself(const struct icf_program *prog, uint32_t i, const struc
 		uint64_t to = size - pos >= 4 ? pos + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + pos) : size;
 		if (to >= size || !pos)
 			continue;
-		for (size_t n = 1; n < t->insn.len && t->insn.data[n].pos <= pos; n++)
-			if (t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in))
-				return true;
+		if (begins_behind_stop(t, pos))
+			return true;
 	}
 	return false;
 }

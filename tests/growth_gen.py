@@ -202,6 +202,14 @@ def table_of(n, reads):
     return out + [".text"]
 
 
+@kind(5000, strip=True)
+def one_unit(n):
+    """N functions that nothing delimits: no names, no frames, no relocations."""
+    return [x for c in "fg" for x in func(c, value(7))] + \
+        [".p2align 4\n.La%d: subq $8,%%rsp\ncmpl $3,%%edi\nja 1f\ncall .La%d\nmovl $5,%%eax\njne 1f\nleaq .La%d(%%rip),%%rax\n1: addq $8,%%rsp\nret\n"
+         "movl $3,%%eax\nret" % (k, k * 7919 % n, k * 31 % n) for k in range(n)]
+
+
 @kind(10000)
 def table_entries(n):
     return table_of(n, 1)
@@ -516,6 +524,10 @@ def make(name, n, folder):
     os.unlink(path + ".o")
     with open(path + ".at", "w") as out:
         out.writelines("0x%x\n" % a for a in addresses(path, n))
+    if "strip" in options:
+        subprocess.run(["strip", "-o", path + ".s", path], check=True)
+        subprocess.run(["strip", "--remove-section=.rela.text", "-o", path, path + ".s"], check=True)
+        os.unlink(path + ".s")
     if "after" in options:
         options["after"](path, n)
 
