@@ -68,7 +68,7 @@ def func(name, body):
 def call(name, k):
     return "subq $8,%%rsp\ncall %s\naddq $8,%%rsp\nmovl $%d,%%eax\nimull $3,%%eax,%%ecx\nret" % (name, k)
 for name, callee, k in (("_start", "f", 1), ("other", "g", 2), ("f", "a0", 5), ("g", "b0", 5)):
-    func(name, call(callee, k))
+    func(name, call(callee, k) if k < 5 else "imull $3,%eax,%eax\n" * 30000 + call(callee, k)) # or it would not pay
 rings = [("a", n), ("b", n + 1)]
 for c, m in rings:
     for i in range(m):
