@@ -119,6 +119,9 @@ corpus-check: all $(JUDGE)
 system-check: all
 	@SYSTEM=full bash tests/run_system.sh
 	@bash tests/run_system_jobs.sh
+llvm-icf: all
+	bash tests/llvm_icf.sh
+
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 
@@ -152,4 +155,4 @@ clean:
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check check-decoder install
+.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check check-decoder llvm-icf install

@@ -97,6 +97,8 @@ bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t 
 			*ret = sec->new_end;
 		return true;
 	}
+	if (map->in_place)
+		return true; /* padding stays, too, and with it whatever is named there */
 	/* Padding: the next unit of the section that still has a place of its own. */
 	for (u = first_ending_after(map, va); u < map->n_units && map->unit[u].old < sec->old_end; u++)
 		if (!(map->unit[u].flags & ELFRW_UNIT_FOLDED)) {

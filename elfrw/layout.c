@@ -283,6 +283,9 @@ static void place_pieces(struct elfrw_output *out)
 		if (ph->p_filesz == 0) {
 			/* Only zeros: any congruent offset will do. */
 			ph->p_offset = align > PAGE ? old->p_offset % align : cur + ((ph->p_vaddr - cur) & (align - 1));
+			/* bfd's empty segment of data, in programs that have none; objdump complains of one behind the file's end. */
+			if (!ph->p_memsz && (ph->p_vaddr & (align - 1)) <= cur)
+				ph->p_offset = ph->p_vaddr & (align - 1);
 			continue;
 		}
 		ph->p_offset = cur + ((ph->p_vaddr - cur) & (align - 1));

@@ -106,26 +106,50 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 	return true;
 }
 
+/* Does control go on behind INSN?  Behind a call it may not. */
+static bool falls_through(const struct elfrw_insn *insn)
+{
+	return insn->kind == ELFRW_INSN_OTHER || insn->kind == ELFRW_INSN_JCC;
+}
+
 /* The end of the code that begins at START and must end before LIMIT: LIMIT less trailing padding.  *CLEAN tells
- * whether all of it decodes. */
+ * whether all of it decodes.  Zeros are no padding where control would go on into them: then all of it is data. */
 static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, uint64_t start, uint64_t limit, bool *clean)
 {
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	uint64_t n = limit - start, used = 0;
+	bool goes_on = false;
 	*clean = true;
 	for (uint64_t i = 0; i < n;) {
 		struct elfrw_insn insn;
 		unsigned len = prog->arch->decode(p + i, n - i, start + i, &insn);
 		if (!len) {
-			*clean = icf_is_padding(prog, start + used, limit);
+			*clean = !goes_on && icf_is_padding(prog, start + used, limit);
 			return *clean && used ? start + used : limit;
 		}
 		i += len;
-		bool pad = insn.kind == ELFRW_INSN_NOP || p[i - len] == prog->arch->fill || (p[i - len] == 0 && len == 2 && p[i - 1] == 0);
-		if (!pad)
-			used = i;
+		bool zeros = p[i - len] == 0 && len == 2 && p[i - 1] == 0;
+		bool pad = insn.kind == ELFRW_INSN_NOP || p[i - len] == prog->arch->fill || zeros;
+		if (zeros && goes_on && used) {
+			*clean = false;
+			return limit;
+		}
+		if (pad)
+			continue;
+		used = i;
+		goes_on = falls_through(&insn);
 	}
 	return used ? start + used : limit;
+}
+
+/* Are the bytes at START, in the middle of padding or at the start of the section, a no-op that a symbol names?  Assembler without
+ * types and sizes: whoever jumps there goes on behind it.  At a function's end a symbol marks the end. */
+static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *e, uint64_t start, uint64_t pos, uint64_t next)
+{
+	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
+	struct elfrw_insn insn;
+	return (pos != start || start == e->start) && next > start && *p != prog->arch->fill &&
+	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
 }
 
 static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint64_t start, uint64_t end, uint8_t kind)
@@ -182,11 +206,17 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, co
 		if (end > e->end)
 			end = e->end;
 		/* The symbol of a cold part that came out empty. */
-		if (!sized && icf_is_padding(prog, start, next)) {
+		bool empty = !sized && icf_is_padding(prog, start, next), nop = empty && is_named_nop(prog, e, start, pos, next);
+		/* Zeros with a name that is no function's are data. */
+		bool zeros = empty && !(flags & BOUND_SYMBOL) && prog->img->section[e->shndx].data[start - e->start] == 0;
+		if (empty && !nop && !zeros) {
 			pos = start;
 			continue;
 		}
-		if (!sized) {
+		if (nop || zeros) {
+			end = next;
+			kind = nop ? ICF_UNIT_RIGID : ICF_UNIT_OPAQUE;
+		} else if (!sized) {
 			bool clean;
 			end = trim(prog, e, start, next, &clean);
 			if (!clean)

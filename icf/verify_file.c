@@ -209,8 +209,9 @@ static void check_loads(struct icf_v *v)
 				&v->log, ICF_VC_SEGMENT,
 				"congruence: segment %u at 0x%llx: expected an offset that fits the alignment 0x%llx, found 0x%llx",
 				p, ICF_VX(ph->p_vaddr), ICF_VX(align), ICF_VX(ph->p_offset));
-		if (ph->p_filesz > ph->p_memsz || ph->p_offset > v->out.size ||
-		    ph->p_filesz > v->out.size - ph->p_offset)
+		/* Where no byte is read the offset may lie behind the end: bfd has an empty segment of data in programs without any. */
+		if (ph->p_filesz > ph->p_memsz ||
+		    (ph->p_filesz && (ph->p_offset > v->out.size || ph->p_filesz > v->out.size - ph->p_offset)))
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
 				     "bounds: segment %u at 0x%llx: expected 0x%llx bytes in the file, found 0x%llx", p,
 				     ICF_VX(ph->p_vaddr), ICF_VX(ph->p_filesz), ICF_VX(v->out.size));

@@ -179,6 +179,10 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 		uint64_t next = i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].old : e->old_end;
 		if (end > e->old_end)
 			end = e->old_end;
+		/* A mark in padding that is gone stands where the next one does. */
+		if (!sized && is_padding(v, e, first.old, next) &&
+		    (i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].new == new : new == e->new_end))
+			continue;
 		if (!sized)
 			end = trim(v, e, first.old, next);
 		if (pos < first.old && !is_padding(v, e, pos, first.old) && !push(v, pos, first.old, UINT64_MAX))

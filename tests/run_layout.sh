@@ -142,9 +142,9 @@ for u in first middle; do
 	{
 		echo '#include <stdio.h>'
 		for i in 1 2 3 4 5 6; do
-			echo "static int ${u}_$i(int a) { for (int i = 0; i < a; i++) printf(\"%d $u\n\", a * i); return a * 17 + 3; }"
+			echo "static int ${u}_$i(int a) { for (int i = 0; i < a; i++) printf(\"%d $u \", a * i); return a * 17 + 3; }"
 		done
-		echo "int (*const $u[])(int) = { ${u}_1, ${u}_2, ${u}_3, ${u}_4, ${u}_5, ${u}_6 };"
+		echo "int (*const ${u}[])(int) = { ${u}_1, ${u}_2, ${u}_3, ${u}_4, ${u}_5, ${u}_6 };"
 	} >$u.c
 done
 # Nobody understands the last function, so that it stays.
@@ -154,13 +154,65 @@ extern int (*const first[])(int);
 int main(int n, char **v) { (void)v; for (int i = 0; i < 6; i++) n += first[i](2) + middle[i](2); return n == 0; }
 END
 for type in -gdwarf-5 -gdwarf-4; do
-	gcc -O2 -fno-toplevel-reorder -fno-ipa-icf -fno-reorder-functions $type -c first.c middle.c &&
-		gcc first.o middle.o -Wl,--emit-relocs -o in && fold layout/gap$type in out || continue
+	gcc -O2 -fno-toplevel-reorder -fno-ipa-icf -fno-reorder-functions $type -c first.c middle.c || continue
+	gcc first.o middle.o -Wl,--emit-relocs -o in || continue
+	fold layout/gap$type in out || continue
 	check layout/gap$type/there "no thunk before odd" test -n "$("$ICFOLD" dump out | grep 'first_.*thunk at')"
 	thunk=$(readelf -sW out | awk '$8 == "first_2" { print "0x" $2 }')
 	odd=$(readelf -sW out | awk '$8 == "odd" { print "0x" $2 }')
 	check layout/gap$type/inside "$thunk, middle ends at $odd" test $((thunk < odd && odd - thunk < 400))
 	check layout/gap$type/unit "$(addr2line -e out "$thunk")" test "$(addr2line -e out "$thunk")" != "$(addr2line -e out "$odd")"
 done
+
+# --- assembler without types and sizes: a no-op and zeros that have names, data behind which control would go on, marks at ends
+cat >names.s <<'END'
+	.text
+	.globl main, one, two, marked
+one:	leal 1(%rdi,%rdi,2), %eax
+	ret
+mark:	.balign 32, 0x90
+marked:	nop
+	nop
+two:	leal 1(%rdi,%rdi,2), %eax
+	ret
+	.balign 16
+zeros:	.long 0, 0, 0, 0
+	.balign 16
+	.type main, @function
+main:	push %rbx
+	mov $3, %edi
+	call one
+	mov %eax, %ebx
+	call marked
+	add %eax, %ebx
+	lea zeros(%rip), %rax
+	add 4(%rax), %ebx
+	lea last(%rip), %rax
+	add (%rax), %bl
+	add 7(%rax), %bl
+	mov %ebx, %eax
+	pop %rbx
+	ret
+	.size main, . - main
+last:	.quad 1
+	.section .note.GNU-stack,"",@progbits
+END
+gcc -c names.s -o names.o
+works() { # NAME [OPTION...]: in and out end with the same status, and two's names and bytes are there
+	local name=$1 a b
+	shift
+	fold "$name" in out "$@" || return
+	./in; a=$?
+	./out; b=$?
+	check "$name/runs" "$a, $b" test "$a" = "$b"
+}
+for mode in safe all none; do
+	gcc names.o -Wl,--emit-relocs -o in && works layout/names/$mode --icf=$mode
+	gcc names.o -o in && works layout/names/no-relocs/$mode --icf=$mode
+	gcc -no-pie names.o -o in && works layout/names/fixed/$mode --icf=$mode
+done
+check layout/names/fixed/mark "$(nm out | grep mark | tr '\n' ' ')" test "$(nm in | grep -E ' mark')" = "$(nm out | grep -E ' mark')"
+ld names.o -e main -z noexecstack --emit-relocs -Ttext=0x401000 -o in && fold layout/names/data in out --icf=all &&
+	check layout/names/data/last "lost" test "$(objdump -d out | awk '/<last>:/ { on = 1 } on { n += NF } END { print (n > 0) }')" = 1
 
 finish

@@ -634,7 +634,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),		   cmocka_unit_test(test_drop),	       cmocka_unit_test(test_add),
 		cmocka_unit_test(test_edit),		   cmocka_unit_test(test_shrink),      cmocka_unit_test(test_small_hole),
-		cmocka_unit_test(test_split),	     cmocka_unit_test(test_large_pages),		   cmocka_unit_test(test_room_same_segment), cmocka_unit_test(test_room_other_segment),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_large_pages),		   cmocka_unit_test(test_room_same_segment), cmocka_unit_test(test_room_other_segment),
 		cmocka_unit_test(test_no_room),		   cmocka_unit_test(test_room_too_small), cmocka_unit_test(test_all_together),
 		cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_writer),		   cmocka_unit_test(test_writer_failures),
