@@ -125,31 +125,32 @@ llvm-icf: all
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 
+# Where everything goes, for the shell.
+TO = '$(DESTDIR)$(PREFIX)'
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 man/man5 man/man7 cmake/icfold \
-		bash-completion/completions zsh/site-functions fish/vendor_completions.d) $(DESTDIR)$(PREFIX)/libexec/icfold
-	install -m 755 $(BUILD)/icfold $(DESTDIR)$(PREFIX)/bin/icfold
-	install -m 644 $(wildcard man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 $(wildcard man/*.5) $(DESTDIR)$(PREFIX)/share/man/man5
-	install -d $(DESTDIR)$(PREFIX)/share/icfold
-	sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/icfold-gdb.py >$(DESTDIR)$(PREFIX)/share/icfold/icfold-gdb.py
-	@dir='$(GDBINIT_DIR)'; plugin=$(PREFIX)/share/icfold/icfold-gdb.py; \
-	if [ -n "$$dir" ] && { [ -n '$(DESTDIR)' ] || install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; then \
-		install -d "$(DESTDIR)$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' $$plugin $$plugin >"$(DESTDIR)$$dir/icfold.py"; \
+	for d in bin share/man/man1 share/man/man5 share/man/man7 share/cmake/icfold share/bash-completion/completions \
+		share/zsh/site-functions share/fish/vendor_completions.d share/icfold libexec/icfold; do install -d $(TO)/$$d || exit 1; done
+	install -m 755 $(BUILD)/icfold $(TO)/bin/icfold
+	install -m 644 $(wildcard man/*.1) $(TO)/share/man/man1
+	install -m 644 $(wildcard man/*.5) $(TO)/share/man/man5
+	install -m 644 $(wildcard man/*.7) $(TO)/share/man/man7
+	sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/icfold-gdb.py >$(TO)/share/icfold/icfold-gdb.py
+	@dir='$(GDBINIT_DIR)'; plugin='$(PREFIX)/share/icfold/icfold-gdb.py'; to='$(DESTDIR)'; \
+	if [ -n "$$dir" ] && { [ -n "$$to" ] || install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; then \
+		install -d "$$to$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' "$$plugin" "$$plugin" >"$$to$$dir/icfold.py"; \
 	else \
 		echo "gdb loads the plug-in with: source $$plugin"; \
 	fi
-	install -m 644 $(wildcard man/*.7) $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 644 integration/cmake/icfold.cmake integration/cmake/icfoldConfig.cmake $(DESTDIR)$(PREFIX)/share/cmake/icfold
-	sed 's/@VERSION@/$(VERSION)/' integration/cmake/icfoldConfigVersion.cmake.in >$(DESTDIR)$(PREFIX)/share/cmake/icfold/icfoldConfigVersion.cmake
-	install -m 644 completions/icfold.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/icfold
-	install -m 644 completions/_icfold $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_icfold
-	install -m 644 completions/icfold.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/icfold.fish
+	install -m 644 integration/cmake/icfold.cmake integration/cmake/icfoldConfig.cmake $(TO)/share/cmake/icfold
+	sed 's/@VERSION@/$(VERSION)/' integration/cmake/icfoldConfigVersion.cmake.in >$(TO)/share/cmake/icfold/icfoldConfigVersion.cmake
+	install -m 644 completions/icfold.bash $(TO)/share/bash-completion/completions/icfold
+	install -m 644 completions/_icfold $(TO)/share/zsh/site-functions/_icfold
+	install -m 644 completions/icfold.fish $(TO)/share/fish/vendor_completions.d/icfold.fish
 	for f in wrapper/ld packaging/fold-tree; do \
-		sed 's|^icfold=icfold$$|icfold=$(PREFIX)/bin/icfold|' integration/$$f >$(DESTDIR)$(PREFIX)/libexec/icfold/$${f#*/} && \
-		chmod 755 $(DESTDIR)$(PREFIX)/libexec/icfold/$${f#*/} || exit 1; \
+		sed 's|^icfold=icfold$$|icfold="$(PREFIX)/bin/icfold"|' integration/$$f >$(TO)/libexec/icfold/$${f#*/} && \
+		chmod 755 $(TO)/libexec/icfold/$${f#*/} || exit 1; \
 	done
-	for name in bfd gold lld mold; do ln -sf ld $(DESTDIR)$(PREFIX)/libexec/icfold/ld.$$name || exit 1; done
+	for name in bfd gold lld mold; do ln -sf ld $(TO)/libexec/icfold/ld.$$name || exit 1; done
 
 clean:
 	rm -rf build build-san build-fuzz

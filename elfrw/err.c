@@ -1,5 +1,6 @@
 /* err.c: see err.h. */
 #include "elfrw/err.h"
+#include "elfrw/printable.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,9 +19,11 @@ struct elfrw_err elfrw_err_nomem = { nomem_text, true };
  * one line, and does not steer a terminal. */
 static struct elfrw_err *make(char *text)
 {
-	for (char *p = text; p && *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
+	char *shown = text ? elfrw_printable(text) : NULL;
+	if (shown != text) {
+		free(text);
+		text = shown;
+	}
 	struct elfrw_err *err = text ? malloc(sizeof *err) : NULL;
 	if (!err) {
 		free(text);

@@ -3,6 +3,7 @@
  * Addresses mean nothing from one build to the next, so groups are the same when they share names: each group of the new build
  * takes the old group that has most of its names, if no earlier one took it.  The deltas of all groups then add up to the change of
  * the whole. */
+#include "elfrw/printable.h"
 #include "icf/audit_diff.h"
 #include "icf/audit_name.h"
 #include "icf/version.h"
@@ -250,17 +251,18 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct i
 		uint32_t u = n ? n->keeper : o->keeper;
 		char count[32];
 		snprintf(count, sizeof count, "%" PRIu32 " -> %" PRIu32, o ? o->count : 0, n ? n->count : 0);
-		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %7s %13s   %s\n", c->delta, n ? n->saving[opt->mode] : 0, kind_of(c), count,
-			opt->full_names ? icf_audit_name(a, u) : icf_audit_brief(a, u, 84, buf, sizeof buf));
+		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %7s %13s   ", c->delta, n ? n->saving[opt->mode] : 0, kind_of(c), count);
+		elfrw_put_printable_line(f, opt->full_names ? icf_audit_name(a, u) : icf_audit_brief(a, u, 84, buf, sizeof buf));
 	}
 	fprintf(f, "\nFamilies whose saving changed: %zu\n", d->family.len);
 	if (d->family.len)
 		fprintf(f, "%10s %10s %10s   %s\n", "change", "old", "new", "family");
 	for (size_t k = 0; k < d->family.len; k++) {
 		const struct icf_audit_family_change *c = &d->family.data[k];
-		if (in_view(k, d->family.len, opt->top))
-			fprintf(f, "%+10" PRId64 " %10" PRIu64 " %10" PRIu64 "   %s\n", (int64_t)(c->after - c->before),
-				c->before, c->after, family_name(d, c));
+		if (!in_view(k, d->family.len, opt->top))
+			continue;
+		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %10" PRIu64 "   ", (int64_t)(c->after - c->before), c->before, c->after);
+		elfrw_put_printable_line(f, family_name(d, c));
 	}
 }
 

@@ -2,6 +2,7 @@
  *
  * Names may hold any bytes: what is not UTF-8 becomes U+FFFD, and what could end an HTML script element or a JavaScript line is
  * written as an escape, so that the same text serves in a page. */
+#include "elfrw/printable.h"
 #include "icf/audit.h"
 #include "icf/version.h"
 #include <inttypes.h>
@@ -208,14 +209,14 @@ struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a, const
 static void put_csv(FILE *f, const char *s)
 {
 	if (!strpbrk(s, ",\"\r\n")) {
-		fputs(s, f);
+		elfrw_put_printable(f, s);
 		return;
 	}
 	fputc('"', f);
-	for (; *s; s++) {
-		if (*s == '"')
-			fputc('"', f);
-		fputc(*s, f);
+	for (size_t n; *s; s += n + (s[n] == '"')) {
+		n = strcspn(s, "\"");
+		elfrw_put_printable_n(f, s, n);
+		fputs(s[n] ? "\"\"" : "", f);
 	}
 	fputc('"', f);
 }

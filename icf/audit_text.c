@@ -1,4 +1,5 @@
 /* audit_text.c: the audit as tables for people. */
+#include "elfrw/printable.h"
 #include "icf/audit.h"
 #include "icf/audit_name.h"
 #include <inttypes.h>
@@ -81,6 +82,12 @@ static const char *mode_name(int mode)
 /* The members that have another name than the keeper once template arguments are left out: so many of them are shown. */
 #define MORE_NAMES 2
 
+static void print_other(FILE *f, const char *name)
+{
+	fprintf(f, "%40s= ", "");
+	elfrw_put_printable_line(f, name);
+}
+
 static void print_members(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt, const struct icf_audit_group *g)
 {
 	char buf[1024];
@@ -90,12 +97,12 @@ static void print_members(FILE *f, const struct icf_audit *a, const struct icf_a
 		if (i == g->keeper)
 			continue;
 		if (opt->full_names)
-			fprintf(f, "%40s= %s\n", "", icf_audit_name(a, i));
+			print_other(f, icf_audit_name(a, i));
 		else if (a->unit[i].key[ICF_DIM_FAMILY] == ICF_NONE ||
 			 a->unit[i].key[ICF_DIM_FAMILY] == a->unit[g->keeper].key[ICF_DIM_FAMILY])
 			continue;
 		else if (shown++ < MORE_NAMES)
-			fprintf(f, "%40s= %s\n", "", icf_audit_brief(a, i, NAME_COLUMNS - 2, buf, sizeof buf));
+			print_other(f, icf_audit_brief(a, i, NAME_COLUMNS - 2, buf, sizeof buf));
 		else
 			left++;
 	}
@@ -121,8 +128,8 @@ static void print_groups(FILE *f, const struct icf_audit *a, const struct icf_au
 		}
 		const char *name = opt->full_names ? icf_audit_name(a, g->keeper)
 						   : icf_audit_brief(a, g->keeper, NAME_COLUMNS, buf, sizeof buf);
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %6" PRIu32 " %8" PRIu64 "   %s\n", g->saving[m], g->saving[!m], g->count,
-			g->size, name);
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %6" PRIu32 " %8" PRIu64 "   ", g->saving[m], g->saving[!m], g->count, g->size);
+		elfrw_put_printable_line(f, name);
 		print_members(f, a, opt, g);
 	}
 	if (opt->top && a->group.len > opt->top)
@@ -157,9 +164,10 @@ static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const s
 			continue;
 		}
 		const char *text = r->key == ICF_NONE ? "(not known)" : icf_pool_text(&a->pool, r->key);
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10" PRIu64 "   %.*s%s\n", r->saving[m],
-			r->saving[!m], r->count, r->folded, r->bytes, opt->full_names ? 8192 : NAME_COLUMNS, text,
-			!opt->full_names && strlen(text) > NAME_COLUMNS ? "..." : "");
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10" PRIu64 "   ", r->saving[m],
+			r->saving[!m], r->count, r->folded, r->bytes);
+		elfrw_put_printable_n(f, text, strnlen(text, opt->full_names ? 8192 : NAME_COLUMNS));
+		fputs(!opt->full_names && strlen(text) > NAME_COLUMNS ? "...\n" : "\n", f);
 		shown++;
 	}
 	if (known && useful > shown)
@@ -180,6 +188,14 @@ static void print_reasons(FILE *f, const struct icf_audit *a, const struct icf_a
 			r[k].count[1], r[k].bytes[1], icf_why_text(r[k].why));
 }
 
+static void print_near_name(FILE *f, const char *name, const char *value)
+{
+	fprintf(f, "%31s", "");
+	elfrw_put_printable(f, name);
+	fputs(": ", f);
+	elfrw_put_printable_line(f, value);
+}
+
 static void print_near_member(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt,
 			      const struct icf_audit_near *n, uint32_t i)
 {
@@ -188,7 +204,7 @@ static void print_near_member(FILE *f, const struct icf_audit *a, const struct i
 	const char *value = icf_pool_text(&a->pool, m->text), *other = icf_pool_text(&a->pool, o->text);
 	char name_buf[512], value_buf[512];
 	if (opt->full_names) {
-		fprintf(f, "%31s%s: %s\n", "", icf_audit_name(a, m->unit), value);
+		print_near_name(f, icf_audit_name(a, m->unit), value);
 		return;
 	}
 	icf_name_contrast(icf_audit_name(a, m->unit), icf_audit_name(a, o->unit), NAME_COLUMNS - 16, name_buf, sizeof name_buf);
@@ -196,7 +212,7 @@ static void print_near_member(FILE *f, const struct icf_audit *a, const struct i
 		icf_name_contrast(value, other, NAME_COLUMNS - 16, value_buf, sizeof value_buf);
 	else
 		snprintf(value_buf, sizeof value_buf, "%s", value);
-	fprintf(f, "%31s%s: %s\n", "", name_buf, value_buf);
+	print_near_name(f, name_buf, value_buf);
 }
 
 static void print_near(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)

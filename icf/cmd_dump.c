@@ -1,4 +1,5 @@
 /* cmd_dump.c: icfold dump [OPTION]... FILE: what .debug_icfold and the call tables say, for people or as JSON. */
+#include "elfrw/printable.h"
 #include "dwarf/calls.h"
 #include "dwarf/dwarf_sections.h"
 #include "dwarf/icfold_note.h"
@@ -61,10 +62,12 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 	const struct elfrw_addrmap_unit *u = &note->map.unit[m->unit];
 	static const char *const rows[] = { "none", "same", "own" };
 	if (!json) {
-		printf("  %-6s %016" PRIx64 " %6" PRIx64 " %s", kept ? "kept" : "folded", u->old, u->old_end - u->old,
-		       member_name(note, m));
-		for (uint32_t n = 1; n < m->n_names; n++)
-			printf(" = %s", note->names[m->name + n]);
+		printf("  %-6s %016" PRIx64 " %6" PRIx64 " ", kept ? "kept" : "folded", u->old, u->old_end - u->old);
+		elfrw_put_printable(stdout, member_name(note, m));
+		for (uint32_t n = 1; n < m->n_names; n++) {
+			fputs(" = ", stdout);
+			elfrw_put_printable(stdout, note->names[m->name + n]);
+		}
 		if (u->flags & ELFRW_UNIT_THUNK)
 			printf(", thunk at %" PRIx64, u->entry);
 		for (uint32_t d = 0; d < m->n_dies; d++)
@@ -132,8 +135,10 @@ static void dump_slots(const struct dwr_icfold *note, bool json)
 			printf("%s\n    { \"slot\": \"0x%" PRIx64 "\", \"function\": ", i ? "," : "", s->slot);
 			icf_json_string(stdout, name);
 			printf(" }");
-		} else
-			printf("  %016" PRIx64 " %s\n", s->slot, name);
+		} else {
+			printf("  %016" PRIx64 " ", s->slot);
+			elfrw_put_printable_line(stdout, name);
+		}
 	}
 	if (json)
 		printf("\n  ]");

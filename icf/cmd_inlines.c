@@ -1,4 +1,5 @@
 /* cmd_inlines.c: icfold inlines [OPTION]... FUNCTION FILE. */
+#include "elfrw/printable.h"
 #include "icf/cmd.h"
 #include "icf/cmdline.h"
 #include "dwarf/symbolize.h"
@@ -45,7 +46,7 @@ static const char *shown(const struct listing *l, const char *name)
 static void print_name(const struct listing *l, const char *name)
 {
 	const char *text = shown(l, name);
-	fputs(text, stdout);
+	elfrw_put_printable(stdout, text);
 	if (name && !strchr(text, '('))
 		fputs("()", stdout);
 }
@@ -83,14 +84,16 @@ static bool print_item(void *ctx, const struct dwr_sym_inline *item)
 	struct listing *l = ctx;
 	const char *file = item->decl_file ? item->decl_file : "??";
 	if (!l->any || l->unit != item->unit || l->decl_line != item->decl_line || strcmp(l->decl_file, file)) {
-		printf("%s:%u\n", file, item->decl_line);
+		elfrw_put_printable(stdout, file);
+		printf(":%u\n", item->decl_line);
 		l->any = true;
 		l->unit = item->unit;
 		l->decl_file = file;
 		l->decl_line = item->decl_line;
 	}
-	printf("\t[0x%" PRIx64 " - 0x%" PRIx64 "]\t%s:%u\t", item->low, item->high, item->call_file ? item->call_file : "??",
-	       item->call_line);
+	printf("\t[0x%" PRIx64 " - 0x%" PRIx64 "]\t", item->low, item->high);
+	elfrw_put_printable(stdout, item->call_file ? item->call_file : "??");
+	printf(":%u\t", item->call_line);
 	print_name(l, item->caller);
 	if (item->outer && (!item->caller || strcmp(item->outer, item->caller))) {
 		fputs(" in ", stdout);

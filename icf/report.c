@@ -1,4 +1,5 @@
 /* report.c: see report.h. */
+#include "elfrw/printable.h"
 #include "icf/report.h"
 #include "icf/unloaded.h"
 #include "icf/version.h"
@@ -119,10 +120,13 @@ void icf_report_folds(FILE *f, const struct icf_run *run)
 	for (uint32_t k = 0; k < n; k++) {
 		if (!(plan->map.unit[k].flags & ELFRW_UNIT_KEPT))
 			continue;
-		fprintf(f, "selected section %s\n", icf_unit_name(&run->prog, k, buf));
+		fputs("selected section ", f);
+		elfrw_put_printable_line(f, icf_unit_name(&run->prog, k, buf));
 		for (uint32_t i = plan->cls[k]; i < n; i++)
-			if (plan->kept[i] == k && i != k)
-				fprintf(f, "  removing identical section %s\n", icf_unit_name(&run->prog, i, buf));
+			if (plan->kept[i] == k && i != k) {
+				fputs("  removing identical section ", f);
+				elfrw_put_printable_line(f, icf_unit_name(&run->prog, i, buf));
+			}
 	}
 }
 
@@ -131,7 +135,8 @@ void icf_report_map(FILE *f, const struct icf_run *run)
 	char buf[32];
 	for (uint32_t i = 0; i < run->prog.unit.len; i++) {
 		const struct elfrw_addrmap_unit *m = &run->plan.map.unit[i];
-		fprintf(f, "%016" PRIx64 " %8" PRIx64 " %016" PRIx64 " %s\n", m->old, m->old_end - m->old, m->body, icf_unit_name(&run->prog, i, buf));
+		fprintf(f, "%016" PRIx64 " %8" PRIx64 " %016" PRIx64 " ", m->old, m->old_end - m->old, m->body);
+		elfrw_put_printable_line(f, icf_unit_name(&run->prog, i, buf));
 	}
 }
 
@@ -177,8 +182,11 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 		fprintf(f, "icfold: %u holes stay in the file: no room for a program header\n", run->out.n_unsplit);
 	for (uint32_t i = 0; i < run->prog.unit.len && level > 1; i++) {
 		const struct icf_unit *u = &run->prog.unit.data[i];
-		if (u->reason != ICF_OK && u->reason != ICF_UNIQUE)
-			fprintf(f, "icfold: %s: %s\n", icf_unit_name(&run->prog, i, buf), icf_reason_text(u->reason));
+		if (u->reason == ICF_OK || u->reason == ICF_UNIQUE)
+			continue;
+		fputs("icfold: ", f);
+		elfrw_put_printable(f, icf_unit_name(&run->prog, i, buf));
+		fprintf(f, ": %s\n", icf_reason_text(u->reason));
 	}
 }
 

@@ -1,5 +1,6 @@
 /* sym_print.c: see sym_print.h.  Byte for byte what llvm-symbolizer 19 prints. */
 #include "icf/sym_print.h"
+#include "elfrw/printable.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,10 +11,14 @@ static const char *or_unknown(const char *s)
 
 static void print_verbose(FILE *f, const struct icf_sym_style *st, const struct dwr_sym_frame *fr)
 {
-	fprintf(f, "  Filename: %s\n", or_unknown(fr->file));
-	if (fr->start_line)
-		fprintf(f, "  Function start filename: %s\n  Function start line: %u\n", fr->start_file ? fr->start_file : "",
-			fr->start_line);
+	fputs("  Filename: ", f);
+	elfrw_put_printable(f, or_unknown(fr->file));
+	putc('\n', f);
+	if (fr->start_line) {
+		fputs("  Function start filename: ", f);
+		elfrw_put_printable(f, fr->start_file ? fr->start_file : "");
+		fprintf(f, "\n  Function start line: %u\n", fr->start_line);
+	}
 	if (fr->has_start_address && st->output == ICF_SYM_LLVM)
 		fprintf(f, "  Function start address: 0x%" PRIx64 "\n", fr->start_address);
 	fprintf(f, "  Line: %u\n  Column: %u\n", fr->line, fr->column);
@@ -26,14 +31,14 @@ static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dw
 	if (st->functions) {
 		if (st->pretty && inlined)
 			fputs(" (inlined by) ", f);
-		fputs(or_unknown(fr->function), f);
+		elfrw_put_printable(f, or_unknown(fr->function));
 		fputs(st->pretty ? " at " : "\n", f);
 	}
 	if (st->verbose) {
 		print_verbose(f, st, fr);
 		return;
 	}
-	fputs(or_unknown(fr->file), f);
+	elfrw_put_printable(f, or_unknown(fr->file));
 	if (st->output == ICF_SYM_LLVM)
 		fprintf(f, ":%u:%u\n", fr->line, fr->column);
 	else if (fr->discriminator)
@@ -44,20 +49,26 @@ static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dw
 
 void icf_json_string(FILE *f, const char *text)
 {
+	size_t n = strlen(text), len;
+	unsigned code;
 	putc('"', f);
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			putc('\\', f);
-		if (*p >= 0x20)
-			putc(*p, f);
-		else if (*p == '\t')
+	for (const char *p = text, *end = text + n; p < end; p += len) {
+		if ((len = elfrw_plain_bytes(p, (size_t)(end - p), &code))) {
+			if (*p == '"' || *p == '\\')
+				putc('\\', f);
+			fwrite(p, 1, len, f);
+			continue;
+		}
+		len = elfrw_utf8_bytes(p, (size_t)(end - p), &code);
+		if (code == '\t')
 			fputs("\\t", f);
-		else if (*p == '\n')
+		else if (code == '\n')
 			fputs("\\n", f);
-		else if (*p == '\r')
+		else if (code == '\r')
 			fputs("\\r", f);
 		else
-			fprintf(f, "\\u%04x", *p);
+			fprintf(f, "\\u%04x", len ? code : 0xfffd);
+		len += !len;
 	}
 	putc('"', f);
 }
@@ -199,8 +210,10 @@ void icf_sym_print_merged(FILE *f, const struct icf_sym_style *st, const char *m
 		print_plain(f, st, &frame[i], i > 0);
 	if (merged && !merged->decided && merged->n && st->functions) {
 		fputs("one of: ", f);
-		for (size_t i = 0; i < merged->n; i++)
-			fprintf(f, "%s%s", i ? ", " : "", or_unknown(merged->candidate[i]));
+		for (size_t i = 0; i < merged->n; i++) {
+			fputs(i ? ", " : "", f);
+			elfrw_put_printable(f, or_unknown(merged->candidate[i]));
+		}
 		putc('\n', f);
 	}
 	if (st->output == ICF_SYM_LLVM)

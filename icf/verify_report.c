@@ -1,4 +1,5 @@
 /* verify_report.c: counts and differences while they are found, and how they are shown. */
+#include "elfrw/printable.h"
 #include "icf/verify_state.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -143,7 +144,8 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 	}
 	for (size_t i = 0; i < r->diff.len; i++) {
 		const struct icf_verify_diff *d = &r->diff.data[i];
-		fprintf(f, "%s: %s\n", names[d->check], d->text);
+		fprintf(f, "%s: ", names[d->check]);
+		elfrw_put_printable_line(f, d->text);
 		bool last = i + 1 == r->diff.len || r->diff.data[i + 1].check != d->check;
 		size_t n = 1;
 		while (n <= i && r->diff.data[i - n].check == d->check)
@@ -159,8 +161,12 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 void icf_verify_print_differences(FILE *f, const char *name, const struct icf_verify_result *r)
 {
 	uint64_t wrong = 0;
-	for (size_t i = 0; i < r->diff.len; i++)
-		fprintf(f, "icfold: %s: %s: %s\n", name, names[r->diff.data[i].check], r->diff.data[i].text);
+	for (size_t i = 0; i < r->diff.len; i++) {
+		fputs("icfold: ", f);
+		elfrw_put_printable(f, name);
+		fprintf(f, ": %s: ", names[r->diff.data[i].check]);
+		elfrw_put_printable_line(f, r->diff.data[i].text);
+	}
 	for (int c = 0; c < ICF_VC_CHECKS; c++)
 		wrong += r->wrong[c];
 	fprintf(f, "icfold: %s: is not what it should be (%llu differences); not written\n", name, ICF_VX(wrong));

@@ -62,6 +62,13 @@ for other in --map=./new --depfile=sub/../new --print-icf-sections="$PWD/new"; d
 	"$ICFOLD" -q "$other" prog -o new >log 2>&1
 	check "names/twice${other%%=*}" "two files in one: $(first_line log)" grep -q 'is asked for as two different files' log
 done
+# A folder with a space, and what a shell makes of it.
+if make -s -C "$ROOT" install BUILD="$BUILD" DESTDIR="$WORK/a b;touch pwned;" PREFIX=/p GDBINIT_DIR=/p/gdb >log 2>&1; then
+	check names/destdir "$(find . -name icfold | head -n 1)" [ -x "a b;touch pwned;/p/bin/icfold" ]
+	nothing_ran names/destdir/shell
+else
+	not_ok names/destdir "$(first_line log)"
+fi
 # A core names files; only regular ones are opened, and nothing is waited for.
 mkdir -p coreQQQQQQQQ && cp prog coreQQQQQQQQ/prog && printf 'int main(void) { __builtin_trap(); }\n' >trap.c && gcc -g trap.c -o coreQQQQQQQQ/prog
 if have gdb && gdb -nx -batch -iex 'set debuginfod enabled off' -ex run -ex 'gcore core' coreQQQQQQQQ/prog >log 2>&1 && [ -s core ]; then
@@ -104,4 +111,34 @@ if have gdb && gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev
 else
 	skip names/gdb "no gdb that runs programs"
 fi
+# --- text, JSON and pages ---------------------------------------------------------------------------------------------------
+for kind in newline escape quote script shell format invalid make; do
+	hostile $kind
+	p=prog.$kind
+	at=$(nm "$p.f" 2>/dev/null | awk '$NF == "main" { print $1 }')
+	mkdir -p "out.$kind"
+	(
+		cd "out.$kind" || exit
+		"$ICFOLD" symbolize -e "../$p.f" main+4 "$at" leaf >text.symbolize 2>&1
+		"$ICFOLD" symbolize --verbose --no-demangle --output-style=GNU -p -e "../$p.f" "$at" "0x$(nm "../$p.f" | awk '/ [tT] / && /_Z2f/ { print $1; exit }')" >text.gnu 2>&1
+		"$ICFOLD" dump --all "../$p.f" >text.dump 2>&1
+		"$ICFOLD" audit --full-names "../$p" >text.audit 2>&1
+		"$ICFOLD" audit "../$p" >text.brief 2>&1
+		"$ICFOLD" audit --csv "../$p" >text.csv 2>&1
+		"$ICFOLD" audit --diff "../$p" ../prog >text.diff 2>&1
+		"$ICFOLD" verify -v "../$p" "../$p.f" >text.verify 2>&1
+		"$ICFOLD" verify ../prog "../$p.f" >text.different 2>&1
+		"$ICFOLD" -v -v --print-icf-sections --map=text.map "../$p" -o again >text.fold 2>&1
+		"$ICFOLD" inlines no-function "../$p.f" >text.inlines 2>&1
+		"$ICFOLD" audit --json "../$p" >json.audit
+		"$ICFOLD" audit --diff --json "../$p" ../prog >json.diff
+		"$ICFOLD" dump --all --json "../$p.f" >json.dump
+		"$ICFOLD" symbolize --output-style=JSON -e "../$p.f" "$at" "0x$(nm "../$p.f" | awk '/ [tT] / && /_Z2f/ { print $1; exit }')" >json.symbolize
+		"$ICFOLD" audit --html=page.html "../$p" 2>&1
+	)
+	check "names/$kind/text" "$(python3 "$TESTS/names.py" clean "out.$kind"/text.* | head -n 2 | tr '\n' ' ')" python3 "$TESTS/names.py" clean "out.$kind"/text.*
+	check "names/$kind/json" "$(python3 "$TESTS/names.py" json "out.$kind"/json.* | head -n 2)" python3 "$TESTS/names.py" json "out.$kind"/json.*
+	check "names/$kind/page" "a script of its own, or no page" [ "$(grep -c '<script' "out.$kind/page.html")" = "$(grep -c '<script' page.html)" ]
+	nothing_ran "names/$kind"
+done
 finish

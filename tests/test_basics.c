@@ -30,7 +30,7 @@ static void test_err(void **state)
 {
 	(void)state;
 	text_is(elfrw_error("%s is %d", "x", 7), "x is 7");
-	text_is(elfrw_error_at("\033[2J", 1, "%s", "FOLD\n\x7f"), "FOLD?? (?[2J, offset 0x1)");
+	text_is(elfrw_error_at("\033[2J", 1, "%s", "FOLD\n\x7f"), "FOLD\\n\\x7f (\\x1b[2J, offset 0x1)");
 	text_is(elfrw_error_at(".text", 0x1f, "bad %u", 3u), "bad 3 (.text, offset 0x1f)");
 	text_is(elfrw_error_at(NULL, UINT64_MAX, "bad"), "bad (file offset 0xffffffffffffffff)");
 	text_is(elfrw_error_errno(ENOENT, "cannot open %s", "f"), "cannot open f: No such file or directory");
