@@ -47,6 +47,8 @@ static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_un
 		return icf_hash_mix(icf_hash_mix(1, cls[ref->unit]), ref->target - prog->unit.data[ref->unit].start);
 	case ICF_MEANS_TABLE: {
 		const struct icf_table *t = &prog->table.data[ref->table];
+		if (icf_names_again(prog, ref))
+			return icf_hash_mix(4, t->ref);
 		uint64_t h = icf_hash_mix(2, t->n);
 		for (uint32_t i = 0; i < t->n; i++) {
 			const struct icf_dataref *d = &prog->dataref.data[t->entry + i];

@@ -69,6 +69,11 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 	} else {
 		const struct icf_table *t = &prog->table.data[ref->table];
 		const struct icf_dataref *d = &prog->dataref.data[t->entry];
+		if (icf_names_again(prog, ref)) {
+			elfrw_wbuf_u64(w, UINT64_MAX);
+			elfrw_wbuf_u64(w, t->ref);
+			return;
+		}
 		elfrw_wbuf_u64(w, (uint64_t)t->n << 16 | (uint64_t)d->size << 8 | (d->pcrel != 0));
 		for (uint32_t i = 0; i < t->n; i++) {
 			const struct icf_unit *u = &prog->unit.data[d[i].unit];
@@ -169,7 +174,7 @@ struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, 
 		uint32_t one = ref[r].unit, n = m == ICF_MEANS_CLASS;
 		const struct icf_dataref *d = NULL;
 		if (m == ICF_MEANS_TABLE) {
-			n = prog->table.data[ref[r].table].n;
+			n = icf_names_again(prog, &ref[r]) ? 0 : prog->table.data[ref[r].table].n;
 			d = &prog->dataref.data[prog->table.data[ref[r].table].entry];
 		}
 		for (uint32_t k = 0; k < n; k++) {

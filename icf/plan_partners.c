@@ -24,7 +24,9 @@ struct partners {
 
 static uint32_t entries(const struct icf_program *prog, const struct icf_ref *ref)
 {
-	return ref->table != ICF_NONE ? prog->table.data[ref->table].n : ref->unit != ICF_NONE;
+	if (ref->table == ICF_NONE)
+		return ref->unit != ICF_NONE;
+	return icf_names_again(prog, ref) ? 0 : prog->table.data[ref->table].n;
 }
 
 static uint32_t target(const struct icf_program *prog, const struct icf_ref *ref, uint32_t entry)

@@ -109,6 +109,7 @@ struct icf_table {
 	uint64_t base;
 	uint32_t entry, n; /* into icf_program.dataref */
 	uint32_t owner;    /* unit, or ICF_NONE: shared */
+	uint32_t ref;      /* with an owner: the first of its references that names the table */
 };
 
 /* A jump table that was found from the code that uses it, see infer.h. */
@@ -180,6 +181,13 @@ struct icf_program {
 static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog, const struct icf_unit *u)
 {
 	return u->n_ref ? prog->chunk[u->chunk].ref.data + u->ref : NULL;
+}
+
+/* Does REF, a reference of the owner of its table, name a table that another one before it names?  What the entries mean counts once. */
+static inline bool icf_names_again(const struct icf_program *prog, const struct icf_ref *ref)
+{
+	const struct icf_table *t = &prog->table.data[ref->table];
+	return t->owner != ICF_NONE && ref - icf_unit_refs(prog, &prog->unit.data[t->owner]) != t->ref;
 }
 
 /* The bytes of unit U. */

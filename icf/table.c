@@ -278,8 +278,12 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_
 		if (!owned(prog, &t))
 			t.owner = ICF_NONE;
 		/* Tells the owner's references that they name its own table. */
-		for (size_t r = k; r < next && t.owner != ICF_NONE; r++)
+		t.ref = UINT32_MAX;
+		for (size_t r = k; r < next && t.owner != ICF_NONE; r++) {
+			uint32_t at = (uint32_t)(b->v.data[r].ref - icf_unit_refs(prog, &prog->unit.data[t.owner]));
 			b->v.data[r].ref->table = (uint32_t)prog->table.len;
+			t.ref = at < t.ref ? at : t.ref;
+		}
 		struct icf_table *slot = VEC_PUSH(&prog->table);
 		if (!slot)
 			return &elfrw_err_nomem;

@@ -56,6 +56,7 @@ of chains-stay 16000 3 1000 verify
 of rings-odd 16000 3 1000 verify audit
 of sections 24000 2 100 verify audit
 of unloaded-sections 24000 2 100 verify
+of table-reads 3000 2 60 audit
 of one-unit 20000 2 100 audit
 of suffixes 16000 4 60 verify audit html
 of shared-list-functions 3000 3 60 symbolize
