@@ -35,7 +35,10 @@ struct icf_trace {
 	struct icf_indices open;   /* those that may lead anywhere; in the beginning, all */
 	VEC(struct icf_edge) cases; /* where the others lead; by `to` */
 	uint32_t budget;            /* steps that searches of this unit may still take; then jumps are unknown */
-	bool forward;               /* what neither a branch nor one of `cases` leads to is not reached */
+	bool forward;               /* what neither a branch nor one of `cases` nor an exception leads to is not reached */
+	bool sealed;                /* nobody has the address of a place inside, other than by the tables that its own code names */
+	bool plain;                 /* sealed, and the code names no table either */
+	VEC(struct icf_edge) pads;  /* where exceptions lead, and from what calls; by `to` */
 	VEC(uint8_t) start;  /* bit set: an instruction begins at that byte of the unit */
 	VEC(struct icf_step) todo; /* of a search */
 	VEC(uint8_t) seen;
@@ -46,6 +49,9 @@ struct icf_trace {
 struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *clean);
 struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, struct icf_trace *t);
 void icf_trace_sort_cases(struct icf_trace *t); /* once some were added */
+
+/* Fills T->pads.  *GOOD is false when a table of exceptions is not understood. */
+struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *good);
 void icf_trace_deinit(struct icf_trace *t);
 
 static inline bool icf_trace_bit(const uint8_t *bits, uint64_t i)
@@ -73,7 +79,7 @@ struct icf_jumps {
 	struct icf_jump jump[64];
 	unsigned n;
 	bool adds;   /* maybe from a sum of something else */
-	bool closed; /* from the tables of `jump` alone */
+	bool closed; /* from the tables of `jump` alone, or from pointers that lead out of the unit */
 };
 
 /* Does the indirect call T->insn[AT] of unit I go to a sum?  Only the code just before it is read. */

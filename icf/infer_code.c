@@ -64,8 +64,8 @@ static int edge_order(const void *a, const void *b)
 struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, struct icf_trace *t)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
-	t->edge.len = t->jump.v.len = t->open.v.len = t->cases.len = 0;
-	t->forward = false;
+	t->edge.len = t->jump.v.len = t->open.v.len = t->cases.len = t->pads.len = 0;
+	t->forward = t->sealed = t->plain = false;
 	t->budget = MAX_BUDGET;
 	for (size_t k = 0; k < t->insn.len; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
@@ -98,8 +98,59 @@ void icf_trace_sort_cases(struct icf_trace *t)
 	t->cases.len = n;
 }
 
+/* Exceptions of call site S lead to its landing pad: from its calls, and from what else may fault (-fnon-call-exceptions). */
+static struct elfrw_err *push_pads(struct icf_trace *t, const struct dwr_lsda_site *s, uint64_t from, uint64_t pad)
+{
+	for (size_t k = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < from); k < t->insn.len && t->insn.data[k].pos - from < s->len; k++) {
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		bool call = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND;
+		bool divides = in->opcode_map == 0 && (in->opcode == 0xf6 || in->opcode == 0xf7);
+		if (!call && !divides && (!(in->flags & ELFRW_INSN_MEM) || (in->flags & ELFRW_INSN_LEA) || in->kind == ELFRW_INSN_NOP))
+			continue;
+		struct icf_edge *e = VEC_PUSH(&t->pads);
+		if (!e)
+			return &elfrw_err_nomem;
+		*e = (struct icf_edge){ (uint32_t)pad, (uint32_t)k };
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *good)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	struct dwr_lsda lsda = { 0 };
+	struct elfrw_err *err = NULL;
+	t->pads.len = 0;
+	*good = true;
+	for (uint32_t f = u->fde; f < u->fde + u->n_fde && !err && *good; f++) {
+		const struct dwr_fde *fde = &prog->cfi.fde.data[prog->cfi.by_pc[f]];
+		if (!fde->lsda)
+			continue;
+		err = dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+		*good = !err;
+		elfrw_err_free(err);
+		err = NULL;
+		for (size_t s = 0; s < lsda.site.len && *good && !err; s++) {
+			const struct dwr_lsda_site *site = &lsda.site.data[s];
+			if (!site->landing_pad)
+				continue;
+			/* One in another part of the function: control comes back from there in ways that are not seen. */
+			*good = site->landing_pad - u->start < u->end - u->start;
+			if (*good)
+				err = push_pads(t, site, fde->pc_begin - u->start + site->start, site->landing_pad - u->start);
+		}
+	}
+	dwr_lsda_deinit(&lsda);
+	if (!*good)
+		t->pads.len = 0;
+	if (t->pads.len)
+		qsort(t->pads.data, t->pads.len, sizeof *t->pads.data, edge_order);
+	return err;
+}
+
 void icf_trace_deinit(struct icf_trace *t)
 {
+	VEC_FREE(&t->pads);
 	VEC_FREE(&t->edge);
 	VEC_FREE(&t->jump.v);
 	VEC_FREE(&t->open.v);

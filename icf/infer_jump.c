@@ -368,11 +368,11 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 }
 
 /* Is instruction K padding before a place that something jumps to?  Then only an unknown jump could lead to K itself, or a landing pad. */
-static bool pads(const struct search *s, size_t k)
+static bool is_padding(const struct search *s, size_t k)
 {
 	const struct icf_trace *t = s->t;
 	const struct icf_unit *u = &s->prog->unit.data[s->unit];
-	for (uint32_t f = u->fde; f < u->fde + u->n_fde; f++)
+	for (uint32_t f = u->fde; f < u->fde + u->n_fde && !t->sealed; f++)
 		if (s->prog->cfi.fde.data[s->prog->cfi.by_pc[f]].lsda)
 			return false;
 	size_t next = k;
@@ -396,15 +396,22 @@ static void walk(struct search *s, struct icf_step from)
 		bool falls = k > 0 && !ends_block(&t->insn.data[k - 1].in);
 		/* What is aligned may be the case of a switch, behind a call that does not return. */
 		bool aligned = k > 0 && t->insn.data[k - 1].in.kind == ELFRW_INSN_NOP;
-		if (label || aligned || !falls) {
-			size_t e = first_edge(t, here->pos), n = 0;
-			for (; e + n < t->edge.len && t->edge.data[e + n].to == here->pos; n++)
-				later(s, t->edge.data[e + n].from, (uint8_t)r);
+		size_t p = first_to(t->pads.data, t->pads.len, here->pos), n = 0;
+		/* Exceptions come from inside of a call, or from before an instruction that faults. */
+		for (; p + n < t->pads.len && t->pads.data[p + n].to == here->pos; n++) {
+			uint32_t from = t->pads.data[p + n].from;
+			enum elfrw_insn_kind kind = t->insn.data[from].in.kind;
+			later(s, from, (uint8_t)(r | (kind == ELFRW_INSN_CALL || kind == ELFRW_INSN_CALL_IND ? 0x80 : 0)));
+		}
+		if (label || aligned || !falls || n) {
+			size_t e = first_edge(t, here->pos), pads = n;
+			for (; e + n - pads < t->edge.len && t->edge.data[e + n - pads].to == here->pos; n++)
+				later(s, t->edge.data[e + n - pads].from, (uint8_t)r);
 			size_t c = first_to(t->cases.data, t->cases.len, here->pos), known = 0;
 			for (; c + known < t->cases.len && t->cases.data[c + known].to == here->pos; known++)
 				later(s, t->cases.data[c + known].from, (uint8_t)r);
 			/* Nothing in sight jumps here: the case of a switch, a landing pad, a label whose address is taken. */
-			bool told = known || (t->cases.len && !label && pads(s, k));
+			bool told = known || (t->cases.len && !label && is_padding(s, k));
 			if (n == 0 && k > 0 && (told || !t->forward)) {
 				size_t others = told ? t->open.v.len : t->jump.v.len;
 				for (size_t i = 0; i < others; i++)
@@ -726,6 +733,22 @@ static bool through_slot(const struct icf_program *prog, uint32_t i, struct icf_
 	return true;
 }
 
+/* Is what DEF gives a jump a pointer that leads out of the unit?  A sum with a distance may have been kept in the frame. */
+static bool leads_out(const struct icf_trace *t, const struct def *d)
+{
+	switch (d->kind) {
+	case DEF_LOAD:
+		return t->sealed && (t->plain || !from_frame(&t->insn.data[d->at].in));
+	case DEF_RESULT:
+	case DEF_ENTRY:
+	case DEF_NUMBER:
+	case DEF_ADDRESS:
+		return t->sealed;
+	default:
+		return false;
+	}
+}
+
 void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at, struct icf_jumps *ret)
 {
 	const struct elfrw_insn *in = &t->insn.data[at].in;
@@ -734,11 +757,12 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		if (!through_slot(prog, i, t, at, ret)) {
 			*ret = (struct icf_jumps){ .adds = true };
 			push_jump(ret, unknown());
-		}
+		} else
+			ret->closed = !ret->n && t->sealed && (t->plain || !from_frame(in));
 		return;
 	}
 	struct defs d = { .full = true };
-	bool sums = true;
+	bool closed = true;
 	if (in->rm < 16) {
 		d = reach(prog, i, t, at, in->rm, false);
 		unsigned sure = d.n;
@@ -767,7 +791,7 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		unsigned before = ret->n;
 		if (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM)
 			known = through_table(prog, i, t, one, k, ret);
-		sums &= ret->n > before;
+		closed &= ret->n > before || leads_out(t, one);
 		ret->adds |= !known && (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM || one->kind == DEF_OTHER);
 		d.full |= !known;
 	}
@@ -775,7 +799,7 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		ret->n = 0;
 		push_jump(ret, unknown());
 	}
-	ret->closed = sums && ret->n > 0 && !d.full;
+	ret->closed = closed && d.n && !d.full;
 	for (unsigned k = 0; k < ret->n; k++)
 		ret->closed &= ret->jump[k].kind == ICF_JUMP_TABLE;
 }

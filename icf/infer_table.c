@@ -33,10 +33,24 @@ struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bit
 	return NULL;
 }
 
+/* The places that units jump to in others. */
+static struct elfrw_err *find_joined(const struct icf_program *prog, struct icf_bits *joined)
+{
+	if (!icf_bits_init(joined, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			if (ref[r].kind == ICF_REF_BRANCH && !(ref[r].flags & ICF_REF_CALL))
+				icf_set_bit(joined, ref[r].target);
+	}
+	return NULL;
+}
+
 struct table_job {
 	struct icf_program *prog;
 	const struct icf_data_map *map;
-	const struct icf_bits *insn, *called;
+	const struct icf_bits *insn, *called, *joined;
 	uint32_t per; /* units of a part */
 	struct icf_found *part;
 };
@@ -45,7 +59,7 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 {
 	const struct table_job *job = arg;
 	struct icf_program *prog = job->prog;
-	struct icf_finder f = { .prog = prog, .map = job->map, .insn = job->insn, .called = job->called, .found = &job->part[part] };
+	struct icf_finder f = { .prog = prog, .map = job->map, .insn = job->insn, .called = job->called, .joined = job->joined, .found = &job->part[part] };
 	struct elfrw_err *err = NULL;
 	uint32_t end = (uint32_t)(part + 1) * job->per;
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++)
@@ -125,21 +139,23 @@ static void found_deinit(struct icf_found *f)
 struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, const struct icf_bits *insn, struct icf_data_map *map,
 				   struct icf_places *named)
 {
-	struct icf_bits called = { 0 };
+	struct icf_bits called = { 0 }, joined = { 0 };
 	struct icf_found all = { 0 };
-	struct table_job job = { .prog = prog, .map = map, .insn = insn, .called = &called, .per = 256 };
+	struct table_job job = { .prog = prog, .map = map, .insn = insn, .called = &called, .joined = &joined, .per = 256 };
 	size_t n = (prog->unit.len + job.per - 1) / job.per;
 	job.part = calloc(n + 1, sizeof *job.part);
 	if (!job.part)
 		return &elfrw_err_nomem;
 	struct elfrw_err *err = icf_find_called(prog, &called);
 	if (!err)
+		err = find_joined(prog, &joined);
+	if (!err)
 		err = elfrw_parallel(threads, n, look_at, &job);
 	if (!err)
 		err = join(&job, n, named, &all);
 	if (!err)
 		err = push_entries(prog, map, named);
-	struct icf_finder f = { .prog = prog, .map = map, .insn = insn, .called = &called, .found = &all };
+	struct icf_finder f = { .prog = prog, .map = map, .insn = insn, .called = &called, .joined = &joined, .found = &all };
 	for (size_t i = 0; i < all.doubt.len && !err; i++)
 		err = icf_settle_unit(&f, all.doubt.data[i]);
 	if (!err && !VEC_APPEND(&named->v, all.named.v.data, all.named.v.len))
@@ -150,6 +166,7 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, c
 	free(job.part);
 	found_deinit(&all);
 	icf_bits_deinit(&called);
+	icf_bits_deinit(&joined);
 	return err;
 }
 

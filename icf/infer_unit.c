@@ -527,6 +527,40 @@ static struct elfrw_err *measure_circle(struct icf_finder *f, uint32_t i, bool *
 	return suppose(f, i, good);
 }
 
+/* Tells what indirect jumps of unit I can lead to its inside. */
+static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	struct icf_trace *t = &f->t;
+	bool good;
+	ELFRW_TRY(icf_trace_pads(f->prog, i, t, &good));
+	good = good && f->joined;
+	for (size_t k = 0; k < t->insn.len && good; k++) {
+		uint64_t va = u->start + t->insn.data[k].pos;
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		good = va == u->start || (!icf_bit(f->called, va) && !icf_bit(f->joined, va));
+		/* Nor does it take the address of a label, or read its own code. */
+		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		good = good && (!in->pcrel_size || branch || in->target - u->start - 1 >= u->end - u->start - 1);
+	}
+	t->sealed = good;
+	t->plain = good && !f->cand.v.len;
+	return NULL;
+}
+
+/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then what control reaches from its entry and the landing
+ * pads is all that there is: the first jump that went elsewhere would have to be one of those that are seen so. */
+static bool leaves_all(struct icf_finder *f, uint32_t i)
+{
+	struct icf_trace *t = &f->t;
+	struct icf_jumps j = { .closed = t->plain };
+	t->forward = true;
+	for (size_t k = 0; k < t->jump.v.len && j.closed && !j.adds && !j.n; k++)
+		icf_classify_jump(f->prog, i, t, t->jump.v.data[k], &j);
+	t->forward = false;
+	return j.closed && !j.adds && !j.n;
+}
+
 /* Measures the tables of unit I, which jumps.  *GOOD is false when one of its jumps cannot be accounted for. */
 static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
 {
@@ -537,6 +571,11 @@ static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
 	ELFRW_TRY(icf_trace_edges(prog, i, &f->t));
 	ELFRW_TRY(find_names(f, i));
 	ELFRW_TRY(find_candidates(f, i));
+	ELFRW_TRY(find_seal(f, i));
+	if (leaves_all(f, i)) {
+		*ret = true;
+		return NULL;
+	}
 	for (size_t k = 0; k < f->t.insn.len && good; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
 		/* A sum with a label may have been kept in memory. */

@@ -28,6 +28,7 @@ struct icf_finder {
 	const struct icf_data_map *map;
 	const struct icf_bits *insn;   /* where instructions begin */
 	const struct icf_bits *called; /* unit entries that a call, an address or a symbol of a function names; by byte of code */
+	const struct icf_bits *joined; /* where units jump to in others; NULL: not known */
 	struct icf_found *found;
 	bool last; /* all tables are known: their words are explained */
 	struct icf_trace t;

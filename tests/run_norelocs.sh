@@ -63,7 +63,7 @@ fool_one() {
 		[ -z "$bad" ] || not_ok "$name/$mode" "verify: $bad"
 		case "$mode $(directive "$src" level)" in
 		[sa]*" compact ") grep -q '"in_place": 1' "$d/stats" && not_ok "$name/$mode" "in place" ;;
-		[sa]*" in place ") grep -q '"in_place": 1' "$d/stats" || not_ok "$name/$mode" "not in place" ;;
+		"safe in place " | "all in place ") grep -q '"in_place": 1' "$d/stats" || not_ok "$name/$mode" "not in place" ;;
 		esac
 		[ $mode = stripped ] && continue
 		for n in $(directive "$src" stays); do
