@@ -8,254 +8,15 @@
  *
  * in all orders that GCC and LLVM give it: the lea far away (hoisted out of a loop, spilled), the load as two
  * instructions (-O0), the bound proved by a mask or by a comparison of the byte in memory.  All writers of a register that
- * reach the jump are found along all ways, by a model of the instructions that compilers use there; every other
- * instruction counts as a writer of whatever it names.  x86-64. */
+ * reach the jump are found along all ways (infer_effect.c tells what writes one).  x86-64. */
 #include "elfrw/rbuf.h"
 #include "elfrw/search.h"
-#include "icf/infer.h"
+#include "icf/infer_effect.h"
 #include <string.h>
 
 #define WINDOW 64   /* instructions that are searched for a bound */
 #define MAX_DEFS 64
 #define MAX_STEPS 200000
-/* x86-64 encoding numbers. */
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R11 = 11 };
-
-enum def_kind {
-	DEF_NONE,    /* the instruction does not write the register */
-	DEF_LOAD,    /* 8 bytes from memory */
-	DEF_COPY,    /* another register, maybe sign- or zero-extended from 4 bytes */
-	DEF_ADD,     /* the sum of two registers */
-	DEF_ADD_MEM, /* the sum of the register and 8 bytes in memory */
-	DEF_DIST,    /* 4 bytes from memory, base + index */
-	DEF_SMALL,   /* 1 or 2 bytes from memory or a register, zero-extended; or a mask */
-	DEF_ADDRESS, /* lea with a PC-relative operand */
-	DEF_RESULT,  /* of a call */
-	DEF_CHOICE,  /* a conditional move of 8 bytes: from register a, or from memory */
-	DEF_OTHER,   /* a sum, a difference: it could be an address that was computed from a distance */
-	DEF_NUMBER,  /* anything else, which no distance went into */
-	DEF_ENTRY,   /* not written since the function's entry */
-	DEF_CUT,     /* control comes from somewhere that is not seen */
-};
-
-struct def {
-	enum def_kind kind;
-	size_t at;         /* instruction */
-	uint8_t a, b;      /* COPY: a; ADD: a and b */
-	uint64_t max;      /* SMALL: the largest value, or UINT64_MAX */
-	uint8_t reg;       /* the register that was looked for */
-	bool maybe;        /* it may as well leave the register alone */
-};
-
-static const uint8_t *code_of(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at)
-{
-	return icf_unit_bytes(prog, &prog->unit.data[unit]) + t->insn.data[at].pos;
-}
-
-static uint64_t immediate(const struct elfrw_insn *in, const uint8_t *code)
-{
-	if (!in->imm_size)
-		return 0;
-	uint64_t v = elfrw_get_le(code + in->imm_off, in->imm_size);
-	unsigned shift = 64 - 8 * in->imm_size;
-	return (uint64_t)((int64_t)(v << shift) >> shift);
-}
-
-/* Registers that some instructions write without naming them. */
-static bool writes_unnamed(const struct elfrw_insn *in, unsigned r)
-{
-	unsigned op = in->opcode;
-	if (in->opcode_map == 0) {
-		if (op == 0x99)
-			return r == RDX;
-		if (op == 0xf6 || op == 0xf7)
-			return (in->reg & 7) >= 4 && (r == RAX || r == RDX);
-		if (op >= 0xa4 && op <= 0xaf && op != 0xa8 && op != 0xa9)
-			return r == RAX || r == RCX || r == RSI || r == RDI;
-		if (op >= 0x6c && op <= 0x6f)
-			return r == RSI || r == RDI || r == RCX;
-		if (op == 0xc8 || op == 0xc9)
-			return r == RBP || r == RSP;
-		if ((op >= 0x90 && op <= 0x97) && in->kind != ELFRW_INSN_NOP)
-			return r == RAX;
-		return (op < 0x40 && ((op & 7) == 4 || (op & 7) == 5) && (op & 0xf8) != 0x38 && r == RAX) ||
-		       (op == 0x9f && r == RAX) || (op >= 0xa0 && op <= 0xa1 && r == RAX) || (op >= 0xe4 && op <= 0xed && r == RAX);
-	}
-	if (in->opcode_map == 1 && (op == 0xa2 || op == 0x31 || op == 0x33 || op == 0x01 || op == 0x05 || op == 0x32 || op == 0xc7))
-		return r <= RDX || r == RBX || r == R11;
-	/* Compare and exchange. */
-	if (in->opcode_map == 1 && (op == 0xb0 || op == 0xb1))
-		return r == RAX || (!(in->flags & ELFRW_INSN_MEM) && in->rm == r);
-	return in->opcode_map > 1 && (in->opcode_map & 0xf) == 2 && (op == 0xf6 || op == 0xf7) && r == RDX;
-}
-
-/* Instructions of SSE and the like whose register operands are no general registers. */
-static bool vector_only(const struct elfrw_insn *in)
-{
-	unsigned op = in->opcode;
-	if (in->opcode_map == 1)
-		return op == 0x10 || op == 0x11 || (op >= 0x12 && op <= 0x17) || op == 0x28 || op == 0x29 || op == 0x2e || op == 0x2f || op == 0x2a ||
-		       (op >= 0x51 && op <= 0x6f) || op == 0x7f || op == 0xd6 || op == 0xef || op == 0x18 || op == 0x1f || op == 0x0d ||
-		       (op >= 0xd0 && op <= 0xfe && op != 0xd7) || (op >= 0x74 && op <= 0x76) || op == 0xc6 || op == 0xc2 || op == 0xa3;
-	return false;
-}
-
-/* What instruction AT does to register R. */
-static struct def any_effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r)
-{
-	const struct elfrw_insn *in = &t->insn.data[at].in;
-	struct def d = { .at = at, .a = ELFRW_REG_NONE, .b = ELFRW_REG_NONE, .max = UINT64_MAX };
-	bool mem = in->flags & ELFRW_INSN_MEM, wide = in->flags & ELFRW_INSN_REX_W;
-	unsigned op = in->opcode;
-	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_JCC || (in->flags & ELFRW_INSN_ENDBR))
-		return d;
-	if (in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) {
-		bool clobbered = r == RAX || r == RCX || r == RDX || r == RSI || r == RDI || (r >= R8 && r <= R11);
-		d.kind = r == RAX ? DEF_RESULT : clobbered ? DEF_NUMBER : DEF_NONE;
-		return d;
-	}
-	if (writes_unnamed(in, r)) {
-		d.kind = DEF_OTHER;
-		return d;
-	}
-	if (in->opcode_map == 0) {
-		if (op == 0x98 && r == RAX) { /* cltq */
-			d.kind = DEF_COPY;
-			d.a = RAX;
-			return d;
-		}
-		if (op == 0x98)
-			return d;
-		if (op < 0x40 && (op & 7) < 4) {
-			bool to_rm = !(op & 2);
-			unsigned dest = to_rm ? in->rm : in->reg;
-			if ((op & 0xf8) == 0x38 || dest != r)
-				return d;
-			d.kind = DEF_OTHER;
-			if (op == 0x01 || op == 0x03) {
-				if (mem)
-					d.kind = wide ? DEF_ADD_MEM : DEF_OTHER;
-				else if (wide) {
-					d.kind = DEF_ADD;
-					d.a = (uint8_t)r;
-					d.b = to_rm ? in->reg : in->rm;
-				}
-			}
-			return d;
-		}
-		switch (op) {
-		case 0x63:
-		case 0x8b:
-			if (in->reg != r)
-				return d;
-			if (!mem) {
-				d.kind = DEF_COPY;
-				d.a = in->rm;
-			} else if (op == 0x8b && wide)
-				d.kind = DEF_LOAD;
-			else
-				d.kind = in->index != ELFRW_REG_NONE || in->base != ELFRW_REG_NONE ? DEF_DIST : DEF_OTHER;
-			return d;
-		case 0x89:
-			if (mem || in->rm != r)
-				return d;
-			d.kind = DEF_COPY;
-			d.a = in->reg;
-			return d;
-		case 0x8d:
-			if (in->reg != r)
-				return d;
-			if (in->pcrel_size)
-				d.kind = DEF_ADDRESS;
-			else if (wide && in->base != ELFRW_REG_NONE && in->index != ELFRW_REG_NONE && in->scale == 1 &&
-				 elfrw_get_le(code_of(prog, unit, t, at) + in->disp_off, in->disp_size) == 0) {
-				d.kind = DEF_ADD;
-				d.a = in->base;
-				d.b = in->index;
-			} else
-				d.kind = DEF_OTHER;
-			return d;
-		case 0x84: case 0x85: case 0xa8: case 0xa9: case 0x88:
-			d.kind = op == 0x88 && !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
-			return d;
-		case 0x80: case 0x81: case 0x83:
-			if (mem || in->rm != r || (in->reg & 7) == 7)
-				return d;
-			d.kind = DEF_OTHER;
-			if ((in->reg & 7) == 4) { /* and */
-				uint64_t mask = immediate(in, code_of(prog, unit, t, at));
-				d.kind = DEF_SMALL;
-				d.max = mask >> 16 ? UINT64_MAX : mask;
-			}
-			return d;
-		case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3: case 0xc6: case 0xc7: case 0xfe:
-			d.kind = !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
-			return d;
-		case 0xf6: case 0xf7:
-			d.kind = !mem && in->rm == r && ((in->reg & 7) == 2 || (in->reg & 7) == 3) ? DEF_OTHER : DEF_NONE;
-			return d;
-		case 0xff:
-			d.kind = !mem && in->rm == r && (in->reg & 7) < 2 ? DEF_OTHER : DEF_NONE;
-			return d;
-		}
-		if (op >= 0x50 && op <= 0x57)
-			return d;
-		if (op >= 0x58 && op <= 0x5f) {
-			d.kind = in->reg == r ? DEF_LOAD : DEF_NONE;
-			return d;
-		}
-	} else if (vector_only(in))
-		return d;
-	else if (in->opcode_map == 1 && (op == 0xb6 || op == 0xb7)) {
-		if (in->reg != r)
-			return d;
-		d.kind = DEF_SMALL;
-		d.max = op == 0xb6 ? 0xff : 0xffff;
-		d.a = in->rm;
-		return d;
-	} else if (in->opcode_map == 1 && op >= 0x90 && op <= 0x9f) {
-		d.kind = !mem && in->rm == r ? DEF_OTHER : DEF_NONE;
-		return d;
-	}
-	/* The register field of some is a part of the operation; of the other operand nobody knows whether it is read or written. */
-	bool group = in->opcode_map == 1 && (op <= 0x01 || op == 0x18 || (op >= 0x71 && op <= 0x73) || op == 0xae || op == 0xba || op == 0xc7);
-	bool dest = !group && in->reg == r;
-	if (dest || (!mem && in->rm == r))
-		d.kind = DEF_NUMBER;
-	d.maybe = !dest;
-	if (in->opcode_map == 1 && op >= 0x40 && op <= 0x4f && wide) {
-		d.kind = in->reg == r ? DEF_CHOICE : DEF_NONE;
-		d.a = in->rm;
-	}
-	return d;
-}
-
-/* Is the memory operand the stack protector's number, %fs:0x28?  It is random, so nothing that it goes into is an address: after
- * `sub %fs:0x28,%rdx` control goes on only when that left zero. */
-static bool reads_guard(const struct elfrw_insn *in, const uint8_t *code)
-{
-	if (!(in->flags & ELFRW_INSN_MEM) || in->pcrel_size || in->base != ELFRW_REG_NONE || in->index != ELFRW_REG_NONE)
-		return false;
-	return in->disp_size == 4 && elfrw_get32(code + in->disp_off) == 0x28 && memchr(code, 0x64, in->opcode_off);
-}
-
-/* The same; a result of 32 bits is no address, nor is what has no sum in it. */
-static struct def effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r)
-{
-	struct def d = any_effect(prog, unit, t, at, r);
-	const struct elfrw_insn *in = &t->insn.data[at].in;
-	unsigned op = in->opcode;
-	if (d.kind == DEF_OTHER && reads_guard(in, code_of(prog, unit, t, at)))
-		d.kind = DEF_NUMBER;
-	if (d.kind != DEF_OTHER || in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND)
-		return d;
-	bool sum = in->opcode_map == 0 && (op < 0x08 || (op >= 0x28 && op < 0x30) || (op >= 0x10 && op < 0x20) || op == 0x8d || op == 0x81 ||
-					   op == 0x83 || (op >= 0x90 && op <= 0x97) || op == 0x87);
-	bool exchange = in->opcode_map == 1 && (op == 0xc1 || op == 0xb1);
-	if (!(in->flags & ELFRW_INSN_REX_W) || (!sum && !exchange))
-		d.kind = DEF_NUMBER;
-	return d;
-}
 
 static bool ends_block(const struct elfrw_insn *in)
 {
@@ -275,7 +36,7 @@ static size_t first_edge(const struct icf_trace *t, uint32_t pos)
 
 /* The definitions of a register that reach a place. */
 struct defs {
-	struct def def[MAX_DEFS];
+	struct icf_def def[MAX_DEFS];
 	unsigned n;
 	bool full; /* there were more, or the search was given up */
 };
@@ -297,24 +58,24 @@ static bool from_frame(const struct elfrw_insn *in)
 
 /* Does A tell as much as B?  Of what no distance went into, only what kind of thing it is: a function may end in hundreds of jumps to
  * pointers that share one instruction. */
-static bool same_def(const struct search *s, const struct def *a, const struct def *b)
+static bool same_def(const struct search *s, const struct icf_def *a, const struct icf_def *b)
 {
 	if (a->kind != b->kind || a->at == b->at)
 		return a->kind == b->kind;
 	const struct elfrw_insn *x = &s->t->insn.data[a->at].in, *y = &s->t->insn.data[b->at].in;
 	switch (a->kind) {
-	case DEF_LOAD:
+	case ICF_DEF_LOAD:
 		return from_frame(x) == from_frame(y);
-	case DEF_RESULT:
+	case ICF_DEF_RESULT:
 		return true;
-	case DEF_NUMBER:
+	case ICF_DEF_NUMBER:
 		return (x->kind == ELFRW_INSN_CALL) == (y->kind == ELFRW_INSN_CALL);
 	default:
 		return false;
 	}
 }
 
-static void add_def(struct search *s, struct def d)
+static void add_def(struct search *s, struct icf_def d)
 {
 	for (unsigned i = 0; i < s->out->n; i++)
 		if (same_def(s, &s->out->def[i], &d))
@@ -343,25 +104,25 @@ static void later(struct search *s, uint32_t at, uint8_t reg)
 /* What instruction K does to register *R, which then may be another one.  false: it is defined there. */
 static bool before(struct search *s, uint32_t k, unsigned *r)
 {
-	struct def d = effect(s->prog, s->unit, s->t, k, *r);
-	if (d.kind == DEF_NONE)
+	struct icf_def d = icf_effect(s->prog, s->unit, s->t, k, *r);
+	if (d.kind == ICF_DEF_NONE)
 		return true;
-	if (d.kind == DEF_COPY && d.a != ELFRW_REG_NONE) {
+	if (d.kind == ICF_DEF_COPY && d.a != ELFRW_REG_NONE) {
 		*r = d.a;
 		return true;
 	}
-	if (d.kind == DEF_CHOICE && d.a != ELFRW_REG_NONE) {
+	if (d.kind == ICF_DEF_CHOICE && d.a != ELFRW_REG_NONE) {
 		later(s, k, d.a);
 		return true;
 	}
-	bool choice = d.kind == DEF_CHOICE;
+	bool choice = d.kind == ICF_DEF_CHOICE;
 	/* GCC knows which registers its own functions leave alone (-fipa-ra). */
 	bool call = s->past_calls && s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
-	if (call && d.kind == DEF_NUMBER)
+	if (call && d.kind == ICF_DEF_NUMBER)
 		return true;
 	bool go_on = choice || d.maybe || call;
 	if (choice)
-		d.kind = DEF_LOAD;
+		d.kind = ICF_DEF_LOAD;
 	d.reg = (uint8_t)*r;
 	add_def(s, d);
 	return go_on;
@@ -417,10 +178,10 @@ static void walk(struct search *s, struct icf_step from)
 				for (size_t i = 0; i < others; i++)
 					later(s, told ? t->open.v.data[i] : t->jump.v.data[i], (uint8_t)r);
 				if (!t->jump.v.len)
-					add_def(s, (struct def){ .kind = DEF_CUT });
+					add_def(s, (struct icf_def){ .kind = ICF_DEF_CUT });
 			}
 			if (k == 0)
-				add_def(s, (struct def){ .kind = DEF_ENTRY });
+				add_def(s, (struct icf_def){ .kind = ICF_DEF_ENTRY });
 			if (!falls)
 				return;
 			if (n) {
@@ -467,7 +228,7 @@ static struct defs reaching(const struct icf_program *prog, uint32_t unit, struc
 	return reach(prog, unit, t, at, r, true);
 }
 
-static bool all(const struct defs *d, enum def_kind kind)
+static bool all(const struct defs *d, enum icf_def_kind kind)
 {
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->def[i].kind != kind)
@@ -475,7 +236,7 @@ static bool all(const struct defs *d, enum def_kind kind)
 	return d->n && !d->full;
 }
 
-static bool has(const struct defs *d, enum def_kind kind)
+static bool has(const struct defs *d, enum icf_def_kind kind)
 {
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->def[i].kind == kind)
@@ -513,7 +274,7 @@ static bool compares(const struct icf_program *prog, uint32_t unit, const struct
 	if (!(in->flags & ELFRW_INSN_MEM))
 		return !p->mem && in->rm == p->reg;
 	return p->mem && !in->pcrel_size && in->base == p->in.base && in->index == p->in.index && in->scale == p->in.scale &&
-	       displacement(in, code_of(prog, unit, t, at)) == p->disp;
+	       displacement(in, icf_code_of(prog, unit, t, at)) == p->disp;
 }
 
 static void lower(uint64_t *best, uint64_t bound)
@@ -532,16 +293,16 @@ static uint64_t compared(const struct icf_program *prog, uint32_t unit, const st
 		return 0;
 	const struct elfrw_insn *cmp = &t->insn.data[k - 1].in;
 	uint64_t mask = cmp->opcode == 0x80 || cmp->opcode == 0x3c ? 0xff : 0xffffffff;
-	return (immediate(cmp, code_of(prog, unit, t, k - 1)) & mask) + (cc == 7);
+	return (icf_immediate(cmp, icf_code_of(prog, unit, t, k - 1)) & mask) + (cc == 7);
 }
 
 /* Is a register that PLACE depends on written by instruction K? */
 static bool disturbs(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t k, const struct place *p)
 {
 	if (!p->mem)
-		return effect(prog, unit, t, k, p->reg).kind != DEF_NONE;
-	return (p->in.base < 16 && effect(prog, unit, t, k, p->in.base).kind != DEF_NONE) ||
-	       (p->in.index < 16 && effect(prog, unit, t, k, p->in.index).kind != DEF_NONE);
+		return icf_effect(prog, unit, t, k, p->reg).kind != ICF_DEF_NONE;
+	return (p->in.base < 16 && icf_effect(prog, unit, t, k, p->in.base).kind != ICF_DEF_NONE) ||
+	       (p->in.index < 16 && icf_effect(prog, unit, t, k, p->in.index).kind != ICF_DEF_NONE);
 }
 
 /* The number of entries that the code before instruction AT allows for index R; 0: not seen.  Only comparisons
@@ -586,7 +347,7 @@ static uint64_t find_bound(const struct icf_program *prog, uint32_t unit, const 
 		if (ends_block(in))
 			break;
 		for (unsigned c = 0; c < 16; c++)
-			if (pending[c] && effect(prog, unit, t, k, c).kind != DEF_NONE && (now.mem || c != now.reg))
+			if (pending[c] && icf_effect(prog, unit, t, k, c).kind != ICF_DEF_NONE && (now.mem || c != now.reg))
 				pending[c] = 0;
 		for (unsigned i = 0; i < n_old;)
 			if (disturbs(prog, unit, t, k, &old[i]))
@@ -598,16 +359,16 @@ static uint64_t find_bound(const struct icf_program *prog, uint32_t unit, const 
 				break;
 			continue;
 		}
-		struct def d = effect(prog, unit, t, k, now.reg);
-		if (d.kind == DEF_NONE)
+		struct icf_def d = icf_effect(prog, unit, t, k, now.reg);
+		if (d.kind == ICF_DEF_NONE)
 			continue;
-		if (d.kind == DEF_SMALL && d.max != UINT64_MAX)
+		if (d.kind == ICF_DEF_SMALL && d.max != UINT64_MAX)
 			lower(cap, d.max + 1);
-		if ((d.kind == DEF_COPY || d.kind == DEF_SMALL) && d.a < 16) {
+		if ((d.kind == ICF_DEF_COPY || d.kind == ICF_DEF_SMALL) && d.a < 16) {
 			now.reg = d.a;
 			lower(&best, pending[now.reg]);
-		} else if ((d.kind == DEF_DIST || d.kind == DEF_SMALL || d.kind == DEF_LOAD) && (in->flags & ELFRW_INSN_MEM) && !in->pcrel_size)
-			now = (struct place){ .mem = true, .in = *in, .disp = displacement(in, code_of(prog, unit, t, k)) };
+		} else if ((d.kind == ICF_DEF_DIST || d.kind == ICF_DEF_SMALL || d.kind == ICF_DEF_LOAD) && (in->flags & ELFRW_INSN_MEM) && !in->pcrel_size)
+			now = (struct place){ .mem = true, .in = *in, .disp = displacement(in, icf_code_of(prog, unit, t, k)) };
 		else
 			break;
 	}
@@ -642,13 +403,13 @@ static bool push_jump(struct icf_jumps *ret, struct icf_jump j)
 }
 
 /* The jump goes to the sum D of a table's address and a distance. */
-static bool through_table(const struct icf_program *prog, uint32_t i, struct icf_trace *t, const struct def *d, unsigned group,
+static bool through_table(const struct icf_program *prog, uint32_t i, struct icf_trace *t, const struct icf_def *d, unsigned group,
 			  struct icf_jumps *ret)
 {
-	struct defs dist = reaching(prog, i, t, d->at, d->kind == DEF_ADD ? d->a : d->reg), base = { .n = 0 };
-	if (d->kind == DEF_ADD) {
+	struct defs dist = reaching(prog, i, t, d->at, d->kind == ICF_DEF_ADD ? d->a : d->reg), base = { .n = 0 };
+	if (d->kind == ICF_DEF_ADD) {
 		base = reaching(prog, i, t, d->at, d->b);
-		if (!all(&dist, DEF_DIST)) {
+		if (!all(&dist, ICF_DEF_DIST)) {
 			struct defs swap = dist;
 			dist = base;
 			base = swap;
@@ -656,38 +417,38 @@ static bool through_table(const struct icf_program *prog, uint32_t i, struct icf
 	}
 	/* A distance may come from the stack.  A sum with neither a distance nor a table's address in it is nothing that a table was
 	 * made for. */
-	bool loaded = all(&dist, DEF_DIST);
-	if (!loaded && !has(&base, DEF_ADDRESS)) {
+	bool loaded = all(&dist, ICF_DEF_DIST);
+	if (!loaded && !has(&base, ICF_DEF_ADDRESS)) {
 		struct defs swap = dist;
 		dist = base;
 		base = swap;
 	}
-	if (!loaded && !has(&base, DEF_ADDRESS))
-		return !has(&dist, DEF_DIST) && !has(&base, DEF_DIST);
+	if (!loaded && !has(&base, ICF_DEF_ADDRESS))
+		return !has(&dist, ICF_DEF_DIST) && !has(&base, ICF_DEF_DIST);
 	/* What was loaded as 8 bytes from elsewhere may be a distance of 8 bytes: no table that is known here. */
 	for (unsigned k = 0; !loaded && k < dist.n; k++) {
-		if (dist.def[k].kind == DEF_LOAD && !from_frame(&t->insn.data[dist.def[k].at].in))
+		if (dist.def[k].kind == ICF_DEF_LOAD && !from_frame(&t->insn.data[dist.def[k].at].in))
 			return false;
 	}
-	if (!loaded && d->kind == DEF_ADD_MEM)
+	if (!loaded && d->kind == ICF_DEF_ADD_MEM)
 		return false;
 	/* With several loads, no single bound counts. */
 	const struct elfrw_insn *l = &t->insn.data[loaded ? dist.def[0].at : 0].in;
 	uint64_t cap = 0;
 	uint64_t bound = loaded && dist.n == 1 && l->index != ELFRW_REG_NONE && l->scale == 4 ? find_bound(prog, i, t, dist.def[0].at, l->index, &cap) : 0;
-	if (d->kind == DEF_ADD_MEM)
+	if (d->kind == ICF_DEF_ADD_MEM)
 		return push_jump(ret, (struct icf_jump){ .kind = ICF_JUMP_TABLE, .group = group, .bound = bound, .cap = cap });
 	/* Ways that no execution takes bring other values; the data will tell which of the addresses are tables. */
 	const struct icf_unit *u = &prog->unit.data[i];
 	bool any = false;
 	for (unsigned k = 0; k < base.n; k++) {
-		const struct def *b = &base.def[k];
+		const struct icf_def *b = &base.def[k];
 		struct icf_jump j = { .kind = ICF_JUMP_TABLE, .group = group, .bound = bound, .cap = cap };
-		if (b->kind == DEF_ADDRESS) {
+		if (b->kind == ICF_DEF_ADDRESS) {
 			j.base = t->insn.data[b->at].in.target;
 			if (j.base - u->start < u->end - u->start)
 				j.kind = ICF_JUMP_LOCAL;
-		} else if (b->kind != DEF_LOAD) /* spilled */
+		} else if (b->kind != ICF_DEF_LOAD) /* spilled */
 			continue;
 		if (!push_jump(ret, j))
 			return false;
@@ -702,11 +463,11 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 	if ((t->insn.data[at].in.flags & ELFRW_INSN_MEM) || r >= 16)
 		return false;
 	for (size_t k = at, n = 0; k-- > 0 && n < 16 && !ends_block(&t->insn.data[k].in); n++) {
-		struct def d = effect(prog, i, t, k, r);
-		if (d.kind == DEF_COPY && d.a < 16)
+		struct icf_def d = icf_effect(prog, i, t, k, r);
+		if (d.kind == ICF_DEF_COPY && d.a < 16)
 			r = d.a;
-		else if (d.kind != DEF_NONE)
-			return d.kind == DEF_ADD || d.kind == DEF_ADD_MEM || d.kind == DEF_OTHER;
+		else if (d.kind != ICF_DEF_NONE)
+			return d.kind == ICF_DEF_ADD || d.kind == ICF_DEF_ADD_MEM || d.kind == ICF_DEF_OTHER;
 	}
 	return false;
 }
@@ -715,7 +476,7 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 static bool through_slot(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at, struct icf_jumps *ret)
 {
 	const struct elfrw_insn *in = &t->insn.data[at].in;
-	int64_t disp = displacement(in, code_of(prog, i, t, at));
+	int64_t disp = displacement(in, icf_code_of(prog, i, t, at));
 	unsigned group = 0;
 	if (in->pcrel_size || in->index != ELFRW_REG_NONE || (in->base != RSP && in->base != RBP) || !loads_distances(t))
 		return true;
@@ -723,26 +484,26 @@ static bool through_slot(const struct icf_program *prog, uint32_t i, struct icf_
 		const struct elfrw_insn *st = &t->insn.data[k].in;
 		if (st->opcode_map != 0 || st->opcode != 0x89 || !(st->flags & ELFRW_INSN_MEM) || !(st->flags & ELFRW_INSN_REX_W))
 			continue;
-		if (st->base != in->base || st->index != ELFRW_REG_NONE || displacement(st, code_of(prog, i, t, k)) != disp)
+		if (st->base != in->base || st->index != ELFRW_REG_NONE || displacement(st, icf_code_of(prog, i, t, k)) != disp)
 			continue;
 		struct defs d = reach(prog, i, t, k, st->reg, false);
 		for (unsigned n = 0; n < d.n; n++)
-			if (d.def[n].kind == DEF_ADD && !through_table(prog, i, t, &d.def[n], group++, ret))
+			if (d.def[n].kind == ICF_DEF_ADD && !through_table(prog, i, t, &d.def[n], group++, ret))
 				return false;
 	}
 	return true;
 }
 
 /* Is what DEF gives a jump a pointer that leads out of the unit?  A sum with a distance may have been kept in the frame. */
-static bool leads_out(const struct icf_trace *t, const struct def *d)
+static bool leads_out(const struct icf_trace *t, const struct icf_def *d)
 {
 	switch (d->kind) {
-	case DEF_LOAD:
+	case ICF_DEF_LOAD:
 		return t->sealed && (t->plain || !from_frame(&t->insn.data[d->at].in));
-	case DEF_RESULT:
-	case DEF_ENTRY:
-	case DEF_NUMBER:
-	case DEF_ADDRESS:
+	case ICF_DEF_RESULT:
+	case ICF_DEF_ENTRY:
+	case ICF_DEF_NUMBER:
+	case ICF_DEF_ADDRESS:
 		return t->sealed;
 	default:
 		return false;
@@ -769,12 +530,12 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		/* Behind a call only sums of tables matter: it is the rare function that leaves such a register alone. */
 		bool behind = false;
 		for (unsigned k = 0; k < sure; k++)
-			behind |= d.def[k].kind != DEF_CUT && d.def[k].kind != DEF_ENTRY && t->insn.data[d.def[k].at].in.kind == ELFRW_INSN_CALL;
+			behind |= d.def[k].kind != ICF_DEF_CUT && d.def[k].kind != ICF_DEF_ENTRY && t->insn.data[d.def[k].at].in.kind == ELFRW_INSN_CALL;
 		struct defs more = { .n = 0 };
 		if (behind)
 			more = reaching(prog, i, t, at, in->rm);
 		for (unsigned k = 0; k < more.n; k++) {
-			bool seen = more.def[k].kind != DEF_ADD && more.def[k].kind != DEF_ADD_MEM;
+			bool seen = more.def[k].kind != ICF_DEF_ADD && more.def[k].kind != ICF_DEF_ADD_MEM;
 			for (unsigned n = 0; n < sure && !seen; n++)
 				seen = d.def[n].at == more.def[k].at && d.def[n].kind == more.def[k].kind;
 			if (!seen && d.n < MAX_DEFS)
@@ -784,15 +545,15 @@ void icf_classify_jump(const struct icf_program *prog, uint32_t i, struct icf_tr
 		}
 	}
 	for (unsigned k = 0; k < d.n; k++) {
-		const struct def *one = &d.def[k];
-		bool known = one->kind == DEF_LOAD || one->kind == DEF_RESULT || one->kind == DEF_ENTRY || one->kind == DEF_ADDRESS ||
-			     one->kind == DEF_NUMBER || one->kind == DEF_SMALL || one->kind == DEF_DIST ||
-			     (one->kind == DEF_CUT && !loads_distances(t));
+		const struct icf_def *one = &d.def[k];
+		bool known = one->kind == ICF_DEF_LOAD || one->kind == ICF_DEF_RESULT || one->kind == ICF_DEF_ENTRY || one->kind == ICF_DEF_ADDRESS ||
+			     one->kind == ICF_DEF_NUMBER || one->kind == ICF_DEF_SMALL || one->kind == ICF_DEF_DIST ||
+			     (one->kind == ICF_DEF_CUT && !loads_distances(t));
 		unsigned before = ret->n;
-		if (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM)
+		if (one->kind == ICF_DEF_ADD || one->kind == ICF_DEF_ADD_MEM)
 			known = through_table(prog, i, t, one, k, ret);
 		closed &= ret->n > before || leads_out(t, one);
-		ret->adds |= !known && (one->kind == DEF_ADD || one->kind == DEF_ADD_MEM || one->kind == DEF_OTHER);
+		ret->adds |= !known && (one->kind == ICF_DEF_ADD || one->kind == ICF_DEF_ADD_MEM || one->kind == ICF_DEF_OTHER);
 		d.full |= !known;
 	}
 	if (d.full && (loads_distances(t) || !d.n)) {

@@ -539,8 +539,8 @@ static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 		uint64_t va = u->start + t->insn.data[k].pos;
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		good = va == u->start || (!icf_bit(f->called, va) && !icf_bit(f->joined, va));
-		/* Nor does it take the address of a label, or read its own code. */
-		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		/* Nor does it take the address of a label, read its own code, or call its inside. */
+		bool branch = in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
 		good = good && (!in->pcrel_size || branch || in->target - u->start - 1 >= u->end - u->start - 1);
 	}
 	t->sealed = good;
