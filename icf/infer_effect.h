@@ -4,7 +4,7 @@
 #include "icf/infer.h"
 
 /* x86-64 encoding numbers. */
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R11 = 11 };
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R10 = 10, R11 };
 
 enum icf_def_kind {
 	ICF_DEF_NONE,    /* the instruction does not write the register */

@@ -8,6 +8,7 @@
 #include "elfrw/rbuf.h"
 #include "elfrw/search.h"
 #include "icf/infer_parts.h"
+#include "icf/infer_use.h"
 #include "icf/unit.h"
 #include <string.h>
 
@@ -193,7 +194,7 @@ static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u,
 }
 
 /* Addresses of code that are no entries. */
-static void shifted(struct icf_program *prog, uint32_t i)
+static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trace)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -203,7 +204,8 @@ static void shifted(struct icf_program *prog, uint32_t i)
 		uint32_t k = icf_unit_at(prog, ref[r].target);
 		if (k == ICF_NONE) {
 			size_t e = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].start < ref[r].target);
-			if (e == prog->exec.len || prog->exec.data[e].start != ref[r].target)
+			bool boundary = e < prog->exec.len && prog->exec.data[e].start == ref[r].target;
+			if (!boundary && !icf_explains_gap(prog, i, &ref[r], trace))
 				icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address between two functions");
 			continue;
 		}
@@ -279,6 +281,7 @@ static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
 struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
 {
 	bool evidence = false;
+	struct icf_trace trace = { 0 };
 	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
 		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
 	for (uint32_t i = 1; i < prog->img->n_sections; i++)
@@ -290,7 +293,8 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && names_code(prog, &prog->unit.data[i]))
 			icf_infer_loose(prog, prog->unit.data[i].start, "the code may add distances to an address of code");
 		added(prog, map, i);
-		shifted(prog, i);
+		shifted(prog, i, &trace);
 	}
+	icf_trace_deinit(&trace);
 	return shifted_data(prog);
 }

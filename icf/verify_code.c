@@ -151,7 +151,7 @@ static void note_call(struct at *at, const struct elfrw_insn *in, uint64_t end)
 	if (t == ICF_V_NONE)
 		return;
 	if (v->unit.data[t].old == target)
-		__atomic_store_n(&v->unit.data[t].named, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&v->unit.data[t].named, optional ? ICF_V_JUMPED : ICF_V_NAMED, __ATOMIC_RELAXED);
 	if (optional) {
 		struct icf_vjump *j = VEC_PUSH(&at->part->jump);
 		if (j)

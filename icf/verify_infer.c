@@ -61,7 +61,7 @@ static void find_named(struct icf_v *v)
 	for (size_t i = 0; i < v->word.len; i++) {
 		uint32_t u = icf_v_find(v, v->word.data[i].target);
 		if (u != ICF_V_NONE && v->unit.data[u].old == v->word.data[i].target)
-			v->unit.data[u].named = 1;
+			v->unit.data[u].named |= ICF_V_NAMED;
 	}
 	for (uint32_t t = 1; t < v->in.n_sections; t++) {
 		const struct elfrw_section *s = &v->in.section[t];
@@ -73,11 +73,11 @@ static void find_named(struct icf_v *v)
 			uint32_t u = sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) == STT_FUNC ? icf_v_find(v, sym.st_value) : ICF_V_NONE;
 			const char *name = u != ICF_V_NONE ? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name) : NULL;
 			if (name && v->unit.data[u].old == sym.st_value && !strstr(name, ".cold"))
-				v->unit.data[u].named = 1;
+				v->unit.data[u].named |= ICF_V_NAMED;
 		}
 	}
 	for (uint32_t i = 0; i < v->unit.len; i++)
-		v->unit.data[i].named |= v->unit.data[i].observed;
+		v->unit.data[i].named |= v->unit.data[i].observed ? ICF_V_NAMED : 0;
 }
 
 /* The first place behind VA that something names, and that is aligned as VA is: others do not end a table of 4-byte words. */
@@ -145,9 +145,12 @@ static struct elfrw_err *leads(const struct icf_v *v, uint32_t owner, uint64_t t
 	uint32_t u = icf_v_find(v, to);
 	/* A case that cannot happen: the end of the function, or of something else (a split-off part without code). */
 	*ret = v->unit.data[owner].end == to || (u == ICF_V_NONE && icf_v_find_end(v, to) != ICF_V_NONE);
-	/* A split-off part that only tables lead to is one of theirs. */
-	if (*ret || u == ICF_V_NONE || (u != owner && v->unit.data[u].old == to && v->unit.data[u].named && !jumps_between(v, owner, u) &&
-					!jumps_between(v, u, owner)))
+	if (*ret || u == ICF_V_NONE)
+		return NULL;
+	/* A split-off part that only tables lead to is one of theirs; and so is one without code in front of a part that others jump to. */
+	uint8_t named = v->unit.data[u].named;
+	bool empty = named == ICF_V_JUMPED && icf_v_find_end(v, to) != ICF_V_NONE;
+	if (u != owner && v->unit.data[u].old == to && named && !empty && !jumps_between(v, owner, u) && !jumps_between(v, u, owner))
 		return NULL;
 	ELFRW_TRY(read_starts(v, u, s));
 	uint64_t off = to - v->unit.data[u].old;

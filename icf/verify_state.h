@@ -31,6 +31,9 @@ void icf_vlog_deinit(struct icf_vlog *log);
 
 /* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and whoever asks for the address of its first byte gets
  * `entry`. */
+#define ICF_V_NAMED 1
+#define ICF_V_JUMPED 2
+
 struct icf_vunit {
 	uint64_t old, end, body, entry;
 	uint32_t kept;	  /* whose copy it uses; its own index unless folded */
@@ -42,7 +45,7 @@ struct icf_vunit {
 	bool opaque;	  /* found: no code, or code nobody understands, which did not move */
 	bool mixed;	  /* found: something leads into the middle of what reads as an instruction */
 	uint8_t observed; /* found while the code and data are read: may be set by any thread */
-	uint8_t named;	  /* found, the same way: something else than a table of distances leads to its start */
+	uint8_t named;	  /* found, the same way: something else than a table of distances leads to its start; ICF_V_JUMPED: only jumps do */
 };
 
 /* An executable section of both files. */
