@@ -50,14 +50,31 @@ _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or di
 	esac
 }
 
+_icfold_files() { # -f or -d, BEGINNING: adds names of files or directories to COMPREPLY, whole where they have line breaks
+	local line
+	compopt -o filenames 2>/dev/null
+	while IFS= read -r line; do
+		if [[ $line == //* ]]; then
+			COMPREPLY+=("${line#//}")
+		elif ((${#COMPREPLY[@]} > 0)); then
+			COMPREPLY[-1]+=$'\n'$line
+		fi
+	done < <(compgen "$1" -P // -- "$2")
+	# Some quotes only readline itself can undo.
+	((${#COMPREPLY[@]} > 0)) || compopt -o default 2>/dev/null
+}
+
 _icfold() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=fold option='' values i
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [[ ${COMP_WORDS[i]} == -- && ${COMP_WORDS[1]} == --linker-wrapper ]]; then
 			# The linker's own arguments.
-			if ((i + 1 == COMP_CWORD)); then mapfile -t COMPREPLY < <(compgen -c -- "$cur"); else mapfile -t COMPREPLY < <(compgen -f -- "$cur"); fi
+			if ((i + 1 == COMP_CWORD)); then mapfile -t COMPREPLY < <(compgen -c -- "$cur"); else _icfold_files -f "$cur"; fi
 			compopt -o filenames 2>/dev/null
+			return
+		elif [[ ${COMP_WORDS[i]} == -- ]]; then
+			_icfold_files -f "$cur"
 			return
 		fi
 	done
@@ -75,8 +92,7 @@ _icfold() {
 	if [[ -n $option ]]; then
 		values=$(_icfold_values "$command" "$option")
 		if [[ $values == -[fd] ]]; then
-			compopt -o filenames 2>/dev/null
-			mapfile -t COMPREPLY < <(compgen "$values" -- "$cur")
+			_icfold_files "$values" "$cur"
 		else
 			mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
 		fi
@@ -90,8 +106,7 @@ _icfold() {
 		[[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 		return
 	fi
-	compopt -o filenames 2>/dev/null
-	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	_icfold_files -f "$cur"
 	if ((COMP_CWORD == 1)); then
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "fold verify symbolize inlines dump audit help" -- "$cur")
 	fi

@@ -56,6 +56,14 @@ bash_gives linker-file 'file.txt ' icfold --linker-wrapper -- ld "fi"
 bash --norc -c 'complete -p icfold >/dev/null 2>&1 && exit 1; . "$1"; complete -p icfold >/dev/null' - "$D/icfold.bash"
 check completions/bash-registered "no completion for icfold" test $? = 0
 
+# --- files with odd names, in a terminal
+for shell in bash zsh fish; do
+	have $shell || { skip completions/$shell-odd-names "no $shell"; continue; }
+	have python3 || { skip completions/$shell-odd-names "no python3"; continue; }
+	timeout 300 python3 "$TESTS/odd_names.py" $shell "$D" "$WORK/odd.$shell" >odd.out 2>&1
+	check completions/$shell-odd-names "$(head -n 3 odd.out | tr '\n' '|')" grep -qxzE '# [0-9]+ tried.' odd.out
+done
+
 # --- fish
 if have fish; then
 	complete_fish() { fish --no-config -c "source $D/icfold.fish; complete -C '$1'" 2>/dev/null | cut -f 1 | sort | tr '\n' ' '; }
