@@ -119,9 +119,12 @@ corpus-check: all $(JUDGE)
 system-check: all
 	@SYSTEM=full bash tests/run_system.sh
 	@bash tests/run_system_jobs.sh
+# Linkers' own tests of identical code folding, from LLVM's source package.
 llvm-icf: all
-	bash tests/llvm_icf.sh
-
+	@bash tests/llvm_icf.sh
+# Other people's test suites (GCC's, libstdc++'s, glibc's, csmith), folded: hours.  SUITES="execute g++.dg" runs some, SHARE=1/20 a part.
+torture: all
+	@bash tests/torture.sh $(SUITES)
 check-decoder: $(BUILD)/check_decoder
 	@bash tests/check_decoder.sh $(BUILD)/check_decoder
 
@@ -156,4 +159,4 @@ clean:
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check check-decoder llvm-icf install
+.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check torture llvm-icf check-decoder install

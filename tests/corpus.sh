@@ -6,6 +6,7 @@
 #                                      KIND: relocs (kept relocations, nothing folded), safe or all (the linker's own
 #                                      --icf=KIND), plain (neither)
 #   corpus.sh --list                   the names
+#   corpus.sh --source PACKAGE [GLOB...]  fetches a source package, of a large one only the files that match, and prints its folder
 #
 # Everything lies in ${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}: the sources in src/, NAME, its build folder NAME.d, its
 # log NAME.log, and for relinking NAME.link, the link command with @LD@ (options) and @OUT@ (output), to be run in the
@@ -70,6 +71,39 @@ source_of() {
 	done
 	[ -n "$ok" ] || { echo "no source of $1"; return 1; }
 	(cd "$dir/src" && rm -rf "$1.new" && dpkg-source --no-check -x "$1_${ok#*:}.dsc" "$1.new" && mv "$1.new" "$1")
+}
+
+# part_of PACKAGE GLOB...: the files of a source package that match, as src/PACKAGE.part.  A tarball in a tarball counts as one.
+part_of() {
+	local p=$1 t v
+	shift
+	[ -d "$dir/src/$p.part" ] && return
+	need dpkg-dev xz-utils
+	mkdir -p "$dir/src/$p.down"
+	apt_conf
+	for v in $(APT_CONFIG=$dir/apt/apt.conf apt-cache showsrc "$p" | sed -n 's/^Version: //p' | sort -rVu); do
+		(cd "$dir/src/$p.down" && APT_CONFIG=$dir/apt/apt.conf apt-get source --download-only -qq "$p=$v") && break
+	done
+	rm -rf "$dir/src/$p.new" && mkdir "$dir/src/$p.new"
+	(
+		cd "$dir/src/$p.new"
+		for t in ../"$p".down/*.orig*.tar.*; do
+			case $t in *.asc) continue ;; esac
+			tar -tf "$t" | grep -E '\.tar\.(xz|gz|bz2)$' >inner || :
+			if [ -s inner ]; then
+				tar -xf "$t" -T inner
+				# Not each of them has files that match.
+				xargs -d '\n' -I @ tar -xf @ --wildcards "$@" <inner 2>/dev/null || :
+				xargs -d '\n' rm -f <inner
+			else
+				tar -xf "$t" --wildcards "$@" 2>/dev/null || :
+			fi
+			rm -f inner
+		done
+	)
+	[ -n "$(ls -A "$dir/src/$p.new")" ] || { echo "nothing in the source of $p matches"; return 1; }
+	mv "$dir/src/$p.new" "$dir/src/$p.part"
+	rm -rf "$dir/src/$p.down"
 }
 
 # run_link NAME OPTIONS OUT
@@ -176,6 +210,16 @@ obtain() {
 case ${1:---help} in
 -h|--help) usage 0;;
 --list) echo "$names" | tr ' ' '\n';;
+--source)
+	[ $# -ge 2 ] || usage 2
+	shift
+	if [ $# = 1 ]; then
+		source_of "$1" >&2
+		echo "$dir/src/$1"
+	else
+		part_of "$@" >&2
+		echo "$dir/src/$1.part"
+	fi;;
 --build)
 	known "$2"
 	build "$2"
