@@ -47,6 +47,7 @@ struct run_job {
 	struct icf_bits entry; /* places in code that are the entries of functions */
 	struct icf_bits known; /* bytes of data that are explained */
 	uint64_t lo, hi;       /* of the code */
+	uint64_t span;         /* nothing is further than this from anything else */
 	uint64_t fixed[MAX_FIXED];
 	unsigned n_fixed;
 	double chance; /* that a random word of 4 bytes, counted from anywhere, leads to an entry */
@@ -198,7 +199,8 @@ static void find_fixed(struct run_job *job)
 			add_fixed(job, prog->exec.data[e].start);
 	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
 		const struct elfrw_section *s = &prog->img->section[i];
-		if ((icf_holds_data(s) || strncmp(s->name, ".got", 4) == 0) && has_address(prog, s->hdr.sh_addr))
+		/* Few numbers lead from the global offset table to a function; who computes its address may be code that is not understood. */
+		if (strncmp(s->name, ".got", 4) == 0 || (icf_holds_data(s) && has_address(prog, s->hdr.sh_addr)))
 			add_fixed(job, s->hdr.sh_addr);
 	}
 }
@@ -213,8 +215,7 @@ static void pin_at(const struct run_job *job, uint64_t va)
 static struct elfrw_err *find_words(struct look *l, unsigned size)
 {
 	const struct elfrw_section *s = l->sec;
-	/* Nothing is further than this from anything else. */
-	uint64_t end = s->hdr.sh_addr + s->hdr.sh_size, span = (end > l->job->hi ? end : l->job->hi) + 16;
+	uint64_t end = s->hdr.sh_addr + s->hdr.sh_size, span = l->job->span;
 	const struct shape sh = { .size = (uint8_t)size, .sign = true };
 	for (uint64_t va = s->hdr.sh_addr; end - va >= size; va++) {
 		uint64_t w = word_at(s, va, &sh);
@@ -319,17 +320,24 @@ static bool fills_object(const struct look *l, const struct shape *sh, const str
 }
 
 /* How many functions in a row are no chance; of an object that holds nothing else (ALONE).  The shorter the words, and the coarser their
- * units, the more numbers lead to some function; the start of the code is as near to many numbers as can be. */
-static unsigned enough(const struct shape *sh, bool alone)
+ * units, the more numbers lead to some function; the start of the code is as near to many numbers as can be.  No relocation divides, so
+ * only differences inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none are believed. */
+static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 {
 	bool near = sh->base == FROM_PLACE && (sh->away == 0 || sh->away == sh->size);
+	if (sh->size == 2 && sh->shift)
+		return MAX_DISTINCT + 1;
+	/* From data to code is a long way back, which few numbers are. */
+	bool back = sh->base == FROM_FIXED && sh->fixed >= l->job->hi;
+	if (back && sh->size > 2)
+		return (alone ? 2 : 3) + (sh->shift ? 2 : 0);
 	if (sh->base == FROM_FIXED)
-		return sh->size == 2 ? alone && !sh->shift ? 8 : MAX_DISTINCT + 1 : alone ? sh->shift ? 6 : 4 : 12;
+		return sh->size == 2 ? alone ? 8 : MAX_DISTINCT + 1 : alone ? sh->shift ? 6 : 4 : 12;
 	if (sh->base == FROM_NAME)
-		return sh->size == 2 ? sh->shift ? (alone ? 6 : 10) : (alone ? 4 : 6) : alone ? sh->shift ? 3 : 2 : 4;
+		return sh->size == 2 ? alone ? 4 : 6 : alone ? sh->shift ? 3 : 2 : sh->shift ? 6 : 4;
 	if (!near)
 		return alone ? 5 : 6;
-	return (alone ? 2 : 3) + (sh->shift ? 1 : 0) + (sh->size == 2 ? sh->shift ? 2 : 1 : 0);
+	return (alone ? 2 : 3) + (sh->shift ? 2 : 0) + (sh->size == 2 ? 1 : 0);
 }
 
 /* Pins all that the run's words lead to, and those behind and between runs that lead into a function, as to a second entry. */
@@ -359,7 +367,7 @@ static void judge_hits(const struct look *l, const struct shape *sh)
 			if (sh->base == FROM_PLACE && (sh->away <= -(int)step || sh->away > (int)step))
 				continue;
 			struct run r = run_from(l, sh, i, step);
-			if (r.n >= enough(sh, false) || (r.n >= enough(sh, true) && fills_object(l, sh, h, &r)))
+			if (r.n >= enough(l, sh, false) || (r.n >= enough(l, sh, true) && fills_object(l, sh, h, &r)))
 				pin_run(l, sh, h, &r);
 		}
 	}
@@ -385,8 +393,8 @@ static void judge_lone(const struct look *l)
 /* Can a word of this shape lead into the code at all? */
 static bool reaches(const struct look *l, const struct shape *sh)
 {
-	if (sh->size != 2)
-		return true;
+	if (sh->size != 2 || sh->shift)
+		return sh->size != 2;
 	uint64_t from = l->sec->hdr.sh_addr, to = from + l->sec->hdr.sh_size, far = (uint64_t)(sh->sign ? 0x8000 : 0xffff) << sh->shift;
 	if (sh->base == FROM_FIXED)
 		from = to = sh->fixed;
@@ -457,6 +465,11 @@ struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data
 	struct run_job job = { .prog = prog, .map = map, .lo = prog->exec.data[0].start, .hi = prog->exec.data[prog->exec.len - 1].end };
 	struct elfrw_err *err = NULL;
 	find_fixed(&job);
+	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
+		const Elf64_Shdr *sh = &prog->img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_addr + sh->sh_size + 16 > job.span)
+			job.span = sh->sh_addr + sh->sh_size + 16;
+	}
 	for (uint32_t i = 1; i < prog->img->n_sections && !err; i++) {
 		uint32_t *slot = icf_holds_data(&prog->img->section[i]) ? VEC_PUSH(&job.sec) : NULL;
 		if (slot) {

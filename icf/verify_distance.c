@@ -35,7 +35,7 @@ struct search {
 	double chance;  /* words of 4 bytes that lead to one by chance, in all the data */
 	uint64_t from, end; /* addresses of the object that is being looked at: from the last name to the next */
 	uint64_t told;  /* the place of the last difference */
-	uint64_t fixed[9];
+	uint64_t fixed[16];
 	unsigned n_fixed;
 };
 
@@ -102,12 +102,16 @@ static struct row row_of(const struct search *s, const struct count *c, uint64_t
 	struct row r = { 1, va, va };
 	for (int side = -1; side <= 1; side += 2) {
 		uint64_t at = va;
+		unsigned none = 0;
 		for (unsigned k = 0; k < ROW; k++) {
 			at += (uint64_t)((int64_t)side * step);
 			/* What counts from a name does so up to the next one. */
 			if ((c->from == NAMED || c->from == BEHIND_NAMED) && at - s->from >= s->end - s->from)
 				break;
 			uint64_t t = target(s, c, at);
+			/* No function. */
+			if (!t && ++none < 4 && at - s->from < s->end - s->from)
+				continue;
 			if (!starts(s, t) || explained(s, at, c->size))
 				break;
 			unsigned same = 0;
@@ -125,20 +129,24 @@ static struct row row_of(const struct search *s, const struct count *c, uint64_t
 }
 
 /* How many it takes; FILLED: there is nothing else in the object. */
-static unsigned proof(const struct count *c, bool filled)
+static unsigned proof(const struct search *s, const struct count *c, bool filled)
 {
-	unsigned more = c->shift ? 1 : 0, none = 2 * ROW + 2;
+	unsigned more = c->shift ? 2 : 0, none = 2 * ROW + 2;
+	if (c->size == 2 && c->shift)
+		return none;
 	switch (c->from) {
 	case PLACE:
 	case END:
-		return c->size == 2 ? 5 + 2 * more : 4 + more;
+		return c->size == 2 ? 5 : 4 + more;
 	case RECORD:
 		return c->size == 2 ? none : 7;
 	case NAMED:
 	case BEHIND_NAMED:
-		return c->size == 2 ? (filled ? 5 : 7) + 4 * more : filled ? 3 + more : 5;
+		return c->size == 2 ? filled ? 5 : 7 : (filled ? 3 : 5) + more;
 	default:
-		return filled ? c->size == 2 ? 9 + none * more : 5 + 2 * more : c->size == 2 ? none : 14;
+		if (c->fixed >= s->v->hi && c->size > 2)
+			return (filled ? 3 : 4) + more;
+		return c->size == 2 ? filled ? 9 : none : filled ? 5 + more : 14;
 	}
 }
 
@@ -149,9 +157,11 @@ static bool is_table(const struct search *s, const struct count *c, uint64_t va)
 		if (c->from == RECORD && (c->away <= -(int64_t)step || c->away > (int64_t)step))
 			continue;
 		struct row r = row_of(s, c, va, step);
-		bool inside = r.first >= s->from && r.last < s->end;
-		bool filled = inside && r.first - s->from < step && (r.last + step >= s->end || s->end - r.last - step < c->size);
-		if (r.n >= proof(c, filled))
+		bool filled = r.first >= s->from && r.last < s->end && r.first - s->from < step;
+		/* But for zeros up to the next name. */
+		for (uint64_t at = r.last + step; filled && at < s->end && s->end - at >= c->size; at += step)
+			filled = elfrw_get_le(s->sec->data + (at - s->sec->hdr.sh_addr), c->size) == 0;
+		if (r.n >= proof(s, c, filled))
 			return true;
 	}
 	return false;
@@ -206,7 +216,10 @@ static bool is_data(const struct elfrw_section *s)
 static void look_through(struct search *s)
 {
 	uint64_t lo = s->sec->hdr.sh_addr, end = lo + s->sec->hdr.sh_size;
-	uint64_t far = 2 * ((end > s->v->hi ? end : s->v->hi) + 16);
+	uint64_t far = end > s->v->hi ? end : s->v->hi;
+	for (unsigned i = 0; i < s->n_fixed; i++)
+		far = s->fixed[i] > far ? s->fixed[i] : far;
+	far = 2 * (far + 16);
 	size_t next = LOWER_BOUND(0, s->n_names, mid, s->name[mid] <= lo);
 	s->from = lo;
 	s->end = next < s->n_names && s->name[next] < end ? s->name[next] : end;
@@ -233,11 +246,15 @@ static void find_fixed(struct search *s)
 		if (u != ICF_V_NONE && v->unit.data[u].old == v->exec.data[e].old && v->unit.data[u].observed)
 			s->fixed[s->n_fixed++] = v->exec.data[e].old;
 	}
-	for (size_t i = 0; i < v->base.len; i++)
-		if (v->base.data[i].va == 0 && !v->base.data[i].loads) {
-			s->fixed[s->n_fixed++] = 0;
-			return;
-		}
+	bool image = false;
+	for (size_t i = 0; i < v->base.len && !image; i++)
+		image = v->base.data[i].va == 0 && !v->base.data[i].loads;
+	if (image)
+		s->fixed[s->n_fixed++] = 0;
+	for (uint32_t i = 1; i < v->in.n_sections && s->n_fixed < 16; i++) {
+		if (strncmp(v->in.section[i].name, ".got", 4) == 0)
+			s->fixed[s->n_fixed++] = v->in.section[i].hdr.sh_addr;
+	}
 }
 
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names)

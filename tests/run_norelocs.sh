@@ -278,15 +278,14 @@ put_word() {
 distances_part() {
 	local d=$WORK/distances src symbol at from size unit mode was now to rc table f
 	mkdir -p "$d"
-	local sources=(packed)
-	for src in "${sources[@]}"; do
+	for src in packed based; do
 		if ! { gcc -O2 -fPIE -w -DPART=before -c "$FOOL/twins.c" -o "$d/before.o" && gcc -O2 -fPIE -w -DPART=after -c "$FOOL/twins.c" -o "$d/after.o" &&
-			gcc -O2 -fPIE -w -c "$FOOL/$src.c" -o "$d/x.o" && gcc -pie "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/$src"; } >"$d/log" 2>&1; then
+			gcc -O2 -fPIE -fno-toplevel-reorder -w -c "$FOOL/$src.c" -o "$d/x.o" && gcc -pie "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/$src"; } >"$d/log" 2>&1; then
 			not_ok "distances/$src" "does not build: $(first_line "$d/log")"
 			return
 		fi
 	done
-	# Program, table, place of the word in it, place that it counts from (- the file's first byte), size, bytes of its unit.
+	# Program, table, place of the word in it, place that it counts from (in the table, or a symbol), size, bytes of its unit.
 	while read -r src table at from size unit; do
 		for mode in safe all; do
 			"$ICFOLD" -q --icf=$mode --map="$d/map" "$d/$src" -o "$d/out" 2>"$d/log" || { not_ok "distances/$src" "icfold: $(first_line "$d/log")"; continue; }
@@ -294,8 +293,7 @@ distances_part() {
 			check "distances/$src.$table+$at.$mode/moves" "twins_after stayed at $now" test "$was" != "$now"
 			"$ICFOLD" verify --icf=$mode "$d/$src" "$d/out" >"$d/log" 2>&1 || not_ok "distances/$src.$mode" "verify: $(first_line "$d/log")"
 			symbol=$(address_of "$d/$src" "$table")
-			to=$((0x$was - symbol - from))
-			[ "$from" = - ] && to=$((0x$was))
+			case $from in *TABLE) to=$((0x$was - $(address_of "$d/$src" _${from}_))) ;; *) to=$((0x$was - symbol - from)) ;; esac
 			for f in in new; do cp "$d/$([ $f = in ] && echo "$src" || echo out)" "$d/$f" && put_word "$d/$f" $((symbol + at)) "$size" $((to / unit)); done
 			"$ICFOLD" verify --icf=$mode "$d/in" "$d/new" >"$d/log" 2>&1
 			rc=$?
@@ -309,6 +307,10 @@ distances_part() {
 	packed from_start 25 20 4 1
 	packed from_end 27 40 4 1
 	packed behind 1 5 4 1
+	based words 4 0 4 1
+	based wide 8 0 8 1
+	based halves 4 0 2 1
+	based offsets 8 GLOBAL_OFFSET_TABLE 8 1
 	END
 }
 
