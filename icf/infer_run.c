@@ -6,7 +6,7 @@
  *   - an address that the program has otherwise: the file's first byte, an executable section's start, the global offset table, the
  *     start of the data section.
  * Nothing tells such words from numbers but what stands beside them.  A word that, counted from itself or from its end, leads to the very
- * entry of a function far away is so rare among numbers that each one is taken for a distance, as long as less than one such
+ * entry of a function far away is so rare among numbers that each one is taken for a distance, as long as no such
  * number is to be expected in a file with that much data and that many functions.  The other shapes are only believed in company: at
  * equal steps of at most 64 bytes, words of the same shape lead to different functions, and none in between leads elsewhere (zeros and
  * distances to named data may: entries without a function).  How many it takes depends on how easily numbers do it, too; an
@@ -337,7 +337,7 @@ static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 		return sh->size == 2 ? alone ? 4 : 6 : alone ? sh->shift ? 3 : 2 : sh->shift ? 6 : 4;
 	if (!near)
 		return alone ? 5 : 6;
-	return (alone ? 2 : 3) + (sh->shift ? 2 : 0) + (sh->size == 2 ? 1 : 0);
+	return (alone ? 2 : 3) + (sh->shift ? 5 : 0) + (sh->size == 2 ? 1 : 0);
 }
 
 /* Pins all that the run's words lead to, and those behind and between runs that lead into a function, as to a second entry. */
@@ -373,12 +373,12 @@ static void judge_hits(const struct look *l, const struct shape *sh)
 	}
 }
 
-/* Words that lead from their place or end to an entry, alone: each at any byte where less than one is to be expected of chance in
- * all the data; else those that are aligned, where that holds of them; else three that are close together. */
+/* Words that lead from their place or end to an entry, alone: each at any byte where a twentieth of one is to be expected of chance in all
+ * the data, or less; else those that are aligned, where that holds of them; else three that are close together. */
 static void judge_lone(const struct look *l)
 {
 	double expected = l->job->bytes * l->job->chance;
-	bool any = expected < 0.5, aligned = expected < 2;
+	bool any = expected < 0.05, aligned = expected < 0.2;
 	for (size_t i = 0; i < l->hit.len; i++) {
 		const struct hit *h = &l->hit.data[i];
 		if (any || (aligned && (h->va & 3) == 0))

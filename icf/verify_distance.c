@@ -137,7 +137,7 @@ static unsigned proof(const struct search *s, const struct count *c, bool filled
 	switch (c->from) {
 	case PLACE:
 	case END:
-		return c->size == 2 ? 5 : 4 + more;
+		return c->size == 2 ? 5 : 4 + 3 * more;
 	case RECORD:
 		return c->size == 2 ? none : 7;
 	case NAMED:
@@ -172,7 +172,7 @@ static void look_at(struct search *s, const struct count *c, uint64_t va)
 	uint64_t to = target(s, c, va);
 	if (!starts(s, to) || s->told == va || !left(s, to) || explained(s, va, c->size))
 		return;
-	bool lone = s->chance < 0.125 && c->size >= 4 && !c->shift && (c->from == PLACE || c->from == END);
+	bool lone = s->chance < 0.03 && c->size >= 4 && !c->shift && (c->from == PLACE || c->from == END);
 	if (!lone && !is_table(s, c, va))
 		return;
 	char name[200];
