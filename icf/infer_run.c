@@ -3,8 +3,7 @@
  * A distance in data is W bytes long (2, 4 or 8) at any byte offset, counted in units of 1, 2, 4, 8 or 16 bytes, from
  *   - its own place, its own end (`.long f - . - 4`; a `call` kept as data), or any place within 64 bytes: its record's start or end,
  *   - the last place before it that something names (a table, a vtable's address point) or 8 bytes behind (a relative vtable's symbol),
- *   - an address that the program has otherwise: the file's first byte, an executable section's start, the global offset table, the
- *     start of the data section.
+ *   - an address that the program has otherwise: the file's first byte, an executable section's start, the global offset table.
  * Nothing tells such words from numbers but what stands beside them.  A word that, counted from itself or from its end, leads to the very
  * entry of a function far away is so rare among numbers that each one is taken for a distance, as long as no such
  * number is to be expected in a file with that much data and that many functions.  The other shapes are only believed in company: at
@@ -26,6 +25,7 @@
 #define MAX_AWAY 64  /* bytes from a word to the start or end of its record */
 #define MAX_GAP 8    /* entries in a row without a function */
 #define MAX_DISTINCT 32
+#define MAX_OBJECT 65536 /* bytes behind a word in which its object ends */
 #define MAX_FIXED 32 /* addresses that words of any section are counted from */
 
 enum base {
@@ -65,6 +65,7 @@ struct look {
 	const struct run_job *job;
 	const struct elfrw_section *sec;
 	struct icf_places word; /* the places of words that are not zero and near enough to it */
+	struct icf_places name; /* for each of them: the last place up to it that something names */
 	VEC(struct hit) hit;    /* of one shape, by place */
 };
 
@@ -86,10 +87,12 @@ bool icf_holds_data(const struct elfrw_section *s)
 
 static uint64_t word_at(const struct elfrw_section *s, uint64_t va, const struct shape *sh)
 {
-	uint64_t w = elfrw_get_le(s->data + (va - s->hdr.sh_addr), sh->size);
-	if (sh->sign && sh->size < 8)
-		w = (uint64_t)((int64_t)(w << (64 - 8 * sh->size)) >> (64 - 8 * sh->size));
-	return w << sh->shift;
+	const uint8_t *p = s->data + (va - s->hdr.sh_addr);
+	if (sh->size == 4)
+		return (uint64_t)(int64_t)(int32_t)elfrw_get32(p) << sh->shift;
+	if (sh->size == 8)
+		return elfrw_get64(p) << sh->shift;
+	return (sh->sign ? (uint64_t)(int64_t)(int16_t)elfrw_get16(p) : elfrw_get16(p)) << sh->shift;
 }
 
 static bool is_known(const struct run_job *job, uint64_t va, unsigned size)
@@ -200,7 +203,7 @@ static void find_fixed(struct run_job *job)
 	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
 		const struct elfrw_section *s = &prog->img->section[i];
 		/* Few numbers lead from the global offset table to a function; who computes its address may be code that is not understood. */
-		if (strncmp(s->name, ".got", 4) == 0 || (icf_holds_data(s) && has_address(prog, s->hdr.sh_addr)))
+		if (strncmp(s->name, ".got", 4) == 0)
 			add_fixed(job, s->hdr.sh_addr);
 	}
 }
@@ -212,19 +215,29 @@ static void pin_at(const struct run_job *job, uint64_t va)
 		__atomic_fetch_or(&job->prog->unit.data[i].flags, (__typeof__(job->prog->unit.data[i].flags))ICF_UNIT_PINNED, __ATOMIC_RELAXED);
 }
 
+/* Can a word of 2 bytes at VA, or a name before it, be near enough to the code?  Where the code is larger than such a word can count,
+ * only data beside it. */
+static bool is_near(const struct run_job *job, uint64_t va)
+{
+	return job->hi - job->lo <= 0x10000 || (va + 0x18000 >= job->lo && va < job->hi + 0x18000);
+}
+
 static struct elfrw_err *find_words(struct look *l, unsigned size)
 {
 	const struct elfrw_section *s = l->sec;
 	uint64_t end = s->hdr.sh_addr + s->hdr.sh_size, span = l->job->span;
 	const struct shape sh = { .size = (uint8_t)size, .sign = true };
+	uint64_t name = s->hdr.sh_addr, seen = name;
 	for (uint64_t va = s->hdr.sh_addr; end - va >= size; va++) {
 		uint64_t w = word_at(s, va, &sh);
-		if (w == 0 || w + span >= 2 * span || is_known(l->job, va, size))
+		if (w == 0 || w + span >= 2 * span || is_known(l->job, va, size) || (size == 2 && !is_near(l->job, va)))
 			continue;
-		uint64_t *slot = VEC_PUSH(&l->word.v);
-		if (!slot)
+		uint64_t *slot = VEC_PUSH(&l->word.v), *of = VEC_PUSH(&l->name.v);
+		if (!slot || !of)
 			return &elfrw_err_nomem;
-		*slot = va;
+		name = last_named(&l->job->map->named, seen, va, name);
+		*slot = seen = va;
+		*of = name;
 	}
 	return NULL;
 }
@@ -232,15 +245,11 @@ static struct elfrw_err *find_words(struct look *l, unsigned size)
 static struct elfrw_err *find_hits(struct look *l, const struct shape *sh)
 {
 	const struct run_job *job = l->job;
-	uint64_t name = l->sec->hdr.sh_addr, seen = name;
 	l->hit.len = 0;
 	for (size_t i = 0; i < l->word.v.len; i++) {
 		uint64_t va = l->word.v.data[i], base = sh->fixed;
-		if (sh->base == FROM_NAME)
-			name = last_named(&job->map->named, seen, va, name);
-		seen = va;
 		if (sh->base != FROM_FIXED)
-			base = (sh->base == FROM_NAME ? name : va) + (uint64_t)(int64_t)sh->away;
+			base = (sh->base == FROM_NAME ? l->name.v.data[i] : va) + (uint64_t)(int64_t)sh->away;
 		uint64_t to = base + word_at(l->sec, va, sh);
 		if (!icf_bit(&job->entry, to))
 			continue;
@@ -250,12 +259,6 @@ static struct elfrw_err *find_hits(struct look *l, const struct shape *sh)
 		*h = (struct hit){ va, base, to };
 	}
 	return NULL;
-}
-
-static const struct hit *hit_at(const struct look *l, size_t from, uint64_t va)
-{
-	size_t i = LOWER_BOUND(from, l->hit.len, mid, l->hit.data[mid].va < va);
-	return i < l->hit.len && l->hit.data[i].va == va ? &l->hit.data[i] : NULL;
 }
 
 /* A table: words at equal steps. */
@@ -274,26 +277,25 @@ static bool is_neutral(const struct look *l, const struct shape *sh, const struc
 	return sh->base != FROM_FIXED && icf_bit(&l->job->map->named, to);
 }
 
-/* The run with STEP that begins at hit I. */
-static struct run run_from(const struct look *l, const struct shape *sh, size_t i, unsigned step)
+/* The run with STEP that begins at hit H; what counts from a name ends at END, the next one. */
+static struct run run_from(const struct look *l, const struct shape *sh, const struct hit *h, uint64_t end, unsigned step)
 {
-	const struct hit *h = &l->hit.data[i];
-	uint64_t end = l->sec->hdr.sh_addr + l->sec->hdr.sh_size;
 	uint64_t seen[MAX_DISTINCT] = { h->to };
 	struct run r = { h->va, h->va, step, 1 };
 	unsigned gap = 0;
 	for (uint64_t va = h->va; end - va >= step + (uint64_t)sh->size && gap <= MAX_GAP;) {
 		va += step;
-		const struct hit *next = hit_at(l, i, va);
-		if (next && next->base - (sh->base == FROM_PLACE ? va - h->va : 0) == h->base) {
+		uint64_t w = word_at(l->sec, va, sh), to = w + (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base);
+		if (w && icf_bit(&l->job->entry, to) && !is_known(l->job, va, sh->size)) {
+			/* One number all over again is one chance. */
 			unsigned k = 0;
-			while (k < r.n && seen[k] != next->to)
+			while (k < r.n && seen[k] != to)
 				k++;
 			if (k == r.n && r.n < MAX_DISTINCT)
-				seen[r.n++] = next->to;
+				seen[r.n++] = to;
 			r.last = va;
 			gap = 0;
-		} else if (is_neutral(l, sh, h, va))
+		} else if (!w || is_neutral(l, sh, h, va))
 			gap++;
 		else
 			break;
@@ -305,7 +307,7 @@ static struct run run_from(const struct look *l, const struct shape *sh, size_t 
 static bool fills_object(const struct look *l, const struct shape *sh, const struct hit *h, const struct run *r)
 {
 	uint64_t first = l->sec->hdr.sh_addr, start = last_named(&l->job->map->named, first, h->va, first);
-	uint64_t end = icf_next_named(l->job->prog, l->job->map, h->va, UINT64_MAX);
+	uint64_t end = icf_next_named(l->job->prog, l->job->map, h->va, MAX_OBJECT);
 	if (r->first < start || r->last >= end)
 		return false;
 	for (uint64_t va = r->first; va >= start + r->step;) {
@@ -330,7 +332,7 @@ static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 	/* From data to code is a long way back, which few numbers are. */
 	bool back = sh->base == FROM_FIXED && sh->fixed >= l->job->hi;
 	if (back && sh->size > 2)
-		return (alone ? 2 : 3) + (sh->shift ? 2 : 0);
+		return (alone ? 3 : 5) + (sh->shift ? 3 : 0);
 	if (sh->base == FROM_FIXED)
 		return sh->size == 2 ? alone ? 8 : MAX_DISTINCT + 1 : alone ? sh->shift ? 6 : 4 : 12;
 	if (sh->base == FROM_NAME)
@@ -360,13 +362,16 @@ static void judge_hits(const struct look *l, const struct shape *sh)
 		uint64_t before = 0; /* bit k: there is a hit k bytes before this one */
 		for (size_t k = i; k > 0 && h->va - l->hit.data[k - 1].va < 64; k--)
 			before |= (uint64_t)1 << (h->va - l->hit.data[k - 1].va);
+		uint64_t end = l->sec->hdr.sh_addr + l->sec->hdr.sh_size;
+		if (sh->base == FROM_NAME)
+			end = icf_next_named(l->job->prog, l->job->map, h->va, MAX_OBJECT);
 		for (unsigned step = sh->size; step <= MAX_STEP; step++) {
 			if (step < 64 && before >> step & 1)
 				continue;
 			/* A record's start or end is not in another record. */
 			if (sh->base == FROM_PLACE && (sh->away <= -(int)step || sh->away > (int)step))
 				continue;
-			struct run r = run_from(l, sh, i, step);
+			struct run r = run_from(l, sh, h, end, step);
 			if (r.n >= enough(l, sh, false) || (r.n >= enough(l, sh, true) && fills_object(l, sh, h, &r)))
 				pin_run(l, sh, h, &r);
 		}
@@ -396,6 +401,8 @@ static bool reaches(const struct look *l, const struct shape *sh)
 	if (sh->size != 2 || sh->shift)
 		return sh->size != 2;
 	uint64_t from = l->sec->hdr.sh_addr, to = from + l->sec->hdr.sh_size, far = (uint64_t)(sh->sign ? 0x8000 : 0xffff) << sh->shift;
+	if (sh->base == FROM_FIXED && l->job->hi - l->job->lo > 0x10000)
+		return false;
 	if (sh->base == FROM_FIXED)
 		from = to = sh->fixed;
 	return from <= l->job->hi + far && to + far >= l->job->lo;
@@ -456,6 +463,7 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	if (!err)
 		err = try_shapes(&l, size);
 	VEC_FREE(&l.word.v);
+	VEC_FREE(&l.name.v);
 	VEC_FREE(&l.hit);
 	return err;
 }

@@ -145,7 +145,7 @@ static unsigned proof(const struct search *s, const struct count *c, bool filled
 		return c->size == 2 ? filled ? 5 : 7 : (filled ? 3 : 5) + more;
 	default:
 		if (c->fixed >= s->v->hi && c->size > 2)
-			return (filled ? 3 : 4) + more;
+			return (filled ? 4 : 6) + more + more;
 		return c->size == 2 ? filled ? 9 : none : filled ? 5 + more : 14;
 	}
 }
