@@ -323,7 +323,8 @@ static bool fills_object(const struct look *l, const struct shape *sh, const str
 
 /* How many functions in a row are no chance; of an object that holds nothing else (ALONE).  The shorter the words, and the coarser their
  * units, the more numbers lead to some function; the start of the code is as near to many numbers as can be.  No relocation divides, so
- * only differences inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none are believed. */
+ * only differences inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none are believed, nor from
+ * the start of the code; there the whole object must be such words, and many in a large file. */
 static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 {
 	bool near = sh->base == FROM_PLACE && (sh->away == 0 || sh->away == sh->size);
@@ -334,12 +335,12 @@ static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 	if (back && sh->size > 2)
 		return (alone ? 3 : 5) + (sh->shift ? 3 : 0);
 	if (sh->base == FROM_FIXED)
-		return sh->size == 2 ? alone ? 8 : MAX_DISTINCT + 1 : alone ? sh->shift ? 6 : 4 : 12;
+		return !alone || sh->shift ? MAX_DISTINCT + 1 : l->job->bytes > 1 << 20 ? 16 : sh->size == 2 ? 8 : 4;
 	if (sh->base == FROM_NAME)
 		return sh->size == 2 ? alone ? 4 : 6 : alone ? sh->shift ? 3 : 2 : sh->shift ? 6 : 4;
 	if (!near)
 		return alone ? 5 : 6;
-	return (alone ? 2 : 3) + (sh->shift ? 5 : 0) + (sh->size == 2 ? 1 : 0);
+	return (alone ? 2 : 3) + (sh->shift ? 5 : 0) + (sh->size == 2 ? 1 : 0) + (l->job->bytes * l->job->chance > 1 ? 3 : 0);
 }
 
 /* Pins all that the run's words lead to, and those behind and between runs that lead into a function, as to a second entry. */
@@ -379,7 +380,7 @@ static void judge_hits(const struct look *l, const struct shape *sh)
 }
 
 /* Words that lead from their place or end to an entry, alone: each at any byte where a twentieth of one is to be expected of chance in all
- * the data, or less; else those that are aligned, where that holds of them; else three that are close together. */
+ * the data, or less; else those that are aligned, where that holds of them; else three that are close together, unless the data is huge. */
 static void judge_lone(const struct look *l)
 {
 	double expected = l->job->bytes * l->job->chance;
@@ -388,7 +389,7 @@ static void judge_lone(const struct look *l)
 		const struct hit *h = &l->hit.data[i];
 		if (any || (aligned && (h->va & 3) == 0))
 			pin_at(l->job, h->to);
-		if (i < 2 || h->va - h[-2].va >= 256)
+		if (i < 2 || expected > 8 || h->va - h[-2].va >= 256)
 			continue;
 		for (int k = -2; k <= 0; k++)
 			pin_at(l->job, h[k].to);

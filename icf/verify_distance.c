@@ -137,7 +137,7 @@ static unsigned proof(const struct search *s, const struct count *c, bool filled
 	switch (c->from) {
 	case PLACE:
 	case END:
-		return c->size == 2 ? 5 : 4 + 3 * more;
+		return (c->size == 2 ? 5 : 4 + 3 * more) + (s->chance > 0.5 ? 3 : 0);
 	case RECORD:
 		return c->size == 2 ? none : 7;
 	case NAMED:
@@ -146,7 +146,7 @@ static unsigned proof(const struct search *s, const struct count *c, bool filled
 	default:
 		if (c->fixed >= s->v->hi && c->size > 2)
 			return (filled ? 4 : 6) + more + more;
-		return c->size == 2 ? filled ? 9 : none : filled ? 5 + more : 14;
+		return !filled || c->shift ? none : s->v->in.size > 1 << 20 ? 18 : c->size == 2 ? 9 : 5;
 	}
 }
 
