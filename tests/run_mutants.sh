@@ -3,7 +3,7 @@
 #
 # Good outputs, which verify must call equal, are broken in one place at a time by mutate (tests/mutate.c); verify must call
 # each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES places (3) of the
-# first FILES files (3) that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds whose name matches.
+# first FILES files (2) that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds whose name matches.
 . "$(dirname "$0")/lib.sh"
 MUTATE=${MUTATE:-$BUILD/tests/mutate}
 
@@ -55,7 +55,7 @@ if [ ! -x "$MUTATE" ]; then
 fi
 make_work
 always_fold
-export PLACES=${PLACES:-3} FILES=${FILES:-3} MUTATE
+export PLACES=${PLACES:-3} FILES=${FILES:-2} MUTATE
 : >"$WORK/good"
 
 # good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds (with options FOLD), verifies; one line.
