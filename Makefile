@@ -119,6 +119,10 @@ corpus-check: all $(JUDGE)
 system-check: all
 	@SYSTEM=full bash tests/run_system.sh
 	@bash tests/run_system_jobs.sh
+	@bash tests/run_system_apps.sh
+# Installs the large programs that system-check puts to work (2 GB).
+system-install:
+	@bash tests/run_system_apps.sh --install
 # Linkers' own tests of identical code folding, from LLVM's source package.
 llvm-icf: all
 	@bash tests/llvm_icf.sh
@@ -159,4 +163,4 @@ clean:
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check torture llvm-icf check-decoder install
+.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder install

@@ -91,10 +91,14 @@ for t in "${scripts[@]}"; do
 		fi
 		;;
 	esac
-	if [ "${t##*/}" = run_system_jobs.sh ] && [ "${SYSTEM:-}" != full ] && [ ${#only[@]} = 0 ]; then
-		left_out "${t##*/}" "minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it"
-		continue
-	fi
+	case ${t##*/} in
+	run_system_jobs.sh | run_system_apps.sh)
+		if [ "${SYSTEM:-}" != full ] && [ ${#only[@]} = 0 ]; then
+			left_out "${t##*/}" "minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it"
+			continue
+		fi
+		;;
+	esac
 	start "${t##*/}" bash "$t"
 done
 wait
