@@ -313,7 +313,7 @@ public class Work {
 	}
 }
 JAVA
-	javac Work.java >compile 2>&1 || echo "javac: status $?" >>bad
+	javac -encoding UTF-8 Work.java >compile 2>&1 || echo "javac: status $?" >>bad
 	local o
 	for o in -XX:+UseSerialGC -XX:+UseG1GC -XX:+UseParallelGC -XX:+UseZGC -XX:+UseShenandoahGC -Xint -XX:TieredStopAtLevel=1 -Xshare:off -Xcomp; do
 		case $o in -XX:+Use*) java "$o" -version >/dev/null 2>&1 || continue ;; esac
