@@ -5,6 +5,7 @@
  *   nolink        an unnamed file cannot be given a name
  *   norename      nothing can be renamed
  *   nochmod       modes cannot be set
+ *   nochown       owners cannot be set
  *   diechown      the process is killed where it sets an owner
  *   short         a write takes at most 1000 bytes
  *   eintr         every other write is interrupted
@@ -105,6 +106,10 @@ int fchown(int fd, uid_t owner, gid_t group)
 	int (*real)(int, uid_t, gid_t) = (int (*)(int, uid_t, gid_t))dlsym(RTLD_NEXT, "fchown");
 	if (on("diechown"))
 		raise(SIGKILL);
+	if (on("nochown")) {
+		errno = EPERM;
+		return -1;
+	}
 	return real(fd, owner, group);
 }
 

@@ -249,12 +249,23 @@ def dies(elf):
 
 
 def with_section(elf, s, contents, flags):
-    """The file with other contents of section S, at its end."""
-    d = bytearray(elf.data)
-    at = len(d)
-    d += contents
-    d[s.header + 24:s.header + 40] = put(at, 8) + put(len(contents), 8)
-    d[s.header + 8:s.header + 16] = put(flags, 8)
+    """The file with other contents of section S, which is not loaded; what is behind it moves, so that no bytes are nobody's."""
+    d = bytearray(elf.data[:s.offset]) + contents
+    behind = sorted((o for o in elf.sections if o.type and (o.offset, o.index) > (s.offset, s.index) and o is not s), key=lambda o: (o.offset, o.index))
+    place = {s.header: s.offset}
+    for o in behind:
+        d += bytes(-len(d) % max(get(elf.data, o.header + 48, 8), 1))
+        place[o.header] = len(d)
+        d += elf.bytes_of(o)
+    d += bytes(-len(d) % 8)
+    shoff, old = len(d), elf.e["e_shoff"]
+    d += elf.data[old:]
+    d[40:48] = put(shoff, 8)
+    for header, offset in place.items():
+        d[header - old + shoff + 24:header - old + shoff + 32] = put(offset, 8)
+    at = s.header - old + shoff
+    d[at + 32:at + 40] = put(len(contents), 8)
+    d[at + 8:at + 16] = put(flags, 8)
     return bytes(d)
 
 
@@ -330,8 +341,61 @@ def names(elf):
         yield what, bytes(new)
 
 
+# Zero and 2^64 - 1 in ten bytes, 2^63, more than 64 bits, and no end.
+LEBS = {"ten": b"\x80" * 9 + b"\0", "max": b"\xff" * 9 + b"\1", "min": b"\x80" * 9 + b"\1", "minus": b"\xff" * 9 + b"\x7f",
+        "over": b"\x80" * 9 + b"\2", "far": b"\x80" * 30 + b"\x7f", "ones": b"\xff" * 100, "endless": b"\x80" * 100000}
+
+
+def lebs(elf):
+    """Numbers of variable length that are too long, too large or have no end, where tables have such numbers."""
+    rng = random.Random(6)
+    for s in elf.sections:
+        if not s.in_file() or not s.name.startswith((".gcc_except", ".eh_frame", ".debug_")) or s.flags & 0x800:
+            continue
+        starts = elfbytes.unit_lengths(elf.bytes_of(s)) if s.name in (".eh_frame", ".debug_frame") else []
+        some = {p + n for p in starts[:2] + starts[-2:] for n in range(9, 28)}  # a CIE's or FDE's numbers
+        some |= set(range(min(s.size, 48))) | set(places(s, 40, rng))
+        for p in sorted(some):
+            for what, leb in LEBS.items():
+                if p < s.size:
+                    yield "%s+%x %s" % (s.name, p, what), [(s.offset + p, leb[:s.size - p])]
+
+
+def padded(value, n):
+    return bytes(value >> 7 * i & 127 | (128 if i < n - 1 else 0) for i in range(n))
+
+
+def long_abbrevs(elf):
+    """The same abbreviations in longer numbers, which says the same; where there is one table."""
+    ab = elf.section(".debug_abbrev")
+    if not ab or ab.flags & 0x800:
+        return
+    raw, numbers_, p = elf.bytes_of(ab), [], 0  # a number, or a byte as it is
+    while raw[p]:
+        for what in ("code", "tag"):
+            v, p = elfbytes.uleb(raw, p)
+            numbers_.append(v)
+        numbers_.append(raw[p:p + 1])
+        p += 1
+        while True:
+            at, p = elfbytes.uleb(raw, p)
+            form, p = elfbytes.uleb(raw, p)
+            numbers_ += [at, form]
+            if form == 0x21:  # DW_FORM_implicit_const, a signed number
+                start = p
+                _, p = elfbytes.uleb(raw, p)
+                numbers_.append(raw[start:p])
+            if not at and not form:
+                break
+    if p + 1 != len(raw):
+        return
+    for n in (2, 3, 9, 10, 11, 20, 5000):
+        new = b"".join(v if isinstance(v, bytes) else padded(v, n) for v in numbers_)
+        yield "in %d bytes" % n, with_section(elf, ab, new + b"\0", ab.flags)
+
+
 KINDS = [truncations, elf_header, program_headers, section_headers, swapped_headers, overlaps, types, bit_flips, numbers, runs, tables, counts,
-         lengths, dies, bombs, growths, names]
+         lengths, dies, bombs, growths, names, lebs, long_abbrevs]
 
 
 # ---- running ----
@@ -478,10 +542,10 @@ def jobs(options):
         for side in ("in", "out"):
             for kind in KINDS:
                 # Drawn for all kinds, so that a kind alone gets the same files.
-                start = rng.randrange(options.every) if kind is not names else 0
+                start = rng.randrange(options.every) if kind not in (names, long_abbrevs) else 0
                 if options.only and not re.search(options.only, kind.__name__):
                     continue
-                step = 1 if kind is names else options.every * (1 if kind not in (overlaps, types, swapped_headers, section_headers, tables) else 4)
+                step = 1 if kind in (names, long_abbrevs) else options.every * (1 if kind not in (overlaps, types, swapped_headers, section_headers, tables) else 4)
                 i = -1
                 for i, (name, change) in enumerate(kind(pair.elf[side])):
                     if re.fullmatch(options.name, name) if options.name else i % step == start:

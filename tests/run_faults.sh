@@ -81,7 +81,9 @@ written() {
 fresh
 
 # --- what file systems do
-for f in notmpfile nolink short eintr "short eintr notmpfile" nochmod "notmpfile nochmod"; do
+# A FAT file system has neither unnamed files nor links, nor owners and modes.
+fat="notmpfile nolink nochmod nochown"
+for f in notmpfile nolink short eintr "short eintr notmpfile" nochmod "notmpfile nochmod" "$fat" "nolink nochown"; do
 	faulty "$f" "$ICFOLD" prog -o out/x >r.out 2>r.err
 	rc=$?
 	written "faults/${f// /-}"
@@ -91,7 +93,7 @@ for f in notmpfile nolink short eintr "short eintr notmpfile" nochmod "notmpfile
 	written "faults/${f// /-}-first"
 done
 cp prog same
-for f in nochmod "nochmod notmpfile"; do
+for f in nochmod "nochmod notmpfile" "$fat"; do
 	faulty "$f" "$ICFOLD" same -o same 2>r.err
 	check "faults/${f// /-}-in-place" "$(first_line r.err)" cmp -s same new
 	cp prog same
@@ -161,20 +163,21 @@ if in_mounts mount -t tmpfs -o size=64k none small 2>/dev/null; then
 	rc=$?
 	check faults/other-file-system-left "$(tr '\n' ' ' <left)" test "$(cat left)" = x
 	written faults/other-file-system
-	for fs in ramfs overlay; do
-		opt=
+	for fs in ramfs overlay vfat exfat; do
+		opt='' from=none
 		mkdir -p lower
-		[ $fs = overlay ] && opt=lowerdir=lower,upperdir=small/up,workdir=small/work
-		if ! fs=$fs opt=$opt in_mounts bash -c 'mount -t tmpfs none small; mkdir -p small/up small/work small/m
-			mount -t $fs ${opt:+-o $opt} none small/m 2>/dev/null || exit 9
-			cp out/x small/m; "$ICFOLD" prog -o small/m/x && cp small/m/x out/x && [ "$(ls -A small/m)" = x ]' >r.out 2>r.err; then
-			rc=$?
-			if [ $rc = 9 ]; then
-				skip faults/$fs "cannot be mounted here"
-				continue
-			fi
-		fi
+		case $fs in
+		overlay) opt=lowerdir=lower,upperdir=small/up,workdir=small/work ;;
+		*fat)
+			from=$WORK/$fs.image opt=loop
+			truncate -s 16M "$from" && { mkfs.$fs "$from" >r.out 2>&1 || { skip faults/$fs "no mkfs.$fs"; continue; }; }
+			;;
+		esac
+		fs=$fs opt=$opt from=$from in_mounts bash -c 'mount -t tmpfs none small; mkdir -p small/up small/work small/m
+			mount -t $fs ${opt:+-o $opt} "$from" small/m 2>/dev/null || exit 9
+			cp out/x small/m; "$ICFOLD" prog -o small/m/x && cp small/m/x out/x && [ "$(ls -A small/m)" = x ]' >r.out 2>r.err
 		rc=$?
+		[ $rc != 9 ] || { skip faults/$fs "cannot be mounted here"; continue; }
 		written faults/$fs
 	done
 else
@@ -616,10 +619,17 @@ for f in slow "slow notmpfile" "slow nolink" "slow notmpfile verify"; do
 	done
 done
 fresh
-# Two files that belong together: both old or both new, whatever ends the run.
+# Two files that belong together, where files have neither links nor modes: the bytes that they have elsewhere.
+# Then both old or both new, whatever ends the run.
 if objcopy --only-keep-debug prog pair.debug && objcopy --strip-debug --add-gnu-debuglink=pair.debug prog pair 2>/dev/null &&
 	fold pair --debug-file=pair.debug -o out/x --debug-output=out/x.debug && [ $rc = 0 ]; then
 	mv out/x pair.new && mv out/x.debug pair.new.debug
+	for f in "$fat" nolink; do
+		faulty "$f" "$ICFOLD" pair --debug-file=pair.debug -o out/x --debug-output=out/x.debug 2>r.err
+		check "faults/pair-${f// /-}" "$(first_line r.err)" cmp -s out/x.debug pair.new.debug
+		rm -f out/x.debug
+		written "faults/pair-${f// /-}" pair.new
+	done
 	for f in slow "slow notmpfile"; do
 		bad='' ended=0
 		fresh
