@@ -390,17 +390,18 @@ out = open("sums", "w")
 for f in sorted(glob.glob("made/*")):
     if f.endswith(".pdf"):
         b = re.sub(rb"/CreationDate\(.*?\)|/ID \[.*?\]|/DocChecksum /\w+", b"", open(f, "rb").read(), flags=re.S)
+        open(f, "wb").write(b)
         parts = [("", b)]
     elif zipfile.is_zipfile(f):
         parts = [(n, zipfile.ZipFile(f).read(n)) for n in sorted(zipfile.ZipFile(f).namelist())]
-        parts = [(n, re.sub(rb"\d{4}-\d\d-\d\dT[\d:.]+Z?|PT[\dHMS.]+", b"", b)) for n, b in parts]
+        parts = [(n, re.sub(rb"\d{4}-\d\d-\d\dT[\d:.]+Z?|PT[\dHMS.]+|<config:config-item config:name=.Rsid.*?>\d+<", b"", b)) for n, b in parts]
     else:
         parts = [("", re.sub(rb"\\(creatim|revtim|printim)[^}]*|\\rsid\w*", b"", open(f, "rb").read()))]
     for n, b in parts:
         out.write("%s %s %d %s\n" % (f, n, len(b), hashlib.sha256(b).hexdigest()))
 PY
 	[ "$(find made -type f | wc -l)" -ge 11 ] || echo "not all was converted: $(find made -type f | tr '\n' ' ') $(tail -n 1 log)" >>bad
-	rm -rf log made/*.pdf made/*.od[ts] made/*.docx made/*.xlsx made/*.rtf
+	rm -rf log made/*.od[ts] made/*.docx made/*.xlsx made/*.rtf
 }
 
 page() {
