@@ -67,6 +67,7 @@ struct look {
 	struct icf_places word; /* the places of words that are not zero and near enough to it */
 	struct icf_places name; /* for each of them: the last place up to it that something names */
 	VEC(struct hit) hit;    /* of one shape, by place */
+	uint64_t start, end;    /* of the object that was asked for last: from a place that something names to the next one */
 };
 
 bool icf_holds_data(const struct elfrw_section *s)
@@ -222,6 +223,19 @@ static bool is_near(const struct run_job *job, uint64_t va)
 	return job->hi - job->lo <= 0x10000 || (va + 0x18000 >= job->lo && va < job->hi + 0x18000);
 }
 
+/* The object that VA lies in, at *START, and where it ends, MAX_OBJECT bytes behind VA at most.  Questions come in order, many of one
+ * object, so that all of them together look at each byte a few times. */
+static uint64_t object_of(struct look *l, uint64_t va, uint64_t *start)
+{
+	if (va < l->start || va >= l->end) {
+		uint64_t first = l->sec->hdr.sh_addr, floor = va >= l->end && l->end > first ? l->end - 1 : first;
+		l->start = last_named(&l->job->map->named, floor, va, floor > first ? l->end : first);
+		l->end = icf_next_named(l->job->prog, l->job->map, va, UINT64_MAX);
+	}
+	*start = l->start;
+	return l->end - va > MAX_OBJECT ? va + MAX_OBJECT : l->end;
+}
+
 static struct elfrw_err *find_words(struct look *l, unsigned size)
 {
 	const struct elfrw_section *s = l->sec;
@@ -304,10 +318,9 @@ static struct run run_from(const struct look *l, const struct shape *sh, const s
 }
 
 /* Does the object that hit H lies in hold nothing but words of this run, in their column? */
-static bool fills_object(const struct look *l, const struct shape *sh, const struct hit *h, const struct run *r)
+static bool fills_object(struct look *l, const struct shape *sh, const struct hit *h, const struct run *r)
 {
-	uint64_t first = l->sec->hdr.sh_addr, start = last_named(&l->job->map->named, first, h->va, first);
-	uint64_t end = icf_next_named(l->job->prog, l->job->map, h->va, MAX_OBJECT);
+	uint64_t start, end = object_of(l, h->va, &start);
 	if (r->first < start || r->last >= end)
 		return false;
 	for (uint64_t va = r->first; va >= start + r->step;) {
@@ -356,7 +369,7 @@ static void pin_run(const struct look *l, const struct shape *sh, const struct h
 	}
 }
 
-static void judge_hits(const struct look *l, const struct shape *sh)
+static void judge_hits(struct look *l, const struct shape *sh)
 {
 	for (size_t i = 0; i < l->hit.len; i++) {
 		const struct hit *h = &l->hit.data[i];
@@ -364,8 +377,9 @@ static void judge_hits(const struct look *l, const struct shape *sh)
 		for (size_t k = i; k > 0 && h->va - l->hit.data[k - 1].va < 64; k--)
 			before |= (uint64_t)1 << (h->va - l->hit.data[k - 1].va);
 		uint64_t end = l->sec->hdr.sh_addr + l->sec->hdr.sh_size;
+		uint64_t start;
 		if (sh->base == FROM_NAME)
-			end = icf_next_named(l->job->prog, l->job->map, h->va, MAX_OBJECT);
+			end = object_of(l, h->va, &start);
 		for (unsigned step = sh->size; step <= MAX_STEP; step++) {
 			if (step < 64 && before >> step & 1)
 				continue;
