@@ -124,7 +124,8 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 			continue;
 		const struct elfrw_section *sec = &img->section[s->hdr.sh_info];
 		/* Debug information is rewritten by what it says; and relocations of compressed bytes count in the others. */
-		if (icf_unloaded_kind(img, s->hdr.sh_info) != ICF_UNLOADED_PLAIN || (sec->hdr.sh_flags & SHF_ALLOC) || !sec->data || strncmp(sec->name, ".debug_", 7) == 0 ||
+		if (icf_unloaded_kind(img, s->hdr.sh_info) != ICF_UNLOADED_PLAIN || (sec->hdr.sh_flags & SHF_ALLOC) || !sec->data ||
+		    strncmp(sec->name, ".debug_", 7) == 0 ||
 		    strncmp(sec->name, ".zdebug_", 8) == 0 || (sec->hdr.sh_type == SHT_NOTE && icf_has_probes(sec)) || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
 		    a->out->sec[s->hdr.sh_info].drop)
 			continue;

@@ -120,7 +120,8 @@ static int check_files(const struct icf_options *opt)
 			return fail(side[i].path, elfrw_error("is the debug file and cannot be a report too"));
 		if (elfrw_newfile_same_place(side[i].path, opt->input))
 			return fail(side[i].path, elfrw_error("is the input and cannot be a report too"));
-		bool twice = elfrw_newfile_same_place(side[i].path, opt->output) || (opt->debug_output && elfrw_newfile_same_place(side[i].path, opt->debug_output));
+		bool twice = elfrw_newfile_same_place(side[i].path, opt->output) ||
+			     (opt->debug_output && elfrw_newfile_same_place(side[i].path, opt->debug_output));
 		for (size_t k = 0; k < i; k++)
 			twice |= elfrw_newfile_same_place(side[i].path, side[k].path);
 		if (twice)

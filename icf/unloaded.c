@@ -85,14 +85,6 @@ static bool parses(const struct elfrw_section *s)
 	return true;
 }
 
-static bool has_relocations(const struct elfrw_image *img, uint32_t shndx)
-{
-	for (uint32_t i = 1; i < img->n_sections; i++)
-		if (img->section[i].hdr.sh_type == SHT_RELA && !(img->section[i].hdr.sh_flags & SHF_ALLOC) && img->section[i].hdr.sh_info == shndx)
-			return true;
-	return false;
-}
-
 /* Text, names, other files' code, and what is rewritten elsewhere. */
 static bool is_plain(const struct elfrw_section *s)
 {
@@ -112,7 +104,8 @@ static bool is_plain(const struct elfrw_section *s)
 	case SHT_NULL:
 		return true;
 	}
-	return (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s)) || begins(s->name, ".debug_") || begins(s->name, ".zdebug_") || begins(s->name, ".gnu.debuglto_") || begins(s->name, ".gnu.lto_") ||
+	return (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s)) || begins(s->name, ".debug_") || begins(s->name, ".zdebug_") ||
+	       begins(s->name, ".gnu.debuglto_") || begins(s->name, ".gnu.lto_") ||
 	       begins(s->name, ".gnu.warning");
 }
 
@@ -131,7 +124,7 @@ enum icf_unloaded icf_unloaded_kind(const struct elfrw_image *img, uint32_t shnd
 	/* Distances between probes, indices of symbols, fields of 4 bytes: relocations do not say it all. */
 	if (strcmp(s->name, ".pseudo_probe") == 0 || type == LLVM_ADDRSIG || type == LLVM_CALL_GRAPH_PROFILE || begins(s->name, ".stab"))
 		return ICF_UNLOADED_DROP;
-	if (is_plain(s) || has_relocations(img, shndx))
+	if (is_plain(s) || elfrw_image_relocs_of(img, shndx, 0))
 		return ICF_UNLOADED_PLAIN;
 	return begins(s->name, ".gnu.build.attributes") ? ICF_UNLOADED_DROP : ICF_UNLOADED_UNKNOWN;
 }

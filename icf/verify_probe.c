@@ -156,7 +156,8 @@ static void check_patched(struct icf_v *v)
 			uint32_t u = icf_v_find(v, v->word.data[i].target);
 			char name[200];
 			if (u != ICF_V_NONE && ((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
-				icf_vlog_bad(&v->log, ICF_VC_FOLD, "place: %s, which %s+0x%llx (0x%llx) names: expected code of one function, found shared code",
+				icf_vlog_bad(&v->log, ICF_VC_FOLD, "place: %s, which %s+0x%llx (0x%llx) names: expected code of one function, found "
+					     "shared code",
 					     icf_v_where(v, v->word.data[i].target, name), s->name, ICF_VX(v->word.data[i].place - from),
 					     ICF_VX(v->word.data[i].target));
 		}

@@ -270,7 +270,8 @@ struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err);
 /* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in LOG. */
 struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err);
 
-/* verify_probe.c: the notes of section A of IN and B of OUT, which are not loaded and have probes; do folded functions have the probes of what stands for them? */
+/* verify_probe.c: the notes of section A of IN and B of OUT, which are not loaded and have probes; do folded functions have the probes
+ * of what stands for them? */
 bool icf_v_has_probes(const struct elfrw_section *s);
 void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b);
 struct elfrw_err *icf_v_check_probes(struct icf_v *v);

@@ -251,7 +251,8 @@ s.serve_forever()
 X
 	server=$!
 	for ((i = 0; i < 300; i++)); do [ -s port ] && break; sleep 0.1; done
-	export DEBUGINFOD_URLS="http://127.0.0.1:$(cat port)" DEBUGINFOD_CACHE_PATH=$PWD/cache
+	read -r port <port
+	export DEBUGINFOD_URLS="http://127.0.0.1:$port" DEBUGINFOD_CACHE_PATH=$PWD/cache
 	"$ICFOLD" symbolize --core=core -s >text 2>err
 	check core/debuginfod "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
 	"$ICFOLD" symbolize -e bare main >text 2>err
@@ -308,7 +309,7 @@ for ((i = 0; i < 50; i++)); do
 	head -c "$n" core >short.core
 	timeout 400 "$ICFOLD" symbolize --core=short.core >text 2>err
 	rc=$?
-	if [ $rc != 0 -a $rc != 2 ] || [ "$(grep -c '^icfold: short.core: \(truncated\|not a core\|cannot read\)' err)" != 1 ] || grep -qE 'Sanitizer|runtime error' err; then
+	if { [ $rc != 0 ] && [ $rc != 2 ]; } || [ "$(grep -c '^icfold: short.core: \(truncated\|not a core\|cannot read\)' err)" != 1 ] || grep -qE 'Sanitizer|runtime error' err; then
 		worst=$rc why="$(file_bytes short.core) of $size bytes: rc $rc, $(tail -n 1 err)"
 	fi
 	lines=$((lines + $(grep -c . text)))

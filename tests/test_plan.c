@@ -322,8 +322,8 @@ static void test_observed_alignment(void **state)
 	tp_close(&t);
 	/* No-ops in front of a function that something names: what is aligned lies inside of the unit. */
 	plan_open(&t,
-		  TEXT ".p2align 6,0x90\n" LEAF("a", 1) LEAF("b", 1) LEAF("u", 8) ".p2align 6,0x90\nnops: nop\nnop\n.p2align 6,0x90\n" LEAF("in", 2) ANCHOR PTRS(
-			  "nops,in"),
+		  TEXT ".p2align 6,0x90\n" LEAF("a", 1) LEAF("b", 1) LEAF("u", 8) ".p2align 6,0x90\nnops: nop\nnop\n.p2align 6,0x90\n" LEAF("in", 2) ANCHOR
+			  PTRS("nops,in"),
 		  "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_int_equal(mapped(&t, "in")->body % 64, tp_u(&t, "in")->start % 64);
