@@ -4,6 +4,7 @@
 #include "dwarf/demangle.h"
 #include "dwarf/demangle_parts.h"
 #include "elfrw/vec.h"
+#include <errno.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -64,13 +65,25 @@ static bool is_short_scope(const char *name)
 	return back <= MAX_SCOPE_BACK && strstr(name, "sr");
 }
 
+/* Did a demangler that FAILED want memory that there was not?  It says no more than that it failed; malloc() tells by errno,
+ * which is 0 before. */
+static bool no_memory(bool failed)
+{
+	return failed && errno == ENOMEM;
+}
+
 static bool demangle_cpp(const char *name, int options, struct text *t)
 {
 	size_t n = strnlen(name, MAX_CPP + 1);
 	if (n > MAX_CPP)
 		return false;
+	errno = 0;
 	struct demangle_component *tree = cplus_demangle_v3_components(name, options, &t->tree);
-	bool nomem = false;
+	bool nomem = no_memory(!tree);
+	if (nomem) {
+		t->bad = true;
+		return false;
+	}
 	if (!tree && is_short_scope(name))
 		return cplus_demangle_v3_callback(name, options, put, t);
 	bool ok = tree && dwr_demangle_cpp_fits(tree, 2 * n, &nomem) && cplus_demangle_print_callback(options, tree, put, t);
@@ -117,14 +130,24 @@ static bool demangle_gnu(const char *name, struct text *t)
 	if (demangle_cpp(name, options, t))
 		return true;
 	t->v.len = 0;
-	return strchr(name, '.') && demangle_cut(name, options, " [clone ", "]", t);
+	return !t->bad && strchr(name, '.') && demangle_cut(name, options, " [clone ", "]", t);
+}
+
+static bool demangle_rust(const char *name, struct text *t)
+{
+	if (!dwr_demangle_rust_fits(name))
+		return false;
+	errno = 0;
+	bool ok = rust_demangle_callback(name, 0, put, t);
+	t->bad |= no_memory(!ok); /* identifiers beyond ASCII are decoded in memory */
+	return ok;
 }
 
 /* Demangles NAME; false: it is not a mangled name. */
 static __attribute__((noinline)) bool demangle(const char *name, struct text *t)
 {
 	if (name[0] == '_' && name[1] == 'R')
-		return dwr_demangle_rust_fits(name) && rust_demangle_callback(name, 0, put, t);
+		return demangle_rust(name, t);
 	return t->spelling == DWR_SPELLING_LLVM ? demangle_llvm(name, t) : demangle_gnu(name, t);
 }
 

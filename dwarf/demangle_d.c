@@ -723,7 +723,8 @@ bool dwr_demangle_d(const char *name, char **ret)
 	*ret = NULL;
 	if (!strcmp(name, "_Dmain") ? !say(&r, "D main") : r.n > DWR_DEMANGLE_D || r.n < 3 || !mangled_name(&r) || r.at != r.n)
 		goto out;
-	if (r.text.len && put(&r, "", 1)) {
+	/* Where memory was wanting, another reading may have been taken. */
+	if (!r.nomem && r.text.len && put(&r, "", 1)) {
 		*ret = r.text.data;
 		return true;
 	}

@@ -78,7 +78,7 @@ elif [ -z "${ONLY:-}" ]; then
 	if "${CC:-gcc}" -O2 -fno-builtin -shared -fPIC "$TESTS/fail_alloc.c" -o "$WORK/fail_alloc.so" -ldl 2>"$WORK/log"; then
 		python3 "$TESTS/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --every "$alloc_every" --jobs "$JOBS" "${pairs[@]}" || failures=1
 		# Decompression wants memory of its own.
-		[ ${#known[@]} = 0 ] || python3 "$TESTS/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --every 4 --jobs "$JOBS" \
+		[ ${#known[@]} = 0 ] || python3 "$TESTS/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --jobs "$JOBS" \
 			--only 'symbolize a folded' "${known[@]}" || failures=1
 	else
 		not_ok alloc "$(first_line "$WORK/log")"

@@ -1,6 +1,7 @@
 /* test_demangle.c: mangled names: how they are spelled, and that none takes much time or memory. */
 #include "err_check.h"
 #include "dwarf/demangle.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,65 @@ static void spellings(void **state)
 	}
 }
 
+/* The linker sends all calls here, those of libiberty as well (see the Makefile). */
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static unsigned calls, fail_at; /* 0: none fails */
+
+static bool fails(void)
+{
+	if (++calls != fail_at)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
+void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
+
+/* Each allocation that fails is told, or makes no difference. */
+static void failing_allocations(void **state)
+{
+	(void)state;
+	static const char *const name[] = {
+		"_Z1fSt6vectorIS_IiEE", "_Z1fi.cold", "_ZN3foo3bar17h05af221e174051e9E", "_RNvC1a1b",
+		"_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y", "_D3foo3barFiZv", "_D8demangle17__T4testS6symbolZv", "_D8demangle18__T2fnVAiA3i1i2i3Z2fnFZv",
+		"_D3mod__T1tS43abcZxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxZv", /* of two readings, the first counts */
+		"_ZN4llvm10checkedAddIiEENSt9enable_ifIXsr3std9is_signedIT_EE5valueENS_8OptionalIS2_EEE4typeES2_S2_",
+	};
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		for (int spelling = 0; spelling <= DWR_SPELLING_GNU_SHORT; spelling++) {
+			char *good, *text;
+			fail_at = calls = 0;
+			assert_true(dwr_demangle(name[i], (enum dwr_spelling)spelling, &good));
+			unsigned n = calls, told = 0;
+			for (unsigned k = 1; k <= n; k++) {
+				fail_at = k;
+				calls = 0;
+				bool ok = dwr_demangle(name[i], (enum dwr_spelling)spelling, &text);
+				fail_at = 0;
+				told += !ok;
+				if (ok && good) {
+					assert_non_null(text);
+					assert_string_equal(text, good);
+				} else
+					assert_null(text);
+				free(text);
+			}
+			if (good)
+				assert_true(told > 0);
+			free(good);
+		}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(hostile_names), cmocka_unit_test(spellings) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(hostile_names), cmocka_unit_test(spellings), cmocka_unit_test(failing_allocations) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
