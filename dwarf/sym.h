@@ -167,7 +167,7 @@ struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const c
 					struct dwr_sym_file **ret);
 
 /* The same from a debuginfod server (debuginfod.h). */
-void dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret);
+struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret);
 
 /* An error that names both build-ids, when DEBUG has another one than FILE. */
 struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struct dwr_sym_file *debug);

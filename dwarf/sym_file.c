@@ -252,15 +252,17 @@ static bool build_id(const struct dwr_sym_file *file, char *text, size_t size)
 }
 
 /* Opens PATH when it is an ELF file with debug information, of the build-id ID when that is not NULL, and with the CRC
- * of .gnu_debuglink when that is not NULL. */
-static bool try_open(const char *path, const char *id, const uint32_t *crc, struct dwr_sym_file **ret)
+ * of .gnu_debuglink when that is not NULL.  *RET stays as it is when it is not; the only error is that memory is wanting. */
+static struct elfrw_err *try_open(const char *path, const char *id, const uint32_t *crc, struct dwr_sym_file **ret)
 {
 	struct dwr_sym_file *file;
 	char text[132];
 	struct elfrw_err *err = open_file(path, true, &file);
+	if (err == &elfrw_err_nomem)
+		return err;
 	if (err) {
 		elfrw_err_free(err);
-		return false;
+		return NULL;
 	}
 	bool ok = dwr_sym_file_has_debug(file);
 	if (ok && id)
@@ -278,7 +280,7 @@ static bool try_open(const char *path, const char *id, const uint32_t *crc, stru
 		*ret = file;
 	else
 		dwr_sym_file_close(file);
-	return ok;
+	return NULL;
 }
 
 /* The folder of PATH, "/" at the end included; owned by the caller, or NULL. */
@@ -312,8 +314,9 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 	const char *name = elfrw_rbuf_cstr(&r);
 	elfrw_rbuf_seek(&r, (elfrw_rbuf_off(&r) + 3) & ~(size_t)3);
 	uint32_t crc = elfrw_rbuf_u32(&r);
-	char *dir = elfrw_rbuf_ok(&r) && *name && !strchr(name, '/') ? folder_of(file->path) : NULL;
-	struct elfrw_err *err = NULL;
+	bool sound = elfrw_rbuf_ok(&r) && *name && !strchr(name, '/');
+	char *dir = sound ? folder_of(file->path) : NULL;
+	struct elfrw_err *err = sound && !dir && errno == ENOMEM ? &elfrw_err_nomem : NULL;
 	for (unsigned i = 0; dir && i < 3 && !*ret && !err; i++) {
 		char *path;
 		int n = i == 2 ? asprintf(&path, "%s%s%s", debug_dir, inside(dir, sysroot), name)
@@ -321,7 +324,7 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 		if (n < 0)
 			err = &elfrw_err_nomem;
 		else {
-			try_open(path, NULL, &crc, ret);
+			err = try_open(path, NULL, &crc, ret);
 			free(path);
 		}
 	}
@@ -338,24 +341,23 @@ struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struc
 }
 
 /* The file of build-id ID, as text, from a debuginfod server. */
-static void ask_server(const char *id, struct dwr_sym_file **ret)
+static struct elfrw_err *ask_server(const char *id, struct dwr_sym_file **ret)
 {
 	unsigned char bytes[66];
 	size_t n = strlen(id) / 2;
 	for (size_t i = 0; i < n; i++)
 		sscanf(id + 2 * i, "%2hhx", &bytes[i]);
 	char *path = dwr_debuginfod_find(bytes, n, DWR_DEBUGINFOD_DEBUGINFO);
-	if (path)
-		try_open(path, id, NULL, ret);
+	struct elfrw_err *err = path ? try_open(path, id, NULL, ret) : NULL;
 	free(path);
+	return err;
 }
 
-void dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret)
+struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret)
 {
 	char id[132];
 	*ret = NULL;
-	if (build_id(file, id, sizeof id))
-		ask_server(id, ret);
+	return build_id(file, id, sizeof id) ? ask_server(id, ret) : NULL;
 }
 
 struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
@@ -366,8 +368,9 @@ struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const c
 	if (build_id(file, id, sizeof id)) {
 		if (asprintf(&path, "%s/.build-id/%.2s/%s.debug", debug_dir, id, id + 2) < 0)
 			return &elfrw_err_nomem;
-		try_open(path, id, NULL, ret);
+		struct elfrw_err *err = try_open(path, id, NULL, ret);
 		free(path);
+		ELFRW_TRY(err);
 	}
 	return *ret ? NULL : by_debuglink(file, debug_dir, sysroot, ret);
 }
@@ -390,25 +393,28 @@ struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
 	for (size_t i = 0; i < n; i++)
 		snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 	if (*name == '/') {
-		if (try_open(name, id, NULL, &sym->alt))
+		dwr_sym_forget(sym, try_open(name, id, NULL, &sym->alt));
+		if (sym->alt)
 			return sym->alt;
 	} else {
 		char *dir = folder_of(sym->debug->path);
 		bool ok = dir && asprintf(&path, "%s%s", dir, name) >= 0;
+		sym->nomem |= dir ? !ok : errno == ENOMEM;
 		free(dir);
 		if (ok) {
-			ok = try_open(path, id, NULL, &sym->alt);
+			dwr_sym_forget(sym, try_open(path, id, NULL, &sym->alt));
 			free(path);
-			if (ok)
+			if (sym->alt)
 				return sym->alt;
 		}
 	}
 	if (asprintf(&path, "%s/.build-id/%.2s/%s.debug", sym->debug_dir, id, id + 2) >= 0) {
-		try_open(path, id, NULL, &sym->alt);
+		dwr_sym_forget(sym, try_open(path, id, NULL, &sym->alt));
 		free(path);
-	}
+	} else
+		sym->nomem = true;
 	if (!sym->alt)
-		ask_server(id, &sym->alt);
+		dwr_sym_forget(sym, ask_server(id, &sym->alt));
 	return sym->alt;
 }
 

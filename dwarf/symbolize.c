@@ -60,7 +60,7 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 	struct dwr_sym_file *other;
 	ELFRW_TRY(dwr_sym_file_separate(sym->main, sym->debug_dir, sysroot, &other));
 	if (!other)
-		dwr_sym_file_from_server(sym->main, &other);
+		ELFRW_TRY(dwr_sym_file_from_server(sym->main, &other));
 	if (other)
 		sym->debug = other;
 	return NULL;

@@ -77,7 +77,11 @@ if grep -q __asan_init "$ICFOLD"; then
 elif [ -z "${ONLY:-}" ]; then
 	if "${CC:-gcc}" -O2 -fno-builtin -shared -fPIC "$TESTS/fail_alloc.c" -o "$WORK/fail_alloc.so" -ldl 2>"$WORK/log"; then
 		python3 "$TESTS/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --every "$alloc_every" --jobs "$JOBS" "${pairs[@]}" || failures=1
-		# Decompression wants memory of its own.
+		# A debug file that is separate, and decompression, want memory of their own.
+		if [ ${#known[@]} != 0 ] && cp "$WORK/except" "$WORK/split" && objcopy --only-keep-debug "$WORK/except.folded" "$WORK/split.debug" &&
+			objcopy -g --add-gnu-debuglink="$WORK/split.debug" "$WORK/except.folded" "$WORK/split.folded"; then
+			known+=("$WORK/split=$WORK/split.folded")
+		fi
 		[ ${#known[@]} = 0 ] || python3 "$TESTS/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --jobs "$JOBS" \
 			--only 'symbolize a folded' "${known[@]}" || failures=1
 	else
