@@ -181,6 +181,13 @@ static bool is_unwind_section(const char *name)
 	       strncmp(name, ".gcc_except_table.", 18) == 0;
 }
 
+/* clang's -fsanitize=kcfi lists its traps by distances from their own places.  Where that is no ud2, the word counts from elsewhere. */
+static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_section *sec, uint64_t target)
+{
+	const uint8_t *code = strcmp(sec->name, ".kcfi_traps") == 0 ? elfrw_image_at(prog->img, target, 2) : NULL;
+	return code && code[0] == 0x0f && code[1] == 0x0b;
+}
+
 /* One kept relocation of a data section. */
 static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel, uint64_t at, const struct elfrw_section *sec,
 				   const Elf64_Rela *r)
@@ -216,9 +223,8 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	if (in_code || (sym.st_shndx == SHN_UNDEF && icf_in_exec(prog, target))) {
 		ELFRW_TRY(push(prog, r->r_offset, target, d.size, true, false));
 		struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
-		/* A function symbol says whose distance it is, whatever base it counts from.  clang's -fsanitize=kcfi lists its traps
-		 * by distances from their own places. */
-		if (strcmp(sec->name, ".kcfi_traps") == 0)
+		/* A function symbol says whose distance it is, whatever base it counts from. */
+		if (leads_to_trap(prog, sec, target))
 			ref->pcrel = 2;
 		else if (ELF64_ST_TYPE(sym.st_info) == STT_FUNC && in_code) {
 			ref->target = sym.st_value;

@@ -99,7 +99,7 @@ struct icf_dataref {
 	uint32_t table;  /* jump table it belongs to, or ICF_NONE */
 	uint8_t size;
 	uint8_t pcrel;   /* 0: the field holds the target; 1: a distance to it, from what only the code that reads it knows; 2: a
-			  * distance to a function that its relocation's symbol names, from anywhere */
+			  * distance to a function that its relocation's symbol names, from anywhere, or to a trap, from its own place */
 	uint8_t dynamic; /* a dynamic relocation sets it; the addend, not the field, is the truth */
 	uint8_t left;    /* nothing tells what the distance counts from: the field stays, and so does all that it could mean */
 	uint8_t quiet;   /* does not let the program observe the address: vtable slot, init array, PLT slot */

@@ -176,6 +176,19 @@ bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const El
 	return true;
 }
 
+/* A list of traps names an undefined instruction from each word's own place (LLVM, "Kernel Control-Flow Integrity"). */
+static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec, uint64_t target)
+{
+	if (strcmp(sec->name, ".kcfi_traps") != 0 || !icf_v_in_exec(v, target))
+		return false;
+	const struct elfrw_section *text = &v->in.section[elfrw_image_section_at(&v->in, target)];
+	uint64_t off = target - text->hdr.sh_addr;
+	struct elfrw_insn in;
+	/* Longer than one byte: those pad code. */
+	return text->data && off < text->hdr.sh_size && v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) == 2 &&
+	       in.kind == ELFRW_INSN_TRAP;
+}
+
 static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *rel, const struct elfrw_section *sec)
 {
 	for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= rel->hdr.sh_size; k += sizeof(Elf64_Rela)) {
@@ -209,7 +222,8 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 		if (code && ELF64_ST_TYPE(sym.st_info) == STT_FUNC)
 			ELFRW_TRY(push(v, r.r_offset, sym.st_value, d.size, ICF_VW_OFFSET));
 		else if (code || (sym.st_shndx == SHN_UNDEF && icf_v_in_exec(v, r.r_offset + field)))
-			ELFRW_TRY(push(v, r.r_offset, r.r_offset + field, d.size, ICF_VW_RELATIVE));
+			ELFRW_TRY(push(v, r.r_offset, r.r_offset + field, d.size,
+				       is_kcfi_trap(v, sec, r.r_offset + field) ? ICF_VW_OFFSET : ICF_VW_RELATIVE));
 	}
 	return NULL;
 }

@@ -73,7 +73,7 @@ enum icf_vword_kind {
 	ICF_VW_FIELD,	 /* the field holds the address */
 	ICF_VW_DYNAMIC,	 /* a dynamic relocation's addend holds it, and the field does or does not, too */
 	ICF_VW_RELATIVE, /* the field holds a distance, from its own place or a table's start */
-	ICF_VW_OFFSET,	 /* a distance to a function's symbol from anywhere */
+	ICF_VW_OFFSET,	 /* a distance to a function's symbol from anywhere, or to a listed trap from its own place */
 };
 
 struct icf_vtable {

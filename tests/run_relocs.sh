@@ -6,6 +6,7 @@
 #   layouts  segments without page alignment, headers in no segment, traps behind the code
 #   distances  to functions, in every shape, with a relocation or without
 #   vtables  clang's relative vtables
+#   traps    lists of traps, as clang's -fsanitize=kcfi makes them
 # PARTS="names" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -375,8 +376,55 @@ vtables_part() {
 	done
 }
 
+# --- traps ------------------------------------------------------------------------------------------------------------
+# Traps in the middle of functions that move, each listed by its distance from the word; or from the list's start, which nothing tells.
+traps_part() {
+	local d=$WORK/traps how in at new old word
+	mkdir -p "$d"
+	cat >"$d/p.c" <<-'END'
+		#include <stdio.h>
+		#include <string.h>
+		#define TWIN(name) __attribute__((noinline)) int name(int x) { for (int i = 0; i < 9; i++) x = x * 77 ^ i << 5; return x; }
+		#define TRAP(name, k) __attribute__((noinline)) int name(int x) { __asm__ volatile("test %0, %0; jns 1f; .L" #name ": ud2; 1:" : : "r"(x)); \
+			return x * k; }
+		TWIN(a1) TWIN(a2) TRAP(t1, 3) TWIN(a3) TRAP(t2, 7)
+		__asm__(".pushsection .kcfi_traps, \"ao\", @progbits, .text\ntraps: .long .Lt1 - " BASE "\n.long .Lt2 - " BASE "\n.popsection");
+		extern const int traps[2] __attribute__((visibility("hidden")));
+		int main(void)
+		{
+			printf("%d %d %d %d %d\n", a1(1), a2(2), a3(3), t1(4), t2(5));
+			for (int i = 0; i < 2; i++) {
+				const char *from = *BASE == '.' ? (const char *)&traps[i] : (const char *)traps;
+				puts(memcmp(from + traps[i], "\x0f\x0b", 2) ? "astray" : "a trap");
+			}
+			return 0;
+		}
+	END
+	for how in own start; do
+		in=$d/$how
+		[ $how = own ] && at=. || at=traps
+		if ! gcc -O1 -fPIE -pie -Wl,--emit-relocs "-DBASE=\"$at\"" "$d/p.c" -o "$in" 2>"$d/log"; then
+			not_ok "traps/$how" "does not build: $(first_line "$d/log")"
+			return
+		fi
+		judge "traps/$how" "$in" safe all
+	done
+	# The first word as it was, and one byte behind where it belongs.
+	in=$d/own
+	at=$((16#$(readelf -SW "$in.all" | sed -n 's/.* \.kcfi_traps  *PROGBITS  *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')))
+	old=$(od -An -tu1 -j $at -N 1 "$in") new=$(od -An -tu1 -j $at -N 1 "$in.all")
+	check traps/moves "the word is what it was" test $((old)) != $((new))
+	for word in $((old)) $((new + 1)); do
+		cp "$in.all" "$in.mutant"
+		# shellcheck disable=SC2059
+		printf "\\x$(printf %x $((word & 255)))" | dd of="$in.mutant" bs=1 seek=$at conv=notrunc 2>/dev/null
+		"$ICFOLD" verify "$in" "$in.mutant" >"$d/log" 2>&1
+		check "traps/mutant/$([ "$word" = $((old)) ] && echo as-it-was || echo behind)" "survived" grep -q 'word: \.kcfi_traps' "$d/log"
+	done
+}
+
 need_tool relocs
 make_work
-PARTS=${PARTS:-names nosymtab layouts distances vtables}
+PARTS=${PARTS:-names nosymtab layouts distances vtables traps}
 for part in $PARTS; do "${part}_part"; done
 finish
