@@ -293,15 +293,17 @@ static char *folder_of(const char *path)
 	return real;
 }
 
-/* DIR, which realpath() gave, as seen from SYSROOT. */
-static const char *inside(const char *dir, const char *sysroot)
+/* Into *RET DIR, which realpath() gave, as seen from SYSROOT; a SYSROOT that is not there has nothing inside.  The only error is that
+ * memory ran out. */
+static struct elfrw_err *inside(const char *dir, const char *sysroot, const char **ret)
 {
 	char *root = *sysroot ? realpath(sysroot, NULL) : NULL;
+	if (*sysroot && !root && errno == ENOMEM)
+		return &elfrw_err_nomem;
 	size_t n = root ? strlen(root) : 0;
-	if (n > 1 && !strncmp(dir, root, n) && dir[n] == '/')
-		dir += n;
+	*ret = n > 1 && !strncmp(dir, root, n) && dir[n] == '/' ? dir + n : dir;
 	free(root);
-	return dir;
+	return NULL;
 }
 
 static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
@@ -317,9 +319,12 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 	bool sound = elfrw_rbuf_ok(&r) && *name && !strchr(name, '/');
 	char *dir = sound ? folder_of(file->path) : NULL;
 	struct elfrw_err *err = sound && !dir && errno == ENOMEM ? &elfrw_err_nomem : NULL;
+	const char *below = dir;
+	if (dir)
+		err = inside(dir, sysroot, &below);
 	for (unsigned i = 0; dir && i < 3 && !*ret && !err; i++) {
 		char *path;
-		int n = i == 2 ? asprintf(&path, "%s%s%s", debug_dir, inside(dir, sysroot), name)
+		int n = i == 2 ? asprintf(&path, "%s%s%s", debug_dir, below, name)
 			       : asprintf(&path, "%s%s%s", dir, i ? ".debug/" : "", name);
 		if (n < 0)
 			err = &elfrw_err_nomem;

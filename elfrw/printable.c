@@ -91,3 +91,30 @@ char *elfrw_printable(const char *s)
 	free(ret);
 	return NULL;
 }
+
+void elfrw_put_json(FILE *f, const char *text, const char *also)
+{
+	size_t len;
+	unsigned code;
+	putc('"', f);
+	for (const char *p = text, *end = text + strlen(text); p < end; p += len) {
+		len = elfrw_plain_bytes(p, (size_t)(end - p), &code);
+		if (len && !strchr(also, *p)) {
+			if (*p == '"' || *p == '\\')
+				putc('\\', f);
+			fwrite(p, 1, len, f);
+			continue;
+		}
+		len = elfrw_utf8_bytes(p, (size_t)(end - p), &code);
+		if (code == '\t')
+			fputs("\\t", f);
+		else if (code == '\n')
+			fputs("\\n", f);
+		else if (code == '\r')
+			fputs("\\r", f);
+		else
+			fprintf(f, "\\u%04x", len ? code : 0xfffd);
+		len += !len;
+	}
+	putc('"', f);
+}

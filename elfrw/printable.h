@@ -21,4 +21,9 @@ size_t elfrw_plain_bytes(const char *s, size_t n, unsigned *code);
 /* The same text as a string that the caller frees; S itself, not to be freed, when nothing has to be spelled out; NULL: out of
  * memory. */
 char *elfrw_printable(const char *s);
+
+/* TEXT as a JSON string, quotes included.  What is no UTF-8 becomes U+FFFD; what a terminal acts on, and each
+ * character of ALSO, is written as an escape. */
+void elfrw_put_json(FILE *f, const char *text, const char *also);
+#define ELFRW_JSON_PAGE "<>&" /* what could end an HTML script element */
 #endif

@@ -228,7 +228,10 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct i
 	char buf[1024];
 	struct figure fig[FIGURES];
 	figures(d, fig);
-	fprintf(f, "old: %s\nnew: %s\n", d->a[0]->run.img.path, d->a[1]->run.img.path);
+	fputs("old: ", f);
+	elfrw_put_printable_line(f, d->a[0]->run.img.path);
+	fputs("new: ", f);
+	elfrw_put_printable_line(f, d->a[1]->run.img.path);
 	if (d->a[0]->in_place != d->a[1]->in_place)
 		fprintf(f, "in place: nothing may move in the %s build\n", d->a[0]->in_place ? "old" : "new");
 	fprintf(f, "\n%-28s %12s %12s %12s\n", "", "old", "new", "change");

@@ -1,7 +1,6 @@
 /* audit_json.c: the audit for programs: one JSON object, or CSV with one row for each row of each table.
  *
- * Names may hold any bytes: what is not UTF-8 becomes U+FFFD, and what could end an HTML script element or a JavaScript line is
- * written as an escape, so that the same text serves in a page. */
+ * Names may hold any bytes; icf_put_json() writes them so that the same text serves in a page. */
 #include "elfrw/printable.h"
 #include "icf/audit.h"
 #include "icf/version.h"
@@ -9,40 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The length of the UTF-8 sequence at S (RFC 3629), 0: it is none. */
-static unsigned utf8_length(const unsigned char *s)
-{
-	unsigned n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 :
-		     s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-	for (unsigned i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 void icf_put_json(FILE *f, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	fputc('"', f);
-	while (*s) {
-		unsigned n = utf8_length(s);
-		if (n == 0) {
-			fputs("\\ufffd", f);
-			n = 1;
-		} else if (*s == '"' || *s == '\\')
-			fprintf(f, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f || *s == '<' || *s == '>' || *s == '&')
-			fprintf(f, "\\u%04x", *s);
-		else if (n == 3 && s[0] == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9))
-			fprintf(f, "\\u20%02x", s[2] - 0x80);
-		else
-			fwrite(s, 1, n, f);
-		s += n;
-	}
-	fputc('"', f);
+	elfrw_put_json(f, text, ELFRW_JSON_PAGE);
 }
 
 static void put_pool(FILE *f, const struct icf_audit *a, uint32_t key)

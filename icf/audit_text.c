@@ -15,8 +15,8 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void print_head(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)
 {
-	fprintf(f, "%s: %" PRIu32 " functions, %" PRIu64 " bytes of code, .text %" PRIu64 "\n", a->run.img.path, a->functions,
-		a->code, a->text);
+	elfrw_put_printable(f, a->run.img.path);
+	fprintf(f, ": %" PRIu32 " functions, %" PRIu64 " bytes of code, .text %" PRIu64 "\n", a->functions, a->code, a->text);
 	if (a->run.prog.inferred)
 		fputs("references: from the code and dynamic relocations (no relocations of the code were kept)\n", f);
 	if (a->in_place)
@@ -38,10 +38,15 @@ static void print_head(FILE *f, const struct icf_audit *a, const struct icf_audi
 			fprintf(f, ", none for %" PRIu32, a->functions - a->from_debug - a->from_symbols);
 		fputc('\n', f);
 	}
-	if (a->root)
-		fprintf(f, "paths: relative to %s\n", a->root);
-	if (opt->filter)
-		fprintf(f, "filter: %" PRIu32 " functions match %s; the tables are about them\n", a->n_match, opt->filter);
+	if (a->root) {
+		fputs("paths: relative to ", f);
+		elfrw_put_printable_line(f, a->root);
+	}
+	if (opt->filter) {
+		fprintf(f, "filter: %" PRIu32 " functions match ", a->n_match);
+		elfrw_put_printable(f, opt->filter);
+		fputs("; the tables are about them\n", f);
+	}
 }
 
 static void print_totals(FILE *f, const struct icf_audit *a)

@@ -9,9 +9,12 @@ int icf_cmd_verify(int argc, char **argv);
 int icf_cmd_audit(int argc, char **argv);
 int icf_cmd_wrap(int argc, char **argv);
 
-/* Prints "icfold: COMMAND: TEXT" and how to get help; returns the exit status.  COMMAND is NULL for folding itself; FMT is NULL where
- * getopt_long(), given "icfold: COMMAND" as argv[0], has printed the first line. */
+/* Prints "icfold: COMMAND: TEXT" and how to get help; returns the exit status.  COMMAND is NULL for folding itself. */
 int icf_usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints "icfold: FILE: TEXT" on standard error, after what standard output has so far; FILE may be NULL.  Names of files and what files
+ * hold may be anything: what a terminal acts on is spelled out (elfrw/printable.h), and the line is one line. */
+void icf_message(const char *file, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Folds as OPT says and prints what OPT asks for and errors.  With REFUSAL, an error from before anything was written is given
  * there to be freed, and not printed. */

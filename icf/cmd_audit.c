@@ -70,8 +70,7 @@ static const struct option options[] = {
 
 static int trouble(const char *what, const char *text)
 {
-	fflush(stdout);
-	fprintf(stderr, "icfold: %s: %s\n", what, text);
+	icf_message(what, "%s", text);
 	return 2;
 }
 
@@ -155,8 +154,7 @@ static int check_duplicated(const struct command *c, const struct icf_audit *a, 
 	uint64_t bytes = a->total[c->opt.mode].duplicated;
 	if (bytes <= c->max_duplicated)
 		return ICF_EXIT_OK;
-	fprintf(stderr, "icfold: %s: %" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed\n", path, bytes,
-		c->max_duplicated);
+	icf_message(path, "%" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed", bytes, c->max_duplicated);
 	return ICF_EXIT_NO;
 }
 
@@ -191,7 +189,7 @@ static int audit_one(const struct command *c, const char *path)
 		if (!status)
 			status = check_duplicated(c, &a, path);
 		if (a.warning && !c->quiet)
-			fprintf(stderr, "icfold: %s: %s\n", path, a.warning);
+			icf_message(path, "%s", a.warning);
 	}
 	icf_audit_deinit(&a);
 	return status;
@@ -219,8 +217,7 @@ static int audit_two(const struct command *c, char **path)
 		status = err ? fail(path[1], err) : close_output(0);
 	}
 	if (!status && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
-		fprintf(stderr, "icfold: %s: duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed\n",
-			path[1], d.growth, c->max_growth);
+		icf_message(path[1], "duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed", d.growth, c->max_growth);
 		status = ICF_EXIT_NO;
 	} else if (!status)
 		status = check_duplicated(c, &a[1], path[1]);

@@ -7,6 +7,7 @@
  * Virtual calls that the tables leave open are decided by the objects in memory (dwarf/receiver.h), after which the stack is
  * decided once more: what is known of a caller may decide what it called. */
 #include "icf/cmd_core.h"
+#include "icf/cmd.h"
 #include "icf/cmdline.h"
 #include "dwarf/receiver.h"
 #include "icf/cmd_stack.h"
@@ -41,8 +42,7 @@ struct session {
 
 static void complain(const char *file, const char *text)
 {
-	fflush(stdout);
-	fprintf(stderr, "icfold: %s: %s\n", file, text);
+	icf_message(file, "%s", text);
 }
 
 /* The file of module INDEX, opened at the first call. */

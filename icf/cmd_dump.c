@@ -6,7 +6,6 @@
 #include "elfrw/image.h"
 #include "icf/cmd.h"
 #include "icf/cmdline.h"
-#include "icf/sym_print.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +80,7 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 	for (uint32_t n = 0; n < m->n_names; n++) {
 		if (n)
 			printf(", ");
-		icf_json_string(stdout, note->names[m->name + n]);
+		elfrw_put_json(stdout, note->names[m->name + n], "");
 	}
 	printf("], \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"kept\": %s, \"thunk\": ", u->old, u->old_end - u->old,
 	       kept ? "true" : "false");
@@ -133,7 +132,7 @@ static void dump_slots(const struct dwr_icfold *note, bool json)
 		const char *name = m == UINT32_MAX ? "" : member_name(note, &note->member[m]);
 		if (json) {
 			printf("%s\n    { \"slot\": \"0x%" PRIx64 "\", \"function\": ", i ? "," : "", s->slot);
-			icf_json_string(stdout, name);
+			elfrw_put_json(stdout, name, "");
 			printf(" }");
 		} else {
 			printf("  %016" PRIx64 " ", s->slot);
@@ -239,9 +238,10 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 		const char *p = policy[note.policy <= DWR_FOLDED_DROP ? note.policy : 0];
 		if (what->json)
 			printf("{\n  \"version\": %d, \"policy\": \"%s\"", DWR_ICFOLD_VERSION, p);
-		else
-			printf("%s: .debug_icfold version %d, policy %s, %" PRIu32 " units\n", path, DWR_ICFOLD_VERSION, p,
-			       note.map.n_units);
+		else {
+			elfrw_put_printable(stdout, path);
+			printf(": .debug_icfold version %d, policy %s, %" PRIu32 " units\n", DWR_ICFOLD_VERSION, p, note.map.n_units);
+		}
 		if (what->map)
 			dump_map(&note, what->json);
 		if (what->groups)
@@ -299,12 +299,12 @@ int icf_cmd_dump(int argc, char **argv)
 		what.groups = what.slots = what.dcall = what.vcall = true;
 	struct elfrw_err *err = dump(path, &what);
 	if (err) {
-		fprintf(stderr, "icfold: %s: %s\n", path, elfrw_err_text(err));
+		icf_message(path, "%s", elfrw_err_text(err));
 		elfrw_err_free(err);
 		return ICF_EXIT_TROUBLE;
 	}
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "icfold: standard output: cannot write\n");
+		icf_message("standard output", "cannot write");
 		return ICF_EXIT_TROUBLE;
 	}
 	return 0;

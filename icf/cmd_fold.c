@@ -73,10 +73,7 @@ static const char usage[] =
 
 static int fail(const char *file, struct elfrw_err *err)
 {
-	if (file)
-		fprintf(stderr, "icfold: %s: %s\n", file, elfrw_err_text(err));
-	else
-		fprintf(stderr, "icfold: %s\n", elfrw_err_text(err));
+	icf_message(file, "%s", elfrw_err_text(err));
 	elfrw_err_free(err);
 	return ICF_EXIT_TROUBLE;
 }
@@ -104,11 +101,26 @@ static size_t sides_of(const struct icf_options *opt, struct side *side)
 	return n;
 }
 
+/* Is PATH one of the files that arguments were read from? */
+static bool is_list(const struct icf_options *opt, const char *path)
+{
+	for (size_t i = 0; i < opt->args.n_file; i++)
+		if (elfrw_newfile_same_place(path, opt->args.file[i]))
+			return true;
+	return false;
+}
+
 /* What would make one file take the place of another, before anything is done. */
 static int check_files(const struct icf_options *opt)
 {
 	struct side side[MAX_SIDES];
 	size_t n = sides_of(opt, side);
+	const char *written[MAX_SIDES + 2] = { opt->output, opt->debug_output };
+	for (size_t i = 0; i < n; i++)
+		written[2 + i] = side[i].path;
+	for (size_t i = 0; i < n + 2; i++)
+		if (written[i] && is_list(opt, written[i]))
+			return fail(written[i], elfrw_error("holds arguments or names and cannot be written too"));
 	if (opt->debug_output) {
 		if (elfrw_newfile_same_place(opt->debug_output, opt->input))
 			return fail(opt->debug_output, elfrw_error("is the input and cannot be a debug file too"));
@@ -190,7 +202,7 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt, con
 	}
 	struct elfrw_err *err = icf_verify(opt->input, path_of(out, path), &how, &result);
 	if (err) {
-		fprintf(stderr, "icfold: %s: cannot be verified: %s\n", opt->output, elfrw_err_text(err));
+		icf_message(opt->output, "cannot be verified: %s", elfrw_err_text(err));
 		int status = elfrw_err_is_system(err) ? ICF_EXIT_TROUBLE : ICF_EXIT_NO;
 		elfrw_err_free(err);
 		return status;
@@ -226,8 +238,12 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 	const char *name = opt->output;
 	uint32_t crc;
 	struct elfrw_err *err = NULL;
+	struct side side[MAX_SIDES];
 	if (run->debug_file && elfrw_newfile_same_place(run->debug_file, target))
 		return fail(opt->output, elfrw_error("is the debug file and cannot be the output too"));
+	for (size_t i = sides_of(opt, side); i-- && run->debug_file;)
+		if (elfrw_newfile_same_place(run->debug_file, side[i].path))
+			return fail(side[i].path, elfrw_error("is the debug file and cannot be a report too"));
 	*debug = (struct elfrw_newfile){ .fd = -1 };
 	if (run->img.pair) {
 		err = elfrw_newfile_begin(out, target, run->img.mode & 0777);
@@ -344,11 +360,11 @@ static void say_debug_file(const struct icf_run *run, const struct icf_options *
 {
 	char *found = NULL;
 	if (run->debug_file)
-		fprintf(stderr, "icfold: debug file %s -> %s\n", run->debug_file, opt->debug_output);
+		icf_message(NULL, "debug file %s -> %s", run->debug_file, opt->debug_output);
 	else
 		elfrw_err_free(icf_pair_find(opt->input, opt->debug_dir, &found, NULL));
 	if (found)
-		fprintf(stderr, "icfold: debug file %s is left as it is: see --debug-output\n", found);
+		icf_message(NULL, "debug file %s is left as it is: see --debug-output", found);
 	free(found);
 }
 

@@ -4,7 +4,6 @@
 #include "icf/cmdline.h"
 #include "dwarf/symbolize.h"
 #include "elfrw/vec.h"
-#include "icf/sym_print.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +55,7 @@ static void json_text(const char *key, const char *text)
 {
 	printf("\"%s\": ", key);
 	if (text)
-		icf_json_string(stdout, text);
+		elfrw_put_json(stdout, text, "");
 	else
 		fputs("null", stdout);
 }
@@ -105,8 +104,7 @@ static bool print_item(void *ctx, const struct dwr_sym_inline *item)
 
 static int fail(const char *file, struct elfrw_err *err)
 {
-	fflush(stdout);
-	fprintf(stderr, "icfold: %s: %s\n", file, elfrw_err_text(err));
+	icf_message(file, "%s", elfrw_err_text(err));
 	elfrw_err_free(err);
 	return ICF_EXIT_TROUBLE;
 }
@@ -128,7 +126,7 @@ static int list(struct listing l, const char *function, const char *file, const 
 	else if (fflush(stdout) != 0 || ferror(stdout))
 		status = fail("standard output", elfrw_error_errno(errno, "cannot write"));
 	else if (dwr_sym_warning(l.sym) && !quiet)
-		fprintf(stderr, "icfold: %s: %s\n", file, dwr_sym_warning(l.sym));
+		icf_message(file, "%s", dwr_sym_warning(l.sym));
 	dwr_sym_close(l.sym);
 	return status;
 }

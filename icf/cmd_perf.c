@@ -13,6 +13,8 @@
  * together with the next one outwards, which is all that they depend on, are keys (128 bits of hash) to what is known. */
 #include "icf/cmd_perf.h"
 #include "dwarf/callchain.h"
+#include "elfrw/printable.h"
+#include "icf/cmd.h"
 #include "icf/perf_address.h"
 #include "icf/perf_text.h"
 #include <errno.h>
@@ -113,8 +115,7 @@ struct perf {
 
 static void complain(const char *file, const char *text)
 {
-	fflush(stdout);
-	fprintf(stderr, "icfold: %s: %s\n", file, text);
+	icf_message(file, "%s", text);
 }
 
 static bool same_base(const char *a, size_t n, const char *b)
@@ -477,7 +478,7 @@ static void put_named(const struct perf *p, const struct line *l, const char *na
 {
 	const char *s = p->text.data + l->at;
 	fwrite(s, 1, l->f.name, stdout);
-	fputs(name, stdout);
+	elfrw_put_printable(stdout, name);
 	fwrite(s + l->f.name + l->f.n_name, 1, l->n - l->f.name - l->f.n_name, stdout);
 }
 
@@ -516,7 +517,7 @@ static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, 
 		else { /* where the kept function has no inlined call */
 			const char *open = memrchr(text, '(', l->n);
 			fwrite(text, 1, l->f.name, stdout);
-			fputs(name, stdout);
+			elfrw_put_printable(stdout, name);
 			fwrite(text + l->f.name + l->f.n_name, 1, (size_t)(open - text) - l->f.name - l->f.n_name, stdout);
 			fputs("(inlined)\n", stdout);
 		}

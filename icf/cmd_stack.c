@@ -8,6 +8,7 @@
  *
  * Cost: a few look-ups a level; names of candidates only for what stays undecided. */
 #include "icf/cmd_stack.h"
+#include "icf/cmd.h"
 #include "dwarf/callchain.h"
 #include "dwarf/sym.h"
 #include "elfrw/arch.h"
@@ -45,8 +46,7 @@ static void warn(struct icf_stack *s, const char *text)
 	if (s->warned)
 		return;
 	s->warned = true;
-	fflush(stdout);
-	fprintf(stderr, "icfold: %s: %s\n", s->in->path, text);
+	icf_message(s->in->path, "%s", text);
 }
 
 /* The tables for shared code.  A file without any is looked up level by level. */
@@ -310,7 +310,7 @@ static struct elfrw_err *print_level(struct stacks *s, size_t i)
 	if (l->bad && json)
 		icf_sym_print_error(stdout, in->style, in->path, NULL, l->bad, "unable to parse arguments", 1);
 	else if (l->bad)
-		puts(l->bad);
+		icf_sym_print_line(stdout, l->bad);
 	return l->bad ? NULL : icf_stack_print(s->stack, i, l->address, 1);
 }
 

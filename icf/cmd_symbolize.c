@@ -97,8 +97,7 @@ struct session {
 
 static void complain(const char *file, const char *text)
 {
-	fflush(stdout);
-	fprintf(stderr, "icfold: %s: %s\n", file, text);
+	icf_message(file, "%s", text);
 }
 
 /* The file named by the N bytes at PATH, opened at first mention. */
@@ -290,7 +289,7 @@ static struct elfrw_err *print_question(struct session *s, const struct question
 		if (s->style.output == ICF_SYM_JSON)
 			print_error(s, s->obj ? s->obj : "", NULL, q->line, "unable to parse arguments");
 		else
-			puts(q->line);
+			icf_sym_print_line(stdout, q->line);
 		return NULL;
 	}
 	struct module *m = &s->module[q->module];
@@ -568,7 +567,7 @@ int icf_cmd_symbolize(int argc, char **argv)
 {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s) {
-		fprintf(stderr, "icfold: out of memory\n");
+		icf_message(NULL, "out of memory");
 		return ICF_EXIT_TROUBLE;
 	}
 	s->style.functions = s->inlines = true;
@@ -589,8 +588,7 @@ int icf_cmd_symbolize(int argc, char **argv)
 		if (!err && (fflush(stdout) != 0 || ferror(stdout)))
 			err = elfrw_error_errno(errno, "cannot write standard output");
 		if (err) {
-			fflush(stdout);
-			fprintf(stderr, "icfold: %s\n", elfrw_err_text(err));
+			icf_message(NULL, "%s", elfrw_err_text(err));
 			elfrw_err_free(err);
 			s->status = ICF_EXIT_TROUBLE;
 		}

@@ -127,7 +127,7 @@ int icf_cmd_verify(int argc, char **argv)
 	free(found_in);
 	free(found_out);
 	if (err) {
-		fprintf(stderr, "icfold: verify: %s\n", elfrw_err_text(err));
+		icf_message("verify", "%s", elfrw_err_text(err));
 		elfrw_err_free(err);
 		return 2;
 	}
@@ -138,7 +138,7 @@ int icf_cmd_verify(int argc, char **argv)
 	int status = result.equal ? 0 : 1;
 	icf_verify_result_deinit(&result);
 	if (fflush(stdout) != 0) {
-		fprintf(stderr, "icfold: standard output: cannot write\n");
+		icf_message("standard output", "cannot write");
 		return 2;
 	}
 	return status;

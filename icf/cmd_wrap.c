@@ -48,7 +48,7 @@ struct wrap {
 
 static int fail(const char *file, const char *what)
 {
-	fprintf(stderr, "icfold: %s%s%s\n", file ? file : "", file ? ": " : "", what);
+	icf_message(file, "%s", what);
 	return 1;
 }
 
@@ -56,8 +56,9 @@ static int fail(const char *file, const char *what)
 static int become(char **argv)
 {
 	execvp(argv[0], argv);
-	fprintf(stderr, "icfold: %s: cannot run: %s\n", argv[0], strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+	int e = errno;
+	icf_message(argv[0], "cannot run: %s", strerror(e));
+	return e == ENOENT ? 127 : 126;
 }
 
 static bool same_file(int a, int b)
@@ -156,7 +157,7 @@ static int without_folding(const struct wrap *w, const char *why)
 		return fail(out, why);
 	}
 	if (!w->silent)
-		fprintf(stderr, "icfold: warning: %s: %s; linked without folding\n", out, why);
+		icf_message(NULL, "warning: %s: %s; linked without folding", out, why);
 	return become(w->argv);
 }
 
@@ -191,7 +192,7 @@ static int link_and_fold(struct wrap *w)
 			return fail(out, "the linker fails with --emit-relocs");
 		}
 		if (status == 0 && !w->silent)
-			fprintf(stderr, "icfold: warning: %s: the linker fails with --emit-relocs; linked without folding\n", out);
+			icf_message(NULL, "warning: %s: the linker fails with --emit-relocs; linked without folding", out);
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	}
 	struct stamp after = stamp_of(out);

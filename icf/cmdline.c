@@ -30,9 +30,9 @@ void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *us
 		n++;
 	}
 	memcpy(c->all + n, common, sizeof common);
-	snprintf(c->title, sizeof c->title, "icfold: %s", command);
-	/* With the dash what is no option comes in its turn too, so that ARGV keeps its order. */
-	snprintf(c->shorts, sizeof c->shorts, "-%sqvhV", shorts);
+	/* With the dash what is no option comes in its turn too, so that ARGV keeps its order; with the colon the messages are ours, in
+	 * which names are spelled out. */
+	snprintf(c->shorts, sizeof c->shorts, "-:%sqvhV", shorts);
 	optind = 0; /* start over: the caller may have parsed options of its own */
 }
 
@@ -47,7 +47,7 @@ static int print(struct icf_cmdline *c, const char *text)
 	fputs(text, stdout);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return leave(c, ICF_EXIT_OK);
-	fprintf(stderr, "icfold: standard output: cannot write\n");
+	icf_message("standard output", "cannot write");
 	return leave(c, ICF_EXIT_TROUBLE);
 }
 
@@ -58,9 +58,20 @@ static bool is_abbreviated(const struct icf_cmdline *c, int at)
 	return c->which >= 0 && strlen(c->all[c->which].name) != strcspn(text, "=");
 }
 
+/* Says what getopt_long() did not like about ARG; optopt is 0 for a name that is none. */
+static int wrong_option(const struct icf_cmdline *c, const char *arg, bool lacks_value)
+{
+	if (arg[0] != '-' || arg[1] != '-')
+		return icf_usage_error(c->command, lacks_value ? "option requires an argument -- '%c'" : "invalid option -- '%c'", optopt);
+	if (lacks_value)
+		return icf_usage_error(c->command, "option '%s' requires an argument", arg);
+	if (!optopt)
+		return icf_usage_error(c->command, "unrecognized option '%s'", arg);
+	return icf_usage_error(c->command, "option '%.*s' doesn't allow an argument", (int)strcspn(arg, "="), arg);
+}
+
 int icf_cmdline_next(struct icf_cmdline *c)
 {
-	c->argv[0] = c->title; /* with what getopt_long() begins its messages */
 	for (;;) {
 		int at = optind ? optind : 1;
 		c->which = -1;
@@ -91,7 +102,8 @@ int icf_cmdline_next(struct icf_cmdline *c)
 				return leave(c, icf_usage_error(c->command, "--threads=%s: " ICF_THREADS_MUST, optarg));
 			break;
 		case '?':
-			return leave(c, icf_usage_error(c->command, NULL));
+		case ':':
+			return leave(c, wrong_option(c, c->argv[at], k == ':'));
 		default:
 			return k;
 		}

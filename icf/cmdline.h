@@ -31,7 +31,7 @@ struct icf_cmdline {
 	unsigned threads;  /* 1 to 64 */
 	int which;         /* of the last option: its index in the options given, or -1 */
 	int status;        /* with ICF_CMDLINE_EXIT */
-	char title[48], shorts[32];
+	char shorts[40];
 	struct option all[ICF_CMDLINE_OPTIONS + 1];
 };
 

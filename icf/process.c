@@ -5,6 +5,7 @@
  * the file that is mapped there, also one that a library mapped.  No temporary name exists while a mapping is read through
  * (newfile.h), so that there is nothing to remove.  Only calls that are safe in a handler are used. */
 #include "icf/process.h"
+#include "elfrw/printable.h"
 #include "icf/cmdline.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,19 @@ static bool in_libdw(const ucontext_t *u)
 	return false;
 }
 
+/* A signal handler has no memory to spell out what a terminal would act on. */
+static void make_plain(char *s, size_t n)
+{
+	unsigned code;
+	for (size_t at = 0, len; at < n; at += len) {
+		len = elfrw_plain_bytes(s + at, n - at, &code);
+		if (!len) {
+			s[at] = '?';
+			len = 1;
+		}
+	}
+}
+
 /* What the command was asked to do, as it is not known here which of the files it is. */
 static size_t command_line(char *buf, size_t size)
 {
@@ -118,10 +132,13 @@ static size_t command_line(char *buf, size_t size)
 		close(fd);
 	while (n > 0 && !buf[n - 1])
 		n--;
+	if (n <= 0)
+		return 0;
 	for (ssize_t i = 0; i < n; i++)
-		if ((unsigned char)buf[i] < ' ' || buf[i] == 0x7f)
-			buf[i] = buf[i] ? '?' : ' ';
-	return n > 0 ? (size_t)n : 0;
+		if (!buf[i])
+			buf[i] = ' ';
+	make_plain(buf, (size_t)n);
+	return (size_t)n;
 }
 
 static void on_crash(int sig, siginfo_t *info, void *context)
@@ -155,13 +172,13 @@ static bool covers(const char *line, uint64_t at)
 }
 
 /* The path of the file that is mapped at AT, in LINE; NULL: none. */
-static const char *mapped_file(uint64_t at, struct maps_line *line)
+static char *mapped_file(uint64_t at, struct maps_line *line)
 {
 	char buf[1024];
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	const char *found = NULL;
+	char *found = NULL;
 	line->n = 0;
 	for (ssize_t n; !found && (n = read(fd, buf, sizeof buf)) > 0;)
 		for (ssize_t i = 0; i < n && !found; i++) {
@@ -179,12 +196,13 @@ static const char *mapped_file(uint64_t at, struct maps_line *line)
 	return found;
 }
 
-static void say(const char *file)
+static void say(char *file)
 {
+	make_plain(file, strlen(file));
 	static const char tail[] = ": was truncated while it was read\n";
 	struct iovec v[] = {
 		{ (char *)"icfold: ", 8 },
-		{ (char *)file, strlen(file) },
+		{ file, strlen(file) },
 		{ (char *)tail, sizeof tail - 1 },
 	};
 	if (writev(STDERR_FILENO, v, 3) < 0)
@@ -196,7 +214,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)context;
 	struct maps_line line;
-	const char *file = info->si_code == BUS_ADRERR ? mapped_file((uint64_t)(uintptr_t)info->si_addr, &line) : NULL;
+	char *file = info->si_code == BUS_ADRERR ? mapped_file((uint64_t)(uintptr_t)info->si_addr, &line) : NULL;
 	if (!file) {
 		/* A fault of the program: as without a handler. */
 		signal(SIGBUS, SIG_DFL);

@@ -173,8 +173,11 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	if (run->note_size)
 		fprintf(f, "icfold: .debug_icfold: %" PRIu32 " functions, %" PRIu64 " bytes\n", run->plan.n_groups + run->plan.n_folded, run->note_size);
 	for (uint32_t i = 1; i < run->img.n_sections && plan->changes; i++)
-		if (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_DROP)
-			fprintf(f, "icfold: %s is left out: it holds addresses in a form that is not rewritten\n", run->img.section[i].name);
+		if (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_DROP) {
+			fputs("icfold: ", f);
+			elfrw_put_printable(f, run->img.section[i].name);
+			fputs(" is left out: it holds addresses in a form that is not rewritten\n", f);
+		}
 	if (run->n_vtables || run->n_vtables_left_out)
 		fprintf(f, "icfold: %" PRIu32 " vtables described, %" PRIu32 " left out: their class is not certain\n", run->n_vtables,
 			run->n_vtables_left_out);

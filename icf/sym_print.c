@@ -47,32 +47,6 @@ static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dw
 		fprintf(f, ":%u\n", fr->line);
 }
 
-void icf_json_string(FILE *f, const char *text)
-{
-	size_t n = strlen(text), len;
-	unsigned code;
-	putc('"', f);
-	for (const char *p = text, *end = text + n; p < end; p += len) {
-		if ((len = elfrw_plain_bytes(p, (size_t)(end - p), &code))) {
-			if (*p == '"' || *p == '\\')
-				putc('\\', f);
-			fwrite(p, 1, len, f);
-			continue;
-		}
-		len = elfrw_utf8_bytes(p, (size_t)(end - p), &code);
-		if (code == '\t')
-			fputs("\\t", f);
-		else if (code == '\n')
-			fputs("\\n", f);
-		else if (code == '\r')
-			fputs("\\r", f);
-		else
-			fprintf(f, "\\u%04x", len ? code : 0xfffd);
-		len += !len;
-	}
-	putc('"', f);
-}
-
 /* The writer of JSON: keys come sorted, as LLVM's do. */
 struct json {
 	FILE *f;
@@ -119,7 +93,7 @@ static void json_key(struct json *j, const char *key)
 static void json_text(struct json *j, const char *key, const char *text)
 {
 	json_key(j, key);
-	icf_json_string(j->f, text ? text : "");
+	elfrw_put_json(j->f, text ? text : "", "");
 }
 
 static void json_number(struct json *j, const char *key, uint32_t n)
@@ -160,14 +134,14 @@ static void json_merged(struct json *j, const struct icf_sym_merged *m)
 	json_open(j, '{');
 	json_key(j, "By");
 	if (m->by)
-		icf_json_string(j->f, m->by);
+		elfrw_put_json(j->f, m->by, "");
 	else
 		fputs("null", j->f);
 	json_key(j, "Candidates");
 	json_open(j, '[');
 	for (size_t i = 0; i < m->n; i++) {
 		json_next(j);
-		icf_json_string(j->f, or_unknown(m->candidate[i]));
+		elfrw_put_json(j->f, or_unknown(m->candidate[i]), "");
 	}
 	json_close(j, ']');
 	json_key(j, "Decided");
@@ -235,4 +209,17 @@ void icf_sym_print_error(FILE *f, const struct icf_sym_style *st, const char *mo
 	if (symbol)
 		json_text(&j, "SymName", symbol);
 	json_close(&j, '}');
+}
+
+void icf_sym_print_line(FILE *f, const char *line)
+{
+	for (;; line++) {
+		size_t n = strcspn(line, "\t");
+		elfrw_put_printable_n(f, line, n);
+		line += n;
+		if (!*line)
+			break;
+		putc('\t', f);
+	}
+	putc('\n', f);
 }

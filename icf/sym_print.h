@@ -36,6 +36,6 @@ void icf_sym_print_merged(FILE *f, const struct icf_sym_style *style, const char
 void icf_sym_print_error(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
 			 const char *symbol, const char *message, unsigned depth);
 
-/* TEXT as a JSON string, quotes included. */
-void icf_json_string(FILE *f, const char *text);
+/* A line of the input that makes no sense, as it came, but for what a terminal acts on. */
+void icf_sym_print_line(FILE *f, const char *line);
 #endif

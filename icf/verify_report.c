@@ -67,11 +67,7 @@ void icf_vlog_bad(struct icf_vlog *log, enum icf_verify_check check, const char 
 	if (vasprintf(&d->text, fmt, ap) < 0) {
 		log->nomem = true;
 		log->diff.len--;
-	} else
-		/* Names come from the files; a difference is one line. */
-		for (char *p = d->text; *p; p++)
-			if ((unsigned char)*p < ' ' || *p == 0x7f)
-				*p = '?';
+	}
 	va_end(ap);
 }
 
@@ -169,45 +165,32 @@ void icf_verify_print_differences(FILE *f, const char *name, const struct icf_ve
 	}
 	for (int c = 0; c < ICF_VC_CHECKS; c++)
 		wrong += r->wrong[c];
-	fprintf(f, "icfold: %s: is not what it should be (%llu differences); not written\n", name, ICF_VX(wrong));
-}
-
-static void put_string(FILE *f, const char *s)
-{
-	putc('"', f);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			fprintf(f, "\\u%04x", c);
-		else
-			putc(c, f);
-	}
-	putc('"', f);
+	fputs("icfold: ", f);
+	elfrw_put_printable(f, name);
+	fprintf(f, ": is not what it should be (%llu differences); not written\n", ICF_VX(wrong));
 }
 
 void icf_verify_print_json(FILE *f, const char *in, const char *out, const struct icf_verify_result *r)
 {
 	fputs("{\"in\": ", f);
-	put_string(f, in);
+	elfrw_put_json(f, in, "");
 	fputs(", \"out\": ", f);
-	put_string(f, out);
+	elfrw_put_json(f, out, "");
 	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", "
 		"\"undecided_places\": %llu, \"undecided_calls\": %llu, \"checks\": [",
 		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->same ? "none" : r->from_note ? "note" : "symbols",
 		ICF_VX(r->places_undecided), ICF_VX(r->calls_undecided));
 	for (int c = 0; c < ICF_VC_CHECKS; c++) {
 		fputs(c ? ", {\"check\": " : "{\"check\": ", f);
-		put_string(f, names[c]);
+		elfrw_put_json(f, names[c], "");
 		fprintf(f, ", \"checked\": %llu, \"wrong\": %llu}", ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
 	}
 	fputs("], \"differences\": [", f);
 	for (size_t i = 0; i < r->diff.len; i++) {
 		fputs(i ? ", {\"check\": " : "{\"check\": ", f);
-		put_string(f, names[r->diff.data[i].check]);
+		elfrw_put_json(f, names[r->diff.data[i].check], "");
 		fputs(", \"text\": ", f);
-		put_string(f, r->diff.data[i].text);
+		elfrw_put_json(f, r->diff.data[i].text, "");
 		putc('}', f);
 	}
 	fputs("]}\n", f);

@@ -21,13 +21,12 @@ LIMIT=${LIMIT:-300} # seconds
 # Share for `make check`: one of each kind.
 share="bin/bash bin/sort bin/perl bin/python3.11 bin/gawk bin/xz lib/libstdc++.so.6 lib/libcrypto.so.3 lib/libc.so.6 lib/libz.so.1 bin/ld.bfd bin/sed"
 
-# programs: of the paths on standard input, the regular files that are 64-bit x86-64 programs or libraries, each file once.
+# programs: of the paths on standard input, each with a NUL behind it, the regular files that are 64-bit x86-64 programs or libraries, each file once.
 programs() {
 	python3 -c '
 import os, stat, sys
 seen = set()
-for line in sys.stdin.buffer:
-    path = line.rstrip(b"\n")
+for path in sys.stdin.buffer.read().split(b"\0")[:-1]:
     try:
         st = os.lstat(path)
         if not stat.S_ISREG(st.st_mode) or st.st_size < 64 or (st.st_dev, st.st_ino) in seen:
@@ -38,14 +37,14 @@ for line in sys.stdin.buffer:
     except OSError:
         continue
     if head[:6] == b"\x7fELF\x02\x01" and head[16:20] in (b"\x02\x00\x3e\x00", b"\x03\x00\x3e\x00"):
-        sys.stdout.buffer.write(path + b"\n")'
+        sys.stdout.buffer.write(path + b"\0")'
 }
 
 list() {
 	local f d lib
 	if [ "${SYSTEM:-}" = full ]; then
 		# Separate debug files are no programs.
-		find /usr/bin /usr/sbin /usr/lib /usr/libexec /opt -xdev -path /usr/lib/debug -prune -o -type f -print 2>/dev/null | sort
+		find /usr/bin /usr/sbin /usr/lib /usr/libexec /opt -xdev -path /usr/lib/debug -prune -o -type f -print0 2>/dev/null | sort -z
 		return
 	fi
 	lib=$(dirname "$(ldconfig -p 2>/dev/null | sed -n 's/.*libc\.so\.6 (libc6,x86-64.*=> //p' | head -n 1)")
@@ -53,7 +52,7 @@ list() {
 	for f in $share; do
 		d=/usr/bin
 		case $f in lib/*) d=$lib ;; esac
-		[ -e "$d/${f#*/}" ] && realpath "$d/${f#*/}"
+		[ -e "$d/${f#*/}" ] && realpath -z "$d/${f#*/}"
 	done
 }
 
@@ -110,6 +109,7 @@ one() {
 		level=crash-$rc reason=$(tail -n 1 "$w/err")
 	fi
 	rm -rf "$w"
+	f=${f//[$'\t\n']/?} reason=${reason//$'\t'/ }
 	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$level" "$verify" "$b" "$a" "$cb" "$ca" "$pins" "$ms" "$folded" "$f" "$reason"
 }
 
@@ -122,8 +122,8 @@ if [ "${1:-}" = --one ]; then
 	for f; do one "$f"; done
 	exit
 fi
-if [ $# != 0 ]; then printf '%s\n' "$@"; else list; fi >"$WORK/all"
-programs <"$WORK/all" | awk -v n="${EVERY:-1}" 'NR % n == 0' >"$WORK/list"
+if [ $# != 0 ]; then printf '%s\0' "$@"; else list; fi >"$WORK/all"
+programs <"$WORK/all" | sed -zn "0~${EVERY:-1}p" >"$WORK/list"
 if [ ! -s "$WORK/list" ]; then
 	skip system "no x86-64 programs here"
 	finish
@@ -131,8 +131,8 @@ fi
 table=${SYSTEM_LOG:-$WORK/table}
 : >"$table"
 export SYSTEM_WORK=$WORK
-while read -r f; do [ "$(file_bytes "$f")" -lt $LARGE ] && printf '%s\0' "$f"; done <"$WORK/list" >"$WORK/small"
-while read -r f; do [ "$(file_bytes "$f")" -ge $LARGE ] && printf '%s\0' "$f"; done <"$WORK/list" >"$WORK/large"
+while IFS= read -r -d '' f; do [ "$(file_bytes "$f")" -lt $LARGE ] && printf '%s\0' "$f"; done <"$WORK/list" >"$WORK/small"
+while IFS= read -r -d '' f; do [ "$(file_bytes "$f")" -ge $LARGE ] && printf '%s\0' "$f"; done <"$WORK/list" >"$WORK/large"
 xargs -0 -r -P 2 -n 4 bash "${BASH_SOURCE[0]}" --one <"$WORK/small" >>"$table"
 xargs -0 -r -n 1 bash "${BASH_SOURCE[0]}" --one <"$WORK/large" >>"$table"
 
@@ -163,6 +163,6 @@ while IFS=$'\t' read -r level verify _ _ _ _ _ _ _ f reason; do
 	*) not_ok "system/$f" "$level $reason" ;;
 	esac
 done < <(sort -t $'\t' -k 10 "$table")
-missing=$(($(wc -l <"$WORK/list") - $(wc -l <"$table")))
+missing=$(($(tr -cd "\0" <"$WORK/list" | wc -c) - $(wc -l <"$table")))
 if [ "$missing" != 0 ]; then not_ok system "$missing files without a result"; fi
 finish
