@@ -208,7 +208,7 @@ static void test_report(void **state)
 	fclose(f);
 	assert_non_null(strstr(text, "\"in\": \"a\\\"b\""));
 	assert_non_null(strstr(text, "\"equal\": false"));
-	assert_non_null(strstr(text, "\\\"f\\\\g\\\"\\u000a (0x1"));
+	assert_non_null(strstr(text, "\\\"f\\\\g\\\"\\n (0x1"));
 	free(text);
 	icf_verify_result_deinit(&r);
 }
