@@ -6,7 +6,12 @@
  * different functions, counted from that address, these functions and g stay where they are; the words are never written.  Code that
  * gets the address of g or of the words from elsewhere is not seen.
  *
- * Cost: one pass over the references of all units; a few words for each pair of addresses of code and data that one unit names. */
+ * Words in units of more than a byte only an assembler writes, on request; but small numbers, times 16, lead to small functions in
+ * a row all too often where a unit names hundreds of addresses (LLVM's lists of lambdas).  Such a row is believed where the density of
+ * entries among the places that such words can name makes it no chance; a unit that multiplies as the words ask needs less.
+ *
+ * Cost: one pass over the references of all units; a few words for each pair of addresses of code and data that one unit names; the
+ * code of units that seem to have rows of the last kind. */
 #include "elfrw/rbuf.h"
 #include "elfrw/search.h"
 #include "icf/infer_parts.h"
@@ -15,12 +20,19 @@
 #define MAX_CODE 64   /* addresses of code that are looked at in one unit; of the others, all words count from them */
 #define MAX_WORDS 512 /* of one table */
 #define MAX_ZEROS 8   /* in a row */
-#define MAX_DISTINCT 4
+#define MAX_DISTINCT 16
+#define MAX_CHANCE (1. / 16) /* of a row: how many like it are to be expected in the unit */
+#define MULTIPLIES (1. / 64) /* what the chance is times where the unit multiplies */
 
 struct sum {
 	struct icf_program *prog;
 	struct icf_data_map map;
 	bool mapped;
+	uint32_t unit;    /* the unit at hand */
+	double pairs;     /* of addresses of code and data that it names */
+	bool traced;      /* its code was looked at: */
+	unsigned factors; /* bit k: it multiplies by 2^k */
+	struct icf_trace t;
 };
 
 /* What words stand at an address. */
@@ -101,6 +113,61 @@ static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *
 	return NULL;
 }
 
+/* By what powers of two an instruction multiplies, as a set of exponents. */
+static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
+{
+	unsigned op = in->opcode;
+	bool left = (in->reg & 7) == 4 || (in->reg & 7) == 6;
+	/* A scale of 2^k is bit k. */
+	if (in->flags & ELFRW_INSN_LEA)
+		return in->index == ELFRW_REG_NONE ? 0 : in->scale * (in->base == in->index ? 3u : 1u);
+	if (in->opcode_map == 0 && op == 0xc1 && left)
+		return 1u << (code[in->imm_off] & 31);
+	if (in->opcode_map == 0 && op == 0xd1 && left)
+		return 1u << 1;
+	if (in->opcode_map == 0 && (op == 0x01 || op == 0x03) && in->reg == in->rm)
+		return 1u << 1;
+	/* By a register, or by any number. */
+	if (in->opcode_map == 0 ? (op == 0xd3 && left) || op == 0x69 || op == 0x6b : in->opcode_map == 0x12 && op == 0xf7)
+		return ~0u;
+	return in->opcode_map == 1 && op == 0xaf ? ~0u : 0;
+}
+
+/* Does the unit at hand multiply by 2^SHIFT? */
+static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
+{
+	bool clean;
+	if (!s->traced) {
+		ELFRW_TRY(icf_trace_unit(s->prog, s->unit, &s->t, &clean));
+		s->factors = 0;
+		for (size_t k = 0; k < s->t.insn.len; k++)
+			s->factors |= factors_of(&s->t.insn.data[k].in, icf_unit_bytes(s->prog, &s->prog->unit.data[s->unit]) + s->t.insn.data[k].pos);
+		s->traced = true;
+	}
+	*ret = s->factors >> shift & 1;
+	return NULL;
+}
+
+/* Is it no chance that N words of X lead to DISTINCT entries?  Asked where they count in units of more than a byte. */
+static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const struct words *x, unsigned n, unsigned distinct, bool *ret)
+{
+	uint64_t low = UINT64_MAX, high = 0, word;
+	for (unsigned k = 0; k < n; k++) {
+		if (!read_word(x, w, k, &word) || !word)
+			continue;
+		low = w->from + word < low ? w->from + word : low;
+		high = w->from + word > high ? w->from + word : high;
+	}
+	double places = (double)((high - low) >> w->shift) + 1, chance = s->pairs;
+	double density = (double)(icf_unit_at(s->prog, high) - icf_unit_at(s->prog, low) + 1) / places;
+	for (unsigned k = 0; k < distinct && density < 1; k++)
+		chance *= density;
+	bool times;
+	ELFRW_TRY(multiplies(s, w->shift, &times));
+	*ret = chance * (times ? MULTIPLIES : 1) < MAX_CHANCE;
+	return NULL;
+}
+
 static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struct words *x)
 {
 	unsigned distinct, n = count(s->prog, w, x, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
@@ -108,7 +175,10 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struc
 	/* Small numbers times the functions' alignment lead to small functions in a row all too often. */
 	if (distinct + 1 == need && (w->size > 2 || !w->shift))
 		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
-	if (distinct + alone < need)
+	bool believed = distinct + alone >= need;
+	if (believed && w->shift)
+		ELFRW_TRY(is_no_chance(s, w, x, n, distinct, &believed));
+	if (!believed)
 		return NULL;
 	uint32_t from = icf_unit_at(s->prog, w->from);
 	if (from != ICF_NONE)
@@ -170,6 +240,9 @@ struct elfrw_err *icf_infer_sums(struct icf_program *prog)
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		uint64_t code[MAX_CODE];
 		unsigned n = find_code(prog, u, code);
+		s.unit = i;
+		s.traced = false;
+		s.pairs = (double)n * u->n_ref;
 		for (uint32_t r = 0; r < u->n_ref && n && !err; r++) {
 			struct words x;
 			if (ref[r].kind == ICF_REF_BRANCH || !find_words(prog, ref[r].target, &x))
@@ -180,5 +253,6 @@ struct elfrw_err *icf_infer_sums(struct icf_program *prog)
 	}
 	if (s.mapped)
 		icf_data_map_deinit(&s.map);
+	icf_trace_deinit(&s.t);
 	return err;
 }

@@ -39,7 +39,9 @@ static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit
 	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
 }
 
-/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before; it is even in any case. */
+/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before; it is even in any case.  No file
+ * says which of the bits mean something: 16 may be a compiler's habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two,
+ * and there are libraries of tagged pointers that take four on x86-64 because of that habit. */
 static uint64_t thunk_align(const struct icf_unit *u)
 {
 	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);

@@ -2,10 +2,14 @@
  *
  * A unit that names one function and, beside it, words that lead to the starts of several others when they are added to the first one's
  * address, does that sum.  So in OUT the distances must still be the same.  Only words that stand in a row from the very place that is
- * named are asked for, and more of them than the fold takes for proof. */
+ * named are asked for, and more of them than the fold takes for proof.
+ *
+ * Words in units of more than a byte say nothing where small functions stand in a row, and every multiple is some start: the same words
+ * then lead to starts when they are counted from other places nearby, too. */
 #include "icf/verify_state.h"
 
 #define ROW 64
+#define BESIDE 8 /* places before and behind, in the words' units */
 
 static bool covered(const struct icf_v *v, uint64_t va, unsigned size)
 {
@@ -32,6 +36,20 @@ static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row 
 	return u != ICF_V_NONE && v->unit.data[u].old == to && !covered(v, row->at + off, size) ? to : 0;
 }
 
+/* Do the N words of ROW lead to starts from another place, near FROM, as well? */
+static bool leads_anyway(const struct icf_v *v, uint64_t from, const struct row *row, unsigned n, unsigned size, unsigned scale)
+{
+	for (unsigned d = 1; d <= 2 * BESIDE; d++) {
+		uint64_t other = from + (d <= BESIDE ? (uint64_t)d : -(uint64_t)(d - BESIDE)) * scale;
+		unsigned k = 0;
+		while (k < n && leads_to(v, other, row, k, size, scale))
+			k++;
+		if (k == n)
+			return true;
+	}
+	return false;
+}
+
 static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from, const struct row *row, unsigned size, unsigned scale)
 {
 	uint64_t to[ROW], now_from, now;
@@ -43,7 +61,7 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 		different += k == n && to[n] != from;
 		n++;
 	}
-	if (different < (size == 2 || scale > 1 ? 5 : 3))
+	if (different < (size == 2 || scale > 1 ? 5 : 3) || (scale > 1 && leads_anyway(v, from, row, n, size, scale)))
 		return;
 	icf_v_pointer(v, from, &now_from);
 	log->checked[ICF_VC_WORD] += n;

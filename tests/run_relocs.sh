@@ -257,6 +257,24 @@ distances_part() {
 		.section .rodata
 		tab: .short (f1-a1)/4, (f2-a1)/4, (f3-a1)/4, (f4-a1)/4
 	END
+	# In units of 16 bytes, where each such place begins a function: who multiplies by 16, and names little else, means it.
+	distance dense <<-END
+		movzwl (%rdx,%rdi,2), %eax; shl \$4, %eax; lea a1(%rip), %rdx; add %rdx, %rax; jmp *%rax
+		leaves
+		.section .rodata
+		tab: .short (f1-a1)/16, (f2-a1)/16, (f3-a1)/16, (f4-a1)/16
+	END
+	# Where many are named, numbers lead to functions all by themselves, and pin none.
+	distance numbers <<-END
+		mov (%rdx,%rdi,8), %eax; shl \$4, %eax
+		$(for n in {1..40}; do echo "lea l$n(%rip), %rdx; leal l$n(%rip), %ecx"; done)
+		ret
+		leaves
+		$(for n in {1..40}; do echo "leaf l$n $n"; [ $((n % 8)) != 0 ] || echo "twin z$n"; done)
+		.section .rodata
+		tab: .short 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+	END
+	check distances/numbers/pins "pinned: $(stat_of "$d/numbers.whole.safe.stats" pinned)" test "$(stat_of "$d/numbers.whole.safe.stats" pinned)" = 0
 	# Counted from the word's end, a record's start, in packed records: with relocations, and in code without.
 	distance end <<-END
 		lea (%rdx,%rdi,4), %rdx; movslq (%rdx), %rax; lea 4(%rax,%rdx), %rdx; jmp *%rdx
@@ -305,27 +323,36 @@ distances_part() {
 	have python3 || return
 	distance_mutant data4 long i 1
 	distance_mutant data8 quad q 1
+	distance_mutant data2x8 short h 8 8
 }
 
-# distance_mutant NAME DIRECTIVE FORMAT MORE
+# distance_mutant NAME DIRECTIVE FORMAT MORE [UNIT]
 distance_mutant() {
-	local in=$WORK/distances/mutant.$1
+	local in=$WORK/distances/mutant.$1 unit=${5:-1}
 	{
 		asm_head
 		cat <<-END
 			mov (%rdx,%rdi,8), %rax; lea a1(%rip), %rdx; ret
+			.purgem leaf
+			.macro leaf name n
+			fun \name
+			lea \n(%rdi,%rdi,4), %eax
+			.fill \n * \n / 8, 1, 0x90
+			ret
+			end \name
+			.endm
 			leaves
 			.section .rodata
-			tab: .$2 f1-a1+$4, f2-a1+$4, f3-a1+$4, f4-a1+$4
+			tab: .$2 (f1-a1+$4)/$unit, (f2-a1+$4)/$unit, (f3-a1+$4)/$unit, (f4-a1+$4)/$unit, (a2-a1+$4)/$unit
 		END
 	} >"$in.s"
 	gcc -O2 -fPIE -pie -Wl,--emit-relocs "$in.s" "$WORK/distances/m.c" -o "$in" && "$ICFOLD" -q "$in" -o "$in.out" &&
-		python3 - "$3" "$4" "$(nm "$in" | tr '\n' ';')" "$in" "$in.out" <<-'END'
+		python3 - "$3" "$4" "$unit" "$(nm "$in" | tr '\n' ';')" "$in" "$in.out" <<-'END'
 			import struct, sys
-			at = {l.split()[2]: int(l.split()[0], 16) for l in sys.argv[3].split(';') if len(l.split()) == 3}
-			old = struct.pack('<4' + sys.argv[1], *(at[f] - at['a1'] + int(sys.argv[2]) for f in ('f1', 'f2', 'f3', 'f4')))
-			new = struct.pack('<4' + sys.argv[1], *(at[f] - at['a1'] for f in ('f1', 'f2', 'f3', 'f4')))
-			for f in sys.argv[4:]: b = open(f, 'rb').read(); assert b.count(old) == 1; open(f, 'wb').write(b.replace(old, new))
+			at = {l.split()[2]: int(l.split()[0], 16) for l in sys.argv[4].split(';') if len(l.split()) == 3}
+			words = lambda more: struct.pack('<5' + sys.argv[1], *((at[f] - at['a1'] + more) // int(sys.argv[3]) for f in ('f1', 'f2', 'f3', 'f4', 'a2')))
+			old, new = words(int(sys.argv[2])), words(0)
+			for f in sys.argv[5:]: b = open(f, 'rb').read(); assert b.count(old) == 1; open(f, 'wb').write(b.replace(old, new))
 		END
 	"$ICFOLD" verify "$in" "$in.out" >"$in.log" 2>&1
 	check "distances/mutant/$1" "survived: $(tail -n 1 "$in.log")" grep -q 'difference: ' "$in.log"
