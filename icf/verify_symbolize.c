@@ -167,6 +167,9 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	unsigned flags = kinds & 1u << ICF_VP_CALL  ? 0
 			 : kinds & 1u << ICF_VP_ROW ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
 						    : DWR_SYM_NO_INLINES;
+	/* Without debug information OUT says no more than the symbols do: nothing of a function that has none. */
+	if (!job->lines)
+		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
 	struct how how = { .lines = job->lines };
 	if (kinds & 1u << ICF_VP_ROW)
 		p->row_unit = u;
@@ -194,8 +197,10 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	/* A thunk is named like its function, and shows the line that it begins with. */
 	if (off || !x->thunk || !folded)
 		return NULL;
-	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, DWR_SYM_NO_INLINES, &p->in.frames));
-	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, DWR_SYM_NO_INLINES, &p->out.frames));
+	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, job->lines ? DWR_SYM_NO_INLINES : flags, &p->in.frames));
+	if (!p->in.frames.len)
+		return NULL;
+	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, job->lines ? DWR_SYM_NO_INLINES : flags, &p->out.frames));
 	how.lines = false;
 	compare(p, u, off, "thunk", how);
 	return NULL;

@@ -121,6 +121,16 @@ check "verify/reports" "$(diff "$WORK/old.map" "$WORK/new.map" | head -n 2 | tr 
 check "verify/reports: list" "$(diff "$WORK/old.list" "$WORK/new.list" | head -n 2 | tr '\n' ' ')" cmp -s "$WORK/old.list" "$WORK/new.list"
 check "verify/reports: figures" "$(diff "$WORK/old.stats" "$WORK/new.stats" | head -n 2 | tr '\n' ' ')" cmp -s "$WORK/old.stats" "$WORK/new.stats"
 
+# Functions that only the debug information names, in an output that has none.
+cat >"$WORK/local.c" <<-'END'
+	static int __attribute__((noinline)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+	static int __attribute__((noinline)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+	int main(int argc, char **argv) { (void)argv; int (*volatile f)(int) = two, (*volatile g)(int) = one; return one(argc) + two(argc + 1) + f(argc) == g(argc); }
+END
+gcc -O1 -g -Wl,--emit-relocs,--discard-all "$WORK/local.c" -o "$WORK/local"
+"$ICFOLD" --allow-growth --strip-debug --verify --stats=json "$WORK/local" -o "$WORK/local.out" >"$WORK/log" 2>&1
+check "verify/no debug information, no local symbols" "$(first_line "$WORK/log")" bash -c '! nm "$1/local" | grep -q " one$" && grep -q "\"folded\": [1-9]" "$1/log"' _ "$WORK"
+
 trouble=2 refused "stripped" "may not be used together" "$ICFOLD" --verify --strip-all "$IN" -o "$WORK/dir/out"
 "$ICFOLD" --emit-relocs "$IN" -o "$WORK/first" 2>/dev/null
 refused "folded before" "was folded already" "$ICFOLD" --verify "$WORK/first" -o "$WORK/dir/out"
