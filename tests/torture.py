@@ -10,6 +10,7 @@ and output must be those of the program before it was folded, and icfold verify 
 not build or does not work here before folding says nothing and is not counted.  ALLOWED lists, with the reason, the tests that
 may behave otherwise with --icf=all."""
 import argparse, concurrent.futures, hashlib, os, pathlib, re, shutil, subprocess, sys
+import torture_glibc
 
 DRIVER = r"""
 #include <stdlib.h>
@@ -23,6 +24,8 @@ KINDS = [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"], ["-fno-pie", "-static"], ["
 RELOCS = ["relocs", "none", "strip-x", "stripped", "strip-unneeded", "discard-all", "relocs", "none"]
 SECTIONS = [[], ["-ffunction-sections", "-fdata-sections"]]
 DEBUG = [[], ["-g"], ["-gdwarf-4"]]
+# What is asked of the fold beside its mode.
+OPTIONS = [[], [], [], ["--debug-folded=alias"], ["--debug-folded=drop"], ["--emit-relocs"], ["--no-thunks"], ["--emit-vtables"], ["--strip-debug"], ["--strip-all"]]
 MODES = {"safe": [], "in-place": ["--in-place"], "all": ["--icf=all"]}
 LIMIT = 60   # seconds of a test; some wait on purpose
 STEP = 600   # seconds of a compiler or of icfold: against hangs
@@ -53,9 +56,10 @@ class Form:
         self.relocs = pick(RELOCS)
         self.sections = pick(SECTIONS)
         self.debug = pick(DEBUG)
+        self.options = pick(OPTIONS)
 
     def __str__(self):
-        return " ".join([self.cc, self.level, self.linker, self.kind[1], self.relocs, *self.sections, *self.debug])
+        return " ".join([self.cc, self.level, self.linker, self.kind[1], self.relocs, *self.sections, *self.debug, *self.options])
 
 
 class Test:
@@ -64,11 +68,17 @@ class Test:
         self.name = suite + "/" + str(path.relative_to(root))
         self.cxx = path.suffix in (".C", ".cc", ".cpp")
         self.flags, self.libs = [], []
+        # Of glibc's tests: shared libraries (torture_glibc.Library), the names of those that the program is linked with, and how it is run.
+        self.libraries, self.needs, self.env, self.args, self.fixed_static = [], [], {}, [], False
 
 
-DO_RUN = re.compile(r"dg-do\s+run")
+DO_RUN = re.compile(r"dg-do\s+run(.*)")
 # What changes the form, or wants files that are not there.
 NO_OPTION = re.compile(r"^-(O|g|m32|mx32|f(no-)?(pie|PIE|pic|PIC|lto|profile|branch|sanitize)|flto|static|shared|fuse-ld|fdump|save-temps|c$|S$|E$|o$|include$|fplugin)")
+
+
+# What GCC's own scripts add in these folders.
+FOLDERS = {"coroutines": ["-std=gnu++20"], "tm": ["-fgnu-tm"], "gomp": ["-fopenmp"]}
 
 
 def directives(test, text, needs_run):
@@ -82,6 +92,11 @@ def directives(test, text, needs_run):
         for w in words.split():
             if not NO_OPTION.match(w):
                 (test.libs if w.startswith("-l") else test.flags).append(w)
+    test.flags += [f for d in test.path.parts[:-1] for f in FOLDERS.get(d, [])]
+    # A test of one standard, of this one and later ones, or of this one and earlier ones.
+    m = re.search(r"\b(c\+\+|c)(\d\d)(_only|_down)?\b", DO_RUN.search(text).group(1) if DO_RUN.search(text) else "")
+    if m and not any(f.startswith(("-std", "-ansi")) for f in test.flags):
+        test.flags.append("-std=gnu" + ("++" if test.cxx else "") + m.group(2))
     if "-pthread" in test.flags or "pthread" in text:
         test.flags.append("-pthread")
     return True
@@ -95,6 +110,8 @@ def suite_tests(suite, root):
             t.seed = seed
             yield t
         return
+    if suite.startswith("glibc"):
+        rules = torture_glibc.Rules(root.parent if (root.parent / "support").is_dir() else root.parent.parent)
     for path in sorted(root.rglob("*")):
         if path.suffix not in (".c", ".C", ".cc") or not path.is_file():
             continue
@@ -112,34 +129,73 @@ def suite_tests(suite, root):
                 continue
             t.flags += ["-I", str(root / "util"), "-DLOCALEDIR=\".\""]
         elif suite.startswith("glibc"):
-            if not path.name.startswith("tst-") or path.suffix != ".c":
+            if path.suffix != ".c" or not rules.set_up(t, text):
                 continue
-            top = root.parent if (root.parent / "support").is_dir() else root.parent.parent
-            t.flags = ["-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-I", str(top), "-I", str(top / "support"),
-                       "-I", os.path.dirname(os.environ.get("TORTURE_SUPPORT", "")) + "/include"]
-            t.libs = [os.environ.get("TORTURE_SUPPORT", ""), "-ldl", "-lm"]
         elif not re.search(r"\bmain\b", text) or not directives(t, text, True):
             continue
         yield t
 
 
-def rename(objcopy_from, to, first, cwd):
-    """The global names that FROM defines become twin_NAME, main excepted, in TO; or only main becomes first_main."""
-    rc, out = run(["nm", "--defined-only", "-g", objcopy_from], cwd)
+def rename(cwd):
+    """Makes of a.o first.o, where main is first_main, and twin.o, where each global name that it defines is twin_NAME; False: no main."""
+    # readelf: nm loads the plugins of all compilers first.
+    rc, out = run(["readelf", "-sW", "a.o"], cwd)
     if rc:
         return False
-    names = [l.split() for l in out.decode(errors="replace").splitlines()]
-    names = [f[-1] for f in names if len(f) >= 2 and f[-2] in "TDBRGSC"]
+    rows = [l.split() for l in out.decode(errors="replace").splitlines()]
+    names = sorted({r[7] for r in rows if len(r) >= 8 and r[0][:-1].isdigit() and r[4] == "GLOBAL" and r[6] != "UND"})
     if "main" not in names:
         return False
-    with open(os.path.join(cwd, "names"), "w") as f:
-        for n in ["main"] if first else names:
-            f.write("%s %s\n" % (n, "first_main" if first else "twin_main" if n == "main" else "twin_" + n))
-    return run(["objcopy", "--redefine-syms=names", objcopy_from, to], cwd)[0] == 0
+    for to, pairs in (("first", [("main", "first_main")]), ("twin", [(n, "twin_" + n) for n in names])):
+        with open(os.path.join(cwd, "names"), "w") as f:
+            f.writelines("%s %s\n" % p for p in pairs)
+        if run(["objcopy", "--redefine-syms=names", "a.o", to + ".o"], cwd)[0] != 0:
+            return False
+    return True
 
 
-def build(test, form, cwd):
-    """The program as ./in; False: not with this form."""
+def drivers(work, available):
+    """The main program, once for each C compiler and way to compile: (compiler, option) -> object file."""
+    ret = {}
+    with open(os.path.join(work, "driver.c"), "w") as f:
+        f.write(DRIVER)
+    for cc in sorted({c for c, _ in COMPILERS if c in available}):
+        for kind in sorted({k[0] for k in KINDS}):
+            ret[cc, kind] = os.path.join(work, "driver.%s%s.o" % (cc, kind))
+            if run([cc, "-O2", kind, "-c", "driver.c", "-o", ret[cc, kind]], work)[0] != 0:
+                sys.exit("torture.py: %s cannot compile" % cc)
+    return ret
+
+
+def strip_options(form):
+    return {"strip-x": ["-x"], "strip-unneeded": ["--strip-unneeded"], "stripped": ["-s"]}.get(form.relocs)
+
+
+def relocs_options(form):
+    ret = [] if form.relocs in ("none", "stripped") else ["-Wl,--emit-relocs"]
+    return ret + (["-Wl,--discard-all"] if form.relocs == "discard-all" else [])
+
+
+def build_libraries(test, form, cwd):
+    """The test's shared libraries as NAME.so; returns whether all could be built."""
+    with open(os.path.join(cwd, "extra.c"), "w") as f:
+        f.write(torture_glibc.EXTRA)
+    flags = ["-w", form.level, "-fPIC", *form.sections, *form.debug]
+    if run([form.cc, *flags, "-c", "extra.c"], cwd)[0] != 0:
+        return False
+    for l in test.libraries:
+        cc = form.cxx if l.source.suffix == ".cc" else form.cc
+        if run([cc, *flags, *(f for f in l.flags if f != "-std=gnu11" or cc == form.cc), "-c", str(l.source), "-o", "lib.o"], cwd)[0] != 0:
+            return False
+        link = [cc, "-shared", "-fuse-ld=" + form.linker, "extra.o", "lib.o", *relocs_options(form), *l.link, "-L.", "-Wl,-rpath-link,.", *("-l:" + n for n in l.needs)]
+        if run([*link, "-o", l.name], cwd)[0] != 0:
+            return False
+    strip = strip_options(form)
+    return not strip or run(["strip", *strip, *(l.name for l in test.libraries)], cwd)[0] == 0
+
+
+def build(test, form, cwd, driver):
+    """The program as ./in; returns what does not work with this form, or nothing."""
     cc = form.cxx if test.cxx else form.cc
     flags = ["-w", form.level, form.kind[0], *form.sections, *form.debug, *test.flags]
     source = str(test.path)
@@ -148,86 +204,113 @@ def build(test, form, cwd):
         rc, out = run(["csmith", "--seed", str(test.seed), "-o", source], cwd, 60)
         flags += ["-I", next(str(p) for p in pathlib.Path("/usr/include").glob("csmith*"))]
         if rc:
-            return False
-    with open(os.path.join(cwd, "driver.c"), "w") as f:
-        f.write(DRIVER)
-    if run([cc, *flags, "-c", source, "-o", "a.o"], cwd)[0] != 0 or run([form.cc, "-O2", form.kind[0], "-c", "driver.c"], cwd)[0] != 0:
-        return False
-    if not rename("a.o", "first.o", True, cwd) or not rename("a.o", "twin.o", False, cwd):
-        return False
-    link = [cc, form.kind[1], "-fuse-ld=" + form.linker, "driver.o", "first.o", "twin.o", "-o", "in"]
-    if form.relocs not in ("none", "stripped"):
-        link.append("-Wl,--emit-relocs")
-    if form.relocs == "discard-all":
-        link.append("-Wl,--discard-all")
+            return "csmith"
+    if run([cc, *flags, "-c", source, "-o", "a.o"], cwd)[0] != 0:
+        return "compile"
+    if not rename(cwd):
+        return "names"
+    link = [cc, form.kind[1], "-fuse-ld=" + form.linker, driver[form.cc, form.kind[0]], "first.o", "twin.o", "-o", "in"]
+    link += relocs_options(form)
     if test.suite == "libstdc++":
         link += ["-pthread"]
-    link += [f for f in test.flags if f == "-pthread"] + [l for l in test.libs if l]
+    link += [f for f in test.flags if f in ("-pthread", "-fgnu-tm", "-fopenmp")] + [l for l in test.libs if l]
+    if test.libraries:
+        if not build_libraries(test, form, cwd):
+            return "libraries"
+        link += ["-L.", "-Wl,-rpath-link,.", "-Wl,--no-as-needed", *("-l:" + n for n in test.needs)]
     if run(link, cwd)[0] != 0:
-        return False
-    strip = {"strip-x": ["-x"], "strip-unneeded": ["--strip-unneeded"], "stripped": ["-s"]}.get(form.relocs)
-    return not strip or run(["strip", *strip, "in"], cwd)[0] == 0
+        return "link"
+    for l in test.libraries:
+        os.rename(os.path.join(cwd, l.name), os.path.join(cwd, l.name + ".in"))
+    strip = strip_options(form)
+    return "strip" if strip and run(["strip", *strip, "in"], cwd)[0] != 0 else None
 
 
-def behaviour(program, cwd):
-    """What both copies do: statuses and output; the place of the program left out."""
+def behaviour(test, which, cwd, must_work=False):
+    """What both copies do, of the program as it was ("in") or folded ("out"): statuses, and output without
+    addresses.  With must_work only up to what fails."""
+    # One name for all: what a test prints of itself stays the same.  A link: while this process writes a file, no child of
+    # another thread may run it.
+    for name, file in [("prog", which)] + [(l.name, l.name + "." + which) for l in test.libraries]:
+        to = os.path.join(cwd, name)
+        if os.path.lexists(to):
+            os.unlink(to)
+        os.link(os.path.join(cwd, file), to)
     ret = []
     for twin in (False, True):
-        env = dict(os.environ, LC_ALL="C", **({"TORTURE_TWIN": "1"} if twin else {}))
-        # One name for all: what a test prints of itself stays the same.  A link: while this process writes a file, no child of
-        # another thread may run it.
-        prog = os.path.join(cwd, "prog")
-        if os.path.lexists(prog):
-            os.unlink(prog)
-        os.link(os.path.join(cwd, program), prog)
-        rc, out = run(["./prog"], cwd, LIMIT, env)
-        ret.append((rc, out))
+        env = dict(os.environ, LC_ALL="C", **test.env, **({"TORTURE_TWIN": "1"} if twin else {}))
+        rc, out = run(["./prog", *test.args], cwd, LIMIT, env)
+        ret.append((rc, re.sub(rb"0x[0-9a-f]{6,16}", b"0x", out)))
+        if must_work and ret[-1][0] != 0:
+            break
     return ret
 
 
-def judge(test, icfold, work, available, allowed):
-    """A list of (verdict, text); empty: the test says nothing here."""
+def judge(test, icfold, work, available, allowed, driver):
+    """A list of (verdict, text), how many of the folds folded something, and why the test says nothing here if so."""
     cwd = os.path.join(work, re.sub(r"[^A-Za-z0-9_.-]", "_", test.name))
     shutil.rmtree(cwd, ignore_errors=True)
     os.makedirs(cwd)
     form = Form(test.name + os.environ.get("TORTURE_ROUND", ""), available)
-    built = build(test, form, cwd)
-    if not built:
+    if test.fixed_static:
+        form.kind = ["-fno-pie", "-static"]
+    elif test.libraries and "-static" in form.kind[1]:
+        form.kind = ["-fPIE", "-pie"]
+    why_not = build(test, form, cwd, driver)
+    if why_not:
         form.cc, form.cxx, form.linker = "gcc", "g++", "bfd"
-        built = build(test, form, cwd)
-    verdicts = []
-    if built:
-        want = behaviour("in", cwd)
-        if want != behaviour("in", cwd) or any(rc != 0 for rc, _ in want):
-            built = False
-    if not built:
+        why_not = build(test, form, cwd, driver)
+    verdicts, folded = [], 0
+    if not why_not:
+        want = behaviour(test, "in", cwd, True)
+        if any(rc != 0 for rc, _ in want):
+            why_not = "fails"
+    if why_not:
         shutil.rmtree(cwd, ignore_errors=True)
-        return []
+        return [], 0, why_not
     bad = False
     for mode, opts in MODES.items():
         what = "torture/%s %s [%s]" % (test.name, mode, form)
-        rc, out = run([icfold, "-q", *opts, "in", "-o", "out"], cwd)
-        if rc == 1:
-            verdicts.append(("skip", what + ": " + out.decode(errors="replace").strip()[:200]))
+        why, refused, some = [], "", False
+        for name in [""] + [l.name + "." for l in test.libraries]:
+            rc, out = run([icfold, "-q", "--allow-growth", "--json", *opts, *form.options, name + "in", "-o", name + "out"], cwd)
+            if rc == 1 and not name:
+                refused = out.decode(errors="replace").strip()[:200]
+                break
+            if rc == 1:
+                shutil.copy2(os.path.join(cwd, name + "in"), os.path.join(cwd, name + "out"))
+                continue
+            if rc != 0:
+                why.append("fold: status %s: %s" % (rc, out.decode(errors="replace")[:200]))
+                break
+            some = some or b'"folded": 0,' not in out
+            # --strip-all leaves nothing that says what went where.
+            if "--strip-all" not in form.options:
+                rc, out = run([icfold, "verify", *(["--icf=all"] if mode == "all" else []), name + "in", name + "out"], cwd)
+                if rc != 0:
+                    why.append("verify %s: status %s: %s" % (name, rc, " ".join(l for l in out.decode(errors="replace").splitlines() if "ifferen" in l or "icfold" in l)[:200]))
+        if refused:
+            verdicts.append(("skip", what + ": " + refused))
             continue
-        if rc != 0:
-            bad = True
-            verdicts.append(("not ok", what + ": fold: status %s: %s" % (rc, out.decode(errors="replace")[:200])))
-            continue
-        why = []
-        got = behaviour("out", cwd)
-        if got != want and not (mode == "all" and test.name in allowed):
-            why.append("does not do the same: " + ", ".join(str(rc) for rc, _ in got))
-        rc, out = run([icfold, "verify", *(["--icf=all"] if mode == "all" else []), "in", "out"], cwd)
-        if rc != 0:
-            why.append("verify: status %s: %s" % (rc, " ".join(l for l in out.decode(errors="replace").splitlines() if "ifferen" in l or "icfold" in l)[:200]))
+        folded += some
+        if not any(w.startswith("fold:") for w in why):
+            got = behaviour(test, "out", cwd)
+            if got != want and behaviour(test, "in", cwd) != want:
+                why_not = "varies"
+                break
+            if got != want and not (mode == "all" and test.name in allowed):
+                why.append("does not do the same: " + ", ".join(str(rc) for rc, _ in got))
         if why:
             bad = True
-            shutil.copy2(os.path.join(cwd, "out"), os.path.join(cwd, "out." + mode))
+            for name in [""] + [l.name + "." for l in test.libraries]:
+                if os.path.exists(os.path.join(cwd, name + "out")):
+                    shutil.copy2(os.path.join(cwd, name + "out"), os.path.join(cwd, name + "out." + mode))
         verdicts.append(("not ok" if why else "ok", what + (": " + "; ".join(why) if why else "")))
+    if why_not:
+        verdicts, folded, bad = [], 0, False
     if not bad:
         shutil.rmtree(cwd, ignore_errors=True)
-    return verdicts
+    return verdicts, folded, why_not
 
 
 def main():
@@ -239,6 +322,7 @@ def main():
     ap.add_argument("--share", default="1/1")
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
     ap.add_argument("--only", default="")
+    ap.add_argument("--verbose", action="store_true")
     a = ap.parse_args()
     k, n = (int(x) for x in a.share.split("/"))
     allowed = {l.split()[0] for l in open(a.allowed) if l.strip() and not l.startswith("#")}
@@ -247,20 +331,27 @@ def main():
     tests = [t for s in a.suite for t in suite_tests(*s.split("=", 1))]
     tests = [t for t in tests if re.search(a.only, t.name) and int(hashlib.sha256(t.name.encode()).hexdigest(), 16) % n == k - 1]
     count = {"ok": 0, "not ok": 0, "skip": 0}
-    silent, per = 0, {}
+    driver = drivers(a.work, available)
+    per, silent = {}, {}
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for t, verdicts in zip(tests, pool.map(lambda t: judge(t, os.path.abspath(a.icfold), a.work, available, allowed), tests)):
+        for t, (verdicts, folded, why_not) in zip(tests, pool.map(lambda t: judge(t, os.path.abspath(a.icfold), a.work, available, allowed, driver), tests)):
             row = per.setdefault(t.suite, [0, 0, 0, 0, 0])
             row[0] += 1
-            row[1] += not verdicts
-            silent += not verdicts
+            row[1] += folded
+            if why_not:
+                reasons = silent.setdefault(t.suite, {})
+                reasons[why_not] = reasons.get(why_not, 0) + 1
+                if a.verbose:
+                    print("#", t.name, "says nothing here:", why_not, flush=True)
             for v, text in verdicts:
                 count[v] += 1
                 row[["ok", "not ok", "skip"].index(v) + 2] += 1
-                if v != "ok":
+                if v != "ok" or a.verbose:
                     print(v, text, flush=True)
     for s, r in per.items():
-        print("# %-12s %5d tests, %5d do not work here; %5d passed %4d failed %4d refused" % (s, *r))
+        none = silent.get(s, {})
+        print("# %-12s %5d tests, %5d say nothing here%s; %5d times something folded; %5d passed %4d failed %4d refused" % (
+            s, r[0], sum(none.values()), " (%s)" % ", ".join("%s %d" % (w, n) for w, n in sorted(none.items())) if none else "", *r[1:]))
     print("%d passed, %d failed, %d skipped" % (count["ok"], count["not ok"], count["skip"]))
     return count["not ok"] != 0 or count["ok"] == 0
 

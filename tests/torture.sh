@@ -3,6 +3,7 @@
 # torture.py.  Suites: execute gcc.dg g++.dg i386 libstdc++ csmith glibc.  They are fetched as Debian's source packages.
 #
 #   SHARE=K/N   the Kth of N parts of the tests      ONLY=REGEX  tests with such names     ROUND=N  other forms of each test
+#   VERBOSE=1    each test, also those that do not work here before folding
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_tool torture
@@ -58,7 +59,7 @@ for s in "${suites[@]}"; do
 	esac
 done
 [ ${#folders[@]} != 0 ] || finish
-TORTURE_ROUND=${ROUND:-} python3 "$TESTS/torture.py" "$ICFOLD" "$WORK" "$TESTS/torture.all" --share="${SHARE:-1/1}" --jobs="$JOBS" --only="${ONLY:-}" "${folders[@]}"
+TORTURE_ROUND=${ROUND:-} python3 "$TESTS/torture.py" "$ICFOLD" "$WORK" "$TESTS/torture.all" --share="${SHARE:-1/1}" --jobs="$JOBS" --only="${ONLY:-}" ${VERBOSE:+--verbose} "${folders[@]}"
 status=$?
 # What failed stays to be looked at.
 [ $status = 0 ] || { mkdir -p "$BUILD/torture" && cp -r "$WORK"/*_* "$BUILD/torture/" 2>/dev/null; }
