@@ -4,6 +4,7 @@
  * 100,000 functions, so names are cut into their parts, which are nodes of two trees (namespaces and classes; folders and files) over
  * one table of strings; a function is a size, a node in each tree, the string of its last part, and a letter for what becomes of
  * it; numbers that grow are written as differences. */
+#include "elfrw/printable.h"
 #include "elfrw/newfile.h"
 #include "icf/audit.h"
 #include "icf/audit_name.h"
@@ -320,14 +321,20 @@ static struct elfrw_err *put_data(struct page *p)
 /* S as text between tags. */
 static void put_escaped(FILE *f, const char *s)
 {
-	for (; *s; s++)
-		switch (*s) {
-		case '<': fputs("&lt;", f); break;
-		case '>': fputs("&gt;", f); break;
-		case '&': fputs("&amp;", f); break;
-		case '"': fputs("&quot;", f); break;
-		default: fputc(*s, f);
+	size_t len;
+	unsigned code;
+	for (const char *end = s + strlen(s); s < end; s += len) {
+		len = elfrw_plain_bytes(s, (size_t)(end - s), &code);
+		if (len == 1 && strchr("<>&\"", *s))
+			fprintf(f, "&#%u;", code);
+		else if (len)
+			fwrite(s, 1, len, f);
+		else {
+			len = elfrw_utf8_bytes(s, (size_t)(end - s), &code);
+			len += !len;
+			elfrw_put_printable_n(f, s, len);
 		}
+	}
 }
 
 static struct elfrw_err *put_page(struct page *p)

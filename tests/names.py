@@ -5,6 +5,7 @@ names.py rename IN OUT PREFIX KIND   every name in IN that begins with PREFIX an
                                      in their place, of the same length, so that nothing else in the file changes
 names.py clean FILE...               fails when a FILE has a byte that a terminal acts on, or a line that a name began
 names.py json FILE...                fails when a FILE is not JSON in UTF-8
+names.py json,clean FILE...          the first is JSON, and all are clean
 """
 import json
 import re
@@ -40,16 +41,21 @@ def rename(source, target, prefix, kind):
     shutil.copymode(source, target)
 
 
-def clean(path):
-    with open(path, "rb") as f:
-        data = f.read()
+def unclean(data):
+    """What is wrong with DATA, or None."""
     m = re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|(?m:^(shell|python|#0 forged))", data)
-    if not m and re.search(rb"[\x80-\x9f]", data):
+    if not m and re.search(rb"[\x80-\xff]", data):
         try:
             data.decode()
         except UnicodeDecodeError as e:
-            m = re.compile(rb".").search(data, e.start)
-    return m and "%s: %r at %d" % (path, data[max(m.start() - 20, 0) : m.end() + 20], m.start())
+            m = re.compile(rb"(?s).").search(data, e.start)
+    return m and "%r at %d" % (data[max(m.start() - 20, 0) : m.end() + 20], m.start())
+
+
+def clean(path):
+    with open(path, "rb") as f:
+        why = unclean(f.read())
+    return why and "%s: %s" % (path, why)
 
 
 def is_json(path):
@@ -66,7 +72,10 @@ def is_json(path):
 def main(command, *args):
     if command == "rename":
         return rename(*args)
-    found = [x for x in map({"clean": clean, "json": is_json}[command], args) if x]
+    if command == "json,clean":
+        found = [x for x in [is_json(args[0]), *map(clean, args)] if x]
+    else:
+        found = [x for x in map({"clean": clean, "json": is_json}[command], args) if x]
     for x in found:
         print(x)
     return bool(found)

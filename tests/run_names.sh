@@ -69,6 +69,46 @@ if make -s -C "$ROOT" install BUILD="$BUILD" DESTDIR="$WORK/a b;touch pwned;" PR
 else
 	not_ok names/destdir "$(first_line log)"
 fi
+# Files of names and options are not written over, however they are spelled.
+echo leaf >list
+echo --icf=all >args
+for out in list ./list sub/../args; do
+	for how in "-o $out" "-o new --map=$out" "-o new --depfile=$out" "-o new --print-icf-sections=$out" "-o new --debug-output=$out"; do
+		# shellcheck disable=SC2086
+		"$ICFOLD" -q @args --keep-unique-file=list prog $how >log 2>&1
+		rc=$?
+		check "names/list/${how// /_}" "status $rc: $(first_line log)" eval "[ $rc = 2 ] && grep -q 'holds arguments or names' log && [ \$(cat list args | wc -c) = 15 ]"
+	done
+done
+# Neither is a debug file that was found.
+objcopy --only-keep-debug prog found.debug && objcopy -g --add-gnu-debuglink=found.debug prog found && cp found.debug kept
+"$ICFOLD" -q found -o found.out --debug-output=found.out.debug --map=sub/../found.debug >log 2>&1
+check names/report-is-debug-file "$(first_line log)" eval "grep -q 'is the debug file' log && cmp -s kept found.debug && [ ! -e found.out ]"
+# What make would run, or take for something else, is no name in a depfile; the rest is the file for make and ninja.
+mkdir dep
+# shellcheck disable=SC2016
+for name in 'a;touch pwned' 'a!=touch${IFS}pwned' 'SHELL=touch' 'a|b' $'a\ntouch pwned' 'a b' 'a#b' 'a:b' 'a$(touch pwned)' 'a`touch pwned`' 'a$b\ c' 'a%b' 'a&b'; do
+	cp prog "dep/$name"
+	refused=no
+	case $name in *[\;=\|$'\n']*) refused=yes ;; esac
+	(cd dep && "$ICFOLD" -q "$name" -o out --depfile=out.d) >log 2>&1
+	rc=$?
+	check "names/depfile/${name//$'\n'/?}" "status $rc: $(first_line log)" eval "[ $rc = $([ $refused = yes ] && echo 2 || echo 0) ]"
+	(cd dep && "$ICFOLD" -q ../prog -o "$name" --depfile=out.d) >log 2>&1
+	rc=$?
+	check "names/depfile/${name//$'\n'/?}/target" "status $rc: $(first_line log)" eval "[ $rc = $([ $refused = yes ] && echo 2 || echo 0) ]"
+	if [ $refused = no ]; then
+		(cd dep && "$ICFOLD" -q "$name" -o out --depfile=out.d) >log 2>&1
+		printf 'all: out\nout:\n\t@echo made\ninclude out.d\n' >dep/Makefile
+		printf 'rule r\n command = echo made\n depfile = out.d\nbuild out: r\n' >dep/build.ninja
+		have make && make -C dep --no-print-directory >log 2>&1
+		# A(B) is a member of an archive to make, whatever is before it.
+		case $name in *\(*) ;; *) ! have make || check "names/depfile/$name/make" "$(first_line log)" grep -q 'Nothing to be done' log ;; esac
+		have ninja && ninja -C dep -d explain >log 2>&1
+	fi
+	nothing_ran "names/depfile/${name//$'\n'/?}/ran"
+	rm -rf dep && mkdir dep
+done
 # A core names files; only regular ones are opened, and nothing is waited for.
 mkdir -p coreQQQQQQQQ && cp prog coreQQQQQQQQ/prog && printf 'int main(void) { __builtin_trap(); }\n' >trap.c && gcc -g trap.c -o coreQQQQQQQQ/prog
 if have gdb && gdb -nx -batch -iex 'set debuginfod enabled off' -ex run -ex 'gcore core' coreQQQQQQQQ/prog >log 2>&1 && [ -s core ]; then
@@ -82,6 +122,19 @@ if have gdb && gdb -nx -batch -iex 'set debuginfod enabled off' -ex run -ex 'gco
 		timeout 20 $(have strace && echo strace -f -o trace) "$ICFOLD" symbolize --core=core.$kind >log 2>&1 || [ $? != 124 ] || not_ok "names/core/$kind" "waits"
 		check "names/core/$kind" "opened: $(grep "core$kind/prog" trace | head -n 1)" bash -c "! grep 'core$kind/prog' trace | grep -v O_PATH | grep -q 'open.* = [0-9]'"
 	done
+	# Names in its notes: of the same length.
+	# shellcheck disable=SC2016,SC2089
+	for name in $'\e]0;p\a\n#' $'\n#0 \xff\xc2\x9b' '$(id)`id' '"\</scri'; do
+		python3 -c 'import os, sys; d = open("core", "rb").read(); open("core.named", "wb").write(d.replace(b"QQQQQQQQ", os.fsencode(sys.argv[1])))' "$name"
+		for how in --verbose --pretty-print --output-style=GNU --sysroot=. "--sysroot=$name" --exe=coreQQQQQQQQ/prog; do
+			"$ICFOLD" symbolize "$how" --core=core.named >text.core 2>&1
+			check "names/core/note/${how%%[=$]*}" "$(python3 "$TESTS/names.py" clean text.core)" python3 "$TESTS/names.py" clean text.core
+		done
+		"$ICFOLD" symbolize --json --core=core.named >json.core 2>text.core
+		check "names/core/note/json" "$(python3 "$TESTS/names.py" json json.core) $(python3 "$TESTS/names.py" clean json.core text.core)" \
+			python3 "$TESTS/names.py" json,clean json.core text.core
+	done
+	nothing_ran names/core/note/ran
 else
 	skip names/core "gdb makes no core here"
 fi
@@ -111,34 +164,10 @@ if have gdb && gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev
 else
 	skip names/gdb "no gdb that runs programs"
 fi
-# --- text, JSON and pages ---------------------------------------------------------------------------------------------------
-for kind in newline escape quote script shell format invalid make; do
-	hostile $kind
-	p=prog.$kind
-	at=$(nm "$p.f" 2>/dev/null | awk '$NF == "main" { print $1 }')
-	mkdir -p "out.$kind"
-	(
-		cd "out.$kind" || exit
-		"$ICFOLD" symbolize -e "../$p.f" main+4 "$at" leaf >text.symbolize 2>&1
-		"$ICFOLD" symbolize --verbose --no-demangle --output-style=GNU -p -e "../$p.f" "$at" "0x$(nm "../$p.f" | awk '/ [tT] / && /_Z2f/ { print $1; exit }')" >text.gnu 2>&1
-		"$ICFOLD" dump --all "../$p.f" >text.dump 2>&1
-		"$ICFOLD" audit --full-names "../$p" >text.audit 2>&1
-		"$ICFOLD" audit "../$p" >text.brief 2>&1
-		"$ICFOLD" audit --csv "../$p" >text.csv 2>&1
-		"$ICFOLD" audit --diff "../$p" ../prog >text.diff 2>&1
-		"$ICFOLD" verify -v "../$p" "../$p.f" >text.verify 2>&1
-		"$ICFOLD" verify ../prog "../$p.f" >text.different 2>&1
-		"$ICFOLD" -v -v --print-icf-sections --map=text.map "../$p" -o again >text.fold 2>&1
-		"$ICFOLD" inlines no-function "../$p.f" >text.inlines 2>&1
-		"$ICFOLD" audit --json "../$p" >json.audit
-		"$ICFOLD" audit --diff --json "../$p" ../prog >json.diff
-		"$ICFOLD" dump --all --json "../$p.f" >json.dump
-		"$ICFOLD" symbolize --output-style=JSON -e "../$p.f" "$at" "0x$(nm "../$p.f" | awk '/ [tT] / && /_Z2f/ { print $1; exit }')" >json.symbolize
-		"$ICFOLD" audit --html=page.html "../$p" 2>&1
-	)
-	check "names/$kind/text" "$(python3 "$TESTS/names.py" clean "out.$kind"/text.* | head -n 2 | tr '\n' ' ')" python3 "$TESTS/names.py" clean "out.$kind"/text.*
-	check "names/$kind/json" "$(python3 "$TESTS/names.py" json "out.$kind"/json.* | head -n 2)" python3 "$TESTS/names.py" json "out.$kind"/json.*
-	check "names/$kind/page" "a script of its own, or no page" [ "$(grep -c '<script' "out.$kind/page.html")" = "$(grep -c '<script' page.html)" ]
-	nothing_ran "names/$kind"
-done
+# --- every command ----------------------------------------------------------------------------------------------------------
+# NAMES=full: each kind of name by itself, too.
+mkdir all
+[ "${NAMES:-quick}" = full ] && only='.*'
+V=1 python3 "$TESTS/names_all.py" --tool "$ICFOLD" --work "$WORK/all" --jobs "$JOBS" ${only:+--only "$only"} || failures=1
+nothing_ran names/all/nothing-made
 finish
