@@ -7,8 +7,14 @@
  *	exception specifications   grow upwards from there: filter -n begins at byte n - 1; ULEB128 type numbers, then 0
  *
  * Nothing says where the action table or the specifications end; the extent is what the chains reach.  Trap: an
- * entry's value 0 means "no type" also when it is PC-relative.  Cost: linear in the table, but for chains, which are
- * expanded once per distinct first action and limited in length. */
+ * entry's value 0 means "no type" also when it is PC-relative.
+ *
+ * A function in several ranges (clang's -fbasic-block-sections, -fsplit-machine-functions) has a header and call sites
+ * for each, one behind the other, and one action and one type table behind them all; all headers state the same LPStart.
+ * The size in each header says where the action table is, thus the next header lies inside of "its" call sites, at once
+ * or at the next multiple of 4.  It is told by all that it says: the same encodings, LPStart, action and type table.
+ *
+ * Cost: linear in the table, but for chains, which are expanded once per distinct first action and limited in length. */
 #include "dwarf/lsda.h"
 #include "dwarf/cfi.h"
 #include "elfrw/arch.h"
@@ -26,7 +32,7 @@ struct reader {
 	const struct elfrw_image *img;
 	const struct elfrw_section *sec;
 	uint64_t sec_end;      /* VA */
-	uint64_t actions;      /* VA of the action table */
+	uint64_t actions;      /* VA of the action table, as in the header */
 	uint64_t actions_end;  /* VA behind the last action record that a chain reaches */
 	uint8_t address_size;
 	unsigned ttype_size;
@@ -175,17 +181,92 @@ struct seen {
 };
 #define SEEN_SLOTS 64
 
-static struct elfrw_err *read_sites(struct reader *rd, const struct elfrw_rbuf *r, uint64_t size, uint64_t func_size)
+/* What a header says. */
+struct header {
+	uint64_t lpstart, lpstart_va; /* as in struct dwr_lsda; both 0 where LPStart is omitted */
+	uint64_t ttbase, sites, actions;
+	unsigned ttype_size;
+	uint8_t lpstart_encoding, ttype_encoding, site_encoding, lpstart_size;
+};
+
+static struct elfrw_err *read_header(const struct reader *rd, uint64_t va, struct header *ret)
+{
+	struct header h = { 0 };
+	struct elfrw_rbuf r = at_va(rd, va);
+	uint64_t raw;
+	h.lpstart_encoding = elfrw_rbuf_u8(&r);
+	if (h.lpstart_encoding != DWR_PE_OMIT) {
+		h.lpstart_va = va_of(rd, &r);
+		if (!usable(rd, h.lpstart_encoding) || (h.lpstart_encoding & DWR_PE_INDIRECT) ||
+		    !dwr_pe_read(&r, h.lpstart_encoding, rd->address_size, h.lpstart_va, &raw, &h.lpstart))
+			return fault(rd, va, "unusable landing pad base");
+		h.lpstart_size = (uint8_t)(va_of(rd, &r) - h.lpstart_va);
+	}
+	h.ttype_encoding = elfrw_rbuf_u8(&r);
+	if (h.ttype_encoding != DWR_PE_OMIT) {
+		int size = dwr_pe_size(h.ttype_encoding, rd->address_size);
+		if (!usable(rd, h.ttype_encoding) || size <= 0)
+			return fault(rd, va, "unusable type table encoding");
+		h.ttype_size = (unsigned)size;
+		uint64_t off = elfrw_rbuf_uleb(&r);
+		if (!elfrw_rbuf_ok(&r) || off > elfrw_rbuf_left(&r))
+			return fault(rd, va, "type table outside of the section");
+		h.ttbase = va_of(rd, &r) + off;
+	}
+	h.site_encoding = elfrw_rbuf_u8(&r);
+	if ((h.site_encoding & (DWR_PE_BASE | DWR_PE_INDIRECT)) ||
+	    dwr_pe_size(h.site_encoding, rd->address_size) < 0)
+		return fault(rd, va, "unusable call-site encoding");
+	uint64_t size = elfrw_rbuf_uleb(&r);
+	if (!elfrw_rbuf_ok(&r))
+		return fault(rd, va, "truncated header");
+	if (size > elfrw_rbuf_left(&r))
+		return fault(rd, va, "call-site table outside of the section");
+	h.sites = va_of(rd, &r);
+	h.actions = h.sites + size;
+	*ret = h;
+	return NULL;
+}
+
+/* Does a header of the same function begin at R?  Then RET is it. */
+static bool same_header(const struct reader *rd, const struct elfrw_rbuf *r, struct header *ret)
+{
+	const struct dwr_lsda *l = rd->lsda;
+	if (!elfrw_rbuf_left(r) || *r->pos != l->lpstart_encoding)
+		return false;
+	struct elfrw_err *err = read_header(rd, va_of(rd, r), ret);
+	elfrw_err_free(err);
+	return !err && ret->lpstart == l->lpstart && ret->actions == l->actions && ret->ttbase == l->ttbase &&
+	       ret->ttype_encoding == l->ttype_encoding && ret->site_encoding == l->site_encoding;
+}
+
+/* Does the header of the next range follow call sites that end at R, at once or behind zeros up to a multiple of 4?
+ * Then RET is that header.  Without an LPStart there is but one. */
+static bool next_header(const struct reader *rd, struct elfrw_rbuf r, struct header *ret)
+{
+	if (!rd->lsda->lpstart_va)
+		return false;
+	if (same_header(rd, &r, ret))
+		return true;
+	while ((va_of(rd, &r) & 3) && elfrw_rbuf_left(&r) && !*r.pos)
+		elfrw_rbuf_skip(&r, 1);
+	return !(va_of(rd, &r) & 3) && same_header(rd, &r, ret);
+}
+
+static struct elfrw_err *read_sites(struct reader *rd, uint64_t from, uint64_t func_size)
 {
 	struct dwr_lsda *lsda = rd->lsda;
 	struct seen seen[SEEN_SLOTS] = { 0 };
-	if (size > elfrw_rbuf_left(r))
-		return fault(rd, lsda->start, "call-site table outside of the section");
-	struct elfrw_rbuf table = *r;
-	table.end = table.pos + size;
-	rd->actions = rd->actions_end = va_of(rd, r) + size;
+	struct elfrw_rbuf table = at_va(rd, from);
+	struct header next;
+	table.end = table.pos + (rd->actions - from);
+	lsda->sites_end = lsda->actions = rd->actions_end = rd->actions;
 	reach(lsda, rd->actions);
 	while (elfrw_rbuf_left(&table)) {
+		if (next_header(rd, table, &next)) {
+			lsda->sites_end = next.lpstart_va - 1;
+			return NULL;
+		}
 		uint64_t at = va_of(rd, &table), raw, pad;
 		struct dwr_lsda_site *site = VEC_PUSH(&lsda->site);
 		if (!site)
@@ -256,35 +337,19 @@ struct elfrw_err *dwr_lsda_read(struct dwr_lsda *ret, const struct elfrw_image *
 	ret->region_start = ret->lpstart = func_start;
 	ret->shndx = shndx;
 
-	struct elfrw_rbuf r = at_va(&rd, lsda_va);
-	uint64_t raw;
-	ret->lpstart_encoding = elfrw_rbuf_u8(&r);
-	if (ret->lpstart_encoding != DWR_PE_OMIT) {
-		ret->lpstart_va = va_of(&rd, &r);
-		if (!usable(&rd, ret->lpstart_encoding) || (ret->lpstart_encoding & DWR_PE_INDIRECT) ||
-		    !dwr_pe_read(&r, ret->lpstart_encoding, rd.address_size, ret->lpstart_va, &raw, &ret->lpstart))
-			return fault(&rd, lsda_va, "unusable landing pad base");
-		ret->lpstart_size = (uint8_t)(va_of(&rd, &r) - ret->lpstart_va);
-	}
-	ret->ttype_encoding = elfrw_rbuf_u8(&r);
-	if (ret->ttype_encoding != DWR_PE_OMIT) {
-		int size = dwr_pe_size(ret->ttype_encoding, rd.address_size);
-		if (!usable(&rd, ret->ttype_encoding) || size <= 0)
-			return fault(&rd, lsda_va, "unusable type table encoding");
-		rd.ttype_size = (unsigned)size;
-		uint64_t off = elfrw_rbuf_uleb(&r);
-		if (!elfrw_rbuf_ok(&r) || off > elfrw_rbuf_left(&r))
-			return fault(&rd, lsda_va, "type table outside of the section");
-		ret->ttbase = va_of(&rd, &r) + off;
-	}
-	ret->site_encoding = elfrw_rbuf_u8(&r);
-	if ((ret->site_encoding & (DWR_PE_BASE | DWR_PE_INDIRECT)) ||
-	    dwr_pe_size(ret->site_encoding, rd.address_size) < 0)
-		return fault(&rd, lsda_va, "unusable call-site encoding");
-	uint64_t sites_size = elfrw_rbuf_uleb(&r);
-	if (!elfrw_rbuf_ok(&r))
-		return fault(&rd, lsda_va, "truncated header");
-	ELFRW_TRY(read_sites(&rd, &r, sites_size, func_end > func_start ? func_end - func_start : 0));
+	struct header h;
+	ELFRW_TRY(read_header(&rd, lsda_va, &h));
+	ret->lpstart_encoding = h.lpstart_encoding;
+	ret->lpstart_va = h.lpstart_va;
+	ret->lpstart_size = h.lpstart_size;
+	if (h.lpstart_va)
+		ret->lpstart = h.lpstart;
+	ret->ttype_encoding = h.ttype_encoding;
+	ret->ttbase = h.ttbase;
+	ret->site_encoding = h.site_encoding;
+	rd.ttype_size = h.ttype_size;
+	rd.actions = h.actions;
+	ELFRW_TRY(read_sites(&rd, h.sites, func_end > func_start ? func_end - func_start : 0));
 	ELFRW_TRY(read_unused_types(&rd));
 	reach(ret, ret->ttbase);
 	return NULL;

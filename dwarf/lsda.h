@@ -46,10 +46,13 @@ struct dwr_lsda_field {
 
 /* May be used again for the next dwr_lsda_read() without freeing; starts as { 0 }. */
 struct dwr_lsda {
-	uint64_t start, end;    /* VA: all its bytes (header, call sites, actions, type table, specifications) */
+	uint64_t start, end;    /* VA: all its bytes (header, call sites, actions, type table, specifications), and with
+	                         * them the headers and call sites of its function's later ranges */
 	uint64_t region_start;  /* the FUNC_START given */
 	uint64_t lpstart;       /* VA that landing pads are relative to */
 	uint64_t lpstart_va;    /* VA of the explicit LPStart field, or 0: omitted, lpstart is region_start */
+	uint64_t sites_end;     /* VA behind its call sites: the action table, or the header of the function's next range */
+	uint64_t actions;       /* VA of the action table */
 	uint64_t ttbase;        /* VA of the end of the type table, or 0: none */
 	uint32_t shndx;         /* of the section that holds it */
 	uint8_t lpstart_encoding, ttype_encoding, site_encoding; /* DWR_PE_* */

@@ -73,7 +73,12 @@ static struct elfrw_err *fix_base(struct rebuild *rb)
 					      "landing pad 0x%llx and the base 0x%llx moved apart",
 					      (unsigned long long)old, (unsigned long long)l->lpstart);
 	}
-	return l->lpstart_va ? add_fixup(rb, l->lpstart_va, base, l->lpstart_encoding, l->lpstart_size) : NULL;
+	if (!l->lpstart_va)
+		return NULL;
+	ELFRW_TRY(add_fixup(rb, l->lpstart_va, base, l->lpstart_encoding, l->lpstart_size));
+	/* By its LPStart a reader knows the header behind these call sites, even if it is nobody's any more. */
+	return l->sites_end == l->actions ? NULL
+					  : add_fixup(rb, l->sites_end + 1, base, l->lpstart_encoding, l->lpstart_size);
 }
 
 static struct elfrw_err *fix_types(struct rebuild *rb)
@@ -138,7 +143,8 @@ static int compare_blocks(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Sorts, and joins what overlaps. */
+/* Sorts, and joins what overlaps.  A live one needs nothing in front of its own start: the headers of a function's dead ranges
+ * that lie there are not joined. */
 static void join_blocks(struct rebuild *rb)
 {
 	struct block *b = rb->block.data;
@@ -147,7 +153,12 @@ static void join_blocks(struct rebuild *rb)
 		return;
 	qsort(b, n, sizeof *b, compare_blocks);
 	for (size_t i = 1; i < n; i++) {
-		if (b[i].start < b[k].end) {
+		if (b[i].start < b[k].end && b[i].live && !b[k].live && b[i].start > b[k].start) {
+			uint64_t end = b[k].end > b[i].end ? b[k].end : b[i].end;
+			b[k].end = b[i].start;
+			b[++k] = b[i];
+			b[k].end = end;
+		} else if (b[i].start < b[k].end) {
 			if (b[i].end > b[k].end)
 				b[k].end = b[i].end;
 			b[k].live |= b[i].live;

@@ -125,7 +125,8 @@ static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *na
 	const struct elfrw_addrmap_unit *m = &map->unit[i];
 	bool at_start = sym->st_value == m->old;
 	sym->st_value = at_start ? m->entry : m->body + (sym->st_value - m->old);
-	if ((m->flags & ELFRW_UNIT_FOLDED) && type != STT_NOTYPE) {
+	/* clang's names of basic block sections have a size and no type. */
+	if ((m->flags & ELFRW_UNIT_FOLDED) && (type != STT_NOTYPE || sym->st_size)) {
 		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
 			sym->st_size = m->thunk_size;
 		else if (!dynamic)

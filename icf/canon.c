@@ -83,6 +83,21 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 	}
 }
 
+/* A landing pad: by its offset in its unit.  Which unit another one is counts in icf_edges(), if it may fold. */
+static void put_pad(const struct icf_program *prog, const struct icf_unit *u, uint64_t pad, struct elfrw_wbuf *w)
+{
+	bool own = pad - u->start < u->end - u->start;
+	uint32_t i = own ? ICF_NONE : icf_unit_at(prog, pad);
+	elfrw_wbuf_u8(w, own ? 0 : i == ICF_NONE ? 1 : 2);
+	if (i == ICF_NONE) {
+		elfrw_wbuf_u64(w, own ? pad - u->start : pad);
+		return;
+	}
+	const struct icf_unit *t = &prog->unit.data[i];
+	elfrw_wbuf_u64(w, pad - t->start);
+	elfrw_wbuf_u64(w, t->reason == ICF_OK ? UINT64_MAX : i);
+}
+
 /* Unwind rules and LSDA. */
 static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct icf_unit *u, struct icf_canon_scratch *s)
 {
@@ -104,7 +119,7 @@ static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct
 		ELFRW_TRY(dwr_lsda_read(&l->lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end));
 		dwr_lsda_canon(&l->lsda, s->buf, &l->pads);
 		for (size_t p = 0; p < l->pads.len; p++)
-			elfrw_wbuf_u64(s->buf, l->pads.data[p] - u->start);
+			put_pad(prog, u, l->pads.data[p], s->buf);
 	}
 	elfrw_wbuf_u8(s->buf, 0);
 	return NULL;
@@ -183,6 +198,14 @@ struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, 
 				return &elfrw_err_nomem;
 			*slot = d ? d[k].unit : one;
 		}
+	}
+	uint32_t n;
+	const struct icf_pad *pad = icf_unit_pads(prog, i, &n);
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t *slot = VEC_PUSH(out);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = pad[k].unit;
 	}
 	return NULL;
 }

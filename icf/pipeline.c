@@ -107,6 +107,7 @@ static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *
 	ELFRW_TRY(icf_glue_units(prog));
 	icf_drop_tables(prog);
 	ELFRW_TRY(icf_resolve(prog, opt->threads));
+	ELFRW_TRY(icf_find_pads(prog));
 	icf_pass_done(run, "resolve", t);
 	t = icf_now();
 	ELFRW_TRY(icf_find_tables(prog));

@@ -7,7 +7,8 @@
 #include "icf/plan.h"
 #include <stdlib.h>
 
-/* Reference REF of unit UNIT (a group's), or entry ENTRY of the table that it names, leads to the unit at hand. */
+/* Reference REF of unit UNIT (a group's), or entry ENTRY of the table that it names, leads to the unit at hand.  The landing pads in
+ * other units count as references behind the last one. */
 struct use {
 	uint32_t unit, ref, entry;
 };
@@ -22,33 +23,43 @@ struct partners {
 	struct use *use;
 };
 
-static uint32_t entries(const struct icf_program *prog, const struct icf_ref *ref)
+static uint32_t n_refs(const struct icf_program *prog, uint32_t i)
 {
+	uint32_t n;
+	icf_unit_pads(prog, i, &n);
+	return prog->unit.data[i].n_ref + n;
+}
+
+static uint32_t entries(const struct icf_program *prog, uint32_t i, uint32_t r)
+{
+	if (r >= prog->unit.data[i].n_ref)
+		return 1;
+	const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
 	if (ref->table == ICF_NONE)
 		return ref->unit != ICF_NONE;
 	return icf_names_again(prog, ref) ? 0 : prog->table.data[ref->table].n;
 }
 
-static uint32_t target(const struct icf_program *prog, const struct icf_ref *ref, uint32_t entry)
+static uint32_t target(const struct icf_program *prog, uint32_t i, uint32_t r, uint32_t entry)
 {
+	uint32_t n;
+	if (r >= prog->unit.data[i].n_ref)
+		return icf_unit_pads(prog, i, &n)[r - prog->unit.data[i].n_ref].unit;
+	const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
 	return ref->table != ICF_NONE ? prog->dataref.data[prog->table.data[ref->table].entry + entry].unit : ref->unit;
 }
 
 /* Does entry E of reference R lead to another copy in the unit that I is folded into? */
 static bool astray_at(const struct partners *p, uint32_t i, uint32_t r, uint32_t e)
 {
-	const struct icf_unit *u = p->prog->unit.data;
-	uint32_t a = target(p->prog, &icf_unit_refs(p->prog, &u[i])[r], e);
-	uint32_t b = target(p->prog, &icf_unit_refs(p->prog, &u[p->plan->kept[i]])[r], e);
+	uint32_t a = target(p->prog, i, r, e), b = target(p->prog, p->plan->kept[i], r, e);
 	return p->plan->kept[a] != p->plan->kept[b];
 }
 
 static bool leads_astray(const struct partners *p, uint32_t i)
 {
-	const struct icf_unit *u = &p->prog->unit.data[i];
-	const struct icf_ref *ref = icf_unit_refs(p->prog, u);
-	for (uint32_t r = 0; r < u->n_ref; r++)
-		for (uint32_t e = 0; e < entries(p->prog, &ref[r]); e++)
+	for (uint32_t r = 0, n = n_refs(p->prog, i); r < n; r++)
+		for (uint32_t e = 0; e < entries(p->prog, i, r); e++)
 			if (astray_at(p, i, r, e))
 				return true;
 	return false;
@@ -68,13 +79,11 @@ static struct elfrw_err *stay(struct partners *p, uint32_t i)
 static void each_use(struct partners *p, void (*visit)(struct partners *, uint32_t, struct use))
 {
 	for (uint32_t i = 0; i < p->prog->unit.len; i++) {
-		const struct icf_unit *u = &p->prog->unit.data[i];
-		const struct icf_ref *ref = icf_unit_refs(p->prog, u);
 		if (p->plan->kept[i] == i && p->member_first[i] == p->member_first[i + 1])
 			continue;
-		for (uint32_t r = 0; r < u->n_ref; r++)
-			for (uint32_t e = 0; e < entries(p->prog, &ref[r]); e++)
-				visit(p, target(p->prog, &ref[r], e), (struct use){ i, r, e });
+		for (uint32_t r = 0, n = n_refs(p->prog, i); r < n; r++)
+			for (uint32_t e = 0; e < entries(p->prog, i, r); e++)
+				visit(p, target(p->prog, i, r, e), (struct use){ i, r, e });
 	}
 }
 

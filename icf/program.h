@@ -150,6 +150,11 @@ struct icf_probe {
 	uint32_t size;          /* of text */
 };
 
+/* A landing pad of unit `from` that lies in another unit, see pads.c. */
+struct icf_pad {
+	uint32_t from, unit;
+};
+
 struct icf_chunk {
 	VEC(struct icf_ref) ref;
 };
@@ -165,6 +170,7 @@ struct icf_program {
 	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
 	VEC(struct icf_inferred_table) inferred_table;
 	VEC(struct icf_probe) probe;       /* sorted by pc */
+	VEC(struct icf_pad) pad;           /* sorted by `from`; those of one unit in the order of its frames and call sites */
 	bool probes_apart;                 /* functions with probes do not fold: none of the notes can go */
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
@@ -189,6 +195,9 @@ static inline bool icf_names_again(const struct icf_program *prog, const struct 
 	const struct icf_table *t = &prog->table.data[ref->table];
 	return t->owner != ICF_NONE && ref - icf_unit_refs(prog, &prog->unit.data[t->owner]) != t->ref;
 }
+
+/* The landing pads of unit I in other units; *N: how many.  pads.c */
+const struct icf_pad *icf_unit_pads(const struct icf_program *prog, uint32_t i, uint32_t *n);
 
 /* The bytes of unit U. */
 const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_unit *u);
@@ -230,5 +239,6 @@ struct elfrw_err *icf_glue_units(struct icf_program *prog);                     
 /* Forgets the inferred tables of units that turned out not to be understood; what these lead to is pinned.  Before icf_resolve(). */
 void icf_drop_tables(struct icf_program *prog);                                 /* infer_table.c */
 struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads);      /* glue.c */
+struct elfrw_err *icf_find_pads(struct icf_program *prog);                      /* pads.c */
 struct elfrw_err *icf_find_tables(struct icf_program *prog);                    /* table.c */
 #endif

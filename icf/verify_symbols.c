@@ -52,7 +52,7 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 		const struct icf_vunit *x = &v->unit.data[u];
 		bool start = s->st_value == x->old;
 		w->lo = w->hi = start ? x->entry : x->body + (s->st_value - x->old);
-		if ((x->flags & ICF_V_FOLDED) && type != STT_NOTYPE) {
+		if ((x->flags & ICF_V_FOLDED) && (type != STT_NOTYPE || s->st_size)) {
 			/* The kept function's symbol is the one with a size; the dynamic linker does not look at sizes. */
 			w->size2 = start && x->thunk ? x->thunk : 0;
 			if (!dynamic)

@@ -76,7 +76,7 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) || type == STT_SECTION ||
 		    type == STT_FILE || type == STT_TLS)
 			continue;
-		bool func = type == STT_FUNC || type == STT_GNU_IFUNC;
+		bool sized = x.st_size && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
 		struct start *s = VEC_PUSH(&ret->v);
 		if (!s)
 			return &elfrw_err_nomem;
@@ -84,7 +84,7 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		*s = (struct start){ .old = x.st_value,
 				     .end = x.st_value + (x.st_size < room ? x.st_size : room),
 				     .new = y.st_value,
-				     .lost = func && x.st_size && !y.st_size,
+				     .lost = sized && !y.st_size,
 				     .sized = x.st_size != 0,
 				     .new_size = y.st_size };
 	}

@@ -157,16 +157,20 @@ static const char *bytes_differ(const struct unwind *w)
 	const uint8_t *p = s->data + (a->start - s->hdr.sh_addr), *q = t->data + (b->start - t->hdr.sh_addr);
 	if (b->end - b->start != size || a->field.len != b->field.len)
 		return "size";
-	/* Fields are in the order of falling addresses; those behind the last that is used may be anything. */
+	/* Fields are in the order of falling addresses; those behind the last that is used may be anything, or entries that another
+	 * range of the function uses. */
 	size_t i = a->field.len, used = i;
 	while (used && !a->field.data[used - 1].used)
 		used--;
 	for (uint64_t k = 0; k < size;) {
 		while (i && a->field.data[i - 1].va - a->start < k)
 			i--;
-		if (i && a->field.data[i - 1].va - a->start == k) {
+		if (a->start + k == a->sites_end && a->sites_end < a->actions) {
+			/* The headers and call sites of its function's other ranges: their own frames name them. */
+			k = a->actions - a->start;
+		} else if (i && a->field.data[i - 1].va - a->start == k) {
 			i--;
-			if (memcmp(p + k, q + k, a->field.data[i].size) != 0 && (i >= used || !same_type(w, i)))
+			if (memcmp(p + k, q + k, a->field.data[i].size) != 0 && ((i >= used && !a->lpstart_va) || !same_type(w, i)))
 				return "types";
 			k += a->field.data[i].size;
 		} else if (a->lpstart_va && a->lpstart_va - a->start == k)

@@ -75,9 +75,12 @@ void mutate_lsda_bytes(struct ctx *c)
 		if (!f->lsda || f->pc_end <= f->pc_begin)
 			continue;
 		mutate_check(dwr_lsda_read(&l, &c->out, f->lsda, f->pc_begin, f->pc_end));
+		/* Without the function's other ranges between them: those that are left have frames of their own. */
 		const uint8_t *p = elfrw_image_at(&c->out, l.start, l.end - l.start);
-		if (p)
-			add_bytes(c, p, l.end - l.start);
+		if (p) {
+			add_bytes(c, p, l.sites_end - l.start);
+			add_bytes(c, p + (l.actions - l.start), l.end - l.actions);
+		}
 	}
 	dwr_lsda_deinit(&l);
 }

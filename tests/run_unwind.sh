@@ -206,4 +206,101 @@ if [ $gdb = 1 ] && gcc -nostdlib -static -Wl,--eh-frame-hdr,--emit-relocs -Wa,--
 		>"$WORK/log" 2>&1 </dev/null
 	check unwind/room/gdb "$(tail -n 1 "$WORK/log")" grep -q '^#1 .* in _start' "$WORK/log"
 fi
+
+# Functions in several ranges, each with call sites of its own and all with the landing pads of one; folded whole, or where only
+# the blocks with the calls are the same and the landing pads are not.  PLACES=1: every compiler and linker.
+mkdir -p "$WORK/ranges"
+cat >"$WORK/ranges/r.cc" <<'END'
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+struct Guard { int &n; explicit Guard(int &n) : n(n) {} ~Guard() { n++; } };
+static volatile int sink;
+__attribute__((noinline)) void may(int n)
+{
+	if (n == 1) throw std::runtime_error("one");
+	if (n == 2) throw 7;
+	if (n == 3) throw std::string("three");
+	sink += n;
+}
+#define TWIN(NAME, CAUGHT) __attribute__((noinline)) int NAME(int n, int &gone) \
+{ \
+	Guard g(gone); \
+	int sum = 0; \
+	for (int i = 0; i < n; i++) \
+		try { \
+			may(i + n - 2); \
+			sum += i; \
+		} catch (const std::runtime_error &) { \
+			sum += CAUGHT; \
+			may(0); \
+		} catch (int v) { \
+			sum += v * 1000; \
+			if (sum == 123456) may(2); \
+		} \
+	if (sum & 1) may(4); else may(5); \
+	return sum; \
+}
+TWIN(alpha, 100) TWIN(beta, 100) TWIN(other, 200) TWIN(delta, 100)
+int main()
+{
+	int gone = 0, (*f[])(int, int &) = { alpha, beta, other, delta };
+	for (int k = 0; k < 16; k++)
+		try {
+			printf("%d: %d, %d\n", k, f[k & 3](k >> 2, gone), gone);
+		} catch (const std::string &s) {
+			printf("%d: %s, %d\n", k, s.c_str(), gone);
+		}
+}
+END
+printf '!_Z%s\n!!0 1 2\n!!3 4\n' 5alphaiRi 4betaiRi 5otheriRi 5deltaiRi >"$WORK/ranges/blocks"
+ranges() { # COMPILER LINKER KIND RELOCS FLAG
+	local name=unwind/ranges/$1.$2.$3.${5#-f} in=$WORK/ranges/in out=$WORK/ranges/out mode verify bad what i kind obj relocs=()
+	name=${name%% *}
+	name=${name%=/*}
+	obj=$WORK/ranges/${name##*/}.o
+	[ "$4" = 0 ] || { relocs=("-Wl,--emit-relocs") && name=$name.relocs; }
+	# shellcheck disable=SC2046,SC2086
+	if [ ! -f "$obj" ] && ! "$(compiler_of "$1" x.cc)" -O2 -g $(pic_flags "$3") $5 -c "$WORK/ranges/r.cc" -o "$obj" 2>"$WORK/log"; then
+		skip "$name" "does not compile: $(first_line "$WORK/log")"
+		return
+	fi
+	# shellcheck disable=SC2046
+	if ! "$(compiler_of "$1" x.cc)" -fuse-ld="$2" $(link_flags "$3") "${relocs[@]}" "$obj" -o "$in" 2>"$WORK/log"; then
+		skip "$name" "does not link: $(first_line "$WORK/log")"
+		return
+	fi
+	"$in" >"$in.txt"
+	for mode in --icf=safe --icf=all --in-place; do
+		bad='' verify=
+		[ $mode != --icf=all ] || verify=$mode
+		"$ICFOLD" -q --allow-growth $mode "$in" -o "$out" 2>"$WORK/log" || bad=$(first_line "$WORK/log")
+		[ -n "$bad" ] || "$ICFOLD" verify $verify "$in" "$out" >"$WORK/verify" 2>&1 || bad="verify: $(grep -m 1 expected "$WORK/verify")"
+		[ -n "$bad" ] || { "$out" >"$out.txt" && cmp -s "$in.txt" "$out.txt"; } || bad="runs otherwise: $(diff "$in.txt" "$out.txt" | sed -n 2p)"
+		[ -n "$bad" ] || [ "$(awk '$1 == "folded" && $2 == "functions" { print $3 }' "$WORK/verify")" -gt 2 ] || bad="too little is folded"
+		for kind in fde-lsda lsda-byte; do
+			[ "$mode.$4" = --icf=all.1 ] || break
+			for i in 0 1 2; do
+				[ -z "$bad" ] || break
+				what=$(ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$BUILD/tests/mutate" $kind $i 3 "$in" "$out" "$out.mutant" 2>/dev/null) || continue
+				"$ICFOLD" verify $verify "$in" "$out.mutant" >/dev/null 2>&1 && bad="not noticed: $what"
+			done
+		done
+		if [ -n "$bad" ]; then not_ok "$name/${mode#--}" "$bad"; else ok "$name/${mode#--}"; fi
+	done
+}
+for cc in clang clang-14 clang-19; do
+	have $cc || continue
+	for ld in lld bfd gold mold; do
+		for kind in pie nopie static; do
+			for flag in -fbasic-block-sections=all "-fbasic-block-sections=list=$WORK/ranges/blocks" "-fsplit-machine-functions -mllvm -mfs-split-ehcode"; do
+				for relocs in 0 1; do
+					case ${PLACES:-}.$cc.$ld.$kind.$relocs.$flag in
+					1.* | .clang.lld.pie.1.*block* | .clang.bfd.nopie.1.*=all | .clang.bfd.pie.0.*=all | .clang-19.lld.pie.1.*=all | .clang-19.bfd.pie.1.*split*) ranges $cc $ld $kind $relocs "$flag" ;;
+					esac
+				done
+			done
+		done
+	done
+done
 finish

@@ -243,6 +243,53 @@ static void test_lpstart(void **state)
 	elfrw_wbuf_free(&w);
 }
 
+/* A function in three ranges: headers one behind the other, with one action and one type table. */
+static void test_ranges(void **state)
+{
+	(void)state;
+	enum { PADS = FUNC + 0x200, ACTIONS = 45, TYPES = 52 };
+	struct elfrw_wbuf w = { 0 };
+	static const char *const sites[3] = { "", "\x04\x05\x08\x01", "\x02\x03\x10\x00" };
+	for (int i = 0; i < 3; i++) {
+		elfrw_wbuf_u8(&w, 0x1b);
+		elfrw_wbuf_u32(&w, (uint32_t)(PADS - (TABLE + w.len)));
+		elfrw_wbuf_u8(&w, 0x9b);
+		elfrw_wbuf_u8(&w, (uint8_t)(TYPES - (w.len + 1)));
+		elfrw_wbuf_u8(&w, 1);
+		elfrw_wbuf_u8(&w, (uint8_t)(ACTIONS - (w.len + 1)));
+		elfrw_wbuf_bytes(&w, sites[i], i ? 4 : 0);
+		if (i == 1)
+			elfrw_wbuf_align(&w, 4);
+	}
+	/* The first is empty, so that the second follows it at once; the third has two more call sites. */
+	while (w.len < ACTIONS)
+		elfrw_wbuf_bytes(&w, "\x06\x01\x00\x00", 4);
+	elfrw_wbuf_bytes(&w, "\x01\0\0", 3);
+	elfrw_wbuf_u32(&w, (uint32_t)(TYPE_A - (TABLE + w.len)));
+	struct elfrw_image img;
+	struct elfrw_section section[2];
+	fake_image(&img, section, w.data, w.len);
+	struct dwr_lsda l = { 0 };
+	const uint64_t va[3] = { TABLE, TABLE + 9, TABLE + 24 };
+	const size_t n[3] = { 0, 1, 3 };
+	for (int i = 0; i < 3; i++) {
+		be_ok(dwr_lsda_read(&l, &img, va[i], FUNC, FUNC + 0x10));
+		assert_int_equal(l.site.len, n[i]);
+		assert_int_equal(l.lpstart, PADS);
+		assert_int_equal(l.sites_end, i < 2 ? va[i + 1] : TABLE + ACTIONS);
+		assert_int_equal(l.actions, TABLE + ACTIONS);
+		assert_int_equal(l.end, TABLE + TYPES);
+	}
+	be_ok(dwr_lsda_read(&l, &img, va[1], FUNC, FUNC + 0x10));
+	assert_int_equal(l.site.data[0].landing_pad, PADS + 8);
+	assert_int_equal(l.type.data[0].addr, TYPE_A);
+	/* One that states another base is none of the same function's. */
+	w.data[va[2] - TABLE + 1] ^= 1;
+	be_fails(dwr_lsda_read(&l, &img, va[1], FUNC, FUNC + 0x10), "");
+	dwr_lsda_deinit(&l);
+	elfrw_wbuf_free(&w);
+}
+
 /* Dead blocks go, the rest keeps its meaning; bytes that are no LSDA stop it. */
 static void test_compact(void **state)
 {
@@ -581,7 +628,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meaning), cmocka_unit_test(test_broken),	  cmocka_unit_test(test_lpstart),
+		cmocka_unit_test(test_meaning), cmocka_unit_test(test_broken),	  cmocka_unit_test(test_lpstart), cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_compact), cmocka_unit_test(test_compilers),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
