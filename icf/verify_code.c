@@ -285,7 +285,8 @@ static void check_ref(struct at *at, uint64_t insn, uint64_t off, unsigned size,
 		return;
 	}
 	want = icf_v_data(v, target);
-	if (!branch && (v->inferred ? elfrw_image_at(&v->in, target, 4) != NULL : icf_v_may_have_word(v, target))) {
+	/* 0: where the file was loaded. */
+	if (!branch && (v->inferred ? target == 0 || elfrw_image_at(&v->in, target, 4) != NULL : icf_v_may_have_word(v, target))) {
 		size_t w = icf_v_word_from(v, target);
 		if (v->inferred || (w < v->word.len && v->word.data[w].place == target)) {
 			struct icf_vbase *base = VEC_PUSH(&at->part->base);

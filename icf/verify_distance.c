@@ -249,6 +249,8 @@ static void find_fixed(struct search *s)
 	bool image = false;
 	for (size_t i = 0; i < v->base.len && !image; i++)
 		image = v->base.data[i].va == 0 && !v->base.data[i].loads;
+	for (size_t i = 0; i < v->dynreloc.len && !image; i++)
+		image = v->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE && v->dynreloc.data[i].addend == 0;
 	if (image)
 		s->fixed[s->n_fixed++] = 0;
 	for (uint32_t i = 1; i < v->in.n_sections && s->n_fixed < 16; i++) {

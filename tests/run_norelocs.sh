@@ -276,7 +276,7 @@ put_word() {
 	printf '%b' "$bytes" | dd of="$1" bs=1 seek=$(($2 - va + off)) conv=notrunc 2>/dev/null
 }
 distances_part() {
-	local d=$WORK/distances src symbol at from size unit mode was now to rc table f
+	local d=$WORK/distances src symbol at from size unit mode was now to rc table f i
 	mkdir -p "$d"
 	for src in packed based; do
 		if ! { gcc -O2 -fPIE -w -DPART=before -c "$FOOL/twins.c" -o "$d/before.o" && gcc -O2 -fPIE -w -DPART=after -c "$FOOL/twins.c" -o "$d/after.o" &&
@@ -284,6 +284,42 @@ distances_part() {
 			not_ok "distances/$src" "does not build: $(first_line "$d/log")"
 			return
 		fi
+	done
+	# What no assembler writes, but a tool behind the linker may: words in coarser units from their table, and from the file's first byte.
+	cat >"$d/filled.c" <<-'END'
+		#include "fool.h"
+		#define F(n, k) NOINLINE int n(int x) { return x * k + 1; }
+		F(p0, 3) F(p1, 5) F(p2, 7) F(p3, 9) F(p4, 11) F(p5, 13) F(p6, 15) F(p7, 17) F(twin, 5)
+		__asm__(".section .rodata\n.balign 16\n.globl scaled\n.hidden scaled\nscaled: .fill 8, 4, 0\n.globl image\n.hidden image\n"
+			"image: .fill 8, 4, 0\n.globl rest\n.hidden rest\nrest: .long 0x12345678\n.text\n");
+		extern const int32_t scaled[], image[];
+		extern const char __ehdr_start[];
+		int (*const keep[])(int) = { p0, p1, p2, p3, p4, p5, p6, p7 };
+		static NOINLINE void *sum(const void *from, int64_t away) { return (void *)((uintptr_t)from + (uintptr_t)away); }
+		int main(void)
+		{
+			BEGIN;
+			for (volatile int i = 0; i < 8; i++) {
+				show("scaled", ((int (*)(int))sum(scaled, scaled[i] * 4L))(i));
+				show("image", ((int (*)(int))sum(__ehdr_start, image[i]))(i));
+			}
+			show("twin", twin(4));
+			END;
+			return 0;
+		}
+	END
+	if ! gcc -O2 -fPIE -w -fno-toplevel-reorder "-I$FOOL" -c "$d/filled.c" -o "$d/x.o" 2>"$d/log" || ! gcc -pie "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/filled" 2>"$d/log"; then
+		not_ok distances/filled "does not build: $(first_line "$d/log")"
+		return
+	fi
+	for i in 0 1 2 3 4 5 6 7; do
+		put_word "$d/filled" $(($(address_of "$d/filled" scaled) + 4 * i)) 4 $((($(address_of "$d/filled" p$i) - $(address_of "$d/filled" scaled)) / 4))
+		put_word "$d/filled" $(($(address_of "$d/filled" image) + 4 * i)) 4 $(($(address_of "$d/filled" p$i)))
+	done
+	"$d/filled" >"$d/want"
+	for mode in safe all; do
+		"$ICFOLD" -q --icf=$mode "$d/filled" -o "$d/out" 2>"$d/log" && "$d/out" >"$d/got" 2>&1
+		check "distances/filled.$mode" "$(first_line "$d/log") $(diff "$d/want" "$d/got" | sed -n 2,3p)" cmp -s "$d/want" "$d/got"
 	done
 	# Program, table, place of the word in it, place that it counts from (in the table, or a symbol), size, bytes of its unit.
 	while read -r src table at from size unit; do
@@ -293,7 +329,7 @@ distances_part() {
 			check "distances/$src.$table+$at.$mode/moves" "twins_after stayed at $now" test "$was" != "$now"
 			"$ICFOLD" verify --icf=$mode "$d/$src" "$d/out" >"$d/log" 2>&1 || not_ok "distances/$src.$mode" "verify: $(first_line "$d/log")"
 			symbol=$(address_of "$d/$src" "$table")
-			case $from in *TABLE) to=$((0x$was - $(address_of "$d/$src" _${from}_))) ;; *) to=$((0x$was - symbol - from)) ;; esac
+			case $from in *TABLE) to=$((0x$was - $(address_of "$d/$src" _${from}_))) ;; IMAGE) to=$((0x$was)) ;; *) to=$((0x$was - symbol - from)) ;; esac
 			for f in in new; do cp "$d/$([ $f = in ] && echo "$src" || echo out)" "$d/$f" && put_word "$d/$f" $((symbol + at)) "$size" $((to / unit)); done
 			"$ICFOLD" verify --icf=$mode "$d/in" "$d/new" >"$d/log" 2>&1
 			rc=$?
@@ -311,6 +347,8 @@ distances_part() {
 	based wide 8 0 8 1
 	based halves 4 0 2 1
 	based offsets 8 GLOBAL_OFFSET_TABLE 8 1
+	filled scaled 8 0 4 4
+	filled image 12 IMAGE 4 1
 	END
 }
 
