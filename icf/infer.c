@@ -70,6 +70,8 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	if (!err)
 		err = icf_infer_tables(prog, threads, &insn, &map, &named);
 	if (!err)
+		err = icf_infer_gaps(prog, &map);
+	if (!err)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
 		err = icf_infer_words(prog, &map);

@@ -340,7 +340,8 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 		bool clean;
 		/* Relocations tell what names and frames delimit, but not whether there is data in between. */
 		bool known = !prog->inferred && (u->n_sym || u->n_fde);
-		if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage || (known && !(u->flags & ICF_UNIT_DATA_READ)))
+		if (u->kind == ICF_UNIT_OPAQUE || (u->flags & ICF_UNIT_BLIND) || prog->exec.data[u->sec].linkage ||
+		    (known && !(u->flags & ICF_UNIT_DATA_READ)))
 			continue;
 		err = icf_trace_unit(prog, i, &t, &clean);
 		if (known) {
@@ -371,6 +372,7 @@ struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, s
 {
 	struct job job = { .prog = prog, .per = 512, .insn = insn };
 	size_t n = (prog->unit.len + job.per - 1) / job.per;
+	ELFRW_TRY(icf_find_blind(prog));
 	job.part = calloc(n + 1, sizeof *job.part);
 	if (!job.part)
 		return &elfrw_err_nomem;
@@ -387,7 +389,8 @@ struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, s
 		VEC_FREE(&job.part[i].v);
 	}
 	free(job.part);
-	return err;
+	/* What some of those refer to that are not understood now does not count. */
+	return err ? err : icf_find_blind(prog);
 }
 
 /* Marks every place in code that something names. */
@@ -437,42 +440,11 @@ static struct elfrw_err *widen_gaps(struct icf_program *prog)
 	return icf_index_units(prog);
 }
 
-/* Code without a symbol and an FDE: known to be code only when something enters it, and nothing looks at it. */
-static void judge_gaps(struct icf_program *prog)
-{
-	enum { ENTERED = 1, SEEN = 2 };
-	uint8_t *mark = calloc(prog->unit.len + 1, 1);
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref && mark; r++) {
-			uint32_t k = icf_in_exec(prog, ref[r].target) ? icf_unit_at(prog, ref[r].target) : ICF_NONE;
-			if (k != ICF_NONE)
-				mark[k] |= ref[r].kind == ICF_REF_BRANCH ? k != i ? ENTERED : 0 : SEEN;
-		}
-	}
-	for (size_t i = 0; i < prog->dataref.len && mark; i++) {
-		uint32_t k = prog->dataref.data[i].pcrel ? ICF_NONE : icf_unit_at(prog, prog->dataref.data[i].target);
-		if (k != ICF_NONE)
-			mark[k] |= ENTERED;
-	}
-	uint32_t entry = icf_unit_at(prog, prog->img->ehdr.e_entry);
-	if (entry != ICF_NONE && mark)
-		mark[entry] |= ENTERED;
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		struct icf_unit *u = &prog->unit.data[i];
-		bool bare = u->kind == ICF_UNIT_RIGID && !u->n_fde && !prog->exec.data[u->sec].linkage;
-		if (bare && !u->n_sym && (!mark || mark[i] != ENTERED))
-			icf_make_opaque(u);
-		/* A label that is only looked at may be a table's, whatever its bytes read like. */
-		if (bare && u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && (!mark || mark[i] == SEEN))
-			icf_make_opaque(u);
-	}
-	free(mark);
-}
-
 struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named)
 {
-	judge_gaps(prog);
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (prog->unit.data[i].flags & ICF_UNIT_BLIND)
+			icf_make_opaque(&prog->unit.data[i]);
 	bool any = false;
 	for (size_t i = 0; i < islands->v.len && !any; i++)
 		any = islands->v.data[i].refers;

@@ -37,13 +37,16 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 		b->bits[(va - b->lo) >> 3] |= (uint8_t)(1u << ((va - b->lo) & 7));
 }
 
-/* infer_code.c: finds them, sets ICF_UNIT_JUMPS, makes units opaque whose branches lead into instructions, and sets the bits in INSN
+/* infer_code.c: finds them, sets ICF_UNIT_BLIND and ICF_UNIT_JUMPS, makes units opaque whose branches lead into instructions, and sets the bits in INSN
  * (of all code; may be NULL) where an instruction begins.  With relocations, only of code that has neither a symbol nor an FDE; other
  * units that read bytes of their own become opaque. */
 struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret, struct icf_bits *insn);
 
-/* Makes the units opaque that have an island which nothing names.  NAMED: the targets of jump tables. */
+/* Makes the units opaque that have an island which nothing names, and those with ICF_UNIT_BLIND.  NAMED: the targets of jump tables. */
 struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named);
+
+/* Sets ICF_UNIT_BLIND of units without a symbol and an FDE that may hold data.  infer_gap.c. */
+struct elfrw_err *icf_find_blind(struct icf_program *prog);
 
 /* What data is made of; infer_map.c. */
 struct icf_data_map {
@@ -59,6 +62,31 @@ uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_ma
 /* infer_table.c: the jump tables; pins the units whose jumps cannot be accounted for.  NAMED receives the entries' targets. */
 struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, const struct icf_bits *insn, struct icf_data_map *map,
 				   struct icf_places *named);
+
+/* Pins what the units with ICF_UNIT_BLIND may reach by distances in data, and sets the flag of those that nothing delimits and whose
+ * jumps were not accounted for.  All tables are known.  infer_gap.c. */
+struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data_map *map);
+
+/* An address that an instruction computes. */
+struct icf_named_at {
+	uint64_t va;
+	uint32_t pos; /* of the instruction, from its unit's start */
+	bool code;    /* the address is one of code */
+};
+
+/* Pins the functions that words of the object at BASE lead to, counted from those of the N addresses FROM that are code: all of them with
+ * EVIDENCE that sums are called, else those in the company of others.  infer_word.c. */
+void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint64_t base, const struct icf_named_at *from, size_t n,
+		  bool evidence);
+
+/* Does unit U compute the address of code other than its own?  infer_word.c. */
+bool icf_names_code(const struct icf_program *prog, const struct icf_unit *u);
+
+/* Is unit U, or will it be, one that is not understood? */
+static inline bool icf_is_dark(const struct icf_unit *u)
+{
+	return u->kind == ICF_UNIT_OPAQUE || (u->flags & ICF_UNIT_BLIND);
+}
 
 /* Sets the bits in CALLED (of all code; initialized here) of entries that are functions to someone.  infer_table.c. */
 struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bits *called);

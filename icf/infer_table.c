@@ -63,7 +63,7 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	struct elfrw_err *err = NULL;
 	uint32_t end = (uint32_t)(part + 1) * job->per;
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++)
-		if (prog->unit.data[i].kind != ICF_UNIT_OPAQUE)
+		if (prog->unit.data[i].kind != ICF_UNIT_OPAQUE && !(prog->unit.data[i].flags & ICF_UNIT_BLIND))
 			err = icf_find_unit_tables(&f, i);
 	icf_finder_deinit(&f);
 	return err;

@@ -66,7 +66,7 @@ static bool leads(const struct icf_finder *f, uint32_t i, uint64_t to)
 		return false;
 	/* What is not understood stays where it is. */
 	bool named = branches_to(f, to);
-	if (prog->unit.data[k].kind == ICF_UNIT_OPAQUE)
+	if (icf_is_dark(&prog->unit.data[k]))
 		return named;
 	/* A split-off part: nobody calls it, or it jumps back. */
 	if (!named && icf_bit(f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) && !jumps_into(prog, i, k))
@@ -83,9 +83,8 @@ bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-/* Where a table at BASE ends at the latest: where something else can begin.  What is not aligned as its entries are is an address
- * that something is added to, in some other function. */
-static uint64_t table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t most)
+/* What is not aligned as the entries are is an address that something is added to, in some other function. */
+uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t most)
 {
 	uint64_t end = icf_next_named(prog, map, base, most), before = base;
 	/* At the end of a section there is no next one. */
@@ -99,7 +98,7 @@ static uint64_t table_limit(const struct icf_program *prog, const struct icf_dat
 /* The number of entries of the table at BASE that jump J goes through, 0: none. */
 static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base, const struct icf_jump *j)
 {
-	uint64_t room = (table_limit(f->prog, f->map, base, UINT64_MAX) - base) / 4, bound = j->bound, n = 0, word;
+	uint64_t room = (icf_table_limit(f->prog, f->map, base, UINT64_MAX) - base) / 4, bound = j->bound, n = 0, word;
 	if (j->cap && room > j->cap)
 		room = j->cap;
 	for (; n < (bound && bound < room ? bound : room); n++) {
@@ -110,6 +109,11 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base, co
 	 * the data does not bear out is none. */
 	if (n < bound) {
 		if (n < room || (icf_distance_at(f->prog, base + 4 * n, &word) && leads(f, i, base + word)))
+			return 0;
+	} else if (!bound && n < room && icf_distance_at(f->prog, base + 4 * n, &word)) {
+		/* An entry, or the end? */
+		uint32_t k = icf_in_exec(f->prog, base + word) ? icf_unit_at(f->prog, base + word) : ICF_NONE;
+		if (k != ICF_NONE && k != i && icf_is_dark(&f->prog->unit.data[k]))
 			return 0;
 	}
 	return n;
@@ -186,7 +190,7 @@ static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 		if (ref[r].kind == ICF_REF_BRANCH && !(ref[r].flags & ICF_REF_CALL))
 			icf_pin_unit(prog, icf_unit_at(prog, ref[r].target));
 	for (size_t k = 0; k < f->bases.v.len; k++) {
-		uint64_t base = f->bases.v.data[k], end = table_limit(prog, f->map, base, UINT64_MAX);
+		uint64_t base = f->bases.v.data[k], end = icf_table_limit(prog, f->map, base, UINT64_MAX);
 		for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word); p += 4) {
 			icf_pin_unit(prog, icf_unit_at(prog, base + word));
 			icf_pin_unit(prog, icf_unit_at(prog, p + word));
@@ -211,6 +215,11 @@ static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 	ELFRW_TRY(pin_tables(f, i));
 	for (uint32_t r = 0; r < u->n_ref && !f->found->loose; r++)
 		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
+			/* What nothing delimits cannot be told from several functions: its jumps tell nothing. */
+			if (!u->n_sym && !u->n_fde) {
+				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
+				return NULL;
+			}
 			f->found->loose = "a jump that is not understood may add to an address of code";
 			f->found->loose_at = u->start + ref[r].off;
 		}
@@ -261,7 +270,7 @@ static bool may_lead(struct icf_finder *f, uint32_t i, uint64_t to)
 /* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit I; N: none. */
 static uint64_t first_lead(struct icf_finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
 {
-	uint64_t room = (table_limit(f->prog, f->map, base, 4 * n) - base) / 4, word;
+	uint64_t room = (icf_table_limit(f->prog, f->map, base, 4 * n) - base) / 4, word;
 	for (uint64_t k = from; k < n && k < room && icf_distance_at(f->prog, base + 4 * k, &word); k++)
 		if (word && !(f->last && icf_bit(&f->map->table, base + 4 * k)) && may_lead(f, i, base + word))
 			return k;
@@ -358,7 +367,7 @@ static struct elfrw_err *name_labels(struct icf_finder *f, uint32_t i, uint64_t 
 			uint64_t to = from + word;
 			if (to - u->start >= u->end - u->start) {
 				uint32_t o = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
-				if (o != ICF_NONE && (prog->unit.data[o].kind == ICF_UNIT_OPAQUE || leads(f, i, to)))
+				if (o != ICF_NONE && (icf_is_dark(&prog->unit.data[o]) || leads(f, i, to)))
 					return NULL;
 				break;
 			}

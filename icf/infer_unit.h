@@ -53,6 +53,9 @@ struct elfrw_err *icf_find_unit_tables(struct icf_finder *f, uint32_t i);
 /* All tables are known now (f->map): what unit I, which was in doubt, names and no jump was found to use keeps it where it is. */
 struct elfrw_err *icf_settle_unit(struct icf_finder *f, uint32_t i);
 
+/* Where a table of words of 4 bytes at BASE ends at the latest: where something else can begin, MOST bytes on at most. */
+uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t most);
+
 /* Keeps unit I (or ICF_NONE) where it is. */
 void icf_pin_unit(struct icf_program *prog, uint32_t i);
 

@@ -121,8 +121,7 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map, c
 	}
 }
 
-/* Does unit I compute the address of code other than its own? */
-static bool names_code(const struct icf_program *prog, const struct icf_unit *u)
+bool icf_names_code(const struct icf_program *prog, const struct icf_unit *u)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	for (uint32_t r = 0; r < u->n_ref; r++)
@@ -143,39 +142,59 @@ static bool has_small_words(const struct icf_program *prog, const struct object 
 	return false;
 }
 
+/* The object at BASE, up to the next name; false: nothing in it could be a distance within the code. */
+static bool find_object(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, struct object *ret)
+{
+	uint32_t shndx = icf_bit(&map->table, base) ? 0 : elfrw_image_section_at(prog->img, base);
+	*ret = (struct object){ &prog->img->section[shndx], base, 0 };
+	if (!shndx || !holds_plain_data(ret->sec))
+		return false;
+	/* Long arrays of numbers are no tables of functions. */
+	ret->end = icf_next_named(prog, map, base, 4096);
+	return has_small_words(prog, ret);
+}
+
+/* Words of object O, as distances from the address FROM of code. */
+static void pin_sums(struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t from, bool evidence)
+{
+	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
+		uint64_t off = p - o->sec->hdr.sh_addr;
+		if (!names_entry(prog, o->sec, off, from) || (!evidence && !in_company(prog, map, o, off, from)))
+			continue;
+		pin_entry(prog, from + word_at(o->sec, off));
+		pin_entry(prog, from);
+	}
+}
+
+void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint64_t base, const struct icf_named_at *from, size_t n,
+		  bool evidence)
+{
+	struct object o;
+	if (!n || !find_object(prog, map, base, &o))
+		return;
+	for (size_t k = 0; k < n; k++)
+		if (from[k].code)
+			pin_sums(prog, map, &o, from[k].va, evidence);
+}
+
 /* Words of data that unit I names, as distances from an address of code that it names, too. */
 static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	bool evidence = u->flags & ICF_UNIT_RELATIVE;
 	uint64_t last = 0, work = 0;
-	if (!names_code(prog, u))
+	if (!icf_names_code(prog, u))
 		return;
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		uint64_t base = ref[r].target;
-		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) || icf_bit(&map->table, base))
+		struct object o;
+		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) || !find_object(prog, map, base, &o))
 			continue;
 		last = base;
-		uint32_t shndx = elfrw_image_section_at(prog->img, base);
-		struct object o = { &prog->img->section[shndx], base, 0 };
-		if (!shndx || !holds_plain_data(o.sec))
-			continue;
-		/* Long arrays of numbers are no tables of functions. */
-		o.end = icf_next_named(prog, map, base, 4096);
-		if (!has_small_words(prog, &o))
-			continue;
 		for (uint32_t c = 0; c < u->n_ref; c++) {
-			uint64_t from = ref[c].target;
-			if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, from))
+			if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, ref[c].target))
 				continue;
-			for (uint64_t p = base; p + 4 <= o.end; p += 4) {
-				uint64_t off = p - o.sec->hdr.sh_addr;
-				if (!names_entry(prog, o.sec, off, from) || (!evidence && !in_company(prog, map, &o, off, from)))
-					continue;
-				pin_entry(prog, from + word_at(o.sec, off));
-				pin_entry(prog, from);
-			}
+			pin_sums(prog, map, &o, ref[c].target, u->flags & ICF_UNIT_RELATIVE);
 			work += (o.end - base) / 4;
 		}
 		if (work > MAX_WORK) {
@@ -290,7 +309,7 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 		else if (holds_plain_data(&prog->img->section[i]))
 			words_of(prog, map, &prog->img->section[i], evidence);
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && names_code(prog, &prog->unit.data[i]))
+		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && icf_names_code(prog, &prog->unit.data[i]))
 			icf_infer_loose(prog, prog->unit.data[i].start, "the code may add distances to an address of code");
 		added(prog, map, i);
 		shifted(prog, i, &trace);

@@ -69,6 +69,7 @@ struct icf_unit {
 #define ICF_UNIT_EXTENDED 512  /* begins before its function, with bytes that something refers to */
 #define ICF_UNIT_JUMPS 1024    /* has an indirect jump; this and the next are set only where references are inferred */
 #define ICF_UNIT_RELATIVE 2048 /* calls the sum of two numbers, or jumps to one that is not understood */
+#define ICF_UNIT_BLIND 4096    /* becomes opaque as soon as what it names is known (infer_gap.c) */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */

@@ -216,6 +216,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		err = icf_v_sort_words(v);
 	if (!err)
 		err = icf_v_check_distances(v, names.v.data, names.v.len);
+	if (!err)
+		err = icf_v_check_gaps(v, names.v.data, names.v.len);
 	VEC_FREE(&names.v);
 	VEC_FREE(&s.bits);
 	return err;

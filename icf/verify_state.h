@@ -240,6 +240,8 @@ struct icf_vnamed {
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *named);
 /* verify_infer.c: where IN has no relocations of its code, after the code was checked. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
+/* verify_gap.c: the same, of data that code without bounds uses.  NAME: places in data that something names, sorted. */
+struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t n_names);
 /* verify_distance.c: the same, of words that no code is known to read.  NAME: places in data that something names, sorted. */
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names);
 /* verify_pad.c: fills pad and `mixed`, where IN has no relocations of its code. */
