@@ -62,12 +62,16 @@ class Form:
         return " ".join([self.cc, self.level, self.linker, self.kind[1], self.relocs, *self.sections, *self.debug, *self.options])
 
 
+FORTRAN = (".f", ".f90", ".f03", ".f08")
+
+
 class Test:
     def __init__(self, suite, root, path):
         self.suite, self.path = suite, path
         self.name = suite + "/" + str(path.relative_to(root))
         self.cxx = path.suffix in (".C", ".cc", ".cpp")
-        self.flags, self.libs = [], []
+        self.fortran = path.suffix.lower() in FORTRAN
+        self.flags, self.libs, self.more = [], [], []   # more: further source files
         # Of glibc's tests: shared libraries (torture_glibc.Library), the names of those that the program is linked with, and how it is run.
         self.libraries, self.needs, self.env, self.args, self.fixed_static = [], [], {}, [], False
 
@@ -85,13 +89,15 @@ def directives(test, text, needs_run):
     """Takes the options out of the test's comments; False: it is not to be run."""
     if needs_run and not DO_RUN.search(text):
         return False
-    if re.search(r"dg-additional-sources|dg-shouldfail|dg-skip-if.*\*-\*-\*|dg-set-target-env-var|dg-xfail-run-if", text):
+    if re.search(r"dg-shouldfail|dg-skip-if.*\*-\*-\*|dg-set-target-env-var|dg-xfail-run-if", text):
         return False
     m = re.search(r'dg-options\s+"([^"]*)"\s*(\{[^}]*\})?', text)
     for words in ([m.group(1)] if m else []) + re.findall(r'dg-additional-options\s+"([^"]*)"', text):
         for w in words.split():
             if not NO_OPTION.match(w):
                 (test.libs if w.startswith("-l") else test.flags).append(w)
+    for names in re.findall(r'dg-additional-sources\s+"([^"]*)"', text):
+        test.more += [test.path.parent / n for n in names.split()]
     test.flags += [f for d in test.path.parts[:-1] for f in FOLDERS.get(d, [])]
     # A test of one standard, of this one and later ones, or of this one and earlier ones.
     m = re.search(r"\b(c\+\+|c)(\d\d)(_only|_down)?\b", DO_RUN.search(text).group(1) if DO_RUN.search(text) else "")
@@ -113,12 +119,16 @@ def suite_tests(suite, root):
     if suite.startswith("glibc"):
         rules = torture_glibc.Rules(root.parent if (root.parent / "support").is_dir() else root.parent.parent)
     for path in sorted(root.rglob("*")):
-        if path.suffix not in (".c", ".C", ".cc") or not path.is_file():
+        if (path.suffix.lower() not in FORTRAN if suite == "gfortran" else path.suffix not in (".c", ".C", ".cc")) or not path.is_file():
             continue
         t = Test(suite, root, path)
         text = path.read_text(errors="replace")
         if suite == "execute":
-            if "builtins/lib" in t.name or "/builtins/" in t.name or not re.search(r"\bmain\b", text):
+            if "/builtins/" in t.name:
+                t.more = [path.with_name(path.stem + "-lib.c"), path.parent / "lib" / "main.c"]
+                if not t.more[0].is_file():
+                    continue
+            elif not re.search(r"\bmain\b", text):
                 continue
             t.flags = ["-std=gnu17"]
             if not directives(t, text, False):
@@ -131,7 +141,7 @@ def suite_tests(suite, root):
         elif suite.startswith("glibc"):
             if path.suffix != ".c" or not rules.set_up(t, text):
                 continue
-        elif not re.search(r"\bmain\b", text) or not directives(t, text, True):
+        elif not directives(t, text, True):
             continue
         yield t
 
@@ -196,7 +206,9 @@ def build_libraries(test, form, cwd):
 
 def build(test, form, cwd, driver):
     """The program as ./in; returns what does not work with this form, or nothing."""
-    cc = form.cxx if test.cxx else form.cc
+    if test.fortran:
+        form.cc = "gcc"
+    cc = "gfortran" if test.fortran else form.cxx if test.cxx else form.cc
     flags = ["-w", form.level, form.kind[0], *form.sections, *form.debug, *test.flags]
     source = str(test.path)
     if test.suite == "csmith":
@@ -205,8 +217,12 @@ def build(test, form, cwd, driver):
         flags += ["-I", next(str(p) for p in pathlib.Path("/usr/include").glob("csmith*"))]
         if rc:
             return "csmith"
-    if run([cc, *flags, "-c", source, "-o", "a.o"], cwd)[0] != 0:
+    sources = [source, *(str(p) for p in test.more)]
+    objects = ["a.o"] if len(sources) == 1 else ["a%d.o" % i for i in range(len(sources))]
+    if any(run([cc, *flags, "-c", s, "-o", o], cwd)[0] != 0 for s, o in zip(sources, objects)):
         return "compile"
+    if len(objects) > 1 and run(["ld", "-r", *objects, "-o", "a.o"], cwd)[0] != 0:
+        return "names"
     if not rename(cwd):
         return "names"
     link = [cc, form.kind[1], "-fuse-ld=" + form.linker, driver[form.cc, form.kind[0]], "first.o", "twin.o", "-o", "in"]

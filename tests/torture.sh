@@ -1,6 +1,7 @@
 #!/bin/bash
 # torture.sh [SUITE...]: test suites of GCC, libstdc++, glibc and csmith's random programs, each test folded in three ways; see
-# torture.py.  Suites: execute gcc.dg g++.dg i386 libstdc++ csmith glibc.  They are fetched as Debian's source packages.
+# torture.py.  Suites: execute gcc.dg g++.dg i386 common old-deja gfortran libstdc++ csmith glibc.  They are fetched as Debian's
+# source packages.
 #
 #   SHARE=K/N   the Kth of N parts of the tests      ONLY=REGEX  tests with such names     ROUND=N  other forms of each test
 #   VERBOSE=1    each test, also those that do not work here before folding
@@ -9,7 +10,7 @@
 need_tool torture
 make_work
 suites=("$@")
-[ $# != 0 ] || suites=(execute gcc.dg g++.dg i386 libstdc++ csmith glibc)
+[ $# != 0 ] || suites=(execute gcc.dg g++.dg i386 common old-deja gfortran libstdc++ csmith glibc)
 folders=()
 gcc_part() {
 	local d
@@ -34,10 +35,14 @@ glibc_support() { # FOLDER
 }
 for s in "${suites[@]}"; do
 	case $s in
-	execute | gcc.dg | g++.dg | i386 | libstdc++)
+	execute | gcc.dg | g++.dg | i386 | common | old-deja | gfortran | libstdc++)
+		if [ $s = gfortran ] && ! have gfortran; then skip torture/gfortran "no gfortran"; continue; fi
 		gcc=$(gcc_part) || { not_ok "torture/$s" "cannot fetch the sources of gcc-12"; continue; }
 		case $s in
 		execute) folders+=("execute=$gcc/gcc/testsuite/gcc.c-torture/execute") ;;
+		common) folders+=("common=$gcc/gcc/testsuite/c-c++-common") ;;
+		old-deja) folders+=("old-deja=$gcc/gcc/testsuite/g++.old-deja") ;;
+		gfortran) folders+=("gfortran=$gcc/gcc/testsuite/gfortran.dg") ;;
 		i386) folders+=("i386=$gcc/gcc/testsuite/gcc.target/i386") ;;
 		libstdc++) folders+=("libstdc++=$gcc/libstdc++-v3/testsuite") ;;
 		*) folders+=("$s=$gcc/gcc/testsuite/$s") ;;
