@@ -91,23 +91,18 @@ static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t
 	return lo < n->v.len && n->v.data[lo] < end ? n->v.data[lo] : end;
 }
 
-/* Instructions of one unit, by byte. */
+/* Where instructions begin, by byte of [v->lo, v->hi), in those units that were asked for: each is read once. */
 struct starts {
-	uint32_t unit;
-	VEC(uint8_t) bits;
+	uint8_t *bits, *read; /* owned; READ by unit */
 };
 
-static struct elfrw_err *read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
+static void read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
 {
 	const struct icf_vunit *u = &v->unit.data[unit];
 	const struct icf_vexec *e = &v->exec.data[u->exec];
-	if (s->unit == unit)
-		return NULL;
-	size_t bytes = (u->end - u->old) / 8 + 1;
-	s->unit = ICF_V_NONE;
-	if (!VEC_RESERVE(&s->bits, bytes))
-		return &elfrw_err_nomem;
-	memset(s->bits.data, 0, bytes);
+	if (s->read[unit])
+		return;
+	s->read[unit] = 1;
 	for (uint64_t pos = 0; pos < u->end - u->old;) {
 		struct elfrw_insn in;
 		if (e->old_data[u->old - e->old + pos] == 0)
@@ -115,11 +110,10 @@ static struct elfrw_err *read_starts(const struct icf_v *v, uint32_t unit, struc
 		unsigned len = v->arch->decode(e->old_data + (u->old - e->old) + pos, u->end - u->old - pos, u->old + pos, &in);
 		if (!len)
 			break;
-		s->bits.data[pos >> 3] |= (uint8_t)(1u << (pos & 7));
+		uint64_t bit = u->old + pos - v->lo;
+		s->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
 		pos += len;
 	}
-	s->unit = unit;
-	return NULL;
 }
 
 static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
@@ -140,22 +134,22 @@ static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
 }
 
 /* May a table of unit OWNER lead to TO? */
-static struct elfrw_err *leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct starts *s, bool *ret)
+static bool leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct starts *s)
 {
 	uint32_t u = icf_v_find(v, to);
 	/* A case that cannot happen: the end of the function, or of something else (a split-off part without code). */
-	*ret = v->unit.data[owner].end == to || (u == ICF_V_NONE && icf_v_find_end(v, to) != ICF_V_NONE);
-	if (*ret || u == ICF_V_NONE)
-		return NULL;
+	if (v->unit.data[owner].end == to)
+		return true;
+	if (u == ICF_V_NONE)
+		return icf_v_find_end(v, to) != ICF_V_NONE;
 	/* A split-off part that only tables lead to is one of theirs; and so is one without code in front of a part that others jump to. */
 	uint8_t named = v->unit.data[u].named;
 	bool empty = named == ICF_V_JUMPED && icf_v_find_end(v, to) != ICF_V_NONE;
 	if (u != owner && v->unit.data[u].old == to && named && !empty && !jumps_between(v, owner, u) && !jumps_between(v, u, owner))
-		return NULL;
-	ELFRW_TRY(read_starts(v, u, s));
-	uint64_t off = to - v->unit.data[u].old;
-	*ret = s->bits.data[off >> 3] >> (off & 7) & 1;
-	return NULL;
+		return false;
+	read_starts(v, u, s);
+	uint64_t bit = to - v->lo;
+	return s->bits[bit >> 3] >> (bit & 7) & 1;
 }
 
 static bool word_at(const struct icf_v *v, uint64_t va, uint64_t *ret)
@@ -171,9 +165,7 @@ static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint
 {
 	uint64_t end = next_name(v, n, base), word;
 	for (uint64_t place = base; place + 4 <= end && word_at(v, place, &word); place += 4) {
-		bool good;
-		ELFRW_TRY(leads(v, owner, base + word, s, &good));
-		if (!good)
+		if (!leads(v, owner, base + word, s))
 			break;
 		struct icf_vword *w = VEC_PUSH(&v->word);
 		if (!w)
@@ -186,8 +178,8 @@ static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint
 struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 {
 	struct names names = { 0 };
-	struct starts s = { .unit = ICF_V_NONE };
-	struct elfrw_err *err = collect_names(v, &names);
+	struct starts s = { calloc(((v->hi - v->lo) >> 3) + 1, 1), calloc(v->unit.len + 1, 1) };
+	struct elfrw_err *err = s.bits && s.read ? collect_names(v, &names) : &elfrw_err_nomem;
 	find_named(v);
 	if (v->base.len)
 		qsort(v->base.data, v->base.len, sizeof *v->base.data, base_order);
@@ -203,11 +195,11 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		if (to - u->old >= u->end - u->old && to != u->end && !icf_v_in_exec(v, to))
 			continue;
 		/* Its first entry leads into it, or into its other half. */
-		bool good;
-		err = leads(v, b.unit, to, &s, &good);
+		if (!leads(v, b.unit, to, &s))
+			continue;
 		uint32_t other = icf_v_find(v, to);
 		bool alone = other != ICF_V_NONE && !v->unit.data[other].named;
-		if (err || !good || (other != b.unit && other != ICF_V_NONE && !alone && !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit)))
+		if (other != b.unit && other != ICF_V_NONE && !alone && !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit))
 			continue;
 		err = read_table(v, &names, b.va, b.unit, &s);
 		done = b.va;
@@ -219,6 +211,7 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	if (!err)
 		err = icf_v_check_gaps(v, names.v.data, names.v.len);
 	VEC_FREE(&names.v);
-	VEC_FREE(&s.bits);
+	free(s.bits);
+	free(s.read);
 	return err;
 }
