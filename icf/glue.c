@@ -2,10 +2,8 @@
  *
  * Units that control falls through between, or that a one-byte branch connects, move as one block.  Padding that
  * something refers to (the no-ops of -fpatchable-function-entry, for one) belongs to the unit behind it.  Opaque bytes
- * stay where they are, and so does every unit that they could reach, or be reached from, by a distance that nobody
- * sees: a distance between two things that stay is still right. */
+ * stay where they are, and so does every unit that they could reach (reach.c), and who computes their addresses. */
 #include "elfrw/parallel.h"
-#include "elfrw/rbuf.h"
 #include "icf/ref.h"
 #include "icf/unit.h"
 #include <stdlib.h>
@@ -175,50 +173,6 @@ static void pin(struct icf_program *prog, uint32_t i)
 		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
 }
 
-/* Whatever bytes of opaque unit I could mean: code with branches, a table of distances, relocated fields. */
-static struct elfrw_err *pin_reach(struct icf_program *prog, uint32_t i)
-{
-	const struct icf_unit *u = &prog->unit.data[i];
-	const uint8_t *code = icf_unit_bytes(prog, u);
-	uint64_t size = u->end - u->start;
-	pin(prog, i);
-	for (uint64_t pos = 0; pos < size;) {
-		struct elfrw_insn in;
-		unsigned len = prog->arch->decode(code + pos, size - pos, u->start + pos, &in);
-		if (len && in.pcrel_size && in.target - u->start >= size)
-			pin(prog, icf_unit_at(prog, in.target));
-		/* Where no relocation tells what else there is, there may be an instruction at each byte. */
-		pos += len && !prog->inferred ? len : 1;
-	}
-	/* Distances counted from the table's start or from the word itself. */
-	for (uint64_t pos = 0; pos + 4 <= size; pos++) {
-		uint64_t d = (uint64_t)(int64_t)(int32_t)elfrw_get32(code + pos);
-		if (d == 0)
-			continue;
-		pin(prog, icf_unit_at(prog, u->start + d));
-		if (pos % 4 == 0)
-			pin(prog, icf_unit_at(prog, u->start + pos + d));
-	}
-	const struct icf_exec *e = &prog->exec.data[u->sec];
-	struct icf_code_relocs rel;
-	ELFRW_TRY(icf_code_relocs_open(&rel, prog, e));
-	for (size_t r = icf_code_relocs_from(&rel, u->start); r < rel.n && rel.rela[r].r_offset < u->end; r++) {
-		Elf64_Sym sym;
-		if (!icf_reloc_symbol(prog->img, rel.symtab, &rel.rela[r], &sym))
-			continue;
-		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend));
-		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend + 4));
-		pin(prog, icf_unit_at(prog, sym.st_value));
-	}
-	icf_code_relocs_close(&rel);
-	/* Short of room on both sides, the neighbours may be its other half. */
-	if (i > 0 && prog->unit.data[i - 1].sec == u->sec)
-		pin(prog, i - 1);
-	if (same_section(prog, i, i + 1))
-		pin(prog, i + 1);
-	return NULL;
-}
-
 struct job {
 	struct icf_program *prog;
 	uint32_t per;
@@ -244,9 +198,8 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
 	ELFRW_TRY(elfrw_parallel(threads, (prog->unit.len + job.per - 1) / job.per, resolve_part, &job));
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		prog->dataref.data[i].unit = icf_unit_at(prog, prog->dataref.data[i].target);
+	ELFRW_TRY(icf_pin_reach(prog, threads));
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		if (prog->unit.data[i].kind == ICF_UNIT_OPAQUE)
-			ELFRW_TRY(pin_reach(prog, i));
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)

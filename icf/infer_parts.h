@@ -103,6 +103,10 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 /* infer_run.c: pins what distances of other shapes in data lead to, and distances that stand alone.  Writes flags of units only. */
 struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map, unsigned threads);
 
+/* The same for what is not understood, as if it were data, once units are glued; lone words that lead from their places or ends to an entry
+ * are all believed. */
+struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threads);
+
 /* Does S hold data that is neither unwind tables nor the dynamic linker's?  infer_run.c. */
 bool icf_holds_data(const struct elfrw_section *s);
 

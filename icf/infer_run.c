@@ -52,7 +52,8 @@ struct run_job {
 	unsigned n_fixed;
 	double chance; /* that a random word of 4 bytes, counted from anywhere, leads to an entry */
 	double bytes;  /* of data */
-	VEC(uint32_t) sec; /* sections with data */
+	bool lone;     /* each lone word is believed */
+	VEC(struct elfrw_section) sec; /* with data; borrowed but for the array */
 };
 
 /* A word that leads to an entry. */
@@ -230,7 +231,7 @@ static uint64_t object_of(struct look *l, uint64_t va, uint64_t *start)
 	if (va < l->start || va >= l->end) {
 		uint64_t first = l->sec->hdr.sh_addr, floor = va >= l->end && l->end > first ? l->end - 1 : first;
 		l->start = last_named(&l->job->map->named, floor, va, floor > first ? l->end : first);
-		l->end = icf_next_named(l->job->prog, l->job->map, va, UINT64_MAX);
+		l->end = icf_next_named(l->job->prog, l->job->map, va, first + l->sec->hdr.sh_size - va);
 	}
 	*start = l->start;
 	return l->end - va > MAX_OBJECT ? va + MAX_OBJECT : l->end;
@@ -397,7 +398,7 @@ static void judge_hits(struct look *l, const struct shape *sh)
  * the data, or less; else those that are aligned, where that holds of them; else three that are close together, unless the data is huge. */
 static void judge_lone(const struct look *l)
 {
-	double expected = l->job->bytes * l->job->chance;
+	double expected = l->job->lone ? 0 : l->job->bytes * l->job->chance;
 	bool any = expected < 0.05, aligned = expected < 0.2;
 	for (size_t i = 0; i < l->hit.len; i++) {
 		const struct hit *h = &l->hit.data[i];
@@ -473,7 +474,7 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 {
 	const struct run_job *job = arg;
 	unsigned size = 2u << part % 3;
-	struct look l = { .job = job, .sec = &job->prog->img->section[job->sec.data[part / 3]] };
+	struct look l = { .job = job, .sec = &job->sec.data[part / 3] };
 	struct elfrw_err *err = l.sec->hdr.sh_size < size ? NULL : find_words(&l, size);
 	if (!err)
 		err = try_shapes(&l, size);
@@ -483,30 +484,67 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	return err;
 }
 
+static struct elfrw_err *add_section(struct run_job *job, const struct elfrw_section *s)
+{
+	struct elfrw_section *slot = VEC_PUSH(&job->sec);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = *s;
+	job->bytes += (double)s->hdr.sh_size;
+	return NULL;
+}
+
+static struct elfrw_err *search(struct run_job *job, unsigned threads)
+{
+	const struct icf_program *prog = job->prog;
+	struct elfrw_err *err = NULL;
+	find_fixed(job);
+	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
+		const Elf64_Shdr *sh = &prog->img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_addr + sh->sh_size + 16 > job->span)
+			job->span = sh->sh_addr + sh->sh_size + 16;
+	}
+	if (!mark_entries(job) || !mark_known(job))
+		err = &elfrw_err_nomem;
+	if (!err)
+		err = elfrw_parallel(threads, 3 * job->sec.len, look_at, job);
+	icf_bits_deinit(&job->entry);
+	icf_bits_deinit(&job->known);
+	return err;
+}
+
 struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map, unsigned threads)
 {
 	struct run_job job = { .prog = prog, .map = map, .lo = prog->exec.data[0].start, .hi = prog->exec.data[prog->exec.len - 1].end };
 	struct elfrw_err *err = NULL;
-	find_fixed(&job);
-	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
-		const Elf64_Shdr *sh = &prog->img->section[i].hdr;
-		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_addr + sh->sh_size + 16 > job.span)
-			job.span = sh->sh_addr + sh->sh_size + 16;
-	}
-	for (uint32_t i = 1; i < prog->img->n_sections && !err; i++) {
-		uint32_t *slot = icf_holds_data(&prog->img->section[i]) ? VEC_PUSH(&job.sec) : NULL;
-		if (slot) {
-			*slot = i;
-			job.bytes += (double)prog->img->section[i].hdr.sh_size;
-		} else if (icf_holds_data(&prog->img->section[i]))
-			err = &elfrw_err_nomem;
-	}
-	if (!err && (!mark_entries(&job) || !mark_known(&job)))
-		err = &elfrw_err_nomem;
+	for (uint32_t i = 1; i < prog->img->n_sections && !err; i++)
+		if (icf_holds_data(&prog->img->section[i]))
+			err = add_section(&job, &prog->img->section[i]);
 	if (!err)
-		err = elfrw_parallel(threads, 3 * job.sec.len, look_at, &job);
-	icf_bits_deinit(&job.entry);
-	icf_bits_deinit(&job.known);
+		err = search(&job, threads);
 	VEC_FREE(&job.sec);
+	return err;
+}
+
+struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threads)
+{
+	struct icf_data_map map;
+	ELFRW_TRY(icf_data_map_init(prog, &map));
+	struct run_job job = { .prog = prog, .map = &map, .lo = prog->exec.data[0].start, .hi = prog->exec.data[prog->exec.len - 1].end, .lone = true };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (u->kind != ICF_UNIT_OPAQUE)
+			continue;
+		struct elfrw_section s = prog->img->section[prog->exec.data[u->sec].shndx];
+		s.hdr.sh_addr = u->start;
+		s.hdr.sh_size = u->end - u->start;
+		s.data = icf_unit_bytes(prog, u);
+		err = add_section(&job, &s);
+	}
+	if (!err)
+		err = search(&job, threads);
+	VEC_FREE(&job.sec);
+	icf_data_map_deinit(&map);
 	return err;
 }

@@ -240,6 +240,8 @@ struct elfrw_err *icf_glue_units(struct icf_program *prog);                     
 /* Forgets the inferred tables of units that turned out not to be understood; what these lead to is pinned.  Before icf_resolve(). */
 void icf_drop_tables(struct icf_program *prog);                                 /* infer_table.c */
 struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads);      /* glue.c */
+/* Pins the units that are not understood, and all that they may refer to. */
+struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads);    /* reach.c */
 struct elfrw_err *icf_find_pads(struct icf_program *prog);                      /* pads.c */
 struct elfrw_err *icf_find_tables(struct icf_program *prog);                    /* table.c */
 #endif

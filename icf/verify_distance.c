@@ -4,6 +4,7 @@
  * those words are looked at that lead to the start of a function which is not: are they numbers, or is this a table?  A lone word that
  * leads there from its own place is no number, if there are so few functions, and so little data, that no number does it.  Otherwise the
  * words to the left and right of it, at each equal step, are counted that lead to functions in the same way, whether these moved or not.
+ * Bytes of code that are not understood are read as data, too.
  * The verifier asks for more of them than the fold does, so that what both take for numbers is no difference.
  *
  * Cost: each byte offset of the data is read once for each size and unit of words. */
@@ -33,6 +34,7 @@ struct search {
 	size_t n_names;
 	uint8_t *start; /* bit set: a function starts at that byte of [v->lo, v->hi); owned */
 	double chance;  /* words of 4 bytes that lead to one by chance, in all the data */
+	bool opaque;    /* bytes of code that are not understood: there each word counts */
 	uint64_t from, end; /* addresses of the object that is being looked at: from the last name to the next */
 	uint64_t told;  /* the place of the last difference */
 	uint64_t fixed[16];
@@ -172,7 +174,7 @@ static void look_at(struct search *s, const struct count *c, uint64_t va)
 	uint64_t to = target(s, c, va);
 	if (!starts(s, to) || s->told == va || !left(s, to) || explained(s, va, c->size))
 		return;
-	bool lone = s->chance < 0.03 && c->size >= 4 && !c->shift && (c->from == PLACE || c->from == END);
+	bool lone = (s->opaque || s->chance < 0.03) && c->size >= 4 && !c->shift && (c->from == PLACE || c->from == END);
 	if (!lone && !is_table(s, c, va))
 		return;
 	char name[200];
@@ -259,6 +261,29 @@ static void find_fixed(struct search *s)
 	}
 }
 
+/* What is not understood may be data. */
+static void look_through_opaque(struct search *s)
+{
+	const struct icf_v *v = s->v;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < v->unit.len; i++)
+		bytes += v->unit.data[i].opaque ? v->unit.data[i].end - v->unit.data[i].old : 0;
+	s->chance = (double)bytes * (double)v->unit.len / 4294967296.0;
+	s->opaque = true;
+	for (size_t i = 0; i < v->unit.len; i++) {
+		const struct icf_vunit *u = &v->unit.data[i];
+		const struct icf_vexec *e = &v->exec.data[u->exec];
+		struct elfrw_section sec = v->in.section[e->in];
+		if (!u->opaque)
+			continue;
+		sec.hdr.sh_size = u->end - u->old;
+		sec.data = e->old_data + (u->old - sec.hdr.sh_addr);
+		sec.hdr.sh_addr = u->old;
+		s->sec = &sec;
+		look_through(s);
+	}
+}
+
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names)
 {
 	bool moved = false;
@@ -282,6 +307,7 @@ struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, s
 		if (is_data(s.sec))
 			look_through(&s);
 	}
+	look_through_opaque(&s);
 	free(s.start);
 	return NULL;
 }

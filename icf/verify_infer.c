@@ -142,6 +142,9 @@ static bool leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct sta
 		return true;
 	if (u == ICF_V_NONE)
 		return icf_v_find_end(v, to) != ICF_V_NONE;
+	/* Whose other half could not be understood jumps there, too. */
+	if (u != owner && v->unit.data[u].opaque && !jumps_between(v, owner, u))
+		return false;
 	/* A split-off part that only tables lead to is one of theirs; and so is one without code in front of a part that others jump to. */
 	uint8_t named = v->unit.data[u].named;
 	bool empty = named == ICF_V_JUMPED && icf_v_find_end(v, to) != ICF_V_NONE;
@@ -199,6 +202,9 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 			continue;
 		uint32_t other = icf_v_find(v, to);
 		bool alone = other != ICF_V_NONE && !v->unit.data[other].named;
+		/* Compilers align tables. */
+		if ((b.va & 3) && other != b.unit)
+			continue;
 		if (other != b.unit && other != ICF_V_NONE && !alone && !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit))
 			continue;
 		err = read_table(v, &names, b.va, b.unit, &s);
@@ -210,6 +216,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		err = icf_v_check_distances(v, names.v.data, names.v.len);
 	if (!err)
 		err = icf_v_check_gaps(v, names.v.data, names.v.len);
+	if (!err)
+		err = icf_v_check_opaque(v);
 	VEC_FREE(&names.v);
 	free(s.bits);
 	free(s.read);

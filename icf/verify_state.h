@@ -244,6 +244,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v);
 struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t n_names);
 /* verify_distance.c: the same, of words that no code is known to read.  NAME: places in data that something names, sorted. */
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names);
+/* verify_opaque.c: the same, in bytes that are not understood, of words that lead to any instruction. */
+struct elfrw_err *icf_v_check_opaque(struct icf_v *v);
 /* verify_pad.c: fills pad and `mixed`, where IN has no relocations of its code. */
 struct elfrw_err *icf_v_find_pads(struct icf_v *v);
 /* How many bytes of padding are at VA, which is no instruction then?  Asked where the byte is 0. */

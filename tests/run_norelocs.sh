@@ -268,10 +268,10 @@ mutants_part() {
 
 # Distances in data of both files lead to a function that moved: verify objects to each.
 address_of() { nm "$1" | awk -v name="$2" '$3 == name { print "0x" $1; exit }'; } # FILE SYMBOL
-# put_word FILE ADDRESS SIZE VALUE: writes a word into .rodata.
+# put_word FILE ADDRESS SIZE VALUE [SECTION]: writes a word into .rodata.
 put_word() {
 	local va off i bytes=
-	read -r va off < <(readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk '$1 == ".rodata" { print "0x" $3, "0x" $4 }')
+	read -r va off < <(readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk -v s="${5:-.rodata}" '$1 == s { print "0x" $3, "0x" $4 }')
 	for ((i = 0; i < $3; i++)); do bytes+=$(printf '\\x%02x' $(($4 >> (8 * i) & 255))); done
 	printf '%b' "$bytes" | dd of="$1" bs=1 seek=$(($2 - va + off)) conv=notrunc 2>/dev/null
 }
@@ -351,6 +351,41 @@ distances_part() {
 	filled image 12 IMAGE 4 1
 	unbounded doors 4 0 4 1
 	END
+}
+
+# The same from bytes that are not understood, and from tables that only these name: by a branch, to a function, to a switch's cases.
+opaque_part() {
+	local d=$WORK/opaque mode was now room kind section rc f k
+	local -a to
+	mkdir -p "$d"
+	if ! { gcc -O2 -fPIE -w -DPART=before -c "$FOOL/twins.c" -o "$d/before.o" && gcc -O2 -fPIE -w -DPART=after -c "$FOOL/twins.c" -o "$d/after.o" &&
+		gcc -O2 -fPIE -w -c "$FOOL/reach.c" -o "$d/x.o" && gcc -pie "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/in"; } >"$d/log" 2>&1; then
+		not_ok opaque "does not build: $(first_line "$d/log")"
+		return
+	fi
+	mapfile -t to < <(objdump -d "$d/in" | sed -n '/<twins_after>:$/,/^$/s/^ *\([0-9a-f]*\):.*/0x\1/p' | head -n 4)
+	for mode in safe all; do
+		"$ICFOLD" -q --icf=$mode --map="$d/map" "$d/in" -o "$d/out" 2>"$d/log" || { not_ok "opaque/$mode" "icfold: $(first_line "$d/log")"; continue; }
+		read -r was now < <(map_of "$d/map" twins_after)
+		check "opaque/$mode/moves" "twins_after stayed at $now" test "$was" != "$now"
+		check "opaque/$mode/equal" "verify objects" "$ICFOLD" verify -q --icf=$mode "$d/in" "$d/out"
+		for kind in branch word row data; do
+			room=$(($(address_of "$d/in" other_neighbour) - 32)) section=.text
+			[ $kind = data ] && room=$(($(address_of "$d/in" _IO_stdin_used) + 4)) section=.rodata
+			for f in in out; do
+				cp "$d/$f" "$d/$f.new"
+				case $kind in
+				branch) put_word "$d/$f.new" $room 1 $((0xe8)) $section; put_word "$d/$f.new" $((room + 1)) 4 $((to[0] - room - 5)) $section ;;
+				word) put_word "$d/$f.new" $((room + 3)) 4 $((to[0] - room - 3)) $section ;;
+				*) for k in 0 1 2 3; do put_word "$d/$f.new" $((room + 4 * k)) 4 $((to[k] - room)) $section; done ;;
+				esac
+			done
+			"$ICFOLD" verify --icf=$mode "$d/in.new" "$d/out.new" >"$d/log" 2>&1
+			rc=$?
+			check "opaque/$mode/$kind" "exit status $rc" test $rc = 1
+			check "opaque/$mode/$kind/why" "$(first_line "$d/log")" grep -q 'not understood.*\(moved\|twins_after\|0x'"${to[0]#0x}"'\)\|distance: .*twins_after' "$d/log"
+		done
+	done
 }
 
 # Zeros before a function that nothing delimits, and that only data leads to: they may be read as the beginning of an instruction that
@@ -497,7 +532,7 @@ need_tool norelocs
 make_work
 always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same fool mutants distances switches zeros middle}
+PARTS=${PARTS:-matrix same fool mutants distances opaque switches zeros middle}
 # part NAME: is it wanted?
 part() { [[ " $PARTS " == *" $1 "* ]]; }
 # Lines of what ran elsewhere, under names of their own.
@@ -517,6 +552,7 @@ if part same; then
 fi
 part mutants && mutants_part
 part distances && distances_part
+part opaque && opaque_part
 part zeros && zeros_part
 part middle && middle_part
 if part switches; then
