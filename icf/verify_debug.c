@@ -436,6 +436,8 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	icf_vd_tree_deinit(d);
 	icf_vd_lines_deinit(d);
 	icf_vd_loclist_deinit(d);
+	icf_vd_ranges_deinit(d);
+	icf_vseen_deinit(d);
 	close_dwarf(&d->in);
 	close_dwarf(&d->out);
 	if (errno != ENOMEM)

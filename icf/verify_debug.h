@@ -53,6 +53,11 @@ struct icf_vdwarf {
 	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
 };
 
+/* All that the answer of a comparison depends on (verify_seen.c). */
+struct icf_vkey {
+	uint64_t v[5];
+};
+
 /* One part of the units, worked on by one thread with handles of its own. */
 struct icf_vdebug {
 	struct icf_v *v;
@@ -73,7 +78,25 @@ struct icf_vdebug {
 	void *entries;	      /* verify_loc.c: the same for entries of location lists */
 	void *abbrevs;	      /* verify_die.c: which pairs of abbreviations are the same */
 	size_t n_abbrevs, cap_abbrevs;
+	void *seen;		 /* verify_seen.c: what was compared */
+	uint32_t n_seen;
+	struct icf_vkey unit_key; /* the unit at hand, as far as lists depend on it */
+	uint32_t unit_id;	 /* its number; UINT32_MAX: not asked for yet */
+	void *ranges;		 /* verify_range.c: the lists that were right */
+	const uint8_t *end[2];	 /* where its DIEs end, in IN and OUT; NULL: not known */
 };
+
+/* verify_seen.c: what was compared in this part and found right.  D->log->nomem is set where there is no memory. */
+enum icf_vseen_what { ICF_VSEEN_UNIT, ICF_VSEEN_LINES, ICF_VSEEN_RANGES, ICF_VSEEN_UNREADABLE, ICF_VSEEN_LOCATIONS };
+enum { ICF_VSEEN_LONG = 8 }; /* entries: shorter lists are compared again sooner than they are looked up */
+bool icf_vseen(const struct icf_vdebug *d, const struct icf_vkey *key);
+uint32_t icf_vseen_add(struct icf_vdebug *d, const struct icf_vkey *key); /* a number for each key */
+void icf_vseen_deinit(struct icf_vdebug *d);
+/* The units of DIEs A and B are next. */
+void icf_vseen_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
+/* The key of the lists that X of IN and Y of OUT state, MORE being what else the answer depends on; false: they have none. */
+bool icf_vseen_list(struct icf_vdebug *d, enum icf_vseen_what what, uint64_t more, Dwarf_Attribute *x, Dwarf_Attribute *y,
+		    struct icf_vkey *ret);
 
 /* verify_wide.c: replaces what libdw has no room for in DATA, the line tables before libdw reads the first one.  *COPY: what DATA holds then, to be
  * freed behind the handle, or NULL. */
@@ -98,9 +121,12 @@ bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, u
 const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks,
 			    char *buf, size_t size);
 
-/* verify_die.c: the tree below A in IN and B in OUT, at the same offset. */
+/* verify_die.c: the tree below A in IN and B in OUT, at the same offset, both of units. */
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 void icf_vd_tree_deinit(struct icf_vdebug *d);
+/* verify_range.c: the ranges of A in IN and B in OUT.  DEAD: of code that the linker left out. */
+void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead);
+void icf_vd_ranges_deinit(struct icf_vdebug *d);
 /* verify_loc.c: two expressions, and two location lists. */
 const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y,
 			Dwarf_Op *b, size_t nb);

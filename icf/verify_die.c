@@ -1,10 +1,8 @@
 /* verify_die.c: every DIE of a unit against the DIE at the same offset of OUT.
  *
  * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses, ranges, location lists and
- * expressions must be what the map makes of IN's.  A folded function's DIE, and those of its scopes, cover nothing but its
- * thunk any more; what they lost is in the overlay.  Most DIEs (types, declarations) have no attribute that could change:
+ * expressions must be what the map makes of IN's.  Most DIEs (types, declarations) have no attribute that could change:
  * for those it is enough that the same abbreviation is followed by the same bytes. */
-#include "elfrw/search.h"
 #include "icf/verify_debug.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -15,7 +13,6 @@
 #define DW_AT_LLVM_stmt_sequence 0x3e0c
 #endif
 #define MAX_ATTRS 96
-#define MAX_DEPTH 1024
 
 struct attrs {
 	Dwarf_Attribute v[MAX_ATTRS];
@@ -286,233 +283,6 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	}
 }
 
-static int overlay_cmp(const struct icf_voverlay *a, const struct icf_voverlay *b)
-{
-	if (a->unit != b->unit)
-		return a->unit < b->unit ? -1 : 1;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->len < b->len ? -1 : a->len > b->len;
-}
-
-static int overlay_order(const void *a, const void *b)
-{
-	return overlay_cmp(a, b);
-}
-
-typedef VEC(struct icf_voverlay) overlay_list;
-
-/* What range [LO, HI) of IN loses. */
-static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_t lo, uint64_t hi)
-{
-	const struct icf_v *v = d->v;
-	for (uint64_t at = lo; at < hi;) {
-		uint32_t i = icf_v_find(v, at);
-		if (i == ICF_V_NONE) {
-			/* Padding: on to the next unit. */
-			uint32_t a = 0, b = (uint32_t)v->unit.len;
-			while (a < b) {
-				uint32_t mid = a + (b - a) / 2;
-				if (v->unit.data[mid].old <= at)
-					a = mid + 1;
-				else
-					b = mid;
-			}
-			if (a == v->unit.len)
-				return;
-			at = v->unit.data[a].old;
-			continue;
-		}
-		const struct icf_vunit *u = &v->unit.data[i];
-		uint64_t to = hi < u->end ? hi : u->end;
-		if (u->flags & ICF_V_FOLDED) {
-			struct icf_voverlay *slot = VEC_PUSH(list);
-			if (!slot) {
-				d->log->nomem = true;
-				return;
-			}
-			*slot = (struct icf_voverlay){ die, i, at - u->old, to - at };
-		}
-		at = to;
-	}
-}
-
-/* The overlay of the DIE has exactly what it lost. */
-static void check_overlay(struct icf_vdebug *d, struct place *p, overlay_list *lost)
-{
-	uint64_t die = (uint64_t)dwarf_dieoffset(&p->a);
-	size_t n = 0, lo = LOWER_BOUND(0, d->n_overlay, mid, d->overlay[mid].die < die);
-	while (lo + n < d->n_overlay && d->overlay[lo + n].die == die)
-		n++;
-	d->overlay_seen += n;
-	int tag = dwarf_tag(&p->a);
-	bool unit = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
-	if (!n && (!lost->len || unit))
-		return;
-	d->log->checked[ICF_VC_OVERLAY]++;
-	if (lost->len)
-		qsort(lost->data, lost->len, sizeof *lost->data, overlay_order);
-	bool same = n == lost->len;
-	for (size_t i = 0; i < n && same; i++)
-		same = overlay_cmp(&d->overlay[lo + i], &lost->data[i]) == 0;
-	char name[200];
-	if (!same)
-		icf_vlog_bad(d->log, ICF_VC_OVERLAY, "overlay: %s: expected the %zu ranges that it lost, found %zu%s",
-			     icf_vd_die(&p->a, name), lost->len, n, n == lost->len ? " others" : "");
-}
-
-static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
-{
-	const struct icf_v *v = d->v;
-	uint32_t u = icf_v_find(v, lo);
-	if (u == ICF_V_NONE || v->unit.data[u].old != lo ||
-	    !((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
-		return;
-	for (size_t i = d->owner.len; i > 0 && d->owner.data[i - 1].die == die; i--)
-		if (d->owner.data[i - 1].unit == u)
-			return;
-	struct icf_vowner *slot = VEC_PUSH(&d->owner);
-	if (slot)
-		*slot = (struct icf_vowner){ u, die };
-	else
-		d->log->nomem = true;
-}
-
-/* Does a range of DIE A of IN, or the part of one in some unit, begin or end where VA is the image of? */
-static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
-{
-	const struct icf_v *v = d->v;
-	Dwarf_Addr base, lo, hi;
-	uint64_t want;
-	for (ptrdiff_t off = 0; (off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0;) {
-		if (icf_vd_address(d, ICF_VD_POINT, lo, va, &want) || icf_vd_address(d, ICF_VD_END, hi, va, &want))
-			return true;
-		uint32_t u = icf_v_find_new(v, va);
-		/* A unit in the middle of the range. */
-		for (uint32_t i = icf_v_find(v, lo);
-		     u != ICF_V_NONE && i != ICF_V_NONE && i < v->unit.len && v->unit.data[i].old < hi; i++)
-			if (v->unit.data[i].body == va)
-				return true;
-	}
-	return false;
-}
-
-struct range {
-	uint64_t lo, hi;
-};
-typedef VEC(struct range) range_list;
-
-static void add_range(struct icf_vdebug *d, range_list *list, uint64_t lo, uint64_t hi)
-{
-	struct range *slot = VEC_PUSH(list);
-	if (slot)
-		*slot = (struct range){ lo, hi };
-	else
-		d->log->nomem = true;
-}
-
-static int range_order(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-	if (x->lo != y->lo)
-		return x->lo < y->lo ? -1 : 1;
-	return x->hi < y->hi ? -1 : x->hi > y->hi;
-}
-
-/* Ranges of code that the linker left out are the same, in any order. */
-static bool dead_ranges_same(range_list *a, range_list *b)
-{
-	if (a->len != b->len)
-		return false;
-	if (!a->len)
-		return true;
-	qsort(a->data, a->len, sizeof *a->data, range_order);
-	qsort(b->data, b->len, sizeof *b->data, range_order);
-	for (size_t i = 0; i < a->len; i++)
-		if (range_order(&a->data[i], &b->data[i]) != 0)
-			return false;
-	return true;
-}
-
-/* Can the unit's range become several?  Ranges take the place of DW_AT_high_pc; its form may be too small for them (64-bit DWARF
- * with DW_FORM_data4), and thunks, away from the rest, are without a unit then. */
-static bool has_room(Dwarf_Die *unit)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die die;
-	uint8_t offset_size = 0;
-	if (dwarf_hasattr(unit, DW_AT_ranges) || !dwarf_attr(unit, DW_AT_high_pc, &attr) ||
-	    !dwarf_cu_die(unit->cu, &die, NULL, NULL, NULL, &offset_size, NULL, NULL))
-		return true;
-	return attr.form == DW_FORM_addr || attr.form == DW_FORM_data8 || (attr.form == DW_FORM_data4 && offset_size == 4);
-}
-
-static void check_ranges(struct icf_vdebug *d, struct place *p)
-{
-	struct icf_vset want = { 0 }, have = { 0 };
-	range_list dead_in = { 0 }, dead_out = { 0 };
-	/* With nothing kept of folded functions their ranges are empty ones anywhere. */
-	const bool empties = d->policy != DWR_FOLDED_DROP;
-	overlay_list lost = { 0 };
-	Dwarf_Addr base, lo, hi;
-	ptrdiff_t off = 0;
-	int tag = dwarf_tag(&p->a);
-	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit,
-	     readable = true;
-	const char *why = NULL;
-	char buf[200], name[200];
-	while ((off = dwarf_ranges(&p->a, off, &base, &lo, &hi)) > 0) {
-		if (p->dead || ((lo < hi || empties) && !icf_v_in_exec(d->v, lo)))
-			add_range(d, &dead_in, lo, hi);
-		if (lo >= hi || p->dead || !icf_v_in_exec(d->v, lo))
-			continue;
-		icf_vset_expect(&want, d, lo, hi);
-		if (tag == DW_TAG_subprogram)
-			note_owner(d, (uint64_t)dwarf_dieoffset(&p->a), lo);
-		lose(d, &lost, (uint64_t)dwarf_dieoffset(&p->a), lo, hi);
-	}
-	if (off < 0)
-		goto out; /* libdw cannot tell for the input */
-	off = 0;
-	while ((off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0) {
-		if (p->dead || ((lo < hi || empties) && !icf_v_out_exec(d->v, lo)))
-			add_range(d, &dead_out, lo, hi);
-		if (lo >= hi && !p->dead && icf_v_out_exec(d->v, lo) && (lo > hi || !is_image(d, &p->a, lo))) {
-			snprintf(buf, sizeof buf,
-				 "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo),
-				 ICF_VX(hi));
-			why = buf;
-		} else if (!p->dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
-			snprintf(buf, sizeof buf, "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
-				 ICF_VX(hi));
-			why = buf;
-		}
-	}
-	if (off < 0) {
-		readable = false;
-		why = "expected ranges that libdw reads, found others";
-	}
-	if (!owner)
-		want.thunk.len = 0;
-	if (!why && readable)
-		why = icf_vset_differ(&want, &have, d,
-				      owner && d->policy == DWR_FOLDED_OVERLAY && (tag == DW_TAG_subprogram || has_room(&p->a)), buf, sizeof buf);
-	if (!why && readable && !dead_ranges_same(&dead_in, &dead_out))
-		why = "expected the ranges of code that was left out to be what they were, found others";
-	d->log->checked[ICF_VC_DIE_RANGE]++;
-	if (why)
-		icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: %s: %s", icf_vd_die(&p->a, name), why);
-	if (d->policy == DWR_FOLDED_OVERLAY && d->v->has_note)
-		check_overlay(d, p, &lost);
-out:
-	d->log->nomem |= want.nomem | have.nomem;
-	VEC_FREE(&lost);
-	VEC_FREE(&dead_in);
-	VEC_FREE(&dead_out);
-	icf_vset_free(&want);
-	icf_vset_free(&have);
-}
-
 static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y)
 {
 	int tag = dwarf_tag(&p->a);
@@ -613,7 +383,7 @@ static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *
 {
 	char name[200];
 	if (has(sa, DW_AT_high_pc) || has(sa, DW_AT_ranges))
-		check_ranges(d, p);
+		icf_vd_ranges(d, &p->a, &p->b, p->dead);
 	for (unsigned i = 0; i < sa->n; i++) {
 		unsigned k = 0, code = sa->v[i].code;
 		while (k < sb->n && sb->v[k].code != code)
@@ -669,7 +439,7 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 			p->folded = u;
 	}
 	if (has(&sa, DW_AT_high_pc) || has(&sa, DW_AT_ranges))
-		check_ranges(d, p);
+		icf_vd_ranges(d, &p->a, &p->b, p->dead);
 	for (unsigned i = 0; i < sa.n; i++) {
 		if (sa.v[i].code != sb.v[i].code) {
 			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found 0x%x",
@@ -693,23 +463,69 @@ static void check(struct icf_vdebug *d, struct place *p, const void *na, const v
 	check_die(d, p);
 }
 
+/* Where the DIEs of DIE's unit end; NULL: it cannot be told. */
+static const uint8_t *unit_end(Dwarf *dw, Dwarf_Die *die)
+{
+	Dwarf_Off at = dwarf_dieoffset(die), cu = at - dwarf_cuoffset(die), next;
+	Dwarf_Half version;
+	uint8_t type = 0;
+	uint64_t signature;
+	size_t header;
+	dwarf_cu_info(die->cu, &version, &type, NULL, NULL, NULL, NULL, NULL);
+	if (dwarf_next_unit(dw, cu, &next, &header, &version, NULL, NULL, NULL, version < 5 && type == DW_UT_type ? &signature : NULL, NULL) || next < at)
+		return NULL;
+	return (const uint8_t *)die->addr + (next - at);
+}
+
+/* dwarf_siblingof() for a DIE whose last child dwarf_siblingof() found to be END (1: the last, -1: unreadable from there on), and left LAST
+ * behind.  libdw would go over all that is below once more, for each level of it. */
+static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const uint8_t *limit, Dwarf_Die *ret)
+{
+	if (!limit || dwarf_hasattr(die, DW_AT_sibling))
+		return dwarf_siblingof(die, ret);
+	/* libdw tells where the zero is that ends the children; nothing, where the unit ends before it. */
+	uint8_t *at = end == 1 && last->addr ? (uint8_t *)last->addr + 1 : NULL;
+	*ret = (Dwarf_Die){ .cu = die->cu };
+	if (end < 0)
+		return -1;
+	if (!at || at >= limit)
+		return 1;
+	ret->addr = at;
+	return *at == 0;
+}
+
+static struct place *push(struct icf_vdebug *d, struct place **stack, size_t *cap, size_t depth)
+{
+	if (depth == *cap) {
+		struct place *more = realloc(*stack, 2 * *cap * sizeof **stack);
+		if (!more) {
+			d->log->nomem = true;
+			return NULL;
+		}
+		*stack = more;
+		*cap *= 2;
+	}
+	return &(*stack)[depth];
+}
+
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
-	struct place *stack = malloc(MAX_DEPTH * sizeof *stack);
-	int depth = 0;
+	size_t cap = 64, depth = 0;
+	struct place *stack = malloc(cap * sizeof *stack); /* as deep as DIEs are, of which each takes a byte */
 	char name[200];
 	if (!stack)
 		return &elfrw_err_nomem;
 	if (d->abbrevs)
 		memset(d->abbrevs, 0, d->cap_abbrevs * sizeof(struct abbrev));
 	d->n_abbrevs = 0;
+	d->end[0] = unit_end(d->in.dw, a);
+	d->end[1] = unit_end(d->out.dw, b);
+	icf_vseen_unit(d, a, b);
 	stack[0] = (struct place){ .a = *a, .b = *b, .folded = ICF_V_NONE };
 	for (bool more = true; more;) {
-		struct place *p = &stack[depth], *c = p + 1;
-		if (depth + 1 == MAX_DEPTH) {
-			free(stack);
-			return elfrw_error("%s: more than %d levels of DIEs", d->v->in.path, MAX_DEPTH);
-		}
+		struct place *c = push(d, &stack, &cap, depth + 1), *p = &stack[depth];
+		if (!c)
+			break;
 		/* Both sides must agree on having children, and on where they end. */
 		dwarf_tag(&p->a);
 		dwarf_tag(&p->b);
@@ -725,13 +541,18 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		if (ra != rb)
 			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same children, found others",
 				     icf_vd_die(&p->a, name));
+		Dwarf_Die na, nb;
 		for (more = false; depth > 0 && !more; depth -= !more) {
 			p = &stack[depth];
-			Dwarf_Die na, nb;
-			ra = dwarf_siblingof(&p->a, &na);
-			rb = dwarf_siblingof(&p->b, &nb);
-			if (!checked)
+			if (!checked) {
+				ra = dwarf_siblingof(&p->a, &na);
+				rb = dwarf_siblingof(&p->b, &nb);
 				check(d, p, ra == 0 ? na.addr : NULL, rb == 0 ? nb.addr : NULL);
+			} else {
+				Dwarf_Die la = na, lb = nb;
+				ra = sibling_behind(&p->a, ra, &la, d->end[0], &na);
+				rb = sibling_behind(&p->b, rb, &lb, d->end[1], &nb);
+			}
 			checked = true;
 			if (ra != rb)
 				icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same siblings, found others",

@@ -531,6 +531,22 @@ static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vr
 		icf_vlog_bad(d->log, ICF_VC_LINE, "operation: unit 0x%llx: expected each as long as its operands, found another", ICF_VX(cu));
 }
 
+/* Has a unit of this part had the same tables, or this much of them?  Of the units' directories, which names of files may begin with, the
+ * first one counts, as it does for libdw, which reads a table once. */
+enum much { HEADER, NAKED, DIRECTORY };
+static bool lines_seen(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, enum much much)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word from, to;
+	if (dwarf_formudata(dwarf_attr(a, DW_AT_stmt_list, &attr), &from) || dwarf_formudata(dwarf_attr(b, DW_AT_stmt_list, &attr), &to))
+		return false;
+	for (uint64_t m = much; m <= DIRECTORY; m++)
+		if (icf_vseen(d, &(struct icf_vkey){ { ICF_VSEEN_LINES, from, to, m } }))
+			return true;
+	icf_vseen_add(d, &(struct icf_vkey){ { ICF_VSEEN_LINES, from, to, much } });
+	return false;
+}
+
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	set_comp_dir(d, a);
@@ -538,12 +554,15 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 	/* A type unit shares the table of its compile unit, for the names of files; libdw would read it for each. */
 	int tag = dwarf_tag(a);
 	if (tag == DW_TAG_type_unit) {
-		icf_vd_line_header(d, cu, a, b);
-		return NULL;
+		if (!lines_seen(d, a, b, HEADER))
+			icf_vd_line_header(d, cu, a, b);
+		return d->log->nomem ? &elfrw_err_nomem : NULL;
 	}
 	struct sorting *s = scratch(d);
 	if (!s)
 		return &elfrw_err_nomem;
+	if (lines_seen(d, a, b, d->comp_dir ? DIRECTORY : NAKED))
+		return d->log->nomem ? &elfrw_err_nomem : NULL;
 	if (read_rows(d->v, &d->in, a, &s->in)) {
 		if (read_rows(d->v, &d->out, b, &s->out)) {
 			icf_vd_line_header(d, cu, a, b);

@@ -311,10 +311,17 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 	}
 	both->a.len = both->b.len = 0;
 	size_t k = 0;
+	struct icf_vkey key;
+	bool keyed = icf_vseen_list(d, ICF_VSEEN_LOCATIONS, (uint64_t)folded << 2 | (uint64_t)dead << 1 | views, x, y, &key);
+	if (keyed && icf_vseen(d, &key))
+		return;
 	char name[200];
 	uint64_t wl, wh;
-	if (!read_entries(d, x, &both->a))
+	if (!read_entries(d, x, &both->a)) {
+		if (keyed && both->a.len > ICF_VSEEN_LONG)
+			icf_vseen_add(d, &key);
 		return;
+	}
 	const entries a = both->a;
 	if (!read_entries(d, y, &both->b)) {
 		icf_vlog_bad(d->log, ICF_VC_LOCATION,
@@ -364,6 +371,8 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		icf_vlog_bad(d->log, ICF_VC_LOCATION,
 			     "entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one",
 			     icf_vd_die(die, name), x->code, ICF_VX(o->lo), ICF_VX(o->hi));
-		break;
+		return;
 	}
+	if (keyed && a.len + b.len > ICF_VSEEN_LONG)
+		icf_vseen_add(d, &key);
 }

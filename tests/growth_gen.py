@@ -293,12 +293,14 @@ ABBREV = """.uleb128 1,0x11\n.byte 1\n.uleb128 0x3,0x8,0x11,0x1,0x12,0x7,0x10,0x
 .uleb128 12,0x1d\n.byte 1\n.uleb128 0x31,0x13,0x55,0x17,0x58,0x5,0x59,0x5,0,0
 .uleb128 13,0x2e\n.byte 0\n.uleb128 0x47,0x13,0x11,0x1,0x12,0x7,0,0
 .uleb128 14,0x48\n.byte 0\n.uleb128 0x7d,0x1,0x7f,0x13,0,0
+.uleb128 15,0x11\n.byte 1\n.uleb128 0x3,0x8,0x11,0x1,0x55,0x17,0x10,0x17,0,0
 """
 
 
-def unit(k, *dies, low="f", high=".Lend", abbrev=".Labbrev", line=".Lline"):
+def unit(k, *dies, low="f", high=".Lend", abbrev=".Labbrev", line=".Lline", code=1):
+    where = ".quad %s,%s-%s" % (low, high, low) if code == 1 else ".quad 0\n.long .Lr0"
     return ['.section .debug_info,""', ".Lcu%d: .long 2f-1f\n1: .short 5\n.byte 1,8\n.long %s" % (k, abbrev),
-            ".uleb128 1\n.asciz \"u%d.c\"\n.quad %s,%s-%s\n.long %s" % (k, low, high, low, line), *dies, ".byte 0\n2:"]
+            ".uleb128 %d\n.asciz \"u%d.c\"\n%s\n.long %s" % (code, k, where, line), *dies, ".byte 0\n2:"]
 
 
 def subprogram(name, code=2, symbol=None):
@@ -394,7 +396,8 @@ def rnglists(*lists):
 
 
 def spread(n):
-    return func("f", *[".Li%d: incl %%eax" % k for k in range(2 * n + 1)], "ret") + func("f1", *["incl %eax"] * (2 * n + 1), "ret")
+    return func("f", *[".Li%d: incl %%eax" % k for k in range(2 * n + 1)], "ret") + \
+        func("f1", *[".Lj%d: incl %%eax" % k for k in range(2 * n + 1)], "ret")
 
 
 @kind(4000)
@@ -423,6 +426,39 @@ def shared_list_functions(n):
     """N functions that state one list of N."""
     return debug(spread(n), rnglists((".Lr0", [(".Li%d" % (2 * k), ".Li%d" % (2 * k + 1)) for k in range(n)])),
                  unit(0, *[".uleb128 8\n.asciz \"s%d\"\n.long .Lr0\n.byte 0" % k for k in range(n)], subprogram("f1")))
+
+
+def whole(n):
+    return rnglists((".Lr0", [(fname(k), ".Lend_" + fname(k)) for k in range(n)]))
+
+
+@kind(4000)
+def unit_ranges(n):
+    """A unit of N functions, each in a section of its own."""
+    return debug([x for k in range(n) for x in func(fname(k), value(7))], whole(n),
+                 unit(0, *[subprogram(fname(k)) for k in range(n)], code=15))
+
+
+@kind(4000)
+def function_ranges(n):
+    """A function that lies in N places, where others are as well."""
+    return debug([x for k in range(n) for x in func(fname(k), value(7))], whole(n),
+                 unit(0, ".uleb128 8\n.asciz \"all\"\n.long .Lr0\n.byte 0", *[subprogram(fname(k)) for k in range(n)]))
+
+
+@kind(1000)
+def shared_folded_list(n):
+    """N blocks that share a list of N places in a function that is folded."""
+    return debug(spread(n), rnglists((".Lr0", [(".Lj%d" % (2 * k), ".Lj%d" % (2 * k + 1)) for k in range(n)])),
+                 unit(0, subprogram("f"), subprogram("f1", 3), *[".uleb128 9\n.long .Lr0\n.byte 0"] * n, ".byte 0"))
+
+
+@kind(1000)
+def units_share_list(n):
+    """N units that state one list of N."""
+    more = ".uleb128 8\n.asciz \"s\"\n.long .Lr0\n.byte 0"
+    return debug(spread(n), rnglists((".Lr0", [(".Li%d" % (2 * k), ".Li%d" % (2 * k + 1)) for k in range(n)])),
+                 *[unit(k, more, low="f", high=".Lend_f") for k in range(n)])
 
 
 def loclists(*lists):
