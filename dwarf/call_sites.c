@@ -140,13 +140,19 @@ static struct elfrw_err *scan_run(void *arg, size_t r)
 	struct dwr_abbrev_table table = { 0 };
 	struct dwr_want w;
 	struct elfrw_err *err = NULL;
+	bool known = false, has = false;
 	want(&w);
 	for (size_t i = r * RUN; i < (r + 1) * RUN && i < s->units->len && !err; i++) {
 		const struct dwr_unit *unit = &s->units->data[i];
 		if (unit->sec != DWR_INFO)
 			continue;
+		/* Units may share a table of any size. */
+		known = known && table.off == unit->abbrev_off;
 		err = dwr_unit_abbrev(s->secs, unit, &w, &table);
-		if (err || !has_call_sites(&table))
+		if (!err && !known)
+			has = has_call_sites(&table);
+		known = true;
+		if (err || !has)
 			continue;
 		struct dwr_unit_root root;
 		err = dwr_unit_read_root(s->secs, unit, &root);

@@ -45,20 +45,19 @@ static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const str
 }
 
 /* What the unit's own DIE says, or, when it says nothing, its functions. */
-static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list)
+static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list, struct dwr_abbrev_table *table)
 {
 	struct dwr_rw *rw = claim->rw;
-	struct dwr_abbrev_table table = { 0 };
 	struct dwr_want want = { 0 };
 	struct dwr_die die;
 	bool more = false, says = false;
 	DWR_WANT_NAME(&want, DW_AT_low_pc);
 	DWR_WANT_NAME(&want, DW_AT_high_pc);
 	DWR_WANT_NAME(&want, DW_AT_ranges);
-	struct elfrw_err *err = dwr_unit_abbrev(&rw->secs, &rw->units.data[i], &want, &table);
+	struct elfrw_err *err = dwr_unit_abbrev(&rw->secs, &rw->units.data[i], &want, table);
 	struct dwr_cursor cur;
 	if (!err) {
-		cur = dwr_cursor_at(&rw->secs, &rw->units.data[i], &table, true);
+		cur = dwr_cursor_at(&rw->secs, &rw->units.data[i], table, true);
 		err = dwr_cursor_next(&cur, &die, &more);
 	}
 	if (!err && more && die.abbrev->tag == DW_TAG_compile_unit) {
@@ -69,19 +68,20 @@ static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct d
 				err = add_die(claim, i, &die, list, &said);
 		}
 	}
-	dwr_abbrev_deinit(&table);
 	return err;
 }
 
 static struct elfrw_err *read_units(struct dwr_rw_claim *claim)
 {
 	struct dwr_list list = { 0 };
+	struct dwr_abbrev_table table = { 0 }; /* of all: units may share one */
 	struct elfrw_err *err = NULL;
 	claim->read = true;
 	for (size_t i = 0; !err && !claim->all && i < claim->rw->units.len; i++)
 		if (claim->rw->units.data[i].sec == DWR_INFO && claim->rw->ru[i].root.has_line)
-			err = add_unit(claim, i, &list);
+			err = add_unit(claim, i, &list, &table);
 	dwr_list_deinit(&list);
+	dwr_abbrev_deinit(&table);
 	if (err && err != &elfrw_err_nomem) { /* told where the lists are rewritten */
 		elfrw_err_free(err);
 		claim->all = true;

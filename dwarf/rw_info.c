@@ -10,6 +10,8 @@
 #include "dwarf/rw.h"
 #include "dwarf/expr.h"
 #include <dwarf.h>
+#include <search.h>
+#include <stdlib.h>
 
 #ifndef DW_AT_LLVM_stmt_sequence
 #define DW_AT_LLVM_stmt_sequence 0x3e0c
@@ -38,7 +40,31 @@ struct scan {
 		uint32_t unit, depth;
 	} function[MAX_NESTING];
 	unsigned n_functions;
+	void *noted; /* struct noted by list: a tree, balanced whatever the file has */
 };
+
+/* Any number of functions may state one list: what it says is kept.  The list begins at VALUE. */
+struct noted {
+	uint64_t value;
+	uint8_t list;	   /* enum dwr_list_kind */
+	uint64_t begin;	   /* of the first range */
+	VEC(uint64_t) start; /* where ranges begin that are not empty, and a unit that shares its code does */
+};
+
+static int noted_order(const void *pa, const void *pb)
+{
+	const struct noted *a = pa, *b = pb;
+	if (a->list != b->list)
+		return a->list < b->list ? -1 : 1;
+	return a->value < b->value ? -1 : a->value > b->value;
+}
+
+static void free_noted(void *p)
+{
+	struct noted *n = p;
+	VEC_FREE(&n->start);
+	free(n);
+}
 
 void dwr_rw_info_want(struct dwr_want *want)
 {
@@ -190,11 +216,18 @@ static struct elfrw_err *put_const(struct scan *s, const struct dwr_die *die, co
 	return elfrw_error_at(s->section, v->pos, "attribute 0x%x in form 0x%x is not understood", v->name, v->form);
 }
 
+/* Has the function that begins at LOW more than one name now? */
+static bool is_shared(const struct elfrw_addrmap *map, uint64_t low, uint32_t *u)
+{
+	*u = elfrw_addrmap_find(map, low);
+	return *u != ELFRW_NO_UNIT && map->unit[*u].old == low && (map->unit[*u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED));
+}
+
 static struct elfrw_err *note_die(struct scan *s, const struct dwr_die *die, uint64_t low)
 {
 	const struct elfrw_addrmap *map = s->rw->map;
-	uint32_t u = elfrw_addrmap_find(map, low);
-	if (u == ELFRW_NO_UNIT || map->unit[u].old != low || !(map->unit[u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED)))
+	uint32_t u;
+	if (!is_shared(map, low, &u))
 		return NULL;
 	struct dwr_note_die *d = VEC_PUSH(&s->ru->die);
 	if (!d)
@@ -405,23 +438,50 @@ static struct elfrw_err *push_site(struct scan *s, const struct dwr_die *die, co
 	return NULL;
 }
 
+static struct elfrw_err *read_noted(struct scan *s, const struct noted *key, struct noted **ret)
+{
+	struct noted *n = NULL;
+	uint32_t u;
+	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)key->list, &s->cu, key->value, DWR_LIST_NONE, &s->list));
+	if (!(n = malloc(sizeof *n)))
+		return &elfrw_err_nomem;
+	*n = *key;
+	n->begin = s->list.entry.len ? s->list.entry.data[0].begin : UINT64_MAX;
+	bool ok = true;
+	for (size_t i = 0; i < s->list.entry.len && ok; i++) {
+		const struct dwr_list_entry *e = &s->list.entry.data[i];
+		if (e->begin >= e->end || !is_shared(s->rw->map, e->begin, &u))
+			continue;
+		uint64_t *slot = VEC_PUSH(&n->start);
+		if ((ok = slot != NULL))
+			*slot = e->begin;
+	}
+	if (!ok || !tsearch(n, &s->noted, noted_order)) {
+		free_noted(n);
+		return &elfrw_err_nomem;
+	}
+	*ret = n;
+	return NULL;
+}
+
 /* The functions whose parts are in a subprogram's range list. */
 static struct elfrw_err *note_ranges(struct scan *s, const struct dwr_die *die, const struct dwr_site *site)
 {
-	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)site->list, &s->cu, site->value, DWR_LIST_NONE,
-				&s->list));
-	if (s->list.entry.len) {
+	struct noted key = { .value = site->value, .list = site->list }, **at = tfind(&key, &s->noted, noted_order), *n;
+	if (at)
+		n = *at;
+	else
+		ELFRW_TRY(read_noted(s, &key, &n));
+	if (n->begin != UINT64_MAX) {
 		while (s->n_functions && s->function[s->n_functions - 1].depth >= die->depth)
 			s->n_functions--;
 		if (s->n_functions < MAX_NESTING) {
-			s->function[s->n_functions].unit =
-				elfrw_addrmap_find(s->rw->map, s->list.entry.data[0].begin);
+			s->function[s->n_functions].unit = elfrw_addrmap_find(s->rw->map, n->begin);
 			s->function[s->n_functions++].depth = die->depth;
 		}
 	}
-	for (size_t i = 0; i < s->list.entry.len; i++)
-		if (s->list.entry.data[i].begin < s->list.entry.data[i].end)
-			ELFRW_TRY(note_die(s, die, s->list.entry.data[i].begin));
+	for (size_t i = 0; i < n->start.len; i++)
+		ELFRW_TRY(note_die(s, die, n->start.data[i]));
 	return NULL;
 }
 
@@ -640,5 +700,6 @@ struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i, const struct dwr
 			break;
 	dwr_pieces_deinit(&s.pieces);
 	dwr_list_deinit(&s.list);
+	tdestroy(s.noted, free_noted);
 	return err;
 }

@@ -36,6 +36,11 @@ static struct elfrw_err *charge(struct dwr_list_budget *b, uint64_t bytes, uint6
 	return NULL;
 }
 
+struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes)
+{
+	return charge(b, bytes, 0);
+}
+
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size, uint64_t old, uint64_t value,
 				     bool *ret)
 {

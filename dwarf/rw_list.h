@@ -83,6 +83,8 @@ struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind ki
 				  const struct dwr_list_outs *outs, bool views, bool inline_views,
 				  struct dwr_list_result *ret);
 
+/* BYTES more are read or made on behalf of lists; an error when that is out of all proportion to the section. */
+struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes);
 /* May a list say VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  Then that is noted as a wish. */
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size, uint64_t old, uint64_t value,
 				     bool *ret);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define CHUNK_USES 2048
+#define TAKEN_BYTES 3 /* what a range takes at least, of those that are counted against the budget */
 #define MAX_SHARED 16 /* results of one list that later uses of it are compared with */
 
 struct key {
@@ -323,6 +324,8 @@ static struct elfrw_err *rewrite_chunk(void *arg, size_t index)
 		struct shared s = { .use = u, .taken = w->taken.len };
 		if (same) {
 			s.result = same->result;
+			/* What the overlay gets is not shared. */
+			ELFRW_TRY(dwr_list_charge(w->budget, TAKEN_BYTES * same->n_taken));
 			ELFRW_TRY(copy_taken(w, same->taken, same->n_taken, u));
 		} else {
 			ELFRW_TRY(u >= r->in->n_uses ? rewrite_made_up(w, use, u, &s.result) :
@@ -578,6 +581,8 @@ static struct elfrw_err *rewrite_all(struct run *r, struct dwr_rw_lists_out *out
 		needed[kind] = is_needed(r, kind);
 		atomic_init(&r->budget[kind].bytes, 0);
 		atomic_init(&r->budget[kind].units, 0);
+		/* Ends of lists are lists, and units of other bases read one anew: so more than the section is read.  Real files stay below
+		 * twice as much (GCC shares ends of location lists); what is beyond any of them costs the square of the file. */
 		atomic_init(&r->budget[kind].max_bytes, 32 * (uint64_t)sec->size + (1 << 20));
 		atomic_init(&r->budget[kind].max_units, UINT64_C(1) << 30);
 		if (needed[kind] && dwr_list_is_v5(kind)) {
