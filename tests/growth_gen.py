@@ -2,7 +2,7 @@
 """growth_gen.py: programs that have N of one thing.
 
 growth_gen.py KIND N DIR      makes DIR/KIND.N, and DIR/KIND.N.at: addresses in it, for symbolize
-growth_gen.py --list          the kinds, a line each: KIND N, N being where its cost can begin to be measured
+growth_gen.py --list          the kinds, a line each: KIND N [OPTION=TEXT], N being where its cost can begin to be measured
 Everything is assembler text and goes through `as` and `ld --emit-relocs`; the cost of anything but the N things stays small.
 """
 import os
@@ -149,7 +149,7 @@ def share_name(path, n):
         f.write(data)
 
 
-@kind(16000, after=share_name)
+@kind(16000, after=share_name, says="names")
 def suffixes(n):
     """Names that are suffixes of one string: names of equal functions."""
     return func("x" * n + "e", value(7)) + [x for k in range(n) for x in func("f%d" % k, value(7))]
@@ -446,14 +446,14 @@ def function_ranges(n):
                  unit(0, ".uleb128 8\n.asciz \"all\"\n.long .Lr0\n.byte 0", *[subprogram(fname(k)) for k in range(n)]))
 
 
-@kind(1000)
+@kind(1000, refused="overlap each other too much")
 def shared_folded_list(n):
     """N blocks that share a list of N places in a function that is folded."""
     return debug(spread(n), rnglists((".Lr0", [(".Lj%d" % (2 * k), ".Lj%d" % (2 * k + 1)) for k in range(n)])),
                  unit(0, subprogram("f"), subprogram("f1", 3), *[".uleb128 9\n.long .Lr0\n.byte 0"] * n, ".byte 0"))
 
 
-@kind(1000)
+@kind(1000, refused="overlap each other too much")
 def units_share_list(n):
     """N units that state one list of N."""
     more = ".uleb128 8\n.asciz \"s\"\n.long .Lr0\n.byte 0"
@@ -536,6 +536,27 @@ def origins(n):
                                                                   for k in range(1, n)]))
 
 
+# ---- core files of a program: growth_core.py makes N of something of it ----
+
+def eight():
+    return debug(funcs(8), unit(0, *[subprogram(fname(k)) for k in range(8)]))
+
+
+@kind(2000, core="threads")
+def core_threads(n):
+    return eight()
+
+
+@kind(10000, core="stack")
+def core_stack(n):
+    return eight()
+
+
+@kind(8000, core="maps")
+def core_maps(n):
+    return eight()
+
+
 # ---- making them ----
 
 def addresses(path, most):
@@ -570,7 +591,7 @@ def make(name, n, folder):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--list"]:
-        for name, (_, n, _) in KINDS.items():
-            print(name, n)
+        for name, (_, n, options) in KINDS.items():
+            print(name, n, *["%s=%s" % x for x in options.items() if isinstance(x[1], str)])
     else:
         make(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""growth_run.py: time and memory of every command for N, 2N, 4N and 8N of each thing that growth_gen.py makes.
+"""growth_run.py: time, memory and output of every command for N, 2N, 4N and 8N of each thing that growth_gen.py makes.
 
 growth_run.py [--tool ICFOLD] [--work DIR] [--scale X] [--limit SECONDS] [KIND[/COMMAND]]...
-From 2N to 8N neither may grow by more than 4^1.2, counted from what a process needs anyway (START, MEMORY); a time is user
-seconds, the least of three.  Where it grows by more, instructions are counted instead (by valgrind, which makes programs of
-fifty times slower: caches and other processes are not what is judged).  A command that takes longer than the limit is not run
-with more.
+From 2N to 8N none may grow by more than 4^1.2, counted from what a process needs anyway (START, MEMORY, OUTPUT); a time is processor time,
+of the user and the system, the least of three: how busy the machine is does not count.  Where it grows by more, instructions are counted
+instead (by `perf stat` where it can, else by valgrind, which makes programs of fifty times slower: caches are not what is judged).  What a
+command prints may grow as the names that it is asked for do (says=names: N names of N letters), and its time as that.  A command that takes
+longer than the limit is not run with more.  Each has to end as it should: fold with 0, verify with "equal"; or, where the kind says so,
+fold refuses the file for a stated reason, and the others have nothing to look at.
+
+Behind each line, the exponent of time and memory from 2N to 8N, where they can be told.
 """
 import argparse
+import math
 import os
 import resource
 import shutil
@@ -15,9 +20,11 @@ import subprocess
 import sys
 
 
-GEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "growth_gen.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+GEN, CORE = os.path.join(HERE, "growth_gen.py"), os.path.join(HERE, "growth_core.py")
 POWER = 1.2
-START, MEMORY = 0.06, 24 << 20  # below this, nothing is told of growth
+START, MEMORY, OUTPUT = 0.03, 24 << 20, 1 << 20  # below this, nothing is told of growth
+PRINTS = ("symbolize", "symbolize-json", "core")  # answers for each address
 
 
 def commands(tool, path):
@@ -30,56 +37,148 @@ def commands(tool, path):
         "audit-html": [tool, "audit", "--html=" + path + ".html", path],
         "symbolize": [tool, "symbolize", "-i", "-e", folded],
         "symbolize-json": [tool, "symbolize", "--output-style=JSON", "-e", folded],
+        "core": [tool, "symbolize", "--core=" + path + ".core", "-i", "-e", folded],
         "dump": [tool, "dump", folded],
         "inlines": [tool, "inlines", "f", folded],
     }
 
 
-def run(argv, stdin, limit):
-    """(user seconds, most memory, exit status)"""
+class Point:
+    """One run."""
+    def __init__(self, time, memory, status, output, text):
+        self.time, self.memory, self.status, self.output, self.text = time, memory, status, output, text
+
+
+def run(argv, stdin, limit, out):
     pid = os.fork()
     if pid == 0:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
             os.dup2(os.open(stdin, os.O_RDONLY), 0)
-            os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
-            os.dup2(os.open(argv[-1] + ".err" if os.path.isdir(os.path.dirname(argv[-1])) else "/dev/null", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+            for fd, name in ((1, ".out"), (2, ".err")):
+                os.dup2(os.open(out + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), fd)
             os.execv(argv[0], argv)
         finally:
             os._exit(127)
     _, status, use = os.wait4(pid, 0)
-    return use.ru_utime, use.ru_maxrss << 10, os.waitstatus_to_exitcode(status)
+    text = ""
+    for name in (".out", ".err"):
+        with open(out + name, "rb") as f:
+            f.seek(max(0, os.path.getsize(out + name) - 300))
+            text += f.read().decode(errors="replace")
+    return Point(use.ru_utime + use.ru_stime, use.ru_maxrss << 10, os.waitstatus_to_exitcode(status), os.path.getsize(out + ".out"), text)
 
 
-def measure(argv, stdin, limit):
-    seconds, memory, status = run(argv, stdin, limit)
-    for _ in range(2 if START < seconds < 2 else 0):
-        again = run(argv, stdin, limit)
-        seconds = min(seconds, again[0])
-    return seconds, memory, status
+def measure(argv, stdin, limit, out):
+    p = run(argv, stdin, limit, out)
+    for _ in range(2 if START < p.time < 2 else 0):
+        p.time = min(p.time, run(argv, stdin, limit, out).time)
+    return p
 
 
-def law(points, judged=("time", "memory")):
-    """What breaks the law in (seconds, memory, status) for N, 2N, 4N, 8N, or None."""
-    for p in points:
-        if p[2] not in (0, 1, 2):
-            return "exit status %d" % p[2]
+def ended(name, p, refused):
+    """What is wrong with how the command ended, or None."""
+    if p.status < 0:
+        return "signal %d" % -p.status
+    if name.startswith("fold"):
+        if refused and refused.replace("_", " ") in p.text and p.status == 1:
+            return None
+        return "exit status %d: %s" % (p.status, p.text.strip()[-150:]) if p.status else None
+    if name == "verify":
+        return None if p.status == 0 and p.text.strip().endswith("equal") else "exit status %d: %s" % (p.status, p.text.strip()[-150:])
+    good = (0, 1) if name in ("inlines", "dump") else (0,)  # inlines: there is none; dump: nothing was folded
+    return None if p.status in good else "exit status %d: %s" % (p.status, p.text.strip()[-150:])
+
+
+def exponent(a, b):
+    return math.log(b / a, 4) if a > 0 and b > 0 else 0
+
+
+def law(points, factor, judged=("time", "memory", "output")):
+    """What breaks the law for N, 2N, 4N, 8N, or None.  FACTOR: by how much more the names grow that are printed."""
     if len(points) < 4:
         return "too slow to go on"
-    for i, name, floor in ((0, "time", START), (1, "memory", MEMORY)):
-        if name in judged and points[3][i] > max(points[1][i], floor) * 4 ** POWER:
+    a, b = points[1], points[3]
+    for name, floor, more in (("time", START, factor), ("memory", MEMORY, 1), ("output", OUTPUT, factor)):
+        if name in judged and getattr(b, name) > max(getattr(a, name), floor) * (4 * more) ** POWER:
             return name
     return None
 
 
-def instructions(argv, stdin):
-    log = argv[-1] + ".count"
+def counts_by_perf():
+    got = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", "true"], capture_output=True, text=True) if shutil.which("perf") else None
+    return got is not None and got.returncode == 0 and got.stderr.split(",")[0].isdigit()
+
+
+def instructions(argv, stdin, log, by_perf):
     with open(stdin) as source:
-        subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=" + log, *argv], stdin=source,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        how = ["perf", "stat", "-x,", "-e", "instructions:u", "-o", log] if by_perf else \
+            ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=" + log]
+        subprocess.run(how + argv, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(log) as f:
+        if by_perf:
+            return max(int(line.split(",")[0]) for line in f if line[:1].isdigit())
         return max(int(line.split(":")[1]) for line in f if "Collected" in line)
+
+
+class Bench:
+    def __init__(self, args):
+        self.args, self.tool, self.wrong = args, os.path.abspath(args.tool), 0
+        self.by_perf = counts_by_perf()
+        self.can_count = not args.no_count and (self.by_perf or shutil.which("valgrind"))
+
+    def make(self, kind, m, options):
+        # Other processes: what this one takes would count as that of those who begin as its copies.
+        subprocess.run([sys.executable, GEN, kind, str(m), self.args.work], check=True)
+        return os.path.join(self.args.work, "%s.%d" % (kind, m))
+
+    def judge(self, kind, n, name, got, options):
+        factor = 4 if options.get("says") == "names" and name in PRINTS else 1
+        why = next((w for w in (ended(name, p, options.get("refused")) for p in got) if w), None) or law(got, factor)
+        if why == "time" and got[3].time < self.args.limit / 10 and self.can_count:
+            path = [os.path.join(self.args.work, "%s.%d" % (kind, n * size)) for size in (2, 8)]
+            few, many = [instructions(commands(self.tool, p)[name], p + ".at", p + ".count", self.by_perf) for p in path]
+            why = "%d and %d instructions" % (few, many) if many > few * (4 * factor) ** POWER else law(got, factor, ("memory", "output"))
+        self.wrong += why is not None
+        powers = ""
+        if len(got) == 4:
+            powers = "; time n^%s memory n^%s" % (
+                "%.2f" % exponent(got[1].time, got[3].time) if got[3].time > START else "-",
+                "%.2f" % exponent(got[1].memory, got[3].memory) if got[3].memory > MEMORY else "-")
+        refused = ", refused" if got and name.startswith("fold") and got[-1].status == 1 else ""
+        print("%sok growth/%s/%s%s  # n=%d: %s%s%s" % ("not " if why else "", kind, name, ": " + why if why else "", n,
+              " ".join("%.2fs/%dM" % (p.time, p.memory >> 20) for p in got), powers, refused), flush=True)
+
+    def kind(self, kind, n, options, wanted):
+        points = {}
+        for size in (1, 2, 4, 8):
+            path = self.make(kind, n * size, options)
+            for name, argv in commands(self.tool, path).items():
+                if any(wanted) and name not in wanted and name != "fold":
+                    continue
+                if name == "core":
+                    if not os.path.exists(path + ".folded"):
+                        continue
+                    more = [options["core"], str(n * size)] if "core" in options else []
+                    subprocess.run([sys.executable, CORE, path + ".folded", path + ".at", path + ".core", *more], check=True)
+                if path + ".folded" in argv and name not in ("fold", "verify") and not os.path.exists(path + ".folded"):
+                    continue
+                if name == "verify" and points["fold"][-1].status:
+                    continue
+                got = points.setdefault(name, [])
+                if got and (got[-1].status < 0 or got[-1].time * 5 > self.args.limit):
+                    continue
+                got.append(measure(argv, path + ".at", self.args.limit, path))
+            for f in os.listdir(self.args.work) if size in (1, 4) else ():
+                if f.startswith("%s.%d" % (kind, n * size)):
+                    os.unlink(os.path.join(self.args.work, f))
+        refused = any(p.status for p in points["fold"]) and "refused" in options
+        for name, got in points.items():
+            if not (refused and len(got) < 4 and not name.startswith("fold")):
+                self.judge(kind, n, name, got, options)
+        for f in os.listdir(self.args.work):
+            os.unlink(os.path.join(self.args.work, f))
 
 
 def main():
@@ -91,42 +190,16 @@ def main():
     parser.add_argument("--no-count", action="store_true", help="judge by seconds alone")
     parser.add_argument("only", nargs="*")
     args = parser.parse_args()
-    tool, wrong = os.path.abspath(args.tool), 0
+    bench = Bench(args)
     os.makedirs(args.work, exist_ok=True)
     kinds = subprocess.run([sys.executable, GEN, "--list"], capture_output=True, text=True, check=True).stdout
-    for kind, n in (line.split() for line in kinds.splitlines()):
-        n = max(2, int(int(n) * args.scale))
+    for line in kinds.splitlines():
+        kind, n, *options = line.split(" ", 2)
         wanted = [o.partition("/")[2] for o in args.only if o.partition("/")[0] == kind]
         if args.only and not wanted:
             continue
-        points = {}
-        for size in (1, 2, 4, 8):
-            m = n * size
-            # Another process: what this one takes would count as theirs, who begin as its copies.
-            subprocess.run([sys.executable, GEN, kind, str(m), args.work], check=True)
-            path = os.path.join(args.work, "%s.%d" % (kind, m))
-            for name, argv in commands(tool, path).items():
-                if any(wanted) and name not in wanted and name != "fold":
-                    continue
-                got = points.setdefault(name, [])
-                if got and (got[-1][2] not in (0, 1, 2) or got[-1][0] * 5 > args.limit):
-                    continue
-                got.append(measure(argv, path + ".at", args.limit))
-            for f in os.listdir(args.work) if size in (1, 4) else ():
-                if f.startswith("%s.%d" % (kind, m)):
-                    os.unlink(os.path.join(args.work, f))
-        for name, got in points.items():
-            why = law(got)
-            if why == "time" and got[3][0] < args.limit / 10 and not args.no_count and shutil.which("valgrind"):
-                path = [os.path.join(args.work, "%s.%d" % (kind, n * size)) for size in (2, 8)]
-                small, large = [instructions(commands(tool, p)[name], p + ".at") for p in path]
-                why = "%d and %d instructions" % (small, large) if large > small * 4 ** POWER else law(got, ("memory",))
-            wrong += why is not None
-            print("%sok growth/%s/%s%s  # n=%d: %s" % ("not " if why else "", kind, name, ": " + why if why else "", n,
-                  " ".join("%.2fs/%dM" % (s, r >> 20) for s, r, _ in got)), flush=True)
-        for f in os.listdir(args.work):
-            os.unlink(os.path.join(args.work, f))
-    return wrong != 0
+        bench.kind(kind, max(2, int(int(n) * args.scale)), dict(o.split("=", 1) for o in options), wanted)
+    return bench.wrong != 0
 
 
 if __name__ == "__main__":
