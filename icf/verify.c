@@ -98,6 +98,8 @@ static bool all_stayed(struct icf_v *v)
 static struct elfrw_err *run(struct icf_v *v)
 {
 	v->arch = v->in.arch;
+	ELFRW_TRY(icf_v_bound(&v->in));
+	ELFRW_TRY(icf_v_bound(&v->out));
 	ELFRW_TRY(icf_v_sections(v));
 	if (v->incomplete)
 		return icf_v_check_file(v);

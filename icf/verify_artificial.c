@@ -361,14 +361,19 @@ static struct elfrw_err *check_files(struct icf_vdebug *d, const struct header *
 }
 
 /* Does some unit of IN have the language? */
+/* LANGUAGE is that of a unit; or C++, where none has one (assemblers' debug information). */
 static bool has_language(Dwarf *dw, int language)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
-	while (dwarf_get_units(dw, cu, &cu, NULL, NULL, &die, NULL) == 0)
-		if (dwarf_srclang(&die) == language)
+	bool any = false;
+	while (dwarf_get_units(dw, cu, &cu, NULL, NULL, &die, NULL) == 0) {
+		int have = dwarf_srclang(&die);
+		if (have == language)
 			return true;
-	return false;
+		any |= have != -1;
+	}
+	return !any && language == DW_LANG_C_plus_plus;
 }
 
 static int known_attribute(Dwarf_Attribute *attr, void *arg)

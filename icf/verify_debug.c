@@ -627,6 +627,10 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 	err = open_dwarf(v, &v->in, &in);
 	if (!err)
 		err = open_dwarf(v, &v->out, &out);
+	if (!err && any)
+		err = icf_vd_bound(&in, &v->in);
+	if (!err && any)
+		err = icf_vd_bound(&out, &v->out);
 	if (!err && any && !in.dw)
 		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, in.why ? in.why : dwarf_errmsg(-1));
 	else if (!err && any && !out.dw)

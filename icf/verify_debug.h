@@ -121,6 +121,9 @@ bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, u
 const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks,
 			    char *buf, size_t size);
 
+/* verify_bound.c: an error, where libdw would take much more time or memory for F, which IMG is read from, than any size of it explains. */
+struct elfrw_err *icf_vd_bound(const struct icf_vdwarf *f, const struct elfrw_image *img);
+
 /* verify_die.c: the tree below A in IN and B in OUT, at the same offset, both of units. */
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 void icf_vd_tree_deinit(struct icf_vdebug *d);

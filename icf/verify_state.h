@@ -292,6 +292,7 @@ struct elfrw_err *icf_v_check_data(struct icf_v *v);	/* verify_data.c */
 struct elfrw_err *icf_v_check_dynamic(struct icf_v *v); /* verify_dynamic.c: dynamic relocations, .dynamic, entry */
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v);	/* verify_unwind.c */
 struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* verify_symbols.c */
+struct elfrw_err *icf_v_bound(const struct elfrw_image *img); /* verify_bound.c: an error, where names would take the square of the file */
 struct elfrw_err *icf_v_check_file(struct icf_v *v);	/* verify_file.c: headers, sections, segments */
 struct elfrw_err *icf_v_check_relocs(struct icf_v *v);	/* verify_relocs.c: kept relocations of OUT */
 struct elfrw_err *icf_v_check_note(struct icf_v *v);	/* verify_note.c: notes and .debug_icfold */

@@ -493,6 +493,20 @@ def line_rows(n):
                  [".byte 2\n.uleb128 .Lend-f-%d*2\n.byte 0,1,1" % n])
 
 
+@kind(200000)
+def line_bytes(n):
+    """A line program of N bytes, each of which is a row."""
+    text = func("f", *["incl %eax"] * 20, "ret") + func("f1", *["incl %eax"] * 20, "ret")
+    return debug(text, unit(0, subprogram("f"), subprogram("f1")),
+                 rows=[".byte 0,9,2\n.quad f\n.fill %d,1,19\n.byte 2\n.uleb128 .Lend-f\n.byte 0,1,1" % n])
+
+
+@kind(12500000, refused_verify="rows in one line table")
+def line_megabytes(n):
+    """The same, up to 100 MB."""
+    return line_bytes(n)
+
+
 @kind(6000)
 def line_sequences(n):
     return debug(funcs(n), unit(0, *[subprogram(fname(k)) for k in range(n)]),
