@@ -79,6 +79,10 @@ static void drop_single(struct state *st)
 	st->n = n;
 }
 
+/* Forms of one hash.  The hash has no key, so that a file gives the same result wherever it is folded; then a file can be made in which
+ * any number of forms have one.  With 128 bits it does not happen otherwise: beyond these, units stay alone, and time is bounded. */
+#define MAX_FORMS 8
+
 /* Members sorted by hash become classes; each is compared in full with the first of its hash that it equals. */
 static struct elfrw_err *first_classes(struct state *st)
 {
@@ -91,11 +95,12 @@ static struct elfrw_err *first_classes(struct state *st)
 			end++;
 		for (uint32_t k = i; k < end; k++)
 			st->m[k].cls = ICF_NONE;
+		uint32_t forms = 0;
 		for (uint32_t k = i; k < end && !err; k++) {
 			if (st->m[k].cls != ICF_NONE)
 				continue;
 			st->m[k].cls = st->m[k].unit;
-			for (uint32_t j = k + 1; j < end && !err; j++) {
+			for (uint32_t j = k + 1; j < end && !err && forms < MAX_FORMS; j++) {
 				bool same = false;
 				if (st->m[j].cls != ICF_NONE)
 					continue;
@@ -103,6 +108,7 @@ static struct elfrw_err *first_classes(struct state *st)
 				if (same)
 					st->m[j].cls = st->m[k].unit;
 			}
+			forms++;
 		}
 		i = end;
 	}

@@ -59,7 +59,25 @@ of unloaded-sections 24000 2 100 verify
 of table-reads 3000 2 60 audit
 of one-unit 20000 2 100 audit
 of suffixes 16000 4 60 verify audit html
-of shared-list-functions 3000 3 60 symbolize
+of shared-list-functions 3000 3 60 symbolize verify
+of shared-list 3000 2 60 verify
+of shared-locations 3000 2 60 verify
+of units 3000 2 100 verify
+of abbreviation-tables 3000 2 100 verify
+of depth 32000 2 60 verify
+
+# refused KIND N COMMAND TEXT: a file out of all proportion, told in less than a second.
+refused() {
+	local name="$1 is refused by $3" file=$WORK/$1.$2
+	python3 "$TESTS/growth_gen.py" "$1" "$2" "$WORK" 2>"$WORK/err" || { not_ok "growth/$name" "$(first_line "$WORK/err")"; return; }
+	"$ICFOLD" -q "$file" -o "$file.folded" 2>"$WORK/err"
+	[ "$3" = fold ] || python3 "$WORK/bounded.py" $slow 0 "$ICFOLD" verify "$file" "$file.folded" >"$WORK/out" 2>"$WORK/err"
+	check "growth/$name" "$(first_line "$WORK/err")" grep -q "$4" "$WORK/err"
+	rm -f "$file" "$file.folded" "$file.at"
+}
+refused shared-folded-list 3000 fold 'overlap each other too much'
+refused suffixes 50000 verify 'too long together.*(.symtab)'
+refused line-bytes 2200000 verify 'rows in one line table are too many.*(.debug_line, 0x0)'
 
 # Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
 cat >"$WORK/ring.py" <<'END'
@@ -88,6 +106,24 @@ if [ $slow = 1 ] && [ -f "$BUILD/icf/plan_partners.o" ]; then
 		check "growth/rings that pair off/claim" "no fold" grep -q ', 1 of them folded' "$WORK/out"
 	else
 		not_ok "growth/rings that pair off" "$(first_line "$WORK/err")"
+	fi
+
+	# A hash that tells nothing apart, as a file can be made for the one there is.
+	echo '#include "icf/fold.h"
+struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret);
+struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret)
+{
+	(void)prog, (void)mode, (void)i, (void)s;
+	*ret = (struct icf_hash){ 0 };
+	return NULL;
+}' >"$WORK/weak.c"
+	# shellcheck disable=SC2046
+	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $(printf '%s\n' "$BUILD"/{elfrw,dwarf,icf}/*.o) \
+		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" && python3 "$TESTS/growth_gen.py" groups 8000 "$WORK"; then
+		bounded "one hash for all/fold" 3 100 "$WORK/weak" -q "$WORK/groups.8000" -o "$WORK/weak.out"
+		bounded "one hash for all/verify" 3 100 "$ICFOLD" verify "$WORK/groups.8000" "$WORK/weak.out"
+	else
+		not_ok "growth/one hash for all" "$(first_line "$WORK/err")"
 	fi
 else
 	skip "growth/rings that pair off" "no plain build in $BUILD"
