@@ -167,9 +167,6 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	unsigned flags = kinds & 1u << ICF_VP_CALL  ? 0
 			 : kinds & 1u << ICF_VP_ROW ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
 						    : DWR_SYM_NO_INLINES;
-	/* Without debug information OUT says no more than the symbols do: nothing of a function that has none. */
-	if (!job->lines)
-		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
 	struct how how = { .lines = job->lines };
 	if (kinds & 1u << ICF_VP_ROW)
 		p->row_unit = u;
@@ -179,6 +176,9 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 		how.lines = false;
 	if (shared && job->policy == DWR_FOLDED_ALIAS)
 		how.unsure = true;
+	/* Without debug information OUT says no more than the symbols do: nothing of a function that has none. */
+	if (!job->lines)
+		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
 	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
 	if (!p->in.frames.len)
 		return NULL;
@@ -197,10 +197,12 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	/* A thunk is named like its function, and shows the line that it begins with. */
 	if (off || !x->thunk || !folded)
 		return NULL;
-	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, job->lines ? DWR_SYM_NO_INLINES : flags, &p->in.frames));
+	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE has the body's addresses alone. */
+	flags = !job->lines || job->policy == DWR_FOLDED_ALIAS ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL : 0;
+	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, flags, &p->in.frames));
 	if (!p->in.frames.len)
 		return NULL;
-	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, job->lines ? DWR_SYM_NO_INLINES : flags, &p->out.frames));
+	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, flags, &p->out.frames));
 	how.lines = false;
 	compare(p, u, off, "thunk", how);
 	return NULL;

@@ -130,6 +130,19 @@ END
 gcc -O1 -g -Wl,--emit-relocs,--discard-all "$WORK/local.c" -o "$WORK/local"
 "$ICFOLD" --allow-growth --strip-debug --verify --stats=json "$WORK/local" -o "$WORK/local.out" >"$WORK/log" 2>&1
 check "verify/no debug information, no local symbols" "$(first_line "$WORK/log")" bash -c '! nm "$1/local" | grep -q " one$" && grep -q "\"folded\": [1-9]" "$1/log"' _ "$WORK"
+# Thunks of functions that begin with an inlined copy, and that no symbol names: the thunk is the outer function's, and in the debug
+# information of aliases nothing is there.
+cat >"$WORK/inner.c" <<-'END'
+	static inline __attribute__((always_inline)) int inner(int x) { __asm__ volatile("xchg %0, %0; add $3, %0; imul $5, %0, %0" : "+r"(x)); return x; }
+	static int __attribute__((noinline, noipa)) one(int x) { return inner(x) + 1; }
+	static int __attribute__((noinline, noipa)) two(int x) { return inner(x) + 1; }
+	int main(int argc, char **argv) { (void)argv; int (*volatile f)(int) = two, (*volatile g)(int) = one; return one(argc) + two(argc + 1) + f(argc) == g(argc); }
+END
+gcc -O2 -g -Wl,--emit-relocs,--discard-all "$WORK/inner.c" -o "$WORK/inner"
+for how in overlay alias; do
+	"$ICFOLD" --allow-growth --in-place --debug-folded=$how --verify --stats=json "$WORK/inner" -o "$WORK/inner.out" >"$WORK/log" 2>&1
+	check "verify/thunk with an inlined copy, no local symbols, $how" "$(first_line "$WORK/log")" grep -q '"folded": [1-9]' "$WORK/log"
+done
 
 trouble=2 refused "stripped" "may not be used together" "$ICFOLD" --verify --strip-all "$IN" -o "$WORK/dir/out"
 "$ICFOLD" --emit-relocs "$IN" -o "$WORK/first" 2>/dev/null
