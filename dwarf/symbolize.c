@@ -51,7 +51,7 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 	sym->debug = sym->main;
 	if (opt && opt->debug_file) {
 		struct dwr_sym_file *named;
-		ELFRW_TRY(dwr_sym_file_open(opt->debug_file, &named));
+		ELFRW_TRY(elfrw_err_about(opt->debug_file, dwr_sym_file_open(opt->debug_file, &named)));
 		sym->debug = named;
 		return opt->own_only ? NULL : dwr_sym_file_fits(sym->main, named);
 	}

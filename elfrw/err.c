@@ -80,6 +80,17 @@ struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 	return err;
 }
 
+struct elfrw_err *elfrw_err_about(const char *what, struct elfrw_err *err)
+{
+	if (!err || err == &elfrw_err_nomem)
+		return err;
+	struct elfrw_err *whole = elfrw_error("%s: %s", what, err->text);
+	if (whole != &elfrw_err_nomem)
+		whole->system = err->system;
+	elfrw_err_free(err);
+	return whole;
+}
+
 bool elfrw_err_is_system(const struct elfrw_err *err)
 {
 	return err->system;

@@ -28,6 +28,9 @@ struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 /* Whether ERR is of the system (a file that is not there, a full disk, out of memory) and not of what a file holds. */
 bool elfrw_err_is_system(const struct elfrw_err *err);
 
+/* ERR, which is taken over, with "WHAT: " before its text, and of its kind; out of memory, and NULL, stay what they are. */
+struct elfrw_err *elfrw_err_about(const char *what, struct elfrw_err *err);
+
 /* The whole message, without trailing newline; borrowed from ERR. */
 const char *elfrw_err_text(const struct elfrw_err *err);
 

@@ -1,5 +1,6 @@
 /* writer.c: writes a laid-out file; newfile.c puts it in place.  Unchanged sections are written straight from the mapped input. */
 #include "elfrw/output.h"
+#include "elfrw/attributes.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -128,9 +129,9 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, const struct 
 	return err ? err : elfrw_newfile_write(f, &out->ehdr, sizeof out->ehdr, 0);
 }
 
-/* A file that replaces the input itself keeps the owner and all of its mode; the owner where that is allowed, and bits that
+/* A file that replaces the input itself keeps the owner, the extended attributes and all of its mode; the owner where that is allowed, and bits that
  * lend somebody's rights only with that owner. */
-static struct elfrw_err *keep_status(const struct elfrw_image *img, int fd)
+static struct elfrw_err *keep_status(const struct elfrw_image *img, const char *path, int fd)
 {
 	struct stat st;
 	mode_t mode = img->mode;
@@ -138,6 +139,7 @@ static struct elfrw_err *keep_status(const struct elfrw_image *img, int fd)
 		return elfrw_error_errno(errno, "cannot stat");
 	if ((st.st_uid != img->uid || st.st_gid != img->gid) && fchown(fd, img->uid, img->gid) != 0)
 		mode &= 0777;
+	mode = elfrw_copy_attributes(path, fd, mode);
 	/* File systems without modes of their own may refuse. */
 	if (fchmod(fd, mode) != 0 && errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
 		return elfrw_error_errno(errno, "cannot set the mode");
@@ -158,7 +160,7 @@ struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct
 			(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)out->hole.data[i].size);
 	}
 	if (!f->in_place && f->stream < 0 && lstat(f->path, &st) == 0 && st.st_dev == out->img->dev && st.st_ino == out->img->ino)
-		return keep_status(out->img, f->fd);
+		return keep_status(out->img, f->path, f->fd);
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* args.c: see args.h.  Nesting is limited, and a text is split in place: no word is copied. */
 #include "icf/args.h"
+#include "elfrw/regular.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #define MAX_DEPTH 16
+#define MAX_FILES 2000 /* a file may name itself more than once */
 
 struct elfrw_err *icf_args_push(struct icf_args *a, const char *s)
 {
@@ -48,13 +50,21 @@ static struct elfrw_err *note_file(struct icf_args *a, const char *path)
 
 struct elfrw_err *icf_args_read_text(struct icf_args *a, const char *path, char **ret)
 {
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return elfrw_error_errno(errno, "%s: cannot open", path);
+	if (a->n_file >= MAX_FILES)
+		return elfrw_error("%s: too many response files", path);
+	int fd = elfrw_open_regular(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f) {
+		int e = errno;
+		if (fd >= 0)
+			close(fd);
+		return e == EINVAL || e == EISDIR ? elfrw_error("%s: not a small regular file", path) :
+						    elfrw_error_errno(e, "%s: cannot open", path);
+	}
 	struct stat st;
 	char *text;
 	struct elfrw_err *err = NULL;
-	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > 64 << 20)
+	if (fstat(fileno(f), &st) != 0 || st.st_size > 64 << 20)
 		err = elfrw_error("%s: not a small regular file", path);
 	else if (!(text = malloc((size_t)st.st_size + 1)))
 		err = &elfrw_err_nomem;

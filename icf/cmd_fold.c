@@ -430,9 +430,9 @@ int icf_cmd_fold(int argc, char **argv)
 	} else if (err)
 		status = fail(NULL, err);
 	else if (opt.help)
-		fputs(usage, stdout);
+		status = icf_print_help(usage);
 	else if (opt.version)
-		printf("icfold %s\n", ICF_VERSION);
+		status = icf_print_help("icfold " ICF_VERSION "\n");
 	else
 		status = icf_fold_file(&opt, NULL);
 	icf_options_deinit(&opt);

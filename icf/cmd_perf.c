@@ -665,14 +665,7 @@ static struct elfrw_err *run(struct perf *p, char **arg, int n)
 		if (!m)
 			return &elfrw_err_nomem;
 		*m = NULL;
-		err = icf_perf_open(p->in->obj, p->in->options, true, m);
-		if (err && err != &elfrw_err_nomem) {
-			struct elfrw_err *whole = elfrw_error("%s: %s", p->in->obj, elfrw_err_text(err));
-			elfrw_err_free(err);
-			return whole;
-		}
-		if (err)
-			return err;
+		ELFRW_TRY(elfrw_err_about(p->in->obj, icf_perf_open(p->in->obj, p->in->options, true, m)));
 		p->have_id = stat(p->in->obj, &st) == 0;
 		p->dev = st.st_dev;
 		p->ino = st.st_ino;

@@ -7,6 +7,7 @@
  *
  * Cost: the link, the folding, and no copy of the file; a second link where the program is refused. */
 #include "icf/cmd.h"
+#include "icf/cmdline.h"
 #include "icf/link_args.h"
 #include "icf/options.h"
 #include <elf.h>
@@ -249,10 +250,21 @@ static bool too_deep(int *depth)
 {
 	const char *v = getenv(DEPTH_VARIABLE);
 	char text[16];
-	*depth = v ? atoi(v) : 0;
+	uint64_t n;
+	*depth = !v || *v < '0' || *v > '9' ? 0 : icf_number(v, MAX_DEPTH, &n) ? (int)n : MAX_DEPTH;
 	snprintf(text, sizeof text, "%d", *depth + 1);
 	setenv(DEPTH_VARIABLE, text, 1);
 	return *depth >= MAX_DEPTH;
+}
+
+/* What of the command cannot be read here, as a response file that is a pipe, the linker may still read. */
+static int unreadable(const struct wrap *w, const char *why)
+{
+	if (w->fatal)
+		return fail(NULL, why);
+	if (!w->silent)
+		icf_message(NULL, "warning: %s; linked without folding", why);
+	return become(w->argv);
 }
 
 int icf_cmd_wrap(int argc, char **argv)
@@ -260,8 +272,7 @@ int icf_cmd_wrap(int argc, char **argv)
 	int split = 1, depth;
 	while (split < argc && strcmp(argv[split], "--") != 0) {
 		if (strcmp(argv[split], "--help") == 0 || strcmp(argv[split], "-h") == 0) {
-			fputs(usage, stdout);
-			return 0;
+			return icf_print_help(usage);
 		}
 		split++;
 	}
@@ -270,7 +281,7 @@ int icf_cmd_wrap(int argc, char **argv)
 	struct wrap w = { .argc = argc - split - 1, .argv = argv + split + 1 };
 	if (too_deep(&depth))
 		return fail(w.argv[0], "is icfold again, not a linker: give the linker's full path");
-	struct elfrw_err *err = icf_link_read(&w.link, w.argc, w.argv);
+	struct elfrw_err *unread = icf_link_read(&w.link, w.argc, w.argv), *err = unread == &elfrw_err_nomem ? unread : NULL;
 	char *file = NULL;
 	if (!err && asprintf(&file, "%s%s", w.link.output[0] == '@' || w.link.output[0] == '-' ? "./" : "", w.link.output) < 0)
 		err = &elfrw_err_nomem;
@@ -278,7 +289,11 @@ int icf_cmd_wrap(int argc, char **argv)
 		err = fold_options(&w, argv + 1, split - 1, file);
 	int rc;
 	/* Below another wrapper the outer one folds. */
-	if (!err && (w.link.plain || depth > 0))
+	if (!err && depth > 0)
+		rc = become(w.argv);
+	else if (!err && unread)
+		rc = unreadable(&w, elfrw_err_text(unread));
+	else if (!err && w.link.plain)
 		rc = become(w.argv);
 	else {
 		if (!err)
@@ -289,6 +304,7 @@ int icf_cmd_wrap(int argc, char **argv)
 			rc = err ? fail(NULL, elfrw_err_text(err)) : link_and_fold(&w);
 	}
 	elfrw_err_free(err);
+	elfrw_err_free(unread);
 	icf_options_deinit(&w.opt);
 	icf_link_deinit(&w.link);
 	free(file);

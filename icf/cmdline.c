@@ -42,13 +42,13 @@ static int leave(struct icf_cmdline *c, int status)
 	return ICF_CMDLINE_EXIT;
 }
 
-static int print(struct icf_cmdline *c, const char *text)
+int icf_print_help(const char *text)
 {
 	fputs(text, stdout);
 	if (fflush(stdout) == 0 && !ferror(stdout))
-		return leave(c, ICF_EXIT_OK);
+		return ICF_EXIT_OK;
 	icf_message("standard output", "cannot write");
-	return leave(c, ICF_EXIT_TROUBLE);
+	return ICF_EXIT_TROUBLE;
 }
 
 /* getopt_long() takes the beginning of a name for the name. */
@@ -94,9 +94,9 @@ int icf_cmdline_next(struct icf_cmdline *c)
 			c->verbose++;
 			break;
 		case 'h':
-			return print(c, c->usage);
+			return leave(c, icf_print_help(c->usage));
 		case 'V':
-			return print(c, "icfold " ICF_VERSION "\n");
+			return leave(c, icf_print_help("icfold " ICF_VERSION "\n"));
 		case OPT_THREADS:
 			if (!icf_threads(optarg, &c->threads))
 				return leave(c, icf_usage_error(c->command, "--threads=%s: " ICF_THREADS_MUST, optarg));

@@ -45,6 +45,9 @@ void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *us
 /* The next option, its value in optarg; -1 at the end; ICF_CMDLINE_EXIT: all is said, exit with C->status. */
 int icf_cmdline_next(struct icf_cmdline *c);
 
+/* Prints TEXT, a help or a version, on standard output; returns the exit status. */
+int icf_print_help(const char *text);
+
 /* The number TEXT, decimal, no more than MAX; false: it is none. */
 bool icf_number(const char *text, uint64_t max, uint64_t *ret);
 

@@ -3,7 +3,8 @@
  * Names are written as compilers do with -MD, which make and ninja both read: a backslash before a blank, a number sign or a
  * colon, with backslashes in front of it doubled, and two dollar signs for one.  What has no spelling that both read is refused, and
  * above all what make would run (GNU make, "Rule Syntax", "Setting Variables", "Target-specific"): behind a semicolon stands a recipe,
- * behind a bar what is not looked at, and "a: SHELL=b" or "a: b!=c" is no rule but an assignment.  A name with a folder in front is no variable that anything reads. */
+ * behind a bar what is not looked at, and "a: SHELL=b" or "a: b!=c" is no rule but an assignment.  A name with a folder in front is no
+ * variable that anything reads. */
 #include "icf/depfile.h"
 #include <string.h>
 

@@ -4,6 +4,7 @@
  * Cost: one pass over IN's code, one over the data, one over the debug information of both files. */
 #include "elfrw/pair.h"
 #include "elfrw/parallel.h"
+#include "elfrw/regular.h"
 #include "icf/verify_state.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -41,22 +42,18 @@ struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log
 /* Is there a file to look at? */
 static struct elfrw_err *can_read(const char *path)
 {
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = elfrw_open_regular(path);
+	if (fd < 0 && (errno == EISDIR || errno == EINVAL))
+		return elfrw_error("%s: is no regular file", path);
 	if (fd < 0)
 		return elfrw_error_errno(errno, "%s: cannot open", path);
-	bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	close(fd);
-	return regular ? NULL : elfrw_error("%s: is no regular file", path);
+	return NULL;
 }
 
 struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err)
 {
-	if (!err || err == &elfrw_err_nomem)
-		return err;
-	struct elfrw_err *named = elfrw_error("%s: %s", path, elfrw_err_text(err));
-	elfrw_err_free(err);
-	return named;
+	return elfrw_err_about(path, err);
 }
 
 static struct elfrw_err *read_frames(struct icf_v *v)
@@ -238,8 +235,8 @@ static struct elfrw_err *compare(const char *in, const char *out, const struct i
 	if (!err) {
 		/* A result that is no sound ELF file differs from one that is. */
 		struct elfrw_err *broken = open_one(&v.out, out, opt->debug_out);
-		if (broken == &elfrw_err_nomem)
-			err = broken;
+		if (broken && elfrw_err_is_system(broken))
+			err = icf_v_named(out, broken);
 		else if (broken) {
 			icf_vlog_bad(&v.log, ICF_VC_FILE, "file: %s: expected an ELF file, found: %s", out,
 				     elfrw_err_text(broken));

@@ -216,6 +216,8 @@ static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *i
 {
 	*ret = (struct icf_vdwarf){ 0 };
 	icf_v_elf_open(img, &ret->file);
+	if (!img->pair && ret->file.fd < 0)
+		return elfrw_error_errno(errno, "%s: cannot open", img->path);
 	ret->elf = ret->file.elf;
 	if (ret->elf)
 		ELFRW_TRY(decompress(v, ret->elf));

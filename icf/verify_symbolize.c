@@ -212,12 +212,7 @@ static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s
 {
 	struct dwr_sym_options opt = { .own_only = true, .debug_file = img->pair ? img->pair->debug.path : NULL };
 	const char *path = img->path;
-	struct elfrw_err *err = dwr_sym_open(path, &opt, &s->sym);
-	if (!err || err == &elfrw_err_nomem)
-		return err;
-	struct elfrw_err *named = elfrw_error("%s: %s", path, elfrw_err_text(err));
-	elfrw_err_free(err);
-	return named;
+	return elfrw_err_about(path, dwr_sym_open(path, &opt, &s->sym));
 }
 
 static struct elfrw_err *check_part(void *arg, size_t i)

@@ -13,7 +13,7 @@ mutants   3 every mutant of every file
 hostile  20 a tenth of all kinds of damage at all places, and of failing allocations (EVERY=1 ALLOC_EVERY=1: all, three hours)
 matrix   40 every combination of fixture, compiler, linker, optimisation and kind of output
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
-system    5 every program and library of this machine folded and verified; some do real work
+system   75 every program and library of this machine folded and verified; some do real work
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
 LIST
 }
