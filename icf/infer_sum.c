@@ -22,6 +22,7 @@
 #define MAX_ZEROS 8   /* in a row */
 #define MAX_DISTINCT 16
 #define MAX_CHANCE (1. / 16) /* of a row: how many like it are to be expected in the unit */
+#define MAX_PLAIN (1. / 4)   /* the same, of words in bytes */
 #define MULTIPLIES (1. / 64) /* what the chance is times where the unit multiplies */
 
 struct sum {
@@ -148,7 +149,7 @@ static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
 	return NULL;
 }
 
-/* Is it no chance that N words of X lead to DISTINCT entries?  Asked where they count in units of more than a byte. */
+/* Is it no chance that N words of X lead to DISTINCT entries? */
 static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const struct words *x, unsigned n, unsigned distinct, bool *ret)
 {
 	uint64_t low = UINT64_MAX, high = 0, word;
@@ -162,9 +163,10 @@ static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const 
 	double density = (double)(icf_unit_at(s->prog, high) - icf_unit_at(s->prog, low) + 1) / places;
 	for (unsigned k = 0; k < distinct && density < 1; k++)
 		chance *= density;
-	bool times;
-	ELFRW_TRY(multiplies(s, w->shift, &times));
-	*ret = chance * (times ? MULTIPLIES : 1) < MAX_CHANCE;
+	bool times = false;
+	if (w->shift)
+		ELFRW_TRY(multiplies(s, w->shift, &times));
+	*ret = chance * (times ? MULTIPLIES : 1) < (w->shift ? MAX_CHANCE : MAX_PLAIN);
 	return NULL;
 }
 
@@ -176,7 +178,7 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struc
 	if (distinct + 1 == need && (w->size > 2 || !w->shift))
 		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
 	bool believed = distinct + alone >= need;
-	if (believed && w->shift)
+	if (believed)
 		ELFRW_TRY(is_no_chance(s, w, x, n, distinct, &believed));
 	if (!believed)
 		return NULL;
