@@ -210,13 +210,45 @@ static uint32_t unit_behind(const struct icf_program *prog, uint64_t va)
 	return k;
 }
 
+/* Does an FDE that covers nothing begin at VA?  Then a function without any instructions does. */
+static bool begins_empty(const struct icf_program *prog, uint64_t va)
+{
+	const struct dwr_cfi *c = &prog->cfi;
+	for (size_t k = LOWER_BOUND(0, c->fde.len, mid, c->fde.data[c->by_pc[mid]].pc_begin < va); k < c->fde.len; k++) {
+		const struct dwr_fde *f = &c->fde.data[c->by_pc[k]];
+		if (f->pc_begin != va || f->pc_end == va)
+			return f->pc_begin == va;
+	}
+	return false;
+}
+
+/* Does unit I end in a trap?  So do those parts of functions that are known to be of no use, among which the empty ones lie. */
+static bool ends_in_trap(const struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	struct elfrw_insn in = { .len = 1 };
+	for (uint64_t pos = 0; pos < u->end - u->start; pos += in.len)
+		if (!prog->arch->decode(code + pos, u->end - u->start - pos, u->start + pos, &in))
+			return false;
+	return in.kind == ELFRW_INSN_TRAP;
+}
+
+/* Is there evidence that a function without any instructions begins at VA, where a unit ends?  An address that was shifted by the size of
+ * its function is the same place. */
+static bool is_empty(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t before = icf_unit_ending(prog, va);
+	return before != ICF_NONE && prog->unit.data[before].kind != ICF_UNIT_OPAQUE && (begins_empty(prog, va) || ends_in_trap(prog, before));
+}
+
 bool icf_explains_gap(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref, struct icf_trace *t)
 {
 	uint64_t va = ref->target;
 	uint32_t next = unit_behind(prog, va);
 	if (next != ICF_NONE && begins_data(prog, va, next))
 		return true;
-	bool ends = icf_unit_ending(prog, va) != ICF_NONE, before = next != ICF_NONE && prog->unit.data[next].start == va + 1, clean;
+	bool ends = is_empty(prog, va), before = next != ICF_NONE && prog->unit.data[next].start == va + 1, clean;
 	if (!(ref->flags & ICF_REF_LEA) || (!ends && !before))
 		return false;
 	struct elfrw_err *err = icf_trace_unit(prog, i, t, &clean);

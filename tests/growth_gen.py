@@ -210,6 +210,17 @@ def one_unit(n):
          "movl $3,%%eax\nret" % (k, k * 7919 % n, k * 31 % n) for k in range(n)]
 
 
+@kind(2000, strip=True)
+def two_units(n):
+    """N switches, in two runs of code that nothing delimits, whose tables take turns."""
+    switch = ".p2align 4\n.La%d: cmpl $1,%%edi\nja 1f\nmovl %%edi,%%edi\nleaq .Lt%d(%%rip),%%rdx\nmovslq (%%rdx,%%rdi,4),%%rax\naddq %%rdx,%%rax\n" \
+        "jmp *%%rax\n.Lb%d: movl $%d,%%eax\nret\n1: leaq .La%d(%%rip),%%rax\nret"
+    out = [x for c in "fg" for x in func(c, value(7))]
+    for first in (0, 1):
+        out += [switch % (k, k, k, k, k * 31 % n) for k in range(first, n, 2)] + func("h%d" % first, value(first))
+    return out + ['.section .rodata,"a"\n.p2align 2'] + [".Lt%d: .long .Lb%d-.Lt%d,.Lb%d-.Lt%d" % (k, k, k, k, k) for k in range(n)] + [".text"]
+
+
 @kind(10000)
 def table_entries(n):
     return table_of(n, 1)
