@@ -212,6 +212,14 @@ static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u,
 	return false;
 }
 
+/* Is VA the entry of a signal's return code, whose FDE begins with the last byte of the padding before it?  Unwinders look up a return
+ * address less one. */
+static bool is_restorer(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
+{
+	const struct dwr_fde *f = u->n_fde == 1 ? &prog->cfi.fde.data[prog->cfi.by_pc[u->fde]] : NULL;
+	return f && va == u->start + 1 && f->pc_begin == u->start && prog->cfi.cie.data[f->cie].signal_frame;
+}
+
 /* Addresses of code that are no entries. */
 static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trace)
 {
@@ -235,6 +243,11 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 		}
 		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE || has_symbol(prog, t, ref[r].target))
 			continue;
+		/* It is not understood: with a byte of something else in front it reads as other instructions. */
+		if (is_restorer(prog, t, ref[r].target)) {
+			icf_make_opaque(t);
+			continue;
+		}
 		if (!icf_jumps_inside(prog, u, t) && !icf_jumps_inside(prog, t, u))
 			icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address inside another function");
 	}
