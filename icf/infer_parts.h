@@ -85,7 +85,7 @@ bool icf_names_code(const struct icf_program *prog, const struct icf_unit *u);
 /* Is unit U, or will it be, one that is not understood? */
 static inline bool icf_is_dark(const struct icf_unit *u)
 {
-	return u->kind == ICF_UNIT_OPAQUE || (u->flags & ICF_UNIT_BLIND);
+	return u->kind == ICF_UNIT_OPAQUE || (__atomic_load_n(&u->flags, __ATOMIC_RELAXED) & ICF_UNIT_BLIND);
 }
 
 /* Sets the bits in CALLED (of all code; initialized here) of entries that are functions to someone.  infer_table.c. */
