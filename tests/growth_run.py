@@ -7,7 +7,7 @@ of the user and the system, the least of three: how busy the machine is does not
 instead (by `perf stat` where it can, else by valgrind, which makes programs of fifty times slower: caches are not what is judged).  What a
 command prints may grow as the names that it is asked for do (says=names: N names of N letters), and its time as that.  A command that takes
 longer than the limit is not run with more.  Each has to end as it should: fold with 0, verify with "equal"; or, where the kind says so,
-fold refuses the file for a stated reason, and the others have nothing to look at.
+they refuse the file for a stated reason (refused=, refused_verify=); what fold refuses leaves the others nothing to look at.
 
 Behind each line, the exponent of time and memory from 2N to 8N, where they can be told.
 """
@@ -77,15 +77,17 @@ def measure(argv, stdin, limit, out):
     return p
 
 
-def ended(name, p, refused):
+def ended(name, p, options):
     """What is wrong with how the command ended, or None."""
     if p.status < 0:
         return "signal %d" % -p.status
     if name.startswith("fold"):
-        if refused and refused.replace("_", " ") in p.text and p.status == 1:
+        if p.status == 1 and options.get("refused", "-") in p.text:
             return None
         return "exit status %d: %s" % (p.status, p.text.strip()[-150:]) if p.status else None
     if name == "verify":
+        if p.status == 2 and options.get("refused_verify", "-") in p.text:
+            return None
         return None if p.status == 0 and p.text.strip().endswith("equal") else "exit status %d: %s" % (p.status, p.text.strip()[-150:])
     good = (0, 1) if name in ("inlines", "dump") else (0,)  # inlines: there is none; dump: nothing was folded
     return None if p.status in good else "exit status %d: %s" % (p.status, p.text.strip()[-150:])
@@ -135,7 +137,7 @@ class Bench:
 
     def judge(self, kind, n, name, got, options):
         factor = 4 if options.get("says") == "names" and name in PRINTS else 1
-        why = next((w for w in (ended(name, p, options.get("refused")) for p in got) if w), None) or law(got, factor)
+        why = next((w for w in (ended(name, p, options) for p in got) if w), None) or law(got, factor)
         if why == "time" and got[3].time < self.args.limit / 10 and self.can_count:
             path = [os.path.join(self.args.work, "%s.%d" % (kind, n * size)) for size in (2, 8)]
             few, many = [instructions(commands(self.tool, p)[name], p + ".at", p + ".count", self.by_perf) for p in path]
@@ -146,7 +148,7 @@ class Bench:
             powers = "; time n^%s memory n^%s" % (
                 "%.2f" % exponent(got[1].time, got[3].time) if got[3].time > START else "-",
                 "%.2f" % exponent(got[1].memory, got[3].memory) if got[3].memory > MEMORY else "-")
-        refused = ", refused" if got and name.startswith("fold") and got[-1].status == 1 else ""
+        refused = ", refused" if got and got[-1].status == (2 if name == "verify" else 1) and (name.startswith("fold") or name == "verify") else ""
         print("%sok growth/%s/%s%s  # n=%d: %s%s%s" % ("not " if why else "", kind, name, ": " + why if why else "", n,
               " ".join("%.2fs/%dM" % (p.time, p.memory >> 20) for p in got), powers, refused), flush=True)
 
@@ -194,11 +196,11 @@ def main():
     os.makedirs(args.work, exist_ok=True)
     kinds = subprocess.run([sys.executable, GEN, "--list"], capture_output=True, text=True, check=True).stdout
     for line in kinds.splitlines():
-        kind, n, *options = line.split(" ", 2)
+        kind, n, *options = line.split()
         wanted = [o.partition("/")[2] for o in args.only if o.partition("/")[0] == kind]
         if args.only and not wanted:
             continue
-        bench.kind(kind, max(2, int(int(n) * args.scale)), dict(o.split("=", 1) for o in options), wanted)
+        bench.kind(kind, max(2, int(int(n) * args.scale)), dict((o.split("=")[0], o.split("=", 1)[1].replace("_", " ")) for o in options), wanted)
     return bench.wrong != 0
 
 
