@@ -10,6 +10,7 @@
 #include "elfrw/addrmap.h"
 #include "elfrw/vec.h"
 #include "elfrw/wbuf.h"
+#include <stdatomic.h>
 
 enum dwr_site_kind {
 	DWR_SITE_LIST,     /* a range list or location list; `list` says which */
@@ -89,6 +90,7 @@ struct dwr_rw {
 	bool has_line;            /* `line` is filled */
 	bool has_folded;          /* the map folds something */
 	bool changes;             /* the map moves or folds something */
+	atomic_uint_fast64_t list_bytes; /* of functions' range lists read in the walks over the units */
 };
 
 /* Which attributes the walk needs. */

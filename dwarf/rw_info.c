@@ -443,6 +443,10 @@ static struct elfrw_err *read_noted(struct scan *s, const struct noted *key, str
 	struct noted *n = NULL;
 	uint32_t u;
 	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)key->list, &s->cu, key->value, DWR_LIST_NONE, &s->list));
+	/* Units may share one, too: as in rw_lists.c there is an end to that. */
+	uint64_t size = s->list.end - key->value;
+	if (atomic_fetch_add_explicit(&s->rw->list_bytes, size, memory_order_relaxed) > 32 * (uint64_t)s->rw->lists.list[key->list].size + (1 << 20))
+		return elfrw_error_at(s->rw->lists.list[key->list].name, key->value, "range and location lists overlap each other too much");
 	if (!(n = malloc(sizeof *n)))
 		return &elfrw_err_nomem;
 	*n = *key;
