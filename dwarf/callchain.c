@@ -233,9 +233,10 @@ const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc)
 	return cc->has_note ? &cc->note : NULL;
 }
 
-struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit)
+/* Adds UNIT, which is not among the elements from N on. */
+static struct elfrw_err *put_among(unit_set *set, size_t n, uint32_t unit)
 {
-	for (size_t i = 0; i < set->len; i++)
+	for (size_t i = 0; i < n; i++)
 		if (set->data[i] == unit)
 			return NULL;
 	uint32_t *p = VEC_PUSH(set);
@@ -243,6 +244,11 @@ struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit)
 		return &elfrw_err_nomem;
 	*p = unit;
 	return NULL;
+}
+
+struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit)
+{
+	return put_among(set, set->len, unit);
 }
 
 static uint32_t member_of(const struct dwr_callchain *cc, uint32_t unit) { return cc->note.unit_member[unit]; }
@@ -305,8 +311,8 @@ static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, boo
 	const struct dwr_icfold_group *g = &cc->note.group[group];
 	size_t before = set->len;
 	for (uint32_t i = g->member; i < g->member + g->n_members; i++)
-		if (!nameless || !die_of(cc, i))
-			ELFRW_TRY(dwr_chain_put(set, cc->note.member[i].unit));
+		if (!nameless || !die_of(cc, i)) /* a unit is a member once */
+			ELFRW_TRY(put_among(set, before, cc->note.member[i].unit));
 	return nameless && set->len == before ? put_group(cc, group, false, set) : NULL;
 }
 

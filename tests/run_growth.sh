@@ -79,6 +79,13 @@ refused shared-folded-list 3000 fold 'overlap each other too much'
 refused suffixes 50000 verify 'too long together.*(.symtab)'
 refused line-bytes 2200000 verify 'rows in one line table are too many.*(.debug_line, 0x0)'
 
+# A stack in a core file, each frame of which may be any of many functions.
+python3 "$TESTS/growth_gen.py" equal 80000 "$WORK"
+if "$ICFOLD" -q "$WORK/equal.80000" -o "$WORK/equal.folded" && python3 "$TESTS/growth_core.py" "$WORK/equal.folded" "$WORK/equal.80000.at" "$WORK/core"; then
+	bounded "equal/core" 1 100 "$ICFOLD" symbolize --core="$WORK/core" -e "$WORK/equal.folded"
+	check "growth/equal/core/text" "no candidates" grep -q '^one of: ' "$WORK/out"
+fi
+
 # Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
 cat >"$WORK/ring.py" <<'END'
 n, out = 3000, [".text"]
