@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GEN, CORE = os.path.join(HERE, "growth_gen.py"), os.path.join(HERE, "growth_core.py")
 POWER = 1.2
 START, MEMORY, OUTPUT = 0.03, 24 << 20, 1 << 20  # below this, nothing is told of growth
-PRINTS = ("symbolize", "symbolize-json", "core")  # answers for each address
+PRINTS = ("symbolize", "symbolize-json", "core", "dump")  # names for each address, or each function that was folded
 
 
 def commands(tool, path):
