@@ -1,7 +1,8 @@
 /* apply_syms.c: sections that the output leaves out, and symbol values.
  *
  * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with size 0, so that every
- * tool prefers the kept function's symbol for an address and still finds the folded one by name. */
+ * tool prefers the kept function's symbol for an address and still finds the folded one by name.  A kept one without a size
+ * (assembler, GCC's return thunks) gets its own, or nothing would tell it from the others. */
 #include "elfrw/rbuf.h"
 #include "elfrw/search.h"
 #include "icf/apply.h"
@@ -81,7 +82,8 @@ static bool is_boundary_name(const char *name)
 	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0;
 }
 
-static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *name, bool dynamic)
+/* UNSIZED: by unit, see find_unsized(). */
+static void set_symbol(const struct icf_apply *a, const uint8_t *unsized, Elf64_Sym *sym, const char *name, bool dynamic)
 {
 	const struct icf_program *prog = a->prog;
 	const struct elfrw_addrmap *map = &a->plan->map;
@@ -131,7 +133,24 @@ static void set_symbol(const struct icf_apply *a, Elf64_Sym *sym, const char *na
 			sym->st_size = m->thunk_size;
 		else if (!dynamic)
 			sym->st_size = 0;
+	} else if (unsized[i] && at_start && !dynamic && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE))
+		sym->st_size = m->old_end - m->old;
+}
+
+/* Which units stand for others and have no symbol with a size at their start: bytes by unit, the caller's; NULL: no memory. */
+static uint8_t *find_unsized(const struct icf_apply *a)
+{
+	const struct icf_program *prog = a->prog;
+	uint8_t *unsized = calloc(prog->unit.len + 1, 1);
+	for (uint32_t i = 0; i < prog->unit.len && unsized; i++)
+		if (a->plan->kept[i] != i)
+			unsized[a->plan->kept[i]] = 1;
+	for (size_t k = 0; k < prog->sym.len && unsized; k++) {
+		uint32_t i = prog->sym.data[k].size ? icf_unit_at(prog, prog->sym.data[k].value) : ICF_NONE;
+		if (i != ICF_NONE && prog->unit.data[i].start == prog->sym.data[k].value)
+			unsized[i] = 0;
 	}
+	return unsized;
 }
 
 /* Takes out the symbols of dropped sections and notes the new indices. */
@@ -163,7 +182,7 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 	return NULL;
 }
 
-struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
+static struct elfrw_err *set_symbols(struct icf_apply *a, const uint8_t *unsized)
 {
 	const struct elfrw_image *img = a->prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -178,11 +197,19 @@ struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 			Elf64_Sym sym;
 			memcpy(&sym, p + off, sizeof sym);
 			const char *name = sym.st_shndx == SHN_UNDEF ? NULL : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
-			set_symbol(a, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+			set_symbol(a, unsized, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
 			memcpy(p + off, &sym, sizeof sym);
 		}
 		if (s->hdr.sh_type == SHT_SYMTAB)
 			ELFRW_TRY(filter(a, i));
 	}
 	return NULL;
+}
+
+struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
+{
+	uint8_t *unsized = find_unsized(a);
+	struct elfrw_err *err = unsized ? set_symbols(a, unsized) : &elfrw_err_nomem;
+	free(unsized);
+	return err;
 }

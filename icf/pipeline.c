@@ -53,6 +53,16 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 || strcmp(s->name, ".bolt.org.text") == 0)
 			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
 	}
+	/* The layout begins with the headers and goes on as addresses do: mold with -Ttext=0x200 has them behind. */
+	const Elf64_Phdr *first = NULL;
+	for (uint32_t p = 0; p < img->n_phdrs && !img->separate; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type != PT_LOAD || !ph->p_filesz)
+			continue;
+		if (first && ph->p_offset < sizeof img->ehdr)
+			return elfrw_error_at(NULL, img->ehdr.e_phoff + p * sizeof *ph, "the segment of the file's headers is not the first one");
+		first = first ? first : ph;
+	}
 	return refuse_more(img);
 }
 

@@ -57,6 +57,9 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 			w->size2 = start && x->thunk ? x->thunk : 0;
 			if (!dynamic)
 				w->size = w->size2;
+		} else if (x->shared && start && !s->st_size && !dynamic && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE)) {
+			/* Without a size of its own it would be one of many there; with another symbol's it need not have one. */
+			w->size2 = x->end - x->old;
 		}
 	} else if (s->st_value == e->old_end)
 		w->lo = w->hi = e->new_end;
@@ -64,6 +67,8 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 		w->lo = w->hi = e->new;
 	else if (is_header(v, s->st_value))
 		return; /* __ehdr_start belongs to some section: gold takes the first one, which may be code */
+	else if ((s->st_value < e->old || s->st_value > e->old_end) && !icf_v_in_exec(v, s->st_value))
+		return; /* lld -N: in no segment, where the headers would be, though nobody loads them */
 	else
 		between(v, e, s->st_value, &w->lo, &w->hi);
 }

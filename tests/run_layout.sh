@@ -215,4 +215,92 @@ check layout/names/fixed/mark "$(nm out | grep mark | tr '\n' ' ')" test "$(nm i
 ld names.o -e main -z noexecstack --emit-relocs -Ttext=0x401000 -o in && fold layout/names/data in out --icf=all &&
 	check layout/names/data/last "lost" test "$(objdump -d out | awk '/<last>:/ { on = 1 } on { n += NF } END { print (n > 0) }')" = 1
 
+
+# --- functions without a size, as GCC's return thunks are: the kept one gets one, and is the one whose name places have
+cat >unsized.c <<'END'
+#define TWIN(NAME) __attribute__((noinline)) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
+TWIN(one) TWIN(two)
+int use(int);
+int main(int n, char **v) { (void)v; return (use(n) + one(n) - two(n)) & 63; }
+END
+cat >unsized.s <<'END'
+	.macro thunk name
+	.section .text.\name, "ax", @progbits
+	.globl \name
+	.hidden \name
+	.ifdef TYPED
+	.type \name, @function
+	.endif
+\name:
+	.cfi_startproc
+	call 1f
+2:	pause
+	lfence
+	jmp 2b
+1:	.cfi_def_cfa_offset 16
+	lea 8(%rsp), %rsp
+	ret
+	.cfi_endproc
+	.endm
+	thunk __x86_return_thunk
+	thunk __x86_indirect_thunk
+	.text
+	.globl use
+	.type use, @function
+use:	.cfi_startproc
+	push %rdi
+	.cfi_def_cfa_offset 16
+	lea via(%rip), %rax
+	call 3f
+	pop %rdi
+	.cfi_def_cfa_offset 8
+	jmp __x86_return_thunk
+3:	push %rax
+	jmp __x86_indirect_thunk
+	.cfi_endproc
+	.size use, . - use
+	.type via, @function
+via:	lea 1(%rdi), %eax
+	jmp __x86_return_thunk
+	.size via, . - via
+	.section .note.GNU-stack, "", @progbits
+END
+for ld in bfd lld; do
+	for kind in "" -Wa,--defsym,TYPED=1; do
+		name=layout/unsized${kind:+-typed}
+		# shellcheck disable=SC2086
+		gcc -O2 -g $kind -fuse-ld=$ld -Wl,--emit-relocs unsized.c unsized.s -o in 2>log || { skip "$name/$ld" "$(first_line log)"; continue; }
+		fold "$name/$ld" in out --icf=safe --allow-growth || continue
+		./in; a=$?; ./out; b=$?
+		check "$name/$ld/runs" "$a, $b" test $a = $b
+		thunks=$(nm -S out | grep -c 'x86_.*_thunk')
+		at=$(nm out | awk '/x86_return_thunk/ { print $1 }')
+		check "$name/$ld/folded" "$thunks" test "$thunks.$(nm out | grep -c "^$at .*_thunk")" = 2.2
+		check "$name/$ld/one-size" "$(nm -S out | grep _thunk | tr '\n' ' ')" test "$(nm -S out | grep -c "^$at [0-9a-f]* . .*_thunk")" = 1
+	done
+done
+
+# --- headers that are in no segment, with a name in the code's section; headers in the last segment, over which code would come
+cat >headers.c <<'END'
+#define TWIN(NAME) __attribute__((noinline, used)) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
+TWIN(one) TWIN(two)
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
+const void *volatile headers = __ehdr_start;
+void _start(void) { int n = (one(3) == two(3)) + (headers ? 4 : 0); __asm__ volatile("syscall" : : "a"(60), "D"(n)); }
+END
+gcc -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o headers.o
+if have ld.lld && ld.lld -static -N --emit-relocs -Ttext=0x2010b0 headers.o -o in 2>log; then
+	fold layout/headers/unloaded in out --icf=safe --allow-growth
+	./in; a=$?; ./out; b=$?
+	check layout/headers/unloaded/runs "$a, $b" test $a = $b
+else
+	skip layout/headers/unloaded "no ld.lld"
+fi
+if have mold && mold -static -Ttext=0x200 headers.o -o in 2>log; then
+	"$ICFOLD" -q --allow-growth in -o out 2>err
+	check layout/headers/last "$(first_line err)" grep -q 'headers is not the first one' err
+else
+	skip layout/headers/last "no mold"
+fi
+
 finish
