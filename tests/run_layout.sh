@@ -303,4 +303,19 @@ else
 	skip layout/headers/last "no mold"
 fi
 
+# --- functions at odd addresses, in sections of alignment 1, whose addresses are looked at
+cat >odd.c <<'END'
+#include <stdio.h>
+#define LINE(NAME) __attribute__((noinline)) int NAME(int x) { return x * 7 + 1; }
+#define LOOP(NAME) __attribute__((noinline)) int NAME(int x) { for (int i = 0; i < x % 9; i++) x ^= i * 3; return x; }
+LINE(a1) LOOP(b1) LINE(a2) LOOP(b2) LINE(a3) LOOP(b3)
+int (*volatile table[])(int) = { a1, b1, a2, b2, a3, b3 };
+int main(int n, char **v) { (void)v; for (int i = 0; i < 6; i++) n = n * 3 + table[i](n); return printf("%d\n", n) < 0; }
+END
+for ld in bfd lld; do
+	try layout/odd $ld -Os -ffunction-sections -Wl,--emit-relocs odd.c || continue
+	check layout/odd/$ld/input "all are even" test "$(nm in | grep -c '[13579bdf] T [ab][123]$')" != 0
+	try layout/odd/no-relocs $ld -Og -no-pie -falign-functions=1 odd.c
+done
+
 finish
