@@ -181,7 +181,10 @@ static struct elfrw_err *bound_names(const struct elfrw_image *img, uint32_t n, 
 		total += end - at.data[i];
 	}
 	VEC_FREE(&at);
-	return total > most ? elfrw_error("%s: names of symbols that are too long together, being ends of each other, to compare (%s)", img->path, s->name) : NULL;
+	if (total <= most)
+		return NULL;
+	return elfrw_error("%s: names of symbols that are too long together, being ends of each other, to compare (%s)", img->path,
+			   s->name);
 }
 
 struct elfrw_err *icf_v_bound(const struct elfrw_image *img)
