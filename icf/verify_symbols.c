@@ -158,6 +158,11 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 					between(v, &v->exec.data[i], s->st_value, &w.lo, &w.hi);
 		return w;
 	}
+	/* Only of code does the address say more than the number: marks of merged unwind tables (.eh_frame_seg) lie outside of the
+	 * section that they name, and stay as they are. */
+	if (!dynamic && shndx != s->st_shndx && s->st_shndx < v->in.n_sections &&
+	    (v->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
+		return w;
 	if (shndx >= v->in.n_sections || !v->to_out[shndx])
 		return w;
 	const struct elfrw_section *a = &v->in.section[shndx], *b = &v->out.section[v->to_out[shndx]];

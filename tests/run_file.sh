@@ -70,6 +70,34 @@ END
 	done
 done
 
+# A mark of an unwind table that the linker merged away: its address is before the section that it names, where another one shrinks.
+cat >mark.c <<'END'
+__asm__(".data\nmark: .long 0\n.text");
+static int __attribute__((noipa)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+static int __attribute__((noipa)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+int three(int x) { return one(x) + two(x + 1) + x * 17; }
+END
+if gcc -O1 -fPIC -shared mark.c -o mark.so && python3 - "$TESTS" mark.so <<'END'; then
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d = bytearray(e.data)
+t, names = e.section(".symtab"), e.bytes_of(e.section(".strtab"))
+header = e.section(".eh_frame_hdr")
+for at in range(t.offset, t.offset + t.size, 24):
+    name = int.from_bytes(d[at:at + 4], "little")
+    if names[name:name + 5] == b"mark\0":
+        d[at + 6:at + 8] = e.section(".eh_frame").index.to_bytes(2, "little")
+        d[at + 8:at + 16] = (header.addr + header.size - 4).to_bytes(8, "little")
+open(sys.argv[2], "wb").write(d)
+END
+	if fold file/mark mark.so out.so --allow-growth; then
+		check file/mark/shrinks "the table has its size" test "$(readelf -SW mark.so | grep eh_frame_hdr)" != "$(readelf -SW out.so | grep eh_frame_hdr)"
+		check file/mark/stays "$(readelf -sW out.so | grep mark)" test "$(nm out.so | grep mark)" = "$(nm mark.so | grep mark)"
+	fi
+fi
+
 # --- what is appended: the program finds it in the three ways that there are
 cat >self.c <<'END'
 #include <elf.h>
