@@ -463,6 +463,14 @@ static void check_read(struct at *at, uint64_t insn, uint64_t off)
 		bad(at, ICF_VC_CODE, "data that it reads in itself", insn, at->a[off], at->b[off]);
 }
 
+/* Does IN, with the instruction BEFORE it, go where no field of it says?  Thunks store or push an address and return to it. */
+static bool jumps_anywhere(const struct elfrw_insn *in, const struct elfrw_insn *before)
+{
+	bool push = before->opcode_map == 0 && (before->opcode & 0xf8) == 0x50;
+	bool store = before->opcode_map == 0 && before->opcode == 0x89 && (before->flags & ELFRW_INSN_MEM);
+	return (in->kind == ELFRW_INSN_JMP_IND && !in->pcrel_size) || (in->kind == ELFRW_INSN_RET && (push || store));
+}
+
 /* Unit I, or what is said to be the same: U with another place. */
 static void check_unit(const struct job *job, struct part *part, uint32_t i, struct icf_vunit *u)
 {
@@ -500,7 +508,7 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 	size_t r = reloc_from(rel, u->old);
 	struct icf_vlog *log = &part->log;
 	part->named.n_code = part->named.n_data = 0;
-	struct elfrw_insn in;
+	struct elfrw_insn in, before = { .kind = ELFRW_INSN_NOP };
 	uint8_t last = ELFRW_INSN_NOP;
 	uint64_t n = 0;
 	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) = v->arch->decode;
@@ -550,6 +558,9 @@ static void check_unit(const struct job *job, struct part *part, uint32_t i, str
 		if ((in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_CALL_IND) && !at.alias &&
 		    !icf_vplace_add(&part->site, i, pos + in.len - 1, ICF_VP_CALL))
 			log->nomem = true;
+		if (jumps_anywhere(&in, &before))
+			u->computes = true;
+		before = in;
 		if (in.kind != ELFRW_INSN_NOP)
 			last = in.kind;
 	}

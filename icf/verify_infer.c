@@ -164,6 +164,21 @@ static bool word_at(const struct icf_v *v, uint64_t va, uint64_t *ret)
 	return true;
 }
 
+/* Units that jump through a table: which compute where they jump to, or which jump to such a one or are jumped to from it (thunks; the
+ * other half of a function).  Owned by the caller, by unit; NULL: out of memory. */
+static uint8_t *find_users(const struct icf_v *v)
+{
+	uint8_t *user = calloc(v->unit.len + 1, 1);
+	for (size_t i = 0; user && i < v->unit.len; i++)
+		user[i] = v->unit.data[i].computes;
+	for (size_t i = 0; user && i < v->jump.len; i++) {
+		const struct icf_vjump *j = &v->jump.data[i];
+		user[j->unit] |= v->unit.data[j->target].computes;
+		user[j->target] |= v->unit.data[j->unit].computes;
+	}
+	return user;
+}
+
 static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint64_t base, uint32_t owner, struct starts *s)
 {
 	uint64_t end = next_name(v, n, base), word;
@@ -182,7 +197,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 {
 	struct names names = { 0 };
 	struct starts s = { calloc(((v->hi - v->lo) >> 3) + 1, 1), calloc(v->unit.len + 1, 1) };
-	struct elfrw_err *err = s.bits && s.read ? collect_names(v, &names) : &elfrw_err_nomem;
+	uint8_t *user = find_users(v);
+	struct elfrw_err *err = s.bits && s.read && user ? collect_names(v, &names) : &elfrw_err_nomem;
 	find_named(v);
 	if (v->base.len)
 		qsort(v->base.data, v->base.len, sizeof *v->base.data, base_order);
@@ -201,7 +217,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		if (!leads(v, b.unit, to, &s))
 			continue;
 		uint32_t other = icf_v_find(v, to);
-		bool alone = other != ICF_V_NONE && !v->unit.data[other].named;
+		/* The half that nothing but the table leads to; any number leads somewhere, so somebody has to jump. */
+		bool alone = other != ICF_V_NONE && !v->unit.data[other].named && user[b.unit];
 		/* Compilers align tables. */
 		if ((b.va & 3) && other != b.unit)
 			continue;
@@ -221,5 +238,6 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	VEC_FREE(&names.v);
 	free(s.bits);
 	free(s.read);
+	free(user);
 	return err;
 }

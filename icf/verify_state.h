@@ -44,6 +44,7 @@ struct icf_vunit {
 	bool endbr;	  /* found: begins with a landing pad of indirect branches */
 	bool opaque;	  /* found: no code, or code nobody understands, which did not move */
 	bool mixed;	  /* found: something leads into the middle of what reads as an instruction */
+	bool computes;	  /* found: jumps to where a register or memory says, or returns to what it stored */
 	uint8_t observed; /* found while the code and data are read: may be set by any thread */
 	uint8_t named;	  /* found, the same way: something else than a table of distances leads to its start; ICF_V_JUMPED: only jumps do */
 };
