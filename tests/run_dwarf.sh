@@ -512,7 +512,7 @@ alias_lists_all() {
 # them for those of the function that begins there, and with folding another does.  Functions lie against each other here, in the
 # opposite order of their rows.
 line_ends() {
-	local d=$WORK/line-ends n="dwarf line-ends" policy f rc
+	local d=$WORK/line-ends n="dwarf line-ends" policy f rc wrong
 	mkdir -p "$d"
 	cat >"$d/in.c" <<-'EOF'
 		#include <stdio.h>
@@ -525,17 +525,28 @@ line_ends() {
 		int main(int argc, char **argv) { (void)argv; return z(argc) + y(argc) + x(argc) + w(argc) + v(argc) == 0; }
 	EOF
 	if ! gcc -O2 -gdwarf-5 -ffunction-sections -fno-ipa-icf -S "$d/in.c" -o "$d/in.s" 2>"$d/why" || ! sed -i 's/^\t\.cfi_endproc/\t.loc 1 99 1\n\t.loc 1 98 1\n&/' "$d/in.s" ||
-		! gcc "$d/in.s" -fuse-ld=bfd -Wl,--emit-relocs,--sort-section=name -o "$d/in" 2>>"$d/why"; then
+		! sed 's/^\t\.cfi_startproc/\t.loc 1 97 1\n&/' "$d/in.s" >"$d/starts.s" ||
+		! gcc "$d/in.s" -fuse-ld=bfd -Wl,--emit-relocs,--sort-section=name -o "$d/in" 2>>"$d/why" ||
+		! gcc "$d/starts.s" -fuse-ld=bfd -Wl,--emit-relocs,--sort-section=name -o "$d/starts" 2>>"$d/why"; then
 		skip "$n" "building: $(first_line "$d/why")"
 		return
 	fi
 	for policy in overlay alias drop; do
 		f=$d/$policy
-		"$ICFOLD" -q --icf=all --debug-folded=$policy "$d/in" -o "$f" >"$f.log" 2>&1 || { not_ok "$n $policy" "$(first_line "$f.log")"; continue; }
+		"$ICFOLD" -q --icf=all --debug-folded=$policy --map="$f.map" "$d/in" -o "$f" >"$f.log" 2>&1 || { not_ok "$n $policy" "$(first_line "$f.log")"; continue; }
 		"$ICFOLD" verify --icf=all "$d/in" "$f" >"$f.log" 2>&1
 		rc=$?
 		check "$n $policy verify" "$(grep -m 1 ': .*expected' "$f.log")" [ $rc = 0 ]
-		[ $policy != alias ] && have eu-addr2line || continue
+		[ $policy != alias ] || continue
+		if have llvm-dwarfdump && have python3; then
+			"$TESTS/lines.py" "$d/in" "$f" "$f.map" >"$f.log" 2>&1
+			rc=$?
+			check "$n $policy lines" "$(first_line "$f.log")" [ $rc = 0 ]
+			# The same program with rows of no bytes where functions begin: those must not be lost.
+			wrong=$("$TESTS/lines.py" "$d/starts" "$f" "$f.map" | grep -c "empty row at a boundary .*'is_stmt'")
+			check "$n $policy lines, lost starts" "$wrong seen" [ "$wrong" = 3 ]
+		fi
+		have eu-addr2line || continue
 		nm "$f" | awk '$3 ~ /^[v-z]$/ { print "0x" $1 }' | eu-addr2line -e "$f" | awk -F: '{ print $2 }' | tr '\n' ' ' >"$f.lines"
 		check "$n $policy eu-addr2line" "lines $(cat "$f.lines")" [ "$(cat "$f.lines")" = "7 5 5 4 4 " ]
 	done
