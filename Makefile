@@ -12,7 +12,7 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-missing-field-initializers
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. $(WARN) $(CFLAGS)
-VERSION = $(shell sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' icf/version.h)
+VERSION = $(shell sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' icf/cli/version.h)
 LIBS = -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl
 TEST_LIBS = -lcmocka
 
@@ -35,25 +35,25 @@ $(BUILD)/%.o: %.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # It takes in the parts of the page as they are.
-$(BUILD)/icf/audit_page.o: $(wildcard icf/page/*)
+$(BUILD)/icf/audit_page.o: $(wildcard icf/audit/page/*)
 
 $(BUILD)/tests/test_%: tests/test_%.c $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) $(WRAP) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
 # Its allocations fail, one after the other.
-$(BUILD)/tests/test_demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+$(BUILD)/tests/unit/dwarf/demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 $(BUILD)/tests/mutate: $(wildcard tests/mutate*.c tests/mutate*.h) $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 
 # Shares no code with the program: libdw reads both files.
-$(BUILD)/tests/judge_dwarf: $(wildcard tests/judge_*.c) tests/judge.h
+$(BUILD)/tests/judge_dwarf: $(wildcard tests/judge_*.c) tests/judges/judge.h
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf
 
-$(BUILD)/check_decoder: tests/check_decoder.c elfrw/x86_decode.c elfrw/x86_decode.h elfrw/x86_tables.inc elfrw/arch.h
+$(BUILD)/check_decoder: tests/judges/decoder.c elfrw/arch/x86_64_decode.c elfrw/arch/x86_64_decode.h elfrw/arch/x86_64_tables.inc elfrw/arch/arch.h
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -lZydis
 
@@ -110,30 +110,30 @@ lint: all
 	@bash tests/lint.sh
 # How time and memory grow with what a file has of anything, to eight times as much: half an hour.  ONLY="chains units/verify" runs some.
 growth: all
-	@bash tests/growth.sh $(ONLY)
+	@bash tests/growth/growth.sh $(ONLY)
 bench: all
-	@bash tests/bench.sh
-	@bash tests/bench_linkers.sh
+	@bash tests/bench/bench.sh
+	@bash tests/bench/linkers.sh
 corpus-check: all $(JUDGE)
-	@bash tests/run_corpus.sh $(CORPUS) && bash tests/run_debug.sh $(CORPUS) && bash tests/run_size.sh $(CORPUS) && \
-		bash tests/run_corpus_stack.sh $(CORPUS) && bash tests/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS)) && \
-		bash tests/run_system_jobs.sh $(SYSTEM_JOBS)
+	@bash tests/suites/real/corpus.sh $(CORPUS) && bash tests/suites/debug/debug.sh $(CORPUS) && bash tests/suites/tool/size.sh $(CORPUS) && \
+		bash tests/suites/real/corpus_stack.sh $(CORPUS) && bash tests/judges/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS)) && \
+		bash tests/suites/real/system_jobs.sh $(SYSTEM_JOBS)
 # All programs and libraries of this machine, folded and verified; EVERY=N takes each Nth.  Some of them then do real work.
 system-check: all
-	@SYSTEM=full bash tests/run_system.sh
-	@bash tests/run_system_jobs.sh
-	@bash tests/run_system_apps.sh
+	@SYSTEM=full bash tests/suites/real/system.sh
+	@bash tests/suites/real/system_jobs.sh
+	@bash tests/suites/real/system_apps.sh
 # Installs the large programs that system-check puts to work (2 GB).
 system-install:
-	@bash tests/run_system_apps.sh --install
+	@bash tests/suites/real/system_apps.sh --install
 # Linkers' own tests of identical code folding, from LLVM's source package.
 llvm-icf: all
-	@bash tests/llvm_icf.sh
+	@bash tests/torture/llvm_icf.sh
 # Other people's test suites (GCC's, libstdc++'s, glibc's, csmith), folded: hours.  SUITES="execute g++.dg" runs some, SHARE=1/20 a part.
 torture: all
-	@bash tests/torture.sh $(SUITES)
+	@bash tests/torture/torture.sh $(SUITES)
 check-decoder: $(BUILD)/check_decoder
-	@bash tests/check_decoder.sh $(BUILD)/check_decoder
+	@bash tests/judges/decoder.sh $(BUILD)/check_decoder
 
 # Where everything goes, for the shell.
 TO = '$(DESTDIR)$(PREFIX)'

@@ -4,8 +4,8 @@
  * thread in a row) into reused flat arrays: the cost is small against the unit's DIEs.
  * Format: DWARF 5, section 7.5.3; forms: table 7.6, and the GNU and LLVM extensions. */
 #include "dwarf/abbrev.h"
-#include "elfrw/rbuf.h"
-#include "elfrw/search.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
 #include <dwarf.h>
 
 #ifndef DW_FORM_LLVM_addrx_offset

@@ -2,10 +2,10 @@
  *
  * A walker wants few attributes of few DIEs.  So each declaration is compiled, for one set of wanted attributes, into
  * steps: "skip N bytes, then do one thing"; a DIE of fixed size without a wanted attribute is a single addition. */
-#ifndef DWR_ABBREV_H
-#define DWR_ABBREV_H
-#include "elfrw/err.h"
-#include "elfrw/vec.h"
+#ifndef DWARF_ABBREV_H
+#define DWARF_ABBREV_H
+#include "elfrw/base/err.h"
+#include "elfrw/base/vec.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  * operand as well as DW_CFA_nop), which fields hold addresses, and do the rules depend on the place of the code.
  * One pass over the bytes. */
 #include "dwarf/cfi.h"
-#include "elfrw/rbuf.h"
+#include "elfrw/base/rbuf.h"
 
 /* Operands, one letter each: 1 2 4 8 fixed sizes, u s LEB128, b a ULEB128 length and that many bytes, e the same with an
  * expression in it, a an address in the FDE's encoding. */

@@ -5,9 +5,9 @@
  * rules is then a comparison of CIE classes and of bytes.  CIEs of one meaning are found through a hash table.
  * Cost: linear in the section (and one sort by address when a linker did not leave the FDEs sorted). */
 #include "dwarf/cfi.h"
-#include "elfrw/rbuf.h"
-#include "elfrw/search.h"
-#include "elfrw/wbuf.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "elfrw/base/wbuf.h"
 #include <stdlib.h>
 #include <string.h>
 

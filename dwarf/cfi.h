@@ -2,10 +2,10 @@
  *
  * .eh_frame: Linux Standard Base Core 5.0, "Exception Frames"; .debug_frame: DWARF 2 to 5, section 6.4.  Pointers into
  * the section and its name are borrowed from the caller and must live as long as the struct dwr_cfi. */
-#ifndef DWR_CFI_H
-#define DWR_CFI_H
-#include "elfrw/err.h"
-#include "elfrw/vec.h"
+#ifndef DWARF_CFI_H
+#define DWARF_CFI_H
+#include "elfrw/base/err.h"
+#include "elfrw/base/vec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

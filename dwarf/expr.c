@@ -5,7 +5,7 @@
  * are not followed: producers lay operators out without gaps, and all consumers that dump expressions read them so. */
 #include "dwarf/expr.h"
 #include "elfrw/addrmap.h"
-#include "elfrw/rbuf.h"
+#include "elfrw/base/rbuf.h"
 #include <dwarf.h>
 #include <string.h>
 

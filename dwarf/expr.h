@@ -1,10 +1,10 @@
 /* expr.h: DWARF expressions (DWARF 5, section 2.5 and 7.7; GNU and LLVM extensions), walked and mapped.
  *
  * Nothing is evaluated: what is needed is where each operator's operands are, and which of them hold addresses. */
-#ifndef DWR_EXPR_H
-#define DWR_EXPR_H
+#ifndef DWARF_EXPR_H
+#define DWARF_EXPR_H
 #include "dwarf/abbrev.h"
-#include "elfrw/err.h"
+#include "elfrw/base/err.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

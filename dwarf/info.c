@@ -3,8 +3,8 @@
  * The cursor is where the time goes: some million DIEs, of which one in ten has an attribute that anybody wants.  A DIE
  * costs one LEB128 code, a table look-up and, for most, one addition (abbrev.h).  Bounds are checked per step. */
 #include "dwarf/info.h"
-#include "elfrw/rbuf.h"
-#include "elfrw/search.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
 #include <dwarf.h>
 
 #ifndef DW_FORM_LLVM_addrx_offset

@@ -2,12 +2,12 @@
  *
  * Nothing is allocated per DIE.  A cursor walks one unit in file order and delivers, for each DIE, the wanted attributes
  * with the places of their bytes. */
-#ifndef DWR_INFO_H
-#define DWR_INFO_H
+#ifndef DWARF_INFO_H
+#define DWARF_INFO_H
 #include "dwarf/abbrev.h"
-#include "dwarf/dwarf_sections.h"
-#include "elfrw/err.h"
-#include "elfrw/vec.h"
+#include "dwarf/sections.h"
+#include "elfrw/base/err.h"
+#include "elfrw/base/vec.h"
 #include <stdbool.h>
 #include <stdint.h>
 

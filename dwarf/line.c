@@ -4,7 +4,7 @@
  * is all that most sequences need, since a function that moves as a whole changes only its set_address.  dwr_line_decode
  * makes rows, for the sequences that are cut.  Cost: about a nanosecond and three per opcode. */
 #include "dwarf/line.h"
-#include "elfrw/rbuf.h"
+#include "elfrw/base/rbuf.h"
 #include <dwarf.h>
 
 /* Number of operands of standard opcodes 1 to 12 (DWARF 5, section 6.2.5.2; fixed_advance_pc's is a uhalf). */

@@ -2,11 +2,11 @@
  *
  * DWARF 2 to 5, section 6.2 of each, 32- and 64-bit.  VLIW tables (maximum_operations_per_instruction > 1) are refused.
  * Rows are plain values in one flat array, which the caller reuses from table to table. */
-#ifndef DWR_LINE_H
-#define DWR_LINE_H
-#include "elfrw/err.h"
-#include "elfrw/vec.h"
-#include "elfrw/wbuf.h"
+#ifndef DWARF_LINE_H
+#define DWARF_LINE_H
+#include "elfrw/base/err.h"
+#include "elfrw/base/vec.h"
+#include "elfrw/base/wbuf.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* lists.c: see lists.h.
  *
- * One reader of single entries serves both the decoding here and the copying in rw_list.c.  Cost: one pass over the bytes
+ * One reader of single entries serves both the decoding here and the copying in rewrite/lists/list.c.  Cost: one pass over the bytes
  * of a list. */
 #include "dwarf/lists.h"
-#include "elfrw/rbuf.h"
-#include "elfrw/search.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* lists.h: range lists and location lists, read: .debug_ranges and .debug_loc (DWARF 2 to 4, sections 2.17.3 and 2.6.2),
  * .debug_rnglists and .debug_loclists (DWARF 5, sections 7.25, 7.28, 7.29), GNU location views (DW_AT_GNU_locviews and
  * DW_LLE_GNU_view_pair). */
-#ifndef DWR_LISTS_H
-#define DWR_LISTS_H
+#ifndef DWARF_LISTS_H
+#define DWARF_LISTS_H
 #include "dwarf/abbrev.h"
-#include "elfrw/err.h"
-#include "elfrw/vec.h"
+#include "elfrw/base/err.h"
+#include "elfrw/base/vec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

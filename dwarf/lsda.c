@@ -17,10 +17,10 @@
  * Cost: linear in the table, but for chains, which are expanded once per distinct first action and limited in length. */
 #include "dwarf/lsda.h"
 #include "dwarf/cfi.h"
-#include "elfrw/arch.h"
+#include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
-#include "elfrw/rbuf.h"
-#include "elfrw/wbuf.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/wbuf.h"
 
 /* Far above what compilers make (nesting depth of try blocks, number of types); keeps hostile tables from expanding. */
 #define CHAIN_MAX 4096

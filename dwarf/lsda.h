@@ -3,10 +3,10 @@
  * The layout that the personality routines of GCC and LLVM share (C, C++, Rust, Ada, Go, D, Objective-C): Itanium C++
  * ABI, "Exception Handling Tables", as GCC's output_function_exception_table() writes and libgcc/libstdc++ read it.  A
  * personality routine of another kind may use other bytes; those usually fail to parse. */
-#ifndef DWR_LSDA_H
-#define DWR_LSDA_H
-#include "elfrw/err.h"
-#include "elfrw/vec.h"
+#ifndef DWARF_LSDA_H
+#define DWARF_LSDA_H
+#include "elfrw/base/err.h"
+#include "elfrw/base/vec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

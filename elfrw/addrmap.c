@@ -1,7 +1,7 @@
 /* addrmap.c: see addrmap.h.  Look-up: the 256-byte block of an address gives the first unit that can hold it, then a
  * short scan; units average a few hundred bytes, so a look-up touches one or two entries. */
 #include "elfrw/addrmap.h"
-#include "elfrw/search.h"
+#include "elfrw/base/search.h"
 #include <stdlib.h>
 
 #define BLOCK_SHIFT 8

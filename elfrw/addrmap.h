@@ -1,6 +1,6 @@
 /* addrmap.h: where every old address of the executable sections is in the output.
  *
- * The centre of the program: filled by icf/plan.c, read by everything after it, immutable in between.  It lies at the
+ * The centre of the program: filled by icf/fold/plan.c, read by everything after it, immutable in between.  It lies at the
  * bottom so that dwarf/ can read it without knowing of icf/.
  *
  * The map is a sorted array of disjoint old ranges, one per unit (function, cold part, opaque run).  Bytes that belong
@@ -9,7 +9,7 @@
  * the byte before it.  Addresses outside of the executable sections never change. */
 #ifndef ELFRW_ADDRMAP_H
 #define ELFRW_ADDRMAP_H
-#include "elfrw/err.h"
+#include "elfrw/base/err.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

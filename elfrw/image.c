@@ -1,7 +1,7 @@
 /* image.c: see image.h.  Every header field that later code relies on is checked here, once. */
 #include "elfrw/image.h"
-#include "elfrw/regular.h"
-#include "elfrw/arch.h"
+#include "elfrw/base/regular.h"
+#include "elfrw/arch/arch.h"
 #include "elfrw/pair.h"
 #include <errno.h>
 #include <fcntl.h>

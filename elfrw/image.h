@@ -5,7 +5,7 @@
  * interface needs no further range check against the file. */
 #ifndef ELFRW_IMAGE_H
 #define ELFRW_IMAGE_H
-#include "elfrw/err.h"
+#include "elfrw/base/err.h"
 #include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>

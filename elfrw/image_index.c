@@ -3,7 +3,7 @@
  * Both are asked for every reference, and a file may have as many sections as functions: an index of each, made once.  (Images that
  * tests put together have none; for them section_at() looks at one section after the other.) */
 #include "elfrw/image.h"
-#include "elfrw/search.h"
+#include "elfrw/base/search.h"
 #include <stdlib.h>
 
 struct elfrw_image_index {

@@ -8,7 +8,7 @@
  * as well: the loader places a program by it, and large pages need both.  With an alignment larger than a page fewer pages
  * leave the file; what stays is never written, a hole. */
 #include "elfrw/output.h"
-#include "elfrw/align.h"
+#include "elfrw/base/align.h"
 #include "elfrw/names.h"
 #include "elfrw/pair.h"
 #include <stdlib.h>

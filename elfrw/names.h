@@ -1,7 +1,7 @@
 /* names.h: makes string tables (gABI, "String Table"). */
 #ifndef ELFRW_NAMES_H
 #define ELFRW_NAMES_H
-#include "elfrw/err.h"
+#include "elfrw/base/err.h"
 #include <stddef.h>
 #include <stdint.h>
 

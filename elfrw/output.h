@@ -6,9 +6,9 @@
 #ifndef ELFRW_OUTPUT_H
 #define ELFRW_OUTPUT_H
 #include "elfrw/image.h"
-#include "elfrw/newfile.h"
+#include "elfrw/base/newfile.h"
 #include "elfrw/tail.h"
-#include "elfrw/vec.h"
+#include "elfrw/base/vec.h"
 
 struct elfrw_outsec {
 	uint64_t addr, size;

@@ -5,7 +5,7 @@
  * nothing in the file, for readers that compare addresses.  Nothing is decided here: addresses and contents are those of
  * the output, which was laid out before. */
 #include "elfrw/output.h"
-#include "elfrw/align.h"
+#include "elfrw/base/align.h"
 #include "elfrw/names.h"
 #include "elfrw/pair.h"
 #include <errno.h>

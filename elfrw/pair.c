@@ -3,8 +3,8 @@
  * Every loaded section must be in both files, with the same name, address and size; then their other sections belong to
  * one link, as far as build-id and checksum do not say otherwise.  Cost: one pass over the debug file for the checksum. */
 #include "elfrw/pair.h"
-#include "elfrw/align.h"
-#include "elfrw/rbuf.h"
+#include "elfrw/base/align.h"
+#include "elfrw/base/rbuf.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

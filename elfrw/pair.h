@@ -8,7 +8,7 @@
 #ifndef ELFRW_PAIR_H
 #define ELFRW_PAIR_H
 #include "elfrw/image.h"
-#include "elfrw/vec.h"
+#include "elfrw/base/vec.h"
 
 struct elfrw_patch {
 	uint64_t off, size;

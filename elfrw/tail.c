@@ -4,7 +4,7 @@
  * by an offset in the file, by the distance to its end, or where the section headers end: so what is appended keeps all three
  * (layout.c).  A few zeros, as patchelf leaves behind its headers, and the traps between lld's segments are found by nobody. */
 #include "elfrw/tail.h"
-#include "elfrw/arch.h"
+#include "elfrw/arch/arch.h"
 #include <stdlib.h>
 
 #define PAGE 4096

@@ -1,8 +1,8 @@
 /* pair.c: see pair.h.  .gnu_debuglink: the file's name, NUL, zeros up to a multiple of four bytes, CRC-32 (GDB manual, "Separate
  * Debug Files"). */
 #include "icf/pair.h"
-#include "dwarf/sym.h"
-#include "elfrw/rbuf.h"
+#include "dwarf/symbolize/state.h"
+#include "elfrw/base/rbuf.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* pair.h: separate debug files: where they are, and what leads to them. */
 #ifndef ICF_PAIR_H
 #define ICF_PAIR_H
-#include "elfrw/newfile.h"
+#include "elfrw/base/newfile.h"
 #include "elfrw/output.h"
 
 /* The debug file of PATH, by build-id or .gnu_debuglink, where gdb looks for it: below DIR (NULL: /usr/lib/debug), beside PATH, in

@@ -2,10 +2,10 @@
 #include "icf/pipeline.h"
 #include "elfrw/pair.h"
 #include "elfrw/tail.h"
-#include "icf/apply_debug.h"
+#include "icf/apply/debug.h"
 #include "icf/pair.h"
-#include "icf/unit.h"
-#include "icf/unloaded.h"
+#include "icf/program/unit.h"
+#include "icf/fold/unloaded.h"
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* pipeline.h: the stages of the main job in their order. */
 #ifndef ICF_PIPELINE_H
 #define ICF_PIPELINE_H
-#include "icf/apply_calls.h"
-#include "icf/options.h"
-#include "icf/plan.h"
-#include "icf/progress.h"
+#include "icf/apply/calls.h"
+#include "icf/cli/options.h"
+#include "icf/fold/plan.h"
+#include "icf/cli/progress.h"
 
 #define ICF_MAX_PASSES 24
 

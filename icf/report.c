@@ -1,8 +1,8 @@
 /* report.c: see report.h. */
-#include "elfrw/printable.h"
+#include "elfrw/base/printable.h"
 #include "icf/report.h"
-#include "icf/unloaded.h"
-#include "icf/version.h"
+#include "icf/fold/unloaded.h"
+#include "icf/cli/version.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -71,7 +71,7 @@ left_out() { # NAME WHY
 }
 
 # The long ones first, so that no processor waits for the last of them.
-long="run_matrix.sh run_dwarf.sh run_mutants.sh run_symbolize.sh run_gdb.sh"
+long="suites/program/matrix.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh"
 scripts=()
 for n in $long; do scripts+=("$TESTS/$n"); done
 for t in "$TESTS"/run_*.sh; do
@@ -84,7 +84,7 @@ for t in "${scripts[@]}"; do
 	wanted "${t##*/}" || continue
 	# These build programs from Debian's source packages: hours, not minutes.
 	case ${t##*/} in
-	run_corpus.sh | run_corpus_stack.sh | run_size.sh | run_debug.sh)
+	suites/real/corpus.sh | suites/real/corpus_stack.sh | suites/tool/size.sh | suites/debug/debug.sh)
 		if [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then
 			left_out "${t##*/}" "needs programs built from source packages; CORPUS=1 runs it"
 			continue
@@ -92,7 +92,7 @@ for t in "${scripts[@]}"; do
 		;;
 	esac
 	case ${t##*/} in
-	run_system_jobs.sh | run_system_apps.sh)
+	suites/real/system_jobs.sh | suites/real/system_apps.sh)
 		if [ "${SYSTEM:-}" != full ] && [ ${#only[@]} = 0 ]; then
 			left_out "${t##*/}" "minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it"
 			continue

@@ -386,7 +386,7 @@ well_known() {
 }
 
 # --- the command line
-tool_commands() { sed -n 's/^	*{ "\([a-z-]*\)", icf_cmd_.*/\1/p' "$ROOT/icf/main.c"; }
+tool_commands() { sed -n 's/^	*{ "\([a-z-]*\)", icf_cmd_.*/\1/p' "$ROOT/icf/cmd/main.c"; }
 # help_options COMMAND: long and short options of its --help, one a line, sorted.
 help_options() {
 	"$ICFOLD" "$1" --help | sed '/^Commands:/,/^$/d' | sed -nE 's/^ {2,8}(-[^ ].*)$/\1/p' | sed 's/  .*//' | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*' | tr -d ' ,' | sort -u

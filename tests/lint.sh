@@ -16,7 +16,7 @@ grep -nE '^#include "[^/"]+"' elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] /dev/null | g
 grep -nE '\bEM_[A-Z0-9_]+' elfrw/*.c dwarf/*.c icf/*.c /dev/null | grep -vE '^elfrw/arch[a-z0-9_]*\.c:|^/dev/null' | each "machine numbers belong to elfrw/arch*"
 # Only the command files print, and what reads their command lines (--help).
 grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' elfrw/*.c dwarf/*.c icf/*.c /dev/null |
-	grep -vE '^icf/(cmd_[a-z0-9_]+|cmdline|main)\.c:' | each "only icf/cmd*.c and icf/main.c print"
+	grep -vE '^icf/(cmd_[a-z0-9_]+|cmdline|main)\.c:' | each "only icf/cmd*.c and icf/cmd/main.c print"
 # Size and shape.
 for f in elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] tests/*.[ch] tests/*.sh; do
 	[ -e "$f" ] || continue

@@ -19,10 +19,10 @@ LIST
 }
 part() { # NAME
 	case $1 in
-	faults) FAULTS=full bash tests/check.sh run_faults.sh ;;
-	mutants) MUTANTS=full bash tests/check.sh run_mutants.sh ;;
-	hostile) HOSTILE=full EVERY=${EVERY:-10} ALLOC_EVERY=${ALLOC_EVERY:-10} bash tests/check.sh run_hostile.sh ;;
-	matrix) MATRIX=full bash tests/check.sh run_matrix.sh ;;
+	faults) FAULTS=full bash tests/check.sh suites/tool/faults.sh ;;
+	mutants) MUTANTS=full bash tests/check.sh suites/tool/mutants.sh ;;
+	hostile) HOSTILE=full EVERY=${EVERY:-10} ALLOC_EVERY=${ALLOC_EVERY:-10} bash tests/check.sh suites/tool/hostile.sh ;;
+	matrix) MATRIX=full bash tests/check.sh suites/program/matrix.sh ;;
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;

@@ -1,6 +1,6 @@
 /* calls.c: .debug_dcall and .debug_vcall in a container, in both dialects, and written again. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/calls.h"
+#include "dwarf/calls/calls.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

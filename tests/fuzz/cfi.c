@@ -1,9 +1,9 @@
 /* cfi.c: .eh_frame and .debug_frame (bit 0 of the first byte), read, compared and rewritten. */
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/cfi.h"
-#include "dwarf/rw_cfi.h"
-#include "elfrw/arch.h"
-#include "elfrw/wbuf.h"
+#include "dwarf/rewrite/frame.h"
+#include "elfrw/arch/arch.h"
+#include "elfrw/base/wbuf.h"
 
 static void ask(const struct dwr_cfi *cfi)
 {

@@ -1,7 +1,7 @@
 /* demangle.c: mangled names, in all spellings: what is printed is bounded, and so is the time. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/demangle.h"
-#include "dwarf/demangle_parts.h"
+#include "dwarf/demangle/demangle.h"
+#include "dwarf/demangle/parts.h"
 #include <string.h>
 #include <time.h>
 

@@ -1,8 +1,8 @@
 /* elf.c: a file as an image, with its symbols, vtables, sections of debug information and call chains. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/callchain.h"
-#include "dwarf/vtables.h"
-#include "icf/program.h"
+#include "dwarf/stack/callchain.h"
+#include "dwarf/calls/vtables.h"
+#include "icf/program/program.h"
 #include <string.h>
 
 static void ask(struct elfrw_image *img)

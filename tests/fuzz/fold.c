@@ -1,6 +1,6 @@
 /* fold.c: a whole run over a file.  e_ident[9] and [10] (padding) hold the options. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/rewrite.h"
+#include "dwarf/rewrite/rewrite.h"
 #include "icf/pipeline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,8 +1,8 @@
 /* fuzz.c: see fuzz.h. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/rewrite.h"
-#include "elfrw/arch.h"
-#include "elfrw/rbuf.h"
+#include "dwarf/rewrite/rewrite.h"
+#include "elfrw/arch/arch.h"
+#include "elfrw/base/rbuf.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

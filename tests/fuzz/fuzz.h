@@ -6,9 +6,9 @@
  * Readers of one section get the bytes as they are, readers of several sections a container of
  *	id (1 byte), size (2 bytes, little-endian), contents
  * with the ids below; readers of files get whole ELF files. */
-#ifndef TESTS_FUZZ_H
-#define TESTS_FUZZ_H
-#include "dwarf/dwarf_sections.h"
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
+#include "dwarf/sections.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/image.h"
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* indices.c: .gdb_index, .debug_names, .debug_macro and .debug_aranges, rewritten with what they refer to. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/rw_aranges.h"
+#include "dwarf/rewrite/aranges.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* info.c: units, declarations and DIEs in a container, walked in several ways, then rewritten. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/call_sites.h"
-#include "dwarf/function_names.h"
+#include "dwarf/calls/call_sites.h"
+#include "dwarf/calls/function_names.h"
 #include "dwarf/info.h"
 
 static void walk(struct dwr_sections *secs, const struct dwr_unit *unit, struct dwr_abbrev_table *table, const struct dwr_want *want)

@@ -1,7 +1,7 @@
 /* line.c: line tables in a container (.debug_line and the sections of strings): headers, names, rows, rewriting. */
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/line.h"
-#include "dwarf/rw_line.h"
+#include "dwarf/rewrite/line/line.h"
 
 static void read_unit(const struct dwr_line_header *h, const struct dwr_line_strings *str, struct dwr_line_files *files, struct dwr_rows *rows)
 {

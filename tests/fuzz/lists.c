@@ -4,8 +4,8 @@
  * then a container. */
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/lists.h"
-#include "dwarf/rw_addr.h"
-#include "dwarf/rw_lists.h"
+#include "dwarf/rewrite/addr.h"
+#include "dwarf/rewrite/lists/lists.h"
 
 #define MAX_USES 256
 

@@ -2,8 +2,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
-#include "dwarf/rw_cfi.h"
-#include "elfrw/wbuf.h"
+#include "dwarf/rewrite/frame.h"
+#include "elfrw/base/wbuf.h"
 #include <string.h>
 
 static void read_one(const struct fuzz_image *f, struct dwr_lsda *lsda, uint64_t va, uint64_t start, uint64_t end)

@@ -1,6 +1,6 @@
 /* note.c: .debug_icfold: decoded, its map asked, its overlay walked. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/icfold_note.h"
+#include "dwarf/calls/icfold_note.h"
 
 static void ask_overlay(const struct dwr_icfold *note, struct dwr_icfold_walk w)
 {

@@ -3,7 +3,7 @@
  * replay [--mutate N | --seconds S] NAME FILE...: each file once, and N random changes of it (always the same ones), or as many
  * as S seconds allow.  replay --list: the names; --spin: takes for ever, to see that the limit is kept. */
 #include "tests/fuzz/fuzz.h"
-#include "elfrw/rbuf.h"
+#include "elfrw/base/rbuf.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /* symbolize.c: a file that is asked for addresses in it, inlined copies, and members of groups. */
 #include "tests/fuzz/fuzz.h"
-#include "dwarf/icfold_note.h"
-#include "dwarf/symbolize.h"
-#include "elfrw/rbuf.h"
+#include "dwarf/calls/icfold_note.h"
+#include "dwarf/symbolize/symbolize.h"
+#include "elfrw/base/rbuf.h"
 #include <string.h>
 
 static bool stop(void *ctx, const struct dwr_sym_inline *item)

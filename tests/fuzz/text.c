@@ -2,8 +2,8 @@
  *
  * First byte: which of them; symbolize is asked about a file without sections. */
 #include "tests/fuzz/fuzz.h"
-#include "icf/cmd.h"
-#include "icf/options.h"
+#include "icf/cmd/cmd.h"
+#include "icf/cli/options.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>

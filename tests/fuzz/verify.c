@@ -1,7 +1,7 @@
 /* verify.c: two files: a size (4 bytes, little-endian; bit 31: with debug information, bit 30: addresses may have merged), the first file, the second file. */
 #include "tests/fuzz/fuzz.h"
-#include "elfrw/rbuf.h"
-#include "icf/verify.h"
+#include "elfrw/base/rbuf.h"
+#include "icf/verify/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

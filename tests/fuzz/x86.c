@@ -1,6 +1,6 @@
 /* x86.c: the decoder at every offset of the bytes. */
 #include "tests/fuzz/fuzz.h"
-#include "elfrw/arch.h"
+#include "elfrw/arch/arch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,0 +1,251 @@
+/* call_sites.c: see call_sites.h.  Units whose abbreviations have no call site are not walked; the others are, in runs of
+ * units on several threads, each run with results of its own that are joined in order.  Cost: a walk of .debug_info that
+ * delivers few attributes. */
+#include "dwarf/calls/call_sites.h"
+#include "dwarf/expr.h"
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/search.h"
+#include <dwarf.h>
+
+#define RUN 8 /* units */
+
+struct scan {
+	struct dwr_sections *secs;
+	const struct dwr_units *units;
+	const uint64_t *site;
+	size_t n;
+	struct dwr_call_sites *run; /* by run */
+};
+
+static void want(struct dwr_want *ret)
+{
+	static const uint16_t vendor[] = { DW_AT_GNU_call_site_target };
+	static const uint8_t name[] = { DW_AT_low_pc, DW_AT_abstract_origin, DW_AT_call_return_pc, DW_AT_call_origin, DW_AT_call_target };
+	*ret = (struct dwr_want){ .vendor = vendor, .n_vendor = 1 };
+	for (unsigned i = 0; i < sizeof name; i++)
+		DWR_WANT_NAME(ret, name[i]);
+}
+
+static bool reference(const struct dwr_unit *unit, const struct dwr_value *v, uint64_t *ret)
+{
+	switch (v->form) {
+	case DW_FORM_ref1: case DW_FORM_ref2: case DW_FORM_ref4: case DW_FORM_ref8: case DW_FORM_ref_udata:
+		*ret = unit->off + v->u;
+		return v->u < unit->end - unit->off;
+	case DW_FORM_ref_addr:
+		*ret = v->u;
+		return true;
+	}
+	return false;
+}
+
+/* *(*(object) + 8 * slot), the object being a register or a word of the frame. */
+static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *unit, const struct dwr_value *v)
+{
+	if (v->form != DW_FORM_exprloc && v->form != DW_FORM_block1 && v->form != DW_FORM_block)
+		return DWR_NO_SLOT;
+	struct dwr_expr_walk walk =
+		dwr_expr_walk(secs->sec[unit->sec].data + v->pos, v->size, unit->params, secs->sec[unit->sec].name, v->pos);
+	struct dwr_op op;
+	bool more;
+	/* The object; dereferenced; an offset, perhaps; dereferenced. */
+	enum { OBJECT, FIRST, OFFSET, PLUS, END, BAD } state = OBJECT;
+	uint64_t offset = 0;
+	bool frame = false;
+	for (;;) {
+		struct elfrw_err *err = dwr_expr_next(&walk, &op, &more);
+		if (err) {
+			elfrw_err_free(err);
+			return DWR_NO_SLOT;
+		}
+		if (!more)
+			break;
+		if (op.depth) /* inside of DW_OP_entry_value */
+			continue;
+		switch (state) {
+		case OBJECT:
+			if (op.op >= DW_OP_breg0 && op.op <= DW_OP_breg31)
+				state = op.operand[0] ? BAD : FIRST;
+			else if (op.op == DW_OP_entry_value || op.op == DW_OP_GNU_entry_value)
+				state = FIRST;
+			else if (op.op == DW_OP_fbreg) {
+				frame = true;
+				state = FIRST;
+			} else
+				state = BAD;
+			break;
+		case FIRST:
+			state = op.op != DW_OP_deref ? BAD : frame ? FIRST : OFFSET;
+			frame = false;
+			break;
+		case OFFSET:
+			if (op.op == DW_OP_deref)
+				state = END;
+			else if (op.op == DW_OP_plus_uconst) {
+				offset = op.operand[0];
+				state = PLUS;
+			} else
+				state = BAD;
+			break;
+		case PLUS:
+			state = op.op == DW_OP_deref ? END : BAD;
+			break;
+		default:
+			state = BAD;
+		}
+	}
+	return state == END && offset % 8 == 0 ? offset / 8 : DWR_NO_SLOT;
+}
+
+static bool listed(const struct scan *s, uint64_t site)
+{
+	size_t lo = LOWER_BOUND(0, s->n, mid, s->site[mid] < site);
+	return lo < s->n && s->site[lo] == site;
+}
+
+static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit, const struct dwr_unit_root *root,
+				  const struct dwr_die *die, struct dwr_call_sites *ret)
+{
+	bool gnu = die->abbrev->tag == DW_TAG_GNU_call_site;
+	const struct dwr_value *pc = dwr_die_value(die, gnu ? DW_AT_low_pc : DW_AT_call_return_pc);
+	const struct dwr_value *origin = dwr_die_value(die, gnu ? DW_AT_abstract_origin : DW_AT_call_origin);
+	const struct dwr_value *target = dwr_die_value(die, gnu ? DW_AT_GNU_call_site_target : DW_AT_call_target);
+	struct dwr_call_site site = { .slot = DWR_NO_SLOT };
+	if (!pc || (!origin && !target) || !dwr_value_address(s->secs, unit, root, pc, &site.site) || !listed(s, site.site))
+		return NULL;
+	if (origin && !reference(unit, origin, &site.origin))
+		site.origin = 0;
+	if (target)
+		site.slot = slot_of(s->secs, unit, target);
+	if (!site.origin && site.slot == DWR_NO_SLOT)
+		return NULL;
+	struct dwr_call_site *slot = VEC_PUSH(ret);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = site;
+	return NULL;
+}
+
+static bool has_call_sites(const struct dwr_abbrev_table *table)
+{
+	for (size_t i = 0; i < table->abbrev.len; i++)
+		if (table->abbrev.data[i].tag == DW_TAG_call_site || table->abbrev.data[i].tag == DW_TAG_GNU_call_site)
+			return true;
+	return false;
+}
+
+static struct elfrw_err *scan_run(void *arg, size_t r)
+{
+	struct scan *s = arg;
+	struct dwr_abbrev_table table = { 0 };
+	struct dwr_want w;
+	struct elfrw_err *err = NULL;
+	bool known = false, has = false;
+	want(&w);
+	for (size_t i = r * RUN; i < (r + 1) * RUN && i < s->units->len && !err; i++) {
+		const struct dwr_unit *unit = &s->units->data[i];
+		if (unit->sec != DWR_INFO)
+			continue;
+		/* Units may share a table of any size. */
+		known = known && table.off == unit->abbrev_off;
+		err = dwr_unit_abbrev(s->secs, unit, &w, &table);
+		if (!err && !known)
+			has = has_call_sites(&table);
+		known = true;
+		if (err || !has)
+			continue;
+		struct dwr_unit_root root;
+		err = dwr_unit_read_root(s->secs, unit, &root);
+		struct dwr_cursor cur = dwr_cursor_at(s->secs, unit, &table, false);
+		struct dwr_die die;
+		bool more;
+		while (!err && !(err = dwr_cursor_next(&cur, &die, &more)) && more)
+			if (die.abbrev->tag == DW_TAG_call_site || die.abbrev->tag == DW_TAG_GNU_call_site)
+				err = one_site(s, unit, &root, &die, &s->run[r]);
+	}
+	dwr_abbrev_deinit(&table);
+	return err;
+}
+
+static int site_order(const void *a, const void *b)
+{
+	const struct dwr_call_site *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	if (x->origin != y->origin)
+		return x->origin < y->origin ? -1 : 1;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units, const uint64_t *site, size_t n,
+				      unsigned threads, struct dwr_call_sites *ret)
+{
+	size_t runs = (units->len + RUN - 1) / RUN, total = 0;
+	struct scan s = { secs, units, site, n, calloc(runs + 1, sizeof *s.run) };
+	struct dwr_call_sites all = { 0 };
+	struct elfrw_err *err = s.run ? NULL : &elfrw_err_nomem;
+	if (!err && n)
+		err = elfrw_parallel(threads, runs, scan_run, &s);
+	for (size_t r = 0; s.run && r < runs; r++)
+		total += s.run[r].len;
+	if (!err && !VEC_RESERVE(&all, total + 1))
+		err = &elfrw_err_nomem;
+	for (size_t r = 0; s.run && r < runs; r++) {
+		if (!err && s.run[r].len) {
+			memcpy(all.data + all.len, s.run[r].data, s.run[r].len * sizeof *all.data);
+			all.len += s.run[r].len;
+		}
+		VEC_FREE(&s.run[r]);
+	}
+	free(s.run);
+	if (err)
+		return err;
+	if (all.len)
+		qsort(all.data, all.len, sizeof *all.data, site_order);
+	*ret = all;
+	return NULL;
+}
+
+struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units, struct dwr_abbrev_table *table,
+				     uint64_t off, uint64_t *chain, unsigned max, unsigned *n, const char **name)
+{
+	static const uint16_t vendor[] = { DW_AT_MIPS_linkage_name };
+	struct dwr_want w = { .vendor = vendor, .n_vendor = 1 };
+	DWR_WANT_NAME(&w, DW_AT_name);
+	DWR_WANT_NAME(&w, DW_AT_linkage_name);
+	DWR_WANT_NAME(&w, DW_AT_specification);
+	DWR_WANT_NAME(&w, DW_AT_abstract_origin);
+	const char *plain = NULL;
+	*name = NULL;
+	for (*n = 0; *n < max;) {
+		const struct dwr_unit *unit = dwr_units_find(units, DWR_INFO, off);
+		if (!unit || off < unit->die)
+			break;
+		chain[(*n)++] = off;
+		ELFRW_TRY(dwr_unit_abbrev(secs, unit, &w, table));
+		struct dwr_cursor cur = dwr_cursor_at_die(secs, unit, table, true, off);
+		struct dwr_die die;
+		bool more;
+		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
+		if (!more)
+			break;
+		/* The root is needed for indexed strings only. */
+		struct dwr_unit_root root;
+		ELFRW_TRY(dwr_unit_read_root(secs, unit, &root));
+		const struct dwr_value *v = dwr_die_value(&die, DW_AT_linkage_name);
+		if (!v)
+			v = dwr_die_value(&die, DW_AT_MIPS_linkage_name);
+		if (v && !*name)
+			*name = dwr_value_string(secs, unit, &root, v);
+		if ((v = dwr_die_value(&die, DW_AT_name)) && !plain)
+			plain = dwr_value_string(secs, unit, &root, v);
+		v = dwr_die_value(&die, DW_AT_abstract_origin);
+		if (!v)
+			v = dwr_die_value(&die, DW_AT_specification);
+		if (!v || !reference(unit, v, &off))
+			break;
+	}
+	if (!*name)
+		*name = plain;
+	return NULL;
+}

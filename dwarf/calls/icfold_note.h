@@ -1,0 +1,130 @@
+/* icfold_note.h: writer and reader of .debug_icfold (format: icfold-format(5)).
+ *
+ * The section carries what no other table can: the address map, the groups with their members' names, DIEs and thunks,
+ * the vtable slots whose target was folded, and the overlay: the PC ranges that were taken from the members' DIEs. */
+#ifndef DWARF_CALLS_ICFOLD_NOTE_H
+#define DWARF_CALLS_ICFOLD_NOTE_H
+#include "dwarf/rewrite/rewrite.h"
+#include "elfrw/addrmap.h"
+#include "elfrw/base/err.h"
+#include "elfrw/base/rbuf.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DWR_ICFOLD_MAGIC "\x89ICFOLD\n"
+#define DWR_ICFOLD_VERSION 2
+
+/* A function's DIE in .debug_info: one of its ranges begins where UNIT begins. */
+struct dwr_note_die {
+	uint32_t unit;
+	uint64_t die; /* .debug_info offset */
+};
+
+/* A range that a DIE lost. */
+struct dwr_note_range {
+	uint64_t die;        /* .debug_info offset */
+	uint32_t unit;       /* the folded unit that the range lay in */
+	uint64_t start, len; /* bytes, start relative to the unit's old start */
+};
+
+enum dwr_note_rows_status {
+	DWR_NOTE_ROWS_NONE, /* no line rows of its own, or not known */
+	DWR_NOTE_ROWS_SAME, /* its rows name the same places as the kept function's */
+	DWR_NOTE_ROWS_OWN,  /* has sequences in the line table of the artificial unit */
+};
+
+/* Where a folded unit's line rows are. */
+struct dwr_note_rows {
+	uint8_t status;
+	uint32_t n_seqs; /* OWN: sequences that follow each other */
+	uint64_t seq;    /* OWN: .debug_line offset of the first one's first opcode */
+};
+
+/* What goes into the section; everything is borrowed. */
+struct dwr_note_in {
+	const struct dwr_rewrite_in *rw;
+	const struct dwr_note_die *die; /* sorted by unit, then DIE; of kept and folded units */
+	size_t n_dies;
+	const struct dwr_note_range *range; /* sorted by DIE, then in the order of the DIE's ranges */
+	size_t n_ranges;
+	const struct dwr_note_rows *rows; /* map->n_units entries, or NULL */
+	uint64_t artificial_unit; /* its .debug_info offset, or UINT64_MAX */
+};
+
+/* The section's bytes; *RET is malloc'ed. */
+struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, size_t *ret_size);
+
+struct dwr_icfold_member {
+	uint32_t unit;      /* index in map.unit: old range, body, thunk */
+	uint32_t group;     /* index in group */
+	uint32_t name;      /* first name in names; there may be none */
+	uint32_t n_names;
+	uint32_t die;       /* first DIE in dies; there may be none */
+	uint32_t n_dies;
+	struct dwr_note_rows rows;
+};
+
+struct dwr_icfold_die {
+	uint64_t die;     /* .debug_info offset */
+	uint64_t overlay; /* where its ranges and those of the DIEs below it begin (dwr_icfold_overlay_at), UINT64_MAX: none */
+};
+
+/* One set of functions that share one body.  The first member is the kept one. */
+struct dwr_icfold_group {
+	uint32_t member, n_members;
+};
+
+/* A decoded section; n_* count what the arrays hold. */
+struct dwr_icfold {
+	const uint8_t *data; /* borrowed */
+	size_t size;
+	enum dwr_policy policy;
+	uint64_t artificial_unit; /* UINT64_MAX: none */
+	struct elfrw_addrmap map; /* old to new, finished */
+	struct dwr_icfold_group *group; /* owned, as all arrays; sorted by the kept unit's index */
+	size_t n_groups;
+	struct dwr_icfold_member *member;
+	size_t n_members;
+	const char **names; /* the strings are borrowed from data */
+	size_t n_names;
+	struct dwr_icfold_die *dies;
+	size_t n_dies;
+	struct dwr_vslot *vslot; /* sorted by slot */
+	size_t n_vslots;
+	uint64_t overlay, overlay_size; /* place of the overlay in data */
+	size_t n_overlay;               /* its entries */
+	uint32_t *unit_member;          /* by unit: index of its member, UINT32_MAX: in no group */
+};
+
+/* Decodes DATA (SIZE bytes, which must outlive *RET).  Everything but the overlay is checked and decoded here.  Errors:
+ * another magic or version, anything that does not fit. */
+struct elfrw_err *dwr_icfold_read(struct dwr_icfold *ret, const uint8_t *data, size_t size);
+void dwr_icfold_deinit(struct dwr_icfold *note);
+
+/* One DIE of the overlay and its ranges. */
+struct dwr_icfold_entry {
+	uint64_t die;
+	uint32_t n_ranges;
+	struct elfrw_rbuf ranges; /* for dwr_icfold_range_next */
+	uint64_t unit;            /* state of the range decoding */
+};
+
+/* Where a walk of the overlay is. */
+struct dwr_icfold_walk {
+	struct elfrw_rbuf r;
+	const uint8_t *base;
+	uint64_t die, unit;
+	uint32_t n_units;
+};
+
+/* A walk over the whole overlay, or from a DIE on: DIEs in the order of their offsets, so that those of one function's
+ * scopes follow it directly. */
+struct dwr_icfold_walk dwr_icfold_overlay(const struct dwr_icfold *note);
+struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note, const struct dwr_icfold_die *die);
+
+/* The next entry; *MORE false at the end. */
+struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk, struct dwr_icfold_entry *ret, bool *more);
+
+/* The next range of ENTRY: false when there is no more (or it is broken).  The range is [unit.old + start, + len). */
+bool dwr_icfold_range_next(struct dwr_icfold_entry *entry, struct dwr_note_range *ret);
+#endif

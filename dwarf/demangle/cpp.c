@@ -1,0 +1,178 @@
+/* cpp.c: what printing a C++ name would cost.
+ *
+ * The parsed name is a graph without cycles, as a substitution shares what it stands for; printing walks it as a tree.  The
+ * size of that tree is a sum over the nodes, each looked at once, children first.  Two things are not in the graph:
+ * - A template parameter stands for an argument of a template around it, in which further ones may occur, of the template around
+ *   that.  It is taken for the largest argument there is; as many rounds as templates can be around each other.
+ * - A pack expansion prints its pattern once for each element of the pack: the longest list of arguments there is.
+ * Both err to the safe side. */
+#include "dwarf/demangle/parts.h"
+#include "elfrw/base/vec.h"
+#include <libiberty/demangle.h>
+
+typedef const struct demangle_component *node;
+
+#define MAX_ROUNDS 12
+
+struct slot {
+	node key;      /* NULL: empty */
+	uint64_t cost; /* of the last round */
+	bool done;     /* its children come before it in the order */
+};
+
+struct graph {
+	struct slot *slot;  /* a hash table, twice as large as needed */
+	uint32_t *order;    /* slots, children first */
+	uint32_t *stack;
+	uint32_t mask, max; /* of the slots; nodes */
+	uint32_t n;         /* in the order */
+	uint32_t n_slots, rounds;
+	uint64_t pack;      /* length of the longest list of arguments */
+};
+
+/* The children of N, which may be NULL. */
+static void children(node n, node ret[2])
+{
+	ret[0] = ret[1] = NULL;
+	switch (n->type) {
+	case DEMANGLE_COMPONENT_NAME:
+	case DEMANGLE_COMPONENT_SUB_STD:
+	case DEMANGLE_COMPONENT_OPERATOR:
+	case DEMANGLE_COMPONENT_BUILTIN_TYPE:
+	case DEMANGLE_COMPONENT_EXTENDED_BUILTIN_TYPE:
+	case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
+	case DEMANGLE_COMPONENT_FUNCTION_PARAM:
+	case DEMANGLE_COMPONENT_UNNAMED_TYPE:
+	case DEMANGLE_COMPONENT_CHARACTER:
+	case DEMANGLE_COMPONENT_NUMBER:
+		return;
+	case DEMANGLE_COMPONENT_CTOR: ret[0] = n->u.s_ctor.name; return;
+	case DEMANGLE_COMPONENT_DTOR: ret[0] = n->u.s_dtor.name; return;
+	case DEMANGLE_COMPONENT_EXTENDED_OPERATOR: ret[0] = n->u.s_extended_operator.name; return;
+	case DEMANGLE_COMPONENT_FIXED_TYPE: ret[0] = n->u.s_fixed.length; return;
+	case DEMANGLE_COMPONENT_LAMBDA:
+	case DEMANGLE_COMPONENT_DEFAULT_ARG: ret[0] = n->u.s_unary_num.sub; return;
+	default:
+		ret[0] = n->u.s_binary.left;
+		ret[1] = n->u.s_binary.right;
+	}
+}
+
+/* The slot of N, made when there is none; UINT32_MAX: the graph is too large. */
+static uint32_t slot_of(struct graph *g, node n)
+{
+	uint32_t k = (uint32_t)(((uintptr_t)n >> 3) * 0x9e3779b97f4a7c15 >> 40) & g->mask;
+	while (g->slot[k].key && g->slot[k].key != n)
+		k = (k + 1) & g->mask;
+	if (!g->slot[k].key) {
+		if (g->n_slots == g->max)
+			return UINT32_MAX;
+		g->n_slots++;
+		g->slot[k].key = n;
+	}
+	return k;
+}
+
+/* Puts what is reachable from ROOT in order; false: too large, or a cycle. */
+static bool put_in_order(struct graph *g, node root)
+{
+	uint32_t *stack = g->stack, n = 1;
+	stack[0] = slot_of(g, root);
+	while (n) {
+		uint32_t k = stack[n - 1];
+		node child[2];
+		bool deeper = false;
+		children(g->slot[k].key, child);
+		for (int i = 0; i < 2 && !deeper; i++) {
+			uint32_t c = child[i] ? slot_of(g, child[i]) : k;
+			if (c == UINT32_MAX)
+				return false;
+			if (c == k || g->slot[c].done)
+				continue;
+			if (n == g->max || g->slot[c].cost) /* marks what is on the stack */
+				return false;
+			g->slot[c].cost = 1;
+			stack[n++] = c;
+			deeper = true;
+		}
+		if (!deeper) {
+			g->slot[k].done = true;
+			g->order[g->n++] = k;
+			n--;
+		}
+	}
+	return true;
+}
+
+/* Counts what the rounds need to know. */
+static void count(struct graph *g)
+{
+	g->rounds = 1;
+	for (uint32_t i = 0; i < g->n; i++) {
+		node n = g->slot[g->order[i]].key;
+		uint64_t length = 0;
+		if (n->type == DEMANGLE_COMPONENT_TYPED_NAME || n->type == DEMANGLE_COMPONENT_CONVERSION)
+			g->rounds++;
+		for (; n && n->type == DEMANGLE_COMPONENT_TEMPLATE_ARGLIST && length < g->max; n = n->u.s_binary.right)
+			length++;
+		g->pack = length > g->pack ? length : g->pack;
+	}
+}
+
+/* A round: the costs where a template parameter costs PARAM; gives the largest of an argument. */
+static uint64_t one_round(struct graph *g, uint64_t param)
+{
+	uint64_t largest = 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct slot *s = &g->slot[g->order[i]];
+		node child[2];
+		uint64_t cost = 1, of[2] = { 0, 0 };
+		children(s->key, child);
+		for (int k = 0; k < 2; k++)
+			of[k] = child[k] ? g->slot[slot_of(g, child[k])].cost : 0;
+		cost += of[0] + of[1];
+		if (s->key->type == DEMANGLE_COMPONENT_TEMPLATE_PARAM)
+			cost += param;
+		else if (s->key->type == DEMANGLE_COMPONENT_PACK_EXPANSION)
+			cost *= g->pack + 1;
+		else if (s->key->type == DEMANGLE_COMPONENT_TEMPLATE_ARGLIST && of[0] > largest)
+			largest = of[0];
+		s->cost = cost < 2 * DWR_DEMANGLE_STEPS ? cost : 2 * DWR_DEMANGLE_STEPS;
+	}
+	return largest;
+}
+
+static bool fits(struct graph *g, node root)
+{
+	uint64_t param = 0;
+	if (!put_in_order(g, root))
+		return false;
+	count(g);
+	for (uint32_t i = 0; i < MAX_ROUNDS; i++) {
+		uint64_t next = one_round(g, param);
+		if (g->slot[g->order[g->n - 1]].cost > DWR_DEMANGLE_STEPS)
+			return false;
+		if (next == param || i == g->rounds)
+			return true;
+		param = next;
+	}
+	return false;
+}
+
+bool dwr_demangle_cpp_fits(const struct demangle_component *tree, size_t max, bool *nomem)
+{
+	struct graph g = { .max = (uint32_t)max, .mask = 15 };
+	while (g.mask < 2 * max)
+		g.mask = 2 * g.mask + 1;
+	g.slot = calloc((size_t)g.mask + 1, sizeof *g.slot);
+	g.order = calloc(2 * max, sizeof *g.order);
+	*nomem = !g.slot || !g.order;
+	bool ok = !*nomem;
+	if (ok) {
+		g.stack = g.order + max;
+		ok = fits(&g, tree);
+	}
+	free(g.slot);
+	free(g.order);
+	return ok;
+}

@@ -1,0 +1,455 @@
+/* fold.c: see fold.h.
+ *
+ * Files of different tables are compared and merged by their full path: each table's (directory, name) is joined once, on
+ * first use, and numbered; the first pair that gave a path is what the artificial table says.  MD5 sums go into the table
+ * when every one of its files has one and no path has two.  Members are compared with the kept function first by
+ * everything but files.  Cost: linear in the rows taken out. */
+#include "dwarf/rewrite/line/fold.h"
+#include "elfrw/addrmap.h"
+#include "elfrw/base/search.h"
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* Strings with numbers.  The hash is only a place to look. */
+struct name {
+	size_t off, len;
+	uint64_t hash;
+};
+
+struct names {
+	struct elfrw_wbuf bytes;
+	VEC(struct name) name;
+	uint32_t *slot; /* number + 1, 0: free */
+	size_t n_slots; /* a power of two */
+};
+
+static uint64_t hash_bytes(const uint8_t *p, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3;
+	return h ^ h >> 29;
+}
+
+static bool grow_slots(struct names *names)
+{
+	size_t n = names->n_slots ? 2 * names->n_slots : 256;
+	uint32_t *slot = calloc(n, sizeof *slot);
+	if (!slot)
+		return false;
+	for (size_t i = 0; i < names->name.len; i++) {
+		size_t k = names->name.data[i].hash & (n - 1);
+		while (slot[k])
+			k = (k + 1) & (n - 1);
+		slot[k] = (uint32_t)i + 1;
+	}
+	free(names->slot);
+	names->slot = slot;
+	names->n_slots = n;
+	return true;
+}
+
+/* The number of a string, a new one at its first appearance; UINT32_MAX: out of memory. */
+static uint32_t number(struct names *names, const void *str, size_t len)
+{
+	if (2 * names->name.len >= names->n_slots && !grow_slots(names))
+		return UINT32_MAX;
+	uint64_t hash = hash_bytes(str, len);
+	size_t k = hash & (names->n_slots - 1);
+	for (; names->slot[k]; k = (k + 1) & (names->n_slots - 1)) {
+		const struct name *n = &names->name.data[names->slot[k] - 1];
+		if (n->hash == hash && n->len == len && !memcmp(names->bytes.data + n->off, str, len))
+			return names->slot[k] - 1;
+	}
+	size_t off = names->bytes.len;
+	elfrw_wbuf_bytes(&names->bytes, str, len);
+	elfrw_wbuf_u8(&names->bytes, 0);
+	struct name *n = names->bytes.bad || names->name.len >= UINT32_MAX - 1 ? NULL : VEC_PUSH(&names->name);
+	if (!n)
+		return UINT32_MAX;
+	*n = (struct name){ off, len, hash };
+	names->slot[k] = (uint32_t)names->name.len;
+	return (uint32_t)names->name.len - 1;
+}
+
+static const char *name_of(const struct names *names, uint32_t i)
+{
+	return (const char *)names->bytes.data + names->name.data[i].off;
+}
+
+static void names_deinit(struct names *names)
+{
+	elfrw_wbuf_free(&names->bytes);
+	VEC_FREE(&names->name);
+	free(names->slot);
+}
+
+/* The files of one input table. */
+struct table_files {
+	struct dwr_line_files files;
+	const char *comp_dir; /* or NULL */
+	uint32_t *path;       /* number of each file's path, UINT32_MAX: not looked at */
+	bool read;
+};
+
+/* One path. */
+struct path {
+	uint32_t dir;       /* number in dirs */
+	uint32_t file;      /* index in the artificial table, 0: not in it */
+	const char *name;   /* borrowed from the input */
+	const uint8_t *md5; /* borrowed; NULL: none, or several */
+};
+
+struct state {
+	const struct dwr_line_folds *folds;
+	const struct elfrw_addrmap *map;
+	struct table_files *files; /* one per table */
+	struct names dirs, paths;
+	VEC(struct path) path;     /* by number in paths */
+	VEC(uint32_t) used;        /* paths in the artificial table, in its order */
+	const struct dwr_line_cover **cover; /* sorted by unit */
+	size_t n_covers;
+	uint32_t *first;           /* [unit]: index of its first cover; n_units + 1 entries */
+	struct elfrw_wbuf text;
+	struct dwr_rows rows;
+	bool relative; /* a path of the artificial table is */
+};
+
+static const struct dwr_rw_line_cu *find_cu(const struct dwr_rw_line_in *in, uint64_t off)
+{
+	size_t lo = LOWER_BOUND(0, in->n_cus, mid, in->cu[mid].stmt_list < off);
+	const struct dwr_rw_line_cu *found = lo < in->n_cus && in->cu[lo].stmt_list == off ? &in->cu[lo] : NULL;
+	for (; lo < in->n_cus && in->cu[lo].stmt_list == off; lo++)
+		if (in->cu[lo].comp_dir)
+			return &in->cu[lo];
+	return found;
+}
+
+static struct elfrw_err *read_files(struct state *st, uint32_t table)
+{
+	struct table_files *f = &st->files[table];
+	const struct dwr_rw_line_in *in = st->folds->in;
+	const struct dwr_line_taken *taken = st->folds->table[table];
+	const struct dwr_rw_line_cu *cu = find_cu(in, taken->off);
+	struct dwr_line_header h;
+	f->read = true;
+	f->comp_dir = cu ? cu->comp_dir : NULL;
+	ELFRW_TRY(dwr_line_header_read(in->name, in->line, taken->off, &h));
+	uint64_t str_base = cu ? cu->str_offsets_base : UINT64_MAX;
+	ELFRW_TRY(dwr_line_files_read(&h, &in->strings, str_base, taken->defines_files, &f->files));
+	f->path = malloc((f->files.file.len + 1) * sizeof *f->path);
+	if (!f->path)
+		return &elfrw_err_nomem;
+	memset(f->path, 0xff, (f->files.file.len + 1) * sizeof *f->path);
+	return NULL;
+}
+
+/* DIR behind what is in TEXT, or in place of it when DIR is absolute. */
+static void join(struct elfrw_wbuf *text, const char *dir)
+{
+	if (!dir || !*dir)
+		return;
+	if (*dir == '/')
+		text->len = 0;
+	else if (text->len && text->data[text->len - 1] != '/')
+		elfrw_wbuf_u8(text, '/');
+	elfrw_wbuf_bytes(text, dir, strlen(dir));
+}
+
+/* The number of the path of file FILE of TABLE. */
+static struct elfrw_err *path_number(struct state *st, uint32_t table, uint32_t file, uint32_t *ret)
+{
+	struct table_files *f = &st->files[table];
+	if (!f->read)
+		ELFRW_TRY(read_files(st, table));
+	size_t index = file < f->files.file.len ? file : f->files.file.len; /* the last one: not in the table */
+	if (f->path[index] != UINT32_MAX) {
+		*ret = f->path[index];
+		return NULL;
+	}
+	struct dwr_line_file entry = { .name = "" };
+	if (file < f->files.file.len)
+		entry = f->files.file.data[file];
+	const bool known = *entry.name;
+	if (!known)
+		entry.name = "<unknown>";
+	st->text.len = 0;
+	if (known && *entry.name != '/') {
+		join(&st->text, f->comp_dir);
+		/* DWARF 5's directory 0 is the unit's own once more. */
+		const char *first = f->files.dir.len ? f->files.dir.data[0] : NULL;
+		if (first && (!f->comp_dir || strcmp(first, f->comp_dir)))
+			join(&st->text, first);
+		if (entry.dir && entry.dir < f->files.dir.len)
+			join(&st->text, f->files.dir.data[entry.dir]);
+	}
+	size_t dir_len = st->text.len;
+	join(&st->text, entry.name);
+	if (st->text.bad)
+		return &elfrw_err_nomem;
+	uint32_t n = number(&st->paths, st->text.data, st->text.len);
+	if (n == UINT32_MAX)
+		return &elfrw_err_nomem;
+	if (n == st->path.len) {
+		struct path *path = VEC_PUSH(&st->path);
+		/* An absolute name does not care for its directory, index 0. */
+		uint32_t dir = dir_len ? number(&st->dirs, st->text.data, dir_len) : 0;
+		if (!path || dir == UINT32_MAX)
+			return &elfrw_err_nomem;
+		*path = (struct path){ .dir = dir, .name = entry.name, .md5 = entry.md5 };
+	} else {
+		struct path *path = &st->path.data[n];
+		if (path->md5 && (!entry.md5 || memcmp(path->md5, entry.md5, 16)))
+			path->md5 = NULL;
+	}
+	*ret = f->path[index] = n;
+	return NULL;
+}
+
+/* Sorts the covers of all tables by unit; those of one unit stay in input order. */
+static struct elfrw_err *collect_covers(struct state *st)
+{
+	const struct dwr_line_folds *folds = st->folds;
+	uint32_t n_units = st->map->n_units;
+	for (size_t t = 0; t < folds->n_tables; t++)
+		st->n_covers += folds->table[t]->cover.len;
+	st->first = calloc((size_t)n_units + 2, sizeof *st->first);
+	st->cover = malloc((st->n_covers + 1) * sizeof *st->cover);
+	st->files = calloc(folds->n_tables + 1, sizeof *st->files);
+	if (!st->first || !st->cover || !st->files || st->n_covers >= UINT32_MAX)
+		return &elfrw_err_nomem;
+	for (size_t t = 0; t < folds->n_tables; t++)
+		for (size_t i = 0; i < folds->table[t]->cover.len; i++)
+			st->first[folds->table[t]->cover.data[i].unit + 2]++;
+	for (size_t u = 2; u < (size_t)n_units + 2; u++)
+		st->first[u] += st->first[u - 1];
+	for (size_t t = 0; t < folds->n_tables; t++)
+		for (size_t i = 0; i < folds->table[t]->cover.len; i++) {
+			const struct dwr_line_cover *c = &folds->table[t]->cover.data[i];
+			st->cover[st->first[c->unit + 1]++] = c;
+		}
+	return NULL;
+}
+
+static const struct dwr_row *cover_rows(const struct state *st, const struct dwr_line_cover *c)
+{
+	return st->folds->table[c->table]->rows.data + c->first;
+}
+
+/* Do two covers give every byte the same place? */
+static struct elfrw_err *same_cover(struct state *st, const struct dwr_line_cover *a, const struct dwr_line_cover *b,
+				    bool *ret)
+{
+	enum { FLAGS = DWR_ROW_STMT | DWR_ROW_BLOCK | DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN };
+	const struct dwr_row *x = cover_rows(st, a), *y = cover_rows(st, b);
+	*ret = false;
+	if (a->n != b->n || a->end != b->end)
+		return NULL;
+	for (size_t i = 0; i < a->n; i++)
+		if (x[i].address != y[i].address || x[i].line != y[i].line || x[i].column != y[i].column ||
+		    x[i].discriminator != y[i].discriminator || x[i].isa != y[i].isa || ((x[i].flags ^ y[i].flags) & FLAGS))
+			return NULL;
+	for (size_t i = 0; i < a->n; i++) {
+		uint32_t p, q;
+		if (a->table == b->table && x[i].file == y[i].file)
+			continue;
+		ELFRW_TRY(path_number(st, a->table, x[i].file, &p));
+		ELFRW_TRY(path_number(st, b->table, y[i].file, &q));
+		if (p != q)
+			return NULL;
+	}
+	*ret = true;
+	return NULL;
+}
+
+static struct elfrw_err *same_unit(struct state *st, uint32_t a, uint32_t b, bool *ret)
+{
+	size_t n = st->first[a + 1] - st->first[a];
+	*ret = n == st->first[b + 1] - st->first[b];
+	for (size_t i = 0; *ret && i < n; i++)
+		ELFRW_TRY(same_cover(st, st->cover[st->first[a] + i], st->cover[st->first[b] + i], ret));
+	return NULL;
+}
+
+/* Says which members need sequences and puts the files of those into the artificial table. */
+static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
+{
+	const uint32_t first_file = st->folds->version >= 5 ? 1 : 2;
+	for (uint32_t u = 0; u < st->map->n_units; u++) {
+		const struct elfrw_addrmap_unit *unit = &st->map->unit[u];
+		if (!(unit->flags & ELFRW_UNIT_FOLDED) || st->first[u] == st->first[u + 1])
+			continue;
+		bool same = false;
+		if (unit->kept < st->map->n_units)
+			ELFRW_TRY(same_unit(st, u, unit->kept, &same));
+		fold[u].line = cover_rows(st, st->cover[st->first[u]])->line;
+		fold[u].status = same ? DWR_FOLD_SAME : DWR_FOLD_OWN;
+		for (uint32_t c = st->first[u]; !same && c < st->first[u + 1]; c++) {
+			const struct dwr_row *rows = cover_rows(st, st->cover[c]);
+			for (size_t i = 0; i < st->cover[c]->n; i++) {
+				uint32_t p;
+				ELFRW_TRY(path_number(st, st->cover[c]->table, rows[i].file, &p));
+				if (st->path.data[p].file)
+					continue;
+				uint32_t *slot = VEC_PUSH(&st->used);
+				if (!slot)
+					return &elfrw_err_nomem;
+				*slot = p;
+				st->relative |= *name_of(&st->paths, p) != '/' && strcmp(st->path.data[p].name, "<unknown>");
+				st->path.data[p].file = first_file + (uint32_t)st->used.len - 1;
+			}
+		}
+	}
+	return NULL;
+}
+
+/* The artificial table's header; H is what dwr_line_encode needs of it.  File 0 (before v5: 1) is the unit itself. */
+static void write_header(const struct state *st, struct dwr_line_header *h, struct elfrw_wbuf *w)
+{
+	static const uint8_t lengths[12] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
+	const struct dwr_line_folds *folds = st->folds;
+	const char *name = folds->in->folded_name ? folds->in->folded_name : "<folded functions>";
+	const unsigned size = folds->offset_size;
+	*h = (struct dwr_line_header){ .section = folds->in->name, .version = folds->version,
+				       .offset_size = folds->offset_size, .min_inst_length = 1, .max_ops = 1, .default_is_stmt = true, .line_base = -5,
+				       .line_range = 14, .opcode_base = 13, .address_size = folds->in->address_size,
+				       .off = folds->base };
+	dwr_line_header_finish(h);
+	if (size == 8)
+		elfrw_wbuf_u32(w, 0xffffffff);
+	elfrw_wbuf_uint(w, 0, size);
+	elfrw_wbuf_u16(w, h->version);
+	if (h->version >= 5) {
+		elfrw_wbuf_u8(w, h->address_size);
+		elfrw_wbuf_u8(w, 0);
+	}
+	size_t length_pos = w->len;
+	elfrw_wbuf_uint(w, 0, size);
+	elfrw_wbuf_u8(w, h->min_inst_length);
+	elfrw_wbuf_u8(w, h->max_ops);
+	elfrw_wbuf_u8(w, h->default_is_stmt);
+	elfrw_wbuf_u8(w, (uint8_t)h->line_base);
+	elfrw_wbuf_u8(w, h->line_range);
+	elfrw_wbuf_u8(w, h->opcode_base);
+	elfrw_wbuf_bytes(w, lengths, sizeof lengths);
+
+	bool md5 = true;
+	for (size_t i = 0; i < st->used.len; i++)
+		md5 &= st->path.data[st->used.data[i]].md5 != NULL;
+	if (h->version >= 5) {
+		elfrw_wbuf_u8(w, 1);
+		elfrw_wbuf_uleb(w, DW_LNCT_path);
+		elfrw_wbuf_uleb(w, DW_FORM_string);
+		elfrw_wbuf_uleb(w, st->dirs.name.len);
+	}
+	for (uint32_t i = h->version >= 5 ? 0 : 1; i < st->dirs.name.len; i++)
+		elfrw_wbuf_cstr(w, i || !st->relative ? name_of(&st->dirs, i) : ".");
+	if (h->version >= 5) {
+		elfrw_wbuf_u8(w, md5 ? 3 : 2);
+		elfrw_wbuf_uleb(w, DW_LNCT_path);
+		elfrw_wbuf_uleb(w, DW_FORM_string);
+		elfrw_wbuf_uleb(w, DW_LNCT_directory_index);
+		elfrw_wbuf_uleb(w, DW_FORM_udata);
+		if (md5) {
+			elfrw_wbuf_uleb(w, DW_LNCT_MD5);
+			elfrw_wbuf_uleb(w, DW_FORM_data16);
+		}
+		elfrw_wbuf_uleb(w, st->used.len + 1);
+	} else
+		elfrw_wbuf_u8(w, 0);
+	for (size_t i = 0; i <= st->used.len; i++) {
+		const struct path *path = i ? &st->path.data[st->used.data[i - 1]] : NULL;
+		elfrw_wbuf_cstr(w, path ? path->name : name);
+		elfrw_wbuf_uleb(w, path ? path->dir : 0);
+		if (h->version < 5)
+			elfrw_wbuf_u16(w, 0);
+		else if (md5 && path)
+			elfrw_wbuf_bytes(w, path->md5, 16);
+		else if (md5)
+			elfrw_wbuf_grow(w, 16);
+	}
+	if (h->version < 5)
+		elfrw_wbuf_u8(w, 0);
+	if (!w->bad)
+		elfrw_put_le(w->data + length_pos, w->len - length_pos - size, size);
+}
+
+static struct elfrw_err *write_member(struct state *st, const struct dwr_line_header *h, uint32_t u,
+				      struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w)
+{
+	fold->seq = st->folds->base + w->len;
+	for (uint32_t c = st->first[u]; c < st->first[u + 1]; c++) {
+		const struct dwr_line_cover *cover = st->cover[c];
+		const struct dwr_row *rows = cover_rows(st, cover);
+		if (!VEC_RESERVE(&st->rows, cover->n))
+			return &elfrw_err_nomem;
+		for (size_t i = 0; i < cover->n; i++) {
+			uint32_t p;
+			ELFRW_TRY(path_number(st, cover->table, rows[i].file, &p));
+			st->rows.data[i] = rows[i];
+			st->rows.data[i].file = st->path.data[p].file;
+		}
+		if (c == st->first[u])
+			fold->file = st->rows.data[0].file;
+		fold->n_seqs++;
+		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, st->rows.data, cover->n, cover->end,
+					  st->map->unit[u].body, w));
+	}
+	return NULL;
+}
+
+static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w)
+{
+	struct dwr_line_header h;
+	write_header(st, &h, w);
+	if (st->map->trap_byte) {
+		/* The unit's own range: a unit without one, or whose table does not cover it, is not read by gdb. */
+		struct dwr_row row = { .address = st->map->trap_byte, .file = h.version >= 5 ? 0 : 1, .line = 1,
+				       .flags = DWR_ROW_STMT };
+		ELFRW_TRY(dwr_line_encode(&h, st->folds->in->address_size, &row, 1, row.address + 1, 0, w));
+	}
+	for (uint32_t u = 0; u < st->map->n_units; u++)
+		if (fold[u].status == DWR_FOLD_OWN)
+			ELFRW_TRY(write_member(st, &h, u, &fold[u], w));
+	if (w->bad)
+		return &elfrw_err_nomem;
+	if (h.offset_size == 8)
+		elfrw_put64(w->data + 4, w->len - 12);
+	else if (w->len - 4 >= 0xfffffff0)
+		return elfrw_error("line table of the folded functions grows over 4 GB");
+	else
+		elfrw_put32(w->data, (uint32_t)(w->len - 4));
+	return NULL;
+}
+
+static struct elfrw_err *run(struct state *st, struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w)
+{
+	const char *dir = st->folds->in->folded_dir ? st->folds->in->folded_dir : "/";
+	ELFRW_TRY(collect_covers(st));
+	if (number(&st->dirs, dir, strlen(dir)) == UINT32_MAX)
+		return &elfrw_err_nomem;
+	ELFRW_TRY(choose(st, fold));
+	return st->used.len ? write_table(st, fold, w) : NULL;
+}
+
+struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds, struct dwr_rw_line_fold *fold,
+				    struct elfrw_wbuf *w, bool *relative)
+{
+	struct state st = { .folds = folds, .map = folds->in->map };
+	struct elfrw_err *err = run(&st, fold, w);
+	*relative = st.relative;
+	for (size_t i = 0; st.files && i < folds->n_tables; i++) {
+		dwr_line_files_deinit(&st.files[i].files);
+		free(st.files[i].path);
+	}
+	free(st.files);
+	free(st.cover);
+	free(st.first);
+	free(st.rows.data);
+	VEC_FREE(&st.path);
+	VEC_FREE(&st.used);
+	names_deinit(&st.dirs);
+	names_deinit(&st.paths);
+	elfrw_wbuf_free(&st.text);
+	return err;
+}

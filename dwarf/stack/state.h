@@ -1,0 +1,65 @@
+/* state.h: what callchain.c and callchain_live.c share. */
+#ifndef DWARF_STACK_STATE_H
+#define DWARF_STACK_STATE_H
+#include "dwarf/stack/code.h"
+#include "elfrw/image.h"
+
+#define NO_SHARE UINT32_MAX
+
+typedef VEC(uint32_t) unit_set;
+
+/* From a DIE to a member. */
+struct die_member {
+	uint64_t die;
+	uint32_t unit;
+};
+
+struct slot_holders {
+	bool known;
+	uint32_t first, n; /* into dwr_callchain.holder */
+};
+
+struct dwr_callchain {
+	const struct elfrw_image *img, *debug;
+	struct elfrw_image own; /* `debug` with its machine filled in, when the caller's left that open */
+	struct dwr_sections secs;
+	struct dwr_units units;
+	struct dwr_icfold note;
+	bool has_note, has_dcall;
+	struct dwr_calls calls; /* dcall sorted by site, caller, DIE; vcall by site */
+	struct dwr_code code;
+	VEC(struct die_member) die; /* sorted */
+	uint64_t *declared; /* by member: the declaration that names it in the tables when it has no DIE of its own, 0: none; owned */
+	struct dwr_vtables vt;
+	bool has_vt;
+	VEC(struct slot_holders) slot;
+	unit_set holder;
+	/* Scratch. */
+	unit_set roots, reached, set, outer;
+	uint32_t *seen; /* by unit: number of the walk that met it last; owned */
+	uint32_t walk;
+};
+
+/* The group that UNIT shares its code with, or NO_SHARE. */
+static inline uint32_t dwr_chain_group(const struct dwr_callchain *cc, uint32_t unit)
+{
+	uint32_t m = cc->note.unit_member[unit];
+	return m == UINT32_MAX ? NO_SHARE : cc->note.member[m].group;
+}
+
+/* Adds UNIT to SET, once. */
+struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit);
+
+/* Adds what the branch at SITE to TARGET (in the output, 0: indirect) in the code of UNIT leads to; *ENTERED: the tables said it. */
+struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set,
+				       bool *entered);
+
+/* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump is among them. */
+struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, bool *anything);
+
+/* The function that the vtable slot at PLACE, which now holds VALUE, held before folding, or DWR_NO_UNIT. */
+uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t value);
+
+bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);
+struct elfrw_err *dwr_chain_load_vtables(struct dwr_callchain *cc);
+#endif

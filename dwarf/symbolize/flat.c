@@ -1,0 +1,138 @@
+/* flat.c: overlapping ranges to one flat, sorted, disjoint table.
+ *
+ * Ranges come with a priority, their id: entries further in, and later ones, have higher ids and win.  Most tables are
+ * disjoint already and only need sorting; the others are swept once from low to high with a heap of the ranges that are
+ * open: O(n log n), no tree. */
+#include "dwarf/symbolize/state.h"
+#include "elfrw/base/search.h"
+
+struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t hi, uint64_t id)
+{
+	if (lo >= hi)
+		return NULL;
+	struct dwr_span *s = VEC_PUSH(spans);
+	if (!s)
+		return &elfrw_err_nomem;
+	*s = (struct dwr_span){ lo, hi, id };
+	return NULL;
+}
+
+static int by_lo(const void *a, const void *b)
+{
+	const struct dwr_span *x = a, *y = b;
+	if (x->lo != y->lo)
+		return x->lo < y->lo ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->hi < y->hi ? -1 : x->hi > y->hi;
+}
+
+/* A heap of indices in `in`, the winner on top. */
+struct heap {
+	const struct dwr_span *in;
+	uint32_t *at;
+	size_t n;
+	bool lowest;
+};
+
+static bool above(const struct heap *h, uint32_t a, uint32_t b)
+{
+	uint64_t x = h->in[a].id, y = h->in[b].id;
+	return h->lowest ? x < y : x > y;
+}
+
+static void heap_push(struct heap *h, uint32_t v)
+{
+	size_t i = h->n++;
+	for (; i && above(h, v, h->at[(i - 1) / 2]); i = (i - 1) / 2)
+		h->at[i] = h->at[(i - 1) / 2];
+	h->at[i] = v;
+}
+
+static void heap_pop(struct heap *h)
+{
+	uint32_t v = h->at[--h->n];
+	size_t i = 0;
+	for (;;) {
+		size_t c = 2 * i + 1;
+		if (c >= h->n)
+			break;
+		if (c + 1 < h->n && above(h, h->at[c + 1], h->at[c]))
+			c++;
+		if (!above(h, h->at[c], v))
+			break;
+		h->at[i] = h->at[c];
+		i = c;
+	}
+	h->at[i] = v;
+}
+
+/* Appends [lo, hi) to OUT, joined with the last span when it goes on there. */
+static struct elfrw_err *emit(struct dwr_spans *out, uint64_t lo, uint64_t hi, uint64_t id)
+{
+	if (out->len && out->data[out->len - 1].hi == lo && out->data[out->len - 1].id == id) {
+		out->data[out->len - 1].hi = hi;
+		return NULL;
+	}
+	return dwr_spans_add(out, lo, hi, id);
+}
+
+static struct elfrw_err *sweep(const struct dwr_spans *in, struct heap *h, bool keep, struct dwr_spans *out)
+{
+	size_t next = 0;
+	uint64_t pos = 0;
+	const struct dwr_span *kept = NULL; /* with KEEP: the one that is not to be interrupted */
+	while (next < in->len || h->n) {
+		if (!h->n && pos < in->data[next].lo)
+			pos = in->data[next].lo;
+		while (next < in->len && in->data[next].lo <= pos)
+			heap_push(h, (uint32_t)next++);
+		while (h->n && in->data[h->at[0]].hi <= pos)
+			heap_pop(h);
+		if (kept && kept->hi <= pos)
+			kept = NULL;
+		const struct dwr_span *top = kept ? kept : h->n ? &in->data[h->at[0]] : NULL;
+		if (!top)
+			continue;
+		if (keep)
+			kept = top;
+		uint64_t to = top->hi;
+		if (next < in->len && in->data[next].lo < to)
+			to = in->data[next].lo;
+		ELFRW_TRY(emit(out, pos, to, top->id));
+		pos = to;
+	}
+	return NULL;
+}
+
+struct elfrw_err *dwr_spans_flatten(struct dwr_spans *spans, bool keep)
+{
+	bool sorted = true, disjoint = true;
+	for (size_t i = 1; i < spans->len && sorted; i++)
+		sorted = by_lo(&spans->data[i - 1], &spans->data[i]) <= 0;
+	if (!sorted)
+		qsort(spans->data, spans->len, sizeof *spans->data, by_lo);
+	for (size_t i = 1; i < spans->len && disjoint; i++)
+		disjoint = spans->data[i - 1].hi <= spans->data[i].lo;
+	if (disjoint)
+		return NULL;
+	if (spans->len > UINT32_MAX)
+		return elfrw_error("too many ranges");
+	struct heap h = { .in = spans->data, .at = malloc(spans->len * sizeof *h.at), .lowest = keep };
+	struct dwr_spans out = { 0 };
+	struct elfrw_err *err = h.at ? sweep(spans, &h, keep, &out) : &elfrw_err_nomem;
+	free(h.at);
+	if (err) {
+		free(out.data);
+		return err;
+	}
+	free(spans->data);
+	*spans = out;
+	return NULL;
+}
+
+const struct dwr_span *dwr_spans_find(const struct dwr_spans *spans, uint64_t address)
+{
+	size_t lo = LOWER_BOUND(0, spans->len, mid, spans->data[mid].hi <= address);
+	return lo < spans->len && spans->data[lo].lo <= address ? &spans->data[lo] : NULL;
+}

@@ -1,0 +1,300 @@
+/* func.c: the functions of a unit, and the inlined copies inside of one function.
+ *
+ * The second and third level of a look-up.  A first walk over a unit steps over the insides of functions where
+ * DW_AT_sibling allows it; only when an address is in none of the functions found is the unit walked again in full, for
+ * the functions that some languages nest.  The inlined copies of a function are laid out flat only for functions that are
+ * asked for; the tables of the last ones are kept. */
+#include "dwarf/symbolize/state.h"
+#include <dwarf.h>
+
+/* Steps over the insides of DIE, when it says where they end. */
+static bool step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur, const struct dwr_die *die)
+{
+	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
+	uint64_t to = sibling && die->abbrev->children && die->depth ? dwr_sym_local_ref(unit, sibling) : UINT64_MAX;
+	if (to >= unit->u.end || to <= (uint64_t)(cur->pos - cur->data))
+		return false;
+	cur->pos = cur->data + to;
+	cur->depth = die->depth;
+	return true;
+}
+
+struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick)
+{
+	const struct dwr_abbrev_table *table;
+	struct dwr_die die;
+	bool more, skipped = false;
+	if (unit->funcs_read >= (quick ? 1 : 2))
+		return NULL;
+	unit->funcs_read = 2;
+	unit->funcs.len = 0;
+	struct elfrw_err *err = dwr_sym_abbrev(sym, unit, &table);
+	if (err)
+		return dwr_sym_warn(sym, err);
+	struct dwr_cursor cur = dwr_cursor_at(&unit->file->secs, &unit->u, table, false);
+	struct dwr_sym_stated stated = { 0 };
+	while (!err) {
+		err = dwr_cursor_next(&cur, &die, &more);
+		if (err) { /* what was found so far still counts */
+			err = dwr_sym_warn(sym, err);
+			break;
+		}
+		if (!more)
+			break;
+		if (die.abbrev->tag != DW_TAG_subprogram)
+			continue;
+		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc), *ranges = dwr_die_value(&die, DW_AT_ranges);
+		if (low || ranges)
+			err = dwr_sym_state(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc), ranges, die.off, &stated, &unit->funcs);
+		if (quick)
+			skipped |= step_over(unit, &cur, &die);
+	}
+	if (skipped)
+		unit->funcs_read = 1;
+	if (!err)
+		err = dwr_sym_read_stated(sym, &stated, false, &unit->funcs);
+	VEC_FREE(&stated);
+	return err ? err : dwr_spans_flatten(&unit->funcs, false);
+}
+
+struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address, uint64_t *die,
+				   bool *found)
+{
+	const struct dwr_span *s = NULL;
+	for (int quick = 1; quick >= 0 && !s; quick--) {
+		ELFRW_TRY(dwr_sym_functions(sym, unit, quick));
+		s = dwr_spans_find(&unit->funcs, address);
+	}
+	*found = s != NULL;
+	if (s)
+		*die = s->id;
+	return NULL;
+}
+
+/* The walk through a member's ranges in the note, beside the walk through its DIEs. */
+struct overlay {
+	struct dwr_icfold_walk walk;
+	struct dwr_icfold_entry entry;
+	bool more;
+	uint32_t unit; /* of the map: ranges in other units are not of this body */
+	uint64_t body; /* where that unit's code is */
+};
+
+static struct elfrw_err *overlay_begin(struct dwr_sym *sym, uint32_t member, uint64_t die, struct overlay *ov)
+{
+	const struct dwr_icfold_member *m = &sym->note.member[member];
+	for (uint32_t i = 0; i < m->n_dies; i++) {
+		const struct dwr_icfold_die *d = &sym->note.dies[m->die + i];
+		if (d->die != die || d->overlay == UINT64_MAX)
+			continue;
+		ov->walk = dwr_icfold_overlay_at(&sym->note, d);
+		ov->unit = m->unit;
+		ov->body = sym->note.map.unit[m->unit].body;
+		return dwr_icfold_overlay_next(&ov->walk, &ov->entry, &ov->more);
+	}
+	return NULL;
+}
+
+/* The ranges of the DIE at OFF as ID; DIEs are asked for in ascending order. */
+static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64_t id, struct dwr_spans *spans)
+{
+	while (ov->more && ov->entry.die < off)
+		ELFRW_TRY(dwr_icfold_overlay_next(&ov->walk, &ov->entry, &ov->more));
+	struct dwr_note_range r;
+	if (!ov->more || ov->entry.die != off)
+		return NULL;
+	while (dwr_icfold_range_next(&ov->entry, &r))
+		if (r.unit == ov->unit)
+			ELFRW_TRY(dwr_spans_add(spans, ov->body + r.start, ov->body + r.start + r.len, id));
+	return NULL;
+}
+
+/* An entry around the one that is walked.  The walk is not shown entries that have neither code nor a sibling; so depth alone
+ * does not tell that one has ended: its end, or that of one around it, does. */
+struct open_entry {
+	uint64_t end;
+	uint32_t depth, node; /* its own node, or that of the entry around it */
+};
+
+/* A walk over one function. */
+struct walk {
+	struct dwr_sym *sym;
+	struct dwr_sym_body *body;
+	bool one;         /* only what is at `address`: the insides of what does not hold it are stepped over */
+	uint64_t address;
+	bool noted;       /* ranges come from the overlay */
+	struct overlay ov;
+	struct dwr_spans ranges; /* of one entry; owned */
+	VEC(struct open_entry) open; /* owned */
+	uint32_t best;    /* the last node that holds the address */
+	struct dwr_sym_stated stated; /* laid out for good: lists still to be read; owned */
+	size_t n_ranges;  /* for one address: read so far */
+	bool many;        /* ... so many that the walk was given up */
+};
+
+/* As many ranges are read for one address at most: many entries may state one list. */
+#define RANGES_BEFORE_FLAT 10000
+
+/* The ranges of DIE in w->ranges (or, laid out for good, in the body's). */
+static struct elfrw_err *ranges_of(struct walk *w, const struct dwr_die *die, uint64_t id, struct dwr_spans *spans)
+{
+	if (w->noted)
+		return overlay_ranges(&w->ov, die->off, id, spans);
+	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc), *high = dwr_die_value(die, DW_AT_high_pc),
+			       *ranges = dwr_die_value(die, DW_AT_ranges);
+	return w->one ? dwr_sym_ranges(w->sym, w->body->unit, low, high, ranges, id, spans)
+		      : dwr_sym_state(w->sym, w->body->unit, low, high, ranges, id, &w->stated, spans);
+}
+
+/* The entry that DIE is inside of, or NULL. */
+static const struct open_entry *around(const struct walk *w)
+{
+	return w->open.len ? &w->open.data[w->open.len - 1] : NULL;
+}
+
+static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die, uint32_t node)
+{
+	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
+	uint64_t end = sibling && die->depth ? dwr_sym_local_ref(w->body->unit, sibling) : UINT64_MAX;
+	if (!die->abbrev->children)
+		return NULL;
+	if (end == UINT64_MAX || end <= die->off)
+		end = around(w) ? around(w)->end : UINT64_MAX;
+	struct open_entry *o = VEC_PUSH(&w->open);
+	if (!o)
+		return &elfrw_err_nomem;
+	*o = (struct open_entry){ end, die->depth, node };
+	return NULL;
+}
+
+static struct elfrw_err *add_node(struct walk *w, const struct dwr_die *die)
+{
+	struct dwr_sym_nodes *nodes = &w->body->node;
+	uint32_t id = (uint32_t)nodes->len;
+	struct dwr_sym_node *node = VEC_PUSH(nodes);
+	if (!node)
+		return &elfrw_err_nomem;
+	*node = (struct dwr_sym_node){ die->off, around(w) ? around(w)->node : 0 };
+	return open_entry(w, die, id);
+}
+
+/* Looks at one entry of the function's insides. */
+static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const struct dwr_die *die)
+{
+	unsigned tag = die->abbrev->tag;
+	bool function = die->off == w->body->die;
+	while (w->open.len && (around(w)->depth >= die->depth || around(w)->end <= die->off))
+		w->open.len--;
+	if (!function && tag == DW_TAG_lexical_block)
+		return open_entry(w, die, around(w) ? around(w)->node : 0);
+	if (!function && tag != DW_TAG_inlined_subroutine) {
+		if (w->one && step_over(w->body->unit, cur, die))
+			return NULL;
+		return open_entry(w, die, around(w) ? around(w)->node : 0);
+	}
+	if (!w->one) {
+		ELFRW_TRY(ranges_of(w, die, w->body->node.len, &w->body->spans));
+		return add_node(w, die);
+	}
+	if (function)
+		return add_node(w, die);
+	bool holds = false;
+	w->ranges.len = 0;
+	ELFRW_TRY(ranges_of(w, die, 0, &w->ranges));
+	w->n_ranges += w->ranges.len;
+	for (size_t i = 0; i < w->ranges.len && !holds; i++)
+		holds = w->ranges.data[i].lo <= w->address && w->address < w->ranges.data[i].hi;
+	if (holds) {
+		w->best = (uint32_t)w->body->node.len;
+		return add_node(w, die);
+	}
+	/* A copy without code of its own may have some inside all the same. */
+	if (w->ranges.len && step_over(w->body->unit, cur, die))
+		return NULL;
+	return open_entry(w, die, around(w) ? around(w)->node : 0);
+}
+
+static struct elfrw_err *walk_body(struct walk *w)
+{
+	const struct dwr_sym_unit *unit = w->body->unit;
+	const struct dwr_abbrev_table *table;
+	struct dwr_die die;
+	bool more;
+	uint32_t nested = UINT32_MAX; /* depth of a function inside of this one, which is not our business */
+	if (w->body->member != UINT32_MAX) {
+		ELFRW_TRY(overlay_begin(w->sym, w->body->member, w->body->die, &w->ov));
+		w->noted = w->ov.more;
+	}
+	ELFRW_TRY(dwr_sym_abbrev(w->sym, unit, &table));
+	struct dwr_cursor cur = dwr_cursor_at_die(&unit->file->secs, &unit->u, table, false, w->body->die);
+	for (;;) {
+		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
+		if (!more || w->many)
+			return NULL;
+		if (die.depth > nested)
+			continue;
+		nested = UINT32_MAX;
+		if (die.abbrev->tag == DW_TAG_subprogram && die.off != w->body->die)
+			nested = die.depth;
+		else
+			ELFRW_TRY(visit(w, &cur, &die));
+		w->many = w->n_ranges > RANGES_BEFORE_FLAT;
+	}
+}
+
+/* Look-ups in one function before it is laid out flat, which costs as much as some ten of them. */
+#define LOOKUPS_BEFORE_FLAT 3
+
+/* ONE: looks only at ADDRESS; body->asked says afterwards when that was too much. */
+static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body, bool one, uint64_t address,
+				   uint32_t *node)
+{
+	struct walk w = { .sym = sym, .body = body, .one = one, .address = address };
+	body->spans.len = body->node.len = 0;
+	body->flat = false;
+	struct elfrw_err *err = walk_body(&w);
+	free(w.ranges.data);
+	free(w.open.data);
+	if (!err && w.many) {
+		body->asked = LOOKUPS_BEFORE_FLAT + 1;
+		return NULL;
+	}
+	if (!err && !one)
+		err = dwr_sym_read_stated(sym, &w.stated, false, &body->spans);
+	VEC_FREE(&w.stated);
+	if (!err && !one) {
+		err = dwr_spans_flatten(&body->spans, false);
+		body->flat = !err;
+	}
+	*node = w.best;
+	return err;
+}
+
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
+				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node)
+{
+	uint64_t hash = (die + member) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+	struct dwr_sym_body *body = &sym->body[hash % DWR_SYM_BODIES];
+	*ret = body;
+	*node = 0;
+	if (body->unit != unit || body->die != die || body->member != member) {
+		body->unit = unit;
+		body->die = die;
+		body->member = member;
+		body->asked = 0;
+		body->flat = false;
+	}
+	if (!body->flat) {
+		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT;
+		struct elfrw_err *err = fill_body(sym, body, one, address, node);
+		if (!err && one && body->asked == LOOKUPS_BEFORE_FLAT + 1) {
+			one = false;
+			err = fill_body(sym, body, one, address, node);
+		}
+		if (err || one)
+			return dwr_sym_warn(sym, err);
+	}
+	const struct dwr_span *s = dwr_spans_find(&body->spans, address);
+	*node = s ? (uint32_t)s->id : 0;
+	return NULL;
+}

@@ -1,0 +1,309 @@
+/* state.h: private to this folder: the parts of a symbolizer.
+ *
+ * A query goes down level by level, and each level is built the first time that it is asked for: the units' intervals
+ * (units.c), one unit's functions and one function's inlined copies (func.c), one line table's sequences
+ * (line.c), names of the entries that are really printed (die.c). */
+#ifndef DWARF_SYMBOLIZE_STATE_H
+#define DWARF_SYMBOLIZE_STATE_H
+#include "dwarf/calls/icfold_note.h"
+#include "dwarf/info.h"
+#include "dwarf/line.h"
+#include "dwarf/lists.h"
+#include "dwarf/symbolize/symbolize.h"
+#include "elfrw/image.h"
+
+/* ---- flat interval tables (flat.c) ---- */
+
+struct dwr_span {
+	uint64_t lo, hi; /* [lo, hi) */
+	uint64_t id;
+};
+
+struct dwr_spans {
+	struct dwr_span *data; /* owned */
+	size_t len, cap;
+};
+
+struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t hi, uint64_t id);
+
+/* Makes SPANS sorted and disjoint.  Where several overlap, the one with the highest id wins; with KEEP the one with the
+ * lowest, but one that began earlier is not interrupted. */
+struct elfrw_err *dwr_spans_flatten(struct dwr_spans *spans, bool keep);
+
+/* The span of a flat table that holds ADDRESS, or NULL. */
+const struct dwr_span *dwr_spans_find(const struct dwr_spans *spans, uint64_t address);
+
+/* ---- strings that live as long as the handle (file.c) ---- */
+
+struct dwr_arena {
+	struct dwr_arena_chunk *chunk; /* the newest first; owned */
+	size_t used, size;             /* of the newest */
+};
+void *dwr_arena_alloc(struct dwr_arena *arena, size_t size); /* unaligned; NULL: out of memory */
+void dwr_arena_deinit(struct dwr_arena *arena);
+
+/* ---- line tables (line.c) ---- */
+
+struct dwr_lines;
+
+struct dwr_place {
+	uint32_t file, line, column, discriminator;
+};
+
+/* ---- units ---- */
+
+struct dwr_sym_file;
+
+struct dwr_sym_unit {
+	struct dwr_unit u;
+	struct dwr_sym_file *file; /* borrowed */
+	struct dwr_unit_root root;
+	struct dwr_list_cu cu;
+	struct dwr_spans funcs;    /* id: offset of the DIE */
+	struct dwr_lines *lines;   /* borrowed from file; NULL: none, or not read yet */
+	bool lines_read;
+	uint8_t funcs_read;        /* 1: but entries inside of functions were not looked at; 2: all */
+};
+
+#define DWR_SYM_ABBREVS 512
+#define DWR_SYM_BODIES 4096
+#define DWR_SYM_DECLS 2048
+
+/* A function (node 0) or an inlined copy in it. */
+struct dwr_sym_node {
+	uint64_t die;
+	uint32_t parent; /* index of the node around it */
+};
+
+struct dwr_sym_nodes {
+	struct dwr_sym_node *data; /* owned; in the order of the DIEs */
+	size_t len, cap;
+};
+
+struct dwr_sym_body {
+	const struct dwr_sym_unit *unit; /* NULL: not filled */
+	uint64_t die;                    /* the function's */
+	uint32_t member;                 /* of the note; UINT32_MAX: as the debug information has it */
+	uint32_t asked;                  /* look-ups so far */
+	bool flat;                       /* spans has all of the function; else only node counts, for one address */
+	struct dwr_spans spans;          /* id: index of the node */
+	struct dwr_sym_nodes node;
+};
+
+/* What can stand in a DIE or in one that it refers to. */
+struct dwr_sym_decl {
+	const char *name, *linkage; /* NULL: none */
+	const char *file;
+	uint32_t line;
+};
+
+struct dwr_sym_decl_of {
+	const struct dwr_sym_unit *unit; /* NULL: empty */
+	uint64_t die;
+	struct dwr_sym_decl decl;
+};
+
+/* One ELF file with debug information. */
+struct dwr_sym_file {
+	struct elfrw_image image;
+	char *path;               /* owned */
+	VEC(uint8_t *) copies;    /* sections that had to be converted; owned */
+	struct dwr_sections secs; /* nothing in it when the file's debug sections make no sense */
+	uint64_t code_low;        /* the lowest address of an executable section; a range below it is of deleted code */
+	struct dwr_sym_unit **unit; /* open hash table by offset; owned, as the units */
+	size_t n_units, n_slots;
+	VEC(uint64_t) unit_off;   /* of all units, ascending; see all_units */
+	bool all_units;
+	struct dwr_lines **lines; /* open hash table by offset; owned */
+	size_t n_lines, n_line_slots;
+	struct dwr_abbrev_table abbrev[DWR_SYM_ABBREVS]; /* a cache by offset */
+};
+
+struct dwr_sym {
+	struct dwr_sym_file *main;  /* what was opened */
+	struct dwr_sym_file *debug; /* where the debug information is: main, or a file of its own */
+	struct dwr_sym_file *alt;   /* supplementary file (dwz), or NULL */
+	bool alt_tried;
+	enum dwr_sym_path path;
+	char *debug_dir;            /* owned */
+	char *warning;              /* owned */
+	bool nomem;                 /* something is missing for want of memory */
+	struct dwr_arena arena;
+
+	struct dwr_spans units;     /* id: offset of the unit */
+	VEC(uint64_t) bare;         /* units that do not say what code they have */
+	bool units_read, others_read, bare_read; /* .debug_aranges; units that it does not list; bare */
+
+	struct dwr_sym_body body[DWR_SYM_BODIES]; /* a cache */
+	struct dwr_sym_decl_of decl[DWR_SYM_DECLS]; /* a cache */
+	struct dwr_list list;       /* reused */
+
+	struct dwr_symtab *symtab;  /* owned; NULL: not read yet */
+	struct dwr_icfold note;
+	bool note_read, has_note;
+	VEC(uint32_t) group_order;  /* groups with their bodies ascending */
+
+	struct dwr_demangled *demangled; /* hash table by name; owned */
+	size_t n_demangled, n_demangled_slots;
+	enum dwr_spelling spelling;
+};
+
+/* Keeps the text of ERR as the warning when it is the first, and frees ERR.  Out of memory is not a warning: it is given
+ * back. */
+struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err);
+
+/* For what goes on without what ERR is about: frees it.  Out of memory makes the query fail in the end. */
+void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err);
+
+/* ---- file.c ---- */
+
+struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret);
+void dwr_sym_file_close(struct dwr_sym_file *file);
+bool dwr_sym_file_has_debug(const struct dwr_sym_file *file);
+
+/* The separate debug file of FILE, or NULL in *RET: below DEBUG_DIR by build-id, beside FILE or below DEBUG_DIR by .gnu_debuglink
+ * (where FILE's folder is meant as seen from SYSROOT). */
+struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
+					struct dwr_sym_file **ret);
+
+/* The same from a debuginfod server (debuginfod.h). */
+struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret);
+
+/* An error that names both build-ids, when DEBUG has another one than FILE. */
+struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struct dwr_sym_file *debug);
+
+/* The supplementary file of SYM's debug information, opened at the first call; NULL: none, or not found. */
+struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym);
+
+/* A section's contents, decompressed at the first call; empty when the file has none or it is broken. */
+struct dwr_bytes dwr_sym_sec(struct dwr_sym *sym, struct dwr_sym_file *file, enum dwr_sec id);
+
+/* ---- units.c ---- */
+
+/* The unit at OFF of FILE's .debug_info; NULL in *RET: no sound unit begins there. */
+struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file, uint64_t off,
+				  struct dwr_sym_unit **ret);
+
+/* The unit that holds offset OFF; the same. */
+struct elfrw_err *dwr_sym_unit_around(struct dwr_sym *sym, struct dwr_sym_file *file, uint64_t off,
+				      struct dwr_sym_unit **ret);
+
+/* The unit whose code holds ADDRESS, or NULL. */
+struct elfrw_err *dwr_sym_unit_for(struct dwr_sym *sym, uint64_t address, struct dwr_sym_unit **ret);
+
+/* Lists the offsets of all units of FILE in file->unit_off. */
+struct elfrw_err *dwr_sym_all_units(struct dwr_sym *sym, struct dwr_sym_file *file);
+
+/* ---- die.c ---- */
+
+/* What a symbolizer wants to know of one DIE.  Values as in the file; `form` 0: not there. */
+struct dwr_sym_die {
+	const struct dwr_sym_unit *unit;
+	uint64_t off;
+	uint32_t tag;
+	bool children;
+	struct dwr_value name, linkage, origin, spec, low, high, ranges, decl_file, decl_line, call_file, call_line,
+		call_column, discriminator, comp_dir;
+};
+
+/* Reads the DIE at OFF of UNIT; false: there is none that makes sense. */
+bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, struct dwr_sym_die *ret);
+
+/* Adds the ranges of code of a DIE with these values (each may be NULL) to SPANS as ID, those of deleted code left out. */
+struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
+				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
+				 struct dwr_spans *spans);
+
+/* The parts of that: the range that LOW and HIGH say, if they do (*FOUND); where the list that RANGES states is; the ranges of
+ * the list at OFF, whose bytes sym->list tells, in a section of *SIZE bytes. */
+struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
+				const struct dwr_value *high, uint64_t id, struct dwr_spans *spans, bool *found);
+struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *ranges, uint64_t *ret);
+struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, uint64_t id,
+				      struct dwr_spans *spans, uint64_t *size);
+
+/* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of reference. */
+uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v);
+
+/* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false: none. */
+bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_die *ret);
+
+/* The string of a value, through the supplementary file where needed, or NULL. */
+const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v);
+
+/* Fills *RET; strings are NULL when nobody says. */
+void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_decl *ret);
+
+/* UNIT's abbreviation table with the attributes that tell where code is; good until the next call of this, or of anything
+ * that reads DIEs of other units. */
+struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				 const struct dwr_abbrev_table **ret);
+
+/* The same into a table of the caller's (see dwr_abbrev_read). */
+struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				      struct dwr_abbrev_table *table);
+
+/* ---- stated.c ---- */
+
+/* A list that the entry ID of UNIT states. */
+struct dwr_sym_list {
+	const struct dwr_sym_unit *unit;
+	uint64_t off, id;
+};
+
+struct dwr_sym_stated {
+	struct dwr_sym_list *data; /* owned */
+	size_t len, cap;
+};
+
+/* As dwr_sym_ranges(), but a list goes to STATED, to be read by dwr_sym_read_stated() for a table that is made flat afterwards: of
+ * several with one list only the one with the highest id is added (LOWEST: the lowest).  That frees STATED. */
+struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low, const struct dwr_value *high,
+				const struct dwr_value *ranges, uint64_t id, struct dwr_sym_stated *stated, struct dwr_spans *spans);
+struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated, bool lowest, struct dwr_spans *spans);
+
+/* ---- func.c ---- */
+
+/* The DIE of the function of UNIT that holds ADDRESS; false in *FOUND: none does. */
+struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address, uint64_t *die,
+				   bool *found);
+
+/* All functions of UNIT in unit->funcs; QUICK: functions inside of functions may be missing. */
+struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);
+
+/* What is at ADDRESS in the function DIE of UNIT: the innermost node in *NODE, and the nodes around it in (*RET)->node,
+ * which is empty when the DIE cannot be read.  MEMBER: by the ranges that the note has for it, as addresses of the shared
+ * body; UINT32_MAX: by those of the debug information.  *RET is good until the next call. */
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
+				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node);
+
+/* ---- line.c ---- */
+
+/* The line table of UNIT, indexed at the first call; NULL in unit->lines: none. */
+struct elfrw_err *dwr_sym_unit_lines(struct dwr_sym *sym, struct dwr_sym_unit *unit);
+void dwr_lines_free(struct dwr_lines *lines);
+
+/* What the table says about ADDRESS; false: nothing. */
+bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
+
+/* The same, but false also when sequences that overlap say different things. */
+bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
+
+/* The same, looking only at the N sequences from section offset OFF on. */
+bool dwr_lines_find_in(const struct dwr_lines *lines, uint64_t off, uint32_t n, uint64_t address,
+		       struct dwr_place *ret);
+
+/* The path of file INDEX of the table of UNIT, or NULL. */
+const char *dwr_sym_file_name(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t index);
+
+/* ---- symtab.c ---- */
+
+void dwr_symtab_free(struct dwr_symtab *symtab);
+
+/* Do all symbols come from .dynsym? */
+bool dwr_symtab_is_dynamic(struct dwr_sym *sym);
+
+/* ---- demangle.c ---- */
+
+void dwr_sym_demangled_free(struct dwr_sym *sym);
+#endif

@@ -1,0 +1,428 @@
+/* symbolize.c: see symbolize.h.  Ties the levels of a look-up together.
+ *
+ * One address costs: a search in the units' intervals, one in the unit's functions, one in the function's inlined copies,
+ * one in the line table, and the reading of one or two DIEs for each frame: some microseconds when the unit is known
+ * already, a walk over the unit's DIEs and its line program (milliseconds) when not. */
+#include "dwarf/symbolize/symbolize.h"
+#include "dwarf/symbolize/state.h"
+#include <stdio.h>
+#include "elfrw/base/search.h"
+#include <dwarf.h>
+
+struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err)
+{
+	if (err == &elfrw_err_nomem)
+		return err;
+	if (err && !sym->warning && !(sym->warning = strdup(elfrw_err_text(err))))
+		sym->nomem = true;
+	elfrw_err_free(err);
+	return NULL;
+}
+
+void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err)
+{
+	if (err == &elfrw_err_nomem)
+		sym->nomem = true;
+	elfrw_err_free(err);
+}
+
+struct elfrw_err *dwr_sym_complete(const struct dwr_sym *sym)
+{
+	return sym->nomem ? &elfrw_err_nomem : NULL;
+}
+
+const char *dwr_sym_warning(const struct dwr_sym *sym)
+{
+	return sym->warning;
+}
+
+static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const struct dwr_sym_options *opt)
+{
+	sym->spelling = opt ? opt->spelling : DWR_SPELLING_LLVM;
+	sym->path = opt ? opt->path : DWR_SYM_ABSOLUTE;
+	const char *sysroot = opt && opt->sysroot ? opt->sysroot : "";
+	if (opt && opt->debug_dir)
+		sym->debug_dir = strdup(opt->debug_dir);
+	else if (asprintf(&sym->debug_dir, "%s/usr/lib/debug", sysroot) < 0)
+		sym->debug_dir = NULL;
+	if (!sym->debug_dir)
+		return &elfrw_err_nomem;
+	ELFRW_TRY(dwr_sym_file_open(path, &sym->main));
+	sym->debug = sym->main;
+	if (opt && opt->debug_file) {
+		struct dwr_sym_file *named;
+		ELFRW_TRY(elfrw_err_about(opt->debug_file, dwr_sym_file_open(opt->debug_file, &named)));
+		sym->debug = named;
+		return opt->own_only ? NULL : dwr_sym_file_fits(sym->main, named);
+	}
+	if (dwr_sym_file_has_debug(sym->main) || (opt && opt->own_only))
+		return NULL;
+	struct dwr_sym_file *other;
+	ELFRW_TRY(dwr_sym_file_separate(sym->main, sym->debug_dir, sysroot, &other));
+	if (!other)
+		ELFRW_TRY(dwr_sym_file_from_server(sym->main, &other));
+	if (other)
+		sym->debug = other;
+	return NULL;
+}
+
+struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *options, struct dwr_sym **ret)
+{
+	struct dwr_sym *sym = calloc(1, sizeof *sym);
+	struct elfrw_err *err = sym ? open_all(sym, path, options) : &elfrw_err_nomem;
+	if (err)
+		dwr_sym_close(sym);
+	else
+		*ret = sym;
+	return err;
+}
+
+void dwr_sym_close(struct dwr_sym *sym)
+{
+	if (!sym)
+		return;
+	if (sym->has_note)
+		dwr_icfold_deinit(&sym->note);
+	VEC_FREE(&sym->group_order);
+	VEC_FREE(&sym->units);
+	VEC_FREE(&sym->bare);
+	for (unsigned i = 0; i < DWR_SYM_BODIES; i++) {
+		VEC_FREE(&sym->body[i].spans);
+		VEC_FREE(&sym->body[i].node);
+	}
+	dwr_list_deinit(&sym->list);
+	dwr_symtab_free(sym->symtab);
+	dwr_sym_demangled_free(sym);
+	dwr_sym_file_close(sym->alt);
+	if (sym->debug != sym->main)
+		dwr_sym_file_close(sym->debug);
+	dwr_sym_file_close(sym->main);
+	dwr_arena_deinit(&sym->arena);
+	free(sym->debug_dir);
+	free(sym->warning);
+	free(sym);
+}
+
+void dwr_sym_frames_deinit(struct dwr_sym_frames *frames)
+{
+	VEC_FREE(frames);
+}
+
+static struct dwr_sym_frame *push_frame(struct dwr_sym_frames *frames)
+{
+	struct dwr_sym_frame *f = VEC_PUSH(frames);
+	if (f)
+		f->die = DWR_SYM_NO_DIE;
+	return f;
+}
+
+static void set_place(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_place *place,
+		      struct dwr_sym_frame *frame)
+{
+	const char *file = dwr_sym_file_name(sym, unit, place->file);
+	if (!file)
+		return;
+	frame->file = file;
+	frame->line = place->line;
+	frame->column = place->column;
+	frame->discriminator = place->discriminator;
+}
+
+/* The frames that one function's inlined copies give at ADDRESS. */
+struct chain {
+	struct dwr_sym_unit *unit;
+	const struct dwr_sym_body *body; /* NULL: no function */
+	uint32_t node;                   /* the innermost */
+	const struct dwr_sym_unit *place_unit; /* whose files PLACE counts; NULL: no place known */
+	struct dwr_place place;
+};
+
+static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, unsigned flags,
+				    struct dwr_sym_frames *frames)
+{
+	struct dwr_place call = { 0 };
+	if (!c->body) { /* code without a function: a unit of line numbers alone, or a .dwo file that is elsewhere */
+		if (!c->place_unit || !dwr_sym_file_name(sym, c->place_unit, c->place.file))
+			return NULL;
+		struct dwr_sym_frame *f = push_frame(frames);
+		if (!f)
+			return &elfrw_err_nomem;
+		set_place(sym, c->place_unit, &c->place, f);
+		return NULL;
+	}
+	for (uint32_t node = c->node;; node = c->body->node.data[node].parent) {
+		struct dwr_sym_frame *f = push_frame(frames);
+		struct dwr_sym_die die;
+		struct dwr_sym_decl decl;
+		if (!f)
+			return &elfrw_err_nomem;
+		f->die = c->body->node.data[node].die;
+		f->inlined = node != 0;
+		if (frames->len > 1)
+			set_place(sym, c->unit, &call, f);
+		else if (c->place_unit)
+			set_place(sym, c->place_unit, &c->place, f);
+		call = (struct dwr_place){ 0 };
+		if (!(flags & DWR_SYM_NO_DECL) && dwr_sym_die_read(sym, c->unit, f->die, &die)) {
+			dwr_sym_die_decl(sym, &die, &decl);
+			f->linkage = !(flags & DWR_SYM_SHORT_NAMES) && decl.linkage ? decl.linkage : decl.name;
+			f->start_file = decl.file;
+			f->start_line = decl.line;
+			f->has_start_address = die.low.form && dwr_value_address(&c->unit->file->secs, &c->unit->u,
+										 &c->unit->root, &die.low,
+										 &f->start_address);
+			call = (struct dwr_place){ (uint32_t)die.call_file.u, (uint32_t)die.call_line.u,
+						   (uint32_t)die.call_column.u, (uint32_t)die.discriminator.u };
+		}
+		if (!node || flags & DWR_SYM_NO_INLINES)
+			return NULL;
+	}
+}
+
+static void finish_names(struct dwr_sym *sym, unsigned flags, struct dwr_sym_frames *frames)
+{
+	for (size_t i = 0; i < frames->len; i++) {
+		struct dwr_sym_frame *f = &frames->data[i];
+		f->function = f->linkage && flags & DWR_SYM_DEMANGLE ? dwr_sym_demangle(sym, f->linkage) : f->linkage;
+	}
+}
+
+static struct elfrw_err *find_chain(struct dwr_sym *sym, uint64_t address, struct chain *c)
+{
+	ELFRW_TRY(dwr_sym_unit_for(sym, address, &c->unit));
+	if (!c->unit)
+		return NULL;
+	uint64_t die;
+	bool found;
+	ELFRW_TRY(dwr_sym_function(sym, c->unit, address, &die, &found));
+	if (found) {
+		ELFRW_TRY(dwr_sym_body_at(sym, c->unit, die, UINT32_MAX, address, &c->body, &c->node));
+		if (!c->body->node.len)
+			c->body = NULL;
+	}
+	ELFRW_TRY(dwr_sym_unit_lines(sym, c->unit));
+	if (c->unit->lines && dwr_lines_find(c->unit->lines, address, &c->place))
+		c->place_unit = c->unit;
+	return NULL;
+}
+
+/* ---- members of folded groups ---- */
+
+static struct elfrw_err *read_note(struct dwr_sym *sym)
+{
+	if (sym->note_read)
+		return NULL;
+	sym->note_read = true;
+	struct dwr_bytes sec = dwr_sym_sec(sym, sym->main, DWR_ICFOLD);
+	if (!sec.size)
+		sec = dwr_sym_sec(sym, sym->debug, DWR_ICFOLD);
+	if (!sec.size)
+		return NULL;
+	struct elfrw_err *err = dwr_icfold_read(&sym->note, sec.data, sec.size);
+	if (err)
+		return dwr_sym_warn(sym, err);
+	sym->has_note = true;
+	return NULL;
+}
+
+const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym)
+{
+	dwr_sym_forget(sym, read_note(sym));
+	return sym->has_note ? &sym->note : NULL;
+}
+
+/* The unit of the map that group G's body is. */
+static const struct elfrw_addrmap_unit *group_unit(const struct dwr_icfold *note, uint32_t g)
+{
+	return &note->map.unit[note->member[note->group[g].member].unit];
+}
+
+static int by_body(const void *a, const void *b, void *ctx)
+{
+	uint64_t x = group_unit(ctx, *(const uint32_t *)a)->body, y = group_unit(ctx, *(const uint32_t *)b)->body;
+	return x < y ? -1 : x > y;
+}
+
+bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
+{
+	const struct dwr_icfold *n = dwr_sym_note(sym);
+	if (!n || !n->n_groups)
+		return false;
+	if (!sym->group_order.len) {
+		if (!VEC_RESERVE(&sym->group_order, n->n_groups)) {
+			sym->nomem = true;
+			return false;
+		}
+		for (uint32_t i = 0; i < n->n_groups; i++)
+			sym->group_order.data[i] = i;
+		sym->group_order.len = n->n_groups;
+		qsort_r(sym->group_order.data, n->n_groups, sizeof(uint32_t), by_body, (void *)n);
+	}
+	size_t lo = LOWER_BOUND(0, n->n_groups, mid, group_unit(n, sym->group_order.data[mid])->body <= address);
+	if (!lo)
+		return false;
+	const struct elfrw_addrmap_unit *u = group_unit(n, sym->group_order.data[lo - 1]);
+	if (address - u->body >= u->old_end - u->old)
+		return false;
+	*group = sym->group_order.data[lo - 1];
+	return true;
+}
+
+static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_names; i++)
+		if (!strcmp(n->names[m->name + i], name))
+			return true;
+	return false;
+}
+
+/* In .symtab the names of functions that were folded have no size, so that the kept one's is found at their address.  In .dynsym,
+ * which is all that a stripped file has, sizes stay; there the note says whose name it is.  Makes *S the kept function's.
+ * false: that has none; *S is another's. */
+static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
+{
+	uint32_t g;
+	if (!dwr_symtab_is_dynamic(sym) || !dwr_sym_group_at(sym, address, &g))
+		return true;
+	const struct dwr_icfold *n = &sym->note;
+	const struct dwr_icfold_member *kept = &n->member[n->group[g].member];
+	if (s->address != n->map.unit[kept->unit].body || has_name(n, kept, s->name))
+		return true;
+	if (kept->n_names)
+		s->name = n->names[kept->name];
+	return kept->n_names;
+}
+
+/* KEPT: of several functions that share the code, the one that was kept is meant. */
+static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool kept, unsigned flags, struct dwr_sym_frames *frames)
+{
+	struct chain c = { 0 };
+	frames->len = 0;
+	ELFRW_TRY(find_chain(sym, address, &c));
+	ELFRW_TRY(add_frames(sym, &c, flags, frames));
+	/* The symbol table knows linkage names that debug information without details lacks, and code without any. */
+	struct dwr_sym_symbol s;
+	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !dwr_sym_symbol_at(sym, address, &s) ||
+	    (!kept_name(sym, address, &s) && kept)) {
+		finish_names(sym, flags, frames);
+		return dwr_sym_complete(sym);
+	}
+	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
+	if (!f)
+		return &elfrw_err_nomem;
+	f->linkage = s.name;
+	f->has_start_address = true;
+	f->start_address = s.address;
+	if (!f->file)
+		f->file = s.file;
+	finish_names(sym, flags, frames);
+	return dwr_sym_complete(sym);
+}
+
+struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags, struct dwr_sym_frames *frames)
+{
+	return frames_at(sym, address, false, flags, frames);
+}
+
+/* The member's own function.  Its DIEs may be in several units, which then each have a copy of it that the linker made one:
+ * the first unit counts, as for other addresses, and in it the last DIE. */
+static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
+{
+	const struct dwr_icfold_member *m = &sym->note.member[member];
+	const struct dwr_icfold_die *die = m->n_dies ? sym->note.dies + m->die : NULL;
+	for (uint32_t i = 0; i < m->n_dies; i++) {
+		struct dwr_sym_unit *unit;
+		ELFRW_TRY(dwr_sym_unit_around(sym, sym->debug, die[i].die, &unit));
+		while (unit && i + 1 < m->n_dies && die[i + 1].die < unit->u.end)
+			i++;
+		if (!unit)
+			continue;
+		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->body, &c->node));
+		c->unit = unit;
+		if (c->body->node.len)
+			return NULL;
+		c->body = NULL;
+	}
+	return NULL;
+}
+
+/* The member's own rows, which with overlapping sequences are among those of its unit. */
+static struct elfrw_err *alias_place(struct dwr_sym *sym, uint64_t address, struct chain *c)
+{
+	ELFRW_TRY(dwr_sym_unit_lines(sym, c->unit));
+	if (c->unit->lines && dwr_lines_find_sure(c->unit->lines, address, &c->place))
+		c->place_unit = c->unit;
+	return NULL;
+}
+
+/* The member's own rows. */
+static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
+{
+	const struct dwr_note_rows *rows = &sym->note.member[member].rows;
+	if (rows->status == DWR_NOTE_ROWS_SAME) {
+		struct chain kept = { 0 };
+		ELFRW_TRY(find_chain(sym, address, &kept));
+		c->place_unit = kept.place_unit;
+		c->place = kept.place;
+		return NULL;
+	}
+	if (rows->status != DWR_NOTE_ROWS_OWN || sym->note.artificial_unit == UINT64_MAX)
+		return NULL;
+	struct dwr_sym_unit *unit;
+	ELFRW_TRY(dwr_sym_unit_at(sym, sym->debug, sym->note.artificial_unit, &unit));
+	if (!unit)
+		return NULL;
+	ELFRW_TRY(dwr_sym_unit_lines(sym, unit));
+	if (unit->lines && dwr_lines_find_in(unit->lines, rows->seq, rows->n_seqs, address, &c->place))
+		c->place_unit = unit;
+	return NULL;
+}
+
+/* The source file that the symbol table gives the folded unit U, for want of line numbers; NULL: none, or several. */
+static const char *symbol_file(struct dwr_sym *sym, const char *name, const struct elfrw_addrmap_unit *u)
+{
+	struct dwr_sym_symbol s;
+	size_t from = 0;
+	const char *file = NULL;
+	while (dwr_sym_symbol_named(sym, name, &from, &s)) {
+		if (s.address != u->body && s.address != u->entry)
+			continue;
+		if (!s.file || (file && strcmp(file, s.file)))
+			return NULL;
+		file = s.file;
+	}
+	return file;
+}
+
+struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member, unsigned flags,
+					    struct dwr_sym_frames *frames)
+{
+	const struct dwr_icfold *n = dwr_sym_note(sym);
+	frames->len = 0;
+	if (!n || member >= n->n_members)
+		return elfrw_error("no folded function has the number %u", member);
+	const struct dwr_icfold_member *m = &n->member[member];
+	const struct elfrw_addrmap_unit *u = &n->map.unit[m->unit];
+	/* With overlapping ranges the kept function is one of several, too. */
+	bool plain = !(u->flags & ELFRW_UNIT_FOLDED) && n->policy != DWR_FOLDED_ALIAS;
+	if (plain || address - u->body >= u->old_end - u->old)
+		return frames_at(sym, address, plain, flags, frames);
+	struct chain c = { 0 };
+	/* The places first: what is known of the body is in a cache that another look-up may reuse. */
+	ELFRW_TRY(member_place(sym, member, address, &c));
+	ELFRW_TRY(member_body(sym, member, address, &c));
+	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit)
+		ELFRW_TRY(alias_place(sym, address, &c));
+	ELFRW_TRY(add_frames(sym, &c, flags, frames));
+	struct dwr_sym_frame *f = frames->len ? &frames->data[frames->len - 1] : push_frame(frames);
+	if (!f)
+		return &elfrw_err_nomem;
+	if (m->n_names && !f->file)
+		f->file = symbol_file(sym, n->names[m->name], u);
+	if (m->n_names && (!f->linkage || !(flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB))))
+		f->linkage = n->names[m->name];
+	f->has_start_address = true;
+	f->start_address = u->body;
+	finish_names(sym, flags, frames);
+	return dwr_sym_complete(sym);
+}

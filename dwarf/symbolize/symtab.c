@@ -1,0 +1,328 @@
+/* symtab.c: names from the symbol table.
+ *
+ * The first questions are answered by a pass over the table as it is in the file; copies sorted by address and by name are
+ * only made for those who ask more. */
+#include "dwarf/symbolize/state.h"
+#include "elfrw/arch/symbol.h"
+#include "elfrw/base/search.h"
+
+#define SCANS 4 /* questions before the table is sorted */
+
+struct entry {
+	uint64_t address, size;
+	uint32_t index, name;
+};
+
+struct by_name {
+	uint32_t hash, index;
+};
+
+struct dwr_symtab {
+	const struct elfrw_image *image; /* borrowed; NULL: no table */
+	uint32_t shndx;
+	size_t n;
+	unsigned asked;
+	bool sorted;
+	VEC(struct entry) entry; /* one for each address, ascending */
+	unsigned asked_name;
+	VEC(struct by_name) name; /* sorted by hash, then index; empty: not made */
+	uint32_t file_from, file_to; /* the symbols from an STT_FILE symbol on that are known to be its */
+	const char *file;
+	VEC(uint32_t) files; /* the STT_FILE symbols, when has_files */
+	bool has_files;
+};
+
+void dwr_symtab_free(struct dwr_symtab *t)
+{
+	if (t) {
+		VEC_FREE(&t->entry);
+		VEC_FREE(&t->name);
+		VEC_FREE(&t->files);
+	}
+	free(t);
+}
+
+static bool is64(const struct elfrw_image *img)
+{
+	return img->ehdr.e_ident[EI_CLASS] == ELFCLASS64;
+}
+
+static bool use(struct dwr_symtab *t, const struct elfrw_image *img, uint32_t shndx)
+{
+	size_t n = shndx && img->section[shndx].data
+			   ? img->section[shndx].hdr.sh_size / (is64(img) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
+			   : 0;
+	if (n < 2)
+		return false;
+	t->image = img;
+	t->shndx = shndx;
+	t->n = n;
+	return true;
+}
+
+static struct dwr_symtab *table(struct dwr_sym *sym)
+{
+	struct dwr_symtab *t = sym->symtab;
+	if (t)
+		return t;
+	t = sym->symtab = calloc(1, sizeof *t);
+	if (!t)
+		sym->nomem = true;
+	if (t && !use(t, &sym->main->image, sym->main->image.symtab) &&
+	    !use(t, &sym->debug->image, sym->debug->image.symtab))
+		use(t, &sym->main->image, sym->main->image.dynsym);
+	return t;
+}
+
+bool dwr_symtab_is_dynamic(struct dwr_sym *sym)
+{
+	const struct dwr_symtab *t = table(sym);
+	return t && t->image && t->shndx == t->image->dynsym;
+}
+
+static Elf64_Sym get(const struct dwr_symtab *t, size_t i)
+{
+	const uint8_t *data = t->image->section[t->shndx].data;
+	Elf64_Sym s;
+	if (is64(t->image)) {
+		memcpy(&s, data + i * sizeof s, sizeof s);
+		return s;
+	}
+	Elf32_Sym n;
+	memcpy(&n, data + i * sizeof n, sizeof n);
+	return (Elf64_Sym){ n.st_name, n.st_info, n.st_other, n.st_shndx, n.st_value, n.st_size };
+}
+
+static const char *name_of(const struct dwr_symtab *t, uint32_t name)
+{
+	const char *s = elfrw_image_string(t->image, t->image->section[t->shndx].hdr.sh_link, name);
+	return s ? s : "";
+}
+
+static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
+{
+	unsigned type = s->st_info & 15;
+	if (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE && type != STT_GNU_IFUNC)
+		return false;
+	if (s->st_shndx == SHN_UNDEF || (s->st_shndx >= SHN_LORESERVE && s->st_shndx != SHN_XINDEX))
+		return false;
+	if (s->st_shndx < t->image->n_sections && !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
+		return false;
+	return !elfrw_symbol_is_mapping(t->image->ehdr.e_machine, type, name_of(t, s->st_name));
+}
+
+static uint64_t value_of(const struct dwr_symtab *t, const Elf64_Sym *s)
+{
+	return elfrw_symbol_address(t->image->ehdr.e_machine, s->st_info & 15, s->st_value);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+/* The STT_FILE symbols, for those who ask more: the way back to the one before a symbol can be as long as the table. */
+static void find_files(struct dwr_symtab *t)
+{
+	t->files.len = 0;
+	for (size_t i = 1; i < t->n; i++) {
+		if ((get(t, i).st_info & 15) != STT_FILE)
+			continue;
+		uint32_t *slot = VEC_PUSH(&t->files);
+		if (!slot)
+			return;
+		*slot = (uint32_t)i;
+	}
+	t->has_files = true;
+}
+
+static bool sort_table(struct dwr_symtab *t)
+{
+	for (size_t i = 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		if (!counts(t, &s))
+			continue;
+		struct entry *e = VEC_PUSH(&t->entry);
+		if (!e) {
+			t->entry.len = 0;
+			return false;
+		}
+		*e = (struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name };
+	}
+	if (t->entry.len)
+		qsort(t->entry.data, t->entry.len, sizeof *t->entry.data, by_address);
+	size_t n = 0;
+	for (size_t i = 0; i < t->entry.len; i++) {
+		if (n && t->entry.data[n - 1].address == t->entry.data[i].address)
+			n--;
+		t->entry.data[n++] = t->entry.data[i];
+	}
+	t->entry.len = n;
+	t->sorted = true;
+	if (!t->has_files)
+		find_files(t);
+	return true;
+}
+
+static bool search(const struct dwr_symtab *t, uint64_t address, struct entry *ret)
+{
+	size_t lo = LOWER_BOUND(0, t->entry.len, mid, t->entry.data[mid].address <= address);
+	if (lo)
+		*ret = t->entry.data[lo - 1];
+	return lo != 0;
+}
+
+static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret)
+{
+	struct entry best = { 0 };
+	bool found = false;
+	for (size_t i = 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		uint64_t v = value_of(t, &s);
+		if (v > address || (found && (v < best.address || (v == best.address && s.st_size < best.size))) ||
+		    !counts(t, &s))
+			continue;
+		best = (struct entry){ v, s.st_size, (uint32_t)i, s.st_name };
+		found = true;
+	}
+	*ret = best;
+	return found;
+}
+
+static const char *file_before(const struct dwr_symtab *t, uint32_t index)
+{
+	size_t lo = LOWER_BOUND(0, t->files.len, mid, t->files.data[mid] < index);
+	const char *file = lo ? name_of(t, get(t, t->files.data[lo - 1]).st_name) : "";
+	return *file ? file : NULL;
+}
+
+static void fill(struct dwr_symtab *t, const struct entry *e, struct dwr_sym_symbol *ret)
+{
+	*ret = (struct dwr_sym_symbol){ .name = name_of(t, e->name), .address = e->address, .size = e->size };
+	Elf64_Sym s = get(t, e->index);
+	if (s.st_info >> 4 != STB_LOCAL)
+		return;
+	if (t->has_files) {
+		ret->file = file_before(t, e->index);
+		return;
+	}
+	uint32_t i = e->index;
+	while (i > 1 && !(i > t->file_from && i <= t->file_to)) {
+		s = get(t, --i);
+		if ((s.st_info & 15) != STT_FILE)
+			continue;
+		const char *file = name_of(t, s.st_name);
+		t->file = *file ? file : NULL;
+		t->file_from = i++;
+		t->file_to = 0;
+		break;
+	}
+	if (i <= 1)
+		return;
+	if (t->file_to < e->index)
+		t->file_to = e->index;
+	ret->file = t->file;
+}
+
+bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret)
+{
+	struct dwr_symtab *t = table(sym);
+	struct entry e;
+	if (!t || !t->image)
+		return false;
+	if (!t->sorted && ++t->asked > SCANS)
+		sort_table(t);
+	if (!(t->sorted ? search(t, address, &e) : scan(t, address, &e)))
+		return false;
+	if (e.size && e.address + e.size <= address)
+		return false;
+	fill(t, &e, ret);
+	return true;
+}
+
+/* Of a name's length, beginning and end: names may be suffixes of one string that is as long as the table. */
+static uint32_t hash_of(const char *s)
+{
+	enum { PART = 256 };
+	size_t n = strlen(s);
+	uint32_t h = 5381 + (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		if (i == PART && n > 2 * PART)
+			i = n - PART;
+		h = h * 33 + (uint8_t)s[i];
+	}
+	return h;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct by_name *x = a, *y = b;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void sort_names(struct dwr_symtab *t)
+{
+	for (size_t i = 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		if (!counts(t, &s))
+			continue;
+		struct by_name *e = VEC_PUSH(&t->name);
+		if (!e) {
+			VEC_FREE(&t->name);
+			return;
+		}
+		*e = (struct by_name){ hash_of(name_of(t, s.st_name)), (uint32_t)i };
+	}
+	if (t->name.len)
+		qsort(t->name.data, t->name.len, sizeof *t->name.data, by_hash);
+	if (!t->has_files)
+		find_files(t);
+}
+
+/* The first symbol named NAME from index I on; t->n: none. */
+static size_t find_name(const struct dwr_symtab *t, const char *name, size_t i)
+{
+	uint32_t hash = hash_of(name);
+	const struct by_name *e = t->name.data;
+	size_t lo = LOWER_BOUND(0, t->name.len, mid, e[mid].hash < hash || (e[mid].hash == hash && e[mid].index < i));
+	for (; lo < t->name.len && t->name.data[lo].hash == hash; lo++) {
+		Elf64_Sym s = get(t, t->name.data[lo].index);
+		if (!strcmp(name_of(t, s.st_name), name))
+			return t->name.data[lo].index;
+	}
+	return t->n;
+}
+
+bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from, struct dwr_sym_symbol *ret)
+{
+	struct dwr_symtab *t = table(sym);
+	if (!t || !t->image)
+		return false;
+	if (!t->name.len && !*from && ++t->asked_name == SCANS + 1)
+		sort_names(t);
+	if (t->name.len) {
+		size_t i = find_name(t, name, *from);
+		if (i >= t->n)
+			return false;
+		Elf64_Sym s = get(t, i);
+		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
+		*from = i + 1;
+		return true;
+	}
+	for (size_t i = *from ? *from : 1; i < t->n; i++) {
+		Elf64_Sym s = get(t, i);
+		if (!counts(t, &s) || strcmp(name_of(t, s.st_name), name))
+			continue;
+		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
+		*from = i + 1;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,158 @@
+/* x86_64.c: the x86-64 table: relocations, thunk, unwind rule at entry.
+ *
+ * Sources: System V psABI for AMD64 1.0 (section 4.4, relocation types; section 3.6.2, DWARF register numbers) and its
+ * "APX" additions for the CODE_4/5/6 types; DWARF 5 section 6.4.2.1 for the CFI bytes. */
+#include <elf.h>
+
+#include "elfrw/arch/arch.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/arch/x86_64_decode.h"
+#include <string.h>
+
+#define R(type, k, bytes, is_signed) [type] = { #type, ELFRW_RELOC_##k, bytes, is_signed }
+
+/* Not in every elf.h. */
+#ifndef R_X86_64_CODE_4_GOTPCRELX
+#define R_X86_64_CODE_4_GOTPCRELX 43
+#define R_X86_64_CODE_4_GOTTPOFF 44
+#define R_X86_64_CODE_4_GOTPC32_TLSDESC 45
+#define R_X86_64_CODE_5_GOTPCRELX 46
+#define R_X86_64_CODE_5_GOTTPOFF 47
+#define R_X86_64_CODE_5_GOTPC32_TLSDESC 48
+#define R_X86_64_CODE_6_GOTPCRELX 49
+#define R_X86_64_CODE_6_GOTTPOFF 50
+#define R_X86_64_CODE_6_GOTPC32_TLSDESC 51
+#endif
+#define R_X86_64_PC32_BND 39
+#define R_X86_64_PLT32_BND 40
+#define R_X86_64_GNU_VTINHERIT 250
+#define R_X86_64_GNU_VTENTRY 251
+
+/* HARD are the forms that count from the GOT's address or hold a slot's number in it: medium and large model code.
+ * What they name cannot be read off the instruction that holds them. */
+static const struct elfrw_reloc_desc relocs[] = {
+	R(R_X86_64_NONE, NONE, 0, false),
+	R(R_X86_64_64, ABS, 8, false),
+	R(R_X86_64_PC32, PCREL, 4, true),
+	R(R_X86_64_GOT32, HARD, 4, true),
+	R(R_X86_64_PLT32, PCREL, 4, true),
+	R(R_X86_64_COPY, NONE, 0, false),
+	R(R_X86_64_GLOB_DAT, SYMBOLIC, 8, false),
+	R(R_X86_64_JUMP_SLOT, SYMBOLIC, 8, false),
+	R(R_X86_64_RELATIVE, RELATIVE, 8, false),
+	R(R_X86_64_GOTPCREL, GOTPCREL, 4, true),
+	R(R_X86_64_32, ABS, 4, false),
+	R(R_X86_64_32S, ABS, 4, true),
+	R(R_X86_64_16, ABS, 2, false),
+	R(R_X86_64_PC16, PCREL, 2, true),
+	R(R_X86_64_8, ABS, 1, true),
+	R(R_X86_64_PC8, PCREL, 1, true),
+	R(R_X86_64_DTPMOD64, TLS, 8, false),
+	R(R_X86_64_DTPOFF64, TLS, 8, true),
+	R(R_X86_64_TPOFF64, TLS, 8, true),
+	R(R_X86_64_TLSGD, TLS, 4, true),
+	R(R_X86_64_TLSLD, TLS, 4, true),
+	R(R_X86_64_DTPOFF32, TLS, 4, true),
+	R(R_X86_64_GOTTPOFF, TLS, 4, true),
+	R(R_X86_64_TPOFF32, TLS, 4, true),
+	R(R_X86_64_PC64, PCREL, 8, true),
+	R(R_X86_64_GOTOFF64, HARD, 8, true),
+	R(R_X86_64_GOTPC32, PCREL, 4, true),
+	R(R_X86_64_GOT64, HARD, 8, true),
+	R(R_X86_64_GOTPCREL64, HARD, 8, true),
+	R(R_X86_64_GOTPC64, HARD, 8, true),
+	R(R_X86_64_GOTPLT64, HARD, 8, true),
+	R(R_X86_64_PLTOFF64, HARD, 8, true),
+	R(R_X86_64_SIZE32, NONE, 4, false),
+	R(R_X86_64_SIZE64, NONE, 8, false),
+	R(R_X86_64_GOTPC32_TLSDESC, TLS, 4, true),
+	R(R_X86_64_TLSDESC_CALL, TLS, 0, false),
+	R(R_X86_64_TLSDESC, TLS, 16, false),
+	R(R_X86_64_IRELATIVE, IRELATIVE, 8, false),
+	R(R_X86_64_RELATIVE64, RELATIVE, 8, false),
+	R(R_X86_64_PC32_BND, PCREL, 4, true),
+	R(R_X86_64_PLT32_BND, PCREL, 4, true),
+	R(R_X86_64_GOTPCRELX, GOTPCREL, 4, true),
+	R(R_X86_64_REX_GOTPCRELX, GOTPCREL, 4, true),
+	R(R_X86_64_CODE_4_GOTPCRELX, GOTPCREL, 4, true),
+	R(R_X86_64_CODE_4_GOTTPOFF, TLS, 4, true),
+	R(R_X86_64_CODE_4_GOTPC32_TLSDESC, TLS, 4, true),
+	R(R_X86_64_CODE_5_GOTPCRELX, GOTPCREL, 4, true),
+	R(R_X86_64_CODE_5_GOTTPOFF, TLS, 4, true),
+	R(R_X86_64_CODE_5_GOTPC32_TLSDESC, TLS, 4, true),
+	R(R_X86_64_CODE_6_GOTPCRELX, GOTPCREL, 4, true),
+	R(R_X86_64_CODE_6_GOTTPOFF, TLS, 4, true),
+	R(R_X86_64_CODE_6_GOTPC32_TLSDESC, TLS, 4, true),
+	/* left by -fvtable-gc, marks only */
+	R(R_X86_64_GNU_VTINHERIT, NONE, 0, false),
+	R(R_X86_64_GNU_VTENTRY, NONE, 0, false),
+};
+
+static struct elfrw_reloc_desc reloc(uint32_t type)
+{
+	if (type < sizeof relocs / sizeof *relocs && relocs[type].name)
+		return relocs[type];
+	return (struct elfrw_reloc_desc){ NULL, ELFRW_RELOC_HARD, 0, false };
+}
+
+enum { ENDBR_SIZE = 4, JMP_SIZE = 5, THUNK_MAX = 10 };
+
+/* endbr64 (where asked for); jmp rel32; one int3, so that the size is even and the next thunk's address too. */
+static unsigned thunk(uint8_t *buf, uint64_t from, uint64_t to, bool endbr)
+{
+	unsigned jmp = endbr ? ENDBR_SIZE : 0;
+	int64_t rel = (int64_t)(to - (from + jmp + JMP_SIZE));
+	if (rel < INT32_MIN || rel > INT32_MAX)
+		return 0;
+	if (buf) {
+		if (endbr)
+			elfrw_put32(buf, 0xfa1e0ff3);
+		buf[jmp] = 0xe9;
+		elfrw_put32(buf + jmp + 1, (uint32_t)rel);
+		buf[jmp + JMP_SIZE] = 0xcc;
+	}
+	return jmp + JMP_SIZE + 1;
+}
+
+/* FF /2 anywhere. */
+static bool may_call_indirectly(const uint8_t *code, size_t size)
+{
+	const uint8_t *p = code, *end = code + size;
+	while (p + 1 < end && (p = memchr(p, 0xff, (size_t)(end - p - 1)))) {
+		if ((*++p & 0x38) == 0x10)
+			return true;
+	}
+	return false;
+}
+
+/* DW_CFA_def_cfa: rsp + 8; DW_CFA_offset: the return address at CFA - 8 (data alignment factor -8). */
+static const uint8_t entry_cfi[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
+
+const struct elfrw_arch elfrw_arch_x86_64 = {
+	.name = "x86-64",
+	.machine = EM_X86_64,
+	.address_size = 8,
+	.decode = elfrw_x86_decode,
+	/* rel32 counts from the instruction's end, at most 15 bytes on */
+	.branch_range = 0x7ffffff0,
+	.code_align = 1,
+	.function_align = 16,
+	.fill = 0xcc,
+	.call_size = 5,
+	.may_call_indirectly = may_call_indirectly,
+	.thunk = thunk,
+	.thunk_max = THUNK_MAX,
+	.reloc = reloc,
+	.r_abs64 = R_X86_64_64,
+	.r_relative = R_X86_64_RELATIVE,
+	.r_irelative = R_X86_64_IRELATIVE,
+	/* DT_RELR has no number of its own: each of its entries stands for this one */
+	.r_relr = R_X86_64_RELATIVE,
+	.r_pc32 = R_X86_64_PC32,
+	.r_plt32 = R_X86_64_PLT32,
+	.dwarf_sp = 7,
+	.dwarf_ra = 16,
+	.dwarf_arg = { 5, 4 },
+	.entry_cfi = entry_cfi,
+	.entry_cfi_size = sizeof entry_cfi,
+};

@@ -1,0 +1,407 @@
+/* newfile.c: see newfile.h. */
+#include "elfrw/base/newfile.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+/* So that a signal that waits is seen soon, whatever the file system's speed. */
+#define CHUNK (16u << 20)
+
+/* What ends a process and can be asked to wait.  Faults of the process itself cannot, and SIGQUIT is asked for a core dump now. */
+static const int ending[] = { SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ };
+
+static void ending_set(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+		struct sigaction now;
+		/* An ignored signal would wait too while it is blocked. */
+		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(set, ending[i]);
+	}
+}
+
+static void hold(struct elfrw_newfile *f)
+{
+	sigset_t set;
+	ending_set(&set);
+	f->held = pthread_sigmask(SIG_BLOCK, &set, &f->mask) == 0;
+}
+
+void elfrw_newfile_hold(struct elfrw_newfile *f, sigset_t *mask)
+{
+	if (!f->held)
+		hold(f);
+	*mask = f->mask;
+	f->held = false;
+}
+
+void elfrw_newfile_release(const sigset_t *mask)
+{
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+/* Signals that waited arrive here, unless a file begun earlier holds them too. */
+static void release(struct elfrw_newfile *f)
+{
+	if (f->held)
+		elfrw_newfile_release(&f->mask);
+	f->held = false;
+}
+
+bool elfrw_newfile_interrupted(const struct elfrw_newfile *f)
+{
+	sigset_t want, waiting;
+	if (!f->held || sigpending(&waiting) != 0)
+		return false;
+	ending_set(&want);
+	sigandset(&want, &want, &waiting);
+	return !sigisemptyset(&want);
+}
+
+/* The folder of PATH; owned by the caller. */
+static char *dir_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+bool elfrw_newfile_same_place(const char *a, const char *b)
+{
+	struct stat x, y;
+	bool a_there = stat(a, &x) == 0, b_there = stat(b, &y) == 0;
+	if (a_there && b_there)
+		return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	if (!strcmp(a, b))
+		return true;
+	if (a_there || b_there || strcmp(last_part(a), last_part(b)) != 0)
+		return false;
+	char *dir_a = dir_name(a), *dir_b = dir_name(b);
+	bool same = dir_a && dir_b && stat(dir_a, &x) == 0 && stat(dir_b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	free(dir_a);
+	free(dir_b);
+	return same;
+}
+
+/* "DIR/.NAME.icfold-PID-TRY", NAME cut so that the whole is a valid name where NAME is; NULL: out of memory. */
+static char *temp_name(const char *path, unsigned try)
+{
+	const char *slash = strrchr(path, '/');
+	int dir = slash ? (int)(slash - path + 1) : 0;
+	char *name;
+	if (asprintf(&name, "%.*s.%.200s.icfold-%ld-%u", dir, path, path + dir, (long)getpid(), try) < 0)
+		return NULL;
+	return name;
+}
+
+/* Is PATH in the end a link of /proc to an open descriptor, as /dev/stdout is?  Renaming would replace a link that is not ours. */
+static bool is_descriptor(const char *path)
+{
+	char at[PATH_MAX], to[PATH_MAX], dir[PATH_MAX]; /* none of it allocated: without memory, a link is still a link */
+	if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+		return false;
+	for (int depth = 0; depth < 40; depth++) {
+		struct stat st;
+		struct statfs fs;
+		if (lstat(at, &st) != 0 || !S_ISLNK(st.st_mode))
+			return false;
+		const char *slash = strrchr(at, '/');
+		size_t len = slash ? (size_t)(slash - at + 1) : 0;
+		memcpy(dir, len ? at : "./", len ? len : 2);
+		dir[len ? len : 2] = 0;
+		if (statfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)
+			return true;
+		ssize_t n = readlink(at, to, sizeof to - 1);
+		if (n <= 0)
+			return false;
+		to[n] = 0;
+		size_t keep = to[0] == '/' ? 0 : len;
+		if (keep + (size_t)n >= sizeof at)
+			return false;
+		memcpy(at + keep, to, (size_t)n + 1);
+	}
+	return false;
+}
+
+/* Our own descriptor is written to where it stands: `>>file` appends. */
+static int open_stream(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	char *end;
+	long n = strcmp(name, "stdout") == 0 ? 1 : strcmp(name, "stderr") == 0 ? 2 : strtol(name, &end, 10);
+	struct stat named, ours;
+	if (n > 0 && n < 1 << 20 && stat(path, &named) == 0 && fstat((int)n, &ours) == 0 && named.st_dev == ours.st_dev &&
+	    named.st_ino == ours.st_ino && named.st_rdev == ours.st_rdev)
+		return fcntl((int)n, F_DUPFD_CLOEXEC, 3);
+	return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+static struct elfrw_err *begin_stream(struct elfrw_newfile *f, bool descriptor)
+{
+	struct stat st;
+	int fd = descriptor ? open_stream(f->path) : open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return elfrw_error_errno(errno, "cannot open");
+	if (!descriptor && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && lseek(fd, 0, SEEK_CUR) == 0) {
+		f->fd = fd;
+		f->in_place = f->open = true;
+		return NULL;
+	}
+	f->fd = memfd_create("icfold", MFD_CLOEXEC);
+	if (f->fd < 0) {
+		struct elfrw_err *err = elfrw_error_errno(errno, "cannot create a file in memory");
+		close(fd);
+		return err;
+	}
+	f->stream = fd;
+	f->open = true;
+	return NULL;
+}
+
+static struct elfrw_err *begin_named(struct elfrw_newfile *f, mode_t mode)
+{
+	hold(f);
+	for (unsigned try = 0; try < 100; try++) {
+		f->temp = temp_name(f->path, try);
+		if (!f->temp) {
+			release(f);
+			return &elfrw_err_nomem;
+		}
+		f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		if (f->fd >= 0) {
+			f->open = true;
+			return NULL;
+		}
+		int e = errno;
+		free(f->temp);
+		f->temp = NULL;
+		if (e != EEXIST) {
+			release(f);
+			return elfrw_error_errno(e, "cannot create");
+		}
+	}
+	release(f);
+	return elfrw_error("cannot create: too many temporary files");
+}
+
+struct elfrw_err *elfrw_newfile_begin(struct elfrw_newfile *f, const char *path, mode_t mode)
+{
+	struct stat st;
+	*f = (struct elfrw_newfile){ .path = path, .fd = -1, .stream = -1 };
+	bool there = stat(path, &st) == 0;
+	if (there && S_ISDIR(st.st_mode))
+		return elfrw_error("is a directory");
+	/* Also one that is closed: its link is there. */
+	bool descriptor = is_descriptor(path);
+	if (descriptor || (there && !S_ISREG(st.st_mode)))
+		return begin_stream(f, descriptor);
+	char *dir = dir_name(path);
+	if (!dir)
+		return &elfrw_err_nomem;
+	/* Where /proc is missing the file could not be named afterwards. */
+	f->fd = access("/proc/self/fd", X_OK) == 0 ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode) : -1;
+	free(dir);
+	f->open = f->fd >= 0;
+	return f->open ? NULL : begin_named(f, mode);
+}
+
+struct elfrw_err *elfrw_newfile_write(const struct elfrw_newfile *f, const void *data, uint64_t size, uint64_t off)
+{
+	const char *p = data;
+	while (size) {
+		if (elfrw_newfile_interrupted(f))
+			return elfrw_error("interrupted");
+		ssize_t n = pwrite(f->fd, p, size > CHUNK ? CHUNK : size, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return elfrw_error_errno(n < 0 ? errno : ENOSPC, "cannot write");
+		p += n;
+		off += (uint64_t)n;
+		size -= (uint64_t)n;
+	}
+	return NULL;
+}
+
+/* N bytes at AT, or fewer at the end of the file; -1: error. */
+static ssize_t read_at(int fd, char *buf, size_t n, off_t at)
+{
+	size_t done = 0;
+	while (done < n) {
+		ssize_t k = pread(fd, buf + done, n - done, at + (off_t)done);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -1;
+		if (k == 0)
+			break;
+		done += (size_t)k;
+	}
+	return (ssize_t)done;
+}
+
+#define COMPARE (1u << 18)
+
+bool elfrw_newfile_is_same(const struct elfrw_newfile *f)
+{
+	struct stat a, b;
+	if (f->stream >= 0 || f->in_place)
+		return false;
+	int old = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (old < 0)
+		return false;
+	/* Read and not mapped: the older file may shrink while it is looked at. */
+	char *buf = malloc(2 * (size_t)COMPARE);
+	bool same = buf && fstat(f->fd, &a) == 0 && fstat(old, &b) == 0 && a.st_size == b.st_size && a.st_mode == b.st_mode;
+	for (off_t at = 0; same && at <= a.st_size; at += COMPARE) {
+		ssize_t n = read_at(f->fd, buf, COMPARE, at);
+		same = n >= 0 && read_at(old, buf + COMPARE, COMPARE, at) == n && memcmp(buf, buf + COMPARE, (size_t)n) == 0;
+	}
+	free(buf);
+	close(old);
+	return same;
+}
+
+/* All of the file FROM to the place where TO stands. */
+static struct elfrw_err *copy_all(int from, int to)
+{
+	char *buf = malloc(1 << 20);
+	if (!buf)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = NULL;
+	off_t at = 0;
+	while (!err) {
+		ssize_t n = read_at(from, buf, 1 << 20, at);
+		if (n < 0)
+			err = elfrw_error_errno(errno, "cannot read back");
+		if (n <= 0)
+			break;
+		at += n;
+		for (ssize_t done = 0; done < n && !err;) {
+			ssize_t k = write(to, buf + done, (size_t)(n - done));
+			if (k > 0)
+				done += k;
+			else if (k == 0 || errno != EINTR)
+				err = elfrw_error_errno(k ? errno : ENOSPC, "cannot write");
+		}
+	}
+	free(buf);
+	return err;
+}
+
+/* Where an unnamed file cannot get a name after all: a named one with its contents takes its place. */
+static struct elfrw_err *make_named(struct elfrw_newfile *f)
+{
+	struct stat st;
+	int from = f->fd;
+	release(f);
+	f->open = false;
+	/* Whoever ends the process here leaves no set-uid file of the wrong owner, nor one that others read and should not. */
+	struct elfrw_err *err = fstat(from, &st) == 0 ? begin_named(f, 0600) : elfrw_error_errno(errno, "cannot stat");
+	if (!err)
+		err = copy_all(from, f->fd);
+	/* As far as that goes here: owner, and a mode that the umask does not apply to. */
+	if (!err) {
+		mode_t mode = st.st_mode & 07777;
+		if (fchown(f->fd, st.st_uid, st.st_gid) != 0)
+			mode &= 0777;
+		/* File systems without modes of their own may refuse; what they say then must do. */
+		if (fchmod(f->fd, mode) != 0 && (fstat(f->fd, &st) != 0 || mode & ~st.st_mode & S_IRWXU))
+			err = elfrw_error_errno(errno, "cannot set the mode");
+	}
+	close(from);
+	return err;
+}
+
+/* Gives the unnamed file a name: PATH if there is none yet, else a temporary one. */
+static struct elfrw_err *link_file(struct elfrw_newfile *f, bool *in_place)
+{
+	char proc[64];
+	snprintf(proc, sizeof proc, "/proc/self/fd/%d", f->fd);
+	*in_place = linkat(AT_FDCWD, proc, AT_FDCWD, f->path, AT_SYMLINK_FOLLOW) == 0;
+	if (*in_place)
+		return NULL;
+	if (errno != EEXIST)
+		return make_named(f);
+	for (unsigned try = 0; try < 100; try++) {
+		f->temp = temp_name(f->path, try);
+		if (!f->temp)
+			return &elfrw_err_nomem;
+		if (linkat(AT_FDCWD, proc, AT_FDCWD, f->temp, AT_SYMLINK_FOLLOW) == 0)
+			return NULL;
+		int e = errno;
+		free(f->temp);
+		f->temp = NULL;
+		if (e != EEXIST)
+			return make_named(f);
+	}
+	return elfrw_error("cannot create: too many temporary files");
+}
+
+void elfrw_newfile_hide(struct elfrw_newfile *f)
+{
+	/* Without /proc it could not be opened again. */
+	if (!f->temp || access("/proc/self/fd", X_OK) != 0 || unlink(f->temp) != 0)
+		return;
+	free(f->temp);
+	f->temp = NULL;
+	release(f);
+}
+
+struct elfrw_err *elfrw_newfile_commit(struct elfrw_newfile *f)
+{
+	struct elfrw_err *err = NULL;
+	bool in_place = f->in_place;
+	if (f->stream >= 0)
+		err = copy_all(f->fd, f->stream);
+	else if (!in_place && !f->temp) {
+		hold(f);
+		err = link_file(f, &in_place);
+	}
+	if (!err && elfrw_newfile_interrupted(f) && f->temp)
+		err = elfrw_error("interrupted");
+	/* Network file systems tell only now that there was no room. */
+	if (f->open && close(f->fd) != 0 && !err)
+		err = elfrw_error_errno(errno, "cannot write");
+	f->open = false;
+	if (f->stream >= 0 && close(f->stream) != 0 && !err)
+		err = elfrw_error_errno(errno, "cannot write");
+	f->stream = -1;
+	if (!err && f->temp) {
+		if (rename(f->temp, f->path) == 0) {
+			free(f->temp);
+			f->temp = NULL;
+		} else
+			err = elfrw_error_errno(errno, "cannot replace");
+	}
+	elfrw_newfile_drop(f);
+	return err;
+}
+
+void elfrw_newfile_drop(struct elfrw_newfile *f)
+{
+	if (f->open)
+		close(f->fd);
+	if (f->open && f->stream >= 0)
+		close(f->stream);
+	if (f->temp)
+		unlink(f->temp);
+	free(f->temp);
+	release(f);
+	*f = (struct elfrw_newfile){ .fd = -1, .stream = -1 };
+}

@@ -1,0 +1,10 @@
+/* parallel.h: loops over several threads whose result does not depend on how many there are. */
+#ifndef ELFRW_BASE_PARALLEL_H
+#define ELFRW_BASE_PARALLEL_H
+#include "elfrw/base/err.h"
+#include <stddef.h>
+
+/* Calls FN(ARG, i) once for each i in [0, N), on up to THREADS threads (1: on the caller's, in order).  FN must touch
+ * only what belongs to index i.  Returns the error of the lowest failing index. */
+struct elfrw_err *elfrw_parallel(unsigned threads, size_t n, struct elfrw_err *(*fn)(void *arg, size_t i), void *arg);
+#endif

@@ -1,8 +1,0 @@
-/* regular.h: opening files whose names others have chosen. */
-#ifndef ELFRW_REGULAR_H
-#define ELFRW_REGULAR_H
-
-/* Opens PATH for reading when it is a regular file: a descriptor, or -1 and errno, EISDIR for a directory and EINVAL for whatever
- * else there is: a pipe would be waited for, and opening a device may already do something. */
-int elfrw_open_regular(const char *path);
-#endif

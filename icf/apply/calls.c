@@ -1,0 +1,496 @@
+/* calls.c: see calls.h.
+ *
+ * A call is ambiguous afterwards when its callee shares its code; then its return address says which function was meant.  When
+ * the caller shares its code too, the entry holds for one of the callers only and stands behind that caller's marker.
+ *
+ * Tail jumps to shared functions get entries as well, keyed by the address after the jump.  No return address is equal to one
+ * of these (the instruction before a return address is a call), so a reader that knows nothing of them never meets them; one
+ * that follows tail calls learns which function a jump into shared code meant.
+ *
+ * The DIEs of shared functions are taken from the .debug_icfold section just made, so that .debug_info is walked again only
+ * for indirect calls that the code does not explain. */
+#include "icf/apply/calls.h"
+#include "dwarf/calls/call_sites.h"
+#include "dwarf/calls/calls.h"
+#include "dwarf/calls/function_names.h"
+#include "dwarf/calls/icfold_note.h"
+#include "dwarf/calls/vtables.h"
+#include "elfrw/base/search.h"
+#include "icf/program/call_scan.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARED (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
+#define MAX_SLOT 4096
+#define MAX_CHAIN 4
+
+/* A DIE that leads to a shared function's own one. */
+struct lead {
+	uint64_t die, to; /* to 0: ambiguous */
+};
+
+struct named {
+	const char *name;
+	uint64_t die;
+};
+
+struct job {
+	struct icf_apply *a;
+	struct icf_call_stats *stats;
+	struct dwr_sections secs;
+	struct dwr_units units;
+	struct dwr_sections note_secs; /* of the image below */
+	struct elfrw_image note_image; /* nothing but the .debug_icfold section of the output */
+	struct elfrw_section note_section[2];
+	struct dwr_icfold note;
+	bool has_note;
+	bool refold;           /* the input was folded before: its tables are needed whole */
+	uint64_t *die;         /* by unit: the function's DIE, 0: none */
+	uint64_t slots[MAX_SLOT / 64]; /* slots that hold a shared function in some vtable */
+	bool any_slot;
+	struct dwr_calls in;   /* the input's tables */
+	struct icf_calls found;
+	struct dwr_call_sites site;
+	VEC(struct lead) lead; /* sorted by die */
+	VEC(struct named) named; /* sorted by name */
+	VEC(struct dwr_dcall) dcall; /* the output's */
+	VEC(struct dwr_vcall) vcall;
+};
+
+/* The .debug_icfold section of the output; it may be compressed, as one in the input was. */
+static struct elfrw_err *open_note(struct job *j)
+{
+	const struct elfrw_output *out = j->a->out;
+	struct elfrw_section *s = &j->note_section[1];
+	j->note_section[0].name = "";
+	*s = (struct elfrw_section){ .name = ".debug_icfold" };
+	for (size_t i = 0; i < out->added.len && !s->data; i++)
+		if (strcmp(out->added.data[i].name, s->name) == 0) {
+			s->data = out->added.data[i].data;
+			s->hdr.sh_size = out->added.data[i].size;
+			s->hdr.sh_flags = out->added.data[i].flags;
+		}
+	uint32_t shndx = j->secs.sec[DWR_ICFOLD].shndx;
+	if (!s->data && shndx && out->sec[shndx].owned) {
+		s->data = out->sec[shndx].data;
+		s->hdr.sh_size = out->sec[shndx].size;
+		s->hdr.sh_flags = out->sec[shndx].flags;
+	}
+	if (!s->data)
+		return NULL;
+	s->hdr.sh_type = SHT_PROGBITS;
+	s->hdr.sh_addralign = 1;
+	j->note_image = (struct elfrw_image){ .path = out->img->path, .arch = out->img->arch, .ehdr = out->img->ehdr,
+					      .section = j->note_section, .n_sections = 2 };
+	ELFRW_TRY(dwr_sections_init(&j->note_secs, &j->note_image));
+	ELFRW_TRY(dwr_sections_load(&j->note_secs, DWR_ICFOLD));
+	ELFRW_TRY(dwr_icfold_read(&j->note, j->note_secs.sec[DWR_ICFOLD].data, j->note_secs.sec[DWR_ICFOLD].size));
+	j->has_note = true;
+	return NULL;
+}
+
+static struct elfrw_err *open_info(struct job *j)
+{
+	static const uint8_t needed[] = { DWR_INFO, DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
+	if (j->units.len)
+		return NULL;
+	for (unsigned i = 0; i < sizeof needed; i++)
+		ELFRW_TRY(dwr_sections_load(&j->secs, needed[i]));
+	return dwr_units_read(&j->secs, &j->units);
+}
+
+static struct elfrw_err *collect_dies(struct job *j)
+{
+	j->die = calloc(j->a->prog->unit.len + 1, sizeof *j->die);
+	if (!j->die)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < j->note.n_members; i++) {
+		const struct dwr_icfold_member *m = &j->note.member[i];
+		if (m->unit < j->a->prog->unit.len && m->n_dies)
+			j->die[m->unit] = j->note.dies[m->die].die;
+	}
+	return NULL;
+}
+
+/* Is function symbol NAME defined only once? */
+static bool only_one(const struct icf_program *prog, const char *name)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < prog->sym.len && n < 2; i++)
+		n += (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC) &&
+		     strcmp(prog->sym.data[i].name, name) == 0;
+	return n == 1;
+}
+
+struct nameless {
+	const char *name;
+	uint32_t unit;
+};
+
+static int nameless_order(const void *a, const void *b)
+{
+	const struct nameless *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+	return c ? c : x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Shared functions that no DIE gives an address, but that a call found needs: their declarations, by name. */
+static struct elfrw_err *collect_declared(struct job *j)
+{
+	const struct icf_program *prog = j->a->prog;
+	VEC(struct nameless) v = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < j->found.call.len; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			uint32_t u = k ? j->found.call.data[i].caller : j->found.call.data[i].callee;
+			if (j->die[u] || !(j->a->plan->map.unit[u].flags & SHARED) || prog->unit.data[u].sym == ICF_NONE)
+				continue;
+			const char *name = prog->sym.data[prog->unit.data[u].sym].name;
+			if (strchr(name, '.')) /* made by the compiler: a part, a clone */
+				continue;
+			struct nameless *n = VEC_PUSH(&v);
+			if (!n) {
+				VEC_FREE(&v);
+				return &elfrw_err_nomem;
+			}
+			*n = (struct nameless){ name, u };
+		}
+	if (!v.len)
+		return NULL;
+	qsort(v.data, v.len, sizeof *v.data, nameless_order);
+	size_t n = 0;
+	for (size_t i = 0; i < v.len; i++)
+		if ((!n || strcmp(v.data[n - 1].name, v.data[i].name)) && only_one(prog, v.data[i].name))
+			v.data[n++] = v.data[i];
+	const char **name = calloc(n + 1, sizeof *name);
+	uint64_t *die = calloc(n + 1, sizeof *die);
+	if (!name || !die)
+		err = &elfrw_err_nomem;
+	for (size_t i = 0; i < n && !err; i++)
+		name[i] = v.data[i].name;
+	if (!err)
+		err = open_info(j);
+	if (!err)
+		err = dwr_functions_by_name(&j->secs, &j->units, name, n, j->a->opt->threads, die);
+	for (size_t i = 0; i < n && !err; i++)
+		j->die[v.data[i].unit] = die[i];
+	free(name);
+	free(die);
+	VEC_FREE(&v);
+	return err;
+}
+
+/* Which slots hold a shared function. */
+static struct elfrw_err *collect_slots(struct job *j)
+{
+	if (!j->note.n_vslots)
+		return NULL;
+	struct dwr_vtables vt;
+	ELFRW_TRY(dwr_vtables_read(j->a->prog->img, j->a->prog->img, &vt));
+	for (size_t i = 0; i < j->note.n_vslots; i++) {
+		const struct dwr_vtable *t = dwr_vtables_find(&vt, j->note.vslot[i].slot);
+		uint64_t k = t ? (j->note.vslot[i].slot - t->point) / 8 : MAX_SLOT;
+		if (k < MAX_SLOT) {
+			j->slots[k / 64] |= UINT64_C(1) << (k & 63);
+			j->any_slot = true;
+		}
+	}
+	dwr_vtables_deinit(&vt);
+	return NULL;
+}
+
+static bool needed_slot(const struct job *j, uint64_t slot)
+{
+	return slot < MAX_SLOT && (j->slots[slot / 64] >> (slot & 63) & 1);
+}
+
+static int lead_order(const void *a, const void *b)
+{
+	const struct lead *x = a, *y = b;
+	if (x->die != y->die)
+		return x->die < y->die ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static int named_order(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+	return c ? c : x->die < y->die ? -1 : x->die > y->die;
+}
+
+/* From declarations and abstract instances to the DIEs of shared functions, by reference and by name.  What leads to two
+ * different functions leads nowhere. */
+static struct elfrw_err *collect_leads(struct job *j)
+{
+	struct dwr_abbrev_table table = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < j->note.n_members && !err; i++) {
+		const struct dwr_icfold_member *m = &j->note.member[i];
+		uint64_t chain[MAX_CHAIN], die = m->unit < j->a->prog->unit.len ? j->die[m->unit] : 0;
+		unsigned n;
+		const char *name;
+		if (!die)
+			continue;
+		err = dwr_function_chain(&j->secs, &j->units, &table, die, chain, MAX_CHAIN, &n, &name);
+		for (unsigned k = 0; k < n && !err; k++) {
+			struct lead *l = VEC_PUSH(&j->lead);
+			if (!l)
+				err = &elfrw_err_nomem;
+			else
+				*l = (struct lead){ chain[k], die };
+		}
+		for (uint32_t k = 0; k < m->n_names && !err; k++) {
+			struct named *l = VEC_PUSH(&j->named);
+			if (!l)
+				err = &elfrw_err_nomem;
+			else
+				*l = (struct named){ j->note.names[m->name + k], die };
+		}
+	}
+	dwr_abbrev_deinit(&table);
+	ELFRW_TRY(err);
+	if (j->lead.len)
+		qsort(j->lead.data, j->lead.len, sizeof *j->lead.data, lead_order);
+	size_t n = 0;
+	for (size_t i = 0; i < j->lead.len; i++) {
+		const struct lead *l = &j->lead.data[i];
+		if (n && j->lead.data[n - 1].die == l->die) {
+			if (j->lead.data[n - 1].to != l->to)
+				j->lead.data[n - 1].to = 0;
+		} else
+			j->lead.data[n++] = *l;
+	}
+	j->lead.len = n;
+	if (j->named.len)
+		qsort(j->named.data, j->named.len, sizeof *j->named.data, named_order);
+	n = 0;
+	for (size_t i = 0; i < j->named.len; i++) {
+		const struct named *l = &j->named.data[i];
+		if (n && strcmp(j->named.data[n - 1].name, l->name) == 0) {
+			if (j->named.data[n - 1].die != l->die)
+				j->named.data[n - 1].die = 0;
+		} else
+			j->named.data[n++] = *l;
+	}
+	j->named.len = n;
+	return NULL;
+}
+
+/* The DIE of the shared function that DIE (in any of its forms) means; 0: no shared function, or not known. */
+static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, uint64_t die, uint64_t *ret)
+{
+	uint64_t chain[MAX_CHAIN];
+	unsigned n;
+	const char *name;
+	*ret = 0;
+	const struct lead *lead = j->lead.data;
+	size_t i = LOWER_BOUND(0, j->lead.len, mid, lead[mid].die < die);
+	if (i < j->lead.len && lead[i].die == die) {
+		*ret = lead[i].to;
+		return NULL;
+	}
+	ELFRW_TRY(dwr_function_chain(&j->secs, &j->units, table, die, chain, MAX_CHAIN, &n, &name));
+	if (!name)
+		return NULL;
+	const struct named *named = j->named.data;
+	i = LOWER_BOUND(0, j->named.len, mid, strcmp(named[mid].name, name) < 0);
+	if (i < j->named.len && !strcmp(named[i].name, name))
+		*ret = named[i].die;
+	return NULL;
+}
+
+static uint64_t new_site(const struct job *j, uint64_t site)
+{
+	elfrw_addrmap_end(&j->a->plan->map, site, &site);
+	return site;
+}
+
+/* The entry for a call at old address SITE; HINT is its caller's DIE where the input says it, else 0. */
+static struct elfrw_err *push_direct(struct job *j, uint64_t site, uint64_t die, uint64_t hint)
+{
+	uint32_t caller = elfrw_addrmap_find(&j->a->plan->map, site - 1);
+	uint64_t marker = hint;
+	if (caller != ELFRW_NO_UNIT && (j->a->plan->map.unit[caller].flags & SHARED)) {
+		if (!marker)
+			marker = j->die[caller];
+		if (!marker) {
+			j->stats->no_die++;
+			return NULL;
+		}
+	}
+	struct dwr_dcall *c = VEC_PUSH(&j->dcall);
+	if (!c)
+		return &elfrw_err_nomem;
+	*c = (struct dwr_dcall){ new_site(j, site), die, marker };
+	return NULL;
+}
+
+static struct elfrw_err *push_virtual(struct job *j, uint64_t site, uint64_t slot)
+{
+	if (!j->refold && !needed_slot(j, slot))
+		return NULL;
+	struct dwr_vcall *c = VEC_PUSH(&j->vcall);
+	if (!c)
+		return &elfrw_err_nomem;
+	*c = (struct dwr_vcall){ new_site(j, site), slot };
+	return NULL;
+}
+
+/* Does the code itself tell what the call at SITE calls? */
+static bool decoded(const struct job *j, uint64_t site)
+{
+	size_t lo = LOWER_BOUND(0, j->found.call.len, mid, j->found.call.data[mid].site < site);
+	return lo < j->found.call.len && j->found.call.data[lo].site == site;
+}
+
+static struct elfrw_err *take_found(struct job *j)
+{
+	for (size_t i = 0; i < j->found.call.len; i++) {
+		const struct icf_call *c = &j->found.call.data[i];
+		j->stats->tail += c->tail;
+		if (j->die[c->callee])
+			ELFRW_TRY(push_direct(j, c->site, j->die[c->callee], 0));
+		else
+			j->stats->no_die++;
+	}
+	for (size_t i = 0; i < j->found.vcall.len; i++)
+		ELFRW_TRY(push_virtual(j, j->found.vcall.data[i].site, j->found.vcall.data[i].slot));
+	return NULL;
+}
+
+static struct elfrw_err *take_input(struct job *j, struct dwr_abbrev_table *table)
+{
+	size_t before = j->dcall.len + j->vcall.len;
+	for (size_t i = 0; i < j->in.dcall.len; i++) {
+		const struct dwr_dcall *c = &j->in.dcall.data[i];
+		uint64_t die;
+		if (j->refold) {
+			ELFRW_TRY(push_direct(j, c->site, c->die, c->caller));
+			continue;
+		}
+		if (decoded(j, c->site))
+			continue;
+		ELFRW_TRY(resolve(j, table, c->die, &die));
+		if (die)
+			ELFRW_TRY(push_direct(j, c->site, die, 0));
+	}
+	for (size_t i = 0; i < j->in.vcall.len; i++)
+		ELFRW_TRY(push_virtual(j, j->in.vcall.data[i].site, j->in.vcall.data[i].slot));
+	j->stats->taken = j->dcall.len + j->vcall.len - before;
+	j->stats->pruned = j->in.dcall.len + j->in.vcall.len - j->stats->taken;
+	return NULL;
+}
+
+static struct elfrw_err *take_sites(struct job *j, struct dwr_abbrev_table *table)
+{
+	size_t before = j->dcall.len + j->vcall.len;
+	for (size_t i = 0; i < j->site.len; i++) {
+		const struct dwr_call_site *s = &j->site.data[i];
+		uint64_t die = 0;
+		if (s->origin)
+			ELFRW_TRY(resolve(j, table, s->origin, &die));
+		if (die)
+			ELFRW_TRY(push_direct(j, s->site, die, 0));
+		else if (s->slot != DWR_NO_SLOT)
+			ELFRW_TRY(push_virtual(j, s->site, s->slot));
+	}
+	j->stats->from_sites = j->dcall.len + j->vcall.len - before;
+	j->stats->unknown = j->found.indirect.len -
+			    (j->stats->from_sites < j->found.indirect.len ? j->stats->from_sites : j->found.indirect.len);
+	return NULL;
+}
+
+static struct elfrw_err *put(struct job *j, enum dwr_sec id, uint8_t *data, size_t size)
+{
+	const struct dwr_section *s = &j->secs.sec[id];
+	struct elfrw_output *out = j->a->out;
+	if (!data) {
+		if (s->shndx)
+			elfrw_output_drop(out, s->shndx);
+		return NULL;
+	}
+	if (!s->shndx)
+		return elfrw_output_add(out, s->name, data, size, 0, 1);
+	uint8_t *packed;
+	size_t packed_size;
+	ELFRW_TRY(dwr_section_pack(s, data, size, j->a->opt->threads, &packed, &packed_size));
+	elfrw_output_replace(out, s->shndx, packed, packed_size);
+	return NULL;
+}
+
+static struct elfrw_err *write_tables(struct job *j)
+{
+	unsigned address_size = j->a->prog->arch->address_size;
+	uint8_t *data;
+	size_t size;
+	ELFRW_TRY(dwr_dcall_write(j->dcall.data, &j->dcall.len, address_size, &data, &size));
+	j->stats->direct = j->dcall.len;
+	j->stats->direct_size = size;
+	ELFRW_TRY(put(j, DWR_DCALL, data, size));
+	ELFRW_TRY(dwr_vcall_write(j->vcall.data, &j->vcall.len, address_size, &data, &size));
+	j->stats->virtuals = j->vcall.len;
+	j->stats->virtual_size = size;
+	return put(j, DWR_VCALL, data, size);
+}
+
+static struct elfrw_err *run(struct job *j)
+{
+	struct icf_apply *a = j->a;
+	struct dwr_abbrev_table table = { 0 };
+	ELFRW_TRY(dwr_sections_init(&j->secs, a->prog->img));
+	if (!j->secs.sec[DWR_INFO].shndx)
+		return NULL;
+	bool had = j->secs.sec[DWR_DCALL].shndx || j->secs.sec[DWR_VCALL].shndx;
+	j->refold = had && j->secs.sec[DWR_ICFOLD].shndx;
+	ELFRW_TRY(open_note(j));
+	if (!j->note.n_groups && !had)
+		return NULL;
+	ELFRW_TRY(collect_dies(j));
+	ELFRW_TRY(collect_slots(j));
+	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, j->note.n_groups != 0, a->opt->threads, &j->found));
+	ELFRW_TRY(collect_declared(j));
+	if (had || j->found.indirect.len) {
+		ELFRW_TRY(open_info(j));
+		ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
+		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data, j->found.indirect.len,
+					      a->opt->threads, &j->site));
+		if (j->in.dcall.len || j->site.len)
+			ELFRW_TRY(collect_leads(j));
+	}
+	ELFRW_TRY(take_found(j));
+	struct elfrw_err *err = take_input(j, &table);
+	if (!err)
+		err = take_sites(j, &table);
+	dwr_abbrev_deinit(&table);
+	return err ? err : write_tables(j);
+}
+
+struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *stats)
+{
+	*stats = (struct icf_call_stats){ 0 };
+	if (a->opt->strip_debug)
+		return NULL;
+	struct job *j = calloc(1, sizeof *j);
+	if (!j)
+		return &elfrw_err_nomem;
+	j->a = a;
+	j->stats = stats;
+	struct elfrw_err *err = run(j);
+	if (j->has_note)
+		dwr_icfold_deinit(&j->note);
+	if (j->note_image.section)
+		dwr_sections_deinit(&j->note_secs);
+	dwr_sections_deinit(&j->secs);
+	dwr_units_deinit(&j->units);
+	dwr_calls_deinit(&j->in);
+	icf_calls_deinit(&j->found);
+	free(j->site.data);
+	free(j->die);
+	VEC_FREE(&j->lead);
+	VEC_FREE(&j->named);
+	VEC_FREE(&j->dcall);
+	VEC_FREE(&j->vcall);
+	free(j);
+	return err;
+}

@@ -1,0 +1,107 @@
+/* debug.c: hands the address map and what it does not hold (names, vtable slots) to dwarf/. */
+#include "icf/apply/debug.h"
+#include "dwarf/rewrite/rewrite.h"
+#include "icf/cli/version.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct extras {
+	const char **name; /* by unit */
+	VEC(struct dwr_unit_alias) alias;
+	VEC(struct dwr_vslot) vslot;
+};
+
+/* Of every unit that shares its code: the primary name, and the others that stand at its first byte. */
+static struct elfrw_err *collect_names(const struct icf_apply *a, struct extras *x)
+{
+	const struct icf_program *prog = a->prog;
+	x->name = calloc(prog->unit.len + 1, sizeof *x->name);
+	if (!x->name)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (u->sym == ICF_NONE)
+			continue;
+		x->name[i] = prog->sym.data[u->sym].name;
+		if (!(a->plan->map.unit[i].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)))
+			continue;
+		for (uint32_t s = u->sym + 1; s < u->sym_first + u->n_sym && prog->sym.data[s].value == u->start; s++) {
+			const struct icf_symbol *sym = &prog->sym.data[s];
+			if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) || strcmp(sym->name, x->name[i]) == 0)
+				continue;
+			struct dwr_unit_alias *slot = VEC_PUSH(&x->alias);
+			if (!slot)
+				return &elfrw_err_nomem;
+			*slot = (struct dwr_unit_alias){ i, sym->name };
+		}
+	}
+	return NULL;
+}
+
+/* Vtable slots whose function was folded: afterwards they hold the kept copy's address, and no longer tell which it was. */
+static struct elfrw_err *collect_slots(const struct icf_apply *a, struct extras *x)
+{
+	for (size_t i = 0; i < a->prog->dataref.len; i++) {
+		const struct icf_dataref *d = &a->prog->dataref.data[i];
+		if (!d->quiet || d->unit == ICF_NONE || d->target != a->prog->unit.data[d->unit].start ||
+		    !(a->plan->map.unit[d->unit].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)))
+			continue;
+		if (x->vslot.len && x->vslot.data[x->vslot.len - 1].slot == d->place)
+			continue;
+		struct dwr_vslot *slot = VEC_PUSH(&x->vslot);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = (struct dwr_vslot){ d->place, d->unit };
+	}
+	return NULL;
+}
+
+static struct elfrw_err *take(struct icf_apply *a, struct dwr_rewrite_out *out)
+{
+	for (uint32_t i = 0; i < out->n_sections; i++) {
+		struct dwr_section_out *s = &out->section[i];
+		uint8_t *data = s->data;
+		s->data = NULL;
+		if (strcmp(s->name, ".debug_icfold") == 0)
+			a->note_size = s->size;
+		if (s->shndx == 0) {
+			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags, s->sh_addralign));
+			continue;
+		}
+		elfrw_output_replace(a->out, s->shndx, data, s->size);
+		a->out->sec[s->shndx].flags = s->sh_flags;
+		a->out->sec[s->shndx].align = s->sh_addralign;
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_apply_debug(struct icf_apply *a)
+{
+	if (a->opt->strip_all)
+		return NULL;
+	struct extras x = { 0 };
+	struct elfrw_err *err = collect_names(a, &x);
+	if (!err)
+		err = collect_slots(a, &x);
+	if (!err) {
+		const struct dwr_rewrite_in in = {
+			.image = a->prog->img, .map = &a->plan->map, .policy = (enum dwr_policy)a->opt->debug_folded,
+			.threads = a->opt->threads, .unit_name = x.name, .alias = x.alias.data, .n_aliases = x.alias.len,
+			.vslot = x.vslot.data, .n_vslots = x.vslot.len,
+			.producer = "icfold " ICF_VERSION, .note_only = a->opt->strip_debug,
+			.vtables = a->opt->emit_vtables,
+		};
+		struct dwr_rewrite_out out = { 0 };
+		err = dwr_rewrite(&in, &out);
+		if (!err) {
+			a->n_vtables = out.stats.vtables;
+			a->n_vtables_left_out = out.stats.vtables_left_out;
+			err = take(a, &out);
+			dwr_rewrite_out_deinit(&out);
+		}
+	}
+	free(x.name);
+	VEC_FREE(&x.alias);
+	VEC_FREE(&x.vslot);
+	return err;
+}

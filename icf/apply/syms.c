@@ -1,0 +1,215 @@
+/* syms.c: sections that the output leaves out, and symbol values.
+ *
+ * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with size 0, so that every
+ * tool prefers the kept function's symbol for an address and still finds the folded one by name.  A kept one without a size
+ * (assembler, GCC's return thunks) gets its own, or nothing would tell it from the others. */
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "icf/apply/apply.h"
+#include "icf/fold/unloaded.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_debug(const char *name)
+{
+	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 || strcmp(name, ".gdb_index") == 0 ||
+	       strncmp(name, ".stab", 5) == 0 || strncmp(name, ".gnu.debuglto_", 14) == 0;
+}
+
+/* Is every field of section SHNDX where it was, but for addresses in executable sections?  If not, its kept relocations are worthless. */
+static bool keeps_offsets(const struct elfrw_image *img, uint32_t shndx)
+{
+	const struct elfrw_section *s = &img->section[shndx];
+	if (icf_unloaded_kind(img, shndx) != ICF_UNLOADED_PLAIN)
+		return false;
+	if (s->hdr.sh_flags & SHF_EXECINSTR)
+		return true;
+	if (s->hdr.sh_flags & SHF_ALLOC)
+		return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0;
+	return !is_debug(s->name);
+}
+
+bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s)
+{
+	if (s->hdr.sh_flags & SHF_ALLOC)
+		return false;
+	return (opt->strip_debug && is_debug(s->name)) || (opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) ||
+	       (!opt->emit_relocs && (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL));
+}
+
+struct elfrw_err *icf_apply_drops(struct icf_apply *a)
+{
+	const struct elfrw_image *img = a->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (s->hdr.sh_flags & SHF_ALLOC)
+			continue;
+		if (a->opt->strip_debug && is_debug(s->name))
+			elfrw_output_drop(a->out, i);
+		if (a->opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) {
+			elfrw_output_drop(a->out, i);
+			/* Its names, unless they share a section with the names of sections. */
+			if (s->hdr.sh_link < img->n_sections && s->hdr.sh_link != img->shstrndx)
+				elfrw_output_drop(a->out, s->hdr.sh_link);
+		}
+		/* Compressed symbols of its own that nobody rewrites, and a debug file that says where code was. */
+		if ((a->plan->changes || a->opt->debug_output) &&
+		    (strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0))
+			elfrw_output_drop(a->out, i);
+		if (a->plan->changes && icf_unloaded_kind(img, i) == ICF_UNLOADED_DROP)
+			elfrw_output_drop(a->out, i);
+	}
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || (s->hdr.sh_flags & SHF_ALLOC))
+			continue;
+		if (!a->opt->emit_relocs || (s->hdr.sh_type == SHT_RELA && s->hdr.sh_info && !elfrw_image_kept_relocs(img, s)) ||
+		    (s->hdr.sh_info && (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(img, s->hdr.sh_info))))
+			elfrw_output_drop(a->out, i);
+	}
+	return NULL;
+}
+
+static const struct icf_exec *exec_of(const struct icf_program *prog, uint32_t shndx)
+{
+	uint64_t start = shndx < prog->img->n_sections ? prog->img->section[shndx].hdr.sh_addr : 0;
+	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].start < start);
+	return i < prog->exec.len && prog->exec.data[i].shndx == shndx ? &prog->exec.data[i] : NULL;
+}
+
+static bool is_boundary_name(const char *name)
+{
+	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0;
+}
+
+/* UNSIZED: by unit, see find_unsized(). */
+static void set_symbol(const struct icf_apply *a, const uint8_t *unsized, Elf64_Sym *sym, const char *name, bool dynamic)
+{
+	const struct icf_program *prog = a->prog;
+	const struct elfrw_addrmap *map = &a->plan->map;
+	const struct icf_exec *e = NULL;
+	if (sym->st_shndx < SHN_LORESERVE)
+		e = exec_of(prog, elfrw_image_symbol_section(prog->img, sym, dynamic));
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
+	/* The address of the PLT entry that stands for a function of another module in a program at a fixed address. */
+	if (sym->st_shndx == SHN_UNDEF && sym->st_value && type == STT_FUNC) {
+		sym->st_value = icf_new_target(a, icf_unit_at(prog, sym->st_value), sym->st_value, false);
+		return;
+	}
+	if (!e) {
+		/* etext and its spellings may be absolute or belong to the section behind. */
+		for (size_t k = 0; k < prog->exec.len && sym->st_shndx != SHN_UNDEF && name && is_boundary_name(name); k++)
+			if (sym->st_value == prog->exec.data[k].end) {
+				sym->st_value = map->section[k].new_end;
+				break;
+			}
+		return;
+	}
+	if (type == STT_TLS)
+		return;
+	size_t k = (size_t)(e - prog->exec.data);
+	if (type == STT_SECTION || sym->st_value == e->start) {
+		uint32_t first = icf_unit_at(prog, sym->st_value);
+		if (type == STT_SECTION || first == ICF_NONE) {
+			sym->st_value = map->section[k].new_start;
+			return;
+		}
+	}
+	if (sym->st_value == e->end) {
+		sym->st_value = map->section[k].new_end;
+		return;
+	}
+	uint32_t i = icf_unit_at(prog, sym->st_value);
+	if (i == ICF_NONE) {
+		elfrw_addrmap_point(map, sym->st_value, &sym->st_value);
+		return;
+	}
+	const struct elfrw_addrmap_unit *m = &map->unit[i];
+	bool at_start = sym->st_value == m->old;
+	sym->st_value = at_start ? m->entry : m->body + (sym->st_value - m->old);
+	/* clang's names of basic block sections have a size and no type. */
+	if ((m->flags & ELFRW_UNIT_FOLDED) && (type != STT_NOTYPE || sym->st_size)) {
+		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
+			sym->st_size = m->thunk_size;
+		else if (!dynamic)
+			sym->st_size = 0;
+	} else if (unsized[i] && at_start && !dynamic && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE))
+		sym->st_size = m->old_end - m->old;
+}
+
+/* Which units stand for others and have no symbol with a size at their start: bytes by unit, the caller's; NULL: no memory. */
+static uint8_t *find_unsized(const struct icf_apply *a)
+{
+	const struct icf_program *prog = a->prog;
+	uint8_t *unsized = calloc(prog->unit.len + 1, 1);
+	for (uint32_t i = 0; i < prog->unit.len && unsized; i++)
+		if (a->plan->kept[i] != i)
+			unsized[a->plan->kept[i]] = 1;
+	for (size_t k = 0; k < prog->sym.len && unsized; k++) {
+		uint32_t i = prog->sym.data[k].size ? icf_unit_at(prog, prog->sym.data[k].value) : ICF_NONE;
+		if (i != ICF_NONE && prog->unit.data[i].start == prog->sym.data[k].value)
+			unsized[i] = 0;
+	}
+	return unsized;
+}
+
+/* Takes out the symbols of dropped sections and notes the new indices. */
+static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
+{
+	const struct elfrw_image *img = a->prog->img;
+	struct elfrw_outsec *s = &a->out->sec[shndx];
+	size_t n = s->size / sizeof(Elf64_Sym), kept = 0;
+	uint32_t locals = 0, *symbol_index = malloc((n + 1) * sizeof *symbol_index);
+	if (!symbol_index)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->edited + i * sizeof sym, sizeof sym);
+		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections && a->out->sec[sym.st_shndx].drop;
+		symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
+		if (gone)
+			continue;
+		memcpy(s->edited + kept * sizeof sym, &sym, sizeof sym);
+		kept++;
+		locals += i < s->info;
+	}
+	if (kept == n || shndx != img->symtab)
+		free(symbol_index);
+	else
+		a->symbol_index = symbol_index;
+	s->size = kept * sizeof(Elf64_Sym);
+	s->info = locals;
+	return NULL;
+}
+
+static struct elfrw_err *set_symbols(struct icf_apply *a, const uint8_t *unsized)
+{
+	const struct elfrw_image *img = a->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
+			return elfrw_error_at(s->name, 0, "more than 65,279 sections are not supported");
+		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data || a->out->sec[i].drop)
+			continue;
+		uint8_t *p;
+		ELFRW_TRY(elfrw_output_edit(a->out, i, &p));
+		for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+			Elf64_Sym sym;
+			memcpy(&sym, p + off, sizeof sym);
+			const char *name = sym.st_shndx == SHN_UNDEF ? NULL : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
+			set_symbol(a, unsized, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+			memcpy(p + off, &sym, sizeof sym);
+		}
+		if (s->hdr.sh_type == SHT_SYMTAB)
+			ELFRW_TRY(filter(a, i));
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
+{
+	uint8_t *unsized = find_unsized(a);
+	struct elfrw_err *err = unsized ? set_symbols(a, unsized) : &elfrw_err_nomem;
+	free(unsized);
+	return err;
+}

@@ -1,0 +1,468 @@
+/* name.c: cuts demangled names (Itanium C++ as the symbolizer spells them, Rust, plain C) into their parts.
+ *
+ * One scan from the left with a stack of brackets; a demangled name has no grammar to speak of, so what does not balance is
+ * taken as one part, and nothing here can fail. */
+#include "icf/audit/name.h"
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NEST 200
+
+static bool ident(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+static bool starts(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* The length of the operator name at S[I] ("operator<<"), 0: none begins there.  After "operator<" a template argument may follow
+ * at once: "operator<<int>(...)" is operator< of int. */
+static size_t operator_length(const char *s, size_t i)
+{
+	static const char *const symbol[] = { "()", "[]", "->*", "->", "<=>", "<<=", ">>=", "<=", ">=", ">>", "<<", ">", "<" };
+	const char *p = s + i;
+	if (p[0] != 'o' || (i && ident(s[i - 1])) || !starts(p, "operator"))
+		return 0;
+	p += 8;
+	for (size_t k = 0; k < sizeof symbol / sizeof *symbol; k++) {
+		size_t n = strlen(symbol[k]);
+		if (!starts(p, symbol[k]))
+			continue;
+		if (strcmp(symbol[k], "<<") == 0 && p[2] != '(' && p[2] != '<')
+			continue;
+		return 8 + n;
+	}
+	return ident(*p) ? 0 : 8;
+}
+
+/* Behind the group of brackets that opens at S[I]; 0: it does not close. */
+static size_t skip_group(const char *s, size_t i)
+{
+	char open[MAX_NEST];
+	unsigned depth = 0;
+	for (; s[i]; i++) {
+		size_t op = operator_length(s, i);
+		if (op) {
+			i += op - 1;
+			continue;
+		}
+		switch (s[i]) {
+		case '<':
+		case '(':
+		case '[':
+		case '{':
+			if (depth == MAX_NEST)
+				return 0;
+			open[depth++] = s[i];
+			break;
+		case '>':
+			if (i && s[i - 1] == '-')
+				break;
+			if (depth && open[depth - 1] == '<')
+				depth--;
+			break;
+		case ')':
+		case ']':
+		case '}':
+			/* A '<' that is still open was a comparison. */
+			while (depth && open[depth - 1] == '<')
+				depth--;
+			if (!depth)
+				return 0;
+			depth--;
+			break;
+		default:
+			break;
+		}
+		if (!depth)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Behind the qualifiers of a member function that stand at S[I]. */
+static size_t skip_qualifiers(const char *s, size_t i, bool *is_const)
+{
+	static const char *const word[] = { " const", " volatile", " restrict", " noexcept", " &&", " &", "&&", "&" };
+	for (bool again = true; again;) {
+		again = false;
+		for (size_t k = 0; k < sizeof word / sizeof *word && !again; k++)
+			if (starts(s + i, word[k]) && !ident(s[i + strlen(word[k])])) {
+				*is_const |= k == 0;
+				i += strlen(word[k]);
+				again = true;
+			}
+	}
+	return i;
+}
+
+static void whole(struct icf_name *name)
+{
+	name->n = 1;
+	name->part[0].begin = 0;
+	name->part[0].end = name->clone = strlen(name->text);
+}
+
+/* A plain symbol: what compilers append to it begins at the first dot. */
+static void plain(struct icf_name *name)
+{
+	whole(name);
+	const char *dot = strchr(name->text, '.');
+	if (dot && dot > name->text)
+		name->part[0].end = name->clone = (size_t)(dot - name->text);
+}
+
+/* Is the part [BEGIN, END) Rust's "h0123456789abcdef"? */
+static bool is_rust_hash(const char *s, size_t begin, size_t end)
+{
+	if (end - begin != 17 || s[begin] != 'h')
+		return false;
+	for (size_t i = begin + 1; i < end; i++)
+		if (!isxdigit((unsigned char)s[i]) || isupper((unsigned char)s[i]))
+			return false;
+	return true;
+}
+
+void icf_name_parse(struct icf_name *name, const char *text)
+{
+	const char *s = text;
+	*name = (struct icf_name){ .text = text };
+	if (!strpbrk(s, " (<:")) {
+		plain(name);
+		return;
+	}
+	size_t i = 0, begin = 0, end = SIZE_MAX;
+	bool after_operator = false;
+	name->clone = strlen(s);
+	while (s[i]) {
+		size_t op = operator_length(s, i);
+		if (op) {
+			i += op;
+			after_operator = true;
+			/* "operator new", or of a conversion: all up to the parameters. */
+			while (op == 8 && s[i] && s[i] != '(') {
+				size_t to = s[i] == '<' || s[i] == '[' || s[i] == '{' ? skip_group(s, i) : i + 1;
+				if (!to) {
+					whole(name);
+					return;
+				}
+				i = to;
+			}
+			continue;
+		}
+		if (starts(s + i, " (.") || starts(s + i, " [clone")) {
+			name->clone = i;
+			break;
+		}
+		if (starts(s + i, "(anonymous namespace)")) {
+			i += 21;
+			continue;
+		}
+		if (s[i] == '\'') {
+			const char *close = strchr(s + i + 1, '\'');
+			i = close ? (size_t)(close - s) + 1 : i + 1;
+			continue;
+		}
+		if (s[i] == '(' || s[i] == '<' || s[i] == '[' || s[i] == '{') {
+			size_t to = skip_group(s, i);
+			if (!to) {
+				whole(name);
+				return;
+			}
+			bool is_const = false;
+			size_t more = s[i] == '(' ? skip_qualifiers(s, to, &is_const) : to;
+			if (s[i] == '(' && (!s[more] || starts(s + more, " (.") || starts(s + more, " [clone"))) {
+				end = i;
+				name->is_const = is_const;
+				name->clone = more;
+				break;
+			}
+			i = starts(s + more, "::") ? more : to;
+			continue;
+		}
+		if (s[i] == ':' && s[i + 1] == ':') {
+			if (name->n + 1 == ICF_NAME_PARTS) {
+				whole(name);
+				return;
+			}
+			name->part[name->n].begin = begin;
+			name->part[name->n++].end = i;
+			begin = i += 2;
+			after_operator = false;
+			continue;
+		}
+		if (s[i] == ' ' && !after_operator) {
+			name->thunk |= i >= 8 && strncmp(s + i - 8, "thunk to", 8) == 0;
+			name->n = 0;
+			begin = i + 1;
+		}
+		i++;
+	}
+	if (end == SIZE_MAX)
+		end = name->clone;
+	if (begin >= end) {
+		whole(name);
+		return;
+	}
+	if (name->n && is_rust_hash(s, begin, end))
+		return;
+	name->part[name->n].begin = begin;
+	name->part[name->n++].end = end;
+}
+
+size_t icf_name_base(const struct icf_name *name, unsigned part)
+{
+	size_t begin = name->part[part].begin, i = begin, end = name->part[part].end;
+	size_t op = operator_length(name->text, i);
+	i += op;
+	if (i == begin && (name->text[i] == '<' || name->text[i] == '('))
+		return end - begin;
+	while (i < end && name->text[i] != '<' && name->text[i] != '(')
+		i++;
+	return i - begin;
+}
+
+struct out {
+	char *buf;
+	size_t size, len; /* len: as if there were room for all */
+};
+
+static void put(struct out *o, const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++, o->len++)
+		if (o->len + 1 < o->size)
+			o->buf[o->len] = s[i];
+	o->buf[o->len < o->size ? o->len : o->size - 1] = 0;
+}
+
+static void puts_to(struct out *o, const char *s)
+{
+	put(o, s, strlen(s));
+}
+
+/* The end of the template argument at I that the standard library or LLVM would have filled in itself; 0: it is none. */
+static size_t default_argument(const char *s, size_t i, size_t end)
+{
+	static const char *const type[] = { "std::allocator<", "std::char_traits<", "std::less<", "std::default_delete<", "std::hash<",
+					    "std::equal_to<", "llvm::DenseMapInfo<", "llvm::detail::DenseMapPair<" };
+	for (size_t k = 0; k < sizeof type / sizeof *type; k++) {
+		if (!starts(s + i, type[k]))
+			continue;
+		size_t to = skip_group(s, i + strlen(type[k]) - 1);
+		if (!to || to > end)
+			return 0;
+		if (starts(s + to, ", void>") && k == 6)
+			to += 6;
+		return s[to] == '>' || s[to] == ',' ? to : 0;
+	}
+	return 0;
+}
+
+/* [BEGIN, END) with template arguments to DEPTH levels, and of each outermost list of arguments no more than about BUDGET columns. */
+static void render(struct out *o, const char *s, size_t begin, size_t end, unsigned depth, size_t budget)
+{
+	unsigned level = 0;
+	/* Rust: "<Vec<T> as Drop>::drop" begins with a type. */
+	depth += begin < end && s[begin] == '<';
+	size_t list = 0, list_end = 0; /* where the outermost list begins in the output and ends in the input */
+	for (size_t i = begin; i < end;) {
+		if (level && list_end && o->len - list >= budget && i + 4 < list_end) {
+			puts_to(o, "...>");
+			i = list_end;
+			level = 0;
+			continue;
+		}
+		size_t op = operator_length(s, i);
+		if (op) {
+			put(o, s + i, op);
+			i += op;
+			continue;
+		}
+		if (s[i] == '<' && level >= depth) {
+			size_t to = skip_group(s, i);
+			if (to && to <= end) {
+				puts_to(o, "<...>");
+				i = to;
+				continue;
+			}
+		}
+		if (s[i] == '(' && level == 0 && !starts(s + i, "(anonymous namespace)")) {
+			size_t to = skip_group(s, i);
+			if (to && to <= end) {
+				puts_to(o, "()");
+				i = to;
+				continue;
+			}
+		}
+		if (s[i] == '<' && level++ == 0) {
+			list = o->len;
+			list_end = skip_group(s, i);
+			if (list_end > end)
+				list_end = 0;
+		} else if (s[i] == '>' && level && s[i - 1] != '-')
+			level--;
+		if (s[i] == ',' && level && s[i + 1] == ' ') {
+			size_t to = default_argument(s, i + 2, end);
+			if (to) {
+				i = to;
+				continue;
+			}
+		}
+		put(o, s + i, 1);
+		i++;
+	}
+}
+
+/* Replaces FROM by TO, which is not longer, in place. */
+static void replace(char *s, const char *from, const char *to)
+{
+	size_t nf = strlen(from), nt = strlen(to);
+	for (char *p = s; (p = strstr(p, from)); p += nt) {
+		memcpy(p, to, nt);
+		memmove(p + nt, p + nf, strlen(p + nf) + 1);
+	}
+}
+
+static void put_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth, size_t budget, char *buf, size_t size)
+{
+	struct out o = { buf, size, 0 };
+	buf[0] = 0;
+	for (unsigned p = from; p < to; p++) {
+		if (p > from)
+			puts_to(&o, "::");
+		render(&o, name->text, name->part[p].begin, name->part[p].end, depth, budget);
+	}
+	replace(buf, "std::__cxx11::basic_string<char>", "std::string");
+	replace(buf, "std::basic_string_view<char>", "std::string_view");
+	replace(buf, "std::__cxx11::", "std::");
+}
+
+void icf_name_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth, char *buf, size_t size)
+{
+	put_parts(name, from, to, depth, SIZE_MAX, buf, size);
+}
+
+void icf_name_family(const struct icf_name *name, char *buf, size_t size)
+{
+	struct out o = { buf, size, 0 };
+	buf[0] = 0;
+	if (name->n == 1) {
+		put(&o, name->text + name->part[0].begin, icf_name_base(name, 0));
+		return;
+	}
+	icf_name_parts(name, 0, name->n - 1, 0, buf, size);
+	o.len = strlen(buf);
+	puts_to(&o, "::");
+	put(&o, name->text + name->part[name->n - 1].begin, icf_name_base(name, name->n - 1));
+}
+
+/* Keeps the first and the last part of a text that is longer than LIMIT. */
+static void cut_middle(char *buf, size_t limit)
+{
+	size_t n = strlen(buf);
+	if (n <= limit || limit < 16)
+		return;
+	size_t tail = (limit - 3) * 2 / 3, head = limit - 3 - tail;
+	/* Not inside of a character of several bytes. */
+	while (head && (buf[head] & 0xc0) == 0x80)
+		head--;
+	while (tail && (buf[n - tail] & 0xc0) == 0x80)
+		tail--;
+	memcpy(buf + head, "...", 3);
+	memmove(buf + head + 3, buf + n - tail, tail + 1);
+}
+
+/* How many of the parts [FROM, TO) have template arguments. */
+static unsigned n_lists(const struct icf_name *name, unsigned from, unsigned to)
+{
+	unsigned n = 0;
+	for (unsigned p = from; p < to; p++)
+		n += icf_name_base(name, p) < name->part[p].end - name->part[p].begin;
+	return n;
+}
+
+/* The parts [FROM, TO) with as many of their arguments as LIMIT columns have room for. */
+static void put_fitting(const struct icf_name *name, unsigned from, unsigned to, size_t limit, char *buf, size_t size)
+{
+	for (unsigned depth = 4; depth > 0; depth--) {
+		put_parts(name, from, to, depth, SIZE_MAX, buf, size);
+		if (strlen(buf) <= limit)
+			return;
+	}
+	/* What the lists may have of the columns that the rest leaves. */
+	put_parts(name, from, to, 0, SIZE_MAX, buf, size);
+	size_t used = strlen(buf), lists = n_lists(name, from, to);
+	size_t room = lists && used < limit ? (limit - used) / lists : 0;
+	if (room < 8)
+		return;
+	put_parts(name, from, to, 2, room, buf, size);
+	if (strlen(buf) > limit)
+		put_parts(name, from, to, 0, SIZE_MAX, buf, size);
+}
+
+void icf_name_part_brief(const struct icf_name *name, unsigned part, size_t limit, char *buf, size_t size)
+{
+	size_t extra = part + 1 == name->n ? strlen(name->text) - name->clone : 0;
+	put_fitting(name, part, part + 1, limit > extra ? limit - extra : 0, buf, size);
+	struct out o = { buf, size, strlen(buf) };
+	put(&o, name->text + name->clone, extra);
+	cut_middle(buf, limit);
+}
+
+void icf_name_brief(const struct icf_name *name, size_t limit, char *buf, size_t size)
+{
+	size_t extra = strlen(name->text) - name->clone, head = 0;
+	if (name->thunk && size > 16) {
+		strcpy(buf, "[thunk] ");
+		head = 8;
+	}
+	put_fitting(name, 0, name->n, limit > extra + head ? limit - extra - head : 0, buf + head, size - head);
+	struct out o = { buf, size, strlen(buf) };
+	put(&o, name->text + name->clone, extra);
+	cut_middle(buf, limit);
+}
+
+void icf_name_contrast(const char *text, const char *against, size_t limit, char *buf, size_t size)
+{
+	struct icf_name name;
+	static const char *const data[] = { "typeinfo ", "vtable ", "VTT ", "guard variable ", "construction vtable " };
+	for (size_t k = 0; k < sizeof data / sizeof *data; k++)
+		if (starts(text, data[k])) {
+			/* What follows is a type, which has no parts. */
+			snprintf(buf, size, "%s", text);
+			cut_middle(buf, limit);
+			return;
+		}
+	icf_name_parse(&name, text);
+	icf_name_brief(&name, limit, buf, size);
+	if (size < limit + 1 || strcmp(text, against) == 0)
+		return;
+	char *other = malloc(size);
+	if (!other)
+		return;
+	icf_name_parse(&name, against);
+	icf_name_brief(&name, limit, other, size);
+	bool same = strcmp(buf, other) == 0;
+	free(other);
+	if (!same)
+		return;
+	/* From the bracket or comma before the first difference. */
+	size_t at = 0;
+	while (text[at] && text[at] == against[at])
+		at++;
+	while (at && !strchr("<(,", text[at - 1]))
+		at--;
+	while (text[at] == ' ')
+		at++;
+	size_t room = limit * 2 / 5;
+	icf_name_parse(&name, text);
+	icf_name_brief(&name, limit - room - 4, buf, size);
+	size_t n = strlen(buf);
+	snprintf(buf + n, size - n, " [%s%.*s%s]", at ? ".." : "", (int)(room - 4), text + at, strlen(text + at) > room - 4 ? ".." : "");
+}

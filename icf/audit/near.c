@@ -1,0 +1,292 @@
+/* near.c: why functions that nothing equals are alone, and which miss their equals by a single value.
+ *
+ * Every function gets four hashes: of its instructions with all references, constants and offsets taken out; of its code with the
+ * references taken out; and for each mode of its code with the references by what they mean.  Who shares the third but not the
+ * class has other unwind rules; who shares the second refers to something else; who shares the first has other constants.
+ * Those are figures of a report, so that equal hashes (128 bits) count as equal.
+ *
+ * Near misses: among functions of equal instructions, the values in the fields are a vector; two vectors that agree but for one
+ * place, or but for all places that hold one value (a callee that is called three times), make a pair.  For every member and every
+ * such set of places the rest is hashed (as a sum, so that taking fields out is a subtraction); equal sums are compared in full.
+ * Cost: one pass over all code, then one entry for each field of a function that has company. */
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/rbuf.h"
+#include "icf/audit/audit.h"
+#include "icf/audit/near.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PART 512
+#define LEAST 16 /* bytes of a function that a near miss is worth */
+
+struct key {
+	struct icf_hash shape, code, meant[ICF_AUDIT_MODES];
+	uint32_t unit;
+	bool rival; /* may be folded, keeps its own code, and is worth a look */
+};
+
+struct compare {
+	struct icf_audit *a;
+	const struct icf_audit_options *opt;
+	struct key *key;
+	uint32_t n;
+};
+
+static enum icf_mode mode_of(int m)
+{
+	return m == ICF_AUDIT_ALL ? ICF_MODE_ALL : ICF_MODE_SAFE;
+}
+
+/* What a reference means, as a number: its target's class, its address, or the contents of the jump table. */
+static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_unit *u, const struct icf_ref *ref)
+{
+	const struct icf_program *prog = &a->run.prog;
+	const uint32_t *cls = a->plan[mode].cls;
+	switch (icf_ref_meaning(prog, mode_of(mode), ref)) {
+	case ICF_MEANS_CLASS:
+		return icf_hash_mix(icf_hash_mix(1, cls[ref->unit]), ref->target - prog->unit.data[ref->unit].start);
+	case ICF_MEANS_TABLE: {
+		const struct icf_table *t = &prog->table.data[ref->table];
+		if (icf_names_again(prog, ref))
+			return icf_hash_mix(4, t->ref);
+		uint64_t h = icf_hash_mix(2, t->n);
+		for (uint32_t i = 0; i < t->n; i++) {
+			const struct icf_dataref *d = &prog->dataref.data[t->entry + i];
+			uint32_t to = d->unit;
+			if (to == ICF_NONE)
+				h = icf_hash_mix(h, d->target);
+			else
+				h = icf_hash_mix(icf_hash_mix(h, &prog->unit.data[to] == u ? ICF_NONE : cls[to]),
+						 d->target - prog->unit.data[to].start);
+		}
+		return h;
+	}
+	default:
+		return icf_hash_mix(3, ref->target);
+	}
+}
+
+struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct icf_near_scratch *s)
+{
+	const struct icf_program *prog = &a->run.prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	size_t size = (size_t)(u->end - u->start), avail = (size_t)(prog->exec.data[u->sec].end - u->start);
+	s->field.len = s->code.len = 0;
+	if (!VEC_RESERVE(&s->code, size + 1))
+		return &elfrw_err_nomem;
+	memcpy(s->code.data, code, size);
+	s->code.len = size;
+	/* References in the order of their places: two of one instruction may stand the wrong way round. */
+	struct elfrw_insn in;
+	uint32_t r = 0;
+	for (size_t pos = 0; pos < size; pos += in.len) {
+		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &in) || in.len > size - pos)
+			break;
+		uint32_t first = r;
+		for (; r < u->n_ref && ref[r].off < pos + in.len; r++) {
+			struct icf_near_field *f = VEC_PUSH(&s->field);
+			if (!f)
+				return &elfrw_err_nomem;
+			*f = (struct icf_near_field){ .off = ref[r].off, .size = ref[r].size, .ref = r,
+						      .value = meaning(a, ICF_AUDIT_ALL, u, &ref[r]),
+						      .kind = ref[r].table != ICF_NONE        ? ICF_NEAR_TABLE
+							      : ref[r].kind == ICF_REF_BRANCH ? ICF_NEAR_CALLEE
+											      : ICF_NEAR_ADDRESS };
+		}
+		const struct {
+			uint8_t off, size, kind;
+		} plain[] = { { in.disp_off, in.disp_size, ICF_NEAR_OFFSET }, { in.imm_off, in.imm_size, ICF_NEAR_CONSTANT } };
+		for (int k = 0; k < 2; k++) {
+			bool taken = plain[k].size == 0;
+			for (uint32_t q = first; q < r && !taken; q++)
+				taken = ref[q].off == pos + plain[k].off;
+			if (taken)
+				continue;
+			struct icf_near_field *f = VEC_PUSH(&s->field);
+			if (!f)
+				return &elfrw_err_nomem;
+			*f = (struct icf_near_field){ .off = (uint32_t)pos + plain[k].off, .size = plain[k].size, .ref = ICF_NONE,
+						      .kind = plain[k].kind,
+						      .value = elfrw_get_le(code + pos + plain[k].off, plain[k].size) };
+		}
+	}
+	for (size_t k = 0; k < s->field.len; k++)
+		if (s->field.data[k].off + s->field.data[k].size <= size)
+			memset(s->code.data + s->field.data[k].off, 0, s->field.data[k].size);
+	return NULL;
+}
+
+void icf_near_scratch_deinit(struct icf_near_scratch *s)
+{
+	VEC_FREE(&s->field);
+	VEC_FREE(&s->code);
+}
+
+/* ---- the four hashes ---- */
+
+static struct elfrw_err *hash_one(struct compare *c, struct key *k, struct icf_near_scratch *s, struct icf_canon_scratch *canon)
+{
+	const struct icf_audit *a = c->a;
+	const struct icf_program *prog = &a->run.prog;
+	const struct icf_unit *u = &prog->unit.data[k->unit];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	struct icf_hash unwind = { 0 };
+	ELFRW_TRY(icf_near_fields(a, k->unit, s));
+	k->shape = icf_hash_bytes(s->code.data, s->code.len);
+	memcpy(s->code.data, icf_unit_bytes(prog, u), s->code.len);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		memset(s->code.data + ref[r].off, 0, ref[r].size);
+	k->code = icf_hash_bytes(s->code.data, s->code.len);
+	for (int m = 0; m < ICF_AUDIT_MODES; m++) {
+		k->meant[m] = k->code;
+		for (uint32_t r = 0; r < u->n_ref; r++) {
+			uint64_t v = meaning(a, m, u, &ref[r]);
+			k->meant[m].lo = icf_hash_mix(k->meant[m].lo, v);
+			k->meant[m].hi = icf_hash_mix(k->meant[m].hi, ~v);
+		}
+	}
+	if (k->rival) {
+		ELFRW_TRY(icf_hash_unwind(prog, k->unit, canon, &unwind));
+		/* Rivals must unwind alike, too. */
+		k->shape.lo = icf_hash_mix(k->shape.lo, unwind.lo);
+		k->shape.hi = icf_hash_mix(k->shape.hi, unwind.hi);
+	}
+	return NULL;
+}
+
+static struct elfrw_err *hash_part(void *arg, size_t part)
+{
+	struct compare *c = arg;
+	struct icf_near_scratch s = { 0 };
+	struct icf_canon_scratch canon = { 0 };
+	ELFRW_TRY(icf_canon_scratch_init(&canon));
+	struct elfrw_err *err = NULL;
+	for (size_t i = part * PART; i < (part + 1) * PART && i < c->n && !err; i++)
+		err = hash_one(c, &c->key[i], &s, &canon);
+	icf_near_scratch_deinit(&s);
+	icf_canon_scratch_deinit(&canon);
+	return err;
+}
+
+/* ---- who is alone, and why ---- */
+
+static const struct icf_hash *hash_at(const struct key *k, unsigned which)
+{
+	return which == 0 ? &k->shape : which == 1 ? &k->code : &k->meant[which - 2];
+}
+
+static int hash_order(const void *p, const void *q, void *ctx)
+{
+	const struct key *x = p, *y = q;
+	unsigned which = *(const unsigned *)ctx;
+	const struct icf_hash *a = hash_at(x, which), *b = hash_at(y, which);
+	if (a->hi != b->hi)
+		return a->hi < b->hi ? -1 : 1;
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static bool same_hash(const struct key *x, const struct key *y, unsigned which)
+{
+	const struct icf_hash *a = hash_at(x, which), *b = hash_at(y, which);
+	return a->hi == b->hi && a->lo == b->lo;
+}
+
+/* Gives a better reason to the lone members of each run of equal hashes; stronger likenesses come first. */
+static void explain(struct compare *c, unsigned which)
+{
+	struct icf_audit *a = c->a;
+	qsort_r(c->key, c->n, sizeof *c->key, hash_order, &which);
+	for (uint32_t i = 0; i < c->n;) {
+		uint32_t k = i + 1, may = 0;
+		while (k < c->n && same_hash(&c->key[i], &c->key[k], which))
+			k++;
+		for (uint32_t j = i; j < k; j++)
+			may += a->run.prog.unit.data[c->key[j].unit].reason == ICF_OK;
+		for (uint32_t j = i; j < k && k - i > 1; j++) {
+			uint8_t *why = a->unit[c->key[j].unit].why;
+			for (int m = 0; m < ICF_AUDIT_MODES; m++) {
+				if (why[m] != ICF_UNIQUE)
+					continue;
+				if (which >= 2)
+					why[m] = (int)which - 2 != m ? ICF_UNIQUE : may > 1 ? ICF_WHY_UNWIND : ICF_WHY_TWIN_STAYS;
+				else
+					why[m] = which == 1 ? ICF_WHY_REFERS : ICF_WHY_CONSTANT;
+			}
+		}
+		i = k;
+	}
+}
+
+/* Equal with --icf=all, alone with --icf=safe: only addresses that must stay distinct make the difference. */
+static void explain_safe(struct icf_audit *a)
+{
+	for (uint32_t i = 0; i < a->run.prog.unit.len; i++) {
+		uint8_t *why = a->unit[i].why;
+		if (why[ICF_AUDIT_SAFE] == ICF_UNIQUE && why[ICF_AUDIT_ALL] >= ICF_WHY_KEPT && why[ICF_AUDIT_ALL] <= ICF_WHY_THUNK)
+			why[ICF_AUDIT_SAFE] = ICF_WHY_DISTINCT;
+	}
+}
+
+static struct elfrw_err *find_near(struct compare *c)
+{
+	struct icf_near_search s;
+	ELFRW_TRY(icf_near_init(&s, c->a));
+	unsigned which = 0;
+	struct elfrw_err *err = NULL;
+	/* Only rivals are left, and their shapes have the unwind rules in them. */
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->key[i].rival)
+			c->key[n++] = c->key[i];
+	if (n)
+		qsort_r(c->key, n, sizeof *c->key, hash_order, &which);
+	for (uint32_t i = 0; i < n && !err;) {
+		uint32_t k = i + 1;
+		while (k < n && same_hash(&c->key[i], &c->key[k], which))
+			k++;
+		s.rival.len = 0;
+		for (uint32_t j = i; j < k && k - i > 1 && !err; j++) {
+			uint32_t *slot = VEC_PUSH(&s.rival);
+			if (slot)
+				*slot = c->key[j].unit;
+			else
+				err = &elfrw_err_nomem;
+		}
+		if (!err && k - i > 1)
+			err = icf_near_bucket(&s);
+		i = k;
+	}
+	if (!err)
+		err = icf_near_finish(&s, c->opt);
+	icf_near_deinit(&s);
+	return err;
+}
+
+struct elfrw_err *icf_audit_compare(struct icf_audit *a, const struct icf_audit_options *opt)
+{
+	const struct icf_program *prog = &a->run.prog;
+	struct compare c = { .a = a, .opt = opt, .key = malloc((prog->unit.len + 1) * sizeof *c.key) };
+	if (!c.key)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		bool rival = u->reason == ICF_OK && a->plan[ICF_AUDIT_ALL].kept[i] == i && u->end - u->start >= LEAST;
+		if (u->kind == ICF_UNIT_FUNC)
+			c.key[c.n++] = (struct key){ .unit = i, .rival = rival };
+	}
+	struct elfrw_err *err = elfrw_parallel(opt->threads, (c.n + PART - 1) / PART, hash_part, &c);
+	if (!err) {
+		explain(&c, 2 + ICF_AUDIT_ALL);
+		explain(&c, 2 + ICF_AUDIT_SAFE);
+		explain_safe(a);
+		explain(&c, 1);
+		explain(&c, 0);
+		err = find_near(&c);
+	}
+	free(c.key);
+	return err;
+}

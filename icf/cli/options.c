@@ -1,0 +1,238 @@
+/* options.c: command line of the main job. */
+#include "icf/cli/options.h"
+#include "dwarf/rewrite/rewrite.h"
+#include "icf/cmd/cmdline.h"
+#include <stdlib.h>
+#include <string.h>
+
+static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
+{
+	const char **v = realloc(opt->keep_unique, (opt->n_keep_unique + 1) * sizeof *v);
+	if (!v)
+		return &elfrw_err_nomem;
+	opt->keep_unique = v;
+	v[opt->n_keep_unique++] = name;
+	return NULL;
+}
+
+/* One symbol a line; blank lines and lines that begin with # do not count. */
+static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *path)
+{
+	char *text, *save = NULL;
+	opt->misused = false;
+	ELFRW_TRY(icf_args_read_text(&opt->args, path, &text));
+	opt->misused = true;
+	for (char *line = strtok_r(text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
+		while (*line == ' ' || *line == '\t')
+			line++;
+		size_t n = strlen(line);
+		while (n && (line[n - 1] == ' ' || line[n - 1] == '\t'))
+			line[--n] = 0;
+		if (*line && *line != '#')
+			ELFRW_TRY(add_unique(opt, line));
+	}
+	return NULL;
+}
+
+/* If ARG is NAME=VALUE or NAME followed by its value, sets *VALUE and advances *I. */
+static bool value_of(const struct icf_args *a, size_t *i, const char *name, const char **value, struct elfrw_err **err)
+{
+	const char *arg = a->v[*i];
+	size_t n = strlen(name);
+	/* Long options may have one dash, as linkers' do. */
+	if (arg[0] == '-' && arg[1] != '-' && name[0] == '-' && name[1] == '-' && name[2] && strncmp(arg, name + 1, n - 1) == 0 &&
+	    (arg[n - 1] == '=' || !arg[n - 1])) {
+		arg--; /* so that arg + n is what follows the name */
+	} else if (strncmp(arg, name, n) != 0)
+		return false;
+	if (arg[n] == '=') {
+		*value = arg + n + 1;
+		return true;
+	}
+	if (arg[n])
+		return false;
+	if (*i + 1 >= a->n) {
+		*err = elfrw_error("option '%s' requires an argument", name);
+		return true;
+	}
+	*value = a->v[++*i];
+	return true;
+}
+
+static bool is_flag(const char *arg, const char *name)
+{
+	return strcmp(arg, name) == 0 || (name[1] == '-' && arg[0] == '-' && arg[1] != '-' && strcmp(arg, name + 1) == 0);
+}
+
+static struct elfrw_err *parse_icf(struct icf_options *opt, const char *v)
+{
+	if (strcmp(v, "safe") == 0)
+		opt->mode = ICF_MODE_SAFE;
+	else if (strcmp(v, "all") == 0)
+		opt->mode = ICF_MODE_ALL;
+	else if (strcmp(v, "none") == 0)
+		opt->mode = ICF_MODE_NONE;
+	else
+		return elfrw_error("--icf=%s: must be safe, all or none", v);
+	return NULL;
+}
+
+static struct elfrw_err *parse_threads(struct icf_options *opt, const char *v)
+{
+	return icf_threads(v, &opt->threads) ? NULL : elfrw_error("--threads=%s: " ICF_THREADS_MUST, v);
+}
+
+static struct elfrw_err *parse_summary(struct icf_options *opt, const char *v)
+{
+	static const char *const when[] = { "auto", "always", "never" };
+	for (int i = 0; i < 3; i++)
+		if (strcmp(v, when[i]) == 0) {
+			opt->summary = (enum icf_summary)i;
+			return NULL;
+		}
+	return elfrw_error("--summary=%s: must be auto, always or never", v);
+}
+
+static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_args *a, size_t *i)
+{
+	const char *arg = a->v[*i], *v = NULL;
+	struct elfrw_err *err = NULL;
+	static const struct { const char *name; size_t off; bool value; } flag[] = {
+		{ "--no-thunks", offsetof(struct icf_options, no_thunks), true },
+		{ "--strip-debug", offsetof(struct icf_options, strip_debug), true },
+		{ "--strip-all", offsetof(struct icf_options, strip_all), true },
+		{ "--emit-relocs", offsetof(struct icf_options, emit_relocs), true },
+		{ "--in-place", offsetof(struct icf_options, in_place), true },
+		{ "--allow-growth", offsetof(struct icf_options, allow_growth), true },
+		{ "--require-compact", offsetof(struct icf_options, require_compact), true },
+		{ "--emit-vtables", offsetof(struct icf_options, emit_vtables), true },
+		{ "--write-if-changed", offsetof(struct icf_options, write_if_changed), true },
+		{ "--verify", offsetof(struct icf_options, verify), true },
+		{ "--keep-build-id", offsetof(struct icf_options, keep_build_id), true },
+		{ "--quiet", offsetof(struct icf_options, quiet), true },
+		{ "-q", offsetof(struct icf_options, quiet), true },
+		{ "--time-passes", offsetof(struct icf_options, time_passes), true },
+		{ "--help", offsetof(struct icf_options, help), true },
+		{ "-h", offsetof(struct icf_options, help), true },
+		{ "--version", offsetof(struct icf_options, version), true },
+		{ "-V", offsetof(struct icf_options, version), true },
+	};
+	for (size_t k = 0; k < sizeof flag / sizeof *flag; k++)
+		if (is_flag(arg, flag[k].name)) {
+			*(bool *)((char *)opt + flag[k].off) = flag[k].value;
+			return NULL;
+		}
+	if (is_flag(arg, "--verbose") || strcmp(arg, "-v") == 0)
+		opt->verbose++;
+	else if (is_flag(arg, "--print-icf-sections"))
+		opt->print_sections = true;
+	else if (strncmp(arg, "--print-icf-sections=", 21) == 0) {
+		opt->print_sections = true;
+		opt->print_sections_file = arg + 21;
+	} else if (is_flag(arg, "--stats"))
+		opt->stats = ICF_STATS_TEXT;
+	else if (strncmp(arg, "--stats=", 8) == 0) {
+		if (strcmp(arg + 8, "json") != 0 && strcmp(arg + 8, "text") != 0)
+			return elfrw_error("%s: must be --stats, --stats=text or --stats=json", arg);
+		opt->stats = arg[8] == 'j' ? ICF_STATS_JSON : ICF_STATS_TEXT;
+	} else if (is_flag(arg, "--json"))
+		opt->stats = ICF_STATS_JSON;
+	else if (is_flag(arg, "--summary"))
+		opt->summary = ICF_SUMMARY_ALWAYS;
+	else if (strncmp(arg, "--summary=", 10) == 0)
+		return parse_summary(opt, arg + 10);
+	else if (strcmp(arg, "-s") == 0)
+		return elfrw_error("unrecognized option '-s'; is '--strip-all' meant?");
+	else if (value_of(a, i, "--output", &v, &err) || value_of(a, i, "-o", &v, &err))
+		opt->output = v;
+	else if (strncmp(arg, "-o", 2) == 0 && arg[2] && arg[2] != '=')
+		opt->output = arg + 2;
+	else if (value_of(a, i, "--icf", &v, &err))
+		return err ? err : parse_icf(opt, v);
+	else if (value_of(a, i, "--keep-unique", &v, &err))
+		return err ? err : add_unique(opt, v);
+	else if (value_of(a, i, "--keep-unique-file", &v, &err))
+		return err ? err : add_unique_file(opt, v);
+	else if (value_of(a, i, "--map", &v, &err) || value_of(a, i, "--Map", &v, &err))
+		opt->map_file = v;
+	else if (value_of(a, i, "--depfile", &v, &err))
+		opt->depfile = v;
+	else if (value_of(a, i, "--debug-file", &v, &err))
+		opt->debug_file = v;
+	else if (value_of(a, i, "--debug-output", &v, &err))
+		opt->debug_output = v;
+	else if (value_of(a, i, "--debug-file-directory", &v, &err))
+		opt->debug_dir = v;
+	else if (value_of(a, i, "--threads", &v, &err))
+		return err ? err : parse_threads(opt, v);
+	else if (value_of(a, i, "--debug-folded", &v, &err)) {
+		if (err)
+			return err;
+		if (strcmp(v, "overlay") == 0)
+			opt->debug_folded = DWR_FOLDED_OVERLAY;
+		else if (strcmp(v, "alias") == 0)
+			opt->debug_folded = DWR_FOLDED_ALIAS;
+		else if (strcmp(v, "drop") == 0)
+			opt->debug_folded = DWR_FOLDED_DROP;
+		else
+			return elfrw_error("--debug-folded=%s: must be overlay, alias or drop", v);
+	} else if (arg[0] == '-' && arg[1])
+		return elfrw_error("unrecognized option '%s'", arg);
+	else if (opt->input)
+		return elfrw_error("more than one input: %s and %s", opt->input, arg);
+	else
+		opt->input = arg;
+	return err;
+}
+
+static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
+{
+	*opt = (struct icf_options){ .mode = ICF_MODE_SAFE };
+	opt->threads = icf_default_threads();
+	struct icf_args *a = &opt->args;
+	struct elfrw_err *err = NULL;
+	bool only_names = false;
+	for (int i = 1; i < argc && !err; i++)
+		err = icf_args_expand(a, argv[i]);
+	opt->misused = !err;
+	for (size_t i = 0; i < a->n && !err; i++) {
+		if (!only_names && strcmp(a->v[i], "--") == 0)
+			only_names = true;
+		else if (only_names && !opt->input)
+			opt->input = a->v[i];
+		else
+			err = parse_one(opt, a, &i);
+	}
+	if (err || opt->help || opt->version)
+		return err;
+	if (!opt->input)
+		return elfrw_error("no input file");
+	if (!opt->output)
+		return elfrw_error("no output file: give -o OUTPUT");
+	if (opt->in_place && opt->require_compact)
+		return elfrw_error("--in-place and --require-compact may not be used together");
+	if (opt->strip_all && opt->emit_relocs)
+		return elfrw_error("--strip-all and --emit-relocs may not be used together");
+	opt->strip_debug |= opt->strip_all;
+	/* These ask for what may take room; a debug file holds the record of a program. */
+	opt->allow_growth |= opt->in_place || opt->emit_vtables || opt->debug_output;
+	if (opt->debug_file && !opt->debug_output)
+		return elfrw_error("--debug-file needs --debug-output");
+	if (opt->debug_output && opt->strip_debug)
+		return elfrw_error("--debug-output and --strip-debug may not be used together");
+	return NULL;
+}
+
+struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **argv)
+{
+	struct elfrw_err *err = parse(opt, argc, argv);
+	opt->misused &= err && err != &elfrw_err_nomem;
+	return err;
+}
+
+void icf_options_deinit(struct icf_options *opt)
+{
+	icf_args_deinit(&opt->args);
+	free(opt->keep_unique);
+	*opt = (struct icf_options){ 0 };
+}

@@ -1,0 +1,49 @@
+/* options.h: the command line of the main job as a const value. */
+#ifndef ICF_CLI_OPTIONS_H
+#define ICF_CLI_OPTIONS_H
+#include "icf/cli/args.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum icf_mode { ICF_MODE_SAFE, ICF_MODE_ALL, ICF_MODE_NONE };
+enum icf_stats { ICF_STATS_NONE, ICF_STATS_TEXT, ICF_STATS_JSON };
+
+struct icf_options {
+	const char *input, *output;
+	enum icf_mode mode;
+	bool no_thunks;
+	const char **keep_unique; /* owned array of borrowed names */
+	size_t n_keep_unique;
+	bool print_sections;
+	const char *print_sections_file; /* NULL: standard output */
+	const char *map_file;            /* NULL: none */
+	const char *depfile;             /* NULL: none */
+	const char *debug_file;          /* the input's separate debug file; NULL: to be found */
+	const char *debug_output;        /* NULL: separate debug files are left alone */
+	const char *debug_dir;           /* where debug files are; NULL: as usual */
+	enum icf_stats stats;
+	bool strip_debug;
+	bool strip_all; /* implies strip_debug */
+	bool emit_relocs;
+	bool in_place, require_compact;
+	bool allow_growth; /* the output may be larger than the input */
+	bool emit_vtables;
+	bool keep_build_id;
+	bool write_if_changed;
+	bool verify; /* prove the output before it gets its name */
+	int debug_folded; /* enum dwr_folded_policy */
+	unsigned threads;
+	bool quiet;
+	enum icf_summary { ICF_SUMMARY_AUTO, ICF_SUMMARY_ALWAYS, ICF_SUMMARY_NEVER } summary; /* auto: on a terminal */
+	unsigned verbose;
+	bool time_passes;
+	bool help, version;
+	bool misused; /* after an error: the command line is wrong, not a file that it names */
+
+	struct icf_args args; /* the strings above lie here or in argv */
+};
+
+/* Parses ARGV[1..].  Response files (@FILE) are expanded.  The error's text is the whole message. */
+struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **argv);
+void icf_options_deinit(struct icf_options *opt);
+#endif

@@ -1,0 +1,5 @@
+/* version.h: the program's version, in one place. */
+#ifndef ICF_CLI_VERSION_H
+#define ICF_CLI_VERSION_H
+#define ICF_VERSION "0.1"
+#endif

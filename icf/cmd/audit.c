@@ -1,0 +1,253 @@
+/* audit.c: icfold audit [OPTION]... INPUT, icfold audit --diff [OPTION]... OLD NEW. */
+#include "dwarf/symbolize/state.h"
+#include "elfrw/base/newfile.h"
+#include "icf/audit/audit.h"
+#include "icf/audit/diff.h"
+#include "icf/cmd/cmd.h"
+#include "icf/cmd/cmdline.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+	"Usage: icfold audit [OPTION]... INPUT\n"
+	"       icfold audit --diff [OPTION]... OLD NEW\n"
+	"Say what folding would save in a linked ELF program, where the duplicated code comes\n"
+	"from, and what stands in the way.  Nothing is written but the report.\n"
+	"\n"
+	"      --icf=all|safe         list the groups of all (default) or of safe; savings of both\n"
+	"                             are always given\n"
+	"      --json                 print one JSON object\n"
+	"      --csv                  print all tables as one list of comma-separated values\n"
+	"      --html=FILE            write a page for a web browser to FILE instead\n"
+	"      --top=N                print at most N rows of a table, 0: all (default: 20; with\n"
+	"                             --json and --csv: all)\n"
+	"      --filter=REGEX         only functions with names that match (extended regular\n"
+	"                             expression; demangled or linkage names)\n"
+	"      --sort=saving|count|size|name  order of groups and tables (default: saving)\n"
+	"      --full-names           print names whole, and all of a group\n"
+	"      --no-sources           do not read the debug information\n"
+	"      --diff                 compare two builds: groups that are new, gone, grown, shrunk\n"
+	"      --max-growth=BYTES     with --diff: exit 1 when duplicated code grew by more\n"
+	"      --max-duplicated=BYTES exit 1 when there is more duplicated code (in NEW)\n"
+	ICF_USAGE_COMMON
+	"\n"
+	"BYTES may end in K, M or G. Exit status: 0 all well, 1 more duplicated code than allowed,\n"
+	"2 trouble.\n";
+
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+
+struct command {
+	struct icf_audit_options opt;
+	const char *html;
+	int format;
+	bool diff, top_given, quiet;
+	uint64_t max_growth, max_duplicated; /* UINT64_MAX: whatever it is */
+};
+
+enum {
+	OPT_ICF = 256, OPT_JSON, OPT_CSV, OPT_HTML, OPT_TOP, OPT_FILTER, OPT_SORT, OPT_FULL, OPT_NO_SOURCES,
+	OPT_DIFF, OPT_MAX_GROWTH, OPT_MAX_DUPLICATED
+};
+
+static const struct option options[] = {
+	{ "icf", required_argument, NULL, OPT_ICF },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "csv", no_argument, NULL, OPT_CSV },
+	{ "html", required_argument, NULL, OPT_HTML },
+	{ "top", required_argument, NULL, OPT_TOP },
+	{ "filter", required_argument, NULL, OPT_FILTER },
+	{ "sort", required_argument, NULL, OPT_SORT },
+	{ "full-names", no_argument, NULL, OPT_FULL },
+	{ "no-sources", no_argument, NULL, OPT_NO_SOURCES },
+	{ "diff", no_argument, NULL, OPT_DIFF },
+	{ "max-growth", required_argument, NULL, OPT_MAX_GROWTH },
+	{ "max-duplicated", required_argument, NULL, OPT_MAX_DUPLICATED },
+	{ 0 },
+};
+
+static int trouble(const char *what, const char *text)
+{
+	icf_message(what, "%s", text);
+	return 2;
+}
+
+static int fail(const char *file, struct elfrw_err *err)
+{
+	int status = trouble(file, elfrw_err_text(err));
+	elfrw_err_free(err);
+	return status;
+}
+
+/* The value of an option into C; what it must be, or NULL. */
+static const char *take(struct command *c, int option, const char *value)
+{
+	static const char *const order[] = {
+		[ICF_SORT_SAVING] = "saving", [ICF_SORT_COUNT] = "count", [ICF_SORT_SIZE] = "size", [ICF_SORT_NAME] = "name"
+	};
+	uint64_t n;
+	switch (option) {
+	case OPT_ICF:
+		if (strcmp(value, "all") != 0 && strcmp(value, "safe") != 0)
+			return "all or safe";
+		c->opt.mode = *value == 'a' ? ICF_AUDIT_ALL : ICF_AUDIT_SAFE;
+		return NULL;
+	case OPT_JSON:
+		c->format = FORMAT_JSON;
+		return NULL;
+	case OPT_CSV:
+		c->format = FORMAT_CSV;
+		return NULL;
+	case OPT_HTML:
+		c->html = value;
+		return *value ? NULL : "the name of a file";
+	case OPT_TOP:
+		if (!icf_number(value, UINT32_MAX, &n))
+			return "a number";
+		c->opt.top = (uint32_t)n;
+		c->top_given = true;
+		return NULL;
+	case OPT_FILTER: {
+		regex_t re;
+		if (regcomp(&re, value, REG_EXTENDED | REG_NOSUB) != 0)
+			return "an extended regular expression";
+		regfree(&re);
+		c->opt.filter = value;
+		return NULL;
+	}
+	case OPT_SORT:
+		for (int k = 0; k < (int)(sizeof order / sizeof *order); k++)
+			if (strcmp(value, order[k]) == 0) {
+				c->opt.sort = k;
+				return NULL;
+			}
+		return "saving, count, size or name";
+	case OPT_FULL:
+		c->opt.full_names = true;
+		return NULL;
+	case OPT_NO_SOURCES:
+		c->opt.no_sources = true;
+		return NULL;
+	case OPT_DIFF:
+		c->diff = true;
+		return NULL;
+	case OPT_MAX_GROWTH:
+		return icf_size(value, INT64_MAX, &c->max_growth) ? NULL : "a number of bytes";
+	case OPT_MAX_DUPLICATED:
+		return icf_size(value, INT64_MAX, &c->max_duplicated) ? NULL : "a number of bytes";
+	}
+	return NULL;
+}
+
+static int close_output(int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return trouble("standard output", "cannot write");
+	return status;
+}
+
+/* Whether A has no more duplicated code than is allowed, else tells how much there is. */
+static int check_duplicated(const struct command *c, const struct icf_audit *a, const char *path)
+{
+	uint64_t bytes = a->total[c->opt.mode].duplicated;
+	if (bytes <= c->max_duplicated)
+		return ICF_EXIT_OK;
+	icf_message(path, "%" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed", bytes, c->max_duplicated);
+	return ICF_EXIT_NO;
+}
+
+/* Is PATH the separate file that the names and sources come from? */
+static bool is_debug_file(const struct icf_audit *a, const char *path)
+{
+	struct stat st;
+	return a->sym && stat(path, &st) == 0 && st.st_dev == a->sym->debug->image.dev && st.st_ino == a->sym->debug->image.ino;
+}
+
+static int audit_one(const struct command *c, const char *path)
+{
+	struct icf_audit a = { 0 };
+	int status = 0;
+	if (c->html && elfrw_newfile_same_place(c->html, path))
+		return fail(c->html, elfrw_error("is the input and cannot be the page too"));
+	struct elfrw_err *err = icf_audit_analyse(&a, path, &c->opt);
+	if (err)
+		status = fail(path, err);
+	else {
+		if (c->html && is_debug_file(&a, c->html))
+			err = elfrw_error("is the debug file and cannot be the page too");
+		else if (c->html)
+			err = icf_audit_write_html(c->html, &a, &c->opt);
+		else if (c->format == FORMAT_JSON)
+			err = icf_audit_print_json(stdout, &a, &c->opt);
+		else if (c->format == FORMAT_CSV)
+			err = icf_audit_print_csv(stdout, &a, &c->opt);
+		else
+			err = icf_audit_print_text(stdout, &a, &c->opt);
+		status = err ? fail(c->html ? c->html : path, err) : close_output(0);
+		if (!status)
+			status = check_duplicated(c, &a, path);
+		if (a.warning && !c->quiet)
+			icf_message(path, "%s", a.warning);
+	}
+	icf_audit_deinit(&a);
+	return status;
+}
+
+static int audit_two(const struct command *c, char **path)
+{
+	struct icf_audit a[2];
+	struct icf_audit_options opt = c->opt;
+	struct icf_audit_diff d = { 0 };
+	int status = 0;
+	memset(a, 0, sizeof a);
+	opt.no_sources = true;
+	for (int k = 0; k < 2 && !status; k++) {
+		struct elfrw_err *err = icf_audit_analyse(&a[k], path[k], &opt);
+		if (err)
+			status = fail(path[k], err);
+	}
+	if (!status) {
+		struct elfrw_err *err = icf_audit_compare_builds(&d, &a[0], &a[1], &opt);
+		if (!err && c->format == FORMAT_JSON)
+			icf_audit_diff_json(stdout, &d, &opt);
+		else if (!err)
+			icf_audit_diff_text(stdout, &d, &opt);
+		status = err ? fail(path[1], err) : close_output(0);
+	}
+	if (!status && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
+		icf_message(path[1], "duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed", d.growth, c->max_growth);
+		status = ICF_EXIT_NO;
+	} else if (!status)
+		status = check_duplicated(c, &a[1], path[1]);
+	icf_audit_diff_deinit(&d);
+	icf_audit_deinit(&a[0]);
+	icf_audit_deinit(&a[1]);
+	return status;
+}
+
+int icf_cmd_audit(int argc, char **argv)
+{
+	struct command c = { .opt = { .top = 20 }, .max_growth = UINT64_MAX, .max_duplicated = UINT64_MAX };
+	struct icf_cmdline line;
+	icf_cmdline_init(&line, "audit", usage, "", options, argc, argv);
+	for (int k; (k = icf_cmdline_next(&line)) != -1;) {
+		if (k == ICF_CMDLINE_EXIT)
+			return line.status;
+		const char *must = take(&c, k, optarg);
+		if (must)
+			return icf_usage_error("audit", "--%s=%s: must be %s", options[line.which].name, optarg, must);
+	}
+	c.opt.threads = line.threads;
+	c.quiet = line.quiet;
+	if (!c.top_given && (c.format != FORMAT_TEXT || c.html))
+		c.opt.top = 0;
+	if (c.diff && (c.html || c.format == FORMAT_CSV))
+		return icf_usage_error("audit", "--diff prints text or JSON");
+	if (c.max_growth != UINT64_MAX && !c.diff)
+		return icf_usage_error("audit", "--max-growth goes with --diff");
+	if (line.n != (c.diff ? 2 : 1))
+		return icf_usage_error("audit", c.diff ? "expected two files, OLD and NEW" : "expected one file");
+	return c.diff ? audit_two(&c, line.operand) : audit_one(&c, line.operand[0]);
+}

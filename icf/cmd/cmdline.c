@@ -1,0 +1,208 @@
+/* cmdline.c: see cmdline.h. */
+#include "icf/cmd/cmdline.h"
+#include "icf/cmd/cmd.h"
+#include "icf/cli/version.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPT_THREADS = 1000 };
+
+static const struct option common[] = {
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+};
+
+void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *usage, const char *shorts, const struct option *options,
+		      int argc, char **argv)
+{
+	size_t n = 0;
+	*c = (struct icf_cmdline){ .command = command, .usage = usage, .argc = argc, .argv = argv, .operand = argv + 1, .which = -1 };
+	c->threads = icf_default_threads();
+	while (options[n].name && n < ICF_CMDLINE_OPTIONS - sizeof common / sizeof *common) {
+		c->all[n] = options[n];
+		n++;
+	}
+	memcpy(c->all + n, common, sizeof common);
+	/* With the dash what is no option comes in its turn too, so that ARGV keeps its order; with the colon the messages are ours, in
+	 * which names are spelled out. */
+	snprintf(c->shorts, sizeof c->shorts, "-:%sqvhV", shorts);
+	optind = 0; /* start over: the caller may have parsed options of its own */
+}
+
+static int leave(struct icf_cmdline *c, int status)
+{
+	c->status = status;
+	return ICF_CMDLINE_EXIT;
+}
+
+int icf_print_help(const char *text)
+{
+	fputs(text, stdout);
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return ICF_EXIT_OK;
+	icf_message("standard output", "cannot write");
+	return ICF_EXIT_TROUBLE;
+}
+
+/* getopt_long() takes the beginning of a name for the name. */
+static bool is_abbreviated(const struct icf_cmdline *c, int at)
+{
+	const char *text = c->argv[at] + 2;
+	return c->which >= 0 && strlen(c->all[c->which].name) != strcspn(text, "=");
+}
+
+/* Says what getopt_long() did not like about ARG; optopt is 0 for a name that is none. */
+static int wrong_option(const struct icf_cmdline *c, const char *arg, bool lacks_value)
+{
+	if (arg[0] != '-' || arg[1] != '-')
+		return icf_usage_error(c->command, lacks_value ? "option requires an argument -- '%c'" : "invalid option -- '%c'", optopt);
+	if (lacks_value)
+		return icf_usage_error(c->command, "option '%s' requires an argument", arg);
+	if (!optopt)
+		return icf_usage_error(c->command, "unrecognized option '%s'", arg);
+	return icf_usage_error(c->command, "option '%.*s' doesn't allow an argument", (int)strcspn(arg, "="), arg);
+}
+
+int icf_cmdline_next(struct icf_cmdline *c)
+{
+	for (;;) {
+		int at = optind ? optind : 1;
+		c->which = -1;
+		int k = getopt_long(c->argc, c->argv, c->shorts, c->all, &c->which);
+		if (k != -1 && k != '?' && is_abbreviated(c, at))
+			return leave(c, icf_usage_error(c->command, "unrecognized option '%s'; is '--%s' meant?", c->argv[at],
+							c->all[c->which].name));
+		switch (k) {
+		case 1:
+			c->operand[c->n++] = optarg;
+			break;
+		case -1:
+			for (; optind < c->argc; optind++)
+				c->operand[c->n++] = c->argv[optind];
+			return -1;
+		case 'q':
+			c->quiet = true;
+			break;
+		case 'v':
+			c->verbose++;
+			break;
+		case 'h':
+			return leave(c, icf_print_help(c->usage));
+		case 'V':
+			return leave(c, icf_print_help("icfold " ICF_VERSION "\n"));
+		case OPT_THREADS:
+			if (!icf_threads(optarg, &c->threads))
+				return leave(c, icf_usage_error(c->command, "--threads=%s: " ICF_THREADS_MUST, optarg));
+			break;
+		case '?':
+		case ':':
+			return leave(c, wrong_option(c, c->argv[at], k == ':'));
+		default:
+			return k;
+		}
+	}
+}
+
+/* The number at the beginning of TEXT; *END is what follows it. */
+static bool leading_number(const char *text, uint64_t max, uint64_t *ret, const char **end)
+{
+	char *stop;
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	unsigned long long n = strtoull(text, &stop, 10);
+	*end = stop;
+	*ret = n;
+	return !errno && n <= max;
+}
+
+bool icf_number(const char *text, uint64_t max, uint64_t *ret)
+{
+	const char *end;
+	uint64_t n;
+	if (!leading_number(text, max, &n, &end) || *end)
+		return false;
+	*ret = n;
+	return true;
+}
+
+bool icf_size(const char *text, uint64_t max, uint64_t *ret)
+{
+	const char *end;
+	uint64_t n;
+	if (!leading_number(text, max, &n, &end))
+		return false;
+	int shift = 0;
+	switch (toupper((unsigned char)*end)) {
+	case 'K': shift = 10; break;
+	case 'M': shift = 20; break;
+	case 'G': shift = 30; break;
+	}
+	if (end[shift != 0] || n > max >> shift)
+		return false;
+	*ret = n << shift;
+	return true;
+}
+
+bool icf_threads(const char *text, unsigned *ret)
+{
+	uint64_t n;
+	if (!icf_number(text, 1024, &n) || !n)
+		return false;
+	*ret = n > 64 ? 64 : (unsigned)n;
+	return true;
+}
+
+unsigned icf_default_threads(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	return cpus < 1 ? 1 : cpus > 64 ? 64 : (unsigned)cpus;
+}
+
+#define MAX_WORD 32
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters to change, leave out, put in or exchange with the next one to make A into B; both shorter than MAX_WORD. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[MAX_WORD + 1][MAX_WORD + 1];
+	size_t n = strlen(a), m = strlen(b);
+	for (size_t i = 0; i <= n; i++)
+		for (size_t k = 0; k <= m; k++) {
+			if (!i || !k) {
+				row[i][k] = (unsigned)(i + k);
+				continue;
+			}
+			row[i][k] = least(least(row[i - 1][k], row[i][k - 1]) + 1, row[i - 1][k - 1] + (a[i - 1] != b[k - 1]));
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+				row[i][k] = least(row[i][k], row[i - 2][k - 2] + 1);
+		}
+	return row[n][m];
+}
+
+const char *icf_suggest(const char *word, const char *const *words, int n)
+{
+	const char *best = NULL;
+	unsigned fewest = 3;
+	if (strlen(word) >= MAX_WORD || strlen(word) < 3)
+		return NULL;
+	for (int i = 0; i < n; i++) {
+		unsigned d = strlen(words[i]) < MAX_WORD ? distance(word, words[i]) : fewest;
+		if (d < fewest) {
+			fewest = d;
+			best = words[i];
+		}
+	}
+	return best;
+}

@@ -1,0 +1,145 @@
+/* verify.c: icfold verify [OPTION]... IN OUT. */
+#include "icf/cmd/cmd.h"
+#include "icf/cmd/cmdline.h"
+#include "icf/pair.h"
+#include "icf/cmd/process.h"
+#include "icf/verify/verify.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] = "Usage: icfold verify [OPTION]... IN OUT\n"
+			    "Prove from the two files alone that OUT is IN with functions folded and nothing\n"
+			    "else changed.  Exit status: 0 equal, 1 different, 2 trouble.\n"
+			    "\n"
+			    "      --icf=safe|all         safe (default): functions whose address can be observed must\n"
+			    "                             have one of their own; all: addresses may have merged\n"
+			    "      --json                 print the result as JSON\n"
+			    "      --no-debug             leave the debug information alone, and what is said by it of\n"
+			    "                             calls and lines\n"
+			    "      --debug-file=FILE      the separate debug file of IN, if it is not found by build-id\n"
+			    "                             or .gnu_debuglink\n"
+			    "      --debug-output=FILE    the same of OUT\n"
+			    "      --debug-file-directory=DIR  where debug files are (default: /usr/lib/debug)\n"
+			    "      --max=N                print at most N differences of a kind (default: 20)\n"
+			    ICF_USAGE_COMMON
+			    "\n"
+			    "With -q nothing is printed, only the status tells. With -v checks that found nothing to\n"
+			    "check are listed too.\n";
+
+enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_DEBUG_IN, OPT_DEBUG_OUT, OPT_DEBUG_DIR };
+
+static const struct option options[] = {
+	{ "icf", required_argument, NULL, OPT_ICF },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "no-debug", no_argument, NULL, OPT_NO_DEBUG },
+	{ "max", required_argument, NULL, OPT_MAX },
+	{ "debug-file", required_argument, NULL, OPT_DEBUG_IN },
+	{ "debug-output", required_argument, NULL, OPT_DEBUG_OUT },
+	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
+	{ 0 },
+};
+
+#define MAX_NUMBER 1000000u
+
+/* With threads at work nothing else can be done. */
+static void __attribute__((noreturn)) no_memory(void)
+{
+	static const char text[] = "icfold: verify: out of memory\n";
+	_exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 2 : 2);
+}
+
+/* Finds the debug files that OPT does not name.  A file without debug information is compared with one that has some as if it
+ * was stripped. */
+static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir, struct icf_verify_options *opt,
+				    char **found_in, char **found_out)
+{
+	bool own = false;
+	if (!opt->debug_out) {
+		struct elfrw_err *err = icf_pair_find(out, dir, found_out, &own);
+		opt->debug_out = *found_out;
+		/* Whether it is one is for the verifier to say. */
+		if (err == &elfrw_err_nomem)
+			return err;
+		elfrw_err_free(err);
+	}
+	if (!opt->debug_in && (opt->debug_out || own)) {
+		struct elfrw_err *err = icf_pair_find(in, dir, found_in, NULL);
+		opt->debug_in = *found_in;
+		if (err == &elfrw_err_nomem)
+			return err;
+		elfrw_err_free(err);
+	}
+	return NULL;
+}
+
+int icf_cmd_verify(int argc, char **argv)
+{
+	struct icf_verify_options opt = { .mode = ICF_VERIFY_SAFE, .no_memory = no_memory };
+	const char *debug_dir = NULL;
+	bool json = false;
+	uint64_t n;
+	struct icf_cmdline line;
+	icf_cmdline_init(&line, "verify", usage, "", options, argc, argv);
+	for (int c; (c = icf_cmdline_next(&line)) != -1;) {
+		switch (c) {
+		case OPT_ICF:
+			if (strcmp(optarg, "all") == 0)
+				opt.mode = ICF_VERIFY_ALL;
+			else if (strcmp(optarg, "safe") != 0)
+				return icf_usage_error("verify", "--icf=%s: must be safe or all", optarg);
+			break;
+		case OPT_JSON:
+			json = true;
+			break;
+		case OPT_NO_DEBUG:
+			opt.no_debug = true;
+			break;
+		case OPT_MAX:
+			if (!icf_number(optarg, MAX_NUMBER, &n) || !n)
+				return icf_usage_error("verify", "--max=%s: must be a number from 1 to %u", optarg, MAX_NUMBER);
+			opt.max_diffs = (unsigned)n;
+			break;
+		case OPT_DEBUG_IN:
+			opt.debug_in = optarg;
+			break;
+		case OPT_DEBUG_OUT:
+			opt.debug_out = optarg;
+			break;
+		case OPT_DEBUG_DIR:
+			debug_dir = optarg;
+			break;
+		default:
+			return line.status;
+		}
+	}
+	if (line.n != 2)
+		return icf_usage_error("verify", "expected two files, IN and OUT");
+	const char *in = line.operand[0], *out = line.operand[1];
+	opt.threads = line.threads;
+	struct icf_verify_result result;
+	icf_process_libdw();
+	char *found_in = NULL, *found_out = NULL;
+	struct elfrw_err *err = find_debug(in, out, debug_dir, &opt, &found_in, &found_out);
+	if (!err)
+		err = icf_verify(in, out, &opt, &result);
+	free(found_in);
+	free(found_out);
+	if (err) {
+		icf_message("verify", "%s", elfrw_err_text(err));
+		elfrw_err_free(err);
+		return 2;
+	}
+	if (json)
+		icf_verify_print_json(stdout, in, out, &result);
+	else if (!line.quiet)
+		icf_verify_print(stdout, &result, line.verbose);
+	int status = result.equal ? 0 : 1;
+	icf_verify_result_deinit(&result);
+	if (fflush(stdout) != 0) {
+		icf_message("standard output", "cannot write");
+		return 2;
+	}
+	return status;
+}

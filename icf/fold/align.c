@@ -1,0 +1,110 @@
+/* align.c: by how much a unit may be moved, and what the address of its entry promises.
+ *
+ * No linked file says what alignment a function asked for.  It is taken to be the largest power of two that explains where the
+ * function lies, up to its section's alignment, which is that of the most demanding thing in it.  That is more than most asked for,
+ * and moves them less far; so it is asked of those whose address somebody may look at (tags in low bits, a page that is found by its
+ * number), of those that lie at a multiple of the section's alignment, and of those that the padding before them shows to be
+ * aligned.  Of the others only what functions usually have.
+ *
+ * Assumed: who looks at low bits of an address got it from a reference, a symbol that other modules see, or a function symbol; and
+ * nothing is aligned to more than its section but where the padding before it shows that (a linker script's ALIGN).
+ * verify looks at every such address in both files (verify/align.c).
+ * Cost: one pass over units and symbols; over references where something leads into the middle of a unit. */
+#include "icf/fold/fold.h"
+
+/* More than any page has; so that no sum of an address and an alignment overflows. */
+#define MAX_ALIGN 30
+
+static uint8_t larger(uint8_t a, uint8_t b)
+{
+	return a > b ? a : b;
+}
+
+/* As exponents of two, as all below: what the address VA in EXEC shows; what the section says. */
+static uint8_t of_section(const struct icf_program *prog, const struct icf_exec *e)
+{
+	uint64_t align = prog->img->section[e->shndx].hdr.sh_addralign;
+	uint8_t ret = align ? (uint8_t)__builtin_ctzll(align) : 0;
+	return ret < MAX_ALIGN ? ret : MAX_ALIGN;
+}
+
+static uint8_t shown(uint64_t va, uint8_t limit)
+{
+	uint8_t low = va ? (uint8_t)__builtin_ctzll(va) : limit;
+	return low < limit ? low : limit;
+}
+
+/* The smallest alignment that explains why the unit at START does not begin where the one before it ends, at BEFORE; 0: there is none. */
+static uint8_t by_padding(uint64_t before, uint64_t start)
+{
+	uint64_t gap = start - before;
+	uint8_t a = gap ? (uint8_t)(64 - __builtin_clzll(gap)) : 0;
+	return gap && a <= MAX_ALIGN && shown(start, MAX_ALIGN) >= a ? a : 0;
+}
+
+/* How finely unit I may move, by where it begins. */
+static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t section, uint8_t usual)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_exec *e = &prog->exec.data[u->sec];
+	uint8_t full = shown(u->start, section), least = shown(u->start, usual);
+	if (i == e->unit)
+		return full;
+	uint8_t padding = by_padding(prog->unit.data[i - 1].end, u->start);
+	if (padding > usual)
+		return larger(full, padding);
+	return full == section || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, least) : least;
+}
+
+/* Something leads to VA, inside of a unit: it keeps what its address shows. */
+static void keep_point(struct icf_program *prog, uint32_t unit, uint64_t va)
+{
+	struct icf_unit *u = &prog->unit.data[unit];
+	u->grain = larger(u->grain, shown(va, of_section(prog, &prog->exec.data[u->sec])));
+}
+
+static void keep_symbols(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++) {
+			const struct icf_symbol *sym = &prog->sym.data[s];
+			if (sym->value != u->start && (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC || sym->bind != STB_LOCAL))
+				keep_point(prog, i, sym->value);
+		}
+	}
+}
+
+static void keep_references(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref; r++)
+			if (ref[r].unit != ICF_NONE && ref[r].kind != ICF_REF_BRANCH && (prog->unit.data[ref[r].unit].flags & ICF_UNIT_INNER))
+				keep_point(prog, ref[r].unit, ref[r].target);
+	}
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if (d->unit != ICF_NONE && d->table == ICF_NONE && (prog->unit.data[d->unit].flags & ICF_UNIT_INNER))
+			keep_point(prog, d->unit, d->target);
+	}
+}
+
+void icf_find_alignments(struct icf_program *prog)
+{
+	uint8_t usual = (uint8_t)__builtin_ctz(prog->arch->function_align);
+	bool inner = false;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		uint8_t section = of_section(prog, &prog->exec.data[u->sec]);
+		u->grain = by_start(prog, i, section, usual);
+		u->entry_align = u->flags & ICF_UNIT_OBSERVED ? shown(u->start, section) : 0;
+		if (u->flags & ICF_UNIT_DATA_READ)
+			u->grain = larger(u->grain, section > ICF_READ_ALIGN ? section : ICF_READ_ALIGN);
+		inner |= (u->flags & ICF_UNIT_INNER) != 0;
+	}
+	keep_symbols(prog);
+	if (inner)
+		keep_references(prog);
+}

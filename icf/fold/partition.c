@@ -1,0 +1,200 @@
+/* partition.c: which units are the same, given that what they refer to may be folded too.
+ *
+ * Example: f calls a, g calls b, and a and b have equal bodies: then f and g are the same as well; and two pairs of
+ * mutually recursive functions may be the same only together.  The largest such relation is the coarsest partition that is
+ * stable: begin with classes of equal canonical form, in which targets count for nothing but their offset, and split
+ * classes by their targets' classes until nothing splits any more (the greatest fixpoint; starting from equal pairs and
+ * growing would miss the recursive ones).
+ *
+ * Hashes only make buckets: forms are compared in full before the first round, and targets' classes after the last one.  Cost: one
+ * hash of all foldable code, then what refine.h says, over the references of the units that have company. */
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/wbuf.h"
+#include "icf/fold/fold.h"
+#include "icf/fold/refine.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct member {
+	struct icf_hash hash;
+	uint32_t unit;
+	uint32_t cls; /* lowest unit of its class */
+};
+
+struct state {
+	const struct icf_program *prog;
+	enum icf_mode mode;
+	struct member *m;
+	uint32_t n;
+	uint32_t per;
+	uint32_t *cls; /* by unit; the caller's */
+};
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	if (x->hash.hi != y->hash.hi)
+		return x->hash.hi < y->hash.hi ? -1 : 1;
+	if (x->hash.lo != y->hash.lo)
+		return x->hash.lo < y->hash.lo ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static int by_class(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	if (x->cls != y->cls)
+		return x->cls < y->cls ? -1 : 1;
+	return by_hash(a, b);
+}
+
+static struct elfrw_err *hash_part(void *arg, size_t part)
+{
+	struct state *st = arg;
+	struct icf_canon_scratch s;
+	ELFRW_TRY(icf_canon_scratch_init(&s));
+	struct elfrw_err *err = NULL;
+	uint32_t end = (uint32_t)(part + 1) * st->per;
+	for (uint32_t i = (uint32_t)part * st->per; i < end && i < st->n && !err; i++)
+		err = icf_hash_unit(st->prog, st->mode, st->m[i].unit, &s, &st->m[i].hash);
+	icf_canon_scratch_deinit(&s);
+	return err;
+}
+
+/* Drops members without company (runs of equal cls of length 1); needs runs to be adjacent. */
+static void drop_single(struct state *st)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < st->n;) {
+		uint32_t k = i + 1;
+		while (k < st->n && st->m[k].cls == st->m[i].cls)
+			k++;
+		if (k - i > 1) {
+			memmove(&st->m[n], &st->m[i], (k - i) * sizeof *st->m);
+			n += k - i;
+		} else
+			st->cls[st->m[i].unit] = st->m[i].unit;
+		i = k;
+	}
+	st->n = n;
+}
+
+/* Forms of one hash.  The hash has no key, so that a file gives the same result wherever it is folded; then a file can be made in which
+ * any number of forms have one.  With 128 bits it does not happen otherwise: beyond these, units stay alone, and time is bounded. */
+#define MAX_FORMS 8
+
+/* Members sorted by hash become classes; each is compared in full with the first of its hash that it equals. */
+static struct elfrw_err *first_classes(struct state *st)
+{
+	struct icf_canon_scratch sa = { 0 }, sb = { 0 };
+	ELFRW_TRY(icf_canon_scratch_init(&sa));
+	struct elfrw_err *err = icf_canon_scratch_init(&sb);
+	for (uint32_t i = 0; i < st->n && !err;) {
+		uint32_t end = i + 1;
+		while (end < st->n && st->m[end].hash.hi == st->m[i].hash.hi && st->m[end].hash.lo == st->m[i].hash.lo)
+			end++;
+		for (uint32_t k = i; k < end; k++)
+			st->m[k].cls = ICF_NONE;
+		uint32_t forms = 0;
+		for (uint32_t k = i; k < end && !err; k++) {
+			if (st->m[k].cls != ICF_NONE)
+				continue;
+			st->m[k].cls = st->m[k].unit;
+			for (uint32_t j = k + 1; j < end && !err && forms < MAX_FORMS; j++) {
+				bool same = false;
+				if (st->m[j].cls != ICF_NONE)
+					continue;
+				err = icf_same_form(st->prog, st->mode, st->m[k].unit, st->m[j].unit, &sa, &sb, &same);
+				if (same)
+					st->m[j].cls = st->m[k].unit;
+			}
+			forms++;
+		}
+		i = end;
+	}
+	icf_canon_scratch_deinit(&sa);
+	icf_canon_scratch_deinit(&sb);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < st->n; i++)
+		st->cls[st->m[i].unit] = st->m[i].cls;
+	/* Without a collision the runs are adjacent already; with one, the sort by class makes them so. */
+	qsort(st->m, st->n, sizeof *st->m, by_class);
+	drop_single(st);
+	return NULL;
+}
+
+static int by_unit(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* What the members refer to, as a graph of them; FIRST and CLS have room for n + 1. */
+static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t *cls, icf_unit_list *edges)
+{
+	uint32_t n_units = (uint32_t)st->prog->unit.len, *number = malloc((n_units + 1) * sizeof *number);
+	if (!number)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = n_units > UINT32_MAX / 2 ? elfrw_error("more than 2147483647 functions") : NULL;
+	for (uint32_t i = 0; i < n_units; i++)
+		number[i] = st->n + i; /* alone: the same as itself only */
+	for (uint32_t i = 0; i < st->n; i++)
+		number[st->m[i].unit] = i;
+	for (uint32_t i = 0; i < st->n && !err; i++) {
+		first[i] = (uint32_t)edges->len;
+		cls[i] = st->m[i].cls;
+		err = icf_edges(st->prog, st->mode, st->m[i].unit, edges);
+	}
+	first[st->n] = (uint32_t)edges->len;
+	for (size_t e = 0; e < edges->len; e++)
+		edges->data[e] = number[edges->data[e]];
+	free(number);
+	if (!err && edges->len > UINT32_MAX)
+		err = elfrw_error("more than 4294967295 references between functions that may be the same");
+	return err;
+}
+
+/* Splits the first classes by what their members refer to. */
+static struct elfrw_err *split(struct state *st, uint32_t *rounds)
+{
+	uint32_t *first = malloc((st->n + 1) * sizeof *first), *cls = malloc((st->n + 1) * sizeof *cls);
+	icf_unit_list edges = { 0 };
+	/* So that the lowest node of a class is its lowest unit. */
+	qsort(st->m, st->n, sizeof *st->m, by_unit);
+	struct elfrw_err *err = first && cls ? find_edges(st, first, cls, &edges) : &elfrw_err_nomem;
+	struct icf_graph g = { .n = st->n, .first = first, .edge = edges.data };
+	struct icf_refine_cost cost = { 0 };
+	if (!err)
+		err = icf_refine(&g, cls, 64, &cost);
+	for (uint32_t i = 0; i < st->n && !err; i++)
+		st->cls[st->m[i].unit] = st->m[cls[i]].unit;
+	*rounds = cost.rounds;
+	VEC_FREE(&edges);
+	free(first);
+	free(cls);
+	return err;
+}
+
+struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt, uint32_t *cls, uint32_t *rounds)
+{
+	struct state st = { .prog = prog, .mode = opt->mode, .per = 512, .cls = cls };
+	*rounds = 0;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		cls[i] = i;
+	st.m = malloc((prog->unit.len + 1) * sizeof *st.m);
+	if (!st.m)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (prog->unit.data[i].reason == ICF_OK && !(prog->unit.data[i].flags & ICF_UNIT_PINNED))
+			st.m[st.n++].unit = i;
+	struct elfrw_err *err = elfrw_parallel(opt->threads, (st.n + st.per - 1) / st.per, hash_part, &st);
+	if (!err) {
+		qsort(st.m, st.n, sizeof *st.m, by_hash);
+		err = first_classes(&st);
+	}
+	if (!err)
+		err = split(&st, rounds);
+	free(st.m);
+	return err;
+}

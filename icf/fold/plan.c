@@ -1,0 +1,489 @@
+/* plan.c: keeper, folds, thunks and the new place of every unit.
+ *
+ * Units keep their old order and close up; later segments keep their addresses.  A unit moves by multiples of what its old
+ * address shows (align.c), so that no unit moves up and pinned ones are never in the way of those before them. */
+#include "icf/fold/plan.h"
+#include "elfrw/base/align.h"
+#include "elfrw/base/search.h"
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b)
+{
+	const struct icf_unit *x = &prog->unit.data[a], *y = &prog->unit.data[b];
+	if (x->hotness != y->hotness)
+		return x->hotness < y->hotness;
+	uint64_t ax = min64(x->start & -x->start, 16), ay = min64(y->start & -y->start, 16);
+	if (ax != ay)
+		return ax > ay;
+	/* One that needs an address of its own anyway saves a thunk. */
+	bool ox = x->flags & ICF_UNIT_OBSERVED, oy = y->flags & ICF_UNIT_OBSERVED;
+	if (ox != oy)
+		return ox;
+	return a < b;
+}
+
+/* Is U aligned to 2^ALIGN, wherever it moves? */
+static bool stays_aligned(const struct icf_unit *u, uint8_t align)
+{
+	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
+}
+
+static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u)
+{
+	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
+}
+
+/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before; it is even in any case.  No file
+ * says which of the bits mean something: 16 may be a compiler's habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two,
+ * and there are libraries of tagged pointers that take four on x86-64 because of that habit. */
+static uint64_t thunk_align(const struct icf_unit *u)
+{
+	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
+}
+
+/* Does a thunk for U take less room than U, both with the padding that aligns them? */
+static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan, const struct icf_unit *u)
+{
+	uint64_t align = plan->in_place ? 1 : thunk_align(u);
+	return elfrw_align_up(u->end - u->start, align) > elfrw_align_up(thunk_size(prog, u), align);
+}
+
+static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt, const struct icf_unit *u)
+{
+	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
+}
+
+/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none, or nobody does. */
+static uint32_t *find_parents(const struct icf_program *prog)
+{
+	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
+	for (uint32_t i = 0; parent && i < prog->unit.len; i++)
+		parent[i] = ICF_NONE;
+	for (uint32_t i = 0; parent && i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			uint32_t t = ref[r].unit;
+			if (ref[r].kind != ICF_REF_BRANCH || t == ICF_NONE || t == i || prog->unit.data[t].sym == ICF_NONE)
+				continue;
+			if (parent[t] == ICF_NONE && strstr(prog->sym.data[prog->unit.data[t].sym].name, ".cold"))
+				parent[t] = i;
+		}
+	}
+	return parent;
+}
+
+/* A function and its cold part shall be kept together, so that all of its code has one name. */
+static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan, const uint32_t *parent, const uint32_t *count,
+			    const uint8_t *need, uint32_t *keeper)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		uint32_t c = plan->cls[i];
+		if (count[c] < 2 || keeper[c] == i || prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
+		    !stays_aligned(&prog->unit.data[i], need[c]))
+			continue;
+		uint32_t mine = parent[i];
+		if (mine == ICF_NONE || keeper[plan->cls[mine]] != mine)
+			continue;
+		uint32_t its = parent[keeper[c]];
+		if (its == ICF_NONE || keeper[plan->cls[its]] != its)
+			keeper[c] = i;
+	}
+}
+
+/* Chooses each class's keeper and which others go. */
+static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	uint32_t n = (uint32_t)prog->unit.len;
+	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
+	uint32_t *parent = find_parents(prog);
+	uint8_t *need = calloc(n + 1, 1);
+	if (!keeper || !count || !parent || !need) {
+		free(keeper);
+		free(count);
+		free(parent);
+		free(need);
+		return &elfrw_err_nomem;
+	}
+	/* Where addresses merge, the kept one's must do for all. */
+	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
+		if (prog->unit.data[i].reason == ICF_OK && prog->unit.data[i].entry_align > need[plan->cls[i]])
+			need[plan->cls[i]] = prog->unit.data[i].entry_align;
+	for (uint32_t i = 0; i < n; i++)
+		keeper[i] = ICF_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t c = plan->cls[i];
+		count[c]++;
+		if (stays_aligned(&prog->unit.data[i], need[c]) && (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
+			keeper[c] = i;
+	}
+	keep_cold_parts(prog, plan, parent, count, need, keeper);
+	free(parent);
+	free(need);
+	for (uint32_t i = 0; i < n; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		uint32_t c = plan->cls[i];
+		if (u->reason != ICF_OK)
+			continue;
+		if (count[c] < 2)
+			u->reason = ICF_UNIQUE;
+		else if (i != keeper[c]) {
+			if (needs_thunk(plan, opt, u) && ((opt->no_thunks && !plan->in_place) || !thunk_pays(prog, plan, u)))
+				u->reason = ICF_ADDRESS_OBSERVED;
+			else
+				plan->kept[i] = keeper[c];
+		}
+	}
+	free(keeper);
+	free(count);
+	return NULL;
+}
+
+/* The largest alignment of each group, for its keeper, as a power of two; 0: nothing to add. */
+static uint8_t *group_alignment(const struct icf_program *prog, const struct icf_plan *plan)
+{
+	uint8_t *shift = calloc(prog->unit.len + 1, 1);
+	for (uint32_t i = 0; shift && i < prog->unit.len; i++) {
+		uint32_t k = plan->kept[i];
+		const struct icf_unit *u = &prog->unit.data[i];
+		uint8_t s = (uint8_t)__builtin_ctzll(min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63), 16));
+		if (k != i && s > shift[k])
+			shift[k] = s;
+	}
+	return shift;
+}
+
+struct layout {
+	struct icf_program *prog;
+	const struct icf_options *opt;
+	struct icf_plan *plan;
+	const uint8_t *shift;
+	uint64_t cursor;
+	uint64_t gap, gap_end; /* the largest gap before a unit of the section that stays, or that is aligned to more than others */
+	bool no_room;          /* for the thunks */
+};
+
+/* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  What aligns the next one belongs to the one before, so
+ * that one range describes all.  Returns where they end. */
+static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw_addrmap *map)
+{
+	const struct icf_program *prog = l->prog;
+	struct elfrw_addrmap_unit *last = NULL;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (l->plan->kept[i] == i || !needs_thunk(l->plan, l->opt, u))
+			continue;
+		at = elfrw_align_up(at, thunk_align(u));
+		if (map) {
+			if (last)
+				last->thunk_size = (uint32_t)(at - last->entry);
+			else
+				map->thunks = at;
+			last = &map->unit[i];
+			last->flags |= ELFRW_UNIT_THUNK;
+			last->entry = at;
+			last->thunk_size = thunk_size(prog, u);
+			l->plan->n_thunks++;
+		}
+		at += thunk_size(prog, u);
+	}
+	return at;
+}
+
+/* The run of thunks and the trap byte: at the end of the code, or where something that cannot move closer holds that end, in the largest gap.
+ * *FITS is false when there is room nowhere. */
+static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elfrw_addrmap *map, bool *fits)
+{
+	struct icf_plan *plan = l->plan;
+	uint64_t at = l->cursor, end = line_up_thunks(l, at, NULL);
+	bool any = end != at, in_gap = end + (plan->n_folded != 0) > ex->end;
+	*fits = true;
+	if (in_gap) {
+		at = l->gap;
+		end = line_up_thunks(l, at, NULL);
+		if (end + 1 > l->gap_end) {
+			*fits = !any;
+			map->thunks = map->thunks_end = l->cursor;
+			return;
+		}
+	}
+	line_up_thunks(l, at, map);
+	if (!any)
+		map->thunks = end;
+	map->thunks_end = end;
+	if (plan->n_folded)
+		map->trap_byte = end++;
+	if (!in_gap)
+		l->cursor = end;
+}
+
+static struct elfrw_err *place_section(struct layout *l, uint32_t e)
+{
+	const struct icf_program *prog = l->prog;
+	const struct icf_exec *ex = &prog->exec.data[e];
+	struct elfrw_addrmap *map = &l->plan->map;
+	const Elf64_Shdr *sh = &prog->img->section[ex->shndx].hdr;
+	uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1;
+	l->cursor = elfrw_align_up(l->cursor, align);
+	if (l->cursor > ex->start || (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
+		l->cursor = ex->start;
+	/* Programs count with the distances in a section that they can delimit: tables of stubs, pages to be made writable. */
+	if (ex->named && prog->inferred) {
+		map->section[e].new_start = ex->start;
+		map->section[e].new_end = l->cursor = ex->end;
+		for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
+			map->unit[i].body = map->unit[i].entry = prog->unit.data[i].start;
+			map->unit[i].flags |= ELFRW_UNIT_PINNED;
+		}
+		return NULL;
+	}
+	map->section[e].new_start = l->cursor;
+	l->gap = l->gap_end = 0;
+	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		uint64_t size = u->end - u->start, at;
+		if (l->plan->kept[i] != i)
+			continue;
+		if (u->flags & ICF_UNIT_PINNED) {
+			if (l->cursor > u->start)
+				return elfrw_error("no room before the code at 0x%llx, which must not move", (unsigned long long)u->start);
+			at = u->start;
+			map->unit[i].flags |= ELFRW_UNIT_PINNED;
+		} else {
+			uint64_t grain = ((uint64_t)1 << u->grain) - 1, better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
+			at = better <= u->start && ((u->start - better) & grain) == 0 ? better : l->cursor + ((u->start - l->cursor) & grain);
+		}
+		if (at - l->cursor > l->gap_end - l->gap) {
+			l->gap = l->cursor;
+			l->gap_end = at;
+		}
+		map->unit[i].body = map->unit[i].entry = at;
+		l->cursor = at + size;
+	}
+	if (e == l->plan->thunk_exec) {
+		bool fits;
+		place_thunks(l, ex, map, &fits);
+		l->no_room |= !fits;
+	}
+	if (l->cursor > ex->end)
+		return elfrw_error("section %s would grow", prog->img->section[ex->shndx].name);
+	map->section[e].new_end = l->cursor;
+	return NULL;
+}
+
+/* Everything stays; a folded function's first bytes become its thunk. */
+static void stay(struct icf_program *prog, struct icf_plan *plan)
+{
+	struct elfrw_addrmap *map = &plan->map;
+	map->in_place = true;
+	for (uint32_t e = 0; e < map->n_sections; e++) {
+		map->section[e].new_start = map->section[e].old;
+		map->section[e].new_end = map->section[e].old_end;
+		plan->code_before += map->section[e].old_end - map->section[e].old;
+	}
+	plan->code_after = plan->code_before;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		map->unit[i].body = map->unit[i].entry = u->start;
+		if (plan->kept[i] == i) {
+			map->unit[i].flags |= u->flags & ICF_UNIT_PINNED ? ELFRW_UNIT_PINNED : 0;
+			continue;
+		}
+		map->unit[i].flags |= ELFRW_UNIT_THUNK;
+		map->unit[i].thunk_size = thunk_size(prog, u);
+		if (plan->n_thunks++ == 0)
+			map->thunks = u->start;
+		map->thunks_end = u->start + map->unit[i].thunk_size;
+		map->trap_byte = u->end - 1;
+		plan->code_after -= u->end - u->start - map->unit[i].thunk_size;
+	}
+}
+
+/* By executable section: only code stands between it and the next one, and they are in one segment.  Owned by the caller. */
+static bool *find_adjoining(const struct icf_program *prog)
+{
+	const struct elfrw_image *img = prog->img;
+	size_t n = prog->exec.len;
+	bool *adjoins = malloc(n + 1);
+	for (uint32_t e = 0; adjoins && e < n; e++)
+		adjoins[e] = e + 1 < n;
+	for (uint32_t p = 0; adjoins && p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		size_t e = LOWER_BOUND(0, n, mid, prog->exec.data[mid].start < ph->p_vaddr + ph->p_memsz);
+		if (ph->p_type == PT_LOAD && e && prog->exec.data[e - 1].start >= ph->p_vaddr)
+			adjoins[e - 1] = false;
+	}
+	for (uint32_t i = 1; adjoins && i < img->n_sections; i++) {
+		const Elf64_Shdr *sh = &img->section[i].hdr;
+		if (!(sh->sh_flags & SHF_ALLOC) || !sh->sh_size)
+			continue;
+		/* Which lie before it? */
+		size_t e = LOWER_BOUND(0, n, mid, prog->exec.data[mid].end <= sh->sh_addr);
+		if (e && e < n && sh->sh_addr < prog->exec.data[e].start)
+			adjoins[e - 1] = false;
+	}
+	return adjoins;
+}
+
+static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan, bool *no_room)
+{
+	struct elfrw_addrmap *map = &plan->map;
+	uint32_t n = (uint32_t)prog->unit.len, best = ICF_NONE;
+	map->n_units = n;
+	map->n_sections = (uint32_t)prog->exec.len;
+	map->unit = calloc(n + 1, sizeof *map->unit);
+	map->section = calloc(map->n_sections, sizeof *map->section);
+	uint8_t *shift = group_alignment(prog, plan);
+	bool *adjoins = find_adjoining(prog);
+	if (!map->unit || !map->section || !shift || !adjoins) {
+		free(shift);
+		free(adjoins);
+		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct elfrw_addrmap_unit *m = &map->unit[i];
+		m->old = prog->unit.data[i].start;
+		m->old_end = prog->unit.data[i].end;
+		m->kept = plan->kept[i];
+		if (m->kept != i) {
+			m->flags |= ELFRW_UNIT_FOLDED;
+			map->unit[m->kept].flags |= ELFRW_UNIT_KEPT;
+			plan->n_folded++;
+			plan->folded_bytes += m->old_end - m->old;
+		}
+	}
+	for (uint32_t e = 0; e < map->n_sections; e++) {
+		const struct icf_exec *x = &prog->exec.data[e];
+		map->section[e] = (struct elfrw_addrmap_section){ .old = x->start, .old_end = x->end, .shndx = x->shndx,
+								  .end_taken = elfrw_image_section_at(prog->img, x->end) != 0 };
+		if (!x->linkage && !x->named && (best == ICF_NONE || x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
+			best = e;
+	}
+	plan->thunk_exec = best;
+	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
+	struct elfrw_err *err = NULL;
+	/* Where nothing says what went where (no symbols, no fold to record), nothing goes anywhere. */
+	bool stays = plan->in_place || (prog->inferred && !plan->n_folded);
+	if (stays)
+		stay(prog, plan);
+	for (uint32_t e = 0; e < map->n_sections && !err && !stays; e++) {
+		if (e == 0 || !adjoins[e - 1])
+			l.cursor = prog->exec.data[e].start;
+		err = place_section(&l, e);
+		plan->code_before += map->section[e].old_end - map->section[e].old;
+		plan->code_after += map->section[e].new_end - map->section[e].new_start;
+	}
+	free(shift);
+	free(adjoins);
+	*no_room = l.no_room;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		struct elfrw_addrmap_unit *m = &map->unit[i];
+		if (!(m->flags & ELFRW_UNIT_FOLDED))
+			continue;
+		m->body = map->unit[m->kept].body;
+		if (!(m->flags & ELFRW_UNIT_THUNK))
+			m->entry = m->body;
+	}
+	for (uint32_t i = 0; i < n && !err; i++) {
+		plan->n_groups += (map->unit[i].flags & ELFRW_UNIT_KEPT) != 0;
+		plan->changes |= map->unit[i].body != map->unit[i].old || map->unit[i].entry != map->unit[i].old;
+	}
+	return err ? err : elfrw_addrmap_finish(map);
+}
+
+static void start_over(struct icf_plan *plan)
+{
+	elfrw_addrmap_deinit(&plan->map);
+	plan->n_groups = plan->n_folded = plan->n_thunks = 0;
+	plan->folded_bytes = plan->code_before = plan->code_after = 0;
+	plan->changes = false;
+}
+
+/* There is no room for the thunks, or for what describes them: what needs one stays. */
+static struct elfrw_err *without_thunks(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	bool no_room;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (plan->kept[i] != i && needs_thunk(plan, opt, &prog->unit.data[i])) {
+			plan->kept[i] = i;
+			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
+			plan->n_short++;
+		}
+	ELFRW_TRY(icf_keep_partners(prog, plan));
+	start_over(plan);
+	return lay_out(prog, opt, plan, &no_room);
+}
+
+static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt, bool no_frame_room, struct icf_plan *plan)
+{
+	uint32_t n = (uint32_t)prog->unit.len;
+	*plan = (struct icf_plan){ .no_frame_room = no_frame_room };
+	plan->in_place = opt->in_place || prog->loose || no_frame_room;
+	/* Every function keeps its address there, so code that names different ones is not the same. */
+	struct icf_options distinct = *opt;
+	if (plan->in_place && opt->mode == ICF_MODE_ALL) {
+		distinct.mode = ICF_MODE_SAFE;
+		opt = &distinct;
+	}
+	if (prog->loose && opt->require_compact)
+		return elfrw_error("nothing may move: %s (address 0x%llx)", prog->loose, (unsigned long long)prog->loose_at);
+	plan->cls = malloc((n + 1) * sizeof *plan->cls);
+	plan->kept = malloc((n + 1) * sizeof *plan->kept);
+	if (!plan->cls || !plan->kept)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < n; i++)
+		plan->cls[i] = plan->kept[i] = i;
+	if (opt->mode != ICF_MODE_NONE) {
+		ELFRW_TRY(icf_partition(prog, opt, plan->cls, &plan->rounds));
+		ELFRW_TRY(choose(prog, opt, plan));
+		ELFRW_TRY(icf_keep_partners(prog, plan));
+	}
+	bool no_room;
+	ELFRW_TRY(lay_out(prog, opt, plan, &no_room));
+	return no_room ? without_thunks(prog, opt, plan) : NULL;
+}
+
+struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	return make(prog, opt, false, plan);
+}
+
+struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	if (plan->n_thunks)
+		return without_thunks(prog, opt, plan);
+	if (opt->require_compact)
+		return elfrw_error("nothing may move: there is no room for the frame descriptions of code that would move apart");
+	/* What stays for a reason found by the plan may fold there. */
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (u->reason == ICF_UNIQUE || u->reason == ICF_ADDRESS_OBSERVED || u->reason == ICF_PARTNER_STAYS)
+			u->reason = ICF_OK;
+	}
+	icf_plan_deinit(plan);
+	return make(prog, opt, true, plan);
+}
+
+struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+{
+	struct icf_options none = *opt;
+	none.mode = ICF_MODE_NONE;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (prog->unit.data[i].reason == ICF_OK)
+			prog->unit.data[i].reason = ICF_NOT_WORTH;
+	icf_plan_deinit(plan);
+	return make(prog, &none, false, plan);
+}
+
+void icf_plan_deinit(struct icf_plan *plan)
+{
+	free(plan->cls);
+	free(plan->kept);
+	elfrw_addrmap_deinit(&plan->map);
+	*plan = (struct icf_plan){ 0 };
+}

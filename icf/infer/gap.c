@@ -1,0 +1,202 @@
+/* gap.c: code that neither a symbol nor an FDE delimits.
+ *
+ * Startup code in a stripped program, hand-written assembler, or all of a program that was compiled without unwind tables.  Nobody knows
+ * where a function begins there, so that nothing can be folded.  What is entered and never looked at is code, and may move as one
+ * block.  Everything else is *blind*: it may hold data, and its jumps cannot be accounted for.  It stays where it is, and so does what it
+ * reaches from there: by a displacement in its bytes (refs/glue.c), and by a distance in data:
+ *   - a word of what it names, counted from its own place or from the name: a switch, a relative vtable;
+ *   - a word of what it names, counted from an address of code that it names nearby.  A difference of two places has no relocation on
+ *     x86-64, so that both lie in one input section, and code that adds them names both within a few instructions;
+ *   - wherever it calls or jumps to a sum, any word that is exactly the distance to a function (word.c).
+ * What it does with a place between two functions nobody knows: nothing moves then.
+ * Cost: linear in the code, and in the data that it names. */
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/infer/unit.h"
+#include "icf/program/unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define KEEP 16    /* instructions before a jump that are looked at */
+#define NEARBY 512 /* bytes between instructions that name what is added */
+
+static bool is_bare(const struct icf_program *prog, const struct icf_unit *u)
+{
+	return u->kind == ICF_UNIT_RIGID && !u->n_fde && !prog->exec.data[u->sec].linkage;
+}
+
+struct elfrw_err *icf_find_blind(struct icf_program *prog)
+{
+	enum { ENTERED = 1, SEEN = 2 };
+	uint8_t *mark = calloc(prog->unit.len + 1, 1);
+	if (!mark)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			uint32_t k = icf_in_exec(prog, ref[r].target) ? icf_unit_at(prog, ref[r].target) : ICF_NONE;
+			if (k != ICF_NONE)
+				mark[k] |= ref[r].kind == ICF_REF_BRANCH ? k != i ? ENTERED : 0 : SEEN;
+		}
+	}
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		uint32_t k = prog->dataref.data[i].pcrel ? ICF_NONE : icf_unit_at(prog, prog->dataref.data[i].target);
+		if (k != ICF_NONE)
+			mark[k] |= ENTERED;
+	}
+	uint32_t entry = icf_unit_at(prog, prog->img->ehdr.e_entry);
+	if (entry != ICF_NONE)
+		mark[entry] |= ENTERED;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (!is_bare(prog, u))
+			continue;
+		if (!u->n_sym && mark[i] != ENTERED)
+			u->flags |= ICF_UNIT_BLIND;
+		/* A label that is only looked at may be a table's, whatever its bytes read like. */
+		if (u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && mark[i] == SEEN)
+			u->flags |= ICF_UNIT_BLIND;
+	}
+	free(mark);
+	return NULL;
+}
+
+struct gap {
+	VEC(struct icf_named_at) name; /* by pos */
+	bool sums;                     /* it calls a sum, or jumps to one */
+};
+
+/* Reads unit I.  What nothing names inside of it may be data, so that a byte that begins no instruction is passed over. */
+static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, struct gap *ret)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t size = u->end - u->start;
+	struct icf_trace t = { 0 }; /* the last instructions only */
+	struct icf_insn_at a;
+	struct elfrw_err *err = VEC_RESERVE(&t.insn, 4 * KEEP) ? NULL : &elfrw_err_nomem;
+	for (uint64_t pos = 0; pos < size && !err; pos += a.in.len) {
+		a.pos = (uint32_t)pos;
+		if (!prog->arch->decode(code + pos, size - pos, u->start + pos, &a.in)) {
+			a.in.len = 1;
+			continue;
+		}
+		if (t.insn.len == 4 * KEEP) {
+			memmove(t.insn.data, t.insn.data + 3 * KEEP, KEEP * sizeof a);
+			t.insn.len = KEEP;
+		}
+		t.insn.data[t.insn.len++] = a;
+		if (!ret->sums && (a.in.kind == ELFRW_INSN_CALL_IND || a.in.kind == ELFRW_INSN_JMP_IND))
+			ret->sums = icf_call_adds(prog, i, &t, t.insn.len - 1);
+		if (!(a.in.flags & ELFRW_INSN_LEA) || !a.in.pcrel_size)
+			continue;
+		struct icf_named_at *n = VEC_PUSH(&ret->name);
+		if (n)
+			*n = (struct icf_named_at){ a.in.target, (uint32_t)pos, icf_in_exec(prog, a.in.target) };
+		else
+			err = &elfrw_err_nomem;
+	}
+	VEC_FREE(&t.insn);
+	return err;
+}
+
+/* Pins what the first words of the object at BASE lead to, counted from address FROM of code: inside of functions, too. */
+static void pin_row(struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t from)
+{
+	uint64_t end = icf_next_named(prog, map, base, UINT64_MAX), word;
+	for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word) && icf_in_exec(prog, from + word); p += 4)
+		icf_pin_unit(prog, icf_unit_at(prog, from + word));
+}
+
+/* Pins what words of data could lead to, counted from addresses of code that are named near the data's. */
+static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map, const struct gap *g, bool evidence)
+{
+	const struct icf_named_at *name = g->name.data;
+	size_t near = 0, end = 0;
+	for (size_t k = 0; k < g->name.len; k++) {
+		if (name[k].code)
+			continue;
+		while (name[k].pos - name[near].pos > NEARBY)
+			near++;
+		while (end < g->name.len && (name[end].pos <= name[k].pos || name[end].pos - name[k].pos <= NEARBY))
+			end++;
+		bool any = false;
+		for (size_t c = near; c < end; c++) {
+			any |= name[c].code;
+			if (name[c].code)
+				pin_row(prog, map, name[k].va, name[c].va);
+		}
+		if (any)
+			icf_pin_sums(prog, map, name[k].va, name + near, end - near, evidence);
+	}
+}
+
+/* Pins what the words from BASE on could lead to. */
+static void pin_words(struct icf_program *prog, const struct icf_data_map *map, uint64_t base)
+{
+	uint64_t end = icf_table_limit(prog, map, base, UINT64_MAX), word;
+	for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word); p += 4) {
+		icf_pin_unit(prog, icf_unit_at(prog, base + word));
+		icf_pin_unit(prog, icf_unit_at(prog, p + word));
+	}
+}
+
+/* Unit I refers to VA, which lies in padding. */
+static void keep_padding(struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
+{
+	uint32_t before = icf_unit_ending(prog, ref->target);
+	uint32_t behind = (uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= ref->target);
+	if (before == ICF_NONE) {
+		icf_infer_loose(prog, prog->unit.data[i].start + ref->off, "code without bounds names a place between two functions");
+		return;
+	}
+	icf_pin_unit(prog, before);
+	if (behind < prog->unit.len)
+		icf_pin_unit(prog, behind);
+}
+
+/* Pins what unit I, which is not understood, may reach by way of the data that it names. */
+static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_data_map *map, uint32_t i, const struct gap *g)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	struct icf_places base = { 0 };
+	bool ok = VEC_RESERVE(&base.v, g->name.len + u->n_ref);
+	for (size_t k = 0; k < g->name.len && ok; k++)
+		if (!g->name.data[k].code)
+			base.v.data[base.v.len++] = g->name.data[k].va;
+	for (uint32_t r = 0; r < u->n_ref && ok; r++)
+		if (!icf_in_exec(prog, ref[r].target))
+			base.v.data[base.v.len++] = ref[r].target;
+		else if (icf_unit_at(prog, ref[r].target) == ICF_NONE)
+			keep_padding(prog, i, &ref[r]);
+	if (base.v.len)
+		qsort(base.v.data, base.v.len, sizeof *base.v.data, elfrw_u64_order);
+	for (size_t k = 0; k < base.v.len; k++)
+		if (k == 0 || base.v.data[k] != base.v.data[k - 1])
+			pin_words(prog, map, base.v.data[k]);
+	VEC_FREE(&base.v);
+	return ok ? NULL : &elfrw_err_nomem;
+}
+
+struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data_map *map)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (is_bare(prog, u) && !u->n_sym && (u->flags & ICF_UNIT_RELATIVE) && icf_names_code(prog, u))
+			u->flags |= ICF_UNIT_BLIND;
+		if (!icf_is_dark(u) || prog->exec.data[u->sec].linkage)
+			continue;
+		struct gap g = { 0 };
+		struct elfrw_err *err = read_gap(prog, i, &g);
+		if (!err && g.sums && (u->flags & ICF_UNIT_BLIND))
+			u->flags |= ICF_UNIT_RELATIVE;
+		if (!err)
+			err = pin_by_data(prog, map, i, &g);
+		if (!err)
+			pin_by_code(prog, map, &g, g.sums);
+		VEC_FREE(&g.name);
+		ELFRW_TRY(err);
+	}
+	return NULL;
+}

@@ -1,0 +1,260 @@
+/* sum.c: differences of two functions in data, where relocations were kept.
+ *
+ * `.long f - g` has no relocation where f and g stand in one section of an object file: the assembler knows it.  Nothing in the linked
+ * file tells it from a number.  But whoever uses it adds it to the address of g: so the words are looked at that a unit names beside an
+ * address of code, of 2, 4 and 8 bytes, in units of 1 to 16 bytes.  Where three in a row, or two that are alone, lead to entries of
+ * different functions, counted from that address, these functions and g stay where they are; the words are never written.  Code that
+ * gets the address of g or of the words from elsewhere is not seen.
+ *
+ * Words in units of more than a byte only an assembler writes, on request; but small numbers, times 16, lead to small functions in
+ * a row all too often where a unit names hundreds of addresses (LLVM's lists of lambdas).  Such a row is believed where the density of
+ * entries among the places that such words can name makes it no chance; a unit that multiplies as the words ask needs less.
+ *
+ * Cost: one pass over the references of all units; a few words for each pair of addresses of code and data that one unit names; the
+ * code of units that seem to have rows of the last kind. */
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "icf/infer/parts.h"
+#include "icf/program/unit.h"
+
+#define MAX_CODE 64   /* addresses of code that are looked at in one unit; of the others, all words count from them */
+#define MAX_WORDS 512 /* of one table */
+#define MAX_ZEROS 8   /* in a row */
+#define MAX_DISTINCT 16
+#define MAX_CHANCE (1. / 16) /* of a row: how many like it are to be expected in the unit */
+#define MAX_PLAIN (1. / 4)   /* the same, of words in bytes */
+#define MULTIPLIES (1. / 64) /* what the chance is times where the unit multiplies */
+
+struct sum {
+	struct icf_program *prog;
+	struct icf_data_map map;
+	bool mapped;
+	uint32_t unit;    /* the unit at hand */
+	double pairs;     /* of addresses of code and data that it names */
+	bool traced;      /* its code was looked at: */
+	unsigned factors; /* bit k: it multiplies by 2^k */
+	struct icf_trace t;
+};
+
+/* What words stand at an address. */
+struct words {
+	uint64_t va, size;
+	const uint8_t *data;
+};
+
+/* How they count. */
+struct way {
+	uint64_t from;
+	unsigned size, shift;
+};
+
+/* Does a relocation explain a byte of [VA, VA + SIZE)? */
+static bool explained(const struct icf_program *prog, uint64_t va, unsigned size)
+{
+	size_t i = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place + prog->dataref.data[mid].size <= va);
+	if (i < prog->dataref.len && prog->dataref.data[i].place < va + size)
+		return true;
+	i = icf_first_dynreloc(prog, va > 7 ? va - 7 : 0);
+	return i < prog->dynreloc.len && prog->dynreloc.data[i].place < va + size;
+}
+
+/* Word K of X; false: there is none. */
+static bool read_word(const struct words *x, const struct way *w, unsigned k, uint64_t *ret)
+{
+	uint64_t off = (uint64_t)k * w->size;
+	if (off > x->size || x->size - off < w->size)
+		return false;
+	unsigned shift = 64 - 8 * w->size;
+	*ret = (uint64_t)((int64_t)(elfrw_get_le(x->data + off, w->size) << shift) >> shift) << w->shift;
+	return true;
+}
+
+static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].start == va ? i : ICF_NONE;
+}
+
+/* The entry that word K of X, which is WORD, leads to. */
+static uint32_t leads_to(const struct icf_program *prog, const struct words *x, const struct way *w, unsigned k, uint64_t word)
+{
+	uint32_t to = word ? entry_at(prog, w->from + word) : ICF_NONE;
+	return to == ICF_NONE || explained(prog, x->va + (uint64_t)k * w->size, w->size) ? ICF_NONE : to;
+}
+
+/* How many words of X lead to entries of functions, zeros between them; *DISTINCT of them to different ones. */
+static unsigned count(const struct icf_program *prog, const struct way *w, const struct words *x, unsigned *distinct)
+{
+	uint32_t seen[MAX_DISTINCT];
+	unsigned n = 0, zeros = 0, used = 0;
+	uint64_t word;
+	*distinct = 0;
+	for (; n < MAX_WORDS && zeros <= MAX_ZEROS && read_word(x, w, n, &word); n++) {
+		uint32_t to = leads_to(prog, x, w, n, word);
+		if (word && to == ICF_NONE)
+			break;
+		zeros = word ? 0 : zeros + 1;
+		used = word ? n + 1 : used;
+		unsigned k = 0;
+		while (k < *distinct && seen[k] != to)
+			k++;
+		if (word && k == *distinct && k < MAX_DISTINCT)
+			seen[(*distinct)++] = to;
+	}
+	return used;
+}
+
+/* Does the object of N words at VA end behind them? */
+static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *ret)
+{
+	if (!s->mapped)
+		ELFRW_TRY(icf_data_map_init(s->prog, &s->map));
+	s->mapped = true;
+	*ret = icf_next_named(s->prog, &s->map, va, UINT64_MAX) - va < bytes + 8;
+	return NULL;
+}
+
+/* By what powers of two an instruction multiplies, as a set of exponents. */
+static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
+{
+	unsigned op = in->opcode;
+	bool left = (in->reg & 7) == 4 || (in->reg & 7) == 6;
+	/* A scale of 2^k is bit k. */
+	if (in->flags & ELFRW_INSN_LEA)
+		return in->index == ELFRW_REG_NONE ? 0 : in->scale * (in->base == in->index ? 3u : 1u);
+	if (in->opcode_map == 0 && op == 0xc1 && left)
+		return 1u << (code[in->imm_off] & 31);
+	if (in->opcode_map == 0 && op == 0xd1 && left)
+		return 1u << 1;
+	if (in->opcode_map == 0 && (op == 0x01 || op == 0x03) && in->reg == in->rm)
+		return 1u << 1;
+	/* By a register, or by any number. */
+	if (in->opcode_map == 0 ? (op == 0xd3 && left) || op == 0x69 || op == 0x6b : in->opcode_map == 0x12 && op == 0xf7)
+		return ~0u;
+	return in->opcode_map == 1 && op == 0xaf ? ~0u : 0;
+}
+
+/* Does the unit at hand multiply by 2^SHIFT? */
+static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
+{
+	bool clean;
+	if (!s->traced) {
+		ELFRW_TRY(icf_trace_unit(s->prog, s->unit, &s->t, &clean));
+		s->factors = 0;
+		for (size_t k = 0; k < s->t.insn.len; k++)
+			s->factors |= factors_of(&s->t.insn.data[k].in, icf_unit_bytes(s->prog, &s->prog->unit.data[s->unit]) + s->t.insn.data[k].pos);
+		s->traced = true;
+	}
+	*ret = s->factors >> shift & 1;
+	return NULL;
+}
+
+/* Is it no chance that N words of X lead to DISTINCT entries? */
+static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const struct words *x, unsigned n, unsigned distinct, bool *ret)
+{
+	uint64_t low = UINT64_MAX, high = 0, word;
+	for (unsigned k = 0; k < n; k++) {
+		if (!read_word(x, w, k, &word) || !word)
+			continue;
+		low = w->from + word < low ? w->from + word : low;
+		high = w->from + word > high ? w->from + word : high;
+	}
+	double places = (double)((high - low) >> w->shift) + 1, chance = s->pairs;
+	double density = (double)(icf_unit_at(s->prog, high) - icf_unit_at(s->prog, low) + 1) / places;
+	for (unsigned k = 0; k < distinct && density < 1; k++)
+		chance *= density;
+	bool times = false;
+	if (w->shift)
+		ELFRW_TRY(multiplies(s, w->shift, &times));
+	*ret = chance * (times ? MULTIPLIES : 1) < (w->shift ? MAX_CHANCE : MAX_PLAIN);
+	return NULL;
+}
+
+static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struct words *x)
+{
+	unsigned distinct, n = count(s->prog, w, x, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
+	bool alone = false;
+	/* Small numbers times the functions' alignment lead to small functions in a row all too often. */
+	if (distinct + 1 == need && (w->size > 2 || !w->shift))
+		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
+	bool believed = distinct + alone >= need;
+	if (believed)
+		ELFRW_TRY(is_no_chance(s, w, x, n, distinct, &believed));
+	if (!believed)
+		return NULL;
+	uint32_t from = icf_unit_at(s->prog, w->from);
+	if (from != ICF_NONE)
+		s->prog->unit.data[from].flags |= ICF_UNIT_PINNED;
+	for (unsigned k = 0; k < n; k++) {
+		uint64_t word;
+		uint32_t to = read_word(x, w, k, &word) ? leads_to(s->prog, x, w, k, word) : ICF_NONE;
+		if (to != ICF_NONE)
+			s->prog->unit.data[to].flags |= ICF_UNIT_PINNED;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *look_from(struct sum *s, uint64_t from, const struct words *x)
+{
+	static const uint8_t size[] = { 4, 8, 2 };
+	for (unsigned k = 0; k < 3; k++)
+		for (unsigned shift = 0; shift <= (size[k] == 8 ? 0 : 4); shift++) {
+			struct way w = { from, size[k], shift };
+			ELFRW_TRY(look_at(s, &w, x));
+		}
+	return NULL;
+}
+
+/* What data is at VA: in a data section, or where code is not understood?  false: none. */
+static bool find_words(const struct icf_program *prog, uint64_t va, struct words *ret)
+{
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	const struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
+	/* A table that reads as instructions looks like code that some label begins. */
+	if (u && u->kind != ICF_UNIT_OPAQUE && !(u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)))
+		return false;
+	uint32_t shndx = elfrw_image_section_at(prog->img, va);
+	const struct elfrw_section *sec = &prog->img->section[shndx];
+	if (!shndx || !sec->data || (!u && (sec->hdr.sh_flags & SHF_EXECINSTR)))
+		return false;
+	*ret = (struct words){ va, sec->hdr.sh_addr + sec->hdr.sh_size - va, sec->data + (va - sec->hdr.sh_addr) };
+	return true;
+}
+
+/* The addresses of code that unit U names; their number. */
+static unsigned find_code(const struct icf_program *prog, const struct icf_unit *u, uint64_t code[MAX_CODE])
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	struct words x;
+	unsigned n = 0;
+	for (uint32_t r = 0; r < u->n_ref && n < MAX_CODE; r++)
+		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) && !find_words(prog, ref[r].target, &x))
+			code[n++] = ref[r].target;
+	return n;
+}
+
+struct elfrw_err *icf_infer_sums(struct icf_program *prog)
+{
+	struct sum s = { .prog = prog };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		uint64_t code[MAX_CODE];
+		unsigned n = find_code(prog, u, code);
+		s.unit = i;
+		s.traced = false;
+		s.pairs = (double)n * u->n_ref;
+		for (uint32_t r = 0; r < u->n_ref && n && !err; r++) {
+			struct words x;
+			if (ref[r].kind == ICF_REF_BRANCH || !find_words(prog, ref[r].target, &x))
+				continue;
+			for (unsigned k = 0; k < n && !err; k++)
+				err = look_from(&s, code[k], &x);
+		}
+	}
+	if (s.mapped)
+		icf_data_map_deinit(&s.map);
+	icf_trace_deinit(&s.t);
+	return err;
+}

@@ -1,0 +1,691 @@
+/* unit.c: the jump tables of one unit.
+ *
+ * A unit with a jump through a register names its tables by address.  A table is the run of 4-byte distances from its own
+ * start that lead to instructions of that unit or of its split-off part; it ends where a comparison of the index proves, or
+ * else at the first word that leads elsewhere or that something names.  What a jump takes its target from is read from
+ * the code before it (jump.c); a unit one of whose jumps cannot be accounted for is pinned with all that it could
+ * jump to, so that its tables, wherever they are, stay right. */
+#include "icf/infer/unit.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/program/unit.h"
+#include <stdlib.h>
+
+/* Does unit A jump into the middle of unit B, which is no linker's?  Then they are parts of one function. */
+static bool jumps_into(const struct icf_program *prog, uint32_t a, uint32_t b)
+{
+	const struct icf_unit *v = &prog->unit.data[b];
+	return !prog->exec.data[v->sec].linkage && icf_jumps_inside(prog, &prog->unit.data[a], v);
+}
+
+static bool push_place(struct icf_places *to, uint64_t va)
+{
+	uint64_t *slot = VEC_PUSH(&to->v);
+	if (slot)
+		*slot = va;
+	return slot != NULL;
+}
+
+static void sort_places(struct icf_places *p)
+{
+	size_t n = 0;
+	if (p->v.len)
+		qsort(p->v.data, p->v.len, sizeof *p->v.data, elfrw_u64_order);
+	for (size_t i = 0; i < p->v.len; i++)
+		if (n == 0 || p->v.data[n - 1] != p->v.data[i])
+			p->v.data[n++] = p->v.data[i];
+	p->v.len = n;
+}
+
+/* Index of the first place from VA on. */
+static size_t first_place(const struct icf_places *p, uint64_t va)
+{
+	return LOWER_BOUND(0, p->v.len, mid, p->v.data[mid] < va);
+}
+
+/* Does the unit that f->t holds jump to TO? */
+static bool branches_to(const struct icf_finder *f, uint64_t to)
+{
+	size_t k = first_place(&f->branches, to);
+	return k < f->branches.v.len && f->branches.v.data[k] == to;
+}
+
+/* May a table of unit I (which f->t holds) lead to TO? */
+static bool leads(const struct icf_finder *f, uint32_t i, uint64_t to)
+{
+	const struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	if (to - u->start < u->end - u->start)
+		return icf_trace_bit(f->t.start.data, to - u->start);
+	/* Cases that cannot happen: clang lets them lead to the function's end, GCC to a split-off part without code. */
+	uint32_t k = icf_unit_at(prog, to);
+	if (to == u->end || (k == ICF_NONE && icf_unit_ending(prog, to) != ICF_NONE && branches_to(f, to)))
+		return true;
+	if (k == ICF_NONE)
+		return false;
+	/* What is not understood stays where it is. */
+	bool named = branches_to(f, to);
+	if (icf_is_dark(&prog->unit.data[k]))
+		return named;
+	/* A split-off part: nobody calls it, or it jumps back. */
+	if (!named && icf_bit(f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) && !jumps_into(prog, i, k))
+		return false;
+	return icf_bit(f->insn, to);
+}
+
+bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
+{
+	const uint8_t *p = elfrw_image_at(prog->img, va, 4);
+	if (!p)
+		return false;
+	*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
+	return true;
+}
+
+/* What is not aligned as the entries are is an address that something is added to, in some other function. */
+uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t most)
+{
+	uint64_t end = icf_next_named(prog, map, base, most), before = base;
+	/* At the end of a section there is no next one. */
+	while (((end - base) & 3) && end - base < most && end > before && icf_bit(&map->named, end)) {
+		before = end;
+		end = icf_next_named(prog, map, end, most - (end - base));
+	}
+	return end;
+}
+
+/* The number of entries of the table at BASE that jump J goes through, 0: none. */
+static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base, const struct icf_jump *j)
+{
+	uint64_t room = (icf_table_limit(f->prog, f->map, base, UINT64_MAX) - base) / 4, bound = j->bound, n = 0, word;
+	if (j->cap && room > j->cap)
+		room = j->cap;
+	for (; n < (bound && bound < room ? bound : room); n++) {
+		if (!icf_distance_at(f->prog, base + 4 * n, &word) || !leads(f, i, base + word))
+			break;
+	}
+	/* Compilers leave entries out that they know to be unused; the next table then begins early.  Otherwise a proof that
+	 * the data does not bear out is none. */
+	if (n < bound) {
+		if (n < room || (icf_distance_at(f->prog, base + 4 * n, &word) && leads(f, i, base + word)))
+			return 0;
+	} else if (!bound && n < room && icf_distance_at(f->prog, base + 4 * n, &word)) {
+		/* An entry, or the end? */
+		uint32_t k = icf_in_exec(f->prog, base + word) ? icf_unit_at(f->prog, base + word) : ICF_NONE;
+		if (k != ICF_NONE && k != i && icf_is_dark(&f->prog->unit.data[k]))
+			return 0;
+	}
+	return n;
+}
+
+/* Of units that others may look at, too. */
+static void set_flag(struct icf_program *prog, uint32_t i, unsigned flag)
+{
+	__atomic_fetch_or(&prog->unit.data[i].flags, (__typeof__(prog->unit.data[i].flags))flag, __ATOMIC_RELAXED);
+}
+
+void icf_pin_unit(struct icf_program *prog, uint32_t i)
+{
+	if (i != ICF_NONE)
+		set_flag(prog, i, ICF_UNIT_PINNED);
+}
+
+/* A load of 4 bytes at a fixed place, as of one entry of a table that the compiler knows. */
+static bool loads_word(const struct elfrw_insn *in)
+{
+	return in->opcode_map == 0 && in->pcrel_size && (in->flags & ELFRW_INSN_MEM) &&
+	       (in->opcode == 0x63 || (in->opcode == 0x8b && !(in->flags & ELFRW_INSN_REX_W)));
+}
+
+/* What unit I, which f->t holds, jumps to, and what it names outside of the code. */
+static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
+	uint64_t word;
+	f->bases.v.len = f->leas.v.len = f->loads.v.len = f->branches.v.len = 0;
+	f->work = 0;
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		if (ref[r].kind == ICF_REF_BRANCH && !push_place(&f->branches, ref[r].target))
+			return &elfrw_err_nomem;
+		if (ref[r].kind == ICF_REF_BRANCH || icf_in_exec(f->prog, ref[r].target))
+			continue;
+		if (!push_place(&f->bases, ref[r].target) || ((ref[r].flags & ICF_REF_LEA) && !push_place(&f->leas, ref[r].target)))
+			return &elfrw_err_nomem;
+	}
+	for (size_t k = 0; k < f->t.insn.len; k++) {
+		const struct elfrw_insn *in = &f->t.insn.data[k].in;
+		if (loads_word(in) && icf_distance_at(f->prog, in->target, &word) && !push_place(&f->loads, in->target))
+			return &elfrw_err_nomem;
+	}
+	sort_places(&f->branches);
+	sort_places(&f->bases);
+	sort_places(&f->leas);
+	sort_places(&f->loads);
+	return NULL;
+}
+
+/* Entries further than this from their table's start are not looked for. */
+#define FAR 65536
+
+/* TO is a label of unit I, if it lies there. */
+static bool name_label(struct icf_finder *f, uint32_t i, uint64_t to)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	if (to - u->start >= u->end - u->start)
+		return true;
+	return push_place(&f->found->named, to);
+}
+
+/* Unit I, what it jumps to, and whatever a table that it names could mean stay. */
+static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
+{
+	struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	uint64_t word;
+	icf_pin_unit(prog, i);
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		if (ref[r].kind == ICF_REF_BRANCH && !(ref[r].flags & ICF_REF_CALL))
+			icf_pin_unit(prog, icf_unit_at(prog, ref[r].target));
+	for (size_t k = 0; k < f->bases.v.len; k++) {
+		uint64_t base = f->bases.v.data[k], end = icf_table_limit(prog, f->map, base, UINT64_MAX);
+		for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word); p += 4) {
+			icf_pin_unit(prog, icf_unit_at(prog, base + word));
+			icf_pin_unit(prog, icf_unit_at(prog, p + word));
+			if (!name_label(f, i, base + word))
+				return &elfrw_err_nomem;
+		}
+	}
+	for (size_t k = 0; k < f->leas.v.len; k++) {
+		uint64_t base = f->leas.v.data[k];
+		for (size_t l = first_place(&f->loads, base); l < f->loads.v.len && f->loads.v.data[l] - base < FAR; l++)
+			if (icf_distance_at(prog, f->loads.v.data[l], &word))
+				icf_pin_unit(prog, icf_unit_at(prog, base + word));
+	}
+	return NULL;
+}
+
+/* A jump of unit I is not accounted for. */
+static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(f->prog, u);
+	ELFRW_TRY(pin_tables(f, i));
+	for (uint32_t r = 0; r < u->n_ref && !f->found->loose; r++)
+		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
+			/* What nothing delimits cannot be told from several functions: its jumps tell nothing. */
+			if (!u->n_sym && !u->n_fde) {
+				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
+				return NULL;
+			}
+			f->found->loose = "a jump that is not understood may add to an address of code";
+			f->found->loose_at = u->start + ref[r].off;
+		}
+	return NULL;
+}
+
+static struct icf_candidate *candidate_at(struct icf_candidates *c, uint64_t base)
+{
+	size_t lo = LOWER_BOUND(0, c->v.len, mid, c->v.data[mid].base < base);
+	return lo < c->v.len && c->v.data[lo].base == base ? &c->v.data[lo] : NULL;
+}
+
+/* Words of a candidate that are looked at, and of a table that no jump of the unit can go through. */
+#define MAX_WORDS 1024
+#define FEW_WORDS 4
+
+/* Labels of one unit times names in it that are looked at. */
+#define MAX_WORK 50000000
+
+/* Compilers align tables; of what is not aligned only an odd assembler's table could be one, which has its first entries. */
+static uint64_t words_at(uint64_t base)
+{
+	return base & 3 ? FEW_WORDS : MAX_WORDS;
+}
+
+/* Do A and B jump into each other's middle?  Remembers some answers. */
+static bool are_linked(struct icf_finder *f, uint32_t a, uint32_t b)
+{
+	size_t slot = (a * 31 + b) % (sizeof f->linked / sizeof *f->linked);
+	if (f->linked[slot].a != a || f->linked[slot].b != b) {
+		f->linked[slot].a = a;
+		f->linked[slot].b = b;
+		f->linked[slot].yes = jumps_into(f->prog, a, b) || jumps_into(f->prog, b, a);
+	}
+	return f->linked[slot].yes;
+}
+
+/* Could TO be a case of unit I (which f->t holds)? */
+static bool may_lead(struct icf_finder *f, uint32_t i, uint64_t to)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	if (to - u->start < u->end - u->start)
+		return icf_trace_bit(f->t.start.data, to - u->start);
+	uint32_t k = icf_in_exec(f->prog, to) ? icf_unit_at(f->prog, to) : ICF_NONE;
+	return k != ICF_NONE && are_linked(f, i, k);
+}
+
+/* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit I; N: none. */
+static uint64_t first_lead(struct icf_finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
+{
+	uint64_t room = (icf_table_limit(f->prog, f->map, base, 4 * n) - base) / 4, word;
+	for (uint64_t k = from; k < n && k < room && icf_distance_at(f->prog, base + 4 * k, &word); k++)
+		if (word && !(f->last && icf_bit(&f->map->table, base + 4 * k)) && may_lead(f, i, base + word))
+			return k;
+	return n;
+}
+
+static struct elfrw_err *find_candidates(struct icf_finder *f, uint32_t i)
+{
+	f->cand.v.len = 0;
+	for (size_t k = 0; k < f->leas.v.len; k++) {
+		uint64_t base = f->leas.v.data[k], word;
+		/* The first entry may lead to nowhere. */
+		if (!icf_distance_at(f->prog, base, &word) ||
+		    !(leads(f, i, base + word) || first_lead(f, i, base, 1, words_at(base)) < words_at(base)))
+			continue;
+		struct icf_candidate *c = VEC_PUSH(&f->cand.v);
+		if (!c)
+			return &elfrw_err_nomem;
+		*c = (struct icf_candidate){ .base = base };
+	}
+	return NULL;
+}
+
+/* Is the word at P an entry of the candidate at BASE? */
+static bool is_entry(struct icf_finder *f, uint64_t base, uint64_t p)
+{
+	const struct icf_candidate *c = candidate_at(&f->cand, base);
+	return c && (p - base) % 4 == 0 && (p - base) / 4 < c->n;
+}
+
+/* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go through memory on their way to the
+ * jump, or the compiler chose the entry. */
+static bool find_missed(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_candidates *c = &f->cand;
+	for (size_t k = 0; k < c->v.len; k++) {
+		const struct icf_candidate *one = &c->v.data[k];
+		uint64_t n = words_at(one->base) + one->n, hit = first_lead(f, i, one->base, one->n, n);
+		if (hit < n && (k == 0 || one->base + 4 * hit - one[-1].base >= 4 * one[-1].n))
+			return true;
+	}
+	for (size_t k = 0; k < f->loads.v.len; k++) {
+		uint64_t p = f->loads.v.data[k], word = 0;
+		icf_distance_at(f->prog, p, &word);
+		for (size_t l = first_place(&f->leas, p < FAR ? 0 : p - FAR + 1); l < f->leas.v.len && f->leas.v.data[l] <= p; l++)
+			if (!is_entry(f, f->leas.v.data[l], p) && may_lead(f, i, f->leas.v.data[l] + word))
+				return true;
+	}
+	return false;
+}
+
+/* Measures the candidates that jump J may go through (any one when its table is not seen); false: there is none. */
+static bool use(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
+{
+	bool any = false;
+	for (size_t k = 0; k < f->cand.v.len; k++) {
+		struct icf_candidate *one = &f->cand.v.data[k];
+		if (j->base && one->base != j->base)
+			continue;
+		uint64_t n = extent(f, i, one->base, j);
+		any |= n > 0;
+		if (n > one->n)
+			one->n = n;
+	}
+	return any;
+}
+
+/* Does something name the inside of the object at BASE where its word at P is? */
+static bool is_cut(const struct icf_data_map *map, uint64_t base, uint64_t p)
+{
+	return (p != base && icf_bit(&map->named, p)) || icf_bit(&map->named, p + 1) || icf_bit(&map->named, p + 2) ||
+	       icf_bit(&map->named, p + 3);
+}
+
+/* A distance between labels of one unit stays what it is; between the parts of a split function nobody sees it.  FROM: the label that
+ * distances are added to, in data that the unit names; *GOOD: they lead to labels of unit I, which then have a name. */
+static struct elfrw_err *name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good)
+{
+	const struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	*good = false;
+	f->work += f->branches.v.len + f->bases.v.len;
+	if (f->work > MAX_WORK)
+		return NULL;
+	for (size_t k = 0; k < f->branches.v.len; k++) {
+		uint64_t to = f->branches.v.data[k];
+		uint32_t o = to - u->start < u->end - u->start ? ICF_NONE : icf_unit_at(prog, to);
+		if (o != ICF_NONE && are_linked(f, i, o))
+			return NULL;
+	}
+	for (size_t k = 0; k < f->bases.v.len; k++) {
+		uint64_t base = f->bases.v.data[k], word;
+		for (uint64_t p = base; !is_cut(f->map, base, p) && icf_distance_at(prog, p, &word); p += 4) {
+			uint64_t to = from + word;
+			if (to - u->start >= u->end - u->start) {
+				uint32_t o = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+				if (o != ICF_NONE && (icf_is_dark(&prog->unit.data[o]) || leads(f, i, to)))
+					return NULL;
+				break;
+			}
+			if (!icf_trace_bit(f->t.start.data, to - u->start))
+				break;
+			if (!name_label(f, i, to))
+				return &elfrw_err_nomem;
+		}
+	}
+	*good = true;
+	return NULL;
+}
+
+static struct elfrw_err *push_table(struct icf_finder *f, uint32_t i, const struct icf_candidate *c)
+{
+	struct icf_inferred_table *t = VEC_PUSH(&f->found->table);
+	if (!t)
+		return &elfrw_err_nomem;
+	*t = (struct icf_inferred_table){ c->base, f->prog->unit.data[i].start, (uint32_t)c->n };
+	return NULL;
+}
+
+/* Where a jump K of unit I leads that goes through the tables of J and nothing else. */
+static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k, const struct icf_jumps *j)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	for (size_t n = 0; n < f->cand.v.len; n++) {
+		const struct icf_candidate *c = &f->cand.v.data[n];
+		uint64_t word;
+		bool used = false;
+		for (unsigned t = 0; t < j->n; t++)
+			used |= !j->jump[t].base || j->jump[t].base == c->base;
+		for (uint64_t w = 0; used && w < c->n && icf_distance_at(f->prog, c->base + 4 * w, &word); w++) {
+			uint64_t to = c->base + word - u->start;
+			if (to >= u->end - u->start)
+				continue;
+			struct icf_edge *e = VEC_PUSH(&f->cases);
+			if (!e)
+				return &elfrw_err_nomem;
+			*e = (struct icf_edge){ (uint32_t)to, k };
+		}
+	}
+	return NULL;
+}
+
+/* Measures the tables that indirect jump K of unit I goes through.  *GOOD is false when there may be others. */
+static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t k, struct icf_jumps *j, bool *good)
+{
+	*good = true;
+	icf_classify_jump(f->prog, i, &f->t, k, j);
+	for (unsigned n = 0; n < j->n && *good;) {
+		unsigned group = j->jump[n].group;
+		for (*good = false; n < j->n && j->jump[n].group == group; n++)
+			if (j->jump[n].kind == ICF_JUMP_LOCAL) {
+				bool local;
+				ELFRW_TRY(name_labels(f, i, j->jump[n].base, &local));
+				*good |= local;
+			} else if (j->jump[n].kind == ICF_JUMP_TABLE)
+				*good |= use(f, i, &j->jump[n]);
+	}
+	return NULL;
+}
+
+/* Leaves out of FROM what is in WHAT; both ascend. */
+static void without(struct icf_indices *from, const struct icf_indices *what)
+{
+	size_t n = 0, w = 0;
+	for (size_t k = 0; k < from->v.len; k++) {
+		while (w < what->v.len && what->v.data[w] < from->v.data[k])
+			w++;
+		if (w == what->v.len || what->v.data[w] != from->v.data[k])
+			from->v.data[n++] = from->v.data[k];
+	}
+	from->v.len = n;
+}
+
+/* Adds what push_cases() found. */
+static struct elfrw_err *add_cases(struct icf_finder *f)
+{
+	if (!VEC_APPEND(&f->t.cases, f->cases.data, f->cases.len))
+		return &elfrw_err_nomem;
+	f->cases.len = 0;
+	icf_trace_sort_cases(&f->t);
+	return NULL;
+}
+
+/* Measures the tables of the jumps in f->todo, which keeps those that may lead anywhere, until nothing new is learnt: at first any jump
+ * may lead to any case of a switch; what is then known of some jumps tells more of the others. */
+static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
+{
+	struct icf_trace *t = &f->t;
+	size_t known;
+	bool adds;
+	do {
+		size_t left = 0;
+		known = t->cases.len;
+		f->closed.v.len = 0;
+		adds = false;
+		for (size_t k = 0; k < f->todo.v.len; k++) {
+			struct icf_jumps j;
+			uint32_t at = f->todo.v.data[k], *slot;
+			bool good;
+			ELFRW_TRY(measure_jump(f, i, at, &j, &good));
+			if (!good) {
+				adds |= j.adds;
+				f->todo.v.data[left++] = at;
+				continue;
+			}
+			if (j.adds)
+				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
+			if (!j.closed)
+				continue;
+			if (!(slot = VEC_PUSH(&f->closed.v)))
+				return &elfrw_err_nomem;
+			*slot = at;
+			ELFRW_TRY(push_cases(f, i, at, &j));
+		}
+		f->todo.v.len = left;
+		without(&t->open, &f->closed);
+		ELFRW_TRY(add_cases(f));
+	} while (f->todo.v.len && t->cases.len > known);
+	f->adds = adds;
+	return NULL;
+}
+
+/* Learns what the jumps in f->todo lead to if t->cases is true of them.  *GOOD: they lead nowhere else. */
+static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
+{
+	size_t known = f->t.cases.len;
+	*good = true;
+	for (size_t k = 0; k < f->todo.v.len; k++) {
+		struct icf_jumps j;
+		bool one;
+		ELFRW_TRY(measure_jump(f, i, f->todo.v.data[k], &j, &one));
+		one = one && j.closed && !j.adds;
+		*good &= one;
+		if (one)
+			ELFRW_TRY(push_cases(f, i, f->todo.v.data[k], &j));
+	}
+	ELFRW_TRY(add_cases(f));
+	*good &= f->t.cases.len == known;
+	return NULL;
+}
+
+/* Jumps may lead to each other's cases.  What control reaches from the function's entry while they lead nowhere tells of tables, whose
+ * cases tell of more tables; if each jump goes through these tables alone when it is reached from these cases, no execution can ever
+ * leave them.  This is asked of all jumps but those that go to pointers.  *GOOD is false when it is not so. */
+static struct elfrw_err *measure_circle(struct icf_finder *f, uint32_t i, bool *good)
+{
+	struct icf_trace *t = &f->t;
+	size_t known;
+	f->closed.v.len = 0;
+	if (!VEC_APPEND(&f->closed.v, f->todo.v.data, f->todo.v.len))
+		return &elfrw_err_nomem;
+	without(&t->open, &f->closed);
+	f->todo.v.len = t->cases.len = 0;
+	if (!VEC_APPEND(&f->todo.v, t->jump.v.data, t->jump.v.len))
+		return &elfrw_err_nomem;
+	without(&f->todo, &t->open);
+	t->forward = true;
+	do {
+		known = t->cases.len;
+		ELFRW_TRY(suppose(f, i, good));
+	} while (t->cases.len > known);
+	t->forward = false;
+	return suppose(f, i, good);
+}
+
+/* Tells what indirect jumps of unit I can lead to its inside. */
+static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	struct icf_trace *t = &f->t;
+	bool good;
+	ELFRW_TRY(icf_trace_pads(f->prog, i, t, &good));
+	good = good && f->joined;
+	for (size_t k = 0; k < t->insn.len && good; k++) {
+		uint64_t va = u->start + t->insn.data[k].pos;
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		good = va == u->start || (!icf_bit(f->called, va) && !icf_bit(f->joined, va));
+		/* Nor does it take the address of a label, read its own code, or call its inside. */
+		bool branch = in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		good = good && (!in->pcrel_size || branch || in->target - u->start - 1 >= u->end - u->start - 1);
+	}
+	t->sealed = good;
+	t->plain = good && !f->cand.v.len;
+	return NULL;
+}
+
+/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then what control reaches from its entry and the landing
+ * pads is all that there is: the first jump that went elsewhere would have to be one of those that are seen so. */
+static bool leaves_all(struct icf_finder *f, uint32_t i)
+{
+	struct icf_trace *t = &f->t;
+	struct icf_jumps j = { .closed = t->plain };
+	t->forward = true;
+	for (size_t k = 0; k < t->jump.v.len && j.closed && !j.adds && !j.n; k++)
+		icf_classify_jump(f->prog, i, t, t->jump.v.data[k], &j);
+	t->forward = false;
+	return j.closed && !j.adds && !j.n;
+}
+
+/* Measures the tables of unit I, which jumps.  *GOOD is false when one of its jumps cannot be accounted for. */
+static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
+{
+	struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	bool clean, good = true;
+	ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
+	ELFRW_TRY(icf_trace_edges(prog, i, &f->t));
+	ELFRW_TRY(find_names(f, i));
+	ELFRW_TRY(find_candidates(f, i));
+	ELFRW_TRY(find_seal(f, i));
+	if (leaves_all(f, i)) {
+		*ret = true;
+		return NULL;
+	}
+	for (size_t k = 0; k < f->t.insn.len && good; k++) {
+		const struct elfrw_insn *in = &f->t.insn.data[k].in;
+		/* A sum with a label may have been kept in memory. */
+		if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && in->target - u->start < u->end - u->start && in->target != u->start)
+			ELFRW_TRY(name_labels(f, i, in->target, &good));
+	}
+	*ret = good;
+	f->todo.v.len = 0;
+	if (!good)
+		return NULL;
+	if (!VEC_APPEND(&f->todo.v, f->t.jump.v.data, f->t.jump.v.len))
+		return &elfrw_err_nomem;
+	ELFRW_TRY(measure_jumps(f, i));
+	if (f->todo.v.len)
+		ELFRW_TRY(measure_circle(f, i, ret));
+	if (!*ret && f->adds)
+		set_flag(prog, i, ICF_UNIT_RELATIVE);
+	return NULL;
+}
+
+static struct elfrw_err *doubt(struct icf_finder *f, uint32_t i)
+{
+	uint32_t *slot = VEC_PUSH(&f->found->doubt);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = i;
+	return NULL;
+}
+
+static struct elfrw_err *tables_of(struct icf_finder *f, uint32_t i)
+{
+	bool good;
+	ELFRW_TRY(measure(f, i, &good));
+	if (!good)
+		return pin_all(f, i);
+	if (find_missed(f, i))
+		ELFRW_TRY(doubt(f, i));
+	for (size_t k = 0; k < f->cand.v.len; k++)
+		if (f->cand.v.data[k].n)
+			ELFRW_TRY(push_table(f, i, &f->cand.v.data[k]));
+	return NULL;
+}
+
+/* Does unit I, which does not jump, name data that leads into it?  Its other half may jump through that. */
+static struct elfrw_err *leads_home(struct icf_finder *f, uint32_t i, bool *ret)
+{
+	struct icf_program *prog = f->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	*ret = false;
+	for (uint32_t r = 0; r < u->n_ref && !*ret; r++) {
+		uint64_t base = ref[r].target, word;
+		bool clean, inside = false;
+		if (!(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base))
+			continue;
+		for (unsigned k = 0; k < FEW_WORDS && !inside && icf_distance_at(prog, base + 4 * k, &word); k++)
+			inside = base + word - u->start < u->end - u->start;
+		if (!inside)
+			continue;
+		ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
+		*ret = first_lead(f, i, base, 0, FEW_WORDS) < FEW_WORDS;
+	}
+	return NULL;
+}
+
+/* All tables are known now: what unit I names and no jump was found to use keeps the unit where it is. */
+struct elfrw_err *icf_settle_unit(struct icf_finder *f, uint32_t i)
+{
+	bool good = true;
+	if (f->prog->unit.data[i].flags & ICF_UNIT_JUMPS) {
+		ELFRW_TRY(measure(f, i, &good));
+		f->last = true;
+		good = good && !find_missed(f, i);
+	} else {
+		f->last = true;
+		ELFRW_TRY(leads_home(f, i, &good));
+		good = !good;
+		ELFRW_TRY(find_names(f, i));
+	}
+	f->last = false;
+	return good ? NULL : pin_tables(f, i);
+}
+
+struct elfrw_err *icf_find_unit_tables(struct icf_finder *f, uint32_t i)
+{
+	bool leads = false;
+	if (__atomic_load_n(&f->prog->unit.data[i].flags, __ATOMIC_RELAXED) & ICF_UNIT_JUMPS)
+		return tables_of(f, i);
+	ELFRW_TRY(leads_home(f, i, &leads));
+	return leads ? doubt(f, i) : NULL;
+}
+
+void icf_finder_deinit(struct icf_finder *f)
+{
+	VEC_FREE(&f->cand.v);
+	VEC_FREE(&f->branches.v);
+	VEC_FREE(&f->bases.v);
+	VEC_FREE(&f->leas.v);
+	VEC_FREE(&f->loads.v);
+	VEC_FREE(&f->todo.v);
+	VEC_FREE(&f->closed.v);
+	VEC_FREE(&f->cases);
+	icf_trace_deinit(&f->t);
+}

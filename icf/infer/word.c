@@ -1,0 +1,332 @@
+/* word.c: distances in data that nobody explains.
+ *
+ * Jump tables were found and all jumps accounted for, so what is left are distances to the entries of functions.  A word that, counted
+ * from its own place or from the last place before it that something names, gives the exact entry of a function may be one.
+ * Numbers do that by chance, too; so there must be more: all words of that object do it, or some code calls a sum.  The function is
+ * then pinned, and not folded.  The same goes for words that may be added to an address of code.  Only what no pinning can cure makes
+ * the whole program one whose code may not move: an address that was shifted out of its function when the program was built. */
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "icf/infer/parts.h"
+#include "icf/infer/use.h"
+#include "icf/program/unit.h"
+#include <string.h>
+
+#define MAX_WORK 100000000 /* words that are looked at for one unit */
+
+static bool holds_plain_data(const struct elfrw_section *s)
+{
+	if (s->hdr.sh_type != SHT_PROGBITS || !(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
+		return false;
+	return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0 && strcmp(s->name, ".interp") != 0 &&
+	       strncmp(s->name, ".got", 4) != 0;
+}
+
+static bool is_entry(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].start == va;
+}
+
+static void pin_entry(struct icf_program *prog, uint64_t va)
+{
+	if (is_entry(prog, va))
+		prog->unit.data[icf_unit_at(prog, va)].flags |= ICF_UNIT_PINNED;
+}
+
+/* Does the dynamic linker fill in the word at VA? */
+static bool filled_in(const struct icf_program *prog, uint64_t va)
+{
+	size_t lo = LOWER_BOUND(0, prog->dynreloc.len, mid, prog->dynreloc.data[mid].place + 8 <= va);
+	return lo < prog->dynreloc.len && prog->dynreloc.data[lo].place <= va;
+}
+
+static uint64_t word_at(const struct elfrw_section *s, uint64_t off)
+{
+	return (uint64_t)(int64_t)(int32_t)elfrw_get32(s->data + off);
+}
+
+/* Is the word at OFF, counted from BASE (0: from its own place), the entry of a function? */
+static bool names_entry(const struct icf_program *prog, const struct elfrw_section *s, uint64_t off, uint64_t base)
+{
+	if (off > s->hdr.sh_size || s->hdr.sh_size - off < 4)
+		return false;
+	uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
+	return word && is_entry(prog, (base ? base : va) + word) && !filled_in(prog, va);
+}
+
+struct object {
+	const struct elfrw_section *sec;
+	uint64_t start, end; /* of what something names, to what something else names */
+};
+
+/* Are the word at OFF and all others of its column in an array of records distances to entries, or to data that has a name? */
+static bool in_column(const struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t off, uint64_t base,
+		      unsigned step)
+{
+	uint64_t first = o->start - o->sec->hdr.sh_addr, end = o->end - o->sec->hdr.sh_addr;
+	uint64_t one = 0, last = 0;
+	unsigned n = 0;
+	for (uint64_t p = first + (off - first) % step; p <= end && end - p >= 4; p += step) {
+		uint64_t va = o->sec->hdr.sh_addr + p, word = word_at(o->sec, p);
+		if (word == 0)
+			continue;
+		if (!names_entry(prog, o->sec, p, base)) {
+			if (!icf_bit(&map->named, (base ? base : va) + word))
+				return false;
+			continue;
+		}
+		/* One number all over again is one chance. */
+		if (base && (word == one || word == last))
+			continue;
+		one = n++ ? one : word;
+		last = word;
+	}
+	return n >= (step == 4 ? 2 : 3);
+}
+
+static bool in_company(const struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t off, uint64_t base)
+{
+	for (unsigned step = 4; step <= 32; step += 4)
+		if (in_column(prog, map, o, off, base, step))
+			return true;
+	return false;
+}
+
+static void words_of(struct icf_program *prog, const struct icf_data_map *map, const struct elfrw_section *s, bool evidence)
+{
+	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
+	struct object o = { s, s->hdr.sh_addr, 0 };
+	unsigned next = 0;
+	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += 4) {
+		uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
+		/* The bits of this word's four places; a name inside it holds from the next one on. */
+		unsigned names = next;
+		next = map->named.bits[(va - map->named.lo) >> 3] >> ((va - map->named.lo) & 7) & 15;
+		if (names >> 1)
+			o = (struct object){ s, va - 4 + (unsigned)(31 - __builtin_clz(names)), 0 };
+		if (next & 1)
+			o = (struct object){ s, va, 0 };
+		if ((va + word - lo >= span && o.start + word - lo >= span) || icf_bit(&map->table, va))
+			continue;
+		bool self = names_entry(prog, s, off, 0), based = names_entry(prog, s, off, o.start);
+		if (!self && !based)
+			continue;
+		if (!o.end)
+			o.end = icf_next_named(prog, map, o.start, UINT64_MAX);
+		if (self && (evidence || in_company(prog, map, &o, off, 0)))
+			pin_entry(prog, va + word);
+		if (based && (evidence || in_company(prog, map, &o, off, o.start)))
+			pin_entry(prog, o.start + word);
+	}
+}
+
+bool icf_names_code(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target))
+			return true;
+	return false;
+}
+
+/* Does object O hold words that could be distances within the code? */
+static bool has_small_words(const struct icf_program *prog, const struct object *o)
+{
+	uint64_t span = prog->exec.data[prog->exec.len - 1].end - prog->exec.data[0].start;
+	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
+		uint64_t word = word_at(o->sec, p - o->sec->hdr.sh_addr);
+		if (word && word + span < 2 * span)
+			return true;
+	}
+	return false;
+}
+
+/* The object at BASE, up to the next name; false: nothing in it could be a distance within the code. */
+static bool find_object(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, struct object *ret)
+{
+	uint32_t shndx = icf_bit(&map->table, base) ? 0 : elfrw_image_section_at(prog->img, base);
+	*ret = (struct object){ &prog->img->section[shndx], base, 0 };
+	if (!shndx || !holds_plain_data(ret->sec))
+		return false;
+	/* Long arrays of numbers are no tables of functions. */
+	ret->end = icf_next_named(prog, map, base, 4096);
+	return has_small_words(prog, ret);
+}
+
+/* Words of object O, as distances from the address FROM of code. */
+static void pin_sums(struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t from, bool evidence)
+{
+	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
+		uint64_t off = p - o->sec->hdr.sh_addr;
+		if (!names_entry(prog, o->sec, off, from) || (!evidence && !in_company(prog, map, o, off, from)))
+			continue;
+		pin_entry(prog, from + word_at(o->sec, off));
+		pin_entry(prog, from);
+	}
+}
+
+void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint64_t base, const struct icf_named_at *from, size_t n,
+		  bool evidence)
+{
+	struct object o;
+	if (!n || !find_object(prog, map, base, &o))
+		return;
+	for (size_t k = 0; k < n; k++)
+		if (from[k].code)
+			pin_sums(prog, map, &o, from[k].va, evidence);
+}
+
+/* Words of data that unit I names, as distances from an address of code that it names, too. */
+static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	uint64_t last = 0, work = 0;
+	if (!icf_names_code(prog, u))
+		return;
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		uint64_t base = ref[r].target;
+		struct object o;
+		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) || !find_object(prog, map, base, &o))
+			continue;
+		last = base;
+		for (uint32_t c = 0; c < u->n_ref; c++) {
+			if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, ref[c].target))
+				continue;
+			pin_sums(prog, map, &o, ref[c].target, u->flags & ICF_UNIT_RELATIVE);
+			work += (o.end - base) / 4;
+		}
+		if (work > MAX_WORK) {
+			icf_infer_loose(prog, u->start, "the code names too much data and code to look at");
+			return;
+		}
+	}
+}
+
+static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
+{
+	for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++)
+		if (prog->sym.data[s].value == va)
+			return true;
+	return false;
+}
+
+/* Is VA the entry of a signal's return code, whose FDE begins with the last byte of the padding before it?  Unwinders look up a return
+ * address less one. */
+static bool is_restorer(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
+{
+	const struct dwr_fde *f = u->n_fde == 1 ? &prog->cfi.fde.data[prog->cfi.by_pc[u->fde]] : NULL;
+	return f && va == u->start + 1 && f->pc_begin == u->start && prog->cfi.cie.data[f->cie].signal_frame;
+}
+
+/* Addresses of code that are no entries. */
+static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trace)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		if (ref[r].kind == ICF_REF_BRANCH || !icf_in_exec(prog, ref[r].target))
+			continue;
+		uint32_t k = icf_unit_at(prog, ref[r].target);
+		if (k == ICF_NONE) {
+			size_t e = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].start < ref[r].target);
+			bool boundary = e < prog->exec.len && prog->exec.data[e].start == ref[r].target;
+			if (!boundary && !icf_explains_gap(prog, i, &ref[r], trace))
+				icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address between two functions");
+			continue;
+		}
+		struct icf_unit *t = &prog->unit.data[k];
+		if (!(ref[r].flags & ICF_REF_LEA) && !prog->exec.data[t->sec].linkage) {
+			icf_make_opaque(t); /* holds data */
+			continue;
+		}
+		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE || has_symbol(prog, t, ref[r].target))
+			continue;
+		/* It is not understood: with a byte of something else in front it reads as other instructions. */
+		if (is_restorer(prog, t, ref[r].target)) {
+			icf_make_opaque(t);
+			continue;
+		}
+		if (!icf_jumps_inside(prog, u, t) && !icf_jumps_inside(prog, t, u))
+			icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address inside another function");
+	}
+}
+
+/* Code that neither a symbol nor a frame description cuts into functions: does one of them seem to begin at VA, behind another's end? */
+static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t i, uint64_t va, struct icf_trace *t, bool *ret)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	bool clean;
+	*ret = false;
+	if (u->n_sym || u->n_fde)
+		return NULL;
+	ELFRW_TRY(icf_trace_unit(prog, i, t, &clean));
+	size_t k = 0;
+	while (k < t->insn.len && t->insn.data[k].pos < va - u->start)
+		k++;
+	if (!clean || k == 0 || k == t->insn.len || t->insn.data[k].pos != va - u->start)
+		return NULL;
+	enum elfrw_insn_kind before = t->insn.data[k - 1].in.kind;
+	*ret = before == ELFRW_INSN_NOP || before == ELFRW_INSN_RET || before == ELFRW_INSN_JMP || before == ELFRW_INSN_TRAP;
+	return NULL;
+}
+
+/* Addresses in data that are no entries: labels, when the function that they lie in jumps through what holds them. */
+static struct elfrw_err *shifted_data(struct icf_program *prog)
+{
+	struct icf_trace trace = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t i = 0; i < prog->dataref.len && !prog->loose && !err; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		uint32_t k = d->pcrel ? ICF_NONE : icf_unit_at(prog, d->target);
+		bool begins;
+		if (k == ICF_NONE)
+			continue;
+		const struct icf_unit *t = &prog->unit.data[k];
+		/* The slots of a lazy PLT lead back into it. */
+		if (t->start == d->target || t->kind == ICF_UNIT_OPAQUE || prog->exec.data[t->sec].linkage)
+			continue;
+		if (has_symbol(prog, t, d->target) || (t->flags & ICF_UNIT_JUMPS))
+			continue;
+		err = begins_unnamed(prog, k, d->target, &trace, &begins);
+		if (!err && !begins)
+			icf_infer_loose(prog, d->place, "an address in data names the inside of a function that does not jump to addresses");
+	}
+	icf_trace_deinit(&trace);
+	return err;
+}
+
+/* clang's -fxray-instrument: records of 32 bytes that begin with the distances of their own places to a sled inside a function, which
+ * may be patched at run time, and to the function. */
+static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
+{
+	for (uint64_t off = 0; s->hdr.sh_size - off >= 32; off += 32)
+		for (unsigned k = 0; k < 16; k += 8) {
+			uint64_t place = s->hdr.sh_addr + off + k, to = place + elfrw_get64(s->data + off + k);
+			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+			if (i != ICF_NONE)
+				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		}
+}
+
+struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
+{
+	bool evidence = false;
+	struct icf_trace trace = { 0 };
+	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
+		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
+	for (uint32_t i = 1; i < prog->img->n_sections; i++)
+		if (holds_plain_data(&prog->img->section[i]) && strcmp(prog->img->section[i].name, "xray_instr_map") == 0)
+			pin_sleds(prog, &prog->img->section[i]);
+		else if (holds_plain_data(&prog->img->section[i]))
+			words_of(prog, map, &prog->img->section[i], evidence);
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && icf_names_code(prog, &prog->unit.data[i]))
+			icf_infer_loose(prog, prog->unit.data[i].start, "the code may add distances to an address of code");
+		added(prog, map, i);
+		shifted(prog, i, &trace);
+	}
+	icf_trace_deinit(&trace);
+	return shifted_data(prog);
+}

@@ -1,0 +1,137 @@
+/* symbols.c: the symbols of the executable sections, sorted by address, and the list of those sections. */
+#include "icf/program/unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_linkage(const char *name)
+{
+	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0 || strcmp(name, ".iplt") == 0;
+}
+
+bool icf_is_c_identifier(const char *s)
+{
+	if (!*s || (*s >= '0' && *s <= '9'))
+		return false;
+	for (; *s; s++)
+		if (!(*s == '_' || (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z')))
+			return false;
+	return true;
+}
+
+static uint8_t section_hotness(const char *name)
+{
+	if (strncmp(name, ".text.hot", 9) == 0)
+		return 0;
+	if (strncmp(name, ".text.startup", 13) == 0 || strncmp(name, ".text.exit", 10) == 0)
+		return 2;
+	if (strncmp(name, ".text.unlikely", 14) == 0 || strncmp(name, ".text.split", 11) == 0)
+		return 3;
+	return 1;
+}
+
+static int exec_order(const void *a, const void *b)
+{
+	const struct icf_exec *x = a, *y = b;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static struct elfrw_err *find_exec_sections(struct icf_program *prog)
+{
+	const struct elfrw_image *img = prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || !(s->hdr.sh_flags & SHF_EXECINSTR) || s->hdr.sh_size == 0)
+			continue;
+		if (!s->data)
+			return elfrw_error_at(s->name, 0, "executable section without contents");
+		struct icf_exec *e = VEC_PUSH(&prog->exec);
+		if (!e)
+			return &elfrw_err_nomem;
+		e->shndx = i;
+		e->start = s->hdr.sh_addr;
+		e->end = s->hdr.sh_addr + s->hdr.sh_size;
+		e->linkage = is_linkage(s->name);
+		e->named = icf_is_c_identifier(s->name);
+		e->hotness = section_hotness(s->name);
+	}
+	if (!prog->exec.len)
+		return elfrw_error("has no executable section");
+	qsort(prog->exec.data, prog->exec.len, sizeof *prog->exec.data, exec_order);
+	return NULL;
+}
+
+/* By address; at one address functions first, then global before local, then table order: the first is the name. */
+static int symbol_order(const void *a, const void *b)
+{
+	const struct icf_symbol *x = a, *y = b;
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	bool fx = x->type == STT_FUNC || x->type == STT_GNU_IFUNC, fy = y->type == STT_FUNC || y->type == STT_GNU_IFUNC;
+	if (fx != fy)
+		return fx ? -1 : 1;
+	bool lx = x->bind == STB_LOCAL, ly = y->bind == STB_LOCAL;
+	if (lx != ly)
+		return lx ? 1 : -1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, uint32_t index_mask)
+{
+	const struct elfrw_image *img = prog->img;
+	const struct elfrw_section *s = &img->section[shndx];
+	size_t n = s->hdr.sh_size / sizeof(Elf64_Sym);
+	if (n > UINT32_MAX / 2)
+		return elfrw_error_at(s->name, 0, "too many symbols");
+	for (size_t i = 1; i < n; i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		unsigned type = ELF64_ST_TYPE(sym.st_info);
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE ||
+		    type == STT_TLS)
+			continue;
+		uint32_t in = elfrw_image_symbol_section(img, &sym, shndx == img->dynsym);
+		if (in >= img->n_sections || !(img->section[in].hdr.sh_flags & SHF_EXECINSTR))
+			continue;
+		const Elf64_Shdr *sh = &img->section[in].hdr;
+		/* A symbol at a section's end (etext, __stop_x) marks a boundary, it names no code. */
+		if (sym.st_value < sh->sh_addr || sym.st_value - sh->sh_addr >= sh->sh_size)
+			continue;
+		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
+		if (!name)
+			return elfrw_error_at(s->name, i * sizeof sym, "symbol %zu has a bad name", i);
+		struct icf_symbol *out = VEC_PUSH(&prog->sym);
+		if (!out)
+			return &elfrw_err_nomem;
+		*out = (struct icf_symbol){ .value = sym.st_value, .size = sym.st_size, .index = (uint32_t)i | index_mask, .type = (uint8_t)type,
+					    .bind = ELF64_ST_BIND(sym.st_info), .other = sym.st_other, .name = name };
+		uint64_t room = sh->sh_size - (sym.st_value - sh->sh_addr);
+		if (out->size > room)
+			out->size = room;
+	}
+	return NULL;
+}
+
+/* __start_X/__stop_X delimit X for the program: what lies in X has to stay in X. */
+static struct elfrw_err *find_delimited(struct icf_program *prog)
+{
+	const struct elfrw_image *img = prog->img;
+	for (size_t e = 0; e < prog->exec.len; e++)
+		if (strcmp(img->section[prog->exec.data[e].shndx].name, ".text") != 0 &&
+		    img->section[prog->exec.data[e].shndx].name[0] != '.')
+			prog->exec.data[e].named = true;
+	return NULL;
+}
+
+struct elfrw_err *icf_load_symbols(struct icf_program *prog)
+{
+	ELFRW_TRY(find_exec_sections(prog));
+	ELFRW_TRY(find_delimited(prog));
+	const struct elfrw_image *img = prog->img;
+	if (img->symtab)
+		ELFRW_TRY(read_table(prog, img->symtab, 0));
+	else if (img->dynsym)
+		ELFRW_TRY(read_table(prog, img->dynsym, 0x80000000u));
+	if (prog->sym.len)
+		qsort(prog->sym.data, prog->sym.len, sizeof *prog->sym.data, symbol_order);
+	return NULL;
+}

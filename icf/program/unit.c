@@ -1,0 +1,415 @@
+/* unit.c: cuts the executable sections into units.
+ *
+ * Bounds come from function symbols with sizes and from FDE ranges; where they overlap (aliases of different sizes, an
+ * FDE over several symbols) the union is one unit.  Symbols without a size (crtstuff, hand-written assembler) begin a
+ * unit that extends to the next bound, less its trailing padding.  Whatever else is no padding is opaque: it is not
+ * moved, and neither is anything that it could reach by a distance nobody sees. */
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/program/program.h"
+#include "icf/program/unit.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct interval {
+	uint64_t start, end;
+	uint8_t flags;
+};
+
+#define BOUND_SYMBOL 1 /* a function symbol with a size */
+#define BOUND_FDE 2
+#define BOUND_POINT 4  /* a symbol without a size: end is not known */
+#define BOUND_DATA 8   /* an object symbol */
+#define BOUND_NOTYPE 16
+
+struct bounds {
+	VEC(struct interval) v;
+};
+
+static int interval_order(const void *a, const void *b)
+{
+	const struct interval *x = a, *y = b;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static struct elfrw_err *add(struct bounds *b, uint64_t start, uint64_t end, uint8_t flags)
+{
+	struct interval *it = VEC_PUSH(&b->v);
+	if (!it)
+		return &elfrw_err_nomem;
+	*it = (struct interval){ start, end, flags };
+	return NULL;
+}
+
+static const struct icf_exec *exec_at(const struct icf_program *prog, uint64_t va)
+{
+	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].end <= va);
+	return i < prog->exec.len && va >= prog->exec.data[i].start ? &prog->exec.data[i] : NULL;
+}
+
+static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *b)
+{
+	for (size_t i = 0; i < prog->sym.len; i++) {
+		const struct icf_symbol *s = &prog->sym.data[i];
+		const struct icf_exec *e = exec_at(prog, s->value);
+		if (!e || e->linkage)
+			continue;
+		bool func = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
+		uint8_t flags = func ? BOUND_SYMBOL : s->type == STT_OBJECT ? BOUND_DATA : BOUND_NOTYPE;
+		if (s->size == 0)
+			ELFRW_TRY(add(b, s->value, s->value + 1, flags | BOUND_POINT));
+		else
+			ELFRW_TRY(add(b, s->value, s->value + s->size, flags));
+	}
+	for (size_t i = 0; i < prog->cfi.fde.len; i++) {
+		const struct dwr_fde *f = &prog->cfi.fde.data[prog->cfi.by_pc[i]];
+		const struct icf_exec *e = exec_at(prog, f->pc_begin);
+		if (!e || e->linkage || f->pc_end <= f->pc_begin)
+			continue;
+		if (f->pc_end > e->end)
+			return elfrw_error_at(".eh_frame", f->off, "FDE for 0x%llx reaches past the end of its section",
+					      (unsigned long long)f->pc_begin);
+		ELFRW_TRY(add(b, f->pc_begin, f->pc_end, BOUND_FDE));
+	}
+	/* Two ascending runs but for intervals that begin together. */
+	return elfrw_sort_runs(b->v.data, b->v.len, sizeof *b->v.data, interval_order) ? NULL : &elfrw_err_nomem;
+}
+
+bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end)
+{
+	const struct icf_exec *e = exec_at(prog, start);
+	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
+	uint64_t n = end - start;
+	for (uint64_t i = 0; i < n;) {
+		if (p[i] == prog->arch->fill || p[i] == 0) {
+			i++;
+			continue;
+		}
+		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte before the function. */
+		struct elfrw_insn insn;
+		unsigned len = prog->arch->decode(p + i, e->end - start - i, start + i, &insn);
+		/* gold and the GNU assembler fill long gaps with a jump over no-ops. */
+		if (len && insn.kind == ELFRW_INSN_JMP && insn.target > start + i + len && insn.target <= end) {
+			uint64_t over = insn.target - start;
+			for (i += len; i < over; i += len) {
+				len = prog->arch->decode(p + i, over - i, start + i, &insn);
+				if (!len || insn.kind != ELFRW_INSN_NOP)
+					return false;
+			}
+			continue;
+		}
+		if (!len || insn.kind != ELFRW_INSN_NOP)
+			return false;
+		i += len;
+	}
+	return true;
+}
+
+/* Does control go on behind INSN?  Behind a call it may not. */
+static bool falls_through(const struct elfrw_insn *insn)
+{
+	return insn->kind == ELFRW_INSN_OTHER || insn->kind == ELFRW_INSN_JCC;
+}
+
+/* The end of the code that begins at START and must end before LIMIT: LIMIT less trailing padding.  *CLEAN tells
+ * whether all of it decodes.  Zeros are no padding where control would go on into them: then all of it is data. */
+static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, uint64_t start, uint64_t limit, bool *clean)
+{
+	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
+	uint64_t n = limit - start, used = 0;
+	bool goes_on = false;
+	*clean = true;
+	for (uint64_t i = 0; i < n;) {
+		struct elfrw_insn insn;
+		unsigned len = prog->arch->decode(p + i, n - i, start + i, &insn);
+		if (!len) {
+			*clean = !goes_on && icf_is_padding(prog, start + used, limit);
+			return *clean && used ? start + used : limit;
+		}
+		i += len;
+		bool zeros = p[i - len] == 0 && len == 2 && p[i - 1] == 0;
+		bool pad = insn.kind == ELFRW_INSN_NOP || p[i - len] == prog->arch->fill || zeros;
+		if (zeros && goes_on && used) {
+			*clean = false;
+			return limit;
+		}
+		if (pad)
+			continue;
+		used = i;
+		goes_on = falls_through(&insn);
+	}
+	return used ? start + used : limit;
+}
+
+/* Are the bytes at START, in the middle of padding or at the start of the section, a no-op that a symbol names?  Assembler without
+ * types and sizes: whoever jumps there goes on behind it.  At a function's end a symbol marks the end. */
+static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *e, uint64_t start, uint64_t pos, uint64_t next)
+{
+	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
+	struct elfrw_insn insn;
+	return (pos != start || start == e->start) && next > start && *p != prog->arch->fill &&
+	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
+}
+
+static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint64_t start, uint64_t end, uint8_t kind)
+{
+	struct icf_unit *u = VEC_PUSH(&prog->unit);
+	if (!u)
+		return NULL;
+	u->start = start;
+	u->end = end;
+	u->sec = exec;
+	u->kind = kind;
+	u->sym = u->sym_first = ICF_NONE;
+	u->hotness = prog->exec.data[exec].hotness;
+	if (kind == ICF_UNIT_OPAQUE)
+		u->reason = ICF_NOT_UNDERSTOOD;
+	else if (kind == ICF_UNIT_RIGID)
+		u->reason = ICF_NOT_A_FUNCTION;
+	return u;
+}
+
+static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint64_t start, uint64_t end)
+{
+	if (start >= end || icf_is_padding(prog, start, end))
+		return NULL;
+	return push_unit(prog, exec, start, end, ICF_UNIT_OPAQUE) ? NULL : &elfrw_err_nomem;
+}
+
+/* Cuts section EXEC by the bounds [*AT ...) that lie in it. */
+static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, const struct bounds *b, size_t *at)
+{
+	const struct icf_exec *e = &prog->exec.data[exec];
+	uint64_t pos = e->start;
+	size_t i = *at;
+	while (i < b->v.len && b->v.data[i].start < e->end) {
+		uint64_t start = b->v.data[i].start, end = start;
+		uint8_t flags = 0;
+		bool sized = false;
+		/* The union of all intervals that share a byte. */
+		while (i < b->v.len && (b->v.data[i].start < end || b->v.data[i].start == start)) {
+			const struct interval *it = &b->v.data[i];
+			if (!(it->flags & BOUND_POINT)) {
+				sized = true;
+				if (it->end > end)
+					end = it->end;
+			} else if (it->start == start && end == start)
+				end = start + 1;
+			if (!(it->flags & BOUND_POINT) || it->start == start)
+				flags |= it->flags & ~BOUND_POINT;
+			i++;
+		}
+		uint64_t next = i < b->v.len && b->v.data[i].start < e->end ? b->v.data[i].start : e->end;
+		ELFRW_TRY(push_gap(prog, exec, pos, start));
+		uint8_t kind = ICF_UNIT_FUNC;
+		if (end > e->end)
+			end = e->end;
+		/* The symbol of a cold part that came out empty. */
+		bool empty = !sized && icf_is_padding(prog, start, next), nop = empty && is_named_nop(prog, e, start, pos, next);
+		/* Zeros with a name that is no function's are data. */
+		bool zeros = empty && !(flags & BOUND_SYMBOL) && prog->img->section[e->shndx].data[start - e->start] == 0;
+		if (empty && !nop && !zeros) {
+			pos = start;
+			continue;
+		}
+		if (nop || zeros) {
+			end = next;
+			kind = nop ? ICF_UNIT_RIGID : ICF_UNIT_OPAQUE;
+		} else if (!sized) {
+			bool clean;
+			end = trim(prog, e, start, next, &clean);
+			if (!clean)
+				kind = ICF_UNIT_OPAQUE;
+			else if (!(flags & BOUND_SYMBOL))
+				kind = ICF_UNIT_RIGID;
+		} else if ((flags & BOUND_DATA) && !(flags & (BOUND_SYMBOL | BOUND_FDE)))
+			kind = ICF_UNIT_OPAQUE;
+		struct icf_unit *u = push_unit(prog, exec, start, end, kind);
+		if (!u)
+			return &elfrw_err_nomem;
+		if (flags & BOUND_DATA) {
+			u->kind = ICF_UNIT_OPAQUE;
+			u->reason = ICF_NOT_UNDERSTOOD;
+		}
+		if (flags & BOUND_SYMBOL)
+			u->flags |= ICF_UNIT_FUNC_SYMBOL;
+		pos = end;
+	}
+	*at = i;
+	/* A file that was folded before ends its code with a byte that debug information names. */
+	if (pos + 1 == e->end && prog->img->section[e->shndx].data[pos - e->start] == prog->arch->fill &&
+	    elfrw_image_section(prog->img, ".debug_icfold"))
+		return push_unit(prog, exec, pos, e->end, ICF_UNIT_RIGID) ? NULL : &elfrw_err_nomem;
+	return push_gap(prog, exec, pos, e->end);
+}
+
+bool icf_in_exec(const struct icf_program *prog, uint64_t va)
+{
+	return exec_at(prog, va) != NULL;
+}
+
+bool icf_ends_exec(const struct icf_program *prog, uint64_t va)
+{
+	size_t i = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].end < va);
+	return i < prog->exec.len && prog->exec.data[i].end == va;
+}
+
+const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_unit *u)
+{
+	const struct icf_exec *e = &prog->exec.data[u->sec];
+	return prog->img->section[e->shndx].data + (u->start - e->start);
+}
+
+#define PAGE_SHIFT 8
+
+struct elfrw_err *icf_index_units(struct icf_program *prog)
+{
+	uint64_t lo = prog->exec.data[0].start, hi = prog->exec.data[prog->exec.len - 1].end;
+	size_t n = (size_t)((hi - lo) >> PAGE_SHIFT) + 1;
+	if (!prog->page_unit) {
+		prog->page_unit = malloc(n * sizeof *prog->page_unit);
+		if (!prog->page_unit)
+			return &elfrw_err_nomem;
+	}
+	uint32_t u = 0;
+	for (size_t p = 0; p < n; p++) {
+		while (u < prog->unit.len && prog->unit.data[u].end <= lo + ((uint64_t)p << PAGE_SHIFT))
+			u++;
+		prog->page_unit[p] = u;
+	}
+	u = 0;
+	for (size_t i = 0; i < prog->exec.len; i++) {
+		struct icf_exec *e = &prog->exec.data[i];
+		e->unit = u;
+		while (u < prog->unit.len && prog->unit.data[u].start < e->end)
+			prog->unit.data[u++].sec = (uint32_t)i;
+		e->n_units = u - e->unit;
+	}
+	return NULL;
+}
+
+uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va)
+{
+	uint64_t lo = prog->exec.data[0].start;
+	if (va < lo || va >= prog->exec.data[prog->exec.len - 1].end)
+		return ICF_NONE;
+	for (uint32_t u = prog->page_unit[(va - lo) >> PAGE_SHIFT]; u < prog->unit.len; u++) {
+		if (va < prog->unit.data[u].start)
+			return ICF_NONE;
+		if (va < prog->unit.data[u].end)
+			return u;
+	}
+	return ICF_NONE;
+}
+
+uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va)
+{
+	uint32_t i = va ? icf_unit_at(prog, va - 1) : ICF_NONE;
+	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
+}
+
+/* Gives every unit its symbols and FDEs; again after units were merged. */
+struct elfrw_err *icf_attach(struct icf_program *prog)
+{
+	uint32_t s = 0;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		while (s < prog->sym.len && prog->sym.data[s].value < u->start)
+			s++;
+		u->sym_first = s;
+		uint32_t e = s;
+		while (e < prog->sym.len && prog->sym.data[e].value < u->end)
+			e++;
+		u->n_sym = e - s;
+		u->sym = u->n_sym && prog->sym.data[s].value == u->start ? s : ICF_NONE;
+		s = e;
+		u->n_fde = 0;
+	}
+	for (uint32_t k = 0; k < prog->cfi.fde.len; k++) {
+		uint32_t f = prog->cfi.by_pc[k], i = icf_unit_at(prog, prog->cfi.fde.data[f].pc_begin);
+		prog->fde_unit[f] = i;
+		if (i == ICF_NONE)
+			continue;
+		struct icf_unit *u = &prog->unit.data[i];
+		if (u->n_fde++ == 0)
+			u->fde = k;
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_find_units(struct icf_program *prog)
+{
+	struct bounds b = { 0 };
+	struct elfrw_err *err = collect(prog, &b);
+	size_t at = 0;
+	for (uint32_t e = 0; e < prog->exec.len && !err; e++) {
+		if (prog->exec.data[e].linkage) {
+			if (!push_unit(prog, e, prog->exec.data[e].start, prog->exec.data[e].end, ICF_UNIT_RIGID))
+				err = &elfrw_err_nomem;
+			continue;
+		}
+		while (at < b.v.len && b.v.data[at].start < prog->exec.data[e].start)
+			at++;
+		err = cut_section(prog, e, &b, &at);
+	}
+	VEC_FREE(&b.v);
+	if (err)
+		return err;
+	if (prog->unit.len >= UINT32_MAX / 2)
+		return elfrw_error("too many functions");
+	prog->fde_unit = malloc((prog->cfi.fde.len + 1) * sizeof *prog->fde_unit);
+	if (!prog->fde_unit)
+		return &elfrw_err_nomem;
+	ELFRW_TRY(icf_index_units(prog));
+	return icf_attach(prog);
+}
+
+const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[32])
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	if (u->sym != ICF_NONE && prog->sym.data[u->sym].name[0])
+		return prog->sym.data[u->sym].name;
+	snprintf(buf, 32, "0x%llx", (unsigned long long)u->start);
+	return buf;
+}
+
+const char *icf_reason_text(enum icf_reason reason)
+{
+	static const char *const text[ICF_N_REASONS] = {
+		[ICF_OK] = "folded or kept for others",
+		[ICF_NOT_A_FUNCTION] = "linkage code or code without a name",
+		[ICF_NOT_UNDERSTOOD] = "not understood, pinned",
+		[ICF_NEAR_OPAQUE] = "within reach of bytes not understood, pinned",
+		[ICF_GLUED] = "falls through or is entered by a short branch",
+		[ICF_ENTRY_POINT] = "entry point",
+		[ICF_KEEP_UNIQUE] = "kept unique on request",
+		[ICF_NAMED_SECTION] = "in a section that the program can delimit",
+		[ICF_INNER_ENTRY] = "its middle is named from elsewhere",
+		[ICF_UNWIND] = "unwind rules hold addresses or are not understood",
+		[ICF_UNIQUE] = "nothing equals it",
+		[ICF_ADDRESS_OBSERVED] = "address observed and a thunk would not pay",
+		[ICF_PARTNER_STAYS] = "refers to equal functions that stay apart",
+		[ICF_NOT_WORTH] = "not worth its record: the file would be larger",
+	};
+	return text[reason];
+}
+
+void icf_program_deinit(struct icf_program *prog)
+{
+	VEC_FREE(&prog->exec);
+	VEC_FREE(&prog->sym);
+	VEC_FREE(&prog->unit);
+	VEC_FREE(&prog->dataref);
+	VEC_FREE(&prog->table);
+	VEC_FREE(&prog->dynreloc);
+	VEC_FREE(&prog->inferred_table);
+	VEC_FREE(&prog->probe);
+	VEC_FREE(&prog->pad);
+	for (uint32_t i = 0; i < prog->n_chunks; i++)
+		VEC_FREE(&prog->chunk[i].ref);
+	free(prog->chunk);
+	dwr_cfi_deinit(&prog->cfi);
+	free(prog->fde_unit);
+	free(prog->page_unit);
+}

@@ -1,0 +1,219 @@
+/* glue.c: the last corrections to the list of units, then the link from every reference to its unit.
+ *
+ * Units that control falls through between, or that a one-byte branch connects, move as one block.  Padding that
+ * something refers to (the no-ops of -fpatchable-function-entry, for one) belongs to the unit behind it.  Opaque bytes
+ * stay where they are, and so does every unit that they could reach (reach.c), and who computes their addresses. */
+#include "elfrw/base/parallel.h"
+#include "icf/refs/ref.h"
+#include "icf/program/unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Merges units A to B (A < B) and the padding between them, for every run of set bits in JOIN (unit i with unit i + 1), and
+ * decodes the merged ones again. */
+static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < prog->unit.len;) {
+		struct icf_unit u = prog->unit.data[i];
+		uint32_t k = i;
+		while (k + 1 < prog->unit.len && join[k]) {
+			const struct icf_unit *next = &prog->unit.data[++k];
+			u.end = next->end;
+			u.flags |= next->flags | ICF_UNIT_GLUED;
+			if (next->kind == ICF_UNIT_OPAQUE || u.kind == ICF_UNIT_OPAQUE) {
+				u.kind = ICF_UNIT_OPAQUE;
+				u.reason = ICF_NOT_UNDERSTOOD;
+			} else {
+				u.kind = ICF_UNIT_RIGID;
+				u.reason = ICF_GLUED;
+			}
+		}
+		prog->unit.data[n++] = u;
+		i = k + 1;
+	}
+	prog->unit.len = n;
+	ELFRW_TRY(icf_index_units(prog));
+	ELFRW_TRY(icf_attach(prog));
+	struct elfrw_err *err = NULL;
+	for (uint32_t e = 0; e < prog->exec.len && !err; e++) {
+		struct icf_code_relocs rel;
+		err = icf_code_relocs_open(&rel, prog, &prog->exec.data[e]);
+		uint32_t first = prog->exec.data[e].unit;
+		for (uint32_t i = first; i < first + prog->exec.data[e].n_units && !err; i++)
+			if (prog->unit.data[i].flags & ICF_UNIT_GLUED)
+				err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel);
+		icf_code_relocs_close(&rel);
+	}
+	return err;
+}
+
+static bool same_section(const struct icf_program *prog, uint32_t a, uint32_t b)
+{
+	return b < prog->unit.len && prog->unit.data[a].sec == prog->unit.data[b].sec;
+}
+
+/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps goes nowhere: the end of U is not reached. */
+static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
+{
+	uint64_t gap = u[1].start - u->end;
+	struct elfrw_insn in;
+	return gap == 0 || (prog->arch->decode(icf_unit_bytes(prog, u) + (u->end - u->start),
+					       prog->exec.data[u->sec].end - u->end, u->end, &in) &&
+			    in.kind == ELFRW_INSN_NOP);
+}
+
+/* Finds what has to be glued; *ANY tells whether there was anything. */
+static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
+{
+	uint8_t *join = calloc(prog->unit.len + 1, 1);
+	if (!join)
+		return &elfrw_err_nomem;
+	*any = false;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if ((u->flags & ICF_UNIT_FALLS) && same_section(prog, i, i + 1) && runs_on(prog, u)) {
+			join[i] = 1;
+			*any = true;
+		}
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref; r++) {
+			if (ref[r].size >= 4)
+				continue;
+			uint32_t t = icf_unit_at(prog, ref[r].target);
+			if (t == ICF_NONE || t == i)
+				continue;
+			for (uint32_t k = t < i ? t : i; k < (t < i ? i : t); k++)
+				join[k] = 1;
+			*any = true;
+		}
+	}
+	struct elfrw_err *err = *any ? merge(prog, join) : NULL;
+	free(join);
+	return err;
+}
+
+/* Padding at VA is referred to: the unit behind it begins there. */
+static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
+{
+	if (icf_unit_at(prog, va) != ICF_NONE || !icf_in_exec(prog, va))
+		return NULL;
+	uint32_t i = 0, hi = (uint32_t)prog->unit.len;
+	while (i < hi) {
+		uint32_t mid = i + (hi - i) / 2;
+		if (prog->unit.data[mid].start <= va)
+			i = mid + 1;
+		else
+			hi = mid;
+	}
+	uint32_t e = 0;
+	while (va >= prog->exec.data[e].end)
+		e++;
+	if (i == prog->unit.len || prog->unit.data[i].start >= prog->exec.data[e].end) {
+		/* Nothing behind it: the padding at the section's end goes to the unit before, and does not move away from it. */
+		if (i == 0 || prog->unit.data[i - 1].start < prog->exec.data[e].start)
+			return elfrw_error("address 0x%llx lies in a section without code", (unsigned long long)va);
+		i--;
+		prog->unit.data[i].end = prog->exec.data[e].end;
+	} else
+		prog->unit.data[i].start = va;
+	struct icf_unit *u = &prog->unit.data[i];
+	u->flags |= ICF_UNIT_GLUED | ICF_UNIT_EXTENDED;
+	if (u->kind != ICF_UNIT_OPAQUE) {
+		u->kind = ICF_UNIT_RIGID;
+		u->reason = ICF_GLUED;
+	}
+	ELFRW_TRY(icf_index_units(prog));
+	ELFRW_TRY(icf_attach(prog));
+	struct icf_code_relocs rel;
+	ELFRW_TRY(icf_code_relocs_open(&rel, prog, &prog->exec.data[e]));
+	struct elfrw_err *err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel);
+	icf_code_relocs_close(&rel);
+	return err;
+}
+
+/* clang branches to the end of a function where it knows that control never gets there. */
+static bool names_an_end(const struct icf_program *prog, const struct icf_ref *ref)
+{
+	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE && icf_unit_ending(prog, ref->target) != ICF_NONE;
+}
+
+static struct elfrw_err *extend_all(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
+			if (!names_an_end(prog, ref))
+				ELFRW_TRY(extend(prog, ref->target));
+		}
+	/* What a PC-relative field means is known only when the tables are. */
+	for (size_t i = 0; i < prog->dataref.len; i++)
+		if (prog->dataref.data[i].pcrel != 1)
+			ELFRW_TRY(extend(prog, prog->dataref.data[i].target));
+	return NULL;
+}
+
+struct elfrw_err *icf_glue_units(struct icf_program *prog)
+{
+	for (;;) {
+		bool any;
+		ELFRW_TRY(glue_once(prog, &any));
+		if (!any)
+			break;
+	}
+	ELFRW_TRY(extend_all(prog));
+	bool any;
+	ELFRW_TRY(glue_once(prog, &any));
+	return prog->inferred ? icf_check_entered(prog) : NULL;
+}
+
+static void pin(struct icf_program *prog, uint32_t i)
+{
+	if (i != ICF_NONE)
+		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+}
+
+struct job {
+	struct icf_program *prog;
+	uint32_t per;
+};
+
+static struct elfrw_err *resolve_part(void *arg, size_t part)
+{
+	struct job *job = arg;
+	struct icf_program *prog = job->prog;
+	uint32_t end = (uint32_t)(part + 1) * job->per;
+	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
+		for (uint32_t r = 0; r < u->n_ref; r++)
+			ref[r].unit = names_an_end(prog, &ref[r]) ? icf_unit_ending(prog, ref[r].target) : icf_unit_at(prog, ref[r].target);
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
+{
+	struct job job = { prog, 2048 };
+	ELFRW_TRY(elfrw_parallel(threads, (prog->unit.len + job.per - 1) / job.per, resolve_part, &job));
+	for (size_t i = 0; i < prog->dataref.len; i++)
+		prog->dataref.data[i].unit = icf_unit_at(prog, prog->dataref.data[i].target);
+	ELFRW_TRY(icf_pin_reach(prog, threads));
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref; r++)
+			if ((ref[r].flags & ICF_REF_LEA) && ref[r].unit != ICF_NONE && prog->unit.data[ref[r].unit].kind == ICF_UNIT_OPAQUE)
+				pin(prog, i);
+	}
+	prog->n_pinned = 0;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (!(u->flags & ICF_UNIT_PINNED))
+			continue;
+		prog->n_pinned++;
+		if (u->reason == ICF_OK)
+			u->reason = ICF_NEAR_OPAQUE;
+	}
+	return NULL;
+}

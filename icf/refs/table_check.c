@@ -1,0 +1,229 @@
+/* table_check.c: are the jump tables what they were taken for, and what else could distances in data mean?
+ *
+ * Every entry has to lead to an instruction.  A run of distances whose entries do not is no table, and neither is one whose fields lead to
+ * instructions counted from their own places as well, into other units, unless a jump is seen that goes through it.  A field
+ * that no table explains may be a distance from anything in its section: it stays as it is, and all code that this could mean is pinned.
+ *
+ * Cost: the entries are sorted, and each unit that one leads into is decoded once more, up to the last. */
+#include "elfrw/base/search.h"
+#include "icf/refs/table.h"
+#include "icf/program/unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What an entry means. */
+struct entry {
+	uint64_t target;
+	uint32_t field, unit; /* into dataref */
+	bool own; /* counted from its own place, which would be another unit than counted from the table's start */
+};
+
+struct entries {
+	VEC(struct entry) v;
+};
+
+/* What was seen of a table. */
+#define ASTRAY 1     /* an entry leads elsewhere than to an instruction */
+#define NOT_OWN 2    /* a field does so that is counted from its own place */
+#define AMBIGUOUS 4  /* its fields lead to other units when they are counted from their own places */
+
+static int entry_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	return x->target < y->target ? -1 : x->target > y->target;
+}
+
+static struct elfrw_err *push(struct entries *e, uint64_t target, size_t field, uint32_t unit, bool own)
+{
+	struct entry *slot = VEC_PUSH(&e->v);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = (struct entry){ target, (uint32_t)field, unit, own };
+	return NULL;
+}
+
+/* What the fields of all tables mean, in the order of the targets. */
+static struct elfrw_err *collect(const struct icf_program *prog, struct entries *e, uint8_t *seen)
+{
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if (d->table == ICF_NONE)
+			continue;
+		ELFRW_TRY(push(e, d->target, i, d->unit, false));
+		if (d->pcrel != 1 || prog->inferred)
+			continue;
+		uint64_t own = d->target + (d->place - prog->table.data[d->table].base);
+		uint32_t unit = icf_unit_at(prog, own);
+		if (unit == ICF_NONE)
+			seen[d->table] |= NOT_OWN;
+		else if (unit != d->unit)
+			seen[d->table] |= AMBIGUOUS;
+		if (unit != ICF_NONE)
+			ELFRW_TRY(push(e, own, i, unit, true));
+	}
+	if (e->v.len)
+		qsort(e->v.data, e->v.len, sizeof *e->v.data, entry_order);
+	return NULL;
+}
+
+/* Decodes unit K, which entries *AT and those behind lead into, and tells which of them do not lead to an instruction. */
+static void look_into(const struct icf_program *prog, uint32_t k, const struct entries *e, size_t *at, uint8_t *seen)
+{
+	const struct icf_unit *u = &prog->unit.data[k];
+	const uint8_t *code = icf_unit_bytes(prog, u);
+	uint64_t pos = u->start;
+	for (; *at < e->v.len && e->v.data[*at].unit == k && e->v.data[*at].target < u->end; ++*at) {
+		const struct entry *x = &e->v.data[*at];
+		struct elfrw_insn in;
+		if (u->kind == ICF_UNIT_OPAQUE)
+			continue;
+		while (pos < x->target) {
+			unsigned len = prog->arch->decode(code + (pos - u->start), u->end - pos, pos, &in);
+			if (!len)
+				break;
+			pos += len;
+		}
+		if (pos != x->target)
+			seen[prog->dataref.data[x->field].table] |= x->own ? NOT_OWN : ASTRAY;
+	}
+}
+
+/* Is field D one of a table of addresses, or does no relocation tell that it is an entry?  Nothing else is left that it could be. */
+static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf_dataref *d)
+{
+	if (d->pcrel == 1 && !prog->inferred)
+		return NULL;
+	return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no instruction", (unsigned long long)d->place,
+			   (unsigned long long)d->target);
+}
+
+static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
+{
+	struct entries e = { 0 };
+	struct elfrw_err *err = collect(prog, &e, seen);
+	for (size_t i = 0; i < e.v.len && !err;) {
+		uint32_t k = e.v.data[i].unit;
+		/* What cannot happen. */
+		if (k != ICF_NONE && e.v.data[i].target == prog->unit.data[k].end)
+			i++;
+		else if (k != ICF_NONE)
+			look_into(prog, k, &e, &i, seen);
+		else
+			seen[prog->dataref.data[e.v.data[i++].field].table] |= ASTRAY;
+	}
+	for (size_t i = 0; i < e.v.len && !err; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[e.v.data[i].field];
+		if (seen[d->table] & ASTRAY)
+			err = refuse(prog, d);
+	}
+	VEC_FREE(&e.v);
+	return err;
+}
+
+/* Is one of the functions that name the table at BASE seen to jump through all of its N entries? */
+static struct elfrw_err *is_used(struct icf_asker *ask, const struct icf_bases *b, uint64_t base, uint32_t n, bool *ret)
+{
+	*ret = false;
+	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < base); i < b->v.len && b->v.data[i].va == base && !*ret; i++) {
+		uint32_t used;
+		ELFRW_TRY(icf_ask_table(ask, b->v.data[i].owner, base, &used));
+		*ret = used >= n;
+	}
+	return NULL;
+}
+
+static void unmake(struct icf_program *prog, const struct icf_bases *b, struct icf_table *t)
+{
+	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < t->base); i < b->v.len && b->v.data[i].va == t->base; i++)
+		b->v.data[i].ref->table = ICF_NONE;
+	icf_unmake_table(prog, t->entry, t->entry + t->n);
+	t->n = 0;
+	t->owner = ICF_NONE;
+}
+
+/* A distance of its own place to a function's entry explains itself. */
+static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
+{
+	return d->table != ICF_NONE || d->pcrel != 1 || (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
+}
+
+/* Whatever field D may count from: an assembler can write distances only from places of the section that they stand in.  So what
+ * is meant is at most as far from what D names, counted from its own place, as the section's bounds from D.  CHANGE[i] is by how
+ * many more of these stretches hold unit i than the one before. */
+static void add_whole_reach(const struct icf_program *prog, const struct icf_dataref *d, const struct elfrw_section *sec, int64_t *change)
+{
+	uint64_t lo = d->target - (d->place - sec->hdr.sh_addr), hi = d->target + (sec->hdr.sh_addr + sec->hdr.sh_size - d->place);
+	if (lo > d->target)
+		lo = 0;
+	if (hi < d->target)
+		hi = UINT64_MAX;
+	change[LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end < lo)]++;
+	change[LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= hi)]--;
+}
+
+static void pin_changed(struct icf_program *prog, const int64_t *change)
+{
+	int64_t n = 0;
+	prog->n_pinned = 0;
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		n += change ? change[i] : 0;
+		if (n > 0)
+			u->flags |= ICF_UNIT_PINNED;
+		if (!(u->flags & ICF_UNIT_PINNED))
+			continue;
+		prog->n_pinned++;
+		if (u->reason == ICF_OK)
+			u->reason = ICF_NEAR_OPAQUE;
+	}
+}
+
+/* Distances of which nothing tells what they count from are left as they are, and what they could mean is pinned.  One such field in a
+ * section puts those in doubt that seem to explain themselves. */
+static struct elfrw_err *pin_unexplained(struct icf_program *prog)
+{
+	int64_t *change = NULL;
+	uint32_t shndx = 0;
+	bool doubt = false;
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		struct icf_dataref *d = &prog->dataref.data[i];
+		if (d->table != ICF_NONE || d->pcrel != 1)
+			continue;
+		uint32_t at = elfrw_image_section_at(prog->img, d->place);
+		if (at == 0)
+			continue;
+		const struct elfrw_section *sec = &prog->img->section[at];
+		if (at != shndx) {
+			doubt = false;
+			for (size_t k = i; k < prog->dataref.len && prog->dataref.data[k].place - sec->hdr.sh_addr < sec->hdr.sh_size && !doubt; k++)
+				doubt = !explained(prog, &prog->dataref.data[k]);
+		}
+		shndx = at;
+		if (doubt && !change && !(change = calloc(prog->unit.len + 1, sizeof *change)))
+			return &elfrw_err_nomem;
+		d->left = doubt;
+		if (doubt)
+			add_whole_reach(prog, d, sec, change);
+	}
+	pin_changed(prog, change);
+	free(change);
+	return NULL;
+}
+
+struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b, struct icf_asker *ask)
+{
+	uint8_t *seen = calloc(prog->table.len + 1, 1);
+	if (!seen)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = look_at(prog, seen);
+	for (size_t i = 0; i < prog->table.len && !err; i++) {
+		struct icf_table *t = &prog->table.data[i];
+		bool good = !(seen[i] & ASTRAY);
+		if (good && (seen[i] & (AMBIGUOUS | NOT_OWN)) == AMBIGUOUS)
+			err = is_used(ask, b, t->base, t->n, &good);
+		if (!good && !err)
+			unmake(prog, b, t);
+	}
+	free(seen);
+	return err ? err : pin_unexplained(prog);
+}

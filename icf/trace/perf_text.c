@@ -1,0 +1,118 @@
+/* perf_text.c: see perf_text.h.  Anything may come in: what is not of a form that perf has is no frame. */
+#include "icf/trace/perf_text.h"
+#include <string.h>
+
+bool icf_perf_is(const char *s, size_t n, const char *text) { return strlen(text) == n && !memcmp(s, text, n); }
+
+static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+/* The hexadecimal number in front of END; bytes read in *N. */
+static uint64_t hex(const char *s, const char *end, size_t *n)
+{
+	uint64_t v = 0;
+	for (*n = 0; s + *n < end && *n < 16 && hex_digit(s[*n]) >= 0; ++*n)
+		v = v << 4 | (unsigned)hex_digit(s[*n]);
+	return v;
+}
+
+/* "+0xHEX" at the end of the *N bytes at S, which is cut off. */
+static uint64_t cut_offset(const char *s, size_t *n)
+{
+	const char *plus = memrchr(s, '+', *n);
+	size_t digits;
+	if (!plus || plus == s || s + *n - plus < 4 || plus[1] != '0' || plus[2] != 'x')
+		return UINT64_MAX;
+	uint64_t v = hex(plus + 3, s + *n, &digits);
+	if (plus + 3 + digits != s + *n)
+		return UINT64_MAX;
+	*n = (size_t)(plus - s);
+	return v;
+}
+
+/* "IP NAME (DSO)" from C to END in the line at S. */
+bool icf_perf_parse_frame(const char *s, const char *c, const char *end, struct icf_perf_parts *ret)
+{
+	size_t n_ip, n_name, n_dso;
+	*ret = (struct icf_perf_parts){ .ip = (uint32_t)(c - s), .end = (uint32_t)(end - s) };
+	ret->address = hex(c, end, &n_ip);
+	if (!n_ip || c + n_ip >= end || c[n_ip] != ' ' || end[-1] != ')')
+		return false;
+	const char *name = c + n_ip + 1, *open = NULL;
+	/* The first " (/", since names have no such thing, or the last " (". */
+	for (const char *t = name; (t = memmem(t, (size_t)(end - t), " (", 2)); t++) {
+		open = t + 1;
+		if (t + 2 < end && t[2] == '/')
+			break;
+	}
+	if (!open || open - 1 == name || *name == ' ')
+		return false;
+	n_name = (size_t)(open - 1 - name);
+	ret->offset = cut_offset(name, &n_name);
+	n_dso = (size_t)(end - 2 - open);
+	ret->inlined = icf_perf_is(open + 1, n_dso, "inlined");
+	ret->file_offset = cut_offset(open + 1, &n_dso);
+	ret->n_ip = (uint32_t)n_ip;
+	ret->name = (uint32_t)(name - s);
+	ret->n_name = (uint32_t)n_name;
+	ret->dso = (uint32_t)(open + 1 - s);
+	ret->n_dso = (uint32_t)n_dso;
+	return n_name != 0;
+}
+
+/* The frame at the end of the line of a sample: behind the last ": " that a number follows. */
+bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts *ret)
+{
+	if (end == s || end[-1] != ')')
+		return false;
+	for (const char *c = end; c && c > s; c = memrchr(s, ':', (size_t)(c - s))) {
+		const char *ip = c + 1;
+		while (ip < end && *ip == ' ')
+			ip++;
+		if (c < end && ip > c + 1 && icf_perf_parse_frame(s, ip, end, ret))
+			return true;
+	}
+	return false;
+}
+
+/* The process, or, where perf shows only that, the thread, that the line of a sample names behind the command; -1: none. */
+int64_t icf_perf_parse_pid(const char *s, const char *end)
+{
+	while (s < end && *s == ' ')
+		s++;
+	for (unsigned word = 0; s < end && word < 16; word++) {
+		const char *e = memchr(s, ' ', (size_t)(end - s));
+		e = e ? e : end;
+		int64_t v = 0;
+		const char *c = s;
+		for (; c < e && *c >= '0' && *c <= '9' && c - s < 10; c++)
+			v = 10 * v + (*c - '0');
+		if (word && c > s && (c == e || *c == '/'))
+			return v;
+		for (s = e; s < end && *s == ' '; s++)
+			;
+	}
+	return -1;
+}
+
+bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret)
+{
+	const char *c = memmem(s, (size_t)(end - s), "PERF_RECORD_MMAP", 16);
+	size_t n;
+	*ret = (struct icf_perf_mapping){ 0 };
+	if (!c || !(c = memchr(c, ' ', (size_t)(end - c))))
+		return false;
+	for (c++; c < end && *c >= '0' && *c <= '9' && ret->pid < INT32_MAX; c++)
+		ret->pid = 10 * ret->pid + (*c - '0');
+	if (!(c = memmem(c, (size_t)(end - c), "[0x", 3)))
+		return false;
+	ret->start = hex(c + 3, end, &n);
+	if (!(c = memmem(c, (size_t)(end - c), "@ ", 2)))
+		return false;
+	c += 2;
+	c += end - c > 2 && c[0] == '0' && c[1] == 'x' ? 2 : 0;
+	ret->offset = hex(c, end, &n);
+	if (!(c = memmem(c, (size_t)(end - c), "]: ", 3)) || !(c = memchr(c + 3, ' ', (size_t)(end - c - 3))))
+		return false;
+	ret->path = c + 1;
+	return true;
+}

@@ -1,0 +1,608 @@
+/* calls.c: the call tables.
+ *
+ * What a direct call means is read from IN: its target is the entry of one function.  So every entry of .debug_dcall must
+ * belong to such a call and name a DIE of that function, under the marker of the caller where the caller shares its code;
+ * and every such call to a function that shares its code and has a DIE must have an entry.  An entry of .debug_vcall stands
+ * behind an indirect call; where the code before it shows the slot, it is the same.
+ *
+ * And behind the plainest form of a virtual call of C++ code (the vtable's address is loaded through the first argument, then the call)
+ * there must be one, when a vtable has a function in the slot that shares its code.
+ *
+ * What an indirect call calls, IN may say in its own tables or in a DIE of the call site: an entry that neither the code nor these
+ * explain is wrong, and what IN's tables say of functions that now share their code has to be there.
+ *
+ * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version 4 in one byte, the offset
+ * of the unit in .debug_info, the size of an address, then (call site, ULEB128) pairs; a call site of 0 begins a new caller. */
+#include "dwarf/calls/calls.h"
+#include "dwarf/calls/vtables.h"
+#include "elfrw/base/search.h"
+#include "icf/verify/debug/debug.h"
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct die_unit {
+	uint64_t die;
+	uint32_t unit;
+};
+
+struct want {
+	uint64_t site; /* in OUT */
+	uint32_t unit, target;
+	bool optional, used;
+};
+
+/* What IN says of a call besides its code. */
+struct told {
+	uint64_t site; /* in IN */
+	uint64_t die;  /* any DIE of the function, or its declaration */
+	uint64_t caller;
+	bool table, used;
+};
+
+struct calls {
+	struct icf_v *v;
+	struct icf_vdwarf *in, *out;
+	VEC(struct die_unit) die; /* sorted by DIE */
+	VEC(struct want) want;	  /* sorted by site */
+	VEC(struct told) told;	  /* sorted by site; from IN's tables, and, once needed, from DIEs */
+	struct dwr_calls table;	  /* IN's */
+	bool sites_read;
+	bool refold; /* IN was folded before: all that its tables say is still needed */
+	VEC(struct dwr_vcall) slot; /* OUT's virtual calls, in their order */
+	struct icf_vslots *code;       /* what the code says of virtual calls */
+	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its code now */
+};
+
+static int die_order(const void *a, const void *b)
+{
+	const struct die_unit *x = a, *y = b;
+	if (x->die != y->die)
+		return x->die < y->die ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static int want_order(const void *a, const void *b)
+{
+	const struct want *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static bool grouped(const struct icf_v *v, uint32_t u)
+{
+	return v->note.unit_member[u] != UINT32_MAX;
+}
+
+static bool has_die(const struct icf_v *v, uint32_t u)
+{
+	return grouped(v, u) && v->note.member[v->note.unit_member[u]].n_dies;
+}
+
+/* Is DIE one of unit U's? */
+static bool is_die(const struct calls *c, uint64_t die, uint32_t u)
+{
+	struct die_unit key = { die, u };
+	return c->die.len && bsearch(&key, c->die.data, c->die.len, sizeof key, die_order);
+}
+
+/* Does DIE, a declaration perhaps, bear a name of the function that begins at VA? */
+static bool is_name(struct calls *c, uint64_t die, uint64_t va)
+{
+	const struct icf_v *v = c->v;
+	const struct elfrw_section *s = v->in.symtab ? &v->in.section[v->in.symtab] : NULL;
+	Dwarf_Die d;
+	Dwarf_Attribute attr;
+	if (!c->in->dw || !dwarf_offdie(c->in->dw, die, &d) || dwarf_tag(&d) != DW_TAG_subprogram)
+		return false;
+	const char *name = dwarf_formstring(dwarf_attr_integrate(&d, DW_AT_linkage_name, &attr));
+	if (!name)
+		name = dwarf_diename(&d);
+	for (size_t i = 1; name && s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		const char *p = sym.st_value == va && sym.st_shndx != SHN_UNDEF
+					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
+					: NULL;
+		if (p && strcmp(p, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Does DIE stand for unit U: its own, or, if it has none, one of its name? */
+static bool stands_for(struct calls *c, uint64_t die, uint32_t u)
+{
+	return is_die(c, die, u) || (!has_die(c->v, u) && is_name(c, die, c->v->unit.data[u].old));
+}
+
+static struct elfrw_err *collect(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	for (size_t i = 0; i < v->note.n_members; i++) {
+		const struct dwr_icfold_member *m = &v->note.member[i];
+		for (uint32_t k = 0; k < m->n_dies; k++) {
+			struct die_unit *d = VEC_PUSH(&c->die);
+			if (!d)
+				return &elfrw_err_nomem;
+			*d = (struct die_unit){ v->note.dies[m->die + k].die, m->unit };
+		}
+	}
+	if (c->die.len)
+		qsort(c->die.data, c->die.len, sizeof *c->die.data, die_order);
+	if (!VEC_RESERVE(&c->want, v->call.len))
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < v->call.len; i++) {
+		const struct icf_vcall *x = &v->call.data[i];
+		const struct icf_vunit *u = &v->unit.data[x->unit];
+		c->want.data[c->want.len++] = (struct want){ .site = u->body + (x->site - u->old),
+							     .unit = x->unit,
+							     .target = x->target,
+							     .optional = x->optional };
+	}
+	if (c->want.len)
+		qsort(c->want.data, c->want.len, sizeof *c->want.data, want_order);
+	return NULL;
+}
+
+/* Reads the header of a contribution; the entries are left in *R.  false: not one. */
+static bool read_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_info, uint64_t *info)
+{
+	uint64_t length = elfrw_rbuf_u32(all);
+	unsigned offset_size = 4;
+	if (length == 0xffffffff) {
+		length = elfrw_rbuf_u64(all);
+		offset_size = 8;
+	}
+	const uint8_t *p = elfrw_rbuf_take(all, length);
+	if (!p)
+		return false;
+	*r = elfrw_rbuf(p, length);
+	unsigned version = elfrw_rbuf_u8(r);
+	*info = with_info ? elfrw_rbuf_uint(r, offset_size) : 0;
+	return elfrw_rbuf_u8(r) == 8 && version == 4 && elfrw_rbuf_ok(r);
+}
+
+static int told_order(const void *a, const void *b)
+{
+	const struct told *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	if (x->die != y->die)
+		return x->die < y->die ? -1 : 1;
+	return x->caller < y->caller ? -1 : x->caller > y->caller;
+}
+
+static bool tell(struct calls *c, struct told t)
+{
+	struct told *slot = VEC_PUSH(&c->told);
+	if (slot)
+		*slot = t;
+	return slot != NULL;
+}
+
+static struct elfrw_err *read_tables(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	struct dwr_sections secs;
+	struct dwr_units units = { 0 };
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_sections_init(&secs, &v->in)));
+	if (!secs.sec[DWR_DCALL].shndx && !secs.sec[DWR_VCALL].shndx) {
+		dwr_sections_deinit(&secs);
+		return NULL;
+	}
+	c->refold = secs.sec[DWR_ICFOLD].shndx != 0;
+	struct elfrw_err *err = dwr_sections_load(&secs, DWR_INFO);
+	if (!err)
+		err = dwr_sections_load(&secs, DWR_ABBREV);
+	if (!err)
+		err = dwr_units_read(&secs, &units);
+	if (!err)
+		err = dwr_calls_read(&secs, &units, &c->table);
+	err = icf_v_named(v->in.path, err);
+	dwr_units_deinit(&units);
+	dwr_sections_deinit(&secs);
+	for (size_t i = 0; !err && i < c->table.dcall.len; i++) {
+		const struct dwr_dcall *x = &c->table.dcall.data[i];
+		if (!tell(c, (struct told){ .site = x->site, .die = x->die, .caller = x->caller, .table = true }))
+			err = &elfrw_err_nomem;
+	}
+	if (c->told.len)
+		qsort(c->told.data, c->told.len, sizeof *c->told.data, told_order);
+	return err;
+}
+
+/* Adds the call sites below DIE that name a function. */
+static bool read_sites_below(struct calls *c, Dwarf_Die *die, unsigned depth)
+{
+	Dwarf_Die child;
+	Dwarf_Attribute attr;
+	if (depth > 500 || dwarf_child(die, &child) != 0)
+		return true;
+	do {
+		int tag = dwarf_tag(&child);
+		bool new = tag == DW_TAG_call_site, old = tag == DW_TAG_GNU_call_site;
+		Dwarf_Addr site;
+		Dwarf_Die callee;
+		if ((new || old) && dwarf_attr(&child, new ? DW_AT_call_return_pc : DW_AT_low_pc, &attr) &&
+		    dwarf_formaddr(&attr, &site) == 0 &&
+		    dwarf_attr(&child, new ? DW_AT_call_origin : DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, &callee) &&
+		    !tell(c, (struct told){ .site = site, .die = dwarf_dieoffset(&callee) }))
+			return false;
+		if (!read_sites_below(c, &child, depth + 1))
+			return false;
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return true;
+}
+
+/* Few files need them. */
+static struct elfrw_err *read_sites(struct calls *c)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	if (c->sites_read)
+		return NULL;
+	c->sites_read = true;
+	while (c->in->dw && dwarf_get_units(c->in->dw, cu, &cu, NULL, NULL, &die, NULL) == 0)
+		if (!read_sites_below(c, &die, 0))
+			return &elfrw_err_nomem;
+	if (c->told.len)
+		qsort(c->told.data, c->told.len, sizeof *c->told.data, told_order);
+	return NULL;
+}
+
+/* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with the DIE? */
+static bool told(struct calls *c, uint32_t caller, uint64_t site, uint64_t die, uint64_t marker)
+{
+	size_t lo = LOWER_BOUND(0, c->told.len, mid, c->told.data[mid].site < site);
+	bool found = false;
+	for (; lo < c->told.len && c->told.data[lo].site == site; lo++) {
+		struct told *t = &c->told.data[lo];
+		/* It stands behind the marker of the caller, where that shares its code; one from before may name a caller that does not. */
+		bool same = t->die == die, mine = marker ? is_die(c, marker, caller) || t->caller == marker : !grouped(c->v, caller);
+		for (size_t i = 0; i < c->die.len && !same && mine; i++)
+			same = c->die.data[i].die == die && is_name(c, t->die, c->v->unit.data[c->die.data[i].unit].old);
+		if (same && mine)
+			t->used = found = true;
+	}
+	return found;
+}
+
+/* The same for any place of IN that SITE of OUT can have been. */
+static bool told_of(struct calls *c, uint64_t site, uint64_t die, uint64_t marker)
+{
+	const struct icf_v *v = c->v;
+	uint32_t u = icf_v_find_new(v, site - 1);
+	if (u == ICF_V_NONE)
+		return false;
+	uint64_t off = site - v->unit.data[u].body;
+	if (!grouped(v, u))
+		return told(c, u, v->unit.data[u].old + off, die, marker);
+	const struct dwr_icfold_group *g = &v->note.group[v->note.member[v->note.unit_member[u]].group];
+	bool found = false;
+	for (uint32_t m = g->member; m < g->member + g->n_members; m++)
+		found |= told(c, v->note.member[m].unit, v->unit.data[v->note.member[m].unit].old + off, die, marker);
+	return found;
+}
+
+static struct elfrw_err *check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t caller)
+{
+	struct icf_v *v = c->v;
+	char name[200];
+	size_t lo = LOWER_BOUND(0, c->want.len, mid, c->want.data[mid].site < site);
+	v->log.checked[ICF_VC_CALL]++;
+	const struct want *other = NULL;
+	for (; lo < c->want.len && c->want.data[lo].site == site; lo++) {
+		struct want *w = &c->want.data[lo];
+		if (caller ? !stands_for(c, caller, w->unit) : grouped(v, w->unit))
+			continue;
+		other = w;
+		if (!stands_for(c, die, w->target))
+			continue;
+		w->used = true;
+		return NULL;
+	}
+	if (!other && told_of(c, site, die, caller))
+		return NULL;
+	if (!other)
+		ELFRW_TRY(read_sites(c));
+	if (!other && told_of(c, site, die, caller))
+		return NULL;
+	if (other)
+		icf_vlog_bad(&v->log, ICF_VC_CALL,
+			     "callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx", ICF_VX(site),
+			     icf_v_where(v, v->unit.data[other->target].old, name), ICF_VX(die));
+	else
+		icf_vlog_bad(
+			&v->log, ICF_VC_CALL,
+			"call site: 0x%llx of caller 0x%llx: expected behind a call of a shared function, found elsewhere",
+			ICF_VX(site), ICF_VX(caller));
+	return NULL;
+}
+
+static struct elfrw_err *check_dcall(struct calls *c, const Elf_Data *s)
+{
+	struct icf_v *v = c->v;
+	struct elfrw_rbuf all = elfrw_rbuf(s->d_buf, s->d_size), r;
+	uint64_t info;
+	while (elfrw_rbuf_left(&all)) {
+		uint64_t caller = 0, last = 0, last_die = 0;
+		if (!read_header(&all, &r, true, &info)) {
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
+			return NULL;
+		}
+		while (elfrw_rbuf_left(&r)) {
+			uint64_t site = elfrw_rbuf_u64(&r), die = info + elfrw_rbuf_uleb(&r);
+			if (!elfrw_rbuf_ok(&r)) {
+				icf_vlog_bad(&v->log, ICF_VC_CALL,
+					     "entry: .debug_dcall: expected it inside of its unit, found it cut off");
+				return NULL;
+			}
+			if (!site) {
+				caller = die;
+				last = 0;
+				continue;
+			}
+			if (site < last || (site == last && die <= last_die))
+				icf_vlog_bad(&v->log, ICF_VC_CALL,
+					     "order: .debug_dcall: expected more than 0x%llx, found 0x%llx", ICF_VX(last),
+					     ICF_VX(site));
+			last = site;
+			last_die = die;
+			ELFRW_TRY(check_entry(c, site, die, caller));
+		}
+	}
+	return NULL;
+}
+
+static void check_missing(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	char name[200], callee[200];
+	for (size_t i = 0; i < c->want.len; i++) {
+		const struct want *w = &c->want.data[i];
+		if (w->used || w->optional || !has_die(v, w->target) || (grouped(v, w->unit) && !has_die(v, w->unit)))
+			continue;
+		icf_vlog_bad(&v->log, ICF_VC_CALL, "call: of %s in %s (-> 0x%llx): expected an entry, found none",
+			     icf_v_where(v, v->unit.data[w->target].old, callee),
+			     icf_v_where(v, v->unit.data[w->unit].old, name), ICF_VX(w->site));
+	}
+}
+
+/* Is there code in IN that says itself what the call of unit U that returns to SITE calls? */
+static bool decoded(const struct calls *c, uint32_t u, uint64_t site)
+{
+	const struct icf_vunit *x = &c->v->unit.data[u];
+	const struct elfrw_arch *arch = c->v->arch;
+	uint64_t start = site - arch->call_size;
+	const uint8_t *p = site - x->old >= arch->call_size ? elfrw_image_at(&c->v->in, start, arch->call_size) : NULL;
+	struct elfrw_insn in;
+	return p && arch->decode(p, arch->call_size, start, &in) == arch->call_size && in.opcode_off == 0 &&
+	       (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
+}
+
+/* What IN's tables say of functions that share their code now. */
+static void check_kept(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	char caller[200], callee[200];
+	for (size_t i = 0; i < c->told.len; i++) {
+		const struct told *t = &c->told.data[i];
+		uint32_t u = icf_v_find(v, t->site - 1), to = ICF_V_NONE;
+		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) || (grouped(v, u) && !has_die(v, u)))
+			continue;
+		for (size_t k = 0; k < c->die.len && to == ICF_V_NONE; k++)
+			if (c->die.data[k].die == t->die || is_name(c, t->die, v->unit.data[c->die.data[k].unit].old))
+				to = c->die.data[k].unit;
+		v->log.checked[ICF_VC_CALL]++;
+		if (c->refold || to != ICF_V_NONE)
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "call: of %s in %s, which the input's table has: expected an entry, found none",
+				     to != ICF_V_NONE ? icf_v_where(v, v->unit.data[to].old, callee) : "another function",
+				     icf_v_where(v, t->site - 1, caller));
+	}
+}
+
+static int vcall_order(const void *a, const void *b)
+{
+	const struct dwr_vcall *x = a, *y = b;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static struct elfrw_err *find_shared_slots(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	struct dwr_vtables vt;
+	if (!v->note.n_vslots)
+		return NULL;
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_vtables_read(&v->in, &v->in, &vt)));
+	for (size_t i = 0; i < v->note.n_vslots; i++) {
+		const struct dwr_vtable *t = dwr_vtables_find(&vt, v->note.vslot[i].slot);
+		uint64_t slot = t ? (v->note.vslot[i].slot - t->point) / 8 : ICF_V_SLOTS;
+		if (slot < ICF_V_SLOTS)
+			c->shared_slot[slot] = true;
+	}
+	dwr_vtables_deinit(&vt);
+	return NULL;
+}
+
+/* Does OUT have the entry for the call of unit U that returns to SITE (in IN)? */
+static bool has_slot(const struct calls *c, uint32_t u, uint64_t site, uint64_t slot)
+{
+	const struct icf_vunit *x = &c->v->unit.data[u];
+	struct dwr_vcall key = { x->body + (site - x->old), slot };
+	return c->slot.len && bsearch(&key, c->slot.data, c->slot.len, sizeof key, vcall_order);
+}
+
+/* Can control come to VA in unit U by a jump? */
+static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t va)
+{
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	struct elfrw_insn in;
+	for (uint64_t at = u->old; at < u->end; at += in.len) {
+		if (e->old_data[at - e->old] == 0)
+			at += icf_v_pad(v, at);
+		if (!v->arch->decode(e->old_data + (at - e->old), u->end - at, at, &in))
+			return true;
+		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) && in.target == va)
+			return true;
+	}
+	for (size_t w = 0; w < v->word.len; w++)
+		if (v->word.data[w].target == va)
+			return true;
+	return false;
+}
+
+/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object: a coroutine's frame begins with what resumes and destroys it. */
+static void check_virtual(struct calls *c, uint32_t index)
+{
+	struct icf_v *v = c->v;
+	const struct icf_vunit *u = &v->unit.data[index];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	struct elfrw_insn in, last = { 0 };
+	char caller[200];
+	for (uint64_t at = u->old; at < u->end; at += in.len, last = in) {
+		if (e->old_data[at - e->old] == 0)
+			at += icf_v_pad(v, at);
+		const uint8_t *p = e->old_data + (at - e->old);
+		if (!v->arch->decode(p, u->end - at, at, &in))
+			return;
+		if (in.kind != ELFRW_INSN_CALL_IND || !(in.flags & ELFRW_INSN_MEM) || in.pcrel_size || in.index != ELFRW_REG_NONE ||
+		    in.base == ELFRW_REG_NONE)
+			continue;
+		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 && last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
+			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size && last.index == ELFRW_REG_NONE && !last.disp_size &&
+			    last.base == 7 && last.reg == in.base && in.base != 7;
+		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0, site = at + in.len;
+		if (!load || slot >= ICF_V_SLOTS || !c->shared_slot[slot])
+			continue;
+		v->log.checked[ICF_VC_CALL]++;
+		if (!has_slot(c, index, site, slot) && strncmp(icf_v_where(v, u->old, caller), "_Z", 2) == 0 && !is_label(v, u, at))
+			icf_vlog_bad(&v->log, ICF_VC_CALL, "call: through slot %llu in %s: expected an entry, found none", ICF_VX(slot),
+				     icf_v_where(v, site - 1, caller));
+	}
+}
+
+static void check_missing_slots(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	uint32_t last = ICF_V_NONE;
+	bool any = false;
+	for (size_t i = 0; i < ICF_V_SLOTS && !any; i++)
+		any = c->shared_slot[i];
+	for (size_t i = 0; any && i < v->site.v.len; i++) {
+		uint32_t u = (uint32_t)(v->site.v.data[i] >> 32);
+		if (u == last || v->unit.data[u].opaque)
+			continue;
+		last = u;
+		check_virtual(c, u);
+	}
+}
+
+static struct elfrw_err *check_kept_slots(struct calls *c)
+{
+	struct icf_v *v = c->v;
+	char caller[200];
+	for (size_t i = 0; i < c->table.vcall.len; i++) {
+		const struct dwr_vcall *x = &c->table.vcall.data[i];
+		uint32_t u = icf_v_find(v, x->site - 1);
+		if (u == ICF_V_NONE)
+			continue;
+		v->log.checked[ICF_VC_CALL]++;
+		if (!has_slot(c, u, x->site, x->slot) && (c->refold || (x->slot < ICF_V_SLOTS && c->shared_slot[x->slot])))
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "call: through slot %llu in %s, which the input's table has: expected an entry, found none",
+				     ICF_VX(x->slot), icf_v_where(v, x->site - 1, caller));
+	}
+	return NULL;
+}
+
+static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
+{
+	struct icf_v *v = c->v;
+	struct elfrw_rbuf all = elfrw_rbuf(s->d_buf, s->d_size), r;
+	uint64_t info, seen;
+	while (elfrw_rbuf_left(&all)) {
+		uint64_t last = 0, last_slot = 0;
+		if (!read_header(&all, &r, false, &info)) {
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
+			return NULL;
+		}
+		while (elfrw_rbuf_left(&r)) {
+			uint64_t site = elfrw_rbuf_u64(&r), slot = elfrw_rbuf_uleb(&r);
+			if (!elfrw_rbuf_ok(&r)) {
+				icf_vlog_bad(&v->log, ICF_VC_CALL, "call sites: .debug_vcall: expected whole entries, found one that is cut off");
+				return NULL;
+			}
+			uint32_t u = icf_v_find_new(v, site - 1);
+			struct dwr_vcall *slot_of_site = VEC_PUSH(&c->slot);
+			if (!slot_of_site)
+				return &elfrw_err_nomem;
+			*slot_of_site = (struct dwr_vcall){ site, slot };
+			if (site < last || (site == last && slot <= last_slot))
+				icf_vlog_bad(&v->log, ICF_VC_CALL, "order: .debug_vcall: expected more than 0x%llx, found 0x%llx", ICF_VX(last),
+					     ICF_VX(site));
+			last = site;
+			last_slot = slot;
+			v->log.checked[ICF_VC_CALL]++;
+			bool behind = false;
+			if (!c->code)
+				c->code = icf_vslots_create(v);
+			if (!c->code)
+				return &elfrw_err_nomem;
+			if (u != ICF_V_NONE)
+				ELFRW_TRY(icf_vslots_get(c->code, u, v->unit.data[u].old + (site - v->unit.data[u].body), &behind, &seen));
+			if (!behind)
+				icf_vlog_bad(
+					&v->log, ICF_VC_CALL,
+					"call site: .debug_vcall 0x%llx: expected behind an indirect call, found elsewhere",
+					ICF_VX(site));
+			else if (seen != UINT64_MAX && seen != slot)
+				icf_vlog_bad(&v->log, ICF_VC_CALL,
+					     "slot: .debug_vcall 0x%llx: expected %llu, found %llu", ICF_VX(site),
+					     ICF_VX(seen), ICF_VX(slot));
+			else if (slot < ICF_V_SLOTS && !v->slot_site[slot] && !grouped(v, u))
+				v->slot_site[slot] = site;
+		}
+	}
+	return NULL;
+}
+
+struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out)
+{
+	struct calls c = { .v = v, .in = in, .out = out };
+	if (!v->has_note || !icf_v_has_debug(&v->out))
+		return NULL;
+	const Elf_Data *d = icf_vd_section(out, ".debug_dcall"), *p = icf_vd_section(out, ".debug_vcall");
+	struct elfrw_err *err = collect(&c);
+	if (!err)
+		err = read_tables(&c);
+	if (!err && d)
+		err = check_dcall(&c, d);
+	if (!err) {
+		check_missing(&c);
+		check_kept(&c);
+	}
+	if (!err && p)
+		err = check_vcall(&c, p);
+	if (!err && c.slot.len)
+		qsort(c.slot.data, c.slot.len, sizeof *c.slot.data, vcall_order);
+	if (!err)
+		err = find_shared_slots(&c);
+	if (!err) {
+		check_missing_slots(&c);
+		err = check_kept_slots(&c);
+	}
+	VEC_FREE(&c.die);
+	VEC_FREE(&c.want);
+	VEC_FREE(&c.told);
+	VEC_FREE(&c.slot);
+	icf_vslots_destroy(c.code);
+	dwr_calls_deinit(&c.table);
+	return err;
+}

@@ -1,0 +1,325 @@
+/* symbolize.c: the way that a user goes: addresses of OUT through the symbolizer.
+ *
+ * For the start of every function, every line row and every call, what the symbolizer says of IN must be what it says of the same
+ * place in OUT: function, file, line, column and discriminator; at calls, which are what stacks are made of, all inlined frames as
+ * well.  In shared code it is asked for the function that the stack decides (resolve.c), where one does: else the
+ * right one is one of the candidates, and counted as undecided.
+ *
+ * The places are in the order of IN's code, so that both symbolizers find most things in their caches.  Each thread has a part
+ * and handles of its own.  Cost: about a microsecond for a place. */
+#include "dwarf/symbolize/symbolize.h"
+#include "elfrw/pair.h"
+#include "elfrw/base/parallel.h"
+#include "icf/verify/debug/debug.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct side {
+	struct dwr_sym *sym;
+	struct dwr_sym_frames frames;
+};
+
+struct part {
+	struct icf_v *v;
+	struct icf_vplaces *place;
+	struct icf_vlog log;
+	struct side in, out;
+	const char *same_in, *same_out;	  /* two names that were compared and are equal */
+	const char *alias_in, *alias_out; /* two names of one function */
+	uint32_t row_unit;		/* the last unit with a row so far */
+	uint64_t undecided;
+};
+
+struct job {
+	struct icf_v *v;
+	struct part *part;
+	const uint32_t *decided;
+	bool lines, calls; /* OUT has debug information */
+	enum dwr_policy policy;
+};
+
+/* By counting, 16 bits at a time: there are a million of them. */
+static struct elfrw_err *sort_places(struct icf_vplaces *p)
+{
+	size_t n = p->v.len, (*count)[1 << 16] = calloc(1, sizeof *count);
+	icf_vplace *from = p->v.data, *to = malloc((n + 1) * sizeof *to), all = 0;
+	struct elfrw_err *err = count && to ? NULL : &elfrw_err_nomem;
+	for (size_t i = 0; i < n; i++)
+		all |= from[i];
+	for (unsigned shift = 0; shift < 64 && !err; shift += 16) {
+		if (!(all >> shift & 0xffff))
+			continue;
+		memset(count, 0, sizeof *count);
+		for (size_t i = 0; i < n; i++)
+			(*count)[from[i] >> shift & 0xffff]++;
+		for (size_t i = 0, sum = 0; i < 1 << 16; i++) {
+			size_t here = (*count)[i];
+			(*count)[i] = sum;
+			sum += here;
+		}
+		for (size_t i = 0; i < n; i++)
+			to[(*count)[from[i] >> shift & 0xffff]++] = from[i];
+		icf_vplace *t = from;
+		from = to;
+		to = t;
+	}
+	if (!err && from != p->v.data) {
+		p->v.data = from;
+		p->v.cap = n + 1;
+	}
+	free(to);
+	free(count);
+	return err;
+}
+
+static bool same_text(struct part *p, const char *a, const char *b)
+{
+	if (a == p->same_in && b == p->same_out)
+		return true;
+	if (!a || !b || strcmp(a, b) != 0)
+		return a == b;
+	p->same_in = a;
+	p->same_out = b;
+	return true;
+}
+
+/* Is NAME another name of the function that IN's frame F names? */
+static bool is_alias(struct part *p, const struct dwr_sym_frame *f, const char *name)
+{
+	struct dwr_sym_symbol s;
+	size_t from = 0;
+	bool found = name && name == p->alias_out && f->function == p->alias_in;
+	while (!found && name && f->has_start_address && dwr_sym_symbol_named(p->in.sym, name, &from, &s))
+		found = s.address == f->start_address;
+	if (found) {
+		p->alias_in = f->function;
+		p->alias_out = name;
+	}
+	return found;
+}
+
+static const char *show(const struct dwr_sym_frame *f, char *buf, size_t size)
+{
+	if (!f)
+		return "nothing";
+	snprintf(buf, size, "%.300s at %.300s:%u:%u disc %u", f->function ? f->function : "??", f->file ? f->file : "??", f->line,
+		 f->column, f->discriminator);
+	return buf;
+}
+
+/* What the place is worth comparing by. */
+struct how {
+	bool lines;  /* file, line, DIE */
+	bool unsure; /* where OUT says no line, that is right too */
+	bool rows;   /* OUT has rows for this function alone, which verify/debug/line.c compares: where no unit of IN claims it (constructors
+			that GCC's sanitizers add), they say more than the symbolizer does of IN */
+	bool name;   /* the outermost function's name */
+};
+
+static bool frame_same(struct part *p, const struct dwr_sym_frame *a, const struct dwr_sym_frame *b, const struct how *how, bool outermost)
+{
+	bool more = how->rows && !a->line && a->die == DWR_SYM_NO_DIE && b->die == DWR_SYM_NO_DIE;
+	if (how->lines && !(how->unsure && !b->line) && !more &&
+	    (a->line != b->line || a->column != b->column || a->discriminator != b->discriminator || a->die != b->die ||
+	     (a->file != b->file && a->line && (!a->file || !b->file || strcmp(a->file, b->file) != 0))))
+		return false;
+	if (outermost && !how->name)
+		return true;
+	return same_text(p, a->function, b->function) || (outermost && is_alias(p, a, b->function));
+}
+
+/* A row of this unit at or before the place says which line it is; else a row before the unit does, and it need not be
+ * before its copy. */
+static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, struct how how)
+{
+	const struct icf_v *v = p->v;
+	const struct dwr_sym_frames *a = &p->in.frames, *b = &p->out.frames;
+	char name[200], x[800], y[800];
+	p->log.checked[ICF_VC_SYMBOLIZE]++;
+	const struct dwr_sym_frame *outer = &a->data[a->len - 1];
+	/* A symbol that is not in the unit is only the nearest one before it. */
+	how.name = outer->function && !(outer->has_start_address && outer->start_address - v->unit.data[u].old >=
+										    v->unit.data[u].end - v->unit.data[u].old);
+	size_t i = 0;
+	bool same = how.lines ? a->len == b->len : b->len || !how.name;
+	if (how.lines)
+		for (; i < a->len && same; i++)
+			same = frame_same(p, &a->data[i], &b->data[i], &how, i + 1 == a->len);
+	else if (same && how.name)
+		same = frame_same(p, outer, &b->data[b->len - 1], &how, true);
+	if (same)
+		return true;
+	i -= i != 0;
+	uint64_t old = v->unit.data[u].old + off, new = v->unit.data[u].body + off;
+	icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "%s: %s (0x%llx -> 0x%llx): expected %s, found %s", what, icf_v_where(v, old, name),
+		     ICF_VX(old), ICF_VX(new), show(i < a->len ? &a->data[i] : NULL, x, sizeof x),
+		     show(i < b->len ? &b->data[i] : NULL, y, sizeof y));
+	return false;
+}
+
+static struct elfrw_err *check_place(const struct job *job, struct part *p, uint32_t u, uint64_t off, unsigned kinds)
+{
+	const struct icf_v *v = p->v;
+	const struct icf_vunit *x = &v->unit.data[u];
+	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
+	bool shared = member != UINT32_MAX || (x->flags & ICF_V_FOLDED), folded = x->flags & ICF_V_FOLDED;
+	/* The DIE of a row's frame is compared, and what a DIE says does not change; so its names are asked for at starts and calls. */
+	unsigned flags = kinds & 1u << ICF_VP_CALL  ? 0
+			 : kinds & 1u << ICF_VP_ROW ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
+						    : DWR_SYM_NO_INLINES;
+	struct how how = { .lines = job->lines };
+	if (kinds & 1u << ICF_VP_ROW)
+		p->row_unit = u;
+	how.unsure = p->row_unit != u;
+	how.rows = folded && member != UINT32_MAX && v->note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
+	if (folded && (job->policy == DWR_FOLDED_DROP || !v->has_note))
+		how.lines = false;
+	if (shared && job->policy == DWR_FOLDED_ALIAS)
+		how.unsure = true;
+	/* Without debug information OUT says no more than the symbols do: nothing of a function that has none. */
+	if (!job->lines)
+		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
+	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
+	if (!p->in.frames.len)
+		return NULL;
+	bool decided = !shared || (job->decided && job->decided[u] != UINT32_MAX);
+	if (shared && decided)
+		member = job->decided[u];
+	/* Without a note the names at an address are all there is. */
+	if (shared && member == UINT32_MAX)
+		return NULL;
+	if (shared)
+		ELFRW_TRY(dwr_sym_frames_for_member(p->out.sym, x->body + off, member, flags, &p->out.frames));
+	else
+		ELFRW_TRY(dwr_sym_frames(p->out.sym, x->body + off, flags, &p->out.frames));
+	if (compare(p, u, off, kinds & 1u << ICF_VP_CALL ? "call" : kinds & 1u << ICF_VP_ROW ? "line" : "start", how))
+		p->undecided += !decided;
+	/* A thunk is named like its function, and shows the line that it begins with. */
+	if (off || !x->thunk || !folded)
+		return NULL;
+	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE has the body's addresses alone. */
+	flags = !job->lines || job->policy == DWR_FOLDED_ALIAS ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL : 0;
+	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, flags, &p->in.frames));
+	if (!p->in.frames.len)
+		return NULL;
+	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, flags, &p->out.frames));
+	how.lines = false;
+	compare(p, u, off, "thunk", how);
+	return NULL;
+}
+
+static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s)
+{
+	struct dwr_sym_options opt = { .own_only = true, .debug_file = img->pair ? img->pair->debug.path : NULL };
+	const char *path = img->path;
+	return elfrw_err_about(path, dwr_sym_open(path, &opt, &s->sym));
+}
+
+static struct elfrw_err *check_part(void *arg, size_t i)
+{
+	struct job *job = arg;
+	struct part *p = &job->part[i];
+	struct icf_vplaces *list = p->place;
+	p->log.max = job->v->log.max;
+	p->row_unit = ICF_V_NONE;
+	ELFRW_TRY(open_side(&p->v->in, &p->in));
+	ELFRW_TRY(open_side(&p->v->out, &p->out));
+	ELFRW_TRY(sort_places(list));
+	for (size_t k = 0; k < list->v.len;) {
+		icf_vplace at = list->v.data[k];
+		unsigned kinds = 0;
+		for (; k < list->v.len && list->v.data[k] >> 2 == at >> 2; k++)
+			kinds |= 1u << (list->v.data[k] & 3);
+		ELFRW_TRY(check_place(job, p, (uint32_t)(at >> 32), (uint32_t)at >> 2, kinds));
+	}
+	const char *warning = dwr_sym_warning(p->out.sym);
+	if (warning && !dwr_sym_warning(p->in.sym))
+		icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "debug information: expected no warning, found: %s", warning);
+	return p->log.nomem ? &elfrw_err_nomem : NULL;
+}
+
+/* Adds the starts of all units, and all calls, to the part that has the unit's rows. */
+static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t n, bool calls)
+{
+	uint8_t *owner = malloc(v->unit.len + 1);
+	struct elfrw_err *err = owner ? NULL : &elfrw_err_nomem;
+	for (size_t u = 0; !err && u < v->unit.len; u++)
+		owner[u] = (uint8_t)(u * n / v->unit.len);
+	for (size_t p = n; p-- > 0 && !err;)
+		for (size_t i = 0; i < part[p].v.len; i++)
+			owner[part[p].v.data[i] >> 32] = (uint8_t)p;
+	/* Several tables may speak of one unit. */
+	for (size_t p = 0; p < n && !err; p++) {
+		size_t kept = 0;
+		for (size_t i = 0; i < part[p].v.len && !err; i++) {
+			icf_vplace x = part[p].v.data[i];
+			icf_vplace *slot = owner[x >> 32] == p ? &part[p].v.data[kept++] : VEC_PUSH(&part[owner[x >> 32]].v);
+			if (slot)
+				*slot = x;
+			else
+				err = &elfrw_err_nomem;
+		}
+		part[p].v.len = kept;
+	}
+	for (uint32_t u = 0; !err && u < v->unit.len; u++)
+		if (!icf_vplace_add(&part[owner[u]], u, 0, ICF_VP_START))
+			err = &elfrw_err_nomem;
+	for (size_t i = 0; !err && calls && i < v->site.v.len; i++) {
+		icf_vplace *slot = VEC_PUSH(&part[owner[v->site.v.data[i] >> 32]].v);
+		if (slot)
+			*slot = v->site.v.data[i];
+		else
+			err = &elfrw_err_nomem;
+	}
+	VEC_FREE(&v->site.v);
+	free(owner);
+	return err;
+}
+
+/* Joins the N parts to as many as there are threads: neighbours, since a symbolizer knows what is near. */
+static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t threads)
+{
+	size_t old = *n, new = threads < old ? threads : old;
+	for (size_t i = 0; i < old; i++) {
+		struct icf_vplaces *to = &part[i * new / old], *from = &part[i];
+		if (to == from || !from->v.len)
+			continue;
+		if (!VEC_RESERVE(&to->v, to->v.len + from->v.len))
+			return &elfrw_err_nomem;
+		memcpy(to->v.data + to->v.len, from->v.data, from->v.len * sizeof *from->v.data);
+		to->v.len += from->v.len;
+		VEC_FREE(&from->v);
+	}
+	*n = new;
+	return NULL;
+}
+
+struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *place, size_t n)
+{
+	struct job job = { .v = v, .policy = v->has_note ? v->note.policy : DWR_FOLDED_OVERLAY };
+	uint32_t *decided = NULL;
+	job.lines = icf_v_has_debug(&v->out);
+	ELFRW_TRY(join(place, &n, v->threads));
+	ELFRW_TRY(icf_v_resolve_calls(v, &decided));
+	job.decided = decided;
+	job.part = calloc(n, sizeof *job.part);
+	struct elfrw_err *err = job.part ? deal(v, place, n, job.lines) : &elfrw_err_nomem;
+	for (size_t p = 0; p < n && job.part; p++) {
+		job.part[p].v = v;
+		job.part[p].place = &place[p];
+	}
+	if (!err)
+		err = elfrw_parallel(v->threads, n, check_part, &job);
+	for (size_t p = 0; p < n && job.part; p++) {
+		struct part *x = &job.part[p];
+		v->places_undecided += x->undecided;
+		icf_vlog_merge(&v->log, &x->log);
+		dwr_sym_frames_deinit(&x->in.frames);
+		dwr_sym_frames_deinit(&x->out.frames);
+		dwr_sym_close(x->in.sym);
+		dwr_sym_close(x->out.sym);
+	}
+	free(job.part);
+	free(decided);
+	return err;
+}

@@ -1,0 +1,270 @@
+/* data.c: the data of both files: the same to the last byte but for the words that name code, and each of these means
+ * the image of what it meant. */
+#include "elfrw/base/search.h"
+#include "icf/verify/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct icf_vtable *table_at(const struct icf_v *v, uint64_t va)
+{
+	size_t lo = LOWER_BOUND(0, v->table.len, mid, v->table.data[mid].base < va);
+	return lo < v->table.len && v->table.data[lo].base == va ? &v->table.data[lo] : NULL;
+}
+
+/* Does unit A jump into B, not to its start?  Then they are parts of one function. */
+static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
+{
+	size_t lo = LOWER_BOUND(0, v->jump.len, mid, v->jump.data[mid].unit < a);
+	for (; lo < v->jump.len && v->jump.data[lo].unit == a; lo++)
+		if (v->jump.data[lo].target == b && v->jump.data[lo].inside)
+			return true;
+	return false;
+}
+
+/* What every word has to mean in OUT. */
+static void resolve(struct icf_v *v)
+{
+	for (size_t i = 0; i < v->word.len; i++) {
+		struct icf_vword *w = &v->word.data[i];
+		uint32_t owner = w->table != ICF_V_NONE ? v->table.data[w->table].owner : ICF_V_NONE;
+		bool known;
+		if (w->still) {
+			w->want = w->alt = w->target;
+			continue;
+		}
+		if (!icf_v_in_exec(v, w->target) && icf_v_data(v, w->target) != w->target) {
+			w->want = w->alt = icf_v_data(v, w->target);
+			continue;
+		}
+		if (w->table != ICF_V_NONE) {
+			known = icf_v_label(v, w->target, owner, &w->want);
+			w->alt = w->want;
+			/* Nobody can tell a shared table of labels from one of functions, nor the end of a function from its split-off part
+			 * that begins there, which is what is right in any case. */
+			uint32_t next = owner != ICF_V_NONE && w->target == v->unit.data[owner].end ? icf_v_find(v, w->target) : ICF_V_NONE;
+			if (owner == ICF_V_NONE)
+				icf_v_pointer(v, w->target, &w->want);
+			else if (next != ICF_V_NONE) {
+				icf_v_code(v, w->target, &w->want);
+				if (!v->unit.data[next].named || jumps_into(v, next, owner) || jumps_into(v, owner, next))
+					w->alt = w->want;
+			}
+		} else {
+			known = icf_v_pointer(v, w->target, &w->want);
+			w->alt = w->want;
+			if (w->quiet)
+				icf_v_code(v, w->target, &w->alt);
+		}
+		if (!known && icf_v_in_exec(v, w->target))
+			icf_vlog_bad(&v->log, ICF_VC_WORD,
+				     "word: 0x%llx (0x%llx -> none): expected code in a unit, found none",
+				     ICF_VX(w->place), ICF_VX(w->target));
+	}
+}
+
+struct entry {
+	uint64_t target;
+	uint32_t word, unit;
+};
+
+static int entry_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	return x->target < y->target ? -1 : x->target > y->target;
+}
+
+/* Entry W of table T leads nowhere.  Where a relocation tells that it is a distance, it may count from somewhere else, and T is none. */
+static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword *w, const char *expected, const char *found)
+{
+	t->none = w->kind == ICF_VW_RELATIVE && !v->inferred;
+	if (!t->none)
+		icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected %s, found %s", ICF_VX(w->place), ICF_VX(w->target), expected,
+			     found);
+}
+
+/* The words of what is no table mean what they mean counted from their own places, or nobody knows what. */
+static void unmake(struct icf_v *v)
+{
+	for (size_t t = 0; t < v->table.len; t++) {
+		struct icf_vtable *x = &v->table.data[t];
+		for (uint32_t k = 0; k < x->n && x->none; k++) {
+			struct icf_vword *w = &v->word.data[x->word + k];
+			w->target += w->place - x->base;
+			w->table = ICF_V_NONE;
+		}
+		if (x->none)
+			x->n = 0;
+	}
+}
+
+/* Every entry leads to an instruction: otherwise the tables were not read as the code reads them. */
+static struct elfrw_err *check_entries(struct icf_v *v)
+{
+	VEC(struct entry) e = { 0 };
+	for (size_t t = 0; t < v->table.len; t++)
+		for (uint32_t k = 0; k < v->table.data[t].n; k++) {
+			uint32_t w = v->table.data[t].word + k;
+			struct entry *slot = VEC_PUSH(&e);
+			if (!slot) {
+				VEC_FREE(&e);
+				return &elfrw_err_nomem;
+			}
+			*slot = (struct entry){ v->word.data[w].target, w, icf_v_find(v, v->word.data[w].target) };
+		}
+	v->log.checked[ICF_VC_TABLE] += e.len;
+	if (e.len)
+		qsort(e.data, e.len, sizeof *e.data, entry_order);
+	uint32_t unit = ICF_V_NONE;
+	uint64_t pos = 0;
+	for (size_t i = 0; i < e.len; i++) {
+		struct entry *x = &e.data[i];
+		if (x->unit == ICF_V_NONE) {
+			uint32_t u = icf_v_find_end(v, x->target);
+			if (u == ICF_V_NONE)
+				astray(v, &v->table.data[v->word.data[x->word].table], &v->word.data[x->word], "code", "none");
+			continue;
+		}
+		const struct icf_vunit *u = &v->unit.data[x->unit];
+		const struct icf_vexec *s = &v->exec.data[u->exec];
+		if (u->opaque)
+			continue;
+		if (x->unit != unit)
+			pos = u->old;
+		unit = x->unit;
+		while (pos < x->target) {
+			struct elfrw_insn in;
+			if (s->old_data[pos - s->old] == 0)
+				pos += icf_v_pad(v, pos);
+			if (pos >= x->target)
+				break;
+			unsigned len = v->arch->decode(s->old_data + (pos - s->old), u->end - pos, pos, &in);
+			if (!len)
+				break;
+			pos += len;
+		}
+		/* What the owner's end marks never happens; it may even lie in the next function. */
+		uint32_t owner = v->table.data[v->word.data[x->word].table].owner;
+		if (pos != x->target && !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
+			astray(v, &v->table.data[v->word.data[x->word].table], &v->word.data[x->word], "an instruction", "the middle of one");
+	}
+	VEC_FREE(&e);
+	return NULL;
+}
+
+/* The tables that a folded unit and its kept copy use lead to the same places. */
+static void check_pairs(struct icf_v *v)
+{
+	for (size_t i = 0; i < v->pair.len; i++) {
+		const struct icf_vpair *p = &v->pair.data[i];
+		const struct icf_vtable *a = table_at(v, p->a), *b = table_at(v, p->b);
+		uint32_t kept = p->kept;
+		char name[200], other[200];
+		const char *what = NULL;
+		if (!a || !b || a->owner != p->unit || b->owner != kept)
+			what = "the same data or a jump table of its own";
+		else if (a->n != b->n || v->word.data[a->word].size != v->word.data[b->word].size)
+			what = "a jump table of the same size";
+		/* One that only stands for the other, somewhere, has entries of its own. */
+		const struct icf_vunit *x = &v->unit.data[p->unit], *y = &v->unit.data[kept];
+		for (uint32_t k = 0; !what && k < a->n; k++) {
+			uint64_t to = v->word.data[a->word + k].want, other = v->word.data[b->word + k].want;
+			if (to != other && !(to - x->body <= x->end - x->old && other - y->body == to - x->body))
+				what = "a jump table with the same entries";
+		}
+		if (!what)
+			continue;
+		icf_vlog_bad(&v->log, ICF_VC_FOLD,
+			     "data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",
+			     icf_v_where(v, p->at, name), icf_v_where(v, v->unit.data[kept].old, other), ICF_VX(p->a),
+			     ICF_VX(p->b), what, ICF_VX(p->b));
+	}
+}
+
+struct elfrw_err *icf_v_check_tables(struct icf_v *v)
+{
+	ELFRW_TRY(check_entries(v));
+	unmake(v);
+	ELFRW_TRY(icf_v_check_reach(v));
+	resolve(v);
+	check_pairs(v);
+	return NULL;
+}
+
+static bool has_own_check(const struct elfrw_section *s)
+{
+	switch (s->hdr.sh_type) {
+	case SHT_RELA:
+	case SHT_DYNAMIC:
+	case SHT_DYNSYM:
+		return true;
+	default:
+		return icf_v_is_unwind_name(s->name);
+	}
+}
+
+static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const uint8_t *b, uint64_t from, uint64_t to)
+{
+	uint64_t i = from;
+	/* note.c looks at all of a note that is no word. */
+	if (from >= to || s->hdr.sh_type == SHT_NOTE)
+		return;
+	v->log.checked[ICF_VC_DATA] += to - from;
+	if (memcmp(s->data + from, b + from, to - from) == 0)
+		return;
+	while (s->data[i] == b[i])
+		i++;
+	icf_vlog_bad(&v->log, ICF_VC_DATA, "byte: %s+0x%llx (0x%llx): expected 0x%02x, found 0x%02x", s->name,
+		     ICF_VX(i), ICF_VX(s->hdr.sh_addr + i), s->data[i], b[i]);
+}
+
+/* The value that the field of W must have, given that it means TO. */
+static uint64_t field_for(const struct icf_vword *w, uint64_t old, uint64_t to)
+{
+	if (w->kind == ICF_VW_RELATIVE || w->kind == ICF_VW_OFFSET)
+		old += to - w->target;
+	else
+		old = to;
+	return w->size < 8 ? old & ((UINT64_C(1) << (8 * w->size)) - 1) : old;
+}
+
+static void check_section(struct icf_v *v, const struct elfrw_section *s, const struct elfrw_section *o)
+{
+	uint64_t pos = 0, size = s->hdr.sh_size;
+	for (size_t i = icf_v_word_from(v, s->hdr.sh_addr);
+	     i < v->word.len && v->word.data[i].place - s->hdr.sh_addr < size; i++) {
+		const struct icf_vword *w = &v->word.data[i];
+		uint64_t off = w->place - s->hdr.sh_addr;
+		/* The loader writes there and does not look at what the file holds. */
+		if ((w->kind == ICF_VW_DYNAMIC && !w->stored) || size - off < w->size)
+			continue;
+		bytes_differ(v, s, o->data, pos, off);
+		if (off + w->size > pos)
+			pos = off + w->size;
+		uint64_t old = elfrw_get_le(s->data + off, w->size), new = elfrw_get_le(o->data + off, w->size);
+		v->log.checked[ICF_VC_WORD]++;
+		if (new == field_for(w, old, w->want) || new == field_for(w, old, w->alt))
+			continue;
+		char name[200];
+		icf_vlog_bad(&v->log, w->table != ICF_V_NONE ? ICF_VC_TABLE : ICF_VC_WORD,
+			     "word: %s+0x%llx, of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", s->name,
+			     ICF_VX(off), icf_v_where(v, w->target, name), ICF_VX(w->target), ICF_VX(w->want),
+			     ICF_VX(field_for(w, old, w->want)), ICF_VX(new));
+	}
+	bytes_differ(v, s, o->data, pos, size);
+}
+
+struct elfrw_err *icf_v_check_data(struct icf_v *v)
+{
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *s = &v->in.section[i];
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data || has_own_check(s))
+			continue;
+		const struct elfrw_section *o = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		if (!o || o->hdr.sh_size != s->hdr.sh_size || !o->data)
+			icf_vlog_bad(&v->log, ICF_VC_DATA, "section: %s: expected %llu bytes, found %llu", s->name,
+				     ICF_VX(s->hdr.sh_size), ICF_VX(o && o->data ? o->hdr.sh_size : 0));
+		else
+			check_section(v, s, o);
+	}
+	return NULL;
+}

@@ -1,0 +1,156 @@
+/* gap.c: what code that neither a symbol nor an FDE of IN delimits goes to by way of distances in data is still there.
+ *
+ * The verifier's own reading, which knows nothing of functions: where such code, which did not move, calls or jumps to a register that was
+ * added to just before, behind a load of a distance, the data that it names nearby is read as a list of distances, counted from
+ * the data's address and from each address of code that is named nearby.  A list leads to code from its first word on, twice at least,
+ * and ends with the first word that does not.  The words are as they were, so that what they lead to must be where it was.
+ * Cost: one pass over that code; each list is read up to LIST words. */
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/verify/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES 16  /* the last addresses that are computed */
+#define NEAR 200  /* bytes before the jump in which they are */
+#define LIST 256
+
+struct gap {
+	struct icf_v *v;
+	const uint64_t *name; /* sorted: what ends a list */
+	size_t n_names;
+	uint32_t unit;
+	uint64_t va[NAMES], pos[NAMES]; /* a ring */
+	unsigned n;                     /* written so far */
+};
+
+struct symbols {
+	VEC(uint64_t) v; /* sorted */
+};
+
+static bool collect_symbols(const struct icf_v *v, struct symbols *ret)
+{
+	for (uint32_t t = 1; t < v->in.n_sections; t++) {
+		const struct elfrw_section *s = &v->in.section[t];
+		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
+			continue;
+		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+			Elf64_Sym sym;
+			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+			if (sym.st_shndx == SHN_UNDEF || !icf_v_in_exec(v, sym.st_value))
+				continue;
+			uint64_t *slot = VEC_PUSH(&ret->v);
+			if (!slot)
+				return false;
+			*slot = sym.st_value;
+		}
+	}
+	if (ret->v.len)
+		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, elfrw_u64_order);
+	return true;
+}
+
+static bool is_bare(const struct icf_v *v, const struct symbols *sym, const struct icf_vunit *u)
+{
+	const struct dwr_cfi *c = &v->cfi_in;
+	size_t f = LOWER_BOUND(0, c->fde.len, mid, c->fde.data[c->by_pc[mid]].pc_begin < u->end);
+	size_t k = LOWER_BOUND(0, sym->v.len, mid, sym->v.data[mid] < u->old);
+	return !(f && c->fde.data[c->by_pc[f - 1]].pc_end > u->old) && !(k < sym->v.len && sym->v.data[k] < u->end);
+}
+
+/* Is what was at VA somewhere else in OUT? */
+static bool left(const struct gap *g, uint64_t va)
+{
+	uint32_t t = icf_v_find(g->v, va);
+	if (t == ICF_V_NONE || t == g->unit)
+		return false;
+	const struct icf_vunit *x = &g->v->unit.data[t];
+	return (va == x->old ? x->entry : x->body) != x->old;
+}
+
+/* Is the word at VA one that is checked elsewhere? */
+static bool explained(const struct icf_v *v, uint64_t va)
+{
+	size_t i = icf_v_word_from(v, va);
+	return i < v->word.len && v->word.data[i].place < va + 4;
+}
+
+/* Reads the data at LIST as distances from FROM. */
+static void look_at(const struct gap *g, uint64_t list, uint64_t from, uint64_t at)
+{
+	const struct icf_v *v = g->v;
+	size_t next = LOWER_BOUND(0, g->n_names, mid, g->name[mid] <= list);
+	uint64_t end = next < g->n_names ? g->name[next] : UINT64_MAX, lost = 0;
+	unsigned n = 0;
+	for (uint64_t p = list; n < LIST && end - p >= 4; p += 4, n++) {
+		const uint8_t *word = elfrw_image_at(&v->in, p, 4);
+		uint64_t to = word ? from + (uint64_t)(int64_t)(int32_t)elfrw_get32(word) : 0;
+		if (!word || explained(v, p) || !icf_v_in_exec(v, to))
+			break;
+		if (!lost && left(g, to))
+			lost = to;
+	}
+	char name[200];
+	if (lost && n >= 2)
+		icf_vlog_bad(&g->v->log, ICF_VC_WORD, "distances at 0x%llx, used at 0x%llx: expected %s (0x%llx) to stay; it moved", ICF_VX(list), ICF_VX(at),
+			     icf_v_where(v, lost, name), ICF_VX(lost));
+}
+
+static void look_from(const struct gap *g, uint64_t pos, uint64_t at)
+{
+	unsigned n = g->n < NAMES ? g->n : NAMES;
+	for (unsigned d = 0; d < n; d++) {
+		if (pos - g->pos[d] > NEAR || icf_v_in_exec(g->v, g->va[d]))
+			continue;
+		look_at(g, g->va[d], g->va[d], at);
+		for (unsigned c = 0; c < n; c++)
+			if (pos - g->pos[c] <= NEAR && icf_v_in_exec(g->v, g->va[c]))
+				look_at(g, g->va[d], g->va[c], at);
+	}
+}
+
+static void read_gap(struct gap *g)
+{
+	const struct icf_v *v = g->v;
+	const struct icf_vunit *u = &v->unit.data[g->unit];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const uint8_t *code = e->old_data + (u->old - e->old);
+	uint64_t size = u->end - u->old, loaded = 0, added = 0;
+	unsigned sum = ELFRW_REG_NONE;
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < size; pos += in.len) {
+		if (!v->arch->decode(code + pos, size - pos, u->old + pos, &in)) {
+			in.len = 1;
+			continue;
+		}
+		bool mem = in.flags & ELFRW_INSN_MEM, plain = in.opcode_map == 0;
+		if ((in.flags & ELFRW_INSN_LEA) && in.pcrel_size) {
+			g->va[g->n % NAMES] = in.target;
+			g->pos[g->n++ % NAMES] = pos;
+		} else if (plain && in.opcode == 0x63 && mem)
+			loaded = pos + 1;
+		else if (plain && (in.opcode == 0x01 || in.opcode == 0x03) && !mem) {
+			sum = in.opcode == 0x01 ? in.rm : in.reg;
+			added = pos + 1;
+		} else if ((in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND) && !mem && in.rm == sum && added && loaded &&
+			   pos - added < 32 && pos - loaded < 64)
+			look_from(g, pos, u->old + pos);
+	}
+}
+
+struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t n_names)
+{
+	struct symbols sym = { 0 };
+	bool moved = false;
+	for (size_t i = 0; i < v->unit.len && !moved; i++)
+		moved = v->unit.data[i].entry != v->unit.data[i].old;
+	struct elfrw_err *err = !moved || collect_symbols(v, &sym) ? NULL : &elfrw_err_nomem;
+	for (uint32_t i = 0; i < v->unit.len && moved && !err; i++) {
+		const struct icf_vunit *u = &v->unit.data[i];
+		struct gap g = { .v = v, .name = name, .n_names = n_names, .unit = i };
+		if (u->body == u->old && u->end != u->old && !(u->flags & ICF_V_FOLDED) && is_bare(v, &sym, u))
+			read_gap(&g);
+	}
+	VEC_FREE(&sym.v);
+	return err;
+}

@@ -1,0 +1,210 @@
+/* relocs.c: the relocations that OUT keeps, if it keeps any.
+ *
+ * Each is one of IN at the image of its place, of the same type and against the same symbol, and as true as that was: what the
+ * field holds less what symbol and addend say is the same in both files.  The branch of a thunk may have one, too. */
+#include "elfrw/base/search.h"
+#include "icf/verify/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct want {
+	uint64_t place, old;  /* in OUT, in IN */
+	uint32_t type, index; /* of the relocation in IN */
+	bool optional;
+	bool used;
+};
+
+static int want_order(const void *a, const void *b)
+{
+	const struct want *x = a, *y = b;
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool same_symbol(const struct icf_v *v, uint32_t tab_in, const Elf64_Sym *x, uint32_t tab_out,
+			const Elf64_Sym *y)
+{
+	const char *p = elfrw_image_string(&v->in, v->in.section[tab_in].hdr.sh_link, x->st_name);
+	const char *q = elfrw_image_string(&v->out, v->out.section[tab_out].hdr.sh_link, y->st_name);
+	uint32_t shndx = x->st_shndx && x->st_shndx < v->in.n_sections ? v->to_out[x->st_shndx] : x->st_shndx;
+	return p && q && strcmp(p, q) == 0 && x->st_info == y->st_info && shndx == y->st_shndx;
+}
+
+static uint64_t field_of(const struct elfrw_section *s, uint64_t place, unsigned size)
+{
+	uint64_t off = place - s->hdr.sh_addr;
+	if (!s->data || off > s->hdr.sh_size || size > s->hdr.sh_size - off)
+		return 0;
+	uint64_t f = elfrw_get_le(s->data + off, size);
+	return size == 4 ? (uint64_t)(int64_t)(int32_t)f : f;
+}
+
+static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf64_Rela *a,
+		      const struct elfrw_section *rb, const Elf64_Rela *b)
+{
+	Elf64_Sym x, y;
+	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a->r_info));
+	if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, a, &x))
+		return;
+	if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, b, &y) ||
+	    !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+		icf_vlog_bad(&v->log, ICF_VC_RELOC,
+			     "symbol: %s at 0x%llx (-> 0x%llx): expected the same, found another", rb->name,
+			     ICF_VX(a->r_offset), ICF_VX(b->r_offset));
+		return;
+	}
+	uint64_t sa = x.st_value + (uint64_t)a->r_addend, sb = y.st_value + (uint64_t)b->r_addend;
+	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info], *tb = &v->out.section[rb->hdr.sh_info];
+	uint64_t want = (uint64_t)a->r_addend, found = (uint64_t)b->r_addend;
+	if (d.kind == ELFRW_RELOC_PCREL && d.size >= 4) {
+		want = field_of(ta, a->r_offset, d.size) - (sa - a->r_offset);
+		found = field_of(tb, b->r_offset, d.size) - (sb - b->r_offset);
+	} else if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 && ELF64_ST_TYPE(x.st_info) != STT_TLS &&
+		   x.st_shndx != SHN_UNDEF) {
+		uint64_t to, body;
+		icf_v_pointer(v, sa, &to);
+		icf_v_code(v, sa, &body);
+		want = to;
+		found = sb;
+		if (sa >= v->frame_lo && sa < v->frame_hi)
+			return; /* the code that it stands in was looked at */
+		if (found == body || !icf_v_in_exec(v, sa))
+			want = icf_v_in_exec(v, sa)					  ? body
+			       : found == sa || found == to || found == icf_v_data(v, sa) ? found
+											  : sa;
+	} else if (d.kind == ELFRW_RELOC_GOTPCREL && want != found) {
+		/* Stale after the linker's relaxation, nobody can tell whether to an address or to a distance. */
+		uint64_t fa = field_of(ta, a->r_offset, 4), fb = field_of(tb, b->r_offset, 4);
+		if (fa - sa == fb - sb || fa - (sa - a->r_offset) == fb - (sb - b->r_offset))
+			return;
+	}
+	if (want != found)
+		icf_vlog_bad(&v->log, ICF_VC_RELOC,
+			     "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx", rb->name,
+			     d.name ? d.name : "?", ICF_VX(a->r_offset), ICF_VX(b->r_offset), ICF_VX(want),
+			     ICF_VX(found));
+}
+
+/* Relocations of what is not loaded (and keeps its size): the same ones, as true as they were. */
+static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
+{
+	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info], *tb = &v->out.section[rb->hdr.sh_info];
+	if (ra->hdr.sh_size != rb->hdr.sh_size) {
+		icf_vlog_bad(&v->log, ICF_VC_RELOC, "section: %s: expected %llu bytes, found %llu", ra->name, ICF_VX(ra->hdr.sh_size),
+			     ICF_VX(rb->hdr.sh_size));
+		return;
+	}
+	for (size_t i = 0; i < ra->hdr.sh_size / sizeof(Elf64_Rela); i++) {
+		Elf64_Rela a, b;
+		Elf64_Sym x, y;
+		memcpy(&a, ra->data + i * sizeof a, sizeof a);
+		memcpy(&b, rb->data + i * sizeof b, sizeof b);
+		v->log.checked[ICF_VC_RELOC]++;
+		if (a.r_offset != b.r_offset || ELF64_R_TYPE(a.r_info) != ELF64_R_TYPE(b.r_info)) {
+			icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s entry %zu: expected one for 0x%llx, found another", ra->name, i,
+				     ICF_VX(a.r_offset));
+			continue;
+		}
+		if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, &a, &x)) {
+			if (memcmp(&a, &b, sizeof a) != 0)
+				icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s at 0x%llx: expected the same, found another", ra->name,
+					     ICF_VX(a.r_offset));
+			continue;
+		}
+		if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, &b, &y) || !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+			icf_vlog_bad(&v->log, ICF_VC_RELOC, "symbol: %s at 0x%llx: expected the same, found another", ra->name, ICF_VX(a.r_offset));
+			continue;
+		}
+		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a.r_info));
+		uint64_t sa = x.st_value + (uint64_t)a.r_addend, sb = y.st_value + (uint64_t)b.r_addend;
+		bool field = (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL) && d.size >= 4;
+		if (a.r_addend != b.r_addend && !(field && field_of(ta, a.r_offset, d.size) - sa == field_of(tb, b.r_offset, d.size) - sb))
+			icf_vlog_bad(&v->log, ICF_VC_RELOC, "addend: %s at 0x%llx: expected 0x%llx, or what its field says, found 0x%llx", ra->name,
+				     ICF_VX(a.r_offset), ICF_VX(a.r_addend), ICF_VX(b.r_addend));
+	}
+}
+
+static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
+{
+	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela), m = rb->hdr.sh_size / sizeof(Elf64_Rela), used = 0;
+	struct want *w = calloc(n + 1, sizeof *w);
+	if (!w)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Rela r;
+		memcpy(&r, ra->data + i * sizeof r, sizeof r);
+		uint64_t place = r.r_offset;
+		bool optional = false;
+		if (icf_v_in_exec(v, place)) {
+			uint32_t u = icf_v_find(v, place);
+			if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED))
+				continue;
+			place = v->unit.data[u].body + (place - v->unit.data[u].old);
+		} else {
+			size_t k = icf_v_word_from(v, place);
+			uint32_t t =
+				k < v->word.len && v->word.data[k].place == place ? v->word.data[k].table : ICF_V_NONE;
+			uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
+			/* Nobody reads the table of a function that is gone. */
+			optional = owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
+		}
+		w[used++] = (struct want){ .place = place,
+					   .old = r.r_offset,
+					   .type = (uint32_t)ELF64_R_TYPE(r.r_info),
+					   .index = (uint32_t)i,
+					   .optional = optional };
+	}
+	qsort(w, used, sizeof *w, want_order);
+	uint64_t last = 0;
+	for (size_t i = 0; i < m; i++) {
+		Elf64_Rela b, a;
+		memcpy(&b, rb->data + i * sizeof b, sizeof b);
+		v->log.checked[ICF_VC_RELOC]++;
+		if (b.r_offset < last)
+			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+				     "order: %s entry %zu: expected 0x%llx or more, found 0x%llx", rb->name, i,
+				     ICF_VX(last), ICF_VX(b.r_offset));
+		last = b.r_offset;
+		struct want key = { .place = b.r_offset, .type = (uint32_t)ELF64_R_TYPE(b.r_info) };
+		size_t lo = LOWER_BOUND(0, used, mid, want_order(&w[mid], &key) < 0);
+		while (lo < used && w[lo].used && w[lo].place == key.place && w[lo].type == key.type)
+			lo++;
+		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {
+			if (!(key.type == v->arch->r_plt32 && icf_v_find_thunk(v, b.r_offset) != ICF_V_NONE))
+				icf_vlog_bad(&v->log, ICF_VC_RELOC,
+					     "relocation: %s at 0x%llx: expected one of the input, found a new one",
+					     rb->name, ICF_VX(b.r_offset));
+			continue;
+		}
+		w[lo].used = true;
+		memcpy(&a, ra->data + w[lo].index * sizeof a, sizeof a);
+		check_one(v, ra, &a, rb, &b);
+	}
+	for (size_t i = 0; i < used; i++)
+		if (!w[i].used && !w[i].optional)
+			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+				     "relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none",
+				     ra->name, ICF_VX(w[i].old), ICF_VX(w[i].place));
+	free(w);
+	return NULL;
+}
+
+struct elfrw_err *icf_v_check_relocs(struct icf_v *v)
+{
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *a = &v->in.section[i];
+		if (a->hdr.sh_type != SHT_RELA || (a->hdr.sh_flags & SHF_ALLOC) || !v->to_out[i] || !a->data)
+			continue;
+		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
+		if (!b->data)
+			continue;
+		if (v->in.section[a->hdr.sh_info].hdr.sh_flags & SHF_ALLOC)
+			ELFRW_TRY(check_loaded(v, a, b));
+		else
+			check_unloaded(v, a, b);
+	}
+	return NULL;
+}

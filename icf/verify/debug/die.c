@@ -1,0 +1,572 @@
+/* die.c: every DIE of a unit against the DIE at the same offset of OUT.
+ *
+ * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses, ranges, location lists and
+ * expressions must be what the map makes of IN's.  Most DIEs (types, declarations) have no attribute that could change:
+ * for those it is enough that the same abbreviation is followed by the same bytes. */
+#include "icf/verify/debug/debug.h"
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef DW_AT_LLVM_stmt_sequence
+#define DW_AT_LLVM_stmt_sequence 0x3e0c
+#endif
+#define MAX_ATTRS 96
+
+struct attrs {
+	Dwarf_Attribute v[MAX_ATTRS];
+	unsigned n;
+};
+
+/* Where the walk is. */
+struct place {
+	Dwarf_Die a, b;
+	bool dead;	 /* inside of a function that the linker left out: its addresses mean nothing */
+	uint32_t folded; /* the folded unit of the function around, or NONE */
+};
+
+/* Abbreviation A of IN and B of OUT, by address: SAME: equal, and nothing in it can change. */
+struct abbrev {
+	const void *a, *b;
+	bool same;
+};
+
+void icf_vd_tree_deinit(struct icf_vdebug *d)
+{
+	free(d->abbrevs);
+	d->abbrevs = NULL;
+	d->n_abbrevs = d->cap_abbrevs = 0;
+}
+
+static bool is_plain(unsigned name, unsigned form)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+	case DW_AT_high_pc:
+	case DW_AT_entry_pc:
+	case DW_AT_ranges:
+	case DW_AT_stmt_list:
+	case DW_AT_macros:
+	case DW_AT_macro_info:
+	case DW_AT_GNU_macros:
+	case DW_AT_call_return_pc:
+	case DW_AT_call_pc:
+	case DW_AT_GNU_locviews:
+	case DW_AT_LLVM_stmt_sequence:
+		return false;
+	}
+	switch (form) {
+	case DW_FORM_string:
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_strx:
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
+	case DW_FORM_flag:
+	case DW_FORM_flag_present:
+	case DW_FORM_data1:
+	case DW_FORM_data2:
+	case DW_FORM_data16:
+	case DW_FORM_sdata:
+	case DW_FORM_udata:
+	case DW_FORM_implicit_const:
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+	case DW_FORM_ref_addr:
+	case DW_FORM_ref_sig8:
+		return true;
+	case DW_FORM_data4:
+	case DW_FORM_data8:
+		/* In DWARF 2 and 3 these may be places in other sections. */
+		return name == DW_AT_byte_size || name == DW_AT_decl_line || name == DW_AT_const_value ||
+		       name == DW_AT_decl_file || name == DW_AT_call_line;
+	default:
+		return false;
+	}
+}
+
+static bool compare_abbrevs(Dwarf_Abbrev *a, Dwarf_Abbrev *b)
+{
+	size_t na, nb;
+	if (dwarf_getabbrevcode(a) != dwarf_getabbrevcode(b) || dwarf_getabbrevtag(a) != dwarf_getabbrevtag(b) ||
+	    dwarf_abbrevhaschildren(a) != dwarf_abbrevhaschildren(b) || dwarf_getattrcnt(a, &na) ||
+	    dwarf_getattrcnt(b, &nb) || na != nb)
+		return false;
+	for (size_t i = 0; i < na; i++) {
+		unsigned xn, xf, yn, yf;
+		Dwarf_Sword xc = 0, yc = 0;
+		if (dwarf_getabbrevattr_data(a, i, &xn, &xf, &xc, NULL) ||
+		    dwarf_getabbrevattr_data(b, i, &yn, &yf, &yc, NULL))
+			return false;
+		if (xn != yn || xf != yf || (xf == DW_FORM_implicit_const && xc != yc) || !is_plain(xn, xf))
+			return false;
+	}
+	return true;
+}
+
+/* Are the abbreviations of A and B the same, and such that nothing may differ?  Looked up in a table of the unit at hand. */
+static bool plain(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	struct abbrev *t = d->abbrevs;
+	if (d->n_abbrevs * 2 >= d->cap_abbrevs) {
+		size_t cap = d->cap_abbrevs ? d->cap_abbrevs * 2 : 1024;
+		struct abbrev *more = calloc(cap, sizeof *more);
+		if (!more)
+			return false;
+		for (size_t i = 0; i < d->cap_abbrevs; i++) {
+			if (!t[i].a)
+				continue;
+			size_t k = ((uintptr_t)t[i].a >> 4) & (cap - 1);
+			while (more[k].a)
+				k = (k + 1) & (cap - 1);
+			more[k] = t[i];
+		}
+		free(t);
+		d->abbrevs = t = more;
+		d->cap_abbrevs = cap;
+	}
+	size_t k = ((uintptr_t)a->abbrev >> 4) & (d->cap_abbrevs - 1);
+	while (t[k].a && t[k].a != a->abbrev)
+		k = (k + 1) & (d->cap_abbrevs - 1);
+	if (t[k].a && t[k].b == b->abbrev)
+		return t[k].same;
+	d->n_abbrevs += !t[k].a;
+	t[k] = (struct abbrev){ a->abbrev, b->abbrev, compare_abbrevs(a->abbrev, b->abbrev) };
+	return t[k].same;
+}
+
+static int collect(Dwarf_Attribute *attr, void *arg)
+{
+	struct attrs *s = arg;
+	if (s->n < MAX_ATTRS)
+		s->v[s->n++] = *attr;
+	return DWARF_CB_OK;
+}
+
+static bool has(const struct attrs *s, unsigned code)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->v[i].code == code)
+			return true;
+	return false;
+}
+
+/* May the value be an expression or a list of them? */
+static bool is_location(unsigned code)
+{
+	switch (code) {
+	case DW_AT_location:
+	case DW_AT_string_length:
+	case DW_AT_return_addr:
+	case DW_AT_data_member_location:
+	case DW_AT_frame_base:
+	case DW_AT_segment:
+	case DW_AT_static_link:
+	case DW_AT_use_location:
+	case DW_AT_vtable_elem_location:
+	case DW_AT_data_location:
+	case DW_AT_call_value:
+	case DW_AT_call_data_value:
+	case DW_AT_call_data_location:
+	case DW_AT_call_target:
+	case DW_AT_call_target_clobbered:
+	case DW_AT_GNU_call_site_value:
+	case DW_AT_GNU_call_site_data_value:
+	case DW_AT_GNU_call_site_target:
+	case DW_AT_GNU_call_site_target_clobbered:
+	case DW_AT_lower_bound:
+	case DW_AT_upper_bound:
+	case DW_AT_count:
+	case DW_AT_byte_size:
+	case DW_AT_allocated:
+	case DW_AT_associated:
+	case DW_AT_rank:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_block(unsigned form)
+{
+	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 || form == DW_FORM_block2 ||
+	       form == DW_FORM_block4;
+}
+
+static bool is_address(unsigned form)
+{
+	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 || form == DW_FORM_addrx2 ||
+	       form == DW_FORM_addrx3 || form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
+}
+
+static bool is_list(Dwarf_Attribute *x)
+{
+	switch (x->form) {
+	case DW_FORM_sec_offset:
+	case DW_FORM_loclistx:
+		return true;
+	case DW_FORM_data4:
+	case DW_FORM_data8:
+		return x->code != DW_AT_data_member_location && x->code != DW_AT_byte_size &&
+		       x->code != DW_AT_upper_bound && x->code != DW_AT_lower_bound && x->code != DW_AT_count;
+	default:
+		return false;
+	}
+}
+
+/* Are two values that hold no address of code the same? */
+static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
+{
+	switch (x->form) {
+	case DW_FORM_flag:
+	case DW_FORM_flag_present: {
+		bool a, b;
+		return !dwarf_formflag(x, &a) && !dwarf_formflag(y, &b) && a == b;
+	}
+	case DW_FORM_data1:
+	case DW_FORM_data2:
+	case DW_FORM_data4:
+	case DW_FORM_data8:
+	case DW_FORM_udata:
+	case DW_FORM_sdata:
+	case DW_FORM_implicit_const:
+	case DW_FORM_sec_offset: {
+		Dwarf_Word a, b;
+		return !dwarf_formudata(x, &a) && !dwarf_formudata(y, &b) && a == b;
+	}
+	case DW_FORM_data16:
+		return y->form == x->form && memcmp(x->valp, y->valp, 16) == 0;
+	case DW_FORM_ref_sig8:
+	case DW_FORM_ref_sup8:
+		return y->form == x->form && memcmp(x->valp, y->valp, 8) == 0;
+	case DW_FORM_string:
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_strx:
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
+	case DW_FORM_GNU_str_index: {
+		const char *a = dwarf_formstring(x), *b = dwarf_formstring(y);
+		return (!a && !b) || (a && b && strcmp(a, b) == 0);
+	}
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+	case DW_FORM_ref_addr: {
+		Dwarf_Die a, b;
+		if (!dwarf_formref_die(x, &a))
+			return !dwarf_formref_die(y, &b);
+		return dwarf_formref_die(y, &b) && dwarf_dieoffset(&a) == dwarf_dieoffset(&b);
+	}
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_GNU_strp_alt:
+	case DW_FORM_strp_sup:
+	case DW_FORM_ref_sup4:
+		return y->form == x->form && memcmp(x->valp, y->valp, 4) == 0;
+	default:
+		if (is_block(x->form)) {
+			Dwarf_Block a, b;
+			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) && a.length == b.length &&
+			       memcmp(a.data, b.data, a.length) == 0;
+		}
+		return x->form == y->form;
+	}
+}
+
+static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y)
+{
+	int tag = dwarf_tag(&p->a);
+	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_type_unit ||
+			tag == DW_TAG_skeleton_unit;
+	Dwarf_Addr a, b;
+	uint64_t want;
+	enum icf_vd_how how = ICF_VD_POINT;
+	char name[200];
+	/* The base of a unit is used up by the ranges, which are compared as sets; but beside a list it is what it was, its
+	 * image, none, or where a range begins. */
+	if (unit_die && x->code == DW_AT_low_pc) {
+		Dwarf_Addr base, lo, hi;
+		bool ok = dwarf_formaddr(x, &a) || !dwarf_hasattr(&p->b, DW_AT_ranges);
+		if (!ok && dwarf_formaddr(y, &b) == 0) {
+			ok = a == b || !b || icf_vd_address(d, how, a, b, &want);
+			for (ptrdiff_t off = 0; !ok && (off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0;)
+				ok = lo == b;
+		}
+		if (!ok)
+			icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS,
+				     "base: %s (0x%llx): expected it or its image, found another",
+				     icf_vd_die(&p->a, name), ICF_VX(a));
+		return;
+	}
+	if (dwarf_formaddr(x, &a))
+		return;
+	d->log->checked[ICF_VC_DIE_ADDRESS]++;
+	if (dwarf_formaddr(y, &b)) {
+		icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "address: %s, attribute 0x%x: expected one, found none",
+			     icf_vd_die(&p->a, name), x->code);
+		return;
+	}
+	if (x->code == DW_AT_call_return_pc || (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
+		how = ICF_VD_END;
+	if (icf_vd_address(d, how, a, b, &want) || (p->dead && a == b))
+		return;
+	/* A scope of a folded function may begin anywhere, as long as it is empty. */
+	if (p->folded != ICF_V_NONE && x->code == DW_AT_low_pc && d->policy == DWR_FOLDED_DROP)
+		return;
+	icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS,
+		     "address: %s, attribute 0x%x (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+		     icf_vd_die(&p->a, name), x->code, ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
+}
+
+static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, Dwarf_Attribute *x, struct attrs *sb,
+		       Dwarf_Attribute *y)
+{
+	char name[200];
+	switch (x->code) {
+	case DW_AT_high_pc:
+	case DW_AT_ranges:
+	case DW_AT_stmt_list:
+	case DW_AT_LLVM_stmt_sequence:
+	case DW_AT_addr_base:
+	case DW_AT_str_offsets_base:
+	case DW_AT_rnglists_base:
+	case DW_AT_loclists_base:
+	case DW_AT_GNU_addr_base:
+	case DW_AT_GNU_ranges_base:
+	case DW_AT_macros:
+	case DW_AT_GNU_macros:
+		return; /* what they stand for is compared */
+	case DW_AT_GNU_locviews:
+		for (unsigned k = 0; k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) && !p->dead;
+		     k++)
+			if (sa->v[k].code == DW_AT_location)
+				icf_vd_views(d, &p->a, x, &sa->v[k], y, &sb->v[k]);
+		return;
+	}
+	if (is_address(x->form))
+		check_address(d, p, x, y);
+	else if (is_location(x->code) && is_block(x->form)) {
+		Dwarf_Op *a, *b;
+		size_t na, nb;
+		const char *why;
+		if (dwarf_getlocation(x, &a, &na))
+			why = same_value(x, y) ? NULL : "the same bytes";
+		else
+			why = dwarf_getlocation(y, &b, &nb) ? "an expression that libdw reads"
+			      : p->dead			    ? NULL
+							    : icf_vd_expr(d, x, a, na, y, b, nb);
+		d->log->checked[ICF_VC_LOCATION]++;
+		if (why)
+			icf_vlog_bad(d->log, ICF_VC_LOCATION,
+				     "expression: %s, attribute 0x%x: expected %s, found another",
+				     icf_vd_die(&p->a, name), x->code, why);
+	} else if (is_location(x->code) && is_list(x))
+		icf_vd_loclist(d, &p->a, p->dead, p->folded, x, y, has(sa, DW_AT_GNU_locviews));
+	else if (!same_value(x, y))
+		icf_vlog_bad(d->log, ICF_VC_DIE,
+			     "attribute: %s, 0x%x of form 0x%x: expected the same value, found another",
+			     icf_vd_die(&p->a, name), x->code, x->form);
+}
+
+/* The DIE of a unit: its attributes by name, because one whose code came apart gets ranges for its bounds. */
+static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *sa, struct attrs *sb)
+{
+	char name[200];
+	if (has(sa, DW_AT_high_pc) || has(sa, DW_AT_ranges))
+		icf_vd_ranges(d, &p->a, &p->b, p->dead);
+	for (unsigned i = 0; i < sa->n; i++) {
+		unsigned k = 0, code = sa->v[i].code;
+		while (k < sb->n && sb->v[k].code != code)
+			k++;
+		if (k < sb->n)
+			check_attr(d, p, sa, &sa->v[i], sb, &sb->v[k]);
+		else if (code != DW_AT_high_pc && code != DW_AT_low_pc && code != DW_AT_ranges)
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found none",
+				     icf_vd_die(&p->a, name), code);
+	}
+	for (unsigned k = 0; k < sb->n; k++) {
+		unsigned code = sb->v[k].code;
+		if (!has(sa, code) && code != DW_AT_ranges && code != DW_AT_low_pc && code != DW_AT_rnglists_base &&
+		    code != DW_AT_hi_user /* fills what a shorter encoding left */)
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected no attribute 0x%x, found one",
+				     icf_vd_die(&p->a, name), code);
+	}
+}
+
+/* The whole of one DIE. */
+static void check_die(struct icf_vdebug *d, struct place *p)
+{
+	struct attrs sa, sb;
+	Dwarf_Addr lo, hi, base;
+	int tag = dwarf_tag(&p->a);
+	char name[200];
+	sa.n = sb.n = 0;
+	if (dwarf_dieoffset(&p->a) != dwarf_dieoffset(&p->b) || tag != dwarf_tag(&p->b)) {
+		icf_vlog_bad(d->log, ICF_VC_DIE,
+			     "tree: %s: expected the same tag at the same place, found tag 0x%x at 0x%llx",
+			     icf_vd_die(&p->a, name), (unsigned)dwarf_tag(&p->b), ICF_VX(dwarf_dieoffset(&p->b)));
+		return;
+	}
+	dwarf_getattrs(&p->a, collect, &sa, 0);
+	dwarf_getattrs(&p->b, collect, &sb, 0);
+	bool unit = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
+	if (unit) {
+		check_unit_die(d, p, &sa, &sb);
+		return;
+	}
+	if (sa.n != sb.n) {
+		icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected %u attributes, found %u", icf_vd_die(&p->a, name),
+			     sa.n, sb.n);
+		return;
+	}
+	if (tag == DW_TAG_subprogram && (has(&sa, DW_AT_low_pc) || has(&sa, DW_AT_ranges))) {
+		p->folded = ICF_V_NONE;
+		if (dwarf_lowpc(&p->a, &lo) && dwarf_ranges(&p->a, 0, &base, &lo, &hi) <= 0)
+			lo = 0;
+		p->dead = !icf_v_in_exec(d->v, lo);
+		uint32_t u = icf_v_find(d->v, lo);
+		if (!p->dead && u != ICF_V_NONE && (d->v->unit.data[u].flags & ICF_V_FOLDED))
+			p->folded = u;
+	}
+	if (has(&sa, DW_AT_high_pc) || has(&sa, DW_AT_ranges))
+		icf_vd_ranges(d, &p->a, &p->b, p->dead);
+	for (unsigned i = 0; i < sa.n; i++) {
+		if (sa.v[i].code != sb.v[i].code) {
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found 0x%x",
+				     icf_vd_die(&p->a, name), sa.v[i].code, sb.v[i].code);
+			return;
+		}
+		check_attr(d, p, &sa, &sa.v[i], &sb, &sb.v[i]);
+	}
+}
+
+/* DIE P ends where the DIEs NA and NB begin (NULL: not known): the quick way, if there is one. */
+static void check(struct icf_vdebug *d, struct place *p, const void *na, const void *nb)
+{
+	d->log->checked[ICF_VC_DIE]++;
+	if (na && nb && dwarf_tag(&p->a) == dwarf_tag(&p->b)) {
+		size_t size = (size_t)((const char *)na - (const char *)p->a.addr),
+		       other = (size_t)((const char *)nb - (const char *)p->b.addr);
+		if (size == other && memcmp(p->a.addr, p->b.addr, size) == 0 && plain(d, &p->a, &p->b))
+			return;
+	}
+	check_die(d, p);
+}
+
+/* Where the DIEs of DIE's unit end; NULL: it cannot be told. */
+static const uint8_t *unit_end(Dwarf *dw, Dwarf_Die *die)
+{
+	Dwarf_Off at = dwarf_dieoffset(die), cu = at - dwarf_cuoffset(die), next;
+	Dwarf_Half version;
+	uint8_t type = 0;
+	uint64_t signature;
+	size_t header;
+	dwarf_cu_info(die->cu, &version, &type, NULL, NULL, NULL, NULL, NULL);
+	if (dwarf_next_unit(dw, cu, &next, &header, &version, NULL, NULL, NULL, version < 5 && type == DW_UT_type ? &signature : NULL, NULL) || next < at)
+		return NULL;
+	return (const uint8_t *)die->addr + (next - at);
+}
+
+/* dwarf_siblingof() for a DIE whose last child dwarf_siblingof() found to be END (1: the last, -1: unreadable from there on), and left LAST
+ * behind.  libdw would go over all that is below once more, for each level of it. */
+static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const uint8_t *limit, Dwarf_Die *ret)
+{
+	if (!limit || dwarf_hasattr(die, DW_AT_sibling))
+		return dwarf_siblingof(die, ret);
+	/* libdw tells where the zero is that ends the children; nothing, where the unit ends before it. */
+	uint8_t *at = end == 1 && last->addr ? (uint8_t *)last->addr + 1 : NULL;
+	*ret = (Dwarf_Die){ .cu = die->cu };
+	if (end < 0)
+		return -1;
+	if (!at || at >= limit)
+		return 1;
+	ret->addr = at;
+	return *at == 0;
+}
+
+static struct place *push(struct icf_vdebug *d, struct place **stack, size_t *cap, size_t depth)
+{
+	if (depth == *cap) {
+		struct place *more = realloc(*stack, 2 * *cap * sizeof **stack);
+		if (!more) {
+			d->log->nomem = true;
+			return NULL;
+		}
+		*stack = more;
+		*cap *= 2;
+	}
+	return &(*stack)[depth];
+}
+
+struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
+{
+	size_t cap = 64, depth = 0;
+	struct place *stack = malloc(cap * sizeof *stack); /* as deep as DIEs are, of which each takes a byte */
+	char name[200];
+	if (!stack)
+		return &elfrw_err_nomem;
+	if (d->abbrevs)
+		memset(d->abbrevs, 0, d->cap_abbrevs * sizeof(struct abbrev));
+	d->n_abbrevs = 0;
+	d->end[0] = unit_end(d->in.dw, a);
+	d->end[1] = unit_end(d->out.dw, b);
+	icf_vseen_unit(d, a, b);
+	stack[0] = (struct place){ .a = *a, .b = *b, .folded = ICF_V_NONE };
+	for (bool more = true; more;) {
+		struct place *c = push(d, &stack, &cap, depth + 1), *p = &stack[depth];
+		if (!c)
+			break;
+		/* Both sides must agree on having children, and on where they end. */
+		dwarf_tag(&p->a);
+		dwarf_tag(&p->b);
+		int ra = dwarf_child(&p->a, &c->a), rb = dwarf_child(&p->b, &c->b);
+		if (ra == 0 && rb == 0) {
+			check(d, p, c->a.addr, c->b.addr);
+			c->dead = p->dead;
+			c->folded = p->folded;
+			depth++;
+			continue;
+		}
+		bool checked = false;
+		if (ra != rb)
+			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same children, found others",
+				     icf_vd_die(&p->a, name));
+		Dwarf_Die na, nb;
+		for (more = false; depth > 0 && !more; depth -= !more) {
+			p = &stack[depth];
+			if (!checked) {
+				ra = dwarf_siblingof(&p->a, &na);
+				rb = dwarf_siblingof(&p->b, &nb);
+				check(d, p, ra == 0 ? na.addr : NULL, rb == 0 ? nb.addr : NULL);
+			} else {
+				Dwarf_Die la = na, lb = nb;
+				ra = sibling_behind(&p->a, ra, &la, d->end[0], &na);
+				rb = sibling_behind(&p->b, rb, &lb, d->end[1], &nb);
+			}
+			checked = true;
+			if (ra != rb)
+				icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same siblings, found others",
+					     icf_vd_die(&p->a, name));
+			more = ra == 0 && rb == 0;
+			if (!more)
+				continue;
+			*p = (struct place){
+				.a = na, .b = nb, .dead = stack[depth - 1].dead, .folded = stack[depth - 1].folded
+			};
+		}
+		if (!checked)
+			check(d, p, NULL, NULL);
+	}
+	free(stack);
+	return d->log->nomem ? &elfrw_err_nomem : NULL;
+}

@@ -1,0 +1,139 @@
+/* line_header.c: what stands before the rows of a line table, byte for byte; tables that no unit names; and the file names that
+ * outlive the handle they were read with. */
+#include "icf/verify/debug/debug.h"
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct icf_vnames {
+	char **slot; /* a power of two; owned texts */
+	size_t n, cap;
+};
+
+struct icf_vnames *icf_vnames_create(void)
+{
+	return calloc(1, sizeof(struct icf_vnames));
+}
+
+void icf_vnames_destroy(struct icf_vnames *names)
+{
+	for (size_t i = 0; names && i < names->cap; i++)
+		free(names->slot[i]);
+	if (names)
+		free(names->slot);
+	free(names);
+}
+
+static size_t hash(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 0x100000001b3;
+	return (size_t)(h ^ h >> 29);
+}
+
+const char *icf_vnames_get(struct icf_vnames *names, const char *text)
+{
+	if (names->n * 2 >= names->cap) {
+		size_t cap = names->cap ? names->cap * 2 : 256;
+		char **slot = calloc(cap, sizeof *slot);
+		if (!slot)
+			return NULL;
+		for (size_t i = 0; i < names->cap; i++) {
+			size_t k = names->slot[i] ? hash(names->slot[i]) & (cap - 1) : 0;
+			while (names->slot[i] && slot[k])
+				k = (k + 1) & (cap - 1);
+			if (names->slot[i])
+				slot[k] = names->slot[i];
+		}
+		free(names->slot);
+		names->slot = slot;
+		names->cap = cap;
+	}
+	size_t k = hash(text) & (names->cap - 1);
+	for (; names->slot[k]; k = (k + 1) & (names->cap - 1))
+		if (strcmp(names->slot[k], text) == 0)
+			return names->slot[k];
+	names->slot[k] = strdup(text);
+	names->n += names->slot[k] != NULL;
+	return names->slot[k];
+}
+
+/* The header of the table at OFF: version to the end of the file names (DWARF 5, section 6.2.4); empty: none that makes sense. */
+static struct elfrw_rbuf header_at(const Elf_Data *data, uint64_t off)
+{
+	struct elfrw_rbuf none = elfrw_rbuf(NULL, 0), r = data ? elfrw_rbuf(data->d_buf, data->d_size) : none;
+	elfrw_rbuf_seek(&r, off);
+	bool wide = elfrw_rbuf_u32(&r) == 0xffffffff;
+	if (wide)
+		elfrw_rbuf_u64(&r);
+	const uint8_t *start = r.pos;
+	if (elfrw_rbuf_u16(&r) >= 5)
+		elfrw_rbuf_u16(&r);
+	uint64_t length = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r);
+	const uint8_t *p = elfrw_rbuf_take(&r, length);
+	return p && elfrw_rbuf_ok(&r) ? elfrw_rbuf(start, (size_t)(p + length - start)) : none;
+}
+
+static bool same_bytes(struct elfrw_rbuf p, struct elfrw_rbuf q)
+{
+	size_t n = elfrw_rbuf_left(&p);
+	return n == elfrw_rbuf_left(&q) && (!n || memcmp(p.pos, q.pos, n) == 0);
+}
+
+/* Passes over one table of R, and zeros before it, which linkers leave; false: there is none any more. */
+static bool next_table(struct elfrw_rbuf *r, uint64_t *off)
+{
+	uint64_t size = 0;
+	bool wide = false;
+	while (!size && elfrw_rbuf_ok(r) && elfrw_rbuf_left(r) >= 4) {
+		*off = elfrw_rbuf_off(r);
+		size = elfrw_rbuf_u32(r);
+		wide = size == 0xffffffff;
+		if (wide)
+			size = elfrw_rbuf_u64(r);
+	}
+	elfrw_rbuf_skip(r, size);
+	return size && elfrw_rbuf_ok(r);
+}
+
+/* Directories, files with their checksums, what the opcodes mean: rows show only the files that they name. */
+void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b)
+{
+	Dwarf_Attribute x, y;
+	Dwarf_Word from, to;
+	if (!dwarf_attr(a, DW_AT_stmt_list, &x) || dwarf_formudata(&x, &from))
+		return;
+	if (!dwarf_attr(b, DW_AT_stmt_list, &y) || dwarf_formudata(&y, &to))
+		to = UINT64_MAX;
+	struct elfrw_rbuf p = header_at(icf_vd_section(&d->in, ".debug_line"), from),
+			  q = header_at(icf_vd_section(&d->out, ".debug_line"), to);
+	d->log->checked[ICF_VC_LINE]++;
+	if (!same_bytes(p, q))
+		icf_vlog_bad(d->log, ICF_VC_LINE, "header: unit 0x%llx: expected the same directories, files and opcodes, found others",
+			     ICF_VX(cu));
+}
+
+/* Tables that no unit names, as assemblers make them: who reads the section from its start (dwarf_next_lines(), eu-readelf, objdump)
+ * finds them.  The N-th table of IN is the N-th of OUT, however long its rows became.  One look at each. */
+void icf_vd_line_headers(struct icf_vdebug *d)
+{
+	const Elf_Data *in = icf_vd_section(&d->in, ".debug_line"), *out = icf_vd_section(&d->out, ".debug_line");
+	struct elfrw_rbuf a = elfrw_rbuf(in ? in->d_buf : NULL, in ? in->d_size : 0),
+			  b = elfrw_rbuf(out ? out->d_buf : NULL, out ? out->d_size : 0);
+	uint64_t x, y;
+	while (next_table(&a, &x)) {
+		bool there = next_table(&b, &y);
+		struct elfrw_rbuf p = header_at(in, x), q = there ? header_at(out, y) : elfrw_rbuf(NULL, 0);
+		/* Not a table: what lies between two is not zeros only. */
+		if (!elfrw_rbuf_left(&p))
+			return;
+		d->log->checked[ICF_VC_LINE]++;
+		if (same_bytes(p, q))
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_LINE,
+			     "header: line table at 0x%llx: expected the same directories, files and opcodes, found %s", ICF_VX(x),
+			     there ? "others" : "no table");
+		return;
+	}
+}

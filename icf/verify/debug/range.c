@@ -1,0 +1,346 @@
+/* range.c: the ranges of a DIE, and what .debug_icfold keeps of them.
+ *
+ * A folded function's DIE, and those of its scopes, cover nothing but its thunk any more; what they lost is in the overlay.  Ranges are
+ * compared as sets, cut at units.  A list that many DIEs state is compared for the first of them. */
+#include "elfrw/base/search.h"
+#include "icf/verify/debug/debug.h"
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int overlay_cmp(const struct icf_voverlay *a, const struct icf_voverlay *b)
+{
+	if (a->unit != b->unit)
+		return a->unit < b->unit ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->len < b->len ? -1 : a->len > b->len;
+}
+
+static int overlay_order(const void *a, const void *b)
+{
+	return overlay_cmp(a, b);
+}
+
+typedef VEC(struct icf_voverlay) overlay_list;
+
+/* What range [LO, HI) of IN loses. */
+static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_t lo, uint64_t hi)
+{
+	const struct icf_v *v = d->v;
+	for (uint64_t at = lo; at < hi;) {
+		uint32_t i = icf_v_find(v, at);
+		if (i == ICF_V_NONE) {
+			/* Padding: on to the next unit. */
+			uint32_t a = 0, b = (uint32_t)v->unit.len;
+			while (a < b) {
+				uint32_t mid = a + (b - a) / 2;
+				if (v->unit.data[mid].old <= at)
+					a = mid + 1;
+				else
+					b = mid;
+			}
+			if (a == v->unit.len)
+				return;
+			at = v->unit.data[a].old;
+			continue;
+		}
+		const struct icf_vunit *u = &v->unit.data[i];
+		uint64_t to = hi < u->end ? hi : u->end;
+		if (u->flags & ICF_V_FOLDED) {
+			struct icf_voverlay *slot = VEC_PUSH(list);
+			if (!slot) {
+				d->log->nomem = true;
+				return;
+			}
+			*slot = (struct icf_voverlay){ die, i, at - u->old, to - at };
+		}
+		at = to;
+	}
+}
+
+/* The overlay of the DIE has exactly what it lost. */
+static void check_overlay(struct icf_vdebug *d, Dwarf_Die *a, overlay_list *lost)
+{
+	uint64_t die = (uint64_t)dwarf_dieoffset(a);
+	size_t n = 0, lo = LOWER_BOUND(0, d->n_overlay, mid, d->overlay[mid].die < die);
+	while (lo + n < d->n_overlay && d->overlay[lo + n].die == die)
+		n++;
+	d->overlay_seen += n;
+	int tag = dwarf_tag(a);
+	bool unit = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
+	if (!n && (!lost->len || unit))
+		return;
+	d->log->checked[ICF_VC_OVERLAY]++;
+	if (lost->len && lost->len == n)
+		qsort(lost->data, lost->len, sizeof *lost->data, overlay_order);
+	bool same = n == lost->len;
+	for (size_t i = 0; i < n && same; i++)
+		same = overlay_cmp(&d->overlay[lo + i], &lost->data[i]) == 0;
+	char name[200];
+	if (!same)
+		icf_vlog_bad(d->log, ICF_VC_OVERLAY, "overlay: %s: expected the %zu ranges that it lost, found %zu%s",
+			     icf_vd_die(a, name), lost->len, n, n == lost->len ? " others" : "");
+}
+
+static int owner_order(const void *a, const void *b)
+{
+	const struct icf_vowner *x = a, *y = b;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
+{
+	const struct icf_v *v = d->v;
+	uint32_t u = icf_v_find(v, lo);
+	if (u == ICF_V_NONE || v->unit.data[u].old != lo ||
+	    !((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+		return;
+	struct icf_vowner *slot = VEC_PUSH(&d->owner);
+	if (slot)
+		*slot = (struct icf_vowner){ u, die };
+	else
+		d->log->nomem = true;
+}
+
+/* Leaves one of each among the owners from FROM on, which are of one DIE. */
+static void single_owners(struct icf_vdebug *d, size_t from)
+{
+	size_t n = from;
+	if (d->owner.len > from + 1)
+		qsort(d->owner.data + from, d->owner.len - from, sizeof *d->owner.data, owner_order);
+	for (size_t i = from; i < d->owner.len; i++)
+		if (i == from || d->owner.data[i].unit != d->owner.data[n - 1].unit)
+			d->owner.data[n++] = d->owner.data[i];
+	d->owner.len = n;
+}
+
+/* Does a range of DIE A of IN, or the part of one in some unit, begin or end where VA is the image of? */
+static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
+{
+	const struct icf_v *v = d->v;
+	Dwarf_Addr base, lo, hi;
+	uint64_t want;
+	for (ptrdiff_t off = 0; (off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0;) {
+		if (icf_vd_address(d, ICF_VD_POINT, lo, va, &want) || icf_vd_address(d, ICF_VD_END, hi, va, &want))
+			return true;
+		uint32_t u = icf_v_find_new(v, va);
+		/* A unit in the middle of the range. */
+		for (uint32_t i = icf_v_find(v, lo);
+		     u != ICF_V_NONE && i != ICF_V_NONE && i < v->unit.len && v->unit.data[i].old < hi; i++)
+			if (v->unit.data[i].body == va)
+				return true;
+	}
+	return false;
+}
+
+struct range {
+	uint64_t lo, hi;
+};
+typedef VEC(struct range) range_list;
+
+static void add_range(struct icf_vdebug *d, range_list *list, uint64_t lo, uint64_t hi)
+{
+	struct range *slot = VEC_PUSH(list);
+	if (slot)
+		*slot = (struct range){ lo, hi };
+	else
+		d->log->nomem = true;
+}
+
+static int range_order(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+	if (x->lo != y->lo)
+		return x->lo < y->lo ? -1 : 1;
+	return x->hi < y->hi ? -1 : x->hi > y->hi;
+}
+
+/* Ranges of code that the linker left out are the same, in any order. */
+static bool dead_ranges_same(range_list *a, range_list *b)
+{
+	if (a->len != b->len)
+		return false;
+	if (!a->len)
+		return true;
+	qsort(a->data, a->len, sizeof *a->data, range_order);
+	qsort(b->data, b->len, sizeof *b->data, range_order);
+	for (size_t i = 0; i < a->len; i++)
+		if (range_order(&a->data[i], &b->data[i]) != 0)
+			return false;
+	return true;
+}
+
+/* Can the unit's range become several?  Ranges take the place of DW_AT_high_pc; its form may be too small for them (64-bit DWARF
+ * with DW_FORM_data4), and thunks, away from the rest, are without a unit then. */
+static bool has_room(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die die;
+	uint8_t offset_size = 0;
+	if (dwarf_hasattr(unit, DW_AT_ranges) || !dwarf_attr(unit, DW_AT_high_pc, &attr) ||
+	    !dwarf_cu_die(unit->cu, &die, NULL, NULL, NULL, &offset_size, NULL, NULL))
+		return true;
+	return attr.form == DW_FORM_addr || attr.form == DW_FORM_data8 || (attr.form == DW_FORM_data4 && offset_size == 4);
+}
+
+/* A list that was right: the units of which it made DIEs owners, and what it loses. */
+struct kept {
+	uint32_t id;
+	VEC(uint32_t) owner;
+	overlay_list lost;
+};
+struct icf_vranges {
+	VEC(struct kept) v; /* by id */
+};
+
+void icf_vd_ranges_deinit(struct icf_vdebug *d)
+{
+	struct icf_vranges *r = d->ranges;
+	for (size_t i = 0; r && i < r->v.len; i++) {
+		VEC_FREE(&r->v.data[i].owner);
+		VEC_FREE(&r->v.data[i].lost);
+	}
+	if (r)
+		VEC_FREE(&r->v);
+	free(r);
+	d->ranges = NULL;
+}
+
+/* The list of KEY, with OWNER[0 .. N) and LOST, is right. */
+static void keep_list(struct icf_vdebug *d, const struct icf_vkey *key, const struct icf_vowner *owner, size_t n, const overlay_list *lost)
+{
+	struct icf_vranges *r = d->ranges ? d->ranges : calloc(1, sizeof *r);
+	d->ranges = r;
+	struct kept k = { 0 }, *slot = r ? VEC_PUSH(&r->v) : NULL;
+	if (!slot) {
+		d->log->nomem = true;
+		return;
+	}
+	*slot = k;
+	slot->id = icf_vseen_add(d, key);
+	if (!VEC_RESERVE(&slot->owner, n) || !VEC_RESERVE(&slot->lost, lost->len)) {
+		d->log->nomem = true;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		slot->owner.data[slot->owner.len++] = owner[i].unit;
+	for (size_t i = 0; i < lost->len; i++)
+		slot->lost.data[slot->lost.len++] = lost->data[i];
+}
+
+/* The list of KEY was right for another DIE, and is for this one.  Time is that of what .debug_icfold has to say of it. */
+static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_Die *die, bool overlaid)
+{
+	struct icf_vranges *r = d->ranges;
+	uint32_t id = icf_vseen_add(d, key);
+	size_t i = LOWER_BOUND(0, r->v.len, mid, r->v.data[mid].id < id);
+	struct kept *k = i < r->v.len && r->v.data[i].id == id ? &r->v.data[i] : NULL;
+	d->log->checked[ICF_VC_DIE_RANGE]++;
+	for (size_t j = 0; k && j < k->owner.len; j++) {
+		struct icf_vowner *slot = VEC_PUSH(&d->owner);
+		if (slot)
+			*slot = (struct icf_vowner){ k->owner.data[j], (uint64_t)dwarf_dieoffset(die) };
+		else
+			d->log->nomem = true;
+	}
+	if (k && overlaid)
+		check_overlay(d, die, &k->lost);
+}
+
+/* What the ranges of both DIEs are right by, when both are lists that others may share. */
+static bool ranges_key(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead, struct icf_vkey *ret)
+{
+	Dwarf_Attribute x, y;
+	int tag = dwarf_tag(a);
+	if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || !dwarf_attr(a, DW_AT_ranges, &x) || !dwarf_attr(b, DW_AT_ranges, &y) ||
+	    dwarf_hasattr(a, DW_AT_high_pc) || dwarf_hasattr(b, DW_AT_high_pc))
+		return false;
+	return icf_vseen_list(d, ICF_VSEEN_RANGES, (uint64_t)dead << 1 | (tag == DW_TAG_subprogram), &x, &y, ret);
+}
+
+void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
+{
+	struct icf_vkey key = { 0 };
+	bool keyed = ranges_key(d, a, b, dead, &key), overlaid = d->policy == DWR_FOLDED_OVERLAY && d->v->has_note;
+	size_t n = 0, n_owners = d->owner.len;
+	struct icf_vset want = { 0 }, have = { 0 };
+	range_list dead_in = { 0 }, dead_out = { 0 };
+	/* With nothing kept of folded functions their ranges are empty ones anywhere. */
+	const bool empties = d->policy != DWR_FOLDED_DROP;
+	overlay_list lost = { 0 };
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t off = 0;
+	int tag = dwarf_tag(a);
+	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit,
+	     readable = true;
+	const char *why = NULL;
+	char buf[200], name[200];
+	struct icf_vkey broken = key;
+	broken.v[0] ^= ICF_VSEEN_RANGES ^ ICF_VSEEN_UNREADABLE;
+	if (keyed && icf_vseen(d, &broken))
+		return;
+	if (keyed && icf_vseen(d, &key)) {
+		repeat_list(d, &key, a, overlaid);
+		return;
+	}
+	while ((off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0) {
+		n++;
+		if (dead || ((lo < hi || empties) && !icf_v_in_exec(d->v, lo)))
+			add_range(d, &dead_in, lo, hi);
+		if (lo >= hi || dead || !icf_v_in_exec(d->v, lo))
+			continue;
+		icf_vset_expect(&want, d, lo, hi);
+		if (tag == DW_TAG_subprogram)
+			note_owner(d, (uint64_t)dwarf_dieoffset(a), lo);
+		lose(d, &lost, (uint64_t)dwarf_dieoffset(a), lo, hi);
+	}
+	single_owners(d, n_owners);
+	if (off < 0) { /* libdw cannot tell for the input */
+		if (keyed && n > ICF_VSEEN_LONG)
+			icf_vseen_add(d, &broken);
+		goto out;
+	}
+	off = 0;
+	while ((off = dwarf_ranges(b, off, &base, &lo, &hi)) > 0) {
+		n++;
+		if (dead || ((lo < hi || empties) && !icf_v_out_exec(d->v, lo)))
+			add_range(d, &dead_out, lo, hi);
+		if (lo >= hi && !dead && icf_v_out_exec(d->v, lo) && (lo > hi || !is_image(d, a, lo))) {
+			snprintf(buf, sizeof buf,
+				 "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo),
+				 ICF_VX(hi));
+			why = buf;
+		} else if (!dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
+			snprintf(buf, sizeof buf, "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
+				 ICF_VX(hi));
+			why = buf;
+		}
+	}
+	if (off < 0) {
+		readable = false;
+		why = "expected ranges that libdw reads, found others";
+	}
+	if (!owner)
+		want.thunk.len = 0;
+	if (!why && readable)
+		why = icf_vset_differ(&want, &have, d,
+				      owner && d->policy == DWR_FOLDED_OVERLAY && (tag == DW_TAG_subprogram || has_room(a)), buf, sizeof buf);
+	if (!why && readable && !dead_ranges_same(&dead_in, &dead_out))
+		why = "expected the ranges of code that was left out to be what they were, found others";
+	d->log->checked[ICF_VC_DIE_RANGE]++;
+	if (why)
+		icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: %s: %s", icf_vd_die(a, name), why);
+	else if (keyed && n > ICF_VSEEN_LONG)
+		keep_list(d, &key, d->owner.data + n_owners, d->owner.len - n_owners, &lost);
+	if (overlaid)
+		check_overlay(d, a, &lost);
+out:
+	d->log->nomem |= want.nomem | have.nomem;
+	VEC_FREE(&lost);
+	VEC_FREE(&dead_in);
+	VEC_FREE(&dead_out);
+	icf_vset_free(&want);
+	icf_vset_free(&have);
+}

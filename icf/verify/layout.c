@@ -1,0 +1,280 @@
+/* layout.c: all of the code is accounted for: in IN what is in no unit is padding; in OUT everything is a unit, a
+ * thunk or fill, and nothing lies on top of something else.  Then: does every observed function have an address of its own, aligned
+ * as it was? */
+#include "elfrw/base/search.h"
+#include "icf/verify/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct block {
+	uint64_t start, end;
+	uint32_t unit;
+	bool thunk;
+};
+
+static int block_order(const void *a, const void *b)
+{
+	const struct block *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t start, uint64_t end)
+{
+	for (uint64_t at = start; at < end;) {
+		const uint8_t *p = e->old_data + (at - e->old);
+		struct elfrw_insn in;
+		v->log.checked[ICF_VC_PADDING]++;
+		if (*p == v->arch->fill || *p == 0) {
+			at++;
+			continue;
+		}
+		/* A signal trampoline's description begins one byte before it, in the last no-op. */
+		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
+		/* gold and the GNU assembler write a jump over long padding. */
+		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
+			uint64_t over = at + len;
+			struct elfrw_insn nop;
+			while (over < in.target && v->arch->decode(e->old_data + (over - e->old), in.target - over, over, &nop) && nop.kind == ELFRW_INSN_NOP)
+				over += nop.len;
+			if (over == in.target) {
+				at = over;
+				continue;
+			}
+		}
+		if (!len || in.kind != ELFRW_INSN_NOP) {
+			icf_vlog_bad(&v->log, ICF_VC_PADDING,
+				     "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
+				     v->in.section[e->in].name, ICF_VX(at), *p);
+			return;
+		}
+		at += len;
+	}
+}
+
+static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
+{
+	const struct icf_vexec *e = icf_v_out_exec(v, va);
+	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
+}
+
+/* One branch to the kept copy, behind a landing pad when the function began with one, and fill. */
+static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
+{
+	char name[200];
+	const uint8_t *p = new_bytes(v, u->entry, u->thunk);
+	uint64_t at = 0;
+	struct elfrw_insn in;
+	const char *what = NULL;
+	v->log.checked[ICF_VC_THUNK]++;
+	unsigned len = v->arch->decode(p, u->thunk, u->entry, &in);
+	bool endbr = len && (in.flags & ELFRW_INSN_ENDBR);
+	if (endbr) {
+		at = len;
+		len = v->arch->decode(p + at, u->thunk - at, u->entry + at, &in);
+	}
+	if (!len || in.kind != ELFRW_INSN_JMP)
+		what = "a jump";
+	else if (in.target != u->body) {
+		icf_vlog_bad(&v->log, ICF_VC_THUNK,
+			     "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->body),
+			     ICF_VX(in.target));
+		return;
+	} else if (u->endbr && !endbr)
+		what = "a landing pad for indirect branches";
+	else if ((u->entry & 1) && u->entry != u->old)
+		what = "an even address";
+	for (uint64_t i = at + len; i < u->thunk && !what; i++)
+		if (p[i] != v->arch->fill)
+			what = "nothing behind the jump";
+	if (what)
+		icf_vlog_bad(&v->log, ICF_VC_THUNK, "thunk: %s (0x%llx -> 0x%llx): expected %s, found none",
+			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
+}
+
+/* In a section that stayed as it was: is the byte P of OUT at VA what it was between IN's units, or a part of a whole page that a folded
+ * body left empty? */
+static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint8_t p)
+{
+	uint32_t k = icf_v_find(v, va);
+	if (e->old != e->new || e->old_end != e->new_end)
+		return false;
+	if (k == ICF_V_NONE)
+		return p == e->old_data[va - e->old];
+	const struct icf_vunit *u = &v->unit.data[k];
+	uint64_t page = va & ~(uint64_t)4095;
+	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk && page + 4096 <= u->end;
+}
+
+/* Is the gap behind unit K, up to TO, as wide as it was, and behind it what was there? */
+static bool gap_stays(const struct icf_v *v, uint32_t k, uint64_t to)
+{
+	const struct icf_vunit *u = &v->unit.data[k];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	uint64_t moved = u->body - u->old;
+	if (k + 1 >= e->unit + e->n_units)
+		return to == e->new_end && to == e->old_end + moved;
+	const struct icf_vunit *next = u + 1;
+	return !(next->flags & ICF_V_FOLDED) && next->body == next->old + moved && to == next->body;
+}
+
+/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had behind it, up to what was behind
+ * that. */
+static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)
+{
+	const uint8_t *p = e->new_data + (from - e->new);
+	uint64_t n = to - from, i = 0;
+	v->log.checked[ICF_VC_FILL] += n;
+	while (i < n && (p[i] == v->arch->fill || stayed(v, e, from + i, p[i])))
+		i++;
+	if (i == n)
+		return;
+	const struct icf_vunit *u = prev && !prev->thunk ? &v->unit.data[prev->unit] : NULL;
+	const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
+	uint64_t old = u ? u->old + (from - u->body) : 0;
+	if (u && gap_stays(v, prev->unit, to) && old <= x->old_end && n <= x->old_end - old && memcmp(x->old_data + (old - x->old), p, n) == 0) {
+		uint64_t k = 0;
+		while (k < n && icf_v_find(v, old + k) == ICF_V_NONE)
+			k++;
+		if (k == n)
+			return;
+	}
+	icf_vlog_bad(&v->log, ICF_VC_FILL, "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
+		     v->out.section[e->out].name, ICF_VX(from + i), v->arch->fill, p[i]);
+}
+
+static struct elfrw_err *check_blocks(struct icf_v *v)
+{
+	VEC(struct block) b = { 0 };
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		const struct icf_vunit *u = &v->unit.data[i];
+		if (u->thunk)
+			check_thunk(v, u);
+		if (u->old == u->end || ((u->flags & ICF_V_FOLDED) && !u->thunk))
+			continue;
+		struct block *slot = VEC_PUSH(&b);
+		if (!slot) {
+			VEC_FREE(&b);
+			return &elfrw_err_nomem;
+		}
+		*slot = u->thunk ? (struct block){ u->entry, u->entry + u->thunk, i, true }
+				 : (struct block){ u->body, u->body + (u->end - u->old), i, false };
+	}
+	if (b.len)
+		qsort(b.data, b.len, sizeof *b.data, block_order);
+	for (size_t k = 0; k < v->exec.len; k++) {
+		const struct icf_vexec *e = &v->exec.data[k];
+		uint64_t pos = e->new;
+		const struct block *prev = NULL;
+		for (size_t i = LOWER_BOUND(0, b.len, mid, b.data[mid].start < e->new); i < b.len && b.data[i].start < e->new_end; i++) {
+			const struct block *x = &b.data[i];
+			if (x->start < pos) {
+				char name[200], other[200];
+				icf_vlog_bad(&v->log, ICF_VC_CLAIM,
+					     "overlap: %s and %s (-> 0x%llx): expected 0x%llx or later, found 0x%llx",
+					     prev ? icf_v_where(v, v->unit.data[prev->unit].old, other)
+						  : "section start",
+					     icf_v_where(v, v->unit.data[x->unit].old, name), ICF_VX(x->start),
+					     ICF_VX(pos), ICF_VX(x->start));
+			} else
+				check_fill(v, e, pos, x->start, prev);
+			if (x->end > pos)
+				pos = x->end;
+			prev = x;
+		}
+		if (pos < e->new_end)
+			check_fill(v, e, pos, e->new_end, prev);
+	}
+	VEC_FREE(&b);
+	return NULL;
+}
+
+static struct elfrw_err *observe_exports(struct icf_v *v)
+{
+	const struct elfrw_section *s = &v->in.section[v->in.dynsym];
+	for (size_t i = 1; v->in.dynsym && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		unsigned type = ELF64_ST_TYPE(sym.st_info);
+		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION)
+			continue;
+		uint32_t u = icf_v_find(v, sym.st_value);
+		if (u != ICF_V_NONE && v->unit.data[u].old == sym.st_value)
+			v->unit.data[u].observed = 1;
+	}
+	return NULL;
+}
+
+static void observe_words(struct icf_v *v)
+{
+	for (size_t i = 0; i < v->word.len; i++) {
+		const struct icf_vword *w = &v->word.data[i];
+		bool own = w->table != ICF_V_NONE && v->table.data[w->table].owner != ICF_V_NONE;
+		uint32_t u = icf_v_find(v, w->target);
+		if (u != ICF_V_NONE && v->unit.data[u].old == w->target && !own && !w->quiet)
+			v->unit.data[u].observed = 1;
+	}
+}
+
+static struct elfrw_err *check_observed(struct icf_v *v)
+{
+	ELFRW_TRY(observe_exports(v));
+	observe_words(v);
+	VEC(struct block) b = { 0 };
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		const struct icf_vunit *u = &v->unit.data[i];
+		if (!u->observed)
+			continue;
+		/* Pointers to member functions keep a flag in the lowest bit (Itanium C++ ABI 2.3). */
+		if ((u->entry & 1) && !(u->old & 1)) {
+			char name[200];
+			icf_vlog_bad(&v->log, ICF_VC_OBSERVED,
+				     "odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx",
+				     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->entry));
+		}
+		struct block *slot = VEC_PUSH(&b);
+		if (!slot) {
+			VEC_FREE(&b);
+			return &elfrw_err_nomem;
+		}
+		*slot = (struct block){ .start = u->entry, .unit = i };
+	}
+	if (b.len)
+		qsort(b.data, b.len, sizeof *b.data, block_order);
+	v->log.checked[ICF_VC_OBSERVED] += b.len;
+	for (size_t i = 1; i < b.len && v->opt->mode == ICF_VERIFY_SAFE; i++) {
+		char x[200], y[200];
+		if (b.data[i].start != b.data[i - 1].start)
+			continue;
+		icf_vlog_bad(&v->log, ICF_VC_OBSERVED,
+			     "merged: %s and %s (0x%llx, 0x%llx -> 0x%llx): expected two addresses, found one",
+			     icf_v_where(v, v->unit.data[b.data[i - 1].unit].old, x),
+			     icf_v_where(v, v->unit.data[b.data[i].unit].old, y),
+			     ICF_VX(v->unit.data[b.data[i - 1].unit].old), ICF_VX(v->unit.data[b.data[i].unit].old),
+			     ICF_VX(b.data[i].start));
+	}
+	VEC_FREE(&b);
+	return NULL;
+}
+
+struct elfrw_err *icf_v_check_layout(struct icf_v *v)
+{
+	for (size_t k = 0; k < v->exec.len; k++) {
+		const struct icf_vexec *e = &v->exec.data[k];
+		uint64_t pos = e->old;
+		for (uint32_t i = e->unit; i < e->unit + e->n_units; i++) {
+			const struct icf_vunit *u = &v->unit.data[i];
+			if (u->old > pos)
+				check_padding(v, e, pos, u->old);
+			if (u->end > pos)
+				pos = u->end;
+		}
+		check_padding(v, e, pos, e->old_end);
+	}
+	ELFRW_TRY(check_blocks(v));
+	ELFRW_TRY(check_observed(v));
+	icf_v_check_alignment(v);
+	return NULL;
+}

@@ -1,0 +1,427 @@
+/* map.c: the claim: which section is which, and where every unit of code is said to be.
+ *
+ * Nothing here is believed: a unit that does not lie in the code of both files is reported and left out, the rest is proved
+ * by the checks.  Look-ups go through a table of 256-byte blocks and a short scan. */
+#include "elfrw/base/search.h"
+#include "icf/verify/state.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_SHIFT 8
+
+static int exec_order(const void *a, const void *b)
+{
+	const struct icf_vexec *x = a, *y = b;
+	return x->old < y->old ? -1 : x->old > y->old;
+}
+
+static bool is_exec(const struct elfrw_section *s)
+{
+	return (s->hdr.sh_flags & SHF_ALLOC) && (s->hdr.sh_flags & SHF_EXECINSTR) && s->data;
+}
+
+struct elfrw_err *icf_v_sections(struct icf_v *v)
+{
+	const struct elfrw_image *in = &v->in, *out = &v->out;
+	v->to_out = calloc(in->n_sections, sizeof *v->to_out);
+	v->from_out = calloc(out->n_sections, sizeof *v->from_out);
+	if (!v->to_out || !v->from_out)
+		return &elfrw_err_nomem;
+	/* The sections of OUT are those of IN in their order, some left out; then new ones. */
+	uint32_t i = 1;
+	for (uint32_t k = 1; k < out->n_sections; k++) {
+		uint32_t j = i;
+		while (j < in->n_sections && (strcmp(in->section[j].name, out->section[k].name) != 0 ||
+					      in->section[j].hdr.sh_type != out->section[k].hdr.sh_type))
+			j++;
+		if (j == in->n_sections)
+			continue;
+		v->to_out[j] = k;
+		v->from_out[k] = j;
+		i = j + 1;
+	}
+	for (i = 1; i < in->n_sections; i++) {
+		const struct elfrw_section *s = &in->section[i];
+		const struct elfrw_section *o = v->to_out[i] ? &out->section[v->to_out[i]] : NULL;
+		v->incomplete |= (s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && !o;
+		if (is_exec(s)) {
+			struct icf_vexec *e = VEC_PUSH(&v->exec);
+			if (!e)
+				return &elfrw_err_nomem;
+			*e = (struct icf_vexec){ .in = i,
+						 .out = v->to_out[i],
+						 .old = s->hdr.sh_addr,
+						 .old_end = s->hdr.sh_addr + s->hdr.sh_size,
+						 .old_data = s->data };
+			if (o && (o->data || !o->hdr.sh_size)) {
+				e->new = o->hdr.sh_addr;
+				e->new_end = o->hdr.sh_addr + (o->data ? o->hdr.sh_size : 0);
+				e->new_data = o->data;
+			} else
+				v->incomplete = true;
+		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && o && o->hdr.sh_addr != s->hdr.sh_addr) {
+			if (v->moved_lo == v->moved_hi)
+				v->moved_lo = s->hdr.sh_addr;
+			if (s->hdr.sh_addr < v->moved_lo)
+				v->moved_lo = s->hdr.sh_addr;
+			if (s->hdr.sh_addr + s->hdr.sh_size > v->moved_hi)
+				v->moved_hi = s->hdr.sh_addr + s->hdr.sh_size;
+		}
+	}
+	if (!v->exec.len)
+		return elfrw_error("%s: has no executable section", in->path);
+	qsort(v->exec.data, v->exec.len, sizeof *v->exec.data, exec_order);
+	v->exec_at = calloc(in->n_sections, sizeof *v->exec_at);
+	if (!v->exec_at)
+		return &elfrw_err_nomem;
+	for (uint32_t e = 0; e < v->exec.len; e++)
+		v->exec_at[v->exec.data[e].in] = e + 1;
+	v->lo = v->exec.data[0].old;
+	v->hi = v->exec.data[v->exec.len - 1].old_end;
+	if (v->hi - v->lo > UINT64_C(1) << 36)
+		return elfrw_error("%s: code is spread over too many addresses", in->path);
+	return NULL;
+}
+
+static struct elfrw_err *claim_from_note(struct icf_v *v)
+{
+	const struct elfrw_addrmap *map = &v->note.map;
+	for (uint32_t i = 0; i < map->n_sections; i++) {
+		const struct elfrw_addrmap_section *s = &map->section[i];
+		const struct icf_vexec *e = i < v->exec.len ? &v->exec.data[i] : NULL;
+		bool taken = e && elfrw_image_section_at(&v->in, e->old_end) != 0;
+		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old || s->old_end != e->old_end ||
+		    s->new_start != e->new || s->new_end != e->new_end)
+			icf_vlog_bad(
+				&v->log, ICF_VC_CLAIM,
+				"section: %s (0x%llx -> 0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
+				e ? v->in.section[e->in].name : "more than there are", ICF_VX(s->old),
+				ICF_VX(s->new_start), ICF_VX(e ? e->new : 0), ICF_VX(e ? e->new_end : 0),
+				ICF_VX(s->new_start), ICF_VX(s->new_end));
+	}
+	if (!VEC_RESERVE(&v->unit, map->n_units))
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		const struct elfrw_addrmap_unit *m = &map->unit[i];
+		v->unit.data[v->unit.len++] = (struct icf_vunit){
+			.old = m->old,
+			.end = m->old_end,
+			.body = m->body,
+			.entry = m->entry,
+			.kept = m->kept,
+			.thunk = m->flags & ELFRW_UNIT_THUNK ? m->thunk_size : 0,
+			.flags = (m->flags & ELFRW_UNIT_FOLDED ? ICF_V_FOLDED : 0) |
+				 (m->flags & ELFRW_UNIT_PINNED ? ICF_V_PINNED : 0),
+		};
+	}
+	return NULL;
+}
+
+static bool in_new(const struct icf_vexec *e, uint64_t va, uint64_t size)
+{
+	return va >= e->new && va <= e->new_end && size <= e->new_end - va;
+}
+
+/* Leaves out what cannot be looked at. */
+static void check_units(struct icf_v *v)
+{
+	uint32_t e = 0;
+	uint64_t end = 0;
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		struct icf_vunit *u = &v->unit.data[i];
+		const char *what = NULL;
+		v->log.checked[ICF_VC_CLAIM]++;
+		while (e + 1 < v->exec.len && u->old >= v->exec.data[e].old_end)
+			e++;
+		struct icf_vexec *x = &v->exec.data[e];
+		u->exec = e;
+		if (u->old < end || u->end < u->old || u->old < x->old || u->end > x->old_end)
+			what = "a run of code of its own in the input";
+		else if (u->kept >= v->unit.len || (u->kept != i) != ((u->flags & ICF_V_FOLDED) != 0) ||
+			 ((u->flags & ICF_V_FOLDED) && (v->unit.data[u->kept].flags & ICF_V_FOLDED)))
+			what = "a kept function for it";
+		else if ((u->flags & ICF_V_FOLDED) && u->body != v->unit.data[u->kept].body)
+			what = "the code of the function that it was folded into";
+		else if (u->thunk && !(u->flags & ICF_V_FOLDED))
+			what = "no thunk for a function that was not folded";
+		else {
+			const struct icf_vexec *p = icf_v_out_exec(v, u->body), *q = icf_v_out_exec(v, u->entry);
+			bool body = p && in_new(p, u->body, u->end - u->old), entry = q && in_new(q, u->entry, u->thunk);
+			/* At the end of one, when it has no bytes. */
+			for (size_t k = 0; k < v->exec.len && !(body && entry); k++) {
+				body |= in_new(&v->exec.data[k], u->body, u->end - u->old);
+				entry |= in_new(&v->exec.data[k], u->entry, u->thunk);
+			}
+			if (!body)
+				what = "code in the output";
+			else if (!entry || (!u->thunk && u->entry != u->body))
+				what = "an entry in the output";
+		}
+		if (what) {
+			icf_vlog_bad(&v->log, ICF_VC_CLAIM,
+				     "unit: 0x%llx to 0x%llx (-> 0x%llx): expected %s, found none", ICF_VX(u->old),
+				     ICF_VX(u->end), ICF_VX(u->body), what);
+			u->old = u->end = end;
+			u->flags = 0;
+			u->kept = i;
+			u->thunk = 0;
+			u->body = u->entry = x->new;
+			continue;
+		}
+		end = u->end;
+	}
+	for (uint32_t i = 0, k = 0; k < v->exec.len; k++) {
+		struct icf_vexec *x = &v->exec.data[k];
+		x->unit = i;
+		while (i < v->unit.len && v->unit.data[i].exec == k)
+			i++;
+		x->n_units = i - x->unit;
+	}
+}
+
+static int new_order(const void *a, const void *b, void *arg)
+{
+	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
+	if (x->body != y->body)
+		return x->body < y->body ? -1 : 1;
+	if (x->end - x->old != y->end - y->old)
+		return x->end - x->old < y->end - y->old ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int thunk_order(const void *a, const void *b, void *arg)
+{
+	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
+	if (x->entry != y->entry)
+		return x->entry < y->entry ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+struct elfrw_err *icf_v_index(struct icf_v *v)
+{
+	free(v->page);
+	free(v->by_new);
+	free(v->by_thunk);
+	v->n_new = v->n_thunk = 0;
+	size_t blocks = (size_t)((v->hi - v->lo) >> BLOCK_SHIFT) + 1;
+	v->page = malloc(blocks * sizeof *v->page);
+	v->by_new = malloc((v->unit.len + 1) * sizeof *v->by_new);
+	v->by_thunk = malloc((v->unit.len + 1) * sizeof *v->by_thunk);
+	if (!v->page || !v->by_new || !v->by_thunk)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		if (v->unit.data[i].thunk)
+			v->by_thunk[v->n_thunk++] = i;
+		if (v->unit.data[i].flags & ICF_V_FOLDED)
+			v->unit.data[v->unit.data[i].kept].shared = true;
+	}
+	qsort_r(v->by_thunk, v->n_thunk, sizeof *v->by_thunk, thunk_order, v->unit.data);
+	uint32_t u = 0;
+	for (size_t b = 0; b < blocks; b++) {
+		uint64_t start = v->lo + ((uint64_t)b << BLOCK_SHIFT);
+		while (u < v->unit.len && v->unit.data[u].end <= start)
+			u++;
+		v->page[b] = u;
+	}
+	bool sorted = true;
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		const struct icf_vunit *x = &v->unit.data[i];
+		if ((x->flags & ICF_V_FOLDED) || x->old == x->end)
+			continue;
+		sorted = sorted && (!v->n_new || v->unit.data[v->by_new[v->n_new - 1]].body < x->body);
+		v->by_new[v->n_new++] = i;
+	}
+	if (!sorted)
+		qsort_r(v->by_new, v->n_new, sizeof *v->by_new, new_order, v->unit.data);
+	return NULL;
+}
+
+/* OUT's map counts from the first input, also when that was folded in several steps. */
+static struct elfrw_err *refuse_folded(const struct icf_v *v)
+{
+	struct dwr_sections secs;
+	struct dwr_icfold note = { 0 };
+	bool folded = false;
+	ELFRW_TRY(icf_v_named(v->in.path, dwr_sections_init(&secs, &v->in)));
+	struct elfrw_err *err = dwr_sections_load(&secs, DWR_ICFOLD);
+	if (!err && secs.sec[DWR_ICFOLD].size) {
+		err = dwr_icfold_read(&note, secs.sec[DWR_ICFOLD].data, secs.sec[DWR_ICFOLD].size);
+		for (uint32_t i = 0; !err && i < note.map.n_units && !folded; i++)
+			folded = note.map.unit[i].body != note.map.unit[i].old || note.map.unit[i].entry != note.map.unit[i].old;
+		dwr_icfold_deinit(&note);
+	}
+	dwr_sections_deinit(&secs);
+	/* What cannot be read is compared, not used. */
+	if (err && err != &elfrw_err_nomem) {
+		elfrw_err_free(err);
+		err = NULL;
+	}
+	return err ? err : folded ? elfrw_error("%s: was folded already: compare with the file that it was made from", v->in.path) : NULL;
+}
+
+struct elfrw_err *icf_v_claim(struct icf_v *v)
+{
+	const struct dwr_section *s = &v->note_secs.sec[DWR_ICFOLD];
+	ELFRW_TRY(refuse_folded(v));
+	struct elfrw_err *err = dwr_sections_init(&v->note_secs, &v->out);
+	if (!err)
+		err = dwr_sections_load(&v->note_secs, DWR_ICFOLD);
+	if (!err && s->size)
+		err = dwr_icfold_read(&v->note, s->data, s->size);
+	if (err == &elfrw_err_nomem)
+		return err;
+	if (err) {
+		icf_vlog_bad(&v->log, ICF_VC_CLAIM, ".debug_icfold: expected a map of the fold, found: %s",
+			     elfrw_err_text(err));
+		elfrw_err_free(err);
+	} else
+		v->has_note = s->size != 0;
+	ELFRW_TRY(v->has_note ? claim_from_note(v) : icf_v_claim_from_symbols(v));
+	check_units(v);
+	return icf_v_index(v);
+}
+
+uint32_t icf_v_find(const struct icf_v *v, uint64_t va)
+{
+	if (va < v->lo || va >= v->hi)
+		return ICF_V_NONE;
+	for (uint32_t u = v->page[(va - v->lo) >> BLOCK_SHIFT]; u < v->unit.len; u++) {
+		const struct icf_vunit *x = &v->unit.data[u];
+		if (va < x->end)
+			return va >= x->old ? u : ICF_V_NONE;
+	}
+	return ICF_V_NONE;
+}
+
+uint32_t icf_v_find_after(const struct icf_v *v, uint64_t va)
+{
+	if (va >= v->hi)
+		return ICF_V_NONE;
+	uint32_t u = va < v->lo ? 0 : v->page[(va - v->lo) >> BLOCK_SHIFT];
+	while (u < v->unit.len && v->unit.data[u].end <= va)
+		u++;
+	return u < v->unit.len ? u : ICF_V_NONE;
+}
+
+uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va)
+{
+	return va ? icf_v_find(v, va - 1) : ICF_V_NONE;
+}
+
+uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va)
+{
+	size_t lo = LOWER_BOUND(0, v->n_new, mid, v->unit.data[v->by_new[mid]].body <= va);
+	if (!lo)
+		return ICF_V_NONE;
+	const struct icf_vunit *u = &v->unit.data[v->by_new[lo - 1]];
+	return va - u->body < u->end - u->old ? v->by_new[lo - 1] : ICF_V_NONE;
+}
+
+uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va)
+{
+	for (uint32_t lo = 0, hi = v->n_thunk; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct icf_vunit *u = &v->unit.data[v->by_thunk[mid]];
+		if (va - u->entry < u->thunk)
+			return v->by_thunk[mid];
+		if (u->entry < va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return ICF_V_NONE;
+}
+
+bool icf_v_in_exec(const struct icf_v *v, uint64_t va)
+{
+	if (va < v->lo || va >= v->hi)
+		return false;
+	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end <= va);
+	return i < v->exec.len && va >= v->exec.data[i].old;
+}
+
+const struct icf_vexec *icf_v_exec_of(const struct icf_v *v, uint32_t shndx)
+{
+	uint32_t i = shndx < v->in.n_sections ? v->exec_at[shndx] : 0;
+	return i ? &v->exec.data[i - 1] : NULL;
+}
+
+const struct icf_vexec *icf_v_out_exec(const struct icf_v *v, uint64_t va)
+{
+	return icf_v_exec_of(v, v->from_out[elfrw_image_section_at(&v->out, va)]);
+}
+
+bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret)
+{
+	uint32_t u = icf_v_find(v, va);
+	*ret = va;
+	if (u != ICF_V_NONE) {
+		*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
+		return true;
+	}
+	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < va);
+	for (; i < v->exec.len && v->exec.data[i].old_end == va; i++)
+		*ret = v->exec.data[i].new_end;
+	return false;
+}
+
+bool icf_v_pointer(const struct icf_v *v, uint64_t va, uint64_t *ret)
+{
+	uint32_t u = icf_v_find(v, va);
+	if (u != ICF_V_NONE && v->unit.data[u].old == va) {
+		*ret = v->unit.data[u].entry;
+		return true;
+	}
+	return icf_v_code(v, va, ret);
+}
+
+bool icf_v_label(const struct icf_v *v, uint64_t va, uint32_t owner, uint64_t *ret)
+{
+	/* Compilers let cases that cannot happen lead to the end of their own function. */
+	if (owner != ICF_V_NONE && va == v->unit.data[owner].end) {
+		*ret = v->unit.data[owner].body + (va - v->unit.data[owner].old);
+		return true;
+	}
+	if (icf_v_code(v, va, ret))
+		return true;
+	uint32_t u = icf_v_find_end(v, va);
+	if (u == ICF_V_NONE)
+		return false;
+	*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
+	return true;
+}
+
+uint64_t icf_v_data(const struct icf_v *v, uint64_t va)
+{
+	if (va < v->moved_lo || va >= v->moved_hi)
+		return va;
+	uint32_t s = elfrw_image_section_at(&v->in, va);
+	if (!s || !v->to_out[s])
+		return va;
+	const Elf64_Shdr *a = &v->in.section[s].hdr, *b = &v->out.section[v->to_out[s]].hdr;
+	return va - a->sh_addr + b->sh_addr;
+}
+
+const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200])
+{
+	const struct elfrw_section *s = v->in.symtab ? &v->in.section[v->in.symtab] : NULL;
+	uint32_t u = icf_v_find(v, va);
+	uint64_t start = u != ICF_V_NONE ? v->unit.data[u].old : va;
+	const char *name = NULL;
+	/* A scan: only for messages. */
+	for (size_t i = 1; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym) && !name; i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		if (sym.st_value == start && sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) != STT_SECTION &&
+		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+			name = elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name);
+	}
+	if (!name || !*name)
+		snprintf(buf, 200, "0x%llx", ICF_VX(va));
+	else if (va == start)
+		snprintf(buf, 200, "%.150s", name);
+	else
+		snprintf(buf, 200, "%.150s+0x%llx", name, ICF_VX(va - start));
+	return buf;
+}

@@ -1,0 +1,146 @@
+/* pad.c: zeros between functions, inside of a unit.
+ *
+ * Some linkers fill the room between functions with zeros, and where neither a symbol nor a frame description tells the functions apart
+ * they are one unit.  Read as instructions, a run of zeros may swallow the first bytes of the function behind it.  So the zeros
+ * behind a jump, a return or a call, up to a place that is known to be entered or looked at, are padding.  What is known grows with
+ * what is read rightly: the passes go on until nothing is new.  Cost: one pass over the code, more only where there is such
+ * padding. */
+#include "icf/verify/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct labels {
+	uint8_t *bits; /* by byte of [lo, hi) */
+	const struct icf_v *v;
+	bool any_new; /* in a unit that may have padding */
+	uint8_t *open;
+};
+
+static int pad_order(const void *a, const void *b)
+{
+	const struct icf_vpad *x = a, *y = b;
+	return x->va < y->va ? -1 : x->va > y->va;
+}
+
+static bool is_label(const struct labels *l, uint64_t va)
+{
+	uint64_t i = va - l->v->lo;
+	return va < l->v->hi && (l->bits[i >> 3] >> (i & 7) & 1);
+}
+
+static void label(struct labels *l, uint64_t va)
+{
+	uint64_t i = va - l->v->lo;
+	if (va < l->v->lo || va >= l->v->hi || is_label(l, va))
+		return;
+	uint32_t u = icf_v_find(l->v, va);
+	l->bits[i >> 3] |= (uint8_t)(1u << (i & 7));
+	l->any_new |= u != ICF_V_NONE && l->open[u];
+}
+
+/* What the file itself names. */
+static void label_named(struct labels *l)
+{
+	const struct icf_v *v = l->v;
+	label(l, v->in.ehdr.e_entry);
+	for (size_t i = 0; i < v->word.len; i++)
+		label(l, v->word.data[i].target);
+	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
+		label(l, v->cfi_in.fde.data[i].pc_begin);
+	for (uint32_t t = 1; t < v->in.n_sections; t++) {
+		const struct elfrw_section *s = &v->in.section[t];
+		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
+			continue;
+		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+			Elf64_Sym sym;
+			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+			if (sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+				label(l, sym.st_value);
+		}
+	}
+}
+
+/* Reads unit I; what it names becomes a label.  PAD, the last time: where to note its padding and labels inside of instructions, or
+ * NULL. */
+static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *pad)
+{
+	const struct icf_v *v = l->v;
+	const struct icf_vunit *u = &v->unit.data[i];
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const uint8_t *code = e->old_data + (u->old - e->old);
+	uint64_t size = u->end - u->old;
+	bool stopped = false;
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < size; pos += in.len) {
+		uint64_t k = pos;
+		if (stopped && l->open[i] && code[pos] == 0 && !is_label(l, u->old + pos))
+			while (k < size && code[k] == 0 && !is_label(l, u->old + k))
+				k++;
+		if (k > pos && k < size && is_label(l, u->old + k)) {
+			struct icf_vpad *p = pad ? VEC_PUSH(&pad->pad) : NULL;
+			if (pad && !p)
+				return &elfrw_err_nomem;
+			if (p)
+				*p = (struct icf_vpad){ u->old + pos, (uint32_t)(k - pos) };
+			pos = k;
+		}
+		if (!v->arch->decode(code + pos, size - pos, u->old + pos, &in))
+			return NULL;
+		for (unsigned b = 1; pad && b < in.len; b++)
+			pad->unit.data[i].mixed |= is_label(l, u->old + pos + b);
+		if (in.pcrel_size)
+			label(l, in.target);
+		/* Other padding may come first. */
+		if (in.kind != ELFRW_INSN_NOP)
+			stopped = in.kind != ELFRW_INSN_OTHER && in.kind != ELFRW_INSN_JCC;
+	}
+	return NULL;
+}
+
+/* Is unit U a function of its own, by a frame description?  Then no function's padding is in it. */
+static bool is_described(const struct icf_v *v, const struct icf_vunit *u)
+{
+	uint32_t f = dwr_cfi_find(&v->cfi_in, u->old);
+	return f != ICF_V_NONE && v->cfi_in.fde.data[f].pc_begin <= u->old && v->cfi_in.fde.data[f].pc_end >= u->end;
+}
+
+struct elfrw_err *icf_v_find_pads(struct icf_v *v)
+{
+	struct labels l = { .v = v };
+	struct elfrw_err *err = NULL;
+	bool any = false;
+	v->pad.len = 0;
+	if (v->hi <= v->lo)
+		return NULL;
+	l.open = calloc(v->unit.len + 1, 1);
+	l.bits = calloc((v->hi - v->lo) / 8 + 1, 1);
+	if (!l.open || !l.bits)
+		err = &elfrw_err_nomem;
+	for (uint32_t i = 0; i < v->unit.len && !err; i++)
+		any |= l.open[i] = !is_described(v, &v->unit.data[i]) && v->exec.data[v->unit.data[i].exec].old_data;
+	if (!err && any) {
+		label_named(&l);
+		for (uint32_t i = 0; i < v->unit.len && !err; i++)
+			if (v->exec.data[v->unit.data[i].exec].old_data)
+				err = read_unit(&l, i, NULL);
+		for (unsigned pass = 0; l.any_new && pass < 8 && !err; pass++) {
+			l.any_new = false;
+			for (uint32_t i = 0; i < v->unit.len && !err; i++)
+				if (l.open[i])
+					err = read_unit(&l, i, NULL);
+		}
+		for (uint32_t i = 0; i < v->unit.len && !err; i++)
+			if (l.open[i])
+				err = read_unit(&l, i, v);
+	}
+	free(l.open);
+	free(l.bits);
+	return err;
+}
+
+uint64_t icf_v_pad(const struct icf_v *v, uint64_t va)
+{
+	const struct icf_vpad key = { va, 0 };
+	const struct icf_vpad *p = v->pad.len ? bsearch(&key, v->pad.data, v->pad.len, sizeof key, pad_order) : NULL;
+	return p ? p->size : 0;
+}

@@ -1,0 +1,399 @@
+/* symbols.c: every symbol is still there, with the value that its code or data has now, and every name is still found
+ * through the hash tables as the dynamic linker looks it up. */
+#include "icf/verify/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The bounds of what IN's address VA, in no unit of section E, may be in OUT: between what is around it. */
+static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint64_t *lo, uint64_t *hi)
+{
+	*lo = e->new;
+	*hi = e->new_end;
+	for (uint32_t i = e->unit; i < e->unit + e->n_units; i++) {
+		const struct icf_vunit *u = &v->unit.data[i];
+		if ((u->flags & ICF_V_FOLDED) || u->old == u->end)
+			continue;
+		if (u->end <= va)
+			*lo = u->body + (u->end - u->old);
+		else {
+			*hi = u->body;
+			return;
+		}
+	}
+}
+
+struct want {
+	uint64_t lo, hi;      /* value */
+	uint64_t size, size2; /* either */
+};
+
+/* Is VA in the ELF header or the program headers of IN? */
+static bool is_header(const struct icf_v *v, uint64_t va)
+{
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &v->in.phdr[p];
+		if (ph->p_type == PT_LOAD && ph->p_offset == 0 &&
+		    va - ph->p_vaddr < v->in.ehdr.e_phoff + v->in.n_phdrs * sizeof *ph)
+			return true;
+	}
+	return false;
+}
+
+static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, bool dynamic,
+		      struct want *w)
+{
+	unsigned type = ELF64_ST_TYPE(s->st_info);
+	if (type == STT_TLS)
+		return;
+	uint32_t u = icf_v_find(v, s->st_value);
+	if (type == STT_SECTION)
+		w->lo = w->hi = e->new;
+	else if (u != ICF_V_NONE && s->st_value >= e->old && s->st_value < e->old_end) {
+		const struct icf_vunit *x = &v->unit.data[u];
+		bool start = s->st_value == x->old;
+		w->lo = w->hi = start ? x->entry : x->body + (s->st_value - x->old);
+		if ((x->flags & ICF_V_FOLDED) && (type != STT_NOTYPE || s->st_size)) {
+			/* The kept function's symbol is the one with a size; the dynamic linker does not look at sizes. */
+			w->size2 = start && x->thunk ? x->thunk : 0;
+			if (!dynamic)
+				w->size = w->size2;
+		} else if (x->shared && start && !s->st_size && !dynamic && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE)) {
+			/* Without a size of its own it would be one of many there; with another symbol's it need not have one. */
+			w->size2 = x->end - x->old;
+		}
+	} else if (s->st_value == e->old_end)
+		w->lo = w->hi = e->new_end;
+	else if (s->st_value == e->old)
+		w->lo = w->hi = e->new;
+	else if (is_header(v, s->st_value))
+		return; /* __ehdr_start belongs to some section: gold takes the first one, which may be code */
+	else if ((s->st_value < e->old || s->st_value > e->old_end) && !icf_v_in_exec(v, s->st_value))
+		return; /* lld -N: in no segment, where the headers would be, though nobody loads them */
+	else
+		between(v, e, s->st_value, &w->lo, &w->hi);
+}
+
+/* Is ADDR in section SH, or its end? */
+static bool touches(const Elf64_Shdr *sh, uint64_t addr)
+{
+	return (sh->sh_flags & SHF_ALLOC) && addr >= sh->sh_addr && addr - sh->sh_addr <= sh->sh_size;
+}
+
+/* The section that S of IN stands in.  Its number says it, but in .dynsym numbers may be those of a file that had other
+ * sections: then the address does, unless it is a place in the bytes of an unloaded section. */
+static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynamic)
+{
+	uint32_t n = s->st_shndx;
+	unsigned type = ELF64_ST_TYPE(s->st_info);
+	if (n >= SHN_LORESERVE || type == STT_TLS || type == STT_SECTION)
+		return n;
+	const Elf64_Shdr *own = n < v->in.n_sections ? &v->in.section[n].hdr : NULL;
+	bool loaded = own && (own->sh_flags & SHF_ALLOC);
+	if (loaded && touches(own, s->st_value) && (!s->st_size || s->st_value - own->sh_addr < own->sh_size))
+		return n;
+	if (own && !loaded && !dynamic)
+		return n;
+	uint64_t end = s->st_value + s->st_size;
+	if (own && !loaded && type == STT_OBJECT && s->st_value >= own->sh_addr && end >= s->st_value &&
+	    end - own->sh_addr <= own->sh_size && s->st_value - own->sh_addr < own->sh_size)
+		return n;
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const Elf64_Shdr *sh = &v->in.section[i].hdr;
+		bool zeros = (sh->sh_flags & SHF_TLS) && sh->sh_type == SHT_NOBITS;
+		if (touches(sh, s->st_value) && s->st_value - sh->sh_addr < sh->sh_size && !zeros)
+			return i;
+	}
+	return n;
+}
+
+/* May symbol Y of OUT's .dynsym, whose own section is not there any more, name the section that it names?  It is defined,
+ * and names what holds its address if anything does. */
+static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
+{
+	uint32_t k = y->st_shndx;
+	if (k == SHN_UNDEF || k >= v->out.n_sections || k >= SHN_LORESERVE)
+		return false;
+	const Elf64_Shdr *own = &v->out.section[k].hdr;
+	bool tls = ELF64_ST_TYPE(y->st_info) == STT_TLS;
+	for (uint32_t i = 1; i < v->out.n_sections; i++) {
+		const Elf64_Shdr *sh = &v->out.section[i].hdr;
+		bool is_tls = (sh->sh_flags & SHF_TLS) && (sh->sh_flags & SHF_ALLOC);
+		if (tls ? is_tls : touches(sh, y->st_value) && !(is_tls && sh->sh_type == SHT_NOBITS))
+			return tls ? (own->sh_flags & SHF_TLS) != 0 : touches(own, y->st_value);
+	}
+	/* The bytes of an unloaded section, as rustc's metadata are, have a symbol as long as they are. */
+	for (uint32_t i = 1; i < v->out.n_sections && !y->st_value && y->st_size; i++) {
+		const Elf64_Shdr *sh = &v->out.section[i].hdr;
+		if (!(sh->sh_flags & SHF_ALLOC) && sh->sh_size == y->st_size)
+			return !(own->sh_flags & SHF_ALLOC) && own->sh_size == y->st_size;
+	}
+	return true;
+}
+
+/* What symbol S of IN has to be in OUT. */
+static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name, bool dynamic)
+{
+	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size };
+	if (s->st_shndx == SHN_UNDEF) {
+		/* In programs with fixed addresses: the linkage code that is the function's address for the whole process. */
+		uint64_t to;
+		if (ELF64_ST_TYPE(s->st_info) != STT_TLS && icf_v_code(v, s->st_value, &to))
+			w.lo = w.hi = to;
+		return w;
+	}
+	uint32_t shndx = stands_in(v, s, dynamic);
+	const struct icf_vexec *e = icf_v_exec_of(v, shndx);
+	if (e) {
+		want_code(v, e, s, dynamic, &w);
+		return w;
+	}
+	/* Marks of the end of the code. */
+	if (strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0) {
+		uint64_t to;
+		if (icf_v_code(v, s->st_value, &to) || to != s->st_value)
+			w.lo = w.hi = to;
+		else
+			for (size_t i = 0; i < v->exec.len; i++)
+				if (s->st_value > v->exec.data[i].old && s->st_value < v->exec.data[i].old_end)
+					between(v, &v->exec.data[i], s->st_value, &w.lo, &w.hi);
+		return w;
+	}
+	/* Only of code does the address say more than the number: marks of merged unwind tables (.eh_frame_seg) lie outside of the
+	 * section that they name, and stay as they are. */
+	if (!dynamic && shndx != s->st_shndx && s->st_shndx < v->in.n_sections &&
+	    (v->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
+		return w;
+	if (shndx >= v->in.n_sections || !v->to_out[shndx])
+		return w;
+	const struct elfrw_section *a = &v->in.section[shndx], *b = &v->out.section[v->to_out[shndx]];
+	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
+		return w;
+	/* __ehdr_start belongs to some section, too. */
+	if (s->st_value < a->hdr.sh_addr || s->st_value > a->hdr.sh_addr + a->hdr.sh_size)
+		return w;
+	if (!icf_v_is_unwind_name(a->name) || s->st_value == a->hdr.sh_addr) {
+		w.lo = w.hi = s->st_value - a->hdr.sh_addr + b->hdr.sh_addr;
+		return w;
+	}
+	/* Records move when others go: __FRAME_END__ stands on the end mark, others somewhere in the table. */
+	w.lo = b->hdr.sh_addr;
+	w.hi = b->hdr.sh_addr + b->hdr.sh_size;
+	uint64_t off = s->st_value - a->hdr.sh_addr;
+	if (strcmp(a->name, ".eh_frame") == 0 && v->cfi_out.terminator.len)
+		for (size_t i = 0; i < v->cfi_in.terminator.len; i++)
+			if (v->cfi_in.terminator.data[i] == off)
+				w.lo = w.hi =
+					b->hdr.sh_addr +
+					v->cfi_out.terminator
+						.data[i < v->cfi_out.terminator.len ? i
+										    : v->cfi_out.terminator.len - 1];
+	if (strcmp(a->name, ".eh_frame") != 0 || !v->cfi_out.fde.len)
+		return w;
+	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
+		if (v->cfi_in.fde.data[i].off == off) {
+			uint64_t pc;
+			uint32_t u = icf_v_find(v, v->cfi_in.fde.data[i].pc_begin), f = ICF_V_NONE;
+			if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) &&
+			    icf_v_code(v, v->cfi_in.fde.data[i].pc_begin, &pc))
+				f = dwr_cfi_find(&v->cfi_out, pc);
+			if (f != ICF_V_NONE)
+				w.lo = w.hi = b->hdr.sh_addr + v->cfi_out.fde.data[f].off;
+		}
+	return w;
+}
+
+static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, size_t i,
+			 const Elf64_Sym *x, const Elf64_Sym *y)
+{
+	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
+		   *q = elfrw_image_string(&v->out, b->hdr.sh_link, y->st_name);
+	bool dynamic = a->hdr.sh_type == SHT_DYNSYM;
+	if (!p)
+		p = "";
+	if (!q || strcmp(p, q) != 0) {
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s", a->name, i, p,
+			     q ? q : "none");
+		return;
+	}
+	uint32_t shndx = x->st_shndx;
+	if (shndx != SHN_UNDEF && shndx < v->in.n_sections && shndx < SHN_LORESERVE)
+		shndx = v->to_out[shndx];
+	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
+		    (x->st_shndx >= v->in.n_sections || !shndx);
+	if (x->st_info != y->st_info || x->st_other != y->st_other || (gone ? !may_name(v, y) : shndx != y->st_shndx)) {
+		icf_vlog_bad(
+			&v->log, ICF_VC_SYMBOL,
+			"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u", p,
+			a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other, y->st_shndx);
+		return;
+	}
+	struct want w = wanted(v, x, p, dynamic);
+	if (y->st_value < w.lo || y->st_value > w.hi)
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			     "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p, a->name,
+			     ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.lo), ICF_VX(y->st_value));
+	else if (y->st_size != w.size && y->st_size != w.size2)
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: %s of %s (0x%llx -> 0x%llx): expected %llu, found %llu", p,
+			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size), ICF_VX(y->st_size));
+}
+
+static void check_table(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+{
+	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym), k = 1, locals = 1;
+	if (n && (!m || memcmp(a->data, b->data, sizeof(Elf64_Sym)) != 0))
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "symbol: %s, number 0: expected zeros, found others", a->name);
+	for (size_t i = 1; i < n; i++) {
+		Elf64_Sym x, y;
+		memcpy(&x, a->data + i * sizeof x, sizeof x);
+		/* Symbols of .symtab go with their section; none goes from .dynsym, where numbers tell nothing. */
+		bool goes = a->hdr.sh_type != SHT_DYNSYM && x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections;
+		if (goes && !v->to_out[x.st_shndx])
+			continue;
+		v->log.checked[ICF_VC_SYMBOL]++;
+		if (k >= m) {
+			k++;
+			continue;
+		}
+		memcpy(&y, b->data + k * sizeof y, sizeof y);
+		if (ELF64_ST_BIND(y.st_info) == STB_LOCAL)
+			locals = k + 1;
+		else if (k < b->hdr.sh_info)
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+				     "order: %s symbol %zu: expected a local one before sh_info %u, found another",
+				     b->name, k, b->hdr.sh_info);
+		check_symbol(v, a, b, k++, &x, &y);
+	}
+	if (k != m)
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu", a->name, k, m);
+	if (locals > b->hdr.sh_info)
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			     "order: %s: expected all local symbols before sh_info %u, found one at %zu", b->name,
+			     b->hdr.sh_info, locals - 1);
+}
+
+/* gABI, "Hash Table". */
+static uint32_t sysv_hash(const char *s)
+{
+	uint32_t h = 0;
+	for (; *s; s++) {
+		h = (h << 4) + (uint8_t)*s;
+		h ^= (h & 0xf0000000) >> 24;
+		h &= 0x0fffffff;
+	}
+	return h;
+}
+
+static uint32_t gnu_hash(const char *s)
+{
+	uint32_t h = 5381;
+	for (; *s; s++)
+		h = h * 33 + (uint8_t)*s;
+	return h;
+}
+
+struct lookup {
+	const struct icf_v *v;
+	const struct elfrw_section *sym, *hash;
+	size_t n;
+};
+
+static bool same_name(const struct lookup *l, uint32_t i, const char *name)
+{
+	Elf64_Sym s;
+	if (i >= l->n)
+		return false;
+	memcpy(&s, l->sym->data + (size_t)i * sizeof s, sizeof s);
+	const char *p = elfrw_image_string(&l->v->out, l->sym->hdr.sh_link, s.st_name);
+	return p && strcmp(p, name) == 0;
+}
+
+/* Is symbol WANT among those that a look-up of NAME can give?  (Versions choose between several.) */
+static bool find_sysv(const struct lookup *l, const char *name, uint32_t want)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(l->hash->data, l->hash->hdr.sh_size);
+	uint32_t buckets = elfrw_rbuf_u32(&r), chains = elfrw_rbuf_u32(&r);
+	if (!buckets)
+		return false;
+	elfrw_rbuf_seek(&r, 8 + 4 * (uint64_t)(sysv_hash(name) % buckets));
+	uint32_t i = elfrw_rbuf_u32(&r);
+	for (uint32_t k = 0; i && i < chains && k < chains && elfrw_rbuf_ok(&r); k++) {
+		if (i == want)
+			return same_name(l, i, name);
+		elfrw_rbuf_seek(&r, 8 + 4 * ((uint64_t)buckets + i));
+		i = elfrw_rbuf_u32(&r);
+	}
+	return false;
+}
+
+/* The layout of .gnu.hash as glibc's dl-lookup reads it. */
+static bool find_gnu(const struct lookup *l, const char *name, uint32_t want)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(l->hash->data, l->hash->hdr.sh_size);
+	uint32_t buckets = elfrw_rbuf_u32(&r), first = elfrw_rbuf_u32(&r), words = elfrw_rbuf_u32(&r),
+		 shift = elfrw_rbuf_u32(&r);
+	uint32_t h = gnu_hash(name);
+	if (!buckets || !words || (words & (words - 1)) || shift > 31)
+		return false;
+	elfrw_rbuf_seek(&r, 16 + 8 * (uint64_t)(h / 64 & (words - 1)));
+	uint64_t bloom = elfrw_rbuf_u64(&r);
+	if (!(bloom >> (h & 63) & bloom >> (h >> shift & 63) & 1))
+		return false;
+	elfrw_rbuf_seek(&r, 16 + 8 * (uint64_t)words + 4 * (uint64_t)(h % buckets));
+	uint32_t i = elfrw_rbuf_u32(&r);
+	if (i < first)
+		return false;
+	for (;; i++) {
+		elfrw_rbuf_seek(&r, 16 + 8 * (uint64_t)words + 4 * ((uint64_t)buckets + i - first));
+		uint32_t x = elfrw_rbuf_u32(&r);
+		if (!elfrw_rbuf_ok(&r))
+			return false;
+		if ((x | 1) == (h | 1) && i == want)
+			return same_name(l, i, name);
+		if (x & 1)
+			return false;
+	}
+}
+
+static void check_lookups(struct icf_v *v)
+{
+	const struct elfrw_section *sym = &v->out.section[v->out.dynsym];
+	if (!v->out.dynsym || !sym->data)
+		return;
+	for (uint32_t k = 1; k < v->out.n_sections; k++) {
+		const struct elfrw_section *h = &v->out.section[k];
+		bool gnu = h->hdr.sh_type == SHT_GNU_HASH;
+		if ((!gnu && h->hdr.sh_type != SHT_HASH) || !h->data)
+			continue;
+		struct lookup l = { v, sym, h, sym->hdr.sh_size / sizeof(Elf64_Sym) };
+		for (uint32_t i = 1; i < l.n; i++) {
+			Elf64_Sym s;
+			memcpy(&s, sym->data + (size_t)i * sizeof s, sizeof s);
+			const char *name = s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL
+						   ? NULL
+						   : elfrw_image_string(&v->out, sym->hdr.sh_link, s.st_name);
+			if (!name)
+				continue;
+			v->log.checked[ICF_VC_LOOKUP]++;
+			if (!(gnu ? find_gnu(&l, name, i) : find_sysv(&l, name, i)))
+				icf_vlog_bad(&v->log, ICF_VC_LOOKUP, "name: %s in %s: expected symbol %u, found none",
+					     name, h->name, i);
+		}
+	}
+}
+
+struct elfrw_err *icf_v_check_symbols(struct icf_v *v)
+{
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *a = &v->in.section[i];
+		if ((a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_DYNSYM) || !a->data)
+			continue;
+		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		if (!b || !b->data)
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "table: %s: expected in the output, found nothing",
+				     a->name);
+		else
+			check_table(v, a, b);
+	}
+	check_lookups(v);
+	return NULL;
+}

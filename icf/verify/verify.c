@@ -1,0 +1,278 @@
+/* verify.c: the order of the verifier's steps.
+ *
+ * Opening and claim; code against code; data, with what the code taught about tables; then everything that describes them.
+ * Cost: one pass over IN's code, one over the data, one over the debug information of both files. */
+#include "elfrw/pair.h"
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/regular.h"
+#include "icf/verify/state.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t count_wrong(const struct icf_vlog *log)
+{
+	uint64_t n = 0;
+	for (int c = 0; c < ICF_VC_CHECKS; c++)
+		n += log->wrong[c];
+	return n;
+}
+
+/* Where libdw and libelf have no memory they say that the file is broken, or see less of it; ERR, which followed, or what was
+ * found, is worth nothing then.  errno is a hint only: malloc() leaves ENOMEM behind when a thread's own arena had no room and
+ * another one had, which happens with the tables of large programs.  There, it counts only when something is wrong, and
+ * icf_verify() asks again. */
+#define SMALL (32u << 20)
+struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err)
+{
+	if (errno == ENOMEM)
+		__atomic_store_n(&v->hint, true, __ATOMIC_RELAXED);
+	errno = 0;
+	if (!__atomic_load_n(&v->hint, __ATOMIC_RELAXED) || v->sure ||
+	    (!err && !count_wrong(log) && v->in.size > SMALL) || err == &elfrw_err_nomem)
+		return err;
+	elfrw_err_free(err);
+	__atomic_store_n(&v->doubt, true, __ATOMIC_RELAXED);
+	return &elfrw_err_nomem;
+}
+
+/* Is there a file to look at? */
+static struct elfrw_err *can_read(const char *path)
+{
+	int fd = elfrw_open_regular(path);
+	if (fd < 0 && (errno == EISDIR || errno == EINVAL))
+		return elfrw_error("%s: is no regular file", path);
+	if (fd < 0)
+		return elfrw_error_errno(errno, "%s: cannot open", path);
+	close(fd);
+	return NULL;
+}
+
+struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err)
+{
+	return elfrw_err_about(path, err);
+}
+
+static struct elfrw_err *read_frames(struct icf_v *v)
+{
+	const struct elfrw_section *s = elfrw_image_section(&v->in, ".eh_frame");
+	v->frame_lo = s ? s->hdr.sh_addr : 0;
+	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
+	return icf_v_named(v->in.path,
+		       dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0,
+				    s ? s->hdr.sh_addr : 0, true, v->arch->address_size));
+}
+
+/* Are code and debug information the same bytes at the same places?  What the one says of the other is right, then, as far as it was,
+ * also where it speaks of padding. */
+static bool all_stayed(struct icf_v *v)
+{
+	uint32_t more = 0; /* sections of OUT */
+	if (v->has_note)
+		return false;
+	for (uint32_t i = 1; i < v->out.n_sections; i++)
+		more += icf_v_is_debug_name(v->out.section[i].name);
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *a = &v->in.section[i];
+		if (!(a->hdr.sh_flags & SHF_EXECINSTR) && !icf_v_is_debug_name(a->name))
+			continue;
+		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		if (!b || a->hdr.sh_addr != b->hdr.sh_addr || a->hdr.sh_size != b->hdr.sh_size || a->hdr.sh_flags != b->hdr.sh_flags ||
+		    !a->data != !b->data || (a->data && memcmp(a->data, b->data, a->hdr.sh_size) != 0))
+			return false;
+		more -= icf_v_is_debug_name(a->name);
+		v->log.checked[ICF_VC_SECTION]++;
+	}
+	return !more;
+}
+
+/* Asked after each: a later one may set errno to something else. */
+#define STEP(expr) ELFRW_TRY(icf_v_unless_nomem(v, &v->log, expr))
+
+static struct elfrw_err *run(struct icf_v *v)
+{
+	v->arch = v->in.arch;
+	ELFRW_TRY(icf_v_bound(&v->in));
+	ELFRW_TRY(icf_v_bound(&v->out));
+	ELFRW_TRY(icf_v_sections(v));
+	if (v->incomplete)
+		return icf_v_check_file(v);
+	ELFRW_TRY(read_frames(v));
+	struct elfrw_err *err = icf_v_claim(v);
+	if (err && err != &elfrw_err_nomem) {
+		/* No claim: trouble, unless the file is broken besides. */
+		struct elfrw_err *more = icf_v_check_file(v);
+		uint64_t wrong = 0;
+		for (int c = 0; c < ICF_VC_CHECKS; c++)
+			wrong += v->log.wrong[c];
+		if (!more && !wrong)
+			return err;
+		elfrw_err_free(err);
+		return more;
+	}
+	ELFRW_TRY(err);
+	STEP(icf_v_find_words(v));
+	if (!v->has_note)
+		ELFRW_TRY(icf_v_extend_units(v));
+	if (v->inferred)
+		STEP(icf_v_find_pads(v));
+	STEP(icf_v_check_code(v));
+	if (v->inferred)
+		STEP(icf_v_infer_words(v));
+	STEP(icf_v_find_tables(v));
+	STEP(icf_v_check_tables(v));
+	STEP(icf_v_check_layout(v));
+	STEP(icf_v_check_data(v));
+	STEP(icf_v_check_dynamic(v));
+	STEP(icf_v_check_unwind(v));
+	STEP(icf_v_check_symbols(v));
+	STEP(icf_v_check_note(v));
+	STEP(icf_v_check_relocs(v));
+	STEP(icf_v_check_file(v));
+	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
+}
+
+/* Is OUT, where nothing was worth folding, IN as it was? */
+static bool same_bytes(const struct icf_v *v)
+{
+	return !v->in.pair && !v->out.pair && v->in.size == v->out.size && memcmp(v->in.base, v->out.base, v->in.size) == 0;
+}
+
+static int diff_order(const void *a, const void *b, void *arg)
+{
+	const struct icf_verify_diff *base = arg, *x = &base[*(const uint32_t *)a], *y = &base[*(const uint32_t *)b];
+	if (x->check != y->check)
+		return x->check < y->check ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* The differences by check, otherwise in the order in which they were found. */
+static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
+{
+	struct icf_vlog *log = &v->log;
+	uint32_t *order = malloc((log->diff.len + 1) * sizeof *order);
+	if (!order || log->nomem || !VEC_RESERVE(&ret->diff, log->diff.len)) {
+		free(order);
+		return &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < log->diff.len; i++)
+		order[i] = i;
+	qsort_r(order, log->diff.len, sizeof *order, diff_order, log->diff.data);
+	for (uint32_t i = 0; i < log->diff.len; i++)
+		ret->diff.data[ret->diff.len++] = log->diff.data[order[i]];
+	log->diff.len = 0;
+	free(order);
+	ret->equal = true;
+	for (int c = 0; c < ICF_VC_CHECKS; c++) {
+		ret->checked[c] = log->checked[c];
+		ret->wrong[c] = log->wrong[c];
+		ret->equal &= !log->wrong[c];
+	}
+	for (uint32_t i = 0; i < v->unit.len; i++) {
+		ret->n_folded += (v->unit.data[i].flags & ICF_V_FOLDED) != 0;
+		ret->n_thunks += v->unit.data[i].thunk != 0;
+	}
+	ret->n_units = (uint32_t)v->unit.len;
+	ret->places_undecided = v->places_undecided;
+	ret->calls_undecided = v->calls_undecided;
+	ret->from_note = v->has_note;
+	ret->same = same_bytes(v);
+	return NULL;
+}
+
+static void deinit(struct icf_v *v)
+{
+	dwr_cfi_deinit(&v->cfi_in);
+	dwr_cfi_deinit(&v->cfi_out);
+	if (v->has_note)
+		dwr_icfold_deinit(&v->note);
+	if (v->note_secs.image)
+		dwr_sections_deinit(&v->note_secs);
+	icf_vlog_deinit(&v->log);
+	VEC_FREE(&v->exec);
+	VEC_FREE(&v->unit);
+	VEC_FREE(&v->word);
+	VEC_FREE(&v->table);
+	VEC_FREE(&v->dynreloc);
+	VEC_FREE(&v->base);
+	VEC_FREE(&v->pair);
+	VEC_FREE(&v->alias);
+	free(v->same);
+	free(v->exec_at);
+	VEC_FREE(&v->frameref);
+	VEC_FREE(&v->call);
+	VEC_FREE(&v->jump);
+	VEC_FREE(&v->pad);
+	VEC_FREE(&v->site.v);
+	free(v->to_out);
+	free(v->from_out);
+	free(v->page);
+	free(v->by_new);
+	free(v->by_thunk);
+	free(v->filter);
+	elfrw_image_close(&v->in);
+	elfrw_image_close(&v->out);
+}
+
+static struct elfrw_err *open_one(struct elfrw_image *img, const char *path, const char *debug_file)
+{
+	return debug_file ? elfrw_pair_open(img, path, debug_file) : elfrw_image_open(img, path);
+}
+
+/* SURE: what errno says is not listened to.  *DOUBT: it was. */
+static struct elfrw_err *compare(const char *in, const char *out, const struct icf_verify_options *opt, bool sure, bool *doubt,
+				 struct icf_verify_result *ret)
+{
+	struct icf_v v = { .opt = opt, .sure = sure };
+	*ret = (struct icf_verify_result){ 0 };
+	v.log.max = opt->max_diffs ? opt->max_diffs : 20;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	v.threads = opt->threads ? opt->threads : cpus > 0 ? (unsigned)cpus : 1;
+	struct elfrw_err *err = icf_v_named(in, open_one(&v.in, in, opt->debug_in));
+	if (!err) {
+		/* A result that is no sound ELF file differs from one that is. */
+		struct elfrw_err *broken = open_one(&v.out, out, opt->debug_out);
+		if (broken && elfrw_err_is_system(broken))
+			err = icf_v_named(out, broken);
+		else if (broken) {
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "file: %s: expected an ELF file, found: %s", out,
+				     elfrw_err_text(broken));
+			elfrw_err_free(broken);
+		} else if (v.out.arch != v.in.arch)
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name,
+				     v.out.arch->name);
+		else if (same_bytes(&v))
+			v.log.checked[ICF_VC_FILE]++;
+		else {
+			errno = 0;
+			err = icf_v_unless_nomem(&v, &v.log, run(&v));
+		}
+	}
+	if (!err)
+		err = deliver(&v, ret);
+	if (err)
+		icf_verify_result_deinit(ret);
+	*doubt = v.doubt;
+	deinit(&v);
+	return err;
+}
+
+struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt,
+			     struct icf_verify_result *ret)
+{
+	bool doubt;
+	ELFRW_TRY(can_read(in));
+	ELFRW_TRY(can_read(out));
+	struct elfrw_err *err = compare(in, out, opt, false, &doubt, ret);
+	if (!err || !doubt)
+		return err;
+	/* It may be that there was no memory, or that something is wrong.  Where there is memory now, the second answer counts. */
+	void *much = malloc(64u << 20);
+	if (!much)
+		return err;
+	free(much);
+	return compare(in, out, opt, true, &doubt, ret);
+}

@@ -1,0 +1,620 @@
+#!/bin/bash
+# dwarf.sh: the debug information of folded programs in every form that compilers and tools write it in.
+#
+# fixtures/dwarf is built by GCC and Clang with DWARF 2 to 5 and in the rarer forms (64-bit, type units, compressed, LTO,
+# indexes, dwz, split), folded, and each result is asked about by others' readers: judge_dwarf (libdw), readelf, eu-readelf,
+# llvm-dwarfdump --verify, three symbolizers at the start of and inside of each function, and gdb at breakpoints in kept and
+# folded functions.  What each says of the output must be what it says of the input.
+# DWARF_ONLY="NAME..." runs only these forms; KEEP=1 keeps the files.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool dwarf
+make_work
+SRC=$FIXTURES/dwarf
+JUDGE=${JUDGE:-$BUILD/tests/judge_dwarf}
+for t in clang ld.lld ld.gold eu-readelf eu-addr2line llvm-symbolizer llvm-dwarfdump gdb jq dwz; do
+	have $t || skip "dwarf $t" "not installed"
+done
+[ -x "$JUDGE" ] || skip "dwarf judge" "no program $JUDGE"
+export DEBUGINFOD_URLS=
+echo 'int third_half(int); int third_half(int n) { return n; }' >"$WORK/third.c"
+gcc -O2 -fPIE -c "$WORK/third.c" -o "$WORK/third.o"
+
+# --- building ---------------------------------------------------------------------------------------------------------
+# build DIR CC LINKER CFLAGS LDFLAGS: DIR/in, and DIR/in.c without the C++ half; fails with the reason in DIR/why.
+# Clang writes file names below the folder it runs in relative to that: so it does for relative-*.
+build() {
+	local d=$1 cc=$2 ld=$3 s base cwd=$1
+	mkdir -p "$d"
+	case $d in */relative-*) cwd=$ROOT ;; esac
+	for s in main.c one.c two.c three.cc; do
+		base=${s%.*}
+		# shellcheck disable=SC2086
+		if ! (cd "$cwd" && "$(compiler_of "$cc" "$s")" $4 -w -c "$SRC/$s" -o "$d/$base.o") 2>"$d/why"; then return 1; fi
+	done
+	# shellcheck disable=SC2086
+	"$(compiler_of "$cc" x.cc)" $4 -fuse-ld="$ld" -Wl,--emit-relocs $5 "$d"/{main,one,two,three}.o -o "$d/in" 2>"$d/why" || return 1
+	# shellcheck disable=SC2086
+	"$cc" $4 -fuse-ld="$ld" -Wl,--emit-relocs $5 "$d"/{main,one,two}.o "$WORK/third.o" -o "$d/in.c" 2>"$d/why"
+}
+
+# --- what readers complain of -------------------------------------------------------------------------------------------
+# dump_complaints FILE: kinds of complaints about its debug sections, with their numbers.
+dump_complaints() {
+	local f=$1 r
+	for r in "readelf --debug-dump" "readelf --debug-dump=decodedline" "eu-readelf --debug-dump"; do
+		have "${r%% *}" || continue
+		# shellcheck disable=SC2086
+		{ $r "$f" 2>&1 >&3 | sed "s/^/$r: /"; } 3>"$f.dump"
+		grep -aE '<corrupt|<unknown|[Ww]arning:|[Ee]rror:|<invalid|<INVALID|Unknown |\?\?\?' "$f.dump" | sed "s/^/$r: /"
+	done | sed -E "s#$f#FILE#g; s/0x[0-9a-fA-F]+/N/g; s/\b[0-9a-f]{8,16}\b/N/g; s/[0-9]+/N/g; s/ +/ /g" | sort | uniq -c
+	rm -f "$f.dump"
+}
+# verify_complaints FILE: the same of llvm-dwarfdump --verify; fails when it does not end.
+verify_complaints() {
+	timeout 300 llvm-dwarfdump --verify "$1" >"$1.verify" 2>&1
+	[ $? = 124 ] && return 1
+	# Where it knows no zstd, it complains of every section.
+	grep -aE "error:" "$1.verify" | grep -v "'\.debug_icfold', unsupported compression type" | sed -E 's/0x[0-9a-fA-F]+/N/g; s/[0-9]+/N/g' | sort | uniq -c
+	rm -f "$1.verify"
+}
+
+# --- look-ups ---------------------------------------------------------------------------------------------------------
+# kept_units DIR/OUT: "OLD SIZE NEW NAME" (hexadecimal) of every unit that is not folded.
+kept_units() {
+	"$ICFOLD" dump --groups --json "$1" | jq -r '.groups[].members[] | select(.kept | not) | .old' | sed 's/^0x//' |
+		awk 'NR == FNR { folded[$1] = 1; next } { k = $1; sub(/^0+/, "", k) } !(k in folded) { print k, $2, $3, $4 }' - "$2"
+}
+# places UNITS SIZE: lines "OLD NEW" of places in each unit of at least SIZE bytes.
+places() {
+	awk -v least="$2" '
+		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		function at(o) { if (o >= 0 && o < size && !((old, o) in seen)) { seen[old, o] = 1; printf "0x%x 0x%x\n", old + o, new + o } }
+		{ old = hex($1); size = hex($2); new = hex($3); if (size < least) next; at(0); at(1); at(int(size / 3)); at(int(size / 2)); at(int(size * 2 / 3)); at(size - 1) }' "$1"
+}
+# answers TOOL FILE ADDRESSES: what TOOL says of the addresses, without them.
+answers() {
+	case $1 in
+	llvm-symbolizer) llvm-symbolizer -i --obj="$2" <"$3" ;;
+	*) "$1" -i -f -e "$2" <"$3" 2>/dev/null ;;
+	esac
+}
+# wrong_lookups IN OUT UNITS: the first difference, empty when none.
+wrong_lookups() {
+	local t
+	for t in llvm-symbolizer addr2line eu-addr2line; do
+		have $t || continue
+		# bfd takes a symbol of size 0 for one of size 1, and libdwfl prefers a global one of size 0 to a local one of size 1.
+		places "$3" "$([ $t = llvm-symbolizer ] && echo 1 || echo 2)" >"$2.places"
+		cut -d ' ' -f 1 "$2.places" >"$2.old"
+		cut -d ' ' -f 2 "$2.places" >"$2.new"
+		[ "$(wc -l <"$2.old")" -gt 20 ] || echo "too few places"
+		answers $t "$1" "$2.old" >"$2.want"
+		answers $t "$2" "$2.new" >"$2.have"
+		if [ "$(wc -l <"$2.want")" != "$(wc -l <"$2.have")" ]; then
+			echo "$t: other inlined frames: $(diff "$2.want" "$2.have" | grep '^[<>]' | head -n 2 | tr '\n' ' ')"
+		fi
+		# GCC's -flto leaves a symbol of another section among those of code, and bfd takes file 0 for file 1.
+		awk 'NR == FNR { want[FNR] = $0; next } want[FNR] $0 !~ /\.c\.[0-9a-f][0-9a-f][0-9a-f]|<artificial>/ && want[FNR] != $0 { print want[FNR], "became", $0; exit }' \
+			"$2.want" "$2.have" | sed "s#$SRC/##g; s/^/$t: /"
+	done | head -n 1
+}
+# wrong_symbols IN OUT MAP: functions whose symbol is neither where the map says nor at a thunk of its own.
+wrong_symbols() { # IN OUT MAP
+	local f
+	for f in "$1" "$2"; do
+		readelf -sW "$f" | awk '/^Symbol table/ { on = /\.symtab/ } on && $4 == "FUNC" && $7 != "UND" { sub(/^0+/, "", $2); print $2, $8 }'
+		echo
+	done >"$2.symbols"
+	"$ICFOLD" dump --groups --json "$2" | jq -r '.groups[].members[] | select(.thunk) | .old' | sed 's/0x//' |
+		awk '
+		FILENAME == "-" { thunk[$1] = 1; next }
+		FILENAME == ARGV[2] { sub(/^0+/, "", $1); sub(/^0+/, "", $3); to[$1] = $3; next }
+		!NF { second = 1; next }
+		!second { if ($1 in to && !($1 in thunk)) { n++; name[n] = $2; want[n] = to[$1] } next }
+		{ is[$2, $1] = 1 }
+		END { if (n < 20) print "too few"; for (i = 1; i <= n; i++) if (!((name[i], want[i]) in is)) print name[i] }' - "$3" "$2.symbols" | head -n 1
+}
+
+# --- gdb --------------------------------------------------------------------------------------------------------------
+# run_gdb FILE "COMMANDS...": its words without addresses, garbage in locals (large numbers), and processes.  An error ends a
+# file of commands.  Values at entry are not compared: gdb has them only where a call names the function that is kept.
+run_gdb() {
+	local x=() f
+	for f in $2; do x+=(-x "$f"); done
+	timeout 400 gdb -nx -q -batch -iex 'set debuginfod enabled off' -iex 'set pagination off' -iex 'set confirm off' \
+		-iex 'set breakpoint pending on' "${x[@]}" "$1" 2>&1 </dev/null |
+		sed -E "s#$1#FILE#g; s#$SRC/##g; s/0x[0-9a-f]+/N/g; s/<(int|long|unsigned int|unsigned long)>/<T>/g; s/-?[0-9]{5,}/N/g
+			s/\b([a-z]+)=\1@entry=/\1=/g; s/(fill<T>) \(n=[^)]*\)/\1 (n)/
+			/^(Thread debugging|\[Thread debugging|\[Inferior|Using host libthread|warning: Error disabling address space)/d
+			/^warning: Section .debug_names|Error in sourced command file|^The program is not being run/d"
+}
+# function_lines FILE FUNCTION: the lines of its statements.
+function_lines() { # every second one
+	awk -v f="$2" '!on && $0 ~ "[ *]" f "\\(.*[^;]$" { on = 1; match($0, /^\t*/); end = substr($0, 1, RLENGTH) "}"; next }
+		on && $0 == end { exit } on && /;|for |if / { if (n++ % 2 == 0) print NR }' "$SRC/$1"
+}
+# folded_pairs OUT: "KEPT FOLDED" of those of one.c and two.c that have no thunk.
+folded_pairs() {
+	"$ICFOLD" dump --groups --json "$1" | jq -r '.groups[] | (.members[] | select(.kept) | .names[0]) as $k | .members[] |
+		select((.kept | not) and .thunk == null) | "\($k) \(.names[0])"' | awk '{ a = $1; b = $2; sub(/_(one|two)$/, "", a); sub(/_(one|two)$/, "", b) }
+		$1 ~ /_(one|two)$/ && a == b'
+}
+source_of() { case $1 in *_one) echo one.c ;; *) echo two.c ;; esac; }
+half_of() { case $1 in *_one) echo first_half ;; *) echo second_half ;; esac; }
+# breaks FILE SUFFIX [SKIP]: breakpoints at every line of functions of which neither copy went, or this one stayed.
+breaks() {
+	local f l
+	for f in twice nothing sum fail split deep caller tail; do
+		grep -qE " ${f}_$2\$" "$PAIRS" && continue
+		grep -qx "$f" "$MIXED" && continue
+		for l in $(function_lines "$1" "${f}_$2"); do
+			printf 'break %s:%s\ncommands\ninfo args\ninfo locals\nbt\ncontinue\nend\n' "$1" "$l"
+		done
+	done
+}
+# gdb_kept IN OUT: frames, arguments and locals wherever kept functions stop; both files have names of one length, since
+# those lie on the stack.
+gdb_kept() {
+	local in=$1 out=$2 l
+	local PAIRS=$out.pairs MIXED=$out.mixed
+	folded_pairs "$out" >"$PAIRS"
+	# Of a thunk and its body a name is two places.
+	"$ICFOLD" dump --groups --json "$out" | jq -r '.groups[].members[] | select(.thunk) | .names[0]' | sed -E 's/_(one|two)$//' >"$MIXED"
+	{
+		echo 'tbreak second_half'
+		breaks one.c one
+		printf 'run\ndelete\ntbreak third_half\n'
+		breaks two.c two
+		printf 'continue\ndelete\n'
+		# Locals here are partly uninitialised, and not the same garbage.
+		for l in $(grep -nE "items.used. = |result = next" "$SRC/three.cc" | cut -d : -f 1); do
+			printf 'break three.cc:%s\ncommands\nbt 2\ncontinue\nend\n' "$l"
+		done
+		printf 'continue\n'
+	} >"$out.gdb"
+	run_gdb "$in" "$out.gdb" >"$out.want"
+	run_gdb "$out" "$out.gdb" >"$out.have"
+	# How many places a line of a template has is what folding changes.
+	sed -i -E '/^Breakpoint [0-9]+ at /d; s/^(Breakpoint [0-9]+)\.[0-9]+,/\1,/' "$out.want" "$out.have"
+	[ "$(grep -c '^Breakpoint' "$out.want")" -ge 20 ] || echo "only $(grep -c '^Breakpoint' "$out.want") stops"
+	cmp -s "$out.want" "$out.have" || diff "$out.want" "$out.have" | sed -n 1,3p | tr '\n' ' '
+}
+# differs WHAT FILE.want FILE.have
+differs() { cmp -s "$2.want" "$2.have" || echo "$1: $(diff "$2.want" "$2.have" | grep '^[<>]' | head -n 4 | tr '\n' ' ')"; }
+# gdb_folded IN OUT: names, lines, stops, steps and frames of folded functions.
+gdb_folded() {
+	local in=$1 out=$2 k f l s
+	folded_pairs "$out" >"$out.pairs"
+	# Each line of a folded function is as far from its start as it was.
+	while read -r k f; do
+		case $f in split_*) continue ;; esac
+		for l in $(function_lines "$(source_of "$f")" "$f"); do echo "info line $(source_of "$f"):$l"; done
+	done <"$out.pairs" >"$out.gdb"
+	s='s/_(one|two)([+>])/_X\2/g; s/ (starts|is) at address (N <[^>]*>).*/ \2/'
+	run_gdb "$in" "$out.gdb" | sed -E "$s" | uniq >"$out.want"
+	run_gdb "$out" "$out.gdb" | sed -E "$s" | uniq >"$out.have"
+	[ "$(wc -l <"$out.want")" -ge 10 ] || echo "few lines"
+	differs "info line" "$out"
+	# Its name is a place in the kept one, and so is a breakpoint.
+	while read -r k f; do
+		printf 'info symbol %s\ninfo line %s\ntbreak %s\n' "$k" "$k" "$k"
+		printf 'info symbol %s\ninfo line %s\ntbreak %s\n' "$f" "$f" "$f" >&3
+	done <"$out.pairs" >"$out.k.gdb" 3>"$out.f.gdb"
+	run_gdb "$out" "$out.k.gdb" >"$out.want"
+	run_gdb "$out" "$out.f.gdb" >"$out.have"
+	differs "break FOLDED" "$out"
+	# Steps through it and what it returns, as through the kept one of the input.
+	rm -rf "$out.k" "$out.f"
+	mkdir -p "$out.k" "$out.f"
+	while read -r k f; do
+		case $f in sum_* | deep_* | caller_* | tail_*) ;; *) continue ;; esac
+		for l in "$k k" "$f f"; do
+			printf 'tbreak %s\nrun\ntbreak %s\necho \\n=== %s\\n\ncontinue\ninfo args\ninfo locals\nnext\nnext\nnext\nuntil\nstep\nuntil\nnext\nuntil\nnext\nnext\nkill\n' \
+				"$(half_of "${l% *}")" "${l% *}" "${f%_*}" >"$out.${l#* }/${f%_*}"
+		done
+	done <"$out.pairs"
+	for l in "$in k want" "$out f have"; do
+		# shellcheck disable=SC2086
+		set -- $l
+		run_gdb "$1" "$out.$2/*" | awk '/^Temporary breakpoint [0-9]+ at/ { next } /^===/ { on = 1; print; next } on && /_half/ { on = 0 } on && !/^$/' |
+			sed -E 's/^(Temporary breakpoint) [0-9]+/\1/; s/items(_two)? /items /; s/^(Run till exit).*/\1/' >"$out.$3"
+	done
+	differs "steps" "$out"
+	# Frames above it and their locals; a stop by its file and line.
+	while read -r k f; do
+		case $f in sum_* | twice_* | deep_*) ;; *) continue ;; esac
+		l=$(function_lines "$(source_of "$f")" "$f" | head -n 1)
+		printf 'tbreak %s\nrun\ntbreak %s\ncontinue\nbt\nup\ninfo locals\nfinish\nkill\n' "$(half_of "$f")" "$f" >"$out.k/$f.bt"
+		[ -n "$l" ] && printf 'tbreak %s\nrun\ntbreak %s:%s\ncontinue\nbt\nfinish\nkill\n' "$(half_of "$f")" "$(source_of "$f")" "$l" >"$out.k/$f.line.bt"
+	done <"$out.pairs"
+	for l in "$in want" "$out have"; do
+		# shellcheck disable=SC2086
+		set -- $l
+		run_gdb "$1" "$out.k/*.bt" | grep -vE '^(#0|Run till|Temporary|[0-9]+.)' >"$out.$2"
+	done
+	[ "$(grep -c 'Value returned' "$out.want")" -ge 3 ] || echo "few values returned"
+	differs "frames" "$out"
+}
+
+# --- one form -----------------------------------------------------------------------------------------------------------
+verdict() { # NAME WHY: not ok unless WHY is empty
+	if [ -z "$2" ]; then ok "$1"; else not_ok "$1" "$2"; fi
+}
+# judge_fold NAME IN MODE POLICY [LIMIT]: folds and asks everybody.
+judge_fold() {
+	local name="dwarf $1 $3 $4" in=$2 out=$2.$3.$4 mode=$3 policy=$4 arg=
+	if ! "$ICFOLD" -q --icf="$mode" --debug-folded="$policy" --map="$out.map" --print-icf-sections="$out.groups" "$in" -o "$out" >"$out.log" 2>&1; then
+		not_ok "$name" "$(first_line "$out.log")"
+		return 1
+	fi
+	[ "$mode" = safe ] && arg=distinct
+	# shellcheck disable=SC2086
+	{ "$in" $arg; echo "exit status $?"; } >"$out.run.in" 2>&1
+	# shellcheck disable=SC2086
+	{ "$out" $arg; echo "exit status $?"; } >"$out.run" 2>&1
+	check "$name runs the same" "$(diff "$out.run.in" "$out.run" | sed -n 2,3p | tr '\n' ' ')" cmp -s "$out.run.in" "$out.run"
+	if [ -x "$JUDGE" ]; then
+		"$JUDGE" --policy="$policy" "$in" "$out" "$out.map" >"$out.judge" 2>&1
+		# libdw knows no zstd before elfutils 0.189; binutils may.
+		if grep -q 'cannot read .debug_info of the input' "$out.judge" && objcopy --decompress-debug-sections "$in" "$out.plain.in" 2>/dev/null &&
+			objcopy --decompress-debug-sections "$out" "$out.plain" 2>/dev/null; then
+			"$JUDGE" --policy="$policy" "$out.plain.in" "$out.plain" "$out.map" >"$out.judge" 2>&1
+		fi
+		if grep -q "cannot read .debug_info of the input" "$out.judge"; then
+			skip "$name judge" "libdw does not know this compression"
+		else
+			check "$name judge" "$(grep -aE '^WRONG' "$out.judge" | head -n 2 | tr '\n' ' ' | cut -c 1-300) $(tail -n 1 "$out.judge")" grep -q '^right$' "$out.judge"
+		fi
+	fi
+	[ -e "$in.complaints" ] || dump_complaints "$in" >"$in.complaints"
+	dump_complaints "$out" >"$out.complaints"
+	verdict "$name dumps" "$(new_complaints "$in.complaints" "$out.complaints" | head -n 2 | tr '\n' ' ' | cut -c 1-200)"
+	have jq || return 0
+	kept_units "$out" "$out.map" >"$out.units"
+	verdict "$name groups" "$(diff <(awk '/^selected/ { print $3 } /removing/ { print $4 }' "$out.groups" | sort) \
+		<("$ICFOLD" dump --json "$out" | jq -r '.groups[].members[].names[0]' | sort) | sed -n 1,3p | tr '\n' ' ')"
+	verdict "$name symbols" "$(wrong_symbols "$in" "$out" "$out.map")"
+	[ "$policy" = alias ] || verdict "$name look-ups" "$(wrong_lookups "$in" "$out" "$out.units")"
+}
+judge_verify() { # NAME DIR: on the program without C++, where llvm-dwarfdump --verify ends
+	have llvm-dwarfdump || return 0
+	"$ICFOLD" -q --icf=all "$2/in.c" -o "$2/out.c" >"$2/verify.log" 2>&1 || { not_ok "dwarf $1 verify" "$(first_line "$2/verify.log")"; return; }
+	if ! verify_complaints "$2/in.c" >"$2/verify.in"; then
+		skip "dwarf $1 verify" "llvm-dwarfdump --verify does not end on the input"
+	elif ! verify_complaints "$2/out.c" >"$2/verify.out"; then
+		not_ok "dwarf $1 verify" "llvm-dwarfdump --verify does not end"
+	else
+		verdict "dwarf $1 verify" "$(new_complaints "$2/verify.in" "$2/verify.out" | head -n 2 | tr '\n' ' ')"
+	fi
+}
+judge_gdb() { # NAME IN OUT gdb|gdb-kept|gdb-folded
+	have gdb && have jq || return 0
+	local d=${3%/*}
+	cp "$2" "$d/gdb.i"
+	cp "$3" "$d/gdb.o"
+	[ "$4" = gdb-folded ] ||
+		verdict "dwarf $1 gdb, kept functions" "$(gdb_kept "$d/gdb.i" "$d/gdb.o" | cut -c 1-300)"
+	[ "$4" = gdb-kept ] ||
+		verdict "dwarf $1 gdb, folded functions" "$(gdb_folded "$d/gdb.i" "$d/gdb.o" | head -n 3 | cut -c 1-400)"
+}
+
+# form NAME CC LINKER CFLAGS LDFLAGS [WHAT...]: WHAT is of: gdb, MODE.POLICY; change=FUNCTION that alters the input.
+form() {
+	local name=$1 d=$WORK/$1 cc=$2 ld=$3 w changed gdb=""
+	have "$cc" || return 0
+	have "ld.$ld" || return 0
+	if ! build "$d" "$cc" "$ld" "$4" "$5"; then
+		if grep -qE 'unrecognized|unsupported|unknown argument|not supported|invalid .*compress' "$d/why"; then
+			skip "dwarf $name" "$(grep -m1 -oE "[^:]*(unrecognized|unsupported|unknown|not supported|invalid).*" "$d/why" | cut -c 1-100)"
+		else
+			not_ok "dwarf $name" "building: $(first_line "$d/why")"
+		fi
+		return
+	fi
+	shift 5
+	for w; do
+		case $w in
+		change=*)
+			for changed in "$d/in" "$d/in.c"; do
+				if ! "${w#change=}" "$changed" 2>"$d/why"; then
+					skip "dwarf $name" "$(first_line "$d/why")"
+					return
+				fi
+			done
+			;;
+		gdb*) gdb=$w ;;
+		*.*)
+			judge_fold "$name" "$d/in" "${w%.*}" "${w#*.}" || continue
+			[ -n "$gdb" ] && judge_gdb "$name ${w%.*}" "$d/in" "$d/in.$w" "$gdb"
+			gdb=
+			;;
+		esac
+	done
+	judge_verify "$name" "$d"
+}
+
+# --- what changes an input after linking ----------------------------------------------------------------------------------
+old_zlib() { objcopy --compress-debug-sections=zlib-gnu "$1" && readelf -SW "$1" | grep -q '\.zdebug_info'; }
+through_dwz() { have dwz && dwz "$1"; }
+# section_at FILE SECTION: its offset and size in the file, decimal.
+section_at() {
+	readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] //' | awk -v name="$2" '
+		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
+		$1 == name { print hex($4), hex($5) }'
+}
+
+# refused NAME IN WORD...: icfold refuses IN with one line that has all the words, and folds it with --strip-debug.
+refused() {
+	local name="dwarf $1" in=$2 w
+	shift 2
+	if "$ICFOLD" -q "$in" -o "$in.out" >"$in.log" 2>&1; then
+		not_ok "$name refused" "it was not"
+		return
+	fi
+	check "$name leaves nothing" "an output is there" [ ! -e "$in.out" ]
+	for w; do
+		grep -qF -- "$w" "$in.log" || { not_ok "$name refused" "no \"$w\" in: $(first_line "$in.log")"; return; }
+	done
+	check "$name refused" "more than one line: $(first_line "$in.log")" [ "$(wc -l <"$in.log")" = 1 ]
+	if ! "$ICFOLD" -q --strip-debug "$in" -o "$in.out" >"$in.log" 2>&1; then
+		not_ok "$name --strip-debug" "$(first_line "$in.log")"
+		return
+	fi
+	verdict "$name --strip-debug" "$(diff <("$in" distinct) <("$in.out" distinct) | sed -n 2,3p | tr '\n' ' ')$(readelf -SW "$in.out" | grep -oE '\.debug_(info|line|abbrev)' | head -n 1)"
+}
+split_dwarf() {
+	local cc
+	for cc in gcc clang; do
+		have $cc || continue
+		if ! build "$WORK/split-$cc" $cc bfd "-gdwarf-5 -gsplit-dwarf -O2" ""; then
+			skip "dwarf split $cc" "$(first_line "$WORK/split-$cc/why")"
+			continue
+		fi
+		refused "split $cc" "$WORK/split-$cc/in" .debug_info dwo
+	done
+}
+corrupt() {
+	local d=$WORK/corrupt at
+	build "$d" gcc bfd "-gdwarf-5 -O2" "" || { not_ok "dwarf corrupt" "$(first_line "$d/why")"; return; }
+	# shellcheck disable=SC2046
+	set -- $(section_at "$d/in" .debug_info)
+	# The version of the second unit, and an abbreviation code that there is not in the first.
+	at=$(readelf --debug-dump=info "$d/in" 2>/dev/null | sed -n 's/^ *Compilation Unit @ offset \(0x\)\{0,1\}\([0-9a-f]*\):/\2/p' | sed -n 2p)
+	cp "$d/in" "$d/version"
+	printf '\377' | dd of="$d/version" bs=1 seek=$(($1 + 0x$at + 4)) conv=notrunc 2>/dev/null
+	refused "corrupt version" "$d/version" .debug_info "$at"
+	cp "$d/in" "$d/code"
+	printf '\377\177' | dd of="$d/code" bs=1 seek=$(($1 + 0x$at + 12)) conv=notrunc 2>/dev/null
+	refused "corrupt abbreviation" "$d/code" .debug_info "$(printf %x $((0x$at + 12)))"
+	cp "$d/in" "$d/length"
+	printf '\377\377\377' | dd of="$d/length" bs=1 seek=$(($1 + 0x$at)) conv=notrunc 2>/dev/null
+	refused "corrupt length" "$d/length" .debug_info "$at"
+}
+
+# --- tools that take the output as their input ------------------------------------------------------------------------------
+# same_answers NAME FILE OTHER [TOOL...]: look-ups in OTHER are those in FILE.
+same_answers() {
+	local name=$1 f=$2 other=$3 t
+	shift 3
+	for t in "${@:-addr2line}"; do
+		have "$t" || continue
+		answers "$t" "$f" "$f.new" | sed "s#$f#FILE#g" >"$f.want"
+		answers "$t" "$other" "$f.new" | sed "s#$other#FILE#g" >"$f.have"
+		if ! cmp -s "$f.want" "$f.have"; then
+			not_ok "$name" "$t: $(diff "$f.want" "$f.have" | sed -n 2,3p | tr '\n' ' ')"
+			return
+		fi
+	done
+	ok "$name"
+}
+stops() { # FILE: gdb's words at two folded functions and two kept ones
+	printf 'break sum_two\nbreak two.c:29\nbreak deep_one\nrun\nbt\ninfo locals\ncontinue\nbt\nfinish\n' >"$WORK/tools/stops.gdb"
+	run_gdb "$1" "$WORK/tools/stops.gdb" | sed -E 's/^(Reading symbols|\(No debugging).*//'
+}
+# The unit's forms have no room for its new range: that is said, not spoiled.
+refuses_dwarf64() {
+	local d=$WORK/gdwarf64-clang n="dwarf gdwarf64-clang"
+	build "$d" clang bfd "-gdwarf-5 -gdwarf64 -O2" "" || { skip "$n" "$(first_line "$d/why")"; return; }
+	if "$ICFOLD" -q --icf=all "$d/in" -o "$d/out" 2>"$d/log"; then
+		not_ok "$n" "not refused"
+	else
+		check "$n refused" "$(first_line "$d/log")" grep -q 'debug_info, offset 0x' "$d/log"
+	fi
+	check "$n without" "not with --strip-debug either" "$ICFOLD" -q --icf=all --strip-debug "$d/in" -o "$d/out"
+}
+tools() {
+	local d=$WORK/tools f=$WORK/tools/out n="dwarf tools"
+	build "$d" gcc bfd "-gdwarf-5 -O2" "" && "$ICFOLD" -q --icf=all --map="$f.map" "$d/in" -o "$f" >"$d/log" 2>&1 || { not_ok "$n" "$(first_line "$d/why") $(first_line "$d/log")"; return; }
+	have jq || return 0
+	kept_units "$f" "$f.map" >"$f.units"
+	places "$f.units" 2 | cut -d ' ' -f 2 >"$f.new"
+	if have dwz; then
+		# dwz knows a fixed list of sections and cannot keep what icfold's own ones say of .debug_info.
+		dwz "$d/in" -o "$d/in.dwz" 2>"$d/in.why"
+		check "$n dwz refuses" "it takes sections that it makes wrong" [ "$(dwz "$f" -o "$f.dwz" 2>&1 | grep -c 'Unknown debugging section')" = 1 ]
+		objcopy -R .debug_icfold -R .debug_dcall -R .debug_vcall "$f" "$f.plain"
+		if ! dwz "$f.plain" -o "$f.dwz" 2>"$d/why"; then
+			not_ok "$n dwz" "$(first_line "$d/why")"
+		else
+			verdict "$n dwz warns" "$(diff <(sed "s#$d/in#FILE#" "$d/in.why") <(sed "s#$f.plain#FILE#" "$d/why") | sed -n 2p)"
+			same_answers "$n dwz look-ups" "$f" "$f.dwz" eu-addr2line llvm-symbolizer
+			have gdb && verdict "$n dwz gdb" "$(diff <(stops "$f") <(stops "$f.dwz") | sed -n 1,3p | tr '\n' ' ')"
+		fi
+	fi
+	if have gdb && have gdb-add-index; then
+		cp "$f" "$f.indexed"
+		if gdb-add-index "$f.indexed" >"$d/why" 2>&1 && readelf -SW "$f.indexed" | grep -q gdb_index; then
+			verdict "$n gdb-add-index" "$(diff <(stops "$f") <(stops "$f.indexed") | sed -n 1,3p | tr '\n' ' ')"
+			same_answers "$n gdb-add-index look-ups" "$f" "$f.indexed"
+		else
+			not_ok "$n gdb-add-index" "$(first_line "$d/why")"
+		fi
+		cp "$f" "$f.names"
+		gdb-add-index -dwarf-5 "$f.names" >"$d/why" 2>&1 && verdict "$n gdb-add-index -dwarf-5" "$(diff <(stops "$f") <(stops "$f.names") | sed -n 1,3p | tr '\n' ' ')"
+	fi
+	if objcopy --only-keep-debug "$f" "$f.debug" 2>"$d/why" && cp "$f" "$f.stripped" && strip "$f.stripped" 2>>"$d/why" &&
+		(cd "$d" && objcopy --add-gnu-debuglink=out.debug out.stripped) 2>>"$d/why"; then
+		verdict "$n debuglink words" "$(first_line "$d/why")"
+		same_answers "$n debuglink look-ups" "$f" "$f.stripped"
+		same_answers "$n debug file look-ups" "$f" "$f.debug" addr2line
+		have gdb && verdict "$n debuglink gdb" "$(diff <(stops "$f") <(stops "$f.stripped") | sed -n 1,3p | tr '\n' ' ')"
+	else
+		not_ok "$n debuglink" "$(first_line "$d/why")"
+	fi
+	if have eu-strip && have eu-unstrip; then
+		cp "$f" "$f.eu"
+		if eu-strip -f "$f.eu.debug" "$f.eu" 2>"$d/why" && eu-unstrip "$f.eu" "$f.eu.debug" -o "$f.again" 2>>"$d/why"; then
+			verdict "$n eu-unstrip words" "$(first_line "$d/why")"
+			same_answers "$n eu-unstrip look-ups" "$f" "$f.again" addr2line eu-addr2line llvm-symbolizer
+			have gdb && verdict "$n eu-unstrip gdb" "$(diff <(stops "$f") <(stops "$f.again") | sed -n 1,3p | tr '\n' ' ')"
+		else
+			not_ok "$n eu-unstrip" "$(first_line "$d/why")"
+		fi
+	else
+		skip "$n eu-unstrip" "elfutils is not installed"
+	fi
+}
+
+# --debug-folded=alias: every member of a group has a range and a sequence at the kept address.
+alias_lists_all() {
+	local d=$WORK/alias f=$WORK/alias/out g
+	build "$d" gcc bfd "-gdwarf-5 -O2" "" && "$ICFOLD" -q --icf=all --debug-folded=alias "$d/in" -o "$f" >"$d/log" 2>&1 || { not_ok "dwarf alias" "$(first_line "$d/log")"; return; }
+	if ! have llvm-dwarfdump || ! have jq; then return; fi
+	llvm-dwarfdump --debug-info "$f" | awk "
+		/DW_TAG_/ { low = \"\"; on = /DW_TAG_subprogram/ }
+		on && /DW_AT_low_pc/ { low = \$2; gsub(/[()]/, \"\", low) }
+		on && /DW_AT_high_pc/ { high = \$2; gsub(/[()]/, \"\", high); if (high != low) n[low]++ }
+		on && /^ *\\[0x/ { low = \$1; gsub(/[[,]/, \"\", low); n[low]++ }
+		END { for (a in n) { k = a; sub(/^0x0*/, \"\", k); print k, n[a] } }" >"$d/dies"
+	llvm-dwarfdump --debug-line "$f" | awk "
+		/^debug_line\\[/ || /end_sequence/ { s++; next }
+		/^0x/ && !((\$1, s) in seen) { seen[\$1, s] = 1; n[\$1]++ }
+		END { for (a in n) { k = a; sub(/^0x0*/, \"\", k); print k, n[a] } }" >"$d/sequences"
+	"$ICFOLD" dump --groups --json "$f" | jq -r '.groups[] | select(any(.members[]; .names[0] | test("_(one|two)$"))) | "\(.address) \([.members[] | select(.thunk == null)] | length) \(.members[0].names[0])"' |
+		sed 's/^0x//' >"$d/groups"
+	verdict "dwarf alias DIE ranges" "$(awk 'NR == FNR { n[$1] = $2; next } n[$1] < $2 && !/\.cold/ { print $3 " has " n[$1] + 0 " of " $2 }' "$d/dies" "$d/groups" | head -n 2 | tr '\n' ' ')"
+	verdict "dwarf alias sequences" "$(awk 'NR == FNR { n[$1] = $2; next } n[$1] < $2 { print $3 " has " n[$1] + 0 " of " $2 }' "$d/sequences" "$d/groups" | head -n 2 | tr '\n' ' ')"
+	for g in llvm-gsymutil llvm-gsymutil-20 llvm-gsymutil-21 llvm-gsymutil-22; do
+		if have $g && $g --help 2>&1 | grep -q merged-functions; then break; fi
+		g=
+	done
+	if [ -z "$g" ]; then
+		skip "dwarf alias llvm-gsymutil" "none here knows --merged-functions"
+	else
+		$g --convert="$f" --merged-functions --out-file="$f.gsym" >"$d/gsym" 2>&1
+		set -- "$(awk '/sum_/ { print "0x" $1 }' "$d/groups")"
+		check "dwarf alias llvm-gsymutil" "not both names" [ "$($g --merged-functions --address="$1" "$f.gsym" 2>&1 | grep -cE 'sum_(one|two)')" -ge 2 ]
+	fi
+}
+
+# Rows right at the end of a function, which cover nothing: GCC makes them behind a call that does not return.  libdw would take
+# them for those of the function that begins there, and with folding another does.  Functions lie against each other here, in the
+# opposite order of their rows.
+line_ends() {
+	local d=$WORK/line-ends n="dwarf line-ends" policy f rc wrong
+	mkdir -p "$d"
+	cat >"$d/in.c" <<-'EOF'
+		#include <stdio.h>
+		#define F(name, n) __attribute__((noinline, noclone, aligned(1))) int name(int a) { return printf("%d\n", a * n); }
+		F(z, 17)
+		F(y, 17)
+		F(x, 18)
+		F(w, 18)
+		F(v, 19)
+		int main(int argc, char **argv) { (void)argv; return z(argc) + y(argc) + x(argc) + w(argc) + v(argc) == 0; }
+	EOF
+	if ! gcc -O2 -gdwarf-5 -ffunction-sections -fno-ipa-icf -S "$d/in.c" -o "$d/in.s" 2>"$d/why" || ! sed -i 's/^\t\.cfi_endproc/\t.loc 1 99 1\n\t.loc 1 98 1\n&/' "$d/in.s" ||
+		! sed 's/^\t\.cfi_startproc/\t.loc 1 97 1\n&/' "$d/in.s" >"$d/starts.s" ||
+		! gcc "$d/in.s" -fuse-ld=bfd -Wl,--emit-relocs,--sort-section=name -o "$d/in" 2>>"$d/why" ||
+		! gcc "$d/starts.s" -fuse-ld=bfd -Wl,--emit-relocs,--sort-section=name -o "$d/starts" 2>>"$d/why"; then
+		skip "$n" "building: $(first_line "$d/why")"
+		return
+	fi
+	for policy in overlay alias drop; do
+		f=$d/$policy
+		"$ICFOLD" -q --icf=all --debug-folded=$policy --map="$f.map" "$d/in" -o "$f" >"$f.log" 2>&1 || { not_ok "$n $policy" "$(first_line "$f.log")"; continue; }
+		"$ICFOLD" verify --icf=all "$d/in" "$f" >"$f.log" 2>&1
+		rc=$?
+		check "$n $policy verify" "$(grep -m 1 ': .*expected' "$f.log")" [ $rc = 0 ]
+		[ $policy != alias ] || continue
+		if have llvm-dwarfdump && have python3; then
+			"$TESTS/lines.py" "$d/in" "$f" "$f.map" >"$f.log" 2>&1
+			rc=$?
+			check "$n $policy lines" "$(first_line "$f.log")" [ $rc = 0 ]
+			# The same program with rows of no bytes where functions begin: those must not be lost.
+			wrong=$("$TESTS/lines.py" "$d/starts" "$f" "$f.map" | grep -c "empty row at a boundary .*'is_stmt'")
+			check "$n $policy lines, lost starts" "$wrong seen" [ "$wrong" = 3 ]
+		fi
+		have eu-addr2line || continue
+		nm "$f" | awk '$3 ~ /^[v-z]$/ { print "0x" $1 }' | eu-addr2line -e "$f" | awk -F: '{ print $2 }' | tr '\n' ' ' >"$f.lines"
+		check "$n $policy eu-addr2line" "lines $(cat "$f.lines")" [ "$(cat "$f.lines")" = "7 5 5 4 4 " ]
+	done
+}
+
+# --- all of them --------------------------------------------------------------------------------------------------------
+S=-ffunction-sections
+list() {
+	cat <<-END
+		form gcc-2-O0    gcc   bfd  "-gdwarf-2 -O0"                  ""          all.overlay safe.overlay
+		form gcc-3-O2    gcc   gold "-gdwarf-3 -O2 $S"               ""          all.overlay all.drop
+		form gcc-4-O0    gcc   lld  "-gdwarf-4 -O0 $S"               "-no-pie"   safe.overlay all.alias
+		form gcc-4-O2    gcc   bfd  "-gdwarf-4 -O2"                  ""          gdb-kept all.overlay all.alias all.drop
+		form gcc-5-O0    gcc   gold "-gdwarf-5 -O0"                  ""          safe.overlay all.drop
+		form gcc-5-O2    gcc   bfd  "-gdwarf-5 -O2 $S"               ""          gdb all.overlay safe.overlay all.alias
+		form gcc-5-O2-np gcc   lld  "-gdwarf-5 -O2 -fno-pie"         "-no-pie"   all.overlay safe.drop
+		form clang-2-O2  clang lld  "-gdwarf-2 -O2 $S"               ""          all.overlay
+		form clang-3-O0  clang bfd  "-gdwarf-3 -O0"                  ""          safe.overlay all.drop
+		form clang-4-O2  clang gold "-gdwarf-4 -O2"                  ""          gdb all.overlay all.alias
+		form clang-5-O0  clang lld  "-gdwarf-5 -O0 -fPIE $S"         "-pie"      gdb all.overlay safe.drop
+		form clang-5-O2  clang bfd  "-gdwarf-5 -O2 -fPIE"            "-pie"      safe.overlay gdb-folded all.overlay all.alias
+		form relative-4-O0 clang bfd "-gdwarf-4 -O0"                 ""         all.overlay
+		form relative-5-O2 clang bfd "-gdwarf-5 -O2"                 ""         safe.overlay all.alias
+		form relative-gcc   gcc   bfd "-gdwarf-5 -O2"                 ""         all.overlay
+		form gdwarf64-gcc   gcc   bfd  "-gdwarf-5 -gdwarf64 -O2"        ""       all.overlay all.alias
+		form gdwarf64-4     gcc   bfd  "-gdwarf-4 -gdwarf64 -O2 $S"     ""       all.overlay
+		form types-4        gcc   bfd  "-gdwarf-4 -fdebug-types-section -O2" ""  all.overlay all.drop
+		form types-5        gcc   gold "-gdwarf-5 -fdebug-types-section -O0" ""  all.overlay
+		form types-clang    clang lld  "-gdwarf-5 -fdebug-types-section -O2" ""  all.overlay
+		form zlib           gcc   bfd  "-gdwarf-5 -gz=zlib -O2"         "-gz=zlib" all.overlay
+		form zlib-lld       clang lld  "-gdwarf-4 -O2"                  "-gz=zlib" all.overlay
+		form zstd           gcc   bfd  "-gdwarf-5 -O2"                  "-Wl,--compress-debug-sections=zstd" all.overlay
+		form zdebug         gcc   bfd  "-gdwarf-4 -O2"                  ""       change=old_zlib all.overlay
+		form lto-gcc        gcc   bfd  "-gdwarf-5 -flto -O2"            ""       all.overlay safe.overlay
+		form lto-clang      clang lld  "-gdwarf-5 -flto -O1"            ""       all.overlay
+		form index-gold     gcc   gold "-gdwarf-4 -ggnu-pubnames -O2"   "-Wl,--gdb-index" gdb-kept all.overlay all.alias
+		form index-lld      clang lld  "-gdwarf-5 -ggnu-pubnames -O2"   "-Wl,--gdb-index" all.overlay
+		form names-clang    clang lld  "-gdwarf-5 -gpubnames -O2"       ""       all.overlay all.drop
+		form dwz-5          gcc   bfd  "-gdwarf-5 -O2"                  ""       change=through_dwz gdb-kept all.overlay all.alias
+		form dwz-4          gcc   bfd  "-gdwarf-4 -O0"                  ""       change=through_dwz all.overlay
+		form macros         gcc   bfd  "-gdwarf-5 -g3 -O2"              ""       all.overlay
+		form macros-4       gcc   bfd  "-gdwarf-4 -g3 -O0"              ""       all.overlay
+		split_dwarf
+		corrupt
+		refuses_dwarf64
+		tools
+		alias_lists_all
+		line_ends
+	END
+}
+# run_list: its own failures are counted from what it printed.
+one() {
+	local t
+	t=$(date +%s%N)
+	eval "$1"
+	[ -n "${KEEP:-}" ] && echo "# $(($(($(date +%s%N) - t)) / 1000000)) ms: $1"
+}
+list >"$WORK/list"
+n=0
+while IFS= read -r line; do
+	w=${line#form }
+	case " ${DWARF_ONLY:-${w%% *}} " in *" ${w%% *} "*) ;; *) continue ;; esac
+	n=$((n + 1))
+	while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
+	one "$line" >"$WORK/$(printf %03d $n).result" 2>"$WORK/$(printf %03d $n).err" </dev/null &
+done <"$WORK/list"
+wait
+cat "$WORK"/*.result
+cat "$WORK"/*.err >&2
+failures=$((failures + $(cat "$WORK"/*.result | grep -c '^not ok ')))
+finish

@@ -1,0 +1,216 @@
+#!/bin/bash
+# stack.sh: `icfold symbolize --stack` on folded programs names the functions that gdb's backtraces of the unfolded ones name.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool stack
+have python3 || { skip stack "no python3"; finish; }
+make_work
+cd "$WORK" || exit 1
+
+# Stops at every function named in the first file and writes each stack it sees there as "NAME ADDRESS" lines, as linked,
+# a stack ending with an empty line.  Frames of tail calls, which gdb makes up, are on no real stack.
+cat >record.py <<'EOF2'
+import gdb, os
+gdb.execute("set pagination off")
+gdb.execute("set width 0")
+names = open(os.environ["NAMES"]).read().split()
+linked = int(os.environ["MAIN"], 16)
+for n in names:
+    gdb.execute("break " + n, to_string=True)
+gdb.execute("run > /dev/null", to_string=True)
+out = open(os.environ["STACKS"], "w")
+seen = set()
+while gdb.selected_inferior().pid:
+    base = int(gdb.parse_and_eval("(unsigned long)&main")) - linked
+    frame, stack = gdb.newest_frame(), ""
+    while frame:
+        if frame.type() != gdb.TAILCALL_FRAME:
+            stack += "%s %x\n" % (frame.name(), frame.pc() - base)
+        frame = frame.older()
+    if stack not in seen:
+        seen.add(stack)
+        out.write(stack + "\n")
+    gdb.execute("continue", to_string=True)
+out.close()
+EOF2
+# judge.py MAP STACKS addresses: the stacks in addresses of the folded program.
+# judge.py MAP STACKS JSON: compares; the calls through use_either alone may be undecided.
+cat >judge.py <<'EOF2'
+import json, sys
+unit = []
+for line in open(sys.argv[1]):
+    w = line.split()
+    if len(w) > 3 and not line.startswith("#"):
+        unit.append([int(x, 16) for x in w[:3]])
+def moved(address, pc):
+    for old, size, new in unit:
+        if old <= address - (not pc) < old + size:
+            return new + address - old
+    return 0
+stacks = [[(l.split()[0], int(l.split()[1], 16)) for l in s.splitlines()] for s in open(sys.argv[2]).read().split("\n\n") if s.strip()]
+if sys.argv[3] == "addresses":
+    for s in stacks:
+        for i, (name, address) in enumerate(s):
+            print("0x%x" % moved(address, i == 0))
+        print()
+    sys.exit()
+answers = [json.loads(l) for l in open(sys.argv[3])]
+if len(answers) != len(stacks):
+    sys.exit("%d stacks, %d answers" % (len(stacks), len(answers)))
+levels, by, undecided = 0, {}, 0
+for s, a in zip(stacks, answers):
+    if len(s) != len(a):
+        sys.exit("%d levels, %d answers: %s" % (len(s), len(a), s))
+    for i, ((name, address), e) in enumerate(zip(s, a)):
+        if e["Address"] != "0x%x" % moved(address, i == 0):
+            sys.exit("address %s for %x" % (e["Address"], address))
+        m = e.get("Merged")
+        if m:
+            by[m["By"]] = by.get(m["By"], 0) + 1
+            if m["Decided"] != (len(m["Candidates"]) == 1) or name not in m["Candidates"]:
+                sys.exit("%s in %s: %s" % (name, s, m))
+            if not m["Decided"]:
+                undecided += 1
+                if i or s[1][0] != "use_either" or m["By"] or sorted(m["Candidates"]) != ["leaf_c", "leaf_d"]:
+                    sys.exit("undecided: %s in %s" % (m, s))
+                continue
+        if e["Symbol"][-1]["FunctionName"] != name:
+            sys.exit("%s is named %s in %s" % (name, e["Symbol"][-1]["FunctionName"], s))
+        levels += 1
+print("%d stacks, %d levels right, %d undecided, by %s" % (len(stacks), levels, undecided,
+      " ".join("%s %d" % (k, by[k]) for k in sorted(by, key=str))))
+EOF2
+
+# --- real stacks ------------------------------------------------------------------------------------------------------
+can_trace() { # whether gdb runs programs here and knows Python
+	gdb -nx -batch -ex 'python print(6 * 7)' -ex run -ex 'python print(gdb.parameter("width"))' /bin/true 2>/dev/null | grep -q 'exited normally'
+}
+traced=
+have gdb && can_trace && traced=1
+for opt in "-O0" "-O1" "-O2" "-O2 -no-pie" "-O2 -gdwarf-4"; do
+	name=chains$(echo "$opt" | tr -d ' ')
+	# shellcheck disable=SC2086
+	if ! "${CC:-gcc}" "$FIXTURES/calls_gcc/chains.c" -g $opt -ffunction-sections -Wl,--emit-relocs -o "$name" >log 2>&1; then
+		skip "stack/$name" "does not build: $(first_line log)"
+		continue
+	fi
+	if ! "$ICFOLD" -q --map="$name.map" "$name" -o "$name.folded" >log 2>&1; then
+		not_ok "stack/$name" "folding: $(first_line log)"
+		continue
+	fi
+	[ -n "$traced" ] || { skip "stack/$name" "gdb does not run programs here"; continue; }
+	# Functions that share their code.
+	awk '{ n[$3]++; name[NR] = $4; at[NR] = $3 } END { for (i = 1; i <= NR; i++) if (n[at[i]] > 1) print name[i] }' "$name.map" >names
+	NAMES=names STACKS=$name.stacks MAIN=$(symbol_value "$name" main) timeout 400 gdb -nx -batch -x record.py "$name" >log 2>&1
+	if [ ! -s "$name.stacks" ]; then
+		not_ok "stack/$name" "gdb saw no stack: $(tail -n 1 log)"
+		continue
+	fi
+	python3 judge.py "$name.map" "$name.stacks" addresses >addresses
+	"$ICFOLD" symbolize --stack -e "$name.folded" --output-style=JSON <addresses >json 2>log
+	rc=$?
+	check "stack/$name/quiet" "rc $rc: $(first_line log)" [ "$rc:$(wc -c <log)" = 0:0 ]
+	if out=$(python3 judge.py "$name.map" "$name.stacks" json 2>&1); then ok "stack/$name: $out"; else not_ok "stack/$name" "$out"; fi
+	if have jq; then
+		check "stack/$name/jq" "jq does not take it" [ "$(jq -c type json 2>/dev/null | sort -u)" = '"array"' ]
+	else
+		skip "stack/$name/jq" "no jq"
+	fi
+	"$ICFOLD" symbolize --stack -e "$name.folded" --output-style=JSON -p <addresses >json.pretty 2>&1
+	check "stack/$name/pretty" "other contents" python3 -c '
+import json, sys
+d, t, got = json.JSONDecoder(), open("json.pretty").read(), []
+while t:
+    v, n = d.raw_decode(t)
+    got.append(v)
+    t = t[n:].lstrip()
+sys.exit(got != [json.loads(l) for l in open("json")])'
+done
+
+# --- tail calls, text, and tables elsewhere -----------------------------------------------------------------------------
+# after FILE FUNCTION: the return address of its first call, in hexadecimal
+after() {
+	objdump -d --no-show-raw-insn "$1" | awk -v want="<$2>:" '$2 == want { on = 1; next } /^$/ { on = 0 }
+		on && call { sub(/:$/, "", $1); print $1; exit } on && $2 ~ /^call/ { call = 1 }'
+}
+p=chains-O2.folded
+if [ ! -f $p ]; then
+	skip stack/text "no program"
+	finish
+fi
+check stack/help "no --stack in the help" grep -q -- --stack <<<"$("$ICFOLD" symbolize --help)"
+leaf=$(symbol_value $p leaf_a)
+names() { "$ICFOLD" symbolize --stack -s -e "$@" 2>&1 | grep -vE '^chains\.c:|^$' | tr '\n' '|'; }
+for s in a b; do
+	out=$(names $p "$leaf" "$(after $p use_jump_$s)")
+	check "stack/tailcall/$s" "$out" [ "$out" = "leaf_$s|use_jump_$s|" ]
+	out=$("$ICFOLD" symbolize --stack --output-style=JSON -e $p "$leaf" "$(after $p use_jump_$s)" | grep -c "\"Merged\":{\"By\":\"tailcall\",\"Candidates\":\[\"leaf_$s\"\],\"Decided\":true}")
+	check "stack/tailcall/$s/by" "not by the tail call" [ "$out" = 1 ]
+done
+out=$(names $p "$leaf" "$(after $p use_either)")
+case $out in
+"leaf_c|one of: leaf_c, leaf_d|use_either|" | "leaf_a|one of: leaf_c, leaf_d|use_either|") ok stack/tailcall/undecided ;;
+*) not_ok stack/tailcall/undecided "$out" ;;
+esac
+out=$("$ICFOLD" symbolize --stack --output-style=JSON -e $p "$leaf" "$(after $p use_either)" | grep -c '"Merged":{"By":null,"Candidates":\["leaf_c","leaf_d"\],"Decided":false}')
+check stack/tailcall/undecided/json "not as it should be" [ "$out" = 1 ]
+out=$(names $p --functions=none "$leaf" "$(after $p use_either)")
+check stack/no-functions "$out" [ -z "$out" ]
+
+m=$(after $p middle_a) o=$(after $p outer_a)
+# The call of outer_b is the second one of main.
+main=$(objdump -d --no-show-raw-insn $p | awk '$2 == "<main>:" { on = 1; next } /^$/ { on = 0 }
+	on && call == 2 { sub(/:$/, "", $1); print $1; exit } on && $2 ~ /^call/ { call++ }')
+want='leaf_b|middle_b|outer_b|main|'
+out=$(names $p "$leaf" "$m" "$o" "$main")
+check stack/arguments "$out" [ "$out" = "$want" ]
+out=$(printf '%s\r\n 0x%s \n%s\n%s\n\n\n \n%s\n%s' "$leaf" "$m" "$o" "$main" "$leaf" "$main" | names $p)
+check stack/blocks "$out" [ "$out" = "${want}leaf_a|one of: leaf_a, leaf_b, leaf_c, leaf_d|main|" ]
+out=$(printf '%s\n%s\nno address\n%s\n' "$leaf" "$m" "$main" | names $p)
+check stack/bad-line "$out" [ "$out" = "leaf_a|one of: leaf_a, leaf_b, leaf_c|middle_a|one of: middle_a, middle_b, middle_c|no address|main|" ]
+shift_by() { printf '%x' $((0x$1 + 0x10000)); }
+out=$(names $p --adjust-vma=0x10000 "$(shift_by "$leaf")" "$(shift_by "$m")" "$(shift_by "$o")" "$(shift_by "$main")")
+check stack/adjusted "$out" [ "$out" = "$want" ]
+"$ICFOLD" symbolize --stack "$leaf" >out 2>err
+rc=$?
+check stack/no-file "rc $rc: $(first_line err)" [ "$rc:$(wc -c <out):$(grep -c 'needs the file' err)" = 2:0:1 ]
+out=$("$ICFOLD" symbolize --stack -e $p </dev/null 2>&1)
+check stack/empty "rc $?: $out" [ "$?:$out" = 0: ]
+
+objcopy --only-keep-debug $p $p.debug && objcopy --strip-debug --add-gnu-debuglink=$p.debug $p apart
+out=$(names apart "$leaf" "$m" "$o" "$main")
+check stack/separate "$out" [ "$out" = "$want" ]
+objcopy --remove-section=.debug_icfold $p bare
+out=$(names bare "$leaf" "$m" "$o" "$main")
+check stack/no-note "$out" [ "$out" = "$want" ]
+# What main called has jumped on: its name is not the name of the place.
+hop=$(objdump -d --no-show-raw-insn $p | awk 'on { sub(/:$/, "", $1); print $1; exit } /call .*<hop_/ { on = 1 }')
+out=$(names bare "$leaf" "$hop")
+check stack/no-note/jump "$out" [ "${out/#leaf_?|/}" = "main|" ]
+# Nothing was folded, nothing to decide: what is printed for each address alone, one byte earlier from the second on.
+"$ICFOLD" symbolize --stack -e chains-O2 "$(symbol_value chains-O2 leaf_b)" "$(after chains-O2 middle_b)" 2>&1 | sed '$d' >out
+"$ICFOLD" symbolize -e chains-O2 "$(symbol_value chains-O2 leaf_b)" "$(printf '%x' $((0x$(after chains-O2 middle_b) - 1)))" >want
+check stack/unfolded "$(diff want out | tr '\n' ' ')" cmp -s want out
+
+# --- virtual calls ------------------------------------------------------------------------------------------------------
+if "${CC:-gcc}" "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o virtual >log 2>&1 && "$ICFOLD" -q virtual -o virtual.folded >log 2>&1; then
+	pc=$(symbol_value virtual.folded _ZN1B1fEv) ret=$(symbol_value virtual.folded ret_virtual)
+	vtable=$(printf '0x%x' $((0x$(symbol_value virtual.folded _ZTV1B) + 16)))
+	json() { "$ICFOLD" symbolize --stack --output-style=JSON -e virtual.folded "$@" 2>&1; }
+	out=$(json "$pc" "$ret")
+	check stack/virtual/undecided "$out" grep -qF '"Merged":{"By":null,"Candidates":["A::f()","B::f()"],"Decided":false}' <<<"$out"
+	for sep in ',' ' ' ', '; do
+		out=$(json "$pc${sep}vtable=$vtable" "$ret")
+		check "stack/virtual/decided/'$sep'" "$out" grep -qF '"Merged":{"By":"vcall","Candidates":["B::f()"],"Decided":true}' <<<"$out"
+		check "stack/virtual/name/'$sep'" "$out" grep -qF '"FunctionName":"B::f()"' <<<"$out"
+	done
+	out=$(json --no-demangle "$pc,vtable=$vtable" "$ret")
+	check stack/virtual/linkage "$out" grep -qF '"Candidates":["_ZN1B1fEv"]' <<<"$out"
+	for bad in "$pc,vtable" "$pc,vtable=" "$pc,vtable=0x" "$pc vtable=1x" "$pc,$vtable" "0x" "$pc,x"; do
+		out=$(json "$bad" "$ret")
+		check "stack/virtual/bad/$bad" "$out" grep -qF '"Error"' <<<"$out"
+	done
+else
+	not_ok stack/virtual "$(first_line log)"
+fi
+finish

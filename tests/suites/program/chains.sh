@@ -1,0 +1,77 @@
+#!/bin/bash
+# chains.sh: every level of random chains of direct calls in folded programs is named right, or reported undecided where two
+# different chains really have the same addresses.
+# Virtual calls are named right when the vtable's address is given, and else the right one is among the candidates; call tables in
+# GCC's dialect are read.
+# Small programs always; others by CHAINS="FILE..." (linked with --emit-relocs, with debug information), CHAINS_COUNT
+# chains each (default 5000).
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool chains
+have python3 || { skip chains "no python3"; finish; }
+RESOLVER=${RESOLVER:-$BUILD/tests/unit/dwarf/callchain}
+DUMPER=${DUMPER:-$BUILD/tests/unit/dwarf/calls}
+for p in "$RESOLVER" "$DUMPER"; do
+	[ -x "$p" ] || { not_ok chains "no $p"; finish; }
+done
+make_work
+
+fold() { # NAME FILE
+	"$ICFOLD" -q --map="$WORK/$1.map" "$2" -o "$WORK/$1.folded" >"$WORK/$1.log" 2>&1 && return
+	not_ok "chains $1" "$(first_line "$WORK/$1.log")"
+	return 1
+}
+# judge NAME SCRIPT ARG...
+judge() {
+	local name=$1 script=$2
+	shift 2
+	if python3 "$TESTS/$script" "$@" >"$WORK/out" 2>&1; then
+		ok "$name: $(tail -n 1 "$WORK/out")"
+	else
+		not_ok "$name" "$(tail -n 4 "$WORK/out" | tr '\n' ' ')"
+	fi
+}
+chains() { # NAME FILE COUNT
+	judge "chains $1" chains.py "$2" "$WORK/$1.folded" "$WORK/$1.map" "$RESOLVER" "$3"
+}
+vcalls() { # NAME FILE COUNT
+	judge "vcalls $1" vcalls.py "$2" "$WORK/$1.folded" "$WORK/$1.map" "$RESOLVER" "$DUMPER" "$3"
+}
+build() { # OUT SOURCE FLAG...
+	local out=$1 source=$2 cc=${CC:-gcc}
+	shift 2
+	case $source in *.cc) cc=${CXX:-g++} ;; esac
+	"$cc" "$FIXTURES/calls_gcc/$source" "$@" -Wl,--emit-relocs -o "$WORK/$out" >"$WORK/cc.log" 2>&1 && return
+	not_ok "$out" "$(first_line "$WORK/cc.log")"
+	return 1
+}
+
+for opt in -O0 -O1 -O2; do
+	build "chains$opt" chains.c -g $opt -ffunction-sections && fold "chains$opt" "$WORK/chains$opt" && chains "chains$opt" "$WORK/chains$opt" 1500
+	for pie in -pie -no-pie; do
+		n=shapes$opt$pie
+		build "$n" shapes.cc -g $opt -ffunction-sections $pie && fold "$n" "$WORK/$n" && vcalls "$n" "$WORK/$n" 1000
+	done
+done
+
+# What main calls indirectly only the tables of the input tell: a pointer to leaf_b, and slot 1 of B's vtable.
+if build gcc_tables calls.S && fold gcc_tables "$WORK/gcc_tables"; then
+	f=$WORK/gcc_tables.folded
+	at() { symbol_value "$f" "$1"; }
+	was() { symbol_value "$WORK/gcc_tables" "$1"; }
+	check "GCC's call tables: as many entries" "$("$DUMPER" --dump "$f" 2>&1 | tr '\n' ' ')" test "$("$DUMPER" --dump "$f" | cut -d ' ' -f 1 | tr '\n' ' ')" = "dcall dcall vcall "
+	printf '%s\n' "$(at leaf_b)" "$(at ret_direct)" '' "$(at leaf_b)" "$(at ret_indirect)" '' "$(at _ZN1B1fEv)" "$(at ret_virtual)" '' >"$WORK/stacks"
+	printf '%s %x\n%s\n\n' "$(at _ZN1B1fEv)" $((0x$(at _ZTV1B) + 16)) "$(at ret_virtual)" >>"$WORK/stacks"
+	printf '%s\n-\n\n' "dcall $(was leaf_a)" "dcall $(was leaf_b)" "? $(was _ZN1A1fEv) $(was _ZN1B1fEv)" "vcall $(was _ZN1B1fEv)" >"$WORK/want"
+	"$RESOLVER" --resolve "$f" <"$WORK/stacks" >"$WORK/got" 2>&1
+	check "GCC's call tables: names" "$(diff "$WORK/want" "$WORK/got" | tr '\n' ' ' | cut -c 1-160)" cmp -s "$WORK/want" "$WORK/got"
+	check "GCC's call tables: not folded, no tables" "tables" test -z "$("$ICFOLD" -q --icf=none "$WORK/gcc_tables" -o "$WORK/none" && readelf -SW "$WORK/none" | grep -E 'debug_[dv]call')"
+fi
+
+for f in ${CHAINS:-}; do
+	n=$(basename "$f")
+	fold "$n" "$f" || continue
+	chains "$n" "$f" "${CHAINS_COUNT:-5000}"
+	vcalls "$n" "$f" "${CHAINS_COUNT:-5000}"
+done
+finish

@@ -1,0 +1,289 @@
+#!/bin/bash
+# file.sh: what other tools left in a file, or put behind it, and what it weighs afterwards.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool file
+make_work
+cd "$WORK" || exit 1
+
+# fold NAME IN OUT [OPTION...]: folds, and verify says equal; figures are in `stats`.
+fold() {
+	local name=$1 in=$2 out=$3
+	shift 3
+	if ! "$ICFOLD" -q "$@" "$in" -o "$out" >stats 2>err; then
+		not_ok "$name" "does not fold: $(first_line err)"
+		return 1
+	fi
+	"$ICFOLD" verify "$in" "$out" >verdict 2>&1
+	check "$name" "verify: $(grep ': ' verdict | head -n 1 | cut -c 1-200)" grep -qx equal verdict
+}
+
+# --- .dynsym with numbers of sections that are there no more --------------------------------------------------------
+cat >user.c <<'END'
+#include <stdio.h>
+int one(int), two(int), three(int);
+int main(void) { printf("%d %d %d %d\n", one(5), two(6), three(7), one != two); }
+END
+defined() { readelf --dyn-syms -W "$1" | awk '$7 != "UND" && $5 != "LOCAL" && NF >= 8 { print $NF }' | sort; }
+section_of() { readelf --dyn-syms -W "$1" | awk -v s="$2" '$8 == s { print $7 }'; }
+section_name() { readelf -SW "$1" | sed 's/\[ */[/' | awk -v n="[$2]" '$1 == n { print $2 }'; }
+# links NAME LIBRARY: every linker finds its functions, and the program does its work.
+links() {
+	local ld
+	for ld in bfd gold lld; do
+		have ld.$ld || { skip "$1/link/$ld" "no ld.$ld"; continue; }
+		ln -sf "$2" libuser.so
+		gcc user.c -fuse-ld=$ld ./libuser.so -Wl,-rpath,. -o user >log 2>&1
+		check "$1/link/$ld" "$(grep -v '^/usr/bin/.*In function' log | head -n 1)" test "$(./user 2>&1)" = "16 19 166 1"
+	done
+}
+make_stale . stale.so >log 2>&1 || not_ok file/stale "$(first_line log)"
+check file/stale/shape "metadata's number is not that of another section" test "$(section_name stale.so "$(section_of stale.so metadata)")" = .gnu_debuglink
+if fold file/stale stale.so out.so --allow-growth; then
+	check file/stale/defined "other symbols" test "$(defined stale.so)" = "$(defined out.so)"
+	check file/stale/section "$(section_of out.so metadata)" test "$(section_name out.so "$(section_of out.so metadata)")" = .meta
+	links file/stale out.so
+fi
+# Every number for every symbol: none, a kept unloaded section's, a dropped one's, one that no section has.
+for number in meta debuglink shstrtab 200; do
+	python3 - "$TESTS" stale.so $number >log 2>&1 <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d = bytearray(e.data)
+n = next((s.index for s in e.sections if s.name in ("." + sys.argv[3], ".gnu_" + sys.argv[3])), 200)
+t = e.section(".dynsym")
+for at in range(t.offset + 24, t.offset + t.size, 24):
+    if d[at + 6] | d[at + 7] << 8:
+        d[at + 6:at + 8] = n.to_bytes(2, "little")
+open("stale-" + sys.argv[3] + ".so", "wb").write(d)
+END
+	for how in safe in-place; do
+		name=file/stale/$number/$how
+		option=--$how
+		[ $how = in-place ] || option=--icf=$how
+		fold "$name" stale-$number.so out.so "$option" --allow-growth || continue
+		check "$name/defined" "other symbols" test "$(defined stale-$number.so)" = "$(defined out.so)"
+		[ $number = debuglink ] || [ $number = 200 ] || continue
+		links "$name" out.so
+	done
+done
+
+# A mark of an unwind table that the linker merged away: its address is before the section that it names, where another one shrinks.
+cat >mark.c <<'END'
+__asm__(".data\nmark: .long 0\n.text");
+static int __attribute__((noipa)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+static int __attribute__((noipa)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+int three(int x) { return one(x) + two(x + 1) + x * 17; }
+END
+if gcc -O1 -fPIC -shared mark.c -o mark.so && python3 - "$TESTS" mark.so <<'END'; then
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d = bytearray(e.data)
+t, names = e.section(".symtab"), e.bytes_of(e.section(".strtab"))
+header = e.section(".eh_frame_hdr")
+for at in range(t.offset, t.offset + t.size, 24):
+    name = int.from_bytes(d[at:at + 4], "little")
+    if names[name:name + 5] == b"mark\0":
+        d[at + 6:at + 8] = e.section(".eh_frame").index.to_bytes(2, "little")
+        d[at + 8:at + 16] = (header.addr + header.size - 4).to_bytes(8, "little")
+open(sys.argv[2], "wb").write(d)
+END
+	if fold file/mark mark.so out.so --allow-growth; then
+		check file/mark/shrinks "the table has its size" test "$(readelf -SW mark.so | grep eh_frame_hdr)" != "$(readelf -SW out.so | grep eh_frame_hdr)"
+		check file/mark/stays "$(readelf -sW out.so | grep mark)" test "$(nm out.so | grep mark)" = "$(nm mark.so | grep mark)"
+	fi
+fi
+
+# --- what is appended: the program finds it in the three ways that there are
+cat >self.c <<'END'
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define SAME(n) __attribute__((noinline)) int same##n(int x) { int r = 0; for (int i = 0; i < x; i++) r += x > 99 ? i * 3 : i * 7 + r; return r; }
+SAME(0) SAME(1) SAME(2) SAME(3) SAME(4) SAME(5) SAME(6) SAME(7) SAME(8) SAME(9)
+static void show(FILE *f, long at, int whence, int n)
+{
+	fseek(f, at, whence);
+	for (int c; n-- && (c = getc(f)) != EOF;)
+		printf("%02x", c);
+	puts("");
+}
+int main(int argc, char **argv)
+{
+	FILE *f = fopen("/proc/self/exe", "rb");
+	Elf64_Ehdr e;
+	int n = atoi(argv[2]);
+	if (!f || fread(&e, sizeof e, 1, f) != 1 || argc < 3)
+		return 1;
+	show(f, atol(argv[1]), SEEK_SET, n);
+	show(f, -n, SEEK_END, n);
+	show(f, e.e_shoff + e.e_shnum * e.e_shentsize, SEEK_SET, n);
+	printf("%d\n", same0(n) + same1(n) + same2(n) + same3(n) + same4(n) + same5(n) + same6(n) + same7(n) + same8(n) + same9(n));
+}
+END
+gcc -O1 -g -fno-ipa-icf -Wl,--emit-relocs self.c -o self || { not_ok file/appended "does not build"; finish; }
+size=$(file_bytes self)
+for n in 1 4 12 16 17 4000; do
+	name=file/appended/$n
+	{ cat self && head -c $((n - 1)) /dev/zero && printf Z; } >self.$n && chmod +x self.$n && rm -f out
+	fold $name self.$n out --strip-debug || continue
+	check $name/place "does not find it: $(./out "$size" $n | cut -c 1-60 | tr '\n' ' ')" test "$(./out "$size" $n)" = "$(./self.$n "$size" $n)"
+	check $name/size "$(file_bytes out)" test "$(file_bytes out)" = $((size + n))
+done
+# different NAME IN OUT: verify says so.
+different() {
+	local rc
+	"$ICFOLD" verify "$2" "$3" >verdict 2>&1
+	rc=$?
+	check "$1" "status $rc: $(tail -n 1 verdict)" test $rc = 1
+}
+{ cat out && printf Z; } >mutant
+different file/appended/mutant/more self.4000 mutant
+{ head -c "$size" out && printf Z && tail -c 4000 out; } >mutant
+different file/appended/mutant/moved self.4000 mutant
+head -c "$size" out >mutant
+different file/appended/mutant/lost self.4000 mutant
+for how in as-it-is --adjust-sfx; do
+	if ! have zip || ! have unzip; then skip file/appended/zip "no zip"; break; fi
+	rm -f out payload.zip
+	zip -q payload.zip self.c && cat self payload.zip >self.zip && chmod +x self.zip
+	[ $how = as-it-is ] || zip -q --adjust-sfx self.zip
+	fold "file/appended/zip/$how" self.zip out || continue
+	check "file/appended/zip/$how/unzip" "$(unzip -tq out 2>&1 | tail -n 1)" test "$(unzip -tq out 2>&1)" = "$(unzip -tq self.zip 2>&1 | sed s/self.zip/out/)"
+done
+# A few zeros are nothing, and move along.
+{ cat self && head -c 7 /dev/zero; } >self.zeros
+if fold file/appended/zeros self.zeros out; then
+	end=$(readelf -hW out | awk '/Start of section headers/ { s = $5 } /Size of section headers/ { z = $5 } /Number of section headers/ { print s + z * $5 }')
+	check file/appended/zeros/kept "$(file_bytes out) for $end" test "$(file_bytes out)" = $((end + 7)) -a "$(file_bytes out)" -lt "$size"
+fi
+# refused NAME IN TEXT [OPTION...]
+refused() {
+	local name=$1 in=$2 text=$3 rc
+	shift 3
+	"$ICFOLD" -q "$@" "$in" -o refused.out 2>err
+	rc=$?
+	check "$name" "status $rc: $(first_line err)" test $rc = 1 -a ! -e refused.out
+	check "$name/text" "$(first_line err)" grep -qF -- "$text" err
+}
+strip -o self.short self && { cat self.short && echo payload; } >self.long
+refused file/appended/no-room self.long "8 bytes that belong to no section follow the program, which would be" --in-place
+# Bytes between the sections and their headers.
+python3 - self self.gap <<'END'
+import sys
+d = bytearray(open(sys.argv[1], "rb").read())
+at = int.from_bytes(d[40:48], "little")
+d[at:at] = b"payload " * 2
+d[40:48] = (at + 16).to_bytes(8, "little")
+open(sys.argv[2], "wb").write(d)
+END
+refused file/gap self.gap "bytes that belong to no section or segment stand before others that do"
+
+# --- no output is larger than its input
+# as_it_was NAME IN OUT: byte for byte, with its permissions.
+as_it_was() {
+	check "$1/bytes" "$(cmp "$2" "$3" 2>&1 | head -n 1)" cmp -s "$2" "$3"
+	check "$1/mode" "$(stat -c %a "$3")" test "$(stat -c %a "$3")" = 755
+}
+value() { sed -n "s/^  \"$1\": \([0-9]*\),*$/\1/p" stats; }
+umask 022
+gcc -O1 -fno-ipa-icf self.c -o few && strip few && echo nothing >plain.txt && objcopy --add-section .debug_extra=plain.txt few few.extra ||
+	{ not_ok file/larger "does not build"; finish; }
+if fold file/larger few out --allow-growth --stats=json; then
+	check file/larger/is "$(file_bytes out) of $(file_bytes few)" test "$(file_bytes out)" -gt "$(file_bytes few)"
+	check file/larger/folds "$(value folded) folded" test "$(value folded)" -gt 5
+fi
+rm -f out
+if fold file/as-it-is few out --stats=json -v; then
+	as_it_was file/as-it-is few out
+	check file/as-it-is/stats "$(value folded) folded, unchanged $(value unchanged)" test "$(value folded) $(value unchanged) $(value growth_avoided)" = "0 1 $(($(value growth_avoided) + 0))"
+	check file/as-it-is/verbose "$(first_line err)" grep -q '^icfold: not worth it: folded, the file would be [0-9]* bytes larger; the output is the input byte for byte$' err
+	check file/as-it-is/no-more "folding it costs nothing" test "$(value growth_avoided)" -gt 0
+fi
+{ cat few && echo payload; } >few.long && chmod +x few.long
+fold file/as-it-is/appended few.long out && as_it_was file/as-it-is/appended few.long out
+fold file/as-it-is/verify few out --verify && as_it_was file/as-it-is/verify few out
+cp few few.both && fold file/as-it-is/in-its-place few.both few.both && as_it_was file/as-it-is/in-its-place few few.both
+# What shall be left out is left out all the same; and without its record, folding costs nothing.
+if fold file/as-it-is/strip-debug few.extra out --strip-debug --stats=json; then
+	check file/as-it-is/strip-debug/gone "still there" test "$(readelf -SW out | grep -c debug_extra)" = 0
+	check file/as-it-is/strip-debug/size "$(file_bytes out) of $(file_bytes few.extra)" test "$(file_bytes out)" -lt "$(file_bytes few.extra)"
+	check file/as-it-is/strip-debug/folds "$(value folded) folded, unchanged $(value unchanged)" test "$(value folded) $(value unchanged)" = "0 0"
+fi
+"$ICFOLD" -q --strip-all --stats=json few -o out >stats 2>err
+check file/no-record "$(first_line err) $(value folded) folded, $(file_bytes out) bytes" test "$(value folded)" -gt 5 -a "$(file_bytes out)" -le "$(file_bytes few)"
+
+# --- sections that are not loaded and hold addresses
+cat >records.c <<'END'
+#include <stdio.h>
+#include <string.h>
+#define SAME(n) __attribute__((noinline)) int same##n(int x) { char b[100]; int r = 0; memset(b, x, 100); for (int i = 0; i < x; i++) r += x > 99 ? i * 3 : b[i % 100] * 7 + r; return r; }
+SAME(0) SAME(1) SAME(2) SAME(3) SAME(4) SAME(5) SAME(6) SAME(7) SAME(8) SAME(9)
+__attribute__((noinline)) int large(int x) { char b[1000]; memset(b, x, 1000); puts(b + 1000 - x); return b[3]; }
+int main(int n, char **v) { (void)v; return same0(n) + same1(n) + same2(n) + same3(n) + same4(n) + same5(n) + same6(n) + same7(n) + same8(n) + same9(n) + (n > 1 ? large(n) : 0) == 99; }
+END
+# stack_sizes FILE: "NAME SIZE", sorted.
+stack_sizes() {
+	"$readelf" --stack-sizes "$1" 2>&1 | awk '$1 + 0 == $1 && NF > 1 { for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); print $i, $1 } }' | sort -u
+}
+# block_maps FILE: each function's blocks, without its address.
+block_maps() { "$readobj" --bb-addr-map "$1" 2>&1 | awk '/Name: / { name = $2 } /Name: (main|large)$/ { print } /(ID|Offset|Size|Has|Can):? / && name ~ /^(main|large)$/'; }
+block_names() { "$readobj" --bb-addr-map "$1" 2>&1 | awk '/Name: / { print $2 }' | sort; }
+words() { python3 -c 'import struct, sys; sys.stdout.buffer.write(b"table:" + b"".join(struct.pack("<Q", int(a, 16)) for a in sys.argv[1:]))' "$@"; }
+for version in 14 19; do
+	readelf=llvm-readelf-$version readobj=llvm-readobj-$version
+	if ! have clang-$version || ! have "$readobj"; then skip file/records/$version "no clang-$version"; continue; fi
+	for relocs in -Wl,--no-undefined -Wl,--emit-relocs; do
+		name=file/records/$version${relocs#-Wl,-}
+		if ! clang-$version -O1 -fno-inline -fPIE -pie -fstack-size-section -fbasic-block-sections=labels "$relocs" records.c -o records >log 2>&1; then
+			skip "$name" "$(first_line log)"
+			continue
+		fi
+		for how in icf=all in-place; do
+			fold "$name/$how" records out --$how --allow-growth || continue
+			different_sizes=$(stack_sizes out | comm -23 - <(stack_sizes records))
+			check "$name/$how/stack-sizes" "$different_sizes" test -z "$different_sizes" -a "$(stack_sizes out | grep -c '^large \|^main ')" = 2
+			check "$name/$how/blocks" "$(diff <(block_maps records) <(block_maps out) | head -n 3)" test -n "$(block_maps out)" -a "$(block_maps out)" = "$(block_maps records)"
+			check "$name/$how/one-a-body" "$(block_names out | tr '\n' ' ')" test "$(block_names out | grep -c '^same')" = 1
+		done
+		# What verify has to notice: the input's records, and one byte of any.
+		fold "$name" records out --allow-growth || continue
+		for section in .stack_sizes .llvm_bb_addr_map; do
+			objcopy -O binary --only-section=$section --set-section-flags $section=alloc records old 2>log && objcopy --update-section $section=old out mutant 2>log &&
+				different "$name/mutant/stale$section" records mutant
+			python3 - "$TESTS" out mutant $section <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d, s = bytearray(e.data), e.section(sys.argv[4])
+d[s.offset + s.size - 1] ^= 1
+open(sys.argv[3], "wb").write(d)
+END
+			different "$name/mutant/byte$section" records mutant
+		done
+	done
+	# Probes are distances from one another, and go.
+	if clang-$version -O1 -fno-inline -fPIE -pie -fpseudo-probe-for-profiling records.c -o records 2>log && fold file/probes/$version records out --allow-growth -v; then
+		check file/probes/$version/gone "still there" test "$(readelf -SW out | grep -c '[.]pseudo_probe ')" = 0
+		check file/probes/$version/said "$(grep probe err)" grep -qx 'icfold: .pseudo_probe is left out: it holds addresses in a form that is not rewritten' err
+	fi
+done
+# What nobody knows: without addresses it stays as it is; with some, nothing moves.
+gcc -O1 -fno-ipa-icf records.c -o records
+words 1234567890abcdef >payload && words "$(symbol_value records same3)" "$(symbol_value records same9)" >table
+objcopy --add-section .payload=payload records records.payload && objcopy --add-section .table=table records records.table
+fold file/payload records.payload out --allow-growth -v && check file/payload/moves "$(grep 'in place' err)" grep -q '^icfold: compact' err
+objcopy -O binary --only-section=.payload --set-section-flags .payload=alloc out kept && check file/payload/kept "is another" cmp -s payload kept
+objcopy --add-section .table=table out mutant && objcopy --add-section .table=table records.payload with &&
+	different file/table/mutant/stale with mutant
+if fold file/table records.table out --allow-growth -v; then
+	check file/table/in-place "$(grep compact err)" grep -q '^icfold: in place: a section of unknown meaning that is not loaded holds an address of code' err
+	check file/table/names "$(symbol_value out same9)" test "$(symbol_value out same9)" = "$(symbol_value records same9)"
+fi
+
+finish

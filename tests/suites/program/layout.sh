@@ -1,0 +1,321 @@
+#!/bin/bash
+# layout.sh: segments, sections, notes, marks and odd code as linkers, compilers and assemblers lay them out: each folds, verify
+# says equal, and the program does its work.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool layout
+make_work
+cd "$WORK" || exit 1
+
+# fold NAME IN OUT [OPTION...]: folds, and verify says equal.
+fold() {
+	local name=$1 in=$2 out=$3
+	shift 3
+	if ! "$ICFOLD" -q "$@" "$in" -o "$out" 2>err; then
+		not_ok "$name" "does not fold: $(first_line err)"
+		return 1
+	fi
+	"$ICFOLD" verify --icf=all "$in" "$out" >verdict 2>&1
+	check "$name" "verify: $(grep ': ' verdict | grep -v -e '^symbolized: ' -e '^resolved: ' | head -n 1 | cut -c 1-200)" grep -qx equal verdict
+}
+# try NAME LINKER ARG...: links with gcc (or CC), folds, runs; ./in and ./out stay.
+try() {
+	local name=$1 ld=$2
+	shift 2
+	have "ld.$ld" || { skip "$name/$ld" "no ld.$ld"; return 1; }
+	"${CC:-gcc}" -fuse-ld="$ld" "$@" -o in >log 2>&1 || { skip "$name/$ld" "$(first_line log)"; return 1; }
+	fold "$name/$ld" in out --icf=all || return 1
+	check "$name/$ld/runs" "$(./out 2>&1 | head -n 1)" test "$(./in 2>&1)" = "$(./out 2>&1)"
+}
+# some.c: pages of functions that are the same.
+{
+	echo '#include <stdio.h>'
+	for i in $(seq 400); do
+		echo "int __attribute__((noinline)) f$i(int a) { for (int i = 0; i < a % 7; i++) { a += i * 5; a ^= i << 3; a += a / (i + 1); } return a * 3; }"
+	done
+	echo 'int main(int n, char **v) { (void)v;'
+	for i in $(seq 400); do echo "n += f$i(n);"; done
+	printf '%s\n' 'return printf("%d\n", n) < 0; }'
+} >some.c
+gcc -O1 -fPIC -c some.c -o some.o && gcc -O1 -fno-pic -c some.c -o some.fixed.o
+
+# --- an alignment above a page: the loader places a program by it
+alignments() { readelf -lW "$1" | awk '$1 == "LOAD" { print $NF }' | sort -u; }
+for ld in bfd gold; do
+	try layout/large-pages $ld some.o -pie -Wl,--emit-relocs,-z,max-page-size=0x200000,-z,common-page-size=4096 || continue
+	check layout/large-pages/$ld/alignment "$(alignments out | tr '\n' ' ')" test "$(alignments out)" = 0x200000
+done
+
+# --- notes and .interp make room for a program header, unless something refers to them or they count from their place
+note() { # TEXT: some.o beside a note and what uses it
+	cat >note.c <<-END
+		#include <stdio.h>
+		__asm__(".pushsection .note.mine,\"a\",@note\n.long 5, $2\n.long 7\n.asciz \"mine\"\n.balign 4\n.globl mine\nmine: .long $3\n.popsection");
+		extern const int mine[];
+		int seventeen = 17;
+		int code(int a) { return a * 3 + 1; }
+		$1
+	END
+}
+# shellcheck disable=SC2317
+moved() { # does .interp stand elsewhere in ./out?
+	test "$(readelf -SW in | awk '/ .interp / { print $5 }')" != "$(readelf -SW out | awk '/ .interp / { print $5 }')"
+}
+for relocs in emit-relocs build-id; do
+	for ld in lld bfd; do
+		how=-Wl,--build-id,-z,noseparate-code
+		[ $ld = lld ] && how=-Wl,--build-id,--no-rosegment
+		r=${relocs/build-id/no-relocs}
+		note '' 4 9
+		try "layout/note/none/$r" $ld some.o note.c -pie -fPIE $how -Wl,--$relocs &&
+			if [ $relocs = emit-relocs ]; then check "layout/note/none/$r/$ld/moves" "stayed" moved; fi
+		note '__asm__(".pushsection .data\n.globl way\nway: .long mine - .\n.popsection"); extern int way;
+			__attribute__((constructor)) static void c(void) { printf("%d\n", *(int *)((char *)&way + way)); }' 4 9
+		try "layout/note/distance/$r" $ld some.o note.c -pie -fPIE $how -Wl,--$relocs
+		note 'const int *p = mine; __attribute__((constructor)) static void c(void) { printf("%d\n", *p); }' 4 9
+		try "layout/note/address/$r" $ld some.fixed.o note.c -no-pie -fno-pic $how -Wl,--$relocs
+		note '#include <link.h>
+		static int see(struct dl_phdr_info *i, size_t n, void *p) {
+			for (int k = 0; n && !p && k < i->dlpi_phnum; k++)
+				for (const char *at = (const char *)i->dlpi_addr + i->dlpi_phdr[k].p_vaddr, *end = at + i->dlpi_phdr[k].p_memsz - 12; i->dlpi_phdr[k].p_type == PT_NOTE && at <= end; at += 4)
+					if (__builtin_memcmp(at, "mine", 5) == 0) {
+						const int *w = (const int *)(at + 8);
+						printf("%d\n", *(const int *)((const char *)w + *w));
+					}
+			return 1;
+		}
+		__attribute__((constructor)) static void c(void) { dl_iterate_phdr(see, NULL); }' 4 'seventeen - .'
+		try "layout/note/own-distance/$r" $ld some.o note.c -D_GNU_SOURCE -pie -fPIE $how -Wl,--$relocs &&
+			check "layout/note/own-distance/$r/$ld/found" "$(./out | head -n 1)" test "$(./out | head -n 1)" = 17
+	done
+done
+# A note that says where code is.
+note '' 4 'code - .'
+try layout/note/code bfd some.o note.c -pie -fPIE -Wl,--emit-relocs
+# Annotations of unloaded notes, as annobin makes them, have relocations.
+cat >annobin.s <<'END'
+	.section .gnu.build.attributes,"",@note
+	.balign 4
+	.long 8, 16, 0x100
+	.asciz "GA$3p1"
+	.balign 4
+	.quad f1, main
+END
+try layout/annobin bfd some.o annobin.s -pie -Wl,--emit-relocs
+
+# --- marks and thread-local zeros
+echo '__thread int mine; int *get(void) { return &mine; } __attribute__((constructor)) static void c(void) { *get() = 4; }' >tls.c
+try layout/ehdr gold some.fixed.o -static -Wl,--emit-relocs,--rosegment
+for ld in lld mold bfd gold; do
+	try layout/tls $ld some.o tls.c -pie -fPIE -Wl,--emit-relocs
+done
+
+# --- line tables with numbers that libdw has no room for
+cat >wide.c <<'END'
+#include <stdio.h>
+__attribute__((noinline)) int one(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+__attribute__((noinline)) int two(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+int main(int n, char **v) { (void)v; return one(n) + two(n + 1) == 0; }
+END
+clang=$(command -v clang-19 clang | head -n 1)
+if [ -n "$clang" ]; then
+	CC=$clang try layout/wide/discriminators bfd -O2 -g -fpseudo-probe-for-profiling wide.c -Wl,--emit-relocs
+	# The highest bits of one of them, in a row of the kept function.
+	python3 - "$TESTS" out <<'END' && "$ICFOLD" verify --icf=all in out >verdict 2>&1
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d, t = bytearray(e.data), e.section(".debug_line")
+at = next(i for i in range(t.offset, t.offset + t.size) if d[i:i + 3] == b"\0\6\4" and d[i + 7] and not d[i + 7] & 0x80)
+d[at + 7] ^= 8
+open(sys.argv[2], "wb").write(d)
+END
+	check layout/wide/discriminators/mutant "$(tail -n 1 verdict)" grep -q '^line rows.*: row' verdict
+fi
+gcc -O2 -g -S wide.c -o wide.s
+sed -i 's/^\(\s*\.loc 1 [0-9]* \)[0-9]*/\170024/' wide.s
+try layout/wide/columns bfd wide.s -Wl,--emit-relocs
+
+# --- thunks in a gap inside of another unit's range
+for u in first middle; do
+	{
+		echo '#include <stdio.h>'
+		for i in 1 2 3 4 5 6; do
+			echo "static int ${u}_$i(int a) { for (int i = 0; i < a; i++) printf(\"%d $u \", a * i); return a * 17 + 3; }"
+		done
+		echo "int (*const ${u}[])(int) = { ${u}_1, ${u}_2, ${u}_3, ${u}_4, ${u}_5, ${u}_6 };"
+	} >$u.c
+done
+# Nobody understands the last function, so that it stays.
+cat >>middle.c <<'END'
+__asm__(".text\n.balign 16\n.type odd, @function\nodd: .byte 0x06\nret\n.fill 60, 1, 0x90\n.size odd, . - odd");
+extern int (*const first[])(int);
+int main(int n, char **v) { (void)v; for (int i = 0; i < 6; i++) n += first[i](2) + middle[i](2); return n == 0; }
+END
+for type in -gdwarf-5 -gdwarf-4; do
+	gcc -O2 -fno-toplevel-reorder -fno-ipa-icf -fno-reorder-functions $type -c first.c middle.c || continue
+	gcc first.o middle.o -Wl,--emit-relocs -o in || continue
+	fold layout/gap$type in out || continue
+	check layout/gap$type/there "no thunk before odd" test -n "$("$ICFOLD" dump out | grep 'first_.*thunk at')"
+	thunk=$(readelf -sW out | awk '$8 == "first_2" { print "0x" $2 }')
+	odd=$(readelf -sW out | awk '$8 == "odd" { print "0x" $2 }')
+	check layout/gap$type/inside "$thunk, middle ends at $odd" test $((thunk < odd && odd - thunk < 400))
+	check layout/gap$type/unit "$(addr2line -e out "$thunk")" test "$(addr2line -e out "$thunk")" != "$(addr2line -e out "$odd")"
+done
+
+# --- assembler without types and sizes: a no-op and zeros that have names, data behind which control would go on, marks at ends
+cat >names.s <<'END'
+	.text
+	.globl main, one, two, marked
+one:	leal 1(%rdi,%rdi,2), %eax
+	ret
+mark:	.balign 32, 0x90
+marked:	nop
+	nop
+two:	leal 1(%rdi,%rdi,2), %eax
+	ret
+	.balign 16
+zeros:	.long 0, 0, 0, 0
+	.balign 16
+	.type main, @function
+main:	push %rbx
+	mov $3, %edi
+	call one
+	mov %eax, %ebx
+	call marked
+	add %eax, %ebx
+	lea zeros(%rip), %rax
+	add 4(%rax), %ebx
+	lea last(%rip), %rax
+	add (%rax), %bl
+	add 7(%rax), %bl
+	mov %ebx, %eax
+	pop %rbx
+	ret
+	.size main, . - main
+last:	.quad 1
+	.section .note.GNU-stack,"",@progbits
+END
+gcc -c names.s -o names.o
+works() { # NAME [OPTION...]: in and out end with the same status, and two's names and bytes are there
+	local name=$1 a b
+	shift
+	fold "$name" in out "$@" || return
+	./in; a=$?
+	./out; b=$?
+	check "$name/runs" "$a, $b" test "$a" = "$b"
+}
+for mode in safe all none; do
+	gcc names.o -Wl,--emit-relocs -o in && works layout/names/$mode --icf=$mode
+	gcc names.o -o in && works layout/names/no-relocs/$mode --icf=$mode
+	gcc -no-pie names.o -o in && works layout/names/fixed/$mode --icf=$mode
+done
+check layout/names/fixed/mark "$(nm out | grep mark | tr '\n' ' ')" test "$(nm in | grep -E ' mark')" = "$(nm out | grep -E ' mark')"
+ld names.o -e main -z noexecstack --emit-relocs -Ttext=0x401000 -o in && fold layout/names/data in out --icf=all &&
+	check layout/names/data/last "lost" test "$(objdump -d out | awk '/<last>:/ { on = 1 } on { n += NF } END { print (n > 0) }')" = 1
+
+
+# --- functions without a size, as GCC's return thunks are: the kept one gets one, and is the one whose name places have
+cat >unsized.c <<'END'
+#define TWIN(NAME) __attribute__((noinline)) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
+TWIN(one) TWIN(two)
+int use(int);
+int main(int n, char **v) { (void)v; return (use(n) + one(n) - two(n)) & 63; }
+END
+cat >unsized.s <<'END'
+	.macro thunk name
+	.section .text.\name, "ax", @progbits
+	.globl \name
+	.hidden \name
+	.ifdef TYPED
+	.type \name, @function
+	.endif
+\name:
+	.cfi_startproc
+	call 1f
+2:	pause
+	lfence
+	jmp 2b
+1:	.cfi_def_cfa_offset 16
+	lea 8(%rsp), %rsp
+	ret
+	.cfi_endproc
+	.endm
+	thunk __x86_return_thunk
+	thunk __x86_indirect_thunk
+	.text
+	.globl use
+	.type use, @function
+use:	.cfi_startproc
+	push %rdi
+	.cfi_def_cfa_offset 16
+	lea via(%rip), %rax
+	call 3f
+	pop %rdi
+	.cfi_def_cfa_offset 8
+	jmp __x86_return_thunk
+3:	push %rax
+	jmp __x86_indirect_thunk
+	.cfi_endproc
+	.size use, . - use
+	.type via, @function
+via:	lea 1(%rdi), %eax
+	jmp __x86_return_thunk
+	.size via, . - via
+	.section .note.GNU-stack, "", @progbits
+END
+for ld in bfd lld; do
+	for kind in "" -Wa,--defsym,TYPED=1; do
+		name=layout/unsized${kind:+-typed}
+		# shellcheck disable=SC2086
+		gcc -O2 -g $kind -fuse-ld=$ld -Wl,--emit-relocs unsized.c unsized.s -o in 2>log || { skip "$name/$ld" "$(first_line log)"; continue; }
+		fold "$name/$ld" in out --icf=safe --allow-growth || continue
+		./in; a=$?; ./out; b=$?
+		check "$name/$ld/runs" "$a, $b" test $a = $b
+		thunks=$(nm -S out | grep -c 'x86_.*_thunk')
+		at=$(nm out | awk '/x86_return_thunk/ { print $1 }')
+		check "$name/$ld/folded" "$thunks" test "$thunks.$(nm out | grep -c "^$at .*_thunk")" = 2.2
+		check "$name/$ld/one-size" "$(nm -S out | grep _thunk | tr '\n' ' ')" test "$(nm -S out | grep -c "^$at [0-9a-f]* . .*_thunk")" = 1
+	done
+done
+
+# --- headers that are in no segment, with a name in the code's section; headers in the last segment, over which code would come
+cat >headers.c <<'END'
+#define TWIN(NAME) __attribute__((noinline, used)) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
+TWIN(one) TWIN(two)
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
+const void *volatile headers = __ehdr_start;
+void _start(void) { int n = (one(3) == two(3)) + (headers ? 4 : 0); __asm__ volatile("syscall" : : "a"(60), "D"(n)); }
+END
+gcc -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o headers.o
+if have ld.lld && ld.lld -static -N --emit-relocs -Ttext=0x2010b0 headers.o -o in 2>log; then
+	fold layout/headers/unloaded in out --icf=safe --allow-growth
+	./in; a=$?; ./out; b=$?
+	check layout/headers/unloaded/runs "$a, $b" test $a = $b
+else
+	skip layout/headers/unloaded "no ld.lld"
+fi
+if have mold && mold -static -Ttext=0x200 headers.o -o in 2>log; then
+	"$ICFOLD" -q --allow-growth in -o out 2>err
+	check layout/headers/last "$(first_line err)" grep -q 'headers is not the first one' err
+else
+	skip layout/headers/last "no mold"
+fi
+
+# --- functions at odd addresses, in sections of alignment 1, whose addresses are looked at
+cat >odd.c <<'END'
+#include <stdio.h>
+#define LINE(NAME) __attribute__((noinline)) int NAME(int x) { return x * 7 + 1; }
+#define LOOP(NAME) __attribute__((noinline)) int NAME(int x) { for (int i = 0; i < x % 9; i++) x ^= i * 3; return x; }
+LINE(a1) LOOP(b1) LINE(a2) LOOP(b2) LINE(a3) LOOP(b3)
+int (*volatile table[])(int) = { a1, b1, a2, b2, a3, b3 };
+int main(int n, char **v) { (void)v; for (int i = 0; i < 6; i++) n = n * 3 + table[i](n); return printf("%d\n", n) < 0; }
+END
+for ld in bfd lld; do
+	try layout/odd $ld -Os -ffunction-sections -Wl,--emit-relocs odd.c || continue
+	check layout/odd/$ld/input "all are even" test "$(nm in | grep -c '[13579bdf] T [ab][123]$')" != 0
+	try layout/odd/no-relocs $ld -Og -no-pie -falign-functions=1 odd.c
+done
+
+finish

@@ -1,0 +1,139 @@
+#!/bin/bash
+# growth.sh: what once cost the square of its input, at a size where that cannot pass: an upper bound of processor time and of
+# memory for each.  `make growth` measures the laws themselves.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool growth
+have python3 || { skip growth "no python3"; finish; }
+make_work
+slow=1
+grep -q __asan_init "$ICFOLD" && slow=10
+
+cat >"$WORK/bounded.py" <<'END'
+import os, resource, sys
+seconds, most = int(sys.argv[1]), int(sys.argv[2])
+pid = os.fork()
+if pid == 0:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    os.execv(sys.argv[3], sys.argv[3:])
+_, status, use = os.wait4(pid, 0)
+if most and use.ru_maxrss >> 10 > most:
+    sys.exit("%d MB of memory, %d are enough" % (use.ru_maxrss >> 10, most))
+if os.WIFSIGNALED(status):
+    sys.exit("signal %d after %.1f s of %d" % (os.WTERMSIG(status), use.ru_utime, seconds))
+sys.exit(os.WEXITSTATUS(status))
+END
+
+# bounded NAME SECONDS MEGABYTES COMMAND...: within this processor time and memory (of a plain build), and with status 0.
+bounded() {
+	local name=$1 seconds=$(($2 * slow)) mega=$3 rc
+	shift 3
+	[ $slow = 1 ] || mega=0
+	python3 "$WORK/bounded.py" "$seconds" "$mega" "$@" >"$WORK/out" 2>"$WORK/err"
+	rc=$?
+	check "growth/$name" "exit status $rc: $(first_line "$WORK/err")" [ $rc = 0 ]
+}
+
+# of KIND N SECONDS MEGABYTES COMMAND...: the program FILE (folded: OUT) that has N of a kind.
+of() {
+	local kind=$1 n=$2 seconds=$3 mega=$4 c
+	shift 4
+	FILE=$WORK/$kind.$n OUT=$FILE.folded
+	python3 "$TESTS/growth/gen.py" "$kind" "$n" "$WORK" 2>"$WORK/err" || { not_ok "growth/$kind" "$(first_line "$WORK/err")"; return; }
+	for c in fold "$@"; do
+		case $c in
+		fold) bounded "$kind/fold" "$seconds" "$mega" "$ICFOLD" -q --emit-relocs "$FILE" -o "$OUT" ;;
+		verify) bounded "$kind/verify" "$seconds" "$mega" "$ICFOLD" verify "$FILE" "$OUT" ;;
+		audit) bounded "$kind/audit" "$seconds" "$mega" "$ICFOLD" audit "$FILE" ;;
+		html) bounded "$kind/audit --html" "$seconds" "$mega" "$ICFOLD" audit "--html=$WORK/page.html" "$FILE" ;;
+		symbolize) bounded "$kind/symbolize" "$seconds" "$mega" "$ICFOLD" symbolize -i -e "$OUT" <"$FILE.at" ;;
+		esac
+	done
+}
+
+of chains 16000 3 1000 verify audit
+of chains-stay 16000 3 1000 verify
+of rings-odd 16000 3 1000 verify audit
+of sections 24000 2 100 verify audit
+of unloaded-sections 24000 2 100 verify
+of table-reads 3000 2 60 audit
+of one-unit 20000 2 100 audit
+of suffixes 16000 4 60 verify audit html
+of shared-list-functions 3000 3 60 symbolize verify
+of shared-list 3000 2 60 verify
+of shared-locations 3000 2 60 verify
+of units 3000 2 100 verify
+of abbreviation-tables 3000 2 100 verify
+of depth 32000 2 60 verify
+of function-ranges 32000 2 100 verify
+
+# refused KIND N COMMAND TEXT: a file out of all proportion, told in less than a second.
+refused() {
+	local name="$1 is refused by $3" file=$WORK/$1.$2
+	python3 "$TESTS/growth/gen.py" "$1" "$2" "$WORK" 2>"$WORK/err" || { not_ok "growth/$name" "$(first_line "$WORK/err")"; return; }
+	"$ICFOLD" -q "$file" -o "$file.folded" 2>"$WORK/err"
+	[ "$3" = fold ] || python3 "$WORK/bounded.py" $slow 0 "$ICFOLD" verify "$file" "$file.folded" >"$WORK/out" 2>"$WORK/err"
+	check "growth/$name" "$(first_line "$WORK/err")" grep -q "$4" "$WORK/err"
+	rm -f "$file" "$file.folded" "$file.at"
+}
+refused shared-folded-list 3000 fold 'overlap each other too much'
+refused suffixes 50000 verify 'too long together.*(.symtab)'
+refused line-bytes 2200000 verify 'rows in one line table are too many.*(.debug_line, 0x0)'
+
+# A stack in a core file, each frame of which may be any of many functions.
+python3 "$TESTS/growth/gen.py" equal 60000 "$WORK"
+if "$ICFOLD" -q "$WORK/equal.60000" -o "$WORK/equal.folded" && python3 "$TESTS/growth/growth_core.py" "$WORK/equal.folded" "$WORK/equal.60000.at" "$WORK/core" stack 30; then
+	bounded "equal/core" 1 100 "$ICFOLD" symbolize --core="$WORK/core" -e "$WORK/equal.folded"
+	check "growth/equal/core/text" "no candidates" grep -q '^one of: ' "$WORK/out"
+fi
+
+# Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
+cat >"$WORK/ring.py" <<'END'
+n, out = 3000, [".text"]
+def func(name, body):
+    out.append(".p2align 4,0x90\n.globl %s\n.type %s,@function\n%s: %s\n.size %s,.-%s" % (name, name, name, body, name, name))
+def call(name, k):
+    return "subq $8,%%rsp\ncall %s\naddq $8,%%rsp\nmovl $%d,%%eax\nimull $3,%%eax,%%ecx\nret" % (name, k)
+for name, callee, k in (("_start", "f", 1), ("other", "g", 2), ("f", "a0", 5), ("g", "b0", 5)):
+    func(name, call(callee, k) if k < 5 else "imull $3,%eax,%eax\n" * 30000 + call(callee, k)) # or it would not pay
+rings = [("a", n), ("b", n + 1)]
+for c, m in rings:
+    for i in range(m):
+        func("%s%d" % (c, i), "{disp32} jmp %s%d" % (c, (i + 1) % m))
+print("\n".join(out + [".data"] + [".quad %s%d" % (c, i) for c, m in rings for i in range(m)]))
+END
+if [ $slow = 1 ] && [ -f "$BUILD/icf/plan_partners.o" ]; then
+	echo 'void *icf_keep_partners(void *prog, void *plan); void *icf_keep_partners(void *prog, void *plan) { (void)prog; (void)plan; return 0; }' >"$WORK/bold.c"
+	python3 "$WORK/ring.py" >"$WORK/ring.s"
+	# shellcheck disable=SC2046
+	if "${CC:-gcc}" -o "$WORK/bold" "$WORK/bold.c" $(printf '%s\n' "$BUILD"/{elfrw,dwarf,icf}/*.o | grep -v plan_partners) \
+		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" &&
+		as --64 "$WORK/ring.s" -o "$WORK/ring.o" && ld --emit-relocs "$WORK/ring.o" -o "$WORK/ring" &&
+		"$WORK/bold" --emit-relocs "$WORK/ring" -o "$WORK/ring.out" >"$WORK/said"; then
+		bounded "rings that pair off/verify" 3 1000 "$ICFOLD" verify "$WORK/ring" "$WORK/ring.out"
+		check "growth/rings that pair off/claim" "no fold" grep -q ', 1 of them folded' "$WORK/out"
+	else
+		not_ok "growth/rings that pair off" "$(first_line "$WORK/err")"
+	fi
+
+	# A hash that tells nothing apart, as a file can be made for the one there is.
+	echo '#include "icf/fold/fold.h"
+struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret);
+struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret)
+{
+	(void)prog, (void)mode, (void)i, (void)s;
+	*ret = (struct icf_hash){ 0 };
+	return NULL;
+}' >"$WORK/weak.c"
+	# shellcheck disable=SC2046
+	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $(printf '%s\n' "$BUILD"/{elfrw,dwarf,icf}/*.o) \
+		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" && python3 "$TESTS/growth/gen.py" groups 8000 "$WORK"; then
+		bounded "one hash for all/fold" 3 100 "$WORK/weak" -q "$WORK/groups.8000" -o "$WORK/weak.out"
+		bounded "one hash for all/verify" 3 100 "$ICFOLD" verify "$WORK/groups.8000" "$WORK/weak.out"
+	else
+		not_ok "growth/one hash for all" "$(first_line "$WORK/err")"
+	fi
+else
+	skip "growth/rings that pair off" "no plain build in $BUILD"
+fi
+finish

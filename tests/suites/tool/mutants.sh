@@ -1,0 +1,178 @@
+#!/bin/bash
+# mutants.sh: does `icfold verify` notice every single thing that is wrong?
+#
+# Good outputs, which verify must call equal, are broken in one place at a time by mutate (tests/mutate/mutate.c); verify must call
+# each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES places (3) of the
+# first FILES files (2) that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds whose name matches.
+. "$(dirname "$0")/../../lib.sh"
+MUTATE=${MUTATE:-$BUILD/tests/mutate}
+
+# one KIND: all its mutants.  The list of good pairs is in $WORK/good: "IN OUT" lines.
+if [ "${1:-}" = --one ]; then
+	kind=$2 n=0 files=0 bad='' strange=''
+	new=$WORK/mutant.$kind
+	while read -r in out; do
+		hit=0
+		for i in $(seq 0 $((PLACES - 1))); do
+			# It ends without freeing anything.
+			what=$(ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" "$kind" "$i" "$PLACES" "$in" "$out" "$new" 2>"$new.err")
+			rc=$?
+			[ $rc = 3 ] && continue
+			if [ $rc != 0 ]; then
+				strange="mutate: $(first_line "$new.err")"
+				continue
+			fi
+			hit=1
+			n=$((n + 1))
+			timeout 400 "$ICFOLD" verify "$in" "$new" >"$new.out" 2>"$new.err"
+			rc=$?
+			case $rc in
+			1) ;;
+			0) bad="$bad $(basename "$out") ($what)" ;;
+			*) strange="exit status $rc for $(basename "$out") ($what): $(first_line "$new.err")" ;;
+			esac
+		done
+		files=$((files + hit))
+		[ "${MUTANTS:-quick}" != full ] && [ $files -ge "$FILES" ] && break
+	done <"$WORK/good"
+	rm -f "$new" "$new.out" "$new.err"
+	if [ -n "$bad" ]; then
+		echo "not ok mutant/$kind: survived in$(echo "$bad" | cut -c 1-300)"
+	elif [ -n "$strange" ]; then
+		echo "not ok mutant/$kind: $strange"
+	elif [ $n = 0 ]; then
+		echo "not ok mutant/$kind: no file has such a place"
+	else
+		echo "ok mutant/$kind: $n"
+	fi
+	exit 0
+fi
+
+need_tool mutants
+if [ ! -x "$MUTATE" ]; then
+	not_ok mutants "no program at $MUTATE"
+	finish
+fi
+make_work
+always_fold
+export PLACES=${PLACES:-3} FILES=${FILES:-2} MUTATE
+: >"$WORK/good"
+
+# good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds (with options FOLD), verifies; one line.
+good() {
+	local name=$1 fixture=$2 cc=$3 ld=$4 type=$5 flags=$6 in=$WORK/$1 out=$WORK/$1.out
+	shift 6
+	load_recipe "$fixture"
+	if ! have "$cc" || ! { compile_fixture "$cc" "$flags" "$type" "$WORK/obj.$name" && link_fixture "$cc" "$ld" "$type" "$WORK/obj.$name" "$in" "$@"; } >"$in.log" 2>&1; then
+		skip "mutants/$name" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+		return
+	fi
+	# shellcheck disable=SC2086
+	if ! "$ICFOLD" ${FOLD:-} "$in" -o "$out" >/dev/null 2>"$in.log"; then
+		not_ok "mutants/$name" "does not fold: $(first_line "$in.log")"
+	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
+		not_ok "mutants/$name" "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
+	else
+		ok "mutants/$name"
+		echo "$in $out" >>"$WORK/good"
+	fi
+}
+
+good eh eh gcc bfd pie "-O2 -g"
+good addr addr gcc bfd nopie "-O2 -g -fcf-protection=full"
+good switches switches clang lld nopie "-O2 -g"
+good init init gcc gold so "-O2 -g"
+good demo demo clang lld pie "-O2 -g" -Wl,--gdb-index
+good addr4 addr gcc bfd so "-O2 -gdwarf-4"
+good hotcold hotcold gcc mold pie "-O2 -g"
+good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
+good plain c_plain clang bfd pie "-O2 -g"
+good asm asm gcc bfd static "-O2"
+good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
+good macros c_plain gcc bfd pie "-O2 -g3"
+good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
+good strings hotcold clang lld pie "-O2 -gdwarf-5"
+# GCC's location lists, which it means absolute beside a unit with an address, cover any code.
+good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
+FOLD=--emit-relocs good relocs init gcc bfd so "-O2 -g"
+FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
+# What GCC 4.5 said of its calls.
+calls() {
+	local in=$WORK/calls out=$WORK/calls.out
+	if ! gcc "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o "$in" >"$in.log" 2>&1; then
+		skip mutants/calls "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+	elif ! "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log"; then
+		not_ok mutants/calls "does not fold: $(first_line "$in.log")"
+	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
+		not_ok mutants/calls "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
+	else
+		ok mutants/calls
+		echo "$in $out" >>"$WORK/good"
+	fi
+}
+calls
+# As Debian's rustc libraries are: a symbol of an unloaded section, whose number strip left to a section that goes.
+stale() {
+	local in=$WORK/stale out=$WORK/stale.out
+	make_stale "$WORK" "$in" >"$in.log" 2>&1 && "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" || {
+		not_ok mutants/stale "does not fold: $(first_line "$in.log")"
+		return
+	}
+	check mutants/stale "verify calls a good output different" "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1 && echo "$in $out" >>"$WORK/good"
+	ok mutants/stale
+}
+stale
+# A payload behind the program.
+tail_of() {
+	local in=$WORK/tail out=$WORK/tail.out
+	{ cat "$WORK/plain" && echo "what is appended"; } >"$in"
+	"$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" && "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1 && echo "$in $out" >>"$WORK/good"
+	check mutants/tail "$(first_line "$in.log")" grep -q "^$in " "$WORK/good"
+}
+tail_of
+# Every virtual call: the slot is added to before the load, or loaded long before the call, or to be seen on two ways only.
+slots() {
+	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''
+	have "$cc" || { skip "mutants/slots/$cc$o" "no $cc"; return; }
+	cat >"$WORK/slots.cc" <<-'END'
+		struct A { virtual int zero(int) = 0; virtual int one(int) = 0; };
+		template <int I> struct D : A { int zero(int x) override { return x * 3; } int one(int x) override { return x * 5; } };
+		volatile int number = 1;
+		A *make(int n) { static D<0> a; static D<1> b; return n & 1 ? static_cast<A *>(&a) : &b; }
+		int call(A *p, int x) { return p->zero(p->zero(x) + make(x)->zero(p->one(x))) + p->one(make(1)->one(x)); }
+		int main() { return call(make(number), 4) == 0; }
+	END
+	if ! "$cc" "$o" -g -fPIE -pie -Wl,--emit-relocs "$WORK/slots.cc" -o "$in" >"$in.log" 2>&1; then
+		skip "mutants/slots/$cc$o" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+		return
+	fi
+	"$ICFOLD" --icf=all "$in" -o "$in.out" >/dev/null 2>"$in.log" && "$ICFOLD" verify --icf=all "$in" "$in.out" >"$in.log" 2>&1 || bad=" the good output"
+	for i in $(seq 0 7); do
+		ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" vcall-slot "$i" 8 "$in" "$in.out" "$in.new" >"$in.what" 2>/dev/null || continue
+		n=$((n + 1))
+		"$ICFOLD" verify --icf=all "$in" "$in.new" >/dev/null 2>&1
+		[ $? = 1 ] || bad="$bad $(cat "$in.what")"
+	done
+	check "mutant/slots/$cc$o" "survived:$bad of $n" test -z "$bad" -a "$n" -gt 4
+}
+for cc in g++ clang++; do slots $cc -O0; slots $cc -O1; done
+if [ ! -s "$WORK/good" ]; then
+	not_ok mutants "nothing to break"
+	finish
+fi
+
+# What two wrong ways of folding look like: addresses merged where they must not be, and another program's output.
+read -r in out <"$WORK/good"
+check mutant/other-output "survived" test "$("$ICFOLD" verify "$(sed -n 2p "$WORK/good" | cut -d' ' -f1)" "$out" >/dev/null 2>&1; echo $?)" != 0
+for name in addr addr4; do
+	[ -f "$WORK/$name.out" ] || continue
+	"$ICFOLD" --icf=all "$WORK/$name" -o "$WORK/merged" 2>/dev/null
+	check "mutant/merged-addresses/$name" "survived" test "$("$ICFOLD" verify "$WORK/$name" "$WORK/merged" >/dev/null 2>&1; echo $?)" = 1
+	check "mutants/merged-addresses-allowed/$name" "refused" "$ICFOLD" verify --icf=all "$WORK/$name" "$WORK/merged" >/dev/null
+done
+
+"$MUTATE" --list | grep -E "${ONLY:-.}" | xargs -P "$JOBS" -n 1 bash "$0" --one >"$WORK/result"
+cat "$WORK/result"
+grep -q '^not ok' "$WORK/result" && failures=$((failures + 1))
+echo "# $(awk '/^ok/ { n += $NF } END { print n + 0 }' "$WORK/result") mutants reported"
+finish

@@ -1,0 +1,192 @@
+#!/bin/bash
+# verify.sh: icfold --verify: the output gets its name only when it is proved to be the input folded.
+#
+# What a broken tool would write is made by a library that is loaded before the others and changes one byte on its way to the
+# file, and a file system without unnamed files by one that refuses to make them.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool verify
+make_work
+# Under a sanitizer, too, the libraries come first.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0"
+IN=$WORK/in
+load_recipe eh
+if ! { compile_fixture gcc "-O2 -g" pie "$WORK/obj" && link_fixture gcc bfd pie "$WORK/obj" "$IN"; } >"$WORK/log" 2>&1; then
+	not_ok verify "the fixture does not build: $(first_line "$WORK/log")"
+	finish
+fi
+
+cat >"$WORK/flip.c" <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* Changes byte FLIP (an offset in the file) of whatever is written there. */
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+	ssize_t (*real)(int, const void *, size_t, off_t) = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+	const char *text = getenv("FLIP");
+	off_t flip = text ? (off_t)strtoll(text, NULL, 0) : -1;
+	if (flip < at || flip >= at + (off_t)n)
+		return real(fd, p, n, at);
+	char *copy = malloc(n);
+	memcpy(copy, p, n);
+	copy[flip - at] ^= 1;
+	ssize_t ret = real(fd, copy, n, at);
+	free(copy);
+	return ret;
+}
+ssize_t pwrite64(int fd, const void *p, size_t n, off_t at) __attribute__((alias("pwrite")));
+END
+cat >"$WORK/named.c" <<'END'
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+/* No unnamed files. */
+int open(const char *path, int flags, ...)
+{
+	int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+	va_list ap;
+	va_start(ap, flags);
+	int mode = va_arg(ap, int);
+	va_end(ap);
+	if ((flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return real(path, flags, mode);
+}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+END
+for l in flip named; do
+	if ! gcc -D_GNU_SOURCE -w -shared -fPIC "$WORK/$l.c" -o "$WORK/$l.so" -ldl 2>"$WORK/log"; then
+		not_ok "verify/$l" "$(first_line "$WORK/log")"
+		finish
+	fi
+done
+
+"$ICFOLD" "$IN" -o "$WORK/plain" 2>"$WORK/log"
+check "verify/plain output" "$(first_line "$WORK/log")" test -s "$WORK/plain"
+for args in "" "--icf=all" "--icf=none" "--no-thunks" "--debug-folded=alias" "--debug-folded=drop" "--strip-debug" "--emit-relocs" "--threads=1"; do
+	# shellcheck disable=SC2086
+	"$ICFOLD" $args "$IN" -o "$WORK/want" 2>/dev/null
+	rm -f "$WORK/out"
+	# shellcheck disable=SC2086
+	"$ICFOLD" $args --verify "$IN" -o "$WORK/out" >"$WORK/stdout" 2>"$WORK/log"
+	check "verify/good ${args:-default}" "$(first_line "$WORK/log")" cmp -s "$WORK/want" "$WORK/out"
+done
+check "verify/a good output says nothing" "$(cat "$WORK/stdout" "$WORK/log" | head -n 1)" test ! -s "$WORK/stdout" -a ! -s "$WORK/log"
+cp "$IN" "$WORK/same"
+check "verify/input is output" "refused" "$ICFOLD" --verify "$WORK/same" -o "$WORK/same"
+check "verify/input is output, bytes" "others" cmp -s "$WORK/plain" "$WORK/same"
+check "verify/device" "refused" "$ICFOLD" --verify "$IN" -o /dev/null
+"$ICFOLD" --verify "$IN" -o /dev/stdout >"$WORK/out" 2>"$WORK/log"
+check "verify/standard output" "$(first_line "$WORK/log")" cmp -s "$WORK/plain" "$WORK/out"
+
+# refused NAME WHAT COMMAND...: exit status 1 or $trouble, no output, nothing left beside it.
+refused() {
+	local name=$1 what=$2 rc
+	shift 2
+	rm -f "$WORK/dir/out"
+	"$@" >"$WORK/stdout" 2>"$WORK/log"
+	rc=$?
+	check "verify/$name: exit status" "$rc" test $rc = "${trouble:-1}"
+	check "verify/$name: message" "$(first_line "$WORK/log")" grep -q "^icfold: .*$what" "$WORK/log"
+	check "verify/$name: other lines" "$(grep -v '^icfold: ' "$WORK/log" | head -n 1)" test -z "$(grep -v '^icfold: ' "$WORK/log")"
+	check "verify/$name: no output" "$(ls -A "$WORK/dir")" test -z "$(ls -A "$WORK/dir")"
+}
+# at SECTION: offset of the middle of a section of the good output.
+at() { readelf -SW "$WORK/plain" | sed 's/^ *\[ *[0-9]*\]//' | awk -v s="$1" '$1 == s { print "0x" $4, "0x" $5 }' | { read -r o n && echo $((o + n / 2)); }; }
+mkdir "$WORK/dir"
+for section in .text .rodata .eh_frame .symtab .debug_line .debug_info; do
+	FLIP=$(at $section) LD_PRELOAD=$WORK/flip.so refused "broken $section" "not what it should be" "$ICFOLD" --verify "$IN" -o "$WORK/dir/out"
+done
+FLIP=$(at .text) LD_PRELOAD=$WORK/flip.so refused "broken, by name" "not what it should be" env LD_PRELOAD="$WORK/flip.so $WORK/named.so" "$ICFOLD" --verify "$IN" -o "$WORK/dir/out"
+FLIP=$(at .text) LD_PRELOAD=$WORK/flip.so "$ICFOLD" --verify "$IN" -o /dev/null 2>/dev/null
+check "verify/broken device" "survived" test $? = 1
+FLIP=$(at .text) LD_PRELOAD=$WORK/flip.so "$ICFOLD" "$IN" -o "$WORK/out" 2>/dev/null
+check "verify/broken without --verify is written" "not" test -s "$WORK/out"
+LD_PRELOAD=$WORK/named.so "$ICFOLD" --verify "$IN" -o "$WORK/out" 2>"$WORK/log"
+check "verify/good, by name" "$(first_line "$WORK/log")" cmp -s "$WORK/plain" "$WORK/out"
+
+# An older output, and reports, stay as they were.
+echo older >"$WORK/older"
+echo older >"$WORK/older.map"
+FLIP=$(at .text) LD_PRELOAD=$WORK/flip.so "$ICFOLD" --verify --map="$WORK/older.map" "$IN" -o "$WORK/older" 2>/dev/null
+check "verify/older output" "$(first_line "$WORK/older")" test "$(cat "$WORK/older" "$WORK/older.map" | tr '\n' ' ')" = "older older "
+"$ICFOLD" --verify --stats=json --map="$WORK/new.map" --print-icf-sections="$WORK/new.list" "$IN" -o "$WORK/out" >"$WORK/new.stats" 2>&1
+"$ICFOLD" --stats=json --map="$WORK/old.map" --print-icf-sections="$WORK/old.list" "$IN" -o "$WORK/out" >"$WORK/old.stats" 2>&1
+check "verify/reports" "$(diff "$WORK/old.map" "$WORK/new.map" | head -n 2 | tr '\n' ' ')" cmp -s "$WORK/old.map" "$WORK/new.map"
+check "verify/reports: list" "$(diff "$WORK/old.list" "$WORK/new.list" | head -n 2 | tr '\n' ' ')" cmp -s "$WORK/old.list" "$WORK/new.list"
+check "verify/reports: figures" "$(diff "$WORK/old.stats" "$WORK/new.stats" | head -n 2 | tr '\n' ' ')" cmp -s "$WORK/old.stats" "$WORK/new.stats"
+
+# Functions that only the debug information names, in an output that has none.
+cat >"$WORK/local.c" <<-'END'
+	static int __attribute__((noinline)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+	static int __attribute__((noinline)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
+	int main(int argc, char **argv) { (void)argv; int (*volatile f)(int) = two, (*volatile g)(int) = one; return one(argc) + two(argc + 1) + f(argc) == g(argc); }
+END
+gcc -O1 -g -Wl,--emit-relocs,--discard-all "$WORK/local.c" -o "$WORK/local"
+"$ICFOLD" --allow-growth --strip-debug --verify --stats=json "$WORK/local" -o "$WORK/local.out" >"$WORK/log" 2>&1
+check "verify/no debug information, no local symbols" "$(first_line "$WORK/log")" grep -q '"folded": [1-9]' "$WORK/log"
+# Thunks of functions that begin with an inlined copy, and that no symbol names: the thunk is the outer function's, and in the debug
+# information of aliases nothing is there.
+cat >"$WORK/inner.c" <<-'END'
+	static inline __attribute__((always_inline)) int inner(int x) { __asm__ volatile("xchg %0, %0; add $3, %0; imul $5, %0, %0" : "+r"(x)); return x; }
+	static int __attribute__((noinline, noipa)) one(int x) { return inner(x) + 1; }
+	static int __attribute__((noinline, noipa)) two(int x) { return inner(x) + 1; }
+	int main(int argc, char **argv) { (void)argv; int (*volatile f)(int) = two, (*volatile g)(int) = one; return one(argc) + two(argc + 1) + f(argc) == g(argc); }
+END
+gcc -O2 -g -Wl,--emit-relocs,--discard-all "$WORK/inner.c" -o "$WORK/inner"
+for how in overlay alias; do
+	"$ICFOLD" --allow-growth --in-place --debug-folded=$how --verify --stats=json "$WORK/inner" -o "$WORK/inner.out" >"$WORK/log" 2>&1
+	check "verify/thunk with an inlined copy, no local symbols, $how" "$(first_line "$WORK/log")" grep -q '"folded": [1-9]' "$WORK/log"
+done
+
+trouble=2 refused "stripped" "may not be used together" "$ICFOLD" --verify --strip-all "$IN" -o "$WORK/dir/out"
+"$ICFOLD" --emit-relocs "$IN" -o "$WORK/first" 2>/dev/null
+refused "folded before" "was folded already" "$ICFOLD" --verify "$WORK/first" -o "$WORK/dir/out"
+"$ICFOLD" "$WORK/first" -o "$WORK/second" 2>/dev/null
+check "verify/folded in two steps, against the first input" "different" "$ICFOLD" verify "$IN" "$WORK/second" >/dev/null
+"$ICFOLD" "$WORK/plain" -o "$WORK/again" 2>/dev/null
+check "verify/folded again: the same bytes" "$(cmp "$WORK/plain" "$WORK/again" 2>&1)" cmp -s "$WORK/plain" "$WORK/again"
+check "verify/folded again, against the first input" "different" "$ICFOLD" verify "$IN" "$WORK/again" >/dev/null
+
+# The table's counts, and compressed debug information.
+"$ICFOLD" verify "$IN" "$WORK/plain" >"$WORK/table"
+check "verify/symbolizes" "$(grep symbolized "$WORK/table")" grep -q '^places symbolized  *[1-9][0-9]*  *0$' "$WORK/table"
+check "verify/resolves calls" "$(grep resolved "$WORK/table")" grep -q '^calls of shared functions resolved  *[1-9][0-9]*  *0$' "$WORK/table"
+check "verify/counts" "$(grep '^symbolized' "$WORK/table")" grep -qE '^symbolized: [1-9][0-9]* places decided, [0-9]+ undecided with candidates, 0 wrong$' "$WORK/table"
+for kind in zlib zlib-gnu zstd; do
+	objcopy --compress-debug-sections=$kind "$IN" "$WORK/packed" 2>/dev/null || { skip "verify/$kind" "objcopy cannot"; continue; }
+	"$ICFOLD" "$WORK/packed" -o "$WORK/packed.out" 2>/dev/null
+	"$ICFOLD" verify "$WORK/packed" "$WORK/packed.out" >"$WORK/packed.table" 2>&1
+	rc=$?
+	if [ $kind = zstd ] && grep -q 'libdw cannot read' "$WORK/packed.table"; then
+		skip "verify/zstd" "libdw knows no zstd"
+		continue
+	fi
+	check "verify/$kind" "$(tail -n 2 "$WORK/packed.table" | tr '\n' ' ')" test $rc = 0
+	check "verify/$kind: as many" "$(diff "$WORK/table" "$WORK/packed.table" | sed -n 2p)" test "$(grep -E '^(call table|places|calls)' "$WORK/table")" = "$(grep -E '^(call table|places|calls)' "$WORK/packed.table")"
+done
+
+# Sanitizers add constructors that have line rows but belong to no unit.
+printf 'int two(int *p);\nint main(int n, char **v) { (void)v; return two(&n) == 0; }\n' >"$WORK/one.c"
+printf 'int two(int *p) { return *p * 3; }\n' >"$WORK/two.c"
+for sanitizer in address thread; do
+	if ! gcc -g -O2 -fsanitize=$sanitizer -Wl,--emit-relocs "$WORK/one.c" "$WORK/two.c" -o "$WORK/san" 2>"$WORK/log"; then
+		skip "verify/constructors/$sanitizer" "gcc: $(first_line "$WORK/log")"
+		continue
+	fi
+	"$ICFOLD" --icf=all --print-icf-sections "$WORK/san" -o "$WORK/san.out" >"$WORK/list" 2>"$WORK/log"
+	check "verify/constructors/$sanitizer: folded" "$(cat "$WORK/log")" grep -q 'removing identical section _sub_I_' "$WORK/list"
+	"$ICFOLD" verify --icf=all "$WORK/san" "$WORK/san.out" >"$WORK/table" 2>&1
+	check "verify/constructors/$sanitizer" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
+done
+# What is folded with --icf=all is called different without it, and why is told.
+"$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
+"$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
+check "verify/merged: found" "$(tail -n 1 "$WORK/table")" grep -q '^observed.*: merged' "$WORK/table"
+check "verify/merged: why" "not told" grep -q '^note: .*--icf=all' "$WORK/table"
+finish
