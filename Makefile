@@ -16,10 +16,10 @@ VERSION = $(shell sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' icf/cli/version.h)
 LIBS = -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl
 TEST_LIBS = -lcmocka
 
-SRC = $(wildcard elfrw/*.c dwarf/*.c icf/*.c)
+SRC = $(wildcard $(foreach d,elfrw dwarf icf,$d/*.c $d/*/*.c $d/*/*/*.c))
 OBJ = $(SRC:%.c=$(BUILD)/%.o)
-LIBOBJ = $(filter-out $(BUILD)/icf/main.o,$(OBJ))
-TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
+LIBOBJ = $(filter-out $(BUILD)/icf/cmd/main.o,$(OBJ))
+TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/*.c))
 JUDGE = $(BUILD)/tests/judge_dwarf $(BUILD)/tests/mutate $(BUILD)/tests/replay
 FUZZERS = $(filter-out fuzz limit replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FUZZ_CC ?= $(firstword $(shell command -v clang-19 clang-14 clang) clang)
@@ -35,21 +35,21 @@ $(BUILD)/%.o: %.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # It takes in the parts of the page as they are.
-$(BUILD)/icf/audit_page.o: $(wildcard icf/audit/page/*)
+$(BUILD)/icf/audit/page.o: $(wildcard icf/audit/page/*)
 
-$(BUILD)/tests/test_%: tests/test_%.c $(LIBOBJ)
+$(BUILD)/tests/unit/%: tests/unit/%.c $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) $(WRAP) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
 # Its allocations fail, one after the other.
 $(BUILD)/tests/unit/dwarf/demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-$(BUILD)/tests/mutate: $(wildcard tests/mutate*.c tests/mutate*.h) $(LIBOBJ)
+$(BUILD)/tests/mutate: $(wildcard tests/mutate/mutate.[ch] tests/mutate/debug.c tests/mutate/find.c tests/mutate/shape.c) $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 
 # Shares no code with the program: libdw reads both files.
-$(BUILD)/tests/judge_dwarf: $(wildcard tests/judge_*.c) tests/judges/judge.h
+$(BUILD)/tests/judge_dwarf: $(addprefix tests/judges/,dwarf.c die.c frame.c line.c map.c judge.h)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf
 

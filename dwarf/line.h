@@ -4,18 +4,13 @@
  * Rows are plain values in one flat array, which the caller reuses from table to table. */
 #ifndef DWARF_LINE_H
 #define DWARF_LINE_H
+#include "dwarf/sections.h"
 #include "elfrw/base/err.h"
 #include "elfrw/base/vec.h"
 #include "elfrw/base/wbuf.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A section's bytes; borrowed. */
-struct dwr_bytes {
-	const uint8_t *data;
-	size_t size;
-};
 
 /* Where the names in DWARF 5 tables can lie.  All may be empty. */
 struct dwr_line_strings {

@@ -6,6 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A section's bytes; borrowed. */
+struct dwr_bytes {
+	const uint8_t *data;
+	size_t size;
+};
+
 struct elfrw_image;
 
 enum dwr_sec {

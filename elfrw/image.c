@@ -2,7 +2,6 @@
 #include "elfrw/image.h"
 #include "elfrw/base/regular.h"
 #include "elfrw/arch/arch.h"
-#include "elfrw/pair.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -241,8 +240,8 @@ struct elfrw_err *elfrw_image_open_separate(struct elfrw_image *img, const char 
 
 void elfrw_image_close(struct elfrw_image *img)
 {
-	if (img->pair)
-		elfrw_pair_close(img);
+	if (img->view)
+		img->view->close(img);
 	else if (img->base) {
 		munmap((void *)img->base, img->size);
 		close(img->fd);
@@ -256,10 +255,8 @@ void elfrw_image_close(struct elfrw_image *img)
 struct elfrw_err *elfrw_image_unchanged(const struct elfrw_image *img)
 {
 	struct stat st;
-	if (img->pair) {
-		ELFRW_TRY(elfrw_image_unchanged(&img->pair->debug));
-		return elfrw_image_unchanged(&img->pair->program);
-	}
+	if (img->view)
+		return img->view->unchanged(img);
 	if (fstat(img->fd, &st) != 0)
 		return elfrw_error_errno(errno, "cannot stat");
 	if (st.st_size < (off_t)img->size)
@@ -271,24 +268,23 @@ struct elfrw_err *elfrw_image_unchanged(const struct elfrw_image *img)
 
 uint8_t *elfrw_image_private_copy(const struct elfrw_image *img)
 {
-	if (img->pair)
-		return elfrw_pair_private_copy(img);
+	if (img->view)
+		return img->view->private_copy(img);
 	void *p = mmap(NULL, img->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, img->fd, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
 void elfrw_image_forget(const struct elfrw_image *img)
 {
-	/* Parts of a pair's view are in no file. */
-	if (img->pair)
-		madvise((void *)(img->base + img->pair->second), img->pair->debug.size, MADV_DONTNEED);
+	if (img->view)
+		img->view->forget(img);
 	else
 		madvise((void *)img->base, img->size, MADV_DONTNEED);
 }
 
 size_t elfrw_image_file_size(const struct elfrw_image *img)
 {
-	return img->pair ? img->pair->program.size : img->size;
+	return img->view ? img->view->file_size(img) : img->size;
 }
 
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name)

@@ -15,6 +15,16 @@
 
 struct elfrw_arch;
 struct elfrw_pair;
+struct elfrw_image;
+
+/* What an image that is put together of several files does in its own way; the image keeps no file of its own then. */
+struct elfrw_image_view {
+	void (*close)(struct elfrw_image *img);
+	struct elfrw_err *(*unchanged)(const struct elfrw_image *img);
+	uint8_t *(*private_copy)(const struct elfrw_image *img);
+	void (*forget)(const struct elfrw_image *img);
+	size_t (*file_size)(const struct elfrw_image *img);
+};
 
 struct elfrw_section {
 	const char *name;    /* in the file's .shstrtab; never NULL */
@@ -45,6 +55,7 @@ struct elfrw_image {
 	bool pic;            /* ET_DYN: addresses are relative to a base */
 	bool separate;       /* a debug file: loaded sections have no contents, segments mean nothing */
 	struct elfrw_image_index *index; /* image_index.c; owned; or NULL */
+	const struct elfrw_image_view *view; /* NULL: the image is one file */
 	struct elfrw_pair *pair; /* IMG is a program and its debug file (pair.h), which this tells apart; owned; or NULL */
 };
 

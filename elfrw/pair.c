@@ -166,7 +166,7 @@ static uint8_t *map_both(const struct elfrw_pair *pair, size_t size)
 	return NULL;
 }
 
-uint8_t *elfrw_pair_private_copy(const struct elfrw_image *img)
+static uint8_t *pair_private_copy(const struct elfrw_image *img)
 {
 	uint8_t *p = map_both(img->pair, img->size);
 	for (size_t i = 0; p && i < img->pair->patch.len; i++)
@@ -174,7 +174,7 @@ uint8_t *elfrw_pair_private_copy(const struct elfrw_image *img)
 	return p;
 }
 
-void elfrw_pair_close(struct elfrw_image *img)
+static void pair_close(struct elfrw_image *img)
 {
 	struct elfrw_pair *pair = img->pair;
 	if (img->base)
@@ -185,6 +185,25 @@ void elfrw_pair_close(struct elfrw_image *img)
 	free(pair);
 	img->pair = NULL;
 }
+
+static struct elfrw_err *pair_unchanged(const struct elfrw_image *img)
+{
+	ELFRW_TRY(elfrw_image_unchanged(&img->pair->debug));
+	return elfrw_image_unchanged(&img->pair->program);
+}
+
+/* The debug file's bytes alone: parts of the view are in no file. */
+static void pair_forget(const struct elfrw_image *img)
+{
+	madvise((void *)(img->base + img->pair->second), img->pair->debug.size, MADV_DONTNEED);
+}
+
+static size_t pair_file_size(const struct elfrw_image *img)
+{
+	return img->pair->program.size;
+}
+
+static const struct elfrw_image_view pair_view = { pair_close, pair_unchanged, pair_private_copy, pair_forget, pair_file_size };
 
 static struct elfrw_err *add_patch(struct elfrw_pair *pair, uint64_t off, uint64_t size)
 {
@@ -366,6 +385,7 @@ struct elfrw_err *elfrw_pair_open(struct elfrw_image *img, const char *path, con
 	if (!pair)
 		return &elfrw_err_nomem;
 	img->pair = pair;
+	img->view = &pair_view;
 	struct elfrw_err *err = elfrw_image_open(&pair->program, path);
 	if (!err && (err = elfrw_image_open_separate(&pair->debug, debug_path)) && err != &elfrw_err_nomem) {
 		struct elfrw_err *named = elfrw_error("debug file %s: %s", debug_path, elfrw_err_text(err));

@@ -26,8 +26,4 @@ struct elfrw_err *elfrw_pair_open(struct elfrw_image *img, const char *path, con
 
 /* The number that .gnu_debuglink has of a file (GDB manual, "Separate Debug Files"). */
 uint32_t elfrw_crc32(const uint8_t *data, size_t size);
-
-/* Used by image.c. */
-void elfrw_pair_close(struct elfrw_image *img);
-uint8_t *elfrw_pair_private_copy(const struct elfrw_image *img);
 #endif

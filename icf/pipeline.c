@@ -3,7 +3,8 @@
 #include "elfrw/pair.h"
 #include "elfrw/tail.h"
 #include "icf/apply/debug.h"
-#include "icf/pair.h"
+#include "dwarf/symbolize/symbolize.h"
+#include "icf/apply/debuglink.h"
 #include "icf/program/unit.h"
 #include "icf/fold/unloaded.h"
 #include <malloc.h>
@@ -164,7 +165,7 @@ static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *op
 	if (opt->emit_relocs)
 		ELFRW_TRY(icf_apply_relocs(a));
 	if (run->img.pair)
-		ELFRW_TRY(icf_pair_add_link(&run->out, opt->debug_output));
+		ELFRW_TRY(icf_debuglink_add_link(&run->out, opt->debug_output));
 	icf_pass_done(run, "apply symbols", t);
 	t = icf_now();
 	ELFRW_TRY(elfrw_output_layout(&run->out));
@@ -183,7 +184,7 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	if (opt->debug_file && !(run->debug_file = strdup(opt->debug_file)))
 		return &elfrw_err_nomem;
 	if (opt->debug_output && !opt->debug_file) {
-		ELFRW_TRY(icf_pair_find(opt->input, opt->debug_dir, &run->debug_file, NULL));
+		ELFRW_TRY(dwr_sym_find_debug(opt->input, opt->debug_dir, &run->debug_file, NULL));
 		if (!run->debug_file)
 			return elfrw_error("no debug file is found for it; see --debug-file");
 	}

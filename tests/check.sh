@@ -1,6 +1,7 @@
 #!/bin/bash
-# check.sh: runs every unit test ($BUILD/tests/test_*) and every tests/run_*.sh, shows what is not ok or skipped, and ends
-# with one line: N passed, N failed, N skipped.  V=1 shows the passed ones too.  Arguments: only these (names or paths).
+# check.sh: runs every unit test ($BUILD/tests/unit) and every suite (tests/suites), shows what is not ok or skipped, and ends
+# with one line: N passed, N failed, N skipped.  V=1 shows the passed ones too.  Arguments: only these, by any part of
+# their paths: `tool/cli`, `unit/dwarf`, `tests/suites/debug`.
 # As many suites run at a time as there are processors (SUITES=N: that many); each one's lines are shown when it is done.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,6 +15,7 @@ SUITES=${SUITES:-$(nproc 2>/dev/null || echo 2)}
 suite() {
 	local name=$1 start=$SECONDS rc p f s log=$logs/$1
 	shift
+	mkdir -p "${log%/*}"
 	"$@" >"$log" 2>"$log.err"
 	rc=$?
 	p=$(grep -c '^ok ' "$log") f=$(grep -c '^not ok ' "$log") s=$(grep -c '^skip ' "$log")
@@ -45,8 +47,9 @@ start() {
 
 # A cmocka program speaks TAP; its lines become ours.
 unit() {
-	local prog=$1 name rc tap=$logs/${1##*/}.tap
-	name=${prog##*/}
+	local prog=$1 name rc tap
+	name=unit/${prog#"$BUILD"/tests/unit/}
+	tap=$logs/$name.tap
 	CMOCKA_MESSAGE_OUTPUT=TAP timeout 300 "$prog" >"$tap" 2>"$tap.err"
 	rc=$?
 	sed -nE "s|^ok [0-9]+ - ([^#]*[^# ]) *# *SKIP.*|skip $name/\1: skipped by the test|p; t
@@ -62,47 +65,51 @@ only=("$@")
 wanted() { # NAME
 	[ ${#only[@]} = 0 ] && return
 	local o
-	for o in "${only[@]}"; do [ "${o##*/}" = "$1" ] && return; done
+	for o in "${only[@]}"; do
+		o=${o%.sh}
+		case /${1%.sh}/ in *"/${o#tests/}/"*) return ;; esac
+	done
 	return 1
 }
 left_out() { # NAME WHY
-	mkdir -p "$logs"
+	mkdir -p "$(dirname "$logs/$1")"
 	echo "skip $1: $2" | tee "$logs/$1"
 }
 
 # The long ones first, so that no processor waits for the last of them.
 long="suites/program/matrix.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh"
 scripts=()
-for n in $long; do scripts+=("$TESTS/$n"); done
-for t in "$TESTS"/run_*.sh; do
-	case " $long " in *" ${t##*/} "*) ;; *) scripts+=("$t") ;; esac
+for n in $long; do scripts+=("$n"); done
+for t in "$TESTS"/suites/*/*.sh; do
+	t=${t#"$TESTS"/}
+	case " $long " in *" $t "*) ;; *) scripts+=("$t") ;; esac
 done
-for t in "$BUILD"/tests/test_*; do
-	[ -x "$t" ] && [ ! -d "$t" ] && wanted "${t##*/}" && start "${t##*/}" unit "$t"
+for t in "$BUILD"/tests/unit/*/*; do
+	[ -x "$t" ] && [ ! -d "$t" ] && wanted "${t#"$BUILD"/tests/}" && start "${t#"$BUILD"/tests/}" unit "$t"
 done
 for t in "${scripts[@]}"; do
-	wanted "${t##*/}" || continue
+	wanted "$t" || continue
 	# These build programs from Debian's source packages: hours, not minutes.
-	case ${t##*/} in
+	case $t in
 	suites/real/corpus.sh | suites/real/corpus_stack.sh | suites/tool/size.sh | suites/debug/debug.sh)
 		if [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then
-			left_out "${t##*/}" "needs programs built from source packages; CORPUS=1 runs it"
+			left_out "$t" "needs programs built from source packages; CORPUS=1 runs it"
 			continue
 		fi
 		;;
 	esac
-	case ${t##*/} in
+	case $t in
 	suites/real/system_jobs.sh | suites/real/system_apps.sh)
 		if [ "${SYSTEM:-}" != full ] && [ ${#only[@]} = 0 ]; then
-			left_out "${t##*/}" "minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it"
+			left_out "$t" "minutes of work by programs of this machine; SYSTEM=full, or make system-check, runs it"
 			continue
 		fi
 		;;
 	esac
-	start "${t##*/}" bash "$t"
+	start "${t#suites/}" bash "$TESTS/$t"
 done
 wait
-rm -f "$logs"/*.err "$logs"/*.tap "$logs"/*.shown
-p=$(cat "$logs"/* | grep -c '^ok ') f=$(cat "$logs"/* | grep -c '^not ok ') s=$(cat "$logs"/* | grep -c '^skip ')
+all=$(find "$logs" -type f ! -name '*.err' ! -name '*.tap' ! -name '*.shown' -exec cat {} +)
+p=$(grep -c '^ok ' <<<"$all") f=$(grep -c '^not ok ' <<<"$all") s=$(grep -c '^skip ' <<<"$all")
 echo "$p passed, $f failed, $s skipped"
 [ "$f" = 0 ] && [ "$p" != 0 ]

@@ -8,18 +8,21 @@ make_work
 breach() { echo "lint: $1" | tee -a "$WORK/found"; }
 each() { while IFS= read -r line; do breach "$1: $line"; done; }
 
-# Directories may include downwards only: elfrw <- dwarf <- icf.
-grep -nE '^#include "(dwarf|icf)/' elfrw/*.[ch] /dev/null | each "elfrw/ may not include"
-grep -nE '^#include "icf/' dwarf/*.[ch] /dev/null | each "dwarf/ may not include"
-grep -nE '^#include "[^/"]+"' elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] /dev/null | grep -v '\.inc"' | each "include with its directory"
+# Every source of the program, and of the tests.
+mapfile -t sources < <(git ls-files 'elfrw/*.[ch]' 'dwarf/*.[ch]' 'icf/*.[ch]')
+mapfile -t tests < <(git ls-files 'tests/*.[ch]' 'tests/*.sh')
+of() { printf '%s\n' "${sources[@]}" | grep "^$1/"; }
+
+# Layers and families include downwards only, and no two files each other.
+python3 tests/lint_graph.py | each "include"
+grep -nE '^#include "[^/"]+"' "${sources[@]}" | grep -v '\.inc"' | each "include with its directory"
 # e_machine is tested in one place.
-grep -nE '\bEM_[A-Z0-9_]+' elfrw/*.c dwarf/*.c icf/*.c /dev/null | grep -vE '^elfrw/arch[a-z0-9_]*\.c:|^/dev/null' | each "machine numbers belong to elfrw/arch*"
+grep -nE '\bEM_[A-Z0-9_]+' "${sources[@]}" | grep -vE '^elfrw/arch/' | each "machine numbers belong to elfrw/arch/"
 # Only the command files print, and what reads their command lines (--help).
-grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' elfrw/*.c dwarf/*.c icf/*.c /dev/null |
-	grep -vE '^icf/(cmd_[a-z0-9_]+|cmdline|main)\.c:' | each "only icf/cmd*.c and icf/cmd/main.c print"
+grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' "${sources[@]}" |
+	grep -vE '^icf/cmd/[a-z0-9_]+\.c:' | each "only icf/cmd/ prints"
 # Size and shape.
-for f in elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] tests/*.[ch] tests/*.sh; do
-	[ -e "$f" ] || continue
+for f in "${sources[@]}" "${tests[@]}"; do
 	n=$(wc -l <"$f")
 	[ "$n" -gt 800 ] && breach "$f: $n lines"
 	case $f in
@@ -33,10 +36,9 @@ for f in elfrw/*.[ch] dwarf/*.[ch] icf/*.[ch] tests/*.[ch] tests/*.sh; do
 done
 # Every external name carries the prefix of its directory; no mutable data of file scope (the out-of-memory error aside).
 for d in elfrw:elfrw_ dwarf:dwr_ icf:icf_; do
-	for o in "$BUILD/${d%:*}"/*.o; do
-		[ -e "$o" ] || continue
+	of "${d%:*}" | sed -n "s#^\(.*\)\.c\$#$BUILD/\1.o#p" | while IFS= read -r o; do
 		nm -g --defined-only "$o" | awk -v p="${d#*:}" '$3 != "main" && $3 !~ "^_*" p && $3 !~ /^(__odr_asan|_GLOBAL_|__asan|__ubsan)/ { print $3 }' |
-			{ case $o in */icf/open_libdw.o) grep -vxE 'open|open64' ;; *) cat ;; esac; } | # what libdw calls
+			{ case $o in */icf/cmd/open_libdw.o) grep -vxE 'open|open64' ;; *) cat ;; esac; } | # what libdw calls
 			sed "s|^|${o#"$BUILD"/}: |" | each "prefix ${d#*:}"
 		objdump -t "$o" | awk '$0 ~ / (\.data|\.bss|COMMON|\.tdata|\.tbss)(\.[^r][^\t]*)?\t/ && $NF !~ /^\./ && $NF !~ /nomem/ && $(NF - 1) != "0000000000000000" { print $NF }' |
 			sed "s|^|${o#"$BUILD"/}: |" | each "mutable file-scope data"
@@ -45,14 +47,14 @@ done
 # The compilers, as strict as they get.
 for cc in gcc clang; do
 	have $cc || continue
-	for f in elfrw/*.c dwarf/*.c icf/*.c; do
-		[ -e "$f" ] || continue
+	for f in "${sources[@]}"; do
+		[ "${f%.c}" != "$f" ] || continue
 		$cc -std=gnu17 -D_GNU_SOURCE -I. -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers \
 			-Werror -O2 -c -o /dev/null "$f" 2>&1 | grep -E '(error|warning):' | head -n 3 | each "$cc"
 	done
 done
 if have shellcheck; then
-	shellcheck -x -S warning tests/*.sh .ci/run 2>&1 | grep -E '^In ' | each shellcheck
+	git ls-files 'tests/*.sh' .ci/run | xargs shellcheck -x -S warning 2>&1 | grep -E '^In ' | each shellcheck
 fi
 if have mandoc; then
 	mandoc -Tlint -W warning man/*.1 2>&1 | each mandoc

@@ -4,7 +4,7 @@
  * the vtable slots whose target was folded, and the overlay: the PC ranges that were taken from the members' DIEs. */
 #ifndef DWARF_CALLS_ICFOLD_NOTE_H
 #define DWARF_CALLS_ICFOLD_NOTE_H
-#include "dwarf/rewrite/rewrite.h"
+#include "dwarf/folding.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/err.h"
 #include "elfrw/base/rbuf.h"

@@ -2,7 +2,7 @@
 #ifndef DWARF_REWRITE_CLAIM_H
 #define DWARF_REWRITE_CLAIM_H
 #include "dwarf/rewrite/state.h"
-#include "dwarf/symbolize/state.h"
+#include "dwarf/spans.h"
 
 /* Zeroed at first, but for `rw`. */
 struct dwr_rw_claim {

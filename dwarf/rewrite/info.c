@@ -10,7 +10,7 @@
 #include "dwarf/rewrite/state.h"
 #include "dwarf/expr.h"
 #include <dwarf.h>
-#include <elfrw/base/search.h>
+#include <search.h>
 #include <stdlib.h>
 
 #ifndef DW_AT_LLVM_stmt_sequence

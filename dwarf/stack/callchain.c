@@ -319,7 +319,7 @@ static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, boo
 struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set,
 				       bool *entered)
 {
-	const struct dwr_span *to = target ? dwr_code_at(&cc->code, target) : NULL;
+	const struct dwr_code_span *to = target ? dwr_code_at(&cc->code, target) : NULL;
 	uint32_t group = to ? dwr_chain_group(cc, to->unit) : NO_SHARE;
 	uint64_t marker = marker_of(cc, unit);
 	size_t n = 0, at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n);
@@ -382,7 +382,7 @@ uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t
 	if (lo < cc->note.n_vslots && cc->note.vslot[lo].slot == place)
 		return cc->note.vslot[lo].unit;
 	/* Small functions without alignment, thunks mostly, may be in one unit with their neighbour. */
-	const struct dwr_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
+	const struct dwr_code_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
 	return s && (s->start == value || dwr_chain_group(cc, s->unit) == NO_SHARE) ? s->unit : DWR_NO_UNIT;
 }
 
@@ -420,7 +420,7 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 				continue;
 			uint64_t value = dwr_vtables_value(cc->img, &cc->vt, place);
 			uint32_t u = dwr_chain_slot(cc, place, value), n = 1, first = 0;
-			const struct dwr_span *s = u == DWR_NO_UNIT && value ? dwr_code_at(&cc->code, value) : NULL;
+			const struct dwr_code_span *s = u == DWR_NO_UNIT && value ? dwr_code_at(&cc->code, value) : NULL;
 			if (s) { /* somewhere in code that is shared */
 				first = cc->note.group[dwr_chain_group(cc, s->unit)].member;
 				n = cc->note.group[dwr_chain_group(cc, s->unit)].n_members;
@@ -539,7 +539,7 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bo
 				       struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
 	cc->set.len = 0;
-	const struct dwr_span *s = dwr_code_at(&cc->code, pc || !at ? at : at - 1);
+	const struct dwr_code_span *s = dwr_code_at(&cc->code, pc || !at ? at : at - 1);
 	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
 	if (!s)
 		return NULL;

@@ -11,7 +11,7 @@
 
 static int span_order(const void *a, const void *b)
 {
-	const struct dwr_span *x = a, *y = b;
+	const struct dwr_code_span *x = a, *y = b;
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
@@ -28,13 +28,13 @@ struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image 
 		const struct elfrw_addrmap_unit *m = &map->unit[u];
 		if (m->flags & ELFRW_UNIT_FOLDED && !m->thunk_size)
 			continue;
-		struct dwr_span *s = VEC_PUSH(&code->span);
+		struct dwr_code_span *s = VEC_PUSH(&code->span);
 		if (!s)
 			return &elfrw_err_nomem;
 		if (m->flags & ELFRW_UNIT_FOLDED)
-			*s = (struct dwr_span){ m->entry, m->entry + m->thunk_size, u, true };
+			*s = (struct dwr_code_span){ m->entry, m->entry + m->thunk_size, u, true };
 		else
-			*s = (struct dwr_span){ m->body, m->body + (m->old_end - m->old), u, false };
+			*s = (struct dwr_code_span){ m->body, m->body + (m->old_end - m->old), u, false };
 	}
 	if (code->span.len)
 		qsort(code->span.data, code->span.len, sizeof *code->span.data, span_order);
@@ -49,7 +49,7 @@ void dwr_code_deinit(struct dwr_code *code)
 	free(code->body);
 }
 
-const struct dwr_span *dwr_code_at(const struct dwr_code *code, uint64_t va)
+const struct dwr_code_span *dwr_code_at(const struct dwr_code *code, uint64_t va)
 {
 	size_t lo = LOWER_BOUND(0, code->span.len, mid, code->span.data[mid].start <= va);
 	return lo && va < code->span.data[lo - 1].end ? &code->span.data[lo - 1] : NULL;
@@ -141,7 +141,7 @@ static struct elfrw_err *decode(struct dwr_code *code, uint32_t unit)
 
 struct elfrw_err *dwr_code_is_return(struct dwr_code *code, uint64_t site, bool *ret, bool *again)
 {
-	const struct dwr_span *s = dwr_code_at(code, site - 1), *to;
+	const struct dwr_code_span *s = dwr_code_at(code, site - 1), *to;
 	const struct dwr_branch *b;
 	uint32_t n = 0;
 	uint64_t target = 0;
@@ -177,7 +177,7 @@ struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit, const 
 }
 
 /* The body around AT, decoded: instruction by instruction.  *VA is the next one's address; false: no more. */
-static bool next_insn(const struct dwr_code *code, const struct dwr_span *s, uint64_t *va, struct elfrw_insn *in, const uint8_t **bytes)
+static bool next_insn(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t *va, struct elfrw_insn *in, const uint8_t **bytes)
 {
 	*bytes = *va < s->end ? elfrw_image_at(code->img, *va, s->end - *va) : NULL;
 	if (!*bytes || !code->img->arch->decode(*bytes, s->end - *va, *va, in))
@@ -188,7 +188,7 @@ static bool next_insn(const struct dwr_code *code, const struct dwr_span *s, uin
 
 void dwr_code_operands(const struct dwr_code *code, uint64_t at, bool (*fn)(void *ctx, uint64_t address), void *ctx)
 {
-	const struct dwr_span *s = dwr_code_at(code, at);
+	const struct dwr_code_span *s = dwr_code_at(code, at);
 	const uint8_t *p;
 	struct elfrw_insn in;
 	for (uint64_t va = s ? s->start : 0; s && next_insn(code, s, &va, &in, &p);) {
@@ -204,7 +204,7 @@ void dwr_code_operands(const struct dwr_code *code, uint64_t at, bool (*fn)(void
 bool dwr_code_spills(const struct dwr_code *code, uint64_t at)
 {
 	/* x86-64 (System V psABI): 7 rdi, 6 rsi; frames are addressed by 4 rsp, 5 rbp. */
-	const struct dwr_span *s = dwr_code_at(code, at);
+	const struct dwr_code_span *s = dwr_code_at(code, at);
 	const uint8_t *p;
 	struct elfrw_insn in;
 	bool done = false;
@@ -232,7 +232,7 @@ static struct elfrw_err *load_inner(struct dwr_code *code)
 	if (code->has_inner)
 		return NULL;
 	for (size_t i = 0; i < code->span.len; i++) {
-		const struct dwr_span *s = &code->span.data[i], *to;
+		const struct dwr_code_span *s = &code->span.data[i], *to;
 		for (uint64_t va = s->start; next_insn(code, s, &va, &in, &p);) {
 			if (!is_direct(&in) || (in.target >= s->start && in.target < s->end))
 				continue;
@@ -252,7 +252,7 @@ static struct elfrw_err *load_inner(struct dwr_code *code)
 
 /* The last address in the span S at or before AT that something jumps to, or its start: *FROM.  false: S has jumps that lead who
  * knows where. */
-static bool last_label(const struct dwr_code *code, const struct dwr_span *s, uint64_t at, uint64_t *from)
+static bool last_label(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t at, uint64_t *from)
 {
 	struct elfrw_insn in;
 	const uint8_t *p;
@@ -282,7 +282,7 @@ static void preserved(const struct dwr_track *t, const struct dwr_track_call *ca
 
 struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site, struct dwr_chain_object *ret, bool *found)
 {
-	const struct dwr_span *s = dwr_code_at(code, site - 1);
+	const struct dwr_code_span *s = dwr_code_at(code, site - 1);
 	struct dwr_track t = { 0 };
 	struct dwr_track_call call;
 	struct elfrw_insn in;

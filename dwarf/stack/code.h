@@ -11,7 +11,7 @@
 #define DWR_NO_UNIT UINT32_MAX
 
 /* A run of code of the output. */
-struct dwr_span {
+struct dwr_code_span {
 	uint64_t start, end;
 	uint32_t unit;
 	bool thunk;
@@ -33,7 +33,7 @@ struct dwr_body {
 struct dwr_code {
 	const struct elfrw_image *img;
 	const struct dwr_icfold *note;
-	VEC(struct dwr_span) span; /* sorted by start */
+	VEC(struct dwr_code_span) span; /* sorted by start */
 	struct dwr_body *body;     /* by unit; owned */
 	VEC(struct dwr_branch) branch;
 	VEC(uint64_t) inner; /* sorted: what branches between spans reach inside of them, not at their starts */
@@ -44,7 +44,7 @@ struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image 
 void dwr_code_deinit(struct dwr_code *code);
 
 /* The span that holds VA, or NULL. */
-const struct dwr_span *dwr_code_at(const struct dwr_code *code, uint64_t va);
+const struct dwr_code_span *dwr_code_at(const struct dwr_code *code, uint64_t va);
 
 /* The branches of the body that unit UNIT has or shares: all calls, direct jumps out of the body, and indirect jumps that are
  * not taken for switches.  The array is valid until the next call. */

@@ -54,7 +54,7 @@ static bool read_table(struct dwr_stack *st, const struct dwr_sym_unit *unit)
 static struct dwr_sym_unit *unit_around(struct dwr_stack *st, uint64_t die)
 {
 	struct dwr_sym_unit *unit = NULL;
-	return fine(dwr_sym_unit_around(st->sym, st->sym->debug, die, &unit)) ? unit : NULL;
+	return fine(dwr_sym_unit_around(st->sym, dwr_sym_debug_file(st->sym), die, &unit)) ? unit : NULL;
 }
 
 static bool walk_from(struct dwr_stack *st, const struct dwr_sym_unit *unit, uint64_t off, struct dwr_cursor *ret)
@@ -84,7 +84,7 @@ static bool reference(struct dwr_stack *st, struct dwr_sym_unit **unit, const st
 	*off = dwr_sym_local_ref(*unit, v);
 	if (*off != UINT64_MAX)
 		return true;
-	if (v->form != DW_FORM_ref_addr || (*unit)->file != st->sym->debug)
+	if (v->form != DW_FORM_ref_addr || (*unit)->file != dwr_sym_debug_file(st->sym))
 		return false;
 	*off = v->u;
 	*unit = unit_around(st, v->u);
@@ -285,7 +285,7 @@ bool dwr_stack_function(struct dwr_stack *st, size_t level, uint64_t *die)
 	struct dwr_sym_unit *unit;
 	bool found;
 	uint64_t at = st->addr[level];
-	return at && fine(dwr_sym_unit_for(st->sym, at - (level != 0), &unit)) && unit && unit->file == st->sym->debug &&
+	return at && fine(dwr_sym_unit_for(st->sym, at - (level != 0), &unit)) && unit && unit->file == dwr_sym_debug_file(st->sym) &&
 	       fine(dwr_sym_function(st->sym, unit, at - (level != 0), die, &found)) && found;
 }
 

@@ -2,7 +2,7 @@
 #ifndef DWARF_STACK_FRAME_VALUE_H
 #define DWARF_STACK_FRAME_VALUE_H
 #include "dwarf/stack/callchain.h"
-#include "dwarf/symbolize/state.h"
+#include "dwarf/symbolize/unit.h"
 
 /* A stopped program, or the core of one.  Addresses are those of the running program; levels count in the stack that is
  * looked at.  Both return false for what is not known. */

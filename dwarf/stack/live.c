@@ -34,7 +34,7 @@ struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, 
 
 struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at, bool *ret)
 {
-	const struct dwr_span *in = dwr_code_at(&cc->code, at), *caller = dwr_code_at(&cc->code, site - 1);
+	const struct dwr_code_span *in = dwr_code_at(&cc->code, at), *caller = dwr_code_at(&cc->code, site - 1);
 	const struct dwr_branch *b;
 	uint32_t n;
 	bool entered = false, anything = false;

@@ -13,35 +13,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-struct dwr_arena_chunk {
-	struct dwr_arena_chunk *next;
-	char data[];
-};
-
-void *dwr_arena_alloc(struct dwr_arena *a, size_t size)
-{
-	if (size > a->size - a->used) {
-		size_t n = size > 1 << 16 ? size : 1 << 16;
-		struct dwr_arena_chunk *c = malloc(sizeof *c + n);
-		if (!c)
-			return NULL;
-		c->next = a->chunk;
-		*a = (struct dwr_arena){ .chunk = c, .size = n };
-	}
-	void *p = a->chunk->data + a->used;
-	a->used += size;
-	return p;
-}
-
-void dwr_arena_deinit(struct dwr_arena *a)
-{
-	for (struct dwr_arena_chunk *c = a->chunk, *next; c; c = next) {
-		next = c->next;
-		free(c);
-	}
-	*a = (struct dwr_arena){ 0 };
-}
-
 static struct elfrw_err *read_ehdr(struct elfrw_image *img)
 {
 	const uint8_t *id = img->base;
@@ -380,12 +351,17 @@ struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const c
 	return *ret ? NULL : by_debuglink(file, debug_dir, sysroot, ret);
 }
 
-struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
+/* Notes that memory ran out, and forgets any other error. */
+static void note_memory(struct elfrw_err *err, bool *nomem)
 {
-	if (sym->alt_tried)
-		return sym->alt;
-	sym->alt_tried = true;
-	const struct elfrw_section *s = elfrw_image_section(&sym->debug->image, ".gnu_debugaltlink");
+	*nomem |= err == &elfrw_err_nomem;
+	elfrw_err_free(err);
+}
+
+struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, const char *debug_dir, struct dwr_sym_file **ret)
+{
+	const struct elfrw_section *s = elfrw_image_section(&file->image, ".gnu_debugaltlink");
+	*ret = NULL;
 	if (!s || !s->data)
 		return NULL;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
@@ -393,45 +369,47 @@ struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
 	size_t n = elfrw_rbuf_left(&r);
 	const uint8_t *bytes = elfrw_rbuf_take(&r, n);
 	char id[132], *path = NULL;
+	bool nomem = false;
 	if (!elfrw_rbuf_ok(&r) || n < 2 || n * 2 + 1 > sizeof id)
 		return NULL;
 	for (size_t i = 0; i < n; i++)
 		snprintf(id + 2 * i, 3, "%02x", bytes[i]);
-	if (*name == '/') {
-		dwr_sym_forget(sym, try_open(name, id, NULL, &sym->alt));
-		if (sym->alt)
-			return sym->alt;
-	} else {
-		char *dir = folder_of(sym->debug->path);
+	if (*name == '/')
+		note_memory(try_open(name, id, NULL, ret), &nomem);
+	else {
+		char *dir = folder_of(file->path);
 		bool ok = dir && asprintf(&path, "%s%s", dir, name) >= 0;
-		sym->nomem |= dir ? !ok : errno == ENOMEM;
+		nomem |= dir ? !ok : errno == ENOMEM;
 		free(dir);
 		if (ok) {
-			dwr_sym_forget(sym, try_open(path, id, NULL, &sym->alt));
+			note_memory(try_open(path, id, NULL, ret), &nomem);
 			free(path);
-			if (sym->alt)
-				return sym->alt;
 		}
 	}
-	if (asprintf(&path, "%s/.build-id/%.2s/%s.debug", sym->debug_dir, id, id + 2) >= 0) {
-		dwr_sym_forget(sym, try_open(path, id, NULL, &sym->alt));
+	if (!*ret && asprintf(&path, "%s/.build-id/%.2s/%s.debug", debug_dir, id, id + 2) >= 0) {
+		note_memory(try_open(path, id, NULL, ret), &nomem);
 		free(path);
-	} else
-		sym->nomem = true;
-	if (!sym->alt)
-		dwr_sym_forget(sym, ask_server(id, &sym->alt));
-	return sym->alt;
+	} else if (!*ret)
+		nomem = true;
+	if (!*ret)
+		note_memory(ask_server(id, ret), &nomem);
+	return nomem ? &elfrw_err_nomem : NULL;
 }
 
-struct dwr_bytes dwr_sym_sec(struct dwr_sym *sym, struct dwr_sym_file *file, enum dwr_sec id)
+struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **ret, bool *own)
 {
-	struct dwr_section *sec = &file->secs.sec[id];
-	if (!sec->loaded && file->secs.image) {
-		struct elfrw_err *err = dwr_sections_load(&file->secs, id);
-		if (err) {
-			dwr_sym_forget(sym, dwr_sym_warn(sym, err));
-			sec->loaded = true;
-		}
-	}
-	return (struct dwr_bytes){ sec->data, sec->size };
+	struct dwr_sym_file *file, *debug = NULL;
+	*ret = NULL;
+	ELFRW_TRY(dwr_sym_file_open(path, &file));
+	struct elfrw_err *err = NULL;
+	bool has = dwr_sym_file_has_debug(file);
+	if (own)
+		*own = has;
+	if (!has)
+		err = dwr_sym_file_separate(file, dir ? dir : "/usr/lib/debug", "", &debug);
+	if (debug && !(*ret = strdup(debug->path)))
+		err = &elfrw_err_nomem;
+	dwr_sym_file_close(debug);
+	dwr_sym_file_close(file);
+	return err;
 }

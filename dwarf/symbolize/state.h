@@ -6,32 +6,9 @@
 #ifndef DWARF_SYMBOLIZE_STATE_H
 #define DWARF_SYMBOLIZE_STATE_H
 #include "dwarf/calls/icfold_note.h"
-#include "dwarf/info.h"
 #include "dwarf/line.h"
-#include "dwarf/lists.h"
-#include "dwarf/symbolize/symbolize.h"
-#include "elfrw/image.h"
-
-/* ---- flat interval tables (flat.c) ---- */
-
-struct dwr_span {
-	uint64_t lo, hi; /* [lo, hi) */
-	uint64_t id;
-};
-
-struct dwr_spans {
-	struct dwr_span *data; /* owned */
-	size_t len, cap;
-};
-
-struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t hi, uint64_t id);
-
-/* Makes SPANS sorted and disjoint.  Where several overlap, the one with the highest id wins; with KEEP the one with the
- * lowest, but one that began earlier is not interrupted. */
-struct elfrw_err *dwr_spans_flatten(struct dwr_spans *spans, bool keep);
-
-/* The span of a flat table that holds ADDRESS, or NULL. */
-const struct dwr_span *dwr_spans_find(const struct dwr_spans *spans, uint64_t address);
+#include "dwarf/symbolize/file.h"
+#include "dwarf/symbolize/unit.h"
 
 /* ---- strings that live as long as the handle (file.c) ---- */
 
@@ -50,22 +27,6 @@ struct dwr_place {
 	uint32_t file, line, column, discriminator;
 };
 
-/* ---- units ---- */
-
-struct dwr_sym_file;
-
-struct dwr_sym_unit {
-	struct dwr_unit u;
-	struct dwr_sym_file *file; /* borrowed */
-	struct dwr_unit_root root;
-	struct dwr_list_cu cu;
-	struct dwr_spans funcs;    /* id: offset of the DIE */
-	struct dwr_lines *lines;   /* borrowed from file; NULL: none, or not read yet */
-	bool lines_read;
-	uint8_t funcs_read;        /* 1: but entries inside of functions were not looked at; 2: all */
-};
-
-#define DWR_SYM_ABBREVS 512
 #define DWR_SYM_BODIES 4096
 #define DWR_SYM_DECLS 2048
 
@@ -101,22 +62,6 @@ struct dwr_sym_decl_of {
 	const struct dwr_sym_unit *unit; /* NULL: empty */
 	uint64_t die;
 	struct dwr_sym_decl decl;
-};
-
-/* One ELF file with debug information. */
-struct dwr_sym_file {
-	struct elfrw_image image;
-	char *path;               /* owned */
-	VEC(uint8_t *) copies;    /* sections that had to be converted; owned */
-	struct dwr_sections secs; /* nothing in it when the file's debug sections make no sense */
-	uint64_t code_low;        /* the lowest address of an executable section; a range below it is of deleted code */
-	struct dwr_sym_unit **unit; /* open hash table by offset; owned, as the units */
-	size_t n_units, n_slots;
-	VEC(uint64_t) unit_off;   /* of all units, ascending; see all_units */
-	bool all_units;
-	struct dwr_lines **lines; /* open hash table by offset; owned */
-	size_t n_lines, n_line_slots;
-	struct dwr_abbrev_table abbrev[DWR_SYM_ABBREVS]; /* a cache by offset */
 };
 
 struct dwr_sym {
@@ -155,41 +100,10 @@ struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err);
 /* For what goes on without what ERR is about: frees it.  Out of memory makes the query fail in the end. */
 void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err);
 
-/* ---- file.c ---- */
-
-struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret);
-void dwr_sym_file_close(struct dwr_sym_file *file);
-bool dwr_sym_file_has_debug(const struct dwr_sym_file *file);
-
-/* The separate debug file of FILE, or NULL in *RET: below DEBUG_DIR by build-id, beside FILE or below DEBUG_DIR by .gnu_debuglink
- * (where FILE's folder is meant as seen from SYSROOT). */
-struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
-					struct dwr_sym_file **ret);
-
-/* The same from a debuginfod server (debuginfod.h). */
-struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret);
-
-/* An error that names both build-ids, when DEBUG has another one than FILE. */
-struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struct dwr_sym_file *debug);
-
 /* The supplementary file of SYM's debug information, opened at the first call; NULL: none, or not found. */
 struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym);
 
-/* A section's contents, decompressed at the first call; empty when the file has none or it is broken. */
-struct dwr_bytes dwr_sym_sec(struct dwr_sym *sym, struct dwr_sym_file *file, enum dwr_sec id);
-
 /* ---- units.c ---- */
-
-/* The unit at OFF of FILE's .debug_info; NULL in *RET: no sound unit begins there. */
-struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file, uint64_t off,
-				  struct dwr_sym_unit **ret);
-
-/* The unit that holds offset OFF; the same. */
-struct elfrw_err *dwr_sym_unit_around(struct dwr_sym *sym, struct dwr_sym_file *file, uint64_t off,
-				      struct dwr_sym_unit **ret);
-
-/* The unit whose code holds ADDRESS, or NULL. */
-struct elfrw_err *dwr_sym_unit_for(struct dwr_sym *sym, uint64_t address, struct dwr_sym_unit **ret);
 
 /* Lists the offsets of all units of FILE in file->unit_off. */
 struct elfrw_err *dwr_sym_all_units(struct dwr_sym *sym, struct dwr_sym_file *file);
@@ -221,9 +135,6 @@ struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *
 struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *ranges, uint64_t *ret);
 struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, uint64_t id,
 				      struct dwr_spans *spans, uint64_t *size);
-
-/* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of reference. */
-uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v);
 
 /* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false: none. */
 bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_die *ret);
@@ -263,10 +174,6 @@ struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *
 struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated, bool lowest, struct dwr_spans *spans);
 
 /* ---- func.c ---- */
-
-/* The DIE of the function of UNIT that holds ADDRESS; false in *FOUND: none does. */
-struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address, uint64_t *die,
-				   bool *found);
 
 /* All functions of UNIT in unit->funcs; QUICK: functions inside of functions may be missing. */
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);

@@ -9,23 +9,6 @@
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 
-struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err)
-{
-	if (err == &elfrw_err_nomem)
-		return err;
-	if (err && !sym->warning && !(sym->warning = strdup(elfrw_err_text(err))))
-		sym->nomem = true;
-	elfrw_err_free(err);
-	return NULL;
-}
-
-void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err)
-{
-	if (err == &elfrw_err_nomem)
-		sym->nomem = true;
-	elfrw_err_free(err);
-}
-
 struct elfrw_err *dwr_sym_complete(const struct dwr_sym *sym)
 {
 	return sym->nomem ? &elfrw_err_nomem : NULL;
@@ -425,4 +408,19 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	f->start_address = u->body;
 	finish_names(sym, flags, frames);
 	return dwr_sym_complete(sym);
+}
+
+struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags, const char **ret)
+{
+	struct dwr_sym_unit *unit;
+	struct dwr_sym_die d;
+	struct dwr_sym_decl decl = { 0 };
+	*ret = NULL;
+	ELFRW_TRY(dwr_sym_unit_around(sym, sym->debug, die, &unit));
+	if (!unit || !dwr_sym_die_read(sym, unit, die, &d))
+		return NULL;
+	dwr_sym_die_decl(sym, &d, &decl);
+	const char *name = decl.linkage && !(flags & DWR_SYM_SHORT_NAMES) ? decl.linkage : decl.name;
+	*ret = name && (flags & DWR_SYM_DEMANGLE) ? dwr_sym_demangle(sym, name) : name;
+	return NULL;
 }

@@ -24,6 +24,7 @@
 
 struct dwr_sym;
 struct dwr_icfold;
+struct elfrw_image;
 
 enum dwr_sym_path {
 	DWR_SYM_ABSOLUTE, /* with the compilation directory in front */
@@ -86,6 +87,19 @@ void dwr_sym_frames_deinit(struct dwr_sym_frames *frames);
  * for an address outside of the shared body (a member's thunk), this is dwr_sym_frames. */
 struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member, unsigned flags,
 					    struct dwr_sym_frames *frames);
+
+/* The name of the function whose DIE is at the .debug_info offset DIE, as FLAGS want it; NULL in *RET: it has none.  Errors: out of
+ * memory. */
+struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags, const char **ret);
+
+/* The file that the debug information comes from; *APART (may be NULL): it is not the file that was opened.  Borrowed; its machine
+ * may be one that is not folded. */
+const struct elfrw_image *dwr_sym_debug_image(const struct dwr_sym *sym, bool *apart);
+
+/* The debug file of PATH, by build-id or .gnu_debuglink, where gdb looks for it: below DIR (NULL: /usr/lib/debug), beside PATH, in
+ * its .debug.  *RET is owned by the caller; NULL: there is none, or PATH has debug information itself, which *OWN (may be NULL)
+ * tells.  Errors: PATH cannot be opened, out of memory. */
+struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **ret, bool *own);
 
 /* What the file's .debug_icfold says, or NULL: it has none, or a broken one (see dwr_sym_warning).  Borrowed. */
 const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym);

@@ -2,7 +2,6 @@
  * references and tables do not depend on the mode, only the plan and the reasons that it sets do. */
 #include "icf/audit/audit.h"
 #include "dwarf/symbolize/symbolize.h"
-#include "icf/pair.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +77,7 @@ struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path, const
 {
 	struct icf_options run = { .input = path, .mode = ICF_MODE_NONE, .threads = opt->threads };
 	char *debug_file = NULL;
-	struct elfrw_err *err = icf_pair_find(path, NULL, &debug_file, NULL);
+	struct elfrw_err *err = dwr_sym_find_debug(path, NULL, &debug_file, NULL);
 	if (err == &elfrw_err_nomem)
 		return err;
 	elfrw_err_free(err); /* what is wrong with the file is told in other words below */

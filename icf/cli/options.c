@@ -1,7 +1,7 @@
 /* options.c: command line of the main job. */
 #include "icf/cli/options.h"
-#include "dwarf/rewrite/rewrite.h"
-#include "icf/cmd/cmdline.h"
+#include "dwarf/folding.h"
+#include "icf/cli/values.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* audit.c: icfold audit [OPTION]... INPUT, icfold audit --diff [OPTION]... OLD NEW. */
-#include "dwarf/symbolize/state.h"
+#include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/newfile.h"
 #include "icf/audit/audit.h"
 #include "icf/audit/diff.h"
@@ -162,7 +162,8 @@ static int check_duplicated(const struct command *c, const struct icf_audit *a, 
 static bool is_debug_file(const struct icf_audit *a, const char *path)
 {
 	struct stat st;
-	return a->sym && stat(path, &st) == 0 && st.st_dev == a->sym->debug->image.dev && st.st_ino == a->sym->debug->image.ino;
+	const struct elfrw_image *debug = a->sym ? dwr_sym_debug_image(a->sym, NULL) : NULL;
+	return debug && stat(path, &st) == 0 && st.st_dev == debug->dev && st.st_ino == debug->ino;
 }
 
 static int audit_one(const struct command *c, const char *path)

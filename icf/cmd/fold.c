@@ -2,7 +2,8 @@
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cli/depfile.h"
-#include "icf/pair.h"
+#include "dwarf/symbolize/symbolize.h"
+#include "icf/apply/debuglink.h"
 #include "icf/cmd/process.h"
 #include "icf/report.h"
 #include "icf/verify/verify.h"
@@ -250,7 +251,7 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 		if (!err && (err = elfrw_output_begin_debug(&run->out, opt->debug_output, debug, &crc)))
 			name = opt->debug_output;
 		if (!err) {
-			icf_pair_set_checksum(&run->out, crc);
+			icf_debuglink_set_checksum(&run->out, crc);
 			if ((err = elfrw_output_fill(&run->out, out)))
 				elfrw_newfile_drop(debug);
 		}
@@ -362,7 +363,7 @@ static void say_debug_file(const struct icf_run *run, const struct icf_options *
 	if (run->debug_file)
 		icf_message(NULL, "debug file %s -> %s", run->debug_file, opt->debug_output);
 	else
-		elfrw_err_free(icf_pair_find(opt->input, opt->debug_dir, &found, NULL));
+		elfrw_err_free(dwr_sym_find_debug(opt->input, opt->debug_dir, &found, NULL));
 	if (found)
 		icf_message(NULL, "debug file %s is left as it is: see --debug-output", found);
 	free(found);

@@ -10,7 +10,8 @@
 #include "icf/cmd/stack.h"
 #include "icf/cmd/cmd.h"
 #include "dwarf/stack/callchain.h"
-#include "dwarf/symbolize/state.h"
+#include "dwarf/symbolize/symbolize.h"
+#include "elfrw/image.h"
 #include "elfrw/arch/arch.h"
 #include <ctype.h>
 #include <errno.h>
@@ -52,7 +53,6 @@ static void warn(struct icf_stack *s, const char *text)
 /* The tables for shared code.  A file without any is looked up level by level. */
 static struct elfrw_err *open_tables(struct icf_stack *s)
 {
-	const struct dwr_sym *sym = s->in->sym;
 	struct elfrw_err *err = elfrw_image_open(&s->code, s->in->path);
 	s->has_code = !err;
 	if (err) { /* of a machine, or a class, whose functions icfold does not fold: nothing to say about that */
@@ -60,11 +60,12 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 		elfrw_err_free(err);
 		return memory ? err : NULL;
 	}
-	bool apart = sym->debug != sym->main;
+	bool apart;
+	const struct elfrw_image *debug = dwr_sym_debug_image(s->in->sym, &apart);
 	if (apart) {
-		if (sym->debug->image.ehdr.e_ident[EI_CLASS] != ELFCLASS64 || sym->debug->image.ehdr.e_machine != s->code.ehdr.e_machine)
+		if (debug->ehdr.e_ident[EI_CLASS] != ELFCLASS64 || debug->ehdr.e_machine != s->code.ehdr.e_machine)
 			return NULL;
-		s->debug = sym->debug->image;
+		s->debug = *debug;
 		s->debug.arch = s->code.arch; /* which sym, at home on all machines, leaves open */
 	}
 	err = dwr_callchain_open(&s->code, apart ? &s->debug : NULL, &s->cc);
@@ -134,28 +135,12 @@ static struct elfrw_err *add_level(struct stacks *s, const char *text)
 	return l->bad ? NULL : &elfrw_err_nomem;
 }
 
-/* The name of the function DIE as the flags want it, or NULL. */
-static struct elfrw_err *die_name(const struct icf_sym_stack_in *in, uint64_t die, const char **ret)
-{
-	struct dwr_sym_unit *unit;
-	struct dwr_sym_die d;
-	struct dwr_sym_decl decl = { 0 };
-	*ret = NULL;
-	ELFRW_TRY(dwr_sym_unit_around(in->sym, in->sym->debug, die, &unit));
-	if (!unit || !dwr_sym_die_read(in->sym, unit, die, &d))
-		return NULL;
-	dwr_sym_die_decl(in->sym, &d, &decl);
-	const char *name = decl.linkage && !(in->flags & DWR_SYM_SHORT_NAMES) ? decl.linkage : decl.name;
-	*ret = name && (in->flags & DWR_SYM_DEMANGLE) ? dwr_sym_demangle(in->sym, name) : name;
-	return NULL;
-}
-
 static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_chain_member *m, uint64_t address, const char **ret)
 {
 	const struct icf_sym_stack_in *in = s->in;
 	const struct dwr_icfold *note = dwr_sym_note(in->sym);
 	if (m->member == UINT32_MAX || !note || m->member >= note->n_members)
-		return die_name(in, m->die, ret);
+		return dwr_sym_die_name(in->sym, m->die, in->flags, ret);
 	const struct dwr_icfold_member *k = &note->member[m->member];
 	if (k->n_names && !(in->flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB))) {
 		const char *name = note->names[k->name];

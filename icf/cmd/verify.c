@@ -1,7 +1,7 @@
 /* verify.c: icfold verify [OPTION]... IN OUT. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
-#include "icf/pair.h"
+#include "dwarf/symbolize/symbolize.h"
 #include "icf/cmd/process.h"
 #include "icf/verify/verify.h"
 #include <stdio.h>
@@ -57,7 +57,7 @@ static struct elfrw_err *find_debug(const char *in, const char *out, const char 
 {
 	bool own = false;
 	if (!opt->debug_out) {
-		struct elfrw_err *err = icf_pair_find(out, dir, found_out, &own);
+		struct elfrw_err *err = dwr_sym_find_debug(out, dir, found_out, &own);
 		opt->debug_out = *found_out;
 		/* Whether it is one is for the verifier to say. */
 		if (err == &elfrw_err_nomem)
@@ -65,7 +65,7 @@ static struct elfrw_err *find_debug(const char *in, const char *out, const char 
 		elfrw_err_free(err);
 	}
 	if (!opt->debug_in && (opt->debug_out || own)) {
-		struct elfrw_err *err = icf_pair_find(in, dir, found_in, NULL);
+		struct elfrw_err *err = dwr_sym_find_debug(in, dir, found_in, NULL);
 		opt->debug_in = *found_in;
 		if (err == &elfrw_err_nomem)
 			return err;

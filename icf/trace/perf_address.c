@@ -10,7 +10,7 @@
 #include "icf/trace/perf_address.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/demangle/demangle.h"
-#include "dwarf/symbolize/state.h"
+#include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/search.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -60,9 +60,10 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m, const struct dwr_
 {
 	ELFRW_TRY(elfrw_image_open(&m->code, m->path));
 	ELFRW_TRY(dwr_sym_open(m->path, options, &m->sym));
-	bool apart = m->sym->debug != m->sym->main;
+	bool apart;
+	const struct elfrw_image *debug = dwr_sym_debug_image(m->sym, &apart);
 	if (apart) {
-		m->debug = m->sym->debug->image;
+		m->debug = *debug;
 		m->debug.arch = m->code.arch;
 		if (m->debug.ehdr.e_ident[EI_CLASS] != ELFCLASS64 || m->debug.ehdr.e_machine != m->code.ehdr.e_machine)
 			return elfrw_error("its separate debug file is of another machine");

@@ -12,7 +12,7 @@ import struct
 import sys
 import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mutate"))
 import elfbytes
 
 NAMES = re.findall(r'"(\.[a-z_.]+)"', open(sys.argv[1]).read().split("fuzz_section_names[] = {")[1].split("}")[0])

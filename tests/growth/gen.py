@@ -561,7 +561,7 @@ def origins(n):
                                                                   for k in range(1, n)]))
 
 
-# ---- core files of a program: growth_core.py makes N of something of it ----
+# ---- core files of a program: core.py makes N of something of it ----
 
 def eight():
     return debug(funcs(8), unit(0, *[subprogram(fname(k)) for k in range(8)]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py: time, memory and output of every command for N, 2N, 4N and 8N of each thing that growth_gen.py makes.
+"""run.py: time, memory and output of every command for N, 2N, 4N and 8N of each thing that gen.py makes.
 
 run.py [--tool ICFOLD] [--work DIR] [--scale X] [--limit SECONDS] [KIND[/COMMAND]]...
 From 2N to 8N none may grow by more than 4^1.2, counted from what a process needs anyway (START, MEMORY, OUTPUT); a time is processor time,
@@ -21,7 +21,7 @@ import sys
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GEN, CORE = os.path.join(HERE, "gen.py"), os.path.join(HERE, "growth_core.py")
+GEN, CORE = os.path.join(HERE, "gen.py"), os.path.join(HERE, "core.py")
 POWER = 1.2
 START, MEMORY, OUTPUT = 0.03, 24 << 20, 1 << 20  # below this, nothing is told of growth
 PRINTS = ("symbolize", "symbolize-json", "core", "dump")  # names for each address, or each function that was folded

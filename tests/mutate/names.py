@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""names.py: hostile names for run_names.sh.
+"""names.py: hostile names for suites/tool/names.sh.
 
 names.py rename IN OUT PREFIX KIND   every name in IN that begins with PREFIX and goes on with letters Q gets the text of KIND
                                      in their place, of the same length, so that nothing else in the file changes

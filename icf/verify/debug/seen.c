@@ -5,7 +5,7 @@
  * looking one up takes long. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
-#include <elfrw/base/search.h>
+#include <search.h>
 #include <stdlib.h>
 
 struct seen {

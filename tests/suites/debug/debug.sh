@@ -8,7 +8,7 @@
 # lines.py (llvm-dwarfdump's line tables).  ICFOLD (build/icfold), ICFOLD_OPTS, JUDGE (build/tests/judge_dwarf), SEED.
 # Exit code: 0 all right, 1 not.  Needs python3, elfutils, binutils, LLVM's tools; what is missing is skipped aloud.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$0")/../.." && pwd)
 icfold=${ICFOLD:-$here/../build/icfold}
 judge=${JUDGE:-$here/../build/tests/judge_dwarf}
 places=${PLACES:-20000}
@@ -40,12 +40,12 @@ for n; do
 		fi
 		if [ -x "$judge" ]; then check judge_dwarf "$judge" "$in" "$work/out" "$work/map"; else echo "    skipped: no $judge"; fi
 		if have python3; then
-			have llvm-symbolizer && check symbolizer "$here/places.py" -n "$places" --seed "${SEED:-1}" "$in" "$work/out" "$work/map"
-			have addr2line && check addr2line "$here/places.py" -n $((places / 10)) --seed "${SEED:-1}" --tool addr2line \
+			have llvm-symbolizer && check symbolizer "$here/judges/places.py" -n "$places" --seed "${SEED:-1}" "$in" "$work/out" "$work/map"
+			have addr2line && check addr2line "$here/judges/places.py" -n $((places / 10)) --seed "${SEED:-1}" --tool addr2line \
 				"$in" "$work/out" "$work/map"
-			have eu-addr2line && check eu-addr2line "$here/places.py" -n $((places / 10)) --seed "${SEED:-1}" \
+			have eu-addr2line && check eu-addr2line "$here/judges/places.py" -n $((places / 10)) --seed "${SEED:-1}" \
 				--tool eu-addr2line "$in" "$work/out" "$work/map"
-			have llvm-dwarfdump && check lines "$here/lines.py" "$in" "$work/out" "$work/map"
+			have llvm-dwarfdump && check lines "$here/judges/lines.py" "$in" "$work/out" "$work/map"
 		fi
 	done
 done

@@ -46,7 +46,7 @@ if fold file/stale stale.so out.so --allow-growth; then
 fi
 # Every number for every symbol: none, a kept unloaded section's, a dropped one's, one that no section has.
 for number in meta debuglink shstrtab 200; do
-	python3 - "$TESTS" stale.so $number >log 2>&1 <<'END'
+	python3 - "$TESTS/mutate" stale.so $number >log 2>&1 <<'END'
 import sys
 sys.path.insert(0, sys.argv[1])
 from elfbytes import Elf
@@ -255,7 +255,7 @@ for version in 14 19; do
 		for section in .stack_sizes .llvm_bb_addr_map; do
 			objcopy -O binary --only-section=$section --set-section-flags $section=alloc records old 2>log && objcopy --update-section $section=old out mutant 2>log &&
 				different "$name/mutant/stale$section" records mutant
-			python3 - "$TESTS" out mutant $section <<'END'
+			python3 - "$TESTS/mutate" out mutant $section <<'END'
 import sys
 sys.path.insert(0, sys.argv[1])
 from elfbytes import Elf

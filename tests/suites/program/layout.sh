@@ -121,7 +121,7 @@ clang=$(command -v clang-19 clang | head -n 1)
 if [ -n "$clang" ]; then
 	CC=$clang try layout/wide/discriminators bfd -O2 -g -fpseudo-probe-for-profiling wide.c -Wl,--emit-relocs
 	# The highest bits of one of them, in a row of the kept function.
-	python3 - "$TESTS" out <<'END' && "$ICFOLD" verify --icf=all in out >verdict 2>&1
+	python3 - "$TESTS/mutate" out <<'END' && "$ICFOLD" verify --icf=all in out >verdict 2>&1
 import sys
 sys.path.insert(0, sys.argv[1])
 from elfbytes import Elf

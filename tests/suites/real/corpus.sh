@@ -16,7 +16,7 @@
 #   sqlite*  a script with some hundred thousand rows, and the database file it makes
 #   python   test_descr test_types test_typing test_functools test_ctypes test_exceptions
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$0")/../.." && pwd)
 corpus=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
 icfold=${ICFOLD:-$here/../build/icfold}
 export LC_ALL=C TZ=UTC

@@ -82,7 +82,7 @@ refused line-bytes 2200000 verify 'rows in one line table are too many.*(.debug_
 
 # A stack in a core file, each frame of which may be any of many functions.
 python3 "$TESTS/growth/gen.py" equal 60000 "$WORK"
-if "$ICFOLD" -q "$WORK/equal.60000" -o "$WORK/equal.folded" && python3 "$TESTS/growth/growth_core.py" "$WORK/equal.folded" "$WORK/equal.60000.at" "$WORK/core" stack 30; then
+if "$ICFOLD" -q "$WORK/equal.60000" -o "$WORK/equal.folded" && python3 "$TESTS/growth/core.py" "$WORK/equal.folded" "$WORK/equal.60000.at" "$WORK/core" stack 30; then
 	bounded "equal/core" 1 100 "$ICFOLD" symbolize --core="$WORK/core" -e "$WORK/equal.folded"
 	check "growth/equal/core/text" "no candidates" grep -q '^one of: ' "$WORK/out"
 fi

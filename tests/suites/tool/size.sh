@@ -8,7 +8,7 @@
 # .text: the sum of all executable sections whose name begins with .text.  "-": the linker cannot do it.
 # Exit code: 1 if icfold's --icf=all saves less than the best linker does, or its default less than the best safe linker.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$0")/../.." && pwd)
 icfold=${ICFOLD:-$here/../build/icfold}
 [ -x "$icfold" ] || { echo "size.sh: no program $icfold" >&2; exit 2; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/icfold-size.XXXXXX")

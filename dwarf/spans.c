@@ -1,9 +1,10 @@
-/* flat.c: overlapping ranges to one flat, sorted, disjoint table.
+/* spans.c: overlapping ranges to one flat, sorted, disjoint table.
  *
  * Ranges come with a priority, their id: entries further in, and later ones, have higher ids and win.  Most tables are
  * disjoint already and only need sorting; the others are swept once from low to high with a heap of the ranges that are
  * open: O(n log n), no tree. */
-#include "dwarf/symbolize/state.h"
+#include "dwarf/spans.h"
+#include "elfrw/base/vec.h"
 #include "elfrw/base/search.h"
 
 struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t hi, uint64_t id)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""growth_core.py: a core file of a static program that need not have run.
+"""core.py: a core file of a static program that need not have run.
 
-growth_core.py PROGRAM ADDRESSES CORE [threads|stack|maps N]: a thread at each of 16 places out of the file ADDRESSES; with more, N threads,
+core.py PROGRAM ADDRESSES CORE [threads|stack|maps N]: a thread at each of 16 places out of the file ADDRESSES; with more, N threads,
 a stack of N frames, or N mapped pages besides.  The functions are believed to have no frame but where they return to.
 """
 import os
