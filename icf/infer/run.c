@@ -19,6 +19,7 @@
 #include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
 #include "icf/program/unit.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_STEP 64  /* bytes from one word of a table to the next */
@@ -45,6 +46,7 @@ struct run_job {
 	struct icf_program *prog;
 	const struct icf_data_map *map;
 	struct icf_bits entry; /* places in code that are the entries of functions */
+	uint8_t *near;         /* owned; a bit for each 16 bytes of code from `lo` on: there is an entry among them */
 	struct icf_bits known; /* bytes of data that are explained */
 	uint64_t lo, hi;       /* of the code */
 	uint64_t span;         /* nothing is further than this from anything else */
@@ -130,9 +132,15 @@ static bool mark_entries(struct run_job *job)
 	for (size_t e = 0; e < prog->exec.len; e++)
 		for (uint64_t va = prog->exec.data[e].start; prog->exec.data[e].linkage && va < prog->exec.data[e].end; va += 16)
 			icf_set_bit(&job->entry, va);
+	job->near = calloc(((job->hi - job->lo) >> 7) + 1, 1);
+	if (!job->near)
+		return false;
 	uint64_t n = 0;
-	for (uint64_t b = 0; b <= (job->hi - job->lo) >> 3; b++)
+	for (uint64_t b = 0; b <= (job->hi - job->lo) >> 3; b++) {
 		n += (unsigned)__builtin_popcount(job->entry.bits[b]);
+		if (job->entry.bits[b])
+			job->near[b >> 4] |= (uint8_t)(1u << (b >> 1 & 7));
+	}
 	job->chance = (double)n / 4294967296.0;
 	return true;
 }
@@ -257,21 +265,48 @@ static struct elfrw_err *find_words(struct look *l, unsigned size)
 	return NULL;
 }
 
+#define BLOCK 256
+
+/* Of words FROM to FROM + N, those that lead near an entry: their indices, ascending, at HIT.  No branch depends on what the words are: that
+ * would be foretold wrongly more often than not; and what is asked is small enough for a cache. */
+static unsigned scan_block(const struct look *l, const struct shape *sh, size_t from, unsigned n, uint32_t *hit)
+{
+	const uint8_t *near = l->job->near;
+	const uint64_t *word = l->word.v.data + from;
+	const uint64_t *base = sh->base == FROM_NAME ? l->name.v.data + from : word;
+	uint64_t own = sh->base == FROM_FIXED ? 0 : UINT64_MAX, plus = sh->base == FROM_FIXED ? sh->fixed : (uint64_t)(int64_t)sh->away;
+	uint64_t span = l->job->hi - l->job->lo;
+	unsigned found = 0;
+	plus -= l->job->lo;
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t off = (base[i] & own) + plus + word_at(l->sec, word[i], sh);
+		unsigned in = off < span;
+		off = in ? off : 0;
+		hit[found] = i;
+		found += in & (unsigned)(near[off >> 7] >> (off >> 4 & 7) & 1);
+	}
+	return found;
+}
+
 static struct elfrw_err *find_hits(struct look *l, const struct shape *sh)
 {
-	const struct run_job *job = l->job;
 	l->hit.len = 0;
-	for (size_t i = 0; i < l->word.v.len; i++) {
-		uint64_t va = l->word.v.data[i], base = sh->fixed;
-		if (sh->base != FROM_FIXED)
-			base = (sh->base == FROM_NAME ? l->name.v.data[i] : va) + (uint64_t)(int64_t)sh->away;
-		uint64_t to = base + word_at(l->sec, va, sh);
-		if (!icf_bit(&job->entry, to))
-			continue;
-		struct hit *h = VEC_PUSH(&l->hit);
-		if (!h)
-			return &elfrw_err_nomem;
-		*h = (struct hit){ va, base, to };
+	for (size_t from = 0; from < l->word.v.len; from += BLOCK) {
+		uint32_t at[BLOCK + 1];
+		size_t left = l->word.v.len - from;
+		unsigned n = scan_block(l, sh, from, left < BLOCK ? (unsigned)left : BLOCK, at);
+		for (unsigned k = 0; k < n; k++) {
+			uint64_t va = l->word.v.data[from + at[k]], base = sh->fixed;
+			if (sh->base != FROM_FIXED)
+				base = (sh->base == FROM_NAME ? l->name.v.data[from + at[k]] : va) + (uint64_t)(int64_t)sh->away;
+			uint64_t to = base + word_at(l->sec, va, sh);
+			if (!icf_bit(&l->job->entry, to))
+				continue;
+			struct hit *h = VEC_PUSH(&l->hit);
+			if (!h)
+				return &elfrw_err_nomem;
+			*h = (struct hit){ va, base, to };
+		}
 	}
 	return NULL;
 }
@@ -435,28 +470,33 @@ static struct elfrw_err *try_shape(struct look *l, const struct shape *sh, bool 
 	return NULL;
 }
 
-static struct elfrw_err *try_shapes(struct look *l, unsigned size)
+/* Words in units of 1 << SH.shift bytes, counted from their places, from what is named before them, and from the addresses that the
+ * program has otherwise. */
+static struct elfrw_err *try_unit(struct look *l, struct shape sh)
 {
-	struct shape sh = { .size = (uint8_t)size };
-	for (sh.shift = 0; sh.shift <= 4; sh.shift++)
-		for (unsigned sign = size == 2 ? 0 : 1; sign <= 1; sign++) {
-			sh.sign = sign;
-			sh.base = FROM_PLACE;
-			for (unsigned end = 0; end <= size; end += size) {
-				sh.away = (int)end;
-				ELFRW_TRY(try_shape(l, &sh, size > 2 && !sh.shift));
-			}
-			sh.base = FROM_NAME;
-			for (sh.away = 0; sh.away <= 8; sh.away += 8)
-				ELFRW_TRY(try_shape(l, &sh, false));
-			sh.base = FROM_FIXED;
-			for (unsigned f = 0; f < l->job->n_fixed; f++) {
-				sh.fixed = l->job->fixed[f];
-				ELFRW_TRY(try_shape(l, &sh, false));
-			}
+	for (unsigned sign = sh.size == 2 ? 0 : 1; sign <= 1; sign++) {
+		sh.sign = sign;
+		sh.base = FROM_PLACE;
+		for (unsigned end = 0; end <= sh.size; end += sh.size) {
+			sh.away = (int)end;
+			ELFRW_TRY(try_shape(l, &sh, sh.size > 2 && !sh.shift));
 		}
-	/* A record's start or end.  Only few words lead there from data. */
-	sh = (struct shape){ .size = (uint8_t)size, .base = FROM_PLACE, .sign = true };
+		sh.base = FROM_NAME;
+		for (sh.away = 0; sh.away <= 8; sh.away += 8)
+			ELFRW_TRY(try_shape(l, &sh, false));
+		sh.base = FROM_FIXED;
+		for (unsigned f = 0; f < l->job->n_fixed; f++) {
+			sh.fixed = l->job->fixed[f];
+			ELFRW_TRY(try_shape(l, &sh, false));
+		}
+	}
+	return NULL;
+}
+
+/* A record's start or end.  Only few words lead there from data, and only they are left in the list. */
+static struct elfrw_err *try_records(struct look *l, unsigned size)
+{
+	struct shape sh = { .size = (uint8_t)size, .base = FROM_PLACE, .sign = true };
 	size_t n = 0;
 	for (size_t i = 0; i < l->word.v.len; i++) {
 		uint64_t va = l->word.v.data[i], to = va + word_at(l->sec, va, &sh);
@@ -468,6 +508,38 @@ static struct elfrw_err *try_shapes(struct look *l, unsigned size)
 		if (sh.away != 0 && sh.away != (int)size)
 			ELFRW_TRY(try_shape(l, &sh, false));
 	return NULL;
+}
+
+/* Forgets the words that lead too far when they count in units of 1 << SHIFT bytes; in larger ones they do so, too. */
+static void drop_far(struct look *l, unsigned size, unsigned shift)
+{
+	const struct shape sh = { .size = (uint8_t)size, .shift = (uint8_t)shift, .sign = true };
+	uint64_t span = l->job->span;
+	size_t n = 0;
+	if (size == 2 || span >= (uint64_t)1 << 56)
+		return;
+	for (size_t i = 0; i < l->word.v.len; i++) {
+		l->word.v.data[n] = l->word.v.data[i];
+		l->name.v.data[n] = l->name.v.data[i];
+		n += word_at(l->sec, l->word.v.data[i], &sh) + span < 2 * span;
+	}
+	l->word.v.len = l->name.v.len = n;
+}
+
+static struct elfrw_err *try_shapes(struct look *l, unsigned size)
+{
+	struct shape sh = { .size = (uint8_t)size };
+	struct icf_places all = { 0 };
+	if (!VEC_APPEND(&all.v, l->word.v.data, l->word.v.len))
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = NULL;
+	for (sh.shift = 0; sh.shift <= 4 && !err; sh.shift++) {
+		drop_far(l, size, sh.shift);
+		err = try_unit(l, sh);
+	}
+	VEC_FREE(&l->word.v);
+	l->word = all;
+	return err ? err : try_records(l, size);
 }
 
 static struct elfrw_err *look_at(void *arg, size_t part)
@@ -509,6 +581,7 @@ static struct elfrw_err *search(struct run_job *job, unsigned threads)
 	if (!err)
 		err = elfrw_parallel(threads, 3 * job->sec.len, look_at, job);
 	icf_bits_deinit(&job->entry);
+	free(job->near);
 	icf_bits_deinit(&job->known);
 	return err;
 }

@@ -40,7 +40,9 @@ struct reach {
 	uint8_t *read;           /* by unit */
 	struct icf_places named; /* places in units that are not understood, that something else names; ascending */
 	struct icf_places own;   /* places that the unit which is looked at could name */
-	uint64_t work;           /* words that were looked at for that unit */
+	const struct icf_unit *unit; /* that one */
+	const uint8_t *bytes;    /* its bytes, borrowed */
+	uint64_t work;           /* words that were looked at for it */
 };
 
 static void pin(struct icf_program *prog, uint32_t i)
@@ -67,6 +69,9 @@ enum leads { NOWHERE, TO_ITSELF, TO_CODE };
 /* Where does unit I's word that means TO lead?  What else is not understood stays as well, and nothing is in padding. */
 static enum leads leads(struct reach *r, uint32_t i, uint64_t to)
 {
+	const struct icf_unit *u = &r->prog->unit.data[i];
+	if (to - u->start < u->end - u->start)
+		return TO_ITSELF;
 	if (!icf_in_exec(r->prog, to))
 		return NOWHERE;
 	uint32_t k = icf_unit_at(r->prog, to);
@@ -79,7 +84,8 @@ static enum leads leads(struct reach *r, uint32_t i, uint64_t to)
 
 static bool word_at(const struct reach *r, uint64_t va, uint64_t *ret)
 {
-	const uint8_t *p = elfrw_image_at(r->prog->img, va, 4);
+	bool here = va >= r->unit->start && va < r->unit->end && r->unit->end - va >= 4;
+	const uint8_t *p = here ? r->bytes + (va - r->unit->start) : elfrw_image_at(r->prog->img, va, 4);
 	if (p)
 		*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
 	return p != NULL;
@@ -281,6 +287,8 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	const uint8_t *code = icf_unit_bytes(r->prog, u);
 	uint64_t size = u->end - u->start;
 	r->own.v.len = 0;
+	r->unit = u;
+	r->bytes = code;
 	r->work = 0;
 	for (uint64_t pos = 0; pos < size; pos++) {
 		struct elfrw_insn in;

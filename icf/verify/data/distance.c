@@ -183,21 +183,36 @@ static void look_at(struct search *s, const struct count *c, uint64_t va)
 		     s->sec->name, ICF_VX(va - s->sec->hdr.sh_addr), icf_v_where(s->v, to, name), ICF_VX(to));
 }
 
-/* Words of SIZE bytes at VA, counted in each way. */
-static void look_from(struct search *s, unsigned size, uint64_t va)
+/* Looks at the word at VA, which is W to C, if it leads to a function at all: nearly none does. */
+static inline void look_if(struct search *s, const struct count *c, uint64_t va, uint64_t w)
+{
+	if (starts(s, w))
+		look_at(s, c, va);
+}
+
+/* Words of SIZE bytes at VA, counted in each way; nothing is FAR or further from anything else. */
+static void look_from(struct search *s, unsigned size, uint64_t va, uint64_t far)
 {
 	struct count c = { .size = size };
+	uint64_t raw = elfrw_get_le(s->sec->data + (va - s->sec->hdr.sh_addr), size), top = (uint64_t)1 << (8 * size - 1);
 	for (c.shift = 0; c.shift <= 4; c.shift++)
 		for (unsigned sign = size == 2 ? 0 : 1; sign <= 1; sign++) {
 			c.sign = sign;
-			for (unsigned from = PLACE; from <= FIXED; from++) {
-				c.from = (enum from)from;
-				for (unsigned f = 0; from == FIXED && f < s->n_fixed; f++) {
-					c.fixed = s->fixed[f];
-					look_at(s, &c, va);
-				}
-				if (from != RECORD && from != FIXED)
-					look_at(s, &c, va);
+			uint64_t w = (sign && size < 8 ? (raw ^ top) - top : raw) << c.shift;
+			if (far < (uint64_t)1 << 56 && w + far >= 2 * far)
+				continue;
+			c.from = PLACE;
+			look_if(s, &c, va, w + va);
+			c.from = END;
+			look_if(s, &c, va, w + va + size);
+			c.from = NAMED;
+			look_if(s, &c, va, w + s->from);
+			c.from = BEHIND_NAMED;
+			look_if(s, &c, va, w + s->from + 8);
+			c.from = FIXED;
+			for (unsigned f = 0; f < s->n_fixed; f++) {
+				c.fixed = s->fixed[f];
+				look_if(s, &c, va, w + c.fixed);
 			}
 		}
 	c = (struct count){ .size = size, .from = RECORD, .sign = true };
@@ -234,7 +249,7 @@ static void look_through(struct search *s)
 			const struct count plain = { .size = size, .from = FIXED, .sign = true };
 			uint64_t w = target(s, &plain, va);
 			if (w && w + far / 2 < far)
-				look_from(s, size, va);
+				look_from(s, size, va, far / 2);
 		}
 	}
 }
