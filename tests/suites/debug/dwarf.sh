@@ -539,11 +539,11 @@ line_ends() {
 		check "$n $policy verify" "$(grep -m 1 ': .*expected' "$f.log")" [ $rc = 0 ]
 		[ $policy != alias ] || continue
 		if have llvm-dwarfdump && have python3; then
-			"$TESTS/lines.py" "$d/in" "$f" "$f.map" >"$f.log" 2>&1
+			"$TESTS/judges/lines.py" "$d/in" "$f" "$f.map" >"$f.log" 2>&1
 			rc=$?
 			check "$n $policy lines" "$(first_line "$f.log")" [ $rc = 0 ]
 			# The same program with rows of no bytes where functions begin: those must not be lost.
-			wrong=$("$TESTS/lines.py" "$d/starts" "$f" "$f.map" | grep -c "empty row at a boundary .*'is_stmt'")
+			wrong=$("$TESTS/judges/lines.py" "$d/starts" "$f" "$f.map" | grep -c "empty row at a boundary .*'is_stmt'")
 			check "$n $policy lines, lost starts" "$wrong seen" [ "$wrong" = 3 ]
 		fi
 		have eu-addr2line || continue
