@@ -1,8 +1,10 @@
 /* unwind_dwfl.c: see unwind_dwfl.h.
  *
  * A process is stopped as a whole (PTRACE_SEIZE and PTRACE_INTERRUPT, which leave no trace in it), so that registers, stacks and
- * objects belong together; libdwfl then reads threads that it finds stopped.  Memory of a core is read from the file when it
- * is asked for.
+ * objects belong together; libdwfl then reads threads that it finds stopped.
+ *
+ * Memory of a core is read from the file when it is asked for, and by us: libdwfl goes through a list of all that it has read
+ * before, and through all segments.  It is asked for registers in a session of its own.
  *
  * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is found in. */
 #include "dwarf/symbolize/debuginfod.h"
@@ -44,10 +46,21 @@ struct tracee {
 	int signal; /* that it was about to be given */
 };
 
+/* A thread of a core where it stopped. */
+struct start {
+	struct icf_unwind *u;
+	pid_t tid;
+	const char *problem; /* its registers cannot be read; static */
+	uint64_t pc, known;  /* bit R: reg[R] is known */
+	Dwarf_Word reg[ICF_UNWIND_REGS];
+};
+
 struct icf_unwind {
 	Dwfl_Callbacks callbacks;
 	char *debug_path; /* owned */
 	Dwfl *dwfl;
+	Dwfl *registers;  /* knows those of a core's threads; NULL: `dwfl` does */
+	VEC(struct start) start;
 	Elf *core;
 	int fd;           /* of the core, or -1 */
 	char *sysroot;    /* owned, or NULL */
@@ -362,7 +375,7 @@ static struct elfrw_err *read_segments(struct icf_unwind *u, uint64_t size)
 			u->truncated = NULL;
 			return &elfrw_err_nomem;
 		}
-		if (ph.p_type != PT_LOAD || ph.p_offset >= size)
+		if (ph.p_type != PT_LOAD || ph.p_offset >= size || !ph.p_filesz)
 			continue;
 		struct segment *s = VEC_PUSH(&u->segment);
 		if (!s)
@@ -371,6 +384,69 @@ static struct elfrw_err *read_segments(struct icf_unwind *u, uint64_t size)
 	}
 	if (u->segment.len)
 		qsort(u->segment.data, u->segment.len, sizeof *u->segment.data, segment_order);
+	return NULL;
+}
+
+static pid_t next_start(Dwfl *dwfl, void *arg, void **place)
+{
+	(void)dwfl;
+	struct icf_unwind *u = arg;
+	size_t i = *place ? (size_t)((struct start *)*place - u->start.data) + 1 : 0;
+	if (i == u->start.len)
+		return 0;
+	*place = &u->start.data[i];
+	return u->start.data[i].tid;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	const struct start *s = arg;
+	s->u->thread.problem = s->problem;
+	if (s->problem)
+		return false;
+	for (int r = 0; r < ICF_UNWIND_REGS; r++)
+		if ((s->known >> r & 1) && !dwfl_thread_state_registers(thread, r, 1, &s->reg[r]))
+			return false;
+	dwfl_thread_state_register_pc(thread, s->pc);
+	return true;
+}
+
+static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *arg)
+{
+	(void)dwfl;
+	uint64_t word;
+	bool ok = icf_unwind_memory(arg, address, &word);
+	if (ok)
+		*ret = word;
+	else
+		dwfl_errno(); /* forgets what went wrong before: on_thread says that it was this */
+	return ok;
+}
+
+static const Dwfl_Thread_Callbacks core_threads = {
+	.next_thread = next_start, .memory_read = read_word, .set_initial_registers = set_registers
+};
+
+/* Where words are not of eight bytes in our order, and where libdwfl cannot be asked for registers, it reads memory, too. */
+static bool reads_memory(const GElf_Ehdr *eh)
+{
+	return _ELFUTILS_PREREQ(0, 188) && eh->e_machine == EM_X86_64 && eh->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       eh->e_ident[EI_DATA] == ELFDATA2LSB;
+}
+
+/* Attaches to the threads of the core; *PID < 0: dwfl_errmsg tells why not. */
+static struct elfrw_err *attach_core(struct icf_unwind *u, const GElf_Ehdr *eh, int *pid)
+{
+	if (!reads_memory(eh)) {
+		*pid = dwfl_core_file_attach(u->dwfl, u->core);
+		return NULL;
+	}
+	u->registers = dwfl_begin(&u->callbacks);
+	if (!u->registers)
+		return dwfl_problem("cannot start libdwfl");
+	*pid = dwfl_core_file_attach(u->registers, u->core);
+	if (*pid >= 0 && !dwfl_attach_state(u->dwfl, u->core, *pid, &core_threads, u))
+		*pid = -1;
 	return NULL;
 }
 
@@ -395,7 +471,8 @@ static struct elfrw_err *open_core(struct icf_unwind *u, const char *path, const
 	int n = dwfl_core_file_report(u->dwfl, u->core, options->exe);
 	if (dwfl_report_end(u->dwfl, NULL, NULL) != 0 || n < 0)
 		return u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot read the core file");
-	int pid = dwfl_core_file_attach(u->dwfl, u->core);
+	int pid;
+	ELFRW_TRY(attach_core(u, &eh, &pid));
 	if (pid < 0)
 		return u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot read the core file's threads");
 	u->pid = pid;
@@ -540,6 +617,8 @@ void icf_unwind_close(struct icf_unwind *u)
 		return;
 	if (u->dwfl)
 		dwfl_end(u->dwfl);
+	if (u->registers)
+		dwfl_end(u->registers);
 	for (size_t i = 0; i < u->tracee.len; i++)
 		ptrace(PTRACE_DETACH, u->tracee.data[i].tid, NULL, (void *)(intptr_t)u->tracee.data[i].signal);
 	if (u->core)
@@ -547,6 +626,7 @@ void icf_unwind_close(struct icf_unwind *u)
 	if (u->fd >= 0)
 		close(u->fd);
 	VEC_FREE(&u->segment);
+	VEC_FREE(&u->start);
 	VEC_FREE(&u->tracee);
 	for (size_t i = 0; i < u->module.len; i++)
 		free(u->module.data[i].found);
@@ -578,6 +658,34 @@ bool icf_unwind_memory(struct icf_unwind *u, uint64_t address, uint64_t *word)
 }
 
 /* ---- threads ---- */
+
+static int on_start_frame(Dwfl_Frame *state, void *arg)
+{
+	struct start *s = arg;
+	if (!dwfl_frame_pc(state, &s->pc, NULL))
+		return DWARF_CB_OK;
+	s->problem = NULL;
+#if _ELFUTILS_PREREQ(0, 188)
+	for (unsigned r = 0; r < ICF_UNWIND_REGS; r++)
+		if (dwfl_frame_reg(state, r, &s->reg[r]) == 0)
+			s->known |= UINT64_C(1) << r;
+#endif
+	return DWARF_CB_ABORT;
+}
+
+static int on_start(Dwfl_Thread *thread, void *arg)
+{
+	struct icf_unwind *u = arg;
+	struct start *s = VEC_PUSH(&u->start);
+	if (!s) {
+		u->err = &elfrw_err_nomem;
+		return DWARF_CB_ABORT;
+	}
+	*s = (struct start){ .u = u, .tid = dwfl_thread_tid(thread), .problem = "no registers" };
+	if (dwfl_thread_getframes(thread, on_start_frame, s) < 0)
+		s->problem = dwfl_errmsg(-1);
+	return DWARF_CB_OK;
+}
 
 static int on_frame(Dwfl_Frame *state, void *arg)
 {
@@ -615,8 +723,9 @@ static int on_thread(Dwfl_Thread *thread, void *arg)
 	u->thread.problem = NULL;
 	u->thread.frame.len = 0;
 	int rc = dwfl_thread_getframes(thread, on_frame, u);
+	int error = rc < 0 ? dwfl_errno() : 0;
 	if (!u->err && rc < 0 && !u->thread.problem)
-		u->thread.problem = dwfl_errmsg(-1);
+		u->thread.problem = error ? dwfl_errmsg(error) : "address out of range";
 	if (!u->err)
 		u->err = u->fn(u->ctx, &u->thread);
 	return u->err ? DWARF_CB_ABORT : DWARF_CB_OK;
@@ -625,10 +734,15 @@ static int on_thread(Dwfl_Thread *thread, void *arg)
 struct elfrw_err *icf_unwind_threads(struct icf_unwind *u,
 				     struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx)
 {
+	struct elfrw_err *broken = NULL;
 	u->fn = fn;
 	u->ctx = ctx;
-	int rc = dwfl_getthreads(u->dwfl, on_thread, u);
-	struct elfrw_err *err = u->err;
+	if (u->registers && !u->start.len && dwfl_getthreads(u->registers, on_start, u) < 0 && !u->err)
+		broken = u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot list the threads");
+	int rc = u->err ? 0 : dwfl_getthreads(u->dwfl, on_thread, u);
+	struct elfrw_err *err = u->err ? u->err : broken;
+	if (err != broken)
+		elfrw_err_free(broken);
 	u->err = NULL;
 	if (!err && rc < 0)
 		err = u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot list the threads");
