@@ -87,6 +87,13 @@ if "$ICFOLD" -q "$WORK/equal.60000" -o "$WORK/equal.folded" && python3 "$TESTS/g
 	check "growth/equal/core/text" "no candidates" grep -q '^one of: ' "$WORK/out"
 fi
 
+# A deep stack.
+python3 "$TESTS/growth/gen.py" core-stack 60000 "$WORK"
+if "$ICFOLD" -q "$WORK/core-stack.60000" -o "$OUT" && python3 "$TESTS/growth/core.py" "$OUT" "$WORK/core-stack.60000.at" "$WORK/core" stack 60000; then
+	bounded core-stack/core 1 100 "$ICFOLD" symbolize --core="$WORK/core" -e "$OUT"
+	check growth/core-stack/core/text "$(grep -c '^u.c:' "$WORK/out") frames" [ "$(grep -c '^u.c:' "$WORK/out")" = 60001 ]
+fi
+
 # Folds that stop at nothing that a stack may show: f calls a ring of functions, g, folded into it, one of another length.
 cat >"$WORK/ring.py" <<'END'
 n, out = 3000, [".text"]
@@ -102,11 +109,12 @@ for c, m in rings:
         func("%s%d" % (c, i), "{disp32} jmp %s%d" % (c, (i + 1) % m))
 print("\n".join(out + [".data"] + [".quad %s%d" % (c, i) for c, m in rings for i in range(m)]))
 END
-if [ $slow = 1 ] && [ -f "$BUILD/icf/plan_partners.o" ]; then
+objects=$(cd "$ROOT" && find elfrw dwarf icf -name '*.c' | sed "s|^|$BUILD/|;s|c\$|o|")
+if [ $slow = 1 ] && [ -f "$BUILD/icf/fold/partners.o" ]; then
 	echo 'void *icf_keep_partners(void *prog, void *plan); void *icf_keep_partners(void *prog, void *plan) { (void)prog; (void)plan; return 0; }' >"$WORK/bold.c"
 	python3 "$WORK/ring.py" >"$WORK/ring.s"
 	# shellcheck disable=SC2046
-	if "${CC:-gcc}" -o "$WORK/bold" "$WORK/bold.c" $(printf '%s\n' "$BUILD"/{elfrw,dwarf,icf}/*.o | grep -v plan_partners) \
+	if "${CC:-gcc}" -o "$WORK/bold" "$WORK/bold.c" $(echo "$objects" | grep -v icf/fold/partners) \
 		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" &&
 		as --64 "$WORK/ring.s" -o "$WORK/ring.o" && ld --emit-relocs "$WORK/ring.o" -o "$WORK/ring" &&
 		"$WORK/bold" --emit-relocs "$WORK/ring" -o "$WORK/ring.out" >"$WORK/said"; then
@@ -126,7 +134,7 @@ struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_
 	return NULL;
 }' >"$WORK/weak.c"
 	# shellcheck disable=SC2046
-	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $(printf '%s\n' "$BUILD"/{elfrw,dwarf,icf}/*.o) \
+	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $(echo "$objects") \
 		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" && python3 "$TESTS/growth/gen.py" groups 8000 "$WORK"; then
 		bounded "one hash for all/fold" 3 100 "$WORK/weak" -q "$WORK/groups.8000" -o "$WORK/weak.out"
 		bounded "one hash for all/verify" 3 100 "$ICFOLD" verify "$WORK/groups.8000" "$WORK/weak.out"
