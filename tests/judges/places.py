@@ -4,7 +4,8 @@
 Takes N random places (a function of IN's symbol table, an offset in it) and asks a symbolizer about each: what it says of
 the place in OUT must be what it says, of IN, about the same offset of the function whose copy was kept.  TOOL is
 llvm-symbolizer (the default), addr2line or eu-addr2line, each with inlined frames; a path or a version in the name is
-fine.  MAP is what icfold --map=FILE wrote.  Exit code: 0 none wrong, 1 some, 2 it could not be judged."""
+fine.  At a function's first byte, where no debug information tells, the name of a function folded into it is right, too:
+addr2line takes symbols without a size for one byte long, and eu-addr2line any global one before a local one.  MAP is what icfold --map=FILE wrote.  Exit code: 0 none wrong, 1 some, 2 it could not be judged."""
 import argparse
 import os
 import random
@@ -41,6 +42,17 @@ def ask(tool, path, addresses):
     return ret
 
 
+def namesakes(m, place, want, have):
+    """Where in IN functions begin that were folded into the one of PLACE, its first byte, and have the name in HAVE, when
+    WANT knows no line."""
+    va, u = place
+    if va != u.old or "??:" not in want.splitlines()[-1]:
+        return []
+    name = have.splitlines()[0]
+    units = ((a, m.find(a)) for a, _, n, _ in m.in_symbols if n == name)
+    return [a for a, x in units if x is not None and x.old == a and x.kept is u.kept]
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("-n", type=int, default=20000)
@@ -73,6 +85,9 @@ def main():
         # Where the files do not tell which of several was kept, each of them is right.
         more = [(i, r.old + places[i][0] - places[i][1].old) for i in wrong for r in places[i][1].kept.rivals]
         right = {i for (i, _), text in zip(more, ask(tool, a.inp, [va for _, va in more])) if text == have[i]}
+        wrong = [i for i in wrong if i not in right]
+        more = [(i, x) for i in wrong for x in namesakes(m, places[i], want[i], have[i])]
+        right = {i for (i, _), text in zip(more, ask(tool, a.inp, [x for _, x in more])) if text == have[i]}
         wrong = [i for i in wrong if i not in right]
         folded = sum(1 for va, u in places if u.kept is not u)
         print("%s: %d places, %d of them in folded functions, %d wrong (%.2f %%)" %
