@@ -25,7 +25,7 @@ fold() { # NAME FILE
 judge() {
 	local name=$1 script=$2
 	shift 2
-	if python3 "$TESTS/$script" "$@" >"$WORK/out" 2>&1; then
+	if python3 "$TESTS/judges/$script" "$@" >"$WORK/out" 2>&1; then
 		ok "$name: $(tail -n 1 "$WORK/out")"
 	else
 		not_ok "$name" "$(tail -n 4 "$WORK/out" | tr '\n' ' ')"
