@@ -133,8 +133,8 @@ struct elfrw_err *__wrap_icf_hash_unit(const struct icf_program *prog, enum icf_
 	*ret = (struct icf_hash){ 0 };
 	return NULL;
 }' >"$WORK/weak.c"
-	# shellcheck disable=SC2046
-	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $(echo "$objects") \
+	# shellcheck disable=SC2086
+	if "${CC:-gcc}" -D_GNU_SOURCE -I"$ROOT" -Wl,--wrap=icf_hash_unit -o "$WORK/weak" "$WORK/weak.c" $objects \
 		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" && python3 "$TESTS/growth/gen.py" groups 8000 "$WORK"; then
 		bounded "one hash for all/fold" 3 100 "$WORK/weak" -q "$WORK/groups.8000" -o "$WORK/weak.out"
 		bounded "one hash for all/verify" 3 100 "$ICFOLD" verify "$WORK/groups.8000" "$WORK/weak.out"
