@@ -390,9 +390,11 @@ static unsigned n_lists(const struct icf_name *name, unsigned from, unsigned to)
 /* The parts [FROM, TO) with as many of their arguments as LIMIT columns have room for. */
 static void put_fitting(const struct icf_name *name, unsigned from, unsigned to, size_t limit, char *buf, size_t size)
 {
+	size_t first = name->part[from].begin, last = name->part[to - 1].end;
 	for (unsigned depth = 4; depth > 0; depth--) {
 		put_parts(name, from, to, depth, SIZE_MAX, buf, size);
-		if (strlen(buf) <= limit)
+		/* Without brackets the text is the same at every depth, and may be long. */
+		if (strlen(buf) <= limit || !memchr(name->text + first, '<', last - first))
 			return;
 	}
 	/* What the lists may have of the columns that the rest leaves. */
