@@ -259,17 +259,34 @@ static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member 
 	return false;
 }
 
-/* In .symtab the names of functions that were folded have no size, so that the kept one's is found at their address.  In .dynsym,
- * which is all that a stripped file has, sizes stay; there the note says whose name it is.  Makes *S the kept function's.
- * false: that has none; *S is another's. */
+/* The symbol at ADDRESS, as dwr_sym_symbol_at(); but where functions share code, one without a size there does not reach over what
+ * is behind it: nothing says that this was the folded function's too. */
+static bool symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
+{
+	uint32_t g;
+	if (!dwr_sym_symbol_at(sym, address, s))
+		return false;
+	if (s->size || s->address == address || !dwr_sym_group_at(sym, s->address, &g))
+		return true;
+	const struct elfrw_addrmap_unit *u = group_unit(&sym->note, g);
+	return address - u->body < u->old_end - u->old;
+}
+
+/* In .symtab the names of functions that were folded have no size, so that the kept one's is found at their address, unless that has
+ * none.  In .dynsym, which is all that a stripped file has, sizes stay; there the note says whose name it is.  Makes *S the kept
+ * function's.  false: that has none; *S is another's. */
 static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
 {
 	uint32_t g;
-	if (!dwr_symtab_is_dynamic(sym) || !dwr_sym_group_at(sym, address, &g))
+	if (!dwr_sym_group_at(sym, address, &g))
 		return true;
 	const struct dwr_icfold *n = &sym->note;
 	const struct dwr_icfold_member *kept = &n->member[n->group[g].member];
-	if (s->address != n->map.unit[kept->unit].body || has_name(n, kept, s->name))
+	if (s->address != n->map.unit[kept->unit].body)
+		return true;
+	if (!dwr_symtab_is_dynamic(sym))
+		return kept->n_names;
+	if (has_name(n, kept, s->name))
 		return true;
 	if (kept->n_names)
 		s->name = n->names[kept->name];
@@ -285,8 +302,8 @@ static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool k
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));
 	/* The symbol table knows linkage names that debug information without details lacks, and code without any. */
 	struct dwr_sym_symbol s;
-	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !dwr_sym_symbol_at(sym, address, &s) ||
-	    (!kept_name(sym, address, &s) && kept)) {
+	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !symbol_at(sym, address, &s) ||
+	    (!kept_name(sym, address, &s) && (kept || (frames->len && frames->data[frames->len - 1].linkage)))) {
 		finish_names(sym, flags, frames);
 		return dwr_sym_complete(sym);
 	}

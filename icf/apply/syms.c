@@ -2,7 +2,9 @@
  *
  * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with size 0, so that every
  * tool prefers the kept function's symbol for an address and still finds the folded one by name.  A kept one without a size
- * (assembler, GCC's return thunks) gets its own, or nothing would tell it from the others. */
+ * (assembler, GCC's return thunks) gets its own, or nothing would tell it from the others.  Where the kept function has no
+ * symbol (ld --discard-all), one folded function's keeps its size: without any there, the names would reach to the next symbol,
+ * over functions that have none. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/apply/apply.h"
@@ -82,8 +84,76 @@ static bool is_boundary_name(const char *name)
 	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0;
 }
 
-/* UNSIZED: by unit, see find_unsized(). */
-static void set_symbol(const struct icf_apply *a, const uint8_t *unsized, Elf64_Sym *sym, const char *name, bool dynamic)
+static bool names_code(unsigned type)
+{
+	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+/* Which symbol of .symtab has the size of code that several functions share.  Ranks, ascending: */
+enum { UNSHARED, NAMELESS, FOLDED_NAME, OWN_UNSIZED = FOLDED_NAME + 4, OWN_SIZED };
+
+struct bearer {
+	uint32_t index; /* FOLDED_NAME and up: of the symbol, the first one of its rank */
+	uint8_t rank;
+};
+
+/* Notes what symbol number INDEX is to the code that it is at. */
+static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_t index, struct bearer *bearer)
+{
+	unsigned type = ELF64_ST_TYPE(sym->st_info);
+	const struct icf_exec *e = sym->st_shndx < SHN_LORESERVE ? exec_of(a->prog, elfrw_image_symbol_section(a->prog->img, sym, false)) : NULL;
+	uint32_t i = e && names_code(type) && sym->st_value != e->end ? icf_unit_at(a->prog, sym->st_value) : ICF_NONE;
+	if (i == ICF_NONE || a->prog->unit.data[i].start != sym->st_value || (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK))
+		return;
+	struct bearer *b = &bearer[a->plan->kept[i]];
+	unsigned rank = sym->st_size ? OWN_SIZED : OWN_UNSIZED;
+	if (a->plan->kept[i] != i)
+		rank = FOLDED_NAME + (type != STT_NOTYPE || sym->st_size ? 2 : 0) + (ELF64_ST_BIND(sym->st_info) != STB_LOCAL);
+	if (b->rank != UNSHARED && rank > b->rank)
+		*b = (struct bearer){ index, (uint8_t)rank };
+}
+
+/* By unit, the caller's; NULL: no memory. */
+static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw_section *symtab)
+{
+	const struct icf_program *prog = a->prog;
+	struct bearer *bearer = calloc(prog->unit.len + 1, sizeof *bearer);
+	for (uint32_t i = 0; i < prog->unit.len && bearer; i++)
+		if (a->plan->kept[i] != i)
+			bearer[a->plan->kept[i]].rank = NAMELESS;
+	size_t n = bearer ? symtab->hdr.sh_size / sizeof(Elf64_Sym) : 0;
+	for (size_t k = 1; k < n; k++) {
+		Elf64_Sym sym;
+		memcpy(&sym, symtab->data + k * sizeof sym, sizeof sym);
+		rank_symbol(a, &sym, (uint32_t)k, bearer);
+	}
+	return bearer;
+}
+
+/* The size of symbol number INDEX, which is in unit I, or at its start.  BEARER: NULL in .dynsym, where sizes stay but at thunks: the
+ * dynamic linker does not look at them. */
+static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer, uint32_t index, uint32_t i, bool at_start,
+			 const Elf64_Sym *sym)
+{
+	const struct elfrw_addrmap_unit *m = &a->plan->map.unit[i];
+	const struct bearer *b = bearer ? &bearer[a->plan->kept[i]] : NULL;
+	uint64_t unit = m->old_end - m->old;
+	bool folded = m->flags & ELFRW_UNIT_FOLDED, bears = b && at_start && b->rank >= FOLDED_NAME && b->rank < OWN_UNSIZED && b->index == index;
+	if (bears)
+		return sym->st_size && sym->st_size < unit ? sym->st_size : unit;
+	/* clang's names of basic block sections have a size and no type. */
+	if (folded && (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size)) {
+		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
+			return m->thunk_size;
+		return b ? 0 : sym->st_size;
+	}
+	if (!folded && b && b->rank == OWN_UNSIZED && at_start && names_code(ELF64_ST_TYPE(sym->st_info)))
+		return unit;
+	return sym->st_size;
+}
+
+/* BEARER: as new_size() wants it. */
+static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, uint32_t index, Elf64_Sym *sym, const char *name, bool dynamic)
 {
 	const struct icf_program *prog = a->prog;
 	const struct elfrw_addrmap *map = &a->plan->map;
@@ -127,30 +197,7 @@ static void set_symbol(const struct icf_apply *a, const uint8_t *unsized, Elf64_
 	const struct elfrw_addrmap_unit *m = &map->unit[i];
 	bool at_start = sym->st_value == m->old;
 	sym->st_value = at_start ? m->entry : m->body + (sym->st_value - m->old);
-	/* clang's names of basic block sections have a size and no type. */
-	if ((m->flags & ELFRW_UNIT_FOLDED) && (type != STT_NOTYPE || sym->st_size)) {
-		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
-			sym->st_size = m->thunk_size;
-		else if (!dynamic)
-			sym->st_size = 0;
-	} else if (unsized[i] && at_start && !dynamic && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE))
-		sym->st_size = m->old_end - m->old;
-}
-
-/* Which units stand for others and have no symbol with a size at their start: bytes by unit, the caller's; NULL: no memory. */
-static uint8_t *find_unsized(const struct icf_apply *a)
-{
-	const struct icf_program *prog = a->prog;
-	uint8_t *unsized = calloc(prog->unit.len + 1, 1);
-	for (uint32_t i = 0; i < prog->unit.len && unsized; i++)
-		if (a->plan->kept[i] != i)
-			unsized[a->plan->kept[i]] = 1;
-	for (size_t k = 0; k < prog->sym.len && unsized; k++) {
-		uint32_t i = prog->sym.data[k].size ? icf_unit_at(prog, prog->sym.data[k].value) : ICF_NONE;
-		if (i != ICF_NONE && prog->unit.data[i].start == prog->sym.data[k].value)
-			unsized[i] = 0;
-	}
-	return unsized;
+	sym->st_size = new_size(a, bearer, index, i, at_start, sym);
 }
 
 /* Takes out the symbols of dropped sections and notes the new indices. */
@@ -182,7 +229,23 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 	return NULL;
 }
 
-static struct elfrw_err *set_symbols(struct icf_apply *a, const uint8_t *unsized)
+static struct elfrw_err *set_symbols(struct icf_apply *a, uint32_t shndx, const struct bearer *bearer)
+{
+	const struct elfrw_image *img = a->prog->img;
+	const struct elfrw_section *s = &img->section[shndx];
+	uint8_t *p;
+	ELFRW_TRY(elfrw_output_edit(a->out, shndx, &p));
+	for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+		Elf64_Sym sym;
+		memcpy(&sym, p + off, sizeof sym);
+		const char *name = sym.st_shndx == SHN_UNDEF ? NULL : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
+		set_symbol(a, bearer, (uint32_t)(off / sizeof sym), &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+		memcpy(p + off, &sym, sizeof sym);
+	}
+	return s->hdr.sh_type == SHT_SYMTAB ? filter(a, shndx) : NULL;
+}
+
+struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -191,25 +254,11 @@ static struct elfrw_err *set_symbols(struct icf_apply *a, const uint8_t *unsized
 			return elfrw_error_at(s->name, 0, "more than 65,279 sections are not supported");
 		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data || a->out->sec[i].drop)
 			continue;
-		uint8_t *p;
-		ELFRW_TRY(elfrw_output_edit(a->out, i, &p));
-		for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
-			Elf64_Sym sym;
-			memcpy(&sym, p + off, sizeof sym);
-			const char *name = sym.st_shndx == SHN_UNDEF ? NULL : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
-			set_symbol(a, unsized, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
-			memcpy(p + off, &sym, sizeof sym);
-		}
-		if (s->hdr.sh_type == SHT_SYMTAB)
-			ELFRW_TRY(filter(a, i));
+		bool sizes = s->hdr.sh_type == SHT_SYMTAB;
+		struct bearer *bearer = sizes ? find_bearers(a, s) : NULL;
+		struct elfrw_err *err = sizes && !bearer ? &elfrw_err_nomem : set_symbols(a, i, bearer);
+		free(bearer);
+		ELFRW_TRY(err);
 	}
 	return NULL;
-}
-
-struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
-{
-	uint8_t *unsized = find_unsized(a);
-	struct elfrw_err *err = unsized ? set_symbols(a, unsized) : &elfrw_err_nomem;
-	free(unsized);
-	return err;
 }

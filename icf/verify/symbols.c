@@ -25,7 +25,17 @@ static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t v
 struct want {
 	uint64_t lo, hi;      /* value */
 	uint64_t size, size2; /* either */
+	uint32_t shared;      /* the unit whose code this is the start of, in .symtab, if others share it; else ICF_V_NONE */
 };
+
+/* What a table of symbols says of shared code, by the unit that stands for it. */
+enum { BODY_OWN = 1, BODY_OTHER = 2, BODY_SIZED = 4 }; /* BODY_OWN: IN's has a name for this very unit; BODY_SIZED: one of OUT's has a size */
+
+static bool names_code(const Elf64_Sym *s)
+{
+	unsigned type = ELF64_ST_TYPE(s->st_info);
+	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
 
 /* Is VA in the ELF header or the program headers of IN? */
 static bool is_header(const struct icf_v *v, uint64_t va)
@@ -39,8 +49,29 @@ static bool is_header(const struct icf_v *v, uint64_t va)
 	return false;
 }
 
-static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, bool dynamic,
-		      struct want *w)
+/* The size of symbol S at unit X.  BODY: NULL in .dynsym, for the dynamic linker does not look at sizes. */
+static void want_size(const struct icf_v *v, const struct icf_vunit *x, const Elf64_Sym *s, const uint8_t *body, struct want *w)
+{
+	bool start = s->st_value == x->old, folded = x->flags & ICF_V_FOLDED;
+	uint64_t whole = x->end - x->old;
+	if (start && body && !x->thunk && x->kept < v->unit.len && v->unit.data[x->kept].shared && names_code(s))
+		w->shared = x->kept;
+	if (folded && start && x->thunk && (ELF64_ST_TYPE(s->st_info) != STT_NOTYPE || s->st_size)) {
+		w->size2 = x->thunk;
+		if (body)
+			w->size = w->size2;
+	} else if (folded && body) {
+		/* The kept function's symbol is the one with a size, if it has one: else one of those folded into it is. */
+		w->size = w->size2 = 0;
+		if (w->shared != ICF_V_NONE && !(body[w->shared] & BODY_OWN))
+			w->size2 = s->st_size && s->st_size < whole ? s->st_size : whole;
+	} else if (!folded && w->shared != ICF_V_NONE && !s->st_size) {
+		/* Without a size of its own it would be one of many there; with another symbol's it need not have one. */
+		w->size2 = whole;
+	}
+}
+
+static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, const uint8_t *body, struct want *w)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 	if (type == STT_TLS)
@@ -52,15 +83,7 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 		const struct icf_vunit *x = &v->unit.data[u];
 		bool start = s->st_value == x->old;
 		w->lo = w->hi = start ? x->entry : x->body + (s->st_value - x->old);
-		if ((x->flags & ICF_V_FOLDED) && (type != STT_NOTYPE || s->st_size)) {
-			/* The kept function's symbol is the one with a size; the dynamic linker does not look at sizes. */
-			w->size2 = start && x->thunk ? x->thunk : 0;
-			if (!dynamic)
-				w->size = w->size2;
-		} else if (x->shared && start && !s->st_size && !dynamic && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE)) {
-			/* Without a size of its own it would be one of many there; with another symbol's it need not have one. */
-			w->size2 = x->end - x->old;
-		}
+		want_size(v, x, s, body, w);
 	} else if (s->st_value == e->old_end)
 		w->lo = w->hi = e->new_end;
 	else if (s->st_value == e->old)
@@ -130,10 +153,11 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 	return true;
 }
 
-/* What symbol S of IN has to be in OUT. */
-static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name, bool dynamic)
+/* What symbol S of IN has to be in OUT.  BODY: by unit, of .symtab; NULL: S is dynamic. */
+static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name, const uint8_t *body)
 {
-	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size };
+	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE };
+	bool dynamic = !body;
 	if (s->st_shndx == SHN_UNDEF) {
 		/* In programs with fixed addresses: the linkage code that is the function's address for the whole process. */
 		uint64_t to;
@@ -144,7 +168,7 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	uint32_t shndx = stands_in(v, s, dynamic);
 	const struct icf_vexec *e = icf_v_exec_of(v, shndx);
 	if (e) {
-		want_code(v, e, s, dynamic, &w);
+		want_code(v, e, s, body, &w);
 		return w;
 	}
 	/* Marks of the end of the code. */
@@ -203,7 +227,7 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 }
 
 static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, size_t i,
-			 const Elf64_Sym *x, const Elf64_Sym *y)
+			 const Elf64_Sym *x, const Elf64_Sym *y, uint8_t *body)
 {
 	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
 		   *q = elfrw_image_string(&v->out, b->hdr.sh_link, y->st_name);
@@ -227,7 +251,13 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const s
 			a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other, y->st_shndx);
 		return;
 	}
-	struct want w = wanted(v, x, p, dynamic);
+	struct want w = wanted(v, x, p, body);
+	if (w.shared != ICF_V_NONE && y->st_size) {
+		if (body[w.shared] & BODY_SIZED && !(body[w.shared] & BODY_OWN))
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: %s of %s (0x%llx -> 0x%llx): expected 0, another symbol there has one, found %llu",
+				     p, a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(y->st_size));
+		body[w.shared] |= BODY_SIZED;
+	}
 	if (y->st_value < w.lo || y->st_value > w.hi)
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
 			     "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p, a->name,
@@ -237,7 +267,31 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const s
 			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size), ICF_VX(y->st_size));
 }
 
-static void check_table(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+/* Notes which shared code the symbols of IN's table A name. */
+static void find_bodies(const struct icf_v *v, const struct elfrw_section *a, uint8_t *body)
+{
+	for (size_t i = 1; i < a->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym x;
+		memcpy(&x, a->data + i * sizeof x, sizeof x);
+		const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
+		struct want w = wanted(v, &x, p ? p : "", body);
+		if (w.shared != ICF_V_NONE)
+			body[w.shared] |= icf_v_find(v, x.st_value) == w.shared ? BODY_OWN : BODY_OTHER;
+	}
+}
+
+/* A name without a size reaches to the next one, over functions that have none: of the names of shared code, one has a size. */
+static void check_bodies(struct icf_v *v, const struct elfrw_section *a, const uint8_t *body)
+{
+	for (uint32_t u = 0; u < v->unit.len; u++) {
+		const struct icf_vunit *x = &v->unit.data[u];
+		if (body[u] && !(body[u] & BODY_SIZED))
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: the names in %s of shared code (0x%llx -> 0x%llx): expected one with a size, found none",
+				     a->name, ICF_VX(x->old), ICF_VX(x->body));
+	}
+}
+
+static void check_table(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, uint8_t *body)
 {
 	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym), k = 1, locals = 1;
 	if (n && (!m || memcmp(a->data, b->data, sizeof(Elf64_Sym)) != 0))
@@ -261,7 +315,7 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a, const st
 			icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
 				     "order: %s symbol %zu: expected a local one before sh_info %u, found another",
 				     b->name, k, b->hdr.sh_info);
-		check_symbol(v, a, b, k++, &x, &y);
+		check_symbol(v, a, b, k++, &x, &y, body);
 	}
 	if (k != m)
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu", a->name, k, m);
@@ -269,6 +323,22 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a, const st
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
 			     "order: %s: expected all local symbols before sh_info %u, found one at %zu", b->name,
 			     b->hdr.sh_info, locals - 1);
+}
+
+static struct elfrw_err *check_table_of(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+{
+	if (a->hdr.sh_type == SHT_DYNSYM) {
+		check_table(v, a, b, NULL);
+		return NULL;
+	}
+	uint8_t *body = calloc(v->unit.len + 1, 1);
+	if (!body)
+		return &elfrw_err_nomem;
+	find_bodies(v, a, body);
+	check_table(v, a, b, body);
+	check_bodies(v, a, body);
+	free(body);
+	return NULL;
 }
 
 /* gABI, "Hash Table". */
@@ -392,7 +462,7 @@ struct elfrw_err *icf_v_check_symbols(struct icf_v *v)
 			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "table: %s: expected in the output, found nothing",
 				     a->name);
 		else
-			check_table(v, a, b);
+			ELFRW_TRY(check_table_of(v, a, b));
 	}
 	check_lookups(v);
 	return NULL;

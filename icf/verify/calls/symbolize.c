@@ -141,8 +141,10 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	how.name = outer->function && !(outer->has_start_address && outer->start_address - v->unit.data[u].old >=
 										    v->unit.data[u].end - v->unit.data[u].old);
 	size_t i = 0;
-	bool same = how.lines ? a->len == b->len : b->len || !how.name;
-	if (how.lines)
+	/* All that IN knows of the place may be a symbol without a size somewhere before it. */
+	bool far = a->len == 1 && !how.name && !outer->line && outer->die == DWR_SYM_NO_DIE;
+	bool same = how.lines ? a->len == b->len || (far && !b->len) : b->len || !how.name;
+	if (how.lines && b->len)
 		for (; i < a->len && same; i++)
 			same = frame_same(p, &a->data[i], &b->data[i], &how, i + 1 == a->len);
 	else if (same && how.name)
@@ -164,9 +166,9 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
 	bool shared = member != UINT32_MAX || (x->flags & ICF_V_FOLDED), folded = x->flags & ICF_V_FOLDED;
 	/* The DIE of a row's frame is compared, and what a DIE says does not change; so its names are asked for at starts and calls. */
-	unsigned flags = kinds & 1u << ICF_VP_CALL  ? 0
-			 : kinds & 1u << ICF_VP_ROW ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
-						    : DWR_SYM_NO_INLINES;
+	unsigned flags = kinds & 1u << ICF_VP_CALL    ? 0
+			 : kinds & 1u << ICF_VP_START ? DWR_SYM_NO_INLINES
+						      : DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
 	struct how how = { .lines = job->lines };
 	if (kinds & 1u << ICF_VP_ROW)
 		p->row_unit = u;

@@ -270,6 +270,52 @@ else
 	not_ok symbolize/dynsym "$(first_line log)"
 fi
 
+# --- a kept function without a symbol ---------------------------------------------------------------------------------
+# ld discards local symbols; the global one, folded, is the only one there.  It must not reach over the function behind.
+printf '#define F(n, op) n(int x) { for (int i = 0; i < x; i++) x op x > 99 ? i : 0; return x * 3 + 1; }\n#define N __attribute__((noinline, noipa))\nstatic int N F(kept, -=) static int N F(next, +=) int N F(folded, -=) extern int other(int x) __attribute__((alias("folded")));\nint main(int c, char **v) { (void)v; return kept(c) + next(c) + folded(c) + other(c) == 77; }\n' >bare.c
+for g in -g -g0; do
+	id=symbolize/nameless/$g
+	# shellcheck disable=SC2086
+	${CC:-gcc} -O1 $g -fno-toplevel-reorder bare.c -c -o bare.o && ${CC:-gcc} bare.o -Wl,--emit-relocs -o bare.all && ${CC:-gcc} bare.o -Wl,--emit-relocs,--discard-all -o bare.in
+	if ! "$ICFOLD" -q --allow-growth bare.in -o bare.out 2>log; then
+		not_ok "$id" "$(first_line log)"
+		continue
+	fi
+	at=$(nm bare.all | awk '$3 == "kept" { print $1 }')
+	next=$(nm bare.all | awk '$3 == "next" { print $1 }')
+	check "$id/folded" "not at kept: $(nm bare.out | grep -E 'folded|other' | tr '\n' ' ')" [ "$(nm bare.out | grep -cE "^$at T (folded|other)\$")" = 2 ]
+	check "$id/one-size" "$(nm -S bare.out | grep " T " | tr '\n' ' ')" [ "$(nm -S bare.out | grep -cE "^$at [0-9a-f]{16} T (folded|other)\$")" = 1 ]
+	out=$("$ICFOLD" symbolize -e bare.out "0x$at" "0x$next" | awk 'NR % 3 == 1' | tr '\n' ' ')
+	if [ $g = -g ]; then want="kept next "; else want="(folded|other) [?][?] "; fi
+	check "$id/names" "$out" grep -qxE "$want" <<<"$out"
+	"$ICFOLD" verify bare.in bare.out >log 2>&1
+	rc=$?
+	check "$id/verify" "$(grep -m 1 expected log)" [ $rc = 0 ]
+	# Without a size, as it once was; and with two.  Without debug information nothing tells where the name should end.
+	for size in 0 two; do
+		python3 - bare.out bare.bad $size <<-'END'
+			import struct, sys
+			data = bytearray(open(sys.argv[1], "rb").read())
+			shoff, = struct.unpack_from("<Q", data, 40)
+			shnum, = struct.unpack_from("<H", data, 60)
+			sections = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + 64 * i) for i in range(shnum)]
+			table = next(s for s in sections if s[1] == 2)
+			strings = sections[table[6]][4]
+			places = [p for p in range(table[4], table[4] + table[5], 24)
+			          if bytes(data[(n := strings + struct.unpack_from("<I", data, p)[0]):data.index(0, n)]) in (b"folded", b"other")]
+			size = max(struct.unpack_from("<Q", data, p + 16)[0] for p in places) if sys.argv[3] == "two" else 0
+			for p in places:
+			    struct.pack_into("<Q", data, p + 16, size)
+			open(sys.argv[2], "wb").write(data)
+		END
+		"$ICFOLD" verify bare.in bare.bad >log 2>&1
+		rc=$?
+		check "$id/verify-$size" "$rc: $(tail -n 1 log)" [ "$rc.$(grep -c '^symbols: size: ' log)" = 1.1 ]
+		out=$("$ICFOLD" symbolize -e bare.bad "0x$at" "0x$next" | awk 'NR % 3 == 1' | tr '\n' ' ')
+		check "$id/names-$size" "$out" grep -qxE "$want" <<<"$out"
+	done
+done
+
 # --- folded functions -------------------------------------------------------------------------------------------------
 judge=$BUILD/tests/unit/dwarf/symbolize
 if [ ! -x "$judge" ]; then
