@@ -9,6 +9,7 @@
  * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is found in. */
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/base/regular.h"
+#include "elfrw/arch/arch.h"
 #include "elfrw/base/search.h"
 #include "icf/trace/unwind_dwfl.h"
 #include <dirent.h>
@@ -430,7 +431,7 @@ static const Dwfl_Thread_Callbacks core_threads = {
 /* Where words are not of eight bytes in our order, and where libdwfl cannot be asked for registers, it reads memory, too. */
 static bool reads_memory(const GElf_Ehdr *eh)
 {
-	return _ELFUTILS_PREREQ(0, 188) && eh->e_machine == EM_X86_64 && eh->e_ident[EI_CLASS] == ELFCLASS64 &&
+	return _ELFUTILS_PREREQ(0, 188) && elfrw_arch_for(eh->e_machine) && eh->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       eh->e_ident[EI_DATA] == ELFDATA2LSB;
 }
 

@@ -19,7 +19,8 @@ struct state {
 static void add_use(struct state *s, enum dwr_list_kind kind, uint64_t off, uint64_t views)
 {
 	if (s->n < MAX_USES)
-		s->use[s->n] = (struct dwr_list_use){ .off = off, .views = views, .cu = dwr_list_is_v5(kind), .owner = s->n % 3 ? ELFRW_NO_UNIT : (uint32_t)s->n % FUZZ_UNITS,
+		s->use[s->n] = (struct dwr_list_use){ .off = off, .views = views, .cu = dwr_list_is_v5(kind),
+						      .owner = s->n % 3 ? ELFRW_NO_UNIT : (uint32_t)s->n % FUZZ_UNITS,
 						      .kind = (uint8_t)kind, .purpose = (uint8_t)(s->n % 3) };
 	s->n += s->n < MAX_USES;
 }

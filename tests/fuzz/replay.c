@@ -9,7 +9,9 @@
 #include <time.h>
 
 /* Each harness is compiled a second time under a name of its own. */
-#define HARNESSES(X) X(elf) X(x86) X(cfi) X(lsda) X(line) X(info) X(lists) X(expr) X(calls) X(note) X(indices) X(compressed) X(symbolize) X(fold) X(verify) X(text) X(demangle)
+#define HARNESSES(X)                                                                                                       \
+	X(elf) X(x86) X(cfi) X(lsda) X(line) X(info) X(lists) X(expr) X(calls) X(note) X(indices) X(compressed) X(symbolize) \
+	 X(fold) X(verify) X(text) X(demangle)
 #define DECLARE(n) int fuzz_##n(const uint8_t *data, size_t size);
 HARNESSES(DECLARE)
 #define ENTRY(n) { #n, fuzz_##n },

@@ -286,7 +286,7 @@ distances_part() {
 		fi
 	done
 	# What no assembler writes, but a tool behind the linker may: words in coarser units from their table, and from the file's first byte.
-	cat >"$d/filled.c" <<-'END'
+	cat >"$d/filled.c" <<-'SOURCE'
 		#include "fool.h"
 		#define F(n, k) NOINLINE int n(int x) { return x * k + 1; }
 		F(p0, 3) F(p1, 5) F(p2, 7) F(p3, 9) F(p4, 11) F(p5, 13) F(p6, 15) F(p7, 17) F(twin, 5)
@@ -307,7 +307,7 @@ distances_part() {
 			END;
 			return 0;
 		}
-	END
+	SOURCE
 	if ! gcc -O2 -fPIE -w -fno-toplevel-reorder "-I$FOOL" -c "$d/filled.c" -o "$d/x.o" 2>"$d/log" || ! gcc -pie "$d/before.o" "$d/x.o" "$d/after.o" -o "$d/filled" 2>"$d/log"; then
 		not_ok distances/filled "does not build: $(first_line "$d/log")"
 		return
