@@ -58,6 +58,7 @@ enum elfrw_reloc_kind {
 	ELFRW_RELOC_RELATIVE, /* dynamic: base + A */
 	ELFRW_RELOC_IRELATIVE,
 	ELFRW_RELOC_SYMBOLIC, /* dynamic: S (+ A): GLOB_DAT, JUMP_SLOT */
+	ELFRW_RELOC_GOTREL,   /* S + A - GOT: of data it is a distance between what does not move; of code it is refused */
 	ELFRW_RELOC_HARD,     /* anything whose meaning depends on places we may change and cannot decode: refuse */
 };
 

@@ -56,7 +56,7 @@ static const struct elfrw_reloc_desc relocs[] = {
 	R(R_X86_64_GOTTPOFF, TLS, 4, true),
 	R(R_X86_64_TPOFF32, TLS, 4, true),
 	R(R_X86_64_PC64, PCREL, 8, true),
-	R(R_X86_64_GOTOFF64, HARD, 8, true),
+	R(R_X86_64_GOTOFF64, GOTREL, 8, true),
 	R(R_X86_64_GOTPC32, PCREL, 4, true),
 	R(R_X86_64_GOT64, HARD, 8, true),
 	R(R_X86_64_GOTPCREL64, HARD, 8, true),

@@ -195,7 +195,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	if (!d.name)
 		return elfrw_error_at(rel->name, at, "unknown relocation type %u", (unsigned)ELF64_R_TYPE(r->r_info));
-	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_HARD)
+	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_GOTREL && d.kind != ELFRW_RELOC_HARD)
 		return NULL;
 	/* In a position-independent file the dynamic relocations tell. */
 	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4))
@@ -208,7 +208,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		return elfrw_error_at(rel->name, at, "relocation against a symbol that does not exist");
 	bool in_code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < prog->img->n_sections &&
 		       (prog->img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR);
-	if (d.kind == ELFRW_RELOC_HARD)
+	if (d.kind == ELFRW_RELOC_GOTREL || d.kind == ELFRW_RELOC_HARD)
 		return in_code ? elfrw_error_at(rel->name, at, "%s against code is not supported", d.name) : NULL;
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {

@@ -94,10 +94,11 @@ static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_
 	case ELFRW_RELOC_NONE:
 	case ELFRW_RELOC_TLS:
 		return NULL;
+	case ELFRW_RELOC_GOTREL:
 	case ELFRW_RELOC_HARD: {
 		/* The distance of data from the GOT, neither of which moves. */
 		Elf64_Sym data;
-		if (ELF64_R_TYPE(r->r_info) == R_X86_64_GOTOFF64 && icf_reloc_symbol(prog->img, rel->symtab, r, &data) &&
+		if (d.kind == ELFRW_RELOC_GOTREL && icf_reloc_symbol(prog->img, rel->symtab, r, &data) &&
 		    data.st_shndx != SHN_UNDEF && data.st_shndx < prog->img->n_sections && !symbol_in_code(prog, &data))
 			return NULL;
 		return elfrw_error_at(rel->name, (uint64_t)((const char *)r - (const char *)rel->rela),
