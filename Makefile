@@ -106,6 +106,9 @@ fuzz: deps-check
 	fi
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) bash tests/fuzz/run.sh $(BUILD)-fuzz $(FUZZ)
 
+# The form of all C files is .clang-format's (Debian: clang-format, version 14).
+format:
+	@git ls-files 'elfrw/*.[ch]' 'dwarf/*.[ch]' 'icf/*.[ch]' 'tests/*.[ch]' | xargs clang-format -i
 lint: all
 	@bash tests/lint.sh
 # How time and memory grow with what a file has of anything, to eight times as much: half an hour.  ONLY="chains units/verify" runs some.
@@ -166,4 +169,4 @@ clean:
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder install
+.PHONY: all clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder install

@@ -21,14 +21,19 @@ grep -nE '\bEM_[A-Z0-9_]+' "${sources[@]}" | grep -vE '^elfrw/arch/' | each "mac
 # Only the command files print, and what reads their command lines (--help).
 grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' "${sources[@]}" |
 	grep -vE '^icf/cmd/[a-z0-9_]+\.c:' | each "only icf/cmd/ prints"
-# Size and shape.
+# Size and shape: what clang-format decides, and what it cannot.
+python3 tests/lint_form.py | each "form"
+if have clang-format && clang-format --version | grep -q 'version 14\.'; then
+	printf '%s\n' "${sources[@]}" "${tests[@]}" | grep '\.[ch]$' | xargs clang-format --dry-run -Werror 2>&1 | sed -n 's/: error: .*//p' |
+		cut -d: -f1,2 | awk -F: '!seen[$1]++' | each "make format would change"
+else
+	echo "lint: no clang-format 14: the form is not checked"
+fi
 for f in "${sources[@]}" "${tests[@]}"; do
 	n=$(wc -l <"$f")
 	[ "$n" -gt 800 ] && breach "$f: $n lines"
 	case $f in
 	*.[ch])
-		awk -v f="$f" '{ l = $0; gsub(/\t/, "        ", l) } length(l) > 160 { print f ":" NR ": " length(l) " columns" }' "$f" | each "long line"
-		grep -nE '^ +[^ *]' "$f" | grep -vE '^[0-9]+: \*' | head -n 1 | sed "s|^|$f:|" | each "indented with spaces"
 		head -n 1 "$f" | grep -q '^/\*' || breach "$f: does not open with a comment"
 		;;
 	esac
