@@ -1,8 +1,9 @@
 /* abbrev.c: reads abbreviation tables and compiles them for walking.
  *
- * Linked files have one table per unit with some hundred declarations; a table is read once per unit (shared ones once per
- * thread in a row) into reused flat arrays: the cost is small against the unit's DIEs.
- * Format: DWARF 5, section 7.5.3; forms: table 7.6, and the GNU and LLVM extensions. */
+ * Linked files have one table per unit with some hundred declarations; a table is read once per
+ * unit (shared ones once per thread in a row) into reused flat arrays: the cost is small against
+ * the unit's DIEs. Format: DWARF 5, section 7.5.3; forms: table 7.6, and the GNU and LLVM
+ * extensions. */
 #include "dwarf/abbrev.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -16,46 +17,36 @@ int dwr_form_size(uint32_t form, struct dwr_form_params p)
 {
 	switch (form) {
 	case DW_FORM_flag_present:
-	case DW_FORM_implicit_const:
-		return 0;
+	case DW_FORM_implicit_const: return 0;
 	case DW_FORM_data1:
 	case DW_FORM_ref1:
 	case DW_FORM_flag:
 	case DW_FORM_strx1:
-	case DW_FORM_addrx1:
-		return 1;
+	case DW_FORM_addrx1: return 1;
 	case DW_FORM_data2:
 	case DW_FORM_ref2:
 	case DW_FORM_strx2:
-	case DW_FORM_addrx2:
-		return 2;
+	case DW_FORM_addrx2: return 2;
 	case DW_FORM_strx3:
-	case DW_FORM_addrx3:
-		return 3;
+	case DW_FORM_addrx3: return 3;
 	case DW_FORM_data4:
 	case DW_FORM_ref4:
 	case DW_FORM_ref_sup4:
 	case DW_FORM_strx4:
-	case DW_FORM_addrx4:
-		return 4;
+	case DW_FORM_addrx4: return 4;
 	case DW_FORM_data8:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_sig8:
-	case DW_FORM_ref_sup8:
-		return 8;
-	case DW_FORM_data16:
-		return 16;
-	case DW_FORM_addr:
-		return p.address_size;
-	case DW_FORM_ref_addr:
-		return p.version <= 2 ? p.address_size : p.offset_size;
+	case DW_FORM_ref_sup8: return 8;
+	case DW_FORM_data16: return 16;
+	case DW_FORM_addr: return p.address_size;
+	case DW_FORM_ref_addr: return p.version <= 2 ? p.address_size : p.offset_size;
 	case DW_FORM_strp:
 	case DW_FORM_line_strp:
 	case DW_FORM_sec_offset:
 	case DW_FORM_strp_sup:
 	case DW_FORM_GNU_ref_alt:
-	case DW_FORM_GNU_strp_alt:
-		return p.offset_size;
+	case DW_FORM_GNU_strp_alt: return p.offset_size;
 	case DW_FORM_block1:
 	case DW_FORM_block2:
 	case DW_FORM_block4:
@@ -72,8 +63,7 @@ int dwr_form_size(uint32_t form, struct dwr_form_params p)
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-	case DW_FORM_LLVM_addrx_offset:
-		return -1;
+	case DW_FORM_LLVM_addrx_offset: return -1;
 	}
 	return -2;
 }
@@ -88,8 +78,7 @@ bool dwr_form_is_address(unsigned form)
 	case DW_FORM_addrx3:
 	case DW_FORM_addrx4:
 	case DW_FORM_GNU_addr_index:
-	case DW_FORM_LLVM_addrx_offset:
-		return true;
+	case DW_FORM_LLVM_addrx_offset: return true;
 	}
 	return false;
 }
@@ -108,19 +97,17 @@ static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr 
 	if (dwr_form_is_address(at->form))
 		return want->addresses;
 	switch (at->form) {
-	case DW_FORM_exprloc:
-		return want->expressions;
-	case DW_FORM_block1: /* before DWARF 4 expressions are blocks; so are arrays of bytes (DW_AT_const_value) */
+	case DW_FORM_exprloc: return want->expressions;
+	case DW_FORM_block1: /* before DWARF 4 expressions are blocks; so are arrays of bytes
+				(DW_AT_const_value) */
 	case DW_FORM_block2:
 	case DW_FORM_block4:
 	case DW_FORM_block:
-		return want->expressions && at->name != DW_AT_const_value && at->name != DW_AT_discr_list &&
-		       at->name != DW_AT_default_value;
+		return want->expressions && at->name != DW_AT_const_value &&
+		       at->name != DW_AT_discr_list && at->name != DW_AT_default_value;
 	case DW_FORM_loclistx:
-	case DW_FORM_rnglistx:
-		return want->lists;
-	case DW_FORM_indirect:
-		return true; /* what it is only the DIE says */
+	case DW_FORM_rnglistx: return want->lists;
+	case DW_FORM_indirect: return true; /* what it is only the DIE says */
 	}
 	return false;
 }
@@ -128,25 +115,20 @@ static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr 
 static enum dwr_step_op skip_op(uint32_t form)
 {
 	switch (form) {
-	case DW_FORM_string:
-		return DWR_STEP_CSTR;
-	case DW_FORM_block1:
-		return DWR_STEP_BLOCK1;
-	case DW_FORM_block2:
-		return DWR_STEP_BLOCK2;
-	case DW_FORM_block4:
-		return DWR_STEP_BLOCK4;
+	case DW_FORM_string: return DWR_STEP_CSTR;
+	case DW_FORM_block1: return DWR_STEP_BLOCK1;
+	case DW_FORM_block2: return DWR_STEP_BLOCK2;
+	case DW_FORM_block4: return DWR_STEP_BLOCK4;
 	case DW_FORM_block:
-	case DW_FORM_exprloc:
-		return DWR_STEP_BLOCK;
+	case DW_FORM_exprloc: return DWR_STEP_BLOCK;
 	case DW_FORM_LLVM_addrx_offset:
-	case DW_FORM_indirect:
-		return DWR_STEP_OTHER;
+	case DW_FORM_indirect: return DWR_STEP_OTHER;
 	}
 	return DWR_STEP_LEB;
 }
 
-static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *ab, const struct dwr_want *want)
+static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *ab,
+				 const struct dwr_want *want)
 {
 	uint64_t skip = 0;
 	bool variable = false;
@@ -155,10 +137,12 @@ static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *
 		const struct dwr_abbrev_attr *at = &t->attr.data[ab->attr + i];
 		bool wanted = is_wanted(want, at);
 		if (skip > UINT32_MAX / 2)
-			return elfrw_error_at(".debug_abbrev", t->off + ab->pos, "declaration too large");
+			return elfrw_error_at(".debug_abbrev", t->off + ab->pos,
+					      "declaration too large");
 		int size = dwr_form_size(at->form, t->params);
 		if (size == -2)
-			return elfrw_error_at(".debug_abbrev", t->off + ab->pos, "unknown form 0x%x", at->form);
+			return elfrw_error_at(".debug_abbrev", t->off + ab->pos,
+					      "unknown form 0x%x", at->form);
 		if (size >= 0 && !wanted) {
 			skip += (unsigned)size;
 			continue;
@@ -166,8 +150,8 @@ static struct elfrw_err *compile(struct dwr_abbrev_table *t, struct dwr_abbrev *
 		struct dwr_step *s = VEC_PUSH(&t->step);
 		if (!s)
 			return &elfrw_err_nomem;
-		*s = (struct dwr_step){ (uint32_t)skip, wanted ? DWR_STEP_VALUE : skip_op(at->form), (uint16_t)at->form,
-					ab->attr + i };
+		*s = (struct dwr_step){ (uint32_t)skip, wanted ? DWR_STEP_VALUE : skip_op(at->form),
+					(uint16_t)at->form, ab->attr + i };
 		skip = 0;
 		ab->wanted |= wanted;
 		variable = true;
@@ -188,8 +172,8 @@ static int by_code(const void *a, const void *b)
 	return x->pos < y->pos ? -1 : 1;
 }
 
-static struct elfrw_err *read_table(struct dwr_abbrev_table *t, const uint8_t *data, size_t size, uint64_t off,
-				    const struct dwr_want *want)
+static struct elfrw_err *read_table(struct dwr_abbrev_table *t, const uint8_t *data, size_t size,
+				    uint64_t off, const struct dwr_want *want)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(data, size);
 	elfrw_rbuf_seek(&r, off);
@@ -200,15 +184,19 @@ static struct elfrw_err *read_table(struct dwr_abbrev_table *t, const uint8_t *d
 		if (!code)
 			break;
 		uint64_t tag = elfrw_rbuf_uleb(&r);
-		struct dwr_abbrev ab = { .code = code, .tag = (uint32_t)tag, .children = elfrw_rbuf_u8(&r) != 0,
-					 .attr = (uint32_t)t->attr.len, .pos = (uint32_t)(pos - off) };
+		struct dwr_abbrev ab = { .code = code,
+					 .tag = (uint32_t)tag,
+					 .children = elfrw_rbuf_u8(&r) != 0,
+					 .attr = (uint32_t)t->attr.len,
+					 .pos = (uint32_t)(pos - off) };
 		for (;;) {
 			uint64_t name = elfrw_rbuf_uleb(&r), form = elfrw_rbuf_uleb(&r);
 			int64_t implicit = form == DW_FORM_implicit_const ? elfrw_rbuf_sleb(&r) : 0;
 			if (!elfrw_rbuf_ok(&r) || (!name && !form))
 				break;
 			if (name > 0xffff || form > 0xffff)
-				return elfrw_error_at(".debug_abbrev", pos, "attribute or form number out of range");
+				return elfrw_error_at(".debug_abbrev", pos,
+						      "attribute or form number out of range");
 			struct dwr_abbrev_attr *at = VEC_PUSH(&t->attr);
 			if (!at)
 				return &elfrw_err_nomem;
@@ -241,8 +229,9 @@ static struct elfrw_err *read_table(struct dwr_abbrev_table *t, const uint8_t *d
 	return NULL;
 }
 
-struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t *data, size_t size, uint64_t off,
-				  struct dwr_form_params params, const struct dwr_want *want)
+struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t *data, size_t size,
+				  uint64_t off, struct dwr_form_params params,
+				  const struct dwr_want *want)
 {
 	if (table->used && table->off == off && !memcmp(&table->params, &params, sizeof params))
 		return NULL;
@@ -266,5 +255,7 @@ void dwr_abbrev_deinit(struct dwr_abbrev_table *table)
 const struct dwr_abbrev *dwr_abbrev_search(const struct dwr_abbrev_table *table, uint64_t code)
 {
 	size_t lo = LOWER_BOUND(0, table->abbrev.len, mid, table->abbrev.data[mid].code < code);
-	return lo < table->abbrev.len && table->abbrev.data[lo].code == code ? &table->abbrev.data[lo] : NULL;
+	return lo < table->abbrev.len && table->abbrev.data[lo].code == code
+		       ? &table->abbrev.data[lo]
+		       : NULL;
 }

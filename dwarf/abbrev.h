@@ -1,7 +1,8 @@
 /* abbrev.h: abbreviation tables (DWARF 5, section 7.5.3), compiled for walking.
  *
- * A walker wants few attributes of few DIEs.  So each declaration is compiled, for one set of wanted attributes, into
- * steps: "skip N bytes, then do one thing"; a DIE of fixed size without a wanted attribute is a single addition. */
+ * A walker wants few attributes of few DIEs.  So each declaration is compiled, for one set of
+ * wanted attributes, into steps: "skip N bytes, then do one thing"; a DIE of fixed size without a
+ * wanted attribute is a single addition. */
 #ifndef DWARF_ABBREV_H
 #define DWARF_ABBREV_H
 #include "elfrw/base/err.h"
@@ -11,15 +12,15 @@
 
 /* Which attributes a walk is to deliver. */
 struct dwr_want {
-	uint64_t name[4];          /* bitmap of DW_AT_ values below 0x100 */
-	const uint16_t *vendor;    /* DW_AT_ values from 0x100 on; n_vendor of them; borrowed */
+	uint64_t name[4];       /* bitmap of DW_AT_ values below 0x100 */
+	const uint16_t *vendor; /* DW_AT_ values from 0x100 on; n_vendor of them; borrowed */
 	unsigned n_vendor;
-	bool addresses;            /* every attribute in an address form (addr, addrx...) */
-	bool expressions;          /* every attribute in form exprloc, and blocks that may hold a location */
-	bool lists;                /* every attribute in form loclistx or rnglistx */
+	bool addresses;   /* every attribute in an address form (addr, addrx...) */
+	bool expressions; /* every attribute in form exprloc, and blocks that may hold a location */
+	bool lists;       /* every attribute in form loclistx or rnglistx */
 };
 
-#define DWR_WANT_NAME(want, at) ((want)->name[(at) >> 6] |= UINT64_C(1) << ((at) & 63))
+#define DWR_WANT_NAME(want, at) ((want)->name[(at) >> 6] |= UINT64_C(1) << ((at)&63))
 
 /* What the size of a form depends on. */
 struct dwr_form_params {
@@ -33,12 +34,14 @@ struct dwr_abbrev_attr {
 
 enum dwr_step_op {
 	DWR_STEP_END,
-	DWR_STEP_LEB,    /* skip a LEB128 */
-	DWR_STEP_CSTR,   /* skip a string */
-	DWR_STEP_BLOCK,  /* skip a block with its ULEB128 length */
-	DWR_STEP_BLOCK1, DWR_STEP_BLOCK2, DWR_STEP_BLOCK4,
-	DWR_STEP_OTHER,  /* skip a value of form `form` (rare forms) */
-	DWR_STEP_VALUE,  /* deliver attribute `attr` */
+	DWR_STEP_LEB,   /* skip a LEB128 */
+	DWR_STEP_CSTR,  /* skip a string */
+	DWR_STEP_BLOCK, /* skip a block with its ULEB128 length */
+	DWR_STEP_BLOCK1,
+	DWR_STEP_BLOCK2,
+	DWR_STEP_BLOCK4,
+	DWR_STEP_OTHER, /* skip a value of form `form` (rare forms) */
+	DWR_STEP_VALUE, /* deliver attribute `attr` */
 };
 
 struct dwr_step {
@@ -52,33 +55,37 @@ struct dwr_abbrev {
 	uint64_t code;
 	uint32_t tag;
 	bool children;
-	bool wanted;         /* has at least one wanted attribute (or an indirect form, which may be one) */
+	bool wanted; /* has at least one wanted attribute (or an indirect form, which may be one) */
 	uint32_t attr, n_attrs;
-	uint32_t step;       /* first step; the last one is DWR_STEP_END */
-	uint32_t fixed;      /* size of the attributes, when it is always the same and nothing is wanted; else UINT32_MAX */
-	uint32_t pos;        /* of the declaration (its code) in .debug_abbrev, relative to the table's start */
+	uint32_t step;  /* first step; the last one is DWR_STEP_END */
+	uint32_t fixed; /* size of the attributes, when it is always the same and nothing is wanted;
+			   else UINT32_MAX */
+	uint32_t pos;   /* of the declaration (its code) in .debug_abbrev, relative to the table's
+			   start */
 };
 
 struct dwr_abbrev_table {
-	uint64_t off, size;       /* in .debug_abbrev; the size includes the final 0 */
+	uint64_t off, size; /* in .debug_abbrev; the size includes the final 0 */
 	struct dwr_form_params params;
 	VEC(struct dwr_abbrev) abbrev; /* sorted by code */
 	VEC(struct dwr_abbrev_attr) attr;
 	VEC(struct dwr_step) step;
-	bool dense;               /* codes are 1, 2, 3... */
-	bool used;                /* holds a table */
+	bool dense; /* codes are 1, 2, 3... */
+	bool used;  /* holds a table */
 };
 
-/* Reads the table at OFF of the section contents DATA (SIZE bytes), reusing the memory of *TABLE (zeroed at first, or
- * from an earlier call).  Does nothing when *TABLE already is that table with these parameters (WANT must be the
- * same).  Errors: past the end, unknown form, a code twice. */
-struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t *data, size_t size, uint64_t off,
-				  struct dwr_form_params params, const struct dwr_want *want);
+/* Reads the table at OFF of the section contents DATA (SIZE bytes), reusing the memory of *TABLE
+ * (zeroed at first, or from an earlier call).  Does nothing when *TABLE already is that table with
+ * these parameters (WANT must be the same).  Errors: past the end, unknown form, a code twice. */
+struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t *data, size_t size,
+				  uint64_t off, struct dwr_form_params params,
+				  const struct dwr_want *want);
 void dwr_abbrev_deinit(struct dwr_abbrev_table *table);
 
 const struct dwr_abbrev *dwr_abbrev_search(const struct dwr_abbrev_table *table, uint64_t code);
 
-static inline const struct dwr_abbrev *dwr_abbrev_find(const struct dwr_abbrev_table *table, uint64_t code)
+static inline const struct dwr_abbrev *dwr_abbrev_find(const struct dwr_abbrev_table *table,
+						       uint64_t code)
 {
 	if (table->dense)
 		return code - 1 < table->abbrev.len ? &table->abbrev.data[code - 1] : NULL;

@@ -1,12 +1,12 @@
-/* cfa.c: walks call frame instructions (DWARF 5, section 6.4.2 and 7.24; GNU and AArch64 extensions) and the expressions
- * inside them, for three questions that need operand boundaries: where does the padding begin (a zero byte may be an
- * operand as well as DW_CFA_nop), which fields hold addresses, and do the rules depend on the place of the code.
- * One pass over the bytes. */
+/* cfa.c: walks call frame instructions (DWARF 5, section 6.4.2 and 7.24; GNU and AArch64
+ * extensions) and the expressions inside them, for three questions that need operand boundaries:
+ * where does the padding begin (a zero byte may be an operand as well as DW_CFA_nop), which fields
+ * hold addresses, and do the rules depend on the place of the code. One pass over the bytes. */
 #include "dwarf/cfi.h"
 #include "elfrw/base/rbuf.h"
 
-/* Operands, one letter each: 1 2 4 8 fixed sizes, u s LEB128, b a ULEB128 length and that many bytes, e the same with an
- * expression in it, a an address in the FDE's encoding. */
+/* Operands, one letter each: 1 2 4 8 fixed sizes, u s LEB128, b a ULEB128 length and that many
+ * bytes, e the same with an expression in it, a an address in the FDE's encoding. */
 static const char *const cfa_operands[0x40] = {
 	[0x00] = "",   /* nop */
 	[0x01] = "a",  /* set_loc */
@@ -51,13 +51,15 @@ struct walk {
 static void add_address(struct walk *w, const uint8_t *at, uint8_t encoding, bool indexed)
 {
 	if (w->addresses && (size_t)w->n < w->max)
-		w->addresses[w->n] = (struct dwr_cfa_address){ (uint32_t)(at - w->first), encoding, indexed };
+		w->addresses[w->n] =
+			(struct dwr_cfa_address){ (uint32_t)(at - w->first), encoding, indexed };
 	w->n++;
 	w->flags |= DWR_CFA_HAS_ADDRESS;
 }
 
-/* One DW_OP expression (DWARF 5, section 2.5 and 7.7.1).  Operators that need a DIE or a unit have no meaning here
- * (section 6.4.2) and are taken as invalid, but for the indexed addresses, which are reported. */
+/* One DW_OP expression (DWARF 5, section 2.5 and 7.7.1).  Operators that need a DIE or a unit have
+ * no meaning here (section 6.4.2) and are taken as invalid, but for the indexed addresses, which
+ * are reported. */
 static bool walk_expression(struct walk *w, const uint8_t *start, uint64_t size)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(start, (size_t)size);
@@ -69,31 +71,34 @@ static bool walk_expression(struct walk *w, const uint8_t *start, uint64_t size)
 			add_address(w, r.pos, DWR_PE_ABSPTR, false);
 			elfrw_rbuf_skip(&r, w->cie->address_size);
 			break;
-		case 0x08: case 0x09: case 0x15: case 0x94: case 0x95: /* const1, pick, deref_size, xderef_size */
+		case 0x08:
+		case 0x09:
+		case 0x15:
+		case 0x94:
+		case 0x95: /* const1, pick, deref_size, xderef_size */
 			elfrw_rbuf_skip(&r, 1);
 			break;
-		case 0x0a: case 0x0b: case 0x28: case 0x2f: /* const2, bra, skip */
-			elfrw_rbuf_skip(&r, 2);
-			break;
-		case 0x0c: case 0x0d: /* const4 */
-			elfrw_rbuf_skip(&r, 4);
-			break;
-		case 0x0e: case 0x0f: /* const8 */
-			elfrw_rbuf_skip(&r, 8);
-			break;
-		case 0x10: case 0x11: case 0x23: case 0x91: case 0x93: /* constu, consts, plus_uconst, fbreg, piece */
+		case 0x0a:
+		case 0x0b:
+		case 0x28:
+		case 0x2f: /* const2, bra, skip */ elfrw_rbuf_skip(&r, 2); break;
+		case 0x0c:
+		case 0x0d: /* const4 */ elfrw_rbuf_skip(&r, 4); break;
+		case 0x0e:
+		case 0x0f: /* const8 */ elfrw_rbuf_skip(&r, 8); break;
+		case 0x10:
+		case 0x11:
+		case 0x23:
+		case 0x91:
+		case 0x93: /* constu, consts, plus_uconst, fbreg, piece */
 			(void)elfrw_rbuf_uleb(&r);
 			break;
 		case 0x70 ... 0x8f: /* breg */
 			reg = op - 0x70u;
 			(void)elfrw_rbuf_uleb(&r);
 			break;
-		case 0x50 ... 0x6f: /* reg */
-			reg = op - 0x50u;
-			break;
-		case 0x90: /* regx */
-			reg = elfrw_rbuf_uleb(&r);
-			break;
+		case 0x50 ... 0x6f: /* reg */ reg = op - 0x50u; break;
+		case 0x90: /* regx */ reg = elfrw_rbuf_uleb(&r); break;
 		case 0x92: /* bregx */
 			reg = elfrw_rbuf_uleb(&r);
 			(void)elfrw_rbuf_uleb(&r);
@@ -102,20 +107,28 @@ static bool walk_expression(struct walk *w, const uint8_t *start, uint64_t size)
 			(void)elfrw_rbuf_uleb(&r);
 			(void)elfrw_rbuf_uleb(&r);
 			break;
-		case 0x9e: /* implicit_value */
-			elfrw_rbuf_skip(&r, elfrw_rbuf_uleb(&r));
-			break;
-		case 0xa1: case 0xa2: /* addrx, constx */
-		case 0xfb: case 0xfc: /* GNU_addr_index, GNU_const_index */
+		case 0x9e: /* implicit_value */ elfrw_rbuf_skip(&r, elfrw_rbuf_uleb(&r)); break;
+		case 0xa1:
+		case 0xa2: /* addrx, constx */
+		case 0xfb:
+		case 0xfc: /* GNU_addr_index, GNU_const_index */
 			add_address(w, r.pos, DWR_PE_ABSPTR, true);
 			(void)elfrw_rbuf_uleb(&r);
 			break;
-		case 0x06: case 0x12: case 0x13: case 0x14: case 0x16 ... 0x22: case 0x24 ... 0x27: case 0x29 ... 0x2e:
+		case 0x06:
+		case 0x12:
+		case 0x13:
+		case 0x14:
+		case 0x16 ... 0x22:
+		case 0x24 ... 0x27:
+		case 0x29 ... 0x2e:
 		case 0x30 ... 0x4f: /* deref, stack and arithmetic operators, literals */
-		case 0x96: case 0x9b: case 0x9c: case 0x9f: case 0xe0: /* nop, TLS address, call_frame_cfa, stack_value */
-			break;
-		default:
-			return false;
+		case 0x96:
+		case 0x9b:
+		case 0x9c:
+		case 0x9f:
+		case 0xe0: /* nop, TLS address, call_frame_cfa, stack_value */ break;
+		default: return false;
 		}
 		if (reg == w->cie->ra)
 			w->flags |= DWR_CFA_USES_PC;
@@ -127,14 +140,9 @@ static bool walk_one(struct walk *w, uint8_t op)
 {
 	struct elfrw_rbuf *r = &w->r;
 	switch (op & 0xc0) {
-	case 0x40: /* advance_loc */
-		w->flags |= DWR_CFA_ADVANCES;
-		return true;
-	case 0x80: /* offset */
-		(void)elfrw_rbuf_uleb(r);
-		return elfrw_rbuf_ok(r);
-	case 0xc0: /* restore */
-		return true;
+	case 0x40: /* advance_loc */ w->flags |= DWR_CFA_ADVANCES; return true;
+	case 0x80: /* offset */ (void)elfrw_rbuf_uleb(r); return elfrw_rbuf_ok(r);
+	case 0xc0: /* restore */ return true;
 	}
 	const char *operands = cfa_operands[op];
 	if (!operands)
@@ -144,9 +152,7 @@ static bool walk_one(struct walk *w, uint8_t op)
 	for (; *operands; operands++) {
 		switch (*operands) {
 		case 'u':
-		case 's':
-			(void)elfrw_rbuf_uleb(r);
-			break;
+		case 's': (void)elfrw_rbuf_uleb(r); break;
 		case 'e': {
 			uint64_t size = elfrw_rbuf_uleb(r);
 			const uint8_t *start = elfrw_rbuf_take(r, size);
@@ -165,15 +171,14 @@ static bool walk_one(struct walk *w, uint8_t op)
 				(void)elfrw_rbuf_uleb(r);
 			break;
 		}
-		default:
-			elfrw_rbuf_skip(r, (unsigned)(*operands - '0'));
+		default: elfrw_rbuf_skip(r, (unsigned)(*operands - '0'));
 		}
 	}
 	return elfrw_rbuf_ok(r);
 }
 
-long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size, uint8_t *flags, size_t *length,
-		  struct dwr_cfa_address *addresses, size_t max)
+long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size, uint8_t *flags,
+		  size_t *length, struct dwr_cfa_address *addresses, size_t max)
 {
 	struct walk w = { elfrw_rbuf(insn, insn_size), insn, cie, addresses, max, 0, 0 };
 	const uint8_t *used = insn;

@@ -1,9 +1,10 @@
 /* cfi.c: reads .eh_frame and .debug_frame into two flat arrays, CIEs and FDEs, in section order.
  *
- * Two passes over the records: CIEs first, because a .debug_frame FDE may name one that stands behind it.  Each
- * record's instructions are walked once, to find where the padding begins and what ties them to a place; equality of
- * rules is then a comparison of CIE classes and of bytes.  CIEs of one meaning are found through a hash table.
- * Cost: linear in the section (and one sort by address when a linker did not leave the FDEs sorted). */
+ * Two passes over the records: CIEs first, because a .debug_frame FDE may name one that stands
+ * behind it.  Each record's instructions are walked once, to find where the padding begins and what
+ * ties them to a place; equality of rules is then a comparison of CIE classes and of bytes.  CIEs
+ * of one meaning are found through a hash table. Cost: linear in the section (and one sort by
+ * address when a linker did not leave the FDEs sorted). */
 #include "dwarf/cfi.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -15,16 +16,20 @@ int dwr_pe_size(uint8_t encoding, uint8_t address_size)
 {
 	switch (encoding & DWR_PE_FORM) {
 	case DWR_PE_ABSPTR: return address_size;
-	case DWR_PE_UDATA2: case DWR_PE_SDATA2: return 2;
-	case DWR_PE_UDATA4: case DWR_PE_SDATA4: return 4;
-	case DWR_PE_UDATA8: case DWR_PE_SDATA8: return 8;
-	case DWR_PE_ULEB128: case DWR_PE_SLEB128: return 0;
+	case DWR_PE_UDATA2:
+	case DWR_PE_SDATA2: return 2;
+	case DWR_PE_UDATA4:
+	case DWR_PE_SDATA4: return 4;
+	case DWR_PE_UDATA8:
+	case DWR_PE_SDATA8: return 8;
+	case DWR_PE_ULEB128:
+	case DWR_PE_SLEB128: return 0;
 	default: return -1;
 	}
 }
 
-bool dwr_pe_read(struct elfrw_rbuf *r, uint8_t encoding, uint8_t address_size, uint64_t field_va, uint64_t *raw,
-		 uint64_t *ret)
+bool dwr_pe_read(struct elfrw_rbuf *r, uint8_t encoding, uint8_t address_size, uint64_t field_va,
+		 uint64_t *raw, uint64_t *ret)
 {
 	uint64_t v;
 	int size = dwr_pe_size(encoding, address_size);
@@ -39,26 +44,22 @@ bool dwr_pe_read(struct elfrw_rbuf *r, uint8_t encoding, uint8_t address_size, u
 	}
 	*raw = v;
 	switch (encoding & DWR_PE_BASE) {
-	case 0:
-		break;
-	case DWR_PE_PCREL:
-		v = v ? v + field_va : 0;
-		break;
-	default:
-		return false;
+	case 0: break;
+	case DWR_PE_PCREL: v = v ? v + field_va : 0; break;
+	default: return false;
 	}
 	*ret = v;
 	return elfrw_rbuf_ok(r);
 }
 
-bool dwr_pe_write(uint8_t *p, uint8_t encoding, uint8_t address_size, uint64_t field_va, uint64_t value)
+bool dwr_pe_write(uint8_t *p, uint8_t encoding, uint8_t address_size, uint64_t field_va,
+		  uint64_t value)
 {
 	int size = dwr_pe_size(encoding, address_size);
 	if (size <= 0 || encoding == DWR_PE_OMIT)
 		return false;
 	switch (encoding & DWR_PE_BASE) {
-	case 0:
-		break;
+	case 0: break;
 	case DWR_PE_PCREL:
 		if (!value)
 			break;
@@ -66,8 +67,7 @@ bool dwr_pe_write(uint8_t *p, uint8_t encoding, uint8_t address_size, uint64_t f
 		if (!value)
 			return false; /* would read as "none" */
 		break;
-	default:
-		return false;
+	default: return false;
 	}
 	if (size < 8) {
 		/* A form without a sign is read zero-extended, one with a sign sign-extended. */
@@ -81,8 +81,8 @@ bool dwr_pe_write(uint8_t *p, uint8_t encoding, uint8_t address_size, uint64_t f
 
 /* One record's header. */
 struct record {
-	uint64_t off, size;  /* with the length field */
-	uint64_t id_off;     /* of the CIE id or pointer */
+	uint64_t off, size; /* with the length field */
+	uint64_t id_off;    /* of the CIE id or pointer */
 	uint64_t id;
 	uint8_t offset_size; /* of the length, 4 or 8 */
 	bool is_cie;
@@ -118,17 +118,20 @@ static struct elfrw_err *next_record(const struct dwr_cfi *cfi, uint64_t *off, s
 		length = elfrw_rbuf_u64(&r);
 		ret->offset_size = 8;
 	} else if (length >= 0xfffffff0) {
-		return elfrw_error_at(cfi->name, *off, "reserved record length 0x%llx", (unsigned long long)length);
+		return elfrw_error_at(cfi->name, *off, "reserved record length 0x%llx",
+				      (unsigned long long)length);
 	}
 	if (!elfrw_rbuf_ok(&r) || length > elfrw_rbuf_left(&r) || length < ret->offset_size)
-		return elfrw_error_at(cfi->name, *off, "record length 0x%llx does not fit the section",
+		return elfrw_error_at(cfi->name, *off,
+				      "record length 0x%llx does not fit the section",
 				      (unsigned long long)length);
 	if (length > UINT32_MAX - 64)
 		return elfrw_error_at(cfi->name, *off, "record of more than 4 GB");
 	ret->id_off = elfrw_rbuf_off(&r);
 	ret->size = ret->id_off + length - *off;
 	ret->id = elfrw_rbuf_uint(&r, ret->offset_size);
-	ret->is_cie = cfi->is_eh ? ret->id == 0 : ret->id == (ret->offset_size == 8 ? UINT64_MAX : UINT32_MAX);
+	ret->is_cie = cfi->is_eh ? ret->id == 0
+				 : ret->id == (ret->offset_size == 8 ? UINT64_MAX : UINT32_MAX);
 	*off += ret->size;
 	return NULL;
 }
@@ -147,7 +150,8 @@ static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
 	cie->lsda_encoding = cie->personality_encoding = DWR_PE_OMIT;
 	cie->version = elfrw_rbuf_u8(&r);
 	if (cie->version != 1 && cie->version != 3 && cie->version != 4)
-		return elfrw_error_at(cfi->name, rec->off, "CIE of unknown version %u", cie->version);
+		return elfrw_error_at(cfi->name, rec->off, "CIE of unknown version %u",
+				      cie->version);
 	const char *aug = cie->augmentation = elfrw_rbuf_cstr(&r);
 	if (!aug)
 		return elfrw_error_at(cfi->name, rec->off, "CIE augmentation is not terminated");
@@ -155,7 +159,8 @@ static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
 		cie->address_size = elfrw_rbuf_u8(&r);
 		uint8_t segment_size = elfrw_rbuf_u8(&r);
 		if (cie->address_size != 8 && cie->address_size != 4)
-			return elfrw_error_at(cfi->name, rec->off, "CIE with address size %u", cie->address_size);
+			return elfrw_error_at(cfi->name, rec->off, "CIE with address size %u",
+					      cie->address_size);
 		if (segment_size)
 			return elfrw_error_at(cfi->name, rec->off, "CIE with segmented addresses");
 	}
@@ -169,19 +174,20 @@ static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
 		struct elfrw_rbuf ahead = r;
 		elfrw_rbuf_skip(&ahead, len);
 		if (!elfrw_rbuf_ok(&ahead))
-			return elfrw_error_at(cfi->name, rec->off, "CIE augmentation data does not fit the record");
+			return elfrw_error_at(cfi->name, rec->off,
+					      "CIE augmentation data does not fit the record");
 		insn = ahead.pos;
 		aug++;
 	}
 	for (; *aug; aug++) {
 		switch (*aug) {
-		case 'R':
-			cie->fde_encoding = elfrw_rbuf_u8(&r);
-			break;
+		case 'R': cie->fde_encoding = elfrw_rbuf_u8(&r); break;
 		case 'L':
 			cie->lsda_encoding = elfrw_rbuf_u8(&r);
-			if (cie->lsda_encoding != DWR_PE_OMIT && (cie->lsda_encoding & DWR_PE_INDIRECT))
-				return elfrw_error_at(cfi->name, rec->off, "CIE with indirect LSDA pointers");
+			if (cie->lsda_encoding != DWR_PE_OMIT &&
+			    (cie->lsda_encoding & DWR_PE_INDIRECT))
+				return elfrw_error_at(cfi->name, rec->off,
+						      "CIE with indirect LSDA pointers");
 			break;
 		case 'P': {
 			cie->personality_encoding = elfrw_rbuf_u8(&r);
@@ -189,37 +195,40 @@ static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
 				break;
 			uint64_t raw, at = elfrw_rbuf_off(&r);
 			cie->personality_off = (uint32_t)(at - rec->off);
-			if (!dwr_pe_read(&r, cie->personality_encoding, cie->address_size, cfi->va + at, &raw,
-					 &cie->personality))
-				return elfrw_error_at(cfi->name, at, "personality pointer of unusable encoding 0x%x",
-						      cie->personality_encoding);
-			cie->personality_indirect = cie->personality && (cie->personality_encoding & DWR_PE_INDIRECT);
+			if (!dwr_pe_read(&r, cie->personality_encoding, cie->address_size,
+					 cfi->va + at, &raw, &cie->personality))
+				return elfrw_error_at(
+					cfi->name, at,
+					"personality pointer of unusable encoding 0x%x",
+					cie->personality_encoding);
+			cie->personality_indirect =
+				cie->personality && (cie->personality_encoding & DWR_PE_INDIRECT);
 			break;
 		}
-		case 'S':
-			cie->signal_frame = true;
-			break;
-		case 'B':
-			cie->b_key = true;
-			break;
-		case 'G':
-			cie->mte = true;
-			break;
+		case 'S': cie->signal_frame = true; break;
+		case 'B': cie->b_key = true; break;
+		case 'G': cie->mte = true; break;
 		default:
-			return elfrw_error_at(cfi->name, rec->off, "CIE with unknown augmentation \"%s\"",
+			return elfrw_error_at(cfi->name, rec->off,
+					      "CIE with unknown augmentation \"%s\"",
 					      cie->augmentation);
 		}
 	}
 	if (!elfrw_rbuf_ok(&r) || (insn && r.pos > insn))
 		return elfrw_error_at(cfi->name, rec->off, "truncated CIE");
 	if (cie->fde_encoding == DWR_PE_OMIT || (cie->fde_encoding & DWR_PE_INDIRECT))
-		return elfrw_error_at(cfi->name, rec->off, "CIE with FDE encoding 0x%x", cie->fde_encoding);
-	if (!cfi->is_eh && ((cie->fde_encoding & DWR_PE_BASE) || (cie->lsda_encoding != DWR_PE_OMIT)))
-		return elfrw_error_at(cfi->name, rec->off, "CIE with encoded pointers in .debug_frame");
+		return elfrw_error_at(cfi->name, rec->off, "CIE with FDE encoding 0x%x",
+				      cie->fde_encoding);
+	if (!cfi->is_eh &&
+	    ((cie->fde_encoding & DWR_PE_BASE) || (cie->lsda_encoding != DWR_PE_OMIT)))
+		return elfrw_error_at(cfi->name, rec->off,
+				      "CIE with encoded pointers in .debug_frame");
 	cie->insn = insn ? insn : r.pos;
 	size_t length;
-	if (dwr_cfa_walk(cie, cie->insn, (size_t)(r.end - cie->insn), &cie->cfa_flags, &length, NULL, 0) < 0)
-		return elfrw_error_at(cfi->name, (uint64_t)(cie->insn - cfi->data), "invalid CIE instructions");
+	if (dwr_cfa_walk(cie, cie->insn, (size_t)(r.end - cie->insn), &cie->cfa_flags, &length,
+			 NULL, 0) < 0)
+		return elfrw_error_at(cfi->name, (uint64_t)(cie->insn - cfi->data),
+				      "invalid CIE instructions");
 	cie->insn_size = (uint32_t)length;
 	return NULL;
 }
@@ -238,7 +247,8 @@ static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec,
 	uint64_t cie_off = cfi->is_eh ? rec->id_off - rec->id : rec->id;
 	uint32_t cie_index = find_cie(cfi, cie_off, *cie_hint);
 	if (cie_index == UINT32_MAX)
-		return elfrw_error_at(cfi->name, rec->off, "FDE names no CIE (0x%llx)", (unsigned long long)cie_off);
+		return elfrw_error_at(cfi->name, rec->off, "FDE names no CIE (0x%llx)",
+				      (unsigned long long)cie_off);
 	*cie_hint = cie_index;
 	struct dwr_cie *cie = &cfi->cie.data[cie_index];
 	cie->used = true;
@@ -252,10 +262,13 @@ static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec,
 	fde->cie = cie_index;
 	fde->pc_off = (uint32_t)(elfrw_rbuf_off(&r) - rec->off);
 	uint64_t raw, range, at = elfrw_rbuf_off(&r);
-	if (!dwr_pe_read(&r, cie->fde_encoding, cie->address_size, cfi->va + at, &raw, &fde->pc_begin))
-		return elfrw_error_at(cfi->name, at, "FDE with an unusable address (encoding 0x%x)", cie->fde_encoding);
+	if (!dwr_pe_read(&r, cie->fde_encoding, cie->address_size, cfi->va + at, &raw,
+			 &fde->pc_begin))
+		return elfrw_error_at(cfi->name, at, "FDE with an unusable address (encoding 0x%x)",
+				      cie->fde_encoding);
 	fde->pc_size = (uint8_t)(elfrw_rbuf_off(&r) - at);
-	/* The range has the address's width but never a base; it is unsigned whatever the form says. */
+	/* The range has the address's width but never a base; it is unsigned whatever the form
+	 * says. */
 	at = elfrw_rbuf_off(&r);
 	if (!dwr_pe_read(&r, cie->fde_encoding & 0x07, cie->address_size, 0, &raw, &range))
 		return elfrw_error_at(cfi->name, at, "truncated FDE");
@@ -267,22 +280,27 @@ static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec,
 		struct elfrw_rbuf ahead = r;
 		elfrw_rbuf_skip(&ahead, len);
 		if (!elfrw_rbuf_ok(&ahead))
-			return elfrw_error_at(cfi->name, rec->off, "FDE augmentation data does not fit the record");
+			return elfrw_error_at(cfi->name, rec->off,
+					      "FDE augmentation data does not fit the record");
 		insn = ahead.pos;
 	}
 	if (cie->lsda_encoding != DWR_PE_OMIT) {
 		at = elfrw_rbuf_off(&r);
 		fde->lsda_off = (uint32_t)(at - rec->off);
-		if (!dwr_pe_read(&r, cie->lsda_encoding, cie->address_size, cfi->va + at, &raw, &fde->lsda))
-			return elfrw_error_at(cfi->name, at, "FDE with an unusable LSDA pointer (encoding 0x%x)",
+		if (!dwr_pe_read(&r, cie->lsda_encoding, cie->address_size, cfi->va + at, &raw,
+				 &fde->lsda))
+			return elfrw_error_at(cfi->name, at,
+					      "FDE with an unusable LSDA pointer (encoding 0x%x)",
 					      cie->lsda_encoding);
 	}
 	if (!elfrw_rbuf_ok(&r) || (insn && r.pos > insn))
 		return elfrw_error_at(cfi->name, rec->off, "truncated FDE");
 	fde->insn = insn ? insn : r.pos;
 	size_t length;
-	if (dwr_cfa_walk(cie, fde->insn, (size_t)(r.end - fde->insn), &fde->cfa_flags, &length, NULL, 0) < 0)
-		return elfrw_error_at(cfi->name, (uint64_t)(fde->insn - cfi->data), "invalid FDE instructions");
+	if (dwr_cfa_walk(cie, fde->insn, (size_t)(r.end - fde->insn), &fde->cfa_flags, &length,
+			 NULL, 0) < 0)
+		return elfrw_error_at(cfi->name, (uint64_t)(fde->insn - cfi->data),
+				      "invalid FDE instructions");
 	fde->insn_size = (uint32_t)length;
 	return NULL;
 }
@@ -290,7 +308,8 @@ static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec,
 static bool same_cie(const struct dwr_cie *a, const struct dwr_cie *b)
 {
 	return a->code_align == b->code_align && a->data_align == b->data_align && a->ra == b->ra &&
-	       a->personality == b->personality && a->personality_indirect == b->personality_indirect &&
+	       a->personality == b->personality &&
+	       a->personality_indirect == b->personality_indirect &&
 	       a->signal_frame == b->signal_frame && a->b_key == b->b_key && a->mte == b->mte &&
 	       a->address_size == b->address_size && a->insn_size == b->insn_size &&
 	       !memcmp(a->insn, b->insn, a->insn_size);
@@ -351,7 +370,8 @@ static struct elfrw_err *sort_fdes(struct dwr_cfi *cfi)
 	bool sorted = true;
 	for (size_t i = 0; i < n; i++) {
 		cfi->by_pc[i] = (uint32_t)i;
-		sorted = sorted && (!i || cfi->fde.data[i - 1].pc_begin <= cfi->fde.data[i].pc_begin);
+		sorted = sorted &&
+			 (!i || cfi->fde.data[i - 1].pc_begin <= cfi->fde.data[i].pc_begin);
 	}
 	if (!sorted)
 		qsort_r(cfi->by_pc, n, sizeof *cfi->by_pc, compare_pc, cfi->fde.data);
@@ -393,10 +413,14 @@ static struct elfrw_err *read_all(struct dwr_cfi *cfi)
 	return sort_fdes(cfi);
 }
 
-struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, const uint8_t *data, size_t size, uint64_t va,
-			       bool is_eh, uint8_t address_size)
+struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, const uint8_t *data,
+			       size_t size, uint64_t va, bool is_eh, uint8_t address_size)
 {
-	struct dwr_cfi cfi = { .name = name, .data = data, .size = size, .va = is_eh ? va : 0, .is_eh = is_eh,
+	struct dwr_cfi cfi = { .name = name,
+			       .data = data,
+			       .size = size,
+			       .va = is_eh ? va : 0,
+			       .is_eh = is_eh,
 			       .address_size = address_size };
 	struct elfrw_err *err = read_all(&cfi);
 	if (err)
@@ -416,7 +440,8 @@ void dwr_cfi_deinit(struct dwr_cfi *cfi)
 
 uint32_t dwr_cfi_find(const struct dwr_cfi *cfi, uint64_t va)
 {
-	size_t lo = LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin <= va);
+	size_t lo =
+		LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin <= va);
 	/* Back over empty ranges, then to the first of those that begin at the same place. */
 	uint32_t found = UINT32_MAX;
 	while (lo--) {
@@ -444,17 +469,18 @@ bool dwr_fde_same(const struct dwr_cfi *cfi, uint32_t a, uint32_t b)
 	const struct dwr_fde *x = &cfi->fde.data[a], *y = &cfi->fde.data[b];
 	if (a == b)
 		return true;
-	return cfi->cie.data[x->cie].same == cfi->cie.data[y->cie].same && x->insn_size == y->insn_size &&
-	       !dwr_cfi_has_address(cfi, a) && !dwr_cfi_has_address(cfi, b) &&
-	       !memcmp(x->insn, y->insn, x->insn_size);
+	return cfi->cie.data[x->cie].same == cfi->cie.data[y->cie].same &&
+	       x->insn_size == y->insn_size && !dwr_cfi_has_address(cfi, a) &&
+	       !dwr_cfi_has_address(cfi, b) && !memcmp(x->insn, y->insn, x->insn_size);
 }
 
 void dwr_fde_canon(const struct dwr_cfi *cfi, uint32_t fde, struct elfrw_wbuf *out)
 {
 	const struct dwr_fde *f = &cfi->fde.data[fde];
 	const struct dwr_cie *cie = &cfi->cie.data[f->cie];
-	elfrw_wbuf_u8(out, (uint8_t)(cie->personality_indirect | cie->signal_frame << 1 | cie->b_key << 2 |
-				     cie->mte << 3 | dwr_cfi_has_address(cfi, fde) << 4));
+	elfrw_wbuf_u8(out, (uint8_t)(cie->personality_indirect | cie->signal_frame << 1 |
+				     cie->b_key << 2 | cie->mte << 3 |
+				     dwr_cfi_has_address(cfi, fde) << 4));
 	if (dwr_cfi_has_address(cfi, fde))
 		elfrw_wbuf_u32(out, fde);
 	elfrw_wbuf_u64(out, cie->personality);

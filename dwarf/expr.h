@@ -1,6 +1,8 @@
-/* expr.h: DWARF expressions (DWARF 5, section 2.5 and 7.7; GNU and LLVM extensions), walked and mapped.
+/* expr.h: DWARF expressions (DWARF 5, section 2.5 and 7.7; GNU and LLVM extensions), walked and
+ * mapped.
  *
- * Nothing is evaluated: what is needed is where each operator's operands are, and which of them hold addresses. */
+ * Nothing is evaluated: what is needed is where each operator's operands are, and which of them
+ * hold addresses. */
 #ifndef DWARF_EXPR_H
 #define DWARF_EXPR_H
 #include "dwarf/abbrev.h"
@@ -16,12 +18,14 @@ struct elfrw_addrmap;
 
 /* Offsets count bytes from the start of the (outermost) expression. */
 struct dwr_op {
-	uint8_t op;            /* DW_OP_* */
-	uint8_t depth;         /* 0: in the outermost expression */
-	uint8_t n_operands;    /* 0 to 3; a block counts as its length, then its contents */
-	uint32_t user;         /* DW_OP_LLVM_user: the operation behind it */
-	uint64_t off, end;     /* operator and operands; for an operator that contains an expression, `end` includes that */
-	uint64_t operand[3];   /* signed ones as two's complement; for a block's contents: their size */
+	uint8_t op;          /* DW_OP_* */
+	uint8_t depth;       /* 0: in the outermost expression */
+	uint8_t n_operands;  /* 0 to 3; a block counts as its length, then its contents */
+	uint32_t user;       /* DW_OP_LLVM_user: the operation behind it */
+	uint64_t off, end;   /* operator and operands; for an operator that contains an expression,
+				`end` includes that */
+	uint64_t operand[3]; /* signed ones as two's complement; for a block's contents: their size
+			      */
 	uint64_t operand_off[3];
 };
 
@@ -36,31 +40,40 @@ struct dwr_expr_walk {
 	uint64_t section_off;
 };
 
-/* A walk over DATA.  SECTION and SECTION_OFF say where DATA begins, for messages; SECTION is borrowed. */
-struct dwr_expr_walk dwr_expr_walk(const uint8_t *data, size_t size, struct dwr_form_params params, const char *section,
-				   uint64_t section_off);
+/* A walk over DATA.  SECTION and SECTION_OFF say where DATA begins, for messages; SECTION is
+ * borrowed. */
+struct dwr_expr_walk dwr_expr_walk(const uint8_t *data, size_t size, struct dwr_form_params params,
+				   const char *section, uint64_t section_off);
 
-/* The next operator in file order (after DW_OP_entry_value: those of the expression in it, one level deeper); *MORE false
- * at the end.  Errors: an unknown operator, operands past the end, too deep nesting. */
+/* The next operator in file order (after DW_OP_entry_value: those of the expression in it, one
+ * level deeper); *MORE false at the end.  Errors: an unknown operator, operands past the end, too
+ * deep nesting. */
 struct elfrw_err *dwr_expr_next(struct dwr_expr_walk *walk, struct dwr_op *op, bool *more);
 
 /* What dwr_expr_map reports. */
 enum dwr_expr_ref {
-	DWR_EXPR_ADDRX,    /* VALUE: index in .debug_addr of an address that is used as a value */
-	DWR_EXPR_CONSTX,   /* VALUE: index in .debug_addr of a number that is no address of code or data (thread-local offset) */
-	DWR_EXPR_TYPE,     /* VALUE: offset of a base type DIE relative to the unit, 0: generic type */
-	DWR_EXPR_UNIT_DIE, /* VALUE: offset of another DIE relative to the unit (call2, call4, parameter_ref) */
-	DWR_EXPR_INFO_DIE, /* VALUE: offset of a DIE in .debug_info (call_ref, implicit_pointer, variable_value) */
+	DWR_EXPR_ADDRX,  /* VALUE: index in .debug_addr of an address that is used as a value */
+	DWR_EXPR_CONSTX, /* VALUE: index in .debug_addr of a number that is no address of code or
+			    data (thread-local offset) */
+	DWR_EXPR_TYPE, /* VALUE: offset of a base type DIE relative to the unit, 0: generic type */
+	DWR_EXPR_UNIT_DIE, /* VALUE: offset of another DIE relative to the unit (call2, call4,
+			      parameter_ref) */
+	DWR_EXPR_INFO_DIE, /* VALUE: offset of a DIE in .debug_info (call_ref, implicit_pointer,
+			      variable_value) */
 };
 
-/* An operand at byte POS of the expression.  The error, if any, ends the mapping and is passed on. */
-typedef struct elfrw_err *dwr_expr_fn(void *arg, enum dwr_expr_ref ref, uint64_t value, const struct dwr_op *op);
+/* An operand at byte POS of the expression.  The error, if any, ends the mapping and is passed
+ * on. */
+typedef struct elfrw_err *dwr_expr_fn(void *arg, enum dwr_expr_ref ref, uint64_t value,
+				      const struct dwr_op *op);
 
-/* Maps the addresses in DATA in place: the operand of DW_OP_addr is a pointer (elfrw_addrmap_pointer), unless the next
- * operator makes it a thread-local offset.  Reports the other references through FN (may be NULL).  No length changes.
- * *CHANGED (may be NULL) is set when a byte changed, and else left alone.  Errors: as dwr_expr_next; an encoded address
- * that is not absolute. */
-struct elfrw_err *dwr_expr_map(uint8_t *data, size_t size, struct dwr_form_params params, const char *section,
-			       uint64_t section_off, const struct elfrw_addrmap *map, dwr_expr_fn *fn, void *arg,
+/* Maps the addresses in DATA in place: the operand of DW_OP_addr is a pointer
+ * (elfrw_addrmap_pointer), unless the next operator makes it a thread-local offset.  Reports the
+ * other references through FN (may be NULL).  No length changes. *CHANGED (may be NULL) is set when
+ * a byte changed, and else left alone.  Errors: as dwr_expr_next; an encoded address that is not
+ * absolute. */
+struct elfrw_err *dwr_expr_map(uint8_t *data, size_t size, struct dwr_form_params params,
+			       const char *section, uint64_t section_off,
+			       const struct elfrw_addrmap *map, dwr_expr_fn *fn, void *arg,
 			       bool *changed);
 #endif

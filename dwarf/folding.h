@@ -1,4 +1,5 @@
-/* folding.h: what was folded, and how debug information is to tell of it: the words that the rewriting and the call tables share. */
+/* folding.h: what was folded, and how debug information is to tell of it: the words that the
+ * rewriting and the call tables share. */
 #ifndef DWARF_FOLDING_H
 #define DWARF_FOLDING_H
 #include "elfrw/addrmap.h"
@@ -9,9 +10,10 @@
 struct elfrw_image;
 
 enum dwr_policy {
-	DWR_FOLDED_OVERLAY, /* one owner per address: folded members keep DIE and rows, without a PC range; the rest is
-			       in .debug_icfold */
-	DWR_FOLDED_ALIAS,   /* full ranges and sequences of every member at the kept address (overlapping) */
+	DWR_FOLDED_OVERLAY, /* one owner per address: folded members keep DIE and rows, without a PC
+			       range; the rest is in .debug_icfold */
+	DWR_FOLDED_ALIAS,   /* full ranges and sequences of every member at the kept address
+			       (overlapping) */
 	DWR_FOLDED_DROP,    /* low_pc 0, as linkers do */
 };
 
@@ -21,11 +23,13 @@ struct dwr_unit_alias {
 	const char *name;
 };
 
-/* "Improved Identification of Vtables" (Coutant 2009): a DIE with DW_AT_location, the vtable object, and DW_AT_type, its class.  The
- * tag was proposed without a number; this one is in the vendors' range, where nobody has one. */
+/* "Improved Identification of Vtables" (Coutant 2009): a DIE with DW_AT_location, the vtable
+ * object, and DW_AT_type, its class.  The tag was proposed without a number; this one is in the
+ * vendors' range, where nobody has one. */
 #define DWR_TAG_VTABLE 0x4fc1
 
-/* A vtable slot whose target was folded: the slot's address (vtables do not move) and the member it named. */
+/* A vtable slot whose target was folded: the slot's address (vtables do not move) and the member it
+ * named. */
 struct dwr_vslot {
 	uint64_t slot;
 	uint32_t unit;
@@ -36,15 +40,16 @@ struct dwr_rewrite_in {
 	const struct elfrw_image *image;
 	const struct elfrw_addrmap *map;
 	enum dwr_policy policy;
-	unsigned threads;              /* 0 and 1: none but the caller's; the result does not depend on it */
-	const char *const *unit_name;  /* map->n_units entries, each may be NULL; or NULL */
+	unsigned threads; /* 0 and 1: none but the caller's; the result does not depend on it */
+	const char *const *unit_name;       /* map->n_units entries, each may be NULL; or NULL */
 	const struct dwr_unit_alias *alias; /* sorted by unit */
 	size_t n_aliases;
 	const struct dwr_vslot *vslot; /* sorted by slot */
 	size_t n_vslots;
-	const char *producer;          /* of the artificial unit: "icfold 1.0" */
-	bool vtables;                  /* add the entries that name the classes of the vtables in VSLOT */
-	bool note_only;                /* debug info is being stripped: write .debug_icfold alone and read nothing */
-	const char *folded_unit_name;  /* of the artificial unit; NULL: "<folded functions>" */
+	const char *producer; /* of the artificial unit: "icfold 1.0" */
+	bool vtables;         /* add the entries that name the classes of the vtables in VSLOT */
+	bool note_only; /* debug info is being stripped: write .debug_icfold alone and read nothing
+			 */
+	const char *folded_unit_name; /* of the artificial unit; NULL: "<folded functions>" */
 };
 #endif

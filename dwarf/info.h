@@ -1,7 +1,8 @@
-/* info.h: units and DIEs of .debug_info and .debug_types (DWARF 2 to 5, sections 7.5.1 to 7.5.6), read only.
+/* info.h: units and DIEs of .debug_info and .debug_types (DWARF 2 to 5, sections 7.5.1 to 7.5.6),
+ * read only.
  *
- * Nothing is allocated per DIE.  A cursor walks one unit in file order and delivers, for each DIE, the wanted attributes
- * with the places of their bytes. */
+ * Nothing is allocated per DIE.  A cursor walks one unit in file order and delivers, for each DIE,
+ * the wanted attributes with the places of their bytes. */
 #ifndef DWARF_INFO_H
 #define DWARF_INFO_H
 #include "dwarf/abbrev.h"
@@ -12,14 +13,14 @@
 #include <stdint.h>
 
 struct dwr_unit {
-	uint64_t off, end;   /* of the unit (its header) in its section */
-	uint64_t die;        /* offset of the first DIE */
+	uint64_t off, end; /* of the unit (its header) in its section */
+	uint64_t die;      /* offset of the first DIE */
 	uint64_t abbrev_off;
 	uint64_t abbrev_pos; /* where the header holds abbrev_off */
 	uint64_t id;         /* type signature or DWO id, else 0 */
 	uint64_t type_off;   /* type units: the type's DIE, relative to the unit */
 	uint8_t sec;         /* DWR_INFO or DWR_TYPES */
-	uint8_t type;        /* DW_UT_*; before DWARF 5: DW_UT_compile, in .debug_types DW_UT_type */
+	uint8_t type; /* DW_UT_*; before DWARF 5: DW_UT_compile, in .debug_types DW_UT_type */
 	struct dwr_form_params params;
 };
 
@@ -28,38 +29,42 @@ struct dwr_units {
 	size_t len, cap;
 };
 
-/* Reads all unit headers; loads the sections that it needs.  Errors: sizes that do not fit, an unknown version, unit type
- * or address size. */
+/* Reads all unit headers; loads the sections that it needs.  Errors: sizes that do not fit, an
+ * unknown version, unit type or address size. */
 struct elfrw_err *dwr_units_read(struct dwr_sections *secs, struct dwr_units *ret);
 void dwr_units_deinit(struct dwr_units *units);
 
-/* Reads one header at R, a cursor in SEC, and moves R to the unit's end; *U starts as { 0 }.  Where only the length makes
- * sense, that is an error, but u->end is set and R moves as well. */
+/* Reads one header at R, a cursor in SEC, and moves R to the unit's end; *U starts as { 0 }.  Where
+ * only the length makes sense, that is an error, but u->end is set and R moves as well. */
 struct elfrw_rbuf;
-struct elfrw_err *dwr_unit_header(struct elfrw_rbuf *r, const struct dwr_section *sec, enum dwr_sec id, struct dwr_unit *u);
+struct elfrw_err *dwr_unit_header(struct elfrw_rbuf *r, const struct dwr_section *sec,
+				  enum dwr_sec id, struct dwr_unit *u);
 
 /* The unit of section SEC that holds offset OFF, or NULL. */
-const struct dwr_unit *dwr_units_find(const struct dwr_units *units, enum dwr_sec sec, uint64_t off);
+const struct dwr_unit *dwr_units_find(const struct dwr_units *units, enum dwr_sec sec,
+				      uint64_t off);
 
-/* One attribute value.  For blocks and exprlocs, pos and size are those of the contents, and u is the size. */
+/* One attribute value.  For blocks and exprlocs, pos and size are those of the contents, and u is
+ * the size. */
 struct dwr_value {
 	uint16_t name, form; /* the form behind DW_FORM_indirect, when it is one */
 	bool implicit;       /* DW_FORM_implicit_const: no bytes in the DIE */
 	uint32_t attr;       /* index in the abbreviation table's attr */
 	uint64_t pos;        /* offset of the value's bytes in the section */
 	uint64_t size;       /* bytes there */
-	uint64_t u;          /* the number (sdata and implicit_const: as two's complement); data16: the low half */
+	uint64_t u; /* the number (sdata and implicit_const: as two's complement); data16: the low
+		       half */
 };
 
-/* Reads one value of FORM at R into *V (all but name and attr) and moves past it; R is bad when there is none.  IMPLICIT is the
- * abbreviation's number for DW_FORM_implicit_const. */
-void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params, int64_t implicit,
-		    struct dwr_value *v);
+/* Reads one value of FORM at R into *V (all but name and attr) and moves past it; R is bad when
+ * there is none.  IMPLICIT is the abbreviation's number for DW_FORM_implicit_const. */
+void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params,
+		    int64_t implicit, struct dwr_value *v);
 
 #define DWR_MAX_VALUES 64
 
 struct dwr_die {
-	uint64_t off;  /* in the section */
+	uint64_t off;   /* in the section */
 	uint32_t depth; /* 0: the unit's own DIE */
 	const struct dwr_abbrev *abbrev;
 	uint64_t attrs; /* offset of the first attribute's bytes */
@@ -68,12 +73,12 @@ struct dwr_die {
 };
 
 struct dwr_cursor {
-	const struct dwr_unit *unit;         /* borrowed, as the rest */
+	const struct dwr_unit *unit; /* borrowed, as the rest */
 	const struct dwr_abbrev_table *table;
-	const uint8_t *data;  /* the section */
+	const uint8_t *data; /* the section */
 	const uint8_t *pos, *end;
 	uint32_t depth;
-	bool all;   /* deliver DIEs without wanted attributes too */
+	bool all; /* deliver DIEs without wanted attributes too */
 	bool done;
 };
 
@@ -81,8 +86,8 @@ struct dwr_cursor {
 struct dwr_cursor dwr_cursor_at(const struct dwr_sections *secs, const struct dwr_unit *unit,
 				const struct dwr_abbrev_table *table, bool all);
 
-/* The same, but at the DIE at offset OFF of the section (which must begin a DIE of UNIT), as depth 0: it then walks that
- * DIE and what is below it. */
+/* The same, but at the DIE at offset OFF of the section (which must begin a DIE of UNIT), as depth
+ * 0: it then walks that DIE and what is below it. */
 struct dwr_cursor dwr_cursor_at_die(const struct dwr_sections *secs, const struct dwr_unit *unit,
 				    const struct dwr_abbrev_table *table, bool all, uint64_t off);
 
@@ -99,33 +104,38 @@ static inline const struct dwr_value *dwr_die_value(const struct dwr_die *die, u
 }
 
 /* The abbreviation table of UNIT into *TABLE (see dwr_abbrev_read). */
-struct elfrw_err *dwr_unit_abbrev(struct dwr_sections *secs, const struct dwr_unit *unit, const struct dwr_want *want,
-				  struct dwr_abbrev_table *table);
+struct elfrw_err *dwr_unit_abbrev(struct dwr_sections *secs, const struct dwr_unit *unit,
+				  const struct dwr_want *want, struct dwr_abbrev_table *table);
 
 /* What a unit's own DIE says that the reading of other attributes depends on. */
 struct dwr_unit_root {
 	bool has_low_pc, has_line, has_dwo;
-	uint64_t low_pc;         /* resolved through .debug_addr */
-	uint64_t line;           /* DW_AT_stmt_list */
-	uint64_t addr_base, rnglists_base, loclists_base, str_offsets_base; /* UINT64_MAX: not there */
+	uint64_t low_pc; /* resolved through .debug_addr */
+	uint64_t line;   /* DW_AT_stmt_list */
+	uint64_t addr_base, rnglists_base, loclists_base,
+		str_offsets_base; /* UINT64_MAX: not there */
 	uint64_t gnu_ranges_base; /* 0 when not there */
-	uint64_t language;       /* DW_AT_language, 0 when not there */
-	const char *name, *comp_dir, *dwo_name; /* borrowed from the sections; NULL: not there or not readable */
+	uint64_t language;        /* DW_AT_language, 0 when not there */
+	const char *name, *comp_dir,
+		*dwo_name; /* borrowed from the sections; NULL: not there or not readable */
 };
 
 /* Reads the unit's first DIE.  SECS must have been loaded (dwr_sections_load_all). */
 struct elfrw_err *dwr_unit_read_root(const struct dwr_sections *secs, const struct dwr_unit *unit,
 				     struct dwr_unit_root *ret);
 
-/* The same from the unit's own DIE, delivered with (at least) the attributes that struct dwr_unit_root names. */
-void dwr_die_root(const struct dwr_sections *secs, const struct dwr_unit *unit, const struct dwr_die *die,
-		  struct dwr_unit_root *ret);
+/* The same from the unit's own DIE, delivered with (at least) the attributes that struct
+ * dwr_unit_root names. */
+void dwr_die_root(const struct dwr_sections *secs, const struct dwr_unit *unit,
+		  const struct dwr_die *die, struct dwr_unit_root *ret);
 
 /* The string of a value in any string form, or NULL (not a string form, or out of the section). */
 const char *dwr_value_string(const struct dwr_sections *secs, const struct dwr_unit *unit,
 			     const struct dwr_unit_root *root, const struct dwr_value *value);
 
-/* The address of a value in an address form, through .debug_addr where needed; false: not one, or out of the section. */
-bool dwr_value_address(const struct dwr_sections *secs, const struct dwr_unit *unit, const struct dwr_unit_root *root,
-		       const struct dwr_value *value, uint64_t *ret);
+/* The address of a value in an address form, through .debug_addr where needed; false: not one, or
+ * out of the section. */
+bool dwr_value_address(const struct dwr_sections *secs, const struct dwr_unit *unit,
+		       const struct dwr_unit_root *root, const struct dwr_value *value,
+		       uint64_t *ret);
 #endif

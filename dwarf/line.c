@@ -1,13 +1,15 @@
 /* line.c: see line.h.  DWARF 2 section 6.2 to DWARF 5 section 6.2.
  *
- * Two walks over a program.  dwr_line_scan follows only addresses: a table look-up per special opcode, no stores; that
- * is all that most sequences need, since a function that moves as a whole changes only its set_address.  dwr_line_decode
- * makes rows, for the sequences that are cut.  Cost: about a nanosecond and three per opcode. */
+ * Two walks over a program.  dwr_line_scan follows only addresses: a table look-up per special
+ * opcode, no stores; that is all that most sequences need, since a function that moves as a whole
+ * changes only its set_address.  dwr_line_decode makes rows, for the sequences that are cut.  Cost:
+ * about a nanosecond and three per opcode. */
 #include "dwarf/line.h"
 #include "elfrw/base/rbuf.h"
 #include <dwarf.h>
 
-/* Number of operands of standard opcodes 1 to 12 (DWARF 5, section 6.2.5.2; fixed_advance_pc's is a uhalf). */
+/* Number of operands of standard opcodes 1 to 12 (DWARF 5, section 6.2.5.2; fixed_advance_pc's is a
+ * uhalf). */
 static const uint8_t standard_lengths[12] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
 
 void dwr_line_header_finish(struct dwr_line_header *h)
@@ -30,7 +32,9 @@ void dwr_line_header_finish(struct dwr_line_header *h)
 struct elfrw_err *dwr_line_header_read(const char *section, struct dwr_bytes sec, uint64_t off,
 				       struct dwr_line_header *ret)
 {
-	struct dwr_line_header h = { .section = section, .data = sec.data, .off = off, .offset_size = 4 };
+	struct dwr_line_header h = {
+		.section = section, .data = sec.data, .off = off, .offset_size = 4
+	};
 	struct elfrw_rbuf r = elfrw_rbuf(sec.data, sec.size);
 	elfrw_rbuf_seek(&r, off);
 	uint64_t length = elfrw_rbuf_u32(&r);
@@ -38,9 +42,11 @@ struct elfrw_err *dwr_line_header_read(const char *section, struct dwr_bytes sec
 		length = elfrw_rbuf_u64(&r);
 		h.offset_size = 8;
 	} else if (length >= 0xfffffff0)
-		return elfrw_error_at(section, off, "reserved unit length 0x%llx", (unsigned long long)length);
+		return elfrw_error_at(section, off, "reserved unit length 0x%llx",
+				      (unsigned long long)length);
 	if (!elfrw_rbuf_ok(&r) || length > elfrw_rbuf_left(&r))
-		return elfrw_error_at(section, off, "line table reaches past the end of the section");
+		return elfrw_error_at(section, off,
+				      "line table reaches past the end of the section");
 	h.end = elfrw_rbuf_off(&r) + length;
 	r.end = r.pos + length;
 
@@ -49,11 +55,13 @@ struct elfrw_err *dwr_line_header_read(const char *section, struct dwr_bytes sec
 		return elfrw_error_at(section, off, "line table of unknown version %u", h.version);
 	if (h.version >= 5) {
 		h.address_size = elfrw_rbuf_u8(&r);
-		elfrw_rbuf_u8(&r); /* segment_selector_size: only for DW_LNE_set_address's successors, unused */
+		elfrw_rbuf_u8(&r); /* segment_selector_size: only for DW_LNE_set_address's
+				      successors, unused */
 	}
 	uint64_t header_length = elfrw_rbuf_uint(&r, h.offset_size);
 	if (!elfrw_rbuf_ok(&r) || header_length > elfrw_rbuf_left(&r))
-		return elfrw_error_at(section, off, "header of the line table reaches past its end");
+		return elfrw_error_at(section, off,
+				      "header of the line table reaches past its end");
 	h.program = elfrw_rbuf_off(&r) + header_length;
 	r.end = r.pos + header_length;
 	h.min_inst_length = elfrw_rbuf_u8(&r);
@@ -70,13 +78,17 @@ struct elfrw_err *dwr_line_header_read(const char *section, struct dwr_bytes sec
 	h.tables = elfrw_rbuf_off(&r);
 
 	if (h.max_ops > 1)
-		return elfrw_error_at(section, off, "line table for a VLIW machine (%u operations per instruction)", h.max_ops);
+		return elfrw_error_at(
+			section, off,
+			"line table for a VLIW machine (%u operations per instruction)", h.max_ops);
 	if (!h.line_range && h.program != h.end)
 		return elfrw_error_at(section, off, "line_range of the line table is 0");
 	for (unsigned op = 1; op < h.opcode_base && op <= 12; op++)
 		if (h.lengths[op - 1] != standard_lengths[op - 1])
-			return elfrw_error_at(section, off, "line table says that standard opcode %u has %u operands", op,
-					      h.lengths[op - 1]);
+			return elfrw_error_at(
+				section, off,
+				"line table says that standard opcode %u has %u operands", op,
+				h.lengths[op - 1]);
 	dwr_line_header_finish(&h);
 	*ret = h;
 	return NULL;
@@ -84,7 +96,8 @@ struct elfrw_err *dwr_line_header_read(const char *section, struct dwr_bytes sec
 
 static struct elfrw_err *truncated(const struct dwr_line_header *h, const struct elfrw_rbuf *r)
 {
-	return elfrw_error_at(h->section, elfrw_rbuf_off(r), "line number program ends inside an opcode");
+	return elfrw_error_at(h->section, elfrw_rbuf_off(r),
+			      "line number program ends inside an opcode");
 }
 
 static struct elfrw_rbuf program_at(const struct dwr_line_header *h, uint64_t off)
@@ -94,10 +107,11 @@ static struct elfrw_rbuf program_at(const struct dwr_line_header *h, uint64_t of
 	return r;
 }
 
-/* The extended opcode whose 0 byte has been read: its number, and where what follows it begins; R is at its operands.
- * Number 0: none.  That is what zero bytes at the end of a unit, as padding, come to. */
-static inline struct elfrw_err *extended(const struct dwr_line_header *h, struct elfrw_rbuf *r, uint8_t *op,
-					 const uint8_t **next)
+/* The extended opcode whose 0 byte has been read: its number, and where what follows it begins; R
+ * is at its operands. Number 0: none.  That is what zero bytes at the end of a unit, as padding,
+ * come to. */
+static inline struct elfrw_err *extended(const struct dwr_line_header *h, struct elfrw_rbuf *r,
+					 uint8_t *op, const uint8_t **next)
 {
 	uint64_t len = r->pos < r->end ? elfrw_rbuf_uleb(r) : 0;
 	if (r->bad || len > elfrw_rbuf_left(r))
@@ -106,7 +120,8 @@ static inline struct elfrw_err *extended(const struct dwr_line_header *h, struct
 	*op = len ? *r->pos++ : 0;
 	size_t size = (size_t)(*next - r->pos);
 	if (*op == DW_LNE_set_address && (size < 1 || size > 8))
-		return elfrw_error_at(h->section, elfrw_rbuf_off(r), "DW_LNE_set_address with an operand of %zu bytes", size);
+		return elfrw_error_at(h->section, elfrw_rbuf_off(r),
+				      "DW_LNE_set_address with an operand of %zu bytes", size);
 	return NULL;
 }
 
@@ -117,7 +132,8 @@ static inline void skip_unknown(const struct dwr_line_header *h, struct elfrw_rb
 		elfrw_rbuf_uleb(r);
 }
 
-struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, struct dwr_line_seq *ret)
+struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off,
+				struct dwr_line_seq *ret)
 {
 	struct elfrw_rbuf r = program_at(h, *off);
 	struct dwr_line_seq s = { .off = *off, .ascending = true, .lo = UINT64_MAX };
@@ -169,7 +185,7 @@ struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off, 
 		case DW_LNS_advance_pc:
 			next = NULL;
 			next_address = address + elfrw_rbuf_uleb(&r) * h->min_inst_length;
-advanced:
+		advanced:
 			if (next_address < address && s.rows) {
 				s.ascending = false;
 				if (address > s.hi)
@@ -184,22 +200,14 @@ advanced:
 		case DW_LNS_advance_line:
 		case DW_LNS_set_file:
 		case DW_LNS_set_column:
-		case DW_LNS_set_isa:
-			elfrw_rbuf_uleb(&r);
-			break;
+		case DW_LNS_set_isa: elfrw_rbuf_uleb(&r); break;
 		case DW_LNS_negate_stmt:
 		case DW_LNS_set_basic_block:
 		case DW_LNS_set_prologue_end:
-		case DW_LNS_set_epilogue_begin:
-			break;
-		case DW_LNS_const_add_pc:
-			address += const_add;
-			break;
-		case DW_LNS_fixed_advance_pc:
-			address += elfrw_rbuf_u16(&r);
-			break;
-		default:
-			skip_unknown(h, &r, op);
+		case DW_LNS_set_epilogue_begin: break;
+		case DW_LNS_const_add_pc: address += const_add; break;
+		case DW_LNS_fixed_advance_pc: address += elfrw_rbuf_u16(&r); break;
+		default: skip_unknown(h, &r, op);
 		}
 		if (r.bad)
 			return truncated(h, &r);
@@ -238,9 +246,11 @@ struct elfrw_err *dwr_line_next_ext(const struct dwr_line_header *h, uint64_t *o
 		if (op == 0) {
 			ELFRW_TRY(extended(h, &r, &ext, &next));
 			if (ext) {
-				*ret = (struct dwr_line_ext){ .off = (uint64_t)(start - r.start), .arg = elfrw_rbuf_off(&r),
+				*ret = (struct dwr_line_ext){ .off = (uint64_t)(start - r.start),
+							      .arg = elfrw_rbuf_off(&r),
 							      .end_off = (uint64_t)(next - r.start),
-							      .size = (uint64_t)(next - r.pos), .op = ext };
+							      .size = (uint64_t)(next - r.pos),
+							      .op = ext };
 				*off = ret->end_off;
 				return NULL;
 			}
@@ -256,13 +266,15 @@ struct elfrw_err *dwr_line_next_ext(const struct dwr_line_header *h, uint64_t *o
 	return NULL;
 }
 
-struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off, struct dwr_rows *rows)
+struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off,
+				  struct dwr_rows *rows)
 {
 	struct elfrw_rbuf r = program_at(h, *off);
 	const uint8_t base = h->opcode_base;
 	const uint8_t start_flags = h->default_is_stmt ? DWR_ROW_STMT : 0;
 	struct dwr_row s = { .file = 1, .line = 1, .flags = start_flags };
-	bool set = false, fixed = false, moved = false; /* how the address changed since the last row */
+	bool set = false, fixed = false,
+	     moved = false; /* how the address changed since the last row */
 	while (r.pos < r.end) {
 		uint8_t op = *r.pos++, ext = 0;
 		bool row = false;
@@ -283,35 +295,24 @@ struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off
 					s.flags |= DWR_ROW_END;
 					row = true;
 				} else if (ext == DW_LNE_set_discriminator) {
-					struct elfrw_rbuf arg = elfrw_rbuf(r.pos, (size_t)(next - r.pos));
+					struct elfrw_rbuf arg =
+						elfrw_rbuf(r.pos, (size_t)(next - r.pos));
 					s.discriminator = (uint32_t)elfrw_rbuf_uleb(&arg);
 				}
 				r.pos = next;
 				break;
-			case DW_LNS_copy:
-				row = true;
-				break;
+			case DW_LNS_copy: row = true; break;
 			case DW_LNS_advance_pc: {
 				uint64_t step = elfrw_rbuf_uleb(&r) * h->min_inst_length;
 				s.address += step;
 				moved |= step != 0;
 				break;
 			}
-			case DW_LNS_advance_line:
-				s.line += (uint32_t)elfrw_rbuf_sleb(&r);
-				break;
-			case DW_LNS_set_file:
-				s.file = (uint32_t)elfrw_rbuf_uleb(&r);
-				break;
-			case DW_LNS_set_column:
-				s.column = (uint32_t)elfrw_rbuf_uleb(&r);
-				break;
-			case DW_LNS_negate_stmt:
-				s.flags ^= DWR_ROW_STMT;
-				break;
-			case DW_LNS_set_basic_block:
-				s.flags |= DWR_ROW_BLOCK;
-				break;
+			case DW_LNS_advance_line: s.line += (uint32_t)elfrw_rbuf_sleb(&r); break;
+			case DW_LNS_set_file: s.file = (uint32_t)elfrw_rbuf_uleb(&r); break;
+			case DW_LNS_set_column: s.column = (uint32_t)elfrw_rbuf_uleb(&r); break;
+			case DW_LNS_negate_stmt: s.flags ^= DWR_ROW_STMT; break;
+			case DW_LNS_set_basic_block: s.flags |= DWR_ROW_BLOCK; break;
 			case DW_LNS_const_add_pc:
 				s.address += h->advance[255];
 				moved |= h->advance[255] != 0;
@@ -320,17 +321,10 @@ struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off
 				s.address += elfrw_rbuf_u16(&r);
 				fixed = true;
 				break;
-			case DW_LNS_set_prologue_end:
-				s.flags |= DWR_ROW_PROLOGUE_END;
-				break;
-			case DW_LNS_set_epilogue_begin:
-				s.flags |= DWR_ROW_EPILOGUE_BEGIN;
-				break;
-			case DW_LNS_set_isa:
-				s.isa = (uint32_t)elfrw_rbuf_uleb(&r);
-				break;
-			default:
-				skip_unknown(h, &r, op);
+			case DW_LNS_set_prologue_end: s.flags |= DWR_ROW_PROLOGUE_END; break;
+			case DW_LNS_set_epilogue_begin: s.flags |= DWR_ROW_EPILOGUE_BEGIN; break;
+			case DW_LNS_set_isa: s.isa = (uint32_t)elfrw_rbuf_uleb(&r); break;
+			default: skip_unknown(h, &r, op);
 			}
 		if (r.bad)
 			return truncated(h, &r);
@@ -339,7 +333,9 @@ struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off
 		if (rows->len == rows->cap && !VEC_RESERVE(rows, rows->len + 1))
 			return &elfrw_err_nomem;
 		rows->data[rows->len] = s;
-		rows->data[rows->len++].flags |= set ? DWR_ROW_VIA_SET : fixed && !moved ? DWR_ROW_VIA_FIXED : 0;
+		rows->data[rows->len++].flags |= set               ? DWR_ROW_VIA_SET
+						 : fixed && !moved ? DWR_ROW_VIA_FIXED
+								   : 0;
 		if (s.flags & DWR_ROW_END)
 			break;
 		s.discriminator = 0;
@@ -375,12 +371,15 @@ static inline uint8_t *put_set_address(uint8_t *p, unsigned size, uint64_t addre
 	return p + size;
 }
 
-/* The special opcode that adds LINE to the line and STEPS instructions to the address, or 0: there is none. */
+/* The special opcode that adds LINE to the line and STEPS instructions to the address, or 0: there
+ * is none. */
 static inline unsigned special(const struct dwr_line_header *h, int32_t line, uint64_t steps)
 {
-	if (!h->line_range || line < h->line_base || line >= h->line_base + h->line_range || steps > 255)
+	if (!h->line_range || line < h->line_base || line >= h->line_base + h->line_range ||
+	    steps > 255)
 		return 0;
-	unsigned op = (unsigned)(line - h->line_base) + h->line_range * (unsigned)steps + h->opcode_base;
+	unsigned op =
+		(unsigned)(line - h->line_base) + h->line_range * (unsigned)steps + h->opcode_base;
 	return op <= 255 ? op : 0;
 }
 
@@ -396,11 +395,15 @@ bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare)
 		return false;
 	for (size_t width = 1; width < n; width *= 2) {
 		for (size_t lo = 0; lo < n; lo += 2 * width) {
-			size_t mid = n - lo < width ? n : lo + width, hi = n - lo < 2 * width ? n : lo + 2 * width;
+			size_t mid = n - lo < width ? n : lo + width,
+			       hi = n - lo < 2 * width ? n : lo + 2 * width;
 			size_t a = lo, b = mid;
 			for (size_t k = lo; k < hi; k++)
-				spare->data[k] = a < mid && (b >= hi || rows->data[a].address <= rows->data[b].address) ?
-							 rows->data[a++] : rows->data[b++];
+				spare->data[k] =
+					a < mid && (b >= hi ||
+						    rows->data[a].address <= rows->data[b].address)
+						? rows->data[a++]
+						: rows->data[b++];
 		}
 		struct dwr_row *swap = rows->data;
 		size_t cap = rows->cap;
@@ -412,12 +415,14 @@ bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare)
 	return true;
 }
 
-struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned address_size, const struct dwr_row *rows,
-				  size_t n, uint64_t end, uint64_t delta, struct elfrw_wbuf *w)
+struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned address_size,
+				  const struct dwr_row *rows, size_t n, uint64_t end,
+				  uint64_t delta, struct elfrw_wbuf *w)
 {
 	enum { ROW_MAX = 96 }; /* bytes that one row, or the end, can need */
 	if (!dwr_line_can_encode(h))
-		return elfrw_error_at(h->section, h->off, "line table with opcode_base %u cannot be written again",
+		return elfrw_error_at(h->section, h->off,
+				      "line table with opcode_base %u cannot be written again",
 				      h->opcode_base);
 	const uint64_t max_steps = h->line_range ? (255u - h->opcode_base) / h->line_range : 0;
 	struct dwr_row s = { .file = 1, .line = 1, .flags = h->default_is_stmt ? DWR_ROW_STMT : 0 };
@@ -479,10 +484,13 @@ struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned addr
 			*p++ = DW_LNS_negate_stmt;
 		if (row->flags & DWR_ROW_BLOCK)
 			*p++ = DW_LNS_set_basic_block;
-		if (row->isa != s.isa || row->flags & (DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN)) {
+		if (row->isa != s.isa ||
+		    row->flags & (DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN)) {
 			if (h->opcode_base <= DW_LNS_set_isa)
-				return elfrw_error_at(h->section, h->off, "opcode_base %u of the line table has no such row",
-						      h->opcode_base);
+				return elfrw_error_at(
+					h->section, h->off,
+					"opcode_base %u of the line table has no such row",
+					h->opcode_base);
 			if (row->flags & DWR_ROW_PROLOGUE_END)
 				*p++ = DW_LNS_set_prologue_end;
 			if (row->flags & DWR_ROW_EPILOGUE_BEGIN)
@@ -493,20 +501,23 @@ struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned addr
 			}
 		}
 		int32_t line = (int32_t)(row->line - s.line);
-		if (h->line_range && (line < h->line_base || line >= h->line_base + h->line_range)) {
+		if (h->line_range &&
+		    (line < h->line_base || line >= h->line_base + h->line_range)) {
 			*p++ = DW_LNS_advance_line;
 			p = put_sleb(p, line);
 			line = 0;
 		}
 		unsigned op = special(h, line, steps);
-		if (!op && max_steps && steps >= max_steps && (op = special(h, line, steps - max_steps)))
+		if (!op && max_steps && steps >= max_steps &&
+		    (op = special(h, line, steps - max_steps)))
 			*p++ = DW_LNS_const_add_pc;
 		if (!op && steps) {
 			*p++ = DW_LNS_advance_pc;
 			p = put_uleb(p, steps);
 			op = special(h, line, 0);
 		}
-		if (!op && line) { /* no special opcode at all: line_range too large for its opcode_base */
+		if (!op &&
+		    line) { /* no special opcode at all: line_range too large for its opcode_base */
 			*p++ = DW_LNS_advance_line;
 			p = put_sleb(p, line);
 		}
@@ -529,15 +540,16 @@ static const char *string_at(struct dwr_bytes sec, uint64_t off)
 	return (const char *)sec.data + off;
 }
 
-static const char *string_x(const struct dwr_line_header *h, const struct dwr_line_strings *str, uint64_t base,
-			    uint64_t index)
+static const char *string_x(const struct dwr_line_header *h, const struct dwr_line_strings *str,
+			    uint64_t base, uint64_t index)
 {
 	struct dwr_bytes x = str->str_offsets;
 	if (base == UINT64_MAX)
 		base = h->offset_size == 8 ? 16 : 8;
 	if (base > x.size || index >= (x.size - base) / h->offset_size)
 		return NULL;
-	return string_at(str->str, elfrw_get_le(x.data + base + index * h->offset_size, h->offset_size));
+	return string_at(str->str,
+			 elfrw_get_le(x.data + base + index * h->offset_size, h->offset_size));
 }
 
 struct form_value {
@@ -546,71 +558,52 @@ struct form_value {
 	const uint8_t *md5;
 };
 
-/* One field of an entry of the DWARF 5 tables (section 6.2.4.1).  false: a form that is not known. */
-static bool read_form(const struct dwr_line_header *h, const struct dwr_line_strings *str, uint64_t str_base,
-		      uint64_t form, struct elfrw_rbuf *r, struct form_value *v)
+/* One field of an entry of the DWARF 5 tables (section 6.2.4.1).  false: a form that is not
+ * known. */
+static bool read_form(const struct dwr_line_header *h, const struct dwr_line_strings *str,
+		      uint64_t str_base, uint64_t form, struct elfrw_rbuf *r, struct form_value *v)
 {
 	*v = (struct form_value){ 0 };
 	switch (form) {
-	case DW_FORM_string:
-		v->str = elfrw_rbuf_cstr(r);
-		return true;
+	case DW_FORM_string: v->str = elfrw_rbuf_cstr(r); return true;
 	case DW_FORM_line_strp:
 		v->str = string_at(str->line_str, elfrw_rbuf_uint(r, h->offset_size));
 		return true;
 	case DW_FORM_strp:
 		v->str = string_at(str->str, elfrw_rbuf_uint(r, h->offset_size));
 		return true;
-	case DW_FORM_strx:
-		v->str = string_x(h, str, str_base, elfrw_rbuf_uleb(r));
+	case DW_FORM_strx: v->str = string_x(h, str, str_base, elfrw_rbuf_uleb(r)); return true;
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
+		v->str = string_x(h, str, str_base,
+				  elfrw_rbuf_uint(r, (unsigned)(form - DW_FORM_strx1) + 1));
 		return true;
-	case DW_FORM_strx1: case DW_FORM_strx2: case DW_FORM_strx3: case DW_FORM_strx4:
-		v->str = string_x(h, str, str_base, elfrw_rbuf_uint(r, (unsigned)(form - DW_FORM_strx1) + 1));
-		return true;
-	case DW_FORM_strp_sup: case DW_FORM_sec_offset: case DW_FORM_GNU_strp_alt:
-		v->u = elfrw_rbuf_uint(r, h->offset_size);
-		return true;
-	case DW_FORM_udata:
-		v->u = elfrw_rbuf_uleb(r);
-		return true;
-	case DW_FORM_sdata:
-		v->u = (uint64_t)elfrw_rbuf_sleb(r);
-		return true;
-	case DW_FORM_data1: case DW_FORM_flag:
-		v->u = elfrw_rbuf_u8(r);
-		return true;
-	case DW_FORM_data2:
-		v->u = elfrw_rbuf_u16(r);
-		return true;
-	case DW_FORM_data4:
-		v->u = elfrw_rbuf_u32(r);
-		return true;
-	case DW_FORM_data8:
-		v->u = elfrw_rbuf_u64(r);
-		return true;
-	case DW_FORM_data16:
-		v->md5 = elfrw_rbuf_take(r, 16);
-		return true;
-	case DW_FORM_block:
-		elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r));
-		return true;
-	case DW_FORM_block1:
-		elfrw_rbuf_skip(r, elfrw_rbuf_u8(r));
-		return true;
-	case DW_FORM_block2:
-		elfrw_rbuf_skip(r, elfrw_rbuf_u16(r));
-		return true;
-	case DW_FORM_block4:
-		elfrw_rbuf_skip(r, elfrw_rbuf_u32(r));
-		return true;
+	case DW_FORM_strp_sup:
+	case DW_FORM_sec_offset:
+	case DW_FORM_GNU_strp_alt: v->u = elfrw_rbuf_uint(r, h->offset_size); return true;
+	case DW_FORM_udata: v->u = elfrw_rbuf_uleb(r); return true;
+	case DW_FORM_sdata: v->u = (uint64_t)elfrw_rbuf_sleb(r); return true;
+	case DW_FORM_data1:
+	case DW_FORM_flag: v->u = elfrw_rbuf_u8(r); return true;
+	case DW_FORM_data2: v->u = elfrw_rbuf_u16(r); return true;
+	case DW_FORM_data4: v->u = elfrw_rbuf_u32(r); return true;
+	case DW_FORM_data8: v->u = elfrw_rbuf_u64(r); return true;
+	case DW_FORM_data16: v->md5 = elfrw_rbuf_take(r, 16); return true;
+	case DW_FORM_block: elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r)); return true;
+	case DW_FORM_block1: elfrw_rbuf_skip(r, elfrw_rbuf_u8(r)); return true;
+	case DW_FORM_block2: elfrw_rbuf_skip(r, elfrw_rbuf_u16(r)); return true;
+	case DW_FORM_block4: elfrw_rbuf_skip(r, elfrw_rbuf_u32(r)); return true;
 	}
 	return false;
 }
 
-/* One of the two tables of DWARF 5: its format, then its entries.  Every form takes at least a byte, so the number of
- * entries is bounded by the bytes. */
-static struct elfrw_err *read_table(const struct dwr_line_header *h, const struct dwr_line_strings *str,
-				    uint64_t str_base, struct elfrw_rbuf *r, bool dirs, struct dwr_line_files *files)
+/* One of the two tables of DWARF 5: its format, then its entries.  Every form takes at least a
+ * byte, so the number of entries is bounded by the bytes. */
+static struct elfrw_err *read_table(const struct dwr_line_header *h,
+				    const struct dwr_line_strings *str, uint64_t str_base,
+				    struct elfrw_rbuf *r, bool dirs, struct dwr_line_files *files)
 {
 	uint64_t type[255], form[255];
 	unsigned n = elfrw_rbuf_u8(r);
@@ -620,13 +613,15 @@ static struct elfrw_err *read_table(const struct dwr_line_header *h, const struc
 	}
 	uint64_t count = elfrw_rbuf_uleb(r);
 	if (elfrw_rbuf_ok(r) && count > (n ? elfrw_rbuf_left(r) / n : 0))
-		return elfrw_error_at(h->section, elfrw_rbuf_off(r), "more files than the line table can hold");
+		return elfrw_error_at(h->section, elfrw_rbuf_off(r),
+				      "more files than the line table can hold");
 	for (uint64_t e = 0; e < count; e++) {
 		struct dwr_line_file file = { .name = "" };
 		for (unsigned i = 0; i < n; i++) {
 			struct form_value v;
 			if (!read_form(h, str, str_base, form[i], r, &v))
-				return elfrw_error_at(h->section, elfrw_rbuf_off(r), "unknown form 0x%llx in a line table",
+				return elfrw_error_at(h->section, elfrw_rbuf_off(r),
+						      "unknown form 0x%llx in a line table",
 						      (unsigned long long)form[i]);
 			if (type[i] == DW_LNCT_path && v.str)
 				file.name = v.str;
@@ -650,11 +645,13 @@ static struct elfrw_err *read_table(const struct dwr_line_header *h, const struc
 		}
 	}
 	if (!elfrw_rbuf_ok(r))
-		return elfrw_error_at(h->section, h->off, "file tables of the line table are truncated");
+		return elfrw_error_at(h->section, h->off,
+				      "file tables of the line table are truncated");
 	return NULL;
 }
 
-/* name, directory, time, size: an entry before DWARF 5 (section 6.2.4, file_names); an empty name ends the table. */
+/* name, directory, time, size: an entry before DWARF 5 (section 6.2.4, file_names); an empty name
+ * ends the table. */
 static bool read_old_file(struct elfrw_rbuf *r, struct dwr_line_file *file)
 {
 	*file = (struct dwr_line_file){ .name = elfrw_rbuf_cstr(r) };
@@ -688,12 +685,14 @@ static struct elfrw_err *read_old_tables(const struct dwr_line_header *h, struct
 		*fslot = file;
 	}
 	if (!elfrw_rbuf_ok(r))
-		return elfrw_error_at(h->section, h->off, "file tables of the line table are truncated");
+		return elfrw_error_at(h->section, h->off,
+				      "file tables of the line table are truncated");
 	return NULL;
 }
 
-struct elfrw_err *dwr_line_files_read(const struct dwr_line_header *h, const struct dwr_line_strings *str,
-				      uint64_t str_offsets_base, bool defined, struct dwr_line_files *files)
+struct elfrw_err *dwr_line_files_read(const struct dwr_line_header *h,
+				      const struct dwr_line_strings *str, uint64_t str_offsets_base,
+				      bool defined, struct dwr_line_files *files)
 {
 	files->dir.len = files->file.len = 0;
 	struct elfrw_rbuf r = elfrw_rbuf(h->data, h->program);

@@ -1,7 +1,7 @@
 /* lists.c: see lists.h.
  *
- * One reader of single entries serves both the decoding here and the copying in rewrite/lists/list.c.  Cost: one pass over the bytes
- * of a list. */
+ * One reader of single entries serves both the decoding here and the copying in
+ * rewrite/lists/list.c.  Cost: one pass over the bytes of a list. */
 #include "dwarf/lists.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -10,14 +10,10 @@
 
 /* The DWARF 5 entry kinds have other numbers in the two sections. */
 static const int8_t rle_code[] = {
-	[DW_RLE_end_of_list] = DWR_LIST_CODE_END,
-	[DW_RLE_base_addressx] = DWR_LIST_CODE_BASEX,
-	[DW_RLE_startx_endx] = DWR_LIST_STARTX_END,
-	[DW_RLE_startx_length] = DWR_LIST_STARTX_LENGTH,
-	[DW_RLE_offset_pair] = DWR_LIST_PAIR,
-	[DW_RLE_base_address] = DWR_LIST_CODE_BASE,
-	[DW_RLE_start_end] = DWR_LIST_START_END,
-	[DW_RLE_start_length] = DWR_LIST_START_LENGTH,
+	[DW_RLE_end_of_list] = DWR_LIST_CODE_END,   [DW_RLE_base_addressx] = DWR_LIST_CODE_BASEX,
+	[DW_RLE_startx_endx] = DWR_LIST_STARTX_END, [DW_RLE_startx_length] = DWR_LIST_STARTX_LENGTH,
+	[DW_RLE_offset_pair] = DWR_LIST_PAIR,       [DW_RLE_base_address] = DWR_LIST_CODE_BASE,
+	[DW_RLE_start_end] = DWR_LIST_START_END,    [DW_RLE_start_length] = DWR_LIST_START_LENGTH,
 };
 static const int8_t lle_code[] = {
 	[DW_LLE_end_of_list] = DWR_LIST_CODE_END,
@@ -34,25 +30,31 @@ static const int8_t lle_code[] = {
 
 /* How the operands of each code are stored in DWARF 5: a address, u ULEB128. */
 static const char v5_operands[][3] = {
-	[DWR_LIST_PAIR] = "uu", [DWR_LIST_START_END] = "aa", [DWR_LIST_START_LENGTH] = "au",
-	[DWR_LIST_STARTX_END] = "uu", [DWR_LIST_STARTX_LENGTH] = "uu", [DWR_LIST_DEFAULT] = "",
-	[DWR_LIST_CODE_END] = "", [DWR_LIST_CODE_BASE] = "a", [DWR_LIST_CODE_BASEX] = "u", [DWR_LIST_CODE_VIEWS] = "uu",
+	[DWR_LIST_PAIR] = "uu",          [DWR_LIST_START_END] = "aa",
+	[DWR_LIST_START_LENGTH] = "au",  [DWR_LIST_STARTX_END] = "uu",
+	[DWR_LIST_STARTX_LENGTH] = "uu", [DWR_LIST_DEFAULT] = "",
+	[DWR_LIST_CODE_END] = "",        [DWR_LIST_CODE_BASE] = "a",
+	[DWR_LIST_CODE_BASEX] = "u",     [DWR_LIST_CODE_VIEWS] = "uu",
 };
 
 static struct elfrw_err *cut_off(const struct dwr_list_sec *sec, uint64_t off)
 {
-	return elfrw_error_at(sec->name, off, "list entry goes past the end of the section (0x%zx bytes)", sec->size);
+	return elfrw_error_at(sec->name, off,
+			      "list entry goes past the end of the section (0x%zx bytes)",
+			      sec->size);
 }
 
 struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_list_kind kind,
-				    const struct dwr_list_cu *cu, uint64_t off, struct dwr_list_raw *ret)
+				    const struct dwr_list_cu *cu, uint64_t off,
+				    struct dwr_list_raw *ret)
 {
 	unsigned size = cu->params.address_size;
 	bool v5 = dwr_list_is_v5(kind), has_expr = dwr_list_has_expr(kind);
 	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
 	elfrw_rbuf_seek(&r, off);
 	if (size != 4 && size != 8)
-		return elfrw_error_at(sec->name, off, "list of a unit with addresses of %u bytes", size);
+		return elfrw_error_at(sec->name, off, "list of a unit with addresses of %u bytes",
+				      size);
 	ret->off = off;
 	ret->operand[0] = ret->operand[1] = 0;
 	ret->operand_off[0] = ret->operand_off[1] = 0;
@@ -60,12 +62,14 @@ struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_lis
 	if (v5) {
 		uint8_t byte = elfrw_rbuf_u8(&r);
 		if (has_expr ? byte >= sizeof lle_code : byte >= sizeof rle_code)
-			return elfrw_error_at(sec->name, off, "unknown list entry kind 0x%02x", byte);
+			return elfrw_error_at(sec->name, off, "unknown list entry kind 0x%02x",
+					      byte);
 		ret->code = (uint8_t)(has_expr ? lle_code[byte] : rle_code[byte]);
 		const char *spec = v5_operands[ret->code];
 		for (unsigned i = 0; i < 2 && spec[i]; i++) {
 			ret->operand_off[i] = elfrw_rbuf_off(&r);
-			ret->operand[i] = spec[i] == 'a' ? elfrw_rbuf_uint(&r, size) : elfrw_rbuf_uleb(&r);
+			ret->operand[i] =
+				spec[i] == 'a' ? elfrw_rbuf_uint(&r, size) : elfrw_rbuf_uleb(&r);
 		}
 	} else {
 		for (unsigned i = 0; i < 2; i++) {
@@ -89,16 +93,18 @@ struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_lis
 	return elfrw_rbuf_ok(&r) ? NULL : cut_off(sec, off);
 }
 
-struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu, uint64_t index,
-				 const struct dwr_list_sec *sec, uint64_t off, uint64_t *ret, uint64_t *slot)
+struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
+				 uint64_t index, const struct dwr_list_sec *sec, uint64_t off,
+				 uint64_t *ret, uint64_t *slot)
 {
 	unsigned size = cu->params.address_size;
 	if (cu->addr_base == DWR_LIST_NONE)
-		return elfrw_error_at(sec->name, off, "address index %#jx in a unit without DW_AT_addr_base",
+		return elfrw_error_at(sec->name, off,
+				      "address index %#jx in a unit without DW_AT_addr_base",
 				      (uintmax_t)index);
 	if (cu->addr_base > secs->addr.size || index >= (secs->addr.size - cu->addr_base) / size)
-		return elfrw_error_at(sec->name, off, "address index %#jx is outside of %s", (uintmax_t)index,
-				      secs->addr.name);
+		return elfrw_error_at(sec->name, off, "address index %#jx is outside of %s",
+				      (uintmax_t)index, secs->addr.name);
 	uint64_t at = cu->addr_base + index * size;
 	*ret = elfrw_get_le(secs->addr.data + at, size);
 	if (slot)
@@ -111,8 +117,9 @@ void dwr_list_deinit(struct dwr_list *list)
 	VEC_FREE(&list->entry);
 }
 
-struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-				uint64_t off, uint64_t views, struct dwr_list *list)
+struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
+				const struct dwr_list_cu *cu, uint64_t off, uint64_t views,
+				struct dwr_list *list)
 {
 	const struct dwr_list_sec *sec = &secs->list[kind];
 	uint64_t base = cu->base, mask;
@@ -142,7 +149,8 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 			base = raw.operand[0];
 			own_base = true;
 			if (raw.code == DWR_LIST_CODE_BASEX)
-				ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &base, NULL));
+				ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off,
+							 &base, NULL));
 			continue;
 		}
 		struct dwr_list_entry *e = VEC_PUSH(&list->entry);
@@ -162,15 +170,16 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 			e->begin += base;
 			e->end += base;
 			break;
-		case DWR_LIST_START_LENGTH:
-			e->end += e->begin;
-			break;
+		case DWR_LIST_START_LENGTH: e->end += e->begin; break;
 		case DWR_LIST_STARTX_END:
-			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[1], sec, raw.off, &e->end, NULL));
-			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin, NULL));
+			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[1], sec, raw.off, &e->end,
+						 NULL));
+			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin,
+						 NULL));
 			break;
 		case DWR_LIST_STARTX_LENGTH:
-			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin, NULL));
+			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin,
+						 NULL));
 			e->end += e->begin;
 			break;
 		}
@@ -193,11 +202,13 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 	list->end = off;
 	list->views_end = views != DWR_LIST_NONE ? elfrw_rbuf_off(&v) : DWR_LIST_NONE;
 	if (!elfrw_rbuf_ok(&v))
-		return elfrw_error_at(sec->name, views, "location views go past the end of the section");
+		return elfrw_error_at(sec->name, views,
+				      "location views go past the end of the section");
 	return NULL;
 }
 
-struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec, struct dwr_list_contribs *ret)
+struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec,
+					 struct dwr_list_contribs *ret)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
 	struct dwr_list_contribs list = { 0 };
@@ -210,7 +221,8 @@ struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec, struct 
 			length = elfrw_rbuf_u64(&r);
 		}
 		if (!elfrw_rbuf_ok(&r) || length > elfrw_rbuf_left(&r) || length < 8) {
-			err = elfrw_error_at(sec->name, c.off, "contribution of 0x%jx bytes does not fit",
+			err = elfrw_error_at(sec->name, c.off,
+					     "contribution of 0x%jx bytes does not fit",
 					     (uintmax_t)length);
 			break;
 		}
@@ -221,12 +233,16 @@ struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec, struct 
 		c.n_offsets = elfrw_rbuf_u32(&r);
 		c.base = elfrw_rbuf_off(&r);
 		if (version != 5 || seg_size || (c.address_size != 4 && c.address_size != 8)) {
-			err = elfrw_error_at(sec->name, c.off, "contribution of version %u, address size %u, segment"
-					     " selector size %u is not supported", version, c.address_size, seg_size);
+			err = elfrw_error_at(sec->name, c.off,
+					     "contribution of version %u, address size %u, segment"
+					     " selector size %u is not supported",
+					     version, c.address_size, seg_size);
 			break;
 		}
 		if (c.n_offsets > (c.end - c.base) / c.offset_size) {
-			err = elfrw_error_at(sec->name, c.off, "offset table of 0x%x entries does not fit", c.n_offsets);
+			err = elfrw_error_at(sec->name, c.off,
+					     "offset table of 0x%x entries does not fit",
+					     c.n_offsets);
 			break;
 		}
 		c.lists = c.base + (uint64_t)c.n_offsets * c.offset_size;
@@ -250,27 +266,33 @@ void dwr_list_contribs_deinit(struct dwr_list_contribs *contribs)
 	VEC_FREE(contribs);
 }
 
-const struct dwr_list_contrib *dwr_list_contrib_find(const struct dwr_list_contribs *contribs, uint64_t off)
+const struct dwr_list_contrib *dwr_list_contrib_find(const struct dwr_list_contribs *contribs,
+						     uint64_t off)
 {
 	size_t lo = LOWER_BOUND(0, contribs->len, mid, contribs->data[mid].end <= off);
 	return lo < contribs->len && contribs->data[lo].off <= off ? &contribs->data[lo] : NULL;
 }
 
-struct elfrw_err *dwr_list_index(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-				 uint64_t index, uint64_t *ret)
+struct elfrw_err *dwr_list_index(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
+				 const struct dwr_list_cu *cu, uint64_t index, uint64_t *ret)
 {
 	const struct dwr_list_sec *sec = &secs->list[kind];
 	uint64_t base = kind == DWR_LIST_RNGLISTS ? cu->rnglists_base : cu->loclists_base;
 	if (base == DWR_LIST_NONE)
-		return elfrw_error("%s: list index 0x%jx in a unit without a base for it", sec->name, (uintmax_t)index);
+		return elfrw_error("%s: list index 0x%jx in a unit without a base for it",
+				   sec->name, (uintmax_t)index);
 	/* The number of entries stands right before the table. */
 	if (base < 4 || base > sec->size || index >= elfrw_get32(sec->data + base - 4) ||
 	    index >= (sec->size - base) / cu->params.offset_size)
-		return elfrw_error_at(sec->name, base, "list index 0x%jx is outside of the offset table",
+		return elfrw_error_at(sec->name, base,
+				      "list index 0x%jx is outside of the offset table",
 				      (uintmax_t)index);
-	uint64_t off = elfrw_get_le(sec->data + base + index * cu->params.offset_size, cu->params.offset_size);
+	uint64_t off = elfrw_get_le(sec->data + base + index * cu->params.offset_size,
+				    cu->params.offset_size);
 	if (off > sec->size - base)
-		return elfrw_error_at(sec->name, base, "list %ju begins past the end of the section", (uintmax_t)index);
+		return elfrw_error_at(sec->name, base,
+				      "list %ju begins past the end of the section",
+				      (uintmax_t)index);
 	*ret = base + off;
 	return NULL;
 }

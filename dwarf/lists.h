@@ -1,6 +1,6 @@
-/* lists.h: range lists and location lists, read: .debug_ranges and .debug_loc (DWARF 2 to 4, sections 2.17.3 and 2.6.2),
- * .debug_rnglists and .debug_loclists (DWARF 5, sections 7.25, 7.28, 7.29), GNU location views (DW_AT_GNU_locviews and
- * DW_LLE_GNU_view_pair). */
+/* lists.h: range lists and location lists, read: .debug_ranges and .debug_loc (DWARF 2 to 4,
+ * sections 2.17.3 and 2.6.2), .debug_rnglists and .debug_loclists (DWARF 5, sections 7.25, 7.28,
+ * 7.29), GNU location views (DW_AT_GNU_locviews and DW_LLE_GNU_view_pair). */
 #ifndef DWARF_LISTS_H
 #define DWARF_LISTS_H
 #include "dwarf/abbrev.h"
@@ -12,16 +12,22 @@
 
 #define DWR_LIST_NONE UINT64_MAX /* no such offset, base or address */
 
-enum dwr_list_kind { DWR_LIST_RANGES, DWR_LIST_RNGLISTS, DWR_LIST_LOC, DWR_LIST_LOCLISTS, DWR_LIST_KINDS };
+enum dwr_list_kind {
+	DWR_LIST_RANGES,
+	DWR_LIST_RNGLISTS,
+	DWR_LIST_LOC,
+	DWR_LIST_LOCLISTS,
+	DWR_LIST_KINDS
+};
 
 /* What the meaning of a unit's lists depends on. */
 struct dwr_list_cu {
 	struct dwr_form_params params;
-	bool has_base;          /* the unit's DIE has a DW_AT_low_pc (directly or through .debug_addr) */
-	uint64_t base;          /* its value in the input, 0 without one */
-	uint64_t new_base;      /* its value in the output, 0 without one; only read when rewriting */
-	uint64_t addr_base;     /* where the unit's addresses begin in .debug_addr (DW_AT_addr_base, DW_AT_GNU_addr_base), or
-				   DWR_LIST_NONE */
+	bool has_base;     /* the unit's DIE has a DW_AT_low_pc (directly or through .debug_addr) */
+	uint64_t base;     /* its value in the input, 0 without one */
+	uint64_t new_base; /* its value in the output, 0 without one; only read when rewriting */
+	uint64_t addr_base;     /* where the unit's addresses begin in .debug_addr (DW_AT_addr_base,
+				   DW_AT_GNU_addr_base), or     DWR_LIST_NONE */
 	uint64_t rnglists_base; /* DW_AT_rnglists_base, DWR_LIST_NONE without one */
 	uint64_t loclists_base; /* DW_AT_loclists_base, the same */
 };
@@ -38,39 +44,41 @@ struct dwr_list_secs {
 };
 
 enum dwr_list_how {
-	DWR_LIST_PAIR,         /* offsets from a base */
+	DWR_LIST_PAIR, /* offsets from a base */
 	DWR_LIST_START_END,
 	DWR_LIST_START_LENGTH,
-	DWR_LIST_STARTX_END,    /* both are indices in .debug_addr */
+	DWR_LIST_STARTX_END, /* both are indices in .debug_addr */
 	DWR_LIST_STARTX_LENGTH,
-	DWR_LIST_DEFAULT,      /* DW_LLE_default_location: no addresses */
+	DWR_LIST_DEFAULT, /* DW_LLE_default_location: no addresses */
 };
 
 /* One entry of a list that is not a base: [begin, end) and, in location lists, an expression. */
 struct dwr_list_entry {
-	uint64_t begin, end;   /* absolute, modulo the address size */
-	uint64_t base;         /* PAIR: the base in effect */
-	uint64_t operand[2];   /* as in the file */
-	uint64_t view[2];      /* with has_view */
+	uint64_t begin, end;      /* absolute, modulo the address size */
+	uint64_t base;            /* PAIR: the base in effect */
+	uint64_t operand[2];      /* as in the file */
+	uint64_t view[2];         /* with has_view */
 	uint64_t expr, expr_size; /* in the section; 0, 0 in range lists */
-	uint64_t off;          /* of the entry in the section */
-	uint8_t how;           /* enum dwr_list_how */
-	bool has_view;         /* from a view list or from a DW_LLE_GNU_view_pair */
-	bool own_base;         /* PAIR: the base comes from an entry of the list, not from the unit */
+	uint64_t off;             /* of the entry in the section */
+	uint8_t how;              /* enum dwr_list_how */
+	bool has_view;            /* from a view list or from a DW_LLE_GNU_view_pair */
+	bool own_base; /* PAIR: the base comes from an entry of the list, not from the unit */
 };
 
 struct dwr_list {
 	VEC(struct dwr_list_entry) entry; /* owned */
-	uint64_t off, end;         /* of its bytes in the section */
-	uint64_t views, views_end; /* its view list's, or DWR_LIST_NONE */
-	bool inline_views;         /* views come from DW_LLE_GNU_view_pair */
+	uint64_t off, end;                /* of its bytes in the section */
+	uint64_t views, views_end;        /* its view list's, or DWR_LIST_NONE */
+	bool inline_views;                /* views come from DW_LLE_GNU_view_pair */
 };
 
-/* Reads the list at OFF of the section of kind KIND into *LIST (zeroed at first, or from an earlier call, whose memory is
- * reused; on failure its contents are undefined).  VIEWS is the value of DW_AT_GNU_locviews, or DWR_LIST_NONE.  Errors:
- * past the end of the section, unknown entry kind, an index without .debug_addr. */
-struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-				uint64_t off, uint64_t views, struct dwr_list *list);
+/* Reads the list at OFF of the section of kind KIND into *LIST (zeroed at first, or from an earlier
+ * call, whose memory is reused; on failure its contents are undefined).  VIEWS is the value of
+ * DW_AT_GNU_locviews, or DWR_LIST_NONE.  Errors: past the end of the section, unknown entry kind,
+ * an index without .debug_addr. */
+struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
+				const struct dwr_list_cu *cu, uint64_t off, uint64_t views,
+				struct dwr_list *list);
 void dwr_list_deinit(struct dwr_list *list);
 
 /* One entry as it stands in the file, for those who copy bytes. */
@@ -91,12 +99,14 @@ struct dwr_list_raw {
 
 /* Reads the entry at OFF.  Errors: as dwr_list_read. */
 struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_list_kind kind,
-				    const struct dwr_list_cu *cu, uint64_t off, struct dwr_list_raw *ret);
+				    const struct dwr_list_cu *cu, uint64_t off,
+				    struct dwr_list_raw *ret);
 
-/* The address with index INDEX of CU, and (SLOT, may be NULL) where it is in .debug_addr; SEC and OFF say who asks, for
- * messages.  Errors: no .debug_addr or base, an index outside of it. */
-struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu, uint64_t index,
-				 const struct dwr_list_sec *sec, uint64_t off, uint64_t *ret, uint64_t *slot);
+/* The address with index INDEX of CU, and (SLOT, may be NULL) where it is in .debug_addr; SEC and
+ * OFF say who asks, for messages.  Errors: no .debug_addr or base, an index outside of it. */
+struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
+				 uint64_t index, const struct dwr_list_sec *sec, uint64_t off,
+				 uint64_t *ret, uint64_t *slot);
 
 /* All bits of an address of CU. */
 static inline uint64_t dwr_list_mask(const struct dwr_list_cu *cu)
@@ -116,9 +126,9 @@ static inline bool dwr_list_has_expr(enum dwr_list_kind kind)
 
 /* One contribution to .debug_rnglists or .debug_loclists. */
 struct dwr_list_contrib {
-	uint64_t off, end;  /* header included */
-	uint64_t base;      /* after the header: what DW_AT_rnglists_base or DW_AT_loclists_base says */
-	uint64_t lists;     /* after the offset table */
+	uint64_t off, end; /* header included */
+	uint64_t base;  /* after the header: what DW_AT_rnglists_base or DW_AT_loclists_base says */
+	uint64_t lists; /* after the offset table */
 	uint32_t n_offsets;
 	uint8_t offset_size, address_size;
 };
@@ -128,15 +138,18 @@ struct dwr_list_contribs {
 	size_t len, cap;
 };
 
-/* Reads all headers of SEC.  Errors: sizes that do not fit, a version that is not 5, segment selectors. */
-struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec, struct dwr_list_contribs *ret);
+/* Reads all headers of SEC.  Errors: sizes that do not fit, a version that is not 5, segment
+ * selectors. */
+struct elfrw_err *dwr_list_contribs_read(const struct dwr_list_sec *sec,
+					 struct dwr_list_contribs *ret);
 void dwr_list_contribs_deinit(struct dwr_list_contribs *contribs);
 
 /* The contribution that holds offset OFF, or NULL. */
-const struct dwr_list_contrib *dwr_list_contrib_find(const struct dwr_list_contribs *contribs, uint64_t off);
+const struct dwr_list_contrib *dwr_list_contrib_find(const struct dwr_list_contribs *contribs,
+						     uint64_t off);
 
-/* The section offset of the list that DW_FORM_rnglistx or _loclistx with the value INDEX means.  KIND: RNGLISTS or
- * LOCLISTS.  Errors: no base, an index outside of the table. */
-struct elfrw_err *dwr_list_index(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-				 uint64_t index, uint64_t *ret);
+/* The section offset of the list that DW_FORM_rnglistx or _loclistx with the value INDEX means.
+ * KIND: RNGLISTS or LOCLISTS.  Errors: no base, an index outside of the table. */
+struct elfrw_err *dwr_list_index(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
+				 const struct dwr_list_cu *cu, uint64_t index, uint64_t *ret);
 #endif

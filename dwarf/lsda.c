@@ -1,20 +1,25 @@
 /* lsda.c: decodes one LSDA into call sites, action chains and types (see lsda.h for the sources).
  *
- *	header       LPStart encoding [LPStart], TType encoding [offset of the type table's end], call-site encoding, size
+ *	header       LPStart encoding [LPStart], TType encoding [offset of the type table's end],
+ *	             call-site encoding, size
  *	call sites   start, length, landing pad, action: 0 none, else 1 + offset in the action table
- *	actions      filter (SLEB128), displacement of the next one from this field (SLEB128, 0: last)
+ *	actions      filter (SLEB128), displacement of the next one from this field (SLEB128, 0:
+ *	             last)
  *	types        grow downwards from the end: filter n is the entry n * size in front of it
- *	exception specifications   grow upwards from there: filter -n begins at byte n - 1; ULEB128 type numbers, then 0
+ *	exception specifications   grow upwards from there: filter -n begins at byte n - 1; ULEB128
+ *	                           type numbers, then 0
  *
- * Nothing says where the action table or the specifications end; the extent is what the chains reach.  Trap: an
- * entry's value 0 means "no type" also when it is PC-relative.
+ * Nothing says where the action table or the specifications end; the extent is what the chains
+ * reach.  Trap: an entry's value 0 means "no type" also when it is PC-relative.
  *
- * A function in several ranges (clang's -fbasic-block-sections, -fsplit-machine-functions) has a header and call sites
- * for each, one behind the other, and one action and one type table behind them all; all headers state the same LPStart.
- * The size in each header says where the action table is, thus the next header lies inside of "its" call sites, at once
- * or at the next multiple of 4.  It is told by all that it says: the same encodings, LPStart, action and type table.
+ * A function in several ranges (clang's -fbasic-block-sections, -fsplit-machine-functions) has a
+ * header and call sites for each, one behind the other, and one action and one type table behind
+ * them all; all headers state the same LPStart. The size in each header says where the action table
+ * is, thus the next header lies inside of "its" call sites, at once or at the next multiple of 4.
+ * It is told by all that it says: the same encodings, LPStart, action and type table.
  *
- * Cost: linear in the table, but for chains, which are expanded once per distinct first action and limited in length. */
+ * Cost: linear in the table, but for chains, which are expanded once per distinct first action and
+ * limited in length. */
 #include "dwarf/lsda.h"
 #include "dwarf/cfi.h"
 #include "elfrw/arch/arch.h"
@@ -22,7 +27,8 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/wbuf.h"
 
-/* Far above what compilers make (nesting depth of try blocks, number of types); keeps hostile tables from expanding. */
+/* Far above what compilers make (nesting depth of try blocks, number of types); keeps hostile
+ * tables from expanding. */
 #define CHAIN_MAX 4096
 #define TYPES_MAX (1u << 16)
 #define TOTAL_MAX (1u << 20)
@@ -31,9 +37,9 @@ struct reader {
 	struct dwr_lsda *lsda;
 	const struct elfrw_image *img;
 	const struct elfrw_section *sec;
-	uint64_t sec_end;      /* VA */
-	uint64_t actions;      /* VA of the action table, as in the header */
-	uint64_t actions_end;  /* VA behind the last action record that a chain reaches */
+	uint64_t sec_end;     /* VA */
+	uint64_t actions;     /* VA of the action table, as in the header */
+	uint64_t actions_end; /* VA behind the last action record that a chain reaches */
 	uint8_t address_size;
 	unsigned ttype_size;
 };
@@ -68,7 +74,8 @@ static void reach(struct dwr_lsda *lsda, uint64_t va)
 static bool usable(const struct reader *rd, uint8_t encoding)
 {
 	uint8_t base = encoding & DWR_PE_BASE;
-	return dwr_pe_size(encoding, rd->address_size) >= 0 && (base == DWR_PE_PCREL || (base == 0 && !rd->img->pic));
+	return dwr_pe_size(encoding, rd->address_size) >= 0 &&
+	       (base == DWR_PE_PCREL || (base == 0 && !rd->img->pic));
 }
 
 /* Records the next field of the type table (downwards). */
@@ -92,7 +99,8 @@ static struct elfrw_err *read_type(struct reader *rd, uint64_t filter, struct dw
 	struct dwr_lsda *lsda = rd->lsda;
 	if (!lsda->ttbase)
 		return fault(rd, rd->actions, "an action names a type, but there is no type table");
-	if (lsda->ttbase < rd->actions || filter > (lsda->ttbase - rd->actions) / rd->ttype_size || filter > TYPES_MAX)
+	if (lsda->ttbase < rd->actions || filter > (lsda->ttbase - rd->actions) / rd->ttype_size ||
+	    filter > TYPES_MAX)
 		return fault(rd, lsda->ttbase, "type number outside of the type table");
 	uint64_t va = lsda->ttbase - filter * rd->ttype_size;
 	struct elfrw_rbuf r = at_va(rd, va);
@@ -100,7 +108,8 @@ static struct elfrw_err *read_type(struct reader *rd, uint64_t filter, struct dw
 	if (!dwr_pe_read(&r, lsda->ttype_encoding, rd->address_size, va, &raw, &ret->addr))
 		return fault(rd, va, "truncated type table");
 	ret->indirect = ret->addr && (lsda->ttype_encoding & DWR_PE_INDIRECT);
-	/* The fields are filter 1, 2, ... without holes; those in between become used when they are. */
+	/* The fields are filter 1, 2, ... without holes; those in between become used when they
+	 * are. */
 	while (lsda->field.len < filter)
 		ELFRW_TRY(add_field(rd));
 	lsda->field.data[filter - 1].used = true;
@@ -108,11 +117,13 @@ static struct elfrw_err *read_type(struct reader *rd, uint64_t filter, struct dw
 }
 
 /* The exception specification of FILTER < 0 into type[]; ACTION counts them. */
-static struct elfrw_err *read_spec(struct reader *rd, int64_t filter, struct dwr_lsda_action *action)
+static struct elfrw_err *read_spec(struct reader *rd, int64_t filter,
+				   struct dwr_lsda_action *action)
 {
 	struct dwr_lsda *lsda = rd->lsda;
 	if (!lsda->ttbase)
-		return fault(rd, rd->actions, "an action names a specification, but there is no type table");
+		return fault(rd, rd->actions,
+			     "an action names a specification, but there is no type table");
 	uint64_t index = 0 - (uint64_t)filter - 1;
 	if (index > rd->sec_end - lsda->ttbase)
 		return fault(rd, lsda->ttbase, "exception specification outside of the section");
@@ -120,7 +131,8 @@ static struct elfrw_err *read_spec(struct reader *rd, int64_t filter, struct dwr
 	for (;;) {
 		uint64_t number = elfrw_rbuf_uleb(&r);
 		if (!elfrw_rbuf_ok(&r))
-			return fault(rd, lsda->ttbase + index, "unterminated exception specification");
+			return fault(rd, lsda->ttbase + index,
+				     "unterminated exception specification");
 		if (!number)
 			break;
 		if (action->n_types >= CHAIN_MAX || lsda->type.len >= TOTAL_MAX)
@@ -198,7 +210,8 @@ static struct elfrw_err *read_header(const struct reader *rd, uint64_t va, struc
 	if (h.lpstart_encoding != DWR_PE_OMIT) {
 		h.lpstart_va = va_of(rd, &r);
 		if (!usable(rd, h.lpstart_encoding) || (h.lpstart_encoding & DWR_PE_INDIRECT) ||
-		    !dwr_pe_read(&r, h.lpstart_encoding, rd->address_size, h.lpstart_va, &raw, &h.lpstart))
+		    !dwr_pe_read(&r, h.lpstart_encoding, rd->address_size, h.lpstart_va, &raw,
+				 &h.lpstart))
 			return fault(rd, va, "unusable landing pad base");
 		h.lpstart_size = (uint8_t)(va_of(rd, &r) - h.lpstart_va);
 	}
@@ -236,12 +249,13 @@ static bool same_header(const struct reader *rd, const struct elfrw_rbuf *r, str
 		return false;
 	struct elfrw_err *err = read_header(rd, va_of(rd, r), ret);
 	elfrw_err_free(err);
-	return !err && ret->lpstart == l->lpstart && ret->actions == l->actions && ret->ttbase == l->ttbase &&
-	       ret->ttype_encoding == l->ttype_encoding && ret->site_encoding == l->site_encoding;
+	return !err && ret->lpstart == l->lpstart && ret->actions == l->actions &&
+	       ret->ttbase == l->ttbase && ret->ttype_encoding == l->ttype_encoding &&
+	       ret->site_encoding == l->site_encoding;
 }
 
-/* Does the header of the next range follow call sites that end at R, at once or behind zeros up to a multiple of 4?
- * Then RET is that header.  Without an LPStart there is but one. */
+/* Does the header of the next range follow call sites that end at R, at once or behind zeros up to
+ * a multiple of 4? Then RET is that header.  Without an LPStart there is but one. */
 static bool next_header(const struct reader *rd, struct elfrw_rbuf r, struct header *ret)
 {
 	if (!rd->lsda->lpstart_va)
@@ -271,8 +285,10 @@ static struct elfrw_err *read_sites(struct reader *rd, uint64_t from, uint64_t f
 		struct dwr_lsda_site *site = VEC_PUSH(&lsda->site);
 		if (!site)
 			return &elfrw_err_nomem;
-		bool ok = dwr_pe_read(&table, lsda->site_encoding, rd->address_size, 0, &raw, &site->start) &&
-			  dwr_pe_read(&table, lsda->site_encoding, rd->address_size, 0, &raw, &site->len) &&
+		bool ok = dwr_pe_read(&table, lsda->site_encoding, rd->address_size, 0, &raw,
+				      &site->start) &&
+			  dwr_pe_read(&table, lsda->site_encoding, rd->address_size, 0, &raw,
+				      &site->len) &&
 			  dwr_pe_read(&table, lsda->site_encoding, rd->address_size, 0, &raw, &pad);
 		uint64_t action = elfrw_rbuf_uleb(&table);
 		if (!ok || !elfrw_rbuf_ok(&table))
@@ -298,8 +314,9 @@ static struct elfrw_err *read_sites(struct reader *rd, uint64_t from, uint64_t f
 	return NULL;
 }
 
-/* The entries of the type table that no chain names: all that have room behind the last action seen.  Action records that
- * only the other half of a split function uses look like such entries, too. */
+/* The entries of the type table that no chain names: all that have room behind the last action
+ * seen.  Action records that only the other half of a split function uses look like such entries,
+ * too. */
 static struct elfrw_err *read_unused_types(struct reader *rd)
 {
 	struct dwr_lsda *lsda = rd->lsda;
@@ -322,16 +339,20 @@ static void reset(struct dwr_lsda *l)
 	l->site.len = l->action.len = l->type.len = l->field.len = 0;
 }
 
-struct elfrw_err *dwr_lsda_read(struct dwr_lsda *ret, const struct elfrw_image *img, uint64_t lsda_va,
-				uint64_t func_start, uint64_t func_end)
+struct elfrw_err *dwr_lsda_read(struct dwr_lsda *ret, const struct elfrw_image *img,
+				uint64_t lsda_va, uint64_t func_start, uint64_t func_end)
 {
 	reset(ret);
 	uint32_t shndx = elfrw_image_section_at(img, lsda_va);
 	const struct elfrw_section *sec = shndx ? &img->section[shndx] : NULL;
 	if (!sec || !sec->data || (sec->hdr.sh_flags & SHF_EXECINSTR))
-		return elfrw_error("the LSDA at 0x%llx of the function at 0x%llx is in no data section",
-				   (unsigned long long)lsda_va, (unsigned long long)func_start);
-	struct reader rd = { .lsda = ret, .img = img, .sec = sec, .sec_end = sec->hdr.sh_addr + sec->hdr.sh_size,
+		return elfrw_error(
+			"the LSDA at 0x%llx of the function at 0x%llx is in no data section",
+			(unsigned long long)lsda_va, (unsigned long long)func_start);
+	struct reader rd = { .lsda = ret,
+			     .img = img,
+			     .sec = sec,
+			     .sec_end = sec->hdr.sh_addr + sec->hdr.sh_size,
 			     .address_size = img->arch->address_size };
 	ret->start = ret->end = lsda_va;
 	ret->region_start = ret->lpstart = func_start;
@@ -390,7 +411,8 @@ void dwr_lsda_canon(const struct dwr_lsda *lsda, struct elfrw_wbuf *out, dwr_lsd
 			if (action->filter < 0)
 				elfrw_wbuf_uleb(out, action->n_types);
 			for (uint32_t t = 0; t < action->n_types; t++) {
-				const struct dwr_lsda_type *type = &lsda->type.data[action->type + t];
+				const struct dwr_lsda_type *type =
+					&lsda->type.data[action->type + t];
 				elfrw_wbuf_u64(out, type->addr);
 				elfrw_wbuf_u8(out, type->indirect);
 			}

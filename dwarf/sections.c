@@ -1,9 +1,11 @@
-/* sections.c: finds the .debug_* sections of an image and takes the compression off and puts it back on.
+/* sections.c: finds the .debug_* sections of an image and takes the compression off and puts it
+ * back on.
  *
- * Decompression goes straight into one buffer of the claimed size.  A claimed size is believed only within the ratio that
- * deflate can reach at all (1032:1) plus a constant for tiny sections, and only when the stream really ends there: a bomb
- * costs an error, not memory.  Compression is done in fixed shards that are independent of the number of threads (raw
- * deflate pieces closed by a sync flush, RFC 1951; several zstd frames, RFC 8878 section 3), so the output is too. */
+ * Decompression goes straight into one buffer of the claimed size.  A claimed size is believed only
+ * within the ratio that deflate can reach at all (1032:1) plus a constant for tiny sections, and
+ * only when the stream really ends there: a bomb costs an error, not memory.  Compression is done
+ * in fixed shards that are independent of the number of threads (raw deflate pieces closed by a
+ * sync flush, RFC 1951; several zstd frames, RFC 8878 section 3), so the output is too. */
 #include "dwarf/sections.h"
 #include "elfrw/image.h"
 #include "elfrw/base/parallel.h"
@@ -18,18 +20,31 @@
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-#define MAX_RATIO 1032
+#define MAX_RATIO   1032
 #define RATIO_SLACK (UINT64_C(1) << 20)
-#define SHARD (UINT64_C(1) << 20)
+#define SHARD       (UINT64_C(1) << 20)
 
 static const char *const names[DWR_SECS] = {
-	[DWR_INFO] = ".debug_info", [DWR_TYPES] = ".debug_types", [DWR_ABBREV] = ".debug_abbrev",
-	[DWR_LINE] = ".debug_line", [DWR_STR] = ".debug_str", [DWR_LINE_STR] = ".debug_line_str",
-	[DWR_STR_OFFSETS] = ".debug_str_offsets", [DWR_ADDR] = ".debug_addr", [DWR_ARANGES] = ".debug_aranges",
-	[DWR_RANGES] = ".debug_ranges", [DWR_RNGLISTS] = ".debug_rnglists", [DWR_LOC] = ".debug_loc",
-	[DWR_LOCLISTS] = ".debug_loclists", [DWR_FRAME] = ".debug_frame", [DWR_NAMES] = ".debug_names",
-	[DWR_GDB_INDEX] = ".gdb_index", [DWR_MACRO] = ".debug_macro", [DWR_DCALL] = ".debug_dcall",
-	[DWR_VCALL] = ".debug_vcall", [DWR_ICFOLD] = ".debug_icfold",
+	[DWR_INFO] = ".debug_info",
+	[DWR_TYPES] = ".debug_types",
+	[DWR_ABBREV] = ".debug_abbrev",
+	[DWR_LINE] = ".debug_line",
+	[DWR_STR] = ".debug_str",
+	[DWR_LINE_STR] = ".debug_line_str",
+	[DWR_STR_OFFSETS] = ".debug_str_offsets",
+	[DWR_ADDR] = ".debug_addr",
+	[DWR_ARANGES] = ".debug_aranges",
+	[DWR_RANGES] = ".debug_ranges",
+	[DWR_RNGLISTS] = ".debug_rnglists",
+	[DWR_LOC] = ".debug_loc",
+	[DWR_LOCLISTS] = ".debug_loclists",
+	[DWR_FRAME] = ".debug_frame",
+	[DWR_NAMES] = ".debug_names",
+	[DWR_GDB_INDEX] = ".gdb_index",
+	[DWR_MACRO] = ".debug_macro",
+	[DWR_DCALL] = ".debug_dcall",
+	[DWR_VCALL] = ".debug_vcall",
+	[DWR_ICFOLD] = ".debug_icfold",
 };
 
 struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfrw_image *image)
@@ -43,8 +58,8 @@ struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfr
 		bool z = !strncmp(s->name, ".zdebug_", 8);
 		if (!z && strncmp(s->name, ".debug_", 7) && strcmp(s->name, ".gdb_index"))
 			continue;
-		if (s->hdr.sh_type == SHT_NULL || s->hdr.sh_type == SHT_NOBITS || s->hdr.sh_type == SHT_RELA ||
-		    s->hdr.sh_type == SHT_REL)
+		if (s->hdr.sh_type == SHT_NULL || s->hdr.sh_type == SHT_NOBITS ||
+		    s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL)
 			continue;
 		for (unsigned id = 0; id < DWR_SECS; id++) {
 			struct dwr_section *sec = &secs->sec[id];
@@ -53,8 +68,9 @@ struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfr
 			if (sec->shndx)
 				return elfrw_error("section %s is there twice", s->name);
 			if (s->hdr.sh_flags & SHF_ALLOC)
-				return elfrw_error("section %s is part of the loaded program, which is not supported",
-						   s->name);
+				return elfrw_error(
+					"section %s is part of the loaded program, which is not supported",
+					s->name);
 			sec->file_name = s->name;
 			sec->shndx = i;
 			sec->align = s->hdr.sh_addralign;
@@ -70,7 +86,8 @@ struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfr
 			else if (type == ELFCOMPRESS_ZSTD)
 				sec->compression = DWR_ZSTD;
 			else
-				return elfrw_error_at(s->name, 0, "unknown compression type %u", type);
+				return elfrw_error_at(s->name, 0, "unknown compression type %u",
+						      type);
 			break;
 		}
 	}
@@ -84,8 +101,10 @@ void dwr_sections_deinit(struct dwr_sections *secs)
 	memset(secs, 0, sizeof *secs);
 }
 
-/* zlib counts in 32 bits at a time; the sections may be larger.  *OK: the stream has that many bytes. */
-static struct elfrw_err *inflate_all(uint8_t *out, uint64_t out_size, const uint8_t *in, uint64_t in_size, bool *ok)
+/* zlib counts in 32 bits at a time; the sections may be larger.  *OK: the stream has that many
+ * bytes. */
+static struct elfrw_err *inflate_all(uint8_t *out, uint64_t out_size, const uint8_t *in,
+				     uint64_t in_size, bool *ok)
 {
 	z_stream z = { 0 };
 	if (inflateInit(&z) != Z_OK)
@@ -103,7 +122,8 @@ static struct elfrw_err *inflate_all(uint8_t *out, uint64_t out_size, const uint
 			z.avail_out = out_left > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uInt)out_left;
 			out_left -= z.avail_out;
 		}
-		rc = inflate(&z, Z_NO_FLUSH); /* without progress: Z_BUF_ERROR, which ends the loop */
+		rc = inflate(&z,
+			     Z_NO_FLUSH); /* without progress: Z_BUF_ERROR, which ends the loop */
 	}
 	*ok = rc == Z_STREAM_END && !z.avail_out && !out_left;
 	inflateEnd(&z);
@@ -137,8 +157,10 @@ struct elfrw_err *dwr_sections_load(struct dwr_sections *secs, enum dwr_sec id)
 	const uint8_t *in = s->data + head;
 	uint64_t in_size = s->hdr.sh_size - head;
 	if (size > RATIO_SLACK && (size - RATIO_SLACK) / MAX_RATIO > in_size)
-		return elfrw_error_at(s->name, 0, "claims to grow from %llu to %llu bytes, which is not believable",
-				      (unsigned long long)in_size, (unsigned long long)size);
+		return elfrw_error_at(
+			s->name, 0,
+			"claims to grow from %llu to %llu bytes, which is not believable",
+			(unsigned long long)in_size, (unsigned long long)size);
 	uint8_t *out = malloc(size ? size : 1);
 	if (!out)
 		return &elfrw_err_nomem;
@@ -203,10 +225,15 @@ static struct elfrw_err *pack_shard(void *ctx, size_t part)
 		s->size = ZSTD_compress(s->data, cap, in, n, ZSTD_CLEVEL_DEFAULT);
 		if (ZSTD_getErrorCode(s->size) == ZSTD_error_memory_allocation)
 			return &elfrw_err_nomem;
-		return ZSTD_isError(s->size) ? elfrw_error("zstd: %s", ZSTD_getErrorName(s->size)) : NULL;
+		return ZSTD_isError(s->size) ? elfrw_error("zstd: %s", ZSTD_getErrorName(s->size))
+					     : NULL;
 	}
-	z_stream z = { .next_in = (Bytef *)in, .avail_in = (uInt)n, .next_out = s->data, .avail_out = (uInt)cap };
-	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	z_stream z = { .next_in = (Bytef *)in,
+		       .avail_in = (uInt)n,
+		       .next_out = s->data,
+		       .avail_out = (uInt)cap };
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return &elfrw_err_nomem;
 	bool last = part + 1 == p->n;
 	int rc = deflate(&z, last ? Z_FINISH : Z_SYNC_FLUSH);
@@ -217,7 +244,8 @@ static struct elfrw_err *pack_shard(void *ctx, size_t part)
 	return ok ? NULL : elfrw_error("zlib: compression failed");
 }
 
-static struct elfrw_err *pack_join(const struct dwr_section *sec, const struct pack *p, uint8_t **ret, size_t *ret_size)
+static struct elfrw_err *pack_join(const struct dwr_section *sec, const struct pack *p,
+				   uint8_t **ret, size_t *ret_size)
 {
 	size_t total = sizeof(Elf64_Chdr) + 2 + 4;
 	for (size_t i = 0; i < p->n; i++)
@@ -257,8 +285,8 @@ static struct elfrw_err *pack_join(const struct dwr_section *sec, const struct p
 	return NULL;
 }
 
-struct elfrw_err *dwr_section_pack(const struct dwr_section *sec, uint8_t *data, size_t size, unsigned threads,
-				   uint8_t **ret, size_t *ret_size)
+struct elfrw_err *dwr_section_pack(const struct dwr_section *sec, uint8_t *data, size_t size,
+				   unsigned threads, uint8_t **ret, size_t *ret_size)
 {
 	if (sec->compression == DWR_PLAIN) {
 		*ret = data;
@@ -269,7 +297,8 @@ struct elfrw_err *dwr_section_pack(const struct dwr_section *sec, uint8_t *data,
 	uint64_t n = size ? (size + SHARD - 1) / SHARD : 1;
 	p.n = n;
 	p.shard = calloc(n, sizeof *p.shard);
-	struct elfrw_err *err = p.shard ? elfrw_parallel(threads, p.n, pack_shard, &p) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		p.shard ? elfrw_parallel(threads, p.n, pack_shard, &p) : &elfrw_err_nomem;
 	if (!err)
 		err = pack_join(sec, &p, ret, ret_size);
 	for (size_t i = 0; p.shard && i < p.n; i++)

@@ -1,8 +1,8 @@
 /* spans.c: overlapping ranges to one flat, sorted, disjoint table.
  *
- * Ranges come with a priority, their id: entries further in, and later ones, have higher ids and win.  Most tables are
- * disjoint already and only need sorting; the others are swept once from low to high with a heap of the ranges that are
- * open: O(n log n), no tree. */
+ * Ranges come with a priority, their id: entries further in, and later ones, have higher ids and
+ * win.  Most tables are disjoint already and only need sorting; the others are swept once from low
+ * to high with a heap of the ranges that are open: O(n log n), no tree. */
 #include "dwarf/spans.h"
 #include "elfrw/base/vec.h"
 #include "elfrw/base/search.h"
@@ -78,7 +78,8 @@ static struct elfrw_err *emit(struct dwr_spans *out, uint64_t lo, uint64_t hi, u
 	return dwr_spans_add(out, lo, hi, id);
 }
 
-static struct elfrw_err *sweep(const struct dwr_spans *in, struct heap *h, bool keep, struct dwr_spans *out)
+static struct elfrw_err *sweep(const struct dwr_spans *in, struct heap *h, bool keep,
+			       struct dwr_spans *out)
 {
 	size_t next = 0;
 	uint64_t pos = 0;
@@ -119,7 +120,9 @@ struct elfrw_err *dwr_spans_flatten(struct dwr_spans *spans, bool keep)
 		return NULL;
 	if (spans->len > UINT32_MAX)
 		return elfrw_error("too many ranges");
-	struct heap h = { .in = spans->data, .at = malloc(spans->len * sizeof *h.at), .lowest = keep };
+	struct heap h = { .in = spans->data,
+			  .at = malloc(spans->len * sizeof *h.at),
+			  .lowest = keep };
 	struct dwr_spans out = { 0 };
 	struct elfrw_err *err = h.at ? sweep(spans, &h, keep, &out) : &elfrw_err_nomem;
 	free(h.at);

@@ -1,5 +1,6 @@
-/* addrmap.c: see addrmap.h.  Look-up: the 256-byte block of an address gives the first unit that can hold it, then a
- * short scan; units average a few hundred bytes, so a look-up touches one or two entries. */
+/* addrmap.c: see addrmap.h.  Look-up: the 256-byte block of an address gives the first unit that
+ * can hold it, then a short scan; units average a few hundred bytes, so a look-up touches one or
+ * two entries. */
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
@@ -51,7 +52,8 @@ static const struct elfrw_addrmap_section *section_at(const struct elfrw_addrmap
 }
 
 /* The section that ends at VA when no section holds VA. */
-static const struct elfrw_addrmap_section *section_ending(const struct elfrw_addrmap *map, uint64_t va)
+static const struct elfrw_addrmap_section *section_ending(const struct elfrw_addrmap *map,
+							  uint64_t va)
 {
 	size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old_end < va);
 	for (; i < map->n_sections && map->section[i].old_end == va; i++)
@@ -100,7 +102,8 @@ bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t 
 	if (map->in_place)
 		return true; /* padding stays, too, and with it whatever is named there */
 	/* Padding: the next unit of the section that still has a place of its own. */
-	for (u = first_ending_after(map, va); u < map->n_units && map->unit[u].old < sec->old_end; u++)
+	for (u = first_ending_after(map, va); u < map->n_units && map->unit[u].old < sec->old_end;
+	     u++)
 		if (!(map->unit[u].flags & ELFRW_UNIT_FOLDED)) {
 			*ret = map->unit[u].body;
 			return false;
@@ -119,7 +122,8 @@ bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *r
 		*ret = map->unit[u].body + (va - map->unit[u].old);
 		return true;
 	}
-	/* The end of padding: of what comes behind it in its own section, not of what happens to begin at VA. */
+	/* The end of padding: of what comes behind it in its own section, not of what happens to
+	 * begin at VA. */
 	return elfrw_addrmap_point(map, section_at(map, va - 1) ? va - 1 : va, ret);
 }
 

@@ -1,22 +1,25 @@
 /* attributes.c: see attributes.h.
  *
- * What strip and objcopy keep, which write into the file that is there: labels, lists and what users note.  What the kernel takes from a
- * file that is written to is not kept either: capabilities, and what vouches for the bytes. */
+ * What strip and objcopy keep, which write into the file that is there: labels, lists and what
+ * users note.  What the kernel takes from a file that is written to is not kept either:
+ * capabilities, and what vouches for the bytes. */
 #include "elfrw/attributes.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 
-#define ACL "system.posix_acl_access"
+#define ACL  "system.posix_acl_access"
 #define MOST 65536 /* bytes of a value, and of all names (XATTR_SIZE_MAX, XATTR_LIST_MAX) */
 
 static int is_about_bytes(const char *name)
 {
-	return !strcmp(name, "security.capability") || !strcmp(name, "security.ima") || !strcmp(name, "security.evm");
+	return !strcmp(name, "security.capability") || !strcmp(name, "security.ima") ||
+	       !strcmp(name, "security.evm");
 }
 
-/* The bits of the owning group in the list V of N bytes (struct posix_acl_xattr_header and _entry of Linux: tag, permissions, id). */
+/* The bits of the owning group in the list V of N bytes (struct posix_acl_xattr_header and _entry
+ * of Linux: tag, permissions, id). */
 static mode_t group_bits(const unsigned char *v, ssize_t n)
 {
 	for (ssize_t at = 4; at + 8 <= n; at += 8)
@@ -34,7 +37,8 @@ mode_t elfrw_copy_attributes(const char *path, int fd, mode_t mode)
 	/* By itself and first: the mode depends on it. */
 	ssize_t n = value ? lgetxattr(path, ACL, value, MOST) : -1;
 	if (n >= 0 && fsetxattr(fd, ACL, value, (size_t)n, 0) != 0)
-		without = (mode & ~(mode_t)070) | (mode & group_bits((const unsigned char *)value, n));
+		without = (mode & ~(mode_t)070) |
+			  (mode & group_bits((const unsigned char *)value, n));
 	ssize_t all = name && value ? llistxattr(path, name, MOST) : -1;
 	for (ssize_t at = 0; at < all; at += (ssize_t)strlen(name + at) + 1) {
 		if (is_about_bytes(name + at) || !strcmp(name + at, ACL))

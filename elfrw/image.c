@@ -19,8 +19,9 @@ struct elfrw_err *elfrw_image_map(struct elfrw_image *img, const char *path, siz
 {
 	int fd = elfrw_open_regular(path);
 	if (fd < 0)
-		return errno == EISDIR ? elfrw_error("is a directory") : errno == EINVAL ? elfrw_error("not a regular file") :
-			elfrw_error_errno(errno, "cannot open");
+		return errno == EISDIR   ? elfrw_error("is a directory")
+		       : errno == EINVAL ? elfrw_error("not a regular file")
+					 : elfrw_error_errno(errno, "cannot open");
 	struct stat st;
 	struct elfrw_err *err = NULL;
 	if (fstat(fd, &st) != 0)
@@ -85,10 +86,12 @@ static struct elfrw_err *read_phdrs(struct elfrw_image *img)
 	if (eh->e_phnum == PN_XNUM)
 		return elfrw_error("too many program headers");
 	if (eh->e_phentsize != sizeof(Elf64_Phdr))
-		return elfrw_error("program headers of %u bytes are not supported", eh->e_phentsize);
+		return elfrw_error("program headers of %u bytes are not supported",
+				   eh->e_phentsize);
 	uint64_t bytes = (uint64_t)eh->e_phnum * sizeof(Elf64_Phdr);
 	if (!inside(eh->e_phoff, bytes, img->size))
-		return elfrw_error_at(NULL, eh->e_phoff, "truncated: program headers lie outside the file");
+		return elfrw_error_at(NULL, eh->e_phoff,
+				      "truncated: program headers lie outside the file");
 	img->phdr = malloc(bytes);
 	if (!img->phdr)
 		return &elfrw_err_nomem;
@@ -101,17 +104,22 @@ static struct elfrw_err *read_phdrs(struct elfrw_image *img)
 		if (ph->p_type == PT_NULL)
 			continue;
 		if (ph->p_filesz && !inside(ph->p_offset, ph->p_filesz, img->size))
-			return elfrw_error_at(NULL, at, "truncated: segment %u lies outside the file", i);
+			return elfrw_error_at(NULL, at,
+					      "truncated: segment %u lies outside the file", i);
 		if (ph->p_type != PT_LOAD)
 			continue;
 		if (ph->p_memsz < ph->p_filesz || ph->p_vaddr + ph->p_memsz < ph->p_vaddr)
 			return elfrw_error_at(NULL, at, "segment %u has an impossible size", i);
 		if (ph->p_align & (ph->p_align - 1))
-			return elfrw_error_at(NULL, at, "segment %u has an alignment that is no power of two", i);
+			return elfrw_error_at(
+				NULL, at, "segment %u has an alignment that is no power of two", i);
 		if (ph->p_align > 1 && ((ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
-			return elfrw_error_at(NULL, at, "segment %u: offset and address differ modulo alignment", i);
+			return elfrw_error_at(
+				NULL, at, "segment %u: offset and address differ modulo alignment",
+				i);
 		if (ph->p_vaddr < last_end)
-			return elfrw_error_at(NULL, at, "loadable segments overlap or are not in order");
+			return elfrw_error_at(NULL, at,
+					      "loadable segments overlap or are not in order");
 		last_end = ph->p_vaddr + ph->p_memsz;
 	}
 	return NULL;
@@ -122,33 +130,49 @@ static struct elfrw_err *check_section(const struct elfrw_image *img, uint32_t i
 	const struct elfrw_section *sec = &img->section[i];
 	const Elf64_Shdr *sh = &sec->hdr;
 	uint64_t at = img->ehdr.e_shoff + (uint64_t)i * sizeof *sh;
-	static const struct { uint32_t type; uint64_t entsize; const char *what; } table[] = {
-		{ SHT_SYMTAB, sizeof(Elf64_Sym), "symbol" }, { SHT_DYNSYM, sizeof(Elf64_Sym), "symbol" },
-		{ SHT_RELA, sizeof(Elf64_Rela), "relocation" }, { SHT_REL, sizeof(Elf64_Rel), "relocation" },
-		{ SHT_DYNAMIC, sizeof(Elf64_Dyn), "dynamic entry" }, { SHT_RELR, 8, "relative relocation" },
+	static const struct {
+		uint32_t type;
+		uint64_t entsize;
+		const char *what;
+	} table[] = {
+		{ SHT_SYMTAB, sizeof(Elf64_Sym), "symbol" },
+		{ SHT_DYNSYM, sizeof(Elf64_Sym), "symbol" },
+		{ SHT_RELA, sizeof(Elf64_Rela), "relocation" },
+		{ SHT_REL, sizeof(Elf64_Rel), "relocation" },
+		{ SHT_DYNAMIC, sizeof(Elf64_Dyn), "dynamic entry" },
+		{ SHT_RELR, 8, "relative relocation" },
 	};
 	for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
 		if (sh->sh_type != table[k].type || sh->sh_size == 0)
 			continue;
 		if (sh->sh_entsize != table[k].entsize || sh->sh_size % table[k].entsize)
-			return elfrw_error_at(sec->name, 0, "%s table has entries of %llu bytes in %llu bytes", table[k].what,
-					      (unsigned long long)sh->sh_entsize, (unsigned long long)sh->sh_size);
+			return elfrw_error_at(sec->name, 0,
+					      "%s table has entries of %llu bytes in %llu bytes",
+					      table[k].what, (unsigned long long)sh->sh_entsize,
+					      (unsigned long long)sh->sh_size);
 	}
 	if (sh->sh_link >= img->n_sections)
-		return elfrw_error_at(NULL, at, "section %s links to section %u of %u", sec->name, sh->sh_link, img->n_sections);
-	if ((sh->sh_type == SHT_RELA || sh->sh_type == SHT_REL) && !(sh->sh_flags & SHF_ALLOC) && sh->sh_info >= img->n_sections)
-		return elfrw_error_at(NULL, at, "section %s applies to section %u of %u", sec->name, sh->sh_info, img->n_sections);
+		return elfrw_error_at(NULL, at, "section %s links to section %u of %u", sec->name,
+				      sh->sh_link, img->n_sections);
+	if ((sh->sh_type == SHT_RELA || sh->sh_type == SHT_REL) && !(sh->sh_flags & SHF_ALLOC) &&
+	    sh->sh_info >= img->n_sections)
+		return elfrw_error_at(NULL, at, "section %s applies to section %u of %u", sec->name,
+				      sh->sh_info, img->n_sections);
 	if (sh->sh_addralign & (sh->sh_addralign - 1))
-		return elfrw_error_at(NULL, at, "section %s has an alignment that is no power of two", sec->name);
-	if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_size == 0 || (sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
+		return elfrw_error_at(
+			NULL, at, "section %s has an alignment that is no power of two", sec->name);
+	if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_size == 0 ||
+	    (sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS)))
 		return NULL;
 	if (sh->sh_addr + sh->sh_size < sh->sh_addr)
-		return elfrw_error_at(NULL, at, "section %s wraps around the address space", sec->name);
+		return elfrw_error_at(NULL, at, "section %s wraps around the address space",
+				      sec->name);
 	if (img->separate)
 		return NULL;
 	for (uint32_t p = 0; p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
-		if (ph->p_type != PT_LOAD || sh->sh_addr < ph->p_vaddr || !inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_memsz))
+		if (ph->p_type != PT_LOAD || sh->sh_addr < ph->p_vaddr ||
+		    !inside(sh->sh_addr - ph->p_vaddr, sh->sh_size, ph->p_memsz))
 			continue;
 		if (sh->sh_type == SHT_NOBITS)
 			return NULL;
@@ -165,14 +189,20 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 	if (eh->e_shoff == 0)
 		return elfrw_error("has no section headers");
 	if (eh->e_shentsize != sizeof(Elf64_Shdr))
-		return elfrw_error("section headers of %u bytes are not supported", eh->e_shentsize);
+		return elfrw_error("section headers of %u bytes are not supported",
+				   eh->e_shentsize);
 	if (!inside(eh->e_shoff, sizeof(Elf64_Shdr), img->size))
-		return elfrw_error_at(NULL, eh->e_shoff, "truncated: section headers lie outside the file");
+		return elfrw_error_at(NULL, eh->e_shoff,
+				      "truncated: section headers lie outside the file");
 	Elf64_Shdr first;
 	memcpy(&first, img->base + eh->e_shoff, sizeof first);
-	uint64_t n = eh->e_shnum ? eh->e_shnum : first.sh_size; /* gABI: the real count when it exceeds SHN_LORESERVE */
+	uint64_t n =
+		eh->e_shnum
+			? eh->e_shnum
+			: first.sh_size; /* gABI: the real count when it exceeds SHN_LORESERVE */
 	if (n == 0 || n > (img->size - eh->e_shoff) / sizeof(Elf64_Shdr))
-		return elfrw_error_at(NULL, eh->e_shoff, "truncated: section headers lie outside the file");
+		return elfrw_error_at(NULL, eh->e_shoff,
+				      "truncated: section headers lie outside the file");
 	img->n_sections = (uint32_t)n;
 	img->section = calloc(n, sizeof *img->section);
 	if (!img->section)
@@ -182,19 +212,23 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 		uint64_t at = eh->e_shoff + (uint64_t)i * sizeof sec->hdr;
 		memcpy(&sec->hdr, img->base + at, sizeof sec->hdr);
 		sec->name = "";
-		if (i == 0 || sec->hdr.sh_type == SHT_NOBITS || sec->hdr.sh_type == SHT_NULL || sec->hdr.sh_size == 0)
+		if (i == 0 || sec->hdr.sh_type == SHT_NOBITS || sec->hdr.sh_type == SHT_NULL ||
+		    sec->hdr.sh_size == 0)
 			continue;
 		if (!inside(sec->hdr.sh_offset, sec->hdr.sh_size, img->size))
-			return elfrw_error_at(NULL, at, "truncated: section %u lies outside the file", i);
+			return elfrw_error_at(NULL, at,
+					      "truncated: section %u lies outside the file", i);
 		sec->data = img->base + sec->hdr.sh_offset;
 	}
 	img->shstrndx = eh->e_shstrndx == SHN_XINDEX ? first.sh_link : eh->e_shstrndx;
 	if (img->shstrndx >= n || img->section[img->shstrndx].hdr.sh_type != SHT_STRTAB)
 		return elfrw_error("has no section name table");
 	for (uint32_t i = 1; i < n; i++) {
-		const char *name = elfrw_image_string(img, img->shstrndx, img->section[i].hdr.sh_name);
+		const char *name =
+			elfrw_image_string(img, img->shstrndx, img->section[i].hdr.sh_name);
 		if (!name)
-			return elfrw_error_at(NULL, eh->e_shoff + (uint64_t)i * sizeof(Elf64_Shdr), "section %u has a bad name", i);
+			return elfrw_error_at(NULL, eh->e_shoff + (uint64_t)i * sizeof(Elf64_Shdr),
+					      "section %u has a bad name", i);
 		img->section[i].name = name;
 	}
 	for (uint32_t i = 1; i < n; i++) {
@@ -206,7 +240,8 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 		case SHT_DYNAMIC: slot = &img->dynamic; break;
 		}
 		if (slot && *slot)
-			return elfrw_error("has two sections of the type of %s", img->section[i].name);
+			return elfrw_error("has two sections of the type of %s",
+					   img->section[i].name);
 		if (slot)
 			*slot = i;
 	}
@@ -261,7 +296,8 @@ struct elfrw_err *elfrw_image_unchanged(const struct elfrw_image *img)
 		return elfrw_error_errno(errno, "cannot stat");
 	if (st.st_size < (off_t)img->size)
 		return elfrw_error("was truncated while it was read");
-	if (st.st_size != (off_t)img->size || st.st_mtim.tv_sec != img->mtime.tv_sec || st.st_mtim.tv_nsec != img->mtime.tv_nsec)
+	if (st.st_size != (off_t)img->size || st.st_mtim.tv_sec != img->mtime.tv_sec ||
+	    st.st_mtim.tv_nsec != img->mtime.tv_nsec)
 		return elfrw_error("was changed while it was read");
 	return NULL;
 }
@@ -299,10 +335,12 @@ const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, c
 static bool holds_symbol(const Elf64_Shdr *sh, const Elf64_Sym *sym)
 {
 	uint64_t off = sym->st_value - sh->sh_addr;
-	return sym->st_value >= sh->sh_addr && off <= sh->sh_size && (off < sh->sh_size || !sym->st_size || !sh->sh_size);
+	return sym->st_value >= sh->sh_addr && off <= sh->sh_size &&
+	       (off < sh->sh_size || !sym->st_size || !sh->sh_size);
 }
 
-uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym, bool dynamic)
+uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_Sym *sym,
+				    bool dynamic)
 {
 	uint32_t i = sym->st_shndx;
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
@@ -313,7 +351,8 @@ uint32_t elfrw_image_symbol_section(const struct elfrw_image *img, const Elf64_S
 	if (loaded && holds_symbol(sh, sym))
 		return i;
 	if (sh && !loaded &&
-	    (!dynamic || (type == STT_OBJECT && holds_symbol(sh, sym) && sym->st_size <= sh->sh_size - (sym->st_value - sh->sh_addr))))
+	    (!dynamic || (type == STT_OBJECT && holds_symbol(sh, sym) &&
+			  sym->st_size <= sh->sh_size - (sym->st_value - sh->sh_addr))))
 		return i;
 	uint32_t found = elfrw_image_section_at(img, sym->st_value);
 	return found ? found : i;
@@ -331,7 +370,8 @@ uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sy
 		if (gone[i])
 			continue;
 		if (!(sh->sh_flags & SHF_ALLOC)) {
-			if (!equal && !tls && !sym->st_value && sym->st_size && sh->sh_size == sym->st_size)
+			if (!equal && !tls && !sym->st_value && sym->st_size &&
+			    sh->sh_size == sym->st_size)
 				equal = i;
 			continue;
 		}
@@ -339,7 +379,8 @@ uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sy
 			return i;
 		if (!first)
 			first = i;
-		if (sh->sh_addr <= sym->st_value && (!before || sh->sh_addr >= img->section[before].hdr.sh_addr))
+		if (sh->sh_addr <= sym->st_value &&
+		    (!before || sh->sh_addr >= img->section[before].hdr.sh_addr))
 			before = i;
 	}
 	return equal ? equal : before && !tls ? before : first;
@@ -358,7 +399,8 @@ bool elfrw_image_kept_relocs(const struct elfrw_image *img, const struct elfrw_s
 {
 	const struct elfrw_section *symtab = &img->section[s->hdr.sh_link];
 	return s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) && s->data &&
-	       (symtab->hdr.sh_type == SHT_SYMTAB || symtab->hdr.sh_type == SHT_DYNSYM) && symtab->data;
+	       (symtab->hdr.sh_type == SHT_SYMTAB || symtab->hdr.sh_type == SHT_DYNSYM) &&
+	       symtab->data;
 }
 
 const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off)

@@ -1,20 +1,24 @@
 /* image_index.c: which section is at an address, and which relocations belong to a section.
  *
- * Both are asked for every reference, and a file may have as many sections as functions: an index of each, made once.  (Images that
- * tests put together have none; for them section_at() looks at one section after the other.) */
+ * Both are asked for every reference, and a file may have as many sections as functions: an index
+ * of each, made once.  (Images that tests put together have none; for them section_at() looks at
+ * one section after the other.) */
 #include "elfrw/image.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
 
 struct elfrw_image_index {
-	uint32_t *loaded; /* the sections that have addresses of their own, in the order of these; owned */
+	uint32_t *loaded; /* the sections that have addresses of their own, in the order of these;
+			     owned */
 	uint32_t n_loaded;
-	uint32_t *first, *next; /* by section: the first section of its relocations; the next one of the same section; owned */
+	uint32_t *first, *next; /* by section: the first section of its relocations; the next one of
+				   the same section; owned */
 };
 
 static bool has_addresses(const Elf64_Shdr *sh)
 {
-	return (sh->sh_flags & SHF_ALLOC) && sh->sh_size && !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS));
+	return (sh->sh_flags & SHF_ALLOC) && sh->sh_size &&
+	       !(sh->sh_type == SHT_NOBITS && (sh->sh_flags & SHF_TLS));
 }
 
 static int by_address(const void *a, const void *b, void *ctx)
@@ -41,10 +45,12 @@ struct elfrw_err *elfrw_image_index_make(struct elfrw_image *img)
 			x->loaded[x->n_loaded++] = i;
 	qsort_r(x->loaded, x->n_loaded, sizeof *x->loaded, by_address, img->section);
 	for (uint32_t i = 1; i < x->n_loaded; i++) {
-		const Elf64_Shdr *a = &img->section[x->loaded[i - 1]].hdr, *b = &img->section[x->loaded[i]].hdr;
+		const Elf64_Shdr *a = &img->section[x->loaded[i - 1]].hdr,
+				 *b = &img->section[x->loaded[i]].hdr;
 		/* Or "the section at an address" would not be one. */
 		if (b->sh_addr < a->sh_addr + a->sh_size)
-			return elfrw_error("sections overlap at address 0x%llx", (unsigned long long)b->sh_addr);
+			return elfrw_error("sections overlap at address 0x%llx",
+					   (unsigned long long)b->sh_addr);
 	}
 	for (uint32_t i = img->n_sections; i-- > 1;) {
 		const struct elfrw_section *s = &img->section[i];
@@ -71,9 +77,12 @@ uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 {
 	const struct elfrw_image_index *x = img->index;
 	for (uint32_t i = 1; !x && i < img->n_sections; i++)
-		if (has_addresses(&img->section[i].hdr) && va - img->section[i].hdr.sh_addr < img->section[i].hdr.sh_size)
+		if (has_addresses(&img->section[i].hdr) &&
+		    va - img->section[i].hdr.sh_addr < img->section[i].hdr.sh_size)
 			return i;
-	size_t i = x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va) : 0;
+	size_t i =
+		x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va)
+		  : 0;
 	if (!i)
 		return 0;
 	const Elf64_Shdr *sh = &img->section[x->loaded[i - 1]].hdr;
@@ -83,8 +92,11 @@ uint32_t elfrw_image_section_at(const struct elfrw_image *img, uint64_t va)
 uint32_t elfrw_image_section_from(const struct elfrw_image *img, uint64_t va)
 {
 	const struct elfrw_image_index *x = img->index;
-	size_t i = x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va) : 0;
-	if (i && va - img->section[x->loaded[i - 1]].hdr.sh_addr < img->section[x->loaded[i - 1]].hdr.sh_size)
+	size_t i =
+		x ? LOWER_BOUND(0, x->n_loaded, mid, img->section[x->loaded[mid]].hdr.sh_addr <= va)
+		  : 0;
+	if (i && va - img->section[x->loaded[i - 1]].hdr.sh_addr <
+			 img->section[x->loaded[i - 1]].hdr.sh_size)
 		i--;
 	while (x && i < x->n_loaded && img->section[x->loaded[i]].hdr.sh_type == SHT_NOBITS)
 		i++;

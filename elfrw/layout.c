@@ -1,12 +1,14 @@
 /* layout.c: file offsets and headers of the output.
  *
- * Addresses are decided already; here every loadable segment is cut to what it still holds and moved up in the file.
- * A segment that ends earlier becomes shorter.  A hole of whole pages in a segment's middle (linkers that put read-only data
- * behind the code, or unwind tables before other data, in one segment) is taken out of the file by cutting the segment in two,
- * which needs one more program header: where there is no room for it, the note and interpreter sections that stand
- * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the segment's alignment, which stays
- * as well: the loader places a program by it, and large pages need both.  With an alignment larger than a page fewer pages
- * leave the file; what stays is never written, a hole. */
+ * Addresses are decided already; here every loadable segment is cut to what it still holds and
+ * moved up in the file. A segment that ends earlier becomes shorter.  A hole of whole pages in a
+ * segment's middle (linkers that put read-only data behind the code, or unwind tables before other
+ * data, in one segment) is taken out of the file by cutting the segment in two, which needs one
+ * more program header: where there is no room for it, the note and interpreter sections that stand
+ * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the
+ * segment's alignment, which stays as well: the loader places a program by it, and large pages need
+ * both.  With an alignment larger than a page fewer pages leave the file; what stays is never
+ * written, a hole. */
 #include "elfrw/output.h"
 #include "elfrw/base/align.h"
 #include "elfrw/names.h"
@@ -35,8 +37,8 @@ static int extent_order(const void *a, const void *b)
 
 static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
 {
-	return (sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && sh->sh_size && sh->sh_addr >= ph->p_vaddr &&
-	       sh->sh_addr - ph->p_vaddr < ph->p_filesz;
+	return (sh->sh_flags & SHF_ALLOC) && sh->sh_type != SHT_NOBITS && sh->sh_size &&
+	       sh->sh_addr >= ph->p_vaddr && sh->sh_addr - ph->p_vaddr < ph->p_filesz;
 }
 
 static uint64_t headers_end(const struct elfrw_output *out, const Elf64_Phdr *ph, uint32_t n_phdrs)
@@ -49,11 +51,14 @@ static uint64_t headers_end(const struct elfrw_output *out, const Elf64_Phdr *ph
 static bool may_move(const struct elfrw_output *out, uint32_t i)
 {
 	const struct elfrw_section *s = &out->img->section[i];
-	return !out->sec[i].referenced && (s->hdr.sh_type == SHT_NOTE || strcmp(s->name, ".interp") == 0);
+	return !out->sec[i].referenced &&
+	       (s->hdr.sh_type == SHT_NOTE || strcmp(s->name, ".interp") == 0);
 }
 
-/* What segment PH still holds, sorted by new address; *CHANGED: a section of it moved or changed its size. */
-static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phdr *ph, uint32_t n_phdrs, struct extents *ret, bool *changed)
+/* What segment PH still holds, sorted by new address; *CHANGED: a section of it moved or changed
+ * its size. */
+static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phdr *ph,
+				 uint32_t n_phdrs, struct extents *ret, bool *changed)
 {
 	ret->v.len = 0;
 	*changed = false;
@@ -86,7 +91,8 @@ static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phd
 		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, extent_order);
 	for (size_t i = 1; i < ret->v.len; i++)
 		if (ret->v.data[i].start < ret->v.data[i - 1].end)
-			return elfrw_error("internal: sections overlap at 0x%llx in the output", (unsigned long long)ret->v.data[i].start);
+			return elfrw_error("internal: sections overlap at 0x%llx in the output",
+					   (unsigned long long)ret->v.data[i].start);
 	return NULL;
 }
 
@@ -97,7 +103,8 @@ static uint64_t hole_pages(const Elf64_Phdr *ph, const struct extent *a, const s
 	return to > from && to - a->end >= ph->p_align ? (to - from) / PAGE : 0;
 }
 
-static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64_t start, uint64_t file_end, uint64_t mem_end, bool first)
+static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64_t start,
+				    uint64_t file_end, uint64_t mem_end, bool first)
 {
 	struct elfrw_piece *piece = VEC_PUSH(&out->piece);
 	if (!piece)
@@ -113,7 +120,8 @@ static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64
 }
 
 /* Cuts segment P into pieces; at most *ALLOWED more than one, of which it takes what it uses. */
-static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_phdrs, uint32_t *allowed, struct extents *ex)
+static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_phdrs,
+			     uint32_t *allowed, struct extents *ex)
 {
 	const Elf64_Phdr *ph = &out->img->phdr[p];
 	uint64_t file_end = ph->p_vaddr + ph->p_filesz, mem_end = ph->p_vaddr + ph->p_memsz;
@@ -149,15 +157,18 @@ static void drop_exec(struct elfrw_output *out)
 		Elf64_Phdr *ph = &out->piece.data[i].ph;
 		bool code = out->piece.data[i].first;
 		for (uint32_t s = 1; s < out->img->n_sections && !code; s++)
-			code = (out->sec[s].flags & SHF_ALLOC) && (out->sec[s].flags & SHF_EXECINSTR) && out->sec[s].size &&
-			       out->sec[s].addr >= ph->p_vaddr && out->sec[s].addr - ph->p_vaddr < ph->p_memsz;
+			code = (out->sec[s].flags & SHF_ALLOC) &&
+			       (out->sec[s].flags & SHF_EXECINSTR) && out->sec[s].size &&
+			       out->sec[s].addr >= ph->p_vaddr &&
+			       out->sec[s].addr - ph->p_vaddr < ph->p_memsz;
 		if (!code)
 			ph->p_flags &= ~(Elf64_Word)PF_X;
 	}
 }
 
 /* How many holes of whole pages are there, and where does the first one begin? */
-static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n, uint64_t *at, uint64_t *pages)
+static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n, uint64_t *at,
+				     uint64_t *pages)
 {
 	struct extents ex = { 0 };
 	struct elfrw_err *err = NULL;
@@ -168,7 +179,8 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 			continue;
 		err = collect(out, &out->img->phdr[p], out->img->n_phdrs, &ex, &changed);
 		for (size_t i = 1; i < ex.v.len && changed && !err; i++) {
-			uint64_t k = hole_pages(&out->img->phdr[p], &ex.v.data[i - 1], &ex.v.data[i]);
+			uint64_t k =
+				hole_pages(&out->img->phdr[p], &ex.v.data[i - 1], &ex.v.data[i]);
 			if (k && (*n)++ == 0) {
 				*at = ex.v.data[i - 1].end;
 				*pages = k;
@@ -179,9 +191,11 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 	return err;
 }
 
-/* Moves the sections behind the program headers into the hole from AT to END until there is room for N more headers; *ROOM is how many
- * there is room for.  Sections that one PT_NOTE describes move together, as a block. */
-static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint64_t end, uint32_t *room)
+/* Moves the sections behind the program headers into the hole from AT to END until there is room
+ * for N more headers; *ROOM is how many there is room for.  Sections that one PT_NOTE describes
+ * move together, as a block. */
+static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint64_t end,
+				   uint32_t *room)
 {
 	const struct elfrw_image *img = out->img;
 	const Elf64_Phdr *ph = NULL;
@@ -194,23 +208,27 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 	struct extents ex = { 0 };
 	bool changed;
 	struct elfrw_err *err = collect(out, ph, img->n_phdrs, &ex, &changed);
-	uint64_t table_end = ph->p_vaddr + headers_end(out, ph, img->n_phdrs), need = table_end + (uint64_t)n * sizeof(Elf64_Phdr);
+	uint64_t table_end = ph->p_vaddr + headers_end(out, ph, img->n_phdrs),
+		 need = table_end + (uint64_t)n * sizeof(Elf64_Phdr);
 	size_t k = 1;
 	uint64_t block_start = k < ex.v.len ? ex.v.data[k].start : 0, block_end = block_start;
 	/* The block of sections that are in the way, and those that belong to the same notes. */
-	while (!err && k < ex.v.len && (ex.v.data[k].start < need || ex.v.data[k].start < block_end)) {
+	while (!err && k < ex.v.len &&
+	       (ex.v.data[k].start < need || ex.v.data[k].start < block_end)) {
 		if (!may_move(out, ex.v.data[k].shndx))
 			break;
 		block_end = ex.v.data[k].end;
 		for (uint32_t p = 0; p < img->n_phdrs; p++) {
 			const Elf64_Phdr *q = &img->phdr[p];
-			if (q->p_type == PT_NOTE && q->p_vaddr < ex.v.data[k].end && ex.v.data[k].start < q->p_vaddr + q->p_memsz &&
+			if (q->p_type == PT_NOTE && q->p_vaddr < ex.v.data[k].end &&
+			    ex.v.data[k].start < q->p_vaddr + q->p_memsz &&
 			    q->p_vaddr + q->p_memsz > block_end)
 				block_end = q->p_vaddr + q->p_memsz;
 		}
 		k++;
 	}
-	bool done = !err && (k == ex.v.len || (ex.v.data[k].start >= need && ex.v.data[k].start >= block_end));
+	bool done = !err && (k == ex.v.len ||
+			     (ex.v.data[k].start >= need && ex.v.data[k].start >= block_end));
 	uint64_t to = elfrw_align_up(at, 64) + (block_start & 63);
 	if (k > 1 && (to > end || block_end - block_start > end - to))
 		done = false; /* the block is longer than the hole */
@@ -225,7 +243,8 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 	return err;
 }
 
-/* PT_PHDR is of use in programs that have an interpreter; elsewhere the ELF header says the same (gABI, "Program Header"). */
+/* PT_PHDR is of use in programs that have an interpreter; elsewhere the ELF header says the same
+ * (gABI, "Program Header"). */
 static bool spare_pt_phdr(const struct elfrw_image *img)
 {
 	bool found = false;
@@ -244,9 +263,11 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 	ELFRW_TRY(count_holes(out, &holes, &at, &pages));
 	if (holes > 8)
 		holes = 8;
-	/* Moving sections into a hole of one page would gain nothing for sure; the count below decides. */
+	/* Moving sections into a hole of one page would gain nothing for sure; the count below
+	 * decides. */
 	if (holes)
-		ELFRW_TRY(make_room(out, holes, at, elfrw_align_up(at, PAGE) + pages * PAGE, &room));
+		ELFRW_TRY(
+			make_room(out, holes, at, elfrw_align_up(at, PAGE) + pages * PAGE, &room));
 	out->no_pt_phdr = holes && !room && spare_pt_phdr(out->img);
 	room += out->no_pt_phdr;
 	struct extents ex = { 0 };
@@ -260,14 +281,17 @@ static struct elfrw_err *make_pieces(struct elfrw_output *out)
 	return err;
 }
 
-/* Where the first piece may begin: headers that no segment loads (ld -N) come before all of them. */
+/* Where the first piece may begin: headers that no segment loads (ld -N) come before all of
+ * them. */
 static uint64_t first_offset(const struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
 	for (size_t i = 0; i < out->piece.len; i++)
-		if (img->phdr[out->piece.data[i].old].p_offset == 0 && img->phdr[out->piece.data[i].old].p_filesz)
+		if (img->phdr[out->piece.data[i].old].p_offset == 0 &&
+		    img->phdr[out->piece.data[i].old].p_filesz)
 			return 0;
-	return img->ehdr.e_phoff + (uint64_t)(img->n_phdrs + out->n_split - out->no_pt_phdr) * sizeof(Elf64_Phdr);
+	return img->ehdr.e_phoff +
+	       (uint64_t)(img->n_phdrs + out->n_split - out->no_pt_phdr) * sizeof(Elf64_Phdr);
 }
 
 static void place_pieces(struct elfrw_output *out)
@@ -282,8 +306,10 @@ static void place_pieces(struct elfrw_output *out)
 			align = PAGE;
 		if (ph->p_filesz == 0) {
 			/* Only zeros: any congruent offset will do. */
-			ph->p_offset = align > PAGE ? old->p_offset % align : cur + ((ph->p_vaddr - cur) & (align - 1));
-			/* bfd's empty segment of data, in programs that have none; objdump complains of one behind the file's end. */
+			ph->p_offset = align > PAGE ? old->p_offset % align
+						    : cur + ((ph->p_vaddr - cur) & (align - 1));
+			/* bfd's empty segment of data, in programs that have none; objdump
+			 * complains of one behind the file's end. */
 			if (!ph->p_memsz && (ph->p_vaddr & (align - 1)) <= cur)
 				ph->p_offset = ph->p_vaddr & (align - 1);
 			continue;
@@ -300,7 +326,8 @@ bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *
 	for (int at_end = 0; at_end < 2; at_end++)
 		for (size_t i = 0; i < out->piece.len; i++) {
 			const Elf64_Phdr *ph = &out->piece.data[i].ph;
-			if (va >= ph->p_vaddr && (at_end ? va - ph->p_vaddr <= ph->p_memsz : va - ph->p_vaddr < ph->p_filesz)) {
+			if (va >= ph->p_vaddr && (at_end ? va - ph->p_vaddr <= ph->p_memsz
+							 : va - ph->p_vaddr < ph->p_filesz)) {
 				*ret = ph->p_offset + (va - ph->p_vaddr);
 				return true;
 			}
@@ -312,16 +339,19 @@ bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *
 static bool is_loaded(const struct elfrw_image *img, uint64_t va)
 {
 	for (uint32_t p = 0; p < img->n_phdrs; p++)
-		if (img->phdr[p].p_type == PT_LOAD && va - img->phdr[p].p_vaddr < img->phdr[p].p_memsz)
+		if (img->phdr[p].p_type == PT_LOAD &&
+		    va - img->phdr[p].p_vaddr < img->phdr[p].p_memsz)
 			return true;
 	return false;
 }
 
-/* OFFSET, which stands for nothing (lld gives .tbss alone, between two segments, that of the second), as it is in the output. */
+/* OFFSET, which stands for nothing (lld gives .tbss alone, between two segments, that of the
+ * second), as it is in the output. */
 static uint64_t unloaded_offset(const struct elfrw_output *out, uint64_t offset)
 {
 	for (size_t i = 0; i < out->piece.len; i++)
-		if (out->piece.data[i].first && out->img->phdr[out->piece.data[i].old].p_offset == offset)
+		if (out->piece.data[i].first &&
+		    out->img->phdr[out->piece.data[i].old].p_offset == offset)
 			return out->piece.data[i].ph.p_offset;
 	return offset;
 }
@@ -346,7 +376,8 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 		ph->p_paddr += ph->p_vaddr - sh->sh_addr;
 		break;
 	}
-	/* mold's PT_GNU_RELRO begins with .tbss, before what is loaded; who reads it looks at addresses only. */
+	/* mold's PT_GNU_RELRO begins with .tbss, before what is loaded; who reads it looks at
+	 * addresses only. */
 	if (!is_loaded(img, ph->p_vaddr) && (!ph->p_filesz || ph->p_type == PT_GNU_RELRO)) {
 		ph->p_offset = unloaded_offset(out, ph->p_offset);
 		return NULL;
@@ -354,7 +385,8 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 	uint64_t off;
 	if (!elfrw_output_offset(out, ph->p_vaddr, &off)) {
 		if (ph->p_filesz)
-			return elfrw_error("segment of type 0x%x describes nothing that is loaded", ph->p_type);
+			return elfrw_error("segment of type 0x%x describes nothing that is loaded",
+					   ph->p_type);
 		return NULL;
 	}
 	ph->p_offset = off;
@@ -401,12 +433,13 @@ static int offset_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* Section names, in a table of their own; where symbols may use it too, or nothing is dropped, it is kept and what was added
- * comes behind. */
+/* Section names, in a table of their own; where symbols may use it too, or nothing is dropped, it
+ * is kept and what was added comes behind. */
 static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_off)
 {
 	const struct elfrw_image *img = out->img;
-	bool shared = img->symtab && !out->sec[img->symtab].drop && img->section[img->symtab].hdr.sh_link == img->shstrndx;
+	bool shared = img->symtab && !out->sec[img->symtab].drop &&
+		      img->section[img->symtab].hdr.sh_link == img->shstrndx;
 	const struct elfrw_outsec *old = &out->sec[img->shstrndx];
 	bool dropped = false;
 	for (uint32_t i = 1; i < img->n_sections && !dropped; i++)
@@ -417,16 +450,18 @@ static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_
 	if (!name)
 		return &elfrw_err_nomem;
 	for (size_t i = 1; i < n; i++) {
-		const struct elfrw_newsec *new = i < img->n_sections ? NULL : &out->added.data[i - img->n_sections];
+		const struct elfrw_newsec *new =
+			i < img->n_sections ? NULL : &out->added.data[i - img->n_sections];
 		if (new ? new->debug : out->sec[i].drop)
 			continue;
-		if (!new && shared)
+		if (!new &&shared)
 			name_off[i] = img->section[i].hdr.sh_name;
 		else
 			name[i] = new ? new->name : img->section[i].name;
 	}
-	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL, shared ? old->size : 0, name_off, &out->shstrtab,
-					    &out->shstrtab_size);
+	struct elfrw_err *err =
+		elfrw_names(name, n, shared ? old->data : NULL, shared ? old->size : 0, name_off,
+			    &out->shstrtab, &out->shstrtab_size);
 	free(name);
 	return err;
 }
@@ -485,11 +520,14 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 	out->shdrs = calloc(out->n_out, sizeof(Elf64_Shdr));
 	if (!out->shdrs)
 		return &elfrw_err_nomem;
-	Elf64_Shdr sh = img->section[0].hdr; /* where numbers stand that are too large for the ELF header */
+	Elf64_Shdr sh =
+		img->section[0].hdr; /* where numbers stand that are too large for the ELF header */
 	if (sh.sh_size)
 		sh.sh_size = out->n_out >= SHN_LORESERVE ? out->n_out : 0;
 	if (sh.sh_link)
-		sh.sh_link = out->sec[img->shstrndx].index >= SHN_LORESERVE ? out->sec[img->shstrndx].index : 0;
+		sh.sh_link = out->sec[img->shstrndx].index >= SHN_LORESERVE
+				     ? out->sec[img->shstrndx].index
+				     : 0;
 	put_shdr(out, 0, &sh);
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		struct elfrw_outsec *s = &out->sec[i];
@@ -502,7 +540,8 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 		sh.sh_flags = s->flags;
 		sh.sh_addralign = s->align;
 		if (img->section[i].hdr.sh_flags & SHF_ALLOC) {
-			/* Empty sections and zeros at a segment's end may stand at an address that is not in the file. */
+			/* Empty sections and zeros at a segment's end may stand at an address that
+			 * is not in the file. */
 			if (!elfrw_output_offset(out, s->addr, &s->offset))
 				s->offset = out->file_size;
 		}
@@ -518,8 +557,12 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 		const struct elfrw_newsec *s = &out->added.data[i];
 		if (s->debug)
 			continue;
-		sh = (Elf64_Shdr){ .sh_name = name_off[img->n_sections + i], .sh_type = SHT_PROGBITS, .sh_flags = s->flags,
-				   .sh_offset = s->offset, .sh_size = s->size, .sh_addralign = s->align };
+		sh = (Elf64_Shdr){ .sh_name = name_off[img->n_sections + i],
+				   .sh_type = SHT_PROGBITS,
+				   .sh_flags = s->flags,
+				   .sh_offset = s->offset,
+				   .sh_size = s->size,
+				   .sh_addralign = s->align };
 		put_shdr(out, index++, &sh);
 	}
 	return NULL;
@@ -535,41 +578,49 @@ static bool *gone_sections(const struct elfrw_output *out)
 }
 
 /* What becomes of symbol SYM of a table that is DYNAMIC or not. */
-static void update_symbol(const struct elfrw_output *out, bool dynamic, const bool *gone, Elf64_Sym *sym)
+static void update_symbol(const struct elfrw_output *out, bool dynamic, const bool *gone,
+			  Elf64_Sym *sym)
 {
 	const struct elfrw_image *img = out->img;
 	uint32_t s = sym->st_shndx;
 	if (s == SHN_UNDEF || s >= SHN_LORESERVE)
 		return;
-	/* A defined symbol stays defined, whatever GNU strip left of its section's number (elfrw_image_symbol_section). */
+	/* A defined symbol stays defined, whatever GNU strip left of its section's number
+	 * (elfrw_image_symbol_section). */
 	if (dynamic && (s >= img->n_sections || gone[s]))
 		s = elfrw_image_stand_in(img, sym, gone);
 	if (s == SHN_UNDEF || s >= img->n_sections)
 		return;
 	/* __ehdr_start and its like are only said to belong to a section. */
-	if (may_move(out, s) && sym->st_value - img->section[s].hdr.sh_addr <= img->section[s].hdr.sh_size)
+	if (may_move(out, s) &&
+	    sym->st_value - img->section[s].hdr.sh_addr <= img->section[s].hdr.sh_size)
 		sym->st_value += out->sec[s].addr - img->section[s].hdr.sh_addr;
 	sym->st_shndx = (uint16_t)out->sec[s].index;
 }
 
-/* Symbols name their section by its index, which dropping changes; those in the sections that made room follow them. */
+/* Symbols name their section by its index, which dropping changes; those in the sections that made
+ * room follow them. */
 static struct elfrw_err *update_symbols(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
 	bool same = true;
 	for (uint32_t i = 0; i < img->n_sections && same; i++)
 		same = out->sec[i].drop ||
-		       (out->sec[i].index == i && !(may_move(out, i) && out->sec[i].addr != img->section[i].hdr.sh_addr));
+		       (out->sec[i].index == i &&
+			!(may_move(out, i) && out->sec[i].addr != img->section[i].hdr.sh_addr));
 	bool *gone = gone_sections(out);
 	if (!gone)
 		return &elfrw_err_nomem;
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 1; i < img->n_sections && !err; i++) {
 		uint32_t type = img->section[i].hdr.sh_type;
-		/* Whoever dropped a section took its symbols out of .symtab; .dynsym keeps all of its. */
-		if (gone[i] || !out->sec[i].data || (type != SHT_DYNSYM && (type != SHT_SYMTAB || same)))
+		/* Whoever dropped a section took its symbols out of .symtab; .dynsym keeps all of
+		 * its. */
+		if (gone[i] || !out->sec[i].data ||
+		    (type != SHT_DYNSYM && (type != SHT_SYMTAB || same)))
 			continue;
-		for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= out->sec[i].size && !err; off += sizeof(Elf64_Sym)) {
+		for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= out->sec[i].size && !err;
+		     off += sizeof(Elf64_Sym)) {
 			Elf64_Sym sym, new;
 			memcpy(&sym, out->sec[i].data + off, sizeof sym);
 			new = sym;
@@ -586,8 +637,8 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 	return err;
 }
 
-/* The section headers, and what is appended: the same distance from the start of the file, from its end and from the section headers,
- * since by one of these it is found. */
+/* The section headers, and what is appended: the same distance from the start of the file, from its
+ * end and from the section headers, since by one of these it is found. */
 static struct elfrw_err *place_end(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img->pair ? &out->img->pair->program : out->img;
@@ -608,8 +659,10 @@ struct elfrw_err *elfrw_output_tail_fits(const struct elfrw_output *out)
 	uint64_t size = elfrw_image_file_size(out->img);
 	if (!out->tail.size || out->tail.zeros || out->file_size <= size)
 		return NULL;
-	return elfrw_error_at(NULL, out->tail.offset, "%llu bytes that belong to no section follow the program, which would be %llu bytes longer",
-			      (unsigned long long)out->tail.size, (unsigned long long)(out->file_size - size));
+	return elfrw_error_at(
+		NULL, out->tail.offset,
+		"%llu bytes that belong to no section follow the program, which would be %llu bytes longer",
+		(unsigned long long)out->tail.size, (unsigned long long)(out->file_size - size));
 }
 
 void elfrw_output_same(struct elfrw_output *out)

@@ -1,10 +1,12 @@
 /* names.c: see names.h.
  *
- * Sorted by their reversed texts, a text that ends another one stands right before it, or before others that it ends as
- * well.  Texts that stand for themselves are written in the order of the input.  Cost: one sort.
+ * Sorted by their reversed texts, a text that ends another one stands right before it, or before
+ * others that it ends as well.  Texts that stand for themselves are written in the order of the
+ * input.  Cost: one sort.
  *
- * In a broken file every name may be as long as the file.  So only their last bytes are sorted by (what is alike beyond these may be
- * written twice), and what would be far larger than any table is refused. */
+ * In a broken file every name may be as long as the file.  So only their last bytes are sorted by
+ * (what is alike beyond these may be written twice), and what would be far larger than any table is
+ * refused. */
 #include "elfrw/names.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +24,16 @@ static int reversed_order(const void *a, const void *b)
 	const struct text *x = a, *y = b;
 	for (size_t k = 1; k <= x->len && k <= y->len && k <= SORTED_BY; k++)
 		if (x->s[x->len - k] != y->s[y->len - k])
-			return (unsigned char)x->s[x->len - k] < (unsigned char)y->s[y->len - k] ? -1 : 1;
+			return (unsigned char)x->s[x->len - k] < (unsigned char)y->s[y->len - k]
+				       ? -1
+				       : 1;
 	if (x->len != y->len)
 		return x->len < y->len ? -1 : 1;
 	return x->i < y->i ? -1 : x->i > y->i; /* qsort() is not stable */
 }
 
-struct elfrw_err *elfrw_names(const char *const *name, size_t n, const uint8_t *head, size_t head_size, uint32_t *off,
-			      uint8_t **ret, size_t *ret_size)
+struct elfrw_err *elfrw_names(const char *const *name, size_t n, const uint8_t *head,
+			      size_t head_size, uint32_t *off, uint8_t **ret, size_t *ret_size)
 {
 	struct text *text = malloc((n + 1) * sizeof *text);
 	size_t *sorted_at = malloc((n + 1) * sizeof *sorted_at); /* by index in NAME */
@@ -46,8 +50,11 @@ struct elfrw_err *elfrw_names(const char *const *name, size_t n, const uint8_t *
 	for (size_t k = n_texts; k-- > 0;) {
 		const struct text *next = k + 1 < n_texts ? &text[k + 1] : NULL;
 		sorted_at[text[k].i] = k;
-		text[k].in = next && text[k].len <= next->len && !memcmp(next->s + next->len - text[k].len, text[k].s, text[k].len)
-				     ? next->in : k;
+		text[k].in = next && text[k].len <= next->len &&
+					     !memcmp(next->s + next->len - text[k].len, text[k].s,
+						     text[k].len)
+				     ? next->in
+				     : k;
 		if (text[k].in == k)
 			size += text[k].len + 1;
 	}
@@ -55,7 +62,9 @@ struct elfrw_err *elfrw_names(const char *const *name, size_t n, const uint8_t *
 	if (!out) {
 		free(text);
 		free(sorted_at);
-		return size > MAX_TABLE ? elfrw_error("names of sections of more than %d bytes", MAX_TABLE) : &elfrw_err_nomem;
+		return size > MAX_TABLE
+			       ? elfrw_error("names of sections of more than %d bytes", MAX_TABLE)
+			       : &elfrw_err_nomem;
 	}
 	size = head_size ? head_size : 1;
 	if (head_size)

@@ -13,8 +13,12 @@ struct elfrw_err *elfrw_output_init(struct elfrw_output *out, const struct elfrw
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		out->sec[i] = (struct elfrw_outsec){ .addr = s->hdr.sh_addr, .size = s->hdr.sh_size, .data = s->data,
-						     .flags = s->hdr.sh_flags, .align = s->hdr.sh_addralign, .info = s->hdr.sh_info };
+		out->sec[i] = (struct elfrw_outsec){ .addr = s->hdr.sh_addr,
+						     .size = s->hdr.sh_size,
+						     .data = s->data,
+						     .flags = s->hdr.sh_flags,
+						     .align = s->hdr.sh_addralign,
+						     .info = s->hdr.sh_info };
 	}
 	return NULL;
 }
@@ -68,19 +72,25 @@ void elfrw_output_drop(struct elfrw_output *out, uint32_t shndx)
 	out->sec[shndx].drop = true;
 }
 
-struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, uint8_t *data, uint64_t size, uint64_t flags, uint64_t align)
+struct elfrw_err *elfrw_output_add(struct elfrw_output *out, const char *name, uint8_t *data,
+				   uint64_t size, uint64_t flags, uint64_t align)
 {
 	struct elfrw_newsec *s = VEC_PUSH(&out->added);
 	if (!s) {
 		free(data);
 		return &elfrw_err_nomem;
 	}
-	*s = (struct elfrw_newsec){ .name = name, .data = data, .size = size, .flags = flags, .align = align,
+	*s = (struct elfrw_newsec){ .name = name,
+				    .data = data,
+				    .size = size,
+				    .flags = flags,
+				    .align = align,
 				    .debug = out->img->pair != NULL };
 	return NULL;
 }
 
-struct elfrw_err *elfrw_output_at(struct elfrw_output *out, uint64_t va, uint64_t size, uint8_t **ret)
+struct elfrw_err *elfrw_output_at(struct elfrw_output *out, uint64_t va, uint64_t size,
+				  uint8_t **ret)
 {
 	uint32_t shndx = elfrw_image_section_at(out->img, va);
 	*ret = NULL;

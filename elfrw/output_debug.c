@@ -1,9 +1,10 @@
 /* output_debug.c: the debug file that goes with the output of a pair (pair.h).
  *
- * As objcopy --only-keep-debug makes them: the section headers of the whole program, those of loaded sections without
- * contents but for notes, which hold the build-id; then all that is not loaded.  Program headers are those of the output with
- * nothing in the file, for readers that compare addresses.  Nothing is decided here: addresses and contents are those of
- * the output, which was laid out before. */
+ * As objcopy --only-keep-debug makes them: the section headers of the whole program, those of
+ * loaded sections without contents but for notes, which hold the build-id; then all that is not
+ * loaded.  Program headers are those of the output with nothing in the file, for readers that
+ * compare addresses.  Nothing is decided here: addresses and contents are those of the output,
+ * which was laid out before. */
 #include "elfrw/output.h"
 #include "elfrw/base/align.h"
 #include "elfrw/names.h"
@@ -16,10 +17,10 @@
 struct job {
 	const struct elfrw_output *out;
 	const struct elfrw_image *img, *old; /* both of a pair; the older debug file */
-	uint32_t *index;  /* by section of the pair */
-	uint64_t *offset; /* the same, and then of those added */
-	uint32_t *name;   /* the same: in the name table */
-	uint8_t *names;   /* NULL: that of the older file */
+	uint32_t *index;                     /* by section of the pair */
+	uint64_t *offset;                    /* the same, and then of those added */
+	uint32_t *name;                      /* the same: in the name table */
+	uint8_t *names;                      /* NULL: that of the older file */
 	uint64_t names_size;
 	Elf64_Shdr *shdr;
 	uint32_t n; /* section headers */
@@ -53,7 +54,9 @@ static void place_notes(struct job *j)
 			continue;
 		if (has_contents(j, i)) {
 			uint64_t want = s->addr - base;
-			j->end = want >= j->end && want - j->end < 4096 ? want : elfrw_align_up(j->end, s->align);
+			j->end = want >= j->end && want - j->end < 4096
+					 ? want
+					 : elfrw_align_up(j->end, s->align);
 		}
 		j->offset[i] = j->end;
 		if (has_contents(j, i))
@@ -83,7 +86,9 @@ static struct elfrw_err *place_others(struct job *j)
 		return &elfrw_err_nomem;
 	for (uint32_t i = 1; i < j->img->n_sections; i++)
 		if (j->out->sec[i].debug && !is_alloc(j, i))
-			list[n++] = (struct place){ j->old->section[j->img->section[i].in_debug].hdr.sh_offset, i };
+			list[n++] = (struct place){
+				j->old->section[j->img->section[i].in_debug].hdr.sh_offset, i
+			};
 	qsort(list, n, sizeof *list, place_order);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t i = list[k].i;
@@ -104,26 +109,30 @@ static struct elfrw_err *place_others(struct job *j)
 	return NULL;
 }
 
-/* The names of the older file, and of what was added; those of dropped sections only where symbols may use the table too. */
+/* The names of the older file, and of what was added; those of dropped sections only where symbols
+ * may use the table too. */
 static struct elfrw_err *make_names(struct job *j)
 {
 	const struct elfrw_section *old = &j->old->section[j->old->shstrndx];
-	bool shared = j->old->symtab && j->old->section[j->old->symtab].hdr.sh_link == j->old->shstrndx;
+	bool shared =
+		j->old->symtab && j->old->section[j->old->symtab].hdr.sh_link == j->old->shstrndx;
 	size_t n = j->img->n_sections + j->out->added.len;
 	const char **name = calloc(n + 1, sizeof *name);
 	if (!name)
 		return &elfrw_err_nomem;
 	for (size_t i = 1; i < n; i++) {
-		const struct elfrw_newsec *new = i < j->img->n_sections ? NULL : &j->out->added.data[i - j->img->n_sections];
+		const struct elfrw_newsec *new =
+			i < j->img->n_sections ? NULL : &j->out->added.data[i - j->img->n_sections];
 		if (new ? !new->debug : !j->out->sec[i].debug)
 			continue;
-		if (!new && shared)
+		if (!new &&shared)
 			j->name[i] = j->img->section[i].hdr.sh_name;
 		else
 			name[i] = new ? new->name : j->img->section[i].name;
 	}
-	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL, shared ? old->hdr.sh_size : 0, j->name, &j->names,
-					    &j->names_size);
+	struct elfrw_err *err =
+		elfrw_names(name, n, shared ? old->data : NULL, shared ? old->hdr.sh_size : 0,
+			    j->name, &j->names, &j->names_size);
 	free(name);
 	return err;
 }
@@ -151,26 +160,32 @@ static void make_shdrs(struct job *j)
 		sh->sh_link = j->index[old->sh_link];
 		if (old->sh_type == SHT_SYMTAB)
 			sh->sh_info = s->info;
-		else if (((old->sh_flags & SHF_INFO_LINK) || j->img->section[i].hdr.sh_type == SHT_RELA || old->sh_type == SHT_REL) &&
+		else if (((old->sh_flags & SHF_INFO_LINK) ||
+			  j->img->section[i].hdr.sh_type == SHT_RELA || old->sh_type == SHT_REL) &&
 			 old->sh_info < j->old->n_sections)
 			sh->sh_info = j->index[old->sh_info];
 	}
 	for (size_t i = 0; i < j->out->added.len; i++) {
 		const struct elfrw_newsec *s = &j->out->added.data[i];
 		if (s->debug)
-			j->shdr[n++] = (Elf64_Shdr){ .sh_name = j->name[j->img->n_sections + i], .sh_type = SHT_PROGBITS,
-						     .sh_flags = s->flags, .sh_offset = j->offset[j->img->n_sections + i],
-						     .sh_size = s->size, .sh_addralign = s->align };
+			j->shdr[n++] = (Elf64_Shdr){ .sh_name = j->name[j->img->n_sections + i],
+						     .sh_type = SHT_PROGBITS,
+						     .sh_flags = s->flags,
+						     .sh_offset = j->offset[j->img->n_sections + i],
+						     .sh_size = s->size,
+						     .sh_addralign = s->align };
 	}
 }
 
-/* Where the contents that segment PH describes are now: [*START, *END), and the offset that it would start at. */
+/* Where the contents that segment PH describes are now: [*START, *END), and the offset that it
+ * would start at. */
 static bool contents_of(const struct job *j, const Elf64_Phdr *ph, uint64_t *start, uint64_t *end)
 {
 	bool any = false;
 	for (uint32_t i = 1; i < j->img->n_sections; i++) {
 		const struct elfrw_outsec *s = &j->out->sec[i];
-		if (!s->debug || !is_alloc(j, i) || !has_contents(j, i) || s->addr < ph->p_vaddr || s->addr - ph->p_vaddr >= ph->p_memsz)
+		if (!s->debug || !is_alloc(j, i) || !has_contents(j, i) || s->addr < ph->p_vaddr ||
+		    s->addr - ph->p_vaddr >= ph->p_memsz)
 			continue;
 		if (!any)
 			*start = j->offset[i] - (s->addr - ph->p_vaddr);
@@ -191,14 +206,16 @@ static void make_phdrs(struct job *j)
 		if (ph->p_type == PT_PHDR)
 			continue;
 		bool first = ph->p_type == PT_LOAD && ph->p_offset == 0;
-		bool kept = contents_of(j, ph, &start, &end) && (ph->p_type != PT_LOAD || (first && start == 0));
+		bool kept = contents_of(j, ph, &start, &end) &&
+			    (ph->p_type != PT_LOAD || (first && start == 0));
 		ph->p_filesz = kept ? end - start : 0;
 		if (kept)
 			ph->p_offset = start;
 		else if (first || (!ph->p_vaddr && !ph->p_memsz))
 			ph->p_offset = 0;
 		else /* congruent to the address, as if there was something */
-			ph->p_offset = j->end + ((ph->p_vaddr - j->end) & (ph->p_align > 1 ? ph->p_align - 1 : 0));
+			ph->p_offset = j->end + ((ph->p_vaddr - j->end) &
+						 (ph->p_align > 1 ? ph->p_align - 1 : 0));
 	}
 }
 
@@ -218,7 +235,8 @@ static uint8_t *renumber(const struct job *j, uint32_t i)
 			continue;
 		/* Notes may have made room for a program header. */
 		const Elf64_Shdr *sh = &j->img->section[k].hdr;
-		if (sh->sh_type == SHT_NOTE && (sh->sh_flags & SHF_ALLOC) && sym.st_value - sh->sh_addr <= sh->sh_size)
+		if (sh->sh_type == SHT_NOTE && (sh->sh_flags & SHF_ALLOC) &&
+		    sym.st_value - sh->sh_addr <= sh->sh_size)
 			sym.st_value += j->out->sec[k].addr - sh->sh_addr;
 		sym.st_shndx = (uint16_t)j->index[k];
 		memcpy(p + off, &sym, sizeof sym);
@@ -226,7 +244,8 @@ static uint8_t *renumber(const struct job *j, uint32_t i)
 	return p;
 }
 
-static struct elfrw_err *write_section(const struct job *j, uint32_t i, const struct elfrw_newfile *f)
+static struct elfrw_err *write_section(const struct job *j, uint32_t i,
+				       const struct elfrw_newfile *f)
 {
 	const struct elfrw_outsec *s = &j->out->sec[i];
 	uint32_t type = j->img->section[i].hdr.sh_type;
@@ -239,7 +258,8 @@ static struct elfrw_err *write_section(const struct job *j, uint32_t i, const st
 	if (type != SHT_SYMTAB)
 		return elfrw_newfile_write(f, s->data, s->size, j->offset[i]);
 	uint8_t *p = renumber(j, i);
-	struct elfrw_err *err = p ? elfrw_newfile_write(f, p, s->size, j->offset[i]) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		p ? elfrw_newfile_write(f, p, s->size, j->offset[i]) : &elfrw_err_nomem;
 	free(p);
 	return err;
 }
@@ -251,7 +271,8 @@ static struct elfrw_err *write_all(const struct job *j, const struct elfrw_newfi
 	for (size_t i = 0; i < j->out->added.len; i++) {
 		const struct elfrw_newsec *s = &j->out->added.data[i];
 		if (s->debug)
-			ELFRW_TRY(elfrw_newfile_write(f, s->data, s->size, j->offset[j->img->n_sections + i]));
+			ELFRW_TRY(elfrw_newfile_write(f, s->data, s->size,
+						      j->offset[j->img->n_sections + i]));
 	}
 	Elf64_Ehdr eh = j->old->ehdr;
 	eh.e_entry = j->out->entry;
@@ -262,7 +283,8 @@ static struct elfrw_err *write_all(const struct job *j, const struct elfrw_newfi
 	eh.e_shnum = (uint16_t)j->n;
 	eh.e_shstrndx = (uint16_t)j->index[j->img->shstrndx];
 	ELFRW_TRY(elfrw_newfile_write(f, j->shdr, (uint64_t)j->n * sizeof *j->shdr, eh.e_shoff));
-	ELFRW_TRY(elfrw_newfile_write(f, j->phdr, (uint64_t)j->n_phdrs * sizeof *j->phdr, eh.e_phoff));
+	ELFRW_TRY(elfrw_newfile_write(f, j->phdr, (uint64_t)j->n_phdrs * sizeof *j->phdr,
+				      eh.e_phoff));
 	return elfrw_newfile_write(f, &eh, sizeof eh, 0);
 }
 
@@ -279,7 +301,8 @@ static struct elfrw_err *lay_out(struct job *j)
 		return &elfrw_err_nomem;
 	j->n = 1;
 	for (uint32_t i = 1; i < n; i++)
-		if (i < j->img->n_sections ? j->out->sec[i].debug : j->out->added.data[i - j->img->n_sections].debug)
+		if (i < j->img->n_sections ? j->out->sec[i].debug
+					   : j->out->added.data[i - j->img->n_sections].debug)
 			j->index[i] = j->n++;
 	if (j->n >= SHN_LORESERVE)
 		return elfrw_error("too many sections");
@@ -302,11 +325,15 @@ static struct elfrw_err *checksum(const struct elfrw_newfile *f, uint64_t size, 
 	return NULL;
 }
 
-struct elfrw_err *elfrw_output_begin_debug(const struct elfrw_output *out, const char *path, struct elfrw_newfile *ret, uint32_t *crc)
+struct elfrw_err *elfrw_output_begin_debug(const struct elfrw_output *out, const char *path,
+					   struct elfrw_newfile *ret, uint32_t *crc)
 {
 	struct job j = { .out = out, .img = out->img, .old = &out->img->pair->debug };
 	ELFRW_TRY(elfrw_newfile_begin(ret, path, j.old->mode & 0777));
-	struct elfrw_err *err = ret->in_place ? elfrw_error("is a device, which cannot be read back for its checksum") : lay_out(&j);
+	struct elfrw_err *err =
+		ret->in_place
+			? elfrw_error("is a device, which cannot be read back for its checksum")
+			: lay_out(&j);
 	if (!err)
 		err = write_all(&j, ret);
 	if (!err)

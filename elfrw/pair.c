@@ -1,7 +1,8 @@
 /* pair.c: see pair.h.
  *
- * Every loaded section must be in both files, with the same name, address and size; then their other sections belong to
- * one link, as far as build-id and checksum do not say otherwise.  Cost: one pass over the debug file for the checksum. */
+ * Every loaded section must be in both files, with the same name, address and size; then their
+ * other sections belong to one link, as far as build-id and checksum do not say otherwise.  Cost:
+ * one pass over the debug file for the checksum. */
 #include "elfrw/pair.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/rbuf.h"
@@ -34,7 +35,9 @@ static const uint8_t *build_id(const struct elfrw_image *img, uint32_t *n)
 	*n = elfrw_rbuf_u32(&r);
 	uint32_t type = elfrw_rbuf_u32(&r);
 	const uint8_t *gnu = elfrw_rbuf_take(&r, 4), *id = elfrw_rbuf_take(&r, *n);
-	return gnu && id && name == 4 && memcmp(gnu, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID ? id : NULL;
+	return gnu && id && name == 4 && memcmp(gnu, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID
+		       ? id
+		       : NULL;
 }
 
 static bool has_debug(const struct elfrw_image *img)
@@ -42,7 +45,8 @@ static bool has_debug(const struct elfrw_image *img)
 	return elfrw_image_section(img, ".debug_info") || elfrw_image_section(img, ".zdebug_info");
 }
 
-static struct elfrw_err *check_crc(const struct elfrw_image *program, const struct elfrw_image *debug)
+static struct elfrw_err *check_crc(const struct elfrw_image *program,
+				   const struct elfrw_image *debug)
 {
 	const struct elfrw_section *s = elfrw_image_section(program, ".gnu_debuglink");
 	if (!s || !s->data)
@@ -56,31 +60,39 @@ static struct elfrw_err *check_crc(const struct elfrw_image *program, const stru
 	uint32_t is = elfrw_crc32(debug->base, debug->size);
 	elfrw_image_forget(debug);
 	if (is != want)
-		return elfrw_error("debug file %s has the checksum 0x%08x, .gnu_debuglink says 0x%08x", debug->path, is, want);
+		return elfrw_error(
+			"debug file %s has the checksum 0x%08x, .gnu_debuglink says 0x%08x",
+			debug->path, is, want);
 	return NULL;
 }
 
-static struct elfrw_err *check_identity(const struct elfrw_image *program, const struct elfrw_image *debug)
+static struct elfrw_err *check_identity(const struct elfrw_image *program,
+					const struct elfrw_image *debug)
 {
 	uint32_t n = 0, m = 0;
 	if (has_debug(program))
-		return elfrw_error("has debug information of its own, besides debug file %s", debug->path);
+		return elfrw_error("has debug information of its own, besides debug file %s",
+				   debug->path);
 	if (!has_debug(debug) && !debug->symtab)
-		return elfrw_error("debug file %s has neither symbols nor debug information", debug->path);
+		return elfrw_error("debug file %s has neither symbols nor debug information",
+				   debug->path);
 	if (program->dev == debug->dev && program->ino == debug->ino)
 		return elfrw_error("debug file %s is the program itself", debug->path);
-	if (program->ehdr.e_machine != debug->ehdr.e_machine || program->ehdr.e_type != debug->ehdr.e_type)
+	if (program->ehdr.e_machine != debug->ehdr.e_machine ||
+	    program->ehdr.e_type != debug->ehdr.e_type)
 		return elfrw_error("debug file %s is of another kind of file", debug->path);
 	const uint8_t *a = build_id(program, &n), *b = build_id(debug, &m);
 	if (a && b && (n != m || memcmp(a, b, n) != 0))
-		return elfrw_error("debug file %s has another build-id: it is of another program", debug->path);
+		return elfrw_error("debug file %s has another build-id: it is of another program",
+				   debug->path);
 	return check_crc(program, debug);
 }
 
 /* What names are given to by strings, which differ when the symbols do. */
 static bool is_table(const Elf64_Shdr *sh)
 {
-	return sh->sh_type == SHT_STRTAB || sh->sh_type == SHT_SYMTAB || sh->sh_type == SHT_SYMTAB_SHNDX;
+	return sh->sh_type == SHT_STRTAB || sh->sh_type == SHT_SYMTAB ||
+	       sh->sh_type == SHT_SYMTAB_SHNDX;
 }
 
 static bool is_reloc(const Elf64_Shdr *sh)
@@ -88,14 +100,16 @@ static bool is_reloc(const Elf64_Shdr *sh)
 	return !(sh->sh_flags & SHF_ALLOC) && (sh->sh_type == SHT_RELA || sh->sh_type == SHT_REL);
 }
 
-/* Is section I of the program no part of the view?  Kept relocations are those of the debug file, when it has them too. */
+/* Is section I of the program no part of the view?  Kept relocations are those of the debug file,
+ * when it has them too. */
 static bool left_out(const struct elfrw_pair *pair, uint32_t i)
 {
 	const struct elfrw_section *s = &pair->program.section[i];
 	if (strcmp(s->name, ".gnu_debuglink") == 0)
 		return true;
 	for (uint32_t k = 1; k < pair->debug.n_sections && is_reloc(&s->hdr); k++)
-		if (is_reloc(&pair->debug.section[k].hdr) && strcmp(pair->debug.section[k].name, s->name) == 0)
+		if (is_reloc(&pair->debug.section[k].hdr) &&
+		    strcmp(pair->debug.section[k].name, s->name) == 0)
 			return true;
 	return false;
 }
@@ -112,8 +126,10 @@ static bool matches(const struct elfrw_section *a, const struct elfrw_section *b
 	       (!a->data || !b->data || memcmp(a->data, b->data, a->hdr.sh_size) == 0);
 }
 
-/* MAP: by section of the program, its index in the debug file, 0: none.  Sections have one order in both. */
-static struct elfrw_err *match_sections(const struct elfrw_image *program, const struct elfrw_image *debug, uint32_t *map)
+/* MAP: by section of the program, its index in the debug file, 0: none.  Sections have one order in
+ * both. */
+static struct elfrw_err *match_sections(const struct elfrw_image *program,
+					const struct elfrw_image *debug, uint32_t *map)
 {
 	uint32_t next = 1;
 	for (uint32_t i = 1; i < program->n_sections; i++) {
@@ -129,20 +145,26 @@ static struct elfrw_err *match_sections(const struct elfrw_image *program, const
 			for (; next < k; next++) {
 				const Elf64_Shdr *sh = &debug->section[next].hdr;
 				if ((sh->sh_flags & SHF_ALLOC) && sh->sh_size)
-					return elfrw_error("debug file %s has section %s at 0x%llx with %llu bytes, which the program has not",
-							   debug->path, debug->section[next].name, (unsigned long long)sh->sh_addr,
-							   (unsigned long long)sh->sh_size);
+					return elfrw_error(
+						"debug file %s has section %s at 0x%llx with %llu bytes, which the program has not",
+						debug->path, debug->section[next].name,
+						(unsigned long long)sh->sh_addr,
+						(unsigned long long)sh->sh_size);
 			}
 			map[i] = k;
 			next = k + 1;
 		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size)
-			return elfrw_error("section %s at 0x%llx with %llu bytes is not in debug file %s", s->name,
-					   (unsigned long long)s->hdr.sh_addr, (unsigned long long)s->hdr.sh_size, debug->path);
+			return elfrw_error(
+				"section %s at 0x%llx with %llu bytes is not in debug file %s",
+				s->name, (unsigned long long)s->hdr.sh_addr,
+				(unsigned long long)s->hdr.sh_size, debug->path);
 	}
 	for (; next < debug->n_sections; next++)
-		if ((debug->section[next].hdr.sh_flags & SHF_ALLOC) && debug->section[next].hdr.sh_size)
-			return elfrw_error("debug file %s has section %s, which the program has not", debug->path,
-					   debug->section[next].name);
+		if ((debug->section[next].hdr.sh_flags & SHF_ALLOC) &&
+		    debug->section[next].hdr.sh_size)
+			return elfrw_error(
+				"debug file %s has section %s, which the program has not",
+				debug->path, debug->section[next].name);
 	return NULL;
 }
 
@@ -154,11 +176,14 @@ static uint64_t page_up(uint64_t v)
 /* Both files in SIZE bytes of memory, private and writable; NULL: errno tells. */
 static uint8_t *map_both(const struct elfrw_pair *pair, size_t size)
 {
-	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	if (mmap(p, pair->program.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, pair->program.fd, 0) != MAP_FAILED &&
-	    mmap(p + pair->second, pair->debug.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, pair->debug.fd, 0) != MAP_FAILED)
+	if (mmap(p, pair->program.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		 pair->program.fd, 0) != MAP_FAILED &&
+	    mmap(p + pair->second, pair->debug.size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_FIXED, pair->debug.fd, 0) != MAP_FAILED)
 		return p;
 	int e = errno;
 	munmap(p, size);
@@ -170,7 +195,8 @@ static uint8_t *pair_private_copy(const struct elfrw_image *img)
 {
 	uint8_t *p = map_both(img->pair, img->size);
 	for (size_t i = 0; p && i < img->pair->patch.len; i++)
-		memcpy(p + img->pair->patch.data[i].off, img->base + img->pair->patch.data[i].off, img->pair->patch.data[i].size);
+		memcpy(p + img->pair->patch.data[i].off, img->base + img->pair->patch.data[i].off,
+		       img->pair->patch.data[i].size);
 	return p;
 }
 
@@ -203,7 +229,8 @@ static size_t pair_file_size(const struct elfrw_image *img)
 	return img->pair->program.size;
 }
 
-static const struct elfrw_image_view pair_view = { pair_close, pair_unchanged, pair_private_copy, pair_forget, pair_file_size };
+static const struct elfrw_image_view pair_view = { pair_close, pair_unchanged, pair_private_copy,
+						   pair_forget, pair_file_size };
 
 static struct elfrw_err *add_patch(struct elfrw_pair *pair, uint64_t off, uint64_t size)
 {
@@ -242,29 +269,36 @@ static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const
 static size_t fitting(const struct elfrw_image *img, const struct elfrw_section *s)
 {
 	size_t n = 0;
-	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + off, sizeof sym);
-		const Elf64_Shdr *sh = sym.st_shndx < img->n_sections ? &img->section[sym.st_shndx].hdr : NULL;
-		n += sh && sym.st_shndx != SHN_UNDEF && sym.st_value >= sh->sh_addr && sym.st_value - sh->sh_addr < sh->sh_size;
+		const Elf64_Shdr *sh =
+			sym.st_shndx < img->n_sections ? &img->section[sym.st_shndx].hdr : NULL;
+		n += sh && sym.st_shndx != SHN_UNDEF && sym.st_value >= sh->sh_addr &&
+		     sym.st_value - sh->sh_addr < sh->sh_size;
 	}
 	return n;
 }
 
-/* The program's symbols name its sections by the program's numbers, but those of .dynsym that GNU strip leaves as they were. */
-static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base, const struct elfrw_section *s, const uint32_t *map)
+/* The program's symbols name its sections by the program's numbers, but those of .dynsym that GNU
+ * strip leaves as they were. */
+static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
+				  const struct elfrw_section *s, const uint32_t *map)
 {
 	uint8_t *p = base + s->hdr.sh_offset;
 	bool changed = false;
 	if (fitting(&img->pair->debug, s) > fitting(&img->pair->program, s))
 		return NULL;
-	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 		memcpy(&sym, p + off, sizeof sym);
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE)
 			continue;
 		uint32_t to = sym.st_shndx < img->pair->program.n_sections ? map[sym.st_shndx] : 0;
-		/* A section that is no part of the view: a number that no section has, so that the layout finds another. */
+		/* A section that is no part of the view: a number that no section has, so that the
+		 * layout finds another. */
 		if (to == 0)
 			to = s->hdr.sh_type == SHT_DYNSYM ? SHN_LORESERVE - 1 : sym.st_shndx;
 		if (to == sym.st_shndx)
@@ -276,15 +310,18 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base, const 
 	return changed ? add_patch(img->pair, s->hdr.sh_offset, s->hdr.sh_size) : NULL;
 }
 
-/* Headers and names behind the two files; EXTRA sections of the program, EXTRA_NAMES bytes of names, are in no debug file. */
-static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names, uint32_t *map)
+/* Headers and names behind the two files; EXTRA sections of the program, EXTRA_NAMES bytes of
+ * names, are in no debug file. */
+static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
+				   uint32_t *map)
 {
 	struct elfrw_pair *pair = img->pair;
 	const struct elfrw_image *program = &pair->program, *debug = &pair->debug;
 	const struct elfrw_section *names = &debug->section[debug->shstrndx];
 	uint32_t n = debug->n_sections + extra;
 	pair->second = page_up(program->size);
-	uint64_t tail = pair->second + page_up(debug->size), shdrs = elfrw_align_up(tail + names->hdr.sh_size + extra_names, 8);
+	uint64_t tail = pair->second + page_up(debug->size),
+		 shdrs = elfrw_align_up(tail + names->hdr.sh_size + extra_names, 8);
 	size_t size = shdrs + (uint64_t)n * sizeof(Elf64_Shdr);
 	uint8_t *base = map_both(pair, size);
 	if (!base)
@@ -321,7 +358,8 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 			name += strlen(program->section[i].name) + 1;
 		}
 		take_program(img, map[i], i, map);
-		if ((s->hdr.sh_type == SHT_DYNSYM || s->hdr.sh_type == SHT_SYMTAB) && s->data && s->data < base + pair->second)
+		if ((s->hdr.sh_type == SHT_DYNSYM || s->hdr.sh_type == SHT_SYMTAB) && s->data &&
+		    s->data < base + pair->second)
 			ELFRW_TRY(renumber(img, base, &program->section[i], map));
 	}
 	struct elfrw_section *str = &img->section[img->shstrndx];
@@ -359,7 +397,8 @@ static struct elfrw_err *join(struct elfrw_image *img)
 	const struct elfrw_image *program = &img->pair->program, *debug = &img->pair->debug;
 	ELFRW_TRY(check_identity(program, debug));
 	if (program->symtab && program->section[program->symtab].hdr.sh_link == program->shstrndx)
-		return elfrw_error("names of sections and symbols are in one section: not supported with a debug file");
+		return elfrw_error(
+			"names of sections and symbols are in one section: not supported with a debug file");
 	uint32_t *map = calloc(program->n_sections, sizeof *map), extra = 0;
 	if (!map)
 		return &elfrw_err_nomem;
@@ -387,8 +426,10 @@ struct elfrw_err *elfrw_pair_open(struct elfrw_image *img, const char *path, con
 	img->pair = pair;
 	img->view = &pair_view;
 	struct elfrw_err *err = elfrw_image_open(&pair->program, path);
-	if (!err && (err = elfrw_image_open_separate(&pair->debug, debug_path)) && err != &elfrw_err_nomem) {
-		struct elfrw_err *named = elfrw_error("debug file %s: %s", debug_path, elfrw_err_text(err));
+	if (!err && (err = elfrw_image_open_separate(&pair->debug, debug_path)) &&
+	    err != &elfrw_err_nomem) {
+		struct elfrw_err *named =
+			elfrw_error("debug file %s: %s", debug_path, elfrw_err_text(err));
 		elfrw_err_free(err);
 		err = named;
 	}

@@ -1,14 +1,15 @@
 /* tail.c: see tail.h.
  *
- * Self-extracting archives, AppImages, single-file programs and signatures stand behind a program.  Those who read them find them
- * by an offset in the file, by the distance to its end, or where the section headers end: so what is appended keeps all three
- * (layout.c).  A few zeros, as patchelf leaves behind its headers, and the traps between lld's segments are found by nobody. */
+ * Self-extracting archives, AppImages, single-file programs and signatures stand behind a program.
+ * Those who read them find them by an offset in the file, by the distance to its end, or where the
+ * section headers end: so what is appended keeps all three (layout.c).  A few zeros, as patchelf
+ * leaves behind its headers, and the traps between lld's segments are found by nobody. */
 #include "elfrw/tail.h"
 #include "elfrw/arch/arch.h"
 #include <stdlib.h>
 
 #define PAGE 4096
-#define FEW 16 /* zeros: less than any alignment of a file's end leaves */
+#define FEW  16 /* zeros: less than any alignment of a file's end leaves */
 
 struct extent {
 	uint64_t start, end;
@@ -28,8 +29,10 @@ static uint32_t collect(const struct elfrw_image *img, struct extent *e)
 	const Elf64_Ehdr *eh = &img->ehdr;
 	uint32_t n = 0;
 	e[n++] = (struct extent){ 0, eh->e_ehsize };
-	e[n++] = (struct extent){ eh->e_phoff, eh->e_phoff + (uint64_t)img->n_phdrs * sizeof(Elf64_Phdr) };
-	e[n++] = (struct extent){ eh->e_shoff, eh->e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr) };
+	e[n++] = (struct extent){ eh->e_phoff,
+				  eh->e_phoff + (uint64_t)img->n_phdrs * sizeof(Elf64_Phdr) };
+	e[n++] = (struct extent){ eh->e_shoff,
+				  eh->e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr) };
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const Elf64_Shdr *sh = &img->section[i].hdr;
 		if (sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL && sh->sh_size)
@@ -44,13 +47,15 @@ static uint32_t collect(const struct elfrw_image *img, struct extent *e)
 	return n;
 }
 
-/* The end of the traps behind OFF that lld fills up the last page of code with (-z separate-code), or OFF. */
+/* The end of the traps behind OFF that lld fills up the last page of code with (-z separate-code),
+ * or OFF. */
 static uint64_t skip_traps(const struct elfrw_image *img, uint64_t off, uint64_t to)
 {
 	bool code = false;
 	for (uint32_t p = 0; p < img->n_phdrs && !code; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
-		code = ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && ph->p_offset + ph->p_filesz == off;
+		code = ph->p_type == PT_LOAD && (ph->p_flags & PF_X) &&
+		       ph->p_offset + ph->p_filesz == off;
 	}
 	uint64_t end = off;
 	while (code && end < to && img->base[end] == img->arch->fill && end - off < PAGE)
@@ -84,7 +89,9 @@ struct elfrw_err *elfrw_tail_find(const struct elfrw_image *img, struct elfrw_ta
 	}
 	free(e);
 	if (lost < img->size)
-		return elfrw_error_at(NULL, lost, "bytes that belong to no section or segment stand before others that do");
+		return elfrw_error_at(
+			NULL, lost,
+			"bytes that belong to no section or segment stand before others that do");
 	if (at > img->size)
 		at = img->size;
 	*ret = (struct elfrw_tail){ .offset = at, .size = img->size - at };

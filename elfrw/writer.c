@@ -1,4 +1,5 @@
-/* writer.c: writes a laid-out file; newfile.c puts it in place.  Unchanged sections are written straight from the mapped input. */
+/* writer.c: writes a laid-out file; newfile.c puts it in place.  Unchanged sections are written
+ * straight from the mapped input. */
 #include "elfrw/output.h"
 #include "elfrw/attributes.h"
 #include <errno.h>
@@ -8,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The bytes between sections of a segment that did not move are kept: nothing names them, but nothing was said about them
- * either.  [FROM, TO) are new addresses, the same as the old ones.  What a section had there that is shorter now, or somewhere
- * else, becomes zeros. */
+/* The bytes between sections of a segment that did not move are kept: nothing names them, but
+ * nothing was said about them either.  [FROM, TO) are new addresses, the same as the old ones.
+ * What a section had there that is shorter now, or somewhere else, becomes zeros. */
 static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct elfrw_newfile *f,
 				   const struct elfrw_piece *piece, uint64_t from, uint64_t to)
 {
@@ -28,7 +29,9 @@ static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct 
 		const uint8_t *data = out->img->base + old->p_offset + (from - old->p_vaddr);
 		/* Most are padding, which a new file has as a hole. */
 		if (f->in_place || data[0] != 0 || memcmp(data, data + 1, next - from - 1) != 0)
-			ELFRW_TRY(elfrw_newfile_write(f, data, next - from, piece->ph.p_offset + (from - piece->ph.p_vaddr)));
+			ELFRW_TRY(elfrw_newfile_write(f, data, next - from,
+						      piece->ph.p_offset +
+							      (from - piece->ph.p_vaddr)));
 		from = next;
 	}
 	return NULL;
@@ -58,7 +61,8 @@ static struct elfrw_err *write_piece(const struct elfrw_output *out, const struc
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_outsec *s = &out->sec[i];
 		const Elf64_Shdr *sh = &img->section[i].hdr;
-		if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_type == SHT_NOBITS || !s->size || s->addr < ph->p_vaddr || s->addr >= end)
+		if (!(sh->sh_flags & SHF_ALLOC) || sh->sh_type == SHT_NOBITS || !s->size ||
+		    s->addr < ph->p_vaddr || s->addr >= end)
 			continue;
 		moved |= s->addr != sh->sh_addr || s->size != sh->sh_size;
 		part[n++] = (struct part){ s->addr, sh->sh_addr, sh->sh_addr + sh->sh_size, i };
@@ -69,7 +73,8 @@ static struct elfrw_err *write_piece(const struct elfrw_output *out, const struc
 		const struct elfrw_outsec *s = &out->sec[part[k].i];
 		if (!moved)
 			ELFRW_TRY(write_gap(out, f, piece, at, s->addr));
-		ELFRW_TRY(elfrw_newfile_write(f, s->data, s->size, ph->p_offset + (s->addr - ph->p_vaddr)));
+		ELFRW_TRY(elfrw_newfile_write(f, s->data, s->size,
+					      ph->p_offset + (s->addr - ph->p_vaddr)));
 		at = s->addr + s->size;
 	}
 	return moved ? NULL : write_gap(out, f, piece, at, end);
@@ -109,7 +114,8 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, const struct 
 	free(part);
 	for (uint32_t i = 1; i < img->n_sections && !err; i++) {
 		const struct elfrw_outsec *s = &out->sec[i];
-		if (s->drop || (img->section[i].hdr.sh_flags & SHF_ALLOC) || img->section[i].hdr.sh_type == SHT_NOBITS)
+		if (s->drop || (img->section[i].hdr.sh_flags & SHF_ALLOC) ||
+		    img->section[i].hdr.sh_type == SHT_NOBITS)
 			continue;
 		if (i == img->shstrndx)
 			err = elfrw_newfile_write(f, out->shstrtab, out->shstrtab_size, s->offset);
@@ -118,19 +124,25 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, const struct 
 	}
 	for (size_t i = 0; i < out->added.len && !err; i++)
 		if (!out->added.data[i].debug)
-			err = elfrw_newfile_write(f, out->added.data[i].data, out->added.data[i].size, out->added.data[i].offset);
+			err = elfrw_newfile_write(f, out->added.data[i].data,
+						  out->added.data[i].size,
+						  out->added.data[i].offset);
 	if (!err)
-		err = elfrw_newfile_write(f, out->shdrs, (uint64_t)out->n_out * sizeof(Elf64_Shdr), out->ehdr.e_shoff);
+		err = elfrw_newfile_write(f, out->shdrs, (uint64_t)out->n_out * sizeof(Elf64_Shdr),
+					  out->ehdr.e_shoff);
 	/* In a pair's view the program comes first. */
 	if (!err && out->tail.size)
-		err = elfrw_newfile_write(f, img->base + out->tail.offset, out->tail.size, out->file_size - out->tail.size);
+		err = elfrw_newfile_write(f, img->base + out->tail.offset, out->tail.size,
+					  out->file_size - out->tail.size);
 	if (!err)
-		err = elfrw_newfile_write(f, out->phdr.data, out->phdr.len * sizeof(Elf64_Phdr), out->ehdr.e_phoff);
+		err = elfrw_newfile_write(f, out->phdr.data, out->phdr.len * sizeof(Elf64_Phdr),
+					  out->ehdr.e_phoff);
 	return err ? err : elfrw_newfile_write(f, &out->ehdr, sizeof out->ehdr, 0);
 }
 
-/* A file that replaces the input itself keeps the owner, the extended attributes and all of its mode; the owner where that is allowed, and bits that
- * lend somebody's rights only with that owner. */
+/* A file that replaces the input itself keeps the owner, the extended attributes and all of its
+ * mode; the owner where that is allowed, and bits that lend somebody's rights only with that
+ * owner. */
 static struct elfrw_err *keep_status(const struct elfrw_image *img, const char *path, int fd)
 {
 	struct stat st;
@@ -149,7 +161,8 @@ static struct elfrw_err *keep_status(const struct elfrw_image *img, const char *
 struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct elfrw_newfile *f)
 {
 	struct stat st;
-	/* Some file systems tell only here that there is no room; holes between sections stay holes. */
+	/* Some file systems tell only here that there is no room; holes between sections stay
+	 * holes. */
 	if (!f->in_place && ftruncate(f->fd, (off_t)out->file_size) != 0)
 		return elfrw_error_errno(errno, "cannot set the size");
 	ELFRW_TRY(out->unchanged ? write_same(out->img, f) : write_all(out, f));
@@ -157,17 +170,20 @@ struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct
 	for (size_t i = 0; i < out->hole.len && !f->in_place; i++) {
 		uint64_t off;
 		if (elfrw_output_offset(out, out->hole.data[i].va, &off))
-			(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)out->hole.data[i].size);
+			(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					(off_t)off, (off_t)out->hole.data[i].size);
 	}
-	if (!f->in_place && f->stream < 0 && lstat(f->path, &st) == 0 && st.st_dev == out->img->dev && st.st_ino == out->img->ino)
+	if (!f->in_place && f->stream < 0 && lstat(f->path, &st) == 0 &&
+	    st.st_dev == out->img->dev && st.st_ino == out->img->ino)
 		return keep_status(out->img, f->path, f->fd);
 	return NULL;
 }
 
-
-struct elfrw_err *elfrw_output_begin(const struct elfrw_output *out, const char *path, struct elfrw_newfile *ret)
+struct elfrw_err *elfrw_output_begin(const struct elfrw_output *out, const char *path,
+				     struct elfrw_newfile *ret)
 {
-	/* Rights lent to whoever runs the program (set-user-ID) are not handed on: the owner may be another. */
+	/* Rights lent to whoever runs the program (set-user-ID) are not handed on: the owner may be
+	 * another. */
 	ELFRW_TRY(elfrw_newfile_begin(ret, path, out->img->mode & 0777));
 	struct elfrw_err *err = elfrw_output_fill(out, ret);
 	if (err)

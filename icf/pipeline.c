@@ -17,18 +17,21 @@ struct icf_clock icf_now(void)
 	struct timespec w, c;
 	clock_gettime(CLOCK_MONOTONIC, &w);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c);
-	return (struct icf_clock){ (double)w.tv_sec + 1e-9 * (double)w.tv_nsec, (double)c.tv_sec + 1e-9 * (double)c.tv_nsec };
+	return (struct icf_clock){ (double)w.tv_sec + 1e-9 * (double)w.tv_nsec,
+				   (double)c.tv_sec + 1e-9 * (double)c.tv_nsec };
 }
 
 void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start)
 {
 	struct icf_clock now = icf_now();
 	if (run->n_passes < ICF_MAX_PASSES)
-		run->pass[run->n_passes++] = (struct icf_pass){ name, now.wall - start.wall, now.cpu - start.cpu };
+		run->pass[run->n_passes++] =
+			(struct icf_pass){ name, now.wall - start.wall, now.cpu - start.cpu };
 	icf_progress_step(&run->progress, name, now.wall);
 }
 
-/* What stands behind a debug file, or between the parts of either file, has no place in the output. */
+/* What stands behind a debug file, or between the parts of either file, has no place in the
+ * output. */
 static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 {
 	struct elfrw_tail tail;
@@ -37,8 +40,8 @@ static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 	ELFRW_TRY(elfrw_tail_find(&img->pair->program, &tail));
 	ELFRW_TRY(elfrw_tail_find(&img->pair->debug, &tail));
 	if (tail.size && !tail.zeros)
-		return elfrw_error("%llu bytes that belong to no section follow debug file %s", (unsigned long long)tail.size,
-				   img->pair->debug.path);
+		return elfrw_error("%llu bytes that belong to no section follow debug file %s",
+				   (unsigned long long)tail.size, img->pair->debug.path);
 	return NULL;
 }
 
@@ -47,21 +50,30 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 {
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (strcmp(s->name, ".gopclntab") == 0 || strcmp(s->name, ".data.rel.ro.gopclntab") == 0 || strcmp(s->name, ".note.go.buildid") == 0)
-			return elfrw_error("is a Go program: its function tables (%s) cannot be rewritten", s->name);
+		if (strcmp(s->name, ".gopclntab") == 0 ||
+		    strcmp(s->name, ".data.rel.ro.gopclntab") == 0 ||
+		    strcmp(s->name, ".note.go.buildid") == 0)
+			return elfrw_error(
+				"is a Go program: its function tables (%s) cannot be rewritten",
+				s->name);
 		if (strcmp(s->name, ".sframe") == 0)
-			return elfrw_error_at(s->name, 0, "stack frame tables of this kind are not supported");
-		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 || strcmp(s->name, ".bolt.org.text") == 0)
+			return elfrw_error_at(s->name, 0,
+					      "stack frame tables of this kind are not supported");
+		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 ||
+		    strcmp(s->name, ".bolt.org.text") == 0)
 			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
 	}
-	/* The layout begins with the headers and goes on as addresses do: mold with -Ttext=0x200 has them behind. */
+	/* The layout begins with the headers and goes on as addresses do: mold with -Ttext=0x200
+	 * has them behind. */
 	const Elf64_Phdr *first = NULL;
 	for (uint32_t p = 0; p < img->n_phdrs && !img->separate; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
 		if (ph->p_type != PT_LOAD || !ph->p_filesz)
 			continue;
 		if (first && ph->p_offset < sizeof img->ehdr)
-			return elfrw_error_at(NULL, img->ehdr.e_phoff + p * sizeof *ph, "the segment of the file's headers is not the first one");
+			return elfrw_error_at(
+				NULL, img->ehdr.e_phoff + p * sizeof *ph,
+				"the segment of the file's headers is not the first one");
 		first = first ? first : ph;
 	}
 	return refuse_more(img);
@@ -71,8 +83,10 @@ static struct elfrw_err *read_cfi(struct icf_run *run)
 {
 	const struct elfrw_section *s = elfrw_image_section(&run->img, ".eh_frame");
 	if (!s || !s->data)
-		return dwr_cfi_read(&run->prog.cfi, ".eh_frame", NULL, 0, 0, true, run->img.arch->address_size);
-	return dwr_cfi_read(&run->prog.cfi, s->name, s->data, s->hdr.sh_size, s->hdr.sh_addr, true, run->img.arch->address_size);
+		return dwr_cfi_read(&run->prog.cfi, ".eh_frame", NULL, 0, 0, true,
+				    run->img.arch->address_size);
+	return dwr_cfi_read(&run->prog.cfi, s->name, s->data, s->hdr.sh_size, s->hdr.sh_addr, true,
+			    run->img.arch->address_size);
 }
 
 static void count_sections(struct icf_run *run)
@@ -130,15 +144,21 @@ static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *
 	icf_find_unloaded(prog);
 	ELFRW_TRY(icf_make_plan(prog, opt, &run->plan));
 	/* What the first folding recorded could not be kept. */
-	if (run->plan.n_folded && !opt->strip_debug && elfrw_image_section(&run->img, ".debug_icfold"))
-		return elfrw_error_at(".debug_icfold", 0, "was folded before, and more could be folded now: fold the program that it was made from");
+	if (run->plan.n_folded && !opt->strip_debug &&
+	    elfrw_image_section(&run->img, ".debug_icfold"))
+		return elfrw_error_at(
+			".debug_icfold", 0,
+			"was folded before, and more could be folded now: fold the program that it was made from");
 	icf_pass_done(run, "partition, plan", t);
 	return NULL;
 }
 
-static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *opt, struct icf_apply *a)
+static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *opt,
+			       struct icf_apply *a)
 {
-	*a = (struct icf_apply){ .prog = &run->prog, .plan = &run->plan, .opt = opt, .out = &run->out };
+	*a = (struct icf_apply){
+		.prog = &run->prog, .plan = &run->plan, .opt = opt, .out = &run->out
+	};
 	struct icf_clock t = icf_now();
 	ELFRW_TRY(elfrw_output_init(&run->out, &run->img));
 	ELFRW_TRY(icf_apply_drops(a));
@@ -197,7 +217,8 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 }
 
 /* Applies the plan, or one that needs less; A is let go of first. */
-static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_options *opt, struct icf_apply *a)
+static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_options *opt,
+				       struct icf_apply *a)
 {
 	free(a->symbol_index);
 	free(a->frame_moves.move);
@@ -217,9 +238,11 @@ static bool larger(const struct icf_run *run, const struct icf_options *opt)
 	return !opt->allow_growth && run->out.file_size > elfrw_image_file_size(&run->img);
 }
 
-/* The record of what was folded, or the debug information, would take more than the code that goes: the output is the input
- * byte for byte then, or what was asked to be left out is left out, and that is all. */
-static struct elfrw_err *fold_nothing(struct icf_run *run, const struct icf_options *opt, struct icf_apply *a)
+/* The record of what was folded, or the debug information, would take more than the code that goes:
+ * the output is the input byte for byte then, or what was asked to be left out is left out, and
+ * that is all. */
+static struct elfrw_err *fold_nothing(struct icf_run *run, const struct icf_options *opt,
+				      struct icf_apply *a)
 {
 	bool same = true;
 	struct icf_clock t = icf_now();

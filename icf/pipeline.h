@@ -28,12 +28,14 @@ struct icf_run {
 	uint64_t n_thunk_bytes;
 	struct icf_call_stats calls;
 	uint64_t note_size; /* of .debug_icfold */
-	uint64_t growth; /* bytes that folding would have added to the file, so that nothing was folded; 0: it was */
+	uint64_t growth;    /* bytes that folding would have added to the file, so that nothing was
+			       folded; 0: it was */
 	uint32_t n_vtables, n_vtables_left_out;
 	long peak_kib;
 };
 
-/* Loads, plans and applies: RUN->out is then laid out and ready to be written.  RUN starts as { 0 }, but for `progress`. */
+/* Loads, plans and applies: RUN->out is then laid out and ready to be written.  RUN starts as { 0
+ * }, but for `progress`. */
 struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *opt);
 
 /* Loads and plans, and leaves it at that.  RUN starts as { 0 }. */
@@ -46,7 +48,8 @@ struct icf_clock {
 struct icf_clock icf_now(void);
 void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start);
 
-/* Gives back what only the writing of the output needs, once that is written; the reports still work. */
+/* Gives back what only the writing of the output needs, once that is written; the reports still
+ * work. */
 void icf_run_release(struct icf_run *run);
 void icf_run_deinit(struct icf_run *run);
 #endif

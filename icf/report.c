@@ -33,38 +33,62 @@ static double percent(uint64_t before, uint64_t after)
 void icf_report_summary(FILE *f, const struct icf_run *run)
 {
 	struct counts c = count(run);
-	fprintf(f, "folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32 " with a thunk\n", run->plan.n_folded,
-		c.functions, run->plan.n_groups, run->plan.n_thunks);
+	fprintf(f,
+		"folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32
+		" with a thunk\n",
+		run->plan.n_folded, c.functions, run->plan.n_groups, run->plan.n_thunks);
 	if (run->growth)
-		fprintf(f, "not worth it: folded, the file would be %" PRIu64 " bytes larger (--allow-growth)%s\n", run->growth,
-			run->out.unchanged ? "; it is the input byte for byte" : "");
-	fprintf(f, ".text %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%)\n", run->text_before, run->text_after, percent(run->text_before, run->text_after));
+		fprintf(f,
+			"not worth it: folded, the file would be %" PRIu64
+			" bytes larger (--allow-growth)%s\n",
+			run->growth, run->out.unchanged ? "; it is the input byte for byte" : "");
+	fprintf(f, ".text %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%)\n", run->text_before,
+		run->text_after, percent(run->text_before, run->text_after));
 	if (run->plan.in_place) {
 		uint64_t holes = 0;
 		for (size_t i = 0; i < run->out.hole.len; i++)
 			holes += run->out.hole.data[i].size;
-		fprintf(f, "in place: code in use %" PRIu64 " -> %" PRIu64 " bytes (%+.2f %%), %" PRIu64 " bytes of the file are holes\n",
-			run->plan.code_before, run->plan.code_after, percent(run->plan.code_before, run->plan.code_after), holes);
+		fprintf(f,
+			"in place: code in use %" PRIu64 " -> %" PRIu64
+			" bytes (%+.2f %%), %" PRIu64 " bytes of the file are holes\n",
+			run->plan.code_before, run->plan.code_after,
+			percent(run->plan.code_before, run->plan.code_after), holes);
 	}
 	size_t size = elfrw_image_file_size(&run->img);
-	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", size, run->out.file_size, percent(size, run->out.file_size));
+	fprintf(f, "file  %zu -> %" PRIu64 " bytes (%+.2f %%)\n", size, run->out.file_size,
+		percent(size, run->out.file_size));
 	uint64_t record = run->note_size + run->calls.direct_size + run->calls.virtual_size;
 	if (run->out.file_size > size && record)
-		fprintf(f, "the record of what was folded takes %" PRIu64 " bytes of it; --strip-all leaves it out\n", record);
+		fprintf(f,
+			"the record of what was folded takes %" PRIu64
+			" bytes of it; --strip-all leaves it out\n",
+			record);
 }
 
 static const char *const reason_key[ICF_N_REASONS] = {
-	[ICF_OK] = "shared", [ICF_NOT_A_FUNCTION] = "not_a_function", [ICF_NOT_UNDERSTOOD] = "not_understood",
-	[ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued",
-	[ICF_ENTRY_POINT] = "entry_point", [ICF_KEEP_UNIQUE] = "keep_unique", [ICF_NAMED_SECTION] = "named_section",
-	[ICF_INNER_ENTRY] = "inner_entry", [ICF_UNWIND] = "unwind", [ICF_UNIQUE] = "unique", [ICF_ADDRESS_OBSERVED] = "address_observed",
-	[ICF_PARTNER_STAYS] = "partner_stays", [ICF_NOT_WORTH] = "not_worth",
+	[ICF_OK] = "shared",
+	[ICF_NOT_A_FUNCTION] = "not_a_function",
+	[ICF_NOT_UNDERSTOOD] = "not_understood",
+	[ICF_NEAR_OPAQUE] = "near_not_understood",
+	[ICF_GLUED] = "glued",
+	[ICF_ENTRY_POINT] = "entry_point",
+	[ICF_KEEP_UNIQUE] = "keep_unique",
+	[ICF_NAMED_SECTION] = "named_section",
+	[ICF_INNER_ENTRY] = "inner_entry",
+	[ICF_UNWIND] = "unwind",
+	[ICF_UNIQUE] = "unique",
+	[ICF_ADDRESS_OBSERVED] = "address_observed",
+	[ICF_PARTNER_STAYS] = "partner_stays",
+	[ICF_NOT_WORTH] = "not_worth",
 };
 
 void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 {
 	struct counts c = count(run);
-	const struct { const char *key, *text; uint64_t v; } row[] = {
+	const struct {
+		const char *key, *text;
+		uint64_t v;
+	} row[] = {
 		{ "functions", "functions", c.functions },
 		{ "groups", "groups of identical functions", run->plan.n_groups },
 		{ "folded", "functions folded", run->plan.n_folded },
@@ -81,7 +105,8 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 		{ "dcall_bytes", "  bytes", run->calls.direct_size },
 		{ "vcall_entries", "entries of .debug_vcall", run->calls.virtuals },
 		{ "vcall_bytes", "  bytes", run->calls.virtual_size },
-		{ "icfold_entries", "functions in .debug_icfold", run->note_size ? run->plan.n_groups + run->plan.n_folded : 0 },
+		{ "icfold_entries", "functions in .debug_icfold",
+		  run->note_size ? run->plan.n_groups + run->plan.n_folded : 0 },
 		{ "icfold_bytes", "  bytes", run->note_size },
 		{ "vtables", "vtables described", run->n_vtables },
 		{ "vtables_left_out", "  class not certain", run->n_vtables_left_out },
@@ -98,7 +123,8 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 		for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 			fprintf(f, "%-32s %12" PRIu64 "\n", row[i].text, row[i].v);
 		for (int r = 0; r < ICF_N_REASONS; r++)
-			fprintf(f, "%-46s %9" PRIu32 " %12" PRIu64 "\n", icf_reason_text(r), c.by_reason[r], c.bytes_by_reason[r]);
+			fprintf(f, "%-46s %9" PRIu32 " %12" PRIu64 "\n", icf_reason_text(r),
+				c.by_reason[r], c.bytes_by_reason[r]);
 		return;
 	}
 	fputs("{\n", f);
@@ -106,7 +132,8 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 		fprintf(f, "  \"%s\": %" PRIu64 ",\n", row[i].key, row[i].v);
 	fputs("  \"reasons\": {\n", f);
 	for (int r = 0; r < ICF_N_REASONS; r++)
-		fprintf(f, "    \"%s\": { \"count\": %" PRIu32 ", \"bytes\": %" PRIu64 " }%s\n", reason_key[r], c.by_reason[r], c.bytes_by_reason[r],
+		fprintf(f, "    \"%s\": { \"count\": %" PRIu32 ", \"bytes\": %" PRIu64 " }%s\n",
+			reason_key[r], c.by_reason[r], c.bytes_by_reason[r],
 			r + 1 < ICF_N_REASONS ? "," : "");
 	fputs("  }\n}\n", f);
 }
@@ -116,7 +143,8 @@ void icf_report_folds(FILE *f, const struct icf_run *run)
 	const struct icf_plan *plan = &run->plan;
 	uint32_t n = (uint32_t)run->prog.unit.len;
 	char buf[32];
-	/* Members of one group, each list in address order, without sorting: chains through `next`. */
+	/* Members of one group, each list in address order, without sorting: chains through
+	 * `next`. */
 	for (uint32_t k = 0; k < n; k++) {
 		if (!(plan->map.unit[k].flags & ELFRW_UNIT_KEPT))
 			continue;
@@ -135,7 +163,8 @@ void icf_report_map(FILE *f, const struct icf_run *run)
 	char buf[32];
 	for (uint32_t i = 0; i < run->prog.unit.len; i++) {
 		const struct elfrw_addrmap_unit *m = &run->plan.map.unit[i];
-		fprintf(f, "%016" PRIx64 " %8" PRIx64 " %016" PRIx64 " ", m->old, m->old_end - m->old, m->body);
+		fprintf(f, "%016" PRIx64 " %8" PRIx64 " %016" PRIx64 " ", m->old,
+			m->old_end - m->old, m->body);
 		elfrw_put_printable_line(f, icf_unit_name(&run->prog, i, buf));
 	}
 }
@@ -145,44 +174,68 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	struct counts c = count(run);
 	const struct icf_plan *plan = &run->plan;
 	char buf[32];
-	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n", (size_t)run->prog.unit.len,
-		(size_t)run->prog.dataref.len, (size_t)run->prog.table.len, run->prog.n_pinned);
+	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n",
+		(size_t)run->prog.unit.len, (size_t)run->prog.dataref.len,
+		(size_t)run->prog.table.len, run->prog.n_pinned);
 	if (run->prog.loose)
-		fprintf(f, "icfold: in place: %s (address 0x%" PRIx64 ")\n", run->prog.loose, run->prog.loose_at);
+		fprintf(f, "icfold: in place: %s (address 0x%" PRIx64 ")\n", run->prog.loose,
+			run->prog.loose_at);
 	else
 		fprintf(f, "icfold: %s, %s\n", run->plan.in_place ? "in place" : "compact",
-			run->prog.inferred ? "references from the code and dynamic relocations" : "references from relocations");
+			run->prog.inferred ? "references from the code and dynamic relocations"
+					   : "references from relocations");
 	if (run->growth)
-		fprintf(f, "icfold: not worth it: folded, the file would be %" PRIu64 " bytes larger; %s\n", run->growth,
-			run->out.unchanged ? "the output is the input byte for byte" : "nothing is folded");
+		fprintf(f,
+			"icfold: not worth it: folded, the file would be %" PRIu64
+			" bytes larger; %s\n",
+			run->growth,
+			run->out.unchanged ? "the output is the input byte for byte"
+					   : "nothing is folded");
 	if (plan->n_short)
-		fprintf(f, "icfold: %" PRIu32 " functions stay: no room for their thunks, or for the frame description of thunks\n", plan->n_short);
+		fprintf(f,
+			"icfold: %" PRIu32
+			" functions stay: no room for their thunks, or for the frame description of thunks\n",
+			plan->n_short);
 	if (plan->no_frame_room)
-		fprintf(f, "icfold: in place: no room for the frame descriptions of code that would move apart\n");
+		fprintf(f,
+			"icfold: in place: no room for the frame descriptions of code that would move apart\n");
 	uint64_t gone = run->plan.folded_bytes - run->n_thunk_bytes;
-	if (!plan->in_place && run->prog.n_pinned && run->plan.folded_bytes > run->n_thunk_bytes && gone > c.saved)
-		fprintf(f, "icfold: %" PRIu64 " bytes of folded code are gaps now, before code that stays where it was\n", gone - c.saved);
+	if (!plan->in_place && run->prog.n_pinned && run->plan.folded_bytes > run->n_thunk_bytes &&
+	    gone > c.saved)
+		fprintf(f,
+			"icfold: %" PRIu64
+			" bytes of folded code are gaps now, before code that stays where it was\n",
+			gone - c.saved);
 	for (int r = 0; r < ICF_N_REASONS; r++)
 		if (c.by_reason[r])
-			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n", c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));
+			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n",
+				c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));
 	if (run->calls.direct_size)
-		fprintf(f, "icfold: .debug_dcall: %zu entries, %" PRIu64 " bytes; %zu calls without one: no debugging entry\n", run->calls.direct,
-			run->calls.direct_size, run->calls.no_die);
+		fprintf(f,
+			"icfold: .debug_dcall: %zu entries, %" PRIu64
+			" bytes; %zu calls without one: no debugging entry\n",
+			run->calls.direct, run->calls.direct_size, run->calls.no_die);
 	if (run->calls.virtual_size)
-		fprintf(f, "icfold: .debug_vcall: %zu entries, %" PRIu64 " bytes\n", run->calls.virtuals, run->calls.virtual_size);
+		fprintf(f, "icfold: .debug_vcall: %zu entries, %" PRIu64 " bytes\n",
+			run->calls.virtuals, run->calls.virtual_size);
 	if (run->note_size)
-		fprintf(f, "icfold: .debug_icfold: %" PRIu32 " functions, %" PRIu64 " bytes\n", run->plan.n_groups + run->plan.n_folded, run->note_size);
+		fprintf(f, "icfold: .debug_icfold: %" PRIu32 " functions, %" PRIu64 " bytes\n",
+			run->plan.n_groups + run->plan.n_folded, run->note_size);
 	for (uint32_t i = 1; i < run->img.n_sections && plan->changes; i++)
 		if (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_DROP) {
 			fputs("icfold: ", f);
 			elfrw_put_printable(f, run->img.section[i].name);
-			fputs(" is left out: it holds addresses in a form that is not rewritten\n", f);
+			fputs(" is left out: it holds addresses in a form that is not rewritten\n",
+			      f);
 		}
 	if (run->n_vtables || run->n_vtables_left_out)
-		fprintf(f, "icfold: %" PRIu32 " vtables described, %" PRIu32 " left out: their class is not certain\n", run->n_vtables,
-			run->n_vtables_left_out);
+		fprintf(f,
+			"icfold: %" PRIu32 " vtables described, %" PRIu32
+			" left out: their class is not certain\n",
+			run->n_vtables, run->n_vtables_left_out);
 	if (run->out.n_unsplit)
-		fprintf(f, "icfold: %u holes stay in the file: no room for a program header\n", run->out.n_unsplit);
+		fprintf(f, "icfold: %u holes stay in the file: no room for a program header\n",
+			run->out.n_unsplit);
 	for (uint32_t i = 0; i < run->prog.unit.len && level > 1; i++) {
 		const struct icf_unit *u = &run->prog.unit.data[i];
 		if (u->reason == ICF_OK || u->reason == ICF_UNIQUE)
@@ -198,7 +251,8 @@ void icf_report_passes(FILE *f, const struct icf_run *run)
 	double wall = 0, cpu = 0;
 	fprintf(f, "%-20s %9s %9s\n", "pass", "wall ms", "cpu ms");
 	for (unsigned i = 0; i < run->n_passes; i++) {
-		fprintf(f, "%-20s %9.2f %9.2f\n", run->pass[i].name, 1e3 * run->pass[i].seconds, 1e3 * run->pass[i].cpu);
+		fprintf(f, "%-20s %9.2f %9.2f\n", run->pass[i].name, 1e3 * run->pass[i].seconds,
+			1e3 * run->pass[i].cpu);
 		wall += run->pass[i].seconds;
 		cpu += run->pass[i].cpu;
 	}

@@ -4,10 +4,10 @@
 #include "icf/pipeline.h"
 #include <stdio.h>
 
-void icf_report_summary(FILE *f, const struct icf_run *run);              /* three lines */
+void icf_report_summary(FILE *f, const struct icf_run *run); /* three lines */
 void icf_report_stats(FILE *f, const struct icf_run *run, bool json);
-void icf_report_folds(FILE *f, const struct icf_run *run);                /* --print-icf-sections */
-void icf_report_map(FILE *f, const struct icf_run *run);                  /* --map */
+void icf_report_folds(FILE *f, const struct icf_run *run); /* --print-icf-sections */
+void icf_report_map(FILE *f, const struct icf_run *run);   /* --map */
 void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level);
-void icf_report_passes(FILE *f, const struct icf_run *run);               /* --time-passes */
+void icf_report_passes(FILE *f, const struct icf_run *run); /* --time-passes */
 #endif

@@ -1,6 +1,6 @@
-/* call_sites.c: see call_sites.h.  Units whose abbreviations have no call site are not walked; the others are, in runs of
- * units on several threads, each run with results of its own that are joined in order.  Cost: a walk of .debug_info that
- * delivers few attributes. */
+/* call_sites.c: see call_sites.h.  Units whose abbreviations have no call site are not walked; the
+ * others are, in runs of units on several threads, each run with results of its own that are joined
+ * in order.  Cost: a walk of .debug_info that delivers few attributes. */
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/expr.h"
 #include "elfrw/base/parallel.h"
@@ -20,7 +20,8 @@ struct scan {
 static void want(struct dwr_want *ret)
 {
 	static const uint16_t vendor[] = { DW_AT_GNU_call_site_target };
-	static const uint8_t name[] = { DW_AT_low_pc, DW_AT_abstract_origin, DW_AT_call_return_pc, DW_AT_call_origin, DW_AT_call_target };
+	static const uint8_t name[] = { DW_AT_low_pc, DW_AT_abstract_origin, DW_AT_call_return_pc,
+					DW_AT_call_origin, DW_AT_call_target };
 	*ret = (struct dwr_want){ .vendor = vendor, .n_vendor = 1 };
 	for (unsigned i = 0; i < sizeof name; i++)
 		DWR_WANT_NAME(ret, name[i]);
@@ -29,23 +30,24 @@ static void want(struct dwr_want *ret)
 static bool reference(const struct dwr_unit *unit, const struct dwr_value *v, uint64_t *ret)
 {
 	switch (v->form) {
-	case DW_FORM_ref1: case DW_FORM_ref2: case DW_FORM_ref4: case DW_FORM_ref8: case DW_FORM_ref_udata:
-		*ret = unit->off + v->u;
-		return v->u < unit->end - unit->off;
-	case DW_FORM_ref_addr:
-		*ret = v->u;
-		return true;
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata: *ret = unit->off + v->u; return v->u < unit->end - unit->off;
+	case DW_FORM_ref_addr: *ret = v->u; return true;
 	}
 	return false;
 }
 
 /* *(*(object) + 8 * slot), the object being a register or a word of the frame. */
-static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *unit, const struct dwr_value *v)
+static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *unit,
+			const struct dwr_value *v)
 {
 	if (v->form != DW_FORM_exprloc && v->form != DW_FORM_block1 && v->form != DW_FORM_block)
 		return DWR_NO_SLOT;
-	struct dwr_expr_walk walk =
-		dwr_expr_walk(secs->sec[unit->sec].data + v->pos, v->size, unit->params, secs->sec[unit->sec].name, v->pos);
+	struct dwr_expr_walk walk = dwr_expr_walk(secs->sec[unit->sec].data + v->pos, v->size,
+						  unit->params, secs->sec[unit->sec].name, v->pos);
 	struct dwr_op op;
 	bool more;
 	/* The object; dereferenced; an offset, perhaps; dereferenced. */
@@ -87,11 +89,8 @@ static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *
 			} else
 				state = BAD;
 			break;
-		case PLUS:
-			state = op.op == DW_OP_deref ? END : BAD;
-			break;
-		default:
-			state = BAD;
+		case PLUS: state = op.op == DW_OP_deref ? END : BAD; break;
+		default: state = BAD;
 		}
 	}
 	return state == END && offset % 8 == 0 ? offset / 8 : DWR_NO_SLOT;
@@ -103,15 +102,19 @@ static bool listed(const struct scan *s, uint64_t site)
 	return lo < s->n && s->site[lo] == site;
 }
 
-static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit, const struct dwr_unit_root *root,
-				  const struct dwr_die *die, struct dwr_call_sites *ret)
+static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit,
+				  const struct dwr_unit_root *root, const struct dwr_die *die,
+				  struct dwr_call_sites *ret)
 {
 	bool gnu = die->abbrev->tag == DW_TAG_GNU_call_site;
 	const struct dwr_value *pc = dwr_die_value(die, gnu ? DW_AT_low_pc : DW_AT_call_return_pc);
-	const struct dwr_value *origin = dwr_die_value(die, gnu ? DW_AT_abstract_origin : DW_AT_call_origin);
-	const struct dwr_value *target = dwr_die_value(die, gnu ? DW_AT_GNU_call_site_target : DW_AT_call_target);
+	const struct dwr_value *origin =
+		dwr_die_value(die, gnu ? DW_AT_abstract_origin : DW_AT_call_origin);
+	const struct dwr_value *target =
+		dwr_die_value(die, gnu ? DW_AT_GNU_call_site_target : DW_AT_call_target);
 	struct dwr_call_site site = { .slot = DWR_NO_SLOT };
-	if (!pc || (!origin && !target) || !dwr_value_address(s->secs, unit, root, pc, &site.site) || !listed(s, site.site))
+	if (!pc || (!origin && !target) ||
+	    !dwr_value_address(s->secs, unit, root, pc, &site.site) || !listed(s, site.site))
 		return NULL;
 	if (origin && !reference(unit, origin, &site.origin))
 		site.origin = 0;
@@ -129,7 +132,8 @@ static struct elfrw_err *one_site(struct scan *s, const struct dwr_unit *unit, c
 static bool has_call_sites(const struct dwr_abbrev_table *table)
 {
 	for (size_t i = 0; i < table->abbrev.len; i++)
-		if (table->abbrev.data[i].tag == DW_TAG_call_site || table->abbrev.data[i].tag == DW_TAG_GNU_call_site)
+		if (table->abbrev.data[i].tag == DW_TAG_call_site ||
+		    table->abbrev.data[i].tag == DW_TAG_GNU_call_site)
 			return true;
 	return false;
 }
@@ -160,7 +164,8 @@ static struct elfrw_err *scan_run(void *arg, size_t r)
 		struct dwr_die die;
 		bool more;
 		while (!err && !(err = dwr_cursor_next(&cur, &die, &more)) && more)
-			if (die.abbrev->tag == DW_TAG_call_site || die.abbrev->tag == DW_TAG_GNU_call_site)
+			if (die.abbrev->tag == DW_TAG_call_site ||
+			    die.abbrev->tag == DW_TAG_GNU_call_site)
 				err = one_site(s, unit, &root, &die, &s->run[r]);
 	}
 	dwr_abbrev_deinit(&table);
@@ -177,8 +182,9 @@ static int site_order(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units, const uint64_t *site, size_t n,
-				      unsigned threads, struct dwr_call_sites *ret)
+struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
+				      const uint64_t *site, size_t n, unsigned threads,
+				      struct dwr_call_sites *ret)
 {
 	size_t runs = (units->len + RUN - 1) / RUN, total = 0;
 	struct scan s = { secs, units, site, n, calloc(runs + 1, sizeof *s.run) };
@@ -206,8 +212,9 @@ struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dw
 	return NULL;
 }
 
-struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units, struct dwr_abbrev_table *table,
-				     uint64_t off, uint64_t *chain, unsigned max, unsigned *n, const char **name)
+struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units,
+				     struct dwr_abbrev_table *table, uint64_t off, uint64_t *chain,
+				     unsigned max, unsigned *n, const char **name)
 {
 	static const uint16_t vendor[] = { DW_AT_MIPS_linkage_name };
 	struct dwr_want w = { .vendor = vendor, .n_vendor = 1 };

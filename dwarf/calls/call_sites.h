@@ -1,5 +1,6 @@
-/* call_sites.h: what the call-site DIEs (DW_TAG_call_site, DWARF 5 section 3.4; DW_TAG_GNU_call_site before) say of a call:
- * the function that is called, or how the called address is computed. */
+/* call_sites.h: what the call-site DIEs (DW_TAG_call_site, DWARF 5 section 3.4;
+ * DW_TAG_GNU_call_site before) say of a call: the function that is called, or how the called
+ * address is computed. */
 #ifndef DWARF_CALLS_CALL_SITES_H
 #define DWARF_CALLS_CALL_SITES_H
 #include "dwarf/info.h"
@@ -8,8 +9,10 @@
 
 struct dwr_call_site {
 	uint64_t site;   /* the return address */
-	uint64_t origin; /* the callee's DIE (any of its DIEs: declaration, abstract, concrete), .debug_info offset; 0: not said */
-	uint64_t slot;   /* vtable slot when the target is given as a word of what an object's first word points to, else DWR_NO_SLOT */
+	uint64_t origin; /* the callee's DIE (any of its DIEs: declaration, abstract, concrete),
+			    .debug_info offset; 0: not said */
+	uint64_t slot;   /* vtable slot when the target is given as a word of what an object's first
+			    word points to, else DWR_NO_SLOT */
 };
 
 struct dwr_call_sites {
@@ -17,14 +20,18 @@ struct dwr_call_sites {
 	size_t len, cap;
 };
 
-/* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Only calls whose return address is in SITE (N of them,
- * sorted) and that say something are kept.  Errors: DIEs that cannot be parsed. */
-struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units, const uint64_t *site, size_t n,
-				      unsigned threads, struct dwr_call_sites *ret);
+/* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Only calls whose return
+ * address is in SITE (N of them, sorted) and that say something are kept.  Errors: DIEs that cannot
+ * be parsed. */
+struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
+				      const uint64_t *site, size_t n, unsigned threads,
+				      struct dwr_call_sites *ret);
 
-/* Names of a function's DIE, followed through DW_AT_specification and DW_AT_abstract_origin: OFF and the DIEs that it leads
- * to (at most MAX, their number in *N), and the linkage name, or the plain name where there is no linkage name (NULL when
- * there is neither).  TABLE is reused from call to call; the name is borrowed from the sections. */
-struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units, struct dwr_abbrev_table *table,
-				     uint64_t off, uint64_t *chain, unsigned max, unsigned *n, const char **name);
+/* Names of a function's DIE, followed through DW_AT_specification and DW_AT_abstract_origin: OFF
+ * and the DIEs that it leads to (at most MAX, their number in *N), and the linkage name, or the
+ * plain name where there is no linkage name (NULL when there is neither).  TABLE is reused from
+ * call to call; the name is borrowed from the sections. */
+struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units,
+				     struct dwr_abbrev_table *table, uint64_t off, uint64_t *chain,
+				     unsigned max, unsigned *n, const char **name);
 #endif

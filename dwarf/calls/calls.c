@@ -1,10 +1,10 @@
 /* calls.c: see calls.h.
  *
- * A contribution does not say which dialect it is in, so each reading is tried: it must use up the contribution exactly,
- * its call sites must be return addresses that the file can have (after a byte of an executable section), and its DIE
- * offsets must be those of functions.  The two version fields already exclude each other for virtual calls and for all
- * but a few values of `debug_info`.  Entries are decoded once to count and check, and once to store: no state but the
- * reader's. */
+ * A contribution does not say which dialect it is in, so each reading is tried: it must use up the
+ * contribution exactly, its call sites must be return addresses that the file can have (after a
+ * byte of an executable section), and its DIE offsets must be those of functions.  The two version
+ * fields already exclude each other for virtual calls and for all but a few values of `debug_info`.
+ * Entries are decoded once to count and check, and once to store: no state but the reader's. */
 #include "dwarf/calls/calls.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
@@ -12,7 +12,7 @@
 #include "elfrw/base/wbuf.h"
 #include <dwarf.h>
 
-#define VERSION 4
+#define VERSION     4
 #define MAX_CHECKED 32
 
 enum dialect { PROPOSAL, GCC };
@@ -20,7 +20,7 @@ enum dialect { PROPOSAL, GCC };
 /* One way to read one contribution. */
 struct reading {
 	enum dialect dialect;
-	bool relative;      /* DIE offsets count from the unit */
+	bool relative; /* DIE offsets count from the unit */
 	unsigned site_size;
 	uint64_t debug_info;
 	struct elfrw_rbuf entries;
@@ -40,7 +40,8 @@ static bool is_site(const struct elfrw_image *img, uint64_t va)
 {
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const Elf64_Shdr *h = &img->section[i].hdr;
-		if ((h->sh_flags & SHF_EXECINSTR) && va > h->sh_addr && va - h->sh_addr <= h->sh_size)
+		if ((h->sh_flags & SHF_EXECINSTR) && va > h->sh_addr &&
+		    va - h->sh_addr <= h->sh_size)
 			return true;
 	}
 	return false;
@@ -76,7 +77,8 @@ static bool next_entry(struct reading *re, uint64_t *site, uint64_t *number)
 
 static bool fits(struct reader *rd, struct reading re)
 {
-	uint64_t site, number, mask = re.site_size < 8 ? (UINT64_C(1) << 8 * re.site_size) - 1 : UINT64_MAX;
+	uint64_t site, number,
+		mask = re.site_size < 8 ? (UINT64_C(1) << 8 * re.site_size) - 1 : UINT64_MAX;
 	while (next_entry(&re, &site, &number))
 		if (site && (site > mask || !is_site(rd->secs->image, site)))
 			return false;
@@ -93,15 +95,17 @@ static bool names_functions(struct reader *rd, struct reading re)
 }
 
 /* The header in one dialect, behind unit_length. */
-static bool header(const struct reader *rd, enum dialect dialect, unsigned offset_size, struct elfrw_rbuf r,
-		   struct reading *ret)
+static bool header(const struct reader *rd, enum dialect dialect, unsigned offset_size,
+		   struct elfrw_rbuf r, struct reading *ret)
 {
 	uint64_t version = elfrw_rbuf_uint(&r, dialect == GCC ? 2 : 1);
 	uint64_t debug_info = rd->direct ? elfrw_rbuf_uint(&r, offset_size) : 0;
 	unsigned address_size = elfrw_rbuf_u8(&r);
-	if (!elfrw_rbuf_ok(&r) || version != VERSION || address_size != rd->secs->image->arch->address_size)
+	if (!elfrw_rbuf_ok(&r) || version != VERSION ||
+	    address_size != rd->secs->image->arch->address_size)
 		return false;
-	*ret = (struct reading){ dialect, dialect == GCC, dialect == GCC ? offset_size : address_size, debug_info, r };
+	*ret = (struct reading){ dialect, dialect == GCC,
+				 dialect == GCC ? offset_size : address_size, debug_info, r };
 	return true;
 }
 
@@ -129,7 +133,8 @@ static struct elfrw_err *store(struct reader *rd, struct reading re)
 	return NULL;
 }
 
-static struct elfrw_err *read_unit(struct reader *rd, uint64_t off, unsigned offset_size, struct elfrw_rbuf r)
+static struct elfrw_err *read_unit(struct reader *rd, uint64_t off, unsigned offset_size,
+				   struct elfrw_rbuf r)
 {
 	struct reading way[3], re;
 	unsigned n = 0;
@@ -142,8 +147,10 @@ static struct elfrw_err *read_unit(struct reader *rd, uint64_t off, unsigned off
 	}
 	if (header(rd, GCC, offset_size, r, &re) && fits(rd, re))
 		way[n++] = re;
-	/* Without .debug_info there is nothing to check against; what icfold wrote needs no check. */
-	bool obvious = n == 1 && (!rd->direct || way[0].dialect == PROPOSAL || !rd->secs->sec[DWR_INFO].size);
+	/* Without .debug_info there is nothing to check against; what icfold wrote needs no
+	 * check. */
+	bool obvious = n == 1 &&
+		       (!rd->direct || way[0].dialect == PROPOSAL || !rd->secs->sec[DWR_INFO].size);
 	for (unsigned i = 0; i < n; i++)
 		if (obvious || !rd->direct || names_functions(rd, way[i]))
 			return store(rd, way[i]);
@@ -164,11 +171,14 @@ static struct elfrw_err *read_section(struct reader *rd, enum dwr_sec id, uint32
 			length = elfrw_rbuf_u64(&r);
 			offset_size = 8;
 		} else if (length >= 0xfffffff0)
-			return elfrw_error_at(s->name, off, "unit length 0x%llx is reserved", (unsigned long long)length);
+			return elfrw_error_at(s->name, off, "unit length 0x%llx is reserved",
+					      (unsigned long long)length);
 		const uint8_t *body = elfrw_rbuf_take(&r, length);
 		if (!body)
-			return elfrw_error_at(s->name, off, "call table of %llu bytes goes past the section's end",
-					      (unsigned long long)length);
+			return elfrw_error_at(
+				s->name, off,
+				"call table of %llu bytes goes past the section's end",
+				(unsigned long long)length);
 		if (!length) /* alignment */
 			continue;
 		ELFRW_TRY(read_unit(rd, off, offset_size, elfrw_rbuf(body, length)));
@@ -177,7 +187,8 @@ static struct elfrw_err *read_section(struct reader *rd, enum dwr_sec id, uint32
 	return NULL;
 }
 
-struct elfrw_err *dwr_calls_read(struct dwr_sections *secs, const struct dwr_units *units, struct dwr_calls *ret)
+struct elfrw_err *dwr_calls_read(struct dwr_sections *secs, const struct dwr_units *units,
+				 struct dwr_calls *ret)
 {
 	struct dwr_calls calls = { 0 };
 	struct reader rd = { .secs = secs, .units = units, .calls = &calls };
@@ -216,8 +227,10 @@ int dwr_vcall_order(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* unit_length, once all is written: room for the long form is made only where it is needed, which is never in practice. */
-static struct elfrw_err *finish(struct elfrw_wbuf *w, const char *section, uint8_t **ret, size_t *ret_size)
+/* unit_length, once all is written: room for the long form is made only where it is needed, which
+ * is never in practice. */
+static struct elfrw_err *finish(struct elfrw_wbuf *w, const char *section, uint8_t **ret,
+				size_t *ret_size)
 {
 	if (w->bad) {
 		elfrw_wbuf_free(w);
@@ -233,7 +246,8 @@ static struct elfrw_err *finish(struct elfrw_wbuf *w, const char *section, uint8
 	return NULL;
 }
 
-struct elfrw_err *dwr_dcall_write(struct dwr_dcall *call, size_t *n, unsigned address_size, uint8_t **ret, size_t *ret_size)
+struct elfrw_err *dwr_dcall_write(struct dwr_dcall *call, size_t *n, unsigned address_size,
+				  uint8_t **ret, size_t *ret_size)
 {
 	*ret = NULL;
 	*ret_size = 0;
@@ -263,7 +277,8 @@ struct elfrw_err *dwr_dcall_write(struct dwr_dcall *call, size_t *n, unsigned ad
 	return finish(&w, ".debug_dcall", ret, ret_size);
 }
 
-struct elfrw_err *dwr_vcall_write(struct dwr_vcall *call, size_t *n, unsigned address_size, uint8_t **ret, size_t *ret_size)
+struct elfrw_err *dwr_vcall_write(struct dwr_vcall *call, size_t *n, unsigned address_size,
+				  uint8_t **ret, size_t *ret_size)
 {
 	*ret = NULL;
 	*ret_size = 0;

@@ -1,11 +1,12 @@
-/* function_names.c: see function_names.h.  Runs of units on several threads; the lowest DIE wins.  The runs are done a few at a time
- * (always as many, so that the result does not depend on the threads) until all names are found. */
+/* function_names.c: see function_names.h.  Runs of units on several threads; the lowest DIE wins.
+ * The runs are done a few at a time (always as many, so that the result does not depend on the
+ * threads) until all names are found. */
 #include "dwarf/calls/function_names.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 
-#define RUN 4   /* units */
+#define RUN   4 /* units */
 #define BATCH 8 /* runs */
 
 struct search {
@@ -13,7 +14,13 @@ struct search {
 	const struct dwr_units *units;
 	const char *const *name;
 	size_t n, first; /* the run that the loop begins with */
-	struct hits { VEC(struct hit { size_t name; uint64_t die; }) v; } *run;
+	struct hits {
+		VEC(struct hit {
+			size_t name;
+			uint64_t die;
+		})
+		v;
+	} * run;
 };
 
 static size_t find_name(const struct search *s, const char *name)
@@ -24,8 +31,9 @@ static size_t find_name(const struct search *s, const char *name)
 
 static bool by_plain_name(uint64_t language)
 {
-	return !language || language == DW_LANG_C || language == DW_LANG_C89 || language == DW_LANG_C99 || language == DW_LANG_C11 ||
-	       language == 0x2c /* C17 */ || language == DW_LANG_Mips_Assembler;
+	return !language || language == DW_LANG_C || language == DW_LANG_C89 ||
+	       language == DW_LANG_C99 || language == DW_LANG_C11 || language == 0x2c /* C17 */ ||
+	       language == DW_LANG_Mips_Assembler;
 }
 
 static struct elfrw_err *search_run(void *arg, size_t r)
@@ -73,11 +81,16 @@ static struct elfrw_err *search_run(void *arg, size_t r)
 	return err;
 }
 
-struct elfrw_err *dwr_functions_by_name(struct dwr_sections *secs, const struct dwr_units *units, const char *const *name, size_t n,
-					unsigned threads, uint64_t *die)
+struct elfrw_err *dwr_functions_by_name(struct dwr_sections *secs, const struct dwr_units *units,
+					const char *const *name, size_t n, unsigned threads,
+					uint64_t *die)
 {
 	size_t runs = (units->len + RUN - 1) / RUN;
-	struct search s = { .secs = secs, .units = units, .name = name, .n = n, .run = calloc(runs + 1, sizeof *s.run) };
+	struct search s = { .secs = secs,
+			    .units = units,
+			    .name = name,
+			    .n = n,
+			    .run = calloc(runs + 1, sizeof *s.run) };
 	struct elfrw_err *err = s.run ? NULL : &elfrw_err_nomem;
 	for (size_t i = 0; i < n; i++)
 		die[i] = 0;

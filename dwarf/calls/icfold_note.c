@@ -1,8 +1,9 @@
 /* icfold_note.c: writes .debug_icfold.
  *
- * One header of fixed size, then parts of LEB128 numbers that are deltas where neighbours are alike: a unit that moved with
- * the one before it costs five bytes, or one and a half where the section is compressed.  The overlay is the largest part;
- * entries that a member names stand for themselves, so that a reader can begin there.  Format: icfold-format(5). */
+ * One header of fixed size, then parts of LEB128 numbers that are deltas where neighbours are
+ * alike: a unit that moved with the one before it costs five bytes, or one and a half where the
+ * section is compressed.  The overlay is the largest part; entries that a member names stand for
+ * themselves, so that a reader can begin there.  Format: icfold-format(5). */
 #include "dwarf/calls/icfold_note.h"
 #include "dwarf/calls/icfold_layout.h"
 #include "elfrw/base/search.h"
@@ -23,8 +24,8 @@ static void write_sections(struct elfrw_wbuf *w, const struct elfrw_addrmap *map
 	}
 }
 
-/* Column by column, and gaps by what aligned code leaves: nearly all numbers are 0 then but for the sizes, and compress to
- * nothing. */
+/* Column by column, and gaps by what aligned code leaves: nearly all numbers are 0 then but for the
+ * sizes, and compress to nothing. */
 static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
 {
 	const struct elfrw_addrmap_unit *unit = map->unit;
@@ -55,8 +56,8 @@ static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
 	}
 }
 
-/* A string of the input that names begin in: linkers let names share their ends, and as many may do so as the string has bytes.  So
- * it is written once, with the first name of it that is written. */
+/* A string of the input that names begin in: linkers let names share their ends, and as many may do
+ * so as the string has bytes.  So it is written once, with the first name of it that is written. */
 struct string {
 	const char *start;
 	size_t size;  /* with the zero */
@@ -68,7 +69,7 @@ struct groups {
 	const struct dwr_note_in *in;
 	struct elfrw_wbuf strings;
 	VEC(struct string) string; /* sorted by start */
-	const uint64_t *entry_at; /* by index of a DIE's first range: where its overlay entry is */
+	const uint64_t *entry_at;  /* by index of a DIE's first range: where its overlay entry is */
 };
 
 static size_t first_die(const struct dwr_note_in *in, uint32_t unit)
@@ -126,7 +127,8 @@ static struct elfrw_err *find_strings(struct groups *g)
 
 static void write_name(struct elfrw_wbuf *w, struct groups *g, const char *name)
 {
-	size_t i = LOWER_BOUND(0, g->string.len, mid, (uintptr_t)g->string.data[mid].start <= (uintptr_t)name);
+	size_t i = LOWER_BOUND(0, g->string.len, mid,
+			       (uintptr_t)g->string.data[mid].start <= (uintptr_t)name);
 	struct string *s = &g->string.data[i - 1];
 	if (s->off == UINT64_MAX) {
 		s->off = g->strings.len;
@@ -164,11 +166,13 @@ static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 	}
 }
 
-/* Groups in the order of their kept units; in a group the kept unit first, then the folded ones in address order. */
+/* Groups in the order of their kept units; in a group the kept unit first, then the folded ones in
+ * address order. */
 static struct elfrw_err *write_groups(struct elfrw_wbuf *w, struct groups *g, uint64_t *n_groups)
 {
 	const struct elfrw_addrmap *map = g->in->rw->map;
-	/* A counting sort of the folded units by what they were folded into: then group i is [start[i], start[i + 1]). */
+	/* A counting sort of the folded units by what they were folded into: then group i is
+	 * [start[i], start[i + 1]). */
 	uint32_t *start = calloc((size_t)map->n_units + 2, sizeof *start);
 	uint32_t *member = malloc(((size_t)map->n_units + 1) * sizeof *member);
 	if (!start || !member) {
@@ -216,8 +220,8 @@ static void write_vslots(struct elfrw_wbuf *w, const struct dwr_rewrite_in *rw)
 }
 
 /* ENTRY_AT has a place for each range of IN. */
-static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_note_in *in, uint64_t *entry_at,
-				       uint64_t *n_entries)
+static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_note_in *in,
+				       uint64_t *entry_at, uint64_t *n_entries)
 {
 	uint64_t *function = malloc((in->n_dies + 1) * sizeof *function);
 	if (!function)
@@ -265,8 +269,11 @@ struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, si
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < map->n_units && !err; i++)
 		if (map->unit[i].flags & ELFRW_UNIT_FOLDED &&
-		    (map->unit[i].kept >= map->n_units || map->unit[map->unit[i].kept].flags & ELFRW_UNIT_FOLDED))
-			err = elfrw_error("unit %u of the address map is folded into what is no kept unit", i);
+		    (map->unit[i].kept >= map->n_units ||
+		     map->unit[map->unit[i].kept].flags & ELFRW_UNIT_FOLDED))
+			err = elfrw_error(
+				"unit %u of the address map is folded into what is no kept unit",
+				i);
 	if (!err)
 		err = write_overlay(&part[NOTE_OVERLAY], in, entry_at, &count[NOTE_OVERLAY]);
 	if (!err)

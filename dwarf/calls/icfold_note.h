@@ -1,7 +1,8 @@
 /* icfold_note.h: writer and reader of .debug_icfold (format: icfold-format(5)).
  *
- * The section carries what no other table can: the address map, the groups with their members' names, DIEs and thunks,
- * the vtable slots whose target was folded, and the overlay: the PC ranges that were taken from the members' DIEs. */
+ * The section carries what no other table can: the address map, the groups with their members'
+ * names, DIEs and thunks, the vtable slots whose target was folded, and the overlay: the PC ranges
+ * that were taken from the members' DIEs. */
 #ifndef DWARF_CALLS_ICFOLD_NOTE_H
 #define DWARF_CALLS_ICFOLD_NOTE_H
 #include "dwarf/folding.h"
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DWR_ICFOLD_MAGIC "\x89ICFOLD\n"
+#define DWR_ICFOLD_MAGIC   "\x89ICFOLD\n"
 #define DWR_ICFOLD_VERSION 2
 
 /* A function's DIE in .debug_info: one of its ranges begins where UNIT begins. */
@@ -45,28 +46,30 @@ struct dwr_note_in {
 	const struct dwr_rewrite_in *rw;
 	const struct dwr_note_die *die; /* sorted by unit, then DIE; of kept and folded units */
 	size_t n_dies;
-	const struct dwr_note_range *range; /* sorted by DIE, then in the order of the DIE's ranges */
+	const struct dwr_note_range
+		*range; /* sorted by DIE, then in the order of the DIE's ranges */
 	size_t n_ranges;
 	const struct dwr_note_rows *rows; /* map->n_units entries, or NULL */
-	uint64_t artificial_unit; /* its .debug_info offset, or UINT64_MAX */
+	uint64_t artificial_unit;         /* its .debug_info offset, or UINT64_MAX */
 };
 
 /* The section's bytes; *RET is malloc'ed. */
 struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, size_t *ret_size);
 
 struct dwr_icfold_member {
-	uint32_t unit;      /* index in map.unit: old range, body, thunk */
-	uint32_t group;     /* index in group */
-	uint32_t name;      /* first name in names; there may be none */
+	uint32_t unit;  /* index in map.unit: old range, body, thunk */
+	uint32_t group; /* index in group */
+	uint32_t name;  /* first name in names; there may be none */
 	uint32_t n_names;
-	uint32_t die;       /* first DIE in dies; there may be none */
+	uint32_t die; /* first DIE in dies; there may be none */
 	uint32_t n_dies;
 	struct dwr_note_rows rows;
 };
 
 struct dwr_icfold_die {
 	uint64_t die;     /* .debug_info offset */
-	uint64_t overlay; /* where its ranges and those of the DIEs below it begin (dwr_icfold_overlay_at), UINT64_MAX: none */
+	uint64_t overlay; /* where its ranges and those of the DIEs below it begin
+			     (dwr_icfold_overlay_at), UINT64_MAX: none */
 };
 
 /* One set of functions that share one body.  The first member is the kept one. */
@@ -79,8 +82,8 @@ struct dwr_icfold {
 	const uint8_t *data; /* borrowed */
 	size_t size;
 	enum dwr_policy policy;
-	uint64_t artificial_unit; /* UINT64_MAX: none */
-	struct elfrw_addrmap map; /* old to new, finished */
+	uint64_t artificial_unit;       /* UINT64_MAX: none */
+	struct elfrw_addrmap map;       /* old to new, finished */
 	struct dwr_icfold_group *group; /* owned, as all arrays; sorted by the kept unit's index */
 	size_t n_groups;
 	struct dwr_icfold_member *member;
@@ -96,8 +99,8 @@ struct dwr_icfold {
 	uint32_t *unit_member;          /* by unit: index of its member, UINT32_MAX: in no group */
 };
 
-/* Decodes DATA (SIZE bytes, which must outlive *RET).  Everything but the overlay is checked and decoded here.  Errors:
- * another magic or version, anything that does not fit. */
+/* Decodes DATA (SIZE bytes, which must outlive *RET).  Everything but the overlay is checked and
+ * decoded here.  Errors: another magic or version, anything that does not fit. */
 struct elfrw_err *dwr_icfold_read(struct dwr_icfold *ret, const uint8_t *data, size_t size);
 void dwr_icfold_deinit(struct dwr_icfold *note);
 
@@ -117,14 +120,17 @@ struct dwr_icfold_walk {
 	uint32_t n_units;
 };
 
-/* A walk over the whole overlay, or from a DIE on: DIEs in the order of their offsets, so that those of one function's
- * scopes follow it directly. */
+/* A walk over the whole overlay, or from a DIE on: DIEs in the order of their offsets, so that
+ * those of one function's scopes follow it directly. */
 struct dwr_icfold_walk dwr_icfold_overlay(const struct dwr_icfold *note);
-struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note, const struct dwr_icfold_die *die);
+struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note,
+					     const struct dwr_icfold_die *die);
 
 /* The next entry; *MORE false at the end. */
-struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk, struct dwr_icfold_entry *ret, bool *more);
+struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk,
+					  struct dwr_icfold_entry *ret, bool *more);
 
-/* The next range of ENTRY: false when there is no more (or it is broken).  The range is [unit.old + start, + len). */
+/* The next range of ENTRY: false when there is no more (or it is broken).  The range is [unit.old +
+ * start, + len). */
 bool dwr_icfold_range_next(struct dwr_icfold_entry *entry, struct dwr_note_range *ret);
 #endif

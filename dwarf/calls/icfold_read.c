@@ -1,8 +1,8 @@
 /* icfold_read.c: reads .debug_icfold.
  *
- * Everything but the overlay is decoded in one pass into flat arrays (about a millisecond for 50 000 units); the overlay
- * is read from the place that a member's DIE names.  Counts are believed only as far as the part's bytes can hold
- * them.  Format: icfold-format(5). */
+ * Everything but the overlay is decoded in one pass into flat arrays (about a millisecond for 50
+ * 000 units); the overlay is read from the place that a member's DIE names.  Counts are believed
+ * only as far as the part's bytes can hold them.  Format: icfold-format(5). */
 #include "dwarf/calls/icfold_note.h"
 #include "dwarf/calls/icfold_layout.h"
 #include "elfrw/base/vec.h"
@@ -43,8 +43,8 @@ static struct elfrw_err *read_header(struct reader *rd)
 	for (unsigned i = 0; i < NOTE_PARTS; i++) {
 		uint64_t off = elfrw_rbuf_u64(&r), size = elfrw_rbuf_u64(&r);
 		rd->count[i] = elfrw_rbuf_u64(&r);
-		if (!elfrw_rbuf_ok(&r) || header < NOTE_HEADER_SIZE || off > n->size || n->size - off < size ||
-		    rd->count[i] > size || rd->count[i] >= UINT32_MAX)
+		if (!elfrw_rbuf_ok(&r) || header < NOTE_HEADER_SIZE || off > n->size ||
+		    n->size - off < size || rd->count[i] > size || rd->count[i] >= UINT32_MAX)
 			return elfrw_error_at(SECTION, NOTE_FIXED + 24 * i, "broken header");
 		rd->part[i] = elfrw_rbuf(n->data + off, size);
 		if (i == NOTE_OVERLAY) {
@@ -103,7 +103,8 @@ static struct elfrw_err *read_map(struct reader *rd)
 		uint64_t gap = elfrw_rbuf_uleb(r);
 		unit[i].old = old_end + (gap ? gap - 1 : dwr_note_usual_gap(old_end));
 		unit[i].old_end = unit[i].old + elfrw_rbuf_uleb(&sizes);
-		if (!elfrw_rbuf_ok(&sizes) || unit[i].old < old_end || unit[i].old_end < unit[i].old)
+		if (!elfrw_rbuf_ok(&sizes) || unit[i].old < old_end ||
+		    unit[i].old_end < unit[i].old)
 			return broken(rd, NOTE_MAP, "units are not in order");
 		old_end = unit[i].old_end;
 	}
@@ -217,7 +218,8 @@ static struct elfrw_err *read_groups(struct reader *rd)
 		while (n--) {
 			unit += (uint64_t)elfrw_rbuf_sleb(r);
 			if (unit >= n_units || rd->note->map.unit[unit].kept != kept)
-				return broken(rd, NOTE_GROUPS, "member that the map folds elsewhere");
+				return broken(rd, NOTE_GROUPS,
+					      "member that the map folds elsewhere");
 			ELFRW_TRY(read_member(rd, (uint32_t)unit));
 		}
 	}
@@ -284,11 +286,14 @@ void dwr_icfold_deinit(struct dwr_icfold *note)
 
 struct dwr_icfold_walk dwr_icfold_overlay(const struct dwr_icfold *note)
 {
-	return (struct dwr_icfold_walk){ .r = elfrw_rbuf(note->data + note->overlay, note->overlay_size),
-					 .base = note->data, .n_units = note->map.n_units };
+	return (struct dwr_icfold_walk){ .r = elfrw_rbuf(note->data + note->overlay,
+							 note->overlay_size),
+					 .base = note->data,
+					 .n_units = note->map.n_units };
 }
 
-struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note, const struct dwr_icfold_die *die)
+struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note,
+					     const struct dwr_icfold_die *die)
 {
 	struct dwr_icfold_walk w = dwr_icfold_overlay(note);
 	if (die->overlay == UINT64_MAX)
@@ -298,7 +303,8 @@ struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note, cons
 	return w;
 }
 
-struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk, struct dwr_icfold_entry *ret, bool *more)
+struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk,
+					  struct dwr_icfold_entry *ret, bool *more)
 {
 	struct elfrw_rbuf *r = &walk->r;
 	uint64_t at = (uint64_t)(r->pos - walk->base);
@@ -311,7 +317,9 @@ struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk, struct d
 	walk->die += delta;
 	if (!elfrw_rbuf_ok(r) || head >> 1 > elfrw_rbuf_left(r))
 		return elfrw_error_at(SECTION, at, "broken overlay entry");
-	*ret = (struct dwr_icfold_entry){ .die = walk->die, .n_ranges = (uint32_t)(head >> 1), .ranges = *r,
+	*ret = (struct dwr_icfold_entry){ .die = walk->die,
+					  .n_ranges = (uint32_t)(head >> 1),
+					  .ranges = *r,
 					  .unit = walk->unit };
 	for (uint64_t i = 0; i < head >> 1; i++) {
 		walk->unit += (uint64_t)elfrw_rbuf_sleb(r);

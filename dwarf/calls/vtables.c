@@ -1,10 +1,12 @@
 /* vtables.c: see vtables.h.
  *
- * A vtable object is a row of tables, each: offsets of virtual bases and calls (numbers), the offset to the top (a number), the
- * type information (a pointer, or 0 with -fno-rtti), then the functions.  The word after a pointer to type information is an
- * address point; in an object without any, the word after the pair (offset <= 0, 0), where no relocation sets either.
+ * A vtable object is a row of tables, each: offsets of virtual bases and calls (numbers), the
+ * offset to the top (a number), the type information (a pointer, or 0 with -fno-rtti), then the
+ * functions.  The word after a pointer to type information is an address point; in an object
+ * without any, the word after the pair (offset <= 0, 0), where no relocation sets either.
  *
- * Cost: one pass over the symbols and one over the dynamic relocations, keeping those that lie in vtables. */
+ * Cost: one pass over the symbols and one over the dynamic relocations, keeping those that lie in
+ * vtables. */
 #include "dwarf/calls/vtables.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
@@ -48,7 +50,8 @@ static struct elfrw_err *read_symbols(struct builder *b)
 	for (uint64_t i = 0; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF || !sym.st_name)
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
+		    !sym.st_name)
 			continue;
 		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
 		if (!name || strncmp(name, "_ZT", 3))
@@ -58,7 +61,8 @@ static struct elfrw_err *read_symbols(struct builder *b)
 			if (!t)
 				return &elfrw_err_nomem;
 			*t = sym.st_value;
-		} else if ((name[3] == 'V' || name[3] == 'C') && sym.st_size >= 8 && elfrw_image_at(b->img, sym.st_value, sym.st_size)) {
+		} else if ((name[3] == 'V' || name[3] == 'C') && sym.st_size >= 8 &&
+			   elfrw_image_at(b->img, sym.st_value, sym.st_size)) {
 			struct object *o = VEC_PUSH(&b->object);
 			if (!o)
 				return &elfrw_err_nomem;
@@ -68,7 +72,8 @@ static struct elfrw_err *read_symbols(struct builder *b)
 	if (b->object.len)
 		qsort(b->object.data, b->object.len, sizeof *b->object.data, object_order);
 	size_t n = 0;
-	for (size_t i = 0; i < b->object.len; i++) /* aliases, or symbols that overlap: the first one counts */
+	for (size_t i = 0; i < b->object.len;
+	     i++) /* aliases, or symbols that overlap: the first one counts */
 		if (!n || b->object.data[i].start >= b->object.data[n - 1].end)
 			b->object.data[n++] = b->object.data[i];
 	b->object.len = n;
@@ -83,7 +88,8 @@ static const struct object *object_at(const struct builder *b, uint64_t place)
 	return lo && place < b->object.data[lo - 1].end ? &b->object.data[lo - 1] : NULL;
 }
 
-static const char *dynamic_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret)
+static const char *dynamic_symbol(const struct elfrw_image *img, uint32_t symtab,
+				  const Elf64_Rela *r, Elf64_Sym *ret)
 {
 	const struct elfrw_section *s = symtab < img->n_sections ? &img->section[symtab] : NULL;
 	uint64_t i = ELF64_R_SYM(r->r_info);
@@ -106,7 +112,8 @@ static struct elfrw_err *read_relocs(struct builder *b)
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
 			if (r.r_offset < lo || r.r_offset >= hi || !object_at(b, r.r_offset))
 				continue;
-			struct elfrw_reloc_desc d = img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+			struct elfrw_reloc_desc d =
+				img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 			struct dwr_vtable_word *w = VEC_PUSH(&b->vt.word);
 			if (!w)
 				return &elfrw_err_nomem;
@@ -114,7 +121,8 @@ static struct elfrw_err *read_relocs(struct builder *b)
 			Elf64_Sym sym = { 0 };
 			if (d.kind == ELFRW_RELOC_RELATIVE)
 				w->value = (uint64_t)r.r_addend;
-			else if ((w->symbol = dynamic_symbol(img, s->hdr.sh_link, &r, &sym)) && sym.st_shndx != SHN_UNDEF)
+			else if ((w->symbol = dynamic_symbol(img, s->hdr.sh_link, &r, &sym)) &&
+				 sym.st_shndx != SHN_UNDEF)
 				w->value = sym.st_value + (uint64_t)r.r_addend;
 		}
 	}
@@ -126,10 +134,12 @@ static struct elfrw_err *read_relocs(struct builder *b)
 static const struct dwr_vtable_word *word_at(const struct dwr_vtables *vt, uint64_t place)
 {
 	struct dwr_vtable_word key = { .place = place };
-	return vt->word.len ? bsearch(&key, vt->word.data, vt->word.len, sizeof key, word_order) : NULL;
+	return vt->word.len ? bsearch(&key, vt->word.data, vt->word.len, sizeof key, word_order)
+			    : NULL;
 }
 
-uint64_t dwr_vtables_value(const struct elfrw_image *img, const struct dwr_vtables *vt, uint64_t place)
+uint64_t dwr_vtables_value(const struct elfrw_image *img, const struct dwr_vtables *vt,
+			   uint64_t place)
 {
 	const struct dwr_vtable_word *w = word_at(vt, place);
 	if (w)
@@ -144,7 +154,8 @@ static bool is_typeinfo(const struct builder *b, uint64_t place)
 	if (w && w->symbol)
 		return strncmp(w->symbol, "_ZTI", 4) == 0;
 	uint64_t value = dwr_vtables_value(b->img, &b->vt, place);
-	return value && b->typeinfo.len && bsearch(&value, b->typeinfo.data, b->typeinfo.len, sizeof value, elfrw_u64_order);
+	return value && b->typeinfo.len &&
+	       bsearch(&value, b->typeinfo.data, b->typeinfo.len, sizeof value, elfrw_u64_order);
 }
 
 /* Two words that could be the offset to the top and the missing type information. */
@@ -153,7 +164,8 @@ static bool is_bare_head(const struct builder *b, uint64_t place)
 	if (word_at(&b->vt, place) || word_at(&b->vt, place + 8))
 		return false;
 	int64_t top = (int64_t)dwr_vtables_value(b->img, &b->vt, place);
-	return top <= 0 && top > -(INT64_C(1) << 32) && !dwr_vtables_value(b->img, &b->vt, place + 8);
+	return top <= 0 && top > -(INT64_C(1) << 32) &&
+	       !dwr_vtables_value(b->img, &b->vt, place + 8);
 }
 
 static struct elfrw_err *push_table(struct builder *b, const struct object *o, uint64_t point)
@@ -178,12 +190,14 @@ static struct elfrw_err *split_object(struct builder *b, const struct object *o)
 				at += 8;
 			}
 	}
-	for (size_t i = first; i + 1 < b->vt.table.len; i++) /* the next one's head: at least two words */
+	for (size_t i = first; i + 1 < b->vt.table.len;
+	     i++) /* the next one's head: at least two words */
 		b->vt.table.data[i].end = b->vt.table.data[i + 1].point - 16;
 	return NULL;
 }
 
-struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, const struct elfrw_image *symbols, struct dwr_vtables *ret)
+struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, const struct elfrw_image *symbols,
+				   struct dwr_vtables *ret)
 {
 	struct builder b = { .img = img, .symbols = symbols };
 	struct elfrw_err *err = read_symbols(&b);
@@ -209,7 +223,8 @@ void dwr_vtables_deinit(struct dwr_vtables *vt)
 const struct dwr_vtable *dwr_vtables_find(const struct dwr_vtables *vt, uint64_t place)
 {
 	size_t lo = LOWER_BOUND(0, vt->table.len, mid, vt->table.data[mid].point <= place);
-	if (!lo || place >= vt->table.data[lo - 1].end || (place - vt->table.data[lo - 1].point) % 8)
+	if (!lo || place >= vt->table.data[lo - 1].end ||
+	    (place - vt->table.data[lo - 1].point) % 8)
 		return NULL;
 	return &vt->table.data[lo - 1];
 }

@@ -1,5 +1,5 @@
-/* vtables.h: the vtable objects of a file and their address points (Itanium C++ ABI, section 2.5.2): found by the symbols
- * _ZTV* and _ZTC*, so they need no debug information. */
+/* vtables.h: the vtable objects of a file and their address points (Itanium C++ ABI, section
+ * 2.5.2): found by the symbols _ZTV* and _ZTC*, so they need no debug information. */
 #ifndef DWARF_CALLS_VTABLES_H
 #define DWARF_CALLS_VTABLES_H
 #include "elfrw/base/err.h"
@@ -21,17 +21,19 @@ struct dwr_vtable_word {
 };
 
 struct dwr_vtables {
-	VEC(struct dwr_vtable) table; /* sorted by point; disjoint */
+	VEC(struct dwr_vtable) table;     /* sorted by point; disjoint */
 	VEC(struct dwr_vtable_word) word; /* sorted by place */
 };
 
 /* SYMBOLS is the file that has the symbol table: IMG itself, or its separate debug file. */
-struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, const struct elfrw_image *symbols, struct dwr_vtables *ret);
+struct elfrw_err *dwr_vtables_read(const struct elfrw_image *img, const struct elfrw_image *symbols,
+				   struct dwr_vtables *ret);
 void dwr_vtables_deinit(struct dwr_vtables *vt);
 
 /* The vtable that has a slot at address PLACE, or NULL; its index is (PLACE - point) / 8. */
 const struct dwr_vtable *dwr_vtables_find(const struct dwr_vtables *vt, uint64_t place);
 
 /* The word at PLACE as the program sees it, addresses as linked; 0 when it is not known. */
-uint64_t dwr_vtables_value(const struct elfrw_image *img, const struct dwr_vtables *vt, uint64_t place);
+uint64_t dwr_vtables_value(const struct elfrw_image *img, const struct dwr_vtables *vt,
+			   uint64_t place);
 #endif

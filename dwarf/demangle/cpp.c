@@ -1,11 +1,13 @@
 /* cpp.c: what printing a C++ name would cost.
  *
- * The parsed name is a graph without cycles, as a substitution shares what it stands for; printing walks it as a tree.  The
- * size of that tree is a sum over the nodes, each looked at once, children first.  Two things are not in the graph:
- * - A template parameter stands for an argument of a template around it, in which further ones may occur, of the template around
- *   that.  It is taken for the largest argument there is; as many rounds as templates can be around each other.
- * - A pack expansion prints its pattern once for each element of the pack: the longest list of arguments there is.
- * Both err to the safe side. */
+ * The parsed name is a graph without cycles, as a substitution shares what it stands for; printing
+ * walks it as a tree.  The size of that tree is a sum over the nodes, each looked at once, children
+ * first.  Two things are not in the graph:
+ * - A template parameter stands for an argument of a template around it, in which further ones may
+ *   occur, of the template around that.  It is taken for the largest argument there is; as many
+ *   rounds as templates can be around each other.
+ * - A pack expansion prints its pattern once for each element of the pack: the longest list of
+ * arguments there is. Both err to the safe side. */
 #include "dwarf/demangle/parts.h"
 #include "elfrw/base/vec.h"
 #include <libiberty/demangle.h>
@@ -21,13 +23,13 @@ struct slot {
 };
 
 struct graph {
-	struct slot *slot;  /* a hash table, twice as large as needed */
-	uint32_t *order;    /* slots, children first */
+	struct slot *slot; /* a hash table, twice as large as needed */
+	uint32_t *order;   /* slots, children first */
 	uint32_t *stack;
 	uint32_t mask, max; /* of the slots; nodes */
 	uint32_t n;         /* in the order */
 	uint32_t n_slots, rounds;
-	uint64_t pack;      /* length of the longest list of arguments */
+	uint64_t pack; /* length of the longest list of arguments */
 };
 
 /* The children of N, which may be NULL. */
@@ -44,17 +46,14 @@ static void children(node n, node ret[2])
 	case DEMANGLE_COMPONENT_FUNCTION_PARAM:
 	case DEMANGLE_COMPONENT_UNNAMED_TYPE:
 	case DEMANGLE_COMPONENT_CHARACTER:
-	case DEMANGLE_COMPONENT_NUMBER:
-		return;
+	case DEMANGLE_COMPONENT_NUMBER: return;
 	case DEMANGLE_COMPONENT_CTOR: ret[0] = n->u.s_ctor.name; return;
 	case DEMANGLE_COMPONENT_DTOR: ret[0] = n->u.s_dtor.name; return;
 	case DEMANGLE_COMPONENT_EXTENDED_OPERATOR: ret[0] = n->u.s_extended_operator.name; return;
 	case DEMANGLE_COMPONENT_FIXED_TYPE: ret[0] = n->u.s_fixed.length; return;
 	case DEMANGLE_COMPONENT_LAMBDA:
 	case DEMANGLE_COMPONENT_DEFAULT_ARG: ret[0] = n->u.s_unary_num.sub; return;
-	default:
-		ret[0] = n->u.s_binary.left;
-		ret[1] = n->u.s_binary.right;
+	default: ret[0] = n->u.s_binary.left; ret[1] = n->u.s_binary.right;
 	}
 }
 
@@ -111,9 +110,11 @@ static void count(struct graph *g)
 	for (uint32_t i = 0; i < g->n; i++) {
 		node n = g->slot[g->order[i]].key;
 		uint64_t length = 0;
-		if (n->type == DEMANGLE_COMPONENT_TYPED_NAME || n->type == DEMANGLE_COMPONENT_CONVERSION)
+		if (n->type == DEMANGLE_COMPONENT_TYPED_NAME ||
+		    n->type == DEMANGLE_COMPONENT_CONVERSION)
 			g->rounds++;
-		for (; n && n->type == DEMANGLE_COMPONENT_TEMPLATE_ARGLIST && length < g->max; n = n->u.s_binary.right)
+		for (; n && n->type == DEMANGLE_COMPONENT_TEMPLATE_ARGLIST && length < g->max;
+		     n = n->u.s_binary.right)
 			length++;
 		g->pack = length > g->pack ? length : g->pack;
 	}

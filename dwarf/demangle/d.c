@@ -1,8 +1,9 @@
 /* d.c: D names (https://dlang.org/spec/abi.html#name_mangling), spelled as libiberty and LLVM do.
  *
- * libiberty's own demangler reads what turns out to be something else a second time, and so does each level within: a name of
- * 200 letters keeps it busy for ever.  So this one is written anew; every step is counted, and a name that takes too many, or
- * levels, is given up.  Text is made where it stands in the name; what has to change places is copied behind, in its new order. */
+ * libiberty's own demangler reads what turns out to be something else a second time, and so does
+ * each level within: a name of 200 letters keeps it busy for ever.  So this one is written anew;
+ * every step is counted, and a name that takes too many, or levels, is given up.  Text is made
+ * where it stands in the name; what has to change places is copied behind, in its new order. */
 #include "dwarf/demangle/parts.h"
 #include "elfrw/base/vec.h"
 #include <ctype.h>
@@ -14,8 +15,9 @@
 struct reader {
 	const char *s; /* from "_D" on, with a NUL at the end */
 	size_t at, n;
-	size_t base;   /* where in the text the part begins that "initializer for " goes before */
-	size_t last;   /* position of the reference to a type that is being followed: those within lie before it */
+	size_t base; /* where in the text the part begins that "initializer for " goes before */
+	size_t last; /* position of the reference to a type that is being followed: those within lie
+			before it */
 	unsigned steps, depth;
 	bool nomem;
 	VEC(char) text;
@@ -26,7 +28,10 @@ static bool qualified(struct reader *r, bool modifiers);
 static bool mangled_name(struct reader *r);
 static bool value(struct reader *r, char of, size_t name, size_t name_len);
 
-static char peek(const struct reader *r, size_t more) { return r->at + more < r->n ? r->s[r->at + more] : 0; }
+static char peek(const struct reader *r, size_t more)
+{
+	return r->at + more < r->n ? r->s[r->at + more] : 0;
+}
 
 static bool step(struct reader *r, size_t n)
 {
@@ -36,7 +41,10 @@ static bool step(struct reader *r, size_t n)
 	return true;
 }
 
-static bool enter(struct reader *r) { return step(r, 1) && ++r->depth <= MAX_DEPTH; }
+static bool enter(struct reader *r)
+{
+	return step(r, 1) && ++r->depth <= MAX_DEPTH;
+}
 static bool leave(struct reader *r, bool ok)
 {
 	r->depth--;
@@ -57,7 +65,10 @@ static bool put(struct reader *r, const char *s, size_t n)
 	return true;
 }
 
-static bool say(struct reader *r, const char *s) { return put(r, s, strlen(s)); }
+static bool say(struct reader *r, const char *s)
+{
+	return put(r, s, strlen(s));
+}
 
 /* The text from FROM to TO once more. */
 static bool put_again(struct reader *r, size_t from, size_t to)
@@ -138,7 +149,10 @@ static bool back_type(struct reader *r, bool (*what)(struct reader *))
 
 /* ---- identifiers ---- */
 
-static bool is_template(const struct reader *r, size_t at) { return starts(r, at, "__T") || starts(r, at, "__U"); }
+static bool is_template(const struct reader *r, size_t at)
+{
+	return starts(r, at, "__T") || starts(r, at, "__U");
+}
 
 static bool is_name(const struct reader *r, size_t at)
 {
@@ -147,10 +161,12 @@ static bool is_name(const struct reader *r, size_t at)
 		return false;
 	if (isdigit((unsigned char)r->s[at]) || is_template(r, at))
 		return true;
-	return r->s[at] == 'Q' && back_target(r, at, &to, &next) && isdigit((unsigned char)r->s[to]);
+	return r->s[at] == 'Q' && back_target(r, at, &to, &next) &&
+	       isdigit((unsigned char)r->s[to]);
 }
 
-/* LEN letters that mean something to the compiler: of a thing that belongs to what was named so far ("." is behind that). */
+/* LEN letters that mean something to the compiler: of a thing that belongs to what was named so far
+ * ("." is behind that). */
 static bool of_the_compiler(struct reader *r, size_t len, bool *done)
 {
 	static const struct {
@@ -158,10 +174,13 @@ static bool of_the_compiler(struct reader *r, size_t len, bool *done)
 		size_t len, eaten;
 		bool before;
 	} known[] = {
-		{ "__ctor", "this", 6, 6, false }, { "__dtor", "~this", 6, 6, false },
+		{ "__ctor", "this", 6, 6, false },
+		{ "__dtor", "~this", 6, 6, false },
 		{ "__postblitMFZ", "this(this)", 10, 13, false },
-		{ "__initZ", "initializer for ", 6, 6, true }, { "__vtblZ", "vtable for ", 6, 6, true },
-		{ "__ClassZ", "ClassInfo for ", 7, 7, true }, { "__InterfaceZ", "Interface for ", 11, 11, true },
+		{ "__initZ", "initializer for ", 6, 6, true },
+		{ "__vtblZ", "vtable for ", 6, 6, true },
+		{ "__ClassZ", "ClassInfo for ", 7, 7, true },
+		{ "__InterfaceZ", "Interface for ", 11, 11, true },
 		{ "__ModuleInfoZ", "ModuleInfo for ", 12, 12, true },
 	};
 	*done = false;
@@ -205,7 +224,8 @@ static bool back_name(struct reader *r)
 	return ok;
 }
 
-/* What stands where the length of an older name of a template argument may be mixed up with the name's first digit. */
+/* What stands where the length of an older name of a template argument may be mixed up with the
+ * name's first digit. */
 static bool mixed_symbol(struct reader *r)
 {
 	size_t first = r->at, len, saved = r->text.len;
@@ -214,7 +234,9 @@ static bool mixed_symbol(struct reader *r)
 	size_t end = r->at;
 	for (size_t want = len, from = end; want && from > first; want /= 10, from--) {
 		r->at = from;
-		bool ok = is_name(r, from) ? qualified(r, false) : starts(r, from, "_D") && is_name(r, from + 2) && mangled_name(r);
+		bool ok = is_name(r, from) ? qualified(r, false)
+					   : starts(r, from, "_D") && is_name(r, from + 2) &&
+						     mangled_name(r);
 		if (ok && r->at - from == want)
 			return true;
 		r->text.len = saved;
@@ -260,9 +282,18 @@ static bool template_arguments(struct reader *r)
 		eat(r, 'H');
 		bool ok = false;
 		switch (peek(r, 0)) {
-		case 'S': r->at++; ok = symbol_argument(r); break;
-		case 'T': r->at++; ok = type(r); break;
-		case 'V': r->at++; ok = value_argument(r); break;
+		case 'S':
+			r->at++;
+			ok = symbol_argument(r);
+			break;
+		case 'T':
+			r->at++;
+			ok = type(r);
+			break;
+		case 'V':
+			r->at++;
+			ok = value_argument(r);
+			break;
 		case 'X':
 			r->at++;
 			ok = number(r, &len) && len <= r->n - r->at && put(r, r->s + r->at, len);
@@ -304,22 +335,34 @@ static bool identifier_here(struct reader *r)
 	if (len >= 5 && is_template(r, r->at))
 		return template(r, len);
 	/* __S1: a parent made up so that names in one function differ. */
-	if (len >= 4 && starts(r, r->at, "__S") && 3 + strspn(r->s + r->at + 3, "0123456789") >= len) {
+	if (len >= 4 && starts(r, r->at, "__S") &&
+	    3 + strspn(r->s + r->at + 3, "0123456789") >= len) {
 		r->at += len;
 		return identifier(r);
 	}
 	return letters(r, len);
 }
 
-static bool identifier(struct reader *r) { return enter(r) && leave(r, identifier_here(r)); }
+static bool identifier(struct reader *r)
+{
+	return enter(r) && leave(r, identifier_here(r));
+}
 
 /* ---- functions ---- */
 
-static bool is_convention(char c) { return c && strchr("FUVWRY", c); }
+static bool is_convention(char c)
+{
+	return c && strchr("FUVWRY", c);
+}
 
 static bool convention(struct reader *r)
 {
-	static const char *const text[] = { "", "extern(C) ", "extern(Pascal) ", "extern(Windows) ", "extern(C++) ", "extern(Objective-C) " };
+	static const char *const text[] = { "",
+					    "extern(C) ",
+					    "extern(Pascal) ",
+					    "extern(Windows) ",
+					    "extern(C++) ",
+					    "extern(Objective-C) " };
 	char c = peek(r, 0);
 	if (!is_convention(c))
 		return false;
@@ -348,8 +391,10 @@ static bool modifiers(struct reader *r)
 
 static bool attributes(struct reader *r)
 {
-	static const char *const text[] = { "pure ", "nothrow ", "ref ", "@property ", "@trusted ", "@safe ", NULL, NULL, "@nogc ", "return ",
-					    NULL, "scope ", "@live " };
+	static const char *const text[] = { "pure ",     "nothrow ", "ref ", "@property ",
+					    "@trusted ", "@safe ",   NULL,   NULL,
+					    "@nogc ",    "return ",  NULL,   "scope ",
+					    "@live " };
 	while (peek(r, 0) == 'N') {
 		char c = peek(r, 1);
 		if (c && strchr("ghkn", c)) /* begins a parameter */
@@ -378,9 +423,21 @@ static bool parameter(struct reader *r)
 		if (!say(r, eat(r, 'K') ? "in ref " : "in "))
 			return false;
 		break;
-	case 'J': r->at++; if (!say(r, "out ")) return false; break;
-	case 'K': r->at++; if (!say(r, "ref ")) return false; break;
-	case 'L': r->at++; if (!say(r, "lazy ")) return false; break;
+	case 'J':
+		r->at++;
+		if (!say(r, "out "))
+			return false;
+		break;
+	case 'K':
+		r->at++;
+		if (!say(r, "ref "))
+			return false;
+		break;
+	case 'L':
+		r->at++;
+		if (!say(r, "lazy "))
+			return false;
+		break;
 	}
 	return type(r);
 }
@@ -400,7 +457,8 @@ static bool parameters(struct reader *r)
 	return false;
 }
 
-/* Convention, attributes, parameters, result; printed as convention, result, parameters, attributes. */
+/* Convention, attributes, parameters, result; printed as convention, result, parameters,
+ * attributes. */
 static bool function(struct reader *r)
 {
 	size_t base = r->base;
@@ -415,7 +473,8 @@ static bool function(struct reader *r)
 	ok = ok && type(r);
 	r->base = base;
 	size_t d = r->text.len;
-	if (!ok || !put_again(r, c, d) || !put_again(r, b, c) || !say(r, " ") || !put_again(r, a, b))
+	if (!ok || !put_again(r, c, d) || !put_again(r, b, c) || !say(r, " ") ||
+	    !put_again(r, a, b))
 		return false;
 	drop(r, a, d);
 	return true;
@@ -445,7 +504,8 @@ static bool outer_function(struct reader *r, bool show)
 	return true;
 }
 
-/* Names with a point in between, functions with their parameters; with MODIFIERS also what `this` is there. */
+/* Names with a point in between, functions with their parameters; with MODIFIERS also what `this`
+ * is there. */
 static bool qualified(struct reader *r, bool show)
 {
 	size_t n = 0;
@@ -497,8 +557,10 @@ static bool mangled_name(struct reader *r)
 static const char *basic(char c)
 {
 	static const char *const text[] = {
-		"char", "bool", "creal", "double", "real", "float", "byte", "ubyte", "int", "ireal", "uint", "long", "ulong", "typeof(null)",
-		"ifloat", "idouble", "cfloat", "cdouble", "short", "ushort", "wchar", "void", "dchar",
+		"char",  "bool",         "creal",  "double",  "real",   "float",
+		"byte",  "ubyte",        "int",    "ireal",   "uint",   "long",
+		"ulong", "typeof(null)", "ifloat", "idouble", "cfloat", "cdouble",
+		"short", "ushort",       "wchar",  "void",    "dchar",
 	};
 	return c >= 'a' && c <= 'w' ? text[c - 'a'] : NULL;
 }
@@ -592,7 +654,10 @@ static bool type_here(struct reader *r)
 	}
 }
 
-static bool type(struct reader *r) { return enter(r) && leave(r, r->at < r->n && type_here(r)); }
+static bool type(struct reader *r)
+{
+	return enter(r) && leave(r, r->at < r->n && type_here(r));
+}
 
 /* ---- values ---- */
 
@@ -605,7 +670,11 @@ static bool character(struct reader *r, char of)
 	if (of == 'a' && v >= 0x20 && v < 0x7f)
 		snprintf(text, sizeof text, "'%c'", (char)v);
 	else
-		snprintf(text, sizeof text, of == 'a' ? "'\\x%02zx'" : of == 'u' ? "'\\u%04zx'" : "'\\U%08zx'", v);
+		snprintf(text, sizeof text,
+			 of == 'a'   ? "'\\x%02zx'"
+			 : of == 'u' ? "'\\u%04zx'"
+				     : "'\\U%08zx'",
+			 v);
 	return say(r, text);
 }
 
@@ -620,7 +689,10 @@ static bool integer(struct reader *r, char of)
 		r->at++;
 	if (r->at == from || !put(r, r->s + from, r->at - from))
 		return false;
-	return say(r, of == 'h' || of == 't' || of == 'k' ? "u" : of == 'l' ? "L" : of == 'm' ? "uL" : "");
+	return say(r, of == 'h' || of == 't' || of == 'k' ? "u"
+		      : of == 'l'                         ? "L"
+		      : of == 'm'                         ? "uL"
+							  : "");
 }
 
 static bool real(struct reader *r)
@@ -635,7 +707,8 @@ static bool real(struct reader *r)
 	}
 	if (eat(r, 'N') && !say(r, "-"))
 		return false;
-	if (!isxdigit((unsigned char)peek(r, 0)) || !say(r, "0x") || !put(r, r->s + r->at++, 1) || !say(r, "."))
+	if (!isxdigit((unsigned char)peek(r, 0)) || !say(r, "0x") || !put(r, r->s + r->at++, 1) ||
+	    !say(r, "."))
 		return false;
 	while (isxdigit((unsigned char)peek(r, 0)))
 		if (!put(r, r->s + r->at++, 1))
@@ -680,7 +753,8 @@ static bool list(struct reader *r, const char *open, const char *close, bool pai
 	if (!number(r, &n) || !say(r, open))
 		return false;
 	while (n--)
-		if (!value(r, 0, 0, 0) || (pairs && (!say(r, ":") || !value(r, 0, 0, 0))) || (n && !say(r, ", ")))
+		if (!value(r, 0, 0, 0) || (pairs && (!say(r, ":") || !value(r, 0, 0, 0))) ||
+		    (n && !say(r, ", ")))
 			return false;
 	return say(r, close);
 }
@@ -721,7 +795,9 @@ bool dwr_demangle_d(const char *name, char **ret)
 {
 	struct reader r = { .s = name, .n = strlen(name), .last = SIZE_MAX };
 	*ret = NULL;
-	if (!strcmp(name, "_Dmain") ? !say(&r, "D main") : r.n > DWR_DEMANGLE_D || r.n < 3 || !mangled_name(&r) || r.at != r.n)
+	if (!strcmp(name, "_Dmain")
+		    ? !say(&r, "D main")
+		    : r.n > DWR_DEMANGLE_D || r.n < 3 || !mangled_name(&r) || r.at != r.n)
 		goto out;
 	/* Where memory was wanting, another reading may have been taken. */
 	if (!r.nomem && r.text.len && put(&r, "", 1)) {

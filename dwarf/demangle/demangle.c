@@ -1,6 +1,7 @@
 /* demangle.c: see demangle.h.
  *
- * libiberty's demanglers; as LLVM spells, closing brackets come without a space in between, and clones as "(.cold)". */
+ * libiberty's demanglers; as LLVM spells, closing brackets come without a space in between, and
+ * clones as "(.cold)". */
 #include "dwarf/demangle/demangle.h"
 #include "dwarf/demangle/parts.h"
 #include "elfrw/base/vec.h"
@@ -18,14 +19,15 @@ struct text {
 		size_t len, cap;
 	} v;
 	bool bad;
-	char *cut; /* the name that is being demangled, when it is not the symbol's; owned */
+	char *cut;  /* the name that is being demangled, when it is not the symbol's; owned */
 	void *tree; /* what libiberty keeps of it; owned */
 	enum dwr_spelling spelling;
 	jmp_buf too_long;
 };
 
-/* Of C++: longer ones libiberty refuses by itself, as the stack that it needs grows with the square. */
-#define MAX_CPP 1024
+/* Of C++: longer ones libiberty refuses by itself, as the stack that it needs grows with the
+ * square. */
+#define MAX_CPP        1024
 #define MAX_SCOPE_BACK 18
 /* Of Rust before its own mangling. */
 #define MAX_LEGACY 16384
@@ -34,22 +36,25 @@ static void put(const char *s, size_t n, void *ctx)
 {
 	struct text *t = ctx;
 	if (n > DWR_DEMANGLE_TEXT || t->v.len > DWR_DEMANGLE_TEXT - n)
-		longjmp(t->too_long, 1); /* the demanglers own nothing while they print, and cannot be stopped otherwise */
+		longjmp(t->too_long, 1); /* the demanglers own nothing while they print, and cannot
+					    be stopped otherwise */
 	if (t->bad || !VEC_RESERVE(&t->v, t->v.len + n)) {
 		t->bad = true;
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
 		/* "> >" to ">>" */
-		if (t->spelling == DWR_SPELLING_LLVM && s[i] == '>' && t->v.len >= 2 && t->v.data[t->v.len - 1] == ' ' && t->v.data[t->v.len - 2] == '>')
+		if (t->spelling == DWR_SPELLING_LLVM && s[i] == '>' && t->v.len >= 2 &&
+		    t->v.data[t->v.len - 1] == ' ' && t->v.data[t->v.len - 2] == '>')
 			t->v.len--;
 		t->v.data[t->v.len++] = s[i];
 	}
 }
 
-/* libiberty gives no tree of names with the older spelling of scopes in expressions (sr3std9is_signedIT_EE5value), but prints
- * them.  Where there is one template around at most, no pack, and few references, each of which at most triples the whole
- * with two others, that takes no long time. */
+/* libiberty gives no tree of names with the older spelling of scopes in expressions
+ * (sr3std9is_signedIT_EE5value), but prints them.  Where there is one template around at most, no
+ * pack, and few references, each of which at most triples the whole with two others, that takes no
+ * long time. */
 static bool is_short_scope(const char *name)
 {
 	static const char *const more[] = { "Z", "cv", "Dp", "sZ", "sP", "fl", "fr", "fL", "fR" };
@@ -65,8 +70,8 @@ static bool is_short_scope(const char *name)
 	return back <= MAX_SCOPE_BACK && strstr(name, "sr");
 }
 
-/* Did a demangler that FAILED want memory that there was not?  It says no more than that it failed; malloc() tells by errno,
- * which is 0 before. */
+/* Did a demangler that FAILED want memory that there was not?  It says no more than that it failed;
+ * malloc() tells by errno, which is 0 before. */
 static bool no_memory(bool failed)
 {
 	return failed && errno == ENOMEM;
@@ -86,7 +91,8 @@ static bool demangle_cpp(const char *name, int options, struct text *t)
 	}
 	if (!tree && is_short_scope(name))
 		return cplus_demangle_v3_callback(name, options, put, t);
-	bool ok = tree && dwr_demangle_cpp_fits(tree, 2 * n, &nomem) && cplus_demangle_print_callback(options, tree, put, t);
+	bool ok = tree && dwr_demangle_cpp_fits(tree, 2 * n, &nomem) &&
+		  cplus_demangle_print_callback(options, tree, put, t);
 	t->bad |= nomem;
 	free(t->tree);
 	t->tree = NULL;
@@ -94,7 +100,8 @@ static bool demangle_cpp(const char *name, int options, struct text *t)
 }
 
 /* What follows a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
-static bool demangle_cut(const char *name, int options, const char *open, const char *close, struct text *t)
+static bool demangle_cut(const char *name, int options, const char *open, const char *close,
+			 struct text *t)
 {
 	const char *dot = strchr(name, '.');
 	if (dot && !(t->cut = strndup(name, (size_t)(dot - name))))
@@ -153,8 +160,8 @@ static __attribute__((noinline)) bool demangle(const char *name, struct text *t)
 
 #define MAX_NEST 64
 
-/* Respells what libiberty writes {lambda(int)#2} and {unnamed type#1}: LLVM has 'lambda0'(int) and 'unnamed'; and
- * "operator< <" without the space.  In place: the new form is never longer. */
+/* Respells what libiberty writes {lambda(int)#2} and {unnamed type#1}: LLVM has 'lambda0'(int) and
+ * 'unnamed'; and "operator< <" without the space.  In place: the new form is never longer. */
 static void respell(char *s)
 {
 	char *out = s, *at[MAX_NEST]; /* where the numbers of the lambdas that are open go */
@@ -190,7 +197,8 @@ static void respell(char *s)
 				continue;
 			}
 		}
-		if (*in == 'o' && (!strncmp(in, "operator< <", 11) || !strncmp(in, "operator<< <", 12))) {
+		if (*in == 'o' &&
+		    (!strncmp(in, "operator< <", 11) || !strncmp(in, "operator<< <", 12))) {
 			size_t n = strcspn(in, " ");
 			memmove(out, in, n);
 			out += n;

@@ -1,14 +1,15 @@
 /* rust.c: what printing a Rust name would cost (RFC 2603, "v0").
  *
- * The grammar is walked as the printer does, references back included, one step for each production and for whatever else
- * takes the printer time: letters, the lifetimes that a binder counts, decoding of Punycode.  A name that is not of the
- * grammar, or takes too many steps or levels, does not fit. */
+ * The grammar is walked as the printer does, references back included, one step for each production
+ * and for whatever else takes the printer time: letters, the lifetimes that a binder counts,
+ * decoding of Punycode.  A name that is not of the grammar, or takes too many steps or levels, does
+ * not fit. */
 #include "dwarf/demangle/parts.h"
 #include <ctype.h>
 #include <string.h>
 
 #define MAX_DEPTH 256 /* libiberty recurses, too */
-#define MAX_NAME 16384
+#define MAX_NAME  16384
 
 struct walk {
 	const char *s; /* behind "_R" */
@@ -18,7 +19,10 @@ struct walk {
 	bool bad;
 };
 
-static char peek(const struct walk *w) { return w->at < w->end ? w->s[w->at] : 0; }
+static char peek(const struct walk *w)
+{
+	return w->at < w->end ? w->s[w->at] : 0;
+}
 
 static bool eat(struct walk *w, char c)
 {
@@ -42,8 +46,10 @@ static uint64_t base62(struct walk *w)
 		return 0;
 	while (!w->bad && !eat(w, '_')) {
 		char c = peek(w);
-		unsigned d = isdigit((unsigned char)c) ? (unsigned)(c - '0') : islower((unsigned char)c) ? (unsigned)(c - 'a') + 10 :
-			isupper((unsigned char)c) ? (unsigned)(c - 'A') + 36 : 62;
+		unsigned d = isdigit((unsigned char)c)   ? (unsigned)(c - '0')
+			     : islower((unsigned char)c) ? (unsigned)(c - 'a') + 10
+			     : isupper((unsigned char)c) ? (unsigned)(c - 'A') + 36
+							 : 62;
 		if (d == 62 || v > (UINT64_MAX - 62) / 62)
 			w->bad = true;
 		v = v * 62 + d;
@@ -52,7 +58,10 @@ static uint64_t base62(struct walk *w)
 	return v + 1;
 }
 
-static uint64_t tagged(struct walk *w, char tag) { return eat(w, tag) ? base62(w) + 1 : 0; }
+static uint64_t tagged(struct walk *w, char tag)
+{
+	return eat(w, tag) ? base62(w) + 1 : 0;
+}
 
 static void undisambiguated(struct walk *w)
 {
@@ -151,9 +160,19 @@ static void path(struct walk *w)
 	w->at++;
 	switch (c) {
 	case 'C': identifier(w); break;
-	case 'M': impl_path(w); type(w); break;
-	case 'X': impl_path(w); type(w); path(w); break;
-	case 'Y': type(w); path(w); break;
+	case 'M':
+		impl_path(w);
+		type(w);
+		break;
+	case 'X':
+		impl_path(w);
+		type(w);
+		path(w);
+		break;
+	case 'Y':
+		type(w);
+		path(w);
+		break;
 	case 'N':
 		if (!isalpha((unsigned char)peek(w)))
 			w->bad = true;
@@ -205,9 +224,15 @@ static void type(struct walk *w)
 	char c = peek(w);
 	w->at++;
 	switch (c) {
-	case 'A': type(w); constant(w); break;
+	case 'A':
+		type(w);
+		constant(w);
+		break;
 	case 'R':
-	case 'Q': tagged(w, 'L'); type(w); break;
+	case 'Q':
+		tagged(w, 'L');
+		type(w);
+		break;
 	case 'S':
 	case 'P':
 	case 'O': type(w); break;

@@ -1,14 +1,16 @@
 /* abbrev.c: .debug_abbrev with changed declarations.
  *
- * Needed in two rare cases: a value that stands in the declaration (DW_FORM_implicit_const) must change for one DIE, and a
- * unit's DW_AT_high_pc must become DW_AT_ranges.  The bytes of a DIE keep their size: a new declaration gets a code
- * whose LEB128 is as long as the old one.  A table that one unit alone uses is edited where it is (later ones shift);
- * a table that several units share stays, and the edited unit gets a copy at the end. */
+ * Needed in two rare cases: a value that stands in the declaration (DW_FORM_implicit_const) must
+ * change for one DIE, and a unit's DW_AT_high_pc must become DW_AT_ranges.  The bytes of a DIE keep
+ * their size: a new declaration gets a code whose LEB128 is as long as the old one.  A table that
+ * one unit alone uses is edited where it is (later ones shift); a table that several units share
+ * stays, and the edited unit gets a copy at the end. */
 #include "dwarf/rewrite/state.h"
 #include "elfrw/base/rbuf.h"
 #include <dwarf.h>
 
-/* An unassigned attribute for left-over bytes (DWARF 5, table 7.5: the end of the vendors' range). */
+/* An unassigned attribute for left-over bytes (DWARF 5, table 7.5: the end of the vendors'
+ * range). */
 #define AT_FILLER 0x3fff
 
 struct use {
@@ -25,8 +27,9 @@ static int by_table(const void *a, const void *b)
 }
 
 /* Writes declaration AB of table T with the edits that concern it. */
-static void write_declaration(struct elfrw_wbuf *w, const struct dwr_abbrev_table *t, const struct dwr_abbrev *ab,
-			      uint64_t code, const struct dwr_abbrev_edit *edit)
+static void write_declaration(struct elfrw_wbuf *w, const struct dwr_abbrev_table *t,
+			      const struct dwr_abbrev *ab, uint64_t code,
+			      const struct dwr_abbrev_edit *edit)
 {
 	elfrw_wbuf_uleb(w, code);
 	elfrw_wbuf_uleb(w, ab->tag);
@@ -35,7 +38,7 @@ static void write_declaration(struct elfrw_wbuf *w, const struct dwr_abbrev_tabl
 		const struct dwr_abbrev_attr *at = &t->attr.data[ab->attr + i];
 		bool edited = edit && edit->attr == i;
 		if (edited && edit->kind == DWR_EDIT_RANGES) {
-			unsigned form = t->params.version >= 4      ? DW_FORM_sec_offset
+			unsigned form = t->params.version >= 4       ? DW_FORM_sec_offset
 					: t->params.offset_size == 8 ? DW_FORM_data8
 								     : DW_FORM_data4;
 			elfrw_wbuf_uleb(w, DW_AT_ranges);
@@ -74,11 +77,13 @@ static struct elfrw_err *write_table(struct dwr_rw *rw, uint32_t unit, struct el
 	const char *info = rw->secs.sec[u->sec].name;
 	struct dwr_abbrev_table t = { 0 };
 	struct dwr_want want = { 0 };
-	struct elfrw_err *err = dwr_abbrev_read(&t, sec->data, sec->size, u->abbrev_off, u->params, &want);
+	struct elfrw_err *err =
+		dwr_abbrev_read(&t, sec->data, sec->size, u->abbrev_off, u->params, &want);
 	for (size_t i = 0; !err && i < t.abbrev.len; i++) {
 		const struct dwr_abbrev_edit *own = NULL;
 		for (size_t k = 0; k < ru->edit.len; k++)
-			if (ru->edit.data[k].kind == DWR_EDIT_RANGES && ru->edit.data[k].code == t.abbrev.data[i].code)
+			if (ru->edit.data[k].kind == DWR_EDIT_RANGES &&
+			    ru->edit.data[k].code == t.abbrev.data[i].code)
 				own = &ru->edit.data[k];
 		write_declaration(w, &t, &t.abbrev.data[i], t.abbrev.data[i].code, own);
 	}
@@ -93,12 +98,14 @@ static struct elfrw_err *write_table(struct dwr_rw *rw, uint32_t unit, struct el
 		elfrw_rbuf_seek(&r, e->die);
 		elfrw_rbuf_uleb(&r);
 		size_t size = elfrw_rbuf_off(&r) - e->die;
-		if (!p || p->kind != e->kind || p->code != e->code || p->attr != e->attr || p->value != e->value ||
-		    elfrw_uleb_size(given) != size) {
+		if (!p || p->kind != e->kind || p->code != e->code || p->attr != e->attr ||
+		    p->value != e->value || elfrw_uleb_size(given) != size) {
 			given = size <= 10 ? free_code(&t, size, next[size]) : 0;
 			if (!given) {
-				err = elfrw_error_at(info, e->die,
-						     "no abbreviation code of %zu bytes is left for a changed constant", size);
+				err = elfrw_error_at(
+					info, e->die,
+					"no abbreviation code of %zu bytes is left for a changed constant",
+					size);
 				break;
 			}
 			next[size] = given + 1;
@@ -115,7 +122,8 @@ static struct elfrw_err *set_offset(struct dwr_rw *rw, uint32_t unit, uint64_t o
 {
 	const struct dwr_unit *u = &rw->units.data[unit];
 	if (u->params.offset_size == 4 && off >> 32)
-		return elfrw_error_at(rw->secs.sec[u->sec].name, u->abbrev_pos, ".debug_abbrev outgrows its offsets");
+		return elfrw_error_at(rw->secs.sec[u->sec].name, u->abbrev_pos,
+				      ".debug_abbrev outgrows its offsets");
 	elfrw_put_le(rw->copy[u->sec] + u->abbrev_pos, off, u->params.offset_size);
 	return NULL;
 }
@@ -127,15 +135,16 @@ static struct elfrw_err *table_size(struct dwr_rw *rw, uint32_t unit, uint64_t *
 	const struct dwr_unit *u = &rw->units.data[unit];
 	struct dwr_abbrev_table t = { 0 };
 	struct dwr_want want = { 0 };
-	struct elfrw_err *err = dwr_abbrev_read(&t, sec->data, sec->size, u->abbrev_off, u->params, &want);
+	struct elfrw_err *err =
+		dwr_abbrev_read(&t, sec->data, sec->size, u->abbrev_off, u->params, &want);
 	*ret = t.size;
 	dwr_abbrev_deinit(&t);
 	return err;
 }
 
 /* All tables in their old order; edited ones that cannot be edited in their place go to the end. */
-static struct elfrw_err *rewrite_tables(struct dwr_rw *rw, const struct use *use, size_t n, uint32_t *deferred,
-					struct elfrw_wbuf *w)
+static struct elfrw_err *rewrite_tables(struct dwr_rw *rw, const struct use *use, size_t n,
+					uint32_t *deferred, struct elfrw_wbuf *w)
 {
 	const struct dwr_section *sec = &rw->secs.sec[DWR_ABBREV];
 	uint64_t done = 0; /* of the old section */

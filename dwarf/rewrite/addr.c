@@ -1,11 +1,13 @@
-/* addr.c: see addr.h.  A flat table beside the section says what is set; one look-up for each use. */
+/* addr.c: see addr.h.  A flat table beside the section says what is set; one look-up for each
+ * use. */
 #include "dwarf/rewrite/addr.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/rbuf.h"
 #include <stdlib.h>
 #include <string.h>
 
-struct elfrw_err *dwr_addr_table_init(struct dwr_addr_table *table, const uint8_t *data, size_t size)
+struct elfrw_err *dwr_addr_table_init(struct dwr_addr_table *table, const uint8_t *data,
+				      size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1), *set = calloc(size ? size : 1, 1);
 	if (!copy || !set) {
@@ -26,13 +28,15 @@ void dwr_addr_table_deinit(struct dwr_addr_table *table)
 	*table = (struct dwr_addr_table){ 0 };
 }
 
-bool dwr_addr_can_set(const struct dwr_addr_table *table, uint64_t off, unsigned address_size, uint64_t value)
+bool dwr_addr_can_set(const struct dwr_addr_table *table, uint64_t off, unsigned address_size,
+		      uint64_t value)
 {
 	if (off > table->size || table->size - off < address_size)
 		return false;
 	if (!table->set[off])
 		return true;
-	return table->set[off] == address_size && elfrw_get_le(table->data + off, address_size) == value;
+	return table->set[off] == address_size &&
+	       elfrw_get_le(table->data + off, address_size) == value;
 }
 
 bool dwr_addr_set(struct dwr_addr_table *table, uint64_t off, unsigned address_size, uint64_t value)
@@ -44,7 +48,8 @@ bool dwr_addr_set(struct dwr_addr_table *table, uint64_t off, unsigned address_s
 	return true;
 }
 
-static void map_unset(struct dwr_addr_table *table, const struct elfrw_addrmap *map, size_t off, size_t end, unsigned size)
+static void map_unset(struct dwr_addr_table *table, const struct elfrw_addrmap *map, size_t off,
+		      size_t end, unsigned size)
 {
 	for (; end - off >= size; off += size) {
 		if (table->set[off])
@@ -55,12 +60,14 @@ static void map_unset(struct dwr_addr_table *table, const struct elfrw_addrmap *
 	}
 }
 
-struct elfrw_err *dwr_addr_table_finish(struct dwr_addr_table *table, const struct elfrw_addrmap *map, bool headerless,
+struct elfrw_err *dwr_addr_table_finish(struct dwr_addr_table *table,
+					const struct elfrw_addrmap *map, bool headerless,
 					unsigned address_size)
 {
 	if (headerless) {
 		if (address_size != 4 && address_size != 8)
-			return elfrw_error(".debug_addr: addresses of %u bytes are not supported", address_size);
+			return elfrw_error(".debug_addr: addresses of %u bytes are not supported",
+					   address_size);
 		map_unset(table, map, 0, table->size, address_size);
 		return NULL;
 	}
@@ -71,13 +78,17 @@ struct elfrw_err *dwr_addr_table_finish(struct dwr_addr_table *table, const stru
 		if (length == UINT32_MAX)
 			length = elfrw_rbuf_u64(&r);
 		if (!elfrw_rbuf_ok(&r) || length > elfrw_rbuf_left(&r) || length < 4)
-			return elfrw_error_at(".debug_addr", off, "contribution of 0x%jx bytes does not fit",
+			return elfrw_error_at(".debug_addr", off,
+					      "contribution of 0x%jx bytes does not fit",
 					      (uintmax_t)length);
 		size_t end = elfrw_rbuf_off(&r) + length;
-		unsigned version = elfrw_rbuf_u16(&r), size = elfrw_rbuf_u8(&r), seg_size = elfrw_rbuf_u8(&r);
+		unsigned version = elfrw_rbuf_u16(&r), size = elfrw_rbuf_u8(&r),
+			 seg_size = elfrw_rbuf_u8(&r);
 		if (version != 5 || seg_size || (size != 4 && size != 8))
-			return elfrw_error_at(".debug_addr", off, "contribution of version %u, address size %u, segment"
-					      " selector size %u is not supported", version, size, seg_size);
+			return elfrw_error_at(".debug_addr", off,
+					      "contribution of version %u, address size %u, segment"
+					      " selector size %u is not supported",
+					      version, size, seg_size);
 		map_unset(table, map, elfrw_rbuf_off(&r), end, size);
 		elfrw_rbuf_seek(&r, end);
 	}

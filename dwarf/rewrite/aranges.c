@@ -3,7 +3,7 @@
 #include "dwarf/rewrite/range.h"
 #include "elfrw/base/wbuf.h"
 
-#define NAME ".debug_aranges"
+#define NAME     ".debug_aranges"
 #define MAX_WORK (UINT64_C(1) << 30) /* hostile input: tuples that each cover all of the code */
 
 struct set {
@@ -52,10 +52,12 @@ struct pass {
 	uint64_t work;
 };
 
-static struct elfrw_err *map_tuple(struct pass *p, const struct set *s, uint64_t begin, uint64_t len)
+static struct elfrw_err *map_tuple(struct pass *p, const struct set *s, uint64_t begin,
+				   uint64_t len)
 {
 	const struct elfrw_addrmap *map = p->ranger.map;
-	uint64_t lo = begin > map->lo ? begin : map->lo, hi = begin + len < map->hi ? begin + len : map->hi;
+	uint64_t lo = begin > map->lo ? begin : map->lo,
+		 hi = begin + len < map->hi ? begin + len : map->hi;
 	p->pieces.piece.len = 0;
 	ELFRW_TRY(dwr_range_map(&p->ranger, DWR_FOR_UNIT, begin, begin + len, &p->pieces));
 	if (lo < hi && (p->work += (hi - lo) / 64) > MAX_WORK)
@@ -79,21 +81,28 @@ static struct elfrw_err *map_set(struct pass *p, struct elfrw_rbuf *r)
 		length = elfrw_rbuf_u64(r);
 	}
 	if (!elfrw_rbuf_ok(r) || length > elfrw_rbuf_left(r))
-		return elfrw_error_at(NAME, off, "set of 0x%jx bytes does not fit", (uintmax_t)length);
+		return elfrw_error_at(NAME, off, "set of 0x%jx bytes does not fit",
+				      (uintmax_t)length);
 	size_t end = elfrw_rbuf_off(r) + length;
 	unsigned version = elfrw_rbuf_u16(r);
 	uint64_t info = elfrw_rbuf_uint(r, s.offset_size);
 	s.address_size = elfrw_rbuf_u8(r);
 	unsigned seg_size = elfrw_rbuf_u8(r);
 	if (!elfrw_rbuf_ok(r) || elfrw_rbuf_off(r) > end)
-		return elfrw_error_at(NAME, off, "set of 0x%jx bytes is too short", (uintmax_t)length);
+		return elfrw_error_at(NAME, off, "set of 0x%jx bytes is too short",
+				      (uintmax_t)length);
 	if (version < 2 || version > 5 || seg_size || (s.address_size != 4 && s.address_size != 8))
-		return elfrw_error_at(NAME, off, "set of version %u, address size %u, segment selector size %u is not"
-				      " supported", version, s.address_size, seg_size);
+		return elfrw_error_at(
+			NAME, off,
+			"set of version %u, address size %u, segment selector size %u is not"
+			" supported",
+			version, s.address_size, seg_size);
 	begin_set(&p->out, &s, version, info);
 	elfrw_rbuf_skip(r, -(elfrw_rbuf_off(r) - off) & (2 * s.address_size - 1));
-	while (elfrw_rbuf_ok(r) && elfrw_rbuf_off(r) <= end && end - elfrw_rbuf_off(r) >= 2 * s.address_size) {
-		uint64_t begin = elfrw_rbuf_uint(r, s.address_size), len = elfrw_rbuf_uint(r, s.address_size);
+	while (elfrw_rbuf_ok(r) && elfrw_rbuf_off(r) <= end &&
+	       end - elfrw_rbuf_off(r) >= 2 * s.address_size) {
+		uint64_t begin = elfrw_rbuf_uint(r, s.address_size),
+			 len = elfrw_rbuf_uint(r, s.address_size);
 		if (!begin && !len)
 			break;
 		ELFRW_TRY(map_tuple(p, &s, begin, len));
@@ -118,7 +127,8 @@ static struct elfrw_err *map_all(struct pass *p, const struct dwr_rw_aranges_in 
 	return NULL;
 }
 
-struct elfrw_err *dwr_rw_aranges(const struct dwr_rw_aranges_in *in, uint8_t **ret, size_t *ret_size)
+struct elfrw_err *dwr_rw_aranges(const struct dwr_rw_aranges_in *in, uint8_t **ret,
+				 size_t *ret_size)
 {
 	struct pass p = { .ranger = dwr_ranger(in->map, in->policy) };
 	struct elfrw_err *err = map_all(&p, in);

@@ -1,35 +1,41 @@
 /* claim.c: see claim.h.
  *
- * Few programs have code without rows of its own inside of a line sequence; so nothing is read before the first question.
- * Then: one DIE and at most one range list for each unit. */
+ * Few programs have code without rows of its own inside of a line sequence; so nothing is read
+ * before the first question. Then: one DIE and at most one range list for each unit. */
 #include "dwarf/rewrite/claim.h"
 #include <dwarf.h>
 
-static struct elfrw_err *add_ranges(struct dwr_rw_claim *claim, size_t i, const struct dwr_value *ranges,
-				    struct dwr_list *list)
+static struct elfrw_err *add_ranges(struct dwr_rw_claim *claim, size_t i,
+				    const struct dwr_value *ranges, struct dwr_list *list)
 {
 	struct dwr_rw *rw = claim->rw;
 	const struct dwr_unit *unit = &rw->units.data[i];
 	const struct dwr_unit_root *root = &rw->ru[i].root;
-	const struct dwr_list_cu cu = { .params = unit->params, .has_base = root->has_low_pc,
-					.base = root->has_low_pc ? root->low_pc : 0, .addr_base = root->addr_base,
-					.rnglists_base = root->rnglists_base, .loclists_base = root->loclists_base };
+	const struct dwr_list_cu cu = { .params = unit->params,
+					.has_base = root->has_low_pc,
+					.base = root->has_low_pc ? root->low_pc : 0,
+					.addr_base = root->addr_base,
+					.rnglists_base = root->rnglists_base,
+					.loclists_base = root->loclists_base };
 	enum dwr_list_kind kind = unit->params.version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
 	uint64_t off = ranges->u;
 	if (ranges->form == DW_FORM_rnglistx)
 		ELFRW_TRY(dwr_list_index(&rw->lists, kind, &cu, ranges->u, &off));
 	ELFRW_TRY(dwr_list_read(&rw->lists, kind, &cu, off, DWR_LIST_NONE, list));
 	for (size_t k = 0; k < list->entry.len; k++)
-		ELFRW_TRY(dwr_spans_add(&claim->spans, list->entry.data[k].begin, list->entry.data[k].end, unit->off));
+		ELFRW_TRY(dwr_spans_add(&claim->spans, list->entry.data[k].begin,
+					list->entry.data[k].end, unit->off));
 	return NULL;
 }
 
 /* Adds what DIE says of its code; *SAYS: something. */
-static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const struct dwr_die *die, struct dwr_list *list, bool *says)
+static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const struct dwr_die *die,
+				 struct dwr_list *list, bool *says)
 {
 	struct dwr_rw *rw = claim->rw;
 	const struct dwr_unit *unit = &rw->units.data[i];
-	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc), *high = dwr_die_value(die, DW_AT_high_pc),
+	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc),
+			       *high = dwr_die_value(die, DW_AT_high_pc),
 			       *ranges = dwr_die_value(die, DW_AT_ranges);
 	uint64_t lo, hi;
 	*says = ranges || (low && high);
@@ -45,7 +51,8 @@ static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const str
 }
 
 /* What the unit's own DIE says, or, when it says nothing, its functions. */
-static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list, struct dwr_abbrev_table *table)
+static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list,
+				  struct dwr_abbrev_table *table)
 {
 	struct dwr_rw *rw = claim->rw;
 	struct dwr_want want = { 0 };

@@ -1,11 +1,12 @@
 /* except.c: .gcc_except_table for the output.
  *
- * An LSDA moves as a block: inside it only pointers to types (when PC-relative) and an explicit landing pad base know
- * where they are.  The blocks are the extents of the LSDAs that FDEs name; what overlaps stays together.  Bytes between
- * them are either the rest of a block that no chain reaches (compilers give both halves of a split function all of
- * the action and specification tables), or LSDAs that no FDE names (of functions that the linker dropped): they are
- * recognised by parsing.  If anything else is left, or an FDE's LSDA does not parse, nothing is dropped or moved.
- * Cost: linear in the section, and a sort of the blocks. */
+ * An LSDA moves as a block: inside it only pointers to types (when PC-relative) and an explicit
+ * landing pad base know where they are.  The blocks are the extents of the LSDAs that FDEs name;
+ * what overlaps stays together.  Bytes between them are either the rest of a block that no chain
+ * reaches (compilers give both halves of a split function all of the action and specification
+ * tables), or LSDAs that no FDE names (of functions that the linker dropped): they are recognised
+ * by parsing.  If anything else is left, or an FDE's LSDA does not parse, nothing is dropped or
+ * moved. Cost: linear in the section, and a sort of the blocks. */
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
 #include "dwarf/rewrite/frame.h"
@@ -43,7 +44,8 @@ struct rebuild {
 	struct dwr_rw_except_out *out;
 };
 
-static struct elfrw_err *add_fixup(struct rebuild *rb, uint64_t va, uint64_t value, uint8_t encoding, uint8_t size)
+static struct elfrw_err *add_fixup(struct rebuild *rb, uint64_t va, uint64_t value,
+				   uint8_t encoding, uint8_t size)
 {
 	struct fixup *f = VEC_PUSH(&rb->fixup);
 	if (!f)
@@ -52,7 +54,8 @@ static struct elfrw_err *add_fixup(struct rebuild *rb, uint64_t va, uint64_t val
 	return NULL;
 }
 
-/* The landing pads keep their distance from the base, so the code around them must have moved as one. */
+/* The landing pads keep their distance from the base, so the code around them must have moved as
+ * one. */
 static struct elfrw_err *fix_base(struct rebuild *rb)
 {
 	const struct dwr_lsda *l = &rb->lsda;
@@ -71,14 +74,17 @@ static struct elfrw_err *fix_base(struct rebuild *rb)
 		if (!there || pad - base != old - l->lpstart)
 			return elfrw_error_at(rb->sec->name, l->start - rb->start,
 					      "landing pad 0x%llx and the base 0x%llx moved apart",
-					      (unsigned long long)old, (unsigned long long)l->lpstart);
+					      (unsigned long long)old,
+					      (unsigned long long)l->lpstart);
 	}
 	if (!l->lpstart_va)
 		return NULL;
 	ELFRW_TRY(add_fixup(rb, l->lpstart_va, base, l->lpstart_encoding, l->lpstart_size));
-	/* By its LPStart a reader knows the header behind these call sites, even if it is nobody's any more. */
+	/* By its LPStart a reader knows the header behind these call sites, even if it is nobody's
+	 * any more. */
 	return l->sites_end == l->actions ? NULL
-					  : add_fixup(rb, l->sites_end + 1, base, l->lpstart_encoding, l->lpstart_size);
+					  : add_fixup(rb, l->sites_end + 1, base,
+						      l->lpstart_encoding, l->lpstart_size);
 }
 
 static struct elfrw_err *fix_types(struct rebuild *rb)
@@ -115,7 +121,8 @@ static struct elfrw_err *read_named(struct rebuild *rb)
 		if (fde->lsda < rb->start || fde->lsda >= rb->end)
 			continue;
 		bool live = !dwr_rw_fde_gone(cfi, i, rb->in->map);
-		struct elfrw_err *err = dwr_lsda_read(&rb->lsda, rb->in->img, fde->lsda, fde->pc_begin, fde->pc_end);
+		struct elfrw_err *err = dwr_lsda_read(&rb->lsda, rb->in->img, fde->lsda,
+						      fde->pc_begin, fde->pc_end);
 		if (err) {
 			if (err == &elfrw_err_nomem)
 				return err;
@@ -143,8 +150,8 @@ static int compare_blocks(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Sorts, and joins what overlaps.  A live one needs nothing in front of its own start: the headers of a function's dead ranges
- * that lie there are not joined. */
+/* Sorts, and joins what overlaps.  A live one needs nothing in front of its own start: the headers
+ * of a function's dead ranges that lie there are not joined. */
 static void join_blocks(struct rebuild *rb)
 {
 	struct block *b = rb->block.data;
@@ -170,7 +177,8 @@ static void join_blocks(struct rebuild *rb)
 	rb->block.len = k + 1;
 }
 
-/* Is there an LSDA at VA that ends by LIMIT?  Its function is not known, so its call sites may be anywhere. */
+/* Is there an LSDA at VA that ends by LIMIT?  Its function is not known, so its call sites may be
+ * anywhere. */
 static bool nameless_lsda(struct rebuild *rb, uint64_t va, uint64_t limit, struct block *ret)
 {
 	if (rb->sec->data[va - rb->start] != DWR_PE_OMIT)
@@ -181,8 +189,8 @@ static bool nameless_lsda(struct rebuild *rb, uint64_t va, uint64_t limit, struc
 	return !err && ret->end <= limit;
 }
 
-/* Accounts for the bytes between the blocks: [FROM, TO), behind block PREVIOUS (or SIZE_MAX).  An LSDA without a type table
- * begins at any address. */
+/* Accounts for the bytes between the blocks: [FROM, TO), behind block PREVIOUS (or SIZE_MAX).  An
+ * LSDA without a type table begins at any address. */
 static struct elfrw_err *read_gap(struct rebuild *rb, uint64_t from, uint64_t to, size_t previous)
 {
 	uint64_t tail = 0;
@@ -277,8 +285,8 @@ static struct elfrw_err *write_bytes(struct rebuild *rb)
 	for (size_t i = 0; i < out->moves.n; i++) {
 		const struct dwr_rw_move *m = &out->moves.move[i];
 		if (m->new != DWR_RW_GONE && m->old_end > m->old)
-			memcpy(out->data + (m->new - rb->in->va), rb->sec->data + (m->old - rb->start),
-			       (size_t)(m->old_end - m->old));
+			memcpy(out->data + (m->new - rb->in->va),
+			       rb->sec->data + (m->old - rb->start), (size_t)(m->old_end - m->old));
 	}
 	uint8_t address_size = rb->in->img->arch->address_size;
 	struct fixup *f = rb->fixup.data;
@@ -291,16 +299,20 @@ static struct elfrw_err *write_bytes(struct rebuild *rb)
 					      "an LSDA is shared by functions that moved apart");
 		if (!dwr_rw_moved(&out->moves, f[i].va, &va) || va - rb->in->va > out->size ||
 		    out->size - (va - rb->in->va) < f[i].size)
-			return elfrw_error_at(rb->sec->name, f[i].va - rb->start, "a pointer of an LSDA has no place");
+			return elfrw_error_at(rb->sec->name, f[i].va - rb->start,
+					      "a pointer of an LSDA has no place");
 		uint64_t raw, value;
 		struct elfrw_rbuf r = elfrw_rbuf(rb->sec->data + (f[i].va - rb->start), f[i].size);
-		if (va == f[i].va && dwr_pe_read(&r, f[i].encoding, address_size, va, &raw, &value) &&
+		if (va == f[i].va &&
+		    dwr_pe_read(&r, f[i].encoding, address_size, va, &raw, &value) &&
 		    value == f[i].value)
 			continue;
-		if (!dwr_pe_write(out->data + (va - rb->in->va), f[i].encoding, address_size, va, f[i].value))
-			return elfrw_error_at(rb->sec->name, f[i].va - rb->start,
-					      "the pointer 0x%llx does not fit its field (encoding 0x%x)",
-					      (unsigned long long)f[i].value, f[i].encoding);
+		if (!dwr_pe_write(out->data + (va - rb->in->va), f[i].encoding, address_size, va,
+				  f[i].value))
+			return elfrw_error_at(
+				rb->sec->name, f[i].va - rb->start,
+				"the pointer 0x%llx does not fit its field (encoding 0x%x)",
+				(unsigned long long)f[i].value, f[i].encoding);
 	}
 	return NULL;
 }
@@ -317,19 +329,22 @@ static struct elfrw_err *rebuild(struct rebuild *rb)
 	if (!rb->sec->data)
 		return NULL;
 	if ((in->va - rb->start) & (rb->align - 1))
-		return elfrw_error_at(rb->sec->name, 0, "the new address 0x%llx has another alignment",
+		return elfrw_error_at(rb->sec->name, 0,
+				      "the new address 0x%llx has another alignment",
 				      (unsigned long long)in->va);
 	ELFRW_TRY(read_named(rb));
 	join_blocks(rb);
 	if (!rb->out->unknown)
 		ELFRW_TRY(read_gaps(rb));
 	if (rb->out->unknown && in->va != rb->start)
-		return elfrw_error_at(rb->sec->name, 0, "cannot be moved: not all of it is understood");
+		return elfrw_error_at(rb->sec->name, 0,
+				      "cannot be moved: not all of it is understood");
 	ELFRW_TRY(place_blocks(rb));
 	return write_bytes(rb);
 }
 
-struct elfrw_err *dwr_rw_gcc_except(const struct dwr_rw_except_in *in, struct dwr_rw_except_out *out)
+struct elfrw_err *dwr_rw_gcc_except(const struct dwr_rw_except_in *in,
+				    struct dwr_rw_except_out *out)
 {
 	struct dwr_rw_except_out result = { 0 };
 	struct rebuild rb = { .in = in, .out = &result };

@@ -29,14 +29,16 @@ static struct elfrw_err *gdb_index_read(const struct dwr_section *sec, struct gd
 	x->header = (uint32_t)elfrw_rbuf_off(r);
 	uint32_t symbols_end = x->version >= 9 ? x->shortcuts : x->pool;
 	if (!elfrw_rbuf_ok(r) || x->cus < x->header || x->tus < x->cus || x->addresses < x->tus ||
-	    x->symbols < x->addresses || symbols_end < x->symbols || x->pool < symbols_end || x->pool > sec->size)
+	    x->symbols < x->addresses || symbols_end < x->symbols || x->pool < symbols_end ||
+	    x->pool > sec->size)
 		return elfrw_error_at(x->name, 4, "its parts are not in order");
 	x->n_cus = (x->tus - x->cus) / 16;
 	x->n_tus = (x->addresses - x->tus) / 24;
 	return NULL;
 }
 
-static struct elfrw_err *gdb_addresses(const struct dwr_index_in *in, struct gdb_index *x, struct elfrw_wbuf *w)
+static struct elfrw_err *gdb_addresses(const struct dwr_index_in *in, struct gdb_index *x,
+				       struct elfrw_wbuf *w)
 {
 	struct dwr_pieces pieces = { 0 };
 	struct elfrw_err *err = NULL;
@@ -58,11 +60,12 @@ static struct elfrw_err *gdb_addresses(const struct dwr_index_in *in, struct gdb
 	return err;
 }
 
-/* Type units are numbered behind the compilation units: one more of these changes their numbers.  POOL: where the constant
- * pool is in DATA. */
+/* Type units are numbered behind the compilation units: one more of these changes their numbers.
+ * POOL: where the constant pool is in DATA. */
 static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t size, size_t pool)
 {
-	struct elfrw_rbuf s = elfrw_rbuf(x->r.start + x->symbols, (x->version >= 9 ? x->shortcuts : x->pool) - x->symbols);
+	struct elfrw_rbuf s = elfrw_rbuf(x->r.start + x->symbols,
+					 (x->version >= 9 ? x->shortcuts : x->pool) - x->symbols);
 	VEC(uint32_t) vector = { 0 };
 	while (elfrw_rbuf_left(&s) >= 8) {
 		uint32_t name = elfrw_rbuf_u32(&s), vec = elfrw_rbuf_u32(&s);
@@ -78,12 +81,14 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 	if (vector.len)
 		qsort(vector.data, vector.len, sizeof *vector.data, elfrw_u32_order);
 	struct elfrw_err *err = NULL;
-	uint64_t end = 0; /* of the vector before: overlapping ones could cost any time, and count twice */
+	uint64_t end =
+		0; /* of the vector before: overlapping ones could cost any time, and count twice */
 	for (size_t i = 0; !err && i < vector.len; i++) {
 		if (i && vector.data[i] == vector.data[i - 1])
 			continue;
 		if (vector.data[i] < end) {
-			err = elfrw_error_at(x->name, (uint64_t)x->pool + vector.data[i], "vectors overlap");
+			err = elfrw_error_at(x->name, (uint64_t)x->pool + vector.data[i],
+					     "vectors overlap");
 			break;
 		}
 		struct elfrw_rbuf r = elfrw_rbuf(data + pool, size - pool);
@@ -91,7 +96,8 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 		uint64_t n = elfrw_rbuf_u32(&r), bytes = n * 4;
 		uint8_t *p = data + pool + elfrw_rbuf_off(&r);
 		if (!elfrw_rbuf_take(&r, bytes)) {
-			err = elfrw_error_at(x->name, (uint64_t)x->pool + vector.data[i], "vector goes beyond the section");
+			err = elfrw_error_at(x->name, (uint64_t)x->pool + vector.data[i],
+					     "vector goes beyond the section");
 			break;
 		}
 		end = vector.data[i] + 4 + bytes;
@@ -156,8 +162,8 @@ struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret,
 	return NULL;
 }
 
-/* Is the section one index of several units (32-bit)?  *END is where its list of units ends.  One of a single unit may leave the
- * unit out of its entries. */
+/* Is the section one index of several units (32-bit)?  *END is where its list of units ends.  One
+ * of a single unit may leave the unit out of its entries. */
 static bool one_index(const struct dwr_section *sec, uint64_t *end, uint32_t *n)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
@@ -170,7 +176,8 @@ static bool one_index(const struct dwr_section *sec, uint64_t *end, uint32_t *n)
 	elfrw_rbuf_skip(&r, (augmentation + 3) & ~UINT64_C(3));
 	elfrw_rbuf_skip(&r, (uint64_t)*n * 4);
 	*end = elfrw_rbuf_off(&r);
-	return elfrw_rbuf_ok(&r) && version == 5 && length == left && *n > 1 && length < UINT32_MAX - 32;
+	return elfrw_rbuf_ok(&r) && version == 5 && length == left && *n > 1 &&
+	       length < UINT32_MAX - 32;
 }
 
 struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size)
@@ -199,7 +206,8 @@ struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, siz
 		elfrw_wbuf_u32(&w, 1); /* compilation units */
 		elfrw_wbuf_u32(&w, 0); /* local type units */
 		elfrw_wbuf_u32(&w, 0); /* foreign type units */
-		elfrw_wbuf_u32(&w, 1); /* buckets: without any there would be no hash table, of which readers warn */
+		elfrw_wbuf_u32(&w, 1); /* buckets: without any there would be no hash table, of
+					  which readers warn */
 		elfrw_wbuf_u32(&w, 0); /* names */
 		elfrw_wbuf_u32(&w, 4); /* bytes of abbreviations */
 		elfrw_wbuf_u32(&w, 0); /* augmentation string */
@@ -230,14 +238,18 @@ struct elfrw_err *dwr_rw_macro(const struct dwr_index_in *in, uint8_t **ret, siz
 			uint64_t off = rw->ru[i].macro.data[k];
 			struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
 			elfrw_rbuf_seek(&r, off);
-			unsigned version = elfrw_rbuf_u16(&r), flags = elfrw_rbuf_u8(&r), size = flags & 1 ? 8 : 4;
+			unsigned version = elfrw_rbuf_u16(&r), flags = elfrw_rbuf_u8(&r),
+				 size = flags & 1 ? 8 : 4;
 			if (!elfrw_rbuf_ok(&r) || version < 4 || version > 5) {
-				err = elfrw_error_at(sec->name, off, "no macro unit of a known version");
+				err = elfrw_error_at(sec->name, off,
+						     "no macro unit of a known version");
 			} else if (flags & 2) {
 				uint64_t pos = elfrw_rbuf_off(&r), line = elfrw_rbuf_uint(&r, size);
 				uint64_t new = dwr_rw_line_unit_off(&rw->line, line);
-				if (!elfrw_rbuf_ok(&r) || new == UINT64_MAX || (size == 4 && new >> 32))
-					err = elfrw_error_at(sec->name, pos, "no line table begins at 0x%llx",
+				if (!elfrw_rbuf_ok(&r) || new == UINT64_MAX ||
+				    (size == 4 && new >> 32))
+					err = elfrw_error_at(sec->name, pos,
+							     "no line table begins at 0x%llx",
 							     (unsigned long long)line);
 				else
 					elfrw_put_le(data + pos, new, size);

@@ -1,12 +1,12 @@
 /* info.c: addresses in the DIEs of one unit.
  *
- * One walk, in place: the size of no attribute changes, so that no offset into .debug_info does.  Whether something was
- * folded is asked of each address on its own; no DIE needs to know in which function it lies.  That holds for
- * inlined copies, cold parts and DIEs that are there twice.
+ * One walk, in place: the size of no attribute changes, so that no offset into .debug_info does.
+ * Whether something was folded is asked of each address on its own; no DIE needs to know in which
+ * function it lies.  That holds for inlined copies, cold parts and DIEs that are there twice.
  *
- * One owner per address: the range of a DIE that lay in a folded unit becomes empty, its low_pc says where the code is
- * now, and what it lost is collected for the overlay.  Return addresses are ends: the call may be the last instruction
- * of its unit. */
+ * One owner per address: the range of a DIE that lay in a folded unit becomes empty, its low_pc
+ * says where the code is now, and what it lost is collected for the overlay.  Return addresses are
+ * ends: the call may be the last instruction of its unit. */
 #include "dwarf/rewrite/state.h"
 #include "dwarf/expr.h"
 #include <dwarf.h>
@@ -22,7 +22,8 @@
 
 #define MAX_NESTING 8
 
-/* What an address is to the attribute that holds it: a place, one past a place, a value that the program sees. */
+/* What an address is to the attribute that holds it: a place, one past a place, a value that the
+ * program sees. */
 enum use { USE_POINT, USE_END, USE_POINTER };
 
 struct scan {
@@ -46,9 +47,10 @@ struct scan {
 /* Any number of functions may state one list: what it says is kept.  The list begins at VALUE. */
 struct noted {
 	uint64_t value;
-	uint8_t list;	   /* enum dwr_list_kind */
-	uint64_t begin;	   /* of the first range */
-	VEC(uint64_t) start; /* where ranges begin that are not empty, and a unit that shares its code does */
+	uint8_t list;   /* enum dwr_list_kind */
+	uint64_t begin; /* of the first range */
+	VEC(uint64_t)
+	start; /* where ranges begin that are not empty, and a unit that shares its code does */
 };
 
 static int noted_order(const void *pa, const void *pb)
@@ -68,17 +70,34 @@ static void free_noted(void *p)
 
 void dwr_rw_info_want(struct dwr_want *want)
 {
-	static const uint16_t vendor[] = { DW_AT_GNU_locviews, DW_AT_GNU_macros, DW_AT_LLVM_stmt_sequence,
-					   DW_AT_GNU_addr_base };
+	static const uint16_t vendor[] = { DW_AT_GNU_locviews, DW_AT_GNU_macros,
+					   DW_AT_LLVM_stmt_sequence, DW_AT_GNU_addr_base };
 	static const uint8_t name[] = {
-		DW_AT_low_pc, DW_AT_high_pc, DW_AT_ranges, DW_AT_start_scope, DW_AT_stmt_list, DW_AT_macros,
-		DW_AT_rnglists_base, DW_AT_loclists_base, DW_AT_addr_base,
+		DW_AT_low_pc,
+		DW_AT_high_pc,
+		DW_AT_ranges,
+		DW_AT_start_scope,
+		DW_AT_stmt_list,
+		DW_AT_macros,
+		DW_AT_rnglists_base,
+		DW_AT_loclists_base,
+		DW_AT_addr_base,
 		/* these may be location lists */
-		DW_AT_location, DW_AT_string_length, DW_AT_return_addr, DW_AT_frame_base, DW_AT_segment,
-		DW_AT_static_link, DW_AT_use_location, DW_AT_vtable_elem_location, DW_AT_data_member_location,
+		DW_AT_location,
+		DW_AT_string_length,
+		DW_AT_return_addr,
+		DW_AT_frame_base,
+		DW_AT_segment,
+		DW_AT_static_link,
+		DW_AT_use_location,
+		DW_AT_vtable_elem_location,
+		DW_AT_data_member_location,
 	};
-	*want = (struct dwr_want){ .vendor = vendor, .n_vendor = sizeof vendor / sizeof *vendor, .addresses = true,
-				   .expressions = true, .lists = true };
+	*want = (struct dwr_want){ .vendor = vendor,
+				   .n_vendor = sizeof vendor / sizeof *vendor,
+				   .addresses = true,
+				   .expressions = true,
+				   .lists = true };
 	for (unsigned i = 0; i < sizeof name; i++)
 		DWR_WANT_NAME(want, name[i]);
 }
@@ -103,7 +122,8 @@ bool dwr_put_sleb(uint8_t *p, uint64_t size, int64_t value)
 
 static struct elfrw_err *no_room(const struct scan *s, const struct dwr_value *v, uint64_t value)
 {
-	return elfrw_error_at(s->section, v->pos, "new value 0x%llx does not fit into attribute 0x%x (form 0x%x)",
+	return elfrw_error_at(s->section, v->pos,
+			      "new value 0x%llx does not fit into attribute 0x%x (form 0x%x)",
 			      (unsigned long long)value, v->name, v->form);
 }
 
@@ -141,7 +161,9 @@ static uint64_t slot_off(const struct scan *s, const struct dwr_value *v)
 {
 	uint64_t base = s->ru->root.addr_base;
 	if (base == UINT64_MAX)
-		base = v->form == DW_FORM_GNU_addr_index ? 0 : s->unit->params.offset_size == 8 ? 16 : 8;
+		base = v->form == DW_FORM_GNU_addr_index  ? 0
+		       : s->unit->params.offset_size == 8 ? 16
+							  : 8;
 	return base + v->u * s->unit->params.address_size;
 }
 
@@ -166,7 +188,8 @@ static struct elfrw_err *put_address(struct scan *s, const struct dwr_value *v, 
 	uint64_t off = slot_off(s, v);
 	if (v->form != DW_FORM_LLVM_addrx_offset)
 		return want_slot(s, off, new, v->pos);
-	uint64_t base = elfrw_get_le(s->rw->secs.sec[DWR_ADDR].data + off, s->unit->params.address_size);
+	uint64_t base =
+		elfrw_get_le(s->rw->secs.sec[DWR_ADDR].data + off, s->unit->params.address_size);
 	base = mapped(s, base, USE_POINT);
 	if (new < base || new - base > UINT32_MAX)
 		return no_room(s, v, new);
@@ -182,14 +205,14 @@ static struct elfrw_err *map_address(struct scan *s, const struct dwr_value *v, 
 }
 
 /* Writes a number in a constant form. */
-static struct elfrw_err *put_const(struct scan *s, const struct dwr_die *die, const struct dwr_value *v, uint64_t value)
+static struct elfrw_err *put_const(struct scan *s, const struct dwr_die *die,
+				   const struct dwr_value *v, uint64_t value)
 {
 	if (value == v->u)
 		return NULL;
 	uint8_t *p = s->out + v->pos;
 	switch (v->form) {
-	case DW_FORM_udata:
-		return dwr_put_uleb(p, v->size, value) ? NULL : no_room(s, v, value);
+	case DW_FORM_udata: return dwr_put_uleb(p, v->size, value) ? NULL : no_room(s, v, value);
 	case DW_FORM_sdata:
 		return dwr_put_sleb(p, v->size, (int64_t)value) ? NULL : no_room(s, v, value);
 	case DW_FORM_data1:
@@ -200,27 +223,29 @@ static struct elfrw_err *put_const(struct scan *s, const struct dwr_die *die, co
 			return no_room(s, v, value);
 		elfrw_put_le(p, value, (unsigned)v->size);
 		return NULL;
-	case DW_FORM_data16:
-		elfrw_put64(p, value);
-		return NULL;
+	case DW_FORM_data16: elfrw_put64(p, value); return NULL;
 	case DW_FORM_implicit_const: {
 		struct dwr_abbrev_edit *e = VEC_PUSH(&s->ru->edit);
 		if (!e)
 			return &elfrw_err_nomem;
-		*e = (struct dwr_abbrev_edit){ .die = die->off, .code = die->abbrev->code,
-					       .attr = v->attr - die->abbrev->attr, .kind = DWR_EDIT_IMPLICIT,
+		*e = (struct dwr_abbrev_edit){ .die = die->off,
+					       .code = die->abbrev->code,
+					       .attr = v->attr - die->abbrev->attr,
+					       .kind = DWR_EDIT_IMPLICIT,
 					       .value = (int64_t)value };
 		return NULL;
 	}
 	}
-	return elfrw_error_at(s->section, v->pos, "attribute 0x%x in form 0x%x is not understood", v->name, v->form);
+	return elfrw_error_at(s->section, v->pos, "attribute 0x%x in form 0x%x is not understood",
+			      v->name, v->form);
 }
 
 /* Has the function that begins at LOW more than one name now? */
 static bool is_shared(const struct elfrw_addrmap *map, uint64_t low, uint32_t *u)
 {
 	*u = elfrw_addrmap_find(map, low);
-	return *u != ELFRW_NO_UNIT && map->unit[*u].old == low && (map->unit[*u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED));
+	return *u != ELFRW_NO_UNIT && map->unit[*u].old == low &&
+	       (map->unit[*u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED));
 }
 
 static struct elfrw_err *note_die(struct scan *s, const struct dwr_die *die, uint64_t low)
@@ -240,8 +265,9 @@ static struct elfrw_err *note_die(struct scan *s, const struct dwr_die *die, uin
 	return NULL;
 }
 
-static struct elfrw_err *put_range(struct scan *s, const struct dwr_die *die, const struct dwr_value *low,
-				   const struct dwr_value *high, uint64_t begin, uint64_t end)
+static struct elfrw_err *put_range(struct scan *s, const struct dwr_die *die,
+				   const struct dwr_value *low, const struct dwr_value *high,
+				   uint64_t begin, uint64_t end)
 {
 	ELFRW_TRY(put_address(s, low, begin));
 	if (!dwr_form_is_address(high->form))
@@ -249,19 +275,23 @@ static struct elfrw_err *put_range(struct scan *s, const struct dwr_die *die, co
 	return put_address(s, high, end);
 }
 
-/* Live units keep their order: nothing foreign lies between two of one compilation unit, at END and at BEGIN in the output, but the
- * run of thunks, where a gap before pinned code was the only room for it. */
+/* Live units keep their order: nothing foreign lies between two of one compilation unit, at END and
+ * at BEGIN in the output, but the run of thunks, where a gap before pinned code was the only room
+ * for it. */
 static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
 {
 	const struct elfrw_addrmap *map = r->map;
-	bool thunks = !map->in_place && map->thunks < map->thunks_end && map->thunks < begin && map->thunks_end > end;
+	bool thunks = !map->in_place && map->thunks < map->thunks_end && map->thunks < begin &&
+		      map->thunks_end > end;
 	return r->ordered && begin >= end && !thunks;
 }
 
-/* The unit's own [low_pc, high_pc): its live code in one piece, or one before and one behind the thunks, and the thunks of its folded
- * functions.  When that is more than one piece, high_pc is turned into DW_AT_ranges. */
-static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, const struct dwr_value *low,
-				    const struct dwr_value *high, uint64_t va, uint64_t end)
+/* The unit's own [low_pc, high_pc): its live code in one piece, or one before and one behind the
+ * thunks, and the thunks of its folded functions.  When that is more than one piece, high_pc is
+ * turned into DW_AT_ranges. */
+static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die,
+				    const struct dwr_value *low, const struct dwr_value *high,
+				    uint64_t va, uint64_t end)
 {
 	const struct elfrw_addrmap *map = s->rw->map;
 	struct dwr_pieces *p = &s->pieces;
@@ -271,8 +301,10 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	ELFRW_TRY(dwr_range_map(&s->rw->ranger, DWR_FOR_UNIT, va, end, p));
 	for (size_t i = 0; i < p->piece.len; i++) {
 		struct dwr_piece *q = &p->piece.data[i];
-		bool folded = q->unit != ELFRW_NO_UNIT && map->unit[q->unit].flags & ELFRW_UNIT_FOLDED;
-		if (!folded && run->begin < run->end && one_piece(&s->rw->ranger, run->end, q->begin)) {
+		bool folded =
+			q->unit != ELFRW_NO_UNIT && map->unit[q->unit].flags & ELFRW_UNIT_FOLDED;
+		if (!folded && run->begin < run->end &&
+		    one_piece(&s->rw->ranger, run->end, q->begin)) {
 			run->end = q->end;
 			continue;
 		}
@@ -298,8 +330,10 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	size_t total = n + (live.begin < live.end);
 	struct dwr_piece *only = live.begin < live.end ? &live : n ? &p->piece.data[0] : NULL;
 	bool indexed = low->form != DW_FORM_addr;
-	/* The unit's first function may share the slot; with a thunk, the thunk's address is what both can have. */
-	uint64_t point = mapped(s, va, indexed && s->rw->in->policy != DWR_FOLDED_ALIAS ? USE_POINTER : USE_POINT);
+	/* The unit's first function may share the slot; with a thunk, the thunk's address is what
+	 * both can have. */
+	uint64_t point = mapped(
+		s, va, indexed && s->rw->in->policy != DWR_FOLDED_ALIAS ? USE_POINTER : USE_POINT);
 	s->ru->has_base = true;
 	if (!total) {
 		s->ru->new_base = point;
@@ -307,7 +341,8 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	}
 	unsigned offset = s->unit->params.offset_size;
 	bool convertible = !high->implicit && (high->size == offset || high->size == offset + 4u) &&
-			   (high->form == DW_FORM_data4 || high->form == DW_FORM_data8 || high->form == DW_FORM_addr);
+			   (high->form == DW_FORM_data4 || high->form == DW_FORM_data8 ||
+			    high->form == DW_FORM_addr);
 	if (total == 1 && (!indexed || only->begin == point)) {
 		s->ru->new_base = only->begin;
 		return put_range(s, die, low, high, only->begin, only->end);
@@ -315,19 +350,27 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 	s->ru->new_base = indexed ? point : only->begin;
 	if (!convertible) {
 		if (indexed && only->begin != point)
-			return elfrw_error_at(s->section, die->off, "the unit's range cannot be written in its forms (64-bit DWARF with"
-					      " indexed addresses); --strip-debug drops it");
-		/* The thunks are without a unit then: harmless, their functions are found by name. */
-		return put_range(s, die, low, high, only->begin, only == &live ? run->end : only->end);
+			return elfrw_error_at(
+				s->section, die->off,
+				"the unit's range cannot be written in its forms (64-bit DWARF with"
+				" indexed addresses); --strip-debug drops it");
+		/* The thunks are without a unit then: harmless, their functions are found by
+		 * name. */
+		return put_range(s, die, low, high, only->begin,
+				 only == &live ? run->end : only->end);
 	}
 	ELFRW_TRY(put_address(s, low, s->ru->new_base));
 	struct dwr_abbrev_edit *e = VEC_PUSH(&s->ru->edit);
 	if (!e || !VEC_RESERVE(&s->ru->cu_range, total))
 		return &elfrw_err_nomem;
-	*e = (struct dwr_abbrev_edit){ .die = die->off, .code = die->abbrev->code, .attr = high->attr - die->abbrev->attr,
-				       .kind = DWR_EDIT_RANGES, .filler = (uint8_t)(high->size - offset) };
+	*e = (struct dwr_abbrev_edit){ .die = die->off,
+				       .code = die->abbrev->code,
+				       .attr = high->attr - die->abbrev->attr,
+				       .kind = DWR_EDIT_RANGES,
+				       .filler = (uint8_t)(high->size - offset) };
 	if (only == &live)
-		s->ru->cu_range.data[s->ru->cu_range.len++] = (struct dwr_list_range){ live.begin, live.end };
+		s->ru->cu_range.data[s->ru->cu_range.len++] =
+			(struct dwr_list_range){ live.begin, live.end };
 	for (size_t i = 0; i < n; i++)
 		s->ru->cu_range.data[s->ru->cu_range.len++] =
 			(struct dwr_list_range){ p->piece.data[i].begin, p->piece.data[i].end };
@@ -338,25 +381,30 @@ static struct elfrw_err *unit_range(struct scan *s, const struct dwr_die *die, c
 
 static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)
 {
-	return p->unit != ELFRW_NO_UNIT && (map->unit[p->unit].flags & ELFRW_UNIT_THUNK) && p->begin == map->unit[p->unit].entry;
+	return p->unit != ELFRW_NO_UNIT && (map->unit[p->unit].flags & ELFRW_UNIT_THUNK) &&
+	       p->begin == map->unit[p->unit].entry;
 }
 
 /* A DIE whose range is not within one live unit. */
-static struct elfrw_err *hard_range(struct scan *s, const struct dwr_die *die, const struct dwr_value *low,
-				    const struct dwr_value *high, uint64_t va, uint64_t end)
+static struct elfrw_err *hard_range(struct scan *s, const struct dwr_die *die,
+				    const struct dwr_value *low, const struct dwr_value *high,
+				    uint64_t va, uint64_t end)
 {
 	bool function = die->abbrev->tag == DW_TAG_subprogram;
 	struct dwr_pieces *p = &s->pieces;
 	p->piece.len = p->taken.len = 0;
-	ELFRW_TRY(dwr_range_map(&s->rw->ranger, function ? DWR_FOR_FUNCTION : DWR_FOR_SCOPE, va, end, p));
+	ELFRW_TRY(dwr_range_map(&s->rw->ranger, function ? DWR_FOR_FUNCTION : DWR_FOR_SCOPE, va,
+				end, p));
 	for (size_t i = 0; i < p->taken.len && s->unit->sec == DWR_INFO; i++) {
 		struct dwr_note_range *r = VEC_PUSH(&s->ru->range);
 		if (!r)
 			return &elfrw_err_nomem;
-		*r = (struct dwr_note_range){ die->off, p->taken.data[i].unit, p->taken.data[i].start, p->taken.data[i].len };
+		*r = (struct dwr_note_range){ die->off, p->taken.data[i].unit,
+					      p->taken.data[i].start, p->taken.data[i].len };
 	}
 	if (!p->piece.len) {
-		uint64_t point = s->rw->in->policy == DWR_FOLDED_DROP ? 0 : mapped(s, va, USE_POINT);
+		uint64_t point =
+			s->rw->in->policy == DWR_FOLDED_DROP ? 0 : mapped(s, va, USE_POINT);
 		s->ru->emptied += !function;
 		/* An empty range needs no certain address: what else uses the slot decides. */
 		if (low->form != DW_FORM_addr && !dwr_form_is_address(high->form))
@@ -372,12 +420,13 @@ static struct elfrw_err *hard_range(struct scan *s, const struct dwr_die *die, c
 	const struct dwr_piece *first = &p->piece.data[0], *last = &p->piece.data[p->piece.len - 1];
 	for (size_t i = 1; i < p->piece.len; i++)
 		if (p->piece.data[i].begin < p->piece.data[i - 1].end || !s->rw->ranger.ordered)
-			return elfrw_error_at(s->section, die->off, "the code of this entry moved apart");
+			return elfrw_error_at(s->section, die->off,
+					      "the code of this entry moved apart");
 	return put_range(s, die, low, high, first->begin, last->end);
 }
 
-static struct elfrw_err *low_high(struct scan *s, const struct dwr_die *die, const struct dwr_value *low,
-				  const struct dwr_value *high)
+static struct elfrw_err *low_high(struct scan *s, const struct dwr_die *die,
+				  const struct dwr_value *low, const struct dwr_value *high)
 {
 	const struct elfrw_addrmap *map = s->rw->map;
 	uint64_t va, end;
@@ -405,25 +454,33 @@ static struct elfrw_err *low_high(struct scan *s, const struct dwr_die *die, con
 			s->function[s->n_functions++].depth = die->depth;
 		}
 	}
-	if (end == va || (u != ELFRW_NO_UNIT && !(map->unit[u].flags & ELFRW_UNIT_FOLDED) && end > va &&
-			  end <= map->unit[u].old_end)) {
+	if (end == va || (u != ELFRW_NO_UNIT && !(map->unit[u].flags & ELFRW_UNIT_FOLDED) &&
+			  end > va && end <= map->unit[u].old_end)) {
 		/* The usual case: within one live unit.  The length stays. */
 		uint64_t begin = mapped(s, va, USE_POINT);
 		ELFRW_TRY(put_address(s, low, begin));
-		return dwr_form_is_address(high->form) ? put_address(s, high, begin + (end - va)) : NULL;
+		return dwr_form_is_address(high->form) ? put_address(s, high, begin + (end - va))
+						       : NULL;
 	}
 	return hard_range(s, die, low, high, va, end);
 }
 
-static struct elfrw_err *push_site(struct scan *s, const struct dwr_die *die, const struct dwr_value *v,
-				   enum dwr_list_kind list, enum dwr_purpose purpose)
+static struct elfrw_err *push_site(struct scan *s, const struct dwr_die *die,
+				   const struct dwr_value *v, enum dwr_list_kind list,
+				   enum dwr_purpose purpose)
 {
 	struct dwr_site *t = VEC_PUSH(&s->ru->site);
 	if (!t)
 		return &elfrw_err_nomem;
-	*t = (struct dwr_site){ .pos = v->pos, .value = v->u, .views = DWR_LIST_NONE, .die = die->off,
-				.owner = ELFRW_NO_UNIT, .kind = DWR_SITE_LIST, .list = (uint8_t)list,
-				.purpose = (uint8_t)purpose, .size = (uint8_t)v->size };
+	*t = (struct dwr_site){ .pos = v->pos,
+				.value = v->u,
+				.views = DWR_LIST_NONE,
+				.die = die->off,
+				.owner = ELFRW_NO_UNIT,
+				.kind = DWR_SITE_LIST,
+				.list = (uint8_t)list,
+				.purpose = (uint8_t)purpose,
+				.size = (uint8_t)v->size };
 	while (s->n_functions && s->function[s->n_functions - 1].depth > die->depth)
 		s->n_functions--;
 	/* The function's own DIE counts as inside. */
@@ -442,11 +499,14 @@ static struct elfrw_err *read_noted(struct scan *s, const struct noted *key, str
 {
 	struct noted *n = NULL;
 	uint32_t u;
-	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)key->list, &s->cu, key->value, DWR_LIST_NONE, &s->list));
+	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)key->list, &s->cu, key->value,
+				DWR_LIST_NONE, &s->list));
 	/* Units may share one, too: as in rewrite/lists/lists.c there is an end to that. */
 	uint64_t size = s->list.end - key->value;
-	if (atomic_fetch_add_explicit(&s->rw->list_bytes, size, memory_order_relaxed) > 32 * (uint64_t)s->rw->lists.list[key->list].size + (1 << 20))
-		return elfrw_error_at(s->rw->lists.list[key->list].name, key->value, "range and location lists overlap each other too much");
+	if (atomic_fetch_add_explicit(&s->rw->list_bytes, size, memory_order_relaxed) >
+	    32 * (uint64_t)s->rw->lists.list[key->list].size + (1 << 20))
+		return elfrw_error_at(s->rw->lists.list[key->list].name, key->value,
+				      "range and location lists overlap each other too much");
 	if (!(n = malloc(sizeof *n)))
 		return &elfrw_err_nomem;
 	*n = *key;
@@ -469,9 +529,11 @@ static struct elfrw_err *read_noted(struct scan *s, const struct noted *key, str
 }
 
 /* The functions whose parts are in a subprogram's range list. */
-static struct elfrw_err *note_ranges(struct scan *s, const struct dwr_die *die, const struct dwr_site *site)
+static struct elfrw_err *note_ranges(struct scan *s, const struct dwr_die *die,
+				     const struct dwr_site *site)
 {
-	struct noted key = { .value = site->value, .list = site->list }, **at = tfind(&key, &s->noted, noted_order), *n;
+	struct noted key = { .value = site->value, .list = site->list },
+		     **at = tfind(&key, &s->noted, noted_order), *n;
 	if (at)
 		n = *at;
 	else
@@ -489,11 +551,16 @@ static struct elfrw_err *note_ranges(struct scan *s, const struct dwr_die *die, 
 	return NULL;
 }
 
-static struct elfrw_err *ranges_attr(struct scan *s, const struct dwr_die *die, const struct dwr_value *v)
+static struct elfrw_err *ranges_attr(struct scan *s, const struct dwr_die *die,
+				     const struct dwr_value *v)
 {
 	bool function = die->abbrev->tag == DW_TAG_subprogram;
-	enum dwr_purpose purpose = !die->depth ? DWR_FOR_UNIT : function ? DWR_FOR_FUNCTION : DWR_FOR_SCOPE;
-	ELFRW_TRY(push_site(s, die, v, s->unit->params.version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES, purpose));
+	enum dwr_purpose purpose = !die->depth ? DWR_FOR_UNIT
+				   : function  ? DWR_FOR_FUNCTION
+					       : DWR_FOR_SCOPE;
+	ELFRW_TRY(push_site(s, die, v,
+			    s->unit->params.version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES,
+			    purpose));
 	if (function && s->rw->has_folded && s->unit->sec == DWR_INFO) {
 		struct dwr_site *t = &s->ru->site.data[s->ru->site.len - 1];
 		t->function = true;
@@ -502,10 +569,14 @@ static struct elfrw_err *ranges_attr(struct scan *s, const struct dwr_die *die, 
 	return NULL;
 }
 
-static struct elfrw_err *location_list(struct scan *s, const struct dwr_die *die, const struct dwr_value *v)
+static struct elfrw_err *location_list(struct scan *s, const struct dwr_die *die,
+				       const struct dwr_value *v)
 {
-	ELFRW_TRY(push_site(s, die, v, s->unit->params.version >= 5 ? DWR_LIST_LOCLISTS : DWR_LIST_LOC, DWR_FOR_LOCATION));
-	const struct dwr_value *views = v->name == DW_AT_location ? dwr_die_value(die, DW_AT_GNU_locviews) : NULL;
+	ELFRW_TRY(push_site(s, die, v,
+			    s->unit->params.version >= 5 ? DWR_LIST_LOCLISTS : DWR_LIST_LOC,
+			    DWR_FOR_LOCATION));
+	const struct dwr_value *views =
+		v->name == DW_AT_location ? dwr_die_value(die, DW_AT_GNU_locviews) : NULL;
 	if (!views)
 		return NULL;
 	struct dwr_site *t = &s->ru->site.data[s->ru->site.len - 1];
@@ -514,19 +585,24 @@ static struct elfrw_err *location_list(struct scan *s, const struct dwr_die *die
 	return NULL;
 }
 
-static struct elfrw_err *expr_ref(void *arg, enum dwr_expr_ref ref, uint64_t value, const struct dwr_op *op)
+static struct elfrw_err *expr_ref(void *arg, enum dwr_expr_ref ref, uint64_t value,
+				  const struct dwr_op *op)
 {
 	struct scan *s = arg;
 	if (ref != DWR_EXPR_ADDRX && ref != DWR_EXPR_CONSTX)
 		return NULL;
-	struct dwr_value v = { .form = s->unit->params.version < 5 ? DW_FORM_GNU_addr_index : DW_FORM_addrx, .u = value };
+	struct dwr_value v = { .form = s->unit->params.version < 5 ? DW_FORM_GNU_addr_index
+								   : DW_FORM_addrx,
+			       .u = value };
 	uint64_t va;
 	ELFRW_TRY(get_address(s, &v, &va));
-	return want_slot(s, slot_off(s, &v), ref == DWR_EXPR_ADDRX ? mapped(s, va, USE_POINTER) : va,
+	return want_slot(s, slot_off(s, &v),
+			 ref == DWR_EXPR_ADDRX ? mapped(s, va, USE_POINTER) : va,
 			 s->expr_pos + op->off);
 }
 
-/* Nine in ten expressions are one operator without an address: a register, the frame base plus a number. */
+/* Nine in ten expressions are one operator without an address: a register, the frame base plus a
+ * number. */
 static bool harmless(const uint8_t *p, uint64_t size)
 {
 	if (size < 2)
@@ -544,13 +620,16 @@ static struct elfrw_err *expression(struct scan *s, const struct dwr_value *v)
 	if (harmless(s->out + v->pos, v->size))
 		return NULL;
 	s->expr_pos = v->pos;
-	return dwr_expr_map(s->out + v->pos, v->size, s->unit->params, s->section, v->pos, s->rw->map, expr_ref, s, NULL);
+	return dwr_expr_map(s->out + v->pos, v->size, s->unit->params, s->section, v->pos,
+			    s->rw->map, expr_ref, s, NULL);
 }
 
 static struct elfrw_err *put_offset(struct scan *s, const struct dwr_value *v, uint64_t value)
 {
 	if (v->size != 4 && v->size != 8)
-		return elfrw_error_at(s->section, v->pos, "attribute 0x%x in form 0x%x is not understood", v->name, v->form);
+		return elfrw_error_at(s->section, v->pos,
+				      "attribute 0x%x in form 0x%x is not understood", v->name,
+				      v->form);
 	if (v->size == 4 && value >> 32)
 		return no_room(s, v, value);
 	elfrw_put_le(s->out + v->pos, value, (unsigned)v->size);
@@ -560,10 +639,12 @@ static struct elfrw_err *put_offset(struct scan *s, const struct dwr_value *v, u
 static bool is_offset_form(const struct scan *s, const struct dwr_value *v)
 {
 	return v->form == DW_FORM_sec_offset ||
-	       (s->unit->params.version < 4 && (v->form == DW_FORM_data4 || v->form == DW_FORM_data8));
+	       (s->unit->params.version < 4 &&
+		(v->form == DW_FORM_data4 || v->form == DW_FORM_data8));
 }
 
-static struct elfrw_err *base_site(struct scan *s, const struct dwr_die *die, const struct dwr_value *v, uint8_t kind)
+static struct elfrw_err *base_site(struct scan *s, const struct dwr_die *die,
+				   const struct dwr_value *v, uint8_t kind)
 {
 	ELFRW_TRY(push_site(s, die, v, DWR_LIST_RNGLISTS, DWR_FOR_UNIT));
 	s->ru->site.data[s->ru->site.len - 1].kind = kind;
@@ -571,11 +652,11 @@ static struct elfrw_err *base_site(struct scan *s, const struct dwr_die *die, co
 }
 
 /* One attribute that is not part of a [low_pc, high_pc). */
-static struct elfrw_err *attribute(struct scan *s, const struct dwr_die *die, const struct dwr_value *v)
+static struct elfrw_err *attribute(struct scan *s, const struct dwr_die *die,
+				   const struct dwr_value *v)
 {
 	switch (v->form) {
-	case DW_FORM_exprloc:
-		return expression(s, v);
+	case DW_FORM_exprloc: return expression(s, v);
 	case DW_FORM_block:
 	case DW_FORM_block1:
 	case DW_FORM_block2:
@@ -584,28 +665,23 @@ static struct elfrw_err *attribute(struct scan *s, const struct dwr_die *die, co
 		if (s->unit->params.version >= 4 || v->name == DW_AT_const_value)
 			return NULL;
 		return expression(s, v);
-	case DW_FORM_loclistx:
-		return location_list(s, die, v);
-	case DW_FORM_rnglistx:
-		return ranges_attr(s, die, v);
+	case DW_FORM_loclistx: return location_list(s, die, v);
+	case DW_FORM_rnglistx: return ranges_attr(s, die, v);
 	}
 	if (dwr_form_is_address(v->form)) {
-		bool call = die->abbrev->tag == DW_TAG_GNU_call_site || die->abbrev->tag == DW_TAG_call_site;
+		bool call = die->abbrev->tag == DW_TAG_GNU_call_site ||
+			    die->abbrev->tag == DW_TAG_call_site;
 		switch (v->name) {
-		case DW_AT_low_pc:
-			return map_address(s, v, call ? USE_END : USE_POINT);
+		case DW_AT_low_pc: return map_address(s, v, call ? USE_END : USE_POINT);
 		case DW_AT_high_pc:
-		case DW_AT_call_return_pc:
-			return map_address(s, v, USE_END);
+		case DW_AT_call_return_pc: return map_address(s, v, USE_END);
 		case DW_AT_entry_pc:
-		case DW_AT_call_pc:
-			return map_address(s, v, USE_POINT);
+		case DW_AT_call_pc: return map_address(s, v, USE_POINT);
 		}
 		return map_address(s, v, USE_POINTER);
 	}
 	switch (v->name) {
-	case DW_AT_ranges:
-		return is_offset_form(s, v) ? ranges_attr(s, die, v) : NULL;
+	case DW_AT_ranges: return is_offset_form(s, v) ? ranges_attr(s, die, v) : NULL;
 	case DW_AT_start_scope:
 		return v->form == DW_FORM_sec_offset ? ranges_attr(s, die, v) : NULL;
 	case DW_AT_data_member_location: /* a list only in the form that is nothing else */
@@ -642,26 +718,27 @@ static struct elfrw_err *attribute(struct scan *s, const struct dwr_die *die, co
 		*m = v->u;
 		return NULL;
 	}
-	case DW_AT_rnglists_base:
-		return base_site(s, die, v, DWR_SITE_RNG_BASE);
-	case DW_AT_loclists_base:
-		return base_site(s, die, v, DWR_SITE_LOC_BASE);
+	case DW_AT_rnglists_base: return base_site(s, die, v, DWR_SITE_RNG_BASE);
+	case DW_AT_loclists_base: return base_site(s, die, v, DWR_SITE_LOC_BASE);
 	}
 	return NULL;
 }
 
-/* DWARF that lies in another file uses addresses and lists of this one in ways that cannot be seen from here. */
+/* DWARF that lies in another file uses addresses and lists of this one in ways that cannot be seen
+ * from here. */
 static struct elfrw_err *check_split(const struct scan *s, const struct dwr_die *die)
 {
 	const struct dwr_unit_root *root = &s->ru->root;
 	if ((s->unit->type != DW_UT_skeleton && !root->has_dwo) || !s->rw->changes)
 		return NULL;
-	if (!dwr_die_value(die, DW_AT_low_pc) && !dwr_die_value(die, DW_AT_ranges) && root->addr_base == UINT64_MAX)
+	if (!dwr_die_value(die, DW_AT_low_pc) && !dwr_die_value(die, DW_AT_ranges) &&
+	    root->addr_base == UINT64_MAX)
 		return NULL;
-	return elfrw_error_at(s->section, s->unit->off,
-			      "debug information is in %s%s%s: split DWARF cannot be kept right, use --strip-debug",
-			      root->dwo_name ? root->dwo_name : "another file", root->name ? ", of unit " : "",
-			      root->name ? root->name : "");
+	return elfrw_error_at(
+		s->section, s->unit->off,
+		"debug information is in %s%s%s: split DWARF cannot be kept right, use --strip-debug",
+		root->dwo_name ? root->dwo_name : "another file", root->name ? ", of unit " : "",
+		root->name ? root->name : "");
 }
 
 static struct elfrw_err *scan_die(struct scan *s, const struct dwr_die *die)
@@ -684,15 +761,22 @@ static struct elfrw_err *scan_die(struct scan *s, const struct dwr_die *die)
 	return NULL;
 }
 
-struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i, const struct dwr_abbrev_table *table)
+struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
+				   const struct dwr_abbrev_table *table)
 {
 	const struct dwr_unit *unit = &rw->units.data[i];
 	struct dwr_rw_unit *ru = &rw->ru[i];
-	struct scan s = { .rw = rw, .unit = unit, .ru = ru, .section = rw->secs.sec[unit->sec].name,
+	struct scan s = { .rw = rw,
+			  .unit = unit,
+			  .ru = ru,
+			  .section = rw->secs.sec[unit->sec].name,
 			  .out = rw->copy[unit->sec] };
-	s.cu = (struct dwr_list_cu){ .params = unit->params, .has_base = ru->root.has_low_pc,
-				     .base = ru->root.has_low_pc ? ru->root.low_pc : 0, .addr_base = ru->root.addr_base,
-				     .rnglists_base = ru->root.rnglists_base, .loclists_base = ru->root.loclists_base };
+	s.cu = (struct dwr_list_cu){ .params = unit->params,
+				     .has_base = ru->root.has_low_pc,
+				     .base = ru->root.has_low_pc ? ru->root.low_pc : 0,
+				     .addr_base = ru->root.addr_base,
+				     .rnglists_base = ru->root.rnglists_base,
+				     .loclists_base = ru->root.loclists_base };
 	ru->has_base = ru->root.has_low_pc;
 	ru->new_base = s.cu.base;
 	struct dwr_cursor cur = dwr_cursor_at(&rw->secs, unit, table, false);

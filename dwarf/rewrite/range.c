@@ -1,9 +1,9 @@
 /* range.c: see range.h.
  *
- * Nearly every range lies in one unit, which costs one look-up.  The others (units' ranges, functions with cold parts in
- * between) are walked unit by unit.  Joining over the padding of the output keeps one range one range when nothing but
- * padding changed inside of it; without that each unit compiled without -ffunction-sections would need a range for each
- * of its functions. */
+ * Nearly every range lies in one unit, which costs one look-up.  The others (units' ranges,
+ * functions with cold parts in between) are walked unit by unit.  Joining over the padding of the
+ * output keeps one range one range when nothing but padding changed inside of it; without that each
+ * unit compiled without -ffunction-sections would need a range for each of its functions. */
 #include "elfrw/base/search.h"
 #include "dwarf/rewrite/range.h"
 #include <stdlib.h>
@@ -28,7 +28,8 @@ void dwr_pieces_deinit(struct dwr_pieces *pieces)
 	VEC_FREE(&pieces->taken);
 }
 
-static struct elfrw_err *add_piece(struct dwr_pieces *ret, uint64_t begin, uint64_t end, uint64_t old, uint32_t unit)
+static struct elfrw_err *add_piece(struct dwr_pieces *ret, uint64_t begin, uint64_t end,
+				   uint64_t old, uint32_t unit)
 {
 	struct dwr_piece *p = VEC_PUSH(&ret->piece);
 	if (!p)
@@ -45,18 +46,21 @@ static bool in_section(const struct elfrw_addrmap *map, uint64_t va)
 	return i < map->n_sections && va >= map->section[i].old;
 }
 
-/* Is there nothing but padding in the output between END, where the code of unit A ends, and BEGIN, where that of unit B
- * begins?  A < B, and all units between them are folded. */
-static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begin, uint32_t a, uint32_t b)
+/* Is there nothing but padding in the output between END, where the code of unit A ends, and BEGIN,
+ * where that of unit B begins?  A < B, and all units between them are folded. */
+static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begin, uint32_t a,
+			 uint32_t b)
 {
 	const struct elfrw_addrmap *map = r->map;
 	if (begin == end)
 		return true;
-	if (!r->ordered || begin < end || (map->unit[a].flags | map->unit[b].flags) & ELFRW_UNIT_FOLDED)
+	if (!r->ordered || begin < end ||
+	    (map->unit[a].flags | map->unit[b].flags) & ELFRW_UNIT_FOLDED)
 		return false;
 	if (map->in_place && b != a + 1)
 		return false; /* thunks stand there */
-	if (!map->in_place && map->thunks < map->thunks_end && map->thunks < begin && map->thunks_end > end)
+	if (!map->in_place && map->thunks < map->thunks_end && map->thunks < begin &&
+	    map->thunks_end > end)
 		return false;
 	if (map->trap_byte >= end && map->trap_byte < begin)
 		return false;
@@ -66,19 +70,21 @@ static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begi
 }
 
 /* [BEGIN, END) begins in an executable section and is not empty. */
-static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin, uint64_t end,
-				   struct dwr_pieces *ret)
+static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose purpose,
+				   uint64_t begin, uint64_t end, struct dwr_pieces *ret)
 {
 	const struct elfrw_addrmap *map = r->map;
 	bool take = purpose != DWR_FOR_LOCATION && r->policy != DWR_FOLDED_ALIAS;
 	bool report = take && r->policy == DWR_FOLDED_OVERLAY && purpose != DWR_FOR_UNIT;
-	bool with_thunks = purpose == DWR_FOR_UNIT || purpose == DWR_FOR_FUNCTION, seen_thunk = false;
+	bool with_thunks = purpose == DWR_FOR_UNIT || purpose == DWR_FOR_FUNCTION,
+	     seen_thunk = false;
 	size_t first = ret->piece.len;
 	uint32_t last = 0, start = elfrw_addrmap_after(map, begin), i;
 
 	for (i = start; i < map->n_units && map->unit[i].old < end; i++) {
 		const struct elfrw_addrmap_unit *u = &map->unit[i];
-		uint64_t b = begin > u->old ? begin : u->old, e = end < u->old_end ? end : u->old_end;
+		uint64_t b = begin > u->old ? begin : u->old,
+			 e = end < u->old_end ? end : u->old_end;
 		if (u->flags & ELFRW_UNIT_THUNK && b == u->old)
 			seen_thunk = true;
 		if (u->flags & ELFRW_UNIT_FOLDED && take) {
@@ -118,15 +124,16 @@ static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose 
 	return NULL;
 }
 
-struct elfrw_err *dwr_range_map(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin, uint64_t end,
-				struct dwr_pieces *ret)
+struct elfrw_err *dwr_range_map(const struct dwr_ranger *r, enum dwr_purpose purpose,
+				uint64_t begin, uint64_t end, struct dwr_pieces *ret)
 {
 	const struct elfrw_addrmap *map = r->map;
 	uint32_t i = elfrw_addrmap_find(map, begin);
 	const struct elfrw_addrmap_unit *u = i != ELFRW_NO_UNIT ? &map->unit[i] : NULL;
 	if (end < begin || (!u && !in_section(map, begin)))
 		return add_piece(ret, begin, end, begin, ELFRW_NO_UNIT);
-	if (u && end <= u->old_end && (!(u->flags & ELFRW_UNIT_FOLDED) || purpose == DWR_FOR_LOCATION)) {
+	if (u && end <= u->old_end &&
+	    (!(u->flags & ELFRW_UNIT_FOLDED) || purpose == DWR_FOR_LOCATION)) {
 		uint64_t nb = u->body + (begin - u->old);
 		return add_piece(ret, nb, nb + (end - begin), begin, i);
 	}

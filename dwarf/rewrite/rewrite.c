@@ -1,11 +1,13 @@
 /* rewrite.c: the order in which debug information is rewritten.
  *
- *	roots -> line tables -> walk of the DIEs -> .debug_addr, lists -> their places in the DIEs -> abbreviations
- *	      -> artificial unit -> indices, .debug_frame, .debug_macro -> .debug_icfold
+ *	roots -> line tables -> walk of the DIEs -> .debug_addr, lists ->
+ *	      their places in the DIEs -> abbreviations -> artificial unit ->
+ *	      indices, .debug_frame, .debug_macro -> .debug_icfold
  *
- * Line tables come first because the walk writes their offsets; lists come after it because the walk finds who uses them.
- * Each step works on all units in parallel and stores by unit, so that the result does not depend on the threads.  The
- * copies of .debug_info and .debug_types are the only large memory besides the new sections. */
+ * Line tables come first because the walk writes their offsets; lists come after it because the
+ * walk finds who uses them. Each step works on all units in parallel and stores by unit, so that
+ * the result does not depend on the threads.  The copies of .debug_info and .debug_types are the
+ * only large memory besides the new sections. */
 #include "dwarf/rewrite/rewrite.h"
 #include "dwarf/cfi.h"
 #include "dwarf/rewrite/state.h"
@@ -22,7 +24,8 @@
 
 #define BATCH (UINT64_C(1) << 18)
 
-/* Units that follow each other and are worked on together: small ones share a table of abbreviations. */
+/* Units that follow each other and are worked on together: small ones share a table of
+ * abbreviations. */
 struct batch {
 	uint32_t first, n;
 };
@@ -67,7 +70,8 @@ static struct elfrw_err *roots_batch(void *arg, size_t i)
 	struct run *run = arg;
 	struct batch *b = &run->batch.data[i];
 	for (uint32_t k = b->first; k < b->first + b->n; k++)
-		ELFRW_TRY(dwr_unit_read_root(&run->rw.secs, &run->rw.units.data[k], &run->rw.ru[k].root));
+		ELFRW_TRY(dwr_unit_read_root(&run->rw.secs, &run->rw.units.data[k],
+					     &run->rw.ru[k].root));
 	return NULL;
 }
 
@@ -77,7 +81,8 @@ static struct elfrw_err *scan_batch(void *arg, size_t i)
 	struct dwr_rw *rw = &run->rw;
 	const struct batch *b = &run->batch.data[i];
 	const struct dwr_unit *first = &rw->units.data[b->first], *last = first + b->n - 1;
-	memcpy(rw->copy[first->sec] + first->off, rw->secs.sec[first->sec].data + first->off, last->end - first->off);
+	memcpy(rw->copy[first->sec] + first->off, rw->secs.sec[first->sec].data + first->off,
+	       last->end - first->off);
 	struct dwr_abbrev_table table = { 0 };
 	struct dwr_want want;
 	struct elfrw_err *err = NULL;
@@ -91,7 +96,8 @@ static struct elfrw_err *scan_batch(void *arg, size_t i)
 	return err;
 }
 
-/* The new contents of section ID, or of a new one with shndx 0; takes DATA over.  Nothing is listed that is as before. */
+/* The new contents of section ID, or of a new one with shndx 0; takes DATA over.  Nothing is listed
+ * that is as before. */
 static struct elfrw_err *emit(struct run *run, enum dwr_sec id, uint8_t *data, size_t size)
 {
 	const struct dwr_section *sec = &run->rw.secs.sec[id];
@@ -102,7 +108,8 @@ static struct elfrw_err *emit(struct run *run, enum dwr_sec id, uint8_t *data, s
 	uint8_t *packed;
 	size_t packed_size;
 	ELFRW_TRY(dwr_section_pack(sec, data, size, run->rw.in->threads, &packed, &packed_size));
-	struct dwr_section_out *p = realloc(run->out.section, (run->out.n_sections + 1) * sizeof *p);
+	struct dwr_section_out *p =
+		realloc(run->out.section, (run->out.n_sections + 1) * sizeof *p);
 	if (!p) {
 		free(packed);
 		return &elfrw_err_nomem;
@@ -110,7 +117,10 @@ static struct elfrw_err *emit(struct run *run, enum dwr_sec id, uint8_t *data, s
 	run->out.section = p;
 	p += run->out.n_sections++;
 	bool chdr = sec->compression == DWR_ZLIB || sec->compression == DWR_ZSTD;
-	*p = (struct dwr_section_out){ .name = sec->name, .shndx = sec->shndx, .data = packed, .size = packed_size,
+	*p = (struct dwr_section_out){ .name = sec->name,
+				       .shndx = sec->shndx,
+				       .data = packed,
+				       .size = packed_size,
 				       .sh_flags = chdr ? SHF_COMPRESSED : 0,
 				       .sh_addralign = chdr ? _Alignof(Elf64_Chdr) : 1 };
 	if (sec->shndx) {
@@ -130,7 +140,8 @@ static struct dwr_bytes bytes_of(const struct dwr_rw *rw, enum dwr_sec id)
 static struct elfrw_err *rewrite_lines(struct run *run)
 {
 	struct dwr_rw *rw = &run->rw;
-	if (!rw->secs.sec[DWR_LINE].size || !rw->changes) /* a note's references to sequences stay right */
+	if (!rw->secs.sec[DWR_LINE].size ||
+	    !rw->changes) /* a note's references to sequences stay right */
 		return NULL;
 	struct dwr_rw_claim claim = { .rw = rw };
 	struct dwr_rw_line_cu *cu = calloc(rw->units.len + 1, sizeof *cu);
@@ -140,15 +151,23 @@ static struct elfrw_err *rewrite_lines(struct run *run)
 	for (size_t i = 0; i < rw->units.len; i++) {
 		const struct dwr_unit_root *r = &rw->ru[i].root;
 		if (r->has_line)
-			cu[n++] = (struct dwr_rw_line_cu){ r->line, r->comp_dir, r->str_offsets_base };
+			cu[n++] = (struct dwr_rw_line_cu){ r->line, r->comp_dir,
+							   r->str_offsets_base };
 	}
 	struct dwr_rw_line_in in = {
-		.map = rw->map, .policy = rw->in->policy, .threads = rw->in->threads,
-		.address_size = rw->in->image->arch->address_size, .name = rw->secs.sec[DWR_LINE].name,
+		.map = rw->map,
+		.policy = rw->in->policy,
+		.threads = rw->in->threads,
+		.address_size = rw->in->image->arch->address_size,
+		.name = rw->secs.sec[DWR_LINE].name,
 		.line = bytes_of(rw, DWR_LINE),
-		.strings = { bytes_of(rw, DWR_LINE_STR), bytes_of(rw, DWR_STR), bytes_of(rw, DWR_STR_OFFSETS) },
-		.cu = cu, .n_cus = n, .folded_name = rw->in->folded_unit_name,
-		.claimed = dwr_rw_claimed, .claimed_arg = &claim,
+		.strings = { bytes_of(rw, DWR_LINE_STR), bytes_of(rw, DWR_STR),
+			     bytes_of(rw, DWR_STR_OFFSETS) },
+		.cu = cu,
+		.n_cus = n,
+		.folded_name = rw->in->folded_unit_name,
+		.claimed = dwr_rw_claimed,
+		.claimed_arg = &claim,
 	};
 	struct elfrw_err *err = dwr_rw_line(&in, &rw->line);
 	dwr_rw_claim_deinit(&claim);
@@ -183,9 +202,12 @@ static struct elfrw_err *collect_lists(struct run *run)
 	for (size_t i = 0; i < n; i++) {
 		struct dwr_rw_unit *ru = &rw->ru[i];
 		run->cu[i] = (struct dwr_list_cu){
-			.params = rw->units.data[i].params, .has_base = ru->root.has_low_pc,
-			.base = ru->root.has_low_pc ? ru->root.low_pc : 0, .new_base = ru->new_base,
-			.addr_base = ru->root.addr_base, .rnglists_base = ru->root.rnglists_base,
+			.params = rw->units.data[i].params,
+			.has_base = ru->root.has_low_pc,
+			.base = ru->root.has_low_pc ? ru->root.low_pc : 0,
+			.new_base = ru->new_base,
+			.addr_base = ru->root.addr_base,
+			.rnglists_base = ru->root.rnglists_base,
 			.loclists_base = ru->root.loclists_base,
 		};
 		ru->first_use = (uint32_t)use;
@@ -194,13 +216,21 @@ static struct elfrw_err *collect_lists(struct run *run)
 			if (s->kind != DWR_SITE_LIST)
 				continue;
 			run->use[use++] = (struct dwr_list_use){
-				.off = s->value, .views = s->views, .new_off = s->value, .new_views = s->views,
-				.cu = (uint32_t)i, .owner = s->owner, .index = s->index, .kind = s->list,
-				.purpose = s->purpose, .indexed = s->indexed,
+				.off = s->value,
+				.views = s->views,
+				.new_off = s->value,
+				.new_views = s->views,
+				.cu = (uint32_t)i,
+				.owner = s->owner,
+				.index = s->index,
+				.kind = s->list,
+				.purpose = s->purpose,
+				.indexed = s->indexed,
 			};
 		}
 		if (ru->cu_range.len)
-			run->add[add++] = (struct dwr_list_new){ .cu = (uint32_t)i, .range = ru->cu_range.data,
+			run->add[add++] = (struct dwr_list_new){ .cu = (uint32_t)i,
+								 .range = ru->cu_range.data,
 								 .n_ranges = ru->cu_range.len };
 	}
 	return NULL;
@@ -217,9 +247,11 @@ static struct elfrw_err *set_slots(struct run *run)
 			const struct dwr_slot *s = &rw->ru[i].slot.data[k];
 			const struct dwr_unit *u = &rw->units.data[i];
 			if (!dwr_addr_set(&run->addr, s->off, u->params.address_size, s->new))
-				return elfrw_error_at(rw->secs.sec[u->sec].name, s->pos,
-						      "the entry at 0x%llx of .debug_addr is used by attributes "
-						      "whose new addresses differ", (unsigned long long)s->off);
+				return elfrw_error_at(
+					rw->secs.sec[u->sec].name, s->pos,
+					"the entry at 0x%llx of .debug_addr is used by attributes "
+					"whose new addresses differ",
+					(unsigned long long)s->off);
 		}
 	return NULL;
 }
@@ -232,23 +264,35 @@ static struct elfrw_err *rewrite_lists(struct run *run)
 	if (has_addr)
 		ELFRW_TRY(set_slots(run));
 	struct dwr_rw_lists_in in = {
-		.map = rw->map, .policy = rw->in->policy, .threads = rw->in->threads, .secs = rw->lists, .cu = run->cu,
-		.n_cus = (uint32_t)rw->units.len, .use = run->use, .n_uses = run->n_uses, .add = run->add,
-		.n_add = run->n_add, .addr = has_addr ? &run->addr : NULL,
+		.map = rw->map,
+		.policy = rw->in->policy,
+		.threads = rw->in->threads,
+		.secs = rw->lists,
+		.cu = run->cu,
+		.n_cus = (uint32_t)rw->units.len,
+		.use = run->use,
+		.n_uses = run->n_uses,
+		.add = run->add,
+		.n_add = run->n_add,
+		.addr = has_addr ? &run->addr : NULL,
 	};
 	ELFRW_TRY(dwr_rw_lists(&in, &run->lists));
 	if (!has_addr)
 		return NULL;
 	bool headerless = false;
 	for (size_t i = 0; i < rw->units.len; i++)
-		headerless |= rw->units.data[i].params.version < 5 && rw->ru[i].root.addr_base != UINT64_MAX;
-	return dwr_addr_table_finish(&run->addr, rw->map, headerless, rw->in->image->arch->address_size);
+		headerless |= rw->units.data[i].params.version < 5 &&
+			      rw->ru[i].root.addr_base != UINT64_MAX;
+	return dwr_addr_table_finish(&run->addr, rw->map, headerless,
+				     rw->in->image->arch->address_size);
 }
 
-static struct elfrw_err *put_site(struct dwr_rw *rw, const struct dwr_unit *u, uint64_t pos, unsigned size, uint64_t value)
+static struct elfrw_err *put_site(struct dwr_rw *rw, const struct dwr_unit *u, uint64_t pos,
+				  unsigned size, uint64_t value)
 {
 	if (value == DWR_LIST_NONE || (size == 4 && value >> 32))
-		return elfrw_error_at(rw->secs.sec[u->sec].name, pos, "no place for the list of this attribute");
+		return elfrw_error_at(rw->secs.sec[u->sec].name, pos,
+				      "no place for the list of this attribute");
 	elfrw_put_le(rw->copy[u->sec] + pos, value, size);
 	return NULL;
 }
@@ -266,8 +310,9 @@ static struct elfrw_err *apply_batch(void *arg, size_t i)
 			const struct dwr_site *s = &ru->site.data[j];
 			if (s->kind != DWR_SITE_LIST) {
 				uint64_t new = dwr_rw_lists_base(&run->lists,
-								 s->kind == DWR_SITE_RNG_BASE ? DWR_LIST_RNGLISTS
-											      : DWR_LIST_LOCLISTS,
+								 s->kind == DWR_SITE_RNG_BASE
+									 ? DWR_LIST_RNGLISTS
+									 : DWR_LIST_LOCLISTS,
 								 s->value);
 				/* A base that nothing uses may be anything. */
 				if (new != DWR_LIST_NONE)
@@ -278,7 +323,8 @@ static struct elfrw_err *apply_batch(void *arg, size_t i)
 			if (!s->indexed)
 				ELFRW_TRY(put_site(rw, u, s->pos, s->size, n->new_off));
 			if (s->views != DWR_LIST_NONE)
-				ELFRW_TRY(put_site(rw, u, s->views_pos, u->params.offset_size, n->new_views));
+				ELFRW_TRY(put_site(rw, u, s->views_pos, u->params.offset_size,
+						   n->new_views));
 		}
 	}
 	return NULL;
@@ -289,17 +335,20 @@ static struct elfrw_err *apply_new_ranges(struct run *run)
 	struct dwr_rw *rw = &run->rw;
 	for (size_t i = 0; i < run->n_add; i++) {
 		uint32_t k = run->add[i].cu;
-		ELFRW_TRY(put_site(rw, &rw->units.data[k], rw->ru[k].cu_range_pos, rw->units.data[k].params.offset_size,
-				   run->add[i].new_off));
+		ELFRW_TRY(put_site(rw, &rw->units.data[k], rw->ru[k].cu_range_pos,
+				   rw->units.data[k].params.offset_size, run->add[i].new_off));
 	}
 	return NULL;
 }
 
-/* The form of the artificial unit: that of its line table, or of the first unit when it has none. */
+/* The form of the artificial unit: that of its line table, or of the first unit when it has
+ * none. */
 static struct dwr_form_params unit_form(const struct run *run, bool lines)
 {
 	const struct dwr_rw *rw = &run->rw;
-	struct dwr_form_params p = rw->units.len ? rw->units.data[0].params : (struct dwr_form_params){ .version = 4, .offset_size = 4 };
+	struct dwr_form_params p =
+		rw->units.len ? rw->units.data[0].params
+			      : (struct dwr_form_params){ .version = 4, .offset_size = 4 };
 	if (lines) {
 		p.version = (uint8_t)rw->line.folded_version;
 		p.offset_size = (uint8_t)rw->line.folded_offset_size;
@@ -311,12 +360,14 @@ static struct dwr_form_params unit_form(const struct run *run, bool lines)
 	return p;
 }
 
-/* Appends the unit to which the rows of folded functions and the vtables belong.  Its own range is one byte that no PC ever has:
- * debuggers ignore the lines of a unit without a range, and nothing looks by address into a unit whose range does not hold it. */
+/* Appends the unit to which the rows of folded functions and the vtables belong.  Its own range is
+ * one byte that no PC ever has: debuggers ignore the lines of a unit without a range, and nothing
+ * looks by address into a unit whose range does not hold it. */
 static struct elfrw_err *append_unit(struct run *run)
 {
 	struct dwr_rw *rw = &run->rw;
-	bool lines = rw->has_line && rw->line.folded_unit && rw->in->policy == DWR_FOLDED_OVERLAY && rw->copy[DWR_INFO];
+	bool lines = rw->has_line && rw->line.folded_unit && rw->in->policy == DWR_FOLDED_OVERLAY &&
+		     rw->copy[DWR_INFO];
 	if (rw->in->vtables && rw->copy[DWR_INFO])
 		ELFRW_TRY(dwr_rw_vtables(rw, &run->vtables));
 	bool vtables = run->vtables.v.len != 0;
@@ -326,7 +377,8 @@ static struct elfrw_err *append_unit(struct run *run)
 	unsigned version = p.version, offset = p.offset_size, address = p.address_size;
 	uint64_t trap = lines ? rw->map->trap_byte : 0;
 	if (!run->abbrev.len)
-		elfrw_wbuf_bytes(&run->abbrev, rw->secs.sec[DWR_ABBREV].data, rw->secs.sec[DWR_ABBREV].size);
+		elfrw_wbuf_bytes(&run->abbrev, rw->secs.sec[DWR_ABBREV].data,
+				 rw->secs.sec[DWR_ABBREV].size);
 	uint64_t table = run->abbrev.len, language = 0;
 	for (size_t i = 0; i < rw->units.len && !language; i++)
 		language = rw->ru[i].root.language;
@@ -335,7 +387,9 @@ static struct elfrw_err *append_unit(struct run *run)
 		{ DW_AT_language, DW_FORM_data2 },
 		{ DW_AT_name, DW_FORM_string },
 		{ DW_AT_comp_dir, DW_FORM_string },
-		{ DW_AT_stmt_list, (uint16_t)(version >= 4 ? DW_FORM_sec_offset : offset == 8 ? DW_FORM_data8 : DW_FORM_data4) },
+		{ DW_AT_stmt_list, (uint16_t)(version >= 4  ? DW_FORM_sec_offset
+					      : offset == 8 ? DW_FORM_data8
+							    : DW_FORM_data4) },
 		{ DW_AT_low_pc, DW_FORM_addr },
 		{ DW_AT_high_pc, (uint16_t)(version >= 4 ? DW_FORM_data8 : DW_FORM_addr) },
 	};
@@ -367,7 +421,8 @@ static struct elfrw_err *append_unit(struct run *run)
 	elfrw_wbuf_uleb(&w, 1);
 	elfrw_wbuf_cstr(&w, rw->in->producer ? rw->in->producer : "icfold");
 	elfrw_wbuf_u16(&w, (uint16_t)(language ? language : DW_LANG_C_plus_plus));
-	elfrw_wbuf_cstr(&w, rw->in->folded_unit_name ? rw->in->folded_unit_name : "<folded functions>");
+	elfrw_wbuf_cstr(&w,
+			rw->in->folded_unit_name ? rw->in->folded_unit_name : "<folded functions>");
 	if (!relative)
 		elfrw_wbuf_cstr(&w, "/");
 	if (lines)
@@ -384,7 +439,9 @@ static struct elfrw_err *append_unit(struct run *run)
 		elfrw_wbuf_u8(&w, 0);
 	}
 	elfrw_wbuf_u8(&run->abbrev, 0);
-	uint8_t *info = w.bad || run->abbrev.bad ? NULL : realloc(rw->copy[DWR_INFO], run->info_size + w.len);
+	uint8_t *info = w.bad || run->abbrev.bad
+				? NULL
+				: realloc(rw->copy[DWR_INFO], run->info_size + w.len);
 	if (!info) {
 		elfrw_wbuf_free(&w);
 		return &elfrw_err_nomem;
@@ -396,7 +453,9 @@ static struct elfrw_err *append_unit(struct run *run)
 	run->has_range = trap != 0;
 	run->info_size += w.len;
 	elfrw_wbuf_free(&w);
-	return (offset == 4 && (run->info_size >> 32 || table >> 32)) ? elfrw_error(".debug_info outgrows its offsets") : NULL;
+	return (offset == 4 && (run->info_size >> 32 || table >> 32))
+		       ? elfrw_error(".debug_info outgrows its offsets")
+		       : NULL;
 }
 
 static struct elfrw_err *rewrite_frame(struct run *run)
@@ -408,8 +467,11 @@ static struct elfrw_err *rewrite_frame(struct run *run)
 	struct dwr_cfi cfi;
 	struct dwr_rw_frame_out out = { 0 };
 	const struct elfrw_arch *arch = run->rw.in->image->arch;
-	ELFRW_TRY(dwr_cfi_read(&cfi, sec->name, sec->data, sec->size, 0, false, arch->address_size));
-	struct dwr_rw_frame_in in = { .cfi = &cfi, .map = run->rw.map, .arch = arch,
+	ELFRW_TRY(
+		dwr_cfi_read(&cfi, sec->name, sec->data, sec->size, 0, false, arch->address_size));
+	struct dwr_rw_frame_in in = { .cfi = &cfi,
+				      .map = run->rw.map,
+				      .arch = arch,
 				      .keep_folded = run->rw.in->policy == DWR_FOLDED_ALIAS };
 	struct elfrw_err *err = dwr_rw_debug_frame(&in, &out);
 	dwr_cfi_deinit(&cfi);
@@ -427,13 +489,20 @@ static struct elfrw_err *rewrite_indices(struct run *run)
 	struct dwr_rw *rw = &run->rw;
 	uint8_t *data = NULL;
 	size_t size = 0;
-	struct dwr_index_in in = { .rw = rw, .artificial_unit = run->artificial, .has_range = run->has_range,
-				   .artificial_size = run->artificial == UINT64_MAX ? 0 : run->info_size - run->artificial };
+	struct dwr_index_in in = { .rw = rw,
+				   .artificial_unit = run->artificial,
+				   .has_range = run->has_range,
+				   .artificial_size = run->artificial == UINT64_MAX
+							      ? 0
+							      : run->info_size - run->artificial };
 	struct dwr_arange_extra extra = { run->artificial, rw->map->trap_byte, 1 };
 	const struct dwr_section *sec = &rw->secs.sec[DWR_ARANGES];
 	if (sec->size) {
-		struct dwr_rw_aranges_in ar = { .map = rw->map, .policy = rw->in->policy, .data = sec->data,
-						.size = sec->size, .extra = &extra,
+		struct dwr_rw_aranges_in ar = { .map = rw->map,
+						.policy = rw->in->policy,
+						.data = sec->data,
+						.size = sec->size,
+						.extra = &extra,
 						.n_extra = run->has_range };
 		ELFRW_TRY(dwr_rw_aranges(&ar, &data, &size));
 		ELFRW_TRY(emit(run, DWR_ARANGES, data, size));
@@ -475,7 +544,8 @@ static struct elfrw_err *emit_sections(struct run *run)
 		ELFRW_TRY(emit(run, DWR_ABBREV, elfrw_wbuf_take(&run->abbrev), size));
 	}
 	for (unsigned k = 0; k < DWR_LIST_KINDS; k++)
-		ELFRW_TRY(emit_owned(run, list_sec[k], &run->lists.sec[k].data, run->lists.sec[k].size));
+		ELFRW_TRY(emit_owned(run, list_sec[k], &run->lists.sec[k].data,
+				     run->lists.sec[k].size));
 	ELFRW_TRY(emit_owned(run, DWR_ADDR, &run->addr.data, run->addr.size));
 	return emit_owned(run, DWR_LINE, &rw->line.data, rw->line.size);
 }
@@ -506,7 +576,8 @@ static struct elfrw_err *merge_ranges(struct run *run, struct dwr_note_range **r
 			break; /* the last ones, and without code */
 		for (; t < run->lists.n_taken; t++) {
 			const struct dwr_list_taken *k = &run->lists.taken[t];
-			while (site < ru->site.len && (ru->site.data[site].kind != DWR_SITE_LIST || use < k->use))
+			while (site < ru->site.len &&
+			       (ru->site.data[site].kind != DWR_SITE_LIST || use < k->use))
 				use += ru->site.data[site++].kind == DWR_SITE_LIST;
 			if (site == ru->site.len)
 				break;
@@ -523,8 +594,8 @@ static struct elfrw_err *merge_ranges(struct run *run, struct dwr_note_range **r
 	return NULL;
 }
 
-/* A new .debug_icfold is compressed as .debug_info is, so that a file is of one kind; without debug information beside it,
- * where it may be larger than what folding saved, it always is. */
+/* A new .debug_icfold is compressed as .debug_info is, so that a file is of one kind; without debug
+ * information beside it, where it may be larger than what folding saved, it always is. */
 static void choose_compression(struct dwr_rw *rw)
 {
 	const struct dwr_section *info = &rw->secs.sec[DWR_INFO];
@@ -550,11 +621,13 @@ static struct elfrw_err *write_note(struct run *run)
 	struct dwr_note_die *die = malloc((n + 1) * sizeof *die);
 	struct dwr_note_rows *rows = calloc((size_t)map->n_units + 1, sizeof *rows);
 	struct dwr_note_range *range = NULL;
-	struct elfrw_err *err = die && rows ? merge_ranges(run, &range, &note.n_ranges) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		die && rows ? merge_ranges(run, &range, &note.n_ranges) : &elfrw_err_nomem;
 	if (!err) {
 		for (size_t i = 0; i < rw->units.len; i++) {
 			if (rw->ru[i].die.len)
-				memcpy(die + note.n_dies, rw->ru[i].die.data, rw->ru[i].die.len * sizeof *die);
+				memcpy(die + note.n_dies, rw->ru[i].die.data,
+				       rw->ru[i].die.len * sizeof *die);
 			note.n_dies += rw->ru[i].die.len;
 		}
 		if (n)
@@ -562,9 +635,13 @@ static struct elfrw_err *write_note(struct run *run)
 		for (uint32_t i = 0; rw->has_line && rw->line.fold && i < map->n_units; i++) {
 			const struct dwr_rw_line_fold *f = &rw->line.fold[i];
 			rows[i] = f->status == DWR_FOLD_OWN
-					  ? (struct dwr_note_rows){ DWR_NOTE_ROWS_OWN, f->n_seqs, f->seq }
-					  : (struct dwr_note_rows){ .status = f->status == DWR_FOLD_SAME ? DWR_NOTE_ROWS_SAME
-													 : DWR_NOTE_ROWS_NONE };
+					  ? (struct dwr_note_rows){ DWR_NOTE_ROWS_OWN, f->n_seqs,
+								    f->seq }
+					  : (struct dwr_note_rows){
+						    .status = f->status == DWR_FOLD_SAME
+								      ? DWR_NOTE_ROWS_SAME
+								      : DWR_NOTE_ROWS_NONE
+					    };
 		}
 		note.die = die;
 		note.range = range;
@@ -656,8 +733,10 @@ static void run_deinit(struct run *run)
 
 struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrite_out *out)
 {
-	struct run run = { .rw = { .in = in, .map = in->map, .ranger = dwr_ranger(in->map, in->policy) },
-			   .artificial = UINT64_MAX };
+	struct run run = {
+		.rw = { .in = in, .map = in->map, .ranger = dwr_ranger(in->map, in->policy) },
+		.artificial = UINT64_MAX
+	};
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 0; i < in->map->n_units; i++) {
 		run.rw.has_folded |= (in->map->unit[i].flags & ELFRW_UNIT_FOLDED) != 0;
@@ -683,13 +762,15 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 			st->emptied_scopes += run.rw.ru[i].emptied;
 		}
 		for (size_t i = 0; i < run.n_uses; i++)
-			st->emptied_scopes += run.use[i].empty && run.use[i].purpose == DWR_FOR_SCOPE;
+			st->emptied_scopes +=
+				run.use[i].empty && run.use[i].purpose == DWR_FOR_SCOPE;
 		st->units = (uint32_t)run.rw.units.len;
 		st->artificial_unit = run.artificial;
 		st->vtables = (uint32_t)run.vtables.v.len;
 		st->vtables_left_out = run.vtables.left_out;
 		if (run.out.n_sections)
-			qsort(run.out.section, run.out.n_sections, sizeof *run.out.section, by_place);
+			qsort(run.out.section, run.out.n_sections, sizeof *run.out.section,
+			      by_place);
 		*out = run.out;
 		run.out = (struct dwr_rewrite_out){ 0 };
 	}

@@ -1,7 +1,8 @@
 /* rewrite.h: the only entry point to the rewriting of debug information.
  *
- * Given the input image and the address map, gives every .debug_* section that changes: all addresses mapped, one owner
- * per address for what was folded, and the .debug_icfold note.  Nothing here decides an address. */
+ * Given the input image and the address map, gives every .debug_* section that changes: all
+ * addresses mapped, one owner per address for what was folded, and the .debug_icfold note.  Nothing
+ * here decides an address. */
 #ifndef DWARF_REWRITE_REWRITE_H
 #define DWARF_REWRITE_REWRITE_H
 #include "dwarf/folding.h"
@@ -11,19 +12,21 @@
 
 /* One section of the output that differs from the input.  Sections not listed stay as they are. */
 struct dwr_section_out {
-	const char *name;   /* borrowed from the image, or static for a new section */
-	uint32_t shndx;     /* in the input; 0: a new section to append (SHT_PROGBITS, not SHF_ALLOC) */
-	uint8_t *data;      /* owned: the bytes as they go into the file (compressed like the input's) */
-	size_t size;        /* sh_size */
+	const char *name; /* borrowed from the image, or static for a new section */
+	uint32_t shndx; /* in the input; 0: a new section to append (SHT_PROGBITS, not SHF_ALLOC) */
+	uint8_t *data; /* owned: the bytes as they go into the file (compressed like the input's) */
+	size_t size;   /* sh_size */
 	uint64_t sh_flags;
 	uint64_t sh_addralign;
 };
 
 struct dwr_rewrite_stats {
 	uint32_t units, folded_dies, thunk_dies, emptied_scopes;
-	uint32_t artificial_sequences;  /* line sequences in the artificial unit */
-	uint32_t vtables, vtables_left_out; /* objects described; those whose class is not certain */
-	uint64_t artificial_unit;       /* .debug_info offset of the artificial unit, UINT64_MAX without one */
+	uint32_t artificial_sequences; /* line sequences in the artificial unit */
+	uint32_t vtables,
+		vtables_left_out; /* objects described; those whose class is not certain */
+	uint64_t artificial_unit; /* .debug_info offset of the artificial unit, UINT64_MAX without
+				     one */
 };
 
 struct dwr_rewrite_out {
@@ -32,9 +35,10 @@ struct dwr_rewrite_out {
 	struct dwr_rewrite_stats stats;
 };
 
-/* Rewrites the debug information of IN->image.  Without .debug_* sections the only possible output is .debug_icfold,
- * which is written when a unit moved or was folded.  *OUT is untouched on failure.  Errors name section and offset:
- * debug information that cannot be parsed, or cannot be kept right (split DWARF). */
+/* Rewrites the debug information of IN->image.  Without .debug_* sections the only possible output
+ * is .debug_icfold, which is written when a unit moved or was folded.  *OUT is untouched on
+ * failure.  Errors name section and offset: debug information that cannot be parsed, or cannot be
+ * kept right (split DWARF). */
 struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrite_out *out);
 void dwr_rewrite_out_deinit(struct dwr_rewrite_out *out);
 #endif

@@ -1,4 +1,5 @@
-/* state.h: what the parts of the rewriting share; private to dwarf/rewrite/rewrite.c, rw_info.c, rw_abbrev.c and rw_index.c. */
+/* state.h: what the parts of the rewriting share; private to dwarf/rewrite/rewrite.c, rw_info.c,
+ * rw_abbrev.c and rw_index.c. */
 #ifndef DWARF_REWRITE_STATE_H
 #define DWARF_REWRITE_STATE_H
 #include "dwarf/calls/icfold_note.h"
@@ -25,14 +26,14 @@ struct dwr_site {
 	uint64_t views;     /* DW_AT_GNU_locviews of the same DIE, or DWR_LIST_NONE */
 	uint64_t views_pos; /* of its bytes */
 	uint64_t die;
-	uint32_t owner;     /* unit of the map that the function around it is, or ELFRW_NO_UNIT */
-	uint32_t index;     /* with `indexed` */
-	uint8_t kind;       /* enum dwr_site_kind */
-	uint8_t list;       /* enum dwr_list_kind */
-	uint8_t purpose;    /* enum dwr_purpose */
-	uint8_t size;       /* of the value, and of the views' */
+	uint32_t owner;  /* unit of the map that the function around it is, or ELFRW_NO_UNIT */
+	uint32_t index;  /* with `indexed` */
+	uint8_t kind;    /* enum dwr_site_kind */
+	uint8_t list;    /* enum dwr_list_kind */
+	uint8_t purpose; /* enum dwr_purpose */
+	uint8_t size;    /* of the value, and of the views' */
 	bool indexed;
-	bool function;      /* a subprogram's DW_AT_ranges: its parts may be members of groups */
+	bool function; /* a subprogram's DW_AT_ranges: its parts may be members of groups */
 };
 
 /* A slot of .debug_addr that must have a value that no mapping gives. */
@@ -49,7 +50,7 @@ enum dwr_abbrev_edit_kind {
 
 /* A DIE that needs another declaration. */
 struct dwr_abbrev_edit {
-	uint64_t die;   /* offset of the DIE, which begins with the code */
+	uint64_t die; /* offset of the DIE, which begins with the code */
 	uint64_t code;
 	uint32_t attr;  /* index among the declaration's attributes */
 	uint8_t kind;   /* enum dwr_abbrev_edit_kind */
@@ -67,11 +68,12 @@ struct dwr_rw_unit {
 	VEC(struct dwr_abbrev_edit) edit;
 	VEC(struct dwr_note_die) die;
 	VEC(struct dwr_note_range) range; /* from low_pc and high_pc; in DIE order */
-	VEC(struct dwr_list_range) cu_range; /* the unit's ranges, when low_pc and high_pc can no longer say them */
-	uint64_t cu_range_pos;            /* then: where their offset goes */
-	VEC(uint64_t) macro;              /* offsets of units of .debug_macro */
+	VEC(struct dwr_list_range)
+	cu_range; /* the unit's ranges, when low_pc and high_pc can no longer say them */
+	uint64_t cu_range_pos; /* then: where their offset goes */
+	VEC(uint64_t) macro;   /* offsets of units of .debug_macro */
 	uint32_t folded_dies, thunk_dies, emptied;
-	uint32_t first_use;               /* index of the first list use of this unit */
+	uint32_t first_use; /* index of the first list use of this unit */
 	uint32_t list_cu;
 };
 
@@ -82,26 +84,29 @@ struct dwr_rw {
 	struct dwr_ranger ranger;
 	struct dwr_sections secs;
 	struct dwr_units units;
-	struct dwr_rw_unit *ru;   /* one per unit of `units` */
-	uint8_t *copy[2];         /* private copies of .debug_info and .debug_types (DWR_INFO, DWR_TYPES) */
+	struct dwr_rw_unit *ru; /* one per unit of `units` */
+	uint8_t *copy[2]; /* private copies of .debug_info and .debug_types (DWR_INFO, DWR_TYPES) */
 	struct dwr_list_secs lists;
-	uint8_t *addr_use;        /* see addr.h; NULL without .debug_addr */
+	uint8_t *addr_use; /* see addr.h; NULL without .debug_addr */
 	struct dwr_rw_line_out line;
-	bool has_line;            /* `line` is filled */
-	bool has_folded;          /* the map folds something */
-	bool changes;             /* the map moves or folds something */
-	atomic_uint_fast64_t list_bytes; /* of functions' range lists read in the walks over the units */
+	bool has_line;   /* `line` is filled */
+	bool has_folded; /* the map folds something */
+	bool changes;    /* the map moves or folds something */
+	atomic_uint_fast64_t
+		list_bytes; /* of functions' range lists read in the walks over the units */
 };
 
 /* Which attributes the walk needs. */
 void dwr_rw_info_want(struct dwr_want *want);
 
-/* Walks unit I, whose root was read: patches all that can be told at once in the private copy, collects the rest in
- * rw->ru[I].  TABLE is the unit's, read with dwr_rw_info_want(). */
-struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i, const struct dwr_abbrev_table *table);
+/* Walks unit I, whose root was read: patches all that can be told at once in the private copy,
+ * collects the rest in rw->ru[I].  TABLE is the unit's, read with dwr_rw_info_want(). */
+struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
+				   const struct dwr_abbrev_table *table);
 
-/* Appends the bytes that turn .debug_abbrev of the input into that of the output to W (in full), and patches the headers
- * and the edited DIEs of all units in the private copies.  Nothing is appended when there are no edits. */
+/* Appends the bytes that turn .debug_abbrev of the input into that of the output to W (in full),
+ * and patches the headers and the edited DIEs of all units in the private copies.  Nothing is
+ * appended when there are no edits. */
 struct elfrw_err *dwr_rw_abbrev(struct dwr_rw *rw, struct elfrw_wbuf *w);
 
 /* Writes VALUE in SIZE bytes at P as a LEB128 of exactly that size; false: it does not fit. */

@@ -1,19 +1,22 @@
 /* vtable.c: see vtable.h.
  *
- * The symbol of a vtable object holds the mangled name of its class, and the linkage name of each virtual function that the class
- * declares begins with the same text (Itanium C++ ABI, section 5.1.6.2):
+ * The symbol of a vtable object holds the mangled name of its class, and the linkage name of each
+ * virtual function that the class declares begins with the same text (Itanium C++ ABI, section
+ * 5.1.6.2):
  *
- *	_ZTV N 3foo3BarIiE E		_ZN 3foo3BarIiE 1f E v
+ *	_ZTV N 3foo3BarIiE E_ZN 3foo3BarIiE 1f E v
  *
- * Substitutions are numbered from the left, so that the text is the same in both, whatever template arguments are in it: how a
- * compiler spells a template in DW_AT_name does not matter.  A class that declares no virtual function has its name built from its
- * scopes, unless it is a template.  What the object of a construction vtable (_ZTC) is one of tells its type information.
+ * Substitutions are numbered from the left, so that the text is the same in both, whatever template
+ * arguments are in it: how a compiler spells a template in DW_AT_name does not matter.  A class
+ * that declares no virtual function has its name built from its scopes, unless it is a template.
+ * What the object of a construction vtable (_ZTC) is one of tells its type information.
  *
- * A name of external linkage means one class in the whole program (basic.def.odr): the first DIE is as good as the others.  A
- * local name may mean several, and compilers leave linkage names out of their DIEs.  There a function in one of the object's slots
- * tells: its symbol says whether the object's class is where it is declared, and its DIE leads to the declaration.  When none does
- * so, a local name must have one DIE and one object alone.
- * Cost: a walk of .debug_info that delivers few attributes, and another one of the units with local names. */
+ * A name of external linkage means one class in the whole program (basic.def.odr): the first DIE is
+ * as good as the others.  A local name may mean several, and compilers leave linkage names out of
+ * their DIEs.  There a function in one of the object's slots tells: its symbol says whether the
+ * object's class is where it is declared, and its DIE leads to the declaration.  When none does so,
+ * a local name must have one DIE and one object alone. Cost: a walk of .debug_info that delivers
+ * few attributes, and another one of the units with local names. */
 #include "dwarf/rewrite/vtable.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/vtables.h"
@@ -26,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN 4 /* units */
+#define RUN       4 /* units */
 #define MAX_DEPTH 64
 
 /* A vtable object to be described. */
@@ -75,7 +78,9 @@ struct search {
 	VEC(struct object) object; /* sorted by name */
 	VEC(struct slot) slot;     /* sorted by address */
 	VEC(struct lead) lead;     /* sorted by DIE */
-	struct hits { VEC(struct hit) v; } *run;
+	struct hits {
+		VEC(struct hit) v;
+	} * run;
 };
 
 static int symbol_order(const void *a, const void *b)
@@ -113,15 +118,18 @@ static struct elfrw_err *read_symbols(struct search *s)
 	for (uint64_t i = 0; sec && sec->data && i < sec->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, sec->data + i * sizeof sym, sizeof sym);
-		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF || !sym.st_name)
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
+		    !sym.st_name)
 			continue;
 		const char *name = elfrw_image_string(img, sec->hdr.sh_link, sym.st_name);
-		if (!name || strncmp(name, "_ZT", 3) || (name[3] != 'V' && name[3] != 'C' && name[3] != 'I') || strchr(name, '@'))
+		if (!name || strncmp(name, "_ZT", 3) ||
+		    (name[3] != 'V' && name[3] != 'C' && name[3] != 'I') || strchr(name, '@'))
 			continue;
 		struct symbol *slot = VEC_PUSH(&s->symbol);
 		if (!slot)
 			return &elfrw_err_nomem;
-		*slot = (struct symbol){ sym.st_value, name, ELF64_ST_BIND(sym.st_info) == STB_LOCAL };
+		*slot = (struct symbol){ sym.st_value, name,
+					 ELF64_ST_BIND(sym.st_info) == STB_LOCAL };
 	}
 	if (s->symbol.len)
 		qsort(s->symbol.data, s->symbol.len, sizeof *s->symbol.data, symbol_order);
@@ -183,7 +191,9 @@ static struct elfrw_err *collect_objects(struct search *s, struct dwr_rw_vtables
 		if (!o)
 			err = &elfrw_err_nomem;
 		else
-			*o = (struct object){ .address = t->object, .name = name, .len = len,
+			*o = (struct object){ .address = t->object,
+					      .name = name,
+					      .len = len,
 					      .local = sym->local && local_name(sym->name + 4) };
 	}
 	dwr_vtables_deinit(&vt);
@@ -195,7 +205,9 @@ static struct elfrw_err *collect_objects(struct search *s, struct dwr_rw_vtables
 /* The index of the first object with the name TEXT, or UINT32_MAX. */
 static uint32_t find_name(const struct search *s, const char *text, size_t len)
 {
-	size_t lo = LOWER_BOUND(0, s->object.len, mid, text_order(s->object.data[mid].name, s->object.data[mid].len, text, len) < 0);
+	size_t lo = LOWER_BOUND(
+		0, s->object.len, mid,
+		text_order(s->object.data[mid].name, s->object.data[mid].len, text, len) < 0);
 	const struct object *o = lo < s->object.len ? &s->object.data[lo] : NULL;
 	return o && text_order(o->name, o->len, text, len) == 0 ? (uint32_t)lo : UINT32_MAX;
 }
@@ -211,15 +223,16 @@ static const char *source_name(const char *p)
 	return memchr(p, 0, n) ? NULL : p + n;
 }
 
-/* A function's own part of a nested name, with the E that ends the name: what follows that, or NULL.  Template arguments (no
- * virtual function has any) and conversions are not understood. */
+/* A function's own part of a nested name, with the E that ends the name: what follows that, or
+ * NULL.  Template arguments (no virtual function has any) and conversions are not understood. */
 static const char *last_part(const char *p)
 {
 	if (*p >= '1' && *p <= '9')
 		p = source_name(p);
 	else if (*p == 'D' && p[1] >= '0' && p[1] <= '5')
 		p += 2;
-	else if (*p >= 'a' && *p <= 'z' && p[1] >= 'A' && p[1] <= 'z' && (p[0] != 'c' || p[1] != 'v'))
+	else if (*p >= 'a' && *p <= 'z' && p[1] >= 'A' && p[1] <= 'z' &&
+		 (p[0] != 'c' || p[1] != 'v'))
 		p += 2;
 	else
 		return NULL;
@@ -238,7 +251,9 @@ static uint32_t class_of(const struct search *s, const char *linkage)
 	p += strspn(p, "RO");
 	/* The longest name of an object with which P begins and behind which P fits, if any. */
 	for (size_t n = strlen(p), same; n; n = same) {
-		size_t lo = LOWER_BOUND(0, s->object.len, mid, text_order(s->object.data[mid].name, s->object.data[mid].len, p, n) <= 0);
+		size_t lo = LOWER_BOUND(
+			0, s->object.len, mid,
+			text_order(s->object.data[mid].name, s->object.data[mid].len, p, n) <= 0);
 		if (!lo)
 			return UINT32_MAX;
 		/* No name that lies between this one and P's first N letters begins P. */
@@ -254,8 +269,9 @@ static uint32_t class_of(const struct search *s, const char *linkage)
 	return UINT32_MAX;
 }
 
-/* The same for a class inside of a function: Z <function> E N <class> <member> E [<discriminator>]; the object's name is
- * Z <function> E <class> [<discriminator>].  CLASS is the class's name: where the function ends is not parsed. */
+/* The same for a class inside of a function: Z <function> E N <class> <member> E [<discriminator>];
+ * the object's name is Z <function> E <class> [<discriminator>].  CLASS is the class's name: where
+ * the function ends is not parsed. */
 static uint32_t local_class_of(const struct search *s, const char *linkage, const char *class)
 {
 	char number[24], *text = NULL;
@@ -301,13 +317,16 @@ static uint32_t local_class_of(const struct search *s, const char *linkage, cons
 struct scope {
 	uint64_t die;
 	bool open;  /* a class, and nothing found yet */
-	bool named; /* mangled with its scopes, its name are the first END bytes of the walk's text */
+	bool named; /* mangled with its scopes, its name are the first END bytes of the walk's text
+		     */
 	size_t end;
 	struct dwr_value name;
 };
 
-/* What a namespace or class with this DW_AT_name (or NULL) is called in a mangled name of the scope AROUND. */
-static bool mangle(const struct scope *around, unsigned tag, const char *name, struct elfrw_wbuf *text)
+/* What a namespace or class with this DW_AT_name (or NULL) is called in a mangled name of the scope
+ * AROUND. */
+static bool mangle(const struct scope *around, unsigned tag, const char *name,
+		   struct elfrw_wbuf *text)
 {
 	char number[24];
 	size_t n = name ? strlen(name) : 0;
@@ -316,7 +335,9 @@ static bool mangle(const struct scope *around, unsigned tag, const char *name, s
 	text->len = around->end;
 	if (!name && tag == DW_TAG_namespace) {
 		elfrw_wbuf_bytes(text, "12_GLOBAL__N_1", 14);
-	} else if (!n || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != n) {
+	} else if (!n ||
+		   strspn(name,
+			  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") != n) {
 		return false;
 	} else if (!around->end && tag == DW_TAG_namespace && strcmp(name, "std") == 0) {
 		elfrw_wbuf_bytes(text, "St", 2);
@@ -327,7 +348,8 @@ static bool mangle(const struct scope *around, unsigned tag, const char *name, s
 	return !text->bad;
 }
 
-static struct elfrw_err *push_hit(struct hits *hits, uint32_t object, uint32_t unit, uint64_t die, bool by_scopes)
+static struct elfrw_err *push_hit(struct hits *hits, uint32_t object, uint32_t unit, uint64_t die,
+				  bool by_scopes)
 {
 	struct hit *h = VEC_PUSH(&hits->v);
 	if (!h)
@@ -337,8 +359,8 @@ static struct elfrw_err *push_hit(struct hits *hits, uint32_t object, uint32_t u
 }
 
 /* A DIE that may be a scope of classes, or is one. */
-static struct elfrw_err *enter(struct search *s, uint32_t k, const struct dwr_die *die, struct scope *own,
-			   struct elfrw_wbuf *text, struct hits *hits)
+static struct elfrw_err *enter(struct search *s, uint32_t k, const struct dwr_die *die,
+			       struct scope *own, struct elfrw_wbuf *text, struct hits *hits)
 {
 	const struct dwr_unit *unit = &s->units->data[k];
 	unsigned tag = die->abbrev->tag;
@@ -347,19 +369,24 @@ static struct elfrw_err *enter(struct search *s, uint32_t k, const struct dwr_di
 	*own = (struct scope){ .die = die->off, .named = !die->depth && unit->params.version > 2 };
 	if (!class && tag != DW_TAG_namespace)
 		return NULL;
-	const struct dwr_value *declaration = dwr_die_value(die, DW_AT_declaration), *name = dwr_die_value(die, DW_AT_name);
+	const struct dwr_value *declaration = dwr_die_value(die, DW_AT_declaration),
+			       *name = dwr_die_value(die, DW_AT_name);
 	if (name)
 		own->name = *name;
 	own->open = class && die->abbrev->children && !(declaration && declaration->u);
-	const char *plain = name ? dwr_value_string(&s->rw->secs, unit, &s->rw->ru[k].root, name) : NULL;
+	const char *plain =
+		name ? dwr_value_string(&s->rw->secs, unit, &s->rw->ru[k].root, name) : NULL;
 	/* Elsewhere than where it belongs when it completes a declaration. */
-	own->named = die->depth && !dwr_die_value(die, DW_AT_specification) && mangle(own - 1, tag, plain, text);
+	own->named = die->depth && !dwr_die_value(die, DW_AT_specification) &&
+		     mangle(own - 1, tag, plain, text);
 	own->end = text->len;
-	uint32_t o = own->open && own->named ? find_name(s, (const char *)text->data, text->len) : UINT32_MAX;
+	uint32_t o = own->open && own->named ? find_name(s, (const char *)text->data, text->len)
+					     : UINT32_MAX;
 	return o == UINT32_MAX ? NULL : push_hit(hits, o, k, die->off, true);
 }
 
-static struct elfrw_err *walk_unit(struct search *s, uint32_t k, struct dwr_abbrev_table *table, struct elfrw_wbuf *text, struct hits *hits)
+static struct elfrw_err *walk_unit(struct search *s, uint32_t k, struct dwr_abbrev_table *table,
+				   struct elfrw_wbuf *text, struct hits *hits)
 {
 	static const uint16_t vendor[] = { DW_AT_MIPS_linkage_name };
 	struct dwr_rw *rw = s->rw;
@@ -385,7 +412,8 @@ static struct elfrw_err *walk_unit(struct search *s, uint32_t k, struct dwr_abbr
 		struct scope *own = &scope[die.depth], *around = die.depth ? own - 1 : NULL;
 		if (die.abbrev->children)
 			ELFRW_TRY(enter(s, k, &die, own, text, hits));
-		if (die.abbrev->tag != DW_TAG_subprogram || !around || !around->open || !dwr_die_value(&die, DW_AT_virtuality))
+		if (die.abbrev->tag != DW_TAG_subprogram || !around || !around->open ||
+		    !dwr_die_value(&die, DW_AT_virtuality))
 			continue;
 		const struct dwr_value *v = dwr_die_value(&die, DW_AT_linkage_name);
 		if (!v)
@@ -394,7 +422,9 @@ static struct elfrw_err *walk_unit(struct search *s, uint32_t k, struct dwr_abbr
 		if (!linkage)
 			continue;
 		uint32_t o = linkage[0] && linkage[1] && linkage[2] == 'Z'
-				     ? local_class_of(s, linkage, dwr_value_string(&rw->secs, unit, root, &around->name))
+				     ? local_class_of(s, linkage,
+						      dwr_value_string(&rw->secs, unit, root,
+								       &around->name))
 				     : class_of(s, linkage);
 		if (o == UINT32_MAX)
 			continue;
@@ -458,9 +488,10 @@ static int lead_order(const void *a, const void *b)
 	return x->object < y->object ? -1 : x->object > y->object;
 }
 
-/* From object K through the functions of its slots to their declarations.  DIE: N of them, sorted by unit of the map. */
-static struct elfrw_err *follow_slots(struct search *s, uint32_t k, const struct dwr_note_die *die, size_t n,
-				       struct dwr_abbrev_table *table)
+/* From object K through the functions of its slots to their declarations.  DIE: N of them, sorted
+ * by unit of the map. */
+static struct elfrw_err *follow_slots(struct search *s, uint32_t k, const struct dwr_note_die *die,
+				      size_t n, struct dwr_abbrev_table *table)
 {
 	const uint64_t address = s->object.data[k].address;
 	size_t i = 0, hi = s->slot.len;
@@ -486,7 +517,8 @@ static struct elfrw_err *follow_slots(struct search *s, uint32_t k, const struct
 			uint64_t chain[4];
 			unsigned len;
 			const char *name;
-			ELFRW_TRY(dwr_function_chain(&s->rw->secs, s->units, table, die[d].die, chain, 4, &len, &name));
+			ELFRW_TRY(dwr_function_chain(&s->rw->secs, s->units, table, die[d].die,
+						     chain, 4, &len, &name));
 			struct lead *l = len ? VEC_PUSH(&s->lead) : NULL;
 			if (len && !l)
 				return &elfrw_err_nomem;
@@ -497,13 +529,16 @@ static struct elfrw_err *follow_slots(struct search *s, uint32_t k, const struct
 	return NULL;
 }
 
-/* Is the function with the symbol LINKAGE, declared in a class named CLASS, a member of the class of object O? */
-static bool member_of(const struct search *s, const struct object *o, const char *linkage, const char *class)
+/* Is the function with the symbol LINKAGE, declared in a class named CLASS, a member of the class
+ * of object O? */
+static bool member_of(const struct search *s, const struct object *o, const char *linkage,
+		      const char *class)
 {
 	if (linkage[0] != '_' || linkage[1] != 'Z')
 		return false;
 	uint32_t k = linkage[2] == 'Z' ? local_class_of(s, linkage, class) : class_of(s, linkage);
-	return k != UINT32_MAX && text_order(s->object.data[k].name, s->object.data[k].len, o->name, o->len) == 0;
+	return k != UINT32_MAX &&
+	       text_order(s->object.data[k].name, s->object.data[k].len, o->name, o->len) == 0;
 }
 
 /* What may be the class around a declaration. */
@@ -516,8 +551,10 @@ struct around {
 static struct around around_of(const struct dwr_die *die)
 {
 	unsigned tag = die->abbrev->tag;
-	struct around a = { .die = die->off, .class = tag == DW_TAG_class_type || tag == DW_TAG_structure_type };
-	const struct dwr_value *name = dwr_die_value(die, DW_AT_name), *sig = dwr_die_value(die, DW_AT_signature);
+	struct around a = { .die = die->off,
+			    .class = tag == DW_TAG_class_type || tag == DW_TAG_structure_type };
+	const struct dwr_value *name = dwr_die_value(die, DW_AT_name),
+			       *sig = dwr_die_value(die, DW_AT_signature);
 	const struct dwr_value *declared = dwr_die_value(die, DW_AT_declaration);
 	a.declared = declared && declared->u;
 	if (name)
@@ -528,7 +565,8 @@ static struct around around_of(const struct dwr_die *die)
 }
 
 /* The classes around the declarations of LEAD (N of them, sorted, all in unit K). */
-static struct elfrw_err *walk_leads(struct search *s, const struct lead *lead, size_t n, uint32_t k, struct dwr_abbrev_table *table)
+static struct elfrw_err *walk_leads(struct search *s, const struct lead *lead, size_t n, uint32_t k,
+				    struct dwr_abbrev_table *table)
 {
 	const struct dwr_rw *rw = s->rw;
 	const struct dwr_unit *unit = &s->units->data[k];
@@ -548,16 +586,24 @@ static struct elfrw_err *walk_leads(struct search *s, const struct lead *lead, s
 			return NULL;
 		for (; n && lead->die < die.off; lead++)
 			n--;
-		const struct around *class = die.depth && die.depth < MAX_DEPTH ? &scope[die.depth - 1] : NULL;
+		const struct around *class =
+			die.depth && die.depth < MAX_DEPTH ? &scope[die.depth - 1] : NULL;
 		for (; n && lead->die == die.off; lead++, n--) {
 			struct object *o = &s->object.data[lead->object];
-			const char *text = class && class->name.form ? dwr_value_string(&rw->secs, unit, root, &class->name) : NULL;
-			if (!class || !class->class || o->exact || !member_of(s, o, lead->linkage, text ? text : ""))
+			const char *text =
+				class && class->name.form
+					? dwr_value_string(&rw->secs, unit, root, &class->name)
+					: NULL;
+			if (!class || !class->class || o->exact ||
+			    !member_of(s, o, lead->linkage, text ? text : ""))
 				continue;
 			bool by_signature = class->signature.form == DW_FORM_ref_sig8;
 			if (class->declared && !by_signature)
 				continue;
-			o->type = (struct dwr_rw_vtable){ o->address, by_signature ? class->signature.u : class->die, by_signature };
+			o->type = (struct dwr_rw_vtable){ o->address,
+							  by_signature ? class->signature.u
+								       : class->die,
+							  by_signature };
 			o->exact = true;
 		}
 		if (die.depth < MAX_DEPTH && die.abbrev->children)
@@ -593,11 +639,13 @@ static struct elfrw_err *settle_by_slots(struct search *s)
 	if (!err && s->lead.len)
 		qsort(s->lead.data, s->lead.len, sizeof *s->lead.data, lead_order);
 	for (size_t i = 0, n; i < s->lead.len && !err; i += n) {
-		const struct dwr_unit *unit = dwr_units_find(s->units, DWR_INFO, s->lead.data[i].die);
+		const struct dwr_unit *unit =
+			dwr_units_find(s->units, DWR_INFO, s->lead.data[i].die);
 		for (n = 1; unit && i + n < s->lead.len && s->lead.data[i + n].die < unit->end;)
 			n++;
 		if (unit)
-			err = walk_leads(s, &s->lead.data[i], n, (uint32_t)(unit - s->units->data), &table);
+			err = walk_leads(s, &s->lead.data[i], n, (uint32_t)(unit - s->units->data),
+					 &table);
 	}
 	dwr_abbrev_deinit(&table);
 	VEC_FREE(&die);
@@ -614,7 +662,8 @@ struct elfrw_err *dwr_rw_vtables(struct dwr_rw *rw, struct dwr_rw_vtables *ret)
 		err = collect_objects(&s, ret);
 	if (!err && s.object.len) {
 		s.run = calloc(runs + 1, sizeof *s.run);
-		err = s.run ? elfrw_parallel(rw->in->threads, runs, walk_run, &s) : &elfrw_err_nomem;
+		err = s.run ? elfrw_parallel(rw->in->threads, runs, walk_run, &s)
+			    : &elfrw_err_nomem;
 		if (!err)
 			settle(&s, runs, false);
 		if (!err)
@@ -627,8 +676,10 @@ struct elfrw_err *dwr_rw_vtables(struct dwr_rw *rw, struct dwr_rw_vtables *ret)
 		bool again = i && text_order(o->name, o->len, p->name, p->len) == 0;
 		if (!again)
 			p = &s.object.data[first = i];
-		/* Several objects of one class: a vtable and construction vtables.  Of a local name, they may be of several. */
-		bool single = !again && (i + 1 == s.object.len || text_order(o->name, o->len, o[1].name, o[1].len));
+		/* Several objects of one class: a vtable and construction vtables.  Of a local
+		 * name, they may be of several. */
+		bool single = !again && (i + 1 == s.object.len ||
+					 text_order(o->name, o->len, o[1].name, o[1].len));
 		if (o->exact)
 			p = o;
 		else if (!p->sure || (o->local && (p->several || !single))) {
@@ -660,8 +711,8 @@ void dwr_rw_vtables_deinit(struct dwr_rw_vtables *vt)
 	VEC_FREE(&vt->v);
 }
 
-void dwr_rw_vtables_write(const struct dwr_rw_vtables *vt, struct dwr_form_params params, unsigned first, struct elfrw_wbuf *abbrev,
-			  struct elfrw_wbuf *info)
+void dwr_rw_vtables_write(const struct dwr_rw_vtables *vt, struct dwr_form_params params,
+			  unsigned first, struct elfrw_wbuf *abbrev, struct elfrw_wbuf *info)
 {
 	for (unsigned k = 0; k < 2; k++) {
 		elfrw_wbuf_uleb(abbrev, first + k);
@@ -680,6 +731,9 @@ void dwr_rw_vtables_write(const struct dwr_rw_vtables *vt, struct dwr_form_param
 		elfrw_wbuf_u8(info, DW_OP_addr);
 		elfrw_wbuf_uint(info, v->address, params.address_size);
 		/* Until DWARF 2 a reference to another unit was of the size of an address. */
-		elfrw_wbuf_uint(info, v->type, v->signature ? 8 : params.version == 2 ? params.address_size : params.offset_size);
+		elfrw_wbuf_uint(info, v->type,
+				v->signature          ? 8
+				: params.version == 2 ? params.address_size
+						      : params.offset_size);
 	}
 }

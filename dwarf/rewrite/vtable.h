@@ -1,11 +1,13 @@
-/* vtable.h: which class each vtable object belongs to, as entries of the artificial unit; private to dwarf/rewrite/rewrite.c. */
+/* vtable.h: which class each vtable object belongs to, as entries of the artificial unit; private
+ * to dwarf/rewrite/rewrite.c. */
 #ifndef DWARF_REWRITE_VTABLE_H
 #define DWARF_REWRITE_VTABLE_H
 #include "dwarf/rewrite/state.h"
 
 struct dwr_rw_vtable {
 	uint64_t address; /* of the object: the value of its symbol; vtables do not move */
-	uint64_t type;    /* offset of the class's DIE in .debug_info, or the signature of its type unit */
+	uint64_t type;    /* offset of the class's DIE in .debug_info, or the signature of its type
+			     unit */
 	bool signature;
 };
 
@@ -14,12 +16,13 @@ struct dwr_rw_vtables {
 	uint32_t left_out;           /* objects whose class is not certain */
 };
 
-/* The vtable objects of the input with a slot in rw->in->vslot.  An object is left out when no class DIE is surely its own: none
- * is there, or several classes of one name are (in anonymous namespaces, or local to functions of several files). */
+/* The vtable objects of the input with a slot in rw->in->vslot.  An object is left out when no
+ * class DIE is surely its own: none is there, or several classes of one name are (in anonymous
+ * namespaces, or local to functions of several files). */
 struct elfrw_err *dwr_rw_vtables(struct dwr_rw *rw, struct dwr_rw_vtables *ret);
 void dwr_rw_vtables_deinit(struct dwr_rw_vtables *vt);
 
 /* The declarations (from code FIRST on) for the unit's abbreviation table, and the DIEs. */
-void dwr_rw_vtables_write(const struct dwr_rw_vtables *vt, struct dwr_form_params params, unsigned first, struct elfrw_wbuf *abbrev,
-			  struct elfrw_wbuf *info);
+void dwr_rw_vtables_write(const struct dwr_rw_vtables *vt, struct dwr_form_params params,
+			  unsigned first, struct elfrw_wbuf *abbrev, struct elfrw_wbuf *info);
 #endif

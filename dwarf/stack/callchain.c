@@ -1,18 +1,21 @@
 /* callchain.c: see callchain.h.
  *
- * Functions are unit numbers of the address map; a *set* of them is what a frame could be in.  From the outermost frame inward,
- * the set of a frame in shared code is what its group has in common with what the callers' set can have called at the call site:
+ * Functions are unit numbers of the address map; a *set* of them is what a frame could be in.  From
+ * the outermost frame inward, the set of a frame in shared code is what its group has in common
+ * with what the callers' set can have called at the call site:
  *
  *	A calls B, C calls D; B and D share code, so A and C do.  main calls A at s1:
  *	main (not shared) --s1--> {A}      the entry (s1, no caller) names A
  *	A --s2--> {B}                      the entry (s2, caller A) names B; (s2, caller C) names D
  *
- * What was called is a function of the group itself (the usual case), or one that reaches members of the group by jumps: then
- * these, unless an indirect jump on the way could lead anywhere.  A function that was called and is in the group is a candidate
- * in any case, together with the members that it reaches by direct jumps.  That a function of the group jumps indirectly to
+ * What was called is a function of the group itself (the usual case), or one that reaches members
+ * of the group by jumps: then these, unless an indirect jump on the way could lead anywhere.  A
+ * function that was called and is in the group is a candidate in any case, together with the
+ * members that it reaches by direct jumps.  That a function of the group jumps indirectly to
  * another function of the same group is not considered.
  *
- * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met, once. */
+ * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met,
+ * once. */
 #include "dwarf/stack/callchain.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/stack/state.h"
@@ -72,7 +75,8 @@ static struct elfrw_err *open_note(struct dwr_callchain *cc)
 			struct die_member *d = VEC_PUSH(&cc->die);
 			if (!d)
 				return &elfrw_err_nomem;
-			*d = (struct die_member){ cc->note.dies[cc->note.member[i].die + k].die, cc->note.member[i].unit };
+			*d = (struct die_member){ cc->note.dies[cc->note.member[i].die + k].die,
+						  cc->note.member[i].unit };
 		}
 	if (cc->die.len)
 		qsort(cc->die.data, cc->die.len, sizeof *cc->die.data, die_order);
@@ -91,7 +95,8 @@ static int nameless_order(const void *a, const void *b)
 	return c ? c : x->member < y->member ? -1 : x->member > y->member;
 }
 
-static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t *die, size_t n, const struct nameless *v, size_t n_names)
+static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t *die, size_t n,
+					const struct nameless *v, size_t n_names)
 {
 	struct dwr_abbrev_table table = { 0 };
 	struct elfrw_err *err = dwr_sections_load(&cc->secs, DWR_STR);
@@ -105,11 +110,13 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 		const char *name = NULL;
 		if (i && die[i] == die[i - 1])
 			continue;
-		err = dwr_function_chain(&cc->secs, &cc->units, &table, die[i], chain, 4, &hops, &name);
+		err = dwr_function_chain(&cc->secs, &cc->units, &table, die[i], chain, 4, &hops,
+					 &name);
 		if (err || !name)
 			continue;
 		size_t lo = LOWER_BOUND(0, n_names, mid, strcmp(v[mid].name, name) < 0);
-		bool one = lo < n_names && strcmp(v[lo].name, name) == 0 && (lo + 1 == n_names || strcmp(v[lo + 1].name, name));
+		bool one = lo < n_names && strcmp(v[lo].name, name) == 0 &&
+			   (lo + 1 == n_names || strcmp(v[lo + 1].name, name));
 		if (!one)
 			continue;
 		struct die_member *d = VEC_PUSH(&cc->die);
@@ -123,7 +130,8 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 	return err;
 }
 
-/* DIEs in the tables that are no member's: declarations of members without a DIE, told by the name. */
+/* DIEs in the tables that are no member's: declarations of members without a DIE, told by the
+ * name. */
 static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 {
 	VEC(uint64_t) odd = { 0 };
@@ -136,7 +144,8 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 		const struct dwr_dcall *c = &cc->calls.dcall.data[i / 2];
 		uint64_t die = i & 1 ? c->caller : c->die, *slot;
 		size_t lo = first_die(cc, die);
-		if (!die || (odd.len && odd.data[odd.len - 1] == die) || (lo < cc->die.len && cc->die.data[lo].die == die))
+		if (!die || (odd.len && odd.data[odd.len - 1] == die) ||
+		    (lo < cc->die.len && cc->die.data[lo].die == die))
 			continue;
 		if (!(slot = VEC_PUSH(&odd)))
 			err = &elfrw_err_nomem;
@@ -144,12 +153,14 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 			*slot = die;
 	}
 	for (size_t i = 0; i < cc->note.n_members && odd.len && !err; i++)
-		for (uint32_t k = 0; k < cc->note.member[i].n_names && !cc->note.member[i].n_dies && !err; k++) {
+		for (uint32_t k = 0;
+		     k < cc->note.member[i].n_names && !cc->note.member[i].n_dies && !err; k++) {
 			struct nameless *n = VEC_PUSH(&v);
 			if (!n)
 				err = &elfrw_err_nomem;
 			else
-				*n = (struct nameless){ cc->note.names[cc->note.member[i].name + k], (uint32_t)i };
+				*n = (struct nameless){ cc->note.names[cc->note.member[i].name + k],
+							(uint32_t)i };
 		}
 	if (v.len && !err) {
 		qsort(v.data, v.len, sizeof *v.data, nameless_order);
@@ -172,16 +183,21 @@ static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 	ELFRW_TRY(dwr_calls_read(&cc->secs, &cc->units, &cc->calls));
 	cc->has_dcall = cc->calls.dcall.len != 0;
 	if (cc->calls.dcall.len)
-		qsort(cc->calls.dcall.data, cc->calls.dcall.len, sizeof *cc->calls.dcall.data, dcall_order);
+		qsort(cc->calls.dcall.data, cc->calls.dcall.len, sizeof *cc->calls.dcall.data,
+		      dcall_order);
 	if (cc->calls.vcall.len)
-		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data, dwr_vcall_order);
-	return cc->has_note && cc->has_dcall && cc->secs.sec[DWR_INFO].shndx ? open_declared(cc) : NULL;
+		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data,
+		      dwr_vcall_order);
+	return cc->has_note && cc->has_dcall && cc->secs.sec[DWR_INFO].shndx ? open_declared(cc)
+									     : NULL;
 }
 
-struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code, const struct elfrw_image *debug, struct dwr_callchain **ret)
+struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
+				     const struct elfrw_image *debug, struct dwr_callchain **ret)
 {
 	if (!code->arch || (debug && debug->ehdr.e_machine != code->ehdr.e_machine))
-		return elfrw_error("tables for shared code: not of a machine that they are made for");
+		return elfrw_error(
+			"tables for shared code: not of a machine that they are made for");
 	struct dwr_callchain *cc = calloc(1, sizeof *cc);
 	if (!cc)
 		return &elfrw_err_nomem;
@@ -251,7 +267,10 @@ struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit)
 	return put_among(set, set->len, unit);
 }
 
-static uint32_t member_of(const struct dwr_callchain *cc, uint32_t unit) { return cc->note.unit_member[unit]; }
+static uint32_t member_of(const struct dwr_callchain *cc, uint32_t unit)
+{
+	return cc->note.unit_member[unit];
+}
 
 /* The DIE that names member M in the tables, or 0. */
 static uint64_t die_of(const struct dwr_callchain *cc, uint32_t m)
@@ -261,7 +280,8 @@ static uint64_t die_of(const struct dwr_callchain *cc, uint32_t m)
 	return cc->declared ? cc->declared[m] : 0;
 }
 
-/* The DIE that stands for UNIT in the tables: 0 when it shares no code (and needs no marker), UINT64_MAX when it has none. */
+/* The DIE that stands for UNIT in the tables: 0 when it shares no code (and needs no marker),
+ * UINT64_MAX when it has none. */
 static uint64_t marker_of(const struct dwr_callchain *cc, uint32_t unit)
 {
 	uint32_t m = member_of(cc, unit);
@@ -275,10 +295,12 @@ static uint64_t marker_of(const struct dwr_callchain *cc, uint32_t unit)
 static size_t find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t caller, size_t *n)
 {
 	const struct dwr_dcall *c = cc->calls.dcall.data;
-	size_t lo = LOWER_BOUND(0, cc->calls.dcall.len, mid,
-				c[mid].site < site || (c[mid].site == site && c[mid].caller < caller));
+	size_t lo =
+		LOWER_BOUND(0, cc->calls.dcall.len, mid,
+			    c[mid].site < site || (c[mid].site == site && c[mid].caller < caller));
 	*n = 0;
-	while (lo + *n < cc->calls.dcall.len && c[lo + *n].site == site && c[lo + *n].caller == caller)
+	while (lo + *n < cc->calls.dcall.len && c[lo + *n].site == site &&
+	       c[lo + *n].caller == caller)
 		++*n;
 	return lo;
 }
@@ -293,7 +315,8 @@ bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_
 }
 
 /* Members that DIE names: those of GROUP when there are any, else all. */
-static struct elfrw_err *put_die(struct dwr_callchain *cc, uint64_t die, uint32_t group, unit_set *set)
+static struct elfrw_err *put_die(struct dwr_callchain *cc, uint64_t die, uint32_t group,
+				 unit_set *set)
 {
 	size_t lo = first_die(cc, die);
 	bool here = false;
@@ -306,7 +329,8 @@ static struct elfrw_err *put_die(struct dwr_callchain *cc, uint64_t die, uint32_
 }
 
 /* Members of GROUP; with NAMELESS only those that no entry can name, unless there are none. */
-static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, bool nameless, unit_set *set)
+static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, bool nameless,
+				   unit_set *set)
 {
 	const struct dwr_icfold_group *g = &cc->note.group[group];
 	size_t before = set->len;
@@ -316,8 +340,8 @@ static struct elfrw_err *put_group(struct dwr_callchain *cc, uint32_t group, boo
 	return nameless && set->len == before ? put_group(cc, group, false, set) : NULL;
 }
 
-struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set,
-				       bool *entered)
+struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site,
+				       uint64_t target, unit_set *set, bool *entered)
 {
 	const struct dwr_code_span *to = target ? dwr_code_at(&cc->code, target) : NULL;
 	uint32_t group = to ? dwr_chain_group(cc, to->unit) : NO_SHARE;
@@ -333,7 +357,8 @@ struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, 
 			return NULL;
 		return dwr_chain_put(set, to->unit);
 	}
-	/* Without an entry it was a function that has no DIE; or the caller has none, and then it can be any. */
+	/* Without an entry it was a function that has no DIE; or the caller has none, and then it
+	 * can be any. */
 	return put_group(cc, group, cc->has_dcall && marker != UINT64_MAX, set);
 }
 
@@ -358,7 +383,8 @@ struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, 
 			if (b[k].call)
 				continue;
 			cc->roots.len = 0;
-			ELFRW_TRY(dwr_chain_put_target(cc, unit, b[k].site, b[k].target, &cc->roots, &entered));
+			ELFRW_TRY(dwr_chain_put_target(cc, unit, b[k].site, b[k].target, &cc->roots,
+						       &entered));
 			if (!b[k].target && !entered)
 				*anything = true;
 			for (size_t j = 0; j < cc->roots.len; j++) {
@@ -381,9 +407,11 @@ uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t
 	size_t lo = LOWER_BOUND(0, cc->note.n_vslots, mid, cc->note.vslot[mid].slot < place);
 	if (lo < cc->note.n_vslots && cc->note.vslot[lo].slot == place)
 		return cc->note.vslot[lo].unit;
-	/* Small functions without alignment, thunks mostly, may be in one unit with their neighbour. */
+	/* Small functions without alignment, thunks mostly, may be in one unit with their
+	 * neighbour. */
 	const struct dwr_code_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
-	return s && (s->start == value || dwr_chain_group(cc, s->unit) == NO_SHARE) ? s->unit : DWR_NO_UNIT;
+	return s && (s->start == value || dwr_chain_group(cc, s->unit) == NO_SHARE) ? s->unit
+										    : DWR_NO_UNIT;
 }
 
 struct elfrw_err *dwr_chain_load_vtables(struct dwr_callchain *cc)
@@ -420,7 +448,8 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 				continue;
 			uint64_t value = dwr_vtables_value(cc->img, &cc->vt, place);
 			uint32_t u = dwr_chain_slot(cc, place, value), n = 1, first = 0;
-			const struct dwr_code_span *s = u == DWR_NO_UNIT && value ? dwr_code_at(&cc->code, value) : NULL;
+			const struct dwr_code_span *s =
+				u == DWR_NO_UNIT && value ? dwr_code_at(&cc->code, value) : NULL;
 			if (s) { /* somewhere in code that is shared */
 				first = cc->note.group[dwr_chain_group(cc, s->unit)].member;
 				n = cc->note.group[dwr_chain_group(cc, s->unit)].n_members;
@@ -446,7 +475,8 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 }
 
 /* What the call through SLOT could have called: one function when the vtable's address is given. */
-static struct elfrw_err *put_virtual(struct dwr_callchain *cc, uint64_t slot, uint64_t vtable, unit_set *set)
+static struct elfrw_err *put_virtual(struct dwr_callchain *cc, uint64_t slot, uint64_t vtable,
+				     unit_set *set)
 {
 	if (vtable) {
 		uint64_t place = vtable + 8 * slot;
@@ -466,9 +496,10 @@ static struct elfrw_err *put_virtual(struct dwr_callchain *cc, uint64_t slot, ui
 	return NULL;
 }
 
-/* What function CALLER, returned to at SITE, can have called so that the PC is in the code of GROUP: members into SET. */
-static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint64_t site, uint32_t group, uint64_t vtable,
-				 unit_set *set, struct called *how)
+/* What function CALLER, returned to at SITE, can have called so that the PC is in the code of
+ * GROUP: members into SET. */
+static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint64_t site,
+				 uint32_t group, uint64_t vtable, unit_set *set, struct called *how)
 {
 	const struct dwr_branch *b, *call = NULL;
 	uint32_t n;
@@ -486,7 +517,8 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint
 	r->len = 0;
 	/* An entry that names a member of this group is the shortest way. */
 	uint64_t marker = marker_of(cc, caller);
-	size_t n_entries = 0, at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n_entries);
+	size_t n_entries = 0,
+	       at = marker == UINT64_MAX ? 0 : find_dcall(cc, site, marker, &n_entries);
 	for (size_t i = 0; i < n_entries; i++)
 		ELFRW_TRY(put_die(cc, cc->calls.dcall.data[at + i].die, group, r));
 	if (!n_entries && dwr_chain_find_vcall(cc, site, &slot)) {
@@ -512,13 +544,17 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint
 		how->anything = true;
 		return NULL;
 	}
-	uint8_t by = !direct ? DWR_BY_TAILCALL : is_virtual ? DWR_BY_VCALL : n_entries ? DWR_BY_DCALL : DWR_BY_UNIQUE;
+	uint8_t by = !direct      ? DWR_BY_TAILCALL
+		     : is_virtual ? DWR_BY_VCALL
+		     : n_entries  ? DWR_BY_DCALL
+				  : DWR_BY_UNIQUE;
 	if (how->by == DWR_BY_NOTHING || by == DWR_BY_TAILCALL)
 		how->by = by;
 	return NULL;
 }
 
-static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_frame *f, struct dwr_chain *chain, uint8_t by)
+static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_frame *f,
+				   struct dwr_chain *chain, uint8_t by)
 {
 	f->first = (uint32_t)chain->member.len;
 	for (size_t i = 0; i < cc->set.len; i++) {
@@ -534,9 +570,11 @@ static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_fr
 	return NULL;
 }
 
-/* One frame; cc->outer is the set of the next outer one (empty: nothing known), cc->set becomes this one's. */
-static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bool pc, uint64_t site, uint64_t vtable,
-				       struct dwr_chain_frame *f, struct dwr_chain *chain)
+/* One frame; cc->outer is the set of the next outer one (empty: nothing known), cc->set becomes
+ * this one's. */
+static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bool pc,
+				       uint64_t site, uint64_t vtable, struct dwr_chain_frame *f,
+				       struct dwr_chain *chain)
 {
 	cc->set.len = 0;
 	const struct dwr_code_span *s = dwr_code_at(&cc->code, pc || !at ? at : at - 1);
@@ -571,7 +609,8 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bo
 }
 
 /* Without .debug_icfold: the entry at the call site alone tells that the callee shares code. */
-static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site, const struct dwr_chain_frame *outer,
+static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site,
+				      const struct dwr_chain_frame *outer,
 				      struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
 	size_t n = 0, at = find_dcall(cc, site, 0, &n);
@@ -599,8 +638,8 @@ static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site, c
 	return NULL;
 }
 
-struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr, const uint64_t *vtable, size_t n,
-					struct dwr_chain *chain)
+struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr,
+					const uint64_t *vtable, size_t n, struct dwr_chain *chain)
 {
 	chain->frame.len = chain->member.len = 0;
 	if (!VEC_RESERVE(&chain->frame, n + 1))
@@ -611,19 +650,22 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 		struct dwr_chain_frame *f = &chain->frame.data[i];
 		uint64_t site = i + 1 < n ? addr[i + 1] : 0;
 		if (cc->has_note) {
-			ELFRW_TRY(resolve_frame(cc, addr[i], i == 0, site, vtable ? vtable[i] : 0, f, chain));
+			ELFRW_TRY(resolve_frame(cc, addr[i], i == 0, site, vtable ? vtable[i] : 0,
+						f, chain));
 			unit_set t = cc->outer;
 			cc->outer = cc->set;
 			cc->set = t;
 		} else if (site)
-			ELFRW_TRY(resolve_bare(cc, site, i + 1 < n ? &chain->frame.data[i + 1] : NULL, f, chain));
+			ELFRW_TRY(resolve_bare(
+				cc, site, i + 1 < n ? &chain->frame.data[i + 1] : NULL, f, chain));
 		else
 			*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
 	}
 	return NULL;
 }
 
-struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret, bool *again)
+struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret,
+					  bool *again)
 {
 	return dwr_code_is_return(&cc->code, site, ret, again);
 }

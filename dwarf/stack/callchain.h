@@ -1,13 +1,15 @@
-/* callchain.h: which function was called at every level of a stack, in a program whose functions share code.
+/* callchain.h: which function was called at every level of a stack, in a program whose functions
+ * share code.
  *
- * A return address says which function the caller called (.debug_dcall), or through which vtable slot (.debug_vcall).  Where
- * the caller shares its code too, that depends on which function the caller is, so a stack is decided from its outermost frame
- * inward.  A call that reaches the frame's code by tail calls is followed through the jumps of the code.  What these do not
- * decide stays undecided, with all candidates: nothing is guessed.
+ * A return address says which function the caller called (.debug_dcall), or through which vtable
+ * slot (.debug_vcall).  Where the caller shares its code too, that depends on which function the
+ * caller is, so a stack is decided from its outermost frame inward.  A call that reaches the
+ * frame's code by tail calls is followed through the jumps of the code.  What these do not decide
+ * stays undecided, with all candidates: nothing is guessed.
  *
  *	struct dwr_callchain *cc;
  *	err = dwr_callchain_open(&img, NULL, &cc);
- *	err = dwr_callchain_resolve(cc, addr, NULL, n, &chain);   // again and again, with the same chain
+ *	err = dwr_callchain_resolve(cc, addr, NULL, n, &chain);
  *	for (i = 0; i < n; i++) ... chain.frame.data[i] ...
  *	dwr_chain_deinit(&chain);
  *	dwr_callchain_close(cc); */
@@ -23,9 +25,12 @@ struct dwr_vtables;
 enum dwr_chain_by {
 	DWR_BY_NOTHING,  /* undecided, or there was nothing to decide */
 	DWR_BY_DCALL,    /* the call site names the function */
-	DWR_BY_VCALL,    /* the call site names a vtable slot, which is enough, or with the vtable's address */
-	DWR_BY_TAILCALL, /* of the functions that share the code, only this one is reached by jumps from what was called */
-	DWR_BY_UNIQUE,   /* the address itself names one function (its thunk), or only one function could be meant */
+	DWR_BY_VCALL,    /* the call site names a vtable slot, which is enough, or with the vtable's
+			    address */
+	DWR_BY_TAILCALL, /* of the functions that share the code, only this one is reached by jumps
+			    from what was called */
+	DWR_BY_UNIQUE,   /* the address itself names one function (its thunk), or only one function
+			    could be meant */
 };
 
 /* One function that a frame could be in. */
@@ -35,11 +40,12 @@ struct dwr_chain_member {
 };
 
 struct dwr_chain_frame {
-	bool merged;  /* several functions share the code at this address (the rest is 0 when not) */
-	bool decided; /* there is exactly one candidate */
-	uint8_t by;   /* enum dwr_chain_by */
-	uint32_t group;  /* index in the note's `group`; UINT32_MAX without a note */
-	uint32_t first, n; /* the candidates, in the order of the group: index in dwr_chain.member, and how many */
+	bool merged; /* several functions share the code at this address (the rest is 0 when not) */
+	bool decided;      /* there is exactly one candidate */
+	uint8_t by;        /* enum dwr_chain_by */
+	uint32_t group;    /* index in the note's `group`; UINT32_MAX without a note */
+	uint32_t first, n; /* the candidates, in the order of the group: index in dwr_chain.member,
+			      and how many */
 };
 
 struct dwr_chain {
@@ -47,57 +53,70 @@ struct dwr_chain {
 	VEC(struct dwr_chain_member) member;
 };
 
-/* Prepares CODE (and DEBUG, the file with its debug information, when that is another one, else NULL).  Both are borrowed for the
- * life of *RET; DEBUG's arch may be NULL.  A file without .debug_icfold is served from its call tables alone: then a frame is merged when the call
- * site has an entry.  Errors: tables that cannot be read, a machine that icfold does not know. */
-struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code, const struct elfrw_image *debug, struct dwr_callchain **ret);
+/* Prepares CODE (and DEBUG, the file with its debug information, when that is another one, else
+ * NULL).  Both are borrowed for the life of *RET; DEBUG's arch may be NULL.  A file without
+ * .debug_icfold is served from its call tables alone: then a frame is merged when the call site has
+ * an entry.  Errors: tables that cannot be read, a machine that icfold does not know. */
+struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
+				     const struct elfrw_image *debug, struct dwr_callchain **ret);
 void dwr_callchain_close(struct dwr_callchain *cc);
 
 /* The decoded .debug_icfold section, or NULL; borrowed. */
 const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc);
 
-/* Decides the stack ADDR (N addresses as linked, innermost first: a PC, then return addresses).  VTABLE, when not NULL, holds for
- * each level the vtable address (as linked) of the object that the function at that level was called on, 0: not known.
- * *CHAIN is emptied first and keeps its memory; zero it before the first use.  Addresses that are in no known code say
- * nothing of the frame inside.  Errors: out of memory.  Not for several threads at once on one CC. */
-struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr, const uint64_t *vtable, size_t n,
-					struct dwr_chain *chain);
+/* Decides the stack ADDR (N addresses as linked, innermost first: a PC, then return addresses).
+ * VTABLE, when not NULL, holds for each level the vtable address (as linked) of the object that the
+ * function at that level was called on, 0: not known. *CHAIN is emptied first and keeps its memory;
+ * zero it before the first use.  Addresses that are in no known code say nothing of the frame
+ * inside.  Errors: out of memory.  Not for several threads at once on one CC. */
+struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr,
+					const uint64_t *vtable, size_t n, struct dwr_chain *chain);
 void dwr_chain_deinit(struct dwr_chain *chain);
 
 /* ---- for those who look into a stopped program (receiver.h); all need the note ---- */
 
-/* The slot that the call which returns to SITE goes through; false: .debug_vcall does not have the site. */
+/* The slot that the call which returns to SITE goes through; false: .debug_vcall does not have the
+ * site. */
 bool dwr_callchain_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);
 
 /* The file's vtables, read at the first call; borrowed. */
 struct elfrw_err *dwr_callchain_vtables(struct dwr_callchain *cc, const struct dwr_vtables **ret);
 
-/* Whether a call through the vtable slot at address PLACE comes into the code of GROUP, by jumps perhaps. */
+/* Whether a call through the vtable slot at address PLACE comes into the code of GROUP, by jumps
+ * perhaps. */
 enum dwr_chain_leads { DWR_LEADS_NOT, DWR_LEADS_THERE, DWR_LEADS_PERHAPS };
-struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, uint32_t group, enum dwr_chain_leads *ret);
+struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, uint32_t group,
+				      enum dwr_chain_leads *ret);
 
-/* Whether the call that returns to SITE entered the code that holds address AT at its start and from there alone: it is a
- * direct call, and no jumps lead from that code back to it. */
-struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at, bool *ret);
+/* Whether the call that returns to SITE entered the code that holds address AT at its start and
+ * from there alone: it is a direct call, and no jumps lead from that code back to it. */
+struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at,
+				       bool *ret);
 
-/* What the code before the virtual call that returns to SITE tells of the object: which argument it is, and, when the callee
- * preserves it, the register (DWARF's number, as unwound for the caller) that it is so many bytes behind. */
+/* What the code before the virtual call that returns to SITE tells of the object: which argument it
+ * is, and, when the callee preserves it, the register (DWARF's number, as unwound for the caller)
+ * that it is so many bytes behind. */
 struct dwr_chain_object {
-	bool second;  /* argument: the first says where to put the result */
+	bool second; /* argument: the first says where to put the result */
 	bool has_reg;
 	unsigned reg;
 	int64_t add;
 };
-struct elfrw_err *dwr_callchain_object(struct dwr_callchain *cc, uint64_t site, struct dwr_chain_object *ret, bool *found);
+struct elfrw_err *dwr_callchain_object(struct dwr_callchain *cc, uint64_t site,
+				       struct dwr_chain_object *ret, bool *found);
 
-/* Calls FN for every address that an instruction of the body around AT has for an operand, until it returns false. */
-void dwr_callchain_operands(struct dwr_callchain *cc, uint64_t at, bool (*fn)(void *ctx, uint64_t address), void *ctx);
+/* Calls FN for every address that an instruction of the body around AT has for an operand, until it
+ * returns false. */
+void dwr_callchain_operands(struct dwr_callchain *cc, uint64_t at,
+			    bool (*fn)(void *ctx, uint64_t address), void *ctx);
 
 /* Whether the body around AT has stored its first arguments in its frame before it comes to AT. */
 bool dwr_callchain_spills(struct dwr_callchain *cc, uint64_t at);
 
-/* Whether a call returns to SITE, and, in *AGAIN, whether it could have called the very code that it is in; needs the note. */
-struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret, bool *again);
+/* Whether a call returns to SITE, and, in *AGAIN, whether it could have called the very code that
+ * it is in; needs the note. */
+struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret,
+					  bool *again);
 
 /* "dcall", "vcall", "tailcall", "unique", or NULL. */
 const char *dwr_chain_by_text(enum dwr_chain_by by);

@@ -1,5 +1,5 @@
-/* code.c: see code.h.  The address map of .debug_icfold, read backwards, gives the bodies of the output; a
- * body is decoded when it is first asked for, once. */
+/* code.c: see code.h.  The address map of .debug_icfold, read backwards, gives the bodies of the
+ * output; a body is decoded when it is first asked for, once. */
 #include "dwarf/stack/code.h"
 #include "dwarf/stack/value_track.h"
 #include "elfrw/arch/arch.h"
@@ -17,7 +17,8 @@ static int span_order(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image *img, const struct dwr_icfold *note)
+struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image *img,
+				const struct dwr_icfold *note)
 {
 	*code = (struct dwr_code){ .img = img, .note = note };
 	const struct elfrw_addrmap *map = &note->map;
@@ -34,7 +35,8 @@ struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image 
 		if (m->flags & ELFRW_UNIT_FOLDED)
 			*s = (struct dwr_code_span){ m->entry, m->entry + m->thunk_size, u, true };
 		else
-			*s = (struct dwr_code_span){ m->body, m->body + (m->old_end - m->old), u, false };
+			*s = (struct dwr_code_span){ m->body, m->body + (m->old_end - m->old), u,
+						     false };
 	}
 	if (code->span.len)
 		qsort(code->span.data, code->span.len, sizeof *code->span.data, span_order);
@@ -59,11 +61,12 @@ bool dwr_code_is_linkage(const struct dwr_code *code, uint32_t unit)
 {
 	uint32_t shndx = elfrw_image_section_at(code->img, code->note->map.unit[unit].body);
 	const char *name = shndx ? code->img->section[shndx].name : "";
-	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".iplt") == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0;
+	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".iplt") == 0 ||
+	       strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0;
 }
 
-/* Registers that hold the address of a case of a switch: loaded through an index, or a sum of two registers.  Kept for a few
- * instructions. */
+/* Registers that hold the address of a case of a switch: loaded through an index, or a sum of two
+ * registers.  Kept for a few instructions. */
 struct switches {
 	uint8_t age[16];
 };
@@ -80,7 +83,8 @@ static void watch(struct switches *s, const struct elfrw_insn *in)
 	unsigned to = 16;
 	if (in->opcode == 0x01 && !mem)
 		to = in->rm;
-	else if (in->opcode == 0x03 || ((in->opcode == 0x8b || in->opcode == 0x63) && mem && in->index != ELFRW_REG_NONE))
+	else if (in->opcode == 0x03 ||
+		 ((in->opcode == 0x8b || in->opcode == 0x63) && mem && in->index != ELFRW_REG_NONE))
 		to = in->reg;
 	if (to < 16)
 		s->age[to] = SWITCH_AGE;
@@ -118,12 +122,8 @@ static struct elfrw_err *decode(struct dwr_code *code, uint32_t unit)
 			break;
 		uint64_t site = va + in.len;
 		switch (in.kind) {
-		case ELFRW_INSN_CALL:
-			ELFRW_TRY(push(code, site, in.target, true));
-			break;
-		case ELFRW_INSN_CALL_IND:
-			ELFRW_TRY(push(code, site, 0, true));
-			break;
+		case ELFRW_INSN_CALL: ELFRW_TRY(push(code, site, in.target, true)); break;
+		case ELFRW_INSN_CALL_IND: ELFRW_TRY(push(code, site, 0, true)); break;
 		case ELFRW_INSN_JMP:
 		case ELFRW_INSN_JCC:
 			if (in.target < m->body || in.target >= end)
@@ -162,22 +162,26 @@ struct elfrw_err *dwr_code_is_return(struct dwr_code *code, uint64_t site, bool 
 	return NULL;
 }
 
-struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit, const struct dwr_branch **ret, uint32_t *n)
+struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit,
+				    const struct dwr_branch **ret, uint32_t *n)
 {
 	unit = code->note->map.unit[unit].kept;
 	struct dwr_body *b = &code->body[unit];
 	if (!b->decoded) {
 		size_t first = code->branch.len;
 		ELFRW_TRY(decode(code, unit));
-		*b = (struct dwr_body){ true, (uint32_t)first, (uint32_t)(code->branch.len - first) };
+		*b = (struct dwr_body){ true, (uint32_t)first,
+					(uint32_t)(code->branch.len - first) };
 	}
 	*ret = code->branch.data ? code->branch.data + b->branch : NULL;
 	*n = b->n_branches;
 	return NULL;
 }
 
-/* The body around AT, decoded: instruction by instruction.  *VA is the next one's address; false: no more. */
-static bool next_insn(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t *va, struct elfrw_insn *in, const uint8_t **bytes)
+/* The body around AT, decoded: instruction by instruction.  *VA is the next one's address; false:
+ * no more. */
+static bool next_insn(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t *va,
+		      struct elfrw_insn *in, const uint8_t **bytes)
 {
 	*bytes = *va < s->end ? elfrw_image_at(code->img, *va, s->end - *va) : NULL;
 	if (!*bytes || !code->img->arch->decode(*bytes, s->end - *va, *va, in))
@@ -186,7 +190,8 @@ static bool next_insn(const struct dwr_code *code, const struct dwr_code_span *s
 	return true;
 }
 
-void dwr_code_operands(const struct dwr_code *code, uint64_t at, bool (*fn)(void *ctx, uint64_t address), void *ctx)
+void dwr_code_operands(const struct dwr_code *code, uint64_t at,
+		       bool (*fn)(void *ctx, uint64_t address), void *ctx)
 {
 	const struct dwr_code_span *s = dwr_code_at(code, at);
 	const uint8_t *p;
@@ -209,7 +214,8 @@ bool dwr_code_spills(const struct dwr_code *code, uint64_t at)
 	struct elfrw_insn in;
 	bool done = false;
 	for (uint64_t va = s ? s->start : 0; s && next_insn(code, s, &va, &in, &p);) {
-		bool store = in.opcode_map == 0 && in.opcode == 0x89 && (in.flags & ELFRW_INSN_REX_W) && (in.flags & ELFRW_INSN_MEM) &&
+		bool store = in.opcode_map == 0 && in.opcode == 0x89 &&
+			     (in.flags & ELFRW_INSN_REX_W) && (in.flags & ELFRW_INSN_MEM) &&
 			     (in.reg == 7 || in.reg == 6) && (in.base == 4 || in.base == 5);
 		if (va > at) /* not executed yet: the last of several stores has to be */
 			return done && !store;
@@ -237,7 +243,8 @@ static struct elfrw_err *load_inner(struct dwr_code *code)
 			if (!is_direct(&in) || (in.target >= s->start && in.target < s->end))
 				continue;
 			to = dwr_code_at(code, in.target);
-			uint64_t *slot = to && to->start != in.target ? VEC_PUSH(&code->inner) : NULL;
+			uint64_t *slot =
+				to && to->start != in.target ? VEC_PUSH(&code->inner) : NULL;
 			if (!slot && to && to->start != in.target)
 				return &elfrw_err_nomem;
 			if (slot)
@@ -250,9 +257,10 @@ static struct elfrw_err *load_inner(struct dwr_code *code)
 	return NULL;
 }
 
-/* The last address in the span S at or before AT that something jumps to, or its start: *FROM.  false: S has jumps that lead who
- * knows where. */
-static bool last_label(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t at, uint64_t *from)
+/* The last address in the span S at or before AT that something jumps to, or its start: *FROM.
+ * false: S has jumps that lead who knows where. */
+static bool last_label(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t at,
+		       uint64_t *from)
 {
 	struct elfrw_insn in;
 	const uint8_t *p;
@@ -260,7 +268,8 @@ static bool last_label(const struct dwr_code *code, const struct dwr_code_span *
 	for (uint64_t va = s->start; next_insn(code, s, &va, &in, &p);) {
 		if (is_direct(&in) && in.target <= at && in.target > *from)
 			*from = in.target;
-		if (in.kind == ELFRW_INSN_JMP_IND && (!(in.flags & ELFRW_INSN_MEM) || in.index != ELFRW_REG_NONE))
+		if (in.kind == ELFRW_INSN_JMP_IND &&
+		    (!(in.flags & ELFRW_INSN_MEM) || in.index != ELFRW_REG_NONE))
 			return false;
 	}
 	for (size_t i = 0; i < code->inner.len && code->inner.data[i] <= at; i++)
@@ -270,17 +279,22 @@ static bool last_label(const struct dwr_code *code, const struct dwr_code_span *
 }
 
 /* From the call CALL on, what is still there when it has returned. */
-static void preserved(const struct dwr_track *t, const struct dwr_track_call *call, struct dwr_chain_object *ret)
+static void preserved(const struct dwr_track *t, const struct dwr_track_call *call,
+		      struct dwr_chain_object *ret)
 {
-	/* x86-64 (System V psABI): the stack pointer, rbx, rbp, r12 to r15, by encoding and by DWARF's number. */
-	static const uint8_t kept[][2] = { { 4, 7 }, { 3, 3 }, { 5, 6 }, { 12, 12 }, { 13, 13 }, { 14, 14 }, { 15, 15 } };
+	/* x86-64 (System V psABI): the stack pointer, rbx, rbp, r12 to r15, by encoding and by
+	 * DWARF's number. */
+	static const uint8_t kept[][2] = { { 4, 7 },   { 3, 3 },   { 5, 6 },  { 12, 12 },
+					   { 13, 13 }, { 14, 14 }, { 15, 15 } };
 	for (unsigned i = 0; i < sizeof kept / sizeof *kept && !ret->has_reg; i++)
 		if (t->s.reg[kept[i][0]].id == call->object.id)
 			*ret = (struct dwr_chain_object){ call->second, true, kept[i][1],
-							  (int64_t)call->object.add - t->s.reg[kept[i][0]].add };
+							  (int64_t)call->object.add -
+								  t->s.reg[kept[i][0]].add };
 }
 
-struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site, struct dwr_chain_object *ret, bool *found)
+struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
+				  struct dwr_chain_object *ret, bool *found)
 {
 	const struct dwr_code_span *s = dwr_code_at(code, site - 1);
 	struct dwr_track t = { 0 };
@@ -298,11 +312,12 @@ struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site, struct d
 		return NULL;
 	dwr_track_forget_all(&t);
 	for (uint64_t va = s->start; va < site && !t.nomem && next_insn(code, s, &va, &in, &p);) {
-		bool goes_on = in.kind == ELFRW_INSN_OTHER || in.kind == ELFRW_INSN_NOP || in.kind == ELFRW_INSN_CALL_IND ||
-			       in.kind == ELFRW_INSN_JCC;
+		bool goes_on = in.kind == ELFRW_INSN_OTHER || in.kind == ELFRW_INSN_NOP ||
+			       in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JCC;
 		if (va - in.len <= from || !goes_on)
 			dwr_track_forget_all(&t);
-		if (va == site && in.kind == ELFRW_INSN_CALL_IND && !in.pcrel_size && dwr_track_virtual(&t, &in, p, &call)) {
+		if (va == site && in.kind == ELFRW_INSN_CALL_IND && !in.pcrel_size &&
+		    dwr_track_virtual(&t, &in, p, &call)) {
 			*found = true;
 			ret->second = call.second;
 			preserved(&t, &call, ret);

@@ -34,33 +34,40 @@ struct dwr_code {
 	const struct elfrw_image *img;
 	const struct dwr_icfold *note;
 	VEC(struct dwr_code_span) span; /* sorted by start */
-	struct dwr_body *body;     /* by unit; owned */
+	struct dwr_body *body;          /* by unit; owned */
 	VEC(struct dwr_branch) branch;
-	VEC(uint64_t) inner; /* sorted: what branches between spans reach inside of them, not at their starts */
+	VEC(uint64_t)
+	inner; /* sorted: what branches between spans reach inside of them, not at their starts */
 	bool has_inner;
 };
 
-struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image *img, const struct dwr_icfold *note);
+struct elfrw_err *dwr_code_init(struct dwr_code *code, const struct elfrw_image *img,
+				const struct dwr_icfold *note);
 void dwr_code_deinit(struct dwr_code *code);
 
 /* The span that holds VA, or NULL. */
 const struct dwr_code_span *dwr_code_at(const struct dwr_code *code, uint64_t va);
 
-/* The branches of the body that unit UNIT has or shares: all calls, direct jumps out of the body, and indirect jumps that are
- * not taken for switches.  The array is valid until the next call. */
-struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit, const struct dwr_branch **ret, uint32_t *n);
+/* The branches of the body that unit UNIT has or shares: all calls, direct jumps out of the body,
+ * and indirect jumps that are not taken for switches.  The array is valid until the next call. */
+struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit,
+				    const struct dwr_branch **ret, uint32_t *n);
 
 /* Addresses that instructions of the body around AT have for operands; FN returns false to stop. */
-void dwr_code_operands(const struct dwr_code *code, uint64_t at, bool (*fn)(void *ctx, uint64_t address), void *ctx);
+void dwr_code_operands(const struct dwr_code *code, uint64_t at,
+		       bool (*fn)(void *ctx, uint64_t address), void *ctx);
 
-/* Does the body around AT store argument registers in its frame before AT and before its first branch? */
+/* Does the body around AT store argument registers in its frame before AT and before its first
+ * branch? */
 bool dwr_code_spills(const struct dwr_code *code, uint64_t at);
 
-/* Does a call return to SITE?  *AGAIN: it could have come, by jumps perhaps, to the body that it is in. */
+/* Does a call return to SITE?  *AGAIN: it could have come, by jumps perhaps, to the body that it is
+ * in. */
 struct elfrw_err *dwr_code_is_return(struct dwr_code *code, uint64_t site, bool *ret, bool *again);
 
 /* Where the object of the virtual call is that returns to SITE: see dwr_callchain_object. */
-struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site, struct dwr_chain_object *ret, bool *found);
+struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
+				  struct dwr_chain_object *ret, bool *found);
 
 /* Is unit UNIT code that the linker made (PLT and the like)? */
 bool dwr_code_is_linkage(const struct dwr_code *code, uint32_t unit);

@@ -1,16 +1,18 @@
-/* frame_value.h: what debug information says about the arguments of the functions on a stack, read in a stopped program. */
+/* frame_value.h: what debug information says about the arguments of the functions on a stack, read
+ * in a stopped program. */
 #ifndef DWARF_STACK_FRAME_VALUE_H
 #define DWARF_STACK_FRAME_VALUE_H
 #include "dwarf/stack/callchain.h"
 #include "dwarf/symbolize/unit.h"
 
-/* A stopped program, or the core of one.  Addresses are those of the running program; levels count in the stack that is
- * looked at.  Both return false for what is not known. */
+/* A stopped program, or the core of one.  Addresses are those of the running program; levels count
+ * in the stack that is looked at.  Both return false for what is not known. */
 struct dwr_process {
 	void *ctx;
 	bool (*memory)(void *ctx, uint64_t address, uint64_t *word);
-	bool (*reg)(void *ctx, size_t level, unsigned reg, uint64_t *value); /* DWARF's number, as unwound */
-	uint64_t bias; /* what is added to an address as linked */
+	bool (*reg)(void *ctx, size_t level, unsigned reg,
+		    uint64_t *value); /* DWARF's number, as unwound */
+	uint64_t bias;                /* what is added to an address as linked */
 };
 
 /* One stack of one file; everything but the scratch is borrowed.  Zero it before filling it in. */
@@ -19,25 +21,28 @@ struct dwr_stack {
 	struct dwr_callchain *cc;
 	const struct elfrw_arch *arch;
 	const struct dwr_process *process;
-	const uint64_t *addr; /* as linked, innermost first: a PC, then return addresses; 0: not of this file */
+	const uint64_t *addr; /* as linked, innermost first: a PC, then return addresses; 0: not of
+				 this file */
 	size_t n;
 	struct dwr_abbrev_table table; /* scratch */
 	struct dwr_list list;
 };
 void dwr_stack_deinit(struct dwr_stack *stack);
 
-/* The DIE of the function whose code level LEVEL is in (of shared code: the one that was kept); false: none. */
+/* The DIE of the function whose code level LEVEL is in (of shared code: the one that was kept);
+ * false: none. */
 bool dwr_stack_function(struct dwr_stack *stack, size_t level, uint64_t *die);
 
-/* The value that register REG had when level LEVEL made the call that it is in, as a call site parameter of the function DIE
- * says.  Memory is not asked for it: it may have changed since. */
-bool dwr_stack_passed(struct dwr_stack *stack, size_t level, uint64_t die, unsigned reg, uint64_t *value);
+/* The value that register REG had when level LEVEL made the call that it is in, as a call site
+ * parameter of the function DIE says.  Memory is not asked for it: it may have changed since. */
+bool dwr_stack_passed(struct dwr_stack *stack, size_t level, uint64_t die, unsigned reg,
+		      uint64_t *value);
 
-/* The object that the member function DIE, whose code level LEVEL is in, was called on: where its artificial first parameter is
- * at this place. */
+/* The object that the member function DIE, whose code level LEVEL is in, was called on: where its
+ * artificial first parameter is at this place. */
 bool dwr_stack_this(struct dwr_stack *stack, size_t level, uint64_t die, uint64_t *value);
 
-/* Whether the function DIE returns nothing or something that fits registers, so that its first argument is the first one that
- * it was given.  false also when that is not known. */
+/* Whether the function DIE returns nothing or something that fits registers, so that its first
+ * argument is the first one that it was given.  false also when that is not known. */
 bool dwr_stack_returns_plain(struct dwr_stack *stack, uint64_t die);
 #endif

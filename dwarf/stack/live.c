@@ -1,4 +1,5 @@
-/* live.c: what the tables and the code say to those who have the stopped program too (callchain.h, second part). */
+/* live.c: what the tables and the code say to those who have the stopped program too (callchain.h,
+ * second part). */
 #include "dwarf/stack/state.h"
 
 bool dwr_callchain_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot)
@@ -13,7 +14,8 @@ struct elfrw_err *dwr_callchain_vtables(struct dwr_callchain *cc, const struct d
 	return NULL;
 }
 
-struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, uint32_t group, enum dwr_chain_leads *ret)
+struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, uint32_t group,
+				      enum dwr_chain_leads *ret)
 {
 	bool anything = false;
 	*ret = DWR_LEADS_PERHAPS;
@@ -32,9 +34,11 @@ struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, 
 	return NULL;
 }
 
-struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at, bool *ret)
+struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at,
+				       bool *ret)
 {
-	const struct dwr_code_span *in = dwr_code_at(&cc->code, at), *caller = dwr_code_at(&cc->code, site - 1);
+	const struct dwr_code_span *in = dwr_code_at(&cc->code, at),
+				   *caller = dwr_code_at(&cc->code, site - 1);
 	const struct dwr_branch *b;
 	uint32_t n;
 	bool entered = false, anything = false;
@@ -51,7 +55,8 @@ struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, 
 	for (uint32_t i = 0; i < n; i++) {
 		if (b[i].call)
 			continue;
-		ELFRW_TRY(dwr_chain_put_target(cc, in->unit, b[i].site, b[i].target, &cc->reached, &entered));
+		ELFRW_TRY(dwr_chain_put_target(cc, in->unit, b[i].site, b[i].target, &cc->reached,
+					       &entered));
 		anything |= !b[i].target && !entered;
 	}
 	ELFRW_TRY(dwr_chain_follow(cc, &cc->reached, &anything));
@@ -62,12 +67,14 @@ struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, 
 	return NULL;
 }
 
-struct elfrw_err *dwr_callchain_object(struct dwr_callchain *cc, uint64_t site, struct dwr_chain_object *ret, bool *found)
+struct elfrw_err *dwr_callchain_object(struct dwr_callchain *cc, uint64_t site,
+				       struct dwr_chain_object *ret, bool *found)
 {
 	return dwr_code_object(&cc->code, site, ret, found);
 }
 
-void dwr_callchain_operands(struct dwr_callchain *cc, uint64_t at, bool (*fn)(void *ctx, uint64_t address), void *ctx)
+void dwr_callchain_operands(struct dwr_callchain *cc, uint64_t at,
+			    bool (*fn)(void *ctx, uint64_t address), void *ctx)
 {
 	dwr_code_operands(&cc->code, at, fn, ctx);
 }

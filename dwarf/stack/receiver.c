@@ -1,8 +1,9 @@
 /* receiver.c: see receiver.h.
  *
- * What the caller passed is the pointer that the call itself went through, so the vtable found there is the very one.  `this` in
- * the callee may have been adjusted on the way (thunks of classes with several bases): it tells the class, any of whose
- * vtables may have been meant; of these the one counts whose slot leads to this code, if there is just one.
+ * What the caller passed is the pointer that the call itself went through, so the vtable found
+ * there is the very one.  `this` in the callee may have been adjusted on the way (thunks of classes
+ * with several bases): it tells the class, any of whose vtables may have been meant; of these the
+ * one counts whose slot leads to this code, if there is just one.
  *
  * Cost: two or three walks over a function's DIEs for each level that is open. */
 #include "dwarf/stack/receiver.h"
@@ -21,7 +22,8 @@ bool dwr_names_destructor(const char *linkage, const char **cls, size_t *len)
 		return true;
 	if (strncmp(linkage, "_Z", 2))
 		return false;
-	/* Itanium C++ ABI, 5.1.4.3: D0, D1, D2; D4 and D5 are compilers' own.  After it the end of the nested name, perhaps tags. */
+	/* Itanium C++ ABI, 5.1.4.3: D0, D1, D2; D4 and D5 are compilers' own.  After it the end of
+	 * the nested name, perhaps tags. */
 	for (const char *p = linkage + 2; (p = strchr(p, 'D')); p++) {
 		if (p[1] < '0' || p[1] > '5' || (p[2] != 'E' && p[2] != 'B'))
 			continue;
@@ -46,12 +48,13 @@ static bool mentions(void *ctx, uint64_t address)
 	struct mention *m = ctx;
 	uint64_t word; /* or a slot of the global offset table that does */
 	m->found = (address >= m->lo && address < m->hi) ||
-		   (m->process->memory(m->process->ctx, address + m->process->bias, &word) && word - m->process->bias >= m->lo &&
-		    word - m->process->bias < m->hi);
+		   (m->process->memory(m->process->ctx, address + m->process->bias, &word) &&
+		    word - m->process->bias >= m->lo && word - m->process->bias < m->hi);
 	return !m->found;
 }
 
-static bool any_destructor(const struct dwr_callchain *cc, const struct dwr_chain *chain, const struct dwr_chain_frame *f)
+static bool any_destructor(const struct dwr_callchain *cc, const struct dwr_chain *chain,
+			   const struct dwr_chain_frame *f)
 {
 	const struct dwr_icfold *note = dwr_callchain_note(cc);
 	for (uint32_t i = 0; i < f->n; i++) {
@@ -66,7 +69,8 @@ static bool any_destructor(const struct dwr_callchain *cc, const struct dwr_chai
 }
 
 /* The vtable whose address point the first word of OBJECT is, or NULL. */
-static const struct dwr_vtable *table_of(const struct dwr_stack *st, const struct dwr_vtables *vt, uint64_t object)
+static const struct dwr_vtable *table_of(const struct dwr_stack *st, const struct dwr_vtables *vt,
+					 uint64_t object)
 {
 	const struct dwr_process *p = st->process;
 	uint64_t word;
@@ -77,13 +81,16 @@ static const struct dwr_vtable *table_of(const struct dwr_stack *st, const struc
 }
 
 /* The argument ARG of the call that the level outside of LEVEL made. */
-static bool argument(struct dwr_stack *st, const struct dwr_chain *chain, size_t level, unsigned arg, uint64_t *value)
+static bool argument(struct dwr_stack *st, const struct dwr_chain *chain, size_t level,
+		     unsigned arg, uint64_t *value)
 {
 	const struct dwr_chain_frame *outer = &chain->frame.data[level + 1];
 	uint64_t die;
-	if (dwr_stack_function(st, level + 1, &die) && dwr_stack_passed(st, level + 1, die, st->arch->dwarf_arg[arg], value))
+	if (dwr_stack_function(st, level + 1, &die) &&
+	    dwr_stack_passed(st, level + 1, die, st->arch->dwarf_arg[arg], value))
 		return true;
-	/* The code is the same for all functions that share it, so any of them will do to describe it. */
+	/* The code is the same for all functions that share it, so any of them will do to describe
+	 * it. */
 	for (uint32_t i = 0; i < outer->n; i++) {
 		die = chain->member.data[outer->first + i].die;
 		if (die && dwr_stack_passed(st, level + 1, die, st->arch->dwarf_arg[arg], value))
@@ -92,9 +99,10 @@ static bool argument(struct dwr_stack *st, const struct dwr_chain *chain, size_t
 	return false;
 }
 
-/* The vtable that the call went through.  A function that is told where to put its result gets the object second: the code of
- * the call shows that, or the type of what is returned. */
-static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain, size_t level,
+/* The vtable that the call went through.  A function that is told where to put its result gets the
+ * object second: the code of the call shows that, or the type of what is returned. */
+static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtables *vt,
+				   const struct dwr_chain *chain, size_t level,
 				   const struct dwr_vtable **ret)
 {
 	const struct dwr_chain_frame *f = &chain->frame.data[level];
@@ -109,7 +117,8 @@ static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtable
 		return NULL;
 	}
 	for (uint32_t i = 0; i < f->n && !found; i++)
-		if (!chain->member.data[f->first + i].die || !dwr_stack_returns_plain(st, chain->member.data[f->first + i].die))
+		if (!chain->member.data[f->first + i].die ||
+		    !dwr_stack_returns_plain(st, chain->member.data[f->first + i].die))
 			return NULL;
 	if (argument(st, chain, level, where.second, &object))
 		*ret = table_of(st, vt, object);
@@ -117,8 +126,9 @@ static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtable
 }
 
 /* The one vtable of the class of `this` from which the call can have come here. */
-static struct elfrw_err *by_callee(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain,
-				   size_t level, uint64_t slot, const struct dwr_vtable **ret)
+static struct elfrw_err *by_callee(struct dwr_stack *st, const struct dwr_vtables *vt,
+				   const struct dwr_chain *chain, size_t level, uint64_t slot,
+				   const struct dwr_vtable **ret)
 {
 	const struct dwr_chain_frame *f = &chain->frame.data[level];
 	const struct dwr_vtable *in = NULL, *end = vt->table.data + vt->table.len;
@@ -149,7 +159,8 @@ static struct elfrw_err *by_callee(struct dwr_stack *st, const struct dwr_vtable
 	return NULL;
 }
 
-static bool still_alive(struct dwr_stack *st, const struct dwr_vtables *vt, size_t level, const struct dwr_vtable *t)
+static bool still_alive(struct dwr_stack *st, const struct dwr_vtables *vt, size_t level,
+			const struct dwr_vtable *t)
 {
 	const struct dwr_vtable *last = t, *end = vt->table.data + vt->table.len;
 	while (last + 1 < end && last[1].object == t->object)
@@ -161,8 +172,9 @@ static bool still_alive(struct dwr_stack *st, const struct dwr_vtables *vt, size
 	return !m.found;
 }
 
-static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *vt, const struct dwr_chain *chain, size_t level,
-			       uint64_t slot, uint64_t *vtable)
+static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *vt,
+			       const struct dwr_chain *chain, size_t level, uint64_t slot,
+			       uint64_t *vtable)
 {
 	const struct dwr_vtable *t;
 	enum dwr_chain_leads leads = DWR_LEADS_NOT;
@@ -170,7 +182,8 @@ static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *v
 	ELFRW_TRY(by_caller(st, vt, chain, level, &t));
 	if (t && (t->end - t->point) / 8 > slot)
 		ELFRW_TRY(dwr_callchain_leads(st->cc, t->point + 8 * slot, group, &leads));
-	if (t && leads != DWR_LEADS_THERE) /* not what the call went through any more, or out of this file */
+	if (t && leads != DWR_LEADS_THERE) /* not what the call went through any more, or out of
+					      this file */
 		return NULL;
 	if (!t)
 		ELFRW_TRY(by_callee(st, vt, chain, level, slot, &t));
@@ -179,7 +192,8 @@ static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *v
 	return NULL;
 }
 
-struct elfrw_err *dwr_receiver_vtables(struct dwr_stack *st, const struct dwr_chain *chain, const bool *ending, uint64_t *vtable)
+struct elfrw_err *dwr_receiver_vtables(struct dwr_stack *st, const struct dwr_chain *chain,
+				       const bool *ending, uint64_t *vtable)
 {
 	const struct dwr_vtables *vt;
 	uint64_t slot;

@@ -21,7 +21,8 @@ struct slot_holders {
 
 struct dwr_callchain {
 	const struct elfrw_image *img, *debug;
-	struct elfrw_image own; /* `debug` with its machine filled in, when the caller's left that open */
+	struct elfrw_image
+		own; /* `debug` with its machine filled in, when the caller's left that open */
 	struct dwr_sections secs;
 	struct dwr_units units;
 	struct dwr_icfold note;
@@ -29,7 +30,8 @@ struct dwr_callchain {
 	struct dwr_calls calls; /* dcall sorted by site, caller, DIE; vcall by site */
 	struct dwr_code code;
 	VEC(struct die_member) die; /* sorted */
-	uint64_t *declared; /* by member: the declaration that names it in the tables when it has no DIE of its own, 0: none; owned */
+	uint64_t *declared; /* by member: the declaration that names it in the tables when it has no
+			       DIE of its own, 0: none; owned */
 	struct dwr_vtables vt;
 	bool has_vt;
 	VEC(struct slot_holders) slot;
@@ -50,14 +52,17 @@ static inline uint32_t dwr_chain_group(const struct dwr_callchain *cc, uint32_t 
 /* Adds UNIT to SET, once. */
 struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit);
 
-/* Adds what the branch at SITE to TARGET (in the output, 0: indirect) in the code of UNIT leads to; *ENTERED: the tables said it. */
-struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site, uint64_t target, unit_set *set,
-				       bool *entered);
+/* Adds what the branch at SITE to TARGET (in the output, 0: indirect) in the code of UNIT leads to;
+ * *ENTERED: the tables said it. */
+struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site,
+				       uint64_t target, unit_set *set, bool *entered);
 
-/* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump is among them. */
+/* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump
+ * is among them. */
 struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, bool *anything);
 
-/* The function that the vtable slot at PLACE, which now holds VALUE, held before folding, or DWR_NO_UNIT. */
+/* The function that the vtable slot at PLACE, which now holds VALUE, held before folding, or
+ * DWR_NO_UNIT. */
 uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t value);
 
 bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);

@@ -1,10 +1,11 @@
-/* value_track.c: see value_track.h.  The instruction formats are those of the Intel 64 manual, volume 2. */
+/* value_track.c: see value_track.h.  The instruction formats are those of the Intel 64 manual,
+ * volume 2. */
 #include "dwarf/stack/value_track.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/base/rbuf.h"
 #include <string.h>
 
-#define REGS DWR_TRACK_REGS
+#define REGS   DWR_TRACK_REGS
 #define RECENT 32
 /* x86-64 (System V psABI): encoding numbers. */
 enum { RAX, RCX, RDX, RSP = 4, RSI = 6, RDI = 7, R8 = 8, R11 = 11 };
@@ -78,21 +79,24 @@ static void add(struct dwr_track *t, unsigned r, int64_t by)
 /* A plain base + displacement operand. */
 static bool plain(const struct elfrw_insn *in)
 {
-	return (in->flags & ELFRW_INSN_MEM) && in->base < REGS && in->index == ELFRW_REG_NONE && !in->pcrel_size;
+	return (in->flags & ELFRW_INSN_MEM) && in->base < REGS && in->index == ELFRW_REG_NONE &&
+	       !in->pcrel_size;
 }
 
 /* Instructions of SSE that write no general register, by their second opcode byte. */
 static bool vector_only(unsigned op)
 {
 	return op == 0x10 || op == 0x11 || (op >= 0x14 && op <= 0x17) || op == 0x28 || op == 0x29 ||
-	       (op >= 0x51 && op <= 0x6f && op != 0x6e) || op == 0x7f || op == 0xd6 || op == 0xef || op == 0x1f;
+	       (op >= 0x51 && op <= 0x6f && op != 0x6e) || op == 0x7f || op == 0xd6 || op == 0xef ||
+	       op == 0x1f;
 }
 
 void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code)
 {
 	bool wide = in->flags & ELFRW_INSN_REX_W, mem = in->flags & ELFRW_INSN_MEM;
 	unsigned op = in->opcode;
-	int64_t disp = signed_field(code, in->disp_off, in->disp_size), imm = signed_field(code, in->imm_off, in->imm_size);
+	int64_t disp = signed_field(code, in->disp_off, in->disp_size),
+		imm = signed_field(code, in->imm_off, in->imm_size);
 	if (in->kind == ELFRW_INSN_NOP || (in->flags & ELFRW_INSN_ENDBR))
 		return;
 	if (in->opcode_map == 0) {
@@ -124,7 +128,9 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint
 			} else
 				dwr_track_forget(t, in->reg);
 			return;
-		case 0x80: case 0x81: case 0x83:
+		case 0x80:
+		case 0x81:
+		case 0x83:
 			if ((in->reg & 7) == 7)
 				return;
 			if (mem) {
@@ -138,18 +144,38 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint
 			else
 				dwr_track_forget(t, in->rm);
 			return;
-		case 0x38: case 0x39: case 0x3a: case 0x3b: case 0x3c: case 0x3d: /* cmp, test */
-		case 0x84: case 0x85: case 0xa8: case 0xa9:
-			return;
-		case 0xf6: case 0xf7: /* test */
+		case 0x38:
+		case 0x39:
+		case 0x3a:
+		case 0x3b:
+		case 0x3c:
+		case 0x3d: /* cmp, test */
+		case 0x84:
+		case 0x85:
+		case 0xa8:
+		case 0xa9: return;
+		case 0xf6:
+		case 0xf7: /* test */
 			if ((in->reg & 7) < 2)
 				return;
 			break;
-		case 0x50: case 0x51: case 0x52: case 0x53: case 0x54: case 0x55: case 0x56: case 0x57:
+		case 0x50:
+		case 0x51:
+		case 0x52:
+		case 0x53:
+		case 0x54:
+		case 0x55:
+		case 0x56:
+		case 0x57:
 			add(t, RSP, -8);
 			t->s.epoch = ++t->epochs;
 			return;
-		case 0x63: case 0x33: case 0x03: case 0x2b: case 0x23: case 0x0b: /* movslq; arithmetic whose destination is reg */
+		case 0x63:
+		case 0x33:
+		case 0x03:
+		case 0x2b:
+		case 0x23:
+		case 0x0b: /* movslq; arithmetic whose destination is reg */
 			if (in->reg >= REGS)
 				break;
 			dwr_track_forget(t, in->reg);
@@ -163,7 +189,8 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint
 		}
 	}
 	if (in->opcode_map == 1) {
-		if (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf || (op >= 0x40 && op <= 0x4f)) { /* movzx, movsx, cmov */
+		if (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf ||
+		    (op >= 0x40 && op <= 0x4f)) { /* movzx, movsx, cmov */
 			dwr_track_forget(t, in->reg);
 			return;
 		}
@@ -179,7 +206,8 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint
 		dwr_track_forget(t, in->rm);
 		if ((op & 7) >= 4)
 			dwr_track_forget(t, RAX);
-	} else if (in->opcode_map == 0 && ((op >= 0x88 && op <= 0x8a) || (op >= 0xc6 && op <= 0xc7))) {
+	} else if (in->opcode_map == 0 &&
+		   ((op >= 0x88 && op <= 0x8a) || (op >= 0xc6 && op <= 0xc7))) {
 		dwr_track_forget(t, in->rm);
 		if (op == 0x8a)
 			dwr_track_forget(t, in->reg);
@@ -215,7 +243,8 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint
 	t->s.epoch = ++t->epochs;
 }
 
-bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code, struct dwr_track_call *ret)
+bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code,
+		       struct dwr_track_call *ret)
 {
 	struct dwr_track_reg table;
 	int64_t off;

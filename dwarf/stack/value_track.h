@@ -1,8 +1,10 @@
-/* value_track.h: registers followed by value numbers along straight code of x86-64, to tell virtual calls.
+/* value_track.h: registers followed by value numbers along straight code of x86-64, to tell virtual
+ * calls.
  *
- * A value is unknown, or the 8 bytes loaded from another value plus an offset; equal loads without a store between are equal
- * values.  The rules know the few instructions by which compilers load and copy; every other one forgets the registers that it
- * could write.  Cost: constant for an instruction, with a look at up to 32 recent values for each load. */
+ * A value is unknown, or the 8 bytes loaded from another value plus an offset; equal loads without
+ * a store between are equal values.  The rules know the few instructions by which compilers load
+ * and copy; every other one forgets the registers that it could write.  Cost: constant for an
+ * instruction, with a look at up to 32 recent values for each load. */
 #ifndef DWARF_STACK_VALUE_TRACK_H
 #define DWARF_STACK_VALUE_TRACK_H
 #include "elfrw/base/vec.h"
@@ -47,12 +49,13 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint
 /* A call has returned. */
 void dwr_track_called(struct dwr_track *t);
 
-/* Whether the indirect call IN goes through a slot of the vtable of an object that is the first argument of the call, or
- * the second (when the first says where to put the result). */
+/* Whether the indirect call IN goes through a slot of the vtable of an object that is the first
+ * argument of the call, or the second (when the first says where to put the result). */
 struct dwr_track_call {
 	uint32_t slot;
 	struct dwr_track_reg object;
 	bool second;
 };
-bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code, struct dwr_track_call *ret);
+bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code,
+		       struct dwr_track_call *ret);
 #endif

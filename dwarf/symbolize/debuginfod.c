@@ -1,7 +1,7 @@
 /* debuginfod.c: see debuginfod.h.
  *
- * The library is opened when it is needed, as libdw itself does it: it brings a web client along, and who has no server needs
- * neither. */
+ * The library is opened when it is needed, as libdw itself does it: it brings a web client along,
+ * and who has no server needs neither. */
 #include "dwarf/symbolize/debuginfod.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -24,7 +24,9 @@ char *dwr_debuginfod_find(const unsigned char *id, size_t n, enum dwr_debuginfod
 	/* POSIX's way to make a function of what dlsym() gives. */
 	*(void **)&begin = dlsym(lib, "debuginfod_begin");
 	*(void **)&end = dlsym(lib, "debuginfod_end");
-	*(void **)&find = dlsym(lib, kind == DWR_DEBUGINFOD_EXECUTABLE ? "debuginfod_find_executable" : "debuginfod_find_debuginfo");
+	*(void **)&find =
+		dlsym(lib, kind == DWR_DEBUGINFOD_EXECUTABLE ? "debuginfod_find_executable"
+							     : "debuginfod_find_debuginfo");
 	debuginfod_client *client = begin && end && find ? begin() : NULL;
 	if (client) {
 		int fd = find(client, id, (int)n, &path);

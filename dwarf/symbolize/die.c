@@ -1,6 +1,7 @@
 /* die.c: single entries of .debug_info: their attributes, names and ranges.
  *
- * Only entries that are part of an answer are read in full; walks deliver no more than where code is (dwr_sym_abbrev). */
+ * Only entries that are part of an answer are read in full; walks deliver no more than where code
+ * is (dwr_sym_abbrev). */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
 #include <dwarf.h>
@@ -10,7 +11,7 @@
 #endif
 
 #define ABBREV_WAYS 4
-#define MAX_HOPS 16 /* from a DIE to the one that has its name */
+#define MAX_HOPS    16 /* from a DIE to the one that has its name */
 
 struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				      struct dwr_abbrev_table *table)
@@ -21,14 +22,17 @@ struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_
 	DWR_WANT_NAME(&want, DW_AT_ranges);
 	DWR_WANT_NAME(&want, DW_AT_sibling);
 	struct dwr_bytes sec = dwr_sym_sec(sym, unit->file, DWR_ABBREV);
-	return dwr_abbrev_read(table, sec.data, sec.size, unit->u.abbrev_off, unit->u.params, &want);
+	return dwr_abbrev_read(table, sec.data, sec.size, unit->u.abbrev_off, unit->u.params,
+			       &want);
 }
 
 struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				 const struct dwr_abbrev_table **ret)
 {
 	uint64_t off = unit->u.abbrev_off, hash = off * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-	struct dwr_abbrev_table *set = &unit->file->abbrev[hash % (DWR_SYM_ABBREVS / ABBREV_WAYS) * ABBREV_WAYS], *table = set;
+	struct dwr_abbrev_table
+		*set = &unit->file->abbrev[hash % (DWR_SYM_ABBREVS / ABBREV_WAYS) * ABBREV_WAYS],
+		*table = set;
 	unsigned way = 0;
 	while (way < ABBREV_WAYS && set[way].used && set[way].off != off)
 		way++;
@@ -60,7 +64,8 @@ static struct dwr_value *slot_for(struct dwr_sym_die *die, uint64_t name)
 	return NULL;
 }
 
-bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, struct dwr_sym_die *ret)
+bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off,
+		      struct dwr_sym_die *ret)
 {
 	const struct dwr_abbrev_table *table;
 	if (off < unit->u.die || off >= unit->u.end)
@@ -75,7 +80,9 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 	const struct dwr_abbrev *ab = dwr_abbrev_find(table, elfrw_rbuf_uleb(&r));
 	if (!ab || !elfrw_rbuf_ok(&r))
 		return false;
-	*ret = (struct dwr_sym_die){ .unit = unit, .off = off, .tag = ab->tag, .children = ab->children };
+	*ret = (struct dwr_sym_die){
+		.unit = unit, .off = off, .tag = ab->tag, .children = ab->children
+	};
 	for (uint32_t i = 0; i < ab->n_attrs; i++) {
 		const struct dwr_abbrev_attr *at = &table->attr.data[ab->attr + i];
 		struct dwr_value skipped = { 0 }, *v = slot_for(ret, at->name);
@@ -89,13 +96,15 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 	return true;
 }
 
-struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
-				const struct dwr_value *high, uint64_t id, struct dwr_spans *spans, bool *found)
+struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				const struct dwr_value *low, const struct dwr_value *high,
+				uint64_t id, struct dwr_spans *spans, bool *found)
 {
 	struct dwr_sym_file *file = unit->file;
 	uint64_t lo, hi;
 	(void)sym;
-	*found = low && low->form && high && high->form && dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo);
+	*found = low && low->form && high && high->form &&
+		 dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo);
 	if (!*found)
 		return NULL;
 	if (dwr_form_is_address(high->form)) {
@@ -107,18 +116,21 @@ struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *
 }
 
 /* The sections with UNIT's range lists, and their kind. */
-static enum dwr_list_kind list_secs(struct dwr_sym *sym, const struct dwr_sym_unit *unit, struct dwr_list_secs *ret)
+static enum dwr_list_kind list_secs(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				    struct dwr_list_secs *ret)
 {
 	bool v5 = unit->u.params.version >= 5;
 	enum dwr_list_kind kind = v5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
 	struct dwr_bytes list = dwr_sym_sec(sym, unit->file, v5 ? DWR_RNGLISTS : DWR_RANGES),
 			 addr = dwr_sym_sec(sym, unit->file, DWR_ADDR);
 	*ret = (struct dwr_list_secs){ .addr = { ".debug_addr", addr.data, addr.size } };
-	ret->list[kind] = (struct dwr_list_sec){ v5 ? ".debug_rnglists" : ".debug_ranges", list.data, list.size };
+	ret->list[kind] = (struct dwr_list_sec){ v5 ? ".debug_rnglists" : ".debug_ranges",
+						 list.data, list.size };
 	return kind;
 }
 
-struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *ranges, uint64_t *ret)
+struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				   const struct dwr_value *ranges, uint64_t *ret)
 {
 	struct dwr_list_secs secs;
 	*ret = ranges->u;
@@ -128,13 +140,15 @@ struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_uni
 	return dwr_list_index(&secs, kind, &unit->cu, ranges->u, ret);
 }
 
-struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, uint64_t id,
-				      struct dwr_spans *spans, uint64_t *size)
+struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				      uint64_t off, uint64_t id, struct dwr_spans *spans,
+				      uint64_t *size)
 {
 	struct dwr_list_secs secs;
 	enum dwr_list_kind kind = list_secs(sym, unit, &secs);
 	*size = secs.list[kind].size;
-	struct elfrw_err *err = dwr_list_read(&secs, kind, &unit->cu, off, DWR_LIST_NONE, &sym->list);
+	struct elfrw_err *err =
+		dwr_list_read(&secs, kind, &unit->cu, off, DWR_LIST_NONE, &sym->list);
 	if (err) {
 		sym->list.off = sym->list.end = 0;
 		return dwr_sym_warn(sym, err);
@@ -147,8 +161,9 @@ struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_
 	return NULL;
 }
 
-struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
-				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
+struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				 const struct dwr_value *low, const struct dwr_value *high,
+				 const struct dwr_value *ranges, uint64_t id,
 				 struct dwr_spans *spans)
 {
 	bool found;
@@ -185,15 +200,12 @@ static bool follow(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const s
 	switch (v->form) {
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_ref_sup4:
-	case DW_FORM_ref_sup8:
-		file = dwr_sym_alt(sym);
-		break;
+	case DW_FORM_ref_sup8: file = dwr_sym_alt(sym); break;
 	case DW_FORM_ref_addr:
 		if (v->u >= unit->u.off && v->u < unit->u.end)
 			return dwr_sym_die_read(sym, unit, v->u, ret);
 		break;
-	default:
-		return false;
+	default: return false;
 	}
 	struct elfrw_err *err = file ? dwr_sym_unit_around(sym, file, v->u, &other) : NULL;
 	dwr_sym_forget(sym, err);
@@ -207,7 +219,8 @@ bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, stru
 	return die->origin.form && follow(sym, die->unit, &die->origin, ret);
 }
 
-const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v)
+const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+			   const struct dwr_value *v)
 {
 	if (v->form != DW_FORM_GNU_strp_alt && v->form != DW_FORM_strp_sup)
 		return dwr_value_string(&unit->file->secs, &unit->u, &unit->root, v);
@@ -219,8 +232,8 @@ const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 }
 
 /* Adds what DIE says and *RET lacks; true: nothing is missing any more. */
-static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *has_file, bool *has_line,
-		     struct dwr_sym_decl *ret)
+static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *has_file,
+		     bool *has_line, struct dwr_sym_decl *ret)
 {
 	if (!ret->name && die->name.form)
 		ret->name = dwr_sym_string(sym, die->unit, &die->name);
@@ -237,13 +250,16 @@ static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *h
 	return ret->name && ret->linkage && *has_file && *has_line;
 }
 
-/* Most entries are inlined copies, which say nothing themselves but where they come from: what that says is kept. */
-void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *first, struct dwr_sym_decl *ret)
+/* Most entries are inlined copies, which say nothing themselves but where they come from: what that
+ * says is kept. */
+void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *first,
+		      struct dwr_sym_decl *ret)
 {
 	struct dwr_sym_die die, next = *first;
 	struct dwr_sym_decl_of *kept = NULL;
-	bool has_file = false, has_line = false, bare = !first->name.form && !first->linkage.form && !first->spec.form &&
-							!first->decl_file.form && !first->decl_line.form;
+	bool has_file = false, has_line = false,
+	     bare = !first->name.form && !first->linkage.form && !first->spec.form &&
+		    !first->decl_file.form && !first->decl_line.form;
 	uint64_t origin = bare ? dwr_sym_local_ref(first->unit, &first->origin) : UINT64_MAX;
 	if (origin != UINT64_MAX) {
 		kept = &sym->decl[(origin * UINT64_C(0x9e3779b97f4a7c15) >> 40) % DWR_SYM_DECLS];
@@ -255,7 +271,8 @@ void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *first, stru
 	*ret = (struct dwr_sym_decl){ 0 };
 	for (unsigned hops = 0; hops < MAX_HOPS; hops++) {
 		die = next;
-		if (add_decl(sym, &die, &has_file, &has_line, ret) || !dwr_sym_die_origin(sym, &die, &next))
+		if (add_decl(sym, &die, &has_file, &has_line, ret) ||
+		    !dwr_sym_die_origin(sym, &die, &next))
 			break;
 	}
 	if (kept)

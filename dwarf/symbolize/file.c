@@ -1,9 +1,10 @@
 /* file.c: opens what a symbolizer is given, which is more than what can be folded.
  *
- * Any machine, ELF-32 as well, separate debug files (whose loaded sections have no contents), files without section
- * headers: so headers are checked only as far as they are used, and a section that lies outside of the file is empty.
- * ELF-32 headers are widened; everything above sees one kind of image.  Formats: System V gABI chapter 4; .gnu_debuglink,
- * .gnu_debugaltlink and the build-id folders as in the GDB manual, "Separate Debug Files". */
+ * Any machine, ELF-32 as well, separate debug files (whose loaded sections have no contents), files
+ * without section headers: so headers are checked only as far as they are used, and a section that
+ * lies outside of the file is empty. ELF-32 headers are widened; everything above sees one kind of
+ * image.  Formats: System V gABI chapter 4; .gnu_debuglink, .gnu_debugaltlink and the build-id
+ * folders as in the GDB manual, "Separate Debug Files". */
 #include "dwarf/symbolize/state.h"
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/base/rbuf.h"
@@ -49,8 +50,8 @@ static void widen_shdr(const uint8_t *p, bool is64, Elf64_Shdr *ret)
 	}
 	Elf32_Shdr s;
 	memcpy(&s, p, sizeof s);
-	*ret = (Elf64_Shdr){ s.sh_name, s.sh_type, s.sh_flags, s.sh_addr, s.sh_offset, s.sh_size, s.sh_link, s.sh_info,
-			     s.sh_addralign, s.sh_entsize };
+	*ret = (Elf64_Shdr){ s.sh_name, s.sh_type, s.sh_flags, s.sh_addr,      s.sh_offset,
+			     s.sh_size, s.sh_link, s.sh_info,  s.sh_addralign, s.sh_entsize };
 }
 
 /* The compression header of ELF-32 is smaller: a copy of the section with the large one. */
@@ -72,7 +73,9 @@ static struct elfrw_err *widen_chdr(struct dwr_sym_file *file, struct elfrw_sect
 		return &elfrw_err_nomem;
 	}
 	*slot = copy;
-	Elf64_Chdr wide = { .ch_type = old.ch_type, .ch_size = old.ch_size, .ch_addralign = old.ch_addralign };
+	Elf64_Chdr wide = { .ch_type = old.ch_type,
+			    .ch_size = old.ch_size,
+			    .ch_addralign = old.ch_addralign };
 	memcpy(copy, &wide, sizeof wide);
 	memcpy(copy + sizeof wide, s->data + sizeof old, n);
 	s->data = copy;
@@ -103,7 +106,8 @@ static struct elfrw_err *read_sections(struct dwr_sym_file *file)
 		struct elfrw_section *s = &img->section[i];
 		widen_shdr(img->base + eh->e_shoff + i * entry, is64, &s->hdr);
 		s->name = "";
-		if (i == 0 || s->hdr.sh_type == SHT_NOBITS || s->hdr.sh_type == SHT_NULL || !s->hdr.sh_size)
+		if (i == 0 || s->hdr.sh_type == SHT_NOBITS || s->hdr.sh_type == SHT_NULL ||
+		    !s->hdr.sh_size)
 			continue;
 		if (s->hdr.sh_offset > img->size || img->size - s->hdr.sh_offset < s->hdr.sh_size)
 			s->hdr.sh_size = 0;
@@ -137,7 +141,8 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, 
 	close(file->image.fd);
 	file->image.fd = -1;
 	ELFRW_TRY(read_ehdr(&file->image));
-	if (file->image.ehdr.e_type == ET_REL && !supplementary) /* which is what dwz makes its common file */
+	if (file->image.ehdr.e_type == ET_REL &&
+	    !supplementary) /* which is what dwz makes its common file */
 		return elfrw_error("is a relocatable object; its code has no addresses yet");
 	ELFRW_TRY(read_sections(file));
 	struct elfrw_err *err = dwr_sections_init(&file->secs, &file->image);
@@ -150,7 +155,8 @@ static struct elfrw_err *open_into(struct dwr_sym_file *file, const char *path, 
 	file->code_low = UINT64_MAX;
 	for (uint32_t i = 1; i < file->image.n_sections; i++) {
 		const Elf64_Shdr *sh = &file->image.section[i].hdr;
-		if (sh->sh_flags & SHF_EXECINSTR && sh->sh_flags & SHF_ALLOC && sh->sh_size && sh->sh_addr < file->code_low)
+		if (sh->sh_flags & SHF_EXECINSTR && sh->sh_flags & SHF_ALLOC && sh->sh_size &&
+		    sh->sh_addr < file->code_low)
 			file->code_low = sh->sh_addr;
 	}
 	if (file->code_low == UINT64_MAX)
@@ -215,16 +221,19 @@ static bool build_id(const struct dwr_sym_file *file, char *text, size_t size)
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	uint32_t name = elfrw_rbuf_u32(&r), n = elfrw_rbuf_u32(&r), type = elfrw_rbuf_u32(&r);
 	const uint8_t *gnu = elfrw_rbuf_take(&r, 4), *id = elfrw_rbuf_take(&r, n);
-	if (!gnu || !id || name != 4 || memcmp(gnu, "GNU", 4) || type != NT_GNU_BUILD_ID || n < 2 || n * 2 + 1 > size)
+	if (!gnu || !id || name != 4 || memcmp(gnu, "GNU", 4) || type != NT_GNU_BUILD_ID || n < 2 ||
+	    n * 2 + 1 > size)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
 	return true;
 }
 
-/* Opens PATH when it is an ELF file with debug information, of the build-id ID when that is not NULL, and with the CRC
- * of .gnu_debuglink when that is not NULL.  *RET stays as it is when it is not; the only error is that memory is wanting. */
-static struct elfrw_err *try_open(const char *path, const char *id, const uint32_t *crc, struct dwr_sym_file **ret)
+/* Opens PATH when it is an ELF file with debug information, of the build-id ID when that is not
+ * NULL, and with the CRC of .gnu_debuglink when that is not NULL.  *RET stays as it is when it is
+ * not; the only error is that memory is wanting. */
+static struct elfrw_err *try_open(const char *path, const char *id, const uint32_t *crc,
+				  struct dwr_sym_file **ret)
 {
 	struct dwr_sym_file *file;
 	char text[132];
@@ -241,7 +250,8 @@ static struct elfrw_err *try_open(const char *path, const char *id, const uint32
 	if (ok && crc) {
 		uLong sum = crc32(0, NULL, 0);
 		for (size_t at = 0; at < file->image.size;) {
-			size_t n = file->image.size - at > 1 << 30 ? 1 << 30 : file->image.size - at;
+			size_t n =
+				file->image.size - at > 1 << 30 ? 1 << 30 : file->image.size - at;
 			sum = crc32(sum, file->image.base + at, (uInt)n);
 			at += n;
 		}
@@ -264,8 +274,8 @@ static char *folder_of(const char *path)
 	return real;
 }
 
-/* Into *RET DIR, which realpath() gave, as seen from SYSROOT; a SYSROOT that is not there has nothing inside.  The only error is that
- * memory ran out. */
+/* Into *RET DIR, which realpath() gave, as seen from SYSROOT; a SYSROOT that is not there has
+ * nothing inside.  The only error is that memory ran out. */
 static struct elfrw_err *inside(const char *dir, const char *sysroot, const char **ret)
 {
 	char *root = *sysroot ? realpath(sysroot, NULL) : NULL;
@@ -277,8 +287,8 @@ static struct elfrw_err *inside(const char *dir, const char *sysroot, const char
 	return NULL;
 }
 
-static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
-				      struct dwr_sym_file **ret)
+static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const char *debug_dir,
+				      const char *sysroot, struct dwr_sym_file **ret)
 {
 	const struct elfrw_section *s = elfrw_image_section(&file->image, ".gnu_debuglink");
 	if (!s || !s->data)
@@ -308,12 +318,15 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 	return err;
 }
 
-struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file, const struct dwr_sym_file *debug)
+struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file,
+				    const struct dwr_sym_file *debug)
 {
 	char id[132], other[132];
-	if (!build_id(file, id, sizeof id) || !build_id(debug, other, sizeof other) || !strcmp(id, other))
+	if (!build_id(file, id, sizeof id) || !build_id(debug, other, sizeof other) ||
+	    !strcmp(id, other))
 		return NULL;
-	return elfrw_error("%s is not its debug file: the build-ids are %s and %s", debug->path, id, other);
+	return elfrw_error("%s is not its debug file: the build-ids are %s and %s", debug->path, id,
+			   other);
 }
 
 /* The file of build-id ID, as text, from a debuginfod server. */
@@ -329,15 +342,16 @@ static struct elfrw_err *ask_server(const char *id, struct dwr_sym_file **ret)
 	return err;
 }
 
-struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file, struct dwr_sym_file **ret)
+struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file,
+					   struct dwr_sym_file **ret)
 {
 	char id[132];
 	*ret = NULL;
 	return build_id(file, id, sizeof id) ? ask_server(id, ret) : NULL;
 }
 
-struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir, const char *sysroot,
-					struct dwr_sym_file **ret)
+struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir,
+					const char *sysroot, struct dwr_sym_file **ret)
 {
 	char id[132], *path;
 	*ret = NULL;
@@ -358,7 +372,8 @@ static void note_memory(struct elfrw_err *err, bool *nomem)
 	elfrw_err_free(err);
 }
 
-struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, const char *debug_dir, struct dwr_sym_file **ret)
+struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, const char *debug_dir,
+					     struct dwr_sym_file **ret)
 {
 	const struct elfrw_section *s = elfrw_image_section(&file->image, ".gnu_debugaltlink");
 	*ret = NULL;

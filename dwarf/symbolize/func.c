@@ -1,17 +1,21 @@
 /* func.c: the functions of a unit, and the inlined copies inside of one function.
  *
- * The second and third level of a look-up.  A first walk over a unit steps over the insides of functions where
- * DW_AT_sibling allows it; only when an address is in none of the functions found is the unit walked again in full, for
- * the functions that some languages nest.  The inlined copies of a function are laid out flat only for functions that are
- * asked for; the tables of the last ones are kept. */
+ * The second and third level of a look-up.  A first walk over a unit steps over the insides of
+ * functions where DW_AT_sibling allows it; only when an address is in none of the functions found
+ * is the unit walked again in full, for the functions that some languages nest.  The inlined copies
+ * of a function are laid out flat only for functions that are asked for; the tables of the last
+ * ones are kept. */
 #include "dwarf/symbolize/state.h"
 #include <dwarf.h>
 
 /* Steps over the insides of DIE, when it says where they end. */
-static bool step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur, const struct dwr_die *die)
+static bool step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur,
+		      const struct dwr_die *die)
 {
 	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
-	uint64_t to = sibling && die->abbrev->children && die->depth ? dwr_sym_local_ref(unit, sibling) : UINT64_MAX;
+	uint64_t to = sibling && die->abbrev->children && die->depth
+			      ? dwr_sym_local_ref(unit, sibling)
+			      : UINT64_MAX;
 	if (to >= unit->u.end || to <= (uint64_t)(cur->pos - cur->data))
 		return false;
 	cur->pos = cur->data + to;
@@ -43,9 +47,11 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 			break;
 		if (die.abbrev->tag != DW_TAG_subprogram)
 			continue;
-		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc), *ranges = dwr_die_value(&die, DW_AT_ranges);
+		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc),
+				       *ranges = dwr_die_value(&die, DW_AT_ranges);
 		if (low || ranges)
-			err = dwr_sym_state(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc), ranges, die.off, &stated, &unit->funcs);
+			err = dwr_sym_state(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc),
+					    ranges, die.off, &stated, &unit->funcs);
 		if (quick)
 			skipped |= step_over(unit, &cur, &die);
 	}
@@ -57,8 +63,8 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 	return err ? err : dwr_spans_flatten(&unit->funcs, false);
 }
 
-struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address, uint64_t *die,
-				   bool *found)
+struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address,
+				   uint64_t *die, bool *found)
 {
 	const struct dwr_span *s = NULL;
 	for (int quick = 1; quick >= 0 && !s; quick--) {
@@ -80,7 +86,8 @@ struct overlay {
 	uint64_t body; /* where that unit's code is */
 };
 
-static struct elfrw_err *overlay_begin(struct dwr_sym *sym, uint32_t member, uint64_t die, struct overlay *ov)
+static struct elfrw_err *overlay_begin(struct dwr_sym *sym, uint32_t member, uint64_t die,
+				       struct overlay *ov)
 {
 	const struct dwr_icfold_member *m = &sym->note.member[member];
 	for (uint32_t i = 0; i < m->n_dies; i++) {
@@ -96,7 +103,8 @@ static struct elfrw_err *overlay_begin(struct dwr_sym *sym, uint32_t member, uin
 }
 
 /* The ranges of the DIE at OFF as ID; DIEs are asked for in ascending order. */
-static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64_t id, struct dwr_spans *spans)
+static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64_t id,
+					struct dwr_spans *spans)
 {
 	while (ov->more && ov->entry.die < off)
 		ELFRW_TRY(dwr_icfold_overlay_next(&ov->walk, &ov->entry, &ov->more));
@@ -105,12 +113,14 @@ static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64
 		return NULL;
 	while (dwr_icfold_range_next(&ov->entry, &r))
 		if (r.unit == ov->unit)
-			ELFRW_TRY(dwr_spans_add(spans, ov->body + r.start, ov->body + r.start + r.len, id));
+			ELFRW_TRY(dwr_spans_add(spans, ov->body + r.start,
+						ov->body + r.start + r.len, id));
 	return NULL;
 }
 
-/* An entry around the one that is walked.  The walk is not shown entries that have neither code nor a sibling; so depth alone
- * does not tell that one has ended: its end, or that of one around it, does. */
+/* An entry around the one that is walked.  The walk is not shown entries that have neither code nor
+ * a sibling; so depth alone does not tell that one has ended: its end, or that of one around it,
+ * does. */
 struct open_entry {
 	uint64_t end;
 	uint32_t depth, node; /* its own node, or that of the entry around it */
@@ -120,30 +130,34 @@ struct open_entry {
 struct walk {
 	struct dwr_sym *sym;
 	struct dwr_sym_body *body;
-	bool one;         /* only what is at `address`: the insides of what does not hold it are stepped over */
+	bool one; /* only what is at `address`: the insides of what does not hold it are stepped
+		     over */
 	uint64_t address;
-	bool noted;       /* ranges come from the overlay */
+	bool noted; /* ranges come from the overlay */
 	struct overlay ov;
-	struct dwr_spans ranges; /* of one entry; owned */
-	VEC(struct open_entry) open; /* owned */
-	uint32_t best;    /* the last node that holds the address */
+	struct dwr_spans ranges;      /* of one entry; owned */
+	VEC(struct open_entry) open;  /* owned */
+	uint32_t best;                /* the last node that holds the address */
 	struct dwr_sym_stated stated; /* laid out for good: lists still to be read; owned */
-	size_t n_ranges;  /* for one address: read so far */
-	bool many;        /* ... so many that the walk was given up */
+	size_t n_ranges;              /* for one address: read so far */
+	bool many;                    /* ... so many that the walk was given up */
 };
 
 /* As many ranges are read for one address at most: many entries may state one list. */
 #define RANGES_BEFORE_FLAT 10000
 
 /* The ranges of DIE in w->ranges (or, laid out for good, in the body's). */
-static struct elfrw_err *ranges_of(struct walk *w, const struct dwr_die *die, uint64_t id, struct dwr_spans *spans)
+static struct elfrw_err *ranges_of(struct walk *w, const struct dwr_die *die, uint64_t id,
+				   struct dwr_spans *spans)
 {
 	if (w->noted)
 		return overlay_ranges(&w->ov, die->off, id, spans);
-	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc), *high = dwr_die_value(die, DW_AT_high_pc),
+	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc),
+			       *high = dwr_die_value(die, DW_AT_high_pc),
 			       *ranges = dwr_die_value(die, DW_AT_ranges);
 	return w->one ? dwr_sym_ranges(w->sym, w->body->unit, low, high, ranges, id, spans)
-		      : dwr_sym_state(w->sym, w->body->unit, low, high, ranges, id, &w->stated, spans);
+		      : dwr_sym_state(w->sym, w->body->unit, low, high, ranges, id, &w->stated,
+				      spans);
 }
 
 /* The entry that DIE is inside of, or NULL. */
@@ -155,7 +169,8 @@ static const struct open_entry *around(const struct walk *w)
 static struct elfrw_err *open_entry(struct walk *w, const struct dwr_die *die, uint32_t node)
 {
 	const struct dwr_value *sibling = dwr_die_value(die, DW_AT_sibling);
-	uint64_t end = sibling && die->depth ? dwr_sym_local_ref(w->body->unit, sibling) : UINT64_MAX;
+	uint64_t end =
+		sibling && die->depth ? dwr_sym_local_ref(w->body->unit, sibling) : UINT64_MAX;
 	if (!die->abbrev->children)
 		return NULL;
 	if (end == UINT64_MAX || end <= die->off)
@@ -220,13 +235,15 @@ static struct elfrw_err *walk_body(struct walk *w)
 	const struct dwr_abbrev_table *table;
 	struct dwr_die die;
 	bool more;
-	uint32_t nested = UINT32_MAX; /* depth of a function inside of this one, which is not our business */
+	uint32_t nested =
+		UINT32_MAX; /* depth of a function inside of this one, which is not our business */
 	if (w->body->member != UINT32_MAX) {
 		ELFRW_TRY(overlay_begin(w->sym, w->body->member, w->body->die, &w->ov));
 		w->noted = w->ov.more;
 	}
 	ELFRW_TRY(dwr_sym_abbrev(w->sym, unit, &table));
-	struct dwr_cursor cur = dwr_cursor_at_die(&unit->file->secs, &unit->u, table, false, w->body->die);
+	struct dwr_cursor cur =
+		dwr_cursor_at_die(&unit->file->secs, &unit->u, table, false, w->body->die);
 	for (;;) {
 		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
 		if (!more || w->many)
@@ -246,8 +263,8 @@ static struct elfrw_err *walk_body(struct walk *w)
 #define LOOKUPS_BEFORE_FLAT 3
 
 /* ONE: looks only at ADDRESS; body->asked says afterwards when that was too much. */
-static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body, bool one, uint64_t address,
-				   uint32_t *node)
+static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body, bool one,
+				   uint64_t address, uint32_t *node)
 {
 	struct walk w = { .sym = sym, .body = body, .one = one, .address = address };
 	body->spans.len = body->node.len = 0;
@@ -270,8 +287,9 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 	return err;
 }
 
-struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
-				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node)
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				  uint64_t die, uint32_t member, uint64_t address,
+				  const struct dwr_sym_body **ret, uint32_t *node)
 {
 	uint64_t hash = (die + member) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
 	struct dwr_sym_body *body = &sym->body[hash % DWR_SYM_BODIES];

@@ -1,14 +1,16 @@
 /* inlines.c: where a function was inlined.
  *
- * The other direction: one walk over all units, which is shown only entries with code.  Whether an inlined copy is one of
- * the function asked for is found out by name, once for each origin that the cache of declarations holds.  Copies inside
- * of folded functions have lost their ranges to the note's overlay, which lists DIEs in the order of this walk. */
+ * The other direction: one walk over all units, which is shown only entries with code.  Whether an
+ * inlined copy is one of the function asked for is found out by name, once for each origin that the
+ * cache of declarations holds.  Copies inside of folded functions have lost their ranges to the
+ * note's overlay, which lists DIEs in the order of this walk. */
 #include "dwarf/symbolize/state.h"
 #include <dwarf.h>
 
 /* An entry around the one that is walked; see func.c. */
 struct open_entry {
-	uint64_t end, outer, caller; /* DIEs: the function, and the function or copy, that it is in; UINT64_MAX: none */
+	uint64_t end, outer, caller; /* DIEs: the function, and the function or copy, that it is in;
+					UINT64_MAX: none */
 	uint32_t depth;
 };
 
@@ -23,14 +25,16 @@ struct search {
 	struct dwr_spans ranges;       /* owned; id: member */
 	struct dwr_icfold_walk walk;
 	struct dwr_icfold_entry entry;
-	bool more;                     /* entry is one */
+	bool more; /* entry is one */
 	bool stop;
 };
 
-/* Does DECL name the function asked for?  Demangled names count with their parameters and without. */
+/* Does DECL name the function asked for?  Demangled names count with their parameters and
+ * without. */
 static bool matches(const struct search *s, const struct dwr_sym_decl *decl)
 {
-	if ((decl->name && !strcmp(decl->name, s->function)) || (decl->linkage && !strcmp(decl->linkage, s->function)))
+	if ((decl->name && !strcmp(decl->name, s->function)) ||
+	    (decl->linkage && !strcmp(decl->linkage, s->function)))
 		return true;
 	if (!decl->name || !decl->linkage || !strstr(s->function, decl->name))
 		return false;
@@ -58,7 +62,8 @@ static const char *name_at(struct search *s, uint64_t off)
 static struct elfrw_err *find_ranges(struct search *s, const struct dwr_sym_die *die)
 {
 	s->ranges.len = 0;
-	ELFRW_TRY(dwr_sym_ranges(s->sym, s->unit, &die->low, &die->high, &die->ranges, UINT32_MAX, &s->ranges));
+	ELFRW_TRY(dwr_sym_ranges(s->sym, s->unit, &die->low, &die->high, &die->ranges, UINT32_MAX,
+				 &s->ranges));
 	while (s->more && s->entry.die < die->off)
 		ELFRW_TRY(dwr_icfold_overlay_next(&s->walk, &s->entry, &s->more));
 	if (!s->more || s->entry.die != die->off)
@@ -73,12 +78,15 @@ static struct elfrw_err *find_ranges(struct search *s, const struct dwr_sym_die 
 	return NULL;
 }
 
-static struct elfrw_err *report(struct search *s, const struct dwr_sym_die *die, const struct dwr_sym_decl *decl,
-				const struct open_entry *around)
+static struct elfrw_err *report(struct search *s, const struct dwr_sym_die *die,
+				const struct dwr_sym_decl *decl, const struct open_entry *around)
 {
-	struct dwr_sym_inline item = { .unit = s->unit->u.off, .name = name_of(decl), .decl_file = decl->file,
+	struct dwr_sym_inline item = { .unit = s->unit->u.off,
+				       .name = name_of(decl),
+				       .decl_file = decl->file,
 				       .decl_line = decl->line };
-	item.call_file = die->call_file.form ? dwr_sym_file_name(s->sym, s->unit, die->call_file.u) : NULL;
+	item.call_file =
+		die->call_file.form ? dwr_sym_file_name(s->sym, s->unit, die->call_file.u) : NULL;
 	item.call_line = (uint32_t)die->call_line.u;
 	item.call_column = (uint32_t)die->call_column.u;
 	item.caller = around ? name_at(s, around->caller) : NULL;
@@ -95,8 +103,8 @@ static struct elfrw_err *report(struct search *s, const struct dwr_sym_die *die,
 
 static struct elfrw_err *visit(struct search *s, const struct dwr_die *at)
 {
-	while (s->open.len &&
-	       (s->open.data[s->open.len - 1].depth >= at->depth || s->open.data[s->open.len - 1].end <= at->off))
+	while (s->open.len && (s->open.data[s->open.len - 1].depth >= at->depth ||
+			       s->open.data[s->open.len - 1].end <= at->off))
 		s->open.len--;
 	const struct open_entry *around = s->open.len ? &s->open.data[s->open.len - 1] : NULL;
 	bool copy = at->abbrev->tag == DW_TAG_inlined_subroutine;
@@ -110,7 +118,8 @@ static struct elfrw_err *visit(struct search *s, const struct dwr_die *at)
 	if (!at->abbrev->children)
 		return NULL;
 	const struct dwr_value *sibling = dwr_die_value(at, DW_AT_sibling);
-	struct open_entry e = around ? *around : (struct open_entry){ UINT64_MAX, UINT64_MAX, UINT64_MAX, 0 };
+	struct open_entry e =
+		around ? *around : (struct open_entry){ UINT64_MAX, UINT64_MAX, UINT64_MAX, 0 };
 	uint64_t end = sibling ? dwr_sym_local_ref(s->unit, sibling) : UINT64_MAX;
 	if (end != UINT64_MAX && end > at->off)
 		e.end = end;
@@ -150,7 +159,8 @@ static struct elfrw_err *search_unit(struct search *s, uint64_t off)
 }
 
 struct elfrw_err *dwr_sym_inlines(struct dwr_sym *sym, const char *function,
-				  bool (*fn)(void *ctx, const struct dwr_sym_inline *item), void *ctx)
+				  bool (*fn)(void *ctx, const struct dwr_sym_inline *item),
+				  void *ctx)
 {
 	struct search s = { .sym = sym, .function = function, .fn = fn, .ctx = ctx };
 	struct elfrw_err *err = dwr_sym_all_units(sym, sym->debug);

@@ -1,9 +1,9 @@
 /* line.c: line tables, for look-ups by address.
  *
- * Rows are never stored.  One pass over a program finds its sequences and, every 64 rows, notes the state of the line
- * number machine; a look-up searches both and runs the machine over at most that many rows.  That costs a quarter of a
- * microsecond and 32 bytes for 64 rows, where a table of rows has 2.5 KB.  Format: DWARF 5, section 6.2; headers and file tables are
- * read by line.c. */
+ * Rows are never stored.  One pass over a program finds its sequences and, every 64 rows, notes the
+ * state of the line number machine; a look-up searches both and runs the machine over at most that
+ * many rows.  That costs a quarter of a microsecond and 32 bytes for 64 rows, where a table of rows
+ * has 2.5 KB.  Format: DWARF 5, section 6.2; headers and file tables are read by line.c. */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -29,21 +29,21 @@ struct seq {
 
 /* Where a look-up ended: the next one, when it asks for a later address, goes on from there. */
 struct after {
-	const struct seq *seq;    /* NULL: nowhere */
-	struct dwr_place place;   /* of the last row at or below the address */
-	uint64_t address, off;    /* of that row, and where the program goes on after it */
+	const struct seq *seq;  /* NULL: nowhere */
+	struct dwr_place place; /* of the last row at or below the address */
+	uint64_t address, off;  /* of that row, and where the program goes on after it */
 };
 
 struct dwr_lines {
-	uint64_t off;             /* of the header */
+	uint64_t off; /* of the header */
 	struct dwr_line_header h;
-	VEC(struct seq) seq;      /* by end address, then in the order of the program */
+	VEC(struct seq) seq; /* by end address, then in the order of the program */
 	VEC(struct stop) stop;
 	bool scanned, defines_files;
 	bool files_read;
-	struct after after;       /* where the last look-up ended */
+	struct after after; /* where the last look-up ended */
 	struct dwr_line_files files;
-	const char **path;        /* by file, NULL: not made yet; owned, the strings are the handle's */
+	const char **path; /* by file, NULL: not made yet; owned, the strings are the handle's */
 };
 
 enum event { EV_END, EV_ROW, EV_END_SEQUENCE, EV_BROKEN };
@@ -54,7 +54,8 @@ static void reset(struct state *s)
 }
 
 /* Runs to the next row or the end of a sequence. */
-static inline enum event run(const struct dwr_line_header *h, struct elfrw_rbuf *r, struct state *s, bool *defines)
+static inline enum event run(const struct dwr_line_header *h, struct elfrw_rbuf *r, struct state *s,
+			     bool *defines)
 {
 	const uint8_t base = h->opcode_base;
 	while (r->pos < r->end) {
@@ -83,31 +84,19 @@ static inline enum event run(const struct dwr_line_header *h, struct elfrw_rbuf 
 				*defines = true;
 			break;
 		}
-		case DW_LNS_copy:
-			return EV_ROW;
+		case DW_LNS_copy: return EV_ROW;
 		case DW_LNS_advance_pc:
 			s->address += elfrw_rbuf_uleb(r) * h->min_inst_length;
 			break;
-		case DW_LNS_advance_line:
-			s->place.line += (uint32_t)elfrw_rbuf_sleb(r);
-			break;
-		case DW_LNS_set_file:
-			s->place.file = (uint32_t)elfrw_rbuf_uleb(r);
-			break;
-		case DW_LNS_set_column:
-			s->place.column = (uint32_t)elfrw_rbuf_uleb(r);
-			break;
+		case DW_LNS_advance_line: s->place.line += (uint32_t)elfrw_rbuf_sleb(r); break;
+		case DW_LNS_set_file: s->place.file = (uint32_t)elfrw_rbuf_uleb(r); break;
+		case DW_LNS_set_column: s->place.column = (uint32_t)elfrw_rbuf_uleb(r); break;
 		case DW_LNS_negate_stmt:
 		case DW_LNS_set_basic_block:
 		case DW_LNS_set_prologue_end:
-		case DW_LNS_set_epilogue_begin:
-			break;
-		case DW_LNS_const_add_pc:
-			s->address += h->advance[255];
-			break;
-		case DW_LNS_fixed_advance_pc:
-			s->address += elfrw_rbuf_u16(r);
-			break;
+		case DW_LNS_set_epilogue_begin: break;
+		case DW_LNS_const_add_pc: s->address += h->advance[255]; break;
+		case DW_LNS_fixed_advance_pc: s->address += elfrw_rbuf_u16(r); break;
 		default:
 			for (unsigned i = 0; i < h->lengths[op - 1]; i++)
 				elfrw_rbuf_uleb(r);
@@ -148,7 +137,8 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 		if (ev == EV_END)
 			break;
 		if (ev == EV_BROKEN)
-			return elfrw_error_at(h->section, elfrw_rbuf_off(&r), "line number program ends inside an opcode");
+			return elfrw_error_at(h->section, elfrw_rbuf_off(&r),
+					      "line number program ends inside an opcode");
 		if (ev == EV_ROW) {
 			if (!rows)
 				seq.lo = s.address;
@@ -186,8 +176,8 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 }
 
 /* Runs from state S at R on, as long as rows are at or below ADDRESS; the last such row is in A. */
-static bool run_to(const struct dwr_lines *l, struct elfrw_rbuf *r, struct state *s, uint64_t address, bool found,
-		   struct after *a)
+static bool run_to(const struct dwr_lines *l, struct elfrw_rbuf *r, struct state *s,
+		   uint64_t address, bool found, struct after *a)
 {
 	bool defines;
 	while (run(&l->h, r, s, &defines) == EV_ROW && s->address <= address) {
@@ -200,12 +190,14 @@ static bool run_to(const struct dwr_lines *l, struct elfrw_rbuf *r, struct state
 	return found;
 }
 
-static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t address, struct dwr_place *ret)
+static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t address,
+			struct dwr_place *ret)
 {
 	struct after *a = &l->after;
 	struct state s;
 	reset(&s);
-	size_t lo = LOWER_BOUND(seq->stop, seq->stop + seq->n_stops, mid, l->stop.data[mid].address <= address);
+	size_t lo = LOWER_BOUND(seq->stop, seq->stop + seq->n_stops, mid,
+				l->stop.data[mid].address <= address);
 	struct elfrw_rbuf r = program_at(&l->h, seq->off);
 	const struct stop *stop = lo > seq->stop ? &l->stop.data[lo - 1] : NULL;
 	bool found = a->seq == seq && a->address <= address && (!stop || stop->off <= a->off);
@@ -225,8 +217,8 @@ static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t add
 
 #define MAX_TRIES 64
 
-/* The first sequence from FROM on that holds ADDRESS, or NULL.  Sequences may overlap: the first to end behind ADDRESS need
- * not hold it. */
+/* The first sequence from FROM on that holds ADDRESS, or NULL.  Sequences may overlap: the first to
+ * end behind ADDRESS need not hold it. */
 static const struct seq *holding(const struct dwr_lines *l, size_t from, uint64_t address)
 {
 	for (unsigned tries = 0; from < l->seq.len && tries < MAX_TRIES; from++, tries++)
@@ -259,7 +251,8 @@ bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place
 	return true;
 }
 
-bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint64_t address, struct dwr_place *ret)
+bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint64_t address,
+		       struct dwr_place *ret)
 {
 	if (off < l->h.program || off >= l->h.end)
 		return false;
@@ -292,7 +285,8 @@ static size_t slot_of(uint64_t off, size_t n_slots)
 	return (size_t)((off * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (n_slots - 1);
 }
 
-static struct elfrw_err *table_at(struct dwr_sym *sym, struct dwr_sym_file *f, uint64_t off, struct dwr_lines **ret)
+static struct elfrw_err *table_at(struct dwr_sym *sym, struct dwr_sym_file *f, uint64_t off,
+				  struct dwr_lines **ret)
 {
 	*ret = NULL;
 	if (2 * f->n_lines >= f->n_line_slots) {
@@ -321,7 +315,8 @@ static struct elfrw_err *table_at(struct dwr_sym *sym, struct dwr_sym_file *f, u
 	if (!l)
 		return &elfrw_err_nomem;
 	l->off = off;
-	struct elfrw_err *err = dwr_line_header_read(".debug_line", dwr_sym_sec(sym, f, DWR_LINE), off, &l->h);
+	struct elfrw_err *err =
+		dwr_line_header_read(".debug_line", dwr_sym_sec(sym, f, DWR_LINE), off, &l->h);
 	if (err) {
 		free(l);
 		return dwr_sym_warn(sym, err);
@@ -396,8 +391,8 @@ static const char *join(struct dwr_sym *sym, const char *const *part, unsigned n
 	return s;
 }
 
-static const char *make_path(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_lines *l,
-			     uint64_t index)
+static const char *make_path(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+			     const struct dwr_lines *l, uint64_t index)
 {
 	const struct dwr_line_file *file = &l->files.file.data[index];
 	if (is_absolute(file->name))
@@ -411,22 +406,27 @@ static const char *make_path(struct dwr_sym *sym, const struct dwr_sym_unit *uni
 	bool v5 = l->h.version >= 5;
 	if (file->dir < l->files.dir.len && (file->dir || (v5 && sym->path != DWR_SYM_RELATIVE)))
 		part[1] = l->files.dir.data[file->dir];
-	if (sym->path == DWR_SYM_ABSOLUTE && unit->root.comp_dir && !is_absolute(part[1]) && (!v5 || file->dir))
+	if (sym->path == DWR_SYM_ABSOLUTE && unit->root.comp_dir && !is_absolute(part[1]) &&
+	    (!v5 || file->dir))
 		part[0] = unit->root.comp_dir;
 	return join(sym, part, 3);
 }
 
-static struct elfrw_err *read_files(struct dwr_sym *sym, const struct dwr_sym_unit *unit, struct dwr_lines *l)
+static struct elfrw_err *read_files(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				    struct dwr_lines *l)
 {
-	struct dwr_line_strings str = { dwr_sym_sec(sym, unit->file, DWR_LINE_STR), dwr_sym_sec(sym, unit->file, DWR_STR),
+	struct dwr_line_strings str = { dwr_sym_sec(sym, unit->file, DWR_LINE_STR),
+					dwr_sym_sec(sym, unit->file, DWR_STR),
 					dwr_sym_sec(sym, unit->file, DWR_STR_OFFSETS) };
 	l->files_read = true;
-	ELFRW_TRY(dwr_line_files_read(&l->h, &str, unit->root.str_offsets_base, l->defines_files, &l->files));
+	ELFRW_TRY(dwr_line_files_read(&l->h, &str, unit->root.str_offsets_base, l->defines_files,
+				      &l->files));
 	l->path = calloc(l->files.file.len + 1, sizeof *l->path);
 	return l->path ? NULL : &elfrw_err_nomem;
 }
 
-const char *dwr_sym_file_name(struct dwr_sym *sym, const struct dwr_sym_unit *const_unit, uint64_t index)
+const char *dwr_sym_file_name(struct dwr_sym *sym, const struct dwr_sym_unit *const_unit,
+			      uint64_t index)
 {
 	struct dwr_sym_unit *unit = (struct dwr_sym_unit *)const_unit; /* only its caches change */
 	struct elfrw_err *err = unit_table(sym, unit);

@@ -1,6 +1,7 @@
 /* source.c: which compilation unit and source file an address belongs to.
  *
- * For questions about whole programs: the functions of a unit are not read, only its own DIE and its line table. */
+ * For questions about whole programs: the functions of a unit are not read, only its own DIE and
+ * its line table. */
 #include "dwarf/symbolize/state.h"
 
 struct elfrw_err *dwr_sym_source(struct dwr_sym *sym, uint64_t address, struct dwr_sym_source *ret)

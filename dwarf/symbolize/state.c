@@ -1,4 +1,5 @@
-/* state.c: what all parts of a symbolizer share: strings that live as long as it does, warnings, its files and their sections. */
+/* state.c: what all parts of a symbolizer share: strings that live as long as it does, warnings,
+ * its files and their sections. */
 #include "dwarf/symbolize/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,8 @@ struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
 {
 	if (!sym->alt_tried) {
 		sym->alt_tried = true;
-		dwr_sym_forget(sym, dwr_sym_file_supplementary(sym->debug, sym->debug_dir, &sym->alt));
+		dwr_sym_forget(sym,
+			       dwr_sym_file_supplementary(sym->debug, sym->debug_dir, &sym->alt));
 	}
 	return sym->alt;
 }

@@ -1,8 +1,8 @@
 /* state.h: private to this folder: the parts of a symbolizer.
  *
- * A query goes down level by level, and each level is built the first time that it is asked for: the units' intervals
- * (units.c), one unit's functions and one function's inlined copies (func.c), one line table's sequences
- * (line.c), names of the entries that are really printed (die.c). */
+ * A query goes down level by level, and each level is built the first time that it is asked for:
+ * the units' intervals (units.c), one unit's functions and one function's inlined copies (func.c),
+ * one line table's sequences (line.c), names of the entries that are really printed (die.c). */
 #ifndef DWARF_SYMBOLIZE_STATE_H
 #define DWARF_SYMBOLIZE_STATE_H
 #include "dwarf/calls/icfold_note.h"
@@ -28,7 +28,7 @@ struct dwr_place {
 };
 
 #define DWR_SYM_BODIES 4096
-#define DWR_SYM_DECLS 2048
+#define DWR_SYM_DECLS  2048
 
 /* A function (node 0) or an inlined copy in it. */
 struct dwr_sym_node {
@@ -44,10 +44,10 @@ struct dwr_sym_nodes {
 struct dwr_sym_body {
 	const struct dwr_sym_unit *unit; /* NULL: not filled */
 	uint64_t die;                    /* the function's */
-	uint32_t member;                 /* of the note; UINT32_MAX: as the debug information has it */
-	uint32_t asked;                  /* look-ups so far */
-	bool flat;                       /* spans has all of the function; else only node counts, for one address */
-	struct dwr_spans spans;          /* id: index of the node */
+	uint32_t member; /* of the note; UINT32_MAX: as the debug information has it */
+	uint32_t asked;  /* look-ups so far */
+	bool flat;       /* spans has all of the function; else only node counts, for one address */
+	struct dwr_spans spans; /* id: index of the node */
 	struct dwr_sym_nodes node;
 };
 
@@ -70,37 +70,40 @@ struct dwr_sym {
 	struct dwr_sym_file *alt;   /* supplementary file (dwz), or NULL */
 	bool alt_tried;
 	enum dwr_sym_path path;
-	char *debug_dir;            /* owned */
-	char *warning;              /* owned */
-	bool nomem;                 /* something is missing for want of memory */
+	char *debug_dir; /* owned */
+	char *warning;   /* owned */
+	bool nomem;      /* something is missing for want of memory */
 	struct dwr_arena arena;
 
-	struct dwr_spans units;     /* id: offset of the unit */
-	VEC(uint64_t) bare;         /* units that do not say what code they have */
-	bool units_read, others_read, bare_read; /* .debug_aranges; units that it does not list; bare */
+	struct dwr_spans units; /* id: offset of the unit */
+	VEC(uint64_t) bare;     /* units that do not say what code they have */
+	bool units_read, others_read,
+		bare_read; /* .debug_aranges; units that it does not list; bare */
 
-	struct dwr_sym_body body[DWR_SYM_BODIES]; /* a cache */
+	struct dwr_sym_body body[DWR_SYM_BODIES];   /* a cache */
 	struct dwr_sym_decl_of decl[DWR_SYM_DECLS]; /* a cache */
-	struct dwr_list list;       /* reused */
+	struct dwr_list list;                       /* reused */
 
-	struct dwr_symtab *symtab;  /* owned; NULL: not read yet */
+	struct dwr_symtab *symtab; /* owned; NULL: not read yet */
 	struct dwr_icfold note;
 	bool note_read, has_note;
-	VEC(uint32_t) group_order;  /* groups with their bodies ascending */
+	VEC(uint32_t) group_order; /* groups with their bodies ascending */
 
 	struct dwr_demangled *demangled; /* hash table by name; owned */
 	size_t n_demangled, n_demangled_slots;
 	enum dwr_spelling spelling;
 };
 
-/* Keeps the text of ERR as the warning when it is the first, and frees ERR.  Out of memory is not a warning: it is given
- * back. */
+/* Keeps the text of ERR as the warning when it is the first, and frees ERR.  Out of memory is not a
+ * warning: it is given back. */
 struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err);
 
-/* For what goes on without what ERR is about: frees it.  Out of memory makes the query fail in the end. */
+/* For what goes on without what ERR is about: frees it.  Out of memory makes the query fail in the
+ * end. */
 void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err);
 
-/* The supplementary file of SYM's debug information, opened at the first call; NULL: none, or not found. */
+/* The supplementary file of SYM's debug information, opened at the first call; NULL: none, or not
+ * found. */
 struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym);
 
 /* ---- units.c ---- */
@@ -116,37 +119,47 @@ struct dwr_sym_die {
 	uint64_t off;
 	uint32_t tag;
 	bool children;
-	struct dwr_value name, linkage, origin, spec, low, high, ranges, decl_file, decl_line, call_file, call_line,
-		call_column, discriminator, comp_dir;
+	struct dwr_value name, linkage, origin, spec, low, high, ranges, decl_file, decl_line,
+		call_file, call_line, call_column, discriminator, comp_dir;
 };
 
 /* Reads the DIE at OFF of UNIT; false: there is none that makes sense. */
-bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, struct dwr_sym_die *ret);
+bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off,
+		      struct dwr_sym_die *ret);
 
-/* Adds the ranges of code of a DIE with these values (each may be NULL) to SPANS as ID, those of deleted code left out. */
-struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
-				 const struct dwr_value *high, const struct dwr_value *ranges, uint64_t id,
+/* Adds the ranges of code of a DIE with these values (each may be NULL) to SPANS as ID, those of
+ * deleted code left out. */
+struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				 const struct dwr_value *low, const struct dwr_value *high,
+				 const struct dwr_value *ranges, uint64_t id,
 				 struct dwr_spans *spans);
 
-/* The parts of that: the range that LOW and HIGH say, if they do (*FOUND); where the list that RANGES states is; the ranges of
- * the list at OFF, whose bytes sym->list tells, in a section of *SIZE bytes. */
-struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low,
-				const struct dwr_value *high, uint64_t id, struct dwr_spans *spans, bool *found);
-struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *ranges, uint64_t *ret);
-struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off, uint64_t id,
-				      struct dwr_spans *spans, uint64_t *size);
+/* The parts of that: the range that LOW and HIGH say, if they do (*FOUND); where the list that
+ * RANGES states is; the ranges of the list at OFF, whose bytes sym->list tells, in a section of
+ * *SIZE bytes. */
+struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				const struct dwr_value *low, const struct dwr_value *high,
+				uint64_t id, struct dwr_spans *spans, bool *found);
+struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				   const struct dwr_value *ranges, uint64_t *ret);
+struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				      uint64_t off, uint64_t id, struct dwr_spans *spans,
+				      uint64_t *size);
 
-/* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false: none. */
-bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_die *ret);
+/* The DIE that DW_AT_specification or, without one, DW_AT_abstract_origin of DIE refers to; false:
+ * none. */
+bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die,
+			struct dwr_sym_die *ret);
 
 /* The string of a value, through the supplementary file where needed, or NULL. */
-const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *v);
+const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+			   const struct dwr_value *v);
 
 /* Fills *RET; strings are NULL when nobody says. */
 void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_decl *ret);
 
-/* UNIT's abbreviation table with the attributes that tell where code is; good until the next call of this, or of anything
- * that reads DIEs of other units. */
+/* UNIT's abbreviation table with the attributes that tell where code is; good until the next call
+ * of this, or of anything that reads DIEs of other units. */
 struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				 const struct dwr_abbrev_table **ret);
 
@@ -167,22 +180,28 @@ struct dwr_sym_stated {
 	size_t len, cap;
 };
 
-/* As dwr_sym_ranges(), but a list goes to STATED, to be read by dwr_sym_read_stated() for a table that is made flat afterwards: of
- * several with one list only the one with the highest id is added (LOWEST: the lowest).  That frees STATED. */
-struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low, const struct dwr_value *high,
-				const struct dwr_value *ranges, uint64_t id, struct dwr_sym_stated *stated, struct dwr_spans *spans);
-struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated, bool lowest, struct dwr_spans *spans);
+/* As dwr_sym_ranges(), but a list goes to STATED, to be read by dwr_sym_read_stated() for a table
+ * that is made flat afterwards: of several with one list only the one with the highest id is added
+ * (LOWEST: the lowest).  That frees STATED. */
+struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				const struct dwr_value *low, const struct dwr_value *high,
+				const struct dwr_value *ranges, uint64_t id,
+				struct dwr_sym_stated *stated, struct dwr_spans *spans);
+struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated,
+				      bool lowest, struct dwr_spans *spans);
 
 /* ---- func.c ---- */
 
 /* All functions of UNIT in unit->funcs; QUICK: functions inside of functions may be missing. */
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);
 
-/* What is at ADDRESS in the function DIE of UNIT: the innermost node in *NODE, and the nodes around it in (*RET)->node,
- * which is empty when the DIE cannot be read.  MEMBER: by the ranges that the note has for it, as addresses of the shared
- * body; UINT32_MAX: by those of the debug information.  *RET is good until the next call. */
-struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t die, uint32_t member,
-				  uint64_t address, const struct dwr_sym_body **ret, uint32_t *node);
+/* What is at ADDRESS in the function DIE of UNIT: the innermost node in *NODE, and the nodes around
+ * it in (*RET)->node, which is empty when the DIE cannot be read.  MEMBER: by the ranges that the
+ * note has for it, as addresses of the shared body; UINT32_MAX: by those of the debug information.
+ * *RET is good until the next call. */
+struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				  uint64_t die, uint32_t member, uint64_t address,
+				  const struct dwr_sym_body **ret, uint32_t *node);
 
 /* ---- line.c ---- */
 

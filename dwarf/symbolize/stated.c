@@ -1,15 +1,18 @@
 /* stated.c: the range lists that entries state, each read once.
  *
- * Any number of entries may state one list; in a flat table a single one of them counts, by its id.  So lists are noted first, and
- * read when all of them are known: time and memory are those of the lists, whoever shares them.  Lists that begin inside
- * of others (which nobody writes) are read as often as they are stated, up to a limit. */
+ * Any number of entries may state one list; in a flat table a single one of them counts, by its id.
+ * So lists are noted first, and read when all of them are known: time and memory are those of the
+ * lists, whoever shares them.  Lists that begin inside of others (which nobody writes) are read as
+ * often as they are stated, up to a limit. */
 #include "dwarf/symbolize/state.h"
 
 /* So many times the section's size may be read for one table. */
 #define MOST_READ 8
 
-struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_value *low, const struct dwr_value *high,
-				const struct dwr_value *ranges, uint64_t id, struct dwr_sym_stated *stated, struct dwr_spans *spans)
+struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+				const struct dwr_value *low, const struct dwr_value *high,
+				const struct dwr_value *ranges, uint64_t id,
+				struct dwr_sym_stated *stated, struct dwr_spans *spans)
 {
 	bool found;
 	ELFRW_TRY(dwr_sym_range(sym, unit, low, high, id, spans, &found));
@@ -44,18 +47,21 @@ static int list_order(const void *a, const void *b)
 
 static bool same_list(const struct dwr_sym_list *x, const struct dwr_sym_list *y)
 {
-	return x->off == y->off && x->unit->cu.params.version == y->unit->cu.params.version && x->unit->cu.base == y->unit->cu.base &&
+	return x->off == y->off && x->unit->cu.params.version == y->unit->cu.params.version &&
+	       x->unit->cu.base == y->unit->cu.base &&
 	       x->unit->cu.addr_base == y->unit->cu.addr_base;
 }
 
-struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated, bool lowest, struct dwr_spans *spans)
+struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated,
+				      bool lowest, struct dwr_spans *spans)
 {
 	uint64_t n = 0;
 	struct elfrw_err *err = NULL;
 	if (stated->len)
 		qsort(stated->data, stated->len, sizeof *stated->data, list_order);
 	for (size_t i = 0, end; i < stated->len && !err; i = end) {
-		for (end = i + 1; end < stated->len && same_list(&stated->data[i], &stated->data[end]);)
+		for (end = i + 1;
+		     end < stated->len && same_list(&stated->data[i], &stated->data[end]);)
 			end++;
 		const struct dwr_sym_list *l = &stated->data[lowest ? i : end - 1];
 		uint64_t most;

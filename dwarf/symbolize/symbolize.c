@@ -1,8 +1,9 @@
 /* symbolize.c: see symbolize.h.  Ties the levels of a look-up together.
  *
- * One address costs: a search in the units' intervals, one in the unit's functions, one in the function's inlined copies,
- * one in the line table, and the reading of one or two DIEs for each frame: some microseconds when the unit is known
- * already, a walk over the unit's DIEs and its line program (milliseconds) when not. */
+ * One address costs: a search in the units' intervals, one in the unit's functions, one in the
+ * function's inlined copies, one in the line table, and the reading of one or two DIEs for each
+ * frame: some microseconds when the unit is known already, a walk over the unit's DIEs and its line
+ * program (milliseconds) when not. */
 #include "dwarf/symbolize/symbolize.h"
 #include "dwarf/symbolize/state.h"
 #include <stdio.h>
@@ -19,7 +20,8 @@ const char *dwr_sym_warning(const struct dwr_sym *sym)
 	return sym->warning;
 }
 
-static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const struct dwr_sym_options *opt)
+static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path,
+				  const struct dwr_sym_options *opt)
 {
 	sym->spelling = opt ? opt->spelling : DWR_SPELLING_LLVM;
 	sym->path = opt ? opt->path : DWR_SYM_ABSOLUTE;
@@ -34,7 +36,8 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 	sym->debug = sym->main;
 	if (opt && opt->debug_file) {
 		struct dwr_sym_file *named;
-		ELFRW_TRY(elfrw_err_about(opt->debug_file, dwr_sym_file_open(opt->debug_file, &named)));
+		ELFRW_TRY(elfrw_err_about(opt->debug_file,
+					  dwr_sym_file_open(opt->debug_file, &named)));
 		sym->debug = named;
 		return opt->own_only ? NULL : dwr_sym_file_fits(sym->main, named);
 	}
@@ -49,7 +52,8 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path, const s
 	return NULL;
 }
 
-struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *options, struct dwr_sym **ret)
+struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *options,
+			       struct dwr_sym **ret)
 {
 	struct dwr_sym *sym = calloc(1, sizeof *sym);
 	struct elfrw_err *err = sym ? open_all(sym, path, options) : &elfrw_err_nomem;
@@ -99,8 +103,8 @@ static struct dwr_sym_frame *push_frame(struct dwr_sym_frames *frames)
 	return f;
 }
 
-static void set_place(struct dwr_sym *sym, const struct dwr_sym_unit *unit, const struct dwr_place *place,
-		      struct dwr_sym_frame *frame)
+static void set_place(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
+		      const struct dwr_place *place, struct dwr_sym_frame *frame)
 {
 	const char *file = dwr_sym_file_name(sym, unit, place->file);
 	if (!file)
@@ -114,8 +118,8 @@ static void set_place(struct dwr_sym *sym, const struct dwr_sym_unit *unit, cons
 /* The frames that one function's inlined copies give at ADDRESS. */
 struct chain {
 	struct dwr_sym_unit *unit;
-	const struct dwr_sym_body *body; /* NULL: no function */
-	uint32_t node;                   /* the innermost */
+	const struct dwr_sym_body *body;       /* NULL: no function */
+	uint32_t node;                         /* the innermost */
 	const struct dwr_sym_unit *place_unit; /* whose files PLACE counts; NULL: no place known */
 	struct dwr_place place;
 };
@@ -124,7 +128,8 @@ static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, 
 				    struct dwr_sym_frames *frames)
 {
 	struct dwr_place call = { 0 };
-	if (!c->body) { /* code without a function: a unit of line numbers alone, or a .dwo file that is elsewhere */
+	if (!c->body) { /* code without a function: a unit of line numbers alone, or a .dwo file
+			   that is elsewhere */
 		if (!c->place_unit || !dwr_sym_file_name(sym, c->place_unit, c->place.file))
 			return NULL;
 		struct dwr_sym_frame *f = push_frame(frames);
@@ -148,14 +153,18 @@ static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, 
 		call = (struct dwr_place){ 0 };
 		if (!(flags & DWR_SYM_NO_DECL) && dwr_sym_die_read(sym, c->unit, f->die, &die)) {
 			dwr_sym_die_decl(sym, &die, &decl);
-			f->linkage = !(flags & DWR_SYM_SHORT_NAMES) && decl.linkage ? decl.linkage : decl.name;
+			f->linkage = !(flags & DWR_SYM_SHORT_NAMES) && decl.linkage ? decl.linkage
+										    : decl.name;
 			f->start_file = decl.file;
 			f->start_line = decl.line;
-			f->has_start_address = die.low.form && dwr_value_address(&c->unit->file->secs, &c->unit->u,
-										 &c->unit->root, &die.low,
-										 &f->start_address);
-			call = (struct dwr_place){ (uint32_t)die.call_file.u, (uint32_t)die.call_line.u,
-						   (uint32_t)die.call_column.u, (uint32_t)die.discriminator.u };
+			f->has_start_address =
+				die.low.form &&
+				dwr_value_address(&c->unit->file->secs, &c->unit->u, &c->unit->root,
+						  &die.low, &f->start_address);
+			call = (struct dwr_place){ (uint32_t)die.call_file.u,
+						   (uint32_t)die.call_line.u,
+						   (uint32_t)die.call_column.u,
+						   (uint32_t)die.discriminator.u };
 		}
 		if (!node || flags & DWR_SYM_NO_INLINES)
 			return NULL;
@@ -166,7 +175,9 @@ static void finish_names(struct dwr_sym *sym, unsigned flags, struct dwr_sym_fra
 {
 	for (size_t i = 0; i < frames->len; i++) {
 		struct dwr_sym_frame *f = &frames->data[i];
-		f->function = f->linkage && flags & DWR_SYM_DEMANGLE ? dwr_sym_demangle(sym, f->linkage) : f->linkage;
+		f->function = f->linkage && flags & DWR_SYM_DEMANGLE
+				      ? dwr_sym_demangle(sym, f->linkage)
+				      : f->linkage;
 	}
 }
 
@@ -179,7 +190,8 @@ static struct elfrw_err *find_chain(struct dwr_sym *sym, uint64_t address, struc
 	bool found;
 	ELFRW_TRY(dwr_sym_function(sym, c->unit, address, &die, &found));
 	if (found) {
-		ELFRW_TRY(dwr_sym_body_at(sym, c->unit, die, UINT32_MAX, address, &c->body, &c->node));
+		ELFRW_TRY(dwr_sym_body_at(sym, c->unit, die, UINT32_MAX, address, &c->body,
+					  &c->node));
 		if (!c->body->node.len)
 			c->body = NULL;
 	}
@@ -222,7 +234,8 @@ static const struct elfrw_addrmap_unit *group_unit(const struct dwr_icfold *note
 
 static int by_body(const void *a, const void *b, void *ctx)
 {
-	uint64_t x = group_unit(ctx, *(const uint32_t *)a)->body, y = group_unit(ctx, *(const uint32_t *)b)->body;
+	uint64_t x = group_unit(ctx, *(const uint32_t *)a)->body,
+		 y = group_unit(ctx, *(const uint32_t *)b)->body;
 	return x < y ? -1 : x > y;
 }
 
@@ -241,7 +254,8 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 		sym->group_order.len = n->n_groups;
 		qsort_r(sym->group_order.data, n->n_groups, sizeof(uint32_t), by_body, (void *)n);
 	}
-	size_t lo = LOWER_BOUND(0, n->n_groups, mid, group_unit(n, sym->group_order.data[mid])->body <= address);
+	size_t lo = LOWER_BOUND(0, n->n_groups, mid,
+				group_unit(n, sym->group_order.data[mid])->body <= address);
 	if (!lo)
 		return false;
 	const struct elfrw_addrmap_unit *u = group_unit(n, sym->group_order.data[lo - 1]);
@@ -251,7 +265,8 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group)
 	return true;
 }
 
-static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member *m, const char *name)
+static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member *m,
+		     const char *name)
 {
 	for (uint32_t i = 0; i < m->n_names; i++)
 		if (!strcmp(n->names[m->name + i], name))
@@ -259,8 +274,9 @@ static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member 
 	return false;
 }
 
-/* The symbol at ADDRESS, as dwr_sym_symbol_at(); but where functions share code, one without a size there does not reach over what
- * is behind it: nothing says that this was the folded function's too. */
+/* The symbol at ADDRESS, as dwr_sym_symbol_at(); but where functions share code, one without a size
+ * there does not reach over what is behind it: nothing says that this was the folded function's
+ * too. */
 static bool symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
 {
 	uint32_t g;
@@ -272,9 +288,10 @@ static bool symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symb
 	return address - u->body < u->old_end - u->old;
 }
 
-/* In .symtab the names of functions that were folded have no size, so that the kept one's is found at their address, unless that has
- * none.  In .dynsym, which is all that a stripped file has, sizes stay; there the note says whose name it is.  Makes *S the kept
- * function's.  false: that has none; *S is another's. */
+/* In .symtab the names of functions that were folded have no size, so that the kept one's is found
+ * at their address, unless that has none.  In .dynsym, which is all that a stripped file has, sizes
+ * stay; there the note says whose name it is.  Makes *S the kept function's.  false: that has none;
+ * *S is another's. */
 static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
 {
 	uint32_t g;
@@ -294,16 +311,19 @@ static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symb
 }
 
 /* KEPT: of several functions that share the code, the one that was kept is meant. */
-static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool kept, unsigned flags, struct dwr_sym_frames *frames)
+static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool kept, unsigned flags,
+				   struct dwr_sym_frames *frames)
 {
 	struct chain c = { 0 };
 	frames->len = 0;
 	ELFRW_TRY(find_chain(sym, address, &c));
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));
-	/* The symbol table knows linkage names that debug information without details lacks, and code without any. */
+	/* The symbol table knows linkage names that debug information without details lacks, and
+	 * code without any. */
 	struct dwr_sym_symbol s;
 	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !symbol_at(sym, address, &s) ||
-	    (!kept_name(sym, address, &s) && (kept || (frames->len && frames->data[frames->len - 1].linkage)))) {
+	    (!kept_name(sym, address, &s) &&
+	     (kept || (frames->len && frames->data[frames->len - 1].linkage)))) {
 		finish_names(sym, flags, frames);
 		return dwr_sym_complete(sym);
 	}
@@ -319,14 +339,17 @@ static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool k
 	return dwr_sym_complete(sym);
 }
 
-struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags, struct dwr_sym_frames *frames)
+struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags,
+				 struct dwr_sym_frames *frames)
 {
 	return frames_at(sym, address, false, flags, frames);
 }
 
-/* The member's own function.  Its DIEs may be in several units, which then each have a copy of it that the linker made one:
- * the first unit counts, as for other addresses, and in it the last DIE. */
-static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
+/* The member's own function.  Its DIEs may be in several units, which then each have a copy of it
+ * that the linker made one: the first unit counts, as for other addresses, and in it the last
+ * DIE. */
+static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address,
+				     struct chain *c)
 {
 	const struct dwr_icfold_member *m = &sym->note.member[member];
 	const struct dwr_icfold_die *die = m->n_dies ? sym->note.dies + m->die : NULL;
@@ -337,7 +360,8 @@ static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint6
 			i++;
 		if (!unit)
 			continue;
-		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->body, &c->node));
+		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->body,
+					  &c->node));
 		c->unit = unit;
 		if (c->body->node.len)
 			return NULL;
@@ -356,7 +380,8 @@ static struct elfrw_err *alias_place(struct dwr_sym *sym, uint64_t address, stru
 }
 
 /* The member's own rows. */
-static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint64_t address, struct chain *c)
+static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint64_t address,
+				      struct chain *c)
 {
 	const struct dwr_note_rows *rows = &sym->note.member[member].rows;
 	if (rows->status == DWR_NOTE_ROWS_SAME) {
@@ -373,13 +398,16 @@ static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint
 	if (!unit)
 		return NULL;
 	ELFRW_TRY(dwr_sym_unit_lines(sym, unit));
-	if (unit->lines && dwr_lines_find_in(unit->lines, rows->seq, rows->n_seqs, address, &c->place))
+	if (unit->lines &&
+	    dwr_lines_find_in(unit->lines, rows->seq, rows->n_seqs, address, &c->place))
 		c->place_unit = unit;
 	return NULL;
 }
 
-/* The source file that the symbol table gives the folded unit U, for want of line numbers; NULL: none, or several. */
-static const char *symbol_file(struct dwr_sym *sym, const char *name, const struct elfrw_addrmap_unit *u)
+/* The source file that the symbol table gives the folded unit U, for want of line numbers; NULL:
+ * none, or several. */
+static const char *symbol_file(struct dwr_sym *sym, const char *name,
+			       const struct elfrw_addrmap_unit *u)
 {
 	struct dwr_sym_symbol s;
 	size_t from = 0;
@@ -394,8 +422,8 @@ static const char *symbol_file(struct dwr_sym *sym, const char *name, const stru
 	return file;
 }
 
-struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member, unsigned flags,
-					    struct dwr_sym_frames *frames)
+struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member,
+					    unsigned flags, struct dwr_sym_frames *frames)
 {
 	const struct dwr_icfold *n = dwr_sym_note(sym);
 	frames->len = 0;
@@ -408,7 +436,8 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	if (plain || address - u->body >= u->old_end - u->old)
 		return frames_at(sym, address, plain, flags, frames);
 	struct chain c = { 0 };
-	/* The places first: what is known of the body is in a cache that another look-up may reuse. */
+	/* The places first: what is known of the body is in a cache that another look-up may
+	 * reuse. */
 	ELFRW_TRY(member_place(sym, member, address, &c));
 	ELFRW_TRY(member_body(sym, member, address, &c));
 	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit)
@@ -427,7 +456,8 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	return dwr_sym_complete(sym);
 }
 
-struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags, const char **ret)
+struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags,
+				   const char **ret)
 {
 	struct dwr_sym_unit *unit;
 	struct dwr_sym_die d;
@@ -437,7 +467,8 @@ struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned f
 	if (!unit || !dwr_sym_die_read(sym, unit, die, &d))
 		return NULL;
 	dwr_sym_die_decl(sym, &d, &decl);
-	const char *name = decl.linkage && !(flags & DWR_SYM_SHORT_NAMES) ? decl.linkage : decl.name;
+	const char *name =
+		decl.linkage && !(flags & DWR_SYM_SHORT_NAMES) ? decl.linkage : decl.name;
 	*ret = name && (flags & DWR_SYM_DEMANGLE) ? dwr_sym_demangle(sym, name) : name;
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* symbolize.h: from an address of an ELF file to function, file and line, inlined calls included.
  *
- * A handle belongs to one thread at a time.  Nothing is read before a query needs it, and what a query needed is kept for
- * the next one.  Strings that are handed out live as long as the handle.
+ * A handle belongs to one thread at a time.  Nothing is read before a query needs it, and what a
+ * query needed is kept for the next one.  Strings that are handed out live as long as the handle.
  *
  *	struct dwr_sym *sym;
  *	struct elfrw_err *err = dwr_sym_open(path, NULL, &sym);
@@ -34,40 +34,47 @@ enum dwr_sym_path {
 
 struct dwr_sym_options {
 	enum dwr_sym_path path;
-	bool own_only;         /* do not look for separate debug files */
-	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: to be looked for */
+	bool own_only;          /* do not look for separate debug files */
+	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: to be
+				   looked for */
 	enum dwr_spelling spelling; /* of dwr_sym_demangle() */
-	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug below the sysroot */
+	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug
+				  below the sysroot */
 	const char *sysroot;   /* what is / for the file; borrowed during the open; NULL: / */
 };
 
-/* Maps the file PATH (and, when it has no debug information and a separate file is found by build-id or
- * .gnu_debuglink, that one).  OPTIONS may be NULL.  Errors: not to be opened or not ELF, big-endian, a relocatable
- * object.  A file without symbols or debug information is no error. */
-struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *options, struct dwr_sym **ret);
+/* Maps the file PATH (and, when it has no debug information and a separate file is found by
+ * build-id or .gnu_debuglink, that one).  OPTIONS may be NULL.  Errors: not to be opened or not
+ * ELF, big-endian, a relocatable object.  A file without symbols or debug information is no
+ * error. */
+struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *options,
+			       struct dwr_sym **ret);
 void dwr_sym_close(struct dwr_sym *sym); /* NULL is allowed */
 
 enum {
-	DWR_SYM_DEMANGLE = 1,    /* `function` is demangled */
-	DWR_SYM_SHORT_NAMES = 2, /* names as in DW_AT_name, not linkage names; the symbol table has no say then */
-	DWR_SYM_NO_INLINES = 4,  /* one frame: the place of the instruction, the name of the function that holds it */
-	DWR_SYM_NO_SYMTAB = 8,   /* names from the debug information alone */
-	DWR_SYM_NO_DECL = 16,    /* names from the symbol table alone, and no start_file and start_line: cheaper */
+	DWR_SYM_DEMANGLE = 1, /* `function` is demangled */
+	DWR_SYM_SHORT_NAMES =
+		2, /* names as in DW_AT_name, not linkage names; the symbol table has no say then */
+	DWR_SYM_NO_INLINES = 4, /* one frame: the place of the instruction, the name of the function
+				   that holds it */
+	DWR_SYM_NO_SYMTAB = 8,  /* names from the debug information alone */
+	DWR_SYM_NO_DECL = 16,   /* names from the symbol table alone, and no start_file and
+				   start_line: cheaper */
 };
 
 #define DWR_SYM_NO_DIE UINT64_MAX
 
 struct dwr_sym_frame {
-	const char *function;    /* NULL: not known */
-	const char *linkage;     /* the name before it was demangled; NULL: not known */
-	const char *file;        /* NULL: not known */
+	const char *function; /* NULL: not known */
+	const char *linkage;  /* the name before it was demangled; NULL: not known */
+	const char *file;     /* NULL: not known */
 	uint32_t line, column, discriminator; /* 0: not known */
-	const char *start_file;  /* where the function is declared; NULL: not known */
-	uint32_t start_line;     /* 0: not known */
+	const char *start_file;               /* where the function is declared; NULL: not known */
+	uint32_t start_line;                  /* 0: not known */
 	bool has_start_address;
-	uint64_t start_address;  /* of the function, or of its inlined copy */
-	uint64_t die;            /* .debug_info offset of the function or inlined copy, or DWR_SYM_NO_DIE */
-	bool inlined;            /* this frame's code was inlined into the next one */
+	uint64_t start_address; /* of the function, or of its inlined copy */
+	uint64_t die; /* .debug_info offset of the function or inlined copy, or DWR_SYM_NO_DIE */
+	bool inlined; /* this frame's code was inlined into the next one */
 };
 
 /* An array that the caller zeroes once and reuses. */
@@ -76,39 +83,45 @@ struct dwr_sym_frames {
 	size_t len, cap;
 };
 
-/* The frames at ADDRESS (as the file has it: no load address added), innermost first; none when nothing is known.
- * FLAGS: DWR_SYM_*.  Errors: out of memory; what is broken in the debug information counts as unknown (see
- * dwr_sym_warning). */
-struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags, struct dwr_sym_frames *frames);
+/* The frames at ADDRESS (as the file has it: no load address added), innermost first; none when
+ * nothing is known. FLAGS: DWR_SYM_*.  Errors: out of memory; what is broken in the debug
+ * information counts as unknown (see dwr_sym_warning). */
+struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags,
+				 struct dwr_sym_frames *frames);
 void dwr_sym_frames_deinit(struct dwr_sym_frames *frames);
 
-/* The same for ADDRESS in a body that several functions share, when the function meant is MEMBER (an index in
- * dwr_sym_note()->member): its own name, inlined frames, lines and discriminators.  For the member that was kept, and
- * for an address outside of the shared body (a member's thunk), this is dwr_sym_frames. */
-struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member, unsigned flags,
-					    struct dwr_sym_frames *frames);
+/* The same for ADDRESS in a body that several functions share, when the function meant is MEMBER
+ * (an index in dwr_sym_note()->member): its own name, inlined frames, lines and discriminators.
+ * For the member that was kept, and for an address outside of the shared body (a member's thunk),
+ * this is dwr_sym_frames. */
+struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member,
+					    unsigned flags, struct dwr_sym_frames *frames);
 
-/* The name of the function whose DIE is at the .debug_info offset DIE, as FLAGS want it; NULL in *RET: it has none.  Errors: out of
- * memory. */
-struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags, const char **ret);
+/* The name of the function whose DIE is at the .debug_info offset DIE, as FLAGS want it; NULL in
+ * *RET: it has none.  Errors: out of memory. */
+struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags,
+				   const char **ret);
 
-/* The file that the debug information comes from; *APART (may be NULL): it is not the file that was opened.  Borrowed; its machine
- * may be one that is not folded. */
+/* The file that the debug information comes from; *APART (may be NULL): it is not the file that was
+ * opened.  Borrowed; its machine may be one that is not folded. */
 const struct elfrw_image *dwr_sym_debug_image(const struct dwr_sym *sym, bool *apart);
 
-/* The debug file of PATH, by build-id or .gnu_debuglink, where gdb looks for it: below DIR (NULL: /usr/lib/debug), beside PATH, in
- * its .debug.  *RET is owned by the caller; NULL: there is none, or PATH has debug information itself, which *OWN (may be NULL)
- * tells.  Errors: PATH cannot be opened, out of memory. */
+/* The debug file of PATH, by build-id or .gnu_debuglink, where gdb looks for it: below DIR (NULL:
+ * /usr/lib/debug), beside PATH, in its .debug.  *RET is owned by the caller; NULL: there is none,
+ * or PATH has debug information itself, which *OWN (may be NULL) tells.  Errors: PATH cannot be
+ * opened, out of memory. */
 struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **ret, bool *own);
 
-/* What the file's .debug_icfold says, or NULL: it has none, or a broken one (see dwr_sym_warning).  Borrowed. */
+/* What the file's .debug_icfold says, or NULL: it has none, or a broken one (see dwr_sym_warning).
+ * Borrowed. */
 const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym);
 
-/* Index in dwr_sym_note()->group of the functions that share the body at ADDRESS; false: none do. */
+/* Index in dwr_sym_note()->group of the functions that share the body at ADDRESS; false: none
+ * do. */
 bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group);
 
-/* The symbol that holds ADDRESS: among those at one address the largest, then the last.  A symbol of size 0 reaches to the
- * next one.  Borrowed name. */
+/* The symbol that holds ADDRESS: among those at one address the largest, then the last.  A symbol
+ * of size 0 reaches to the next one.  Borrowed name. */
 struct dwr_sym_symbol {
 	const char *name;
 	uint64_t address, size;
@@ -116,21 +129,25 @@ struct dwr_sym_symbol {
 };
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret);
 
-/* The FROM-th and later symbols named NAME: true, *RET and the index to go on from in *FROM; false: no more. */
-bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from, struct dwr_sym_symbol *ret);
+/* The FROM-th and later symbols named NAME: true, *RET and the index to go on from in *FROM; false:
+ * no more. */
+bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
+			  struct dwr_sym_symbol *ret);
 
-/* The compilation unit and the line table's file at ADDRESS: strings as the debug information has them (FILE as
- * dwr_sym_options.path says), NULL where nothing is known.  Errors: out of memory. */
+/* The compilation unit and the line table's file at ADDRESS: strings as the debug information has
+ * them (FILE as dwr_sym_options.path says), NULL where nothing is known.  Errors: out of memory. */
 struct dwr_sym_source {
 	const char *unit, *comp_dir, *file;
 	uint32_t line; /* 0: not known */
 };
 struct elfrw_err *dwr_sym_source(struct dwr_sym *sym, uint64_t address, struct dwr_sym_source *ret);
 
-/* NAME demangled (Itanium C++, Rust, D), as the spelling of the options says; NAME itself where dwr_demangle() has nothing. */
+/* NAME demangled (Itanium C++, Rust, D), as the spelling of the options says; NAME itself where
+ * dwr_demangle() has nothing. */
 const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name);
 
-/* Out of memory, if anything that was handed out since the open is incomplete for that reason; else no error. */
+/* Out of memory, if anything that was handed out since the open is incomplete for that reason; else
+ * no error. */
 struct elfrw_err *dwr_sym_complete(const struct dwr_sym *sym);
 
 /* What is wrong with the debug information: the first thing that a query met, or NULL. */
@@ -138,20 +155,24 @@ const char *dwr_sym_warning(const struct dwr_sym *sym);
 
 /* One inlined copy of a function, or one of its ranges. */
 struct dwr_sym_inline {
-	uint64_t unit;           /* .debug_info offset of the unit: copies come grouped by it */
-	const char *name;        /* of the inlined function (linkage name when it has one) */
-	const char *decl_file;   /* where it is declared; NULL: not known */
+	uint64_t unit;         /* .debug_info offset of the unit: copies come grouped by it */
+	const char *name;      /* of the inlined function (linkage name when it has one) */
+	const char *decl_file; /* where it is declared; NULL: not known */
 	uint32_t decl_line;
-	uint64_t low, high;      /* one range of the copy */
-	const char *call_file;   /* NULL: not known */
+	uint64_t low, high;    /* one range of the copy */
+	const char *call_file; /* NULL: not known */
 	uint32_t call_line, call_column;
-	const char *caller;      /* what it was inlined into, which may be an inlined copy too; NULL: not known */
-	const char *outer;       /* the function whose code holds it; NULL: not known */
-	uint32_t member;         /* it belongs to this member of dwr_sym_note(), UINT32_MAX: to no folded function */
+	const char *caller; /* what it was inlined into, which may be an inlined copy too; NULL: not
+			       known */
+	const char *outer;  /* the function whose code holds it; NULL: not known */
+	uint32_t member;    /* it belongs to this member of dwr_sym_note(), UINT32_MAX: to no folded
+			       function */
 };
 
-/* Calls FN for each range of each inlined copy of the function FUNCTION (linkage, short, or demangled name with or without
- * parameters), in the order of the debug information; FN returns false to stop.  ITEM's strings live as long as SYM. */
+/* Calls FN for each range of each inlined copy of the function FUNCTION (linkage, short, or
+ * demangled name with or without parameters), in the order of the debug information; FN returns
+ * false to stop.  ITEM's strings live as long as SYM. */
 struct elfrw_err *dwr_sym_inlines(struct dwr_sym *sym, const char *function,
-				  bool (*fn)(void *ctx, const struct dwr_sym_inline *item), void *ctx);
+				  bool (*fn)(void *ctx, const struct dwr_sym_inline *item),
+				  void *ctx);
 #endif

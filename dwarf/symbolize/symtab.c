@@ -1,7 +1,7 @@
 /* symtab.c: names from the symbol table.
  *
- * The first questions are answered by a pass over the table as it is in the file; copies sorted by address and by name are
- * only made for those who ask more. */
+ * The first questions are answered by a pass over the table as it is in the file; copies sorted by
+ * address and by name are only made for those who ask more. */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
@@ -26,7 +26,8 @@ struct dwr_symtab {
 	VEC(struct entry) entry; /* one for each address, ascending */
 	unsigned asked_name;
 	VEC(struct by_name) name; /* sorted by hash, then index; empty: not made */
-	uint32_t file_from, file_to; /* the symbols from an STT_FILE symbol on that are known to be its */
+	uint32_t file_from,
+		file_to; /* the symbols from an STT_FILE symbol on that are known to be its */
 	const char *file;
 	VEC(uint32_t) files; /* the STT_FILE symbols, when has_files */
 	bool has_files;
@@ -50,7 +51,8 @@ static bool is64(const struct elfrw_image *img)
 static bool use(struct dwr_symtab *t, const struct elfrw_image *img, uint32_t shndx)
 {
 	size_t n = shndx && img->section[shndx].data
-			   ? img->section[shndx].hdr.sh_size / (is64(img) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
+			   ? img->section[shndx].hdr.sh_size /
+				     (is64(img) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
 			   : 0;
 	if (n < 2)
 		return false;
@@ -106,7 +108,8 @@ static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
 		return false;
 	if (s->st_shndx == SHN_UNDEF || (s->st_shndx >= SHN_LORESERVE && s->st_shndx != SHN_XINDEX))
 		return false;
-	if (s->st_shndx < t->image->n_sections && !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
+	if (s->st_shndx < t->image->n_sections &&
+	    !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return false;
 	return !elfrw_symbol_is_mapping(t->image->ehdr.e_machine, type, name_of(t, s->st_name));
 }
@@ -126,7 +129,8 @@ static int by_address(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
-/* The STT_FILE symbols, for those who ask more: the way back to the one before a symbol can be as long as the table. */
+/* The STT_FILE symbols, for those who ask more: the way back to the one before a symbol can be as
+ * long as the table. */
 static void find_files(struct dwr_symtab *t)
 {
 	t->files.len = 0;
@@ -184,7 +188,8 @@ static bool scan(const struct dwr_symtab *t, uint64_t address, struct entry *ret
 	for (size_t i = 1; i < t->n; i++) {
 		Elf64_Sym s = get(t, i);
 		uint64_t v = value_of(t, &s);
-		if (v > address || (found && (v < best.address || (v == best.address && s.st_size < best.size))) ||
+		if (v > address ||
+		    (found && (v < best.address || (v == best.address && s.st_size < best.size))) ||
 		    !counts(t, &s))
 			continue;
 		best = (struct entry){ v, s.st_size, (uint32_t)i, s.st_name };
@@ -203,7 +208,9 @@ static const char *file_before(const struct dwr_symtab *t, uint32_t index)
 
 static void fill(struct dwr_symtab *t, const struct entry *e, struct dwr_sym_symbol *ret)
 {
-	*ret = (struct dwr_sym_symbol){ .name = name_of(t, e->name), .address = e->address, .size = e->size };
+	*ret = (struct dwr_sym_symbol){ .name = name_of(t, e->name),
+					.address = e->address,
+					.size = e->size };
 	Elf64_Sym s = get(t, e->index);
 	if (s.st_info >> 4 != STB_LOCAL)
 		return;
@@ -245,7 +252,8 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 	return true;
 }
 
-/* Of a name's length, beginning and end: names may be suffixes of one string that is as long as the table. */
+/* Of a name's length, beginning and end: names may be suffixes of one string that is as long as the
+ * table. */
 static uint32_t hash_of(const char *s)
 {
 	enum { PART = 256 };
@@ -291,7 +299,8 @@ static size_t find_name(const struct dwr_symtab *t, const char *name, size_t i)
 {
 	uint32_t hash = hash_of(name);
 	const struct by_name *e = t->name.data;
-	size_t lo = LOWER_BOUND(0, t->name.len, mid, e[mid].hash < hash || (e[mid].hash == hash && e[mid].index < i));
+	size_t lo = LOWER_BOUND(0, t->name.len, mid,
+				e[mid].hash < hash || (e[mid].hash == hash && e[mid].index < i));
 	for (; lo < t->name.len && t->name.data[lo].hash == hash; lo++) {
 		Elf64_Sym s = get(t, t->name.data[lo].index);
 		if (!strcmp(name_of(t, s.st_name), name))
@@ -300,7 +309,8 @@ static size_t find_name(const struct dwr_symtab *t, const char *name, size_t i)
 	return t->n;
 }
 
-bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from, struct dwr_sym_symbol *ret)
+bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
+			  struct dwr_sym_symbol *ret)
 {
 	struct dwr_symtab *t = table(sym);
 	if (!t || !t->image)

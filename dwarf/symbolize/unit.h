@@ -15,13 +15,14 @@ struct dwr_sym_unit {
 	struct dwr_sym_file *file; /* borrowed */
 	struct dwr_unit_root root;
 	struct dwr_list_cu cu;
-	struct dwr_spans funcs;    /* id: offset of the DIE */
-	struct dwr_lines *lines;   /* borrowed from file; NULL: none, or not read yet */
+	struct dwr_spans funcs;  /* id: offset of the DIE */
+	struct dwr_lines *lines; /* borrowed from file; NULL: none, or not read yet */
 	bool lines_read;
-	uint8_t funcs_read;        /* 1: but entries inside of functions were not looked at; 2: all */
+	uint8_t funcs_read; /* 1: but entries inside of functions were not looked at; 2: all */
 };
 
-/* A section's contents, decompressed at the first call; empty when the file has none or it is broken. */
+/* A section's contents, decompressed at the first call; empty when the file has none or it is
+ * broken. */
 struct dwr_bytes dwr_sym_sec(struct dwr_sym *sym, struct dwr_sym_file *file, enum dwr_sec id);
 
 /* The unit at OFF of FILE's .debug_info; NULL in *RET: no sound unit begins there. */
@@ -33,12 +34,14 @@ struct elfrw_err *dwr_sym_unit_around(struct dwr_sym *sym, struct dwr_sym_file *
 				      struct dwr_sym_unit **ret);
 
 /* The unit whose code holds ADDRESS, or NULL. */
-struct elfrw_err *dwr_sym_unit_for(struct dwr_sym *sym, uint64_t address, struct dwr_sym_unit **ret);
+struct elfrw_err *dwr_sym_unit_for(struct dwr_sym *sym, uint64_t address,
+				   struct dwr_sym_unit **ret);
 
 /* The DIE of the function of UNIT that holds ADDRESS; false in *FOUND: none does. */
-struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address, uint64_t *die,
-				   bool *found);
+struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address,
+				   uint64_t *die, bool *found);
 
-/* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of reference. */
+/* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of
+ * reference. */
 uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v);
 #endif

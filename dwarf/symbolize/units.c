@@ -1,18 +1,22 @@
 /* units.c: which unit holds an address.
  *
- * The first level of a look-up.  .debug_aranges answers without touching the units at all; only when it has no answer are
- * the units read that it does not list, by the ranges in their own DIEs, and at last those that do not say what code they
- * have, by their functions.  Formats: DWARF 5, sections 6.1.2 and 7.5.1 (and 2 to 4, the same sections). */
+ * The first level of a look-up.  .debug_aranges answers without touching the units at all; only
+ * when it has no answer are the units read that it does not list, by the ranges in their own DIEs,
+ * and at last those that do not say what code they have, by their functions.  Formats: DWARF 5,
+ * sections 6.1.2 and 7.5.1 (and 2 to 4, the same sections). */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 
-/* The header of the unit at OFF; false: not a unit that can be read.  *NEXT is where the next one begins, when the length
- * makes sense (else OFF). */
-static bool read_header(struct dwr_sym *sym, struct dwr_bytes sec, uint64_t off, struct dwr_unit *u, uint64_t *next)
+/* The header of the unit at OFF; false: not a unit that can be read.  *NEXT is where the next one
+ * begins, when the length makes sense (else OFF). */
+static bool read_header(struct dwr_sym *sym, struct dwr_bytes sec, uint64_t off, struct dwr_unit *u,
+			uint64_t *next)
 {
-	const struct dwr_section info = { .name = ".debug_info", .data = sec.data, .size = sec.size };
+	const struct dwr_section info = { .name = ".debug_info",
+					  .data = sec.data,
+					  .size = sec.size };
 	struct elfrw_rbuf r = elfrw_rbuf(sec.data, sec.size);
 	*u = (struct dwr_unit){ 0 };
 	elfrw_rbuf_seek(&r, off);
@@ -63,7 +67,8 @@ struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file
 	uint64_t next;
 	if (!read_header(sym, dwr_sym_sec(sym, file, DWR_INFO), off, &u, &next))
 		return NULL;
-	static const enum dwr_sec needed[] = { DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
+	static const enum dwr_sec needed[] = { DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS,
+					       DWR_ADDR };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
 		dwr_sym_sec(sym, file, needed[i]);
 	struct dwr_unit_root root;
@@ -76,8 +81,11 @@ struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file
 	unit->u = u;
 	unit->file = file;
 	unit->root = root;
-	unit->cu = (struct dwr_list_cu){ .params = u.params, .has_base = root.has_low_pc, .base = root.low_pc,
-					 .addr_base = root.addr_base, .rnglists_base = root.rnglists_base,
+	unit->cu = (struct dwr_list_cu){ .params = u.params,
+					 .has_base = root.has_low_pc,
+					 .base = root.low_pc,
+					 .addr_base = root.addr_base,
+					 .rnglists_base = root.rnglists_base,
 					 .loclists_base = DWR_LIST_NONE };
 	file->unit[k] = unit;
 	file->n_units++;
@@ -103,7 +111,9 @@ struct elfrw_err *dwr_sym_all_units(struct dwr_sym *sym, struct dwr_sym_file *fi
 			*slot = off;
 		}
 		if (next <= off) {
-			ELFRW_TRY(dwr_sym_warn(sym, elfrw_error_at(".debug_info", off, "unit goes beyond the section")));
+			ELFRW_TRY(
+				dwr_sym_warn(sym, elfrw_error_at(".debug_info", off,
+								 "unit goes beyond the section")));
 			break;
 		}
 		off = next;
@@ -128,7 +138,8 @@ struct elfrw_err *dwr_sym_unit_around(struct dwr_sym *sym, struct dwr_sym_file *
 }
 
 /* One set of .debug_aranges: adds its ranges, and its unit to LISTED. */
-static bool read_set(struct dwr_sym *sym, struct elfrw_rbuf *all, struct dwr_spans *listed, struct elfrw_err **err)
+static bool read_set(struct dwr_sym *sym, struct elfrw_rbuf *all, struct dwr_spans *listed,
+		     struct elfrw_err **err)
 {
 	unsigned offset_size = 4;
 	uint64_t start = elfrw_rbuf_off(all), length = elfrw_rbuf_u32(all);
@@ -218,7 +229,8 @@ static struct elfrw_err *read_bare(struct dwr_sym *sym)
 			continue;
 		ELFRW_TRY(dwr_sym_functions(sym, unit, true));
 		for (size_t k = 0; k < unit->funcs.len; k++)
-			ELFRW_TRY(dwr_spans_add(&sym->units, unit->funcs.data[k].lo, unit->funcs.data[k].hi, unit->u.off));
+			ELFRW_TRY(dwr_spans_add(&sym->units, unit->funcs.data[k].lo,
+						unit->funcs.data[k].hi, unit->u.off));
 	}
 	return dwr_spans_flatten(&sym->units, true);
 }

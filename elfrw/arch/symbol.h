@@ -1,4 +1,5 @@
-/* symbol.h: what machines do to symbol tables.  Needs no decoder, so it serves machines that elfrw/arch/arch.h does not. */
+/* symbol.h: what machines do to symbol tables.  Needs no decoder, so it serves machines that
+ * elfrw/arch/arch.h does not. */
 #ifndef ELFRW_ARCH_SYMBOL_H
 #define ELFRW_ARCH_SYMBOL_H
 #include <elf.h>
@@ -6,16 +7,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Mapping symbols tell what kind of bytes follow, not where a function is: $x and $d (ELF for the Arm 64-bit Architecture,
- * "Mapping symbols"), $a, $t and $d (32-bit), $x and $d (RISC-V ELF psABI).  So do the labels ".L0 " that RISC-V assemblers
- * leave for differences. */
+/* Mapping symbols tell what kind of bytes follow, not where a function is: $x and $d (ELF for the
+ * Arm 64-bit Architecture, "Mapping symbols"), $a, $t and $d (32-bit), $x and $d (RISC-V ELF
+ * psABI).  So do the labels ".L0 " that RISC-V assemblers leave for differences. */
 static inline bool elfrw_symbol_is_mapping(uint16_t machine, unsigned type, const char *name)
 {
-	if ((machine != EM_AARCH64 && machine != EM_ARM && machine != EM_RISCV) || type != STT_NOTYPE)
+	if ((machine != EM_AARCH64 && machine != EM_ARM && machine != EM_RISCV) ||
+	    type != STT_NOTYPE)
 		return false;
 	if (machine == EM_RISCV && !strcmp(name, ".L0 "))
 		return true;
-	return !*name || (name[0] == '$' && (name[1] == 'x' || name[1] == 'd' || name[1] == 't' || name[1] == 'a'));
+	return !*name || (name[0] == '$' &&
+			  (name[1] == 'x' || name[1] == 'd' || name[1] == 't' || name[1] == 'a'));
 }
 
 /* The address that a symbol's value stands for: bit 0 of a 32-bit Arm function says Thumb. */

@@ -1,7 +1,8 @@
 /* x86_64.c: the x86-64 table: relocations, thunk, unwind rule at entry.
  *
- * Sources: System V psABI for AMD64 1.0 (section 4.4, relocation types; section 3.6.2, DWARF register numbers) and its
- * "APX" additions for the CODE_4/5/6 types; DWARF 5 section 6.4.2.1 for the CFI bytes. */
+ * Sources: System V psABI for AMD64 1.0 (section 4.4, relocation types; section 3.6.2, DWARF
+ * register numbers) and its "APX" additions for the CODE_4/5/6 types; DWARF 5 section 6.4.2.1 for
+ * the CFI bytes. */
 #include <elf.h>
 
 #include "elfrw/arch/arch.h"
@@ -13,23 +14,23 @@
 
 /* Not in every elf.h. */
 #ifndef R_X86_64_CODE_4_GOTPCRELX
-#define R_X86_64_CODE_4_GOTPCRELX 43
-#define R_X86_64_CODE_4_GOTTPOFF 44
+#define R_X86_64_CODE_4_GOTPCRELX       43
+#define R_X86_64_CODE_4_GOTTPOFF        44
 #define R_X86_64_CODE_4_GOTPC32_TLSDESC 45
-#define R_X86_64_CODE_5_GOTPCRELX 46
-#define R_X86_64_CODE_5_GOTTPOFF 47
+#define R_X86_64_CODE_5_GOTPCRELX       46
+#define R_X86_64_CODE_5_GOTTPOFF        47
 #define R_X86_64_CODE_5_GOTPC32_TLSDESC 48
-#define R_X86_64_CODE_6_GOTPCRELX 49
-#define R_X86_64_CODE_6_GOTTPOFF 50
+#define R_X86_64_CODE_6_GOTPCRELX       49
+#define R_X86_64_CODE_6_GOTTPOFF        50
 #define R_X86_64_CODE_6_GOTPC32_TLSDESC 51
 #endif
-#define R_X86_64_PC32_BND 39
-#define R_X86_64_PLT32_BND 40
+#define R_X86_64_PC32_BND      39
+#define R_X86_64_PLT32_BND     40
 #define R_X86_64_GNU_VTINHERIT 250
-#define R_X86_64_GNU_VTENTRY 251
+#define R_X86_64_GNU_VTENTRY   251
 
-/* HARD are the forms that count from the GOT's address or hold a slot's number in it: medium and large model code.
- * What they name cannot be read off the instruction that holds them. */
+/* HARD are the forms that count from the GOT's address or hold a slot's number in it: medium and
+ * large model code. What they name cannot be read off the instruction that holds them. */
 static const struct elfrw_reloc_desc relocs[] = {
 	R(R_X86_64_NONE, NONE, 0, false),
 	R(R_X86_64_64, ABS, 8, false),
@@ -97,7 +98,8 @@ static struct elfrw_reloc_desc reloc(uint32_t type)
 
 enum { ENDBR_SIZE = 4, JMP_SIZE = 5, THUNK_MAX = 10 };
 
-/* endbr64 (where asked for); jmp rel32; one int3, so that the size is even and the next thunk's address too. */
+/* endbr64 (where asked for); jmp rel32; one int3, so that the size is even and the next thunk's
+ * address too. */
 static unsigned thunk(uint8_t *buf, uint64_t from, uint64_t to, bool endbr)
 {
 	unsigned jmp = endbr ? ENDBR_SIZE : 0;
@@ -125,7 +127,8 @@ static bool may_call_indirectly(const uint8_t *code, size_t size)
 	return false;
 }
 
-/* DW_CFA_def_cfa: rsp + 8; DW_CFA_offset: the return address at CFA - 8 (data alignment factor -8). */
+/* DW_CFA_def_cfa: rsp + 8; DW_CFA_offset: the return address at CFA - 8 (data alignment factor
+ * -8). */
 static const uint8_t entry_cfi[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
 
 const struct elfrw_arch elfrw_arch_x86_64 = {

@@ -6,18 +6,20 @@
 
 struct elfrw_insn;
 
-/* Decodes one instruction at CODE (AVAIL bytes readable) whose address is VA.  Returns its length, 1 to 15, and fills
- * *INSN; returns 0 for bytes that are no valid instruction or that AVAIL cuts off (*INSN is then undefined).  The
- * instruction formats are those of the Intel 64 manual, volume 2, chapter 2 and appendix A, and of AMD's volumes 3 to
- * 5 for XOP, 3DNow! and SSE4a.
+/* Decodes one instruction at CODE (AVAIL bytes readable) whose address is VA.  Returns its length,
+ * 1 to 15, and fills *INSN; returns 0 for bytes that are no valid instruction or that AVAIL cuts
+ * off (*INSN is then undefined).  The instruction formats are those of the Intel 64 manual, volume
+ * 2, chapter 2 and appendix A, and of AMD's volumes 3 to 5 for XOP, 3DNow! and SSE4a.
  *
- * On top of arch.h's definitions: `reg` is ModRM.reg with its REX extension, also where that field extends the opcode
- * (80 /7: reg & 7 is 7), or the register in the low bits of the opcode (push, pop, mov imm, xchg, bswap); the index of
- * a vector-indexed operand (gathers) keeps its low four bits; `off` fields whose size is 0 are meaningless.  For
- * `enter` the immediate is its 16-bit part.  F2/F3/66 before VEX, a misplaced LOCK and the like make an instruction
- * invalid; operand-size rules that only concern vector length or W are not checked.
+ * On top of arch.h's definitions: `reg` is ModRM.reg with its REX extension, also where that field
+ * extends the opcode (80 /7: reg & 7 is 7), or the register in the low bits of the opcode (push,
+ * pop, mov imm, xchg, bswap); the index of a vector-indexed operand (gathers) keeps its low four
+ * bits; `off` fields whose size is 0 are meaningless.  For `enter` the immediate is its 16-bit
+ * part.  F2/F3/66 before VEX, a misplaced LOCK and the like make an instruction invalid;
+ * operand-size rules that only concern vector length or W are not checked.
  *
- * A near branch or return with an operand-size prefix and no REX.W is decoded as Intel's processors do (the prefix is
- * ignored, rel32 stays), and flagged ELFRW_INSN_LONG_CALL, since AMD's take a 16-bit displacement. */
+ * A near branch or return with an operand-size prefix and no REX.W is decoded as Intel's processors
+ * do (the prefix is ignored, rel32 stays), and flagged ELFRW_INSN_LONG_CALL, since AMD's take a
+ * 16-bit displacement. */
 unsigned elfrw_x86_decode(const uint8_t *code, size_t avail, uint64_t va, struct elfrw_insn *insn);
 #endif

@@ -15,8 +15,8 @@ struct elfrw_err {
 static char nomem_text[] = "out of memory";
 struct elfrw_err elfrw_err_nomem = { nomem_text, true };
 
-/* Takes ownership of TEXT (may be NULL after a failed allocation).  Names come from the file and may hold anything; a message is
- * one line, and does not steer a terminal. */
+/* Takes ownership of TEXT (may be NULL after a failed allocation).  Names come from the file and
+ * may hold anything; a message is one line, and does not steer a terminal. */
 static struct elfrw_err *make(char *text)
 {
 	char *shown = text ? elfrw_printable(text) : NULL;
@@ -57,8 +57,10 @@ struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *
 	va_end(ap);
 	if (!text)
 		return &elfrw_err_nomem;
-	int n = section ? asprintf(&whole, "%s (%s, offset 0x%llx)", text, section, (unsigned long long)off)
-			: asprintf(&whole, "%s (file offset 0x%llx)", text, (unsigned long long)off);
+	int n = section ? asprintf(&whole, "%s (%s, offset 0x%llx)", text, section,
+				   (unsigned long long)off)
+			: asprintf(&whole, "%s (file offset 0x%llx)", text,
+				   (unsigned long long)off);
 	free(text);
 	return make(n < 0 ? NULL : whole);
 }

@@ -1,8 +1,8 @@
 /* err.h: the one error value of the program.
  *
- * Every fallible function returns a struct elfrw_err *; NULL means success.  The text is built where the fault is
- * seen and is passed up unchanged; only the command files print it.  Out of memory is a static object, so that
- * reporting it cannot fail. */
+ * Every fallible function returns a struct elfrw_err *; NULL means success.  The text is built
+ * where the fault is seen and is passed up unchanged; only the command files print it.  Out of
+ * memory is a static object, so that reporting it cannot fail. */
 #ifndef ELFRW_BASE_ERR_H
 #define ELFRW_BASE_ERR_H
 #include <stdbool.h>
@@ -14,10 +14,11 @@ struct elfrw_err;
 extern struct elfrw_err elfrw_err_nomem;
 
 /* A new error with a printf-style text.  Never NULL (falls back to elfrw_err_nomem). */
-struct elfrw_err *elfrw_error(const char *fmt, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
+struct elfrw_err *elfrw_error(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), returns_nonnull));
 
-/* The same, saying where: "TEXT (SECTION, offset 0xOFF)".  OFF counts bytes from the start of SECTION; SECTION is
- * copied and may be NULL (then OFF is a file offset: "(file offset 0xOFF)"). */
+/* The same, saying where: "TEXT (SECTION, offset 0xOFF)".  OFF counts bytes from the start of
+ * SECTION; SECTION is copied and may be NULL (then OFF is a file offset: "(file offset 0xOFF)"). */
 struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), returns_nonnull));
 
@@ -25,10 +26,12 @@ struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *
 struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), returns_nonnull));
 
-/* Whether ERR is of the system (a file that is not there, a full disk, out of memory) and not of what a file holds. */
+/* Whether ERR is of the system (a file that is not there, a full disk, out of memory) and not of
+ * what a file holds. */
 bool elfrw_err_is_system(const struct elfrw_err *err);
 
-/* ERR, which is taken over, with "WHAT: " before its text, and of its kind; out of memory, and NULL, stay what they are. */
+/* ERR, which is taken over, with "WHAT: " before its text, and of its kind; out of memory, and
+ * NULL, stay what they are. */
 struct elfrw_err *elfrw_err_about(const char *what, struct elfrw_err *err);
 
 /* The whole message, without trailing newline; borrowed from ERR. */
@@ -37,10 +40,10 @@ const char *elfrw_err_text(const struct elfrw_err *err);
 void elfrw_err_free(struct elfrw_err *err);
 
 /* Return from the enclosing function when EXPR gives an error. */
-#define ELFRW_TRY(expr)                                       \
-	do {                                                  \
-		struct elfrw_err *elfrw_try_err_ = (expr);    \
-		if (elfrw_try_err_)                           \
-			return elfrw_try_err_;                \
+#define ELFRW_TRY(expr)                                    \
+	do {                                               \
+		struct elfrw_err *elfrw_try_err_ = (expr); \
+		if (elfrw_try_err_)                        \
+			return elfrw_try_err_;             \
 	} while (0)
 #endif

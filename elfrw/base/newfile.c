@@ -15,8 +15,10 @@
 /* So that a signal that waits is seen soon, whatever the file system's speed. */
 #define CHUNK (16u << 20)
 
-/* What ends a process and can be asked to wait.  Faults of the process itself cannot, and SIGQUIT is asked for a core dump now. */
-static const int ending[] = { SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ };
+/* What ends a process and can be asked to wait.  Faults of the process itself cannot, and SIGQUIT
+ * is asked for a core dump now. */
+static const int ending[] = { SIGHUP,  SIGINT,  SIGTERM, SIGPIPE, SIGALRM, SIGVTALRM,
+			      SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ };
 
 static void ending_set(sigset_t *set)
 {
@@ -91,27 +93,32 @@ bool elfrw_newfile_same_place(const char *a, const char *b)
 	if (a_there || b_there || strcmp(last_part(a), last_part(b)) != 0)
 		return false;
 	char *dir_a = dir_name(a), *dir_b = dir_name(b);
-	bool same = dir_a && dir_b && stat(dir_a, &x) == 0 && stat(dir_b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	bool same = dir_a && dir_b && stat(dir_a, &x) == 0 && stat(dir_b, &y) == 0 &&
+		    x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 	free(dir_a);
 	free(dir_b);
 	return same;
 }
 
-/* "DIR/.NAME.icfold-PID-TRY", NAME cut so that the whole is a valid name where NAME is; NULL: out of memory. */
+/* "DIR/.NAME.icfold-PID-TRY", NAME cut so that the whole is a valid name where NAME is; NULL: out
+ * of memory. */
 static char *temp_name(const char *path, unsigned try)
 {
 	const char *slash = strrchr(path, '/');
 	int dir = slash ? (int)(slash - path + 1) : 0;
 	char *name;
-	if (asprintf(&name, "%.*s.%.200s.icfold-%ld-%u", dir, path, path + dir, (long)getpid(), try) < 0)
+	if (asprintf(&name, "%.*s.%.200s.icfold-%ld-%u", dir, path, path + dir, (long)getpid(),
+		     try) < 0)
 		return NULL;
 	return name;
 }
 
-/* Is PATH in the end a link of /proc to an open descriptor, as /dev/stdout is?  Renaming would replace a link that is not ours. */
+/* Is PATH in the end a link of /proc to an open descriptor, as /dev/stdout is?  Renaming would
+ * replace a link that is not ours. */
 static bool is_descriptor(const char *path)
 {
-	char at[PATH_MAX], to[PATH_MAX], dir[PATH_MAX]; /* none of it allocated: without memory, a link is still a link */
+	char at[PATH_MAX], to[PATH_MAX],
+		dir[PATH_MAX]; /* none of it allocated: without memory, a link is still a link */
 	if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
 		return false;
 	for (int depth = 0; depth < 40; depth++) {
@@ -143,10 +150,13 @@ static int open_stream(const char *path)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 	char *end;
-	long n = strcmp(name, "stdout") == 0 ? 1 : strcmp(name, "stderr") == 0 ? 2 : strtol(name, &end, 10);
+	long n = strcmp(name, "stdout") == 0   ? 1
+		 : strcmp(name, "stderr") == 0 ? 2
+					       : strtol(name, &end, 10);
 	struct stat named, ours;
-	if (n > 0 && n < 1 << 20 && stat(path, &named) == 0 && fstat((int)n, &ours) == 0 && named.st_dev == ours.st_dev &&
-	    named.st_ino == ours.st_ino && named.st_rdev == ours.st_rdev)
+	if (n > 0 && n < 1 << 20 && stat(path, &named) == 0 && fstat((int)n, &ours) == 0 &&
+	    named.st_dev == ours.st_dev && named.st_ino == ours.st_ino &&
+	    named.st_rdev == ours.st_rdev)
 		return fcntl((int)n, F_DUPFD_CLOEXEC, 3);
 	return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 }
@@ -157,7 +167,8 @@ static struct elfrw_err *begin_stream(struct elfrw_newfile *f, bool descriptor)
 	int fd = descriptor ? open_stream(f->path) : open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return elfrw_error_errno(errno, "cannot open");
-	if (!descriptor && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && lseek(fd, 0, SEEK_CUR) == 0) {
+	if (!descriptor && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	    lseek(fd, 0, SEEK_CUR) == 0) {
 		f->fd = fd;
 		f->in_place = f->open = true;
 		return NULL;
@@ -214,13 +225,15 @@ struct elfrw_err *elfrw_newfile_begin(struct elfrw_newfile *f, const char *path,
 	if (!dir)
 		return &elfrw_err_nomem;
 	/* Where /proc is missing the file could not be named afterwards. */
-	f->fd = access("/proc/self/fd", X_OK) == 0 ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode) : -1;
+	f->fd = access("/proc/self/fd", X_OK) == 0 ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode)
+						   : -1;
 	free(dir);
 	f->open = f->fd >= 0;
 	return f->open ? NULL : begin_named(f, mode);
 }
 
-struct elfrw_err *elfrw_newfile_write(const struct elfrw_newfile *f, const void *data, uint64_t size, uint64_t off)
+struct elfrw_err *elfrw_newfile_write(const struct elfrw_newfile *f, const void *data,
+				      uint64_t size, uint64_t off)
 {
 	const char *p = data;
 	while (size) {
@@ -267,10 +280,12 @@ bool elfrw_newfile_is_same(const struct elfrw_newfile *f)
 		return false;
 	/* Read and not mapped: the older file may shrink while it is looked at. */
 	char *buf = malloc(2 * (size_t)COMPARE);
-	bool same = buf && fstat(f->fd, &a) == 0 && fstat(old, &b) == 0 && a.st_size == b.st_size && a.st_mode == b.st_mode;
+	bool same = buf && fstat(f->fd, &a) == 0 && fstat(old, &b) == 0 && a.st_size == b.st_size &&
+		    a.st_mode == b.st_mode;
 	for (off_t at = 0; same && at <= a.st_size; at += COMPARE) {
 		ssize_t n = read_at(f->fd, buf, COMPARE, at);
-		same = n >= 0 && read_at(old, buf + COMPARE, COMPARE, at) == n && memcmp(buf, buf + COMPARE, (size_t)n) == 0;
+		same = n >= 0 && read_at(old, buf + COMPARE, COMPARE, at) == n &&
+		       memcmp(buf, buf + COMPARE, (size_t)n) == 0;
 	}
 	free(buf);
 	close(old);
@@ -304,15 +319,18 @@ static struct elfrw_err *copy_all(int from, int to)
 	return err;
 }
 
-/* Where an unnamed file cannot get a name after all: a named one with its contents takes its place. */
+/* Where an unnamed file cannot get a name after all: a named one with its contents takes its
+ * place. */
 static struct elfrw_err *make_named(struct elfrw_newfile *f)
 {
 	struct stat st;
 	int from = f->fd;
 	release(f);
 	f->open = false;
-	/* Whoever ends the process here leaves no set-uid file of the wrong owner, nor one that others read and should not. */
-	struct elfrw_err *err = fstat(from, &st) == 0 ? begin_named(f, 0600) : elfrw_error_errno(errno, "cannot stat");
+	/* Whoever ends the process here leaves no set-uid file of the wrong owner, nor one that
+	 * others read and should not. */
+	struct elfrw_err *err = fstat(from, &st) == 0 ? begin_named(f, 0600)
+						      : elfrw_error_errno(errno, "cannot stat");
 	if (!err)
 		err = copy_all(from, f->fd);
 	/* As far as that goes here: owner, and a mode that the umask does not apply to. */
@@ -320,8 +338,10 @@ static struct elfrw_err *make_named(struct elfrw_newfile *f)
 		mode_t mode = st.st_mode & 07777;
 		if (fchown(f->fd, st.st_uid, st.st_gid) != 0)
 			mode &= 0777;
-		/* File systems without modes of their own may refuse; what they say then must do. */
-		if (fchmod(f->fd, mode) != 0 && (fstat(f->fd, &st) != 0 || mode & ~st.st_mode & S_IRWXU))
+		/* File systems without modes of their own may refuse; what they say then must
+		 * do. */
+		if (fchmod(f->fd, mode) != 0 &&
+		    (fstat(f->fd, &st) != 0 || mode & ~st.st_mode & S_IRWXU))
 			err = elfrw_error_errno(errno, "cannot set the mode");
 	}
 	close(from);

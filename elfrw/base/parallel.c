@@ -1,4 +1,5 @@
-/* parallel.c: see parallel.h.  Threads are started for each loop: a few per run, tens of microseconds each. */
+/* parallel.c: see parallel.h.  Threads are started for each loop: a few per run, tens of
+ * microseconds each. */
 #include "elfrw/base/parallel.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,14 +36,16 @@ static void *work(void *arg)
 	}
 }
 
-struct elfrw_err *elfrw_parallel(unsigned threads, size_t n, struct elfrw_err *(*fn)(void *, size_t), void *arg)
+struct elfrw_err *elfrw_parallel(unsigned threads, size_t n,
+				 struct elfrw_err *(*fn)(void *, size_t), void *arg)
 {
 	struct loop l = { .n = n, .fn = fn, .arg = arg, .lock = PTHREAD_MUTEX_INITIALIZER };
 	pthread_t tid[64];
 	unsigned started = 0;
 	if (threads > n)
 		threads = (unsigned)n;
-	while (started + 1 < threads && started < 64 && pthread_create(&tid[started], NULL, work, &l) == 0)
+	while (started + 1 < threads && started < 64 &&
+	       pthread_create(&tid[started], NULL, work, &l) == 0)
 		started++;
 	work(&l);
 	for (unsigned i = 0; i < started; i++)

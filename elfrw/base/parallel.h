@@ -4,7 +4,9 @@
 #include "elfrw/base/err.h"
 #include <stddef.h>
 
-/* Calls FN(ARG, i) once for each i in [0, N), on up to THREADS threads (1: on the caller's, in order).  FN must touch
- * only what belongs to index i.  Returns the error of the lowest failing index. */
-struct elfrw_err *elfrw_parallel(unsigned threads, size_t n, struct elfrw_err *(*fn)(void *arg, size_t i), void *arg);
+/* Calls FN(ARG, i) once for each i in [0, N), on up to THREADS threads (1: on the caller's, in
+ * order).  FN must touch only what belongs to index i.  Returns the error of the lowest failing
+ * index. */
+struct elfrw_err *elfrw_parallel(unsigned threads, size_t n,
+				 struct elfrw_err *(*fn)(void *arg, size_t i), void *arg);
 #endif

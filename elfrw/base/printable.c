@@ -7,7 +7,12 @@ size_t elfrw_utf8_bytes(const char *text, size_t n, unsigned *code)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	*code = 0;
-	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+	size_t len = s[0] < 0x80   ? 1
+		     : s[0] < 0xc2 ? 0
+		     : s[0] < 0xe0 ? 2
+		     : s[0] < 0xf0 ? 3
+		     : s[0] < 0xf5 ? 4
+				   : 0;
 	static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	if (!len || len > n)
 		return 0;
@@ -25,7 +30,8 @@ size_t elfrw_utf8_bytes(const char *text, size_t n, unsigned *code)
 
 static bool acts(unsigned c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 size_t elfrw_plain_bytes(const char *s, size_t n, unsigned *code)

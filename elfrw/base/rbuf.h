@@ -1,7 +1,8 @@
 /* rbuf.h: the bounds-checked little-endian reader through which all input bytes pass.
  *
- * Failure is sticky: a read past the end returns 0, sets `bad` and moves nothing; so a record can be read whole and
- * checked once (elfrw_rbuf_ok).  `pos` may be set directly within [start, end].  The bytes are borrowed. */
+ * Failure is sticky: a read past the end returns 0, sets `bad` and moves nothing; so a record can
+ * be read whole and checked once (elfrw_rbuf_ok).  `pos` may be set directly within [start, end].
+ * The bytes are borrowed. */
 #ifndef ELFRW_BASE_RBUF_H
 #define ELFRW_BASE_RBUF_H
 #include <stdbool.h>
@@ -16,14 +17,25 @@ struct elfrw_rbuf {
 
 static inline struct elfrw_rbuf elfrw_rbuf(const void *data, size_t size)
 {
-	static const uint8_t none[1] = { 0 }; /* nothing at all may be NULL, which knows no arithmetic */
+	static const uint8_t none[1] = {
+		0
+	}; /* nothing at all may be NULL, which knows no arithmetic */
 	const uint8_t *p = data ? data : none;
 	return (struct elfrw_rbuf){ p, p, p + size, false };
 }
 
-static inline bool elfrw_rbuf_ok(const struct elfrw_rbuf *r) { return !r->bad; }
-static inline size_t elfrw_rbuf_left(const struct elfrw_rbuf *r) { return (size_t)(r->end - r->pos); }
-static inline size_t elfrw_rbuf_off(const struct elfrw_rbuf *r) { return (size_t)(r->pos - r->start); }
+static inline bool elfrw_rbuf_ok(const struct elfrw_rbuf *r)
+{
+	return !r->bad;
+}
+static inline size_t elfrw_rbuf_left(const struct elfrw_rbuf *r)
+{
+	return (size_t)(r->end - r->pos);
+}
+static inline size_t elfrw_rbuf_off(const struct elfrw_rbuf *r)
+{
+	return (size_t)(r->pos - r->start);
+}
 
 /* N bytes, or NULL and bad. */
 static inline const uint8_t *elfrw_rbuf_take(struct elfrw_rbuf *r, uint64_t n)
@@ -37,7 +49,10 @@ static inline const uint8_t *elfrw_rbuf_take(struct elfrw_rbuf *r, uint64_t n)
 	return p;
 }
 
-static inline void elfrw_rbuf_skip(struct elfrw_rbuf *r, uint64_t n) { (void)elfrw_rbuf_take(r, n); }
+static inline void elfrw_rbuf_skip(struct elfrw_rbuf *r, uint64_t n)
+{
+	(void)elfrw_rbuf_take(r, n);
+}
 
 /* Moves to OFF bytes from the start. */
 static inline void elfrw_rbuf_seek(struct elfrw_rbuf *r, uint64_t off)
@@ -55,12 +70,36 @@ static inline uint64_t elfrw_get_le(const uint8_t *p, unsigned size)
 		v |= (uint64_t)p[i] << (8 * i);
 	return v;
 }
-static inline uint16_t elfrw_get16(const void *p) { uint16_t v; memcpy(&v, p, 2); return v; }
-static inline uint32_t elfrw_get32(const void *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static inline uint64_t elfrw_get64(const void *p) { uint64_t v; memcpy(&v, p, 8); return v; }
-static inline void elfrw_put16(void *p, uint16_t v) { memcpy(p, &v, 2); }
-static inline void elfrw_put32(void *p, uint32_t v) { memcpy(p, &v, 4); }
-static inline void elfrw_put64(void *p, uint64_t v) { memcpy(p, &v, 8); }
+static inline uint16_t elfrw_get16(const void *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
+static inline uint32_t elfrw_get32(const void *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static inline uint64_t elfrw_get64(const void *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	return v;
+}
+static inline void elfrw_put16(void *p, uint16_t v)
+{
+	memcpy(p, &v, 2);
+}
+static inline void elfrw_put32(void *p, uint32_t v)
+{
+	memcpy(p, &v, 4);
+}
+static inline void elfrw_put64(void *p, uint64_t v)
+{
+	memcpy(p, &v, 8);
+}
 static inline void elfrw_put_le(uint8_t *p, uint64_t v, unsigned size)
 {
 	for (unsigned i = 0; i < size; i++)
@@ -73,10 +112,26 @@ static inline uint64_t elfrw_rbuf_uint(struct elfrw_rbuf *r, unsigned size)
 	const uint8_t *p = elfrw_rbuf_take(r, size);
 	return p ? elfrw_get_le(p, size) : 0;
 }
-static inline uint8_t elfrw_rbuf_u8(struct elfrw_rbuf *r) { const uint8_t *p = elfrw_rbuf_take(r, 1); return p ? *p : 0; }
-static inline uint16_t elfrw_rbuf_u16(struct elfrw_rbuf *r) { const uint8_t *p = elfrw_rbuf_take(r, 2); return p ? elfrw_get16(p) : 0; }
-static inline uint32_t elfrw_rbuf_u32(struct elfrw_rbuf *r) { const uint8_t *p = elfrw_rbuf_take(r, 4); return p ? elfrw_get32(p) : 0; }
-static inline uint64_t elfrw_rbuf_u64(struct elfrw_rbuf *r) { const uint8_t *p = elfrw_rbuf_take(r, 8); return p ? elfrw_get64(p) : 0; }
+static inline uint8_t elfrw_rbuf_u8(struct elfrw_rbuf *r)
+{
+	const uint8_t *p = elfrw_rbuf_take(r, 1);
+	return p ? *p : 0;
+}
+static inline uint16_t elfrw_rbuf_u16(struct elfrw_rbuf *r)
+{
+	const uint8_t *p = elfrw_rbuf_take(r, 2);
+	return p ? elfrw_get16(p) : 0;
+}
+static inline uint32_t elfrw_rbuf_u32(struct elfrw_rbuf *r)
+{
+	const uint8_t *p = elfrw_rbuf_take(r, 4);
+	return p ? elfrw_get32(p) : 0;
+}
+static inline uint64_t elfrw_rbuf_u64(struct elfrw_rbuf *r)
+{
+	const uint8_t *p = elfrw_rbuf_take(r, 8);
+	return p ? elfrw_get64(p) : 0;
+}
 
 /* LEB128 (DWARF 5, section 7.6).  Bits beyond 64 are dropped; an unterminated number is bad. */
 static inline uint64_t elfrw_rbuf_uleb(struct elfrw_rbuf *r)
@@ -114,7 +169,8 @@ static inline int64_t elfrw_rbuf_sleb(struct elfrw_rbuf *r)
 /* A NUL-terminated string inside the buffer, or NULL and bad. */
 static inline const char *elfrw_rbuf_cstr(struct elfrw_rbuf *r)
 {
-	const uint8_t *nul = r->bad || r->pos == r->end ? NULL : memchr(r->pos, 0, elfrw_rbuf_left(r));
+	const uint8_t *nul =
+		r->bad || r->pos == r->end ? NULL : memchr(r->pos, 0, elfrw_rbuf_left(r));
 	if (!nul) {
 		r->bad = true;
 		return NULL;

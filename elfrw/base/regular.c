@@ -1,7 +1,8 @@
 /* regular.c: see regular.h.
  *
- * The file is held without being opened (O_PATH), looked at, and opened through that hold, so that nothing can take its place in
- * between.  Where /proc is missing it is opened without waiting, and looked at then. */
+ * The file is held without being opened (O_PATH), looked at, and opened through that hold, so that
+ * nothing can take its place in between.  Where /proc is missing it is opened without waiting, and
+ * looked at then. */
 #include "elfrw/base/regular.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,10 @@
 static int checked(int fd)
 {
 	struct stat st;
-	int e = fstat(fd, &st) != 0 ? errno : S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+	int e = fstat(fd, &st) != 0   ? errno
+		: S_ISREG(st.st_mode) ? 0
+		: S_ISDIR(st.st_mode) ? EISDIR
+				      : EINVAL;
 	if (!e)
 		return fd;
 	close(fd);

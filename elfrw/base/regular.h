@@ -2,7 +2,8 @@
 #ifndef ELFRW_BASE_REGULAR_H
 #define ELFRW_BASE_REGULAR_H
 
-/* Opens PATH for reading when it is a regular file: a descriptor, or -1 and errno, EISDIR for a directory and EINVAL for whatever
- * else there is: a pipe would be waited for, and opening a device may already do something. */
+/* Opens PATH for reading when it is a regular file: a descriptor, or -1 and errno, EISDIR for a
+ * directory and EINVAL for whatever else there is: a pipe would be waited for, and opening a device
+ * may already do something. */
 int elfrw_open_regular(const char *path);
 #endif

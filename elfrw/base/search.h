@@ -6,18 +6,18 @@
 #define ELFRW_BASE_SEARCH_H
 #include <stddef.h>
 
-/* The first index from FROM on, and TO at the most, for which the condition BEFORE does not hold; BEFORE names the index MID,
- * and holds for none behind one for which it does not. */
-#define LOWER_BOUND(from, to, mid, before)                           \
-	({                                                           \
-		size_t lo_ = (from), hi_ = (to);                     \
-		while (lo_ < hi_) {                                  \
-			size_t mid = lo_ + (hi_ - lo_) / 2;          \
-			if (before)                                  \
-				lo_ = mid + 1;                       \
-			else                                         \
-				hi_ = mid;                           \
-		}                                                    \
-		lo_;                                                 \
+/* The first index from FROM on, and TO at the most, for which the condition BEFORE does not hold;
+ * BEFORE names the index MID, and holds for none behind one for which it does not. */
+#define LOWER_BOUND(from, to, mid, before)                  \
+	({                                                  \
+		size_t lo_ = (from), hi_ = (to);            \
+		while (lo_ < hi_) {                         \
+			size_t mid = lo_ + (hi_ - lo_) / 2; \
+			if (before)                         \
+				lo_ = mid + 1;              \
+			else                                \
+				hi_ = mid;                  \
+		}                                           \
+		lo_;                                        \
 	})
 #endif

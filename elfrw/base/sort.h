@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sorts N elements of SIZE bytes stably.  Arrays that consist of few ascending runs (relocation tables, lists collected section by
- * section) are merged run by run in about N comparisons for each doubling; others go to qsort().  false: out of memory, nothing
- * changed. */
+/* Sorts N elements of SIZE bytes stably.  Arrays that consist of few ascending runs (relocation
+ * tables, lists collected section by section) are merged run by run in about N comparisons for each
+ * doubling; others go to qsort().  false: out of memory, nothing changed. */
 bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void *, const void *));
 
 /* Order uint32_t and uint64_t, for qsort() and bsearch(). */

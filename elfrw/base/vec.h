@@ -1,7 +1,8 @@
 /* vec.h: a typed growable array.
  *
  *	VEC(uint32_t) v = { 0 };
- *	uint32_t *slot = VEC_PUSH(&v);     // NULL: out of memory, v unchanged; else one more element, zeroed
+ *	uint32_t *slot = VEC_PUSH(&v);     // NULL: out of memory, v unchanged; else one more
+ *	  element, zeroed
  *	VEC_FREE(&v);
  *
  * Pointers into the array die at the next push or reserve. */
@@ -51,7 +52,8 @@ static inline void *elfrw_vec_push(void **data, size_t *len, size_t *cap, size_t
 	return p;
 }
 
-static inline bool elfrw_vec_append(void **data, size_t *len, size_t *cap, const void *more, size_t n, size_t size)
+static inline bool elfrw_vec_append(void **data, size_t *len, size_t *cap, const void *more,
+				    size_t n, size_t size)
 {
 	if (n > SIZE_MAX - *len || !elfrw_vec_grow(data, cap, *len + n, size))
 		return false;
@@ -62,11 +64,12 @@ static inline bool elfrw_vec_append(void **data, size_t *len, size_t *cap, const
 }
 
 #define VEC_RESERVE(v, n) elfrw_vec_grow((void **)&(v)->data, &(v)->cap, (n), sizeof *(v)->data)
-#define VEC_PUSH(v) \
-	((__typeof__((v)->data))elfrw_vec_push((void **)&(v)->data, &(v)->len, &(v)->cap, sizeof *(v)->data))
+#define VEC_PUSH(v)                                                                       \
+	((__typeof__((v)->data))elfrw_vec_push((void **)&(v)->data, &(v)->len, &(v)->cap, \
+					       sizeof *(v)->data))
 /* Adds N elements from P; false: out of memory, v unchanged. */
-#define VEC_APPEND(v, p, n)                                                                      \
-	elfrw_vec_append((void **)&(v)->data, &(v)->len, &(v)->cap,                              \
+#define VEC_APPEND(v, p, n)                                         \
+	elfrw_vec_append((void **)&(v)->data, &(v)->len, &(v)->cap, \
 			 1 ? (p) : (__typeof__((v)->data))NULL, (n), sizeof *(v)->data)
 #define VEC_FREE(v) (free((v)->data), (v)->data = NULL, (v)->len = (v)->cap = 0)
 #endif

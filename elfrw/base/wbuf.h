@@ -1,5 +1,6 @@
-/* wbuf.h: a growing little-endian writer.  Failure (out of memory) is sticky in `bad`: write a whole section, check
- * once.  `data` is owned by the wbuf until elfrw_wbuf_take() hands it over; free with elfrw_wbuf_free(). */
+/* wbuf.h: a growing little-endian writer.  Failure (out of memory) is sticky in `bad`: write a
+ * whole section, check once.  `data` is owned by the wbuf until elfrw_wbuf_take() hands it over;
+ * free with elfrw_wbuf_free(). */
 #ifndef ELFRW_BASE_WBUF_H
 #define ELFRW_BASE_WBUF_H
 #include "elfrw/base/rbuf.h"
@@ -14,7 +15,8 @@ struct elfrw_wbuf {
 /* N fresh zero bytes at the end, or NULL (bad). */
 static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
 {
-	if (w->bad || n > SIZE_MAX - w->len || !elfrw_vec_grow((void **)&w->data, &w->cap, w->len + n, 1)) {
+	if (w->bad || n > SIZE_MAX - w->len ||
+	    !elfrw_vec_grow((void **)&w->data, &w->cap, w->len + n, 1)) {
 		w->bad = true;
 		return NULL;
 	}
@@ -39,11 +41,26 @@ static inline void elfrw_wbuf_uint(struct elfrw_wbuf *w, uint64_t v, unsigned si
 	if (p)
 		elfrw_put_le(p, v, size);
 }
-static inline void elfrw_wbuf_u8(struct elfrw_wbuf *w, uint8_t v) { elfrw_wbuf_uint(w, v, 1); }
-static inline void elfrw_wbuf_u16(struct elfrw_wbuf *w, uint16_t v) { elfrw_wbuf_uint(w, v, 2); }
-static inline void elfrw_wbuf_u32(struct elfrw_wbuf *w, uint32_t v) { elfrw_wbuf_uint(w, v, 4); }
-static inline void elfrw_wbuf_u64(struct elfrw_wbuf *w, uint64_t v) { elfrw_wbuf_uint(w, v, 8); }
-static inline void elfrw_wbuf_cstr(struct elfrw_wbuf *w, const char *s) { elfrw_wbuf_bytes(w, s, strlen(s) + 1); }
+static inline void elfrw_wbuf_u8(struct elfrw_wbuf *w, uint8_t v)
+{
+	elfrw_wbuf_uint(w, v, 1);
+}
+static inline void elfrw_wbuf_u16(struct elfrw_wbuf *w, uint16_t v)
+{
+	elfrw_wbuf_uint(w, v, 2);
+}
+static inline void elfrw_wbuf_u32(struct elfrw_wbuf *w, uint32_t v)
+{
+	elfrw_wbuf_uint(w, v, 4);
+}
+static inline void elfrw_wbuf_u64(struct elfrw_wbuf *w, uint64_t v)
+{
+	elfrw_wbuf_uint(w, v, 8);
+}
+static inline void elfrw_wbuf_cstr(struct elfrw_wbuf *w, const char *s)
+{
+	elfrw_wbuf_bytes(w, s, strlen(s) + 1);
+}
 
 /* Bytes that elfrw_wbuf_uleb() writes. */
 static inline unsigned elfrw_uleb_size(uint64_t v)

@@ -1,4 +1,5 @@
-/* apply.h: carrying out the plan: one producer of edits for each kind of contents.  None of them decides anything. */
+/* apply.h: carrying out the plan: one producer of edits for each kind of contents.  None of them
+ * decides anything. */
 #ifndef ICF_APPLY_APPLY_H
 #define ICF_APPLY_APPLY_H
 #include "dwarf/rewrite/frame.h"
@@ -10,12 +11,16 @@ struct icf_apply {
 	const struct icf_plan *plan;
 	const struct icf_options *opt;
 	struct elfrw_output *out;
-	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or NULL: unchanged; owned */
+	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or
+				   NULL: unchanged; owned */
 	uint64_t n_thunk_bytes;
-	uint64_t note_size; /* of .debug_icfold */
-	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; whose class is not certain */
-	bool no_room; /* set by icf_apply_unwind, which then did nothing: the unwind tables of this plan are too long */
-	/* .eh_frame: old address and size, new address, and where its records went (set by icf_apply_unwind; owned). */
+	uint64_t note_size;                     /* of .debug_icfold */
+	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; whose class
+						   is not certain */
+	bool no_room; /* set by icf_apply_unwind, which then did nothing: the unwind tables of this
+			 plan are too long */
+	/* .eh_frame: old address and size, new address, and where its records went (set by
+	 * icf_apply_unwind; owned). */
 	uint64_t frame, frame_size, frame_new;
 	struct dwr_rw_moves frame_moves;
 };
@@ -23,17 +28,24 @@ struct icf_apply {
 /* Does the output lack section S, of the input, whatever is folded? */
 bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s);
 
-/* What a reference to TARGET in unit UNIT (or ICF_NONE) becomes.  POINTER: it stands for the function to whoever looks
- * at the address; otherwise for its code. */
+/* What a reference to TARGET in unit UNIT (or ICF_NONE) becomes.  POINTER: it stands for the
+ * function to whoever looks at the address; otherwise for its code. */
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);
 
-struct elfrw_err *icf_apply_drops(struct icf_apply *a);   /* syms.c: sections that the output does not have */
-struct elfrw_err *icf_apply_unwind(struct icf_apply *a);  /* unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
-void icf_apply_referenced(struct icf_apply *a);           /* referenced.c: sets `referenced` of sections that could move */
-struct elfrw_err *icf_apply_code(struct icf_apply *a);    /* code.c: executable sections, thunks */
-struct elfrw_err *icf_apply_data(struct icf_apply *a);    /* data.c: fields, tables, dynamic relocations, .dynamic, e_entry */
+struct elfrw_err *icf_apply_drops(
+	struct icf_apply *a); /* syms.c: sections that the output does not have */
+struct elfrw_err *icf_apply_unwind(
+	struct icf_apply *a); /* unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
+void icf_apply_referenced(
+	struct icf_apply *a); /* referenced.c: sets `referenced` of sections that could move */
+struct elfrw_err *icf_apply_code(struct icf_apply *a); /* code.c: executable sections, thunks */
+struct elfrw_err *icf_apply_data(
+	struct icf_apply *a); /* data.c: fields, tables, dynamic relocations, .dynamic, e_entry */
 struct elfrw_err *icf_apply_symbols(struct icf_apply *a); /* syms.c: .symtab, .dynsym */
-struct elfrw_err *icf_apply_notes(struct icf_apply *a);   /* notes.c: build-id, SDT probes, other unloaded sections */
-struct elfrw_err *icf_apply_unloaded(struct icf_apply *a); /* unloaded.c: stack sizes, maps of basic blocks */
-struct elfrw_err *icf_apply_relocs(struct icf_apply *a);  /* relocs.c: kept relocations, for --emit-relocs */
+struct elfrw_err *icf_apply_notes(
+	struct icf_apply *a); /* notes.c: build-id, SDT probes, other unloaded sections */
+struct elfrw_err *icf_apply_unloaded(
+	struct icf_apply *a); /* unloaded.c: stack sizes, maps of basic blocks */
+struct elfrw_err *icf_apply_relocs(
+	struct icf_apply *a); /* relocs.c: kept relocations, for --emit-relocs */
 #endif

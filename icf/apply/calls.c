@@ -1,14 +1,16 @@
 /* calls.c: see calls.h.
  *
- * A call is ambiguous afterwards when its callee shares its code; then its return address says which function was meant.  When
- * the caller shares its code too, the entry holds for one of the callers only and stands behind that caller's marker.
+ * A call is ambiguous afterwards when its callee shares its code; then its return address says
+ * which function was meant.  When the caller shares its code too, the entry holds for one of the
+ * callers only and stands behind that caller's marker.
  *
- * Tail jumps to shared functions get entries as well, keyed by the address after the jump.  No return address is equal to one
- * of these (the instruction before a return address is a call), so a reader that knows nothing of them never meets them; one
- * that follows tail calls learns which function a jump into shared code meant.
+ * Tail jumps to shared functions get entries as well, keyed by the address after the jump.  No
+ * return address is equal to one of these (the instruction before a return address is a call), so a
+ * reader that knows nothing of them never meets them; one that follows tail calls learns which
+ * function a jump into shared code meant.
  *
- * The DIEs of shared functions are taken from the .debug_icfold section just made, so that .debug_info is walked again only
- * for indirect calls that the code does not explain. */
+ * The DIEs of shared functions are taken from the .debug_icfold section just made, so that
+ * .debug_info is walked again only for indirect calls that the code does not explain. */
 #include "icf/apply/calls.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/calls.h"
@@ -20,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
-#define MAX_SLOT 4096
+#define SHARED    (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
+#define MAX_SLOT  4096
 #define MAX_CHAIN 4
 
 /* A DIE that leads to a shared function's own one. */
@@ -44,15 +46,15 @@ struct job {
 	struct elfrw_section note_section[2];
 	struct dwr_icfold note;
 	bool has_note;
-	bool refold;           /* the input was folded before: its tables are needed whole */
-	uint64_t *die;         /* by unit: the function's DIE, 0: none */
+	bool refold;   /* the input was folded before: its tables are needed whole */
+	uint64_t *die; /* by unit: the function's DIE, 0: none */
 	uint64_t slots[MAX_SLOT / 64]; /* slots that hold a shared function in some vtable */
 	bool any_slot;
-	struct dwr_calls in;   /* the input's tables */
+	struct dwr_calls in; /* the input's tables */
 	struct icf_calls found;
 	struct dwr_call_sites site;
-	VEC(struct lead) lead; /* sorted by die */
-	VEC(struct named) named; /* sorted by name */
+	VEC(struct lead) lead;       /* sorted by die */
+	VEC(struct named) named;     /* sorted by name */
 	VEC(struct dwr_dcall) dcall; /* the output's */
 	VEC(struct dwr_vcall) vcall;
 };
@@ -80,18 +82,23 @@ static struct elfrw_err *open_note(struct job *j)
 		return NULL;
 	s->hdr.sh_type = SHT_PROGBITS;
 	s->hdr.sh_addralign = 1;
-	j->note_image = (struct elfrw_image){ .path = out->img->path, .arch = out->img->arch, .ehdr = out->img->ehdr,
-					      .section = j->note_section, .n_sections = 2 };
+	j->note_image = (struct elfrw_image){ .path = out->img->path,
+					      .arch = out->img->arch,
+					      .ehdr = out->img->ehdr,
+					      .section = j->note_section,
+					      .n_sections = 2 };
 	ELFRW_TRY(dwr_sections_init(&j->note_secs, &j->note_image));
 	ELFRW_TRY(dwr_sections_load(&j->note_secs, DWR_ICFOLD));
-	ELFRW_TRY(dwr_icfold_read(&j->note, j->note_secs.sec[DWR_ICFOLD].data, j->note_secs.sec[DWR_ICFOLD].size));
+	ELFRW_TRY(dwr_icfold_read(&j->note, j->note_secs.sec[DWR_ICFOLD].data,
+				  j->note_secs.sec[DWR_ICFOLD].size));
 	j->has_note = true;
 	return NULL;
 }
 
 static struct elfrw_err *open_info(struct job *j)
 {
-	static const uint8_t needed[] = { DWR_INFO, DWR_ABBREV, DWR_STR, DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
+	static const uint8_t needed[] = { DWR_INFO,     DWR_ABBREV,      DWR_STR,
+					  DWR_LINE_STR, DWR_STR_OFFSETS, DWR_ADDR };
 	if (j->units.len)
 		return NULL;
 	for (unsigned i = 0; i < sizeof needed; i++)
@@ -117,7 +124,8 @@ static bool only_one(const struct icf_program *prog, const char *name)
 {
 	unsigned n = 0;
 	for (size_t i = 0; i < prog->sym.len && n < 2; i++)
-		n += (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC) &&
+		n += (prog->sym.data[i].type == STT_FUNC ||
+		      prog->sym.data[i].type == STT_GNU_IFUNC) &&
 		     strcmp(prog->sym.data[i].name, name) == 0;
 	return n == 1;
 }
@@ -134,7 +142,8 @@ static int nameless_order(const void *a, const void *b)
 	return c ? c : x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Shared functions that no DIE gives an address, but that a call found needs: their declarations, by name. */
+/* Shared functions that no DIE gives an address, but that a call found needs: their declarations,
+ * by name. */
 static struct elfrw_err *collect_declared(struct job *j)
 {
 	const struct icf_program *prog = j->a->prog;
@@ -142,8 +151,10 @@ static struct elfrw_err *collect_declared(struct job *j)
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < j->found.call.len; i++)
 		for (unsigned k = 0; k < 2; k++) {
-			uint32_t u = k ? j->found.call.data[i].caller : j->found.call.data[i].callee;
-			if (j->die[u] || !(j->a->plan->map.unit[u].flags & SHARED) || prog->unit.data[u].sym == ICF_NONE)
+			uint32_t u =
+				k ? j->found.call.data[i].caller : j->found.call.data[i].callee;
+			if (j->die[u] || !(j->a->plan->map.unit[u].flags & SHARED) ||
+			    prog->unit.data[u].sym == ICF_NONE)
 				continue;
 			const char *name = prog->sym.data[prog->unit.data[u].sym].name;
 			if (strchr(name, '.')) /* made by the compiler: a part, a clone */
@@ -160,7 +171,8 @@ static struct elfrw_err *collect_declared(struct job *j)
 	qsort(v.data, v.len, sizeof *v.data, nameless_order);
 	size_t n = 0;
 	for (size_t i = 0; i < v.len; i++)
-		if ((!n || strcmp(v.data[n - 1].name, v.data[i].name)) && only_one(prog, v.data[i].name))
+		if ((!n || strcmp(v.data[n - 1].name, v.data[i].name)) &&
+		    only_one(prog, v.data[i].name))
 			v.data[n++] = v.data[i];
 	const char **name = calloc(n + 1, sizeof *name);
 	uint64_t *die = calloc(n + 1, sizeof *die);
@@ -219,20 +231,22 @@ static int named_order(const void *a, const void *b)
 	return c ? c : x->die < y->die ? -1 : x->die > y->die;
 }
 
-/* From declarations and abstract instances to the DIEs of shared functions, by reference and by name.  What leads to two
- * different functions leads nowhere. */
+/* From declarations and abstract instances to the DIEs of shared functions, by reference and by
+ * name.  What leads to two different functions leads nowhere. */
 static struct elfrw_err *collect_leads(struct job *j)
 {
 	struct dwr_abbrev_table table = { 0 };
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < j->note.n_members && !err; i++) {
 		const struct dwr_icfold_member *m = &j->note.member[i];
-		uint64_t chain[MAX_CHAIN], die = m->unit < j->a->prog->unit.len ? j->die[m->unit] : 0;
+		uint64_t chain[MAX_CHAIN],
+			die = m->unit < j->a->prog->unit.len ? j->die[m->unit] : 0;
 		unsigned n;
 		const char *name;
 		if (!die)
 			continue;
-		err = dwr_function_chain(&j->secs, &j->units, &table, die, chain, MAX_CHAIN, &n, &name);
+		err = dwr_function_chain(&j->secs, &j->units, &table, die, chain, MAX_CHAIN, &n,
+					 &name);
 		for (unsigned k = 0; k < n && !err; k++) {
 			struct lead *l = VEC_PUSH(&j->lead);
 			if (!l)
@@ -277,8 +291,10 @@ static struct elfrw_err *collect_leads(struct job *j)
 	return NULL;
 }
 
-/* The DIE of the shared function that DIE (in any of its forms) means; 0: no shared function, or not known. */
-static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, uint64_t die, uint64_t *ret)
+/* The DIE of the shared function that DIE (in any of its forms) means; 0: no shared function, or
+ * not known. */
+static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, uint64_t die,
+				 uint64_t *ret)
 {
 	uint64_t chain[MAX_CHAIN];
 	unsigned n;
@@ -306,7 +322,8 @@ static uint64_t new_site(const struct job *j, uint64_t site)
 	return site;
 }
 
-/* The entry for a call at old address SITE; HINT is its caller's DIE where the input says it, else 0. */
+/* The entry for a call at old address SITE; HINT is its caller's DIE where the input says it, else
+ * 0. */
 static struct elfrw_err *push_direct(struct job *j, uint64_t site, uint64_t die, uint64_t hint)
 {
 	uint32_t caller = elfrw_addrmap_find(&j->a->plan->map, site - 1);
@@ -355,7 +372,8 @@ static struct elfrw_err *take_found(struct job *j)
 			j->stats->no_die++;
 	}
 	for (size_t i = 0; i < j->found.vcall.len; i++)
-		ELFRW_TRY(push_virtual(j, j->found.vcall.data[i].site, j->found.vcall.data[i].slot));
+		ELFRW_TRY(
+			push_virtual(j, j->found.vcall.data[i].site, j->found.vcall.data[i].slot));
 	return NULL;
 }
 
@@ -396,8 +414,9 @@ static struct elfrw_err *take_sites(struct job *j, struct dwr_abbrev_table *tabl
 			ELFRW_TRY(push_virtual(j, s->site, s->slot));
 	}
 	j->stats->from_sites = j->dcall.len + j->vcall.len - before;
-	j->stats->unknown = j->found.indirect.len -
-			    (j->stats->from_sites < j->found.indirect.len ? j->stats->from_sites : j->found.indirect.len);
+	j->stats->unknown = j->found.indirect.len - (j->stats->from_sites < j->found.indirect.len
+							     ? j->stats->from_sites
+							     : j->found.indirect.len);
 	return NULL;
 }
 
@@ -448,13 +467,14 @@ static struct elfrw_err *run(struct job *j)
 		return NULL;
 	ELFRW_TRY(collect_dies(j));
 	ELFRW_TRY(collect_slots(j));
-	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, j->note.n_groups != 0, a->opt->threads, &j->found));
+	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, j->note.n_groups != 0, a->opt->threads,
+				 &j->found));
 	ELFRW_TRY(collect_declared(j));
 	if (had || j->found.indirect.len) {
 		ELFRW_TRY(open_info(j));
 		ELFRW_TRY(dwr_calls_read(&j->secs, &j->units, &j->in));
-		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data, j->found.indirect.len,
-					      a->opt->threads, &j->site));
+		ELFRW_TRY(dwr_call_sites_read(&j->secs, &j->units, j->found.indirect.data,
+					      j->found.indirect.len, a->opt->threads, &j->site));
 		if (j->in.dcall.len || j->site.len)
 			ELFRW_TRY(collect_leads(j));
 	}

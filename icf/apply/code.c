@@ -1,5 +1,5 @@
-/* code.c: the executable sections of the output.  Every kept unit is copied to its new place and its reference
- * fields are set there; the gaps are traps; the thunks stand behind the code. */
+/* code.c: the executable sections of the output.  Every kept unit is copied to its new place and
+ * its reference fields are set there; the gaps are traps; the thunks stand behind the code. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A frame table that is registered at startup is named by an address inside of the section (__EH_FRAME_BEGIN__): that of
- * the first record there that is left. */
+/* A frame table that is registered at startup is named by an address inside of the section
+ * (__EH_FRAME_BEGIN__): that of the first record there that is left. */
 static uint64_t new_frame(const struct icf_apply *a, uint64_t target)
 {
 	const struct dwr_rw_moves *m = &a->frame_moves;
@@ -46,11 +46,12 @@ static bool fits(uint64_t v, unsigned size, bool sign)
 		return true;
 	int64_t s = (int64_t)v;
 	unsigned bits = 8 * size;
-	return sign ? s >= -((int64_t)1 << (bits - 1)) && s < (int64_t)1 << (bits - 1) : v >> bits == 0;
+	return sign ? s >= -((int64_t)1 << (bits - 1)) && s < (int64_t)1 << (bits - 1)
+		    : v >> bits == 0;
 }
 
-static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_unit *u, const struct icf_ref *ref, uint64_t delta,
-				 uint8_t *field)
+static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_unit *u,
+				 const struct icf_ref *ref, uint64_t delta, uint8_t *field)
 {
 	uint64_t to = icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH);
 	uint64_t old = elfrw_get_le(field, ref->size), new;
@@ -59,11 +60,13 @@ static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_uni
 		new = to;
 	else {
 		if (ref->size < 8)
-			old = (uint64_t)((int64_t)(old << (64 - 8 * ref->size)) >> (64 - 8 * ref->size));
+			old = (uint64_t)((int64_t)(old << (64 - 8 * ref->size)) >>
+					 (64 - 8 * ref->size));
 		new = old + (to - ref->target) - delta;
 	}
 	if (!fits(new, ref->size, sign))
-		return elfrw_error("reference at 0x%llx to 0x%llx does not fit any more", (unsigned long long)(u->start + ref->off),
+		return elfrw_error("reference at 0x%llx to 0x%llx does not fit any more",
+				   (unsigned long long)(u->start + ref->off),
 				   (unsigned long long)ref->target);
 	elfrw_put_le(field, new, ref->size);
 	return NULL;
@@ -80,7 +83,9 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (m->flags & ELFRW_UNIT_FOLDED) {
 			if (map->in_place)
-				memset(job->code[u->sec] + (m->old - map->section[u->sec].new_start), prog->arch->fill, u->end - u->start);
+				memset(job->code[u->sec] +
+					       (m->old - map->section[u->sec].new_start),
+				       prog->arch->fill, u->end - u->start);
 			continue;
 		}
 		uint8_t *to = job->code[u->sec] + (m->body - map->section[u->sec].new_start);
@@ -90,8 +95,10 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 		bool last = i + 1 == e->unit + e->n_units;
 		uint64_t pad = (last ? e->end : u[1].start) - u->end;
 		uint64_t next = last ? map->section[u->sec].new_end : map->unit[i + 1].body;
-		if (!map->in_place && !(last ? 0 : m[1].flags & ELFRW_UNIT_FOLDED) && next - m->body - (u->end - u->start) == pad)
-			memcpy(to + (u->end - u->start), icf_unit_bytes(prog, u) + (u->end - u->start), pad);
+		if (!map->in_place && !(last ? 0 : m[1].flags & ELFRW_UNIT_FOLDED) &&
+		    next - m->body - (u->end - u->start) == pad)
+			memcpy(to + (u->end - u->start),
+			       icf_unit_bytes(prog, u) + (u->end - u->start), pad);
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
 			ELFRW_TRY(set_ref(job->a, u, &ref[r], m->body - m->old, to + ref[r].off));
@@ -108,9 +115,11 @@ static struct elfrw_err *put_thunks(struct job *job)
 		if (!(m->flags & ELFRW_UNIT_THUNK))
 			continue;
 		uint32_t e = map->in_place ? prog->unit.data[i].sec : job->a->plan->thunk_exec;
-		if (!prog->arch->thunk(job->code[e] + (m->entry - map->section[e].new_start), m->entry, m->body,
+		if (!prog->arch->thunk(job->code[e] + (m->entry - map->section[e].new_start),
+				       m->entry, m->body,
 				       prog->unit.data[i].flags & ICF_UNIT_ENDBR))
-			return elfrw_error("thunk for the function at 0x%llx does not reach it", (unsigned long long)m->old);
+			return elfrw_error("thunk for the function at 0x%llx does not reach it",
+					   (unsigned long long)m->old);
 		job->a->n_thunk_bytes += m->thunk_size;
 	}
 	return NULL;
@@ -125,7 +134,8 @@ static struct elfrw_err *empty_pages(struct job *job)
 	const struct elfrw_addrmap *map = &job->a->plan->map;
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
-		uint64_t from = (m->old + m->thunk_size + PAGE - 1) & ~(uint64_t)(PAGE - 1), to = m->old_end & ~(uint64_t)(PAGE - 1);
+		uint64_t from = (m->old + m->thunk_size + PAGE - 1) & ~(uint64_t)(PAGE - 1),
+			 to = m->old_end & ~(uint64_t)(PAGE - 1);
 		if (!(m->flags & ELFRW_UNIT_FOLDED) || to <= from)
 			continue;
 		struct elfrw_hole *h = VEC_PUSH(&job->a->out->hole);
@@ -163,7 +173,8 @@ struct elfrw_err *icf_apply_code(struct icf_apply *a)
 		a->out->sec[prog->exec.data[e].shndx].addr = map->section[e].new_start;
 	}
 	if (!err)
-		err = elfrw_parallel(a->opt->threads, (prog->unit.len + job.per - 1) / job.per, move_units, &job);
+		err = elfrw_parallel(a->opt->threads, (prog->unit.len + job.per - 1) / job.per,
+				     move_units, &job);
 	if (!err)
 		err = put_thunks(&job);
 	if (!err && map->in_place)

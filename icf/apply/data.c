@@ -1,5 +1,5 @@
-/* data.c: addresses of code in data: fields, jump tables, dynamic relocations, the dynamic section, the entry
- * point.  Data does not move, so a field changes only by what its target moved. */
+/* data.c: addresses of code in data: fields, jump tables, dynamic relocations, the dynamic section,
+ * the entry point.  Data does not move, so a field changes only by what its target moved. */
 #include "elfrw/base/rbuf.h"
 #include "icf/apply/apply.h"
 #include <stdlib.h>
@@ -7,11 +7,12 @@
 
 static struct elfrw_err *too_far(const struct icf_dataref *d)
 {
-	return elfrw_error("field at 0x%llx cannot hold its new value", (unsigned long long)d->place);
+	return elfrw_error("field at 0x%llx cannot hold its new value",
+			   (unsigned long long)d->place);
 }
 
-/* What the field or addend becomes: a vtable slot and its like go straight to the code, all others to the address that
- * stands for the function. */
+/* What the field or addend becomes: a vtable slot and its like go straight to the code, all others
+ * to the address that stands for the function. */
 static uint64_t new_target(const struct icf_apply *a, const struct icf_dataref *d)
 {
 	return icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE);
@@ -25,7 +26,8 @@ static struct elfrw_err *set_field(struct icf_apply *a, const struct icf_dataref
 	uint8_t *p;
 	ELFRW_TRY(elfrw_output_at(a->out, d->place, d->size, &p));
 	if (!p)
-		return elfrw_error("address 0x%llx, which refers to code, is not in the file", (unsigned long long)d->place);
+		return elfrw_error("address 0x%llx, which refers to code, is not in the file",
+				   (unsigned long long)d->place);
 	if (!d->pcrel) {
 		if (d->size == 4 && to >> 32 && (int64_t)to != (int32_t)to)
 			return too_far(d);
@@ -36,7 +38,7 @@ static struct elfrw_err *set_field(struct icf_apply *a, const struct icf_dataref
 	if (d->size == 4)
 		old = (uint64_t)(int64_t)(int32_t)old;
 	uint64_t new = old + (to - d->target);
-	if (d->size == 4 && (int64_t)new != (int32_t)new)
+	if (d->size == 4 && (int64_t) new != (int32_t) new)
 		return too_far(d);
 	elfrw_put_le(p, new, d->size);
 	return NULL;
@@ -48,13 +50,17 @@ static struct elfrw_err *set_dynamic(struct icf_apply *a, const struct icf_datar
 	uint64_t to = new_target(a, d);
 	if (to == d->target)
 		return NULL;
-	for (size_t i = icf_first_dynreloc(prog, d->place); i < prog->dynreloc.len && prog->dynreloc.data[i].place == d->place; i++) {
+	for (size_t i = icf_first_dynreloc(prog, d->place);
+	     i < prog->dynreloc.len && prog->dynreloc.data[i].place == d->place; i++) {
 		const struct icf_dynreloc *r = &prog->dynreloc.data[i];
-		if ((r->kind != ELFRW_RELOC_RELATIVE && r->kind != ELFRW_RELOC_IRELATIVE) || r->addend != d->target || r->relr)
+		if ((r->kind != ELFRW_RELOC_RELATIVE && r->kind != ELFRW_RELOC_IRELATIVE) ||
+		    r->addend != d->target || r->relr)
 			continue;
 		uint8_t *p;
 		ELFRW_TRY(elfrw_output_edit(a->out, r->shndx, &p));
-		elfrw_put64(p + (uint64_t)r->index * sizeof(Elf64_Rela) + offsetof(Elf64_Rela, r_addend), to);
+		elfrw_put64(p + (uint64_t)r->index * sizeof(Elf64_Rela) +
+				    offsetof(Elf64_Rela, r_addend),
+			    to);
 	}
 	/* Some linkers store the value in place too, RELR only there. */
 	const uint8_t *old = elfrw_image_at(prog->img, d->place, 8);
@@ -74,17 +80,21 @@ static struct elfrw_err *set_dynamic_section(struct icf_apply *a)
 		return NULL;
 	uint8_t *p;
 	ELFRW_TRY(elfrw_output_edit(a->out, img->dynamic, &p));
-	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= img->section[img->dynamic].hdr.sh_size; off += sizeof(Elf64_Dyn)) {
+	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= img->section[img->dynamic].hdr.sh_size;
+	     off += sizeof(Elf64_Dyn)) {
 		Elf64_Dyn d;
 		memcpy(&d, p + off, sizeof d);
 		if (d.d_tag == DT_NULL)
 			break;
 		if (d.d_tag == DT_TEXTREL || (d.d_tag == DT_FLAGS && (d.d_un.d_val & DF_TEXTREL)))
-			return elfrw_error_at(".dynamic", off, "text relocations are not supported");
+			return elfrw_error_at(".dynamic", off,
+					      "text relocations are not supported");
 		/* 0x70000000 is DT_X86_64_PLT, which bfd writes with -z mark-plt. */
-		if (d.d_tag != DT_INIT && d.d_tag != DT_FINI && d.d_tag != DT_TLSDESC_PLT && d.d_tag != 0x70000000)
+		if (d.d_tag != DT_INIT && d.d_tag != DT_FINI && d.d_tag != DT_TLSDESC_PLT &&
+		    d.d_tag != 0x70000000)
 			continue;
-		d.d_un.d_ptr = icf_new_target(a, icf_unit_at(a->prog, d.d_un.d_ptr), d.d_un.d_ptr, false);
+		d.d_un.d_ptr =
+			icf_new_target(a, icf_unit_at(a->prog, d.d_un.d_ptr), d.d_un.d_ptr, false);
 		memcpy(p + off, &d, sizeof d);
 	}
 	return NULL;

@@ -11,7 +11,8 @@ struct extras {
 	VEC(struct dwr_vslot) vslot;
 };
 
-/* Of every unit that shares its code: the primary name, and the others that stand at its first byte. */
+/* Of every unit that shares its code: the primary name, and the others that stand at its first
+ * byte. */
 static struct elfrw_err *collect_names(const struct icf_apply *a, struct extras *x)
 {
 	const struct icf_program *prog = a->prog;
@@ -25,9 +26,11 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct extras 
 		x->name[i] = prog->sym.data[u->sym].name;
 		if (!(a->plan->map.unit[i].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)))
 			continue;
-		for (uint32_t s = u->sym + 1; s < u->sym_first + u->n_sym && prog->sym.data[s].value == u->start; s++) {
+		for (uint32_t s = u->sym + 1;
+		     s < u->sym_first + u->n_sym && prog->sym.data[s].value == u->start; s++) {
 			const struct icf_symbol *sym = &prog->sym.data[s];
-			if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) || strcmp(sym->name, x->name[i]) == 0)
+			if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) ||
+			    strcmp(sym->name, x->name[i]) == 0)
 				continue;
 			struct dwr_unit_alias *slot = VEC_PUSH(&x->alias);
 			if (!slot)
@@ -38,12 +41,14 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct extras 
 	return NULL;
 }
 
-/* Vtable slots whose function was folded: afterwards they hold the kept copy's address, and no longer tell which it was. */
+/* Vtable slots whose function was folded: afterwards they hold the kept copy's address, and no
+ * longer tell which it was. */
 static struct elfrw_err *collect_slots(const struct icf_apply *a, struct extras *x)
 {
 	for (size_t i = 0; i < a->prog->dataref.len; i++) {
 		const struct icf_dataref *d = &a->prog->dataref.data[i];
-		if (!d->quiet || d->unit == ICF_NONE || d->target != a->prog->unit.data[d->unit].start ||
+		if (!d->quiet || d->unit == ICF_NONE ||
+		    d->target != a->prog->unit.data[d->unit].start ||
 		    !(a->plan->map.unit[d->unit].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)))
 			continue;
 		if (x->vslot.len && x->vslot.data[x->vslot.len - 1].slot == d->place)
@@ -65,7 +70,8 @@ static struct elfrw_err *take(struct icf_apply *a, struct dwr_rewrite_out *out)
 		if (strcmp(s->name, ".debug_icfold") == 0)
 			a->note_size = s->size;
 		if (s->shndx == 0) {
-			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags, s->sh_addralign));
+			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags,
+						   s->sh_addralign));
 			continue;
 		}
 		elfrw_output_replace(a->out, s->shndx, data, s->size);
@@ -85,10 +91,17 @@ struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 		err = collect_slots(a, &x);
 	if (!err) {
 		const struct dwr_rewrite_in in = {
-			.image = a->prog->img, .map = &a->plan->map, .policy = (enum dwr_policy)a->opt->debug_folded,
-			.threads = a->opt->threads, .unit_name = x.name, .alias = x.alias.data, .n_aliases = x.alias.len,
-			.vslot = x.vslot.data, .n_vslots = x.vslot.len,
-			.producer = "icfold " ICF_VERSION, .note_only = a->opt->strip_debug,
+			.image = a->prog->img,
+			.map = &a->plan->map,
+			.policy = (enum dwr_policy)a->opt->debug_folded,
+			.threads = a->opt->threads,
+			.unit_name = x.name,
+			.alias = x.alias.data,
+			.n_aliases = x.alias.len,
+			.vslot = x.vslot.data,
+			.n_vslots = x.vslot.len,
+			.producer = "icfold " ICF_VERSION,
+			.note_only = a->opt->strip_debug,
 			.vtables = a->opt->emit_vtables,
 		};
 		struct dwr_rewrite_out out = { 0 };

@@ -1,5 +1,5 @@
-/* debuglink.c: see debuglink.h.  .gnu_debuglink: the file's name, NUL, zeros up to a multiple of four bytes, CRC-32 (GDB manual, "Separate
- * Debug Files"). */
+/* debuglink.c: see debuglink.h.  .gnu_debuglink: the file's name, NUL, zeros up to a multiple of
+ * four bytes, CRC-32 (GDB manual, "Separate Debug Files"). */
 #include "icf/apply/debuglink.h"
 #include "elfrw/base/rbuf.h"
 #include <stdlib.h>

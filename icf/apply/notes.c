@@ -1,4 +1,5 @@
-/* notes.c: the build-id, SystemTap probes, and code addresses in unloaded sections that are no debug information. */
+/* notes.c: the build-id, SystemTap probes, and code addresses in unloaded sections that are no
+ * debug information. */
 #include "elfrw/base/rbuf.h"
 #include "icf/apply/apply.h"
 #include "icf/fold/probe.h"
@@ -15,7 +16,8 @@ struct editing {
 	uint64_t from; /* read so far */
 };
 
-/* The new id follows from the old one and the address map: deterministic, and another one for another result. */
+/* The new id follows from the old one and the address map: deterministic, and another one for
+ * another result. */
 static struct elfrw_err *build_id(void *arg, const struct icf_note *note)
 {
 	struct editing *e = arg;
@@ -36,7 +38,8 @@ static struct elfrw_err *build_id(void *arg, const struct icf_note *note)
 	return NULL;
 }
 
-/* Copies a note; a probe with its new PC, or not at all where its function's code is another's now, whose probe is the same. */
+/* Copies a note; a probe with its new PC, or not at all where its function's code is another's now,
+ * whose probe is the same. */
 static struct elfrw_err *probe(void *arg, const struct icf_note *note)
 {
 	struct editing *e = arg;
@@ -79,7 +82,8 @@ static struct elfrw_err *put_probes(struct icf_apply *a, uint32_t shndx)
 	return NULL;
 }
 
-/* Fields of unloaded sections (compiler annotations and the like) that a kept relocation calls an address. */
+/* Fields of unloaded sections (compiler annotations and the like) that a kept relocation calls an
+ * address. */
 static struct elfrw_err *unloaded_fields(struct icf_apply *a, const struct elfrw_section *rel)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -90,7 +94,8 @@ static struct elfrw_err *unloaded_fields(struct icf_apply *a, const struct elfrw
 		memcpy(&r, rel->data + k * sizeof r, sizeof r);
 		struct elfrw_reloc_desc d = a->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 		uint64_t off = r.r_offset - sec->hdr.sh_addr;
-		if (d.kind != ELFRW_RELOC_ABS || d.size != 8 || off > sec->hdr.sh_size || sec->hdr.sh_size - off < 8)
+		if (d.kind != ELFRW_RELOC_ABS || d.size != 8 || off > sec->hdr.sh_size ||
+		    sec->hdr.sh_size - off < 8)
 			continue;
 		uint64_t old = elfrw_get64(sec->data + off);
 		if (!elfrw_addrmap_covers(&a->plan->map, old))
@@ -110,7 +115,8 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		if (!s->data)
 			continue;
 		/* As long as the program is the same, so is its name. */
-		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id && a->plan->changes;
+		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id &&
+			  a->plan->changes;
 		uint8_t *p;
 		if (s->hdr.sh_type == SHT_NOTE && id && !a->out->sec[i].drop) {
 			ELFRW_TRY(elfrw_output_edit(a->out, i, &p));
@@ -119,15 +125,19 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		} else if (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s) && !a->out->sec[i].drop)
 			ELFRW_TRY(put_probes(a, i));
 		/* The relocations tell, whether they stay or not. */
-		bool kept = s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_info;
+		bool kept = s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) &&
+			    s->hdr.sh_info;
 		if (!kept)
 			continue;
 		const struct elfrw_section *sec = &img->section[s->hdr.sh_info];
-		/* Debug information is rewritten by what it says; and relocations of compressed bytes count in the others. */
-		if (icf_unloaded_kind(img, s->hdr.sh_info) != ICF_UNLOADED_PLAIN || (sec->hdr.sh_flags & SHF_ALLOC) || !sec->data ||
+		/* Debug information is rewritten by what it says; and relocations of compressed
+		 * bytes count in the others. */
+		if (icf_unloaded_kind(img, s->hdr.sh_info) != ICF_UNLOADED_PLAIN ||
+		    (sec->hdr.sh_flags & SHF_ALLOC) || !sec->data ||
 		    strncmp(sec->name, ".debug_", 7) == 0 ||
-		    strncmp(sec->name, ".zdebug_", 8) == 0 || (sec->hdr.sh_type == SHT_NOTE && icf_has_probes(sec)) || (sec->hdr.sh_flags & SHF_COMPRESSED) ||
-		    a->out->sec[s->hdr.sh_info].drop)
+		    strncmp(sec->name, ".zdebug_", 8) == 0 ||
+		    (sec->hdr.sh_type == SHT_NOTE && icf_has_probes(sec)) ||
+		    (sec->hdr.sh_flags & SHF_COMPRESSED) || a->out->sec[s->hdr.sh_info].drop)
 			continue;
 		ELFRW_TRY(unloaded_fields(a, s));
 	}

@@ -1,9 +1,11 @@
 /* referenced.c: which sections the layout may move: those that nothing refers to.
  *
- * Unwind tables close up, notes and .interp make room for program headers.  What moves is found by program headers and symbols, which
- * follow; an address of it anywhere else, in code, data or dynamic relocations, or a field in it that counts from its own place,
- * keeps it.  Where relocations were kept they tell; without them every byte of data is taken for the start of a distance or
- * address, and notes are believed to hold none only when their owner is known.  One pass over the data, nothing else. */
+ * Unwind tables close up, notes and .interp make room for program headers.  What moves is found by
+ * program headers and symbols, which follow; an address of it anywhere else, in code, data or
+ * dynamic relocations, or a field in it that counts from its own place, keeps it.  Where
+ * relocations were kept they tell; without them every byte of data is taken for the start of a
+ * distance or address, and notes are believed to hold none only when their owner is known.  One
+ * pass over the data, nothing else. */
 #include "icf/apply/apply.h"
 #include "elfrw/base/rbuf.h"
 #include "icf/refs/ref.h"
@@ -11,7 +13,8 @@
 
 static bool is_unwind(const struct elfrw_section *s)
 {
-	return strncmp(s->name, ".eh_frame", 9) == 0 || strncmp(s->name, ".gcc_except_table", 17) == 0;
+	return strncmp(s->name, ".eh_frame", 9) == 0 ||
+	       strncmp(s->name, ".gcc_except_table", 17) == 0;
 }
 
 static bool is_note(const struct elfrw_section *s)
@@ -22,7 +25,8 @@ static bool is_note(const struct elfrw_section *s)
 static bool is_candidate(const struct elfrw_section *s)
 {
 	return (s->hdr.sh_flags & SHF_ALLOC) &&
-	       (is_note(s) || strncmp(s->name, ".eh_frame", 9) == 0 || strcmp(s->name, ".gcc_except_table") == 0);
+	       (is_note(s) || strncmp(s->name, ".eh_frame", 9) == 0 ||
+		strcmp(s->name, ".gcc_except_table") == 0);
 }
 
 static bool by_code(const struct icf_program *prog, uint64_t lo, uint64_t size)
@@ -37,7 +41,8 @@ static bool by_code(const struct icf_program *prog, uint64_t lo, uint64_t size)
 	return false;
 }
 
-/* By a kept relocation in data; or does one stand in it, if it is a note?  Unwind tables are rewritten by what they say. */
+/* By a kept relocation in data; or does one stand in it, if it is a note?  Unwind tables are
+ * rewritten by what they say. */
 static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 {
 	const struct elfrw_image *img = prog->img;
@@ -45,15 +50,19 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 	uint64_t lo = sec->hdr.sh_addr, size = sec->hdr.sh_size;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *rel = &img->section[i];
-		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data || !rel->hdr.sh_info ||
-		    rel->hdr.sh_info >= img->n_sections || rel->hdr.sh_link != img->symtab || !img->section[img->symtab].data)
+		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data ||
+		    !rel->hdr.sh_info || rel->hdr.sh_info >= img->n_sections ||
+		    rel->hdr.sh_link != img->symtab || !img->section[img->symtab].data)
 			continue;
-		const struct elfrw_section *at = &img->section[rel->hdr.sh_info], *syms = &img->section[img->symtab];
-		if (!(at->hdr.sh_flags & SHF_ALLOC) || (at->hdr.sh_flags & SHF_EXECINSTR) || is_unwind(at))
+		const struct elfrw_section *at = &img->section[rel->hdr.sh_info],
+					   *syms = &img->section[img->symtab];
+		if (!(at->hdr.sh_flags & SHF_ALLOC) || (at->hdr.sh_flags & SHF_EXECINSTR) ||
+		    is_unwind(at))
 			continue;
 		if (rel->hdr.sh_info == shndx && rel->hdr.sh_size)
 			return true;
-		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size; off += sizeof(Elf64_Rela)) {
+		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size;
+		     off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			Elf64_Sym sym;
 			memcpy(&r, rel->data + off, sizeof r);
@@ -61,7 +70,8 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 			if (n >= syms->hdr.sh_size / sizeof sym)
 				continue;
 			memcpy(&sym, syms->data + n * sizeof sym, sizeof sym);
-			/* The addend of a distance counts to the end of its field, or from somewhere else. */
+			/* The addend of a distance counts to the end of its field, or from
+			 * somewhere else. */
 			uint64_t to = sym.st_value + (uint64_t)r.r_addend;
 			if (sym.st_shndx == shndx || to - lo < size || to + 4 - lo < size)
 				return true;
@@ -76,8 +86,8 @@ static bool by_data(const struct icf_program *prog, uint64_t lo, uint64_t size)
 	const struct elfrw_image *img = prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || s->hdr.sh_type != SHT_PROGBITS || !s->data ||
-		    is_unwind(s) || is_note(s))
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
+		    s->hdr.sh_type != SHT_PROGBITS || !s->data || is_unwind(s) || is_note(s))
 			continue;
 		for (uint64_t off = 0; off + 4 <= s->hdr.sh_size; off++) {
 			uint32_t w = elfrw_get32(s->data + off);
@@ -92,22 +102,29 @@ static bool by_data(const struct icf_program *prog, uint64_t lo, uint64_t size)
 /* Has the note section S only notes that are known to hold neither addresses nor distances? */
 static bool is_known_note(const struct elfrw_section *s)
 {
-	static const char *const known[] = { "GNU", "FDO", "Android", "FreeBSD", "NetBSD", "OpenBSD" };
+	static const char *const known[] = {
+		"GNU", "FDO", "Android", "FreeBSD", "NetBSD", "OpenBSD"
+	};
 	if (s->hdr.sh_type != SHT_NOTE)
 		return true;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->data ? s->hdr.sh_size : 0);
 	while (elfrw_rbuf_left(&r) >= 12) {
 		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r);
 		elfrw_rbuf_u32(&r);
-		const char *owner = (const char *)elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~(uint64_t)3);
-		uint64_t align = s->hdr.sh_addralign == 8 ? 8 : 4, desc = elfrw_rbuf_off(&r) + descsz;
+		const char *owner =
+			(const char *)elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~(uint64_t)3);
+		uint64_t align = s->hdr.sh_addralign == 8 ? 8 : 4,
+			 desc = elfrw_rbuf_off(&r) + descsz;
 		bool found = false;
 		for (size_t k = 0; k < sizeof known / sizeof *known && elfrw_rbuf_ok(&r); k++)
-			found |= namesz == strlen(known[k]) + 1 && memcmp(owner, known[k], namesz) == 0;
+			found |= namesz == strlen(known[k]) + 1 &&
+				 memcmp(owner, known[k], namesz) == 0;
 		if (!found)
 			return false;
 		desc = (desc + align - 1) & ~(align - 1);
-		elfrw_rbuf_skip(&r, desc - elfrw_rbuf_off(&r) < elfrw_rbuf_left(&r) ? desc - elfrw_rbuf_off(&r) : elfrw_rbuf_left(&r));
+		elfrw_rbuf_skip(&r, desc - elfrw_rbuf_off(&r) < elfrw_rbuf_left(&r)
+					    ? desc - elfrw_rbuf_off(&r)
+					    : elfrw_rbuf_left(&r));
 	}
 	return true;
 }
@@ -122,7 +139,8 @@ void icf_apply_referenced(struct icf_apply *a)
 			continue;
 		bool hit = by_code(prog, lo, size);
 		for (size_t i = 0; i < prog->dynreloc.len && !hit; i++)
-			hit = prog->dynreloc.data[i].addend - lo < size || prog->dynreloc.data[i].place - lo < size;
+			hit = prog->dynreloc.data[i].addend - lo < size ||
+			      prog->dynreloc.data[i].place - lo < size;
 		hit = hit || by_kept(prog, s);
 		if (prog->inferred && is_note(sec))
 			hit = hit || !is_known_note(sec) || by_data(prog, lo, size);

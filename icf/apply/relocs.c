@@ -1,8 +1,9 @@
 /* relocs.c: the kept relocations of the output, for --emit-relocs.
  *
- * A relocation goes where its field went, and its addend changes by what the target moved less what its symbol moved: then
- * symbol + addend is as true, or as stale after a linker's relaxation, as it was.  Those of folded bodies are left out, each
- * thunk gets one.  Tables that were encoded anew (unwind tables, line tables, lists) have no relocations in the output. */
+ * A relocation goes where its field went, and its addend changes by what the target moved less what
+ * its symbol moved: then symbol + addend is as true, or as stale after a linker's relaxation, as it
+ * was.  Those of folded bodies are left out, each thunk gets one.  Tables that were encoded anew
+ * (unwind tables, line tables, lists) have no relocations in the output. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/apply/apply.h"
@@ -23,15 +24,16 @@ static struct elfrw_err *push(struct list *l, const Elf64_Rela *r)
 	return NULL;
 }
 
-static const struct icf_ref *ref_at(const struct icf_program *prog, const struct icf_unit *u, uint64_t place)
+static const struct icf_ref *ref_at(const struct icf_program *prog, const struct icf_unit *u,
+				    uint64_t place)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	size_t i = LOWER_BOUND(0, u->n_ref, mid, u->start + ref[mid].off < place);
 	return i < u->n_ref && u->start + ref[i].off == place ? &ref[i] : NULL;
 }
 
-/* How far what R names moved; *GONE: its field is not in the output; *KNOWN: its target is a place that we followed (and not whatever
- * the dynamic linker finds for its symbol). */
+/* How far what R names moved; *GONE: its field is not in the output; *KNOWN: its target is a place
+ * that we followed (and not whatever the dynamic linker finds for its symbol). */
 static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gone, bool *known)
 {
 	const struct icf_program *prog = a->prog;
@@ -40,10 +42,14 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	if (!icf_in_exec(prog, r->r_offset)) {
 		const struct icf_dataref *d = icf_dataref_at(prog, r->r_offset);
 		/* Nobody reads the table of a function that is gone. */
-		uint32_t owner = d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
+		uint32_t owner =
+			d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
 		*gone = owner != ICF_NONE && (a->plan->map.unit[owner].flags & ELFRW_UNIT_FOLDED);
 		*known = d != NULL;
-		return d && !d->left ? icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE) - d->target : 0;
+		return d && !d->left ? icf_new_target(a, d->unit, d->target,
+						      !d->quiet && d->table == ICF_NONE) -
+					       d->target
+				     : 0;
 	}
 	uint32_t i = icf_unit_at(prog, r->r_offset);
 	if (i == ICF_NONE || (a->plan->map.unit[i].flags & ELFRW_UNIT_FOLDED)) {
@@ -55,14 +61,16 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	uint64_t delta = a->plan->map.unit[i].body - u->start;
 	r->r_offset += delta;
 	if (ref)
-		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) - ref->target;
+		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) -
+		       ref->target;
 	/* PC-relative and not a reference to the outside: it stays inside. */
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	*known = d.kind == ELFRW_RELOC_PCREL;
 	return *known ? delta : 0;
 }
 
-static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_section *rel, Elf64_Rela r, struct list *out)
+static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_section *rel,
+				  Elf64_Rela r, struct list *out)
 {
 	const struct elfrw_image *img = a->prog->img;
 	uint32_t symtab = rel->hdr.sh_link;
@@ -74,18 +82,24 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 	if (index) {
 		Elf64_Sym old, new;
 		if (!icf_reloc_symbol(img, symtab, &r, &old))
-			return elfrw_error("relocation in %s against a symbol that does not exist", rel->name);
-		uint64_t to = symtab == img->symtab && a->symbol_index ? a->symbol_index[index] : index;
+			return elfrw_error("relocation in %s against a symbol that does not exist",
+					   rel->name);
+		uint64_t to =
+			symtab == img->symtab && a->symbol_index ? a->symbol_index[index] : index;
 		if (to == UINT32_MAX)
-			return elfrw_error("relocation in %s against a symbol of a section that is dropped", rel->name);
+			return elfrw_error(
+				"relocation in %s against a symbol of a section that is dropped",
+				rel->name);
 		memcpy(&new, a->out->sec[symtab].data + to * sizeof new, sizeof new);
 		if (ELF64_ST_TYPE(old.st_info) != STT_TLS)
 			shift = new.st_value - old.st_value;
 		r.r_info = ELF64_R_INFO(to, ELF64_R_TYPE(r.r_info));
 	}
-	/* What does not depend on the symbol's address (TLS offsets, sizes, a GOT slot's) keeps its addend. */
+	/* What does not depend on the symbol's address (TLS offsets, sizes, a GOT slot's) keeps its
+	 * addend. */
 	struct elfrw_reloc_desc d = a->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
-	if (known && (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL || (d.kind == ELFRW_RELOC_GOTPCREL && moved)))
+	if (known && (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL ||
+		      (d.kind == ELFRW_RELOC_GOTPCREL && moved)))
 		r.r_addend += (int64_t)(moved - shift);
 	return push(out, &r);
 }
@@ -114,7 +128,8 @@ static struct elfrw_err *add_thunks(struct icf_apply *a, struct list *out)
 			index = a->symbol_index[index];
 		bool endbr = prog->unit.data[i].flags & ICF_UNIT_ENDBR;
 		Elf64_Rela r = { .r_offset = map->unit[i].entry + (endbr ? 5 : 1),
-				 .r_info = ELF64_R_INFO(index, prog->arch->r_plt32), .r_addend = -4 };
+				 .r_info = ELF64_R_INFO(index, prog->arch->r_plt32),
+				 .r_addend = -4 };
 		ELFRW_TRY(push(out, &r));
 	}
 	return NULL;
@@ -125,7 +140,8 @@ struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 	const struct elfrw_image *img = a->prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *rel = &img->section[i];
-		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data || a->out->sec[i].drop)
+		if (rel->hdr.sh_type != SHT_RELA || (rel->hdr.sh_flags & SHF_ALLOC) || !rel->data ||
+		    a->out->sec[i].drop)
 			continue;
 		struct list out = { 0 };
 		struct elfrw_err *err = NULL;
@@ -138,7 +154,8 @@ struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 			else if (!a->symbol_index)
 				err = push(&out, &r);
 		}
-		if (!err && a->plan->thunk_exec < a->prog->exec.len && rel->hdr.sh_info == a->prog->exec.data[a->plan->thunk_exec].shndx)
+		if (!err && a->plan->thunk_exec < a->prog->exec.len &&
+		    rel->hdr.sh_info == a->prog->exec.data[a->plan->thunk_exec].shndx)
 			err = add_thunks(a, &out);
 		if (!err && loaded && out.v.len)
 			qsort(out.v.data, out.v.len, sizeof *out.v.data, rela_order);
@@ -146,7 +163,8 @@ struct elfrw_err *icf_apply_relocs(struct icf_apply *a)
 			VEC_FREE(&out.v);
 			return err;
 		}
-		elfrw_output_replace(a->out, i, (uint8_t *)out.v.data, out.v.len * sizeof(Elf64_Rela));
+		elfrw_output_replace(a->out, i, (uint8_t *)out.v.data,
+				     out.v.len * sizeof(Elf64_Rela));
 	}
 	return NULL;
 }

@@ -1,10 +1,11 @@
 /* syms.c: sections that the output leaves out, and symbol values.
  *
- * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with size 0, so that every
- * tool prefers the kept function's symbol for an address and still finds the folded one by name.  A kept one without a size
- * (assembler, GCC's return thunks) gets its own, or nothing would tell it from the others.  Where the kept function has no
- * symbol (ld --discard-all), one folded function's keeps its size: without any there, the names would reach to the next symbol,
- * over functions that have none. */
+ * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with
+ * size 0, so that every tool prefers the kept function's symbol for an address and still finds the
+ * folded one by name.  A kept one without a size (assembler, GCC's return thunks) gets its own, or
+ * nothing would tell it from the others.  Where the kept function has no symbol (ld --discard-all),
+ * one folded function's keeps its size: without any there, the names would reach to the next
+ * symbol, over functions that have none. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/apply/apply.h"
@@ -14,11 +15,13 @@
 
 static bool is_debug(const char *name)
 {
-	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 || strcmp(name, ".gdb_index") == 0 ||
-	       strncmp(name, ".stab", 5) == 0 || strncmp(name, ".gnu.debuglto_", 14) == 0;
+	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 ||
+	       strcmp(name, ".gdb_index") == 0 || strncmp(name, ".stab", 5) == 0 ||
+	       strncmp(name, ".gnu.debuglto_", 14) == 0;
 }
 
-/* Is every field of section SHNDX where it was, but for addresses in executable sections?  If not, its kept relocations are worthless. */
+/* Is every field of section SHNDX where it was, but for addresses in executable sections?  If not,
+ * its kept relocations are worthless. */
 static bool keeps_offsets(const struct elfrw_image *img, uint32_t shndx)
 {
 	const struct elfrw_section *s = &img->section[shndx];
@@ -27,7 +30,8 @@ static bool keeps_offsets(const struct elfrw_image *img, uint32_t shndx)
 	if (s->hdr.sh_flags & SHF_EXECINSTR)
 		return true;
 	if (s->hdr.sh_flags & SHF_ALLOC)
-		return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0;
+		return strncmp(s->name, ".eh_frame", 9) != 0 &&
+		       strncmp(s->name, ".gcc_except_table", 17) != 0;
 	return !is_debug(s->name);
 }
 
@@ -35,7 +39,8 @@ bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s
 {
 	if (s->hdr.sh_flags & SHF_ALLOC)
 		return false;
-	return (opt->strip_debug && is_debug(s->name)) || (opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) ||
+	return (opt->strip_debug && is_debug(s->name)) ||
+	       (opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) ||
 	       (!opt->emit_relocs && (s->hdr.sh_type == SHT_RELA || s->hdr.sh_type == SHT_REL));
 }
 
@@ -54,19 +59,25 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 			if (s->hdr.sh_link < img->n_sections && s->hdr.sh_link != img->shstrndx)
 				elfrw_output_drop(a->out, s->hdr.sh_link);
 		}
-		/* Compressed symbols of its own that nobody rewrites, and a debug file that says where code was. */
+		/* Compressed symbols of its own that nobody rewrites, and a debug file that says
+		 * where code was. */
 		if ((a->plan->changes || a->opt->debug_output) &&
-		    (strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0))
+		    (strcmp(s->name, ".gnu_debugdata") == 0 ||
+		     strcmp(s->name, ".gnu_debuglink") == 0))
 			elfrw_output_drop(a->out, i);
 		if (a->plan->changes && icf_unloaded_kind(img, i) == ICF_UNLOADED_DROP)
 			elfrw_output_drop(a->out, i);
 	}
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) || (s->hdr.sh_flags & SHF_ALLOC))
+		if ((s->hdr.sh_type != SHT_RELA && s->hdr.sh_type != SHT_REL) ||
+		    (s->hdr.sh_flags & SHF_ALLOC))
 			continue;
-		if (!a->opt->emit_relocs || (s->hdr.sh_type == SHT_RELA && s->hdr.sh_info && !elfrw_image_kept_relocs(img, s)) ||
-		    (s->hdr.sh_info && (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(img, s->hdr.sh_info))))
+		if (!a->opt->emit_relocs ||
+		    (s->hdr.sh_type == SHT_RELA && s->hdr.sh_info &&
+		     !elfrw_image_kept_relocs(img, s)) ||
+		    (s->hdr.sh_info &&
+		     (a->out->sec[s->hdr.sh_info].drop || !keeps_offsets(img, s->hdr.sh_info))))
 			elfrw_output_drop(a->out, i);
 	}
 	return NULL;
@@ -81,7 +92,8 @@ static const struct icf_exec *exec_of(const struct icf_program *prog, uint32_t s
 
 static bool is_boundary_name(const char *name)
 {
-	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0;
+	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 ||
+	       strcmp(name, "__etext") == 0;
 }
 
 static bool names_code(unsigned type)
@@ -98,17 +110,25 @@ struct bearer {
 };
 
 /* Notes what symbol number INDEX is to the code that it is at. */
-static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_t index, struct bearer *bearer)
+static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_t index,
+			struct bearer *bearer)
 {
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
-	const struct icf_exec *e = sym->st_shndx < SHN_LORESERVE ? exec_of(a->prog, elfrw_image_symbol_section(a->prog->img, sym, false)) : NULL;
-	uint32_t i = e && names_code(type) && sym->st_value != e->end ? icf_unit_at(a->prog, sym->st_value) : ICF_NONE;
-	if (i == ICF_NONE || a->prog->unit.data[i].start != sym->st_value || (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK))
+	const struct icf_exec *e =
+		sym->st_shndx < SHN_LORESERVE
+			? exec_of(a->prog, elfrw_image_symbol_section(a->prog->img, sym, false))
+			: NULL;
+	uint32_t i = e && names_code(type) && sym->st_value != e->end
+			     ? icf_unit_at(a->prog, sym->st_value)
+			     : ICF_NONE;
+	if (i == ICF_NONE || a->prog->unit.data[i].start != sym->st_value ||
+	    (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK))
 		return;
 	struct bearer *b = &bearer[a->plan->kept[i]];
 	unsigned rank = sym->st_size ? OWN_SIZED : OWN_UNSIZED;
 	if (a->plan->kept[i] != i)
-		rank = FOLDED_NAME + (type != STT_NOTYPE || sym->st_size ? 2 : 0) + (ELF64_ST_BIND(sym->st_info) != STB_LOCAL);
+		rank = FOLDED_NAME + (type != STT_NOTYPE || sym->st_size ? 2 : 0) +
+		       (ELF64_ST_BIND(sym->st_info) != STB_LOCAL);
 	if (b->rank != UNSHARED && rank > b->rank)
 		*b = (struct bearer){ index, (uint8_t)rank };
 }
@@ -130,15 +150,17 @@ static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw
 	return bearer;
 }
 
-/* The size of symbol number INDEX, which is in unit I, or at its start.  BEARER: NULL in .dynsym, where sizes stay but at thunks: the
- * dynamic linker does not look at them. */
-static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer, uint32_t index, uint32_t i, bool at_start,
-			 const Elf64_Sym *sym)
+/* The size of symbol number INDEX, which is in unit I, or at its start.  BEARER: NULL in .dynsym,
+ * where sizes stay but at thunks: the dynamic linker does not look at them. */
+static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer, uint32_t index,
+			 uint32_t i, bool at_start, const Elf64_Sym *sym)
 {
 	const struct elfrw_addrmap_unit *m = &a->plan->map.unit[i];
 	const struct bearer *b = bearer ? &bearer[a->plan->kept[i]] : NULL;
 	uint64_t unit = m->old_end - m->old;
-	bool folded = m->flags & ELFRW_UNIT_FOLDED, bears = b && at_start && b->rank >= FOLDED_NAME && b->rank < OWN_UNSIZED && b->index == index;
+	bool folded = m->flags & ELFRW_UNIT_FOLDED,
+	     bears = b && at_start && b->rank >= FOLDED_NAME && b->rank < OWN_UNSIZED &&
+		     b->index == index;
 	if (bears)
 		return sym->st_size && sym->st_size < unit ? sym->st_size : unit;
 	/* clang's names of basic block sections have a size and no type. */
@@ -147,13 +169,15 @@ static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer,
 			return m->thunk_size;
 		return b ? 0 : sym->st_size;
 	}
-	if (!folded && b && b->rank == OWN_UNSIZED && at_start && names_code(ELF64_ST_TYPE(sym->st_info)))
+	if (!folded && b && b->rank == OWN_UNSIZED && at_start &&
+	    names_code(ELF64_ST_TYPE(sym->st_info)))
 		return unit;
 	return sym->st_size;
 }
 
 /* BEARER: as new_size() wants it. */
-static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, uint32_t index, Elf64_Sym *sym, const char *name, bool dynamic)
+static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, uint32_t index,
+		       Elf64_Sym *sym, const char *name, bool dynamic)
 {
 	const struct icf_program *prog = a->prog;
 	const struct elfrw_addrmap *map = &a->plan->map;
@@ -161,14 +185,18 @@ static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, u
 	if (sym->st_shndx < SHN_LORESERVE)
 		e = exec_of(prog, elfrw_image_symbol_section(prog->img, sym, dynamic));
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
-	/* The address of the PLT entry that stands for a function of another module in a program at a fixed address. */
+	/* The address of the PLT entry that stands for a function of another module in a program at
+	 * a fixed address. */
 	if (sym->st_shndx == SHN_UNDEF && sym->st_value && type == STT_FUNC) {
-		sym->st_value = icf_new_target(a, icf_unit_at(prog, sym->st_value), sym->st_value, false);
+		sym->st_value =
+			icf_new_target(a, icf_unit_at(prog, sym->st_value), sym->st_value, false);
 		return;
 	}
 	if (!e) {
 		/* etext and its spellings may be absolute or belong to the section behind. */
-		for (size_t k = 0; k < prog->exec.len && sym->st_shndx != SHN_UNDEF && name && is_boundary_name(name); k++)
+		for (size_t k = 0; k < prog->exec.len && sym->st_shndx != SHN_UNDEF && name &&
+				   is_boundary_name(name);
+		     k++)
 			if (sym->st_value == prog->exec.data[k].end) {
 				sym->st_value = map->section[k].new_end;
 				break;
@@ -212,7 +240,8 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->edited + i * sizeof sym, sizeof sym);
-		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections && a->out->sec[sym.st_shndx].drop;
+		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections &&
+			    a->out->sec[sym.st_shndx].drop;
 		symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
 		if (gone)
 			continue;
@@ -229,17 +258,22 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 	return NULL;
 }
 
-static struct elfrw_err *set_symbols(struct icf_apply *a, uint32_t shndx, const struct bearer *bearer)
+static struct elfrw_err *set_symbols(struct icf_apply *a, uint32_t shndx,
+				     const struct bearer *bearer)
 {
 	const struct elfrw_image *img = a->prog->img;
 	const struct elfrw_section *s = &img->section[shndx];
 	uint8_t *p;
 	ELFRW_TRY(elfrw_output_edit(a->out, shndx, &p));
-	for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size; off += sizeof(Elf64_Sym)) {
+	for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 		memcpy(&sym, p + off, sizeof sym);
-		const char *name = sym.st_shndx == SHN_UNDEF ? NULL : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
-		set_symbol(a, bearer, (uint32_t)(off / sizeof sym), &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+		const char *name = sym.st_shndx == SHN_UNDEF
+					   ? NULL
+					   : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
+		set_symbol(a, bearer, (uint32_t)(off / sizeof sym), &sym, name,
+			   s->hdr.sh_type == SHT_DYNSYM);
 		memcpy(p + off, &sym, sizeof sym);
 	}
 	return s->hdr.sh_type == SHT_SYMTAB ? filter(a, shndx) : NULL;
@@ -251,12 +285,15 @@ struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
-			return elfrw_error_at(s->name, 0, "more than 65,279 sections are not supported");
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data || a->out->sec[i].drop)
+			return elfrw_error_at(s->name, 0,
+					      "more than 65,279 sections are not supported");
+		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
+		    a->out->sec[i].drop)
 			continue;
 		bool sizes = s->hdr.sh_type == SHT_SYMTAB;
 		struct bearer *bearer = sizes ? find_bearers(a, s) : NULL;
-		struct elfrw_err *err = sizes && !bearer ? &elfrw_err_nomem : set_symbols(a, i, bearer);
+		struct elfrw_err *err =
+			sizes && !bearer ? &elfrw_err_nomem : set_symbols(a, i, bearer);
 		free(bearer);
 		ELFRW_TRY(err);
 	}

@@ -1,7 +1,8 @@
-/* unloaded.c: records about functions in sections that are not loaded: stack sizes, LLVM's maps of basic blocks.
+/* unloaded.c: records about functions in sections that are not loaded: stack sizes, LLVM's maps of
+ * basic blocks.
  *
- * Where a function went its record goes; that of a folded function goes away, as with linkers, since what it said is said by the
- * record of the kept copy and one address has one owner. */
+ * Where a function went its record goes; that of a folded function goes away, as with linkers,
+ * since what it said is said by the record of the kept copy and one address has one owner. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/apply/apply.h"
@@ -12,7 +13,8 @@
 static bool is_gone(const struct icf_apply *a, uint64_t value)
 {
 	uint32_t u = icf_unit_at(a->prog, value);
-	return u != ICF_NONE && a->plan->map.unit[u].old == value && (a->plan->map.unit[u].flags & ELFRW_UNIT_FOLDED);
+	return u != ICF_NONE && a->plan->map.unit[u].old == value &&
+	       (a->plan->map.unit[u].flags & ELFRW_UNIT_FOLDED);
 }
 
 static struct elfrw_err *rewrite(struct icf_apply *a, uint32_t shndx)
@@ -33,7 +35,9 @@ static struct elfrw_err *rewrite(struct icf_apply *a, uint32_t shndx)
 		for (uint32_t k = 0; k < n && !w.bad; k++) {
 			uint64_t old = elfrw_get64(s->data + field[k]);
 			if (elfrw_addrmap_covers(&a->plan->map, old))
-				elfrw_put64(w.data + to + (field[k] - at), icf_new_target(a, icf_unit_at(a->prog, old), old, false));
+				elfrw_put64(
+					w.data + to + (field[k] - at),
+					icf_new_target(a, icf_unit_at(a->prog, old), old, false));
 		}
 	}
 	if (w.bad) {
@@ -48,7 +52,8 @@ struct elfrw_err *icf_apply_unloaded(struct icf_apply *a)
 {
 	for (uint32_t i = 1; i < a->prog->img->n_sections && a->plan->changes; i++) {
 		enum icf_unloaded kind = icf_unloaded_kind(a->prog->img, i);
-		if ((kind == ICF_UNLOADED_STACKS || kind == ICF_UNLOADED_BLOCKS) && !a->out->sec[i].drop)
+		if ((kind == ICF_UNLOADED_STACKS || kind == ICF_UNLOADED_BLOCKS) &&
+		    !a->out->sec[i].drop)
 			ELFRW_TRY(rewrite(a, i));
 	}
 	return NULL;

@@ -1,7 +1,8 @@
-/* unwind.c: the unwind tables.  .eh_frame, .eh_frame_hdr and .gcc_except_table lose what belongs to folded
- * functions and close up where they stand next to each other, as far as nothing else refers to them.  Where what they get (the
- * thunks' description, those of code that moved apart) is more than they lose, they grow into the room up to what follows them; where
- * that does not do, the plan has to be another one. */
+/* unwind.c: the unwind tables.  .eh_frame, .eh_frame_hdr and .gcc_except_table lose what belongs to
+ * folded functions and close up where they stand next to each other, as far as nothing else refers
+ * to them.  Where what they get (the thunks' description, those of code that moved apart) is more
+ * than they lose, they grow into the room up to what follows them; where that does not do, the plan
+ * has to be another one. */
 #include "dwarf/rewrite/frame.h"
 #include "icf/apply/apply.h"
 #include <stdlib.h>
@@ -20,10 +21,12 @@ struct unwind {
 
 static void find_tables(const struct elfrw_image *img, struct unwind *w)
 {
-	static const char *const name[N_TABLES] = { ".eh_frame", ".eh_frame_hdr", ".gcc_except_table" };
+	static const char *const name[N_TABLES] = { ".eh_frame", ".eh_frame_hdr",
+						    ".gcc_except_table" };
 	for (int t = 0; t < N_TABLES; t++)
 		for (uint32_t i = 1; i < img->n_sections; i++)
-			if (strcmp(img->section[i].name, name[t]) == 0 && img->section[i].data && (img->section[i].hdr.sh_flags & SHF_ALLOC)) {
+			if (strcmp(img->section[i].name, name[t]) == 0 && img->section[i].data &&
+			    (img->section[i].hdr.sh_flags & SHF_ALLOC)) {
 				w->shndx[t] = i;
 				w->size[t] = img->section[i].hdr.sh_size;
 				break;
@@ -40,7 +43,9 @@ static struct elfrw_err *run(struct icf_apply *a, struct unwind *w, bool again)
 		dwr_rw_frame_deinit(&w->frame);
 	}
 	if (w->shndx[EXCEPT]) {
-		const struct dwr_rw_except_in in = { img, &a->prog->cfi, &a->plan->map, w->shndx[EXCEPT], a->out->sec[w->shndx[EXCEPT]].addr };
+		const struct dwr_rw_except_in in = { img, &a->prog->cfi, &a->plan->map,
+						     w->shndx[EXCEPT],
+						     a->out->sec[w->shndx[EXCEPT]].addr };
 		ELFRW_TRY(dwr_rw_gcc_except(&in, &w->except));
 		w->size[EXCEPT] = w->except.size;
 	}
@@ -48,9 +53,14 @@ static struct elfrw_err *run(struct icf_apply *a, struct unwind *w, bool again)
 		return NULL;
 	const struct elfrw_section *hdr = w->shndx[HDR] ? &img->section[w->shndx[HDR]] : NULL;
 	const struct dwr_rw_frame_in in = {
-		.cfi = &a->prog->cfi, .map = &a->plan->map, .arch = a->prog->arch, .va = a->out->sec[w->shndx[FRAME]].addr,
+		.cfi = &a->prog->cfi,
+		.map = &a->plan->map,
+		.arch = a->prog->arch,
+		.va = a->out->sec[w->shndx[FRAME]].addr,
 		.lsda = w->shndx[EXCEPT] ? &w->except.moves : NULL,
-		.hdr = hdr ? hdr->data : NULL, .hdr_size = hdr ? hdr->hdr.sh_size : 0, .hdr_va = hdr ? a->out->sec[w->shndx[HDR]].addr : 0,
+		.hdr = hdr ? hdr->data : NULL,
+		.hdr_size = hdr ? hdr->hdr.sh_size : 0,
+		.hdr_va = hdr ? a->out->sec[w->shndx[HDR]].addr : 0,
 	};
 	ELFRW_TRY(dwr_rw_eh_frame(&in, &w->frame));
 	w->size[FRAME] = w->frame.size;
@@ -61,7 +71,8 @@ static struct elfrw_err *run(struct icf_apply *a, struct unwind *w, bool again)
 
 static bool takes_room(const Elf64_Shdr *sh)
 {
-	return (sh->sh_flags & SHF_ALLOC) && sh->sh_size && !((sh->sh_flags & SHF_TLS) && sh->sh_type == SHT_NOBITS);
+	return (sh->sh_flags & SHF_ALLOC) && sh->sh_size &&
+	       !((sh->sh_flags & SHF_TLS) && sh->sh_type == SHT_NOBITS);
 }
 
 static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
@@ -81,12 +92,14 @@ static bool side_by_side(const struct elfrw_image *img, const Elf64_Shdr *a, con
 			return false;
 	}
 	for (uint32_t p = 0; p < img->n_phdrs; p++)
-		if (img->phdr[p].p_type == PT_LOAD && in_segment(&img->phdr[p], a) != in_segment(&img->phdr[p], b))
+		if (img->phdr[p].p_type == PT_LOAD &&
+		    in_segment(&img->phdr[p], a) != in_segment(&img->phdr[p], b))
 			return false;
 	return true;
 }
 
-/* Up to where may section SHNDX grow: other sections stay, and a segment shares no page with the next one's. */
+/* Up to where may section SHNDX grow: other sections stay, and a segment shares no page with the
+ * next one's. */
 static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, uint32_t shndx)
 {
 	const Elf64_Shdr *sh = &img->section[shndx].hdr;
@@ -102,9 +115,11 @@ static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, 
 		if (ph->p_type != PT_LOAD)
 			continue;
 		uint64_t limit = UINT64_MAX;
-		/* Its own segment becomes longer, unless zeros follow or part of it is write-protected after relocation. */
+		/* Its own segment becomes longer, unless zeros follow or part of it is
+		 * write-protected after relocation. */
 		if (!in_segment(ph, sh))
-			limit = ph->p_vaddr >= old_end ? ph->p_vaddr & ~(uint64_t)(PAGE - 1) : UINT64_MAX;
+			limit = ph->p_vaddr >= old_end ? ph->p_vaddr & ~(uint64_t)(PAGE - 1)
+						       : UINT64_MAX;
 		else if ((ph->p_flags & PF_W) || ph->p_memsz != ph->p_filesz)
 			limit = ph->p_vaddr + ph->p_filesz;
 		end = limit < end ? limit : end;
@@ -112,8 +127,8 @@ static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, 
 	return end > old_end ? end : old_end;
 }
 
-/* New addresses for the tables: those that stand side by side close up, or make room.  *FITS: none is in the way of anything.  true: one
- * moved. */
+/* New addresses for the tables: those that stand side by side close up, or make room.  *FITS: none
+ * is in the way of anything.  true: one moved. */
 static bool place(struct icf_apply *a, struct unwind *w, bool *fits)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -122,7 +137,9 @@ static bool place(struct icf_apply *a, struct unwind *w, bool *fits)
 		if (!w->shndx[t])
 			continue;
 		int k = n++;
-		for (; k > 0 && img->section[w->shndx[order[k - 1]]].hdr.sh_addr > img->section[w->shndx[t]].hdr.sh_addr; k--)
+		for (; k > 0 && img->section[w->shndx[order[k - 1]]].hdr.sh_addr >
+					img->section[w->shndx[t]].hdr.sh_addr;
+		     k--)
 			order[k] = order[k - 1];
 		order[k] = t;
 	}
@@ -134,14 +151,18 @@ static bool place(struct icf_apply *a, struct unwind *w, bool *fits)
 		uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1, at = sh->sh_addr;
 		if (k > 0) {
 			const struct elfrw_outsec *prev = &a->out->sec[w->shndx[order[k - 1]]];
-			uint64_t prev_end = prev->addr + w->size[order[k - 1]], close = (prev_end + align - 1) & ~(align - 1);
-			bool movable = !s->referenced && side_by_side(img, &img->section[w->shndx[order[k - 1]]].hdr, sh);
+			uint64_t prev_end = prev->addr + w->size[order[k - 1]],
+				 close = (prev_end + align - 1) & ~(align - 1);
+			bool movable =
+				!s->referenced &&
+				side_by_side(img, &img->section[w->shndx[order[k - 1]]].hdr, sh);
 			if (movable && (close < at || prev_end > at))
 				at = close;
 			*fits &= prev_end <= at;
 		}
 		uint64_t end = at + w->size[order[k]];
-		*fits &= end <= sh->sh_addr + sh->sh_size || end <= room_end(img, w, w->shndx[order[k]]);
+		*fits &= end <= sh->sh_addr + sh->sh_size ||
+			 end <= room_end(img, w, w->shndx[order[k]]);
 		moved |= at != s->addr;
 		s->addr = at;
 	}
@@ -157,7 +178,9 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 		if ((type != SHT_SYMTAB && type != SHT_DYNSYM) || !img->section[t].data)
 			continue;
 		uint8_t *p = NULL;
-		for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= img->section[t].hdr.sh_size; off += sizeof(Elf64_Sym)) {
+		for (uint64_t off = sizeof(Elf64_Sym);
+		     off + sizeof(Elf64_Sym) <= img->section[t].hdr.sh_size;
+		     off += sizeof(Elf64_Sym)) {
 			Elf64_Sym sym;
 			memcpy(&sym, img->section[t].data + off, sizeof sym);
 			for (int k = 0; k < N_TABLES; k++) {
@@ -168,10 +191,14 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 				if (rel > sh->sh_size)
 					continue;
 				/* The section's own symbol, and whatever means its beginning. */
-				bool start = rel == 0 && (k != FRAME || ELF64_ST_TYPE(sym.st_info) == STT_SECTION);
-				if (!start && k == FRAME && !dwr_rw_moved(&w->frame.moves, rel, &to))
+				bool start =
+					rel == 0 &&
+					(k != FRAME || ELF64_ST_TYPE(sym.st_info) == STT_SECTION);
+				if (!start && k == FRAME &&
+				    !dwr_rw_moved(&w->frame.moves, rel, &to))
 					to = rel < w->size[k] ? rel : w->size[k];
-				if (!start && k == EXCEPT && !dwr_rw_moved(&w->except.moves, sym.st_value, &to))
+				if (!start && k == EXCEPT &&
+				    !dwr_rw_moved(&w->except.moves, sym.st_value, &to))
 					to = a->out->sec[w->shndx[k]].addr + w->size[k];
 				if (start || k != EXCEPT)
 					to += a->out->sec[w->shndx[k]].addr;

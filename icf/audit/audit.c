@@ -1,5 +1,6 @@
-/* audit.c: see audit.h.  One run of the stages up to eligibility, then a plan for each mode over the same program: units,
- * references and tables do not depend on the mode, only the plan and the reasons that it sets do. */
+/* audit.c: see audit.h.  One run of the stages up to eligibility, then a plan for each mode over
+ * the same program: units, references and tables do not depend on the mode, only the plan and the
+ * reasons that it sets do. */
 #include "icf/audit/audit.h"
 #include "dwarf/symbolize/symbolize.h"
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static void take_reasons(struct icf_audit *a, int mode)
 		if (m->flags & ELFRW_UNIT_FOLDED) {
 			u->why[mode] = m->thunk_size ? ICF_WHY_THUNK : ICF_WHY_FOLDED;
 			uint64_t size = icf_audit_size(a, i);
-			u->saving[mode] = size > m->thunk_size ? (uint32_t)(size - m->thunk_size) : 0;
+			u->saving[mode] =
+				size > m->thunk_size ? (uint32_t)(size - m->thunk_size) : 0;
 			t->duplicated += size;
 			t->thunk_bytes += m->thunk_size;
 		} else if (m->flags & ELFRW_UNIT_KEPT)
@@ -73,7 +75,8 @@ static void measure(struct icf_audit *a)
 	}
 }
 
-struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path, const struct icf_audit_options *opt)
+struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
+				    const struct icf_audit_options *opt)
 {
 	struct icf_options run = { .input = path, .mode = ICF_MODE_NONE, .threads = opt->threads };
 	char *debug_file = NULL;
@@ -133,14 +136,28 @@ const char *icf_why_text(unsigned why)
 const char *icf_why_key(unsigned why)
 {
 	static const char *const text[ICF_N_WHYS] = {
-		[ICF_OK] = "ok", [ICF_NOT_A_FUNCTION] = "not_a_function", [ICF_NOT_UNDERSTOOD] = "not_understood",
-		[ICF_NEAR_OPAQUE] = "near_not_understood", [ICF_GLUED] = "glued", [ICF_ENTRY_POINT] = "entry_point",
-		[ICF_KEEP_UNIQUE] = "keep_unique", [ICF_NAMED_SECTION] = "named_section", [ICF_INNER_ENTRY] = "inner_entry",
-		[ICF_UNWIND] = "unwind_holds_addresses", [ICF_UNIQUE] = "unique", [ICF_ADDRESS_OBSERVED] = "address_observed",
-		[ICF_PARTNER_STAYS] = "partner_stays", [ICF_NOT_WORTH] = "not_worth", [ICF_WHY_KEPT] = "kept", [ICF_WHY_FOLDED] = "folded",
+		[ICF_OK] = "ok",
+		[ICF_NOT_A_FUNCTION] = "not_a_function",
+		[ICF_NOT_UNDERSTOOD] = "not_understood",
+		[ICF_NEAR_OPAQUE] = "near_not_understood",
+		[ICF_GLUED] = "glued",
+		[ICF_ENTRY_POINT] = "entry_point",
+		[ICF_KEEP_UNIQUE] = "keep_unique",
+		[ICF_NAMED_SECTION] = "named_section",
+		[ICF_INNER_ENTRY] = "inner_entry",
+		[ICF_UNWIND] = "unwind_holds_addresses",
+		[ICF_UNIQUE] = "unique",
+		[ICF_ADDRESS_OBSERVED] = "address_observed",
+		[ICF_PARTNER_STAYS] = "partner_stays",
+		[ICF_NOT_WORTH] = "not_worth",
+		[ICF_WHY_KEPT] = "kept",
+		[ICF_WHY_FOLDED] = "folded",
 		[ICF_WHY_THUNK] = "folded_thunk",
-		[ICF_WHY_TWIN_STAYS] = "twin_stays", [ICF_WHY_UNWIND] = "unwind_differs", [ICF_WHY_DISTINCT] = "address_distinct",
-		[ICF_WHY_REFERS] = "reference_differs", [ICF_WHY_CONSTANT] = "constant_differs",
+		[ICF_WHY_TWIN_STAYS] = "twin_stays",
+		[ICF_WHY_UNWIND] = "unwind_differs",
+		[ICF_WHY_DISTINCT] = "address_distinct",
+		[ICF_WHY_REFERS] = "reference_differs",
+		[ICF_WHY_CONSTANT] = "constant_differs",
 	};
 	return text[why] ? text[why] : "other";
 }
@@ -148,15 +165,19 @@ const char *icf_why_key(unsigned why)
 const char *icf_dimension_key(enum icf_dimension dim)
 {
 	static const char *const text[ICF_N_DIMS] = {
-		[ICF_DIM_FAMILY] = "families", [ICF_DIM_NAMESPACE] = "namespaces", [ICF_DIM_LIBRARY] = "libraries",
-		[ICF_DIM_DIRECTORY] = "directories", [ICF_DIM_FILE] = "files", [ICF_DIM_UNIT] = "compilation_units",
+		[ICF_DIM_FAMILY] = "families",   [ICF_DIM_NAMESPACE] = "namespaces",
+		[ICF_DIM_LIBRARY] = "libraries", [ICF_DIM_DIRECTORY] = "directories",
+		[ICF_DIM_FILE] = "files",        [ICF_DIM_UNIT] = "compilation_units",
 	};
 	return text[dim];
 }
 
 const char *icf_near_kind_text(unsigned kind)
 {
-	static const char *const text[] = { [ICF_NEAR_CALLEE] = "callee", [ICF_NEAR_ADDRESS] = "address", [ICF_NEAR_TABLE] = "jump table",
-					    [ICF_NEAR_CONSTANT] = "constant", [ICF_NEAR_OFFSET] = "offset" };
+	static const char *const text[] = { [ICF_NEAR_CALLEE] = "callee",
+					    [ICF_NEAR_ADDRESS] = "address",
+					    [ICF_NEAR_TABLE] = "jump table",
+					    [ICF_NEAR_CONSTANT] = "constant",
+					    [ICF_NEAR_OFFSET] = "offset" };
 	return text[kind];
 }

@@ -1,7 +1,9 @@
-/* audit.h: what folding would save, where the duplicated code comes from, and what stands in the way.
+/* audit.h: what folding would save, where the duplicated code comes from, and what stands in the
+ * way.
  *
- * icf_audit_analyse() runs the stages of the main job up to the plan, once with --icf=all and once with --icf=safe, and
- * keeps what both say about every unit.  Nothing is written.  The reports print from that alone. */
+ * icf_audit_analyse() runs the stages of the main job up to the plan, once with --icf=all and once
+ * with --icf=safe, and keeps what both say about every unit.  Nothing is written.  The reports
+ * print from that alone. */
 #ifndef ICF_AUDIT_AUDIT_H
 #define ICF_AUDIT_AUDIT_H
 #include "icf/audit/pool.h"
@@ -17,32 +19,32 @@ enum { ICF_AUDIT_ALL, ICF_AUDIT_SAFE, ICF_AUDIT_MODES };
 enum icf_audit_sort { ICF_SORT_SAVING, ICF_SORT_COUNT, ICF_SORT_SIZE, ICF_SORT_NAME };
 
 struct icf_audit_options {
-	int mode;             /* ICF_AUDIT_*: whose groups are listed and whose savings sort the tables */
+	int mode; /* ICF_AUDIT_*: whose groups are listed and whose savings sort the tables */
 	enum icf_audit_sort sort;
-	uint32_t top;         /* rows of a table; 0: all */
-	const char *filter;   /* extended regular expression over names, or NULL */
+	uint32_t top;       /* rows of a table; 0: all */
+	const char *filter; /* extended regular expression over names, or NULL */
 	bool full_names;
-	bool no_sources;      /* leave the debug information alone */
+	bool no_sources; /* leave the debug information alone */
 	unsigned threads;
 };
 
-/* What became of a unit, or why nothing did.  The first ones are those of the folding; the rest takes ICF_OK (a member of a group)
- * and ICF_UNIQUE (nothing equals it) apart. */
+/* What became of a unit, or why nothing did.  The first ones are those of the folding; the rest
+ * takes ICF_OK (a member of a group) and ICF_UNIQUE (nothing equals it) apart. */
 enum icf_why {
 	ICF_WHY_KEPT = ICF_N_REASONS, /* other functions use its code */
 	ICF_WHY_FOLDED,
-	ICF_WHY_THUNK,         /* folded, and a thunk keeps its address distinct */
-	ICF_WHY_TWIN_STAYS,    /* equal only to code that may not be folded */
-	ICF_WHY_UNWIND,        /* same code and references, other unwind rules or exception table */
-	ICF_WHY_DISTINCT,      /* --icf=safe: equal but for addresses that must stay distinct */
-	ICF_WHY_REFERS,        /* same code, other functions or data */
-	ICF_WHY_CONSTANT,      /* same instructions, other constants */
+	ICF_WHY_THUNK,      /* folded, and a thunk keeps its address distinct */
+	ICF_WHY_TWIN_STAYS, /* equal only to code that may not be folded */
+	ICF_WHY_UNWIND,     /* same code and references, other unwind rules or exception table */
+	ICF_WHY_DISTINCT,   /* --icf=safe: equal but for addresses that must stay distinct */
+	ICF_WHY_REFERS,     /* same code, other functions or data */
+	ICF_WHY_CONSTANT,   /* same instructions, other constants */
 	ICF_N_WHYS,
 };
 
 /* What the report tables are about. */
 enum icf_dimension {
-	ICF_DIM_FAMILY,    /* template, or function less its clone suffix */
+	ICF_DIM_FAMILY, /* template, or function less its clone suffix */
 	ICF_DIM_NAMESPACE,
 	ICF_DIM_LIBRARY,   /* folder of the compilation unit, or third party */
 	ICF_DIM_DIRECTORY, /* of the source file */
@@ -52,26 +54,27 @@ enum icf_dimension {
 };
 
 struct icf_audit_unit {
-	uint32_t name;             /* whole, demangled; in the pool, as the keys */
-	uint32_t key[ICF_N_DIMS];  /* ICF_NONE: not known */
-	uint32_t saving[ICF_AUDIT_MODES]; /* bytes: its size less its thunk when it is folded, else 0 */
+	uint32_t name;                    /* whole, demangled; in the pool, as the keys */
+	uint32_t key[ICF_N_DIMS];         /* ICF_NONE: not known */
+	uint32_t saving[ICF_AUDIT_MODES]; /* bytes: its size less its thunk when it is folded, else
+					     0 */
 	uint8_t why[ICF_AUDIT_MODES];     /* enum icf_reason or icf_why */
-	bool match;                /* passes the filter */
+	bool match;                       /* passes the filter */
 };
 
 struct icf_audit_group {
 	uint32_t keeper;
-	uint32_t member, count;    /* into icf_audit.member, keeper included, by address */
-	uint64_t size;             /* of one body: the keeper's */
+	uint32_t member, count; /* into icf_audit.member, keeper included, by address */
+	uint64_t size;          /* of one body: the keeper's */
 	uint64_t saving[ICF_AUDIT_MODES];
-	uint32_t rank;             /* place in the order of the report */
+	uint32_t rank; /* place in the order of the report */
 };
 
 /* A row of a table. */
 struct icf_audit_row {
-	uint32_t key;              /* in the pool, or ICF_NONE: not known */
-	uint32_t count;            /* functions */
-	uint32_t folded;           /* of these, with the mode of the options */
+	uint32_t key;    /* in the pool, or ICF_NONE: not known */
+	uint32_t count;  /* functions */
+	uint32_t folded; /* of these, with the mode of the options */
 	uint64_t bytes;
 	uint64_t saving[ICF_AUDIT_MODES];
 };
@@ -79,17 +82,23 @@ typedef VEC(struct icf_audit_row) icf_audit_rows;
 
 /* Functions whose code is the same but for one value. */
 struct icf_audit_near {
-	uint32_t member, count;    /* into icf_audit.near_member */
-	uint32_t off;              /* of the (first) field that holds the value, from the function's start */
-	uint32_t places;           /* fields that hold it */
-	uint8_t kind;              /* enum icf_near_kind */
-	uint64_t size;             /* of one body */
-	uint64_t saving;           /* if all were equal */
+	uint32_t member, count; /* into icf_audit.near_member */
+	uint32_t off;    /* of the (first) field that holds the value, from the function's start */
+	uint32_t places; /* fields that hold it */
+	uint8_t kind;    /* enum icf_near_kind */
+	uint64_t size;   /* of one body */
+	uint64_t saving; /* if all were equal */
 };
 
 #define ICF_NEAR_MAX 2000 /* no report lists more of them */
 
-enum icf_near_kind { ICF_NEAR_CALLEE, ICF_NEAR_ADDRESS, ICF_NEAR_TABLE, ICF_NEAR_CONSTANT, ICF_NEAR_OFFSET };
+enum icf_near_kind {
+	ICF_NEAR_CALLEE,
+	ICF_NEAR_ADDRESS,
+	ICF_NEAR_TABLE,
+	ICF_NEAR_CONSTANT,
+	ICF_NEAR_OFFSET
+};
 
 struct icf_audit_near_member {
 	uint32_t unit;
@@ -98,40 +107,43 @@ struct icf_audit_near_member {
 
 struct icf_audit_totals {
 	uint32_t folded, groups, thunks;
-	uint64_t duplicated;  /* bytes of folded bodies */
+	uint64_t duplicated; /* bytes of folded bodies */
 	uint64_t thunk_bytes;
 	uint64_t text_after;
 };
 
 struct icf_audit {
-	struct icf_run run;   /* its plan is not used */
-	struct dwr_sym *sym;  /* names and sources; NULL: the symbolizer cannot read the file */
+	struct icf_run run;  /* its plan is not used */
+	struct dwr_sym *sym; /* names and sources; NULL: the symbolizer cannot read the file */
 	struct icf_plan plan[ICF_AUDIT_MODES];
 	struct icf_pool pool;
 	struct icf_audit_unit *unit; /* by unit; owned */
-	VEC(struct icf_audit_group) group; /* of the mode of the options, in the order of the report */
+	VEC(struct icf_audit_group)
+	group; /* of the mode of the options, in the order of the report */
 	VEC(uint32_t) member;
-	VEC(struct icf_audit_near) near; /* largest saving first, no more than the options ask for */
-	uint32_t n_near;                 /* all that there are */
+	VEC(struct icf_audit_near)
+	near;            /* largest saving first, no more than the options ask for */
+	uint32_t n_near; /* all that there are */
 	VEC(struct icf_audit_near_member) near_member;
 	struct icf_audit_totals total[ICF_AUDIT_MODES];
-	uint64_t text, code;         /* bytes of .text* and of all executable sections */
+	uint64_t text, code; /* bytes of .text* and of all executable sections */
 	uint32_t functions;
-	uint32_t n_match;            /* functions that pass the filter */
+	uint32_t n_match;                  /* functions that pass the filter */
 	uint32_t from_debug, from_symbols; /* functions whose source is known from there */
-	bool in_place;               /* nothing may move: .text keeps its size, folded bodies become holes */
-	bool by_address;             /* stripped: names are addresses */
-	char *root;                  /* folder that paths are relative to; owned, may be NULL */
-	char *warning;               /* of the debug information; owned, NULL: none */
+	bool in_place;   /* nothing may move: .text keeps its size, folded bodies become holes */
+	bool by_address; /* stripped: names are addresses */
+	char *root;      /* folder that paths are relative to; owned, may be NULL */
+	char *warning;   /* of the debug information; owned, NULL: none */
 };
 
 /* Analyses the file PATH.  A starts as { 0 } and is to be deinitialised also after an error. */
-struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path, const struct icf_audit_options *opt);
+struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
+				    const struct icf_audit_options *opt);
 void icf_audit_deinit(struct icf_audit *a);
 
 /* The rows of one dimension over the functions that pass the filter, in the order of OPT. */
-struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim,
-				  icf_audit_rows *ret);
+struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt,
+				  enum icf_dimension dim, icf_audit_rows *ret);
 
 struct icf_audit_reason {
 	unsigned why;
@@ -139,8 +151,10 @@ struct icf_audit_reason {
 	uint64_t bytes[ICF_AUDIT_MODES];
 };
 
-/* What happened to the functions (and other units) that pass the filter, the most bytes first; R has room for ICF_N_WHYS. */
-unsigned icf_audit_reasons(const struct icf_audit *a, const struct icf_audit_options *opt, struct icf_audit_reason *r);
+/* What happened to the functions (and other units) that pass the filter, the most bytes first; R
+ * has room for ICF_N_WHYS. */
+unsigned icf_audit_reasons(const struct icf_audit *a, const struct icf_audit_options *opt,
+			   struct icf_audit_reason *r);
 
 const char *icf_why_text(unsigned why);
 const char *icf_why_key(unsigned why); /* for programs */
@@ -148,7 +162,8 @@ const char *icf_dimension_key(enum icf_dimension dim);
 const char *icf_near_kind_text(unsigned kind);
 
 /* The short form of the name of unit I in BUF, at most LIMIT columns. */
-const char *icf_audit_brief(const struct icf_audit *a, uint32_t i, size_t limit, char *buf, size_t size);
+const char *icf_audit_brief(const struct icf_audit *a, uint32_t i, size_t limit, char *buf,
+			    size_t size);
 
 static inline const char *icf_audit_name(const struct icf_audit *a, uint32_t i)
 {
@@ -162,18 +177,25 @@ static inline uint64_t icf_audit_size(const struct icf_audit *a, uint32_t i)
 
 /* ---- parts of the analysis ---- */
 
-struct elfrw_err *icf_audit_names(struct icf_audit *a, const struct icf_audit_options *opt);   /* source.c */
-struct elfrw_err *icf_audit_compare(struct icf_audit *a, const struct icf_audit_options *opt); /* near.c */
-struct elfrw_err *icf_audit_groups(struct icf_audit *a, const struct icf_audit_options *opt);  /* table.c */
+struct elfrw_err *icf_audit_names(struct icf_audit *a,
+				  const struct icf_audit_options *opt); /* source.c */
+struct elfrw_err *icf_audit_compare(struct icf_audit *a,
+				    const struct icf_audit_options *opt); /* near.c */
+struct elfrw_err *icf_audit_groups(struct icf_audit *a,
+				   const struct icf_audit_options *opt); /* table.c */
 
 /* ---- reports ---- */
 
-struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt);
-struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt);
-struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt);
+struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a,
+				       const struct icf_audit_options *opt);
+struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
+				       const struct icf_audit_options *opt);
+struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
+				      const struct icf_audit_options *opt);
 
 /* Writes the page to PATH, whole or not at all. */
-struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit *a, const struct icf_audit_options *opt);
+struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit *a,
+				       const struct icf_audit_options *opt);
 
 /* S as a JSON string with its quotes.  It may stand inside of an HTML script element, too. */
 void icf_put_json(FILE *f, const char *s);

@@ -1,8 +1,8 @@
 /* diff.c: compares the audits of two builds.
  *
- * Addresses mean nothing from one build to the next, so groups are the same when they share names: each group of the new build
- * takes the old group that has most of its names, if no earlier one took it.  The deltas of all groups then add up to the change of
- * the whole. */
+ * Addresses mean nothing from one build to the next, so groups are the same when they share names:
+ * each group of the new build takes the old group that has most of its names, if no earlier one
+ * took it.  The deltas of all groups then add up to the change of the whole. */
 #include "elfrw/base/printable.h"
 #include "icf/audit/diff.h"
 #include "icf/audit/name.h"
@@ -33,12 +33,13 @@ static struct elfrw_err *add_change(struct icf_audit_diff *d, uint32_t old, uint
 struct match {
 	struct icf_pool name;  /* of the members of old groups */
 	VEC(uint32_t) by_name; /* the group that each is in */
-	uint32_t *votes;   /* by old group */
+	uint32_t *votes;       /* by old group */
 	uint8_t *taken;
 };
 
 /* The old group that shares most names with group G of the new build and is free, or ICF_NONE. */
-static uint32_t best_match(const struct icf_audit_diff *d, const struct match *m, const struct icf_audit_group *g)
+static uint32_t best_match(const struct icf_audit_diff *d, const struct match *m,
+			   const struct icf_audit_group *g)
 {
 	uint32_t best = ICF_NONE, n = 0;
 	char buf[32];
@@ -65,7 +66,8 @@ static struct elfrw_err *compare_groups(struct icf_audit_diff *d, struct match *
 	char buf[32];
 	for (uint32_t g = 0; g < old->group.len; g++)
 		for (uint32_t k = 0; k < old->group.data[g].count; k++) {
-			const char *s = symbol(old, old->member.data[old->group.data[g].member + k], buf);
+			const char *s =
+				symbol(old, old->member.data[old->group.data[g].member + k], buf);
 			uint32_t name = icf_pool_add(&m->name, s, strlen(s));
 			if (name == ICF_POOL_NONE || !VEC_RESERVE(&m->by_name, (size_t)name + 1))
 				return &elfrw_err_nomem;
@@ -83,7 +85,8 @@ static struct elfrw_err *compare_groups(struct icf_audit_diff *d, struct match *
 	return NULL;
 }
 
-static struct elfrw_err *compare_families(struct icf_audit_diff *d, const struct icf_audit_options *opt)
+static struct elfrw_err *compare_families(struct icf_audit_diff *d,
+					  const struct icf_audit_options *opt)
 {
 	icf_audit_rows row[2] = { 0 };
 	struct elfrw_err *err = NULL;
@@ -100,7 +103,8 @@ static struct elfrw_err *compare_families(struct icf_audit_diff *d, const struct
 			err = &elfrw_err_nomem;
 			break;
 		}
-		*c = (struct icf_audit_family_change){ row[0].data[k].key, ICF_NONE, row[0].data[k].saving[opt->mode], 0 };
+		*c = (struct icf_audit_family_change){ row[0].data[k].key, ICF_NONE,
+						       row[0].data[k].saving[opt->mode], 0 };
 		of_old[row[0].data[k].key] = (uint32_t)k;
 	}
 	for (size_t k = 0; k < row[1].len && !err; k++) {
@@ -142,9 +146,11 @@ static int change_order(const void *p, const void *q)
 	return x->old < y->old ? -1 : x->old > y->old;
 }
 
-static const char *family_name(const struct icf_audit_diff *d, const struct icf_audit_family_change *c)
+static const char *family_name(const struct icf_audit_diff *d,
+			       const struct icf_audit_family_change *c)
 {
-	return c->new != ICF_NONE ? icf_pool_text(&d->a[1]->pool, c->new) : icf_pool_text(&d->a[0]->pool, c->old);
+	return c->new != ICF_NONE ? icf_pool_text(&d->a[1]->pool, c->new)
+				  : icf_pool_text(&d->a[0]->pool, c->old);
 }
 
 static int family_order(const void *p, const void *q, void *ctx)
@@ -156,7 +162,8 @@ static int family_order(const void *p, const void *q, void *ctx)
 	return strcmp(family_name(ctx, x), family_name(ctx, y));
 }
 
-struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struct icf_audit *old, const struct icf_audit *new,
+struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struct icf_audit *old,
+					   const struct icf_audit *new,
 					   const struct icf_audit_options *opt)
 {
 	*d = (struct icf_audit_diff){ .a = { old, new } };
@@ -164,8 +171,10 @@ struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struc
 	d->by_address = old->by_address || new->by_address;
 	if (d->by_address)
 		return NULL;
-	struct match m = { .votes = calloc(old->group.len + 1, sizeof *m.votes), .taken = calloc(old->group.len + 1, 1) };
-	struct elfrw_err *err = m.votes && m.taken ? compare_groups(d, &m, opt->mode) : &elfrw_err_nomem;
+	struct match m = { .votes = calloc(old->group.len + 1, sizeof *m.votes),
+			   .taken = calloc(old->group.len + 1, 1) };
+	struct elfrw_err *err =
+		m.votes && m.taken ? compare_groups(d, &m, opt->mode) : &elfrw_err_nomem;
 	icf_pool_deinit(&m.name);
 	VEC_FREE(&m.by_name);
 	free(m.votes);
@@ -187,10 +196,14 @@ void icf_audit_diff_deinit(struct icf_audit_diff *d)
 
 static const char *kind_of(const struct icf_audit_change *c)
 {
-	return c->old == ICF_NONE ? "new" : c->new == ICF_NONE ? "gone" : c->delta > 0 ? "grown" : "shrunk";
+	return c->old == ICF_NONE   ? "new"
+	       : c->new == ICF_NONE ? "gone"
+	       : c->delta > 0       ? "grown"
+				    : "shrunk";
 }
 
-static const struct icf_audit_group *group_of(const struct icf_audit_diff *d, const struct icf_audit_change *c, int build)
+static const struct icf_audit_group *group_of(const struct icf_audit_diff *d,
+					      const struct icf_audit_change *c, int build)
 {
 	uint32_t g = build ? c->new : c->old;
 	return g == ICF_NONE ? NULL : &d->a[build]->group.data[g];
@@ -209,21 +222,31 @@ static void figures(const struct icf_audit_diff *d, struct figure *f)
 	const struct figure all[FIGURES] = {
 		{ "functions", "functions", { o->functions, n->functions } },
 		{ "text", ".text", { o->text, n->text } },
-		{ "duplicated_all", "duplicated bytes (all)", { o->total[0].duplicated, n->total[0].duplicated } },
-		{ "duplicated_safe", "duplicated bytes (safe)", { o->total[1].duplicated, n->total[1].duplicated } },
-		{ "saved_all", ".text saved (all)", { o->text - o->total[0].text_after, n->text - n->total[0].text_after } },
-		{ "saved_safe", ".text saved (safe)", { o->text - o->total[1].text_after, n->text - n->total[1].text_after } },
+		{ "duplicated_all",
+		  "duplicated bytes (all)",
+		  { o->total[0].duplicated, n->total[0].duplicated } },
+		{ "duplicated_safe",
+		  "duplicated bytes (safe)",
+		  { o->total[1].duplicated, n->total[1].duplicated } },
+		{ "saved_all",
+		  ".text saved (all)",
+		  { o->text - o->total[0].text_after, n->text - n->total[0].text_after } },
+		{ "saved_safe",
+		  ".text saved (safe)",
+		  { o->text - o->total[1].text_after, n->text - n->total[1].text_after } },
 	};
 	memcpy(f, all, sizeof all);
 }
 
-/* Rows from both ends of a list of N that is sorted from growth to shrinkage: the TOP largest either way; 0: all. */
+/* Rows from both ends of a list of N that is sorted from growth to shrinkage: the TOP largest
+ * either way; 0: all. */
 static bool in_view(size_t k, size_t n, uint32_t top)
 {
 	return !top || n <= 2 * (size_t)top || k < top || k >= n - top;
 }
 
-void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct icf_audit_options *opt)
+void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d,
+			 const struct icf_audit_options *opt)
 {
 	char buf[1024];
 	struct figure fig[FIGURES];
@@ -233,18 +256,21 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct i
 	fputs("new: ", f);
 	elfrw_put_printable_line(f, d->a[1]->run.img.path);
 	if (d->a[0]->in_place != d->a[1]->in_place)
-		fprintf(f, "in place: nothing may move in the %s build\n", d->a[0]->in_place ? "old" : "new");
+		fprintf(f, "in place: nothing may move in the %s build\n",
+			d->a[0]->in_place ? "old" : "new");
 	fprintf(f, "\n%-28s %12s %12s %12s\n", "", "old", "new", "change");
 	for (int k = 0; k < FIGURES; k++)
-		fprintf(f, "%-28s %12" PRIu64 " %12" PRIu64 " %+12" PRId64 "\n", fig[k].text, fig[k].v[0], fig[k].v[1],
-			(int64_t)(fig[k].v[1] - fig[k].v[0]));
+		fprintf(f, "%-28s %12" PRIu64 " %12" PRIu64 " %+12" PRId64 "\n", fig[k].text,
+			fig[k].v[0], fig[k].v[1], (int64_t)(fig[k].v[1] - fig[k].v[0]));
 	if (d->by_address) {
 		fputs("\ngroups are not compared: a file has no names\n", f);
 		return;
 	}
-	fprintf(f, "\nGroups whose saving changed (--icf=%s): %zu\n", opt->mode == ICF_AUDIT_ALL ? "all" : "safe", d->change.len);
+	fprintf(f, "\nGroups whose saving changed (--icf=%s): %zu\n",
+		opt->mode == ICF_AUDIT_ALL ? "all" : "safe", d->change.len);
 	if (d->change.len)
-		fprintf(f, "%10s %10s %7s %13s   %s\n", "change", "saving", "", "count", "functions");
+		fprintf(f, "%10s %10s %7s %13s   %s\n", "change", "saving", "", "count",
+			"functions");
 	for (size_t k = 0; k < d->change.len; k++) {
 		const struct icf_audit_change *c = &d->change.data[k];
 		const struct icf_audit_group *o = group_of(d, c, 0), *n = group_of(d, c, 1);
@@ -253,9 +279,13 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct i
 		const struct icf_audit *a = d->a[n != NULL];
 		uint32_t u = n ? n->keeper : o->keeper;
 		char count[32];
-		snprintf(count, sizeof count, "%" PRIu32 " -> %" PRIu32, o ? o->count : 0, n ? n->count : 0);
-		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %7s %13s   ", c->delta, n ? n->saving[opt->mode] : 0, kind_of(c), count);
-		elfrw_put_printable_line(f, opt->full_names ? icf_audit_name(a, u) : icf_audit_brief(a, u, 84, buf, sizeof buf));
+		snprintf(count, sizeof count, "%" PRIu32 " -> %" PRIu32, o ? o->count : 0,
+			 n ? n->count : 0);
+		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %7s %13s   ", c->delta,
+			n ? n->saving[opt->mode] : 0, kind_of(c), count);
+		elfrw_put_printable_line(f, opt->full_names
+						    ? icf_audit_name(a, u)
+						    : icf_audit_brief(a, u, 84, buf, sizeof buf));
 	}
 	fprintf(f, "\nFamilies whose saving changed: %zu\n", d->family.len);
 	if (d->family.len)
@@ -264,12 +294,14 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d, const struct i
 		const struct icf_audit_family_change *c = &d->family.data[k];
 		if (!in_view(k, d->family.len, opt->top))
 			continue;
-		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %10" PRIu64 "   ", (int64_t)(c->after - c->before), c->before, c->after);
+		fprintf(f, "%+10" PRId64 " %10" PRIu64 " %10" PRIu64 "   ",
+			(int64_t)(c->after - c->before), c->before, c->after);
 		elfrw_put_printable_line(f, family_name(d, c));
 	}
 }
 
-void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d, const struct icf_audit_options *opt)
+void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d,
+			 const struct icf_audit_options *opt)
 {
 	struct figure fig[FIGURES];
 	figures(d, fig);
@@ -277,11 +309,14 @@ void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d, const struct i
 	icf_put_json(f, d->a[0]->run.img.path);
 	fputs(",\n  \"new\": ", f);
 	icf_put_json(f, d->a[1]->run.img.path);
-	fprintf(f, ",\n  \"mode\": \"%s\",\n  \"names\": \"%s\",\n  \"growth\": %" PRId64, opt->mode == ICF_AUDIT_ALL ? "all" : "safe",
+	fprintf(f, ",\n  \"mode\": \"%s\",\n  \"names\": \"%s\",\n  \"growth\": %" PRId64,
+		opt->mode == ICF_AUDIT_ALL ? "all" : "safe",
 		d->by_address ? "addresses" : "symbols", d->growth);
 	for (int k = 0; k < FIGURES; k++)
-		fprintf(f, ",\n  \"%s\": { \"old\": %" PRIu64 ", \"new\": %" PRIu64 ", \"change\": %" PRId64 " }", fig[k].key, fig[k].v[0],
-			fig[k].v[1], (int64_t)(fig[k].v[1] - fig[k].v[0]));
+		fprintf(f,
+			",\n  \"%s\": { \"old\": %" PRIu64 ", \"new\": %" PRIu64
+			", \"change\": %" PRId64 " }",
+			fig[k].key, fig[k].v[0], fig[k].v[1], (int64_t)(fig[k].v[1] - fig[k].v[0]));
 	fputs(",\n  \"groups\": [", f);
 	bool any = false;
 	for (size_t k = 0; k < d->change.len; k++) {
@@ -289,10 +324,12 @@ void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d, const struct i
 		const struct icf_audit_group *o = group_of(d, c, 0), *n = group_of(d, c, 1);
 		if (!in_view(k, d->change.len, opt->top))
 			continue;
-		fprintf(f, "%s\n    { \"kind\": \"%s\", \"change\": %" PRId64, any ? "," : "", kind_of(c), c->delta);
-		fprintf(f, ", \"old_count\": %" PRIu32 ", \"new_count\": %" PRIu32, o ? o->count : 0, n ? n->count : 0);
-		fprintf(f, ", \"old_saving\": %" PRIu64 ", \"new_saving\": %" PRIu64 ", \"name\": ", o ? o->saving[opt->mode] : 0,
-			n ? n->saving[opt->mode] : 0);
+		fprintf(f, "%s\n    { \"kind\": \"%s\", \"change\": %" PRId64, any ? "," : "",
+			kind_of(c), c->delta);
+		fprintf(f, ", \"old_count\": %" PRIu32 ", \"new_count\": %" PRIu32,
+			o ? o->count : 0, n ? n->count : 0);
+		fprintf(f, ", \"old_saving\": %" PRIu64 ", \"new_saving\": %" PRIu64 ", \"name\": ",
+			o ? o->saving[opt->mode] : 0, n ? n->saving[opt->mode] : 0);
 		icf_put_json(f, icf_audit_name(d->a[n != NULL], n ? n->keeper : o->keeper));
 		fputs(" }", f);
 		any = true;
@@ -304,8 +341,8 @@ void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d, const struct i
 		if (!in_view(k, d->family.len, opt->top))
 			continue;
 		fprintf(f,
-			"%s\n    { \"change\": %" PRId64 ", \"old_saving\": %" PRIu64 ", \"new_saving\": %" PRIu64
-			", \"name\": ",
+			"%s\n    { \"change\": %" PRId64 ", \"old_saving\": %" PRIu64
+			", \"new_saving\": %" PRIu64 ", \"name\": ",
 			any ? "," : "", (int64_t)(c->after - c->before), c->before, c->after);
 		icf_put_json(f, family_name(d, c));
 		fputs(" }", f);

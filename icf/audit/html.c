@@ -1,9 +1,10 @@
 /* html.c: the audit as one page for a web browser.
  *
- * The page's style, body and script are those in icf/audit/page/; between them goes the data as JSON.  It has to stay small for programs of
- * 100,000 functions, so names are cut into their parts, which are nodes of two trees (namespaces and classes; folders and files) over
- * one table of strings; a function is a size, a node in each tree, the string of its last part, and a letter for what becomes of
- * it; numbers that grow are written as differences. */
+ * The page's style, body and script are those in icf/audit/page/; between them goes the data as
+ * JSON.  It has to stay small for programs of 100,000 functions, so names are cut into their parts,
+ * which are nodes of two trees (namespaces and classes; folders and files) over one table of
+ * strings; a function is a size, a node in each tree, the string of its last part, and a letter for
+ * what becomes of it; numbers that grow are written as differences. */
 #include "elfrw/base/printable.h"
 #include "elfrw/base/newfile.h"
 #include "icf/audit/audit.h"
@@ -14,15 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART_COLUMNS 64
-#define MAX_ROWS 1000 /* of a table */
-#define MAX_NEAR 250
+#define PART_COLUMNS     64
+#define MAX_ROWS         1000 /* of a table */
+#define MAX_NEAR         250
 #define MAX_NEAR_MEMBERS 8
 
 struct tree {
-	struct icf_pool path;  /* of each node, parts divided by SEPARATOR; the number is the node's */
+	struct icf_pool
+		path; /* of each node, parts divided by SEPARATOR; the number is the node's */
 	VEC(uint32_t) parent;
-	VEC(uint32_t) name;    /* strings */
+	VEC(uint32_t) name; /* strings */
 };
 
 #define SEPARATOR '\x1f'
@@ -33,8 +35,8 @@ struct page {
 	const struct icf_audit_options *opt;
 	struct icf_pool string;
 	struct tree scope, source;
-	VEC(uint32_t) leaf;      /* by unit: string */
-	VEC(uint32_t) in_scope;  /* by unit: node */
+	VEC(uint32_t) leaf;     /* by unit: string */
+	VEC(uint32_t) in_scope; /* by unit: node */
 	VEC(uint32_t) in_source;
 	char buf[8192], path[16384];
 };
@@ -93,8 +95,10 @@ static bool place_scope(struct page *p, uint32_t i)
 	for (unsigned k = 0; k + 1 < n.n; k++) {
 		/* The instances of a class template have a node "vector<>" above their own. */
 		size_t base = icf_name_base(&n, k);
-		if (base < n.part[k].end - n.part[k].begin && base < 200 && n.text[n.part[k].begin + base] == '<') {
-			snprintf(p->buf, sizeof p->buf, "%.*s<>", (int)base, n.text + n.part[k].begin);
+		if (base < n.part[k].end - n.part[k].begin && base < 200 &&
+		    n.text[n.part[k].begin + base] == '<') {
+			snprintf(p->buf, sizeof p->buf, "%.*s<>", (int)base,
+				 n.text + n.part[k].begin);
 			if (!descend(p, &p->scope, p->buf, &node))
 				return false;
 		}
@@ -111,7 +115,8 @@ static bool place_scope(struct page *p, uint32_t i)
 static bool place_source(struct page *p, uint32_t i)
 {
 	const uint32_t *key = p->a->unit[i].key;
-	uint32_t node, k = key[ICF_DIM_FILE] != ICF_NONE ? key[ICF_DIM_FILE] : key[ICF_DIM_UNIT], *in = VEC_PUSH(&p->in_source);
+	uint32_t node, k = key[ICF_DIM_FILE] != ICF_NONE ? key[ICF_DIM_FILE] : key[ICF_DIM_UNIT],
+		       *in = VEC_PUSH(&p->in_source);
 	if (!in || !start(p, &p->source, &node))
 		return false;
 	if (k == ICF_NONE) {
@@ -129,7 +134,8 @@ static bool place_source(struct page *p, uint32_t i)
 	return true;
 }
 
-static void put_numbers(struct page *p, const char *key, const uint32_t *v, size_t n, bool differences)
+static void put_numbers(struct page *p, const char *key, const uint32_t *v, size_t n,
+			bool differences)
 {
 	uint32_t last = 0;
 	fprintf(p->f, ",\"%s\":[", key);
@@ -183,7 +189,8 @@ static struct elfrw_err *put_functions(struct page *p)
 	bool any = false;
 	for (uint32_t i = 0; i < n; i++)
 		if (a->unit[i].why[ICF_AUDIT_SAFE] == ICF_WHY_THUNK) {
-			fprintf(p->f, "%s\"%" PRIu32 "\":%" PRIu32, any ? "," : "", i, a->plan[ICF_AUDIT_SAFE].map.unit[i].thunk_size);
+			fprintf(p->f, "%s\"%" PRIu32 "\":%" PRIu32, any ? "," : "", i,
+				a->plan[ICF_AUDIT_SAFE].map.unit[i].thunk_size);
 			any = true;
 		}
 	fputc('}', p->f);
@@ -196,8 +203,8 @@ static void put_groups(struct page *p)
 	fputs(",\"groups\":[", p->f);
 	for (size_t k = 0; k < a->group.len && (!p->opt->top || k < p->opt->top); k++) {
 		const struct icf_audit_group *g = &a->group.data[k];
-		fprintf(p->f, "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64, k ? "," : "", g->keeper, g->saving[ICF_AUDIT_ALL],
-			g->saving[ICF_AUDIT_SAFE]);
+		fprintf(p->f, "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64, k ? "," : "", g->keeper,
+			g->saving[ICF_AUDIT_ALL], g->saving[ICF_AUDIT_SAFE]);
 		uint32_t last = 0;
 		for (uint32_t i = g->member; i < g->member + g->count; i++) {
 			fprintf(p->f, ",%" PRIu32, a->member.data[i] - last);
@@ -222,9 +229,13 @@ static struct elfrw_err *put_tables(struct page *p)
 			const struct icf_audit_row *r = &rows.data[k];
 			if (!r->saving[0] && !r->saving[1])
 				continue;
-			uint32_t name = string(p, r->key == ICF_NONE ? "(not known)" : icf_pool_text(&p->a->pool, r->key));
-			fprintf(p->f, "%s[%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", n++ ? "," : "", name,
-				r->count, r->bytes, r->saving[ICF_AUDIT_ALL], r->saving[ICF_AUDIT_SAFE]);
+			uint32_t name =
+				string(p, r->key == ICF_NONE ? "(not known)"
+							     : icf_pool_text(&p->a->pool, r->key));
+			fprintf(p->f,
+				"%s[%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+				n++ ? "," : "", name, r->count, r->bytes, r->saving[ICF_AUDIT_ALL],
+				r->saving[ICF_AUDIT_SAFE]);
 			if (name == ICF_POOL_NONE) {
 				VEC_FREE(&rows);
 				return &elfrw_err_nomem;
@@ -254,16 +265,22 @@ static void put_near(struct page *p)
 	fprintf(p->f, ",\"n_near\":%" PRIu32 ",\"near\":[", a->n_near);
 	for (size_t k = 0; k < a->near.len && k < MAX_NEAR; k++) {
 		const struct icf_audit_near *n = &a->near.data[k];
-		fprintf(p->f, "%s[%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",\"%s\",%" PRIu32 ",%" PRIu32 ",[", k ? "," : "",
-			n->saving, n->count, n->size, icf_near_kind_text(n->kind), n->off, n->places);
+		fprintf(p->f,
+			"%s[%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",\"%s\",%" PRIu32 ",%" PRIu32 ",[",
+			k ? "," : "", n->saving, n->count, n->size, icf_near_kind_text(n->kind),
+			n->off, n->places);
 		for (uint32_t i = 0; i < n->count && i < MAX_NEAR_MEMBERS; i++) {
-			const struct icf_audit_near_member *m = &a->near_member.data[n->member + i], *o = i ? m - 1 : m + 1;
-			icf_name_contrast(icf_audit_name(a, m->unit), icf_audit_name(a, o->unit), 120, p->buf, sizeof p->buf);
+			const struct icf_audit_near_member *m = &a->near_member.data[n->member + i],
+							   *o = i ? m - 1 : m + 1;
+			icf_name_contrast(icf_audit_name(a, m->unit), icf_audit_name(a, o->unit),
+					  120, p->buf, sizeof p->buf);
 			fputs(i ? ",[" : "[", p->f);
 			icf_put_json(p->f, p->buf);
 			const char *value = icf_pool_text(&a->pool, m->text);
-			if (n->kind == ICF_NEAR_CALLEE || (n->kind == ICF_NEAR_ADDRESS && *value != '"')) {
-				icf_name_contrast(value, icf_pool_text(&a->pool, o->text), 100, p->buf, sizeof p->buf);
+			if (n->kind == ICF_NEAR_CALLEE ||
+			    (n->kind == ICF_NEAR_ADDRESS && *value != '"')) {
+				icf_name_contrast(value, icf_pool_text(&a->pool, o->text), 100,
+						  p->buf, sizeof p->buf);
 				value = p->buf;
 			}
 			fputc(',', p->f);
@@ -279,9 +296,10 @@ static void put_totals(struct page *p, int m)
 {
 	const struct icf_audit_totals *t = &p->a->total[m];
 	fprintf(p->f,
-		",\"%s\":{\"folded\":%" PRIu32 ",\"groups\":%" PRIu32 ",\"thunks\":%" PRIu32 ",\"duplicated\":%" PRIu64
-		",\"thunk_bytes\":%" PRIu64 ",\"saved\":%" PRIu64 "}",
-		m == ICF_AUDIT_ALL ? "all" : "safe", t->folded, t->groups, t->thunks, t->duplicated, t->thunk_bytes,
+		",\"%s\":{\"folded\":%" PRIu32 ",\"groups\":%" PRIu32 ",\"thunks\":%" PRIu32
+		",\"duplicated\":%" PRIu64 ",\"thunk_bytes\":%" PRIu64 ",\"saved\":%" PRIu64 "}",
+		m == ICF_AUDIT_ALL ? "all" : "safe", t->folded, t->groups, t->thunks, t->duplicated,
+		t->thunk_bytes,
 		p->a->in_place ? t->duplicated - t->thunk_bytes : p->a->text - t->text_after);
 }
 
@@ -298,9 +316,12 @@ static struct elfrw_err *put_data(struct page *p)
 	fputs(",\"filter\":", p->f);
 	icf_put_json(p->f, p->opt->filter ? p->opt->filter : "");
 	fprintf(p->f, ",\"mode\":\"%s\"", p->opt->mode == ICF_AUDIT_ALL ? "all" : "safe");
-	fprintf(p->f, ",\"in_place\":%s,\"by_address\":%s", a->in_place ? "true" : "false", a->by_address ? "true" : "false");
-	fprintf(p->f, ",\"from_debug\":%" PRIu32 ",\"from_symbols\":%" PRIu32, a->from_debug, a->from_symbols);
-	fprintf(p->f, ",\"functions\":%" PRIu32 ",\"text\":%" PRIu64 ",\"code\":%" PRIu64, a->functions, a->text, a->code);
+	fprintf(p->f, ",\"in_place\":%s,\"by_address\":%s", a->in_place ? "true" : "false",
+		a->by_address ? "true" : "false");
+	fprintf(p->f, ",\"from_debug\":%" PRIu32 ",\"from_symbols\":%" PRIu32, a->from_debug,
+		a->from_symbols);
+	fprintf(p->f, ",\"functions\":%" PRIu32 ",\"text\":%" PRIu64 ",\"code\":%" PRIu64,
+		a->functions, a->text, a->code);
 	put_totals(p, ICF_AUDIT_ALL);
 	put_totals(p, ICF_AUDIT_SAFE);
 	ELFRW_TRY(put_functions(p));
@@ -372,7 +393,8 @@ static struct elfrw_err *save(const char *path, const char *data, size_t size)
 	return err;
 }
 
-struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit *a, const struct icf_audit_options *opt)
+struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit *a,
+				       const struct icf_audit_options *opt)
 {
 	char *data = NULL;
 	size_t size = 0;

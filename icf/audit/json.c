@@ -30,7 +30,8 @@ static void put_number(FILE *f, const char *key, uint64_t v)
 static void put_totals(FILE *f, const struct icf_audit *a, int m)
 {
 	const struct icf_audit_totals *t = &a->total[m];
-	fprintf(f, "  \"%s\": { \"folded\": %" PRIu32, m == ICF_AUDIT_ALL ? "all" : "safe", t->folded);
+	fprintf(f, "  \"%s\": { \"folded\": %" PRIu32, m == ICF_AUDIT_ALL ? "all" : "safe",
+		t->folded);
 	put_number(f, "thunks", t->thunks);
 	put_number(f, "groups", t->groups);
 	put_number(f, "duplicated_bytes", t->duplicated);
@@ -57,8 +58,11 @@ static void put_groups(FILE *f, const struct icf_audit *a, const struct icf_audi
 		fputs(", \"members\": [", f);
 		for (uint32_t i = g->member; i < g->member + g->count; i++) {
 			uint32_t u = a->member.data[i];
-			fprintf(f, "%s\n        { \"address\": \"0x%" PRIx64 "\", \"kept\": %s, \"symbol\": ", i > g->member ? "," : "",
-				a->run.prog.unit.data[u].start, u == g->keeper ? "true" : "false");
+			fprintf(f,
+				"%s\n        { \"address\": \"0x%" PRIx64
+				"\", \"kept\": %s, \"symbol\": ",
+				i > g->member ? "," : "", a->run.prog.unit.data[u].start,
+				u == g->keeper ? "true" : "false");
 			icf_put_json(f, icf_unit_name(&a->run.prog, u, number));
 			fputs(", \"name\": ", f);
 			icf_put_json(f, icf_audit_name(a, u));
@@ -73,7 +77,8 @@ static void put_groups(FILE *f, const struct icf_audit *a, const struct icf_audi
 	fputs(" ],\n", f);
 }
 
-static struct elfrw_err *put_table(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim)
+static struct elfrw_err *put_table(FILE *f, const struct icf_audit *a,
+				   const struct icf_audit_options *opt, enum icf_dimension dim)
 {
 	icf_audit_rows rows = { 0 };
 	ELFRW_TRY(icf_audit_table(a, opt, dim, &rows));
@@ -103,7 +108,8 @@ static void put_reasons(FILE *f, const struct icf_audit *a, const struct icf_aud
 	unsigned n = icf_audit_reasons(a, opt, r);
 	fputs("  \"reasons\": [", f);
 	for (unsigned k = 0; k < n; k++) {
-		fprintf(f, "%s\n    { \"reason\": \"%s\", \"text\": ", k ? "," : "", icf_why_key(r[k].why));
+		fprintf(f, "%s\n    { \"reason\": \"%s\", \"text\": ", k ? "," : "",
+			icf_why_key(r[k].why));
 		icf_put_json(f, icf_why_text(r[k].why));
 		put_number(f, "functions_all", r[k].count[ICF_AUDIT_ALL]);
 		put_number(f, "bytes_all", r[k].bytes[ICF_AUDIT_ALL]);
@@ -139,16 +145,20 @@ static void put_near(FILE *f, const struct icf_audit *a)
 	fputs(" ]\n", f);
 }
 
-struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)
+struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
+				       const struct icf_audit_options *opt)
 {
 	fputs("{\n  \"icfold\": \"" ICF_VERSION "\",\n  \"file\": ", f);
 	icf_put_json(f, a->run.img.path);
 	fprintf(f, ",\n  \"mode\": \"%s\",\n", opt->mode == ICF_AUDIT_ALL ? "all" : "safe");
-	fprintf(f, "  \"references\": \"%s\",\n", a->run.prog.inferred ? "inferred" : "relocations");
+	fprintf(f, "  \"references\": \"%s\",\n",
+		a->run.prog.inferred ? "inferred" : "relocations");
 	fprintf(f, "  \"in_place\": %s,\n", a->in_place ? "true" : "false");
 	fprintf(f, "  \"names\": \"%s\",\n", a->by_address ? "addresses" : "symbols");
-	fprintf(f, "  \"sources\": { \"debug_information\": %" PRIu32 ", \"file_symbols\": %" PRIu32 ", \"root\": ", a->from_debug,
-		a->from_symbols);
+	fprintf(f,
+		"  \"sources\": { \"debug_information\": %" PRIu32 ", \"file_symbols\": %" PRIu32
+		", \"root\": ",
+		a->from_debug, a->from_symbols);
 	if (a->root)
 		icf_put_json(f, a->root);
 	else
@@ -158,8 +168,10 @@ struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a, const
 		icf_put_json(f, opt->filter);
 	else
 		fputs("null", f);
-	fprintf(f, ",\n  \"functions\": %" PRIu32 ",\n  \"matching\": %" PRIu32 ",\n", a->functions, a->n_match);
-	fprintf(f, "  \"code_bytes\": %" PRIu64 ",\n  \"text_bytes\": %" PRIu64 ",\n", a->code, a->text);
+	fprintf(f, ",\n  \"functions\": %" PRIu32 ",\n  \"matching\": %" PRIu32 ",\n", a->functions,
+		a->n_match);
+	fprintf(f, "  \"code_bytes\": %" PRIu64 ",\n  \"text_bytes\": %" PRIu64 ",\n", a->code,
+		a->text);
 	for (int m = 0; m < ICF_AUDIT_MODES; m++)
 		put_totals(f, a, m);
 	fprintf(f, "  \"n_groups\": %zu,\n", a->group.len);
@@ -189,21 +201,26 @@ static void put_csv(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-static void put_row(FILE *f, const char *table, const char *name, uint64_t functions, uint64_t bytes, uint64_t all, uint64_t safe)
+static void put_row(FILE *f, const char *table, const char *name, uint64_t functions,
+		    uint64_t bytes, uint64_t all, uint64_t safe)
 {
 	fprintf(f, "%s,", table);
 	put_csv(f, name);
-	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", functions, bytes, all, safe);
+	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", functions, bytes, all,
+		safe);
 }
 
-struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)
+struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
+				      const struct icf_audit_options *opt)
 {
 	fputs("table,name,functions,bytes,saving_all,saving_safe\n", f);
-	put_row(f, "total", a->run.img.path, a->functions, a->text, a->text - a->total[ICF_AUDIT_ALL].text_after,
+	put_row(f, "total", a->run.img.path, a->functions, a->text,
+		a->text - a->total[ICF_AUDIT_ALL].text_after,
 		a->text - a->total[ICF_AUDIT_SAFE].text_after);
 	for (size_t k = 0; k < a->group.len && (!opt->top || k < opt->top); k++) {
 		const struct icf_audit_group *g = &a->group.data[k];
-		put_row(f, "groups", icf_audit_name(a, g->keeper), g->count, g->size, g->saving[ICF_AUDIT_ALL], g->saving[ICF_AUDIT_SAFE]);
+		put_row(f, "groups", icf_audit_name(a, g->keeper), g->count, g->size,
+			g->saving[ICF_AUDIT_ALL], g->saving[ICF_AUDIT_SAFE]);
 	}
 	for (int d = 0; d < ICF_N_DIMS; d++) {
 		icf_audit_rows rows = { 0 };
@@ -214,8 +231,9 @@ struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a, const 
 			if (!r->saving[0] && !r->saving[1])
 				continue;
 			n++;
-			put_row(f, icf_dimension_key(d), r->key == ICF_NONE ? "" : icf_pool_text(&a->pool, r->key), r->count, r->bytes,
-				r->saving[ICF_AUDIT_ALL], r->saving[ICF_AUDIT_SAFE]);
+			put_row(f, icf_dimension_key(d),
+				r->key == ICF_NONE ? "" : icf_pool_text(&a->pool, r->key), r->count,
+				r->bytes, r->saving[ICF_AUDIT_ALL], r->saving[ICF_AUDIT_SAFE]);
 		}
 		VEC_FREE(&rows);
 	}
@@ -224,11 +242,13 @@ struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a, const 
 	for (int m = 0; m < ICF_AUDIT_MODES; m++)
 		for (unsigned k = 0; k < n; k++)
 			if (why[k].count[m])
-				put_row(f, m == ICF_AUDIT_ALL ? "reasons_all" : "reasons_safe", icf_why_key(why[k].why), why[k].count[m],
-					why[k].bytes[m], 0, 0);
+				put_row(f, m == ICF_AUDIT_ALL ? "reasons_all" : "reasons_safe",
+					icf_why_key(why[k].why), why[k].count[m], why[k].bytes[m],
+					0, 0);
 	for (size_t k = 0; k < a->near.len; k++) {
 		const struct icf_audit_near *x = &a->near.data[k];
-		put_row(f, "near_misses", icf_audit_name(a, a->near_member.data[x->member].unit), x->count, x->size, x->saving, 0);
+		put_row(f, "near_misses", icf_audit_name(a, a->near_member.data[x->member].unit),
+			x->count, x->size, x->saving, 0);
 	}
 	return NULL;
 }

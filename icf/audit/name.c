@@ -1,7 +1,8 @@
-/* name.c: cuts demangled names (Itanium C++ as the symbolizer spells them, Rust, plain C) into their parts.
+/* name.c: cuts demangled names (Itanium C++ as the symbolizer spells them, Rust, plain C) into
+ * their parts.
  *
- * One scan from the left with a stack of brackets; a demangled name has no grammar to speak of, so what does not balance is
- * taken as one part, and nothing here can fail. */
+ * One scan from the left with a stack of brackets; a demangled name has no grammar to speak of, so
+ * what does not balance is taken as one part, and nothing here can fail. */
 #include "icf/audit/name.h"
 #include <ctype.h>
 #include <stdint.h>
@@ -21,11 +22,12 @@ static bool starts(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* The length of the operator name at S[I] ("operator<<"), 0: none begins there.  After "operator<" a template argument may follow
- * at once: "operator<<int>(...)" is operator< of int. */
+/* The length of the operator name at S[I] ("operator<<"), 0: none begins there.  After "operator<"
+ * a template argument may follow at once: "operator<<int>(...)" is operator< of int. */
 static size_t operator_length(const char *s, size_t i)
 {
-	static const char *const symbol[] = { "()", "[]", "->*", "->", "<=>", "<<=", ">>=", "<=", ">=", ">>", "<<", ">", "<" };
+	static const char *const symbol[] = { "()", "[]", "->*", "->", "<=>", "<<=", ">>=",
+					      "<=", ">=", ">>",  "<<", ">",   "<" };
 	const char *p = s + i;
 	if (p[0] != 'o' || (i && ident(s[i - 1])) || !starts(p, "operator"))
 		return 0;
@@ -77,8 +79,7 @@ static size_t skip_group(const char *s, size_t i)
 				return 0;
 			depth--;
 			break;
-		default:
-			break;
+		default: break;
 		}
 		if (!depth)
 			return i + 1;
@@ -89,7 +90,8 @@ static size_t skip_group(const char *s, size_t i)
 /* Behind the qualifiers of a member function that stand at S[I]. */
 static size_t skip_qualifiers(const char *s, size_t i, bool *is_const)
 {
-	static const char *const word[] = { " const", " volatile", " restrict", " noexcept", " &&", " &", "&&", "&" };
+	static const char *const word[] = { " const", " volatile", " restrict", " noexcept",
+					    " &&",    " &",        "&&",        "&" };
 	for (bool again = true; again;) {
 		again = false;
 		for (size_t k = 0; k < sizeof word / sizeof *word && !again; k++)
@@ -147,7 +149,9 @@ void icf_name_parse(struct icf_name *name, const char *text)
 			after_operator = true;
 			/* "operator new", or of a conversion: all up to the parameters. */
 			while (op == 8 && s[i] && s[i] != '(') {
-				size_t to = s[i] == '<' || s[i] == '[' || s[i] == '{' ? skip_group(s, i) : i + 1;
+				size_t to = s[i] == '<' || s[i] == '[' || s[i] == '{'
+						    ? skip_group(s, i)
+						    : i + 1;
 				if (!to) {
 					whole(name);
 					return;
@@ -177,7 +181,8 @@ void icf_name_parse(struct icf_name *name, const char *text)
 			}
 			bool is_const = false;
 			size_t more = s[i] == '(' ? skip_qualifiers(s, to, &is_const) : to;
-			if (s[i] == '(' && (!s[more] || starts(s + more, " (.") || starts(s + more, " [clone"))) {
+			if (s[i] == '(' &&
+			    (!s[more] || starts(s + more, " (.") || starts(s + more, " [clone"))) {
 				end = i;
 				name->is_const = is_const;
 				name->clone = more;
@@ -246,11 +251,14 @@ static void puts_to(struct out *o, const char *s)
 	put(o, s, strlen(s));
 }
 
-/* The end of the template argument at I that the standard library or LLVM would have filled in itself; 0: it is none. */
+/* The end of the template argument at I that the standard library or LLVM would have filled in
+ * itself; 0: it is none. */
 static size_t default_argument(const char *s, size_t i, size_t end)
 {
-	static const char *const type[] = { "std::allocator<", "std::char_traits<", "std::less<", "std::default_delete<", "std::hash<",
-					    "std::equal_to<", "llvm::DenseMapInfo<", "llvm::detail::DenseMapPair<" };
+	static const char *const type[] = { "std::allocator<",     "std::char_traits<",
+					    "std::less<",          "std::default_delete<",
+					    "std::hash<",          "std::equal_to<",
+					    "llvm::DenseMapInfo<", "llvm::detail::DenseMapPair<" };
 	for (size_t k = 0; k < sizeof type / sizeof *type; k++) {
 		if (!starts(s + i, type[k]))
 			continue;
@@ -264,13 +272,17 @@ static size_t default_argument(const char *s, size_t i, size_t end)
 	return 0;
 }
 
-/* [BEGIN, END) with template arguments to DEPTH levels, and of each outermost list of arguments no more than about BUDGET columns. */
-static void render(struct out *o, const char *s, size_t begin, size_t end, unsigned depth, size_t budget)
+/* [BEGIN, END) with template arguments to DEPTH levels, and of each outermost list of arguments no
+ * more than about BUDGET columns. */
+static void render(struct out *o, const char *s, size_t begin, size_t end, unsigned depth,
+		   size_t budget)
 {
 	unsigned level = 0;
 	/* Rust: "<Vec<T> as Drop>::drop" begins with a type. */
 	depth += begin < end && s[begin] == '<';
-	size_t list = 0, list_end = 0; /* where the outermost list begins in the output and ends in the input */
+	size_t list = 0,
+	       list_end =
+		       0; /* where the outermost list begins in the output and ends in the input */
 	for (size_t i = begin; i < end;) {
 		if (level && list_end && o->len - list >= budget && i + 4 < list_end) {
 			puts_to(o, "...>");
@@ -329,7 +341,8 @@ static void replace(char *s, const char *from, const char *to)
 	}
 }
 
-static void put_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth, size_t budget, char *buf, size_t size)
+static void put_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth,
+		      size_t budget, char *buf, size_t size)
 {
 	struct out o = { buf, size, 0 };
 	buf[0] = 0;
@@ -343,7 +356,8 @@ static void put_parts(const struct icf_name *name, unsigned from, unsigned to, u
 	replace(buf, "std::__cxx11::", "std::");
 }
 
-void icf_name_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth, char *buf, size_t size)
+void icf_name_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth,
+		    char *buf, size_t size)
 {
 	put_parts(name, from, to, depth, SIZE_MAX, buf, size);
 }
@@ -388,7 +402,8 @@ static unsigned n_lists(const struct icf_name *name, unsigned from, unsigned to)
 }
 
 /* The parts [FROM, TO) with as many of their arguments as LIMIT columns have room for. */
-static void put_fitting(const struct icf_name *name, unsigned from, unsigned to, size_t limit, char *buf, size_t size)
+static void put_fitting(const struct icf_name *name, unsigned from, unsigned to, size_t limit,
+			char *buf, size_t size)
 {
 	size_t first = name->part[from].begin, last = name->part[to - 1].end;
 	for (unsigned depth = 4; depth > 0; depth--) {
@@ -408,7 +423,8 @@ static void put_fitting(const struct icf_name *name, unsigned from, unsigned to,
 		put_parts(name, from, to, 0, SIZE_MAX, buf, size);
 }
 
-void icf_name_part_brief(const struct icf_name *name, unsigned part, size_t limit, char *buf, size_t size)
+void icf_name_part_brief(const struct icf_name *name, unsigned part, size_t limit, char *buf,
+			 size_t size)
 {
 	size_t extra = part + 1 == name->n ? strlen(name->text) - name->clone : 0;
 	put_fitting(name, part, part + 1, limit > extra ? limit - extra : 0, buf, size);
@@ -424,7 +440,8 @@ void icf_name_brief(const struct icf_name *name, size_t limit, char *buf, size_t
 		strcpy(buf, "[thunk] ");
 		head = 8;
 	}
-	put_fitting(name, 0, name->n, limit > extra + head ? limit - extra - head : 0, buf + head, size - head);
+	put_fitting(name, 0, name->n, limit > extra + head ? limit - extra - head : 0, buf + head,
+		    size - head);
 	struct out o = { buf, size, strlen(buf) };
 	put(&o, name->text + name->clone, extra);
 	cut_middle(buf, limit);
@@ -433,7 +450,8 @@ void icf_name_brief(const struct icf_name *name, size_t limit, char *buf, size_t
 void icf_name_contrast(const char *text, const char *against, size_t limit, char *buf, size_t size)
 {
 	struct icf_name name;
-	static const char *const data[] = { "typeinfo ", "vtable ", "VTT ", "guard variable ", "construction vtable " };
+	static const char *const data[] = { "typeinfo ", "vtable ", "VTT ", "guard variable ",
+					    "construction vtable " };
 	for (size_t k = 0; k < sizeof data / sizeof *data; k++)
 		if (starts(text, data[k])) {
 			/* What follows is a type, which has no parts. */
@@ -466,5 +484,6 @@ void icf_name_contrast(const char *text, const char *against, size_t limit, char
 	icf_name_parse(&name, text);
 	icf_name_brief(&name, limit - room - 4, buf, size);
 	size_t n = strlen(buf);
-	snprintf(buf + n, size - n, " [%s%.*s%s]", at ? ".." : "", (int)(room - 4), text + at, strlen(text + at) > room - 4 ? ".." : "");
+	snprintf(buf + n, size - n, " [%s%.*s%s]", at ? ".." : "", (int)(room - 4), text + at,
+		 strlen(text + at) > room - 4 ? ".." : "");
 }

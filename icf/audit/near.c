@@ -1,13 +1,16 @@
-/* near.c: why functions that nothing equals are alone, and which miss their equals by a single value.
+/* near.c: why functions that nothing equals are alone, and which miss their equals by a single
+ * value.
  *
- * Every function gets four hashes: of its instructions with all references, constants and offsets taken out; of its code with the
- * references taken out; and for each mode of its code with the references by what they mean.  Who shares the third but not the
- * class has other unwind rules; who shares the second refers to something else; who shares the first has other constants.
- * Those are figures of a report, so that equal hashes (128 bits) count as equal.
+ * Every function gets four hashes: of its instructions with all references, constants and offsets
+ * taken out; of its code with the references taken out; and for each mode of its code with the
+ * references by what they mean.  Who shares the third but not the class has other unwind rules; who
+ * shares the second refers to something else; who shares the first has other constants. Those are
+ * figures of a report, so that equal hashes (128 bits) count as equal.
  *
- * Near misses: among functions of equal instructions, the values in the fields are a vector; two vectors that agree but for one
- * place, or but for all places that hold one value (a callee that is called three times), make a pair.  For every member and every
- * such set of places the rest is hashed (as a sum, so that taking fields out is a subtraction); equal sums are compared in full.
+ * Near misses: among functions of equal instructions, the values in the fields are a vector; two
+ * vectors that agree but for one place, or but for all places that hold one value (a callee that is
+ * called three times), make a pair.  For every member and every such set of places the rest is
+ * hashed (as a sum, so that taking fields out is a subtraction); equal sums are compared in full.
  * Cost: one pass over all code, then one entry for each field of a function that has company. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -16,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART 512
+#define PART  512
 #define LEAST 16 /* bytes of a function that a near miss is worth */
 
 struct key {
@@ -37,14 +40,17 @@ static enum icf_mode mode_of(int m)
 	return m == ICF_AUDIT_ALL ? ICF_MODE_ALL : ICF_MODE_SAFE;
 }
 
-/* What a reference means, as a number: its target's class, its address, or the contents of the jump table. */
-static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_unit *u, const struct icf_ref *ref)
+/* What a reference means, as a number: its target's class, its address, or the contents of the jump
+ * table. */
+static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_unit *u,
+			const struct icf_ref *ref)
 {
 	const struct icf_program *prog = &a->run.prog;
 	const uint32_t *cls = a->plan[mode].cls;
 	switch (icf_ref_meaning(prog, mode_of(mode), ref)) {
 	case ICF_MEANS_CLASS:
-		return icf_hash_mix(icf_hash_mix(1, cls[ref->unit]), ref->target - prog->unit.data[ref->unit].start);
+		return icf_hash_mix(icf_hash_mix(1, cls[ref->unit]),
+				    ref->target - prog->unit.data[ref->unit].start);
 	case ICF_MEANS_TABLE: {
 		const struct icf_table *t = &prog->table.data[ref->table];
 		if (icf_names_again(prog, ref))
@@ -56,13 +62,14 @@ static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_un
 			if (to == ICF_NONE)
 				h = icf_hash_mix(h, d->target);
 			else
-				h = icf_hash_mix(icf_hash_mix(h, &prog->unit.data[to] == u ? ICF_NONE : cls[to]),
+				h = icf_hash_mix(icf_hash_mix(h, &prog->unit.data[to] == u
+									 ? ICF_NONE
+									 : cls[to]),
 						 d->target - prog->unit.data[to].start);
 		}
 		return h;
 	}
-	default:
-		return icf_hash_mix(3, ref->target);
+	default: return icf_hash_mix(3, ref->target);
 	}
 }
 
@@ -72,32 +79,40 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	const uint8_t *code = icf_unit_bytes(prog, u);
-	size_t size = (size_t)(u->end - u->start), avail = (size_t)(prog->exec.data[u->sec].end - u->start);
+	size_t size = (size_t)(u->end - u->start),
+	       avail = (size_t)(prog->exec.data[u->sec].end - u->start);
 	s->field.len = s->code.len = 0;
 	if (!VEC_RESERVE(&s->code, size + 1))
 		return &elfrw_err_nomem;
 	memcpy(s->code.data, code, size);
 	s->code.len = size;
-	/* References in the order of their places: two of one instruction may stand the wrong way round. */
+	/* References in the order of their places: two of one instruction may stand the wrong way
+	 * round. */
 	struct elfrw_insn in;
 	uint32_t r = 0;
 	for (size_t pos = 0; pos < size; pos += in.len) {
-		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &in) || in.len > size - pos)
+		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &in) ||
+		    in.len > size - pos)
 			break;
 		uint32_t first = r;
 		for (; r < u->n_ref && ref[r].off < pos + in.len; r++) {
 			struct icf_near_field *f = VEC_PUSH(&s->field);
 			if (!f)
 				return &elfrw_err_nomem;
-			*f = (struct icf_near_field){ .off = ref[r].off, .size = ref[r].size, .ref = r,
-						      .value = meaning(a, ICF_AUDIT_ALL, u, &ref[r]),
-						      .kind = ref[r].table != ICF_NONE        ? ICF_NEAR_TABLE
-							      : ref[r].kind == ICF_REF_BRANCH ? ICF_NEAR_CALLEE
-											      : ICF_NEAR_ADDRESS };
+			*f = (struct icf_near_field){
+				.off = ref[r].off,
+				.size = ref[r].size,
+				.ref = r,
+				.value = meaning(a, ICF_AUDIT_ALL, u, &ref[r]),
+				.kind = ref[r].table != ICF_NONE        ? ICF_NEAR_TABLE
+					: ref[r].kind == ICF_REF_BRANCH ? ICF_NEAR_CALLEE
+									: ICF_NEAR_ADDRESS
+			};
 		}
 		const struct {
 			uint8_t off, size, kind;
-		} plain[] = { { in.disp_off, in.disp_size, ICF_NEAR_OFFSET }, { in.imm_off, in.imm_size, ICF_NEAR_CONSTANT } };
+		} plain[] = { { in.disp_off, in.disp_size, ICF_NEAR_OFFSET },
+			      { in.imm_off, in.imm_size, ICF_NEAR_CONSTANT } };
 		for (int k = 0; k < 2; k++) {
 			bool taken = plain[k].size == 0;
 			for (uint32_t q = first; q < r && !taken; q++)
@@ -107,9 +122,13 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 			struct icf_near_field *f = VEC_PUSH(&s->field);
 			if (!f)
 				return &elfrw_err_nomem;
-			*f = (struct icf_near_field){ .off = (uint32_t)pos + plain[k].off, .size = plain[k].size, .ref = ICF_NONE,
-						      .kind = plain[k].kind,
-						      .value = elfrw_get_le(code + pos + plain[k].off, plain[k].size) };
+			*f = (struct icf_near_field){
+				.off = (uint32_t)pos + plain[k].off,
+				.size = plain[k].size,
+				.ref = ICF_NONE,
+				.kind = plain[k].kind,
+				.value = elfrw_get_le(code + pos + plain[k].off, plain[k].size)
+			};
 		}
 	}
 	for (size_t k = 0; k < s->field.len; k++)
@@ -126,7 +145,8 @@ void icf_near_scratch_deinit(struct icf_near_scratch *s)
 
 /* ---- the four hashes ---- */
 
-static struct elfrw_err *hash_one(struct compare *c, struct key *k, struct icf_near_scratch *s, struct icf_canon_scratch *canon)
+static struct elfrw_err *hash_one(struct compare *c, struct key *k, struct icf_near_scratch *s,
+				  struct icf_canon_scratch *canon)
 {
 	const struct icf_audit *a = c->a;
 	const struct icf_program *prog = &a->run.prog;
@@ -195,7 +215,8 @@ static bool same_hash(const struct key *x, const struct key *y, unsigned which)
 	return a->hi == b->hi && a->lo == b->lo;
 }
 
-/* Gives a better reason to the lone members of each run of equal hashes; stronger likenesses come first. */
+/* Gives a better reason to the lone members of each run of equal hashes; stronger likenesses come
+ * first. */
 static void explain(struct compare *c, unsigned which)
 {
 	struct icf_audit *a = c->a;
@@ -212,7 +233,9 @@ static void explain(struct compare *c, unsigned which)
 				if (why[m] != ICF_UNIQUE)
 					continue;
 				if (which >= 2)
-					why[m] = (int)which - 2 != m ? ICF_UNIQUE : may > 1 ? ICF_WHY_UNWIND : ICF_WHY_TWIN_STAYS;
+					why[m] = (int)which - 2 != m ? ICF_UNIQUE
+						 : may > 1           ? ICF_WHY_UNWIND
+								     : ICF_WHY_TWIN_STAYS;
 				else
 					why[m] = which == 1 ? ICF_WHY_REFERS : ICF_WHY_CONSTANT;
 			}
@@ -221,12 +244,14 @@ static void explain(struct compare *c, unsigned which)
 	}
 }
 
-/* Equal with --icf=all, alone with --icf=safe: only addresses that must stay distinct make the difference. */
+/* Equal with --icf=all, alone with --icf=safe: only addresses that must stay distinct make the
+ * difference. */
 static void explain_safe(struct icf_audit *a)
 {
 	for (uint32_t i = 0; i < a->run.prog.unit.len; i++) {
 		uint8_t *why = a->unit[i].why;
-		if (why[ICF_AUDIT_SAFE] == ICF_UNIQUE && why[ICF_AUDIT_ALL] >= ICF_WHY_KEPT && why[ICF_AUDIT_ALL] <= ICF_WHY_THUNK)
+		if (why[ICF_AUDIT_SAFE] == ICF_UNIQUE && why[ICF_AUDIT_ALL] >= ICF_WHY_KEPT &&
+		    why[ICF_AUDIT_ALL] <= ICF_WHY_THUNK)
 			why[ICF_AUDIT_SAFE] = ICF_WHY_DISTINCT;
 	}
 }
@@ -269,16 +294,20 @@ static struct elfrw_err *find_near(struct compare *c)
 struct elfrw_err *icf_audit_compare(struct icf_audit *a, const struct icf_audit_options *opt)
 {
 	const struct icf_program *prog = &a->run.prog;
-	struct compare c = { .a = a, .opt = opt, .key = malloc((prog->unit.len + 1) * sizeof *c.key) };
+	struct compare c = { .a = a,
+			     .opt = opt,
+			     .key = malloc((prog->unit.len + 1) * sizeof *c.key) };
 	if (!c.key)
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		bool rival = u->reason == ICF_OK && a->plan[ICF_AUDIT_ALL].kept[i] == i && u->end - u->start >= LEAST;
+		bool rival = u->reason == ICF_OK && a->plan[ICF_AUDIT_ALL].kept[i] == i &&
+			     u->end - u->start >= LEAST;
 		if (u->kind == ICF_UNIT_FUNC)
 			c.key[c.n++] = (struct key){ .unit = i, .rival = rival };
 	}
-	struct elfrw_err *err = elfrw_parallel(opt->threads, (c.n + PART - 1) / PART, hash_part, &c);
+	struct elfrw_err *err =
+		elfrw_parallel(opt->threads, (c.n + PART - 1) / PART, hash_part, &c);
 	if (!err) {
 		explain(&c, 2 + ICF_AUDIT_ALL);
 		explain(&c, 2 + ICF_AUDIT_SAFE);

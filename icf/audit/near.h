@@ -1,4 +1,5 @@
-/* near.h: private to audit_near.c, audit_near_search.c, audit_near_text.c: the search for near misses. */
+/* near.h: private to audit_near.c, audit_near_search.c, audit_near_text.c: the search for near
+ * misses. */
 #ifndef ICF_AUDIT_NEAR_H
 #define ICF_AUDIT_NEAR_H
 #include "icf/audit/audit.h"
@@ -9,7 +10,7 @@ struct icf_near_field {
 	uint32_t off;   /* from the unit's start */
 	uint32_t ref;   /* among the unit's references, or ICF_NONE */
 	uint8_t size;
-	uint8_t kind;   /* enum icf_near_kind */
+	uint8_t kind; /* enum icf_near_kind */
 };
 
 struct icf_near_scratch {
@@ -18,7 +19,8 @@ struct icf_near_scratch {
 };
 
 /* The fields of unit I, by place, and its code without them. */
-struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct icf_near_scratch *s);
+struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i,
+				  struct icf_near_scratch *s);
 void icf_near_scratch_deinit(struct icf_near_scratch *s);
 
 /* One member of a bucket without one value. */
@@ -31,8 +33,8 @@ struct icf_near_entry {
 
 struct icf_near_search {
 	struct icf_audit *a;
-	VEC(uint32_t) rival;               /* the bucket: units whose instructions are the same */
-	VEC(struct icf_near_field) field;  /* of all members, as many for each */
+	VEC(uint32_t) rival;              /* the bucket: units whose instructions are the same */
+	VEC(struct icf_near_field) field; /* of all members, as many for each */
 	VEC(struct icf_near_entry) entry;
 	VEC(uint32_t) order;
 	struct icf_near_scratch first, other;

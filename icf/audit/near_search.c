@@ -1,9 +1,11 @@
-/* near_search.c: near misses among functions of equal instructions; see audit_near.c for the method. */
+/* near_search.c: near misses among functions of equal instructions; see audit_near.c for the
+ * method. */
 #include "icf/audit/near.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* No bucket may take more entries than this (24 bytes each): the rest of its members goes without. */
+/* No bucket may take more entries than this (24 bytes each): the rest of its members goes
+ * without. */
 #define MAX_ENTRIES (4u << 20)
 
 struct elfrw_err *icf_near_init(struct icf_near_search *s, struct icf_audit *a)
@@ -32,11 +34,13 @@ static struct elfrw_err *load(struct icf_near_search *s, size_t *n_fields)
 	for (size_t i = 0; i < s->rival.len && nf; i++) {
 		const struct icf_near_scratch *x = &s->other;
 		ELFRW_TRY(icf_near_fields(s->a, s->rival.data[i], &s->other));
-		if (x->field.len != nf || x->code.len != s->first.code.len || memcmp(x->code.data, s->first.code.data, x->code.len) != 0)
+		if (x->field.len != nf || x->code.len != s->first.code.len ||
+		    memcmp(x->code.data, s->first.code.data, x->code.len) != 0)
 			continue;
 		bool same = true;
 		for (size_t k = 0; k < nf && same; k++)
-			same = x->field.data[k].off == s->first.field.data[k].off && x->field.data[k].kind == s->first.field.data[k].kind;
+			same = x->field.data[k].off == s->first.field.data[k].off &&
+			       x->field.data[k].kind == s->first.field.data[k].kind;
 		if (!same)
 			continue;
 		if ((n + 1) * nf > MAX_ENTRIES)
@@ -55,7 +59,8 @@ static uint64_t term(const struct icf_near_field *f, size_t k)
 	return icf_hash_mix(icf_hash_mix(k + 1, f->kind), f->value);
 }
 
-static struct elfrw_err *push(struct icf_near_search *s, uint64_t places, uint64_t rest, size_t member, uint32_t field)
+static struct elfrw_err *push(struct icf_near_search *s, uint64_t places, uint64_t rest,
+			      size_t member, uint32_t field)
 {
 	struct icf_near_entry *e = VEC_PUSH(&s->entry);
 	if (!e)
@@ -86,7 +91,8 @@ static struct elfrw_err *add_entries(struct icf_near_search *s, size_t member, s
 		s->order.data[k] = (uint32_t)k;
 	}
 	for (size_t k = 0; k < nf; k++)
-		ELFRW_TRY(push(s, icf_hash_mix(k + 1, 1), sum - term(&f[k], k), member, (uint32_t)k));
+		ELFRW_TRY(
+			push(s, icf_hash_mix(k + 1, 1), sum - term(&f[k], k), member, (uint32_t)k));
 	qsort_r(s->order.data, nf, sizeof *s->order.data, value_order, (void *)f);
 	for (size_t i = 0; i < nf;) {
 		uint32_t first = s->order.data[i];
@@ -125,10 +131,11 @@ static bool left_out(const struct icf_near_field *f, const struct icf_near_entry
 }
 
 /* Do X and Y agree in all other places, and differ in these? */
-static bool near(const struct icf_near_search *s, const struct icf_near_entry *x, const struct icf_near_entry *y, size_t nf,
-		 uint32_t *places)
+static bool near(const struct icf_near_search *s, const struct icf_near_entry *x,
+		 const struct icf_near_entry *y, size_t nf, uint32_t *places)
 {
-	const struct icf_near_field *f = s->field.data + x->member * nf, *g = s->field.data + y->member * nf;
+	const struct icf_near_field *f = s->field.data + x->member * nf,
+				    *g = s->field.data + y->member * nf;
 	*places = 0;
 	if (x->field != y->field || f[x->field].value == g[y->field].value)
 		return false;
@@ -143,10 +150,12 @@ static bool near(const struct icf_near_search *s, const struct icf_near_entry *x
 	return true;
 }
 
-static struct elfrw_err *add_run(struct icf_near_search *s, const struct icf_near_entry *e, size_t n, size_t nf)
+static struct elfrw_err *add_run(struct icf_near_search *s, const struct icf_near_entry *e,
+				 size_t n, size_t nf)
 {
 	struct icf_audit *a = s->a;
-	struct icf_audit_near found = { .member = (uint32_t)a->near_member.len, .size = icf_audit_size(a, s->rival.data[e->member]) };
+	struct icf_audit_near found = { .member = (uint32_t)a->near_member.len,
+					.size = icf_audit_size(a, s->rival.data[e->member]) };
 	bool match = false;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t places;

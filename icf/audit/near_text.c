@@ -1,4 +1,5 @@
-/* near_text.c: what the values are in which near misses differ: functions, imported functions, strings, data, numbers. */
+/* near_text.c: what the values are in which near misses differ: functions, imported functions,
+ * strings, data, numbers. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/search.h"
 #include "icf/audit/near.h"
@@ -35,7 +36,8 @@ static struct elfrw_err *read_data_symbols(struct describer *d)
 		Elf64_Sym sym;
 		memcpy(&sym, t->data + i * sizeof sym, sizeof sym);
 		const char *name = elfrw_image_string(img, t->hdr.sh_link, sym.st_name);
-		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF || !name || !*name)
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
+		    !name || !*name)
 			continue;
 		struct datum *slot = VEC_PUSH(&d->datum);
 		if (!slot)
@@ -57,7 +59,8 @@ static const struct datum *datum_at(const struct describer *d, uint64_t va)
 /* The name of the symbol that the dynamic relocation of the slot at PLACE sets, or NULL. */
 static const char *import_at(const struct icf_program *prog, uint64_t place)
 {
-	if (strncmp(prog->img->section[elfrw_image_section_at(prog->img, place)].name, ".got", 4) != 0)
+	if (strncmp(prog->img->section[elfrw_image_section_at(prog->img, place)].name, ".got", 4) !=
+	    0)
 		return NULL;
 	const struct icf_dynreloc *r = prog->dynreloc.data;
 	size_t n = LOWER_BOUND(0, prog->dynreloc.len, mid, r[mid].place < place);
@@ -67,7 +70,8 @@ static const char *import_at(const struct icf_program *prog, uint64_t place)
 	const struct elfrw_section *s = &prog->img->section[r->shndx];
 	Elf64_Rela rela;
 	Elf64_Sym sym;
-	if (r->relr || s->hdr.sh_type != SHT_RELA || !s->data || r->index >= s->hdr.sh_size / sizeof rela || !prog->img->dynsym)
+	if (r->relr || s->hdr.sh_type != SHT_RELA || !s->data ||
+	    r->index >= s->hdr.sh_size / sizeof rela || !prog->img->dynsym)
 		return NULL;
 	memcpy(&rela, s->data + r->index * sizeof rela, sizeof rela);
 	const struct elfrw_section *t = &prog->img->section[prog->img->dynsym];
@@ -141,7 +145,8 @@ static void describe_address(struct describer *d, const struct icf_ref *ref)
 		put_name(d, import, 0);
 		return;
 	}
-	if ((!s || !*s->name) && (ref->flags & ICF_REF_LEA) && string_at(prog->img, ref->target, d->buf, sizeof d->buf))
+	if ((!s || !*s->name) && (ref->flags & ICF_REF_LEA) &&
+	    string_at(prog->img, ref->target, d->buf, sizeof d->buf))
 		return;
 	if (s)
 		put_name(d, s->name, ref->target - s->value);
@@ -169,16 +174,19 @@ static void describe_number(struct describer *d, const struct icf_near_field *f)
 	if (v > -10 && v < 10)
 		snprintf(d->buf, sizeof d->buf, "%lld", (long long)v);
 	else
-		snprintf(d->buf, sizeof d->buf, "%lld (0x%llx)", (long long)v, (unsigned long long)f->value);
+		snprintf(d->buf, sizeof d->buf, "%lld (0x%llx)", (long long)v,
+			 (unsigned long long)f->value);
 }
 
-static struct elfrw_err *describe(struct describer *d, const struct icf_audit_near *n, struct icf_audit_near_member *m)
+static struct elfrw_err *describe(struct describer *d, const struct icf_audit_near *n,
+				  struct icf_audit_near_member *m)
 {
 	const struct icf_program *prog = &d->a->run.prog;
 	const struct icf_near_field *f = NULL;
 	ELFRW_TRY(icf_near_fields(d->a, m->unit, &d->scratch));
 	for (size_t k = 0; k < d->scratch.field.len && !f; k++)
-		if (d->scratch.field.data[k].off == n->off && d->scratch.field.data[k].kind == n->kind)
+		if (d->scratch.field.data[k].off == n->off &&
+		    d->scratch.field.data[k].kind == n->kind)
 			f = &d->scratch.field.data[k];
 	if (!f)
 		strcpy(d->buf, "?");

@@ -1,14 +1,14 @@
-/* page.c: the parts of the HTML report, taken in from icf/audit/page/ by the assembler.  The paths are relative to the folder that
- * the compiler runs in: the top of the source tree. */
+/* page.c: the parts of the HTML report, taken in from icf/audit/page/ by the assembler.  The paths
+ * are relative to the folder that the compiler runs in: the top of the source tree. */
 #include "icf/audit/page.h"
 
-#define TAKE_IN(name, path)                                     \
+#define TAKE_IN(name, path)                                       \
 	__asm__(".pushsection .rodata.icf_page,\"a\",@progbits\n" \
-		".globl " #name "\n"                            \
-		".type " #name ",@object\n" #name ":\n"         \
-		".incbin \"" path "\"\n"                        \
-		".byte 0\n"                                     \
-		".size " #name ", .-" #name "\n"                \
+		".globl " #name "\n"                              \
+		".type " #name ",@object\n" #name ":\n"           \
+		".incbin \"" path "\"\n"                          \
+		".byte 0\n"                                       \
+		".size " #name ", .-" #name "\n"                  \
 		".popsection\n")
 
 TAKE_IN(icf_page_style, "icf/audit/page/audit.css");

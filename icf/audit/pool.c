@@ -52,12 +52,14 @@ uint32_t icf_pool_find(const struct icf_pool *pool, const char *s, size_t n)
 
 uint32_t icf_pool_add(struct icf_pool *pool, const char *s, size_t n)
 {
-	if (2 * pool->start.len >= pool->n_slots && (pool->start.len > UINT32_MAX / 4 || !grow(pool)))
+	if (2 * pool->start.len >= pool->n_slots &&
+	    (pool->start.len > UINT32_MAX / 4 || !grow(pool)))
 		return ICF_POOL_NONE;
 	uint32_t *slot = find(pool, s, n);
 	if (*slot)
 		return *slot - 1;
-	if (!VEC_RESERVE(&pool->text, pool->text.len + n + 1) || !VEC_RESERVE(&pool->start, pool->start.len + 1))
+	if (!VEC_RESERVE(&pool->text, pool->text.len + n + 1) ||
+	    !VEC_RESERVE(&pool->start, pool->start.len + 1))
 		return ICF_POOL_NONE;
 	pool->start.data[pool->start.len++] = pool->text.len;
 	memcpy(pool->text.data + pool->text.len, s, n);

@@ -7,14 +7,14 @@
 
 /* Starts as { 0 }. */
 struct icf_pool {
-	VEC(char) text;      /* all strings, each with its final zero */
-	VEC(size_t) start;   /* by number */
-	uint32_t *slot;      /* open hash table of numbers + 1; owned */
+	VEC(char) text;    /* all strings, each with its final zero */
+	VEC(size_t) start; /* by number */
+	uint32_t *slot;    /* open hash table of numbers + 1; owned */
 	size_t n_slots;
 };
 
-/* The number of the N bytes at S, which must hold no zero; the same bytes have the same number, and numbers count up from 0 in
- * the order of the first calls.  ICF_POOL_NONE: out of memory. */
+/* The number of the N bytes at S, which must hold no zero; the same bytes have the same number, and
+ * numbers count up from 0 in the order of the first calls.  ICF_POOL_NONE: out of memory. */
 uint32_t icf_pool_add(struct icf_pool *pool, const char *s, size_t n);
 
 /* The number of the N bytes at S, or ICF_POOL_NONE when they were never added. */

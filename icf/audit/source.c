@@ -1,9 +1,11 @@
 /* source.c: what every function is called and where it comes from.
  *
- * Families and namespaces come out of the demangled names.  Sources come from the debug information, one look-up in the line
- * table for each function's first byte; where there is none, from the file symbols (STT_FILE), which stand before the local
- * symbols of each object.  Linkers lay objects out one after the other, so a global function between two local ones of the same
- * object belongs to it, too.  A linked program does not record archives: the folder of the compilation unit stands for the library.
+ * Families and namespaces come out of the demangled names.  Sources come from the debug
+ * information, one look-up in the line table for each function's first byte; where there is none,
+ * from the file symbols (STT_FILE), which stand before the local symbols of each object.  Linkers
+ * lay objects out one after the other, so a global function between two local ones of the same
+ * object belongs to it, too.  A linked program does not record archives: the folder of the
+ * compilation unit stands for the library.
  *
  * Cost: for llc (71,000 functions, no debug information) 0.3 s, nearly all of it demangling. */
 #include "dwarf/symbolize/symbolize.h"
@@ -14,12 +16,14 @@
 #include <string.h>
 
 #define TEXT_MAX 8192
-#define NAME_MAX_SHOWN 4096 /* names may be suffixes of one string, each a name to be kept; no compiler's are that long but a few */
+#define NAME_MAX_SHOWN                                                                         \
+	4096 /* names may be suffixes of one string, each a name to be kept; no compiler's are \
+		that long but a few */
 
 struct sources {
 	struct icf_audit *a;
 	struct icf_pool classes; /* scopes that are classes, not namespaces */
-	uint32_t *unit_path;    /* by unit: absolute path of the compilation unit, in the pool */
+	uint32_t *unit_path;     /* by unit: absolute path of the compilation unit, in the pool */
 	uint32_t *comp_dir;
 	uint32_t *file_path;
 	char buf[TEXT_MAX];
@@ -42,7 +46,8 @@ static struct elfrw_err *take_names(struct sources *s, const regex_t *filter)
 		const char *linkage = icf_unit_name(&a->run.prog, i, number);
 		const char *name = a->sym ? dwr_sym_demangle(a->sym, linkage) : linkage;
 		ELFRW_TRY(add(s, name, strnlen(name, NAME_MAX_SHOWN), &u->name));
-		u->match = !filter || regexec(filter, name, 0, NULL, 0) == 0 || regexec(filter, linkage, 0, NULL, 0) == 0;
+		u->match = !filter || regexec(filter, name, 0, NULL, 0) == 0 ||
+			   regexec(filter, linkage, 0, NULL, 0) == 0;
 		a->n_match += u->match && a->run.prog.unit.data[i].kind == ICF_UNIT_FUNC;
 	}
 	return NULL;
@@ -58,7 +63,8 @@ static struct elfrw_err *find_classes(struct sources *s)
 			continue;
 		unsigned last = n.n - 1;
 		size_t len = icf_name_base(&n, last);
-		const char *own = n.text + n.part[last].begin, *scope = n.text + n.part[last - 1].begin;
+		const char *own = n.text + n.part[last].begin,
+			   *scope = n.text + n.part[last - 1].begin;
 		bool same = len == icf_name_base(&n, last - 1) && memcmp(own, scope, len) == 0;
 		if (!same && !n.is_const && own[0] != '~')
 			continue;
@@ -69,15 +75,15 @@ static struct elfrw_err *find_classes(struct sources *s)
 	return NULL;
 }
 
-/* The leading scopes that look like namespaces: no template arguments, no function, no class that is known or that has a capital
- * letter as types usually have. */
+/* The leading scopes that look like namespaces: no template arguments, no function, no class that
+ * is known or that has a capital letter as types usually have. */
 static void namespace_of(struct sources *s, const struct icf_name *n)
 {
 	unsigned k = 0;
 	for (; k + 1 < n->n; k++) {
 		const char *part = n->text + n->part[k].begin;
-		if (icf_name_base(n, k) != n->part[k].end - n->part[k].begin || isupper((unsigned char)*part) ||
-		    *part == '\'' || *part == '<')
+		if (icf_name_base(n, k) != n->part[k].end - n->part[k].begin ||
+		    isupper((unsigned char)*part) || *part == '\'' || *part == '<')
 			break;
 		icf_name_parts(n, 0, k + 1, 0, s->buf, sizeof s->buf);
 		if (icf_pool_find(&s->classes, s->buf, strlen(s->buf)) != ICF_POOL_NONE)
@@ -97,13 +103,15 @@ static struct elfrw_err *take_scopes(struct sources *s)
 		struct icf_name n;
 		if (a->run.prog.unit.data[i].sym == ICF_NONE)
 			continue;
-		/* The pool grows below, and the name lies in it: offsets stay good, the text does not. */
+		/* The pool grows below, and the name lies in it: offsets stay good, the text does
+		 * not. */
 		char *text = strdup(icf_audit_name(a, i));
 		if (!text)
 			return &elfrw_err_nomem;
 		icf_name_parse(&n, text);
 		icf_name_family(&n, s->buf, sizeof s->buf);
-		struct elfrw_err *err = add(s, s->buf, strlen(s->buf), &a->unit[i].key[ICF_DIM_FAMILY]);
+		struct elfrw_err *err =
+			add(s, s->buf, strlen(s->buf), &a->unit[i].key[ICF_DIM_FAMILY]);
 		if (!err) {
 			namespace_of(s, &n);
 			err = add(s, s->buf, strlen(s->buf), &a->unit[i].key[ICF_DIM_NAMESPACE]);
@@ -153,7 +161,8 @@ static void normalise(char *path)
 }
 
 /* DIR/NAME, normalised, into the pool. */
-static struct elfrw_err *add_path(struct sources *s, const char *dir, const char *name, uint32_t *ret)
+static struct elfrw_err *add_path(struct sources *s, const char *dir, const char *name,
+				  uint32_t *ret)
 {
 	size_t nd = dir && *name != '/' ? strlen(dir) : 0, nn = strlen(name);
 	if (nd + nn + 2 > sizeof s->buf)
@@ -242,11 +251,13 @@ static const char *shown(const struct icf_audit *a, const char *path)
 	return n > 1 && strncmp(path, a->root, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
 
-/* What stands for the library: the third party by its folder, else the folder of the compilation unit. */
+/* What stands for the library: the third party by its folder, else the folder of the compilation
+ * unit. */
 static void library_of(struct sources *s, const char *path)
 {
-	static const char *const parent[] = { "third_party/", "third-party/", "thirdparty/", "3rdparty/", "external/",
-					      "vendor/",      "deps/",	      "_deps/",	     "subprojects/" };
+	static const char *const parent[] = { "third_party/", "third-party/", "thirdparty/",
+					      "3rdparty/",    "external/",    "vendor/",
+					      "deps/",        "_deps/",       "subprojects/" };
 	for (size_t k = 0; k < sizeof parent / sizeof *parent; k++) {
 		const char *p = strstr(path, parent[k]);
 		if (!p || (p > path && p[-1] != '/'))
@@ -260,7 +271,8 @@ static void library_of(struct sources *s, const char *path)
 		}
 	}
 	const char *slash = strrchr(path, '/');
-	snprintf(s->buf, sizeof s->buf, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	snprintf(s->buf, sizeof s->buf, "%.*s", slash ? (int)(slash - path) : 1,
+		 slash ? path : ".");
 }
 
 static struct elfrw_err *take_paths(struct sources *s)
@@ -283,7 +295,8 @@ static struct elfrw_err *take_paths(struct sources *s)
 				return err;
 		}
 		if (s->file_path[i] != ICF_POOL_NONE) {
-			snprintf(s->buf, sizeof s->buf, "%s", shown(a, icf_pool_text(&a->pool, s->file_path[i])));
+			snprintf(s->buf, sizeof s->buf, "%s",
+				 shown(a, icf_pool_text(&a->pool, s->file_path[i])));
 			ELFRW_TRY(add(s, s->buf, strlen(s->buf), &key[ICF_DIM_FILE]));
 			char *slash = strrchr(s->buf, '/');
 			if (slash)
@@ -298,7 +311,8 @@ static struct elfrw_err *take_paths(struct sources *s)
 
 /* ---- file symbols ---- */
 
-/* By index in .symtab: the name of the file that a local symbol comes from, NULL for others.  The caller frees it. */
+/* By index in .symtab: the name of the file that a local symbol comes from, NULL for others.  The
+ * caller frees it. */
 static const char **read_file_symbols(const struct icf_audit *a, size_t *n)
 {
 	const struct elfrw_image *img = &a->run.img;
@@ -333,14 +347,16 @@ static struct elfrw_err *take_file_symbols(struct sources *s)
 		uint32_t *key = &a->unit[i].key[ICF_DIM_UNIT];
 		if (before != ICF_NONE && prog->unit.data[before].sec != u->sec)
 			before = ICF_NONE;
-		if (*key != ICF_NONE || u->sym == ICF_NONE || prog->sym.data[u->sym].index >= n_sym || !file[prog->sym.data[u->sym].index])
+		if (*key != ICF_NONE || u->sym == ICF_NONE ||
+		    prog->sym.data[u->sym].index >= n_sym || !file[prog->sym.data[u->sym].index])
 			continue;
 		const char *name = file[prog->sym.data[u->sym].index];
 		err = add(s, name, strlen(name), key);
 		a->from_symbols += u->kind == ICF_UNIT_FUNC;
 		if (!err && before != ICF_NONE && a->unit[before].key[ICF_DIM_UNIT] == *key)
 			for (uint32_t k = before + 1; k < i; k++) {
-				/* What lies between and has a source of its own comes from elsewhere. */
+				/* What lies between and has a source of its own comes from
+				 * elsewhere. */
 				if (a->unit[k].key[ICF_DIM_UNIT] != ICF_NONE)
 					continue;
 				a->unit[k].key[ICF_DIM_UNIT] = *key;

@@ -20,25 +20,22 @@ static int group_order(const void *p, const void *q, void *ctx)
 	const struct order *o = ctx;
 	int c = 0;
 	switch (o->opt->sort) {
-	case ICF_SORT_COUNT:
-		c = down(x->count, y->count);
-		break;
-	case ICF_SORT_SIZE:
-		c = down(x->size, y->size);
-		break;
+	case ICF_SORT_COUNT: c = down(x->count, y->count); break;
+	case ICF_SORT_SIZE: c = down(x->size, y->size); break;
 	case ICF_SORT_NAME:
 		c = strcmp(icf_audit_name(o->a, x->keeper), icf_audit_name(o->a, y->keeper));
 		break;
-	case ICF_SORT_SAVING:
-		break;
+	case ICF_SORT_SAVING: break;
 	}
 	if (!c)
 		c = down(x->saving[o->opt->mode], y->saving[o->opt->mode]);
 	return c ? c : x->keeper < y->keeper ? -1 : x->keeper > y->keeper;
 }
 
-/* The members of each group lie together: a counting sort by keeper keeps the order of addresses. */
-static struct elfrw_err *fill_groups(struct icf_audit *a, const struct icf_audit_options *opt, uint32_t *at)
+/* The members of each group lie together: a counting sort by keeper keeps the order of
+ * addresses. */
+static struct elfrw_err *fill_groups(struct icf_audit *a, const struct icf_audit_options *opt,
+				     uint32_t *at)
 {
 	const uint32_t *kept = a->plan[opt->mode].kept;
 	uint32_t n = (uint32_t)a->run.prog.unit.len, used = 0;
@@ -54,7 +51,9 @@ static struct elfrw_err *fill_groups(struct icf_audit *a, const struct icf_audit
 		struct icf_audit_group *g = VEC_PUSH(&a->group);
 		if (!g)
 			return &elfrw_err_nomem;
-		*g = (struct icf_audit_group){ .keeper = i, .member = used, .count = count, .size = icf_audit_size(a, i) };
+		*g = (struct icf_audit_group){
+			.keeper = i, .member = used, .count = count, .size = icf_audit_size(a, i)
+		};
 		used += count;
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -86,7 +85,8 @@ struct elfrw_err *icf_audit_groups(struct icf_audit *a, const struct icf_audit_o
 	}
 	a->group.len = n;
 	if (n)
-		qsort_r(a->group.data, n, sizeof *a->group.data, group_order, &(struct order){ a, opt });
+		qsort_r(a->group.data, n, sizeof *a->group.data, group_order,
+			&(struct order){ a, opt });
 	return NULL;
 }
 
@@ -96,14 +96,9 @@ static int row_order(const void *p, const void *q, void *ctx)
 	const struct order *o = ctx;
 	int m = o->opt->mode, c = 0;
 	switch (o->opt->sort) {
-	case ICF_SORT_COUNT:
-		c = down(x->count, y->count);
-		break;
-	case ICF_SORT_SIZE:
-		c = down(x->bytes, y->bytes);
-		break;
-	case ICF_SORT_NAME:
-		break;
+	case ICF_SORT_COUNT: c = down(x->count, y->count); break;
+	case ICF_SORT_SIZE: c = down(x->bytes, y->bytes); break;
+	case ICF_SORT_NAME: break;
 	case ICF_SORT_SAVING:
 		c = down(x->saving[m], y->saving[m]);
 		if (!c)
@@ -118,8 +113,8 @@ static int row_order(const void *p, const void *q, void *ctx)
 	return strcmp(icf_pool_text(&o->a->pool, x->key), icf_pool_text(&o->a->pool, y->key));
 }
 
-struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt, enum icf_dimension dim,
-				  icf_audit_rows *ret)
+struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt,
+				  enum icf_dimension dim, icf_audit_rows *ret)
 {
 	size_t n = a->pool.start.len;
 	uint32_t *row = malloc((n + 1) * sizeof *row); /* by key; the last: not known */
@@ -150,7 +145,8 @@ struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_au
 	}
 	free(row);
 	if (ret->len)
-		qsort_r(ret->data, ret->len, sizeof *ret->data, row_order, &(struct order){ a, opt });
+		qsort_r(ret->data, ret->len, sizeof *ret->data, row_order,
+			&(struct order){ a, opt });
 	return NULL;
 }
 
@@ -163,7 +159,8 @@ static int reason_order(const void *p, const void *q, void *ctx)
 	return c ? c : x->why < y->why ? -1 : x->why > y->why;
 }
 
-unsigned icf_audit_reasons(const struct icf_audit *a, const struct icf_audit_options *opt, struct icf_audit_reason *r)
+unsigned icf_audit_reasons(const struct icf_audit *a, const struct icf_audit_options *opt,
+			   struct icf_audit_reason *r)
 {
 	for (unsigned k = 0; k < ICF_N_WHYS; k++)
 		r[k] = (struct icf_audit_reason){ .why = k };
@@ -181,7 +178,8 @@ unsigned icf_audit_reasons(const struct icf_audit *a, const struct icf_audit_opt
 	return n;
 }
 
-const char *icf_audit_brief(const struct icf_audit *a, uint32_t i, size_t limit, char *buf, size_t size)
+const char *icf_audit_brief(const struct icf_audit *a, uint32_t i, size_t limit, char *buf,
+			    size_t size)
 {
 	struct icf_name name;
 	icf_name_parse(&name, icf_audit_name(a, i));

@@ -16,14 +16,20 @@ static double percent(uint64_t part, uint64_t whole)
 static void print_head(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)
 {
 	elfrw_put_printable(f, a->run.img.path);
-	fprintf(f, ": %" PRIu32 " functions, %" PRIu64 " bytes of code, .text %" PRIu64 "\n", a->functions, a->code, a->text);
+	fprintf(f, ": %" PRIu32 " functions, %" PRIu64 " bytes of code, .text %" PRIu64 "\n",
+		a->functions, a->code, a->text);
 	if (a->run.prog.inferred)
-		fputs("references: from the code and dynamic relocations (no relocations of the code were kept)\n", f);
+		fputs("references: from the code and dynamic relocations (no relocations of the code were kept)\n",
+		      f);
 	if (a->in_place)
-		fprintf(f, "in place: nothing may move, %s (address 0x%" PRIx64 "); folded functions become holes, and thunks\n",
-			a->run.prog.loose ? a->run.prog.loose : "as was asked for", a->run.prog.loose_at);
+		fprintf(f,
+			"in place: nothing may move, %s (address 0x%" PRIx64
+			"); folded functions become holes, and thunks\n",
+			a->run.prog.loose ? a->run.prog.loose : "as was asked for",
+			a->run.prog.loose_at);
 	if (a->by_address)
-		fputs("names: none; functions are given by their addresses (bounds from .eh_frame)\n", f);
+		fputs("names: none; functions are given by their addresses (bounds from .eh_frame)\n",
+		      f);
 	fputs("sources: ", f);
 	if (opt->no_sources)
 		fputs("not read\n", f);
@@ -31,11 +37,14 @@ static void print_head(FILE *f, const struct icf_audit *a, const struct icf_audi
 		fputs("not known (no debug information, no file symbols)\n", f);
 	else {
 		if (a->from_debug)
-			fprintf(f, "debug information for %" PRIu32 " functions%s", a->from_debug, a->from_symbols ? ", " : "");
+			fprintf(f, "debug information for %" PRIu32 " functions%s", a->from_debug,
+				a->from_symbols ? ", " : "");
 		if (a->from_symbols)
-			fprintf(f, "file symbols for %" PRIu32 "%s", a->from_symbols, a->from_debug ? "" : " functions");
+			fprintf(f, "file symbols for %" PRIu32 "%s", a->from_symbols,
+				a->from_debug ? "" : " functions");
 		if (a->from_debug + a->from_symbols < a->functions)
-			fprintf(f, ", none for %" PRIu32, a->functions - a->from_debug - a->from_symbols);
+			fprintf(f, ", none for %" PRIu32,
+				a->functions - a->from_debug - a->from_symbols);
 		fputc('\n', f);
 	}
 	if (a->root) {
@@ -65,10 +74,11 @@ static void print_totals(FILE *f, const struct icf_audit *a)
 		{ ".text after", x->text_after, y->text_after },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", row[i].text, row[i].all, row[i].safe);
+		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", row[i].text, row[i].all,
+			row[i].safe);
 	if (a->in_place)
-		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", "bytes of holes", x->duplicated - x->thunk_bytes,
-			y->duplicated - y->thunk_bytes);
+		fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", "bytes of holes",
+			x->duplicated - x->thunk_bytes, y->duplicated - y->thunk_bytes);
 	uint64_t sx = a->text - x->text_after, sy = a->text - y->text_after;
 	fprintf(f, "%-28s %20" PRIu64 " %20" PRIu64 "\n", ".text saved", sx, sy);
 	fprintf(f, "%-28s %18.2f %% %18.2f %%\n", "", percent(sx, a->text), percent(sy, a->text));
@@ -84,7 +94,8 @@ static const char *mode_name(int mode)
 	return mode == ICF_AUDIT_ALL ? "all" : "safe";
 }
 
-/* The members that have another name than the keeper once template arguments are left out: so many of them are shown. */
+/* The members that have another name than the keeper once template arguments are left out: so many
+ * of them are shown. */
 #define MORE_NAMES 2
 
 static void print_other(FILE *f, const char *name)
@@ -93,7 +104,8 @@ static void print_other(FILE *f, const char *name)
 	elfrw_put_printable_line(f, name);
 }
 
-static void print_members(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt, const struct icf_audit_group *g)
+static void print_members(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt,
+			  const struct icf_audit_group *g)
 {
 	char buf[1024];
 	unsigned shown = 0, left = 0;
@@ -132,17 +144,21 @@ static void print_groups(FILE *f, const struct icf_audit *a, const struct icf_au
 			continue;
 		}
 		const char *name = opt->full_names ? icf_audit_name(a, g->keeper)
-						   : icf_audit_brief(a, g->keeper, NAME_COLUMNS, buf, sizeof buf);
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %6" PRIu32 " %8" PRIu64 "   ", g->saving[m], g->saving[!m], g->count, g->size);
+						   : icf_audit_brief(a, g->keeper, NAME_COLUMNS,
+								     buf, sizeof buf);
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %6" PRIu32 " %8" PRIu64 "   ", g->saving[m],
+			g->saving[!m], g->count, g->size);
 		elfrw_put_printable_line(f, name);
 		print_members(f, a, opt, g);
 	}
 	if (opt->top && a->group.len > opt->top)
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %15s   %zu more\n", rest[m], rest[!m], "", a->group.len - opt->top);
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %15s   %zu more\n", rest[m], rest[!m], "",
+			a->group.len - opt->top);
 }
 
-static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt,
-				     enum icf_dimension dim, const char *title, const char *what)
+static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a,
+				     const struct icf_audit_options *opt, enum icf_dimension dim,
+				     const char *title, const char *what)
 {
 	icf_audit_rows rows = { 0 };
 	struct elfrw_err *err = icf_audit_table(a, opt, dim, &rows);
@@ -156,7 +172,8 @@ static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const s
 		useful += (rows.data[k].saving[0] || rows.data[k].saving[1]);
 	}
 	if (known && useful)
-		fprintf(f, "\n%s\n%10s %8s %9s %7s %10s   %s\n", title, "saving", other(m), "functions", "folded", "bytes", what);
+		fprintf(f, "\n%s\n%10s %8s %9s %7s %10s   %s\n", title, "saving", other(m),
+			"functions", "folded", "bytes", what);
 	for (size_t k = 0; k < rows.len && known && useful; k++) {
 		const struct icf_audit_row *r = &rows.data[k];
 		if (!r->saving[0] && !r->saving[1])
@@ -168,16 +185,20 @@ static struct elfrw_err *print_table(FILE *f, const struct icf_audit *a, const s
 			folded += r->folded;
 			continue;
 		}
-		const char *text = r->key == ICF_NONE ? "(not known)" : icf_pool_text(&a->pool, r->key);
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10" PRIu64 "   ", r->saving[m],
-			r->saving[!m], r->count, r->folded, r->bytes);
-		elfrw_put_printable_n(f, text, strnlen(text, opt->full_names ? 8192 : NAME_COLUMNS));
+		const char *text =
+			r->key == ICF_NONE ? "(not known)" : icf_pool_text(&a->pool, r->key);
+		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10" PRIu64 "   ",
+			r->saving[m], r->saving[!m], r->count, r->folded, r->bytes);
+		elfrw_put_printable_n(f, text,
+				      strnlen(text, opt->full_names ? 8192 : NAME_COLUMNS));
 		fputs(!opt->full_names && strlen(text) > NAME_COLUMNS ? "...\n" : "\n", f);
 		shown++;
 	}
 	if (known && useful > shown)
-		fprintf(f, "%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10s   %" PRIu32 " more\n", rest[m], rest[!m],
-			functions, folded, "", useful - shown);
+		fprintf(f,
+			"%10" PRIu64 " %8" PRIu64 " %9" PRIu32 " %7" PRIu32 " %10s   %" PRIu32
+			" more\n",
+			rest[m], rest[!m], functions, folded, "", useful - shown);
 	VEC_FREE(&rows);
 	return NULL;
 }
@@ -189,8 +210,9 @@ static void print_reasons(FILE *f, const struct icf_audit *a, const struct icf_a
 	fprintf(f, "\nWhat becomes of the code, and why\n%20s %20s\n", "--icf=all", "--icf=safe");
 	fprintf(f, "%9s %10s %9s %10s\n", "functions", "bytes", "functions", "bytes");
 	for (unsigned k = 0; k < n; k++)
-		fprintf(f, "%9" PRIu32 " %10" PRIu64 " %9" PRIu32 " %10" PRIu64 "   %s\n", r[k].count[0], r[k].bytes[0],
-			r[k].count[1], r[k].bytes[1], icf_why_text(r[k].why));
+		fprintf(f, "%9" PRIu32 " %10" PRIu64 " %9" PRIu32 " %10" PRIu64 "   %s\n",
+			r[k].count[0], r[k].bytes[0], r[k].count[1], r[k].bytes[1],
+			icf_why_text(r[k].why));
 }
 
 static void print_near_name(FILE *f, const char *name, const char *value)
@@ -201,18 +223,22 @@ static void print_near_name(FILE *f, const char *name, const char *value)
 	elfrw_put_printable_line(f, value);
 }
 
-static void print_near_member(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt,
-			      const struct icf_audit_near *n, uint32_t i)
+static void print_near_member(FILE *f, const struct icf_audit *a,
+			      const struct icf_audit_options *opt, const struct icf_audit_near *n,
+			      uint32_t i)
 {
 	/* Each against the one before it, the first against the second. */
-	const struct icf_audit_near_member *m = &a->near_member.data[n->member + i], *o = i ? m - 1 : m + 1;
-	const char *value = icf_pool_text(&a->pool, m->text), *other = icf_pool_text(&a->pool, o->text);
+	const struct icf_audit_near_member *m = &a->near_member.data[n->member + i],
+					   *o = i ? m - 1 : m + 1;
+	const char *value = icf_pool_text(&a->pool, m->text),
+		   *other = icf_pool_text(&a->pool, o->text);
 	char name_buf[512], value_buf[512];
 	if (opt->full_names) {
 		print_near_name(f, icf_audit_name(a, m->unit), value);
 		return;
 	}
-	icf_name_contrast(icf_audit_name(a, m->unit), icf_audit_name(a, o->unit), NAME_COLUMNS - 16, name_buf, sizeof name_buf);
+	icf_name_contrast(icf_audit_name(a, m->unit), icf_audit_name(a, o->unit), NAME_COLUMNS - 16,
+			  name_buf, sizeof name_buf);
 	if (n->kind == ICF_NEAR_CALLEE || (n->kind == ICF_NEAR_ADDRESS && *value != '"'))
 		icf_name_contrast(value, other, NAME_COLUMNS - 16, value_buf, sizeof value_buf);
 	else
@@ -225,11 +251,15 @@ static void print_near(FILE *f, const struct icf_audit *a, const struct icf_audi
 	fprintf(f, "\nNear misses, the same but for one value: %" PRIu32 "\n", a->n_near);
 	if (!a->near.len)
 		return;
-	fprintf(f, "%10s %6s %8s   %s\n", "would save", "count", "size", "functions, with what they have there");
+	fprintf(f, "%10s %6s %8s   %s\n", "would save", "count", "size",
+		"functions, with what they have there");
 	for (size_t k = 0; k < a->near.len; k++) {
 		const struct icf_audit_near *n = &a->near.data[k];
-		fprintf(f, "%10" PRIu64 " %6" PRIu32 " %8" PRIu64 "   differ in %s%s at +0x%" PRIx32, n->saving, n->count, n->size,
-			n->kind == ICF_NEAR_ADDRESS || n->kind == ICF_NEAR_OFFSET ? "an " : "a ", icf_near_kind_text(n->kind), n->off);
+		fprintf(f,
+			"%10" PRIu64 " %6" PRIu32 " %8" PRIu64 "   differ in %s%s at +0x%" PRIx32,
+			n->saving, n->count, n->size,
+			n->kind == ICF_NEAR_ADDRESS || n->kind == ICF_NEAR_OFFSET ? "an " : "a ",
+			icf_near_kind_text(n->kind), n->off);
 		if (n->places > 1)
 			fprintf(f, " (and %" PRIu32 " more places)", n->places - 1);
 		fputc('\n', f);
@@ -241,18 +271,24 @@ static void print_near(FILE *f, const struct icf_audit *a, const struct icf_audi
 	}
 }
 
-struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a, const struct icf_audit_options *opt)
+struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a,
+				       const struct icf_audit_options *opt)
 {
 	print_head(f, a, opt);
 	print_totals(f, a);
 	print_groups(f, a, opt);
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_FAMILY, "By template family", "family"));
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_NAMESPACE, "By namespace", "namespace"));
-	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_LIBRARY, "By library (folder of the compilation unit)", "library"));
-	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_DIRECTORY, "By directory of the source file", "directory"));
-	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_FILE, "By source file (headers included)", "file"));
+	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_LIBRARY,
+			      "By library (folder of the compilation unit)", "library"));
+	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_DIRECTORY, "By directory of the source file",
+			      "directory"));
+	ELFRW_TRY(
+		print_table(f, a, opt, ICF_DIM_FILE, "By source file (headers included)", "file"));
 	ELFRW_TRY(print_table(f, a, opt, ICF_DIM_UNIT,
-			      a->from_debug ? "By compilation unit" : "By compilation unit (from file symbols)", "unit"));
+			      a->from_debug ? "By compilation unit"
+					    : "By compilation unit (from file symbols)",
+			      "unit"));
 	print_reasons(f, a, opt);
 	print_near(f, a, opt);
 	return NULL;

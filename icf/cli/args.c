@@ -58,8 +58,9 @@ struct elfrw_err *icf_args_read_text(struct icf_args *a, const char *path, char 
 		int e = errno;
 		if (fd >= 0)
 			close(fd);
-		return e == EINVAL || e == EISDIR ? elfrw_error("%s: not a small regular file", path) :
-						    elfrw_error_errno(e, "%s: cannot open", path);
+		return e == EINVAL || e == EISDIR
+			       ? elfrw_error("%s: not a small regular file", path)
+			       : elfrw_error_errno(e, "%s: cannot open", path);
 	}
 	struct stat st;
 	char *text;

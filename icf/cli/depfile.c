@@ -1,10 +1,11 @@
 /* depfile.c: see depfile.h.
  *
- * Names are written as compilers do with -MD, which make and ninja both read: a backslash before a blank, a number sign or a
- * colon, with backslashes in front of it doubled, and two dollar signs for one.  What has no spelling that both read is refused, and
- * above all what make would run (GNU make, "Rule Syntax", "Setting Variables", "Target-specific"): behind a semicolon stands a recipe,
- * behind a bar what is not looked at, and "a: SHELL=b" or "a: b!=c" is no rule but an assignment.  A name with a folder in front is no
- * variable that anything reads. */
+ * Names are written as compilers do with -MD, which make and ninja both read: a backslash before a
+ * blank, a number sign or a colon, with backslashes in front of it doubled, and two dollar signs
+ * for one.  What has no spelling that both read is refused, and above all what make would run (GNU
+ * make, "Rule Syntax", "Setting Variables", "Target-specific"): behind a semicolon stands a recipe,
+ * behind a bar what is not looked at, and "a: SHELL=b" or "a: b!=c" is no rule but an assignment.
+ * A name with a folder in front is no variable that anything reads. */
 #include "icf/cli/depfile.h"
 #include <string.h>
 
@@ -21,9 +22,7 @@ static void print_name(FILE *f, const char *name)
 				fputc('\\', f);
 			fputc('\\', f);
 			break;
-		case '$':
-			fputc('$', f);
-			break;
+		case '$': fputc('$', f); break;
 		}
 		backslashes = *p == '\\' ? backslashes + 1 : 0;
 		fputc(*p, f);
@@ -34,9 +33,13 @@ static struct elfrw_err *check_name(const char *name)
 {
 	const char *equal = strchr(name, '=');
 	if (strpbrk(name, "\r\n"))
-		return elfrw_error("%s: a file name with a line break cannot be written to a depfile", name);
-	if (strpbrk(name, ";|") || strstr(name, "!=") || (equal && !memchr(name, '/', (size_t)(equal - name))))
-		return elfrw_error("%s: make would not take this for the name of a file: it cannot be written to a depfile", name);
+		return elfrw_error(
+			"%s: a file name with a line break cannot be written to a depfile", name);
+	if (strpbrk(name, ";|") || strstr(name, "!=") ||
+	    (equal && !memchr(name, '/', (size_t)(equal - name))))
+		return elfrw_error(
+			"%s: make would not take this for the name of a file: it cannot be written to a depfile",
+			name);
 	return NULL;
 }
 
@@ -60,7 +63,8 @@ void icf_depfile_print(FILE *f, const struct icf_options *opt)
 		fputc(' ', f);
 		print_name(f, opt->input);
 	}
-	if (opt->debug_file && (!opt->debug_output || strcmp(opt->debug_file, opt->debug_output) != 0)) {
+	if (opt->debug_file &&
+	    (!opt->debug_output || strcmp(opt->debug_file, opt->debug_output) != 0)) {
 		fputc(' ', f);
 		print_name(f, opt->debug_file);
 	}

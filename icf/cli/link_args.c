@@ -1,8 +1,9 @@
 /* link_args.c: see link_args.h.
  *
- * Only options that matter are known; of the others only which take the next argument as a value, so that a value is not
- * taken for an option.  The spellings are those of GNU ld, gold, lld and mold: long options with one dash or two, but for
- * those that begin with o, where one dash means -o. */
+ * Only options that matter are known; of the others only which take the next argument as a value,
+ * so that a value is not taken for an option.  The spellings are those of GNU ld, gold, lld and
+ * mold: long options with one dash or two, but for those that begin with o, where one dash means
+ * -o. */
 #include "icf/cli/link_args.h"
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static bool is_linker(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	static const char *const other[] = { "ld", "lld", "gold", "mold", "wild", NULL };
 	size_t n = strlen(name);
-	return in_list(other, name) || strncmp(name, "ld.", 3) == 0 || strncmp(name, "ld-", 3) == 0 || strncmp(name, "lld-", 4) == 0 ||
+	return in_list(other, name) || strncmp(name, "ld.", 3) == 0 ||
+	       strncmp(name, "ld-", 3) == 0 || strncmp(name, "lld-", 4) == 0 ||
 	       (n > 3 && strcmp(name + n - 3, "-ld") == 0) || strstr(name, "-ld.");
 }
 
@@ -41,21 +43,56 @@ static bool is_strip(const char *arg)
 
 static bool takes_value(const char *arg)
 {
-	static const char *const letter[] = { "-A", "-a", "-b", "-c", "-e", "-f", "-F", "-G", "-h", "-L", "-l", "-m", "-P", "-R", "-T",
-					      "-u", "-y", "-Y", "-z", NULL };
-	static const char *const word[] = {
-		"Map", "audit", "architecture", "auxiliary", "defsym", "depaudit", "dependency-file", "dynamic-linker", "dynamic-list",
-		"entry", "export-dynamic-symbol", "export-dynamic-symbol-list", "filter", "fini", "flavor", "format", "init",
-		"just-symbols", "library", "library-path", "mri-script", "oformat", "plugin", "plugin-opt", "require-defined",
-		"retain-symbols-file", "rpath",
-		"rpath-link", "script", "section-start", "soname", "sysroot", "trace-symbol", "undefined", "version-script", "wrap", NULL };
-	return in_list(letter, arg) || (arg[0] == '-' && arg[1] && in_list(word, arg + 1 + (arg[1] == '-')));
+	static const char *const letter[] = { "-A", "-a", "-b", "-c", "-e", "-f", "-F",
+					      "-G", "-h", "-L", "-l", "-m", "-P", "-R",
+					      "-T", "-u", "-y", "-Y", "-z", NULL };
+	static const char *const word[] = { "Map",
+					    "audit",
+					    "architecture",
+					    "auxiliary",
+					    "defsym",
+					    "depaudit",
+					    "dependency-file",
+					    "dynamic-linker",
+					    "dynamic-list",
+					    "entry",
+					    "export-dynamic-symbol",
+					    "export-dynamic-symbol-list",
+					    "filter",
+					    "fini",
+					    "flavor",
+					    "format",
+					    "init",
+					    "just-symbols",
+					    "library",
+					    "library-path",
+					    "mri-script",
+					    "oformat",
+					    "plugin",
+					    "plugin-opt",
+					    "require-defined",
+					    "retain-symbols-file",
+					    "rpath",
+					    "rpath-link",
+					    "script",
+					    "section-start",
+					    "soname",
+					    "sysroot",
+					    "trace-symbol",
+					    "undefined",
+					    "version-script",
+					    "wrap",
+					    NULL };
+	return in_list(letter, arg) ||
+	       (arg[0] == '-' && arg[1] && in_list(word, arg + 1 + (arg[1] == '-')));
 }
 
-/* One argument of the linker; NEXT is the one behind it or NULL.  Returns true when NEXT is its value. */
+/* One argument of the linker; NEXT is the one behind it or NULL.  Returns true when NEXT is its
+ * value. */
 static bool linker_arg(struct icf_link *link, const char *arg, const char *next)
 {
-	if (strcmp(arg, "-r") == 0 || strcmp(arg, "-i") == 0 || strcmp(arg, "-Ur") == 0 || is_long(arg, "relocatable"))
+	if (strcmp(arg, "-r") == 0 || strcmp(arg, "-i") == 0 || strcmp(arg, "-Ur") == 0 ||
+	    is_long(arg, "relocatable"))
 		link->plain = true;
 	else if (strcmp(arg, "-q") == 0 || is_long(arg, "emit-relocs"))
 		link->emit_relocs = true;
@@ -72,7 +109,8 @@ static bool linker_arg(struct icf_link *link, const char *arg, const char *next)
 	return takes_value(arg);
 }
 
-/* The arguments that a compiler hands on to the linker, one after the other; SKIP: the next is a value. */
+/* The arguments that a compiler hands on to the linker, one after the other; SKIP: the next is a
+ * value. */
 static struct elfrw_err *handed_on(struct icf_link *link, char *list, bool *skip)
 {
 	char *save = NULL;
@@ -84,15 +122,44 @@ static struct elfrw_err *handed_on(struct icf_link *link, char *list, bool *skip
 
 static struct elfrw_err *read_driver(struct icf_link *link)
 {
-	static const char *const stop[] = { "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "--version", "-###", NULL };
-	static const char *const value[] = {
-		"-A", "-B", "-D", "-I", "-L", "-MF", "-MQ", "-MT", "-T", "-U", "-Xassembler", "-Xclang", "-Xpreprocessor", "-arch",
-		"-aux-info", "-dumpbase", "-e", "-idirafter", "-imacros", "-include", "-include-pch", "-iquote", "-isysroot",
-		"-isystem", "-l", "-mllvm", "-target",
-		"-u", "-x", "-z", "--param", NULL };
+	static const char *const stop[] = { "-c", "-S",        "-E",   "-M", "-MM", "-fsyntax-only",
+					    "-r", "--version", "-###", NULL };
+	static const char *const value[] = { "-A",
+					     "-B",
+					     "-D",
+					     "-I",
+					     "-L",
+					     "-MF",
+					     "-MQ",
+					     "-MT",
+					     "-T",
+					     "-U",
+					     "-Xassembler",
+					     "-Xclang",
+					     "-Xpreprocessor",
+					     "-arch",
+					     "-aux-info",
+					     "-dumpbase",
+					     "-e",
+					     "-idirafter",
+					     "-imacros",
+					     "-include",
+					     "-include-pch",
+					     "-iquote",
+					     "-isysroot",
+					     "-isystem",
+					     "-l",
+					     "-mllvm",
+					     "-target",
+					     "-u",
+					     "-x",
+					     "-z",
+					     "--param",
+					     NULL };
 	bool skip = false, has_input = false;
 	for (size_t i = 1; i < link->all.n; i++) {
-		const char *arg = link->all.v[i], *next = i + 1 < link->all.n ? link->all.v[i + 1] : NULL;
+		const char *arg = link->all.v[i],
+			   *next = i + 1 < link->all.n ? link->all.v[i + 1] : NULL;
 		if (strncmp(arg, "-Wl,", 4) == 0)
 			ELFRW_TRY(handed_on(link, strdup(arg + 4), &skip));
 		else if (strcmp(arg, "-Xlinker") == 0 && next) {
@@ -126,11 +193,13 @@ struct elfrw_err *icf_link_read(struct icf_link *link, int argc, char **argv)
 	if (link->driver)
 		return read_driver(link);
 	for (size_t i = 1; i < link->all.n; i++)
-		i += linker_arg(link, link->all.v[i], i + 1 < link->all.n ? link->all.v[i + 1] : NULL);
+		i += linker_arg(link, link->all.v[i],
+				i + 1 < link->all.n ? link->all.v[i + 1] : NULL);
 	return NULL;
 }
 
-/* A compiler's argument without the options in it that strip: ARG itself, another text of LINK, or NULL: nothing is left of it. */
+/* A compiler's argument without the options in it that strip: ARG itself, another text of LINK, or
+ * NULL: nothing is left of it. */
 static struct elfrw_err *without_strip(struct icf_link *link, const char *arg, const char **ret)
 {
 	*ret = arg;
@@ -158,7 +227,8 @@ static struct elfrw_err *without_strip(struct icf_link *link, const char *arg, c
 	return NULL;
 }
 
-/* Makes a response file without a name of the arguments [FROM, N), since they may be too many for a command line. */
+/* Makes a response file without a name of the arguments [FROM, N), since they may be too many for a
+ * command line. */
 static struct elfrw_err *to_response(struct icf_link *link, size_t from)
 {
 	struct icf_args *e = &link->edit;
@@ -207,7 +277,8 @@ struct elfrw_err *icf_link_edit(struct icf_link *link, int argc, char **argv)
 	}
 	for (size_t i = (size_t)front; i < link->all.n; i++) {
 		const char *arg = link->all.v[i];
-		if (strcmp(arg, "-Xlinker") == 0 && i + 1 < link->all.n && is_strip(link->all.v[i + 1])) {
+		if (strcmp(arg, "-Xlinker") == 0 && i + 1 < link->all.n &&
+		    is_strip(link->all.v[i + 1])) {
 			i++;
 			continue;
 		}

@@ -12,16 +12,17 @@ struct icf_link {
 	bool strip_all;   /* the result is to have no symbols */
 	const char *output;
 	struct icf_args all;  /* the command with its response files read */
-	struct icf_args edit; /* what was added and changed; [0] ends with NULL: the command that links for folding */
+	struct icf_args edit; /* what was added and changed; [0] ends with NULL: the command that
+				 links for folding */
 	int response;         /* descriptor of a response file of ours, or 0 */
 };
 
-/* Reads the command ARGV[0..ARGC), NULL behind it: a linker (by its name: ld, ld.*, *-ld, lld, gold, mold), else a compiler.
- * Strings are borrowed from it. */
+/* Reads the command ARGV[0..ARGC), NULL behind it: a linker (by its name: ld, ld.*, *-ld, lld,
+ * gold, mold), else a compiler. Strings are borrowed from it. */
 struct elfrw_err *icf_link_read(struct icf_link *link, int argc, char **argv);
 
-/* Sets LINK->edit: the command with --emit-relocs and without what would strip the result, which linkers do not do together.
- * Call after icf_link_read. */
+/* Sets LINK->edit: the command with --emit-relocs and without what would strip the result, which
+ * linkers do not do together. Call after icf_link_read. */
 struct elfrw_err *icf_link_edit(struct icf_link *link, int argc, char **argv);
 
 void icf_link_deinit(struct icf_link *link);

@@ -22,7 +22,8 @@ static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *pa
 	opt->misused = false;
 	ELFRW_TRY(icf_args_read_text(&opt->args, path, &text));
 	opt->misused = true;
-	for (char *line = strtok_r(text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
+	for (char *line = strtok_r(text, "\r\n", &save); line;
+	     line = strtok_r(NULL, "\r\n", &save)) {
 		while (*line == ' ' || *line == '\t')
 			line++;
 		size_t n = strlen(line);
@@ -35,13 +36,14 @@ static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *pa
 }
 
 /* If ARG is NAME=VALUE or NAME followed by its value, sets *VALUE and advances *I. */
-static bool value_of(const struct icf_args *a, size_t *i, const char *name, const char **value, struct elfrw_err **err)
+static bool value_of(const struct icf_args *a, size_t *i, const char *name, const char **value,
+		     struct elfrw_err **err)
 {
 	const char *arg = a->v[*i];
 	size_t n = strlen(name);
 	/* Long options may have one dash, as linkers' do. */
-	if (arg[0] == '-' && arg[1] != '-' && name[0] == '-' && name[1] == '-' && name[2] && strncmp(arg, name + 1, n - 1) == 0 &&
-	    (arg[n - 1] == '=' || !arg[n - 1])) {
+	if (arg[0] == '-' && arg[1] != '-' && name[0] == '-' && name[1] == '-' && name[2] &&
+	    strncmp(arg, name + 1, n - 1) == 0 && (arg[n - 1] == '=' || !arg[n - 1])) {
 		arg--; /* so that arg + n is what follows the name */
 	} else if (strncmp(arg, name, n) != 0)
 		return false;
@@ -61,7 +63,8 @@ static bool value_of(const struct icf_args *a, size_t *i, const char *name, cons
 
 static bool is_flag(const char *arg, const char *name)
 {
-	return strcmp(arg, name) == 0 || (name[1] == '-' && arg[0] == '-' && arg[1] != '-' && strcmp(arg, name + 1) == 0);
+	return strcmp(arg, name) == 0 ||
+	       (name[1] == '-' && arg[0] == '-' && arg[1] != '-' && strcmp(arg, name + 1) == 0);
 }
 
 static struct elfrw_err *parse_icf(struct icf_options *opt, const char *v)
@@ -79,7 +82,8 @@ static struct elfrw_err *parse_icf(struct icf_options *opt, const char *v)
 
 static struct elfrw_err *parse_threads(struct icf_options *opt, const char *v)
 {
-	return icf_threads(v, &opt->threads) ? NULL : elfrw_error("--threads=%s: " ICF_THREADS_MUST, v);
+	return icf_threads(v, &opt->threads) ? NULL
+					     : elfrw_error("--threads=%s: " ICF_THREADS_MUST, v);
 }
 
 static struct elfrw_err *parse_summary(struct icf_options *opt, const char *v)
@@ -97,7 +101,11 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 {
 	const char *arg = a->v[*i], *v = NULL;
 	struct elfrw_err *err = NULL;
-	static const struct { const char *name; size_t off; bool value; } flag[] = {
+	static const struct {
+		const char *name;
+		size_t off;
+		bool value;
+	} flag[] = {
 		{ "--no-thunks", offsetof(struct icf_options, no_thunks), true },
 		{ "--strip-debug", offsetof(struct icf_options, strip_debug), true },
 		{ "--strip-all", offsetof(struct icf_options, strip_all), true },
@@ -133,7 +141,8 @@ static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_arg
 		opt->stats = ICF_STATS_TEXT;
 	else if (strncmp(arg, "--stats=", 8) == 0) {
 		if (strcmp(arg + 8, "json") != 0 && strcmp(arg + 8, "text") != 0)
-			return elfrw_error("%s: must be --stats, --stats=text or --stats=json", arg);
+			return elfrw_error("%s: must be --stats, --stats=text or --stats=json",
+					   arg);
 		opt->stats = arg[8] == 'j' ? ICF_STATS_JSON : ICF_STATS_TEXT;
 	} else if (is_flag(arg, "--json"))
 		opt->stats = ICF_STATS_JSON;

@@ -30,11 +30,15 @@ struct icf_options {
 	bool emit_vtables;
 	bool keep_build_id;
 	bool write_if_changed;
-	bool verify; /* prove the output before it gets its name */
+	bool verify;      /* prove the output before it gets its name */
 	int debug_folded; /* enum dwr_folded_policy */
 	unsigned threads;
 	bool quiet;
-	enum icf_summary { ICF_SUMMARY_AUTO, ICF_SUMMARY_ALWAYS, ICF_SUMMARY_NEVER } summary; /* auto: on a terminal */
+	enum icf_summary {
+		ICF_SUMMARY_AUTO,
+		ICF_SUMMARY_ALWAYS,
+		ICF_SUMMARY_NEVER
+	} summary; /* auto: on a terminal */
 	unsigned verbose;
 	bool time_passes;
 	bool help, version;
@@ -43,7 +47,8 @@ struct icf_options {
 	struct icf_args args; /* the strings above lie here or in argv */
 };
 
-/* Parses ARGV[1..].  Response files (@FILE) are expanded.  The error's text is the whole message. */
+/* Parses ARGV[1..].  Response files (@FILE) are expanded.  The error's text is the whole
+ * message. */
 struct elfrw_err *icf_options_parse(struct icf_options *opt, int argc, char **argv);
 void icf_options_deinit(struct icf_options *opt);
 #endif

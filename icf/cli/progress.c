@@ -1,4 +1,5 @@
-/* progress.c: see progress.h.  The line is overwritten in place with blanks, which any terminal can do. */
+/* progress.c: see progress.h.  The line is overwritten in place with blanks, which any terminal can
+ * do. */
 #include "icf/cli/progress.h"
 #include <unistd.h>
 
@@ -6,7 +7,9 @@
 
 void icf_progress_init(struct icf_progress *p, FILE *f, double now, double after)
 {
-	*p = (struct icf_progress){ .f = isatty(fileno(f)) ? f : NULL, .start = now, .after = after };
+	*p = (struct icf_progress){ .f = isatty(fileno(f)) ? f : NULL,
+				    .start = now,
+				    .after = after };
 }
 
 void icf_progress_step(struct icf_progress *p, const char *name, double now)
@@ -15,7 +18,8 @@ void icf_progress_step(struct icf_progress *p, const char *name, double now)
 	if (!p->f || now - p->start < p->after)
 		return;
 	char text[COLUMNS + 1];
-	int n = snprintf(text, sizeof text, "icfold: %u steps in %.1f s, the last: %s", p->done, now - p->start, name);
+	int n = snprintf(text, sizeof text, "icfold: %u steps in %.1f s, the last: %s", p->done,
+			 now - p->start, name);
 	if (n > COLUMNS)
 		n = COLUMNS;
 	fprintf(p->f, "\r%-*s", p->width > n ? p->width : n, text);

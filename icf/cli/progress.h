@@ -18,6 +18,7 @@ void icf_progress_init(struct icf_progress *p, FILE *f, double now, double after
 /* A step, NAME, was finished at NOW. */
 void icf_progress_step(struct icf_progress *p, const char *name, double now);
 
-/* Takes the line away; nothing is shown from here on.  To be called before anything else is printed. */
+/* Takes the line away; nothing is shown from here on.  To be called before anything else is
+ * printed. */
 void icf_progress_end(struct icf_progress *p);
 #endif

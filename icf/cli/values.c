@@ -69,7 +69,8 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Letters to change, leave out, put in or exchange with the next one to make A into B; both shorter than MAX_WORD. */
+/* Letters to change, leave out, put in or exchange with the next one to make A into B; both shorter
+ * than MAX_WORD. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[MAX_WORD + 1][MAX_WORD + 1];
@@ -80,7 +81,8 @@ static unsigned distance(const char *a, const char *b)
 				row[i][k] = (unsigned)(i + k);
 				continue;
 			}
-			row[i][k] = least(least(row[i - 1][k], row[i][k - 1]) + 1, row[i - 1][k - 1] + (a[i - 1] != b[k - 1]));
+			row[i][k] = least(least(row[i - 1][k], row[i][k - 1]) + 1,
+					  row[i - 1][k - 1] + (a[i - 1] != b[k - 1]));
 			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
 				row[i][k] = least(row[i][k], row[i - 2][k - 2] + 1);
 		}

@@ -1,4 +1,5 @@
-/* values.h: what stands behind an option: numbers, sizes, threads, and words that are almost right. */
+/* values.h: what stands behind an option: numbers, sizes, threads, and words that are almost
+ * right. */
 #ifndef ICF_CLI_VALUES_H
 #define ICF_CLI_VALUES_H
 #include <stdbool.h>
@@ -15,6 +16,7 @@ bool icf_threads(const char *text, unsigned *ret);
 unsigned icf_default_threads(void);
 #define ICF_THREADS_MUST "must be a number from 1 to 1024"
 
-/* Of the N words the one that WORD most likely means, or NULL: one or two letters wrong, missing, too many or exchanged. */
+/* Of the N words the one that WORD most likely means, or NULL: one or two letters wrong, missing,
+ * too many or exchanged. */
 const char *icf_suggest(const char *word, const char *const *words, int n);
 #endif

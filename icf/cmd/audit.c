@@ -31,8 +31,7 @@ static const char usage[] =
 	"      --no-sources           do not read the debug information\n"
 	"      --diff                 compare two builds: groups that are new, gone, grown, shrunk\n"
 	"      --max-growth=BYTES     with --diff: exit 1 when duplicated code grew by more\n"
-	"      --max-duplicated=BYTES exit 1 when there is more duplicated code (in NEW)\n"
-	ICF_USAGE_COMMON
+	"      --max-duplicated=BYTES exit 1 when there is more duplicated code (in NEW)\n" ICF_USAGE_COMMON
 	"\n"
 	"BYTES may end in K, M or G. Exit status: 0 all well, 1 more duplicated code than allowed,\n"
 	"2 trouble.\n";
@@ -48,8 +47,18 @@ struct command {
 };
 
 enum {
-	OPT_ICF = 256, OPT_JSON, OPT_CSV, OPT_HTML, OPT_TOP, OPT_FILTER, OPT_SORT, OPT_FULL, OPT_NO_SOURCES,
-	OPT_DIFF, OPT_MAX_GROWTH, OPT_MAX_DUPLICATED
+	OPT_ICF = 256,
+	OPT_JSON,
+	OPT_CSV,
+	OPT_HTML,
+	OPT_TOP,
+	OPT_FILTER,
+	OPT_SORT,
+	OPT_FULL,
+	OPT_NO_SOURCES,
+	OPT_DIFF,
+	OPT_MAX_GROWTH,
+	OPT_MAX_DUPLICATED
 };
 
 static const struct option options[] = {
@@ -84,9 +93,10 @@ static int fail(const char *file, struct elfrw_err *err)
 /* The value of an option into C; what it must be, or NULL. */
 static const char *take(struct command *c, int option, const char *value)
 {
-	static const char *const order[] = {
-		[ICF_SORT_SAVING] = "saving", [ICF_SORT_COUNT] = "count", [ICF_SORT_SIZE] = "size", [ICF_SORT_NAME] = "name"
-	};
+	static const char *const order[] = { [ICF_SORT_SAVING] = "saving",
+					     [ICF_SORT_COUNT] = "count",
+					     [ICF_SORT_SIZE] = "size",
+					     [ICF_SORT_NAME] = "name" };
 	uint64_t n;
 	switch (option) {
 	case OPT_ICF:
@@ -94,15 +104,9 @@ static const char *take(struct command *c, int option, const char *value)
 			return "all or safe";
 		c->opt.mode = *value == 'a' ? ICF_AUDIT_ALL : ICF_AUDIT_SAFE;
 		return NULL;
-	case OPT_JSON:
-		c->format = FORMAT_JSON;
-		return NULL;
-	case OPT_CSV:
-		c->format = FORMAT_CSV;
-		return NULL;
-	case OPT_HTML:
-		c->html = value;
-		return *value ? NULL : "the name of a file";
+	case OPT_JSON: c->format = FORMAT_JSON; return NULL;
+	case OPT_CSV: c->format = FORMAT_CSV; return NULL;
+	case OPT_HTML: c->html = value; return *value ? NULL : "the name of a file";
 	case OPT_TOP:
 		if (!icf_number(value, UINT32_MAX, &n))
 			return "a number";
@@ -124,15 +128,9 @@ static const char *take(struct command *c, int option, const char *value)
 				return NULL;
 			}
 		return "saving, count, size or name";
-	case OPT_FULL:
-		c->opt.full_names = true;
-		return NULL;
-	case OPT_NO_SOURCES:
-		c->opt.no_sources = true;
-		return NULL;
-	case OPT_DIFF:
-		c->diff = true;
-		return NULL;
+	case OPT_FULL: c->opt.full_names = true; return NULL;
+	case OPT_NO_SOURCES: c->opt.no_sources = true; return NULL;
+	case OPT_DIFF: c->diff = true; return NULL;
 	case OPT_MAX_GROWTH:
 		return icf_size(value, INT64_MAX, &c->max_growth) ? NULL : "a number of bytes";
 	case OPT_MAX_DUPLICATED:
@@ -154,7 +152,8 @@ static int check_duplicated(const struct command *c, const struct icf_audit *a, 
 	uint64_t bytes = a->total[c->opt.mode].duplicated;
 	if (bytes <= c->max_duplicated)
 		return ICF_EXIT_OK;
-	icf_message(path, "%" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed", bytes, c->max_duplicated);
+	icf_message(path, "%" PRIu64 " bytes of duplicated code, more than the %" PRIu64 " allowed",
+		    bytes, c->max_duplicated);
 	return ICF_EXIT_NO;
 }
 
@@ -218,7 +217,10 @@ static int audit_two(const struct command *c, char **path)
 		status = err ? fail(path[1], err) : close_output(0);
 	}
 	if (!status && d.growth > 0 && (uint64_t)d.growth > c->max_growth) {
-		icf_message(path[1], "duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64 " allowed", d.growth, c->max_growth);
+		icf_message(path[1],
+			    "duplicated code grew by %" PRId64 " bytes, more than the %" PRIu64
+			    " allowed",
+			    d.growth, c->max_growth);
 		status = ICF_EXIT_NO;
 	} else if (!status)
 		status = check_duplicated(c, &a[1], path[1]);
@@ -230,7 +232,9 @@ static int audit_two(const struct command *c, char **path)
 
 int icf_cmd_audit(int argc, char **argv)
 {
-	struct command c = { .opt = { .top = 20 }, .max_growth = UINT64_MAX, .max_duplicated = UINT64_MAX };
+	struct command c = { .opt = { .top = 20 },
+			     .max_growth = UINT64_MAX,
+			     .max_duplicated = UINT64_MAX };
 	struct icf_cmdline line;
 	icf_cmdline_init(&line, "audit", usage, "", options, argc, argv);
 	for (int k; (k = icf_cmdline_next(&line)) != -1;) {
@@ -238,7 +242,8 @@ int icf_cmd_audit(int argc, char **argv)
 			return line.status;
 		const char *must = take(&c, k, optarg);
 		if (must)
-			return icf_usage_error("audit", "--%s=%s: must be %s", options[line.which].name, optarg, must);
+			return icf_usage_error("audit", "--%s=%s: must be %s",
+					       options[line.which].name, optarg, must);
 	}
 	c.opt.threads = line.threads;
 	c.quiet = line.quiet;
@@ -249,6 +254,7 @@ int icf_cmd_audit(int argc, char **argv)
 	if (c.max_growth != UINT64_MAX && !c.diff)
 		return icf_usage_error("audit", "--max-growth goes with --diff");
 	if (line.n != (c.diff ? 2 : 1))
-		return icf_usage_error("audit", c.diff ? "expected two files, OLD and NEW" : "expected one file");
+		return icf_usage_error("audit", c.diff ? "expected two files, OLD and NEW"
+						       : "expected one file");
 	return c.diff ? audit_two(&c, line.operand) : audit_one(&c, line.operand[0]);
 }

@@ -19,19 +19,24 @@ static const struct option common[] = {
 	{ "version", no_argument, NULL, 'V' },
 };
 
-void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *usage, const char *shorts, const struct option *options,
-		      int argc, char **argv)
+void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *usage,
+		      const char *shorts, const struct option *options, int argc, char **argv)
 {
 	size_t n = 0;
-	*c = (struct icf_cmdline){ .command = command, .usage = usage, .argc = argc, .argv = argv, .operand = argv + 1, .which = -1 };
+	*c = (struct icf_cmdline){ .command = command,
+				   .usage = usage,
+				   .argc = argc,
+				   .argv = argv,
+				   .operand = argv + 1,
+				   .which = -1 };
 	c->threads = icf_default_threads();
 	while (options[n].name && n < ICF_CMDLINE_OPTIONS - sizeof common / sizeof *common) {
 		c->all[n] = options[n];
 		n++;
 	}
 	memcpy(c->all + n, common, sizeof common);
-	/* With the dash what is no option comes in its turn too, so that ARGV keeps its order; with the colon the messages are ours, in
-	 * which names are spelled out. */
+	/* With the dash what is no option comes in its turn too, so that ARGV keeps its order; with
+	 * the colon the messages are ours, in which names are spelled out. */
 	snprintf(c->shorts, sizeof c->shorts, "-:%sqvhV", shorts);
 	optind = 0; /* start over: the caller may have parsed options of its own */
 }
@@ -62,12 +67,16 @@ static bool is_abbreviated(const struct icf_cmdline *c, int at)
 static int wrong_option(const struct icf_cmdline *c, const char *arg, bool lacks_value)
 {
 	if (arg[0] != '-' || arg[1] != '-')
-		return icf_usage_error(c->command, lacks_value ? "option requires an argument -- '%c'" : "invalid option -- '%c'", optopt);
+		return icf_usage_error(c->command,
+				       lacks_value ? "option requires an argument -- '%c'"
+						   : "invalid option -- '%c'",
+				       optopt);
 	if (lacks_value)
 		return icf_usage_error(c->command, "option '%s' requires an argument", arg);
 	if (!optopt)
 		return icf_usage_error(c->command, "unrecognized option '%s'", arg);
-	return icf_usage_error(c->command, "option '%.*s' doesn't allow an argument", (int)strcspn(arg, "="), arg);
+	return icf_usage_error(c->command, "option '%.*s' doesn't allow an argument",
+			       (int)strcspn(arg, "="), arg);
 }
 
 int icf_cmdline_next(struct icf_cmdline *c)
@@ -77,35 +86,29 @@ int icf_cmdline_next(struct icf_cmdline *c)
 		c->which = -1;
 		int k = getopt_long(c->argc, c->argv, c->shorts, c->all, &c->which);
 		if (k != -1 && k != '?' && is_abbreviated(c, at))
-			return leave(c, icf_usage_error(c->command, "unrecognized option '%s'; is '--%s' meant?", c->argv[at],
-							c->all[c->which].name));
+			return leave(c,
+				     icf_usage_error(c->command,
+						     "unrecognized option '%s'; is '--%s' meant?",
+						     c->argv[at], c->all[c->which].name));
 		switch (k) {
-		case 1:
-			c->operand[c->n++] = optarg;
-			break;
+		case 1: c->operand[c->n++] = optarg; break;
 		case -1:
 			for (; optind < c->argc; optind++)
 				c->operand[c->n++] = c->argv[optind];
 			return -1;
-		case 'q':
-			c->quiet = true;
-			break;
-		case 'v':
-			c->verbose++;
-			break;
-		case 'h':
-			return leave(c, icf_print_help(c->usage));
-		case 'V':
-			return leave(c, icf_print_help("icfold " ICF_VERSION "\n"));
+		case 'q': c->quiet = true; break;
+		case 'v': c->verbose++; break;
+		case 'h': return leave(c, icf_print_help(c->usage));
+		case 'V': return leave(c, icf_print_help("icfold " ICF_VERSION "\n"));
 		case OPT_THREADS:
 			if (!icf_threads(optarg, &c->threads))
-				return leave(c, icf_usage_error(c->command, "--threads=%s: " ICF_THREADS_MUST, optarg));
+				return leave(c, icf_usage_error(c->command,
+								"--threads=%s: " ICF_THREADS_MUST,
+								optarg));
 			break;
 		case '?':
-		case ':':
-			return leave(c, wrong_option(c, c->argv[at], k == ':'));
-		default:
-			return k;
+		case ':': return leave(c, wrong_option(c, c->argv[at], k == ':'));
+		default: return k;
 		}
 	}
 }

@@ -1,11 +1,13 @@
 /* core.c: see core.h.
  *
- * Each file's tables decide about its own frames: a stack is given to each of them with the addresses of the others left out, and
- * then printed level by level.  A frame that a signal interrupted has a PC, not a return address, and nothing in it called
- * the handler: the stack is cut there, and the parts are decided apart.
+ * Each file's tables decide about its own frames: a stack is given to each of them with the
+ * addresses of the others left out, and then printed level by level.  A frame that a signal
+ * interrupted has a PC, not a return address, and nothing in it called the handler: the stack is
+ * cut there, and the parts are decided apart.
  *
- * Virtual calls that the tables leave open are decided by the objects in memory (dwarf/stack/receiver.h), after which the stack is
- * decided once more: what is known of a caller may decide what it called. */
+ * Virtual calls that the tables leave open are decided by the objects in memory
+ * (dwarf/stack/receiver.h), after which the stack is decided once more: what is known of a caller
+ * may decide what it called. */
 #include "icf/cmd/core.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
@@ -19,18 +21,18 @@
 /* A file of the process. */
 struct file {
 	bool asked;
-	struct dwr_sym *sym;         /* NULL: there is none, or it cannot be read */
+	struct dwr_sym *sym; /* NULL: there is none, or it cannot be read */
 	struct icf_sym_stack_in in;
-	struct icf_stack *stack;     /* NULL when SYM is */
+	struct icf_stack *stack; /* NULL when SYM is */
 	uint64_t bias;
-	uint32_t part;               /* the part of a stack that it was last asked about */
+	uint32_t part; /* the part of a stack that it was last asked about */
 };
 
 struct session {
 	const struct icf_core_in *in;
 	const char *what; /* for messages */
 	struct icf_unwind *unwind;
-	struct file *file; /* owned; by module */
+	struct file *file;             /* owned; by module */
 	VEC(uint64_t) address, vtable; /* scratch, as the rest */
 	VEC(bool) ending;
 	struct dwr_sym_frames frames;
@@ -57,9 +59,12 @@ static struct elfrw_err *file_of(struct session *s, uint32_t index, struct file 
 		if (m->name[0] != '/')
 			return NULL;
 		if (m->program)
-			complain(m->name, "not there, or not the file that ran; give it with -e FILE");
+			complain(m->name,
+				 "not there, or not the file that ran; give it with -e FILE");
 		else
-			complain(m->name, "not there, or not the file that ran; --sysroot=DIR says where the files are");
+			complain(
+				m->name,
+				"not there, or not the file that ran; --sysroot=DIR says where the files are");
 		s->lacking = true;
 		return NULL;
 	}
@@ -77,7 +82,8 @@ static struct elfrw_err *file_of(struct session *s, uint32_t index, struct file 
 		return NULL;
 	}
 	f->bias = m->bias;
-	f->in = (struct icf_sym_stack_in){ f->sym, m->path, s->in->style, s->in->flags, s->in->inlines, 0, true };
+	f->in = (struct icf_sym_stack_in){ f->sym,         m->path, s->in->style, s->in->flags,
+					   s->in->inlines, 0,       true };
 	return icf_stack_open(&f->in, &f->stack);
 }
 
@@ -111,7 +117,8 @@ static struct elfrw_err *is_polymorphic(struct session *s, const char *cls, size
 		ELFRW_TRY(file_of(s, i, &f));
 		for (int nested = 0; nested < 2 && f->sym; nested++) {
 			size_t from = 0;
-			snprintf(name, sizeof name, nested ? "_ZTVN%.*sE" : "_ZTV%.*s", (int)len, cls);
+			snprintf(name, sizeof name, nested ? "_ZTVN%.*sE" : "_ZTV%.*s", (int)len,
+				 cls);
 			if (dwr_sym_symbol_named(f->sym, name, &from, &symbol))
 				return NULL;
 		}
@@ -158,8 +165,12 @@ static struct elfrw_err *ask_objects(struct session *s, struct file *f)
 		return &elfrw_err_nomem;
 	memset(s->vtable.data, 0, s->n * sizeof *s->vtable.data);
 	struct dwr_process process = { s, read_memory, read_register, f->bias };
-	struct dwr_stack stack = { .sym = f->sym, .cc = icf_stack_tables(f->stack), .arch = icf_stack_image(f->stack)->arch,
-				   .process = &process, .addr = s->address.data, .n = s->n };
+	struct dwr_stack stack = { .sym = f->sym,
+				   .cc = icf_stack_tables(f->stack),
+				   .arch = icf_stack_image(f->stack)->arch,
+				   .process = &process,
+				   .addr = s->address.data,
+				   .n = s->n };
 	struct elfrw_err *err = dwr_receiver_vtables(&stack, chain, s->ending.data, s->vtable.data);
 	dwr_stack_deinit(&stack);
 	ELFRW_TRY(err);
@@ -190,7 +201,8 @@ static struct elfrw_err *decide(struct session *s, uint32_t index)
 static void print_bare(struct session *s, const struct icf_unwind_frame *u, unsigned depth)
 {
 	const struct icf_sym_style *style = s->in->style;
-	const struct icf_unwind_module *m = u->module == ICF_NO_MODULE ? NULL : icf_unwind_module(s->unwind, u->module);
+	const struct icf_unwind_module *m =
+		u->module == ICF_NO_MODULE ? NULL : icf_unwind_module(s->unwind, u->module);
 	struct dwr_sym_frame frame = { .die = DWR_SYM_NO_DIE };
 	char text[512];
 	frame.function = m ? icf_unwind_symbol(s->unwind, u->pc - !u->activation) : NULL;
@@ -202,7 +214,8 @@ static void print_bare(struct session *s, const struct icf_unwind_frame *u, unsi
 }
 
 /* Levels FROM to TO of THREAD: up to a frame that a signal interrupted. */
-static struct elfrw_err *print_part(struct session *s, const struct icf_unwind_thread *thread, size_t from, size_t to)
+static struct elfrw_err *print_part(struct session *s, const struct icf_unwind_thread *thread,
+				    size_t from, size_t to)
 {
 	const struct icf_sym_style *style = s->in->style;
 	bool json = style->output == ICF_SYM_JSON;
@@ -246,14 +259,17 @@ static struct elfrw_err *print_thread(void *ctx, const struct icf_unwind_thread 
 		from = i;
 	}
 	if (json)
-		printf(style->pretty ? "%s],\n  \"PID\": %d,\n  \"TID\": %d\n}\n" : "%s],\"PID\":%d,\"TID\":%d}\n",
-		       style->pretty && n ? "\n  " : "", (int)icf_unwind_pid(s->unwind), (int)thread->tid);
+		printf(style->pretty ? "%s],\n  \"PID\": %d,\n  \"TID\": %d\n}\n"
+				     : "%s],\"PID\":%d,\"TID\":%d}\n",
+		       style->pretty && n ? "\n  " : "", (int)icf_unwind_pid(s->unwind),
+		       (int)thread->tid);
 	else
 		putchar('\n');
 	fflush(stdout);
 	if (thread->problem) {
 		char text[256];
-		snprintf(text, sizeof text, "thread %d: the stack is not complete: %s", (int)thread->tid, thread->problem);
+		snprintf(text, sizeof text, "thread %d: the stack is not complete: %s",
+			 (int)thread->tid, thread->problem);
 		complain(s->what, text);
 	}
 	return NULL;
@@ -271,7 +287,8 @@ static bool parse_pid(const char *text, pid_t *ret)
 static struct elfrw_err *run(struct session *s, const char **truncated)
 {
 	const struct icf_core_in *in = s->in;
-	struct icf_unwind_options options = { in->exe, in->options->sysroot, in->options->debug_dir };
+	struct icf_unwind_options options = { in->exe, in->options->sysroot,
+					      in->options->debug_dir };
 	pid_t pid;
 	icf_process_libdw();
 	if (in->core)
@@ -284,7 +301,8 @@ static struct elfrw_err *run(struct session *s, const char **truncated)
 	if (!s->file)
 		return &elfrw_err_nomem;
 	if (in->style->output != ICF_SYM_JSON)
-		printf("PID %d - %s\n", (int)icf_unwind_pid(s->unwind), in->core ? "core" : "process");
+		printf("PID %d - %s\n", (int)icf_unwind_pid(s->unwind),
+		       in->core ? "core" : "process");
 	return icf_unwind_threads(s->unwind, print_thread, s);
 }
 

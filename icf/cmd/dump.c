@@ -1,4 +1,5 @@
-/* dump.c: icfold dump [OPTION]... FILE: what .debug_icfold and the call tables say, for people or as JSON. */
+/* dump.c: icfold dump [OPTION]... FILE: what .debug_icfold and the call tables say, for people or
+ * as JSON. */
 #include "elfrw/base/printable.h"
 #include "dwarf/calls/calls.h"
 #include "dwarf/sections.h"
@@ -22,8 +23,7 @@ static const char usage[] =
 	"      --dcall                direct calls of functions that share their body (.debug_dcall)\n"
 	"      --vcall                virtual calls through slots with such a function (.debug_vcall)\n"
 	"      --all                  everything\n"
-	"      --json                 the same as one JSON object\n"
-	ICF_USAGE_COMMON;
+	"      --json                 the same as one JSON object\n" ICF_USAGE_COMMON;
 
 struct what {
 	bool map, groups, slots, overlay, dcall, vcall, json;
@@ -43,25 +43,30 @@ static void dump_map(const struct dwr_icfold *note, bool json)
 	for (uint32_t i = 0; i < note->map.n_units; i++) {
 		const struct elfrw_addrmap_unit *u = &note->map.unit[i];
 		if (json)
-			printf("%s\n    { \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"new\": \"0x%" PRIx64
-			       "\", \"folded\": %s, \"pinned\": %s }",
+			printf("%s\n    { \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64
+			       ", \"new\": \"0x%" PRIx64 "\", \"folded\": %s, \"pinned\": %s }",
 			       i ? "," : "", u->old, u->old_end - u->old, u->body,
 			       u->flags & ELFRW_UNIT_FOLDED ? "true" : "false",
 			       u->flags & ELFRW_UNIT_PINNED ? "true" : "false");
 		else
-			printf("  %016" PRIx64 " %8" PRIx64 " %016" PRIx64 "%s\n", u->old, u->old_end - u->old, u->body,
-			       u->flags & ELFRW_UNIT_FOLDED ? " folded" : u->flags & ELFRW_UNIT_PINNED ? " pinned" : "");
+			printf("  %016" PRIx64 " %8" PRIx64 " %016" PRIx64 "%s\n", u->old,
+			       u->old_end - u->old, u->body,
+			       u->flags & ELFRW_UNIT_FOLDED   ? " folded"
+			       : u->flags & ELFRW_UNIT_PINNED ? " pinned"
+							      : "");
 	}
 	if (json)
 		printf("\n  ]");
 }
 
-static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_member *m, bool kept, bool json)
+static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_member *m, bool kept,
+			bool json)
 {
 	const struct elfrw_addrmap_unit *u = &note->map.unit[m->unit];
 	static const char *const rows[] = { "none", "same", "own" };
 	if (!json) {
-		printf("  %-6s %016" PRIx64 " %6" PRIx64 " ", kept ? "kept" : "folded", u->old, u->old_end - u->old);
+		printf("  %-6s %016" PRIx64 " %6" PRIx64 " ", kept ? "kept" : "folded", u->old,
+		       u->old_end - u->old);
 		elfrw_put_printable(stdout, member_name(note, m));
 		for (uint32_t n = 1; n < m->n_names; n++) {
 			fputs(" = ", stdout);
@@ -72,7 +77,8 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 		for (uint32_t d = 0; d < m->n_dies; d++)
 			printf("%s%" PRIx64, d ? ", " : ", DIE ", note->dies[m->die + d].die);
 		if (!kept)
-			printf(", rows: %s", rows[m->rows.status <= DWR_NOTE_ROWS_OWN ? m->rows.status : 0]);
+			printf(", rows: %s",
+			       rows[m->rows.status <= DWR_NOTE_ROWS_OWN ? m->rows.status : 0]);
 		putchar('\n');
 		return;
 	}
@@ -82,8 +88,8 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 			printf(", ");
 		elfrw_put_json(stdout, note->names[m->name + n], "");
 	}
-	printf("], \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"kept\": %s, \"thunk\": ", u->old, u->old_end - u->old,
-	       kept ? "true" : "false");
+	printf("], \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64 ", \"kept\": %s, \"thunk\": ",
+	       u->old, u->old_end - u->old, kept ? "true" : "false");
 	if (u->flags & ELFRW_UNIT_THUNK)
 		printf("\"0x%" PRIx64 "\"", u->entry);
 	else
@@ -91,7 +97,8 @@ static void dump_member(const struct dwr_icfold *note, const struct dwr_icfold_m
 	printf(", \"dies\": [");
 	for (uint32_t d = 0; d < m->n_dies; d++)
 		printf("%s\"0x%" PRIx64 "\"", d ? ", " : "", note->dies[m->die + d].die);
-	printf("], \"rows\": \"%s\" }", rows[m->rows.status <= DWR_NOTE_ROWS_OWN ? m->rows.status : 0]);
+	printf("], \"rows\": \"%s\" }",
+	       rows[m->rows.status <= DWR_NOTE_ROWS_OWN ? m->rows.status : 0]);
 }
 
 static void dump_groups(const struct dwr_icfold *note, bool json)
@@ -105,7 +112,8 @@ static void dump_groups(const struct dwr_icfold *note, bool json)
 		const struct dwr_icfold_member *first = &note->member[group->member];
 		uint64_t at = note->map.unit[first->unit].body;
 		if (json)
-			printf("%s\n    { \"address\": \"0x%" PRIx64 "\", \"members\": [", g ? "," : "", at);
+			printf("%s\n    { \"address\": \"0x%" PRIx64 "\", \"members\": [",
+			       g ? "," : "", at);
 		else
 			printf("%016" PRIx64 ":\n", at);
 		for (uint32_t m = 0; m < group->n_members; m++) {
@@ -131,7 +139,8 @@ static void dump_slots(const struct dwr_icfold *note, bool json)
 		uint32_t m = note->unit_member[s->unit];
 		const char *name = m == UINT32_MAX ? "" : member_name(note, &note->member[m]);
 		if (json) {
-			printf("%s\n    { \"slot\": \"0x%" PRIx64 "\", \"function\": ", i ? "," : "", s->slot);
+			printf("%s\n    { \"slot\": \"0x%" PRIx64 "\", \"function\": ",
+			       i ? "," : "", s->slot);
 			elfrw_put_json(stdout, name, "");
 			printf(" }");
 		} else {
@@ -157,14 +166,16 @@ static struct elfrw_err *dump_overlay(const struct dwr_icfold *note, bool json)
 		if (!more)
 			break;
 		if (json)
-			printf("%s\n    { \"die\": \"0x%" PRIx64 "\", \"ranges\": [", first ? "" : ",", e.die);
+			printf("%s\n    { \"die\": \"0x%" PRIx64 "\", \"ranges\": [",
+			       first ? "" : ",", e.die);
 		else
 			printf("  <%" PRIx64 ">", e.die);
 		struct dwr_note_range r;
 		for (bool one = true; dwr_icfold_range_next(&e, &r); one = false) {
 			uint64_t at = note->map.unit[r.unit].old + r.start;
 			if (json)
-				printf("%s[\"0x%" PRIx64 "\", \"0x%" PRIx64 "\"]", one ? "" : ", ", at, at + r.len);
+				printf("%s[\"0x%" PRIx64 "\", \"0x%" PRIx64 "\"]", one ? "" : ", ",
+				       at, at + r.len);
 			else
 				printf(" [%" PRIx64 ",%" PRIx64 ")", at, at + r.len);
 		}
@@ -187,16 +198,20 @@ static struct elfrw_err *dump_calls(struct dwr_sections *secs, const struct what
 	if (!err)
 		err = dwr_calls_read(secs, &units, &calls);
 	if (!err && what->dcall) {
-		printf(what->json ? ",\n  \"dcall\": [" : "Direct calls (%zu: return address, callee's DIE, caller's DIE):\n",
+		printf(what->json
+			       ? ",\n  \"dcall\": ["
+			       : "Direct calls (%zu: return address, callee's DIE, caller's DIE):\n",
 		       (size_t)calls.dcall.len);
 		for (size_t i = 0; i < calls.dcall.len; i++) {
 			const struct dwr_dcall *c = &calls.dcall.data[i];
 			if (what->json)
-				printf("%s\n    { \"site\": \"0x%" PRIx64 "\", \"callee\": \"0x%" PRIx64
-				       "\", \"caller\": \"0x%" PRIx64 "\" }",
+				printf("%s\n    { \"site\": \"0x%" PRIx64
+				       "\", \"callee\": \"0x%" PRIx64 "\", \"caller\": \"0x%" PRIx64
+				       "\" }",
 				       i ? "," : "", c->site, c->die, c->caller);
 			else if (c->caller)
-				printf("  %016" PRIx64 " <%" PRIx64 "> in <%" PRIx64 ">\n", c->site, c->die, c->caller);
+				printf("  %016" PRIx64 " <%" PRIx64 "> in <%" PRIx64 ">\n", c->site,
+				       c->die, c->caller);
 			else
 				printf("  %016" PRIx64 " <%" PRIx64 ">\n", c->site, c->die);
 		}
@@ -204,11 +219,15 @@ static struct elfrw_err *dump_calls(struct dwr_sections *secs, const struct what
 			printf("\n  ]");
 	}
 	if (!err && what->vcall) {
-		printf(what->json ? ",\n  \"vcall\": [" : "Virtual calls (%zu: return address, slot):\n", (size_t)calls.vcall.len);
+		printf(what->json ? ",\n  \"vcall\": ["
+				  : "Virtual calls (%zu: return address, slot):\n",
+		       (size_t)calls.vcall.len);
 		for (size_t i = 0; i < calls.vcall.len; i++) {
 			const struct dwr_vcall *c = &calls.vcall.data[i];
 			if (what->json)
-				printf("%s\n    { \"site\": \"0x%" PRIx64 "\", \"slot\": %" PRIu64 " }", i ? "," : "", c->site, c->slot);
+				printf("%s\n    { \"site\": \"0x%" PRIx64 "\", \"slot\": %" PRIu64
+				       " }",
+				       i ? "," : "", c->site, c->slot);
 			else
 				printf("  %016" PRIx64 " %" PRIu64 "\n", c->site, c->slot);
 		}
@@ -231,7 +250,8 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 	if (!err)
 		err = dwr_sections_load(&secs, DWR_ICFOLD);
 	if (!err && !secs.sec[DWR_ICFOLD].size)
-		err = elfrw_error("has no .debug_icfold: nothing was folded in it, or its debug information was stripped");
+		err = elfrw_error(
+			"has no .debug_icfold: nothing was folded in it, or its debug information was stripped");
 	if (!err)
 		err = dwr_icfold_read(&note, secs.sec[DWR_ICFOLD].data, secs.sec[DWR_ICFOLD].size);
 	if (!err) {
@@ -240,7 +260,8 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 			printf("{\n  \"version\": %d, \"policy\": \"%s\"", DWR_ICFOLD_VERSION, p);
 		else {
 			elfrw_put_printable(stdout, path);
-			printf(": .debug_icfold version %d, policy %s, %" PRIu32 " units\n", DWR_ICFOLD_VERSION, p, note.map.n_units);
+			printf(": .debug_icfold version %d, policy %s, %" PRIu32 " units\n",
+			       DWR_ICFOLD_VERSION, p, note.map.n_units);
 		}
 		if (what->map)
 			dump_map(&note, what->json);
@@ -288,7 +309,9 @@ int icf_cmd_dump(int argc, char **argv)
 		case OPT_OVERLAY: what.overlay = true; break;
 		case OPT_DCALL: what.dcall = true; break;
 		case OPT_VCALL: what.vcall = true; break;
-		case OPT_ALL: what = (struct what){ true, true, true, true, true, true, what.json }; break;
+		case OPT_ALL:
+			what = (struct what){ true, true, true, true, true, true, what.json };
+			break;
 		case OPT_JSON: what.json = true; break;
 		default: return line.status;
 		}

@@ -65,9 +65,7 @@ static const char usage[] =
 	"      --stats[=text|json]    print figures about the run\n"
 	"      --json                 the same as --stats=json\n"
 	"      --time-passes          print the time that each pass took\n"
-	"      @FILE                  read further arguments from FILE\n"
-	ICF_USAGE_COMMON
-	"\n"
+	"      @FILE                  read further arguments from FILE\n" ICF_USAGE_COMMON "\n"
 	"Link INPUT with -Wl,--emit-relocs; without, what cannot be proved movable stays. With -v\n"
 	"what was not folded is told, and why (twice: each function). Exit status: 0 OUTPUT is\n"
 	"complete, 1 INPUT cannot be folded safely, 2 trouble (a file, the command line).\n";
@@ -94,7 +92,8 @@ static size_t sides_of(const struct icf_options *opt, struct side *side)
 {
 	size_t n = 0;
 	if (opt->print_sections && opt->print_sections_file)
-		side[n++] = (struct side){ .path = opt->print_sections_file, .print = icf_report_folds };
+		side[n++] = (struct side){ .path = opt->print_sections_file,
+					   .print = icf_report_folds };
 	if (opt->map_file)
 		side[n++] = (struct side){ .path = opt->map_file, .print = icf_report_map };
 	if (opt->depfile)
@@ -121,31 +120,40 @@ static int check_files(const struct icf_options *opt)
 		written[2 + i] = side[i].path;
 	for (size_t i = 0; i < n + 2; i++)
 		if (written[i] && is_list(opt, written[i]))
-			return fail(written[i], elfrw_error("holds arguments or names and cannot be written too"));
+			return fail(
+				written[i],
+				elfrw_error("holds arguments or names and cannot be written too"));
 	if (opt->debug_output) {
 		if (elfrw_newfile_same_place(opt->debug_output, opt->input))
-			return fail(opt->debug_output, elfrw_error("is the input and cannot be a debug file too"));
+			return fail(opt->debug_output,
+				    elfrw_error("is the input and cannot be a debug file too"));
 		if (elfrw_newfile_same_place(opt->debug_output, opt->output))
-			return fail(opt->debug_output, elfrw_error("is asked for as two different files"));
+			return fail(opt->debug_output,
+				    elfrw_error("is asked for as two different files"));
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (opt->debug_file && elfrw_newfile_same_place(side[i].path, opt->debug_file))
-			return fail(side[i].path, elfrw_error("is the debug file and cannot be a report too"));
+			return fail(side[i].path,
+				    elfrw_error("is the debug file and cannot be a report too"));
 		if (elfrw_newfile_same_place(side[i].path, opt->input))
-			return fail(side[i].path, elfrw_error("is the input and cannot be a report too"));
+			return fail(side[i].path,
+				    elfrw_error("is the input and cannot be a report too"));
 		bool twice = elfrw_newfile_same_place(side[i].path, opt->output) ||
-			     (opt->debug_output && elfrw_newfile_same_place(side[i].path, opt->debug_output));
+			     (opt->debug_output &&
+			      elfrw_newfile_same_place(side[i].path, opt->debug_output));
 		for (size_t k = 0; k < i; k++)
 			twice |= elfrw_newfile_same_place(side[i].path, side[k].path);
 		if (twice)
-			return fail(side[i].path, elfrw_error("is asked for as two different files"));
+			return fail(side[i].path,
+				    elfrw_error("is asked for as two different files"));
 	}
 	struct elfrw_err *err = opt->depfile ? icf_depfile_check(opt) : NULL;
 	return err ? fail(NULL, err) : 0;
 }
 
 /* On an error nothing is left to drop. */
-static struct elfrw_err *begin_side(struct side *side, const struct icf_run *run, const struct icf_options *opt)
+static struct elfrw_err *begin_side(struct side *side, const struct icf_run *run,
+				    const struct icf_options *opt)
 {
 	ELFRW_TRY(elfrw_newfile_begin(&side->file, side->path, 0666));
 	int fd = fcntl(side->file.fd, F_DUPFD_CLOEXEC, 3);
@@ -170,13 +178,13 @@ static struct elfrw_err *begin_side(struct side *side, const struct icf_run *run
 	return elfrw_error_errno(e, "cannot write");
 }
 
-/* Where to write: OUTPUT, but when INPUT is given by that same link, the file that the link means is replaced and not the link.
- * The caller frees it; NULL: out of memory. */
+/* Where to write: OUTPUT, but when INPUT is given by that same link, the file that the link means
+ * is replaced and not the link. The caller frees it; NULL: out of memory. */
 static char *target_of(const struct icf_options *opt)
 {
 	struct stat in, out;
-	if (lstat(opt->output, &out) == 0 && S_ISLNK(out.st_mode) && lstat(opt->input, &in) == 0 && in.st_dev == out.st_dev &&
-	    in.st_ino == out.st_ino)
+	if (lstat(opt->output, &out) == 0 && S_ISLNK(out.st_mode) && lstat(opt->input, &in) == 0 &&
+	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return realpath(opt->output, NULL);
 	return strdup(opt->output);
 }
@@ -187,12 +195,14 @@ static const char *path_of(const struct elfrw_newfile *f, char buf[64])
 	return f->temp ? f->temp : buf;
 }
 
-/* Proves that the complete file OUT, with DEBUG or not, is the input folded, while it has no name yet.  What the fold holds in
- * memory is given back first: proving takes more. */
-static int verify_output(struct icf_run *run, const struct icf_options *opt, const struct elfrw_newfile *out,
-			 const struct elfrw_newfile *debug)
+/* Proves that the complete file OUT, with DEBUG or not, is the input folded, while it has no name
+ * yet.  What the fold holds in memory is given back first: proving takes more. */
+static int verify_output(struct icf_run *run, const struct icf_options *opt,
+			 const struct elfrw_newfile *out, const struct elfrw_newfile *debug)
 {
-	struct icf_verify_options how = { .mode = opt->mode == ICF_MODE_ALL ? ICF_VERIFY_ALL : ICF_VERIFY_SAFE, .threads = opt->threads };
+	struct icf_verify_options how = { .mode = opt->mode == ICF_MODE_ALL ? ICF_VERIFY_ALL
+									    : ICF_VERIFY_SAFE,
+					  .threads = opt->threads };
 	struct icf_verify_result result;
 	char path[64], debug_path[64];
 	icf_run_release(run);
@@ -216,7 +226,8 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt, con
 }
 
 /* A device cannot be read back: its bytes are proved in a file in memory. */
-static int verify_copy(struct icf_run *run, const struct icf_options *opt, const struct elfrw_newfile *debug)
+static int verify_copy(struct icf_run *run, const struct icf_options *opt,
+		       const struct elfrw_newfile *debug)
 {
 	struct elfrw_newfile copy;
 	char path[64];
@@ -233,22 +244,25 @@ static int verify_copy(struct icf_run *run, const struct icf_options *opt, const
 }
 
 /* Writes OUT, and before it DEBUG, whose checksum is in it.  On an error neither is left. */
-static int write_outputs(struct icf_run *run, const struct icf_options *opt, const char *target, struct elfrw_newfile *out,
-			 struct elfrw_newfile *debug)
+static int write_outputs(struct icf_run *run, const struct icf_options *opt, const char *target,
+			 struct elfrw_newfile *out, struct elfrw_newfile *debug)
 {
 	const char *name = opt->output;
 	uint32_t crc;
 	struct elfrw_err *err = NULL;
 	struct side side[MAX_SIDES];
 	if (run->debug_file && elfrw_newfile_same_place(run->debug_file, target))
-		return fail(opt->output, elfrw_error("is the debug file and cannot be the output too"));
+		return fail(opt->output,
+			    elfrw_error("is the debug file and cannot be the output too"));
 	for (size_t i = sides_of(opt, side); i-- && run->debug_file;)
 		if (elfrw_newfile_same_place(run->debug_file, side[i].path))
-			return fail(side[i].path, elfrw_error("is the debug file and cannot be a report too"));
+			return fail(side[i].path,
+				    elfrw_error("is the debug file and cannot be a report too"));
 	*debug = (struct elfrw_newfile){ .fd = -1 };
 	if (run->img.pair) {
 		err = elfrw_newfile_begin(out, target, run->img.mode & 0777);
-		if (!err && (err = elfrw_output_begin_debug(&run->out, opt->debug_output, debug, &crc)))
+		if (!err &&
+		    (err = elfrw_output_begin_debug(&run->out, opt->debug_output, debug, &crc)))
 			name = opt->debug_output;
 		if (!err) {
 			icf_debuglink_set_checksum(&run->out, crc);
@@ -270,10 +284,12 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 }
 
 /* Gives OUT its name, and DEBUG before it. */
-static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *out, struct elfrw_newfile *debug)
+static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *out,
+			  struct elfrw_newfile *debug)
 {
 	struct elfrw_err *err;
-	if (opt->write_if_changed && elfrw_newfile_is_same(out) && (!debug->open || elfrw_newfile_is_same(debug))) {
+	if (opt->write_if_changed && elfrw_newfile_is_same(out) &&
+	    (!debug->open || elfrw_newfile_is_same(debug))) {
 		elfrw_newfile_drop(debug);
 		elfrw_newfile_drop(out);
 		return 0;
@@ -284,7 +300,8 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	if (with)
 		elfrw_newfile_hold(out, &mask);
 	char *older = NULL;
-	if (with && !fresh && asprintf(&older, "%s.icfold-%ld", opt->debug_output, (long)getpid()) < 0)
+	if (with && !fresh &&
+	    asprintf(&older, "%s.icfold-%ld", opt->debug_output, (long)getpid()) < 0)
 		older = NULL;
 	if (older && link(opt->debug_output, older) != 0) {
 		free(older);
@@ -311,7 +328,8 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	return err ? fail(name, err) : 0;
 }
 
-/* All of the files are complete before the first of them gets its name, and OUTPUT gets its own last. */
+/* All of the files are complete before the first of them gets its name, and OUTPUT gets its own
+ * last. */
 static int write_files(struct icf_run *run, const struct icf_options *opt, const char *target)
 {
 	struct side side[MAX_SIDES];
@@ -328,7 +346,8 @@ static int write_files(struct icf_run *run, const struct icf_options *opt, const
 		/* Takes its time, and reads from mappings. */
 		elfrw_newfile_hide(&debug);
 		elfrw_newfile_hide(&out);
-		status = out.in_place ? verify_copy(run, opt, &debug) : verify_output(run, opt, &out, &debug);
+		status = out.in_place ? verify_copy(run, opt, &debug)
+				      : verify_output(run, opt, &out, &debug);
 		icf_pass_done(run, "verify", t);
 	}
 	for (; begun < n && !status; begun++) {
@@ -382,10 +401,12 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 	}
 	if (opt->time_passes)
 		icf_report_passes(stderr, run);
-	if (opt->summary == ICF_SUMMARY_ALWAYS || (opt->summary == ICF_SUMMARY_AUTO && !opt->quiet && isatty(STDOUT_FILENO)))
+	if (opt->summary == ICF_SUMMARY_ALWAYS ||
+	    (opt->summary == ICF_SUMMARY_AUTO && !opt->quiet && isatty(STDOUT_FILENO)))
 		icf_report_summary(stdout, run);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		return fail("standard output", elfrw_error_errno(errno ? errno : EIO, "cannot write"));
+		return fail("standard output",
+			    elfrw_error_errno(errno ? errno : EIO, "cannot write"));
 	return 0;
 }
 
@@ -395,8 +416,12 @@ int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 	if (status != 0)
 		return status;
 	if (opt->verify && opt->strip_all)
-		return fail(NULL, elfrw_error("--verify and --strip-all may not be used together: nothing would say what went where"));
-	/* A limit on the size of files is an error like a full disk; the linker, if it is run again, meets it as it was. */
+		return fail(
+			NULL,
+			elfrw_error(
+				"--verify and --strip-all may not be used together: nothing would say what went where"));
+	/* A limit on the size of files is an error like a full disk; the linker, if it is run
+	 * again, meets it as it was. */
 	void (*on_too_large)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct icf_run run = { 0 };
 	if (!opt->quiet)
@@ -410,7 +435,8 @@ int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 		fail(opt->input, err);
 	} else {
 		char *target = target_of(opt);
-		status = target ? write_files(&run, opt, target) : fail(opt->output, &elfrw_err_nomem);
+		status = target ? write_files(&run, opt, target)
+				: fail(opt->output, &elfrw_err_nomem);
 		free(target);
 		if (!status)
 			status = print_reports(&run, opt);

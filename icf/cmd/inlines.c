@@ -21,15 +21,13 @@ static const char usage[] =
 	"  -s, --basenames            print file names without directories\n"
 	"      --relativenames        print file names as the line table has them\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
-	"      --json                 print an array of objects\n"
-	ICF_USAGE_COMMON
-	"\n"
+	"      --json                 print an array of objects\n" ICF_USAGE_COMMON "\n"
 	"Exit status: 0, or 2 for trouble.\n";
 
 struct listing {
 	struct dwr_sym *sym;
 	bool demangle, json, any;
-	uint64_t unit;        /* of the last line; with the declaration that its heading names */
+	uint64_t unit; /* of the last line; with the declaration that its heading names */
 	const char *decl_file;
 	uint32_t decl_line;
 };
@@ -67,7 +65,8 @@ static bool print_json(void *ctx, const struct dwr_sym_inline *item)
 	printf("%s\n  { ", l->any ? "," : "");
 	l->any = true;
 	json_text("decl_file", item->decl_file);
-	printf(", \"decl_line\": %u, \"low\": \"0x%" PRIx64 "\", \"high\": \"0x%" PRIx64 "\", ", item->decl_line, item->low, item->high);
+	printf(", \"decl_line\": %u, \"low\": \"0x%" PRIx64 "\", \"high\": \"0x%" PRIx64 "\", ",
+	       item->decl_line, item->low, item->high);
 	json_text("call_file", item->call_file);
 	printf(", \"call_line\": %u, ", item->call_line);
 	/* One at a time: the text of a demangled name lasts until the next one. */
@@ -82,7 +81,8 @@ static bool print_item(void *ctx, const struct dwr_sym_inline *item)
 {
 	struct listing *l = ctx;
 	const char *file = item->decl_file ? item->decl_file : "??";
-	if (!l->any || l->unit != item->unit || l->decl_line != item->decl_line || strcmp(l->decl_file, file)) {
+	if (!l->any || l->unit != item->unit || l->decl_line != item->decl_line ||
+	    strcmp(l->decl_file, file)) {
 		elfrw_put_printable(stdout, file);
 		printf(":%u\n", item->decl_line);
 		l->any = true;
@@ -110,7 +110,8 @@ static int fail(const char *file, struct elfrw_err *err)
 }
 
 /* L says how. */
-static int list(struct listing l, const char *function, const char *file, const struct dwr_sym_options *options, bool quiet)
+static int list(struct listing l, const char *function, const char *file,
+		const struct dwr_sym_options *options, bool quiet)
 {
 	struct elfrw_err *err = dwr_sym_open(file, options, &l.sym);
 	if (err)

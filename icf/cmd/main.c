@@ -44,7 +44,9 @@ static bool is_mistaken(const char *word, const char **meant)
 static int unknown(const char *word, const char *meant)
 {
 	if (meant)
-		return icf_usage_error(NULL, "'%s' is neither a command nor a file; did you mean '%s'?", word, meant);
+		return icf_usage_error(NULL,
+				       "'%s' is neither a command nor a file; did you mean '%s'?",
+				       word, meant);
 	return icf_usage_error(NULL, "'%s' is no command", word);
 }
 

@@ -1,8 +1,8 @@
 /* open_libdw.c: open() as libdw sees it: regular files only.
  *
- * libdwfl opens every path that a core file's list of loaded files has, whatever there is: it would wait for a pipe for ever, and
- * open a device.  It asks nobody before it does.  So the open() that the dynamic linker gives it is this one; everybody else's calls
- * go on to the C library. */
+ * libdwfl opens every path that a core file's list of loaded files has, whatever there is: it would
+ * wait for a pipe for ever, and open a device.  It asks nobody before it does.  So the open() that
+ * the dynamic linker gives it is this one; everybody else's calls go on to the C library. */
 #include "elfrw/base/regular.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,8 +30,10 @@ static int open_for(void *caller, const char *path, int flags, mode_t mode)
 {
 	if ((flags & (O_ACCMODE | O_CREAT | O_PATH | O_DIRECTORY)) == O_RDONLY && is_libdw(caller))
 		return elfrw_open_regular(path);
-	int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
-	return next ? next(path, flags, mode) : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	int (*next)(const char *, int, ...) =
+		(int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+	return next ? next(path, flags, mode)
+		    : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 static mode_t mode_of(int flags, va_list *ap)

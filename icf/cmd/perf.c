@@ -1,16 +1,20 @@
 /* perf.c: icfold symbolize --perf: the text of `perf script` with names of functions replaced.
  *
- * A frame is the address, the name (with +0xOFFSET or not), and the file in brackets; frames of a call chain begin with a tab and
- * end with an empty line, a sample without one has its frame at the end of its line.  Before a frame stand those of the
- * calls that were inlined there, with "(inlined)" for the file.  Nothing else is touched.  (tools/perf/builtin-script.c and
- * util/evsel_fprintf.c of Linux.)  Where the symbol that perf chose among those at one address is not the name in the debug
- * information, perf takes the function itself for an inlined call: a line "(inlined)" that no line of the same address follows,
- * and that names the function there.  Where its name for the inlined call is that of the function, the line is there twice.
+ * A frame is the address, the name (with +0xOFFSET or not), and the file in brackets; frames of a
+ * call chain begin with a tab and end with an empty line, a sample without one has its frame at the
+ * end of its line.  Before a frame stand those of the calls that were inlined there, with
+ * "(inlined)" for the file.  Nothing else is touched.  (tools/perf/builtin-script.c and
+ * util/evsel_fprintf.c of Linux.)  Where the symbol that perf chose among those at one address is
+ * not the name in the debug information, perf takes the function itself for an inlined call: a line
+ * "(inlined)" that no line of the same address follows, and that names the function there.  Where
+ * its name for the inlined call is that of the function, the line is there twice.
  *
- * Callers are return addresses, or, in chains that perf unwound by DWARF, one less: what follows a call is taken.
+ * Callers are return addresses, or, in chains that perf unwound by DWARF, one less: what follows a
+ * call is taken.
  *
- * One sample is held at a time.  Frames and stacks repeat: the text of a frame, and the addresses of frames in shared code
- * together with the next one outwards, which is all that they depend on, are keys (128 bits of hash) to what is known. */
+ * One sample is held at a time.  Frames and stacks repeat: the text of a frame, and the addresses
+ * of frames in shared code together with the next one outwards, which is all that they depend on,
+ * are keys (128 bits of hash) to what is known. */
 #include "icf/cmd/perf.h"
 #include "dwarf/stack/callchain.h"
 #include "elfrw/base/printable.h"
@@ -25,11 +29,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define BUFFER (1 << 18)
-#define MAX_LINES 32768   /* of one sample */
-#define MAX_KNOWN (1 << 17) /* entries of a table before it is emptied */
-#define MOST_CANDIDATES 8 /* that are named */
-#define NO_MODULE UINT32_MAX
+#define BUFFER          (1 << 18)
+#define MAX_LINES       32768     /* of one sample */
+#define MAX_KNOWN       (1 << 17) /* entries of a table before it is emptied */
+#define MOST_CANDIDATES 8         /* that are named */
+#define NO_MODULE       UINT32_MAX
 
 /* A file as perf names it. */
 struct dso {
@@ -41,18 +45,19 @@ struct dso {
 /* What a function that several share is called in a stack. */
 struct answer {
 	bool decided;
-	uint32_t member; /* the one, or the kept one */
-	uint32_t first, n; /* candidates, in perf.candidate, or, when they are all of the group, members from MEMBER on */
+	uint32_t member;   /* the one, or the kept one */
+	uint32_t first, n; /* candidates, in perf.candidate, or, when they are all of the group,
+			      members from MEMBER on */
 	bool all;
 	char *text[ICF_PERF_FORMS]; /* of what is undecided; owned */
 };
 
 /* Where a frame is. */
 struct place {
-	uint32_t module;         /* NO_MODULE: in no file with tables */
-	bool shared_pc, shared;  /* in shared code, taken as a PC, or as a return address */
-	bool again;              /* a call returns there that could have called the code that it is in */
-	uint64_t pc, site;       /* 0: not known; what a call there returns to */
+	uint32_t module;        /* NO_MODULE: in no file with tables */
+	bool shared_pc, shared; /* in shared code, taken as a PC, or as a return address */
+	bool again;        /* a call returns there that could have called the code that it is in */
+	uint64_t pc, site; /* 0: not known; what a call there returns to */
 };
 
 struct known_frame {
@@ -136,7 +141,8 @@ static struct elfrw_err *open_dso(struct perf *p, struct dso *d, size_t n)
 	struct stat st;
 	bool there = n == strlen(d->name) && stat(d->name, &st) == 0 && S_ISREG(st.st_mode);
 	if (p->in->obj) {
-		bool it = (there && p->have_id && st.st_dev == p->dev && st.st_ino == p->ino) || same_base(d->name, n, p->in->obj);
+		bool it = (there && p->have_id && st.st_dev == p->dev && st.st_ino == p->ino) ||
+			  same_base(d->name, n, p->in->obj);
 		d->module = it ? 0 : NO_MODULE;
 		return NULL;
 	}
@@ -189,12 +195,17 @@ static struct elfrw_err *take_mapping(struct perf *p, const char *s, const char 
 	if (!icf_perf_parse_mapping(s, end, &m))
 		return NULL;
 	ELFRW_TRY(module_of(p, m.path, (size_t)(end - m.path), &module));
-	return module == NO_MODULE ? NULL : icf_perf_mapped(p->module.data[module], m.pid, m.start, m.offset);
+	return module == NO_MODULE
+		       ? NULL
+		       : icf_perf_mapped(p->module.data[module], m.pid, m.start, m.offset);
 }
 
 /* ---- frames ---- */
 
-static bool same_key(XXH128_hash_t a, XXH128_hash_t b) { return a.low64 == b.low64 && a.high64 == b.high64; }
+static bool same_key(XXH128_hash_t a, XXH128_hash_t b)
+{
+	return a.low64 == b.low64 && a.high64 == b.high64;
+}
 
 static void forget(struct perf *p)
 {
@@ -216,12 +227,14 @@ static struct elfrw_err *fill_place(struct perf *p, struct place *k)
 	k->site = k->pc + after;
 	if (!after)
 		ELFRW_TRY(dwr_callchain_is_return(m->cc, k->pc, &after, &k->again));
-	/* A call at the very end returns to what perf takes for the next function: that is left as it is. */
+	/* A call at the very end returns to what perf takes for the next function: that is left as
+	 * it is. */
 	k->shared = k->shared_pc && dwr_sym_group_at(m->sym, k->site - 1, &b) && a == b;
 	return NULL;
 }
 
-static struct elfrw_err *find_place(struct perf *p, const char *s, const struct icf_perf_parts *f, struct place *k)
+static struct elfrw_err *find_place(struct perf *p, const char *s, const struct icf_perf_parts *f,
+				    struct place *k)
 {
 	bool found = true;
 	ELFRW_TRY(module_of(p, s + f->dso, f->n_dso, &k->module));
@@ -231,13 +244,15 @@ static struct elfrw_err *find_place(struct perf *p, const char *s, const struct 
 	if (f->file_offset != ICF_PERF_NO_OFFSET)
 		found = icf_perf_offset(m, f->file_offset, &k->pc);
 	else
-		ELFRW_TRY(icf_perf_address(m, p->pid, f->address, s + f->name, f->n_name, f->offset, &k->pc, &found));
+		ELFRW_TRY(icf_perf_address(m, p->pid, f->address, s + f->name, f->n_name, f->offset,
+					   &k->pc, &found));
 	if (found)
 		return fill_place(p, k);
 	k->pc = 0;
 	if (!m->complained)
-		complain(m->path, "frames are left as they are where the address in the file cannot be told "
-				  "(perf script -F +symoff shows more)");
+		complain(m->path,
+			 "frames are left as they are where the address in the file cannot be told "
+			 "(perf script -F +symoff shows more)");
 	m->complained = true;
 	return NULL;
 }
@@ -247,7 +262,8 @@ static struct elfrw_err *look_up(struct perf *p, struct line *l)
 {
 	const char *s = p->text.data + l->at;
 	const struct icf_perf_parts *f = &l->f;
-	XXH128_hash_t key = XXH3_128bits_withSeed(s + f->ip, f->end - f->ip, f->offset == ICF_PERF_NO_OFFSET ? (uint64_t)p->pid : 0);
+	XXH128_hash_t key = XXH3_128bits_withSeed(
+		s + f->ip, f->end - f->ip, f->offset == ICF_PERF_NO_OFFSET ? (uint64_t)p->pid : 0);
 	if (p->n_known >= MAX_KNOWN) {
 		memset(p->known, 0, SLOTS * sizeof *p->known);
 		p->n_known = 0;
@@ -269,7 +285,8 @@ static struct elfrw_err *look_up_orphan(struct perf *p, struct line *l)
 {
 	const char *s = p->text.data + l->at;
 	for (uint32_t m = 0; m < p->module.len; m++)
-		if (icf_perf_known(p->module.data[m], p->pid, l->f.address, s + l->f.name, l->f.n_name, l->f.offset, &l->place.pc)) {
+		if (icf_perf_known(p->module.data[m], p->pid, l->f.address, s + l->f.name,
+				   l->f.n_name, l->f.offset, &l->place.pc)) {
 			l->place.module = m;
 			return fill_place(p, &l->place);
 		}
@@ -278,14 +295,16 @@ static struct elfrw_err *look_up_orphan(struct perf *p, struct line *l)
 
 static bool same_ip(const struct perf *p, const struct line *a, const struct line *b)
 {
-	return a->f.n_ip == b->f.n_ip && !memcmp(p->text.data + a->at + a->f.ip, p->text.data + b->at + b->f.ip, a->f.n_ip);
+	return a->f.n_ip == b->f.n_ip &&
+	       !memcmp(p->text.data + a->at + a->f.ip, p->text.data + b->at + b->f.ip, a->f.n_ip);
 }
 
 /* Is the frame of line I shown once more by the next one, which has not called it? */
 static bool is_double(const struct perf *p, size_t i)
 {
 	const struct line *a = &p->line.data[i], *b = a + 1;
-	return i + 1 < p->line.len && b->is_frame && !b->f.inlined && b->place.pc && !b->place.again && same_ip(p, a, b);
+	return i + 1 < p->line.len && b->is_frame && !b->f.inlined && b->place.pc &&
+	       !b->place.again && same_ip(p, a, b);
 }
 
 /* Makes the frames of the machine from the lines. */
@@ -305,7 +324,8 @@ static struct elfrw_err *make_frames(struct perf *p)
 			p->inlines_seen = true;
 			size_t k = i + 1;
 			while (k < p->line.len &&
-			       (!p->line.data[k].is_frame || (p->line.data[k].f.inlined && same_ip(p, l, &p->line.data[k]))))
+			       (!p->line.data[k].is_frame ||
+				(p->line.data[k].f.inlined && same_ip(p, l, &p->line.data[k]))))
 				k++;
 			if (k == p->line.len || !same_ip(p, l, &p->line.data[k]))
 				ELFRW_TRY(look_up_orphan(p, l));
@@ -315,8 +335,10 @@ static struct elfrw_err *make_frames(struct perf *p)
 			l->f.inlined = p->inlines_seen = true;
 			continue;
 		}
-		/* Frames of the kernel, "[kernel.kallsyms]" or "[MODULE]", are no callers of the program's: what they interrupted is a PC. */
-		if (!p->frame.len && l->f.n_dso && *dso == '[' && !icf_perf_is(dso, l->f.n_dso, "[vdso]") &&
+		/* Frames of the kernel, "[kernel.kallsyms]" or "[MODULE]", are no callers of the
+		 * program's: what they interrupted is a PC. */
+		if (!p->frame.len && l->f.n_dso && *dso == '[' &&
+		    !icf_perf_is(dso, l->f.n_dso, "[vdso]") &&
 		    !icf_perf_is(dso, l->f.n_dso, "[unknown]"))
 			continue;
 		const struct place *k = &l->place;
@@ -325,19 +347,25 @@ static struct elfrw_err *make_frames(struct perf *p)
 		if (!frame)
 			return &elfrw_err_nomem;
 		l->frame = (uint32_t)(p->frame.len - 1);
-		*frame = (struct frame){ k->module, k->pc && (pc ? k->shared_pc : k->shared), pc ? k->pc : k->site, UINT32_MAX };
+		*frame = (struct frame){ k->module, k->pc && (pc ? k->shared_pc : k->shared),
+					 pc ? k->pc : k->site, UINT32_MAX };
 	}
 	return NULL;
 }
 
 /* Adds a line of N bytes to the sample; F: what it says as a frame, or NULL. */
-static struct elfrw_err *add_line(struct perf *p, const char *s, size_t n, const struct icf_perf_parts *f)
+static struct elfrw_err *add_line(struct perf *p, const char *s, size_t n,
+				  const struct icf_perf_parts *f)
 {
 	struct line *l = VEC_PUSH(&p->line);
 	if (!l || !VEC_RESERVE(&p->text, p->text.len + n))
 		return &elfrw_err_nomem;
 	memcpy(p->text.data + p->text.len, s, n);
-	*l = (struct line){ .at = (uint32_t)p->text.len, .n = (uint32_t)n, .is_frame = f, .place.module = NO_MODULE, .frame = UINT32_MAX };
+	*l = (struct line){ .at = (uint32_t)p->text.len,
+			    .n = (uint32_t)n,
+			    .is_frame = f,
+			    .place.module = NO_MODULE,
+			    .frame = UINT32_MAX };
 	if (f)
 		l->f = *f;
 	p->text.len += n;
@@ -351,19 +379,23 @@ static struct elfrw_err *resolve(struct perf *p, size_t lo, size_t hi, uint32_t 
 {
 	struct icf_perf_module *m = p->module.data[p->frame.data[lo].module];
 	bool pc = lo == 0;
-	ELFRW_TRY(dwr_callchain_resolve(m->cc, p->address.data, NULL, p->address.len, &p->answer_chain));
+	ELFRW_TRY(dwr_callchain_resolve(m->cc, p->address.data, NULL, p->address.len,
+					&p->answer_chain));
 	*ret = (uint32_t)p->answer.len;
 	for (size_t i = lo; i < hi; i++) {
 		const struct dwr_chain_frame *f = &p->answer_chain.frame.data[i - lo + !pc];
 		struct answer *a = VEC_PUSH(&p->answer);
 		if (!a)
 			return &elfrw_err_nomem;
-		*a = (struct answer){ .member = UINT32_MAX, .first = (uint32_t)p->candidate.len, .n = f->n };
+		*a = (struct answer){ .member = UINT32_MAX,
+				      .first = (uint32_t)p->candidate.len,
+				      .n = f->n };
 		if (!f->merged || f->group == UINT32_MAX)
 			continue;
 		a->decided = f->decided;
 		a->all = f->n == m->note->group[f->group].n_members;
-		a->member = f->decided ? p->answer_chain.member.data[f->first].member : m->note->group[f->group].member;
+		a->member = f->decided ? p->answer_chain.member.data[f->first].member
+				       : m->note->group[f->group].member;
 		for (uint32_t k = 0; k < f->n && !a->all; k++) {
 			uint32_t *c = VEC_PUSH(&p->candidate);
 			if (!c)
@@ -386,7 +418,9 @@ static struct elfrw_err *answer_run(struct perf *p, size_t lo, size_t hi)
 		p->address.data[p->address.len++] = p->frame.data[i].address;
 	if (hi < p->frame.len && p->frame.data[hi].module == p->frame.data[lo].module)
 		p->address.data[p->address.len++] = p->frame.data[hi].address;
-	XXH128_hash_t key = XXH3_128bits_withSeed(p->address.data, p->address.len * sizeof *p->address.data, p->frame.data[lo].module);
+	XXH128_hash_t key =
+		XXH3_128bits_withSeed(p->address.data, p->address.len * sizeof *p->address.data,
+				      p->frame.data[lo].module);
 	size_t i = key.low64 & (SLOTS - 1);
 	while (p->stack[i].used && !same_key(p->stack[i].key, key))
 		i = (i + 1) & (SLOTS - 1);
@@ -400,7 +434,8 @@ static struct elfrw_err *answer_run(struct perf *p, size_t lo, size_t hi)
 	return NULL;
 }
 
-static const char *linkage_of(struct perf *p, struct icf_perf_module *m, uint32_t member, uint64_t address)
+static const char *linkage_of(struct perf *p, struct icf_perf_module *m, uint32_t member,
+			      uint64_t address)
 {
 	const struct dwr_icfold_member *k = &m->note->member[member];
 	if (k->n_names)
@@ -408,22 +443,30 @@ static const char *linkage_of(struct perf *p, struct icf_perf_module *m, uint32_
 	struct elfrw_err *err = dwr_sym_frames_for_member(m->sym, address, member, 0, &p->frames);
 	if (err)
 		elfrw_err_free(err);
-	return !err && p->frames.len && p->frames.data[p->frames.len - 1].function ? p->frames.data[p->frames.len - 1].function : "??";
+	return !err && p->frames.len && p->frames.data[p->frames.len - 1].function
+		       ? p->frames.data[p->frames.len - 1].function
+		       : "??";
 }
 
-/* The name of what is undecided: KEPT[one of: A|B], without parameters, at whose bracket scripts end a name. */
-static struct elfrw_err *undecided_name(struct perf *p, struct icf_perf_module *m, struct answer *a, uint64_t address,
-					enum icf_perf_form form, const char **ret)
+/* The name of what is undecided: KEPT[one of: A|B], without parameters, at whose bracket scripts
+ * end a name. */
+static struct elfrw_err *undecided_name(struct perf *p, struct icf_perf_module *m, struct answer *a,
+					uint64_t address, enum icf_perf_form form, const char **ret)
 {
 	enum icf_perf_form f = form == ICF_PERF_LINKAGE ? form : ICF_PERF_SHORT;
 	if (a->text[f]) {
 		*ret = a->text[f];
 		return NULL;
 	}
-	const char *name[MOST_CANDIDATES + 1], *kept = icf_perf_spell(m, linkage_of(p, m, a->member, address), f);
+	const char *name[MOST_CANDIDATES + 1],
+		*kept = icf_perf_spell(m, linkage_of(p, m, a->member, address), f);
 	uint32_t n = 0, more = 0;
 	for (uint32_t i = 0; i < a->n; i++) {
-		const char *s = icf_perf_spell(m, linkage_of(p, m, a->all ? a->member + i : p->candidate.data[a->first + i], address), f);
+		const char *s = icf_perf_spell(
+			m,
+			linkage_of(p, m, a->all ? a->member + i : p->candidate.data[a->first + i],
+				   address),
+			f);
 		bool there = false;
 		for (uint32_t k = 0; k < n && s; k++)
 			there |= !strcmp(name[k], s);
@@ -482,25 +525,32 @@ static void put_named(const struct perf *p, const struct line *l, const char *na
 	fwrite(s + l->f.name + l->f.n_name, 1, l->n - l->f.name - l->f.n_name, stdout);
 }
 
-static void put_line(const struct perf *p, const struct line *l) { fwrite(p->text.data + l->at, 1, l->n, stdout); }
+static void put_line(const struct perf *p, const struct line *l)
+{
+	fwrite(p->text.data + l->at, 1, l->n, stdout);
+}
 
-static const char *inlined_name(struct icf_perf_module *m, const struct dwr_sym_frame *f, enum icf_perf_form form)
+static const char *inlined_name(struct icf_perf_module *m, const struct dwr_sym_frame *f,
+				enum icf_perf_form form)
 {
 	return f->linkage ? icf_perf_spell(m, f->linkage, form) : f->function ? f->function : "??";
 }
 
-/* The lines FIRST to LAST, those of calls that are inlined at LAST, which is the frame of a decided function. */
-static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, struct icf_perf_module *m,
-				     const struct answer *a, uint64_t at)
+/* The lines FIRST to LAST, those of calls that are inlined at LAST, which is the frame of a decided
+ * function. */
+static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last,
+				     struct icf_perf_module *m, const struct answer *a, uint64_t at)
 {
 	const struct line *l = &p->line.data[last];
 	const char *text = p->text.data + l->at;
 	enum icf_perf_form form = icf_perf_form_of(text + l->f.name, l->f.n_name);
-	bool kept = m->note->group[m->note->member[a->member].group].member == a->member, inlines = p->inlines_seen && !kept;
+	bool kept = m->note->group[m->note->member[a->member].group].member == a->member,
+	     inlines = p->inlines_seen && !kept;
 	size_t n = last - first, want = n;
 	const char *name;
 	if (inlines) {
-		ELFRW_TRY(dwr_sym_frames_for_member(m->sym, at, a->member, DWR_SYM_DEMANGLE, &p->frames));
+		ELFRW_TRY(dwr_sym_frames_for_member(m->sym, at, a->member, DWR_SYM_DEMANGLE,
+						    &p->frames));
 		want = p->frames.len ? p->frames.len - 1 : 0;
 	}
 	for (size_t i = 0; i < want; i++) {
@@ -510,7 +560,9 @@ static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, 
 			continue;
 		}
 		if (!(name = inlined_name(m, &p->frames.data[i],
-					  i < n ? icf_perf_form_of(p->text.data + k->at + k->f.name, k->f.n_name) : form)))
+					  i < n ? icf_perf_form_of(p->text.data + k->at + k->f.name,
+								   k->f.n_name)
+						: form)))
 			return &elfrw_err_nomem;
 		if (i < n)
 			put_named(p, k, name);
@@ -518,7 +570,8 @@ static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, 
 			const char *open = memrchr(text, '(', l->n);
 			fwrite(text, 1, l->f.name, stdout);
 			elfrw_put_printable(stdout, name);
-			fwrite(text + l->f.name + l->f.n_name, 1, (size_t)(open - text) - l->f.name - l->f.n_name, stdout);
+			fwrite(text + l->f.name + l->f.n_name, 1,
+			       (size_t)(open - text) - l->f.name - l->f.n_name, stdout);
 			fputs("(inlined)\n", stdout);
 		}
 	}
@@ -536,11 +589,13 @@ static struct elfrw_err *put_decided(struct perf *p, size_t first, size_t last, 
 static struct elfrw_err *flush_sample(struct perf *p)
 {
 	struct elfrw_err *err = make_frames(p);
-	if (p->n_stacks >= MAX_KNOWN / 2 || p->answer.len >= 2 * MAX_KNOWN || p->candidate.len >= 4 * MAX_KNOWN)
+	if (p->n_stacks >= MAX_KNOWN / 2 || p->answer.len >= 2 * MAX_KNOWN ||
+	    p->candidate.len >= 4 * MAX_KNOWN)
 		forget(p);
 	for (size_t i = 0; i < p->frame.len && !err;) {
 		size_t hi = i;
-		while (hi < p->frame.len && p->frame.data[hi].shared && p->frame.data[hi].module == p->frame.data[i].module)
+		while (hi < p->frame.len && p->frame.data[hi].shared &&
+		       p->frame.data[hi].module == p->frame.data[i].module)
 			hi++;
 		if (hi > i)
 			err = answer_run(p, i, hi);
@@ -566,7 +621,10 @@ static struct elfrw_err *flush_sample(struct perf *p)
 			put_line(p, l - inlined);
 		if (a && a->member != UINT32_MAX) {
 			const char *name;
-			err = undecided_name(p, m, a, at, icf_perf_form_of(p->text.data + l->at + l->f.name, l->f.n_name), &name);
+			err = undecided_name(
+				p, m, a, at,
+				icf_perf_form_of(p->text.data + l->at + l->f.name, l->f.n_name),
+				&name);
 			if (!err)
 				put_named(p, l, name);
 		} else
@@ -609,7 +667,8 @@ static struct elfrw_err *take_line(struct perf *p, const char *s, size_t n)
 		return take_mapping(p, s, end);
 	}
 	p->pid = icf_perf_parse_pid(s, end);
-	if ((indented && icf_perf_parse_frame(s, c, end, &f) && !memmem(s + f.name, f.n_name, ": ", 2)) ||
+	if ((indented && icf_perf_parse_frame(s, c, end, &f) &&
+	     !memmem(s + f.name, f.n_name, ": ", 2)) ||
 	    icf_perf_parse_sample(s, end, &f)) {
 		ELFRW_TRY(add_line(p, s, n, &f));
 		return flush_sample(p);
@@ -631,7 +690,8 @@ static struct elfrw_err *copy(struct perf *p, int fd, const char *path, char *bu
 			return elfrw_error_errno(errno, "cannot read %s", path);
 		len += (size_t)got;
 		char *s = buf, *nl;
-		while ((nl = memchr(s, '\n', len - (size_t)(s - buf))) || (got == 0 && s < buf + len)) {
+		while ((nl = memchr(s, '\n', len - (size_t)(s - buf))) ||
+		       (got == 0 && s < buf + len)) {
 			size_t n = nl ? (size_t)(nl + 1 - s) : len - (size_t)(s - buf);
 			if (inside)
 				fwrite(s, 1, n, stdout);
@@ -651,7 +711,8 @@ static struct elfrw_err *copy(struct perf *p, int fd, const char *path, char *bu
 		if (got == 0 || ferror(stdout))
 			break;
 		if (!len && !p->line.len)
-			fflush(stdout); /* nothing is kept from a reader while perf has nothing to say */
+			fflush(stdout); /* nothing is kept from a reader while perf has nothing to
+					   say */
 	}
 	return flush_sample(p);
 }
@@ -665,7 +726,8 @@ static struct elfrw_err *run(struct perf *p, char **arg, int n)
 		if (!m)
 			return &elfrw_err_nomem;
 		*m = NULL;
-		ELFRW_TRY(elfrw_err_about(p->in->obj, icf_perf_open(p->in->obj, p->in->options, true, m)));
+		ELFRW_TRY(elfrw_err_about(p->in->obj,
+					  icf_perf_open(p->in->obj, p->in->options, true, m)));
 		p->have_id = stat(p->in->obj, &st) == 0;
 		p->dev = st.st_dev;
 		p->ino = st.st_ino;

@@ -8,7 +8,8 @@ struct icf_sym_perf_in {
 	const struct dwr_sym_options *options;
 };
 
-/* Copies the N files ARG, or standard input when N is 0, to standard output, with names of functions replaced.  Errors: a
- * file that cannot be read, out of memory; OBJ that cannot be opened or has no tables. */
+/* Copies the N files ARG, or standard input when N is 0, to standard output, with names of
+ * functions replaced.  Errors: a file that cannot be read, out of memory; OBJ that cannot be opened
+ * or has no tables. */
 struct elfrw_err *icf_sym_perf(const struct icf_sym_perf_in *in, char **arg, int n);
 #endif

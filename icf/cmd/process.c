@@ -1,9 +1,11 @@
 /* process.c: see process.h.
  *
- * Input files are mapped, not read: reading llc into memory costs a tenth of its folding and half of its memory again.  The price
- * is SIGBUS when somebody cuts the file meanwhile.  The handler needs no state: the kernel tells the address, and /proc/self/maps
- * the file that is mapped there, also one that a library mapped.  No temporary name exists while a mapping is read through
- * (elfrw/base/newfile.h), so that there is nothing to remove.  Only calls that are safe in a handler are used. */
+ * Input files are mapped, not read: reading llc into memory costs a tenth of its folding and half
+ * of its memory again.  The price is SIGBUS when somebody cuts the file meanwhile.  The handler
+ * needs no state: the kernel tells the address, and /proc/self/maps the file that is mapped there,
+ * also one that a library mapped.  No temporary name exists while a mapping is read through
+ * (elfrw/base/newfile.h), so that there is nothing to remove.  Only calls that are safe in a
+ * handler are used. */
 #include "icf/cmd/process.h"
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmdline.h"
@@ -49,7 +51,7 @@ struct code {
 	uint64_t from, to;
 	bool theirs;
 };
-#define MAX_CODE 16
+#define MAX_CODE    16
 #define STACK_WORDS 4096
 
 static size_t read_maps(struct code ret[MAX_CODE], uint64_t *stack_end, uint64_t sp)
@@ -71,26 +73,31 @@ static size_t read_maps(struct code ret[MAX_CODE], uint64_t *stack_end, uint64_t
 			}
 			line.text[line.n] = 0;
 			line.n = 0;
-			const char *p = line.text, *file = strchr(p, '/'), *base = file ? strrchr(file, '/') + 1 : "";
+			const char *p = line.text, *file = strchr(p, '/'),
+				   *base = file ? strrchr(file, '/') + 1 : "";
 			struct code c = { .from = hex(&p) };
 			c.to = *p++ == '-' ? hex(&p) : 0;
 			if (sp >= c.from && sp < c.to)
 				*stack_end = c.to;
-			c.theirs = strncmp(base, "libdw", 5) == 0 || strncmp(base, "libelf", 6) == 0;
-			if (strncmp(p, " r-xp", 5) == 0 && n_code < MAX_CODE && (c.theirs || (own >= c.from && own < c.to)))
+			c.theirs =
+				strncmp(base, "libdw", 5) == 0 || strncmp(base, "libelf", 6) == 0;
+			if (strncmp(p, " r-xp", 5) == 0 && n_code < MAX_CODE &&
+			    (c.theirs || (own >= c.from && own < c.to)))
 				ret[n_code++] = c;
 		}
 	close(fd);
 	return n_code;
 }
 
-/* Was it at work where the thread stopped?  They call the C library, so that the instruction alone does not tell: the first word
- * of the stack that is an address in their code or ours does, nearly always. */
+/* Was it at work where the thread stopped?  They call the C library, so that the instruction alone
+ * does not tell: the first word of the stack that is an address in their code or ours does, nearly
+ * always. */
 static bool in_libdw(const ucontext_t *u)
 {
 	struct code code[MAX_CODE];
 #if defined(__x86_64__)
-	uint64_t at = (uint64_t)u->uc_mcontext.gregs[REG_RIP], sp = (uint64_t)u->uc_mcontext.gregs[REG_RSP], end;
+	uint64_t at = (uint64_t)u->uc_mcontext.gregs[REG_RIP],
+		 sp = (uint64_t)u->uc_mcontext.gregs[REG_RSP], end;
 #elif defined(__aarch64__)
 	uint64_t at = u->uc_mcontext.pc, sp = u->uc_mcontext.sp, end;
 #else
@@ -152,9 +159,12 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 		raise(sig);
 		return;
 	}
-	static const char memory[] = "icfold: out of memory\n", broken[] = "icfold: libdw cannot read the debug information, and crashed: ";
+	static const char memory[] = "icfold: out of memory\n",
+			  broken[] =
+				  "icfold: libdw cannot read the debug information, and crashed: ";
 	struct iovec v[] = {
-		{ no_memory ? (char *)memory : (char *)broken, no_memory ? sizeof memory - 1 : sizeof broken - 1 },
+		{ no_memory ? (char *)memory : (char *)broken,
+		  no_memory ? sizeof memory - 1 : sizeof broken - 1 },
 		{ args, no_memory ? 0 : command_line(args, sizeof args) },
 		{ (char *)"\n", no_memory ? 0 : 1 },
 	};
@@ -214,7 +224,9 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)context;
 	struct maps_line line;
-	char *file = info->si_code == BUS_ADRERR ? mapped_file((uint64_t)(uintptr_t)info->si_addr, &line) : NULL;
+	char *file = info->si_code == BUS_ADRERR
+			     ? mapped_file((uint64_t)(uintptr_t)info->si_addr, &line)
+			     : NULL;
 	if (!file) {
 		/* A fault of the program: as without a handler. */
 		signal(SIGBUS, SIG_DFL);

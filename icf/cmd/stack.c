@@ -1,10 +1,11 @@
 /* stack.c: see stack.h.
  *
- * dwr_callchain says which function each level is in, dwr_sym what that function has at the address.  A return address
- * belongs to the instruction before it, so lines are looked up one byte earlier; it is shown as given.
+ * dwr_callchain says which function each level is in, dwr_sym what that function has at the
+ * address.  A return address belongs to the instruction before it, so lines are looked up one byte
+ * earlier; it is shown as given.
  *
- * A level that is no address of the program (a bad line, or one of a library) stays in the stack: nothing is
- * concluded from it about the level inside.
+ * A level that is no address of the program (a bad line, or one of a library) stays in the stack:
+ * nothing is concluded from it about the level inside.
  *
  * Cost: a few look-ups a level; names of candidates only for what stays undecided. */
 #include "icf/cmd/stack.h"
@@ -24,7 +25,8 @@ struct level {
 struct icf_stack {
 	const struct icf_sym_stack_in *in;
 	struct elfrw_image code;
-	struct elfrw_image debug; /* of the separate debug file, for this machine; its arrays are sym's */
+	struct elfrw_image
+		debug; /* of the separate debug file, for this machine; its arrays are sym's */
 	bool has_code;
 	struct dwr_callchain *cc; /* NULL: no tables */
 	struct dwr_chain chain;
@@ -55,7 +57,8 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 {
 	struct elfrw_err *err = elfrw_image_open(&s->code, s->in->path);
 	s->has_code = !err;
-	if (err) { /* of a machine, or a class, whose functions icfold does not fold: nothing to say about that */
+	if (err) { /* of a machine, or a class, whose functions icfold does not fold: nothing to say
+		      about that */
 		bool memory = err == &elfrw_err_nomem;
 		elfrw_err_free(err);
 		return memory ? err : NULL;
@@ -63,7 +66,8 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 	bool apart;
 	const struct elfrw_image *debug = dwr_sym_debug_image(s->in->sym, &apart);
 	if (apart) {
-		if (debug->ehdr.e_ident[EI_CLASS] != ELFCLASS64 || debug->ehdr.e_machine != s->code.ehdr.e_machine)
+		if (debug->ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+		    debug->ehdr.e_machine != s->code.ehdr.e_machine)
 			return NULL;
 		s->debug = *debug;
 		s->debug.arch = s->code.arch; /* which sym, at home on all machines, leaves open */
@@ -88,7 +92,9 @@ static bool parse_hex(const char **p, uint64_t *ret)
 	const char *start = c;
 	uint64_t v = 0;
 	for (; isxdigit((unsigned char)*c) && c - start < 16; c++)
-		v = v << 4 | (unsigned)(isdigit((unsigned char)*c) ? *c - '0' : tolower((unsigned char)*c) - 'a' + 10);
+		v = v << 4 |
+		    (unsigned)(isdigit((unsigned char)*c) ? *c - '0'
+							  : tolower((unsigned char)*c) - 'a' + 10);
 	*p = c;
 	*ret = v;
 	return c > start;
@@ -135,7 +141,8 @@ static struct elfrw_err *add_level(struct stacks *s, const char *text)
 	return l->bad ? NULL : &elfrw_err_nomem;
 }
 
-static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_chain_member *m, uint64_t address, const char **ret)
+static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_chain_member *m,
+					uint64_t address, const char **ret)
 {
 	const struct icf_sym_stack_in *in = s->in;
 	const struct dwr_icfold *note = dwr_sym_note(in->sym);
@@ -152,22 +159,28 @@ static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_ch
 	return NULL;
 }
 
-/* Without .debug_icfold a call site names what it called, which may have jumped on to other code: then it says nothing of
- * the frame. */
+/* Without .debug_icfold a call site names what it called, which may have jumped on to other code:
+ * then it says nothing of the frame. */
 static bool called_directly(const struct icf_stack *s, uint64_t site, uint64_t address)
 {
 	const struct elfrw_arch *arch = s->code.arch;
-	const uint8_t *p = site >= arch->call_size ? elfrw_image_at(&s->code, site - arch->call_size, arch->call_size) : NULL;
+	const uint8_t *p =
+		site >= arch->call_size
+			? elfrw_image_at(&s->code, site - arch->call_size, arch->call_size)
+			: NULL;
 	struct dwr_sym_symbol a, b;
 	struct elfrw_insn in;
-	if (!p || arch->decode(p, arch->call_size, site - arch->call_size, &in) != arch->call_size || in.kind != ELFRW_INSN_CALL)
+	if (!p ||
+	    arch->decode(p, arch->call_size, site - arch->call_size, &in) != arch->call_size ||
+	    in.kind != ELFRW_INSN_CALL)
 		return true;
 	return dwr_sym_symbol_at(s->in->sym, in.target, &a) &&
 	       dwr_sym_symbol_at(s->in->sym, address, &b) && a.address == b.address;
 }
 
 /* The frames of level I, and what is to be said about shared code; *MERGED false: nothing. */
-static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged, struct icf_sym_merged *ret)
+static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged,
+				     struct icf_sym_merged *ret)
 {
 	const struct icf_sym_stack_in *in = s->in;
 	const struct dwr_chain_frame *f = s->cc ? &s->chain.frame.data[i] : NULL;
@@ -177,7 +190,8 @@ static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged
 	unsigned flags = in->flags;
 	if (!in->inlines && in->style->output != ICF_SYM_GNU)
 		flags |= DWR_SYM_NO_INLINES;
-	*merged = f && f->merged && (dwr_callchain_note(s->cc) || called_directly(s, s->address.data[i + 1], at));
+	*merged = f && f->merged &&
+		  (dwr_callchain_note(s->cc) || called_directly(s, s->address.data[i + 1], at));
 	const struct dwr_chain_member *m = *merged && f->n ? &s->chain.member.data[f->first] : NULL;
 	if (m && f->decided && m->member != UINT32_MAX)
 		ELFRW_TRY(dwr_sym_frames_for_member(in->sym, at, m->member, flags, &s->frames));
@@ -195,8 +209,9 @@ static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged
 	if (!in->inlines && s->frames.len > 1)
 		s->frames.len = 1;
 	if (*merged)
-		*ret = (struct icf_sym_merged){ f->decided, dwr_chain_by_text((enum dwr_chain_by)f->by), s->candidate.data,
-						s->candidate.len };
+		*ret = (struct icf_sym_merged){ f->decided,
+						dwr_chain_by_text((enum dwr_chain_by)f->by),
+						s->candidate.data, s->candidate.len };
 	return NULL;
 }
 
@@ -227,7 +242,8 @@ struct elfrw_err *icf_stack_print(struct icf_stack *s, size_t i, uint64_t shown,
 	ELFRW_TRY(find_frames(s, i, &merged, &how));
 	if (in->name_module && in->style->output != ICF_SYM_JSON)
 		ELFRW_TRY(name_module(s));
-	icf_sym_print_merged(stdout, in->style, in->path, &shown, merged ? &how : NULL, s->frames.data, s->frames.len, depth);
+	icf_sym_print_merged(stdout, in->style, in->path, &shown, merged ? &how : NULL,
+			     s->frames.data, s->frames.len, depth);
 	return NULL;
 }
 
@@ -237,7 +253,8 @@ void icf_stack_warn(struct icf_stack *s)
 		warn(s, dwr_sym_warning(s->in->sym));
 }
 
-struct elfrw_err *icf_stack_resolve(struct icf_stack *s, const uint64_t *addr, const uint64_t *vtable, size_t n)
+struct elfrw_err *icf_stack_resolve(struct icf_stack *s, const uint64_t *addr,
+				    const uint64_t *vtable, size_t n)
 {
 	if (addr != s->address.data) {
 		if (!VEC_RESERVE(&s->address, n))
@@ -279,9 +296,18 @@ void icf_stack_close(struct icf_stack *s)
 	free(s);
 }
 
-struct dwr_callchain *icf_stack_tables(const struct icf_stack *s) { return s->cc; }
-const struct dwr_chain *icf_stack_chain(const struct icf_stack *s) { return &s->chain; }
-const struct elfrw_image *icf_stack_image(const struct icf_stack *s) { return &s->code; }
+struct dwr_callchain *icf_stack_tables(const struct icf_stack *s)
+{
+	return s->cc;
+}
+const struct dwr_chain *icf_stack_chain(const struct icf_stack *s)
+{
+	return &s->chain;
+}
+const struct elfrw_image *icf_stack_image(const struct icf_stack *s)
+{
+	return &s->code;
+}
 
 static struct elfrw_err *print_level(struct stacks *s, size_t i)
 {
@@ -293,7 +319,8 @@ static struct elfrw_err *print_level(struct stacks *s, size_t i)
 	if (json && in->style->pretty)
 		fputs("\n  ", stdout);
 	if (l->bad && json)
-		icf_sym_print_error(stdout, in->style, in->path, NULL, l->bad, "unable to parse arguments", 1);
+		icf_sym_print_error(stdout, in->style, in->path, NULL, l->bad,
+				    "unable to parse arguments", 1);
 	else if (l->bad)
 		icf_sym_print_line(stdout, l->bad);
 	return l->bad ? NULL : icf_stack_print(s->stack, i, l->address, 1);

@@ -26,7 +26,8 @@ static void print_verbose(FILE *f, const struct icf_sym_style *st, const struct 
 		fprintf(f, "  Discriminator: %u\n", fr->discriminator);
 }
 
-static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dwr_sym_frame *fr, bool inlined)
+static void print_plain(FILE *f, const struct icf_sym_style *st, const struct dwr_sym_frame *fr,
+			bool inlined)
 {
 	if (st->functions) {
 		if (st->pretty && inlined)
@@ -149,14 +150,16 @@ static void json_merged(struct json *j, const struct icf_sym_merged *m)
 	json_close(j, '}');
 }
 
-void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
-		   const struct dwr_sym_frame *frame, size_t n, unsigned depth)
+void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module,
+		   const uint64_t *address, const struct dwr_sym_frame *frame, size_t n,
+		   unsigned depth)
 {
 	icf_sym_print_merged(f, st, module, address, NULL, frame, n, depth);
 }
 
-void icf_sym_print_merged(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
-			  const struct icf_sym_merged *merged, const struct dwr_sym_frame *frame, size_t n, unsigned depth)
+void icf_sym_print_merged(FILE *f, const struct icf_sym_style *st, const char *module,
+			  const uint64_t *address, const struct icf_sym_merged *merged,
+			  const struct dwr_sym_frame *frame, size_t n, unsigned depth)
 {
 	if (!n) {
 		frame = &unknown;
@@ -194,8 +197,9 @@ void icf_sym_print_merged(FILE *f, const struct icf_sym_style *st, const char *m
 		putc('\n', f);
 }
 
-void icf_sym_print_error(FILE *f, const struct icf_sym_style *st, const char *module, const uint64_t *address,
-			 const char *symbol, const char *message, unsigned depth)
+void icf_sym_print_error(FILE *f, const struct icf_sym_style *st, const char *module,
+			 const uint64_t *address, const char *symbol, const char *message,
+			 unsigned depth)
 {
 	struct json j = { .f = f, .pretty = st->pretty, .depth = depth };
 	json_open(&j, '{');

@@ -14,10 +14,11 @@ struct icf_sym_style {
 	bool verbose;
 };
 
-/* One question and its frames (none: unknown).  ADDRESS may be NULL.  In JSON this is one object, without a newline;
- * DEPTH is how far it is indented when pretty. */
-void icf_sym_print(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
-		   const struct dwr_sym_frame *frame, size_t n, unsigned depth);
+/* One question and its frames (none: unknown).  ADDRESS may be NULL.  In JSON this is one object,
+ * without a newline; DEPTH is how far it is indented when pretty. */
+void icf_sym_print(FILE *f, const struct icf_sym_style *style, const char *module,
+		   const uint64_t *address, const struct dwr_sym_frame *frame, size_t n,
+		   unsigned depth);
 
 /* What is known about an address in code that several functions share. */
 struct icf_sym_merged {
@@ -27,14 +28,16 @@ struct icf_sym_merged {
 	size_t n;
 };
 
-/* The same with MERGED (NULL: nothing to say): text names the candidates of what is undecided after the frames, as
- * `one of: a, b`; JSON has the key "Merged". */
-void icf_sym_print_merged(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
-			  const struct icf_sym_merged *merged, const struct dwr_sym_frame *frame, size_t n, unsigned depth);
+/* The same with MERGED (NULL: nothing to say): text names the candidates of what is undecided after
+ * the frames, as `one of: a, b`; JSON has the key "Merged". */
+void icf_sym_print_merged(FILE *f, const struct icf_sym_style *style, const char *module,
+			  const uint64_t *address, const struct icf_sym_merged *merged,
+			  const struct dwr_sym_frame *frame, size_t n, unsigned depth);
 
 /* JSON only: the object of a question that could not be answered.  SYMBOL may be NULL. */
-void icf_sym_print_error(FILE *f, const struct icf_sym_style *style, const char *module, const uint64_t *address,
-			 const char *symbol, const char *message, unsigned depth);
+void icf_sym_print_error(FILE *f, const struct icf_sym_style *style, const char *module,
+			 const uint64_t *address, const char *symbol, const char *message,
+			 unsigned depth);
 
 /* A line of the input that makes no sense, as it came, but for what a terminal acts on. */
 void icf_sym_print_line(FILE *f, const char *line);

@@ -1,7 +1,8 @@
 /* symbolize.c: icfold symbolize [OPTION]... [ADDRESS]...
  *
- * Questions that are at hand together are answered in the order of their addresses, whatever is read for one serving the
- * next, and printed in their own order: a third less time for a profile, and nobody waits for it. */
+ * Questions that are at hand together are answered in the order of their addresses, whatever is
+ * read for one serving the next, and printed in their own order: a third less time for a profile,
+ * and nobody waits for it. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cmd/core.h"
@@ -50,8 +51,7 @@ static const char usage[] =
 	"      --sysroot=DIR          what the core names is below DIR: a core of another machine\n"
 	"      --debug-file=FILE      the separate debug file of the program, if it is not found by\n"
 	"                             build-id or .gnu_debuglink\n"
-	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n"
-	ICF_USAGE_COMMON
+	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n" ICF_USAGE_COMMON
 	"\n"
 	"With -v all that is known about a frame is printed. Exit status: 0, or 2 for trouble.\n";
 
@@ -64,11 +64,11 @@ struct module {
 
 /* One question, taken apart; and its answer. */
 struct question {
-	const char *line;      /* whole, with a NUL at its end; borrowed */
-	bool bad;              /* makes no sense */
+	const char *line; /* whole, with a NUL at its end; borrowed */
+	bool bad;         /* makes no sense */
 	uint32_t module;
-	uint64_t address;      /* or the offset from SYMBOL */
-	char *symbol;          /* owned; NULL: an address */
+	uint64_t address; /* or the offset from SYMBOL */
+	char *symbol;     /* owned; NULL: an address */
 	size_t frame, n_frames;
 };
 
@@ -77,10 +77,10 @@ struct question {
 struct session {
 	struct icf_sym_style style;
 	struct dwr_sym_options options;
-	unsigned flags;      /* DWR_SYM_* */
+	unsigned flags; /* DWR_SYM_* */
 	bool inlines;
 	uint64_t adjust;
-	const char *obj;     /* NULL: each line names one */
+	const char *obj;        /* NULL: each line names one */
 	const char *core, *pid; /* what is unwound, or NULL */
 	struct module *module;
 	uint32_t n_modules, last;
@@ -88,9 +88,9 @@ struct session {
 	uint32_t order[MAX_QUESTIONS];
 	VEC(struct dwr_sym_frame) answer; /* the frames of all questions */
 	struct dwr_sym_frames frames;
-	bool perf;           /* arguments are files of perf's text */
-	bool stack;          /* the addresses are one stack */
-	bool list;           /* JSON objects go into one array */
+	bool perf;  /* arguments are files of perf's text */
+	bool stack; /* the addresses are one stack */
+	bool list;  /* JSON objects go into one array */
 	bool printed;
 	int status;
 };
@@ -142,7 +142,9 @@ static bool parse_hex(const char *s, size_t n, uint64_t *ret)
 	for (; n; n--, s++) {
 		if (!isxdigit((unsigned char)*s))
 			return false;
-		v = v << 4 | (unsigned)(isdigit((unsigned char)*s) ? *s - '0' : tolower((unsigned char)*s) - 'a' + 10);
+		v = v << 4 |
+		    (unsigned)(isdigit((unsigned char)*s) ? *s - '0'
+							  : tolower((unsigned char)*s) - 'a' + 10);
 	}
 	*ret = v;
 	return true;
@@ -188,7 +190,8 @@ static struct elfrw_err *parse(struct session *s, struct question *q)
 			return NULL;
 		const char *plus = memrchr(what, '+', len);
 		q->address = 0;
-		if (plus && plus > what && parse_hex(plus + 1, len - (size_t)(plus + 1 - what), &q->address))
+		if (plus && plus > what &&
+		    parse_hex(plus + 1, len - (size_t)(plus + 1 - what), &q->address))
 			len = (size_t)(plus - what);
 		q->symbol = strndup(what, len);
 		if (!q->symbol)
@@ -223,8 +226,8 @@ static void print_answer(struct session *s, const char *module, const uint64_t *
 	end_object(s);
 }
 
-static void print_error(struct session *s, const char *module, const uint64_t *address, const char *symbol,
-			const char *text)
+static void print_error(struct session *s, const char *module, const uint64_t *address,
+			const char *symbol, const char *text)
 {
 	if (s->style.output != ICF_SYM_JSON) {
 		icf_sym_print(stdout, &s->style, module, address, NULL, 0, 0);
@@ -247,7 +250,8 @@ static struct elfrw_err *look_up(struct session *s, struct dwr_sym *sym, uint64_
 	return NULL;
 }
 
-static struct elfrw_err *answer_symbol(struct session *s, struct module *m, const struct question *q)
+static struct elfrw_err *answer_symbol(struct session *s, struct module *m,
+				       const struct question *q)
 {
 	struct dwr_sym_symbol found;
 	size_t from = 0;
@@ -278,7 +282,8 @@ static struct elfrw_err *find_answer(struct session *s, struct question *q)
 	q->frame = s->answer.len;
 	q->n_frames = s->frames.len;
 	if (s->frames.len)
-		memcpy(s->answer.data + s->answer.len, s->frames.data, s->frames.len * sizeof *s->frames.data);
+		memcpy(s->answer.data + s->answer.len, s->frames.data,
+		       s->frames.len * sizeof *s->frames.data);
 	s->answer.len += s->frames.len;
 	return NULL;
 }
@@ -287,7 +292,8 @@ static struct elfrw_err *print_question(struct session *s, const struct question
 {
 	if (q->bad) {
 		if (s->style.output == ICF_SYM_JSON)
-			print_error(s, s->obj ? s->obj : "", NULL, q->line, "unable to parse arguments");
+			print_error(s, s->obj ? s->obj : "", NULL, q->line,
+				    "unable to parse arguments");
 		else
 			icf_sym_print_line(stdout, q->line);
 		return NULL;
@@ -295,11 +301,13 @@ static struct elfrw_err *print_question(struct session *s, const struct question
 	struct module *m = &s->module[q->module];
 	struct elfrw_err *err = NULL;
 	if (!m->sym)
-		print_error(s, m->path, q->symbol ? NULL : &q->address, q->symbol, m->error ? m->error : "");
+		print_error(s, m->path, q->symbol ? NULL : &q->address, q->symbol,
+			    m->error ? m->error : "");
 	else if (q->symbol)
 		err = answer_symbol(s, m, q);
 	else
-		print_answer(s, m->path, &q->address, q->n_frames ? s->answer.data + q->frame : NULL, q->n_frames);
+		print_answer(s, m->path, &q->address,
+			     q->n_frames ? s->answer.data + q->frame : NULL, q->n_frames);
 	if (!err && m->sym && !m->warned && dwr_sym_warning(m->sym)) {
 		m->warned = true;
 		complain(m->path, dwr_sym_warning(m->sym));
@@ -417,8 +425,22 @@ static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
 }
 
 enum {
-	OPT_NO_INLINES = 256, OPT_DEMANGLE, OPT_NO_DEMANGLE, OPT_RELATIVE, OPT_STYLE, OPT_RELATIVE_ADDRESS, OPT_ADJUST, OPT_DEBUG_DIR,
-	OPT_FUNCTIONS, OPT_JSON, OPT_SYSROOT, OPT_DEBUG_FILE, OPT_PERF, OPT_STACK, OPT_CORE, OPT_PID,
+	OPT_NO_INLINES = 256,
+	OPT_DEMANGLE,
+	OPT_NO_DEMANGLE,
+	OPT_RELATIVE,
+	OPT_STYLE,
+	OPT_RELATIVE_ADDRESS,
+	OPT_ADJUST,
+	OPT_DEBUG_DIR,
+	OPT_FUNCTIONS,
+	OPT_JSON,
+	OPT_SYSROOT,
+	OPT_DEBUG_FILE,
+	OPT_PERF,
+	OPT_STACK,
+	OPT_CORE,
+	OPT_PID,
 };
 
 static const struct option options[] = {
@@ -474,7 +496,8 @@ static int set_option(struct session *s, int c)
 		if (optarg && strcmp(optarg, "llvm") && strcmp(optarg, "gnu"))
 			return bad_value("--demangle", optarg, "llvm or gnu");
 		s->flags |= DWR_SYM_DEMANGLE;
-		s->options.spelling = optarg && !strcmp(optarg, "gnu") ? DWR_SPELLING_GNU : DWR_SPELLING_LLVM;
+		s->options.spelling =
+			optarg && !strcmp(optarg, "gnu") ? DWR_SPELLING_GNU : DWR_SPELLING_LLVM;
 		return -1;
 	case OPT_NO_DEMANGLE: s->flags &= ~(unsigned)DWR_SYM_DEMANGLE; return -1;
 	case 'a': s->style.addresses = true; return -1;
@@ -492,12 +515,14 @@ static int set_option(struct session *s, int c)
 			return bad_value("--output-style", optarg, "LLVM, GNU or JSON");
 		return -1;
 	case OPT_JSON: s->style.output = ICF_SYM_JSON; return -1;
-	case OPT_RELATIVE_ADDRESS: return -1; /* an ELF file's own addresses are relative to its base */
+	case OPT_RELATIVE_ADDRESS:
+		return -1; /* an ELF file's own addresses are relative to its base */
 	case OPT_ADJUST: {
 		char *end;
 		errno = 0;
 		s->adjust = strtoull(optarg, &end, 0);
-		return *optarg && !*end && !errno ? -1 : bad_value("--adjust-vma", optarg, "a number");
+		return *optarg && !*end && !errno ? -1
+						  : bad_value("--adjust-vma", optarg, "a number");
 	}
 	case OPT_DEBUG_DIR: s->options.debug_dir = optarg; return -1;
 	case OPT_DEBUG_FILE: s->options.debug_file = optarg; return -1;
@@ -532,7 +557,8 @@ static struct elfrw_err *run(struct session *s, char **arg, int n)
 		return icf_sym_perf(&perf, arg, n);
 	}
 	if (s->core || s->pid) {
-		struct icf_core_in core = { s->core, s->pid, s->obj, &s->style, &s->options, s->flags, s->inlines };
+		struct icf_core_in core = { s->core,     s->pid,   s->obj,    &s->style,
+					    &s->options, s->flags, s->inlines };
 		s->status = icf_sym_core(&core);
 		return NULL;
 	}
@@ -543,7 +569,8 @@ static struct elfrw_err *run(struct session *s, char **arg, int n)
 	}
 	if (!s->stack)
 		return answer_all(s, arg, n);
-	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags, s->inlines, s->adjust, false };
+	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags,
+				       s->inlines,       s->adjust,         false };
 	return icf_sym_stacks(&in, arg, n);
 }
 

@@ -1,4 +1,5 @@
-/* usage.c: messages.  When a command line is wrong: what it is, then where to look it up, as the GNU tools do. */
+/* usage.c: messages.  When a command line is wrong: what it is, then where to look it up, as the
+ * GNU tools do. */
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
@@ -6,14 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The two as one line, written at once as long as there is memory: others may write to the same terminal. */
+/* The two as one line, written at once as long as there is memory: others may write to the same
+ * terminal. */
 static void put_message(const char *head, const char *fmt, va_list ap)
 {
 	char few[512], *text = NULL, *line = NULL;
 	size_t size;
 	va_list again;
 	va_copy(again, ap);
-	if (vsnprintf(few, sizeof few, fmt, ap) < (int)sizeof few || vasprintf(&text, fmt, again) < 0)
+	if (vsnprintf(few, sizeof few, fmt, ap) < (int)sizeof few ||
+	    vasprintf(&text, fmt, again) < 0)
 		text = NULL;
 	va_end(again);
 	FILE *f = open_memstream(&line, &size), *to = f ? f : stderr;

@@ -9,24 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "Usage: icfold verify [OPTION]... IN OUT\n"
-			    "Prove from the two files alone that OUT is IN with functions folded and nothing\n"
-			    "else changed.  Exit status: 0 equal, 1 different, 2 trouble.\n"
-			    "\n"
-			    "      --icf=safe|all         safe (default): functions whose address can be observed must\n"
-			    "                             have one of their own; all: addresses may have merged\n"
-			    "      --json                 print the result as JSON\n"
-			    "      --no-debug             leave the debug information alone, and what is said by it of\n"
-			    "                             calls and lines\n"
-			    "      --debug-file=FILE      the separate debug file of IN, if it is not found by build-id\n"
-			    "                             or .gnu_debuglink\n"
-			    "      --debug-output=FILE    the same of OUT\n"
-			    "      --debug-file-directory=DIR  where debug files are (default: /usr/lib/debug)\n"
-			    "      --max=N                print at most N differences of a kind (default: 20)\n"
-			    ICF_USAGE_COMMON
-			    "\n"
-			    "With -q nothing is printed, only the status tells. With -v checks that found nothing to\n"
-			    "check are listed too.\n";
+static const char usage[] =
+	"Usage: icfold verify [OPTION]... IN OUT\n"
+	"Prove from the two files alone that OUT is IN with functions folded and nothing\n"
+	"else changed.  Exit status: 0 equal, 1 different, 2 trouble.\n"
+	"\n"
+	"      --icf=safe|all         safe (default): functions whose address can be observed must\n"
+	"                             have one of their own; all: addresses may have merged\n"
+	"      --json                 print the result as JSON\n"
+	"      --no-debug             leave the debug information alone, and what is said by it of\n"
+	"                             calls and lines\n"
+	"      --debug-file=FILE      the separate debug file of IN, if it is not found by build-id\n"
+	"                             or .gnu_debuglink\n"
+	"      --debug-output=FILE    the same of OUT\n"
+	"      --debug-file-directory=DIR  where debug files are (default: /usr/lib/debug)\n"
+	"      --max=N                print at most N differences of a kind (default: 20)\n" ICF_USAGE_COMMON
+	"\n"
+	"With -q nothing is printed, only the status tells. With -v checks that found nothing to\n"
+	"check are listed too.\n";
 
 enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_DEBUG_IN, OPT_DEBUG_OUT, OPT_DEBUG_DIR };
 
@@ -50,10 +50,11 @@ static void __attribute__((noreturn)) no_memory(void)
 	_exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 2 : 2);
 }
 
-/* Finds the debug files that OPT does not name.  A file without debug information is compared with one that has some as if it
- * was stripped. */
-static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir, struct icf_verify_options *opt,
-				    char **found_in, char **found_out)
+/* Finds the debug files that OPT does not name.  A file without debug information is compared with
+ * one that has some as if it was stripped. */
+static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir,
+				    struct icf_verify_options *opt, char **found_in,
+				    char **found_out)
 {
 	bool own = false;
 	if (!opt->debug_out) {
@@ -88,30 +89,22 @@ int icf_cmd_verify(int argc, char **argv)
 			if (strcmp(optarg, "all") == 0)
 				opt.mode = ICF_VERIFY_ALL;
 			else if (strcmp(optarg, "safe") != 0)
-				return icf_usage_error("verify", "--icf=%s: must be safe or all", optarg);
+				return icf_usage_error("verify", "--icf=%s: must be safe or all",
+						       optarg);
 			break;
-		case OPT_JSON:
-			json = true;
-			break;
-		case OPT_NO_DEBUG:
-			opt.no_debug = true;
-			break;
+		case OPT_JSON: json = true; break;
+		case OPT_NO_DEBUG: opt.no_debug = true; break;
 		case OPT_MAX:
 			if (!icf_number(optarg, MAX_NUMBER, &n) || !n)
-				return icf_usage_error("verify", "--max=%s: must be a number from 1 to %u", optarg, MAX_NUMBER);
+				return icf_usage_error("verify",
+						       "--max=%s: must be a number from 1 to %u",
+						       optarg, MAX_NUMBER);
 			opt.max_diffs = (unsigned)n;
 			break;
-		case OPT_DEBUG_IN:
-			opt.debug_in = optarg;
-			break;
-		case OPT_DEBUG_OUT:
-			opt.debug_out = optarg;
-			break;
-		case OPT_DEBUG_DIR:
-			debug_dir = optarg;
-			break;
-		default:
-			return line.status;
+		case OPT_DEBUG_IN: opt.debug_in = optarg; break;
+		case OPT_DEBUG_OUT: opt.debug_out = optarg; break;
+		case OPT_DEBUG_DIR: debug_dir = optarg; break;
+		default: return line.status;
 		}
 	}
 	if (line.n != 2)

@@ -1,11 +1,15 @@
-/* wrap.c: icfold --linker-wrapper [OPTION]... -- LINKER ARGUMENT...: links, then folds what was linked.
+/* wrap.c: icfold --linker-wrapper [OPTION]... -- LINKER ARGUMENT...: links, then folds what was
+ * linked.
  *
- * For builds that cannot be changed but for where they find their linker.  The rule is that such a build never gets worse:
- * whatever goes wrong because of icfold, the linker is run once more exactly as it was asked for, and its exit status and its
- * messages are ours.  So its messages from the first run, with --emit-relocs added, are held back until that run has succeeded.
- * Nothing is folded when nothing was linked: after -r, --version and the like the output file is as old as before.
+ * For builds that cannot be changed but for where they find their linker.  The rule is that such a
+ * build never gets worse: whatever goes wrong because of icfold, the linker is run once more
+ * exactly as it was asked for, and its exit status and its messages are ours.  So its messages from
+ * the first run, with --emit-relocs added, are held back until that run has succeeded. Nothing is
+ * folded when nothing was linked: after -r, --version and the like the output file is as old as
+ * before.
  *
- * Cost: the link, the folding, and no copy of the file; a second link where the program is refused. */
+ * Cost: the link, the folding, and no copy of the file; a second link where the program is
+ * refused. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cli/link_args.h"
@@ -24,7 +28,7 @@
 
 /* Set while the linker runs: how many of us are above it. */
 #define DEPTH_VARIABLE "ICFOLD_LINKER_WRAPPER_DEPTH"
-#define MAX_DEPTH 8
+#define MAX_DEPTH      8
 
 static const char usage[] =
 	"Usage: icfold --linker-wrapper [OPTION]... -- LINKER ARGUMENT...\n"
@@ -42,9 +46,9 @@ struct wrap {
 	bool fatal, silent;
 	struct icf_options opt;
 	struct icf_link link;
-	int argc;     /* the linker's command */
+	int argc; /* the linker's command */
 	char **argv;
-	int fd[2];    /* what it prints on standard output and standard error; both may be the same */
+	int fd[2]; /* what it prints on standard output and standard error; both may be the same */
 };
 
 static int fail(const char *file, const char *what)
@@ -65,7 +69,8 @@ static int become(char **argv)
 static bool same_file(int a, int b)
 {
 	struct stat s, t;
-	return fstat(a, &s) == 0 && fstat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+	return fstat(a, &s) == 0 && fstat(b, &t) == 0 && s.st_dev == t.st_dev &&
+	       s.st_ino == t.st_ino;
 }
 
 static void replay(int from, int to)
@@ -78,11 +83,14 @@ static void replay(int from, int to)
 				return;
 }
 
-/* Runs the edited command with its output held back.  Returns its wait status, or -1: it could not be run. */
+/* Runs the edited command with its output held back.  Returns its wait status, or -1: it could not
+ * be run. */
 static int run_held_back(struct wrap *w)
 {
 	w->fd[0] = memfd_create("icfold-stdout", MFD_CLOEXEC);
-	w->fd[1] = same_file(STDOUT_FILENO, STDERR_FILENO) ? w->fd[0] : memfd_create("icfold-stderr", MFD_CLOEXEC);
+	w->fd[1] = same_file(STDOUT_FILENO, STDERR_FILENO)
+			   ? w->fd[0]
+			   : memfd_create("icfold-stderr", MFD_CLOEXEC);
 	if (w->fd[0] < 0 || w->fd[1] < 0)
 		return -1;
 	/* Two descriptors may write to one of them in turn. */
@@ -115,8 +123,7 @@ static bool was_stopped(int status)
 	case SIGQUIT:
 	case SIGKILL:
 	case SIGPIPE:
-	case SIGXCPU:
-		return true;
+	case SIGXCPU: return true;
 	}
 	return false;
 }
@@ -143,7 +150,8 @@ static bool is_linked(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bool good = read(fd, &h, sizeof h) == (ssize_t)sizeof h && memcmp(h.e_ident, ELFMAG, SELFMAG) == 0 &&
+	bool good = read(fd, &h, sizeof h) == (ssize_t)sizeof h &&
+		    memcmp(h.e_ident, ELFMAG, SELFMAG) == 0 &&
 		    (h.e_type == ET_EXEC || h.e_type == ET_DYN);
 	close(fd);
 	return good;
@@ -180,7 +188,8 @@ static int link_and_fold(struct wrap *w)
 		/* As it was asked for already. */
 		return become(w->argv);
 	} else {
-		/* Either the command is wrong, which it will say again, or the linker cannot do what was added. */
+		/* Either the command is wrong, which it will say again, or the linker cannot do
+		 * what was added. */
 		pid_t pid = fork();
 		if (pid < 0)
 			return fail(NULL, "cannot start a process");
@@ -193,12 +202,17 @@ static int link_and_fold(struct wrap *w)
 			return fail(out, "the linker fails with --emit-relocs");
 		}
 		if (status == 0 && !w->silent)
-			icf_message(NULL, "warning: %s: the linker fails with --emit-relocs; linked without folding", out);
+			icf_message(
+				NULL,
+				"warning: %s: the linker fails with --emit-relocs; linked without folding",
+				out);
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	}
 	struct stamp after = stamp_of(out);
-	if (!after.is_file || (before.is_file && before.ino == after.ino && before.size == after.size &&
-			       before.changed.tv_sec == after.changed.tv_sec && before.changed.tv_nsec == after.changed.tv_nsec))
+	if (!after.is_file ||
+	    (before.is_file && before.ino == after.ino && before.size == after.size &&
+	     before.changed.tv_sec == after.changed.tv_sec &&
+	     before.changed.tv_nsec == after.changed.tv_nsec))
 		return 0;
 	if (!is_linked(out))
 		return 0;
@@ -257,7 +271,8 @@ static bool too_deep(int *depth)
 	return *depth >= MAX_DEPTH;
 }
 
-/* What of the command cannot be read here, as a response file that is a pipe, the linker may still read. */
+/* What of the command cannot be read here, as a response file that is a pipe, the linker may still
+ * read. */
 static int unreadable(const struct wrap *w, const char *why)
 {
 	if (w->fatal)
@@ -277,13 +292,18 @@ int icf_cmd_wrap(int argc, char **argv)
 		split++;
 	}
 	if (split + 1 >= argc)
-		return icf_usage_error("--linker-wrapper", "expected -- and the linker's command behind it");
+		return icf_usage_error("--linker-wrapper",
+				       "expected -- and the linker's command behind it");
 	struct wrap w = { .argc = argc - split - 1, .argv = argv + split + 1 };
 	if (too_deep(&depth))
-		return fail(w.argv[0], "is icfold again, not a linker: give the linker's full path");
-	struct elfrw_err *unread = icf_link_read(&w.link, w.argc, w.argv), *err = unread == &elfrw_err_nomem ? unread : NULL;
+		return fail(w.argv[0],
+			    "is icfold again, not a linker: give the linker's full path");
+	struct elfrw_err *unread = icf_link_read(&w.link, w.argc, w.argv),
+			 *err = unread == &elfrw_err_nomem ? unread : NULL;
 	char *file = NULL;
-	if (!err && asprintf(&file, "%s%s", w.link.output[0] == '@' || w.link.output[0] == '-' ? "./" : "", w.link.output) < 0)
+	if (!err &&
+	    asprintf(&file, "%s%s", w.link.output[0] == '@' || w.link.output[0] == '-' ? "./" : "",
+		     w.link.output) < 0)
 		err = &elfrw_err_nomem;
 	if (!err)
 		err = fold_options(&w, argv + 1, split - 1, file);

@@ -1,15 +1,17 @@
 /* align.c: by how much a unit may be moved, and what the address of its entry promises.
  *
- * No linked file says what alignment a function asked for.  It is taken to be the largest power of two that explains where the
- * function lies, up to its section's alignment, which is that of the most demanding thing in it.  That is more than most asked for,
- * and moves them less far; so it is asked of those whose address somebody may look at (tags in low bits, a page that is found by its
- * number), of those that lie at a multiple of the section's alignment, and of those that the padding before them shows to be
- * aligned.  Of the others only what functions usually have.
+ * No linked file says what alignment a function asked for.  It is taken to be the largest power of
+ * two that explains where the function lies, up to its section's alignment, which is that of the
+ * most demanding thing in it.  That is more than most asked for, and moves them less far; so it is
+ * asked of those whose address somebody may look at (tags in low bits, a page that is found by its
+ * number), of those that lie at a multiple of the section's alignment, and of those that the
+ * padding before them shows to be aligned.  Of the others only what functions usually have.
  *
- * Assumed: who looks at low bits of an address got it from a reference, a symbol that other modules see, or a function symbol; and
- * nothing is aligned to more than its section but where the padding before it shows that (a linker script's ALIGN).
- * verify looks at every such address in both files (verify/align.c).
- * Cost: one pass over units and symbols; over references where something leads into the middle of a unit. */
+ * Assumed: who looks at low bits of an address got it from a reference, a symbol that other modules
+ * see, or a function symbol; and nothing is aligned to more than its section but where the padding
+ * before it shows that (a linker script's ALIGN). verify looks at every such address in both files
+ * (verify/align.c). Cost: one pass over units and symbols; over references where something leads
+ * into the middle of a unit. */
 #include "icf/fold/fold.h"
 
 /* More than any page has; so that no sum of an address and an alignment overflows. */
@@ -34,7 +36,8 @@ static uint8_t shown(uint64_t va, uint8_t limit)
 	return low < limit ? low : limit;
 }
 
-/* The smallest alignment that explains why the unit at START does not begin where the one before it ends, at BEFORE; 0: there is none. */
+/* The smallest alignment that explains why the unit at START does not begin where the one before it
+ * ends, at BEFORE; 0: there is none. */
 static uint8_t by_padding(uint64_t before, uint64_t start)
 {
 	uint64_t gap = start - before;
@@ -69,7 +72,9 @@ static void keep_symbols(struct icf_program *prog)
 		const struct icf_unit *u = &prog->unit.data[i];
 		for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++) {
 			const struct icf_symbol *sym = &prog->sym.data[s];
-			if (sym->value != u->start && (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC || sym->bind != STB_LOCAL))
+			if (sym->value != u->start &&
+			    (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC ||
+			     sym->bind != STB_LOCAL))
 				keep_point(prog, i, sym->value);
 		}
 	}
@@ -81,12 +86,14 @@ static void keep_references(struct icf_program *prog)
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			if (ref[r].unit != ICF_NONE && ref[r].kind != ICF_REF_BRANCH && (prog->unit.data[ref[r].unit].flags & ICF_UNIT_INNER))
+			if (ref[r].unit != ICF_NONE && ref[r].kind != ICF_REF_BRANCH &&
+			    (prog->unit.data[ref[r].unit].flags & ICF_UNIT_INNER))
 				keep_point(prog, ref[r].unit, ref[r].target);
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->unit != ICF_NONE && d->table == ICF_NONE && (prog->unit.data[d->unit].flags & ICF_UNIT_INNER))
+		if (d->unit != ICF_NONE && d->table == ICF_NONE &&
+		    (prog->unit.data[d->unit].flags & ICF_UNIT_INNER))
 			keep_point(prog, d->unit, d->target);
 	}
 }
@@ -101,7 +108,8 @@ void icf_find_alignments(struct icf_program *prog)
 		u->grain = by_start(prog, i, section, usual);
 		u->entry_align = u->flags & ICF_UNIT_OBSERVED ? shown(u->start, section) : 0;
 		if (u->flags & ICF_UNIT_DATA_READ)
-			u->grain = larger(u->grain, section > ICF_READ_ALIGN ? section : ICF_READ_ALIGN);
+			u->grain = larger(u->grain,
+					  section > ICF_READ_ALIGN ? section : ICF_READ_ALIGN);
 		inner |= (u->flags & ICF_UNIT_INNER) != 0;
 	}
 	keep_symbols(prog);

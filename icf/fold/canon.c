@@ -1,8 +1,9 @@
 /* canon.c: the canonical form of a unit: what it does, with the places it stands at taken out.
  *
- * Its bytes with the reference fields blanked; the references (offset, kind, width, meaning of the target); its unwind
- * rules; its LSDA's meaning; its jump tables; its probes.  XXH3-128 of that only sorts units into buckets; icf_same_form() compares in
- * full.  Targets inside units that may be folded are left to the partition: they count by class. */
+ * Its bytes with the reference fields blanked; the references (offset, kind, width, meaning of the
+ * target); its unwind rules; its LSDA's meaning; its jump tables; its probes.  XXH3-128 of that
+ * only sorts units into buckets; icf_same_form() compares in full.  Targets inside units that may
+ * be folded are left to the partition: they count by class. */
 #include "elfrw/base/wbuf.h"
 #include "dwarf/lsda.h"
 #include "icf/fold/fold.h"
@@ -41,7 +42,8 @@ void icf_canon_scratch_deinit(struct icf_canon_scratch *s)
 	*s = (struct icf_canon_scratch){ 0 };
 }
 
-enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode mode, const struct icf_ref *ref)
+enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode mode,
+				 const struct icf_ref *ref)
 {
 	if (ref->table != ICF_NONE)
 		return ICF_MEANS_TABLE;
@@ -49,17 +51,20 @@ enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode m
 		return ICF_MEANS_ADDRESS;
 	if (ref->kind == ICF_REF_BRANCH)
 		return ICF_MEANS_CLASS;
-	/* An address that the program can look at is one of a class only when the whole class gets one address. */
+	/* An address that the program can look at is one of a class only when the whole class gets
+	 * one address. */
 	if (mode == ICF_MODE_ALL && ref->target == prog->unit.data[ref->unit].start)
 		return ICF_MEANS_CLASS;
 	return ICF_MEANS_ADDRESS;
 }
 
-static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct elfrw_wbuf *w, const struct icf_ref *ref)
+static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct elfrw_wbuf *w,
+		    const struct icf_ref *ref)
 {
 	enum icf_meaning m = icf_ref_meaning(prog, mode, ref);
 	elfrw_wbuf_u32(w, ref->off);
-	elfrw_wbuf_u32(w, (uint32_t)ref->size << 24 | (uint32_t)ref->kind << 16 | (uint32_t)ref->flags << 8 | (uint32_t)m);
+	elfrw_wbuf_u32(w, (uint32_t)ref->size << 24 | (uint32_t)ref->kind << 16 |
+				  (uint32_t)ref->flags << 8 | (uint32_t)m);
 	if (m == ICF_MEANS_ADDRESS)
 		elfrw_wbuf_u64(w, ref->target);
 	else if (m == ICF_MEANS_CLASS) {
@@ -78,13 +83,17 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 		for (uint32_t i = 0; i < t->n; i++) {
 			const struct icf_unit *u = &prog->unit.data[d[i].unit];
 			elfrw_wbuf_u64(w, d[i].target - u->start);
-			elfrw_wbuf_u64(w, d[i].unit == t->owner ? UINT64_MAX - 1 : u->reason == ICF_OK ? UINT64_MAX : d[i].unit);
+			elfrw_wbuf_u64(w, d[i].unit == t->owner ? UINT64_MAX - 1
+					  : u->reason == ICF_OK ? UINT64_MAX
+								: d[i].unit);
 		}
 	}
 }
 
-/* A landing pad: by its offset in its unit.  Which unit another one is counts in icf_edges(), if it may fold. */
-static void put_pad(const struct icf_program *prog, const struct icf_unit *u, uint64_t pad, struct elfrw_wbuf *w)
+/* A landing pad: by its offset in its unit.  Which unit another one is counts in icf_edges(), if it
+ * may fold. */
+static void put_pad(const struct icf_program *prog, const struct icf_unit *u, uint64_t pad,
+		    struct elfrw_wbuf *w)
 {
 	bool own = pad - u->start < u->end - u->start;
 	uint32_t i = own ? ICF_NONE : icf_unit_at(prog, pad);
@@ -99,13 +108,15 @@ static void put_pad(const struct icf_program *prog, const struct icf_unit *u, ui
 }
 
 /* Unwind rules and LSDA. */
-static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct icf_unit *u, struct icf_canon_scratch *s)
+static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct icf_unit *u,
+				    struct icf_canon_scratch *s)
 {
 	struct lsda_scratch *l = s->lsda;
 	for (uint32_t k = 0; k < u->n_fde; k++) {
 		uint32_t f = prog->cfi.by_pc[u->fde + k];
 		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
-		/* A function without a byte, which can never be reached, may have had this address: it describes none of U's code. */
+		/* A function without a byte, which can never be reached, may have had this address:
+		 * it describes none of U's code. */
 		if (fde->pc_end <= fde->pc_begin)
 			continue;
 		elfrw_wbuf_u8(s->buf, 1);
@@ -116,7 +127,8 @@ static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct
 		if (!fde->lsda)
 			continue;
 		l->pads.len = 0;
-		ELFRW_TRY(dwr_lsda_read(&l->lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end));
+		ELFRW_TRY(
+			dwr_lsda_read(&l->lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end));
 		dwr_lsda_canon(&l->lsda, s->buf, &l->pads);
 		for (size_t p = 0; p < l->pads.len; p++)
 			put_pad(prog, u, l->pads.data[p], s->buf);
@@ -126,7 +138,8 @@ static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct
 }
 
 /* The whole form into s->buf. */
-static struct elfrw_err *put_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s)
+static struct elfrw_err *put_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+				  struct icf_canon_scratch *s)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -153,15 +166,16 @@ struct icf_hash icf_hash_bytes(const void *data, size_t n)
 	return (struct icf_hash){ h.low64, h.high64 };
 }
 
-struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s,
-				struct icf_hash *ret)
+struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+				struct icf_canon_scratch *s, struct icf_hash *ret)
 {
 	ELFRW_TRY(put_unit(prog, mode, i, s));
 	*ret = icf_hash_bytes(s->buf->data, s->buf->len);
 	return NULL;
 }
 
-struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret)
+struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
+				  struct icf_canon_scratch *s, struct icf_hash *ret)
 {
 	s->buf->len = 0;
 	ELFRW_TRY(put_unwind(prog, &prog->unit.data[i], s));
@@ -171,16 +185,19 @@ struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i, st
 	return NULL;
 }
 
-struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a, uint32_t b, struct icf_canon_scratch *sa,
+struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
+				uint32_t b, struct icf_canon_scratch *sa,
 				struct icf_canon_scratch *sb, bool *ret)
 {
 	ELFRW_TRY(put_unit(prog, mode, a, sa));
 	ELFRW_TRY(put_unit(prog, mode, b, sb));
-	*ret = sa->buf->len == sb->buf->len && memcmp(sa->buf->data, sb->buf->data, sa->buf->len) == 0;
+	*ret = sa->buf->len == sb->buf->len &&
+	       memcmp(sa->buf->data, sb->buf->data, sa->buf->len) == 0;
 	return NULL;
 }
 
-struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, uint32_t i, icf_unit_list *out)
+struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+			    icf_unit_list *out)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);

@@ -1,13 +1,13 @@
-/* eligible.c: may this unit be folded?  One rule a paragraph, each with its reason code; and what the program can
- * observe of a function's address. */
+/* eligible.c: may this unit be folded?  One rule a paragraph, each with its reason code; and what
+ * the program can observe of a function's address. */
 #include "elfrw/base/rbuf.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A function's address is observed when anything but a direct branch, a vtable slot, an init array or unwind and debug
- * data names it, or when other modules can. */
+/* A function's address is observed when anything but a direct branch, a vtable slot, an init array
+ * or unwind and debug data names it, or when other modules can. */
 static void observe(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -25,7 +25,8 @@ static void observe(struct icf_program *prog)
 		if (d->unit == ICF_NONE)
 			continue;
 		struct icf_unit *t = &prog->unit.data[d->unit];
-		/* A distance to a symbol, counted from somewhere: the symbol's code may move, but not be taken apart from it. */
+		/* A distance to a symbol, counted from somewhere: the symbol's code may move, but
+		 * not be taken apart from it. */
 		if (d->pcrel == 2)
 			t->flags |= ICF_UNIT_INNER;
 		bool own = d->table != ICF_NONE && prog->table.data[d->table].owner != ICF_NONE;
@@ -36,11 +37,14 @@ static void observe(struct icf_program *prog)
 	}
 }
 
-/* Lists of places that the program writes to: no-ops at or before functions (-fpatchable-function-entry, -mrecord-mcount), XRay's sleds,
- * the jumps of static keys.  What is written means one function, and a thunk has no room for it. */
+/* Lists of places that the program writes to: no-ops at or before functions
+ * (-fpatchable-function-entry, -mrecord-mcount), XRay's sleds, the jumps of static keys.  What is
+ * written means one function, and a thunk has no room for it. */
 static bool lists_places(const char *section)
 {
-	static const char *const name[] = { "__patchable_function_entries", "__mcount_loc", "xray_instr_map", "__jump_table", "__static_call_sites" };
+	static const char *const name[] = { "__patchable_function_entries", "__mcount_loc",
+					    "xray_instr_map", "__jump_table",
+					    "__static_call_sites" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		if (strcmp(section, name[i]) == 0)
 			return true;
@@ -84,7 +88,8 @@ static struct elfrw_err *observe_exports(struct icf_program *prog)
 		if (k == ICF_NONE || type == STT_TLS || type == STT_SECTION)
 			continue;
 		struct icf_unit *u = &prog->unit.data[k];
-		u->flags |= sym.st_value == u->start ? ICF_UNIT_OBSERVED | ICF_UNIT_EXPORTED : ICF_UNIT_INNER;
+		u->flags |= sym.st_value == u->start ? ICF_UNIT_OBSERVED | ICF_UNIT_EXPORTED
+						     : ICF_UNIT_INNER;
 	}
 	return NULL;
 }
@@ -166,8 +171,8 @@ static void check_unwind(struct icf_program *prog, struct icf_unit *u)
 		}
 }
 
-/* Functions that some debugger, tracer or loader looks up by name have symbols; a symbol in a unit's middle is an entry of
- * its own. */
+/* Functions that some debugger, tracer or loader looks up by name have symbols; a symbol in a
+ * unit's middle is an entry of its own. */
 static bool has_inner_function(const struct icf_program *prog, const struct icf_unit *u)
 {
 	for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++) {
@@ -186,14 +191,16 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		check_unwind(prog, u);
-		/* What has neither a function symbol nor an FDE was never a function to the compiler. */
+		/* What has neither a function symbol nor an FDE was never a function to the
+		 * compiler. */
 		if (u->reason == ICF_OK && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && u->n_fde == 0)
 			u->reason = ICF_NOT_A_FUNCTION;
 		/* Programs compare PCs with the bounds of such a section. */
 		if (u->reason == ICF_OK && prog->exec.data[u->sec].named)
 			u->reason = ICF_NAMED_SECTION;
 		/* Folding would give the inner entry another function's address, or none. */
-		if (u->reason == ICF_OK && ((u->flags & ICF_UNIT_INNER) || has_inner_function(prog, u)))
+		if (u->reason == ICF_OK &&
+		    ((u->flags & ICF_UNIT_INNER) || has_inner_function(prog, u)))
 			u->reason = ICF_INNER_ENTRY;
 	}
 	entry_points(prog);

@@ -4,8 +4,9 @@
 #include "icf/cli/options.h"
 #include "icf/program/program.h"
 
-/* Sets every unit's `reason` (ICF_OK: may take part in folding) and its OBSERVED, INNER and EXPORTED flags; pins units
- * whose unwind rules hold addresses.  A name to be kept unique that names no function is an error. */
+/* Sets every unit's `reason` (ICF_OK: may take part in folding) and its OBSERVED, INNER and
+ * EXPORTED flags; pins units whose unwind rules hold addresses.  A name to be kept unique that
+ * names no function is an error. */
 struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_options *opt);
 
 /* Sets every unit's `grain` and `entry_align`; icf_find_eligible() ends with it.  align.c */
@@ -17,7 +18,8 @@ enum icf_meaning {
 	ICF_MEANS_CLASS,   /* any unit that is the same as the target's, at the same offset */
 	ICF_MEANS_TABLE,   /* the unit's own jump table */
 };
-enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode mode, const struct icf_ref *ref);
+enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode mode,
+				 const struct icf_ref *ref);
 
 struct icf_hash {
 	uint64_t lo, hi;
@@ -40,21 +42,28 @@ struct elfrw_err *icf_canon_scratch_init(struct icf_canon_scratch *s);
 void icf_canon_scratch_deinit(struct icf_canon_scratch *s);
 
 /* Hash of unit I's canonical form: equal for units that icf_same_form() calls the same. */
-struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i, struct icf_canon_scratch *s,
-				struct icf_hash *ret);
+struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+				struct icf_canon_scratch *s, struct icf_hash *ret);
 
-/* Hash of N bytes; and of what unwinding through unit I means (its rules, its landing pads): parts of the canonical form. */
+/* Hash of N bytes; and of what unwinding through unit I means (its rules, its landing pads): parts
+ * of the canonical form. */
 struct icf_hash icf_hash_bytes(const void *data, size_t n);
-struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i, struct icf_canon_scratch *s, struct icf_hash *ret);
+struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
+				  struct icf_canon_scratch *s, struct icf_hash *ret);
 
-/* Are units A and B the same but for the classes of the units that they refer to?  A full comparison. */
-struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a, uint32_t b, struct icf_canon_scratch *sa,
+/* Are units A and B the same but for the classes of the units that they refer to?  A full
+ * comparison. */
+struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
+				uint32_t b, struct icf_canon_scratch *sa,
 				struct icf_canon_scratch *sb, bool *ret);
 
 /* Appends the units that I refers to by class, in the order of its canonical form. */
 typedef VEC(uint32_t) icf_unit_list;
-struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, uint32_t i, icf_unit_list *out);
+struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
+			    icf_unit_list *out);
 
-/* The coarsest stable partition.  cls[i] is the lowest unit of i's class; units alone in their class have themselves. */
-struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt, uint32_t *cls, uint32_t *rounds);
+/* The coarsest stable partition.  cls[i] is the lowest unit of i's class; units alone in their
+ * class have themselves. */
+struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt,
+				uint32_t *cls, uint32_t *rounds);
 #endif

@@ -1,13 +1,15 @@
 /* partition.c: which units are the same, given that what they refer to may be folded too.
  *
- * Example: f calls a, g calls b, and a and b have equal bodies: then f and g are the same as well; and two pairs of
- * mutually recursive functions may be the same only together.  The largest such relation is the coarsest partition that is
- * stable: begin with classes of equal canonical form, in which targets count for nothing but their offset, and split
- * classes by their targets' classes until nothing splits any more (the greatest fixpoint; starting from equal pairs and
- * growing would miss the recursive ones).
+ * Example: f calls a, g calls b, and a and b have equal bodies: then f and g are the same as well;
+ * and two pairs of mutually recursive functions may be the same only together.  The largest such
+ * relation is the coarsest partition that is stable: begin with classes of equal canonical form, in
+ * which targets count for nothing but their offset, and split classes by their targets' classes
+ * until nothing splits any more (the greatest fixpoint; starting from equal pairs and growing would
+ * miss the recursive ones).
  *
- * Hashes only make buckets: forms are compared in full before the first round, and targets' classes after the last one.  Cost: one
- * hash of all foldable code, then what refine.h says, over the references of the units that have company. */
+ * Hashes only make buckets: forms are compared in full before the first round, and targets' classes
+ * after the last one.  Cost: one hash of all foldable code, then what refine.h says, over the
+ * references of the units that have company. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/fold/fold.h"
@@ -79,11 +81,13 @@ static void drop_single(struct state *st)
 	st->n = n;
 }
 
-/* Forms of one hash.  The hash has no key, so that a file gives the same result wherever it is folded; then a file can be made in which
- * any number of forms have one.  With 128 bits it does not happen otherwise: beyond these, units stay alone, and time is bounded. */
+/* Forms of one hash.  The hash has no key, so that a file gives the same result wherever it is
+ * folded; then a file can be made in which any number of forms have one.  With 128 bits it does not
+ * happen otherwise: beyond these, units stay alone, and time is bounded. */
 #define MAX_FORMS 8
 
-/* Members sorted by hash become classes; each is compared in full with the first of its hash that it equals. */
+/* Members sorted by hash become classes; each is compared in full with the first of its hash that
+ * it equals. */
 static struct elfrw_err *first_classes(struct state *st)
 {
 	struct icf_canon_scratch sa = { 0 }, sb = { 0 };
@@ -91,7 +95,8 @@ static struct elfrw_err *first_classes(struct state *st)
 	struct elfrw_err *err = icf_canon_scratch_init(&sb);
 	for (uint32_t i = 0; i < st->n && !err;) {
 		uint32_t end = i + 1;
-		while (end < st->n && st->m[end].hash.hi == st->m[i].hash.hi && st->m[end].hash.lo == st->m[i].hash.lo)
+		while (end < st->n && st->m[end].hash.hi == st->m[i].hash.hi &&
+		       st->m[end].hash.lo == st->m[i].hash.lo)
 			end++;
 		for (uint32_t k = i; k < end; k++)
 			st->m[k].cls = ICF_NONE;
@@ -104,7 +109,8 @@ static struct elfrw_err *first_classes(struct state *st)
 				bool same = false;
 				if (st->m[j].cls != ICF_NONE)
 					continue;
-				err = icf_same_form(st->prog, st->mode, st->m[k].unit, st->m[j].unit, &sa, &sb, &same);
+				err = icf_same_form(st->prog, st->mode, st->m[k].unit,
+						    st->m[j].unit, &sa, &sb, &same);
 				if (same)
 					st->m[j].cls = st->m[k].unit;
 			}
@@ -118,7 +124,8 @@ static struct elfrw_err *first_classes(struct state *st)
 		return err;
 	for (uint32_t i = 0; i < st->n; i++)
 		st->cls[st->m[i].unit] = st->m[i].cls;
-	/* Without a collision the runs are adjacent already; with one, the sort by class makes them so. */
+	/* Without a collision the runs are adjacent already; with one, the sort by class makes them
+	 * so. */
 	qsort(st->m, st->n, sizeof *st->m, by_class);
 	drop_single(st);
 	return NULL;
@@ -131,12 +138,15 @@ static int by_unit(const void *a, const void *b)
 }
 
 /* What the members refer to, as a graph of them; FIRST and CLS have room for n + 1. */
-static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t *cls, icf_unit_list *edges)
+static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t *cls,
+				    icf_unit_list *edges)
 {
-	uint32_t n_units = (uint32_t)st->prog->unit.len, *number = malloc((n_units + 1) * sizeof *number);
+	uint32_t n_units = (uint32_t)st->prog->unit.len,
+		 *number = malloc((n_units + 1) * sizeof *number);
 	if (!number)
 		return &elfrw_err_nomem;
-	struct elfrw_err *err = n_units > UINT32_MAX / 2 ? elfrw_error("more than 2147483647 functions") : NULL;
+	struct elfrw_err *err =
+		n_units > UINT32_MAX / 2 ? elfrw_error("more than 2147483647 functions") : NULL;
 	for (uint32_t i = 0; i < n_units; i++)
 		number[i] = st->n + i; /* alone: the same as itself only */
 	for (uint32_t i = 0; i < st->n; i++)
@@ -151,18 +161,21 @@ static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t 
 		edges->data[e] = number[edges->data[e]];
 	free(number);
 	if (!err && edges->len > UINT32_MAX)
-		err = elfrw_error("more than 4294967295 references between functions that may be the same");
+		err = elfrw_error(
+			"more than 4294967295 references between functions that may be the same");
 	return err;
 }
 
 /* Splits the first classes by what their members refer to. */
 static struct elfrw_err *split(struct state *st, uint32_t *rounds)
 {
-	uint32_t *first = malloc((st->n + 1) * sizeof *first), *cls = malloc((st->n + 1) * sizeof *cls);
+	uint32_t *first = malloc((st->n + 1) * sizeof *first),
+		 *cls = malloc((st->n + 1) * sizeof *cls);
 	icf_unit_list edges = { 0 };
 	/* So that the lowest node of a class is its lowest unit. */
 	qsort(st->m, st->n, sizeof *st->m, by_unit);
-	struct elfrw_err *err = first && cls ? find_edges(st, first, cls, &edges) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		first && cls ? find_edges(st, first, cls, &edges) : &elfrw_err_nomem;
 	struct icf_graph g = { .n = st->n, .first = first, .edge = edges.data };
 	struct icf_refine_cost cost = { 0 };
 	if (!err)
@@ -176,7 +189,8 @@ static struct elfrw_err *split(struct state *st, uint32_t *rounds)
 	return err;
 }
 
-struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt, uint32_t *cls, uint32_t *rounds)
+struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt,
+				uint32_t *cls, uint32_t *rounds)
 {
 	struct state st = { .prog = prog, .mode = opt->mode, .per = 512, .cls = cls };
 	*rounds = 0;
@@ -186,9 +200,11 @@ struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf
 	if (!st.m)
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (prog->unit.data[i].reason == ICF_OK && !(prog->unit.data[i].flags & ICF_UNIT_PINNED))
+		if (prog->unit.data[i].reason == ICF_OK &&
+		    !(prog->unit.data[i].flags & ICF_UNIT_PINNED))
 			st.m[st.n++].unit = i;
-	struct elfrw_err *err = elfrw_parallel(opt->threads, (st.n + st.per - 1) / st.per, hash_part, &st);
+	struct elfrw_err *err =
+		elfrw_parallel(opt->threads, (st.n + st.per - 1) / st.per, hash_part, &st);
 	if (!err) {
 		qsort(st.m, st.n, sizeof *st.m, by_hash);
 		err = first_classes(&st);

@@ -1,14 +1,15 @@
 /* partners.c: who stays because what it leads to stays.
  *
- * A folded unit's copy must lead to the same code as the unit did: where the two targets keep a copy each, a stack would show one
- * function for the other.  So it stays, which its own users may have to follow, up whole chains of callers.  Each unit
- * changes its mind once at most; then only the references that lead to it are looked at again, its users' own and those of
- * the units folded into these: in all each reference of a group twice. */
+ * A folded unit's copy must lead to the same code as the unit did: where the two targets keep a
+ * copy each, a stack would show one function for the other.  So it stays, which its own users may
+ * have to follow, up whole chains of callers.  Each unit changes its mind once at most; then only
+ * the references that lead to it are looked at again, its users' own and those of the units folded
+ * into these: in all each reference of a group twice. */
 #include "icf/fold/plan.h"
 #include <stdlib.h>
 
-/* Reference REF of unit UNIT (a group's), or entry ENTRY of the table that it names, leads to the unit at hand.  The landing pads in
- * other units count as references behind the last one. */
+/* Reference REF of unit UNIT (a group's), or entry ENTRY of the table that it names, leads to the
+ * unit at hand.  The landing pads in other units count as references behind the last one. */
 struct use {
 	uint32_t unit, ref, entry;
 };
@@ -16,10 +17,10 @@ struct use {
 struct partners {
 	struct icf_program *prog;
 	struct icf_plan *plan;
-	icf_unit_list queue;     /* units that stay now */
-	uint32_t *member_first;  /* by unit, into member: what was folded into it */
+	icf_unit_list queue;    /* units that stay now */
+	uint32_t *member_first; /* by unit, into member: what was folded into it */
 	uint32_t *member;
-	size_t *use_first;       /* by unit, into use */
+	size_t *use_first; /* by unit, into use */
 	struct use *use;
 };
 
@@ -46,7 +47,9 @@ static uint32_t target(const struct icf_program *prog, uint32_t i, uint32_t r, u
 	if (r >= prog->unit.data[i].n_ref)
 		return icf_unit_pads(prog, i, &n)[r - prog->unit.data[i].n_ref].unit;
 	const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
-	return ref->table != ICF_NONE ? prog->dataref.data[prog->table.data[ref->table].entry + entry].unit : ref->unit;
+	return ref->table != ICF_NONE
+		       ? prog->dataref.data[prog->table.data[ref->table].entry + entry].unit
+		       : ref->unit;
 }
 
 /* Does entry E of reference R lead to another copy in the unit that I is folded into? */
@@ -107,7 +110,8 @@ static struct elfrw_err *find_uses(struct partners *p)
 	p->use_first = calloc((size_t)n + 2, sizeof *p->use_first);
 	if (!p->member_first || !p->member || !p->use_first)
 		return &elfrw_err_nomem;
-	/* Counted two places on, so that each place has gone on to where the next one's begin when all are put. */
+	/* Counted two places on, so that each place has gone on to where the next one's begin when
+	 * all are put. */
 	for (uint32_t i = 0; i < n; i++)
 		p->member_first[kept[i] + 2 <= n ? kept[i] + 2 : n + 1] += kept[i] != i;
 	for (uint32_t i = 2; i < n + 2; i++)

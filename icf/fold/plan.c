@@ -1,7 +1,8 @@
 /* plan.c: keeper, folds, thunks and the new place of every unit.
  *
- * Units keep their old order and close up; later segments keep their addresses.  A unit moves by multiples of what its old
- * address shows (align.c), so that no unit moves up and pinned ones are never in the way of those before them. */
+ * Units keep their old order and close up; later segments keep their addresses.  A unit moves by
+ * multiples of what its old address shows (align.c), so that no unit moves up and pinned ones are
+ * never in the way of those before them. */
 #include "icf/fold/plan.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
@@ -39,27 +40,32 @@ static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit
 	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
 }
 
-/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before; it is even in any case.  No file
- * says which of the bits mean something: 16 may be a compiler's habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two,
- * and there are libraries of tagged pointers that take four on x86-64 because of that habit. */
+/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before;
+ * it is even in any case.  No file says which of the bits mean something: 16 may be a compiler's
+ * habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two, and there are libraries
+ * of tagged pointers that take four on x86-64 because of that habit. */
 static uint64_t thunk_align(const struct icf_unit *u)
 {
 	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
 }
 
 /* Does a thunk for U take less room than U, both with the padding that aligns them? */
-static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan, const struct icf_unit *u)
+static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan,
+		       const struct icf_unit *u)
 {
 	uint64_t align = plan->in_place ? 1 : thunk_align(u);
-	return elfrw_align_up(u->end - u->start, align) > elfrw_align_up(thunk_size(prog, u), align);
+	return elfrw_align_up(u->end - u->start, align) >
+	       elfrw_align_up(thunk_size(prog, u), align);
 }
 
-static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt, const struct icf_unit *u)
+static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
+			const struct icf_unit *u)
 {
 	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
 }
 
-/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none, or nobody does. */
+/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none,
+ * or nobody does. */
 static uint32_t *find_parents(const struct icf_program *prog)
 {
 	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
@@ -69,9 +75,11 @@ static uint32_t *find_parents(const struct icf_program *prog)
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
 			uint32_t t = ref[r].unit;
-			if (ref[r].kind != ICF_REF_BRANCH || t == ICF_NONE || t == i || prog->unit.data[t].sym == ICF_NONE)
+			if (ref[r].kind != ICF_REF_BRANCH || t == ICF_NONE || t == i ||
+			    prog->unit.data[t].sym == ICF_NONE)
 				continue;
-			if (parent[t] == ICF_NONE && strstr(prog->sym.data[prog->unit.data[t].sym].name, ".cold"))
+			if (parent[t] == ICF_NONE &&
+			    strstr(prog->sym.data[prog->unit.data[t].sym].name, ".cold"))
 				parent[t] = i;
 		}
 	}
@@ -79,12 +87,14 @@ static uint32_t *find_parents(const struct icf_program *prog)
 }
 
 /* A function and its cold part shall be kept together, so that all of its code has one name. */
-static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan, const uint32_t *parent, const uint32_t *count,
-			    const uint8_t *need, uint32_t *keeper)
+static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan,
+			    const uint32_t *parent, const uint32_t *count, const uint8_t *need,
+			    uint32_t *keeper)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		uint32_t c = plan->cls[i];
-		if (count[c] < 2 || keeper[c] == i || prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
+		if (count[c] < 2 || keeper[c] == i ||
+		    prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
 		    !stays_aligned(&prog->unit.data[i], need[c]))
 			continue;
 		uint32_t mine = parent[i];
@@ -97,7 +107,8 @@ static void keep_cold_parts(const struct icf_program *prog, const struct icf_pla
 }
 
 /* Chooses each class's keeper and which others go. */
-static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt,
+				struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
@@ -112,14 +123,16 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 	}
 	/* Where addresses merge, the kept one's must do for all. */
 	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
-		if (prog->unit.data[i].reason == ICF_OK && prog->unit.data[i].entry_align > need[plan->cls[i]])
+		if (prog->unit.data[i].reason == ICF_OK &&
+		    prog->unit.data[i].entry_align > need[plan->cls[i]])
 			need[plan->cls[i]] = prog->unit.data[i].entry_align;
 	for (uint32_t i = 0; i < n; i++)
 		keeper[i] = ICF_NONE;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t c = plan->cls[i];
 		count[c]++;
-		if (stays_aligned(&prog->unit.data[i], need[c]) && (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
+		if (stays_aligned(&prog->unit.data[i], need[c]) &&
+		    (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
 			keeper[c] = i;
 	}
 	keep_cold_parts(prog, plan, parent, count, need, keeper);
@@ -133,7 +146,8 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 		if (count[c] < 2)
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
-			if (needs_thunk(plan, opt, u) && ((opt->no_thunks && !plan->in_place) || !thunk_pays(prog, plan, u)))
+			if (needs_thunk(plan, opt, u) &&
+			    ((opt->no_thunks && !plan->in_place) || !thunk_pays(prog, plan, u)))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else
 				plan->kept[i] = keeper[c];
@@ -151,7 +165,8 @@ static uint8_t *group_alignment(const struct icf_program *prog, const struct icf
 	for (uint32_t i = 0; shift && i < prog->unit.len; i++) {
 		uint32_t k = plan->kept[i];
 		const struct icf_unit *u = &prog->unit.data[i];
-		uint8_t s = (uint8_t)__builtin_ctzll(min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63), 16));
+		uint8_t s = (uint8_t)__builtin_ctzll(
+			min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63), 16));
 		if (k != i && s > shift[k])
 			shift[k] = s;
 	}
@@ -164,12 +179,13 @@ struct layout {
 	struct icf_plan *plan;
 	const uint8_t *shift;
 	uint64_t cursor;
-	uint64_t gap, gap_end; /* the largest gap before a unit of the section that stays, or that is aligned to more than others */
+	uint64_t gap, gap_end; /* the largest gap before a unit of the section that stays, or that
+				  is aligned to more than others */
 	bool no_room;          /* for the thunks */
 };
 
-/* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  What aligns the next one belongs to the one before, so
- * that one range describes all.  Returns where they end. */
+/* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  What aligns the next
+ * one belongs to the one before, so that one range describes all.  Returns where they end. */
 static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw_addrmap *map)
 {
 	const struct icf_program *prog = l->prog;
@@ -195,9 +211,10 @@ static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw
 	return at;
 }
 
-/* The run of thunks and the trap byte: at the end of the code, or where something that cannot move closer holds that end, in the largest gap.
- * *FITS is false when there is room nowhere. */
-static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elfrw_addrmap *map, bool *fits)
+/* The run of thunks and the trap byte: at the end of the code, or where something that cannot move
+ * closer holds that end, in the largest gap. *FITS is false when there is room nowhere. */
+static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elfrw_addrmap *map,
+			 bool *fits)
 {
 	struct icf_plan *plan = l->plan;
 	uint64_t at = l->cursor, end = line_up_thunks(l, at, NULL);
@@ -230,9 +247,11 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	const Elf64_Shdr *sh = &prog->img->section[ex->shndx].hdr;
 	uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1;
 	l->cursor = elfrw_align_up(l->cursor, align);
-	if (l->cursor > ex->start || (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
+	if (l->cursor > ex->start ||
+	    (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
 		l->cursor = ex->start;
-	/* Programs count with the distances in a section that they can delimit: tables of stubs, pages to be made writable. */
+	/* Programs count with the distances in a section that they can delimit: tables of stubs,
+	 * pages to be made writable. */
 	if (ex->named && prog->inferred) {
 		map->section[e].new_start = ex->start;
 		map->section[e].new_end = l->cursor = ex->end;
@@ -251,12 +270,17 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 			continue;
 		if (u->flags & ICF_UNIT_PINNED) {
 			if (l->cursor > u->start)
-				return elfrw_error("no room before the code at 0x%llx, which must not move", (unsigned long long)u->start);
+				return elfrw_error(
+					"no room before the code at 0x%llx, which must not move",
+					(unsigned long long)u->start);
 			at = u->start;
 			map->unit[i].flags |= ELFRW_UNIT_PINNED;
 		} else {
-			uint64_t grain = ((uint64_t)1 << u->grain) - 1, better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
-			at = better <= u->start && ((u->start - better) & grain) == 0 ? better : l->cursor + ((u->start - l->cursor) & grain);
+			uint64_t grain = ((uint64_t)1 << u->grain) - 1,
+				 better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
+			at = better <= u->start && ((u->start - better) & grain) == 0
+				     ? better
+				     : l->cursor + ((u->start - l->cursor) & grain);
 		}
 		if (at - l->cursor > l->gap_end - l->gap) {
 			l->gap = l->cursor;
@@ -304,7 +328,8 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 	}
 }
 
-/* By executable section: only code stands between it and the next one, and they are in one segment.  Owned by the caller. */
+/* By executable section: only code stands between it and the next one, and they are in one segment.
+ * Owned by the caller. */
 static bool *find_adjoining(const struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
@@ -314,7 +339,8 @@ static bool *find_adjoining(const struct icf_program *prog)
 		adjoins[e] = e + 1 < n;
 	for (uint32_t p = 0; adjoins && p < img->n_phdrs; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
-		size_t e = LOWER_BOUND(0, n, mid, prog->exec.data[mid].start < ph->p_vaddr + ph->p_memsz);
+		size_t e = LOWER_BOUND(0, n, mid,
+				       prog->exec.data[mid].start < ph->p_vaddr + ph->p_memsz);
 		if (ph->p_type == PT_LOAD && e && prog->exec.data[e - 1].start >= ph->p_vaddr)
 			adjoins[e - 1] = false;
 	}
@@ -330,7 +356,8 @@ static bool *find_adjoining(const struct icf_program *prog)
 	return adjoins;
 }
 
-static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan, bool *no_room)
+static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt,
+				 struct icf_plan *plan, bool *no_room)
 {
 	struct elfrw_addrmap *map = &plan->map;
 	uint32_t n = (uint32_t)prog->unit.len, best = ICF_NONE;
@@ -359,15 +386,22 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	}
 	for (uint32_t e = 0; e < map->n_sections; e++) {
 		const struct icf_exec *x = &prog->exec.data[e];
-		map->section[e] = (struct elfrw_addrmap_section){ .old = x->start, .old_end = x->end, .shndx = x->shndx,
-								  .end_taken = elfrw_image_section_at(prog->img, x->end) != 0 };
-		if (!x->linkage && !x->named && (best == ICF_NONE || x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
+		map->section[e] = (struct elfrw_addrmap_section){
+			.old = x->start,
+			.old_end = x->end,
+			.shndx = x->shndx,
+			.end_taken = elfrw_image_section_at(prog->img, x->end) != 0
+		};
+		if (!x->linkage && !x->named &&
+		    (best == ICF_NONE ||
+		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
 			best = e;
 	}
 	plan->thunk_exec = best;
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
-	/* Where nothing says what went where (no symbols, no fold to record), nothing goes anywhere. */
+	/* Where nothing says what went where (no symbols, no fold to record), nothing goes
+	 * anywhere. */
 	bool stays = plan->in_place || (prog->inferred && !plan->n_folded);
 	if (stays)
 		stay(prog, plan);
@@ -391,7 +425,8 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	}
 	for (uint32_t i = 0; i < n && !err; i++) {
 		plan->n_groups += (map->unit[i].flags & ELFRW_UNIT_KEPT) != 0;
-		plan->changes |= map->unit[i].body != map->unit[i].old || map->unit[i].entry != map->unit[i].old;
+		plan->changes |= map->unit[i].body != map->unit[i].old ||
+				 map->unit[i].entry != map->unit[i].old;
 	}
 	return err ? err : elfrw_addrmap_finish(map);
 }
@@ -405,7 +440,8 @@ static void start_over(struct icf_plan *plan)
 }
 
 /* There is no room for the thunks, or for what describes them: what needs one stays. */
-static struct elfrw_err *without_thunks(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+static struct elfrw_err *without_thunks(struct icf_program *prog, const struct icf_options *opt,
+					struct icf_plan *plan)
 {
 	bool no_room;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
@@ -419,19 +455,22 @@ static struct elfrw_err *without_thunks(struct icf_program *prog, const struct i
 	return lay_out(prog, opt, plan, &no_room);
 }
 
-static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt, bool no_frame_room, struct icf_plan *plan)
+static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt,
+			      bool no_frame_room, struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	*plan = (struct icf_plan){ .no_frame_room = no_frame_room };
 	plan->in_place = opt->in_place || prog->loose || no_frame_room;
-	/* Every function keeps its address there, so code that names different ones is not the same. */
+	/* Every function keeps its address there, so code that names different ones is not the
+	 * same. */
 	struct icf_options distinct = *opt;
 	if (plan->in_place && opt->mode == ICF_MODE_ALL) {
 		distinct.mode = ICF_MODE_SAFE;
 		opt = &distinct;
 	}
 	if (prog->loose && opt->require_compact)
-		return elfrw_error("nothing may move: %s (address 0x%llx)", prog->loose, (unsigned long long)prog->loose_at);
+		return elfrw_error("nothing may move: %s (address 0x%llx)", prog->loose,
+				   (unsigned long long)prog->loose_at);
 	plan->cls = malloc((n + 1) * sizeof *plan->cls);
 	plan->kept = malloc((n + 1) * sizeof *plan->kept);
 	if (!plan->cls || !plan->kept)
@@ -448,28 +487,33 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 	return no_room ? without_thunks(prog, opt, plan) : NULL;
 }
 
-struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt,
+				struct icf_plan *plan)
 {
 	return make(prog, opt, false, plan);
 }
 
-struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt,
+				struct icf_plan *plan)
 {
 	if (plan->n_thunks)
 		return without_thunks(prog, opt, plan);
 	if (opt->require_compact)
-		return elfrw_error("nothing may move: there is no room for the frame descriptions of code that would move apart");
+		return elfrw_error(
+			"nothing may move: there is no room for the frame descriptions of code that would move apart");
 	/* What stays for a reason found by the plan may fold there. */
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
-		if (u->reason == ICF_UNIQUE || u->reason == ICF_ADDRESS_OBSERVED || u->reason == ICF_PARTNER_STAYS)
+		if (u->reason == ICF_UNIQUE || u->reason == ICF_ADDRESS_OBSERVED ||
+		    u->reason == ICF_PARTNER_STAYS)
 			u->reason = ICF_OK;
 	}
 	icf_plan_deinit(plan);
 	return make(prog, opt, true, plan);
 }
 
-struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt, struct icf_plan *plan)
+struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt,
+				   struct icf_plan *plan)
 {
 	struct icf_options none = *opt;
 	none.mode = ICF_MODE_NONE;

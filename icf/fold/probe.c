@@ -1,16 +1,18 @@
-/* probe.c: static probes (USDT) are a part of what a function does, though its bytes do not show them: a tracer that attaches to one
- * place counts who passes there, reads the arguments that the note describes, and counts itself in a semaphore.
+/* probe.c: static probes (USDT) are a part of what a function does, though its bytes do not show
+ * them: a tracer that attaches to one place counts who passes there, reads the arguments that the
+ * note describes, and counts itself in a semaphore.
  *
- * Formats: sys/sdt.h of SystemTap, notes of owner "stapsdt" and type 3: PC, address of .stapsdt.base at the link, address of the
- * semaphore, then provider, name and arguments as strings.
- * Equal probes at equal places of equal functions may become one; its note stays once, so that nobody attaches twice. */
+ * Formats: sys/sdt.h of SystemTap, notes of owner "stapsdt" and type 3: PC, address of
+ * .stapsdt.base at the link, address of the semaphore, then provider, name and arguments as
+ * strings. Equal probes at equal places of equal functions may become one; its note stays once, so
+ * that nobody attaches twice. */
 #include "icf/fold/probe.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define SDT_TYPE 3
+#define SDT_TYPE  3
 #define SDT_WORDS 24 /* PC, base, semaphore */
 
 static int probe_order(const void *a, const void *b)
@@ -21,20 +23,30 @@ static int probe_order(const void *a, const void *b)
 	return x->text < y->text ? -1 : x->text > y->text;
 }
 
-struct elfrw_err *icf_each_note(const struct elfrw_section *s, struct elfrw_err *(*fn)(void *arg, const struct icf_note *note), void *arg)
+struct elfrw_err *icf_each_note(const struct elfrw_section *s,
+				struct elfrw_err *(*fn)(void *arg, const struct icf_note *note),
+				void *arg)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	while (elfrw_rbuf_left(&r) >= 12) {
 		uint64_t at = elfrw_rbuf_off(&r);
-		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r), type = elfrw_rbuf_u32(&r);
+		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r),
+			 type = elfrw_rbuf_u32(&r);
 		const uint8_t *owner = elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~(uint64_t)3);
 		uint64_t desc = elfrw_rbuf_off(&r);
 		elfrw_rbuf_skip(&r, descsz);
 		if (r.bad)
-			return elfrw_error_at(s->name, at, "note reaches past the end of its section");
+			return elfrw_error_at(s->name, at,
+					      "note reaches past the end of its section");
 		uint64_t pad = -(uint64_t)descsz & 3;
 		elfrw_rbuf_skip(&r, pad < elfrw_rbuf_left(&r) ? pad : elfrw_rbuf_left(&r));
-		struct icf_note note = { namesz && owner[namesz - 1] == 0 ? (const char *)owner : "", type, descsz, at, desc, elfrw_rbuf_off(&r) };
+		struct icf_note note = { namesz && owner[namesz - 1] == 0 ? (const char *)owner
+									  : "",
+					 type,
+					 descsz,
+					 at,
+					 desc,
+					 elfrw_rbuf_off(&r) };
 		ELFRW_TRY(fn(arg, &note));
 	}
 	return NULL;
@@ -72,7 +84,8 @@ static struct elfrw_err *add(void *arg, const struct icf_note *note)
 	if (!p)
 		return &elfrw_err_nomem;
 	const uint8_t *desc = a->s->data + note->desc;
-	*p = (struct icf_probe){ elfrw_get64(desc), elfrw_get64(desc + 16), desc + SDT_WORDS, note->size - SDT_WORDS };
+	*p = (struct icf_probe){ elfrw_get64(desc), elfrw_get64(desc + 16), desc + SDT_WORDS,
+				 note->size - SDT_WORDS };
 	return NULL;
 }
 

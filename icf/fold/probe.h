@@ -6,13 +6,17 @@
 #include "icf/program/program.h"
 
 struct icf_note {
-	const char *owner; /* "" where it does not end; of the image */
+	const char *owner;   /* "" where it does not end; of the image */
 	uint32_t type, size; /* of the descriptor, in bytes */
-	uint64_t at, desc, end; /* offsets in the section: of the note, of its descriptor, of the next one */
+	uint64_t at, desc,
+		end; /* offsets in the section: of the note, of its descriptor, of the next one */
 };
 
-/* Calls FN for each note of S (gABI, "Note Section"; 4-byte alignment as all of these use).  Error: FN's, or a note that is cut off. */
-struct elfrw_err *icf_each_note(const struct elfrw_section *s, struct elfrw_err *(*fn)(void *arg, const struct icf_note *note), void *arg);
+/* Calls FN for each note of S (gABI, "Note Section"; 4-byte alignment as all of these use).  Error:
+ * FN's, or a note that is cut off. */
+struct elfrw_err *icf_each_note(const struct elfrw_section *s,
+				struct elfrw_err *(*fn)(void *arg, const struct icf_note *note),
+				void *arg);
 
 bool icf_is_probe(const struct icf_note *n);
 bool icf_has_probes(const struct elfrw_section *s); /* S: of notes */

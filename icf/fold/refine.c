@@ -1,15 +1,17 @@
 /* refine.c: see refine.h.
  *
- * Rounds: the hash of a node is a sum over its edges of what each makes with its place and the name of the class it leads to.  A round splits
- * classes by the hashes of their members; the largest part keeps the class's name, the others get new names; only the
- * edges that lead into those change their terms, and only the nodes whose hashes changed are looked at in the next round.  A
- * node is renamed log2(n) times at most, since each time its class is half as large or less: the whole is m log n edges and
- * a sort of what changed, whatever the number of rounds (a chain of n functions takes n; this is Hopcroft's "process the
- * smaller half").
+ * Rounds: the hash of a node is a sum over its edges of what each makes with its place and the name
+ * of the class it leads to.  A round splits classes by the hashes of their members; the largest
+ * part keeps the class's name, the others get new names; only the edges that lead into those change
+ * their terms, and only the nodes whose hashes changed are looked at in the next round.  A node is
+ * renamed log2(n) times at most, since each time its class is half as large or less: the whole is m
+ * log n edges and a sort of what changed, whatever the number of rounds (a chain of n functions
+ * takes n; this is Hopcroft's "process the smaller half").
  *
- * Who is split from its class differs from it: a new name is in no other hash, so those whose hash changed differ from those
- * whose did not, and different sums come from different terms.  Equal sums may come from different terms: at the end, the
- * members of each class are held against its first; if some differ, they leave, and the rounds begin again with other terms. */
+ * Who is split from its class differs from it: a new name is in no other hash, so those whose hash
+ * changed differ from those whose did not, and different sums come from different terms.  Equal
+ * sums may come from different terms: at the end, the members of each class are held against its
+ * first; if some differ, they leave, and the rounds begin again with other terms. */
 #include "icf/fold/refine.h"
 #include <stdbool.h>
 #include <stdlib.h>
@@ -35,10 +37,10 @@ struct refine {
 	const struct icf_graph *g;
 	struct icf_refine_cost *cost;
 	uint64_t mask, salt;
-	struct hash *hash;    /* by node */
-	uint32_t *node;	      /* nodes, those of a block side by side */
-	uint32_t *at;	      /* by node: where it is in `node` */
-	uint32_t *block_of;   /* by node */
+	struct hash *hash;  /* by node */
+	uint32_t *node;     /* nodes, those of a block side by side */
+	uint32_t *at;       /* by node: where it is in `node` */
+	uint32_t *block_of; /* by node */
 	struct block *block;
 	uint32_t n_blocks;
 	uint32_t *user_first; /* by node, into user: the edges that lead to it */
@@ -127,7 +129,8 @@ static bool init(struct refine *r)
 	r->queue = malloc(n * sizeof *r->queue);
 	r->next = malloc(n * sizeof *r->next);
 	r->renamed = malloc(n * sizeof *r->renamed);
-	return r->hash && r->node && r->at && r->block_of && r->block && r->user_first && r->user && r->queue && r->next && r->renamed;
+	return r->hash && r->node && r->at && r->block_of && r->block && r->user_first && r->user &&
+	       r->queue && r->next && r->renamed;
 }
 
 /* The graph's edges by where they lead. */
@@ -279,8 +282,9 @@ static bool same_edges(const struct refine *r, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* The proof: who does not agree with the first of its class leaves it; true: somebody did.  The old blocks' names are what counts,
- * so those who leave are only marked (at their block's front) until all were seen. */
+/* The proof: who does not agree with the first of its class leaves it; true: somebody did.  The old
+ * blocks' names are what counts, so those who leave are only marked (at their block's front) until
+ * all were seen. */
 static bool expel(struct refine *r)
 {
 	r->n_next = 0;
@@ -312,9 +316,12 @@ static void state_classes(const struct refine *r, uint32_t *cls)
 	}
 }
 
-struct elfrw_err *icf_refine(const struct icf_graph *g, uint32_t *cls, unsigned hash_bits, struct icf_refine_cost *cost)
+struct elfrw_err *icf_refine(const struct icf_graph *g, uint32_t *cls, unsigned hash_bits,
+			     struct icf_refine_cost *cost)
 {
-	struct refine r = { .g = g, .cost = cost, .mask = hash_bits < 64 ? ((uint64_t)1 << hash_bits) - 1 : UINT64_MAX };
+	struct refine r = { .g = g,
+			    .cost = cost,
+			    .mask = hash_bits < 64 ? ((uint64_t)1 << hash_bits) - 1 : UINT64_MAX };
 	*cost = (struct icf_refine_cost){ 0 };
 	bool ok = init(&r);
 	if (ok) {

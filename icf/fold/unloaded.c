@@ -1,8 +1,9 @@
 /* unloaded.c: see unloaded.h.
  *
- * Kept relocations say what is an address; without them the format has to be known.  What nobody knows is looked at word by word:
- * a word, at any offset, that is where a unit of code begins may be an address, and a payload that a program reads from its own file must
- * not be dropped, so nothing moves then. */
+ * Kept relocations say what is an address; without them the format has to be known.  What nobody
+ * knows is looked at word by word: a word, at any offset, that is where a unit of code begins may
+ * be an address, and a payload that a program reads from its own file must not be dropped, so
+ * nothing moves then. */
 #include "icf/fold/unloaded.h"
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
@@ -11,10 +12,10 @@
 #include <string.h>
 
 /* LLVM's numbers (llvm/BinaryFormat/ELF.h). */
-#define LLVM_ADDRSIG 0x6fff4c03
-#define LLVM_BB_ADDR_MAP_0 0x6fff4c08
+#define LLVM_ADDRSIG            0x6fff4c03
+#define LLVM_BB_ADDR_MAP_0      0x6fff4c08
 #define LLVM_CALL_GRAPH_PROFILE 0x6fff4c09
-#define LLVM_BB_ADDR_MAP 0x6fff4c0a
+#define LLVM_BB_ADDR_MAP        0x6fff4c0a
 
 static bool begins(const char *s, const char *with)
 {
@@ -63,7 +64,8 @@ static bool blocks(uint32_t type, struct elfrw_rbuf *r, uint64_t *field, uint32_
 	return elfrw_rbuf_ok(r);
 }
 
-bool icf_unloaded_record(const struct elfrw_section *s, struct elfrw_rbuf *r, uint64_t field[ICF_UNLOADED_FIELDS], uint32_t *n)
+bool icf_unloaded_record(const struct elfrw_section *s, struct elfrw_rbuf *r,
+			 uint64_t field[ICF_UNLOADED_FIELDS], uint32_t *n)
 {
 	if (strcmp(s->name, ".stack_sizes") != 0)
 		return blocks(s->hdr.sh_type, r, field, n);
@@ -88,9 +90,23 @@ static bool parses(const struct elfrw_section *s)
 /* Text, names, other files' code, and what is rewritten elsewhere. */
 static bool is_plain(const struct elfrw_section *s)
 {
-	static const char *const name[] = { ".comment", ".GCC.command.line", ".gnu_debuglink", ".gnu_debugaltlink", ".gnu_debugdata", ".note.stapsdt",
-					    ".note.gnu.gold-version", ".note.GNU-stack", ".deplibs", ".llvmbc", ".llvmcmd", ".rustc", ".BTF",
-					    ".annobin.notes", ".pseudo_probe_desc", ".gdb_index", ".ctf" };
+	static const char *const name[] = { ".comment",
+					    ".GCC.command.line",
+					    ".gnu_debuglink",
+					    ".gnu_debugaltlink",
+					    ".gnu_debugdata",
+					    ".note.stapsdt",
+					    ".note.gnu.gold-version",
+					    ".note.GNU-stack",
+					    ".deplibs",
+					    ".llvmbc",
+					    ".llvmcmd",
+					    ".rustc",
+					    ".BTF",
+					    ".annobin.notes",
+					    ".pseudo_probe_desc",
+					    ".gdb_index",
+					    ".ctf" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		if (strcmp(s->name, name[i]) == 0)
 			return true;
@@ -101,12 +117,11 @@ static bool is_plain(const struct elfrw_section *s)
 	case SHT_REL:
 	case SHT_SYMTAB_SHNDX:
 	case SHT_NOBITS:
-	case SHT_NULL:
-		return true;
+	case SHT_NULL: return true;
 	}
-	return (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s)) || begins(s->name, ".debug_") || begins(s->name, ".zdebug_") ||
-	       begins(s->name, ".gnu.debuglto_") || begins(s->name, ".gnu.lto_") ||
-	       begins(s->name, ".gnu.warning");
+	return (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s)) || begins(s->name, ".debug_") ||
+	       begins(s->name, ".zdebug_") || begins(s->name, ".gnu.debuglto_") ||
+	       begins(s->name, ".gnu.lto_") || begins(s->name, ".gnu.warning");
 }
 
 enum icf_unloaded icf_unloaded_kind(const struct elfrw_image *img, uint32_t shndx)
@@ -121,8 +136,10 @@ enum icf_unloaded icf_unloaded_kind(const struct elfrw_image *img, uint32_t shnd
 			return ICF_UNLOADED_DROP;
 		return stacks ? ICF_UNLOADED_STACKS : ICF_UNLOADED_BLOCKS;
 	}
-	/* Distances between probes, indices of symbols, fields of 4 bytes: relocations do not say it all. */
-	if (strcmp(s->name, ".pseudo_probe") == 0 || type == LLVM_ADDRSIG || type == LLVM_CALL_GRAPH_PROFILE || begins(s->name, ".stab"))
+	/* Distances between probes, indices of symbols, fields of 4 bytes: relocations do not say
+	 * it all. */
+	if (strcmp(s->name, ".pseudo_probe") == 0 || type == LLVM_ADDRSIG ||
+	    type == LLVM_CALL_GRAPH_PROFILE || begins(s->name, ".stab"))
 		return ICF_UNLOADED_DROP;
 	if (is_plain(s) || elfrw_image_relocs_of(img, shndx, 0))
 		return ICF_UNLOADED_PLAIN;
@@ -141,7 +158,9 @@ void icf_find_unloaded(struct icf_program *prog)
 			uint32_t u = v >> 48 ? ICF_NONE : icf_unit_at(prog, v);
 			if (u == ICF_NONE || prog->unit.data[u].start != v)
 				continue;
-			icf_infer_loose(prog, v, "a section of unknown meaning that is not loaded holds an address of code");
+			icf_infer_loose(
+				prog, v,
+				"a section of unknown meaning that is not loaded holds an address of code");
 			return;
 		}
 	}

@@ -1,9 +1,10 @@
 /* ask.c: what the code of one unit tells about a jump table, where relocations leave that open.
  *
- * A relocated word is the distance to a place, from where its relocation does not say.  A function that jumps through a table says so,
- * and how long the table is: it is read as without relocations (unit.c).  Files whose local symbols were stripped after the
- * link need this, as nothing else in them tells a function's split-off part from another function.
- * Cost: one pass over the code at the first question; then the unit that is asked for. */
+ * A relocated word is the distance to a place, from where its relocation does not say.  A function
+ * that jumps through a table says so, and how long the table is: it is read as without relocations
+ * (unit.c).  Files whose local symbols were stripped after the link need this, as nothing else in
+ * them tells a function's split-off part from another function. Cost: one pass over the code at the
+ * first question; then the unit that is asked for. */
 #include "icf/infer/ask.h"
 #include <stdlib.h>
 
@@ -30,9 +31,14 @@ static struct elfrw_err *get_ready(struct icf_asker *ask)
 	if (ask->ready)
 		return NULL;
 	ask->ready = true;
-	if (!icf_bits_init(&ask->insn, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(&ask->insn, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
-	ask->finder = (struct icf_finder){ .prog = prog, .map = &ask->map, .insn = &ask->insn, .called = &ask->called, .found = &ask->found };
+	ask->finder = (struct icf_finder){ .prog = prog,
+					   .map = &ask->map,
+					   .insn = &ask->insn,
+					   .called = &ask->called,
+					   .found = &ask->found };
 	ELFRW_TRY(mark_code(ask));
 	ELFRW_TRY(icf_data_map_init(prog, &ask->map));
 	return icf_find_called(prog, &ask->called);

@@ -13,8 +13,8 @@ struct icf_asker {
 	struct icf_finder finder;
 };
 
-/* How many words the jumps of unit I are seen to use of a table of 4-byte distances at BASE; *RET is 0 when that is not seen.  May pin
- * units, as without relocations. */
+/* How many words the jumps of unit I are seen to use of a table of 4-byte distances at BASE; *RET
+ * is 0 when that is not seen.  May pin units, as without relocations. */
 struct elfrw_err *icf_ask_table(struct icf_asker *ask, uint32_t i, uint64_t base, uint32_t *ret);
 
 void icf_asker_deinit(struct icf_asker *ask);

@@ -1,9 +1,10 @@
 /* code.c: are the bytes of a unit code, all of them?
  *
- * Without relocations nothing but the bytes tells.  Every instruction must be reached: from the one before, by a branch, or
- * (after a jump or a return) because something names it: a jump table, a landing pad, an address in code or data, a
- * symbol, an FDE.  What nothing names may be data between functions' code: the unit is not understood then.  Cost: one
- * more pass over the code, in the same chunks as the first. */
+ * Without relocations nothing but the bytes tells.  Every instruction must be reached: from the one
+ * before, by a branch, or (after a jump or a return) because something names it: a jump table, a
+ * landing pad, an address in code or data, a symbol, an FDE.  What nothing names may be data
+ * between functions' code: the unit is not understood then.  Cost: one more pass over the code, in
+ * the same chunks as the first. */
 #include "dwarf/lsda.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -21,7 +22,8 @@ static bool set_bits(uint8_t *bits, uint64_t i)
 	return true;
 }
 
-struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *clean)
+struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
+				 bool *clean)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
@@ -29,7 +31,8 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 	size_t bytes = size / 8 + 1;
 	t->insn.len = 0;
 	*clean = true;
-	if (!VEC_RESERVE(&t->start, bytes) || !VEC_RESERVE(&t->target, bytes) || !VEC_RESERVE(&t->insn, size / 3 + 16))
+	if (!VEC_RESERVE(&t->start, bytes) || !VEC_RESERVE(&t->target, bytes) ||
+	    !VEC_RESERVE(&t->insn, size / 3 + 16))
 		return &elfrw_err_nomem;
 	memset(t->start.data, 0, bytes);
 	memset(t->target.data, 0, bytes);
@@ -37,7 +40,8 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 		if (t->insn.len == t->insn.cap && !VEC_RESERVE(&t->insn, t->insn.cap + 1))
 			return &elfrw_err_nomem;
 		struct icf_insn_at *a = &t->insn.data[t->insn.len];
-		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &a->in) || a->in.len > size - pos) {
+		if (!prog->arch->decode(code + pos, avail - pos, u->start + pos, &a->in) ||
+		    a->in.len > size - pos) {
 			*clean = false;
 			return NULL;
 		}
@@ -75,7 +79,8 @@ struct elfrw_err *icf_trace_edges(const struct icf_program *prog, uint32_t i, st
 				return &elfrw_err_nomem;
 			*j = (uint32_t)k;
 		}
-		if ((in->kind != ELFRW_INSN_JMP && in->kind != ELFRW_INSN_JCC) || in->target - u->start >= u->end - u->start)
+		if ((in->kind != ELFRW_INSN_JMP && in->kind != ELFRW_INSN_JCC) ||
+		    in->target - u->start >= u->end - u->start)
 			continue;
 		struct icf_edge *e = VEC_PUSH(&t->edge);
 		if (!e)
@@ -98,14 +103,19 @@ void icf_trace_sort_cases(struct icf_trace *t)
 	t->cases.len = n;
 }
 
-/* Exceptions of call site S lead to its landing pad: from its calls, and from what else may fault (-fnon-call-exceptions). */
-static struct elfrw_err *push_pads(struct icf_trace *t, const struct dwr_lsda_site *s, uint64_t from, uint64_t pad)
+/* Exceptions of call site S lead to its landing pad: from its calls, and from what else may fault
+ * (-fnon-call-exceptions). */
+static struct elfrw_err *push_pads(struct icf_trace *t, const struct dwr_lsda_site *s,
+				   uint64_t from, uint64_t pad)
 {
-	for (size_t k = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < from); k < t->insn.len && t->insn.data[k].pos - from < s->len; k++) {
+	for (size_t k = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < from);
+	     k < t->insn.len && t->insn.data[k].pos - from < s->len; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		bool call = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND;
 		bool divides = in->opcode_map == 0 && (in->opcode == 0xf6 || in->opcode == 0xf7);
-		if (!call && !divides && (!(in->flags & ELFRW_INSN_MEM) || (in->flags & ELFRW_INSN_LEA) || in->kind == ELFRW_INSN_NOP))
+		if (!call && !divides &&
+		    (!(in->flags & ELFRW_INSN_MEM) || (in->flags & ELFRW_INSN_LEA) ||
+		     in->kind == ELFRW_INSN_NOP))
 			continue;
 		struct icf_edge *e = VEC_PUSH(&t->pads);
 		if (!e)
@@ -115,7 +125,8 @@ static struct elfrw_err *push_pads(struct icf_trace *t, const struct dwr_lsda_si
 	return NULL;
 }
 
-struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, struct icf_trace *t, bool *good)
+struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
+				 bool *good)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	struct dwr_lsda lsda = { 0 };
@@ -134,10 +145,12 @@ struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, str
 			const struct dwr_lsda_site *site = &lsda.site.data[s];
 			if (!site->landing_pad)
 				continue;
-			/* One in another part of the function: control comes back from there in ways that are not seen. */
+			/* One in another part of the function: control comes back from there in
+			 * ways that are not seen. */
 			*good = site->landing_pad - u->start < u->end - u->start;
 			if (*good)
-				err = push_pads(t, site, fde->pc_begin - u->start + site->start, site->landing_pad - u->start);
+				err = push_pads(t, site, fde->pc_begin - u->start + site->start,
+						site->landing_pad - u->start);
 		}
 	}
 	dwr_lsda_deinit(&lsda);
@@ -164,12 +177,15 @@ void icf_trace_deinit(struct icf_trace *t)
 
 static bool stops(const struct elfrw_insn *in)
 {
-	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET || in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
+	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET ||
+	       in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
 }
 
-/* Is what begins at instruction K code beyond doubt?  Its calls all lead to entries, and there are two of them at least: data does that
- * once in 10^10 times.  So is what a compiler leaves behind an instruction of which it does not know that it never returns. */
-static bool calls_entries(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k)
+/* Is what begins at instruction K code beyond doubt?  Its calls all lead to entries, and there are
+ * two of them at least: data does that once in 10^10 times.  So is what a compiler leaves behind an
+ * instruction of which it does not know that it never returns. */
+static bool calls_entries(const struct icf_program *prog, const struct icf_unit *u,
+			  const struct icf_trace *t, size_t k)
 {
 	unsigned calls = 0;
 	for (size_t n = k; n < t->insn.len; n++) {
@@ -177,13 +193,19 @@ static bool calls_entries(const struct icf_program *prog, const struct icf_unit 
 		if (n > k && icf_trace_bit(t->target.data, t->insn.data[n].pos))
 			break;
 		bool inside = in->pcrel_size && in->target - u->start < u->end - u->start;
-		if (in->pcrel_size && !inside && in->kind != ELFRW_INSN_CALL && in->kind != ELFRW_INSN_JMP && in->kind != ELFRW_INSN_JCC) {
-			if (!(in->flags & ELFRW_INSN_LEA) || icf_in_exec(prog, in->target) || !elfrw_image_section_at(prog->img, in->target))
+		if (in->pcrel_size && !inside && in->kind != ELFRW_INSN_CALL &&
+		    in->kind != ELFRW_INSN_JMP && in->kind != ELFRW_INSN_JCC) {
+			if (!(in->flags & ELFRW_INSN_LEA) || icf_in_exec(prog, in->target) ||
+			    !elfrw_image_section_at(prog->img, in->target))
 				return false;
 		} else if (in->pcrel_size && !inside) {
-			uint32_t to = icf_in_exec(prog, in->target) ? icf_unit_at(prog, in->target) : ICF_NONE;
-			bool plt = to != ICF_NONE && prog->exec.data[prog->unit.data[to].sec].linkage && in->target % 16 == 0;
-			if (in->kind != ELFRW_INSN_CALL || to == ICF_NONE || (!plt && prog->unit.data[to].start != in->target))
+			uint32_t to = icf_in_exec(prog, in->target) ? icf_unit_at(prog, in->target)
+								    : ICF_NONE;
+			bool plt = to != ICF_NONE &&
+				   prog->exec.data[prog->unit.data[to].sec].linkage &&
+				   in->target % 16 == 0;
+			if (in->kind != ELFRW_INSN_CALL || to == ICF_NONE ||
+			    (!plt && prog->unit.data[to].start != in->target))
 				return false;
 			calls++;
 		}
@@ -193,15 +215,17 @@ static bool calls_entries(const struct icf_program *prog, const struct icf_unit 
 	return calls >= 2;
 }
 
-/* The last answer of refers(): why, and that it is the same for all instructions before that one. */
+/* The last answer of refers(): why, and that it is the same for all instructions before that
+ * one. */
 struct refers {
 	size_t end; /* the label, or the instruction that refers */
 	bool answer;
 };
 
-/* Does the code from instruction K to the next label refer to anything outside of the unit?  If not, it stays right wherever the unit
- * goes, whether it is code that is never reached or data. */
-static bool refers(const struct icf_program *prog, const struct icf_unit *u, const struct icf_trace *t, size_t k, struct refers *last)
+/* Does the code from instruction K to the next label refer to anything outside of the unit?  If
+ * not, it stays right wherever the unit goes, whether it is code that is never reached or data. */
+static bool refers(const struct icf_program *prog, const struct icf_unit *u,
+		   const struct icf_trace *t, size_t k, struct refers *last)
 {
 	if (calls_entries(prog, u, t, k))
 		return false;
@@ -218,9 +242,13 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u, con
 			return true;
 		/* A distance to a function, if it is data. */
 		const uint8_t *p = icf_unit_bytes(prog, u);
-		for (uint64_t at = t->insn.data[n].pos; at < t->insn.data[n].pos + in->len && at + 4 <= u->end - u->start; at++) {
-			uint64_t to = u->start + at + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + at);
-			uint32_t other = (u->start + at) % 4 == 0 && icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+		for (uint64_t at = t->insn.data[n].pos;
+		     at < t->insn.data[n].pos + in->len && at + 4 <= u->end - u->start; at++) {
+			uint64_t to =
+				u->start + at + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + at);
+			uint32_t other = (u->start + at) % 4 == 0 && icf_in_exec(prog, to)
+						 ? icf_unit_at(prog, to)
+						 : ICF_NONE;
 			if (other != ICF_NONE && prog->unit.data[other].start == to)
 				return true;
 		}
@@ -231,7 +259,8 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u, con
 }
 
 /* Places of unit I that control does not fall into and that no instruction of the unit names. */
-static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i, const struct icf_trace *t, struct icf_islands *ret)
+static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i,
+				      const struct icf_trace *t, struct icf_islands *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	struct refers last = { 0 };
@@ -244,7 +273,8 @@ static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i
 			struct icf_island *is = VEC_PUSH(&ret->v);
 			if (!is)
 				return &elfrw_err_nomem;
-			*is = (struct icf_island){ u->start + a->pos, i, refers(prog, u, t, k, &last) };
+			*is = (struct icf_island){ u->start + a->pos, i,
+						   refers(prog, u, t, k, &last) };
 			dead = false;
 		}
 		if (stops(&a->in))
@@ -260,7 +290,8 @@ static bool begins_behind_stop(const struct icf_trace *t, uint64_t pos)
 	return n && n < t->insn.len && t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in);
 }
 
-/* Does unit I read its own bytes, or look at a place in it that nothing jumps to and that nothing falls into? */
+/* Does unit I read its own bytes, or look at a place in it that nothing jumps to and that nothing
+ * falls into? */
 static bool holds_data(const struct icf_program *prog, uint32_t i, const struct icf_trace *t)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -269,7 +300,8 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 		jumps |= t->insn.data[k].in.kind == ELFRW_INSN_JMP_IND;
 	for (size_t k = 0; k < t->insn.len; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
-		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+			      in->kind == ELFRW_INSN_JCC;
 		if (branch || !in->pcrel_size || in->target - u->start >= u->end - u->start)
 			continue;
 		if (!(in->flags & ELFRW_INSN_LEA))
@@ -283,8 +315,9 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 	return false;
 }
 
-/* Does unit I, whose bounds are known, read bytes of its own, or compute the address of such that control does not fall into and that begin
- * a table of distances in it?  Then not all of it is code, and what reads as a branch to the outside may be data. */
+/* Does unit I, whose bounds are known, read bytes of its own, or compute the address of such that
+ * control does not fall into and that begin a table of distances in it?  Then not all of it is
+ * code, and what reads as a branch to the outside may be data. */
 static bool reads_itself(const struct icf_program *prog, uint32_t i, const struct icf_trace *t)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -293,12 +326,15 @@ static bool reads_itself(const struct icf_program *prog, uint32_t i, const struc
 	for (size_t k = 0; k < t->insn.len; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		uint64_t pos = in->target - u->start;
-		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+			      in->kind == ELFRW_INSN_JCC;
 		if (branch || !in->pcrel_size || pos >= size || in->kind == ELFRW_INSN_NOP)
 			continue;
 		if (!(in->flags & ELFRW_INSN_LEA))
 			return true;
-		uint64_t to = size - pos >= 4 ? pos + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + pos) : size;
+		uint64_t to = size - pos >= 4
+				      ? pos + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + pos)
+				      : size;
 		if (to >= size || !pos)
 			continue;
 		if (begins_behind_stop(t, pos))
@@ -315,9 +351,11 @@ static void mark_insns(const struct icf_unit *u, const struct icf_trace *t, stru
 	for (uint64_t b = 0; b < (size + 7) / 8; b++) {
 		unsigned bits = (unsigned)t->start.data[b] << shift;
 		if (bits & 0xff)
-			__atomic_fetch_or(&insn->bits[(off >> 3) + b], (uint8_t)bits, __ATOMIC_RELAXED);
+			__atomic_fetch_or(&insn->bits[(off >> 3) + b], (uint8_t)bits,
+					  __ATOMIC_RELAXED);
 		if (bits >> 8)
-			__atomic_fetch_or(&insn->bits[(off >> 3) + b + 1], (uint8_t)(bits >> 8), __ATOMIC_RELAXED);
+			__atomic_fetch_or(&insn->bits[(off >> 3) + b + 1], (uint8_t)(bits >> 8),
+					  __ATOMIC_RELAXED);
 	}
 }
 
@@ -338,10 +376,11 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		bool clean;
-		/* Relocations tell what names and frames delimit, but not whether there is data in between. */
+		/* Relocations tell what names and frames delimit, but not whether there is data in
+		 * between. */
 		bool known = !prog->inferred && (u->n_sym || u->n_fde);
-		if (u->kind == ICF_UNIT_OPAQUE || (u->flags & ICF_UNIT_BLIND) || prog->exec.data[u->sec].linkage ||
-		    (known && !(u->flags & ICF_UNIT_DATA_READ)))
+		if (u->kind == ICF_UNIT_OPAQUE || (u->flags & ICF_UNIT_BLIND) ||
+		    prog->exec.data[u->sec].linkage || (known && !(u->flags & ICF_UNIT_DATA_READ)))
 			continue;
 		err = icf_trace_unit(prog, i, &t, &clean);
 		if (known) {
@@ -361,14 +400,16 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 		for (size_t k = 0; k < t.insn.len && !err; k++)
 			if (t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND)
 				u->flags |= ICF_UNIT_JUMPS;
-			else if (t.insn.data[k].in.kind == ELFRW_INSN_CALL_IND && clean && icf_call_adds(prog, i, &t, k))
+			else if (t.insn.data[k].in.kind == ELFRW_INSN_CALL_IND && clean &&
+				 icf_call_adds(prog, i, &t, k))
 				u->flags |= ICF_UNIT_RELATIVE;
 	}
 	icf_trace_deinit(&t);
 	return err;
 }
 
-struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, struct icf_islands *ret, struct icf_bits *insn)
+struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads,
+				   struct icf_islands *ret, struct icf_bits *insn)
 {
 	struct job job = { .prog = prog, .per = 512, .insn = insn };
 	size_t n = (prog->unit.len + job.per - 1) / job.per;
@@ -384,7 +425,8 @@ struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads, s
 		err = &elfrw_err_nomem;
 	for (size_t i = 0; i < n; i++) {
 		if (!err && job.part[i].v.len)
-			memcpy(ret->v.data + ret->v.len, job.part[i].v.data, job.part[i].v.len * sizeof *ret->v.data);
+			memcpy(ret->v.data + ret->v.len, job.part[i].v.data,
+			       job.part[i].v.len * sizeof *ret->v.data);
 		ret->v.len += err ? 0 : job.part[i].v.len;
 		VEC_FREE(&job.part[i].v);
 	}
@@ -412,8 +454,10 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 		icf_set_bit(named, fde->pc_begin);
 		if (!fde->lsda)
 			continue;
-		/* One that cannot be read names nothing: its landing pads then look like islands. */
-		struct elfrw_err *err = dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+		/* One that cannot be read names nothing: its landing pads then look like
+		 * islands. */
+		struct elfrw_err *err =
+			dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
 		if (err) {
 			elfrw_err_free(err);
 			continue;
@@ -424,8 +468,8 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 	dwr_lsda_deinit(&lsda);
 }
 
-/* What is not understood and no FDE delimits: nobody knows then that no-ops and zeros behind it are padding, nor those before it, where no
- * symbol begins it. */
+/* What is not understood and no FDE delimits: nobody knows then that no-ops and zeros behind it are
+ * padding, nor those before it, where no symbol begins it. */
 static struct elfrw_err *widen_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -440,7 +484,8 @@ static struct elfrw_err *widen_gaps(struct icf_program *prog)
 	return icf_index_units(prog);
 }
 
-struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands, const struct icf_places *named)
+struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_islands *islands,
+				    const struct icf_places *named)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		if (prog->unit.data[i].flags & ICF_UNIT_BLIND)
@@ -451,7 +496,8 @@ struct elfrw_err *icf_judge_islands(struct icf_program *prog, const struct icf_i
 	if (!any)
 		return widen_gaps(prog);
 	struct icf_bits bits;
-	if (!icf_bits_init(&bits, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(&bits, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
 	mark_named(prog, &bits);
 	for (size_t i = 0; i < named->v.len; i++)

@@ -1,4 +1,5 @@
-/* effect.h: what one instruction does to one register, as far as the search for jumps' targets asks.  x86-64. */
+/* effect.h: what one instruction does to one register, as far as the search for jumps' targets
+ * asks.  x86-64. */
 #ifndef ICF_INFER_EFFECT_H
 #define ICF_INFER_EFFECT_H
 #include "icf/infer/infer.h"
@@ -17,7 +18,8 @@ enum icf_def_kind {
 	ICF_DEF_ADDRESS, /* lea with a PC-relative operand */
 	ICF_DEF_RESULT,  /* of a call */
 	ICF_DEF_CHOICE,  /* a conditional move of 8 bytes: from register a, or from memory */
-	ICF_DEF_OTHER,   /* a sum, a difference: it could be an address that was computed from a distance */
+	ICF_DEF_OTHER,   /* a sum, a difference: it could be an address that was computed from a
+			    distance */
 	ICF_DEF_NUMBER,  /* anything else, which no distance went into */
 	ICF_DEF_ENTRY,   /* not written since the function's entry */
 	ICF_DEF_CUT,     /* control comes from somewhere that is not seen */
@@ -25,15 +27,16 @@ enum icf_def_kind {
 
 struct icf_def {
 	enum icf_def_kind kind;
-	size_t at;         /* instruction */
-	uint8_t a, b;      /* COPY: a; ADD: a and b */
-	uint64_t max;      /* SMALL: the largest value, or UINT64_MAX */
-	uint8_t reg;       /* the register that was looked for */
-	bool maybe;        /* it may as well leave the register alone */
+	size_t at;    /* instruction */
+	uint8_t a, b; /* COPY: a; ADD: a and b */
+	uint64_t max; /* SMALL: the largest value, or UINT64_MAX */
+	uint8_t reg;  /* the register that was looked for */
+	bool maybe;   /* it may as well leave the register alone */
 };
 
 /* The bytes of T's instruction AT, which is one of UNIT. */
-static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at)
+static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_t unit,
+					 const struct icf_trace *t, size_t at)
 {
 	return icf_unit_bytes(prog, &prog->unit.data[unit]) + t->insn.data[at].pos;
 }
@@ -41,6 +44,8 @@ static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_
 /* The immediate operand, sign-extended; 0: none.  CODE: the instruction's bytes. */
 uint64_t icf_immediate(const struct elfrw_insn *in, const uint8_t *code);
 
-/* What instruction AT does to register R.  A result of 32 bits is no address, nor is what has no sum in it. */
-struct icf_def icf_effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t, size_t at, unsigned r);
+/* What instruction AT does to register R.  A result of 32 bits is no address, nor is what has no
+ * sum in it. */
+struct icf_def icf_effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+			  size_t at, unsigned r);
 #endif

@@ -1,13 +1,15 @@
 /* fixed.c: programs with fixed addresses and without relocations.
  *
- * Any number can be an address there, so nothing moves.  A folded function leaves a thunk at its entry; what has to be proved
- * is that nothing enters it anywhere else.  Every word of data and every number in an instruction that lies inside a unit
- * counts as a way into it: a case of its switch, a label, an entry of its own. */
+ * Any number can be an address there, so nothing moves.  A folded function leaves a thunk at its
+ * entry; what has to be proved is that nothing enters it anywhere else.  Every word of data and
+ * every number in an instruction that lies inside a unit counts as a way into it: a case of its
+ * switch, a label, an entry of its own. */
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
 
 /* VA may be an address.  INSIDE: whoever has it looks at the code there. */
-static void name(struct icf_program *prog, struct icf_places *named, uint64_t va, bool inside, bool *ok)
+static void name(struct icf_program *prog, struct icf_places *named, uint64_t va, bool inside,
+		 bool *ok)
 {
 	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
 	if (i == ICF_NONE)
@@ -25,13 +27,17 @@ static bool words_of_data(struct icf_program *prog, struct icf_places *named)
 	bool ok = true;
 	for (uint32_t i = 1; i < prog->img->n_sections && ok; i++) {
 		const struct elfrw_section *s = &prog->img->section[i];
-		bool unwind = strncmp(s->name, ".eh_frame", 9) == 0 || strncmp(s->name, ".gcc_except_table", 17) == 0;
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data || unwind || s->hdr.sh_type == SHT_STRTAB ||
-		    s->hdr.sh_type == SHT_GNU_HASH || s->hdr.sh_type == SHT_HASH || s->hdr.sh_type == SHT_DYNSYM)
+		bool unwind = strncmp(s->name, ".eh_frame", 9) == 0 ||
+			      strncmp(s->name, ".gcc_except_table", 17) == 0;
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
+		    !s->data || unwind || s->hdr.sh_type == SHT_STRTAB ||
+		    s->hdr.sh_type == SHT_GNU_HASH || s->hdr.sh_type == SHT_HASH ||
+		    s->hdr.sh_type == SHT_DYNSYM)
 			continue;
 		/* The no-ops at these places are there to be overwritten. */
 		bool patchable = strcmp(s->name, "__patchable_function_entries") == 0;
-		for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4 && ok; off += 4) {
+		for (uint64_t off = -s->hdr.sh_addr & 3;
+		     off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4 && ok; off += 4) {
 			uint32_t word = elfrw_get32(s->data + off);
 			uint64_t va = s->hdr.sh_addr + off;
 			name(prog, named, word, patchable, &ok);
@@ -56,7 +62,8 @@ static struct elfrw_err *numbers_in_code(struct icf_program *prog, struct icf_pl
 			const struct elfrw_insn *in = &t.insn.data[k].in;
 			const uint8_t *p = code + t.insn.data[k].pos;
 			if (in->imm_size >= 4)
-				name(prog, named, elfrw_get_le(p + in->imm_off, in->imm_size), false, &ok);
+				name(prog, named, elfrw_get_le(p + in->imm_off, in->imm_size),
+				     false, &ok);
 			if (in->disp_size == 4)
 				name(prog, named, elfrw_get32(p + in->disp_off), false, &ok);
 		}

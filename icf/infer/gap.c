@@ -1,15 +1,20 @@
 /* gap.c: code that neither a symbol nor an FDE delimits.
  *
- * Startup code in a stripped program, hand-written assembler, or all of a program that was compiled without unwind tables.  Nobody knows
- * where a function begins there, so that nothing can be folded.  What is entered and never looked at is code, and may move as one
- * block.  Everything else is *blind*: it may hold data, and its jumps cannot be accounted for.  It stays where it is, and so does what it
- * reaches from there: by a displacement in its bytes (refs/glue.c), and by a distance in data:
- *   - a word of what it names, counted from its own place or from the name: a switch, a relative vtable;
- *   - a word of what it names, counted from an address of code that it names nearby.  A difference of two places has no relocation on
- *     x86-64, so that both lie in one input section, and code that adds them names both within a few instructions;
- *   - wherever it calls or jumps to a sum, any word that is exactly the distance to a function (word.c).
- * What it does with a place between two functions nobody knows: nothing moves then.
- * Cost: linear in the code, and in the data that it names. */
+ * Startup code in a stripped program, hand-written assembler, or all of a program that was compiled
+ * without unwind tables.  Nobody knows where a function begins there, so that nothing can be
+ * folded.  What is entered and never looked at is code, and may move as one block.  Everything else
+ * is *blind*: it may hold data, and its jumps cannot be accounted for.  It stays where it is, and
+ * so does what it reaches from there: by a displacement in its bytes (refs/glue.c), and by a
+ * distance in data:
+ *   - a word of what it names, counted from its own place or from the name: a switch, a relative
+ *     vtable;
+ *   - a word of what it names, counted from an address of code that it names nearby.  A difference
+ *     of two places has no relocation on x86-64, so that both lie in one input section, and code
+ *     that adds them names both within a few instructions;
+ *   - wherever it calls or jumps to a sum, any word that is exactly the distance to a function
+ *     (word.c).
+ * What it does with a place between two functions nobody knows: nothing moves then. Cost: linear in
+ * the code, and in the data that it names. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/infer/unit.h"
@@ -17,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP 16    /* instructions before a jump that are looked at */
+#define KEEP   16  /* instructions before a jump that are looked at */
 #define NEARBY 512 /* bytes between instructions that name what is added */
 
 static bool is_bare(const struct icf_program *prog, const struct icf_unit *u)
@@ -34,13 +39,18 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
-			uint32_t k = icf_in_exec(prog, ref[r].target) ? icf_unit_at(prog, ref[r].target) : ICF_NONE;
+			uint32_t k = icf_in_exec(prog, ref[r].target)
+					     ? icf_unit_at(prog, ref[r].target)
+					     : ICF_NONE;
 			if (k != ICF_NONE)
-				mark[k] |= ref[r].kind == ICF_REF_BRANCH ? k != i ? ENTERED : 0 : SEEN;
+				mark[k] |=
+					ref[r].kind == ICF_REF_BRANCH ? k != i ? ENTERED : 0 : SEEN;
 		}
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++) {
-		uint32_t k = prog->dataref.data[i].pcrel ? ICF_NONE : icf_unit_at(prog, prog->dataref.data[i].target);
+		uint32_t k = prog->dataref.data[i].pcrel
+				     ? ICF_NONE
+				     : icf_unit_at(prog, prog->dataref.data[i].target);
 		if (k != ICF_NONE)
 			mark[k] |= ENTERED;
 	}
@@ -54,7 +64,8 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 		if (!u->n_sym && mark[i] != ENTERED)
 			u->flags |= ICF_UNIT_BLIND;
 		/* A label that is only looked at may be a table's, whatever its bytes read like. */
-		if (u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && mark[i] == SEEN)
+		if (u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) &&
+		    mark[i] == SEEN)
 			u->flags |= ICF_UNIT_BLIND;
 	}
 	free(mark);
@@ -66,7 +77,8 @@ struct gap {
 	bool sums;                     /* it calls a sum, or jumps to one */
 };
 
-/* Reads unit I.  What nothing names inside of it may be data, so that a byte that begins no instruction is passed over. */
+/* Reads unit I.  What nothing names inside of it may be data, so that a byte that begins no
+ * instruction is passed over. */
 static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, struct gap *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -86,13 +98,15 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 			t.insn.len = KEEP;
 		}
 		t.insn.data[t.insn.len++] = a;
-		if (!ret->sums && (a.in.kind == ELFRW_INSN_CALL_IND || a.in.kind == ELFRW_INSN_JMP_IND))
+		if (!ret->sums &&
+		    (a.in.kind == ELFRW_INSN_CALL_IND || a.in.kind == ELFRW_INSN_JMP_IND))
 			ret->sums = icf_call_adds(prog, i, &t, t.insn.len - 1);
 		if (!(a.in.flags & ELFRW_INSN_LEA) || !a.in.pcrel_size)
 			continue;
 		struct icf_named_at *n = VEC_PUSH(&ret->name);
 		if (n)
-			*n = (struct icf_named_at){ a.in.target, (uint32_t)pos, icf_in_exec(prog, a.in.target) };
+			*n = (struct icf_named_at){ a.in.target, (uint32_t)pos,
+						    icf_in_exec(prog, a.in.target) };
 		else
 			err = &elfrw_err_nomem;
 	}
@@ -100,16 +114,22 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 	return err;
 }
 
-/* Pins what the first words of the object at BASE lead to, counted from address FROM of code: inside of functions, too. */
-static void pin_row(struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t from)
+/* Pins what the first words of the object at BASE lead to, counted from address FROM of code:
+ * inside of functions, too. */
+static void pin_row(struct icf_program *prog, const struct icf_data_map *map, uint64_t base,
+		    uint64_t from)
 {
 	uint64_t end = icf_next_named(prog, map, base, UINT64_MAX), word;
-	for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word) && icf_in_exec(prog, from + word); p += 4)
+	for (uint64_t p = base;
+	     p + 4 <= end && icf_distance_at(prog, p, &word) && icf_in_exec(prog, from + word);
+	     p += 4)
 		icf_pin_unit(prog, icf_unit_at(prog, from + word));
 }
 
-/* Pins what words of data could lead to, counted from addresses of code that are named near the data's. */
-static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map, const struct gap *g, bool evidence)
+/* Pins what words of data could lead to, counted from addresses of code that are named near the
+ * data's. */
+static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map,
+			const struct gap *g, bool evidence)
 {
 	const struct icf_named_at *name = g->name.data;
 	size_t near = 0, end = 0;
@@ -118,7 +138,8 @@ static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map
 			continue;
 		while (name[k].pos - name[near].pos > NEARBY)
 			near++;
-		while (end < g->name.len && (name[end].pos <= name[k].pos || name[end].pos - name[k].pos <= NEARBY))
+		while (end < g->name.len &&
+		       (name[end].pos <= name[k].pos || name[end].pos - name[k].pos <= NEARBY))
 			end++;
 		bool any = false;
 		for (size_t c = near; c < end; c++) {
@@ -145,9 +166,11 @@ static void pin_words(struct icf_program *prog, const struct icf_data_map *map, 
 static void keep_padding(struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
 {
 	uint32_t before = icf_unit_ending(prog, ref->target);
-	uint32_t behind = (uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= ref->target);
+	uint32_t behind = (uint32_t)LOWER_BOUND(0, prog->unit.len, mid,
+						prog->unit.data[mid].start <= ref->target);
 	if (before == ICF_NONE) {
-		icf_infer_loose(prog, prog->unit.data[i].start + ref->off, "code without bounds names a place between two functions");
+		icf_infer_loose(prog, prog->unit.data[i].start + ref->off,
+				"code without bounds names a place between two functions");
 		return;
 	}
 	icf_pin_unit(prog, before);
@@ -156,7 +179,8 @@ static void keep_padding(struct icf_program *prog, uint32_t i, const struct icf_
 }
 
 /* Pins what unit I, which is not understood, may reach by way of the data that it names. */
-static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_data_map *map, uint32_t i, const struct gap *g)
+static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_data_map *map,
+				     uint32_t i, const struct gap *g)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -183,7 +207,8 @@ struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
-		if (is_bare(prog, u) && !u->n_sym && (u->flags & ICF_UNIT_RELATIVE) && icf_names_code(prog, u))
+		if (is_bare(prog, u) && !u->n_sym && (u->flags & ICF_UNIT_RELATIVE) &&
+		    icf_names_code(prog, u))
 			u->flags |= ICF_UNIT_BLIND;
 		if (!icf_is_dark(u) || prog->exec.data[u->sec].linkage)
 			continue;

@@ -17,16 +17,19 @@ void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why)
 	prog->loose_at = at;
 }
 
-bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a, const struct icf_unit *b)
+bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a,
+		      const struct icf_unit *b)
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, a);
 	for (uint32_t r = 0; r < a->n_ref; r++)
-		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > b->start && ref[r].target < b->end)
+		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > b->start &&
+		    ref[r].target < b->end)
 			return true;
 	return false;
 }
 
-/* Tables come in the order of their addresses, so only those that lie in each other leave anything to sort. */
+/* Tables come in the order of their addresses, so only those that lie in each other leave anything
+ * to sort. */
 static bool is_ascending(const struct icf_program *prog, size_t from)
 {
 	for (size_t i = from + 1; i < prog->dataref.len; i++)
@@ -35,7 +38,8 @@ static bool is_ascending(const struct icf_program *prog, size_t from)
 	return true;
 }
 
-/* Relocations were kept; what neither a symbol nor an FDE delimits (crtstuff in a stripped file) may be data all the same. */
+/* Relocations were kept; what neither a symbol nor an FDE delimits (crtstuff in a stripped file)
+ * may be data all the same. */
 static struct elfrw_err *judge_gaps(struct icf_program *prog, unsigned threads)
 {
 	struct icf_islands islands = { 0 };
@@ -54,7 +58,8 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		return icf_infer_sums(prog);
 	}
 	if (!prog->img->pic) {
-		icf_infer_loose(prog, prog->img->ehdr.e_entry, "its addresses are fixed and have no relocations");
+		icf_infer_loose(prog, prog->img->ehdr.e_entry,
+				"its addresses are fixed and have no relocations");
 		return icf_infer_fixed(prog, threads);
 	}
 	struct icf_islands islands = { 0 };
@@ -62,7 +67,8 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 	struct icf_data_map map = { 0 };
 	size_t known = prog->dataref.len;
 	struct icf_bits insn;
-	if (!icf_bits_init(&insn, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(&insn, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
 	struct elfrw_err *err = icf_find_islands(prog, threads, &islands, &insn);
 	if (!err)
@@ -79,8 +85,10 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		err = icf_infer_runs(prog, &map, threads);
 	/* Then there are two ascending runs. */
 	if (!err && !is_ascending(prog, known))
-		qsort(prog->dataref.data + known, prog->dataref.len - known, sizeof *prog->dataref.data, dataref_order);
-	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order))
+		qsort(prog->dataref.data + known, prog->dataref.len - known,
+		      sizeof *prog->dataref.data, dataref_order);
+	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len,
+				     sizeof *prog->dataref.data, dataref_order))
 		err = &elfrw_err_nomem;
 	icf_data_map_deinit(&map);
 	icf_bits_deinit(&insn);

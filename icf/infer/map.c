@@ -1,6 +1,7 @@
 /* map.c: what data is made of: which places something names.
  *
- * One bit for each byte of the data sections, so that a search for the next name reads eight places at once. */
+ * One bit for each byte of the data sections, so that a search for the next name reads eight places
+ * at once. */
 #include "icf/infer/parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ bool icf_bits_init(struct icf_bits *b, uint64_t lo, uint64_t hi)
 
 static bool is_data(const struct elfrw_section *s)
 {
-	return (s->hdr.sh_flags & SHF_ALLOC) && !(s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) && s->hdr.sh_size;
+	return (s->hdr.sh_flags & SHF_ALLOC) && !(s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) &&
+	       s->hdr.sh_size;
 }
 
 static void name_symbols(const struct elfrw_image *img, uint32_t shndx, struct icf_bits *named)
@@ -30,7 +32,8 @@ static void name_symbols(const struct elfrw_image *img, uint32_t shndx, struct i
 	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+		if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE &&
+		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
 			icf_set_bit(named, sym.st_value);
 	}
 }
@@ -49,7 +52,8 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 	}
 	if (lo >= hi)
 		lo = hi = 0;
-	/* Data is a part of the file, so its span is bounded by the file's size but for gaps between segments. */
+	/* Data is a part of the file, so its span is bounded by the file's size but for gaps
+	 * between segments. */
 	if (hi - lo > sum + 2 * (uint64_t)prog->img->size + (1u << 26))
 		return elfrw_error("data sections are too far apart");
 	lo &= ~(uint64_t)7; /* so that a word's places are in one byte */
@@ -80,10 +84,13 @@ void icf_data_map_deinit(struct icf_data_map *map)
 	icf_bits_deinit(&map->table);
 }
 
-uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va, uint64_t most)
+uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va,
+			uint64_t most)
 {
 	uint32_t shndx = elfrw_image_section_at(prog->img, va);
-	uint64_t end = shndx ? prog->img->section[shndx].hdr.sh_addr + prog->img->section[shndx].hdr.sh_size : va;
+	uint64_t end = shndx ? prog->img->section[shndx].hdr.sh_addr +
+				       prog->img->section[shndx].hdr.sh_size
+			     : va;
 	if (end - va > most)
 		end = va + most;
 	for (uint64_t p = va + 1; p < end;) {

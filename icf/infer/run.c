@@ -1,19 +1,26 @@
 /* run.c: distances to functions in data, whatever their shape.
  *
- * A distance in data is W bytes long (2, 4 or 8) at any byte offset, counted in units of 1, 2, 4, 8 or 16 bytes, from
- *   - its own place, its own end (`.long f - . - 4`; a `call` kept as data), or any place within 64 bytes: its record's start or end,
- *   - the last place before it that something names (a table, a vtable's address point) or 8 bytes behind (a relative vtable's symbol),
- *   - an address that the program has otherwise: the file's first byte, an executable section's start, the global offset table.
- * Nothing tells such words from numbers but what stands beside them.  A word that, counted from itself or from its end, leads to the very
- * entry of a function far away is so rare among numbers that each one is taken for a distance, as long as no such
- * number is to be expected in a file with that much data and that many functions.  The other shapes are only believed in company: at
- * equal steps of at most 64 bytes, words of the same shape lead to different functions, and none in between leads elsewhere (zeros and
- * distances to named data may: entries without a function).  How many it takes depends on how easily numbers do it, too; an
- * object all of whose words do it needs fewer.
+ * A distance in data is W bytes long (2, 4 or 8) at any byte offset, counted in units of 1, 2, 4, 8
+ * or 16 bytes, from
+ *   - its own place, its own end (`.long f - . - 4`; a `call` kept as data), or any place within 64
+ *     bytes: its record's start or end,
+ *   - the last place before it that something names (a table, a vtable's address point) or 8 bytes
+ *     behind (a relative vtable's symbol),
+ *   - an address that the program has otherwise: the file's first byte, an executable section's
+ *     start, the global offset table.
+ * Nothing tells such words from numbers but what stands beside them.  A word that, counted from
+ * itself or from its end, leads to the very entry of a function far away is so rare among numbers
+ * that each one is taken for a distance, as long as no such number is to be expected in a file with
+ * that much data and that many functions.  The other shapes are only believed in company: at equal
+ * steps of at most 64 bytes, words of the same shape lead to different functions, and none in
+ * between leads elsewhere (zeros and distances to named data may: entries without a function).  How
+ * many it takes depends on how easily numbers do it, too; an object all of whose words do it needs
+ * fewer.
  *
- * What is found is only kept where it is: the functions are pinned, the words are never written.  A lone distance from anything
- * else than its own place is not seen here; the code that adds it is, when it calls or jumps to the sum (word.c).
- * Cost: one pass over the data for each word size, and one for each shape over the words that are near enough to zero. */
+ * What is found is only kept where it is: the functions are pinned, the words are never written.  A
+ * lone distance from anything else than its own place is not seen here; the code that adds it is,
+ * when it calls or jumps to the sum (word.c). Cost: one pass over the data for each word size, and
+ * one for each shape over the words that are near enough to zero. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -22,12 +29,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEP 64  /* bytes from one word of a table to the next */
-#define MAX_AWAY 64  /* bytes from a word to the start or end of its record */
-#define MAX_GAP 8    /* entries in a row without a function */
+#define MAX_STEP     64 /* bytes from one word of a table to the next */
+#define MAX_AWAY     64 /* bytes from a word to the start or end of its record */
+#define MAX_GAP      8  /* entries in a row without a function */
 #define MAX_DISTINCT 32
-#define MAX_OBJECT 65536 /* bytes behind a word in which its object ends */
-#define MAX_FIXED 32 /* addresses that words of any section are counted from */
+#define MAX_OBJECT   65536 /* bytes behind a word in which its object ends */
+#define MAX_FIXED    32    /* addresses that words of any section are counted from */
 
 enum base {
 	FROM_PLACE, /* plus `away` */
@@ -46,7 +53,8 @@ struct run_job {
 	struct icf_program *prog;
 	const struct icf_data_map *map;
 	struct icf_bits entry; /* places in code that are the entries of functions */
-	uint8_t *near;         /* owned; a bit for each 16 bytes of code from `lo` on: there is an entry among them */
+	uint8_t *near; /* owned; a bit for each 16 bytes of code from `lo` on: there is an entry
+			  among them */
 	struct icf_bits known; /* bytes of data that are explained */
 	uint64_t lo, hi;       /* of the code */
 	uint64_t span;         /* nothing is further than this from anything else */
@@ -70,7 +78,8 @@ struct look {
 	struct icf_places word; /* the places of words that are not zero and near enough to it */
 	struct icf_places name; /* for each of them: the last place up to it that something names */
 	VEC(struct hit) hit;    /* of one shape, by place */
-	uint64_t start, end;    /* of the object that was asked for last: from a place that something names to the next one */
+	uint64_t start, end; /* of the object that was asked for last: from a place that something
+				names to the next one */
 };
 
 bool icf_holds_data(const struct elfrw_section *s)
@@ -79,9 +88,18 @@ bool icf_holds_data(const struct elfrw_section *s)
 	if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
 		return false;
 	switch (s->hdr.sh_type) {
-	case SHT_STRTAB: case SHT_RELA: case SHT_REL: case SHT_RELR: case SHT_HASH: case SHT_GNU_HASH: case SHT_DYNSYM: case SHT_DYNAMIC:
-	case SHT_GNU_verdef: case SHT_GNU_verneed: case SHT_GNU_versym: case SHT_NOBITS:
-		return false;
+	case SHT_STRTAB:
+	case SHT_RELA:
+	case SHT_REL:
+	case SHT_RELR:
+	case SHT_HASH:
+	case SHT_GNU_HASH:
+	case SHT_DYNSYM:
+	case SHT_DYNAMIC:
+	case SHT_GNU_verdef:
+	case SHT_GNU_verneed:
+	case SHT_GNU_versym:
+	case SHT_NOBITS: return false;
 	}
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		if (strncmp(s->name, other[i], strlen(other[i])) == 0)
@@ -96,19 +114,22 @@ static uint64_t word_at(const struct elfrw_section *s, uint64_t va, const struct
 		return (uint64_t)(int64_t)(int32_t)elfrw_get32(p) << sh->shift;
 	if (sh->size == 8)
 		return elfrw_get64(p) << sh->shift;
-	return (sh->sign ? (uint64_t)(int64_t)(int16_t)elfrw_get16(p) : elfrw_get16(p)) << sh->shift;
+	return (sh->sign ? (uint64_t)(int64_t)(int16_t)elfrw_get16(p) : elfrw_get16(p))
+	       << sh->shift;
 }
 
 static bool is_known(const struct run_job *job, uint64_t va, unsigned size)
 {
-	return icf_bit(&job->known, va) || icf_bit(&job->known, va + size - 1) || icf_bit(&job->known, va + size / 2);
+	return icf_bit(&job->known, va) || icf_bit(&job->known, va + size - 1) ||
+	       icf_bit(&job->known, va + size / 2);
 }
 
 /* The last place behind FLOOR, and up to VA, that something names, or NONE. */
 static uint64_t last_named(const struct icf_bits *named, uint64_t floor, uint64_t va, uint64_t none)
 {
 	for (uint64_t p = va; p > floor; p--) {
-		while (p > floor + 8 && p - named->lo < named->hi - named->lo && ((p - named->lo) & 7) == 7 && !named->bits[(p - named->lo) >> 3])
+		while (p > floor + 8 && p - named->lo < named->hi - named->lo &&
+		       ((p - named->lo) & 7) == 7 && !named->bits[(p - named->lo) >> 3])
 			p -= 8;
 		if (icf_bit(named, p))
 			return p;
@@ -130,7 +151,8 @@ static bool mark_entries(struct run_job *job)
 	for (size_t i = 0; i < prog->cfi.fde.len; i++)
 		icf_set_bit(&job->entry, prog->cfi.fde.data[i].pc_begin);
 	for (size_t e = 0; e < prog->exec.len; e++)
-		for (uint64_t va = prog->exec.data[e].start; prog->exec.data[e].linkage && va < prog->exec.data[e].end; va += 16)
+		for (uint64_t va = prog->exec.data[e].start;
+		     prog->exec.data[e].linkage && va < prog->exec.data[e].end; va += 16)
 			icf_set_bit(&job->entry, va);
 	job->near = calloc(((job->hi - job->lo) >> 7) + 1, 1);
 	if (!job->near)
@@ -168,7 +190,8 @@ static bool has_address(const struct icf_program *prog, uint64_t va)
 				return true;
 	}
 	for (size_t i = 0; i < prog->dynreloc.len; i++)
-		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE && prog->dynreloc.data[i].addend == va)
+		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
+		    prog->dynreloc.data[i].addend == va)
 			return true;
 	return false;
 }
@@ -177,11 +200,15 @@ static bool has_address(const struct icf_program *prog, uint64_t va)
 static bool asks_for_image(const struct icf_program *prog)
 {
 	static const char *const name[] = { "dladdr", "dladdr1", "dl_iterate_phdr", "dlinfo" };
-	const struct elfrw_section *s = prog->img->dynsym ? &prog->img->section[prog->img->dynsym] : NULL;
+	const struct elfrw_section *s =
+		prog->img->dynsym ? &prog->img->section[prog->img->dynsym] : NULL;
 	for (uint64_t i = 1; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		const char *is = sym.st_shndx == SHN_UNDEF ? elfrw_image_string(prog->img, s->hdr.sh_link, sym.st_name) : NULL;
+		const char *is =
+			sym.st_shndx == SHN_UNDEF
+				? elfrw_image_string(prog->img, s->hdr.sh_link, sym.st_name)
+				: NULL;
 		for (size_t k = 0; is && k < sizeof name / sizeof *name; k++)
 			if (strcmp(is, name[k]) == 0)
 				return true;
@@ -212,7 +239,8 @@ static void find_fixed(struct run_job *job)
 			add_fixed(job, prog->exec.data[e].start);
 	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
 		const struct elfrw_section *s = &prog->img->section[i];
-		/* Few numbers lead from the global offset table to a function; who computes its address may be code that is not understood. */
+		/* Few numbers lead from the global offset table to a function; who computes its
+		 * address may be code that is not understood. */
 		if (strncmp(s->name, ".got", 4) == 0)
 			add_fixed(job, s->hdr.sh_addr);
 	}
@@ -222,24 +250,30 @@ static void pin_at(const struct run_job *job, uint64_t va)
 {
 	uint32_t i = va - job->lo < job->hi - job->lo ? icf_unit_at(job->prog, va) : ICF_NONE;
 	if (i != ICF_NONE)
-		__atomic_fetch_or(&job->prog->unit.data[i].flags, (__typeof__(job->prog->unit.data[i].flags))ICF_UNIT_PINNED, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&job->prog->unit.data[i].flags,
+				  (__typeof__(job->prog->unit.data[i].flags))ICF_UNIT_PINNED,
+				  __ATOMIC_RELAXED);
 }
 
-/* Can a word of 2 bytes at VA, or a name before it, be near enough to the code?  Where the code is larger than such a word can count,
- * only data beside it. */
+/* Can a word of 2 bytes at VA, or a name before it, be near enough to the code?  Where the code is
+ * larger than such a word can count, only data beside it. */
 static bool is_near(const struct run_job *job, uint64_t va)
 {
 	return job->hi - job->lo <= 0x10000 || (va + 0x18000 >= job->lo && va < job->hi + 0x18000);
 }
 
-/* The object that VA lies in, at *START, and where it ends, MAX_OBJECT bytes behind VA at most.  Questions come in order, many of one
- * object, so that all of them together look at each byte a few times. */
+/* The object that VA lies in, at *START, and where it ends, MAX_OBJECT bytes behind VA at most.
+ * Questions come in order, many of one object, so that all of them together look at each byte a few
+ * times. */
 static uint64_t object_of(struct look *l, uint64_t va, uint64_t *start)
 {
 	if (va < l->start || va >= l->end) {
-		uint64_t first = l->sec->hdr.sh_addr, floor = va >= l->end && l->end > first ? l->end - 1 : first;
-		l->start = last_named(&l->job->map->named, floor, va, floor > first ? l->end : first);
-		l->end = icf_next_named(l->job->prog, l->job->map, va, first + l->sec->hdr.sh_size - va);
+		uint64_t first = l->sec->hdr.sh_addr,
+			 floor = va >= l->end && l->end > first ? l->end - 1 : first;
+		l->start =
+			last_named(&l->job->map->named, floor, va, floor > first ? l->end : first);
+		l->end = icf_next_named(l->job->prog, l->job->map, va,
+					first + l->sec->hdr.sh_size - va);
 	}
 	*start = l->start;
 	return l->end - va > MAX_OBJECT ? va + MAX_OBJECT : l->end;
@@ -253,7 +287,8 @@ static struct elfrw_err *find_words(struct look *l, unsigned size)
 	uint64_t name = s->hdr.sh_addr, seen = name;
 	for (uint64_t va = s->hdr.sh_addr; end - va >= size; va++) {
 		uint64_t w = word_at(s, va, &sh);
-		if (w == 0 || w + span >= 2 * span || is_known(l->job, va, size) || (size == 2 && !is_near(l->job, va)))
+		if (w == 0 || w + span >= 2 * span || is_known(l->job, va, size) ||
+		    (size == 2 && !is_near(l->job, va)))
 			continue;
 		uint64_t *slot = VEC_PUSH(&l->word.v), *of = VEC_PUSH(&l->name.v);
 		if (!slot || !of)
@@ -267,14 +302,17 @@ static struct elfrw_err *find_words(struct look *l, unsigned size)
 
 #define BLOCK 256
 
-/* Of words FROM to FROM + N, those that lead near an entry: their indices, ascending, at HIT.  No branch depends on what the words are: that
- * would be foretold wrongly more often than not; and what is asked is small enough for a cache. */
-static unsigned scan_block(const struct look *l, const struct shape *sh, size_t from, unsigned n, uint32_t *hit)
+/* Of words FROM to FROM + N, those that lead near an entry: their indices, ascending, at HIT.  No
+ * branch depends on what the words are: that would be foretold wrongly more often than not; and
+ * what is asked is small enough for a cache. */
+static unsigned scan_block(const struct look *l, const struct shape *sh, size_t from, unsigned n,
+			   uint32_t *hit)
 {
 	const uint8_t *near = l->job->near;
 	const uint64_t *word = l->word.v.data + from;
 	const uint64_t *base = sh->base == FROM_NAME ? l->name.v.data + from : word;
-	uint64_t own = sh->base == FROM_FIXED ? 0 : UINT64_MAX, plus = sh->base == FROM_FIXED ? sh->fixed : (uint64_t)(int64_t)sh->away;
+	uint64_t own = sh->base == FROM_FIXED ? 0 : UINT64_MAX,
+		 plus = sh->base == FROM_FIXED ? sh->fixed : (uint64_t)(int64_t)sh->away;
 	uint64_t span = l->job->hi - l->job->lo;
 	unsigned found = 0;
 	plus -= l->job->lo;
@@ -298,7 +336,8 @@ static struct elfrw_err *find_hits(struct look *l, const struct shape *sh)
 		for (unsigned k = 0; k < n; k++) {
 			uint64_t va = l->word.v.data[from + at[k]], base = sh->fixed;
 			if (sh->base != FROM_FIXED)
-				base = (sh->base == FROM_NAME ? l->name.v.data[from + at[k]] : va) + (uint64_t)(int64_t)sh->away;
+				base = (sh->base == FROM_NAME ? l->name.v.data[from + at[k]] : va) +
+				       (uint64_t)(int64_t)sh->away;
 			uint64_t to = base + word_at(l->sec, va, sh);
 			if (!icf_bit(&l->job->entry, to))
 				continue;
@@ -317,8 +356,10 @@ struct run {
 	unsigned step, n;     /* different functions in a row */
 };
 
-/* Is the word at VA, counted as hit H is, no reason why this should be no table?  No function, or data that has a name. */
-static bool is_neutral(const struct look *l, const struct shape *sh, const struct hit *h, uint64_t va)
+/* Is the word at VA, counted as hit H is, no reason why this should be no table?  No function, or
+ * data that has a name. */
+static bool is_neutral(const struct look *l, const struct shape *sh, const struct hit *h,
+		       uint64_t va)
 {
 	uint64_t w = word_at(l->sec, va, sh);
 	if (w == 0)
@@ -328,14 +369,17 @@ static bool is_neutral(const struct look *l, const struct shape *sh, const struc
 }
 
 /* The run with STEP that begins at hit H; what counts from a name ends at END, the next one. */
-static struct run run_from(const struct look *l, const struct shape *sh, const struct hit *h, uint64_t end, unsigned step)
+static struct run run_from(const struct look *l, const struct shape *sh, const struct hit *h,
+			   uint64_t end, unsigned step)
 {
 	uint64_t seen[MAX_DISTINCT] = { h->to };
 	struct run r = { h->va, h->va, step, 1 };
 	unsigned gap = 0;
 	for (uint64_t va = h->va; end - va >= step + (uint64_t)sh->size && gap <= MAX_GAP;) {
 		va += step;
-		uint64_t w = word_at(l->sec, va, sh), to = w + (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base);
+		uint64_t w = word_at(l->sec, va, sh),
+			 to = w +
+			      (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base);
 		if (w && icf_bit(&l->job->entry, to) && !is_known(l->job, va, sh->size)) {
 			/* One number all over again is one chance. */
 			unsigned k = 0;
@@ -354,7 +398,8 @@ static struct run run_from(const struct look *l, const struct shape *sh, const s
 }
 
 /* Does the object that hit H lies in hold nothing but words of this run, in their column? */
-static bool fills_object(struct look *l, const struct shape *sh, const struct hit *h, const struct run *r)
+static bool fills_object(struct look *l, const struct shape *sh, const struct hit *h,
+			 const struct run *r)
 {
 	uint64_t start, end = object_of(l, h->va, &start);
 	if (r->first < start || r->last >= end)
@@ -370,10 +415,12 @@ static bool fills_object(struct look *l, const struct shape *sh, const struct hi
 	return true;
 }
 
-/* How many functions in a row are no chance; of an object that holds nothing else (ALONE).  The shorter the words, and the coarser their
- * units, the more numbers lead to some function; the start of the code is as near to many numbers as can be.  No relocation divides, so
- * only differences inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none are believed, nor from
- * the start of the code; there the whole object must be such words, and many in a large file. */
+/* How many functions in a row are no chance; of an object that holds nothing else (ALONE).  The
+ * shorter the words, and the coarser their units, the more numbers lead to some function; the start
+ * of the code is as near to many numbers as can be.  No relocation divides, so only differences
+ * inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none
+ * are believed, nor from the start of the code; there the whole object must be such words, and many
+ * in a large file. */
 static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 {
 	bool near = sh->base == FROM_PLACE && (sh->away == 0 || sh->away == sh->size);
@@ -384,24 +431,36 @@ static unsigned enough(const struct look *l, const struct shape *sh, bool alone)
 	if (back && sh->size > 2)
 		return (alone ? 3 : 5) + (sh->shift ? 3 : 0);
 	if (sh->base == FROM_FIXED)
-		return !alone || sh->shift ? MAX_DISTINCT + 1 : l->job->bytes > 1 << 20 ? 16 : sh->size == 2 ? 8 : 4;
+		return !alone || sh->shift       ? MAX_DISTINCT + 1
+		       : l->job->bytes > 1 << 20 ? 16
+		       : sh->size == 2           ? 8
+						 : 4;
 	if (sh->base == FROM_NAME)
-		return sh->size == 2 ? alone ? 4 : 6 : alone ? sh->shift ? 3 : 2 : sh->shift ? 6 : 4;
+		return sh->size == 2 ? alone ? 4 : 6
+		       : alone       ? sh->shift ? 3 : 2
+		       : sh->shift   ? 6
+				     : 4;
 	if (!near)
 		return alone ? 5 : 6;
-	return (alone ? 2 : 3) + (sh->shift ? 5 : 0) + (sh->size == 2 ? 1 : 0) + (l->job->bytes * l->job->chance > 1 ? 3 : 0);
+	return (alone ? 2 : 3) + (sh->shift ? 5 : 0) + (sh->size == 2 ? 1 : 0) +
+	       (l->job->bytes * l->job->chance > 1 ? 3 : 0);
 }
 
-/* Pins all that the run's words lead to, and those behind and between runs that lead into a function, as to a second entry. */
-static void pin_run(const struct look *l, const struct shape *sh, const struct hit *h, const struct run *r)
+/* Pins all that the run's words lead to, and those behind and between runs that lead into a
+ * function, as to a second entry. */
+static void pin_run(const struct look *l, const struct shape *sh, const struct hit *h,
+		    const struct run *r)
 {
 	const struct elfrw_section *s = l->sec;
 	uint64_t end = s->hdr.sh_addr + s->hdr.sh_size;
 	uint64_t first = r->first - s->hdr.sh_addr >= r->step ? r->first - r->step : r->first;
-	for (uint64_t va = first; va <= r->last + r->step && va <= end && end - va >= sh->size; va += r->step) {
+	for (uint64_t va = first; va <= r->last + r->step && va <= end && end - va >= sh->size;
+	     va += r->step) {
 		uint64_t w = word_at(s, va, sh);
 		if (w)
-			pin_at(l->job, w + (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base));
+			pin_at(l->job,
+			       w + (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away
+							   : h->base));
 	}
 }
 
@@ -420,17 +479,20 @@ static void judge_hits(struct look *l, const struct shape *sh)
 			if (step < 64 && before >> step & 1)
 				continue;
 			/* A record's start or end is not in another record. */
-			if (sh->base == FROM_PLACE && (sh->away <= -(int)step || sh->away > (int)step))
+			if (sh->base == FROM_PLACE &&
+			    (sh->away <= -(int)step || sh->away > (int)step))
 				continue;
 			struct run r = run_from(l, sh, h, end, step);
-			if (r.n >= enough(l, sh, false) || (r.n >= enough(l, sh, true) && fills_object(l, sh, h, &r)))
+			if (r.n >= enough(l, sh, false) ||
+			    (r.n >= enough(l, sh, true) && fills_object(l, sh, h, &r)))
 				pin_run(l, sh, h, &r);
 		}
 	}
 }
 
-/* Words that lead from their place or end to an entry, alone: each at any byte where a twentieth of one is to be expected of chance in all
- * the data, or less; else those that are aligned, where that holds of them; else three that are close together, unless the data is huge. */
+/* Words that lead from their place or end to an entry, alone: each at any byte where a twentieth of
+ * one is to be expected of chance in all the data, or less; else those that are aligned, where that
+ * holds of them; else three that are close together, unless the data is huge. */
 static void judge_lone(const struct look *l)
 {
 	double expected = l->job->lone ? 0 : l->job->bytes * l->job->chance;
@@ -451,7 +513,8 @@ static bool reaches(const struct look *l, const struct shape *sh)
 {
 	if (sh->size != 2 || sh->shift)
 		return sh->size != 2;
-	uint64_t from = l->sec->hdr.sh_addr, to = from + l->sec->hdr.sh_size, far = (uint64_t)(sh->sign ? 0x8000 : 0xffff) << sh->shift;
+	uint64_t from = l->sec->hdr.sh_addr, to = from + l->sec->hdr.sh_size,
+		 far = (uint64_t)(sh->sign ? 0x8000 : 0xffff) << sh->shift;
 	if (sh->base == FROM_FIXED && l->job->hi - l->job->lo > 0x10000)
 		return false;
 	if (sh->base == FROM_FIXED)
@@ -470,8 +533,8 @@ static struct elfrw_err *try_shape(struct look *l, const struct shape *sh, bool 
 	return NULL;
 }
 
-/* Words in units of 1 << SH.shift bytes, counted from their places, from what is named before them, and from the addresses that the
- * program has otherwise. */
+/* Words in units of 1 << SH.shift bytes, counted from their places, from what is named before them,
+ * and from the addresses that the program has otherwise. */
 static struct elfrw_err *try_unit(struct look *l, struct shape sh)
 {
 	for (unsigned sign = sh.size == 2 ? 0 : 1; sign <= 1; sign++) {
@@ -493,7 +556,8 @@ static struct elfrw_err *try_unit(struct look *l, struct shape sh)
 	return NULL;
 }
 
-/* A record's start or end.  Only few words lead there from data, and only they are left in the list. */
+/* A record's start or end.  Only few words lead there from data, and only they are left in the
+ * list. */
 static struct elfrw_err *try_records(struct look *l, unsigned size)
 {
 	struct shape sh = { .size = (uint8_t)size, .base = FROM_PLACE, .sign = true };
@@ -510,7 +574,8 @@ static struct elfrw_err *try_records(struct look *l, unsigned size)
 	return NULL;
 }
 
-/* Forgets the words that lead too far when they count in units of 1 << SHIFT bytes; in larger ones they do so, too. */
+/* Forgets the words that lead too far when they count in units of 1 << SHIFT bytes; in larger ones
+ * they do so, too. */
 static void drop_far(struct look *l, unsigned size, unsigned shift)
 {
 	const struct shape sh = { .size = (uint8_t)size, .shift = (uint8_t)shift, .sign = true };
@@ -586,9 +651,13 @@ static struct elfrw_err *search(struct run_job *job, unsigned threads)
 	return err;
 }
 
-struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map, unsigned threads)
+struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map,
+				 unsigned threads)
 {
-	struct run_job job = { .prog = prog, .map = map, .lo = prog->exec.data[0].start, .hi = prog->exec.data[prog->exec.len - 1].end };
+	struct run_job job = { .prog = prog,
+			       .map = map,
+			       .lo = prog->exec.data[0].start,
+			       .hi = prog->exec.data[prog->exec.len - 1].end };
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 1; i < prog->img->n_sections && !err; i++)
 		if (icf_holds_data(&prog->img->section[i]))
@@ -603,7 +672,11 @@ struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threa
 {
 	struct icf_data_map map;
 	ELFRW_TRY(icf_data_map_init(prog, &map));
-	struct run_job job = { .prog = prog, .map = &map, .lo = prog->exec.data[0].start, .hi = prog->exec.data[prog->exec.len - 1].end, .lone = true };
+	struct run_job job = { .prog = prog,
+			       .map = &map,
+			       .lo = prog->exec.data[0].start,
+			       .hi = prog->exec.data[prog->exec.len - 1].end,
+			       .lone = true };
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];

@@ -1,29 +1,34 @@
 /* sum.c: differences of two functions in data, where relocations were kept.
  *
- * `.long f - g` has no relocation where f and g stand in one section of an object file: the assembler knows it.  Nothing in the linked
- * file tells it from a number.  But whoever uses it adds it to the address of g: so the words are looked at that a unit names beside an
- * address of code, of 2, 4 and 8 bytes, in units of 1 to 16 bytes.  Where three in a row, or two that are alone, lead to entries of
- * different functions, counted from that address, these functions and g stay where they are; the words are never written.  Code that
- * gets the address of g or of the words from elsewhere is not seen.
+ * `.long f - g` has no relocation where f and g stand in one section of an object file: the
+ * assembler knows it.  Nothing in the linked file tells it from a number.  But whoever uses it adds
+ * it to the address of g: so the words are looked at that a unit names beside an address of code,
+ * of 2, 4 and 8 bytes, in units of 1 to 16 bytes.  Where three in a row, or two that are alone,
+ * lead to entries of different functions, counted from that address, these functions and g stay
+ * where they are; the words are never written.  Code that gets the address of g or of the words
+ * from elsewhere is not seen.
  *
- * Words in units of more than a byte only an assembler writes, on request; but small numbers, times 16, lead to small functions in
- * a row all too often where a unit names hundreds of addresses (LLVM's lists of lambdas).  Such a row is believed where the density of
- * entries among the places that such words can name makes it no chance; a unit that multiplies as the words ask needs less.
+ * Words in units of more than a byte only an assembler writes, on request; but small numbers, times
+ * 16, lead to small functions in a row all too often where a unit names hundreds of addresses
+ * (LLVM's lists of lambdas).  Such a row is believed where the density of entries among the places
+ * that such words can name makes it no chance; a unit that multiplies as the words ask needs less.
  *
- * Cost: one pass over the references of all units; a few words for each pair of addresses of code and data that one unit names; the
- * code of units that seem to have rows of the last kind. */
+ * Cost: one pass over the references of all units; a few words for each pair of addresses of code
+ * and data that one unit names; the code of units that seem to have rows of the last kind. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
 #include "icf/program/unit.h"
 
-#define MAX_CODE 64   /* addresses of code that are looked at in one unit; of the others, all words count from them */
-#define MAX_WORDS 512 /* of one table */
-#define MAX_ZEROS 8   /* in a row */
+#define MAX_CODE                                                                               \
+	64 /* addresses of code that are looked at in one unit; of the others, all words count \
+	      from them */
+#define MAX_WORDS    512 /* of one table */
+#define MAX_ZEROS    8   /* in a row */
 #define MAX_DISTINCT 16
-#define MAX_CHANCE (1. / 16) /* of a row: how many like it are to be expected in the unit */
-#define MAX_PLAIN (1. / 4)   /* the same, of words in bytes */
-#define MULTIPLIES (1. / 64) /* what the chance is times where the unit multiplies */
+#define MAX_CHANCE   (1. / 16) /* of a row: how many like it are to be expected in the unit */
+#define MAX_PLAIN    (1. / 4)  /* the same, of words in bytes */
+#define MULTIPLIES   (1. / 64) /* what the chance is times where the unit multiplies */
 
 struct sum {
 	struct icf_program *prog;
@@ -51,7 +56,8 @@ struct way {
 /* Does a relocation explain a byte of [VA, VA + SIZE)? */
 static bool explained(const struct icf_program *prog, uint64_t va, unsigned size)
 {
-	size_t i = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place + prog->dataref.data[mid].size <= va);
+	size_t i = LOWER_BOUND(0, prog->dataref.len, mid,
+			       prog->dataref.data[mid].place + prog->dataref.data[mid].size <= va);
 	if (i < prog->dataref.len && prog->dataref.data[i].place < va + size)
 		return true;
 	i = icf_first_dynreloc(prog, va > 7 ? va - 7 : 0);
@@ -65,7 +71,8 @@ static bool read_word(const struct words *x, const struct way *w, unsigned k, ui
 	if (off > x->size || x->size - off < w->size)
 		return false;
 	unsigned shift = 64 - 8 * w->size;
-	*ret = (uint64_t)((int64_t)(elfrw_get_le(x->data + off, w->size) << shift) >> shift) << w->shift;
+	*ret = (uint64_t)((int64_t)(elfrw_get_le(x->data + off, w->size) << shift) >> shift)
+	       << w->shift;
 	return true;
 }
 
@@ -76,14 +83,18 @@ static uint32_t entry_at(const struct icf_program *prog, uint64_t va)
 }
 
 /* The entry that word K of X, which is WORD, leads to. */
-static uint32_t leads_to(const struct icf_program *prog, const struct words *x, const struct way *w, unsigned k, uint64_t word)
+static uint32_t leads_to(const struct icf_program *prog, const struct words *x, const struct way *w,
+			 unsigned k, uint64_t word)
 {
 	uint32_t to = word ? entry_at(prog, w->from + word) : ICF_NONE;
-	return to == ICF_NONE || explained(prog, x->va + (uint64_t)k * w->size, w->size) ? ICF_NONE : to;
+	return to == ICF_NONE || explained(prog, x->va + (uint64_t)k * w->size, w->size) ? ICF_NONE
+											 : to;
 }
 
-/* How many words of X lead to entries of functions, zeros between them; *DISTINCT of them to different ones. */
-static unsigned count(const struct icf_program *prog, const struct way *w, const struct words *x, unsigned *distinct)
+/* How many words of X lead to entries of functions, zeros between them; *DISTINCT of them to
+ * different ones. */
+static unsigned count(const struct icf_program *prog, const struct way *w, const struct words *x,
+		      unsigned *distinct)
 {
 	uint32_t seen[MAX_DISTINCT];
 	unsigned n = 0, zeros = 0, used = 0;
@@ -121,7 +132,8 @@ static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
 	bool left = (in->reg & 7) == 4 || (in->reg & 7) == 6;
 	/* A scale of 2^k is bit k. */
 	if (in->flags & ELFRW_INSN_LEA)
-		return in->index == ELFRW_REG_NONE ? 0 : in->scale * (in->base == in->index ? 3u : 1u);
+		return in->index == ELFRW_REG_NONE ? 0
+						   : in->scale * (in->base == in->index ? 3u : 1u);
 	if (in->opcode_map == 0 && op == 0xc1 && left)
 		return 1u << (code[in->imm_off] & 31);
 	if (in->opcode_map == 0 && op == 0xd1 && left)
@@ -129,7 +141,8 @@ static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
 	if (in->opcode_map == 0 && (op == 0x01 || op == 0x03) && in->reg == in->rm)
 		return 1u << 1;
 	/* By a register, or by any number. */
-	if (in->opcode_map == 0 ? (op == 0xd3 && left) || op == 0x69 || op == 0x6b : in->opcode_map == 0x12 && op == 0xf7)
+	if (in->opcode_map == 0 ? (op == 0xd3 && left) || op == 0x69 || op == 0x6b
+				: in->opcode_map == 0x12 && op == 0xf7)
 		return ~0u;
 	return in->opcode_map == 1 && op == 0xaf ? ~0u : 0;
 }
@@ -142,7 +155,10 @@ static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
 		ELFRW_TRY(icf_trace_unit(s->prog, s->unit, &s->t, &clean));
 		s->factors = 0;
 		for (size_t k = 0; k < s->t.insn.len; k++)
-			s->factors |= factors_of(&s->t.insn.data[k].in, icf_unit_bytes(s->prog, &s->prog->unit.data[s->unit]) + s->t.insn.data[k].pos);
+			s->factors |=
+				factors_of(&s->t.insn.data[k].in,
+					   icf_unit_bytes(s->prog, &s->prog->unit.data[s->unit]) +
+						   s->t.insn.data[k].pos);
 		s->traced = true;
 	}
 	*ret = s->factors >> shift & 1;
@@ -150,7 +166,8 @@ static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
 }
 
 /* Is it no chance that N words of X lead to DISTINCT entries? */
-static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const struct words *x, unsigned n, unsigned distinct, bool *ret)
+static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const struct words *x,
+				      unsigned n, unsigned distinct, bool *ret)
 {
 	uint64_t low = UINT64_MAX, high = 0, word;
 	for (unsigned k = 0; k < n; k++) {
@@ -160,7 +177,8 @@ static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const 
 		high = w->from + word > high ? w->from + word : high;
 	}
 	double places = (double)((high - low) >> w->shift) + 1, chance = s->pairs;
-	double density = (double)(icf_unit_at(s->prog, high) - icf_unit_at(s->prog, low) + 1) / places;
+	double density =
+		(double)(icf_unit_at(s->prog, high) - icf_unit_at(s->prog, low) + 1) / places;
 	for (unsigned k = 0; k < distinct && density < 1; k++)
 		chance *= density;
 	bool times = false;
@@ -172,9 +190,11 @@ static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const 
 
 static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struct words *x)
 {
-	unsigned distinct, n = count(s->prog, w, x, &distinct), need = w->size == 2 || w->shift ? 4 : 3;
+	unsigned distinct, n = count(s->prog, w, x, &distinct),
+			   need = w->size == 2 || w->shift ? 4 : 3;
 	bool alone = false;
-	/* Small numbers times the functions' alignment lead to small functions in a row all too often. */
+	/* Small numbers times the functions' alignment lead to small functions in a row all too
+	 * often. */
 	if (distinct + 1 == need && (w->size > 2 || !w->shift))
 		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
 	bool believed = distinct + alone >= need;
@@ -187,7 +207,8 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struc
 		s->prog->unit.data[from].flags |= ICF_UNIT_PINNED;
 	for (unsigned k = 0; k < n; k++) {
 		uint64_t word;
-		uint32_t to = read_word(x, w, k, &word) ? leads_to(s->prog, x, w, k, word) : ICF_NONE;
+		uint32_t to =
+			read_word(x, w, k, &word) ? leads_to(s->prog, x, w, k, word) : ICF_NONE;
 		if (to != ICF_NONE)
 			s->prog->unit.data[to].flags |= ICF_UNIT_PINNED;
 	}
@@ -211,24 +232,28 @@ static bool find_words(const struct icf_program *prog, uint64_t va, struct words
 	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
 	const struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
 	/* A table that reads as instructions looks like code that some label begins. */
-	if (u && u->kind != ICF_UNIT_OPAQUE && !(u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)))
+	if (u && u->kind != ICF_UNIT_OPAQUE &&
+	    !(u->kind == ICF_UNIT_RIGID && !u->n_fde && !(u->flags & ICF_UNIT_FUNC_SYMBOL)))
 		return false;
 	uint32_t shndx = elfrw_image_section_at(prog->img, va);
 	const struct elfrw_section *sec = &prog->img->section[shndx];
 	if (!shndx || !sec->data || (!u && (sec->hdr.sh_flags & SHF_EXECINSTR)))
 		return false;
-	*ret = (struct words){ va, sec->hdr.sh_addr + sec->hdr.sh_size - va, sec->data + (va - sec->hdr.sh_addr) };
+	*ret = (struct words){ va, sec->hdr.sh_addr + sec->hdr.sh_size - va,
+			       sec->data + (va - sec->hdr.sh_addr) };
 	return true;
 }
 
 /* The addresses of code that unit U names; their number. */
-static unsigned find_code(const struct icf_program *prog, const struct icf_unit *u, uint64_t code[MAX_CODE])
+static unsigned find_code(const struct icf_program *prog, const struct icf_unit *u,
+			  uint64_t code[MAX_CODE])
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	struct words x;
 	unsigned n = 0;
 	for (uint32_t r = 0; r < u->n_ref && n < MAX_CODE; r++)
-		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) && !find_words(prog, ref[r].target, &x))
+		if ((ref[r].flags & ICF_REF_LEA) && icf_in_exec(prog, ref[r].target) &&
+		    !find_words(prog, ref[r].target, &x))
 			code[n++] = ref[r].target;
 	return n;
 }

@@ -1,7 +1,8 @@
-/* table.c: position-independent jump tables without relocations: those of all units, see infer_unit.c.
+/* table.c: position-independent jump tables without relocations: those of all units, see
+ * infer_unit.c.
  *
- * Runs of units are read at the same time; what they found is put together in their order.  Cost: one more pass over the code of the
- * units that jump. */
+ * Runs of units are read at the same time; what they found is put together in their order.  Cost:
+ * one more pass over the code of the units that jump. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/unit.h"
@@ -11,7 +12,8 @@
 
 struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bits *called)
 {
-	if (!icf_bits_init(called, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(called, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
@@ -36,7 +38,8 @@ struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bit
 /* The places that units jump to in others. */
 static struct elfrw_err *find_joined(const struct icf_program *prog, struct icf_bits *joined)
 {
-	if (!icf_bits_init(joined, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end))
+	if (!icf_bits_init(joined, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end))
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
@@ -59,11 +62,17 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 {
 	const struct table_job *job = arg;
 	struct icf_program *prog = job->prog;
-	struct icf_finder f = { .prog = prog, .map = job->map, .insn = job->insn, .called = job->called, .joined = job->joined, .found = &job->part[part] };
+	struct icf_finder f = { .prog = prog,
+				.map = job->map,
+				.insn = job->insn,
+				.called = job->called,
+				.joined = job->joined,
+				.found = &job->part[part] };
 	struct elfrw_err *err = NULL;
 	uint32_t end = (uint32_t)(part + 1) * job->per;
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++)
-		if (prog->unit.data[i].kind != ICF_UNIT_OPAQUE && !(prog->unit.data[i].flags & ICF_UNIT_BLIND))
+		if (prog->unit.data[i].kind != ICF_UNIT_OPAQUE &&
+		    !(prog->unit.data[i].flags & ICF_UNIT_BLIND))
 			err = icf_find_unit_tables(&f, i);
 	icf_finder_deinit(&f);
 	return err;
@@ -78,7 +87,8 @@ static int table_order(const void *a, const void *b)
 }
 
 /* The references of all tables' entries. */
-static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_map *map, struct icf_places *named)
+static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_map *map,
+				      struct icf_places *named)
 {
 	uint64_t widest = 0, widest_end = 0; /* the table that reaches furthest so far */
 	for (size_t i = 0; i < prog->inferred_table.len; i++) {
@@ -90,7 +100,8 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 			bool known = icf_bit(&map->table, place) || icf_bit(&map->table, place + 3);
 			if (known && t->base == widest)
 				continue;
-			/* The word counts from two places: both meanings hold if nothing of it moves. */
+			/* The word counts from two places: both meanings hold if nothing of it
+			 * moves. */
 			if (known) {
 				icf_pin_unit(prog, icf_unit_at(prog, t->base + word));
 				icf_pin_unit(prog, icf_unit_at(prog, widest + word));
@@ -100,7 +111,12 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 			uint64_t *to = VEC_PUSH(&named->v);
 			if (!d || !to)
 				return &elfrw_err_nomem;
-			*d = (struct icf_dataref){ .place = place, .target = place + word, .unit = ICF_NONE, .table = ICF_NONE, .size = 4, .pcrel = 1 };
+			*d = (struct icf_dataref){ .place = place,
+						   .target = place + word,
+						   .unit = ICF_NONE,
+						   .table = ICF_NONE,
+						   .size = 4,
+						   .pcrel = 1 };
 			*to = t->base + word;
 			for (unsigned b = 0; b < 4; b++)
 				icf_set_bit(&map->table, place + b);
@@ -114,18 +130,21 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 }
 
 /* Puts together what the parts found, in their order. */
-static struct elfrw_err *join(struct table_job *job, size_t n, struct icf_places *named, struct icf_found *ret)
+static struct elfrw_err *join(struct table_job *job, size_t n, struct icf_places *named,
+			      struct icf_found *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct icf_found *p = &job->part[i];
 		if (p->loose)
 			icf_infer_loose(job->prog, p->loose_at, p->loose);
 		if (!VEC_APPEND(&job->prog->inferred_table, p->table.data, p->table.len) ||
-		    !VEC_APPEND(&named->v, p->named.v.data, p->named.v.len) || !VEC_APPEND(&ret->doubt, p->doubt.data, p->doubt.len))
+		    !VEC_APPEND(&named->v, p->named.v.data, p->named.v.len) ||
+		    !VEC_APPEND(&ret->doubt, p->doubt.data, p->doubt.len))
 			return &elfrw_err_nomem;
 	}
 	if (job->prog->inferred_table.len)
-		qsort(job->prog->inferred_table.data, job->prog->inferred_table.len, sizeof *job->prog->inferred_table.data, table_order);
+		qsort(job->prog->inferred_table.data, job->prog->inferred_table.len,
+		      sizeof *job->prog->inferred_table.data, table_order);
 	return NULL;
 }
 
@@ -136,12 +155,18 @@ static void found_deinit(struct icf_found *f)
 	VEC_FREE(&f->doubt);
 }
 
-struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, const struct icf_bits *insn, struct icf_data_map *map,
+struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads,
+				   const struct icf_bits *insn, struct icf_data_map *map,
 				   struct icf_places *named)
 {
 	struct icf_bits called = { 0 }, joined = { 0 };
 	struct icf_found all = { 0 };
-	struct table_job job = { .prog = prog, .map = map, .insn = insn, .called = &called, .joined = &joined, .per = 256 };
+	struct table_job job = { .prog = prog,
+				 .map = map,
+				 .insn = insn,
+				 .called = &called,
+				 .joined = &joined,
+				 .per = 256 };
 	size_t n = (prog->unit.len + job.per - 1) / job.per;
 	job.part = calloc(n + 1, sizeof *job.part);
 	if (!job.part)
@@ -155,7 +180,12 @@ struct elfrw_err *icf_infer_tables(struct icf_program *prog, unsigned threads, c
 		err = join(&job, n, named, &all);
 	if (!err)
 		err = push_entries(prog, map, named);
-	struct icf_finder f = { .prog = prog, .map = map, .insn = insn, .called = &called, .joined = &joined, .found = &all };
+	struct icf_finder f = { .prog = prog,
+				.map = map,
+				.insn = insn,
+				.called = &called,
+				.joined = &joined,
+				.found = &all };
 	for (size_t i = 0; i < all.doubt.len && !err; i++)
 		err = icf_settle_unit(&f, all.doubt.data[i]);
 	if (!err && !VEC_APPEND(&named->v, all.named.v.data, all.named.v.len))
@@ -177,8 +207,11 @@ void icf_drop_tables(struct icf_program *prog)
 		uint32_t owner = icf_unit_at(prog, t->owner);
 		if (owner == ICF_NONE || prog->unit.data[owner].kind != ICF_UNIT_OPAQUE)
 			continue;
-		size_t lo = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < t->base);
-		for (; lo < prog->dataref.len && prog->dataref.data[lo].place < t->base + 4 * (uint64_t)t->n; lo++) {
+		size_t lo = LOWER_BOUND(0, prog->dataref.len, mid,
+					prog->dataref.data[mid].place < t->base);
+		for (; lo < prog->dataref.len &&
+		       prog->dataref.data[lo].place < t->base + 4 * (uint64_t)t->n;
+		     lo++) {
 			struct icf_dataref *d = &prog->dataref.data[lo];
 			icf_pin_unit(prog, icf_unit_at(prog, t->base + (d->target - d->place)));
 			d->size = 0;

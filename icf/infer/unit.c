@@ -1,10 +1,11 @@
 /* unit.c: the jump tables of one unit.
  *
- * A unit with a jump through a register names its tables by address.  A table is the run of 4-byte distances from its own
- * start that lead to instructions of that unit or of its split-off part; it ends where a comparison of the index proves, or
- * else at the first word that leads elsewhere or that something names.  What a jump takes its target from is read from
- * the code before it (jump.c); a unit one of whose jumps cannot be accounted for is pinned with all that it could
- * jump to, so that its tables, wherever they are, stay right. */
+ * A unit with a jump through a register names its tables by address.  A table is the run of 4-byte
+ * distances from its own start that lead to instructions of that unit or of its split-off part; it
+ * ends where a comparison of the index proves, or else at the first word that leads elsewhere or
+ * that something names.  What a jump takes its target from is read from the code before it
+ * (jump.c); a unit one of whose jumps cannot be accounted for is pinned with all that it could jump
+ * to, so that its tables, wherever they are, stay right. */
 #include "icf/infer/unit.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -12,7 +13,8 @@
 #include "icf/program/unit.h"
 #include <stdlib.h>
 
-/* Does unit A jump into the middle of unit B, which is no linker's?  Then they are parts of one function. */
+/* Does unit A jump into the middle of unit B, which is no linker's?  Then they are parts of one
+ * function. */
 static bool jumps_into(const struct icf_program *prog, uint32_t a, uint32_t b)
 {
 	const struct icf_unit *v = &prog->unit.data[b];
@@ -58,9 +60,11 @@ static bool leads(const struct icf_finder *f, uint32_t i, uint64_t to)
 	const struct icf_unit *u = &prog->unit.data[i];
 	if (to - u->start < u->end - u->start)
 		return icf_trace_bit(f->t.start.data, to - u->start);
-	/* Cases that cannot happen: clang lets them lead to the function's end, GCC to a split-off part without code. */
+	/* Cases that cannot happen: clang lets them lead to the function's end, GCC to a split-off
+	 * part without code. */
 	uint32_t k = icf_unit_at(prog, to);
-	if (to == u->end || (k == ICF_NONE && icf_unit_ending(prog, to) != ICF_NONE && branches_to(f, to)))
+	if (to == u->end ||
+	    (k == ICF_NONE && icf_unit_ending(prog, to) != ICF_NONE && branches_to(f, to)))
 		return true;
 	if (k == ICF_NONE)
 		return false;
@@ -69,7 +73,8 @@ static bool leads(const struct icf_finder *f, uint32_t i, uint64_t to)
 	if (icf_is_dark(&prog->unit.data[k]))
 		return named;
 	/* A split-off part: nobody calls it, or it jumps back. */
-	if (!named && icf_bit(f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) && !jumps_into(prog, i, k))
+	if (!named && icf_bit(f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) &&
+	    !jumps_into(prog, i, k))
 		return false;
 	return icf_bit(f->insn, to);
 }
@@ -83,12 +88,15 @@ bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-/* What is not aligned as the entries are is an address that something is added to, in some other function. */
-uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, uint64_t most)
+/* What is not aligned as the entries are is an address that something is added to, in some other
+ * function. */
+uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map,
+			 uint64_t base, uint64_t most)
 {
 	uint64_t end = icf_next_named(prog, map, base, most), before = base;
 	/* At the end of a section there is no next one. */
-	while (((end - base) & 3) && end - base < most && end > before && icf_bit(&map->named, end)) {
+	while (((end - base) & 3) && end - base < most && end > before &&
+	       icf_bit(&map->named, end)) {
 		before = end;
 		end = icf_next_named(prog, map, end, most - (end - base));
 	}
@@ -96,23 +104,27 @@ uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_m
 }
 
 /* The number of entries of the table at BASE that jump J goes through, 0: none. */
-static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base, const struct icf_jump *j)
+static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
+		       const struct icf_jump *j)
 {
-	uint64_t room = (icf_table_limit(f->prog, f->map, base, UINT64_MAX) - base) / 4, bound = j->bound, n = 0, word;
+	uint64_t room = (icf_table_limit(f->prog, f->map, base, UINT64_MAX) - base) / 4,
+		 bound = j->bound, n = 0, word;
 	if (j->cap && room > j->cap)
 		room = j->cap;
 	for (; n < (bound && bound < room ? bound : room); n++) {
 		if (!icf_distance_at(f->prog, base + 4 * n, &word) || !leads(f, i, base + word))
 			break;
 	}
-	/* Compilers leave entries out that they know to be unused; the next table then begins early.  Otherwise a proof that
-	 * the data does not bear out is none. */
+	/* Compilers leave entries out that they know to be unused; the next table then begins
+	 * early.  Otherwise a proof that the data does not bear out is none. */
 	if (n < bound) {
-		if (n < room || (icf_distance_at(f->prog, base + 4 * n, &word) && leads(f, i, base + word)))
+		if (n < room ||
+		    (icf_distance_at(f->prog, base + 4 * n, &word) && leads(f, i, base + word)))
 			return 0;
 	} else if (!bound && n < room && icf_distance_at(f->prog, base + 4 * n, &word)) {
 		/* An entry, or the end? */
-		uint32_t k = icf_in_exec(f->prog, base + word) ? icf_unit_at(f->prog, base + word) : ICF_NONE;
+		uint32_t k = icf_in_exec(f->prog, base + word) ? icf_unit_at(f->prog, base + word)
+							       : ICF_NONE;
 		if (k != ICF_NONE && k != i && icf_is_dark(&f->prog->unit.data[k]))
 			return 0;
 	}
@@ -122,7 +134,8 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base, co
 /* Of units that others may look at, too. */
 static void set_flag(struct icf_program *prog, uint32_t i, unsigned flag)
 {
-	__atomic_fetch_or(&prog->unit.data[i].flags, (__typeof__(prog->unit.data[i].flags))flag, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&prog->unit.data[i].flags, (__typeof__(prog->unit.data[i].flags))flag,
+			  __ATOMIC_RELAXED);
 }
 
 void icf_pin_unit(struct icf_program *prog, uint32_t i)
@@ -151,12 +164,14 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 			return &elfrw_err_nomem;
 		if (ref[r].kind == ICF_REF_BRANCH || icf_in_exec(f->prog, ref[r].target))
 			continue;
-		if (!push_place(&f->bases, ref[r].target) || ((ref[r].flags & ICF_REF_LEA) && !push_place(&f->leas, ref[r].target)))
+		if (!push_place(&f->bases, ref[r].target) ||
+		    ((ref[r].flags & ICF_REF_LEA) && !push_place(&f->leas, ref[r].target)))
 			return &elfrw_err_nomem;
 	}
 	for (size_t k = 0; k < f->t.insn.len; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
-		if (loads_word(in) && icf_distance_at(f->prog, in->target, &word) && !push_place(&f->loads, in->target))
+		if (loads_word(in) && icf_distance_at(f->prog, in->target, &word) &&
+		    !push_place(&f->loads, in->target))
 			return &elfrw_err_nomem;
 	}
 	sort_places(&f->branches);
@@ -190,7 +205,8 @@ static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 		if (ref[r].kind == ICF_REF_BRANCH && !(ref[r].flags & ICF_REF_CALL))
 			icf_pin_unit(prog, icf_unit_at(prog, ref[r].target));
 	for (size_t k = 0; k < f->bases.v.len; k++) {
-		uint64_t base = f->bases.v.data[k], end = icf_table_limit(prog, f->map, base, UINT64_MAX);
+		uint64_t base = f->bases.v.data[k],
+			 end = icf_table_limit(prog, f->map, base, UINT64_MAX);
 		for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word); p += 4) {
 			icf_pin_unit(prog, icf_unit_at(prog, base + word));
 			icf_pin_unit(prog, icf_unit_at(prog, p + word));
@@ -200,7 +216,8 @@ static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 	}
 	for (size_t k = 0; k < f->leas.v.len; k++) {
 		uint64_t base = f->leas.v.data[k];
-		for (size_t l = first_place(&f->loads, base); l < f->loads.v.len && f->loads.v.data[l] - base < FAR; l++)
+		for (size_t l = first_place(&f->loads, base);
+		     l < f->loads.v.len && f->loads.v.data[l] - base < FAR; l++)
 			if (icf_distance_at(prog, f->loads.v.data[l], &word))
 				icf_pin_unit(prog, icf_unit_at(prog, base + word));
 	}
@@ -215,12 +232,14 @@ static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 	ELFRW_TRY(pin_tables(f, i));
 	for (uint32_t r = 0; r < u->n_ref && !f->found->loose; r++)
 		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
-			/* What nothing delimits cannot be told from several functions: its jumps tell nothing. */
+			/* What nothing delimits cannot be told from several functions: its jumps
+			 * tell nothing. */
 			if (!u->n_sym && !u->n_fde) {
 				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
 				return NULL;
 			}
-			f->found->loose = "a jump that is not understood may add to an address of code";
+			f->found->loose =
+				"a jump that is not understood may add to an address of code";
 			f->found->loose_at = u->start + ref[r].off;
 		}
 	return NULL;
@@ -232,14 +251,16 @@ static struct icf_candidate *candidate_at(struct icf_candidates *c, uint64_t bas
 	return lo < c->v.len && c->v.data[lo].base == base ? &c->v.data[lo] : NULL;
 }
 
-/* Words of a candidate that are looked at, and of a table that no jump of the unit can go through. */
+/* Words of a candidate that are looked at, and of a table that no jump of the unit can go
+ * through. */
 #define MAX_WORDS 1024
 #define FEW_WORDS 4
 
 /* Labels of one unit times names in it that are looked at. */
 #define MAX_WORK 50000000
 
-/* Compilers align tables; of what is not aligned only an odd assembler's table could be one, which has its first entries. */
+/* Compilers align tables; of what is not aligned only an odd assembler's table could be one, which
+ * has its first entries. */
 static uint64_t words_at(uint64_t base)
 {
 	return base & 3 ? FEW_WORDS : MAX_WORDS;
@@ -267,12 +288,16 @@ static bool may_lead(struct icf_finder *f, uint32_t i, uint64_t to)
 	return k != ICF_NONE && are_linked(f, i, k);
 }
 
-/* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit I; N: none. */
-static uint64_t first_lead(struct icf_finder *f, uint32_t i, uint64_t base, uint64_t from, uint64_t n)
+/* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit
+ * I; N: none. */
+static uint64_t first_lead(struct icf_finder *f, uint32_t i, uint64_t base, uint64_t from,
+			   uint64_t n)
 {
 	uint64_t room = (icf_table_limit(f->prog, f->map, base, 4 * n) - base) / 4, word;
-	for (uint64_t k = from; k < n && k < room && icf_distance_at(f->prog, base + 4 * k, &word); k++)
-		if (word && !(f->last && icf_bit(&f->map->table, base + 4 * k)) && may_lead(f, i, base + word))
+	for (uint64_t k = from; k < n && k < room && icf_distance_at(f->prog, base + 4 * k, &word);
+	     k++)
+		if (word && !(f->last && icf_bit(&f->map->table, base + 4 * k)) &&
+		    may_lead(f, i, base + word))
 			return k;
 	return n;
 }
@@ -284,7 +309,8 @@ static struct elfrw_err *find_candidates(struct icf_finder *f, uint32_t i)
 		uint64_t base = f->leas.v.data[k], word;
 		/* The first entry may lead to nowhere. */
 		if (!icf_distance_at(f->prog, base, &word) ||
-		    !(leads(f, i, base + word) || first_lead(f, i, base, 1, words_at(base)) < words_at(base)))
+		    !(leads(f, i, base + word) ||
+		      first_lead(f, i, base, 1, words_at(base)) < words_at(base)))
 			continue;
 		struct icf_candidate *c = VEC_PUSH(&f->cand.v);
 		if (!c)
@@ -301,28 +327,32 @@ static bool is_entry(struct icf_finder *f, uint64_t base, uint64_t p)
 	return c && (p - base) % 4 == 0 && (p - base) / 4 < c->n;
 }
 
-/* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go through memory on their way to the
- * jump, or the compiler chose the entry. */
+/* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go
+ * through memory on their way to the jump, or the compiler chose the entry. */
 static bool find_missed(struct icf_finder *f, uint32_t i)
 {
 	const struct icf_candidates *c = &f->cand;
 	for (size_t k = 0; k < c->v.len; k++) {
 		const struct icf_candidate *one = &c->v.data[k];
-		uint64_t n = words_at(one->base) + one->n, hit = first_lead(f, i, one->base, one->n, n);
+		uint64_t n = words_at(one->base) + one->n,
+			 hit = first_lead(f, i, one->base, one->n, n);
 		if (hit < n && (k == 0 || one->base + 4 * hit - one[-1].base >= 4 * one[-1].n))
 			return true;
 	}
 	for (size_t k = 0; k < f->loads.v.len; k++) {
 		uint64_t p = f->loads.v.data[k], word = 0;
 		icf_distance_at(f->prog, p, &word);
-		for (size_t l = first_place(&f->leas, p < FAR ? 0 : p - FAR + 1); l < f->leas.v.len && f->leas.v.data[l] <= p; l++)
-			if (!is_entry(f, f->leas.v.data[l], p) && may_lead(f, i, f->leas.v.data[l] + word))
+		for (size_t l = first_place(&f->leas, p < FAR ? 0 : p - FAR + 1);
+		     l < f->leas.v.len && f->leas.v.data[l] <= p; l++)
+			if (!is_entry(f, f->leas.v.data[l], p) &&
+			    may_lead(f, i, f->leas.v.data[l] + word))
 				return true;
 	}
 	return false;
 }
 
-/* Measures the candidates that jump J may go through (any one when its table is not seen); false: there is none. */
+/* Measures the candidates that jump J may go through (any one when its table is not seen); false:
+ * there is none. */
 static bool use(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
 {
 	bool any = false;
@@ -341,12 +371,13 @@ static bool use(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
 /* Does something name the inside of the object at BASE where its word at P is? */
 static bool is_cut(const struct icf_data_map *map, uint64_t base, uint64_t p)
 {
-	return (p != base && icf_bit(&map->named, p)) || icf_bit(&map->named, p + 1) || icf_bit(&map->named, p + 2) ||
-	       icf_bit(&map->named, p + 3);
+	return (p != base && icf_bit(&map->named, p)) || icf_bit(&map->named, p + 1) ||
+	       icf_bit(&map->named, p + 2) || icf_bit(&map->named, p + 3);
 }
 
-/* A distance between labels of one unit stays what it is; between the parts of a split function nobody sees it.  FROM: the label that
- * distances are added to, in data that the unit names; *GOOD: they lead to labels of unit I, which then have a name. */
+/* A distance between labels of one unit stays what it is; between the parts of a split function
+ * nobody sees it.  FROM: the label that distances are added to, in data that the unit names; *GOOD:
+ * they lead to labels of unit I, which then have a name. */
 static struct elfrw_err *name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good)
 {
 	const struct icf_program *prog = f->prog;
@@ -363,11 +394,14 @@ static struct elfrw_err *name_labels(struct icf_finder *f, uint32_t i, uint64_t 
 	}
 	for (size_t k = 0; k < f->bases.v.len; k++) {
 		uint64_t base = f->bases.v.data[k], word;
-		for (uint64_t p = base; !is_cut(f->map, base, p) && icf_distance_at(prog, p, &word); p += 4) {
+		for (uint64_t p = base; !is_cut(f->map, base, p) && icf_distance_at(prog, p, &word);
+		     p += 4) {
 			uint64_t to = from + word;
 			if (to - u->start >= u->end - u->start) {
-				uint32_t o = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
-				if (o != ICF_NONE && (icf_is_dark(&prog->unit.data[o]) || leads(f, i, to)))
+				uint32_t o =
+					icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+				if (o != ICF_NONE &&
+				    (icf_is_dark(&prog->unit.data[o]) || leads(f, i, to)))
 					return NULL;
 				break;
 			}
@@ -391,7 +425,8 @@ static struct elfrw_err *push_table(struct icf_finder *f, uint32_t i, const stru
 }
 
 /* Where a jump K of unit I leads that goes through the tables of J and nothing else. */
-static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k, const struct icf_jumps *j)
+static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k,
+				    const struct icf_jumps *j)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
 	for (size_t n = 0; n < f->cand.v.len; n++) {
@@ -400,7 +435,8 @@ static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k
 		bool used = false;
 		for (unsigned t = 0; t < j->n; t++)
 			used |= !j->jump[t].base || j->jump[t].base == c->base;
-		for (uint64_t w = 0; used && w < c->n && icf_distance_at(f->prog, c->base + 4 * w, &word); w++) {
+		for (uint64_t w = 0;
+		     used && w < c->n && icf_distance_at(f->prog, c->base + 4 * w, &word); w++) {
 			uint64_t to = c->base + word - u->start;
 			if (to >= u->end - u->start)
 				continue;
@@ -413,8 +449,10 @@ static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k
 	return NULL;
 }
 
-/* Measures the tables that indirect jump K of unit I goes through.  *GOOD is false when there may be others. */
-static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t k, struct icf_jumps *j, bool *good)
+/* Measures the tables that indirect jump K of unit I goes through.  *GOOD is false when there may
+ * be others. */
+static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t k,
+				      struct icf_jumps *j, bool *good)
 {
 	*good = true;
 	icf_classify_jump(f->prog, i, &f->t, k, j);
@@ -454,8 +492,9 @@ static struct elfrw_err *add_cases(struct icf_finder *f)
 	return NULL;
 }
 
-/* Measures the tables of the jumps in f->todo, which keeps those that may lead anywhere, until nothing new is learnt: at first any jump
- * may lead to any case of a switch; what is then known of some jumps tells more of the others. */
+/* Measures the tables of the jumps in f->todo, which keeps those that may lead anywhere, until
+ * nothing new is learnt: at first any jump may lead to any case of a switch; what is then known of
+ * some jumps tells more of the others. */
 static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
 {
 	struct icf_trace *t = &f->t;
@@ -493,7 +532,8 @@ static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* Learns what the jumps in f->todo lead to if t->cases is true of them.  *GOOD: they lead nowhere else. */
+/* Learns what the jumps in f->todo lead to if t->cases is true of them.  *GOOD: they lead nowhere
+ * else. */
 static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
 {
 	size_t known = f->t.cases.len;
@@ -512,9 +552,10 @@ static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
 	return NULL;
 }
 
-/* Jumps may lead to each other's cases.  What control reaches from the function's entry while they lead nowhere tells of tables, whose
- * cases tell of more tables; if each jump goes through these tables alone when it is reached from these cases, no execution can ever
- * leave them.  This is asked of all jumps but those that go to pointers.  *GOOD is false when it is not so. */
+/* Jumps may lead to each other's cases.  What control reaches from the function's entry while they
+ * lead nowhere tells of tables, whose cases tell of more tables; if each jump goes through these
+ * tables alone when it is reached from these cases, no execution can ever leave them.  This is
+ * asked of all jumps but those that go to pointers.  *GOOD is false when it is not so. */
 static struct elfrw_err *measure_circle(struct icf_finder *f, uint32_t i, bool *good)
 {
 	struct icf_trace *t = &f->t;
@@ -548,17 +589,20 @@ static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 		uint64_t va = u->start + t->insn.data[k].pos;
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		good = va == u->start || (!icf_bit(f->called, va) && !icf_bit(f->joined, va));
-		/* Nor does it take the address of a label, read its own code, or call its inside. */
+		/* Nor does it take the address of a label, read its own code, or call its
+		 * inside. */
 		bool branch = in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
-		good = good && (!in->pcrel_size || branch || in->target - u->start - 1 >= u->end - u->start - 1);
+		good = good && (!in->pcrel_size || branch ||
+				in->target - u->start - 1 >= u->end - u->start - 1);
 	}
 	t->sealed = good;
 	t->plain = good && !f->cand.v.len;
 	return NULL;
 }
 
-/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then what control reaches from its entry and the landing
- * pads is all that there is: the first jump that went elsewhere would have to be one of those that are seen so. */
+/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then what control
+ * reaches from its entry and the landing pads is all that there is: the first jump that went
+ * elsewhere would have to be one of those that are seen so. */
 static bool leaves_all(struct icf_finder *f, uint32_t i)
 {
 	struct icf_trace *t = &f->t;
@@ -570,7 +614,8 @@ static bool leaves_all(struct icf_finder *f, uint32_t i)
 	return j.closed && !j.adds && !j.n;
 }
 
-/* Measures the tables of unit I, which jumps.  *GOOD is false when one of its jumps cannot be accounted for. */
+/* Measures the tables of unit I, which jumps.  *GOOD is false when one of its jumps cannot be
+ * accounted for. */
 static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
@@ -588,7 +633,8 @@ static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
 	for (size_t k = 0; k < f->t.insn.len && good; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
 		/* A sum with a label may have been kept in memory. */
-		if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && in->target - u->start < u->end - u->start && in->target != u->start)
+		if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size &&
+		    in->target - u->start < u->end - u->start && in->target != u->start)
 			ELFRW_TRY(name_labels(f, i, in->target, &good));
 	}
 	*ret = good;
@@ -628,7 +674,8 @@ static struct elfrw_err *tables_of(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* Does unit I, which does not jump, name data that leads into it?  Its other half may jump through that. */
+/* Does unit I, which does not jump, name data that leads into it?  Its other half may jump through
+ * that. */
 static struct elfrw_err *leads_home(struct icf_finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
@@ -640,7 +687,8 @@ static struct elfrw_err *leads_home(struct icf_finder *f, uint32_t i, bool *ret)
 		bool clean, inside = false;
 		if (!(ref[r].flags & ICF_REF_LEA) || icf_in_exec(prog, base))
 			continue;
-		for (unsigned k = 0; k < FEW_WORDS && !inside && icf_distance_at(prog, base + 4 * k, &word); k++)
+		for (unsigned k = 0;
+		     k < FEW_WORDS && !inside && icf_distance_at(prog, base + 4 * k, &word); k++)
 			inside = base + word - u->start < u->end - u->start;
 		if (!inside)
 			continue;
@@ -650,7 +698,8 @@ static struct elfrw_err *leads_home(struct icf_finder *f, uint32_t i, bool *ret)
 	return NULL;
 }
 
-/* All tables are known now: what unit I names and no jump was found to use keeps the unit where it is. */
+/* All tables are known now: what unit I names and no jump was found to use keeps the unit where it
+ * is. */
 struct elfrw_err *icf_settle_unit(struct icf_finder *f, uint32_t i)
 {
 	bool good = true;

@@ -1,8 +1,9 @@
 /* use.c: what becomes of an address that the code computes, read forwards from the instruction.
  *
- * An address between two functions is most often one of code that was shifted when the program was built and will be shifted back:
- * nobody can tell of which function.  It is harmless where the instructions say what it is: a whole pointer that is stored, and by
- * chance of a function without any instructions; the start of a function less one, to be rounded up.  x86-64. */
+ * An address between two functions is most often one of code that was shifted when the program was
+ * built and will be shifted back: nobody can tell of which function.  It is harmless where the
+ * instructions say what it is: a whole pointer that is stored, and by chance of a function without
+ * any instructions; the start of a function less one, to be rounded up.  x86-64. */
 #include "icf/infer/use.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
@@ -28,8 +29,9 @@ static bool in_memory(const struct elfrw_insn *in, unsigned r)
 static bool of_vectors(const struct elfrw_insn *in)
 {
 	unsigned op = in->opcode;
-	return in->opcode_map == 1 && ((op >= 0x10 && op <= 0x17) || op == 0x28 || op == 0x29 || op == 0x57 || op == 0x6f || op == 0x7f || op == 0xd6 ||
-				       op == 0xef);
+	return in->opcode_map == 1 &&
+	       ((op >= 0x10 && op <= 0x17) || op == 0x28 || op == 0x29 || op == 0x57 ||
+		op == 0x6f || op == 0x7f || op == 0xd6 || op == 0xef);
 }
 
 static bool named(const struct elfrw_insn *in, unsigned r)
@@ -42,10 +44,14 @@ static bool names_all(const struct elfrw_insn *in)
 {
 	unsigned op = in->opcode;
 	if (in->opcode_map == 0)
-		return (op < 0x40 && (op & 7) < 4) || (op >= 0x50 && op <= 0x5f) || op == 0x63 || op == 0x80 || op == 0x81 || (op >= 0x83 && op <= 0x8b) ||
-		       op == 0x8d || op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 || (op >= 0xb0 && op <= 0xbf);
-	return of_vectors(in) || (in->opcode_map == 1 && ((op >= 0x40 && op <= 0x4f) || op == 0x6e || op == 0x7e || (op >= 0x90 && op <= 0x9f) ||
-							  op == 0xaf || op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf));
+		return (op < 0x40 && (op & 7) < 4) || (op >= 0x50 && op <= 0x5f) || op == 0x63 ||
+		       op == 0x80 || op == 0x81 || (op >= 0x83 && op <= 0x8b) || op == 0x8d ||
+		       op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 ||
+		       (op >= 0xb0 && op <= 0xbf);
+	return of_vectors(in) ||
+	       (in->opcode_map == 1 && ((op >= 0x40 && op <= 0x4f) || op == 0x6e || op == 0x7e ||
+					(op >= 0x90 && op <= 0x9f) || op == 0xaf || op == 0xb6 ||
+					op == 0xb7 || op == 0xbe || op == 0xbf));
 }
 
 /* Moves of whole registers, and what compares them. */
@@ -53,7 +59,8 @@ static enum use use_of(const struct elfrw_insn *in, unsigned r)
 {
 	bool mem = in->flags & ELFRW_INSN_MEM, wide = in->flags & ELFRW_INSN_REX_W;
 	unsigned op = in->opcode;
-	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_JCC || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_TRAP)
+	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_JCC ||
+	    in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_TRAP)
 		return LEAVES;
 	if (!named(in, r))
 		return names_all(in) || (r > RDI || r == RBX) ? LEAVES : OTHER;
@@ -68,14 +75,15 @@ static enum use use_of(const struct elfrw_insn *in, unsigned r)
 		if (mem || in->rm != r)
 			return ENDS;
 		return wide ? COPIES : OTHER;
-	case 0x39: case 0x3b: case 0x85: /* cmp, test */
-		return wide ? LEAVES : OTHER;
-	case 0x31: case 0x33: /* xor of a register with itself */
+	case 0x39:
+	case 0x3b:
+	case 0x85: /* cmp, test */ return wide ? LEAVES : OTHER;
+	case 0x31:
+	case 0x33: /* xor of a register with itself */
 		return !mem && in->reg == in->rm ? ENDS : OTHER;
-	case 0x8d: case 0x63:
-		return in->rm == r ? OTHER : ENDS;
-	default:
-		return op >= 0xb8 && op <= 0xbf ? ENDS : op >= 0x58 && op <= 0x5f ? ENDS : OTHER;
+	case 0x8d:
+	case 0x63: return in->rm == r ? OTHER : ENDS;
+	default: return op >= 0xb8 && op <= 0xbf ? ENDS : op >= 0x58 && op <= 0x5f ? ENDS : OTHER;
 	}
 }
 
@@ -100,19 +108,17 @@ static void reaches(struct flow *f, uint64_t pos, unsigned r)
 		f->full = true;
 }
 
-/* Follows register R from before instruction K to the next ones.  false: something else is done with it, or may be. */
+/* Follows register R from before instruction K to the next ones.  false: something else is done
+ * with it, or may be. */
 static bool follow(struct flow *f, size_t k, unsigned r)
 {
 	const struct icf_insn_at *a = &f->t->insn.data[k];
 	const struct elfrw_insn *in = &a->in;
 	bool argument = r == RDI || r == RSI || r == RDX || r == RCX || (r >= R8 && r <= R10);
 	switch (in->kind) {
-	case ELFRW_INSN_RET:
-		return r != RAX && r != RDX;
-	case ELFRW_INSN_TRAP:
-		return true;
-	case ELFRW_INSN_JMP_IND:
-		return false;
+	case ELFRW_INSN_RET: return r != RAX && r != RDX;
+	case ELFRW_INSN_TRAP: return true;
+	case ELFRW_INSN_JMP_IND: return false;
 	case ELFRW_INSN_CALL:
 	case ELFRW_INSN_CALL_IND:
 		if (argument || named(in, r))
@@ -129,8 +135,7 @@ static bool follow(struct flow *f, size_t k, unsigned r)
 		if (in->kind == ELFRW_INSN_JCC)
 			reaches(f, a->pos + in->len, r);
 		return true;
-	default:
-		break;
+	default: break;
 	}
 	enum use use = use_of(in, r);
 	if (use == COPIES)
@@ -167,20 +172,23 @@ static bool is_rounded(const struct icf_trace *t, size_t at)
 	for (size_t k = at + 1; k < t->insn.len && k <= at + WINDOW; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		unsigned op = in->opcode;
-		if (icf_trace_bit(t->target.data, t->insn.data[k].pos) || in->kind != ELFRW_INSN_OTHER)
+		if (icf_trace_bit(t->target.data, t->insn.data[k].pos) ||
+		    in->kind != ELFRW_INSN_OTHER)
 			return false;
 		if (!named(in, r) && (a == ELFRW_REG_NONE || !named(in, a))) {
 			if (!names_all(in))
 				return false;
 			continue;
 		}
-		if (in->opcode_map != 0 || (in->flags & ELFRW_INSN_MEM) || !(in->flags & ELFRW_INSN_REX_W))
+		if (in->opcode_map != 0 || (in->flags & ELFRW_INSN_MEM) ||
+		    !(in->flags & ELFRW_INSN_REX_W))
 			return false;
 		bool to_rm = !(op & 2);
 		unsigned dest = to_rm ? in->rm : in->reg, src = to_rm ? in->reg : in->rm;
 		if (a == ELFRW_REG_NONE && (op == 0x01 || op == 0x03) && dest == r && src != r)
 			a = src;
-		else if (a != ELFRW_REG_NONE && !negated && op == 0xf7 && (in->reg & 7) == 3 && in->rm == a)
+		else if (a != ELFRW_REG_NONE && !negated && op == 0xf7 && (in->reg & 7) == 3 &&
+			 in->rm == a)
 			negated = true;
 		else
 			return negated && (op == 0x21 || op == 0x23) && dest == r && src == a;
@@ -188,7 +196,8 @@ static bool is_rounded(const struct icf_trace *t, size_t at)
 	return false;
 }
 
-/* The bytes from VA to the unit behind it are zeros, and that unit is not understood: it begins with the zeros then, and stays. */
+/* The bytes from VA to the unit behind it are zeros, and that unit is not understood: it begins
+ * with the zeros then, and stays. */
 static bool begins_data(const struct icf_program *prog, uint64_t va, uint32_t next)
 {
 	const struct icf_unit *n = &prog->unit.data[next];
@@ -204,7 +213,8 @@ static bool begins_data(const struct icf_program *prog, uint64_t va, uint32_t ne
 /* The unit behind VA in the same section, or ICF_NONE. */
 static uint32_t unit_behind(const struct icf_program *prog, uint64_t va)
 {
-	uint32_t k = (uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= va);
+	uint32_t k =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= va);
 	if (k == prog->unit.len || va < prog->exec.data[prog->unit.data[k].sec].start)
 		return ICF_NONE;
 	return k;
@@ -214,7 +224,8 @@ static uint32_t unit_behind(const struct icf_program *prog, uint64_t va)
 static bool begins_empty(const struct icf_program *prog, uint64_t va)
 {
 	const struct dwr_cfi *c = &prog->cfi;
-	for (size_t k = LOWER_BOUND(0, c->fde.len, mid, c->fde.data[c->by_pc[mid]].pc_begin < va); k < c->fde.len; k++) {
+	for (size_t k = LOWER_BOUND(0, c->fde.len, mid, c->fde.data[c->by_pc[mid]].pc_begin < va);
+	     k < c->fde.len; k++) {
 		const struct dwr_fde *f = &c->fde.data[c->by_pc[k]];
 		if (f->pc_begin != va || f->pc_end == va)
 			return f->pc_begin == va;
@@ -222,7 +233,8 @@ static bool begins_empty(const struct icf_program *prog, uint64_t va)
 	return false;
 }
 
-/* Does unit I end in a trap?  So do those parts of functions that are known to be of no use, among which the empty ones lie. */
+/* Does unit I end in a trap?  So do those parts of functions that are known to be of no use, among
+ * which the empty ones lie. */
 static bool ends_in_trap(const struct icf_program *prog, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -234,21 +246,24 @@ static bool ends_in_trap(const struct icf_program *prog, uint32_t i)
 	return in.kind == ELFRW_INSN_TRAP;
 }
 
-/* Is there evidence that a function without any instructions begins at VA, where a unit ends?  An address that was shifted by the size of
- * its function is the same place. */
+/* Is there evidence that a function without any instructions begins at VA, where a unit ends?  An
+ * address that was shifted by the size of its function is the same place. */
 static bool is_empty(const struct icf_program *prog, uint64_t va)
 {
 	uint32_t before = icf_unit_ending(prog, va);
-	return before != ICF_NONE && prog->unit.data[before].kind != ICF_UNIT_OPAQUE && (begins_empty(prog, va) || ends_in_trap(prog, before));
+	return before != ICF_NONE && prog->unit.data[before].kind != ICF_UNIT_OPAQUE &&
+	       (begins_empty(prog, va) || ends_in_trap(prog, before));
 }
 
-bool icf_explains_gap(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref, struct icf_trace *t)
+bool icf_explains_gap(const struct icf_program *prog, uint32_t i, const struct icf_ref *ref,
+		      struct icf_trace *t)
 {
 	uint64_t va = ref->target;
 	uint32_t next = unit_behind(prog, va);
 	if (next != ICF_NONE && begins_data(prog, va, next))
 		return true;
-	bool ends = is_empty(prog, va), before = next != ICF_NONE && prog->unit.data[next].start == va + 1, clean;
+	bool ends = is_empty(prog, va),
+	     before = next != ICF_NONE && prog->unit.data[next].start == va + 1, clean;
 	if (!(ref->flags & ICF_REF_LEA) || (!ends && !before))
 		return false;
 	struct elfrw_err *err = icf_trace_unit(prog, i, t, &clean);
@@ -256,7 +271,8 @@ bool icf_explains_gap(const struct icf_program *prog, uint32_t i, const struct i
 		elfrw_err_free(err);
 		return false;
 	}
-	size_t at = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos + t->insn.data[mid].in.len <= ref->off);
+	size_t at = LOWER_BOUND(0, t->insn.len, mid,
+				t->insn.data[mid].pos + t->insn.data[mid].in.len <= ref->off);
 	if (at == t->insn.len || t->insn.data[at].in.target != va || t->insn.data[at].in.reg >= 16)
 		return false;
 	return (ends && is_stored(prog, i, t, at)) || (before && is_rounded(t, at));

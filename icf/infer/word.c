@@ -1,10 +1,12 @@
 /* word.c: distances in data that nobody explains.
  *
- * Jump tables were found and all jumps accounted for, so what is left are distances to the entries of functions.  A word that, counted
- * from its own place or from the last place before it that something names, gives the exact entry of a function may be one.
- * Numbers do that by chance, too; so there must be more: all words of that object do it, or some code calls a sum.  The function is
- * then pinned, and not folded.  The same goes for words that may be added to an address of code.  Only what no pinning can cure makes
- * the whole program one whose code may not move: an address that was shifted out of its function when the program was built. */
+ * Jump tables were found and all jumps accounted for, so what is left are distances to the entries
+ * of functions.  A word that, counted from its own place or from the last place before it that
+ * something names, gives the exact entry of a function may be one. Numbers do that by chance, too;
+ * so there must be more: all words of that object do it, or some code calls a sum.  The function is
+ * then pinned, and not folded.  The same goes for words that may be added to an address of code.
+ * Only what no pinning can cure makes the whole program one whose code may not move: an address
+ * that was shifted out of its function when the program was built. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
@@ -16,9 +18,11 @@
 
 static bool holds_plain_data(const struct elfrw_section *s)
 {
-	if (s->hdr.sh_type != SHT_PROGBITS || !(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
+	if (s->hdr.sh_type != SHT_PROGBITS || !(s->hdr.sh_flags & SHF_ALLOC) ||
+	    (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
 		return false;
-	return strncmp(s->name, ".eh_frame", 9) != 0 && strncmp(s->name, ".gcc_except_table", 17) != 0 && strcmp(s->name, ".interp") != 0 &&
+	return strncmp(s->name, ".eh_frame", 9) != 0 &&
+	       strncmp(s->name, ".gcc_except_table", 17) != 0 && strcmp(s->name, ".interp") != 0 &&
 	       strncmp(s->name, ".got", 4) != 0;
 }
 
@@ -37,7 +41,8 @@ static void pin_entry(struct icf_program *prog, uint64_t va)
 /* Does the dynamic linker fill in the word at VA? */
 static bool filled_in(const struct icf_program *prog, uint64_t va)
 {
-	size_t lo = LOWER_BOUND(0, prog->dynreloc.len, mid, prog->dynreloc.data[mid].place + 8 <= va);
+	size_t lo =
+		LOWER_BOUND(0, prog->dynreloc.len, mid, prog->dynreloc.data[mid].place + 8 <= va);
 	return lo < prog->dynreloc.len && prog->dynreloc.data[lo].place <= va;
 }
 
@@ -47,7 +52,8 @@ static uint64_t word_at(const struct elfrw_section *s, uint64_t off)
 }
 
 /* Is the word at OFF, counted from BASE (0: from its own place), the entry of a function? */
-static bool names_entry(const struct icf_program *prog, const struct elfrw_section *s, uint64_t off, uint64_t base)
+static bool names_entry(const struct icf_program *prog, const struct elfrw_section *s, uint64_t off,
+			uint64_t base)
 {
 	if (off > s->hdr.sh_size || s->hdr.sh_size - off < 4)
 		return false;
@@ -60,9 +66,10 @@ struct object {
 	uint64_t start, end; /* of what something names, to what something else names */
 };
 
-/* Are the word at OFF and all others of its column in an array of records distances to entries, or to data that has a name? */
-static bool in_column(const struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t off, uint64_t base,
-		      unsigned step)
+/* Are the word at OFF and all others of its column in an array of records distances to entries, or
+ * to data that has a name? */
+static bool in_column(const struct icf_program *prog, const struct icf_data_map *map,
+		      const struct object *o, uint64_t off, uint64_t base, unsigned step)
 {
 	uint64_t first = o->start - o->sec->hdr.sh_addr, end = o->end - o->sec->hdr.sh_addr;
 	uint64_t one = 0, last = 0;
@@ -85,7 +92,8 @@ static bool in_column(const struct icf_program *prog, const struct icf_data_map 
 	return n >= (step == 4 ? 2 : 3);
 }
 
-static bool in_company(const struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t off, uint64_t base)
+static bool in_company(const struct icf_program *prog, const struct icf_data_map *map,
+		       const struct object *o, uint64_t off, uint64_t base)
 {
 	for (unsigned step = 4; step <= 32; step += 4)
 		if (in_column(prog, map, o, off, base, step))
@@ -93,23 +101,29 @@ static bool in_company(const struct icf_program *prog, const struct icf_data_map
 	return false;
 }
 
-static void words_of(struct icf_program *prog, const struct icf_data_map *map, const struct elfrw_section *s, bool evidence)
+static void words_of(struct icf_program *prog, const struct icf_data_map *map,
+		     const struct elfrw_section *s, bool evidence)
 {
 	uint64_t lo = prog->exec.data[0].start, span = prog->exec.data[prog->exec.len - 1].end - lo;
 	struct object o = { s, s->hdr.sh_addr, 0 };
 	unsigned next = 0;
-	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += 4) {
+	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4;
+	     off += 4) {
 		uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
-		/* The bits of this word's four places; a name inside it holds from the next one on. */
+		/* The bits of this word's four places; a name inside it holds from the next one
+		 * on. */
 		unsigned names = next;
-		next = map->named.bits[(va - map->named.lo) >> 3] >> ((va - map->named.lo) & 7) & 15;
+		next = map->named.bits[(va - map->named.lo) >> 3] >> ((va - map->named.lo) & 7) &
+		       15;
 		if (names >> 1)
 			o = (struct object){ s, va - 4 + (unsigned)(31 - __builtin_clz(names)), 0 };
 		if (next & 1)
 			o = (struct object){ s, va, 0 };
-		if ((va + word - lo >= span && o.start + word - lo >= span) || icf_bit(&map->table, va))
+		if ((va + word - lo >= span && o.start + word - lo >= span) ||
+		    icf_bit(&map->table, va))
 			continue;
-		bool self = names_entry(prog, s, off, 0), based = names_entry(prog, s, off, o.start);
+		bool self = names_entry(prog, s, off, 0),
+		     based = names_entry(prog, s, off, o.start);
 		if (!self && !based)
 			continue;
 		if (!o.end)
@@ -142,8 +156,10 @@ static bool has_small_words(const struct icf_program *prog, const struct object 
 	return false;
 }
 
-/* The object at BASE, up to the next name; false: nothing in it could be a distance within the code. */
-static bool find_object(const struct icf_program *prog, const struct icf_data_map *map, uint64_t base, struct object *ret)
+/* The object at BASE, up to the next name; false: nothing in it could be a distance within the
+ * code. */
+static bool find_object(const struct icf_program *prog, const struct icf_data_map *map,
+			uint64_t base, struct object *ret)
 {
 	uint32_t shndx = icf_bit(&map->table, base) ? 0 : elfrw_image_section_at(prog->img, base);
 	*ret = (struct object){ &prog->img->section[shndx], base, 0 };
@@ -155,19 +171,21 @@ static bool find_object(const struct icf_program *prog, const struct icf_data_ma
 }
 
 /* Words of object O, as distances from the address FROM of code. */
-static void pin_sums(struct icf_program *prog, const struct icf_data_map *map, const struct object *o, uint64_t from, bool evidence)
+static void pin_sums(struct icf_program *prog, const struct icf_data_map *map,
+		     const struct object *o, uint64_t from, bool evidence)
 {
 	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
 		uint64_t off = p - o->sec->hdr.sh_addr;
-		if (!names_entry(prog, o->sec, off, from) || (!evidence && !in_company(prog, map, o, off, from)))
+		if (!names_entry(prog, o->sec, off, from) ||
+		    (!evidence && !in_company(prog, map, o, off, from)))
 			continue;
 		pin_entry(prog, from + word_at(o->sec, off));
 		pin_entry(prog, from);
 	}
 }
 
-void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint64_t base, const struct icf_named_at *from, size_t n,
-		  bool evidence)
+void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint64_t base,
+		  const struct icf_named_at *from, size_t n, bool evidence)
 {
 	struct object o;
 	if (!n || !find_object(prog, map, base, &o))
@@ -188,7 +206,8 @@ static void added(struct icf_program *prog, const struct icf_data_map *map, uint
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		uint64_t base = ref[r].target;
 		struct object o;
-		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) || !find_object(prog, map, base, &o))
+		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) ||
+		    !find_object(prog, map, base, &o))
 			continue;
 		last = base;
 		for (uint32_t c = 0; c < u->n_ref; c++) {
@@ -198,7 +217,8 @@ static void added(struct icf_program *prog, const struct icf_data_map *map, uint
 			work += (o.end - base) / 4;
 		}
 		if (work > MAX_WORK) {
-			icf_infer_loose(prog, u->start, "the code names too much data and code to look at");
+			icf_infer_loose(prog, u->start,
+					"the code names too much data and code to look at");
 			return;
 		}
 	}
@@ -212,12 +232,14 @@ static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u,
 	return false;
 }
 
-/* Is VA the entry of a signal's return code, whose FDE begins with the last byte of the padding before it?  Unwinders look up a return
- * address less one. */
+/* Is VA the entry of a signal's return code, whose FDE begins with the last byte of the padding
+ * before it?  Unwinders look up a return address less one. */
 static bool is_restorer(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
 {
-	const struct dwr_fde *f = u->n_fde == 1 ? &prog->cfi.fde.data[prog->cfi.by_pc[u->fde]] : NULL;
-	return f && va == u->start + 1 && f->pc_begin == u->start && prog->cfi.cie.data[f->cie].signal_frame;
+	const struct dwr_fde *f =
+		u->n_fde == 1 ? &prog->cfi.fde.data[prog->cfi.by_pc[u->fde]] : NULL;
+	return f && va == u->start + 1 && f->pc_begin == u->start &&
+	       prog->cfi.cie.data[f->cie].signal_frame;
 }
 
 /* Addresses of code that are no entries. */
@@ -230,10 +252,14 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 			continue;
 		uint32_t k = icf_unit_at(prog, ref[r].target);
 		if (k == ICF_NONE) {
-			size_t e = LOWER_BOUND(0, prog->exec.len, mid, prog->exec.data[mid].start < ref[r].target);
-			bool boundary = e < prog->exec.len && prog->exec.data[e].start == ref[r].target;
+			size_t e = LOWER_BOUND(0, prog->exec.len, mid,
+					       prog->exec.data[mid].start < ref[r].target);
+			bool boundary =
+				e < prog->exec.len && prog->exec.data[e].start == ref[r].target;
 			if (!boundary && !icf_explains_gap(prog, i, &ref[r], trace))
-				icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address between two functions");
+				icf_infer_loose(
+					prog, u->start + ref[r].off,
+					"the code computes an address between two functions");
 			continue;
 		}
 		struct icf_unit *t = &prog->unit.data[k];
@@ -241,20 +267,25 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 			icf_make_opaque(t); /* holds data */
 			continue;
 		}
-		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE || has_symbol(prog, t, ref[r].target))
+		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE ||
+		    has_symbol(prog, t, ref[r].target))
 			continue;
-		/* It is not understood: with a byte of something else in front it reads as other instructions. */
+		/* It is not understood: with a byte of something else in front it reads as other
+		 * instructions. */
 		if (is_restorer(prog, t, ref[r].target)) {
 			icf_make_opaque(t);
 			continue;
 		}
 		if (!icf_jumps_inside(prog, u, t) && !icf_jumps_inside(prog, t, u))
-			icf_infer_loose(prog, u->start + ref[r].off, "the code computes an address inside another function");
+			icf_infer_loose(prog, u->start + ref[r].off,
+					"the code computes an address inside another function");
 	}
 }
 
-/* Code that neither a symbol nor a frame description cuts into functions: does one of them seem to begin at VA, behind another's end? */
-static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t i, uint64_t va, struct icf_trace *t, bool *ret)
+/* Code that neither a symbol nor a frame description cuts into functions: does one of them seem to
+ * begin at VA, behind another's end? */
+static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t i, uint64_t va,
+					struct icf_trace *t, bool *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	bool clean;
@@ -268,11 +299,13 @@ static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t
 	if (!clean || k == 0 || k == t->insn.len || t->insn.data[k].pos != va - u->start)
 		return NULL;
 	enum elfrw_insn_kind before = t->insn.data[k - 1].in.kind;
-	*ret = before == ELFRW_INSN_NOP || before == ELFRW_INSN_RET || before == ELFRW_INSN_JMP || before == ELFRW_INSN_TRAP;
+	*ret = before == ELFRW_INSN_NOP || before == ELFRW_INSN_RET || before == ELFRW_INSN_JMP ||
+	       before == ELFRW_INSN_TRAP;
 	return NULL;
 }
 
-/* Addresses in data that are no entries: labels, when the function that they lie in jumps through what holds them. */
+/* Addresses in data that are no entries: labels, when the function that they lie in jumps through
+ * what holds them. */
 static struct elfrw_err *shifted_data(struct icf_program *prog)
 {
 	struct icf_trace trace = { 0 };
@@ -285,25 +318,29 @@ static struct elfrw_err *shifted_data(struct icf_program *prog)
 			continue;
 		const struct icf_unit *t = &prog->unit.data[k];
 		/* The slots of a lazy PLT lead back into it. */
-		if (t->start == d->target || t->kind == ICF_UNIT_OPAQUE || prog->exec.data[t->sec].linkage)
+		if (t->start == d->target || t->kind == ICF_UNIT_OPAQUE ||
+		    prog->exec.data[t->sec].linkage)
 			continue;
 		if (has_symbol(prog, t, d->target) || (t->flags & ICF_UNIT_JUMPS))
 			continue;
 		err = begins_unnamed(prog, k, d->target, &trace, &begins);
 		if (!err && !begins)
-			icf_infer_loose(prog, d->place, "an address in data names the inside of a function that does not jump to addresses");
+			icf_infer_loose(
+				prog, d->place,
+				"an address in data names the inside of a function that does not jump to addresses");
 	}
 	icf_trace_deinit(&trace);
 	return err;
 }
 
-/* clang's -fxray-instrument: records of 32 bytes that begin with the distances of their own places to a sled inside a function, which
- * may be patched at run time, and to the function. */
+/* clang's -fxray-instrument: records of 32 bytes that begin with the distances of their own places
+ * to a sled inside a function, which may be patched at run time, and to the function. */
 static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
 {
 	for (uint64_t off = 0; s->hdr.sh_size - off >= 32; off += 32)
 		for (unsigned k = 0; k < 16; k += 8) {
-			uint64_t place = s->hdr.sh_addr + off + k, to = place + elfrw_get64(s->data + off + k);
+			uint64_t place = s->hdr.sh_addr + off + k,
+				 to = place + elfrw_get64(s->data + off + k);
 			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
 			if (i != ICF_NONE)
 				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
@@ -317,13 +354,16 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
 		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
 	for (uint32_t i = 1; i < prog->img->n_sections; i++)
-		if (holds_plain_data(&prog->img->section[i]) && strcmp(prog->img->section[i].name, "xray_instr_map") == 0)
+		if (holds_plain_data(&prog->img->section[i]) &&
+		    strcmp(prog->img->section[i].name, "xray_instr_map") == 0)
 			pin_sleds(prog, &prog->img->section[i]);
 		else if (holds_plain_data(&prog->img->section[i]))
 			words_of(prog, map, &prog->img->section[i], evidence);
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) && icf_names_code(prog, &prog->unit.data[i]))
-			icf_infer_loose(prog, prog->unit.data[i].start, "the code may add distances to an address of code");
+		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) &&
+		    icf_names_code(prog, &prog->unit.data[i]))
+			icf_infer_loose(prog, prog->unit.data[i].start,
+					"the code may add distances to an address of code");
 		added(prog, map, i);
 		shifted(prog, i, &trace);
 	}

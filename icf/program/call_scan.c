@@ -1,10 +1,12 @@
 /* call_scan.c: see call_scan.h.
  *
- * The references found at first do not say whether a branch was a call, nor where its instruction ends, so the few units that
- * matter are decoded again.  Runs of units are independent; their results are joined in address order.
+ * The references found at first do not say whether a branch was a call, nor where its instruction
+ * ends, so the few units that matter are decoded again.  Runs of units are independent; their
+ * results are joined in address order.
  *
- * A call through the PLT, or through a GOT slot that is constant after relocation, calls what the slot is bound to: the
- * definition in this file, if another one takes its place then the PC is not in this file's code either. */
+ * A call through the PLT, or through a GOT slot that is constant after relocation, calls what the
+ * slot is bound to: the definition in this file, if another one takes its place then the PC is not
+ * in this file's code either. */
 #include "icf/program/call_scan.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -13,15 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN 256 /* units */
-#define MAX_STUB 4 /* instructions of a PLT entry */
-#define SHARED (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
+#define RUN      256 /* units */
+#define MAX_STUB 4   /* instructions of a PLT entry */
+#define SHARED   (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
 
 struct scan {
 	const struct icf_program *prog;
 	const struct elfrw_addrmap *map;
 	bool indirect;
-	bool bound; /* some slot is bound to a shared unit */
+	bool bound;             /* some slot is bound to a shared unit */
 	uint64_t *table_target; /* all that jump tables name, sorted; owned */
 	size_t n_table_targets;
 	struct icf_calls *run;
@@ -48,14 +50,18 @@ static uint32_t bound_to(const struct icf_program *prog, uint64_t place)
 		value = d->addend;
 	else if (d->kind == ELFRW_RELOC_SYMBOLIC && !d->relr) {
 		const struct elfrw_section *rel = &img->section[d->shndx];
-		const struct elfrw_section *st = rel->hdr.sh_link < img->n_sections ? &img->section[rel->hdr.sh_link] : NULL;
+		const struct elfrw_section *st =
+			rel->hdr.sh_link < img->n_sections ? &img->section[rel->hdr.sh_link] : NULL;
 		Elf64_Rela r;
 		Elf64_Sym sym;
 		memcpy(&r, rel->data + (size_t)d->index * sizeof r, sizeof r);
-		if (!st || st->hdr.sh_type != SHT_DYNSYM || !st->data || ELF64_R_SYM(r.r_info) >= st->hdr.sh_size / sizeof sym)
+		if (!st || st->hdr.sh_type != SHT_DYNSYM || !st->data ||
+		    ELF64_R_SYM(r.r_info) >= st->hdr.sh_size / sizeof sym)
 			return ICF_NONE;
 		memcpy(&sym, st->data + ELF64_R_SYM(r.r_info) * sizeof sym, sizeof sym);
-		value = sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym.st_info) == STT_GNU_IFUNC ? 0 : sym.st_value;
+		value = sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym.st_info) == STT_GNU_IFUNC
+				? 0
+				: sym.st_value;
 	}
 	uint32_t unit = value ? icf_unit_at(prog, value) : ICF_NONE;
 	return unit != ICF_NONE && prog->unit.data[unit].start == value ? unit : ICF_NONE;
@@ -93,13 +99,16 @@ static bool interesting(const struct scan *s, uint32_t i)
 		if (ref[k].unit == ICF_NONE)
 			continue;
 		if (ref[k].kind == ICF_REF_BRANCH &&
-		    (shared(s, ref[k].unit) || (s->bound && prog->exec.data[prog->unit.data[ref[k].unit].sec].linkage)))
+		    (shared(s, ref[k].unit) ||
+		     (s->bound && prog->exec.data[prog->unit.data[ref[k].unit].sec].linkage)))
 			return true;
 	}
-	return (s->indirect || s->bound) && prog->arch->may_call_indirectly(icf_unit_bytes(prog, u), u->end - u->start);
+	return (s->indirect || s->bound) &&
+	       prog->arch->may_call_indirectly(icf_unit_bytes(prog, u), u->end - u->start);
 }
 
-static struct elfrw_err *push_call(struct icf_calls *ret, uint64_t site, uint32_t caller, uint32_t callee, bool tail)
+static struct elfrw_err *push_call(struct icf_calls *ret, uint64_t site, uint32_t caller,
+				   uint32_t callee, bool tail)
 {
 	struct icf_call *c = VEC_PUSH(&ret->call);
 	if (!c)
@@ -118,7 +127,8 @@ static struct elfrw_err *push_label(struct icf_labels *labels, uint64_t va)
 }
 
 /* Jump table targets in unit U, each twice: never the only way to get there. */
-static struct elfrw_err *table_labels(const struct scan *s, const struct icf_unit *u, struct icf_labels *labels)
+static struct elfrw_err *table_labels(const struct scan *s, const struct icf_unit *u,
+				      struct icf_labels *labels)
 {
 	size_t lo = LOWER_BOUND(0, s->n_table_targets, mid, s->table_target[mid] < u->start);
 	for (; lo < s->n_table_targets && s->table_target[lo] < u->end; lo++) {
@@ -128,7 +138,8 @@ static struct elfrw_err *table_labels(const struct scan *s, const struct icf_uni
 	return NULL;
 }
 
-static struct elfrw_err *scan_unit(const struct scan *s, uint32_t i, struct icf_labels *labels, struct icf_calls *ret)
+static struct elfrw_err *scan_unit(const struct scan *s, uint32_t i, struct icf_labels *labels,
+				   struct icf_calls *ret)
 {
 	const struct icf_program *prog = s->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -161,7 +172,8 @@ static struct elfrw_err *scan_unit(const struct scan *s, uint32_t i, struct icf_
 		case ELFRW_INSN_CALL_IND:
 			to = s->bound && in.pcrel_size ? bound_to(prog, in.target) : ICF_NONE;
 			if (shared(s, to))
-				ELFRW_TRY(push_call(ret, site, i, to, in.kind == ELFRW_INSN_JMP_IND));
+				ELFRW_TRY(
+					push_call(ret, site, i, to, in.kind == ELFRW_INSN_JMP_IND));
 			else
 				indirect |= in.kind == ELFRW_INSN_CALL_IND && !in.pcrel_size;
 			break;
@@ -207,29 +219,36 @@ static struct elfrw_err *prepare(struct scan *s)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < prog->table.len; i++)
 		for (uint32_t k = 0; k < prog->table.data[i].n; k++)
-			s->table_target[s->n_table_targets++] = prog->dataref.data[prog->table.data[i].entry + k].target;
+			s->table_target[s->n_table_targets++] =
+				prog->dataref.data[prog->table.data[i].entry + k].target;
 	qsort(s->table_target, s->n_table_targets, sizeof *s->table_target, elfrw_u64_order);
 	return NULL;
 }
 
-#define JOIN(to, from)                                                                                     \
-	(VEC_RESERVE((to), (to)->len + (from)->len + 1)                                                    \
-		 ? ((from)->len ? memcpy((to)->data + (to)->len, (from)->data, (from)->len * sizeof *(to)->data) : NULL, \
-		    (to)->len += (from)->len, true)                                                        \
+#define JOIN(to, from)                                                         \
+	(VEC_RESERVE((to), (to)->len + (from)->len + 1)                        \
+		 ? ((from)->len ? memcpy((to)->data + (to)->len, (from)->data, \
+					 (from)->len * sizeof *(to)->data)     \
+				: NULL,                                        \
+		    (to)->len += (from)->len, true)                            \
 		 : false)
 
-struct elfrw_err *icf_scan_calls(const struct icf_program *prog, const struct elfrw_addrmap *map, bool indirect, unsigned threads,
-				 struct icf_calls *ret)
+struct elfrw_err *icf_scan_calls(const struct icf_program *prog, const struct elfrw_addrmap *map,
+				 bool indirect, unsigned threads, struct icf_calls *ret)
 {
 	size_t runs = (prog->unit.len + RUN - 1) / RUN;
-	struct scan s = { .prog = prog, .map = map, .indirect = indirect, .run = calloc(runs + 1, sizeof *s.run) };
+	struct scan s = { .prog = prog,
+			  .map = map,
+			  .indirect = indirect,
+			  .run = calloc(runs + 1, sizeof *s.run) };
 	struct icf_calls all = { 0 };
 	struct elfrw_err *err = s.run ? prepare(&s) : &elfrw_err_nomem;
 	if (!err)
 		err = elfrw_parallel(threads, runs, scan_run, &s);
 	for (size_t r = 0; s.run && r < runs; r++) {
-		if (!err && (!JOIN(&all.call, &s.run[r].call) || !JOIN(&all.vcall, &s.run[r].vcall) ||
-			     !JOIN(&all.indirect, &s.run[r].indirect)))
+		if (!err &&
+		    (!JOIN(&all.call, &s.run[r].call) || !JOIN(&all.vcall, &s.run[r].vcall) ||
+		     !JOIN(&all.indirect, &s.run[r].indirect)))
 			err = &elfrw_err_nomem;
 		icf_calls_deinit(&s.run[r]);
 	}

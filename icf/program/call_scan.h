@@ -1,4 +1,5 @@
-/* call_scan.h: who calls whom, read from the code before folding, when every target still names one function. */
+/* call_scan.h: who calls whom, read from the code before folding, when every target still names one
+ * function. */
 #ifndef ICF_PROGRAM_CALL_SCAN_H
 #define ICF_PROGRAM_CALL_SCAN_H
 #include "elfrw/addrmap.h"
@@ -6,7 +7,7 @@
 
 /* A call or a tail jump whose callee is folded, or kept for others. */
 struct icf_call {
-	uint64_t site; /* old address after the instruction */
+	uint64_t site;           /* old address after the instruction */
 	uint32_t caller, callee; /* units */
 	bool tail;
 };
@@ -18,22 +19,25 @@ struct icf_vcall {
 };
 
 struct icf_calls {
-	VEC(struct icf_call) call;   /* sorted by site, as the others */
+	VEC(struct icf_call) call; /* sorted by site, as the others */
 	VEC(struct icf_vcall) vcall;
-	VEC(uint64_t) indirect;      /* the other indirect calls: the code does not tell */
+	VEC(uint64_t) indirect; /* the other indirect calls: the code does not tell */
 };
 
-/* Decodes again those units that call or jump to a shared one, are shared, or call indirectly (INDIRECT: that is wanted).  Cost:
- * linear in their instructions.  The result does not depend on THREADS. */
-struct elfrw_err *icf_scan_calls(const struct icf_program *prog, const struct elfrw_addrmap *map, bool indirect, unsigned threads,
-				 struct icf_calls *ret);
+/* Decodes again those units that call or jump to a shared one, are shared, or call indirectly
+ * (INDIRECT: that is wanted).  Cost: linear in their instructions.  The result does not depend on
+ * THREADS. */
+struct elfrw_err *icf_scan_calls(const struct icf_program *prog, const struct elfrw_addrmap *map,
+				 bool indirect, unsigned threads, struct icf_calls *ret);
 void icf_calls_deinit(struct icf_calls *calls);
 
-/* Virtual calls of one unit (call_virtual.c): appends to VCALL and INDIRECT.  LABEL are the addresses in the unit that something
- * jumps to: sorted, as often as there are jumps, and twice when a jump table names them. */
+/* Virtual calls of one unit (call_virtual.c): appends to VCALL and INDIRECT.  LABEL are the
+ * addresses in the unit that something jumps to: sorted, as often as there are jumps, and twice
+ * when a jump table names them. */
 struct icf_labels {
 	uint64_t *data; /* owned */
 	size_t len, cap;
 };
-struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit, const struct icf_labels *label, struct icf_calls *ret);
+struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit,
+				   const struct icf_labels *label, struct icf_calls *ret);
 #endif

@@ -3,11 +3,12 @@
  *	mov (%rdi),%rax          rax = first word of the object in rdi
  *	call *0x18(%rax)         slot 3
  *
- * or with the slot loaded first, and other instructions between; the object must be in the first argument register at the call
- * (or the second, when the first says where to put the result).  Registers are followed by value numbers (dwarf/stack/value_track.h)
- * along straight code and forward jumps: what is known survives a conditional jump, reaches a jump's target when that jump is
- * the only way there, and is forgotten at any other label.  Only functions of C++ are looked at: C programs have tables of
- * functions, too, but those are no vtables.
+ * or with the slot loaded first, and other instructions between; the object must be in the first
+ * argument register at the call (or the second, when the first says where to put the result).
+ * Registers are followed by value numbers (dwarf/stack/value_track.h) along straight code and
+ * forward jumps: what is known survives a conditional jump, reaches a jump's target when that jump
+ * is the only way there, and is forgotten at any other label.  Only functions of C++ are looked at:
+ * C programs have tables of functions, too, but those are no vtables.
  *
  * Cost: linear. */
 #include "dwarf/stack/value_track.h"
@@ -40,7 +41,8 @@ static size_t count_label(const struct icf_labels *label, size_t *at, uint64_t v
 static bool single(const struct icf_labels *label, uint64_t va)
 {
 	size_t lo = LOWER_BOUND(0, label->len, mid, label->data[mid] < va);
-	return lo < label->len && label->data[lo] == va && (lo + 1 == label->len || label->data[lo + 1] != va);
+	return lo < label->len && label->data[lo] == va &&
+	       (lo + 1 == label->len || label->data[lo + 1] != va);
 }
 
 static void save(struct tracker *t, uint64_t label)
@@ -53,7 +55,8 @@ static void save(struct tracker *t, uint64_t label)
 }
 
 /* At VA: FALLS tells whether the instruction before goes on here.  Returns how many jumps do. */
-static size_t arrive(struct tracker *t, const struct icf_labels *label, size_t *at, uint64_t va, bool falls)
+static size_t arrive(struct tracker *t, const struct icf_labels *label, size_t *at, uint64_t va,
+		     bool falls)
 {
 	size_t n = count_label(label, at, va);
 	if (n == 0 && falls)
@@ -90,7 +93,8 @@ static struct elfrw_err *found(struct icf_calls *ret, uint32_t caller, uint64_t 
 	return NULL;
 }
 
-struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit, const struct icf_labels *label, struct icf_calls *ret)
+struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit,
+				   const struct icf_labels *label, struct icf_calls *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[unit];
 	const uint8_t *code = icf_unit_bytes(prog, u);
@@ -105,13 +109,17 @@ struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit
 		if (!prog->arch->decode(p, u->end - va, va, &in))
 			break;
 		size_t jumps = cxx ? arrive(&t, label, &at, va, falls) : 0;
-		if (!jumps && !falls && in.kind == ELFRW_INSN_NOP) /* fill: nothing goes on from here */
+		if (!jumps && !falls &&
+		    in.kind == ELFRW_INSN_NOP) /* fill: nothing goes on from here */
 			continue;
 		falls = true;
 		switch (in.kind) {
 		case ELFRW_INSN_CALL_IND:
 			if (!in.pcrel_size)
-				err = found(ret, unit, va + in.len, cxx && dwr_track_virtual(&t.v, &in, p, &call) ? call.slot : ICF_NONE);
+				err = found(ret, unit, va + in.len,
+					    cxx && dwr_track_virtual(&t.v, &in, p, &call)
+						    ? call.slot
+						    : ICF_NONE);
 			/* fallthrough */
 		case ELFRW_INSN_CALL:
 			if (cxx)
@@ -123,13 +131,11 @@ struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit
 				save(&t, in.target);
 			falls = in.kind == ELFRW_INSN_JCC;
 			if (in.kind == ELFRW_INSN_JCC && (in.opcode & 0xf0) == 0xe0) /* loop */
-				dwr_track_forget(&t.v, 1); /* rcx */
+				dwr_track_forget(&t.v, 1);                           /* rcx */
 			break;
 		case ELFRW_INSN_RET:
 		case ELFRW_INSN_TRAP:
-		case ELFRW_INSN_JMP_IND:
-			falls = false;
-			break;
+		case ELFRW_INSN_JMP_IND: falls = false; break;
 		default:
 			if (cxx)
 				dwr_track_step(&t.v, &in, p);

@@ -1,8 +1,9 @@
 /* program.h: what is known of the input program: units and the references between them.
  *
- * A *unit* is a run of code that moves as one rigid block: a function, a split-off cold part, a linkage section (.plt,
- * .init, .fini), or bytes nobody explains (opaque).  Units are sorted by address and disjoint; what lies between them is
- * padding.  A *reference* is a field in code or data that holds an address or a distance to one. */
+ * A *unit* is a run of code that moves as one rigid block: a function, a split-off cold part, a
+ * linkage section (.plt, .init, .fini), or bytes nobody explains (opaque).  Units are sorted by
+ * address and disjoint; what lies between them is padding.  A *reference* is a field in code or
+ * data that holds an address or a distance to one. */
 #ifndef ICF_PROGRAM_PROGRAM_H
 #define ICF_PROGRAM_PROGRAM_H
 #include "dwarf/cfi.h"
@@ -14,24 +15,28 @@
 
 enum icf_unit_kind {
 	ICF_UNIT_FUNC,   /* has a function symbol or an FDE of its own */
-	ICF_UNIT_RIGID,  /* moves, never folds: linkage sections, glued runs, code without a symbol */
+	ICF_UNIT_RIGID,  /* moves, never folds: linkage sections, glued runs, code without a symbol
+			  */
 	ICF_UNIT_OPAQUE, /* not understood: neither moves nor folds */
 };
 
-/* Why a unit may not be folded (or, the last ones, was not); the order is the order of the tests. */
+/* Why a unit may not be folded (or, the last ones, was not); the order is the order of the
+ * tests. */
 enum icf_reason {
 	ICF_OK,
-	ICF_NOT_A_FUNCTION,   /* linkage code, or code without a name */
-	ICF_NOT_UNDERSTOOD,   /* bytes that do not decode: pinned */
-	ICF_NEAR_OPAQUE,      /* such bytes could refer to it by a distance nobody sees: pinned too */
-	ICF_GLUED,            /* falls through into, or is entered by a short branch from, its neighbour */
-	ICF_ENTRY_POINT,      /* e_entry, DT_INIT, DT_FINI */
-	ICF_KEEP_UNIQUE,      /* asked for */
-	ICF_NAMED_SECTION,    /* in a section that the program can delimit by __start_/__stop_ symbols */
-	ICF_INNER_ENTRY,      /* a symbol or a data pointer names its middle */
-	ICF_UNWIND,           /* unwind rules or LSDA that hold addresses or are not understood */
-	ICF_UNIQUE,           /* nothing equals it */
-	ICF_ADDRESS_OBSERVED, /* equal to another, but its address is observed and no thunk would pay */
+	ICF_NOT_A_FUNCTION, /* linkage code, or code without a name */
+	ICF_NOT_UNDERSTOOD, /* bytes that do not decode: pinned */
+	ICF_NEAR_OPAQUE,    /* such bytes could refer to it by a distance nobody sees: pinned too */
+	ICF_GLUED, /* falls through into, or is entered by a short branch from, its neighbour */
+	ICF_ENTRY_POINT,   /* e_entry, DT_INIT, DT_FINI */
+	ICF_KEEP_UNIQUE,   /* asked for */
+	ICF_NAMED_SECTION, /* in a section that the program can delimit by __start_/__stop_ symbols
+			    */
+	ICF_INNER_ENTRY,   /* a symbol or a data pointer names its middle */
+	ICF_UNWIND,        /* unwind rules or LSDA that hold addresses or are not understood */
+	ICF_UNIQUE,        /* nothing equals it */
+	ICF_ADDRESS_OBSERVED, /* equal to another, but its address is observed and no thunk would
+				 pay */
 	ICF_PARTNER_STAYS,    /* equal, but it jumps into the middle of a unit that stays */
 	ICF_NOT_WORTH,        /* equal, but the file would become larger */
 	ICF_N_REASONS,
@@ -39,37 +44,46 @@ enum icf_reason {
 
 struct icf_unit {
 	uint64_t start, end;
-	uint32_t sec;     /* index into icf_program.exec */
-	uint32_t sym;     /* first symbol at start (index into icf_program.sym), or ICF_NONE */
-	uint32_t n_sym;   /* symbols that lie in the unit, in address order, from sym_first */
+	uint32_t sec;   /* index into icf_program.exec */
+	uint32_t sym;   /* first symbol at start (index into icf_program.sym), or ICF_NONE */
+	uint32_t n_sym; /* symbols that lie in the unit, in address order, from sym_first */
 	uint32_t sym_first;
 	uint32_t fde, n_fde; /* into icf_program.cfi.by_pc */
 	uint32_t ref, n_ref; /* into the refs of its chunk, see icf_unit_refs() */
 	uint32_t chunk;
-	uint8_t kind;     /* enum icf_unit_kind */
-	uint8_t reason;   /* enum icf_reason */
-	uint8_t hotness;  /* 0 hottest */
-	uint16_t flags;   /* ICF_UNIT_* */
+	uint8_t kind;    /* enum icf_unit_kind */
+	uint8_t reason;  /* enum icf_reason */
+	uint8_t hotness; /* 0 hottest */
+	uint16_t flags;  /* ICF_UNIT_* */
 	/* Exponents of two, icf_find_alignments(): */
 	uint8_t grain;       /* it moves by multiples of this */
 	uint8_t entry_align; /* what the address of its entry shows to those that may observe it */
 };
 
-#define ICF_READ_ALIGN 6 /* exponent of two: the largest alignment that an instruction asks of what it reads */
+#define ICF_READ_ALIGN \
+	6 /* exponent of two: the largest alignment that an instruction asks of what it reads */
 
 #define ICF_UNIT_FUNC_SYMBOL 1 /* an STT_FUNC symbol stands at its start */
-#define ICF_UNIT_OBSERVED 2    /* the program can observe the address of its entry */
-#define ICF_UNIT_INNER 4       /* something other than a branch or its own table names an address inside it */
-#define ICF_UNIT_FALLS 8       /* control may run off its end */
-#define ICF_UNIT_ENDBR 16
-#define ICF_UNIT_GLUED 32
+#define ICF_UNIT_OBSERVED    2 /* the program can observe the address of its entry */
+#define ICF_UNIT_INNER \
+	4 /* something other than a branch or its own table names an address inside it */
+#define ICF_UNIT_FALLS    8 /* control may run off its end */
+#define ICF_UNIT_ENDBR    16
+#define ICF_UNIT_GLUED    32
 #define ICF_UNIT_EXPORTED 64
-#define ICF_UNIT_DATA_READ 128 /* reads its own bytes: keeps its residue modulo 64, or its section's alignment where that is more */
-#define ICF_UNIT_PINNED 256    /* keeps its address */
-#define ICF_UNIT_EXTENDED 512  /* begins before its function, with bytes that something refers to */
-#define ICF_UNIT_JUMPS 1024    /* has an indirect jump; this and the next are set only where references are inferred */
-#define ICF_UNIT_RELATIVE 2048 /* calls the sum of two numbers, or jumps to one that is not understood */
-#define ICF_UNIT_BLIND 4096    /* becomes opaque as soon as what it names is known (infer/gap.c) */
+#define ICF_UNIT_DATA_READ                                                                        \
+	128 /* reads its own bytes: keeps its residue modulo 64, or its section's alignment where \
+	       that is more */
+#define ICF_UNIT_PINNED 256 /* keeps its address */
+#define ICF_UNIT_EXTENDED                                                      \
+	512 /* begins before its function, with bytes that something refers to \
+	     */
+#define ICF_UNIT_JUMPS                                                                             \
+	1024 /* has an indirect jump; this and the next are set only where references are inferred \
+	      */
+#define ICF_UNIT_RELATIVE \
+	2048 /* calls the sum of two numbers, or jumps to one that is not understood */
+#define ICF_UNIT_BLIND 4096 /* becomes opaque as soon as what it names is known (infer/gap.c) */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
@@ -77,19 +91,21 @@ enum icf_ref_kind {
 	ICF_REF_ABS,    /* the field holds the address itself */
 };
 
-/* A reference in code: out of the unit's own range, or to its own entry by anything but a branch. */
+/* A reference in code: out of the unit's own range, or to its own entry by anything but a
+ * branch. */
 struct icf_ref {
 	uint64_t target; /* old address */
 	uint32_t off;    /* of the field, from the unit's start */
 	uint32_t unit;   /* that holds the target, or ICF_NONE */
-	uint32_t table;  /* the jump table that starts at target and is this unit's own, or ICF_NONE */
+	uint32_t table;  /* the jump table that starts at target and is this unit's own, or ICF_NONE
+			  */
 	uint8_t size;    /* of the field */
 	uint8_t kind;    /* enum icf_ref_kind */
 	uint8_t flags;   /* ICF_REF_* */
 };
 
 #define ICF_REF_SIGN 1 /* ABS: the field is sign-extended */
-#define ICF_REF_LEA 2  /* the address is computed, memory is not read there and then */
+#define ICF_REF_LEA  2 /* the address is computed, memory is not read there and then */
 #define ICF_REF_CALL 4 /* BRANCH: a call, which comes back */
 
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
@@ -99,11 +115,15 @@ struct icf_dataref {
 	uint32_t unit;   /* that holds the target, or ICF_NONE (a boundary, padding) */
 	uint32_t table;  /* jump table it belongs to, or ICF_NONE */
 	uint8_t size;
-	uint8_t pcrel;   /* 0: the field holds the target; 1: a distance to it, from what only the code that reads it knows; 2: a
-			  * distance to a function that its relocation's symbol names, from anywhere, or to a trap, from its own place */
+	/* 0: the field holds the target.  1: it holds a distance to the target, and only the code
+	 * that reads it knows from where.  2: it holds a distance to a function that its
+	 * relocation's symbol names, from anywhere, or to a trap, from its own place. */
+	uint8_t pcrel;
 	uint8_t dynamic; /* a dynamic relocation sets it; the addend, not the field, is the truth */
-	uint8_t left;    /* nothing tells what the distance counts from: the field stays, and so does all that it could mean */
-	uint8_t quiet;   /* does not let the program observe the address: vtable slot, init array, PLT slot */
+	uint8_t left;  /* nothing tells what the distance counts from: the field stays, and so does
+			  all that it could mean */
+	uint8_t quiet; /* does not let the program observe the address: vtable slot, init array, PLT
+			  slot */
 };
 
 struct icf_table {
@@ -123,8 +143,8 @@ struct icf_exec {
 	uint32_t shndx;
 	uint64_t start, end;
 	uint32_t unit, n_units;
-	bool linkage;  /* .plt*, .init, .fini: one rigid unit */
-	bool named;    /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	bool linkage; /* .plt*, .init, .fini: one rigid unit */
+	bool named;   /* delimited by __start_/__stop_ symbols or a C identifier's name */
 	uint8_t hotness;
 };
 
@@ -137,10 +157,10 @@ struct icf_symbol {
 };
 
 struct icf_dynreloc {
-	uint64_t place;  /* r_offset */
-	uint64_t addend; /* or the word at the place, for RELR */
+	uint64_t place;        /* r_offset */
+	uint64_t addend;       /* or the word at the place, for RELR */
 	uint32_t shndx, index; /* where it stands */
-	uint8_t kind;    /* enum elfrw_reloc_kind */
+	uint8_t kind;          /* enum elfrw_reloc_kind */
 	bool relr;
 };
 
@@ -166,35 +186,39 @@ struct icf_program {
 	VEC(struct icf_exec) exec;
 	VEC(struct icf_symbol) sym;
 	VEC(struct icf_unit) unit;
-	VEC(struct icf_dataref) dataref;   /* sorted by place */
+	VEC(struct icf_dataref) dataref; /* sorted by place */
 	VEC(struct icf_table) table;
 	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
 	VEC(struct icf_inferred_table) inferred_table;
-	VEC(struct icf_probe) probe;       /* sorted by pc */
-	VEC(struct icf_pad) pad;           /* sorted by `from`; those of one unit in the order of its frames and call sites */
-	bool probes_apart;                 /* functions with probes do not fold: none of the notes can go */
+	VEC(struct icf_probe) probe; /* sorted by pc */
+	VEC(struct icf_pad)
+	pad; /* sorted by `from`; those of one unit in the order of its frames and call sites */
+	bool probes_apart; /* functions with probes do not fold: none of the notes can go */
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
-	struct dwr_cfi cfi;                /* .eh_frame */
-	uint32_t *fde_unit;                /* for each FDE of cfi: unit or ICF_NONE */
-	uint32_t *page_unit;               /* look-up accelerator, see icf_unit_at() */
-	bool compact_lsda;                 /* every LSDA was understood */
+	struct dwr_cfi cfi;  /* .eh_frame */
+	uint32_t *fde_unit;  /* for each FDE of cfi: unit or ICF_NONE */
+	uint32_t *page_unit; /* look-up accelerator, see icf_unit_at() */
+	bool compact_lsda;   /* every LSDA was understood */
 	uint32_t n_pinned;
-	bool inferred;                     /* no relocations of code were kept, see infer/infer.h */
-	const char *loose;                 /* why nothing may move (then the folding is done in place), or NULL */
-	uint64_t loose_at;                 /* where that was seen */
+	bool inferred;     /* no relocations of code were kept, see infer/infer.h */
+	const char *loose; /* why nothing may move (then the folding is done in place), or NULL */
+	uint64_t loose_at; /* where that was seen */
 };
 
-static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog, const struct icf_unit *u)
+static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog,
+						  const struct icf_unit *u)
 {
 	return u->n_ref ? prog->chunk[u->chunk].ref.data + u->ref : NULL;
 }
 
-/* Does REF, a reference of the owner of its table, name a table that another one before it names?  What the entries mean counts once. */
+/* Does REF, a reference of the owner of its table, name a table that another one before it names?
+ * What the entries mean counts once. */
 static inline bool icf_names_again(const struct icf_program *prog, const struct icf_ref *ref)
 {
 	const struct icf_table *t = &prog->table.data[ref->table];
-	return t->owner != ICF_NONE && ref - icf_unit_refs(prog, &prog->unit.data[t->owner]) != t->ref;
+	return t->owner != ICF_NONE &&
+	       ref - icf_unit_refs(prog, &prog->unit.data[t->owner]) != t->ref;
 }
 
 /* The landing pads of unit I in other units; *N: how many.  refs/pads.c */
@@ -210,8 +234,8 @@ uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
 bool icf_in_exec(const struct icf_program *prog, uint64_t va);
 bool icf_ends_exec(const struct icf_program *prog, uint64_t va);
 
-/* The first dynamic relocation at or behind PLACE, as an index; the first one at PLACE, or NULL; the reference in data at PLACE,
- * or NULL.  Both lists are sorted by place.  refs/dataref.c. */
+/* The first dynamic relocation at or behind PLACE, as an index; the first one at PLACE, or NULL;
+ * the reference in data at PLACE, or NULL.  Both lists are sorted by place.  refs/dataref.c. */
 size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place);
 const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place);
 const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place);
@@ -228,20 +252,22 @@ void icf_make_opaque(struct icf_unit *u);
 const char *icf_reason_text(enum icf_reason reason);
 
 /* The stages, in this order; each leaves the earlier ones' results untouched. */
-struct elfrw_err *icf_load_symbols(struct icf_program *prog);                   /* symbols.c */
-struct elfrw_err *icf_find_units(struct icf_program *prog);                     /* unit.c */
-struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads);    /* refs/ref.c */
-struct elfrw_err *icf_find_datarefs(struct icf_program *prog);                  /* refs/dataref.c */
-/* Does nothing when the code has relocations.  Else appends the entries of jump tables to `dataref` (place, and as target what
- * the field names when it counts from its own place, as a linker's relocation does), sets ICF_UNIT_PINNED, makes units opaque
- * whose bytes may not be code, and sets `loose` when no proof is possible. */
-struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads);   /* infer/infer.c */
-struct elfrw_err *icf_glue_units(struct icf_program *prog);                     /* refs/glue.c */
-/* Forgets the inferred tables of units that turned out not to be understood; what these lead to is pinned.  Before icf_resolve(). */
-void icf_drop_tables(struct icf_program *prog);                                 /* infer/table.c */
-struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads);      /* refs/glue.c */
+struct elfrw_err *icf_load_symbols(struct icf_program *prog);                /* symbols.c */
+struct elfrw_err *icf_find_units(struct icf_program *prog);                  /* unit.c */
+struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads); /* refs/ref.c */
+struct elfrw_err *icf_find_datarefs(struct icf_program *prog);               /* refs/dataref.c */
+/* Does nothing when the code has relocations.  Else appends the entries of jump tables to `dataref`
+ * (place, and as target what the field names when it counts from its own place, as a linker's
+ * relocation does), sets ICF_UNIT_PINNED, makes units opaque whose bytes may not be code, and sets
+ * `loose` when no proof is possible. */
+struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads); /* infer/infer.c */
+struct elfrw_err *icf_glue_units(struct icf_program *prog);                   /* refs/glue.c */
+/* Forgets the inferred tables of units that turned out not to be understood; what these lead to is
+ * pinned.  Before icf_resolve(). */
+void icf_drop_tables(struct icf_program *prog);                            /* infer/table.c */
+struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads); /* refs/glue.c */
 /* Pins the units that are not understood, and all that they may refer to. */
-struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads);    /* refs/reach.c */
-struct elfrw_err *icf_find_pads(struct icf_program *prog);                      /* refs/pads.c */
-struct elfrw_err *icf_find_tables(struct icf_program *prog);                    /* refs/table.c */
+struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads); /* refs/reach.c */
+struct elfrw_err *icf_find_pads(struct icf_program *prog);                   /* refs/pads.c */
+struct elfrw_err *icf_find_tables(struct icf_program *prog);                 /* refs/table.c */
 #endif

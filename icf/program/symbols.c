@@ -1,11 +1,13 @@
-/* symbols.c: the symbols of the executable sections, sorted by address, and the list of those sections. */
+/* symbols.c: the symbols of the executable sections, sorted by address, and the list of those
+ * sections. */
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
 static bool is_linkage(const char *name)
 {
-	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0 || strcmp(name, ".iplt") == 0;
+	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 ||
+	       strcmp(name, ".fini") == 0 || strcmp(name, ".iplt") == 0;
 }
 
 bool icf_is_c_identifier(const char *s)
@@ -13,7 +15,8 @@ bool icf_is_c_identifier(const char *s)
 	if (!*s || (*s >= '0' && *s <= '9'))
 		return false;
 	for (; *s; s++)
-		if (!(*s == '_' || (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z')))
+		if (!(*s == '_' || (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') ||
+		      (*s >= 'A' && *s <= 'Z')))
 			return false;
 	return true;
 }
@@ -40,7 +43,8 @@ static struct elfrw_err *find_exec_sections(struct icf_program *prog)
 	const struct elfrw_image *img = prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || !(s->hdr.sh_flags & SHF_EXECINSTR) || s->hdr.sh_size == 0)
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || !(s->hdr.sh_flags & SHF_EXECINSTR) ||
+		    s->hdr.sh_size == 0)
 			continue;
 		if (!s->data)
 			return elfrw_error_at(s->name, 0, "executable section without contents");
@@ -60,13 +64,15 @@ static struct elfrw_err *find_exec_sections(struct icf_program *prog)
 	return NULL;
 }
 
-/* By address; at one address functions first, then global before local, then table order: the first is the name. */
+/* By address; at one address functions first, then global before local, then table order: the first
+ * is the name. */
 static int symbol_order(const void *a, const void *b)
 {
 	const struct icf_symbol *x = a, *y = b;
 	if (x->value != y->value)
 		return x->value < y->value ? -1 : 1;
-	bool fx = x->type == STT_FUNC || x->type == STT_GNU_IFUNC, fy = y->type == STT_FUNC || y->type == STT_GNU_IFUNC;
+	bool fx = x->type == STT_FUNC || x->type == STT_GNU_IFUNC,
+	     fy = y->type == STT_FUNC || y->type == STT_GNU_IFUNC;
 	if (fx != fy)
 		return fx ? -1 : 1;
 	bool lx = x->bind == STB_LOCAL, ly = y->bind == STB_LOCAL;
@@ -86,24 +92,31 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
-		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE || type == STT_SECTION || type == STT_FILE ||
-		    type == STT_TLS)
+		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE ||
+		    type == STT_SECTION || type == STT_FILE || type == STT_TLS)
 			continue;
 		uint32_t in = elfrw_image_symbol_section(img, &sym, shndx == img->dynsym);
 		if (in >= img->n_sections || !(img->section[in].hdr.sh_flags & SHF_EXECINSTR))
 			continue;
 		const Elf64_Shdr *sh = &img->section[in].hdr;
-		/* A symbol at a section's end (etext, __stop_x) marks a boundary, it names no code. */
+		/* A symbol at a section's end (etext, __stop_x) marks a boundary, it names no
+		 * code. */
 		if (sym.st_value < sh->sh_addr || sym.st_value - sh->sh_addr >= sh->sh_size)
 			continue;
 		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
 		if (!name)
-			return elfrw_error_at(s->name, i * sizeof sym, "symbol %zu has a bad name", i);
+			return elfrw_error_at(s->name, i * sizeof sym, "symbol %zu has a bad name",
+					      i);
 		struct icf_symbol *out = VEC_PUSH(&prog->sym);
 		if (!out)
 			return &elfrw_err_nomem;
-		*out = (struct icf_symbol){ .value = sym.st_value, .size = sym.st_size, .index = (uint32_t)i | index_mask, .type = (uint8_t)type,
-					    .bind = ELF64_ST_BIND(sym.st_info), .other = sym.st_other, .name = name };
+		*out = (struct icf_symbol){ .value = sym.st_value,
+					    .size = sym.st_size,
+					    .index = (uint32_t)i | index_mask,
+					    .type = (uint8_t)type,
+					    .bind = ELF64_ST_BIND(sym.st_info),
+					    .other = sym.st_other,
+					    .name = name };
 		uint64_t room = sh->sh_size - (sym.st_value - sh->sh_addr);
 		if (out->size > room)
 			out->size = room;

@@ -1,9 +1,10 @@
 /* unit.c: cuts the executable sections into units.
  *
- * Bounds come from function symbols with sizes and from FDE ranges; where they overlap (aliases of different sizes, an
- * FDE over several symbols) the union is one unit.  Symbols without a size (crtstuff, hand-written assembler) begin a
- * unit that extends to the next bound, less its trailing padding.  Whatever else is no padding is opaque: it is not
- * moved, and neither is anything that it could reach by a distance nobody sees. */
+ * Bounds come from function symbols with sizes and from FDE ranges; where they overlap (aliases of
+ * different sizes, an FDE over several symbols) the union is one unit.  Symbols without a size
+ * (crtstuff, hand-written assembler) begin a unit that extends to the next bound, less its trailing
+ * padding.  Whatever else is no padding is opaque: it is not moved, and neither is anything that it
+ * could reach by a distance nobody sees. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/program/program.h"
@@ -18,9 +19,9 @@ struct interval {
 };
 
 #define BOUND_SYMBOL 1 /* a function symbol with a size */
-#define BOUND_FDE 2
-#define BOUND_POINT 4  /* a symbol without a size: end is not known */
-#define BOUND_DATA 8   /* an object symbol */
+#define BOUND_FDE    2
+#define BOUND_POINT  4 /* a symbol without a size: end is not known */
+#define BOUND_DATA   8 /* an object symbol */
 #define BOUND_NOTYPE 16
 
 struct bounds {
@@ -56,7 +57,9 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *
 		if (!e || e->linkage)
 			continue;
 		bool func = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
-		uint8_t flags = func ? BOUND_SYMBOL : s->type == STT_OBJECT ? BOUND_DATA : BOUND_NOTYPE;
+		uint8_t flags = func                    ? BOUND_SYMBOL
+				: s->type == STT_OBJECT ? BOUND_DATA
+							: BOUND_NOTYPE;
 		if (s->size == 0)
 			ELFRW_TRY(add(b, s->value, s->value + 1, flags | BOUND_POINT));
 		else
@@ -68,12 +71,15 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *
 		if (!e || e->linkage || f->pc_end <= f->pc_begin)
 			continue;
 		if (f->pc_end > e->end)
-			return elfrw_error_at(".eh_frame", f->off, "FDE for 0x%llx reaches past the end of its section",
+			return elfrw_error_at(".eh_frame", f->off,
+					      "FDE for 0x%llx reaches past the end of its section",
 					      (unsigned long long)f->pc_begin);
 		ELFRW_TRY(add(b, f->pc_begin, f->pc_end, BOUND_FDE));
 	}
 	/* Two ascending runs but for intervals that begin together. */
-	return elfrw_sort_runs(b->v.data, b->v.len, sizeof *b->v.data, interval_order) ? NULL : &elfrw_err_nomem;
+	return elfrw_sort_runs(b->v.data, b->v.len, sizeof *b->v.data, interval_order)
+		       ? NULL
+		       : &elfrw_err_nomem;
 }
 
 bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end)
@@ -86,11 +92,13 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 			i++;
 			continue;
 		}
-		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte before the function. */
+		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte
+		 * before the function. */
 		struct elfrw_insn insn;
 		unsigned len = prog->arch->decode(p + i, e->end - start - i, start + i, &insn);
 		/* gold and the GNU assembler fill long gaps with a jump over no-ops. */
-		if (len && insn.kind == ELFRW_INSN_JMP && insn.target > start + i + len && insn.target <= end) {
+		if (len && insn.kind == ELFRW_INSN_JMP && insn.target > start + i + len &&
+		    insn.target <= end) {
 			uint64_t over = insn.target - start;
 			for (i += len; i < over; i += len) {
 				len = prog->arch->decode(p + i, over - i, start + i, &insn);
@@ -112,9 +120,11 @@ static bool falls_through(const struct elfrw_insn *insn)
 	return insn->kind == ELFRW_INSN_OTHER || insn->kind == ELFRW_INSN_JCC;
 }
 
-/* The end of the code that begins at START and must end before LIMIT: LIMIT less trailing padding.  *CLEAN tells
- * whether all of it decodes.  Zeros are no padding where control would go on into them: then all of it is data. */
-static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, uint64_t start, uint64_t limit, bool *clean)
+/* The end of the code that begins at START and must end before LIMIT: LIMIT less trailing padding.
+ * *CLEAN tells whether all of it decodes.  Zeros are no padding where control would go on into
+ * them: then all of it is data. */
+static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, uint64_t start,
+		     uint64_t limit, bool *clean)
 {
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	uint64_t n = limit - start, used = 0;
@@ -142,9 +152,11 @@ static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, u
 	return used ? start + used : limit;
 }
 
-/* Are the bytes at START, in the middle of padding or at the start of the section, a no-op that a symbol names?  Assembler without
- * types and sizes: whoever jumps there goes on behind it.  At a function's end a symbol marks the end. */
-static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *e, uint64_t start, uint64_t pos, uint64_t next)
+/* Are the bytes at START, in the middle of padding or at the start of the section, a no-op that a
+ * symbol names?  Assembler without types and sizes: whoever jumps there goes on behind it.  At a
+ * function's end a symbol marks the end. */
+static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *e, uint64_t start,
+			 uint64_t pos, uint64_t next)
 {
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	struct elfrw_insn insn;
@@ -152,7 +164,8 @@ static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *
 	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
 }
 
-static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint64_t start, uint64_t end, uint8_t kind)
+static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint64_t start,
+				  uint64_t end, uint8_t kind)
 {
 	struct icf_unit *u = VEC_PUSH(&prog->unit);
 	if (!u)
@@ -170,7 +183,8 @@ static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint6
 	return u;
 }
 
-static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint64_t start, uint64_t end)
+static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint64_t start,
+				  uint64_t end)
 {
 	if (start >= end || icf_is_padding(prog, start, end))
 		return NULL;
@@ -178,7 +192,8 @@ static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint6
 }
 
 /* Cuts section EXEC by the bounds [*AT ...) that lie in it. */
-static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, const struct bounds *b, size_t *at)
+static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
+				     const struct bounds *b, size_t *at)
 {
 	const struct icf_exec *e = &prog->exec.data[exec];
 	uint64_t pos = e->start;
@@ -200,15 +215,18 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, co
 				flags |= it->flags & ~BOUND_POINT;
 			i++;
 		}
-		uint64_t next = i < b->v.len && b->v.data[i].start < e->end ? b->v.data[i].start : e->end;
+		uint64_t next =
+			i < b->v.len && b->v.data[i].start < e->end ? b->v.data[i].start : e->end;
 		ELFRW_TRY(push_gap(prog, exec, pos, start));
 		uint8_t kind = ICF_UNIT_FUNC;
 		if (end > e->end)
 			end = e->end;
 		/* The symbol of a cold part that came out empty. */
-		bool empty = !sized && icf_is_padding(prog, start, next), nop = empty && is_named_nop(prog, e, start, pos, next);
+		bool empty = !sized && icf_is_padding(prog, start, next),
+		     nop = empty && is_named_nop(prog, e, start, pos, next);
 		/* Zeros with a name that is no function's are data. */
-		bool zeros = empty && !(flags & BOUND_SYMBOL) && prog->img->section[e->shndx].data[start - e->start] == 0;
+		bool zeros = empty && !(flags & BOUND_SYMBOL) &&
+			     prog->img->section[e->shndx].data[start - e->start] == 0;
 		if (empty && !nop && !zeros) {
 			pos = start;
 			continue;
@@ -238,7 +256,8 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec, co
 	}
 	*at = i;
 	/* A file that was folded before ends its code with a byte that debug information names. */
-	if (pos + 1 == e->end && prog->img->section[e->shndx].data[pos - e->start] == prog->arch->fill &&
+	if (pos + 1 == e->end &&
+	    prog->img->section[e->shndx].data[pos - e->start] == prog->arch->fill &&
 	    elfrw_image_section(prog->img, ".debug_icfold"))
 		return push_unit(prog, exec, pos, e->end, ICF_UNIT_RIGID) ? NULL : &elfrw_err_nomem;
 	return push_gap(prog, exec, pos, e->end);
@@ -274,7 +293,8 @@ struct elfrw_err *icf_index_units(struct icf_program *prog)
 	}
 	uint32_t u = 0;
 	for (size_t p = 0; p < n; p++) {
-		while (u < prog->unit.len && prog->unit.data[u].end <= lo + ((uint64_t)p << PAGE_SHIFT))
+		while (u < prog->unit.len &&
+		       prog->unit.data[u].end <= lo + ((uint64_t)p << PAGE_SHIFT))
 			u++;
 		prog->page_unit[p] = u;
 	}
@@ -327,7 +347,8 @@ struct elfrw_err *icf_attach(struct icf_program *prog)
 		u->n_fde = 0;
 	}
 	for (uint32_t k = 0; k < prog->cfi.fde.len; k++) {
-		uint32_t f = prog->cfi.by_pc[k], i = icf_unit_at(prog, prog->cfi.fde.data[f].pc_begin);
+		uint32_t f = prog->cfi.by_pc[k],
+			 i = icf_unit_at(prog, prog->cfi.fde.data[f].pc_begin);
 		prog->fde_unit[f] = i;
 		if (i == ICF_NONE)
 			continue;
@@ -345,7 +366,8 @@ struct elfrw_err *icf_find_units(struct icf_program *prog)
 	size_t at = 0;
 	for (uint32_t e = 0; e < prog->exec.len && !err; e++) {
 		if (prog->exec.data[e].linkage) {
-			if (!push_unit(prog, e, prog->exec.data[e].start, prog->exec.data[e].end, ICF_UNIT_RIGID))
+			if (!push_unit(prog, e, prog->exec.data[e].start, prog->exec.data[e].end,
+				       ICF_UNIT_RIGID))
 				err = &elfrw_err_nomem;
 			continue;
 		}

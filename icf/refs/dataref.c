@@ -1,9 +1,10 @@
 /* dataref.c: the references in data that name code.
  *
- * In data nothing but a relocation tells that a field is an address.  Sources, most trusted first: dynamic relocations
- * (in position-independent files their addends are the truth, whatever the field holds), kept relocations (for fixed
- * addresses, and for PC-relative fields such as jump tables), and the words that the linker itself made and gives no
- * relocation: GOT and PLT slots of fixed-address programs. */
+ * In data nothing but a relocation tells that a field is an address.  Sources, most trusted first:
+ * dynamic relocations (in position-independent files their addends are the truth, whatever the
+ * field holds), kept relocations (for fixed addresses, and for PC-relative fields such as jump
+ * tables), and the words that the linker itself made and gives no relocation: GOT and PLT slots of
+ * fixed-address programs. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -26,7 +27,8 @@ static int span_order(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Vtables and construction vtables (Itanium C++ ABI 5.1.4): a program calls through them and cannot compare them. */
+/* Vtables and construction vtables (Itanium C++ ABI 5.1.4): a program calls through them and cannot
+ * compare them. */
 static struct elfrw_err *find_vtables(const struct icf_program *prog, struct vtables *ret)
 {
 	const struct elfrw_image *img = prog->img;
@@ -37,10 +39,12 @@ static struct elfrw_err *find_vtables(const struct icf_program *prog, struct vta
 	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF || sym.st_size == 0)
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
+		    sym.st_size == 0)
 			continue;
 		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
-		if (!name || (strncmp(name, "_ZTV", 4) != 0 && strncmp(name, "_ZTC", 4) != 0) || sym.st_value + sym.st_size < sym.st_value)
+		if (!name || (strncmp(name, "_ZTV", 4) != 0 && strncmp(name, "_ZTC", 4) != 0) ||
+		    sym.st_value + sym.st_size < sym.st_value)
 			continue;
 		struct span *v = VEC_PUSH(&ret->v);
 		if (!v)
@@ -61,24 +65,32 @@ static bool in_vtable(const struct vtables *vt, uint64_t place)
 /* In code, or at the end of it (etext and the like). */
 static bool names_code(const struct icf_program *prog, uint64_t va)
 {
-	return icf_in_exec(prog, va) || (icf_ends_exec(prog, va) && elfrw_image_section_at(prog->img, va) == 0);
+	return icf_in_exec(prog, va) ||
+	       (icf_ends_exec(prog, va) && elfrw_image_section_at(prog->img, va) == 0);
 }
 
-static struct elfrw_err *push(struct icf_program *prog, uint64_t place, uint64_t target, unsigned size, bool pcrel, bool dynamic)
+static struct elfrw_err *push(struct icf_program *prog, uint64_t place, uint64_t target,
+			      unsigned size, bool pcrel, bool dynamic)
 {
 	if (icf_in_exec(prog, place))
-		return elfrw_error("code at 0x%llx is changed by a dynamic relocation (text relocations are not supported)",
-				   (unsigned long long)place);
+		return elfrw_error(
+			"code at 0x%llx is changed by a dynamic relocation (text relocations are not supported)",
+			(unsigned long long)place);
 	struct icf_dataref *d = VEC_PUSH(&prog->dataref);
 	if (!d)
 		return &elfrw_err_nomem;
-	*d = (struct icf_dataref){ .place = place, .target = target, .unit = ICF_NONE, .table = ICF_NONE, .size = (uint8_t)size,
-				   .pcrel = pcrel, .dynamic = dynamic };
+	*d = (struct icf_dataref){ .place = place,
+				   .target = target,
+				   .unit = ICF_NONE,
+				   .table = ICF_NONE,
+				   .size = (uint8_t)size,
+				   .pcrel = pcrel,
+				   .dynamic = dynamic };
 	return NULL;
 }
 
-static struct elfrw_err *push_dynreloc(struct icf_program *prog, uint64_t place, uint64_t addend, uint32_t shndx, uint64_t index,
-				       uint8_t kind, bool relr)
+static struct elfrw_err *push_dynreloc(struct icf_program *prog, uint64_t place, uint64_t addend,
+				       uint32_t shndx, uint64_t index, uint8_t kind, bool relr)
 {
 	if (index > UINT32_MAX)
 		return elfrw_error("too many dynamic relocations");
@@ -89,7 +101,8 @@ static struct elfrw_err *push_dynreloc(struct icf_program *prog, uint64_t place,
 	return NULL;
 }
 
-/* DT_RELR: gABI, "Relative Relocation Table": an address, then bitmaps of the 63 words that follow. */
+/* DT_RELR: gABI, "Relative Relocation Table": an address, then bitmaps of the 63 words that
+ * follow. */
 static struct elfrw_err *read_relr(struct icf_program *prog, uint32_t shndx)
 {
 	const struct elfrw_section *s = &prog->img->section[shndx];
@@ -109,9 +122,12 @@ static struct elfrw_err *read_relr(struct icf_program *prog, uint32_t shndx)
 		for (unsigned k = 0; k < n; k++) {
 			const uint8_t *p = elfrw_image_at(prog->img, place[k], 8);
 			if (!p)
-				return elfrw_error_at(s->name, 8 * i, "relative relocation of 0x%llx, which is in no section",
-						      (unsigned long long)place[k]);
-			ELFRW_TRY(push_dynreloc(prog, place[k], elfrw_get64(p), shndx, i, ELFRW_RELOC_RELATIVE, true));
+				return elfrw_error_at(
+					s->name, 8 * i,
+					"relative relocation of 0x%llx, which is in no section",
+					(unsigned long long)place[k]);
+			ELFRW_TRY(push_dynreloc(prog, place[k], elfrw_get64(p), shndx, i,
+						ELFRW_RELOC_RELATIVE, true));
 		}
 	}
 	return NULL;
@@ -131,13 +147,17 @@ size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place)
 const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place)
 {
 	size_t i = icf_first_dynreloc(prog, place);
-	return i < prog->dynreloc.len && prog->dynreloc.data[i].place == place ? &prog->dynreloc.data[i] : NULL;
+	return i < prog->dynreloc.len && prog->dynreloc.data[i].place == place
+		       ? &prog->dynreloc.data[i]
+		       : NULL;
 }
 
 const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place)
 {
 	size_t lo = LOWER_BOUND(0, prog->dataref.len, mid, prog->dataref.data[mid].place < place);
-	return lo < prog->dataref.len && prog->dataref.data[lo].place == place ? &prog->dataref.data[lo] : NULL;
+	return lo < prog->dataref.len && prog->dataref.data[lo].place == place
+		       ? &prog->dataref.data[lo]
+		       : NULL;
 }
 
 static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
@@ -150,26 +170,33 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 		if (s->hdr.sh_type == SHT_RELR)
 			ELFRW_TRY(read_relr(prog, i));
 		if (s->hdr.sh_type == SHT_REL)
-			return elfrw_error_at(s->name, 0, "relocations without addends are not supported");
+			return elfrw_error_at(s->name, 0,
+					      "relocations without addends are not supported");
 		if (s->hdr.sh_type != SHT_RELA)
 			continue;
 		for (uint64_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
-			struct elfrw_reloc_desc d = img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+			struct elfrw_reloc_desc d =
+				img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 			if (!d.name)
-				return elfrw_error_at(s->name, k * sizeof r, "unknown relocation type %u",
+				return elfrw_error_at(s->name, k * sizeof r,
+						      "unknown relocation type %u",
 						      (unsigned)ELF64_R_TYPE(r.r_info));
-			ELFRW_TRY(push_dynreloc(prog, r.r_offset, (uint64_t)r.r_addend, i, k, d.kind, false));
+			ELFRW_TRY(push_dynreloc(prog, r.r_offset, (uint64_t)r.r_addend, i, k,
+						d.kind, false));
 			if (icf_in_exec(prog, r.r_offset))
-				return elfrw_error_at(s->name, k * sizeof r, "text relocations are not supported");
+				return elfrw_error_at(s->name, k * sizeof r,
+						      "text relocations are not supported");
 		}
 	}
-	if (!elfrw_sort_runs(prog->dynreloc.data, prog->dynreloc.len, sizeof *prog->dynreloc.data, dynreloc_order))
+	if (!elfrw_sort_runs(prog->dynreloc.data, prog->dynreloc.len, sizeof *prog->dynreloc.data,
+			     dynreloc_order))
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < prog->dynreloc.len; i++) {
 		const struct icf_dynreloc *d = &prog->dynreloc.data[i];
-		if ((d->kind == ELFRW_RELOC_RELATIVE || d->kind == ELFRW_RELOC_IRELATIVE) && names_code(prog, d->addend))
+		if ((d->kind == ELFRW_RELOC_RELATIVE || d->kind == ELFRW_RELOC_IRELATIVE) &&
+		    names_code(prog, d->addend))
 			ELFRW_TRY(push(prog, d->place, d->addend, 8, false, true));
 	}
 	return NULL;
@@ -177,25 +204,32 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 
 static bool is_unwind_section(const char *name)
 {
-	return strcmp(name, ".eh_frame") == 0 || strcmp(name, ".eh_frame_hdr") == 0 || strcmp(name, ".gcc_except_table") == 0 ||
+	return strcmp(name, ".eh_frame") == 0 || strcmp(name, ".eh_frame_hdr") == 0 ||
+	       strcmp(name, ".gcc_except_table") == 0 ||
 	       strncmp(name, ".gcc_except_table.", 18) == 0;
 }
 
-/* clang's -fsanitize=kcfi lists its traps by distances from their own places.  Where that is no ud2, the word counts from elsewhere. */
-static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_section *sec, uint64_t target)
+/* clang's -fsanitize=kcfi lists its traps by distances from their own places.  Where that is no
+ * ud2, the word counts from elsewhere. */
+static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_section *sec,
+			  uint64_t target)
 {
-	const uint8_t *code = strcmp(sec->name, ".kcfi_traps") == 0 ? elfrw_image_at(prog->img, target, 2) : NULL;
+	const uint8_t *code =
+		strcmp(sec->name, ".kcfi_traps") == 0 ? elfrw_image_at(prog->img, target, 2) : NULL;
 	return code && code[0] == 0x0f && code[1] == 0x0b;
 }
 
 /* One kept relocation of a data section. */
-static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel, uint64_t at, const struct elfrw_section *sec,
+static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel,
+				   uint64_t at, const struct elfrw_section *sec,
 				   const Elf64_Rela *r)
 {
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	if (!d.name)
-		return elfrw_error_at(rel->name, at, "unknown relocation type %u", (unsigned)ELF64_R_TYPE(r->r_info));
-	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_GOTREL && d.kind != ELFRW_RELOC_HARD)
+		return elfrw_error_at(rel->name, at, "unknown relocation type %u",
+				      (unsigned)ELF64_R_TYPE(r->r_info));
+	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL &&
+	    d.kind != ELFRW_RELOC_GOTREL && d.kind != ELFRW_RELOC_HARD)
 		return NULL;
 	/* In a position-independent file the dynamic relocations tell. */
 	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4))
@@ -205,18 +239,26 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		return elfrw_error_at(rel->name, at, "relocation outside its section");
 	Elf64_Sym sym;
 	if (!icf_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
-		return elfrw_error_at(rel->name, at, "relocation against a symbol that does not exist");
+		return elfrw_error_at(rel->name, at,
+				      "relocation against a symbol that does not exist");
 	bool in_code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < prog->img->n_sections &&
 		       (prog->img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR);
 	if (d.kind == ELFRW_RELOC_GOTREL || d.kind == ELFRW_RELOC_HARD)
-		return in_code ? elfrw_error_at(rel->name, at, "%s against code is not supported", d.name) : NULL;
+		return in_code ? elfrw_error_at(rel->name, at, "%s against code is not supported",
+						d.name)
+			       : NULL;
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {
-		/* An address that the linker resolved to zero or to the marker of a discarded section names no code. */
-		return names_code(prog, field) ? push(prog, r->r_offset, field, d.size, false, false) : NULL;
+		/* An address that the linker resolved to zero or to the marker of a discarded
+		 * section names no code. */
+		return names_code(prog, field)
+			       ? push(prog, r->r_offset, field, d.size, false, false)
+			       : NULL;
 	}
 	if (d.size < 4)
-		return in_code ? elfrw_error_at(rel->name, at, "%s in data is not supported", d.name) : NULL;
+		return in_code ? elfrw_error_at(rel->name, at, "%s in data is not supported",
+						d.name)
+			       : NULL;
 	if (d.size == 4)
 		field = (uint64_t)(int64_t)(int32_t)field;
 	uint64_t target = r->r_offset + field;
@@ -242,7 +284,8 @@ static struct elfrw_err *read_kept_relocs(struct icf_program *prog)
 		if (!elfrw_image_kept_relocs(img, rel) || rel->hdr.sh_info == 0)
 			continue;
 		const struct elfrw_section *sec = &img->section[rel->hdr.sh_info];
-		if (!(sec->hdr.sh_flags & SHF_ALLOC) || (sec->hdr.sh_flags & SHF_EXECINSTR) || !sec->data || is_unwind_section(sec->name))
+		if (!(sec->hdr.sh_flags & SHF_ALLOC) || (sec->hdr.sh_flags & SHF_EXECINSTR) ||
+		    !sec->data || is_unwind_section(sec->name))
 			continue;
 		for (uint64_t k = 0; k < rel->hdr.sh_size / sizeof(Elf64_Rela); k++) {
 			Elf64_Rela r;
@@ -259,8 +302,10 @@ static struct elfrw_err *read_linker_words(struct icf_program *prog)
 	const struct elfrw_image *img = prog->img;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
-		bool got = strcmp(s->name, ".got") == 0 || strcmp(s->name, ".got.plt") == 0 || strncmp(s->name, ".igot", 5) == 0;
-		bool array = s->hdr.sh_type == SHT_INIT_ARRAY || s->hdr.sh_type == SHT_FINI_ARRAY || s->hdr.sh_type == SHT_PREINIT_ARRAY;
+		bool got = strcmp(s->name, ".got") == 0 || strcmp(s->name, ".got.plt") == 0 ||
+			   strncmp(s->name, ".igot", 5) == 0;
+		bool array = s->hdr.sh_type == SHT_INIT_ARRAY || s->hdr.sh_type == SHT_FINI_ARRAY ||
+			     s->hdr.sh_type == SHT_PREINIT_ARRAY;
 		if ((!got && !array) || !s->data || !(s->hdr.sh_flags & SHF_ALLOC))
 			continue;
 		for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8) {
@@ -268,8 +313,8 @@ static struct elfrw_err *read_linker_words(struct icf_program *prog)
 			if (!icf_in_exec(prog, value))
 				continue;
 			const struct icf_dynreloc *d = icf_dynreloc_at(prog, place);
-			/* In a position-independent file a word without a relocation is a number, but for a lazy
-			 * PLT slot, which the dynamic linker shifts by itself. */
+			/* In a position-independent file a word without a relocation is a number,
+			 * but for a lazy PLT slot, which the dynamic linker shifts by itself. */
 			if (d ? d->kind == ELFRW_RELOC_RELATIVE : img->pic)
 				continue;
 			ELFRW_TRY(push(prog, place, value, 8, false, false));
@@ -298,8 +343,10 @@ static void mark_quiet(struct icf_program *prog, const struct vtables *vt)
 		if (!sec || d->place - sec->hdr.sh_addr >= sec->hdr.sh_size) {
 			uint32_t shndx = elfrw_image_section_at(img, d->place);
 			sec = shndx ? &img->section[shndx] : NULL;
-			quiet = sec && (sec->hdr.sh_type == SHT_INIT_ARRAY || sec->hdr.sh_type == SHT_FINI_ARRAY ||
-					sec->hdr.sh_type == SHT_PREINIT_ARRAY || strcmp(sec->name, "__patchable_function_entries") == 0 ||
+			quiet = sec && (sec->hdr.sh_type == SHT_INIT_ARRAY ||
+					sec->hdr.sh_type == SHT_FINI_ARRAY ||
+					sec->hdr.sh_type == SHT_PREINIT_ARRAY ||
+					strcmp(sec->name, "__patchable_function_entries") == 0 ||
 					strcmp(sec->name, ".got.plt") == 0);
 		}
 		d->quiet = quiet || in_vtable(vt, d->place);
@@ -316,15 +363,19 @@ struct elfrw_err *icf_find_datarefs(struct icf_program *prog)
 		err = read_kept_relocs(prog);
 	if (!err)
 		err = read_linker_words(prog);
-	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len, sizeof *prog->dataref.data, dataref_order))
+	if (!err && !elfrw_sort_runs(prog->dataref.data, prog->dataref.len,
+				     sizeof *prog->dataref.data, dataref_order))
 		err = &elfrw_err_nomem;
 	if (!err && prog->dataref.len) {
 		size_t n = 1;
 		for (size_t i = 1; i < prog->dataref.len && !err; i++) {
-			const struct icf_dataref *a = &prog->dataref.data[n - 1], *b = &prog->dataref.data[i];
+			const struct icf_dataref *a = &prog->dataref.data[n - 1],
+						 *b = &prog->dataref.data[i];
 			if (a->place == b->place && a->dynamic == b->dynamic) {
 				if (a->size != b->size || a->target != b->target)
-					err = elfrw_error("two different relocations at address 0x%llx", (unsigned long long)a->place);
+					err = elfrw_error(
+						"two different relocations at address 0x%llx",
+						(unsigned long long)a->place);
 			} else
 				prog->dataref.data[n++] = *b;
 		}

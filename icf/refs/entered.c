@@ -1,10 +1,12 @@
-/* entered.c: where references are inferred: is every place that something enters an instruction, as the unit's code was read?
+/* entered.c: where references are inferred: is every place that something enters an instruction, as
+ * the unit's code was read?
  *
- * Zeros or data before a function that nothing delimits may swallow its first bytes, and what follows is read wrongly, mostly without
- * another trace: what is a call there is not seen.  A reference into the middle of an instruction shows it, and so do zeros behind a jump
- * or a return that nothing leads to, where no FDE tells one function from the next; the unit is then not understood.
- * Cost: a look-up for each reference, and one more pass over the units that something enters elsewhere than at the start, and
- * over those without an FDE. */
+ * Zeros or data before a function that nothing delimits may swallow its first bytes, and what
+ * follows is read wrongly, mostly without another trace: what is a call there is not seen.  A
+ * reference into the middle of an instruction shows it, and so do zeros behind a jump or a return
+ * that nothing leads to, where no FDE tells one function from the next; the unit is then not
+ * understood. Cost: a look-up for each reference, and one more pass over the units that something
+ * enters elsewhere than at the start, and over those without an FDE. */
 #include "elfrw/base/vec.h"
 #include "icf/infer/parts.h"
 #include "icf/refs/ref.h"
@@ -28,7 +30,8 @@ static int entry_order(const void *a, const void *b)
 static struct elfrw_err *add(const struct icf_program *prog, struct entries *e, uint64_t va)
 {
 	uint32_t u = icf_unit_at(prog, va);
-	if (u == ICF_NONE || prog->unit.data[u].start == va || prog->unit.data[u].kind == ICF_UNIT_OPAQUE ||
+	if (u == ICF_NONE || prog->unit.data[u].start == va ||
+	    prog->unit.data[u].kind == ICF_UNIT_OPAQUE ||
 	    (e->v.len && e->v.data[e->v.len - 1].va == va))
 		return NULL;
 	struct entry *slot = VEC_PUSH(&e->v);
@@ -53,11 +56,14 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 
 static bool stops(const struct elfrw_insn *in)
 {
-	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET || in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
+	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET ||
+	       in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
 }
 
-/* Is there an instruction in unit I that begins with a zero byte, that control does not come to and nothing names? */
-static struct elfrw_err *has_zeros(const struct icf_program *prog, uint32_t i, const struct entries *e, struct icf_trace *t, bool *ret)
+/* Is there an instruction in unit I that begins with a zero byte, that control does not come to and
+ * nothing names? */
+static struct elfrw_err *has_zeros(const struct icf_program *prog, uint32_t i,
+				   const struct entries *e, struct icf_trace *t, bool *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(prog, u);
@@ -68,7 +74,8 @@ static struct elfrw_err *has_zeros(const struct icf_program *prog, uint32_t i, c
 		const struct icf_insn_at *at = &t->insn.data[k];
 		const struct entry key = { u->start + at->pos, i };
 		if (dead && code[at->pos] == 0 && !icf_trace_bit(t->target.data, at->pos))
-			*ret = !e->v.len || !bsearch(&key, e->v.data, e->v.len, sizeof key, entry_order);
+			*ret = !e->v.len ||
+			       !bsearch(&key, e->v.data, e->v.len, sizeof key, entry_order);
 		if (at->in.kind != ELFRW_INSN_NOP)
 			dead = stops(&at->in);
 	}
@@ -94,7 +101,8 @@ struct elfrw_err *icf_check_entered(struct icf_program *prog)
 		uint64_t size = u->end - u->start, to = e.v.data[i].va - u->start;
 		while (pos < to) {
 			struct elfrw_insn in;
-			unsigned len = prog->arch->decode(code + pos, size - pos, u->start + pos, &in);
+			unsigned len =
+				prog->arch->decode(code + pos, size - pos, u->start + pos, &in);
 			if (!len)
 				break;
 			pos += len;

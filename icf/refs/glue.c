@@ -1,16 +1,18 @@
-/* glue.c: the last corrections to the list of units, then the link from every reference to its unit.
+/* glue.c: the last corrections to the list of units, then the link from every reference to its
+ * unit.
  *
- * Units that control falls through between, or that a one-byte branch connects, move as one block.  Padding that
- * something refers to (the no-ops of -fpatchable-function-entry, for one) belongs to the unit behind it.  Opaque bytes
- * stay where they are, and so does every unit that they could reach (reach.c), and who computes their addresses. */
+ * Units that control falls through between, or that a one-byte branch connects, move as one block.
+ * Padding that something refers to (the no-ops of -fpatchable-function-entry, for one) belongs to
+ * the unit behind it.  Opaque bytes stay where they are, and so does every unit that they could
+ * reach (reach.c), and who computes their addresses. */
 #include "elfrw/base/parallel.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Merges units A to B (A < B) and the padding between them, for every run of set bits in JOIN (unit i with unit i + 1), and
- * decodes the merged ones again. */
+/* Merges units A to B (A < B) and the padding between them, for every run of set bits in JOIN (unit
+ * i with unit i + 1), and decodes the merged ones again. */
 static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
 {
 	uint32_t n = 0;
@@ -53,7 +55,8 @@ static bool same_section(const struct icf_program *prog, uint32_t a, uint32_t b)
 	return b < prog->unit.len && prog->unit.data[a].sec == prog->unit.data[b].sec;
 }
 
-/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps goes nowhere: the end of U is not reached. */
+/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps goes nowhere:
+ * the end of U is not reached. */
 static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 {
 	uint64_t gap = u[1].start - u->end;
@@ -72,7 +75,8 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 	*any = false;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if ((u->flags & ICF_UNIT_FALLS) && same_section(prog, i, i + 1) && runs_on(prog, u)) {
+		if ((u->flags & ICF_UNIT_FALLS) && same_section(prog, i, i + 1) &&
+		    runs_on(prog, u)) {
 			join[i] = 1;
 			*any = true;
 		}
@@ -110,9 +114,11 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	while (va >= prog->exec.data[e].end)
 		e++;
 	if (i == prog->unit.len || prog->unit.data[i].start >= prog->exec.data[e].end) {
-		/* Nothing behind it: the padding at the section's end goes to the unit before, and does not move away from it. */
+		/* Nothing behind it: the padding at the section's end goes to the unit before, and
+		 * does not move away from it. */
 		if (i == 0 || prog->unit.data[i - 1].start < prog->exec.data[e].start)
-			return elfrw_error("address 0x%llx lies in a section without code", (unsigned long long)va);
+			return elfrw_error("address 0x%llx lies in a section without code",
+					   (unsigned long long)va);
 		i--;
 		prog->unit.data[i].end = prog->exec.data[e].end;
 	} else
@@ -135,7 +141,8 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 /* clang branches to the end of a function where it knows that control never gets there. */
 static bool names_an_end(const struct icf_program *prog, const struct icf_ref *ref)
 {
-	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE && icf_unit_ending(prog, ref->target) != ICF_NONE;
+	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE &&
+	       icf_unit_ending(prog, ref->target) != ICF_NONE;
 }
 
 static struct elfrw_err *extend_all(struct icf_program *prog)
@@ -187,7 +194,9 @@ static struct elfrw_err *resolve_part(void *arg, size_t part)
 		const struct icf_unit *u = &prog->unit.data[i];
 		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			ref[r].unit = names_an_end(prog, &ref[r]) ? icf_unit_ending(prog, ref[r].target) : icf_unit_at(prog, ref[r].target);
+			ref[r].unit = names_an_end(prog, &ref[r])
+					      ? icf_unit_ending(prog, ref[r].target)
+					      : icf_unit_at(prog, ref[r].target);
 	}
 	return NULL;
 }
@@ -195,7 +204,8 @@ static struct elfrw_err *resolve_part(void *arg, size_t part)
 struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
 {
 	struct job job = { prog, 2048 };
-	ELFRW_TRY(elfrw_parallel(threads, (prog->unit.len + job.per - 1) / job.per, resolve_part, &job));
+	ELFRW_TRY(elfrw_parallel(threads, (prog->unit.len + job.per - 1) / job.per, resolve_part,
+				 &job));
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		prog->dataref.data[i].unit = icf_unit_at(prog, prog->dataref.data[i].target);
 	ELFRW_TRY(icf_pin_reach(prog, threads));
@@ -203,7 +213,8 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads)
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			if ((ref[r].flags & ICF_REF_LEA) && ref[r].unit != ICF_NONE && prog->unit.data[ref[r].unit].kind == ICF_UNIT_OPAQUE)
+			if ((ref[r].flags & ICF_REF_LEA) && ref[r].unit != ICF_NONE &&
+			    prog->unit.data[ref[r].unit].kind == ICF_UNIT_OPAQUE)
 				pin(prog, i);
 	}
 	prog->n_pinned = 0;

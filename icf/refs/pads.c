@@ -1,8 +1,9 @@
 /* pads.c: landing pads in another unit than the calls that lead there.
  *
- * clang's basic block sections have them: each block is a unit, and the landing pads of all blocks are one of their own.  An
- * exception enters it as a branch does, so it counts like the target of one: blocks are the same only where their landing
- * pads' units are.  Cost: linear in the exception tables. */
+ * clang's basic block sections have them: each block is a unit, and the landing pads of all blocks
+ * are one of their own.  An exception enters it as a branch does, so it counts like the target of
+ * one: blocks are the same only where their landing pads' units are.  Cost: linear in the exception
+ * tables. */
 #include "dwarf/lsda.h"
 #include "elfrw/base/search.h"
 #include "icf/program/program.h"
@@ -12,7 +13,8 @@ static struct elfrw_err *add_pads(struct icf_program *prog, uint32_t i, const st
 	const struct icf_unit *u = &prog->unit.data[i];
 	for (size_t s = 0; s < lsda->site.len; s++) {
 		uint64_t va = lsda->site.data[s].landing_pad;
-		uint32_t t = va && va - u->start >= u->end - u->start ? icf_unit_at(prog, va) : ICF_NONE;
+		uint32_t t =
+			va && va - u->start >= u->end - u->start ? icf_unit_at(prog, va) : ICF_NONE;
 		struct icf_pad *slot = t != ICF_NONE ? VEC_PUSH(&prog->pad) : NULL;
 		if (t != ICF_NONE && !slot)
 			return &elfrw_err_nomem;
@@ -33,7 +35,8 @@ struct elfrw_err *icf_find_pads(struct icf_program *prog)
 			const struct dwr_fde *fde = &prog->cfi.fde.data[prog->cfi.by_pc[k]];
 			if (!fde->lsda || fde->pc_end <= fde->pc_begin)
 				continue;
-			err = dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+			err = dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin,
+					    fde->pc_end);
 			if (!err)
 				err = add_pads(prog, i, &lsda);
 			else if (err != &elfrw_err_nomem) {

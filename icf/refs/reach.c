@@ -1,22 +1,28 @@
 /* reach.c: what may bytes that are not understood refer to?
  *
- * They stay where they are, and so does every unit that they could reach, or be reached from, by a distance that nobody sees: a distance
- * between two things that stay is still right.  What they could mean:
- *   - code: a branch or an address that counts from an instruction.  Where no relocation tells more, an instruction may begin at each byte;
- *   - tables of distances, which somebody names: the code around, a pointer, a symbol, their own code.  A table is counted from its first
- *     byte.  Its words, 4 bytes each, are believed that lead to an instruction or into the same unit, up to the first that leads elsewhere;
- *     one that is named from outside may have a head of other words;
- *   - words that nobody names: of those that lead to the entry of a function the search of infer/run.c judges, lone ones too.  What leads
- *     behind an entry belongs to a switch, so it does not come alone: words at equal steps, counted from the first of them, from the
- *     last place that something names or from their own places, lead to different instructions.
- * A file with fixed addresses may hold addresses as well: numbers of an instruction, and words at equal steps.
- * Where relocations were kept, they tell what is meant elsewhere; what the assembler resolved is near, and any word could be it.
+ * They stay where they are, and so does every unit that they could reach, or be reached from, by a
+ * distance that nobody sees: a distance between two things that stay is still right.  What they
+ * could mean:
+ *   - code: a branch or an address that counts from an instruction.  Where no relocation tells
+ *     more, an instruction may begin at each byte;
+ *   - tables of distances, which somebody names: the code around, a pointer, a symbol, their own
+ *     code.  A table is counted from its first byte.  Its words, 4 bytes each, are believed that
+ *     lead to an instruction or into the same unit, up to the first that leads elsewhere; one that
+ *     is named from outside may have a head of other words;
+ *   - words that nobody names: of those that lead to the entry of a function the search of
+ *     infer/run.c judges, lone ones too.  What leads behind an entry belongs to a switch, so it
+ *     does not come alone: words at equal steps, counted from the first of them, from the last
+ *     place that something names or from their own places, lead to different instructions.
+ * A file with fixed addresses may hold addresses as well: numbers of an instruction, and words at
+ * equal steps. Where relocations were kept, they tell what is meant elsewhere; what the assembler
+ * resolved is near, and any word could be it.
  *
- * Not seen: distances into the middle of a function that are alone and not in a table that is named, are shorter than 4 bytes,
- * or count in larger units.  Whoever jumps through such is not accounted for and stays (infer/unit.c), or is not understood itself.
+ * Not seen: distances into the middle of a function that are alone and not in a table that is
+ * named, are shorter than 4 bytes, or count in larger units.  Whoever jumps through such is not
+ * accounted for and stays (infer/unit.c), or is not understood itself.
  *
- * Cost: linear in the bytes; a unit that something leads into is decoded once more.  Where the words are so many that it would not be,
- * everything is pinned. */
+ * Cost: linear in the bytes; a unit that something leads into is decoded once more.  Where the
+ * words are so many that it would not be, everything is pinned. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -26,23 +32,26 @@
 #include <stdlib.h>
 
 #define MAX_OBJECT 4096 /* bytes of a table that is named from outside */
-#define MAX_STEP 32     /* bytes from one word to the next */
-#define MAX_GAP 8       /* words in a row that lead into the unit itself */
-#define MAX_LOOK 64     /* words in which a table shows */
-#define MAX_WORK 256    /* words that are looked at for each byte */
-#define MAX_HEAD 16     /* bytes at the start of a table that is named */
-#define ENOUGH 3        /* words one behind the other that lead to different instructions */
-#define ENOUGH_APART 6  /* the same of words with something else between them, as code has at equal steps, too */
+#define MAX_STEP   32   /* bytes from one word to the next */
+#define MAX_GAP    8    /* words in a row that lead into the unit itself */
+#define MAX_LOOK   64   /* words in which a table shows */
+#define MAX_WORK   256  /* words that are looked at for each byte */
+#define MAX_HEAD   16   /* bytes at the start of a table that is named */
+#define ENOUGH     3    /* words one behind the other that lead to different instructions */
+#define ENOUGH_APART                                                                             \
+	6 /* the same of words with something else between them, as code has at equal steps, too \
+	   */
 
 struct reach {
 	struct icf_program *prog;
-	struct icf_bits insn;    /* where instructions begin, of the units in `read` */
-	uint8_t *read;           /* by unit */
-	struct icf_places named; /* places in units that are not understood, that something else names; ascending */
-	struct icf_places own;   /* places that the unit which is looked at could name */
+	struct icf_bits insn;        /* where instructions begin, of the units in `read` */
+	uint8_t *read;               /* by unit */
+	struct icf_places named;     /* places in units that are not understood, that something else
+					names; ascending */
+	struct icf_places own;       /* places that the unit which is looked at could name */
 	const struct icf_unit *unit; /* that one */
-	const uint8_t *bytes;    /* its bytes, borrowed */
-	uint64_t work;           /* words that were looked at for it */
+	const uint8_t *bytes;        /* its bytes, borrowed */
+	uint64_t work;               /* words that were looked at for it */
 };
 
 static void pin(struct icf_program *prog, uint32_t i)
@@ -59,14 +68,16 @@ static void read_unit(struct reach *r, uint32_t i)
 	r->read[i] = 1;
 	for (uint64_t pos = 0; pos < u->end - u->start; pos += in.len) {
 		icf_set_bit(&r->insn, u->start + pos);
-		if (!r->prog->arch->decode(code + pos, u->end - u->start - pos, u->start + pos, &in))
+		if (!r->prog->arch->decode(code + pos, u->end - u->start - pos, u->start + pos,
+					   &in))
 			break;
 	}
 }
 
 enum leads { NOWHERE, TO_ITSELF, TO_CODE };
 
-/* Where does unit I's word that means TO lead?  What else is not understood stays as well, and nothing is in padding. */
+/* Where does unit I's word that means TO lead?  What else is not understood stays as well, and
+ * nothing is in padding. */
 static enum leads leads(struct reach *r, uint32_t i, uint64_t to)
 {
 	const struct icf_unit *u = &r->prog->unit.data[i];
@@ -85,7 +96,8 @@ static enum leads leads(struct reach *r, uint32_t i, uint64_t to)
 static bool word_at(const struct reach *r, uint64_t va, uint64_t *ret)
 {
 	bool here = va >= r->unit->start && va < r->unit->end && r->unit->end - va >= 4;
-	const uint8_t *p = here ? r->bytes + (va - r->unit->start) : elfrw_image_at(r->prog->img, va, 4);
+	const uint8_t *p =
+		here ? r->bytes + (va - r->unit->start) : elfrw_image_at(r->prog->img, va, 4);
 	if (p)
 		*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
 	return p != NULL;
@@ -108,7 +120,8 @@ static void sort(struct icf_places *p)
 static bool name(struct reach *r, uint64_t va)
 {
 	uint32_t i = icf_in_exec(r->prog, va) ? icf_unit_at(r->prog, va) : ICF_NONE;
-	return i == ICF_NONE || r->prog->unit.data[i].kind != ICF_UNIT_OPAQUE || push(&r->named, va);
+	return i == ICF_NONE || r->prog->unit.data[i].kind != ICF_UNIT_OPAQUE ||
+	       push(&r->named, va);
 }
 
 static bool find_names(struct reach *r)
@@ -142,14 +155,10 @@ struct count {
 static uint64_t means(const struct count *c, uint64_t first, uint64_t va, uint64_t w)
 {
 	switch (c->from) {
-	case FIRST:
-		return first + w;
-	case PLACE:
-		return va + w;
-	case NAME:
-		return c->name + w;
-	default:
-		return w;
+	case FIRST: return first + w;
+	case PLACE: return va + w;
+	case NAME: return c->name + w;
+	default: return w;
 	}
 }
 
@@ -164,7 +173,8 @@ static bool next_word(struct reach *r, const struct count *c, uint64_t va, uint6
 static bool is_packed(const struct reach *r, const struct count *c, uint64_t va, uint64_t w)
 {
 	uint64_t upper;
-	return c->step == 4 || (c->step == 8 && word_at(r, va + 4, &upper) && upper == (w >> 63 ? UINT64_MAX : 0));
+	return c->step == 4 ||
+	       (c->step == 8 && word_at(r, va + 4, &upper) && upper == (w >> 63 ? UINT64_MAX : 0));
 }
 
 /* Do words of unit I from FIRST on lead to different instructions? */
@@ -173,7 +183,8 @@ static bool is_table(struct reach *r, uint32_t i, const struct count *c, uint64_
 	uint64_t seen[ENOUGH_APART], w, va = first;
 	unsigned n = 0, gap = 0;
 	bool packed = true;
-	for (unsigned k = 0; k < MAX_LOOK && gap <= MAX_GAP && next_word(r, c, va, &w); k++, va += c->step) {
+	for (unsigned k = 0; k < MAX_LOOK && gap <= MAX_GAP && next_word(r, c, va, &w);
+	     k++, va += c->step) {
 		uint64_t to = means(c, first, va, w);
 		enum leads what = leads(r, i, to);
 		if (what == NOWHERE || (what == TO_ITSELF && n == 0 && c->from != FIRST))
@@ -205,8 +216,9 @@ static void pin_table(struct reach *r, uint32_t i, const struct count *c, uint64
 	}
 }
 
-/* Unit I holds something that begins at BASE and ends before END, which may be a table that is counted from there: at once, behind a few
- * other words, or anywhere in it where words keep company. */
+/* Unit I holds something that begins at BASE and ends before END, which may be a table that is
+ * counted from there: at once, behind a few other words, or anywhere in it where words keep
+ * company. */
 static void pin_object(struct reach *r, uint32_t i, uint64_t base, uint64_t end)
 {
 	if (end - base > MAX_OBJECT)
@@ -230,7 +242,10 @@ static void pin_objects(struct reach *r, uint32_t i)
 	for (; k < r->named.v.len && r->named.v.data[k] < u->end; k++) {
 		uint64_t base = r->named.v.data[k];
 		if (k + 1 == r->named.v.len || r->named.v.data[k + 1] != base)
-			pin_object(r, i, base, k + 1 < r->named.v.len && r->named.v.data[k + 1] < u->end ? r->named.v.data[k + 1] : u->end);
+			pin_object(r, i, base,
+				   k + 1 < r->named.v.len && r->named.v.data[k + 1] < u->end
+					   ? r->named.v.data[k + 1]
+					   : u->end);
 	}
 }
 
@@ -250,7 +265,8 @@ static void pin_tables(struct reach *r, uint32_t i)
 {
 	const struct icf_unit *u = &r->prog->unit.data[i];
 	struct count c = { .end = u->end };
-	for (uint64_t va = u->start, w; next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++)
+	for (uint64_t va = u->start, w;
+	     next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++)
 		for (unsigned from = FIRST; from <= (r->prog->img->pic ? PLACE : ADDRESS); from++) {
 			c.from = (enum base)from;
 			if (leads(r, i, means(&c, va, va, w)) == NOWHERE)
@@ -267,7 +283,8 @@ static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, c
 	struct icf_program *prog = r->prog;
 	if (in->pcrel_size) {
 		uint32_t k = icf_unit_at(prog, in->target);
-		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+			      in->kind == ELFRW_INSN_JCC;
 		if (k != i)
 			pin(prog, k);
 		if (!branch && (k == ICF_NONE || k == i) && !push(&r->own, in->target))
@@ -292,7 +309,8 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	r->work = 0;
 	for (uint64_t pos = 0; pos < size; pos++) {
 		struct elfrw_insn in;
-		if (r->prog->arch->decode(code + pos, size - pos, u->start + pos, &in) && !pin_insn(r, i, &in, code + pos))
+		if (r->prog->arch->decode(code + pos, size - pos, u->start + pos, &in) &&
+		    !pin_insn(r, i, &in, code + pos))
 			return &elfrw_err_nomem;
 	}
 	pin_objects(r, i);
@@ -303,7 +321,8 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	return NULL;
 }
 
-/* Relocations were kept: code with branches, a table of distances from its start or from the words themselves, relocated fields. */
+/* Relocations were kept: code with branches, a table of distances from its start or from the words
+ * themselves, relocated fields. */
 static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -326,7 +345,8 @@ static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
 	}
 	struct icf_code_relocs rel;
 	ELFRW_TRY(icf_code_relocs_open(&rel, prog, &prog->exec.data[u->sec]));
-	for (size_t r = icf_code_relocs_from(&rel, u->start); r < rel.n && rel.rela[r].r_offset < u->end; r++) {
+	for (size_t r = icf_code_relocs_from(&rel, u->start);
+	     r < rel.n && rel.rela[r].r_offset < u->end; r++) {
 		Elf64_Sym sym;
 		if (!icf_reloc_symbol(prog->img, rel.symtab, &rel.rela[r], &sym))
 			continue;
@@ -370,7 +390,10 @@ struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 		return NULL;
 	struct elfrw_err *err = NULL;
 	r.read = calloc(prog->unit.len + 1, 1);
-	if (!r.read || !icf_bits_init(&r.insn, prog->exec.data[0].start, prog->exec.data[prog->exec.len - 1].end) || !find_names(&r))
+	if (!r.read ||
+	    !icf_bits_init(&r.insn, prog->exec.data[0].start,
+			   prog->exec.data[prog->exec.len - 1].end) ||
+	    !find_names(&r))
 		err = &elfrw_err_nomem;
 	if (!err)
 		err = pin_all(&r);

@@ -1,8 +1,9 @@
 /* ref.c: the references in code.
  *
- * The decoded instruction is the truth: after a linker's relaxations the kept relocations have stale types and
- * places.  Every PC-relative field is seen by decoding; a relocation is needed only to tell that an immediate or an absolute
- * displacement is an address.  One pass over all code, in chunks of units that threads take in turn. */
+ * The decoded instruction is the truth: after a linker's relaxations the kept relocations have
+ * stale types and places.  Every PC-relative field is seen by decoding; a relocation is needed only
+ * to tell that an immediate or an absolute displacement is an address.  One pass over all code, in
+ * chunks of units that threads take in turn. */
 #include "icf/refs/ref.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -19,14 +20,16 @@ static int rela_order(const void *a, const void *b)
 	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
 }
 
-struct elfrw_err *icf_code_relocs_open(struct icf_code_relocs *ret, const struct icf_program *prog, const struct icf_exec *e)
+struct elfrw_err *icf_code_relocs_open(struct icf_code_relocs *ret, const struct icf_program *prog,
+				       const struct icf_exec *e)
 {
 	const struct elfrw_image *img = prog->img;
 	*ret = (struct icf_code_relocs){ 0 };
 	for (uint32_t i = 0; (i = elfrw_image_relocs_of(img, e->shndx, i));) {
 		const struct elfrw_section *s = &img->section[i];
 		if (ret->rela)
-			return elfrw_error_at(s->name, 0, "a second relocation section for one code section");
+			return elfrw_error_at(s->name, 0,
+					      "a second relocation section for one code section");
 		if ((uintptr_t)s->data % _Alignof(Elf64_Rela) == 0)
 			ret->rela = (const Elf64_Rela *)s->data;
 		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
@@ -58,14 +61,16 @@ size_t icf_code_relocs_from(const struct icf_code_relocs *rel, uint64_t va)
 	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
 }
 
-bool icf_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret)
+bool icf_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
+		      Elf64_Sym *ret)
 {
 	memset(ret, 0, sizeof *ret);
 	uint64_t i = ELF64_R_SYM(r->r_info);
 	if (i == 0)
 		return true;
 	const struct elfrw_section *s = &img->section[symtab];
-	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data || i >= s->hdr.sh_size / sizeof *ret)
+	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
+	    i >= s->hdr.sh_size / sizeof *ret)
 		return false;
 	memcpy(ret, s->data + i * sizeof *ret, sizeof *ret);
 	return true;
@@ -80,54 +85,62 @@ static bool symbol_in_code(const struct icf_program *prog, const Elf64_Sym *sym)
 /* What a relocation inside an instruction means. */
 enum verdict { IGNORE, ADDRESS, ODD };
 
-static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_code_relocs *rel, const Elf64_Rela *r,
-			       const struct elfrw_insn *in, uint64_t insn_va, const uint8_t *code, enum verdict *ret,
-			       struct icf_ref *ref)
+static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_code_relocs *rel,
+			       const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t insn_va,
+			       const uint8_t *code, enum verdict *ret, struct icf_ref *ref)
 {
 	unsigned at = (unsigned)(r->r_offset - insn_va);
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	*ret = IGNORE;
 	if (!d.name)
-		return elfrw_error_at(rel->name, (uint64_t)((const char *)r - (const char *)rel->rela), "unknown relocation type %u",
-				      (unsigned)ELF64_R_TYPE(r->r_info));
+		return elfrw_error_at(
+			rel->name, (uint64_t)((const char *)r - (const char *)rel->rela),
+			"unknown relocation type %u", (unsigned)ELF64_R_TYPE(r->r_info));
 	switch (d.kind) {
 	case ELFRW_RELOC_NONE:
-	case ELFRW_RELOC_TLS:
-		return NULL;
+	case ELFRW_RELOC_TLS: return NULL;
 	case ELFRW_RELOC_GOTREL:
 	case ELFRW_RELOC_HARD: {
 		/* The distance of data from the GOT, neither of which moves. */
 		Elf64_Sym data;
-		if (d.kind == ELFRW_RELOC_GOTREL && icf_reloc_symbol(prog->img, rel->symtab, r, &data) &&
-		    data.st_shndx != SHN_UNDEF && data.st_shndx < prog->img->n_sections && !symbol_in_code(prog, &data))
+		if (d.kind == ELFRW_RELOC_GOTREL &&
+		    icf_reloc_symbol(prog->img, rel->symtab, r, &data) &&
+		    data.st_shndx != SHN_UNDEF && data.st_shndx < prog->img->n_sections &&
+		    !symbol_in_code(prog, &data))
 			return NULL;
-		return elfrw_error_at(rel->name, (uint64_t)((const char *)r - (const char *)rel->rela),
-				      "%s in code is not supported (large or medium code model?)", d.name);
+		return elfrw_error_at(
+			rel->name, (uint64_t)((const char *)r - (const char *)rel->rela),
+			"%s in code is not supported (large or medium code model?)", d.name);
 	}
 	case ELFRW_RELOC_ABS:
 	case ELFRW_RELOC_PCREL:
-	case ELFRW_RELOC_GOTPCREL:
-		break;
+	case ELFRW_RELOC_GOTPCREL: break;
 	default:
 		*ret = ODD; /* a dynamic relocation in code */
 		return NULL;
 	}
 	Elf64_Sym sym;
 	if (!icf_reloc_symbol(prog->img, rel->symtab, r, &sym))
-		return elfrw_error_at(rel->name, (uint64_t)((const char *)r - (const char *)rel->rela),
+		return elfrw_error_at(rel->name,
+				      (uint64_t)((const char *)r - (const char *)rel->rela),
 				      "relocation against a symbol that does not exist");
 	if (in->pcrel_size && at == in->pcrel_off) {
 		*ret = d.kind == ELFRW_RELOC_ABS ? ODD : IGNORE;
 		return NULL;
 	}
-	/* A relaxed TLS sequence keeps its call's relocation, now anywhere in other instructions. */
-	const char *name = sym.st_name ? elfrw_image_string(prog->img, prog->img->section[rel->symtab].hdr.sh_link, sym.st_name) : NULL;
+	/* A relaxed TLS sequence keeps its call's relocation, now anywhere in other
+	 * instructions. */
+	const char *name =
+		sym.st_name
+			? elfrw_image_string(prog->img, prog->img->section[rel->symtab].hdr.sh_link,
+					     sym.st_name)
+			: NULL;
 	if (d.kind != ELFRW_RELOC_ABS && name && strncmp(name, "__tls_get_addr", 14) == 0)
 		return NULL;
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
 	if (!disp && !imm) {
-		/* A relaxed GOT load may be one byte off.  Anything else means that these bytes are not the instructions
-		 * we see. */
+		/* A relaxed GOT load may be one byte off.  Anything else means that these bytes are
+		 * not the instructions we see. */
 		if (d.kind != ELFRW_RELOC_GOTPCREL)
 			*ret = ODD;
 		return NULL;
@@ -151,23 +164,31 @@ static struct elfrw_err *judge(const struct icf_program *prog, const struct icf_
 		*ret = symbol_in_code(prog, &sym) ? ODD : IGNORE;
 		return NULL;
 	}
-	/* Data does not move, but a field may name it with a far addend; code named from afar could move away. */
-	if (!icf_in_exec(prog, value) && !icf_ends_exec(prog, value) && d.kind == ELFRW_RELOC_ABS && symbol_in_code(prog, &sym) && sym.st_value != 0) {
+	/* Data does not move, but a field may name it with a far addend; code named from afar could
+	 * move away. */
+	if (!icf_in_exec(prog, value) && !icf_ends_exec(prog, value) && d.kind == ELFRW_RELOC_ABS &&
+	    symbol_in_code(prog, &sym) && sym.st_value != 0) {
 		*ret = ODD;
 		return NULL;
 	}
 	/* An immediate under a GOT relocation: the address, or (relaxed TLS) a constant. */
 	if (d.kind == ELFRW_RELOC_GOTPCREL && value != sym.st_value)
 		return NULL;
-	*ref = (struct icf_ref){ .target = value, .unit = ICF_NONE, .table = ICF_NONE, .size = (uint8_t)size, .kind = ICF_REF_ABS,
-				 .flags = (sign ? ICF_REF_SIGN : 0) | ((in->flags & ELFRW_INSN_LEA) || imm ? ICF_REF_LEA : 0) };
+	*ref = (struct icf_ref){ .target = value,
+				 .unit = ICF_NONE,
+				 .table = ICF_NONE,
+				 .size = (uint8_t)size,
+				 .kind = ICF_REF_ABS,
+				 .flags = (sign ? ICF_REF_SIGN : 0) |
+					  ((in->flags & ELFRW_INSN_LEA) || imm ? ICF_REF_LEA : 0) };
 	*ret = ADDRESS;
 	return NULL;
 }
 
 static bool is_branch(const struct elfrw_insn *in)
 {
-	return in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
+	return in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+	       in->kind == ELFRW_INSN_JCC;
 }
 
 void icf_make_opaque(struct icf_unit *u)
@@ -177,30 +198,34 @@ void icf_make_opaque(struct icf_unit *u)
 	u->n_ref = 0;
 }
 
-struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk, const struct icf_code_relocs *rel)
+struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
+				  const struct icf_code_relocs *rel)
 {
 	struct icf_unit *u = &prog->unit.data[i];
 	struct icf_chunk *c = &prog->chunk[chunk];
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	uint64_t size = u->end - u->start;
 	size_t r = icf_code_relocs_from(rel, u->start), r_end = icf_code_relocs_from(rel, u->end);
-	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) = prog->arch->decode;
+	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
+		prog->arch->decode;
 	struct elfrw_insn in;
 	uint8_t last = ELFRW_INSN_NOP;
 	u->chunk = chunk;
 	u->ref = (uint32_t)c->ref.len;
 	u->n_ref = 0;
-	u->flags &= (uint16_t)~(ICF_UNIT_FALLS | ICF_UNIT_ENDBR | ICF_UNIT_DATA_READ);
+	u->flags &= (uint16_t) ~(ICF_UNIT_FALLS | ICF_UNIT_ENDBR | ICF_UNIT_DATA_READ);
 	if (u->kind == ICF_UNIT_OPAQUE)
 		return NULL;
 	if (size > UINT32_MAX) {
 		icf_make_opaque(u);
 		return NULL;
 	}
-	/* The decoder is fastest when it may look beyond an instruction, so it sees all of the section. */
+	/* The decoder is fastest when it may look beyond an instruction, so it sees all of the
+	 * section. */
 	uint64_t avail = prog->exec.data[u->sec].end - u->start;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
-		if (!decode(code + pos, avail - pos, u->start + pos, &in) || in.len > size - pos || (in.flags & ELFRW_INSN_LONG_CALL)) {
+		if (!decode(code + pos, avail - pos, u->start + pos, &in) || in.len > size - pos ||
+		    (in.flags & ELFRW_INSN_LONG_CALL)) {
 			icf_make_opaque(u);
 			c->ref.len = u->ref;
 			return NULL;
@@ -216,17 +241,24 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 				struct icf_ref *ref = VEC_PUSH(&c->ref);
 				if (!ref)
 					return &elfrw_err_nomem;
-				*ref = (struct icf_ref){ .target = in.target, .off = (uint32_t)pos + in.pcrel_off, .unit = ICF_NONE,
-							 .table = ICF_NONE, .size = in.pcrel_size,
-							 .kind = branch ? ICF_REF_BRANCH : ICF_REF_PCREL,
-							 .flags = (in.kind == ELFRW_INSN_CALL ? ICF_REF_CALL : 0) |
-								  ((in.flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0) };
+				*ref = (struct icf_ref){
+					.target = in.target,
+					.off = (uint32_t)pos + in.pcrel_off,
+					.unit = ICF_NONE,
+					.table = ICF_NONE,
+					.size = in.pcrel_size,
+					.kind = branch ? ICF_REF_BRANCH : ICF_REF_PCREL,
+					.flags = (in.kind == ELFRW_INSN_CALL ? ICF_REF_CALL : 0) |
+						 ((in.flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0)
+				};
 			}
 		}
-		for (uint64_t end = u->start + pos + in.len; r < r_end && rel->rela[r].r_offset < end; r++) {
+		for (uint64_t end = u->start + pos + in.len;
+		     r < r_end && rel->rela[r].r_offset < end; r++) {
 			struct icf_ref ref;
 			enum verdict verdict;
-			ELFRW_TRY(judge(prog, rel, &rel->rela[r], &in, u->start + pos, code + pos, &verdict, &ref));
+			ELFRW_TRY(judge(prog, rel, &rel->rela[r], &in, u->start + pos, code + pos,
+					&verdict, &ref));
 			if (verdict == ODD) {
 				icf_make_opaque(u);
 				c->ref.len = u->ref;
@@ -244,7 +276,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 			last = in.kind;
 	}
 	u->n_ref = (uint32_t)c->ref.len - u->ref;
-	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) && !prog->exec.data[u->sec].linkage)
+	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
+	    !prog->exec.data[u->sec].linkage)
 		u->flags |= ICF_UNIT_FALLS;
 	return NULL;
 }
@@ -259,7 +292,8 @@ static struct elfrw_err *decode_chunk(void *arg, size_t c)
 {
 	struct job *job = arg;
 	for (uint32_t i = job->first[c]; i < job->first[c + 1]; i++)
-		ELFRW_TRY(icf_decode_unit(job->prog, i, (uint32_t)c, &job->rel[job->prog->unit.data[i].sec]));
+		ELFRW_TRY(icf_decode_unit(job->prog, i, (uint32_t)c,
+					  &job->rel[job->prog->unit.data[i].sec]));
 	return NULL;
 }
 
@@ -295,14 +329,16 @@ static uint64_t zeros_behind(const struct icf_program *prog, const struct icf_un
 	for (uint64_t pos = 0; pos < end; pos += in.len) {
 		if (!prog->arch->decode(p + pos, size - pos, u->start + pos, &in))
 			return 0;
-		bool stops = in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_RET || in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_TRAP;
+		bool stops = in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_RET ||
+			     in.kind == ELFRW_INSN_JMP_IND || in.kind == ELFRW_INSN_TRAP;
 		last = stops ? pos + in.len : 0;
 	}
 	return last && last < size ? size - last : 0;
 }
 
-/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be code like any other: it is looked at later (infer/code.c).
- * It begins behind the padding, and ends before the zeros that mold fills up with. */
+/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be code like any other:
+ * it is looked at later (infer/code.c). It begins behind the padding, and ends before the zeros
+ * that mold fills up with. */
 static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -316,7 +352,8 @@ static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 		for (struct elfrw_insn in; n < size; n += in.len)
 			if (p[n] == 0 || p[n] == prog->arch->fill)
 				in.len = 1;
-			else if (!prog->arch->decode(p + n, size - n, u->start + n, &in) || in.kind != ELFRW_INSN_NOP)
+			else if (!prog->arch->decode(p + n, size - n, u->start + n, &in) ||
+				 in.kind != ELFRW_INSN_NOP)
 				break;
 		u->start += n < size ? n : 0;
 		u->end -= zeros_behind(prog, u);

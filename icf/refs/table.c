@@ -1,14 +1,18 @@
-/* table.c: jump tables, found from the code that reads them and confirmed by the relocations of their entries.
+/* table.c: jump tables, found from the code that reads them and confirmed by the relocations of
+ * their entries.
  *
- * A position-independent table holds distances from its own start.  Its relocations say PC-relative, which names a
- * wrong place for all entries but the first; so the table's start must be known.  It is an address that code computes or
- * uses as a displacement; the run of relocated fields that follows it without a gap, up to the next such address, is the
- * table.  Its entries lead into the function that reads it or into that one's split-off part; where no symbol tells that part from another
- * function, the jump has to be seen that goes through the table (infer/ask.c).  What the entries lead to, and which fields no table
- * explains, is looked at in table_check.c.
+ * A position-independent table holds distances from its own start.  Its relocations say
+ * PC-relative, which names a wrong place for all entries but the first; so the table's start must
+ * be known.  It is an address that code computes or uses as a displacement; the run of relocated
+ * fields that follows it without a gap, up to the next such address, is the table.  Its entries
+ * lead into the function that reads it or into that one's split-off part; where no symbol tells
+ * that part from another function, the jump has to be seen that goes through the table
+ * (infer/ask.c).  What the entries lead to, and which fields no table explains, is looked at in
+ * table_check.c.
  *
- * A table that a single function reads, and whose entries lead into units (the function or its cold part), is that
- * function's own and takes part in comparison by meaning.  A shared one is plain data: right, but no reason to fold. */
+ * A table that a single function reads, and whose entries lead into units (the function or its cold
+ * part), is that function's own and takes part in comparison by meaning.  A shared one is plain
+ * data: right, but no reason to fold. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/refs/table.h"
@@ -24,7 +28,8 @@ static int base_order(const void *a, const void *b)
 	return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-/* Bit i set: some field stands in the i-th 64 bytes from the first one.  Turns away most data references at once. */
+/* Bit i set: some field stands in the i-th 64 bytes from the first one.  Turns away most data
+ * references at once. */
 struct filter {
 	uint64_t lo, hi;
 	uint8_t *bits;
@@ -42,11 +47,15 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ic
 {
 	if (!prog->dataref.len)
 		return NULL;
-	struct filter f = { .lo = prog->dataref.data[0].place, .hi = prog->dataref.data[prog->dataref.len - 1].place + 1 };
+	struct filter f = { .lo = prog->dataref.data[0].place,
+			    .hi = prog->dataref.data[prog->dataref.len - 1].place + 1 };
 	uint64_t span = 0;
-	/* Data sections are part of the file, so their span is bounded by it but for gaps between segments. */
+	/* Data sections are part of the file, so their span is bounded by it but for gaps between
+	 * segments. */
 	for (uint32_t i = 1; i < prog->img->n_sections; i++)
-		span += prog->img->section[i].hdr.sh_flags & SHF_ALLOC ? prog->img->section[i].hdr.sh_size : 0;
+		span += prog->img->section[i].hdr.sh_flags & SHF_ALLOC
+				? prog->img->section[i].hdr.sh_size
+				: 0;
 	bool use = f.hi - f.lo <= span + prog->img->size + (1u << 24);
 	f.bits = use ? calloc(((f.hi - f.lo) >> 9) + 1, 1) : NULL;
 	if (use && !f.bits)
@@ -62,7 +71,8 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ic
 		for (uint32_t r = 0; r < u->n_ref; r++) {
 			if (ref[r].unit != ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
 				continue;
-			if ((use && !may_have(&f, ref[r].target)) || !icf_dataref_at(prog, ref[r].target))
+			if ((use && !may_have(&f, ref[r].target)) ||
+			    !icf_dataref_at(prog, ref[r].target))
 				continue;
 			struct icf_base *b = VEC_PUSH(&ret->v);
 			if (!b) {
@@ -85,7 +95,8 @@ static uint32_t single_owner(const struct icf_bases *b, size_t first, size_t end
 	return b->v.data[first].owner;
 }
 
-/* Do the entries of table T lead into its owner, or from it into other units' middles (its cold part)? */
+/* Do the entries of table T lead into its owner, or from it into other units' middles (its cold
+ * part)? */
 static bool owned(const struct icf_program *prog, const struct icf_table *t)
 {
 	if (t->owner == ICF_NONE)
@@ -95,7 +106,8 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 		const struct icf_dataref *d = &prog->dataref.data[t->entry + i];
 		if (d->unit == ICF_NONE)
 			return false;
-		/* Its end may be the next function's start, and its own start may be a pointer to it. */
+		/* Its end may be the next function's start, and its own start may be a pointer to
+		 * it. */
 		const struct icf_unit *u = &prog->unit.data[t->owner];
 		self |= d->target > u->start && d->target < u->end;
 		if (d->unit != t->owner && d->target == prog->unit.data[d->unit].start)
@@ -104,9 +116,10 @@ static bool owned(const struct icf_program *prog, const struct icf_table *t)
 	return self;
 }
 
-/* A position-independent table leads back into a function that reads it, or into a split-off part: anything else means that we have
- * the wrong start for it. */
-static bool plausible(const struct icf_program *prog, const struct icf_bases *b, size_t first, size_t end, uint32_t unit, uint64_t target)
+/* A position-independent table leads back into a function that reads it, or into a split-off part:
+ * anything else means that we have the wrong start for it. */
+static bool plausible(const struct icf_program *prog, const struct icf_bases *b, size_t first,
+		      size_t end, uint32_t unit, uint64_t target)
 {
 	if (unit == ICF_NONE)
 		return false;
@@ -114,7 +127,8 @@ static bool plausible(const struct icf_program *prog, const struct icf_bases *b,
 		if (b->v.data[i].owner == unit)
 			return true;
 	const struct icf_unit *u = &prog->unit.data[unit];
-	/* What cannot happen leads to a split-off part without code, which is the end of something else. */
+	/* What cannot happen leads to a split-off part without code, which is the end of something
+	 * else. */
 	if (target == u->end || prog->inferred)
 		return true;
 	if (u->sym != ICF_NONE && strstr(prog->sym.data[u->sym].name, ".cold"))
@@ -122,7 +136,8 @@ static bool plausible(const struct icf_program *prog, const struct icf_bases *b,
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	for (uint32_t r = 0; r < u->n_ref; r++)
 		for (size_t i = first; i < end && ref[r].kind == ICF_REF_BRANCH; i++)
-			if (ref[r].unit == b->v.data[i].owner && ref[r].target != prog->unit.data[ref[r].unit].start)
+			if (ref[r].unit == b->v.data[i].owner &&
+			    ref[r].target != prog->unit.data[ref[r].unit].start)
 				return true;
 	return false;
 }
@@ -131,12 +146,14 @@ static bool jumps_into(const struct icf_program *prog, uint32_t from, const stru
 {
 	const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[from]);
 	for (uint32_t r = 0; r < prog->unit.data[from].n_ref; r++)
-		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > to->start && ref[r].target < to->end)
+		if (ref[r].kind == ICF_REF_BRANCH && ref[r].target > to->start &&
+		    ref[r].target < to->end)
 			return true;
 	return false;
 }
 
-/* Is unit K, which begins where unit OWNER ends, its split-off part?  Then an entry that leads there may be used. */
+/* Is unit K, which begins where unit OWNER ends, its split-off part?  Then an entry that leads
+ * there may be used. */
 static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k)
 {
 	const struct icf_unit *u = &prog->unit.data[k];
@@ -148,7 +165,9 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			if (ref[r].target == u->start && (i != owner || ref[r].kind != ICF_REF_BRANCH || (ref[r].flags & ICF_REF_CALL)))
+			if (ref[r].target == u->start &&
+			    (i != owner || ref[r].kind != ICF_REF_BRANCH ||
+			     (ref[r].flags & ICF_REF_CALL)))
 				return false;
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
@@ -168,27 +187,32 @@ void icf_unmake_table(struct icf_program *prog, size_t from, size_t to)
 	}
 }
 
-/* Code of which some tool made lists by a section of this name (static keys, probes) holds no compiler's jump tables. */
+/* Code of which some tool made lists by a section of this name (static keys, probes) holds no
+ * compiler's jump tables. */
 static bool is_list(const struct icf_program *prog, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(prog->img, va);
 	return shndx && icf_is_c_identifier(prog->img->section[shndx].name);
 }
 
-/* Do all distances of the run that begins with field I and ends before LIMIT lead to entries of units, counted from their own places?  Of
- * a table that would be a rare chance; its second entry names what lies 4 bytes behind a label. */
+/* Do all distances of the run that begins with field I and ends before LIMIT lead to entries of
+ * units, counted from their own places?  Of a table that would be a rare chance; its second entry
+ * names what lies 4 bytes behind a label. */
 static bool counts_from_itself(const struct icf_program *prog, size_t i, uint64_t limit)
 {
 	const struct icf_dataref *first = &prog->dataref.data[i], *d = first;
 	const struct icf_dataref *end = prog->dataref.data + prog->dataref.len;
-	for (; d < end && d->place < limit && d->place == first->place + (uint64_t)(d - first) * first->size && d->pcrel == 1; d++)
+	for (; d < end && d->place < limit &&
+	       d->place == first->place + (uint64_t)(d - first) * first->size && d->pcrel == 1;
+	     d++)
 		if (d->unit == ICF_NONE || prog->unit.data[d->unit].start != d->target)
 			return false;
 	return d - first > 1;
 }
 
 /* The longest table at the address of bases [FIRST, END) that a jump of theirs is seen to use. */
-static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *b, size_t first, size_t end, uint32_t *ret)
+static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *b, size_t first,
+				 size_t end, uint32_t *ret)
 {
 	*ret = 0;
 	for (size_t i = first; i < end; i++) {
@@ -200,7 +224,8 @@ static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *
 	return NULL;
 }
 
-static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_bases *b, struct icf_asker *ask)
+static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_bases *b,
+				     struct icf_asker *ask)
 {
 	/* The last question asked of split_off(). */
 	uint32_t asked = ICF_NONE;
@@ -209,7 +234,8 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_
 	for (size_t k = 0, i = 0, next; k < b->v.len; k = next) {
 		for (next = k + 1; next < b->v.len && b->v.data[next].va == b->v.data[k].va;)
 			next++;
-		const struct icf_base one = { b->v.data[k].va, NULL, single_owner(b, k, next) }, *base = &one;
+		const struct icf_base one = { b->v.data[k].va, NULL, single_owner(b, k, next) },
+				      *base = &one;
 		uint64_t limit = next < b->v.len ? b->v.data[next].va : UINT64_MAX;
 		while (i < n && prog->dataref.data[i].place < base->va)
 			i++;
@@ -218,7 +244,8 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_
 		const struct icf_dataref *first = &prog->dataref.data[i];
 		unsigned size = first->size;
 		bool pcrel = first->pcrel == 1;
-		/* An address table in writable data may change at run time: pointers, no jump table. */
+		/* An address table in writable data may change at run time: pointers, no jump
+		 * table. */
 		if (first->pcrel == 2 || first->quiet || (pcrel && is_list(prog, base->va)))
 			continue;
 		if (pcrel && !prog->inferred && counts_from_itself(prog, i, limit))
@@ -226,26 +253,32 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_
 		uint32_t seen = UINT32_MAX; /* entries that a jump is seen to use; not asked yet */
 		struct icf_table t = { base->va, (uint32_t)i, 0, base->owner };
 		size_t end = i;
-		while (end < n && prog->dataref.data[end].place == base->va + (uint64_t)t.n * size &&
-		       prog->dataref.data[end].place < limit && prog->dataref.data[end].size == size &&
-		       (prog->dataref.data[end].pcrel == 1) == pcrel && prog->dataref.data[end].dynamic == first->dynamic &&
+		while (end < n &&
+		       prog->dataref.data[end].place == base->va + (uint64_t)t.n * size &&
+		       prog->dataref.data[end].place < limit &&
+		       prog->dataref.data[end].size == size &&
+		       (prog->dataref.data[end].pcrel == 1) == pcrel &&
+		       prog->dataref.data[end].dynamic == first->dynamic &&
 		       prog->dataref.data[end].pcrel != 2) {
 			struct icf_dataref *d = &prog->dataref.data[end];
 			uint64_t target = d->target;
 			if (pcrel)
 				target = base->va + (d->target - d->place);
 			uint32_t unit = icf_unit_at(prog, target);
-			/* clang lets the entries of cases that cannot happen lead to the function's end. */
+			/* clang lets the entries of cases that cannot happen lead to the function's
+			 * end. */
 			if (base->owner != ICF_NONE && target == prog->unit.data[base->owner].end) {
 				if (asked != base->owner)
-					answer = unit != ICF_NONE && split_off(prog, base->owner, unit);
+					answer = unit != ICF_NONE &&
+						 split_off(prog, base->owner, unit);
 				asked = base->owner;
 				if (!answer)
 					unit = base->owner;
 			} else if (unit == ICF_NONE)
 				unit = icf_unit_ending(prog, target);
 			/* What follows a table of labels without being one. */
-			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) && base->owner != unit)
+			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) &&
+			    base->owner != unit)
 				break;
 			if (pcrel && !plausible(prog, b, k, next, unit, target)) {
 				if (seen == UINT32_MAX)
@@ -266,12 +299,15 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_
 		}
 		if (!t.n)
 			continue;
-		const struct elfrw_section *sec = &prog->img->section[elfrw_image_section_at(prog->img, base->va)];
-		bool writable = (sec->hdr.sh_flags & SHF_WRITE) && strncmp(sec->name, ".data.rel.ro", 12) != 0;
+		const struct elfrw_section *sec =
+			&prog->img->section[elfrw_image_section_at(prog->img, base->va)];
+		bool writable = (sec->hdr.sh_flags & SHF_WRITE) &&
+				strncmp(sec->name, ".data.rel.ro", 12) != 0;
 		if (!pcrel && (writable || !owned(prog, &t))) {
 			for (size_t e = i; e < end; e++) {
 				prog->dataref.data[e].table = ICF_NONE;
-				prog->dataref.data[e].unit = icf_unit_at(prog, prog->dataref.data[e].target);
+				prog->dataref.data[e].unit =
+					icf_unit_at(prog, prog->dataref.data[e].target);
 			}
 			continue;
 		}
@@ -280,7 +316,8 @@ static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_
 		/* Tells the owner's references that they name its own table. */
 		t.ref = UINT32_MAX;
 		for (size_t r = k; r < next && t.owner != ICF_NONE; r++) {
-			uint32_t at = (uint32_t)(b->v.data[r].ref - icf_unit_refs(prog, &prog->unit.data[t.owner]));
+			uint32_t at = (uint32_t)(b->v.data[r].ref -
+						 icf_unit_refs(prog, &prog->unit.data[t.owner]));
 			b->v.data[r].ref->table = (uint32_t)prog->table.len;
 			t.ref = at < t.ref ? at : t.ref;
 		}

@@ -14,10 +14,13 @@ struct icf_bases {
 	VEC(struct icf_base) v; /* by address, then owner */
 };
 
-/* Fields FROM to TO are not those of a table after all: they name again what they name counted from their own places. */
+/* Fields FROM to TO are not those of a table after all: they name again what they name counted from
+ * their own places. */
 void icf_unmake_table(struct icf_program *prog, size_t from, size_t to);
 
-/* Unmakes the tables whose entries lead elsewhere than to instructions, and pins what fields that no table explains could mean.  An error
- * where entries hold addresses, or nothing has relocations: the program is not understood then.  table_check.c. */
-struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b, struct icf_asker *ask);
+/* Unmakes the tables whose entries lead elsewhere than to instructions, and pins what fields that
+ * no table explains could mean.  An error where entries hold addresses, or nothing has relocations:
+ * the program is not understood then.  table_check.c. */
+struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b,
+				   struct icf_asker *ask);
 #endif

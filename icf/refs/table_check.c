@@ -1,10 +1,14 @@
-/* table_check.c: are the jump tables what they were taken for, and what else could distances in data mean?
+/* table_check.c: are the jump tables what they were taken for, and what else could distances in
+ * data mean?
  *
- * Every entry has to lead to an instruction.  A run of distances whose entries do not is no table, and neither is one whose fields lead to
- * instructions counted from their own places as well, into other units, unless a jump is seen that goes through it.  A field
- * that no table explains may be a distance from anything in its section: it stays as it is, and all code that this could mean is pinned.
+ * Every entry has to lead to an instruction.  A run of distances whose entries do not is no table,
+ * and neither is one whose fields lead to instructions counted from their own places as well, into
+ * other units, unless a jump is seen that goes through it.  A field that no table explains may be a
+ * distance from anything in its section: it stays as it is, and all code that this could mean is
+ * pinned.
  *
- * Cost: the entries are sorted, and each unit that one leads into is decoded once more, up to the last. */
+ * Cost: the entries are sorted, and each unit that one leads into is decoded once more, up to the
+ * last. */
 #include "elfrw/base/search.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
@@ -15,7 +19,8 @@
 struct entry {
 	uint64_t target;
 	uint32_t field, unit; /* into dataref */
-	bool own; /* counted from its own place, which would be another unit than counted from the table's start */
+	bool own; /* counted from its own place, which would be another unit than counted from the
+		     table's start */
 };
 
 struct entries {
@@ -23,9 +28,11 @@ struct entries {
 };
 
 /* What was seen of a table. */
-#define ASTRAY 1     /* an entry leads elsewhere than to an instruction */
-#define NOT_OWN 2    /* a field does so that is counted from its own place */
-#define AMBIGUOUS 4  /* its fields lead to other units when they are counted from their own places */
+#define ASTRAY  1 /* an entry leads elsewhere than to an instruction */
+#define NOT_OWN 2 /* a field does so that is counted from its own place */
+#define AMBIGUOUS                                                                       \
+	4 /* its fields lead to other units when they are counted from their own places \
+	   */
 
 static int entry_order(const void *a, const void *b)
 {
@@ -33,7 +40,8 @@ static int entry_order(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
-static struct elfrw_err *push(struct entries *e, uint64_t target, size_t field, uint32_t unit, bool own)
+static struct elfrw_err *push(struct entries *e, uint64_t target, size_t field, uint32_t unit,
+			      bool own)
 {
 	struct entry *slot = VEC_PUSH(&e->v);
 	if (!slot)
@@ -66,19 +74,23 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 	return NULL;
 }
 
-/* Decodes unit K, which entries *AT and those behind lead into, and tells which of them do not lead to an instruction. */
-static void look_into(const struct icf_program *prog, uint32_t k, const struct entries *e, size_t *at, uint8_t *seen)
+/* Decodes unit K, which entries *AT and those behind lead into, and tells which of them do not lead
+ * to an instruction. */
+static void look_into(const struct icf_program *prog, uint32_t k, const struct entries *e,
+		      size_t *at, uint8_t *seen)
 {
 	const struct icf_unit *u = &prog->unit.data[k];
 	const uint8_t *code = icf_unit_bytes(prog, u);
 	uint64_t pos = u->start;
-	for (; *at < e->v.len && e->v.data[*at].unit == k && e->v.data[*at].target < u->end; ++*at) {
+	for (; *at < e->v.len && e->v.data[*at].unit == k && e->v.data[*at].target < u->end;
+	     ++*at) {
 		const struct entry *x = &e->v.data[*at];
 		struct elfrw_insn in;
 		if (u->kind == ICF_UNIT_OPAQUE)
 			continue;
 		while (pos < x->target) {
-			unsigned len = prog->arch->decode(code + (pos - u->start), u->end - pos, pos, &in);
+			unsigned len =
+				prog->arch->decode(code + (pos - u->start), u->end - pos, pos, &in);
 			if (!len)
 				break;
 			pos += len;
@@ -88,13 +100,14 @@ static void look_into(const struct icf_program *prog, uint32_t k, const struct e
 	}
 }
 
-/* Is field D one of a table of addresses, or does no relocation tell that it is an entry?  Nothing else is left that it could be. */
+/* Is field D one of a table of addresses, or does no relocation tell that it is an entry?  Nothing
+ * else is left that it could be. */
 static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf_dataref *d)
 {
 	if (d->pcrel == 1 && !prog->inferred)
 		return NULL;
-	return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no instruction", (unsigned long long)d->place,
-			   (unsigned long long)d->target);
+	return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no instruction",
+			   (unsigned long long)d->place, (unsigned long long)d->target);
 }
 
 static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
@@ -121,10 +134,12 @@ static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
 }
 
 /* Is one of the functions that name the table at BASE seen to jump through all of its N entries? */
-static struct elfrw_err *is_used(struct icf_asker *ask, const struct icf_bases *b, uint64_t base, uint32_t n, bool *ret)
+static struct elfrw_err *is_used(struct icf_asker *ask, const struct icf_bases *b, uint64_t base,
+				 uint32_t n, bool *ret)
 {
 	*ret = false;
-	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < base); i < b->v.len && b->v.data[i].va == base && !*ret; i++) {
+	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < base);
+	     i < b->v.len && b->v.data[i].va == base && !*ret; i++) {
 		uint32_t used;
 		ELFRW_TRY(icf_ask_table(ask, b->v.data[i].owner, base, &used));
 		*ret = used >= n;
@@ -134,7 +149,8 @@ static struct elfrw_err *is_used(struct icf_asker *ask, const struct icf_bases *
 
 static void unmake(struct icf_program *prog, const struct icf_bases *b, struct icf_table *t)
 {
-	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < t->base); i < b->v.len && b->v.data[i].va == t->base; i++)
+	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < t->base);
+	     i < b->v.len && b->v.data[i].va == t->base; i++)
 		b->v.data[i].ref->table = ICF_NONE;
 	icf_unmake_table(prog, t->entry, t->entry + t->n);
 	t->n = 0;
@@ -144,15 +160,19 @@ static void unmake(struct icf_program *prog, const struct icf_bases *b, struct i
 /* A distance of its own place to a function's entry explains itself. */
 static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
 {
-	return d->table != ICF_NONE || d->pcrel != 1 || (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
+	return d->table != ICF_NONE || d->pcrel != 1 ||
+	       (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
 }
 
-/* Whatever field D may count from: an assembler can write distances only from places of the section that they stand in.  So what
- * is meant is at most as far from what D names, counted from its own place, as the section's bounds from D.  CHANGE[i] is by how
- * many more of these stretches hold unit i than the one before. */
-static void add_whole_reach(const struct icf_program *prog, const struct icf_dataref *d, const struct elfrw_section *sec, int64_t *change)
+/* Whatever field D may count from: an assembler can write distances only from places of the section
+ * that they stand in.  So what is meant is at most as far from what D names, counted from its own
+ * place, as the section's bounds from D.  CHANGE[i] is by how many more of these stretches hold
+ * unit i than the one before. */
+static void add_whole_reach(const struct icf_program *prog, const struct icf_dataref *d,
+			    const struct elfrw_section *sec, int64_t *change)
 {
-	uint64_t lo = d->target - (d->place - sec->hdr.sh_addr), hi = d->target + (sec->hdr.sh_addr + sec->hdr.sh_size - d->place);
+	uint64_t lo = d->target - (d->place - sec->hdr.sh_addr),
+		 hi = d->target + (sec->hdr.sh_addr + sec->hdr.sh_size - d->place);
 	if (lo > d->target)
 		lo = 0;
 	if (hi < d->target)
@@ -178,8 +198,9 @@ static void pin_changed(struct icf_program *prog, const int64_t *change)
 	}
 }
 
-/* Distances of which nothing tells what they count from are left as they are, and what they could mean is pinned.  One such field in a
- * section puts those in doubt that seem to explain themselves. */
+/* Distances of which nothing tells what they count from are left as they are, and what they could
+ * mean is pinned.  One such field in a section puts those in doubt that seem to explain
+ * themselves. */
 static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 {
 	int64_t *change = NULL;
@@ -195,7 +216,11 @@ static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 		const struct elfrw_section *sec = &prog->img->section[at];
 		if (at != shndx) {
 			doubt = false;
-			for (size_t k = i; k < prog->dataref.len && prog->dataref.data[k].place - sec->hdr.sh_addr < sec->hdr.sh_size && !doubt; k++)
+			for (size_t k = i;
+			     k < prog->dataref.len &&
+			     prog->dataref.data[k].place - sec->hdr.sh_addr < sec->hdr.sh_size &&
+			     !doubt;
+			     k++)
 				doubt = !explained(prog, &prog->dataref.data[k]);
 		}
 		shndx = at;
@@ -210,7 +235,8 @@ static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 	return NULL;
 }
 
-struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b, struct icf_asker *ask)
+struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b,
+				   struct icf_asker *ask)
 {
 	uint8_t *seen = calloc(prog->table.len + 1, 1);
 	if (!seen)

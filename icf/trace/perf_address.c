@@ -1,12 +1,13 @@
 /* perf_address.c: see perf_address.h.
  *
- * What `perf script` shows as the address of a frame depends on its version and on whether there is a call chain: the address in
- * the process, or (in call chains, since Linux 4.3) the offset in the file.  Always the difference to the address
- * as linked is one for all of a mapping.  A known one is taken when the function of that name is there, OFFSET bytes
- * before when that is shown; else all functions of the name are tried, those that make the difference whole pages.
+ * What `perf script` shows as the address of a frame depends on its version and on whether there is
+ * a call chain: the address in the process, or (in call chains, since Linux 4.3) the offset in the
+ * file.  Always the difference to the address as linked is one for all of a mapping.  A known one
+ * is taken when the function of that name is there, OFFSET bytes before when that is shown; else
+ * all functions of the name are tried, those that make the difference whole pages.
  *
- * Cost: two binary searches, while differences are known; one pass over the symbols for a new one.  Names are demangled only for
- * symbols that are at the right place. */
+ * Cost: two binary searches, while differences are known; one pass over the symbols for a new one.
+ * Names are demangled only for symbols that are at the right place. */
 #include "icf/trace/perf_address.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/demangle/demangle.h"
@@ -16,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096
+#define PAGE      4096
 #define MAX_SCANS 256 /* in vain, before a file is not searched any more */
-#define MAX_BACK 64   /* symbols before an address that may hold it */
+#define MAX_BACK  64  /* symbols before an address that may hold it */
 
 static int symbol_order(const void *a, const void *b)
 {
@@ -42,7 +43,8 @@ static struct elfrw_err *read_symbols(struct icf_perf_module *m)
 		Elf64_Sym s;
 		memcpy(&s, sec->data + i * sizeof s, sizeof s);
 		unsigned type = ELF64_ST_TYPE(s.st_info);
-		if (s.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))
+		if (s.st_shndx == SHN_UNDEF ||
+		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))
 			continue;
 		const char *name = elfrw_image_string(img, sec->hdr.sh_link, s.st_name);
 		struct icf_perf_symbol *p = name && *name ? VEC_PUSH(&m->symbol) : NULL;
@@ -56,7 +58,8 @@ static struct elfrw_err *read_symbols(struct icf_perf_module *m)
 	return NULL;
 }
 
-static struct elfrw_err *open_parts(struct icf_perf_module *m, const struct dwr_sym_options *options)
+static struct elfrw_err *open_parts(struct icf_perf_module *m,
+				    const struct dwr_sym_options *options)
 {
 	ELFRW_TRY(elfrw_image_open(&m->code, m->path));
 	ELFRW_TRY(dwr_sym_open(m->path, options, &m->sym));
@@ -65,7 +68,8 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m, const struct dwr_
 	if (apart) {
 		m->debug = *debug;
 		m->debug.arch = m->code.arch;
-		if (m->debug.ehdr.e_ident[EI_CLASS] != ELFCLASS64 || m->debug.ehdr.e_machine != m->code.ehdr.e_machine)
+		if (m->debug.ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+		    m->debug.ehdr.e_machine != m->code.ehdr.e_machine)
 			return elfrw_error("its separate debug file is of another machine");
 	}
 	/* Most files have no tables: that is seen without reading any. */
@@ -78,7 +82,8 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m, const struct dwr_
 	return read_symbols(m);
 }
 
-struct elfrw_err *icf_perf_open(const char *path, const struct dwr_sym_options *options, bool sure, struct icf_perf_module **ret)
+struct elfrw_err *icf_perf_open(const char *path, const struct dwr_sym_options *options, bool sure,
+				struct icf_perf_module **ret)
 {
 	struct icf_perf_module *m = calloc(1, sizeof *m);
 	*ret = NULL;
@@ -123,7 +128,9 @@ void icf_perf_close(struct icf_perf_module *m)
 static char *spell(const char *linkage, enum icf_perf_form form)
 {
 	char *d = NULL;
-	if (form != ICF_PERF_LINKAGE && !dwr_demangle(linkage, form == ICF_PERF_FULL ? DWR_SPELLING_GNU : DWR_SPELLING_GNU_SHORT, &d))
+	if (form != ICF_PERF_LINKAGE &&
+	    !dwr_demangle(linkage,
+			  form == ICF_PERF_FULL ? DWR_SPELLING_GNU : DWR_SPELLING_GNU_SHORT, &d))
 		return NULL;
 	return d ? d : strdup(linkage);
 }
@@ -188,12 +195,17 @@ enum icf_perf_form icf_perf_form_of(const char *name, size_t n)
 			break;
 		n = (size_t)(open - 1 - name);
 	}
-	while (ends_with(name, &n, " const") || ends_with(name, &n, " volatile") || ends_with(name, &n, "&") || ends_with(name, &n, " "))
+	while (ends_with(name, &n, " const") || ends_with(name, &n, " volatile") ||
+	       ends_with(name, &n, "&") || ends_with(name, &n, " "))
 		;
-	return n && name[n - 1] == ')' && !ends_with(name, &n, "operator()") ? ICF_PERF_FULL : ICF_PERF_SHORT;
+	return n && name[n - 1] == ')' && !ends_with(name, &n, "operator()") ? ICF_PERF_FULL
+									     : ICF_PERF_SHORT;
 }
 
-static bool is(const char *s, const char *name, size_t n) { return s && !strncmp(s, name, n) && !s[n]; }
+static bool is(const char *s, const char *name, size_t n)
+{
+	return s && !strncmp(s, name, n) && !s[n];
+}
 
 bool icf_perf_same_name(struct icf_perf_module *m, const char *linkage, const char *name, size_t n)
 {
@@ -201,12 +213,16 @@ bool icf_perf_same_name(struct icf_perf_module *m, const char *linkage, const ch
 		return true;
 	if (linkage[0] != '_')
 		return false;
-	return is(icf_perf_spell(m, linkage, ICF_PERF_SHORT), name, n) || is(icf_perf_spell(m, linkage, ICF_PERF_FULL), name, n);
+	return is(icf_perf_spell(m, linkage, ICF_PERF_SHORT), name, n) ||
+	       is(icf_perf_spell(m, linkage, ICF_PERF_FULL), name, n);
 }
 
 /* ---- addresses ---- */
 
-static size_t shift_slot(int64_t pid, size_t n_slots) { return ((uint64_t)pid * 0x9e3779b97f4a7c15) >> 32 & (n_slots - 1); }
+static size_t shift_slot(int64_t pid, size_t n_slots)
+{
+	return ((uint64_t)pid * 0x9e3779b97f4a7c15) >> 32 & (n_slots - 1);
+}
 
 static struct elfrw_err *learn(struct icf_perf_module *m, int64_t pid, uint64_t shift)
 {
@@ -246,13 +262,18 @@ static bool learned(const struct icf_perf_module *m, int64_t pid, uint64_t *shif
 	return m->shift[k].used;
 }
 
-static bool is_code(const Elf64_Phdr *p) { return p->p_type == PT_LOAD && (p->p_flags & PF_X); }
+static bool is_code(const Elf64_Phdr *p)
+{
+	return p->p_type == PT_LOAD && (p->p_flags & PF_X);
+}
 
-struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64_t start, uint64_t offset)
+struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64_t start,
+				  uint64_t offset)
 {
 	for (uint32_t i = 0; i < m->code.n_phdrs; i++) {
 		const Elf64_Phdr *p = &m->code.phdr[i];
-		if (is_code(p) && offset >= p->p_offset / PAGE * PAGE && offset < p->p_offset + p->p_filesz)
+		if (is_code(p) && offset >= p->p_offset / PAGE * PAGE &&
+		    offset < p->p_offset + p->p_filesz)
 			return learn(m, pid, start - (p->p_vaddr + (offset - p->p_offset)));
 	}
 	return NULL;
@@ -271,7 +292,8 @@ bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t 
 }
 
 /* Is there a function NAME that ADDRESS is in, at OFFSET? */
-static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, size_t n, uint64_t offset)
+static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, size_t n,
+		 uint64_t offset)
 {
 	uint64_t at = offset == ICF_PERF_NO_OFFSET ? address : address - offset;
 	size_t lo = LOWER_BOUND(0, m->symbol.len, mid, m->symbol.data[mid].address <= at);
@@ -281,14 +303,16 @@ static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, 
 			return false;
 		if (i + 1 < lo && s->address != s[1].address)
 			back++;
-		if ((offset != ICF_PERF_NO_OFFSET || address - s->address < s->size) && icf_perf_same_name(m, s->name, name, n))
+		if ((offset != ICF_PERF_NO_OFFSET || address - s->address < s->size) &&
+		    icf_perf_same_name(m, s->name, name, n))
 			return true;
 	}
 	return false;
 }
 
 /* Looks at all functions NAME for the one that makes the shift whole pages. */
-static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, size_t n, uint64_t offset, uint64_t *ret)
+static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, size_t n,
+		   uint64_t offset, uint64_t *ret)
 {
 	bool found = false;
 	for (size_t i = 0; i < m->symbol.len; i++) {
@@ -312,7 +336,8 @@ static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, siz
 	return found;
 }
 
-bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n, uint64_t offset, uint64_t *ret)
+bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n,
+		    uint64_t offset, uint64_t *ret)
 {
 	uint64_t shift, address;
 	if (fits(m, ip - m->last, name, n, offset))
@@ -329,8 +354,9 @@ bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const c
 	return true;
 }
 
-struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n, uint64_t offset,
-				   uint64_t *ret, bool *found)
+struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip,
+				   const char *name, size_t n, uint64_t offset, uint64_t *ret,
+				   bool *found)
 {
 	*found = icf_perf_known(m, pid, ip, name, n, offset, ret);
 	if (*found)

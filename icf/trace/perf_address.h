@@ -1,4 +1,5 @@
-/* perf_address.h: the files of a profile that share code, and where a frame of `perf script` is in them. */
+/* perf_address.h: the files of a profile that share code, and where a frame of `perf script` is in
+ * them. */
 #ifndef ICF_TRACE_PERF_ADDRESS_H
 #define ICF_TRACE_PERF_ADDRESS_H
 #include "dwarf/symbolize/symbolize.h"
@@ -10,7 +11,8 @@ struct dwr_icfold;
 
 #define ICF_PERF_NO_OFFSET UINT64_MAX
 
-/* The spellings of a name: as in the symbol table; demangled, with parameters (perf -v) or without (perf). */
+/* The spellings of a name: as in the symbol table; demangled, with parameters (perf -v) or without
+ * (perf). */
 enum icf_perf_form { ICF_PERF_LINKAGE, ICF_PERF_FULL, ICF_PERF_SHORT };
 #define ICF_PERF_FORMS 3
 
@@ -34,39 +36,46 @@ struct icf_perf_name {
 struct icf_perf_module {
 	char *path; /* owned */
 	struct dwr_sym *sym;
-	struct elfrw_image code, debug; /* debug: borrows from sym; only used when it is another file */
+	struct elfrw_image code,
+		debug; /* debug: borrows from sym; only used when it is another file */
 	struct dwr_callchain *cc;
-	const struct dwr_icfold *note;  /* borrowed */
+	const struct dwr_icfold *note;      /* borrowed */
 	VEC(struct icf_perf_symbol) symbol; /* functions by address */
-	struct icf_perf_shift *shift;   /* by process; open hash table; owned, as the next */
+	struct icf_perf_shift *shift;       /* by process; open hash table; owned, as the next */
 	size_t n_shifts, n_shift_slots;
 	struct icf_perf_name *name[ICF_PERF_FORMS]; /* open hash tables */
 	size_t n_names[ICF_PERF_FORMS], n_name_slots[ICF_PERF_FORMS];
-	uint64_t last;    /* the shift that was right last */
-	unsigned scans;   /* of all symbols, without result */
+	uint64_t last;  /* the shift that was right last */
+	unsigned scans; /* of all symbols, without result */
 	bool complained;
 };
 
-/* Opens PATH.  *RET is NULL when it is no file with .debug_icfold.  Errors: out of memory; with SURE also a file that cannot be
- * opened, or has none. */
-struct elfrw_err *icf_perf_open(const char *path, const struct dwr_sym_options *options, bool sure, struct icf_perf_module **ret);
+/* Opens PATH.  *RET is NULL when it is no file with .debug_icfold.  Errors: out of memory; with
+ * SURE also a file that cannot be opened, or has none. */
+struct elfrw_err *icf_perf_open(const char *path, const struct dwr_sym_options *options, bool sure,
+				struct icf_perf_module **ret);
 void icf_perf_close(struct icf_perf_module *m); /* NULL is allowed */
 
 /* Process PID has mapped the file from OFFSET on at START. */
-struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64_t start, uint64_t offset);
+struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64_t start,
+				  uint64_t offset);
 
-/* The address, as linked, of the frame that perf shows as IP, in the function that it calls by the N bytes at NAME, OFFSET bytes
- * after its start (ICF_PERF_NO_OFFSET: perf does not say).  *FOUND false: it cannot be told. */
-struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n, uint64_t offset,
-				   uint64_t *ret, bool *found);
+/* The address, as linked, of the frame that perf shows as IP, in the function that it calls by the
+ * N bytes at NAME, OFFSET bytes after its start (ICF_PERF_NO_OFFSET: perf does not say).  *FOUND
+ * false: it cannot be told. */
+struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip,
+				   const char *name, size_t n, uint64_t offset, uint64_t *ret,
+				   bool *found);
 
 /* The same, only with what is known already of where files are mapped. */
-bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n, uint64_t offset, uint64_t *ret);
+bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n,
+		    uint64_t offset, uint64_t *ret);
 
 /* The address, as linked, of the byte at OFFSET of the file; false: it is not loaded as code. */
 bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t *ret);
 
-/* LINKAGE, which must live as long as M, in FORM; the string lives as long as M.  NULL: out of memory. */
+/* LINKAGE, which must live as long as M, in FORM; the string lives as long as M.  NULL: out of
+ * memory. */
 const char *icf_perf_spell(struct icf_perf_module *m, const char *linkage, enum icf_perf_form form);
 
 /* The form that the N bytes at NAME seem to have. */

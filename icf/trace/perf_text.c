@@ -1,10 +1,17 @@
-/* perf_text.c: see perf_text.h.  Anything may come in: what is not of a form that perf has is no frame. */
+/* perf_text.c: see perf_text.h.  Anything may come in: what is not of a form that perf has is no
+ * frame. */
 #include "icf/trace/perf_text.h"
 #include <string.h>
 
-bool icf_perf_is(const char *s, size_t n, const char *text) { return strlen(text) == n && !memcmp(s, text, n); }
+bool icf_perf_is(const char *s, size_t n, const char *text)
+{
+	return strlen(text) == n && !memcmp(s, text, n);
+}
 
-static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 
 /* The hexadecimal number in front of END; bytes read in *N. */
 static uint64_t hex(const char *s, const char *end, size_t *n)
@@ -74,7 +81,8 @@ bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts
 	return false;
 }
 
-/* The process, or, where perf shows only that, the thread, that the line of a sample names behind the command; -1: none. */
+/* The process, or, where perf shows only that, the thread, that the line of a sample names behind
+ * the command; -1: none. */
 int64_t icf_perf_parse_pid(const char *s, const char *end)
 {
 	while (s < end && *s == ' ')
@@ -111,7 +119,8 @@ bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapp
 	c += 2;
 	c += end - c > 2 && c[0] == '0' && c[1] == 'x' ? 2 : 0;
 	ret->offset = hex(c, end, &n);
-	if (!(c = memmem(c, (size_t)(end - c), "]: ", 3)) || !(c = memchr(c + 3, ' ', (size_t)(end - c - 3))))
+	if (!(c = memmem(c, (size_t)(end - c), "]: ", 3)) ||
+	    !(c = memchr(c + 3, ' ', (size_t)(end - c - 3))))
 		return false;
 	ret->path = c + 1;
 	return true;

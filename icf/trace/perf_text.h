@@ -1,4 +1,5 @@
-/* perf_text.h: the lines of `perf script`, taken apart (tools/perf/builtin-script.c and util/evsel_fprintf.c of Linux). */
+/* perf_text.h: the lines of `perf script`, taken apart (tools/perf/builtin-script.c and
+ * util/evsel_fprintf.c of Linux). */
 #ifndef ICF_TRACE_PERF_TEXT_H
 #define ICF_TRACE_PERF_TEXT_H
 #include <stdbool.h>
@@ -8,8 +9,8 @@
 /* A frame: "IP NAME+0xOFFSET (FILE)"; names are places in the line. */
 struct icf_perf_parts {
 	uint32_t ip, n_ip, name, n_name, dso, n_dso, end; /* end: without the newline */
-	uint64_t address, offset; /* UINT64_MAX: not shown */
-	uint64_t file_offset;     /* the same, of "(FILE+0xOFFSET)" */
+	uint64_t address, offset;                         /* UINT64_MAX: not shown */
+	uint64_t file_offset;                             /* the same, of "(FILE+0xOFFSET)" */
 	bool inlined;
 };
 
@@ -21,14 +22,16 @@ struct icf_perf_mapping {
 };
 
 /* Each takes the line from S to END, which has no newline.  The frame begins at C. */
-bool icf_perf_parse_frame(const char *s, const char *c, const char *end, struct icf_perf_parts *ret);
+bool icf_perf_parse_frame(const char *s, const char *c, const char *end,
+			  struct icf_perf_parts *ret);
 
 /* The frame at the end of the line of a sample: behind the last ": " that a number follows. */
 bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts *ret);
 
 bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret);
 
-/* The process, or, where perf shows only that, the thread, that the line of a sample names behind the command; -1: none. */
+/* The process, or, where perf shows only that, the thread, that the line of a sample names behind
+ * the command; -1: none. */
 int64_t icf_perf_parse_pid(const char *s, const char *end);
 
 /* Are the N bytes at S TEXT? */

@@ -1,12 +1,15 @@
 /* unwind_dwfl.c: see unwind_dwfl.h.
  *
- * A process is stopped as a whole (PTRACE_SEIZE and PTRACE_INTERRUPT, which leave no trace in it), so that registers, stacks and
- * objects belong together; libdwfl then reads threads that it finds stopped.
+ * A process is stopped as a whole (PTRACE_SEIZE and PTRACE_INTERRUPT, which leave no trace in it),
+ * so that registers, stacks and objects belong together; libdwfl then reads threads that it finds
+ * stopped.
  *
- * Memory of a core is read from the file when it is asked for, and by us: libdwfl goes through a list of all that it has read
- * before, and through all segments.  It is asked for registers in a session of its own.
+ * Memory of a core is read from the file when it is asked for, and by us: libdwfl goes through a
+ * list of all that it has read before, and through all segments.  It is asked for registers in a
+ * session of its own.
  *
- * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is found in. */
+ * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is
+ * found in. */
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/base/regular.h"
 #include "elfrw/arch/arch.h"
@@ -25,16 +28,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_FRAMES 65536 /* of one thread */
+#define MAX_FRAMES  65536 /* of one thread */
 #define MAX_THREADS 65536
 
 struct module {
 	Dwfl_Module *mod; /* owned by the session */
 	bool asked;
-	const char *exe;  /* its file is said to be this; borrowed */
-	pid_t pid;        /* of the running process that it is in, or 0 */
+	const char *exe;     /* its file is said to be this; borrowed */
+	pid_t pid;           /* of the running process that it is in, or 0 */
 	const char *sysroot; /* what its name is below, or NULL; borrowed */
-	char *found;      /* where its file was found; owned, or NULL */
+	char *found;         /* where its file was found; owned, or NULL */
 	struct icf_unwind_module info;
 };
 
@@ -60,12 +63,12 @@ struct icf_unwind {
 	Dwfl_Callbacks callbacks;
 	char *debug_path; /* owned */
 	Dwfl *dwfl;
-	Dwfl *registers;  /* knows those of a core's threads; NULL: `dwfl` does */
+	Dwfl *registers; /* knows those of a core's threads; NULL: `dwfl` does */
 	VEC(struct start) start;
 	Elf *core;
-	int fd;           /* of the core, or -1 */
-	char *sysroot;    /* owned, or NULL */
-	char *truncated;  /* owned */
+	int fd;          /* of the core, or -1 */
+	char *sysroot;   /* owned, or NULL */
+	char *truncated; /* owned */
 	pid_t pid;
 	VEC(struct segment) segment; /* sorted by start */
 	VEC(struct tracee) tracee;
@@ -97,7 +100,8 @@ static int open_as(const char *path, char **file)
 	return -1;
 }
 
-/* What is at PATH for the process may be another file than for us: the process is in a container. */
+/* What is at PATH for the process may be another file than for us: the process is in a
+ * container. */
 static bool elsewhere(const char *path, pid_t pid, char *root, size_t size)
 {
 	struct stat here, there;
@@ -107,7 +111,8 @@ static bool elsewhere(const char *path, pid_t pid, char *root, size_t size)
 	return stat(path, &here) != 0 || here.st_dev != there.st_dev || here.st_ino != there.st_ino;
 }
 
-static int find_process_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+static int find_process_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+			    char **file, Elf **elf)
 {
 	struct module *m = *userdata;
 	char root[4096 + 64];
@@ -117,7 +122,8 @@ static int find_process_elf(Dwfl_Module *mod, void **userdata, const char *name,
 	return fd >= 0 ? fd : dwfl_linux_proc_find_elf(mod, userdata, name, base, file, elf);
 }
 
-static int add_module(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr start, void *arg)
+static int add_module(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr start,
+		      void *arg)
 {
 	(void)userdata;
 	(void)start;
@@ -127,7 +133,9 @@ static int add_module(Dwfl_Module *mod, void **userdata, const char *name, Dwarf
 		u->err = &elfrw_err_nomem;
 		return DWARF_CB_ABORT;
 	}
-	*m = (struct module){ .mod = mod, .pid = u->pid, .sysroot = u->sysroot, .info = { .name = name } };
+	*m = (struct module){
+		.mod = mod, .pid = u->pid, .sysroot = u->sysroot, .info = { .name = name }
+	};
 	return DWARF_CB_OK;
 }
 
@@ -137,7 +145,8 @@ static struct elfrw_err *list_modules(struct icf_unwind *u)
 	dwfl_getmodules(u->dwfl, add_module, u, 0);
 	for (size_t i = 0; i < u->module.len; i++) {
 		void **userdata;
-		dwfl_module_info(u->module.data[i].mod, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+		dwfl_module_info(u->module.data[i].mod, &userdata, NULL, NULL, NULL, NULL, NULL,
+				 NULL);
 		*userdata = &u->module.data[i];
 	}
 	return u->err;
@@ -150,7 +159,8 @@ static uint32_t module_at(struct icf_unwind *u, uint64_t address)
 	if (!mod)
 		return ICF_NO_MODULE;
 	dwfl_module_info(mod, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
-	return userdata && *userdata ? (uint32_t)((struct module *)*userdata - u->module.data) : ICF_NO_MODULE;
+	return userdata && *userdata ? (uint32_t)((struct module *)*userdata - u->module.data)
+				     : ICF_NO_MODULE;
 }
 
 size_t icf_unwind_n_modules(const struct icf_unwind *u)
@@ -158,7 +168,8 @@ size_t icf_unwind_n_modules(const struct icf_unwind *u)
 	return u->module.len;
 }
 
-/* The build-id of the file at PATH: its length in *N, 0 for none, and in ID (SIZE bytes) as much as there is room for. */
+/* The build-id of the file at PATH: its length in *N, 0 for none, and in ID (SIZE bytes) as much as
+ * there is room for. */
 static struct elfrw_err *file_build_id(const char *path, unsigned char *id, size_t size, size_t *n)
 {
 	struct elfrw_err *err = NULL;
@@ -199,7 +210,8 @@ static bool same_build(Dwfl_Module *mod, const char *path)
 	size_t n;
 	struct elfrw_err *err = file_build_id(path, id, sizeof id, &n);
 	elfrw_err_free(err);
-	return !err && (dwfl_module_build_id(mod, &bits, &where) <= 0 || (n <= sizeof id && has_build_id(mod, id, n)));
+	return !err && (dwfl_module_build_id(mod, &bits, &where) <= 0 ||
+			(n <= sizeof id && has_build_id(mod, id, n)));
 }
 
 /* The module that is lowest in memory, or NULL: the program, which its libraries are above. */
@@ -225,7 +237,8 @@ static void id_text(char text[2 * 64 + 1], const unsigned char *id, size_t n)
 }
 
 /* EXE, with the build-id ID, is no file of the process: names the program's own build-id, too. */
-static struct elfrw_err *misplaced(struct icf_unwind *u, const char *exe, const unsigned char *id, size_t n)
+static struct elfrw_err *misplaced(struct icf_unwind *u, const char *exe, const unsigned char *id,
+				   size_t n)
 {
 	char has[2 * 64 + 1], want[2 * 64 + 1] = "";
 	const unsigned char *bits;
@@ -235,8 +248,9 @@ static struct elfrw_err *misplaced(struct icf_unwind *u, const char *exe, const 
 	id_text(has, id, n);
 	if (len > 0)
 		id_text(want, bits, (size_t)len);
-	return elfrw_error("%s is not a file of this process: its build-id is %s, no build-id is the same, and that of %s is %s", exe, has,
-			   low ? low->info.name : "the program", *want ? want : "not known");
+	return elfrw_error(
+		"%s is not a file of this process: its build-id is %s, no build-id is the same, and that of %s is %s",
+		exe, has, low ? low->info.name : "the program", *want ? want : "not known");
 }
 
 /* The module that EXE, which has been given as the program's file, is the file of. */
@@ -253,7 +267,8 @@ static struct elfrw_err *place_exe(struct icf_unwind *u, const char *exe, const 
 	ELFRW_TRY(file_build_id(exe, id, sizeof id, &n));
 	for (size_t i = 0; i < u->module.len; i++) {
 		struct module *m = &u->module.data[i];
-		if (name ? strcmp(m->info.name, name) : !n || n > sizeof id || !has_build_id(m->mod, id, n))
+		if (name ? strcmp(m->info.name, name)
+			 : !n || n > sizeof id || !has_build_id(m->mod, id, n))
 			continue;
 		m->exe = exe;
 		m->info.program = true;
@@ -275,8 +290,10 @@ const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t
 			m->info.path = m->exe;
 		if (m->found)
 			m->info.path = m->found;
-		/* Of files that it finds by the list of mappings in a core it does not keep the names. */
-		if (!m->info.path && !m->sysroot && m->info.name[0] == '/' && same_build(m->mod, m->info.name))
+		/* Of files that it finds by the list of mappings in a core it does not keep the
+		 * names. */
+		if (!m->info.path && !m->sysroot && m->info.name[0] == '/' &&
+		    same_build(m->mod, m->info.name))
 			m->info.path = m->info.name;
 		m->info.bias = m->info.path ? bias : 0;
 	}
@@ -302,8 +319,10 @@ static int from_server(Dwfl_Module *mod, struct module *m, char **file)
 	return m->found ? open_as(m->found, file) : -1;
 }
 
-/* Files of a core: the one that was given, what has its name below the sysroot, then as libdwfl looks for them. */
-static int find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+/* Files of a core: the one that was given, what has its name below the sysroot, then as libdwfl
+ * looks for them. */
+static int find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
+			 char **file, Elf **elf)
 {
 	struct module *m = *userdata;
 	int fd = m && m->exe ? open_as(m->exe, file) : -1;
@@ -329,7 +348,8 @@ static int find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dw
 	return served >= 0 ? served : fd;
 }
 
-static struct elfrw_err *begin(const struct icf_unwind_options *options, bool live, struct icf_unwind **ret)
+static struct elfrw_err *begin(const struct icf_unwind_options *options, bool live,
+			       struct icf_unwind **ret)
 {
 	struct icf_unwind *u = calloc(1, sizeof *u);
 	if (!u)
@@ -371,8 +391,11 @@ static struct elfrw_err *read_segments(struct icf_unwind *u, uint64_t size)
 			return elfrw_error("truncated: program header %zu is not in the file", i);
 		bool out = ph.p_offset > size || size - ph.p_offset < ph.p_filesz;
 		if (out && !u->truncated &&
-		    asprintf(&u->truncated, "truncated: segment %zu goes on to offset 0x%llx, the file has 0x%llx bytes", i,
-			     (unsigned long long)(ph.p_offset + ph.p_filesz), (unsigned long long)size) < 0) {
+		    asprintf(
+			    &u->truncated,
+			    "truncated: segment %zu goes on to offset 0x%llx, the file has 0x%llx bytes",
+			    i, (unsigned long long)(ph.p_offset + ph.p_filesz),
+			    (unsigned long long)size) < 0) {
 			u->truncated = NULL;
 			return &elfrw_err_nomem;
 		}
@@ -381,7 +404,8 @@ static struct elfrw_err *read_segments(struct icf_unwind *u, uint64_t size)
 		struct segment *s = VEC_PUSH(&u->segment);
 		if (!s)
 			return &elfrw_err_nomem;
-		*s = (struct segment){ ph.p_vaddr, out ? size - ph.p_offset : ph.p_filesz, ph.p_offset };
+		*s = (struct segment){ ph.p_vaddr, out ? size - ph.p_offset : ph.p_filesz,
+				       ph.p_offset };
 	}
 	if (u->segment.len)
 		qsort(u->segment.data, u->segment.len, sizeof *u->segment.data, segment_order);
@@ -424,15 +448,16 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *arg
 	return ok;
 }
 
-static const Dwfl_Thread_Callbacks core_threads = {
-	.next_thread = next_start, .memory_read = read_word, .set_initial_registers = set_registers
-};
+static const Dwfl_Thread_Callbacks core_threads = { .next_thread = next_start,
+						    .memory_read = read_word,
+						    .set_initial_registers = set_registers };
 
-/* Where words are not of eight bytes in our order, and where libdwfl cannot be asked for registers, it reads memory, too. */
+/* Where words are not of eight bytes in our order, and where libdwfl cannot be asked for registers,
+ * it reads memory, too. */
 static bool reads_memory(const GElf_Ehdr *eh)
 {
-	return _ELFUTILS_PREREQ(0, 188) && elfrw_arch_for(eh->e_machine) && eh->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       eh->e_ident[EI_DATA] == ELFDATA2LSB;
+	return _ELFUTILS_PREREQ(0, 188) && elfrw_arch_for(eh->e_machine) &&
+	       eh->e_ident[EI_CLASS] == ELFCLASS64 && eh->e_ident[EI_DATA] == ELFDATA2LSB;
 }
 
 /* Attaches to the threads of the core; *PID < 0: dwfl_errmsg tells why not. */
@@ -451,14 +476,16 @@ static struct elfrw_err *attach_core(struct icf_unwind *u, const GElf_Ehdr *eh, 
 	return NULL;
 }
 
-static struct elfrw_err *open_core(struct icf_unwind *u, const char *path, const struct icf_unwind_options *options)
+static struct elfrw_err *open_core(struct icf_unwind *u, const char *path,
+				   const struct icf_unwind_options *options)
 {
 	struct stat st;
 	GElf_Ehdr eh;
 	u->fd = elfrw_open_regular(path);
 	if (u->fd < 0)
-		return errno == EISDIR ? elfrw_error("is a directory") : errno == EINVAL ? elfrw_error("not a regular file") :
-			elfrw_error_errno(errno, "cannot open");
+		return errno == EISDIR   ? elfrw_error("is a directory")
+		       : errno == EINVAL ? elfrw_error("not a regular file")
+					 : elfrw_error_errno(errno, "cannot open");
 	if (fstat(u->fd, &st) != 0)
 		return elfrw_error_errno(errno, "cannot stat");
 	elf_version(EV_CURRENT);
@@ -471,18 +498,20 @@ static struct elfrw_err *open_core(struct icf_unwind *u, const char *path, const
 	dwfl_report_begin(u->dwfl);
 	int n = dwfl_core_file_report(u->dwfl, u->core, options->exe);
 	if (dwfl_report_end(u->dwfl, NULL, NULL) != 0 || n < 0)
-		return u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot read the core file");
+		return u->truncated ? elfrw_error("%s", u->truncated)
+				    : dwfl_problem("cannot read the core file");
 	int pid;
 	ELFRW_TRY(attach_core(u, &eh, &pid));
 	if (pid < 0)
-		return u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot read the core file's threads");
+		return u->truncated ? elfrw_error("%s", u->truncated)
+				    : dwfl_problem("cannot read the core file's threads");
 	u->pid = pid;
 	ELFRW_TRY(list_modules(u));
 	return place_exe(u, options->exe, NULL);
 }
 
-struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options, struct icf_unwind **ret,
-				  const char **truncated)
+struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options,
+				  struct icf_unwind **ret, const char **truncated)
 {
 	struct icf_unwind *u = NULL;
 	struct elfrw_err *err = begin(options, false, &u);
@@ -532,7 +561,8 @@ static struct elfrw_err *stop(struct icf_unwind *u, pid_t tid, bool *stopped, in
 		u->tracee.len--;
 		return NULL;
 	}
-	if (status >> 16 == 0) /* not our stop but a signal that came first: it gets it at the end */
+	if (status >> 16 ==
+	    0) /* not our stop but a signal that came first: it gets it at the end */
 		t->signal = WSTOPSIG(status);
 	*stopped = true;
 	return NULL;
@@ -549,7 +579,8 @@ static struct elfrw_err *freeze(struct icf_unwind *u, pid_t pid)
 		more = false;
 		DIR *dir = opendir(path);
 		if (!dir)
-			return errno == ENOENT ? elfrw_error("no such process") : elfrw_error_errno(errno, "cannot read %s", path);
+			return errno == ENOENT ? elfrw_error("no such process")
+					       : elfrw_error_errno(errno, "cannot read %s", path);
 		struct elfrw_err *err = NULL;
 		for (struct dirent *e; !err && (e = readdir(dir));) {
 			pid_t tid = (pid_t)atoi(e->d_name);
@@ -563,11 +594,13 @@ static struct elfrw_err *freeze(struct icf_unwind *u, pid_t pid)
 		ELFRW_TRY(err);
 	}
 	if (!u->tracee.len)
-		return why ? elfrw_error_errno(why, "cannot stop the process") : elfrw_error("the process has ended");
+		return why ? elfrw_error_errno(why, "cannot stop the process")
+			   : elfrw_error("the process has ended");
 	return NULL;
 }
 
-static struct elfrw_err *open_process(struct icf_unwind *u, pid_t pid, const struct icf_unwind_options *options)
+static struct elfrw_err *open_process(struct icf_unwind *u, pid_t pid,
+				      const struct icf_unwind_options *options)
 {
 	u->pid = pid;
 	ELFRW_TRY(freeze(u, pid));
@@ -589,7 +622,8 @@ static struct elfrw_err *open_process(struct icf_unwind *u, pid_t pid, const str
 		elfrw_err_free(file_build_id(link, want, sizeof want, &n_want));
 	}
 	if (n_want && (n_want != n_got || n_want > sizeof want || memcmp(want, got, n_want)))
-		return elfrw_error("%s is not the program of this process: another build-id", options->exe);
+		return elfrw_error("%s is not the program of this process: another build-id",
+				   options->exe);
 	ELFRW_TRY(place_exe(u, options->exe, exe));
 	rc = dwfl_linux_proc_attach(u->dwfl, pid, true);
 	if (rc < 0)
@@ -599,7 +633,8 @@ static struct elfrw_err *open_process(struct icf_unwind *u, pid_t pid, const str
 	return NULL;
 }
 
-struct elfrw_err *icf_unwind_process(pid_t pid, const struct icf_unwind_options *options, struct icf_unwind **ret)
+struct elfrw_err *icf_unwind_process(pid_t pid, const struct icf_unwind_options *options,
+				     struct icf_unwind **ret)
 {
 	struct icf_unwind *u = NULL;
 	struct elfrw_err *err = begin(options, true, &u);
@@ -621,7 +656,8 @@ void icf_unwind_close(struct icf_unwind *u)
 	if (u->registers)
 		dwfl_end(u->registers);
 	for (size_t i = 0; i < u->tracee.len; i++)
-		ptrace(PTRACE_DETACH, u->tracee.data[i].tid, NULL, (void *)(intptr_t)u->tracee.data[i].signal);
+		ptrace(PTRACE_DETACH, u->tracee.data[i].tid, NULL,
+		       (void *)(intptr_t)u->tracee.data[i].signal);
 	if (u->core)
 		elf_end(u->core);
 	if (u->fd >= 0)
@@ -655,7 +691,8 @@ bool icf_unwind_memory(struct icf_unwind *u, uint64_t address, uint64_t *word)
 		return false;
 	const struct segment *s = &u->segment.data[lo - 1];
 	uint64_t off = address - s->start;
-	return off < s->size && s->size - off >= 8 && pread(u->fd, word, 8, (off_t)(s->off + off)) == 8;
+	return off < s->size && s->size - off >= 8 &&
+	       pread(u->fd, word, 8, (off_t)(s->off + off)) == 8;
 }
 
 /* ---- threads ---- */
@@ -732,20 +769,24 @@ static int on_thread(Dwfl_Thread *thread, void *arg)
 	return u->err ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-struct elfrw_err *icf_unwind_threads(struct icf_unwind *u,
-				     struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx)
+struct elfrw_err *icf_unwind_threads(
+	struct icf_unwind *u,
+	struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx)
 {
 	struct elfrw_err *broken = NULL;
 	u->fn = fn;
 	u->ctx = ctx;
-	if (u->registers && !u->start.len && dwfl_getthreads(u->registers, on_start, u) < 0 && !u->err)
-		broken = u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot list the threads");
+	if (u->registers && !u->start.len && dwfl_getthreads(u->registers, on_start, u) < 0 &&
+	    !u->err)
+		broken = u->truncated ? elfrw_error("%s", u->truncated)
+				      : dwfl_problem("cannot list the threads");
 	int rc = u->err ? 0 : dwfl_getthreads(u->dwfl, on_thread, u);
 	struct elfrw_err *err = u->err ? u->err : broken;
 	if (err != broken)
 		elfrw_err_free(broken);
 	u->err = NULL;
 	if (!err && rc < 0)
-		err = u->truncated ? elfrw_error("%s", u->truncated) : dwfl_problem("cannot list the threads");
+		err = u->truncated ? elfrw_error("%s", u->truncated)
+				   : dwfl_problem("cannot list the threads");
 	return err;
 }

@@ -1,4 +1,5 @@
-/* unwind_dwfl.h: the stacks of a core file or of a running process, unwound by libdwfl (elfutils). */
+/* unwind_dwfl.h: the stacks of a core file or of a running process, unwound by libdwfl
+ * (elfutils). */
 #ifndef ICF_TRACE_UNWIND_DWFL_H
 #define ICF_TRACE_UNWIND_DWFL_H
 #include "elfrw/base/err.h"
@@ -8,7 +9,7 @@
 #include <sys/types.h>
 
 #define ICF_UNWIND_REGS 33 /* DWARF numbers that are kept */
-#define ICF_NO_MODULE UINT32_MAX
+#define ICF_NO_MODULE   UINT32_MAX
 
 struct icf_unwind;
 
@@ -35,25 +36,30 @@ struct icf_unwind_thread {
 };
 
 struct icf_unwind_options {
-	const char *exe;       /* the program's file; NULL: where the process or core says that it is */
+	const char *exe; /* the program's file; NULL: where the process or core says that it is */
 	const char *sysroot;   /* what is / for the core; NULL: / */
 	const char *debug_dir; /* of separate debug files; NULL: the usual places */
 };
 
-/* Opens the core file PATH.  OPTIONS is borrowed.  A core that ends early is opened all the same, if it can be: *TRUNCATED then
- * tells (owned by *RET; else NULL).  Errors: not a core, or nothing in it to unwind. */
-struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options, struct icf_unwind **ret,
-				  const char **truncated);
+/* Opens the core file PATH.  OPTIONS is borrowed.  A core that ends early is opened all the same,
+ * if it can be: *TRUNCATED then tells (owned by *RET; else NULL).  Errors: not a core, or nothing
+ * in it to unwind. */
+struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options,
+				  struct icf_unwind **ret, const char **truncated);
 
-/* Stops the process PID, all its threads; it goes on at icf_unwind_close.  Errors: no such process, not permitted. */
-struct elfrw_err *icf_unwind_process(pid_t pid, const struct icf_unwind_options *options, struct icf_unwind **ret);
+/* Stops the process PID, all its threads; it goes on at icf_unwind_close.  Errors: no such process,
+ * not permitted. */
+struct elfrw_err *icf_unwind_process(pid_t pid, const struct icf_unwind_options *options,
+				     struct icf_unwind **ret);
 void icf_unwind_close(struct icf_unwind *u); /* NULL is allowed */
 
 pid_t icf_unwind_pid(const struct icf_unwind *u);
 
-/* Calls FN for each thread; THREAD is valid during the call.  An error that FN returns ends it and is passed on. */
-struct elfrw_err *icf_unwind_threads(struct icf_unwind *u,
-				     struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx);
+/* Calls FN for each thread; THREAD is valid during the call.  An error that FN returns ends it and
+ * is passed on. */
+struct elfrw_err *icf_unwind_threads(
+	struct icf_unwind *u,
+	struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx);
 
 size_t icf_unwind_n_modules(const struct icf_unwind *u);
 

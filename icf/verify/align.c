@@ -1,9 +1,11 @@
-/* align.c: does every address that somebody may look at have as many low bits clear in OUT as it had in IN?
+/* align.c: does every address that somebody may look at have as many low bits clear in OUT as it
+ * had in IN?
  *
- * Looked at from the outside, by addresses and not by functions: what code computes and what data holds, what symbols say to other
- * modules, and the starts of all code that lies at multiples of its section's alignment.  More than the section's alignment an
- * address can have by chance only.
- * Cost: one pass over units, words and symbols; the references of code are looked at where these are compared. */
+ * Looked at from the outside, by addresses and not by functions: what code computes and what data
+ * holds, what symbols say to other modules, and the starts of all code that lies at multiples of
+ * its section's alignment.  More than the section's alignment an address can have by chance only.
+ * Cost: one pass over units, words and symbols; the references of code are looked at where these
+ * are compared. */
 #include "icf/verify/state.h"
 
 /* How many low bits of VA, an address of IN's code, mean something. */
@@ -17,7 +19,7 @@ static uint64_t mask(const struct icf_v *v, uint32_t exec, uint64_t va)
 bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new)
 {
 	uint32_t u = icf_v_find(v, old);
-	return u == ICF_V_NONE || (new & mask(v, v->unit.data[u].exec, old)) == 0;
+	return u == ICF_V_NONE || (new &mask(v, v->unit.data[u].exec, old)) == 0;
 }
 
 static void check(struct icf_v *v, const char *what, uint64_t old, uint64_t new)
@@ -25,9 +27,11 @@ static void check(struct icf_v *v, const char *what, uint64_t old, uint64_t new)
 	char name[200];
 	v->log.checked[ICF_VC_OBSERVED]++;
 	if (!icf_v_stays_aligned(v, old, new))
-		icf_vlog_bad(&v->log, ICF_VC_OBSERVED, "alignment: %s %s (0x%llx -> 0x%llx): expected a multiple of %llu, found another",
-			     what, icf_v_where(v, old, name), ICF_VX(old), ICF_VX(new),
-			     ICF_VX(mask(v, v->unit.data[icf_v_find(v, old)].exec, old) + 1));
+		icf_vlog_bad(
+			&v->log, ICF_VC_OBSERVED,
+			"alignment: %s %s (0x%llx -> 0x%llx): expected a multiple of %llu, found another",
+			what, icf_v_where(v, old, name), ICF_VX(old), ICF_VX(new),
+			ICF_VX(mask(v, v->unit.data[icf_v_find(v, old)].exec, old) + 1));
 }
 
 static void check_symbols(struct icf_v *v, uint32_t table, bool all)
@@ -39,11 +43,14 @@ static void check_symbols(struct icf_v *v, uint32_t table, bool all)
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		uint32_t u = icf_v_find(v, sym.st_value);
 		uint64_t to;
-		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION || u == ICF_V_NONE)
+		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION ||
+		    u == ICF_V_NONE)
 			continue;
 		/* The start of one that no other module sees may merge with another's. */
 		if (all ? icf_v_pointer(v, sym.st_value, &to)
-			: (type == STT_FUNC || type == STT_GNU_IFUNC) && sym.st_value != v->unit.data[u].old && icf_v_code(v, sym.st_value, &to))
+			: (type == STT_FUNC || type == STT_GNU_IFUNC) &&
+				    sym.st_value != v->unit.data[u].old &&
+				    icf_v_code(v, sym.st_value, &to))
 			check(v, "symbol", sym.st_value, to);
 	}
 }
@@ -55,14 +62,16 @@ void icf_v_check_alignment(struct icf_v *v)
 		uint64_t align = v->in.section[v->exec.data[u->exec].in].hdr.sh_addralign;
 		if (u->observed)
 			check(v, "address of", u->old, u->entry);
-		else if (align && (u->old & (align - 1)) == 0 && !(u->flags & ICF_V_FOLDED) && u->end > u->old)
+		else if (align && (u->old & (align - 1)) == 0 && !(u->flags & ICF_V_FOLDED) &&
+			 u->end > u->old)
 			check(v, "code", u->old, u->body);
 	}
 	for (size_t i = 0; i < v->word.len; i++) {
 		const struct icf_vword *w = &v->word.data[i];
 		uint32_t u = icf_v_find(v, w->target);
 		uint64_t to;
-		if (w->table == ICF_V_NONE && u != ICF_V_NONE && v->unit.data[u].old != w->target && icf_v_code(v, w->target, &to))
+		if (w->table == ICF_V_NONE && u != ICF_V_NONE && v->unit.data[u].old != w->target &&
+		    icf_v_code(v, w->target, &to))
 			check(v, "word to", w->target, to);
 	}
 	check_symbols(v, v->in.dynsym, true);

@@ -1,6 +1,6 @@
-/* layout.c: all of the code is accounted for: in IN what is in no unit is padding; in OUT everything is a unit, a
- * thunk or fill, and nothing lies on top of something else.  Then: does every observed function have an address of its own, aligned
- * as it was? */
+/* layout.c: all of the code is accounted for: in IN what is in no unit is padding; in OUT
+ * everything is a unit, a thunk or fill, and nothing lies on top of something else.  Then: does
+ * every observed function have an address of its own, aligned as it was? */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -30,13 +30,17 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 			at++;
 			continue;
 		}
-		/* A signal trampoline's description begins one byte before it, in the last no-op. */
+		/* A signal trampoline's description begins one byte before it, in the last
+		 * no-op. */
 		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
 		/* gold and the GNU assembler write a jump over long padding. */
 		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
 			uint64_t over = at + len;
 			struct elfrw_insn nop;
-			while (over < in.target && v->arch->decode(e->old_data + (over - e->old), in.target - over, over, &nop) && nop.kind == ELFRW_INSN_NOP)
+			while (over < in.target &&
+			       v->arch->decode(e->old_data + (over - e->old), in.target - over,
+					       over, &nop) &&
+			       nop.kind == ELFRW_INSN_NOP)
 				over += nop.len;
 			if (over == in.target) {
 				at = over;
@@ -44,9 +48,10 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 			}
 		}
 		if (!len || in.kind != ELFRW_INSN_NOP) {
-			icf_vlog_bad(&v->log, ICF_VC_PADDING,
-				     "code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
-				     v->in.section[e->in].name, ICF_VX(at), *p);
+			icf_vlog_bad(
+				&v->log, ICF_VC_PADDING,
+				"code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
+				v->in.section[e->in].name, ICF_VX(at), *p);
 			return;
 		}
 		at += len;
@@ -79,8 +84,8 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 	else if (in.target != u->body) {
 		icf_vlog_bad(&v->log, ICF_VC_THUNK,
 			     "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->body),
-			     ICF_VX(in.target));
+			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
+			     ICF_VX(u->body), ICF_VX(in.target));
 		return;
 	} else if (u->endbr && !endbr)
 		what = "a landing pad for indirect branches";
@@ -90,12 +95,13 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 		if (p[i] != v->arch->fill)
 			what = "nothing behind the jump";
 	if (what)
-		icf_vlog_bad(&v->log, ICF_VC_THUNK, "thunk: %s (0x%llx -> 0x%llx): expected %s, found none",
+		icf_vlog_bad(&v->log, ICF_VC_THUNK,
+			     "thunk: %s (0x%llx -> 0x%llx): expected %s, found none",
 			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
 }
 
-/* In a section that stayed as it was: is the byte P of OUT at VA what it was between IN's units, or a part of a whole page that a folded
- * body left empty? */
+/* In a section that stayed as it was: is the byte P of OUT at VA what it was between IN's units, or
+ * a part of a whole page that a folded body left empty? */
 static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint8_t p)
 {
 	uint32_t k = icf_v_find(v, va);
@@ -105,7 +111,8 @@ static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va
 		return p == e->old_data[va - e->old];
 	const struct icf_vunit *u = &v->unit.data[k];
 	uint64_t page = va & ~(uint64_t)4095;
-	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk && page + 4096 <= u->end;
+	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk &&
+	       page + 4096 <= u->end;
 }
 
 /* Is the gap behind unit K, up to TO, as wide as it was, and behind it what was there? */
@@ -120,9 +127,10 @@ static bool gap_stays(const struct icf_v *v, uint32_t k, uint64_t to)
 	return !(next->flags & ICF_V_FOLDED) && next->body == next->old + moved && to == next->body;
 }
 
-/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had behind it, up to what was behind
- * that. */
-static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to, const struct block *prev)
+/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had
+ * behind it, up to what was behind that. */
+static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to,
+		       const struct block *prev)
 {
 	const uint8_t *p = e->new_data + (from - e->new);
 	uint64_t n = to - from, i = 0;
@@ -134,14 +142,16 @@ static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from
 	const struct icf_vunit *u = prev && !prev->thunk ? &v->unit.data[prev->unit] : NULL;
 	const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
 	uint64_t old = u ? u->old + (from - u->body) : 0;
-	if (u && gap_stays(v, prev->unit, to) && old <= x->old_end && n <= x->old_end - old && memcmp(x->old_data + (old - x->old), p, n) == 0) {
+	if (u && gap_stays(v, prev->unit, to) && old <= x->old_end && n <= x->old_end - old &&
+	    memcmp(x->old_data + (old - x->old), p, n) == 0) {
 		uint64_t k = 0;
 		while (k < n && icf_v_find(v, old + k) == ICF_V_NONE)
 			k++;
 		if (k == n)
 			return;
 	}
-	icf_vlog_bad(&v->log, ICF_VC_FILL, "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
+	icf_vlog_bad(&v->log, ICF_VC_FILL,
+		     "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
 		     v->out.section[e->out].name, ICF_VX(from + i), v->arch->fill, p[i]);
 }
 
@@ -168,16 +178,18 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 		const struct icf_vexec *e = &v->exec.data[k];
 		uint64_t pos = e->new;
 		const struct block *prev = NULL;
-		for (size_t i = LOWER_BOUND(0, b.len, mid, b.data[mid].start < e->new); i < b.len && b.data[i].start < e->new_end; i++) {
+		for (size_t i = LOWER_BOUND(0, b.len, mid, b.data[mid].start < e->new);
+		     i < b.len && b.data[i].start < e->new_end; i++) {
 			const struct block *x = &b.data[i];
 			if (x->start < pos) {
 				char name[200], other[200];
-				icf_vlog_bad(&v->log, ICF_VC_CLAIM,
-					     "overlap: %s and %s (-> 0x%llx): expected 0x%llx or later, found 0x%llx",
-					     prev ? icf_v_where(v, v->unit.data[prev->unit].old, other)
-						  : "section start",
-					     icf_v_where(v, v->unit.data[x->unit].old, name), ICF_VX(x->start),
-					     ICF_VX(pos), ICF_VX(x->start));
+				icf_vlog_bad(
+					&v->log, ICF_VC_CLAIM,
+					"overlap: %s and %s (-> 0x%llx): expected 0x%llx or later, found 0x%llx",
+					prev ? icf_v_where(v, v->unit.data[prev->unit].old, other)
+					     : "section start",
+					icf_v_where(v, v->unit.data[x->unit].old, name),
+					ICF_VX(x->start), ICF_VX(pos), ICF_VX(x->start));
 			} else
 				check_fill(v, e, pos, x->start, prev);
 			if (x->end > pos)
@@ -227,12 +239,15 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 		const struct icf_vunit *u = &v->unit.data[i];
 		if (!u->observed)
 			continue;
-		/* Pointers to member functions keep a flag in the lowest bit (Itanium C++ ABI 2.3). */
+		/* Pointers to member functions keep a flag in the lowest bit (Itanium C++ ABI
+		 * 2.3). */
 		if ((u->entry & 1) && !(u->old & 1)) {
 			char name[200];
-			icf_vlog_bad(&v->log, ICF_VC_OBSERVED,
-				     "odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx",
-				     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), ICF_VX(u->entry));
+			icf_vlog_bad(
+				&v->log, ICF_VC_OBSERVED,
+				"odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx",
+				icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
+				ICF_VX(u->entry));
 		}
 		struct block *slot = VEC_PUSH(&b);
 		if (!slot) {
@@ -248,12 +263,13 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 		char x[200], y[200];
 		if (b.data[i].start != b.data[i - 1].start)
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_OBSERVED,
-			     "merged: %s and %s (0x%llx, 0x%llx -> 0x%llx): expected two addresses, found one",
-			     icf_v_where(v, v->unit.data[b.data[i - 1].unit].old, x),
-			     icf_v_where(v, v->unit.data[b.data[i].unit].old, y),
-			     ICF_VX(v->unit.data[b.data[i - 1].unit].old), ICF_VX(v->unit.data[b.data[i].unit].old),
-			     ICF_VX(b.data[i].start));
+		icf_vlog_bad(
+			&v->log, ICF_VC_OBSERVED,
+			"merged: %s and %s (0x%llx, 0x%llx -> 0x%llx): expected two addresses, found one",
+			icf_v_where(v, v->unit.data[b.data[i - 1].unit].old, x),
+			icf_v_where(v, v->unit.data[b.data[i].unit].old, y),
+			ICF_VX(v->unit.data[b.data[i - 1].unit].old),
+			ICF_VX(v->unit.data[b.data[i].unit].old), ICF_VX(b.data[i].start));
 	}
 	VEC_FREE(&b);
 	return NULL;

@@ -1,7 +1,8 @@
 /* map.c: the claim: which section is which, and where every unit of code is said to be.
  *
- * Nothing here is believed: a unit that does not lie in the code of both files is reported and left out, the rest is proved
- * by the checks.  Look-ups go through a table of 256-byte blocks and a short scan. */
+ * Nothing here is believed: a unit that does not lie in the code of both files is reported and left
+ * out, the rest is proved by the checks.  Look-ups go through a table of 256-byte blocks and a
+ * short scan. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdio.h>
@@ -32,8 +33,9 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	uint32_t i = 1;
 	for (uint32_t k = 1; k < out->n_sections; k++) {
 		uint32_t j = i;
-		while (j < in->n_sections && (strcmp(in->section[j].name, out->section[k].name) != 0 ||
-					      in->section[j].hdr.sh_type != out->section[k].hdr.sh_type))
+		while (j < in->n_sections &&
+		       (strcmp(in->section[j].name, out->section[k].name) != 0 ||
+			in->section[j].hdr.sh_type != out->section[k].hdr.sh_type))
 			j++;
 		if (j == in->n_sections)
 			continue;
@@ -60,7 +62,8 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 				e->new_data = o->data;
 			} else
 				v->incomplete = true;
-		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && o && o->hdr.sh_addr != s->hdr.sh_addr) {
+		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && o &&
+			   o->hdr.sh_addr != s->hdr.sh_addr) {
 			if (v->moved_lo == v->moved_hi)
 				v->moved_lo = s->hdr.sh_addr;
 			if (s->hdr.sh_addr < v->moved_lo)
@@ -91,14 +94,15 @@ static struct elfrw_err *claim_from_note(struct icf_v *v)
 		const struct elfrw_addrmap_section *s = &map->section[i];
 		const struct icf_vexec *e = i < v->exec.len ? &v->exec.data[i] : NULL;
 		bool taken = e && elfrw_image_section_at(&v->in, e->old_end) != 0;
-		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old || s->old_end != e->old_end ||
-		    s->new_start != e->new || s->new_end != e->new_end)
+		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old ||
+		    s->old_end != e->old_end || s->new_start != e->new || s->new_end != e->new_end)
 			icf_vlog_bad(
 				&v->log, ICF_VC_CLAIM,
 				"section: %s (0x%llx -> 0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
-				e ? v->in.section[e->in].name : "more than there are", ICF_VX(s->old),
-				ICF_VX(s->new_start), ICF_VX(e ? e->new : 0), ICF_VX(e ? e->new_end : 0),
-				ICF_VX(s->new_start), ICF_VX(s->new_end));
+				e ? v->in.section[e->in].name : "more than there are",
+				ICF_VX(s->old), ICF_VX(s->new_start), ICF_VX(e ? e->new : 0),
+				ICF_VX(e ? e->new_end : 0), ICF_VX(s->new_start),
+				ICF_VX(s->new_end));
 	}
 	if (!VEC_RESERVE(&v->unit, map->n_units))
 		return &elfrw_err_nomem;
@@ -120,7 +124,7 @@ static struct elfrw_err *claim_from_note(struct icf_v *v)
 
 static bool in_new(const struct icf_vexec *e, uint64_t va, uint64_t size)
 {
-	return va >= e->new && va <= e->new_end && size <= e->new_end - va;
+	return va >= e->new &&va <= e->new_end &&size <= e->new_end - va;
 }
 
 /* Leaves out what cannot be looked at. */
@@ -138,16 +142,20 @@ static void check_units(struct icf_v *v)
 		u->exec = e;
 		if (u->old < end || u->end < u->old || u->old < x->old || u->end > x->old_end)
 			what = "a run of code of its own in the input";
-		else if (u->kept >= v->unit.len || (u->kept != i) != ((u->flags & ICF_V_FOLDED) != 0) ||
-			 ((u->flags & ICF_V_FOLDED) && (v->unit.data[u->kept].flags & ICF_V_FOLDED)))
+		else if (u->kept >= v->unit.len ||
+			 (u->kept != i) != ((u->flags & ICF_V_FOLDED) != 0) ||
+			 ((u->flags & ICF_V_FOLDED) &&
+			  (v->unit.data[u->kept].flags & ICF_V_FOLDED)))
 			what = "a kept function for it";
 		else if ((u->flags & ICF_V_FOLDED) && u->body != v->unit.data[u->kept].body)
 			what = "the code of the function that it was folded into";
 		else if (u->thunk && !(u->flags & ICF_V_FOLDED))
 			what = "no thunk for a function that was not folded";
 		else {
-			const struct icf_vexec *p = icf_v_out_exec(v, u->body), *q = icf_v_out_exec(v, u->entry);
-			bool body = p && in_new(p, u->body, u->end - u->old), entry = q && in_new(q, u->entry, u->thunk);
+			const struct icf_vexec *p = icf_v_out_exec(v, u->body),
+					       *q = icf_v_out_exec(v, u->entry);
+			bool body = p && in_new(p, u->body, u->end - u->old),
+			     entry = q && in_new(q, u->entry, u->thunk);
 			/* At the end of one, when it has no bytes. */
 			for (size_t k = 0; k < v->exec.len && !(body && entry); k++) {
 				body |= in_new(&v->exec.data[k], u->body, u->end - u->old);
@@ -160,8 +168,8 @@ static void check_units(struct icf_v *v)
 		}
 		if (what) {
 			icf_vlog_bad(&v->log, ICF_VC_CLAIM,
-				     "unit: 0x%llx to 0x%llx (-> 0x%llx): expected %s, found none", ICF_VX(u->old),
-				     ICF_VX(u->end), ICF_VX(u->body), what);
+				     "unit: 0x%llx to 0x%llx (-> 0x%llx): expected %s, found none",
+				     ICF_VX(u->old), ICF_VX(u->end), ICF_VX(u->body), what);
 			u->old = u->end = end;
 			u->flags = 0;
 			u->kept = i;
@@ -182,7 +190,8 @@ static void check_units(struct icf_v *v)
 
 static int new_order(const void *a, const void *b, void *arg)
 {
-	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
+	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a],
+			       *y = &unit[*(const uint32_t *)b];
 	if (x->body != y->body)
 		return x->body < y->body ? -1 : 1;
 	if (x->end - x->old != y->end - y->old)
@@ -192,7 +201,8 @@ static int new_order(const void *a, const void *b, void *arg)
 
 static int thunk_order(const void *a, const void *b, void *arg)
 {
-	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
+	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a],
+			       *y = &unit[*(const uint32_t *)b];
 	if (x->entry != y->entry)
 		return x->entry < y->entry ? -1 : 1;
 	return x < y ? -1 : x > y;
@@ -229,7 +239,8 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 		const struct icf_vunit *x = &v->unit.data[i];
 		if ((x->flags & ICF_V_FOLDED) || x->old == x->end)
 			continue;
-		sorted = sorted && (!v->n_new || v->unit.data[v->by_new[v->n_new - 1]].body < x->body);
+		sorted = sorted &&
+			 (!v->n_new || v->unit.data[v->by_new[v->n_new - 1]].body < x->body);
 		v->by_new[v->n_new++] = i;
 	}
 	if (!sorted)
@@ -248,7 +259,8 @@ static struct elfrw_err *refuse_folded(const struct icf_v *v)
 	if (!err && secs.sec[DWR_ICFOLD].size) {
 		err = dwr_icfold_read(&note, secs.sec[DWR_ICFOLD].data, secs.sec[DWR_ICFOLD].size);
 		for (uint32_t i = 0; !err && i < note.map.n_units && !folded; i++)
-			folded = note.map.unit[i].body != note.map.unit[i].old || note.map.unit[i].entry != note.map.unit[i].old;
+			folded = note.map.unit[i].body != note.map.unit[i].old ||
+				 note.map.unit[i].entry != note.map.unit[i].old;
 		dwr_icfold_deinit(&note);
 	}
 	dwr_sections_deinit(&secs);
@@ -257,7 +269,12 @@ static struct elfrw_err *refuse_folded(const struct icf_v *v)
 		elfrw_err_free(err);
 		err = NULL;
 	}
-	return err ? err : folded ? elfrw_error("%s: was folded already: compare with the file that it was made from", v->in.path) : NULL;
+	return err ? err
+	       : folded
+		       ? elfrw_error(
+				 "%s: was folded already: compare with the file that it was made from",
+				 v->in.path)
+		       : NULL;
 }
 
 struct elfrw_err *icf_v_claim(struct icf_v *v)
@@ -272,7 +289,8 @@ struct elfrw_err *icf_v_claim(struct icf_v *v)
 	if (err == &elfrw_err_nomem)
 		return err;
 	if (err) {
-		icf_vlog_bad(&v->log, ICF_VC_CLAIM, ".debug_icfold: expected a map of the fold, found: %s",
+		icf_vlog_bad(&v->log, ICF_VC_CLAIM,
+			     ".debug_icfold: expected a map of the fold, found: %s",
 			     elfrw_err_text(err));
 		elfrw_err_free(err);
 	} else
@@ -413,7 +431,8 @@ const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200])
 	for (size_t i = 1; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym) && !name; i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		if (sym.st_value == start && sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) != STT_SECTION &&
+		if (sym.st_value == start && sym.st_shndx != SHN_UNDEF &&
+		    ELF64_ST_TYPE(sym.st_info) != STT_SECTION &&
 		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
 			name = elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name);
 	}

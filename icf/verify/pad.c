@@ -1,10 +1,11 @@
 /* pad.c: zeros between functions, inside of a unit.
  *
- * Some linkers fill the room between functions with zeros, and where neither a symbol nor a frame description tells the functions apart
- * they are one unit.  Read as instructions, a run of zeros may swallow the first bytes of the function behind it.  So the zeros
- * behind a jump, a return or a call, up to a place that is known to be entered or looked at, are padding.  What is known grows with
- * what is read rightly: the passes go on until nothing is new.  Cost: one pass over the code, more only where there is such
- * padding. */
+ * Some linkers fill the room between functions with zeros, and where neither a symbol nor a frame
+ * description tells the functions apart they are one unit.  Read as instructions, a run of zeros
+ * may swallow the first bytes of the function behind it.  So the zeros behind a jump, a return or a
+ * call, up to a place that is known to be entered or looked at, are padding.  What is known grows
+ * with what is read rightly: the passes go on until nothing is new.  Cost: one pass over the code,
+ * more only where there is such padding. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +61,8 @@ static void label_named(struct labels *l)
 	}
 }
 
-/* Reads unit I; what it names becomes a label.  PAD, the last time: where to note its padding and labels inside of instructions, or
- * NULL. */
+/* Reads unit I; what it names becomes a label.  PAD, the last time: where to note its padding and
+ * labels inside of instructions, or NULL. */
 static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *pad)
 {
 	const struct icf_v *v = l->v;
@@ -101,7 +102,8 @@ static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *p
 static bool is_described(const struct icf_v *v, const struct icf_vunit *u)
 {
 	uint32_t f = dwr_cfi_find(&v->cfi_in, u->old);
-	return f != ICF_V_NONE && v->cfi_in.fde.data[f].pc_begin <= u->old && v->cfi_in.fde.data[f].pc_end >= u->end;
+	return f != ICF_V_NONE && v->cfi_in.fde.data[f].pc_begin <= u->old &&
+	       v->cfi_in.fde.data[f].pc_end >= u->end;
 }
 
 struct elfrw_err *icf_v_find_pads(struct icf_v *v)
@@ -117,7 +119,8 @@ struct elfrw_err *icf_v_find_pads(struct icf_v *v)
 	if (!l.open || !l.bits)
 		err = &elfrw_err_nomem;
 	for (uint32_t i = 0; i < v->unit.len && !err; i++)
-		any |= l.open[i] = !is_described(v, &v->unit.data[i]) && v->exec.data[v->unit.data[i].exec].old_data;
+		any |= l.open[i] = !is_described(v, &v->unit.data[i]) &&
+				   v->exec.data[v->unit.data[i].exec].old_data;
 	if (!err && any) {
 		label_named(&l);
 		for (uint32_t i = 0; i < v->unit.len && !err; i++)
@@ -141,6 +144,7 @@ struct elfrw_err *icf_v_find_pads(struct icf_v *v)
 uint64_t icf_v_pad(const struct icf_v *v, uint64_t va)
 {
 	const struct icf_vpad key = { va, 0 };
-	const struct icf_vpad *p = v->pad.len ? bsearch(&key, v->pad.data, v->pad.len, sizeof key, pad_order) : NULL;
+	const struct icf_vpad *p =
+		v->pad.len ? bsearch(&key, v->pad.data, v->pad.len, sizeof key, pad_order) : NULL;
 	return p ? p->size : 0;
 }

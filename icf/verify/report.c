@@ -81,7 +81,8 @@ void icf_vlog_merge(struct icf_vlog *to, struct icf_vlog *from)
 	}
 	for (size_t i = 0; i < from->diff.len; i++) {
 		struct icf_verify_diff *d = &from->diff.data[i],
-				       *slot = had[d->check]++ < to->max ? VEC_PUSH(&to->diff) : NULL;
+				       *slot = had[d->check]++ < to->max ? VEC_PUSH(&to->diff)
+									 : NULL;
 		if (slot)
 			*slot = *d;
 		else
@@ -111,7 +112,8 @@ void icf_verify_result_deinit(struct icf_verify_result *result)
 static bool merged(const struct icf_verify_result *r)
 {
 	for (size_t i = 0; i < r->diff.len; i++)
-		if (r->diff.data[i].check == ICF_VC_OBSERVED && strncmp(r->diff.data[i].text, "merged:", 7) == 0)
+		if (r->diff.data[i].check == ICF_VC_OBSERVED &&
+		    strncmp(r->diff.data[i].text, "merged:", 7) == 0)
 			return true;
 	return false;
 }
@@ -121,22 +123,28 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 	fprintf(f, "%-36s %12s %9s\n", "check", "checked", "wrong");
 	for (int c = 0; c < ICF_VC_CHECKS; c++)
 		if (verbose || r->checked[c] || r->wrong[c])
-			fprintf(f, "%-36s %12llu %9llu\n", names[c], ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
+			fprintf(f, "%-36s %12llu %9llu\n", names[c], ICF_VX(r->checked[c]),
+				ICF_VX(r->wrong[c]));
 	if (r->same)
 		fputs("the same bytes, nothing was folded\n", f);
 	else
-		fprintf(f, "%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n", r->n_units,
-			r->n_folded, r->n_thunks, r->from_note ? ".debug_icfold" : "symbols");
+		fprintf(f,
+			"%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n",
+			r->n_units, r->n_folded, r->n_thunks,
+			r->from_note ? ".debug_icfold" : "symbols");
 	if (r->checked[ICF_VC_SYMBOLIZE]) {
 		uint64_t calls = r->checked[ICF_VC_RESOLVE] + r->checked[ICF_VC_VIRTUAL],
 			 wrong = r->wrong[ICF_VC_RESOLVE] + r->wrong[ICF_VC_VIRTUAL];
-		fprintf(f, "symbolized: %llu places decided, %llu undecided with candidates, %llu wrong\n",
-			ICF_VX(r->checked[ICF_VC_SYMBOLIZE] - r->wrong[ICF_VC_SYMBOLIZE] - r->places_undecided),
-			ICF_VX(r->places_undecided),
-			ICF_VX(r->wrong[ICF_VC_SYMBOLIZE]));
+		fprintf(f,
+			"symbolized: %llu places decided, %llu undecided with candidates, %llu wrong\n",
+			ICF_VX(r->checked[ICF_VC_SYMBOLIZE] - r->wrong[ICF_VC_SYMBOLIZE] -
+			       r->places_undecided),
+			ICF_VX(r->places_undecided), ICF_VX(r->wrong[ICF_VC_SYMBOLIZE]));
 		if (calls)
-			fprintf(f, "resolved: %llu calls decided, %llu undecided with candidates, %llu wrong\n",
-				ICF_VX(calls - wrong - r->calls_undecided), ICF_VX(r->calls_undecided), ICF_VX(wrong));
+			fprintf(f,
+				"resolved: %llu calls decided, %llu undecided with candidates, %llu wrong\n",
+				ICF_VX(calls - wrong - r->calls_undecided),
+				ICF_VX(r->calls_undecided), ICF_VX(wrong));
 	}
 	for (size_t i = 0; i < r->diff.len; i++) {
 		const struct icf_verify_diff *d = &r->diff.data[i];
@@ -147,10 +155,12 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 		while (n <= i && r->diff.data[i - n].check == d->check)
 			n++;
 		if (last && r->wrong[d->check] > n)
-			fprintf(f, "%s: %llu more\n", names[d->check], ICF_VX(r->wrong[d->check] - n));
+			fprintf(f, "%s: %llu more\n", names[d->check],
+				ICF_VX(r->wrong[d->check] - n));
 	}
 	if (merged(r))
-		fputs("note: functions that share one address are as they should be after icfold --icf=all: verify --icf=all allows them\n", f);
+		fputs("note: functions that share one address are as they should be after icfold --icf=all: verify --icf=all allows them\n",
+		      f);
 	fputs(r->equal ? "equal\n" : "different\n", f);
 }
 
@@ -170,20 +180,26 @@ void icf_verify_print_differences(FILE *f, const char *name, const struct icf_ve
 	fprintf(f, ": is not what it should be (%llu differences); not written\n", ICF_VX(wrong));
 }
 
-void icf_verify_print_json(FILE *f, const char *in, const char *out, const struct icf_verify_result *r)
+void icf_verify_print_json(FILE *f, const char *in, const char *out,
+			   const struct icf_verify_result *r)
 {
 	fputs("{\"in\": ", f);
 	elfrw_put_json(f, in, "");
 	fputs(", \"out\": ", f);
 	elfrw_put_json(f, out, "");
-	fprintf(f, ", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", "
+	fprintf(f,
+		", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", "
 		"\"undecided_places\": %llu, \"undecided_calls\": %llu, \"checks\": [",
-		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->same ? "none" : r->from_note ? "note" : "symbols",
+		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks,
+		r->same        ? "none"
+		: r->from_note ? "note"
+			       : "symbols",
 		ICF_VX(r->places_undecided), ICF_VX(r->calls_undecided));
 	for (int c = 0; c < ICF_VC_CHECKS; c++) {
 		fputs(c ? ", {\"check\": " : "{\"check\": ", f);
 		elfrw_put_json(f, names[c], "");
-		fprintf(f, ", \"checked\": %llu, \"wrong\": %llu}", ICF_VX(r->checked[c]), ICF_VX(r->wrong[c]));
+		fprintf(f, ", \"checked\": %llu, \"wrong\": %llu}", ICF_VX(r->checked[c]),
+			ICF_VX(r->wrong[c]));
 	}
 	fputs("], \"differences\": [", f);
 	for (size_t i = 0; i < r->diff.len; i++) {

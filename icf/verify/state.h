@@ -1,4 +1,5 @@
-/* state.h: what the files of the verifier share: both files, the claim, and where differences go. */
+/* state.h: what the files of the verifier share: both files, the claim, and where differences
+ * go. */
 #ifndef ICF_VERIFY_STATE_H
 #define ICF_VERIFY_STATE_H
 #include "dwarf/cfi.h"
@@ -9,7 +10,7 @@
 #include "elfrw/base/rbuf.h"
 #include "icf/verify/verify.h"
 
-#define ICF_V_NONE UINT32_MAX
+#define ICF_V_NONE  UINT32_MAX
 #define ICF_V_SLOTS 256
 
 /* Counts and differences of one part of the work; merged in the order of the parts. */
@@ -29,24 +30,26 @@ void icf_vlog_deinit(struct icf_vlog *log);
 #define ICF_V_FOLDED 1
 #define ICF_V_PINNED 2
 
-/* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and whoever asks for the address of its first byte gets
- * `entry`. */
-#define ICF_V_NAMED 1
+/* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and whoever asks for the address
+ * of its first byte gets `entry`. */
+#define ICF_V_NAMED  1
 #define ICF_V_JUMPED 2
 
 struct icf_vunit {
 	uint64_t old, end, body, entry;
-	uint32_t kept;	  /* whose copy it uses; its own index unless folded */
-	uint32_t thunk;	  /* bytes of the thunk at `entry`, 0: none */
-	uint32_t exec;	  /* index into exec */
-	uint8_t flags;	  /* of the claim */
-	bool shared;	  /* others are folded into it */
-	bool endbr;	  /* found: begins with a landing pad of indirect branches */
-	bool opaque;	  /* found: no code, or code nobody understands, which did not move */
-	bool mixed;	  /* found: something leads into the middle of what reads as an instruction */
-	bool computes;	  /* found: jumps to where a register or memory says, or returns to what it stored */
+	uint32_t kept;  /* whose copy it uses; its own index unless folded */
+	uint32_t thunk; /* bytes of the thunk at `entry`, 0: none */
+	uint32_t exec;  /* index into exec */
+	uint8_t flags;  /* of the claim */
+	bool shared;    /* others are folded into it */
+	bool endbr;     /* found: begins with a landing pad of indirect branches */
+	bool opaque;    /* found: no code, or code nobody understands, which did not move */
+	bool mixed;     /* found: something leads into the middle of what reads as an instruction */
+	bool computes;  /* found: jumps to where a register or memory says, or returns to what it
+			   stored */
 	uint8_t observed; /* found while the code and data are read: may be set by any thread */
-	uint8_t named;	  /* found, the same way: something else than a table of distances leads to its start; ICF_V_JUMPED: only jumps do */
+	uint8_t named; /* found, the same way: something else than a table of distances leads to its
+			  start; ICF_V_JUMPED: only jumps do */
 };
 
 /* An executable section of both files. */
@@ -59,10 +62,10 @@ struct icf_vexec {
 
 /* A field of data that names code. */
 struct icf_vword {
-	uint64_t place;	    /* address in both files */
+	uint64_t place;     /* address in both files */
 	uint64_t target;    /* what it means in IN */
 	uint64_t want, alt; /* the address that OUT must mean; either of the two */
-	uint32_t table;	    /* jump table, or ICF_V_NONE */
+	uint32_t table;     /* jump table, or ICF_V_NONE */
 	uint8_t size;
 	uint8_t kind; /* enum icf_vword_kind */
 	bool quiet;   /* does not let the program observe the address */
@@ -71,34 +74,39 @@ struct icf_vword {
 };
 
 enum icf_vword_kind {
-	ICF_VW_FIELD,	 /* the field holds the address */
-	ICF_VW_DYNAMIC,	 /* a dynamic relocation's addend holds it, and the field does or does not, too */
+	ICF_VW_FIELD,    /* the field holds the address */
+	ICF_VW_DYNAMIC,  /* a dynamic relocation's addend holds it, and the field does or does not,
+			    too */
 	ICF_VW_RELATIVE, /* the field holds a distance, from its own place or a table's start */
-	ICF_VW_OFFSET,	 /* a distance to a function's symbol from anywhere, or to a listed trap from its own place */
+	ICF_VW_OFFSET, /* a distance to a function's symbol from anywhere, or to a listed trap from
+			  its own place */
 };
 
 struct icf_vtable {
 	uint64_t base;
 	uint32_t word, n; /* into word */
-	uint32_t owner;	  /* the only unit that refers to it, or ICF_V_NONE */
-	bool none;	  /* found: its entries lead elsewhere, it is no table */
+	uint32_t owner;   /* the only unit that refers to it, or ICF_V_NONE */
+	bool none;        /* found: its entries lead elsewhere, it is no table */
 };
 
 /* An address that code refers to and where a word stands. */
 struct icf_vbase {
 	uint64_t va;
 	uint32_t unit;
-	bool loads; /* the instruction reads or writes this very place, and does not compute its address */
+	bool loads; /* the instruction reads or writes this very place, and does not compute its
+		       address */
 };
 
-/* A folded unit refers to other data than its kept copy: right only if both are jump tables that mean the same. */
+/* A folded unit refers to other data than its kept copy: right only if both are jump tables that
+ * mean the same. */
 struct icf_vpair {
 	uint32_t unit, kept;
 	uint64_t at;   /* of the instruction in IN */
 	uint64_t a, b; /* tables: in IN; in OUT */
 };
 
-/* A folded unit's copy branches to another unit than it did: right only if that is the same code, which is proved in turn. */
+/* A folded unit's copy branches to another unit than it did: right only if that is the same code,
+ * which is proved in turn. */
 struct icf_valias {
 	uint32_t unit, other; /* other: the unit that stands for it there */
 };
@@ -128,7 +136,8 @@ struct icf_vpad {
 	uint32_t size;
 };
 
-/* A place in IN's code: number of the unit, bytes from its start, kind; so that their order is that of the addresses. */
+/* A place in IN's code: number of the unit, bytes from its start, kind; so that their order is that
+ * of the addresses. */
 typedef uint64_t icf_vplace;
 enum icf_vplace_kind { ICF_VP_START, ICF_VP_ROW, ICF_VP_CALL };
 #define ICF_VP_MAX_OFF (UINT64_C(1) << 30)
@@ -136,7 +145,8 @@ struct icf_vplaces {
 	VEC(icf_vplace) v;
 };
 
-static inline bool icf_vplace_add(struct icf_vplaces *p, uint32_t unit, uint64_t off, enum icf_vplace_kind kind)
+static inline bool icf_vplace_add(struct icf_vplaces *p, uint32_t unit, uint64_t off,
+				  enum icf_vplace_kind kind)
 {
 	icf_vplace x = (uint64_t)unit << 32 | off << 2 | kind;
 	if (off >= ICF_VP_MAX_OFF || (p->v.len && p->v.data[p->v.len - 1] == x))
@@ -150,7 +160,7 @@ static inline bool icf_vplace_add(struct icf_vplaces *p, uint32_t unit, uint64_t
 struct icf_vdynreloc {
 	uint64_t place, addend;
 	uint64_t value; /* of its symbol, 0 without one */
-	uint8_t kind;	/* enum elfrw_reloc_kind */
+	uint8_t kind;   /* enum elfrw_reloc_kind */
 	bool relr;
 };
 
@@ -161,38 +171,41 @@ struct icf_v {
 	struct elfrw_image in, out;
 	const struct elfrw_arch *arch;
 	struct icf_vlog log;
-	uint32_t *to_out;	     /* by section of IN: section of OUT, 0: dropped */
-	bool incomplete;	     /* OUT lacks sections that are loaded: nothing else can be compared */
-	uint32_t *from_out;	     /* by section of OUT: section of IN, 0: added */
-	bool inferred;		     /* IN has no relocations of its code: distances in data have to be found */
+	uint32_t *to_out;   /* by section of IN: section of OUT, 0: dropped */
+	bool incomplete;    /* OUT lacks sections that are loaded: nothing else can be compared */
+	uint32_t *from_out; /* by section of OUT: section of IN, 0: added */
+	bool inferred; /* IN has no relocations of its code: distances in data have to be found */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
 	VEC(struct icf_vexec) exec;  /* sorted by old */
-	uint32_t *exec_at;	     /* by section of IN: its index in exec + 1, 0: not executable; owned */
-	VEC(struct icf_vunit) unit;  /* sorted by old */
-	uint32_t *page;		     /* first unit that ends after the start of each 256-byte block of [lo, hi) */
+	uint32_t *exec_at; /* by section of IN: its index in exec + 1, 0: not executable; owned */
+	VEC(struct icf_vunit) unit; /* sorted by old */
+	uint32_t
+		*page; /* first unit that ends after the start of each 256-byte block of [lo, hi) */
 	uint64_t lo, hi;
 	uint32_t *by_new; /* units that are not folded, sorted by body; owned */
 	uint32_t n_new;
 	uint32_t *by_thunk; /* units with a thunk, sorted by its address; owned */
 	uint32_t n_thunk;
 	struct dwr_sections note_secs; /* of OUT, for its .debug_icfold */
-	struct dwr_icfold note;	       /* when has_note */
+	struct dwr_icfold note;        /* when has_note */
 	bool has_note;
-	VEC(struct icf_vword) word;	    /* sorted by place */
-	VEC(struct icf_vtable) table;	    /* sorted by base */
+	VEC(struct icf_vword) word;         /* sorted by place */
+	VEC(struct icf_vtable) table;       /* sorted by base */
 	VEC(struct icf_vdynreloc) dynreloc; /* of IN, sorted by place */
-	uint8_t *filter;		    /* which 64-byte lines from word[0].place on have a word */
+	uint8_t *filter; /* which 64-byte lines from word[0].place on have a word */
 	uint64_t filter_lo, filter_hi;
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_valias) alias; /* those that were proved, from which all follow */
-	uint32_t *same;		      /* by unit: the same number for what is the same code by that; NULL: nothing is; owned */
+	uint32_t *same; /* by unit: the same number for what is the same code by that; NULL: nothing
+			   is; owned */
 	VEC(struct icf_vframeref) frameref;
-	VEC(struct icf_vcall) call;  /* in the order of the code */
-	VEC(struct icf_vjump) jump;  /* the same */
-	VEC(struct icf_vpad) pad;    /* sorted */
-	struct icf_vplaces site;     /* the last bytes of all calls, in the order of the code */
-	uint64_t slot_site[ICF_V_SLOTS]; /* by vtable slot: a call through it in OUT, in code that is not shared; 0: none */
+	VEC(struct icf_vcall) call;      /* in the order of the code */
+	VEC(struct icf_vjump) jump;      /* the same */
+	VEC(struct icf_vpad) pad;        /* sorted */
+	struct icf_vplaces site;         /* the last bytes of all calls, in the order of the code */
+	uint64_t slot_site[ICF_V_SLOTS]; /* by vtable slot: a call through it in OUT, in code that
+					    is not shared; 0: none */
 	uint64_t places_undecided, calls_undecided;
 	uint64_t frame_lo, frame_hi; /* IN's .eh_frame */
 	struct dwr_cfi cfi_in, cfi_out;
@@ -201,16 +214,22 @@ struct icf_v {
 /* map.c */
 struct elfrw_err *icf_v_sections(struct icf_v *v); /* pairs the sections */
 struct elfrw_err *icf_v_claim(struct icf_v *v);
-struct elfrw_err *icf_v_index(struct icf_v *v);		       /* for the look-ups; again when units changed */
-uint32_t icf_v_find(const struct icf_v *v, uint64_t va);       /* the unit that holds VA */
-uint32_t icf_v_find_after(const struct icf_v *v, uint64_t va); /* the same, or the first one behind VA */
-uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va);   /* the unit that ends at VA, or holds VA - 1 */
-uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va);   /* the unit whose copy holds VA of OUT */
-uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va); /* the unit whose thunk holds VA of OUT */
-bool icf_v_in_exec(const struct icf_v *v, uint64_t va);	       /* of IN */
+struct elfrw_err *icf_v_index(struct icf_v *v); /* for the look-ups; again when units changed */
+uint32_t icf_v_find(const struct icf_v *v, uint64_t va); /* the unit that holds VA */
+uint32_t icf_v_find_after(const struct icf_v *v,
+			  uint64_t va); /* the same, or the first one behind VA */
+uint32_t icf_v_find_end(const struct icf_v *v,
+			uint64_t va); /* the unit that ends at VA, or holds VA - 1 */
+uint32_t icf_v_find_new(const struct icf_v *v,
+			uint64_t va); /* the unit whose copy holds VA of OUT */
+uint32_t icf_v_find_thunk(const struct icf_v *v,
+			  uint64_t va);                 /* the unit whose thunk holds VA of OUT */
+bool icf_v_in_exec(const struct icf_v *v, uint64_t va); /* of IN */
 const struct icf_vexec *icf_v_out_exec(const struct icf_v *v, uint64_t va); /* of OUT, or NULL */
-const struct icf_vexec *icf_v_exec_of(const struct icf_v *v, uint32_t shndx); /* what section SHNDX of IN is, or NULL */
-/* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a section). */
+const struct icf_vexec *icf_v_exec_of(const struct icf_v *v,
+				      uint32_t shndx); /* what section SHNDX of IN is, or NULL */
+/* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a
+ * section). */
 bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret);
 /* What whoever looks at the address VA gets. */
 bool icf_v_pointer(const struct icf_v *v, uint64_t va, uint64_t *ret);
@@ -223,7 +242,8 @@ const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200]);
 
 /* symclaim.c: the claim when there is no note. */
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v);
-/* Padding that a word of data names (the no-ops before a function that can be patched) belongs to the unit behind it. */
+/* Padding that a word of data names (the no-ops before a function that can be patched) belongs to
+ * the unit behind it. */
 struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 
 /* verify/data/refs.c: words of data that name code; tables. */
@@ -232,20 +252,25 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v);
 struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were added */
 /* verify/data/reach.c: words of which nothing tells what they count from; sets their `still`. */
 struct elfrw_err *icf_v_check_reach(struct icf_v *v);
-/* verify/data/sum.c: what one unit names: code, and whatever else.  Only the first ones are kept. */
+/* verify/data/sum.c: what one unit names: code, and whatever else.  Only the first ones are
+ * kept. */
 struct icf_vnamed {
 	uint64_t code[16], data[48];
 	unsigned n_code, n_data;
 };
-/* Do distances that the unit seems to add to the address of a function still lead where they did? */
+/* Do distances that the unit seems to add to the address of a function still lead where they
+ * did? */
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *named);
 /* verify/data/infer.c: where IN has no relocations of its code, after the code was checked. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
-/* verify/data/gap.c: the same, of data that code without bounds uses.  NAME: places in data that something names, sorted. */
+/* verify/data/gap.c: the same, of data that code without bounds uses.  NAME: places in data that
+ * something names, sorted. */
 struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t n_names);
-/* verify/data/distance.c: the same, of words that no code is known to read.  NAME: places in data that something names, sorted. */
+/* verify/data/distance.c: the same, of words that no code is known to read.  NAME: places in data
+ * that something names, sorted. */
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names);
-/* verify/data/opaque.c: the same, in bytes that are not understood, of words that lead to any instruction. */
+/* verify/data/opaque.c: the same, in bytes that are not understood, of words that lead to any
+ * instruction. */
 struct elfrw_err *icf_v_check_opaque(struct icf_v *v);
 /* pad.c: fills pad and `mixed`, where IN has no relocations of its code. */
 struct elfrw_err *icf_v_find_pads(struct icf_v *v);
@@ -257,7 +282,8 @@ const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t pl
 size_t icf_v_word_from(const struct icf_v *v, uint64_t place);
 bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);
 /* The symbol that a kept relocation names; false: there is no such symbol. */
-bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret);
+bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
+			Elf64_Sym *ret);
 
 /* unwind.c: an image for libelf and libdw.  elf NULL: elf_errmsg() tells. */
 struct Elf;
@@ -272,40 +298,52 @@ void icf_v_elf_close(struct icf_velf *e); /* may be { .fd = -1 } */
 
 /* verify.c: ERR as "PATH: ERR"; takes it; NULL and out of memory stay what they are. */
 struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err);
-/* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in LOG. */
-struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err);
+/* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in
+ * LOG. */
+struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log,
+				     struct elfrw_err *err);
 
-/* verify/data/probe.c: the notes of section A of IN and B of OUT, which are not loaded and have probes; do folded functions have the probes
- * of what stands for them? */
+/* verify/data/probe.c: the notes of section A of IN and B of OUT, which are not loaded and have
+ * probes; do folded functions have the probes of what stands for them? */
 bool icf_v_has_probes(const struct elfrw_section *s);
-void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b);
+void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a,
+		       const struct elfrw_section *b);
 struct elfrw_err *icf_v_check_probes(struct icf_v *v);
 
-/* align.c: the address OLD of IN's code is NEW in OUT: does it show no less alignment, up to its section's?  In no unit: true. */
+/* align.c: the address OLD of IN's code is NEW in OUT: does it show no less alignment, up to its
+ * section's?  In no unit: true. */
 bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new);
 void icf_v_check_alignment(struct icf_v *v); /* after all that is observed is known */
 
 /* The checks. */
-struct elfrw_err *icf_v_check_code(struct icf_v *v);	/* code.c; fills base and pair */
-struct elfrw_err *icf_v_check_layout(struct icf_v *v);	/* code.c: padding, thunks, fill, observed */
-struct elfrw_err *icf_v_check_tables(struct icf_v *v);	/* verify/data/data.c */
-struct elfrw_err *icf_v_check_data(struct icf_v *v);	/* verify/data/data.c */
-struct elfrw_err *icf_v_check_dynamic(struct icf_v *v); /* verify/data/dynamic.c: dynamic relocations, .dynamic, entry */
-struct elfrw_err *icf_v_check_unwind(struct icf_v *v);	/* unwind.c */
+struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* code.c; fills base and pair */
+struct elfrw_err *icf_v_check_layout(struct icf_v *v); /* code.c: padding, thunks, fill, observed */
+struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify/data/data.c */
+struct elfrw_err *icf_v_check_data(struct icf_v *v);   /* verify/data/data.c */
+struct elfrw_err *icf_v_check_dynamic(
+	struct icf_v *v); /* verify/data/dynamic.c: dynamic relocations, .dynamic, entry */
+struct elfrw_err *icf_v_check_unwind(struct icf_v *v);  /* unwind.c */
 struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* symbols.c */
-struct elfrw_err *icf_v_bound(const struct elfrw_image *img); /* verify/debug/bound.c: an error, where names would take the square of the file */
-struct elfrw_err *icf_v_check_file(struct icf_v *v);	/* file.c: headers, sections, segments */
-struct elfrw_err *icf_v_check_relocs(struct icf_v *v);	/* verify/data/relocs.c: kept relocations of OUT */
-struct elfrw_err *icf_v_check_note(struct icf_v *v);	/* verify/data/note.c: notes and .debug_icfold */
-/* verify/data/unloaded.c: is S made of records about functions?  Is B what A has to be?  Do the bytes of A say where code was? */
+struct elfrw_err *icf_v_bound(
+	const struct elfrw_image *img); /* verify/debug/bound.c: an error, where names would take
+					   the square of the file */
+struct elfrw_err *icf_v_check_file(struct icf_v *v); /* file.c: headers, sections, segments */
+struct elfrw_err *icf_v_check_relocs(
+	struct icf_v *v); /* verify/data/relocs.c: kept relocations of OUT */
+struct elfrw_err *icf_v_check_note(
+	struct icf_v *v); /* verify/data/note.c: notes and .debug_icfold */
+/* verify/data/unloaded.c: is S made of records about functions?  Is B what A has to be?  Do the
+ * bytes of A say where code was? */
 bool icf_v_is_records(const struct elfrw_section *s);
-void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b);
+void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
+			 const struct elfrw_section *b);
 void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a);
-struct elfrw_err *icf_v_check_debug(struct icf_v *v);	/* verify/debug/debug.c */
+struct elfrw_err *icf_v_check_debug(struct icf_v *v); /* verify/debug/debug.c */
 
 static inline bool icf_v_is_debug_name(const char *name)
 {
-	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 || strcmp(name, ".gdb_index") == 0;
+	return strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0 ||
+	       strcmp(name, ".gdb_index") == 0;
 }
 
 /* Is there debug information in IMG, compressed in the older way perhaps? */

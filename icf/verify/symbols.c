@@ -1,11 +1,13 @@
-/* symbols.c: every symbol is still there, with the value that its code or data has now, and every name is still found
- * through the hash tables as the dynamic linker looks it up. */
+/* symbols.c: every symbol is still there, with the value that its code or data has now, and every
+ * name is still found through the hash tables as the dynamic linker looks it up. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The bounds of what IN's address VA, in no unit of section E, may be in OUT: between what is around it. */
-static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint64_t *lo, uint64_t *hi)
+/* The bounds of what IN's address VA, in no unit of section E, may be in OUT: between what is
+ * around it. */
+static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint64_t *lo,
+		    uint64_t *hi)
 {
 	*lo = e->new;
 	*hi = e->new_end;
@@ -25,11 +27,16 @@ static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t v
 struct want {
 	uint64_t lo, hi;      /* value */
 	uint64_t size, size2; /* either */
-	uint32_t shared;      /* the unit whose code this is the start of, in .symtab, if others share it; else ICF_V_NONE */
+	uint32_t shared; /* the unit whose code this is the start of, in .symtab, if others share
+			    it; else ICF_V_NONE */
 };
 
 /* What a table of symbols says of shared code, by the unit that stands for it. */
-enum { BODY_OWN = 1, BODY_OTHER = 2, BODY_SIZED = 4 }; /* BODY_OWN: IN's has a name for this very unit; BODY_SIZED: one of OUT's has a size */
+enum {
+	BODY_OWN = 1,
+	BODY_OTHER = 2,
+	BODY_SIZED = 4
+}; /* BODY_OWN: IN's has a name for this very unit; BODY_SIZED: one of OUT's has a size */
 
 static bool names_code(const Elf64_Sym *s)
 {
@@ -49,29 +56,36 @@ static bool is_header(const struct icf_v *v, uint64_t va)
 	return false;
 }
 
-/* The size of symbol S at unit X.  BODY: NULL in .dynsym, for the dynamic linker does not look at sizes. */
-static void want_size(const struct icf_v *v, const struct icf_vunit *x, const Elf64_Sym *s, const uint8_t *body, struct want *w)
+/* The size of symbol S at unit X.  BODY: NULL in .dynsym, for the dynamic linker does not look at
+ * sizes. */
+static void want_size(const struct icf_v *v, const struct icf_vunit *x, const Elf64_Sym *s,
+		      const uint8_t *body, struct want *w)
 {
 	bool start = s->st_value == x->old, folded = x->flags & ICF_V_FOLDED;
 	uint64_t whole = x->end - x->old;
-	if (start && body && !x->thunk && x->kept < v->unit.len && v->unit.data[x->kept].shared && names_code(s))
+	if (start && body && !x->thunk && x->kept < v->unit.len && v->unit.data[x->kept].shared &&
+	    names_code(s))
 		w->shared = x->kept;
-	if (folded && start && x->thunk && (ELF64_ST_TYPE(s->st_info) != STT_NOTYPE || s->st_size)) {
+	if (folded && start && x->thunk &&
+	    (ELF64_ST_TYPE(s->st_info) != STT_NOTYPE || s->st_size)) {
 		w->size2 = x->thunk;
 		if (body)
 			w->size = w->size2;
 	} else if (folded && body) {
-		/* The kept function's symbol is the one with a size, if it has one: else one of those folded into it is. */
+		/* The kept function's symbol is the one with a size, if it has one: else one of
+		 * those folded into it is. */
 		w->size = w->size2 = 0;
 		if (w->shared != ICF_V_NONE && !(body[w->shared] & BODY_OWN))
 			w->size2 = s->st_size && s->st_size < whole ? s->st_size : whole;
 	} else if (!folded && w->shared != ICF_V_NONE && !s->st_size) {
-		/* Without a size of its own it would be one of many there; with another symbol's it need not have one. */
+		/* Without a size of its own it would be one of many there; with another symbol's it
+		 * need not have one. */
 		w->size2 = whole;
 	}
 }
 
-static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s, const uint8_t *body, struct want *w)
+static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s,
+		      const uint8_t *body, struct want *w)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 	if (type == STT_TLS)
@@ -89,9 +103,12 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 	else if (s->st_value == e->old)
 		w->lo = w->hi = e->new;
 	else if (is_header(v, s->st_value))
-		return; /* __ehdr_start belongs to some section: gold takes the first one, which may be code */
-	else if ((s->st_value < e->old || s->st_value > e->old_end) && !icf_v_in_exec(v, s->st_value))
-		return; /* lld -N: in no segment, where the headers would be, though nobody loads them */
+		return; /* __ehdr_start belongs to some section: gold takes the first one, which may
+			   be code */
+	else if ((s->st_value < e->old || s->st_value > e->old_end) &&
+		 !icf_v_in_exec(v, s->st_value))
+		return; /* lld -N: in no segment, where the headers would be, though nobody loads
+			   them */
 	else
 		between(v, e, s->st_value, &w->lo, &w->hi);
 }
@@ -99,11 +116,13 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 /* Is ADDR in section SH, or its end? */
 static bool touches(const Elf64_Shdr *sh, uint64_t addr)
 {
-	return (sh->sh_flags & SHF_ALLOC) && addr >= sh->sh_addr && addr - sh->sh_addr <= sh->sh_size;
+	return (sh->sh_flags & SHF_ALLOC) && addr >= sh->sh_addr &&
+	       addr - sh->sh_addr <= sh->sh_size;
 }
 
-/* The section that S of IN stands in.  Its number says it, but in .dynsym numbers may be those of a file that had other
- * sections: then the address does, unless it is a place in the bytes of an unloaded section. */
+/* The section that S of IN stands in.  Its number says it, but in .dynsym numbers may be those of a
+ * file that had other sections: then the address does, unless it is a place in the bytes of an
+ * unloaded section. */
 static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynamic)
 {
 	uint32_t n = s->st_shndx;
@@ -112,13 +131,15 @@ static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynami
 		return n;
 	const Elf64_Shdr *own = n < v->in.n_sections ? &v->in.section[n].hdr : NULL;
 	bool loaded = own && (own->sh_flags & SHF_ALLOC);
-	if (loaded && touches(own, s->st_value) && (!s->st_size || s->st_value - own->sh_addr < own->sh_size))
+	if (loaded && touches(own, s->st_value) &&
+	    (!s->st_size || s->st_value - own->sh_addr < own->sh_size))
 		return n;
 	if (own && !loaded && !dynamic)
 		return n;
 	uint64_t end = s->st_value + s->st_size;
-	if (own && !loaded && type == STT_OBJECT && s->st_value >= own->sh_addr && end >= s->st_value &&
-	    end - own->sh_addr <= own->sh_size && s->st_value - own->sh_addr < own->sh_size)
+	if (own && !loaded && type == STT_OBJECT && s->st_value >= own->sh_addr &&
+	    end >= s->st_value && end - own->sh_addr <= own->sh_size &&
+	    s->st_value - own->sh_addr < own->sh_size)
 		return n;
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const Elf64_Shdr *sh = &v->in.section[i].hdr;
@@ -129,8 +150,8 @@ static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynami
 	return n;
 }
 
-/* May symbol Y of OUT's .dynsym, whose own section is not there any more, name the section that it names?  It is defined,
- * and names what holds its address if anything does. */
+/* May symbol Y of OUT's .dynsym, whose own section is not there any more, name the section that it
+ * names?  It is defined, and names what holds its address if anything does. */
 static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 {
 	uint32_t k = y->st_shndx;
@@ -141,10 +162,12 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 	for (uint32_t i = 1; i < v->out.n_sections; i++) {
 		const Elf64_Shdr *sh = &v->out.section[i].hdr;
 		bool is_tls = (sh->sh_flags & SHF_TLS) && (sh->sh_flags & SHF_ALLOC);
-		if (tls ? is_tls : touches(sh, y->st_value) && !(is_tls && sh->sh_type == SHT_NOBITS))
+		if (tls ? is_tls
+			: touches(sh, y->st_value) && !(is_tls && sh->sh_type == SHT_NOBITS))
 			return tls ? (own->sh_flags & SHF_TLS) != 0 : touches(own, y->st_value);
 	}
-	/* The bytes of an unloaded section, as rustc's metadata are, have a symbol as long as they are. */
+	/* The bytes of an unloaded section, as rustc's metadata are, have a symbol as long as they
+	 * are. */
 	for (uint32_t i = 1; i < v->out.n_sections && !y->st_value && y->st_size; i++) {
 		const Elf64_Shdr *sh = &v->out.section[i].hdr;
 		if (!(sh->sh_flags & SHF_ALLOC) && sh->sh_size == y->st_size)
@@ -154,12 +177,14 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 }
 
 /* What symbol S of IN has to be in OUT.  BODY: by unit, of .symtab; NULL: S is dynamic. */
-static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name, const uint8_t *body)
+static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name,
+			  const uint8_t *body)
 {
 	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE };
 	bool dynamic = !body;
 	if (s->st_shndx == SHN_UNDEF) {
-		/* In programs with fixed addresses: the linkage code that is the function's address for the whole process. */
+		/* In programs with fixed addresses: the linkage code that is the function's address
+		 * for the whole process. */
 		uint64_t to;
 		if (ELF64_ST_TYPE(s->st_info) != STT_TLS && icf_v_code(v, s->st_value, &to))
 			w.lo = w.hi = to;
@@ -172,24 +197,27 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		return w;
 	}
 	/* Marks of the end of the code. */
-	if (strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 || strcmp(name, "__etext") == 0) {
+	if (strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 ||
+	    strcmp(name, "__etext") == 0) {
 		uint64_t to;
 		if (icf_v_code(v, s->st_value, &to) || to != s->st_value)
 			w.lo = w.hi = to;
 		else
 			for (size_t i = 0; i < v->exec.len; i++)
-				if (s->st_value > v->exec.data[i].old && s->st_value < v->exec.data[i].old_end)
+				if (s->st_value > v->exec.data[i].old &&
+				    s->st_value < v->exec.data[i].old_end)
 					between(v, &v->exec.data[i], s->st_value, &w.lo, &w.hi);
 		return w;
 	}
-	/* Only of code does the address say more than the number: marks of merged unwind tables (.eh_frame_seg) lie outside of the
-	 * section that they name, and stay as they are. */
+	/* Only of code does the address say more than the number: marks of merged unwind tables
+	 * (.eh_frame_seg) lie outside of the section that they name, and stay as they are. */
 	if (!dynamic && shndx != s->st_shndx && s->st_shndx < v->in.n_sections &&
 	    (v->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return w;
 	if (shndx >= v->in.n_sections || !v->to_out[shndx])
 		return w;
-	const struct elfrw_section *a = &v->in.section[shndx], *b = &v->out.section[v->to_out[shndx]];
+	const struct elfrw_section *a = &v->in.section[shndx],
+				   *b = &v->out.section[v->to_out[shndx]];
 	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
 		return w;
 	/* __ehdr_start belongs to some section, too. */
@@ -199,7 +227,8 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		w.lo = w.hi = s->st_value - a->hdr.sh_addr + b->hdr.sh_addr;
 		return w;
 	}
-	/* Records move when others go: __FRAME_END__ stands on the end mark, others somewhere in the table. */
+	/* Records move when others go: __FRAME_END__ stands on the end mark, others somewhere in
+	 * the table. */
 	w.lo = b->hdr.sh_addr;
 	w.hi = b->hdr.sh_addr + b->hdr.sh_size;
 	uint64_t off = s->st_value - a->hdr.sh_addr;
@@ -209,8 +238,9 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 				w.lo = w.hi =
 					b->hdr.sh_addr +
 					v->cfi_out.terminator
-						.data[i < v->cfi_out.terminator.len ? i
-										    : v->cfi_out.terminator.len - 1];
+						.data[i < v->cfi_out.terminator.len
+							      ? i
+							      : v->cfi_out.terminator.len - 1];
 	if (strcmp(a->name, ".eh_frame") != 0 || !v->cfi_out.fde.len)
 		return w;
 	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
@@ -226,8 +256,9 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	return w;
 }
 
-static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, size_t i,
-			 const Elf64_Sym *x, const Elf64_Sym *y, uint8_t *body)
+static void check_symbol(struct icf_v *v, const struct elfrw_section *a,
+			 const struct elfrw_section *b, size_t i, const Elf64_Sym *x,
+			 const Elf64_Sym *y, uint8_t *body)
 {
 	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
 		   *q = elfrw_image_string(&v->out, b->hdr.sh_link, y->st_name);
@@ -235,8 +266,8 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const s
 	if (!p)
 		p = "";
 	if (!q || strcmp(p, q) != 0) {
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s", a->name, i, p,
-			     q ? q : "none");
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s",
+			     a->name, i, p, q ? q : "none");
 		return;
 	}
 	uint32_t shndx = x->st_shndx;
@@ -244,27 +275,34 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a, const s
 		shndx = v->to_out[shndx];
 	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
 		    (x->st_shndx >= v->in.n_sections || !shndx);
-	if (x->st_info != y->st_info || x->st_other != y->st_other || (gone ? !may_name(v, y) : shndx != y->st_shndx)) {
+	if (x->st_info != y->st_info || x->st_other != y->st_other ||
+	    (gone ? !may_name(v, y) : shndx != y->st_shndx)) {
 		icf_vlog_bad(
 			&v->log, ICF_VC_SYMBOL,
-			"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u", p,
-			a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other, y->st_shndx);
+			"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u",
+			p, a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other,
+			y->st_shndx);
 		return;
 	}
 	struct want w = wanted(v, x, p, body);
 	if (w.shared != ICF_V_NONE && y->st_size) {
 		if (body[w.shared] & BODY_SIZED && !(body[w.shared] & BODY_OWN))
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: %s of %s (0x%llx -> 0x%llx): expected 0, another symbol there has one, found %llu",
-				     p, a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(y->st_size));
+			icf_vlog_bad(
+				&v->log, ICF_VC_SYMBOL,
+				"size: %s of %s (0x%llx -> 0x%llx): expected 0, another symbol there has one, found %llu",
+				p, a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(y->st_size));
 		body[w.shared] |= BODY_SIZED;
 	}
 	if (y->st_value < w.lo || y->st_value > w.hi)
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
-			     "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p, a->name,
-			     ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.lo), ICF_VX(y->st_value));
+			     "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p,
+			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.lo),
+			     ICF_VX(y->st_value));
 	else if (y->st_size != w.size && y->st_size != w.size2)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: %s of %s (0x%llx -> 0x%llx): expected %llu, found %llu", p,
-			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size), ICF_VX(y->st_size));
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			     "size: %s of %s (0x%llx -> 0x%llx): expected %llu, found %llu", p,
+			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size),
+			     ICF_VX(y->st_size));
 }
 
 /* Notes which shared code the symbols of IN's table A name. */
@@ -276,31 +314,40 @@ static void find_bodies(const struct icf_v *v, const struct elfrw_section *a, ui
 		const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
 		struct want w = wanted(v, &x, p ? p : "", body);
 		if (w.shared != ICF_V_NONE)
-			body[w.shared] |= icf_v_find(v, x.st_value) == w.shared ? BODY_OWN : BODY_OTHER;
+			body[w.shared] |=
+				icf_v_find(v, x.st_value) == w.shared ? BODY_OWN : BODY_OTHER;
 	}
 }
 
-/* A name without a size reaches to the next one, over functions that have none: of the names of shared code, one has a size. */
+/* A name without a size reaches to the next one, over functions that have none: of the names of
+ * shared code, one has a size. */
 static void check_bodies(struct icf_v *v, const struct elfrw_section *a, const uint8_t *body)
 {
 	for (uint32_t u = 0; u < v->unit.len; u++) {
 		const struct icf_vunit *x = &v->unit.data[u];
 		if (body[u] && !(body[u] & BODY_SIZED))
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "size: the names in %s of shared code (0x%llx -> 0x%llx): expected one with a size, found none",
-				     a->name, ICF_VX(x->old), ICF_VX(x->body));
+			icf_vlog_bad(
+				&v->log, ICF_VC_SYMBOL,
+				"size: the names in %s of shared code (0x%llx -> 0x%llx): expected one with a size, found none",
+				a->name, ICF_VX(x->old), ICF_VX(x->body));
 	}
 }
 
-static void check_table(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, uint8_t *body)
+static void check_table(struct icf_v *v, const struct elfrw_section *a,
+			const struct elfrw_section *b, uint8_t *body)
 {
-	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym), k = 1, locals = 1;
+	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym),
+	       k = 1, locals = 1;
 	if (n && (!m || memcmp(a->data, b->data, sizeof(Elf64_Sym)) != 0))
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "symbol: %s, number 0: expected zeros, found others", a->name);
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			     "symbol: %s, number 0: expected zeros, found others", a->name);
 	for (size_t i = 1; i < n; i++) {
 		Elf64_Sym x, y;
 		memcpy(&x, a->data + i * sizeof x, sizeof x);
-		/* Symbols of .symtab go with their section; none goes from .dynsym, where numbers tell nothing. */
-		bool goes = a->hdr.sh_type != SHT_DYNSYM && x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections;
+		/* Symbols of .symtab go with their section; none goes from .dynsym, where numbers
+		 * tell nothing. */
+		bool goes = a->hdr.sh_type != SHT_DYNSYM && x.st_shndx != SHN_UNDEF &&
+			    x.st_shndx < v->in.n_sections;
 		if (goes && !v->to_out[x.st_shndx])
 			continue;
 		v->log.checked[ICF_VC_SYMBOL]++;
@@ -312,20 +359,24 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a, const st
 		if (ELF64_ST_BIND(y.st_info) == STB_LOCAL)
 			locals = k + 1;
 		else if (k < b->hdr.sh_info)
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
-				     "order: %s symbol %zu: expected a local one before sh_info %u, found another",
-				     b->name, k, b->hdr.sh_info);
+			icf_vlog_bad(
+				&v->log, ICF_VC_SYMBOL,
+				"order: %s symbol %zu: expected a local one before sh_info %u, found another",
+				b->name, k, b->hdr.sh_info);
 		check_symbol(v, a, b, k++, &x, &y, body);
 	}
 	if (k != m)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu", a->name, k, m);
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu",
+			     a->name, k, m);
 	if (locals > b->hdr.sh_info)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
-			     "order: %s: expected all local symbols before sh_info %u, found one at %zu", b->name,
-			     b->hdr.sh_info, locals - 1);
+		icf_vlog_bad(
+			&v->log, ICF_VC_SYMBOL,
+			"order: %s: expected all local symbols before sh_info %u, found one at %zu",
+			b->name, b->hdr.sh_info, locals - 1);
 }
 
-static struct elfrw_err *check_table_of(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+static struct elfrw_err *check_table_of(struct icf_v *v, const struct elfrw_section *a,
+					const struct elfrw_section *b)
 {
 	if (a->hdr.sh_type == SHT_DYNSYM) {
 		check_table(v, a, b, NULL);
@@ -377,7 +428,8 @@ static bool same_name(const struct lookup *l, uint32_t i, const char *name)
 	return p && strcmp(p, name) == 0;
 }
 
-/* Is symbol WANT among those that a look-up of NAME can give?  (Versions choose between several.) */
+/* Is symbol WANT among those that a look-up of NAME can give?  (Versions choose between
+ * several.) */
 static bool find_sysv(const struct lookup *l, const char *name, uint32_t want)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(l->hash->data, l->hash->hdr.sh_size);
@@ -399,8 +451,8 @@ static bool find_sysv(const struct lookup *l, const char *name, uint32_t want)
 static bool find_gnu(const struct lookup *l, const char *name, uint32_t want)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(l->hash->data, l->hash->hdr.sh_size);
-	uint32_t buckets = elfrw_rbuf_u32(&r), first = elfrw_rbuf_u32(&r), words = elfrw_rbuf_u32(&r),
-		 shift = elfrw_rbuf_u32(&r);
+	uint32_t buckets = elfrw_rbuf_u32(&r), first = elfrw_rbuf_u32(&r),
+		 words = elfrw_rbuf_u32(&r), shift = elfrw_rbuf_u32(&r);
 	uint32_t h = gnu_hash(name);
 	if (!buckets || !words || (words & (words - 1)) || shift > 31)
 		return false;
@@ -438,15 +490,17 @@ static void check_lookups(struct icf_v *v)
 		for (uint32_t i = 1; i < l.n; i++) {
 			Elf64_Sym s;
 			memcpy(&s, sym->data + (size_t)i * sizeof s, sizeof s);
-			const char *name = s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL
-						   ? NULL
-						   : elfrw_image_string(&v->out, sym->hdr.sh_link, s.st_name);
+			const char *name =
+				s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL
+					? NULL
+					: elfrw_image_string(&v->out, sym->hdr.sh_link, s.st_name);
 			if (!name)
 				continue;
 			v->log.checked[ICF_VC_LOOKUP]++;
 			if (!(gnu ? find_gnu(&l, name, i) : find_sysv(&l, name, i)))
-				icf_vlog_bad(&v->log, ICF_VC_LOOKUP, "name: %s in %s: expected symbol %u, found none",
-					     name, h->name, i);
+				icf_vlog_bad(&v->log, ICF_VC_LOOKUP,
+					     "name: %s in %s: expected symbol %u, found none", name,
+					     h->name, i);
 		}
 	}
 }
@@ -459,8 +513,8 @@ struct elfrw_err *icf_v_check_symbols(struct icf_v *v)
 			continue;
 		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
 		if (!b || !b->data)
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "table: %s: expected in the output, found nothing",
-				     a->name);
+			icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+				     "table: %s: expected in the output, found nothing", a->name);
 		else
 			ELFRW_TRY(check_table_of(v, a, b));
 	}

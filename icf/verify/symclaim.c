@@ -1,10 +1,11 @@
 /* symclaim.c: the claim when OUT has no .debug_icfold: from the symbols.
  *
- * .symtab of OUT is that of IN in the same order without the symbols of dropped sections, so the two can be read side by
- * side.  A function symbol says where its code went; one that lost its size says what it was folded into, one whose code is
- * a single jump is a thunk.  Code without a symbol of its own (frame descriptions tell where there is some) lies between two
- * that have one, and is looked for there.  Without symbols, code whose sections are where they were is taken to be where it was:
- * nothing was folded.  A guess that goes wrong makes a check fail, never pass. */
+ * .symtab of OUT is that of IN in the same order without the symbols of dropped sections, so the
+ * two can be read side by side.  A function symbol says where its code went; one that lost its size
+ * says what it was folded into, one whose code is a single jump is a thunk.  Code without a symbol
+ * of its own (frame descriptions tell where there is some) lies between two that have one, and is
+ * looked for there.  Without symbols, code whose sections are where they were is taken to be where
+ * it was: nothing was folded.  A guess that goes wrong makes a check fail, never pass. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 struct start {
 	uint64_t old, end, new; /* new: UINT64_MAX when no symbol tells */
-	bool lost;		/* the symbol has lost its size */
+	bool lost;              /* the symbol has lost its size */
 	bool sized;
 	uint64_t new_size;
 };
@@ -35,8 +36,8 @@ static int start_order(const void *a, const void *b)
 
 static bool is_linkage(const char *name)
 {
-	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0 ||
-	       strcmp(name, ".iplt") == 0;
+	return strncmp(name, ".plt", 4) == 0 || strcmp(name, ".init") == 0 ||
+	       strcmp(name, ".fini") == 0 || strcmp(name, ".iplt") == 0;
 }
 
 static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
@@ -46,8 +47,8 @@ static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
 }
 
 /* Symbol I of OUT, if that is its name. */
-static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i, const char *name,
-		      Elf64_Sym *ret)
+static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i,
+		      const char *name, Elf64_Sym *ret)
 {
 	memcpy(ret, tab->data + i * sizeof *ret, sizeof *ret);
 	const char *p = elfrw_image_string(&v->out, tab->hdr.sh_link, ret->st_name);
@@ -56,12 +57,14 @@ static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, si
 
 static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 {
-	const struct elfrw_section *a = &v->in.section[v->in.symtab], *b = &v->out.section[v->out.symtab];
+	const struct elfrw_section *a = &v->in.section[v->in.symtab],
+				   *b = &v->out.section[v->out.symtab];
 	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym);
 	for (size_t i = 1, k = 1; i < n; i++) {
 		Elf64_Sym x, y;
 		memcpy(&x, a->data + i * sizeof x, sizeof x);
-		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections && !v->to_out[x.st_shndx])
+		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections &&
+		    !v->to_out[x.st_shndx])
 			continue;
 		/* Other tools may have taken some out. */
 		const char *name = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
@@ -73,10 +76,11 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		k = j + 1;
 		unsigned type = ELF64_ST_TYPE(x.st_info);
 		const struct icf_vexec *e = exec_at(v, x.st_value);
-		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) || type == STT_SECTION ||
-		    type == STT_FILE || type == STT_TLS)
+		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) ||
+		    type == STT_SECTION || type == STT_FILE || type == STT_TLS)
 			continue;
-		bool sized = x.st_size && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+		bool sized = x.st_size &&
+			     (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
 		struct start *s = VEC_PUSH(&ret->v);
 		if (!s)
 			return &elfrw_err_nomem;
@@ -92,12 +96,15 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 }
 
 /* Is [START, END) padding? */
-static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_t start, uint64_t end)
+static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_t start,
+		       uint64_t end)
 {
 	while (start < end) {
 		const uint8_t *p = e->old_data + (start - e->old);
 		struct elfrw_insn in;
-		unsigned len = *p == v->arch->fill || *p == 0 ? 1 : v->arch->decode(p, end - start, start, &in);
+		unsigned len = *p == v->arch->fill || *p == 0
+				       ? 1
+				       : v->arch->decode(p, end - start, start, &in);
 		if (!len || (len != 1 && in.kind != ELFRW_INSN_NOP) ||
 		    (len == 1 && *p != v->arch->fill && *p != 0 && in.kind != ELFRW_INSN_NOP))
 			return false;
@@ -107,7 +114,8 @@ static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_
 }
 
 /* Where code without a size ends: before the padding before LIMIT. */
-static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t start, uint64_t limit)
+static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t start,
+		     uint64_t limit)
 {
 	uint64_t used = start;
 	for (uint64_t at = start; at < limit;) {
@@ -117,23 +125,27 @@ static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t 
 		if (!len)
 			return limit;
 		at += len;
-		if (in.kind != ELFRW_INSN_NOP && *p != v->arch->fill && !(len == 2 && p[0] == 0 && p[1] == 0))
+		if (in.kind != ELFRW_INSN_NOP && *p != v->arch->fill &&
+		    !(len == 2 && p[0] == 0 && p[1] == 0))
 			used = at;
 	}
 	return used > start ? used : limit;
 }
 
 /* Could the instructions at OLD be those at NEW, references aside? */
-static bool alike(const struct icf_v *v, const struct icf_vexec *e, uint64_t old, uint64_t end, uint64_t new)
+static bool alike(const struct icf_v *v, const struct icf_vexec *e, uint64_t old, uint64_t end,
+		  uint64_t new)
 {
 	for (uint64_t at = old; at < end;) {
-		const uint8_t *p = e->old_data + (at - e->old), *q = e->new_data + (new + (at - old) - e->new);
+		const uint8_t *p = e->old_data + (at - e->old),
+			      *q = e->new_data + (new + (at - old) - e->new);
 		struct elfrw_insn in;
 		unsigned len = v->arch->decode(p, end - at, at, &in);
 		if (!len)
 			return false;
 		for (unsigned i = 0; i < len; i++)
-			if (p[i] != q[i] && !(i >= in.pcrel_off && i < (unsigned)in.pcrel_off + in.pcrel_size) &&
+			if (p[i] != q[i] &&
+			    !(i >= in.pcrel_off && i < (unsigned)in.pcrel_off + in.pcrel_size) &&
 			    !(i >= in.disp_off && i < (unsigned)in.disp_off + in.disp_size) &&
 			    !(i >= in.imm_off && i < (unsigned)in.imm_off + in.imm_size))
 				return false;
@@ -146,14 +158,17 @@ static struct icf_vunit *push(struct icf_v *v, uint64_t old, uint64_t end, uint6
 {
 	struct icf_vunit *u = VEC_PUSH(&v->unit);
 	if (u)
-		*u = (struct icf_vunit){
-			.old = old, .end = end, .body = body, .entry = body, .kept = (uint32_t)v->unit.len - 1
-		};
+		*u = (struct icf_vunit){ .old = old,
+					 .end = end,
+					 .body = body,
+					 .entry = body,
+					 .kept = (uint32_t)v->unit.len - 1 };
 	return u;
 }
 
 /* Units of one section out of the sorted starts [*AT ...) that lie in it. */
-static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const struct starts *s, size_t *at)
+static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const struct starts *s,
+			     size_t *at)
 {
 	uint64_t pos = e->old;
 	size_t i = *at;
@@ -163,7 +178,8 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 		const struct start first = s->v.data[i];
 		uint64_t end = first.end, new = first.new, new_size = first.new_size;
 		bool lost = first.lost, sized = first.sized;
-		for (; i < s->v.len && (s->v.data[i].old < end || s->v.data[i].old == first.old); i++) {
+		for (; i < s->v.len && (s->v.data[i].old < end || s->v.data[i].old == first.old);
+		     i++) {
 			const struct start *x = &s->v.data[i];
 			if (x->end > end)
 				end = x->end;
@@ -176,16 +192,19 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 					new_size = x->new_size;
 			}
 		}
-		uint64_t next = i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].old : e->old_end;
+		uint64_t next = i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].old
+									      : e->old_end;
 		if (end > e->old_end)
 			end = e->old_end;
 		/* A mark in padding that is gone stands where the next one does. */
 		if (!sized && is_padding(v, e, first.old, next) &&
-		    (i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].new == new : new == e->new_end))
+		    (i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].new == new
+								   : new == e->new_end))
 			continue;
 		if (!sized)
 			end = trim(v, e, first.old, next);
-		if (pos < first.old && !is_padding(v, e, pos, first.old) && !push(v, pos, first.old, UINT64_MAX))
+		if (pos < first.old && !is_padding(v, e, pos, first.old) &&
+		    !push(v, pos, first.old, UINT64_MAX))
 			return &elfrw_err_nomem;
 		struct icf_vunit *u = push(v, first.old, end, new);
 		if (!u)
@@ -193,7 +212,8 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 		if (lost)
 			u->flags |= ICF_V_FOLDED;
 		else if (sized && new != UINT64_MAX &&
-			 new_size && new_size < end - first.old && new >= e->new && new + new_size <= e->new_end) {
+			 new_size &&new_size < end - first.old &&new >= e->new &&new + new_size <=
+				 e->new_end) {
 			/* Smaller than it was: a thunk. */
 			uint64_t va = new;
 			struct elfrw_insn in;
@@ -213,7 +233,8 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 		pos = end;
 	}
 	*at = i;
-	if (pos < e->old_end && !is_padding(v, e, pos, e->old_end) && !push(v, pos, e->old_end, UINT64_MAX))
+	if (pos < e->old_end && !is_padding(v, e, pos, e->old_end) &&
+	    !push(v, pos, e->old_end, UINT64_MAX))
 		return &elfrw_err_nomem;
 	return NULL;
 }
@@ -229,16 +250,19 @@ static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from
 		if (u->body == UINT64_MAX) {
 			uint64_t size = u->end - u->old, limit = e->new_end;
 			for (uint32_t k = i + 1; k < v->unit.len; k++)
-				if (v->unit.data[k].body != UINT64_MAX && !(v->unit.data[k].flags & ICF_V_FOLDED)) {
+				if (v->unit.data[k].body != UINT64_MAX &&
+				    !(v->unit.data[k].flags & ICF_V_FOLDED)) {
 					limit = v->unit.data[k].body;
 					break;
 				}
-			for (uint64_t at = pos; at <= limit && limit - at >= size && u->body == UINT64_MAX; at++)
-				if (at >= e->new && limit <= e->new_end && alike(v, e, u->old, u->end, at))
+			for (uint64_t at = pos;
+			     at <= limit && limit - at >= size && u->body == UINT64_MAX; at++)
+				if (at >= e->new &&limit <= e->new_end &&
+				    alike(v, e, u->old, u->end, at))
 					u->body = u->entry = at;
 			/* Data that did not move. */
 			if (u->old >= e->new && u->body == UINT64_MAX &&
-			    u->end <= e->new_end && memcmp(e->old_data + (u->old - e->old),
+			    u->end <= e->new_end &&memcmp(e->old_data + (u->old - e->old),
 							  e->new_data + (u->old - e->new), size) ==
 				    0)
 				u->body = u->entry = u->old;
@@ -250,7 +274,8 @@ static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from
 
 static int body_order(const void *a, const void *b, void *arg)
 {
-	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a], *y = &unit[*(const uint32_t *)b];
+	const struct icf_vunit *unit = arg, *x = &unit[*(const uint32_t *)a],
+			       *y = &unit[*(const uint32_t *)b];
 	if (x->body != y->body)
 		return x->body < y->body ? -1 : 1;
 	return x < y ? -1 : x > y;
@@ -282,17 +307,20 @@ static struct elfrw_err *find_kept(struct icf_v *v)
 static bool code_stayed(const struct icf_v *v)
 {
 	for (size_t i = 0; i < v->exec.len; i++)
-		if (v->exec.data[i].new != v->exec.data[i].old || v->exec.data[i].new_end != v->exec.data[i].old_end)
+		if (v->exec.data[i].new != v->exec.data[i].old ||
+		    v->exec.data[i].new_end != v->exec.data[i].old_end)
 			return false;
 	return true;
 }
 
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 {
-	bool symbols = v->in.symtab && v->out.symtab && v->in.section[v->in.symtab].data && v->out.section[v->out.symtab].data;
+	bool symbols = v->in.symtab && v->out.symtab && v->in.section[v->in.symtab].data &&
+		       v->out.section[v->out.symtab].data;
 	if (!symbols && !code_stayed(v))
-		return elfrw_error("%s: has neither .debug_icfold nor symbols: nothing says what went where",
-				   v->out.path);
+		return elfrw_error(
+			"%s: has neither .debug_icfold nor symbols: nothing says what went where",
+			v->out.path);
 	struct starts s = { 0 };
 	struct elfrw_err *err = symbols ? from_symbols(v, &s) : NULL;
 	for (size_t i = 0; i < v->cfi_in.fde.len && !err; i++) {
@@ -304,7 +332,10 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 		if (!x)
 			err = &elfrw_err_nomem;
 		else
-			*x = (struct start){ .old = f->pc_begin, .end = f->pc_end, .new = symbols ? UINT64_MAX : f->pc_begin, .sized = true,
+			*x = (struct start){ .old = f->pc_begin,
+					     .end = f->pc_end,
+					     .new = symbols ? UINT64_MAX : f->pc_begin,
+					     .sized = true,
 					     .new_size = symbols ? 0 : f->pc_end - f->pc_begin };
 	}
 	if (s.v.len)
@@ -320,7 +351,8 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 		if (!err)
 			place_rest(v, &v->exec.data[k], from);
 		for (uint32_t i = from; i < v->unit.len && !err; i++)
-			if (v->unit.data[i].body == UINT64_MAX && !(v->unit.data[i].flags & ICF_V_FOLDED))
+			if (v->unit.data[i].body == UINT64_MAX &&
+			    !(v->unit.data[i].flags & ICF_V_FOLDED))
 				err = elfrw_error(
 					"%s: has no .debug_icfold, and no symbol says where the code at 0x%llx went",
 					v->out.path, ICF_VX(v->unit.data[i].old));
@@ -337,7 +369,8 @@ struct elfrw_err *icf_v_extend_units(struct icf_v *v)
 		const struct icf_vexec *e = exec_at(v, va);
 		if (!e || icf_v_find(v, va) != ICF_V_NONE)
 			continue;
-		uint32_t lo = LOWER_BOUND(e->unit, e->unit + e->n_units, mid, v->unit.data[mid].old <= va);
+		uint32_t lo = LOWER_BOUND(e->unit, e->unit + e->n_units, mid,
+					  v->unit.data[mid].old <= va);
 		struct icf_vunit *u = lo < e->unit + e->n_units ? &v->unit.data[lo] : NULL;
 		uint64_t more = u ? u->old - va : 0;
 		if (!u || (u->flags & ICF_V_FOLDED) || u->body - e->new < more)

@@ -1,7 +1,8 @@
 /* verify.c: the order of the verifier's steps.
  *
- * Opening and claim; code against code; data, with what the code taught about tables; then everything that describes them.
- * Cost: one pass over IN's code, one over the data, one over the debug information of both files. */
+ * Opening and claim; code against code; data, with what the code taught about tables; then
+ * everything that describes them. Cost: one pass over IN's code, one over the data, one over the
+ * debug information of both files. */
 #include "elfrw/pair.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/regular.h"
@@ -21,12 +22,14 @@ static uint64_t count_wrong(const struct icf_vlog *log)
 	return n;
 }
 
-/* Where libdw and libelf have no memory they say that the file is broken, or see less of it; ERR, which followed, or what was
- * found, is worth nothing then.  errno is a hint only: malloc() leaves ENOMEM behind when a thread's own arena had no room and
- * another one had, which happens with the tables of large programs.  There, it counts only when something is wrong, and
- * icf_verify() asks again. */
+/* Where libdw and libelf have no memory they say that the file is broken, or see less of it; ERR,
+ * which followed, or what was found, is worth nothing then.  errno is a hint only: malloc() leaves
+ * ENOMEM behind when a thread's own arena had no room and another one had, which happens with the
+ * tables of large programs.  There, it counts only when something is wrong, and icf_verify() asks
+ * again. */
 #define SMALL (32u << 20)
-struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log, struct elfrw_err *err)
+struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log,
+				     struct elfrw_err *err)
 {
 	if (errno == ENOMEM)
 		__atomic_store_n(&v->hint, true, __ATOMIC_RELAXED);
@@ -62,12 +65,13 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 	v->frame_lo = s ? s->hdr.sh_addr : 0;
 	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
 	return icf_v_named(v->in.path,
-		       dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL, s && s->data ? s->hdr.sh_size : 0,
-				    s ? s->hdr.sh_addr : 0, true, v->arch->address_size));
+			   dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL,
+					s && s->data ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0,
+					true, v->arch->address_size));
 }
 
-/* Are code and debug information the same bytes at the same places?  What the one says of the other is right, then, as far as it was,
- * also where it speaks of padding. */
+/* Are code and debug information the same bytes at the same places?  What the one says of the other
+ * is right, then, as far as it was, also where it speaks of padding. */
 static bool all_stayed(struct icf_v *v)
 {
 	uint32_t more = 0; /* sections of OUT */
@@ -80,8 +84,9 @@ static bool all_stayed(struct icf_v *v)
 		if (!(a->hdr.sh_flags & SHF_EXECINSTR) && !icf_v_is_debug_name(a->name))
 			continue;
 		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
-		if (!b || a->hdr.sh_addr != b->hdr.sh_addr || a->hdr.sh_size != b->hdr.sh_size || a->hdr.sh_flags != b->hdr.sh_flags ||
-		    !a->data != !b->data || (a->data && memcmp(a->data, b->data, a->hdr.sh_size) != 0))
+		if (!b || a->hdr.sh_addr != b->hdr.sh_addr || a->hdr.sh_size != b->hdr.sh_size ||
+		    a->hdr.sh_flags != b->hdr.sh_flags || !a->data != !b->data ||
+		    (a->data && memcmp(a->data, b->data, a->hdr.sh_size) != 0))
 			return false;
 		more -= icf_v_is_debug_name(a->name);
 		v->log.checked[ICF_VC_SECTION]++;
@@ -138,12 +143,14 @@ static struct elfrw_err *run(struct icf_v *v)
 /* Is OUT, where nothing was worth folding, IN as it was? */
 static bool same_bytes(const struct icf_v *v)
 {
-	return !v->in.pair && !v->out.pair && v->in.size == v->out.size && memcmp(v->in.base, v->out.base, v->in.size) == 0;
+	return !v->in.pair && !v->out.pair && v->in.size == v->out.size &&
+	       memcmp(v->in.base, v->out.base, v->in.size) == 0;
 }
 
 static int diff_order(const void *a, const void *b, void *arg)
 {
-	const struct icf_verify_diff *base = arg, *x = &base[*(const uint32_t *)a], *y = &base[*(const uint32_t *)b];
+	const struct icf_verify_diff *base = arg, *x = &base[*(const uint32_t *)a],
+				     *y = &base[*(const uint32_t *)b];
 	if (x->check != y->check)
 		return x->check < y->check ? -1 : 1;
 	return x < y ? -1 : x > y;
@@ -223,7 +230,8 @@ static struct elfrw_err *open_one(struct elfrw_image *img, const char *path, con
 }
 
 /* SURE: what errno says is not listened to.  *DOUBT: it was. */
-static struct elfrw_err *compare(const char *in, const char *out, const struct icf_verify_options *opt, bool sure, bool *doubt,
+static struct elfrw_err *compare(const char *in, const char *out,
+				 const struct icf_verify_options *opt, bool sure, bool *doubt,
 				 struct icf_verify_result *ret)
 {
 	struct icf_v v = { .opt = opt, .sure = sure };
@@ -238,12 +246,13 @@ static struct elfrw_err *compare(const char *in, const char *out, const struct i
 		if (broken && elfrw_err_is_system(broken))
 			err = icf_v_named(out, broken);
 		else if (broken) {
-			icf_vlog_bad(&v.log, ICF_VC_FILE, "file: %s: expected an ELF file, found: %s", out,
+			icf_vlog_bad(&v.log, ICF_VC_FILE,
+				     "file: %s: expected an ELF file, found: %s", out,
 				     elfrw_err_text(broken));
 			elfrw_err_free(broken);
 		} else if (v.out.arch != v.in.arch)
-			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s", v.in.arch->name,
-				     v.out.arch->name);
+			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s",
+				     v.in.arch->name, v.out.arch->name);
 		else if (same_bytes(&v))
 			v.log.checked[ICF_VC_FILE]++;
 		else {
@@ -269,7 +278,8 @@ struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_v
 	struct elfrw_err *err = compare(in, out, opt, false, &doubt, ret);
 	if (!err || !doubt)
 		return err;
-	/* It may be that there was no memory, or that something is wrong.  Where there is memory now, the second answer counts. */
+	/* It may be that there was no memory, or that something is wrong.  Where there is memory
+	 * now, the second answer counts. */
 	void *much = malloc(64u << 20);
 	if (!much)
 		return err;

@@ -1,7 +1,8 @@
 /* verify.h: is OUT the program IN with functions folded, and nothing else?
  *
- * The address map and the groups that OUT states (.debug_icfold, or the symbols of both files) are taken as a claim only;
- * everything is proved again from the bytes of the two files, with nothing of the code that made OUT but the readers. */
+ * The address map and the groups that OUT states (.debug_icfold, or the symbols of both files) are
+ * taken as a claim only; everything is proved again from the bytes of the two files, with nothing
+ * of the code that made OUT but the readers. */
 #ifndef ICF_VERIFY_VERIFY_H
 #define ICF_VERIFY_VERIFY_H
 #include "elfrw/base/err.h"
@@ -12,22 +13,22 @@
 
 /* What is checked; the order is the order of the report. */
 enum icf_verify_check {
-	ICF_VC_CLAIM,	/* units of the claimed map */
+	ICF_VC_CLAIM,   /* units of the claimed map */
 	ICF_VC_PADDING, /* input bytes in no unit */
-	ICF_VC_CODE,	/* instructions, byte for byte outside of references */
-	ICF_VC_BRANCH,	/* branches into other units */
+	ICF_VC_CODE,    /* instructions, byte for byte outside of references */
+	ICF_VC_BRANCH,  /* branches into other units */
 	ICF_VC_ADDRESS, /* other references in code */
-	ICF_VC_FALL,	/* control that runs off a unit's end */
-	ICF_VC_FOLD,	/* folded units proved equal to what stands for them */
+	ICF_VC_FALL,    /* control that runs off a unit's end */
+	ICF_VC_FOLD,    /* folded units proved equal to what stands for them */
 	ICF_VC_THUNK,
 	ICF_VC_OBSERVED, /* observed functions with an address of their own */
-	ICF_VC_FILL,	 /* output code in no unit and no thunk */
-	ICF_VC_TABLE,	 /* jump table entries */
-	ICF_VC_WORD,	 /* code addresses in data */
-	ICF_VC_DATA,	 /* bytes of data */
+	ICF_VC_FILL,     /* output code in no unit and no thunk */
+	ICF_VC_TABLE,    /* jump table entries */
+	ICF_VC_WORD,     /* code addresses in data */
+	ICF_VC_DATA,     /* bytes of data */
 	ICF_VC_DYNRELOC,
-	ICF_VC_DYNAMIC,	  /* .dynamic, entry point */
-	ICF_VC_FRAME,	  /* FDEs */
+	ICF_VC_DYNAMIC,   /* .dynamic, entry point */
+	ICF_VC_FRAME,     /* FDEs */
 	ICF_VC_FRAME_ROW, /* rows of the unwind rules as libdw evaluates them */
 	ICF_VC_LSDA,
 	ICF_VC_FRAME_HDR, /* entries of .eh_frame_hdr */
@@ -44,11 +45,12 @@ enum icf_verify_check {
 	ICF_VC_LOCATION,
 	ICF_VC_LINE,
 	ICF_VC_FOLDED_LINE, /* line rows of folded functions */
-	ICF_VC_OVERLAY,	    /* ranges that .debug_icfold keeps for folded functions' DIEs */
+	ICF_VC_OVERLAY,     /* ranges that .debug_icfold keeps for folded functions' DIEs */
 	ICF_VC_ARANGE,
-	ICF_VC_INDEX, /* .gdb_index, .debug_names */
-	ICF_VC_CALL,  /* call tables */
-	ICF_VC_RESOLVE, /* direct calls of functions that share their code: which function the stack says was called */
+	ICF_VC_INDEX,   /* .gdb_index, .debug_names */
+	ICF_VC_CALL,    /* call tables */
+	ICF_VC_RESOLVE, /* direct calls of functions that share their code: which function the stack
+			   says was called */
 	ICF_VC_VIRTUAL, /* the same of slots of vtables */
 	ICF_VC_SYMBOLIZE, /* what the symbolizer says of places in code */
 	ICF_VC_CHECKS,
@@ -56,16 +58,18 @@ enum icf_verify_check {
 
 enum icf_verify_mode {
 	ICF_VERIFY_SAFE, /* no two observed functions at one address */
-	ICF_VERIFY_ALL,	 /* addresses may have been merged */
+	ICF_VERIFY_ALL,  /* addresses may have been merged */
 };
 
 struct icf_verify_options {
 	enum icf_verify_mode mode;
 	unsigned threads;   /* 0: one for each processor; the result does not depend on it */
 	unsigned max_diffs; /* texts kept of each check; 0: 20 */
-	const char *debug_in, *debug_out; /* the separate debug files of IN and OUT; NULL: what the files hold themselves */
-	bool no_debug;	    /* leave the debug information alone */
-	void (*no_memory)(void) __attribute__((noreturn)); /* ends the process when libdw has none; NULL: libdw does, in its way */
+	const char *debug_in, *debug_out; /* the separate debug files of IN and OUT; NULL: what the
+					     files hold themselves */
+	bool no_debug;                    /* leave the debug information alone */
+	void (*no_memory)(void) __attribute__((
+		noreturn)); /* ends the process when libdw has none; NULL: libdw does, in its way */
 };
 
 struct icf_verify_diff {
@@ -77,17 +81,19 @@ struct icf_verify_result {
 	uint64_t checked[ICF_VC_CHECKS], wrong[ICF_VC_CHECKS];
 	VEC(struct icf_verify_diff) diff; /* by check, then in the order of the files */
 	uint32_t n_units, n_folded, n_thunks;
-	/* Of ICF_VC_SYMBOLIZE: places in shared code where nothing can tell which function it is; of ICF_VC_RESOLVE and
-	 * ICF_VC_VIRTUAL: calls that could have called several functions. */
+	/* Of ICF_VC_SYMBOLIZE: places in shared code where nothing can tell which function it is;
+	 * of ICF_VC_RESOLVE and ICF_VC_VIRTUAL: calls that could have called several functions. */
 	uint64_t places_undecided, calls_undecided;
 	bool from_note; /* the claim came from .debug_icfold */
-	bool same;      /* both files are the same bytes, which needs no proof: nothing else was looked at */
+	bool same; /* both files are the same bytes, which needs no proof: nothing else was looked
+		      at */
 	bool has_debug; /* OUT has debug information, and it was compared */
 	bool equal;
 };
 
-/* Compares the files IN and OUT.  RET is filled also when they differ; an error is trouble that leaves the question open: a
- * file that cannot be read, an input that is not understood, a missing claim. */
+/* Compares the files IN and OUT.  RET is filled also when they differ; an error is trouble that
+ * leaves the question open: a file that cannot be read, an input that is not understood, a missing
+ * claim. */
 struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt,
 			     struct icf_verify_result *ret);
 void icf_verify_result_deinit(struct icf_verify_result *result);
@@ -97,6 +103,8 @@ const char *icf_verify_check_name(enum icf_verify_check check);
 /* The table of checks and the differences; VERBOSE: checks that had nothing to do as well. */
 void icf_verify_print(FILE *f, const struct icf_verify_result *result, bool verbose);
 /* The differences alone, as messages about the file NAME. */
-void icf_verify_print_differences(FILE *f, const char *name, const struct icf_verify_result *result);
-void icf_verify_print_json(FILE *f, const char *in, const char *out, const struct icf_verify_result *result);
+void icf_verify_print_differences(FILE *f, const char *name,
+				  const struct icf_verify_result *result);
+void icf_verify_print_json(FILE *f, const char *in, const char *out,
+			   const struct icf_verify_result *result);
 #endif

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fuzz_ok(dwr_sections_init(&secs, &f.img))) {
 		struct dwr_units units = { 0 };
 		struct dwr_calls calls = { 0 };
-		if (fuzz_ok(dwr_units_read(&secs, &units)) && fuzz_ok(dwr_calls_read(&secs, &units, &calls))) {
+		if (fuzz_ok(dwr_units_read(&secs, &units)) &&
+		    fuzz_ok(dwr_calls_read(&secs, &units, &calls))) {
 			uint8_t *out;
 			size_t out_size, n = calls.dcall.len;
 			if (fuzz_ok(dwr_dcall_write(calls.dcall.data, &n, 8, &out, &out_size)))

@@ -22,7 +22,8 @@ static void ask(const struct dwr_cfi *cfi)
 		struct dwr_cfa_address address[4];
 		uint8_t flags;
 		size_t length;
-		(void)dwr_cfa_walk(&cfi->cie.data[f->cie], f->insn, f->insn_size, &flags, &length, address, 4);
+		(void)dwr_cfa_walk(&cfi->cie.data[f->cie], f->insn, f->insn_size, &flags, &length,
+				   address, 4);
 		FUZZ_HOLDS(length <= f->insn_size);
 	}
 	elfrw_wbuf_free(&a);
@@ -35,13 +36,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	bool eh = !(data[0] & 1);
 	struct dwr_cfi cfi;
-	if (!fuzz_ok(dwr_cfi_read(&cfi, eh ? ".eh_frame" : ".debug_frame", data + 1, size - 1, eh ? FUZZ_DATA(20) : 0, eh, 8)))
+	if (!fuzz_ok(dwr_cfi_read(&cfi, eh ? ".eh_frame" : ".debug_frame", data + 1, size - 1,
+				  eh ? FUZZ_DATA(20) : 0, eh, 8)))
 		return 0;
 	ask(&cfi);
 	struct elfrw_addrmap map;
 	fuzz_map_init(&map);
-	struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = FUZZ_DATA(20) - 64, .hdr_va = FUZZ_DATA(21),
-				      .keep_folded = data[0] & 2, .no_thunks = data[0] & 4 };
+	struct dwr_rw_frame_in in = { .cfi = &cfi,
+				      .map = &map,
+				      .arch = &elfrw_arch_x86_64,
+				      .va = FUZZ_DATA(20) - 64,
+				      .hdr_va = FUZZ_DATA(21),
+				      .keep_folded = data[0] & 2,
+				      .no_thunks = data[0] & 4 };
 	static const uint8_t hdr[] = { 1, 0x1b, 3, 0x3b, 0, 0, 0, 0, 0, 0, 0, 0 };
 	if (data[0] & 8) {
 		in.hdr = hdr;

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fuzz_ok(dwr_sections_init(&secs, &f.img))) {
 		for (unsigned id = 0; id < DWR_SECS; id++) {
 			struct dwr_section *s = &secs.sec[id];
-			if (!fuzz_ok(dwr_sections_load(&secs, (enum dwr_sec)id)) || !s->size || s->size > 1 << 16)
+			if (!fuzz_ok(dwr_sections_load(&secs, (enum dwr_sec)id)) || !s->size ||
+			    s->size > 1 << 16)
 				continue;
 			uint8_t *copy = malloc(s->size), *out;
 			size_t out_size;

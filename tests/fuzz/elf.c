@@ -1,4 +1,5 @@
-/* elf.c: a file as an image, with its symbols, vtables, sections of debug information and call chains. */
+/* elf.c: a file as an image, with its symbols, vtables, sections of debug information and call
+ * chains. */
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/calls/vtables.h"

@@ -3,7 +3,8 @@
 #include "dwarf/expr.h"
 #include <string.h>
 
-static struct elfrw_err *note(void *arg, enum dwr_expr_ref ref, uint64_t value, const struct dwr_op *op)
+static struct elfrw_err *note(void *arg, enum dwr_expr_ref ref, uint64_t value,
+			      const struct dwr_op *op)
 {
 	(void)ref;
 	(void)value;
@@ -15,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	struct dwr_form_params p = { (uint8_t)(2 + data[0] % 4), data[0] & 4 ? 4 : 8, data[0] & 8 ? 8 : 4 };
+	struct dwr_form_params p = { (uint8_t)(2 + data[0] % 4), data[0] & 4 ? 4 : 8,
+				     data[0] & 8 ? 8 : 4 };
 	size_t n = size - 1;
 	uint8_t *copy = malloc(n + !n);
 	if (!copy)

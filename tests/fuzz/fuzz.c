@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 const char *const fuzz_section_names[] = {
-	".debug_info", ".debug_types", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str", ".debug_str_offsets",
-	".debug_addr", ".debug_aranges", ".debug_ranges", ".debug_rnglists", ".debug_loc", ".debug_loclists", ".debug_frame",
-	".debug_names", ".gdb_index", ".debug_macro", ".debug_dcall", ".debug_vcall", ".debug_icfold", ".eh_frame", ".eh_frame_hdr",
-	".gcc_except_table", ".data.rel.ro",
+	".debug_info",     ".debug_types",    ".debug_abbrev",      ".debug_line",
+	".debug_str",      ".debug_line_str", ".debug_str_offsets", ".debug_addr",
+	".debug_aranges",  ".debug_ranges",   ".debug_rnglists",    ".debug_loc",
+	".debug_loclists", ".debug_frame",    ".debug_names",       ".gdb_index",
+	".debug_macro",    ".debug_dcall",    ".debug_vcall",       ".debug_icfold",
+	".eh_frame",       ".eh_frame_hdr",   ".gcc_except_table",  ".data.rel.ro",
 };
-#define N_NAMES (sizeof fuzz_section_names / sizeof *fuzz_section_names)
+#define N_NAMES      (sizeof fuzz_section_names / sizeof *fuzz_section_names)
 #define FIRST_LOADED 20
 
 bool fuzz_ok(struct elfrw_err *err)
@@ -29,10 +31,19 @@ bool fuzz_ok(struct elfrw_err *err)
 void fuzz_image_init(struct fuzz_image *f, const uint8_t *data, size_t size)
 {
 	memset(f, 0, sizeof *f);
-	f->img = (struct elfrw_image){ .path = "fuzz", .arch = &elfrw_arch_x86_64, .section = f->section, .n_sections = 2, .pic = true };
+	f->img = (struct elfrw_image){ .path = "fuzz",
+				       .arch = &elfrw_arch_x86_64,
+				       .section = f->section,
+				       .n_sections = 2,
+				       .pic = true };
 	f->section[0].name = "";
-	f->section[1] = (struct elfrw_section){ ".text", { .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = FUZZ_CODE,
-							   .sh_size = FUZZ_UNITS * FUZZ_UNIT_SIZE, .sh_addralign = 16 }, NULL };
+	f->section[1] = (struct elfrw_section){ ".text",
+						{ .sh_type = SHT_PROGBITS,
+						  .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+						  .sh_addr = FUZZ_CODE,
+						  .sh_size = FUZZ_UNITS * FUZZ_UNIT_SIZE,
+						  .sh_addralign = 16 },
+						NULL };
 	struct elfrw_rbuf r = elfrw_rbuf(data, size);
 	while (elfrw_rbuf_left(&r) > 3 && f->img.n_sections < FUZZ_MAX_SECTIONS) {
 		uint8_t flags = elfrw_rbuf_u8(&r);
@@ -42,12 +53,17 @@ void fuzz_image_init(struct fuzz_image *f, const uint8_t *data, size_t size)
 		const uint8_t *p = elfrw_rbuf_take(&r, n);
 		unsigned id = (flags & FUZZ_ID) % N_NAMES, i = f->img.n_sections++;
 		bool loaded = id >= FIRST_LOADED;
-		snprintf(f->names[i], sizeof f->names[i], "%s%s", flags & FUZZ_Z && !loaded ? ".z" : ".", fuzz_section_names[id] + 1);
+		snprintf(f->names[i], sizeof f->names[i], "%s%s",
+			 flags & FUZZ_Z && !loaded ? ".z" : ".", fuzz_section_names[id] + 1);
 		uint8_t *copy = malloc(n + !n); /* of its own: reads beyond it are seen */
 		if (!copy)
 			abort();
 		memcpy(copy, p, n);
-		f->section[i] = (struct elfrw_section){ f->names[i], { .sh_type = SHT_PROGBITS, .sh_size = n, .sh_addralign = 4 }, copy };
+		f->section[i] = (struct elfrw_section){
+			f->names[i],
+			{ .sh_type = SHT_PROGBITS, .sh_size = n, .sh_addralign = 4 },
+			copy
+		};
 		if (loaded) {
 			f->section[i].hdr.sh_flags = SHF_ALLOC;
 			f->section[i].hdr.sh_addr = FUZZ_DATA(id);
@@ -84,8 +100,11 @@ void fuzz_map_init(struct elfrw_addrmap *map)
 	map->thunks = thunk;
 	for (uint32_t i = 0; i < FUZZ_UNITS; i++) {
 		struct elfrw_addrmap_unit *u = &map->unit[i];
-		*u = (struct elfrw_addrmap_unit){ .old = FUZZ_CODE + i * FUZZ_UNIT_SIZE, .old_end = FUZZ_CODE + (i + 1) * FUZZ_UNIT_SIZE,
-						  .body = at, .entry = at, .kept = i };
+		*u = (struct elfrw_addrmap_unit){ .old = FUZZ_CODE + i * FUZZ_UNIT_SIZE,
+						  .old_end = FUZZ_CODE + (i + 1) * FUZZ_UNIT_SIZE,
+						  .body = at,
+						  .entry = at,
+						  .kept = i };
 		if (i % 4 != 1) {
 			at += FUZZ_UNIT_SIZE;
 			continue;
@@ -103,7 +122,9 @@ void fuzz_map_init(struct elfrw_addrmap *map)
 	}
 	map->thunks_end = thunk;
 	map->trap_byte = thunk;
-	*map->section = (struct elfrw_addrmap_section){ FUZZ_CODE, FUZZ_CODE + FUZZ_UNITS * FUZZ_UNIT_SIZE, FUZZ_CODE, thunk + 1, 1, false };
+	*map->section = (struct elfrw_addrmap_section){
+		FUZZ_CODE, FUZZ_CODE + FUZZ_UNITS * FUZZ_UNIT_SIZE, FUZZ_CODE, thunk + 1, 1, false
+	};
 	if (!fuzz_ok(elfrw_addrmap_finish(map)))
 		abort();
 }
@@ -116,7 +137,8 @@ const char *fuzz_file(unsigned slot, const uint8_t *data, size_t size)
 		fd[slot] = memfd_create("fuzz", MFD_CLOEXEC);
 		snprintf(path[slot], sizeof path[slot], "/proc/self/fd/%d", fd[slot]);
 	}
-	if (fd[slot] < 0 || ftruncate(fd[slot], 0) != 0 || pwrite(fd[slot], data, size, 0) != (ssize_t)size || lseek(fd[slot], 0, SEEK_SET) != 0)
+	if (fd[slot] < 0 || ftruncate(fd[slot], 0) != 0 ||
+	    pwrite(fd[slot], data, size, 0) != (ssize_t)size || lseek(fd[slot], 0, SEEK_SET) != 0)
 		abort();
 	return path[slot];
 }
@@ -132,8 +154,16 @@ void fuzz_rewrite(const uint8_t *data, size_t size, unsigned policy)
 	fuzz_map_init(&map);
 	for (uint32_t i = 0; i < FUZZ_UNITS; i++)
 		name[i] = i % 3 ? "f" : NULL;
-	struct dwr_rewrite_in in = { .image = &f.img, .map = &map, .policy = (enum dwr_policy)policy, .threads = 1, .unit_name = name, .alias = alias,
-				     .n_aliases = 1, .vslot = vslot, .n_vslots = 2, .producer = "fuzz" };
+	struct dwr_rewrite_in in = { .image = &f.img,
+				     .map = &map,
+				     .policy = (enum dwr_policy)policy,
+				     .threads = 1,
+				     .unit_name = name,
+				     .alias = alias,
+				     .n_aliases = 1,
+				     .vslot = vslot,
+				     .n_vslots = 2,
+				     .producer = "fuzz" };
 	struct dwr_rewrite_out out;
 	if (fuzz_ok(dwr_rewrite(&in, &out))) {
 		uint8_t sum = 0;

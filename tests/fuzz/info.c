@@ -4,26 +4,31 @@
 #include "dwarf/calls/function_names.h"
 #include "dwarf/info.h"
 
-static void walk(struct dwr_sections *secs, const struct dwr_unit *unit, struct dwr_abbrev_table *table, const struct dwr_want *want)
+static void walk(struct dwr_sections *secs, const struct dwr_unit *unit,
+		 struct dwr_abbrev_table *table, const struct dwr_want *want)
 {
 	struct dwr_unit_root root;
-	if (!fuzz_ok(dwr_unit_abbrev(secs, unit, want, table)) || !fuzz_ok(dwr_unit_read_root(secs, unit, &root)))
+	if (!fuzz_ok(dwr_unit_abbrev(secs, unit, want, table)) ||
+	    !fuzz_ok(dwr_unit_read_root(secs, unit, &root)))
 		return;
 	struct dwr_cursor cur = dwr_cursor_at(secs, unit, table, true);
 	struct dwr_die die;
 	bool more = true;
 	unsigned n = 0;
 	while (fuzz_ok(dwr_cursor_next(&cur, &die, &more)) && more) {
-		FUZZ_HOLDS(die.off >= unit->die && die.off < unit->end && die.n_values <= DWR_MAX_VALUES);
+		FUZZ_HOLDS(die.off >= unit->die && die.off < unit->end &&
+			   die.n_values <= DWR_MAX_VALUES);
 		for (unsigned i = 0; i < die.n_values; i++) {
 			const struct dwr_value *v = &die.value[i];
 			uint64_t a;
-			FUZZ_HOLDS(v->implicit || (v->pos <= unit->end && v->size <= unit->end - v->pos));
+			FUZZ_HOLDS(v->implicit ||
+				   (v->pos <= unit->end && v->size <= unit->end - v->pos));
 			(void)dwr_value_string(secs, unit, &root, v);
 			(void)dwr_value_address(secs, unit, &root, v, &a);
 		}
 		if (++n % 16 == 0) {
-			struct dwr_cursor below = dwr_cursor_at_die(secs, unit, table, false, die.off);
+			struct dwr_cursor below =
+				dwr_cursor_at_die(secs, unit, table, false, die.off);
 			struct dwr_die first;
 			bool any;
 			(void)fuzz_ok(dwr_cursor_next(&below, &first, &any));
@@ -36,11 +41,15 @@ static void ask(struct dwr_sections *secs)
 	struct dwr_units units = { 0 };
 	if (!fuzz_ok(dwr_units_read(secs, &units)))
 		return;
-	struct dwr_want none = { .addresses = true }, all = { .name = { ~0u, ~0u, ~0u, ~0u }, .addresses = true, .expressions = true, .lists = true };
+	struct dwr_want none = { .addresses = true }, all = { .name = { ~0u, ~0u, ~0u, ~0u },
+							      .addresses = true,
+							      .expressions = true,
+							      .lists = true };
 	struct dwr_abbrev_table table[2] = { 0 };
 	for (size_t i = 0; i < units.len; i++) {
 		const struct dwr_unit *u = &units.data[i];
-		FUZZ_HOLDS(dwr_units_find(&units, (enum dwr_sec)u->sec, u->die) == u || u->die == u->end);
+		FUZZ_HOLDS(dwr_units_find(&units, (enum dwr_sec)u->sec, u->die) == u ||
+			   u->die == u->end);
 		walk(secs, u, &table[0], &none);
 		walk(secs, u, &table[1], &all);
 	}
@@ -53,7 +62,8 @@ static void ask(struct dwr_sections *secs)
 	for (uint64_t off = 0; off < secs->sec[DWR_INFO].size && off < 512; off += 5) {
 		unsigned n;
 		const char *name;
-		if (fuzz_ok(dwr_function_chain(secs, &units, &chain_table, off, chain, 8, &n, &name)))
+		if (fuzz_ok(dwr_function_chain(secs, &units, &chain_table, off, chain, 8, &n,
+					       &name)))
 			FUZZ_HOLDS(n <= 8);
 	}
 	dwr_abbrev_deinit(&chain_table);

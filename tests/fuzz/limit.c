@@ -1,7 +1,7 @@
 /* limit.c: how long an input may take.
  *
- * A second of processor time, and one more for each megabyte; with sanitizers LIMIT_FACTOR times that.  What takes longer ends the process
- * as a crash does, so that the fuzzer keeps the input. */
+ * A second of processor time, and one more for each megabyte; with sanitizers LIMIT_FACTOR times
+ * that.  What takes longer ends the process as a crash does, so that the fuzzer keeps the input. */
 #include "tests/fuzz/fuzz.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -20,7 +20,8 @@
 
 static void slow(int sig)
 {
-	static const char text[] = "ERROR: fuzz: slow: more than a second for each megabyte of input\n";
+	static const char text[] =
+		"ERROR: fuzz: slow: more than a second for each megabyte of input\n";
 	(void)sig;
 	if (write(2, text, sizeof text - 1) != (ssize_t)sizeof text - 1)
 		_exit(77);
@@ -29,7 +30,9 @@ static void slow(int sig)
 
 void fuzz_may_take(size_t size)
 {
-	struct itimerval t = { .it_value.tv_sec = size == SIZE_MAX ? 0 : (time_t)(LIMIT_FACTOR * (1 + (size >> 20))) };
+	struct itimerval t = { .it_value.tv_sec = size == SIZE_MAX ? 0
+								   : (time_t)(LIMIT_FACTOR *
+									      (1 + (size >> 20))) };
 	signal(SIGPROF, slow);
 	setitimer(ITIMER_PROF, &t, NULL);
 }

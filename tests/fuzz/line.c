@@ -1,9 +1,11 @@
-/* line.c: line tables in a container (.debug_line and the sections of strings): headers, names, rows, rewriting. */
+/* line.c: line tables in a container (.debug_line and the sections of strings): headers, names,
+ * rows, rewriting. */
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/line.h"
 #include "dwarf/rewrite/line/line.h"
 
-static void read_unit(const struct dwr_line_header *h, const struct dwr_line_strings *str, struct dwr_line_files *files, struct dwr_rows *rows)
+static void read_unit(const struct dwr_line_header *h, const struct dwr_line_strings *str,
+		      struct dwr_line_files *files, struct dwr_rows *rows)
 {
 	(void)fuzz_ok(dwr_line_files_read(h, str, 8, true, files));
 	uint64_t off = h->program;
@@ -25,7 +27,8 @@ static void read_unit(const struct dwr_line_header *h, const struct dwr_line_str
 			sorted &= rows->data[i].address >= rows->data[i - 1].address;
 		if (sorted && (rows->data[rows->len - 1].flags & DWR_ROW_END)) {
 			struct elfrw_wbuf w = { 0 };
-			(void)fuzz_ok(dwr_line_encode(h, 8, rows->data, rows->len - 1, rows->data[rows->len - 1].address, 16, &w));
+			(void)fuzz_ok(dwr_line_encode(h, 8, rows->data, rows->len - 1,
+						      rows->data[rows->len - 1].address, 16, &w));
 			elfrw_wbuf_free(&w);
 		}
 	}
@@ -35,10 +38,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_image f;
 	fuzz_image_init(&f, data, size);
-	const struct elfrw_section *line = fuzz_section(&f, ".debug_line"), *line_str = fuzz_section(&f, ".debug_line_str"),
-				   *s = fuzz_section(&f, ".debug_str"), *so = fuzz_section(&f, ".debug_str_offsets");
+	const struct elfrw_section *line = fuzz_section(&f, ".debug_line"),
+				   *line_str = fuzz_section(&f, ".debug_line_str"),
+				   *s = fuzz_section(&f, ".debug_str"),
+				   *so = fuzz_section(&f, ".debug_str_offsets");
 	struct dwr_bytes sec = { line->data, line->hdr.sh_size };
-	struct dwr_line_strings str = { { line_str->data, line_str->hdr.sh_size }, { s->data, s->hdr.sh_size }, { so->data, so->hdr.sh_size } };
+	struct dwr_line_strings str = { { line_str->data, line_str->hdr.sh_size },
+					{ s->data, s->hdr.sh_size },
+					{ so->data, so->hdr.sh_size } };
 	struct dwr_line_files files = { 0 };
 	struct dwr_rows rows = { 0 };
 	struct dwr_rw_line_cu cu[16];
@@ -49,15 +56,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_HOLDS(h.end <= sec.size && h.program <= h.end && h.end > off);
 		read_unit(&h, &str, &files, &rows);
 		if (n_cus < 16)
-			cu[n_cus] = (struct dwr_rw_line_cu){ off, n_cus & 1 ? "/dir" : NULL, n_cus & 2 ? 8 : UINT64_MAX };
+			cu[n_cus] = (struct dwr_rw_line_cu){ off, n_cus & 1 ? "/dir" : NULL,
+							     n_cus & 2 ? 8 : UINT64_MAX };
 		n_cus += n_cus < 16;
 		off = h.end;
 	}
 	struct elfrw_addrmap map;
 	fuzz_map_init(&map);
 	for (unsigned policy = 0; policy < 3; policy++) {
-		struct dwr_rw_line_in in = { .map = &map, .policy = (enum dwr_policy)policy, .threads = 1, .address_size = 8, .name = ".debug_line",
-					     .line = sec, .strings = str, .cu = cu, .n_cus = n_cus };
+		struct dwr_rw_line_in in = { .map = &map,
+					     .policy = (enum dwr_policy)policy,
+					     .threads = 1,
+					     .address_size = 8,
+					     .name = ".debug_line",
+					     .line = sec,
+					     .strings = str,
+					     .cu = cu,
+					     .n_cus = n_cus };
 		struct dwr_rw_line_out out;
 		if (fuzz_ok(dwr_rw_line(&in, &out)))
 			dwr_rw_line_out_deinit(&out);

@@ -1,7 +1,8 @@
 /* replay.c: runs all harnesses without libFuzzer.
  *
- * replay [--mutate N | --seconds S] NAME FILE...: each file once, and N random changes of it (always the same ones), or as many
- * as S seconds allow.  replay --list: the names; --spin: takes for ever, to see that the limit is kept. */
+ * replay [--mutate N | --seconds S] NAME FILE...: each file once, and N random changes of it
+ * (always the same ones), or as many as S seconds allow.  replay --list: the names; --spin: takes
+ * for ever, to see that the limit is kept. */
 #include "tests/fuzz/fuzz.h"
 #include "elfrw/base/rbuf.h"
 #include <stdio.h>
@@ -9,9 +10,11 @@
 #include <time.h>
 
 /* Each harness is compiled a second time under a name of its own. */
-#define HARNESSES(X)                                                                                                       \
-	X(elf) X(x86) X(cfi) X(lsda) X(line) X(info) X(lists) X(expr) X(calls) X(note) X(indices) X(compressed) X(symbolize) \
-	 X(fold) X(verify) X(text) X(demangle)
+/* clang-format off */
+#define HARNESSES(X) \
+	X(elf) X(x86) X(cfi) X(lsda) X(line) X(info) X(lists) X(expr) X(calls) X(note) X(indices) \
+	X(compressed) X(symbolize) X(fold) X(verify) X(text) X(demangle)
+/* clang-format on */
 #define DECLARE(n) int fuzz_##n(const uint8_t *data, size_t size);
 HARNESSES(DECLARE)
 #define ENTRY(n) { #n, fuzz_##n },
@@ -49,7 +52,9 @@ static uint64_t next(uint64_t *state)
 /* A few changes of the kinds that fuzzers make. */
 static size_t mutate(uint8_t *p, size_t n, uint64_t *state)
 {
-	static const uint64_t odd[] = { 0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffff0, UINT64_MAX, UINT64_MAX >> 1 };
+	static const uint64_t odd[] = { 0,          1,          0x7f,       0x80,
+					0xff,       0xffff,     0x7fffffff, 0x80000000,
+					0xffffffff, 0xfffffff0, UINT64_MAX, UINT64_MAX >> 1 };
 	for (unsigned k = 1 + next(state) % 4; k && n; k--) {
 		size_t at = next(state) % n, w = (size_t)1 << next(state) % 4;
 		switch (next(state) % 6) {
@@ -58,7 +63,8 @@ static size_t mutate(uint8_t *p, size_t n, uint64_t *state)
 		case 2: p[at] += next(state) & 1 ? 1 : (uint8_t)-1; break;
 		case 3:
 			if (n - at >= w)
-				elfrw_put_le(p + at, odd[next(state) % (sizeof odd / sizeof *odd)], (unsigned)w);
+				elfrw_put_le(p + at, odd[next(state) % (sizeof odd / sizeof *odd)],
+					     (unsigned)w);
 			break;
 		case 4:
 			if (next(state) % 4 == 0)
@@ -110,7 +116,8 @@ int main(int argc, char **argv)
 			uint8_t *whole = load(argv[i], &n);
 			uint64_t state = seed;
 			for (long k = 0; k <= n_mutations; k++) {
-				uint8_t *p = malloc(n + !n); /* of its own: reads beyond it are seen */
+				uint8_t *p =
+					malloc(n + !n); /* of its own: reads beyond it are seen */
 				if (!p)
 					return 2;
 				memcpy(p, whole, n);

@@ -16,7 +16,8 @@ static size_t length(const struct dwr_sym_frames *f)
 	size_t n = 0;
 	for (size_t i = 0; i < f->len; i++) {
 		const struct dwr_sym_frame *fr = &f->data[i];
-		n += (fr->function ? strlen(fr->function) : 0) + (fr->linkage ? strlen(fr->linkage) : 0) + (fr->file ? strlen(fr->file) : 0) +
+		n += (fr->function ? strlen(fr->function) : 0) +
+		     (fr->linkage ? strlen(fr->linkage) : 0) + (fr->file ? strlen(fr->file) : 0) +
 		     (fr->start_file ? strlen(fr->start_file) : 0);
 	}
 	return n;

@@ -1,4 +1,5 @@
-/* text.c: text that the program reads: addresses and stacks on standard input, response files, lists of names.
+/* text.c: text that the program reads: addresses and stacks on standard input, response files,
+ * lists of names.
  *
  * First byte: which of them; symbolize is asked about a file without sections. */
 #include "tests/fuzz/fuzz.h"
@@ -11,10 +12,16 @@
 
 static void symbolize(const char *input, const char *const *extra, int n)
 {
-	static const Elf64_Ehdr empty = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_DYN,
-					  .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof empty };
-	char *argv[12] = { (char *)"symbolize", (char *)"-e", (char *)fuzz_file(2, (const uint8_t *)&empty, sizeof empty) };
-	int argc = 3, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0), out = dup(1), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	static const Elf64_Ehdr empty = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3,
+						       ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+					  .e_type = ET_DYN,
+					  .e_machine = EM_X86_64,
+					  .e_version = EV_CURRENT,
+					  .e_ehsize = sizeof empty };
+	char *argv[12] = { (char *)"symbolize", (char *)"-e",
+			   (char *)fuzz_file(2, (const uint8_t *)&empty, sizeof empty) };
+	int argc = 3, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0), out = dup(1),
+	    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	for (int i = 0; i < n; i++)
 		argv[argc++] = (char *)extra[i];
 	fflush(stdout);
@@ -32,7 +39,8 @@ static void symbolize(const char *input, const char *const *extra, int n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const json[] = { "--output-style=JSON", "-p" }, *const gnu[] = { "--output-style=GNU", "-a", "-f" },
+	static const char *const json[] = { "--output-style=JSON", "-p" },
+				 *const gnu[] = { "--output-style=GNU", "-a", "-f" },
 				 *const stack[] = { "--stack", "--output-style=JSON" };
 	if (!size)
 		return 0;
@@ -44,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 2: symbolize(path, stack, 2); break;
 	default: {
 		snprintf(at, sizeof at, data[0] % 5 == 3 ? "@%s" : "--keep-unique-file=%s", path);
-		char *argv[] = { (char *)"icfold", at, (char *)"in", (char *)"-o", (char *)"out", NULL };
+		char *argv[] = { (char *)"icfold", at,  (char *)"in", (char *)"-o",
+				 (char *)"out",    NULL };
 		struct icf_options opt;
 		(void)fuzz_ok(icf_options_parse(&opt, 5, argv));
 		icf_options_deinit(&opt);

@@ -1,18 +1,21 @@
-/* decoder.c: compares the x86-64 decoder with Zydis over whole files and over every instruction form.
+/* decoder.c: compares the x86-64 decoder with Zydis over whole files and over every instruction
+ * form.
  *
- * Build: gcc -std=gnu17 -D_GNU_SOURCE -I. -O2 -o check_decoder tests/judges/decoder.c elfrw/arch/x86_64_decode.c -lZydis
+ * Build: gcc -std=gnu17 -D_GNU_SOURCE -I. -O2 -o check_decoder tests/judges/decoder.c
+ * elfrw/arch/x86_64_decode.c -lZydis
  *
  *	check_decoder [--forms] [--speed] FILE...
  *
- * Each executable section of each x86-64 ELF file is swept from its first byte, both decoders at every step; after a
- * difference or a byte sequence that Zydis refuses, the sweep goes on after Zydis' length or one byte.  Compared:
- * length, kind of control transfer, the PC-relative field and its target, displacement and immediate fields, opcode,
- * registers.  What Zydis accepts and the decoder refuses is a difference; the contrary is only counted (Zydis 4.0
- * knows no instruction younger than 2022, and checks rules of vector length that do not matter here).
+ * Each executable section of each x86-64 ELF file is swept from its first byte, both decoders at
+ * every step; after a difference or a byte sequence that Zydis refuses, the sweep goes on after
+ * Zydis' length or one byte.  Compared: length, kind of control transfer, the PC-relative field and
+ * its target, displacement and immediate fields, opcode, registers.  What Zydis accepts and the
+ * decoder refuses is a difference; the contrary is only counted (Zydis 4.0 knows no instruction
+ * younger than 2022, and checks rules of vector length that do not matter here).
  *
- * --forms enumerates every map, opcode, ModRM byte and SIB byte class under many prefixes, then ten million random byte
- * strings; no file is needed.
- * --speed times the decoder alone.  Prints counts and the first 20 differences; exit status 1 when there is one. */
+ * --forms enumerates every map, opcode, ModRM byte and SIB byte class under many prefixes, then ten
+ * million random byte strings; no file is needed. --speed times the decoder alone.  Prints counts
+ * and the first 20 differences; exit status 1 when there is one. */
 #include <Zydis/Zydis.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -47,24 +50,43 @@ static unsigned zydis_kind(const ZydisDecodedInstruction *z, bool *far_transfer)
 	case ZYDIS_MNEMONIC_RET:
 		*far_transfer = z->opcode == 0xca || z->opcode == 0xcb;
 		return ELFRW_INSN_RET;
-	case ZYDIS_MNEMONIC_IRET: case ZYDIS_MNEMONIC_IRETD: case ZYDIS_MNEMONIC_IRETQ: case ZYDIS_MNEMONIC_SYSRET:
-	case ZYDIS_MNEMONIC_SYSEXIT: case ZYDIS_MNEMONIC_RSM: case ZYDIS_MNEMONIC_UIRET:
-		*far_transfer = true;
-		return ELFRW_INSN_RET;
-	case ZYDIS_MNEMONIC_UD0: case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2:
-	case ZYDIS_MNEMONIC_HLT: case ZYDIS_MNEMONIC_INT3:
-		return ELFRW_INSN_TRAP;
-	case ZYDIS_MNEMONIC_NOP:
-		return ELFRW_INSN_NOP;
-	case ZYDIS_MNEMONIC_XBEGIN: case ZYDIS_MNEMONIC_JB: case ZYDIS_MNEMONIC_JBE: case ZYDIS_MNEMONIC_JCXZ:
-	case ZYDIS_MNEMONIC_JECXZ: case ZYDIS_MNEMONIC_JL: case ZYDIS_MNEMONIC_JLE: case ZYDIS_MNEMONIC_JNB:
-	case ZYDIS_MNEMONIC_JNBE: case ZYDIS_MNEMONIC_JNL: case ZYDIS_MNEMONIC_JNLE: case ZYDIS_MNEMONIC_JNO:
-	case ZYDIS_MNEMONIC_JNP: case ZYDIS_MNEMONIC_JNS: case ZYDIS_MNEMONIC_JNZ: case ZYDIS_MNEMONIC_JO:
-	case ZYDIS_MNEMONIC_JP: case ZYDIS_MNEMONIC_JRCXZ: case ZYDIS_MNEMONIC_JS: case ZYDIS_MNEMONIC_JZ:
-	case ZYDIS_MNEMONIC_LOOP: case ZYDIS_MNEMONIC_LOOPE: case ZYDIS_MNEMONIC_LOOPNE:
-		return ELFRW_INSN_JCC;
-	default:
-		return ELFRW_INSN_OTHER;
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+	case ZYDIS_MNEMONIC_SYSRET:
+	case ZYDIS_MNEMONIC_SYSEXIT:
+	case ZYDIS_MNEMONIC_RSM:
+	case ZYDIS_MNEMONIC_UIRET: *far_transfer = true; return ELFRW_INSN_RET;
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_INT3: return ELFRW_INSN_TRAP;
+	case ZYDIS_MNEMONIC_NOP: return ELFRW_INSN_NOP;
+	case ZYDIS_MNEMONIC_XBEGIN:
+	case ZYDIS_MNEMONIC_JB:
+	case ZYDIS_MNEMONIC_JBE:
+	case ZYDIS_MNEMONIC_JCXZ:
+	case ZYDIS_MNEMONIC_JECXZ:
+	case ZYDIS_MNEMONIC_JL:
+	case ZYDIS_MNEMONIC_JLE:
+	case ZYDIS_MNEMONIC_JNB:
+	case ZYDIS_MNEMONIC_JNBE:
+	case ZYDIS_MNEMONIC_JNL:
+	case ZYDIS_MNEMONIC_JNLE:
+	case ZYDIS_MNEMONIC_JNO:
+	case ZYDIS_MNEMONIC_JNP:
+	case ZYDIS_MNEMONIC_JNS:
+	case ZYDIS_MNEMONIC_JNZ:
+	case ZYDIS_MNEMONIC_JO:
+	case ZYDIS_MNEMONIC_JP:
+	case ZYDIS_MNEMONIC_JRCXZ:
+	case ZYDIS_MNEMONIC_JS:
+	case ZYDIS_MNEMONIC_JZ:
+	case ZYDIS_MNEMONIC_LOOP:
+	case ZYDIS_MNEMONIC_LOOPE:
+	case ZYDIS_MNEMONIC_LOOPNE: return ELFRW_INSN_JCC;
+	default: return ELFRW_INSN_OTHER;
 	}
 }
 
@@ -76,7 +98,8 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 	bool far_transfer;
 	unsigned kind = zydis_kind(z, &far_transfer);
 	/* reserved no-ops and wide no-ops other than 0F 1F are OTHER here: nobody pads with them */
-	if (kind != n->kind && !(kind == ELFRW_INSN_NOP && n->kind == ELFRW_INSN_OTHER && n->opcode_map == 1))
+	if (kind != n->kind &&
+	    !(kind == ELFRW_INSN_NOP && n->kind == ELFRW_INSN_OTHER && n->opcode_map == 1))
 		return "kind";
 	bool osz_branch = kind >= ELFRW_INSN_RET && (n->flags & ELFRW_INSN_LONG_CALL);
 	if (far_transfer && !(n->flags & ELFRW_INSN_LONG_CALL))
@@ -113,7 +136,8 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 	unsigned disp_size = rip || moffs ? 0 : z->raw.disp.size / 8;
 	if (n->disp_size != disp_size || (disp_size && n->disp_off != z->raw.disp.offset))
 		return "displacement";
-	unsigned imm_size = z->raw.imm[0].is_relative ? 0 : z->raw.imm[0].size / 8, imm_off = z->raw.imm[0].offset;
+	unsigned imm_size = z->raw.imm[0].is_relative ? 0 : z->raw.imm[0].size / 8,
+		 imm_off = z->raw.imm[0].offset;
 	if (moffs) {
 		imm_size = z->raw.disp.size / 8;
 		imm_off = z->raw.disp.offset;
@@ -137,9 +161,7 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 	case ZYDIS_INSTRUCTION_ENCODING_EVEX:
 		r = !z->raw.evex.R, x = !z->raw.evex.X, b = !z->raw.evex.B, w = z->raw.evex.W;
 		break;
-	default:
-		r = z->raw.rex.R, x = z->raw.rex.X, b = z->raw.rex.B, w = z->raw.rex.W;
-		break;
+	default: r = z->raw.rex.R, x = z->raw.rex.X, b = z->raw.rex.B, w = z->raw.rex.W; break;
 	}
 	if (w != !!(n->flags & ELFRW_INSN_REX_W))
 		return "W";
@@ -160,7 +182,8 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 	}
 	if (mem != !!(n->flags & ELFRW_INSN_MEM))
 		return "memory flag";
-	if ((modrm && n->reg != reg) || n->rm != rm || n->base != base || n->index != index || (mem && n->scale != scale))
+	if ((modrm && n->reg != reg) || n->rm != rm || n->base != base || n->index != index ||
+	    (mem && n->scale != scale))
 		return "registers";
 	if ((z->mnemonic == ZYDIS_MNEMONIC_LEA) != !!(n->flags & ELFRW_INSN_LEA))
 		return "lea flag";
@@ -170,14 +193,15 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 }
 
 /* Compares at CODE; returns how many bytes to go on. */
-static unsigned step(struct check *c, const char *name, const uint8_t *code, size_t avail, uint64_t va)
+static unsigned step(struct check *c, const char *name, const uint8_t *code, size_t avail,
+		     uint64_t va)
 {
 	ZydisDecodedInstruction z;
 	struct elfrw_insn n;
 	bool ok = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&c->zydis, NULL, code, avail, &z));
 	/* Knights Corner's: no other x86-64 processor has them */
-	if (ok && (z.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX || z.mnemonic == ZYDIS_MNEMONIC_JKZD ||
-		   z.mnemonic == ZYDIS_MNEMONIC_JKNZD))
+	if (ok && (z.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX ||
+		   z.mnemonic == ZYDIS_MNEMONIC_JKZD || z.mnemonic == ZYDIS_MNEMONIC_JKNZD))
 		ok = false;
 	unsigned len = elfrw_x86_decode(code, avail, va, &n);
 	c->compared++;
@@ -189,7 +213,8 @@ static unsigned step(struct check *c, const char *name, const uint8_t *code, siz
 		why = len == 0 ? "refused" : len != n.len ? "len" : differ(&z, va, &n);
 	}
 	if (why && c->differences++ < 20) {
-		printf("%s: %#" PRIx64 ": %s (%s):", name, va, why, ZydisMnemonicGetString(z.mnemonic));
+		printf("%s: %#" PRIx64 ": %s (%s):", name, va, why,
+		       ZydisMnemonicGetString(z.mnemonic));
 		for (unsigned i = 0; i < 15 && i < avail; i++)
 			printf(" %02x", code[i]);
 		printf("  ours: length %u kind %u\n", len, len ? n.kind : 0);
@@ -222,8 +247,10 @@ static void speed(const char *name, const uint8_t *code, size_t size, uint64_t v
 		double t = now_seconds() - start;
 		best = t < best ? t : best;
 	}
-	printf("%s: %zu bytes, %" PRIu64 " instructions, %.4f s, %.2f ns each, %.1f million a second (%" PRIx64 ")\n", name,
-	       size, count, best, best * 1e9 / (double)count, (double)count * 1e-6 / best, sum);
+	printf("%s: %zu bytes, %" PRIu64
+	       " instructions, %.4f s, %.2f ns each, %.1f million a second (%" PRIx64 ")\n",
+	       name, size, count, best, best * 1e9 / (double)count, (double)count * 1e-6 / best,
+	       sum);
 }
 
 /* Returns false when FILE is no x86-64 ELF file that can be read. */
@@ -244,14 +271,15 @@ static bool check_file(struct check *c, const char *file, bool only_speed)
 	if (p == MAP_FAILED)
 		return false;
 	const Elf64_Ehdr *eh = (const void *)p;
-	if (memcmp(eh->e_ident, ELFMAG, SELFMAG) || eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 ||
-	    eh->e_shentsize != sizeof(Elf64_Shdr) || eh->e_shoff > size ||
-	    (size - eh->e_shoff) / sizeof(Elf64_Shdr) < eh->e_shnum || eh->e_shoff % 8)
+	if (memcmp(eh->e_ident, ELFMAG, SELFMAG) || eh->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    eh->e_machine != EM_X86_64 || eh->e_shentsize != sizeof(Elf64_Shdr) ||
+	    eh->e_shoff > size || (size - eh->e_shoff) / sizeof(Elf64_Shdr) < eh->e_shnum ||
+	    eh->e_shoff % 8)
 		goto out;
 	const Elf64_Shdr *sh = (const void *)(p + eh->e_shoff);
 	for (unsigned i = 0; i < eh->e_shnum; i++) {
-		if (!(sh[i].sh_flags & SHF_EXECINSTR) || sh[i].sh_type != SHT_PROGBITS || sh[i].sh_offset > size ||
-		    size - sh[i].sh_offset < sh[i].sh_size)
+		if (!(sh[i].sh_flags & SHF_EXECINSTR) || sh[i].sh_type != SHT_PROGBITS ||
+		    sh[i].sh_offset > size || size - sh[i].sh_offset < sh[i].sh_size)
 			continue;
 		done = true;
 		const uint8_t *code = p + sh[i].sh_offset;
@@ -287,15 +315,33 @@ static void check_tails(struct check *c, uint8_t *b, unsigned n)
 
 static void check_forms(struct check *c)
 {
-	static const uint8_t prefixes[][5] = { /* a count, then the bytes */
-		{ 0 }, { 1, 0x66 }, { 1, 0xf3 }, { 1, 0xf2 }, { 1, 0x67 }, { 1, 0x2e }, { 1, 0x3e }, { 1, 0x64 }, { 1, 0xf0 },
-		{ 2, 0x66, 0xf2 }, { 2, 0xf3, 0x66 }, { 2, 0xf2, 0xf3 }, { 2, 0xf3, 0xf2 }, { 2, 0x66, 0x67 }, { 2, 0x3e, 0x66 },
-		{ 2, 0x3e, 0x64 }, { 2, 0x66, 0xf0 }, { 2, 0xf3, 0x3e }, { 4, 0x66, 0x66, 0x66, 0x2e },
+	static const uint8_t prefixes[][5] = {
+		/* a count, then the bytes */
+		{ 0 },
+		{ 1, 0x66 },
+		{ 1, 0xf3 },
+		{ 1, 0xf2 },
+		{ 1, 0x67 },
+		{ 1, 0x2e },
+		{ 1, 0x3e },
+		{ 1, 0x64 },
+		{ 1, 0xf0 },
+		{ 2, 0x66, 0xf2 },
+		{ 2, 0xf3, 0x66 },
+		{ 2, 0xf2, 0xf3 },
+		{ 2, 0xf3, 0xf2 },
+		{ 2, 0x66, 0x67 },
+		{ 2, 0x3e, 0x66 },
+		{ 2, 0x3e, 0x64 },
+		{ 2, 0x66, 0xf0 },
+		{ 2, 0xf3, 0x3e },
+		{ 4, 0x66, 0x66, 0x66, 0x2e },
 	};
 	static const uint8_t rexes[] = { 0, 0x40, 0x41, 0x42, 0x44, 0x48, 0x4f };
 	uint8_t b[64];
 	for (unsigned pf = 0; pf < sizeof prefixes / sizeof *prefixes; pf++) {
-		for (unsigned rx = 0; rx < sizeof rexes + 1; rx++) { /* one more: REX before a prefix, so without effect */
+		for (unsigned rx = 0; rx < sizeof rexes + 1;
+		     rx++) { /* one more: REX before a prefix, so without effect */
 			unsigned head = prefixes[pf][0];
 			memcpy(b, prefixes[pf] + 1, head);
 			if (rx == sizeof rexes) {
@@ -331,25 +377,38 @@ static void check_forms(struct check *c)
 							unsigned n = head;
 							if (l == 2 && kind != 3)
 								continue;
-							/* of the register extension bits a few combinations do */
-							if (kind && (b1 >> 5) % 3 != 1 && (b1 >> 5) != 0)
+							/* of the register extension bits a few
+							 * combinations do */
+							if (kind && (b1 >> 5) % 3 != 1 &&
+							    (b1 >> 5) != 0)
 								continue;
 							if (kind == 0 && (w || l || vvvv || pp))
 								continue;
-							static const uint8_t first[] = { 0xc5, 0xc4, 0x8f, 0x62 };
+							static const uint8_t first[] = { 0xc5, 0xc4,
+											 0x8f,
+											 0x62 };
 							b[n++] = first[kind];
 							b[n++] = (uint8_t)b1;
+							unsigned v4 = vvvv ? 0x78 : 0x30;
+							unsigned l4 = kind == 3 ? 4 : l << 2;
 							if (kind)
-								b[n++] = (uint8_t)(w << 7 | (vvvv ? 0x78 : 0x30) | (kind == 3 ? 4 : l << 2) | pp);
+								b[n++] = (uint8_t)(w << 7 | v4 |
+										   l4 | pp);
 							if (kind == 3)
-								b[n++] = (uint8_t)(l << 5 | 8 | (op & 1));
+								b[n++] = (uint8_t)(l << 5 | 8 |
+										   (op & 1));
 							b[n++] = (uint8_t)op;
-							static const uint8_t mrs[] = { 0x00, 0x05, 0x0c, 0x48, 0x54, 0x85, 0x9c, 0xb0, 0xc1,
-										       0xca, 0xd3, 0xdc, 0xe5, 0xee, 0xf7, 0xff };
+							static const uint8_t mrs[] = {
+								0x00, 0x05, 0x0c, 0x48, 0x54, 0x85,
+								0x9c, 0xb0, 0xc1, 0xca, 0xd3, 0xdc,
+								0xe5, 0xee, 0xf7, 0xff
+							};
 							for (unsigned m = 0; m < sizeof mrs; m++) {
 								b[n] = mrs[m];
-								for (unsigned i = n + 1; i < 40; i++)
-									b[i] = (uint8_t)(0x25 + 9 * i);
+								for (unsigned i = n + 1; i < 40;
+								     i++)
+									b[i] = (uint8_t)(0x25 +
+											 9 * i);
 								step(c, "forms", b, 40, 0x401000);
 							}
 						}
@@ -360,11 +419,13 @@ static void check_forms(struct check *c)
 	}
 }
 
-/* Random bytes, half of them prefixes, escapes and short ModRM bytes; also what a cut-off input gives. */
+/* Random bytes, half of them prefixes, escapes and short ModRM bytes; also what a cut-off input
+ * gives. */
 static void check_random(struct check *c, unsigned count)
 {
-	static const uint8_t often[] = { 0x66, 0x66, 0xf2, 0xf3, 0x2e, 0x3e, 0x64, 0x67, 0xf0, 0x40, 0x41, 0x48, 0x4c, 0x4f, 0x0f, 0x0f,
-					  0x38, 0x3a, 0xc4, 0xc5, 0x62, 0x8f, 0x00, 0x05, 0xc7, 0xff };
+	static const uint8_t often[] = { 0x66, 0x66, 0xf2, 0xf3, 0x2e, 0x3e, 0x64, 0x67, 0xf0,
+					 0x40, 0x41, 0x48, 0x4c, 0x4f, 0x0f, 0x0f, 0x38, 0x3a,
+					 0xc4, 0xc5, 0x62, 0x8f, 0x00, 0x05, 0xc7, 0xff };
 	uint64_t x = 0x9e3779b97f4a7c15;
 	uint8_t b[40];
 	while (count--) {
@@ -382,7 +443,8 @@ int main(int argc, char **argv)
 	struct check c = { 0 };
 	bool only_speed = false;
 	unsigned files = 0;
-	if (!ZYAN_SUCCESS(ZydisDecoderInit(&c.zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+	if (!ZYAN_SUCCESS(
+		    ZydisDecoderInit(&c.zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
 		return 2;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--forms")) {
@@ -395,8 +457,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!only_speed)
-		printf("%u files, %" PRIu64 " instructions compared, %" PRIu64 " places refused by both, %" PRIu64
-		       " by Zydis only, %" PRIu64 " differences\n",
+		printf("%u files, %" PRIu64 " instructions compared, %" PRIu64
+		       " places refused by both, %" PRIu64 " by Zydis only, %" PRIu64
+		       " differences\n",
 		       files, c.compared, c.both_invalid, c.only_ours, c.differences);
 	return c.differences ? 1 : 0;
 }

@@ -1,8 +1,9 @@
 /* die.c: every DIE of a unit against the DIE at the same offset of the output.
  *
- * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses, ranges, location lists
- * and expressions must be what the map makes of the input's.  What a folded function's DIE may say follows the policy:
- * its ranges and those of its scopes are empty, but for its thunk; its addresses point into the kept copy. */
+ * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses,
+ * ranges, location lists and expressions must be what the map makes of the input's.  What a folded
+ * function's DIE may say follows the policy: its ranges and those of its scopes are empty, but for
+ * its thunk; its addresses point into the kept copy. */
 #include "tests/judges/judge.h"
 #include <dwarf.h>
 #include <inttypes.h>
@@ -21,7 +22,8 @@ struct attrs {
 	unsigned n;
 };
 
-/* Where the walk is: DEAD: inside of a function that the linker dropped (its addresses mean nothing). */
+/* Where the walk is: DEAD: inside of a function that the linker dropped (its addresses mean
+ * nothing). */
 struct place {
 	Dwarf_Die a, b;
 	bool dead;
@@ -67,7 +69,7 @@ static const char *die_name(Dwarf_Die *die)
 }
 
 #define AT_FMT "DIE %#" PRIx64 " (tag %#x, %s)"
-#define AT(p) (uint64_t)dwarf_dieoffset(&(p)->a), (unsigned)dwarf_tag(&(p)->a), die_name(&(p)->a)
+#define AT(p)  (uint64_t) dwarf_dieoffset(&(p)->a), (unsigned)dwarf_tag(&(p)->a), die_name(&(p)->a)
 
 enum { POINT, END, POINTER };
 
@@ -89,7 +91,8 @@ static bool address_ok(const struct judge *j, int how, uint64_t old, uint64_t ne
 		if (*want == new)
 			return true;
 		if (old == m->unit[u].old) {
-			/* The entry of a folded function is at its thunk.  A label at the end of a function lies there. */
+			/* The entry of a folded function is at its thunk.  A label at the end of a
+			 * function lies there. */
 			if (m->unit[u].folded && m->unit[u].thunk == new)
 				return true;
 			if (how == POINT && jmap_end(m, old, &r) && r == new)
@@ -131,22 +134,20 @@ static bool is_location(unsigned code)
 	case DW_AT_byte_size:
 	case DW_AT_allocated:
 	case DW_AT_associated:
-	case DW_AT_rank:
-		return true;
-	default:
-		return false;
+	case DW_AT_rank: return true;
+	default: return false;
 	}
 }
 
 static bool is_block(unsigned form)
 {
-	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 || form == DW_FORM_block2 ||
-	       form == DW_FORM_block4;
+	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 ||
+	       form == DW_FORM_block2 || form == DW_FORM_block4;
 }
 
 /* Two expressions; NULL if the second is the first after the map. */
-static const char *expr_differ(struct judge *j, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y,
-			       Dwarf_Op *b, size_t nb)
+static const char *expr_differ(struct judge *j, Dwarf_Attribute *x, Dwarf_Op *a, size_t na,
+			       Dwarf_Attribute *y, Dwarf_Op *b, size_t nb)
 {
 	uint64_t want;
 
@@ -170,8 +171,9 @@ static const char *expr_differ(struct judge *j, Dwarf_Attribute *x, Dwarf_Op *a,
 			Dwarf_Attribute p, q;
 			Dwarf_Addr va, vb;
 
-			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_getlocation_attr(y, &b[i], &q) ||
-			    dwarf_formaddr(&p, &va) || dwarf_formaddr(&q, &vb)) {
+			if (dwarf_getlocation_attr(x, &a[i], &p) ||
+			    dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formaddr(&p, &va) ||
+			    dwarf_formaddr(&q, &vb)) {
 				j->n_skipped++;
 				break;
 			}
@@ -185,12 +187,14 @@ static const char *expr_differ(struct judge *j, Dwarf_Attribute *x, Dwarf_Op *a,
 		case DW_OP_implicit_value:
 			/* number: the length, number2: where the block is in memory */
 			if (a[i].number != b[i].number ||
-			    memcmp((void *)(uintptr_t)a[i].number2, (void *)(uintptr_t)b[i].number2, a[i].number))
+			    memcmp((void *)(uintptr_t)a[i].number2, (void *)(uintptr_t)b[i].number2,
+				   a[i].number))
 				return "different blocks";
 			break;
 		case DW_OP_const_type:
 		case DW_OP_GNU_const_type: {
-			const uint8_t *p = (void *)(uintptr_t)a[i].number2, *q = (void *)(uintptr_t)b[i].number2;
+			const uint8_t *p = (void *)(uintptr_t)a[i].number2,
+				      *q = (void *)(uintptr_t)b[i].number2;
 
 			if (a[i].number != b[i].number || memcmp(p, q, *p + 1))
 				return "different typed constants";
@@ -247,8 +251,8 @@ static bool uleb(const uint8_t **p, const uint8_t *end, uint64_t *ret)
 }
 
 /* The pairs of views of a list lie between DW_AT_GNU_locviews and the list itself. */
-static void check_views(struct judge *j, struct place *p, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb,
-			Dwarf_Attribute *lb)
+static void check_views(struct judge *j, struct place *p, Dwarf_Attribute *va, Dwarf_Attribute *la,
+			Dwarf_Attribute *vb, Dwarf_Attribute *lb)
 {
 	Dwarf_Half version = 0;
 	Dwarf_Word oa, ob, ea, eb;
@@ -256,17 +260,20 @@ static void check_views(struct judge *j, struct place *p, Dwarf_Attribute *va, D
 	dwarf_cu_info(p->a.cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
 	const Elf_Data *da = j->loc[0][version >= 5], *db = j->loc[1][version >= 5];
 
-	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) || !da || oa > ea ||
-	    ea > da->d_size) {
+	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) ||
+	    !da || oa > ea || ea > da->d_size) {
 		j->n_skipped++;
 		return;
 	}
-	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb || eb > db->d_size) {
+	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb ||
+	    eb > db->d_size) {
 		judge_wrong(j, J_VIEW, AT_FMT ": views not before their list", AT(p));
 		return;
 	}
-	const uint8_t *a = (const uint8_t *)da->d_buf + oa, *a_end = (const uint8_t *)da->d_buf + ea;
-	const uint8_t *b = (const uint8_t *)db->d_buf + ob, *b_end = (const uint8_t *)db->d_buf + eb;
+	const uint8_t *a = (const uint8_t *)da->d_buf + oa,
+		      *a_end = (const uint8_t *)da->d_buf + ea;
+	const uint8_t *b = (const uint8_t *)db->d_buf + ob,
+		      *b_end = (const uint8_t *)db->d_buf + eb;
 	uint64_t x, y;
 
 	for (j->n_views++; a < a_end || b < b_end;) {
@@ -279,7 +286,8 @@ static void check_views(struct judge *j, struct place *p, Dwarf_Attribute *va, D
 	}
 }
 
-static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views)
+static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y,
+		       bool views)
 {
 	struct entry *a, *b;
 	long na = entries(x, &a), nb = entries(y, &b), k = 0;
@@ -287,8 +295,9 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 
 	if (na < 0 || nb < 0) {
 		if (nb < 0 && na >= 0)
-			judge_wrong(j, J_LOC, AT_FMT ": attribute %#x: the output's list is unreadable: %s", AT(p), x->code,
-				    dwarf_errmsg(-1));
+			judge_wrong(j, J_LOC,
+				    AT_FMT ": attribute %#x: the output's list is unreadable: %s",
+				    AT(p), x->code, dwarf_errmsg(-1));
 		j->n_skipped += na < 0;
 		goto out;
 	}
@@ -298,7 +307,8 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 		if (p->dead || (!(lo == 0 && hi == UINT64_MAX) && !jmap_exec_in(m, lo)))
 			continue;
 		j->n_locs++;
-		/* One piece for each unit that the entry touches; an empty entry is one empty piece. */
+		/* One piece for each unit that the entry touches; an empty entry is one empty
+		 * piece. */
 		do {
 			uint32_t u = jmap_find(m, lo);
 			uint64_t want_lo = lo, want_hi = hi, to = hi;
@@ -308,13 +318,15 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 			if (lo == 0 && hi == UINT64_MAX) {
 				/* the default entry */
 			} else if (u == JNONE) {
-				/* Padding, or the end of a function: an empty entry there says nothing. */
+				/* Padding, or the end of a function: an empty entry there says
+				 * nothing. */
 				uint32_t next = lo < hi ? jmap_find(m, hi - 1) : JNONE;
 
 				if (next == JNONE) {
 					uint64_t r;
 
-					if (k < nb && b[k].lo == b[k].hi && jmap_end(m, lo, &r) && r == b[k].lo)
+					if (k < nb && b[k].lo == b[k].hi && jmap_end(m, lo, &r) &&
+					    r == b[k].lo)
 						k++;
 					break;
 				}
@@ -326,25 +338,34 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 				to = hi < end ? hi : end;
 				want_lo = m->unit[u].new + (lo - m->unit[u].old);
 				want_hi = m->unit[u].new + (to - m->unit[u].old);
-				optional = (m->unit[u].folded && j->policy != J_ALIAS) || (lo == hi && !views);
+				optional = (m->unit[u].folded && j->policy != J_ALIAS) ||
+					   (lo == hi && !views);
 			}
 			long try = nb;
 
-			/* First the right place; then, in a folded unit, an entry that has no place in the program. */
+			/* First the right place; then, in a folded unit, an entry that has no place
+			 * in the program. */
 			for (int lenient = 0; lenient < 2 && try == nb; lenient++) {
-				if (lenient && !(u != JNONE && m->unit[u].folded && j->policy != J_ALIAS))
+				if (lenient &&
+				    !(u != JNONE && m->unit[u].folded && j->policy != J_ALIAS))
 					break;
 				for (try = k; try < nb; try++) {
-					bool empty = b[try].lo == b[try].hi || !jmap_exec_out(m, b[try].lo);
-					bool same = lenient ? empty : b[try].lo == want_lo && b[try].hi == want_hi;
+					bool empty = b[try].lo == b[try].hi ||
+						     !jmap_exec_out(m, b[try].lo);
+					bool same = lenient ? empty
+							    : b[try].lo == want_lo &&
+								      b[try].hi == want_hi;
 					uint64_t r;
 
-					/* An empty entry at a boundary goes with either neighbour. */
+					/* An empty entry at a boundary goes with either
+					 * neighbour. */
 					if (!same && lo == hi && b[try].lo == b[try].hi)
 						same = jmap_end(m, lo, &r) && r == b[try].lo;
-					if (same && !(why = expr_differ(j, x, a[i].op, a[i].n, y, b[try].op, b[try].n)))
+					if (same && !(why = expr_differ(j, x, a[i].op, a[i].n, y,
+									b[try].op, b[try].n)))
 						break;
-					/* Output entries without a place in the program may be passed over; others may not. */
+					/* Output entries without a place in the program may be
+					 * passed over; others may not. */
 					if (!empty || (same && !optional)) {
 						try = nb;
 						break;
@@ -354,9 +375,14 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 			if (try < nb && !why) {
 				k = try + 1;
 			} else if (!optional) {
-				judge_wrong(j, J_LOC, AT_FMT ": attribute %#x: entry %ld [%#" PRIx64 ",%#" PRIx64 ") should be [%#"
-					    PRIx64 ",%#" PRIx64 "): %s (next in the output: [%#" PRIx64 ",%#" PRIx64 "))", AT(p),
-					    x->code, i, a[i].lo, a[i].hi, want_lo, want_hi, why, k < nb ? b[k].lo : 0, k < nb ? b[k].hi : 0);
+				judge_wrong(j, J_LOC,
+					    AT_FMT
+					    ": attribute %#x: entry %ld [%#" PRIx64 ",%#" PRIx64
+					    ") should be [%#" PRIx64 ",%#" PRIx64
+					    "): %s (next in the output: [%#" PRIx64 ",%#" PRIx64
+					    "))",
+					    AT(p), x->code, i, a[i].lo, a[i].hi, want_lo, want_hi,
+					    why, k < nb ? b[k].lo : 0, k < nb ? b[k].hi : 0);
 				goto out;
 			}
 			if (to == lo)
@@ -367,8 +393,10 @@ static void check_list(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwa
 	for (; k < nb && !p->dead; k++)
 		if (b[k].lo < b[k].hi && jmap_exec_out(m, b[k].lo) &&
 		    !(p->folded != JNONE && j->policy == J_DROP)) {
-			judge_wrong(j, J_LOC, AT_FMT ": attribute %#x: entry [%#" PRIx64 ",%#" PRIx64 ") is not expected", AT(p),
-				    x->code, b[k].lo, b[k].hi);
+			judge_wrong(j, J_LOC,
+				    AT_FMT ": attribute %#x: entry [%#" PRIx64 ",%#" PRIx64
+					   ") is not expected",
+				    AT(p), x->code, b[k].lo, b[k].hi);
 			break;
 		}
 out:
@@ -378,11 +406,12 @@ out:
 
 static void check_ranges(struct judge *j, struct place *p)
 {
-	struct jset want = {0}, have = {0};
+	struct jset want = { 0 }, have = { 0 };
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	int tag = dwarf_tag(&p->a);
-	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit;
+	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit ||
+		     tag == DW_TAG_partial_unit;
 	const char *why = NULL;
 	char buf[512];
 
@@ -398,18 +427,21 @@ static void check_ranges(struct judge *j, struct place *p)
 		if (p->dead)
 			continue;
 		if (!jset_add(&have, j, lo, hi) && jmap_exec_out(&j->map, lo)) {
-			snprintf(buf, sizeof(buf), "[%#" PRIx64 ",%#" PRIx64 ") leaves the code", lo, hi);
+			snprintf(buf, sizeof(buf), "[%#" PRIx64 ",%#" PRIx64 ") leaves the code",
+				 lo, hi);
 			why = buf;
 		}
 	}
 	if (off < 0) {
-		snprintf(buf, sizeof(buf), "the output's ranges are unreadable: %s", dwarf_errmsg(-1));
+		snprintf(buf, sizeof(buf), "the output's ranges are unreadable: %s",
+			 dwarf_errmsg(-1));
 		why = buf;
 	}
 	if (!owner)
 		want.n_thunks = 0;
 	if (!why)
-		why = jset_differ(&want, &have, j, owner && j->policy == J_OVERLAY, buf, sizeof(buf));
+		why = jset_differ(&want, &have, j, owner && j->policy == J_OVERLAY, buf,
+				  sizeof(buf));
 	j->n_ranges++;
 	if (why)
 		judge_wrong(j, J_RANGE, AT_FMT ": %s", AT(p), why);
@@ -440,10 +472,8 @@ static bool value_same(struct judge *j, Dwarf_Attribute *x, Dwarf_Attribute *y)
 
 		return !dwarf_formudata(x, &a) && !dwarf_formudata(y, &b) && a == b;
 	}
-	case DW_FORM_data16:
-		return y->form == x->form && !memcmp(x->valp, y->valp, 16);
-	case DW_FORM_ref_sig8:
-		return y->form == x->form && !memcmp(x->valp, y->valp, 8);
+	case DW_FORM_data16: return y->form == x->form && !memcmp(x->valp, y->valp, 16);
+	case DW_FORM_ref_sig8: return y->form == x->form && !memcmp(x->valp, y->valp, 8);
 	case DW_FORM_string:
 	case DW_FORM_strp:
 	case DW_FORM_line_strp:
@@ -472,16 +502,14 @@ static bool value_same(struct judge *j, Dwarf_Attribute *x, Dwarf_Attribute *y)
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
-	case DW_FORM_ref_sup4:
-		return y->form == x->form && !memcmp(x->valp, y->valp, 4);
-	case DW_FORM_ref_sup8:
-		return y->form == x->form && !memcmp(x->valp, y->valp, 8);
+	case DW_FORM_ref_sup4: return y->form == x->form && !memcmp(x->valp, y->valp, 4);
+	case DW_FORM_ref_sup8: return y->form == x->form && !memcmp(x->valp, y->valp, 8);
 	default:
 		if (is_block(x->form)) {
 			Dwarf_Block a, b;
 
-			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) && a.length == b.length &&
-			       !memcmp(a.data, b.data, a.length);
+			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) &&
+			       a.length == b.length && !memcmp(a.data, b.data, a.length);
 		}
 		j->n_skipped++;
 		return true;
@@ -490,15 +518,16 @@ static bool value_same(struct judge *j, Dwarf_Attribute *x, Dwarf_Attribute *y)
 
 static bool is_address(unsigned form)
 {
-	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 || form == DW_FORM_addrx2 ||
-	       form == DW_FORM_addrx3 || form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
+	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 ||
+	       form == DW_FORM_addrx2 || form == DW_FORM_addrx3 || form == DW_FORM_addrx4 ||
+	       form == DW_FORM_GNU_addr_index;
 }
 
 static void check_address(struct judge *j, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y)
 {
 	int tag = dwarf_tag(&p->a);
-	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_type_unit ||
-			tag == DW_TAG_skeleton_unit;
+	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit ||
+			tag == DW_TAG_type_unit || tag == DW_TAG_skeleton_unit;
 	Dwarf_Addr a, b;
 	uint64_t want;
 	int how = POINT;
@@ -507,10 +536,12 @@ static void check_address(struct judge *j, struct place *p, Dwarf_Attribute *x, 
 	if (unit_die && x->code == DW_AT_low_pc)
 		return;
 	if (dwarf_formaddr(x, &a) || dwarf_formaddr(y, &b)) {
-		judge_wrong(j, J_ADDR, AT_FMT ": attribute %#x: not an address in the output", AT(p), x->code);
+		judge_wrong(j, J_ADDR, AT_FMT ": attribute %#x: not an address in the output",
+			    AT(p), x->code);
 		return;
 	}
-	if (x->code == DW_AT_call_return_pc || (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
+	if (x->code == DW_AT_call_return_pc ||
+	    (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
 		how = END;
 	j->n_addrs++;
 	if (p->dead || address_ok(j, how, a, b, &want))
@@ -518,20 +549,22 @@ static void check_address(struct judge *j, struct place *p, Dwarf_Attribute *x, 
 	/* A scope of a folded function may begin anywhere in it, as long as it is empty. */
 	if (p->folded != JNONE && x->code == DW_AT_low_pc && j->policy == J_DROP)
 		return;
-	judge_wrong(j, J_ADDR, AT_FMT ": attribute %#x is %#" PRIx64 ", expected %#" PRIx64 " (was %#" PRIx64 ")", AT(p),
-		    x->code, b, want, a);
+	judge_wrong(j, J_ADDR,
+		    AT_FMT ": attribute %#x is %#" PRIx64 ", expected %#" PRIx64 " (was %#" PRIx64
+			   ")",
+		    AT(p), x->code, b, want, a);
 }
 
 static void check_die(struct judge *j, struct place *p)
 {
-	struct attrs sa = {0}, sb = {0};
+	struct attrs sa = { 0 }, sb = { 0 };
 	Dwarf_Addr lo;
 	int tag = dwarf_tag(&p->a);
 
 	j->n_dies++;
 	if (dwarf_dieoffset(&p->a) != dwarf_dieoffset(&p->b) || tag != dwarf_tag(&p->b)) {
-		judge_wrong(j, J_TREE, AT_FMT ": the output has tag %#x at %#" PRIx64, AT(p), (unsigned)dwarf_tag(&p->b),
-			    (uint64_t)dwarf_dieoffset(&p->b));
+		judge_wrong(j, J_TREE, AT_FMT ": the output has tag %#x at %#" PRIx64, AT(p),
+			    (unsigned)dwarf_tag(&p->b), (uint64_t)dwarf_dieoffset(&p->b));
 		return;
 	}
 	dwarf_getattrs(&p->a, collect, &sa, 0);
@@ -554,9 +587,11 @@ static void check_die(struct judge *j, struct place *p)
 	}
 	/* New attributes: ranges in place of high_pc, and fillers of the vendors' range. */
 	for (unsigned i = 0; i < sb.n; i++)
-		if (!has(&sa, sb.v[i].code) && sb.v[i].code < DW_AT_lo_user && sb.v[i].code != DW_AT_rnglists_base &&
+		if (!has(&sa, sb.v[i].code) && sb.v[i].code < DW_AT_lo_user &&
+		    sb.v[i].code != DW_AT_rnglists_base &&
 		    !(sb.v[i].code == DW_AT_ranges && has(&sa, DW_AT_high_pc)))
-			judge_wrong(j, J_ATTR, AT_FMT ": attribute %#x is new", AT(p), sb.v[i].code);
+			judge_wrong(j, J_ATTR, AT_FMT ": attribute %#x is new", AT(p),
+				    sb.v[i].code);
 	if (has(&sa, DW_AT_high_pc) || has(&sa, DW_AT_ranges))
 		check_ranges(j, p);
 	for (unsigned i = 0; i < sa.n; i++) {
@@ -579,11 +614,12 @@ static void check_die(struct judge *j, struct place *p)
 		case DW_AT_rnglists_base:
 		case DW_AT_loclists_base:
 		case DW_AT_GNU_addr_base:
-		case DW_AT_GNU_ranges_base:
-			continue;
+		case DW_AT_GNU_ranges_base: continue;
 		case DW_AT_GNU_locviews:
-			if (p->folded == JNONE && !p->dead && has(&sa, DW_AT_location) && has(&sb, DW_AT_location))
-				check_views(j, p, x, find(&sa, i - 1, DW_AT_location), y, find(&sb, i - 1, DW_AT_location));
+			if (p->folded == JNONE && !p->dead && has(&sa, DW_AT_location) &&
+			    has(&sb, DW_AT_location))
+				check_views(j, p, x, find(&sa, i - 1, DW_AT_location), y,
+					    find(&sb, i - 1, DW_AT_location));
 			continue;
 		}
 		if (is_address(x->form)) {
@@ -595,20 +631,30 @@ static void check_die(struct judge *j, struct place *p)
 
 			if (dwarf_getlocation(x, &a, &na)) {
 				if (!value_same(j, x, y))
-					judge_wrong(j, J_ATTR, AT_FMT ": attribute %#x has another value", AT(p), x->code);
+					judge_wrong(j, J_ATTR,
+						    AT_FMT ": attribute %#x has another value",
+						    AT(p), x->code);
 				continue;
 			}
-			why = dwarf_getlocation(y, &b, &nb) ? "unreadable" : p->dead ? NULL : expr_differ(j, x, a, na, y, b, nb);
+			why = dwarf_getlocation(y, &b, &nb) ? "unreadable"
+			      : p->dead                     ? NULL
+							    : expr_differ(j, x, a, na, y, b, nb);
 			if (why)
-				judge_wrong(j, J_LOC, AT_FMT ": attribute %#x: %s", AT(p), x->code, why);
+				judge_wrong(j, J_LOC, AT_FMT ": attribute %#x: %s", AT(p), x->code,
+					    why);
 		} else if (is_location(x->code) &&
 			   (x->form == DW_FORM_sec_offset || x->form == DW_FORM_loclistx ||
-			    ((x->form == DW_FORM_data4 || x->form == DW_FORM_data8) && dwarf_whatattr(x) != DW_AT_data_member_location &&
-			     dwarf_whatattr(x) != DW_AT_byte_size && dwarf_whatattr(x) != DW_AT_upper_bound &&
-			     dwarf_whatattr(x) != DW_AT_lower_bound && dwarf_whatattr(x) != DW_AT_count))) {
+			    ((x->form == DW_FORM_data4 || x->form == DW_FORM_data8) &&
+			     dwarf_whatattr(x) != DW_AT_data_member_location &&
+			     dwarf_whatattr(x) != DW_AT_byte_size &&
+			     dwarf_whatattr(x) != DW_AT_upper_bound &&
+			     dwarf_whatattr(x) != DW_AT_lower_bound &&
+			     dwarf_whatattr(x) != DW_AT_count))) {
 			check_list(j, p, x, y, has(&sa, DW_AT_GNU_locviews));
 		} else if (!value_same(j, x, y)) {
-			judge_wrong(j, J_ATTR, AT_FMT ": attribute %#x (form %#x) has another value", AT(p), x->code, x->form);
+			judge_wrong(j, J_ATTR,
+				    AT_FMT ": attribute %#x (form %#x) has another value", AT(p),
+				    x->code, x->form);
 		}
 	}
 }
@@ -620,7 +666,7 @@ void judge_unit(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 
 	if (!stack)
 		abort();
-	stack[0] = (struct place){.a = *a, .b = *b, .folded = JNONE};
+	stack[0] = (struct place){ .a = *a, .b = *b, .folded = JNONE };
 	for (;;) {
 		struct place *p = &stack[depth], *c = p + 1;
 
@@ -645,7 +691,8 @@ void judge_unit(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			if (ra == 0 && rb == 0)
 				break;
 			if (ra != rb)
-				judge_wrong(j, J_TREE, AT_FMT ": the output has other siblings", AT(p));
+				judge_wrong(j, J_TREE, AT_FMT ": the output has other siblings",
+					    AT(p));
 		}
 		if (depth == 0)
 			break;

@@ -2,9 +2,10 @@
  *
  *   judge_dwarf [--policy=overlay|alias|drop] [--max=N] [--no-lines] IN OUT MAP
  *
- * MAP is what icfold --map wrote.  libdw reads both files: every DIE with all its attributes, ranges, location lists and
- * expressions, every row of the line tables, .debug_aranges, .eh_frame and .debug_frame.  Files without debug information
- * are fine: then the unwind tables are compared.  Exit code: 0 all right, 1 faults, 2 it could not be judged. */
+ * MAP is what icfold --map wrote.  libdw reads both files: every DIE with all its attributes,
+ * ranges, location lists and expressions, every row of the line tables, .debug_aranges, .eh_frame
+ * and .debug_frame.  Files without debug information are fine: then the unwind tables are compared.
+ * Exit code: 0 all right, 1 faults, 2 it could not be judged. */
 #include "tests/judges/judge.h"
 #include <dwarf.h>
 #include <errno.h>
@@ -17,8 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const kind_names[J_KINDS] = {"tree",  "attribute",  "address", "ranges",      "location",
-						"views", "line row", "folded line row", "aranges", "unwind row"};
+static const char *const kind_names[J_KINDS] = { "tree",      "attribute",       "address",
+						 "ranges",    "location",        "views",
+						 "line row",  "folded line row", "aranges",
+						 "unwind row" };
 
 void judge_wrong(struct judge *j, enum jkind kind, const char *fmt, ...)
 {
@@ -33,7 +36,8 @@ void judge_wrong(struct judge *j, enum jkind kind, const char *fmt, ...)
 	putchar('\n');
 }
 
-/* The next unit of .debug_info and .debug_types; skeletons without their other half are units too. */
+/* The next unit of .debug_info and .debug_types; skeletons without their other half are units
+ * too. */
 static bool next_unit(Dwarf *d, Dwarf_CU **cu, Dwarf_Die *die, uint8_t *type)
 {
 	Dwarf_Half version;
@@ -51,7 +55,7 @@ static bool is_artificial(Dwarf_Die *die)
 /* The artificial unit may not claim an address of the program. */
 static void check_artificial(struct judge *j, Dwarf_Die *die)
 {
-	struct jset want = {0}, have = {0};
+	struct jset want = { 0 }, have = { 0 };
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	char buf[512];
@@ -73,8 +77,10 @@ static void judge_units(struct judge *j, bool lines)
 	bool more_a = next_unit(j->in, &ca, &a, &ta), more_b = next_unit(j->out, &cb, &b, &tb);
 
 	while (more_a || more_b) {
-		/* An input that was folded before has artificial units of its own; the new ones are what it has not got. */
-		if (more_b && is_artificial(&b) && !(more_a && is_artificial(&a) && dwarf_dieoffset(&a) == dwarf_dieoffset(&b))) {
+		/* An input that was folded before has artificial units of its own; the new ones are
+		 * what it has not got. */
+		if (more_b && is_artificial(&b) &&
+		    !(more_a && is_artificial(&a) && dwarf_dieoffset(&a) == dwarf_dieoffset(&b))) {
 			check_artificial(j, &b);
 			if (lines)
 				judge_folded_lines(j, &b);
@@ -82,8 +88,11 @@ static void judge_units(struct judge *j, bool lines)
 			continue;
 		}
 		if (!more_a || !more_b || ta != tb || dwarf_dieoffset(&a) != dwarf_dieoffset(&b)) {
-			judge_wrong(j, J_TREE, "units part at %#" PRIx64 " in the input, %#" PRIx64 " in the output",
-				    more_a ? (uint64_t)dwarf_dieoffset(&a) : 0, more_b ? (uint64_t)dwarf_dieoffset(&b) : 0);
+			judge_wrong(j, J_TREE,
+				    "units part at %#" PRIx64 " in the input, %#" PRIx64
+				    " in the output",
+				    more_a ? (uint64_t)dwarf_dieoffset(&a) : 0,
+				    more_b ? (uint64_t)dwarf_dieoffset(&b) : 0);
 			return;
 		}
 		judge_unit(j, &a, &b);
@@ -116,13 +125,15 @@ static Elf *open_elf(const char *path)
 	Elf *e = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 
 	if (!e || elf_kind(e) != ELF_K_ELF) {
-		fprintf(stderr, "judge_dwarf: %s: %s\n", path, fd < 0 ? strerror(errno) : "not an ELF file");
+		fprintf(stderr, "judge_dwarf: %s: %s\n", path,
+			fd < 0 ? strerror(errno) : "not an ELF file");
 		exit(2);
 	}
 	return e;
 }
 
-/* .debug_loc and .debug_loclists as bytes, through a handle of their own: libdw decompresses for itself. */
+/* .debug_loc and .debug_loclists as bytes, through a handle of their own: libdw decompresses for
+ * itself. */
 static Elf *load_lists(const char *path, Elf_Data **loc)
 {
 	Elf *e = open_elf(path);
@@ -132,8 +143,12 @@ static Elf *load_lists(const char *path, Elf_Data **loc)
 
 	elf_getshdrstrndx(e, &shstrndx);
 	while ((scn = elf_nextscn(e, scn))) {
-		const char *name = gelf_getshdr(scn, &sh) ? elf_strptr(e, shstrndx, sh.sh_name) : NULL;
-		int which = !name ? -1 : !strcmp(name, ".debug_loc") ? 0 : !strcmp(name, ".debug_loclists") ? 1 : -1;
+		const char *name =
+			gelf_getshdr(scn, &sh) ? elf_strptr(e, shstrndx, sh.sh_name) : NULL;
+		int which = !name                              ? -1
+			    : !strcmp(name, ".debug_loc")      ? 0
+			    : !strcmp(name, ".debug_loclists") ? 1
+							       : -1;
 
 		if (which < 0)
 			continue;
@@ -148,7 +163,7 @@ static Elf *load_lists(const char *path, Elf_Data **loc)
 
 int main(int argc, char **argv)
 {
-	struct judge j = {.max = 10};
+	struct judge j = { .max = 10 };
 	bool lines = true;
 	int arg = 1;
 
@@ -167,7 +182,8 @@ int main(int argc, char **argv)
 			arg = argc;
 	}
 	if (argc - arg != 3) {
-		fprintf(stderr, "usage: judge_dwarf [--policy=overlay|alias|drop] [--max=N] [--no-lines] IN OUT MAP\n");
+		fprintf(stderr,
+			"usage: judge_dwarf [--policy=overlay|alias|drop] [--max=N] [--no-lines] IN OUT MAP\n");
 		return 2;
 	}
 	elf_version(EV_CURRENT);
@@ -175,12 +191,14 @@ int main(int argc, char **argv)
 	j.elf_out = open_elf(argv[arg + 1]);
 	if (!jmap_load(&j.map, argv[arg + 2], j.elf_in, j.elf_out))
 		exit(2);
-	Elf *lists_in = load_lists(argv[arg], j.loc[0]), *lists_out = load_lists(argv[arg + 1], j.loc[1]);
+	Elf *lists_in = load_lists(argv[arg], j.loc[0]),
+	    *lists_out = load_lists(argv[arg + 1], j.loc[1]);
 
 	j.in = dwarf_begin_elf(j.elf_in, DWARF_C_READ, NULL);
 	j.out = dwarf_begin_elf(j.elf_out, DWARF_C_READ, NULL);
 	if (j.in && !j.out) {
-		judge_wrong(&j, J_TREE, "the output has no debug information: %s", dwarf_errmsg(-1));
+		judge_wrong(&j, J_TREE, "the output has no debug information: %s",
+			    dwarf_errmsg(-1));
 	} else if (j.in) {
 		judge_units(&j, lines);
 		if (lines)
@@ -189,7 +207,8 @@ int main(int argc, char **argv)
 	}
 	judge_frames(&j);
 	if (has_info(j.elf_in) && !j.n_dies) {
-		fprintf(stderr, "judge_dwarf: libdw cannot read .debug_info of the input (an unknown compression?)\n");
+		fprintf(stderr,
+			"judge_dwarf: libdw cannot read .debug_info of the input (an unknown compression?)\n");
 		exit(2);
 	}
 
@@ -200,14 +219,16 @@ int main(int argc, char **argv)
 		folded += j.map.unit[i].folded;
 		guessed += j.map.unit[i].guessed;
 	}
-	printf("%" PRIu32 " units, %" PRIu32 " folded, %" PRIu32 " thunks", j.map.n, folded, j.map.n_thunk);
+	printf("%" PRIu32 " units, %" PRIu32 " folded, %" PRIu32 " thunks", j.map.n, folded,
+	       j.map.n_thunk);
 	if (guessed)
 		printf(" (%" PRIu32 " whose kept copy is a guess)", guessed);
-	printf("; %" PRIu64 " DIEs, %" PRIu64 " attributes, %" PRIu64 " addresses, %" PRIu64 " range lists, %" PRIu64
-	       " location entries, %" PRIu64 " view lists, %" PRIu64 " line rows, %" PRIu64 " folded line rows, %" PRIu64
-	       " aranges, %" PRIu64 " unwind rows; %" PRIu64 " skipped\n",
-	       j.n_dies, j.n_attrs, j.n_addrs, j.n_ranges, j.n_locs, j.n_views, j.n_rows, j.n_folded_rows, j.n_aranges, j.n_frames,
-	       j.n_skipped);
+	printf("; %" PRIu64 " DIEs, %" PRIu64 " attributes, %" PRIu64 " addresses, %" PRIu64
+	       " range lists, %" PRIu64 " location entries, %" PRIu64 " view lists, %" PRIu64
+	       " line rows, %" PRIu64 " folded line rows, %" PRIu64 " aranges, %" PRIu64
+	       " unwind rows; %" PRIu64 " skipped\n",
+	       j.n_dies, j.n_attrs, j.n_addrs, j.n_ranges, j.n_locs, j.n_views, j.n_rows,
+	       j.n_folded_rows, j.n_aranges, j.n_frames, j.n_skipped);
 	for (int k = 0; k < J_KINDS; k++) {
 		total += j.wrong[k];
 		if (j.wrong[k])

@@ -50,7 +50,7 @@ void judge_aranges(struct judge *j)
 
 	for (size_t i = 0, k = 0; i < na || k < nb;) {
 		Dwarf_Off cu = i < na && (k == nb || a[i].cu <= b[k].cu) ? a[i].cu : b[k].cu;
-		struct jset want = {0}, have = {0};
+		struct jset want = { 0 }, have = { 0 };
 		const char *why;
 
 		for (; i < na && a[i].cu == cu; i++)
@@ -61,7 +61,8 @@ void judge_aranges(struct judge *j)
 		why = jset_differ(&want, &have, j, j->policy == J_OVERLAY, buf, sizeof(buf));
 		j->n_aranges++;
 		if (why)
-			judge_wrong(j, J_ARANGE, ".debug_aranges: unit %#" PRIx64 ": %s", (uint64_t)cu, why);
+			judge_wrong(j, J_ARANGE, ".debug_aranges: unit %#" PRIx64 ": %s",
+				    (uint64_t)cu, why);
 		jset_free(&want);
 		jset_free(&have);
 	}
@@ -74,7 +75,8 @@ static bool ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb)
 	if (na != nb)
 		return false;
 	for (size_t i = 0; i < na; i++)
-		if (a[i].atom != b[i].atom || a[i].number != b[i].number || a[i].number2 != b[i].number2)
+		if (a[i].atom != b[i].atom || a[i].number != b[i].number ||
+		    a[i].number2 != b[i].number2)
 			return false;
 	return true;
 }
@@ -85,12 +87,14 @@ static const char *frame_differ(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 	size_t nx, ny;
 	bool sa, sb;
 
-	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) || sa != sb)
+	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) ||
+	    sa != sb)
 		return "return register or signal frame";
 	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) || !ops_same(x, nx, y, ny))
 		return "canonical frame address";
 	for (int r = 0; r < regs; r++) {
-		int ra = dwarf_frame_register(a, r, mx, &x, &nx), rb = dwarf_frame_register(b, r, my, &y, &ny);
+		int ra = dwarf_frame_register(a, r, mx, &x, &nx),
+		    rb = dwarf_frame_register(b, r, my, &y, &ny);
 
 		if (ra != rb)
 			return "register rule";
@@ -111,12 +115,17 @@ static void frames_of(struct judge *j, Dwarf_CFI *in, Dwarf_CFI *out, const char
 		for (uint64_t off = 0; off < u->size && !u->folded;) {
 			Dwarf_Frame *a = NULL, *b = NULL;
 			Dwarf_Addr sa, ea, sb, eb;
-			int ra = dwarf_cfi_addrframe(in, u->old + off, &a), rb = dwarf_cfi_addrframe(out, u->new + off, &b);
+			int ra = dwarf_cfi_addrframe(in, u->old + off, &a),
+			    rb = dwarf_cfi_addrframe(out, u->new + off, &b);
 
 			if (ra || rb) {
 				if (ra != rb)
-					judge_wrong(j, J_FRAME, "%s: %s + %#" PRIx64 " (%#" PRIx64 "): %s in the input, %s in the output", section,
-						    u->name, off, u->new + off, ra ? "no rules" : "rules", rb ? "none" : "some");
+					judge_wrong(j, J_FRAME,
+						    "%s: %s + %#" PRIx64 " (%#" PRIx64
+						    "): %s in the input, %s in the output",
+						    section, u->name, off, u->new + off,
+						    ra ? "no rules" : "rules",
+						    rb ? "none" : "some");
 				/* Look at the last byte too: rules may begin inside. */
 				off = off < u->size - 1 ? u->size - 1 : u->size;
 			} else {
@@ -132,8 +141,10 @@ static void frames_of(struct judge *j, Dwarf_CFI *in, Dwarf_CFI *out, const char
 					why = "end of the row";
 				j->n_frames++;
 				if (why)
-					judge_wrong(j, J_FRAME, "%s: %s + %#" PRIx64 " (%#" PRIx64 "): other %s", section, u->name, off,
-						    u->new + off, why);
+					judge_wrong(j, J_FRAME,
+						    "%s: %s + %#" PRIx64 " (%#" PRIx64
+						    "): other %s",
+						    section, u->name, off, u->new + off, why);
 				off = ea - u->old > off ? ea - u->old : off + 1;
 			}
 			free(a);
@@ -154,11 +165,15 @@ static void thunk_frames(struct judge *j, Dwarf_CFI *out)
 		size_t n;
 		bool ok = false;
 
-		for (uint64_t off = 0; off < u->thunk_size; off += u->thunk_size > 1 ? u->thunk_size - 1 : 1) {
-			ok = !dwarf_cfi_addrframe(out, u->thunk + off, &f) && !dwarf_frame_cfa(f, &op, &n) && n >= 1 &&
+		for (uint64_t off = 0;
+		     off<u->thunk_size; off += u->thunk_size> 1 ? u->thunk_size - 1 : 1) {
+			ok = !dwarf_cfi_addrframe(out, u->thunk + off, &f) &&
+			     !dwarf_frame_cfa(f, &op, &n) && n >= 1 &&
 			     ((op->atom == DW_OP_breg7 && op->number == 8 && n == 1) ||
-			      (op->atom == DW_OP_bregx && op->number == 7 && op->number2 == 8 && n == 1) ||
-			      (op->atom == DW_OP_breg7 && op->number == 0 && n == 2 && op[1].number == 8));
+			      (op->atom == DW_OP_bregx && op->number == 7 && op->number2 == 8 &&
+			       n == 1) ||
+			      (op->atom == DW_OP_breg7 && op->number == 0 && n == 2 &&
+			       op[1].number == 8));
 			free(f);
 			f = NULL;
 			if (!ok)
@@ -166,20 +181,24 @@ static void thunk_frames(struct judge *j, Dwarf_CFI *out)
 		}
 		j->n_frames++;
 		if (!ok)
-			judge_wrong(j, J_FRAME, ".eh_frame: the thunk of %s at %#" PRIx64 " has not got CFA = rsp + 8", u->name, u->thunk);
+			judge_wrong(j, J_FRAME,
+				    ".eh_frame: the thunk of %s at %#" PRIx64
+				    " has not got CFA = rsp + 8",
+				    u->name, u->thunk);
 	}
 }
 
 void judge_frames(struct judge *j)
 {
 	Dwarf_CFI *a = dwarf_getcfi_elf(j->elf_in), *b = dwarf_getcfi_elf(j->elf_out);
-	GElf_Ehdr eh = {0};
+	GElf_Ehdr eh = { 0 };
 
 	gelf_getehdr(j->elf_in, &eh);
 	int regs = eh.e_machine == EM_X86_64 ? 17 : 97;
 
 	if (a && !b && j->map.n_new)
-		judge_wrong(j, J_FRAME, ".eh_frame: unreadable in the output: %s", dwarf_errmsg(-1));
+		judge_wrong(j, J_FRAME, ".eh_frame: unreadable in the output: %s",
+			    dwarf_errmsg(-1));
 	if (a && b) {
 		frames_of(j, a, b, ".eh_frame", regs);
 		if (eh.e_machine == EM_X86_64)

@@ -1,5 +1,6 @@
-/* judge.h: shared by the files of judge_dwarf, which checks with libdw alone that the debug information of a folded
- * program is that of the input carried through the address map.  It uses nothing of the program it judges. */
+/* judge.h: shared by the files of judge_dwarf, which checks with libdw alone that the debug
+ * information of a folded program is that of the input carried through the address map.  It uses
+ * nothing of the program it judges. */
 #ifndef TESTS_JUDGES_JUDGE_H
 #define TESTS_JUDGES_JUDGE_H
 #include <elfutils/libdw.h>
@@ -10,21 +11,21 @@
 /* One line of the map file. */
 struct junit {
 	uint64_t old, size, new;
-	const char *name;  /* owned by the map */
-	uint32_t kept;     /* index of the unit whose code this one uses; its own index unless folded */
+	const char *name; /* owned by the map */
+	uint32_t kept; /* index of the unit whose code this one uses; its own index unless folded */
 	bool folded;
-	bool has_folded;   /* others use its code */
-	bool guessed;      /* which unit of its group is the kept one could not be told from the files */
-	uint64_t thunk;    /* address of its thunk in the output, 0 if none */
+	bool has_folded; /* others use its code */
+	bool guessed; /* which unit of its group is the kept one could not be told from the files */
+	uint64_t thunk; /* address of its thunk in the output, 0 if none */
 	uint64_t thunk_size;
 };
 
 struct jmap {
 	struct junit *unit; /* sorted by old */
 	uint32_t n;
-	uint32_t *by_new;   /* the units that are not folded, sorted by new address */
+	uint32_t *by_new; /* the units that are not folded, sorted by new address */
 	uint32_t n_new;
-	uint32_t *thunk;    /* the units that have a thunk, sorted by its address */
+	uint32_t *thunk; /* the units that have a thunk, sorted by its address */
 	uint32_t n_thunk;
 	uint64_t (*exec_in)[2], (*exec_out)[2]; /* executable sections, half-open */
 	uint32_t n_exec_in, n_exec_out;
@@ -33,12 +34,13 @@ struct jmap {
 
 #define JNONE UINT32_MAX
 
-/* Reads the map file PATH; the symbol tables of both files tell which unit of a group is the kept one and where thunks
- * are.  Prints a message and returns false when it cannot. */
+/* Reads the map file PATH; the symbol tables of both files tell which unit of a group is the kept
+ * one and where thunks are.  Prints a message and returns false when it cannot. */
 bool jmap_load(struct jmap *map, const char *path, Elf *in, Elf *out);
 void jmap_free(struct jmap *map);
 
-/* The unit that holds an address of the input (the byte there; for an end address, the byte before). */
+/* The unit that holds an address of the input (the byte there; for an end address, the byte
+ * before). */
 uint32_t jmap_find(const struct jmap *map, uint64_t va);
 /* The kept unit that holds an address of the output, and the unit whose thunk holds it. */
 uint32_t jmap_find_new(const struct jmap *map, uint64_t va);
@@ -52,22 +54,38 @@ bool jmap_end(const struct jmap *map, uint64_t va, uint64_t *ret);
 enum jpolicy { J_OVERLAY, J_ALIAS, J_DROP };
 
 /* The kinds of fault that are counted, each with its own limit of printed lines. */
-enum jkind { J_TREE, J_ATTR, J_ADDR, J_RANGE, J_LOC, J_VIEW, J_LINE, J_FOLDED_LINE, J_ARANGE, J_FRAME, J_KINDS };
+enum jkind {
+	J_TREE,
+	J_ATTR,
+	J_ADDR,
+	J_RANGE,
+	J_LOC,
+	J_VIEW,
+	J_LINE,
+	J_FOLDED_LINE,
+	J_ARANGE,
+	J_FRAME,
+	J_KINDS
+};
 
 struct judge {
 	struct jmap map;
 	Dwarf *in, *out;
 	Elf *elf_in, *elf_out;
-	Elf_Data *loc[2][2]; /* [output][version 5]: .debug_loc, .debug_loclists, for the views in them; NULL: none */
+	Elf_Data *loc[2][2]; /* [output][version 5]: .debug_loc, .debug_loclists, for the views in
+				them; NULL: none */
 	enum jpolicy policy;
-	unsigned max;               /* faults printed of each kind */
+	unsigned max; /* faults printed of each kind */
 	uint64_t wrong[J_KINDS];
-	uint64_t n_dies, n_attrs, n_addrs, n_ranges, n_locs, n_views, n_rows, n_folded_rows, n_aranges, n_frames, n_skipped;
-	struct jlines *folded_rows; /* rows of folded units in the input, waiting for the artificial unit */
+	uint64_t n_dies, n_attrs, n_addrs, n_ranges, n_locs, n_views, n_rows, n_folded_rows,
+		n_aranges, n_frames, n_skipped;
+	struct jlines *folded_rows; /* rows of folded units in the input, waiting for the artificial
+				       unit */
 };
 
 /* Counts a fault and prints it unless too many of its kind were printed. */
-void judge_wrong(struct judge *j, enum jkind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void judge_wrong(struct judge *j, enum jkind kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* A set of addresses cut at units: what a list of ranges means after the map. */
 struct jpiece {
@@ -83,14 +101,18 @@ struct jset {
 void jset_free(struct jset *s);
 /* Adds what the input range [LO, HI) must become. */
 void jset_expect(struct jset *s, const struct judge *j, uint64_t lo, uint64_t hi);
-/* Adds the output range [LO, HI); false: a part of it that is not empty lies in no executable section. */
+/* Adds the output range [LO, HI); false: a part of it that is not empty lies in no executable
+ * section. */
 bool jset_add(struct jset *s, const struct judge *j, uint64_t lo, uint64_t hi);
-/* Compares; NULL if equal, else a text in BUF.  THUNKS: the expected thunks must be there; otherwise they may. */
-const char *jset_differ(struct jset *want, struct jset *have, const struct judge *j, bool thunks, char *buf, size_t size);
+/* Compares; NULL if equal, else a text in BUF.  THUNKS: the expected thunks must be there;
+ * otherwise they may. */
+const char *jset_differ(struct jset *want, struct jset *have, const struct judge *j, bool thunks,
+			char *buf, size_t size);
 
 /* die.c: the DIEs of one unit, A in the input and B in the output. */
 void judge_unit(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
-/* line.c: the line table of one unit; the artificial unit's; what the artificial unit should have had. */
+/* line.c: the line table of one unit; the artificial unit's; what the artificial unit should have
+ * had. */
 void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
 void judge_folded_lines(struct judge *j, Dwarf_Die *b);
 void judge_lines_done(struct judge *j);

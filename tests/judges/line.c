@@ -1,10 +1,11 @@
 /* line.c: the rows of the line tables, as libdw decodes them.
  *
- * Every row of the input inside a kept unit must be in the output, at the mapped address, and no others.  libdw sorts the
- * rows of all sequences by address, so a row at the boundary of two units may belong to the end of the one or the start
- * of the other: those are compared as sets, with both places allowed, and the row in force at the first and last byte of
- * every kept unit is compared besides.  The rows of folded units are kept aside: those that name other places than the
- * kept unit's must be in the artificial unit. */
+ * Every row of the input inside a kept unit must be in the output, at the mapped address, and no
+ * others.  libdw sorts the rows of all sequences by address, so a row at the boundary of two units
+ * may belong to the end of the one or the start of the other: those are compared as sets, with both
+ * places allowed, and the row in force at the first and last byte of every kept unit is compared
+ * besides.  The rows of folded units are kept aside: those that name other places than the kept
+ * unit's must be in the artificial unit. */
 #include "tests/judges/judge.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,11 +13,11 @@
 #include <string.h>
 
 struct row {
-	uint64_t addr, alt;  /* ALT: another place that is right too, or 0 */
-	const char *file;    /* owned by libdw */
+	uint64_t addr, alt; /* ALT: another place that is right too, or 0 */
+	const char *file;   /* owned by libdw */
 	int line, col;
 	unsigned flags, isa, disc;
-	uint32_t unit, cu;   /* CU: number of the table */
+	uint32_t unit, cu; /* CU: number of the table */
 	uint32_t order;
 	bool optional, used;
 };
@@ -29,7 +30,8 @@ struct rows {
 };
 
 struct jlines {
-	struct rows group; /* rows of units that are in a group, kept or folded; addr: in the output */
+	struct rows
+		group; /* rows of units that are in a group, kept or folded; addr: in the output */
 	struct rows artificial;
 	uint32_t n_cu;
 };
@@ -56,7 +58,7 @@ static bool read_rows(Dwarf_Die *cu, struct rows *ret)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		Dwarf_Line *l = dwarf_onesrcline(lines, i);
-		struct row r = {.unit = JNONE};
+		struct row r = { .unit = JNONE };
 		bool f = false;
 		Dwarf_Addr addr = 0;
 
@@ -77,8 +79,9 @@ static bool read_rows(Dwarf_Die *cu, struct rows *ret)
 			r.flags |= F_EPILOGUE;
 		if (!dwarf_lineendsequence(l, &f) && f)
 			r.flags |= F_END;
-		/* libdw sorts an end before the rows at its address, and makes whatever comes last in the unit an end: after a
-		 * row of this address it was none, after an end it may have been none. */
+		/* libdw sorts an end before the rows at its address, and makes whatever comes last
+		 * in the unit an end: after a row of this address it was none, after an end it may
+		 * have been none. */
 		if ((r.flags & F_END) && i + 1 == n && ret->n && ret->v[ret->n - 1].addr == addr) {
 			r.flags &= ~(unsigned)F_END;
 			r.optional = ret->v[ret->n - 1].flags & F_END;
@@ -90,14 +93,15 @@ static bool read_rows(Dwarf_Die *cu, struct rows *ret)
 	return true;
 }
 
-/* File names are the same when they are equal, or when one is the other's tail: libdw does not join every relative name with the
- * compilation directory. */
+/* File names are the same when they are equal, or when one is the other's tail: libdw does not join
+ * every relative name with the compilation directory. */
 static int file_cmp(const char *a, const char *b)
 {
 	size_t na = strlen(a), nb = strlen(b), n = na < nb ? na : nb;
 	bool relative = (na < nb ? a : b)[0] != '/';
 
-	if (na != nb && relative && !strcmp(a + na - n, b + nb - n) && (na < nb ? b[nb - n - 1] : a[na - n - 1]) == '/')
+	if (na != nb && relative && !strcmp(a + na - n, b + nb - n) &&
+	    (na < nb ? b[nb - n - 1] : a[na - n - 1]) == '/')
 		return 0;
 	return strcmp(a, b);
 }
@@ -162,9 +166,10 @@ static const char *base_name(const char *file)
 
 static const char *show(const struct row *r, char *buf, size_t size)
 {
-	snprintf(buf, size, "%#" PRIx64 " %s:%d:%d%s%s%s%s disc %u", r->addr, r->file, r->line, r->col,
-		 r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
-		 r->flags & F_PROLOGUE ? " prologue_end" : "", r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
+	snprintf(buf, size, "%#" PRIx64 " %s:%d:%d%s%s%s%s disc %u", r->addr, r->file, r->line,
+		 r->col, r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
+		 r->flags & F_PROLOGUE ? " prologue_end" : "",
+		 r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
 	return buf;
 }
 
@@ -189,7 +194,8 @@ static bool take(struct rows *bag, const struct row *want, uint64_t addr)
 	return false;
 }
 
-/* Last row at or before ADDR in libdw's order, as dwarf_getsrc_die finds it; NULL: the address is not covered. */
+/* Last row at or before ADDR in libdw's order, as dwarf_getsrc_die finds it; NULL: the address is
+ * not covered. */
 static const struct row *in_force(const struct rows *s, uint64_t addr)
 {
 	size_t lo = 0, hi = s->n;
@@ -205,13 +211,14 @@ static const struct row *in_force(const struct rows *s, uint64_t addr)
 	return lo && !(s->v[lo - 1].flags & F_END) ? &s->v[lo - 1] : NULL;
 }
 
-/* Does R only repeat, right behind a function, the row of its last byte?  Where the next function begins there, the output need
- * not have it: libdw would take it for that one's. */
+/* Does R only repeat, right behind a function, the row of its last byte?  Where the next function
+ * begins there, the output need not have it: libdw would take it for that one's. */
 static bool repeats(const struct rows *s, const struct row *r, uint64_t va)
 {
 	const struct row *last = va ? in_force(s, va - 1) : NULL;
 
-	return last && !(r->flags & F_STMT) && last->line == r->line && last->col == r->col && !file_cmp(last->file, r->file);
+	return last && !(r->flags & F_STMT) && last->line == r->line && last->col == r->col &&
+	       !file_cmp(last->file, r->file);
 }
 
 static void compare_strict(struct judge *j, uint64_t cu, struct rows *want, struct rows *have)
@@ -221,20 +228,24 @@ static void compare_strict(struct judge *j, uint64_t cu, struct rows *want, stru
 	sort(want, j->policy == J_ALIAS ? by_all : by_addr);
 	sort(have, j->policy == J_ALIAS ? by_all : by_addr);
 	for (size_t i = 0, k = 0; i < want->n || k < have->n;) {
-		struct row *w = i < want->n ? &want->v[i] : NULL, *h = k < have->n ? &have->v[k] : NULL;
+		struct row *w = i < want->n ? &want->v[i] : NULL,
+			   *h = k < have->n ? &have->v[k] : NULL;
 
 		if (w && h && w->addr == h->addr && !row_cmp(w, h)) {
 			i++;
 			k++;
 		} else if (w && h && w->addr == h->addr) {
-			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s should be %s", cu, show(h, x, sizeof(x)), show(w, y, sizeof(y)));
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s should be %s", cu,
+				    show(h, x, sizeof(x)), show(w, y, sizeof(y)));
 			i++;
 			k++;
 		} else if (w && (!h || w->addr < h->addr)) {
-			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is missing", cu, show(w, x, sizeof(x)));
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is missing", cu,
+				    show(w, x, sizeof(x)));
 			i++;
 		} else {
-			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is not expected", cu, show(h, x, sizeof(x)));
+			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is not expected", cu,
+				    show(h, x, sizeof(x)));
 			k++;
 		}
 	}
@@ -259,14 +270,16 @@ static bool in_group(const struct jmap *m, uint32_t u)
 void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 {
 	const struct jmap *m = &j->map;
-	struct rows in = {0}, out = {0}, want = {0}, have = {0}, edge = {0}, bag = {0};
+	struct rows in = { 0 }, out = { 0 }, want = { 0 }, have = { 0 }, edge = { 0 }, bag = { 0 };
 	uint64_t cu = dwarf_dieoffset(a), r;
 	char x[600], y[600];
 
 	if (!read_rows(a, &in))
 		goto out;
 	if (!read_rows(b, &out)) {
-		judge_wrong(j, J_LINE, "unit %#" PRIx64 ": the output's line table is unreadable: %s", cu, dwarf_errmsg(-1));
+		judge_wrong(j, J_LINE,
+			    "unit %#" PRIx64 ": the output's line table is unreadable: %s", cu,
+			    dwarf_errmsg(-1));
 		goto out;
 	}
 	state(j)->n_cu++;
@@ -304,8 +317,10 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			if (prev != u && prev != JNONE)
 				state(j)->group.v[state(j)->group.n - 1].optional = true;
 		}
-		if (va > m->unit[u].old && i && in.v[i - 1].addr < m->unit[u].old && !(in.v[i - 1].flags & F_END)) {
-			/* Its first bytes have the row of what lies before: that may be repeated at its start. */
+		if (va > m->unit[u].old && i && in.v[i - 1].addr < m->unit[u].old &&
+		    !(in.v[i - 1].flags & F_END)) {
+			/* Its first bytes have the row of what lies before: that may be repeated at
+			 * its start. */
 			struct row carried = in.v[i - 1];
 
 			carried.addr = m->unit[u].new;
@@ -345,13 +360,17 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			}
 			/* A thunk shows the line that its function begins with. */
 			for (size_t k = 0; k < in.n && !ok; k++)
-				ok = in.v[k].addr == m->unit[t].old && in.v[k].line == row.line && !file_cmp(in.v[k].file, row.file);
+				ok = in.v[k].addr == m->unit[t].old && in.v[k].line == row.line &&
+				     !file_cmp(in.v[k].file, row.file);
 			/* An empty row at the end of the function before. */
 			if (!ok && row.addr == m->unit[t].thunk)
 				add(&bag, row);
 			else if (!ok)
-				judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s is in the thunk of %s, which has no such line", cu,
-					    show(&row, x, sizeof(x)), m->unit[t].name);
+				judge_wrong(
+					j, J_LINE,
+					"unit %#" PRIx64
+					": row %s is in the thunk of %s, which has no such line",
+					cu, show(&row, x, sizeof(x)), m->unit[t].name);
 			continue;
 		}
 		row.unit = u;
@@ -364,16 +383,22 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 		for (size_t i = 0; i < edge.n; i++) {
 			struct row *w = &edge.v[i];
 
-			if (w->optional != pass || take(&bag, w, w->addr) || (w->alt && take(&bag, w, w->alt)))
+			if (w->optional != pass || take(&bag, w, w->addr) ||
+			    (w->alt && take(&bag, w, w->alt)))
 				continue;
 			if (!w->optional && !(w->alt && repeats(&in, w, m->unit[w->unit].old)))
-				judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s (at the start or end of a function) is missing", cu,
-					    show(w, x, sizeof(x)));
+				judge_wrong(
+					j, J_LINE,
+					"unit %#" PRIx64
+					": row %s (at the start or end of a function) is missing",
+					cu, show(w, x, sizeof(x)));
 		}
 	for (size_t i = 0; i < bag.n; i++)
 		if (!bag.v[i].used && !bag.v[i].optional)
-			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": row %s (at the start or end of a function) is not expected", cu,
-				    show(&bag.v[i], x, sizeof(x)));
+			judge_wrong(j, J_LINE,
+				    "unit %#" PRIx64
+				    ": row %s (at the start or end of a function) is not expected",
+				    cu, show(&bag.v[i], x, sizeof(x)));
 
 	/* The row in force at both ends of each kept unit that the table speaks of. */
 	for (size_t i = 0; i < in.n && j->policy != J_ALIAS; i++) {
@@ -383,18 +408,26 @@ void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b)
 			continue;
 		for (int end = 0; end < 2; end++) {
 			uint64_t off = end ? m->unit[u].size - 1 : 0;
-			const struct row *p = in_force(&in, m->unit[u].old + off), *q = in_force(&out, m->unit[u].new + off);
+			const struct row *p = in_force(&in, m->unit[u].old + off),
+					 *q = in_force(&out, m->unit[u].new + off);
 
 			if (p && p->addr < m->unit[u].old)
-				p = NULL; /* a row of what lies before: it need not reach here in the output */
+				p = NULL; /* a row of what lies before: it need not reach here in
+					     the output */
 			if (p && p->addr == m->unit[u].old && (!q || row_cmp(p, q)))
 				while (p && repeats(&in, p, m->unit[u].old))
-					p = p > in.v && p[-1].addr == p->addr && !(p[-1].flags & F_END) ? p - 1 : NULL;
+					p = p > in.v && p[-1].addr == p->addr &&
+							    !(p[-1].flags & F_END)
+						    ? p - 1
+						    : NULL;
 			if (!p || (q && !row_cmp(p, q)))
 				continue;
-			judge_wrong(j, J_LINE, "unit %#" PRIx64 ": at the %s of %s, %#" PRIx64 ", the line is %s, it should be %s", cu,
-				    end ? "end" : "start", m->unit[u].name, m->unit[u].new + off,
-				    q ? show(q, x, sizeof(x)) : "none", show(p, y, sizeof(y)));
+			judge_wrong(j, J_LINE,
+				    "unit %#" PRIx64 ": at the %s of %s, %#" PRIx64
+				    ", the line is %s, it should be %s",
+				    cu, end ? "end" : "start", m->unit[u].name,
+				    m->unit[u].new + off, q ? show(q, x, sizeof(x)) : "none",
+				    show(p, y, sizeof(y)));
 		}
 	}
 out:
@@ -415,7 +448,8 @@ void judge_folded_lines(struct judge *j, Dwarf_Die *b)
 
 static bool same_place(const struct row *a, const struct row *b)
 {
-	return a->addr == b->addr && a->line == b->line && a->col == b->col && !file_cmp(a->file, b->file);
+	return a->addr == b->addr && a->line == b->line && a->col == b->col &&
+	       !file_cmp(a->file, b->file);
 }
 
 /* A function as one table has it: rows [FROM, TO) of the group's rows. */
@@ -439,7 +473,8 @@ static bool next_copy(const struct rows *s, uint32_t u, struct copy *c)
 	if (lo == s->n || s->v[lo].unit != u)
 		return false;
 	c->from = lo;
-	for (c->to = lo + 1; c->to < s->n && s->v[c->to].unit == u && s->v[c->to].cu == s->v[lo].cu; c->to++)
+	for (c->to = lo + 1; c->to < s->n && s->v[c->to].unit == u && s->v[c->to].cu == s->v[lo].cu;
+	     c->to++)
 		;
 	return true;
 }
@@ -457,20 +492,23 @@ static bool names_all(const struct rows *s, struct copy a, struct copy b)
 	return true;
 }
 
-/* Is a folded unit's line information kept?  It is when, of the tables that have the unit (a COMDAT function that was
- * dropped may lie on the one that was not), one names the places that the kept unit's rows name, at the same offsets, or
- * is whole in the artificial unit.  Else *LOST is a row that is missing. */
+/* Is a folded unit's line information kept?  It is when, of the tables that have the unit (a COMDAT
+ * function that was dropped may lie on the one that was not), one names the places that the kept
+ * unit's rows name, at the same offsets, or is whole in the artificial unit.  Else *LOST is a row
+ * that is missing. */
 static bool lines_kept(const struct jlines *s, uint32_t u, uint32_t kept, const struct row **lost)
 {
 	*lost = NULL;
-	for (struct copy a = {0}; next_copy(&s->group, u, &a);) {
+	for (struct copy a = { 0 }; next_copy(&s->group, u, &a);) {
 		const struct row *missing = NULL;
 
-		for (struct copy b = {0}; next_copy(&s->group, kept, &b);)
+		for (struct copy b = { 0 }; next_copy(&s->group, kept, &b);)
 			if (names_all(&s->group, a, b) && names_all(&s->group, b, a))
 				return true;
 		for (size_t i = a.from; i < a.to && !missing; i++)
-			if (!s->group.v[i].optional && !bsearch(&s->group.v[i], s->artificial.v, s->artificial.n, sizeof(struct row), by_all))
+			if (!s->group.v[i].optional &&
+			    !bsearch(&s->group.v[i], s->artificial.v, s->artificial.n,
+				     sizeof(struct row), by_all))
 				missing = &s->group.v[i];
 		if (!missing)
 			return true;
@@ -485,7 +523,7 @@ void judge_lines_done(struct judge *j)
 	struct jlines *s = state(j);
 	const struct jmap *m = &j->map;
 	char x[600];
-	struct rows all = {0};
+	struct rows all = { 0 };
 	const struct row *lost;
 
 	if (j->policy != J_OVERLAY)
@@ -503,18 +541,22 @@ void judge_lines_done(struct judge *j)
 			add(&all, s->group.v[k]);
 		j->n_folded_rows += e - i;
 		if (!m->unit[u].guessed && !lines_kept(s, u, m->unit[u].kept, &lost))
-			judge_wrong(j, J_FOLDED_LINE, "row %s of the folded %s is not in the artificial unit", show(lost, x, sizeof(x)),
-				    m->unit[u].name);
+			judge_wrong(j, J_FOLDED_LINE,
+				    "row %s of the folded %s is not in the artificial unit",
+				    show(lost, x, sizeof(x)), m->unit[u].name);
 	}
 	sort(&all, by_all);
 	for (size_t i = 0; i < s->artificial.n; i++) {
 		const struct row *h = &s->artificial.v[i];
 
 		/* The unit's own range is a byte that is no function's. */
-		if (jmap_find_new(m, h->addr) == JNONE && jmap_find_thunk(m, h->addr) == JNONE && !strcmp(base_name(h->file), "<folded functions>"))
+		if (jmap_find_new(m, h->addr) == JNONE && jmap_find_thunk(m, h->addr) == JNONE &&
+		    !strcmp(base_name(h->file), "<folded functions>"))
 			continue;
 		if (!(h->flags & F_END) && !bsearch(h, all.v, all.n, sizeof(*h), by_all))
-			judge_wrong(j, J_FOLDED_LINE, "row %s of the artificial unit is no folded function's", show(h, x, sizeof(x)));
+			judge_wrong(j, J_FOLDED_LINE,
+				    "row %s of the artificial unit is no folded function's",
+				    show(h, x, sizeof(x)));
 	}
 out:
 	free(all.v);

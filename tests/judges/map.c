@@ -1,8 +1,9 @@
 /* map.c: the map file, and sets of addresses carried through it.
  *
- * A line of the file is "old size new name", numbers in hexadecimal; lines that begin with '#' are remarks.  More words
- * may follow the name: "folded" and "thunk=ADDRESS" are understood.  Without them, which unit of those that share a new
- * address is the kept one is told by the symbols: a folded function's keeps its name with size 0. */
+ * A line of the file is "old size new name", numbers in hexadecimal; lines that begin with '#' are
+ * remarks.  More words may follow the name: "folded" and "thunk=ADDRESS" are understood.  Without
+ * them, which unit of those that share a new address is the kept one is told by the symbols: a
+ * folded function's keeps its name with size 0. */
 #include "tests/judges/judge.h"
 #include <gelf.h>
 #include <inttypes.h>
@@ -13,8 +14,9 @@
 struct sym {
 	uint64_t value, size;
 	const char *name;
-	size_t index;                 /* in the table */
-	uint64_t new_value, new_size; /* of the same symbol in the output: the one of this name at this turn */
+	size_t index; /* in the table */
+	uint64_t new_value,
+		new_size; /* of the same symbol in the output: the one of this name at this turn */
 	bool paired;
 };
 
@@ -40,15 +42,17 @@ static int by_name(const void *a, const void *b)
 	return c ? c : x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* The function symbols of a file by address (those of .symtab, or of .dynsym in a stripped file). */
+/* The function symbols of a file by address (those of .symtab, or of .dynsym in a stripped
+ * file). */
 static struct symbols symbols_of(Elf *elf)
 {
-	struct symbols s = {0};
+	struct symbols s = { 0 };
 	Elf_Scn *scn = NULL, *best = NULL;
-	GElf_Shdr sh, best_sh = {0};
+	GElf_Shdr sh, best_sh = { 0 };
 
 	while ((scn = elf_nextscn(elf, scn)))
-		if (gelf_getshdr(scn, &sh) && (sh.sh_type == SHT_SYMTAB || (sh.sh_type == SHT_DYNSYM && !best))) {
+		if (gelf_getshdr(scn, &sh) &&
+		    (sh.sh_type == SHT_SYMTAB || (sh.sh_type == SHT_DYNSYM && !best))) {
 			best = scn;
 			best_sh = sh;
 		}
@@ -67,12 +71,14 @@ static struct symbols symbols_of(Elf *elf)
 			continue;
 		const char *name = elf_strptr(elf, best_sh.sh_link, g.st_name);
 
-		s.v[s.n++] = (struct sym){g.st_value, g.st_size, name ? name : "", i, 0, 0, false};
+		s.v[s.n++] =
+			(struct sym){ g.st_value, g.st_size, name ? name : "", i, 0, 0, false };
 	}
 	return s;
 }
 
-/* Tells each symbol of the input which one it is in the output, and leaves both tables sorted by address. */
+/* Tells each symbol of the input which one it is in the output, and leaves both tables sorted by
+ * address. */
 static void pair(struct symbols *in, struct symbols *out)
 {
 	if (in->n)
@@ -117,7 +123,8 @@ static bool exec_sections(Elf *elf, uint64_t (**ret)[2], uint32_t *n)
 	GElf_Shdr sh;
 
 	while ((scn = elf_nextscn(elf, scn)))
-		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_EXECINSTR) && (sh.sh_flags & SHF_ALLOC) && sh.sh_size) {
+		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_EXECINSTR) &&
+		    (sh.sh_flags & SHF_ALLOC) && sh.sh_size) {
 			uint64_t(*p)[2] = realloc(*ret, (*n + 1) * sizeof(*p));
 
 			if (!p)
@@ -179,7 +186,7 @@ static bool parse(struct jmap *map, const char *path)
 			if (!map->unit)
 				abort();
 		}
-		struct junit u = {.kept = JNONE};
+		struct junit u = { .kept = JNONE };
 		char *p = line, *q;
 
 		u.old = strtoull(p, &q, 16);
@@ -206,7 +213,8 @@ static bool parse(struct jmap *map, const char *path)
 		qsort(map->unit, map->n, sizeof(*map->unit), unit_by_old);
 	for (uint32_t i = 1; i < map->n; i++)
 		if (map->unit[i].old - map->unit[i - 1].old < map->unit[i - 1].size) {
-			fprintf(stderr, "%s: units overlap at %#" PRIx64 "\n", path, map->unit[i].old);
+			fprintf(stderr, "%s: units overlap at %#" PRIx64 "\n", path,
+				map->unit[i].old);
 			return false;
 		}
 	return true;
@@ -215,7 +223,8 @@ static bool parse(struct jmap *map, const char *path)
 static int index_by_new(const void *a, const void *b, void *arg)
 {
 	const struct jmap *sort_map = arg;
-	const struct junit *x = &sort_map->unit[*(const uint32_t *)a], *y = &sort_map->unit[*(const uint32_t *)b];
+	const struct junit *x = &sort_map->unit[*(const uint32_t *)a],
+			   *y = &sort_map->unit[*(const uint32_t *)b];
 
 	if (x->new != y->new)
 		return x->new < y->new ? -1 : 1;
@@ -225,16 +234,19 @@ static int index_by_new(const void *a, const void *b, void *arg)
 static int index_by_thunk(const void *a, const void *b, void *arg)
 {
 	const struct jmap *sort_map = arg;
-	const struct junit *x = &sort_map->unit[*(const uint32_t *)a], *y = &sort_map->unit[*(const uint32_t *)b];
+	const struct junit *x = &sort_map->unit[*(const uint32_t *)a],
+			   *y = &sort_map->unit[*(const uint32_t *)b];
 
 	return x->thunk < y->thunk ? -1 : x->thunk > y->thunk;
 }
 
-/* Has a symbol of the input at the unit's start, in the output, a size at the unit's new address? */
+/* Has a symbol of the input at the unit's start, in the output, a size at the unit's new
+ * address? */
 static bool has_sized_symbol(const struct junit *u, const struct symbols *in)
 {
 	for (size_t i = symbols_at(in, u->old); i < in->n && in->v[i].value == u->old; i++)
-		if (in->v[i].size && in->v[i].paired && in->v[i].new_size && in->v[i].new_value == u->new)
+		if (in->v[i].size && in->v[i].paired && in->v[i].new_size &&
+		    in->v[i].new_value == u->new)
 			return true;
 	return false;
 }
@@ -253,7 +265,8 @@ static void choose_kept(struct jmap *map, const uint32_t *idx, uint32_t n, uint6
 		if (unmarked == 1 ? u->folded : n > 1 && !has_sized_symbol(u, in))
 			continue;
 		candidates++;
-		/* Kept code stays in its old order: of several, the first that follows the last kept one. */
+		/* Kept code stays in its old order: of several, the first that follows the last
+		 * kept one. */
 		if (kept == JNONE || (map->unit[kept].old < *last_old && u->old > *last_old))
 			kept = idx[i];
 	}
@@ -276,11 +289,14 @@ static void find_thunks(struct jmap *map, const struct symbols *in)
 
 		if (!u->folded)
 			continue;
-		for (size_t i = symbols_at(in, u->old); i < in->n && in->v[i].value == u->old; i++) {
+		for (size_t i = symbols_at(in, u->old); i < in->n && in->v[i].value == u->old;
+		     i++) {
 			const struct sym *s = &in->v[i];
 
-			if (!s->paired || !s->new_size || jmap_find_new(map, s->new_value) != JNONE ||
-			    !jmap_exec_out(map, s->new_value) || (u->thunk && u->thunk != s->new_value))
+			if (!s->paired || !s->new_size ||
+			    jmap_find_new(map, s->new_value) != JNONE ||
+			    !jmap_exec_out(map, s->new_value) ||
+			    (u->thunk && u->thunk != s->new_value))
 				continue;
 			u->thunk = s->new_value;
 			u->thunk_size = s->new_size;
@@ -290,7 +306,7 @@ static void find_thunks(struct jmap *map, const struct symbols *in)
 
 bool jmap_load(struct jmap *map, const char *path, Elf *in, Elf *out)
 {
-	*map = (struct jmap){0};
+	*map = (struct jmap){ 0 };
 	if (!parse(map, path) || !exec_sections(in, &map->exec_in, &map->n_exec_in) ||
 	    !exec_sections(out, &map->exec_out, &map->n_exec_out))
 		return false;
@@ -432,7 +448,7 @@ void jset_free(struct jset *s)
 {
 	free(s->v);
 	free(s->thunks);
-	*s = (struct jset){0};
+	*s = (struct jset){ 0 };
 }
 
 static void push(struct jset *s, struct jpiece p)
@@ -474,13 +490,15 @@ void jset_expect(struct jset *s, const struct judge *j, uint64_t lo, uint64_t hi
 	}
 	for (; a < m->n && m->unit[a].old < hi; a++) {
 		const struct junit *u = &m->unit[a];
-		uint64_t from = lo > u->old ? lo : u->old, to = hi < u->old + u->size ? hi : u->old + u->size;
+		uint64_t from = lo > u->old ? lo : u->old,
+			 to = hi < u->old + u->size ? hi : u->old + u->size;
 
 		if (u->folded && u->thunk && from == u->old && to == u->old + u->size)
 			push_thunk(s, a);
 		if (u->folded && j->policy != J_ALIAS)
 			continue;
-		push(s, (struct jpiece){u->kept, u->new + (from - u->old), u->new + (to - u->old)});
+		push(s,
+		     (struct jpiece){ u->kept, u->new + (from - u->old), u->new + (to - u->old) });
 	}
 }
 
@@ -505,8 +523,8 @@ bool jset_add(struct jset *s, const struct judge *j, uint64_t lo, uint64_t hi)
 	for (; a < m->n_new && m->unit[m->by_new[a]].new < hi; a++) {
 		const struct junit *u = &m->unit[m->by_new[a]];
 
-		push(s, (struct jpiece){m->by_new[a], lo > u->new ? lo : u->new,
-					hi < u->new + u->size ? hi : u->new + u->size});
+		push(s, (struct jpiece){ m->by_new[a], lo > u->new ? lo : u->new,
+					 hi < u->new + u->size ? hi : u->new + u->size });
 	}
 	for (uint32_t t = 0; t < m->n_thunk; t++) {
 		const struct junit *u = &m->unit[m->thunk[t]];
@@ -544,22 +562,26 @@ static void normalize(struct jset *s)
 	s->n = n;
 }
 
-const char *jset_differ(struct jset *want, struct jset *have, const struct judge *j, bool thunks, char *buf, size_t size)
+const char *jset_differ(struct jset *want, struct jset *have, const struct judge *j, bool thunks,
+			char *buf, size_t size)
 {
 	const struct junit *unit = j->map.unit;
 
 	normalize(want);
 	normalize(have);
 	for (size_t i = 0; i < want->n || i < have->n; i++) {
-		const struct jpiece *w = i < want->n ? &want->v[i] : NULL, *h = i < have->n ? &have->v[i] : NULL;
+		const struct jpiece *w = i < want->n ? &want->v[i] : NULL,
+				    *h = i < have->n ? &have->v[i] : NULL;
 
 		if (w && h && w->lo == h->lo && w->hi == h->hi)
 			continue;
 		if (w && (!h || w->lo <= h->lo))
-			snprintf(buf, size, "[%#" PRIx64 ",%#" PRIx64 ") of %s is expected, %s", w->lo, w->hi, unit[w->unit].name,
+			snprintf(buf, size, "[%#" PRIx64 ",%#" PRIx64 ") of %s is expected, %s",
+				 w->lo, w->hi, unit[w->unit].name,
 				 h ? "the output has other bounds" : "the output has not got it");
 		else
-			snprintf(buf, size, "[%#" PRIx64 ",%#" PRIx64 ") of %s is not expected", h->lo, h->hi, unit[h->unit].name);
+			snprintf(buf, size, "[%#" PRIx64 ",%#" PRIx64 ") of %s is not expected",
+				 h->lo, h->hi, unit[h->unit].name);
 		return buf;
 	}
 	for (size_t i = 0; i < have->n_thunks; i++) {
@@ -568,8 +590,8 @@ const char *jset_differ(struct jset *want, struct jset *have, const struct judge
 		while (k < want->n_thunks && want->thunks[k] != have->thunks[i])
 			k++;
 		if (k == want->n_thunks) {
-			snprintf(buf, size, "the thunk of %s at %#" PRIx64 " is not expected", unit[have->thunks[i]].name,
-				 unit[have->thunks[i]].thunk);
+			snprintf(buf, size, "the thunk of %s at %#" PRIx64 " is not expected",
+				 unit[have->thunks[i]].name, unit[have->thunks[i]].thunk);
 			return buf;
 		}
 	}
@@ -579,8 +601,8 @@ const char *jset_differ(struct jset *want, struct jset *have, const struct judge
 		while (k < have->n_thunks && want->thunks[i] != have->thunks[k])
 			k++;
 		if (k == have->n_thunks) {
-			snprintf(buf, size, "the thunk of %s at %#" PRIx64 " is missing", unit[want->thunks[i]].name,
-				 unit[want->thunks[i]].thunk);
+			snprintf(buf, size, "the thunk of %s at %#" PRIx64 " is missing",
+				 unit[want->thunks[i]].name, unit[want->thunks[i]].thunk);
 			return buf;
 		}
 	}

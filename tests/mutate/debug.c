@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* --- debug information -------------------------------------------------------------------------------------------------------- */
+/* --- debug information ------------------------------------------------- */
 
 struct dies {
 	struct ctx *c;
@@ -17,7 +17,8 @@ struct dies {
 	Dwarf_Die *die; /* whose attribute it is */
 };
 
-/* Has the DIE ranges?  One empty list is as good as the other, and often the next byte begins one, too. */
+/* Has the DIE ranges?  One empty list is as good as the other, and often the next byte begins one,
+ * too. */
 static bool has_ranges(Dwarf_Die *die)
 {
 	Dwarf_Addr base, lo, hi;
@@ -27,16 +28,18 @@ static bool has_ranges(Dwarf_Die *die)
 static int on_attr(Dwarf_Attribute *attr, void *arg)
 {
 	struct dies *d = arg;
-	if (attr->code != d->attr || (d->form && attr->form != d->form) || (d->attr == DW_AT_ranges && !has_ranges(d->die)))
+	if (attr->code != d->attr || (d->form && attr->form != d->form) ||
+	    (d->attr == DW_AT_ranges && !has_ranges(d->die)))
 		return DWARF_CB_OK;
 	uint64_t off = (uint64_t)((const char *)attr->valp - d->base);
 	if (d->other) {
 		/* What the value says is an offset there. */
 		Dwarf_Word v;
-		if (dwarf_formudata(attr, &v) == 0 && v + d->skip + 1 < d->other->hdr.sh_size && d->other->data[v])
+		if (dwarf_formudata(attr, &v) == 0 && v + d->skip + 1 < d->other->hdr.sh_size &&
+		    d->other->data[v])
 			mutate_add(d->c, d->other->data + v + d->skip, 1);
-	} else if (off + d->skip + d->size <= d->info->hdr.sh_size && attr->form != DW_FORM_implicit_const &&
-		   attr->form != DW_FORM_flag_present)
+	} else if (off + d->skip + d->size <= d->info->hdr.sh_size &&
+		   attr->form != DW_FORM_implicit_const && attr->form != DW_FORM_flag_present)
 		mutate_add(d->c, d->info->data + off + d->skip, d->size);
 	return DWARF_CB_OK;
 }
@@ -52,7 +55,8 @@ static void walk(struct dies *d, Dwarf_Die *die, int depth)
 	} while (dwarf_siblingof(die, die) == 0);
 }
 
-static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *other, unsigned skip, unsigned size)
+static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *other, unsigned skip,
+		     unsigned size)
 {
 	struct dies d = { .c = c,
 			  .info = mutate_section(c, ".debug_info"),
@@ -76,7 +80,8 @@ static void each_die(struct ctx *c, unsigned attr, unsigned form, const char *ot
 }
 void mutate_attrs(struct ctx *c)
 {
-	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, NULL, 0, (unsigned)(c->arg >> 32));
+	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, NULL, 0,
+		 (unsigned)(c->arg >> 32));
 }
 void mutate_expressions(struct ctx *c)
 {
@@ -96,7 +101,8 @@ void mutate_entry_values(struct ctx *c)
 }
 void mutate_pointed_at(struct ctx *c)
 {
-	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, c->name, (unsigned)(c->arg >> 32), 1);
+	each_die(c, (unsigned)c->arg & 0xffff, (unsigned)(c->arg >> 16) & 0xffff, c->name,
+		 (unsigned)(c->arg >> 32), 1);
 }
 
 /* Line programs: places of one kind of operation. */
@@ -210,7 +216,8 @@ void mutate_call_table(struct ctx *c)
 		return;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	elfrw_rbuf_skip(&r, strcmp(c->name, ".debug_dcall") == 0 ? 10 : 6);
-	unsigned same = 0; /* bytes of a number: whole ones are exchanged among those of one length */
+	unsigned same =
+		0; /* bytes of a number: whole ones are exchanged among those of one length */
 	while (elfrw_rbuf_left(&r) > 8) {
 		const uint8_t *at = r.pos;
 		uint64_t site = elfrw_rbuf_u64(&r);
@@ -238,7 +245,8 @@ void mutate_gdb_part(struct ctx *c)
 	const struct elfrw_section *s = mutate_section(c, ".gdb_index");
 	if (!s || s->hdr.sh_size < 24)
 		return;
-	for (uint64_t k = elfrw_get32(s->data + 4 + 4 * c->arg); k + 4 <= elfrw_get32(s->data + 8 + 4 * c->arg); k += 4)
+	for (uint64_t k = elfrw_get32(s->data + 4 + 4 * c->arg);
+	     k + 4 <= elfrw_get32(s->data + 8 + 4 * c->arg); k += 4)
 		if (elfrw_get32(s->data + k))
 			mutate_add(c, s->data + k, 4);
 }
@@ -247,7 +255,9 @@ void mutate_gdb_part(struct ctx *c)
 void mutate_gdb_pool(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".gdb_index");
-	uint64_t pool = s && s->hdr.sh_size >= 28 ? elfrw_get32(s->data + (elfrw_get32(s->data) >= 9 ? 24 : 20)) : 0;
+	uint64_t pool = s && s->hdr.sh_size >= 28
+				? elfrw_get32(s->data + (elfrw_get32(s->data) >= 9 ? 24 : 20))
+				: 0;
 	for (uint64_t k = pool; pool && k < s->hdr.sh_size; k += 7)
 		mutate_add(c, s->data + k, 1);
 }
@@ -261,7 +271,7 @@ void mutate_gdb_index(struct ctx *c)
 		mutate_add(c, s->data + k + c->arg, c->arg == 16 ? 4 : 8);
 }
 
-/* --- .debug_icfold -------------------------------------------------------------------------------------------------------------- */
+/* --- .debug_icfold ----------------------------------------------------- */
 
 void mutate_note_part(struct ctx *c)
 {
@@ -289,17 +299,21 @@ void mutate_note_sequences(struct ctx *c)
 		size_t n = 1;
 		for (uint64_t v = rows->seq; v; v >>= 7)
 			text[n++] = (uint8_t)((v & 0x7f) | (v >> 7 ? 0x80 : 0));
-		const uint8_t *at = rows->status == DWR_NOTE_ROWS_OWN && rows->n_seqs < 0x7f ? memmem(p, size, text, n) : NULL;
+		const uint8_t *at = rows->status == DWR_NOTE_ROWS_OWN && rows->n_seqs < 0x7f
+					    ? memmem(p, size, text, n)
+					    : NULL;
 		if (at)
 			mutate_add(c, at, 1);
 	}
 }
 
-/* The trap byte stands for the range of the artificial unit, and for nothing where there is none. */
+/* The trap byte stands for the range of the artificial unit, and for nothing where there is
+ * none. */
 void mutate_note_header(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
 	bool trap = (c->arg & 0xff) == NOTE_TRAP_BYTE;
-	if (s && !(s->hdr.sh_flags & SHF_COMPRESSED) && !(trap && c->note.artificial_unit == UINT64_MAX))
+	if (s && !(s->hdr.sh_flags & SHF_COMPRESSED) &&
+	    !(trap && c->note.artificial_unit == UINT64_MAX))
 		mutate_add(c, s->data + (c->arg & 0xff), (unsigned)(c->arg >> 8));
 }

@@ -1,10 +1,12 @@
 /* fail_alloc.c: a library to preload: the N-th allocation of the program fails.
  *
- * FAIL_ALLOC=N: the N-th call fails; FAIL_ALLOC=N+: that one and all after it.  FAIL_ALLOC_COUNT=FILE: the number of calls is
- * written there at the end.  FAIL_ALLOC_TRACE=1: the first call that fails says on standard error where it came from.
+ * FAIL_ALLOC=N: the N-th call fails; FAIL_ALLOC=N+: that one and all after it.
+ * FAIL_ALLOC_COUNT=FILE: the number of calls is written there at the end.  FAIL_ALLOC_TRACE=1: the
+ * first call that fails says on standard error where it came from.
  *
- * Calls count from the start of main, those of all threads; what the C library allocates for itself (strdup, asprintf,
- * stdio) comes through here as well.  realloc to a smaller size may fail like any other. */
+ * Calls count from the start of main, those of all threads; what the C library allocates for itself
+ * (strdup, asprintf, stdio) comes through here as well.  realloc to a smaller size may fail like
+ * any other. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>

@@ -1,4 +1,5 @@
-/* fault_preload.c: what file systems and other processes may do to a program, done to it on purpose; for LD_PRELOAD.
+/* fault_preload.c: what file systems and other processes may do to a program, done to it on
+ * purpose; for LD_PRELOAD.
  *
  * FAULT is a list of words:
  *   notmpfile     there are no unnamed files
@@ -12,7 +13,8 @@
  *   full          the third write finds no room
  *   closefull     closing a file that was written to finds no room
  *   slow          every write waits 0.3 ms first
- *   cut, touch    the input (FAULT_FILE) is truncated to a page, or written to, when it has been mapped
+ *   cut, touch    the input (FAULT_FILE) is truncated to a page, or written to, when it has been
+ *                 mapped
  *   latecut, latetouch   the same before the first write */
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,13 +47,15 @@ static void spoil(const char *cut, const char *touch)
 	if (file && on(cut) && truncate(file, 4096) != 0)
 		abort();
 	if (file && on(touch)) {
-		int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+		int (*real)(const char *, int, ...) =
+			(int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 		int fd = real(file, O_RDWR);
 		char c;
 		/* The clock that files are stamped by may be a coarse one. */
 		usleep(20000);
 		/* The same byte again: only the time tells. */
-		if (fd < 0 || read(fd, &c, 1) != 1 || lseek(fd, 0, SEEK_SET) != 0 || write(fd, &c, 1) != 1)
+		if (fd < 0 || read(fd, &c, 1) != 1 || lseek(fd, 0, SEEK_SET) != 0 ||
+		    write(fd, &c, 1) != 1)
 			abort();
 		close(fd);
 	}
@@ -59,7 +63,8 @@ static void spoil(const char *cut, const char *touch)
 
 int open(const char *path, int flags, ...)
 {
-	int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+	int (*real)(const char *, int, ...) =
+		(int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 	va_list ap;
 	va_start(ap, flags);
 	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;
@@ -73,7 +78,8 @@ int open(const char *path, int flags, ...)
 
 int linkat(int a, const char *from, int b, const char *to, int flags)
 {
-	int (*real)(int, const char *, int, const char *, int) = (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
+	int (*real)(int, const char *, int, const char *, int) =
+		(int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
 	if (on("nolink")) {
 		errno = EPERM;
 		return -1;
@@ -83,7 +89,8 @@ int linkat(int a, const char *from, int b, const char *to, int flags)
 
 int rename(const char *from, const char *to)
 {
-	int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+	int (*real)(const char *, const char *) =
+		(int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
 	if (on("norename")) {
 		errno = EIO;
 		return -1;
@@ -126,7 +133,8 @@ int close(int fd)
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
-	ssize_t (*real)(int, const void *, size_t, off_t) = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+	ssize_t (*real)(int, const void *, size_t, off_t) =
+		(ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
 	written_fd = fd;
 	if (wrote++ == 0)
 		spoil("latecut", "latetouch");
@@ -145,11 +153,13 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 
 void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t off)
 {
-	void *(*real)(void *, size_t, int, int, int, off_t) = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap");
+	void *(*real)(void *, size_t, int, int, int, off_t) =
+		(void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap");
 	void *p = real(at, size, prot, flags, fd, off);
 	struct stat a, b;
 	const char *file = getenv("FAULT_FILE");
-	if (fd >= 0 && file && p != MAP_FAILED && fstat(fd, &a) == 0 && stat(file, &b) == 0 && a.st_ino == b.st_ino)
+	if (fd >= 0 && file && p != MAP_FAILED && fstat(fd, &a) == 0 && stat(file, &b) == 0 &&
+	    a.st_ino == b.st_ino)
 		spoil("cut", "touch");
 	return p;
 }

@@ -1,10 +1,10 @@
 /* find.c: places in code, data, relocations, unwind tables, symbols and headers. */
 #include "tests/mutate/mutate.h"
 
-/* --- code ----------------------------------------------------------------------------------------------------------- */
+/* --- code -------------------------------------------------------------- */
 
-typedef void (*on_insn)(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			const uint8_t *p, uint64_t va);
+typedef void (*on_insn)(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			const struct elfrw_insn *in, const uint8_t *p, uint64_t va);
 
 static void each_insn(struct ctx *c, on_insn fn)
 {
@@ -28,106 +28,107 @@ static bool leaves(const struct elfrw_addrmap_unit *u, uint64_t target)
 	return target - u->body >= u->old_end - u->old;
 }
 
-static void insn_call(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		      uint64_t va)
+static void insn_call(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)va;
 	if (in->kind == ELFRW_INSN_CALL && leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_tail(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		      uint64_t va)
+static void insn_tail(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)va;
 	if (in->kind == ELFRW_INSN_JMP && leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_cold(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		      uint64_t va)
+static void insn_cold(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)va;
 	if (in->kind == ELFRW_INSN_JCC && leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_inner(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		       uint64_t va)
+static void insn_inner(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		       const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)va;
 	if ((in->kind == ELFRW_INSN_JCC || in->kind == ELFRW_INSN_JMP) && !leaves(u, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_lea_code(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			  const uint8_t *p, uint64_t va)
+static void insn_lea_code(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			  const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && mutate_in_code(&c->out, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_lea_data(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			  const uint8_t *p, uint64_t va)
+static void insn_lea_data(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			  const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size && !mutate_in_code(&c->out, in->target))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_load(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		      uint64_t va)
+static void insn_load(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->pcrel_size && in->kind == ELFRW_INSN_OTHER && !(in->flags & ELFRW_INSN_LEA))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_indirect(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			  const uint8_t *p, uint64_t va)
+static void insn_indirect(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			  const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->pcrel_size && (in->kind == ELFRW_INSN_CALL_IND || in->kind == ELFRW_INSN_JMP_IND))
 		mutate_add(c, p + in->pcrel_off, in->pcrel_size);
 }
-static void insn_opcode(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			const uint8_t *p, uint64_t va)
+static void insn_opcode(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->kind == ELFRW_INSN_OTHER)
 		mutate_add(c, p + in->opcode_off, 1);
 }
-static void insn_operand(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			 const uint8_t *p, uint64_t va)
+static void insn_operand(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			 const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
-	if (in->kind == ELFRW_INSN_OTHER && in->reg != ELFRW_REG_NONE && in->len > in->opcode_off + 1)
+	if (in->kind == ELFRW_INSN_OTHER && in->reg != ELFRW_REG_NONE &&
+	    in->len > in->opcode_off + 1)
 		mutate_add(c, p + in->opcode_off + 1, 1);
 }
-static void insn_imm(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		     uint64_t va)
+static void insn_imm(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+		     const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->imm_size)
 		mutate_add(c, p + in->imm_off, 1);
 }
-static void insn_disp(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		      uint64_t va)
+static void insn_disp(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (in->disp_size)
 		mutate_add(c, p + in->disp_off, 1);
 }
-static void insn_last(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		      uint64_t va)
+static void insn_last(struct ctx *c, const struct elfrw_addrmap_unit *u,
+		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	if (va + in->len == u->body + (u->old_end - u->old))
 		mutate_add(c, p + in->len - 1, 1);
 }
-static void insn_abs(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in, const uint8_t *p,
-		     uint64_t va)
+static void insn_abs(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
+		     const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	if (!c->out.pic && in->imm_size == 4 && in->kind == ELFRW_INSN_OTHER &&
 	    mutate_in_code(&c->out, elfrw_get32(p + in->imm_off)) && (in->opcode & 0xf8) == 0xb8)
 		mutate_add(c, p + in->imm_off, 4);
 }
-static void insn_abs_data(struct ctx *c, const struct elfrw_addrmap_unit *u, const struct elfrw_insn *in,
-			  const uint8_t *p, uint64_t va)
+static void insn_abs_data(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			  const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
 	(void)u, (void)va;
 	uint64_t v = in->disp_size == 4 ? elfrw_get32(p + in->disp_off) : 0;
@@ -219,8 +220,9 @@ static void thunks(struct ctx *c, unsigned from, unsigned size)
 {
 	for (uint32_t i = 0; c->has_note && i < c->note.map.n_units; i++) {
 		const struct elfrw_addrmap_unit *u = &c->note.map.unit[i];
-		const uint8_t *p =
-			u->flags & ELFRW_UNIT_THUNK ? elfrw_image_at(&c->out, u->entry, u->thunk_size) : NULL;
+		const uint8_t *p = u->flags & ELFRW_UNIT_THUNK
+					   ? elfrw_image_at(&c->out, u->entry, u->thunk_size)
+					   : NULL;
 		if (p)
 			mutate_add(c, p + (u->thunk_size > 6 ? 4 : 0) + from, size);
 	}
@@ -254,12 +256,13 @@ void mutate_thunk_tails(struct ctx *c)
 	thunks(c, 5, 1);
 }
 
-/* --- sections and tables ---------------------------------------------------------------------------------------------- */
+/* --- sections and tables ----------------------------------------------- */
 
 void mutate_bytes(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, c->name);
-	for (uint64_t i = 0; s && i<s->hdr.sh_size; i += s->hdr.sh_size> 2000 ? s->hdr.sh_size / 997 : 1)
+	for (uint64_t i = 0;
+	     s && i<s->hdr.sh_size; i += s->hdr.sh_size> 2000 ? s->hdr.sh_size / 997 : 1)
 		mutate_add(c, s->data + i, 1);
 }
 
@@ -272,8 +275,8 @@ void mutate_words(struct ctx *c)
 			mutate_add(c, s->data + i, 8);
 }
 
-/* Fields of data that a kept relocation of the input describes: 4-byte distances to code (jump tables), or words that hold
- * an address of code. */
+/* Fields of data that a kept relocation of the input describes: 4-byte distances to code (jump
+ * tables), or words that hold an address of code. */
 static void kept_fields(struct ctx *c, bool distance)
 {
 	const struct elfrw_image *in = &c->in;
@@ -282,10 +285,12 @@ static void kept_fields(struct ctx *c, bool distance)
 		if (r->hdr.sh_type != SHT_RELA || (r->hdr.sh_flags & SHF_ALLOC) || !r->data)
 			continue;
 		const struct elfrw_section *s = &in->section[r->hdr.sh_info];
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data ||
-		    strncmp(s->name, ".eh_frame", 9) == 0 || strncmp(s->name, ".gcc_except", 11) == 0)
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
+		    !s->data || strncmp(s->name, ".eh_frame", 9) == 0 ||
+		    strncmp(s->name, ".gcc_except", 11) == 0)
 			continue;
-		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= r->hdr.sh_size; k += sizeof(Elf64_Rela)) {
+		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= r->hdr.sh_size;
+		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela rel;
 			memcpy(&rel, r->data + k, sizeof rel);
 			uint32_t type = (uint32_t)ELF64_R_TYPE(rel.r_info);
@@ -294,10 +299,13 @@ static void kept_fields(struct ctx *c, bool distance)
 				continue;
 			Elf64_Sym sym = { 0 };
 			if (ELF64_R_SYM(rel.r_info))
-				memcpy(&sym, in->section[r->hdr.sh_link].data + ELF64_R_SYM(rel.r_info) * sizeof sym,
+				memcpy(&sym,
+				       in->section[r->hdr.sh_link].data +
+					       ELF64_R_SYM(rel.r_info) * sizeof sym,
 				       sizeof sym);
 			if (distance ? sym.st_shndx < in->n_sections &&
-					       (in->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR)
+					       (in->section[sym.st_shndx].hdr.sh_flags &
+						SHF_EXECINSTR)
 				     : !in->pic && mutate_in_code(&c->out, elfrw_get64(p)))
 				mutate_add(c, p, distance ? 4 : 8);
 		}
@@ -331,12 +339,14 @@ void mutate_dynamic_relocs(struct ctx *c)
 		const struct elfrw_section *s = &c->out.section[i];
 		if (s->hdr.sh_type != SHT_RELA || !(s->hdr.sh_flags & SHF_ALLOC) || !s->data)
 			continue;
-		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= s->hdr.sh_size; k += sizeof(Elf64_Rela)) {
+		for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= s->hdr.sh_size;
+		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k, sizeof r);
 			bool relative = ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE,
 			     code = mutate_in_code(&c->out, (uint64_t)r.r_addend);
-			if ((c->arg == RELA_CODE && relative && code) || (c->arg == RELA_DATA && relative && !code) ||
+			if ((c->arg == RELA_CODE && relative && code) ||
+			    (c->arg == RELA_DATA && relative && !code) ||
 			    (c->arg == RELA_SYMBOLIC && !relative))
 				mutate_add(c, s->data + k + offsetof(Elf64_Rela, r_addend), 8);
 			else if (c->arg == RELA_OFFSET)
@@ -351,8 +361,8 @@ void mutate_irelative(struct ctx *c)
 {
 	for (uint32_t i = 1; i < c->out.n_sections; i++) {
 		const struct elfrw_section *s = &c->out.section[i];
-		for (uint64_t k = 0; s->hdr.sh_type == SHT_RELA && (s->hdr.sh_flags & SHF_ALLOC) && s->data &&
-				     k + sizeof(Elf64_Rela) <= s->hdr.sh_size;
+		for (uint64_t k = 0; s->hdr.sh_type == SHT_RELA && (s->hdr.sh_flags & SHF_ALLOC) &&
+				     s->data && k + sizeof(Elf64_Rela) <= s->hdr.sh_size;
 		     k += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k, sizeof r);
@@ -380,7 +390,7 @@ void mutate_dynamic_tags(struct ctx *c)
 		mutate_add(c, s->data + k, 8);
 }
 
-/* --- unwind tables ------------------------------------------------------------------------------------------------------ */
+/* --- unwind tables ----------------------------------------------------- */
 
 void mutate_fdes(struct ctx *c)
 {
@@ -390,26 +400,18 @@ void mutate_fdes(struct ctx *c)
 		if (f->pc_end <= f->pc_begin || !mutate_in_code(&c->out, f->pc_begin))
 			continue;
 		switch (c->arg) {
-		case FDE_BEGIN:
-			mutate_add(c, p + f->pc_off, f->pc_size);
-			break;
-		case FDE_RANGE:
-			mutate_add(c, p + f->pc_off + f->pc_size, f->range_size);
-			break;
+		case FDE_BEGIN: mutate_add(c, p + f->pc_off, f->pc_size); break;
+		case FDE_RANGE: mutate_add(c, p + f->pc_off + f->pc_size, f->range_size); break;
 		case FDE_INSN:
 			if (f->insn_size > 1)
 				mutate_add(c, f->insn + f->insn_size - 1, 1);
 			break;
-		case FDE_CIE:
-			mutate_add(c, p + 4, 4);
-			break;
+		case FDE_CIE: mutate_add(c, p + 4, 4); break;
 		case FDE_LSDA:
 			if (f->lsda)
 				mutate_add(c, p + f->lsda_off, 4);
 			break;
-		case FDE_LENGTH:
-			mutate_add(c, p, 4);
-			break;
+		case FDE_LENGTH: mutate_add(c, p, 4); break;
 		}
 	}
 }
@@ -436,12 +438,15 @@ void mutate_lsda_sites(struct ctx *c)
 {
 	for (size_t i = 0; i < c->cfi.fde.len; i++) {
 		const struct dwr_fde *f = &c->cfi.fde.data[i];
-		const uint8_t *start = f->lsda && f->pc_end > f->pc_begin ? elfrw_image_at(&c->out, f->lsda, 4) : NULL;
+		const uint8_t *start = f->lsda && f->pc_end > f->pc_begin
+					       ? elfrw_image_at(&c->out, f->lsda, 4)
+					       : NULL;
 		if (!start)
 			continue;
 		uint32_t s = elfrw_image_section_at(&c->out, f->lsda);
 		struct elfrw_rbuf r =
-			elfrw_rbuf(start, c->out.section[s].hdr.sh_size - (f->lsda - c->out.section[s].hdr.sh_addr));
+			elfrw_rbuf(start, c->out.section[s].hdr.sh_size -
+						  (f->lsda - c->out.section[s].hdr.sh_addr));
 		if (elfrw_rbuf_u8(&r) != DWR_PE_OMIT)
 			continue;
 		if (elfrw_rbuf_u8(&r) != DWR_PE_OMIT)
@@ -457,7 +462,9 @@ void mutate_lsda_sites(struct ctx *c)
 				field[k] = r.pos;
 				value[k] = elfrw_rbuf_uleb(&r);
 			}
-			if (c->arg < 2 ? value[1] > 1 : c->arg == 2 ? value[2] != 0 : value[2] && value[3])
+			if (c->arg < 2    ? value[1] > 1
+			    : c->arg == 2 ? value[2] != 0
+					  : value[2] && value[3])
 				mutate_add(c, field[c->arg], 1);
 		}
 	}
@@ -473,7 +480,8 @@ void mutate_lsda_types(struct ctx *c)
 			continue;
 		mutate_check(dwr_lsda_read(&l, &c->out, f->lsda, f->pc_begin, f->pc_end));
 		for (size_t k = 0; k < l.field.len; k++) {
-			const uint8_t *p = elfrw_image_at(&c->out, l.field.data[k].va, l.field.data[k].size);
+			const uint8_t *p =
+				elfrw_image_at(&c->out, l.field.data[k].va, l.field.data[k].size);
 			if (p && l.field.data[k].used && l.field.data[k].addr)
 				mutate_add(c, p, l.field.data[k].size);
 		}
@@ -507,16 +515,18 @@ void mutate_frame_end(struct ctx *c)
 		mutate_add(c, c->cfi.data + c->cfi.terminator.data[i], 4);
 }
 
-/* --- symbols, hash tables --------------------------------------------------------------------------------------------------- */
+/* --- symbols, hash tables ---------------------------------------------- */
 
 static void symbols(struct ctx *c, const char *table, unsigned field, unsigned size)
 {
 	const struct elfrw_section *s = mutate_section(c, table);
-	for (uint64_t k = sizeof(Elf64_Sym); s && k + sizeof(Elf64_Sym) <= s->hdr.sh_size; k += sizeof(Elf64_Sym)) {
+	for (uint64_t k = sizeof(Elf64_Sym); s && k + sizeof(Elf64_Sym) <= s->hdr.sh_size;
+	     k += sizeof(Elf64_Sym)) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + k, sizeof sym);
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
-		if (sym.st_shndx == SHN_UNDEF || type == STT_FILE || type == STT_SECTION || !sym.st_name)
+		if (sym.st_shndx == SHN_UNDEF || type == STT_FILE || type == STT_SECTION ||
+		    !sym.st_name)
 			continue;
 		if (c->arg == SYM_ANY || (c->arg == SYM_FUNC && type == STT_FUNC && sym.st_size) ||
 		    (c->arg == SYM_OBJECT && type == STT_OBJECT) ||
@@ -548,16 +558,20 @@ void mutate_sym_shndx(struct ctx *c)
 {
 	symbols(c, c->name, offsetof(Elf64_Sym, st_shndx), 2);
 }
-/* Sections of dynamic symbols whose numbers had to be chosen anew, those of the input naming nothing that is kept. */
+/* Sections of dynamic symbols whose numbers had to be chosen anew, those of the input naming
+ * nothing that is kept. */
 void mutate_sym_stale(struct ctx *c)
 {
-	const struct elfrw_section *a = elfrw_image_section(&c->in, ".dynsym"), *b = mutate_section(c, ".dynsym");
-	for (uint64_t k = 0; a && b && k + sizeof(Elf64_Sym) <= a->hdr.sh_size; k += sizeof(Elf64_Sym)) {
+	const struct elfrw_section *a = elfrw_image_section(&c->in, ".dynsym"),
+				   *b = mutate_section(c, ".dynsym");
+	for (uint64_t k = 0; a && b && k + sizeof(Elf64_Sym) <= a->hdr.sh_size;
+	     k += sizeof(Elf64_Sym)) {
 		Elf64_Sym old;
 		memcpy(&old, a->data + k, sizeof old);
 		if (old.st_shndx == SHN_UNDEF || old.st_shndx >= SHN_LORESERVE)
 			continue;
-		if (old.st_shndx >= c->in.n_sections || !elfrw_image_section(&c->out, c->in.section[old.st_shndx].name))
+		if (old.st_shndx >= c->in.n_sections ||
+		    !elfrw_image_section(&c->out, c->in.section[old.st_shndx].name))
 			mutate_add(c, b->data + k + offsetof(Elf64_Sym, st_shndx), 2);
 	}
 }
@@ -574,7 +588,7 @@ void mutate_sym_whole(struct ctx *c)
 	symbols(c, c->name, 0, sizeof(Elf64_Sym));
 }
 
-/* --- headers ----------------------------------------------------------------------------------------------------------------- */
+/* --- headers ----------------------------------------------------------- */
 
 void mutate_ehdr(struct ctx *c)
 {
@@ -610,7 +624,8 @@ void mutate_phdrs(struct ctx *c)
 		if (c->out.phdr[i].p_type != (uint32_t)(c->arg >> 8) ||
 		    (field == offsetof(Elf64_Phdr, p_filesz) && !c->out.phdr[i].p_filesz))
 			continue;
-		mutate_add_off(c, c->out.ehdr.e_phoff + i * sizeof(Elf64_Phdr) + field, field < 8 ? 4 : 8);
+		mutate_add_off(c, c->out.ehdr.e_phoff + i * sizeof(Elf64_Phdr) + field,
+			       field < 8 ? 4 : 8);
 	}
 }
 
@@ -618,8 +633,11 @@ void mutate_shdrs(struct ctx *c)
 {
 	for (uint32_t i = 1; i < c->out.n_sections; i++) {
 		const struct elfrw_section *s = &c->out.section[i];
-		if (strcmp(c->name, s->name) == 0 || (!*c->name && s->data && (s->hdr.sh_flags & SHF_ALLOC)))
-			mutate_add_off(c, c->out.ehdr.e_shoff + i * sizeof(Elf64_Shdr) + (uint64_t)(c->arg & 0xff),
+		if (strcmp(c->name, s->name) == 0 ||
+		    (!*c->name && s->data && (s->hdr.sh_flags & SHF_ALLOC)))
+			mutate_add_off(c,
+				       c->out.ehdr.e_shoff + i * sizeof(Elf64_Shdr) +
+					       (uint64_t)(c->arg & 0xff),
 				       c->arg >> 8 ? (unsigned)(c->arg >> 8) : 8);
 	}
 }

@@ -1,10 +1,12 @@
 /* mutate.c: breaks one thing in a good output, to see whether `icfold verify` notices.
  *
  *   mutate --list                      the kinds of mutants, one a line
- *   mutate KIND I N IN OUT NEW         writes NEW: OUT with the I-th of N places of that kind changed
+ *   mutate KIND I N IN OUT NEW         writes NEW: OUT with the I-th of N places of that kind
+ *                                      changed
  *
- * A kind is a way to find places (fields of a given meaning) and a change.  The places of a kind are spread evenly over the
- * file.  Exit status: 0 done, one line says what was changed; 3 there is no such place in this file; 2 trouble. */
+ * A kind is a way to find places (fields of a given meaning) and a change.  The places of a kind
+ * are spread evenly over the file.  Exit status: 0 done, one line says what was changed; 3 there is
+ * no such place in this file; 2 trouble. */
 #include "tests/mutate/mutate.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -47,7 +49,7 @@ bool mutate_in_code(const struct elfrw_image *img, uint64_t va)
 	return s && (img->section[s].hdr.sh_flags & SHF_EXECINSTR);
 }
 
-/* --- the kinds --------------------------------------------------------------------------------------------------------------------- */
+/* --- the kinds --------------------------------------------------------- */
 
 /* RESTORE: what IN has at the same address. */
 enum edit { ADD, XOR, SWAP, COPY, ZERO, RESTORE, CUT, APPEND };
@@ -61,9 +63,12 @@ struct kind {
 	int64_t by;
 };
 
-#define EHDR(field) ((long)offsetof(Elf64_Ehdr, field) | (long)sizeof(((Elf64_Ehdr *)0)->field) << 8)
-#define RELA(field) ((long)offsetof(Elf64_Rela, field) | (long)sizeof(((Elf64_Rela *)0)->field) << 8)
-#define SHDR(field) ((long)offsetof(Elf64_Shdr, field) | (long)sizeof(((Elf64_Shdr *)0)->field) << 8)
+#define EHDR(field) \
+	((long)offsetof(Elf64_Ehdr, field) | (long)sizeof(((Elf64_Ehdr *)0)->field) << 8)
+#define RELA(field) \
+	((long)offsetof(Elf64_Rela, field) | (long)sizeof(((Elf64_Rela *)0)->field) << 8)
+#define SHDR(field) \
+	((long)offsetof(Elf64_Shdr, field) | (long)sizeof(((Elf64_Shdr *)0)->field) << 8)
 
 static const struct kind kinds[] = {
 	{ "call-target", mutate_code_calls, NULL, 0, ADD, 16 },
@@ -180,7 +185,8 @@ static const struct kind kinds[] = {
 	{ "dynsym-zero", mutate_null_symbol, ".dynsym", 0, XOR, 1 },
 	{ "kept-relocation-addend", mutate_relas, ".rela.text", RELA(r_addend), ADD, 1 },
 	{ "kept-relocation-type", mutate_relas, ".rela.text", RELA(r_info), XOR, 1 },
-	{ "kept-relocation-symbol", mutate_relas, ".rela.text", RELA(r_info), ADD, INT64_C(1) << 32 },
+	{ "kept-relocation-symbol", mutate_relas, ".rela.text", RELA(r_info), ADD,
+	  INT64_C(1) << 32 },
 	{ "kept-relocation-place", mutate_relas, ".rela.text", RELA(r_offset), ADD, 1 },
 	{ "kept-init-relocation", mutate_relas, ".rela.init", RELA(r_addend), ADD, 1 },
 	{ "kept-probe-place", mutate_relas, ".rela.note.stapsdt", RELA(r_offset), ADD, 8 },
@@ -259,8 +265,10 @@ static const struct kind kinds[] = {
 	{ "die-low-pc", mutate_attrs, NULL, ATTR(DW_AT_low_pc, DW_FORM_addr, 8), ADD, 1 },
 	{ "die-high-pc", mutate_attrs, NULL, ATTR(DW_AT_high_pc, DW_FORM_data8, 8), ADD, 1 },
 	{ "die-entry-pc", mutate_attrs, NULL, ATTR(DW_AT_entry_pc, DW_FORM_addr, 8), ADD, 1 },
-	{ "die-return-pc", mutate_attrs, NULL, ATTR(DW_AT_call_return_pc, DW_FORM_addr, 8), ADD, 1 },
-	{ "die-linkage-name", mutate_attrs, NULL, ATTR(DW_AT_linkage_name, DW_FORM_strp, 4), ADD, 1 },
+	{ "die-return-pc", mutate_attrs, NULL, ATTR(DW_AT_call_return_pc, DW_FORM_addr, 8), ADD,
+	  1 },
+	{ "die-linkage-name", mutate_attrs, NULL, ATTR(DW_AT_linkage_name, DW_FORM_strp, 4), ADD,
+	  1 },
 	{ "die-call-file", mutate_attrs, NULL, ATTR(DW_AT_call_file, 0, 1), XOR, 1 },
 	{ "die-name", mutate_attrs, NULL, ATTR(DW_AT_name, DW_FORM_strp, 4), ADD, 1 },
 	{ "die-decl-line", mutate_attrs, NULL, ATTR(DW_AT_decl_line, 0, 1), XOR, 1 },
@@ -270,15 +278,22 @@ static const struct kind kinds[] = {
 	{ "die-call-origin", mutate_attrs, NULL, ATTR(DW_AT_call_origin, DW_FORM_ref4, 4), ADD, 1 },
 	{ "die-byte-size", mutate_attrs, NULL, ATTR(DW_AT_byte_size, 0, 1), XOR, 1 },
 	{ "die-ranges", mutate_attrs, NULL, ATTR(DW_AT_ranges, DW_FORM_sec_offset, 4), ADD, 1 },
-	{ "die-location-list", mutate_attrs, NULL, ATTR(DW_AT_location, DW_FORM_sec_offset, 4), ADD, 1 },
-	{ "die-line-table", mutate_attrs, NULL, ATTR(DW_AT_stmt_list, DW_FORM_sec_offset, 4), ADD, 1 },
+	{ "die-location-list", mutate_attrs, NULL, ATTR(DW_AT_location, DW_FORM_sec_offset, 4), ADD,
+	  1 },
+	{ "die-line-table", mutate_attrs, NULL, ATTR(DW_AT_stmt_list, DW_FORM_sec_offset, 4), ADD,
+	  1 },
 	{ "die-expression", mutate_expressions, NULL, 0, XOR, 4 },
 	{ "die-entry-value", mutate_entry_values, NULL, 0, XOR, 1 },
-	{ "range-list", mutate_pointed_at, ".debug_rnglists", ATTR(DW_AT_ranges, DW_FORM_sec_offset, 1), ADD, 1 },
-	{ "range-list-4", mutate_pointed_at, ".debug_ranges", ATTR(DW_AT_ranges, DW_FORM_sec_offset, 0), ADD, 1 },
-	{ "location-list", mutate_pointed_at, ".debug_loclists", ATTR(DW_AT_location, DW_FORM_sec_offset, 1), ADD, 1 },
-	{ "location-base", mutate_pointed_at, ".debug_loclists", ATTR(DW_AT_location, DW_FORM_sec_offset, 8), ADD, 1 },
-	{ "location-views", mutate_pointed_at, ".debug_loclists", ATTR(DW_AT_GNU_locviews, DW_FORM_sec_offset, 0), ADD, 1 },
+	{ "range-list", mutate_pointed_at, ".debug_rnglists",
+	  ATTR(DW_AT_ranges, DW_FORM_sec_offset, 1), ADD, 1 },
+	{ "range-list-4", mutate_pointed_at, ".debug_ranges",
+	  ATTR(DW_AT_ranges, DW_FORM_sec_offset, 0), ADD, 1 },
+	{ "location-list", mutate_pointed_at, ".debug_loclists",
+	  ATTR(DW_AT_location, DW_FORM_sec_offset, 1), ADD, 1 },
+	{ "location-base", mutate_pointed_at, ".debug_loclists",
+	  ATTR(DW_AT_location, DW_FORM_sec_offset, 8), ADD, 1 },
+	{ "location-views", mutate_pointed_at, ".debug_loclists",
+	  ATTR(DW_AT_GNU_locviews, DW_FORM_sec_offset, 0), ADD, 1 },
 	{ "abbreviation", mutate_bytes, ".debug_abbrev", 0, XOR, 1 },
 	{ "abbreviation-children", mutate_children, NULL, 0, XOR, 0x40 },
 	{ "debug-string", mutate_bytes, ".debug_str", 0, XOR, 1 },
@@ -291,7 +306,8 @@ static const struct kind kinds[] = {
 	{ "line-file", mutate_line_ops, NULL, DW_LNS_set_file, ADD, 2 },
 	{ "line-is-stmt", mutate_line_ops, NULL, DW_LNS_negate_stmt, ADD, 1 },
 	{ "line-address", mutate_line_ops, NULL, LINE_EXTENDED + DW_LNE_set_address, ADD, 1 },
-	{ "line-discriminator", mutate_line_ops, NULL, LINE_EXTENDED + DW_LNE_set_discriminator, XOR, 1 },
+	{ "line-discriminator", mutate_line_ops, NULL, LINE_EXTENDED + DW_LNE_set_discriminator,
+	  XOR, 1 },
 	{ "line-operation-length", mutate_line_ops, NULL, LINE_LENGTH, ADD, 1 },
 	{ "folded-line-header", mutate_artificial_ops, NULL, LINE_HEADER, XOR, 1 },
 	{ "folded-line", mutate_artificial_ops, NULL, LINE_SPECIAL, ADD, 1 },
@@ -300,7 +316,8 @@ static const struct kind kinds[] = {
 	{ "folded-line-copied", mutate_artificial_ops, NULL, LINE_SPECIAL, COPY, 0 },
 	{ "folded-column", mutate_artificial_ops, NULL, DW_LNS_set_column, XOR, 1 },
 	{ "folded-file", mutate_artificial_ops, NULL, DW_LNS_set_file, XOR, 1 },
-	{ "folded-line-address", mutate_artificial_ops, NULL, LINE_EXTENDED + DW_LNE_set_address, ADD, 1 },
+	{ "folded-line-address", mutate_artificial_ops, NULL, LINE_EXTENDED + DW_LNE_set_address,
+	  ADD, 1 },
 	{ "arange-address", mutate_aranges, NULL, 0, ADD, 1 },
 	{ "arange-length", mutate_aranges, NULL, 1, ADD, 1 },
 	{ "arange-ends", mutate_set_headers, ".debug_aranges", 0, XOR, 1 },
@@ -337,24 +354,18 @@ static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *b
 	uint64_t v = a.size <= 8 ? elfrw_get_le(p, a.size) : 0;
 	memcpy(keep, p, a.size);
 	switch (k->edit) {
-	case ADD:
-		elfrw_put_le(p, v + (uint64_t)k->by, a.size);
-		break;
-	case XOR:
-		elfrw_put_le(p, v ^ (uint64_t)k->by, a.size);
-		break;
-	case ZERO:
-		memset(p, 0, a.size);
-		break;
-	case COPY:
-		memcpy(p, q, a.size);
-		break;
+	case ADD: elfrw_put_le(p, v + (uint64_t)k->by, a.size); break;
+	case XOR: elfrw_put_le(p, v ^ (uint64_t)k->by, a.size); break;
+	case ZERO: memset(p, 0, a.size); break;
+	case COPY: memcpy(p, q, a.size); break;
 	case RESTORE:
 		for (uint32_t n = 0; n < c->out.n_phdrs; n++) {
 			const Elf64_Phdr *ph = &c->out.phdr[n];
-			if (ph->p_type != PT_LOAD || a.off < ph->p_offset || a.off - ph->p_offset + a.size > ph->p_filesz)
+			if (ph->p_type != PT_LOAD || a.off < ph->p_offset ||
+			    a.off - ph->p_offset + a.size > ph->p_filesz)
 				continue;
-			const uint8_t *was = elfrw_image_at(&c->in, ph->p_vaddr + (a.off - ph->p_offset), a.size);
+			const uint8_t *was = elfrw_image_at(
+				&c->in, ph->p_vaddr + (a.off - ph->p_offset), a.size);
 			if (was)
 				memcpy(p, was, a.size);
 		}
@@ -363,8 +374,7 @@ static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *b
 		memcpy(p, q, a.size);
 		memcpy(q, keep, a.size);
 		break;
-	default:
-		return false;
+	default: return false;
 	}
 	return memcmp(keep, p, a.size) != 0;
 }
@@ -395,7 +405,8 @@ int main(int argc, char **argv)
 	if (c.has_note)
 		mutate_check(dwr_icfold_read(&c.note, note->data, note->size));
 	const struct elfrw_section *s = mutate_section(&c, ".eh_frame");
-	mutate_check(dwr_cfi_read(&c.cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true, 8));
+	mutate_check(dwr_cfi_read(&c.cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0,
+				  s ? s->hdr.sh_addr : 0, true, 8));
 	c.name = k->section;
 	c.arg = k->arg;
 	size_t size = c.out.size;
@@ -418,7 +429,8 @@ int main(int argc, char **argv)
 			if (++tries > 200 || tries > c.place.len)
 				return 3;
 		}
-		printf("%s: %zu of %zu places, file offset 0x%llx\n", k->name, i, c.place.len, (unsigned long long)c.place.data[i].off);
+		printf("%s: %zu of %zu places, file offset 0x%llx\n", k->name, i, c.place.len,
+		       (unsigned long long)c.place.data[i].off);
 	}
 	FILE *f = fopen(argv[6], "wb");
 	if (!f || fwrite(buf, 1, size, f) != size || fclose(f) != 0)

@@ -46,7 +46,7 @@ enum { FDE_BEGIN, FDE_RANGE, FDE_INSN, FDE_CIE, FDE_LSDA, FDE_LENGTH };
 enum { SYM_ANY, SYM_FUNC, SYM_OBJECT, SYM_FOLDED };
 enum { LINE_LENGTH = 98, LINE_HEADER = 99, LINE_SPECIAL = 100, LINE_EXTENDED = 200 };
 enum { NOTE_TRAP_BYTE = 24 }; /* its place in the header of .debug_icfold */
-#define PHDR(type, field) ((long)(type) << 8 | (long)offsetof(Elf64_Phdr, field))
+#define PHDR(type, field)      ((long)(type) << 8 | (long)offsetof(Elf64_Phdr, field))
 #define ATTR(code, form, size) ((long)(code) | (long)(form) << 16 | (long)(size) << 32)
 
 /* The finders: each adds the places of its kind. */

@@ -1,4 +1,5 @@
-/* shape.c: places that no reader has to look at: headers of sets, lengths, what nothing leads to. */
+/* shape.c: places that no reader has to look at: headers of sets, lengths, what nothing leads
+ * to. */
 #include "tests/mutate/mutate.h"
 #include <dwarf.h>
 
@@ -15,7 +16,8 @@ void mutate_phdr_order(struct ctx *c)
 	for (uint32_t i = 0; i < c->out.n_phdrs; i++) {
 		uint32_t type = c->out.phdr[i].p_type;
 		if ((type == PT_INTERP && !interp) || (type == PT_LOAD && !load && interp))
-			mutate_add_off(c, c->out.ehdr.e_phoff + i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
+			mutate_add_off(c, c->out.ehdr.e_phoff + i * sizeof(Elf64_Phdr),
+				       sizeof(Elf64_Phdr));
 		interp |= type == PT_INTERP;
 		load |= type == PT_LOAD && interp;
 	}
@@ -61,8 +63,10 @@ void mutate_fde_lengths(struct ctx *c)
 {
 	for (size_t i = 0; i < c->cfi.fde.len; i++) {
 		const struct dwr_fde *f = &c->cfi.fde.data[i];
-		if (f->pc_end > f->pc_begin && mutate_in_code(&c->out, f->pc_begin) && c->cfi.cie.data[f->cie].augmented)
-			mutate_add(c, c->cfi.data + f->off + f->pc_off + f->pc_size + f->range_size, 1);
+		if (f->pc_end > f->pc_begin && mutate_in_code(&c->out, f->pc_begin) &&
+		    c->cfi.cie.data[f->cie].augmented)
+			mutate_add(c, c->cfi.data + f->off + f->pc_off + f->pc_size + f->range_size,
+				   1);
 	}
 }
 
@@ -75,7 +79,8 @@ void mutate_lsda_bytes(struct ctx *c)
 		if (!f->lsda || f->pc_end <= f->pc_begin)
 			continue;
 		mutate_check(dwr_lsda_read(&l, &c->out, f->lsda, f->pc_begin, f->pc_end));
-		/* Without the function's other ranges between them: those that are left have frames of their own. */
+		/* Without the function's other ranges between them: those that are left have frames
+		 * of their own. */
 		const uint8_t *p = elfrw_image_at(&c->out, l.start, l.end - l.start);
 		if (p) {
 			add_bytes(c, p, l.sites_end - l.start);
@@ -85,7 +90,8 @@ void mutate_lsda_bytes(struct ctx *c)
 	dwr_lsda_deinit(&l);
 }
 
-/* The headers of a section that is made of sets, ARG bytes each; 0: of .debug_aranges, its padding and its end. */
+/* The headers of a section that is made of sets, ARG bytes each; 0: of .debug_aranges, its padding
+ * and its end. */
 void mutate_set_headers(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, c->name);

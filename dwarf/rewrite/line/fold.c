@@ -1,9 +1,10 @@
 /* fold.c: see fold.h.
  *
- * Files of different tables are compared and merged by their full path: each table's (directory, name) is joined once, on
- * first use, and numbered; the first pair that gave a path is what the artificial table says.  MD5 sums go into the table
- * when every one of its files has one and no path has two.  Members are compared with the kept function first by
- * everything but files.  Cost: linear in the rows taken out. */
+ * Files of different tables are compared and merged by their full path: each table's (directory,
+ * name) is joined once, on first use, and numbered; the first pair that gave a path is what the
+ * artificial table says.  MD5 sums go into the table when every one of its files has one and no
+ * path has two.  Members are compared with the kept function first by everything but files.  Cost:
+ * linear in the rows taken out. */
 #include "dwarf/rewrite/line/fold.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
@@ -58,13 +59,16 @@ static uint32_t number(struct names *names, const void *str, size_t len)
 	size_t k = hash & (names->n_slots - 1);
 	for (; names->slot[k]; k = (k + 1) & (names->n_slots - 1)) {
 		const struct name *n = &names->name.data[names->slot[k] - 1];
-		if (n->hash == hash && n->len == len && !memcmp(names->bytes.data + n->off, str, len))
+		if (n->hash == hash && n->len == len &&
+		    !memcmp(names->bytes.data + n->off, str, len))
 			return names->slot[k] - 1;
 	}
 	size_t off = names->bytes.len;
 	elfrw_wbuf_bytes(&names->bytes, str, len);
 	elfrw_wbuf_u8(&names->bytes, 0);
-	struct name *n = names->bytes.bad || names->name.len >= UINT32_MAX - 1 ? NULL : VEC_PUSH(&names->name);
+	struct name *n = names->bytes.bad || names->name.len >= UINT32_MAX - 1
+				 ? NULL
+				 : VEC_PUSH(&names->name);
 	if (!n)
 		return UINT32_MAX;
 	*n = (struct name){ off, len, hash };
@@ -105,11 +109,11 @@ struct state {
 	const struct elfrw_addrmap *map;
 	struct table_files *files; /* one per table */
 	struct names dirs, paths;
-	VEC(struct path) path;     /* by number in paths */
-	VEC(uint32_t) used;        /* paths in the artificial table, in its order */
+	VEC(struct path) path;               /* by number in paths */
+	VEC(uint32_t) used;                  /* paths in the artificial table, in its order */
 	const struct dwr_line_cover **cover; /* sorted by unit */
 	size_t n_covers;
-	uint32_t *first;           /* [unit]: index of its first cover; n_units + 1 entries */
+	uint32_t *first; /* [unit]: index of its first cover; n_units + 1 entries */
 	struct elfrw_wbuf text;
 	struct dwr_rows rows;
 	bool relative; /* a path of the artificial table is */
@@ -118,7 +122,8 @@ struct state {
 static const struct dwr_rw_line_cu *find_cu(const struct dwr_rw_line_in *in, uint64_t off)
 {
 	size_t lo = LOWER_BOUND(0, in->n_cus, mid, in->cu[mid].stmt_list < off);
-	const struct dwr_rw_line_cu *found = lo < in->n_cus && in->cu[lo].stmt_list == off ? &in->cu[lo] : NULL;
+	const struct dwr_rw_line_cu *found =
+		lo < in->n_cus && in->cu[lo].stmt_list == off ? &in->cu[lo] : NULL;
 	for (; lo < in->n_cus && in->cu[lo].stmt_list == off; lo++)
 		if (in->cu[lo].comp_dir)
 			return &in->cu[lo];
@@ -162,7 +167,9 @@ static struct elfrw_err *path_number(struct state *st, uint32_t table, uint32_t 
 	struct table_files *f = &st->files[table];
 	if (!f->read)
 		ELFRW_TRY(read_files(st, table));
-	size_t index = file < f->files.file.len ? file : f->files.file.len; /* the last one: not in the table */
+	size_t index = file < f->files.file.len
+			       ? file
+			       : f->files.file.len; /* the last one: not in the table */
 	if (f->path[index] != UINT32_MAX) {
 		*ret = f->path[index];
 		return NULL;
@@ -237,17 +244,20 @@ static const struct dwr_row *cover_rows(const struct state *st, const struct dwr
 }
 
 /* Do two covers give every byte the same place? */
-static struct elfrw_err *same_cover(struct state *st, const struct dwr_line_cover *a, const struct dwr_line_cover *b,
-				    bool *ret)
+static struct elfrw_err *same_cover(struct state *st, const struct dwr_line_cover *a,
+				    const struct dwr_line_cover *b, bool *ret)
 {
-	enum { FLAGS = DWR_ROW_STMT | DWR_ROW_BLOCK | DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN };
+	enum {
+		FLAGS = DWR_ROW_STMT | DWR_ROW_BLOCK | DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN
+	};
 	const struct dwr_row *x = cover_rows(st, a), *y = cover_rows(st, b);
 	*ret = false;
 	if (a->n != b->n || a->end != b->end)
 		return NULL;
 	for (size_t i = 0; i < a->n; i++)
-		if (x[i].address != y[i].address || x[i].line != y[i].line || x[i].column != y[i].column ||
-		    x[i].discriminator != y[i].discriminator || x[i].isa != y[i].isa || ((x[i].flags ^ y[i].flags) & FLAGS))
+		if (x[i].address != y[i].address || x[i].line != y[i].line ||
+		    x[i].column != y[i].column || x[i].discriminator != y[i].discriminator ||
+		    x[i].isa != y[i].isa || ((x[i].flags ^ y[i].flags) & FLAGS))
 			return NULL;
 	for (size_t i = 0; i < a->n; i++) {
 		uint32_t p, q;
@@ -267,7 +277,8 @@ static struct elfrw_err *same_unit(struct state *st, uint32_t a, uint32_t b, boo
 	size_t n = st->first[a + 1] - st->first[a];
 	*ret = n == st->first[b + 1] - st->first[b];
 	for (size_t i = 0; *ret && i < n; i++)
-		ELFRW_TRY(same_cover(st, st->cover[st->first[a] + i], st->cover[st->first[b] + i], ret));
+		ELFRW_TRY(same_cover(st, st->cover[st->first[a] + i], st->cover[st->first[b] + i],
+				     ret));
 	return NULL;
 }
 
@@ -295,7 +306,8 @@ static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 				if (!slot)
 					return &elfrw_err_nomem;
 				*slot = p;
-				st->relative |= *name_of(&st->paths, p) != '/' && strcmp(st->path.data[p].name, "<unknown>");
+				st->relative |= *name_of(&st->paths, p) != '/' &&
+						strcmp(st->path.data[p].name, "<unknown>");
 				st->path.data[p].file = first_file + (uint32_t)st->used.len - 1;
 			}
 		}
@@ -303,16 +315,24 @@ static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 	return NULL;
 }
 
-/* The artificial table's header; H is what dwr_line_encode needs of it.  File 0 (before v5: 1) is the unit itself. */
+/* The artificial table's header; H is what dwr_line_encode needs of it.  File 0 (before v5: 1) is
+ * the unit itself. */
 static void write_header(const struct state *st, struct dwr_line_header *h, struct elfrw_wbuf *w)
 {
 	static const uint8_t lengths[12] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
 	const struct dwr_line_folds *folds = st->folds;
 	const char *name = folds->in->folded_name ? folds->in->folded_name : "<folded functions>";
 	const unsigned size = folds->offset_size;
-	*h = (struct dwr_line_header){ .section = folds->in->name, .version = folds->version,
-				       .offset_size = folds->offset_size, .min_inst_length = 1, .max_ops = 1, .default_is_stmt = true, .line_base = -5,
-				       .line_range = 14, .opcode_base = 13, .address_size = folds->in->address_size,
+	*h = (struct dwr_line_header){ .section = folds->in->name,
+				       .version = folds->version,
+				       .offset_size = folds->offset_size,
+				       .min_inst_length = 1,
+				       .max_ops = 1,
+				       .default_is_stmt = true,
+				       .line_base = -5,
+				       .line_range = 14,
+				       .opcode_base = 13,
+				       .address_size = folds->in->address_size,
 				       .off = folds->base };
 	dwr_line_header_finish(h);
 	if (size == 8)
@@ -392,21 +412,26 @@ static struct elfrw_err *write_member(struct state *st, const struct dwr_line_he
 		if (c == st->first[u])
 			fold->file = st->rows.data[0].file;
 		fold->n_seqs++;
-		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, st->rows.data, cover->n, cover->end,
-					  st->map->unit[u].body, w));
+		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, st->rows.data, cover->n,
+					  cover->end, st->map->unit[u].body, w));
 	}
 	return NULL;
 }
 
-static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w)
+static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *fold,
+				     struct elfrw_wbuf *w)
 {
 	struct dwr_line_header h;
 	write_header(st, &h, w);
 	if (st->map->trap_byte) {
-		/* The unit's own range: a unit without one, or whose table does not cover it, is not read by gdb. */
-		struct dwr_row row = { .address = st->map->trap_byte, .file = h.version >= 5 ? 0 : 1, .line = 1,
+		/* The unit's own range: a unit without one, or whose table does not cover it, is
+		 * not read by gdb. */
+		struct dwr_row row = { .address = st->map->trap_byte,
+				       .file = h.version >= 5 ? 0 : 1,
+				       .line = 1,
 				       .flags = DWR_ROW_STMT };
-		ELFRW_TRY(dwr_line_encode(&h, st->folds->in->address_size, &row, 1, row.address + 1, 0, w));
+		ELFRW_TRY(dwr_line_encode(&h, st->folds->in->address_size, &row, 1, row.address + 1,
+					  0, w));
 	}
 	for (uint32_t u = 0; u < st->map->n_units; u++)
 		if (fold[u].status == DWR_FOLD_OWN)
@@ -432,8 +457,9 @@ static struct elfrw_err *run(struct state *st, struct dwr_rw_line_fold *fold, st
 	return st->used.len ? write_table(st, fold, w) : NULL;
 }
 
-struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds, struct dwr_rw_line_fold *fold,
-				    struct elfrw_wbuf *w, bool *relative)
+struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds,
+				    struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w,
+				    bool *relative)
 {
 	struct state st = { .folds = folds, .map = folds->in->map };
 	struct elfrw_err *err = run(&st, fold, w);

@@ -1,10 +1,11 @@
-/* fold.h: private to this folder: the rows taken out of line tables and the artificial table made of them. */
+/* fold.h: private to this folder: the rows taken out of line tables and the artificial table made
+ * of them. */
 #ifndef DWARF_REWRITE_LINE_FOLD_H
 #define DWARF_REWRITE_LINE_FOLD_H
 #include "dwarf/rewrite/line/line.h"
 
-/* Rows of one input table that cover one unit of the map: row[first .. first + n) of the table's `rows`, addresses
- * relative to the unit's start, up to `end`. */
+/* Rows of one input table that cover one unit of the map: row[first .. first + n) of the table's
+ * `rows`, addresses relative to the unit's start, up to `end`. */
 struct dwr_line_cover {
 	uint32_t unit, table;
 	size_t first, n;
@@ -24,14 +25,17 @@ struct dwr_line_folds {
 	const struct dwr_rw_line_in *in;
 	const struct dwr_line_taken *const *table; /* n_tables */
 	size_t n_tables;
-	uint16_t version;    /* of the artificial table */
+	uint16_t version; /* of the artificial table */
 	uint8_t offset_size;
-	uint64_t base;       /* where it will begin in the output */
+	uint64_t base; /* where it will begin in the output */
 };
 
-/* Compares each folded unit's rows with those of the unit that was kept, fills FOLD (one per unit of the map, zeroed by
- * the caller) and appends the artificial table to W, which stays empty when no unit needs one.  RELATIVE: some of its paths are (units
- * whose directory is, as -ffile-prefix-map=DIR=. makes them); its unit must then have no directory for them to be put behind. */
-struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds, struct dwr_rw_line_fold *fold,
-				    struct elfrw_wbuf *w, bool *relative);
+/* Compares each folded unit's rows with those of the unit that was kept, fills FOLD (one per unit
+ * of the map, zeroed by the caller) and appends the artificial table to W, which stays empty when
+ * no unit needs one.  RELATIVE: some of its paths are (units whose directory is, as
+ * -ffile-prefix-map=DIR=. makes them); its unit must then have no directory for them to be put
+ * behind. */
+struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds,
+				    struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w,
+				    bool *relative);
 #endif

@@ -1,19 +1,23 @@
 /* line.c: see line.h.
  *
- * The map is first condensed into *runs*: neighbouring units that move by the same distance; a folded unit whose rows are
- * taken out is a run by itself.  Then, for each table on its own (in parallel):
+ * The map is first condensed into *runs*: neighbouring units that move by the same distance; a
+ * folded unit whose rows are taken out is a run by itself.  Then, for each table on its own (in
+ * parallel):
  *
- * 1. scan: every sequence's bounds and the place of its set_address, no rows.  The lowest table that covers a unit whose
- *    rows are wanted (folded, or kept for others) becomes its owner: linkers leave sequences of several tables on one
- *    COMDAT function.
- * 2. rewrite: a sequence inside one run is patched: its opcodes are relative to set_address.  One that lies in a run that
- *    is taken out is skipped.  Any other is decoded, cut at the borders of the runs, and each piece is written as a
- *    sequence of its own; where a row reaches over the start of a piece, the piece begins with a copy of it.  Rows right
- *    at the end of a sequence, which cover nothing (GCC makes them behind a last call that does not return), are left out
- *    where a function begins there: libdw, which does not keep sequences apart, takes such a row for the function's.
+ * 1. scan: every sequence's bounds and the place of its set_address, no rows.  The lowest table
+ *    that covers a unit whose rows are wanted (folded, or kept for others) becomes its owner:
+ *    linkers leave sequences of several tables on one COMDAT function.
+ * 2. rewrite: a sequence inside one run is patched: its opcodes are relative to set_address.  One
+ *    that lies in a run that is taken out is skipped.  Any other is decoded, cut at the borders of
+ *    the runs, and each piece is written as a sequence of its own; where a row reaches over the
+ *    start of a piece, the piece begins with a copy of it.  Rows right at the end of a sequence,
+ *    which cover nothing (GCC makes them behind a last call that does not return), are left out
+ *    where a function begins there: libdw, which does not keep sequences apart, takes such a row
+ *    for the function's.
  *
- * Last, fold.c makes the artificial table of the rows taken out, and everything is laid one behind the other.
- * A table without cut sequences is never copied but into the output.  Cost: one scan of the section, about 1 ns a byte. */
+ * Last, fold.c makes the artificial table of the rows taken out, and everything is laid one behind
+ * the other. A table without cut sequences is never copied but into the output.  Cost: one scan of
+ * the section, about 1 ns a byte. */
 #include "dwarf/rewrite/line/line.h"
 #include "dwarf/rewrite/line/fold.h"
 #include "dwarf/rewrite/line/start.h"
@@ -31,7 +35,14 @@ struct run {
 	bool out;       /* one folded unit whose rows leave their table */
 };
 
-enum { SEQ_ROWS = 1, SEQ_TERMINATED = 2, SEQ_ASCENDING = 4, SEQ_DEFINES = 8, SEQ_LIVE = 16, SEQ_TAIL = 32 };
+enum {
+	SEQ_ROWS = 1,
+	SEQ_TERMINATED = 2,
+	SEQ_ASCENDING = 4,
+	SEQ_DEFINES = 8,
+	SEQ_LIVE = 16,
+	SEQ_TAIL = 32
+};
 
 /* What is kept of a scanned sequence. */
 struct seq {
@@ -50,7 +61,7 @@ struct patch {
 };
 
 struct table {
-	uint64_t off, end;   /* in the input */
+	uint64_t off, end; /* in the input */
 	uint64_t new_off, size;
 	VEC(struct seq) seq;
 	VEC(struct patch) patch;
@@ -68,15 +79,18 @@ struct job {
 	uint32_t n_runs;
 	uint32_t *run_of;       /* of each unit */
 	uint32_t *special;      /* units whose rows or first row are wanted, sorted */
-	uint32_t *special_from; /* [u]: index in special of the first one at or above u; n_units + 1 entries */
+	uint32_t *special_from; /* [u]: index in special of the first one at or above u; n_units + 1
+				   entries */
 	struct dwr_line_starts starts;
-	_Atomic uint32_t *owner; /* of each special unit: the lowest table that covers it, UINT32_MAX: none */
+	_Atomic uint32_t *
+		owner; /* of each special unit: the lowest table that covers it, UINT32_MAX: none */
 	struct table *table;
 	size_t n_tables, cap_tables;
-	atomic_size_t visits;   /* units looked at for sequences that span several; limited, as input controls it */
+	atomic_size_t visits; /* units looked at for sequences that span several; limited, as input
+				 controls it */
 	size_t max_visits;
 	struct dwr_rw_line_cu *cu; /* sorted by stmt_list */
-	uint8_t *data;          /* the output */
+	uint8_t *data;             /* the output */
 };
 
 static bool folded(const struct elfrw_addrmap_unit *u)
@@ -94,7 +108,8 @@ static struct elfrw_err *make_runs(struct job *job)
 	job->special_from = malloc((n + 1) * sizeof *job->special_from);
 	job->owner = malloc((n + 1) * sizeof *job->owner);
 	uint8_t *want = calloc(n + 1, 1);
-	if (!job->run || !job->run_of || !job->special || !job->special_from || !job->owner || !want) {
+	if (!job->run || !job->run_of || !job->special || !job->special_from || !job->owner ||
+	    !want) {
 		free(want);
 		return &elfrw_err_nomem;
 	}
@@ -107,7 +122,8 @@ static struct elfrw_err *make_runs(struct job *job)
 		if (last && !last->out && !out && last->delta == delta)
 			last->old_end = unit->old_end;
 		else
-			job->run[job->n_runs++] = (struct run){ unit->old, unit->old_end, delta, out };
+			job->run[job->n_runs++] =
+				(struct run){ unit->old, unit->old_end, delta, out };
 		job->run_of[u] = job->n_runs - 1;
 		if (!folded(unit) || unit->old == unit->old_end)
 			continue;
@@ -138,14 +154,16 @@ static uint32_t run_after(const struct job *job, uint64_t va)
 }
 
 /* The special units that [LO, HI) can touch: indices in job->special. */
-static void special_range(const struct job *job, uint64_t lo, uint64_t hi, uint32_t *from, uint32_t *to)
+static void special_range(const struct job *job, uint64_t lo, uint64_t hi, uint32_t *from,
+			  uint32_t *to)
 {
 	const struct elfrw_addrmap_unit *unit = job->map->unit;
 	uint32_t n = job->map->n_units, bound[2];
 	for (unsigned i = 0; i < 2; i++) {
 		/* First unit that ends after lo; first unit that begins at or after hi. */
 		uint64_t va = i ? hi : lo;
-		uint32_t u = va && i ? elfrw_addrmap_find(job->map, va - 1) : elfrw_addrmap_find(job->map, va);
+		uint32_t u = va && i ? elfrw_addrmap_find(job->map, va - 1)
+				     : elfrw_addrmap_find(job->map, va);
 		if (u != ELFRW_NO_UNIT)
 			bound[i] = i ? u + 1 : u;
 		else {
@@ -166,12 +184,14 @@ static void special_range(const struct job *job, uint64_t lo, uint64_t hi, uint3
 
 static struct elfrw_err *count_visits(struct job *job, size_t n)
 {
-	if (!n || atomic_fetch_add_explicit(&job->visits, n, memory_order_relaxed) + n <= job->max_visits)
+	if (!n ||
+	    atomic_fetch_add_explicit(&job->visits, n, memory_order_relaxed) + n <= job->max_visits)
 		return NULL;
 	return elfrw_error("line number sequences in %s overlap too often", job->in->name);
 }
 
-/* Values that linkers put where the code was thrown away, and whatever else names no code of this file. */
+/* Values that linkers put where the code was thrown away, and whatever else names no code of this
+ * file. */
 static bool is_tombstone(const struct job *job, uint64_t va)
 {
 	return va <= 1 || va >= UINT64_MAX - 1 || !elfrw_addrmap_covers(job->map, va);
@@ -193,16 +213,24 @@ static struct elfrw_err *scan_table(void *arg, size_t index)
 		if (!s.rows && !s.terminated)
 			continue;
 		if (s.end_off - s.off > UINT32_MAX)
-			return elfrw_error_at(job->in->name, s.off, "line number sequence of more than 4 GB");
+			return elfrw_error_at(job->in->name, s.off,
+					      "line number sequence of more than 4 GB");
 		struct seq *q = VEC_PUSH(&t->seq);
 		if (!q)
 			return &elfrw_err_nomem;
 		bool live = s.rows && !is_tombstone(job, s.first);
 		*q = (struct seq){
-			.off = s.off, .len = (uint32_t)(s.end_off - s.off), .lo = s.lo, .hi = s.hi,
-			.set = s.set_off ? (uint32_t)(s.set_off - s.off) : 0, .sets = s.sets, .set_size = s.set_size,
-			.flags = (uint8_t)((s.rows ? SEQ_ROWS : 0) | (s.terminated ? SEQ_TERMINATED : 0) |
-					   (s.ascending ? SEQ_ASCENDING : 0) | (s.defines_files ? SEQ_DEFINES : 0) |
+			.off = s.off,
+			.len = (uint32_t)(s.end_off - s.off),
+			.lo = s.lo,
+			.hi = s.hi,
+			.set = s.set_off ? (uint32_t)(s.set_off - s.off) : 0,
+			.sets = s.sets,
+			.set_size = s.set_size,
+			.flags = (uint8_t)((s.rows ? SEQ_ROWS : 0) |
+					   (s.terminated ? SEQ_TERMINATED : 0) |
+					   (s.ascending ? SEQ_ASCENDING : 0) |
+					   (s.defines_files ? SEQ_DEFINES : 0) |
 					   (live ? SEQ_LIVE : 0) | (s.tail ? SEQ_TAIL : 0)),
 		};
 		if (!live || s.lo == s.hi)
@@ -213,7 +241,8 @@ static struct elfrw_err *scan_table(void *arg, size_t index)
 		for (uint32_t i = from; i < to; i++) {
 			_Atomic uint32_t *owner = &job->owner[job->special[i]];
 			uint32_t old = atomic_load_explicit(owner, memory_order_relaxed);
-			while (index < old && !atomic_compare_exchange_weak(owner, &old, (uint32_t)index))
+			while (index < old &&
+			       !atomic_compare_exchange_weak(owner, &old, (uint32_t)index))
 				;
 		}
 	}
@@ -232,7 +261,8 @@ struct writer {
 	struct dwr_rows spare;
 };
 
-/* Where the input byte at OFF, which will be copied with what follows the last cut, goes in the table. */
+/* Where the input byte at OFF, which will be copied with what follows the last cut, goes in the
+ * table. */
 static uint64_t new_pos(const struct writer *wr, uint64_t off)
 {
 	return wr->t->w.len + (off - wr->taken);
@@ -261,7 +291,8 @@ static struct elfrw_err *patch_seq(struct writer *wr, const struct seq *s, uint6
 	if (!delta)
 		return NULL;
 	if (s->sets == 1)
-		return push_patch(wr, s->off + s->set, s->set_size, elfrw_get_le(data + s->off + s->set, s->set_size) + delta);
+		return push_patch(wr, s->off + s->set, s->set_size,
+				  elfrw_get_le(data + s->off + s->set, s->set_size) + delta);
 	for (uint64_t off = s->off;;) {
 		struct dwr_line_ext ext;
 		ELFRW_TRY(dwr_line_next_ext(wr->h, &off, s->off + s->len, &ext));
@@ -269,7 +300,8 @@ static struct elfrw_err *patch_seq(struct writer *wr, const struct seq *s, uint6
 			return NULL;
 		if (ext.op == DW_LNE_set_address)
 			ELFRW_TRY(push_patch(wr, ext.arg, (unsigned)ext.size,
-					     elfrw_get_le(data + ext.arg, (unsigned)ext.size) + delta));
+					     elfrw_get_le(data + ext.arg, (unsigned)ext.size) +
+						     delta));
 	}
 }
 
@@ -299,10 +331,11 @@ struct part {
 	uint64_t end;
 };
 
-/* Cuts [OLD, OLD_END) out of the rows, of which those before FROM lie below OLD.  false: nothing of it is there.  Rows
- * right at the end take part when they are the sequence's last, or when no unit begins there: they belong to what ends. */
-static bool cut(const struct job *job, const struct dwr_rows *rows, uint64_t seq_end, uint64_t old, uint64_t old_end,
-		size_t from, struct part *ret)
+/* Cuts [OLD, OLD_END) out of the rows, of which those before FROM lie below OLD.  false: nothing of
+ * it is there.  Rows right at the end take part when they are the sequence's last, or when no unit
+ * begins there: they belong to what ends. */
+static bool cut(const struct job *job, const struct dwr_rows *rows, uint64_t seq_end, uint64_t old,
+		uint64_t old_end, size_t from, struct part *ret)
 {
 	const struct dwr_row *row = rows->data;
 	size_t a = from, b = rows->len;
@@ -339,8 +372,9 @@ static struct dwr_row carried_row(const struct dwr_rows *rows, const struct part
 
 static uint8_t address_size(const struct writer *wr, const struct seq *s)
 {
-	return s->set_size ? s->set_size : wr->h->address_size >= 1 && wr->h->address_size <= 8 ? wr->h->address_size :
-												    wr->job->in->address_size;
+	return s->set_size                                            ? s->set_size
+	       : wr->h->address_size >= 1 && wr->h->address_size <= 8 ? wr->h->address_size
+								      : wr->job->in->address_size;
 }
 
 /* Keeps the part as rows of UNIT for the artificial table or for comparison with it. */
@@ -352,8 +386,12 @@ static struct elfrw_err *keep_cover(struct writer *wr, uint32_t u, const struct 
 	struct dwr_line_cover *c = VEC_PUSH(&wr->t->taken.cover);
 	if (!c || !VEC_RESERVE(to, to->len + n + carried))
 		return &elfrw_err_nomem;
-	*c = (struct dwr_line_cover){ .unit = u, .table = wr->index, .first = to->len, .n = n + carried, .end = p->end - old,
-				       .carried = carried && !n };
+	*c = (struct dwr_line_cover){ .unit = u,
+				      .table = wr->index,
+				      .first = to->len,
+				      .n = n + carried,
+				      .end = p->end - old,
+				      .carried = carried && !n };
 	if (carried)
 		to->data[to->len++] = carried_row(&wr->rows, p, old);
 	if (n)
@@ -392,8 +430,10 @@ static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t 
 	return NULL;
 }
 
-/* A sequence of one row for each thunk that stands for a function whose first byte this sequence covers. */
-static struct elfrw_err *write_thunks(struct writer *wr, const struct seq *s, uint32_t from, uint32_t to, uint64_t end)
+/* A sequence of one row for each thunk that stands for a function whose first byte this sequence
+ * covers. */
+static struct elfrw_err *write_thunks(struct writer *wr, const struct seq *s, uint32_t from,
+				      uint32_t to, uint64_t end)
 {
 	const struct job *job = wr->job;
 	struct part p;
@@ -408,12 +448,14 @@ static struct elfrw_err *write_thunks(struct writer *wr, const struct seq *s, ui
 		row.flags &= DWR_ROW_STMT;
 		row.discriminator = 0;
 		copy_up_to(wr, s->off + s->len);
-		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &row, 1, unit->entry + unit->thunk_size, 0, &wr->t->w));
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &row, 1,
+					  unit->entry + unit->thunk_size, 0, &wr->t->w));
 	}
 	return NULL;
 }
 
-/* Starts to leave out S: what comes before it is copied, and its DW_LNE_define_file, which count for the whole table. */
+/* Starts to leave out S: what comes before it is copied, and its DW_LNE_define_file, which count
+ * for the whole table. */
 static struct elfrw_err *leave_out(struct writer *wr, const struct seq *s)
 {
 	copy_up_to(wr, s->off);
@@ -423,14 +465,16 @@ static struct elfrw_err *leave_out(struct writer *wr, const struct seq *s)
 		if (!ext.op)
 			break;
 		if (ext.op == DW_LNE_define_file)
-			elfrw_wbuf_bytes(&wr->t->w, wr->job->in->line.data + ext.off, ext.end_off - ext.off);
+			elfrw_wbuf_bytes(&wr->t->w, wr->job->in->line.data + ext.off,
+					 ext.end_off - ext.off);
 	}
 	wr->taken = s->off + s->len;
 	return NULL;
 }
 
 /* Writes the parts of the decoded sequence that stay in this table; false in *ANY: none does. */
-static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uint64_t end, bool *any)
+static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uint64_t end,
+				     bool *any)
 {
 	const struct job *job = wr->job;
 	uint64_t pos = wr->rows.data[0].address;
@@ -449,7 +493,8 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uin
 		*any = true;
 		const struct dwr_row *rows = wr->rows.data + p.from;
 		size_t n = p.to - p.from;
-		if (n && rows[n - 1].address == p.end && dwr_line_starts_has(&job->starts, p.end + run->delta))
+		if (n && rows[n - 1].address == p.end &&
+		    dwr_line_starts_has(&job->starts, p.end + run->delta))
 			while (n && rows[n - 1].address == p.end)
 				n--;
 		if (p.carried) {
@@ -461,12 +506,14 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct seq *s, uin
 			rows = wr->piece.data;
 			n++;
 		}
-		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), rows, n, p.end, run->delta, &wr->t->w));
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), rows, n, p.end, run->delta,
+					  &wr->t->w));
 	}
 	return NULL;
 }
 
-/* Where a sequence that covers no byte goes: with the unit it points to, or else that ends there. */
+/* Where a sequence that covers no byte goes: with the unit it points to, or else that ends
+ * there. */
 static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
 {
 	uint64_t ret;
@@ -481,7 +528,8 @@ static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
 static bool lose_tail(const struct writer *wr, const struct seq *s, uint64_t delta)
 {
 	const unsigned need = SEQ_TAIL | SEQ_ASCENDING;
-	return (s->flags & need) == need && dwr_line_can_encode(wr->h) && dwr_line_starts_has(&wr->job->starts, s->hi + delta);
+	return (s->flags & need) == need && dwr_line_can_encode(wr->h) &&
+	       dwr_line_starts_has(&wr->job->starts, s->hi + delta);
 }
 
 static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
@@ -496,7 +544,8 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 		return patch_seq(wr, s, map_empty(job->map, s->lo) - s->lo);
 
 	uint32_t r = run_after(job, s->lo), from, to;
-	const struct run *run = r < job->n_runs ? &job->run[r] : NULL; /* when it holds all of the sequence */
+	const struct run *run =
+		r < job->n_runs ? &job->run[r] : NULL; /* when it holds all of the sequence */
 	if (run && (run->old > s->lo || run->old_end < s->hi))
 		run = NULL;
 	special_range(job, s->lo, s->hi, &from, &to);
@@ -513,7 +562,9 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct seq *s)
 	bool any = false;
 	if (!(run && run->out)) {
 		if (!(s->flags & SEQ_TERMINATED))
-			return elfrw_error_at(job->in->name, s->off, "line number sequence over several functions has no end");
+			return elfrw_error_at(
+				job->in->name, s->off,
+				"line number sequence over several functions has no end");
 		if (!rows)
 			ELFRW_TRY(decode_seq(wr, s, &end));
 		ELFRW_TRY(leave_out(wr, s));
@@ -561,7 +612,9 @@ static struct elfrw_err *rewrite_table(void *arg, size_t index)
 	struct table *t = &job->table[index];
 	struct dwr_line_header h;
 	ELFRW_TRY(dwr_line_header_read(job->in->name, job->in->line, t->off, &h));
-	struct writer wr = { .job = job, .t = t, .h = &h, .index = (uint32_t)index, .taken = h.off };
+	struct writer wr = {
+		.job = job, .t = t, .h = &h, .index = (uint32_t)index, .taken = h.off
+	};
 	struct elfrw_err *err = rewrite_seqs(&wr);
 	free(wr.rows.data);
 	free(wr.piece.data);
@@ -575,8 +628,9 @@ static int compare_cu(const void *a, const void *b)
 	return (x->stmt_list > y->stmt_list) - (x->stmt_list < y->stmt_list);
 }
 
-/* Finds the tables: one behind the other; zero bytes between them are padding, which ends where a unit_length is not
- * zero or, when it is not a multiple of four bytes, where a unit of .debug_info says that a table begins. */
+/* Finds the tables: one behind the other; zero bytes between them are padding, which ends where a
+ * unit_length is not zero or, when it is not a multiple of four bytes, where a unit of .debug_info
+ * says that a table begins. */
 static struct elfrw_err *find_tables(struct job *job)
 {
 	const struct dwr_rw_line_in *in = job->in;
@@ -586,7 +640,8 @@ static struct elfrw_err *find_tables(struct job *job)
 		uint64_t left = in->line.size - off;
 		while (cu < in->n_cus && job->cu[cu].stmt_list < off)
 			cu++;
-		uint64_t known = cu < in->n_cus ? job->cu[cu].stmt_list - off : UINT64_MAX; /* bytes to the next known table */
+		uint64_t known = cu < in->n_cus ? job->cu[cu].stmt_list - off
+						: UINT64_MAX; /* bytes to the next known table */
 		uint64_t skip = left < 4 ? left : known && known < 4 ? known : 4;
 		if (!elfrw_get_le(data + off, (unsigned)skip)) {
 			off += skip;
@@ -595,7 +650,8 @@ static struct elfrw_err *find_tables(struct job *job)
 		struct dwr_line_header h;
 		ELFRW_TRY(dwr_line_header_read(in->name, in->line, off, &h));
 		if (job->n_tables == UINT32_MAX - 1 ||
-		    !elfrw_vec_grow((void **)&job->table, &job->cap_tables, job->n_tables + 1, sizeof *job->table))
+		    !elfrw_vec_grow((void **)&job->table, &job->cap_tables, job->n_tables + 1,
+				    sizeof *job->table))
 			return &elfrw_err_nomem;
 		job->table[job->n_tables++] = (struct table){ .off = off, .end = h.end };
 		off = h.end;
@@ -610,7 +666,8 @@ static struct elfrw_err *place_table(void *arg, size_t index)
 	uint8_t *to = job->data + t->new_off;
 	memcpy(to, t->w.len ? t->w.data : job->in->line.data + t->off, t->size);
 	for (size_t i = 0; i < t->patch.len; i++)
-		elfrw_put_le(to + t->patch.data[i].pos, t->patch.data[i].value, t->patch.data[i].size);
+		elfrw_put_le(to + t->patch.data[i].pos, t->patch.data[i].value,
+			     t->patch.data[i].size);
 	elfrw_wbuf_free(&t->w);
 	VEC_FREE(&t->patch);
 	return NULL;
@@ -629,7 +686,8 @@ static uint64_t lay_out(struct job *job)
 	return new + (job->in->line.size - old);
 }
 
-/* Forgets the rows that reach over functions which no unit claims (what GNAT makes by itself): no symbolizer shows them. */
+/* Forgets the rows that reach over functions which no unit claims (what GNAT makes by itself): no
+ * symbolizer shows them. */
 static struct elfrw_err *drop_unclaimed(struct job *job)
 {
 	for (size_t i = 0; job->in->claimed && i < job->n_tables; i++) {
@@ -639,7 +697,8 @@ static struct elfrw_err *drop_unclaimed(struct job *job)
 			const struct dwr_line_cover *c = &taken->cover.data[k];
 			bool claimed = true;
 			if (c->carried)
-				ELFRW_TRY(job->in->claimed(job->in->claimed_arg, job->map->unit[c->unit].old, &claimed));
+				ELFRW_TRY(job->in->claimed(job->in->claimed_arg,
+							   job->map->unit[c->unit].old, &claimed));
 			if (claimed)
 				taken->cover.data[n++] = *c;
 		}
@@ -648,7 +707,8 @@ static struct elfrw_err *drop_unclaimed(struct job *job)
 	return NULL;
 }
 
-static struct elfrw_err *make_folds(struct job *job, uint64_t base, struct dwr_rw_line_out *out, struct elfrw_wbuf *w)
+static struct elfrw_err *make_folds(struct job *job, uint64_t base, struct dwr_rw_line_out *out,
+				    struct elfrw_wbuf *w)
 {
 	const struct dwr_line_taken **taken = malloc((job->n_tables + 1) * sizeof *taken);
 	if (!taken)
@@ -664,8 +724,12 @@ static struct elfrw_err *make_folds(struct job *job, uint64_t base, struct dwr_r
 	}
 	struct dwr_rw_line_in in = *job->in;
 	in.cu = job->cu;
-	struct dwr_line_folds folds = { .in = &in, .table = taken, .n_tables = job->n_tables, .base = base,
-					.version = out->folded_version, .offset_size = out->folded_offset_size };
+	struct dwr_line_folds folds = { .in = &in,
+					.table = taken,
+					.n_tables = job->n_tables,
+					.base = base,
+					.version = out->folded_version,
+					.offset_size = out->folded_offset_size };
 	struct elfrw_err *err = dwr_rw_line_folds(&folds, out->fold, w, &out->folded_relative);
 	free(taken);
 	if (!err && w->len)
@@ -692,7 +756,8 @@ static struct elfrw_err *make_maps(struct job *job, struct dwr_rw_line_out *out)
 		out->untouched += t->untouched;
 		for (size_t k = 0; k < t->seq.len; k++) {
 			const struct seq *s = &t->seq.data[k];
-			uint64_t to = s->new_off == UINT64_MAX ? UINT64_MAX : t->new_off + s->new_off;
+			uint64_t to =
+				s->new_off == UINT64_MAX ? UINT64_MAX : t->new_off + s->new_off;
 			*seq++ = (struct dwr_rw_line_off){ s->off, to };
 		}
 	}
@@ -748,7 +813,8 @@ struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_lin
 {
 	struct dwr_rw_line_out o = { 0 };
 	struct job job = { .in = in, .map = in->map };
-	/* Far above what a real table needs, where a function has rows of its own of a few bytes each. */
+	/* Far above what a real table needs, where a function has rows of its own of a few bytes
+	 * each. */
 	job.max_visits = 4 * (size_t)in->map->n_units + in->line.size / 4 + 65536;
 	struct elfrw_err *err = run_job(&job, &o);
 	for (size_t i = 0; i < job.n_tables; i++) {

@@ -1,8 +1,9 @@
 /* line.h: .debug_line rewritten through the address map.
  *
- * Existing tables keep their headers byte for byte, so every file index in .debug_info stays right.  Sequences that move
- * as a whole are patched; others are decoded, cut at the borders of what moves together, and encoded again.  The rows of
- * folded functions leave their tables (unless the policy is alias) for one artificial table at the end of the section. */
+ * Existing tables keep their headers byte for byte, so every file index in .debug_info stays right.
+ * Sequences that move as a whole are patched; others are decoded, cut at the borders of what moves
+ * together, and encoded again.  The rows of folded functions leave their tables (unless the policy
+ * is alias) for one artificial table at the end of the section. */
 #ifndef DWARF_REWRITE_LINE_LINE_H
 #define DWARF_REWRITE_LINE_LINE_H
 #include "dwarf/line.h"
@@ -18,7 +19,8 @@ struct elfrw_addrmap;
 struct dwr_rw_line_cu {
 	uint64_t stmt_list;
 	const char *comp_dir;      /* borrowed; NULL: none */
-	uint64_t str_offsets_base; /* UINT64_MAX: none.  Only for names in the line table by DW_FORM_strx* */
+	uint64_t str_offsets_base; /* UINT64_MAX: none.  Only for names in the line table by
+				      DW_FORM_strx* */
 };
 
 /* Everything is borrowed. */
@@ -26,17 +28,20 @@ struct dwr_rw_line_in {
 	const struct elfrw_addrmap *map;
 	enum dwr_policy policy;
 	unsigned threads;
-	uint8_t address_size;            /* of the file: 4 or 8 */
-	const char *name;                /* ".debug_line", for messages */
+	uint8_t address_size; /* of the file: 4 or 8 */
+	const char *name;     /* ".debug_line", for messages */
 	struct dwr_bytes line;
 	struct dwr_line_strings strings; /* only read for the files of folded functions */
-	const struct dwr_rw_line_cu *cu; /* any order, a stmt_list several times (the first with a comp_dir counts) */
+	const struct dwr_rw_line_cu
+		*cu; /* any order, a stmt_list several times (the first with a comp_dir counts) */
 	size_t n_cus;
-	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Only asked for functions without
-	 * rows of their own: a row that reaches over one that no unit claims says nothing of it. */
+	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Only asked for
+	 * functions without rows of their own: a row that reaches over one that no unit claims says
+	 * nothing of it. */
 	struct elfrw_err *(*claimed)(void *arg, uint64_t va, bool *ret);
 	void *claimed_arg;
-	const char *folded_name, *folded_dir; /* name and directory of the artificial unit; NULL: "<folded functions>", "/" */
+	const char *folded_name, *folded_dir; /* name and directory of the artificial unit; NULL:
+						 "<folded functions>", "/" */
 };
 
 /* OLD_OFF in the input's .debug_line is NEW_OFF in the output's; UINT64_MAX: gone. */
@@ -52,8 +57,10 @@ enum dwr_fold_rows {
 
 /* What became of the rows of one unit of the map. */
 struct dwr_rw_line_fold {
-	uint64_t seq;    /* OWN: offset in the output's .debug_line of its first sequence's first opcode */
-	uint32_t n_seqs; /* OWN: that many sequences follow each other there (one, but for functions with gaps) */
+	uint64_t seq;    /* OWN: offset in the output's .debug_line of its first sequence's first
+			    opcode */
+	uint32_t n_seqs; /* OWN: that many sequences follow each other there (one, but for functions
+			    with gaps) */
 	uint32_t file;   /* OWN: of its first row, index into the artificial table's files */
 	uint32_t line;   /* OWN and SAME: of its first row */
 	uint8_t status;  /* enum dwr_fold_rows */
@@ -62,21 +69,27 @@ struct dwr_rw_line_fold {
 struct dwr_rw_line_out {
 	uint8_t *data; /* the new section; owned */
 	size_t size;
-	struct dwr_rw_line_off *unit; /* one per input table (DW_AT_stmt_list), sorted by old_off; owned */
+	struct dwr_rw_line_off
+		*unit; /* one per input table (DW_AT_stmt_list), sorted by old_off; owned */
 	size_t n_units;
-	struct dwr_rw_line_off *seq; /* one per input sequence (DW_AT_LLVM_stmt_sequence), sorted by old_off; owned.  A
-					sequence that was cut: its first piece; all of it folded: gone */
+	struct dwr_rw_line_off
+		*seq; /* one per input sequence (DW_AT_LLVM_stmt_sequence), sorted by old_off;
+			 owned.  A sequence that was cut: its first piece; all of it folded: gone */
 	size_t n_seqs;
-	struct dwr_rw_line_fold *fold; /* one per unit of the map (all NONE but for folded ones); owned */
+	struct dwr_rw_line_fold
+		*fold;           /* one per unit of the map (all NONE but for folded ones); owned */
 	uint64_t folded_unit;    /* offset of the artificial table, 0: there is none */
-	uint16_t folded_version; /* of the artificial table: 5 when the input has a v5 table, else 4; set in any case */
+	uint16_t folded_version; /* of the artificial table: 5 when the input has a v5 table, else
+				    4; set in any case */
 	uint8_t folded_offset_size;
-	bool folded_relative;    /* its unit must have no DW_AT_comp_dir, see fold.h */
-	uint32_t patched, encoded, removed, untouched; /* sequences of the input, by what was done */
+	bool folded_relative; /* its unit must have no DW_AT_comp_dir, see fold.h */
+	uint32_t patched, encoded, removed,
+		untouched; /* sequences of the input, by what was done */
 };
 
-/* Rewrites IN->line.  *OUT is untouched on failure.  The result does not depend on IN->threads.  Errors: tables that
- * cannot be read (see dwr_line_header_read), or that would have to be encoded again and cannot be. */
+/* Rewrites IN->line.  *OUT is untouched on failure.  The result does not depend on IN->threads.
+ * Errors: tables that cannot be read (see dwr_line_header_read), or that would have to be encoded
+ * again and cannot be. */
 struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_line_out *out);
 void dwr_rw_line_out_deinit(struct dwr_rw_line_out *out);
 

@@ -1,6 +1,7 @@
 /* start.c: see start.h.
  *
- * A sorted array: most programs keep the order of their functions, so that sorting is one look over it. */
+ * A sorted array: most programs keep the order of their functions, so that sorting is one look over
+ * it. */
 #include "dwarf/rewrite/line/start.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/sort.h"

@@ -1,8 +1,8 @@
 /* encode.c: the encoding of one list from absolute ranges; see rw_list.h.
  *
- * What the file has room for anyway is preferred: pairs relative to the unit's base where they are no longer than a base of
- * their own would be, one start_length entry for a single range, else a base at the lowest address.  No entries of
- * .debug_addr are made up. */
+ * What the file has room for anyway is preferred: pairs relative to the unit's base where they are
+ * no longer than a base of their own would be, one start_length entry for a single range, else a
+ * base at the lowest address.  No entries of .debug_addr are made up. */
 #include "dwarf/expr.h"
 #include "dwarf/rewrite/lists/list.h"
 #include <dwarf.h>
@@ -15,11 +15,11 @@ struct enc {
 	enum dwr_list_kind kind;
 	bool v5, has_expr;
 	uint64_t mask;
-	uint64_t base;   /* in effect */
+	uint64_t base; /* in effect */
 	bool has_base;
-	uint64_t wanted; /* base for mapped entries */
+	uint64_t wanted;   /* base for mapped entries */
 	bool start_length; /* mapped entries need no base */
-	size_t start;    /* of the list in w->out */
+	size_t start;      /* of the list in w->out */
 };
 
 static void put_address(struct enc *e, uint64_t v)
@@ -40,7 +40,8 @@ static void put_base(struct enc *e, uint64_t base)
 	e->has_base = true;
 }
 
-/* DW_OP_addr with the address, or the constant, in place of the operator OP, which refers to .debug_addr. */
+/* DW_OP_addr with the address, or the constant, in place of the operator OP, which refers to
+ * .debug_addr. */
 static struct elfrw_err *put_converted(struct enc *e, const struct dwr_op *op, uint64_t off)
 {
 	struct elfrw_wbuf *out = &e->w->expr2;
@@ -48,7 +49,8 @@ static struct elfrw_err *put_converted(struct enc *e, const struct dwr_op *op, u
 	const uint8_t *next = e->w->expr.data + op->end;
 	uint64_t v;
 	ELFRW_TRY(dwr_list_addrx(&e->w->in->secs, e->cu, op->operand[0], e->sec, off, &v, NULL));
-	bool tls = op->end < e->w->expr.len && (*next == DW_OP_form_tls_address || *next == DW_OP_GNU_push_tls_address);
+	bool tls = op->end < e->w->expr.len &&
+		   (*next == DW_OP_form_tls_address || *next == DW_OP_GNU_push_tls_address);
 	if (!tls && (op->op == DW_OP_addrx || op->op == 0xfb)) { /* DW_OP_GNU_addr_index */
 		elfrw_addrmap_pointer(e->w->in->map, v, &v);
 		elfrw_wbuf_u8(out, DW_OP_addr);
@@ -58,11 +60,13 @@ static struct elfrw_err *put_converted(struct enc *e, const struct dwr_op *op, u
 	return NULL;
 }
 
-/* The expression in w->expr (its addresses are mapped) into w->expr2, with the operators in w->convert converted. */
+/* The expression in w->expr (its addresses are mapped) into w->expr2, with the operators in
+ * w->convert converted. */
 static struct elfrw_err *convert_expr(struct enc *e, uint64_t off)
 {
 	struct dwr_list_work *w = e->w;
-	struct dwr_expr_walk walk = dwr_expr_walk(w->expr.data, w->expr.len, e->cu->params, e->sec->name, off);
+	struct dwr_expr_walk walk =
+		dwr_expr_walk(w->expr.data, w->expr.len, e->cu->params, e->sec->name, off);
 	size_t next = 0, copied = 0;
 	w->expr2.len = 0;
 	for (;;) {
@@ -73,8 +77,10 @@ static struct elfrw_err *convert_expr(struct enc *e, uint64_t off)
 			break;
 		bool convert = next < w->convert.len && w->convert.data[next] == op.off;
 		if ((convert && op.depth) || op.op == DW_OP_bra || op.op == DW_OP_skip)
-			return elfrw_error_at(e->sec->name, off + op.off, "an address index whose entry in %s would need"
-					      " two values stands where it cannot be replaced", w->in->secs.addr.name);
+			return elfrw_error_at(e->sec->name, off + op.off,
+					      "an address index whose entry in %s would need"
+					      " two values stands where it cannot be replaced",
+					      w->in->secs.addr.name);
 		if (!convert)
 			continue;
 		next++;
@@ -95,7 +101,8 @@ static struct elfrw_err *put_expr(struct enc *e, const struct dwr_list_entry *sr
 	elfrw_wbuf_bytes(&w->expr, e->sec->data + src->expr, src->expr_size);
 	if (w->expr.bad)
 		return &elfrw_err_nomem;
-	ELFRW_TRY(dwr_list_map_expr(w, e->sec, e->cu, w->expr.data, src->expr_size, src->expr, &fits));
+	ELFRW_TRY(dwr_list_map_expr(w, e->sec, e->cu, w->expr.data, src->expr_size, src->expr,
+				    &fits));
 	if (!fits) {
 		ELFRW_TRY(convert_expr(e, src->expr));
 		expr = &w->expr2;
@@ -105,7 +112,8 @@ static struct elfrw_err *put_expr(struct enc *e, const struct dwr_list_entry *sr
 	else if (expr->len <= UINT16_MAX)
 		elfrw_wbuf_u16(&w->out, (uint16_t)expr->len);
 	else
-		return elfrw_error_at(e->sec->name, src->expr, "location expression becomes too long");
+		return elfrw_error_at(e->sec->name, src->expr,
+				      "location expression becomes too long");
 	elfrw_wbuf_bytes(&w->out, expr->data, expr->len);
 	return expr->bad ? &elfrw_err_nomem : NULL;
 }
@@ -133,8 +141,8 @@ static void put_v5(struct enc *e, enum dwr_list_how how, uint64_t a, uint64_t b)
 		elfrw_wbuf_uleb(out, b);
 }
 
-/* An entry that the map does not cover, in its old form as far as possible: readers know dead code by the address that the
- * linker wrote, which may be the base. */
+/* An entry that the map does not cover, in its old form as far as possible: readers know dead code
+ * by the address that the linker wrote, which may be the base. */
 static struct elfrw_err *put_raw_v5(struct enc *e, const struct dwr_list_out *o)
 {
 	const struct dwr_list_entry *src = o->src;
@@ -142,17 +150,17 @@ static struct elfrw_err *put_raw_v5(struct enc *e, const struct dwr_list_out *o)
 	uint64_t old, slot;
 	bool keep = true;
 	switch (src->how) {
-	case DWR_LIST_PAIR:
-		put_base(e, src->base);
-		break;
+	case DWR_LIST_PAIR: put_base(e, src->base); break;
 	case DWR_LIST_STARTX_END:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, e->cu, src->operand[1], e->sec, src->off, &old, &slot));
+		ELFRW_TRY(dwr_list_addrx(&w->in->secs, e->cu, src->operand[1], e->sec, src->off,
+					 &old, &slot));
 		ELFRW_TRY(dwr_list_want_slot(w, slot, e->cu->params.address_size, old, old, &keep));
 		if (!keep)
 			break;
 		/* fallthrough */
 	case DWR_LIST_STARTX_LENGTH:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, e->cu, src->operand[0], e->sec, src->off, &old, &slot));
+		ELFRW_TRY(dwr_list_addrx(&w->in->secs, e->cu, src->operand[0], e->sec, src->off,
+					 &old, &slot));
 		ELFRW_TRY(dwr_list_want_slot(w, slot, e->cu->params.address_size, old, old, &keep));
 		break;
 	}
@@ -213,8 +221,10 @@ static void choose_base(struct enc *e, const struct dwr_list_outs *outs)
 		return;
 	}
 	if (n == 1) {
-		unsigned pair = elfrw_uleb_size(one->begin - cu_base) + elfrw_uleb_size(one->end - cu_base);
-		if (cu_ok && pair <= e->cu->params.address_size + elfrw_uleb_size(one->end - one->begin))
+		unsigned pair =
+			elfrw_uleb_size(one->begin - cu_base) + elfrw_uleb_size(one->end - cu_base);
+		if (cu_ok &&
+		    pair <= e->cu->params.address_size + elfrw_uleb_size(one->end - one->begin))
 			e->wanted = cu_base;
 		else
 			e->start_length = true;
@@ -224,25 +234,32 @@ static void choose_base(struct enc *e, const struct dwr_list_outs *outs)
 	for (size_t i = 0; cu_ok && i < outs->len; i++)
 		if (outs->data[i].mode == DWR_OUT_MAPPED) {
 			const struct dwr_list_out *o = &outs->data[i];
-			by_cu += elfrw_uleb_size(o->begin - cu_base) + elfrw_uleb_size(o->end - cu_base);
+			by_cu += elfrw_uleb_size(o->begin - cu_base) +
+				 elfrw_uleb_size(o->end - cu_base);
 			by_own += elfrw_uleb_size(o->begin - low) + elfrw_uleb_size(o->end - low);
 		}
 	if (cu_ok && by_cu <= by_own)
 		e->wanted = cu_base;
 }
 
-/* Can the list do without O?  An empty range without views says nothing; before DWARF 5 it might end the list. */
+/* Can the list do without O?  An empty range without views says nothing; before DWARF 5 it might
+ * end the list. */
 static bool skipped(const struct enc *e, const struct dwr_list_out *o, bool views)
 {
 	return !e->v5 && !views && o->mode == DWR_OUT_MAPPED && o->begin == o->end;
 }
 
-struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-				  const struct dwr_list_outs *outs, bool views, bool inline_views,
-				  struct dwr_list_result *ret)
+struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind kind,
+				  const struct dwr_list_cu *cu, const struct dwr_list_outs *outs,
+				  bool views, bool inline_views, struct dwr_list_result *ret)
 {
-	struct enc e = { .w = w, .sec = &w->in->secs.list[kind], .cu = cu, .kind = kind, .v5 = dwr_list_is_v5(kind),
-			 .has_expr = dwr_list_has_expr(kind), .mask = dwr_list_mask(cu) };
+	struct enc e = { .w = w,
+			 .sec = &w->in->secs.list[kind],
+			 .cu = cu,
+			 .kind = kind,
+			 .v5 = dwr_list_is_v5(kind),
+			 .has_expr = dwr_list_has_expr(kind),
+			 .mask = dwr_list_mask(cu) };
 	/* Before DWARF 5 offsets of a unit without a base count from 0. */
 	e.base = cu->has_base ? cu->new_base & e.mask : 0;
 	e.has_base = cu->has_base || !e.v5;

@@ -1,9 +1,9 @@
 /* list.c: one range list or location list through the address map; see list.h.
  *
- * Most lists describe code of one function, which moves as one: then the bytes stay, but for addresses of fixed size
- * (patching: one pass over the input bytes, no decoded copy).  A list needs to be encoded anew when its code moved apart,
- * when offsets that are LEB128 numbers count from a base that moved differently, or when a reference to .debug_addr
- * cannot stay. */
+ * Most lists describe code of one function, which moves as one: then the bytes stay, but for
+ * addresses of fixed size (patching: one pass over the input bytes, no decoded copy).  A list needs
+ * to be encoded anew when its code moved apart, when offsets that are LEB128 numbers count from a
+ * base that moved differently, or when a reference to .debug_addr cannot stay. */
 #include "dwarf/rewrite/lists/list.h"
 #include "dwarf/expr.h"
 #include "dwarf/rewrite/addr.h"
@@ -41,15 +41,16 @@ struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes)
 	return charge(b, bytes, 0);
 }
 
-struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size, uint64_t old, uint64_t value,
-				     bool *ret)
+struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,
+				     uint64_t old, uint64_t value, bool *ret)
 {
 	const struct dwr_addr_table *t = w->in->addr;
 	*ret = false;
 	if (!t || !dwr_addr_can_set(t, slot, size, value))
 		return NULL;
 	if (!t->set[slot]) {
-		/* Only lists use the entry, and others may want another value: all agree on what a pointer becomes. */
+		/* Only lists use the entry, and others may want another value: all agree on what a
+		 * pointer becomes. */
 		uint64_t pointer;
 		elfrw_addrmap_pointer(w->in->map, old, &pointer);
 		if (pointer != value)
@@ -71,14 +72,16 @@ struct expr_arg {
 	bool fits;
 };
 
-static struct elfrw_err *expr_ref(void *p, enum dwr_expr_ref ref, uint64_t index, const struct dwr_op *op)
+static struct elfrw_err *expr_ref(void *p, enum dwr_expr_ref ref, uint64_t index,
+				  const struct dwr_op *op)
 {
 	struct expr_arg *a = p;
 	uint64_t old, new, slot;
 	bool keep;
 	if (ref != DWR_EXPR_ADDRX && ref != DWR_EXPR_CONSTX)
 		return NULL;
-	ELFRW_TRY(dwr_list_addrx(&a->w->in->secs, a->cu, index, a->sec, a->off + op->off, &old, &slot));
+	ELFRW_TRY(dwr_list_addrx(&a->w->in->secs, a->cu, index, a->sec, a->off + op->off, &old,
+				 &slot));
 	new = old;
 	if (ref == DWR_EXPR_ADDRX)
 		elfrw_addrmap_pointer(a->w->in->map, old, &new);
@@ -93,21 +96,24 @@ static struct elfrw_err *expr_ref(void *p, enum dwr_expr_ref ref, uint64_t index
 	return NULL;
 }
 
-struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec, const struct dwr_list_cu *cu,
-				    uint8_t *expr, uint64_t size, uint64_t off, bool *fits)
+struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
+				    const struct dwr_list_cu *cu, uint8_t *expr, uint64_t size,
+				    uint64_t off, bool *fits)
 {
 	struct expr_arg a = { w, sec, cu, off, true };
 	w->convert.len = 0;
-	ELFRW_TRY(dwr_expr_map(expr, size, cu->params, sec->name, off, w->in->map, expr_ref, &a, NULL));
+	ELFRW_TRY(dwr_expr_map(expr, size, cu->params, sec->name, off, w->in->map, expr_ref, &a,
+			       NULL));
 	*fits = a.fits;
 	return NULL;
 }
 
 /* Notes the expression at OFF when something in it depends on addresses. */
-static struct elfrw_err *note_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec, const struct dwr_list_cu *cu,
-				   uint64_t off, uint64_t size)
+static struct elfrw_err *note_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
+				   const struct dwr_list_cu *cu, uint64_t off, uint64_t size)
 {
-	struct dwr_expr_walk walk = dwr_expr_walk(sec->data + off, size, cu->params, sec->name, off);
+	struct dwr_expr_walk walk =
+		dwr_expr_walk(sec->data + off, size, cu->params, sec->name, off);
 	struct dwr_op op;
 	bool more;
 	for (;;) {
@@ -115,8 +121,12 @@ static struct elfrw_err *note_expr(struct dwr_list_work *w, const struct dwr_lis
 		if (!more)
 			return NULL;
 		switch (op.op) {
-		case DW_OP_addr: case DW_OP_GNU_encoded_addr: case DW_OP_addrx: case DW_OP_constx:
-		case 0xfb: case 0xfc: { /* DW_OP_GNU_addr_index, DW_OP_GNU_const_index */
+		case DW_OP_addr:
+		case DW_OP_GNU_encoded_addr:
+		case DW_OP_addrx:
+		case DW_OP_constx:
+		case 0xfb:
+		case 0xfc: { /* DW_OP_GNU_addr_index, DW_OP_GNU_const_index */
 			struct dwr_list_span *s = VEC_PUSH(&w->span);
 			if (!s)
 				return &elfrw_err_nomem;
@@ -128,7 +138,8 @@ static struct elfrw_err *note_expr(struct dwr_list_work *w, const struct dwr_lis
 }
 
 /* The pieces of [BEGIN, END) into w->pieces. */
-static struct elfrw_err *cut(struct dwr_list_work *w, const struct dwr_list_use *use, uint64_t begin, uint64_t end)
+static struct elfrw_err *cut(struct dwr_list_work *w, const struct dwr_list_use *use,
+			     uint64_t begin, uint64_t end)
 {
 	const struct elfrw_addrmap *map = w->in->map;
 	uint64_t lo = begin > map->lo ? begin : map->lo, hi = end < map->hi ? end : map->hi;
@@ -143,9 +154,10 @@ static bool unit_holds(const struct elfrw_addrmap *map, uint32_t i, uint64_t at,
 	       (at < map->unit[i].old_end || (or_ends && at == map->unit[i].old_end));
 }
 
-/* The unit that the empty range [AT, AT) of a location list belongs to.  It carries views, and may lie at the end of its
- * function: then its address belongs to what is before it. */
-static const struct elfrw_addrmap_unit *unit_of_empty(struct dwr_list_work *w, const struct dwr_list_use *use, uint64_t at)
+/* The unit that the empty range [AT, AT) of a location list belongs to.  It carries views, and may
+ * lie at the end of its function: then its address belongs to what is before it. */
+static const struct elfrw_addrmap_unit *unit_of_empty(struct dwr_list_work *w,
+						      const struct dwr_list_use *use, uint64_t at)
 {
 	const struct elfrw_addrmap *map = w->in->map;
 	if (unit_holds(map, use->owner, at, false))
@@ -156,12 +168,13 @@ static const struct elfrw_addrmap_unit *unit_of_empty(struct dwr_list_work *w, c
 }
 
 /* When [BEGIN, END) stays one range of its length: *OK, and by how much it moved. */
-static struct elfrw_err *one_delta(struct dwr_list_work *w, const struct dwr_list_use *use, uint64_t begin, uint64_t end,
-				   bool *ok, uint64_t *delta)
+static struct elfrw_err *one_delta(struct dwr_list_work *w, const struct dwr_list_use *use,
+				   uint64_t begin, uint64_t end, bool *ok, uint64_t *delta)
 {
 	const struct elfrw_addrmap *map = w->in->map;
 	const struct elfrw_addrmap_unit *u;
-	if (begin == end && use->purpose == DWR_FOR_LOCATION && (u = unit_of_empty(w, use, begin))) {
+	if (begin == end && use->purpose == DWR_FOR_LOCATION &&
+	    (u = unit_of_empty(w, use, begin))) {
 		*ok = true;
 		*delta = u->body - u->old;
 		return NULL;
@@ -188,7 +201,8 @@ static struct elfrw_err *one_delta(struct dwr_list_work *w, const struct dwr_lis
 	return NULL;
 }
 
-static struct elfrw_err *note_patch(struct dwr_list_work *w, uint64_t off, uint64_t value, unsigned size)
+static struct elfrw_err *note_patch(struct dwr_list_work *w, uint64_t off, uint64_t value,
+				    unsigned size)
 {
 	struct dwr_list_patch *p = VEC_PUSH(&w->patch);
 	if (!p)
@@ -200,27 +214,29 @@ static struct elfrw_err *note_patch(struct dwr_list_work *w, uint64_t off, uint6
 /* The base in effect while patching. */
 struct base {
 	uint64_t old, delta;
-	uint64_t at;   /* BASE: where its address is; BASEX: its entry in .debug_addr */
-	bool known;    /* delta is; else the first pair will tell */
+	uint64_t at; /* BASE: where its address is; BASEX: its entry in .debug_addr */
+	bool known;  /* delta is; else the first pair will tell */
 	bool indexed;
 };
 
 /* The first pair of a list's own base: the base moves with it. */
-static struct elfrw_err *settle_base(struct dwr_list_work *w, const struct dwr_list_cu *cu, struct base *b, uint64_t delta,
-				     bool *ok)
+static struct elfrw_err *settle_base(struct dwr_list_work *w, const struct dwr_list_cu *cu,
+				     struct base *b, uint64_t delta, bool *ok)
 {
 	uint64_t mask = dwr_list_mask(cu);
 	b->known = true;
 	b->delta = delta;
 	*ok = true;
 	if (b->indexed)
-		return dwr_list_want_slot(w, b->at, cu->params.address_size, b->old, (b->old + delta) & mask, ok);
+		return dwr_list_want_slot(w, b->at, cu->params.address_size, b->old,
+					  (b->old + delta) & mask, ok);
 	return delta ? note_patch(w, b->at, b->old + delta, cu->params.address_size) : NULL;
 }
 
 /* A pair of a list before DWARF 5: its offsets have a fixed size and can be patched too. */
-static struct elfrw_err *patch_pair(struct dwr_list_work *w, const struct dwr_list_cu *cu, const struct dwr_list_raw *raw,
-				    const struct base *b, uint64_t delta, bool *ok)
+static struct elfrw_err *patch_pair(struct dwr_list_work *w, const struct dwr_list_cu *cu,
+				    const struct dwr_list_raw *raw, const struct base *b,
+				    uint64_t delta, bool *ok)
 {
 	uint64_t mask = dwr_list_mask(cu), base = (b->old + b->delta) & mask, n[2];
 	for (int i = 0; i < 2; i++) {
@@ -236,11 +252,13 @@ static struct elfrw_err *patch_pair(struct dwr_list_work *w, const struct dwr_li
 	return NULL;
 }
 
-static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_list_use *use, const struct dwr_list_cu *cu,
-				     const struct dwr_list_raw *raw, struct base *b, bool *ok)
+static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_list_use *use,
+				     const struct dwr_list_cu *cu, const struct dwr_list_raw *raw,
+				     struct base *b, bool *ok)
 {
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
-	uint64_t mask = dwr_list_mask(cu), begin = raw->operand[0], end = raw->operand[1], slot[2], delta = 0;
+	uint64_t mask = dwr_list_mask(cu), begin = raw->operand[0], end = raw->operand[1], slot[2],
+		 delta = 0;
 	unsigned size = cu->params.address_size;
 	switch (raw->code) {
 	case DWR_LIST_PAIR:
@@ -248,16 +266,17 @@ static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_l
 		end += b->old;
 		break;
 	case DWR_LIST_STARTX_END:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[1], sec, raw->off, &end, &slot[1]));
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[0], sec, raw->off, &begin, &slot[0]));
+		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[1], sec, raw->off, &end,
+					 &slot[1]));
+		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[0], sec, raw->off, &begin,
+					 &slot[0]));
 		break;
 	case DWR_LIST_STARTX_LENGTH:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[0], sec, raw->off, &begin, &slot[0]));
+		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[0], sec, raw->off, &begin,
+					 &slot[0]));
 		end += begin;
 		break;
-	case DWR_LIST_START_LENGTH:
-		end += begin;
-		break;
+	case DWR_LIST_START_LENGTH: end += begin; break;
 	}
 	begin &= mask;
 	end &= mask;
@@ -272,7 +291,8 @@ static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_l
 			return NULL;
 		*ok = !dwr_list_is_v5(use->kind);
 		return *ok ? patch_pair(w, cu, raw, b, delta, ok) : NULL;
-	case DWR_LIST_STARTX_END: case DWR_LIST_STARTX_LENGTH:
+	case DWR_LIST_STARTX_END:
+	case DWR_LIST_STARTX_LENGTH:
 		ELFRW_TRY(dwr_list_want_slot(w, slot[0], size, begin, (begin + delta) & mask, ok));
 		if (*ok && raw->code == DWR_LIST_STARTX_END)
 			return dwr_list_want_slot(w, slot[1], size, end, (end + delta) & mask, ok);
@@ -285,9 +305,10 @@ static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_l
 	return NULL;
 }
 
-/* Copies the list with its addresses changed; *OK false: that cannot be done (nothing was appended). */
-static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_list_use *use, struct dwr_list_result *ret,
-				    bool *ok)
+/* Copies the list with its addresses changed; *OK false: that cannot be done (nothing was
+ * appended). */
+static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_list_use *use,
+				    struct dwr_list_result *ret, bool *ok)
 {
 	const struct dwr_list_cu *cu = &w->in->cu[use->cu];
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
@@ -304,20 +325,17 @@ static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_li
 		if (raw.code == DWR_LIST_CODE_END)
 			break;
 		switch (raw.code) {
-		case DWR_LIST_CODE_VIEWS:
-			continue;
+		case DWR_LIST_CODE_VIEWS: continue;
 		case DWR_LIST_CODE_BASE:
 			b = (struct base){ .old = raw.operand[0], .at = raw.operand_off[0] };
 			continue;
 		case DWR_LIST_CODE_BASEX:
 			b = (struct base){ .indexed = true };
-			ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw.operand[0], sec, raw.off, &b.old, &b.at));
+			ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw.operand[0], sec, raw.off,
+						 &b.old, &b.at));
 			continue;
-		case DWR_LIST_DEFAULT:
-			break;
-		default:
-			ELFRW_TRY(patch_entry(w, use, cu, &raw, &b, ok));
-			n++;
+		case DWR_LIST_DEFAULT: break;
+		default: ELFRW_TRY(patch_entry(w, use, cu, &raw, &b, ok)); n++;
 		}
 		if (raw.expr_size)
 			ELFRW_TRY(note_expr(w, sec, cu, raw.expr, raw.expr_size));
@@ -335,7 +353,8 @@ static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_li
 		for (size_t i = 0; i < 2 * n; i++)
 			(void)elfrw_rbuf_uleb(&v);
 		if (!elfrw_rbuf_ok(&v))
-			return elfrw_error_at(sec->name, use->views, "location views go past the end of the section");
+			return elfrw_error_at(sec->name, use->views,
+					      "location views go past the end of the section");
 		elfrw_wbuf_bytes(&w->out, sec->data + use->views, elfrw_rbuf_off(&v) - use->views);
 	}
 	ret->off = w->out.len;
@@ -352,7 +371,8 @@ static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_li
 	}
 	for (size_t i = 0; i < w->span.len && *ok; i++) {
 		uint64_t at = w->span.data[i].off;
-		ELFRW_TRY(dwr_list_map_expr(w, sec, cu, new + (at - use->off), w->span.data[i].size, at, ok));
+		ELFRW_TRY(dwr_list_map_expr(w, sec, cu, new + (at - use->off), w->span.data[i].size,
+					    at, ok));
 	}
 	if (!*ok) {
 		w->wish.len = wishes;
@@ -371,16 +391,20 @@ static struct elfrw_err *add_out(struct dwr_list_work *w, struct dwr_list_out en
 }
 
 /* The entries of the list E through the map, into w->outs. */
-static struct elfrw_err *map_entry(struct dwr_list_work *w, const struct dwr_list_use *use, const struct dwr_list_entry *e)
+static struct elfrw_err *map_entry(struct dwr_list_work *w, const struct dwr_list_use *use,
+				   const struct dwr_list_entry *e)
 {
 	const struct elfrw_addrmap *map = w->in->map;
-	struct dwr_list_out o = { .begin = e->begin, .end = e->end, .view = { e->view[0], e->view[1] }, .src = e };
+	struct dwr_list_out o = {
+		.begin = e->begin, .end = e->end, .view = { e->view[0], e->view[1] }, .src = e
+	};
 	const struct elfrw_addrmap_unit *u;
 	if (e->how == DWR_LIST_DEFAULT) {
 		o.mode = DWR_OUT_DEFAULT;
 		return add_out(w, o);
 	}
-	if (e->begin == e->end && use->purpose == DWR_FOR_LOCATION && (u = unit_of_empty(w, use, e->begin))) {
+	if (e->begin == e->end && use->purpose == DWR_FOR_LOCATION &&
+	    (u = unit_of_empty(w, use, e->begin))) {
 		o.begin = o.end = u->body + (e->begin - u->old);
 		return add_out(w, o);
 	}
@@ -407,8 +431,8 @@ static struct elfrw_err *map_entry(struct dwr_list_work *w, const struct dwr_lis
 	return NULL;
 }
 
-struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_list_use *use, uint32_t use_index,
-				   struct dwr_list_result *ret)
+struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_list_use *use,
+				   uint32_t use_index, struct dwr_list_result *ret)
 {
 	bool ok;
 	ELFRW_TRY(patch_list(w, use, ret, &ok));
@@ -416,7 +440,8 @@ struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_lis
 		w->patched++;
 		return NULL;
 	}
-	ELFRW_TRY(dwr_list_read(&w->in->secs, use->kind, &w->in->cu[use->cu], use->off, use->views, &w->list));
+	ELFRW_TRY(dwr_list_read(&w->in->secs, use->kind, &w->in->cu[use->cu], use->off, use->views,
+				&w->list));
 	w->outs.len = w->pieces.taken.len = 0;
 	w->unit = use->owner;
 	for (size_t i = 0; i < w->list.entry.len; i++)
@@ -431,5 +456,6 @@ struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_lis
 	w->encoded++;
 	ret->in_end = w->list.end;
 	return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &w->outs,
-			       use->views != DWR_LIST_NONE && !w->list.inline_views, w->list.inline_views, ret);
+			       use->views != DWR_LIST_NONE && !w->list.inline_views,
+			       w->list.inline_views, ret);
 }

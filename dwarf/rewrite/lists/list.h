@@ -1,12 +1,13 @@
-/* list.h: one list through the address map; private to rw_list.c, rw_list_encode.c and rw_lists.c. */
+/* list.h: one list through the address map; private to rw_list.c, rw_list_encode.c and
+ * rw_lists.c. */
 #ifndef DWARF_REWRITE_LISTS_LIST_H
 #define DWARF_REWRITE_LISTS_LIST_H
 #include "dwarf/rewrite/lists/lists.h"
 #include "elfrw/base/wbuf.h"
 #include <stdatomic.h>
 
-/* What all threads share.  Hostile input can let lists overlap and ranges cover everything, each time at full cost: so the
- * work is counted, and there is an end to it. */
+/* What all threads share.  Hostile input can let lists overlap and ranges cover everything, each
+ * time at full cost: so the work is counted, and there is an end to it. */
 struct dwr_list_budget {
 	atomic_uint_fast64_t bytes, max_bytes; /* bytes of lists read */
 	atomic_uint_fast64_t units, max_units; /* units that ranges were cut at */
@@ -74,23 +75,28 @@ struct dwr_list_result {
 
 void dwr_list_work_deinit(struct dwr_list_work *w);
 
-/* Appends the list of USE, rewritten, to W->out, and what it lost to W->taken, as of use number USE_INDEX. */
-struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_list_use *use, uint32_t use_index,
-				   struct dwr_list_result *ret);
+/* Appends the list of USE, rewritten, to W->out, and what it lost to W->taken, as of use number
+ * USE_INDEX. */
+struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_list_use *use,
+				   uint32_t use_index, struct dwr_list_result *ret);
 
 /* Appends the list of the entries OUTS (with their views, and the end) to W->out. */
-struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-				  const struct dwr_list_outs *outs, bool views, bool inline_views,
-				  struct dwr_list_result *ret);
+struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind kind,
+				  const struct dwr_list_cu *cu, const struct dwr_list_outs *outs,
+				  bool views, bool inline_views, struct dwr_list_result *ret);
 
-/* BYTES more are read or made on behalf of lists; an error when that is out of all proportion to the section. */
+/* BYTES more are read or made on behalf of lists; an error when that is out of all proportion to
+ * the section. */
 struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes);
-/* May a list say VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  Then that is noted as a wish. */
-struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size, uint64_t old, uint64_t value,
-				     bool *ret);
+/* May a list say VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  Then
+ * that is noted as a wish. */
+struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,
+				     uint64_t old, uint64_t value, bool *ret);
 
-/* Maps the expression of SIZE bytes at EXPR, which stand at offset OFF of section SEC, in place.  *FITS false: there
- * are indices into .debug_addr that cannot stay; the offsets of these operators are in W->convert. */
-struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec, const struct dwr_list_cu *cu,
-				    uint8_t *expr, uint64_t size, uint64_t off, bool *fits);
+/* Maps the expression of SIZE bytes at EXPR, which stand at offset OFF of section SEC, in place.
+ * *FITS false: there are indices into .debug_addr that cannot stay; the offsets of these operators
+ * are in W->convert. */
+struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
+				    const struct dwr_list_cu *cu, uint8_t *expr, uint64_t size,
+				    uint64_t off, bool *fits);
 #endif

@@ -13,18 +13,20 @@ struct dwr_list_use {
 	uint64_t off;   /* of the list in its section (behind an index: dwr_list_index) */
 	uint64_t views; /* DW_AT_GNU_locviews of the same DIE, or DWR_LIST_NONE */
 	uint64_t new_off, new_views; /* results, in the new section.  DWR_LIST_NONE: no views */
-	uint32_t cu;    /* index in struct dwr_rw_lists_in's cu */
-	uint32_t owner; /* the unit of the map that the DIE's function is, ELFRW_NO_UNIT: none or unknown */
-	uint32_t index; /* with `indexed`: the value of the DW_FORM_rnglistx or _loclistx, which stays valid */
+	uint32_t cu;                 /* index in struct dwr_rw_lists_in's cu */
+	uint32_t owner;  /* the unit of the map that the DIE's function is, ELFRW_NO_UNIT: none or
+			    unknown */
+	uint32_t index;  /* with `indexed`: the value of the DW_FORM_rnglistx or _loclistx, which
+			    stays valid */
 	uint8_t kind;    /* enum dwr_list_kind */
 	uint8_t purpose; /* enum dwr_purpose */
 	bool indexed;
-	bool empty;      /* result: the new list has no entry left (before its end) */
+	bool empty; /* result: the new list has no entry left (before its end) */
 };
 
 /* A range that a use lost (policy overlay, purposes FUNCTION and SCOPE). */
 struct dwr_list_taken {
-	uint32_t use;        /* index in use */
+	uint32_t use; /* index in use */
 	uint32_t unit;
 	uint64_t start, len; /* bytes; start relative to the unit's old start */
 };
@@ -34,7 +36,8 @@ struct dwr_list_range {
 	uint64_t begin, end; /* in the output */
 };
 struct dwr_list_new {
-	uint32_t cu; /* index; its version decides on the section: .debug_ranges or .debug_rnglists */
+	uint32_t cu; /* index; its version decides on the section: .debug_ranges or .debug_rnglists
+		      */
 	const struct dwr_list_range *range; /* borrowed */
 	size_t n_ranges;
 	uint64_t new_off; /* result: offset in the new section (DW_FORM_sec_offset) */
@@ -57,30 +60,37 @@ struct dwr_rw_lists_in {
 	size_t n_uses;
 	struct dwr_list_new *add;
 	size_t n_add;
-	/* What the DIEs need is already set, what the lists need is added: a list refers to .debug_addr only when the entry
-	 * can have the value that it needs.  NULL when there is no .debug_addr. */
+	/* What the DIEs need is already set, what the lists need is added: a list refers to
+	 * .debug_addr only when the entry can have the value that it needs.  NULL when there is no
+	 * .debug_addr. */
 	struct dwr_addr_table *addr;
 };
 
 struct dwr_rw_lists_out {
 	struct {
-		uint8_t *data; /* the new section, owned; NULL: unchanged (no use, nothing to add) */
+		uint8_t *
+			data; /* the new section, owned; NULL: unchanged (no use, nothing to add) */
 		size_t size;
-		struct dwr_list_base *base; /* RNGLISTS and LOCLISTS: one for each contribution, in file order; owned */
+		struct dwr_list_base *base; /* RNGLISTS and LOCLISTS: one for each contribution, in
+					       file order; owned */
 		size_t n_bases;
 	} sec[DWR_LIST_KINDS];
 	struct dwr_list_taken *taken; /* sorted by use, then in the order of the list; owned */
 	size_t n_taken;
-	uint32_t patched, encoded; /* lists that kept their bytes but for addresses, and lists that were encoded anew */
+	uint32_t patched, encoded; /* lists that kept their bytes but for addresses, and lists that
+				      were encoded anew */
 };
 
-/* Rebuilds the four sections: contributions and lists in their old order; lists without a use are left out.  Errors:
- * lists that cannot be read (dwr_list_read, dwr_expr_next), an address that would need another value for each of its
- * uses and cannot be written in place, a section that outgrows its offsets. */
+/* Rebuilds the four sections: contributions and lists in their old order; lists without a use are
+ * left out.  Errors: lists that cannot be read (dwr_list_read, dwr_expr_next), an address that
+ * would need another value for each of its uses and cannot be written in place, a section that
+ * outgrows its offsets. */
 struct elfrw_err *dwr_rw_lists(const struct dwr_rw_lists_in *in, struct dwr_rw_lists_out *out);
 void dwr_rw_lists_deinit(struct dwr_rw_lists_out *out);
 
-/* The new value of DW_AT_rnglists_base or DW_AT_loclists_base OLD (KIND: RNGLISTS, LOCLISTS).  The new value is OLD itself
- * when the section is unchanged; DWR_LIST_NONE: no contribution has this base. */
-uint64_t dwr_rw_lists_base(const struct dwr_rw_lists_out *out, enum dwr_list_kind kind, uint64_t old);
+/* The new value of DW_AT_rnglists_base or DW_AT_loclists_base OLD (KIND: RNGLISTS, LOCLISTS).  The
+ * new value is OLD itself when the section is unchanged; DWR_LIST_NONE: no contribution has this
+ * base. */
+uint64_t dwr_rw_lists_base(const struct dwr_rw_lists_out *out, enum dwr_list_kind kind,
+			   uint64_t old);
 #endif

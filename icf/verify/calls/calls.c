@@ -1,18 +1,22 @@
 /* calls.c: the call tables.
  *
- * What a direct call means is read from IN: its target is the entry of one function.  So every entry of .debug_dcall must
- * belong to such a call and name a DIE of that function, under the marker of the caller where the caller shares its code;
- * and every such call to a function that shares its code and has a DIE must have an entry.  An entry of .debug_vcall stands
- * behind an indirect call; where the code before it shows the slot, it is the same.
+ * What a direct call means is read from IN: its target is the entry of one function.  So every
+ * entry of .debug_dcall must belong to such a call and name a DIE of that function, under the
+ * marker of the caller where the caller shares its code; and every such call to a function that
+ * shares its code and has a DIE must have an entry.  An entry of .debug_vcall stands behind an
+ * indirect call; where the code before it shows the slot, it is the same.
  *
- * And behind the plainest form of a virtual call of C++ code (the vtable's address is loaded through the first argument, then the call)
- * there must be one, when a vtable has a function in the slot that shares its code.
+ * And behind the plainest form of a virtual call of C++ code (the vtable's address is loaded
+ * through the first argument, then the call) there must be one, when a vtable has a function in the
+ * slot that shares its code.
  *
- * What an indirect call calls, IN may say in its own tables or in a DIE of the call site: an entry that neither the code nor these
- * explain is wrong, and what IN's tables say of functions that now share their code has to be there.
+ * What an indirect call calls, IN may say in its own tables or in a DIE of the call site: an entry
+ * that neither the code nor these explain is wrong, and what IN's tables say of functions that now
+ * share their code has to be there.
  *
- * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version 4 in one byte, the offset
- * of the unit in .debug_info, the size of an address, then (call site, ULEB128) pairs; a call site of 0 begins a new caller. */
+ * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version
+ * 4 in one byte, the offset of the unit in .debug_info, the size of an address, then (call site,
+ * ULEB128) pairs; a call site of 0 begins a new caller. */
 #include "dwarf/calls/calls.h"
 #include "dwarf/calls/vtables.h"
 #include "elfrw/base/search.h"
@@ -44,14 +48,15 @@ struct calls {
 	struct icf_v *v;
 	struct icf_vdwarf *in, *out;
 	VEC(struct die_unit) die; /* sorted by DIE */
-	VEC(struct want) want;	  /* sorted by site */
-	VEC(struct told) told;	  /* sorted by site; from IN's tables, and, once needed, from DIEs */
-	struct dwr_calls table;	  /* IN's */
+	VEC(struct want) want;    /* sorted by site */
+	VEC(struct told) told;  /* sorted by site; from IN's tables, and, once needed, from DIEs */
+	struct dwr_calls table; /* IN's */
 	bool sites_read;
 	bool refold; /* IN was folded before: all that its tables say is still needed */
-	VEC(struct dwr_vcall) slot; /* OUT's virtual calls, in their order */
+	VEC(struct dwr_vcall) slot;    /* OUT's virtual calls, in their order */
 	struct icf_vslots *code;       /* what the code says of virtual calls */
-	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its code now */
+	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its
+					  code now */
 };
 
 static int die_order(const void *a, const void *b)
@@ -147,7 +152,8 @@ static struct elfrw_err *collect(struct calls *c)
 }
 
 /* Reads the header of a contribution; the entries are left in *R.  false: not one. */
-static bool read_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_info, uint64_t *info)
+static bool read_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_info,
+			uint64_t *info)
 {
 	uint64_t length = elfrw_rbuf_u32(all);
 	unsigned offset_size = 4;
@@ -205,7 +211,10 @@ static struct elfrw_err *read_tables(struct calls *c)
 	dwr_sections_deinit(&secs);
 	for (size_t i = 0; !err && i < c->table.dcall.len; i++) {
 		const struct dwr_dcall *x = &c->table.dcall.data[i];
-		if (!tell(c, (struct told){ .site = x->site, .die = x->die, .caller = x->caller, .table = true }))
+		if (!tell(c, (struct told){ .site = x->site,
+					    .die = x->die,
+					    .caller = x->caller,
+					    .table = true }))
 			err = &elfrw_err_nomem;
 	}
 	if (c->told.len)
@@ -225,9 +234,11 @@ static bool read_sites_below(struct calls *c, Dwarf_Die *die, unsigned depth)
 		bool new = tag == DW_TAG_call_site, old = tag == DW_TAG_GNU_call_site;
 		Dwarf_Addr site;
 		Dwarf_Die callee;
-		if ((new || old) && dwarf_attr(&child, new ? DW_AT_call_return_pc : DW_AT_low_pc, &attr) &&
+		if ((new || old) &&
+		    dwarf_attr(&child, new ? DW_AT_call_return_pc : DW_AT_low_pc, &attr) &&
 		    dwarf_formaddr(&attr, &site) == 0 &&
-		    dwarf_attr(&child, new ? DW_AT_call_origin : DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, &callee) &&
+		    dwarf_attr(&child, new ? DW_AT_call_origin : DW_AT_abstract_origin, &attr) &&
+		    dwarf_formref_die(&attr, &callee) &&
 		    !tell(c, (struct told){ .site = site, .die = dwarf_dieoffset(&callee) }))
 			return false;
 		if (!read_sites_below(c, &child, depth + 1))
@@ -252,17 +263,22 @@ static struct elfrw_err *read_sites(struct calls *c)
 	return NULL;
 }
 
-/* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with the DIE? */
+/* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with
+ * the DIE? */
 static bool told(struct calls *c, uint32_t caller, uint64_t site, uint64_t die, uint64_t marker)
 {
 	size_t lo = LOWER_BOUND(0, c->told.len, mid, c->told.data[mid].site < site);
 	bool found = false;
 	for (; lo < c->told.len && c->told.data[lo].site == site; lo++) {
 		struct told *t = &c->told.data[lo];
-		/* It stands behind the marker of the caller, where that shares its code; one from before may name a caller that does not. */
-		bool same = t->die == die, mine = marker ? is_die(c, marker, caller) || t->caller == marker : !grouped(c->v, caller);
+		/* It stands behind the marker of the caller, where that shares its code; one from
+		 * before may name a caller that does not. */
+		bool same = t->die == die,
+		     mine = marker ? is_die(c, marker, caller) || t->caller == marker
+				   : !grouped(c->v, caller);
 		for (size_t i = 0; i < c->die.len && !same && mine; i++)
-			same = c->die.data[i].die == die && is_name(c, t->die, c->v->unit.data[c->die.data[i].unit].old);
+			same = c->die.data[i].die == die &&
+			       is_name(c, t->die, c->v->unit.data[c->die.data[i].unit].old);
 		if (same && mine)
 			t->used = found = true;
 	}
@@ -279,10 +295,12 @@ static bool told_of(struct calls *c, uint64_t site, uint64_t die, uint64_t marke
 	uint64_t off = site - v->unit.data[u].body;
 	if (!grouped(v, u))
 		return told(c, u, v->unit.data[u].old + off, die, marker);
-	const struct dwr_icfold_group *g = &v->note.group[v->note.member[v->note.unit_member[u]].group];
+	const struct dwr_icfold_group *g =
+		&v->note.group[v->note.member[v->note.unit_member[u]].group];
 	bool found = false;
 	for (uint32_t m = g->member; m < g->member + g->n_members; m++)
-		found |= told(c, v->note.member[m].unit, v->unit.data[v->note.member[m].unit].old + off, die, marker);
+		found |= told(c, v->note.member[m].unit,
+			      v->unit.data[v->note.member[m].unit].old + off, die, marker);
 	return found;
 }
 
@@ -310,9 +328,11 @@ static struct elfrw_err *check_entry(struct calls *c, uint64_t site, uint64_t di
 	if (!other && told_of(c, site, die, caller))
 		return NULL;
 	if (other)
-		icf_vlog_bad(&v->log, ICF_VC_CALL,
-			     "callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx", ICF_VX(site),
-			     icf_v_where(v, v->unit.data[other->target].old, name), ICF_VX(die));
+		icf_vlog_bad(
+			&v->log, ICF_VC_CALL,
+			"callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx",
+			ICF_VX(site), icf_v_where(v, v->unit.data[other->target].old, name),
+			ICF_VX(die));
 	else
 		icf_vlog_bad(
 			&v->log, ICF_VC_CALL,
@@ -329,15 +349,17 @@ static struct elfrw_err *check_dcall(struct calls *c, const Elf_Data *s)
 	while (elfrw_rbuf_left(&all)) {
 		uint64_t caller = 0, last = 0, last_die = 0;
 		if (!read_header(&all, &r, true, &info)) {
-			icf_vlog_bad(&v->log, ICF_VC_CALL,
-				     "header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
+			icf_vlog_bad(
+				&v->log, ICF_VC_CALL,
+				"header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
 			return NULL;
 		}
 		while (elfrw_rbuf_left(&r)) {
 			uint64_t site = elfrw_rbuf_u64(&r), die = info + elfrw_rbuf_uleb(&r);
 			if (!elfrw_rbuf_ok(&r)) {
-				icf_vlog_bad(&v->log, ICF_VC_CALL,
-					     "entry: .debug_dcall: expected it inside of its unit, found it cut off");
+				icf_vlog_bad(
+					&v->log, ICF_VC_CALL,
+					"entry: .debug_dcall: expected it inside of its unit, found it cut off");
 				return NULL;
 			}
 			if (!site) {
@@ -346,9 +368,10 @@ static struct elfrw_err *check_dcall(struct calls *c, const Elf_Data *s)
 				continue;
 			}
 			if (site < last || (site == last && die <= last_die))
-				icf_vlog_bad(&v->log, ICF_VC_CALL,
-					     "order: .debug_dcall: expected more than 0x%llx, found 0x%llx", ICF_VX(last),
-					     ICF_VX(site));
+				icf_vlog_bad(
+					&v->log, ICF_VC_CALL,
+					"order: .debug_dcall: expected more than 0x%llx, found 0x%llx",
+					ICF_VX(last), ICF_VX(site));
 			last = site;
 			last_die = die;
 			ELFRW_TRY(check_entry(c, site, die, caller));
@@ -363,9 +386,11 @@ static void check_missing(struct calls *c)
 	char name[200], callee[200];
 	for (size_t i = 0; i < c->want.len; i++) {
 		const struct want *w = &c->want.data[i];
-		if (w->used || w->optional || !has_die(v, w->target) || (grouped(v, w->unit) && !has_die(v, w->unit)))
+		if (w->used || w->optional || !has_die(v, w->target) ||
+		    (grouped(v, w->unit) && !has_die(v, w->unit)))
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_CALL, "call: of %s in %s (-> 0x%llx): expected an entry, found none",
+		icf_vlog_bad(&v->log, ICF_VC_CALL,
+			     "call: of %s in %s (-> 0x%llx): expected an entry, found none",
 			     icf_v_where(v, v->unit.data[w->target].old, callee),
 			     icf_v_where(v, v->unit.data[w->unit].old, name), ICF_VX(w->site));
 	}
@@ -377,10 +402,12 @@ static bool decoded(const struct calls *c, uint32_t u, uint64_t site)
 	const struct icf_vunit *x = &c->v->unit.data[u];
 	const struct elfrw_arch *arch = c->v->arch;
 	uint64_t start = site - arch->call_size;
-	const uint8_t *p = site - x->old >= arch->call_size ? elfrw_image_at(&c->v->in, start, arch->call_size) : NULL;
+	const uint8_t *p = site - x->old >= arch->call_size
+				   ? elfrw_image_at(&c->v->in, start, arch->call_size)
+				   : NULL;
 	struct elfrw_insn in;
-	return p && arch->decode(p, arch->call_size, start, &in) == arch->call_size && in.opcode_off == 0 &&
-	       (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
+	return p && arch->decode(p, arch->call_size, start, &in) == arch->call_size &&
+	       in.opcode_off == 0 && (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
 }
 
 /* What IN's tables say of functions that share their code now. */
@@ -391,17 +418,21 @@ static void check_kept(struct calls *c)
 	for (size_t i = 0; i < c->told.len; i++) {
 		const struct told *t = &c->told.data[i];
 		uint32_t u = icf_v_find(v, t->site - 1), to = ICF_V_NONE;
-		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) || (grouped(v, u) && !has_die(v, u)))
+		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) ||
+		    (grouped(v, u) && !has_die(v, u)))
 			continue;
 		for (size_t k = 0; k < c->die.len && to == ICF_V_NONE; k++)
-			if (c->die.data[k].die == t->die || is_name(c, t->die, v->unit.data[c->die.data[k].unit].old))
+			if (c->die.data[k].die == t->die ||
+			    is_name(c, t->die, v->unit.data[c->die.data[k].unit].old))
 				to = c->die.data[k].unit;
 		v->log.checked[ICF_VC_CALL]++;
 		if (c->refold || to != ICF_V_NONE)
-			icf_vlog_bad(&v->log, ICF_VC_CALL,
-				     "call: of %s in %s, which the input's table has: expected an entry, found none",
-				     to != ICF_V_NONE ? icf_v_where(v, v->unit.data[to].old, callee) : "another function",
-				     icf_v_where(v, t->site - 1, caller));
+			icf_vlog_bad(
+				&v->log, ICF_VC_CALL,
+				"call: of %s in %s, which the input's table has: expected an entry, found none",
+				to != ICF_V_NONE ? icf_v_where(v, v->unit.data[to].old, callee)
+						 : "another function",
+				icf_v_where(v, t->site - 1, caller));
 	}
 }
 
@@ -457,7 +488,8 @@ static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t 
 	return false;
 }
 
-/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object: a coroutine's frame begins with what resumes and destroys it. */
+/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object: a coroutine's frame begins with
+ * what resumes and destroys it. */
 static void check_virtual(struct calls *c, uint32_t index)
 {
 	struct icf_v *v = c->v;
@@ -471,19 +503,24 @@ static void check_virtual(struct calls *c, uint32_t index)
 		const uint8_t *p = e->old_data + (at - e->old);
 		if (!v->arch->decode(p, u->end - at, at, &in))
 			return;
-		if (in.kind != ELFRW_INSN_CALL_IND || !(in.flags & ELFRW_INSN_MEM) || in.pcrel_size || in.index != ELFRW_REG_NONE ||
-		    in.base == ELFRW_REG_NONE)
+		if (in.kind != ELFRW_INSN_CALL_IND || !(in.flags & ELFRW_INSN_MEM) ||
+		    in.pcrel_size || in.index != ELFRW_REG_NONE || in.base == ELFRW_REG_NONE)
 			continue;
-		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 && last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
-			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size && last.index == ELFRW_REG_NONE && !last.disp_size &&
-			    last.base == 7 && last.reg == in.base && in.base != 7;
-		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0, site = at + in.len;
+		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 &&
+			    last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
+			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size &&
+			    last.index == ELFRW_REG_NONE && !last.disp_size && last.base == 7 &&
+			    last.reg == in.base && in.base != 7;
+		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0,
+			 site = at + in.len;
 		if (!load || slot >= ICF_V_SLOTS || !c->shared_slot[slot])
 			continue;
 		v->log.checked[ICF_VC_CALL]++;
-		if (!has_slot(c, index, site, slot) && strncmp(icf_v_where(v, u->old, caller), "_Z", 2) == 0 && !is_label(v, u, at))
-			icf_vlog_bad(&v->log, ICF_VC_CALL, "call: through slot %llu in %s: expected an entry, found none", ICF_VX(slot),
-				     icf_v_where(v, site - 1, caller));
+		if (!has_slot(c, index, site, slot) &&
+		    strncmp(icf_v_where(v, u->old, caller), "_Z", 2) == 0 && !is_label(v, u, at))
+			icf_vlog_bad(&v->log, ICF_VC_CALL,
+				     "call: through slot %llu in %s: expected an entry, found none",
+				     ICF_VX(slot), icf_v_where(v, site - 1, caller));
 	}
 }
 
@@ -513,10 +550,12 @@ static struct elfrw_err *check_kept_slots(struct calls *c)
 		if (u == ICF_V_NONE)
 			continue;
 		v->log.checked[ICF_VC_CALL]++;
-		if (!has_slot(c, u, x->site, x->slot) && (c->refold || (x->slot < ICF_V_SLOTS && c->shared_slot[x->slot])))
-			icf_vlog_bad(&v->log, ICF_VC_CALL,
-				     "call: through slot %llu in %s, which the input's table has: expected an entry, found none",
-				     ICF_VX(x->slot), icf_v_where(v, x->site - 1, caller));
+		if (!has_slot(c, u, x->site, x->slot) &&
+		    (c->refold || (x->slot < ICF_V_SLOTS && c->shared_slot[x->slot])))
+			icf_vlog_bad(
+				&v->log, ICF_VC_CALL,
+				"call: through slot %llu in %s, which the input's table has: expected an entry, found none",
+				ICF_VX(x->slot), icf_v_where(v, x->site - 1, caller));
 	}
 	return NULL;
 }
@@ -529,14 +568,17 @@ static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 	while (elfrw_rbuf_left(&all)) {
 		uint64_t last = 0, last_slot = 0;
 		if (!read_header(&all, &r, false, &info)) {
-			icf_vlog_bad(&v->log, ICF_VC_CALL,
-				     "header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
+			icf_vlog_bad(
+				&v->log, ICF_VC_CALL,
+				"header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
 			return NULL;
 		}
 		while (elfrw_rbuf_left(&r)) {
 			uint64_t site = elfrw_rbuf_u64(&r), slot = elfrw_rbuf_uleb(&r);
 			if (!elfrw_rbuf_ok(&r)) {
-				icf_vlog_bad(&v->log, ICF_VC_CALL, "call sites: .debug_vcall: expected whole entries, found one that is cut off");
+				icf_vlog_bad(
+					&v->log, ICF_VC_CALL,
+					"call sites: .debug_vcall: expected whole entries, found one that is cut off");
 				return NULL;
 			}
 			uint32_t u = icf_v_find_new(v, site - 1);
@@ -545,8 +587,10 @@ static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 				return &elfrw_err_nomem;
 			*slot_of_site = (struct dwr_vcall){ site, slot };
 			if (site < last || (site == last && slot <= last_slot))
-				icf_vlog_bad(&v->log, ICF_VC_CALL, "order: .debug_vcall: expected more than 0x%llx, found 0x%llx", ICF_VX(last),
-					     ICF_VX(site));
+				icf_vlog_bad(
+					&v->log, ICF_VC_CALL,
+					"order: .debug_vcall: expected more than 0x%llx, found 0x%llx",
+					ICF_VX(last), ICF_VX(site));
 			last = site;
 			last_slot = slot;
 			v->log.checked[ICF_VC_CALL]++;
@@ -556,7 +600,10 @@ static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 			if (!c->code)
 				return &elfrw_err_nomem;
 			if (u != ICF_V_NONE)
-				ELFRW_TRY(icf_vslots_get(c->code, u, v->unit.data[u].old + (site - v->unit.data[u].body), &behind, &seen));
+				ELFRW_TRY(icf_vslots_get(c->code, u,
+							 v->unit.data[u].old +
+								 (site - v->unit.data[u].body),
+							 &behind, &seen));
 			if (!behind)
 				icf_vlog_bad(
 					&v->log, ICF_VC_CALL,
@@ -564,8 +611,8 @@ static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
 					ICF_VX(site));
 			else if (seen != UINT64_MAX && seen != slot)
 				icf_vlog_bad(&v->log, ICF_VC_CALL,
-					     "slot: .debug_vcall 0x%llx: expected %llu, found %llu", ICF_VX(site),
-					     ICF_VX(seen), ICF_VX(slot));
+					     "slot: .debug_vcall 0x%llx: expected %llu, found %llu",
+					     ICF_VX(site), ICF_VX(seen), ICF_VX(slot));
 			else if (slot < ICF_V_SLOTS && !v->slot_site[slot] && !grouped(v, u))
 				v->slot_site[slot] = site;
 		}
@@ -578,7 +625,8 @@ struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, stru
 	struct calls c = { .v = v, .in = in, .out = out };
 	if (!v->has_note || !icf_v_has_debug(&v->out))
 		return NULL;
-	const Elf_Data *d = icf_vd_section(out, ".debug_dcall"), *p = icf_vd_section(out, ".debug_vcall");
+	const Elf_Data *d = icf_vd_section(out, ".debug_dcall"),
+		       *p = icf_vd_section(out, ".debug_vcall");
 	struct elfrw_err *err = collect(&c);
 	if (!err)
 		err = read_tables(&c);

@@ -1,11 +1,13 @@
 /* resolve.c: which function was called, from the stack alone.
  *
- * What a direct call in IN calls is known: the function that its target begins.  Where that function shares its code in OUT, the
- * resolver of call chains gets the addresses that a stack in OUT would have (a PC in the shared code, the return address, and, where
- * the caller shares its code too, the return addresses out to a function that does not) and must name that function.  Where
- * IN has several callers, or functions reached by jumps, that have the same addresses in OUT, it must name all of these: the sets
- * are worked out here from IN's calls and jumps, without any table.  The walk goes from functions that do not share their
- * code inward, so each function gets the shortest stack that decides it.
+ * What a direct call in IN calls is known: the function that its target begins.  Where that
+ * function shares its code in OUT, the resolver of call chains gets the addresses that a stack in
+ * OUT would have (a PC in the shared code, the return address, and, where the caller shares its
+ * code too, the return addresses out to a function that does not) and must name that function.
+ * Where IN has several callers, or functions reached by jumps, that have the same addresses in OUT,
+ * it must name all of these: the sets are worked out here from IN's calls and jumps, without any
+ * table.  The walk goes from functions that do not share their code inward, so each function gets
+ * the shortest stack that decides it.
  *
  * Slots of vtables: a call through the slot, given the vtable, must name what IN has in the slot.
  *
@@ -24,8 +26,9 @@ struct resolve {
 	struct dwr_callchain *cc;
 	struct dwr_chain chain;
 	uint32_t *first_call, *first_jump; /* by unit, and the end; owned */
-	uint32_t *via;     /* by unit: the call (index in v->call) whose stack decides it, ICF_V_NONE: none; owned */
-	uint32_t *seen;    /* by unit: number of the walk that met it last; owned */
+	uint32_t *via;  /* by unit: the call (index in v->call) whose stack decides it, ICF_V_NONE:
+			   none; owned */
+	uint32_t *seen; /* by unit: number of the walk that met it last; owned */
 	uint32_t walk;
 	VEC(uint32_t) queue, reach, want;
 	bool nameless;     /* the tables cannot name all of the functions met */
@@ -85,8 +88,10 @@ static bool push(struct resolve *r, uint32_t u)
 	return p != NULL;
 }
 
-/* Adds to r->want the functions of GROUP that control can be in after a call of TARGET: itself, and what jumps lead to. */
-static struct elfrw_err *want_from(struct resolve *r, uint32_t target, const struct dwr_icfold_group *group)
+/* Adds to r->want the functions of GROUP that control can be in after a call of TARGET: itself, and
+ * what jumps lead to. */
+static struct elfrw_err *want_from(struct resolve *r, uint32_t target,
+				   const struct dwr_icfold_group *group)
 {
 	const struct icf_v *v = r->v;
 	r->walk++;
@@ -97,7 +102,8 @@ static struct elfrw_err *want_from(struct resolve *r, uint32_t target, const str
 		uint32_t u = r->reach.data[i];
 		r->nameless |= !has_die(v, u);
 		for (uint32_t j = r->first_jump[u]; j < r->first_jump[u + 1]; j++)
-			if (r->seen[v->jump.data[j].target] != r->walk && !push(r, v->jump.data[j].target))
+			if (r->seen[v->jump.data[j].target] != r->walk &&
+			    !push(r, v->jump.data[j].target))
 				return &elfrw_err_nomem;
 		if (!grouped(v, u) || group_of(v, u) != group)
 			continue;
@@ -122,8 +128,8 @@ static const struct icf_vcall *call_at(const struct resolve *r, uint32_t u, uint
 	return NULL;
 }
 
-/* Everything that IN says can be in the code of the callee of C when OUT has the addresses of this call: into r->want.
- * KNOWN: the stack decides who the caller is. */
+/* Everything that IN says can be in the code of the callee of C when OUT has the addresses of this
+ * call: into r->want. KNOWN: the stack decides who the caller is. */
 static struct elfrw_err *want_of(struct resolve *r, const struct icf_vcall *c, bool known)
 {
 	const struct icf_v *v = r->v;
@@ -167,14 +173,18 @@ static bool in_set(const uint32_t *set, size_t n, uint32_t x)
 }
 
 /* Names of the members of a frame, as far as there is room. */
-static const char *list(const struct icf_v *v, const struct dwr_chain *chain, const struct dwr_chain_frame *f, char *buf, size_t size)
+static const char *list(const struct icf_v *v, const struct dwr_chain *chain,
+			const struct dwr_chain_frame *f, char *buf, size_t size)
 {
 	char name[200];
 	size_t n = (size_t)snprintf(buf, size, "%u functions:", f->n);
 	for (uint32_t i = 0; i < f->n && n < size; i++) {
 		uint32_t m = chain->member.data[f->first + i].member;
-		n += (size_t)snprintf(buf + n, size - n, " %s",
-				      m < v->note.n_members ? icf_v_where(v, v->unit.data[v->note.member[m].unit].old, name) : "?");
+		n += (size_t)snprintf(
+			buf + n, size - n, " %s",
+			m < v->note.n_members
+				? icf_v_where(v, v->unit.data[v->note.member[m].unit].old, name)
+				: "?");
 	}
 	return buf;
 }
@@ -202,16 +212,18 @@ static struct elfrw_err *resolve_call(struct resolve *r, uint32_t i, bool known,
 		all &= there;
 	}
 	for (uint32_t m = 0; m < f->n; m++)
-		extra |= !in_set(r->want.data, r->want.len, r->chain.member.data[f->first + m].member);
+		extra |= !in_set(r->want.data, r->want.len,
+				 r->chain.member.data[f->first + m].member);
 	if (f->merged && all && (!extra || r->nameless)) {
 		v->calls_undecided += f->n > 1;
 		*decided = f->decided;
 		return NULL;
 	}
-	icf_vlog_bad(&v->log, ICF_VC_RESOLVE, "callee: call in %s (-> 0x%llx): expected %s%s, found %s",
-		     icf_v_where(v, c->site - 1, caller), ICF_VX(addr[1]),
-		     icf_v_where(v, v->unit.data[c->target].old, callee), r->want.len > 1 ? " among others" : "",
-		     list(v, &r->chain, f, text, sizeof text));
+	icf_vlog_bad(
+		&v->log, ICF_VC_RESOLVE, "callee: call in %s (-> 0x%llx): expected %s%s, found %s",
+		icf_v_where(v, c->site - 1, caller), ICF_VX(addr[1]),
+		icf_v_where(v, v->unit.data[c->target].old, callee),
+		r->want.len > 1 ? " among others" : "", list(v, &r->chain, f, text, sizeof text));
 	return NULL;
 }
 
@@ -265,15 +277,18 @@ static struct elfrw_err *resolve_slots(struct resolve *r)
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < vt.table.len && !err; i++) {
 		const struct dwr_vtable *t = &vt.table.data[i];
-		for (uint64_t slot = 0; slot < ICF_V_SLOTS && t->point + 8 * slot < t->end && !err; slot++) {
+		for (uint64_t slot = 0; slot < ICF_V_SLOTS && t->point + 8 * slot < t->end && !err;
+		     slot++) {
 			uint64_t place = t->point + 8 * slot;
 			size_t w = v->slot_site[slot] ? icf_v_word_from(v, place) : v->word.len;
 			if (w == v->word.len || v->word.data[w].place != place)
 				continue;
 			uint32_t u = icf_v_find(v, v->word.data[w].target);
-			if (u == ICF_V_NONE || !grouped(v, u) || v->unit.data[u].old != v->word.data[w].target)
+			if (u == ICF_V_NONE || !grouped(v, u) ||
+			    v->unit.data[u].old != v->word.data[w].target)
 				continue;
-			uint64_t addr[2] = { v->unit.data[u].body, v->slot_site[slot] }, vtable[2] = { icf_v_data(v, t->point), 0 };
+			uint64_t addr[2] = { v->unit.data[u].body, v->slot_site[slot] },
+				 vtable[2] = { icf_v_data(v, t->point), 0 };
 			err = dwr_callchain_resolve(r->cc, addr, vtable, 2, &r->chain);
 			if (err)
 				break;
@@ -281,16 +296,21 @@ static struct elfrw_err *resolve_slots(struct resolve *r)
 			v->log.checked[ICF_VC_VIRTUAL]++;
 			bool found = false;
 			for (uint32_t m = 0; m < f->n && !found; m++)
-				found = r->chain.member.data[f->first + m].member == member_of(v, u);
-			if (found && f->decided && r->via[u] == ICF_V_NONE && r->decided[u] == UINT32_MAX)
+				found = r->chain.member.data[f->first + m].member ==
+					member_of(v, u);
+			if (found && f->decided && r->via[u] == ICF_V_NONE &&
+			    r->decided[u] == UINT32_MAX)
 				r->decided[u] = member_of(v, u);
 			/* Others in addition: those that it jumps to. */
 			if (found && (f->n == 1 || r->first_jump[u] < r->first_jump[u + 1]))
 				v->calls_undecided += f->n > 1;
 			else
-				icf_vlog_bad(&v->log, ICF_VC_VIRTUAL, "callee: slot %llu of %s (0x%llx): expected %s, found %s",
-					     ICF_VX(slot), t->name, ICF_VX(place), icf_v_where(v, v->unit.data[u].old, name),
-					     list(v, &r->chain, f, text, sizeof text));
+				icf_vlog_bad(
+					&v->log, ICF_VC_VIRTUAL,
+					"callee: slot %llu of %s (0x%llx): expected %s, found %s",
+					ICF_VX(slot), t->name, ICF_VX(place),
+					icf_v_where(v, v->unit.data[u].old, name),
+					list(v, &r->chain, f, text, sizeof text));
 		}
 	}
 	dwr_vtables_deinit(&vt);
@@ -310,7 +330,8 @@ static struct elfrw_err *resolve_thunks(struct resolve *r)
 		const struct dwr_chain_frame *f = &r->chain.frame.data[0];
 		v->log.checked[ICF_VC_RESOLVE]++;
 		if (!f->decided || r->chain.member.data[f->first].member != member_of(v, u))
-			icf_vlog_bad(&v->log, ICF_VC_RESOLVE, "thunk: of %s (-> 0x%llx): expected it alone, found %s",
+			icf_vlog_bad(&v->log, ICF_VC_RESOLVE,
+				     "thunk: of %s (-> 0x%llx): expected it alone, found %s",
 				     icf_v_where(v, v->unit.data[u].old, name), ICF_VX(addr),
 				     list(v, &r->chain, f, text, sizeof text));
 	}
@@ -325,11 +346,13 @@ static struct elfrw_err *run(struct resolve *r)
 		r->cc = NULL;
 		if (err == &elfrw_err_nomem)
 			return err;
-		icf_vlog_bad(&v->log, ICF_VC_RESOLVE, "call tables: expected readable ones, found: %s", elfrw_err_text(err));
+		icf_vlog_bad(&v->log, ICF_VC_RESOLVE,
+			     "call tables: expected readable ones, found: %s", elfrw_err_text(err));
 		elfrw_err_free(err);
 		return NULL;
 	}
-	/* A callee that the claim says is shared is in a group, or the call was reported (verify/data/note.c). */
+	/* A callee that the claim says is shared is in a group, or the call was reported
+	 * (verify/data/note.c). */
 	for (size_t i = 0; i < v->call.len; i++)
 		if (!grouped(v, v->call.data[i].target))
 			return NULL;

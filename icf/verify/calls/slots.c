@@ -1,10 +1,12 @@
 /* slots.c: the slot of a vtable that an indirect call goes through, where the code shows it.
  *
- * A slot is the distance at which the called address was loaded from what another load gave.  So a value is followed by how far it
- * is from what was loaded, and from where that was: through registers, additions, and, in code that is not optimized, words of the
- * frame.  An instruction that is not known here makes everything unknown, and so does a place where control comes from elsewhere;
- * where all that leads there lies before it, what they agree in is kept.  So what is shown is so on every way to the call.
- * What begins as an unknown value may have been added to before, so that a plain load from it shows nothing.
+ * A slot is the distance at which the called address was loaded from what another load gave.  So a
+ * value is followed by how far it is from what was loaded, and from where that was: through
+ * registers, additions, and, in code that is not optimized, words of the frame.  An instruction
+ * that is not known here makes everything unknown, and so does a place where control comes from
+ * elsewhere; where all that leads there lies before it, what they agree in is kept.  So what is
+ * shown is so on every way to the call. What begins as an unknown value may have been added to
+ * before, so that a plain load from it shows nothing.
  *
  * Cost: two passes over a unit with such a call. */
 #include "elfrw/base/search.h"
@@ -13,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REGS 16
-#define WORDS 32
+#define REGS      16
+#define WORDS     32
 #define MAX_SAVED 64
 enum { RAX, RCX, RDX, RBX, RSP, RBP }; /* by encoding */
 
@@ -100,11 +102,13 @@ static int64_t field(const uint8_t *code, unsigned off, unsigned size)
 
 static bool plain(const struct elfrw_insn *in)
 {
-	return (in->flags & ELFRW_INSN_MEM) && in->base < REGS && in->index == ELFRW_REG_NONE && !in->pcrel_size;
+	return (in->flags & ELFRW_INSN_MEM) && in->base < REGS && in->index == ELFRW_REG_NONE &&
+	       !in->pcrel_size;
 }
 
 /* What is written may be any word, but for the one that a plain operand in the frame names. */
-static void store(struct icf_vslots *s, const struct elfrw_insn *in, int64_t disp, const struct value *x)
+static void store(struct icf_vslots *s, const struct elfrw_insn *in, int64_t disp,
+		  const struct value *x)
 {
 	if (!plain(in) || !is_frame(s, in->base)) {
 		s->now.n_words = 0;
@@ -112,7 +116,8 @@ static void store(struct icf_vslots *s, const struct elfrw_insn *in, int64_t dis
 	}
 	/* Of up to 64 bytes; which of two registers' words are the same is not known. */
 	for (unsigned i = s->now.n_words; i-- > 0;)
-		if (s->now.word[i].reg != in->base || (s->now.word[i].disp < disp + (x ? 8 : 64) && disp < s->now.word[i].disp + 8))
+		if (s->now.word[i].reg != in->base ||
+		    (s->now.word[i].disp < disp + (x ? 8 : 64) && disp < s->now.word[i].disp + 8))
 			drop_word(s, i);
 	if (x && s->now.n_words < WORDS)
 		s->now.word[s->now.n_words++] = (struct word){ in->base, disp, *x };
@@ -134,21 +139,24 @@ static struct value load(const struct icf_vslots *s, const struct elfrw_insn *in
 /* The slot that VALUE, which is called, was loaded from. */
 static uint64_t shown(struct value x)
 {
-	return x.loaded && !x.add && x.at >= 0 && (x.sure || x.at) ? (uint64_t)x.at / 8 : UINT64_MAX;
+	return x.loaded && !x.add && x.at >= 0 && (x.sure || x.at) ? (uint64_t)x.at / 8
+								   : UINT64_MAX;
 }
 
 /* Instructions of the one-byte map; false: not known here. */
 static bool step_plain(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code)
 {
 	bool wide = in->flags & ELFRW_INSN_REX_W, mem = in->flags & ELFRW_INSN_MEM;
-	int64_t disp = field(code, in->disp_off, in->disp_size), imm = field(code, in->imm_off, in->imm_size);
+	int64_t disp = field(code, in->disp_off, in->disp_size),
+		imm = field(code, in->imm_off, in->imm_size);
 	unsigned op = in->opcode, digit = in->reg & 7;
 	struct value x = { 0 };
 	if (op >= 0x50 && op <= 0x57) {
 		forget(s, RSP);
 		return true;
 	}
-	if ((op >= 0x58 && op <= 0x5f) || (op >= 0xb8 && op <= 0xbf)) { /* with or without the bit for r8 to r15 */
+	if ((op >= 0x58 && op <= 0x5f) ||
+	    (op >= 0xb8 && op <= 0xbf)) { /* with or without the bit for r8 to r15 */
 		forget(s, op & 7);
 		forget(s, (op & 7) + 8);
 		if (op < 0x60)
@@ -176,7 +184,9 @@ static bool step_plain(struct icf_vslots *s, const struct elfrw_insn *in, const 
 		}
 		set(s, in->reg, x);
 		return true;
-	case 0x81: case 0x83: case 0x05:
+	case 0x81:
+	case 0x83:
+	case 0x05:
 		if (op != 0x05 && digit == 7)
 			return true;
 		if (mem) {
@@ -184,32 +194,57 @@ static bool step_plain(struct icf_vslots *s, const struct elfrw_insn *in, const 
 			return true;
 		}
 		unsigned reg = op == 0x05 ? RAX : in->rm;
-		if (wide && reg < REGS && (op == 0x05 || digit == 0 || digit == 5) && !is_frame(s, reg)) {
+		if (wide && reg < REGS && (op == 0x05 || digit == 0 || digit == 5) &&
+		    !is_frame(s, reg)) {
 			x = s->now.reg[reg];
 			x.add += op != 0x05 && digit ? -imm : imm;
 		}
 		set(s, reg, x);
 		return true;
-	case 0x01: case 0x03: case 0x09: case 0x0b: case 0x21: case 0x23: case 0x29: case 0x2b: case 0x31: case 0x33:
+	case 0x01:
+	case 0x03:
+	case 0x09:
+	case 0x0b:
+	case 0x21:
+	case 0x23:
+	case 0x29:
+	case 0x2b:
+	case 0x31:
+	case 0x33:
 		if (mem && !(op & 2))
 			store(s, in, disp, NULL);
 		forget(s, op & 2 ? in->reg : in->rm);
 		return true;
-	case 0x38: case 0x39: case 0x3a: case 0x3b: case 0x3c: case 0x3d: case 0x84: case 0x85: case 0xa8: case 0xa9: /* cmp, test */
-		return true;
-	case 0x80:
-		return digit == 7;
-	case 0xf6: case 0xf7:
-		return digit < 2;
-	case 0x88: case 0xc6: case 0xc7:
+	case 0x38:
+	case 0x39:
+	case 0x3a:
+	case 0x3b:
+	case 0x3c:
+	case 0x3d:
+	case 0x84:
+	case 0x85:
+	case 0xa8:
+	case 0xa9: /* cmp, test */ return true;
+	case 0x80: return digit == 7;
+	case 0xf6:
+	case 0xf7: return digit < 2;
+	case 0x88:
+	case 0xc6:
+	case 0xc7:
 		if (!mem)
 			return false;
 		store(s, in, disp, NULL);
 		return true;
-	case 0x63: case 0x69: case 0x6b:
-		forget(s, in->reg);
-		return true;
-	case 0xc0: case 0xc1: case 0xd0: case 0xd1: case 0xd2: case 0xd3: case 0xff:
+	case 0x63:
+	case 0x69:
+	case 0x6b: forget(s, in->reg); return true;
+	case 0xc0:
+	case 0xc1:
+	case 0xd0:
+	case 0xd1:
+	case 0xd2:
+	case 0xd3:
+	case 0xff:
 		if (op == 0xff && digit > 1)
 			return false;
 		if (mem)
@@ -217,12 +252,8 @@ static bool step_plain(struct icf_vslots *s, const struct elfrw_insn *in, const 
 		else
 			forget(s, in->rm);
 		return true;
-	case 0x98:
-		forget(s, RAX);
-		return true;
-	case 0x99:
-		forget(s, RDX);
-		return true;
+	case 0x98: forget(s, RAX); return true;
+	case 0x99: forget(s, RDX); return true;
 	}
 	return false;
 }
@@ -235,18 +266,20 @@ static void step(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_
 	if (in->opcode_map == 0 && step_plain(s, in, code))
 		return;
 	/* movz, movs, imul, cmov */
-	if (in->opcode_map == 1 && (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf || op == 0xaf || (op >= 0x40 && op <= 0x4f))) {
+	if (in->opcode_map == 1 && (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf ||
+				    op == 0xaf || (op >= 0x40 && op <= 0x4f))) {
 		forget(s, in->reg);
 		return;
 	}
-	if (in->opcode_map == 1 && op >= 0x90 && op <= 0x9f && !(in->flags & ELFRW_INSN_MEM)) { /* set */
+	if (in->opcode_map == 1 && op >= 0x90 && op <= 0x9f &&
+	    !(in->flags & ELFRW_INSN_MEM)) { /* set */
 		forget(s, in->rm & 3);
 		forget(s, in->rm);
 		return;
 	}
 	/* Vector moves and arithmetic of vector registers. */
-	bool vector = op == 0x10 || op == 0x11 || op == 0x28 || op == 0x29 || (op >= 0x54 && op <= 0x5f) || op == 0x7f || op == 0xd6 ||
-		      op == 0xef;
+	bool vector = op == 0x10 || op == 0x11 || op == 0x28 || op == 0x29 ||
+		      (op >= 0x54 && op <= 0x5f) || op == 0x7f || op == 0xd6 || op == 0xef;
 	if (in->opcode_map == 1 && vector) {
 		if (in->flags & ELFRW_INSN_MEM)
 			store(s, in, field(code, in->disp_off, in->disp_size), NULL);
@@ -257,7 +290,9 @@ static void step(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_
 
 static void called(struct icf_vslots *s)
 {
-	static const bool kept[REGS] = { [RBX] = true, [RBP] = true, [12] = true, [13] = true, [14] = true, [15] = true };
+	static const bool kept[REGS] = {
+		[RBX] = true, [RBP] = true, [12] = true, [13] = true, [14] = true, [15] = true
+	};
 	for (unsigned r = 0; r < REGS; r++)
 		if (!kept[r])
 			s->now.reg[r] = (struct value){ 0 };
@@ -288,10 +323,13 @@ static void read_labels(struct icf_vslots *s, const struct icf_vunit *u)
 		const uint8_t *p = e->old_data + (at - e->old);
 		if (!v->arch->decode(p, u->end - at, at, &in))
 			break;
-		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) && in.target - u->old < u->end - u->old)
+		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) &&
+		    in.target - u->old < u->end - u->old)
 			push(s, in.target);
-		s->framed |= in.kind == ELFRW_INSN_OTHER && in.opcode_map == 0 && (in.flags & ELFRW_INSN_REX_W) &&
-			     ((in.opcode == 0x89 && in.reg == RSP && in.rm == RBP) || (in.opcode == 0x8b && in.reg == RBP && in.rm == RSP));
+		s->framed |= in.kind == ELFRW_INSN_OTHER && in.opcode_map == 0 &&
+			     (in.flags & ELFRW_INSN_REX_W) &&
+			     ((in.opcode == 0x89 && in.reg == RSP && in.rm == RBP) ||
+			      (in.opcode == 0x8b && in.reg == RBP && in.rm == RSP));
 	}
 	size_t i = LOWER_BOUND(0, s->target.len, mid, s->target.data[mid] < u->old);
 	for (; i < s->target.len && s->target.data[i] < u->end; i++)
@@ -338,7 +376,8 @@ static void join(struct icf_vslots *s, const struct state *other)
 	for (unsigned i = s->now.n_words; i-- > 0;) {
 		bool found = false;
 		for (unsigned k = 0; k < other->n_words && !found; k++)
-			found = other->word[k].reg == s->now.word[i].reg && other->word[k].disp == s->now.word[i].disp &&
+			found = other->word[k].reg == s->now.word[i].reg &&
+				other->word[k].disp == s->now.word[i].disp &&
 				same(&other->word[k].value, &s->now.word[i].value);
 		if (!found)
 			drop_word(s, i);
@@ -388,7 +427,8 @@ static void read_unit(struct icf_vslots *s, uint32_t index)
 		arrive(s, at, falls);
 		if (!falls && in.kind == ELFRW_INSN_NOP && !count_labels(s, at))
 			continue; /* fill */
-		falls = in.kind != ELFRW_INSN_JMP_IND && in.kind != ELFRW_INSN_JMP && in.kind != ELFRW_INSN_RET && in.kind != ELFRW_INSN_TRAP;
+		falls = in.kind != ELFRW_INSN_JMP_IND && in.kind != ELFRW_INSN_JMP &&
+			in.kind != ELFRW_INSN_RET && in.kind != ELFRW_INSN_TRAP;
 		switch (in.kind) {
 		case ELFRW_INSN_CALL_IND:
 		case ELFRW_INSN_JMP_IND: {
@@ -409,9 +449,7 @@ static void read_unit(struct icf_vslots *s, uint32_t index)
 				called(s);
 			break;
 		}
-		case ELFRW_INSN_CALL:
-			called(s);
-			break;
+		case ELFRW_INSN_CALL: called(s); break;
 		case ELFRW_INSN_JCC:
 			if ((in.opcode & 0xf0) == 0xe0) /* loop */
 				forget(s, RCX);
@@ -421,10 +459,8 @@ static void read_unit(struct icf_vslots *s, uint32_t index)
 				save(s, in.target);
 			break;
 		case ELFRW_INSN_RET:
-		case ELFRW_INSN_TRAP:
-			break;
-		default:
-			step(s, &in, p);
+		case ELFRW_INSN_TRAP: break;
+		default: step(s, &in, p);
 		}
 	}
 }
@@ -464,7 +500,8 @@ void icf_vslots_destroy(struct icf_vslots *s)
 	free(s);
 }
 
-struct elfrw_err *icf_vslots_get(struct icf_vslots *s, uint32_t unit, uint64_t site, bool *found, uint64_t *slot)
+struct elfrw_err *icf_vslots_get(struct icf_vslots *s, uint32_t unit, uint64_t site, bool *found,
+				 uint64_t *slot)
 {
 	if (s->unit != unit)
 		read_unit(s, unit);

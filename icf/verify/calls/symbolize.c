@@ -1,12 +1,14 @@
 /* symbolize.c: the way that a user goes: addresses of OUT through the symbolizer.
  *
- * For the start of every function, every line row and every call, what the symbolizer says of IN must be what it says of the same
- * place in OUT: function, file, line, column and discriminator; at calls, which are what stacks are made of, all inlined frames as
- * well.  In shared code it is asked for the function that the stack decides (resolve.c), where one does: else the
- * right one is one of the candidates, and counted as undecided.
+ * For the start of every function, every line row and every call, what the symbolizer says of IN
+ * must be what it says of the same place in OUT: function, file, line, column and discriminator; at
+ * calls, which are what stacks are made of, all inlined frames as well.  In shared code it is asked
+ * for the function that the stack decides (resolve.c), where one does: else the right one is one of
+ * the candidates, and counted as undecided.
  *
- * The places are in the order of IN's code, so that both symbolizers find most things in their caches.  Each thread has a part
- * and handles of its own.  Cost: about a microsecond for a place. */
+ * The places are in the order of IN's code, so that both symbolizers find most things in their
+ * caches.  Each thread has a part and handles of its own.  Cost: about a microsecond for a
+ * place. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/pair.h"
 #include "elfrw/base/parallel.h"
@@ -24,9 +26,9 @@ struct part {
 	struct icf_vplaces *place;
 	struct icf_vlog log;
 	struct side in, out;
-	const char *same_in, *same_out;	  /* two names that were compared and are equal */
+	const char *same_in, *same_out;   /* two names that were compared and are equal */
 	const char *alias_in, *alias_out; /* two names of one function */
-	uint32_t row_unit;		/* the last unit with a row so far */
+	uint32_t row_unit;                /* the last unit with a row so far */
 	uint64_t undecided;
 };
 
@@ -89,7 +91,8 @@ static bool is_alias(struct part *p, const struct dwr_sym_frame *f, const char *
 	struct dwr_sym_symbol s;
 	size_t from = 0;
 	bool found = name && name == p->alias_out && f->function == p->alias_in;
-	while (!found && name && f->has_start_address && dwr_sym_symbol_named(p->in.sym, name, &from, &s))
+	while (!found && name && f->has_start_address &&
+	       dwr_sym_symbol_named(p->in.sym, name, &from, &s))
 		found = s.address == f->start_address;
 	if (found) {
 		p->alias_in = f->function;
@@ -102,8 +105,8 @@ static const char *show(const struct dwr_sym_frame *f, char *buf, size_t size)
 {
 	if (!f)
 		return "nothing";
-	snprintf(buf, size, "%.300s at %.300s:%u:%u disc %u", f->function ? f->function : "??", f->file ? f->file : "??", f->line,
-		 f->column, f->discriminator);
+	snprintf(buf, size, "%.300s at %.300s:%u:%u disc %u", f->function ? f->function : "??",
+		 f->file ? f->file : "??", f->line, f->column, f->discriminator);
 	return buf;
 }
 
@@ -111,25 +114,30 @@ static const char *show(const struct dwr_sym_frame *f, char *buf, size_t size)
 struct how {
 	bool lines;  /* file, line, DIE */
 	bool unsure; /* where OUT says no line, that is right too */
-	bool rows;   /* OUT has rows for this function alone, which verify/debug/line.c compares: where no unit of IN claims it (constructors
-			that GCC's sanitizers add), they say more than the symbolizer does of IN */
-	bool name;   /* the outermost function's name */
+	/* OUT has rows for this function alone, which verify/debug/line.c compares: where no unit
+	 * of IN claims it (constructors that GCC's sanitizers add), they say more than the
+	 * symbolizer does of IN. */
+	bool rows;
+	bool name; /* the outermost function's name */
 };
 
-static bool frame_same(struct part *p, const struct dwr_sym_frame *a, const struct dwr_sym_frame *b, const struct how *how, bool outermost)
+static bool frame_same(struct part *p, const struct dwr_sym_frame *a, const struct dwr_sym_frame *b,
+		       const struct how *how, bool outermost)
 {
 	bool more = how->rows && !a->line && a->die == DWR_SYM_NO_DIE && b->die == DWR_SYM_NO_DIE;
 	if (how->lines && !(how->unsure && !b->line) && !more &&
-	    (a->line != b->line || a->column != b->column || a->discriminator != b->discriminator || a->die != b->die ||
-	     (a->file != b->file && a->line && (!a->file || !b->file || strcmp(a->file, b->file) != 0))))
+	    (a->line != b->line || a->column != b->column || a->discriminator != b->discriminator ||
+	     a->die != b->die ||
+	     (a->file != b->file && a->line &&
+	      (!a->file || !b->file || strcmp(a->file, b->file) != 0))))
 		return false;
 	if (outermost && !how->name)
 		return true;
 	return same_text(p, a->function, b->function) || (outermost && is_alias(p, a, b->function));
 }
 
-/* A row of this unit at or before the place says which line it is; else a row before the unit does, and it need not be
- * before its copy. */
+/* A row of this unit at or before the place says which line it is; else a row before the unit does,
+ * and it need not be before its copy. */
 static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, struct how how)
 {
 	const struct icf_v *v = p->v;
@@ -138,8 +146,9 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	p->log.checked[ICF_VC_SYMBOLIZE]++;
 	const struct dwr_sym_frame *outer = &a->data[a->len - 1];
 	/* A symbol that is not in the unit is only the nearest one before it. */
-	how.name = outer->function && !(outer->has_start_address && outer->start_address - v->unit.data[u].old >=
-										    v->unit.data[u].end - v->unit.data[u].old);
+	how.name = outer->function &&
+		   !(outer->has_start_address && outer->start_address - v->unit.data[u].old >=
+							 v->unit.data[u].end - v->unit.data[u].old);
 	size_t i = 0;
 	/* All that IN knows of the place may be a symbol without a size somewhere before it. */
 	bool far = a->len == 1 && !how.name && !outer->line && outer->die == DWR_SYM_NO_DIE;
@@ -153,19 +162,23 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 		return true;
 	i -= i != 0;
 	uint64_t old = v->unit.data[u].old + off, new = v->unit.data[u].body + off;
-	icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "%s: %s (0x%llx -> 0x%llx): expected %s, found %s", what, icf_v_where(v, old, name),
-		     ICF_VX(old), ICF_VX(new), show(i < a->len ? &a->data[i] : NULL, x, sizeof x),
+	icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "%s: %s (0x%llx -> 0x%llx): expected %s, found %s",
+		     what, icf_v_where(v, old, name), ICF_VX(old), ICF_VX(new),
+		     show(i < a->len ? &a->data[i] : NULL, x, sizeof x),
 		     show(i < b->len ? &b->data[i] : NULL, y, sizeof y));
 	return false;
 }
 
-static struct elfrw_err *check_place(const struct job *job, struct part *p, uint32_t u, uint64_t off, unsigned kinds)
+static struct elfrw_err *check_place(const struct job *job, struct part *p, uint32_t u,
+				     uint64_t off, unsigned kinds)
 {
 	const struct icf_v *v = p->v;
 	const struct icf_vunit *x = &v->unit.data[u];
 	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
-	bool shared = member != UINT32_MAX || (x->flags & ICF_V_FOLDED), folded = x->flags & ICF_V_FOLDED;
-	/* The DIE of a row's frame is compared, and what a DIE says does not change; so its names are asked for at starts and calls. */
+	bool shared = member != UINT32_MAX || (x->flags & ICF_V_FOLDED),
+	     folded = x->flags & ICF_V_FOLDED;
+	/* The DIE of a row's frame is compared, and what a DIE says does not change; so its names
+	 * are asked for at starts and calls. */
 	unsigned flags = kinds & 1u << ICF_VP_CALL    ? 0
 			 : kinds & 1u << ICF_VP_START ? DWR_SYM_NO_INLINES
 						      : DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
@@ -173,12 +186,14 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	if (kinds & 1u << ICF_VP_ROW)
 		p->row_unit = u;
 	how.unsure = p->row_unit != u;
-	how.rows = folded && member != UINT32_MAX && v->note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
+	how.rows = folded && member != UINT32_MAX &&
+		   v->note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
 	if (folded && (job->policy == DWR_FOLDED_DROP || !v->has_note))
 		how.lines = false;
 	if (shared && job->policy == DWR_FOLDED_ALIAS)
 		how.unsure = true;
-	/* Without debug information OUT says no more than the symbols do: nothing of a function that has none. */
+	/* Without debug information OUT says no more than the symbols do: nothing of a function
+	 * that has none. */
 	if (!job->lines)
 		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
 	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
@@ -191,16 +206,24 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	if (shared && member == UINT32_MAX)
 		return NULL;
 	if (shared)
-		ELFRW_TRY(dwr_sym_frames_for_member(p->out.sym, x->body + off, member, flags, &p->out.frames));
+		ELFRW_TRY(dwr_sym_frames_for_member(p->out.sym, x->body + off, member, flags,
+						    &p->out.frames));
 	else
 		ELFRW_TRY(dwr_sym_frames(p->out.sym, x->body + off, flags, &p->out.frames));
-	if (compare(p, u, off, kinds & 1u << ICF_VP_CALL ? "call" : kinds & 1u << ICF_VP_ROW ? "line" : "start", how))
+	if (compare(p, u, off,
+		    kinds & 1u << ICF_VP_CALL  ? "call"
+		    : kinds & 1u << ICF_VP_ROW ? "line"
+					       : "start",
+		    how))
 		p->undecided += !decided;
 	/* A thunk is named like its function, and shows the line that it begins with. */
 	if (off || !x->thunk || !folded)
 		return NULL;
-	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE has the body's addresses alone. */
-	flags = !job->lines || job->policy == DWR_FOLDED_ALIAS ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL : 0;
+	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE
+	 * has the body's addresses alone. */
+	flags = !job->lines || job->policy == DWR_FOLDED_ALIAS
+			? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
+			: 0;
 	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, flags, &p->in.frames));
 	if (!p->in.frames.len)
 		return NULL;
@@ -212,7 +235,8 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 
 static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s)
 {
-	struct dwr_sym_options opt = { .own_only = true, .debug_file = img->pair ? img->pair->debug.path : NULL };
+	struct dwr_sym_options opt = { .own_only = true,
+				       .debug_file = img->pair ? img->pair->debug.path : NULL };
 	const char *path = img->path;
 	return elfrw_err_about(path, dwr_sym_open(path, &opt, &s->sym));
 }
@@ -236,7 +260,8 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	}
 	const char *warning = dwr_sym_warning(p->out.sym);
 	if (warning && !dwr_sym_warning(p->in.sym))
-		icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "debug information: expected no warning, found: %s", warning);
+		icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE,
+			     "debug information: expected no warning, found: %s", warning);
 	return p->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
@@ -255,7 +280,8 @@ static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t 
 		size_t kept = 0;
 		for (size_t i = 0; i < part[p].v.len && !err; i++) {
 			icf_vplace x = part[p].v.data[i];
-			icf_vplace *slot = owner[x >> 32] == p ? &part[p].v.data[kept++] : VEC_PUSH(&part[owner[x >> 32]].v);
+			icf_vplace *slot = owner[x >> 32] == p ? &part[p].v.data[kept++]
+							       : VEC_PUSH(&part[owner[x >> 32]].v);
 			if (slot)
 				*slot = x;
 			else
@@ -278,7 +304,8 @@ static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t 
 	return err;
 }
 
-/* Joins the N parts to as many as there are threads: neighbours, since a symbolizer knows what is near. */
+/* Joins the N parts to as many as there are threads: neighbours, since a symbolizer knows what is
+ * near. */
 static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t threads)
 {
 	size_t old = *n, new = threads < old ? threads : old;

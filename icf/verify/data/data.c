@@ -1,5 +1,5 @@
-/* data.c: the data of both files: the same to the last byte but for the words that name code, and each of these means
- * the image of what it meant. */
+/* data.c: the data of both files: the same to the last byte but for the words that name code, and
+ * each of these means the image of what it meant. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static void resolve(struct icf_v *v)
 {
 	for (size_t i = 0; i < v->word.len; i++) {
 		struct icf_vword *w = &v->word.data[i];
-		uint32_t owner = w->table != ICF_V_NONE ? v->table.data[w->table].owner : ICF_V_NONE;
+		uint32_t owner =
+			w->table != ICF_V_NONE ? v->table.data[w->table].owner : ICF_V_NONE;
 		bool known;
 		if (w->still) {
 			w->want = w->alt = w->target;
@@ -39,14 +40,18 @@ static void resolve(struct icf_v *v)
 		if (w->table != ICF_V_NONE) {
 			known = icf_v_label(v, w->target, owner, &w->want);
 			w->alt = w->want;
-			/* Nobody can tell a shared table of labels from one of functions, nor the end of a function from its split-off part
-			 * that begins there, which is what is right in any case. */
-			uint32_t next = owner != ICF_V_NONE && w->target == v->unit.data[owner].end ? icf_v_find(v, w->target) : ICF_V_NONE;
+			/* Nobody can tell a shared table of labels from one of functions, nor the
+			 * end of a function from its split-off part that begins there, which is
+			 * what is right in any case. */
+			uint32_t next = owner != ICF_V_NONE && w->target == v->unit.data[owner].end
+						? icf_v_find(v, w->target)
+						: ICF_V_NONE;
 			if (owner == ICF_V_NONE)
 				icf_v_pointer(v, w->target, &w->want);
 			else if (next != ICF_V_NONE) {
 				icf_v_code(v, w->target, &w->want);
-				if (!v->unit.data[next].named || jumps_into(v, next, owner) || jumps_into(v, owner, next))
+				if (!v->unit.data[next].named || jumps_into(v, next, owner) ||
+				    jumps_into(v, owner, next))
 					w->alt = w->want;
 			}
 		} else {
@@ -56,9 +61,10 @@ static void resolve(struct icf_v *v)
 				icf_v_code(v, w->target, &w->alt);
 		}
 		if (!known && icf_v_in_exec(v, w->target))
-			icf_vlog_bad(&v->log, ICF_VC_WORD,
-				     "word: 0x%llx (0x%llx -> none): expected code in a unit, found none",
-				     ICF_VX(w->place), ICF_VX(w->target));
+			icf_vlog_bad(
+				&v->log, ICF_VC_WORD,
+				"word: 0x%llx (0x%llx -> none): expected code in a unit, found none",
+				ICF_VX(w->place), ICF_VX(w->target));
 	}
 }
 
@@ -73,16 +79,19 @@ static int entry_order(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
-/* Entry W of table T leads nowhere.  Where a relocation tells that it is a distance, it may count from somewhere else, and T is none. */
-static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword *w, const char *expected, const char *found)
+/* Entry W of table T leads nowhere.  Where a relocation tells that it is a distance, it may count
+ * from somewhere else, and T is none. */
+static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword *w,
+		   const char *expected, const char *found)
 {
 	t->none = w->kind == ICF_VW_RELATIVE && !v->inferred;
 	if (!t->none)
-		icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected %s, found %s", ICF_VX(w->place), ICF_VX(w->target), expected,
-			     found);
+		icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected %s, found %s",
+			     ICF_VX(w->place), ICF_VX(w->target), expected, found);
 }
 
-/* The words of what is no table mean what they mean counted from their own places, or nobody knows what. */
+/* The words of what is no table mean what they mean counted from their own places, or nobody knows
+ * what. */
 static void unmake(struct icf_v *v)
 {
 	for (size_t t = 0; t < v->table.len; t++) {
@@ -97,7 +106,8 @@ static void unmake(struct icf_v *v)
 	}
 }
 
-/* Every entry leads to an instruction: otherwise the tables were not read as the code reads them. */
+/* Every entry leads to an instruction: otherwise the tables were not read as the code reads
+ * them. */
 static struct elfrw_err *check_entries(struct icf_v *v)
 {
 	VEC(struct entry) e = { 0 };
@@ -109,7 +119,8 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 				VEC_FREE(&e);
 				return &elfrw_err_nomem;
 			}
-			*slot = (struct entry){ v->word.data[w].target, w, icf_v_find(v, v->word.data[w].target) };
+			*slot = (struct entry){ v->word.data[w].target, w,
+						icf_v_find(v, v->word.data[w].target) };
 		}
 	v->log.checked[ICF_VC_TABLE] += e.len;
 	if (e.len)
@@ -121,7 +132,8 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 		if (x->unit == ICF_V_NONE) {
 			uint32_t u = icf_v_find_end(v, x->target);
 			if (u == ICF_V_NONE)
-				astray(v, &v->table.data[v->word.data[x->word].table], &v->word.data[x->word], "code", "none");
+				astray(v, &v->table.data[v->word.data[x->word].table],
+				       &v->word.data[x->word], "code", "none");
 			continue;
 		}
 		const struct icf_vunit *u = &v->unit.data[x->unit];
@@ -137,15 +149,19 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 				pos += icf_v_pad(v, pos);
 			if (pos >= x->target)
 				break;
-			unsigned len = v->arch->decode(s->old_data + (pos - s->old), u->end - pos, pos, &in);
+			unsigned len = v->arch->decode(s->old_data + (pos - s->old), u->end - pos,
+						       pos, &in);
 			if (!len)
 				break;
 			pos += len;
 		}
-		/* What the owner's end marks never happens; it may even lie in the next function. */
+		/* What the owner's end marks never happens; it may even lie in the next
+		 * function. */
 		uint32_t owner = v->table.data[v->word.data[x->word].table].owner;
-		if (pos != x->target && !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
-			astray(v, &v->table.data[v->word.data[x->word].table], &v->word.data[x->word], "an instruction", "the middle of one");
+		if (pos != x->target &&
+		    !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
+			astray(v, &v->table.data[v->word.data[x->word].table],
+			       &v->word.data[x->word], "an instruction", "the middle of one");
 	}
 	VEC_FREE(&e);
 	return NULL;
@@ -167,16 +183,19 @@ static void check_pairs(struct icf_v *v)
 		/* One that only stands for the other, somewhere, has entries of its own. */
 		const struct icf_vunit *x = &v->unit.data[p->unit], *y = &v->unit.data[kept];
 		for (uint32_t k = 0; !what && k < a->n; k++) {
-			uint64_t to = v->word.data[a->word + k].want, other = v->word.data[b->word + k].want;
-			if (to != other && !(to - x->body <= x->end - x->old && other - y->body == to - x->body))
+			uint64_t to = v->word.data[a->word + k].want,
+				 other = v->word.data[b->word + k].want;
+			if (to != other &&
+			    !(to - x->body <= x->end - x->old && other - y->body == to - x->body))
 				what = "a jump table with the same entries";
 		}
 		if (!what)
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_FOLD,
-			     "data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",
-			     icf_v_where(v, p->at, name), icf_v_where(v, v->unit.data[kept].old, other), ICF_VX(p->a),
-			     ICF_VX(p->b), what, ICF_VX(p->b));
+		icf_vlog_bad(
+			&v->log, ICF_VC_FOLD,
+			"data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",
+			icf_v_where(v, p->at, name), icf_v_where(v, v->unit.data[kept].old, other),
+			ICF_VX(p->a), ICF_VX(p->b), what, ICF_VX(p->b));
 	}
 }
 
@@ -195,14 +214,13 @@ static bool has_own_check(const struct elfrw_section *s)
 	switch (s->hdr.sh_type) {
 	case SHT_RELA:
 	case SHT_DYNAMIC:
-	case SHT_DYNSYM:
-		return true;
-	default:
-		return icf_v_is_unwind_name(s->name);
+	case SHT_DYNSYM: return true;
+	default: return icf_v_is_unwind_name(s->name);
 	}
 }
 
-static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const uint8_t *b, uint64_t from, uint64_t to)
+static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const uint8_t *b,
+			 uint64_t from, uint64_t to)
 {
 	uint64_t i = from;
 	/* note.c looks at all of a note that is no word. */
@@ -213,8 +231,9 @@ static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const u
 		return;
 	while (s->data[i] == b[i])
 		i++;
-	icf_vlog_bad(&v->log, ICF_VC_DATA, "byte: %s+0x%llx (0x%llx): expected 0x%02x, found 0x%02x", s->name,
-		     ICF_VX(i), ICF_VX(s->hdr.sh_addr + i), s->data[i], b[i]);
+	icf_vlog_bad(&v->log, ICF_VC_DATA,
+		     "byte: %s+0x%llx (0x%llx): expected 0x%02x, found 0x%02x", s->name, ICF_VX(i),
+		     ICF_VX(s->hdr.sh_addr + i), s->data[i], b[i]);
 }
 
 /* The value that the field of W must have, given that it means TO. */
@@ -227,7 +246,8 @@ static uint64_t field_for(const struct icf_vword *w, uint64_t old, uint64_t to)
 	return w->size < 8 ? old & ((UINT64_C(1) << (8 * w->size)) - 1) : old;
 }
 
-static void check_section(struct icf_v *v, const struct elfrw_section *s, const struct elfrw_section *o)
+static void check_section(struct icf_v *v, const struct elfrw_section *s,
+			  const struct elfrw_section *o)
 {
 	uint64_t pos = 0, size = s->hdr.sh_size;
 	for (size_t i = icf_v_word_from(v, s->hdr.sh_addr);
@@ -240,15 +260,17 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s, const 
 		bytes_differ(v, s, o->data, pos, off);
 		if (off + w->size > pos)
 			pos = off + w->size;
-		uint64_t old = elfrw_get_le(s->data + off, w->size), new = elfrw_get_le(o->data + off, w->size);
+		uint64_t old = elfrw_get_le(s->data + off, w->size),
+			 new = elfrw_get_le(o->data + off, w->size);
 		v->log.checked[ICF_VC_WORD]++;
 		if (new == field_for(w, old, w->want) || new == field_for(w, old, w->alt))
 			continue;
 		char name[200];
-		icf_vlog_bad(&v->log, w->table != ICF_V_NONE ? ICF_VC_TABLE : ICF_VC_WORD,
-			     "word: %s+0x%llx, of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", s->name,
-			     ICF_VX(off), icf_v_where(v, w->target, name), ICF_VX(w->target), ICF_VX(w->want),
-			     ICF_VX(field_for(w, old, w->want)), ICF_VX(new));
+		icf_vlog_bad(
+			&v->log, w->table != ICF_V_NONE ? ICF_VC_TABLE : ICF_VC_WORD,
+			"word: %s+0x%llx, of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			s->name, ICF_VX(off), icf_v_where(v, w->target, name), ICF_VX(w->target),
+			ICF_VX(w->want), ICF_VX(field_for(w, old, w->want)), ICF_VX(new));
 	}
 	bytes_differ(v, s, o->data, pos, size);
 }
@@ -257,12 +279,15 @@ struct elfrw_err *icf_v_check_data(struct icf_v *v)
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const struct elfrw_section *s = &v->in.section[i];
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data || has_own_check(s))
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
+		    !s->data || has_own_check(s))
 			continue;
 		const struct elfrw_section *o = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
 		if (!o || o->hdr.sh_size != s->hdr.sh_size || !o->data)
-			icf_vlog_bad(&v->log, ICF_VC_DATA, "section: %s: expected %llu bytes, found %llu", s->name,
-				     ICF_VX(s->hdr.sh_size), ICF_VX(o && o->data ? o->hdr.sh_size : 0));
+			icf_vlog_bad(&v->log, ICF_VC_DATA,
+				     "section: %s: expected %llu bytes, found %llu", s->name,
+				     ICF_VX(s->hdr.sh_size),
+				     ICF_VX(o && o->data ? o->hdr.sh_size : 0));
 		else
 			check_section(v, s, o);
 	}

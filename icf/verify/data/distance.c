@@ -1,11 +1,14 @@
-/* distance.c: words of IN's data that count how far it is to a function, and that no relocation tells of, still lead to it.
+/* distance.c: words of IN's data that count how far it is to a function, and that no relocation
+ * tells of, still lead to it.
  *
- * Data stays where it is and as it is, so such a word is wrong in OUT exactly when its function is no longer at its address.  So only
- * those words are looked at that lead to the start of a function which is not: are they numbers, or is this a table?  A lone word that
- * leads there from its own place is no number, if there are so few functions, and so little data, that no number does it.  Otherwise the
- * words to the left and right of it, at each equal step, are counted that lead to functions in the same way, whether these moved or not.
- * Bytes of code that are not understood are read as data, too.
- * The verifier asks for more of them than the fold does, so that what both take for numbers is no difference.
+ * Data stays where it is and as it is, so such a word is wrong in OUT exactly when its function is
+ * no longer at its address.  So only those words are looked at that lead to the start of a function
+ * which is not: are they numbers, or is this a table?  A lone word that leads there from its own
+ * place is no number, if there are so few functions, and so little data, that no number does it.
+ * Otherwise the words to the left and right of it, at each equal step, are counted that lead to
+ * functions in the same way, whether these moved or not. Bytes of code that are not understood are
+ * read as data, too. The verifier asks for more of them than the fold does, so that what both take
+ * for numbers is no difference.
  *
  * Cost: each byte offset of the data is read once for each size and unit of words. */
 #include "elfrw/base/search.h"
@@ -13,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW 48   /* words that are looked at on each side */
-#define STEP 64  /* the longest record */
+#define ROW  48 /* words that are looked at on each side */
+#define STEP 64 /* the longest record */
 
 enum from { PLACE, END, RECORD, NAMED, BEHIND_NAMED, FIXED };
 
@@ -32,11 +35,12 @@ struct search {
 	const struct elfrw_section *sec;
 	const uint64_t *name; /* sorted */
 	size_t n_names;
-	uint8_t *start; /* bit set: a function starts at that byte of [v->lo, v->hi); owned */
-	double chance;  /* words of 4 bytes that lead to one by chance, in all the data */
-	bool opaque;    /* bytes of code that are not understood: there each word counts */
-	uint64_t from, end; /* addresses of the object that is being looked at: from the last name to the next */
-	uint64_t told;  /* the place of the last difference */
+	uint8_t *start;     /* bit set: a function starts at that byte of [v->lo, v->hi); owned */
+	double chance;      /* words of 4 bytes that lead to one by chance, in all the data */
+	bool opaque;        /* bytes of code that are not understood: there each word counts */
+	uint64_t from, end; /* addresses of the object that is being looked at: from the last name
+			       to the next */
+	uint64_t told;      /* the place of the last difference */
 	uint64_t fixed[16];
 	unsigned n_fixed;
 };
@@ -66,26 +70,22 @@ static uint64_t target(const struct search *s, const struct count *c, uint64_t v
 		return 0;
 	w <<= c->shift;
 	switch (c->from) {
-	case PLACE:
-		return w + va;
-	case END:
-		return w + va + c->size;
-	case RECORD:
-		return w + va + (uint64_t)c->away;
-	case NAMED:
-		return w + s->from;
-	case BEHIND_NAMED:
-		return w + s->from + 8;
-	default:
-		return w + c->fixed;
+	case PLACE: return w + va;
+	case END: return w + va + c->size;
+	case RECORD: return w + va + (uint64_t)c->away;
+	case NAMED: return w + s->from;
+	case BEHIND_NAMED: return w + s->from + 8;
+	default: return w + c->fixed;
 	}
 }
 
-/* Is any byte of the word at VA one of a word that is checked elsewhere, or that the loader writes? */
+/* Is any byte of the word at VA one of a word that is checked elsewhere, or that the loader
+ * writes? */
 static bool explained(const struct search *s, uint64_t va, unsigned size)
 {
 	const struct icf_v *v = s->v;
-	for (size_t i = icf_v_word_from(v, va > 7 ? va - 7 : 0); i < v->word.len && v->word.data[i].place < va + size; i++)
+	for (size_t i = icf_v_word_from(v, va > 7 ? va - 7 : 0);
+	     i < v->word.len && v->word.data[i].place < va + size; i++)
 		if (v->word.data[i].place + v->word.data[i].size > va)
 			return true;
 	size_t i = LOWER_BOUND(0, v->dynreloc.len, mid, v->dynreloc.data[mid].place + 8 <= va);
@@ -108,7 +108,8 @@ static struct row row_of(const struct search *s, const struct count *c, uint64_t
 		for (unsigned k = 0; k < ROW; k++) {
 			at += (uint64_t)((int64_t)side * step);
 			/* What counts from a name does so up to the next one. */
-			if ((c->from == NAMED || c->from == BEHIND_NAMED) && at - s->from >= s->end - s->from)
+			if ((c->from == NAMED || c->from == BEHIND_NAMED) &&
+			    at - s->from >= s->end - s->from)
 				break;
 			uint64_t t = target(s, c, at);
 			/* No function. */
@@ -138,17 +139,17 @@ static unsigned proof(const struct search *s, const struct count *c, bool filled
 		return none;
 	switch (c->from) {
 	case PLACE:
-	case END:
-		return (c->size == 2 ? 5 : 4 + 3 * more) + (s->chance > 0.5 ? 3 : 0);
-	case RECORD:
-		return c->size == 2 ? none : 7;
+	case END: return (c->size == 2 ? 5 : 4 + 3 * more) + (s->chance > 0.5 ? 3 : 0);
+	case RECORD: return c->size == 2 ? none : 7;
 	case NAMED:
-	case BEHIND_NAMED:
-		return c->size == 2 ? filled ? 5 : 7 : (filled ? 3 : 5) + more;
+	case BEHIND_NAMED: return c->size == 2 ? filled ? 5 : 7 : (filled ? 3 : 5) + more;
 	default:
 		if (c->fixed >= s->v->hi && c->size > 2)
 			return (filled ? 4 : 6) + more + more;
-		return !filled || c->shift ? none : s->v->in.size > 1 << 20 ? 18 : c->size == 2 ? 9 : 5;
+		return !filled || c->shift       ? none
+		       : s->v->in.size > 1 << 20 ? 18
+		       : c->size == 2            ? 9
+						 : 5;
 	}
 }
 
@@ -161,8 +162,10 @@ static bool is_table(const struct search *s, const struct count *c, uint64_t va)
 		struct row r = row_of(s, c, va, step);
 		bool filled = r.first >= s->from && r.last < s->end && r.first - s->from < step;
 		/* But for zeros up to the next name. */
-		for (uint64_t at = r.last + step; filled && at < s->end && s->end - at >= c->size; at += step)
-			filled = elfrw_get_le(s->sec->data + (at - s->sec->hdr.sh_addr), c->size) == 0;
+		for (uint64_t at = r.last + step; filled && at < s->end && s->end - at >= c->size;
+		     at += step)
+			filled = elfrw_get_le(s->sec->data + (at - s->sec->hdr.sh_addr), c->size) ==
+				 0;
 		if (r.n >= proof(s, c, filled))
 			return true;
 	}
@@ -174,13 +177,17 @@ static void look_at(struct search *s, const struct count *c, uint64_t va)
 	uint64_t to = target(s, c, va);
 	if (!starts(s, to) || s->told == va || !left(s, to) || explained(s, va, c->size))
 		return;
-	bool lone = (s->opaque || s->chance < 0.03) && c->size >= 4 && !c->shift && (c->from == PLACE || c->from == END);
+	bool lone = (s->opaque || s->chance < 0.03) && c->size >= 4 && !c->shift &&
+		    (c->from == PLACE || c->from == END);
 	if (!lone && !is_table(s, c, va))
 		return;
 	char name[200];
 	s->told = va;
-	icf_vlog_bad(&s->v->log, ICF_VC_WORD, "distance: %s+0x%llx, of %s (0x%llx): expected the function to stay, or the word to follow it; found neither",
-		     s->sec->name, ICF_VX(va - s->sec->hdr.sh_addr), icf_v_where(s->v, to, name), ICF_VX(to));
+	icf_vlog_bad(
+		&s->v->log, ICF_VC_WORD,
+		"distance: %s+0x%llx, of %s (0x%llx): expected the function to stay, or the word to follow it; found neither",
+		s->sec->name, ICF_VX(va - s->sec->hdr.sh_addr), icf_v_where(s->v, to, name),
+		ICF_VX(to));
 }
 
 /* Looks at the word at VA, which is W to C, if it leads to a function at all: nearly none does. */
@@ -194,7 +201,8 @@ static inline void look_if(struct search *s, const struct count *c, uint64_t va,
 static void look_from(struct search *s, unsigned size, uint64_t va, uint64_t far)
 {
 	struct count c = { .size = size };
-	uint64_t raw = elfrw_get_le(s->sec->data + (va - s->sec->hdr.sh_addr), size), top = (uint64_t)1 << (8 * size - 1);
+	uint64_t raw = elfrw_get_le(s->sec->data + (va - s->sec->hdr.sh_addr), size),
+		 top = (uint64_t)1 << (8 * size - 1);
 	for (c.shift = 0; c.shift <= 4; c.shift++)
 		for (unsigned sign = size == 2 ? 0 : 1; sign <= 1; sign++) {
 			c.sign = sign;
@@ -225,9 +233,11 @@ static void look_from(struct search *s, unsigned size, uint64_t va, uint64_t far
 
 static bool is_data(const struct elfrw_section *s)
 {
-	if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) || !s->data || icf_v_is_unwind_name(s->name))
+	if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) ||
+	    !s->data || icf_v_is_unwind_name(s->name))
 		return false;
-	return s->hdr.sh_type == SHT_PROGBITS && strncmp(s->name, ".got", 4) != 0 && strcmp(s->name, ".interp") != 0;
+	return s->hdr.sh_type == SHT_PROGBITS && strncmp(s->name, ".got", 4) != 0 &&
+	       strcmp(s->name, ".interp") != 0;
 }
 
 static void look_through(struct search *s)
@@ -260,14 +270,16 @@ static void find_fixed(struct search *s)
 	const struct icf_v *v = s->v;
 	for (size_t e = 0; e < v->exec.len && s->n_fixed < 8; e++) {
 		uint32_t u = icf_v_find(v, v->exec.data[e].old);
-		if (u != ICF_V_NONE && v->unit.data[u].old == v->exec.data[e].old && v->unit.data[u].observed)
+		if (u != ICF_V_NONE && v->unit.data[u].old == v->exec.data[e].old &&
+		    v->unit.data[u].observed)
 			s->fixed[s->n_fixed++] = v->exec.data[e].old;
 	}
 	bool image = false;
 	for (size_t i = 0; i < v->base.len && !image; i++)
 		image = v->base.data[i].va == 0 && !v->base.data[i].loads;
 	for (size_t i = 0; i < v->dynreloc.len && !image; i++)
-		image = v->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE && v->dynreloc.data[i].addend == 0;
+		image = v->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
+			v->dynreloc.data[i].addend == 0;
 	if (image)
 		s->fixed[s->n_fixed++] = 0;
 	for (uint32_t i = 1; i < v->in.n_sections && s->n_fixed < 16; i++) {
@@ -307,12 +319,16 @@ struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, s
 		moved = v->unit.data[i].entry != v->unit.data[i].old;
 	if (!moved || v->hi <= v->lo)
 		return NULL;
-	struct search s = { .v = v, .name = name, .n_names = n_names, .start = calloc(((v->hi - v->lo) >> 3) + 1, 1) };
+	struct search s = { .v = v,
+			    .name = name,
+			    .n_names = n_names,
+			    .start = calloc(((v->hi - v->lo) >> 3) + 1, 1) };
 	if (!s.start)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < v->unit.len; i++)
 		if (v->unit.data[i].old - v->lo < v->hi - v->lo)
-			s.start[(v->unit.data[i].old - v->lo) >> 3] |= (uint8_t)(1u << ((v->unit.data[i].old - v->lo) & 7));
+			s.start[(v->unit.data[i].old - v->lo) >> 3] |=
+				(uint8_t)(1u << ((v->unit.data[i].old - v->lo) & 7));
 	for (uint32_t i = 1; i < v->in.n_sections; i++)
 		bytes += is_data(&v->in.section[i]) ? v->in.section[i].hdr.sh_size : 0;
 	s.chance = (double)bytes * (double)v->unit.len / 4294967296.0;

@@ -1,10 +1,11 @@
-/* dynamic.c: what the dynamic linker reads: relocations one for one, .dynamic, and the entry point. */
+/* dynamic.c: what the dynamic linker reads: relocations one for one, .dynamic, and the entry
+ * point. */
 #include "icf/verify/state.h"
 #include <string.h>
 
 /* Does OUT's addend B mean what IN's addend A means? */
-static bool addend_ok(const struct icf_v *v, const struct icf_vword *words, size_t n, uint64_t a, uint64_t b,
-		      uint64_t *want)
+static bool addend_ok(const struct icf_v *v, const struct icf_vword *words, size_t n, uint64_t a,
+		      uint64_t b, uint64_t *want)
 {
 	*want = a;
 	for (size_t i = 0; i < n; i++)
@@ -16,16 +17,19 @@ static bool addend_ok(const struct icf_v *v, const struct icf_vword *words, size
 	return b == *want;
 }
 
-static void check_rela(struct icf_v *v, const struct elfrw_section *s, const struct elfrw_section *o)
+static void check_rela(struct icf_v *v, const struct elfrw_section *s,
+		       const struct elfrw_section *o)
 {
 	if (s->hdr.sh_size != o->hdr.sh_size) {
-		icf_vlog_bad(&v->log, ICF_VC_DYNRELOC, "section: %s: expected %llu bytes, found %llu", s->name,
+		icf_vlog_bad(&v->log, ICF_VC_DYNRELOC,
+			     "section: %s: expected %llu bytes, found %llu", s->name,
 			     ICF_VX(s->hdr.sh_size), ICF_VX(o->hdr.sh_size));
 		return;
 	}
 	size_t w = 0;
 	uint64_t last = 0;
-	for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= s->hdr.sh_size; off += sizeof(Elf64_Rela)) {
+	for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Rela)) {
 		Elf64_Rela a, b;
 		memcpy(&a, s->data + off, sizeof a);
 		memcpy(&b, o->data + off, sizeof b);
@@ -34,16 +38,18 @@ static void check_rela(struct icf_v *v, const struct elfrw_section *s, const str
 			icf_vlog_bad(
 				&v->log, ICF_VC_DYNRELOC,
 				"relocation: %s+0x%llx: expected place 0x%llx and type 0x%llx, found 0x%llx and 0x%llx",
-				s->name, ICF_VX(off), ICF_VX(a.r_offset), ICF_VX(a.r_info), ICF_VX(b.r_offset),
-				ICF_VX(b.r_info));
+				s->name, ICF_VX(off), ICF_VX(a.r_offset), ICF_VX(a.r_info),
+				ICF_VX(b.r_offset), ICF_VX(b.r_info));
 			continue;
 		}
 		uint8_t kind = v->arch->reloc((uint32_t)ELF64_R_TYPE(a.r_info)).kind;
 		if (kind != ELFRW_RELOC_RELATIVE && kind != ELFRW_RELOC_IRELATIVE) {
 			if (a.r_addend != b.r_addend)
-				icf_vlog_bad(&v->log, ICF_VC_DYNRELOC,
-					     "addend: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx", s->name,
-					     ICF_VX(off), ICF_VX(a.r_offset), ICF_VX(a.r_addend), ICF_VX(b.r_addend));
+				icf_vlog_bad(
+					&v->log, ICF_VC_DYNRELOC,
+					"addend: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx",
+					s->name, ICF_VX(off), ICF_VX(a.r_offset),
+					ICF_VX(a.r_addend), ICF_VX(b.r_addend));
 			continue;
 		}
 		/* Places mostly come in order. */
@@ -56,32 +62,38 @@ static void check_rela(struct icf_v *v, const struct elfrw_section *s, const str
 		while (w + n < v->word.len && v->word.data[w + n].place == a.r_offset)
 			n++;
 		uint64_t want;
-		if (!addend_ok(v, v->word.data + w, n, (uint64_t)a.r_addend, (uint64_t)b.r_addend, &want)) {
+		if (!addend_ok(v, v->word.data + w, n, (uint64_t)a.r_addend, (uint64_t)b.r_addend,
+			       &want)) {
 			char name[200];
 			icf_vlog_bad(
 				&v->log, ICF_VC_DYNRELOC,
 				"addend: %s+0x%llx, place 0x%llx, %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-				s->name, ICF_VX(off), ICF_VX(a.r_offset), icf_v_where(v, (uint64_t)a.r_addend, name),
-				ICF_VX(a.r_addend), ICF_VX(want), ICF_VX(want), ICF_VX(b.r_addend));
+				s->name, ICF_VX(off), ICF_VX(a.r_offset),
+				icf_v_where(v, (uint64_t)a.r_addend, name), ICF_VX(a.r_addend),
+				ICF_VX(want), ICF_VX(want), ICF_VX(b.r_addend));
 		}
 	}
 }
 
-/* Entries whose value is an address of code (gABI; the psABI's DT_TLSDESC_PLT; DT_X86_64_PLT, 0x70000000). */
+/* Entries whose value is an address of code (gABI; the psABI's DT_TLSDESC_PLT; DT_X86_64_PLT,
+ * 0x70000000). */
 static bool names_code(int64_t tag)
 {
 	return tag == DT_INIT || tag == DT_FINI || tag == DT_TLSDESC_PLT || tag == 0x70000000;
 }
 
-static void check_dynamic(struct icf_v *v, const struct elfrw_section *s, const struct elfrw_section *o)
+static void check_dynamic(struct icf_v *v, const struct elfrw_section *s,
+			  const struct elfrw_section *o)
 {
 	bool end = false;
 	if (s->hdr.sh_size != o->hdr.sh_size) {
-		icf_vlog_bad(&v->log, ICF_VC_DYNAMIC, "section: %s: expected %llu bytes, found %llu", s->name,
+		icf_vlog_bad(&v->log, ICF_VC_DYNAMIC,
+			     "section: %s: expected %llu bytes, found %llu", s->name,
 			     ICF_VX(s->hdr.sh_size), ICF_VX(o->hdr.sh_size));
 		return;
 	}
-	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= s->hdr.sh_size; off += sizeof(Elf64_Dyn)) {
+	for (uint64_t off = 0; off + sizeof(Elf64_Dyn) <= s->hdr.sh_size;
+	     off += sizeof(Elf64_Dyn)) {
 		Elf64_Dyn a, b;
 		memcpy(&a, s->data + off, sizeof a);
 		memcpy(&b, o->data + off, sizeof b);
@@ -94,8 +106,8 @@ static void check_dynamic(struct icf_v *v, const struct elfrw_section *s, const 
 			icf_vlog_bad(
 				&v->log, ICF_VC_DYNAMIC,
 				"entry: .dynamic+0x%llx, tag 0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found tag 0x%llx, 0x%llx",
-				ICF_VX(off), ICF_VX(a.d_tag), ICF_VX(a.d_un.d_val), ICF_VX(want), ICF_VX(want),
-				ICF_VX(b.d_tag), ICF_VX(b.d_un.d_val));
+				ICF_VX(off), ICF_VX(a.d_tag), ICF_VX(a.d_un.d_val), ICF_VX(want),
+				ICF_VX(want), ICF_VX(b.d_tag), ICF_VX(b.d_un.d_val));
 	}
 }
 
@@ -104,12 +116,13 @@ struct elfrw_err *icf_v_check_dynamic(struct icf_v *v)
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const struct elfrw_section *s = &v->in.section[i];
 		uint32_t type = s->hdr.sh_type;
-		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data || (type != SHT_RELA && type != SHT_DYNAMIC))
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data ||
+		    (type != SHT_RELA && type != SHT_DYNAMIC))
 			continue;
 		const struct elfrw_section *o = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
 		if (!o || !o->data)
-			icf_vlog_bad(&v->log, ICF_VC_DYNRELOC, "section: %s: expected in the output, found nothing",
-				     s->name);
+			icf_vlog_bad(&v->log, ICF_VC_DYNRELOC,
+				     "section: %s: expected in the output, found nothing", s->name);
 		else if (type == SHT_RELA)
 			check_rela(v, s, o);
 		else
@@ -121,7 +134,9 @@ struct elfrw_err *icf_v_check_dynamic(struct icf_v *v)
 		icf_v_code(v, entry, &want);
 	}
 	if (v->out.ehdr.e_entry != want)
-		icf_vlog_bad(&v->log, ICF_VC_DYNAMIC, "entry point: (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			     ICF_VX(entry), ICF_VX(want), ICF_VX(want), ICF_VX(v->out.ehdr.e_entry));
+		icf_vlog_bad(&v->log, ICF_VC_DYNAMIC,
+			     "entry point: (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     ICF_VX(entry), ICF_VX(want), ICF_VX(want),
+			     ICF_VX(v->out.ehdr.e_entry));
 	return NULL;
 }

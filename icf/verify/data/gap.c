@@ -1,10 +1,13 @@
-/* gap.c: what code that neither a symbol nor an FDE of IN delimits goes to by way of distances in data is still there.
+/* gap.c: what code that neither a symbol nor an FDE of IN delimits goes to by way of distances in
+ * data is still there.
  *
- * The verifier's own reading, which knows nothing of functions: where such code, which did not move, calls or jumps to a register that was
- * added to just before, behind a load of a distance, the data that it names nearby is read as a list of distances, counted from
- * the data's address and from each address of code that is named nearby.  A list leads to code from its first word on, twice at least,
- * and ends with the first word that does not.  The words are as they were, so that what they lead to must be where it was.
- * Cost: one pass over that code; each list is read up to LIST words. */
+ * The verifier's own reading, which knows nothing of functions: where such code, which did not
+ * move, calls or jumps to a register that was added to just before, behind a load of a distance,
+ * the data that it names nearby is read as a list of distances, counted from the data's address and
+ * from each address of code that is named nearby.  A list leads to code from its first word on,
+ * twice at least, and ends with the first word that does not.  The words are as they were, so that
+ * what they lead to must be where it was. Cost: one pass over that code; each list is read up to
+ * LIST words. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
@@ -12,8 +15,8 @@
 #include <string.h>
 
 #define NAMES 16  /* the last addresses that are computed */
-#define NEAR 200  /* bytes before the jump in which they are */
-#define LIST 256
+#define NEAR  200 /* bytes before the jump in which they are */
+#define LIST  256
 
 struct gap {
 	struct icf_v *v;
@@ -55,7 +58,8 @@ static bool is_bare(const struct icf_v *v, const struct symbols *sym, const stru
 	const struct dwr_cfi *c = &v->cfi_in;
 	size_t f = LOWER_BOUND(0, c->fde.len, mid, c->fde.data[c->by_pc[mid]].pc_begin < u->end);
 	size_t k = LOWER_BOUND(0, sym->v.len, mid, sym->v.data[mid] < u->old);
-	return !(f && c->fde.data[c->by_pc[f - 1]].pc_end > u->old) && !(k < sym->v.len && sym->v.data[k] < u->end);
+	return !(f && c->fde.data[c->by_pc[f - 1]].pc_end > u->old) &&
+	       !(k < sym->v.len && sym->v.data[k] < u->end);
 }
 
 /* Is what was at VA somewhere else in OUT? */
@@ -92,8 +96,10 @@ static void look_at(const struct gap *g, uint64_t list, uint64_t from, uint64_t 
 	}
 	char name[200];
 	if (lost && n >= 2)
-		icf_vlog_bad(&g->v->log, ICF_VC_WORD, "distances at 0x%llx, used at 0x%llx: expected %s (0x%llx) to stay; it moved", ICF_VX(list), ICF_VX(at),
-			     icf_v_where(v, lost, name), ICF_VX(lost));
+		icf_vlog_bad(
+			&g->v->log, ICF_VC_WORD,
+			"distances at 0x%llx, used at 0x%llx: expected %s (0x%llx) to stay; it moved",
+			ICF_VX(list), ICF_VX(at), icf_v_where(v, lost, name), ICF_VX(lost));
 }
 
 static void look_from(const struct gap *g, uint64_t pos, uint64_t at)
@@ -132,8 +138,9 @@ static void read_gap(struct gap *g)
 		else if (plain && (in.opcode == 0x01 || in.opcode == 0x03) && !mem) {
 			sum = in.opcode == 0x01 ? in.rm : in.reg;
 			added = pos + 1;
-		} else if ((in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND) && !mem && in.rm == sum && added && loaded &&
-			   pos - added < 32 && pos - loaded < 64)
+		} else if ((in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND) &&
+			   !mem && in.rm == sum && added && loaded && pos - added < 32 &&
+			   pos - loaded < 64)
 			look_from(g, pos, u->old + pos);
 	}
 }
@@ -148,7 +155,8 @@ struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t
 	for (uint32_t i = 0; i < v->unit.len && moved && !err; i++) {
 		const struct icf_vunit *u = &v->unit.data[i];
 		struct gap g = { .v = v, .name = name, .n_names = n_names, .unit = i };
-		if (u->body == u->old && u->end != u->old && !(u->flags & ICF_V_FOLDED) && is_bare(v, &sym, u))
+		if (u->body == u->old && u->end != u->old && !(u->flags & ICF_V_FOLDED) &&
+		    is_bare(v, &sym, u))
 			read_gap(&g);
 	}
 	VEC_FREE(&sym.v);

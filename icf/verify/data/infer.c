@@ -1,9 +1,10 @@
 /* infer.c: the distances in IN's data where no relocation tells of them.
  *
- * The verifier's own reading, simpler than the one that OUT was made by: a word whose address some code computes, and that,
- * counted from there, leads to an instruction of that very code, begins a table of distances; it goes on up to the next
- * address that anything names, or to the first word that leads elsewhere.  How the code gets there is not asked.  What this
- * finds and OUT did not rewrite, or the reverse, is a difference. */
+ * The verifier's own reading, simpler than the one that OUT was made by: a word whose address some
+ * code computes, and that, counted from there, leads to an instruction of that very code, begins a
+ * table of distances; it goes on up to the next address that anything names, or to the first word
+ * that leads elsewhere.  How the code gets there is not asked.  What this finds and OUT did not
+ * rewrite, or the reverse, is a difference. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
@@ -46,7 +47,8 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 			Elf64_Sym sym;
 			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-			if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+			if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE &&
+			    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
 				ELFRW_TRY(push_name(n, sym.st_value));
 		}
 	}
@@ -55,7 +57,8 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 	return NULL;
 }
 
-/* Units whose start something leads to that is no distance in data; calls and jumps were noted with the code. */
+/* Units whose start something leads to that is no distance in data; calls and jumps were noted with
+ * the code. */
 static void find_named(struct icf_v *v)
 {
 	for (size_t i = 0; i < v->word.len; i++) {
@@ -70,8 +73,14 @@ static void find_named(struct icf_v *v)
 		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 			Elf64_Sym sym;
 			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-			uint32_t u = sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) == STT_FUNC ? icf_v_find(v, sym.st_value) : ICF_V_NONE;
-			const char *name = u != ICF_V_NONE ? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name) : NULL;
+			uint32_t u =
+				sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) == STT_FUNC
+					? icf_v_find(v, sym.st_value)
+					: ICF_V_NONE;
+			const char *name =
+				u != ICF_V_NONE
+					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
+					: NULL;
 			if (name && v->unit.data[u].old == sym.st_value && !strstr(name, ".cold"))
 				v->unit.data[u].named |= ICF_V_NAMED;
 		}
@@ -80,18 +89,21 @@ static void find_named(struct icf_v *v)
 		v->unit.data[i].named |= v->unit.data[i].observed ? ICF_V_NAMED : 0;
 }
 
-/* The first place behind VA that something names, and that is aligned as VA is: others do not end a table of 4-byte words. */
+/* The first place behind VA that something names, and that is aligned as VA is: others do not end a
+ * table of 4-byte words. */
 static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(&v->in, va);
-	uint64_t end = shndx ? v->in.section[shndx].hdr.sh_addr + v->in.section[shndx].hdr.sh_size : va;
+	uint64_t end =
+		shndx ? v->in.section[shndx].hdr.sh_addr + v->in.section[shndx].hdr.sh_size : va;
 	size_t lo = LOWER_BOUND(0, n->v.len, mid, n->v.data[mid] <= va);
 	while (lo < n->v.len && n->v.data[lo] < end && ((n->v.data[lo] - va) & 3))
 		lo++;
 	return lo < n->v.len && n->v.data[lo] < end ? n->v.data[lo] : end;
 }
 
-/* Where instructions begin, by byte of [v->lo, v->hi), in those units that were asked for: each is read once. */
+/* Where instructions begin, by byte of [v->lo, v->hi), in those units that were asked for: each is
+ * read once. */
 struct starts {
 	uint8_t *bits, *read; /* owned; READ by unit */
 };
@@ -107,7 +119,8 @@ static void read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
 		struct elfrw_insn in;
 		if (e->old_data[u->old - e->old + pos] == 0)
 			pos += icf_v_pad(v, u->old + pos);
-		unsigned len = v->arch->decode(e->old_data + (u->old - e->old) + pos, u->end - u->old - pos, u->old + pos, &in);
+		unsigned len = v->arch->decode(e->old_data + (u->old - e->old) + pos,
+					       u->end - u->old - pos, u->old + pos, &in);
 		if (!len)
 			break;
 		uint64_t bit = u->old + pos - v->lo;
@@ -137,7 +150,8 @@ static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
 static bool leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct starts *s)
 {
 	uint32_t u = icf_v_find(v, to);
-	/* A case that cannot happen: the end of the function, or of something else (a split-off part without code). */
+	/* A case that cannot happen: the end of the function, or of something else (a split-off
+	 * part without code). */
 	if (v->unit.data[owner].end == to)
 		return true;
 	if (u == ICF_V_NONE)
@@ -145,10 +159,12 @@ static bool leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct sta
 	/* Whose other half could not be understood jumps there, too. */
 	if (u != owner && v->unit.data[u].opaque && !jumps_between(v, owner, u))
 		return false;
-	/* A split-off part that only tables lead to is one of theirs; and so is one without code in front of a part that others jump to. */
+	/* A split-off part that only tables lead to is one of theirs; and so is one without code in
+	 * front of a part that others jump to. */
 	uint8_t named = v->unit.data[u].named;
 	bool empty = named == ICF_V_JUMPED && icf_v_find_end(v, to) != ICF_V_NONE;
-	if (u != owner && v->unit.data[u].old == to && named && !empty && !jumps_between(v, owner, u) && !jumps_between(v, u, owner))
+	if (u != owner && v->unit.data[u].old == to && named && !empty &&
+	    !jumps_between(v, owner, u) && !jumps_between(v, u, owner))
 		return false;
 	read_starts(v, u, s);
 	uint64_t bit = to - v->lo;
@@ -164,8 +180,9 @@ static bool word_at(const struct icf_v *v, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-/* Units that jump through a table: which compute where they jump to, or which jump to such a one or are jumped to from it (thunks; the
- * other half of a function).  Owned by the caller, by unit; NULL: out of memory. */
+/* Units that jump through a table: which compute where they jump to, or which jump to such a one or
+ * are jumped to from it (thunks; the other half of a function).  Owned by the caller, by unit;
+ * NULL: out of memory. */
 static uint8_t *find_users(const struct icf_v *v)
 {
 	uint8_t *user = calloc(v->unit.len + 1, 1);
@@ -179,7 +196,8 @@ static uint8_t *find_users(const struct icf_v *v)
 	return user;
 }
 
-static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint64_t base, uint32_t owner, struct starts *s)
+static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint64_t base,
+				    uint32_t owner, struct starts *s)
 {
 	uint64_t end = next_name(v, n, base), word;
 	for (uint64_t place = base; place + 4 <= end && word_at(v, place, &word); place += 4) {
@@ -188,7 +206,11 @@ static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint
 		struct icf_vword *w = VEC_PUSH(&v->word);
 		if (!w)
 			return &elfrw_err_nomem;
-		*w = (struct icf_vword){ .place = place, .target = place + word, .table = ICF_V_NONE, .size = 4, .kind = ICF_VW_RELATIVE };
+		*w = (struct icf_vword){ .place = place,
+					 .target = place + word,
+					 .table = ICF_V_NONE,
+					 .size = 4,
+					 .kind = ICF_VW_RELATIVE };
 	}
 	return NULL;
 }
@@ -198,7 +220,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	struct names names = { 0 };
 	struct starts s = { calloc(((v->hi - v->lo) >> 3) + 1, 1), calloc(v->unit.len + 1, 1) };
 	uint8_t *user = find_users(v);
-	struct elfrw_err *err = s.bits && s.read && user ? collect_names(v, &names) : &elfrw_err_nomem;
+	struct elfrw_err *err =
+		s.bits && s.read && user ? collect_names(v, &names) : &elfrw_err_nomem;
 	find_named(v);
 	if (v->base.len)
 		qsort(v->base.data, v->base.len, sizeof *v->base.data, base_order);
@@ -207,7 +230,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		const struct icf_vbase b = v->base.data[i];
 		uint64_t word;
 		/* Nothing that is read where its address is given can be read by an index. */
-		if (b.va == done || b.loads || v->unit.data[b.unit].opaque || !word_at(v, b.va, &word))
+		if (b.va == done || b.loads || v->unit.data[b.unit].opaque ||
+		    !word_at(v, b.va, &word))
 			continue;
 		uint64_t to = b.va + word;
 		const struct icf_vunit *u = &v->unit.data[b.unit];
@@ -217,12 +241,14 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		if (!leads(v, b.unit, to, &s))
 			continue;
 		uint32_t other = icf_v_find(v, to);
-		/* The half that nothing but the table leads to; any number leads somewhere, so somebody has to jump. */
+		/* The half that nothing but the table leads to; any number leads somewhere, so
+		 * somebody has to jump. */
 		bool alone = other != ICF_V_NONE && !v->unit.data[other].named && user[b.unit];
 		/* Compilers align tables. */
 		if ((b.va & 3) && other != b.unit)
 			continue;
-		if (other != b.unit && other != ICF_V_NONE && !alone && !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit))
+		if (other != b.unit && other != ICF_V_NONE && !alone &&
+		    !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit))
 			continue;
 		err = read_table(v, &names, b.va, b.unit, &s);
 		done = b.va;

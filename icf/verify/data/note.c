@@ -1,4 +1,5 @@
-/* note.c: notes, other sections that are not loaded, and what .debug_icfold says besides the map. */
+/* note.c: notes, other sections that are not loaded, and what .debug_icfold says besides the
+ * map. */
 #include "icf/verify/state.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
@@ -30,24 +31,32 @@ static struct elfrw_err *push_field(struct fields *f, uint64_t off, uint8_t size
 	return NULL;
 }
 
-/* Those that a kept relocation calls an address, or, where A is loaded, those that are words of data. */
-static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i, const struct elfrw_section *a, struct fields *f)
+/* Those that a kept relocation calls an address, or, where A is loaded, those that are words of
+ * data. */
+static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i,
+				     const struct elfrw_section *a, struct fields *f)
 {
 	for (size_t k = icf_v_word_from(v, a->hdr.sh_addr);
-	     (a->hdr.sh_flags & SHF_ALLOC) && k < v->word.len && v->word.data[k].place - a->hdr.sh_addr < a->hdr.sh_size; k++) {
+	     (a->hdr.sh_flags & SHF_ALLOC) && k < v->word.len &&
+	     v->word.data[k].place - a->hdr.sh_addr < a->hdr.sh_size;
+	     k++) {
 		const struct icf_vword *w = &v->word.data[k];
 		uint64_t off = w->place - a->hdr.sh_addr;
 		if (w->size <= a->hdr.sh_size - off && (w->kind != ICF_VW_DYNAMIC || w->stored))
 			ELFRW_TRY(push_field(f, off, w->size, true));
 	}
-	for (uint32_t k = 0; !(a->hdr.sh_flags & SHF_ALLOC) && (k = elfrw_image_relocs_of(&v->in, i, k));) {
+	for (uint32_t k = 0;
+	     !(a->hdr.sh_flags & SHF_ALLOC) && (k = elfrw_image_relocs_of(&v->in, i, k));) {
 		const struct elfrw_section *rel = &v->in.section[k];
-		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size; off += sizeof(Elf64_Rela)) {
+		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size;
+		     off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, rel->data + off, sizeof r);
-			struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+			struct elfrw_reloc_desc d =
+				v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 			uint64_t at = r.r_offset - a->hdr.sh_addr;
-			if (d.kind == ELFRW_RELOC_ABS && d.size == 8 && at <= a->hdr.sh_size && a->hdr.sh_size - at >= 8)
+			if (d.kind == ELFRW_RELOC_ABS && d.size == 8 && at <= a->hdr.sh_size &&
+			    a->hdr.sh_size - at >= 8)
 				ELFRW_TRY(push_field(f, at, 8, false));
 		}
 	}
@@ -56,22 +65,27 @@ static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i, const st
 	return NULL;
 }
 
-static void check_field(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, uint64_t off)
+static void check_field(struct icf_v *v, const struct elfrw_section *a,
+			const struct elfrw_section *b, uint64_t off)
 {
-	uint64_t old = elfrw_get64(a->data + off), new = elfrw_get64(b->data + off), want, body, mark;
+	uint64_t old = elfrw_get64(a->data + off), new = elfrw_get64(b->data + off), want, body,
+		 mark;
 	icf_v_pointer(v, old, &want);
 	icf_v_code(v, old, &body);
 	/* An end address may belong to the unit before it; padding that is gone has no place. */
 	uint32_t prev = icf_v_find_end(v, old);
 	mark = prev == ICF_V_NONE ? want : v->unit.data[prev].body + (old - v->unit.data[prev].old);
 	bool gone = icf_v_in_exec(v, old) && icf_v_find(v, old) == ICF_V_NONE;
-	if (new != want && new != body && new != mark && !(gone && (icf_v_out_exec(v, new) || new == old)))
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx",
-			     a->name, ICF_VX(off), ICF_VX(old), ICF_VX(want), ICF_VX(new));
+	if (new != want &&new != body &&new != mark &&
+	    !(gone && (icf_v_out_exec(v, new) || new == old)))
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx", a->name,
+			     ICF_VX(off), ICF_VX(old), ICF_VX(want), ICF_VX(new));
 }
 
 /* Bytes [POS, STOP) of a section: equal but for fields. */
-static void check_range(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, const struct fields *f, uint64_t pos,
+static void check_range(struct icf_v *v, const struct elfrw_section *a,
+			const struct elfrw_section *b, const struct fields *f, uint64_t pos,
 			uint64_t stop)
 {
 	size_t k = LOWER_BOUND(0, f->v.len, mid, f->v.data[mid].off < pos);
@@ -81,7 +95,8 @@ static void check_range(struct icf_v *v, const struct elfrw_section *a, const st
 		if (end > pos && memcmp(a->data + pos, b->data + pos, end - pos) != 0) {
 			while (a->data[pos] == b->data[pos])
 				pos++;
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "byte: %s+0x%llx: expected 0x%02x, found 0x%02x", a->name,
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "byte: %s+0x%llx: expected 0x%02x, found 0x%02x", a->name,
 				     ICF_VX(pos), a->data[pos], b->data[pos]);
 		}
 		if (last)
@@ -93,13 +108,16 @@ static void check_range(struct icf_v *v, const struct elfrw_section *a, const st
 	}
 }
 
-/* One note after the other (gABI, "Note Section", with the 4-byte alignment that all of these have). */
-static void check_notes(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, const struct fields *f)
+/* One note after the other (gABI, "Note Section", with the 4-byte alignment that all of these
+ * have). */
+static void check_notes(struct icf_v *v, const struct elfrw_section *a,
+			const struct elfrw_section *b, const struct fields *f)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(a->data, a->hdr.sh_size);
 	uint64_t pos = 0;
 	while (elfrw_rbuf_left(&r) >= 12) {
-		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r), type = elfrw_rbuf_u32(&r);
+		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r),
+			 type = elfrw_rbuf_u32(&r);
 		const uint8_t *name = elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~UINT64_C(3));
 		uint64_t desc = elfrw_rbuf_off(&r), pad = -(uint64_t)descsz & 3;
 		elfrw_rbuf_skip(&r, descsz);
@@ -108,7 +126,8 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 			break;
 		v->log.checked[ICF_VC_NOTE]++;
 		bool id = namesz == 4 && memcmp(name, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID;
-		bool probe = namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 && descsz >= 24;
+		bool probe =
+			namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 && descsz >= 24;
 		if (!id && !probe)
 			continue;
 		/* The build-id is any other one; a probe's first word is its address. */
@@ -119,21 +138,24 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a, const st
 		uint64_t pc = elfrw_get64(a->data + desc), new = elfrw_get64(b->data + desc), want;
 		icf_v_code(v, pc, &want);
 		if (new != want)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE,
-				     "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", a->name,
-				     ICF_VX(desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want), ICF_VX(new));
+			icf_vlog_bad(
+				&v->log, ICF_VC_NOTE,
+				"probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+				a->name, ICF_VX(desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want),
+				ICF_VX(new));
 	}
 	check_range(v, a, b, f, pos, a->hdr.sh_size);
 }
 
 /* Notes, and sections that are not loaded. */
-static struct elfrw_err *check_contents(struct icf_v *v, uint32_t i, const struct elfrw_section *a, const struct elfrw_section *b)
+static struct elfrw_err *check_contents(struct icf_v *v, uint32_t i, const struct elfrw_section *a,
+					const struct elfrw_section *b)
 {
 	struct fields f = { 0 };
 	v->log.checked[ICF_VC_NOTE]++;
 	if (a->hdr.sh_size != b->hdr.sh_size || !a->data != !b->data) {
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu", a->name,
-			     ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu",
+			     a->name, ICF_VX(a->hdr.sh_size), ICF_VX(b->hdr.sh_size));
 		return NULL;
 	}
 	struct elfrw_err *err = a->data ? find_fields(v, i, a, &f) : NULL;
@@ -172,7 +194,8 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
-		if (sym.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+		if (sym.st_shndx == SHN_UNDEF ||
+		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
 		    !icf_v_in_exec(v, sym.st_value))
 			continue;
 		const char *name = elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name);
@@ -196,13 +219,16 @@ static void check_members(struct icf_v *v, const struct names *names)
 		const struct icf_vunit *u = &v->unit.data[m->unit];
 		const struct dwr_icfold_group *g = &n->group[m->group];
 		v->log.checked[ICF_VC_NOTE]++;
-		if (i == g->member ? (u->flags & ICF_V_FOLDED) != 0 : u->kept != n->member[g->member].unit)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE,
-				     "member: %s: expected in the group of its kept copy, found in another",
-				     icf_v_where(v, u->old, text));
+		if (i == g->member ? (u->flags & ICF_V_FOLDED) != 0
+				   : u->kept != n->member[g->member].unit)
+			icf_vlog_bad(
+				&v->log, ICF_VC_NOTE,
+				"member: %s: expected in the group of its kept copy, found in another",
+				icf_v_where(v, u->old, text));
 		for (uint32_t k = 0; k < m->n_names; k++) {
 			struct name key = { u->old, n->names[m->name + k] };
-			if (!names->v.len || !bsearch(&key, names->v.data, names->v.len, sizeof key, name_order))
+			if (!names->v.len ||
+			    !bsearch(&key, names->v.data, names->v.len, sizeof key, name_order))
 				icf_vlog_bad(
 					&v->log, ICF_VC_NOTE,
 					"name: of the function at 0x%llx: expected %s or another of its symbols, found %s",
@@ -210,13 +236,16 @@ static void check_members(struct icf_v *v, const struct names *names)
 		}
 		size_t lo = LOWER_BOUND(0, names->v.len, mid, names->v.data[mid].value < u->old);
 		if (!m->n_names && lo < names->v.len && names->v.data[lo].value == u->old)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "name: of the function at 0x%llx: expected %s, found none",
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "name: of the function at 0x%llx: expected %s, found none",
 				     ICF_VX(u->old), names->v.data[lo].name);
 	}
 	for (uint32_t i = 0; i < n->map.n_units; i++)
 		if ((v->unit.data[i].flags & ICF_V_FOLDED) && n->unit_member[i] == UINT32_MAX)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "group: %s (0x%llx): expected it in one, found it in none",
-				     icf_v_where(v, v->unit.data[i].old, text), ICF_VX(v->unit.data[i].old));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "group: %s (0x%llx): expected it in one, found it in none",
+				     icf_v_where(v, v->unit.data[i].old, text),
+				     ICF_VX(v->unit.data[i].old));
 }
 
 static void check_slots(struct icf_v *v)
@@ -227,23 +256,28 @@ static void check_slots(struct icf_v *v)
 		const struct dwr_vslot *s = &n->vslot[i];
 		bool found = false;
 		v->log.checked[ICF_VC_NOTE]++;
-		for (size_t w = icf_v_word_from(v, s->slot); w < v->word.len && v->word.data[w].place == s->slot; w++)
+		for (size_t w = icf_v_word_from(v, s->slot);
+		     w < v->word.len && v->word.data[w].place == s->slot; w++)
 			found |= v->word.data[w].target == v->unit.data[s->unit].old;
 		if (!found)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "slot: 0x%llx: expected the function that it held, found %s",
-				     ICF_VX(s->slot), icf_v_where(v, v->unit.data[s->unit].old, text));
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "slot: 0x%llx: expected the function that it held, found %s",
+				     ICF_VX(s->slot),
+				     icf_v_where(v, v->unit.data[s->unit].old, text));
 	}
 	/* Every slot of a folded or kept function is there. */
 	size_t k = 0;
 	for (size_t w = 0; w < v->word.len; w++) {
 		const struct icf_vword *x = &v->word.data[w];
 		uint32_t u = x->quiet ? icf_v_find(v, x->target) : ICF_V_NONE;
-		if (u == ICF_V_NONE || v->unit.data[u].old != x->target || n->unit_member[u] == UINT32_MAX)
+		if (u == ICF_V_NONE || v->unit.data[u].old != x->target ||
+		    n->unit_member[u] == UINT32_MAX)
 			continue;
 		while (k < n->n_vslots && n->vslot[k].slot < x->place)
 			k++;
 		if (k == n->n_vslots || n->vslot[k].slot != x->place)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "slot: 0x%llx of %s: expected in .debug_icfold, found none",
+			icf_vlog_bad(&v->log, ICF_VC_NOTE,
+				     "slot: 0x%llx of %s: expected in .debug_icfold, found none",
 				     ICF_VX(x->place), icf_v_where(v, x->target, text));
 	}
 }
@@ -269,7 +303,8 @@ static bool skip_member(struct elfrw_rbuf *r)
 	return elfrw_rbuf_uleb(r) < 2 || skip_ulebs(r, 2);
 }
 
-/* The columns of the map: gaps, sizes, flags, distances, thunks.  False: a flag means nothing, or not what the units say. */
+/* The columns of the map: gaps, sizes, flags, distances, thunks.  False: a flag means nothing, or
+ * not what the units say. */
 static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
 {
 	uint64_t thunks = 0;
@@ -279,7 +314,8 @@ static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
 		const struct icf_vunit *u = &v->unit.data[i];
 		unsigned flags = elfrw_rbuf_u8(r);
 		thunks += (flags & 2) != 0;
-		if (flags > 15 || (!(flags & 1) && (flags & 2)) || ((flags & 1) && (flags & 4)) || !(flags & 4) != !u->shared ||
+		if (flags > 15 || (!(flags & 1) && (flags & 2)) || ((flags & 1) && (flags & 4)) ||
+		    !(flags & 4) != !u->shared ||
 		    ((flags & 8) && u->body != u->old && !(flags & 1)))
 			return false;
 	}
@@ -291,17 +327,14 @@ static bool skip_entry(int part, struct elfrw_rbuf *r)
 {
 	uint64_t n;
 	switch (part) {
-	case SECTIONS:
-		skip_ulebs(r, 5);
-		return elfrw_rbuf_u8(r) < 2;
+	case SECTIONS: skip_ulebs(r, 5); return elfrw_rbuf_u8(r) < 2;
 	case GROUPS:
 		elfrw_rbuf_uleb(r);
 		n = elfrw_rbuf_uleb(r);
 		for (bool ok = skip_member(r); ok && n--; ok = skip_member(r))
 			elfrw_rbuf_sleb(r);
 		return true;
-	case SLOTS:
-		return skip_ulebs(r, 2);
+	case SLOTS: return skip_ulebs(r, 2);
 	default:
 		n = elfrw_rbuf_uleb(r) / 2;
 		elfrw_rbuf_uleb(r);
@@ -309,7 +342,8 @@ static bool skip_entry(int part, struct elfrw_rbuf *r)
 	}
 }
 
-/* Nothing is in the section but what the reader takes: the parts are one behind the other, and their entries fill them. */
+/* Nothing is in the section but what the reader takes: the parts are one behind the other, and
+ * their entries fill them. */
 static void check_shape(struct icf_v *v)
 {
 	const struct dwr_icfold *note = &v->note;
@@ -319,7 +353,8 @@ static void check_shape(struct icf_v *v)
 	const char *what = elfrw_rbuf_u16(&r) == NOTE_HEADER ? NULL : "a header of 192 bytes";
 	for (int part = SECTIONS; part < PARTS && !what; part++) {
 		elfrw_rbuf_seek(&r, 48 + 24 * (uint64_t)part);
-		uint64_t off = elfrw_rbuf_u64(&r), size = elfrw_rbuf_u64(&r), n = elfrw_rbuf_u64(&r);
+		uint64_t off = elfrw_rbuf_u64(&r), size = elfrw_rbuf_u64(&r),
+			 n = elfrw_rbuf_u64(&r);
 		v->log.checked[ICF_VC_NOTE]++;
 		if (off != end || size > note->size - end)
 			what = "each part behind the one before";
@@ -343,7 +378,8 @@ static void check_shape(struct icf_v *v)
 	if (!what && end != note->size)
 		what = "nothing behind the parts";
 	if (what)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: .debug_icfold: expected %s, found something else", what);
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "section: .debug_icfold: expected %s, found something else", what);
 }
 
 static struct elfrw_err *check_own_note(struct icf_v *v)
@@ -362,12 +398,13 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 		     taken = icf_v_find_new(v, map->trap_byte) != ICF_V_NONE;
 		v->log.checked[ICF_VC_NOTE]++;
 		for (uint32_t i = 0; i < v->unit.len; i++)
-			taken |=
-				v->unit.data[i].thunk && map->trap_byte - v->unit.data[i].entry < v->unit.data[i].thunk;
+			taken |= v->unit.data[i].thunk &&
+				 map->trap_byte - v->unit.data[i].entry < v->unit.data[i].thunk;
 		if (!inside || taken)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE,
-				     "trap byte: 0x%llx: expected in the code and in no function, found elsewhere",
-				     ICF_VX(map->trap_byte));
+			icf_vlog_bad(
+				&v->log, ICF_VC_NOTE,
+				"trap byte: 0x%llx: expected in the code and in no function, found elsewhere",
+				ICF_VX(map->trap_byte));
 	}
 	uint64_t from = map->thunks, to = map->thunks;
 	if (v->n_thunk) {
@@ -376,8 +413,10 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 		to = last->entry + last->thunk;
 	}
 	if (map->thunks != from || map->thunks_end != to)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "thunks: expected from 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
-			     ICF_VX(from), ICF_VX(to), ICF_VX(map->thunks), ICF_VX(map->thunks_end));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "thunks: expected from 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
+			     ICF_VX(from), ICF_VX(to), ICF_VX(map->thunks),
+			     ICF_VX(map->thunks_end));
 	return err;
 }
 
@@ -389,8 +428,9 @@ struct elfrw_err *icf_v_check_note(struct icf_v *v)
 		if (!v->to_out[i] || !a->data || strcmp(a->name, ".gnu_debuglink") == 0)
 			continue;
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
-		bool other = !(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_RELA &&
-			     a->hdr.sh_type != SHT_REL && !icf_v_is_debug_name(a->name) && i != v->in.shstrndx;
+		bool other = !(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB &&
+			     a->hdr.sh_type != SHT_RELA && a->hdr.sh_type != SHT_REL &&
+			     !icf_v_is_debug_name(a->name) && i != v->in.shstrndx;
 		if (icf_v_is_records(a))
 			icf_v_check_records(v, a, b);
 		else if (icf_v_has_probes(a) && other)

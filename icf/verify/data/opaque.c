@@ -1,16 +1,18 @@
 /* opaque.c: distances in bytes that are not understood, which no relocation tells of.
  *
- * Those bytes are what they were and where they were (verify/code.c), so a word in them is wrong in OUT when what it leads to went
- * elsewhere.  Words that lead to functions are found as in data (distance.c).  Here those that lead to other
- * instructions: a row of four words of 4 bytes or more, counted from the first, that lead to four different ones, is a switch's table; in
- * the data, too, where an instruction among those bytes names the first word, wherever it begins.
+ * Those bytes are what they were and where they were (verify/code.c), so a word in them is wrong in
+ * OUT when what it leads to went elsewhere.  Words that lead to functions are found as in data
+ * (distance.c).  Here those that lead to other instructions: a row of four words of 4 bytes or
+ * more, counted from the first, that lead to four different ones, is a switch's table; in the data,
+ * too, where an instruction among those bytes names the first word, wherever it begins.
  *
- * Cost: each byte of what is not understood is looked at once, and units that words lead into are decoded once. */
+ * Cost: each byte of what is not understood is looked at once, and units that words lead into are
+ * decoded once. */
 #include "elfrw/base/rbuf.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 
-#define ROW 4         /* words that are a table */
+#define ROW     4     /* words that are a table */
 #define LONGEST 65536 /* words of one */
 
 struct rows {
@@ -32,7 +34,8 @@ static void read_unit(const struct rows *r, uint32_t i)
 		if (va >= u->end)
 			return;
 		r->begins[(va - r->v->lo) >> 3] |= (uint8_t)(1u << ((va - r->v->lo) & 7));
-		unsigned len = r->v->arch->decode(e->old_data + (va - e->old), u->end - va, va, &in);
+		unsigned len =
+			r->v->arch->decode(e->old_data + (va - e->old), u->end - va, va, &in);
 		if (!len)
 			return;
 		va += len;
@@ -50,8 +53,10 @@ static bool is_insn(const struct rows *r, uint32_t i, uint64_t va)
 	return r->begins[(va - r->v->lo) >> 3] >> ((va - r->v->lo) & 7) & 1;
 }
 
-/* The number of words at P, which are at VA of unit I, that lead to instructions from there; up to MOST.  0: not that many different. */
-static unsigned row_at(const struct rows *r, uint32_t i, uint64_t va, const uint8_t *p, uint64_t most)
+/* The number of words at P, which are at VA of unit I, that lead to instructions from there; up to
+ * MOST.  0: not that many different. */
+static unsigned row_at(const struct rows *r, uint32_t i, uint64_t va, const uint8_t *p,
+		       uint64_t most)
 {
 	uint64_t to[ROW];
 	unsigned n = 0, different = 0;
@@ -68,18 +73,21 @@ static unsigned row_at(const struct rows *r, uint32_t i, uint64_t va, const uint
 	return different == ROW ? n : 0;
 }
 
-/* Checks the row of words at P, which are at VA, if there is one in the next SIZE bytes; returns how many words it has. */
+/* Checks the row of words at P, which are at VA, if there is one in the next SIZE bytes; returns
+ * how many words it has. */
 static unsigned check_row(struct rows *r, uint32_t i, uint64_t va, const uint8_t *p, uint64_t size)
 {
 	unsigned n = row_at(r, i, va, p, size / 4);
 	char name[200];
 	for (unsigned k = 0; k < n; k++) {
-		uint64_t place = va + 4 * (uint64_t)k, to = va + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + 4 * (size_t)k), now;
+		uint64_t place = va + 4 * (uint64_t)k,
+			 to = va + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + 4 * (size_t)k), now;
 		if ((icf_v_code(r->v, to, &now) && now == to) || place - r->told < 4)
 			continue;
-		icf_vlog_bad(&r->v->log, ICF_VC_WORD,
-			     "distance: 0x%llx, for code that is not understood, of %s (0x%llx): expected the code to stay, found it elsewhere",
-			     ICF_VX(place), icf_v_where(r->v, to, name), ICF_VX(to));
+		icf_vlog_bad(
+			&r->v->log, ICF_VC_WORD,
+			"distance: 0x%llx, for code that is not understood, of %s (0x%llx): expected the code to stay, found it elsewhere",
+			ICF_VX(place), icf_v_where(r->v, to, name), ICF_VX(to));
 		r->told = place;
 		break;
 	}
@@ -94,12 +102,14 @@ static void check_unit(struct rows *r, uint32_t i)
 	struct elfrw_insn in;
 	for (uint64_t va = u->old; va < u->end; va++) {
 		const uint8_t *p = e->old_data + (va - e->old);
-		if (v->arch->decode(p, u->end - va, va, &in) && in.pcrel_size == 4 && !icf_v_in_exec(v, in.target)) {
+		if (v->arch->decode(p, u->end - va, va, &in) && in.pcrel_size == 4 &&
+		    !icf_v_in_exec(v, in.target)) {
 			const uint8_t *table = elfrw_image_at(&v->in, in.target, 4 * ROW);
 			uint32_t shndx = table ? elfrw_image_section_at(&v->in, in.target) : 0;
 			const Elf64_Shdr *sh = &v->in.section[shndx].hdr;
 			if (shndx)
-				check_row(r, i, in.target, table, sh->sh_addr + sh->sh_size - in.target);
+				check_row(r, i, in.target, table,
+					  sh->sh_addr + sh->sh_size - in.target);
 		}
 	}
 	for (uint64_t va = u->old; va + 4 * ROW <= u->end; va++) {

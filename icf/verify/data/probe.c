@@ -1,5 +1,6 @@
-/* probe.c: notes among which static probes are (sys/sdt.h: owner "stapsdt", type 3; PC, base, semaphore, strings).  They
- * tell where the code now is, each place once, and functions that became one had the same ones at the same places. */
+/* probe.c: notes among which static probes are (sys/sdt.h: owner "stapsdt", type 3; PC, base,
+ * semaphore, strings).  They tell where the code now is, each place once, and functions that became
+ * one had the same ones at the same places. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -11,7 +12,8 @@ struct note {
 	bool id, probe;
 };
 
-/* The next note of R (gABI, "Note Section", with the 4-byte alignment that all of these have); false: there is none. */
+/* The next note of R (gABI, "Note Section", with the 4-byte alignment that all of these have);
+ * false: there is none. */
 static bool next_note(struct elfrw_rbuf *r, struct note *ret)
 {
 	uint64_t at = elfrw_rbuf_off(r);
@@ -24,33 +26,49 @@ static bool next_note(struct elfrw_rbuf *r, struct note *ret)
 	elfrw_rbuf_skip(r, pad < elfrw_rbuf_left(r) ? pad : elfrw_rbuf_left(r));
 	if (!elfrw_rbuf_ok(r))
 		return false;
-	*ret = (struct note){ at, desc, elfrw_rbuf_off(r), descsz, namesz == 4 && memcmp(name, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID,
-			      namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 && descsz >= 24 };
+	*ret = (struct note){ at,
+			      desc,
+			      elfrw_rbuf_off(r),
+			      descsz,
+			      namesz == 4 && memcmp(name, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID,
+			      namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 &&
+				      descsz >= 24 };
 	return true;
 }
 
-/* Note N of A, which is at B's offset POS; a build-id is any other one, a probe's first word is its address. */
-static void check_note(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b, const struct note *n, uint64_t pos)
+/* Note N of A, which is at B's offset POS; a build-id is any other one, a probe's first word is its
+ * address. */
+static void check_note(struct icf_v *v, const struct elfrw_section *a,
+		       const struct elfrw_section *b, const struct note *n, uint64_t pos)
 {
-	uint64_t size = n->end - n->at, head = n->desc - n->at, rest = head + (n->id ? n->size : n->probe ? 8 : 0);
+	uint64_t size = n->end - n->at, head = n->desc - n->at,
+		 rest = head + (n->id      ? n->size
+				: n->probe ? 8
+					   : 0);
 	v->log.checked[ICF_VC_NOTE]++;
 	if (pos > b->hdr.sh_size || b->hdr.sh_size - pos < size) {
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected one, found the end", a->name, ICF_VX(n->at));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected one, found the end",
+			     a->name, ICF_VX(n->at));
 		return;
 	}
 	const uint8_t *x = a->data + n->at, *y = b->data + pos;
 	if (memcmp(x, y, head) != 0 || memcmp(x + rest, y + rest, size - rest) != 0)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "note: %s+0x%llx: expected the same bytes, found others", a->name, ICF_VX(n->at));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "note: %s+0x%llx: expected the same bytes, found others", a->name,
+			     ICF_VX(n->at));
 	if (!n->probe)
 		return;
 	uint64_t pc = elfrw_get64(x + head), new = elfrw_get64(y + head), want;
 	icf_v_code(v, pc, &want);
 	if (new != want)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", a->name,
-			     ICF_VX(n->desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want), ICF_VX(new));
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     a->name, ICF_VX(n->desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want),
+			     ICF_VX(new));
 }
 
-void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a,
+		       const struct elfrw_section *b)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(a->data, b->data ? a->hdr.sh_size : 0);
 	struct note n;
@@ -65,14 +83,17 @@ void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a, const str
 		pos += n.end - n.at;
 	}
 	uint64_t tail = a->hdr.sh_size - from;
-	if (!b->data || b->hdr.sh_size != pos + tail || memcmp(a->data + from, b->data + pos, tail) != 0)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "section: %s: expected %llu bytes, found %llu or others", a->name, ICF_VX(pos + tail),
-			     ICF_VX(b->hdr.sh_size));
+	if (!b->data || b->hdr.sh_size != pos + tail ||
+	    memcmp(a->data + from, b->data + pos, tail) != 0)
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "section: %s: expected %llu bytes, found %llu or others", a->name,
+			     ICF_VX(pos + tail), ICF_VX(b->hdr.sh_size));
 }
 
 bool icf_v_has_probes(const struct elfrw_section *s)
 {
-	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_type == SHT_NOTE && s->data ? s->hdr.sh_size : 0);
+	struct elfrw_rbuf r =
+		elfrw_rbuf(s->data, s->hdr.sh_type == SHT_NOTE && s->data ? s->hdr.sh_size : 0);
 	struct note n = { 0 };
 	while (!n.probe && next_note(&r, &n))
 		;
@@ -81,7 +102,7 @@ bool icf_v_has_probes(const struct elfrw_section *s)
 
 struct probe {
 	uint32_t unit, size;
-	uint64_t off; /* in the unit */
+	uint64_t off;        /* in the unit */
 	const uint8_t *data; /* semaphore, strings */
 };
 
@@ -104,7 +125,8 @@ static struct elfrw_err *collect(const struct icf_v *v, struct probes *p)
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const struct elfrw_section *s = &v->in.section[i];
-		struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_type == SHT_NOTE && s->data ? s->hdr.sh_size : 0);
+		struct elfrw_rbuf r = elfrw_rbuf(
+			s->data, s->hdr.sh_type == SHT_NOTE && s->data ? s->hdr.sh_size : 0);
 		struct note n;
 		while (next_note(&r, &n)) {
 			uint64_t pc = n.probe ? elfrw_get64(s->data + n.desc) : 0;
@@ -114,7 +136,8 @@ static struct elfrw_err *collect(const struct icf_v *v, struct probes *p)
 			struct probe *slot = VEC_PUSH(&p->v);
 			if (!slot)
 				return &elfrw_err_nomem;
-			*slot = (struct probe){ u, n.size - 16, pc - v->unit.data[u].old, s->data + n.desc + 16 };
+			*slot = (struct probe){ u, n.size - 16, pc - v->unit.data[u].old,
+						s->data + n.desc + 16 };
 		}
 	}
 	return NULL;
@@ -124,7 +147,8 @@ static struct elfrw_err *collect(const struct icf_v *v, struct probes *p)
 static bool same_probes(const struct probes *p, uint32_t i, uint32_t k)
 {
 	size_t n = p->v.len;
-	size_t a = LOWER_BOUND(0, n, mid, p->v.data[mid].unit < i), b = LOWER_BOUND(0, n, mid, p->v.data[mid].unit < k);
+	size_t a = LOWER_BOUND(0, n, mid, p->v.data[mid].unit < i),
+	       b = LOWER_BOUND(0, n, mid, p->v.data[mid].unit < k);
 	for (;; a++, b++) {
 		bool mine = a < n && p->v.data[a].unit == i, its = b < n && p->v.data[b].unit == k;
 		if (!mine || !its)
@@ -136,30 +160,43 @@ static bool same_probes(const struct probes *p, uint32_t i, uint32_t k)
 	}
 }
 
-static void check_pair(struct icf_v *v, const struct probes *p, const char *what, uint32_t i, uint32_t k)
+static void check_pair(struct icf_v *v, const struct probes *p, const char *what, uint32_t i,
+		       uint32_t k)
 {
 	const struct icf_vunit *u = &v->unit.data[i];
 	char name[200], kept[200];
 	if (!same_probes(p, i, k))
-		icf_vlog_bad(&v->log, ICF_VC_FOLD, "probes: %s, %s %s (0x%llx -> 0x%llx): expected the same ones, found others",
-			     icf_v_where(v, u->old, name), what, icf_v_where(v, v->unit.data[k].old, kept), ICF_VX(u->old), ICF_VX(u->body));
+		icf_vlog_bad(
+			&v->log, ICF_VC_FOLD,
+			"probes: %s, %s %s (0x%llx -> 0x%llx): expected the same ones, found others",
+			icf_v_where(v, u->old, name), what,
+			icf_v_where(v, v->unit.data[k].old, kept), ICF_VX(u->old), ICF_VX(u->body));
 }
 
-/* Code that the program itself will change, at places that it has a list of, stands for one function only. */
+/* Code that the program itself will change, at places that it has a list of, stands for one
+ * function only. */
 static void check_patched(struct icf_v *v)
 {
-	static const char *const lists[] = { "__patchable_function_entries", "__mcount_loc", "xray_instr_map", "__jump_table", "__static_call_sites" };
+	static const char *const lists[] = { "__patchable_function_entries", "__mcount_loc",
+					     "xray_instr_map", "__jump_table",
+					     "__static_call_sites" };
 	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
 		const struct elfrw_section *s = elfrw_image_section(&v->in, lists[l]);
-		uint64_t from = s ? s->hdr.sh_addr : 0, size = s && (s->hdr.sh_flags & SHF_ALLOC) ? s->hdr.sh_size : 0;
-		for (size_t i = size ? icf_v_word_from(v, from) : 0; size && i < v->word.len && v->word.data[i].place - from < size; i++) {
+		uint64_t from = s ? s->hdr.sh_addr : 0,
+			 size = s && (s->hdr.sh_flags & SHF_ALLOC) ? s->hdr.sh_size : 0;
+		for (size_t i = size ? icf_v_word_from(v, from) : 0;
+		     size && i < v->word.len && v->word.data[i].place - from < size; i++) {
 			uint32_t u = icf_v_find(v, v->word.data[i].target);
 			char name[200];
-			if (u != ICF_V_NONE && ((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
-				icf_vlog_bad(&v->log, ICF_VC_FOLD, "place: %s, which %s+0x%llx (0x%llx) names: expected code of one function, found "
-					     "shared code",
-					     icf_v_where(v, v->word.data[i].target, name), s->name, ICF_VX(v->word.data[i].place - from),
-					     ICF_VX(v->word.data[i].target));
+			if (u != ICF_V_NONE &&
+			    ((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+				icf_vlog_bad(
+					&v->log, ICF_VC_FOLD,
+					"place: %s, which %s+0x%llx (0x%llx) names: expected code of one function, found "
+					"shared code",
+					icf_v_where(v, v->word.data[i].target, name), s->name,
+					ICF_VX(v->word.data[i].place - from),
+					ICF_VX(v->word.data[i].target));
 		}
 	}
 }

@@ -1,8 +1,11 @@
-/* reach.c: distances in data whose relocation does not say what they count from, and that no table explains.
+/* reach.c: distances in data whose relocation does not say what they count from, and that no table
+ * explains.
  *
- * Such a word is right in OUT when it is what it was and nothing that it could mean went anywhere.  What it could mean is the place at
- * its distance from any byte of its section.  Where all such words of a section lead to entries of functions, counted from
- * their own places, they are what they seem to be.  Cost: one pass over the words, and one over the units where there is such a word. */
+ * Such a word is right in OUT when it is what it was and nothing that it could mean went anywhere.
+ * What it could mean is the place at its distance from any byte of its section.  Where all such
+ * words of a section lead to entries of functions, counted from their own places, they are what
+ * they seem to be.  Cost: one pass over the words, and one over the units where there is such a
+ * word. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
 
@@ -28,26 +31,30 @@ static int reach_order(const void *a, const void *b)
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-/* Did the code that R, one of a sorted list, could mean stay?  Only the first unit that did not is told; what lies before FROM was
- * looked at. */
+/* Did the code that R, one of a sorted list, could mean stay?  Only the first unit that did not is
+ * told; what lies before FROM was looked at. */
 static bool expect_still(struct icf_v *v, const struct reach *r, uint64_t from)
 {
 	char name[200];
 	uint64_t lo = r->lo > from ? r->lo : from;
-	for (uint32_t i = icf_v_find_after(v, lo ? lo - 1 : 0); i < v->unit.len && v->unit.data[i].old <= r->hi; i++) {
+	for (uint32_t i = icf_v_find_after(v, lo ? lo - 1 : 0);
+	     i < v->unit.len && v->unit.data[i].old <= r->hi; i++) {
 		const struct icf_vunit *u = &v->unit.data[i];
 		if (u->body == u->old && u->entry == u->old && !(u->flags & ICF_V_FOLDED))
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_WORD,
-			     "word: 0x%llx: expected all code that it could mean where it was, found %s (0x%llx -> 0x%llx) moved or folded",
-			     ICF_VX(r->place), icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->body));
+		icf_vlog_bad(
+			&v->log, ICF_VC_WORD,
+			"word: 0x%llx: expected all code that it could mean where it was, found %s (0x%llx -> 0x%llx) moved or folded",
+			ICF_VX(r->place), icf_v_where(v, u->old, name), ICF_VX(u->old),
+			ICF_VX(u->body));
 		return false;
 	}
 	return true;
 }
 
 /* The words [FROM, TO) of section S are in doubt. */
-static struct elfrw_err *check_section(struct icf_v *v, const struct elfrw_section *s, size_t from, size_t to)
+static struct elfrw_err *check_section(struct icf_v *v, const struct elfrw_section *s, size_t from,
+				       size_t to)
 {
 	VEC(struct reach) reach = { 0 };
 	for (size_t i = from; i < to; i++) {
@@ -77,10 +84,15 @@ static struct elfrw_err *check_section(struct icf_v *v, const struct elfrw_secti
 struct elfrw_err *icf_v_check_reach(struct icf_v *v)
 {
 	for (size_t i = 0, end; i < v->word.len && !v->inferred; i = end) {
-		const struct elfrw_section *s = &v->in.section[elfrw_image_section_at(&v->in, v->word.data[i].place)];
+		const struct elfrw_section *s =
+			&v->in.section[elfrw_image_section_at(&v->in, v->word.data[i].place)];
 		bool doubt = false;
-		for (end = i; end < v->word.len && (end == i || v->word.data[end].place - s->hdr.sh_addr < s->hdr.sh_size); end++)
-			doubt |= is_loose(&v->word.data[end]) && !leads_to_entry(v, v->word.data[end].target);
+		for (end = i;
+		     end < v->word.len &&
+		     (end == i || v->word.data[end].place - s->hdr.sh_addr < s->hdr.sh_size);
+		     end++)
+			doubt |= is_loose(&v->word.data[end]) &&
+				 !leads_to_entry(v, v->word.data[end].target);
 		if (doubt)
 			ELFRW_TRY(check_section(v, s, i, end));
 	}

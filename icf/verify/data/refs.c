@@ -1,10 +1,11 @@
 /* refs.c: every word of IN's data that names code, and the jump tables among them.
  *
- * Three things tell that a word is an address: a dynamic relocation, a kept relocation, or that it lies in a global offset
- * table, which linkers fill without a relocation.  The distances in a jump table count from its start, which only the code
- * that reads it knows: the address that an instruction computes and where a relocated word stands.  The run of such words from
- * there to the next such address is the table.  Whether that reading is right is checked too: each entry has to lead to
- * an instruction. */
+ * Three things tell that a word is an address: a dynamic relocation, a kept relocation, or that it
+ * lies in a global offset table, which linkers fill without a relocation.  The distances in a jump
+ * table count from its start, which only the code that reads it knows: the address that an
+ * instruction computes and where a relocated word stands.  The run of such words from there to the
+ * next such address is the table.  Whether that reading is right is checked too: each entry has to
+ * lead to an instruction. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static struct elfrw_err *find_vtables(const struct icf_v *v, struct spans *ret)
 	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym sym;
 		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
-		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF || !sym.st_size)
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
+		    !sym.st_size)
 			continue;
 		const char *name = elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
 		if (!name || (strncmp(name, "_ZTV", 4) != 0 && strncmp(name, "_ZTC", 4) != 0))
@@ -66,22 +68,26 @@ static bool names_code(const struct icf_v *v, uint64_t va)
 	if (icf_v_in_exec(v, va))
 		return true;
 	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < va);
-	return i < v->exec.len && v->exec.data[i].old_end == va && elfrw_image_section_at(&v->in, va) == 0;
+	return i < v->exec.len && v->exec.data[i].old_end == va &&
+	       elfrw_image_section_at(&v->in, va) == 0;
 }
 
-static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, unsigned size, enum icf_vword_kind kind)
+static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, unsigned size,
+			      enum icf_vword_kind kind)
 {
 	struct icf_vword *w = VEC_PUSH(&v->word);
 	if (!w)
 		return &elfrw_err_nomem;
-	*w = (struct icf_vword){
-		.place = place, .target = target, .table = ICF_V_NONE, .size = (uint8_t)size, .kind = (uint8_t)kind
-	};
+	*w = (struct icf_vword){ .place = place,
+				 .target = target,
+				 .table = ICF_V_NONE,
+				 .size = (uint8_t)size,
+				 .kind = (uint8_t)kind };
 	return NULL;
 }
 
-static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend, uint64_t value, uint8_t kind,
-				       bool relr)
+static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend,
+				       uint64_t value, uint8_t kind, bool relr)
 {
 	struct icf_vdynreloc *d = VEC_PUSH(&v->dynreloc);
 	if (!d)
@@ -98,12 +104,15 @@ static struct elfrw_err *read_relr(struct icf_v *v, const struct elfrw_section *
 		uint64_t w = elfrw_get64(s->data + off);
 		if (!(w & 1)) {
 			const uint8_t *p = elfrw_image_at(&v->in, w, 8);
-			ELFRW_TRY(push_dynreloc(v, w, p ? elfrw_get64(p) : 0, 0, ELFRW_RELOC_RELATIVE, true));
+			ELFRW_TRY(push_dynreloc(v, w, p ? elfrw_get64(p) : 0, 0,
+						ELFRW_RELOC_RELATIVE, true));
 			next = w + 8;
 			continue;
 		}
 		for (unsigned bit = 1; bit < 64; bit++) {
-			const uint8_t *p = w >> bit & 1 ? elfrw_image_at(&v->in, next + 8 * (bit - 1), 8) : NULL;
+			const uint8_t *p = w >> bit & 1
+						   ? elfrw_image_at(&v->in, next + 8 * (bit - 1), 8)
+						   : NULL;
 			if (p)
 				ELFRW_TRY(push_dynreloc(v, next + 8 * (bit - 1), elfrw_get64(p), 0,
 							ELFRW_RELOC_RELATIVE, true));
@@ -131,13 +140,15 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 			ELFRW_TRY(read_relr(v, s));
 		if (s->hdr.sh_type != SHT_RELA)
 			continue;
-		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= s->hdr.sh_size; off += sizeof(Elf64_Rela)) {
+		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= s->hdr.sh_size;
+		     off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + off, sizeof r);
 			Elf64_Sym sym = { 0 };
 			icf_v_reloc_symbol(&v->in, s->hdr.sh_link, &r, &sym);
-			ELFRW_TRY(push_dynreloc(v, r.r_offset, (uint64_t)r.r_addend, sym.st_value,
-						v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
+			ELFRW_TRY(push_dynreloc(
+				v, r.r_offset, (uint64_t)r.r_addend, sym.st_value,
+				v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
 		}
 	}
 	bool sorted = true;
@@ -147,7 +158,8 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 		qsort(v->dynreloc.data, v->dynreloc.len, sizeof *v->dynreloc.data, dynreloc_order);
 	for (size_t i = 0; i < v->dynreloc.len; i++) {
 		const struct icf_vdynreloc *d = &v->dynreloc.data[i];
-		if ((d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) || !names_code(v, d->addend))
+		if ((d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) ||
+		    !names_code(v, d->addend))
 			continue;
 		const uint8_t *p = elfrw_image_at(&v->in, d->place, 8);
 		ELFRW_TRY(push(v, d->place, d->addend, 8, ICF_VW_DYNAMIC));
@@ -159,10 +171,12 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place)
 {
 	size_t lo = LOWER_BOUND(0, v->dynreloc.len, mid, v->dynreloc.data[mid].place < place);
-	return lo < v->dynreloc.len && v->dynreloc.data[lo].place == place ? &v->dynreloc.data[lo] : NULL;
+	return lo < v->dynreloc.len && v->dynreloc.data[lo].place == place ? &v->dynreloc.data[lo]
+									   : NULL;
 }
 
-bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r, Elf64_Sym *ret)
+bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
+			Elf64_Sym *ret)
 {
 	uint64_t i = ELF64_R_SYM(r->r_info);
 	const struct elfrw_section *s = &img->section[symtab];
@@ -176,7 +190,8 @@ bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const El
 	return true;
 }
 
-/* A list of traps names an undefined instruction from each word's own place (LLVM, "Kernel Control-Flow Integrity"). */
+/* A list of traps names an undefined instruction from each word's own place (LLVM, "Kernel
+ * Control-Flow Integrity"). */
 static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec, uint64_t target)
 {
 	if (strcmp(sec->name, ".kcfi_traps") != 0 || !icf_v_in_exec(v, target))
@@ -185,11 +200,13 @@ static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec,
 	uint64_t off = target - text->hdr.sh_addr;
 	struct elfrw_insn in;
 	/* Longer than one byte: those pad code. */
-	return text->data && off < text->hdr.sh_size && v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) == 2 &&
+	return text->data && off < text->hdr.sh_size &&
+	       v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) == 2 &&
 	       in.kind == ELFRW_INSN_TRAP;
 }
 
-static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *rel, const struct elfrw_section *sec)
+static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *rel,
+				   const struct elfrw_section *sec)
 {
 	for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= rel->hdr.sh_size; k += sizeof(Elf64_Rela)) {
 		Elf64_Rela r;
@@ -213,24 +230,29 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 			field = (uint64_t)(int64_t)(int32_t)field;
 		uint64_t to = sym.st_value + (uint64_t)r.r_addend;
 		if (!icf_v_is_unwind_name(sec->name) &&
-		    (icf_v_data(v, r.r_offset) != r.r_offset || icf_v_data(v, to) != to || icf_v_data(v, sym.st_value) != sym.st_value))
-			icf_vlog_bad(&v->log, ICF_VC_WORD,
-				     "distance: %s+0x%llx to 0x%llx: expected both where they were, found that one of them moved", sec->name,
-				     ICF_VX(off), ICF_VX(to));
+		    (icf_v_data(v, r.r_offset) != r.r_offset || icf_v_data(v, to) != to ||
+		     icf_v_data(v, sym.st_value) != sym.st_value))
+			icf_vlog_bad(
+				&v->log, ICF_VC_WORD,
+				"distance: %s+0x%llx to 0x%llx: expected both where they were, found that one of them moved",
+				sec->name, ICF_VX(off), ICF_VX(to));
 		bool code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < v->in.n_sections &&
 			    (v->in.section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR);
 		if (code && ELF64_ST_TYPE(sym.st_info) == STT_FUNC)
 			ELFRW_TRY(push(v, r.r_offset, sym.st_value, d.size, ICF_VW_OFFSET));
-		else if (code || (sym.st_shndx == SHN_UNDEF && icf_v_in_exec(v, r.r_offset + field)))
+		else if (code ||
+			 (sym.st_shndx == SHN_UNDEF && icf_v_in_exec(v, r.r_offset + field)))
 			ELFRW_TRY(push(v, r.r_offset, r.r_offset + field, d.size,
-				       is_kcfi_trap(v, sec, r.r_offset + field) ? ICF_VW_OFFSET : ICF_VW_RELATIVE));
+				       is_kcfi_trap(v, sec, r.r_offset + field) ? ICF_VW_OFFSET
+										: ICF_VW_RELATIVE));
 	}
 	return NULL;
 }
 
 static bool is_array(const Elf64_Shdr *sh)
 {
-	return sh->sh_type == SHT_INIT_ARRAY || sh->sh_type == SHT_FINI_ARRAY || sh->sh_type == SHT_PREINIT_ARRAY;
+	return sh->sh_type == SHT_INIT_ARRAY || sh->sh_type == SHT_FINI_ARRAY ||
+	       sh->sh_type == SHT_PREINIT_ARRAY;
 }
 
 static struct elfrw_err *read_slots(struct icf_v *v, const struct elfrw_section *s)
@@ -239,7 +261,8 @@ static struct elfrw_err *read_slots(struct icf_v *v, const struct elfrw_section 
 		uint64_t place = s->hdr.sh_addr + off, value = elfrw_get64(s->data + off);
 		if (!icf_v_in_exec(v, value))
 			continue;
-		/* Without a relocation it is a number, where the file can be loaded anywhere; but a lazy slot has its symbol's. */
+		/* Without a relocation it is a number, where the file can be loaded anywhere; but a
+		 * lazy slot has its symbol's. */
 		const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, place);
 		if (d ? d->kind == ELFRW_RELOC_RELATIVE : v->in.pic)
 			continue;
@@ -267,7 +290,8 @@ static void mark_quiet(struct icf_v *v, const struct spans *vtables)
 		if (!s || w->place - s->hdr.sh_addr >= s->hdr.sh_size) {
 			uint32_t k = elfrw_image_section_at(&v->in, w->place);
 			s = k ? &v->in.section[k] : NULL;
-			quiet = s && (is_array(&s->hdr) || strcmp(s->name, "__patchable_function_entries") == 0 ||
+			quiet = s && (is_array(&s->hdr) ||
+				      strcmp(s->name, "__patchable_function_entries") == 0 ||
 				      strcmp(s->name, ".got.plt") == 0);
 		}
 		w->quiet = quiet || in_spans(vtables, w->place);
@@ -323,11 +347,12 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 		if (elfrw_image_kept_relocs(&v->in, s) && s->hdr.sh_info) {
 			const struct elfrw_section *to = &v->in.section[s->hdr.sh_info];
 			v->inferred &= !(to->hdr.sh_flags & SHF_EXECINSTR);
-			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) && to->data &&
-			    !icf_v_is_unwind_name(to->name))
+			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) &&
+			    to->data && !icf_v_is_unwind_name(to->name))
 				err = read_kept(v, s, to);
-		} else if (alloc && (strcmp(s->name, ".got") == 0 || strcmp(s->name, ".got.plt") == 0 ||
-				     strncmp(s->name, ".igot", 5) == 0 || is_array(&s->hdr)))
+		} else if (alloc &&
+			   (strcmp(s->name, ".got") == 0 || strcmp(s->name, ".got.plt") == 0 ||
+			    strncmp(s->name, ".igot", 5) == 0 || is_array(&s->hdr)))
 			err = read_slots(v, s);
 	}
 	if (!err)
@@ -375,7 +400,8 @@ static void unite(struct icf_v *v)
 	v->base.len = n;
 }
 
-/* Is the run of words a jump table of its own for OWNER: labels in it, and in others' middles (its cold part)? */
+/* Is the run of words a jump table of its own for OWNER: labels in it, and in others' middles (its
+ * cold part)? */
 static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 {
 	if (t->owner == ICF_V_NONE)
@@ -385,17 +411,20 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		uint64_t to = v->word.data[t->word + i].target;
 		uint32_t u = icf_v_find(v, to);
-		/* Its start and its end may be meant by pointers to it and to the function behind it. */
+		/* Its start and its end may be meant by pointers to it and to the function behind
+		 * it. */
 		self |= to > o->old && to < o->end;
 		if (to == o->end || u == t->owner)
 			continue;
-		if (u == ICF_V_NONE ? icf_v_find_end(v, to) == ICF_V_NONE : to == v->unit.data[u].old)
+		if (u == ICF_V_NONE ? icf_v_find_end(v, to) == ICF_V_NONE
+				    : to == v->unit.data[u].old)
 			return false;
 	}
 	return self;
 }
 
-/* No compiler's jump tables stand in a section that programs delimit by __start_ and __stop_ symbols (static keys, probes). */
+/* No compiler's jump tables stand in a section that programs delimit by __start_ and __stop_
+ * symbols (static keys, probes). */
 static bool is_list(const struct icf_v *v, uint64_t va)
 {
 	static const char set[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -403,15 +432,16 @@ static bool is_list(const struct icf_v *v, uint64_t va)
 	return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, set)];
 }
 
-/* Are the words from I on, up to LIMIT, distances from their own places to entries, each of them?  One of a table leads 4 bytes past a
- * label then, the next one 8. */
+/* Are the words from I on, up to LIMIT, distances from their own places to entries, each of them?
+ * One of a table leads 4 bytes past a label then, the next one 8. */
 static bool are_own_distances(const struct icf_v *v, size_t i, uint64_t limit)
 {
 	const struct icf_vword first = v->word.data[i];
 	size_t n = 0;
 	for (; i + n < v->word.len; n++) {
 		const struct icf_vword *w = &v->word.data[i + n];
-		if (w->place >= limit || w->place != first.place + n * first.size || w->kind != ICF_VW_RELATIVE)
+		if (w->place >= limit || w->place != first.place + n * first.size ||
+		    w->kind != ICF_VW_RELATIVE)
 			break;
 		uint32_t u = icf_v_find(v, w->target);
 		if (u == ICF_V_NONE || v->unit.data[u].old != w->target)
@@ -424,7 +454,8 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 {
 	unite(v);
 	for (size_t b = 0, i = 0; b < v->base.len; b++) {
-		uint64_t va = v->base.data[b].va, limit = b + 1 < v->base.len ? v->base.data[b + 1].va : UINT64_MAX;
+		uint64_t va = v->base.data[b].va,
+			 limit = b + 1 < v->base.len ? v->base.data[b + 1].va : UINT64_MAX;
 		uint32_t owner = v->base.data[b].unit;
 		while (i < v->word.len && v->word.data[i].place < va)
 			i++;
@@ -450,8 +481,10 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 				break;
 			uint64_t target = relative ? va + (w->target - w->place) : w->target;
 			uint32_t u = icf_v_find(v, target);
-			/* What follows a table of labels without being one: pointers to functions. */
-			if (!relative && u != owner && (u == ICF_V_NONE || target == v->unit.data[u].old) &&
+			/* What follows a table of labels without being one: pointers to
+			 * functions. */
+			if (!relative && u != owner &&
+			    (u == ICF_V_NONE || target == v->unit.data[u].old) &&
 			    !(owner != ICF_V_NONE && target == v->unit.data[owner].end))
 				break;
 			w->target = target;
@@ -461,7 +494,8 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		const struct elfrw_section *s = &v->in.section[elfrw_image_section_at(&v->in, va)];
 		bool own = is_own(v, &t);
 		/* Words that the program may change are pointers. */
-		if (!relative && (!own || ((s->hdr.sh_flags & SHF_WRITE) && strncmp(s->name, ".data.rel.ro", 12) != 0)))
+		if (!relative && (!own || ((s->hdr.sh_flags & SHF_WRITE) &&
+					   strncmp(s->name, ".data.rel.ro", 12) != 0)))
 			continue;
 		if (!own)
 			t.owner = ICF_V_NONE;

@@ -1,7 +1,8 @@
 /* relocs.c: the relocations that OUT keeps, if it keeps any.
  *
- * Each is one of IN at the image of its place, of the same type and against the same symbol, and as true as that was: what the
- * field holds less what symbol and addend say is the same in both files.  The branch of a thunk may have one, too. */
+ * Each is one of IN at the image of its place, of the same type and against the same symbol, and as
+ * true as that was: what the field holds less what symbol and addend say is the same in both files.
+ * The branch of a thunk may have one, too. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -24,12 +25,14 @@ static int want_order(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static bool same_symbol(const struct icf_v *v, uint32_t tab_in, const Elf64_Sym *x, uint32_t tab_out,
-			const Elf64_Sym *y)
+static bool same_symbol(const struct icf_v *v, uint32_t tab_in, const Elf64_Sym *x,
+			uint32_t tab_out, const Elf64_Sym *y)
 {
 	const char *p = elfrw_image_string(&v->in, v->in.section[tab_in].hdr.sh_link, x->st_name);
-	const char *q = elfrw_image_string(&v->out, v->out.section[tab_out].hdr.sh_link, y->st_name);
-	uint32_t shndx = x->st_shndx && x->st_shndx < v->in.n_sections ? v->to_out[x->st_shndx] : x->st_shndx;
+	const char *q =
+		elfrw_image_string(&v->out, v->out.section[tab_out].hdr.sh_link, y->st_name);
+	uint32_t shndx = x->st_shndx && x->st_shndx < v->in.n_sections ? v->to_out[x->st_shndx]
+								       : x->st_shndx;
 	return p && q && strcmp(p, q) == 0 && x->st_info == y->st_info && shndx == y->st_shndx;
 }
 
@@ -52,18 +55,19 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 	if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, b, &y) ||
 	    !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
 		icf_vlog_bad(&v->log, ICF_VC_RELOC,
-			     "symbol: %s at 0x%llx (-> 0x%llx): expected the same, found another", rb->name,
-			     ICF_VX(a->r_offset), ICF_VX(b->r_offset));
+			     "symbol: %s at 0x%llx (-> 0x%llx): expected the same, found another",
+			     rb->name, ICF_VX(a->r_offset), ICF_VX(b->r_offset));
 		return;
 	}
 	uint64_t sa = x.st_value + (uint64_t)a->r_addend, sb = y.st_value + (uint64_t)b->r_addend;
-	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info], *tb = &v->out.section[rb->hdr.sh_info];
+	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info],
+				   *tb = &v->out.section[rb->hdr.sh_info];
 	uint64_t want = (uint64_t)a->r_addend, found = (uint64_t)b->r_addend;
 	if (d.kind == ELFRW_RELOC_PCREL && d.size >= 4) {
 		want = field_of(ta, a->r_offset, d.size) - (sa - a->r_offset);
 		found = field_of(tb, b->r_offset, d.size) - (sb - b->r_offset);
-	} else if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 && ELF64_ST_TYPE(x.st_info) != STT_TLS &&
-		   x.st_shndx != SHN_UNDEF) {
+	} else if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 &&
+		   ELF64_ST_TYPE(x.st_info) != STT_TLS && x.st_shndx != SHN_UNDEF) {
 		uint64_t to, body;
 		icf_v_pointer(v, sa, &to);
 		icf_v_code(v, sa, &body);
@@ -72,29 +76,32 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 		if (sa >= v->frame_lo && sa < v->frame_hi)
 			return; /* the code that it stands in was looked at */
 		if (found == body || !icf_v_in_exec(v, sa))
-			want = icf_v_in_exec(v, sa)					  ? body
+			want = icf_v_in_exec(v, sa)                                       ? body
 			       : found == sa || found == to || found == icf_v_data(v, sa) ? found
 											  : sa;
 	} else if (d.kind == ELFRW_RELOC_GOTPCREL && want != found) {
-		/* Stale after the linker's relaxation, nobody can tell whether to an address or to a distance. */
+		/* Stale after the linker's relaxation, nobody can tell whether to an address or to
+		 * a distance. */
 		uint64_t fa = field_of(ta, a->r_offset, 4), fb = field_of(tb, b->r_offset, 4);
 		if (fa - sa == fb - sb || fa - (sa - a->r_offset) == fb - (sb - b->r_offset))
 			return;
 	}
 	if (want != found)
 		icf_vlog_bad(&v->log, ICF_VC_RELOC,
-			     "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx", rb->name,
-			     d.name ? d.name : "?", ICF_VX(a->r_offset), ICF_VX(b->r_offset), ICF_VX(want),
-			     ICF_VX(found));
+			     "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx",
+			     rb->name, d.name ? d.name : "?", ICF_VX(a->r_offset),
+			     ICF_VX(b->r_offset), ICF_VX(want), ICF_VX(found));
 }
 
 /* Relocations of what is not loaded (and keeps its size): the same ones, as true as they were. */
-static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
+static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
+			   const struct elfrw_section *rb)
 {
-	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info], *tb = &v->out.section[rb->hdr.sh_info];
+	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info],
+				   *tb = &v->out.section[rb->hdr.sh_info];
 	if (ra->hdr.sh_size != rb->hdr.sh_size) {
-		icf_vlog_bad(&v->log, ICF_VC_RELOC, "section: %s: expected %llu bytes, found %llu", ra->name, ICF_VX(ra->hdr.sh_size),
-			     ICF_VX(rb->hdr.sh_size));
+		icf_vlog_bad(&v->log, ICF_VC_RELOC, "section: %s: expected %llu bytes, found %llu",
+			     ra->name, ICF_VX(ra->hdr.sh_size), ICF_VX(rb->hdr.sh_size));
 		return;
 	}
 	for (size_t i = 0; i < ra->hdr.sh_size / sizeof(Elf64_Rela); i++) {
@@ -104,32 +111,48 @@ static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra, cons
 		memcpy(&b, rb->data + i * sizeof b, sizeof b);
 		v->log.checked[ICF_VC_RELOC]++;
 		if (a.r_offset != b.r_offset || ELF64_R_TYPE(a.r_info) != ELF64_R_TYPE(b.r_info)) {
-			icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s entry %zu: expected one for 0x%llx, found another", ra->name, i,
-				     ICF_VX(a.r_offset));
+			icf_vlog_bad(
+				&v->log, ICF_VC_RELOC,
+				"relocation: %s entry %zu: expected one for 0x%llx, found another",
+				ra->name, i, ICF_VX(a.r_offset));
 			continue;
 		}
 		if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, &a, &x)) {
 			if (memcmp(&a, &b, sizeof a) != 0)
-				icf_vlog_bad(&v->log, ICF_VC_RELOC, "relocation: %s at 0x%llx: expected the same, found another", ra->name,
-					     ICF_VX(a.r_offset));
+				icf_vlog_bad(
+					&v->log, ICF_VC_RELOC,
+					"relocation: %s at 0x%llx: expected the same, found another",
+					ra->name, ICF_VX(a.r_offset));
 			continue;
 		}
-		if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, &b, &y) || !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
-			icf_vlog_bad(&v->log, ICF_VC_RELOC, "symbol: %s at 0x%llx: expected the same, found another", ra->name, ICF_VX(a.r_offset));
+		if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, &b, &y) ||
+		    !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+				     "symbol: %s at 0x%llx: expected the same, found another",
+				     ra->name, ICF_VX(a.r_offset));
 			continue;
 		}
 		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a.r_info));
-		uint64_t sa = x.st_value + (uint64_t)a.r_addend, sb = y.st_value + (uint64_t)b.r_addend;
-		bool field = (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL) && d.size >= 4;
-		if (a.r_addend != b.r_addend && !(field && field_of(ta, a.r_offset, d.size) - sa == field_of(tb, b.r_offset, d.size) - sb))
-			icf_vlog_bad(&v->log, ICF_VC_RELOC, "addend: %s at 0x%llx: expected 0x%llx, or what its field says, found 0x%llx", ra->name,
-				     ICF_VX(a.r_offset), ICF_VX(a.r_addend), ICF_VX(b.r_addend));
+		uint64_t sa = x.st_value + (uint64_t)a.r_addend,
+			 sb = y.st_value + (uint64_t)b.r_addend;
+		bool field =
+			(d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL) && d.size >= 4;
+		if (a.r_addend != b.r_addend &&
+		    !(field && field_of(ta, a.r_offset, d.size) - sa ==
+				       field_of(tb, b.r_offset, d.size) - sb))
+			icf_vlog_bad(
+				&v->log, ICF_VC_RELOC,
+				"addend: %s at 0x%llx: expected 0x%llx, or what its field says, found 0x%llx",
+				ra->name, ICF_VX(a.r_offset), ICF_VX(a.r_addend),
+				ICF_VX(b.r_addend));
 	}
 }
 
-static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra, const struct elfrw_section *rb)
+static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra,
+				      const struct elfrw_section *rb)
 {
-	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela), m = rb->hdr.sh_size / sizeof(Elf64_Rela), used = 0;
+	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela), m = rb->hdr.sh_size / sizeof(Elf64_Rela),
+	       used = 0;
 	struct want *w = calloc(n + 1, sizeof *w);
 	if (!w)
 		return &elfrw_err_nomem;
@@ -145,11 +168,13 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 			place = v->unit.data[u].body + (place - v->unit.data[u].old);
 		} else {
 			size_t k = icf_v_word_from(v, place);
-			uint32_t t =
-				k < v->word.len && v->word.data[k].place == place ? v->word.data[k].table : ICF_V_NONE;
+			uint32_t t = k < v->word.len && v->word.data[k].place == place
+					     ? v->word.data[k].table
+					     : ICF_V_NONE;
 			uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
 			/* Nobody reads the table of a function that is gone. */
-			optional = owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
+			optional =
+				owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
 		}
 		w[used++] = (struct want){ .place = place,
 					   .old = r.r_offset,
@@ -165,18 +190,21 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 		v->log.checked[ICF_VC_RELOC]++;
 		if (b.r_offset < last)
 			icf_vlog_bad(&v->log, ICF_VC_RELOC,
-				     "order: %s entry %zu: expected 0x%llx or more, found 0x%llx", rb->name, i,
-				     ICF_VX(last), ICF_VX(b.r_offset));
+				     "order: %s entry %zu: expected 0x%llx or more, found 0x%llx",
+				     rb->name, i, ICF_VX(last), ICF_VX(b.r_offset));
 		last = b.r_offset;
 		struct want key = { .place = b.r_offset, .type = (uint32_t)ELF64_R_TYPE(b.r_info) };
 		size_t lo = LOWER_BOUND(0, used, mid, want_order(&w[mid], &key) < 0);
-		while (lo < used && w[lo].used && w[lo].place == key.place && w[lo].type == key.type)
+		while (lo < used && w[lo].used && w[lo].place == key.place &&
+		       w[lo].type == key.type)
 			lo++;
 		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {
-			if (!(key.type == v->arch->r_plt32 && icf_v_find_thunk(v, b.r_offset) != ICF_V_NONE))
-				icf_vlog_bad(&v->log, ICF_VC_RELOC,
-					     "relocation: %s at 0x%llx: expected one of the input, found a new one",
-					     rb->name, ICF_VX(b.r_offset));
+			if (!(key.type == v->arch->r_plt32 &&
+			      icf_v_find_thunk(v, b.r_offset) != ICF_V_NONE))
+				icf_vlog_bad(
+					&v->log, ICF_VC_RELOC,
+					"relocation: %s at 0x%llx: expected one of the input, found a new one",
+					rb->name, ICF_VX(b.r_offset));
 			continue;
 		}
 		w[lo].used = true;
@@ -185,9 +213,10 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 	}
 	for (size_t i = 0; i < used; i++)
 		if (!w[i].used && !w[i].optional)
-			icf_vlog_bad(&v->log, ICF_VC_RELOC,
-				     "relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none",
-				     ra->name, ICF_VX(w[i].old), ICF_VX(w[i].place));
+			icf_vlog_bad(
+				&v->log, ICF_VC_RELOC,
+				"relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none",
+				ra->name, ICF_VX(w[i].old), ICF_VX(w[i].place));
 	free(w);
 	return NULL;
 }
@@ -196,7 +225,8 @@ struct elfrw_err *icf_v_check_relocs(struct icf_v *v)
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
 		const struct elfrw_section *a = &v->in.section[i];
-		if (a->hdr.sh_type != SHT_RELA || (a->hdr.sh_flags & SHF_ALLOC) || !v->to_out[i] || !a->data)
+		if (a->hdr.sh_type != SHT_RELA || (a->hdr.sh_flags & SHF_ALLOC) || !v->to_out[i] ||
+		    !a->data)
 			continue;
 		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
 		if (!b->data)

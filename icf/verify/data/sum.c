@@ -1,20 +1,23 @@
 /* sum.c: differences of two functions in IN's data, of which no relocation tells.
  *
- * A unit that names one function and, beside it, words that lead to the starts of several others when they are added to the first one's
- * address, does that sum.  So in OUT the distances must still be the same.  Only words that stand in a row from the very place that is
- * named are asked for, and more of them than the fold takes for proof.
+ * A unit that names one function and, beside it, words that lead to the starts of several others
+ * when they are added to the first one's address, does that sum.  So in OUT the distances must
+ * still be the same.  Only words that stand in a row from the very place that is named are asked
+ * for, and more of them than the fold takes for proof.
  *
- * Words in units of more than a byte say nothing where small functions stand in a row, and every multiple is some start: the same words
- * then lead to starts when they are counted from other places nearby, too. */
+ * Words in units of more than a byte say nothing where small functions stand in a row, and every
+ * multiple is some start: the same words then lead to starts when they are counted from other
+ * places nearby, too. */
 #include "icf/verify/state.h"
 
-#define ROW 64
+#define ROW    64
 #define BESIDE 8 /* places before and behind, in the words' units */
 
 static bool covered(const struct icf_v *v, uint64_t va, unsigned size)
 {
 	size_t i = icf_v_word_from(v, va > 7 ? va - 7 : 0);
-	return i < v->word.len && v->word.data[i].place < va + size && v->word.data[i].place + v->word.data[i].size > va;
+	return i < v->word.len && v->word.data[i].place < va + size &&
+	       v->word.data[i].place + v->word.data[i].size > va;
 }
 
 struct row {
@@ -23,7 +26,8 @@ struct row {
 };
 
 /* Where word K of ROW leads to, counted from FROM; 0: nowhere. */
-static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row *row, unsigned k, unsigned size, unsigned scale)
+static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row *row, unsigned k,
+			 unsigned size, unsigned scale)
 {
 	uint64_t off = (uint64_t)k * size;
 	if (off > row->size || row->size - off < size)
@@ -33,14 +37,17 @@ static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row 
 		w -= UINT64_C(1) << (8 * size);
 	uint64_t to = from + w * scale;
 	uint32_t u = icf_v_find(v, to);
-	return u != ICF_V_NONE && v->unit.data[u].old == to && !covered(v, row->at + off, size) ? to : 0;
+	return u != ICF_V_NONE && v->unit.data[u].old == to && !covered(v, row->at + off, size) ? to
+												: 0;
 }
 
 /* Do the N words of ROW lead to starts from another place, near FROM, as well? */
-static bool leads_anyway(const struct icf_v *v, uint64_t from, const struct row *row, unsigned n, unsigned size, unsigned scale)
+static bool leads_anyway(const struct icf_v *v, uint64_t from, const struct row *row, unsigned n,
+			 unsigned size, unsigned scale)
 {
 	for (unsigned d = 1; d <= 2 * BESIDE; d++) {
-		uint64_t other = from + (d <= BESIDE ? (uint64_t)d : -(uint64_t)(d - BESIDE)) * scale;
+		uint64_t other =
+			from + (d <= BESIDE ? (uint64_t)d : -(uint64_t)(d - BESIDE)) * scale;
 		unsigned k = 0;
 		while (k < n && leads_to(v, other, row, k, size, scale))
 			k++;
@@ -50,7 +57,8 @@ static bool leads_anyway(const struct icf_v *v, uint64_t from, const struct row 
 	return false;
 }
 
-static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from, const struct row *row, unsigned size, unsigned scale)
+static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from,
+		      const struct row *row, unsigned size, unsigned scale)
 {
 	uint64_t to[ROW], now_from, now;
 	unsigned n = 0, different = 0;
@@ -61,7 +69,8 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 		different += k == n && to[n] != from;
 		n++;
 	}
-	if (different < (size == 2 || scale > 1 ? 5 : 3) || (scale > 1 && leads_anyway(v, from, row, n, size, scale)))
+	if (different < (size == 2 || scale > 1 ? 5 : 3) ||
+	    (scale > 1 && leads_anyway(v, from, row, n, size, scale)))
 		return;
 	icf_v_pointer(v, from, &now_from);
 	log->checked[ICF_VC_WORD] += n;
@@ -70,10 +79,11 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 		icf_v_pointer(v, to[k], &now);
 		if (now - now_from == to[k] - from)
 			continue;
-		icf_vlog_bad(log, ICF_VC_WORD,
-			     "difference: 0x%llx (0x%llx): expected %s as far from 0x%llx (-> 0x%llx) as it was, found it at 0x%llx",
-			     ICF_VX(row->at + (uint64_t)k * size), ICF_VX(to[k]), icf_v_where(v, to[k], name), ICF_VX(from), ICF_VX(now_from),
-			     ICF_VX(now));
+		icf_vlog_bad(
+			log, ICF_VC_WORD,
+			"difference: 0x%llx (0x%llx): expected %s as far from 0x%llx (-> 0x%llx) as it was, found it at 0x%llx",
+			ICF_VX(row->at + (uint64_t)k * size), ICF_VX(to[k]),
+			icf_v_where(v, to[k], name), ICF_VX(from), ICF_VX(now_from), ICF_VX(now));
 		return;
 	}
 }
@@ -81,7 +91,8 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *n)
 {
 	for (unsigned d = 0; d < n->n_data && n->n_code; d++) {
-		const struct elfrw_section *s = &v->in.section[elfrw_image_section_at(&v->in, n->data[d])];
+		const struct elfrw_section *s =
+			&v->in.section[elfrw_image_section_at(&v->in, n->data[d])];
 		if (!s->data)
 			continue;
 		uint64_t off = n->data[d] - s->hdr.sh_addr;

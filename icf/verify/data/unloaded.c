@@ -1,5 +1,5 @@
-/* unloaded.c: records about functions in sections that are not loaded (.stack_sizes, .llvm_bb_addr_map), and words in sections of
- * unknown meaning that are addresses of code. */
+/* unloaded.c: records about functions in sections that are not loaded (.stack_sizes,
+ * .llvm_bb_addr_map), and words in sections of unknown meaning that are addresses of code. */
 #include "icf/verify/state.h"
 #include <string.h>
 
@@ -9,10 +9,12 @@
 bool icf_v_is_records(const struct elfrw_section *s)
 {
 	return !(s->hdr.sh_flags & (SHF_ALLOC | SHF_COMPRESSED)) &&
-	       (s->hdr.sh_type == V0 || s->hdr.sh_type == V1 || strcmp(s->name, ".stack_sizes") == 0);
+	       (s->hdr.sh_type == V0 || s->hdr.sh_type == V1 ||
+		strcmp(s->name, ".stack_sizes") == 0);
 }
 
-/* Passes over what follows an address; *RANGES and *PGO: what is still to come of its record, in BLOCKS blocks. */
+/* Passes over what follows an address; *RANGES and *PGO: what is still to come of its record, in
+ * BLOCKS blocks. */
 struct state {
 	uint64_t ranges, blocks;
 	unsigned version, feature;
@@ -55,10 +57,13 @@ static void rest(const struct elfrw_section *s, struct elfrw_rbuf *r, struct sta
 	}
 }
 
-/* Every record of IN is in OUT, in the same order and with the same bytes but for its addresses; those of folded functions are not. */
-void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a, const struct elfrw_section *b)
+/* Every record of IN is in OUT, in the same order and with the same bytes but for its addresses;
+ * those of folded functions are not. */
+void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
+			 const struct elfrw_section *b)
 {
-	struct elfrw_rbuf x = elfrw_rbuf(a->data, a->hdr.sh_size), y = elfrw_rbuf(b->data, b->data ? b->hdr.sh_size : 0);
+	struct elfrw_rbuf x = elfrw_rbuf(a->data, a->hdr.sh_size),
+			  y = elfrw_rbuf(b->data, b->data ? b->hdr.sh_size : 0);
 	while (elfrw_rbuf_left(&x)) {
 		struct state st;
 		uint64_t from = elfrw_rbuf_off(&x);
@@ -66,10 +71,13 @@ void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a, const s
 		uint64_t at = elfrw_rbuf_off(&x);
 		uint64_t first = elfrw_rbuf_u64(&x);
 		uint32_t u = icf_v_find(v, first);
-		bool gone = u != ICF_V_NONE && v->unit.data[u].old == first && (v->unit.data[u].flags & ICF_V_FOLDED), same = true;
+		bool gone = u != ICF_V_NONE && v->unit.data[u].old == first &&
+			    (v->unit.data[u].flags & ICF_V_FOLDED),
+		     same = true;
 		v->log.checked[ICF_VC_NOTE]++;
 		for (bool again = true; again && same;) {
-			uint64_t old = elfrw_get64(a->data + (elfrw_rbuf_ok(&x) ? at : 0)), new = 0, want = old;
+			uint64_t old = elfrw_get64(a->data + (elfrw_rbuf_ok(&x) ? at : 0)), new = 0,
+				 want = old;
 			const uint8_t *p = gone ? NULL : elfrw_rbuf_take(&y, at - from);
 			same = gone || (p && memcmp(p, a->data + from, at - from) == 0);
 			if (!gone)
@@ -84,35 +92,50 @@ void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a, const s
 			if (again)
 				elfrw_rbuf_u64(&x);
 		}
-		const uint8_t *p = gone || !same || at < from ? NULL : elfrw_rbuf_take(&y, at - from);
-		same = same && elfrw_rbuf_ok(&x) && (gone || (p && memcmp(p, a->data + from, at - from) == 0));
+		const uint8_t *p =
+			gone || !same || at < from ? NULL : elfrw_rbuf_take(&y, at - from);
+		same = same && elfrw_rbuf_ok(&x) &&
+		       (gone || (p && memcmp(p, a->data + from, at - from) == 0));
 		if (!same) {
-			icf_vlog_bad(&v->log, ICF_VC_NOTE, "record: %s, of the function at 0x%llx: expected the same of its new place, found another",
-				     a->name, ICF_VX(first));
+			icf_vlog_bad(
+				&v->log, ICF_VC_NOTE,
+				"record: %s, of the function at 0x%llx: expected the same of its new place, found another",
+				a->name, ICF_VX(first));
 			return;
 		}
 	}
 	if (elfrw_rbuf_left(&y))
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "record: %s: expected none behind the last of the input, found %llu bytes", a->name,
-			     ICF_VX(elfrw_rbuf_left(&y)));
+		icf_vlog_bad(
+			&v->log, ICF_VC_NOTE,
+			"record: %s: expected none behind the last of the input, found %llu bytes",
+			a->name, ICF_VX(elfrw_rbuf_left(&y)));
 }
 
 static bool is_text(const char *name)
 {
-	static const char *const known[] = { ".comment", ".GCC.command.line", ".gnu_debuglink", ".gnu_debugaltlink", ".deplibs", ".llvmbc",
-					     ".llvmcmd", ".rustc", ".BTF", ".ctf", ".annobin.notes", ".pseudo_probe_desc", ".gdb_index",
-					     ".note.gnu.gold-version", ".note.stapsdt", ".note.GNU-stack", ".gnu_debugdata" };
+	static const char *const known[] = { ".comment",       ".GCC.command.line",
+					     ".gnu_debuglink", ".gnu_debugaltlink",
+					     ".deplibs",       ".llvmbc",
+					     ".llvmcmd",       ".rustc",
+					     ".BTF",           ".ctf",
+					     ".annobin.notes", ".pseudo_probe_desc",
+					     ".gdb_index",     ".note.gnu.gold-version",
+					     ".note.stapsdt",  ".note.GNU-stack",
+					     ".gnu_debugdata" };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(name, known[i]) == 0)
 			return true;
-	return strncmp(name, ".gnu.warning", 12) == 0 || strncmp(name, ".gnu.lto_", 9) == 0 || strncmp(name, ".gnu.debuglto_", 14) == 0;
+	return strncmp(name, ".gnu.warning", 12) == 0 || strncmp(name, ".gnu.lto_", 9) == 0 ||
+	       strncmp(name, ".gnu.debuglto_", 14) == 0;
 }
 
-/* Bytes A of no known meaning, which stay as they are: none of them is the address of code that is elsewhere now. */
+/* Bytes A of no known meaning, which stay as they are: none of them is the address of code that is
+ * elsewhere now. */
 void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a)
 {
 	uint32_t type = a->hdr.sh_type;
-	if (!a->data || is_text(a->name) || (type != SHT_PROGBITS && type != SHT_NOTE && type < SHT_LOOS))
+	if (!a->data || is_text(a->name) ||
+	    (type != SHT_PROGBITS && type != SHT_NOTE && type < SHT_LOOS))
 		return;
 	for (uint64_t off = 0; off + 8 <= a->hdr.sh_size; off++) {
 		uint64_t value = elfrw_get64(a->data + off), want;
@@ -123,8 +146,10 @@ void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a)
 		icf_v_pointer(v, value, &want);
 		if (want == value)
 			continue;
-		icf_vlog_bad(&v->log, ICF_VC_NOTE, "word: %s+0x%llx (0x%llx): expected 0x%llx, or no such section, found what it was", a->name, ICF_VX(off),
-			     ICF_VX(value), ICF_VX(want));
+		icf_vlog_bad(
+			&v->log, ICF_VC_NOTE,
+			"word: %s+0x%llx (0x%llx): expected 0x%llx, or no such section, found what it was",
+			a->name, ICF_VX(off), ICF_VX(value), ICF_VX(want));
 		return;
 	}
 }

@@ -1,9 +1,11 @@
-/* artificial.c: the unit that OUT has and IN has not: what it says of itself, and the header of its line table.
+/* artificial.c: the unit that OUT has and IN has not: what it says of itself, and the header of its
+ * line table.
  *
- * Its rows are compared with those of IN elsewhere, by the paths of their files; here are the files themselves: each is one of IN's,
- * with the same checksum or time, and each directory is one of IN's.  The header is read here once more, of OUT's table and of all
- * of IN, so that libdw need not say what it does not (DWARF 5, section 6.2.4; DWARF 2 to 4, the same section).
- * Cost: one look at each file of each line table, only where there is such a table. */
+ * Its rows are compared with those of IN elsewhere, by the paths of their files; here are the files
+ * themselves: each is one of IN's, with the same checksum or time, and each directory is one of
+ * IN's.  The header is read here once more, of OUT's table and of all of IN, so that libdw need not
+ * say what it does not (DWARF 5, section 6.2.4; DWARF 2 to 4, the same section). Cost: one look at
+ * each file of each line table, only where there is such a table. */
 #include "dwarf/calls/vtables.h"
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 
 #define MAX_FORMATS 16
-#define MAX_PATH 4096
+#define MAX_PATH    4096
 
 struct file {
 	const char *name;
@@ -37,7 +39,9 @@ struct texts {
 
 static struct texts texts_of(const struct icf_vdwarf *f)
 {
-	return (struct texts){ icf_vd_section(f, ".debug_line"), icf_vd_section(f, ".debug_line_str"), icf_vd_section(f, ".debug_str") };
+	return (struct texts){ icf_vd_section(f, ".debug_line"),
+			       icf_vd_section(f, ".debug_line_str"),
+			       icf_vd_section(f, ".debug_str") };
 }
 
 static const char *text_at(const Elf_Data *s, uint64_t off)
@@ -48,48 +52,34 @@ static const char *text_at(const Elf_Data *s, uint64_t off)
 }
 
 /* A value of a form; false: of one that is not for headers. */
-static bool value(struct elfrw_rbuf *r, const struct texts *t, uint64_t form, bool wide, const char **text, uint64_t *number, const uint8_t **block)
+static bool value(struct elfrw_rbuf *r, const struct texts *t, uint64_t form, bool wide,
+		  const char **text, uint64_t *number, const uint8_t **block)
 {
 	*text = NULL;
 	*number = 0;
 	*block = NULL;
 	switch (form) {
-	case DW_FORM_string:
-		*text = elfrw_rbuf_cstr(r);
-		break;
+	case DW_FORM_string: *text = elfrw_rbuf_cstr(r); break;
 	case DW_FORM_line_strp:
 	case DW_FORM_strp:
-		*text = text_at(form == DW_FORM_strp ? t->str : t->line_str, wide ? elfrw_rbuf_u64(r) : elfrw_rbuf_u32(r));
+		*text = text_at(form == DW_FORM_strp ? t->str : t->line_str,
+				wide ? elfrw_rbuf_u64(r) : elfrw_rbuf_u32(r));
 		break;
-	case DW_FORM_udata:
-		*number = elfrw_rbuf_uleb(r);
-		break;
-	case DW_FORM_data1:
-		*number = elfrw_rbuf_u8(r);
-		break;
-	case DW_FORM_data2:
-		*number = elfrw_rbuf_u16(r);
-		break;
-	case DW_FORM_data4:
-		*number = elfrw_rbuf_u32(r);
-		break;
-	case DW_FORM_data8:
-		*number = elfrw_rbuf_u64(r);
-		break;
-	case DW_FORM_data16:
-		*block = elfrw_rbuf_take(r, 16);
-		break;
-	case DW_FORM_block:
-		elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r));
-		break;
-	default:
-		return false;
+	case DW_FORM_udata: *number = elfrw_rbuf_uleb(r); break;
+	case DW_FORM_data1: *number = elfrw_rbuf_u8(r); break;
+	case DW_FORM_data2: *number = elfrw_rbuf_u16(r); break;
+	case DW_FORM_data4: *number = elfrw_rbuf_u32(r); break;
+	case DW_FORM_data8: *number = elfrw_rbuf_u64(r); break;
+	case DW_FORM_data16: *block = elfrw_rbuf_take(r, 16); break;
+	case DW_FORM_block: elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r)); break;
+	default: return false;
 	}
 	return elfrw_rbuf_ok(r);
 }
 
 /* One of the two lists of version 5. */
-static bool read_list(struct elfrw_rbuf *r, const struct texts *t, bool wide, bool files, struct header *h)
+static bool read_list(struct elfrw_rbuf *r, const struct texts *t, bool wide, bool files,
+		      struct header *h)
 {
 	uint64_t kind[MAX_FORMATS], form[MAX_FORMATS];
 	unsigned n = elfrw_rbuf_u8(r);
@@ -160,7 +150,8 @@ static const uint8_t lengths[] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
 /* The header at OFF of .debug_line; false: none that can be read. */
 static bool read_header(const struct texts *t, uint64_t off, struct header *h)
 {
-	struct elfrw_rbuf r = elfrw_rbuf(t->line ? t->line->d_buf : NULL, t->line ? t->line->d_size : 0);
+	struct elfrw_rbuf r =
+		elfrw_rbuf(t->line ? t->line->d_buf : NULL, t->line ? t->line->d_size : 0);
 	h->dir.len = h->file.len = 0;
 	elfrw_rbuf_seek(&r, off);
 	uint64_t size = elfrw_rbuf_u32(&r);
@@ -173,14 +164,16 @@ static bool read_header(const struct texts *t, uint64_t off, struct header *h)
 	if (h->version >= 5)
 		h->usual = elfrw_rbuf_u16(&r) == 8;
 	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r);
-	h->program = elfrw_rbuf_off(&r) + (header < elfrw_rbuf_left(&r) ? header : elfrw_rbuf_left(&r));
+	h->program =
+		elfrw_rbuf_off(&r) + (header < elfrw_rbuf_left(&r) ? header : elfrw_rbuf_left(&r));
 	h->usual &= elfrw_rbuf_u8(&r) == 1;
 	if (h->version >= 4)
 		h->usual &= elfrw_rbuf_u8(&r) == 1;
 	elfrw_rbuf_skip(&r, 3);
 	unsigned base = h->opcode_base = elfrw_rbuf_u8(&r);
 	const uint8_t *length = elfrw_rbuf_take(&r, base ? base - 1 : 0);
-	h->usual &= length && base <= sizeof lengths + 1 && memcmp(length, lengths, base ? base - 1 : 0) == 0;
+	h->usual &= length && base <= sizeof lengths + 1 &&
+		    memcmp(length, lengths, base ? base - 1 : 0) == 0;
 	if (!elfrw_rbuf_ok(&r) || h->version < 2 || h->version > 5)
 		return false;
 	if (h->version < 5)
@@ -188,10 +181,15 @@ static bool read_header(const struct texts *t, uint64_t off, struct header *h)
 	return read_list(&r, t, wide, false, h) && read_list(&r, t, wide, true, h);
 }
 
-/* The whole name of NAME in directory number DIR; false: there is no such directory, or the name is too long to be one. */
-static bool path_of(const struct header *h, uint64_t number, const char *name, const char *comp_dir, char path[MAX_PATH])
+/* The whole name of NAME in directory number DIR; false: there is no such directory, or the name is
+ * too long to be one. */
+static bool path_of(const struct header *h, uint64_t number, const char *name, const char *comp_dir,
+		    char path[MAX_PATH])
 {
-	const char *dir = "", *base = h->version >= 5 && h->dir.len && h->dir.data[0][0] == '/' ? h->dir.data[0] : comp_dir ? comp_dir : "";
+	const char *dir = "", *base = h->version >= 5 && h->dir.len && h->dir.data[0][0] == '/'
+					      ? h->dir.data[0]
+				      : comp_dir ? comp_dir
+						 : "";
 	if (h->version < 5 ? number > h->dir.len : number >= h->dir.len)
 		return false;
 	if (h->version >= 5)
@@ -276,20 +274,24 @@ static struct elfrw_err *look_for(const struct icf_vdwarf *in, struct want *want
 	if (list.len)
 		qsort(list.data, list.len, sizeof *list.data, table_order);
 	for (size_t i = 0; i < list.len && !err; i++) {
-		if ((i && list.data[i].off == list.data[i - 1].off) || !read_header(&t, list.data[i].off, &h))
+		if ((i && list.data[i].off == list.data[i - 1].off) ||
+		    !read_header(&t, list.data[i].off, &h))
 			continue;
 		const char *comp_dir = list.data[i].comp_dir;
 		struct want *w;
 		for (size_t k = 0; k < h.dir.len; k++)
-			if (path_of(&h, k + (h.version < 5), "", comp_dir, path) && (w = find(want, n, path)))
+			if (path_of(&h, k + (h.version < 5), "", comp_dir, path) &&
+			    (w = find(want, n, path)))
 				w->found = true;
 		for (size_t k = 0; k < h.file.len; k++) {
 			const struct file *f = &h.file.data[k];
-			if (!path_of(&h, f->dir, f->name, comp_dir, path) || !(w = find(want, n, path)))
+			if (!path_of(&h, f->dir, f->name, comp_dir, path) ||
+			    !(w = find(want, n, path)))
 				continue;
 			const struct file *g = w->file;
 			bool sum = !g->md5 || (f->md5 && memcmp(f->md5, g->md5, 16) == 0);
-			w->found |= sum && (!g->mtime || g->mtime == f->mtime) && (!g->size || g->size == f->size);
+			w->found |= sum && (!g->mtime || g->mtime == f->mtime) &&
+				    (!g->size || g->size == f->size);
 		}
 	}
 	if (h.nomem)
@@ -305,16 +307,20 @@ static bool is_own(const struct header *h, size_t i)
 {
 	static const uint8_t zero[16];
 	const struct file *f = &h->file.data[i];
-	return !i && strcmp(f->name, ICF_VD_ARTIFICIAL) == 0 && !f->dir && !f->mtime && !f->size && (!f->md5 || memcmp(f->md5, zero, 16) == 0);
+	return !i && strcmp(f->name, ICF_VD_ARTIFICIAL) == 0 && !f->dir && !f->mtime && !f->size &&
+	       (!f->md5 || memcmp(f->md5, zero, 16) == 0);
 }
 
-static struct elfrw_err *check_files(struct icf_vdebug *d, const struct header *h, const char *comp_dir)
+static struct elfrw_err *check_files(struct icf_vdebug *d, const struct header *h,
+				     const char *comp_dir)
 {
 	size_t n = 0;
 	char path[MAX_PATH];
 	struct elfrw_err *err = NULL;
 	struct want *want = calloc(h->file.len + h->dir.len + 1, sizeof *want);
-	uint8_t *used = calloc(h->dir.len + 2, 1); /* directories, by number; what their paths are is in their files' */
+	uint8_t *used =
+		calloc(h->dir.len + 2,
+		       1); /* directories, by number; what their paths are is in their files' */
 	if (!want || !used)
 		err = &elfrw_err_nomem;
 	bool fits = h->usual && h->file.len && is_own(h, 0);
@@ -347,12 +353,15 @@ static struct elfrw_err *check_files(struct icf_vdebug *d, const struct header *
 	if (!err && fits)
 		err = look_for(&d->in, want, n);
 	if (!err && !fits)
-		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
-			     "header: artificial unit: expected the usual opcodes and its own name, found others");
+		icf_vlog_bad(
+			d->log, ICF_VC_FOLDED_LINE,
+			"header: artificial unit: expected the usual opcodes and its own name, found others");
 	for (size_t i = 0; i < n; i++) {
 		if (!err && fits && !want[i].found)
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
-				     "file: %s of the artificial unit: expected one of the input's, with its checksum, found another", want[i].path);
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"file: %s of the artificial unit: expected one of the input's, with its checksum, found another",
+				want[i].path);
 		free(want[i].path);
 	}
 	free(want);
@@ -386,11 +395,8 @@ static int known_attribute(Dwarf_Attribute *attr, void *arg)
 	case DW_AT_comp_dir:
 	case DW_AT_stmt_list:
 	case DW_AT_low_pc:
-	case DW_AT_high_pc:
-		return DWARF_CB_OK;
-	default:
-		*known = false;
-		return DWARF_CB_ABORT;
+	case DW_AT_high_pc: return DWARF_CB_OK;
+	default: *known = false; return DWARF_CB_ABORT;
 	}
 }
 
@@ -420,17 +426,22 @@ static struct elfrw_err *check_vtables(struct icf_vdebug *d, Dwarf_Die *unit)
 	do {
 		Dwarf_Op *op;
 		size_t n;
-		bool ok = dwarf_tag(&die) == TAG_VTABLE && !dwarf_haschildren(&die) && dwarf_formref_die(dwarf_attr(&die, DW_AT_type, &attr), &type) &&
-			  !dwarf_getlocation(dwarf_attr(&die, DW_AT_location, &attr), &op, &n) && n == 1 && op->atom == DW_OP_addr;
+		bool ok = dwarf_tag(&die) == TAG_VTABLE && !dwarf_haschildren(&die) &&
+			  dwarf_formref_die(dwarf_attr(&die, DW_AT_type, &attr), &type) &&
+			  !dwarf_getlocation(dwarf_attr(&die, DW_AT_location, &attr), &op, &n) &&
+			  n == 1 && op->atom == DW_OP_addr;
 		int tag = ok ? dwarf_tag(&type) : 0;
 		const struct dwr_vtable *t = NULL;
 		for (size_t i = 0; ok && i < vt.table.len && !t; i++)
 			if (icf_v_data(d->v, vt.table.data[i].object) == op->number)
 				t = &vt.table.data[i];
 		d->log->checked[ICF_VC_DIE]++;
-		if (!ok || !t || (tag != DW_TAG_class_type && tag != DW_TAG_structure_type) || !names_class(t->name, dwarf_diename(&type)))
-			icf_vlog_bad(d->log, ICF_VC_DIE, "vtable: DIE 0x%llx: expected one of a vtable and its class, found another",
-				     ICF_VX(dwarf_dieoffset(&die)));
+		if (!ok || !t || (tag != DW_TAG_class_type && tag != DW_TAG_structure_type) ||
+		    !names_class(t->name, dwarf_diename(&type)))
+			icf_vlog_bad(
+				d->log, ICF_VC_DIE,
+				"vtable: DIE 0x%llx: expected one of a vtable and its class, found another",
+				ICF_VX(dwarf_dieoffset(&die)));
 	} while (dwarf_siblingof(&die, &die) == 0);
 	dwr_vtables_deinit(&vt);
 	return NULL;
@@ -457,7 +468,8 @@ static bool skip_sequence(struct elfrw_rbuf *r, unsigned opcode_base, uint64_t *
 		if (op >= opcode_base)
 			continue;
 		if (op) {
-			for (unsigned n = op == DW_LNS_fixed_advance_pc ? 0 : lengths[op - 1]; n; n--)
+			for (unsigned n = op == DW_LNS_fixed_advance_pc ? 0 : lengths[op - 1]; n;
+			     n--)
 				elfrw_rbuf_uleb(r);
 			elfrw_rbuf_skip(r, op == DW_LNS_fixed_advance_pc ? 2 : 0);
 			continue;
@@ -473,9 +485,10 @@ static bool skip_sequence(struct elfrw_rbuf *r, unsigned opcode_base, uint64_t *
 	}
 }
 
-/* From where the note says that a function's own rows are, up to the next function's or the end, there are as many sequences as
- * it says, all in its code. */
-static struct elfrw_err *check_sequences(struct icf_vdebug *d, const struct texts *t, const struct header *h)
+/* From where the note says that a function's own rows are, up to the next function's or the end,
+ * there are as many sequences as it says, all in its code. */
+static struct elfrw_err *check_sequences(struct icf_vdebug *d, const struct texts *t,
+					 const struct header *h)
 {
 	const struct icf_v *v = d->v;
 	struct sequence *list = malloc((v->note.n_members + 1) * sizeof *list);
@@ -505,8 +518,11 @@ static struct elfrw_err *check_sequences(struct icf_vdebug *d, const struct text
 			ok = ok && va - x->body < x->end - x->old;
 		}
 		if (!ok || seen != m->rows.n_seqs)
-			icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %llu sequences of its own at offset 0x%llx, found %s",
-				     icf_v_where(v, x->old, name), ICF_VX(m->rows.n_seqs), ICF_VX(list[i].off), ok ? "another number" : "others");
+			icf_vlog_bad(
+				d->log, ICF_VC_NOTE,
+				"line rows: %s: expected %llu sequences of its own at offset 0x%llx, found %s",
+				icf_v_where(v, x->old, name), ICF_VX(m->rows.n_seqs),
+				ICF_VX(list[i].off), ok ? "another number" : "others");
 	}
 	free(list);
 	return NULL;
@@ -518,9 +534,10 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 	Dwarf_Die die;
 	uint64_t unit = d->v->has_note ? d->v->note.artificial_unit : UINT64_MAX;
 	bool found = false;
-	while (unit != UINT64_MAX && !found && dwarf_get_units(d->out.dw, cu, &cu, NULL, NULL, &die, NULL) == 0)
-		found = (uint64_t)dwarf_dieoffset(&die) - dwarf_cuoffset(&die) == unit && dwarf_diename(&die) &&
-			strcmp(dwarf_diename(&die), ICF_VD_ARTIFICIAL) == 0;
+	while (unit != UINT64_MAX && !found &&
+	       dwarf_get_units(d->out.dw, cu, &cu, NULL, NULL, &die, NULL) == 0)
+		found = (uint64_t)dwarf_dieoffset(&die) - dwarf_cuoffset(&die) == unit &&
+			dwarf_diename(&die) && strcmp(dwarf_diename(&die), ICF_VD_ARTIFICIAL) == 0;
 	if (!found)
 		return NULL; /* reported before */
 	Dwarf_Attribute attr;
@@ -529,8 +546,11 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 	bool known = true;
 	dwarf_getattrs(&die, known_attribute, &known, 0);
 	d->log->checked[ICF_VC_DIE]++;
-	if (!known || !producer || strncmp(producer, "icfold ", 7) != 0 || (language != -1 && !has_language(d->in.dw, language)))
-		icf_vlog_bad(d->log, ICF_VC_DIE, "artificial unit: expected this program's, in a language of the input, found another");
+	if (!known || !producer || strncmp(producer, "icfold ", 7) != 0 ||
+	    (language != -1 && !has_language(d->in.dw, language)))
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"artificial unit: expected this program's, in a language of the input, found another");
 	ELFRW_TRY(check_vtables(d, &die));
 	struct table t;
 	if (!table_of(&die, &t))
@@ -543,7 +563,8 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 		if (!err)
 			err = check_sequences(d, &texts, &h);
 	} else if (!h.nomem)
-		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "header: artificial unit: expected one that can be read, found none");
+		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
+			     "header: artificial unit: expected one that can be read, found none");
 	if (h.nomem)
 		err = &elfrw_err_nomem;
 	VEC_FREE(&h.dir);
@@ -555,8 +576,9 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 {
 	const struct icf_v *v = d->v;
 	const Elf_Data *s = icf_vd_section(&d->out, ".debug_line");
-	const struct dwr_icfold_member *m =
-		v->note.unit_member[u] != UINT32_MAX ? &v->note.member[v->note.unit_member[u]] : NULL;
+	const struct dwr_icfold_member *m = v->note.unit_member[u] != UINT32_MAX
+						    ? &v->note.member[v->note.unit_member[u]]
+						    : NULL;
 	const struct icf_vunit *x = &v->unit.data[u];
 	char name[200];
 	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN)
@@ -564,11 +586,13 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
 	elfrw_rbuf_seek(&r, m->rows.seq);
 	/* DW_LNE_set_address */
-	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 && elfrw_rbuf_u8(&r) == DW_LNE_set_address;
+	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 &&
+		  elfrw_rbuf_u8(&r) == DW_LNE_set_address;
 	uint64_t va = elfrw_rbuf_u64(&r);
 	d->log->checked[ICF_VC_NOTE]++;
 	if (!ok || !elfrw_rbuf_ok(&r) || va - x->body >= x->end - x->old || !m->rows.n_seqs)
-		icf_vlog_bad(d->log, ICF_VC_NOTE,
-			     "line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
-			     icf_v_where(v, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
+		icf_vlog_bad(
+			d->log, ICF_VC_NOTE,
+			"line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
+			icf_v_where(v, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
 }

@@ -1,19 +1,22 @@
-/* bound.c: files that would take the square of their size to compare, or hundreds of times it in memory.
+/* bound.c: files that would take the square of their size to compare, or hundreds of times it in
+ * memory.
  *
- * No compiler or linker writes such.  libdw makes a row of a hundred bytes of each byte of a line program, reads a table of abbreviations for
- * every unit that shares it, and names of symbols that are ends of each other are compared letter by letter.  Each is counted before
- * any of that begins, and refused beyond what large programs come near: a row for each eight bytes of the file (real ones: for fifty or
- * more), tables and names of 64 times its size (once; twice).
+ * No compiler or linker writes such.  libdw makes a row of a hundred bytes of each byte of a line
+ * program, reads a table of abbreviations for every unit that shares it, and names of symbols that
+ * are ends of each other are compared letter by letter.  Each is counted before any of that begins,
+ * and refused beyond what large programs come near: a row for each eight bytes of the file (real
+ * ones: for fifty or more), tables and names of 64 times its size (once; twice).
  *
- * Cost: a look at each unit's header and each symbol; line programs are walked only where they have more bytes than rows are allowed. */
+ * Cost: a look at each unit's header and each symbol; line programs are walked only where they have
+ * more bytes than rows are allowed. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_ROWS (2u << 20)
-#define FEW_BYTES (UINT64_C(1) << 30)
-#define TIMES 64
+#define FEW_ROWS      (2u << 20)
+#define FEW_BYTES     (UINT64_C(1) << 30)
+#define TIMES         64
 #define BYTES_PER_ROW 8
 
 typedef VEC(uint64_t) numbers;
@@ -23,7 +26,9 @@ static uint64_t size_of(const struct elfrw_image *img)
 {
 	uint64_t n = img->size;
 	for (uint32_t i = 1; i < img->n_sections && img->pair; i++)
-		n += img->section[i].data && img->section[i].hdr.sh_type != SHT_NOBITS ? img->section[i].hdr.sh_size : 0;
+		n += img->section[i].data && img->section[i].hdr.sh_type != SHT_NOBITS
+			     ? img->section[i].hdr.sh_size
+			     : 0;
 	return n;
 }
 
@@ -33,14 +38,16 @@ static uint64_t most_of(const struct elfrw_image *img)
 	return n > FEW_BYTES ? n : FEW_BYTES;
 }
 
-/* The rows that the program of the table in R makes (DWARF 2 to 5, section 6.2), as far as it can be read. */
+/* The rows that the program of the table in R makes (DWARF 2 to 5, section 6.2), as far as it can
+ * be read. */
 static uint64_t count_rows(struct elfrw_rbuf r, bool wide)
 {
 	unsigned version = elfrw_rbuf_u16(&r);
 	uint64_t rows = 0;
 	if (version >= 5)
 		elfrw_rbuf_u16(&r);
-	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r), program = elfrw_rbuf_off(&r) + header;
+	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r),
+		 program = elfrw_rbuf_off(&r) + header;
 	elfrw_rbuf_skip(&r, version >= 4 ? 5 : 4);
 	unsigned base = elfrw_rbuf_u8(&r);
 	const uint8_t *length = elfrw_rbuf_take(&r, base ? base - 1 : 0);
@@ -77,7 +84,9 @@ static struct elfrw_err *bound_lines(const struct icf_vdwarf *f, const char *pat
 		const uint8_t *p = elfrw_rbuf_take(&r, n);
 		uint64_t rows = p && n > most ? count_rows(elfrw_rbuf(p, n), wide) : 0;
 		if (rows > most)
-			return elfrw_error("%s: %llu rows in one line table are too many to compare (.debug_line, 0x%llx)", path, ICF_VX(rows), ICF_VX(at));
+			return elfrw_error(
+				"%s: %llu rows in one line table are too many to compare (.debug_line, 0x%llx)",
+				path, ICF_VX(rows), ICF_VX(at));
 	}
 	return NULL;
 }
@@ -88,7 +97,8 @@ static int number_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The bytes of the table of abbreviations at R, of which no more than MOST matter (DWARF 5, section 7.5.3). */
+/* The bytes of the table of abbreviations at R, of which no more than MOST matter (DWARF 5, section
+ * 7.5.3). */
 static uint64_t table_size(struct elfrw_rbuf r, uint64_t most)
 {
 	uint64_t from = elfrw_rbuf_off(&r);
@@ -120,7 +130,8 @@ static bool collect(const struct icf_vdwarf *f, const char *name, numbers *ret)
 		struct elfrw_rbuf u = elfrw_rbuf(p, p ? n : 0);
 		if (elfrw_rbuf_u16(&u) >= 5)
 			elfrw_rbuf_u16(&u);
-		uint64_t off = wide ? elfrw_rbuf_u64(&u) : elfrw_rbuf_u32(&u), *slot = elfrw_rbuf_ok(&u) ? VEC_PUSH(ret) : &off;
+		uint64_t off = wide ? elfrw_rbuf_u64(&u) : elfrw_rbuf_u32(&u),
+			 *slot = elfrw_rbuf_ok(&u) ? VEC_PUSH(ret) : &off;
 		if (!slot)
 			return false;
 		*slot = off;
@@ -133,7 +144,9 @@ static struct elfrw_err *bound_abbrevs(const struct icf_vdwarf *f, const char *p
 	const Elf_Data *data = icf_vd_section(f, ".debug_abbrev");
 	struct elfrw_rbuf all = elfrw_rbuf(data ? data->d_buf : NULL, data ? data->d_size : 0);
 	numbers at = { 0 };
-	struct elfrw_err *err = collect(f, ".debug_info", &at) && collect(f, ".debug_types", &at) ? NULL : &elfrw_err_nomem;
+	struct elfrw_err *err = collect(f, ".debug_info", &at) && collect(f, ".debug_types", &at)
+					? NULL
+					: &elfrw_err_nomem;
 	if (at.len)
 		qsort(at.data, at.len, sizeof *at.data, number_order);
 	uint64_t total = 0;
@@ -144,8 +157,9 @@ static struct elfrw_err *bound_abbrevs(const struct icf_vdwarf *f, const char *p
 		elfrw_rbuf_seek(&r, at.data[i]);
 		uint64_t n = table_size(r, (most - total) / (k - i));
 		if (n > (most - total) / (k - i))
-			err = elfrw_error("%s: tables of abbreviations that are too large for the units that share them (.debug_abbrev, 0x%llx)", path,
-					  ICF_VX(at.data[i]));
+			err = elfrw_error(
+				"%s: tables of abbreviations that are too large for the units that share them (.debug_abbrev, 0x%llx)",
+				path, ICF_VX(at.data[i]));
 		total += n * (k - i);
 	}
 	VEC_FREE(&at);
@@ -155,7 +169,10 @@ static struct elfrw_err *bound_abbrevs(const struct icf_vdwarf *f, const char *p
 /* The N-th section is a table of symbols. */
 static struct elfrw_err *bound_names(const struct elfrw_image *img, uint32_t n, uint64_t most)
 {
-	const struct elfrw_section *s = &img->section[n], *t = s->hdr.sh_link < img->n_sections ? &img->section[s->hdr.sh_link] : NULL;
+	const struct elfrw_section *s = &img->section[n],
+				   *t = s->hdr.sh_link < img->n_sections
+						? &img->section[s->hdr.sh_link]
+						: NULL;
 	numbers at = { 0 };
 	if (!s->data || !t || !t->data)
 		return NULL;
@@ -175,7 +192,8 @@ static struct elfrw_err *bound_names(const struct elfrw_image *img, uint32_t n, 
 	uint64_t total = 0, end = 0; /* the next NUL */
 	for (size_t i = 0; i < at.len; i++) {
 		if (at.data[i] >= end) {
-			const uint8_t *nul = memchr(t->data + at.data[i], 0, t->hdr.sh_size - at.data[i]);
+			const uint8_t *nul =
+				memchr(t->data + at.data[i], 0, t->hdr.sh_size - at.data[i]);
 			end = nul ? (uint64_t)(nul - t->data) : t->hdr.sh_size;
 		}
 		total += end - at.data[i];
@@ -183,15 +201,17 @@ static struct elfrw_err *bound_names(const struct elfrw_image *img, uint32_t n, 
 	VEC_FREE(&at);
 	if (total <= most)
 		return NULL;
-	return elfrw_error("%s: names of symbols that are too long together, being ends of each other, to compare (%s)", img->path,
-			   s->name);
+	return elfrw_error(
+		"%s: names of symbols that are too long together, being ends of each other, to compare (%s)",
+		img->path, s->name);
 }
 
 struct elfrw_err *icf_v_bound(const struct elfrw_image *img)
 {
 	uint64_t most = most_of(img);
 	for (uint32_t i = 1; i < img->n_sections; i++)
-		if (img->section[i].hdr.sh_type == SHT_SYMTAB || img->section[i].hdr.sh_type == SHT_DYNSYM)
+		if (img->section[i].hdr.sh_type == SHT_SYMTAB ||
+		    img->section[i].hdr.sh_type == SHT_DYNSYM)
 			ELFRW_TRY(bound_names(img, i, most));
 	return NULL;
 }

@@ -1,8 +1,10 @@
-/* debug.c: the debug information of both files, unit by unit, and sets of addresses carried through the map.
+/* debug.c: the debug information of both files, unit by unit, and sets of addresses carried through
+ * the map.
  *
- * libdw is not made for several threads, so each part of the units has handles of its own.  The parts are runs of units
- * of about the same size; what they find is put together in their order, so the result does not depend on their number.  There
- * are more of them than threads: what libdw keeps of a part is given back before the next one begins. */
+ * libdw is not made for several threads, so each part of the units has handles of its own.  The
+ * parts are runs of units of about the same size; what they find is put together in their order, so
+ * the result does not depend on their number.  There are more of them than threads: what libdw
+ * keeps of a part is given back before the next one begins. */
 #include "icf/verify/debug/debug.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
@@ -46,7 +48,8 @@ static uint32_t first_ending_after(const struct icf_v *v, uint64_t va)
 void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi)
 {
 	const struct icf_v *v = d->v;
-	for (uint32_t i = first_ending_after(v, lo); i < v->unit.len && v->unit.data[i].old < hi; i++) {
+	for (uint32_t i = first_ending_after(v, lo); i < v->unit.len && v->unit.data[i].old < hi;
+	     i++) {
 		const struct icf_vunit *u = &v->unit.data[i];
 		uint64_t from = lo > u->old ? lo : u->old, to = hi < u->end ? hi : u->end;
 		if (u->thunk && from == u->old && to == u->end)
@@ -137,8 +140,8 @@ static bool normalize(struct icf_vset *s)
 	return overlap;
 }
 
-const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const struct icf_vdebug *d, bool thunks,
-			    char *buf, size_t size)
+const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have,
+			    const struct icf_vdebug *d, bool thunks, char *buf, size_t size)
 {
 	const struct icf_v *v = d->v;
 	bool a = normalize(want), b = normalize(have);
@@ -147,8 +150,9 @@ const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const 
 					*h = i < have->v.len ? &have->v.data[i] : NULL;
 		if (w && h && w->lo == h->lo && w->hi == h->hi)
 			continue;
-		snprintf(buf, size, "expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx", ICF_VX(w ? w->lo : 0),
-			 ICF_VX(w ? w->hi : 0), ICF_VX(h ? h->lo : 0), ICF_VX(h ? h->hi : 0));
+		snprintf(buf, size, "expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
+			 ICF_VX(w ? w->lo : 0), ICF_VX(w ? w->hi : 0), ICF_VX(h ? h->lo : 0),
+			 ICF_VX(h ? h->hi : 0));
 		return buf;
 	}
 	for (size_t i = 0, k = 0; i < want->thunk.len || k < have->thunk.len;) {
@@ -173,11 +177,12 @@ const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have, const 
 static bool is_open_ended(Elf_Scn *scn)
 {
 	const Elf_Data *data = elf_getdata(scn, NULL);
-	return !data || (data->d_size && (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]));
+	return !data ||
+	       (data->d_size && (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]));
 }
 
-/* libdw ignores sections that it cannot decompress, and does not say when that was for want of memory.  Decompressed once, a
- * section stays so. */
+/* libdw ignores sections that it cannot decompress, and does not say when that was for want of
+ * memory.  Decompressed once, a section stays so. */
 static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
 {
 	size_t names;
@@ -212,7 +217,8 @@ static struct elfrw_err *narrow_lines(struct icf_vdwarf *d)
 }
 
 /* What libdw cannot read: RET->dw NULL. */
-static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *img, struct icf_vdwarf *ret)
+static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *img,
+				    struct icf_vdwarf *ret)
 {
 	*ret = (struct icf_vdwarf){ 0 };
 	icf_v_elf_open(img, &ret->file);
@@ -238,7 +244,10 @@ static struct elfrw_err *open_dwarf(struct icf_v *v, const struct elfrw_image *i
 			ret->loc[0] = elf_getdata(scn, NULL);
 		else if (name && strcmp(name, ".debug_loclists") == 0)
 			ret->loc[1] = elf_getdata(scn, NULL);
-		else if (ret->dw && name && (strcmp(name, ".debug_str") == 0 || strcmp(name, ".debug_line_str") == 0) && is_open_ended(scn)) {
+		else if (ret->dw && name &&
+			 (strcmp(name, ".debug_str") == 0 ||
+			  strcmp(name, ".debug_line_str") == 0) &&
+			 is_open_ended(scn)) {
 			dwarf_end(ret->dw);
 			ret->dw = NULL;
 			ret->why = "a section of strings does not end with a NUL";
@@ -270,7 +279,8 @@ struct start {
 };
 typedef VEC(struct start) start_list;
 
-/* Fills LIST, by offset.  Entries may be long, and many functions may name one: each is read once.  A broken one was told by read_overlay. */
+/* Fills LIST, by offset.  Entries may be long, and many functions may name one: each is read once.
+ * A broken one was told by read_overlay. */
 static struct elfrw_err *list_starts(const struct dwr_icfold *note, start_list *list)
 {
 	struct dwr_icfold_walk w = dwr_icfold_overlay(note);
@@ -298,8 +308,10 @@ static bool starts_at(const start_list *list, const struct dwr_icfold_die *d)
 	return i < list->len && list->data[i].off == d->overlay && list->data[i].die == d->die;
 }
 
-/* The note names exactly the functions' DIEs of every member, and where their part of the overlay begins. */
-static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, size_t n, const struct icf_voverlay *overlay, size_t n_overlay)
+/* The note names exactly the functions' DIEs of every member, and where their part of the overlay
+ * begins. */
+static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, size_t n,
+				      const struct icf_voverlay *overlay, size_t n_overlay)
 {
 	const struct dwr_icfold *note = &v->note;
 	char name[200];
@@ -324,37 +336,45 @@ static struct elfrw_err *check_owners(struct icf_v *v, struct icf_vowner *list, 
 		for (uint32_t k = 0; k < m->n_dies; k++) {
 			const struct dwr_icfold_die *d = &note->dies[m->die + k];
 			struct icf_vowner key = { m->unit, d->die };
-			same &= have && bsearch(&key, list + from, have, sizeof key, owner_order) != NULL;
+			same &= have &&
+				bsearch(&key, list + from, have, sizeof key, owner_order) != NULL;
 			if (d->overlay == UINT64_MAX) {
-				size_t i = LOWER_BOUND(0, n_overlay, mid, overlay[mid].die < d->die);
+				size_t i =
+					LOWER_BOUND(0, n_overlay, mid, overlay[mid].die < d->die);
 				if (i < n_overlay && overlay[i].die == d->die)
-					icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: of DIE 0x%llx: expected its entry, found none named",
-						     ICF_VX(d->die));
+					icf_vlog_bad(
+						&v->log, ICF_VC_OVERLAY,
+						"overlay: of DIE 0x%llx: expected its entry, found none named",
+						ICF_VX(d->die));
 				continue;
 			}
 			if (!starts_at(&starts, d))
-				icf_vlog_bad(&v->log, ICF_VC_OVERLAY,
-					     "overlay: of DIE 0x%llx: expected its entry at 0x%llx, found another",
-					     ICF_VX(d->die), ICF_VX(d->overlay));
+				icf_vlog_bad(
+					&v->log, ICF_VC_OVERLAY,
+					"overlay: of DIE 0x%llx: expected its entry at 0x%llx, found another",
+					ICF_VX(d->die), ICF_VX(d->overlay));
 		}
 		if (!same)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE,
-				     "DIEs: of %s (0x%llx): expected the %zu that begin there, found %u%s",
-				     icf_v_where(v, v->unit.data[m->unit].old, name), ICF_VX(v->unit.data[m->unit].old),
-				     have, m->n_dies, have == m->n_dies ? " others" : "");
+			icf_vlog_bad(
+				&v->log, ICF_VC_NOTE,
+				"DIEs: of %s (0x%llx): expected the %zu that begin there, found %u%s",
+				icf_v_where(v, v->unit.data[m->unit].old, name),
+				ICF_VX(v->unit.data[m->unit].old), have, m->n_dies,
+				have == m->n_dies ? " others" : "");
 	}
 	VEC_FREE(&starts);
 	return NULL;
 }
 
-#define MAX_PARTS 32
+#define MAX_PARTS        32
 #define PARTS_PER_THREAD 4
 
 struct job {
 	struct icf_v *v;
 	struct icf_vdebug *part;
 	struct icf_vlog *log;
-	uint64_t *first; /* by part: offset of its first unit, counted through .debug_info and .debug_types */
+	uint64_t *first; /* by part: offset of its first unit, counted through .debug_info and
+			    .debug_types */
 	size_t n;
 };
 
@@ -401,8 +421,10 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 	for (ptrdiff_t off = 0; (off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0;) {
 		icf_vset_add(&have, d, lo, hi);
 		if (d->v->has_note && (lo != trap || hi != trap + 1))
-			icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: artificial unit: expected the trap byte 0x%llx, found 0x%llx to 0x%llx",
-				     ICF_VX(trap), ICF_VX(lo), ICF_VX(hi));
+			icf_vlog_bad(
+				d->log, ICF_VC_DIE_RANGE,
+				"ranges: artificial unit: expected the trap byte 0x%llx, found 0x%llx to 0x%llx",
+				ICF_VX(trap), ICF_VX(lo), ICF_VX(hi));
 	}
 	const char *why = icf_vset_differ(&want, &have, d, false, buf, sizeof buf);
 	d->log->checked[ICF_VC_DIE_RANGE]++;
@@ -414,7 +436,8 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 	if (d->v->has_note && d->v->note.artificial_unit != UINT64_MAX) {
 		Dwarf_Off unit = (Dwarf_Off)dwarf_dieoffset(die) - dwarf_cuoffset(die);
 		if (unit != d->v->note.artificial_unit)
-			icf_vlog_bad(d->log, ICF_VC_NOTE, "artificial unit: expected at 0x%llx, found at 0x%llx",
+			icf_vlog_bad(d->log, ICF_VC_NOTE,
+				     "artificial unit: expected at 0x%llx, found at 0x%llx",
 				     ICF_VX(d->v->note.artificial_unit), ICF_VX(unit));
 	}
 	/* It may be there for other things than line rows. */
@@ -429,16 +452,19 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 	ELFRW_TRY(open_dwarf(d->v, &d->v->in, &d->in));
 	ELFRW_TRY(open_dwarf(d->v, &d->v->out, &d->out));
 	if (!d->in.dw || !d->out.dw)
-		return elfrw_error("%s: cannot read the debug information: %s", d->v->in.path, dwarf_errmsg(-1));
+		return elfrw_error("%s: cannot read the debug information: %s", d->v->in.path,
+				   dwarf_errmsg(-1));
 	struct walk a = { .dw = d->in.dw }, b = { .dw = d->out.dw };
 	next(&a);
 	next(&b);
 	while (a.more || b.more) {
 		/* The units that were added are what IN has not got. */
-		bool same =
-			a.more && b.more && dwarf_dieoffset(&a.die) == dwarf_dieoffset(&b.die) && a.types == b.types;
-		uint64_t at = a.more && (same || !b.more || !is_artificial(&b.die)) ? position(&a.die, a.cu, a.types)
-										    : position(&b.die, b.cu, b.types);
+		bool same = a.more && b.more &&
+			    dwarf_dieoffset(&a.die) == dwarf_dieoffset(&b.die) &&
+			    a.types == b.types;
+		uint64_t at = a.more && (same || !b.more || !is_artificial(&b.die))
+				      ? position(&a.die, a.cu, a.types)
+				      : position(&b.die, b.cu, b.types);
 		bool mine = at >= from && at < to;
 		if (!same && b.more && is_artificial(&b.die)) {
 			if (mine)
@@ -448,7 +474,8 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 		}
 		if (!same || a.type != b.type) {
 			if (mine)
-				icf_vlog_bad(d->log, ICF_VC_DIE, "unit: expected at 0x%llx, found at 0x%llx",
+				icf_vlog_bad(d->log, ICF_VC_DIE,
+					     "unit: expected at 0x%llx, found at 0x%llx",
 					     ICF_VX(a.more ? dwarf_dieoffset(&a.die) : 0),
 					     ICF_VX(b.more ? dwarf_dieoffset(&b.die) : 0));
 			return NULL;
@@ -529,8 +556,8 @@ static struct elfrw_err *read_overlay(struct icf_v *v, struct icf_voverlay **ret
 		bool more;
 		struct elfrw_err *err = dwr_icfold_overlay_next(&w, &e, &more);
 		if (err) {
-			icf_vlog_bad(&v->log, ICF_VC_OVERLAY, "overlay: expected entries, found: %s",
-				     elfrw_err_text(err));
+			icf_vlog_bad(&v->log, ICF_VC_OVERLAY,
+				     "overlay: expected entries, found: %s", elfrw_err_text(err));
 			elfrw_err_free(err);
 			break;
 		}
@@ -552,8 +579,8 @@ static struct elfrw_err *read_overlay(struct icf_v *v, struct icf_voverlay **ret
 	return NULL;
 }
 
-static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out, struct icf_vplaces *place,
-				   size_t n_parts)
+static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out,
+				   struct icf_vplaces *place, size_t n_parts)
 {
 	struct job job = { .v = v, .n = n_parts };
 	struct icf_voverlay *overlay = NULL;
@@ -567,8 +594,9 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 				  .in = *in,
 				  .out = *out };
 	size_t n = job.n;
-	struct elfrw_err *err =
-		job.part && job.log && job.first ? read_overlay(v, &overlay, &n_overlay) : &elfrw_err_nomem;
+	struct elfrw_err *err = job.part && job.log && job.first
+					? read_overlay(v, &overlay, &n_overlay)
+					: &elfrw_err_nomem;
 	if (!err) {
 		cut_units(in, &job);
 		for (size_t p = 0; p < job.n; p++) {
@@ -602,7 +630,8 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 				memcpy(all.group.v.data + all.group.v.len, d->group.v.data,
 				       d->group.v.len * sizeof *d->group.v.data);
 			if (d->artificial.v.len)
-				memcpy(all.artificial.v.data + all.artificial.v.len, d->artificial.v.data,
+				memcpy(all.artificial.v.data + all.artificial.v.len,
+				       d->artificial.v.data,
 				       d->artificial.v.len * sizeof *d->artificial.v.data);
 			all.group.v.len += d->group.v.len;
 			all.artificial.v.len += d->artificial.v.len;
@@ -610,20 +639,24 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 		if (!VEC_RESERVE(&all.owner, all.owner.len + d->owner.len))
 			err = err ? err : &elfrw_err_nomem;
 		else if (d->owner.len) {
-			memcpy(all.owner.data + all.owner.len, d->owner.data, d->owner.len * sizeof *d->owner.data);
+			memcpy(all.owner.data + all.owner.len, d->owner.data,
+			       d->owner.len * sizeof *d->owner.data);
 			all.owner.len += d->owner.len;
 		}
 		VEC_FREE(&d->owner);
 		VEC_FREE(&d->group.v);
 		VEC_FREE(&d->artificial.v);
 	}
-	if (!err && v->has_note && (v->note.artificial_unit != UINT64_MAX) != (all.n_artificial != 0))
+	if (!err && v->has_note &&
+	    (v->note.artificial_unit != UINT64_MAX) != (all.n_artificial != 0))
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u",
-			     v->note.artificial_unit != UINT64_MAX ? "one" : "none", all.n_artificial);
+			     v->note.artificial_unit != UINT64_MAX ? "one" : "none",
+			     all.n_artificial);
 	if (!err && seen != n_overlay)
-		icf_vlog_bad(&v->log, ICF_VC_OVERLAY,
-			     "overlay: expected ranges of DIEs that lost them, found %llu of others",
-			     ICF_VX(n_overlay - seen));
+		icf_vlog_bad(
+			&v->log, ICF_VC_OVERLAY,
+			"overlay: expected ranges of DIEs that lost them, found %llu of others",
+			ICF_VX(n_overlay - seen));
 	if (!err && v->has_note)
 		err = check_owners(v, all.owner.data, all.owner.len, overlay, n_overlay);
 	VEC_FREE(&all.owner);
@@ -648,7 +681,8 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 {
 	struct icf_vdwarf in = { .file.fd = -1 }, out = { .file.fd = -1 };
 	struct icf_vplaces place[MAX_PARTS] = { 0 };
-	size_t n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD : MAX_PARTS;
+	size_t n_parts = v->threads < MAX_PARTS / PARTS_PER_THREAD ? v->threads * PARTS_PER_THREAD
+								   : MAX_PARTS;
 	bool any = false;
 	struct elfrw_err *err = NULL;
 	/* All or nothing: a file may be stripped of it. */
@@ -658,7 +692,8 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 	for (uint32_t i = 1; i < v->in.n_sections && any; i++) {
 		v->log.checked[ICF_VC_SECTION] += icf_v_is_debug_name(v->in.section[i].name);
 		if (icf_v_is_debug_name(v->in.section[i].name) && !v->to_out[i])
-			icf_vlog_bad(&v->log, ICF_VC_SECTION, "section: %s: expected in the output, found nothing",
+			icf_vlog_bad(&v->log, ICF_VC_SECTION,
+				     "section: %s: expected in the output, found nothing",
 				     v->in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
@@ -670,16 +705,19 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 	if (!err && any)
 		err = icf_vd_bound(&out, &v->out);
 	if (!err && any && !in.dw)
-		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path, in.why ? in.why : dwarf_errmsg(-1));
+		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path,
+				  in.why ? in.why : dwarf_errmsg(-1));
 	else if (!err && any && !out.dw)
-		icf_vlog_bad(&v->log, ICF_VC_DIE, "debug information: expected some that libdw reads, found: %s",
+		icf_vlog_bad(&v->log, ICF_VC_DIE,
+			     "debug information: expected some that libdw reads, found: %s",
 			     out.why ? out.why : dwarf_errmsg(-1));
 	else if (!err && any)
 		err = run_parts(v, &in, &out, place, n_parts);
 	if (!any && v->has_note && v->note.artificial_unit != UINT64_MAX)
-		icf_vlog_bad(&v->log, ICF_VC_NOTE,
-			     "artificial unit: expected none without debug information, found 0x%llx",
-			     ICF_VX(v->note.artificial_unit));
+		icf_vlog_bad(
+			&v->log, ICF_VC_NOTE,
+			"artificial unit: expected none without debug information, found 0x%llx",
+			ICF_VX(v->note.artificial_unit));
 	if (!err)
 		err = icf_v_check_calls(v, &in, &out);
 	close_dwarf(&in);

@@ -1,8 +1,9 @@
 /* die.c: every DIE of a unit against the DIE at the same offset of OUT.
  *
- * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses, ranges, location lists and
- * expressions must be what the map makes of IN's.  Most DIEs (types, declarations) have no attribute that could change:
- * for those it is enough that the same abbreviation is followed by the same bytes. */
+ * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses,
+ * ranges, location lists and expressions must be what the map makes of IN's.  Most DIEs (types,
+ * declarations) have no attribute that could change: for those it is enough that the same
+ * abbreviation is followed by the same bytes. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ struct attrs {
 /* Where the walk is. */
 struct place {
 	Dwarf_Die a, b;
-	bool dead;	 /* inside of a function that the linker left out: its addresses mean nothing */
+	bool dead; /* inside of a function that the linker left out: its addresses mean nothing */
 	uint32_t folded; /* the folded unit of the function around, or NONE */
 };
 
@@ -53,8 +54,7 @@ static bool is_plain(unsigned name, unsigned form)
 	case DW_AT_call_return_pc:
 	case DW_AT_call_pc:
 	case DW_AT_GNU_locviews:
-	case DW_AT_LLVM_stmt_sequence:
-		return false;
+	case DW_AT_LLVM_stmt_sequence: return false;
 	}
 	switch (form) {
 	case DW_FORM_string:
@@ -79,22 +79,22 @@ static bool is_plain(unsigned name, unsigned form)
 	case DW_FORM_ref8:
 	case DW_FORM_ref_udata:
 	case DW_FORM_ref_addr:
-	case DW_FORM_ref_sig8:
-		return true;
+	case DW_FORM_ref_sig8: return true;
 	case DW_FORM_data4:
 	case DW_FORM_data8:
 		/* In DWARF 2 and 3 these may be places in other sections. */
-		return name == DW_AT_byte_size || name == DW_AT_decl_line || name == DW_AT_const_value ||
-		       name == DW_AT_decl_file || name == DW_AT_call_line;
-	default:
-		return false;
+		return name == DW_AT_byte_size || name == DW_AT_decl_line ||
+		       name == DW_AT_const_value || name == DW_AT_decl_file ||
+		       name == DW_AT_call_line;
+	default: return false;
 	}
 }
 
 static bool compare_abbrevs(Dwarf_Abbrev *a, Dwarf_Abbrev *b)
 {
 	size_t na, nb;
-	if (dwarf_getabbrevcode(a) != dwarf_getabbrevcode(b) || dwarf_getabbrevtag(a) != dwarf_getabbrevtag(b) ||
+	if (dwarf_getabbrevcode(a) != dwarf_getabbrevcode(b) ||
+	    dwarf_getabbrevtag(a) != dwarf_getabbrevtag(b) ||
 	    dwarf_abbrevhaschildren(a) != dwarf_abbrevhaschildren(b) || dwarf_getattrcnt(a, &na) ||
 	    dwarf_getattrcnt(b, &nb) || na != nb)
 		return false;
@@ -104,13 +104,15 @@ static bool compare_abbrevs(Dwarf_Abbrev *a, Dwarf_Abbrev *b)
 		if (dwarf_getabbrevattr_data(a, i, &xn, &xf, &xc, NULL) ||
 		    dwarf_getabbrevattr_data(b, i, &yn, &yf, &yc, NULL))
 			return false;
-		if (xn != yn || xf != yf || (xf == DW_FORM_implicit_const && xc != yc) || !is_plain(xn, xf))
+		if (xn != yn || xf != yf || (xf == DW_FORM_implicit_const && xc != yc) ||
+		    !is_plain(xn, xf))
 			return false;
 	}
 	return true;
 }
 
-/* Are the abbreviations of A and B the same, and such that nothing may differ?  Looked up in a table of the unit at hand. */
+/* Are the abbreviations of A and B the same, and such that nothing may differ?  Looked up in a
+ * table of the unit at hand. */
 static bool plain(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	struct abbrev *t = d->abbrevs;
@@ -186,37 +188,35 @@ static bool is_location(unsigned code)
 	case DW_AT_byte_size:
 	case DW_AT_allocated:
 	case DW_AT_associated:
-	case DW_AT_rank:
-		return true;
-	default:
-		return false;
+	case DW_AT_rank: return true;
+	default: return false;
 	}
 }
 
 static bool is_block(unsigned form)
 {
-	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 || form == DW_FORM_block2 ||
-	       form == DW_FORM_block4;
+	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 ||
+	       form == DW_FORM_block2 || form == DW_FORM_block4;
 }
 
 static bool is_address(unsigned form)
 {
-	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 || form == DW_FORM_addrx2 ||
-	       form == DW_FORM_addrx3 || form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
+	return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_addrx1 ||
+	       form == DW_FORM_addrx2 || form == DW_FORM_addrx3 || form == DW_FORM_addrx4 ||
+	       form == DW_FORM_GNU_addr_index;
 }
 
 static bool is_list(Dwarf_Attribute *x)
 {
 	switch (x->form) {
 	case DW_FORM_sec_offset:
-	case DW_FORM_loclistx:
-		return true;
+	case DW_FORM_loclistx: return true;
 	case DW_FORM_data4:
 	case DW_FORM_data8:
 		return x->code != DW_AT_data_member_location && x->code != DW_AT_byte_size &&
-		       x->code != DW_AT_upper_bound && x->code != DW_AT_lower_bound && x->code != DW_AT_count;
-	default:
-		return false;
+		       x->code != DW_AT_upper_bound && x->code != DW_AT_lower_bound &&
+		       x->code != DW_AT_count;
+	default: return false;
 	}
 }
 
@@ -240,11 +240,9 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 		Dwarf_Word a, b;
 		return !dwarf_formudata(x, &a) && !dwarf_formudata(y, &b) && a == b;
 	}
-	case DW_FORM_data16:
-		return y->form == x->form && memcmp(x->valp, y->valp, 16) == 0;
+	case DW_FORM_data16: return y->form == x->form && memcmp(x->valp, y->valp, 16) == 0;
 	case DW_FORM_ref_sig8:
-	case DW_FORM_ref_sup8:
-		return y->form == x->form && memcmp(x->valp, y->valp, 8) == 0;
+	case DW_FORM_ref_sup8: return y->form == x->form && memcmp(x->valp, y->valp, 8) == 0;
 	case DW_FORM_string:
 	case DW_FORM_strp:
 	case DW_FORM_line_strp:
@@ -271,35 +269,36 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
-	case DW_FORM_ref_sup4:
-		return y->form == x->form && memcmp(x->valp, y->valp, 4) == 0;
+	case DW_FORM_ref_sup4: return y->form == x->form && memcmp(x->valp, y->valp, 4) == 0;
 	default:
 		if (is_block(x->form)) {
 			Dwarf_Block a, b;
-			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) && a.length == b.length &&
-			       memcmp(a.data, b.data, a.length) == 0;
+			return !dwarf_formblock(x, &a) && !dwarf_formblock(y, &b) &&
+			       a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
 		}
 		return x->form == y->form;
 	}
 }
 
-static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute *x, Dwarf_Attribute *y)
+static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute *x,
+			  Dwarf_Attribute *y)
 {
 	int tag = dwarf_tag(&p->a);
-	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_type_unit ||
-			tag == DW_TAG_skeleton_unit;
+	bool unit_die = tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit ||
+			tag == DW_TAG_type_unit || tag == DW_TAG_skeleton_unit;
 	Dwarf_Addr a, b;
 	uint64_t want;
 	enum icf_vd_how how = ICF_VD_POINT;
 	char name[200];
-	/* The base of a unit is used up by the ranges, which are compared as sets; but beside a list it is what it was, its
-	 * image, none, or where a range begins. */
+	/* The base of a unit is used up by the ranges, which are compared as sets; but beside a
+	 * list it is what it was, its image, none, or where a range begins. */
 	if (unit_die && x->code == DW_AT_low_pc) {
 		Dwarf_Addr base, lo, hi;
 		bool ok = dwarf_formaddr(x, &a) || !dwarf_hasattr(&p->b, DW_AT_ranges);
 		if (!ok && dwarf_formaddr(y, &b) == 0) {
 			ok = a == b || !b || icf_vd_address(d, how, a, b, &want);
-			for (ptrdiff_t off = 0; !ok && (off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0;)
+			for (ptrdiff_t off = 0;
+			     !ok && (off = dwarf_ranges(&p->b, off, &base, &lo, &hi)) > 0;)
 				ok = lo == b;
 		}
 		if (!ok)
@@ -312,24 +311,27 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 		return;
 	d->log->checked[ICF_VC_DIE_ADDRESS]++;
 	if (dwarf_formaddr(y, &b)) {
-		icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS, "address: %s, attribute 0x%x: expected one, found none",
+		icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS,
+			     "address: %s, attribute 0x%x: expected one, found none",
 			     icf_vd_die(&p->a, name), x->code);
 		return;
 	}
-	if (x->code == DW_AT_call_return_pc || (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
+	if (x->code == DW_AT_call_return_pc ||
+	    (tag == DW_TAG_GNU_call_site && x->code == DW_AT_low_pc))
 		how = ICF_VD_END;
 	if (icf_vd_address(d, how, a, b, &want) || (p->dead && a == b))
 		return;
 	/* A scope of a folded function may begin anywhere, as long as it is empty. */
 	if (p->folded != ICF_V_NONE && x->code == DW_AT_low_pc && d->policy == DWR_FOLDED_DROP)
 		return;
-	icf_vlog_bad(d->log, ICF_VC_DIE_ADDRESS,
-		     "address: %s, attribute 0x%x (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-		     icf_vd_die(&p->a, name), x->code, ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
+	icf_vlog_bad(
+		d->log, ICF_VC_DIE_ADDRESS,
+		"address: %s, attribute 0x%x (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+		icf_vd_die(&p->a, name), x->code, ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
 }
 
-static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, Dwarf_Attribute *x, struct attrs *sb,
-		       Dwarf_Attribute *y)
+static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, Dwarf_Attribute *x,
+		       struct attrs *sb, Dwarf_Attribute *y)
 {
 	char name[200];
 	switch (x->code) {
@@ -344,10 +346,11 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 	case DW_AT_GNU_addr_base:
 	case DW_AT_GNU_ranges_base:
 	case DW_AT_macros:
-	case DW_AT_GNU_macros:
-		return; /* what they stand for is compared */
+	case DW_AT_GNU_macros: return; /* what they stand for is compared */
 	case DW_AT_GNU_locviews:
-		for (unsigned k = 0; k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) && !p->dead;
+		for (unsigned k = 0;
+		     k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) &&
+		     !p->dead;
 		     k++)
 			if (sa->v[k].code == DW_AT_location)
 				icf_vd_views(d, &p->a, x, &sa->v[k], y, &sb->v[k]);
@@ -363,7 +366,7 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 			why = same_value(x, y) ? NULL : "the same bytes";
 		else
 			why = dwarf_getlocation(y, &b, &nb) ? "an expression that libdw reads"
-			      : p->dead			    ? NULL
+			      : p->dead                     ? NULL
 							    : icf_vd_expr(d, x, a, na, y, b, nb);
 		d->log->checked[ICF_VC_LOCATION]++;
 		if (why)
@@ -373,13 +376,16 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 	} else if (is_location(x->code) && is_list(x))
 		icf_vd_loclist(d, &p->a, p->dead, p->folded, x, y, has(sa, DW_AT_GNU_locviews));
 	else if (!same_value(x, y))
-		icf_vlog_bad(d->log, ICF_VC_DIE,
-			     "attribute: %s, 0x%x of form 0x%x: expected the same value, found another",
-			     icf_vd_die(&p->a, name), x->code, x->form);
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"attribute: %s, 0x%x of form 0x%x: expected the same value, found another",
+			icf_vd_die(&p->a, name), x->code, x->form);
 }
 
-/* The DIE of a unit: its attributes by name, because one whose code came apart gets ranges for its bounds. */
-static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *sa, struct attrs *sb)
+/* The DIE of a unit: its attributes by name, because one whose code came apart gets ranges for its
+ * bounds. */
+static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *sa,
+			   struct attrs *sb)
 {
 	char name[200];
 	if (has(sa, DW_AT_high_pc) || has(sa, DW_AT_ranges))
@@ -391,14 +397,17 @@ static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *
 		if (k < sb->n)
 			check_attr(d, p, sa, &sa->v[i], sb, &sb->v[k]);
 		else if (code != DW_AT_high_pc && code != DW_AT_low_pc && code != DW_AT_ranges)
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found none",
+			icf_vlog_bad(d->log, ICF_VC_DIE,
+				     "tree: %s: expected attribute 0x%x, found none",
 				     icf_vd_die(&p->a, name), code);
 	}
 	for (unsigned k = 0; k < sb->n; k++) {
 		unsigned code = sb->v[k].code;
-		if (!has(sa, code) && code != DW_AT_ranges && code != DW_AT_low_pc && code != DW_AT_rnglists_base &&
+		if (!has(sa, code) && code != DW_AT_ranges && code != DW_AT_low_pc &&
+		    code != DW_AT_rnglists_base &&
 		    code != DW_AT_hi_user /* fills what a shorter encoding left */)
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected no attribute 0x%x, found one",
+			icf_vlog_bad(d->log, ICF_VC_DIE,
+				     "tree: %s: expected no attribute 0x%x, found one",
 				     icf_vd_die(&p->a, name), code);
 	}
 }
@@ -412,9 +421,11 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 	char name[200];
 	sa.n = sb.n = 0;
 	if (dwarf_dieoffset(&p->a) != dwarf_dieoffset(&p->b) || tag != dwarf_tag(&p->b)) {
-		icf_vlog_bad(d->log, ICF_VC_DIE,
-			     "tree: %s: expected the same tag at the same place, found tag 0x%x at 0x%llx",
-			     icf_vd_die(&p->a, name), (unsigned)dwarf_tag(&p->b), ICF_VX(dwarf_dieoffset(&p->b)));
+		icf_vlog_bad(
+			d->log, ICF_VC_DIE,
+			"tree: %s: expected the same tag at the same place, found tag 0x%x at 0x%llx",
+			icf_vd_die(&p->a, name), (unsigned)dwarf_tag(&p->b),
+			ICF_VX(dwarf_dieoffset(&p->b)));
 		return;
 	}
 	dwarf_getattrs(&p->a, collect, &sa, 0);
@@ -425,8 +436,8 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 		return;
 	}
 	if (sa.n != sb.n) {
-		icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected %u attributes, found %u", icf_vd_die(&p->a, name),
-			     sa.n, sb.n);
+		icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected %u attributes, found %u",
+			     icf_vd_die(&p->a, name), sa.n, sb.n);
 		return;
 	}
 	if (tag == DW_TAG_subprogram && (has(&sa, DW_AT_low_pc) || has(&sa, DW_AT_ranges))) {
@@ -442,7 +453,8 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 		icf_vd_ranges(d, &p->a, &p->b, p->dead);
 	for (unsigned i = 0; i < sa.n; i++) {
 		if (sa.v[i].code != sb.v[i].code) {
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected attribute 0x%x, found 0x%x",
+			icf_vlog_bad(d->log, ICF_VC_DIE,
+				     "tree: %s: expected attribute 0x%x, found 0x%x",
 				     icf_vd_die(&p->a, name), sa.v[i].code, sb.v[i].code);
 			return;
 		}
@@ -457,7 +469,8 @@ static void check(struct icf_vdebug *d, struct place *p, const void *na, const v
 	if (na && nb && dwarf_tag(&p->a) == dwarf_tag(&p->b)) {
 		size_t size = (size_t)((const char *)na - (const char *)p->a.addr),
 		       other = (size_t)((const char *)nb - (const char *)p->b.addr);
-		if (size == other && memcmp(p->a.addr, p->b.addr, size) == 0 && plain(d, &p->a, &p->b))
+		if (size == other && memcmp(p->a.addr, p->b.addr, size) == 0 &&
+		    plain(d, &p->a, &p->b))
 			return;
 	}
 	check_die(d, p);
@@ -472,18 +485,23 @@ static const uint8_t *unit_end(Dwarf *dw, Dwarf_Die *die)
 	uint64_t signature;
 	size_t header;
 	dwarf_cu_info(die->cu, &version, &type, NULL, NULL, NULL, NULL, NULL);
-	if (dwarf_next_unit(dw, cu, &next, &header, &version, NULL, NULL, NULL, version < 5 && type == DW_UT_type ? &signature : NULL, NULL) || next < at)
+	if (dwarf_next_unit(dw, cu, &next, &header, &version, NULL, NULL, NULL,
+			    version < 5 && type == DW_UT_type ? &signature : NULL, NULL) ||
+	    next < at)
 		return NULL;
 	return (const uint8_t *)die->addr + (next - at);
 }
 
-/* dwarf_siblingof() for a DIE whose last child dwarf_siblingof() found to be END (1: the last, -1: unreadable from there on), and left LAST
- * behind.  libdw would go over all that is below once more, for each level of it. */
-static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const uint8_t *limit, Dwarf_Die *ret)
+/* dwarf_siblingof() for a DIE whose last child dwarf_siblingof() found to be END (1: the last, -1:
+ * unreadable from there on), and left LAST behind.  libdw would go over all that is below once
+ * more, for each level of it. */
+static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const uint8_t *limit,
+			  Dwarf_Die *ret)
 {
 	if (!limit || dwarf_hasattr(die, DW_AT_sibling))
 		return dwarf_siblingof(die, ret);
-	/* libdw tells where the zero is that ends the children; nothing, where the unit ends before it. */
+	/* libdw tells where the zero is that ends the children; nothing, where the unit ends before
+	 * it. */
 	uint8_t *at = end == 1 && last->addr ? (uint8_t *)last->addr + 1 : NULL;
 	*ret = (Dwarf_Die){ .cu = die->cu };
 	if (end < 0)
@@ -511,7 +529,8 @@ static struct place *push(struct icf_vdebug *d, struct place **stack, size_t *ca
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	size_t cap = 64, depth = 0;
-	struct place *stack = malloc(cap * sizeof *stack); /* as deep as DIEs are, of which each takes a byte */
+	struct place *stack =
+		malloc(cap * sizeof *stack); /* as deep as DIEs are, of which each takes a byte */
 	char name[200];
 	if (!stack)
 		return &elfrw_err_nomem;
@@ -539,7 +558,8 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		}
 		bool checked = false;
 		if (ra != rb)
-			icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same children, found others",
+			icf_vlog_bad(d->log, ICF_VC_DIE,
+				     "tree: %s: expected the same children, found others",
 				     icf_vd_die(&p->a, name));
 		Dwarf_Die na, nb;
 		for (more = false; depth > 0 && !more; depth -= !more) {
@@ -555,14 +575,16 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 			}
 			checked = true;
 			if (ra != rb)
-				icf_vlog_bad(d->log, ICF_VC_DIE, "tree: %s: expected the same siblings, found others",
+				icf_vlog_bad(d->log, ICF_VC_DIE,
+					     "tree: %s: expected the same siblings, found others",
 					     icf_vd_die(&p->a, name));
 			more = ra == 0 && rb == 0;
 			if (!more)
 				continue;
-			*p = (struct place){
-				.a = na, .b = nb, .dead = stack[depth - 1].dead, .folded = stack[depth - 1].folded
-			};
+			*p = (struct place){ .a = na,
+					     .b = nb,
+					     .dead = stack[depth - 1].dead,
+					     .folded = stack[depth - 1].folded };
 		}
 		if (!checked)
 			check(d, p, NULL, NULL);

@@ -1,9 +1,10 @@
-/* dshape.c: the tables of debug information that are made of sets with a header each: .debug_aranges, .debug_rnglists,
- * .debug_loclists, .debug_addr, .debug_line, .debug_abbrev.
+/* dshape.c: the tables of debug information that are made of sets with a header each:
+ * .debug_aranges, .debug_rnglists, .debug_loclists, .debug_addr, .debug_line, .debug_abbrev.
  *
- * Readers that come from a DIE pass over the headers; others walk from one to the next.  So the N-th header of OUT says what the N-th
- * of IN says, and where the sets of IN fill their section those of OUT do.  One look at each header, and at each tuple of
- * .debug_aranges, which libdw would show in one list without telling what it passed over. */
+ * Readers that come from a DIE pass over the headers; others walk from one to the next.  So the
+ * N-th header of OUT says what the N-th of IN says, and where the sets of IN fill their section
+ * those of OUT do.  One look at each header, and at each tuple of .debug_aranges, which libdw would
+ * show in one list without telling what it passed over. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ struct set {
 	unsigned version, address_size, segment_size;
 	uint64_t cu;
 	VEC(struct tuple) tuple;
-	bool tidy;  /* zeros before the tuples, a pair of zeros behind them and nothing else */
+	bool tidy; /* zeros before the tuples, a pair of zeros behind them and nothing else */
 	bool nomem;
 };
 
@@ -60,7 +61,8 @@ static bool read_set(struct elfrw_rbuf *r, struct set *s)
 	if (!elfrw_rbuf_ok(&b) || (s->address_size != 4 && s->address_size != 8) || s->segment_size)
 		return false;
 	/* Tuples are aligned to their size, counted from the length field. */
-	for (uint64_t at = elfrw_rbuf_off(&b) + (wide ? 12 : 4); at & (2 * s->address_size - 1); at++)
+	for (uint64_t at = elfrw_rbuf_off(&b) + (wide ? 12 : 4); at & (2 * s->address_size - 1);
+	     at++)
 		s->tidy &= elfrw_rbuf_u8(&b) == 0;
 	for (;;) {
 		struct tuple t = { .lo = elfrw_rbuf_uint(&b, s->address_size) };
@@ -110,14 +112,18 @@ static void check_tuples(struct icf_vdebug *d, struct set *a, struct set *b)
 	for (size_t i = 0; i < b->tuple.len; i++) {
 		const struct tuple *t = &b->tuple.data[i];
 		fits &= !t->len || icf_vset_add(&have, d, t->lo, t->lo + t->len) ||
-			(a->tuple.len && bsearch(t, a->tuple.data, a->tuple.len, sizeof *t, tuple_order) && !icf_v_in_exec(d->v, t->lo));
+			(a->tuple.len &&
+			 bsearch(t, a->tuple.data, a->tuple.len, sizeof *t, tuple_order) &&
+			 !icf_v_in_exec(d->v, t->lo));
 	}
-	const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
+	const char *why =
+		icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
 	if (!why && !fits)
 		why = "expected the bounds of code, found fill";
 	d->log->checked[ICF_VC_ARANGE]++;
 	if (why)
-		icf_vlog_bad(d->log, ICF_VC_ARANGE, "ranges: .debug_aranges, unit 0x%llx: %s", ICF_VX(a->cu), why);
+		icf_vlog_bad(d->log, ICF_VC_ARANGE, "ranges: .debug_aranges, unit 0x%llx: %s",
+			     ICF_VX(a->cu), why);
 	d->log->nomem |= want.nomem | have.nomem;
 	icf_vset_free(&want);
 	icf_vset_free(&have);
@@ -125,7 +131,8 @@ static void check_tuples(struct icf_vdebug *d, struct set *a, struct set *b)
 
 void icf_vd_aranges(struct icf_vdebug *d)
 {
-	const Elf_Data *in = icf_vd_section(&d->in, ".debug_aranges"), *out = icf_vd_section(&d->out, ".debug_aranges");
+	const Elf_Data *in = icf_vd_section(&d->in, ".debug_aranges"),
+		       *out = icf_vd_section(&d->out, ".debug_aranges");
 	struct elfrw_rbuf r = elfrw_rbuf(in ? in->d_buf : NULL, in ? in->d_size : 0),
 			  q = elfrw_rbuf(out ? out->d_buf : NULL, out ? out->d_size : 0);
 	struct set a = { 0 }, b = { 0 };
@@ -136,26 +143,36 @@ void icf_vd_aranges(struct icf_vdebug *d)
 			skip_zeros(&q);
 		if (!read_set(&r, &a))
 			goto out; /* no reader gets on from here */
-		if (!read_set(&q, &b) || a.version != b.version || a.cu != b.cu || a.address_size != b.address_size) {
-			icf_vlog_bad(d->log, ICF_VC_ARANGE, "header: .debug_aranges+0x%llx (-> 0x%llx): expected a set of the same unit, found another",
-				     ICF_VX(from), ICF_VX(to));
+		if (!read_set(&q, &b) || a.version != b.version || a.cu != b.cu ||
+		    a.address_size != b.address_size) {
+			icf_vlog_bad(
+				d->log, ICF_VC_ARANGE,
+				"header: .debug_aranges+0x%llx (-> 0x%llx): expected a set of the same unit, found another",
+				ICF_VX(from), ICF_VX(to));
 			goto out;
 		}
-		bool same = elfrw_rbuf_off(&r) - from == elfrw_rbuf_off(&q) - to &&
-			    memcmp((const uint8_t *)in->d_buf + from, (const uint8_t *)out->d_buf + to, elfrw_rbuf_off(&r) - from) == 0;
+		bool same =
+			elfrw_rbuf_off(&r) - from == elfrw_rbuf_off(&q) - to &&
+			memcmp((const uint8_t *)in->d_buf + from, (const uint8_t *)out->d_buf + to,
+			       elfrw_rbuf_off(&r) - from) == 0;
 		if (!b.tidy && !same)
-			icf_vlog_bad(d->log, ICF_VC_ARANGE, "set: .debug_aranges+0x%llx, unit 0x%llx: expected it to end with zeros, found more",
-				     ICF_VX(to), ICF_VX(b.cu));
+			icf_vlog_bad(
+				d->log, ICF_VC_ARANGE,
+				"set: .debug_aranges+0x%llx, unit 0x%llx: expected it to end with zeros, found more",
+				ICF_VX(to), ICF_VX(b.cu));
 		check_tuples(d, &a, &b);
 	}
 	/* The artificial unit's. */
 	while (elfrw_rbuf_left(&q)) {
 		uint64_t at = elfrw_rbuf_off(&q);
 		d->log->checked[ICF_VC_ARANGE]++;
-		if (!read_set(&q, &b) || extra || b.version != 2 || !d->v->has_note || b.cu != d->v->note.artificial_unit || !b.tidy ||
-		    b.address_size != 8 || b.tuple.len != 1 || !is_trap(d->v, b.tuple.data[0].lo, b.tuple.data[0].len)) {
-			icf_vlog_bad(d->log, ICF_VC_ARANGE,
-				     "set: .debug_aranges+0x%llx: expected the artificial unit's one byte or nothing, found something else", ICF_VX(at));
+		if (!read_set(&q, &b) || extra || b.version != 2 || !d->v->has_note ||
+		    b.cu != d->v->note.artificial_unit || !b.tidy || b.address_size != 8 ||
+		    b.tuple.len != 1 || !is_trap(d->v, b.tuple.data[0].lo, b.tuple.data[0].len)) {
+			icf_vlog_bad(
+				d->log, ICF_VC_ARANGE,
+				"set: .debug_aranges+0x%llx: expected the artificial unit's one byte or nothing, found something else",
+				ICF_VX(at));
 			break;
 		}
 		extra = true;
@@ -166,7 +183,8 @@ out:
 	VEC_FREE(&b.tuple);
 }
 
-/* Bytes of the header behind the length that stay: version, sizes, and the number of offsets behind it (DWARF 5, sections 7.27 to 7.29). */
+/* Bytes of the header behind the length that stay: version, sizes, and the number of offsets behind
+ * it (DWARF 5, sections 7.27 to 7.29). */
 static size_t header_size(const char *name)
 {
 	return strcmp(name, ".debug_addr") == 0 ? 4 : strcmp(name, ".debug_line") == 0 ? 2 : 8;
@@ -189,9 +207,12 @@ static void check_headers(struct icf_vdebug *d, const char *name)
 			return;
 		d->log->checked[ICF_VC_INDEX]++;
 		bool tight = skip_zeros(&q);
-		if (!next_set(&q, &y, &b) || elfrw_rbuf_left(&b) < n || memcmp(a.pos, b.pos, n) != 0 || (full && !tight)) {
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "header: %s, the one at 0x%llx: expected the same, behind the one before, found another", name,
-				     ICF_VX((uint64_t)(a.pos - (const uint8_t *)in->d_buf)));
+		if (!next_set(&q, &y, &b) || elfrw_rbuf_left(&b) < n ||
+		    memcmp(a.pos, b.pos, n) != 0 || (full && !tight)) {
+			icf_vlog_bad(
+				d->log, ICF_VC_INDEX,
+				"header: %s, the one at 0x%llx: expected the same, behind the one before, found another",
+				name, ICF_VX((uint64_t)(a.pos - (const uint8_t *)in->d_buf)));
 			return;
 		}
 	}
@@ -200,8 +221,12 @@ static void check_headers(struct icf_vdebug *d, const char *name)
 	/* For the artificial unit, or for what had no list. */
 	while (elfrw_rbuf_left(&q)) {
 		static const uint8_t plain[8] = { 5, 0, 8 }; /* version 5, no offsets */
-		if (!next_set(&q, &y, &b) || elfrw_rbuf_left(&b) < n || ++more > 1 || (n == sizeof plain && memcmp(b.pos, plain, n) != 0)) {
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "end: %s: expected the headers of the input and one more at most, found bytes behind them", name);
+		if (!next_set(&q, &y, &b) || elfrw_rbuf_left(&b) < n || ++more > 1 ||
+		    (n == sizeof plain && memcmp(b.pos, plain, n) != 0)) {
+			icf_vlog_bad(
+				d->log, ICF_VC_INDEX,
+				"end: %s: expected the headers of the input and one more at most, found bytes behind them",
+				name);
 			return;
 		}
 	}
@@ -209,7 +234,8 @@ static void check_headers(struct icf_vdebug *d, const char *name)
 
 void icf_vd_headers(struct icf_vdebug *d)
 {
-	static const char *const name[] = { ".debug_rnglists", ".debug_loclists", ".debug_addr", ".debug_line" };
+	static const char *const name[] = { ".debug_rnglists", ".debug_loclists", ".debug_addr",
+					    ".debug_line" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		check_headers(d, name[i]);
 }
@@ -236,10 +262,8 @@ static bool is_place(uint64_t name)
 	case DW_AT_entry_pc:
 	case DW_AT_ranges:
 	case DW_AT_rnglists_base:
-	case DW_AT_hi_user: /* fills a gap */
-		return true;
-	default:
-		return false;
+	case DW_AT_hi_user: /* fills a gap */ return true;
+	default: return false;
 	}
 }
 
@@ -271,7 +295,8 @@ static bool read_decl(struct elfrw_rbuf *r, struct decl *d)
 
 static bool same_decl(const struct decl *a, const struct decl *b)
 {
-	if (a->code != b->code || a->tag != b->tag || a->children != b->children || a->attr.len != b->attr.len)
+	if (a->code != b->code || a->tag != b->tag || a->children != b->children ||
+	    a->attr.len != b->attr.len)
 		return false;
 	for (size_t i = 0; i < a->attr.len; i++) {
 		const struct decl_attr *x = &a->attr.data[i], *y = &b->attr.data[i];
@@ -281,10 +306,12 @@ static bool same_decl(const struct decl *a, const struct decl *b)
 	return true;
 }
 
-/* .debug_abbrev: those of IN in their order, used or not (libdw takes any byte for "no children" that is not 1); then more. */
+/* .debug_abbrev: those of IN in their order, used or not (libdw takes any byte for "no children"
+ * that is not 1); then more. */
 void icf_vd_abbrevs(struct icf_vdebug *d)
 {
-	const Elf_Data *in = icf_vd_section(&d->in, ".debug_abbrev"), *out = icf_vd_section(&d->out, ".debug_abbrev");
+	const Elf_Data *in = icf_vd_section(&d->in, ".debug_abbrev"),
+		       *out = icf_vd_section(&d->out, ".debug_abbrev");
 	struct elfrw_rbuf r = elfrw_rbuf(in ? in->d_buf : NULL, in ? in->d_size : 0),
 			  q = elfrw_rbuf(out ? out->d_buf : NULL, out ? out->d_size : 0);
 	struct decl a = { 0 }, b = { 0 };
@@ -296,17 +323,24 @@ void icf_vd_abbrevs(struct icf_vdebug *d)
 		d->log->checked[ICF_VC_INDEX]++;
 		ok = read_decl(&q, &b) && same_decl(&a, &b);
 		if (!ok && !b.nomem)
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "abbreviation: .debug_abbrev+0x%llx: expected the same, found another", ICF_VX(at));
+			icf_vlog_bad(
+				d->log, ICF_VC_INDEX,
+				"abbreviation: .debug_abbrev+0x%llx: expected the same, found another",
+				ICF_VX(at));
 	}
 	while (ok && elfrw_rbuf_left(&q)) {
 		uint64_t at = elfrw_rbuf_off(&q);
 		ok = read_decl(&q, &b) && b.children <= DW_CHILDREN_yes;
 		ends = !b.code;
 		if (!ok && !b.nomem)
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "abbreviation: .debug_abbrev (-> 0x%llx): expected one, found something else", ICF_VX(at));
+			icf_vlog_bad(
+				d->log, ICF_VC_INDEX,
+				"abbreviation: .debug_abbrev (-> 0x%llx): expected one, found something else",
+				ICF_VX(at));
 	}
 	if (ok && !ends)
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "end: .debug_abbrev: expected a table to end there, found none");
+		icf_vlog_bad(d->log, ICF_VC_INDEX,
+			     "end: .debug_abbrev: expected a table to end there, found none");
 out:
 	d->log->nomem |= a.nomem | b.nomem;
 	VEC_FREE(&a.attr);

@@ -1,5 +1,5 @@
-/* dtables.c: what describes the whole program: .debug_frame, .gdb_index, .debug_names, .debug_macro, and the tables of
- * strings, which do not change. */
+/* dtables.c: what describes the whole program: .debug_frame, .gdb_index, .debug_names,
+ * .debug_macro, and the tables of strings, which do not change. */
 #include "icf/verify/debug/debug.h"
 #include "elfrw/base/sort.h"
 #include <dwarf.h>
@@ -22,14 +22,16 @@ const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *want)
 		Elf64_Shdr *sh = elf64_getshdr(scn);
 		const char *name = sh ? elf_strptr(f->elf, names, sh->sh_name) : NULL;
 		/* ".debug_str", or ".zdebug_str" in the older way to compress. */
-		bool old = name && strncmp(name, ".z", 2) == 0 && strncmp(want, ".debug_", 7) == 0 && strcmp(name + 2, want + 1) == 0;
+		bool old = name && strncmp(name, ".z", 2) == 0 &&
+			   strncmp(want, ".debug_", 7) == 0 && strcmp(name + 2, want + 1) == 0;
 		if (!name || (strcmp(name, want) != 0 && !old) || sh->sh_type == SHT_NOBITS)
 			continue;
 		Elf_Data *data = elf_getdata(scn, NULL);
 		if ((sh->sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
 			return NULL;
 		/* libdw may have done it already. */
-		if (old && data && data->d_size >= 4 && memcmp(data->d_buf, "ZLIB", 4) == 0 && elf_compress_gnu(scn, 0, 0) < 0)
+		if (old && data && data->d_size >= 4 && memcmp(data->d_buf, "ZLIB", 4) == 0 &&
+		    elf_compress_gnu(scn, 0, 0) < 0)
 			return NULL;
 		return elf_getdata(scn, NULL);
 	}
@@ -46,20 +48,23 @@ static bool same_bytes(const Elf_Data *a, const Elf_Data *b, bool more)
 /* Sections that hold no address: the same. */
 static void check_constant(struct icf_vdebug *d)
 {
-	static const char *const name[] = { ".debug_str",	   ".debug_line_str", ".debug_str_offsets",
-					    ".debug_pubnames",	   ".debug_pubtypes", ".debug_gnu_pubnames",
-					    ".debug_gnu_pubtypes", ".debug_sup",      ".debug_gdb_scripts",
-					    ".debug_cu_index",	   ".debug_tu_index", ".debug_macinfo",
-					    ".debug_weaknames",	   ".debug_funcnames", ".debug_typenames",
-					    ".debug_varnames" };
+	static const char *const name[] = { ".debug_str",          ".debug_line_str",
+					    ".debug_str_offsets",  ".debug_pubnames",
+					    ".debug_pubtypes",     ".debug_gnu_pubnames",
+					    ".debug_gnu_pubtypes", ".debug_sup",
+					    ".debug_gdb_scripts",  ".debug_cu_index",
+					    ".debug_tu_index",     ".debug_macinfo",
+					    ".debug_weaknames",    ".debug_funcnames",
+					    ".debug_typenames",    ".debug_varnames" };
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-		const Elf_Data *a = icf_vd_section(&d->in, name[i]), *b = icf_vd_section(&d->out, name[i]);
+		const Elf_Data *a = icf_vd_section(&d->in, name[i]),
+			       *b = icf_vd_section(&d->out, name[i]);
 		if ((!a || !a->d_size) && (!b || !b->d_size))
 			continue;
 		d->log->checked[ICF_VC_INDEX]++;
 		if (!a || !same_bytes(a, b, false))
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "section: %s: expected the same bytes, found others",
-				     name[i]);
+			icf_vlog_bad(d->log, ICF_VC_INDEX,
+				     "section: %s: expected the same bytes, found others", name[i]);
 	}
 }
 
@@ -83,10 +88,12 @@ static bool unit_offset(Dwarf_Die *die, unsigned attr, uint64_t *ret)
 	return true;
 }
 
-/* .debug_macro (DWARF 5, section 6.3.1): the headers name the line table of their unit, and that moves; the rest is the same. */
+/* .debug_macro (DWARF 5, section 6.3.1): the headers name the line table of their unit, and that
+ * moves; the rest is the same. */
 static struct elfrw_err *check_macros(struct icf_vdebug *d)
 {
-	const Elf_Data *a = icf_vd_section(&d->in, ".debug_macro"), *b = icf_vd_section(&d->out, ".debug_macro");
+	const Elf_Data *a = icf_vd_section(&d->in, ".debug_macro"),
+		       *b = icf_vd_section(&d->out, ".debug_macro");
 	if (!a || !a->d_size)
 		return NULL;
 	VEC(struct line_offset) line = { 0 };
@@ -100,13 +107,15 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 		uint64_t from, to, at;
 		struct line_offset *l = NULL;
 		uint64_t *m = NULL;
-		if (unit_offset(&p, DW_AT_stmt_list, &from) && unit_offset(&q, DW_AT_stmt_list, &to)) {
+		if (unit_offset(&p, DW_AT_stmt_list, &from) &&
+		    unit_offset(&q, DW_AT_stmt_list, &to)) {
 			l = VEC_PUSH(&line);
 			if (l)
 				*l = (struct line_offset){ from, to };
 			err = l ? NULL : &elfrw_err_nomem;
 		}
-		if (!err && (unit_offset(&p, DW_AT_macros, &at) || unit_offset(&p, DW_AT_GNU_macros, &at))) {
+		if (!err && (unit_offset(&p, DW_AT_macros, &at) ||
+			     unit_offset(&p, DW_AT_GNU_macros, &at))) {
 			m = VEC_PUSH(&macro);
 			if (m)
 				*m = at;
@@ -128,7 +137,9 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 		uint64_t pos = elfrw_rbuf_off(&r);
 		struct line_offset key = { elfrw_rbuf_uint(&r, size), 0 };
 		const struct line_offset *l =
-			line.len && elfrw_rbuf_ok(&r) ? bsearch(&key, line.data, line.len, sizeof key, line_order) : NULL;
+			line.len && elfrw_rbuf_ok(&r)
+				? bsearch(&key, line.data, line.len, sizeof key, line_order)
+				: NULL;
 		if ((flags & 2) && l)
 			elfrw_put_le(want + pos, l->out, size);
 	}
@@ -136,8 +147,9 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 		const Elf_Data expected = { .d_buf = want, .d_size = a->d_size };
 		d->log->checked[ICF_VC_INDEX] += macro.len + 1;
 		if (!same_bytes(&expected, b, false))
-			icf_vlog_bad(d->log, ICF_VC_INDEX,
-				     "section: .debug_macro: expected the same bytes but for line tables, found others");
+			icf_vlog_bad(
+				d->log, ICF_VC_INDEX,
+				"section: .debug_macro: expected the same bytes but for line tables, found others");
 	}
 	free(want);
 	VEC_FREE(&line);
@@ -145,54 +157,64 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 	return err;
 }
 
-/* Is B the one index A with the artificial unit as the last of its units?  These are offsets of 4 bytes behind a header of 36
- * bytes and the augmentation string. */
+/* Is B the one index A with the artificial unit as the last of its units?  These are offsets of 4
+ * bytes behind a header of 36 bytes and the augmentation string. */
 static bool one_more_unit(const struct icf_vdebug *d, const Elf_Data *a, const Elf_Data *b)
 {
 	const uint8_t *p = a->d_buf, *q = b->d_buf;
 	if (a->d_size < 36 || b->d_size != a->d_size + 4 || elfrw_get32(p) != a->d_size - 4)
 		return false;
-	uint64_t n = elfrw_get32(p + 8), at = 36 + ((elfrw_get32(p + 32) + UINT64_C(3)) & ~UINT64_C(3)) + 4 * n;
-	return n > 1 && at <= a->d_size && elfrw_get32(q) == a->d_size && elfrw_get32(q + 8) == n + 1 && memcmp(p + 4, q + 4, 4) == 0 &&
-	       memcmp(p + 12, q + 12, at - 12) == 0 && d->v->has_note && elfrw_get32(q + at) == d->v->note.artificial_unit &&
+	uint64_t n = elfrw_get32(p + 8),
+		 at = 36 + ((elfrw_get32(p + 32) + UINT64_C(3)) & ~UINT64_C(3)) + 4 * n;
+	return n > 1 && at <= a->d_size && elfrw_get32(q) == a->d_size &&
+	       elfrw_get32(q + 8) == n + 1 && memcmp(p + 4, q + 4, 4) == 0 &&
+	       memcmp(p + 12, q + 12, at - 12) == 0 && d->v->has_note &&
+	       elfrw_get32(q + at) == d->v->note.artificial_unit &&
 	       memcmp(p + at, q + at + 4, a->d_size - at) == 0;
 }
 
-/* .debug_names (DWARF 5, section 6.1.1): the same; the artificial unit may be the last one of the only index, or have an
- * index of its own behind the others, with no names in it. */
+/* .debug_names (DWARF 5, section 6.1.1): the same; the artificial unit may be the last one of the
+ * only index, or have an index of its own behind the others, with no names in it. */
 static void check_names(struct icf_vdebug *d)
 {
-	const Elf_Data *a = icf_vd_section(&d->in, ".debug_names"), *b = icf_vd_section(&d->out, ".debug_names");
+	const Elf_Data *a = icf_vd_section(&d->in, ".debug_names"),
+		       *b = icf_vd_section(&d->out, ".debug_names");
 	if (!a || !a->d_size)
 		return;
 	d->log->checked[ICF_VC_INDEX]++;
 	if (b && one_more_unit(d, a, b))
 		return;
 	if (!same_bytes(a, b, true)) {
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "section: .debug_names: expected the same bytes, found others");
+		icf_vlog_bad(d->log, ICF_VC_INDEX,
+			     "section: .debug_names: expected the same bytes, found others");
 		return;
 	}
-	struct elfrw_rbuf r = elfrw_rbuf((const uint8_t *)b->d_buf + a->d_size, b->d_size - a->d_size);
+	struct elfrw_rbuf r =
+		elfrw_rbuf((const uint8_t *)b->d_buf + a->d_size, b->d_size - a->d_size);
 	if (!elfrw_rbuf_left(&r))
 		return;
 	uint64_t length = elfrw_rbuf_u32(&r), end = elfrw_rbuf_off(&r) + length;
 	unsigned version = elfrw_rbuf_u16(&r);
 	elfrw_rbuf_u16(&r);
-	uint32_t n[7]; /* units, local and foreign type units, buckets, names, bytes of abbreviations, of augmentation */
+	uint32_t n[7]; /* units, local and foreign type units, buckets, names, bytes of
+			  abbreviations, of augmentation */
 	for (unsigned i = 0; i < 7; i++)
 		n[i] = elfrw_rbuf_u32(&r);
 	uint64_t unit = elfrw_rbuf_u32(&r);
-	bool empty = elfrw_rbuf_ok(&r) && end == b->d_size - a->d_size && version == 5 && n[0] == 1 && !n[1] && !n[2] && !n[4] && !n[6] &&
+	bool empty = elfrw_rbuf_ok(&r) && end == b->d_size - a->d_size && version == 5 &&
+		     n[0] == 1 && !n[1] && !n[2] && !n[4] && !n[6] &&
 		     elfrw_rbuf_left(&r) == (uint64_t)n[3] * 4 + n[5];
 	while (empty && elfrw_rbuf_left(&r))
 		empty = elfrw_rbuf_u8(&r) == 0;
 	if (!empty || !d->v->has_note || unit != d->v->note.artificial_unit)
-		icf_vlog_bad(d->log, ICF_VC_INDEX,
-			     "index: .debug_names, offset 0x%llx: expected one of the artificial unit, without names, found another",
-			     ICF_VX(a->d_size));
+		icf_vlog_bad(
+			d->log, ICF_VC_INDEX,
+			"index: .debug_names, offset 0x%llx: expected one of the artificial unit, without names, found another",
+			ICF_VX(a->d_size));
 }
 
-/* .gdb_index (gdb manual, "Index Section Format", versions 4 to 9): header of offsets, then the parts. */
+/* .gdb_index (gdb manual, "Index Section Format", versions 4 to 9): header of offsets, then the
+ * parts. */
 struct index {
 	struct elfrw_rbuf r;
 	uint32_t version, part[6], n;
@@ -247,15 +269,18 @@ static const uint8_t *part_of(const Elf_Data *data, const struct index *x, uint3
 	return (const uint8_t *)data->d_buf + x->part[i];
 }
 
-static bool parts_same(const Elf_Data *a, const struct index *x, const Elf_Data *b, const struct index *y, uint32_t i)
+static bool parts_same(const Elf_Data *a, const struct index *x, const Elf_Data *b,
+		       const struct index *y, uint32_t i)
 {
 	size_t n, m;
 	const uint8_t *p = part_of(a, x, i, &n), *q = part_of(b, y, i, &m);
 	return n == m && memcmp(p, q, n) == 0;
 }
 
-/* The constant pool: the same, but that type units, which are numbered behind the N others, have one more before them. */
-static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a, const struct index *x, const Elf_Data *b,
+/* The constant pool: the same, but that type units, which are numbered behind the N others, have
+ * one more before them. */
+static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a,
+					const struct index *x, const Elf_Data *b,
 					const struct index *y, uint32_t n)
 {
 	size_t size, have, n_symbols;
@@ -278,7 +303,9 @@ static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a,
 	for (size_t i = 0; i < vector.len && !err; i++) {
 		struct elfrw_rbuf r = elfrw_rbuf(from, size);
 		elfrw_rbuf_seek(&r, vector.data[i]);
-		for (uint32_t k = i && vector.data[i] == vector.data[i - 1] ? 0 : elfrw_rbuf_u32(&r); k && elfrw_rbuf_ok(&r); k--) {
+		for (uint32_t k = i && vector.data[i] == vector.data[i - 1] ? 0
+									    : elfrw_rbuf_u32(&r);
+		     k && elfrw_rbuf_ok(&r); k--) {
 			uint64_t at = elfrw_rbuf_off(&r);
 			uint32_t v = elfrw_rbuf_u32(&r);
 			if (elfrw_rbuf_ok(&r) && (v & 0xffffff) >= n)
@@ -286,46 +313,58 @@ static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a,
 		}
 	}
 	if (!err && (size != have || memcmp(want, to, size) != 0))
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected the same symbols of units, found others");
+		icf_vlog_bad(d->log, ICF_VC_INDEX,
+			     "index: .gdb_index: expected the same symbols of units, found others");
 	free(want);
 	VEC_FREE(&vector);
 	return err;
 }
 
-/* All but the ranges: the artificial unit may have been added behind the other compilation units, the rest is the same. */
-static struct elfrw_err *check_gdb_rest(struct icf_vdebug *d, const Elf_Data *a, const struct index *x, const Elf_Data *b,
+/* All but the ranges: the artificial unit may have been added behind the other compilation units,
+ * the rest is the same. */
+static struct elfrw_err *check_gdb_rest(struct icf_vdebug *d, const Elf_Data *a,
+					const struct index *x, const Elf_Data *b,
 					const struct index *y)
 {
 	uint32_t n_in = (x->part[1] - x->part[0]) / 16, n_out = (y->part[1] - y->part[0]) / 16;
 	const uint8_t *units = (const uint8_t *)b->d_buf + y->part[0];
 	d->log->checked[ICF_VC_INDEX] += 3;
-	if (n_out < n_in || n_out > n_in + 1 || memcmp((const uint8_t *)a->d_buf + x->part[0], units, (size_t)n_in * 16) != 0)
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected the same %u units, found others", n_in);
+	if (n_out < n_in || n_out > n_in + 1 ||
+	    memcmp((const uint8_t *)a->d_buf + x->part[0], units, (size_t)n_in * 16) != 0)
+		icf_vlog_bad(d->log, ICF_VC_INDEX,
+			     "index: .gdb_index: expected the same %u units, found others", n_in);
 	else if (n_out > n_in) {
 		const Elf_Data *info = icf_vd_section(&d->out, ".debug_info");
-		uint64_t off = elfrw_get64(units + (size_t)n_in * 16), size = elfrw_get64(units + (size_t)n_in * 16 + 8);
-		if (!d->v->has_note || off != d->v->note.artificial_unit || !info || off > info->d_size || size != info->d_size - off)
-			icf_vlog_bad(d->log, ICF_VC_INDEX,
-				     "index: .gdb_index: expected the artificial unit behind the others, found 0x%llx, %llu bytes",
-				     ICF_VX(off), ICF_VX(size));
+		uint64_t off = elfrw_get64(units + (size_t)n_in * 16),
+			 size = elfrw_get64(units + (size_t)n_in * 16 + 8);
+		if (!d->v->has_note || off != d->v->note.artificial_unit || !info ||
+		    off > info->d_size || size != info->d_size - off)
+			icf_vlog_bad(
+				d->log, ICF_VC_INDEX,
+				"index: .gdb_index: expected the artificial unit behind the others, found 0x%llx, %llu bytes",
+				ICF_VX(off), ICF_VX(size));
 	}
 	bool same = parts_same(a, x, b, y, 1) && parts_same(a, x, b, y, 3);
 	if (x->n > 5)
 		same &= parts_same(a, x, b, y, 4);
 	if (!same)
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected the same type units and symbols, found others");
+		icf_vlog_bad(
+			d->log, ICF_VC_INDEX,
+			"index: .gdb_index: expected the same type units and symbols, found others");
 	bool types = x->part[2] > x->part[1];
 	return check_gdb_pool(d, a, x, b, y, n_out > n_in && types ? n_in : UINT32_MAX);
 }
 
 static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 {
-	const Elf_Data *a = icf_vd_section(&d->in, ".gdb_index"), *b = icf_vd_section(&d->out, ".gdb_index");
+	const Elf_Data *a = icf_vd_section(&d->in, ".gdb_index"),
+		       *b = icf_vd_section(&d->out, ".gdb_index");
 	struct index x, y;
 	if (!a || !a->d_size || !read_index(a, &x))
 		return NULL;
 	if (!b || !b->d_size || !read_index(b, &y) || x.version != y.version) {
-		icf_vlog_bad(d->log, ICF_VC_INDEX, "index: .gdb_index: expected version %u, found another or none",
+		icf_vlog_bad(d->log, ICF_VC_INDEX,
+			     "index: .gdb_index: expected version %u, found another or none",
 			     x.version);
 		return NULL;
 	}
@@ -341,14 +380,17 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 				icf_vset_expect(&want, d, p[i].lo, p[i].hi);
 		bool fits = true;
 		for (; k < nb && q[k].cu == cu; k++)
-			fits &= icf_vset_add(&have, d, q[k].lo, q[k].hi) || is_trap(d->v, q[k].lo, q[k].hi - q[k].lo) ||
+			fits &= icf_vset_add(&have, d, q[k].lo, q[k].hi) ||
+				is_trap(d->v, q[k].lo, q[k].hi - q[k].lo) ||
 				!icf_v_out_exec(d->v, q[k].lo);
-		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
+		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY,
+						  buf, sizeof buf);
 		if (!why && !fits)
 			why = "expected the bounds of code, found fill";
 		d->log->checked[ICF_VC_INDEX]++;
 		if (why)
-			icf_vlog_bad(d->log, ICF_VC_INDEX, "ranges: .gdb_index, unit number %u: %s", cu, why);
+			icf_vlog_bad(d->log, ICF_VC_INDEX, "ranges: .gdb_index, unit number %u: %s",
+				     cu, why);
 		icf_vset_free(&want);
 		icf_vset_free(&have);
 	}
@@ -362,12 +404,15 @@ static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b)
 	Dwarf_Op *x, *y, mx[3], my[3];
 	size_t nx, ny;
 	bool sa, sb;
-	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) || sa != sb)
+	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) ||
+	    sa != sb)
 		return false;
-	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) || !icf_v_ops_same(x, nx, y, ny))
+	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) ||
+	    !icf_v_ops_same(x, nx, y, ny))
 		return false;
 	for (int r = 0; r <= 16; r++) {
-		int ra = dwarf_frame_register(a, r, mx, &x, &nx), rb = dwarf_frame_register(b, r, my, &y, &ny);
+		int ra = dwarf_frame_register(a, r, mx, &x, &nx),
+		    rb = dwarf_frame_register(b, r, my, &y, &ny);
 		if (ra != rb || (!ra && (!icf_v_ops_same(x, nx, y, ny) || (!nx && !x != !y))))
 			return false;
 	}
@@ -401,18 +446,22 @@ static void check_debug_frame(struct icf_vdebug *d)
 					icf_vlog_bad(
 						d->log, ICF_VC_FRAME_ROW,
 						"row: .debug_frame, %s (0x%llx -> 0x%llx): expected the same, found %s",
-						icf_v_where(v, u->old + off, name), ICF_VX(u->old + off),
-						ICF_VX(u->body + off), rb ? "none" : "another");
+						icf_v_where(v, u->old + off, name),
+						ICF_VX(u->old + off), ICF_VX(u->body + off),
+						rb ? "none" : "another");
 			} else if (rb == 0 && !(u->flags & ICF_V_FOLDED))
-				icf_vlog_bad(d->log, ICF_VC_FRAME_ROW,
-					     "row: .debug_frame, %s (0x%llx -> 0x%llx): expected none, found one",
-					     icf_v_where(v, u->old + off, name), ICF_VX(u->old + off),
-					     ICF_VX(u->body + off));
+				icf_vlog_bad(
+					d->log, ICF_VC_FRAME_ROW,
+					"row: .debug_frame, %s (0x%llx -> 0x%llx): expected none, found one",
+					icf_v_where(v, u->old + off, name), ICF_VX(u->old + off),
+					ICF_VX(u->body + off));
 			free(a);
 			free(b);
 			/* To the next row; without one, the last byte is looked at besides. */
 			uint64_t size = u->end - u->old;
-			off = ra == 0 && end > u->old + off ? end - u->old : off < size - 1 ? size - 1 : size;
+			off = ra == 0 && end > u->old + off ? end - u->old
+			      : off < size - 1              ? size - 1
+							    : size;
 		}
 	}
 }

@@ -1,10 +1,11 @@
 /* line.c: the rows of the line tables, as libdw decodes them.
  *
- * Every row of IN inside of a kept unit must be in OUT at the mapped address, and no others.  libdw sorts the rows of all
- * sequences by address, so a row at the boundary of two units may belong to the end of the one or the start of the other: those
- * are compared as sets, with both places allowed, and the row in force at the first and last byte of every kept unit is
- * compared besides.  The rows of units that share their code are kept: those of a folded one that name other places than
- * the kept one's must be in the artificial unit, and nothing else may be there. */
+ * Every row of IN inside of a kept unit must be in OUT at the mapped address, and no others.  libdw
+ * sorts the rows of all sequences by address, so a row at the boundary of two units may belong to
+ * the end of the one or the start of the other: those are compared as sets, with both places
+ * allowed, and the row in force at the first and last byte of every kept unit is compared besides.
+ * The rows of units that share their code are kept: those of a folded one that name other places
+ * than the kept one's must be in the artificial unit, and nothing else may be there. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
@@ -25,7 +26,8 @@ static void add(struct icf_vrows *s, const struct icf_vrow *r)
 	slot->order = (uint32_t)(s->v.len - 1);
 }
 
-/* Takes components "." out of a relative path: of how many there are each reader has its own idea. */
+/* Takes components "." out of a relative path: of how many there are each reader has its own
+ * idea. */
 static void drop_dots(char *path)
 {
 	char *to = path;
@@ -39,15 +41,18 @@ static void drop_dots(char *path)
 	*to = 0;
 }
 
-/* The same with a file name that outlives the handle, and that is whole: units differ in what theirs are relative to.  libdw puts a
- * unit's directory before the names of files in directory 0 only; where it is relative itself, the name may begin with it already. */
+/* The same with a file name that outlives the handle, and that is whole: units differ in what
+ * theirs are relative to.  libdw puts a unit's directory before the names of files in directory 0
+ * only; where it is relative itself, the name may begin with it already. */
 static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 {
 	const char *dir = d->comp_dir ? d->comp_dir : "";
 	size_t n = strlen(dir);
-	bool has = r.file[0] == '/' || !n || (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
+	bool has = r.file[0] == '/' || !n ||
+		   (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
 	char *whole = NULL;
-	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/", r.file) < 0)
+	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/",
+		     r.file) < 0)
 		whole = NULL;
 	if (whole && whole[0] != '/')
 		drop_dots(whole);
@@ -60,7 +65,8 @@ static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 }
 
 /* All rows in libdw's order; false: there is no table. */
-static bool read_rows(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu, struct icf_vrows *ret)
+static bool read_rows(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
+		      struct icf_vrows *ret)
 {
 	Dwarf_Lines *lines;
 	Dwarf_Attribute attr;
@@ -159,9 +165,10 @@ static void sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
 
 static const char *show(const struct icf_vrow *r, char buf[400])
 {
-	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line, r->col,
-		 r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
-		 r->flags & F_PROLOGUE ? " prologue_end" : "", r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
+	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line,
+		 r->col, r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
+		 r->flags & F_PROLOGUE ? " prologue_end" : "",
+		 r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
 	return buf;
 }
 
@@ -184,8 +191,8 @@ static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t ad
 	return false;
 }
 
-/* The last row at or before ADDR in libdw's order, with EMPTY also of those that cover nothing, as libdw would take it; NULL: the
- * address is not covered. */
+/* The last row at or before ADDR in libdw's order, with EMPTY also of those that cover nothing, as
+ * libdw would take it; NULL: the address is not covered. */
 static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr, bool empty)
 {
 	size_t lo = LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].addr <= addr);
@@ -195,7 +202,8 @@ static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr,
 }
 
 /* The rows inside of units, one for one. */
-static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want, struct icf_vrows *have)
+static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want,
+		    struct icf_vrows *have)
 {
 	char x[400], y[400];
 	sort(want, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
@@ -205,16 +213,19 @@ static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want, s
 				*h = k < have->v.len ? &have->v.data[k] : NULL;
 		if (w && h && w->addr == h->addr) {
 			if (row_cmp(w, h))
-				icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found %s", ICF_VX(cu),
+				icf_vlog_bad(d->log, ICF_VC_LINE,
+					     "row: unit 0x%llx: expected %s, found %s", ICF_VX(cu),
 					     show(w, x), show(h, y));
 			i++;
 			k++;
 		} else if (w && (!h || w->addr < h->addr)) {
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected %s, found none", ICF_VX(cu),
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "row: unit 0x%llx: expected %s, found none", ICF_VX(cu),
 				     show(w, x));
 			i++;
 		} else {
-			icf_vlog_bad(d->log, ICF_VC_LINE, "row: unit 0x%llx: expected none, found %s", ICF_VX(cu),
+			icf_vlog_bad(d->log, ICF_VC_LINE,
+				     "row: unit 0x%llx: expected none, found %s", ICF_VX(cu),
 				     show(h, x));
 			k++;
 		}
@@ -230,7 +241,8 @@ struct sorting {
 	struct icf_vrows in, out, want, have, edge, bag;
 };
 
-/* The row in force where a unit begins, when none stands there: in OUT the unit may have it at its start. */
+/* The row in force where a unit begins, when none stands there: in OUT the unit may have it at its
+ * start. */
 static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, size_t i)
 {
 	const struct icf_v *v = d->v;
@@ -265,7 +277,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		row.cu = cu;
 		reach_over(d, cu, s, i);
 		if (row.flags & F_END) {
-			/* libdw sometimes takes an empty row at an end for the end itself, and the other way round. */
+			/* libdw sometimes takes an empty row at an end for the end itself, and the
+			 * other way round. */
 			uint32_t last = icf_v_find_end(v, va);
 			if (last == ICF_V_NONE)
 				continue;
@@ -273,7 +286,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			row.unit = last;
 			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
 			row.optional = true;
-			if (va == v->unit.data[last].end && (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias))
+			if (va == v->unit.data[last].end &&
+			    (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias))
 				add(&s->edge, &row);
 			row.used = true; /* an end */
 			if (in_group(v, last))
@@ -285,7 +299,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		d->log->checked[ICF_VC_LINE]++;
 		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->unit.data[prev] : NULL;
 		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
-		/* At its very end, with no code of its own: a folded one may have it in its sequence. */
+		/* At its very end, with no code of its own: a folded one may have it in its
+		 * sequence. */
 		if (p && prev != u && in_group(v, prev)) {
 			struct icf_vrow last = row;
 			last.addr = p->body + (va - p->old);
@@ -331,17 +346,20 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 {
 	uint32_t u = icf_v_find_new(v, va - 1), t = icf_v_find_thunk(v, va - 1);
-	if (u != ICF_V_NONE ? va == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old)
-			    : t != ICF_V_NONE && va == v->unit.data[t].entry + v->unit.data[t].thunk)
+	if (u != ICF_V_NONE
+		    ? va == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old)
+		    : t != ICF_V_NONE && va == v->unit.data[t].entry + v->unit.data[t].thunk)
 		return true;
 	for (size_t i = 0; i < s->in.v.len; i++) {
 		const struct icf_vrow *r = &s->in.v.data[i];
 		uint32_t last = r->flags & F_END ? icf_v_find_end(v, r->addr) : ICF_V_NONE;
-		if (last != ICF_V_NONE && v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
+		if (last != ICF_V_NONE &&
+		    v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
 			return true;
 		/* A sequence of nothing but its end ends nothing: it is at a place. */
 		uint64_t place;
-		if ((r->flags & F_END) && (i == 0 || (r[-1].flags & F_END)) && icf_v_code(v, r->addr, &place) && place == va)
+		if ((r->flags & F_END) && (i == 0 || (r[-1].flags & F_END)) &&
+		    icf_v_code(v, r->addr, &place) && place == va)
 			return true;
 	}
 	return false;
@@ -378,15 +396,18 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char text[400], name[200];
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
-		if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && !is_end(v, s, row.addr))
-			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "end: unit 0x%llx: expected sequences to end with their functions, found %s",
-				     ICF_VX(cu), show(&row, text));
-		else if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) && d->policy != DWR_FOLDED_ALIAS &&
-			 !end_says(v, s, &row))
-			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "end: unit 0x%llx: expected the line of the row before, found %s", ICF_VX(cu),
-				     show(&row, text));
+		if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) &&
+		    !is_end(v, s, row.addr))
+			icf_vlog_bad(
+				d->log, ICF_VC_LINE,
+				"end: unit 0x%llx: expected sequences to end with their functions, found %s",
+				ICF_VX(cu), show(&row, text));
+		else if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) &&
+			 d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, &row))
+			icf_vlog_bad(
+				d->log, ICF_VC_LINE,
+				"end: unit 0x%llx: expected the line of the row before, found %s",
+				ICF_VX(cu), show(&row, text));
 		if ((row.flags & F_END) || !icf_v_out_exec(v, row.addr))
 			continue;
 		uint32_t u = icf_v_find_new(v, row.addr);
@@ -405,15 +426,18 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		bool ok = first && same_line(first, &row);
 		for (size_t k = 0; k < s->in.v.len && !ok; k++) {
 			const struct icf_vrow *x = &s->in.v.data[k];
-			ok = x->addr == v->unit.data[t].old && (s->in.told ? x->first : !x->empty) && same_line(x, &row);
+			ok = x->addr == v->unit.data[t].old &&
+			     (s->in.told ? x->first : !x->empty) && same_line(x, &row);
 		}
 		/* Or it is the end of what lies before the first thunk. */
 		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
 			add(&s->bag, &row);
 		else if (!ok)
-			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s",
-				     ICF_VX(cu), icf_v_where(v, v->unit.data[t].old, name), show(&row, text));
+			icf_vlog_bad(
+				d->log, ICF_VC_LINE,
+				"row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s",
+				ICF_VX(cu), icf_v_where(v, v->unit.data[t].old, name),
+				show(&row, text));
 	}
 }
 
@@ -424,11 +448,11 @@ static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char x[400], y[400];
 	size_t i = 0, k = 0;
 	for (;;) {
-		while (i < s->in.v.len &&
-		       (icf_v_in_exec(v, s->in.v.data[i].addr) || icf_v_in_exec(v, s->in.v.data[i].addr - 1)))
+		while (i < s->in.v.len && (icf_v_in_exec(v, s->in.v.data[i].addr) ||
+					   icf_v_in_exec(v, s->in.v.data[i].addr - 1)))
 			i++;
-		while (k < s->out.v.len &&
-		       (icf_v_out_exec(v, s->out.v.data[k].addr) || icf_v_out_exec(v, s->out.v.data[k].addr - 1)))
+		while (k < s->out.v.len && (icf_v_out_exec(v, s->out.v.data[k].addr) ||
+					    icf_v_out_exec(v, s->out.v.data[k].addr - 1)))
 			k++;
 		const struct icf_vrow *a = i < s->in.v.len ? &s->in.v.data[i] : NULL,
 				      *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;
@@ -436,8 +460,8 @@ static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			return;
 		if (!a || !b || a->addr != b->addr || row_cmp(a, b)) {
 			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "row: unit 0x%llx, outside of the code: expected %s, found %s", ICF_VX(cu),
-				     a ? show(a, x) : "none", b ? show(b, y) : "none");
+				     "row: unit 0x%llx, outside of the code: expected %s, found %s",
+				     ICF_VX(cu), a ? show(a, x) : "none", b ? show(b, y) : "none");
 			return;
 		}
 		i++;
@@ -452,7 +476,8 @@ static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < s->edge.v.len; i++) {
 			struct icf_vrow *w = &s->edge.v.data[i];
-			if (w->optional != pass || take(&s->bag, w, w->addr) || (w->alt && take(&s->bag, w, w->alt)))
+			if (w->optional != pass || take(&s->bag, w, w->addr) ||
+			    (w->alt && take(&s->bag, w, w->alt)))
 				continue;
 			if (!w->optional)
 				icf_vlog_bad(
@@ -462,9 +487,10 @@ static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		}
 	for (size_t i = 0; i < s->bag.v.len; i++)
 		if (!s->bag.v.data[i].used)
-			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "row: unit 0x%llx: expected none at the start or end of a function, found %s",
-				     ICF_VX(cu), show(&s->bag.v.data[i], x));
+			icf_vlog_bad(
+				d->log, ICF_VC_LINE,
+				"row: unit 0x%llx: expected none at the start or end of a function, found %s",
+				ICF_VX(cu), show(&s->bag.v.data[i], x));
 }
 
 /* The row in force at both ends of each kept unit that the table speaks of. */
@@ -474,7 +500,8 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char x[400], y[400], name[200];
 	for (size_t i = 0; i < s->in.v.len && d->policy != DWR_FOLDED_ALIAS; i++) {
 		uint32_t u = s->in.v.data[i].unit;
-		if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED) || (i && s->in.v.data[i - 1].unit == u))
+		if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED) ||
+		    (i && s->in.v.data[i - 1].unit == u))
 			continue;
 		const struct icf_vunit *t = &v->unit.data[u];
 		for (int end = 0; end < 2; end++) {
@@ -482,13 +509,16 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			const struct icf_vrow *p = in_force(&s->in, t->old + off, false),
 					      *q = in_force(&s->out, t->body + off, false),
 					      *seems = in_force(&s->out, t->body + off, true);
-			/* A row of what lies before need not reach here in OUT; one that only ends here must not seem to. */
-			if (!p || p->addr < t->old || (q && seems && !row_cmp(p, q) && !row_cmp(p, seems)))
+			/* A row of what lies before need not reach here in OUT; one that only ends
+			 * here must not seem to. */
+			if (!p || p->addr < t->old ||
+			    (q && seems && !row_cmp(p, q) && !row_cmp(p, seems)))
 				continue;
-			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s", ICF_VX(cu),
-				     end ? "end" : "start", icf_v_where(v, t->old, name), ICF_VX(t->body + off),
-				     show(p, x), seems ? show(seems, y) : "none");
+			icf_vlog_bad(
+				d->log, ICF_VC_LINE,
+				"line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s",
+				ICF_VX(cu), end ? "end" : "start", icf_v_where(v, t->old, name),
+				ICF_VX(t->body + off), show(p, x), seems ? show(seems, y) : "none");
 		}
 	}
 }
@@ -499,13 +529,15 @@ static void set_comp_dir(struct icf_vdebug *d, Dwarf_Die *die)
 	d->comp_dir = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attr));
 }
 
-/* The memory is kept from unit to unit: giving it back and asking for it again costs more than the comparison. */
+/* The memory is kept from unit to unit: giving it back and asking for it again costs more than the
+ * comparison. */
 static struct sorting *scratch(struct icf_vdebug *d)
 {
 	struct sorting *s = d->rows ? d->rows : calloc(1, sizeof *s);
 	d->rows = s;
 	if (s)
-		s->in.v.len = s->out.v.len = s->want.v.len = s->have.v.len = s->edge.v.len = s->bag.v.len = 0;
+		s->in.v.len = s->out.v.len = s->want.v.len = s->have.v.len = s->edge.v.len =
+			s->bag.v.len = 0;
 	return s;
 }
 
@@ -525,20 +557,26 @@ void icf_vd_lines_deinit(struct icf_vdebug *d)
 }
 
 /* Readers go on behind an operation by its length, or by its operands. */
-static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in, const struct icf_vrows *out)
+static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in,
+			  const struct icf_vrows *out)
 {
 	if (out->odd && !(in && in->odd))
-		icf_vlog_bad(d->log, ICF_VC_LINE, "operation: unit 0x%llx: expected each as long as its operands, found another", ICF_VX(cu));
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"operation: unit 0x%llx: expected each as long as its operands, found another",
+			ICF_VX(cu));
 }
 
-/* Has a unit of this part had the same tables, or this much of them?  Of the units' directories, which names of files may begin with, the
- * first one counts, as it does for libdw, which reads a table once. */
+/* Has a unit of this part had the same tables, or this much of them?  Of the units' directories,
+ * which names of files may begin with, the first one counts, as it does for libdw, which reads a
+ * table once. */
 enum much { HEADER, NAKED, DIRECTORY };
 static bool lines_seen(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, enum much much)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word from, to;
-	if (dwarf_formudata(dwarf_attr(a, DW_AT_stmt_list, &attr), &from) || dwarf_formudata(dwarf_attr(b, DW_AT_stmt_list, &attr), &to))
+	if (dwarf_formudata(dwarf_attr(a, DW_AT_stmt_list, &attr), &from) ||
+	    dwarf_formudata(dwarf_attr(b, DW_AT_stmt_list, &attr), &to))
 		return false;
 	for (uint64_t m = much; m <= DIRECTORY; m++)
 		if (icf_vseen(d, &(struct icf_vkey){ { ICF_VSEEN_LINES, from, to, m } }))
@@ -551,7 +589,8 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	set_comp_dir(d, a);
 	uint64_t cu = (uint64_t)dwarf_dieoffset(a);
-	/* A type unit shares the table of its compile unit, for the names of files; libdw would read it for each. */
+	/* A type unit shares the table of its compile unit, for the names of files; libdw would
+	 * read it for each. */
 	int tag = dwarf_tag(a);
 	if (tag == DW_TAG_type_unit) {
 		if (!lines_seen(d, a, b, HEADER))
@@ -576,11 +615,11 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 			compare_ends(d, cu, s);
 		} else
 			icf_vlog_bad(d->log, ICF_VC_LINE,
-				     "table: unit 0x%llx: expected one that libdw reads, found: %s", ICF_VX(cu),
-				     dwarf_errmsg(-1));
+				     "table: unit 0x%llx: expected one that libdw reads, found: %s",
+				     ICF_VX(cu), dwarf_errmsg(-1));
 	}
-	bool nomem = s->in.nomem || s->out.nomem || s->want.nomem || s->have.nomem || s->edge.nomem || s->bag.nomem ||
-		     d->group.nomem;
+	bool nomem = s->in.nomem || s->out.nomem || s->want.nomem || s->have.nomem ||
+		     s->edge.nomem || s->bag.nomem || d->group.nomem;
 	return nomem ? &elfrw_err_nomem : NULL;
 }
 
@@ -590,7 +629,8 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 	set_comp_dir(d, b);
 	if (!read_rows(d->v, &d->out, b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
-			     "table: artificial unit: expected one that libdw reads, found: %s", dwarf_errmsg(-1));
+			     "table: artificial unit: expected one that libdw reads, found: %s",
+			     dwarf_errmsg(-1));
 	check_lengths(d, (uint64_t)dwarf_dieoffset(b), NULL, &rows);
 	for (size_t i = 0; i < rows.v.len; i++)
 		keep(d, &d->artificial, rows.v.data[i]);
@@ -663,11 +703,13 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
 	if (member == UINT32_MAX)
 		return;
-	unsigned have = v->note.member[member].rows.status, want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
+	unsigned have = v->note.member[member].rows.status,
+		 want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
 	/* Rows that only differ in what is no place may be kept, too. */
 	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
 		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
-			     icf_v_where(v, v->unit.data[u].old, name), status_text[want], status_text[have]);
+			     icf_v_where(v, v->unit.data[u].old, name), status_text[want],
+			     status_text[have]);
 	icf_vd_sequence(d, u);
 }
 
@@ -680,9 +722,11 @@ static void check_others(struct icf_vdebug *d, const uint8_t *told)
 	for (size_t i = 0; i < v->note.n_members && v->has_note; i++) {
 		const struct dwr_icfold_member *m = &v->note.member[i];
 		bool folded = v->unit.data[m->unit].flags & ICF_V_FOLDED;
-		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE || (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
+		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE ||
+		    (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s", icf_v_where(v, v->unit.data[m->unit].old, name),
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s",
+			     icf_v_where(v, v->unit.data[m->unit].old, name),
 			     status_text[m->rows.status]);
 	}
 }
@@ -707,7 +751,8 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 			i += run_at(group, i).n;
 			continue;
 		}
-		/* Several tables may speak of one function that the linker kept once; one of them has to be right. */
+		/* Several tables may speak of one function that the linker kept once; one of them
+		 * has to be right. */
 		for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
 			r = run_at(group, i);
 			const struct icf_vrow *gap = NULL;
@@ -717,7 +762,8 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 				add(&all, w);
 				any |= !w->optional;
 				if (!gap && !w->optional &&
-				    !(art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)))
+				    !(art->v.len &&
+				      bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)))
 					gap = w;
 			}
 			if (!any)
@@ -732,9 +778,10 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		if (certain)
 			check_status(d, u, same);
 		if (certain && !same && !there)
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
-				     "row: of the folded %s: expected %s in the artificial unit, found none",
-				     icf_v_where(v, v->unit.data[u].old, name), show(missing, x));
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"row: of the folded %s: expected %s in the artificial unit, found none",
+				icf_v_where(v, v->unit.data[u].old, name), show(missing, x));
 	}
 	check_others(d, told);
 	free(told);
@@ -746,32 +793,41 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 		if (h->flags & F_END) {
 			uint32_t u = icf_v_find_new(v, h->addr - 1);
 			bool end = u != ICF_V_NONE &&
-				   h->addr == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old);
+				   h->addr == v->unit.data[u].body +
+						      (v->unit.data[u].end - v->unit.data[u].old);
 			for (size_t k = 0; k < all.v.len && !end && u != ICF_V_NONE; k++)
 				end = all.v.data[k].addr == h->addr && all.v.data[k].used;
-			if (!end && !(v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte + 1))
+			if (!end && !(v->has_note && v->note.map.trap_byte &&
+				      h->addr == v->note.map.trap_byte + 1))
 				icf_vlog_bad(
 					d->log, ICF_VC_FOLDED_LINE,
 					"end: artificial unit: expected sequences to end with their functions, found %s",
 					show(h, x));
 		}
 		/* The unit's own range is one byte that no PC ever has. */
-		bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte && !h->empty;
+		bool trap = v->has_note && v->note.map.trap_byte &&
+			    h->addr == v->note.map.trap_byte && !h->empty;
 		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
-		if (trap && !(h->flags & F_END) && (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
-				     "row: artificial unit: expected no other file for its own byte, found %s",
-				     show(h, x));
+		if (trap && !(h->flags & F_END) &&
+		    (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"row: artificial unit: expected no other file for its own byte, found %s",
+				show(h, x));
 		own |= trap && !(h->flags & F_END);
 		if ((h->flags & F_END) || trap)
 			continue;
 		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, by_all))
-			icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
-				     "row: of the artificial unit: expected a folded function's, found %s", show(h, x));
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"row: of the artificial unit: expected a folded function's, found %s",
+				show(h, x));
 	}
 	if (art->v.len && !own && v->has_note && v->note.map.trap_byte)
-		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE, "row: artificial unit: expected one for its own byte 0x%llx, found none",
-			     ICF_VX(v->note.map.trap_byte));
+		icf_vlog_bad(
+			d->log, ICF_VC_FOLDED_LINE,
+			"row: artificial unit: expected one for its own byte 0x%llx, found none",
+			ICF_VX(v->note.map.trap_byte));
 	bool nomem = all.nomem;
 	VEC_FREE(&all.v);
 	return nomem ? &elfrw_err_nomem : NULL;

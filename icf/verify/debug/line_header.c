@@ -1,5 +1,5 @@
-/* line_header.c: what stands before the rows of a line table, byte for byte; tables that no unit names; and the file names that
- * outlive the handle they were read with. */
+/* line_header.c: what stands before the rows of a line table, byte for byte; tables that no unit
+ * names; and the file names that outlive the handle they were read with. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -59,10 +59,12 @@ const char *icf_vnames_get(struct icf_vnames *names, const char *text)
 	return names->slot[k];
 }
 
-/* The header of the table at OFF: version to the end of the file names (DWARF 5, section 6.2.4); empty: none that makes sense. */
+/* The header of the table at OFF: version to the end of the file names (DWARF 5, section 6.2.4);
+ * empty: none that makes sense. */
 static struct elfrw_rbuf header_at(const Elf_Data *data, uint64_t off)
 {
-	struct elfrw_rbuf none = elfrw_rbuf(NULL, 0), r = data ? elfrw_rbuf(data->d_buf, data->d_size) : none;
+	struct elfrw_rbuf none = elfrw_rbuf(NULL, 0),
+			  r = data ? elfrw_rbuf(data->d_buf, data->d_size) : none;
 	elfrw_rbuf_seek(&r, off);
 	bool wide = elfrw_rbuf_u32(&r) == 0xffffffff;
 	if (wide)
@@ -81,7 +83,8 @@ static bool same_bytes(struct elfrw_rbuf p, struct elfrw_rbuf q)
 	return n == elfrw_rbuf_left(&q) && (!n || memcmp(p.pos, q.pos, n) == 0);
 }
 
-/* Passes over one table of R, and zeros before it, which linkers leave; false: there is none any more. */
+/* Passes over one table of R, and zeros before it, which linkers leave; false: there is none any
+ * more. */
 static bool next_table(struct elfrw_rbuf *r, uint64_t *off)
 {
 	uint64_t size = 0;
@@ -97,7 +100,8 @@ static bool next_table(struct elfrw_rbuf *r, uint64_t *off)
 	return size && elfrw_rbuf_ok(r);
 }
 
-/* Directories, files with their checksums, what the opcodes mean: rows show only the files that they name. */
+/* Directories, files with their checksums, what the opcodes mean: rows show only the files that
+ * they name. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b)
 {
 	Dwarf_Attribute x, y;
@@ -110,30 +114,36 @@ void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_D
 			  q = header_at(icf_vd_section(&d->out, ".debug_line"), to);
 	d->log->checked[ICF_VC_LINE]++;
 	if (!same_bytes(p, q))
-		icf_vlog_bad(d->log, ICF_VC_LINE, "header: unit 0x%llx: expected the same directories, files and opcodes, found others",
-			     ICF_VX(cu));
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"header: unit 0x%llx: expected the same directories, files and opcodes, found others",
+			ICF_VX(cu));
 }
 
-/* Tables that no unit names, as assemblers make them: who reads the section from its start (dwarf_next_lines(), eu-readelf, objdump)
- * finds them.  The N-th table of IN is the N-th of OUT, however long its rows became.  One look at each. */
+/* Tables that no unit names, as assemblers make them: who reads the section from its start
+ * (dwarf_next_lines(), eu-readelf, objdump) finds them.  The N-th table of IN is the N-th of OUT,
+ * however long its rows became.  One look at each. */
 void icf_vd_line_headers(struct icf_vdebug *d)
 {
-	const Elf_Data *in = icf_vd_section(&d->in, ".debug_line"), *out = icf_vd_section(&d->out, ".debug_line");
+	const Elf_Data *in = icf_vd_section(&d->in, ".debug_line"),
+		       *out = icf_vd_section(&d->out, ".debug_line");
 	struct elfrw_rbuf a = elfrw_rbuf(in ? in->d_buf : NULL, in ? in->d_size : 0),
 			  b = elfrw_rbuf(out ? out->d_buf : NULL, out ? out->d_size : 0);
 	uint64_t x, y;
 	while (next_table(&a, &x)) {
 		bool there = next_table(&b, &y);
-		struct elfrw_rbuf p = header_at(in, x), q = there ? header_at(out, y) : elfrw_rbuf(NULL, 0);
+		struct elfrw_rbuf p = header_at(in, x),
+				  q = there ? header_at(out, y) : elfrw_rbuf(NULL, 0);
 		/* Not a table: what lies between two is not zeros only. */
 		if (!elfrw_rbuf_left(&p))
 			return;
 		d->log->checked[ICF_VC_LINE]++;
 		if (same_bytes(p, q))
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_LINE,
-			     "header: line table at 0x%llx: expected the same directories, files and opcodes, found %s", ICF_VX(x),
-			     there ? "others" : "no table");
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"header: line table at 0x%llx: expected the same directories, files and opcodes, found %s",
+			ICF_VX(x), there ? "others" : "no table");
 		return;
 	}
 }

@@ -1,10 +1,11 @@
-/* line_tail.c: which rows of a line table cover no byte because they stand where their sequence ends; and which is the first of
- * its sequence where a function begins that has a thunk.
+/* line_tail.c: which rows of a line table cover no byte because they stand where their sequence
+ * ends; and which is the first of its sequence where a function begins that has a thunk.
  *
- * libdw lays the rows of all sequences in one list by address and does not say which sequence one is of; so a row at the end of
- * one function looks like one at the start of the next.  The program of opcodes is walked here once more, for addresses and line
- * numbers alone, and what it says is put to libdw's rows by their order: by address, ends first, then as in the program.  Where
- * the two do not agree nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
+ * libdw lays the rows of all sequences in one list by address and does not say which sequence one
+ * is of; so a row at the end of one function looks like one at the start of the next.  The program
+ * of opcodes is walked here once more, for addresses and line numbers alone, and what it says is
+ * put to libdw's rows by their order: by address, ends first, then as in the program.  Where the
+ * two do not agree nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/debug/debug.h"
@@ -22,8 +23,9 @@ struct walk {
 	const struct icf_v *v;
 	VEC(struct row) row;
 	VEC(uint64_t) at; /* addresses where there are such rows */
-	size_t from;	  /* the first row of the sequence */
-	bool odd;	  /* the length of an operation is not that of its operands, which libdw does not mind */
+	size_t from;      /* the first row of the sequence */
+	bool odd; /* the length of an operation is not that of its operands, which libdw does not
+		     mind */
 	bool nomem;
 };
 
@@ -92,7 +94,8 @@ static bool walk(struct walk *w, struct elfrw_rbuf r)
 	int line_base = (int8_t)elfrw_rbuf_u8(&r);
 	unsigned line_range = elfrw_rbuf_u8(&r), base = elfrw_rbuf_u8(&r);
 	const uint8_t *length = elfrw_rbuf_take(&r, base ? base - 1 : 0);
-	if (r.bad || version < 2 || version > 5 || max_ops != 1 || !line_range || !length || header > size)
+	if (r.bad || version < 2 || version > 5 || max_ops != 1 || !line_range || !length ||
+	    header > size)
 		return false;
 	elfrw_rbuf_seek(&r, program);
 	uint64_t addr = 0;
@@ -113,7 +116,8 @@ static bool walk(struct walk *w, struct elfrw_rbuf r)
 				elfrw_rbuf_skip(&operand, 8);
 			else if (*ext == DW_LNE_set_discriminator)
 				elfrw_rbuf_uleb(&operand);
-			w->odd |= *ext <= DW_LNE_set_discriminator && *ext != DW_LNE_define_file && (operand.bad || elfrw_rbuf_left(&operand));
+			w->odd |= *ext <= DW_LNE_set_discriminator && *ext != DW_LNE_define_file &&
+				  (operand.bad || elfrw_rbuf_left(&operand));
 			if (*ext == DW_LNE_end_sequence) {
 				push(w, addr, line, true);
 				addr = 0;
@@ -168,10 +172,12 @@ static bool mark(const struct row *r, size_t n, struct icf_vrows *rows)
 	return true;
 }
 
-struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off, struct icf_vrows *rows)
+struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off,
+				    struct icf_vrows *rows)
 {
 	struct walk w = { .v = v };
-	struct elfrw_rbuf r = elfrw_rbuf(section ? section->d_buf : NULL, section ? section->d_size : 0);
+	struct elfrw_rbuf r =
+		elfrw_rbuf(section ? section->d_buf : NULL, section ? section->d_size : 0);
 	elfrw_rbuf_seek(&r, off);
 	bool ok = !r.bad && walk(&w, r);
 	rows->told = ok;
@@ -180,7 +186,8 @@ struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *secti
 		size_t n = 0;
 		qsort(w.at.data, w.at.len, sizeof *w.at.data, elfrw_u64_order);
 		for (size_t i = 0; i < w.row.len; i++)
-			if (bsearch(&w.row.data[i].addr, w.at.data, w.at.len, sizeof *w.at.data, elfrw_u64_order))
+			if (bsearch(&w.row.data[i].addr, w.at.data, w.at.len, sizeof *w.at.data,
+				    elfrw_u64_order))
 				w.row.data[n++] = w.row.data[i];
 		qsort(w.row.data, n, sizeof *w.row.data, by_place);
 		for (size_t i = 0, k; i < n; i = k) {

@@ -12,8 +12,8 @@ const char *icf_vd_die(Dwarf_Die *die, char buf[200])
 	const char *n = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attr));
 	if (!n)
 		n = dwarf_diename(die);
-	snprintf(buf, 200, "DIE 0x%llx (tag 0x%x, %.120s)", ICF_VX(dwarf_dieoffset(die)), (unsigned)dwarf_tag(die),
-		 n ? n : "no name");
+	snprintf(buf, 200, "DIE 0x%llx (tag 0x%x, %.120s)", ICF_VX(dwarf_dieoffset(die)),
+		 (unsigned)dwarf_tag(die), n ? n : "no name");
 	return buf;
 }
 
@@ -27,7 +27,8 @@ static bool end_of(const struct icf_v *v, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b, uint64_t *want)
+bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a, uint64_t b,
+		    uint64_t *want)
 {
 	const struct icf_v *v = d->v;
 	uint64_t r;
@@ -53,13 +54,15 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 		if (*want == b)
 			return true;
 		if (a == x->old) {
-			/* The entry of a folded function is at its thunk.  A label at the end of a function lies there. */
+			/* The entry of a folded function is at its thunk.  A label at the end of a
+			 * function lies there. */
 			if (x->thunk && x->entry == b)
 				return true;
 			if (how == ICF_VD_POINT && end_of(v, a, &r) && r == b)
 				return true;
 		}
-		return (x->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP && !icf_v_out_exec(v, b);
+		return (x->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP &&
+		       !icf_v_out_exec(v, b);
 	}
 	if (end_of(v, a, &r) && r == b)
 		return true;
@@ -67,8 +70,8 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	return icf_v_out_exec(v, b) || !b;
 }
 
-const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na, Dwarf_Attribute *y,
-			Dwarf_Op *b, size_t nb)
+const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na,
+			Dwarf_Attribute *y, Dwarf_Op *b, size_t nb)
 {
 	uint64_t want;
 	if (na != nb)
@@ -99,21 +102,21 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 		}
 		case DW_OP_entry_value:
 		case DW_OP_GNU_entry_value:
-		case DW_OP_implicit_value:
-		{
+		case DW_OP_implicit_value: {
 			/* number2: where the block is in memory, with its length before it */
 			Dwarf_Attribute p, q;
 			Dwarf_Block s, t;
 			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formblock(&p, &s))
 				break;
-			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formblock(&q, &t) || s.length != t.length ||
-			    memcmp(s.data, t.data, s.length) != 0)
+			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formblock(&q, &t) ||
+			    s.length != t.length || memcmp(s.data, t.data, s.length) != 0)
 				return "the same block";
 			break;
 		}
 		case DW_OP_const_type:
 		case DW_OP_GNU_const_type: {
-			const uint8_t *p = (void *)(uintptr_t)a[i].number2, *q = (void *)(uintptr_t)b[i].number2;
+			const uint8_t *p = (void *)(uintptr_t)a[i].number2,
+				      *q = (void *)(uintptr_t)b[i].number2;
 			if (a[i].number != b[i].number || memcmp(p, q, (size_t)*p + 1) != 0)
 				return "the same typed constant";
 			break;
@@ -150,8 +153,8 @@ static bool read_entries(struct icf_vdebug *d, Dwarf_Attribute *attr, entries *r
 	return off == 0;
 }
 
-void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la, Dwarf_Attribute *vb,
-		  Dwarf_Attribute *lb)
+void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la,
+		  Dwarf_Attribute *vb, Dwarf_Attribute *lb)
 {
 	Dwarf_Half version = 0;
 	Dwarf_Word oa, ob, ea, eb;
@@ -159,12 +162,14 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
 	const Elf_Data *da = d->in.loc[version >= 5], *db = d->out.loc[version >= 5];
 	/* The pairs of views lie between where DW_AT_GNU_locviews says and the list itself. */
-	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) || !da || oa > ea ||
-	    ea > da->d_size)
+	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) ||
+	    !da || oa > ea || ea > da->d_size)
 		return;
 	d->log->checked[ICF_VC_LOCATION]++;
-	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb || eb > db->d_size) {
-		icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected before their list, found elsewhere",
+	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb ||
+	    eb > db->d_size) {
+		icf_vlog_bad(d->log, ICF_VC_LOCATION,
+			     "views: %s: expected before their list, found elsewhere",
 			     icf_vd_die(die, name));
 		return;
 	}
@@ -173,7 +178,8 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	while (elfrw_rbuf_left(&a) || elfrw_rbuf_left(&b)) {
 		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
 		if (a.bad || b.bad || x != y) {
-			icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected the same, found others",
+			icf_vlog_bad(d->log, ICF_VC_LOCATION,
+				     "views: %s: expected the same, found others",
 				     icf_vd_die(die, name));
 			return;
 		}
@@ -181,9 +187,11 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 }
 
 /* Does nothing of OUT lie in [LO, HI), where the code of units A and B is on either side? */
-static bool only_padding(const struct icf_v *v, const struct icf_vunit *a, const struct icf_vunit *b, uint64_t lo, uint64_t hi)
+static bool only_padding(const struct icf_v *v, const struct icf_vunit *a,
+			 const struct icf_vunit *b, uint64_t lo, uint64_t hi)
 {
-	if (hi < lo || a->exec != b->exec || (v->has_note && v->note.map.trap_byte >= lo && v->note.map.trap_byte < hi))
+	if (hi < lo || a->exec != b->exec ||
+	    (v->has_note && v->note.map.trap_byte >= lo && v->note.map.trap_byte < hi))
 		return false;
 	size_t unit = LOWER_BOUND(0, v->n_new, mid, v->unit.data[v->by_new[mid]].body < lo);
 	size_t thunk = LOWER_BOUND(0, v->n_thunk, mid, v->unit.data[v->by_thunk[mid]].entry < lo);
@@ -191,15 +199,17 @@ static bool only_padding(const struct icf_v *v, const struct icf_vunit *a, const
 	       (thunk == v->n_thunk || v->unit.data[v->by_thunk[thunk]].entry >= hi);
 }
 
-/* One entry of IN cut at units, against the entries of OUT from *K on; one of these may cover what follows on each other there as
- * it does in IN.  NULL: found, or need not be there. */
-static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out, size_t *k,
-			      Dwarf_Attribute *x, Dwarf_Attribute *y, bool views, uint64_t *want_lo, uint64_t *want_hi)
+/* One entry of IN cut at units, against the entries of OUT from *K on; one of these may cover what
+ * follows on each other there as it does in IN.  NULL: found, or need not be there. */
+static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out,
+			      size_t *k, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views,
+			      uint64_t *want_lo, uint64_t *want_hi)
 {
 	const struct icf_v *v = d->v;
 	bool any = e->lo == 0 && e->hi == UINT64_MAX; /* the default entry */
 	uint64_t lo = e->lo, done = 0;
-	const struct entry *open = NULL;	 /* is equal up to `done`, the end of unit `last`, and goes on */
+	const struct entry *open =
+		NULL; /* is equal up to `done`, the end of unit `last`, and goes on */
 	const struct icf_vunit *last = NULL;
 	do {
 		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
@@ -210,8 +220,8 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 			/* Padding, or the end of a function: an empty entry there says nothing. */
 			uint32_t next = icf_v_find_after(v, lo);
 			uint64_t r;
-			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) && out->data[*k].lo == r &&
-			    out->data[*k].hi == r &&
+			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) &&
+			    out->data[*k].lo == r && out->data[*k].hi == r &&
 			    !icf_vd_expr(d, x, e->op, e->n, y, out->data[*k].op, out->data[*k].n))
 				++*k;
 			if (next == ICF_V_NONE || v->unit.data[next].old >= e->hi)
@@ -241,7 +251,8 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 			const struct entry *o = &out->data[try];
 			bool more = n && o->lo == wl && o->hi > wh && to == n->end && to < e->hi;
 			bool same = (o->lo == wl && o->hi == wh) || more;
-			/* What has lost its place, with nothing kept of folded functions: if it is not at the kept copy's a little further on. */
+			/* What has lost its place, with nothing kept of folded functions: if it is
+			 * not at the kept copy's a little further on. */
 			if (!same && folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)))
 				same = !(try + 1 < out->len && out->data[try + 1].lo == wl &&
 					 out->data[try + 1].hi == wh);
@@ -300,8 +311,8 @@ void icf_vd_loclist_deinit(struct icf_vdebug *d)
 	d->entries = NULL;
 }
 
-void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded, Dwarf_Attribute *x,
-		    Dwarf_Attribute *y, bool views)
+void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded,
+		    Dwarf_Attribute *x, Dwarf_Attribute *y, bool views)
 {
 	struct both *both = d->entries ? d->entries : calloc(1, sizeof *both);
 	d->entries = both;
@@ -312,7 +323,9 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 	both->a.len = both->b.len = 0;
 	size_t k = 0;
 	struct icf_vkey key;
-	bool keyed = icf_vseen_list(d, ICF_VSEEN_LOCATIONS, (uint64_t)folded << 2 | (uint64_t)dead << 1 | views, x, y, &key);
+	bool keyed =
+		icf_vseen_list(d, ICF_VSEEN_LOCATIONS,
+			       (uint64_t)folded << 2 | (uint64_t)dead << 1 | views, x, y, &key);
 	if (keyed && icf_vseen(d, &key))
 		return;
 	char name[200];
@@ -341,9 +354,9 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		icf_vlog_bad(
 			d->log, ICF_VC_LOCATION,
 			"entry: %s, attribute 0x%x (0x%llx to 0x%llx -> 0x%llx to 0x%llx): expected %s, found %s0x%llx to 0x%llx",
-			icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi), ICF_VX(wl),
-			ICF_VX(wh), why, k < b.len ? "" : "none; ", ICF_VX(k < b.len ? b.data[k].lo : 0),
-			ICF_VX(k < b.len ? b.data[k].hi : 0));
+			icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi),
+			ICF_VX(wl), ICF_VX(wh), why, k < b.len ? "" : "none; ",
+			ICF_VX(k < b.len ? b.data[k].lo : 0), ICF_VX(k < b.len ? b.data[k].hi : 0));
 		return;
 	}
 	/* Empty entries stand where one of the input's does. */
@@ -368,9 +381,10 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) ||
 		    (folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
 			continue;
-		icf_vlog_bad(d->log, ICF_VC_LOCATION,
-			     "entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one",
-			     icf_vd_die(die, name), x->code, ICF_VX(o->lo), ICF_VX(o->hi));
+		icf_vlog_bad(
+			d->log, ICF_VC_LOCATION,
+			"entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one",
+			icf_vd_die(die, name), x->code, ICF_VX(o->lo), ICF_VX(o->hi));
 		return;
 	}
 	if (keyed && a.len + b.len > ICF_VSEEN_LONG)

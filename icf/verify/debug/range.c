@@ -1,7 +1,8 @@
 /* range.c: the ranges of a DIE, and what .debug_icfold keeps of them.
  *
- * A folded function's DIE, and those of its scopes, cover nothing but its thunk any more; what they lost is in the overlay.  Ranges are
- * compared as sets, cut at units.  A list that many DIEs state is compared for the first of them. */
+ * A folded function's DIE, and those of its scopes, cover nothing but its thunk any more; what they
+ * lost is in the overlay.  Ranges are compared as sets, cut at units.  A list that many DIEs state
+ * is compared for the first of them. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
@@ -80,7 +81,8 @@ static void check_overlay(struct icf_vdebug *d, Dwarf_Die *a, overlay_list *lost
 		same = overlay_cmp(&d->overlay[lo + i], &lost->data[i]) == 0;
 	char name[200];
 	if (!same)
-		icf_vlog_bad(d->log, ICF_VC_OVERLAY, "overlay: %s: expected the %zu ranges that it lost, found %zu%s",
+		icf_vlog_bad(d->log, ICF_VC_OVERLAY,
+			     "overlay: %s: expected the %zu ranges that it lost, found %zu%s",
 			     icf_vd_die(a, name), lost->len, n, n == lost->len ? " others" : "");
 }
 
@@ -109,26 +111,30 @@ static void single_owners(struct icf_vdebug *d, size_t from)
 {
 	size_t n = from;
 	if (d->owner.len > from + 1)
-		qsort(d->owner.data + from, d->owner.len - from, sizeof *d->owner.data, owner_order);
+		qsort(d->owner.data + from, d->owner.len - from, sizeof *d->owner.data,
+		      owner_order);
 	for (size_t i = from; i < d->owner.len; i++)
 		if (i == from || d->owner.data[i].unit != d->owner.data[n - 1].unit)
 			d->owner.data[n++] = d->owner.data[i];
 	d->owner.len = n;
 }
 
-/* Does a range of DIE A of IN, or the part of one in some unit, begin or end where VA is the image of? */
+/* Does a range of DIE A of IN, or the part of one in some unit, begin or end where VA is the image
+ * of? */
 static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
 {
 	const struct icf_v *v = d->v;
 	Dwarf_Addr base, lo, hi;
 	uint64_t want;
 	for (ptrdiff_t off = 0; (off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0;) {
-		if (icf_vd_address(d, ICF_VD_POINT, lo, va, &want) || icf_vd_address(d, ICF_VD_END, hi, va, &want))
+		if (icf_vd_address(d, ICF_VD_POINT, lo, va, &want) ||
+		    icf_vd_address(d, ICF_VD_END, hi, va, &want))
 			return true;
 		uint32_t u = icf_v_find_new(v, va);
 		/* A unit in the middle of the range. */
-		for (uint32_t i = icf_v_find(v, lo);
-		     u != ICF_V_NONE && i != ICF_V_NONE && i < v->unit.len && v->unit.data[i].old < hi; i++)
+		for (uint32_t i = icf_v_find(v, lo); u != ICF_V_NONE && i != ICF_V_NONE &&
+						     i < v->unit.len && v->unit.data[i].old < hi;
+		     i++)
 			if (v->unit.data[i].body == va)
 				return true;
 	}
@@ -172,8 +178,9 @@ static bool dead_ranges_same(range_list *a, range_list *b)
 	return true;
 }
 
-/* Can the unit's range become several?  Ranges take the place of DW_AT_high_pc; its form may be too small for them (64-bit DWARF
- * with DW_FORM_data4), and thunks, away from the rest, are without a unit then. */
+/* Can the unit's range become several?  Ranges take the place of DW_AT_high_pc; its form may be too
+ * small for them (64-bit DWARF with DW_FORM_data4), and thunks, away from the rest, are without a
+ * unit then. */
 static bool has_room(Dwarf_Die *unit)
 {
 	Dwarf_Attribute attr;
@@ -182,7 +189,8 @@ static bool has_room(Dwarf_Die *unit)
 	if (dwarf_hasattr(unit, DW_AT_ranges) || !dwarf_attr(unit, DW_AT_high_pc, &attr) ||
 	    !dwarf_cu_die(unit->cu, &die, NULL, NULL, NULL, &offset_size, NULL, NULL))
 		return true;
-	return attr.form == DW_FORM_addr || attr.form == DW_FORM_data8 || (attr.form == DW_FORM_data4 && offset_size == 4);
+	return attr.form == DW_FORM_addr || attr.form == DW_FORM_data8 ||
+	       (attr.form == DW_FORM_data4 && offset_size == 4);
 }
 
 /* A list that was right: the units of which it made DIEs owners, and what it loses. */
@@ -209,7 +217,8 @@ void icf_vd_ranges_deinit(struct icf_vdebug *d)
 }
 
 /* The list of KEY, with OWNER[0 .. N) and LOST, is right. */
-static void keep_list(struct icf_vdebug *d, const struct icf_vkey *key, const struct icf_vowner *owner, size_t n, const overlay_list *lost)
+static void keep_list(struct icf_vdebug *d, const struct icf_vkey *key,
+		      const struct icf_vowner *owner, size_t n, const overlay_list *lost)
 {
 	struct icf_vranges *r = d->ranges ? d->ranges : calloc(1, sizeof *r);
 	d->ranges = r;
@@ -230,8 +239,10 @@ static void keep_list(struct icf_vdebug *d, const struct icf_vkey *key, const st
 		slot->lost.data[slot->lost.len++] = lost->data[i];
 }
 
-/* The list of KEY was right for another DIE, and is for this one.  Time is that of what .debug_icfold has to say of it. */
-static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_Die *die, bool overlaid)
+/* The list of KEY was right for another DIE, and is for this one.  Time is that of what
+ * .debug_icfold has to say of it. */
+static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_Die *die,
+			bool overlaid)
 {
 	struct icf_vranges *r = d->ranges;
 	uint32_t id = icf_vseen_add(d, key);
@@ -241,7 +252,8 @@ static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_
 	for (size_t j = 0; k && j < k->owner.len; j++) {
 		struct icf_vowner *slot = VEC_PUSH(&d->owner);
 		if (slot)
-			*slot = (struct icf_vowner){ k->owner.data[j], (uint64_t)dwarf_dieoffset(die) };
+			*slot = (struct icf_vowner){ k->owner.data[j],
+						     (uint64_t)dwarf_dieoffset(die) };
 		else
 			d->log->nomem = true;
 	}
@@ -250,20 +262,24 @@ static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_
 }
 
 /* What the ranges of both DIEs are right by, when both are lists that others may share. */
-static bool ranges_key(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead, struct icf_vkey *ret)
+static bool ranges_key(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead,
+		       struct icf_vkey *ret)
 {
 	Dwarf_Attribute x, y;
 	int tag = dwarf_tag(a);
-	if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || !dwarf_attr(a, DW_AT_ranges, &x) || !dwarf_attr(b, DW_AT_ranges, &y) ||
+	if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit ||
+	    !dwarf_attr(a, DW_AT_ranges, &x) || !dwarf_attr(b, DW_AT_ranges, &y) ||
 	    dwarf_hasattr(a, DW_AT_high_pc) || dwarf_hasattr(b, DW_AT_high_pc))
 		return false;
-	return icf_vseen_list(d, ICF_VSEEN_RANGES, (uint64_t)dead << 1 | (tag == DW_TAG_subprogram), &x, &y, ret);
+	return icf_vseen_list(d, ICF_VSEEN_RANGES, (uint64_t)dead << 1 | (tag == DW_TAG_subprogram),
+			      &x, &y, ret);
 }
 
 void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 {
 	struct icf_vkey key = { 0 };
-	bool keyed = ranges_key(d, a, b, dead, &key), overlaid = d->policy == DWR_FOLDED_OVERLAY && d->v->has_note;
+	bool keyed = ranges_key(d, a, b, dead, &key),
+	     overlaid = d->policy == DWR_FOLDED_OVERLAY && d->v->has_note;
 	size_t n = 0, n_owners = d->owner.len;
 	struct icf_vset want = { 0 }, have = { 0 };
 	range_list dead_in = { 0 }, dead_out = { 0 };
@@ -273,7 +289,8 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	int tag = dwarf_tag(a);
-	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit,
+	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit ||
+		     tag == DW_TAG_partial_unit,
 	     readable = true;
 	const char *why = NULL;
 	char buf[200], name[200];
@@ -307,13 +324,16 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 		n++;
 		if (dead || ((lo < hi || empties) && !icf_v_out_exec(d->v, lo)))
 			add_range(d, &dead_out, lo, hi);
-		if (lo >= hi && !dead && icf_v_out_exec(d->v, lo) && (lo > hi || !is_image(d, a, lo))) {
-			snprintf(buf, sizeof buf,
-				 "expected empty ranges where the input's begin, found 0x%llx to 0x%llx", ICF_VX(lo),
-				 ICF_VX(hi));
+		if (lo >= hi && !dead && icf_v_out_exec(d->v, lo) &&
+		    (lo > hi || !is_image(d, a, lo))) {
+			snprintf(
+				buf, sizeof buf,
+				"expected empty ranges where the input's begin, found 0x%llx to 0x%llx",
+				ICF_VX(lo), ICF_VX(hi));
 			why = buf;
 		} else if (!dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
-			snprintf(buf, sizeof buf, "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
+			snprintf(buf, sizeof buf,
+				 "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
 				 ICF_VX(hi));
 			why = buf;
 		}
@@ -326,7 +346,9 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 		want.thunk.len = 0;
 	if (!why && readable)
 		why = icf_vset_differ(&want, &have, d,
-				      owner && d->policy == DWR_FOLDED_OVERLAY && (tag == DW_TAG_subprogram || has_room(a)), buf, sizeof buf);
+				      owner && d->policy == DWR_FOLDED_OVERLAY &&
+					      (tag == DW_TAG_subprogram || has_room(a)),
+				      buf, sizeof buf);
 	if (!why && readable && !dead_ranges_same(&dead_in, &dead_out))
 		why = "expected the ranges of code that was left out to be what they were, found others";
 	d->log->checked[ICF_VC_DIE_RANGE]++;

@@ -1,8 +1,8 @@
 /* seen.c: the lists and tables that were compared already, and found right.
  *
- * Any number of entries may state one list, and any number of units one line table; to compare it for each of them would cost the
- * square of a file's size.  Keys are what the answer depends on, whole, in a balanced tree: no file can choose its numbers so that
- * looking one up takes long. */
+ * Any number of entries may state one list, and any number of units one line table; to compare it
+ * for each of them would cost the square of a file's size.  Keys are what the answer depends on,
+ * whole, in a balanced tree: no file can choose its numbers so that looking one up takes long. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
 #include <search.h>
@@ -15,7 +15,8 @@ struct seen {
 
 static int order(const void *pa, const void *pb)
 {
-	const struct icf_vkey *a = &((const struct seen *)pa)->key, *b = &((const struct seen *)pb)->key;
+	const struct icf_vkey *a = &((const struct seen *)pa)->key,
+			      *b = &((const struct seen *)pb)->key;
 	for (unsigned i = 0; i < sizeof a->v / sizeof *a->v; i++)
 		if (a->v[i] != b->v[i])
 			return a->v[i] < b->v[i] ? -1 : 1;
@@ -63,27 +64,34 @@ static uint64_t number(Dwarf_Die *die, unsigned name, unsigned other)
 	return dwarf_formudata(&attr, &w) ? UINT64_MAX - 1 : w;
 }
 
-/* The unit gives a list its base, its addresses by number, the size of these, and the section that it is in. */
+/* The unit gives a list its base, its addresses by number, the size of these, and the section that
+ * it is in. */
 void icf_vseen_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	uint8_t address = 0, offset = 0;
 	Dwarf_Half version = 0;
 	Dwarf_Die die;
 	dwarf_cu_die(a->cu, &die, &version, NULL, &address, &offset, NULL, NULL);
-	d->unit_key = (struct icf_vkey){ { ICF_VSEEN_UNIT | (uint64_t)version << 8 | (uint64_t)address << 24 | (uint64_t)offset << 32,
-					   number(a, DW_AT_low_pc, DW_AT_entry_pc), number(b, DW_AT_low_pc, DW_AT_entry_pc),
-					   number(a, DW_AT_addr_base, DW_AT_GNU_addr_base), number(b, DW_AT_addr_base, DW_AT_GNU_addr_base) } };
+	d->unit_key = (struct icf_vkey){ { ICF_VSEEN_UNIT | (uint64_t)version << 8 |
+						   (uint64_t)address << 24 | (uint64_t)offset << 32,
+					   number(a, DW_AT_low_pc, DW_AT_entry_pc),
+					   number(b, DW_AT_low_pc, DW_AT_entry_pc),
+					   number(a, DW_AT_addr_base, DW_AT_GNU_addr_base),
+					   number(b, DW_AT_addr_base, DW_AT_GNU_addr_base) } };
 	d->unit_id = UINT32_MAX;
 }
 
-bool icf_vseen_list(struct icf_vdebug *d, enum icf_vseen_what what, uint64_t more, Dwarf_Attribute *x, Dwarf_Attribute *y, struct icf_vkey *ret)
+bool icf_vseen_list(struct icf_vdebug *d, enum icf_vseen_what what, uint64_t more,
+		    Dwarf_Attribute *x, Dwarf_Attribute *y, struct icf_vkey *ret)
 {
 	Dwarf_Word a, b;
 	if (dwarf_formudata(x, &a) || dwarf_formudata(y, &b)) {
 		/* By number, from a base that is the unit's. */
-		if ((x->form != DW_FORM_rnglistx && x->form != DW_FORM_loclistx) || y->form != x->form || !d->end[0] || !d->end[1])
+		if ((x->form != DW_FORM_rnglistx && x->form != DW_FORM_loclistx) ||
+		    y->form != x->form || !d->end[0] || !d->end[1])
 			return false;
-		struct elfrw_rbuf p = elfrw_rbuf(x->valp, (size_t)(d->end[0] - x->valp)), q = elfrw_rbuf(y->valp, (size_t)(d->end[1] - y->valp));
+		struct elfrw_rbuf p = elfrw_rbuf(x->valp, (size_t)(d->end[0] - x->valp)),
+				  q = elfrw_rbuf(y->valp, (size_t)(d->end[1] - y->valp));
 		a = elfrw_rbuf_uleb(&p);
 		b = elfrw_rbuf_uleb(&q);
 		if (p.bad || q.bad)

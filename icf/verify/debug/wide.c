@@ -1,19 +1,23 @@
-/* wide.c: line tables with numbers that libdw has no room for: discriminators of more than 24 bits (clang's
- * -fpseudo-probe-for-profiling writes probes there) and columns of more than 16.  libdw gives up the whole table.
+/* wide.c: line tables with numbers that libdw has no room for: discriminators of more than 24 bits
+ * (clang's -fpseudo-probe-for-profiling writes probes there) and columns of more than 16.  libdw
+ * gives up the whole table.
  *
- * Before libdw sees the section each such number is replaced, in as many bytes, by a hash of itself that fits: where two differ, so
- * do their hashes but for chance, and rows are compared as ever.  A look for byte patterns says whether that is needed at all; then the
- * tables are walked and the section is copied.  What cannot be walked stays as it is. */
+ * Before libdw sees the section each such number is replaced, in as many bytes, by a hash of itself
+ * that fits: where two differ, so do their hashes but for chance, and rows are compared as ever.  A
+ * look for byte patterns says whether that is needed at all; then the tables are walked and the
+ * section is copied.  What cannot be walked stays as it is. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* May there be such numbers?  The operation is 0, its length, 4, and at least four bytes; or 5 and at least three. */
+/* May there be such numbers?  The operation is 0, its length, 4, and at least four bytes; or 5 and
+ * at least three. */
 static bool may_be_wide(const uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i + 3 < n; i++)
-		if ((p[i] == 0 && p[i + 1] >= 5 && p[i + 1] < 0x80 && p[i + 2] == DW_LNE_set_discriminator) ||
+		if ((p[i] == 0 && p[i + 1] >= 5 && p[i + 1] < 0x80 &&
+		     p[i + 2] == DW_LNE_set_discriminator) ||
 		    (p[i] == DW_LNS_set_column && p[i + 1] >= 0x80 && p[i + 2] >= 0x80))
 			return true;
 	return false;
@@ -40,14 +44,16 @@ static void narrow_next(struct elfrw_rbuf *r, uint8_t *base, unsigned bits)
 		narrow(base + from, elfrw_rbuf_off(r) - from, bits);
 }
 
-/* The operations of the table whose N bytes behind its length are at P (DWARF 2 to 5, section 6.2). */
+/* The operations of the table whose N bytes behind its length are at P (DWARF 2 to 5, section
+ * 6.2). */
 static void walk(uint8_t *p, uint64_t n, bool wide)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(p, n);
 	unsigned version = elfrw_rbuf_u16(&r);
 	if (version >= 5)
 		elfrw_rbuf_u16(&r);
-	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r), program = elfrw_rbuf_off(&r) + header;
+	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r),
+		 program = elfrw_rbuf_off(&r) + header;
 	elfrw_rbuf_skip(&r, version >= 4 ? 5 : 4);
 	unsigned base = elfrw_rbuf_u8(&r);
 	const uint8_t *length = elfrw_rbuf_take(&r, base ? base - 1 : 0);

@@ -1,8 +1,9 @@
-/* callchain.c: who was called, on programs made here byte by byte, and on files: `test_callchain --resolve FILE` reads stacks
- * (hexadecimal addresses, one a line, each perhaps
- * followed by the vtable address of the object that level was called on, innermost first; an empty line ends a stack) and prints one line a level:
- * "- ..." for code that is not shared, else by what it was decided (? when it was not) and the old addresses of the candidates, with ~ behind
- * those that have no DIE. */
+/* callchain.c: who was called, on programs made here byte by byte, and on files: `test_callchain
+ * --resolve FILE` reads stacks (hexadecimal addresses, one a line, each perhaps followed by the
+ * vtable address of the object that level was called on, innermost first; an empty line ends a
+ * stack) and prints one line a level: "- ..." for code that is not shared, else by what it was
+ * decided (? when it was not) and the old addresses of the candidates, with ~ behind those that
+ * have no DIE. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/calls/calls.h"
@@ -32,7 +33,8 @@ static int complain(struct elfrw_err *err)
 enum { A, C, B, D, MAIN, T, E, F, G, UNITS };
 #define DIE(u) (UINT64_C(0x100) + 16 * (u))
 
-static const uint64_t start[UNITS] = { 0x1000, 0x1010, 0x1020, 0x1030, 0x1040, 0x1060, 0x1070, 0x1080, 0x1090 };
+static const uint64_t start[UNITS] = { 0x1000, 0x1010, 0x1020, 0x1030, 0x1040,
+				       0x1060, 0x1070, 0x1080, 0x1090 };
 static const uint64_t size[UNITS] = { 6, 6, 8, 8, 0x1a, 5, 11, 2, 6 };
 static const char *const name[UNITS] = { "A", "C", "B", "D", "main", "T", "E", "F", "G" };
 
@@ -69,25 +71,34 @@ static void write_text(uint8_t *text)
 	branch(text, 0x1100, 0xe9, 0x1020);
 }
 
-static void put_section(struct program *p, unsigned i, const char *title, const uint8_t *data, size_t n, uint64_t addr, uint64_t flags)
+static void put_section(struct program *p, unsigned i, const char *title, const uint8_t *data,
+			size_t n, uint64_t addr, uint64_t flags)
 {
 	p->section[i].name = title;
 	p->section[i].data = data;
-	p->section[i].hdr = (Elf64_Shdr){ .sh_type = SHT_PROGBITS, .sh_size = n, .sh_addr = addr, .sh_flags = flags, .sh_addralign = 1 };
+	p->section[i].hdr = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
+					  .sh_size = n,
+					  .sh_addr = addr,
+					  .sh_flags = flags,
+					  .sh_addralign = 1 };
 }
 
 static void make(struct program *p, bool with_note)
 {
 	memset(p, 0, sizeof *p);
 	write_text(p->text);
-	struct elfrw_addrmap map = { .n_units = UNITS, .n_sections = 1, .thunks = 0x1100, .thunks_end = 0x1105 };
+	struct elfrw_addrmap map = {
+		.n_units = UNITS, .n_sections = 1, .thunks = 0x1100, .thunks_end = 0x1105
+	};
 	map.unit = calloc(UNITS, sizeof *map.unit);
 	map.section = calloc(1, sizeof *map.section);
 	map.section[0] = (struct elfrw_addrmap_section){ 0x1000, 0x1200, 0x1000, 0x1200, 1, false };
 	struct dwr_note_die die[UNITS];
 	for (uint32_t u = 0; u < UNITS; u++) {
 		uint32_t kept = u == C ? A : u == D ? B : u;
-		map.unit[u] = (struct elfrw_addrmap_unit){ start[u], start[u] + size[u], start[kept], start[kept], kept, 0, 0 };
+		map.unit[u] = (struct elfrw_addrmap_unit){
+			start[u], start[u] + size[u], start[kept], start[kept], kept, 0, 0
+		};
 		die[u] = (struct dwr_note_die){ u, DIE(u) };
 	}
 	map.unit[A].flags = map.unit[B].flags = ELFRW_UNIT_KEPT;
@@ -97,13 +108,18 @@ static void make(struct program *p, bool with_note)
 	map.unit[D].thunk_size = 5;
 	assert_null(elfrw_addrmap_finish(&map));
 	static const struct dwr_vslot vslot[] = { { 0x3008, B }, { 0x3028, D } };
-	const struct dwr_rewrite_in rw = { .map = &map, .unit_name = name, .vslot = vslot, .n_vslots = 2, .producer = "test" };
-	const struct dwr_note_in in = { .rw = &rw, .die = die, .n_dies = 4, .artificial_unit = UINT64_MAX };
+	const struct dwr_rewrite_in rw = {
+		.map = &map, .unit_name = name, .vslot = vslot, .n_vslots = 2, .producer = "test"
+	};
+	const struct dwr_note_in in = {
+		.rw = &rw, .die = die, .n_dies = 4, .artificial_unit = UINT64_MAX
+	};
 	size_t n, n_direct, n_virtual, note_size;
 	assert_null(dwr_note_write(&in, &p->note, &note_size));
 	struct dwr_dcall d[] = {
-		{ 0x1045, DIE(A), 0 }, { 0x104a, DIE(C), 0 }, { 0x1005, DIE(B), DIE(A) }, { 0x1005, DIE(D), DIE(C) },
-		{ 0x1065, DIE(D), 0 }, { 0x1076, DIE(B), 0 }, { 0x107b, DIE(D), 0 },
+		{ 0x1045, DIE(A), 0 },      { 0x104a, DIE(C), 0 }, { 0x1005, DIE(B), DIE(A) },
+		{ 0x1005, DIE(D), DIE(C) }, { 0x1065, DIE(D), 0 }, { 0x1076, DIE(B), 0 },
+		{ 0x107b, DIE(D), 0 },
 	};
 	struct dwr_vcall v[] = { { 0x1057, 1 } };
 	n = sizeof d / sizeof *d;
@@ -115,7 +131,10 @@ static void make(struct program *p, bool with_note)
 	put_section(p, 2, ".debug_dcall", p->dcall, n_direct, 0, 0);
 	put_section(p, 3, ".debug_vcall", p->vcall, n_virtual, 0, 0);
 	put_section(p, 4, ".debug_icfold", p->note, note_size, 0, 0);
-	p->img = (struct elfrw_image){ .section = p->section, .n_sections = with_note ? 5 : 4, .arch = &elfrw_arch_x86_64, .path = "test" };
+	p->img = (struct elfrw_image){ .section = p->section,
+				       .n_sections = with_note ? 5 : 4,
+				       .arch = &elfrw_arch_x86_64,
+				       .path = "test" };
 	elfrw_addrmap_deinit(&map);
 	be_ok(dwr_callchain_open(&p->img, NULL, &p->cc));
 }
@@ -129,14 +148,16 @@ static void drop(struct program *p)
 	free(p->vcall);
 }
 
-/* What a level is expected to be: decided by BY as X; or with BY nothing one of X and Y; X none: not shared. */
+/* What a level is expected to be: decided by BY as X; or with BY nothing one of X and Y; X none:
+ * not shared. */
 #define NONE UNITS
 struct level {
 	enum dwr_chain_by by;
 	int x, y;
 };
 
-static void expect(struct program *p, const uint64_t *addr, const uint64_t *vtable, size_t n, const struct level *want)
+static void expect(struct program *p, const uint64_t *addr, const uint64_t *vtable, size_t n,
+		   const struct level *want)
 {
 	assert_null(dwr_callchain_resolve(p->cc, addr, vtable, n, &p->chain));
 	assert_int_equal(p->chain.frame.len, n);
@@ -155,22 +176,27 @@ static void expect(struct program *p, const uint64_t *addr, const uint64_t *vtab
 	}
 }
 
-#define STACK(p, vt, want, ...)                                                                      \
-	do {                                                                                         \
-		static const uint64_t a_[] = { __VA_ARGS__ };                                        \
-		static const struct level w_[] = want;                                               \
-		assert_int_equal(sizeof a_ / sizeof *a_, sizeof w_ / sizeof *w_);                    \
-		expect(p, a_, vt, sizeof a_ / sizeof *a_, w_);                                       \
+#define STACK(p, vt, want, ...)                                                   \
+	do {                                                                      \
+		static const uint64_t a_[] = { __VA_ARGS__ };                     \
+		static const struct level w_[] = want;                            \
+		assert_int_equal(sizeof a_ / sizeof *a_, sizeof w_ / sizeof *w_); \
+		expect(p, a_, vt, sizeof a_ / sizeof *a_, w_);                    \
 	} while (0)
-#define W(...) { __VA_ARGS__ }
+#define W(...)              \
+	{                   \
+		__VA_ARGS__ \
+	}
 
 static void direct(void **state)
 {
 	(void)state;
 	struct program p;
 	make(&p, true);
-	STACK(&p, NULL, W({ DWR_BY_DCALL, B, NONE }, { DWR_BY_DCALL, A, NONE }, { 0, NONE, NONE }), 0x1021, 0x1005, 0x1045);
-	STACK(&p, NULL, W({ DWR_BY_DCALL, D, NONE }, { DWR_BY_DCALL, C, NONE }, { 0, NONE, NONE }), 0x1020, 0x1005, 0x104a);
+	STACK(&p, NULL, W({ DWR_BY_DCALL, B, NONE }, { DWR_BY_DCALL, A, NONE }, { 0, NONE, NONE }),
+	      0x1021, 0x1005, 0x1045);
+	STACK(&p, NULL, W({ DWR_BY_DCALL, D, NONE }, { DWR_BY_DCALL, C, NONE }, { 0, NONE, NONE }),
+	      0x1020, 0x1005, 0x104a);
 	/* The outermost frame is shared code: both chains are possible. */
 	STACK(&p, NULL, W({ 0, B, D }, { 0, A, C }), 0x1021, 0x1005);
 	STACK(&p, NULL, W({ 0, B, D }), 0x1021);
@@ -207,7 +233,8 @@ static void no_evidence(void **state)
 	(void)state;
 	struct program p;
 	make(&p, true);
-	/* The thunk is D's alone; an indirect call, a caller in no code, and a return address behind no call tell nothing. */
+	/* The thunk is D's alone; an indirect call, a caller in no code, and a return address
+	 * behind no call tell nothing. */
 	STACK(&p, NULL, W({ DWR_BY_UNIQUE, D, NONE }, { 0, NONE, NONE }), 0x1100, 0x1059);
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1020, 0x1059);
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1020, 0x7f0000001234);
@@ -221,13 +248,16 @@ static void tables_alone(void **state)
 	(void)state;
 	struct program p;
 	make(&p, false);
-	STACK(&p, NULL, W({ DWR_BY_DCALL, B, NONE }, { DWR_BY_DCALL, A, NONE }, { 0, NONE, NONE }), 0x1021, 0x1005, 0x1045);
-	STACK(&p, NULL, W({ DWR_BY_DCALL, D, NONE }, { DWR_BY_DCALL, C, NONE }, { 0, NONE, NONE }), 0x1021, 0x1005, 0x104a);
+	STACK(&p, NULL, W({ DWR_BY_DCALL, B, NONE }, { DWR_BY_DCALL, A, NONE }, { 0, NONE, NONE }),
+	      0x1021, 0x1005, 0x1045);
+	STACK(&p, NULL, W({ DWR_BY_DCALL, D, NONE }, { DWR_BY_DCALL, C, NONE }, { 0, NONE, NONE }),
+	      0x1021, 0x1005, 0x104a);
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1021, 0x1005);
 	drop(&p);
 }
 
-static struct elfrw_err *print_stack(struct dwr_callchain *cc, struct dwr_chain *chain, const uint64_t *addr, const uint64_t *vtable, size_t n)
+static struct elfrw_err *print_stack(struct dwr_callchain *cc, struct dwr_chain *chain,
+				     const uint64_t *addr, const uint64_t *vtable, size_t n)
 {
 	const struct dwr_icfold *note = dwr_callchain_note(cc);
 	ELFRW_TRY(dwr_callchain_resolve(cc, addr, vtable, n, chain));
@@ -237,7 +267,12 @@ static struct elfrw_err *print_stack(struct dwr_callchain *cc, struct dwr_chain 
 		printf("%s", f->merged ? by ? by : "?" : "-");
 		for (uint32_t k = 0; k < f->n; k++) {
 			const struct dwr_chain_member *m = &chain->member.data[f->first + k];
-			printf(" %llx%s", (unsigned long long)(note ? note->map.unit[note->member[m->member].unit].old : m->die), m->die ? "" : "~");
+			printf(" %llx%s",
+			       (unsigned long long)(note ? note->map.unit[note->member[m->member]
+										  .unit]
+								    .old
+							 : m->die),
+			       m->die ? "" : "~");
 		}
 		printf("\n");
 	}
@@ -285,7 +320,8 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "--resolve") == 0)
 		return resolve_file(argv[2]);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(direct), cmocka_unit_test(by_jumps), cmocka_unit_test(by_slot), cmocka_unit_test(no_evidence),
+		cmocka_unit_test(direct),       cmocka_unit_test(by_jumps),
+		cmocka_unit_test(by_slot),      cmocka_unit_test(no_evidence),
 		cmocka_unit_test(tables_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

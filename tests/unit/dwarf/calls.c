@@ -1,5 +1,6 @@
 /* calls.c: the call tables' reader and writer, on sections made here; and virtual calls in code.
- * `test_calls --dump FILE` prints a file's tables: "dcall SITE CALLER CALLEE" and "vcall SITE SLOT" in hexadecimal. */
+ * `test_calls --dump FILE` prints a file's tables: "dcall SITE CALLER CALLEE" and "vcall SITE SLOT"
+ * in hexadecimal. */
 #include "dwarf/calls/calls.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
@@ -10,10 +11,11 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#define TEXT 0x1000
+#define TEXT      0x1000
 #define TEXT_SIZE 0x1000
 
-/* .debug_info: two units.  Abbreviation 1: compile unit, 2: subprogram, 3: lexical block; no attributes. */
+/* .debug_info: two units.  Abbreviation 1: compile unit, 2: subprogram, 3: lexical block; no
+ * attributes. */
 static const uint8_t abbrev[] = { 1, 0x11, 1, 0, 0, 2, 0x2e, 0, 0, 0, 3, 0x0b, 0, 0, 0, 0 };
 #define UNIT(...) 7 + sizeof((uint8_t[]){ __VA_ARGS__ }), 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, __VA_ARGS__
 static const uint8_t info[] = {
@@ -40,7 +42,8 @@ static void section(struct file *f, unsigned i, const char *name, const void *da
 }
 
 /* Reads the two tables; the text of the error, or NULL. */
-static const char *read_tables(struct file *f, const void *dcall, size_t dcall_size, const void *vcall, size_t vcall_size)
+static const char *read_tables(struct file *f, const void *dcall, size_t dcall_size,
+			       const void *vcall, size_t vcall_size)
 {
 	static char text[256];
 	memset(f, 0, sizeof *f);
@@ -53,7 +56,9 @@ static const char *read_tables(struct file *f, const void *dcall, size_t dcall_s
 	section(f, 3, ".debug_abbrev", abbrev, sizeof abbrev);
 	section(f, 4, ".debug_dcall", dcall, dcall_size);
 	section(f, 5, ".debug_vcall", vcall, vcall_size);
-	f->img = (struct elfrw_image){ .arch = &elfrw_arch_x86_64, .section = f->section, .n_sections = 6, .path = "test" };
+	f->img = (struct elfrw_image){
+		.arch = &elfrw_arch_x86_64, .section = f->section, .n_sections = 6, .path = "test"
+	};
 	assert_null(dwr_sections_init(&f->secs, &f->img));
 	assert_null(dwr_units_read(&f->secs, &f->units));
 	struct elfrw_err *err = dwr_calls_read(&f->secs, &f->units, &f->calls);
@@ -89,7 +94,10 @@ static void entry(struct elfrw_wbuf *w, bool gcc, uint64_t site, uint64_t number
 	elfrw_wbuf_uleb(w, number);
 }
 
-static void end(struct elfrw_wbuf *w, size_t at) { elfrw_put32(w->data + at, (uint32_t)(w->len - at - 4)); }
+static void end(struct elfrw_wbuf *w, size_t at)
+{
+	elfrw_put32(w->data + at, (uint32_t)(w->len - at - 4));
+}
 
 static void expect(const struct file *f, size_t i, uint64_t site, uint64_t die, uint64_t caller)
 {
@@ -117,7 +125,8 @@ static void both_dialects(void **state)
 	entry(&d, false, 0x1030, 0x1d);
 	entry(&d, false, 0x2000, 0xc);
 	end(&d, at);
-	/* The proposal's, offsets counting from the unit: 0xc would be a block there, were it not for the base. */
+	/* The proposal's, offsets counting from the unit: 0xc would be a block there, were it not
+	 * for the base. */
 	at = begin(&d, false, true, SECOND);
 	entry(&d, false, 0x1040, 0xd);
 	end(&d, at);
@@ -181,16 +190,24 @@ static void refused(void **state)
 		for (int what = 0; what < 6; what++) {
 			struct elfrw_wbuf d = { 0 };
 			size_t at = begin(&d, gcc, true, SECOND);
-			entry(&d, gcc, what == 0 ? 0x900 : what == 1 ? 0x2001 : 0x1100, what == 2 ? 0xc : gcc ? 0xd : 0x1d);
+			entry(&d, gcc,
+			      what == 0   ? 0x900
+			      : what == 1 ? 0x2001
+					  : 0x1100,
+			      what == 2 ? 0xc
+			      : gcc     ? 0xd
+					: 0x1d);
 			if (what == 3)
 				elfrw_wbuf_u8(&d, 0);
 			end(&d, at);
 			size_t len = d.len - (what == 4);
 			if (what == 5)
 				d.data[4] = 5;
-			/* 0xc is a function in one reading of the proposal's form: instead, a cut off table of virtual calls. */
+			/* 0xc is a function in one reading of the proposal's form: instead, a cut
+			 * off table of virtual calls. */
 			bool other = what == 2 && !gcc;
-			assert_non_null(read_tables(&f, d.data, other ? 0 : len, other ? "x" : NULL, other));
+			assert_non_null(read_tables(&f, d.data, other ? 0 : len, other ? "x" : NULL,
+						    other));
 			done(&f);
 			elfrw_wbuf_free(&d);
 		}
@@ -200,7 +217,8 @@ static void written(void **state)
 {
 	(void)state;
 	struct dwr_dcall c[] = {
-		{ 0x1200, 0x1d, 0xe }, { 0x1100, 0xc, 0 }, { 0x1200, 0x1e, 0xc }, { 0x1010, 0xe, 0 }, { 0x1100, 0xc, 0 }, { 0x1080, 0xc, 0xe },
+		{ 0x1200, 0x1d, 0xe }, { 0x1100, 0xc, 0 }, { 0x1200, 0x1e, 0xc },
+		{ 0x1010, 0xe, 0 },    { 0x1100, 0xc, 0 }, { 0x1080, 0xc, 0xe },
 	};
 	struct dwr_vcall v[] = { { 0x1300, 9 }, { 0x1250, 200 }, { 0x1300, 9 } };
 	size_t n = 6, nv = 3, size, vsize;
@@ -209,7 +227,8 @@ static void written(void **state)
 	assert_null(dwr_vcall_write(v, &nv, 8, &vdata, &vsize));
 	assert_int_equal(n, 5);
 	assert_int_equal(nv, 2);
-	static const uint8_t head[] = { 0, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0x10, 0x10, 0, 0, 0, 0, 0, 0, 0x0e };
+	static const uint8_t head[] = { 0,    0,    0, 0, 4, 0, 0, 0, 0,   8,
+					0x10, 0x10, 0, 0, 0, 0, 0, 0, 0x0e };
 	assert_int_equal(elfrw_get32(data), size - 4);
 	assert_memory_equal(data + 4, head + 4, sizeof head - 4);
 	struct file f;
@@ -261,14 +280,20 @@ static void noise(void **state)
 }
 
 /* Virtual calls in code.  The program is one unit; SLOT ICF_NONE: nothing may be found. */
-static void check_code(const char *name, const uint8_t *code, size_t size, const uint64_t *label, size_t n_labels, uint32_t slot)
+static void check_code(const char *name, const uint8_t *code, size_t size, const uint64_t *label,
+		       size_t n_labels, uint32_t slot)
 {
 	static const char mangled[] = "_Z1fv";
 	struct icf_exec exec = { .shndx = 1, .start = TEXT, .end = TEXT + size, .n_units = 1 };
-	struct icf_unit unit = { .start = TEXT, .end = TEXT + size, .kind = ICF_UNIT_FUNC, .n_sym = 1 };
+	struct icf_unit unit = {
+		.start = TEXT, .end = TEXT + size, .kind = ICF_UNIT_FUNC, .n_sym = 1
+	};
 	struct icf_symbol sym = { .value = TEXT, .size = size, .name = mangled };
 	struct elfrw_section sec[2] = { { .name = "" }, { .name = ".text", .data = code } };
-	sec[1].hdr = (Elf64_Shdr){ .sh_addr = TEXT, .sh_size = size, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR };
+	sec[1].hdr = (Elf64_Shdr){ .sh_addr = TEXT,
+				   .sh_size = size,
+				   .sh_type = SHT_PROGBITS,
+				   .sh_flags = SHF_ALLOC | SHF_EXECINSTR };
 	struct elfrw_image img = { .section = sec, .n_sections = 2, .arch = &elfrw_arch_x86_64 };
 	struct icf_program prog = { .img = &img, .arch = &elfrw_arch_x86_64 };
 	prog.exec.data = &exec;
@@ -292,10 +317,10 @@ static void check_code(const char *name, const uint8_t *code, size_t size, const
 	VEC_FREE(&labels);
 }
 
-#define CODE(name, slot, ...)                                                   \
-	do {                                                                    \
-		static const uint8_t c[] = { __VA_ARGS__, 0xc3 };               \
-		check_code(name, c, sizeof c, NULL, 0, slot);                   \
+#define CODE(name, slot, ...)                                     \
+	do {                                                      \
+		static const uint8_t c[] = { __VA_ARGS__, 0xc3 }; \
+		check_code(name, c, sizeof c, NULL, 0, slot);     \
 	} while (0)
 
 static void virtual_calls(void **state)
@@ -303,21 +328,28 @@ static void virtual_calls(void **state)
 	(void)state;
 	CODE("mov (%rdi),%rax; call *0x18(%rax)", 3, 0x48, 0x8b, 0x07, 0xff, 0x50, 0x18);
 	CODE("mov (%rdi),%rax; call *(%rax)", 0, 0x48, 0x8b, 0x07, 0xff, 0x10);
-	CODE("mov (%rbx),%rax; mov %rbx,%rdi; call *0x10(%rax)", 2, 0x48, 0x8b, 0x03, 0x48, 0x89, 0xdf, 0xff, 0x50, 0x10);
-	CODE("mov (%rbx),%rax; mov 8(%rax),%rcx; mov %rbx,%rdi; call *%rcx", 1, 0x48, 0x8b, 0x03, 0x48, 0x8b, 0x48, 0x08, 0x48, 0x89, 0xdf, 0xff,
-	     0xd1);
-	CODE("lea 0x10(%rbx),%rdi; mov 0x10(%rbx),%rax; call *8(%rax)", 1, 0x48, 0x8d, 0x7b, 0x10, 0x48, 0x8b, 0x43, 0x10, 0xff, 0x50, 0x08);
+	CODE("mov (%rbx),%rax; mov %rbx,%rdi; call *0x10(%rax)", 2, 0x48, 0x8b, 0x03, 0x48, 0x89,
+	     0xdf, 0xff, 0x50, 0x10);
+	CODE("mov (%rbx),%rax; mov 8(%rax),%rcx; mov %rbx,%rdi; call *%rcx", 1, 0x48, 0x8b, 0x03,
+	     0x48, 0x8b, 0x48, 0x08, 0x48, 0x89, 0xdf, 0xff, 0xd1);
+	CODE("lea 0x10(%rbx),%rdi; mov 0x10(%rbx),%rax; call *8(%rax)", 1, 0x48, 0x8d, 0x7b, 0x10,
+	     0x48, 0x8b, 0x43, 0x10, 0xff, 0x50, 0x08);
 	CODE("mov (%rsi),%rax; call *8(%rax)", 1, 0x48, 0x8b, 0x06, 0xff, 0x50, 0x08);
-	CODE("mov -8(%rbp),%rax; mov (%rax),%rax; mov (%rax),%rdx; mov -8(%rbp),%rax; mov %rax,%rdi; call *%rdx", 0, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x8b,
-	     0x00, 0x48, 0x8b, 0x10, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x89, 0xc7, 0xff, 0xd2);
-	/* Not: another object, another offset, a changed register, a store between two loads, an odd slot, 32 bits. */
+	CODE("mov -8(%rbp),%rax; mov (%rax),%rax; mov (%rax),%rdx; mov -8(%rbp),%rax; mov %rax,%rdi; call *%rdx",
+	     0, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x8b, 0x00, 0x48, 0x8b, 0x10, 0x48, 0x8b, 0x45, 0xf8,
+	     0x48, 0x89, 0xc7, 0xff, 0xd2);
+	/* Not: another object, another offset, a changed register, a store between two loads, an
+	 * odd slot, 32 bits. */
 	CODE("mov (%rbx),%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x03, 0xff, 0x50, 0x08);
 	CODE("mov 8(%rdi),%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x47, 0x08, 0xff, 0x50, 0x08);
-	CODE("mov (%rdi),%rax; add %rcx,%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x07, 0x48, 0x01, 0xc8, 0xff, 0x50, 0x08);
-	CODE("mov (%rdi),%rax; xor %edi,%edi; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x07, 0x31, 0xff, 0xff, 0x50, 0x08);
+	CODE("mov (%rdi),%rax; add %rcx,%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x07, 0x48,
+	     0x01, 0xc8, 0xff, 0x50, 0x08);
+	CODE("mov (%rdi),%rax; xor %edi,%edi; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x07, 0x31,
+	     0xff, 0xff, 0x50, 0x08);
 	CODE("mov (%rdi),%rax; call *4(%rax)", ICF_NONE, 0x48, 0x8b, 0x07, 0xff, 0x50, 0x04);
 	CODE("mov (%rdi),%eax; call *8(%rax)", ICF_NONE, 0x8b, 0x07, 0xff, 0x50, 0x08);
-	CODE("-8(%rbp) changes", ICF_NONE, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x8b, 0x00, 0x48, 0x89, 0x4d, 0xf8, 0x48, 0x8b, 0x7d, 0xf8, 0xff, 0x10);
+	CODE("-8(%rbp) changes", ICF_NONE, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x8b, 0x00, 0x48, 0x89,
+	     0x4d, 0xf8, 0x48, 0x8b, 0x7d, 0xf8, 0xff, 0x10);
 	CODE("call *8(%rax) alone", ICF_NONE, 0xff, 0x50, 0x08);
 	CODE("pop changes rax", ICF_NONE, 0x48, 0x8b, 0x07, 0x58, 0xff, 0x50, 0x08);
 	CODE("mul changes rax", ICF_NONE, 0x48, 0x8b, 0x07, 0x48, 0xf7, 0xe1, 0xff, 0x50, 0x08);
@@ -326,8 +358,11 @@ static void virtual_calls(void **state)
 static void labels(void **state)
 {
 	(void)state;
-	/* mov (%rdi),%rax; je 1f; ret; 1: call *8(%rax): by that jump alone, or by another one, too. */
-	static const uint8_t jump[] = { 0x48, 0x8b, 0x07, 0x74, 0x01, 0xc3, 0xff, 0x50, 0x08, 0xc3 };
+	/* mov (%rdi),%rax; je 1f; ret; 1: call *8(%rax): by that jump alone, or by another one,
+	 * too. */
+	static const uint8_t jump[] = {
+		0x48, 0x8b, 0x07, 0x74, 0x01, 0xc3, 0xff, 0x50, 0x08, 0xc3
+	};
 	static const uint64_t at[] = { TEXT + 6, TEXT + 6 };
 	check_code("one jump", jump, sizeof jump, at, 1, 1);
 	check_code("two jumps", jump, sizeof jump, at, 2, ICF_NONE);
@@ -352,10 +387,13 @@ static int dump(const char *path)
 		if (!err)
 			err = dwr_calls_read(&secs, &units, &calls);
 		for (size_t i = 0; i < calls.dcall.len; i++)
-			printf("dcall %llx %llx %llx\n", (unsigned long long)calls.dcall.data[i].site, (unsigned long long)calls.dcall.data[i].caller,
+			printf("dcall %llx %llx %llx\n",
+			       (unsigned long long)calls.dcall.data[i].site,
+			       (unsigned long long)calls.dcall.data[i].caller,
 			       (unsigned long long)calls.dcall.data[i].die);
 		for (size_t i = 0; i < calls.vcall.len; i++)
-			printf("vcall %llx %llx\n", (unsigned long long)calls.vcall.data[i].site, (unsigned long long)calls.vcall.data[i].slot);
+			printf("vcall %llx %llx\n", (unsigned long long)calls.vcall.data[i].site,
+			       (unsigned long long)calls.vcall.data[i].slot);
 		dwr_calls_deinit(&calls);
 		dwr_units_deinit(&units);
 		dwr_sections_deinit(&secs);
@@ -373,8 +411,10 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "--dump") == 0)
 		return dump(argv[2]);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_dialects), cmocka_unit_test(long_units), cmocka_unit_test(refused), cmocka_unit_test(written),
-		cmocka_unit_test(noise), cmocka_unit_test(virtual_calls), cmocka_unit_test(labels),
+		cmocka_unit_test(both_dialects), cmocka_unit_test(long_units),
+		cmocka_unit_test(refused),       cmocka_unit_test(written),
+		cmocka_unit_test(noise),         cmocka_unit_test(virtual_calls),
+		cmocka_unit_test(labels),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Unwind tables: reader, equality, and rewriting.  Judges: libdw for what is read and for what is written; the input's
- * own bytes for the identity map. */
+/* Unwind tables: reader, equality, and rewriting.  Judges: libdw for what is read and for what is
+ * written; the input's own bytes for the identity map. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/cfi.h"
 #include "dwarf/rewrite/frame.h"
@@ -18,7 +18,7 @@
 /* ---- synthetic sections ---- */
 
 #define EH_VA 0x2000
-#define CODE 0x1000
+#define CODE  0x1000
 
 static size_t begin(struct elfrw_wbuf *w)
 {
@@ -52,16 +52,15 @@ static size_t cie(struct elfrw_wbuf *w, const char *aug, uint64_t personality)
 			elfrw_wbuf_u32(w, (uint32_t)(personality - (EH_VA + w->len)));
 			break;
 		case 'L':
-		case 'R':
-			elfrw_wbuf_u8(w, 0x1b);
+		case 'R': elfrw_wbuf_u8(w, 0x1b);
 		}
 	elfrw_wbuf_bytes(w, entry_rules, sizeof entry_rules);
 	end(w, start);
 	return start;
 }
 
-static size_t fde(struct elfrw_wbuf *w, size_t cie_off, uint64_t pc, uint32_t len, bool has_lsda, uint64_t lsda,
-		  const void *insn, size_t insn_size)
+static size_t fde(struct elfrw_wbuf *w, size_t cie_off, uint64_t pc, uint32_t len, bool has_lsda,
+		  uint64_t lsda, const void *insn, size_t insn_size)
 {
 	size_t start = begin(w);
 	elfrw_wbuf_u32(w, (uint32_t)(w->len - cie_off));
@@ -79,7 +78,8 @@ static size_t fde(struct elfrw_wbuf *w, size_t cie_off, uint64_t pc, uint32_t le
 static const uint8_t rows[] = { 0x41, 0x0e, 16, 0x41, 0x0e, 0 };
 static const uint8_t other_rows[] = { 0x41, 0x0e, 24 };
 /* def_cfa_expression: breg7+8, breg16+0, lit15, and, lit11, ge, lit3, shl, plus */
-static const uint8_t plt_rows[] = { 0x0f, 0x0b, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22 };
+static const uint8_t plt_rows[] = { 0x0f, 0x0b, 0x77, 8,    0x80, 0,   0x3f,
+				    0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22 };
 
 static void sample(struct elfrw_wbuf *w)
 {
@@ -142,7 +142,8 @@ static void test_fields(void **state)
 			struct elfrw_wbuf x = { 0 }, y = { 0 };
 			dwr_fde_canon(&cfi, i, &x);
 			dwr_fde_canon(&cfi, k, &y);
-			assert_int_equal(x.len == y.len && !memcmp(x.data, y.data, x.len), dwr_fde_same(&cfi, i, k));
+			assert_int_equal(x.len == y.len && !memcmp(x.data, y.data, x.len),
+					 dwr_fde_same(&cfi, i, k));
 			elfrw_wbuf_free(&x);
 			elfrw_wbuf_free(&y);
 		}
@@ -171,13 +172,15 @@ static void test_addresses(void **state)
 	struct dwr_cfa_address at[2];
 	uint8_t flags;
 	size_t length;
-	assert_int_equal(dwr_cfa_walk(&cfi.cie.data[0], op_addr, sizeof op_addr, &flags, &length, at, 2), 1);
+	assert_int_equal(
+		dwr_cfa_walk(&cfi.cie.data[0], op_addr, sizeof op_addr, &flags, &length, at, 2), 1);
 	assert_int_equal(at[0].off, 3);
 	dwr_cfi_deinit(&cfi);
 	elfrw_wbuf_free(&w);
 }
 
-/* Every prefix and every single-byte change is read or refused, without a fault (run under a sanitizer). */
+/* Every prefix and every single-byte change is read or refused, without a fault (run under a
+ * sanitizer). */
 static void test_broken(void **state)
 {
 	(void)state;
@@ -197,14 +200,18 @@ static void test_broken(void **state)
 			uint8_t was = w.data[i];
 			w.data[i] = values[k];
 			struct elfrw_addrmap map = { 0 };
-			struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = EH_VA + 8 };
+			struct dwr_rw_frame_in in = { .cfi = &cfi,
+						      .map = &map,
+						      .arch = &elfrw_arch_x86_64,
+						      .va = EH_VA + 8 };
 			struct dwr_rw_frame_out out;
 			struct elfrw_err *err = read_eh(&cfi, w.data, w.len);
 			if (!err && !(err = dwr_rw_eh_frame(&in, &out)))
 				dwr_rw_frame_deinit(&out);
 			elfrw_err_free(err);
 			dwr_cfi_deinit(&cfi);
-			elfrw_err_free(dwr_cfi_read(&cfi, ".debug_frame", w.data, w.len, 0, false, 8));
+			elfrw_err_free(
+				dwr_cfi_read(&cfi, ".debug_frame", w.data, w.len, 0, false, 8));
 			dwr_cfi_deinit(&cfi);
 			w.data[i] = was;
 		}
@@ -263,11 +270,17 @@ static void test_debug_frame(void **state)
 		assert_int_equal(cfi.fde.data[0].pc_begin, CODE);
 		assert_int_equal(cfi.fde.data[0].pc_end, CODE + 0x20);
 		assert_int_equal(cfi.fde.data[0].insn_size, 3);
-		struct elfrw_addrmap_unit unit = { CODE, CODE + 0x20, CODE + 0x100, CODE + 0x100, 0, 0, 0 };
+		struct elfrw_addrmap_unit unit = {
+			CODE, CODE + 0x20, CODE + 0x100, CODE + 0x100, 0, 0, 0
+		};
 		struct elfrw_addrmap_section sec = { CODE, CODE + 0x20, CODE, CODE + 0x200, 1 };
-		struct elfrw_addrmap map = { .unit = &unit, .n_units = 1, .section = &sec, .n_sections = 1 };
+		struct elfrw_addrmap map = {
+			.unit = &unit, .n_units = 1, .section = &sec, .n_sections = 1
+		};
 		be_ok(elfrw_addrmap_finish(&map));
-		struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64 };
+		struct dwr_rw_frame_in in = { .cfi = &cfi,
+					      .map = &map,
+					      .arch = &elfrw_arch_x86_64 };
 		struct dwr_rw_frame_out out;
 		be_ok(dwr_rw_debug_frame(&in, &out));
 		assert_int_equal(out.size, w.len);
@@ -308,7 +321,9 @@ static void test_split(void **state)
 	struct elfrw_addrmap_section sec = { CODE, CODE + 0x50, CODE, CODE + 0x80, 1 };
 	struct elfrw_addrmap map = { .unit = unit, .n_units = 4, .section = &sec, .n_sections = 1 };
 	be_ok(elfrw_addrmap_finish(&map));
-	struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = EH_VA };
+	struct dwr_rw_frame_in in = {
+		.cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = EH_VA
+	};
 	struct dwr_rw_frame_out out;
 	be_ok(dwr_rw_eh_frame(&in, &out));
 	struct dwr_cfi now;
@@ -364,7 +379,8 @@ static bool open_file(struct file *f, const char *path)
 		elfrw_image_close(&f->img);
 		return false;
 	}
-	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size, f->eh->hdr.sh_addr, true, 8));
+	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size,
+			   f->eh->hdr.sh_addr, true, 8));
 	return true;
 }
 
@@ -377,7 +393,10 @@ static void close_file(struct file *f)
 /* libdw, walking the same bytes, sees the same records. */
 static void judge_records(const struct dwr_cfi *cfi, const uint8_t *ident)
 {
-	Elf_Data data = { .d_buf = (void *)cfi->data, .d_type = ELF_T_BYTE, .d_size = cfi->size, .d_align = 1,
+	Elf_Data data = { .d_buf = (void *)cfi->data,
+			  .d_type = ELF_T_BYTE,
+			  .d_size = cfi->size,
+			  .d_align = 1,
 			  .d_version = EV_CURRENT };
 	Dwarf_Off off = 0, next;
 	Dwarf_CFI_Entry entry;
@@ -445,7 +464,8 @@ static void check_hdr(const uint8_t *hdr, size_t size, uint64_t va, const struct
 	assert_int_equal(va + 4 + (int32_t)elfrw_get32(hdr + 4), cfi->va);
 	uint64_t last = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t pc = va + (int32_t)elfrw_get32(hdr + 12 + 8 * i), at = va + (int32_t)elfrw_get32(hdr + 16 + 8 * i);
+		uint64_t pc = va + (int32_t)elfrw_get32(hdr + 12 + 8 * i),
+			 at = va + (int32_t)elfrw_get32(hdr + 16 + 8 * i);
 		assert_true(pc > last);
 		last = pc;
 		size_t lo = 0, hi = cfi->fde.len;
@@ -462,13 +482,16 @@ static void check_hdr(const uint8_t *hdr, size_t size, uint64_t va, const struct
 	/* All of them, but for the empty ones that share an address with another. */
 	size_t missing = 0;
 	for (size_t i = 1; i < cfi->fde.len; i++)
-		missing += cfi->fde.data[cfi->by_pc[i]].pc_begin == cfi->fde.data[cfi->by_pc[i - 1]].pc_begin;
+		missing += cfi->fde.data[cfi->by_pc[i]].pc_begin ==
+			   cfi->fde.data[cfi->by_pc[i - 1]].pc_begin;
 	assert_int_equal(n + missing, cfi->fde.len);
 }
 
 static struct dwr_rw_frame_in frame_in(const struct file *f, const struct elfrw_addrmap *map)
 {
-	struct dwr_rw_frame_in in = { .cfi = &f->cfi, .map = map, .arch = &elfrw_arch_x86_64, .va = f->cfi.va };
+	struct dwr_rw_frame_in in = {
+		.cfi = &f->cfi, .map = map, .arch = &elfrw_arch_x86_64, .va = f->cfi.va
+	};
 	if (f->hdr && f->hdr->data) {
 		in.hdr = f->hdr->data;
 		in.hdr_size = f->hdr->hdr.sh_size;
@@ -477,9 +500,10 @@ static struct dwr_rw_frame_in frame_in(const struct file *f, const struct elfrw_
 	return in;
 }
 
-/* One unit per FDE (overlapping ones left out), in one section around them all; STEP: bytes by which each moves
- * further, FOLD: each FOLD-th unit is folded into its predecessor (0: none). */
-static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, uint64_t step, unsigned fold)
+/* One unit per FDE (overlapping ones left out), in one section around them all; STEP: bytes by
+ * which each moves further, FOLD: each FOLD-th unit is folded into its predecessor (0: none). */
+static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, uint64_t step,
+		     unsigned fold)
 {
 	*map = (struct elfrw_addrmap){ 0 };
 	map->unit = calloc(cfi->fde.len + 1, sizeof *map->unit);
@@ -491,7 +515,9 @@ static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, uint6
 		struct elfrw_addrmap_unit *u = &map->unit[map->n_units];
 		if (d->pc_begin == d->pc_end || (map->n_units && d->pc_begin < u[-1].old_end))
 			continue;
-		*u = (struct elfrw_addrmap_unit){ .old = d->pc_begin, .old_end = d->pc_end, .kept = map->n_units };
+		*u = (struct elfrw_addrmap_unit){ .old = d->pc_begin,
+						  .old_end = d->pc_end,
+						  .kept = map->n_units };
 		if (fold && map->n_units % fold == 1) {
 			u->flags = ELFRW_UNIT_FOLDED;
 			u->body = u->entry = u[-1].body;
@@ -617,7 +643,8 @@ static void check_file(const char *path)
 		uint64_t off;
 		bool there = dwr_rw_moved(&out.moves, d->off, &off);
 		assert_int_equal(there, !dwr_rw_fde_gone(&f.cfi, i, &map));
-		if (u == ELFRW_NO_UNIT || map.unit[u].old != d->pc_begin || map.unit[u].old_end != d->pc_end) {
+		if (u == ELFRW_NO_UNIT || map.unit[u].old != d->pc_begin ||
+		    map.unit[u].old_end != d->pc_end) {
 			k += there; /* overlapping or empty */
 			continue;
 		}
@@ -662,14 +689,15 @@ static const char program[] =
 
 static char *scratch;
 
-/* Compiles the sample with COMMAND (%s: source and output); NULL when that compiler or linker is missing. */
+/* Compiles the sample with COMMAND (%s: source and output); NULL when that compiler or linker is
+ * missing. */
 static const char *compile(const char *command, const char *name)
 {
 	static char path[512];
 	char line[4096];
 	snprintf(path, sizeof path, "%s/%s", scratch, name);
-	snprintf(line, sizeof line, "printf '%s' > %s/t.cc && cd %s && %s t.cc -o %s 2>/dev/null", program, scratch, scratch,
-		 command, name);
+	snprintf(line, sizeof line, "printf '%s' > %s/t.cc && cd %s && %s t.cc -o %s 2>/dev/null",
+		 program, scratch, scratch, command, name);
 	if (system(line)) {
 		print_message("         skipped: %s\n", command);
 		return NULL;
@@ -681,9 +709,16 @@ static void test_linkers(void **state)
 {
 	(void)state;
 	static const char *const commands[] = {
-		"g++ -O2 -fuse-ld=bfd", "g++ -O2 -fuse-ld=gold", "g++ -O2 -fuse-ld=lld", "g++ -O2 -fuse-ld=mold",
-		"g++ -O2 -no-pie -fno-pie", "g++ -O2 -static", "g++ -O2 -mcmodel=large -fno-pie -no-pie",
-		"clang++-19 -O2 -fuse-ld=lld", "clang++-19 -O2 -fuse-ld=mold", "clang++-14 -O2",
+		"g++ -O2 -fuse-ld=bfd",
+		"g++ -O2 -fuse-ld=gold",
+		"g++ -O2 -fuse-ld=lld",
+		"g++ -O2 -fuse-ld=mold",
+		"g++ -O2 -no-pie -fno-pie",
+		"g++ -O2 -static",
+		"g++ -O2 -mcmodel=large -fno-pie -no-pie",
+		"clang++-19 -O2 -fuse-ld=lld",
+		"clang++-19 -O2 -fuse-ld=mold",
+		"clang++-14 -O2",
 		"g++ -O2 -Wl,--no-eh-frame-hdr",
 		"echo \"__asm__(\\\".cfi_sections .eh_frame, .debug_frame\\\");\" > d.h && g++ -O2 -include d.h",
 	};
@@ -722,8 +757,9 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	    cmocka_unit_test(test_addresses), cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_debug_frame), cmocka_unit_test(test_split),     cmocka_unit_test(test_self),
+		cmocka_unit_test(test_fields),  cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_broken),  cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_split),   cmocka_unit_test(test_self),
 		cmocka_unit_test(test_linkers),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -24,10 +24,18 @@ static void hostile_names(void **state)
 {
 	(void)state;
 	char *name[] = {
-		strdup("_RNvC1a1bINvC1a1bFGzzzzzzzzz_EuE"), strdup("_RINvC1a1bFGzzzzzz_EuE"), strdup("_RIC1aDGzzzzzzzzz_EL_E"),
-		repeated("_RINvC1a1bTTiiE", "TBb_Bb_E", 60, "EE"), repeated("_D", "1aFS", 200, ""), repeated("_D1a", "FS1a", 1000, "Z"),
-		repeated("_D1a1bF", "HQbQd", 40, "Zv"), repeated("_Z1fI", "J", 300, "E"), repeated("_Z1f", "P", 1 << 20, "i"),
-		repeated("_RNvC1a1b", "S", 1 << 20, "i"), repeated("_D1a", "A", 1 << 20, "i"), repeated("_ZN", "1a", 1 << 19, "Ev"),
+		strdup("_RNvC1a1bINvC1a1bFGzzzzzzzzz_EuE"),
+		strdup("_RINvC1a1bFGzzzzzz_EuE"),
+		strdup("_RIC1aDGzzzzzzzzz_EL_E"),
+		repeated("_RINvC1a1bTTiiE", "TBb_Bb_E", 60, "EE"),
+		repeated("_D", "1aFS", 200, ""),
+		repeated("_D1a", "FS1a", 1000, "Z"),
+		repeated("_D1a1bF", "HQbQd", 40, "Zv"),
+		repeated("_Z1fI", "J", 300, "E"),
+		repeated("_Z1f", "P", 1 << 20, "i"),
+		repeated("_RNvC1a1b", "S", 1 << 20, "i"),
+		repeated("_D1a", "A", 1 << 20, "i"),
+		repeated("_ZN", "1a", 1 << 19, "Ev"),
 	};
 	alarm(30); /* ends the test */
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
@@ -41,8 +49,10 @@ static void hostile_names(void **state)
 	/* Substitutions that double: what is shared is counted, not walked. */
 	char dag[2000] = "_Z1f1AIiiE";
 	for (unsigned k = 1; strlen(dag) < 900; k += 2)
-		snprintf(dag + strlen(dag), sizeof dag - strlen(dag), k == 1 ? "1BIS0_S0_E" : "1BIS%c%c_S%c%c_E", k < 37 ? '0' : '1',
-			 "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(k - 1) % 36], k < 37 ? '0' : '1', "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(k - 1) % 36]);
+		snprintf(dag + strlen(dag), sizeof dag - strlen(dag),
+			 k == 1 ? "1BIS0_S0_E" : "1BIS%c%c_S%c%c_E", k < 37 ? '0' : '1',
+			 "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(k - 1) % 36], k < 37 ? '0' : '1',
+			 "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(k - 1) % 36]);
 	char *text;
 	assert_true(dwr_demangle(dag, DWR_SPELLING_LLVM, &text));
 	assert_null(text);
@@ -61,9 +71,11 @@ static void spellings(void **state)
 		{ DWR_SPELLING_GNU, "_Z1fi.cold", "f(int) [clone .cold]" },
 		{ DWR_SPELLING_GNU, "_ZN3foo3bar17h05af221e174051e9E", "foo::bar" },
 		{ DWR_SPELLING_GNU, "_RNvC1a1b", "a::b" },
-		{ DWR_SPELLING_LLVM, "_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE", "std::mem::align_of::<std::mem::Discriminant>" },
+		{ DWR_SPELLING_LLVM, "_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE",
+		  "std::mem::align_of::<std::mem::Discriminant>" },
 		{ DWR_SPELLING_LLVM, "_D3foo3barFiZv", "foo.bar(int)" },
-		{ DWR_SPELLING_LLVM, "_ZN4llvm10checkedAddIiEENSt9enable_ifIXsr3std9is_signedIT_EE5valueENS_8OptionalIS2_EEE4typeES2_S2_",
+		{ DWR_SPELLING_LLVM,
+		  "_ZN4llvm10checkedAddIiEENSt9enable_ifIXsr3std9is_signedIT_EE5valueENS_8OptionalIS2_EEE4typeES2_S2_",
 		  "std::enable_if<std::is_signed<int>::value, llvm::Optional<int>>::type llvm::checkedAdd<int>(int, int)" },
 		{ DWR_SPELLING_GNU, "plain", NULL },
 		{ DWR_SPELLING_GNU, "_Z1", NULL },
@@ -97,19 +109,35 @@ static bool fails(void)
 	return true;
 }
 
-void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
+void *__wrap_malloc(size_t n)
+{
+	return fails() ? NULL : __real_malloc(n);
+}
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+void *__wrap_realloc(void *p, size_t n)
+{
+	return fails() ? NULL : __real_realloc(p, n);
+}
 
 /* Each allocation that fails is told, or makes no difference. */
 static void failing_allocations(void **state)
 {
 	(void)state;
 	static const char *const name[] = {
-		"_Z1fSt6vectorIS_IiEE", "_Z1fi.cold", "_ZN3foo3bar17h05af221e174051e9E", "_RNvC1a1b",
-		"_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y", "_D3foo3barFiZv",
-		"_D8demangle17__T4testS6symbolZv", "_D8demangle18__T2fnVAiA3i1i2i3Z2fnFZv",
-		"_D3mod__T1tS43abcZxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxZv", /* of two readings, the first counts */
+		"_Z1fSt6vectorIS_IiEE",
+		"_Z1fi.cold",
+		"_ZN3foo3bar17h05af221e174051e9E",
+		"_RNvC1a1b",
+		"_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y",
+		"_D3foo3barFiZv",
+		"_D8demangle17__T4testS6symbolZv",
+		"_D8demangle18__T2fnVAiA3i1i2i3Z2fnFZv",
+		"_D3mod__T1tS43abcZxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxZv", /* of two readings,
+										  the first counts
+										*/
 		"_ZN4llvm10checkedAddIiEENSt9enable_ifIXsr3std9is_signedIT_EE5valueENS_8OptionalIS2_EEE4typeES2_S2_",
 	};
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
@@ -139,6 +167,8 @@ static void failing_allocations(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(hostile_names), cmocka_unit_test(spellings), cmocka_unit_test(failing_allocations) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(hostile_names),
+					    cmocka_unit_test(spellings),
+					    cmocka_unit_test(failing_allocations) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,14 +11,26 @@
 #include <string.h>
 
 #define P8 ((struct dwr_form_params){ 5, 8, 4 })
-#define BYTES(...) (const uint8_t[]){ __VA_ARGS__ }, sizeof(const uint8_t[]){ __VA_ARGS__ }
+#define BYTES(...)                                                \
+	(const uint8_t[]){ __VA_ARGS__ }, sizeof(const uint8_t[]) \
+	{                                                         \
+		__VA_ARGS__                                       \
+	}
 
 /* [0x1000,0x1040) moved to 0x2000; [0x1040,0x1080) folded into it, with a thunk at 0x3000. */
 static struct elfrw_addrmap make_map(void)
 {
 	static const struct elfrw_addrmap_unit units[] = {
-		{ .old = 0x1000, .old_end = 0x1040, .body = 0x2000, .entry = 0x2000, .flags = ELFRW_UNIT_KEPT },
-		{ .old = 0x1040, .old_end = 0x1080, .body = 0x2000, .entry = 0x3000, .thunk_size = 5,
+		{ .old = 0x1000,
+		  .old_end = 0x1040,
+		  .body = 0x2000,
+		  .entry = 0x2000,
+		  .flags = ELFRW_UNIT_KEPT },
+		{ .old = 0x1040,
+		  .old_end = 0x1080,
+		  .body = 0x2000,
+		  .entry = 0x3000,
+		  .thunk_size = 5,
 		  .flags = ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK },
 	};
 	struct elfrw_addrmap map = { .n_units = 2, .n_sections = 1 };
@@ -37,7 +49,8 @@ static void fails(struct elfrw_err *err)
 }
 
 /* Walks and gives the number of operators, or -1 for an error. */
-static int walk(const uint8_t *data, size_t size, struct dwr_form_params params, struct dwr_op *last)
+static int walk(const uint8_t *data, size_t size, struct dwr_form_params params,
+		struct dwr_op *last)
 {
 	struct dwr_expr_walk w = dwr_expr_walk(data, size, params, ".test", 0);
 	int n = 0;
@@ -70,19 +83,36 @@ static void test_operands(void **state)
 	assert_int_equal(walk(BYTES(DW_OP_bregx, 0x80, 1, 0x7f), P8, &op), 1);
 	assert_true(op.operand[0] == 128 && (int64_t)op.operand[1] == -1);
 	assert_int_equal(walk(BYTES(DW_OP_implicit_pointer, 1, 0, 0, 0, 4), P8, &op), 1);
-	assert_int_equal(walk(BYTES(DW_OP_implicit_pointer, 1, 0, 0, 0, 0, 0, 0, 0, 4), p64, &op), 1);
-	assert_int_equal(walk(BYTES(DW_OP_GNU_implicit_pointer, 1, 0, 0, 0, 0, 0, 0, 0, 4), p2, &op), 1);
+	assert_int_equal(walk(BYTES(DW_OP_implicit_pointer, 1, 0, 0, 0, 0, 0, 0, 0, 4), p64, &op),
+			 1);
+	assert_int_equal(
+		walk(BYTES(DW_OP_GNU_implicit_pointer, 1, 0, 0, 0, 0, 0, 0, 0, 4), p2, &op), 1);
 	assert_int_equal(walk(BYTES(DW_OP_call_ref, 1, 0, 0, 0), P8, &op), 1);
-	assert_int_equal(walk(BYTES(DW_OP_implicit_value, 3, 1, 2, 3, DW_OP_stack_value), P8, &op), 2);
-	assert_int_equal(walk(BYTES(DW_OP_const_type, 0x29, 2, 0xaa, 0xbb, DW_OP_convert, 0), P8, &op), 2);
-	assert_int_equal(walk(BYTES(DW_OP_regval_type, 3, 0x29, DW_OP_deref_type, 8, 0x29, DW_OP_xderef_type, 8, 0x29), P8,
-			      &op), 3);
-	assert_int_equal(walk(BYTES(DW_OP_GNU_parameter_ref, 1, 2, 3, 4, DW_OP_GNU_variable_value, 1, 2, 3, 4), P8, &op), 2);
-	assert_int_equal(walk(BYTES(DW_OP_GNU_encoded_addr, DW_EH_PE_udata4, 1, 2, 3, 4, DW_OP_GNU_uninit), P8, &op), 2);
-	assert_int_equal(walk(BYTES(0xfb, 0x81, 1, 0xfc, 1, DW_OP_addrx, 0, DW_OP_constx, 2), P8, &op), 4);
-	assert_int_equal(walk(BYTES(0xe9, 3, 0xe9, 5, 0x81, 1, 0xe9, 9, 1, 0x7f, 0xe9, 12, 3, 4), P8, &op), 4);
+	assert_int_equal(walk(BYTES(DW_OP_implicit_value, 3, 1, 2, 3, DW_OP_stack_value), P8, &op),
+			 2);
+	assert_int_equal(
+		walk(BYTES(DW_OP_const_type, 0x29, 2, 0xaa, 0xbb, DW_OP_convert, 0), P8, &op), 2);
+	assert_int_equal(walk(BYTES(DW_OP_regval_type, 3, 0x29, DW_OP_deref_type, 8, 0x29,
+				    DW_OP_xderef_type, 8, 0x29),
+			      P8, &op),
+			 3);
+	assert_int_equal(walk(BYTES(DW_OP_GNU_parameter_ref, 1, 2, 3, 4, DW_OP_GNU_variable_value,
+				    1, 2, 3, 4),
+			      P8, &op),
+			 2);
+	assert_int_equal(
+		walk(BYTES(DW_OP_GNU_encoded_addr, DW_EH_PE_udata4, 1, 2, 3, 4, DW_OP_GNU_uninit),
+		     P8, &op),
+		2);
+	assert_int_equal(
+		walk(BYTES(0xfb, 0x81, 1, 0xfc, 1, DW_OP_addrx, 0, DW_OP_constx, 2), P8, &op), 4);
+	assert_int_equal(
+		walk(BYTES(0xe9, 3, 0xe9, 5, 0x81, 1, 0xe9, 9, 1, 0x7f, 0xe9, 12, 3, 4), P8, &op),
+		4);
 	assert_true(op.user == 12 && op.n_operands == 2);
-	assert_int_equal(walk(BYTES(DW_OP_bit_piece, 8, 0, DW_OP_piece, 4, DW_OP_bra, 0xfe, 0xff), P8, &op), 3);
+	assert_int_equal(
+		walk(BYTES(DW_OP_bit_piece, 8, 0, DW_OP_piece, 4, DW_OP_bra, 0xfe, 0xff), P8, &op),
+		3);
 	assert_true((int64_t)op.operand[0] == -2);
 	assert_int_equal(walk(NULL, 0, P8, &op), 0);
 }
@@ -107,9 +137,15 @@ static void test_every_operator_is_bounded(void **state)
 static void test_nesting(void **state)
 {
 	(void)state;
-	const uint8_t expr[] = { DW_OP_entry_value, 3, DW_OP_GNU_entry_value, 1, DW_OP_reg5, DW_OP_stack_value };
-	static const struct { uint8_t op, depth; } want[] = {
-		{ DW_OP_entry_value, 0 }, { DW_OP_GNU_entry_value, 1 }, { DW_OP_reg5, 2 }, { DW_OP_stack_value, 0 },
+	const uint8_t expr[] = { DW_OP_entry_value, 3, DW_OP_GNU_entry_value, 1, DW_OP_reg5,
+				 DW_OP_stack_value };
+	static const struct {
+		uint8_t op, depth;
+	} want[] = {
+		{ DW_OP_entry_value, 0 },
+		{ DW_OP_GNU_entry_value, 1 },
+		{ DW_OP_reg5, 2 },
+		{ DW_OP_stack_value, 0 },
 	};
 	struct dwr_expr_walk w = dwr_expr_walk(expr, sizeof expr, P8, ".test", 0);
 	struct dwr_op op;
@@ -140,10 +176,15 @@ static void test_errors(void **state)
 	assert_int_equal(walk(BYTES(DW_OP_addr, 1, 2, 3), P8, &op), -1);
 	assert_int_equal(walk(BYTES(0x01), P8, &op), -1);
 	assert_int_equal(walk(BYTES(0xe9, 0x50), P8, &op), -1);
-	assert_int_equal(walk(BYTES(DW_OP_implicit_value, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), P8, &op), -1);
+	assert_int_equal(walk(BYTES(DW_OP_implicit_value, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+				    0xff, 0xff, 1),
+			      P8, &op),
+			 -1);
 	assert_int_equal(walk(BYTES(DW_OP_GNU_encoded_addr, DW_EH_PE_uleb128, 1), P8, &op), -1);
 	struct elfrw_addrmap map = make_map();
-	uint8_t pcrel[] = { DW_OP_GNU_encoded_addr, DW_EH_PE_pcrel | DW_EH_PE_sdata8, 0, 0, 0, 0, 0, 0, 0, 0 };
+	uint8_t pcrel[] = {
+		DW_OP_GNU_encoded_addr, DW_EH_PE_pcrel | DW_EH_PE_sdata8, 0, 0, 0, 0, 0, 0, 0, 0
+	};
 	fails(dwr_expr_map(pcrel, sizeof pcrel, P8, ".test", 0, &map, NULL, NULL, NULL));
 	elfrw_addrmap_deinit(&map);
 }
@@ -154,7 +195,8 @@ struct refs {
 	int n;
 };
 
-static struct elfrw_err *note_ref(void *arg, enum dwr_expr_ref ref, uint64_t value, const struct dwr_op *op)
+static struct elfrw_err *note_ref(void *arg, enum dwr_expr_ref ref, uint64_t value,
+				  const struct dwr_op *op)
 {
 	struct refs *r = arg;
 	(void)op;
@@ -188,21 +230,47 @@ static void test_map(void **state)
 	assert_int_equal(map_addr(&map, 0x1000, DW_OP_GNU_push_tls_address), 0x1000);
 	assert_int_equal(map_addr(&map, 0x1000, DW_OP_form_tls_address), 0x1000);
 
-	uint8_t nested[] = { DW_OP_entry_value, 9, DW_OP_addr, 0x10, 0x10, 0, 0, 0, 0, 0, 0, DW_OP_stack_value };
+	uint8_t nested[] = { DW_OP_entry_value, 9, DW_OP_addr, 0x10, 0x10, 0, 0, 0, 0, 0, 0,
+			     DW_OP_stack_value };
 	assert_null(dwr_expr_map(nested, sizeof nested, P8, ".test", 0, &map, NULL, NULL, NULL));
 	assert_int_equal(elfrw_get64(nested + 3), 0x2010);
-	uint8_t encoded[] = { DW_OP_GNU_encoded_addr, DW_EH_PE_absptr, 0x10, 0x10, 0, 0, 0, 0, 0, 0 };
+	uint8_t encoded[] = {
+		DW_OP_GNU_encoded_addr, DW_EH_PE_absptr, 0x10, 0x10, 0, 0, 0, 0, 0, 0
+	};
 	assert_null(dwr_expr_map(encoded, sizeof encoded, P8, ".test", 0, &map, NULL, NULL, NULL));
 	assert_int_equal(elfrw_get64(encoded + 2), 0x2010);
 
 	struct refs r = { .n = 0 };
-	uint8_t refs[] = { DW_OP_addrx, 7, DW_OP_addrx, 8, DW_OP_form_tls_address, DW_OP_constx, 9, DW_OP_convert, 0x21,
-			   DW_OP_regval_type, 1, 0x22, DW_OP_call4, 1, 0, 0, 0, DW_OP_GNU_variable_value, 2, 0, 0, 0, 0xfb, 3 };
+	uint8_t refs[] = { DW_OP_addrx,
+			   7,
+			   DW_OP_addrx,
+			   8,
+			   DW_OP_form_tls_address,
+			   DW_OP_constx,
+			   9,
+			   DW_OP_convert,
+			   0x21,
+			   DW_OP_regval_type,
+			   1,
+			   0x22,
+			   DW_OP_call4,
+			   1,
+			   0,
+			   0,
+			   0,
+			   DW_OP_GNU_variable_value,
+			   2,
+			   0,
+			   0,
+			   0,
+			   0xfb,
+			   3 };
 	assert_null(dwr_expr_map(refs, sizeof refs, P8, ".test", 0, &map, note_ref, &r, NULL));
-	static const struct refs want = {
-		{ DWR_EXPR_ADDRX, DWR_EXPR_CONSTX, DWR_EXPR_CONSTX, DWR_EXPR_TYPE, DWR_EXPR_TYPE, DWR_EXPR_UNIT_DIE,
-		  DWR_EXPR_INFO_DIE, DWR_EXPR_ADDRX },
-		{ 7, 8, 9, 0x21, 0x22, 1, 2, 3 }, 8 };
+	static const struct refs want = { { DWR_EXPR_ADDRX, DWR_EXPR_CONSTX, DWR_EXPR_CONSTX,
+					    DWR_EXPR_TYPE, DWR_EXPR_TYPE, DWR_EXPR_UNIT_DIE,
+					    DWR_EXPR_INFO_DIE, DWR_EXPR_ADDRX },
+					  { 7, 8, 9, 0x21, 0x22, 1, 2, 3 },
+					  8 };
 	assert_int_equal(r.n, want.n);
 	for (int i = 0; i < want.n; i++)
 		assert_true(r.ref[i] == want.ref[i] && r.value[i] == want.value[i]);
@@ -213,7 +281,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_operands), cmocka_unit_test(test_every_operator_is_bounded),
-		cmocka_unit_test(test_nesting), cmocka_unit_test(test_errors), cmocka_unit_test(test_map),
+		cmocka_unit_test(test_nesting),  cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_map),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,57 @@
-/* info.c: units and DIEs, the rewriting of .debug_info, compressed sections, .debug_icfold; hand-made inputs. */
+/* info.c: units and DIEs, the rewriting of .debug_info, compressed sections, .debug_icfold;
+ * hand-made inputs. */
 #include "tests/unit/make/info.h"
 
 /* ---- the walker ---- */
 
 static const unsigned all_forms[] = {
-	DW_FORM_addr, DW_FORM_block2, DW_FORM_block4, DW_FORM_data2, DW_FORM_data4, DW_FORM_data8, DW_FORM_string,
-	DW_FORM_block, DW_FORM_block1, DW_FORM_data1, DW_FORM_flag, DW_FORM_sdata, DW_FORM_strp, DW_FORM_udata,
-	DW_FORM_ref_addr, DW_FORM_ref1, DW_FORM_ref2, DW_FORM_ref4, DW_FORM_ref8, DW_FORM_ref_udata, DW_FORM_sec_offset,
-	DW_FORM_exprloc, DW_FORM_flag_present, DW_FORM_strx, DW_FORM_addrx, DW_FORM_ref_sup4, DW_FORM_strp_sup,
-	DW_FORM_data16, DW_FORM_line_strp, DW_FORM_ref_sig8, DW_FORM_implicit_const, DW_FORM_loclistx, DW_FORM_rnglistx,
-	DW_FORM_ref_sup8, DW_FORM_strx1, DW_FORM_strx2, DW_FORM_strx3, DW_FORM_strx4, DW_FORM_addrx1, DW_FORM_addrx2,
-	DW_FORM_addrx3, DW_FORM_addrx4, DW_FORM_GNU_addr_index, DW_FORM_GNU_str_index, DW_FORM_GNU_ref_alt,
-	DW_FORM_GNU_strp_alt, 0x2001,
+	DW_FORM_addr,
+	DW_FORM_block2,
+	DW_FORM_block4,
+	DW_FORM_data2,
+	DW_FORM_data4,
+	DW_FORM_data8,
+	DW_FORM_string,
+	DW_FORM_block,
+	DW_FORM_block1,
+	DW_FORM_data1,
+	DW_FORM_flag,
+	DW_FORM_sdata,
+	DW_FORM_strp,
+	DW_FORM_udata,
+	DW_FORM_ref_addr,
+	DW_FORM_ref1,
+	DW_FORM_ref2,
+	DW_FORM_ref4,
+	DW_FORM_ref8,
+	DW_FORM_ref_udata,
+	DW_FORM_sec_offset,
+	DW_FORM_exprloc,
+	DW_FORM_flag_present,
+	DW_FORM_strx,
+	DW_FORM_addrx,
+	DW_FORM_ref_sup4,
+	DW_FORM_strp_sup,
+	DW_FORM_data16,
+	DW_FORM_line_strp,
+	DW_FORM_ref_sig8,
+	DW_FORM_implicit_const,
+	DW_FORM_loclistx,
+	DW_FORM_rnglistx,
+	DW_FORM_ref_sup8,
+	DW_FORM_strx1,
+	DW_FORM_strx2,
+	DW_FORM_strx3,
+	DW_FORM_strx4,
+	DW_FORM_addrx1,
+	DW_FORM_addrx2,
+	DW_FORM_addrx3,
+	DW_FORM_addrx4,
+	DW_FORM_GNU_addr_index,
+	DW_FORM_GNU_str_index,
+	DW_FORM_GNU_ref_alt,
+	DW_FORM_GNU_strp_alt,
+	0x2001,
 };
 
 /* Bytes of a value of FORM. */
@@ -38,9 +78,7 @@ static void put_form(struct elfrw_wbuf *w, unsigned form, struct dwr_form_params
 		for (int i = 0; i < 200; i++)
 			elfrw_wbuf_u8(w, DW_OP_nop);
 		return;
-	case DW_FORM_string:
-		elfrw_wbuf_cstr(w, "a string");
-		return;
+	case DW_FORM_string: elfrw_wbuf_cstr(w, "a string"); return;
 	case 0x2001:
 		elfrw_wbuf_uleb(w, 300);
 		elfrw_wbuf_u32(w, 0xdeadbeef);
@@ -53,7 +91,8 @@ static void put_form(struct elfrw_wbuf *w, unsigned form, struct dwr_form_params
 		elfrw_wbuf_uleb(w, 300);
 }
 
-/* Each form, alone between two known attributes, wanted and not wanted, direct and behind DW_FORM_indirect. */
+/* Each form, alone between two known attributes, wanted and not wanted, direct and behind
+ * DW_FORM_indirect. */
 static void walks_all_forms(void **state)
 {
 	(void)state;
@@ -66,13 +105,18 @@ static void walks_all_forms(void **state)
 					if (indirect && form == DW_FORM_implicit_const)
 						continue;
 					struct unit u = { 0 };
-					struct dwr_form_params p = { (uint8_t)version, 8, (uint8_t)offset };
+					struct dwr_form_params p = { (uint8_t)version, 8,
+								     (uint8_t)offset };
 					unit_begin(&u, version, offset, DW_UT_compile);
-					declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2,
-						DW_AT_description, indirect ? DW_FORM_indirect : form,
-						form == DW_FORM_implicit_const ? -7 : DW_AT_decl_line,
-						form == DW_FORM_implicit_const ? DW_AT_decl_line : DW_FORM_udata,
-						form == DW_FORM_implicit_const ? DW_FORM_udata : 0, 0);
+					declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language,
+						DW_FORM_data2, DW_AT_description,
+						indirect ? DW_FORM_indirect : form,
+						form == DW_FORM_implicit_const ? -7
+									       : DW_AT_decl_line,
+						form == DW_FORM_implicit_const ? DW_AT_decl_line
+									       : DW_FORM_udata,
+						form == DW_FORM_implicit_const ? DW_FORM_udata : 0,
+						0);
 					uint64_t die = u.info.len;
 					elfrw_wbuf_u8(&u.info, 1);
 					elfrw_wbuf_u16(&u.info, 0x1234);
@@ -99,17 +143,20 @@ static void walks_all_forms(void **state)
 						DWR_WANT_NAME(&want, DW_AT_description);
 					struct dwr_abbrev_table t = { 0 };
 					be_ok(dwr_unit_abbrev(&secs, &units.data[0], &want, &t));
-					struct dwr_cursor cur = dwr_cursor_at(&secs, &units.data[0], &t, false);
+					struct dwr_cursor cur =
+						dwr_cursor_at(&secs, &units.data[0], &t, false);
 					struct dwr_die d;
 					bool more;
 					be_ok(dwr_cursor_next(&cur, &d, &more));
 					assert_true(more);
 					assert_int_equal(d.off, die);
-					const struct dwr_value *line = dwr_die_value(&d, DW_AT_decl_line);
+					const struct dwr_value *line =
+						dwr_die_value(&d, DW_AT_decl_line);
 					assert_non_null(line);
 					assert_int_equal(line->u, 99);
 					assert_int_equal(line->pos, end);
-					const struct dwr_value *v = dwr_die_value(&d, DW_AT_description);
+					const struct dwr_value *v =
+						dwr_die_value(&d, DW_AT_description);
 					assert_int_equal(v != NULL, variant != 0);
 					if (v) {
 						assert_int_equal(v->form, form);
@@ -131,18 +178,22 @@ static void walks_all_forms(void **state)
 
 /* ---- functions ---- */
 
-static uint64_t find_abbrev_code(const uint8_t *info, uint64_t die) { return info[die]; }
+static uint64_t find_abbrev_code(const uint8_t *info, uint64_t die)
+{
+	return info[die];
+}
 
 /* A function at LOW with its length in FORM; returns the new low_pc and length. */
-static void one_function(unsigned version, unsigned form, bool indirect, enum dwr_policy policy, uint64_t low,
-			 uint64_t *new_low, uint64_t *new_len, int *edited)
+static void one_function(unsigned version, unsigned form, bool indirect, enum dwr_policy policy,
+			 uint64_t low, uint64_t *new_low, uint64_t *new_len, int *edited)
 {
 	const struct dwr_form_params params = { 5, 8, 4 };
 	struct unit u = { 0 };
 	unit_begin(&u, version, 4, DW_UT_compile);
 	declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2, 0);
 	declare(&u, 2, DW_TAG_subprogram, false, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
-		indirect ? DW_FORM_indirect : form, form == DW_FORM_implicit_const ? 0x20 : 0, 0, 0);
+		indirect ? DW_FORM_indirect : form, form == DW_FORM_implicit_const ? 0x20 : 0, 0,
+		0);
 	elfrw_wbuf_u8(&u.info, 1);
 	elfrw_wbuf_u16(&u.info, DW_LANG_C99);
 	uint64_t die = u.info.len;
@@ -158,17 +209,13 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 		elfrw_wbuf_u8(&u.info, 0xa0); /* padded */
 		elfrw_wbuf_u8(&u.info, 0x00);
 		break;
-	case DW_FORM_addr:
-		elfrw_wbuf_u64(&u.info, low + 0x20);
-		break;
+	case DW_FORM_addr: elfrw_wbuf_u64(&u.info, low + 0x20); break;
 	case DW_FORM_data16:
 		elfrw_wbuf_u64(&u.info, 0x20);
 		elfrw_wbuf_u64(&u.info, 0);
 		break;
-	case DW_FORM_implicit_const:
-		break;
-	default:
-		elfrw_wbuf_uint(&u.info, 0x20, (unsigned)dwr_form_size(form, params));
+	case DW_FORM_implicit_const: break;
+	default: elfrw_wbuf_uint(&u.info, 0x20, (unsigned)dwr_form_size(form, params));
 	}
 	elfrw_wbuf_u8(&u.info, 0);
 	unit_end(&u);
@@ -177,7 +224,8 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 	add_unit_sections(&f, &u);
 	struct dwr_rewrite_out out;
 	be_ok(fake_rewrite(&f, policy, 1, &out));
-	const struct dwr_section_out *info = out_section(&out, ".debug_info"), *ab = out_section(&out, ".debug_abbrev");
+	const struct dwr_section_out *info = out_section(&out, ".debug_info"),
+				     *ab = out_section(&out, ".debug_abbrev");
 	const uint8_t *d = info ? info->data : u.info.data;
 	*new_low = elfrw_get64(d + low_at);
 	struct elfrw_rbuf r = elfrw_rbuf(d, u.info.len);
@@ -189,9 +237,7 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 		*new_len = elfrw_rbuf_uleb(&r);
 		assert_int_equal(elfrw_rbuf_off(&r), high_at + 2);
 		break;
-	case DW_FORM_addr:
-		*new_len = elfrw_rbuf_u64(&r) - *new_low;
-		break;
+	case DW_FORM_addr: *new_len = elfrw_rbuf_u64(&r) - *new_low; break;
 	case DW_FORM_implicit_const: {
 		*new_len = 0x20;
 		if (!ab)
@@ -208,7 +254,8 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 		break;
 	}
 	default:
-		*new_len = elfrw_rbuf_uint(&r, form == DW_FORM_data16 ? 8 : (unsigned)dwr_form_size(form, params));
+		*new_len = elfrw_rbuf_uint(
+			&r, form == DW_FORM_data16 ? 8 : (unsigned)dwr_form_size(form, params));
 	}
 	dwr_rewrite_out_deinit(&out);
 	elfrw_addrmap_deinit(&f.map);
@@ -218,8 +265,9 @@ static void one_function(unsigned version, unsigned form, bool indirect, enum dw
 static void function_ranges(void **state)
 {
 	(void)state;
-	static const unsigned forms[] = { DW_FORM_data1, DW_FORM_data2, DW_FORM_data4, DW_FORM_data8, DW_FORM_data16,
-					  DW_FORM_udata, DW_FORM_sdata, DW_FORM_addr, DW_FORM_implicit_const };
+	static const unsigned forms[] = { DW_FORM_data1, DW_FORM_data2,  DW_FORM_data4,
+					  DW_FORM_data8, DW_FORM_data16, DW_FORM_udata,
+					  DW_FORM_sdata, DW_FORM_addr,   DW_FORM_implicit_const };
 	for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++)
 		for (unsigned version = 2; version <= 5; version++)
 			for (int indirect = 0; indirect < 2; indirect++) {
@@ -228,23 +276,29 @@ static void function_ranges(void **state)
 				unsigned f = forms[i];
 				if (indirect && f == DW_FORM_implicit_const)
 					continue;
-				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, C, &low, &len, &edited);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, C, &low,
+					     &len, &edited);
 				assert_int_equal(low, NEW_C);
 				assert_int_equal(len, 0x20);
 				assert_false(edited);
-				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, B, &low, &len, &edited);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, B, &low,
+					     &len, &edited);
 				assert_int_equal(low, NEW_A);
 				assert_int_equal(len, 0);
-				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, D, &low, &len, &edited);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, D, &low,
+					     &len, &edited);
 				assert_int_equal(low, THUNK);
 				assert_int_equal(len, THUNK_SIZE);
-				one_function(version, f, indirect, DWR_FOLDED_ALIAS, B, &low, &len, &edited);
+				one_function(version, f, indirect, DWR_FOLDED_ALIAS, B, &low, &len,
+					     &edited);
 				assert_int_equal(low, NEW_A);
 				assert_int_equal(len, 0x20);
-				one_function(version, f, indirect, DWR_FOLDED_DROP, B, &low, &len, &edited);
+				one_function(version, f, indirect, DWR_FOLDED_DROP, B, &low, &len,
+					     &edited);
 				assert_int_equal(low, 0);
 				assert_int_equal(len, 0);
-				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, 0, &low, &len, &edited);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, 0, &low,
+					     &len, &edited);
 				assert_int_equal(low, 0);
 				assert_int_equal(len, 0x20);
 			}
@@ -257,9 +311,12 @@ static void other_addresses(void **state)
 	struct unit u = { 0 };
 	unit_begin(&u, 5, 4, DW_UT_compile);
 	declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2, 0);
-	declare(&u, 2, DW_TAG_subprogram, true, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, 0);
-	declare(&u, 3, DW_TAG_lexical_block, false, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data4, 0);
-	declare(&u, 4, DW_TAG_call_site, false, DW_AT_call_return_pc, DW_FORM_addr, DW_AT_call_pc, DW_FORM_addr, 0);
+	declare(&u, 2, DW_TAG_subprogram, true, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		DW_FORM_data4, 0);
+	declare(&u, 3, DW_TAG_lexical_block, false, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		DW_FORM_data4, 0);
+	declare(&u, 4, DW_TAG_call_site, false, DW_AT_call_return_pc, DW_FORM_addr, DW_AT_call_pc,
+		DW_FORM_addr, 0);
 	declare(&u, 5, DW_TAG_GNU_call_site, false, DW_AT_low_pc, DW_FORM_addr, 0);
 	declare(&u, 6, DW_TAG_label, false, DW_AT_low_pc, DW_FORM_addr, 0);
 	declare(&u, 7, DW_TAG_variable, false, DW_AT_location, DW_FORM_exprloc, 0);
@@ -275,7 +332,7 @@ static void other_addresses(void **state)
 	ADDR(B + 4); /* 1 */
 	elfrw_wbuf_u32(&u.info, 8);
 	elfrw_wbuf_u8(&u.info, 4);
-	ADDR(C); /* 2: the call is B's last instruction */
+	ADDR(C);        /* 2: the call is B's last instruction */
 	ADDR(B + 0x1b); /* 3 */
 	elfrw_wbuf_u8(&u.info, 5);
 	ADDR(E); /* 4: D's last instruction */
@@ -300,7 +357,8 @@ static void other_addresses(void **state)
 	const struct dwr_section_out *info = out_section(&out, ".debug_info");
 	assert_non_null(info);
 	assert_int_equal(info->size, u.info.len);
-	static const uint64_t want[] = { NEW_A, NEW_A + 4, NEW_A + 0x20, NEW_A + 0x1b, NEW_A + 0x20, NEW_C, THUNK, D };
+	static const uint64_t want[] = { NEW_A,        NEW_A + 4, NEW_A + 0x20, NEW_A + 0x1b,
+					 NEW_A + 0x20, NEW_C,     THUNK,        D };
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(elfrw_get64(info->data + at[i]), want[i]);
 	assert_int_equal(elfrw_get32(info->data + at[0] + 8), 0);
@@ -359,8 +417,10 @@ static void unit_extent(void **state)
 			for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
 				struct unit u = { 0 };
 				unit_begin(&u, version, 4, DW_UT_compile);
-				declare(&u, 1, DW_TAG_compile_unit, false, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
-					size == 4 ? DW_FORM_data4 : DW_FORM_data8, DW_AT_language, DW_FORM_data2, 0);
+				declare(&u, 1, DW_TAG_compile_unit, false, DW_AT_low_pc,
+					DW_FORM_addr, DW_AT_high_pc,
+					size == 4 ? DW_FORM_data4 : DW_FORM_data8, DW_AT_language,
+					DW_FORM_data2, 0);
 				elfrw_wbuf_u8(&u.info, 1);
 				size_t at = u.info.len;
 				elfrw_wbuf_u64(&u.info, cases[i].from);
@@ -372,18 +432,23 @@ static void unit_extent(void **state)
 				add_unit_sections(&f, &u);
 				struct dwr_rewrite_out out;
 				be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
-				const struct dwr_section_out *info = out_section(&out, ".debug_info"),
-							     *ab = out_section(&out, ".debug_abbrev");
+				const struct dwr_section_out *info = out_section(&out,
+										 ".debug_info"),
+							     *ab = out_section(&out,
+									       ".debug_abbrev");
 				const uint8_t *d = info ? info->data : u.info.data;
 				if (cases[i].n < 2) {
 					assert_null(ab);
 					uint64_t len = elfrw_get_le(d + at + 8, size);
-					assert_int_equal(len, cases[i].range[0][1] - cases[i].range[0][0]);
+					assert_int_equal(len, cases[i].range[0][1] -
+								      cases[i].range[0][0]);
 					if (cases[i].n)
-						assert_int_equal(elfrw_get64(d + at), cases[i].range[0][0]);
+						assert_int_equal(elfrw_get64(d + at),
+								 cases[i].range[0][0]);
 				} else {
 					const struct dwr_section_out *list =
-						out_section(&out, version >= 5 ? ".debug_rnglists" : ".debug_ranges");
+						out_section(&out, version >= 5 ? ".debug_rnglists"
+									       : ".debug_ranges");
 					assert_non_null(ab);
 					assert_non_null(list);
 					struct dwr_abbrev_table t = { 0 };
@@ -391,23 +456,31 @@ static void unit_extent(void **state)
 					struct dwr_form_params p = { (uint8_t)version, 8, 4 };
 					be_ok(dwr_abbrev_read(&t, ab->data, ab->size, 0, p, &want));
 					assert_int_equal(t.attr.data[1].name, DW_AT_ranges);
-					assert_int_equal(t.attr.data[1].form, version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+					assert_int_equal(t.attr.data[1].form,
+							 version >= 4 ? DW_FORM_sec_offset
+								      : DW_FORM_data4);
 					assert_int_equal(t.attr.len, size == 4 ? 3 : 4);
 					dwr_abbrev_deinit(&t);
 					struct dwr_list_secs ls = { 0 };
-					enum dwr_list_kind kind = version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
-					ls.list[kind] = (struct dwr_list_sec){ "list", list->data, list->size };
-					struct dwr_list_cu cu = { .params = p, .has_base = true,
+					enum dwr_list_kind kind =
+						version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
+					ls.list[kind] = (struct dwr_list_sec){ "list", list->data,
+									       list->size };
+					struct dwr_list_cu cu = { .params = p,
+								  .has_base = true,
 								  .base = elfrw_get64(d + at),
 								  .addr_base = DWR_LIST_NONE,
 								  .rnglists_base = DWR_LIST_NONE,
 								  .loclists_base = DWR_LIST_NONE };
 					struct dwr_list l = { 0 };
-					be_ok(dwr_list_read(&ls, kind, &cu, elfrw_get32(d + at + 8), DWR_LIST_NONE, &l));
+					be_ok(dwr_list_read(&ls, kind, &cu, elfrw_get32(d + at + 8),
+							    DWR_LIST_NONE, &l));
 					assert_int_equal(l.entry.len, 2);
 					for (unsigned k = 0; k < 2; k++) {
-						assert_int_equal(l.entry.data[k].begin, cases[i].range[k][0]);
-						assert_int_equal(l.entry.data[k].end, cases[i].range[k][1]);
+						assert_int_equal(l.entry.data[k].begin,
+								 cases[i].range[k][0]);
+						assert_int_equal(l.entry.data[k].end,
+								 cases[i].range[k][1]);
 					}
 					dwr_list_deinit(&l);
 				}
@@ -424,7 +497,8 @@ static void refuses(void **state)
 	(void)state;
 	struct unit u = { 0 };
 	unit_begin(&u, 5, 4, DW_UT_skeleton);
-	declare(&u, 1, DW_TAG_skeleton_unit, false, DW_AT_dwo_name, DW_FORM_string, DW_AT_low_pc, DW_FORM_addr, 0);
+	declare(&u, 1, DW_TAG_skeleton_unit, false, DW_AT_dwo_name, DW_FORM_string, DW_AT_low_pc,
+		DW_FORM_addr, 0);
 	elfrw_wbuf_u8(&u.info, 1);
 	elfrw_wbuf_cstr(&u.info, "x.dwo");
 	elfrw_wbuf_u64(&u.info, A);
@@ -501,7 +575,8 @@ static void compressed(void **state)
 			uint8_t *copy = malloc(size), *packed;
 			size_t packed_size;
 			memcpy(copy, data, size);
-			be_ok(dwr_section_pack(&secs.sec[DWR_STR], copy, size, threads, &packed, &packed_size));
+			be_ok(dwr_section_pack(&secs.sec[DWR_STR], copy, size, threads, &packed,
+					       &packed_size));
 			dwr_sections_deinit(&secs);
 			f.section[2].data = packed;
 			f.section[2].hdr.sh_size = packed_size;
@@ -515,7 +590,9 @@ static void compressed(void **state)
 				uint8_t *bad = malloc(packed_size);
 				memcpy(bad, packed, packed_size);
 				f.section[2].data = bad;
-				f.section[2].hdr.sh_size = k == 0 ? packed_size - 1 : k == 1 ? 9 : packed_size;
+				f.section[2].hdr.sh_size = k == 0   ? packed_size - 1
+							   : k == 1 ? 9
+								    : packed_size;
 				if (k == 2 && how == DWR_ZDEBUG)
 					bad[11] ^= 1;
 				else if (k == 2)
@@ -562,15 +639,19 @@ static void note_round_trip(void **state)
 	uLongf size = chdr.ch_size;
 	uint8_t *data = malloc(size);
 	assert_non_null(data);
-	assert_int_equal(uncompress(data, &size, out.section[0].data + sizeof chdr, out.section[0].size - sizeof chdr), Z_OK);
+	assert_int_equal(uncompress(data, &size, out.section[0].data + sizeof chdr,
+				    out.section[0].size - sizeof chdr),
+			 Z_OK);
 	assert_int_equal(size, chdr.ch_size);
 	struct dwr_icfold n;
 	be_ok(dwr_icfold_read(&n, data, size));
 	assert_int_equal(n.map.n_units, f.map.n_units);
 	for (uint32_t i = 0; i < n.map.n_units; i++)
-		assert_memory_equal(&n.map.unit[i], &f.map.unit[i], offsetof(struct elfrw_addrmap_unit, flags) + 1);
+		assert_memory_equal(&n.map.unit[i], &f.map.unit[i],
+				    offsetof(struct elfrw_addrmap_unit, flags) + 1);
 	assert_int_equal(n.map.n_sections, 1);
-	assert_memory_equal(&n.map.section[0], &f.map.section[0], offsetof(struct elfrw_addrmap_section, end_taken) + 1);
+	assert_memory_equal(&n.map.section[0], &f.map.section[0],
+			    offsetof(struct elfrw_addrmap_section, end_taken) + 1);
 	assert_int_equal(n.map.trap_byte, TRAP);
 	uint64_t va;
 	assert_true(elfrw_addrmap_pointer(&n.map, D, &va));
@@ -627,8 +708,13 @@ static void nothing_to_do(void **state)
 	struct fake f;
 	fake_init(&f);
 	for (uint32_t i = 0; i < f.map.n_units; i++)
-		f.map.unit[i] = (struct elfrw_addrmap_unit){ f.map.unit[i].old, f.map.unit[i].old_end, f.map.unit[i].old,
-							     f.map.unit[i].old, i, 0, 0 };
+		f.map.unit[i] = (struct elfrw_addrmap_unit){ f.map.unit[i].old,
+							     f.map.unit[i].old_end,
+							     f.map.unit[i].old,
+							     f.map.unit[i].old,
+							     i,
+							     0,
+							     0 };
 	struct dwr_rewrite_out out;
 	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
 	assert_int_equal(out.n_sections, 0);
@@ -642,7 +728,14 @@ static void gdb_index(void **state)
 {
 	(void)state;
 	struct elfrw_wbuf w = { 0 };
-	enum { HEADER = 24, CUS = HEADER, TUS = CUS + 16, ADDR = TUS + 24, SYM = ADDR + 3 * 20, POOL = SYM + 16 };
+	enum {
+		HEADER = 24,
+		CUS = HEADER,
+		TUS = CUS + 16,
+		ADDR = TUS + 24,
+		SYM = ADDR + 3 * 20,
+		POOL = SYM + 16
+	};
 	elfrw_wbuf_u32(&w, 8);
 	elfrw_wbuf_u32(&w, CUS);
 	elfrw_wbuf_u32(&w, TUS);
@@ -676,7 +769,9 @@ static void gdb_index(void **state)
 	uint32_t sym = elfrw_get32(g->data + 16);
 	assert_int_equal(elfrw_get32(g->data + 20), sym + 16);
 	/* B is gone; D is its thunk, E moved. */
-	static const uint64_t want[][2] = { { NEW_A, NEW_A + 0x20 }, { NEW_E, NEW_E + 0x20 }, { THUNK, THUNK + THUNK_SIZE } };
+	static const uint64_t want[][2] = { { NEW_A, NEW_A + 0x20 },
+					    { NEW_E, NEW_E + 0x20 },
+					    { THUNK, THUNK + THUNK_SIZE } };
 	assert_int_equal(sym, ADDR + 3 * 20);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(elfrw_get64(g->data + ADDR + 20 * i), want[i][0]);
@@ -691,9 +786,11 @@ static void gdb_index(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(walks_all_forms), cmocka_unit_test(function_ranges), cmocka_unit_test(other_addresses),
-		cmocka_unit_test(unit_extent),     cmocka_unit_test(refuses),         cmocka_unit_test(compressed),
-		cmocka_unit_test(note_round_trip), cmocka_unit_test(nothing_to_do),   cmocka_unit_test(gdb_index),
+		cmocka_unit_test(walks_all_forms), cmocka_unit_test(function_ranges),
+		cmocka_unit_test(other_addresses), cmocka_unit_test(unit_extent),
+		cmocka_unit_test(refuses),         cmocka_unit_test(compressed),
+		cmocka_unit_test(note_round_trip), cmocka_unit_test(nothing_to_do),
+		cmocka_unit_test(gdb_index),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

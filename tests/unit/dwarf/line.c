@@ -12,17 +12,18 @@ static void test_versions(void **arg)
 		bool new_ops = shapes[i].opcode_base > 12;
 		set_address(&w, 0x1000);
 		row_base(&w, shapes[i].opcode_base, 0, 6); /* 1000: 7 */
-		elfrw_wbuf_bytes(&w, "\4\2\5\x81\1\6\7", 7); /* file 2, column 129, not stmt, basic block */
+		elfrw_wbuf_bytes(&w, "\4\2\5\x81\1\6\7",
+				 7); /* file 2, column 129, not stmt, basic block */
 		row_base(&w, shapes[i].opcode_base, 3, 2); /* 1003: 9 */
-		elfrw_wbuf_u8(&w, 8); /* const_add_pc: 17 */
-		elfrw_wbuf_bytes(&w, "\0\2\4\7", 4); /* discriminator 7 */
+		elfrw_wbuf_u8(&w, 8);                      /* const_add_pc: 17 */
+		elfrw_wbuf_bytes(&w, "\0\2\4\7", 4);       /* discriminator 7 */
 		if (new_ops)
 			elfrw_wbuf_bytes(&w, "\x0a\x0b\x0c\5", 4);
-		copy(&w); /* 1014: 9 */
-		elfrw_wbuf_bytes(&w, "\x09\0\x10", 3); /* fixed_advance_pc 0x1000 */
+		copy(&w);                                     /* 1014: 9 */
+		elfrw_wbuf_bytes(&w, "\x09\0\x10", 3);        /* fixed_advance_pc 0x1000 */
 		row_base(&w, shapes[i].opcode_base, 0, -200); /* 2014: line wraps */
-		elfrw_wbuf_bytes(&w, "\0\3\x80xy", 5); /* a vendor's opcode */
-		elfrw_wbuf_bytes(&w, "\0\0", 2);       /* no opcode at all */
+		elfrw_wbuf_bytes(&w, "\0\3\x80xy", 5);        /* a vendor's opcode */
+		elfrw_wbuf_bytes(&w, "\0\0", 2);              /* no opcode at all */
 		advance_pc(&w, 1000);
 		end_sequence(&w);
 		end(&w, u);
@@ -35,7 +36,8 @@ static void test_versions(void **arg)
 		check_row(&r, 1, 0x1003, 9, DWR_ROW_BLOCK);
 		assert_int_equal(r.data[1].file, 2);
 		assert_int_equal(r.data[1].column, 129);
-		check_row(&r, 2, 0x1014, 9, new_ops ? DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN : 0);
+		check_row(&r, 2, 0x1014, 9,
+			  new_ops ? DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN : 0);
 		assert_int_equal(r.data[2].discriminator, 7);
 		assert_int_equal(r.data[2].isa, new_ops ? 5 : 0);
 		check_row(&r, 3, 0x2014, (uint32_t)(9 - 200), 0);
@@ -68,8 +70,9 @@ static void test_versions(void **arg)
 			assert_int_equal(x.address + 0x100, y.address);
 			if (x.flags & DWR_ROW_END)
 				break;
-			assert_true(x.line == y.line && x.file == y.file && x.column == y.column && x.isa == y.isa &&
-				    x.discriminator == y.discriminator && x.flags == y.flags);
+			assert_true(x.line == y.line && x.file == y.file && x.column == y.column &&
+				    x.isa == y.isa && x.discriminator == y.discriminator &&
+				    x.flags == y.flags);
 		}
 		free(r.data);
 		free(r2.data);
@@ -81,18 +84,24 @@ static void test_versions(void **arg)
 static void test_encode_steps(void **arg)
 {
 	(void)arg;
-	/* Every pair of address and line step near the limits of the special opcodes, for several header parameters. */
-	const struct { uint8_t min, base, range; int8_t line_base; } p[] = {
-		{ 1, 13, 14, -5 }, { 4, 13, 14, -5 }, { 1, 10, 245, -3 }, { 1, 13, 255, -100 }, { 2, 200, 30, -1 }, { 1, 13, 10, 2 },
-		{ 1, 255, 1, 0 },
+	/* Every pair of address and line step near the limits of the special opcodes, for several
+	 * header parameters. */
+	const struct {
+		uint8_t min, base, range;
+		int8_t line_base;
+	} p[] = {
+		{ 1, 13, 14, -5 },  { 4, 13, 14, -5 }, { 1, 10, 245, -3 }, { 1, 13, 255, -100 },
+		{ 2, 200, 30, -1 }, { 1, 13, 10, 2 },  { 1, 255, 1, 0 },
 	};
 	for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
 		struct elfrw_wbuf w = { 0 };
-		struct unit_at u = begin(&w, (struct shape){ 4, 4, p[i].min, 1, p[i].range, p[i].base });
+		struct unit_at u =
+			begin(&w, (struct shape){ 4, 4, p[i].min, 1, p[i].range, p[i].base });
 		w.data[u.header_pos + 4 + 3] = (uint8_t)p[i].line_base;
 		end(&w, u);
 		struct dwr_line_header h;
-		be_ok(dwr_line_header_read(".debug_line", (struct dwr_bytes){ w.data, w.len }, 0, &h));
+		be_ok(dwr_line_header_read(".debug_line", (struct dwr_bytes){ w.data, w.len }, 0,
+					   &h));
 		struct dwr_rows rows = { 0 };
 		uint64_t address = 0x1000;
 		uint32_t line = 1000;
@@ -100,11 +109,16 @@ static void test_encode_steps(void **arg)
 			for (int l = -8; l < 16; l++) {
 				address += step * p[i].min;
 				line += (uint32_t)l;
-				*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){ .address = address, .line = line, .file = 1, .flags = S };
+				*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){
+					.address = address, .line = line, .file = 1, .flags = S
+				};
 			}
 		/* A step that is no multiple of min_inst_length, and back again. */
-		*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){ .address = address + 1, .line = line, .file = 1, .flags = S };
-		*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){ .address = 0x900, .line = line, .file = 1, .flags = S };
+		*(struct dwr_row *)VEC_PUSH(&rows) = (struct dwr_row){
+			.address = address + 1, .line = line, .file = 1, .flags = S
+		};
+		*(struct dwr_row *)VEC_PUSH(&rows) =
+			(struct dwr_row){ .address = 0x900, .line = line, .file = 1, .flags = S };
 		be_ok(dwr_line_encode(&h, 8, rows.data, rows.len, 0x90f, 0, &w));
 		end(&w, u);
 		struct dwr_rows back = rows_of((struct dwr_bytes){ w.data, w.len }, 0);
@@ -147,7 +161,8 @@ static void test_files(void **arg)
 	for (size_t i = 0; i < 2; i++) {
 		struct elfrw_wbuf w = { 0 };
 		struct unit_at u = begin(&w, old[i]);
-		elfrw_wbuf_bytes(&w, "\0\x07\3c.c\0\1\0\0", 10); /* define_file; its length is 1 + 4 + 3 */
+		elfrw_wbuf_bytes(&w, "\0\x07\3c.c\0\1\0\0",
+				 10); /* define_file; its length is 1 + 4 + 3 */
 		w.data[w.len - 9] = 8;
 		end(&w, u);
 		struct dwr_line_header h;
@@ -175,11 +190,12 @@ static void test_v5_forms(void **arg)
 		struct shape s = v5;
 		s.offset_size = (uint8_t)size;
 		struct unit_at u = begin(&w, s);
-		w.len = u.header_pos + size + 6 + 12; /* before the tables */
+		w.len = u.header_pos + size + 6 + 12;  /* before the tables */
 		elfrw_wbuf_bytes(&w, "\1\1\x1f\2", 4); /* directories by line_strp */
 		elfrw_wbuf_uint(&w, 1, size);
 		elfrw_wbuf_uint(&w, 6, size);
-		elfrw_wbuf_bytes(&w, "\6\1\x0e\2\x05\3\x0f\4\x07\5\x1e\x81\x40\x09\1", 14); /* strp, data2, udata, data8, md5, vendor: block */
+		elfrw_wbuf_bytes(&w, "\6\1\x0e\2\x05\3\x0f\4\x07\5\x1e\x81\x40\x09\1",
+				 14); /* strp, data2, udata, data8, md5, vendor: block */
 		elfrw_wbuf_u8(&w, 1);
 		elfrw_wbuf_uint(&w, 2, size);
 		elfrw_wbuf_u16(&w, 1);
@@ -189,7 +205,8 @@ static void test_v5_forms(void **arg)
 		elfrw_wbuf_bytes(&w, "\3xyz", 4);
 		elfrw_put_le(w.data + u.header_pos, w.len - u.header_pos - size, size);
 		end(&w, u);
-		struct dwr_line_strings str = { .line_str = { (const uint8_t *)"\0/src\0/inc", 11 }, .str = { (const uint8_t *)"x\0f.c", 6 } };
+		struct dwr_line_strings str = { .line_str = { (const uint8_t *)"\0/src\0/inc", 11 },
+						.str = { (const uint8_t *)"x\0f.c", 6 } };
 		struct dwr_line_header h;
 		struct dwr_line_files f = { 0 };
 		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
@@ -202,14 +219,16 @@ static void test_v5_forms(void **arg)
 		assert_int_equal(f.file.data[0].dir, 1);
 		assert_memory_equal(f.file.data[0].md5, "0123456789abcdef", 16);
 
-		/* strx1 through .debug_str_offsets; a string out of the section is empty, not an error. */
+		/* strx1 through .debug_str_offsets; a string out of the section is empty, not an
+		 * error. */
 		uint8_t *tables = w.data + h.tables;
 		size_t strp_form = 4 + 2 * size + 2;
 		tables[strp_form] = DW_FORM_strx1;
 		uint8_t offsets[24] = { 0 };
 		offsets[size == 8 ? 16 : 8] = 2;
 		str.str_offsets = (struct dwr_bytes){ offsets, size == 8 ? 24 : 12 };
-		/* strx1 is one byte; make strp's other bytes part of the following block by rebuilding the entry */
+		/* strx1 is one byte; make strp's other bytes part of the following block by
+		 * rebuilding the entry */
 		w.len = h.tables + 4 + 2 * size;
 		elfrw_wbuf_bytes(&w, "\2\1\x25\2\x0b\2\0\1\1\0", 10);
 		elfrw_put_le(w.data + u.header_pos, w.len - u.header_pos - size, size);
@@ -237,7 +256,8 @@ static void test_bad_headers(void **arg)
 	struct dwr_bytes sec = { w.data, w.len };
 	uint8_t *d = w.data;
 	for (size_t n = 0; n < w.len; n++) { /* truncated anywhere */
-		struct elfrw_err *err = dwr_line_header_read("s", (struct dwr_bytes){ d, n }, 0, &h);
+		struct elfrw_err *err =
+			dwr_line_header_read("s", (struct dwr_bytes){ d, n }, 0, &h);
 		assert_non_null(err);
 		elfrw_err_free(err);
 	}
@@ -266,12 +286,9 @@ static void test_bad_headers(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_encode_steps),
-		cmocka_unit_test(test_unknown_opcodes),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_v5_forms),
-		cmocka_unit_test(test_bad_headers),
+		cmocka_unit_test(test_versions),        cmocka_unit_test(test_encode_steps),
+		cmocka_unit_test(test_unknown_opcodes), cmocka_unit_test(test_files),
+		cmocka_unit_test(test_v5_forms),        cmocka_unit_test(test_bad_headers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* lists.c: reading of range and location lists of all versions, and ranges through the address map. */
+/* lists.c: reading of range and location lists of all versions, and ranges through the address
+ * map. */
 #include "tests/unit/make/lists.h"
 
 static void test_rnglists(void **state)
@@ -22,13 +23,16 @@ static void test_rnglists(void **state)
 	close_contrib(&b);
 	elfrw_put32(b.w.data + base, (uint32_t)(off - base));
 	elfrw_put32(b.w.data + base + 4, (uint32_t)(second - base));
-	struct dwr_list_secs secs = { .list[DWR_LIST_RNGLISTS] = section_of(&b), .addr = section_of(&a) };
+	struct dwr_list_secs secs = { .list[DWR_LIST_RNGLISTS] = section_of(&b),
+				      .addr = section_of(&a) };
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0);
 	cu.addr_base = 8;
 	cu.rnglists_base = base;
 	check_list(&secs, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE,
-		   WANT({ 0x1010, 0x1020 }, { 0x5000, 0x5080 }, { 0x7001, 0x7002 }, { 0x7000, 0x7010 }, { 0x7010, 0x7014 },
-			{ 0x8000, 0x8001 }, { UINT64_MAX, 0x2f }), NULL);
+		   WANT({ 0x1010, 0x1020 }, { 0x5000, 0x5080 }, { 0x7001, 0x7002 },
+			{ 0x7000, 0x7010 }, { 0x7010, 0x7014 }, { 0x8000, 0x8001 },
+			{ UINT64_MAX, 0x2f }),
+		   NULL);
 	uint64_t at;
 	assert_null(dwr_list_index(&secs, DWR_LIST_RNGLISTS, &cu, 1, &at));
 	assert_int_equal(at, second);
@@ -53,7 +57,8 @@ static void test_rnglists(void **state)
 	for (size_t size = off; size < second; size++) {
 		uint8_t *copy = malloc(size);
 		memcpy(copy, b.w.data, size);
-		struct dwr_list_secs cut = { .list[DWR_LIST_RNGLISTS] = { ".cut", copy, size }, .addr = secs.addr };
+		struct dwr_list_secs cut = { .list[DWR_LIST_RNGLISTS] = { ".cut", copy, size },
+					     .addr = secs.addr };
 		fails(dwr_list_read(&cut, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
 		fails(dwr_list_contribs_read(&cut.list[DWR_LIST_RNGLISTS], &contribs));
 		free(copy);
@@ -91,20 +96,25 @@ static void test_loclists(void **state)
 	assert_null(dwr_list_read(&secs, DWR_LIST_LOCLISTS, &cu, off, views, &list));
 	assert_int_equal(list.entry.len, 3);
 	const struct dwr_list_entry *e = list.entry.data;
-	assert_true(e[0].begin == 0x1010 && e[0].has_view && e[0].view[1] == 1 && b.w.data[e[0].expr] == DW_OP_reg1);
-	assert_true(e[1].how == DWR_LIST_DEFAULT && !e[1].has_view && b.w.data[e[1].expr] == DW_OP_reg2);
-	assert_true(e[2].begin == 0xfffffff0 && e[2].end == 8 && e[2].own_base && e[2].view[0] == 200);
+	assert_true(e[0].begin == 0x1010 && e[0].has_view && e[0].view[1] == 1 &&
+		    b.w.data[e[0].expr] == DW_OP_reg1);
+	assert_true(e[1].how == DWR_LIST_DEFAULT && !e[1].has_view &&
+		    b.w.data[e[1].expr] == DW_OP_reg2);
+	assert_true(e[2].begin == 0xfffffff0 && e[2].end == 8 && e[2].own_base &&
+		    e[2].view[0] == 200);
 	assert_int_equal(list.views_end, off);
 	assert_int_equal(list.end, inline_off);
 	assert_null(dwr_list_read(&secs, DWR_LIST_LOCLISTS, &cu, inline_off, DWR_LIST_NONE, &list));
 	e = list.entry.data;
-	assert_true(list.inline_views && list.entry.len == 2 && e[0].has_view && e[0].view[0] == 7 && !e[1].has_view);
+	assert_true(list.inline_views && list.entry.len == 2 && e[0].has_view &&
+		    e[0].view[0] == 7 && !e[1].has_view);
 	assert_true(e[1].end == 0x13 && e[1].expr_size == 0);
 	fails(dwr_list_read(&secs, DWR_LIST_LOCLISTS, &cu, off, b.w.len - 1, &list));
 	fails(dwr_list_read(&secs, DWR_LIST_LOCLISTS, &cu, off, UINT64_MAX - 1, &list));
 	struct dwr_list_contribs contribs = { 0 };
 	assert_null(dwr_list_contribs_read(&secs.list[DWR_LIST_LOCLISTS], &contribs));
-	assert_true(contribs.len == 1 && contribs.data[0].offset_size == 8 && contribs.data[0].address_size == 4);
+	assert_true(contribs.len == 1 && contribs.data[0].offset_size == 8 &&
+		    contribs.data[0].address_size == 4);
 	dwr_list_contribs_deinit(&contribs);
 	dwr_list_deinit(&list);
 	elfrw_wbuf_free(&b.w);
@@ -118,21 +128,25 @@ static void test_old_lists(void **state)
 	struct dwr_list_secs secs = { .list[DWR_LIST_RANGES] = section_of(&r) };
 	struct dwr_list_cu cu = make_cu(4, 0x1000, 0);
 	check_list(&secs, DWR_LIST_RANGES, &cu, 0, DWR_LIST_NONE,
-		   WANT({ 0x1010, 0x1020 }, { 0x1001, 0x1001 }, { 0x5000, 0x5004 }, { 0x6000, 0x6001 }), NULL);
+		   WANT({ 0x1010, 0x1020 }, { 0x1001, 0x1001 }, { 0x5000, 0x5004 },
+			{ 0x6000, 0x6001 }),
+		   NULL);
 	LEB(&l, 1, 2);
 	ADDR(&l, 0, 8), expr4(&l, DW_OP_reg1);
 	ADDR(&l, 0, 0);
 	secs.list[DWR_LIST_LOC] = section_of(&l);
 	check_list(&secs, DWR_LIST_LOC, &cu, 2, 0, WANT({ 0x1000, 0x1008 }), VIEWS(1, 2));
 	struct dwr_list list = { 0 };
-	fails(dwr_list_read(&secs, DWR_LIST_LOC, &cu, 3, DWR_LIST_NONE, &list)); /* runs past the end */
+	fails(dwr_list_read(&secs, DWR_LIST_LOC, &cu, 3, DWR_LIST_NONE,
+			    &list)); /* runs past the end */
 	dwr_list_deinit(&list);
 	elfrw_wbuf_free(&r.w);
 	elfrw_wbuf_free(&l.w);
 }
 
-static void check_map(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin, uint64_t end,
-		      const struct want *want, size_t n, const struct dwr_taken *taken, size_t n_taken)
+static void check_map(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin,
+		      uint64_t end, const struct want *want, size_t n,
+		      const struct dwr_taken *taken, size_t n_taken)
 {
 	struct dwr_pieces p = { 0 };
 	assert_null(dwr_range_map(r, purpose, begin, end, &p));
@@ -150,36 +164,46 @@ static void check_map(const struct dwr_ranger *r, enum dwr_purpose purpose, uint
 	dwr_pieces_deinit(&p);
 }
 #define NONE_TAKEN NULL, 0
-#define TAKEN(...) \
-	(const struct dwr_taken[]){ __VA_ARGS__ }, sizeof(const struct dwr_taken[]){ __VA_ARGS__ } / sizeof(struct dwr_taken)
+#define TAKEN(...)                                 \
+	(const struct dwr_taken[]){ __VA_ARGS__ }, \
+		sizeof(const struct dwr_taken[]){ __VA_ARGS__ } / sizeof(struct dwr_taken)
 
 static void test_range_map(void **state)
 {
 	(void)state;
 	struct elfrw_addrmap map = make_map();
-	struct dwr_ranger o = dwr_ranger(&map, DWR_FOLDED_OVERLAY), a = dwr_ranger(&map, DWR_FOLDED_ALIAS);
+	struct dwr_ranger o = dwr_ranger(&map, DWR_FOLDED_OVERLAY),
+			  a = dwr_ranger(&map, DWR_FOLDED_ALIAS);
 	struct dwr_ranger d = dwr_ranger(&map, DWR_FOLDED_DROP);
 	assert_true(o.ordered);
 	/* Inside of one unit. */
 	check_map(&o, DWR_FOR_SCOPE, 0x1064, 0x1080, WANT({ 0x1034, 0x1050 }), NONE_TAKEN);
-	/* Two units side by side; with the padding of the output in between (A to C), and the folded B left out. */
+	/* Two units side by side; with the padding of the output in between (A to C), and the
+	 * folded B left out. */
 	check_map(&o, DWR_FOR_SCOPE, 0x1070, 0x1090, WANT({ 0x1040, 0x1060 }), NONE_TAKEN);
-	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1080, WANT({ 0x1000, 0x1050 }, { 0x10f0, 0x10f5 }), NONE_TAKEN);
-	check_map(&d, DWR_FOR_UNIT, 0x1000, 0x1080, WANT({ 0x1000, 0x1050 }, { 0x10f0, 0x10f5 }), NONE_TAKEN);
-	check_map(&a, DWR_FOR_UNIT, 0x1000, 0x1080, WANT({ 0x1000, 0x1020 }, { 0x1000, 0x1020 }, { 0x1030, 0x1050 },
-							 { 0x10f0, 0x10f5 }), NONE_TAKEN);
+	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1080, WANT({ 0x1000, 0x1050 }, { 0x10f0, 0x10f5 }),
+		  NONE_TAKEN);
+	check_map(&d, DWR_FOR_UNIT, 0x1000, 0x1080, WANT({ 0x1000, 0x1050 }, { 0x10f0, 0x10f5 }),
+		  NONE_TAKEN);
+	check_map(&a, DWR_FOR_UNIT, 0x1000, 0x1080,
+		  WANT({ 0x1000, 0x1020 }, { 0x1000, 0x1020 }, { 0x1030, 0x1050 },
+		       { 0x10f0, 0x10f5 }),
+		  NONE_TAKEN);
 	/* A folded unit with a thunk: what its own DIE gets, and what the scopes in it get. */
-	check_map(&o, DWR_FOR_FUNCTION, 0x1020, 0x1050, WANT({ 0x10f0, 0x10f5 }), TAKEN({ B, 0, 0x20 }));
+	check_map(&o, DWR_FOR_FUNCTION, 0x1020, 0x1050, WANT({ 0x10f0, 0x10f5 }),
+		  TAKEN({ B, 0, 0x20 }));
 	check_map(&o, DWR_FOR_SCOPE, 0x1028, 0x1030, EMPTY, TAKEN({ B, 8, 8 }));
 	check_map(&d, DWR_FOR_SCOPE, 0x1028, 0x1030, EMPTY, NONE_TAKEN);
 	check_map(&a, DWR_FOR_SCOPE, 0x1028, 0x1030, WANT({ 0x1008, 0x1010 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_LOCATION, 0x1028, 0x1030, WANT({ 0x1008, 0x1010 }), NONE_TAKEN);
 	/* One without; and a folded part between two others. */
 	check_map(&o, DWR_FOR_FUNCTION, 0x10c0, 0x10e0, EMPTY, TAKEN({ E, 0, 0x20 }));
-	check_map(&o, DWR_FOR_SCOPE, 0x1090, 0x10f0, WANT({ 0x1060, 0x1090 }), TAKEN({ E, 0, 0x20 }));
+	check_map(&o, DWR_FOR_SCOPE, 0x1090, 0x10f0, WANT({ 0x1060, 0x1090 }),
+		  TAKEN({ E, 0, 0x20 }));
 	/* Padding, empty ranges, what the map does not cover. */
 	check_map(&o, DWR_FOR_SCOPE, 0x1050, 0x1060, EMPTY, NONE_TAKEN);
-	check_map(&o, DWR_FOR_SCOPE, 0x1038, 0x1064, WANT({ 0x1030, 0x1034 }), TAKEN({ B, 0x18, 8 }));
+	check_map(&o, DWR_FOR_SCOPE, 0x1038, 0x1064, WANT({ 0x1030, 0x1034 }),
+		  TAKEN({ B, 0x18, 8 }));
 	check_map(&o, DWR_FOR_SCOPE, 0x1064, 0x1064, WANT({ 0x1034, 0x1034 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_SCOPE, 0x1024, 0x1024, EMPTY, NONE_TAKEN);
 	check_map(&o, DWR_FOR_SCOPE, 0, 0, WANT({ 0, 0 }), NONE_TAKEN);
@@ -189,13 +213,15 @@ static void test_range_map(void **state)
 	/* Not over thunks or the trap byte. */
 	map.trap_byte = 0x1028;
 	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1020, WANT({ 0x1000, 0x1020 }), NONE_TAKEN);
-	check_map(&o, DWR_FOR_SCOPE, 0x1010, 0x1070, WANT({ 0x1010, 0x1020 }, { 0x1030, 0x1040 }), TAKEN({ B, 0, 0x20 }));
+	check_map(&o, DWR_FOR_SCOPE, 0x1010, 0x1070, WANT({ 0x1010, 0x1020 }, { 0x1030, 0x1040 }),
+		  TAKEN({ B, 0, 0x20 }));
 	/* Units that changed their order are only joined where they touch. */
 	map.trap_byte = 0;
 	map.unit[F].body = 0x1024;
 	struct dwr_ranger u = dwr_ranger(&map, DWR_FOLDED_OVERLAY);
 	assert_false(u.ordered);
-	check_map(&u, DWR_FOR_SCOPE, 0x1010, 0x1090, WANT({ 0x1010, 0x1020 }, { 0x1030, 0x1060 }), TAKEN({ B, 0, 0x20 }));
+	check_map(&u, DWR_FOR_SCOPE, 0x1010, 0x1090, WANT({ 0x1010, 0x1020 }, { 0x1030, 0x1060 }),
+		  TAKEN({ B, 0, 0x20 }));
 	elfrw_addrmap_deinit(&map);
 
 	struct elfrw_addrmap none = { 0 };
@@ -209,7 +235,9 @@ static void test_aranges(void **state)
 {
 	(void)state;
 	struct build b = { 0 };
-	static const struct { uint64_t a, n; } set[] = {
+	static const struct {
+		uint64_t a, n;
+	} set[] = {
 		{ 0x1000, 0x20 }, { 0x1020, 0x30 }, { 0, 0x10 }, { 0x1060, 0x50 }, { 0x10c0, 0x20 },
 	};
 	elfrw_wbuf_u32(&b.w, 12 - 4 + 4 + 6 * 16);
@@ -318,8 +346,9 @@ static void test_addr(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rnglists), cmocka_unit_test(test_loclists), cmocka_unit_test(test_old_lists),
-		cmocka_unit_test(test_range_map), cmocka_unit_test(test_aranges), cmocka_unit_test(test_addr),
+		cmocka_unit_test(test_rnglists),  cmocka_unit_test(test_loclists),
+		cmocka_unit_test(test_old_lists), cmocka_unit_test(test_range_map),
+		cmocka_unit_test(test_aranges),   cmocka_unit_test(test_addr),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Language-specific data areas: reader, meaning, and rebuilding .gcc_except_table.  Judges: hand-assembled tables; for
- * real programs the meaning before and after, and the program itself, run with rebuilt tables. */
+/* Language-specific data areas: reader, meaning, and rebuilding .gcc_except_table.  Judges:
+ * hand-assembled tables; for real programs the meaning before and after, and the program itself,
+ * run with rebuilt tables. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
@@ -18,36 +19,43 @@
 
 /* ---- synthetic tables ---- */
 
-#define TABLE 0x3000
-#define FUNC 0x1000
+#define TABLE    0x3000
+#define FUNC     0x1000
 #define FUNC_END 0x1100
-#define TYPE_A 0x5000
-#define TYPE_B 0x5008
+#define TYPE_A   0x5000
+#define TYPE_B   0x5008
 
 /* An image that consists of one section of SIZE bytes at TABLE. */
-static void fake_image(struct elfrw_image *img, struct elfrw_section section[2], const uint8_t *data, size_t size)
+static void fake_image(struct elfrw_image *img, struct elfrw_section section[2],
+		       const uint8_t *data, size_t size)
 {
 	memset(section, 0, 2 * sizeof *section);
 	section[0].name = "";
 	section[1].name = ".gcc_except_table";
 	section[1].data = data;
-	section[1].hdr = (Elf64_Shdr){ .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = TABLE, .sh_size = size,
+	section[1].hdr = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
+				       .sh_flags = SHF_ALLOC,
+				       .sh_addr = TABLE,
+				       .sh_size = size,
 				       .sh_addralign = 4 };
-	*img = (struct elfrw_image){ .arch = &elfrw_arch_x86_64, .section = section, .n_sections = 2, .pic = true };
+	*img = (struct elfrw_image){
+		.arch = &elfrw_arch_x86_64, .section = section, .n_sections = 2, .pic = true
+	};
 }
 
 struct table {
-	const char *sites;     /* start, length, pad, action */
+	const char *sites; /* start, length, pad, action */
 	size_t sites_size;
-	const char *actions;   /* filter, displacement */
+	const char *actions; /* filter, displacement */
 	size_t actions_size;
 	unsigned n_types;
-	uint64_t type[4];      /* slot address of filter n_types, ..., 1; 0: catch all */
+	uint64_t type[4]; /* slot address of filter n_types, ..., 1; 0: catch all */
 	const char *specs;
 	size_t specs_size;
 };
 
-/* Appends an LSDA (indirect, PC-relative types) to W, which begins at TABLE; returns its address. */
+/* Appends an LSDA (indirect, PC-relative types) to W, which begins at TABLE; returns its
+ * address. */
 static uint64_t put(struct elfrw_wbuf *w, const struct table *t)
 {
 	if (w->len)
@@ -75,27 +83,59 @@ static uint64_t put(struct elfrw_wbuf *w, const struct table *t)
 
 /* Two call sites with one catch chain each: (A, then B), (B); and one without a pad. */
 static const struct table first = {
-	.sites = "\x04\x05\x20\x03" "\x10\x05\x30\x01" "\x18\x05\x00\x00", .sites_size = 12,
-	.actions = "\x02\x00" "\x01\x7d", .actions_size = 4, .n_types = 2, .type = { TYPE_B, TYPE_A },
+	.sites = "\x04\x05\x20\x03"
+		 "\x10\x05\x30\x01"
+		 "\x18\x05\x00\x00",
+	.sites_size = 12,
+	.actions = "\x02\x00"
+		   "\x01\x7d",
+	.actions_size = 4,
+	.n_types = 2,
+	.type = { TYPE_B, TYPE_A },
 };
 /* The same: own action records, in another order, with a cleanup that nobody names. */
 static const struct table second = {
-	.sites = "\x04\x05\x40\x05" "\x10\x05\x50\x01" "\x18\x05\x00\x03", .sites_size = 12,
-	.actions = "\x02\x00" "\x00\x00" "\x01\x01" "\x02\x00", .actions_size = 8, .n_types = 2, .type = { TYPE_B, TYPE_A },
+	.sites = "\x04\x05\x40\x05"
+		 "\x10\x05\x50\x01"
+		 "\x18\x05\x00\x03",
+	.sites_size = 12,
+	.actions = "\x02\x00"
+		   "\x00\x00"
+		   "\x01\x01"
+		   "\x02\x00",
+	.actions_size = 8,
+	.n_types = 2,
+	.type = { TYPE_B, TYPE_A },
 };
 /* Other types. */
 static const struct table third = {
-	.sites = "\x04\x05\x20\x03" "\x10\x05\x30\x01" "\x18\x05\x00\x00", .sites_size = 12,
-	.actions = "\x02\x00" "\x01\x7d", .actions_size = 4, .n_types = 2, .type = { 0, TYPE_A },
+	.sites = "\x04\x05\x20\x03"
+		 "\x10\x05\x30\x01"
+		 "\x18\x05\x00\x00",
+	.sites_size = 12,
+	.actions = "\x02\x00"
+		   "\x01\x7d",
+	.actions_size = 4,
+	.n_types = 2,
+	.type = { 0, TYPE_A },
 };
 /* throw (A, B) and throw () */
 static const struct table specs = {
-	.sites = "\x04\x05\x20\x01" "\x10\x05\x30\x03" "\x18\x05\x60\x00", .sites_size = 12,
-	.actions = "\x7f\x00" "\x7c\x00", .actions_size = 4, .n_types = 2, .type = { TYPE_B, TYPE_A },
-	.specs = "\x01\x02\x00\x00", .specs_size = 4,
+	.sites = "\x04\x05\x20\x01"
+		 "\x10\x05\x30\x03"
+		 "\x18\x05\x60\x00",
+	.sites_size = 12,
+	.actions = "\x7f\x00"
+		   "\x7c\x00",
+	.actions_size = 4,
+	.n_types = 2,
+	.type = { TYPE_B, TYPE_A },
+	.specs = "\x01\x02\x00\x00",
+	.specs_size = 4,
 };
 
-static void canon(const struct elfrw_image *img, uint64_t va, struct elfrw_wbuf *bytes, dwr_lsda_pads *pads)
+static void canon(const struct elfrw_image *img, uint64_t va, struct elfrw_wbuf *bytes,
+		  dwr_lsda_pads *pads)
 {
 	struct dwr_lsda l = { 0 };
 	be_ok(dwr_lsda_read(&l, img, va, FUNC, FUNC_END));
@@ -119,7 +159,9 @@ static void test_meaning(void **state)
 	for (int i = 0; i < 4; i++)
 		canon(&img, va[i], &bytes[i], &pads[i]);
 	for (int i = 1; i < 4; i++)
-		assert_int_equal(bytes[0].len == bytes[i].len && !memcmp(bytes[0].data, bytes[i].data, bytes[0].len), i == 1);
+		assert_int_equal(bytes[0].len == bytes[i].len &&
+					 !memcmp(bytes[0].data, bytes[i].data, bytes[0].len),
+				 i == 1);
 	assert_int_equal(pads[0].len, 2);
 	assert_int_equal(pads[0].data[0], FUNC + 0x20);
 	assert_int_equal(pads[1].data[1], FUNC + 0x50);
@@ -159,10 +201,17 @@ static void test_broken(void **state)
 {
 	(void)state;
 	static const struct table cyclic = {
-		.sites = "\x04\x05\x20\x01", .sites_size = 4, .actions = "\x00\x7f", .actions_size = 2,
+		.sites = "\x04\x05\x20\x01",
+		.sites_size = 4,
+		.actions = "\x00\x7f",
+		.actions_size = 2,
 	};
 	static const struct table no_type = {
-		.sites = "\x04\x05\x20\x01", .sites_size = 4, .actions = "\x03\x00", .actions_size = 2, .n_types = 1,
+		.sites = "\x04\x05\x20\x01",
+		.sites_size = 4,
+		.actions = "\x03\x00",
+		.actions_size = 2,
+		.n_types = 1,
 		.type = { TYPE_A },
 	};
 	struct elfrw_image img;
@@ -180,7 +229,8 @@ static void test_broken(void **state)
 	be_fails(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "unusable type table encoding");
 	w.data[1] = 0x03;
 	be_fails(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END), "unusable type table encoding");
-	/* Every prefix and every single-byte change is read or refused, without a fault (run under a sanitizer). */
+	/* Every prefix and every single-byte change is read or refused, without a fault (run under
+	 * a sanitizer). */
 	w.len = 0;
 	put(&w, &specs);
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
@@ -221,14 +271,19 @@ static void test_lpstart(void **state)
 	struct dwr_fde fde = { .pc_begin = FUNC, .pc_end = FUNC_END, .lsda = TABLE };
 	struct dwr_cfi cfi = { .name = ".eh_frame", .is_eh = true, .fde = { &fde, 1, 1 } };
 	struct elfrw_addrmap_unit unit = { FUNC, FUNC_END, FUNC - 0x80, FUNC - 0x80, 0, 0, 0 };
-	struct elfrw_addrmap_section sec = { FUNC - 0x80, FUNC_END, FUNC - 0x80, FUNC_END - 0x80, 1 };
-	struct elfrw_addrmap map = { .unit = &unit, .n_units = 1, .section = &sec, .n_sections = 1 };
+	struct elfrw_addrmap_section sec = { FUNC - 0x80, FUNC_END, FUNC - 0x80, FUNC_END - 0x80,
+					     1 };
+	struct elfrw_addrmap map = {
+		.unit = &unit, .n_units = 1, .section = &sec, .n_sections = 1
+	};
 	be_ok(elfrw_addrmap_finish(&map));
 	struct dwr_lsda l = { 0 };
 	be_ok(dwr_lsda_read(&l, &img, TABLE, FUNC, FUNC_END));
 	assert_int_equal(l.lpstart, FUNC + 8);
 	assert_int_equal(l.site.data[0].landing_pad, FUNC + 0x28);
-	struct dwr_rw_except_in in = { .img = &img, .cfi = &cfi, .map = &map, .shndx = 1, .va = TABLE + 0x10 };
+	struct dwr_rw_except_in in = {
+		.img = &img, .cfi = &cfi, .map = &map, .shndx = 1, .va = TABLE + 0x10
+	};
 	struct dwr_rw_except_out out;
 	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_false(out.compacted);
@@ -261,7 +316,8 @@ static void test_ranges(void **state)
 		if (i == 1)
 			elfrw_wbuf_align(&w, 4);
 	}
-	/* The first is empty, so that the second follows it at once; the third has two more call sites. */
+	/* The first is empty, so that the second follows it at once; the third has two more call
+	 * sites. */
 	while (w.len < ACTIONS)
 		elfrw_wbuf_bytes(&w, "\x06\x01\x00\x00", 4);
 	elfrw_wbuf_bytes(&w, "\x01\0\0", 3);
@@ -315,7 +371,9 @@ static void test_compact(void **state)
 	struct elfrw_addrmap_section sec = { FUNC, FUNC + 0x300, FUNC, FUNC + 0x200, 1 };
 	struct elfrw_addrmap map = { .unit = unit, .n_units = 3, .section = &sec, .n_sections = 1 };
 	be_ok(elfrw_addrmap_finish(&map));
-	struct dwr_rw_except_in in = { .img = &img, .cfi = &cfi, .map = &map, .shndx = 1, .va = TABLE };
+	struct dwr_rw_except_in in = {
+		.img = &img, .cfi = &cfi, .map = &map, .shndx = 1, .va = TABLE
+	};
 	struct dwr_rw_except_out out;
 	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_true(out.compacted);
@@ -377,13 +435,15 @@ static bool open_file(struct file *f, const char *path)
 		elfrw_image_close(&f->img);
 		return false;
 	}
-	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size, f->eh->hdr.sh_addr, true, 8));
+	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size,
+			   f->eh->hdr.sh_addr, true, 8));
 	return true;
 }
 
-/* A map in which nothing moves, and the functions whose number (by address, those with an LSDA) is FOLD modulo MOD are
- * folded; MOD 0: none. */
-static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, unsigned mod, unsigned fold)
+/* A map in which nothing moves, and the functions whose number (by address, those with an LSDA) is
+ * FOLD modulo MOD are folded; MOD 0: none. */
+static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, unsigned mod,
+		     unsigned fold)
 {
 	*map = (struct elfrw_addrmap){ 0 };
 	map->unit = calloc(cfi->fde.len + 1, sizeof *map->unit);
@@ -395,7 +455,9 @@ static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, unsig
 		struct elfrw_addrmap_unit *u = &map->unit[map->n_units];
 		if (d->pc_begin == d->pc_end || (map->n_units && d->pc_begin < u[-1].old_end))
 			continue;
-		*u = (struct elfrw_addrmap_unit){ d->pc_begin, d->pc_end, d->pc_begin, d->pc_begin, map->n_units, 0, 0 };
+		*u = (struct elfrw_addrmap_unit){
+			d->pc_begin, d->pc_end, d->pc_begin, d->pc_begin, map->n_units, 0, 0
+		};
 		if (d->lsda && mod && with_lsda++ % mod == fold)
 			u->flags = ELFRW_UNIT_FOLDED;
 		map->n_units++;
@@ -406,8 +468,8 @@ static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, unsig
 	be_ok(elfrw_addrmap_finish(map));
 }
 
-static void check_meaning(const struct file *f, const struct elfrw_addrmap *map, const struct dwr_rw_except_out *out,
-			  uint64_t new_va)
+static void check_meaning(const struct file *f, const struct elfrw_addrmap *map,
+			  const struct dwr_rw_except_out *out, uint64_t new_va)
 {
 	struct elfrw_section *section = malloc(f->img.n_sections * sizeof *section);
 	struct elfrw_image now = f->img;
@@ -457,10 +519,14 @@ static void check_file(const char *path)
 	struct elfrw_addrmap map;
 	if (!open_file(&f, path))
 		return;
-	struct dwr_rw_except_in in = { .img = &f.img, .cfi = &f.cfi, .map = &map,
-				       .shndx = (uint32_t)(f.table - f.img.section), .va = f.table->hdr.sh_addr };
+	struct dwr_rw_except_in in = { .img = &f.img,
+				       .cfi = &f.cfi,
+				       .map = &map,
+				       .shndx = (uint32_t)(f.table - f.img.section),
+				       .va = f.table->hdr.sh_addr };
 	struct dwr_rw_except_out out;
-	/* Nothing is dead but what the linker left: with that, it may shrink; without, it is the same. */
+	/* Nothing is dead but what the linker left: with that, it may shrink; without, it is the
+	 * same. */
 	make_map(&map, &f.cfi, 0, 0);
 	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_int_equal(out.unknown, 0);
@@ -512,8 +578,8 @@ static const char *compile(const char *command, const char *name)
 	static char path[512];
 	char line[8192];
 	snprintf(path, sizeof path, "%s/%s", scratch, name);
-	snprintf(line, sizeof line, "printf '%s' > %s/t.cc && cd %s && %s t.cc -o %s 2>/dev/null", program, scratch, scratch,
-		 command, name);
+	snprintf(line, sizeof line, "printf '%s' > %s/t.cc && cd %s && %s t.cc -o %s 2>/dev/null",
+		 program, scratch, scratch, command, name);
 	if (system(line)) {
 		print_message("         skipped: %s\n", command);
 		return NULL;
@@ -529,8 +595,8 @@ static void patch(uint8_t *copy, const struct elfrw_section *sec, const uint8_t 
 	memcpy(copy + sec->hdr.sh_offset, data, size);
 }
 
-/* Takes the LSDAs and FDEs of unused1 and unused2 (the first two functions that have one after th, by address) out
- * of the file, writes the three sections back and runs the program. */
+/* Takes the LSDAs and FDEs of unused1 and unused2 (the first two functions that have one after th,
+ * by address) out of the file, writes the three sections back and runs the program. */
 static void run_rebuilt(const char *path)
 {
 	struct file f;
@@ -551,12 +617,18 @@ static void run_rebuilt(const char *path)
 		found++;
 	}
 	assert_true(found >= 2);
-	struct dwr_rw_except_in in = { .img = &f.img, .cfi = &f.cfi, .map = &map,
-				       .shndx = (uint32_t)(f.table - f.img.section), .va = f.table->hdr.sh_addr };
+	struct dwr_rw_except_in in = { .img = &f.img,
+				       .cfi = &f.cfi,
+				       .map = &map,
+				       .shndx = (uint32_t)(f.table - f.img.section),
+				       .va = f.table->hdr.sh_addr };
 	struct dwr_rw_except_out out;
 	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_true(out.compacted);
-	struct dwr_rw_frame_in frames = { .cfi = &f.cfi, .map = &map, .arch = &elfrw_arch_x86_64, .va = f.cfi.va,
+	struct dwr_rw_frame_in frames = { .cfi = &f.cfi,
+					  .map = &map,
+					  .arch = &elfrw_arch_x86_64,
+					  .va = f.cfi.va,
 					  .lsda = &out.moves };
 	if (f.hdr) { /* a static program has none and registers its frames at the start */
 		frames.hdr = f.hdr->data;
@@ -578,8 +650,8 @@ static void run_rebuilt(const char *path)
 	assert_int_equal(fwrite(copy, 1, f.img.size, file), f.img.size);
 	fclose(file);
 	chmod(name, 0755);
-	snprintf(line, sizeof line, "%s > %s.out1 && %s > %s.out2 && cmp %s.out1 %s.out2", path, scratch, name, scratch, scratch,
-		 scratch);
+	snprintf(line, sizeof line, "%s > %s.out1 && %s > %s.out2 && cmp %s.out1 %s.out2", path,
+		 scratch, name, scratch, scratch, scratch);
 	assert_int_equal(system(line), 0);
 	free(copy);
 	dwr_rw_frame_deinit(&eh);
@@ -593,10 +665,17 @@ static void test_compilers(void **state)
 {
 	(void)state;
 	static const char *const commands[] = {
-		"g++ -std=c++14 -O2 -fuse-ld=bfd", "g++ -std=c++14 -O2 -fuse-ld=gold", "g++ -std=c++14 -O2 -fuse-ld=lld",
-		"g++ -std=c++14 -O2 -fuse-ld=mold", "g++ -std=c++14 -O2 -no-pie -fno-pie", "g++ -std=c++14 -O2 -static",
-		"g++ -std=c++14 -O2 -mcmodel=large -fno-pie -no-pie", "g++ -std=c++14 -Os",
-		"clang++-19 -std=c++14 -O2 -fuse-ld=lld", "clang++-19 -std=c++14 -O2 -fuse-ld=mold", "clang++-14 -std=c++14 -O2",
+		"g++ -std=c++14 -O2 -fuse-ld=bfd",
+		"g++ -std=c++14 -O2 -fuse-ld=gold",
+		"g++ -std=c++14 -O2 -fuse-ld=lld",
+		"g++ -std=c++14 -O2 -fuse-ld=mold",
+		"g++ -std=c++14 -O2 -no-pie -fno-pie",
+		"g++ -std=c++14 -O2 -static",
+		"g++ -std=c++14 -O2 -mcmodel=large -fno-pie -no-pie",
+		"g++ -std=c++14 -Os",
+		"clang++-19 -std=c++14 -O2 -fuse-ld=lld",
+		"clang++-19 -std=c++14 -O2 -fuse-ld=mold",
+		"clang++-14 -std=c++14 -O2",
 	};
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		const char *path = compile(commands[i], "t");
@@ -628,7 +707,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meaning), cmocka_unit_test(test_broken),	  cmocka_unit_test(test_lpstart), cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_meaning), cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_lpstart), cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_compact), cmocka_unit_test(test_compilers),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

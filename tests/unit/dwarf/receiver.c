@@ -1,4 +1,5 @@
-/* The parts that tell which object a virtual function was called on; tests/suites/debug/core.sh tests them together. */
+/* The parts that tell which object a virtual function was called on; tests/suites/debug/core.sh
+ * tests them together. */
 #include "dwarf/stack/receiver.h"
 #include "dwarf/stack/value_track.h"
 #include "elfrw/arch/arch.h"
@@ -11,7 +12,10 @@
 static void destructor_names(void **state)
 {
 	(void)state;
-	static const struct { const char *name, *cls; bool is; } test[] = {
+	static const struct {
+		const char *name, *cls;
+		bool is;
+	} test[] = {
 		{ "_ZN4TileD1Ev", "4Tile", true },
 		{ "_ZN4TileD0Ev", "4Tile", true },
 		{ "_ZN1a1bD2Ev", "1a1b", true },

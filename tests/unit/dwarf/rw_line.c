@@ -29,8 +29,13 @@ static void world_init(struct world *wo, const struct elfrw_addrmap_unit *unit, 
 
 static struct elfrw_err *world_run(struct world *wo)
 {
-	struct dwr_rw_line_in in = { .map = &wo->map, .policy = wo->policy, .threads = wo->threads, .address_size = 8,
-				     .name = ".debug_line", .line = { wo->in.data, wo->in.len }, .cu = wo->cu,
+	struct dwr_rw_line_in in = { .map = &wo->map,
+				     .policy = wo->policy,
+				     .threads = wo->threads,
+				     .address_size = 8,
+				     .name = ".debug_line",
+				     .line = { wo->in.data, wo->in.len },
+				     .cu = wo->cu,
 				     .n_cus = wo->n_cus };
 	assert_false(wo->in.bad);
 	return dwr_rw_line(&in, &wo->out);
@@ -48,13 +53,18 @@ static struct dwr_rows out_rows(const struct world *wo, uint64_t off)
 	return rows_of((struct dwr_bytes){ wo->out.data, wo->out.size }, off);
 }
 
-#define UNIT(o, e, b) { .old = o, .old_end = e, .body = b, .entry = b }
+#define UNIT(o, e, b)                                         \
+	{                                                     \
+		.old = o, .old_end = e, .body = b, .entry = b \
+	}
 
 static void test_patched(void **arg)
 {
 	(void)arg;
 	const struct shape shapes[] = { v2, v3, v4, v5, v5_64, v3_64 };
-	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1010, 0x1000), UNIT(0x1010, 0x1020, 0x3010), UNIT(0x1020, 0x1030, 0x3020) };
+	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1010, 0x1000),
+						   UNIT(0x1010, 0x1020, 0x3010),
+						   UNIT(0x1020, 0x1030, 0x3020) };
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct world wo;
 		world_init(&wo, unit, 3);
@@ -64,7 +74,8 @@ static void test_patched(void **arg)
 		advance_pc(&wo.in, 16);
 		end_sequence(&wo.in);
 		size_t second = wo.in.len;
-		set_address(&wo.in, 0x1010); /* over two units that move together, with two set_address */
+		set_address(&wo.in,
+			    0x1010); /* over two units that move together, with two set_address */
 		copy(&wo.in);
 		elfrw_wbuf_bytes(&wo.in, "\0\3\x80xy", 5); /* stays where it is */
 		set_address(&wo.in, 0x1024);
@@ -95,9 +106,12 @@ static void test_split(void **arg)
 {
 	(void)arg;
 	const struct shape shapes[] = { v2, v3, v4, v5, v5_64, v3_64 };
-	/* A row before the first unit; padding after the first; the fourth without a row of its own. */
-	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1008, 0x1010, 0x2000), UNIT(0x1020, 0x1030, 0x2010),
-						   UNIT(0x1030, 0x1040, 0x3000), UNIT(0x1040, 0x1050, 0x2030) };
+	/* A row before the first unit; padding after the first; the fourth without a row of its
+	 * own. */
+	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1008, 0x1010, 0x2000),
+						   UNIT(0x1020, 0x1030, 0x2010),
+						   UNIT(0x1030, 0x1040, 0x3000),
+						   UNIT(0x1040, 0x1050, 0x2030) };
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct world wo;
 		world_init(&wo, unit, 4);
@@ -152,7 +166,8 @@ static void test_split(void **arg)
 		check_row(&r, 1, 0x2034, 0, E);
 		free(r.data);
 		assert_int_equal(wo.out.n_seqs, 2);
-		assert_int_equal(dwr_rw_line_seq_off(&wo.out, wo.out.seq[0].old_off), wo.out.seq[0].old_off);
+		assert_int_equal(dwr_rw_line_seq_off(&wo.out, wo.out.seq[0].old_off),
+				 wo.out.seq[0].old_off);
 		assert_true(wo.out.seq[1].new_off > second);
 		world_deinit(&wo);
 	}
@@ -162,7 +177,8 @@ static void test_split(void **arg)
 static void test_views(void **arg)
 {
 	(void)arg;
-	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000), UNIT(0x1020, 0x1030, 0x3000) };
+	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000),
+						   UNIT(0x1020, 0x1030, 0x3000) };
 	struct world wo;
 	world_init(&wo, unit, 2);
 	struct unit_at u = begin(&wo.in, v5);
@@ -182,8 +198,11 @@ static void test_views(void **arg)
 	assert_int_equal(wo.out.encoded, 1);
 	struct dwr_rows r = out_rows(&wo, 0);
 	assert_int_equal(r.len, 8);
-	const uint64_t address[] = { 0x2000, 0x2000, 0x2000, 0x2004, 0x2008, 0x2020, 0x3000, 0x3010 };
-	const unsigned via[] = { DWR_ROW_VIA_SET, 0, DWR_ROW_VIA_SET, DWR_ROW_VIA_FIXED, 0, 0, DWR_ROW_VIA_SET, 0 };
+	const uint64_t address[] = {
+		0x2000, 0x2000, 0x2000, 0x2004, 0x2008, 0x2020, 0x3000, 0x3010
+	};
+	const unsigned via[] = { DWR_ROW_VIA_SET, 0, DWR_ROW_VIA_SET, DWR_ROW_VIA_FIXED, 0, 0,
+				 DWR_ROW_VIA_SET, 0 };
 	for (size_t i = 0; i < 8; i++) {
 		assert_int_equal(r.data[i].address, address[i]);
 		assert_int_equal(r.data[i].flags & (DWR_ROW_VIA_SET | DWR_ROW_VIA_FIXED), via[i]);
@@ -241,9 +260,15 @@ static void test_empty_sequences(void **arg)
 	(void)arg;
 	const struct elfrw_addrmap_unit unit[] = {
 		UNIT(0x1000, 0x1020, 0x2000),
-		{ .old = 0x1020, .old_end = 0x1040, .body = 0x2000, .entry = 0x2000, .kept = 0, .flags = ELFRW_UNIT_FOLDED },
+		{ .old = 0x1020,
+		  .old_end = 0x1040,
+		  .body = 0x2000,
+		  .entry = 0x2000,
+		  .kept = 0,
+		  .flags = ELFRW_UNIT_FOLDED },
 	};
-	const uint64_t at[] = { 0x1000, 0x1004, 0x1020, 0x1040 }, to[] = { 0x2000, 0x2004, 0x2000, 0x2020 };
+	const uint64_t at[] = { 0x1000, 0x1004, 0x1020, 0x1040 },
+		       to[] = { 0x2000, 0x2004, 0x2000, 0x2020 };
 	struct world wo;
 	world_init(&wo, unit, 2);
 	struct unit_at u = begin(&wo.in, v5);
@@ -267,12 +292,33 @@ static void test_empty_sequences(void **arg)
 	world_deinit(&wo);
 }
 
-/* A kept at 0x1000; B (own rows), C (the same rows, in another table), D with a thunk, folded into A. */
+/* A kept at 0x1000; B (own rows), C (the same rows, in another table), D with a thunk, folded into
+ * A. */
 static const struct elfrw_addrmap_unit fold_units[] = {
-	{ .old = 0x1000, .old_end = 0x1010, .body = 0x4000, .entry = 0x4000, .kept = 0, .flags = ELFRW_UNIT_KEPT },
-	{ .old = 0x1010, .old_end = 0x1020, .body = 0x4000, .entry = 0x4000, .kept = 0, .flags = ELFRW_UNIT_FOLDED },
-	{ .old = 0x1020, .old_end = 0x1030, .body = 0x4000, .entry = 0x4000, .kept = 0, .flags = ELFRW_UNIT_FOLDED },
-	{ .old = 0x1030, .old_end = 0x1040, .body = 0x4000, .entry = 0x5000, .kept = 0, .thunk_size = 5,
+	{ .old = 0x1000,
+	  .old_end = 0x1010,
+	  .body = 0x4000,
+	  .entry = 0x4000,
+	  .kept = 0,
+	  .flags = ELFRW_UNIT_KEPT },
+	{ .old = 0x1010,
+	  .old_end = 0x1020,
+	  .body = 0x4000,
+	  .entry = 0x4000,
+	  .kept = 0,
+	  .flags = ELFRW_UNIT_FOLDED },
+	{ .old = 0x1020,
+	  .old_end = 0x1030,
+	  .body = 0x4000,
+	  .entry = 0x4000,
+	  .kept = 0,
+	  .flags = ELFRW_UNIT_FOLDED },
+	{ .old = 0x1030,
+	  .old_end = 0x1040,
+	  .body = 0x4000,
+	  .entry = 0x5000,
+	  .kept = 0,
+	  .thunk_size = 5,
 	  .flags = ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK },
 	{ .old = 0x1040, .old_end = 0x1050, .body = 0x4010, .entry = 0x4010, .kept = 4 },
 };
@@ -294,7 +340,8 @@ static void function(struct elfrw_wbuf *w, uint64_t va, int line, int column)
 static void fold_input(struct world *wo, struct shape s, struct unit_at u[3], bool one_sequence)
 {
 	u[0] = begin(&wo->in, s);
-	if (one_sequence) { /* what a compiler without -ffunction-sections makes: no end between A, B, C */
+	if (one_sequence) { /* what a compiler without -ffunction-sections makes: no end between A,
+			       B, C */
 		set_address(&wo->in, 0x1000);
 		row(&wo->in, 0, 9);
 		row(&wo->in, 0x10, 90);
@@ -321,7 +368,8 @@ static void fold_input(struct world *wo, struct shape s, struct unit_at u[3], bo
 	end(&wo->in, u[2]);
 }
 
-static void check_function(const struct dwr_rows *r, size_t *k, uint64_t va, uint32_t line, uint32_t column, uint32_t a, uint32_t b)
+static void check_function(const struct dwr_rows *r, size_t *k, uint64_t va, uint32_t line,
+			   uint32_t column, uint32_t a, uint32_t b)
 {
 	const uint32_t file[] = { a, b, a };
 	for (uint32_t i = 0; i < 3; i++) {
@@ -367,7 +415,8 @@ static void test_folds(void **arg)
 		assert_int_equal(r.len, k);
 		free(r.data);
 
-		const uint8_t status[] = { DWR_FOLD_NONE, DWR_FOLD_OWN, DWR_FOLD_SAME, DWR_FOLD_OWN, DWR_FOLD_NONE };
+		const uint8_t status[] = { DWR_FOLD_NONE, DWR_FOLD_OWN, DWR_FOLD_SAME, DWR_FOLD_OWN,
+					   DWR_FOLD_NONE };
 		for (size_t f = 0; f < 5; f++)
 			assert_int_equal(o->fold[f].status, status[f]);
 		assert_int_equal(o->fold[1].line, 101);
@@ -492,7 +541,8 @@ static void test_comp_dir(void **arg)
 	struct dwr_line_header h;
 	struct dwr_line_files f = { 0 };
 	const struct dwr_line_strings none = { 0 };
-	be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size }, wo.out.folded_unit, &h));
+	be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size },
+				   wo.out.folded_unit, &h));
 	be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
 	assert_string_equal(f.dir.data[f.file.data[2].dir], "/build/sub");
 	assert_string_equal(f.dir.data[f.file.data[3].dir], "/build");
@@ -515,7 +565,11 @@ static void test_md5(void **arg)
 			for (int k = 0; k < 3; k++) {
 				elfrw_wbuf_cstr(&wo.in, file[k]);
 				elfrw_wbuf_u8(&wo.in, 0);
-				elfrw_wbuf_bytes(&wo.in, k < 2 ? "0123456789abcdef" : n && conflict ? "AAAAAAAAAAAAAAAA" : "fedcba9876543210", 16);
+				elfrw_wbuf_bytes(&wo.in,
+						 k < 2           ? "0123456789abcdef"
+						 : n && conflict ? "AAAAAAAAAAAAAAAA"
+								 : "fedcba9876543210",
+						 16);
 			}
 			elfrw_put_le(wo.in.data + u.header_pos, wo.in.len - u.header_pos - 4, 4);
 			function(&wo.in, n ? 0x1030 : 0x1010, 100, 3);
@@ -525,7 +579,8 @@ static void test_md5(void **arg)
 		struct dwr_line_header h;
 		struct dwr_line_files f = { 0 };
 		const struct dwr_line_strings none = { 0 };
-		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size }, wo.out.folded_unit, &h));
+		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo.out.data, wo.out.size },
+					   wo.out.folded_unit, &h));
 		be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, false, &f));
 		assert_int_equal(f.file.len, 3);
 		assert_int_equal(f.file.data[1].md5 != NULL, !conflict);
@@ -539,7 +594,8 @@ static void test_md5(void **arg)
 static void test_padding_between_tables(void **arg)
 {
 	(void)arg;
-	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000), UNIT(0x1020, 0x1040, 0x3000) };
+	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000),
+						   UNIT(0x1020, 0x1040, 0x3000) };
 	struct world wo;
 	world_init(&wo, unit, 2);
 	elfrw_wbuf_u32(&wo.in, 0);
@@ -572,7 +628,8 @@ static void test_padding_between_tables(void **arg)
 		free(r.data);
 	}
 	/* The unit of version 5 says its file at the start of both sequences. */
-	assert_int_equal(wo.out.size - wo.in.len, 3 * (wo.out.unit[1].new_off - wo.out.unit[1].old_off) + 2 * 2);
+	assert_int_equal(wo.out.size - wo.in.len,
+			 3 * (wo.out.unit[1].new_off - wo.out.unit[1].old_off) + 2 * 2);
 	world_deinit(&wo);
 }
 
@@ -613,11 +670,13 @@ static void test_define_file(void **arg)
 	world_deinit(&wo);
 }
 
-/* Addresses that go back: in one unit only set_address changes; over several, the rows are put in order. */
+/* Addresses that go back: in one unit only set_address changes; over several, the rows are put in
+ * order. */
 static void test_backwards(void **arg)
 {
 	(void)arg;
-	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000), UNIT(0x1020, 0x1040, 0x3000) };
+	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000),
+						   UNIT(0x1020, 0x1040, 0x3000) };
 	struct world wo;
 	world_init(&wo, unit, 2);
 	struct unit_at u = begin(&wo.in, v4);
@@ -656,7 +715,8 @@ static void test_backwards(void **arg)
 static void test_no_end(void **arg)
 {
 	(void)arg;
-	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000), UNIT(0x1020, 0x1040, 0x3000) };
+	const struct elfrw_addrmap_unit unit[] = { UNIT(0x1000, 0x1020, 0x2000),
+						   UNIT(0x1020, 0x1040, 0x3000) };
 	for (unsigned step = 4; step <= 0x24; step += 0x20) {
 		struct world wo;
 		world_init(&wo, unit, 2);
@@ -682,7 +742,10 @@ static void test_threads(void **arg)
 	(void)arg;
 	struct elfrw_addrmap_unit unit[256];
 	for (uint32_t i = 0; i < 256; i++) {
-		unit[i] = (struct elfrw_addrmap_unit){ .old = 0x1000 + 16 * i, .old_end = 0x1010 + 16 * i, .body = 0x2000 + 20 * i, .kept = i };
+		unit[i] = (struct elfrw_addrmap_unit){ .old = 0x1000 + 16 * i,
+						       .old_end = 0x1010 + 16 * i,
+						       .body = 0x2000 + 20 * i,
+						       .kept = i };
 		if (i % 5 == 4) {
 			unit[i].kept = i - 4;
 			unit[i].body = unit[i - 4].body;
@@ -737,13 +800,19 @@ static void test_damaged(void **arg)
 			state = state * 6364136223846793005 + 1442695040888963407;
 			size_t at = (state >> 33) % wo.in.len;
 			uint8_t v = (uint8_t)(state >> 20);
-			wo.in.data[at] = state >> 63 ? v : wo.in.data[at] ^ (uint8_t)(1u << (v & 7));
+			wo.in.data[at] =
+				state >> 63 ? v : wo.in.data[at] ^ (uint8_t)(1u << (v & 7));
 		}
-		/* Exactly as large as the bytes, for the sanitizer to see every read past the end. */
+		/* Exactly as large as the bytes, for the sanitizer to see every read past the
+		 * end. */
 		uint8_t *exact = malloc(wo.in.len);
 		memcpy(exact, wo.in.data, wo.in.len);
 		elfrw_wbuf_free(&wo.in);
-		struct dwr_rw_line_in in = { .map = &wo.map, .policy = wo.policy, .threads = 1, .address_size = 8, .name = ".debug_line",
+		struct dwr_rw_line_in in = { .map = &wo.map,
+					     .policy = wo.policy,
+					     .threads = 1,
+					     .address_size = 8,
+					     .name = ".debug_line",
 					     .line = { exact, u[2].start + 60 } };
 		struct elfrw_err *err = dwr_rw_line(&in, &wo.out);
 		free(exact);
@@ -759,7 +828,9 @@ static void test_overlap_limit(void **arg)
 	enum { UNITS = 2000, SEQS = 4000 };
 	struct elfrw_addrmap_unit *unit = malloc(UNITS * sizeof *unit);
 	for (uint32_t i = 0; i < UNITS; i++)
-		unit[i] = (struct elfrw_addrmap_unit)UNIT(0x1000 + 8 * (uint64_t)i, 0x1008 + 8 * (uint64_t)i, 0x10000 + 12 * (uint64_t)i);
+		unit[i] = (struct elfrw_addrmap_unit)UNIT(0x1000 + 8 * (uint64_t)i,
+							  0x1008 + 8 * (uint64_t)i,
+							  0x10000 + 12 * (uint64_t)i);
 	struct world wo;
 	world_init(&wo, unit, UNITS);
 	free(unit);

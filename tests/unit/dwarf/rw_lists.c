@@ -1,7 +1,7 @@
 /* rw_lists.c: range and location lists rewritten through an address map. */
 #include "tests/unit/make/lists.h"
 
-#define SCOPE DWR_FOR_SCOPE
+#define SCOPE    DWR_FOR_SCOPE
 #define LOCATION DWR_FOR_LOCATION
 
 static void test_rnglists(void **state)
@@ -41,7 +41,11 @@ static void test_rnglists(void **state)
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0, 0x10), U8(&b, 0);
 	/* 6: a folded function's own DIE, an inlined scope in it, the same list as a unit's. */
 	for (int i = 0; i < 3; i++)
-		use[n++] = make_use(DWR_LIST_RNGLISTS, i == 0 ? DWR_FOR_FUNCTION : i == 1 ? SCOPE : DWR_FOR_UNIT, b.w.len, B);
+		use[n++] = make_use(DWR_LIST_RNGLISTS,
+				    i == 0   ? DWR_FOR_FUNCTION
+				    : i == 1 ? SCOPE
+					     : DWR_FOR_UNIT,
+				    b.w.len, B);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0x20, 0x40), U8(&b, 0);
 	/* 9: an empty list. */
 	use[n++] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, A);
@@ -49,19 +53,30 @@ static void test_rnglists(void **state)
 	close_contrib(&b);
 
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b), .cu = &cu, .n_cus = 1, .use = use,
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .use = use,
 				       .n_uses = n } };
 	run(&r);
 	check_use(&r, &use[0], WANT({ 0x1004, 0x1008 }, { 0x1010, 0x1018 }), NULL);
-	assert_memory_equal(r.out.sec[DWR_LIST_RNGLISTS].data + use[0].new_off, b.w.data + use[0].off, 7);
+	assert_memory_equal(r.out.sec[DWR_LIST_RNGLISTS].data + use[0].new_off,
+			    b.w.data + use[0].off, 7);
 	check_use(&r, &use[1], WANT({ 0x1030, 0x1034 }, { 0x1040, 0x1041 }), NULL);
 	check_use(&r, &use[2], WANT({ 0x1040, 0x1041 }), NULL);
-	check_use(&r, &use[3], WANT({ 0x1034, 0x1038 }, { 0x1038, 0x1039 }, { 0x1050, 0x1050 }), NULL);
-	check_use(&r, &use[4], WANT({ 0x1050, 0x1054 }, { 0, 0x10 }, { UINT64_MAX, 0xf }, { 0x1058, 0x105a }), NULL);
-	check_use(&r, &use[5], WANT({ 0x1000, 0x1020 }, { 0x10f0, 0x10f5 }, { 3, 0x3f }, { 0x1080, 0x1090 }), NULL);
+	check_use(&r, &use[3], WANT({ 0x1034, 0x1038 }, { 0x1038, 0x1039 }, { 0x1050, 0x1050 }),
+		  NULL);
+	check_use(&r, &use[4],
+		  WANT({ 0x1050, 0x1054 }, { 0, 0x10 }, { UINT64_MAX, 0xf }, { 0x1058, 0x105a }),
+		  NULL);
+	check_use(&r, &use[5],
+		  WANT({ 0x1000, 0x1020 }, { 0x10f0, 0x10f5 }, { 3, 0x3f }, { 0x1080, 0x1090 }),
+		  NULL);
 	/* Readers know dead code by the base -1. */
-	static const uint8_t dead[] = { DW_RLE_base_address, 255, 255, 255, 255, 255, 255, 255, 255, DW_RLE_offset_pair, 4, 0x40 };
-	assert_non_null(memmem(r.out.sec[DWR_LIST_RNGLISTS].data + use[5].new_off, 40, dead, sizeof dead));
+	static const uint8_t dead[] = { DW_RLE_base_address, 255, 255, 255, 255, 255, 255, 255, 255,
+					DW_RLE_offset_pair,  4,   0x40 };
+	assert_non_null(
+		memmem(r.out.sec[DWR_LIST_RNGLISTS].data + use[5].new_off, 40, dead, sizeof dead));
 	check_use(&r, &use[6], WANT({ 0x10f0, 0x10f5 }), NULL);
 	check_use(&r, &use[7], EMPTY, NULL);
 	check_use(&r, &use[8], WANT({ 0x10f0, 0x10f5 }), NULL);
@@ -69,8 +84,8 @@ static void test_rnglists(void **state)
 	check_use(&r, &use[9], EMPTY, NULL);
 	assert_int_equal(r.out.n_taken, 2);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_true(r.out.taken[i].use == 6 + i && r.out.taken[i].unit == B && r.out.taken[i].start == 0 &&
-			    r.out.taken[i].len == 0x20);
+		assert_true(r.out.taken[i].use == 6 + i && r.out.taken[i].unit == B &&
+			    r.out.taken[i].start == 0 && r.out.taken[i].len == 0x20);
 	end_run(&r);
 
 	r.in.policy = DWR_FOLDED_ALIAS;
@@ -98,7 +113,10 @@ static void test_tail_is_shared(void **state)
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0x10, 0x18), U8(&b, 0);
 	close_contrib(&b);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b), .cu = &cu, .n_cus = 1, .use = use,
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .use = use,
 				       .n_uses = 2 } };
 	run(&r);
 	assert_int_equal(r.out.sec[DWR_LIST_RNGLISTS].size, b.w.len);
@@ -118,7 +136,8 @@ static void test_old_ranges(void **state)
 	ADDR(&b, 1, 1, 0x1060, 0x1080, 0x1020, 0x1040, 0x1000, 0x1010, 0, 0);
 	use[1] = make_use(DWR_LIST_RANGES, SCOPE, b.w.len, C);
 	ADDR(&b, UINT64_MAX, 0x1060, 0, 8, 0x10, 0x12, 0, 0);
-	use[2] = make_use(DWR_LIST_RANGES, SCOPE, b.w.len, ELFRW_NO_UNIT); /* in two units that moved apart */
+	use[2] = make_use(DWR_LIST_RANGES, SCOPE, b.w.len,
+			  ELFRW_NO_UNIT); /* in two units that moved apart */
 	ADDR(&b, UINT64_MAX, 0x10c0, 0x10, 0x28, 0, 0);
 	use[3] = make_use(DWR_LIST_RANGES, SCOPE, b.w.len, ELFRW_NO_UNIT);
 	ADDR(&b, 0x1064, 0x1064, 0, 0);
@@ -132,10 +151,16 @@ static void test_old_ranges(void **state)
 	cu[0].has_base = false;
 	struct dwr_list_range extra[] = { { 0x1000, 0x1010 }, { 0x1040, 0x1042 } };
 	struct dwr_list_new add[] = { { 0, extra, 2, 0 }, { 1, extra, 2, 0 } };
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RANGES] = section_of(&b), .cu = cu, .n_cus = 2, .use = use,
-				       .n_uses = 6, .add = add, .n_add = 2 } };
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_RANGES] = section_of(&b),
+				       .cu = cu,
+				       .n_cus = 2,
+				       .use = use,
+				       .n_uses = 6,
+				       .add = add,
+				       .n_add = 2 } };
 	run(&r);
-	check_use(&r, &use[0], WANT({ 1, 1 }, { 0x1030, 0x1050 }, { 0x10f0, 0x10f5 }, { 0x1000, 0x1010 }), NULL);
+	check_use(&r, &use[0],
+		  WANT({ 1, 1 }, { 0x1030, 0x1050 }, { 0x10f0, 0x10f5 }, { 0x1000, 0x1010 }), NULL);
 	check_use(&r, &use[1], WANT({ 0x1030, 0x1038 }, { 0x1040, 0x1042 }), NULL);
 	check_use(&r, &use[2], WANT({ 0x1080, 0x1088 }), NULL);
 	check_use(&r, &use[3], WANT({ 0x1034, 0x1034 }), NULL);
@@ -149,7 +174,8 @@ static void test_old_ranges(void **state)
 	check_list(&r.new_secs, DWR_LIST_RANGES, &r.new_cu, add[1].new_off, DWR_LIST_NONE,
 		   WANT({ 0x1000, 0x1010 }, { 0x1040, 0x1042 }), NULL);
 	assert_int_equal(r.out.n_taken, 1);
-	assert_true(r.out.taken[0].use == 2 && r.out.taken[0].unit == E && r.out.taken[0].start == 0x10);
+	assert_true(r.out.taken[0].use == 2 && r.out.taken[0].unit == E &&
+		    r.out.taken[0].start == 0x10);
 	end_run(&r);
 	elfrw_wbuf_free(&b.w);
 }
@@ -160,7 +186,8 @@ static void test_views(void **state)
 	struct build b = { 0 };
 	open_contrib(&b, 4, 8, 0);
 	struct dwr_list_use use[4];
-	/* A location over A, (B folded), C; an empty one at the end of C; one in padding; one in B. */
+	/* A location over A, (B folded), C; an empty one at the end of C; one in padding; one in
+	 * B. */
 	for (int i = 0; i < 2; i++) {
 		use[i] = make_use(DWR_LIST_LOCLISTS, LOCATION, 0, C);
 		use[i].views = b.w.len;
@@ -187,7 +214,8 @@ static void test_views(void **state)
 	/* Without views nothing holds what is in padding. */
 	use[2] = make_use(DWR_LIST_LOCLISTS, LOCATION, b.w.len, C);
 	U8(&b, DW_LLE_start_length), ADDR(&b, 0x1044), LEB(&b, 4), expr5(&b, DW_OP_reg3), U8(&b, 0);
-	/* Copied with its views: the end of C is not the start of D, which lies elsewhere by now. */
+	/* Copied with its views: the end of C is not the start of D, which lies elsewhere by
+	 * now. */
 	use[3] = make_use(DWR_LIST_LOCLISTS, LOCATION, 0, C);
 	use[3].views = b.w.len;
 	LEB(&b, 0, 1, 200, 300);
@@ -197,18 +225,25 @@ static void test_views(void **state)
 	U8(&b, DW_LLE_offset_pair), LEB(&b, 0x20, 0x20), expr5(&b, DW_OP_reg1), U8(&b, 0);
 	close_contrib(&b);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_LOCLISTS] = section_of(&b), .cu = &cu, .n_cus = 1, .use = use,
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_LOCLISTS] = section_of(&b),
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .use = use,
 				       .n_uses = 4 } };
 	run(&r);
 	struct dwr_list list = { 0 };
-	static const struct { uint64_t begin, end, view[2]; uint8_t op; } want[] = {
+	static const struct {
+		uint64_t begin, end, view[2];
+		uint8_t op;
+	} want[] = {
 		{ 0x1010, 0x1020, { 1, 0 }, DW_OP_reg1 }, { 0x1000, 0x1020, { 0, 0 }, DW_OP_reg1 },
 		{ 0x1030, 0x1040, { 0, 2 }, DW_OP_reg1 }, { 0x1050, 0x1050, { 3, 4 }, DW_OP_reg2 },
 		{ 0x1030, 0x1030, { 5, 6 }, DW_OP_reg3 }, { 0, 0, { 0, 0 }, DW_OP_reg4 },
 		{ 0x1004, 0x1008, { 7, 8 }, DW_OP_reg5 },
 	};
 	for (int i = 0; i < 2; i++) {
-		assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[i].new_off, use[i].new_views, &list));
+		assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[i].new_off,
+					  use[i].new_views, &list));
 		assert_int_equal(list.entry.len, 7);
 		assert_int_equal(list.inline_views, i);
 		if (i == 0)
@@ -218,7 +253,8 @@ static void test_views(void **state)
 			assert_true(e->begin == want[k].begin && e->end == want[k].end);
 			assert_true(e->has_view == (e->how != DWR_LIST_DEFAULT));
 			assert_memory_equal(e->view, want[k].view, sizeof e->view);
-			assert_int_equal(r.new_secs.list[DWR_LIST_LOCLISTS].data[e->expr], want[k].op);
+			assert_int_equal(r.new_secs.list[DWR_LIST_LOCLISTS].data[e->expr],
+					 want[k].op);
 		}
 	}
 	dwr_list_deinit(&list);
@@ -245,15 +281,20 @@ static void test_old_locations(void **state)
 	ADDR(&b, 0x38, 0x44), expr4(&b, DW_OP_reg2);
 	ADDR(&b, 0, 0);
 	struct dwr_list_cu cu = make_cu(4, 0x1000, 0x1030);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_LOC] = section_of(&b), .cu = &cu, .n_cus = 1, .use = use,
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_LOC] = section_of(&b),
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .use = use,
 				       .n_uses = 2 } };
 	run(&r);
 	check_use(&r, &use[0], WANT({ 0x1030, 0x1030 }, { 0x1034, 0x1038 }), VIEWS(1, 1, 2, 2));
 	check_use(&r, &use[1], WANT({ 0x1000, 0x1010 }, { 0x1018, 0x1020 }), NULL);
 	/* A pointer to B is the thunk. */
 	struct dwr_list list = { 0 };
-	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOC, &r.new_cu, use[0].new_off, use[0].new_views, &list));
-	assert_int_equal(elfrw_get64(r.out.sec[DWR_LIST_LOC].data + list.entry.data[1].expr + 1), 0x10f0);
+	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOC, &r.new_cu, use[0].new_off,
+				  use[0].new_views, &list));
+	assert_int_equal(elfrw_get64(r.out.sec[DWR_LIST_LOC].data + list.entry.data[1].expr + 1),
+			 0x10f0);
 	dwr_list_deinit(&list);
 	end_run(&r);
 	elfrw_wbuf_free(&b.w);
@@ -267,24 +308,29 @@ static void test_address_indices(void **state)
 	open_contrib(&b, 4, 8, 0);
 	struct dwr_list_use use[6];
 	use[0] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, C);
-	U8(&b, DW_RLE_base_addressx), LEB(&b, 0), U8(&b, DW_RLE_offset_pair), LEB(&b, 4, 8), U8(&b, 0);
+	U8(&b, DW_RLE_base_addressx), LEB(&b, 0), U8(&b, DW_RLE_offset_pair), LEB(&b, 4, 8),
+		U8(&b, 0);
 	use[1] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, C);
 	U8(&b, DW_RLE_startx_length), LEB(&b, 0, 8);
 	U8(&b, DW_RLE_startx_endx), LEB(&b, 0, 1), U8(&b, 0);
 	close_contrib(&b);
 	open_contrib(&l, 4, 8, 0);
-	/* The entry for B is set to the body by a DIE; one list wants the body, another one the pointer. */
+	/* The entry for B is set to the body by a DIE; one list wants the body, another one the
+	 * pointer. */
 	use[2] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, B);
 	U8(&l, DW_LLE_startx_length), LEB(&l, 2, 8), expr5(&l, DW_OP_reg1), U8(&l, 0);
 	use[3] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, A);
-	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 3), U8(&l, DW_OP_addrx), LEB(&l, 2);
+	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 3), U8(&l, DW_OP_addrx),
+		LEB(&l, 2);
 	U8(&l, DW_OP_stack_value), U8(&l, 0);
 	/* A thread-local offset and a pointer that agree with everybody. */
 	use[4] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, A);
-	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 5), U8(&l, DW_OP_addrx), LEB(&l, 3);
+	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 5), U8(&l, DW_OP_addrx),
+		LEB(&l, 3);
 	U8(&l, DW_OP_GNU_push_tls_address), U8(&l, DW_OP_constx), LEB(&l, 3), U8(&l, 0);
 	use[5] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, A);
-	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 2), U8(&l, DW_OP_addrx), LEB(&l, 4), U8(&l, 0);
+	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 2), U8(&l, DW_OP_addrx),
+		LEB(&l, 4), U8(&l, 0);
 	close_contrib(&l);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
 	cu.addr_base = 0;
@@ -292,8 +338,13 @@ static void test_address_indices(void **state)
 	assert_null(dwr_addr_table_init(&table, a.w.data, a.w.len));
 	assert_true(dwr_addr_set(&table, 16, 8, 0x1000));
 	struct rewriting r = { .in = { .secs = { .list[DWR_LIST_RNGLISTS] = section_of(&b),
-						 .list[DWR_LIST_LOCLISTS] = section_of(&l), .addr = section_of(&a) },
-				       .cu = &cu, .n_cus = 1, .use = use, .n_uses = 6, .addr = &table } };
+						 .list[DWR_LIST_LOCLISTS] = section_of(&l),
+						 .addr = section_of(&a) },
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .use = use,
+				       .n_uses = 6,
+				       .addr = &table } };
 	run(&r);
 	check_use(&r, &use[0], WANT({ 0x1034, 0x1038 }), NULL);
 	check_use(&r, &use[1], WANT({ 0x1030, 0x1038 }, { 0x1030, 0x1050 }), NULL);
@@ -302,9 +353,11 @@ static void test_address_indices(void **state)
 	const uint8_t *new = r.out.sec[DWR_LIST_LOCLISTS].data;
 	assert_int_equal(new[use[2].new_off], DW_LLE_startx_length);
 	struct dwr_list list = { 0 };
-	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[3].new_off, DWR_LIST_NONE, &list));
+	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[3].new_off,
+				  DWR_LIST_NONE, &list));
 	const struct dwr_list_entry *e = &list.entry.data[0];
-	assert_true(e->expr_size == 10 && new[e->expr] == DW_OP_addr && new[e->expr + 9] == DW_OP_stack_value);
+	assert_true(e->expr_size == 10 &&
+		    new[e->expr] == DW_OP_addr &&new[e->expr + 9] == DW_OP_stack_value);
 	assert_int_equal(elfrw_get64(new + e->expr + 1), 0x10f0);
 	dwr_list_deinit(&list);
 	assert_int_equal(elfrw_get64(table.data + 24), 0x20);
@@ -320,10 +373,12 @@ static void test_address_indices(void **state)
 	check_use(&r, &use[0], WANT({ 0x1034, 0x1038 }), NULL);
 	check_use(&r, &use[1], WANT({ 0x1030, 0x1038 }, { 0x1030, 0x1050 }), NULL);
 	check_use(&r, &use[2], WANT({ 0x1000, 0x1008 }), NULL);
-	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[4].new_off, DWR_LIST_NONE, &list));
+	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOCLISTS, &r.new_cu, use[4].new_off,
+				  DWR_LIST_NONE, &list));
 	new = r.out.sec[DWR_LIST_LOCLISTS].data;
 	e = &list.entry.data[0];
-	assert_true(e->expr_size == 19 && new[e->expr] == DW_OP_const8u && elfrw_get64(new + e->expr + 1) == 0x20);
+	assert_true(e->expr_size == 19 &&
+		    new[e->expr] == DW_OP_const8u &&elfrw_get64(new + e->expr + 1) == 0x20);
 	dwr_list_deinit(&list);
 	end_run(&r);
 	dwr_addr_table_deinit(&table);
@@ -337,7 +392,8 @@ static void test_offset_tables(void **state)
 	(void)state;
 	struct build b = { 0 };
 	uint64_t base[3], off[4];
-	/* Two contributions, the second in 64-bit DWARF with three lists of which one is used; and one that nobody has. */
+	/* Two contributions, the second in 64-bit DWARF with three lists of which one is used; and
+	 * one that nobody has. */
 	base[0] = open_contrib(&b, 4, 8, 1);
 	off[0] = b.w.len;
 	U8(&b, DW_RLE_start_length), ADDR(&b, 0x1060), LEB(&b, 4), U8(&b, 0);
@@ -365,30 +421,39 @@ static void test_offset_tables(void **state)
 	use[1].cu = 1;
 	struct dwr_list_range range = { 0x1000, 0x1010 };
 	struct dwr_list_new add = { 0, &range, 1, 0 };
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b), .cu = cu, .n_cus = 2, .use = use,
-				       .n_uses = 2, .add = &add, .n_add = 1 } };
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
+				       .cu = cu,
+				       .n_cus = 2,
+				       .use = use,
+				       .n_uses = 2,
+				       .add = &add,
+				       .n_add = 1 } };
 	run(&r);
 	struct dwr_list_contribs contribs = { 0 };
 	assert_null(dwr_list_contribs_read(&r.new_secs.list[DWR_LIST_RNGLISTS], &contribs));
 	assert_int_equal(contribs.len, 4); /* and one for what was added */
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(dwr_rw_lists_base(&r.out, DWR_LIST_RNGLISTS, base[i]), contribs.data[i].base);
+		assert_int_equal(dwr_rw_lists_base(&r.out, DWR_LIST_RNGLISTS, base[i]),
+				 contribs.data[i].base);
 	assert_int_equal(dwr_rw_lists_base(&r.out, DWR_LIST_RNGLISTS, 1), DWR_LIST_NONE);
 	assert_int_equal(dwr_rw_lists_base(&r.out, DWR_LIST_LOCLISTS, 1), 1);
 	uint64_t at;
 	assert_null(dwr_list_index(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, 0, &at));
 	assert_int_equal(at, use[0].new_off);
 	check_use(&r, &use[0], WANT({ 0x1030, 0x1034 }), NULL);
-	check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, add.new_off, DWR_LIST_NONE, WANT({ 0x1000, 0x1010 }), NULL);
+	check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, add.new_off, DWR_LIST_NONE,
+		   WANT({ 0x1000, 0x1010 }), NULL);
 	assert_ptr_equal(dwr_list_contrib_find(&contribs, add.new_off), &contribs.data[3]);
 	r.new_cu = cu[1];
 	r.new_cu.rnglists_base = contribs.data[1].base;
 	for (unsigned i = 0; i < 3; i++) {
 		assert_null(dwr_list_index(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, i, &at));
 		if (i < 2)
-			check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, at, DWR_LIST_NONE, WANT({ 0x1030 + i, 0x1038 }), NULL);
+			check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, at, DWR_LIST_NONE,
+				   WANT({ 0x1030 + i, 0x1038 }), NULL);
 		else
-			check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, at, DWR_LIST_NONE, EMPTY, NULL);
+			check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, at, DWR_LIST_NONE,
+				   EMPTY, NULL);
 	}
 	dwr_list_contribs_deinit(&contribs);
 	end_run(&r);
@@ -412,7 +477,10 @@ static void test_only_added(void **state)
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
 	struct dwr_list_range range[] = { { 0x1000, 0x1010 }, { 0x1030, 0x1050 } };
 	struct dwr_list_new add = { 0, range, 2, 0 };
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS].name = ".debug_rnglists", .cu = &cu, .n_cus = 1, .add = &add,
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS].name = ".debug_rnglists",
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .add = &add,
 				       .n_add = 1 } };
 	run(&r);
 	check_list(&r.new_secs, DWR_LIST_RNGLISTS, &r.new_cu, add.new_off, DWR_LIST_NONE,
@@ -434,13 +502,17 @@ static void test_threads(void **state)
 			close_contrib(&b);
 			open_contrib(&b, i % 2 ? 8 : 4, 8, 0);
 		}
-		use[N - 1 - i] = make_use(DWR_LIST_RNGLISTS, i % 3 ? SCOPE : DWR_FOR_FUNCTION, b.w.len, ELFRW_NO_UNIT);
+		use[N - 1 - i] = make_use(DWR_LIST_RNGLISTS, i % 3 ? SCOPE : DWR_FOR_FUNCTION,
+					  b.w.len, ELFRW_NO_UNIT);
 		U8(&b, DW_RLE_offset_pair), LEB(&b, i % 0x80, i % 0x80 + 0x60);
 		U8(&b, DW_RLE_offset_pair), LEB(&b, i % 0x90, i % 0x90 + 4), U8(&b, 0);
 	}
 	close_contrib(&b);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b), .cu = &cu, .n_cus = 1, .use = use,
+	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
+				       .cu = &cu,
+				       .n_cus = 1,
+				       .use = use,
 				       .n_uses = N } };
 	run(&r);
 	struct dwr_rw_lists_out first = r.out;
@@ -474,8 +546,13 @@ static void test_overlap(void **state)
 	ADDR(&b, 0, 0);
 	struct dwr_list_cu cu = make_cu(4, 0, 0);
 	struct elfrw_addrmap map = make_map();
-	struct dwr_rw_lists_in in = { .map = &map, .threads = 2, .secs.list[DWR_LIST_RANGES] = section_of(&b), .cu = &cu,
-				      .n_cus = 1, .use = use, .n_uses = N };
+	struct dwr_rw_lists_in in = { .map = &map,
+				      .threads = 2,
+				      .secs.list[DWR_LIST_RANGES] = section_of(&b),
+				      .cu = &cu,
+				      .n_cus = 1,
+				      .use = use,
+				      .n_uses = N };
 	struct dwr_rw_lists_out out;
 	fails(dwr_rw_lists(&in, &out));
 	free(use);
@@ -507,18 +584,26 @@ static void test_noise(void **state)
 			close_contrib(&b);
 			elfrw_put32(b.w.data + base, bytes[1]);
 		}
-		struct dwr_list_cu cu = make_cu(dwr_list_is_v5(kind) ? 5 : 4, 0x1000, 0x1010 + (seed >> 58));
+		struct dwr_list_cu cu =
+			make_cu(dwr_list_is_v5(kind) ? 5 : 4, 0x1000, 0x1010 + (seed >> 58));
 		cu.addr_base = seed >> 61;
 		cu.rnglists_base = cu.loclists_base = base;
 		struct dwr_list_use use[3];
 		for (unsigned i = 0; i < 3; i++)
-			use[i] = make_use(kind, kind >= DWR_LIST_LOC ? LOCATION : DWR_FOR_FUNCTION, at + i * 3, i);
+			use[i] = make_use(kind, kind >= DWR_LIST_LOC ? LOCATION : DWR_FOR_FUNCTION,
+					  at + i * 3, i);
 		use[1].views = kind >= DWR_LIST_LOC ? at + 1 : DWR_LIST_NONE;
 		struct dwr_addr_table table;
 		assert_null(dwr_addr_table_init(&table, addr, sizeof addr));
-		struct dwr_rw_lists_in in = { .map = &map, .policy = (enum dwr_policy)(round % 3), .threads = 1,
+		struct dwr_rw_lists_in in = { .map = &map,
+					      .policy = (enum dwr_policy)(round % 3),
+					      .threads = 1,
 					      .secs.addr = { ".addr", addr, sizeof addr },
-					      .cu = &cu, .n_cus = 1, .use = use, .n_uses = 3, .addr = &table };
+					      .cu = &cu,
+					      .n_cus = 1,
+					      .use = use,
+					      .n_uses = 3,
+					      .addr = &table };
 		struct dwr_rw_lists_out out;
 		in.secs.list[kind] = section_of(&b);
 		struct elfrw_err *err = dwr_rw_lists(&in, &out);
@@ -535,10 +620,12 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rnglists), cmocka_unit_test(test_tail_is_shared), cmocka_unit_test(test_old_ranges),
-		cmocka_unit_test(test_views), cmocka_unit_test(test_old_locations), cmocka_unit_test(test_address_indices),
-		cmocka_unit_test(test_offset_tables), cmocka_unit_test(test_only_added), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_overlap), cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_rnglists),      cmocka_unit_test(test_tail_is_shared),
+		cmocka_unit_test(test_old_ranges),    cmocka_unit_test(test_views),
+		cmocka_unit_test(test_old_locations), cmocka_unit_test(test_address_indices),
+		cmocka_unit_test(test_offset_tables), cmocka_unit_test(test_only_added),
+		cmocka_unit_test(test_threads),       cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_noise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

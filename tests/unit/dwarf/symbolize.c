@@ -1,8 +1,8 @@
-/* The symbolizer.  Judges: painting by hand for the flat tables; libdw over this very program for lines and functions;
- * damaged copies of it for what must not happen.
+/* The symbolizer.  Judges: painting by hand for the flat tables; libdw over this very program for
+ * lines and functions; damaged copies of it for what must not happen.
  *
- * With two arguments, ORIGINAL and FOLDED: every byte of every folded function must give the same frames in the folded
- * file, asked for as that member, as it gave in the original. */
+ * With two arguments, ORIGINAL and FOLDED: every byte of every folded function must give the same
+ * frames in the folded file, asked for as that member, as it gave in the original. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/calls/icfold_note.h"
 #include "dwarf/symbolize/state.h"
@@ -32,7 +32,8 @@ static void flatten_paints(void **state)
 		memset(paint, 0xff, sizeof paint);
 		unsigned n = next_random(&seed) % 12;
 		for (unsigned id = 0; id < n; id++) {
-			unsigned lo = next_random(&seed) % 64, hi = lo + next_random(&seed) % (64 - lo);
+			unsigned lo = next_random(&seed) % 64,
+				 hi = lo + next_random(&seed) % (64 - lo);
 			be_ok(dwr_spans_add(&spans, lo, hi, id));
 			for (unsigned i = lo; i < hi; i++)
 				paint[i] = (int)id;
@@ -94,7 +95,8 @@ static void names(void **state)
 	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
 		const char *s = dwr_sym_demangle(sym, pair[i][0]);
 		assert_string_equal(s, pair[i][1]);
-		assert_ptr_equal(dwr_sym_demangle(sym, pair[i][0]), pair[i][0][0] == '_' ? s : pair[i][0]);
+		assert_ptr_equal(dwr_sym_demangle(sym, pair[i][0]),
+				 pair[i][0][0] == '_' ? s : pair[i][0]);
 	}
 	dwr_sym_close(sym);
 }
@@ -111,9 +113,11 @@ static int check_function(Dwarf_Die *die, void *arg)
 {
 	struct self *self = arg;
 	Dwarf_Addr low, high;
-	if (dwarf_lowpc(die, &low) || dwarf_highpc(die, &high) || low >= high || dwarf_hasattr(die, DW_AT_linkage_name))
+	if (dwarf_lowpc(die, &low) || dwarf_highpc(die, &high) || low >= high ||
+	    dwarf_hasattr(die, DW_AT_linkage_name))
 		return DWARF_CB_OK;
-	be_ok(dwr_sym_frames(self->sym, low + (high - low) / 2, DWR_SYM_SHORT_NAMES, &self->frames));
+	be_ok(dwr_sym_frames(self->sym, low + (high - low) / 2, DWR_SYM_SHORT_NAMES,
+			     &self->frames));
 	assert_true(self->frames.len > 0);
 	const struct dwr_sym_frame *f = &self->frames.data[self->frames.len - 1];
 	assert_string_equal(f->function, dwarf_diename(die));
@@ -218,7 +222,8 @@ static void survives_damage(void **state)
 	unsigned n = 0;
 	for (unsigned id = 0; id < DWR_SECS && n < 8; id++)
 		if (sym->main->secs.sec[id].shndx) {
-			const Elf64_Shdr *sh = &sym->main->image.section[sym->main->secs.sec[id].shndx].hdr;
+			const Elf64_Shdr *sh =
+				&sym->main->image.section[sym->main->secs.sec[id].shndx].hdr;
 			place[n] = sh->sh_offset;
 			place_size[n++] = sh->sh_size;
 		}
@@ -227,8 +232,12 @@ static void survives_damage(void **state)
 		memcpy(bad, good, size);
 		unsigned which = next_random(&seed) % n;
 		for (unsigned i = 0; i < 20 + round; i++)
-			bad[place[which] + next_random(&seed) % place_size[which]] = (uint8_t)next_random(&seed);
-		size_t whole = round % 16 == 15 ? size * 3 / 4 : size; /* cut off: sections, or their headers, are missing */
+			bad[place[which] + next_random(&seed) % place_size[which]] =
+				(uint8_t)next_random(&seed);
+		size_t whole =
+			round % 16 == 15
+				? size * 3 / 4
+				: size; /* cut off: sections, or their headers, are missing */
 		assert_int_equal(pwrite(fd, bad, size, 0), (ssize_t)size);
 		assert_int_equal(ftruncate(fd, (off_t)whole), 0);
 		struct elfrw_err *err = dwr_sym_open(path, NULL, &sym);
@@ -237,7 +246,8 @@ static void survives_damage(void **state)
 			continue;
 		}
 		for (unsigned i = 0; i < 200; i++)
-			be_ok(dwr_sym_frames(sym, low + next_random(&seed) % (size / 8), DWR_SYM_DEMANGLE, &frames));
+			be_ok(dwr_sym_frames(sym, low + next_random(&seed) % (size / 8),
+					     DWR_SYM_DEMANGLE, &frames));
 		dwr_sym_close(sym);
 	}
 	dwr_sym_frames_deinit(&frames);
@@ -272,10 +282,11 @@ static bool same_frames(const struct dwr_sym_frames *a, const struct dwr_sym_fra
 		return false;
 	for (size_t i = 0; i < a->len; i++) {
 		const struct dwr_sym_frame *x = &a->data[i], *y = &b->data[i];
-		/* The function itself may have several names; and where there are no lines, symbols of one name in several files
-		 * do not tell the file. */
-		if ((!same_text(x->file, y->file) && (x->line || y->file)) || x->line != y->line || x->column != y->column ||
-		    x->discriminator != y->discriminator || x->start_line != y->start_line ||
+		/* The function itself may have several names; and where there are no lines, symbols
+		 * of one name in several files do not tell the file. */
+		if ((!same_text(x->file, y->file) && (x->line || y->file)) || x->line != y->line ||
+		    x->column != y->column || x->discriminator != y->discriminator ||
+		    x->start_line != y->start_line ||
 		    (i + 1 < a->len && !same_text(x->function, y->function)))
 			return false;
 	}
@@ -285,12 +296,15 @@ static bool same_frames(const struct dwr_sym_frames *a, const struct dwr_sym_fra
 static void show(const char *title, const struct dwr_sym_frames *f)
 {
 	for (size_t i = 0; i < f->len; i++)
-		printf("#   %s %s %s:%u:%u\n", title, f->data[i].function ? f->data[i].function : "??",
-		       f->data[i].file ? f->data[i].file : "??", f->data[i].line, f->data[i].column);
+		printf("#   %s %s %s:%u:%u\n", title,
+		       f->data[i].function ? f->data[i].function : "??",
+		       f->data[i].file ? f->data[i].file : "??", f->data[i].line,
+		       f->data[i].column);
 }
 
 /* Is FRAME's name one of the member's? */
-static bool named(const struct dwr_icfold *note, const struct dwr_icfold_member *m, const struct dwr_sym_frame *frame)
+static bool named(const struct dwr_icfold *note, const struct dwr_icfold_member *m,
+		  const struct dwr_sym_frame *frame)
 {
 	for (uint32_t i = 0; i < m->n_names; i++)
 		if (same_text(note->names[m->name + i], frame->function))
@@ -327,16 +341,20 @@ static int compare(const char *original, const char *folded)
 			    (!(u->flags & ELFRW_UNIT_FOLDED) || named(note, m, &b.data[b.len - 1])))
 				continue;
 			if (different++ < 5) {
-				printf("# 0x%llx, now 0x%llx, of %s\n", (unsigned long long)(u->old + at),
-				       (unsigned long long)(u->body + at), m->n_names ? note->names[m->name] : "??");
+				printf("# 0x%llx, now 0x%llx, of %s\n",
+				       (unsigned long long)(u->old + at),
+				       (unsigned long long)(u->body + at),
+				       m->n_names ? note->names[m->name] : "??");
 				show("was", &a);
 				show("is ", &b);
 			}
 		}
 	}
-	printf("# %lu folded functions, %lu bytes looked up, %lu different\n", members, bytes, different);
+	printf("# %lu folded functions, %lu bytes looked up, %lu different\n", members, bytes,
+	       different);
 	if (different)
-		printf("not ok members: %lu of %lu addresses give other frames\n", different, bytes);
+		printf("not ok members: %lu of %lu addresses give other frames\n", different,
+		       bytes);
 	else
 		puts("ok members");
 	dwr_sym_frames_deinit(&a);
@@ -351,8 +369,9 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		return compare(argv[1], argv[2]);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flatten_paints), cmocka_unit_test(flatten_keeps),   cmocka_unit_test(names),
-		cmocka_unit_test(agrees_with_libdw), cmocka_unit_test(survives_damage), cmocka_unit_test(refuses),
+		cmocka_unit_test(flatten_paints),  cmocka_unit_test(flatten_keeps),
+		cmocka_unit_test(names),           cmocka_unit_test(agrees_with_libdw),
+		cmocka_unit_test(survives_damage), cmocka_unit_test(refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

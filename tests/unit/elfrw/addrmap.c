@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Old:  section 0 [0x1000,0x1100): A [0x1000,0x1020)  B [0x1020,0x1040)  padding  C [0x1060,0x10a0)  padding
- *       section 1 [0x1100,0x1200), right behind it: D [0x1110,0x1150) folded into A, thunk   E [0x1150,0x11f0)  padding
+/* Old:  section 0 [0x1000,0x1100): A [0x1000,0x1020)  B [0x1020,0x1040)  padding  C [0x1060,0x10a0)
+ * padding
+ *       section 1 [0x1100,0x1200), right behind it: D [0x1110,0x1150) folded into A, thunk   E
+ *         [0x1150,0x11f0)  padding
  *       section 2 [0x3000,0x3080), far away: F [0x3000,0x3080) folded into E without a thunk
  *       section 3 [0x3090,0x30c0): G [0x3090,0x30c0), pinned
- * New:  A 0xf00, B 0xf20, C 0xf40, section 0 ends at 0xf80; E 0xf90, its section ends at 0x1036 with D's thunk at 0x1030;
+ * New:  A 0xf00, B 0xf20, C 0xf40, section 0 ends at 0xf80; E 0xf90, its section ends at 0x1036
+ * with D's thunk at 0x1030;
  *       section 2 is empty. */
 enum { A, B, C, D, E, F, G };
 
@@ -44,17 +47,18 @@ static struct elfrw_addrmap make_map(void)
 
 typedef bool (*question)(const struct elfrw_addrmap *, uint64_t, uint64_t *);
 
-static void asks(const struct elfrw_addrmap *map, question q, uint64_t va, bool found, uint64_t want)
+static void asks(const struct elfrw_addrmap *map, question q, uint64_t va, bool found,
+		 uint64_t want)
 {
 	uint64_t got = 0xbad;
 	bool r = q(map, va, &got);
 	if (got != want || r != found)
-		fail_msg("0x%llx gives %d 0x%llx, not %d 0x%llx", (unsigned long long)va, r, (unsigned long long)got, found,
-			 (unsigned long long)want);
+		fail_msg("0x%llx gives %d 0x%llx, not %d 0x%llx", (unsigned long long)va, r,
+			 (unsigned long long)got, found, (unsigned long long)want);
 }
 
-#define POINT(va, found, want) asks(&map, elfrw_addrmap_point, va, found, want)
-#define END(va, found, want) asks(&map, elfrw_addrmap_end, va, found, want)
+#define POINT(va, found, want)   asks(&map, elfrw_addrmap_point, va, found, want)
+#define END(va, found, want)     asks(&map, elfrw_addrmap_end, va, found, want)
 #define POINTER(va, found, want) asks(&map, elfrw_addrmap_pointer, va, found, want)
 
 static void test_find(void **state)
@@ -86,7 +90,8 @@ static void test_point(void **state)
 	POINT(0x1110, true, 0xf00);
 	POINT(0x112f, true, 0xf1f);
 	POINT(0x3004, true, 0xf94);
-	/* Padding: where the next unit of the section begins that is still there, or the section's end. */
+	/* Padding: where the next unit of the section begins that is still there, or the section's
+	 * end. */
 	POINT(0x1040, false, 0xf40);
 	POINT(0x105f, false, 0xf40);
 	POINT(0x10a0, false, 0xf80);
@@ -120,7 +125,8 @@ static void test_end(void **state)
 	END(0x10a0, true, 0xf80);
 	END(0x1150, true, 0xf40); /* D's end: A's body and 0x40 bytes on, not E's start */
 	END(0x11f0, true, 0x1030);
-	/* Behind padding: where the next unit of the section begins that is still there, or the section's end, never in a kept copy. */
+	/* Behind padding: where the next unit of the section begins that is still there, or the
+	 * section's end, never in a kept copy. */
 	END(0x1041, false, 0xf40);
 	END(0x1060, false, 0xf40);
 	END(0x1100, false, 0xf80);
@@ -190,12 +196,16 @@ static void test_empty(void **state)
 	elfrw_addrmap_deinit(&map);
 }
 
-/* Units of a few bytes: many in one block of the look-up table, with every residue at block boundaries. */
+/* Units of a few bytes: many in one block of the look-up table, with every residue at block
+ * boundaries. */
 static void test_dense(void **state)
 {
 	(void)state;
 	enum { N = 1000 };
-	struct elfrw_addrmap map = { .n_units = N, .n_sections = 1, .unit = calloc(N, sizeof *map.unit), .section = calloc(1, sizeof *map.section) };
+	struct elfrw_addrmap map = { .n_units = N,
+				     .n_sections = 1,
+				     .unit = calloc(N, sizeof *map.unit),
+				     .section = calloc(1, sizeof *map.section) };
 	uint64_t va = 0x10000f, to = 0x100000;
 	for (uint32_t i = 0; i < N; i++) {
 		uint64_t size = i % 7 + 1;
@@ -220,8 +230,10 @@ static void test_dense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),	cmocka_unit_test(test_point), cmocka_unit_test(test_end),   cmocka_unit_test(test_pointer),
-		cmocka_unit_test(test_covers), cmocka_unit_test(test_empty), cmocka_unit_test(test_dense),
+		cmocka_unit_test(test_find),   cmocka_unit_test(test_point),
+		cmocka_unit_test(test_end),    cmocka_unit_test(test_pointer),
+		cmocka_unit_test(test_covers), cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_dense),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

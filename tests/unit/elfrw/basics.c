@@ -1,4 +1,5 @@
-/* basics.c: errors, growing arrays, the reader and the writer with their LEB128 edges, sorting, parallel loops, string tables. */
+/* basics.c: errors, growing arrays, the reader and the writer with their LEB128 edges, sorting,
+ * parallel loops, string tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES(...) (const uint8_t[]){ __VA_ARGS__ }, sizeof(const uint8_t[]){ __VA_ARGS__ }
+#define BYTES(...)                                                \
+	(const uint8_t[]){ __VA_ARGS__ }, sizeof(const uint8_t[]) \
+	{                                                         \
+		__VA_ARGS__                                       \
+	}
 
 static void text_is(struct elfrw_err *err, const char *text)
 {
@@ -30,10 +35,12 @@ static void test_err(void **state)
 {
 	(void)state;
 	text_is(elfrw_error("%s is %d", "x", 7), "x is 7");
-	text_is(elfrw_error_at("\033[2J", 1, "%s", "FOLD\n\x7f"), "FOLD\\n\\x7f (\\x1b[2J, offset 0x1)");
+	text_is(elfrw_error_at("\033[2J", 1, "%s", "FOLD\n\x7f"),
+		"FOLD\\n\\x7f (\\x1b[2J, offset 0x1)");
 	text_is(elfrw_error_at(".text", 0x1f, "bad %u", 3u), "bad 3 (.text, offset 0x1f)");
 	text_is(elfrw_error_at(NULL, UINT64_MAX, "bad"), "bad (file offset 0xffffffffffffffff)");
-	text_is(elfrw_error_errno(ENOENT, "cannot open %s", "f"), "cannot open f: No such file or directory");
+	text_is(elfrw_error_errno(ENOENT, "cannot open %s", "f"),
+		"cannot open f: No such file or directory");
 	/* The section's name is copied. */
 	char name[] = ".data";
 	struct elfrw_err *err = elfrw_error_at(name, 0, "x");
@@ -172,10 +179,15 @@ static void test_leb_read(void **state)
 	assert_int_equal(uleb(BYTES(0x80, 0x01), 2), 128);
 	assert_int_equal(uleb(BYTES(0xe5, 0x8e, 0x26), 3), 624485);
 	assert_int_equal(uleb(BYTES(0x80, 0x80, 0x00), 3), 0); /* padded */
-	assert_true(uleb(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), 10) == UINT64_MAX);
+	assert_true(uleb(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), 10) ==
+		    UINT64_MAX);
 	/* Bits beyond 64 are dropped, and so are whole bytes of them. */
-	assert_true(uleb(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), 10) == UINT64_MAX);
-	assert_int_equal(uleb(BYTES(0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xff, 0x7f), 13), 1);
+	assert_true(uleb(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), 10) ==
+		    UINT64_MAX);
+	assert_int_equal(uleb(BYTES(0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+				    0x80, 0xff, 0x7f),
+			      13),
+			 1);
 	assert_int_equal(sleb(BYTES(0x02), 1), 2);
 	assert_int_equal(sleb(BYTES(0x7e), 1), -2);
 	assert_int_equal(sleb(BYTES(0x40), 1), -64);
@@ -183,9 +195,12 @@ static void test_leb_read(void **state)
 	assert_int_equal(sleb(BYTES(0xff, 0x00), 2), 127);
 	assert_int_equal(sleb(BYTES(0x80, 0x7f), 2), -128);
 	assert_int_equal(sleb(BYTES(0xff, 0xff, 0x7f), 3), -1); /* padded */
-	assert_true(sleb(BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f), 10) == INT64_MIN);
-	assert_true(sleb(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00), 10) == INT64_MAX);
-	assert_true(sleb(BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f), 11) == 0);
+	assert_true(sleb(BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f), 10) ==
+		    INT64_MIN);
+	assert_true(sleb(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00), 10) ==
+		    INT64_MAX);
+	assert_true(sleb(BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f),
+			 11) == 0);
 	/* Not terminated. */
 	struct elfrw_rbuf r = elfrw_rbuf(BYTES(0x80, 0x80));
 	assert_int_equal(elfrw_rbuf_uleb(&r), 0);
@@ -244,8 +259,9 @@ static void test_wbuf(void **state)
 	elfrw_wbuf_cstr(&w, "hi");
 	elfrw_wbuf_align(&w, 8);
 	elfrw_wbuf_align(&w, 8);
-	static const uint8_t want[] = { 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc,
-					0xdd, 0xee, 0xff, 0x56, 0x34, 0x12, 'h',  'i',	0,    0,    0,	  0 };
+	static const uint8_t want[] = { 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+					0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x56,
+					0x34, 0x12, 'h',  'i',  0,    0,    0,    0 };
 	assert_int_equal(w.len, sizeof want);
 	assert_memory_equal(w.data, want, sizeof want);
 	/* Bytes that a longer, earlier content left behind are zero again. */
@@ -288,7 +304,10 @@ static void check_sort(size_t n, size_t runs, uint32_t keys)
 	for (size_t i = 0; i < n; i++) {
 		size_t in_run = runs ? i % (n / runs + 1) : 0;
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
-		v[i] = (struct item){ runs ? (uint32_t)(in_run * keys / (n / runs + 1)) : (uint32_t)(seed >> 33) % keys, (uint32_t)i, { 0 } };
+		v[i] = (struct item){ runs ? (uint32_t)(in_run * keys / (n / runs + 1))
+					   : (uint32_t)(seed >> 33) % keys,
+				      (uint32_t)i,
+				      { 0 } };
 		memset(v[i].more, (int)i, sizeof v[i].more);
 		sum += v[i].key;
 	}
@@ -370,19 +389,23 @@ static void test_parallel(void **state)
 		assert_int_equal(l.order[i], i);
 }
 
-/* Every text is where its offset says, texts that end others take no room, and what was there stays. */
+/* Every text is where its offset says, texts that end others take no room, and what was there
+ * stays. */
 static void test_names(void **state)
 {
 	(void)state;
-	static const char *const name[] = { ".text", NULL, ".rela.text", ".rela.data", ".data", "", ".text", "b.data", "x" };
+	static const char *const name[] = { ".text", NULL,    ".rela.text", ".rela.data", ".data",
+					    "",      ".text", "b.data",     "x" };
 	enum { N = sizeof name / sizeof *name };
 	static const char head[] = "\0kept";
 	for (int with_head = 0; with_head < 2; with_head++) {
 		uint32_t off[N];
 		uint8_t *table;
 		size_t size, begin = with_head ? sizeof head : 1;
-		assert_null(elfrw_names(name, N, with_head ? (const uint8_t *)head : NULL, with_head ? sizeof head : 0, off, &table, &size));
-		assert_int_equal(size, begin + sizeof ".rela.text" + sizeof ".rela.data" + sizeof "b.data" + sizeof "x");
+		assert_null(elfrw_names(name, N, with_head ? (const uint8_t *)head : NULL,
+					with_head ? sizeof head : 0, off, &table, &size));
+		assert_int_equal(size, begin + sizeof ".rela.text" + sizeof ".rela.data" +
+					       sizeof "b.data" + sizeof "x");
 		if (with_head)
 			assert_memory_equal(table, head, sizeof head);
 		assert_int_equal(table[0], 0);
@@ -417,10 +440,12 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_err),	 cmocka_unit_test(test_try),	   cmocka_unit_test(test_vec),	cmocka_unit_test(test_rbuf),
-		cmocka_unit_test(test_cstr),	 cmocka_unit_test(test_leb_read),  cmocka_unit_test(test_leb_round),
-		cmocka_unit_test(test_wbuf),	 cmocka_unit_test(test_sort),	   cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_names),    cmocka_unit_test(test_err),
+		cmocka_unit_test(test_try),      cmocka_unit_test(test_vec),
+		cmocka_unit_test(test_rbuf),     cmocka_unit_test(test_cstr),
+		cmocka_unit_test(test_leb_read), cmocka_unit_test(test_leb_round),
+		cmocka_unit_test(test_wbuf),     cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_parallel),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* image.c: what elfrw_image_open() accepts, what it refuses and with what words, and the look-ups of an image. */
+/* image.c: what elfrw_image_open() accepts, what it refuses and with what words, and the look-ups
+ * of an image. */
 #include "tests/unit/make/elf.h"
 #include "elfrw/arch/arch.h"
 #include <sys/mman.h>
@@ -16,7 +17,8 @@ static uint8_t *sample(size_t *size)
 	be_filled(&b, ".rodata", SHT_PROGBITS, SHF_ALLOC, 0x402000, 0x30, 2);
 	be_filled(&b, ".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x403000, 0x20, 3);
 	be_section(&b, ".bss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 0x403020, NULL, 0x100);
-	be_section(&b, ".tbss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE | SHF_TLS, 0x403000, NULL, 0x1000);
+	be_section(&b, ".tbss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE | SHF_TLS, 0x403000, NULL,
+		   0x1000);
 	be_filled(&b, ".comment", SHT_PROGBITS, 0, 0, 48, 4);
 	be_segment(&b, PT_LOAD, PF_R, BE_BASE, 0x200, 0x200, 0x1000);
 	be_segment(&b, PT_LOAD, PF_R | PF_X, 0x401000, 0x40, 0x40, 0x1000);
@@ -93,77 +95,250 @@ struct spoil {
 	Elf64_Shdr *sh;
 };
 
-static void spoil_magic(struct spoil s) { s.f[1] = 'X'; }
-static void spoil_class(struct spoil s) { s.eh->e_ident[EI_CLASS] = ELFCLASS32; }
-static void spoil_endian(struct spoil s) { s.eh->e_ident[EI_DATA] = ELFDATA2MSB; }
-static void spoil_ident_version(struct spoil s) { s.eh->e_ident[EI_VERSION] = 2; }
-static void spoil_version(struct spoil s) { s.eh->e_version = 0; }
-static void spoil_rel(struct spoil s) { s.eh->e_type = ET_REL; }
-static void spoil_core(struct spoil s) { s.eh->e_type = ET_CORE; }
-static void spoil_type(struct spoil s) { s.eh->e_type = 77; }
-static void spoil_machine(struct spoil s) { s.eh->e_machine = EM_SPARC; }
-static void spoil_ehsize(struct spoil s) { s.eh->e_ehsize = 52; }
-static void spoil_short(struct spoil s) { *s.size = sizeof(Elf64_Ehdr) - 1; }
-static void spoil_empty(struct spoil s) { *s.size = 0; }
-static void spoil_header_only(struct spoil s) { *s.size = sizeof(Elf64_Ehdr); }
-static void spoil_no_phdrs(struct spoil s) { s.eh->e_phnum = 0; }
-static void spoil_many_phdrs(struct spoil s) { s.eh->e_phnum = PN_XNUM; }
-static void spoil_phentsize(struct spoil s) { s.eh->e_phentsize = 32; }
-static void spoil_phoff(struct spoil s) { s.eh->e_phoff = *s.size - 8; }
-static void spoil_phoff_wrap(struct spoil s) { s.eh->e_phoff = UINT64_MAX - 8; }
-static void spoil_segment_outside(struct spoil s) { s.ph[2].p_filesz = s.ph[2].p_memsz = *s.size; }
-static void spoil_segment_wrap(struct spoil s) { s.ph[4].p_offset = UINT64_MAX - 3; }
-static void spoil_segment_size_wrap(struct spoil s) { s.ph[4].p_filesz = UINT64_MAX - s.ph[4].p_offset + 0x100; }
-static void spoil_section_size_wrap(struct spoil s) { s.sh[COMMENT].sh_size = UINT64_MAX - s.sh[COMMENT].sh_offset + 0x100; }
-static void spoil_memsz(struct spoil s) { s.ph[1].p_memsz = 0x3f; }
-static void spoil_vaddr_wrap(struct spoil s) { s.ph[3].p_memsz = UINT64_MAX - 0x1000; }
-static void spoil_palign(struct spoil s) { s.ph[1].p_align = 0x1800; }
-static void spoil_congruence(struct spoil s) { s.ph[1].p_vaddr += 8; }
-static void spoil_segment_order(struct spoil s) { s.ph[1].p_memsz = 0x1001; }
-static void spoil_no_shoff(struct spoil s) { s.eh->e_shoff = 0; }
-static void spoil_shentsize(struct spoil s) { s.eh->e_shentsize = 40; }
-static void spoil_shoff(struct spoil s) { s.eh->e_shoff = *s.size - 63; }
-static void spoil_shoff_wrap(struct spoil s) { s.eh->e_shoff = UINT64_MAX - 63; }
-static void spoil_cut(struct spoil s) { *s.size -= 1; }
-static void spoil_shnum(struct spoil s) { s.eh->e_shnum = N_SECTIONS + 1; }
-static void spoil_shnum_zero(struct spoil s) { s.eh->e_shnum = 0; }
-static void spoil_shnum_huge(struct spoil s) { s.eh->e_shnum = 0; s.sh[0].sh_size = UINT64_MAX / 64 + 2; }
-static void spoil_section_outside(struct spoil s) { s.sh[COMMENT].sh_size = *s.size; }
-static void spoil_section_wrap(struct spoil s) { s.sh[COMMENT].sh_offset = UINT64_MAX - 7; }
-static void spoil_shstrndx(struct spoil s) { s.eh->e_shstrndx = N_SECTIONS; }
-static void spoil_shstrndx_type(struct spoil s) { s.eh->e_shstrndx = COMMENT; }
-static void spoil_shstrndx_x(struct spoil s) { s.eh->e_shstrndx = SHN_XINDEX; s.sh[0].sh_link = N_SECTIONS + 3; }
-static void spoil_name(struct spoil s) { s.sh[DATA].sh_name = (uint32_t)s.sh[SHSTRTAB].sh_size; }
+static void spoil_magic(struct spoil s)
+{
+	s.f[1] = 'X';
+}
+static void spoil_class(struct spoil s)
+{
+	s.eh->e_ident[EI_CLASS] = ELFCLASS32;
+}
+static void spoil_endian(struct spoil s)
+{
+	s.eh->e_ident[EI_DATA] = ELFDATA2MSB;
+}
+static void spoil_ident_version(struct spoil s)
+{
+	s.eh->e_ident[EI_VERSION] = 2;
+}
+static void spoil_version(struct spoil s)
+{
+	s.eh->e_version = 0;
+}
+static void spoil_rel(struct spoil s)
+{
+	s.eh->e_type = ET_REL;
+}
+static void spoil_core(struct spoil s)
+{
+	s.eh->e_type = ET_CORE;
+}
+static void spoil_type(struct spoil s)
+{
+	s.eh->e_type = 77;
+}
+static void spoil_machine(struct spoil s)
+{
+	s.eh->e_machine = EM_SPARC;
+}
+static void spoil_ehsize(struct spoil s)
+{
+	s.eh->e_ehsize = 52;
+}
+static void spoil_short(struct spoil s)
+{
+	*s.size = sizeof(Elf64_Ehdr) - 1;
+}
+static void spoil_empty(struct spoil s)
+{
+	*s.size = 0;
+}
+static void spoil_header_only(struct spoil s)
+{
+	*s.size = sizeof(Elf64_Ehdr);
+}
+static void spoil_no_phdrs(struct spoil s)
+{
+	s.eh->e_phnum = 0;
+}
+static void spoil_many_phdrs(struct spoil s)
+{
+	s.eh->e_phnum = PN_XNUM;
+}
+static void spoil_phentsize(struct spoil s)
+{
+	s.eh->e_phentsize = 32;
+}
+static void spoil_phoff(struct spoil s)
+{
+	s.eh->e_phoff = *s.size - 8;
+}
+static void spoil_phoff_wrap(struct spoil s)
+{
+	s.eh->e_phoff = UINT64_MAX - 8;
+}
+static void spoil_segment_outside(struct spoil s)
+{
+	s.ph[2].p_filesz = s.ph[2].p_memsz = *s.size;
+}
+static void spoil_segment_wrap(struct spoil s)
+{
+	s.ph[4].p_offset = UINT64_MAX - 3;
+}
+static void spoil_segment_size_wrap(struct spoil s)
+{
+	s.ph[4].p_filesz = UINT64_MAX - s.ph[4].p_offset + 0x100;
+}
+static void spoil_section_size_wrap(struct spoil s)
+{
+	s.sh[COMMENT].sh_size = UINT64_MAX - s.sh[COMMENT].sh_offset + 0x100;
+}
+static void spoil_memsz(struct spoil s)
+{
+	s.ph[1].p_memsz = 0x3f;
+}
+static void spoil_vaddr_wrap(struct spoil s)
+{
+	s.ph[3].p_memsz = UINT64_MAX - 0x1000;
+}
+static void spoil_palign(struct spoil s)
+{
+	s.ph[1].p_align = 0x1800;
+}
+static void spoil_congruence(struct spoil s)
+{
+	s.ph[1].p_vaddr += 8;
+}
+static void spoil_segment_order(struct spoil s)
+{
+	s.ph[1].p_memsz = 0x1001;
+}
+static void spoil_no_shoff(struct spoil s)
+{
+	s.eh->e_shoff = 0;
+}
+static void spoil_shentsize(struct spoil s)
+{
+	s.eh->e_shentsize = 40;
+}
+static void spoil_shoff(struct spoil s)
+{
+	s.eh->e_shoff = *s.size - 63;
+}
+static void spoil_shoff_wrap(struct spoil s)
+{
+	s.eh->e_shoff = UINT64_MAX - 63;
+}
+static void spoil_cut(struct spoil s)
+{
+	*s.size -= 1;
+}
+static void spoil_shnum(struct spoil s)
+{
+	s.eh->e_shnum = N_SECTIONS + 1;
+}
+static void spoil_shnum_zero(struct spoil s)
+{
+	s.eh->e_shnum = 0;
+}
+static void spoil_shnum_huge(struct spoil s)
+{
+	s.eh->e_shnum = 0;
+	s.sh[0].sh_size = UINT64_MAX / 64 + 2;
+}
+static void spoil_section_outside(struct spoil s)
+{
+	s.sh[COMMENT].sh_size = *s.size;
+}
+static void spoil_section_wrap(struct spoil s)
+{
+	s.sh[COMMENT].sh_offset = UINT64_MAX - 7;
+}
+static void spoil_shstrndx(struct spoil s)
+{
+	s.eh->e_shstrndx = N_SECTIONS;
+}
+static void spoil_shstrndx_type(struct spoil s)
+{
+	s.eh->e_shstrndx = COMMENT;
+}
+static void spoil_shstrndx_x(struct spoil s)
+{
+	s.eh->e_shstrndx = SHN_XINDEX;
+	s.sh[0].sh_link = N_SECTIONS + 3;
+}
+static void spoil_name(struct spoil s)
+{
+	s.sh[DATA].sh_name = (uint32_t)s.sh[SHSTRTAB].sh_size;
+}
 static void spoil_name_open(struct spoil s)
 {
 	s.f[s.sh[SHSTRTAB].sh_offset + s.sh[SHSTRTAB].sh_size - 1] = 'x';
 	s.sh[DATA].sh_name = s.sh[SHSTRTAB].sh_name;
 }
-static void spoil_symtab_entsize(struct spoil s) { s.sh[SYMTAB].sh_entsize = 16; }
-static void spoil_symtab_size(struct spoil s) { s.sh[SYMTAB].sh_size -= 1; }
-static void spoil_rela_entsize(struct spoil s) { s.sh[RELA].sh_entsize = 0; }
+static void spoil_symtab_entsize(struct spoil s)
+{
+	s.sh[SYMTAB].sh_entsize = 16;
+}
+static void spoil_symtab_size(struct spoil s)
+{
+	s.sh[SYMTAB].sh_size -= 1;
+}
+static void spoil_rela_entsize(struct spoil s)
+{
+	s.sh[RELA].sh_entsize = 0;
+}
 static void retype(struct spoil s, uint32_t type, uint64_t entsize)
 {
 	s.sh[COMMENT].sh_type = type;
 	s.sh[COMMENT].sh_entsize = entsize;
 }
-static void spoil_dynsym_entsize(struct spoil s) { retype(s, SHT_DYNSYM, 23); }
-static void spoil_rel_entsize(struct spoil s) { retype(s, SHT_REL, 24); }
-static void spoil_dynamic_entsize(struct spoil s) { retype(s, SHT_DYNAMIC, 8); }
-static void spoil_relr_entsize(struct spoil s) { retype(s, SHT_RELR, 16); }
-static void spoil_link(struct spoil s) { s.sh[SYMTAB].sh_link = N_SECTIONS; }
-static void spoil_info(struct spoil s) { s.sh[RELA].sh_info = N_SECTIONS; }
-static void spoil_addralign(struct spoil s) { s.sh[TEXT].sh_addralign = 24; }
-static void spoil_two_symtabs(struct spoil s) { retype(s, SHT_SYMTAB, 24); }
+static void spoil_dynsym_entsize(struct spoil s)
+{
+	retype(s, SHT_DYNSYM, 23);
+}
+static void spoil_rel_entsize(struct spoil s)
+{
+	retype(s, SHT_REL, 24);
+}
+static void spoil_dynamic_entsize(struct spoil s)
+{
+	retype(s, SHT_DYNAMIC, 8);
+}
+static void spoil_relr_entsize(struct spoil s)
+{
+	retype(s, SHT_RELR, 16);
+}
+static void spoil_link(struct spoil s)
+{
+	s.sh[SYMTAB].sh_link = N_SECTIONS;
+}
+static void spoil_info(struct spoil s)
+{
+	s.sh[RELA].sh_info = N_SECTIONS;
+}
+static void spoil_addralign(struct spoil s)
+{
+	s.sh[TEXT].sh_addralign = 24;
+}
+static void spoil_two_symtabs(struct spoil s)
+{
+	retype(s, SHT_SYMTAB, 24);
+}
 static void spoil_wrap(struct spoil s)
 {
 	s.sh[BSS].sh_addr = UINT64_MAX - 8;
 }
-static void spoil_unloaded(struct spoil s) { s.sh[RODATA].sh_addr = 0x500000; }
-static void spoil_offset(struct spoil s) { s.sh[RODATA].sh_offset -= 0x10; }
-static void spoil_past_filesz(struct spoil s) { s.sh[DATA].sh_size = 0x28; }
-static void spoil_bss_outside(struct spoil s) { s.sh[BSS].sh_size = 0x101; }
-static void spoil_overlap(struct spoil s) { s.sh[BSS].sh_addr -= 1; }
+static void spoil_unloaded(struct spoil s)
+{
+	s.sh[RODATA].sh_addr = 0x500000;
+}
+static void spoil_offset(struct spoil s)
+{
+	s.sh[RODATA].sh_offset -= 0x10;
+}
+static void spoil_past_filesz(struct spoil s)
+{
+	s.sh[DATA].sh_size = 0x28;
+}
+static void spoil_bss_outside(struct spoil s)
+{
+	s.sh[BSS].sh_size = 0x101;
+}
+static void spoil_overlap(struct spoil s)
+{
+	s.sh[BSS].sh_addr -= 1;
+}
 static void spoil_same_place(struct spoil s)
 {
 	s.sh[RODATA].sh_addr = s.sh[TEXT].sh_addr + 0x10;
@@ -173,7 +348,10 @@ static void spoil_same_place(struct spoil s)
 static void test_refusals(void **state)
 {
 	(void)state;
-	static const struct { void (*spoil)(struct spoil); const char *text; } list[] = {
+	static const struct {
+		void (*spoil)(struct spoil);
+		const char *text;
+	} list[] = {
 		{ spoil_magic, "not an ELF file" },
 		{ spoil_class, "32-bit ELF is not supported" },
 		{ spoil_endian, "big-endian ELF is not supported" },
@@ -186,7 +364,8 @@ static void test_refusals(void **state)
 		{ spoil_ehsize, "ELF header is too short (e_ehsize 52)" },
 		{ spoil_short, "too short" },
 		{ spoil_empty, "too short" },
-		{ spoil_header_only, "truncated: program headers lie outside the file (file offset 0x40)" },
+		{ spoil_header_only,
+		  "truncated: program headers lie outside the file (file offset 0x40)" },
 		{ spoil_no_phdrs, "has no program headers" },
 		{ spoil_many_phdrs, "too many program headers" },
 		{ spoil_phentsize, "program headers of 32 bytes are not supported" },
@@ -216,7 +395,8 @@ static void test_refusals(void **state)
 		{ spoil_shstrndx_x, "has no section name table" },
 		{ spoil_name, "section 3 has a bad name" },
 		{ spoil_name_open, "section 3 has a bad name" },
-		{ spoil_symtab_entsize, "symbol table has entries of 16 bytes in 48 bytes (.symtab, offset 0x0)" },
+		{ spoil_symtab_entsize,
+		  "symbol table has entries of 16 bytes in 48 bytes (.symtab, offset 0x0)" },
 		{ spoil_symtab_size, "symbol table has entries of 24 bytes in 47 bytes" },
 		{ spoil_rela_entsize, "relocation table has entries of 0 bytes" },
 		{ spoil_dynsym_entsize, "symbol table has entries of 23 bytes" },
@@ -310,7 +490,8 @@ static void test_no_file(void **state)
 {
 	(void)state;
 	struct elfrw_image img;
-	be_fails(elfrw_image_open(&img, "/nonexistent/x"), "cannot open: No such file or directory");
+	be_fails(elfrw_image_open(&img, "/nonexistent/x"),
+		 "cannot open: No such file or directory");
 	be_fails(elfrw_image_open(&img, "/"), "is a directory");
 	be_fails(elfrw_image_open(&img, "/dev/null"), "not a regular file");
 	/* A pipe without a writer must not keep us waiting. */
@@ -342,8 +523,9 @@ static void test_mode(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	     cmocka_unit_test(test_refusals), cmocka_unit_test(test_tolerated),
-		cmocka_unit_test(test_every_length), cmocka_unit_test(test_no_file),  cmocka_unit_test(test_mode),
+		cmocka_unit_test(test_good),      cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_tolerated), cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_no_file),   cmocka_unit_test(test_mode),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* output.c: edits, layout and writing of an output file: every result is written, opened again and compared piece by piece. */
+/* output.c: edits, layout and writing of an output file: every result is written, opened again and
+ * compared piece by piece. */
 #include "tests/unit/make/elf.h"
 #include "elfrw/output.h"
 #include <dirent.h>
@@ -8,15 +9,35 @@
 #include <sys/stat.h>
 
 /* Sections of the sample, by index. */
-enum { INTERP = 1, NOTE_A, NOTE_B, HASH, INIT, TEXT, FINI, RODATA, EH_FRAME, EXCEPT, DATA, BSS, COMMENT, DEBUG, RELA, RELA_DEBUG, SYMTAB, STRTAB, SHSTRTAB };
+enum {
+	INTERP = 1,
+	NOTE_A,
+	NOTE_B,
+	HASH,
+	INIT,
+	TEXT,
+	FINI,
+	RODATA,
+	EH_FRAME,
+	EXCEPT,
+	DATA,
+	BSS,
+	COMMENT,
+	DEBUG,
+	RELA,
+	RELA_DEBUG,
+	SYMTAB,
+	STRTAB,
+	SHSTRTAB
+};
 
 /* Variants of the sample. */
-#define SLACK 1	   /* there is room behind the program headers */
-#define NO_NOTES 2 /* what stands behind the program headers is nothing that may move */
-#define FIRST 4	   /* the read-only data is in the first segment, with the headers */
-#define BIG 8	   /* segments are aligned to 2 MiB */
+#define SLACK      1 /* there is room behind the program headers */
+#define NO_NOTES   2 /* what stands behind the program headers is nothing that may move */
+#define FIRST      4 /* the read-only data is in the first segment, with the headers */
+#define BIG        8 /* segments are aligned to 2 MiB */
 #define ONE_STRTAB 16
-#define LONG_NOTE 32 /* what could move is longer than the hole */
+#define LONG_NOTE  32 /* what could move is longer than the hole */
 
 struct sample {
 	struct elfrw_image img;
@@ -36,8 +57,10 @@ static void sample_open(struct sample *s, unsigned how)
 		at += 0x100;
 	uint64_t notes = at, note_b = how & LONG_NOTE ? 0x3024 : 0x24;
 	be_filled(&b, how & NO_NOTES ? ".other" : ".interp", SHT_PROGBITS, SHF_ALLOC, at, 0x1c, 1);
-	be_filled(&b, ".note.a", how & NO_NOTES ? SHT_PROGBITS : SHT_NOTE, SHF_ALLOC, at + 0x1c, 0x20, 2);
-	be_filled(&b, ".note.b", how & NO_NOTES ? SHT_PROGBITS : SHT_NOTE, SHF_ALLOC, at + 0x3c, note_b, 3);
+	be_filled(&b, ".note.a", how & NO_NOTES ? SHT_PROGBITS : SHT_NOTE, SHF_ALLOC, at + 0x1c,
+		  0x20, 2);
+	be_filled(&b, ".note.b", how & NO_NOTES ? SHT_PROGBITS : SHT_NOTE, SHF_ALLOC, at + 0x3c,
+		  note_b, 3);
 	be_filled(&b, ".hash", SHT_PROGBITS, SHF_ALLOC, at + 0x3c + note_b, 0x40, 4);
 	uint64_t ro_size = 0x5b00, first_end = at + 0x7c + note_b;
 	s->ro = how & FIRST ? BE_BASE + 0x800 + (note_b & 0xf000) : 0;
@@ -50,31 +73,38 @@ static void sample_open(struct sample *s, unsigned how)
 	be_filled(&b, ".rodata", SHT_PROGBITS, SHF_ALLOC, s->ro, 0x800, 8);
 	be_filled(&b, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, s->ro + 0x800, 0x5000, 9);
 	be_filled(&b, ".gcc_except_table", SHT_PROGBITS, SHF_ALLOC, s->ro + 0x5800, 0x300, 10);
-	s->data = ((how & FIRST ? s->text + 0x6020 : s->ro + ro_size) + 2 * step - 1) / step * step + 0xb00;
+	s->data =
+		((how & FIRST ? s->text + 0x6020 : s->ro + ro_size) + 2 * step - 1) / step * step +
+		0xb00;
 	be_filled(&b, ".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, s->data, 0x100, 11);
 	be_section(&b, ".bss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, s->data + 0x100, NULL, 0x1000);
 	be_filled(&b, ".comment", SHT_PROGBITS, 0, 0, 40, 12);
 	be_filled(&b, ".debug", SHT_PROGBITS, 0, 0, 77, 13);
 	b.entry = s->text + 0x10;
-	be_segment(&b, PT_PHDR, PF_R, BE_BASE + sizeof(Elf64_Ehdr), PHDRS * sizeof(Elf64_Phdr), PHDRS * sizeof(Elf64_Phdr), 8);
+	be_segment(&b, PT_PHDR, PF_R, BE_BASE + sizeof(Elf64_Ehdr), PHDRS * sizeof(Elf64_Phdr),
+		   PHDRS * sizeof(Elf64_Phdr), 8);
 	be_segment(&b, how & NO_NOTES ? PT_NULL : PT_INTERP, PF_R, notes, 0x1c, 0x1c, 1);
 	if (how & FIRST)
-		be_segment(&b, PT_LOAD, PF_R, BE_BASE, s->ro + ro_size - BE_BASE, s->ro + ro_size - BE_BASE, align);
+		be_segment(&b, PT_LOAD, PF_R, BE_BASE, s->ro + ro_size - BE_BASE,
+			   s->ro + ro_size - BE_BASE, align);
 	else
-		be_segment(&b, PT_LOAD, PF_R, BE_BASE, first_end - BE_BASE, first_end - BE_BASE, align);
+		be_segment(&b, PT_LOAD, PF_R, BE_BASE, first_end - BE_BASE, first_end - BE_BASE,
+			   align);
 	be_segment(&b, PT_LOAD, PF_R | PF_X, s->text, 0x6020, 0x6020, align);
 	if (how & FIRST)
 		be_segment(&b, PT_NULL, 0, 0, 0, 0, 0);
 	else
 		be_segment(&b, PT_LOAD, PF_R, s->ro, ro_size, ro_size, align);
 	be_segment(&b, PT_LOAD, PF_R | PF_W, s->data, 0x100, 0x1100, align);
-	be_segment(&b, how & NO_NOTES ? PT_NULL : PT_NOTE, PF_R, notes + 0x1c, 0x20 + note_b, 0x20 + note_b, 4);
+	be_segment(&b, how & NO_NOTES ? PT_NULL : PT_NOTE, PF_R, notes + 0x1c, 0x20 + note_b,
+		   0x20 + note_b, 4);
 	be_segment(&b, PT_GNU_EH_FRAME, PF_R, s->ro + 0x800, 0x5000, 0x5000, 4);
 	be_segment(&b, PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 16);
 	be_segment(&b, PT_GNU_RELRO, PF_R, s->data, 0x100, 0x100, 1);
 	assert_int_equal(b.n_ph, PHDRS);
 	be_symbol(&b, "in_note", notes + 0x40, 0, ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), NOTE_B);
-	uint32_t f = be_symbol(&b, "f", s->text + 0x10, 16, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), TEXT);
+	uint32_t f =
+		be_symbol(&b, "f", s->text + 0x10, 16, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), TEXT);
 	be_symbol(&b, "in_debug", 0, 0, ELF64_ST_INFO(STB_LOCAL, STT_SECTION), DEBUG);
 	be_symbol(&b, "in_comment", 0, 0, ELF64_ST_INFO(STB_LOCAL, STT_SECTION), COMMENT);
 	be_symbol(&b, "absolute", 42, 0, ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_ABS);
@@ -153,7 +183,8 @@ static void finish(struct sample *s, struct elfrw_image *res)
 			assert_memory_equal(n->data, a->data, a->size);
 		assert_int_equal(n->hdr.sh_offset % a->align, 0);
 	}
-	/* Memory: in order, congruent (the image checks both), and the headers are where PT_PHDR says. */
+	/* Memory: in order, congruent (the image checks both), and the headers are where PT_PHDR
+	 * says. */
 	const Elf64_Phdr *ph = segment(res, PT_PHDR), *load = segment(res, PT_LOAD);
 	uint64_t table = res->n_phdrs * sizeof *ph;
 	assert_int_equal(ph == NULL, out->no_pt_phdr);
@@ -170,25 +201,30 @@ static void finish(struct sample *s, struct elfrw_image *res)
 		if (l->p_type != PT_LOAD)
 			continue;
 		assert_int_equal(l->p_vaddr, l->p_paddr);
-		assert_int_equal(l->p_offset, end + ((l->p_vaddr - end) & (l->p_align - 1))); /* no page more than need be */
+		assert_int_equal(l->p_offset,
+				 end + ((l->p_vaddr - end) &
+					(l->p_align - 1))); /* no page more than need be */
 		end = l->p_offset + l->p_filesz;
 	}
 	/* No section lies on the headers. */
 	for (uint32_t i = 1; i < res->n_sections; i++)
 		if ((res->section[i].hdr.sh_flags & SHF_ALLOC) && res->section[i].hdr.sh_size)
-			assert_true(res->section[i].hdr.sh_addr >= load->p_vaddr + res->ehdr.e_phoff + table);
+			assert_true(res->section[i].hdr.sh_addr >=
+				    load->p_vaddr + res->ehdr.e_phoff + table);
 	const struct elfrw_section *sym = &res->section[res->symtab];
 	for (size_t k = 1; k < sym->hdr.sh_size / sizeof(Elf64_Sym); k++) {
 		Elf64_Sym a, b;
 		memcpy(&a, s->img.section[s->img.symtab].data + k * sizeof a, sizeof a);
 		memcpy(&b, sym->data + k * sizeof b, sizeof b);
-		assert_string_equal(elfrw_image_string(res, sym->hdr.sh_link, b.st_name), elfrw_image_string(&s->img, STRTAB, a.st_name));
+		assert_string_equal(elfrw_image_string(res, sym->hdr.sh_link, b.st_name),
+				    elfrw_image_string(&s->img, STRTAB, a.st_name));
 		if (a.st_shndx >= SHN_LORESERVE) {
 			assert_memory_equal(&a, &b, sizeof a);
 			continue;
 		}
 		assert_int_equal(b.st_shndx, out->sec[a.st_shndx].index);
-		assert_int_equal(b.st_value - out->sec[a.st_shndx].addr, a.st_value - s->img.section[a.st_shndx].hdr.sh_addr);
+		assert_int_equal(b.st_value - out->sec[a.st_shndx].addr,
+				 a.st_value - s->img.section[a.st_shndx].hdr.sh_addr);
 	}
 }
 
@@ -321,7 +357,8 @@ static void test_shrink(void **state)
 {
 	(void)state;
 	static const unsigned how[] = { 0, FIRST, BIG };
-	static const uint64_t cut[] = { 0, 1, 0x1f, 0x20, 0x21, 0xfff, 0x1000, 0x1020, 0x1021, 0x4000, 0x5ff0 };
+	static const uint64_t cut[] = { 0,      1,      0x1f,   0x20,   0x21,  0xfff,
+					0x1000, 0x1020, 0x1021, 0x4000, 0x5ff0 };
 	for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
 		uint64_t whole = 0; /* offset of the data when nothing was cut */
 		for (size_t c = 0; c < sizeof cut / sizeof *cut; c++) {
@@ -360,7 +397,8 @@ static void hole(struct sample *s, uint64_t cut)
 static void test_small_hole(void **state)
 {
 	(void)state;
-	/* From 0x800 on 0x5000 bytes; the next section begins at 0x5800: less than one whole page becomes free. */
+	/* From 0x800 on 0x5000 bytes; the next section begins at 0x5800: less than one whole page
+	 * becomes free. */
 	struct sample s;
 	struct elfrw_image res;
 	sample_open(&s, SLACK);
@@ -421,15 +459,20 @@ static void make_room(unsigned how)
 	hole(&s, 0x3000);
 	finish(&s, &res);
 	if (s.out.n_split) {
-		uint64_t moved = res.section[INTERP].hdr.sh_addr - s.img.section[INTERP].hdr.sh_addr;
+		uint64_t moved =
+			res.section[INTERP].hdr.sh_addr - s.img.section[INTERP].hdr.sh_addr;
 		assert_true(moved > 0);
 		for (uint32_t i = INTERP; i <= NOTE_B; i++) /* as one block */
-			assert_int_equal(res.section[i].hdr.sh_addr - s.img.section[i].hdr.sh_addr, moved);
+			assert_int_equal(res.section[i].hdr.sh_addr - s.img.section[i].hdr.sh_addr,
+					 moved);
 		assert_int_equal(moved % 64, 0);
-		assert_int_equal(segment(&res, PT_INTERP)->p_vaddr, res.section[INTERP].hdr.sh_addr);
-		assert_int_equal(segment(&res, PT_INTERP)->p_offset, res.section[INTERP].hdr.sh_offset);
+		assert_int_equal(segment(&res, PT_INTERP)->p_vaddr,
+				 res.section[INTERP].hdr.sh_addr);
+		assert_int_equal(segment(&res, PT_INTERP)->p_offset,
+				 res.section[INTERP].hdr.sh_offset);
 		assert_int_equal(segment(&res, PT_NOTE)->p_vaddr, res.section[NOTE_A].hdr.sh_addr);
-		assert_int_equal(segment(&res, PT_NOTE)->p_offset, res.section[NOTE_A].hdr.sh_offset);
+		assert_int_equal(segment(&res, PT_NOTE)->p_offset,
+				 res.section[NOTE_A].hdr.sh_offset);
 		assert_int_equal(segment(&res, PT_NOTE)->p_filesz, 0x44);
 		assert_true(res.size + 0x1000 < s.img.size);
 	}
@@ -484,7 +527,8 @@ static void test_room_too_small(void **state)
 		finish(&s, &res);
 		assert_int_equal(s.out.n_split, 0);
 		assert_int_equal(s.out.n_unsplit, 1);
-		assert_int_equal(res.section[NOTE_B].hdr.sh_addr, s.img.section[NOTE_B].hdr.sh_addr);
+		assert_int_equal(res.section[NOTE_B].hdr.sh_addr,
+				 s.img.section[NOTE_B].hdr.sh_addr);
 		elfrw_image_close(&res);
 		sample_close(&s);
 	}
@@ -494,7 +538,9 @@ static void test_room_too_small(void **state)
 static void test_all_together(void **state)
 {
 	(void)state;
-	static const unsigned how[] = { SLACK, FIRST, SLACK | FIRST, SLACK | BIG, SLACK | ONE_STRTAB, NO_NOTES };
+	static const unsigned how[] = {
+		SLACK, FIRST, SLACK | FIRST, SLACK | BIG, SLACK | ONE_STRTAB, NO_NOTES
+	};
 	for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
 		struct sample s;
 		struct elfrw_image res;
@@ -556,7 +602,8 @@ static void test_writer(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/out", dir);
 	snprintf(other, sizeof other, "%s/other", dir);
-	/* A new file, with the input's permissions under the mask, and nobody's rights lent to others. */
+	/* A new file, with the input's permissions under the mask, and nobody's rights lent to
+	 * others. */
 	s.img.mode |= S_ISUID | S_ISGID;
 	mode_t mask = umask(027);
 	be_ok(elfrw_output_write(&s.out, path));
@@ -566,7 +613,8 @@ static void test_writer(void **state)
 	assert_int_equal(st.st_mode & 07777, 0750);
 	assert_int_equal(st.st_size, s.out.file_size);
 	assert_int_equal(entries(dir), 1);
-	/* An older file is replaced, not overwritten: who has it open, or another name for it, keeps it. */
+	/* An older file is replaced, not overwritten: who has it open, or another name for it,
+	 * keeps it. */
 	FILE *f = fopen(path, "w");
 	fputs("older", f);
 	fclose(f);
@@ -632,13 +680,22 @@ static void test_writer_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),		   cmocka_unit_test(test_drop),	       cmocka_unit_test(test_add),
-		cmocka_unit_test(test_edit),		   cmocka_unit_test(test_shrink),      cmocka_unit_test(test_small_hole),
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_edit),
+		cmocka_unit_test(test_shrink),
+		cmocka_unit_test(test_small_hole),
 		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_large_pages),		   cmocka_unit_test(test_room_same_segment), cmocka_unit_test(test_room_other_segment),
-		cmocka_unit_test(test_no_room),		   cmocka_unit_test(test_room_too_small), cmocka_unit_test(test_all_together),
+		cmocka_unit_test(test_large_pages),
+		cmocka_unit_test(test_room_same_segment),
+		cmocka_unit_test(test_room_other_segment),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_room_too_small),
+		cmocka_unit_test(test_all_together),
 		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_writer),		   cmocka_unit_test(test_writer_failures),
+		cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_writer_failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,10 @@ static void family(void **state)
 		{ "foo(int) (.cold)", "foo" },
 		{ "foo(int) [clone .isra.0]", "foo" },
 		{ "int ns::twice<int>(int)", "ns::twice" },
-		{ "std::vector<int, std::allocator<int>>::_M_realloc_insert<int const&>(int const&)", "std::vector<...>::_M_realloc_insert" },
-		{ "void std::__introsort_loop<long*, __gnu_cxx::__ops::_Iter_less_iter>(long*, long*)", "std::__introsort_loop" },
+		{ "std::vector<int, std::allocator<int>>::_M_realloc_insert<int const&>(int const&)",
+		  "std::vector<...>::_M_realloc_insert" },
+		{ "void std::__introsort_loop<long*, __gnu_cxx::__ops::_Iter_less_iter>(long*, long*)",
+		  "std::__introsort_loop" },
 		{ "A::~A()", "A::~A" },
 		{ "A<B<C>>::A(A<B<C>> const&)", "A<...>::A" },
 		{ "(anonymous namespace)::f(int)", "(anonymous namespace)::f" },
@@ -38,12 +40,15 @@ static void family(void **state)
 		{ "operator new[](unsigned long)", "operator new[]" },
 		{ "non-virtual thunk to A::f()", "A::f" },
 		{ "main::'lambda'(int)::operator()(int) const", "main::'lambda'()::operator()" },
-		{ "ns::f(int, char)::'lambda0'(int)::operator()(int) const", "ns::f()::'lambda0'()::operator()" },
-		{ "A::f() const::'lambda'()::operator()() const", "A::f() const::'lambda'()::operator()" },
+		{ "ns::f(int, char)::'lambda0'(int)::operator()(int) const",
+		  "ns::f()::'lambda0'()::operator()" },
+		{ "A::f() const::'lambda'()::operator()() const",
+		  "A::f() const::'lambda'()::operator()" },
 		{ "decltype(auto) ns::visit<A>(A&&)", "ns::visit" },
 		{ "std::enable_if<((sizeof(int))>(4)), int>::type ns::g<int>()", "ns::g" },
 		{ "core::ptr::drop_in_place::h0123456789abcdef", "core::ptr::drop_in_place" },
-		{ "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<alloc::vec::Vec<...> as core::ops::Drop>::drop" },
+		{ "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+		  "<alloc::vec::Vec<...> as core::ops::Drop>::drop" },
 		{ "broken<int::f(", "broken" },
 		{ "", "" },
 	};
@@ -81,14 +86,18 @@ static void brief(void **state)
 		size_t limit;
 		const char *brief;
 	} t[] = {
-		{ "void std::vector<int, std::allocator<int>>::push_back(int const&)", 80, "std::vector<int>::push_back" },
-		{ "std::map<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>, int>::f()", 80, "std::map<std::string, int>::f" },
+		{ "void std::vector<int, std::allocator<int>>::push_back(int const&)", 80,
+		  "std::vector<int>::push_back" },
+		{ "std::map<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>, int>::f()",
+		  80, "std::map<std::string, int>::f" },
 		{ "A<B<C<D<E<F<int>>>>>>::f()", 80, "A<B<C<D<E<...>>>>>::f" },
 		{ "A<B<C<D>>>::f()", 12, "A<B<...>>::f" },
-		{ "A<Bbbbbbbbbbb<Cccccccccccc>, Dddddddddd>::ffffff()", 32, "A<Bbbbbbbbbbb<Ccccc...>::ffffff" },
+		{ "A<Bbbbbbbbbbb<Cccccccccccc>, Dddddddddd>::ffffff()", 32,
+		  "A<Bbbbbbbbbbb<Ccccc...>::ffffff" },
 		{ "f(int) (.part.0)", 80, "f (.part.0)" },
 		{ "non-virtual thunk to A::f()", 80, "[thunk] A::f" },
-		{ "abcdefghijklmnopqrstuvwxyz_abcdefghijklmnopqrstuvwxyz()", 30, "abcdefghi...ijklmnopqrstuvwxyz" },
+		{ "abcdefghijklmnopqrstuvwxyz_abcdefghijklmnopqrstuvwxyz()", 30,
+		  "abcdefghi...ijklmnopqrstuvwxyz" },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -137,7 +146,8 @@ static void hostile(void **state)
 		icf_name_parse(&n, text);
 		assert_true(n.n >= 1 && n.n <= ICF_NAME_PARTS && n.clone <= len);
 		for (unsigned p = 0; p < n.n; p++)
-			assert_true(n.part[p].begin <= n.part[p].end && n.part[p].end <= len && icf_name_base(&n, p) <= n.part[p].end - n.part[p].begin);
+			assert_true(n.part[p].begin <= n.part[p].end && n.part[p].end <= len &&
+				    icf_name_base(&n, p) <= n.part[p].end - n.part[p].begin);
 		size_t size = 1 + seed % sizeof buf, limit = seed / 7 % 120;
 		icf_name_family(&n, buf, size);
 		assert_true(strlen(buf) < size);
@@ -175,7 +185,7 @@ static void pool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(family), cmocka_unit_test(parts),	 cmocka_unit_test(brief),
+		cmocka_unit_test(family),   cmocka_unit_test(parts),   cmocka_unit_test(brief),
 		cmocka_unit_test(contrast), cmocka_unit_test(hostile), cmocka_unit_test(pool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

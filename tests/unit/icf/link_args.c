@@ -62,10 +62,12 @@ static void test_read(void **state)
 		int argc;
 		char *text = words(t[i].line, argv, &argc);
 		be_ok(icf_link_read(&link, argc, argv));
-		if (strcmp(link.output, t[i].output) != 0 || link.driver != t[i].driver || link.plain != t[i].plain ||
-		    link.emit_relocs != t[i].relocs || link.strip_all != t[i].strip)
-			fail_msg("%s: output %s, driver %d, plain %d, relocations %d, strip %d", t[i].line, link.output, link.driver, link.plain,
-				 link.emit_relocs, link.strip_all);
+		if (strcmp(link.output, t[i].output) != 0 || link.driver != t[i].driver ||
+		    link.plain != t[i].plain || link.emit_relocs != t[i].relocs ||
+		    link.strip_all != t[i].strip)
+			fail_msg("%s: output %s, driver %d, plain %d, relocations %d, strip %d",
+				 t[i].line, link.output, link.driver, link.plain, link.emit_relocs,
+				 link.strip_all);
 		icf_link_deinit(&link);
 		free(text);
 	}
@@ -81,7 +83,8 @@ static void test_edit(void **state)
 		{ "lld -flavor gnu -s a.o", "lld -flavor gnu --emit-relocs a.o" },
 		{ "gcc a.o", "gcc -Wl,--emit-relocs a.o" },
 		{ "gcc -s a.o -Wl,-s", "gcc -Wl,--emit-relocs a.o" },
-		{ "gcc a.o -Wl,-O1,-s,-z,now,--strip-all", "gcc -Wl,--emit-relocs a.o -Wl,-O1,-z,now" },
+		{ "gcc a.o -Wl,-O1,-s,-z,now,--strip-all",
+		  "gcc -Wl,--emit-relocs a.o -Wl,-O1,-z,now" },
 		{ "gcc a.o -Xlinker -s -Xlinker -O1", "gcc -Wl,--emit-relocs a.o -Xlinker -O1" },
 	};
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {

@@ -1,4 +1,5 @@
-/* options.c: every form of every option, response files, name files, and the texts of all refusals. */
+/* options.c: every form of every option, response files, name files, and the texts of all
+ * refusals. */
 #include "tests/unit/make/elf.h"
 #include "dwarf/rewrite/rewrite.h"
 #include "icf/cli/options.h"
@@ -6,7 +7,8 @@
 
 #define MAX_ARGS 16
 
-/* Parses the NULL-terminated arguments; the options are the caller's to free, even after an error. */
+/* Parses the NULL-terminated arguments; the options are the caller's to free, even after an
+ * error. */
 static struct elfrw_err *parse(struct icf_options *opt, ...)
 {
 	char *argv[MAX_ARGS] = { (char *)"icfold" };
@@ -20,11 +22,11 @@ static struct elfrw_err *parse(struct icf_options *opt, ...)
 }
 
 #define PARSE(...) be_ok(parse(&opt, __VA_ARGS__, "in", "-o", "out", NULL))
-#define REFUSE(text, ...)                                   \
-	do {                                                \
-		struct icf_options opt_;                    \
+#define REFUSE(text, ...)                                        \
+	do {                                                     \
+		struct icf_options opt_;                         \
 		be_fails(parse(&opt_, __VA_ARGS__, NULL), text); \
-		icf_options_deinit(&opt_);                  \
+		icf_options_deinit(&opt_);                       \
 	} while (0)
 
 static void test_defaults(void **state)
@@ -38,8 +40,8 @@ static void test_defaults(void **state)
 	assert_int_equal(opt.stats, ICF_STATS_NONE);
 	assert_int_equal(opt.debug_folded, DWR_FOLDED_OVERLAY);
 	assert_true(opt.threads >= 1 && opt.threads <= 64);
-	assert_false(opt.no_thunks || opt.print_sections || opt.strip_debug || opt.emit_relocs || opt.keep_build_id || opt.quiet ||
-		     opt.time_passes || opt.help || opt.version);
+	assert_false(opt.no_thunks || opt.print_sections || opt.strip_debug || opt.emit_relocs ||
+		     opt.keep_build_id || opt.quiet || opt.time_passes || opt.help || opt.version);
 	assert_null(opt.map_file);
 	assert_null(opt.print_sections_file);
 	assert_int_equal(opt.verbose, 0);
@@ -51,11 +53,14 @@ static void test_defaults(void **state)
 static void test_output(void **state)
 {
 	(void)state;
-	static const char *const form[][3] = { { "-o", "out" },	     { "-oout" },	{ "-o=out" },	   { "--output", "out" },
-					       { "--output=out" }, { "-output", "out" }, { "-output=out" } };
+	static const char *const form[][3] = { { "-o", "out" },    { "-oout" },
+					       { "-o=out" },       { "--output", "out" },
+					       { "--output=out" }, { "-output", "out" },
+					       { "-output=out" } };
 	for (size_t i = 0; i < sizeof form / sizeof *form; i++) {
 		struct icf_options opt;
-		be_ok(parse(&opt, form[i][0], form[i][1] ? form[i][1] : "in", form[i][1] ? "in" : NULL, NULL));
+		be_ok(parse(&opt, form[i][0], form[i][1] ? form[i][1] : "in",
+			    form[i][1] ? "in" : NULL, NULL));
 		assert_string_equal(opt.output, "out");
 		assert_string_equal(opt.input, "in");
 		icf_options_deinit(&opt);
@@ -78,14 +83,32 @@ static void test_output(void **state)
 static void test_flags(void **state)
 {
 	(void)state;
-	static const struct { const char *arg; size_t off; } flag[] = {
+	static const struct {
+		const char *arg;
+		size_t off;
+	} flag[] = {
 #define F(arg, field) { arg, offsetof(struct icf_options, field) }
-		F("--no-thunks", no_thunks), F("-no-thunks", no_thunks), F("--emit-vtables", emit_vtables),
-		F("--strip-debug", strip_debug), F("-strip-debug", strip_debug),
-		F("--emit-relocs", emit_relocs), F("-emit-relocs", emit_relocs), F("--keep-build-id", keep_build_id), F("--quiet", quiet),
-		F("--write-if-changed", write_if_changed), F("-write-if-changed", write_if_changed),
-		F("-quiet", quiet), F("-q", quiet), F("--time-passes", time_passes), F("--help", help), F("-help", help), F("-h", help),
-		F("--version", version), F("-version", version), F("-V", version), F("--print-icf-sections", print_sections),
+		F("--no-thunks", no_thunks),
+		F("-no-thunks", no_thunks),
+		F("--emit-vtables", emit_vtables),
+		F("--strip-debug", strip_debug),
+		F("-strip-debug", strip_debug),
+		F("--emit-relocs", emit_relocs),
+		F("-emit-relocs", emit_relocs),
+		F("--keep-build-id", keep_build_id),
+		F("--quiet", quiet),
+		F("--write-if-changed", write_if_changed),
+		F("-write-if-changed", write_if_changed),
+		F("-quiet", quiet),
+		F("-q", quiet),
+		F("--time-passes", time_passes),
+		F("--help", help),
+		F("-help", help),
+		F("-h", help),
+		F("--version", version),
+		F("-version", version),
+		F("-V", version),
+		F("--print-icf-sections", print_sections),
 		F("-print-icf-sections", print_sections),
 #undef F
 	};
@@ -93,7 +116,8 @@ static void test_flags(void **state)
 		struct icf_options opt;
 		PARSE(flag[i].arg);
 		for (size_t k = 0; k < sizeof flag / sizeof *flag; k++)
-			assert_int_equal(*(bool *)((char *)&opt + flag[k].off), flag[k].off == flag[i].off);
+			assert_int_equal(*(bool *)((char *)&opt + flag[k].off),
+					 flag[k].off == flag[i].off);
 		icf_options_deinit(&opt);
 	}
 	struct icf_options opt;
@@ -101,7 +125,8 @@ static void test_flags(void **state)
 	assert_true(opt.strip_all && opt.strip_debug);
 	icf_options_deinit(&opt);
 	REFUSE("unrecognized option '-s'; is '--strip-all' meant?", "-s", "in", "-o", "out");
-	REFUSE("--strip-all and --emit-relocs may not be used together", "--strip-all", "--emit-relocs", "in", "-o", "out");
+	REFUSE("--strip-all and --emit-relocs may not be used together", "--strip-all",
+	       "--emit-relocs", "in", "-o", "out");
 	PARSE("-v", "--verbose", "-verbose");
 	assert_int_equal(opt.verbose, 3);
 	icf_options_deinit(&opt);
@@ -122,9 +147,13 @@ static void test_flags(void **state)
 static void test_values(void **state)
 {
 	(void)state;
-	static const struct { const char *a, *b; enum icf_mode mode; } icf[] = {
-		{ "--icf=safe", "-q", ICF_MODE_SAFE }, { "--icf=all", "-q", ICF_MODE_ALL },   { "--icf=none", "-q", ICF_MODE_NONE },
-		{ "--icf", "all", ICF_MODE_ALL },	{ "-icf=all", "-q", ICF_MODE_ALL },    { "-icf", "none", ICF_MODE_NONE },
+	static const struct {
+		const char *a, *b;
+		enum icf_mode mode;
+	} icf[] = {
+		{ "--icf=safe", "-q", ICF_MODE_SAFE }, { "--icf=all", "-q", ICF_MODE_ALL },
+		{ "--icf=none", "-q", ICF_MODE_NONE }, { "--icf", "all", ICF_MODE_ALL },
+		{ "-icf=all", "-q", ICF_MODE_ALL },    { "-icf", "none", ICF_MODE_NONE },
 	};
 	struct icf_options opt;
 	for (size_t i = 0; i < sizeof icf / sizeof *icf; i++) {
@@ -147,7 +176,11 @@ static void test_values(void **state)
 	icf_options_deinit(&opt);
 	REFUSE("--stats=xml: must be", "--stats=xml");
 
-	static const char *const map[][2] = { { "--map=m", "-q" }, { "--map", "m" }, { "-map=m", "-q" }, { "--Map=m", "-q" }, { "-Map", "m" } };
+	static const char *const map[][2] = { { "--map=m", "-q" },
+					      { "--map", "m" },
+					      { "-map=m", "-q" },
+					      { "--Map=m", "-q" },
+					      { "-Map", "m" } };
 	for (size_t i = 0; i < sizeof map / sizeof *map; i++) {
 		PARSE(map[i][0], map[i][1]);
 		assert_string_equal(opt.map_file, "m");
@@ -160,22 +193,31 @@ static void test_values(void **state)
 	assert_string_equal(opt.print_sections_file, "p");
 	icf_options_deinit(&opt);
 
-	static const struct { const char *arg; unsigned n; } threads[] = {
-		{ "--threads=1", 1 }, { "--threads=64", 64 }, { "-threads=7", 7 }, { "--threads=65", 64 }, { "--threads=1024", 64 },
+	static const struct {
+		const char *arg;
+		unsigned n;
+	} threads[] = {
+		{ "--threads=1", 1 },   { "--threads=64", 64 },   { "-threads=7", 7 },
+		{ "--threads=65", 64 }, { "--threads=1024", 64 },
 	};
 	for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
 		PARSE(threads[i].arg);
 		assert_int_equal(opt.threads, threads[i].n);
 		icf_options_deinit(&opt);
 	}
-	static const char *const bad[] = { "0", "-1", "", "x", "3x", "1025", "99999999999999999999999", "0x4", " -4" };
+	static const char *const bad[] = {
+		"0", "-1", "", "x", "3x", "1025", "99999999999999999999999", "0x4", " -4"
+	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		REFUSE("must be a number from 1 to 1024", "--threads", bad[i]);
 	REFUSE("option '--threads' requires an argument", "--threads");
 
-	static const struct { const char *arg; int policy; } folded[] = { { "--debug-folded=overlay", DWR_FOLDED_OVERLAY },
-									   { "--debug-folded=alias", DWR_FOLDED_ALIAS },
-									   { "-debug-folded=drop", DWR_FOLDED_DROP } };
+	static const struct {
+		const char *arg;
+		int policy;
+	} folded[] = { { "--debug-folded=overlay", DWR_FOLDED_OVERLAY },
+		       { "--debug-folded=alias", DWR_FOLDED_ALIAS },
+		       { "-debug-folded=drop", DWR_FOLDED_DROP } };
 	for (size_t i = 0; i < sizeof folded / sizeof *folded; i++) {
 		PARSE(folded[i].arg);
 		assert_int_equal(opt.debug_folded, folded[i].policy);
@@ -214,7 +256,8 @@ static void test_keep_unique(void **state)
 	REFUSE("option '--keep-unique' requires an argument", "--keep-unique");
 
 	char path[BE_PATH_SIZE];
-	static const char names[] = "# comment\nfoo\n\n  bar baz \t\r\n\t# another\n_ZN1aE\r\n   \nlast";
+	static const char names[] =
+		"# comment\nfoo\n\n  bar baz \t\r\n\t# another\n_ZN1aE\r\n   \nlast";
 	be_save(names, sizeof names - 1, path);
 	PARSE("--keep-unique=a", "--keep-unique-file", path);
 	static const char *const want[] = { "a", "foo", "bar baz", "_ZN1aE", "last" };
@@ -252,13 +295,15 @@ static void test_response(void **state)
 	(void)state;
 	struct icf_options opt;
 	char arg[BE_PATH_SIZE + 1], outer[BE_PATH_SIZE + 1], text[BE_PATH_SIZE + 64];
-	response(" --keep-unique=plain\n\t--keep-unique \"two words\"\r\n--keep-unique='single \"q\"' --keep-unique=\"a'b\"\f"
-		 "--keep-unique=back\\ slash\v--keep-unique=\"esc\\\"aped\" --keep-unique='it\\'s' --keep-unique=\"\" --keep-unique=pre\"fix\"ed\n"
-		 "--keep-unique=end\\",
-		 arg);
+	response(
+		" --keep-unique=plain\n\t--keep-unique \"two words\"\r\n--keep-unique='single \"q\"' --keep-unique=\"a'b\"\f"
+		"--keep-unique=back\\ slash\v--keep-unique=\"esc\\\"aped\" --keep-unique='it\\'s' --keep-unique=\"\" --keep-unique=pre\"fix\"ed\n"
+		"--keep-unique=end\\",
+		arg);
 	PARSE(arg);
-	static const char *const want[] = { "plain",	  "two words",	 "single \"q\"", "a'b",	  "back slash",
-					    "esc\"aped", "it's", "",	   "prefixed", "end\\" };
+	static const char *const want[] = { "plain",      "two words", "single \"q\"", "a'b",
+					    "back slash", "esc\"aped", "it's",         "",
+					    "prefixed",   "end\\" };
 	assert_int_equal(opt.n_keep_unique, sizeof want / sizeof *want);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
 		assert_string_equal(opt.keep_unique[i], want[i]);
@@ -344,9 +389,11 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_output),	     cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_values),	 cmocka_unit_test(test_dashes),	     cmocka_unit_test(test_keep_unique),
-		cmocka_unit_test(test_response), cmocka_unit_test(test_response_errors), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_output),
+		cmocka_unit_test(test_flags),    cmocka_unit_test(test_values),
+		cmocka_unit_test(test_dashes),   cmocka_unit_test(test_keep_unique),
+		cmocka_unit_test(test_response), cmocka_unit_test(test_response_errors),
+		cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* partition.c: which functions count as the same: canonical form, what references mean, and the coarsest stable partition. */
+/* partition.c: which functions count as the same: canonical form, what references mean, and the
+ * coarsest stable partition. */
 #include "tests/unit/make/prog.h"
 
 struct part {
@@ -13,7 +14,8 @@ static void part_open(struct part *p, const char *text, const char *flags, enum 
 	p->cls = malloc((p->t.prog.unit.len + 1) * sizeof *p->cls);
 	assert_non_null(p->cls);
 	be_ok(icf_partition(&p->t.prog, &p->t.opt, p->cls, &p->rounds));
-	/* Every class is named by its lowest unit; within one all forms are equal, and so are the classes of all targets. */
+	/* Every class is named by its lowest unit; within one all forms are equal, and so are the
+	 * classes of all targets. */
 	struct icf_canon_scratch sa = { 0 }, sb = { 0 };
 	be_ok(icf_canon_scratch_init(&sa));
 	be_ok(icf_canon_scratch_init(&sb));
@@ -54,18 +56,19 @@ static bool same(const struct part *p, const char *a, const char *b)
 	return p->cls[tp_unit(&p->t, a)] == p->cls[tp_unit(&p->t, b)];
 }
 
-#define SAME(a, b)                                            \
-	do {                                                  \
-		if (!same(&p, a, b))                          \
+#define SAME(a, b)                                             \
+	do {                                                   \
+		if (!same(&p, a, b))                           \
 			fail_msg("%s and %s are apart", a, b); \
 	} while (0)
-#define APART(a, b)                                                   \
-	do {                                                          \
-		if (same(&p, a, b))                                   \
-			fail_msg("%s and %s are the same", a, b);     \
+#define APART(a, b)                                               \
+	do {                                                      \
+		if (same(&p, a, b))                               \
+			fail_msg("%s and %s are the same", a, b); \
 	} while (0)
 
-#define CALL(name, callee) ALIGN FN(name) "subq $8,%rsp\ncall " callee "\naddq $8,%rsp\nret\n" END(name)
+#define CALL(name, callee) \
+	ALIGN FN(name) "subq $8,%rsp\ncall " callee "\naddq $8,%rsp\nret\n" END(name)
 #define LEAF(name, n) ALIGN FN(name) LONG(n) END(name)
 
 static void test_bytes(void **state)
@@ -73,7 +76,9 @@ static void test_bytes(void **state)
 	(void)state;
 	struct part p;
 	part_open(&p,
-		  TEXT LEAF("a", 1) LEAF("b", 2) LEAF("c", 1) ALIGN FN("d") LONG(1) "nop\n" END("d") LEAF("f", 1) ANCHOR, "", ICF_MODE_SAFE);
+		  TEXT LEAF("a", 1) LEAF("b", 2) LEAF("c", 1) ALIGN FN("d") LONG(1) "nop\n" END("d")
+			  LEAF("f", 1) ANCHOR,
+		  "", ICF_MODE_SAFE);
 	SAME("a", "c");
 	SAME("a", "f");
 	APART("a", "b");
@@ -86,11 +91,14 @@ static void test_callees(void **state)
 {
 	(void)state;
 	struct part p;
-	/* Through different but equal callees, three levels deep; and one whose deepest callee differs. */
+	/* Through different but equal callees, three levels deep; and one whose deepest callee
+	 * differs. */
 	part_open(&p,
-		  TEXT LEAF("l1", 1) LEAF("l2", 1) LEAF("l3", 3) CALL("m1", "l1") CALL("m2", "l2") CALL("m3", "l3") CALL("n1", "m1") CALL("n2",
-		"m2") CALL("n3", "m3")
-		  CALL("o1", "n1") CALL("o2", "n2") CALL("o3", "n3") CALL("x1", "l1") CALL("x2", "l1"), "", ICF_MODE_SAFE);
+		  TEXT LEAF("l1", 1) LEAF("l2", 1) LEAF("l3", 3) CALL("m1", "l1") CALL("m2", "l2")
+			  CALL("m3", "l3") CALL("n1", "m1") CALL("n2", "m2") CALL("n3", "m3")
+				  CALL("o1", "n1") CALL("o2", "n2") CALL("o3", "n3")
+					  CALL("x1", "l1") CALL("x2", "l1"),
+		  "", ICF_MODE_SAFE);
 	SAME("l1", "l2");
 	SAME("m1", "m2");
 	SAME("n1", "n2");
@@ -110,13 +118,18 @@ static void test_recursion(void **state)
 {
 	(void)state;
 	struct part p;
-	/* Two pairs of mutually recursive functions, a function that calls itself and its twin, a ring of three and one of two. */
-#define PING(name, other, n) ALIGN FN(name) "subl $" #n ",%edi\nje 1f\nsubq $8,%rsp\ncall " other "\naddq $8,%rsp\n1: ret\n" END(name)
+	/* Two pairs of mutually recursive functions, a function that calls itself and its twin, a
+	 * ring of three and one of two. */
+#define PING(name, other, n)                                                 \
+	ALIGN FN(name) "subl $" #n ",%edi\nje 1f\nsubq $8,%rsp\ncall " other \
+		       "\naddq $8,%rsp\n1: ret\n" END(name)
 	part_open(&p,
-		  TEXT PING("a1", "b1", 1) PING("b1", "a1", 2) PING("a2", "b2", 1) PING("b2", "a2", 2) PING("a3", "b3", 1) PING("b3", "a3", 3)
-		PING("s1", "s1", 5)
-		  PING("s2", "s2", 5) PING("r1", "r2", 7) PING("r2", "r3", 7) PING("r3", "r1", 7) PING("q1", "q2", 7) PING("q2", "q1", 7) ANCHOR,
-		"", ICF_MODE_SAFE);
+		  TEXT PING("a1", "b1", 1) PING("b1", "a1", 2) PING("a2", "b2", 1)
+			  PING("b2", "a2", 2) PING("a3", "b3", 1) PING("b3", "a3", 3)
+				  PING("s1", "s1", 5) PING("s2", "s2", 5) PING("r1", "r2", 7)
+					  PING("r2", "r3", 7) PING("r3", "r1", 7)
+						  PING("q1", "q2", 7) PING("q2", "q1", 7) ANCHOR,
+		  "", ICF_MODE_SAFE);
 	SAME("a1", "a2");
 	SAME("b1", "b2");
 	APART("a1", "b1");
@@ -129,7 +142,8 @@ static void test_recursion(void **state)
 	SAME("r1", "q1");
 	SAME("q1", "q2");
 	part_close(&p);
-	/* To itself by its entry, and to a twin: a call to itself is no reference, so these differ in form. */
+	/* To itself by its entry, and to a twin: a call to itself is no reference, so these differ
+	 * in form. */
 	part_open(&p, TEXT PING("t1", "t1", 5) PING("t2", "t1", 5) ANCHOR, "", ICF_MODE_SAFE);
 	APART("t1", "t2");
 	part_close(&p);
@@ -138,13 +152,14 @@ static void test_recursion(void **state)
 static void test_data(void **state)
 {
 	(void)state;
-#define READ(name, obj) ALIGN FN(name) "movl " obj "(%rip),%eax\nret\n" END(name)
+#define READ(name, obj)     ALIGN FN(name) "movl " obj "(%rip),%eax\nret\n" END(name)
 #define READ_ABS(name, obj) ALIGN FN(name) "movl $" obj ",%eax\nret\n" END(name)
 	struct part p;
 	part_open(&p,
-		  TEXT READ("a1", "x") READ("a2", "x") READ("b", "y") READ("c", "x+4") READ_ABS("d1", "x") READ_ABS("d2", "x") READ_ABS("e", "y")
-		READ_ABS("g", "4096")
-		  ANCHOR ".data\nx: .long 1,1\ny: .long 1\n", "-no-pie", ICF_MODE_ALL);
+		  TEXT READ("a1", "x") READ("a2", "x") READ("b", "y") READ("c", "x+4")
+			  READ_ABS("d1", "x") READ_ABS("d2", "x") READ_ABS("e", "y")
+				  READ_ABS("g", "4096") ANCHOR ".data\nx: .long 1,1\ny: .long 1\n",
+		  "-no-pie", ICF_MODE_ALL);
 	SAME("a1", "a2"); /* at different places the distances differ, the object is one */
 	APART("a1", "b"); /* equal contents do not make equal objects */
 	APART("a1", "c");
@@ -158,8 +173,9 @@ static void test_address_taken(void **state)
 {
 	(void)state;
 #define TAKE(name, f) ALIGN FN(name) "leaq " f "(%rip),%rax\nret\n" END(name)
-	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) TAKE("ta", "a") TAKE("tb", "b") TAKE("tb2", "b") CALL("ca", "a") CALL("cb", "b")
-		TAKE("ma", "a+5") TAKE("mb", "b+5") LEAF("u", 9) TAKE("tu", "u") TAKE("tu2", "u");
+	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) TAKE("ta", "a") TAKE("tb", "b")
+		TAKE("tb2", "b") CALL("ca", "a") CALL("cb", "b") TAKE("ma", "a+5") TAKE("mb", "b+5")
+			LEAF("u", 9) TAKE("tu", "u") TAKE("tu2", "u");
 	struct part p;
 	part_open(&p, text, "", ICF_MODE_SAFE);
 	APART("ta", "tb"); /* they return different addresses */
@@ -171,8 +187,8 @@ static void test_address_taken(void **state)
 	APART("ca", "cb");
 	APART("ma", "mb");
 	part_close(&p);
-	static const char text2[] = TEXT LEAF("a", 1) LEAF("b", 1) TAKE("ta", "a") TAKE("tb", "b") CALL("ca", "a") CALL("cb", "b")
-		".data\n.quad a,b\n";
+	static const char text2[] = TEXT LEAF("a", 1) LEAF("b", 1) TAKE("ta", "a") TAKE("tb", "b")
+		CALL("ca", "a") CALL("cb", "b") ".data\n.quad a,b\n";
 	part_open(&p, text2, "", ICF_MODE_SAFE);
 	SAME("a", "b"); /* equal all the same; a thunk keeps the addresses apart */
 	APART("ta", "tb");
@@ -184,7 +200,10 @@ static void test_address_taken(void **state)
 	SAME("ca", "cb");
 	part_close(&p);
 	/* What may not be folded is compared by its address. */
-	part_open(&p, TEXT LEAF("_start", 1) LEAF("b", 1) CALL("ca", "_start") CALL("cb", "b") CALL("cb2", "b") ANCHOR, "-e _start", ICF_MODE_ALL);
+	part_open(&p,
+		  TEXT LEAF("_start", 1) LEAF("b", 1) CALL("ca", "_start") CALL("cb", "b")
+			  CALL("cb2", "b") ANCHOR,
+		  "-e _start", ICF_MODE_ALL);
 	APART("_start", "b");
 	APART("ca", "cb");
 	SAME("cb", "cb2");
@@ -195,13 +214,17 @@ static void test_meaning(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT LEAF("a", 1) ALIGN FN("f") "call a\nleaq a(%rip),%rax\nmovl x(%rip),%eax\nleaq a+1(%rip),%rax\nret\n" END("f")
-			".data\nx: .long 0\n", "",
-		ICF_MODE_SAFE);
+	tp_open(&t,
+		TEXT LEAF("a", 1) ALIGN
+			FN("f") "call a\nleaq a(%rip),%rax\nmovl x(%rip),%eax\nleaq a+1(%rip),%rax\nret\n" END(
+				"f") ".data\nx: .long 0\n",
+		"", ICF_MODE_SAFE);
 	const struct icf_ref *r = icf_unit_refs(&t.prog, tp_u(&t, "f"));
 	assert_int_equal(tp_u(&t, "f")->n_ref, 4);
-	static const enum icf_meaning safe[] = { ICF_MEANS_CLASS, ICF_MEANS_ADDRESS, ICF_MEANS_ADDRESS, ICF_MEANS_ADDRESS };
-	static const enum icf_meaning all[] = { ICF_MEANS_CLASS, ICF_MEANS_CLASS, ICF_MEANS_ADDRESS, ICF_MEANS_ADDRESS };
+	static const enum icf_meaning safe[] = { ICF_MEANS_CLASS, ICF_MEANS_ADDRESS,
+						 ICF_MEANS_ADDRESS, ICF_MEANS_ADDRESS };
+	static const enum icf_meaning all[] = { ICF_MEANS_CLASS, ICF_MEANS_CLASS, ICF_MEANS_ADDRESS,
+						ICF_MEANS_ADDRESS };
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(icf_ref_meaning(&t.prog, ICF_MODE_SAFE, &r[i]), safe[i]);
 		assert_int_equal(icf_ref_meaning(&t.prog, ICF_MODE_ALL, &r[i]), all[i]);
@@ -213,12 +236,14 @@ static void test_middle(void **state)
 {
 	(void)state;
 	struct part p;
-	/* Split-off parts jump into the middle of their parent: the offset counts, and so does what the parent is. */
-#define COLD(name, parent, off) ALIGN FN(name) "movl $99,%edi\n{disp32} jmp " parent "+" off "\n" END(name)
+	/* Split-off parts jump into the middle of their parent: the offset counts, and so does what
+	 * the parent is. */
+#define COLD(name, parent, off) \
+	ALIGN FN(name) "movl $99,%edi\n{disp32} jmp " parent "+" off "\n" END(name)
 	part_open(&p,
-		  TEXT LEAF("a1", 1) LEAF("a2", 1) LEAF("b", 2) COLD("a1c", "a1", "5") COLD("a2c", "a2", "5") COLD("off", "a2", "8") COLD("bc",
-		"b", "5") ANCHOR, "",
-		  ICF_MODE_SAFE);
+		  TEXT LEAF("a1", 1) LEAF("a2", 1) LEAF("b", 2) COLD("a1c", "a1", "5")
+			  COLD("a2c", "a2", "5") COLD("off", "a2", "8") COLD("bc", "b", "5") ANCHOR,
+		  "", ICF_MODE_SAFE);
 	SAME("a1", "a2");
 	SAME("a1c", "a2c");
 	APART("a1c", "off");
@@ -230,13 +255,21 @@ static void test_unwind(void **state)
 {
 	(void)state;
 	struct part p;
-#define FRAME(name, cfi) ALIGN FN(name) ".cfi_startproc\npushq %rbx\n" cfi "movl $1,%eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n" END(name)
+#define FRAME(name, cfi)                                                                          \
+	ALIGN FN(name) ".cfi_startproc\npushq %rbx\n" cfi                                         \
+		       "movl $1,%eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n" END( \
+			       name)
 #define RULE ".cfi_def_cfa_offset 16\n.cfi_offset %rbx,-16\n"
-	part_open(&p,
-		  TEXT FRAME("a1", RULE) FRAME("a2", RULE) FRAME("b", ".cfi_def_cfa_offset 16\n") FRAME("c", RULE ".cfi_undefined %r15\n")
-		ALIGN FN("none") "pushq %rbx\nmovl $1,%eax\npopq %rbx\nret\n" END("none") ALIGN FN("sig")
-			".cfi_startproc\n.cfi_signal_frame\npushq %rbx\n" RULE
-		  "movl $1,%eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n" END("sig") ANCHOR, "", ICF_MODE_SAFE);
+	part_open(
+		&p,
+		TEXT FRAME("a1", RULE) FRAME("a2", RULE) FRAME(
+			"b", ".cfi_def_cfa_offset 16\n") FRAME("c",
+							       RULE ".cfi_undefined %r15\n") ALIGN
+			FN("none") "pushq %rbx\nmovl $1,%eax\npopq %rbx\nret\n" END("none") ALIGN FN(
+				"sig") ".cfi_startproc\n.cfi_signal_frame\npushq %rbx\n" RULE
+				       "movl $1,%eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n" END(
+					       "sig") ANCHOR,
+		"", ICF_MODE_SAFE);
 	SAME("a1", "a2");
 	APART("a1", "b");
 	APART("a1", "c");
@@ -245,35 +278,45 @@ static void test_unwind(void **state)
 	part_close(&p);
 }
 
-#define SWITCH(name, tab)                                                                                                    \
-	ALIGN FN(name) "cmpl $3,%edi\nja .L" name "0\nmovl %edi,%edi\nleaq " tab "(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\naddq %rdx,%rax\njmp *%rax\n" \
-		".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name "0: xorl %eax,%eax\nret\n" END(name)
-#define LEADS(tab, name, a, b, c) tab ": .long .L" name #a "-" tab ",.L" name #b "-" tab ",.L" name #c "-" tab "\n"
+#define SWITCH(name, tab)                                                                          \
+	ALIGN FN(name) "cmpl $3,%edi\nja .L" name "0\nmovl %edi,%edi\nleaq " tab                   \
+		       "(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\naddq %rdx,%rax\njmp *%rax\n"       \
+		       ".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name \
+		       "0: xorl %eax,%eax\nret\n" END(name)
+#define LEADS(tab, name, a, b, c) \
+	tab ": .long .L" name #a "-" tab ",.L" name #b "-" tab ",.L" name #c "-" tab "\n"
 
 static void test_tables(void **state)
 {
 	(void)state;
 	struct part p;
 	part_open(&p,
-		  TEXT SWITCH("a", "ta") SWITCH("b", "tb") SWITCH("c", "tc") SWITCH("d", "td") SWITCH("e", "ta") ANCHOR ".section .rodata,\"a\"\n.p2align 2\n"
-		  LEADS("tb", "b", 1, 2, 0) LEADS("tc", "c", 1, 0, 2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0), "",
-		ICF_MODE_SAFE);
+		  TEXT SWITCH("a", "ta") SWITCH("b", "tb") SWITCH("c", "tc") SWITCH("d", "td")
+			  SWITCH("e", "ta") ANCHOR
+		  ".section .rodata,\"a\"\n.p2align 2\n" LEADS("tb", "b", 1, 2, 0) LEADS(
+			  "tc", "c", 1, 0,
+			  2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0),
+		  "", ICF_MODE_SAFE);
 	/* "e" reads a's table, whose entries lead into a: nobody's own. */
 	assert_int_equal(tp_u(&p.t, "a")->reason, ICF_INNER_ENTRY);
 	APART("a", "b");
 	APART("a", "e");
 	part_close(&p);
 	part_open(&p,
-		  TEXT SWITCH("a", "ta") SWITCH("b", "tb") SWITCH("c", "tc") SWITCH("d", "td") ANCHOR ".section .rodata,\"a\"\n.p2align 2\n"
-		  LEADS("tb", "b", 1, 2, 0) LEADS("tc", "c", 1, 0, 2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0), "",
-		ICF_MODE_SAFE);
-	SAME("a", "b");	 /* the same cases in the same order, elsewhere */
+		  TEXT SWITCH("a", "ta") SWITCH("b", "tb") SWITCH("c", "tc") SWITCH("d", "td")
+			  ANCHOR
+		  ".section .rodata,\"a\"\n.p2align 2\n" LEADS("tb", "b", 1, 2, 0) LEADS(
+			  "tc", "c", 1, 0,
+			  2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0),
+		  "", ICF_MODE_SAFE);
+	SAME("a", "b");  /* the same cases in the same order, elsewhere */
 	APART("a", "c"); /* another order */
 	APART("a", "d"); /* another length */
 	part_close(&p);
 }
 
-/* The result does not depend on the number of threads, nor on how many units there are in a part. */
+/* The result does not depend on the number of threads, nor on how many units there are in a
+ * part. */
 static void test_threads(void **state)
 {
 	(void)state;
@@ -281,8 +324,11 @@ static void test_threads(void **state)
 	char *text = malloc(N * 200 + 2000), *at = text;
 	at += sprintf(at, TEXT);
 	for (int i = 0; i < N; i++)
-		at += sprintf(at, ALIGN ".type f%d,@function\nf%d: movl $%d,%%eax\n{disp32} jmp f%d\n.size f%d,.-f%d\n", i, i, i % 7, i < 7 ? i :
-				i - 7, i, i);
+		at += sprintf(
+			at,
+			ALIGN
+			".type f%d,@function\nf%d: movl $%d,%%eax\n{disp32} jmp f%d\n.size f%d,.-f%d\n",
+			i, i, i % 7, i < 7 ? i : i - 7, i, i);
 	strcpy(at, ANCHOR);
 	struct part p;
 	part_open(&p, text, "", ICF_MODE_SAFE);
@@ -304,9 +350,11 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_callees), cmocka_unit_test(test_recursion), cmocka_unit_test(test_data),
-		cmocka_unit_test(test_address_taken), cmocka_unit_test(test_meaning), cmocka_unit_test(test_middle),	cmocka_unit_test(test_unwind),
-		cmocka_unit_test(test_tables),	      cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_callees),
+		cmocka_unit_test(test_recursion),     cmocka_unit_test(test_data),
+		cmocka_unit_test(test_address_taken), cmocka_unit_test(test_meaning),
+		cmocka_unit_test(test_middle),        cmocka_unit_test(test_unwind),
+		cmocka_unit_test(test_tables),        cmocka_unit_test(test_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

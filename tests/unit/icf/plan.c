@@ -2,10 +2,10 @@
 #include "tests/unit/make/prog.h"
 
 #define LEAF(name, n) ALIGN FN(name) LONG(n) END(name)
-#define PTRS(...) ".data\n.quad " __VA_ARGS__ "\n"
+#define PTRS(...)     ".data\n.quad " __VA_ARGS__ "\n"
 
-/* What must hold of every plan: nothing overlaps, nothing moves up, every section's bytes stay inside it, thunks are even and
- * distinct, and the sums are right. */
+/* What must hold of every plan: nothing overlaps, nothing moves up, every section's bytes stay
+ * inside it, thunks are even and distinct, and the sums are right. */
 static void plan_sound(const struct tp *t)
 {
 	const struct elfrw_addrmap *m = &t->plan.map;
@@ -33,11 +33,14 @@ static void plan_sound(const struct tp *t)
 			bytes += u->old_end - u->old;
 			if (u->flags & ELFRW_UNIT_THUNK) {
 				assert_int_equal(u->entry % 2, 0);
-				assert_true(u->entry >= m->thunks && u->entry + u->thunk_size <= m->thunks_end);
+				assert_true(u->entry >= m->thunks &&
+					    u->entry + u->thunk_size <= m->thunks_end);
 				thunks++;
 				for (uint32_t k2 = 0; k2 < i; k2++)
 					if (m->unit[k2].flags & ELFRW_UNIT_THUNK)
-						assert_true(m->unit[k2].entry + m->unit[k2].thunk_size <= u->entry);
+						assert_true(m->unit[k2].entry +
+								    m->unit[k2].thunk_size <=
+							    u->entry);
 			} else {
 				assert_int_equal(u->entry, u->body);
 				assert_int_equal(u->thunk_size, 0);
@@ -49,7 +52,8 @@ static void plan_sound(const struct tp *t)
 		assert_true(u->body <= u->old);
 		assert_true(u->body >= end);
 		end = u->body + (u->old_end - u->old);
-		assert_true(u->body >= m->section[pu->sec].new_start && end <= m->section[pu->sec].new_end);
+		assert_true(u->body >= m->section[pu->sec].new_start &&
+			    end <= m->section[pu->sec].new_end);
 		if (pu->flags & ICF_UNIT_PINNED) {
 			assert_int_equal(u->body, u->old);
 			assert_true(u->flags & ELFRW_UNIT_PINNED);
@@ -103,14 +107,18 @@ static void folds(const struct tp *t, const char *folded, const char *kept)
 static void stays(const struct tp *t, const char *name, enum icf_reason reason)
 {
 	if (mapped(t, name)->kept != tp_unit(t, name) || tp_u(t, name)->reason != reason)
-		fail_msg("%s: kept %d, reason %d", name, mapped(t, name)->kept == tp_unit(t, name), tp_u(t, name)->reason);
+		fail_msg("%s: kept %d, reason %d", name, mapped(t, name)->kept == tp_unit(t, name),
+			 tp_u(t, name)->reason);
 }
 
 static void test_lowest(void **state)
 {
 	(void)state;
 	struct tp t;
-	plan_open(&t, TEXT LEAF("u", 9) LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("d", 1) LEAF("e", 2) ANCHOR, "", ICF_MODE_SAFE);
+	plan_open(&t,
+		  TEXT LEAF("u", 9) LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("d", 1) LEAF("e", 2)
+			  ANCHOR,
+		  "", ICF_MODE_SAFE);
 	stays(&t, "a", ICF_OK);
 	folds(&t, "b", "a");
 	folds(&t, "d", "a");
@@ -125,7 +133,8 @@ static void test_lowest(void **state)
 	assert_int_equal(mapped(&t, "u")->body, tp_sym(&t, "u"));
 	assert_int_equal(mapped(&t, "c")->body, tp_sym(&t, "b"));
 	assert_int_equal(mapped(&t, "anchor")->body, tp_sym(&t, "c"));
-	assert_int_equal(t.plan.code_before - t.plan.code_after, 3 * 32 - 1); /* less the trap byte */
+	assert_int_equal(t.plan.code_before - t.plan.code_after,
+			 3 * 32 - 1); /* less the trap byte */
 	tp_close(&t);
 }
 
@@ -133,7 +142,10 @@ static void test_none(void **state)
 {
 	(void)state;
 	struct tp t;
-	plan_open(&t, TEXT LEAF("a", 1) LEAF("b", 1) ALIGN FN("odd") "nop\nret\n" END("odd") ALIGN ANCHOR, "", ICF_MODE_NONE);
+	plan_open(&t,
+		  TEXT LEAF("a", 1) LEAF("b", 1) ALIGN FN("odd") "nop\nret\n" END("odd")
+			  ALIGN ANCHOR,
+		  "", ICF_MODE_NONE);
 	assert_int_equal(t.plan.n_folded, 0);
 	for (uint32_t i = 0; i < t.prog.unit.len; i++)
 		assert_int_equal(t.plan.map.unit[i].body, t.prog.unit.data[i].start);
@@ -147,10 +159,12 @@ static void test_keeper_hotness(void **state)
 	struct tp t;
 	/* The sections in the order of their addresses: unlikely, startup, text, hot. */
 	plan_open(&t,
-		  ".section .text.unlikely,\"ax\"\n" LEAF("u1", 1) LEAF("u2", 2) LEAF("u4", 4) ".section .text.startup,\"ax\"\n" LEAF("s2", 2)
-		LEAF("s3", 3) LEAF("s4", 4)
-		  ".section .text.yes,\"ax\"\n" LEAF("t1", 1) LEAF("t3", 3) LEAF("t5", 5) LEAF("t4", 4) ANCHOR ".section .text.hot,\"ax\"\n"
-		LEAF("h5", 5) LEAF("h4", 4),
+		  ".section .text.unlikely,\"ax\"\n" LEAF("u1", 1) LEAF("u2", 2)
+			  LEAF("u4", 4) ".section .text.startup,\"ax\"\n" LEAF("s2", 2)
+				  LEAF("s3", 3)
+					  LEAF("s4", 4) ".section .text.yes,\"ax\"\n" LEAF("t1", 1)
+						  LEAF("t3", 3) LEAF("t5", 5) LEAF("t4", 4) ANCHOR
+		  ".section .text.hot,\"ax\"\n" LEAF("h5", 5) LEAF("h4", 4),
 		  "--unique=.text.*", ICF_MODE_SAFE);
 	folds(&t, "u1", "t1");
 	folds(&t, "u2", "s2");
@@ -166,10 +180,13 @@ static void test_keeper_alignment(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Functions may need the alignment that their address shows: the best aligned copy is kept. */
-	plan_open(&t, TEXT ALIGN FN("x") "ret\n" END("x") "nop\n" FN("a") LONG(1) END("a") ".p2align 3,0x90\nnop\nnop\nnop\nnop\n.p2align 2\n"
-			FN("b") LONG(1) END("b")
-		  LEAF("c", 1) LEAF("d", 1) ANCHOR, "", ICF_MODE_SAFE);
+	/* Functions may need the alignment that their address shows: the best aligned copy is
+	 * kept. */
+	plan_open(&t,
+		  TEXT ALIGN FN("x") "ret\n" END("x") "nop\n" FN("a") LONG(1)
+			  END("a") ".p2align 3,0x90\nnop\nnop\nnop\nnop\n.p2align 2\n" FN("b")
+				  LONG(1) END("b") LEAF("c", 1) LEAF("d", 1) ANCHOR,
+		  "", ICF_MODE_SAFE);
 	assert_int_equal(tp_sym(&t, "a") & 3, 2);
 	assert_int_equal(tp_sym(&t, "b") & 7, 4);
 	folds(&t, "a", "c");
@@ -184,7 +201,8 @@ static void test_keeper_observed(void **state)
 	(void)state;
 	struct tp t;
 	/* One that needs an address of its own anyway saves a thunk. */
-	plan_open(&t, TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) LEAF("d", 1) ANCHOR PTRS("b,d"), "", ICF_MODE_SAFE);
+	plan_open(&t, TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) LEAF("d", 1) ANCHOR PTRS("b,d"),
+		  "", ICF_MODE_SAFE);
 	stays(&t, "b", ICF_OK);
 	folds(&t, "a", "b");
 	folds(&t, "c", "b");
@@ -210,19 +228,20 @@ static void test_thunks(void **state)
 {
 	(void)state;
 #define SHORT(name, nops) FN(name) "movl $7,%eax\n.rept " nops "\nnop\n.endr\nret\n" END(name)
-	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) ALIGN FN("e1") "endbr64\n" LONG(1) END("e1")
-		ALIGN FN("e2") "endbr64\n" LONG(1) END("e2")
-		ALIGN SHORT("s1", "10") ALIGN SHORT("s2", "10") ALIGN SHORT("m1", "11") ALIGN SHORT("m2", "11") ANCHOR
-		PTRS("a,b,c,e1,e2,s1,s2,m1,m2");
+	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1)
+		ALIGN FN("e1") "endbr64\n" LONG(1) END("e1") ALIGN FN("e2") "endbr64\n" LONG(1)
+			END("e2") ALIGN SHORT("s1", "10") ALIGN SHORT("s2", "10")
+				ALIGN SHORT("m1", "11") ALIGN SHORT("m2", "11")
+					ANCHOR PTRS("a,b,c,e1,e2,s1,s2,m1,m2");
 	struct tp t;
 	plan_open(&t, text, "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");
 	folds(&t, "e2", "e1");
-	assert_int_equal(mapped(&t, "b")->thunk_size, 16);  /* with what aligns the next one */
+	assert_int_equal(mapped(&t, "b")->thunk_size, 16); /* with what aligns the next one */
 	assert_int_equal(mapped(&t, "e2")->entry % 16, 0);
 	assert_int_equal(mapped(&t, "m2")->thunk_size, 6);
-	stays(&t, "s2", ICF_ADDRESS_OBSERVED);		    /* 16 bytes: a thunk takes as much room */
+	stays(&t, "s2", ICF_ADDRESS_OBSERVED); /* 16 bytes: a thunk takes as much room */
 	folds(&t, "m2", "m1");
 	assert_int_equal(t.plan.n_thunks, 4);
 	assert_int_equal(t.plan.map.thunks_end - t.plan.map.thunks, 16 + 16 + 16 + 6);
@@ -271,12 +290,14 @@ static void test_alignment(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Alignment is what old addresses prove: 16 for most, 64 where the padding can have no other reason, less where there was
-	 * less. */
+	/* Alignment is what old addresses prove: 16 for most, 64 where the padding can have no
+	 * other reason, less where there was less. */
 	plan_open(&t,
-		  TEXT ".p2align 6\n" LEAF("u", 9) LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) ".p2align 6,0x90\n" FN("big") LONG(3) END("big") ".p2align 5,0x90\n"
-		FN("x32") LONG(5) END("x32")
-		  FN("small") LONG(4) END("small") ANCHOR, "", ICF_MODE_SAFE);
+		  TEXT ".p2align 6\n" LEAF("u", 9) LEAF("a", 1) LEAF("b", 1)
+			  LEAF("c", 2) ".p2align 6,0x90\n" FN("big") LONG(3)
+				  END("big") ".p2align 5,0x90\n" FN("x32") LONG(5) END("x32")
+					  FN("small") LONG(4) END("small") ANCHOR,
+		  "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_int_equal(mapped(&t, "c")->body, tp_sym(&t, "b"));
 	assert_int_equal(mapped(&t, "big")->body % 64, 0);
@@ -285,31 +306,37 @@ static void test_alignment(void **state)
 	tp_close(&t);
 	/* A unit that reads its own bytes keeps its place in the line of 64. */
 	plan_open(&t,
-		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("pad", 8)
-		ALIGN FN("r") "movl 1f(%rip),%eax\nret\n1: .long 0x90909090\nret\n" END("r") LEAF("c", 2) ANCHOR,
+		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("pad", 8) ALIGN FN(
+			  "r") "movl 1f(%rip),%eax\nret\n1: .long 0x90909090\nret\n" END("r")
+			  LEAF("c", 2) ANCHOR,
 		  "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_true(tp_u(&t, "r")->flags & ICF_UNIT_DATA_READ);
-	assert_int_equal(mapped(&t, "r")->body, tp_sym(&t, "r")); /* 48 modulo 64: no room for it any lower */
+	assert_int_equal(mapped(&t, "r")->body,
+			 tp_sym(&t, "r")); /* 48 modulo 64: no room for it any lower */
 	tp_close(&t);
 }
 
-/* What the address of a function shows stays, up to its section's alignment, and for those whose address may be looked at only. */
+/* What the address of a function shows stays, up to its section's alignment, and for those whose
+ * address may be looked at only. */
 static void test_observed_alignment(void **state)
 {
 	(void)state;
 	struct tp t;
 #define WIDE(name, n) ALIGN FN(name) ".rept 40\nimull $" #n ",%edi,%eax\n.endr\n" LONG(n) END(name)
-	static const char text[] = TEXT ".p2align 12,0x90\n" LEAF("first", 9) WIDE("a", 1) ".p2align 6,0x90\n" WIDE("a64", 1) WIDE("b", 2)
-		".p2align 5,0x90\n" WIDE("b32", 2) ".p2align 12,0x90\n" LEAF("page", 4) LEAF("e", 5) LEAF("f", 5)
-		LEAF("g", 6) ".p2align 8,0x90\n" LEAF("alone", 7) ANCHOR PTRS("a,a64,b,b32,alone");
+	static const char text[] = TEXT ".p2align 12,0x90\n" LEAF("first", 9) WIDE(
+		"a", 1) ".p2align 6,0x90\n" WIDE("a64", 1)
+		WIDE("b", 2) ".p2align 5,0x90\n" WIDE("b32", 2) ".p2align 12,0x90\n" LEAF("page", 4)
+			LEAF("e", 5) LEAF("f", 5) LEAF("g", 6) ".p2align 8,0x90\n" LEAF("alone", 7)
+				ANCHOR PTRS("a,a64,b,b32,alone");
 	plan_open(&t, text, "", ICF_MODE_SAFE);
 	folds(&t, "a64", "a");
 	folds(&t, "b32", "b");
 	assert_int_equal(tp_sym(&t, "a64") % 64, 0);
 	assert_int_equal(mapped(&t, "a64")->entry % 64, 0);
 	assert_int_equal(mapped(&t, "b32")->entry % 32, 0);
-	assert_int_equal(mapped(&t, "page")->body, tp_sym(&t, "page")); /* at the next page, though much goes before it */
+	assert_int_equal(mapped(&t, "page")->body,
+			 tp_sym(&t, "page")); /* at the next page, though much goes before it */
 	assert_int_equal(mapped(&t, "alone")->entry % 256, 0);
 	/* Who merges with others has to show what each of them did. */
 	tp_close(&t);
@@ -320,10 +347,12 @@ static void test_observed_alignment(void **state)
 	assert_int_equal(mapped(&t, "b32")->body % 32, 0);
 	assert_int_equal(mapped(&t, "page")->body, tp_sym(&t, "page"));
 	tp_close(&t);
-	/* No-ops in front of a function that something names: what is aligned lies inside of the unit. */
+	/* No-ops in front of a function that something names: what is aligned lies inside of the
+	 * unit. */
 	plan_open(&t,
-		  TEXT ".p2align 6,0x90\n" LEAF("a", 1) LEAF("b", 1) LEAF("u", 8) ".p2align 6,0x90\nnops: nop\nnop\n.p2align 6,0x90\n" LEAF("in", 2) ANCHOR
-			  PTRS("nops,in"),
+		  TEXT ".p2align 6,0x90\n" LEAF("a", 1) LEAF("b", 1) LEAF(
+			  "u", 8) ".p2align 6,0x90\nnops: nop\nnop\n.p2align 6,0x90\n" LEAF("in", 2)
+			  ANCHOR PTRS("nops,in"),
 		  "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	assert_int_equal(mapped(&t, "in")->body % 64, tp_u(&t, "in")->start % 64);
@@ -336,9 +365,11 @@ static void test_group_alignment(void **state)
 	(void)state;
 	struct tp t;
 	plan_open(&t,
-		  ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) LEAF("y", 7) FN("z") "movl $77,%eax\nnop\nnop\nnop\nret\n" END("z")
-		FN("k") LONG(1) END("k") ".section .text.unlikely,\"ax\"\n"
-		  ".p2align 4\n" LEAF("u", 1) TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
+		  ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) LEAF("y", 7)
+			  FN("z") "movl $77,%eax\nnop\nnop\nnop\nret\n" END("z") FN("k") LONG(1)
+				  END("k") ".section .text.unlikely,\"ax\"\n"
+					   ".p2align 4\n" LEAF("u", 1) TEXT ANCHOR,
+		  "--unique=.text.*", ICF_MODE_SAFE);
 	folds(&t, "y", "x");
 	folds(&t, "u", "k"); /* hotter, though not as well aligned */
 	assert_int_equal(tp_sym(&t, "u") % 16, 0);
@@ -346,9 +377,12 @@ static void test_group_alignment(void **state)
 	assert_int_equal(mapped(&t, "k")->body % 16, 0);
 	tp_close(&t);
 	/* Nothing goes away before it: it stays where it is. */
-	plan_open(&t, ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) FN("k") LONG(1) END("k") ALIGN FN("z") "nop\nret\n" END("z")
-			".section .text.unlikely,\"ax\"\n.p2align 4\n"
-		  LEAF("u", 1) TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
+	plan_open(&t,
+		  ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) FN("k") LONG(1) END("k")
+			  ALIGN FN("z") "nop\nret\n" END(
+				  "z") ".section .text.unlikely,\"ax\"\n.p2align 4\n" LEAF("u", 1)
+				  TEXT ANCHOR,
+		  "--unique=.text.*", ICF_MODE_SAFE);
 	folds(&t, "u", "k");
 	assert_int_equal(mapped(&t, "k")->body, tp_sym(&t, "k"));
 	assert_int_equal(mapped(&t, "z")->body, tp_sym(&t, "z"));
@@ -361,9 +395,10 @@ static void test_pinned(void **state)
 	struct tp t;
 	/* "bad" holds what is no instruction; its neighbours are pinned with it. */
 	plan_open(&t,
-		  TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("n1", 1) ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") LEAF("n2", 1)
-		LEAF("d", 1) LEAF("e", 5) ANCHOR, "",
-		  ICF_MODE_SAFE);
+		  TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("n1", 1)
+			  ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") LEAF("n2", 1)
+				  LEAF("d", 1) LEAF("e", 5) ANCHOR,
+		  "", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "d", "a");
 	stays(&t, "n1", ICF_NEAR_OPAQUE);
@@ -372,7 +407,8 @@ static void test_pinned(void **state)
 	static const char *const fixed[] = { "n1", "bad", "n2" };
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(mapped(&t, fixed[i])->body, tp_sym(&t, fixed[i]));
-	assert_int_equal(mapped(&t, "c")->body, tp_sym(&t, "b")); /* before them the gap is closed up all the same */
+	assert_int_equal(mapped(&t, "c")->body,
+			 tp_sym(&t, "b")); /* before them the gap is closed up all the same */
 	assert_int_equal(mapped(&t, "e")->body, tp_sym(&t, "d"));
 	tp_close(&t);
 }
@@ -383,18 +419,25 @@ static void test_pinned_end(void **state)
 	struct tp t;
 	/* Pinned code at the section's end: the thunks go to the gap before it. */
 #define TAIL LEAF("n1", 9) ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad")
-	plan_open(&t, TEXT ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TAIL PTRS("a,b,c"), "", ICF_MODE_SAFE);
+	plan_open(&t, TEXT ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TAIL PTRS("a,b,c"), "",
+		  ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");
 	assert_int_equal(t.plan.n_thunks, 2);
 	assert_true(t.plan.map.thunks_end < tp_sym(&t, "n1"));
 	assert_int_equal(mapped(&t, "bad")->body, tp_sym(&t, "bad"));
 	tp_close(&t);
-	/* And where there is no gap, who needs a thunk stays; who needs none is folded all the same. */
-	plan_open(&t, ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT ".rept 50\n" "nop\n.byte 0x06\nret\n"
-			".endr\n" PTRS("a,b"),
+	/* And where there is no gap, who needs a thunk stays; who needs none is folded all the
+	 * same. */
+	plan_open(&t,
+		  ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT
+		  ".rept 50\n"
+		  "nop\n.byte 0x06\nret\n"
+		  ".endr\n" PTRS("a,b"),
 		  "--unique=.text.*", ICF_MODE_SAFE);
-	assert_int_equal(t.plan.map.section[t.plan.thunk_exec].old_end - t.plan.map.section[t.plan.thunk_exec].old, 150);
+	assert_int_equal(t.plan.map.section[t.plan.thunk_exec].old_end -
+				 t.plan.map.section[t.plan.thunk_exec].old,
+			 150);
 	stays(&t, "b", ICF_ADDRESS_OBSERVED);
 	folds(&t, "c", "a");
 	assert_int_equal(t.plan.n_thunks, 0);
@@ -406,11 +449,13 @@ static void test_partner(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* p2 stays, because it needs a thunk and none may be made; its split-off part jumps into it and so stays with it.  That of p3,
-	 * which is folded, goes too. */
-#define COLD(name, parent) ALIGN FN(name) "movl $99,%edi\naddl %edi,%edi\n{disp32} jmp " parent "+5\n" END(name)
-	static const char text[] = TEXT LEAF("p1", 1) LEAF("p2", 1) LEAF("p3", 1) COLD("p1.cold", "p1") COLD("p2.cold", "p2") COLD("p3.cold",
-		"p3") ANCHOR PTRS("p1,p2");
+	/* p2 stays, because it needs a thunk and none may be made; its split-off part jumps into it
+	 * and so stays with it.  That of p3, which is folded, goes too. */
+#define COLD(name, parent) \
+	ALIGN FN(name) "movl $99,%edi\naddl %edi,%edi\n{disp32} jmp " parent "+5\n" END(name)
+	static const char text[] =
+		TEXT LEAF("p1", 1) LEAF("p2", 1) LEAF("p3", 1) COLD("p1.cold", "p1")
+			COLD("p2.cold", "p2") COLD("p3.cold", "p3") ANCHOR PTRS("p1,p2");
 	tp_open(&t, text, "", ICF_MODE_SAFE);
 	t.opt.no_thunks = true;
 	tp_plan(&t);
@@ -427,15 +472,17 @@ static void test_partner(void **state)
 	tp_close(&t);
 }
 
-/* Sections follow each other down, but only those that stand side by side with code; .init comes with .text, a later segment stays. */
+/* Sections follow each other down, but only those that stand side by side with code; .init comes
+ * with .text, a later segment stays. */
 static void test_sections(void **state)
 {
 	(void)state;
 	struct tp t;
 	plan_open(&t,
-		  ".section .aaa,\"ax\"\n" LEAF("a", 1) LEAF("b", 1) ANCHOR ".section .fini,\"ax\"\n.p2align 2\n" FN("_fini") "nop\nret\n"
-		END("_fini") ".section .other,\"ax\"\n.p2align 4\n" LEAF("c", 1)
-		  LEAF("d", 6), "-z noseparate-code", ICF_MODE_SAFE);
+		  ".section .aaa,\"ax\"\n" LEAF("a", 1) LEAF("b", 1) ANCHOR
+		  ".section .fini,\"ax\"\n.p2align 2\n" FN("_fini") "nop\nret\n" END(
+			  "_fini") ".section .other,\"ax\"\n.p2align 4\n" LEAF("c", 1) LEAF("d", 6),
+		  "-z noseparate-code", ICF_MODE_SAFE);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");
 	assert_true(t.plan.map.section[0].new_start == t.plan.map.section[0].old);
@@ -453,7 +500,8 @@ static void test_sections(void **state)
 static void test_again(void **state)
 {
 	(void)state;
-	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("d", 2) LEAF("e", 1) ANCHOR PTRS("a,b,d");
+	static const char text[] = TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 2) LEAF("d", 2)
+		LEAF("e", 1) ANCHOR PTRS("a,b,d");
 	struct tp t, s;
 	plan_open(&t, text, "", ICF_MODE_SAFE);
 	tp_open(&s, text, "", ICF_MODE_SAFE);
@@ -472,12 +520,21 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lowest),	       cmocka_unit_test(test_none),	     cmocka_unit_test(test_keeper_hotness),
-		cmocka_unit_test(test_keeper_alignment), cmocka_unit_test(test_keeper_observed), cmocka_unit_test(test_thunks),
-		cmocka_unit_test(test_quiet),	       cmocka_unit_test(test_alignment),
-		cmocka_unit_test(test_observed_alignment),    cmocka_unit_test(test_group_alignment),
-		cmocka_unit_test(test_pinned),	       cmocka_unit_test(test_pinned_end),   cmocka_unit_test(test_partner),
-		cmocka_unit_test(test_sections),       cmocka_unit_test(test_again),
+		cmocka_unit_test(test_lowest),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_keeper_hotness),
+		cmocka_unit_test(test_keeper_alignment),
+		cmocka_unit_test(test_keeper_observed),
+		cmocka_unit_test(test_thunks),
+		cmocka_unit_test(test_quiet),
+		cmocka_unit_test(test_alignment),
+		cmocka_unit_test(test_observed_alignment),
+		cmocka_unit_test(test_group_alignment),
+		cmocka_unit_test(test_pinned),
+		cmocka_unit_test(test_pinned_end),
+		cmocka_unit_test(test_partner),
+		cmocka_unit_test(test_sections),
+		cmocka_unit_test(test_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* progress.c: the line that tells how far a long run is: on a terminal only, not too early, and taken away again. */
+/* progress.c: the line that tells how far a long run is: on a terminal only, not too early, and
+ * taken away again. */
 #include "icf/cli/progress.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -59,10 +60,12 @@ static void test_terminal(void **state)
 	icf_progress_step(&p, "symbols", 101.99);
 	assert_string_equal(seen(&t, text), "");
 	icf_progress_step(&p, "data references", 102);
-	assert_string_equal(seen(&t, text), "\ricfold: 3 steps in 2.0 s, the last: data references");
+	assert_string_equal(seen(&t, text),
+			    "\ricfold: 3 steps in 2.0 s, the last: data references");
 	/* A shorter line covers all of the longer one. */
 	icf_progress_step(&p, "units", 103.25);
-	assert_string_equal(seen(&t, text), "\ricfold: 4 steps in 3.2 s, the last: units          ");
+	assert_string_equal(seen(&t, text),
+			    "\ricfold: 4 steps in 3.2 s, the last: units          ");
 	icf_progress_end(&p);
 	assert_string_equal(seen(&t, text), "\r                                         \r");
 	/* Over. */

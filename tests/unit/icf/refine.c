@@ -1,4 +1,5 @@
-/* refine.c: the coarsest stable partition: against a naive one, with hashes that collide, and what it costs. */
+/* refine.c: the coarsest stable partition: against a naive one, with hashes that collide, and what
+ * it costs. */
 #include "tests/unit/make/err_check.h"
 #include "icf/fold/refine.h"
 #include <stdbool.h>
@@ -69,14 +70,16 @@ static void test_naive(void **state)
 	(void)state;
 	uint32_t seed = 1;
 	for (unsigned k = 0; k < 400; k++) {
-		uint32_t n = 1 + pick(&seed, 40), kinds = 1 + pick(&seed, 4), reach = 1 + pick(&seed, n + 2);
+		uint32_t n = 1 + pick(&seed, 40), kinds = 1 + pick(&seed, 4),
+			 reach = 1 + pick(&seed, n + 2);
 		struct graph x;
 		graph_open(&x, n, n * 4);
 		uint32_t *start = calloc(n + 1, sizeof *start), e = 0;
 		for (uint32_t i = 0; i < n; i++) {
 			start[i] = x.cls[i] = 100 + pick(&seed, kinds);
 			for (uint32_t j = 0; j < x.cls[i] - 99 && j < 3; j++)
-				x.edge[e++] = pick(&seed, 8) ? (i + n - pick(&seed, reach) % n) % n : n + pick(&seed, 2);
+				x.edge[e++] = pick(&seed, 8) ? (i + n - pick(&seed, reach) % n) % n
+							     : n + pick(&seed, 2);
 			x.first[i + 1] = e;
 		}
 		uint32_t *want = calloc(n + 1, sizeof *want);
@@ -114,7 +117,8 @@ static void test_chains(void **state)
 	graph_close(&x);
 }
 
-/* A ring of N and one of N + 1, all of one kind: one class; one of another kind in a third ring splits that one in N rounds. */
+/* A ring of N and one of N + 1, all of one kind: one class; one of another kind in a third ring
+ * splits that one in N rounds. */
 static void test_rings(void **state)
 {
 	(void)state;
@@ -134,7 +138,8 @@ static void test_rings(void **state)
 	graph_close(&x);
 }
 
-/* A node with an edge to each of a chain: its hash changes in every round, but only by one edge's term. */
+/* A node with an edge to each of a chain: its hash changes in every round, but only by one edge's
+ * term. */
 static void test_hub(void **state)
 {
 	(void)state;

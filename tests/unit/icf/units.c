@@ -1,4 +1,5 @@
-/* units.c: how code is cut into units, what refers to what, and what is glued together, extended or pinned. */
+/* units.c: how code is cut into units, what refers to what, and what is glued together, extended or
+ * pinned. */
 #include "tests/unit/make/prog.h"
 
 static const struct icf_ref *ref_at(const struct tp *t, const char *fn, uint64_t off)
@@ -15,7 +16,10 @@ static void test_plain(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT ALIGN FN("a") "nop\nret\n" END("a") ALIGN FN("b") "nop\nnop\nret\n" END("b") ANCHOR, "", ICF_MODE_SAFE);
+	tp_open(&t,
+		TEXT ALIGN FN("a") "nop\nret\n" END("a") ALIGN FN("b") "nop\nnop\nret\n" END("b")
+			ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(t.prog.unit.len, 4);
 	const struct icf_unit *a = tp_u(&t, "a"), *b = tp_u(&t, "b");
@@ -25,7 +29,8 @@ static void test_plain(void **state)
 	assert_int_equal(a->kind, ICF_UNIT_FUNC);
 	assert_int_equal(a->reason, ICF_OK);
 	assert_true(a->flags & ICF_UNIT_FUNC_SYMBOL);
-	assert_false(a->flags & (ICF_UNIT_OBSERVED | ICF_UNIT_FALLS | ICF_UNIT_GLUED | ICF_UNIT_PINNED | ICF_UNIT_ENDBR));
+	assert_false(a->flags & (ICF_UNIT_OBSERVED | ICF_UNIT_FALLS | ICF_UNIT_GLUED |
+				 ICF_UNIT_PINNED | ICF_UNIT_ENDBR));
 	assert_int_equal(icf_unit_at(&t.prog, a->end), ICF_NONE); /* padding */
 	assert_int_equal(icf_unit_at(&t.prog, 0), ICF_NONE);
 	assert_int_equal(icf_unit_at(&t.prog, UINT64_MAX), ICF_NONE);
@@ -39,7 +44,8 @@ static void test_no_relocs(void **state)
 	(void)state;
 	for (int pie = 0; pie < 2; pie++) {
 		struct tp t;
-		tp_open(&t, TEXT FN("a") "ret\n" END("a"), pie ? "-pie --no-dynamic-linker" : "", ICF_MODE_SAFE);
+		tp_open(&t, TEXT FN("a") "ret\n" END("a"), pie ? "-pie --no-dynamic-linker" : "",
+			ICF_MODE_SAFE);
 		assert_true(t.prog.inferred);
 		/* Where addresses are fixed, any number may be one. */
 		assert_int_equal(t.prog.loose != NULL, !pie);
@@ -53,8 +59,10 @@ static void test_aliases(void **state)
 	struct tp t;
 	/* Two names of different sizes, and one that overlaps its neighbour's end. */
 	tp_open(&t,
-		TEXT ALIGN FN("a") FN("a2") "nop\nnop\n.size a2,.-a2\nret\n" END("a") ALIGN FN("b") "nop\n" FN("c") "nop\nret\n" END("b") "nop\nret\n"
-		END("c") ANCHOR, "", ICF_MODE_SAFE);
+		TEXT ALIGN FN("a") FN("a2") "nop\nnop\n.size a2,.-a2\nret\n" END("a")
+			ALIGN FN("b") "nop\n" FN("c") "nop\nret\n" END("b") "nop\nret\n" END("c")
+				ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	const struct icf_unit *a = tp_u(&t, "a"), *b = tp_u(&t, "b");
 	assert_int_equal(a->end - a->start, 3);
@@ -71,9 +79,13 @@ static void test_zero_size(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Without a size: up to the next bound, less the padding.  Without a type either: nobody knows that it is a function. */
-	tp_open(&t, TEXT ALIGN FN("a") "nop\nret\n" ALIGN "b:\nmovl $1,%eax\nret\n" ALIGN FN("c") "ret\n" END("c") ANCHOR "d: ret\n.p2align 5\n", "",
-		ICF_MODE_SAFE);
+	/* Without a size: up to the next bound, less the padding.  Without a type either: nobody
+	 * knows that it is a function. */
+	tp_open(&t,
+		TEXT ALIGN FN("a") "nop\nret\n" ALIGN
+				   "b:\nmovl $1,%eax\nret\n" ALIGN FN("c") "ret\n" END("c") ANCHOR
+		"d: ret\n.p2align 5\n",
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	const struct icf_unit *a = tp_u(&t, "a"), *b = tp_u(&t, "b"), *d = tp_u(&t, "d");
 	assert_int_equal(a->end - a->start, 2);
@@ -97,8 +109,11 @@ static void test_fde_bounds(void **state)
 	struct tp t;
 	/* An FDE alone makes a unit, and one over two symbols makes them one. */
 	tp_open(&t,
-		TEXT ALIGN FN("a") "ret\n" END("a") ALIGN ".cfi_startproc\nmovl $3,%eax\nret\n.cfi_endproc\n" ALIGN FN("b") ".cfi_startproc\nnop\nret\n"
-		END("b") FN("c") "nop\nret\n" END("c") ".cfi_endproc\n" ANCHOR, "", ICF_MODE_SAFE);
+		TEXT ALIGN FN("a") "ret\n" END("a") ALIGN
+		".cfi_startproc\nmovl $3,%eax\nret\n.cfi_endproc\n" ALIGN FN(
+			"b") ".cfi_startproc\nnop\nret\n" END("b")
+			FN("c") "nop\nret\n" END("c") ".cfi_endproc\n" ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	uint32_t i = icf_unit_at(&t.prog, tp_sym(&t, "a") + 16);
 	assert_int_not_equal(i, ICF_NONE);
@@ -119,12 +134,18 @@ static void test_opaque(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Code without any name between two functions; data with a name; bytes that are no instruction inside a function. */
+	/* Code without any name between two functions; data with a name; bytes that are no
+	 * instruction inside a function. */
 	tp_open(&t,
-		TEXT ALIGN FN("before") "ret\n" END("before") ALIGN "xorl %eax,%eax\ncall far_away\nret\n" ALIGN FN("after") "ret\n" END("after")
-		ALIGN FN("free1") "ret\n" END("free1") ALIGN ".type obj,@object\nobj: .quad 0x1122334455667788\n.size obj,8\n" ALIGN FN("free2") "ret\n"
-		END("free2") ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") ALIGN FN("free3") "ret\n" END("free3") ALIGN FN("free4") "ret\n"
-		END("free4") ALIGN FN("far_away") "movl $7,%eax\nret\n" END("far_away") ANCHOR, "", ICF_MODE_SAFE);
+		TEXT ALIGN FN("before") "ret\n" END("before") ALIGN
+		"xorl %eax,%eax\ncall far_away\nret\n" ALIGN FN("after") "ret\n" END("after")
+			ALIGN FN("free1") "ret\n" END("free1") ALIGN
+		".type obj,@object\nobj: .quad 0x1122334455667788\n.size obj,8\n" ALIGN FN(
+			"free2") "ret\n" END("free2")
+			ALIGN FN("bad") "nop\n.byte 0x06\nret\n" END("bad") ALIGN FN(
+				"free3") "ret\n" END("free3") ALIGN FN("free4") "ret\n" END("free4")
+				ALIGN FN("far_away") "movl $7,%eax\nret\n" END("far_away") ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	uint32_t gap = icf_unit_at(&t.prog, tp_sym(&t, "before") + 16);
 	assert_int_not_equal(gap, ICF_NONE);
@@ -134,7 +155,8 @@ static void test_opaque(void **state)
 	assert_int_equal(tp_u(&t, "bad")->reason, ICF_NOT_UNDERSTOOD);
 	assert_int_equal(tp_u(&t, "bad")->n_ref, 0);
 	/* They stay, and so does what they could reach: what they call, and their neighbours. */
-	static const char *const pinned[] = { "before", "after", "free1", "obj", "free2", "bad", "free3", "far_away" };
+	static const char *const pinned[] = { "before", "after", "free1", "obj",
+					      "free2",  "bad",   "free3", "far_away" };
 	for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
 		assert_true(tp_u(&t, pinned[i])->flags & ICF_UNIT_PINNED);
 	assert_int_equal(tp_u(&t, "far_away")->reason, ICF_NEAR_OPAQUE);
@@ -148,14 +170,19 @@ static void test_opaque_reach(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* A table of distances from its own start, one of distances from each word, and who computes an opaque thing's address. */
+	/* A table of distances from its own start, one of distances from each word, and who
+	 * computes an opaque thing's address. */
 	tp_open(&t,
-		TEXT ALIGN FN("t1") "movl $1,%eax\nret\n" END("t1") ALIGN FN("t2") "movl $2,%eax\nret\n" END("t2")
-		ALIGN FN("t3") "movl $3,%eax\nret\n" END("t3")
-		ALIGN FN("n1") "ret\n" END("n1") ALIGN ".type obj,@object\nobj: .long t1-obj\n.long t2-obj\n.long t3-.\n.size obj,.-obj\n"
-		ALIGN FN("n2") "ret\n"
-		END("n2") ALIGN FN("user") "leaq obj(%rip),%rax\nret\n" END("user") ALIGN FN("reader") "movl obj(%rip),%eax\nret\n" END("reader")
-		ALIGN FN("other") "movl $8,%eax\nret\n" END("other") ANCHOR, "", ICF_MODE_SAFE);
+		TEXT ALIGN FN("t1") "movl $1,%eax\nret\n" END("t1")
+			ALIGN FN("t2") "movl $2,%eax\nret\n" END("t2")
+				ALIGN FN("t3") "movl $3,%eax\nret\n" END("t3")
+					ALIGN FN("n1") "ret\n" END("n1") ALIGN
+		".type obj,@object\nobj: .long t1-obj\n.long t2-obj\n.long t3-.\n.size obj,.-obj\n" ALIGN
+			FN("n2") "ret\n" END("n2")
+				ALIGN FN("user") "leaq obj(%rip),%rax\nret\n" END("user") ALIGN FN(
+					"reader") "movl obj(%rip),%eax\nret\n" END("reader")
+					ALIGN FN("other") "movl $8,%eax\nret\n" END("other") ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	static const char *const pinned[] = { "t1", "t2", "t3", "n1", "obj", "n2", "user" };
 	for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
@@ -170,13 +197,14 @@ static void test_sections(void **state)
 	(void)state;
 	struct tp t;
 	tp_open(&t,
-		".section .init,\"ax\"\nnop\nret\n.section .plt,\"ax\"\nnop\nnop\n" FN("in_plt") "ret\n" END("in_plt")
-		".section .text.hot,\"ax\"\n" FN("hot") "ret\n" END("hot")
-		".section .text.unlikely,\"ax\"\n" FN("cold") "ret\n" END("cold") ".section .text.startup,\"ax\"\n" FN("start") "ret\n" END("start")
-		".section named,\"ax\"\n" FN("in_named") "ret\n" END("in_named") TEXT ANCHOR, "--unique=.text.*", ICF_MODE_SAFE);
+		".section .init,\"ax\"\nnop\nret\n.section .plt,\"ax\"\nnop\nnop\n" FN("in_plt") "ret\n" END("in_plt") ".section .text.hot,\"ax\"\n" FN("hot") "ret\n" END("hot") ".section .text.unlikely,\"ax\"\n" FN(
+			"cold") "ret\n" END("cold") ".section .text.startup,\"ax\"\n" FN("start") "ret\n" END("start") ".section named,\"ax\"\n" FN("in_named") "ret\n" END("in_named")
+			TEXT ANCHOR,
+		"--unique=.text.*", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(tp_u(&t, "in_plt")->kind, ICF_UNIT_RIGID);
-	assert_int_equal(tp_u(&t, "in_plt")->end - tp_u(&t, "in_plt")->start, 3); /* all of the section */
+	assert_int_equal(tp_u(&t, "in_plt")->end - tp_u(&t, "in_plt")->start,
+			 3); /* all of the section */
 	assert_int_equal(tp_u(&t, "in_plt")->reason, ICF_NOT_A_FUNCTION);
 	assert_int_equal(tp_u(&t, "in_named")->reason, ICF_NAMED_SECTION);
 	assert_int_equal(tp_u(&t, "hot")->hotness, 0);
@@ -194,10 +222,13 @@ static void test_falls(void **state)
 	struct tp t;
 	/* Control runs from one into two and, over the padding, into three. */
 	tp_open(&t,
-		TEXT ALIGN FN("zero") "ret\n" END("zero") ALIGN FN("one") "movl $1,%eax\n" END("one")
-		FN("two") "testl %eax,%eax\njne 1f\nret\n1: incl %eax\n" END("two")
-		ALIGN FN("three") "ret\n" END("three") ALIGN FN("four") "jmp *%rax\n" END("four") ALIGN FN("five") "ud2\n" END("five") ANCHOR, "",
-		ICF_MODE_SAFE);
+		TEXT ALIGN FN("zero") "ret\n" END("zero")
+			ALIGN FN("one") "movl $1,%eax\n" END("one")
+				FN("two") "testl %eax,%eax\njne 1f\nret\n1: incl %eax\n" END("two")
+					ALIGN FN("three") "ret\n" END("three")
+						ALIGN FN("four") "jmp *%rax\n" END("four")
+							ALIGN FN("five") "ud2\n" END("five") ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	uint32_t i = tp_unit(&t, "one");
 	assert_int_equal(tp_unit(&t, "two"), i);
@@ -218,12 +249,15 @@ static void test_short_branch(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* A one-byte branch over a neighbour holds all three together; a four-byte one holds nothing. */
+	/* A one-byte branch over a neighbour holds all three together; a four-byte one holds
+	 * nothing. */
 	tp_open(&t,
-		TEXT ALIGN FN("a") "testl %eax,%eax\n.byte 0x74\n.byte c-(.+1)\nret\n" END("a") ALIGN FN("b") "ret\n" END("b") ALIGN FN("c") "ret\n" END("c")
-		ALIGN FN("d") "{disp32} jmp e\n" END("d") ALIGN FN("e") "ret\n" END("e") ALIGN FN("f") "ret\n" END("f")
-		ALIGN FN("g") ".byte 0xeb\n.byte f-(.+1)\n" END("g")
-		ANCHOR, "", ICF_MODE_SAFE);
+		TEXT ALIGN FN("a") "testl %eax,%eax\n.byte 0x74\n.byte c-(.+1)\nret\n" END("a")
+			ALIGN FN("b") "ret\n" END("b") ALIGN FN("c") "ret\n" END("c") ALIGN FN(
+				"d") "{disp32} jmp e\n" END("d") ALIGN FN("e") "ret\n" END("e")
+				ALIGN FN("f") "ret\n" END("f")
+					ALIGN FN("g") ".byte 0xeb\n.byte f-(.+1)\n" END("g") ANCHOR,
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(tp_unit(&t, "a"), tp_unit(&t, "c"));
 	assert_int_equal(tp_unit(&t, "a"), tp_unit(&t, "b"));
@@ -238,10 +272,14 @@ static void test_extend(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* No-ops before a function that something refers to begin the function's unit; those at a section's end belong to the last one. */
+	/* No-ops before a function that something refers to begin the function's unit; those at a
+	 * section's end belong to the last one. */
 	tp_open(&t,
-		TEXT ALIGN FN("user") "leaq f-2(%rip),%rax\nleaq anchor_target+9(%rip),%rdx\nret\n" END("user") ALIGN ".nops 16,1\n" FN("f") "nop\nret\n"
-		END("f") ANCHOR ".nops 16,1\n", "", ICF_MODE_SAFE);
+		TEXT ALIGN
+			FN("user") "leaq f-2(%rip),%rax\nleaq anchor_target+9(%rip),%rdx\nret\n" END(
+				"user") ALIGN ".nops 16,1\n" FN("f") "nop\nret\n" END("f") ANCHOR
+		".nops 16,1\n",
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	const struct icf_unit *f = tp_u(&t, "f"), *last = tp_u(&t, "anchor_target");
 	assert_int_equal(f->start, tp_sym(&t, "f") - 2);
@@ -258,22 +296,27 @@ static void test_code_refs(void **state)
 	(void)state;
 	struct tp t;
 	tp_open(&t,
-		TEXT ALIGN FN("f") "1: call g\n"		/* 1 */
-		"leaq g(%rip),%rax\n"				/* 5 + 3 */
-		"movl $g,%eax\n"				/* 12 + 1 */
-		"movq $g,%rax\n"				/* 17 + 3, sign-extended */
-		"movabsq $g,%rax\n"				/* 24 + 2 */
-		"movl word(%rip),%eax\n"			/* 34 + 2 */
-		"jmp *table(,%rax,8)\n"				/* 40 + 3: into data */
-		"jne 1b\n"					/* inside: no reference */
-		"leaq f(%rip),%rax\n"				/* its own entry, by address */
-		"addl $4096,%eax\n"				/* a number */
-		"{disp32} jmp g+1\n" END("f")
-		ALIGN FN("g") "nop\nnop\nret\n" END("g") ALIGN FN("h") "endbr64\nmovl 1f(%rip),%eax\nret\n1: .long 0xc3\n" END("h")
-		".data\nword: .long 1\ntable: .quad 0\n", "-no-pie", ICF_MODE_SAFE);
+		TEXT ALIGN FN(
+			"f") "1: call g\n"            /* 1 */
+			     "leaq g(%rip),%rax\n"    /* 5 + 3 */
+			     "movl $g,%eax\n"         /* 12 + 1 */
+			     "movq $g,%rax\n"         /* 17 + 3, sign-extended */
+			     "movabsq $g,%rax\n"      /* 24 + 2 */
+			     "movl word(%rip),%eax\n" /* 34 + 2 */
+			     "jmp *table(,%rax,8)\n"  /* 40 + 3: into data */
+			     "jne 1b\n"               /* inside: no reference */
+			     "leaq f(%rip),%rax\n"    /* its own entry, by address */
+			     "addl $4096,%eax\n"      /* a number */
+			     "{disp32} jmp g+1\n" END("f") ALIGN FN("g") "nop\nnop\nret\n" END(
+				     "g") ALIGN
+				     FN("h") "endbr64\nmovl 1f(%rip),%eax\nret\n1: .long 0xc3\n" END(
+					     "h") ".data\nword: .long 1\ntable: .quad 0\n",
+		"-no-pie", ICF_MODE_SAFE);
 	tp_sound(&t);
 	uint64_t g = tp_sym(&t, "g");
-	static const struct { unsigned off, kind, size, flags; } want[] = {
+	static const struct {
+		unsigned off, kind, size, flags;
+	} want[] = {
 		{ 1, ICF_REF_BRANCH, 4, ICF_REF_CALL },
 		{ 8, ICF_REF_PCREL, 4, ICF_REF_LEA },
 		{ 13, ICF_REF_ABS, 4, ICF_REF_LEA },
@@ -312,19 +355,22 @@ static void test_code_refs(void **state)
 	tp_close(&t);
 }
 
-/* A relocation that no field of an instruction explains: these bytes are not what they look like. */
+/* A relocation that no field of an instruction explains: these bytes are not what they look
+ * like. */
 static void test_odd_reloc(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT ALIGN FN("odd") "nop\nnop\nnop\nnop\nret\n.reloc odd,R_X86_64_32,anchor\n" END("odd") ALIGN FN("n") "ret\n" END("n")
-			ANCHOR, "-no-pie",
-		ICF_MODE_SAFE);
+	tp_open(&t,
+		TEXT ALIGN FN("odd") "nop\nnop\nnop\nnop\nret\n.reloc odd,R_X86_64_32,anchor\n" END(
+			"odd") ALIGN FN("n") "ret\n" END("n") ANCHOR,
+		"-no-pie", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(tp_u(&t, "odd")->kind, ICF_UNIT_OPAQUE);
 	tp_close(&t);
-	tp_refused(TEXT ALIGN FN("f") "movabsq $g@GOTOFF,%rax\nret\n" END("f") ALIGN FN("g") "ret\n" END("g"), "",
-		"R_X86_64_GOTOFF64 in code is not supported");
+	tp_refused(TEXT ALIGN FN("f") "movabsq $g@GOTOFF,%rax\nret\n" END("f")
+			   ALIGN FN("g") "ret\n" END("g"),
+		   "", "R_X86_64_GOTOFF64 in code is not supported");
 }
 
 static void test_reasons(void **state)
@@ -332,8 +378,9 @@ static void test_reasons(void **state)
 	(void)state;
 	struct tp t;
 	tp_open(&t,
-		TEXT ALIGN FN("_start") "ret\n" END("_start") ALIGN FN("f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nret\n" END("g") ANCHOR
-		".data\n.quad f+1\n", "-no-pie -e _start", ICF_MODE_SAFE);
+		TEXT ALIGN FN("_start") "ret\n" END("_start") ALIGN FN("f") "nop\nret\n" END("f")
+			ALIGN FN("g") "nop\nret\n" END("g") ANCHOR ".data\n.quad f+1\n",
+		"-no-pie -e _start", ICF_MODE_SAFE);
 	assert_int_equal(tp_u(&t, "_start")->reason, ICF_ENTRY_POINT);
 	assert_int_equal(tp_u(&t, "f")->reason, ICF_INNER_ENTRY);
 	assert_int_equal(tp_u(&t, "g")->reason, ICF_OK);
@@ -354,9 +401,11 @@ static void test_reasons(void **state)
 static void test_data_refs(void **state)
 {
 	(void)state;
-	static const char text[] = TEXT ALIGN FN("f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nnop\nret\n" END("g")
-		ALIGN FN("v") "movl $1,%eax\nret\n" END("v")
-		ALIGN FN("i") "movl $2,%eax\nret\n" END("i") ALIGN FN("d") "movl $4,%eax\nret\n" END("d") ANCHOR
+	static const char text[] =
+		TEXT ALIGN FN("f") "nop\nret\n" END("f") ALIGN FN("g") "nop\nnop\nret\n" END("g")
+			ALIGN FN("v") "movl $1,%eax\nret\n" END("v")
+				ALIGN FN("i") "movl $2,%eax\nret\n" END("i")
+					ALIGN FN("d") "movl $4,%eax\nret\n" END("d") ANCHOR
 		".section .data.rel.ro,\"aw\"\n.type _ZTV1A,@object\n_ZTV1A: .quad 0,0,v\n.size _ZTV1A,24\n"
 		".section .init_array,\"aw\",@init_array\n.quad i\n"
 		".data\nptr: .quad f\nnum: .quad 0x401000\nmid: .quad g+1\nodata: .quad ptr\ndist: .long d-.\n";
@@ -375,7 +424,8 @@ static void test_data_refs(void **state)
 		assert_null(tp_data(&t, "odata", 0)); /* an address, but not of code */
 		assert_int_equal(tp_data(&t, "mid", 0)->target, tp_sym(&t, "g") + 1);
 		assert_true(tp_data(&t, "_ZTV1A", 16)->quiet);
-		assert_int_equal(tp_data(&t, "dist", 0)->pcrel, 2); /* a function's symbol explains the distance */
+		assert_int_equal(tp_data(&t, "dist", 0)->pcrel,
+				 2); /* a function's symbol explains the distance */
 		assert_true(tp_u(&t, "f")->flags & ICF_UNIT_OBSERVED);
 		assert_true(tp_u(&t, "g")->flags & ICF_UNIT_INNER);
 		assert_int_equal(tp_u(&t, "g")->reason, ICF_INNER_ENTRY);
@@ -392,12 +442,16 @@ static void test_data_refs(void **state)
 	tp_close(&t);
 }
 
-/* A switch in position-independent code over the table TAB, and its N cases (labels .LNAME1 ...). */
-#define SWITCH(name, tab)                                                                                                       \
-	ALIGN FN(name) "cmpl $3,%edi\nja .L" name "0\nmovl %edi,%edi\nleaq " tab "(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\naddq %rdx,%rax\njmp *%rax\n" \
-		".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name "3: movl $33,%eax\nret\n.L" name \
-			"0: xorl %eax,%eax\nret\n" END(name)
-#define LEADS(tab, name) tab ": .long .L" name "1-" tab ",.L" name "2-" tab ",.L" name "3-" tab ",.L" name "1-" tab "\n"
+/* A switch in position-independent code over the table TAB, and its N cases (labels .LNAME1
+ * ...). */
+#define SWITCH(name, tab)                                                                          \
+	ALIGN FN(name) "cmpl $3,%edi\nja .L" name "0\nmovl %edi,%edi\nleaq " tab                   \
+		       "(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\naddq %rdx,%rax\njmp *%rax\n"       \
+		       ".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name \
+		       "3: movl $33,%eax\nret\n.L" name "0: xorl %eax,%eax\nret\n" END(name)
+#define LEADS(tab, name)                                                                           \
+	tab ": .long .L" name "1-" tab ",.L" name "2-" tab ",.L" name "3-" tab ",.L" name "1-" tab \
+	    "\n"
 #define RODATA ".section .rodata,\"a\"\n.p2align 2\n"
 
 /* The table whose base is the symbol, or NULL. */
@@ -414,7 +468,10 @@ static void test_pic_tables(void **state)
 	(void)state;
 	struct tp t;
 	/* Two tables without a gap between them: where one ends only the other's start tells. */
-	tp_open(&t, TEXT SWITCH("f", "ftab") SWITCH("g", "gtab") ANCHOR RODATA LEADS("ftab", "f") LEADS("gtab", "g"), "", ICF_MODE_SAFE);
+	tp_open(&t,
+		TEXT SWITCH("f", "ftab") SWITCH("g", "gtab") ANCHOR RODATA LEADS("ftab", "f")
+			LEADS("gtab", "g"),
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(t.prog.table.len, 2);
 	static const char *const fn[] = { "f", "g" }, *const tab[] = { "ftab", "gtab" };
@@ -449,7 +506,8 @@ static void test_shared_table(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT SWITCH("f", "ftab") SWITCH("g", "ftab") ANCHOR RODATA LEADS("ftab", "f"), "", ICF_MODE_SAFE);
+	tp_open(&t, TEXT SWITCH("f", "ftab") SWITCH("g", "ftab") ANCHOR RODATA LEADS("ftab", "f"),
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	const struct icf_table *tb = table_at(&t, "ftab");
 	assert_non_null(tb);
@@ -458,7 +516,8 @@ static void test_shared_table(void **state)
 	for (int k = 0; k < 2; k++)
 		assert_int_equal(icf_unit_refs(&t.prog, tp_u(&t, k ? "g" : "f"))->table, ICF_NONE);
 	assert_int_equal(t.prog.dataref.data[tb->entry].unit, tp_unit(&t, "f"));
-	assert_int_equal(tp_u(&t, "f")->reason, ICF_INNER_ENTRY); /* a case is entered from another function */
+	assert_int_equal(tp_u(&t, "f")->reason,
+			 ICF_INNER_ENTRY); /* a case is entered from another function */
 	tp_close(&t);
 }
 
@@ -467,8 +526,10 @@ static void test_table_to_end(void **state)
 	(void)state;
 	struct tp t;
 	/* A case that cannot happen leads to the function's end, where the next function begins. */
-	tp_open(&t, TEXT SWITCH("f", "ftab") ".Lend:\n" FN("next") "movl $5,%eax\nret\n" END("next") ANCHOR RODATA
-		"ftab: .long .Lf1-ftab,.Lend-ftab,.Lf2-ftab\n", "", ICF_MODE_SAFE);
+	tp_open(&t,
+		TEXT SWITCH("f", "ftab") ".Lend:\n" FN("next") "movl $5,%eax\nret\n" END("next")
+			ANCHOR RODATA "ftab: .long .Lf1-ftab,.Lend-ftab,.Lf2-ftab\n",
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	const struct icf_table *tb = table_at(&t, "ftab");
 	assert_non_null(tb);
@@ -480,9 +541,10 @@ static void test_table_to_end(void **state)
 	tp_close(&t);
 }
 
-#define ABS_SWITCH(name, tab)                                                                                                   \
-	ALIGN FN(name) "cmpl $2,%edi\nja .L" name "0\nmovl %edi,%edi\njmp *" tab "(,%rdi,8)\n"                              \
-		".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name "0: xorl %eax,%eax\nret\n" END(name)
+#define ABS_SWITCH(name, tab)                                                                      \
+	ALIGN FN(name) "cmpl $2,%edi\nja .L" name "0\nmovl %edi,%edi\njmp *" tab "(,%rdi,8)\n"     \
+		       ".L" name "1: movl $11,%eax\nret\n.L" name "2: movl $22,%eax\nret\n.L" name \
+		       "0: xorl %eax,%eax\nret\n" END(name)
 
 static void test_abs_tables(void **state)
 {
@@ -490,7 +552,8 @@ static void test_abs_tables(void **state)
 	struct tp t;
 	/* In data that may change the words are pointers, no table. */
 	tp_open(&t,
-		TEXT ABS_SWITCH("f", "ftab") ABS_SWITCH("g", "gtab") ABS_SWITCH("h", "htab") ABS_SWITCH("k", "fns") ANCHOR
+		TEXT ABS_SWITCH("f", "ftab") ABS_SWITCH("g", "gtab") ABS_SWITCH("h", "htab")
+			ABS_SWITCH("k", "fns") ANCHOR
 		".section .rodata,\"a\"\n.p2align 3\nftab: .quad .Lf1,.Lf2,.Lf1\ngtab: .quad .Lg2,.Lg1,.Lg2\nfns: .quad f,g,h\n"
 		".data\nhtab: .quad .Lh1,.Lh2,.Lh1\n",
 		"-no-pie", ICF_MODE_SAFE);
@@ -518,7 +581,8 @@ static void test_bad_tables(void **state)
 	(void)state;
 	struct tp t;
 	/* A run of distances that does not lead to instructions is no table. */
-	tp_open(&t, TEXT SWITCH("f", "ftab") ANCHOR RODATA "ftab: .long .Lf1-ftab,.Lf2+2-ftab\n", "", ICF_MODE_SAFE);
+	tp_open(&t, TEXT SWITCH("f", "ftab") ANCHOR RODATA "ftab: .long .Lf1-ftab,.Lf2+2-ftab\n",
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_true(tp_u(&t, "f")->flags & ICF_UNIT_PINNED);
 	for (size_t i = 0; i < t.prog.dataref.len; i++)
@@ -526,14 +590,19 @@ static void test_bad_tables(void **state)
 	tp_close(&t);
 }
 
-/* Distances from their own places, behind a name that code uses: no table, whatever they would lead to counted from there. */
+/* Distances from their own places, behind a name that code uses: no table, whatever they would lead
+ * to counted from there. */
 static void test_own_distances(void **state)
 {
 	(void)state;
 	struct tp t;
-	tp_open(&t, TEXT FN("f") "lea list(%rip),%rdx\nmovslq (%rdx),%rax\nadd %rdx,%rax\nret\n" END("f")
-		ALIGN ".Lg:\n" FN("g") "movl $3,%eax\nret\n" END("g") ".Lh:\n" FN("h") "movl $4,%eax\nret\n" END("h") ANCHOR
-		RODATA "list: .long .Lg-.,.Lh-.\n", "", ICF_MODE_SAFE);
+	tp_open(&t,
+		TEXT FN("f") "lea list(%rip),%rdx\nmovslq (%rdx),%rax\nadd %rdx,%rax\nret\n" END(
+			"f") ALIGN
+		".Lg:\n" FN("g") "movl $3,%eax\nret\n" END("g") ".Lh:\n" FN(
+			"h") "movl $4,%eax\nret\n" END("h") ANCHOR RODATA
+		"list: .long .Lg-.,.Lh-.\n",
+		"", ICF_MODE_SAFE);
 	tp_sound(&t);
 	assert_int_equal(t.prog.table.len, 0);
 	for (size_t i = 0; i < t.prog.dataref.len; i++)
@@ -548,15 +617,19 @@ static void test_vague_tables(void **state)
 	(void)state;
 	static const char *const rodata[] = {
 		RODATA "ftab: .long .Lf1-ftab,.Lg-ftab\n", /* leads out of its function */
-		RODATA "ftab: .long .Lf1-ftab\n.long 0\n.long .Lg-.\n", /* does not belong to the table */
-		RODATA "ftab: .long 0\nlist: .long .Lf2-list\n.long .Lg-list\n", /* counted from a place that nobody names */
+		RODATA
+		"ftab: .long .Lf1-ftab\n.long 0\n.long .Lg-.\n", /* does not belong to the table */
+		RODATA
+		"ftab: .long 0\nlist: .long .Lf2-list\n.long .Lg-list\n", /* counted from a place
+									     that nobody names */
 	};
 	for (size_t i = 0; i < sizeof rodata / sizeof *rodata; i++) {
 		struct tp t;
 		char text[3000];
 		snprintf(text, sizeof text, "%s%s",
-			 TEXT SWITCH("f", "ftab") ALIGN FN("g") "nop\n.Lg: movl $3,%eax\nret\n" END("g") ALIGN
-				 FN("between") ".skip 64,0x90\nret\n" END("between") ALIGN FN("other") "movl $8,%eax\nret\n" END("other") ANCHOR,
+			 TEXT SWITCH("f", "ftab") ALIGN FN("g") "nop\n.Lg: movl $3,%eax\nret\n" END(
+				 "g") ALIGN FN("between") ".skip 64,0x90\nret\n" END("between")
+				 ALIGN FN("other") "movl $8,%eax\nret\n" END("other") ANCHOR,
 			 rodata[i]);
 		tp_open(&t, text, "", ICF_MODE_SAFE);
 		tp_sound(&t);
@@ -573,13 +646,16 @@ static void test_vague_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),	    cmocka_unit_test(test_no_relocs),	 cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_zero_size),   cmocka_unit_test(test_fde_bounds),	 cmocka_unit_test(test_opaque),
-		cmocka_unit_test(test_opaque_reach), cmocka_unit_test(test_sections),	 cmocka_unit_test(test_falls),
-		cmocka_unit_test(test_short_branch), cmocka_unit_test(test_extend),	 cmocka_unit_test(test_code_refs),
-		cmocka_unit_test(test_odd_reloc),   cmocka_unit_test(test_reasons),	 cmocka_unit_test(test_data_refs),
-		cmocka_unit_test(test_pic_tables),  cmocka_unit_test(test_shared_table), cmocka_unit_test(test_table_to_end),
-		cmocka_unit_test(test_abs_tables),  cmocka_unit_test(test_bad_tables),
+		cmocka_unit_test(test_plain),        cmocka_unit_test(test_no_relocs),
+		cmocka_unit_test(test_aliases),      cmocka_unit_test(test_zero_size),
+		cmocka_unit_test(test_fde_bounds),   cmocka_unit_test(test_opaque),
+		cmocka_unit_test(test_opaque_reach), cmocka_unit_test(test_sections),
+		cmocka_unit_test(test_falls),        cmocka_unit_test(test_short_branch),
+		cmocka_unit_test(test_extend),       cmocka_unit_test(test_code_refs),
+		cmocka_unit_test(test_odd_reloc),    cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_data_refs),    cmocka_unit_test(test_pic_tables),
+		cmocka_unit_test(test_shared_table), cmocka_unit_test(test_table_to_end),
+		cmocka_unit_test(test_abs_tables),   cmocka_unit_test(test_bad_tables),
 		cmocka_unit_test(test_vague_tables), cmocka_unit_test(test_own_distances),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* The verifier as a function: equal and different files, trouble, the report, and that no output, however broken, does more
- * than differ.  What it finds in good and in mutated programs of every kind is the business of suites/tool/mutants.sh. */
+/* The verifier as a function: equal and different files, trouble, the report, and that no output,
+ * however broken, does more than differ.  What it finds in good and in mutated programs of every
+ * kind is the business of suites/tool/mutants.sh. */
 #include "tests/unit/make/err_check.h"
 #include "icf/pipeline.h"
 #include "icf/verify/verify.h"
@@ -103,16 +104,19 @@ static void test_equal(void **state)
 	(void)state;
 	struct icf_verify_result r = verify("in", "out", 1);
 	for (size_t i = 0; i < r.diff.len; i++)
-		print_message("%s: %s\n", icf_verify_check_name(r.diff.data[i].check), r.diff.data[i].text);
+		print_message("%s: %s\n", icf_verify_check_name(r.diff.data[i].check),
+			      r.diff.data[i].text);
 	assert_true(r.equal);
 	assert_true(r.from_note);
 	assert_true(r.n_folded >= 2);
 	assert_true(r.n_thunks >= 1);
 	static const enum icf_verify_check must[] = {
-		ICF_VC_CLAIM,	  ICF_VC_CODE,	 ICF_VC_BRANCH,	 ICF_VC_FOLD,	  ICF_VC_THUNK, ICF_VC_OBSERVED,
-		ICF_VC_TABLE,	  ICF_VC_WORD,	 ICF_VC_DATA,	 ICF_VC_DYNRELOC, ICF_VC_FRAME, ICF_VC_FRAME_ROW,
-		ICF_VC_FRAME_HDR, ICF_VC_SYMBOL, ICF_VC_SECTION, ICF_VC_SEGMENT,  ICF_VC_FILE,	ICF_VC_DIE,
-		ICF_VC_DIE_RANGE, ICF_VC_LINE,	 ICF_VC_CALL,	 ICF_VC_RESOLVE,  ICF_VC_SYMBOLIZE
+		ICF_VC_CLAIM,     ICF_VC_CODE,     ICF_VC_BRANCH,    ICF_VC_FOLD,
+		ICF_VC_THUNK,     ICF_VC_OBSERVED, ICF_VC_TABLE,     ICF_VC_WORD,
+		ICF_VC_DATA,      ICF_VC_DYNRELOC, ICF_VC_FRAME,     ICF_VC_FRAME_ROW,
+		ICF_VC_FRAME_HDR, ICF_VC_SYMBOL,   ICF_VC_SECTION,   ICF_VC_SEGMENT,
+		ICF_VC_FILE,      ICF_VC_DIE,      ICF_VC_DIE_RANGE, ICF_VC_LINE,
+		ICF_VC_CALL,      ICF_VC_RESOLVE,  ICF_VC_SYMBOLIZE
 	};
 	for (size_t i = 0; i < sizeof must / sizeof *must; i++)
 		if (!r.checked[must[i]])
@@ -131,7 +135,8 @@ static void test_symbols(void **state)
 	/* objcopy writes the file anew; what counts is that the code was found. */
 	assert_false(r.from_note);
 	assert_true(r.n_folded >= 2);
-	assert_int_equal(r.wrong[ICF_VC_CODE] + r.wrong[ICF_VC_FOLD] + r.wrong[ICF_VC_BRANCH] + r.wrong[ICF_VC_CLAIM],
+	assert_int_equal(r.wrong[ICF_VC_CODE] + r.wrong[ICF_VC_FOLD] + r.wrong[ICF_VC_BRANCH] +
+				 r.wrong[ICF_VC_CLAIM],
 			 0);
 	icf_verify_result_deinit(&r);
 }
@@ -213,7 +218,8 @@ static void test_report(void **state)
 	icf_verify_result_deinit(&r);
 }
 
-/* Random damage: no crash, no endless loop; what is called equal has changed in nothing that counts (the build-id). */
+/* Random damage: no crash, no endless loop; what is called equal has changed in nothing that counts
+ * (the build-id). */
 static void test_damage(void **state)
 {
 	(void)state;
@@ -252,8 +258,9 @@ static void test_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal),	cmocka_unit_test(test_symbols), cmocka_unit_test(test_trouble),
-		cmocka_unit_test(test_threads), cmocka_unit_test(test_report),	cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_equal),   cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_trouble), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_report),  cmocka_unit_test(test_damage),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,8 +1,9 @@
 /* elf.h: makes small ELF-64 images for tests, in memory and as temporary files.
  *
- * The pieces are given with their addresses; the file offset of what is loaded is its address less BE_BASE, so that offsets and
- * addresses are congruent by themselves.  be_build() adds .rela.* (for the relocations given), .symtab, .strtab and .shstrtab,
- * in this order, and the section headers behind everything else.  The bytes are the caller's to spoil before they are opened. */
+ * The pieces are given with their addresses; the file offset of what is loaded is its address less
+ * BE_BASE, so that offsets and addresses are congruent by themselves.  be_build() adds .rela.* (for
+ * the relocations given), .symtab, .strtab and .shstrtab, in this order, and the section headers
+ * behind everything else.  The bytes are the caller's to spoil before they are opened. */
 #ifndef TESTS_UNIT_MAKE_ELF_H
 #define TESTS_UNIT_MAKE_ELF_H
 #include "tests/unit/make/err_check.h"
@@ -13,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BE_BASE 0x400000u
+#define BE_BASE         0x400000u
 #define BE_MAX_SECTIONS 48
 #define BE_MAX_SEGMENTS 16
-#define BE_MAX_SYMBOLS 64
-#define BE_MAX_RELOCS 64
+#define BE_MAX_SYMBOLS  64
+#define BE_MAX_RELOCS   64
 
 struct be {
 	uint16_t type;
@@ -39,7 +40,7 @@ struct be {
 	uint32_t n_rel;
 	char str[2048];
 	uint32_t str_len;
-	bool one_strtab; /* section names and symbol names share one table */
+	bool one_strtab;                   /* section names and symbol names share one table */
 	uint32_t symtab, strtab, shstrtab; /* indices, set by be_build() */
 };
 
@@ -58,13 +59,18 @@ static inline void be_deinit(struct be *b)
 }
 
 /* DATA NULL: zeros.  A section with an address is loaded. */
-static inline uint32_t be_section(struct be *b, const char *name, uint32_t type, uint64_t flags, uint64_t addr, const void *data, size_t size)
+static inline uint32_t be_section(struct be *b, const char *name, uint32_t type, uint64_t flags,
+				  uint64_t addr, const void *data, size_t size)
 {
 	assert_true(b->n_sec < BE_MAX_SECTIONS);
 	uint32_t i = b->n_sec++;
 	b->sec[i].name = name;
-	b->sec[i].hdr = (Elf64_Shdr){ .sh_type = type, .sh_flags = flags, .sh_addr = addr, .sh_offset = addr ? addr - BE_BASE : 0,
-				      .sh_size = size, .sh_addralign = 1 };
+	b->sec[i].hdr = (Elf64_Shdr){ .sh_type = type,
+				      .sh_flags = flags,
+				      .sh_addr = addr,
+				      .sh_offset = addr ? addr - BE_BASE : 0,
+				      .sh_size = size,
+				      .sh_addralign = 1 };
 	if (type != SHT_NOBITS) {
 		b->sec[i].data = calloc(1, size + 1);
 		assert_non_null(b->sec[i].data);
@@ -75,7 +81,8 @@ static inline uint32_t be_section(struct be *b, const char *name, uint32_t type,
 }
 
 /* A section of SIZE bytes that all differ from their neighbours': SEED tells whose they are. */
-static inline uint32_t be_filled(struct be *b, const char *name, uint32_t type, uint64_t flags, uint64_t addr, size_t size, unsigned seed)
+static inline uint32_t be_filled(struct be *b, const char *name, uint32_t type, uint64_t flags,
+				 uint64_t addr, size_t size, unsigned seed)
 {
 	uint32_t i = be_section(b, name, type, flags, addr, NULL, size);
 	for (size_t k = 0; k < size; k++)
@@ -83,12 +90,19 @@ static inline uint32_t be_filled(struct be *b, const char *name, uint32_t type, 
 	return i;
 }
 
-static inline Elf64_Phdr *be_segment(struct be *b, uint32_t type, uint32_t flags, uint64_t addr, uint64_t filesz, uint64_t memsz, uint64_t align)
+static inline Elf64_Phdr *be_segment(struct be *b, uint32_t type, uint32_t flags, uint64_t addr,
+				     uint64_t filesz, uint64_t memsz, uint64_t align)
 {
 	assert_true(b->n_ph < BE_MAX_SEGMENTS);
 	Elf64_Phdr *ph = &b->ph[b->n_ph++];
-	*ph = (Elf64_Phdr){ .p_type = type, .p_flags = flags, .p_vaddr = addr, .p_paddr = addr, .p_offset = addr ? addr - BE_BASE : 0,
-			    .p_filesz = filesz, .p_memsz = memsz, .p_align = align };
+	*ph = (Elf64_Phdr){ .p_type = type,
+			    .p_flags = flags,
+			    .p_vaddr = addr,
+			    .p_paddr = addr,
+			    .p_offset = addr ? addr - BE_BASE : 0,
+			    .p_filesz = filesz,
+			    .p_memsz = memsz,
+			    .p_align = align };
 	return ph;
 }
 
@@ -102,15 +116,20 @@ static inline uint32_t be_string(struct be *b, const char *s)
 	return at;
 }
 
-static inline uint32_t be_symbol(struct be *b, const char *name, uint64_t value, uint64_t size, unsigned char info, uint32_t shndx)
+static inline uint32_t be_symbol(struct be *b, const char *name, uint64_t value, uint64_t size,
+				 unsigned char info, uint32_t shndx)
 {
 	assert_true(b->n_sym < BE_MAX_SYMBOLS);
-	b->sym[b->n_sym] = (Elf64_Sym){ .st_name = be_string(b, name), .st_value = value, .st_size = size, .st_info = info,
+	b->sym[b->n_sym] = (Elf64_Sym){ .st_name = be_string(b, name),
+					.st_value = value,
+					.st_size = size,
+					.st_info = info,
 					.st_shndx = (uint16_t)shndx };
 	return b->n_sym++;
 }
 
-static inline void be_reloc(struct be *b, uint32_t sec, uint64_t place, uint32_t type, uint32_t sym, int64_t addend)
+static inline void be_reloc(struct be *b, uint32_t sec, uint64_t place, uint32_t type, uint32_t sym,
+			    int64_t addend)
 {
 	assert_true(b->n_rel < BE_MAX_RELOCS);
 	b->rel[b->n_rel].sec = sec;
@@ -128,7 +147,8 @@ static inline void be_add_relocs(struct be *b)
 				rela[k++] = b->rel[r].rela;
 		if (!k)
 			continue;
-		uint32_t at = be_section(b, ".rela", SHT_RELA, SHF_INFO_LINK, 0, rela, k * sizeof *rela);
+		uint32_t at =
+			be_section(b, ".rela", SHT_RELA, SHF_INFO_LINK, 0, rela, k * sizeof *rela);
 		b->sec[at].hdr.sh_info = i;
 		b->sec[at].hdr.sh_entsize = sizeof *rela;
 		b->sec[at].hdr.sh_addralign = 8;
@@ -169,7 +189,8 @@ static inline uint8_t *be_build(struct be *b, size_t *size)
 	}
 	uint64_t end = sizeof(Elf64_Ehdr) + b->n_ph * sizeof *b->ph;
 	for (uint32_t i = 1; i < b->n_sec; i++)
-		if (b->sec[i].hdr.sh_addr && b->sec[i].data && b->sec[i].hdr.sh_offset + b->sec[i].hdr.sh_size > end)
+		if (b->sec[i].hdr.sh_addr && b->sec[i].data &&
+		    b->sec[i].hdr.sh_offset + b->sec[i].hdr.sh_size > end)
 			end = b->sec[i].hdr.sh_offset + b->sec[i].hdr.sh_size;
 	for (uint32_t p = 0; p < b->n_ph; p++)
 		if (b->ph[p].p_offset + b->ph[p].p_filesz > end)
@@ -182,10 +203,20 @@ static inline uint8_t *be_build(struct be *b, size_t *size)
 		end += b->sec[i].data ? b->sec[i].hdr.sh_size : 0;
 	}
 	end = (end + 7) & ~(uint64_t)7;
-	Elf64_Ehdr eh = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = b->type,
-			  .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_entry = b->entry, .e_phoff = b->n_ph ? sizeof eh : 0,
-			  .e_shoff = end, .e_ehsize = sizeof eh, .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = (uint16_t)b->n_ph,
-			  .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = (uint16_t)b->n_sec, .e_shstrndx = (uint16_t)b->shstrtab };
+	Elf64_Ehdr eh = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				       EV_CURRENT },
+			  .e_type = b->type,
+			  .e_machine = EM_X86_64,
+			  .e_version = EV_CURRENT,
+			  .e_entry = b->entry,
+			  .e_phoff = b->n_ph ? sizeof eh : 0,
+			  .e_shoff = end,
+			  .e_ehsize = sizeof eh,
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = (uint16_t)b->n_ph,
+			  .e_shentsize = sizeof(Elf64_Shdr),
+			  .e_shnum = (uint16_t)b->n_sec,
+			  .e_shstrndx = (uint16_t)b->shstrtab };
 	*size = end + b->n_sec * sizeof(Elf64_Shdr);
 	uint8_t *f = calloc(1, *size);
 	assert_non_null(f);
@@ -201,9 +232,18 @@ static inline uint8_t *be_build(struct be *b, size_t *size)
 }
 
 /* The headers of a built file. */
-static inline Elf64_Ehdr *be_ehdr(uint8_t *f) { return (Elf64_Ehdr *)f; }
-static inline Elf64_Phdr *be_phdr(uint8_t *f, uint32_t i) { return (Elf64_Phdr *)(f + be_ehdr(f)->e_phoff) + i; }
-static inline Elf64_Shdr *be_shdr(uint8_t *f, uint32_t i) { return (Elf64_Shdr *)(f + be_ehdr(f)->e_shoff) + i; }
+static inline Elf64_Ehdr *be_ehdr(uint8_t *f)
+{
+	return (Elf64_Ehdr *)f;
+}
+static inline Elf64_Phdr *be_phdr(uint8_t *f, uint32_t i)
+{
+	return (Elf64_Phdr *)(f + be_ehdr(f)->e_phoff) + i;
+}
+static inline Elf64_Shdr *be_shdr(uint8_t *f, uint32_t i)
+{
+	return (Elf64_Shdr *)(f + be_ehdr(f)->e_shoff) + i;
+}
 
 #define BE_PATH_SIZE 256
 
@@ -223,7 +263,8 @@ static inline void be_save(const void *f, size_t size, char path[BE_PATH_SIZE])
 	close(fd);
 }
 
-/* Opens the bytes as an image; the file is gone again when this returns (the mapping and its descriptor stay). */
+/* Opens the bytes as an image; the file is gone again when this returns (the mapping and its
+ * descriptor stay). */
 static inline struct elfrw_err *be_open(const void *f, size_t size, struct elfrw_image *img)
 {
 	char path[BE_PATH_SIZE];

@@ -24,7 +24,8 @@ static inline void be_ok_at(struct elfrw_err *err, const char *file, int line)
 static inline void be_fails_at(struct elfrw_err *err, const char *part, const char *file, int line)
 {
 	if (!err || !strstr(elfrw_err_text(err), part)) {
-		print_error("%s%s; expected: %s\n", err ? "error: " : "no error", err ? elfrw_err_text(err) : "", part);
+		print_error("%s%s; expected: %s\n", err ? "error: " : "no error",
+			    err ? elfrw_err_text(err) : "", part);
 		_fail(file, line);
 	}
 	elfrw_err_free(err);

@@ -16,7 +16,14 @@
 /* ---- a map: A kept, B folded into it, C moved, D folded with a thunk, E moved ---- */
 
 enum { A = 0x1000, B = 0x1020, C = 0x1040, D = 0x1060, E = 0x1080, END = 0x10a0 };
-enum { NEW_A = 0x1000, NEW_C = 0x1020, NEW_E = 0x1040, THUNK = 0x1060, THUNK_SIZE = 5, TRAP = 0x1070 };
+enum {
+	NEW_A = 0x1000,
+	NEW_C = 0x1020,
+	NEW_E = 0x1040,
+	THUNK = 0x1060,
+	THUNK_SIZE = 5,
+	TRAP = 0x1070
+};
 
 static void make_map(struct elfrw_addrmap *map)
 {
@@ -27,7 +34,10 @@ static void make_map(struct elfrw_addrmap *map)
 		{ D, E, NEW_A, THUNK, 0, THUNK_SIZE, ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK },
 		{ E, END, NEW_E, NEW_E, 4, 0, 0 },
 	};
-	*map = (struct elfrw_addrmap){ .n_units = 5, .n_sections = 1, .trap_byte = TRAP, .thunks = THUNK,
+	*map = (struct elfrw_addrmap){ .n_units = 5,
+				       .n_sections = 1,
+				       .trap_byte = TRAP,
+				       .thunks = THUNK,
 				       .thunks_end = THUNK + THUNK_SIZE };
 	map->unit = malloc(sizeof units);
 	memcpy(map->unit, units, sizeof units);
@@ -51,33 +61,52 @@ static void fake_init(struct fake *f)
 {
 	memset(f, 0, sizeof *f);
 	make_map(&f->map);
-	f->image = (struct elfrw_image){ .path = "fake", .arch = elfrw_arch_for(EM_X86_64), .section = f->section,
+	f->image = (struct elfrw_image){ .path = "fake",
+					 .arch = elfrw_arch_for(EM_X86_64),
+					 .section = f->section,
 					 .n_sections = 2 };
 	f->section[0].name = "";
-	f->section[1] = (struct elfrw_section){ ".text", { .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = A,
-							   .sh_size = END - A, .sh_type = SHT_PROGBITS }, NULL };
+	f->section[1] = (struct elfrw_section){ ".text",
+						{ .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+						  .sh_addr = A,
+						  .sh_size = END - A,
+						  .sh_type = SHT_PROGBITS },
+						NULL };
 	static const char *const names[] = { "a", "b", "c", "d", "e" };
 	memcpy(f->names, names, sizeof names);
 }
 
-static void fake_add(struct fake *f, const char *name, const void *data, size_t size, uint64_t flags)
+static void fake_add(struct fake *f, const char *name, const void *data, size_t size,
+		     uint64_t flags)
 {
 	assert_true(f->image.n_sections < MAX_SECTIONS);
 	f->section[f->image.n_sections++] = (struct elfrw_section){
-		name, { .sh_flags = flags, .sh_type = SHT_PROGBITS, .sh_size = size, .sh_addralign = 1 }, data };
+		name,
+		{ .sh_flags = flags, .sh_type = SHT_PROGBITS, .sh_size = size, .sh_addralign = 1 },
+		data
+	};
 }
 
-static struct elfrw_err *fake_rewrite(struct fake *f, enum dwr_policy policy, unsigned threads, struct dwr_rewrite_out *out)
+static struct elfrw_err *fake_rewrite(struct fake *f, enum dwr_policy policy, unsigned threads,
+				      struct dwr_rewrite_out *out)
 {
 	static const struct dwr_unit_alias alias[] = { { 1, "b2" } };
 	static const struct dwr_vslot vslot[] = { { 0x4000, 1 }, { 0x4010, 3 } };
-	struct dwr_rewrite_in in = { .image = &f->image, .map = &f->map, .policy = policy, .threads = threads,
-				     .unit_name = f->names, .alias = alias, .n_aliases = 1, .vslot = vslot,
-				     .n_vslots = 2, .producer = "test" };
+	struct dwr_rewrite_in in = { .image = &f->image,
+				     .map = &f->map,
+				     .policy = policy,
+				     .threads = threads,
+				     .unit_name = f->names,
+				     .alias = alias,
+				     .n_aliases = 1,
+				     .vslot = vslot,
+				     .n_vslots = 2,
+				     .producer = "test" };
 	return dwr_rewrite(&in, out);
 }
 
-static const struct dwr_section_out *out_section(const struct dwr_rewrite_out *out, const char *name)
+static const struct dwr_section_out *out_section(const struct dwr_rewrite_out *out,
+						 const char *name)
 {
 	for (uint32_t i = 0; i < out->n_sections; i++)
 		if (!strcmp(out->section[i].name, name))
@@ -116,7 +145,8 @@ static void unit_begin(struct unit *u, unsigned version, unsigned offset, unsign
 
 static void unit_end(struct unit *u)
 {
-	elfrw_put_le(u->info.data + u->length_at, u->info.len - u->length_at - u->offset, u->offset);
+	elfrw_put_le(u->info.data + u->length_at, u->info.len - u->length_at - u->offset,
+		     u->offset);
 	elfrw_wbuf_u8(&u->abbrev, 0);
 }
 

@@ -13,9 +13,10 @@ struct shape {
 	uint8_t offset_size;
 	uint8_t min_inst, max_ops, line_range, opcode_base;
 };
-static const struct shape v2 = { 2, 4, 1, 1, 14, 13 }, v2_10 = { 2, 4, 1, 1, 14, 10 }, v3 = { 3, 4, 1, 1, 14, 13 },
-			  v4 = { 4, 4, 1, 1, 14, 13 }, v5 = { 5, 4, 1, 1, 14, 13 },
-			  v5_64 = { 5, 8, 1, 1, 14, 13 }, v3_64 = { 3, 8, 1, 1, 14, 13 };
+static const struct shape v2 = { 2, 4, 1, 1, 14, 13 }, v2_10 = { 2, 4, 1, 1, 14, 10 },
+			  v3 = { 3, 4, 1, 1, 14, 13 }, v4 = { 4, 4, 1, 1, 14, 13 },
+			  v5 = { 5, 4, 1, 1, 14, 13 }, v5_64 = { 5, 8, 1, 1, 14, 13 },
+			  v3_64 = { 3, 8, 1, 1, 14, 13 };
 
 struct unit_at {
 	size_t start, length_pos, header_pos;
@@ -58,7 +59,8 @@ static inline struct unit_at begin(struct elfrw_wbuf *w, struct shape s)
 
 static inline void end(struct elfrw_wbuf *w, struct unit_at u)
 {
-	elfrw_put_le(w->data + u.length_pos, w->len - u.length_pos - u.shape.offset_size, u.shape.offset_size);
+	elfrw_put_le(w->data + u.length_pos, w->len - u.length_pos - u.shape.offset_size,
+		     u.shape.offset_size);
 }
 
 static inline void set_address(struct elfrw_wbuf *w, uint64_t va)
@@ -66,9 +68,19 @@ static inline void set_address(struct elfrw_wbuf *w, uint64_t va)
 	elfrw_wbuf_bytes(w, "\0\x09\2", 3);
 	elfrw_wbuf_u64(w, va);
 }
-static inline void end_sequence(struct elfrw_wbuf *w) { elfrw_wbuf_bytes(w, "\0\1\1", 3); }
-static inline void advance_pc(struct elfrw_wbuf *w, uint64_t n) { elfrw_wbuf_u8(w, 2); elfrw_wbuf_uleb(w, n); }
-static inline void copy(struct elfrw_wbuf *w) { elfrw_wbuf_u8(w, 1); }
+static inline void end_sequence(struct elfrw_wbuf *w)
+{
+	elfrw_wbuf_bytes(w, "\0\1\1", 3);
+}
+static inline void advance_pc(struct elfrw_wbuf *w, uint64_t n)
+{
+	elfrw_wbuf_u8(w, 2);
+	elfrw_wbuf_uleb(w, n);
+}
+static inline void copy(struct elfrw_wbuf *w)
+{
+	elfrw_wbuf_u8(w, 1);
+}
 /* A row STEP bytes and LINE lines on, in a table with opcode_base BASE. */
 static inline void row_base(struct elfrw_wbuf *w, unsigned base, unsigned step, int line)
 {
@@ -83,7 +95,10 @@ static inline void row_base(struct elfrw_wbuf *w, unsigned base, unsigned step, 
 	}
 }
 
-static inline void row(struct elfrw_wbuf *w, unsigned step, int line) { row_base(w, 13, step, line); }
+static inline void row(struct elfrw_wbuf *w, unsigned step, int line)
+{
+	row_base(w, 13, step, line);
+}
 
 /* --- reading back --- */
 
@@ -97,7 +112,8 @@ static inline struct dwr_rows rows_of(struct dwr_bytes sec, uint64_t off)
 	return rows;
 }
 
-static inline void check_row(const struct dwr_rows *rows, size_t i, uint64_t address, uint32_t line, unsigned flags)
+static inline void check_row(const struct dwr_rows *rows, size_t i, uint64_t address, uint32_t line,
+			     unsigned flags)
 {
 	assert_true(i < rows->len);
 	assert_int_equal(rows->data[i].address, address);

@@ -1,4 +1,5 @@
-/* lists.h: hand-made list sections, address maps and expectations for the tests of range and location lists. */
+/* lists.h: hand-made list sections, address maps and expectations for the tests of range and
+ * location lists. */
 #ifndef TESTS_UNIT_MAKE_LISTS_H
 #define TESTS_UNIT_MAKE_LISTS_H
 #include "tests/unit/make/err_check.h"
@@ -31,7 +32,9 @@ static inline struct elfrw_addrmap make_map(void)
 		{ 0x10c0, 0x10e0, 0x1050, 0x1050, D, 0, ELFRW_UNIT_FOLDED },
 		{ 0x10e0, 0x1100, 0x1080, 0x1080, F, 0, 0 },
 	};
-	struct elfrw_addrmap map = { .n_units = N_UNITS, .n_sections = 1, .thunks = 0x10f0, .thunks_end = 0x10f5 };
+	struct elfrw_addrmap map = {
+		.n_units = N_UNITS, .n_sections = 1, .thunks = 0x10f0, .thunks_end = 0x10f5
+	};
 	map.unit = malloc(sizeof units);
 	memcpy(map.unit, units, sizeof units);
 	map.section = malloc(sizeof *map.section);
@@ -63,16 +66,30 @@ static inline void put_addr(struct build *b, const uint64_t *v, size_t n, unsign
 	for (size_t i = 0; i < n; i++)
 		elfrw_wbuf_uint(&b->w, v[i], size);
 }
-#define LEB(b, ...) put_leb(b, (const uint64_t[]){ __VA_ARGS__ }, sizeof(const uint64_t[]){ __VA_ARGS__ } / 8)
-#define ADDR(b, ...) put_addr(b, (const uint64_t[]){ __VA_ARGS__ }, sizeof(const uint64_t[]){ __VA_ARGS__ } / 8, 8)
-#define ADDR4(b, ...) put_addr(b, (const uint64_t[]){ __VA_ARGS__ }, sizeof(const uint64_t[]){ __VA_ARGS__ } / 8, 4)
+#define LEB(b, ...) \
+	put_leb(b, (const uint64_t[]){ __VA_ARGS__ }, sizeof(const uint64_t[]){ __VA_ARGS__ } / 8)
+#define ADDR(b, ...)                                   \
+	put_addr(b, (const uint64_t[]){ __VA_ARGS__ }, \
+		 sizeof(const uint64_t[]){ __VA_ARGS__ } / 8, 8)
+#define ADDR4(b, ...)                                  \
+	put_addr(b, (const uint64_t[]){ __VA_ARGS__ }, \
+		 sizeof(const uint64_t[]){ __VA_ARGS__ } / 8, 4)
 #define U8(b, v) elfrw_wbuf_u8(&(b)->w, (uint8_t)(v))
 
 /* An expression of one byte: with its length as in DWARF 5, or before. */
-static inline void expr5(struct build *b, uint8_t op) { U8(b, 1); U8(b, op); }
-static inline void expr4(struct build *b, uint8_t op) { elfrw_wbuf_u16(&b->w, 1); U8(b, op); }
+static inline void expr5(struct build *b, uint8_t op)
+{
+	U8(b, 1);
+	U8(b, op);
+}
+static inline void expr4(struct build *b, uint8_t op)
+{
+	elfrw_wbuf_u16(&b->w, 1);
+	U8(b, op);
+}
 
-static inline uint64_t open_contrib(struct build *b, unsigned offset_size, unsigned address_size, uint32_t n_offsets)
+static inline uint64_t open_contrib(struct build *b, unsigned offset_size, unsigned address_size,
+				    uint32_t n_offsets)
 {
 	b->offset_size = offset_size;
 	if (offset_size == 8)
@@ -100,8 +117,12 @@ static inline struct dwr_list_sec section_of(const struct build *b)
 
 static inline struct dwr_list_cu make_cu(unsigned version, uint64_t base, uint64_t new_base)
 {
-	return (struct dwr_list_cu){ .params = { (uint8_t)version, 8, 4 }, .has_base = true, .base = base,
-				     .new_base = new_base, .addr_base = DWR_LIST_NONE, .rnglists_base = DWR_LIST_NONE,
+	return (struct dwr_list_cu){ .params = { (uint8_t)version, 8, 4 },
+				     .has_base = true,
+				     .base = base,
+				     .new_base = new_base,
+				     .addr_base = DWR_LIST_NONE,
+				     .rnglists_base = DWR_LIST_NONE,
 				     .loclists_base = DWR_LIST_NONE };
 }
 
@@ -110,8 +131,9 @@ struct want {
 	uint64_t begin, end;
 };
 
-static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_kind kind, const struct dwr_list_cu *cu,
-			      uint64_t off, uint64_t views, const struct want *want, size_t n, const uint64_t *view)
+static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
+			      const struct dwr_list_cu *cu, uint64_t off, uint64_t views,
+			      const struct want *want, size_t n, const uint64_t *view)
 {
 	struct dwr_list list = { 0 };
 	be_ok(dwr_list_read(secs, kind, cu, off, views, &list));
@@ -132,9 +154,15 @@ static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_ki
 	}
 	dwr_list_deinit(&list);
 }
-#define WANT(...) (const struct want[]){ __VA_ARGS__ }, sizeof(const struct want[]){ __VA_ARGS__ } / sizeof(struct want)
+#define WANT(...)                             \
+	(const struct want[]){ __VA_ARGS__ }, \
+		sizeof(const struct want[]){ __VA_ARGS__ } / sizeof(struct want)
 #define EMPTY (const struct want[]){ { 0, 0 } }, 0
-#define VIEWS(...) (const uint64_t[]){ __VA_ARGS__ }
+#define VIEWS(...)          \
+	(const uint64_t[])  \
+	{                   \
+		__VA_ARGS__ \
+	}
 
 /* One rewriting and its reading back. */
 struct rewriting {
@@ -155,13 +183,17 @@ static inline void run(struct rewriting *r)
 	r->new_cu = r->in.cu[0];
 	r->new_cu.base = r->new_cu.new_base;
 	for (int k = 0; k < DWR_LIST_KINDS; k++)
-		r->new_secs.list[k] = (struct dwr_list_sec){ ".new", r->out.sec[k].data, r->out.sec[k].size };
+		r->new_secs.list[k] =
+			(struct dwr_list_sec){ ".new", r->out.sec[k].data, r->out.sec[k].size };
 	if (r->new_cu.rnglists_base != DWR_LIST_NONE)
-		r->new_cu.rnglists_base = dwr_rw_lists_base(&r->out, DWR_LIST_RNGLISTS, r->new_cu.rnglists_base);
+		r->new_cu.rnglists_base =
+			dwr_rw_lists_base(&r->out, DWR_LIST_RNGLISTS, r->new_cu.rnglists_base);
 	if (r->new_cu.loclists_base != DWR_LIST_NONE)
-		r->new_cu.loclists_base = dwr_rw_lists_base(&r->out, DWR_LIST_LOCLISTS, r->new_cu.loclists_base);
+		r->new_cu.loclists_base =
+			dwr_rw_lists_base(&r->out, DWR_LIST_LOCLISTS, r->new_cu.loclists_base);
 	if (r->in.addr)
-		r->new_secs.addr = (struct dwr_list_sec){ ".addr", r->in.addr->data, r->in.addr->size };
+		r->new_secs.addr =
+			(struct dwr_list_sec){ ".addr", r->in.addr->data, r->in.addr->size };
 }
 
 static inline void end_run(struct rewriting *r)
@@ -170,16 +202,21 @@ static inline void end_run(struct rewriting *r)
 	elfrw_addrmap_deinit(&r->map);
 }
 
-static inline struct dwr_list_use make_use(enum dwr_list_kind kind, enum dwr_purpose purpose, uint64_t off, uint32_t owner)
+static inline struct dwr_list_use make_use(enum dwr_list_kind kind, enum dwr_purpose purpose,
+					   uint64_t off, uint32_t owner)
 {
-	return (struct dwr_list_use){ .off = off, .views = DWR_LIST_NONE, .kind = (uint8_t)kind,
-				      .purpose = (uint8_t)purpose, .owner = owner };
+	return (struct dwr_list_use){ .off = off,
+				      .views = DWR_LIST_NONE,
+				      .kind = (uint8_t)kind,
+				      .purpose = (uint8_t)purpose,
+				      .owner = owner };
 }
 
-static inline void check_use(const struct rewriting *r, const struct dwr_list_use *use, const struct want *want, size_t n,
-			     const uint64_t *view)
+static inline void check_use(const struct rewriting *r, const struct dwr_list_use *use,
+			     const struct want *want, size_t n, const uint64_t *view)
 {
-	check_list(&r->new_secs, use->kind, &r->new_cu, use->new_off, use->new_views, want, n, view);
+	check_list(&r->new_secs, use->kind, &r->new_cu, use->new_off, use->new_views, want, n,
+		   view);
 	assert_int_equal(use->empty, n == 0);
 }
 #endif

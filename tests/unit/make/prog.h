@@ -1,5 +1,5 @@
-/* prog.h: small real programs for tests: assembler text, through `as` and `ld --emit-relocs`, analysed up to the stage that
- * the test is about. */
+/* prog.h: small real programs for tests: assembler text, through `as` and `ld --emit-relocs`,
+ * analysed up to the stage that the test is about. */
 #ifndef TESTS_UNIT_MAKE_PROG_H
 #define TESTS_UNIT_MAKE_PROG_H
 #include "tests/unit/make/elf.h"
@@ -27,7 +27,8 @@ static inline void tp_link(struct elfrw_image *img, const char *text, const char
 	assert_non_null(as);
 	fputs(text, as);
 	assert_int_equal(pclose(as), 0);
-	/* No warning about the missing _start: programs here name their entry only when they are about it. */
+	/* No warning about the missing _start: programs here name their entry only when they are
+	 * about it. */
 	snprintf(cmd, sizeof cmd, "ld --emit-relocs -e 0 %s -o '%s' '%s'", flags, exe, obj);
 	assert_int_equal(system(cmd), 0);
 	struct elfrw_err *err = elfrw_image_open(img, exe);
@@ -44,8 +45,8 @@ static inline struct elfrw_err *tp_stages(struct tp *t)
 	p->arch = t->img.arch;
 	ELFRW_TRY(icf_load_symbols(p));
 	const struct elfrw_section *s = elfrw_image_section(&t->img, ".eh_frame");
-	ELFRW_TRY(dwr_cfi_read(&p->cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0, true,
-			       t->img.arch->address_size));
+	ELFRW_TRY(dwr_cfi_read(&p->cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0,
+			       s ? s->hdr.sh_addr : 0, true, t->img.arch->address_size));
 	ELFRW_TRY(icf_find_units(p));
 	ELFRW_TRY(icf_find_refs(p, 1));
 	ELFRW_TRY(icf_find_datarefs(p));
@@ -133,7 +134,8 @@ static inline void tp_sound(const struct tp *t)
 		assert_true(u->start < u->end);
 		if (i)
 			assert_true(p->unit.data[i - 1].end <= u->start);
-		assert_true(u->start >= p->exec.data[u->sec].start && u->end <= p->exec.data[u->sec].end);
+		assert_true(u->start >= p->exec.data[u->sec].start &&
+			    u->end <= p->exec.data[u->sec].end);
 		assert_int_equal(icf_unit_at(p, u->start), i);
 		assert_int_equal(icf_unit_at(p, u->end - 1), i);
 		assert_int_not_equal(icf_unit_at(p, u->end), i);
@@ -155,12 +157,16 @@ static inline void tp_sound(const struct tp *t)
 }
 
 /* Assembler for functions. */
-#define FN(name) ".globl " name "\n.type " name ",@function\n" name ":\n"
+#define FN(name)  ".globl " name "\n.type " name ",@function\n" name ":\n"
 #define END(name) ".size " name ",.-" name "\n"
-#define ALIGN ".p2align 4,0x90\n"
-#define TEXT ".text\n"
+#define ALIGN     ".p2align 4,0x90\n"
+#define TEXT      ".text\n"
 /* A function with a body that is long enough to pay for a thunk; N tells bodies apart. */
-#define LONG(n) "movl $" #n ",%eax\nimull $" #n ",%eax,%ecx\nmovl $" #n ",%edx\naddl %edx,%ecx\naddl %ecx,%eax\nret\n"
+#define LONG(n)                                                 \
+	"movl $" #n ",%eax\nimull $" #n ",%eax,%ecx\nmovl $" #n \
+	",%edx\naddl %edx,%ecx\naddl %ecx,%eax\nret\n"
 /* Something to relocate, or the program is refused. */
-#define ANCHOR ALIGN FN("anchor") "call anchor_target\nret\n" END("anchor") ALIGN FN("anchor_target") "movl $0x5eed,%eax\nret\n" END("anchor_target")
+#define ANCHOR                                                       \
+	ALIGN FN("anchor") "call anchor_target\nret\n" END("anchor") \
+		ALIGN FN("anchor_target") "movl $0x5eed,%eax\nret\n" END("anchor_target")
 #endif
