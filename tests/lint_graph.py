@@ -34,6 +34,7 @@ BELOW = {
     "icf/trace": ["dwarf/stack"],
     # The verifier shares readers with the folder, and nothing that it decides or writes with.
     "icf/verify": ["dwarf/stack", "icf/verify/debug"],
+    "icf/verify/code": ["icf/verify"],
     "icf/verify/data": ["icf/verify"],
     "icf/verify/debug": ["dwarf/stack", "icf/verify"],
     "icf/verify/calls": ["icf/verify"],

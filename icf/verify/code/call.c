@@ -1,0 +1,78 @@
+/* call.c: direct calls and jumps in IN's code, kept for the call tables. */
+#include "icf/verify/code/state.h"
+#include <string.h>
+
+/* Keeps jumps to other functions, and calls of what shares its code, for the call tables. */
+void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end)
+{
+	const struct icf_v *v = at->job->v;
+	uint64_t target = in->target;
+	bool optional = in->kind != ELFRW_INSN_CALL;
+	if (at->alias || (optional && target - at->u->old < at->size))
+		return;
+	uint32_t t = icf_v_find(v, target);
+	if (t == ICF_V_NONE)
+		return;
+	if (v->unit.data[t].old == target)
+		__atomic_fetch_or(&v->unit.data[t].named, optional ? ICF_V_JUMPED : ICF_V_NAMED,
+				  __ATOMIC_RELAXED);
+	if (optional) {
+		struct icf_vjump *j = VEC_PUSH(&at->part->jump);
+		if (j)
+			*j = (struct icf_vjump){ at->index, t, v->unit.data[t].old != target };
+		else
+			at->part->log.nomem = true;
+	}
+	/* Linkage code jumps through a slot that the dynamic linker fills with a symbol's value. */
+	const struct icf_vexec *e = &v->exec.data[v->unit.data[t].exec];
+	if (strncmp(v->in.section[e->in].name, ".plt", 4) == 0) {
+		struct elfrw_insn jmp;
+		unsigned len = v->arch->decode(e->old_data + (target - e->old), e->old_end - target,
+					       target, &jmp);
+		if (len && (jmp.flags & ELFRW_INSN_ENDBR))
+			len = v->arch->decode(e->old_data + (target + len - e->old),
+					      e->old_end - target - len, target + len, &jmp);
+		const struct icf_vdynreloc *d =
+			len && jmp.kind == ELFRW_INSN_JMP_IND && jmp.pcrel_size
+				? icf_v_dynreloc_at(v, jmp.target)
+				: NULL;
+		if (!d || d->kind != ELFRW_RELOC_SYMBOLIC)
+			return;
+		target = d->value;
+		optional = true;
+		t = icf_v_find(v, target);
+	}
+	if (t == ICF_V_NONE || !((v->unit.data[t].flags & ICF_V_FOLDED) || v->unit.data[t].shared))
+		return;
+	optional |= v->unit.data[t].old != target;
+	struct icf_vcall *c = VEC_PUSH(&at->part->call);
+	if (c)
+		*c = (struct icf_vcall){ at->index, t, end, optional };
+	else
+		at->part->log.nomem = true;
+}
+
+/* The same for a call or jump through a slot of the global offset table: what the slot holds in the
+ * end. */
+void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t s = elfrw_image_section_at(&v->in, slot);
+	if (at->alias || !s || strncmp(v->in.section[s].name, ".got", 4) != 0)
+		return;
+	const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, slot);
+	const uint8_t *p = d || v->in.pic ? NULL : elfrw_image_at(&v->in, slot, 8);
+	uint64_t target = !d                                ? p ? elfrw_get64(p) : 0
+			  : d->kind == ELFRW_RELOC_SYMBOLIC ? d->value
+			  : d->kind == ELFRW_RELOC_RELATIVE ? d->addend
+							    : 0;
+	uint32_t t = target ? icf_v_find(v, target) : ICF_V_NONE;
+	if (t == ICF_V_NONE || v->unit.data[t].old != target ||
+	    !((v->unit.data[t].flags & ICF_V_FOLDED) || v->unit.data[t].shared))
+		return;
+	struct icf_vcall *c = VEC_PUSH(&at->part->call);
+	if (c)
+		*c = (struct icf_vcall){ at->index, t, end, true };
+	else
+		at->part->log.nomem = true;
+}

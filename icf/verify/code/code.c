@@ -1,0 +1,218 @@
+/* code.c: the instructions of both files in lockstep.
+ *
+ * For every claimed unit, kept or folded, the instructions at its old place in IN are held against
+ * the bytes at its claimed place in OUT: outside of the fields that refer to something, each byte
+ * must be the same; each such field must arrive at the image of what it named.  A folded unit's
+ * place is the copy of another, so the same comparison proves the fold: references of both arrive
+ * at the same things.  Two cases need a second look: where such a pair refers to two different
+ * places in data, these must be jump tables of the same meaning, known once all tables are; where
+ * it branches to two different units, these must be the same code: that is assumed, noted and
+ * proved like a fold, until no new assumption comes up.
+ *
+ * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/sort.h"
+#include "icf/verify/code/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PART 256 /* units */
+
+static int rela_order(const void *a, const void *b)
+{
+	const Elf64_Rela *x = a, *y = b;
+	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
+}
+
+static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vexec *e,
+				     struct icf_vcode_relocs *ret)
+{
+	for (uint32_t i = 0; (i = elfrw_image_relocs_of(&v->in, e->in, i));) {
+		const struct elfrw_section *s = &v->in.section[i];
+		if (ret->rela)
+			return elfrw_error_at(
+				s->name, 0, "%s: a second relocation section for one code section",
+				v->in.path);
+		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
+		ret->symtab = s->hdr.sh_link;
+		bool sorted = (uintptr_t)s->data % _Alignof(Elf64_Rela) == 0;
+		const Elf64_Rela *r = (const void *)s->data;
+		for (size_t k = 1; k < ret->n && sorted; k++)
+			sorted = r[k - 1].r_offset <= r[k].r_offset;
+		ret->rela = r;
+		if (sorted)
+			continue;
+		ret->owned = malloc(s->hdr.sh_size);
+		if (!ret->owned)
+			return &elfrw_err_nomem;
+		memcpy(ret->owned, s->data, s->hdr.sh_size);
+		qsort(ret->owned, ret->n, sizeof *ret->owned, rela_order);
+		ret->rela = ret->owned;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *check_part(void *arg, size_t p)
+{
+	struct icf_vcode_job *job = arg;
+	struct icf_vcode_part *part = &job->part[p];
+	part->log.max = job->v->log.max;
+	for (uint32_t i = (uint32_t)p * PART; i < (p + 1) * PART && i < job->v->unit.len; i++)
+		icf_vcode_unit(job, part, i, &job->v->unit.data[i]);
+	return part->log.nomem ? &elfrw_err_nomem : NULL;
+}
+
+static struct elfrw_err *find_objects(struct icf_vcode_job *job)
+{
+	const struct elfrw_image *img = &job->v->in;
+	const struct elfrw_section *s = &img->section[img->symtab];
+	for (size_t i = 1; img->symtab && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx >= img->n_sections ||
+		    !(img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR))
+			continue;
+		uint64_t *slot = VEC_PUSH(&job->objects);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = sym.st_value;
+	}
+	if (job->objects.len)
+		qsort(job->objects.data, job->objects.len, sizeof *job->objects.data,
+		      elfrw_u64_order);
+	return NULL;
+}
+
+static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
+{
+	struct elfrw_err *err = NULL;
+	size_t nb = v->base.len, np = v->pair.len, na = v->alias.len;
+	size_t nc = v->call.len;
+	if (!VEC_RESERVE(&v->call, nc + part->call.len))
+		err = &elfrw_err_nomem;
+	else if (part->call.len) {
+		memcpy(v->call.data + nc, part->call.data,
+		       part->call.len * sizeof *part->call.data);
+		v->call.len = nc + part->call.len;
+	}
+	VEC_FREE(&part->call);
+	size_t nj = v->jump.len, ns = v->site.v.len;
+	if (!VEC_RESERVE(&v->jump, nj + part->jump.len) ||
+	    !VEC_RESERVE(&v->site.v, ns + part->site.v.len))
+		err = &elfrw_err_nomem;
+	else {
+		if (part->jump.len)
+			memcpy(v->jump.data + nj, part->jump.data,
+			       part->jump.len * sizeof *part->jump.data);
+		if (part->site.v.len)
+			memcpy(v->site.v.data + ns, part->site.v.data,
+			       part->site.v.len * sizeof *part->site.v.data);
+		v->jump.len = nj + part->jump.len;
+		v->site.v.len = ns + part->site.v.len;
+	}
+	VEC_FREE(&part->jump);
+	VEC_FREE(&part->site.v);
+	for (size_t i = 0; i < part->frameref.len && !err; i++) {
+		struct icf_vframeref *slot = VEC_PUSH(&v->frameref);
+		if (slot)
+			*slot = part->frameref.data[i];
+		else
+			err = &elfrw_err_nomem;
+	}
+	VEC_FREE(&part->frameref);
+	icf_vlog_merge(&v->log, &part->log);
+	if (!VEC_RESERVE(&v->base, nb + part->base.len) ||
+	    !VEC_RESERVE(&v->pair, np + part->pair.len) ||
+	    !VEC_RESERVE(&v->alias, na + part->alias.len))
+		err = &elfrw_err_nomem;
+	else {
+		if (part->base.len)
+			memcpy(v->base.data + nb, part->base.data,
+			       part->base.len * sizeof *part->base.data);
+		if (part->pair.len)
+			memcpy(v->pair.data + np, part->pair.data,
+			       part->pair.len * sizeof *part->pair.data);
+		if (part->alias.len)
+			memcpy(v->alias.data + na, part->alias.data,
+			       part->alias.len * sizeof *part->alias.data);
+		v->alias.len = na + part->alias.len;
+		v->base.len = nb + part->base.len;
+		v->pair.len = np + part->pair.len;
+	}
+	VEC_FREE(&part->base);
+	VEC_FREE(&part->pair);
+	VEC_FREE(&part->alias);
+	return err;
+}
+
+static uint32_t root(uint32_t *same, uint32_t i)
+{
+	while (same[i] != i)
+		i = same[i] = same[same[i]];
+	return i;
+}
+
+/* Proves the assumptions that were made, and those made by that.  "Is the same code as" is an
+ * equivalence, each pair of which is proved while the others are assumed: a pair that follows from
+ * those before needs no proof of its own, so there are as many proofs as units at most, where two
+ * rings of functions could pair off in any combination. */
+static struct elfrw_err *check_aliases(struct icf_vcode_job *job)
+{
+	struct icf_v *v = job->v;
+	struct icf_vcode_part part = { .log.max = v->log.max };
+	struct elfrw_err *err = NULL;
+	size_t n = 0;
+	if (!v->alias.len)
+		return NULL;
+	v->same = malloc(v->unit.len * sizeof *v->same);
+	if (!v->same)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < v->unit.len; i++)
+		v->same[i] = i;
+	for (size_t i = 0; i < v->alias.len && !err; i++) {
+		struct icf_valias a = v->alias.data[i];
+		uint32_t x = root(v->same, a.unit), y = root(v->same, a.other);
+		if (x == y)
+			continue;
+		v->same[x] = y;
+		v->alias.data[n++] = a;
+		struct icf_vunit u = v->unit.data[a.unit];
+		u.flags = ICF_V_FOLDED;
+		u.kept = a.other;
+		u.body = v->unit.data[a.other].body;
+		icf_vcode_unit(job, &part, a.unit, &u);
+		err = part.log.nomem ? &elfrw_err_nomem : NULL;
+		struct elfrw_err *e = gather(v, &part);
+		err = err ? err : e;
+	}
+	v->alias.len = n;
+	for (uint32_t i = 0; i < v->unit.len; i++)
+		v->same[i] = root(v->same, i);
+	return err;
+}
+
+struct elfrw_err *icf_v_check_code(struct icf_v *v)
+{
+	struct icf_vcode_job job = { .v = v };
+	size_t n = (v->unit.len + PART - 1) / PART;
+	job.rel = calloc(v->exec.len, sizeof *job.rel);
+	job.part = calloc(n + 1, sizeof *job.part);
+	struct elfrw_err *err = job.rel && job.part ? find_objects(&job) : &elfrw_err_nomem;
+	for (size_t i = 0; i < v->exec.len && !err; i++)
+		err = open_relocs(v, &v->exec.data[i], &job.rel[i]);
+	if (!err)
+		err = elfrw_parallel(v->threads, n, check_part, &job);
+	for (size_t i = 0; i < n && job.part; i++) {
+		struct elfrw_err *e = gather(v, &job.part[i]);
+		if (!err)
+			err = e;
+	}
+	if (!err)
+		err = check_aliases(&job);
+	for (size_t i = 0; i < v->exec.len && job.rel; i++)
+		free(job.rel[i].owned);
+	VEC_FREE(&job.objects);
+	free(job.rel);
+	free(job.part);
+	return err;
+}

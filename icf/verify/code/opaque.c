@@ -1,0 +1,107 @@
+/* opaque.c: bytes of code that may be none.
+ *
+ * Data among code, or instructions that nobody understands: such a unit may not move, nothing in it
+ * may change, and everything that it could mean must be where it was. */
+#include "elfrw/base/search.h"
+#include "icf/verify/code/state.h"
+#include <string.h>
+
+bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u)
+{
+	size_t lo = LOWER_BOUND(0, job->objects.len, mid, job->objects.data[mid] < u->old);
+	return lo < job->objects.len && job->objects.data[lo] < u->end;
+}
+
+/* Is relocation R that of a call which the linker took away (thread-local storage)?  It stands
+ * anywhere in what came in its place. */
+static bool is_relaxed_call(const struct icf_v *v, const struct icf_vcode_relocs *rel,
+			    const Elf64_Rela *r)
+{
+	Elf64_Sym sym;
+	const char *name =
+		icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym)
+			? elfrw_image_string(&v->in, v->in.section[rel->symtab].hdr.sh_link,
+					     sym.st_name)
+			: NULL;
+	return name && strncmp(name, "__tls_get_addr", 14) == 0;
+}
+
+/* Are there bytes in the unit that are no code, or relocations where no instruction has a field?
+ * (A stale one, of a relaxed sequence, says nothing of code that has moved rightly.) */
+bool icf_vcode_is_strange(const struct icf_vcode_at *at)
+{
+	const struct icf_v *v = at->job->v;
+	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
+	size_t r = icf_vcode_reloc_from(rel, at->u->old);
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; pos < at->size; pos += in.len) {
+		if (at->a[pos] == 0)
+			pos += icf_v_pad(v, at->u->old + pos);
+		uint64_t va = at->u->old + pos;
+		if (!v->arch->decode(at->a + pos, at->size - pos, va, &in) ||
+		    (in.flags & ELFRW_INSN_LONG_CALL))
+			return true;
+		for (; r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
+			unsigned size;
+			bool sign, odd;
+			icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at->a + pos, &size,
+					     &sign, &odd);
+			if (odd && !is_relaxed_call(v, rel, &rel->rela[r]))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Everything that bytes nobody understands could mean must be where it was. */
+void icf_vcode_opaque(struct icf_vcode_at *at)
+{
+	const struct icf_v *v = at->job->v;
+	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
+	icf_vcode_compare_to(at, at->size);
+	if (at->moved)
+		icf_vcode_bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old,
+			      at->u->body);
+	/* Without relocations, there may be an instruction at each byte. */
+	struct elfrw_insn in;
+	for (uint64_t pos = 0; v->inferred && pos < at->size; pos++) {
+		if (!v->arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
+		    !in.pcrel_size || in.target - at->u->old < at->size)
+			continue;
+		uint32_t t = icf_v_find(v, in.target);
+		const struct icf_vunit *x = t != ICF_V_NONE ? &v->unit.data[t] : NULL;
+		if (x && (in.target == x->old ? x->entry : x->body) != x->old)
+			icf_vcode_bad(at, ICF_VC_CODE,
+				      "what bytes that are not understood may refer to moved", pos,
+				      in.target,
+				      (in.target == x->old ? x->entry : x->body) +
+					      (in.target - x->old));
+	}
+	for (size_t r = icf_vcode_reloc_from(rel, at->u->old);
+	     r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
+		Elf64_Sym sym;
+		struct elfrw_reloc_desc d =
+			v->arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
+		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) ||
+		    !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
+			continue;
+		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
+		/* A displacement counts from the instruction's end, four bytes on; a thunk may
+		 * stand where a function was. */
+		for (unsigned k = 0; k < (d.kind == ELFRW_RELOC_PCREL ? 8u : 4u); k += 4) {
+			uint32_t t = icf_v_find(v, to + k), other = icf_v_find(v, to + (k ^ 4));
+			if (t == ICF_V_NONE ||
+			    (v->unit.data[t].old == to + k && v->unit.data[t].entry == to + k))
+				continue;
+			if (other != ICF_V_NONE && v->unit.data[other].old == to + (k ^ 4) &&
+			    v->unit.data[other].entry == to + (k ^ 4))
+				continue;
+			if (v->unit.data[t].body != v->unit.data[t].old)
+				icf_vcode_bad(at, ICF_VC_CODE,
+					      "what bytes that are not understood refer to moved",
+					      rel->rela[r].r_offset - at->u->old, to + k,
+					      v->unit.data[t].body +
+						      (to + k - v->unit.data[t].old));
+		}
+	}
+}

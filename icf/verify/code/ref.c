@@ -1,0 +1,166 @@
+/* ref.c: references of code: which fields of an instruction are some, and whether one arrives at
+ * the image of what it named. */
+#include "elfrw/base/search.h"
+#include "icf/verify/code/state.h"
+
+size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va)
+{
+	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
+}
+
+uint64_t icf_vcode_extend(uint64_t field, unsigned size, bool sign)
+{
+	if (size >= 8 || !sign)
+		return field;
+	return (uint64_t)((int64_t)(field << (64 - 8 * size)) >> (64 - 8 * size));
+}
+
+/* A copy's branch to other code at the same distance from its start: to be proved. */
+static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t t = icf_v_find(v, target), o = icf_v_find_new(v, found);
+	if (!(at->u->flags & ICF_V_FOLDED) || t == ICF_V_NONE || o == ICF_V_NONE)
+		return false;
+	const struct icf_vunit *x = &v->unit.data[t], *y = &v->unit.data[o];
+	/* Only calls of the function: what is really folded and enters its middle would show the
+	 * other one in a stack. */
+	if (found - y->body != target - x->old || (target != x->old && !at->alias) ||
+	    y->end - y->old != x->end - x->old)
+		return false;
+	struct icf_valias *slot = VEC_PUSH(&at->part->alias);
+	if (slot)
+		*slot = (struct icf_valias){ t, o };
+	else
+		at->part->log.nomem = true;
+	return true;
+}
+
+static void name(struct icf_vcode_at *at, uint64_t target)
+{
+	struct icf_vnamed *n = &at->part->named;
+	if (!at->loads && n->n_code < sizeof n->code / sizeof *n->code &&
+	    icf_v_in_exec(at->job->v, target))
+		n->code[n->n_code++] = target;
+	if (n->n_data < sizeof n->data / sizeof *n->data)
+		n->data[n->n_data++] = target;
+}
+
+/* A reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
+void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off, unsigned size, bool branch,
+		   uint64_t target, uint64_t found)
+{
+	const struct icf_v *v = at->job->v;
+	icf_vcode_compare_to(at, off);
+	at->same = off + size;
+	enum icf_verify_check check = branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
+	at->part->log.checked[check]++;
+	if (!branch)
+		name(at, target);
+	uint64_t want;
+	if (target >= v->lo && target <= v->hi &&
+	    (icf_v_in_exec(v, target) || elfrw_image_section_at(&v->in, target) == 0)) {
+		bool known =
+			branch ? icf_v_code(v, target, &want) : icf_v_pointer(v, target, &want);
+		uint32_t t = known && !branch ? icf_v_find(v, target) : ICF_V_NONE;
+		if (t != ICF_V_NONE && v->unit.data[t].old == target)
+			__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
+		/* The end of a section (etext) is a place, padding is none; but compilers let cases
+		 * that cannot happen lead to the end of their own function, which goes with it or
+		 * with what follows. */
+		const struct icf_vunit *next =
+			at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
+		if (!known && target == at->u->end &&
+		    (found == at->u->body + at->size ||
+		     (next && found == next->body - (next->old - target))))
+			return;
+		/* Or to a split-off part without code, which is the end of something else. */
+		uint32_t before = known ? ICF_V_NONE : icf_v_find_end(v, target);
+		const struct icf_vunit *b = before != ICF_V_NONE ? &v->unit.data[before] : NULL;
+		if (b && b->end == target && found == b->body + (b->end - b->old))
+			return;
+		/* In a section that stays, padding does, too. */
+		const struct icf_vexec *e = &v->exec.data[at->u->exec];
+		if (!known && found == target && e->old == e->new && e->old_end == e->new_end)
+			return;
+		if (!known && icf_v_in_exec(v, target))
+			icf_vcode_bad(at, check, "reference to code that is in no unit", insn,
+				      target, found);
+		else if (found != want && !(branch && known && is_alias(at, target, found)))
+			icf_vcode_bad(at, check, branch ? "branch" : "address", insn, want, found);
+		else if (!branch && t != ICF_V_NONE && v->unit.data[t].old != target &&
+			 !icf_v_stays_aligned(v, target, found))
+			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names", insn,
+				      target, found);
+		return;
+	}
+	if (!branch && target >= v->frame_lo && target < v->frame_hi) {
+		struct icf_vframeref *f = VEC_PUSH(&at->part->frameref);
+		if (f)
+			*f = (struct icf_vframeref){ at->index, at->u->old + insn, target, found };
+		else
+			at->part->log.nomem = true;
+		return;
+	}
+	want = icf_v_data(v, target);
+	/* 0: where the file was loaded. */
+	if (!branch && (v->inferred ? target == 0 || elfrw_image_at(&v->in, target, 4) != NULL
+				    : icf_v_may_have_word(v, target))) {
+		size_t w = icf_v_word_from(v, target);
+		if (v->inferred || (w < v->word.len && v->word.data[w].place == target)) {
+			struct icf_vbase *base = VEC_PUSH(&at->part->base);
+			if (base)
+				*base = (struct icf_vbase){ target, at->index, at->loads };
+			else
+				at->part->log.nomem = true;
+		}
+	}
+	if (found == want)
+		return;
+	if (branch || !(at->u->flags & ICF_V_FOLDED)) {
+		icf_vcode_bad(at, check, branch ? "branch" : "address", insn, want, found);
+		return;
+	}
+	struct icf_vpair *p = VEC_PUSH(&at->part->pair);
+	if (p)
+		*p = (struct icf_vpair){ at->index, at->u->kept, at->u->old + insn, target, found };
+	else
+		at->part->log.nomem = true;
+}
+
+/* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands
+ * where no field is, so that these may not be the instructions. */
+bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
+			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
+			  const uint8_t *code, unsigned *size, bool *sign, bool *odd)
+{
+	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	unsigned at = (unsigned)(r->r_offset - va);
+	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
+	*odd = false;
+	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_GOTPCREL) {
+		*odd = d.kind == ELFRW_RELOC_PCREL && !(in->pcrel_size && at == in->pcrel_off);
+		return false;
+	}
+	if (in->pcrel_size && at == in->pcrel_off) {
+		*odd = d.kind == ELFRW_RELOC_ABS;
+		return false;
+	}
+	if (!disp && !imm) {
+		*odd = d.kind == ELFRW_RELOC_ABS;
+		return false;
+	}
+	*size = disp ? in->disp_size : in->imm_size;
+	if (d.kind == ELFRW_RELOC_ABS && d.size < *size)
+		*size = d.size;
+	*sign = *size < 8 && (d.sign || disp || d.kind == ELFRW_RELOC_GOTPCREL);
+	if (*size < 4)
+		return false;
+	if (d.kind == ELFRW_RELOC_ABS)
+		return true;
+	/* A load from the offset table that the linker made an immediate; or a stale one
+	 * (thread-local storage). */
+	Elf64_Sym sym;
+	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) &&
+	       icf_vcode_extend(elfrw_get_le(code + at, *size), *size, *sign) == sym.st_value;
+}

@@ -1,0 +1,77 @@
+/* state.h: what the files that compare code share: the parts of the work, and the unit at hand. */
+#ifndef ICF_VERIFY_CODE_STATE_H
+#define ICF_VERIFY_CODE_STATE_H
+#include "icf/verify/state.h"
+
+struct icf_vcode_relocs {
+	const Elf64_Rela *rela; /* sorted by place */
+	Elf64_Rela *owned;
+	size_t n;
+	uint32_t symtab;
+};
+
+struct icf_vcode_part {
+	struct icf_vlog log;
+	VEC(struct icf_vbase) base;
+	struct icf_vnamed named; /* by the unit at hand */
+	VEC(struct icf_vpair) pair;
+	VEC(struct icf_valias) alias;
+	VEC(struct icf_vframeref) frameref;
+	VEC(struct icf_vcall) call;
+	VEC(struct icf_vjump) jump;
+	struct icf_vplaces site;
+};
+
+struct icf_vcode_job {
+	struct icf_v *v;
+	struct icf_vcode_relocs *rel; /* by executable section */
+	struct icf_vcode_part *part;
+	VEC(uint64_t) objects; /* addresses in code of symbols that say data, sorted */
+};
+
+/* The unit at hand. */
+struct icf_vcode_at {
+	const struct icf_vcode_job *job;
+	struct icf_vcode_part *part;
+	const struct icf_vunit *u;
+	const uint8_t *a, *b; /* its bytes in IN, in OUT */
+	uint64_t size, moved;
+	uint64_t same; /* compared up to here */
+	uint32_t index;
+	bool alias; /* not its own copy, but what stands for it somewhere */
+	bool loads; /* the instruction at hand reads or writes the place that it names */
+	uint64_t wrong;
+};
+
+/* unit.c: unit I, or what is said to be the same: U with another place. */
+void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
+		    struct icf_vunit *u);
+/* A difference OFF bytes from the unit's start. */
+void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const char *what,
+		   uint64_t off, uint64_t want, uint64_t found);
+/* Bytes up to TO (an offset) must be the same. */
+void icf_vcode_compare_to(struct icf_vcode_at *at, uint64_t to);
+
+/* ref.c: a reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
+void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off, unsigned size, bool branch,
+		   uint64_t target, uint64_t found);
+/* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands
+ * where no field is, so that these may not be the instructions. */
+bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
+			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
+			  const uint8_t *code, unsigned *size, bool *sign, bool *odd);
+/* FIELD as an address: its SIZE bytes, extended by their sign if SIGN. */
+uint64_t icf_vcode_extend(uint64_t field, unsigned size, bool sign);
+/* The first relocation at or after VA. */
+size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va);
+
+/* call.c: what the call tables are checked with later.  END: the address behind the
+ * instruction. */
+void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end);
+void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end);
+
+/* opaque.c: may the unit be data?  Then it has to stay, with all that it could mean. */
+bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u);
+bool icf_vcode_is_strange(const struct icf_vcode_at *at);
+void icf_vcode_opaque(struct icf_vcode_at *at);
+#endif

@@ -1,0 +1,210 @@
+/* unit.c: one unit's instructions at its old place in IN, held against the bytes at its claimed
+ * place in OUT. */
+#include "icf/verify/code/state.h"
+#include <string.h>
+
+static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
+{
+	const struct icf_vexec *e = icf_v_out_exec(v, va);
+	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
+}
+
+void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const char *what,
+		   uint64_t off, uint64_t want, uint64_t found)
+{
+	char name[200], kept[200];
+	const struct icf_v *v = at->job->v;
+	uint64_t old = at->u->old + off;
+	at->wrong++;
+	if (!(at->u->flags & ICF_V_FOLDED))
+		icf_vlog_bad(&at->part->log, check,
+			     "%s: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what,
+			     icf_v_where(v, old, name), ICF_VX(old), ICF_VX(old + at->moved),
+			     ICF_VX(want), ICF_VX(found));
+	else
+		icf_vlog_bad(
+			&at->part->log, ICF_VC_FOLD,
+			"%s: %s, folded into %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			what, icf_v_where(v, old, name),
+			icf_v_where(v, v->unit.data[at->u->kept].old, kept), ICF_VX(old),
+			ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
+}
+
+/* Bytes up to TO (an offset) must be the same. */
+void icf_vcode_compare_to(struct icf_vcode_at *at, uint64_t to)
+{
+	if (to <= at->same)
+		return;
+	if (memcmp(at->a + at->same, at->b + at->same, to - at->same) != 0) {
+		uint64_t i = at->same;
+		while (at->a[i] == at->b[i])
+			i++;
+		icf_vcode_bad(at, ICF_VC_CODE, "byte", i, at->a[i], at->b[i]);
+	}
+	at->same = to;
+}
+
+static bool is_branch(const struct elfrw_insn *in)
+{
+	return in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
+	       in->kind == ELFRW_INSN_JCC;
+}
+
+/* Control that runs off the end must go on as before. */
+static void check_fall(struct icf_vcode_at *at, uint8_t last)
+{
+	const struct icf_v *v = at->job->v;
+	const struct icf_vexec *e = &v->exec.data[at->u->exec];
+	if (last != ELFRW_INSN_OTHER && last != ELFRW_INSN_JCC && last != ELFRW_INSN_NOP)
+		return;
+	if (at->index + 1 >= e->unit + e->n_units)
+		return;
+	const struct icf_vunit *next = &v->unit.data[at->index + 1];
+	at->part->log.checked[ICF_VC_FALL]++;
+	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) ||
+	    next->body != at->u->body + (next->old - at->u->old)) {
+		icf_vcode_bad(at, ICF_VC_FALL, "falls through", at->size,
+			      at->u->body + (next->old - at->u->old), next->body);
+		return;
+	}
+	const uint8_t *p = new_bytes(v, at->u->body, next->old - at->u->old);
+	if (!p || memcmp(at->a + at->size, p + at->size, next->old - at->u->end) != 0)
+		icf_vcode_bad(at, ICF_VC_FALL, "bytes between it and what it falls into", at->size,
+			      0, 1);
+}
+
+/* The instruction at INSN reads bytes of its own unit, OFF bytes from its start: data, whatever it
+ * reads like. */
+static void check_read(struct icf_vcode_at *at, uint64_t insn, uint64_t off)
+{
+	uint64_t end = at->size - off < 8 ? at->size : off + 8;
+	while (off < end && at->a[off] == at->b[off])
+		off++;
+	if (off < end)
+		icf_vcode_bad(at, ICF_VC_CODE, "data that it reads in itself", insn, at->a[off],
+			      at->b[off]);
+}
+
+/* Does IN, with the instruction BEFORE it, go where no field of it says?  Thunks store or push an
+ * address and return to it. */
+static bool jumps_anywhere(const struct elfrw_insn *in, const struct elfrw_insn *before)
+{
+	bool push = before->opcode_map == 0 && (before->opcode & 0xf8) == 0x50;
+	bool store = before->opcode_map == 0 && before->opcode == 0x89 &&
+		     (before->flags & ELFRW_INSN_MEM);
+	return (in->kind == ELFRW_INSN_JMP_IND && !in->pcrel_size) ||
+	       (in->kind == ELFRW_INSN_RET && (push || store));
+}
+
+/* Unit I, or what is said to be the same: U with another place. */
+void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
+		    struct icf_vunit *u)
+{
+	const struct icf_v *v = job->v;
+	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vcode_relocs *rel = &job->rel[u->exec];
+	struct icf_vcode_at at = { .job = job,
+				   .part = part,
+				   .u = u,
+				   .size = u->end - u->old,
+				   .moved = u->body - u->old,
+				   .index = i,
+				   .alias = u != &v->unit.data[i] };
+	if (!at.size)
+		return;
+	at.a = e->old_data + (u->old - e->old);
+	at.b = new_bytes(v, u->body, at.size);
+	if (!at.b)
+		return; /* was reported with the claim */
+	if (u->flags & ICF_V_FOLDED) {
+		part->log.checked[ICF_VC_FOLD]++;
+		const struct icf_vunit *k = &v->unit.data[u->kept];
+		if (k->end - k->old != at.size) {
+			icf_vcode_bad(&at, ICF_VC_FOLD, "size", 0, at.size, k->end - k->old);
+			return;
+		}
+	}
+	/* What did not move may be data; it is then the same to the last byte. */
+	bool may_be_data =
+		!at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
+	if (may_be_data &&
+	    (u->mixed || icf_vcode_has_object(job, u) || icf_vcode_is_strange(&at))) {
+		u->opaque = true;
+		icf_vcode_opaque(&at);
+		return;
+	}
+	size_t r = icf_vcode_reloc_from(rel, u->old);
+	struct icf_vlog *log = &part->log;
+	part->named.n_code = part->named.n_data = 0;
+	struct elfrw_insn in, before = { .kind = ELFRW_INSN_NOP };
+	uint8_t last = ELFRW_INSN_NOP;
+	uint64_t n = 0;
+	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
+		v->arch->decode;
+	for (uint64_t pos = 0; pos < at.size; pos += in.len, n++) {
+		if (at.a[pos] == 0)
+			pos += icf_v_pad(v, u->old + pos);
+		bool odd = !decode(at.a + pos, at.size - pos, u->old + pos, &in) ||
+			   (in.flags & ELFRW_INSN_LONG_CALL);
+		uint64_t va = u->old + pos;
+		if (!odd && pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
+			u->endbr = true;
+		if (!odd && in.pcrel_size) {
+			bool branch = is_branch(&in), inside = in.target - u->old < at.size;
+			if (branch)
+				icf_vcode_note_call(&at, &in, va + in.len);
+			else if (in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND)
+				icf_vcode_note_bound_call(&at, in.target, va + in.len);
+			at.loads = !branch && !(in.flags & ELFRW_INSN_LEA);
+			if (!inside || (!branch && in.target == u->old)) {
+				uint64_t off = pos + in.pcrel_off,
+					 x = elfrw_get_le(at.a + off, in.pcrel_size),
+					 y = elfrw_get_le(at.b + off, in.pcrel_size);
+				icf_vcode_ref(&at, pos, off, in.pcrel_size, branch, in.target,
+					      in.target + icf_vcode_extend(y, in.pcrel_size, true) -
+						      icf_vcode_extend(x, in.pcrel_size, true) +
+						      at.moved);
+			}
+			if (inside && at.loads && !v->inferred)
+				check_read(&at, pos, in.target - u->old);
+			if (inside && !branch && !(u->flags & ICF_V_FOLDED) &&
+			    ((at.moved & 63) ||
+			     !icf_v_stays_aligned(v, in.target, in.target + at.moved)))
+				icf_vcode_bad(&at, ICF_VC_CODE,
+					      "alignment of what it reads in itself", pos, va & 63,
+					      (va + at.moved) & 63);
+		}
+		at.loads = false;
+		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
+			unsigned size;
+			bool sign, strange;
+			if (icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &size,
+						 &sign, &strange)) {
+				uint64_t off = rel->rela[r].r_offset - u->old;
+				icf_vcode_ref(&at, pos, off, size, false,
+					      icf_vcode_extend(elfrw_get_le(at.a + off, size), size,
+							       sign),
+					      icf_vcode_extend(elfrw_get_le(at.b + off, size), size,
+							       sign));
+			}
+		}
+		if (odd) {
+			icf_vcode_bad(&at, ICF_VC_CODE, "bytes that are no instruction", pos, 0,
+				      at.b[pos]);
+			return;
+		}
+		if ((in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_CALL_IND) && !at.alias &&
+		    !icf_vplace_add(&part->site, i, pos + in.len - 1, ICF_VP_CALL))
+			log->nomem = true;
+		if (jumps_anywhere(&in, &before))
+			u->computes = true;
+		before = in;
+		if (in.kind != ELFRW_INSN_NOP)
+			last = in.kind;
+	}
+	icf_vcode_compare_to(&at, at.size);
+	log->checked[ICF_VC_CODE] += n;
+	if (!v->inferred)
+		icf_v_check_sums(v, log, &part->named);
+	check_fall(&at, last);
+}
