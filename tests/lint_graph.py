@@ -33,11 +33,12 @@ BELOW = {
     "icf/audit": ["icf"],
     "icf/trace": ["dwarf/stack"],
     # The verifier shares readers with the folder, and nothing that it decides or writes with.
-    "icf/verify": ["dwarf/stack", "icf/verify/debug"],
+    "icf/verify": ["dwarf/stack"],
     "icf/verify/code": ["icf/verify"],
     "icf/verify/data": ["icf/verify"],
     "icf/verify/debug": ["dwarf/stack", "icf/verify"],
-    "icf/verify/calls": ["icf/verify"],
+    "icf/verify/unwind": ["icf/verify/debug"],
+    "icf/verify/calls": ["icf/verify/debug"],
     "icf/cmd": ["icf/audit", "icf/trace", "icf/verify"],
 }
 FRONT = {"dwarf/rewrite/rewrite", "dwarf/rewrite/line/line", "dwarf/rewrite/lists/lists", "dwarf/symbolize/symbolize", "dwarf/symbolize/file", "dwarf/stack/callchain", "icf/infer/infer", "icf/verify/verify", "icf/audit/audit"}

@@ -285,7 +285,7 @@ bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);
 bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
 			Elf64_Sym *ret);
 
-/* unwind.c: an image for libelf and libdw.  elf NULL: elf_errmsg() tells. */
+/* elf.c: an image for libelf and libdw.  elf NULL: elf_errmsg() tells. */
 struct Elf;
 struct icf_velf {
 	struct Elf *elf;
@@ -322,7 +322,7 @@ struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify/data/data.c */
 struct elfrw_err *icf_v_check_data(struct icf_v *v);   /* verify/data/data.c */
 struct elfrw_err *icf_v_check_dynamic(
 	struct icf_v *v); /* verify/data/dynamic.c: dynamic relocations, .dynamic, entry */
-struct elfrw_err *icf_v_check_unwind(struct icf_v *v);  /* unwind.c */
+struct elfrw_err *icf_v_check_unwind(struct icf_v *v);  /* unwind/unwind.c */
 struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* symbols.c */
 struct elfrw_err *icf_v_bound(
 	const struct elfrw_image *img); /* verify/debug/bound.c: an error, where names would take

@@ -213,6 +213,6 @@ struct elfrw_err *icf_v_resolve_calls(struct icf_v *v, uint32_t **decided);
  * units and at all calls. */
 struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *part, size_t n);
 
-/* verify/unwind.c: the same DWARF expressions? */
+/* loc.c: the same operations? */
 bool icf_v_ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb);
 #endif

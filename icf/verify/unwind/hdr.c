@@ -1,0 +1,171 @@
+/* hdr.c: what leads to the records of .eh_frame: .eh_frame_hdr, and code that registers frames
+ * itself. */
+#include "elfrw/base/search.h"
+#include "icf/verify/unwind/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t fde_by_off(const struct dwr_cfi *cfi, uint64_t off)
+{
+	size_t lo = LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[mid].off < off);
+	return lo < cfi->fde.len && cfi->fde.data[lo].off == off ? (uint32_t)lo : ICF_V_NONE;
+}
+
+static bool is_record(const struct dwr_cfi *cfi, uint64_t off)
+{
+	for (size_t k = 0; k < cfi->cie.len; k++)
+		if (cfi->cie.data[k].off == off)
+			return true;
+	for (size_t k = 0; k < cfi->terminator.len; k++)
+		if (cfi->terminator.data[k] == off)
+			return true;
+	return fde_by_off(cfi, off) != ICF_V_NONE;
+}
+
+/* A program that registers its frames itself (static start-up files) names the first record of its
+ * own: what an unwinder reads from there on must be the same descriptions. */
+void icf_vunwind_refs(struct icf_v *v)
+{
+	const struct dwr_cfi *a = &v->cfi_in, *b = &v->cfi_out;
+	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
+	for (size_t i = 0; i < v->frameref.len; i++) {
+		const struct icf_vframeref *f = &v->frameref.data[i];
+		uint64_t off = f->target - v->frame_lo,
+			 new = frame ? f->found - frame->hdr.sh_addr : UINT64_MAX;
+		char name[200];
+		bool record = is_record(b, new);
+		uint32_t seen = 0, want = 0;
+		v->log.checked[ICF_VC_ADDRESS]++;
+		/* Other data, named from far away. */
+		if (!is_record(a, off)) {
+			if (f->found != f->target)
+				icf_vlog_bad(&v->log, ICF_VC_ADDRESS,
+					     "address: %s (0x%llx): expected 0x%llx, found 0x%llx",
+					     icf_v_where(v, f->at, name), ICF_VX(f->target),
+					     ICF_VX(f->target), ICF_VX(f->found));
+			continue;
+		}
+		for (size_t k = 0; k < b->fde.len; k++)
+			seen += b->fde.data[k].off >= new &&
+				!icf_vunwind_is_thunk_frame(v, &b->fde.data[k]);
+		for (size_t k = 0; k < a->fde.len; k++) {
+			uint32_t u = icf_v_find(v, a->fde.data[k].pc_begin);
+			want += a->fde.data[k].off >= off && u != ICF_V_NONE &&
+				!(v->unit.data[u].flags & ICF_V_FOLDED);
+		}
+		if (!record || seen != want)
+			icf_vlog_bad(
+				&v->log, ICF_VC_ADDRESS,
+				"frame table: %s (0x%llx -> 0x%llx): expected a record with %u descriptions behind it, found %s with %u",
+				icf_v_where(v, f->at, name), ICF_VX(f->target), ICF_VX(f->found),
+				want, record ? "one" : "none", seen);
+	}
+}
+
+struct hdr {
+	uint64_t pc, fde;
+};
+
+static int hdr_order(const void *a, const void *b)
+{
+	const struct hdr *x = a, *y = b;
+	return x->pc < y->pc ? -1 : x->pc > y->pc;
+}
+
+/* .eh_frame_hdr (LSB Core 5.0): encodings as linkers write them. */
+struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
+{
+	const struct elfrw_section *a = elfrw_image_section(&v->in, ".eh_frame_hdr"),
+				   *s = elfrw_image_section(&v->out, ".eh_frame_hdr");
+	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
+	if (!a || !a->data)
+		return NULL;
+	/* Some linkers leave one behind that leads nowhere. */
+	if (!elfrw_image_section(&v->in, ".eh_frame") && !frame && s && s->data &&
+	    s->hdr.sh_addr == a->hdr.sh_addr && s->hdr.sh_size == a->hdr.sh_size &&
+	    memcmp(a->data, s->data, a->hdr.sh_size) == 0)
+		return NULL;
+	if (!s || !s->data || !frame || a->hdr.sh_size < 4) {
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+			     "section: .eh_frame_hdr: expected in the output, found nothing");
+		return NULL;
+	}
+	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
+	uint64_t raw, ptr = 0, count = 0;
+	unsigned version = elfrw_rbuf_u8(&r);
+	uint8_t ptr_enc = elfrw_rbuf_u8(&r), count_enc = elfrw_rbuf_u8(&r),
+		table_enc = elfrw_rbuf_u8(&r);
+	if (!elfrw_rbuf_ok(&r) || version != 1 || ptr_enc != a->data[1] ||
+	    count_enc != a->data[2] || table_enc != a->data[3] ||
+	    !dwr_pe_read(&r, ptr_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &ptr)) {
+		icf_vlog_bad(
+			&v->log, ICF_VC_FRAME_HDR,
+			"header: .eh_frame_hdr: expected version 1 and the encodings of the input, found others");
+		return NULL;
+	}
+	if (ptr != frame->hdr.sh_addr)
+		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+			     "pointer: .eh_frame_hdr: expected 0x%llx, found 0x%llx",
+			     ICF_VX(frame->hdr.sh_addr), ICF_VX(ptr));
+	/* Without a table unwinders read .eh_frame from its start. */
+	if (count_enc == DWR_PE_OMIT || table_enc == DWR_PE_OMIT)
+		return NULL;
+	if (table_enc != (DWR_PE_DATAREL | DWR_PE_SDATA4))
+		return elfrw_error_at(a->name, 3, "%s: table of an unknown kind", v->in.path);
+	if (!dwr_pe_read(&r, count_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &count) ||
+	    count > elfrw_rbuf_left(&r) / 8) {
+		icf_vlog_bad(
+			&v->log, ICF_VC_FRAME_HDR,
+			"table: .eh_frame_hdr: expected room for %llu entries, found %llu bytes",
+			ICF_VX(count), ICF_VX(elfrw_rbuf_left(&r)));
+		return NULL;
+	}
+	struct hdr *e = malloc((count + 1) * sizeof *e);
+	if (!e)
+		return &elfrw_err_nomem;
+	for (uint64_t i = 0; i < count; i++) {
+		e[i].pc = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(&r);
+		e[i].fde = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(&r);
+		v->log.checked[ICF_VC_FRAME_HDR]++;
+		if (i && e[i].pc < e[i - 1].pc)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"order: .eh_frame_hdr entry %llu: expected 0x%llx or more, found 0x%llx",
+				ICF_VX(i), ICF_VX(e[i - 1].pc), ICF_VX(e[i].pc));
+	}
+	qsort(e, count, sizeof *e, hdr_order);
+	uint64_t n = 0;
+	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
+		const struct dwr_fde *f = &v->cfi_out.fde.data[v->cfi_out.by_pc[k]];
+		if (f->pc_end <= f->pc_begin || !icf_v_out_exec(v, f->pc_begin))
+			continue;
+		/* Both lists are in order. */
+		while (n < count && e[n].pc < f->pc_begin)
+			n++;
+		uint64_t m = n;
+		while (m < count && e[m].pc == f->pc_begin &&
+		       e[m].fde != frame->hdr.sh_addr + f->off)
+			m++;
+		if (m == count || e[m].pc != f->pc_begin)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"entry: .eh_frame_hdr for 0x%llx: expected 0x%llx, found %s0x%llx",
+				ICF_VX(f->pc_begin), ICF_VX(frame->hdr.sh_addr + f->off),
+				n < count && e[n].pc == f->pc_begin ? "" : "none; next is for ",
+				ICF_VX(n == count               ? 0
+				       : e[n].pc == f->pc_begin ? e[n].fde
+								: e[n].pc));
+	}
+	/* And each entry names a description of its own address. */
+	for (uint64_t i = 0; i < count; i++) {
+		uint32_t f = fde_by_off(&v->cfi_out, e[i].fde - frame->hdr.sh_addr);
+		if (f == ICF_V_NONE || v->cfi_out.fde.data[f].pc_begin != e[i].pc)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"entry: .eh_frame_hdr for 0x%llx: expected a description of that address, found %s at 0x%llx",
+				ICF_VX(e[i].pc), f == ICF_V_NONE ? "none" : "another",
+				ICF_VX(e[i].fde));
+	}
+	free(e);
+	return NULL;
+}

@@ -1,0 +1,124 @@
+/* thunk.c: the frames that OUT has besides the image of IN's: each is a thunk's, and each thunk has
+ * one. */
+#include "icf/verify/unwind/state.h"
+#include <string.h>
+
+/* Throughout a thunk nothing was pushed yet but the return address. */
+static bool is_entry_rule(const struct icf_v *v, const struct dwr_fde *f)
+{
+	const struct dwr_cie *c = &v->cfi_out.cie.data[f->cie];
+	const struct elfrw_arch *arch = v->arch;
+	/* As long as the pointer to an exception table, which there is none of. */
+	uint64_t size = f->pc_off + f->pc_size + f->range_size;
+	if (c->augmented &&
+	    (size >= f->size ||
+	     v->cfi_out.data[f->off + size] !=
+		     (c->lsda_encoding == DWR_PE_OMIT
+			      ? 0
+			      : icf_vunwind_pointer_size(c->lsda_encoding, c->address_size))))
+		return false;
+	if (c->data_align != -(int64_t)arch->address_size || c->ra != arch->dwarf_ra ||
+	    c->signal_frame || f->lsda)
+		return false;
+	if (c->insn_size == arch->entry_cfi_size && f->insn_size == 0)
+		return memcmp(c->insn, arch->entry_cfi, c->insn_size) == 0;
+	return c->insn_size == 0 && f->insn_size == arch->entry_cfi_size &&
+	       memcmp(f->insn, arch->entry_cfi, f->insn_size) == 0;
+}
+
+/* Is F a thunk's: of no unit's copy? */
+bool icf_vunwind_is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
+{
+	return f->pc_end > f->pc_begin && icf_v_out_exec(v, f->pc_begin) &&
+	       icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
+}
+
+/* A thunk where its function was keeps the function's description, whose first row must hold up to
+ * its jump.  *WAS: that of IN. */
+static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f,
+			  const struct dwr_fde **was)
+{
+	uint32_t u = icf_v_find(v, f->pc_begin), k = icf_vunwind_fde_at(&v->cfi_in, f->pc_begin);
+	if (u == ICF_V_NONE || k == ICF_V_NONE)
+		return false;
+	const struct icf_vunit *x = &v->unit.data[u];
+	const struct dwr_fde *a = *was = &v->cfi_in.fde.data[k];
+	if (!x->thunk || x->entry != x->old || x->old != f->pc_begin || a->pc_end != f->pc_end ||
+	    a->lsda != f->lsda || a->insn_size != f->insn_size ||
+	    memcmp(a->insn, f->insn, f->insn_size) != 0 ||
+	    icf_vunwind_cie_differs(v, &v->cfi_in.cie.data[a->cie], &v->cfi_out.cie.data[f->cie]))
+		return false;
+	/* DWARF 5, section 6.4.2.1: DW_CFA_advance_loc and DW_CFA_advance_loc1; longer ones go
+	 * further. */
+	uint64_t jump = x->thunk > 8 ? 4 : 0, row = UINT64_MAX; /* behind a landing pad */
+	if (f->insn_size && f->insn[0] >> 6 == 1)
+		row = f->insn[0] & 0x3f;
+	else if (f->insn_size > 1 && f->insn[0] == 2)
+		row = f->insn[1];
+	return row > jump;
+}
+
+struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
+{
+	struct icf_v *v = w->v;
+	uint64_t end = 0;
+	const uint32_t *thunk = v->by_thunk;
+	uint32_t n_thunks = v->n_thunk, t = 0;
+	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
+		uint32_t i = v->cfi_out.by_pc[k];
+		const struct dwr_fde *f = &v->cfi_out.fde.data[i];
+		if (f->pc_end <= f->pc_begin)
+			continue;
+		bool code = icf_v_out_exec(v, f->pc_begin);
+		/* Linkers leave descriptions of discarded code. */
+		if (!code && !icf_v_in_exec(v, f->pc_begin) &&
+		    icf_vunwind_fde_at(&v->cfi_in, f->pc_begin) != ICF_V_NONE)
+			continue;
+		if (f->pc_begin < end)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME,
+				"overlap: frame at 0x%llx: expected 0x%llx or later, found 0x%llx",
+				ICF_VX(f->pc_begin), ICF_VX(end), ICF_VX(f->pc_begin));
+		end = f->pc_end > end ? f->pc_end : end;
+		const struct dwr_fde *was;
+		if (w->matched[i])
+			continue;
+		if (is_kept_frame(v, f, &was)) {
+			if (was->lsda)
+				ELFRW_TRY(icf_vunwind_lsda(w, was, f, false, true));
+			continue;
+		}
+		/* Thunks only, from the first byte to the last. */
+		uint64_t covered = f->pc_begin;
+		while (t < n_thunks && v->unit.data[thunk[t]].entry < covered)
+			t++;
+		for (;
+		     t < n_thunks && v->unit.data[thunk[t]].entry == covered && covered < f->pc_end;
+		     t++)
+			covered += v->unit.data[thunk[t]].thunk;
+		if (covered != f->pc_end || !is_entry_rule(v, f))
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME,
+				"frame: (-> 0x%llx to 0x%llx): expected none or a thunk's, found another",
+				ICF_VX(f->pc_begin), ICF_VX(f->pc_end));
+	}
+	for (uint32_t k = 0; k < n_thunks && v->cfi_in.fde.len; k++) {
+		const struct icf_vunit *x = &v->unit.data[thunk[k]];
+		char name[200];
+		v->log.checked[ICF_VC_FRAME]++;
+		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry),
+			 g = dwr_cfi_find(&v->cfi_out, x->entry + x->thunk - 1);
+		/* Where nothing described the function, nothing has to describe its thunk. */
+		if (f == ICF_V_NONE && g == ICF_V_NONE &&
+		    dwr_cfi_find(&v->cfi_in, x->old) == ICF_V_NONE)
+			continue;
+		/* The one that a thunk in its function's place kept was looked at above. */
+		bool there = f != ICF_V_NONE && f == g;
+		if (!there || (x->entry != x->old && !is_entry_rule(v, &v->cfi_out.fde.data[f])))
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME,
+				"frame: thunk of %s (0x%llx -> 0x%llx): expected the rule of a function's entry, found another",
+				icf_v_where(v, x->old, name), ICF_VX(x->old), ICF_VX(x->entry));
+	}
+	return NULL;
+}
