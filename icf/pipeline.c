@@ -62,6 +62,14 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 ||
 		    strcmp(s->name, ".bolt.org.text") == 0)
 			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
+		/* 0 and 1 are what linkers write for code that they threw away: unwind tables and
+		 * line tables of code there would be taken for those of none. */
+		if ((s->hdr.sh_flags & SHF_ALLOC) && (s->hdr.sh_flags & SHF_EXECINSTR) &&
+		    s->hdr.sh_size && s->hdr.sh_addr <= 1)
+			return elfrw_error_at(s->name, 0,
+					      "code at address %u, which stands for no code in "
+					      "unwind tables and debug information",
+					      (unsigned)s->hdr.sh_addr);
 	}
 	/* The layout begins with the headers and goes on as addresses do: mold with -Ttext=0x200
 	 * has them behind. */

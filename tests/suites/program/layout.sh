@@ -303,6 +303,11 @@ else
 	skip layout/headers/last "no mold"
 fi
 
+# --- code at address 0, which means none in unwind tables and debug information
+gcc -g -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o zero.o && ld -static -q -Ttext=0 zero.o -o in 2>log
+"$ICFOLD" -q --allow-growth in -o out 2>err
+check layout/zero "$(first_line err)" grep -q 'code at address 0' err
+
 # --- functions at odd addresses, in sections of alignment 1, whose addresses are looked at
 cat >odd.c <<'END'
 #include <stdio.h>
