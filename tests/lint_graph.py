@@ -39,9 +39,10 @@ BELOW = {
     "icf/verify/debug": ["dwarf/stack", "icf/verify"],
     "icf/verify/unwind": ["icf/verify/debug"],
     "icf/verify/calls": ["icf/verify/debug"],
-    "icf/cmd": ["icf/audit", "icf/trace", "icf/verify"],
+    "icf/cmd/perf": ["icf/cmd"],  # one family in two folders
+    "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/perf"],
 }
-FRONT = {"dwarf/rewrite/rewrite", "dwarf/rewrite/line/line", "dwarf/rewrite/lists/lists", "dwarf/symbolize/symbolize", "dwarf/symbolize/file", "dwarf/stack/callchain", "icf/infer/infer", "icf/verify/verify", "icf/audit/audit"}
+FRONT = {"dwarf/rewrite/rewrite", "dwarf/rewrite/line/line", "dwarf/rewrite/lists/lists", "dwarf/symbolize/symbolize", "dwarf/symbolize/file", "dwarf/stack/callchain", "icf/infer/infer", "icf/verify/verify", "icf/audit/audit", "icf/cmd/perf/perf"}
 
 
 def allowed(folder):

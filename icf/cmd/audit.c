@@ -235,8 +235,8 @@ int icf_cmd_audit(int argc, char **argv)
 	struct command c = { .opt = { .top = 20 },
 			     .max_growth = UINT64_MAX,
 			     .max_duplicated = UINT64_MAX };
-	struct icf_cmdline line;
-	icf_cmdline_init(&line, "audit", usage, "", options, argc, argv);
+	struct icf_cmdline line = ICF_CMDLINE("audit", usage, argc, argv);
+	icf_cmdline_init(&line, "", options);
 	for (int k; (k = icf_cmdline_next(&line)) != -1;) {
 		if (k == ICF_CMDLINE_EXIT)
 			return line.status;

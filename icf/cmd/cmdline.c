@@ -19,16 +19,11 @@ static const struct option common[] = {
 	{ "version", no_argument, NULL, 'V' },
 };
 
-void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *usage,
-		      const char *shorts, const struct option *options, int argc, char **argv)
+void icf_cmdline_init(struct icf_cmdline *c, const char *shorts, const struct option *options)
 {
 	size_t n = 0;
-	*c = (struct icf_cmdline){ .command = command,
-				   .usage = usage,
-				   .argc = argc,
-				   .argv = argv,
-				   .operand = argv + 1,
-				   .which = -1 };
+	c->operand = c->argv + 1;
+	c->which = -1;
 	c->threads = icf_default_threads();
 	while (options[n].name && n < ICF_CMDLINE_OPTIONS - sizeof common / sizeof *common) {
 		c->all[n] = options[n];

@@ -39,10 +39,15 @@ struct icf_cmdline {
 
 #define ICF_CMDLINE_EXIT (-2)
 
-/* ARGV[0] is the command's name, not looked at.  SHORTS are its one-letter options as getopt()
- * wants them, OPTIONS its long ones, ended by { 0 }. */
-void icf_cmdline_init(struct icf_cmdline *c, const char *command, const char *usage,
-		      const char *shorts, const struct option *options, int argc, char **argv);
+/* The start of a command line: ARGV[0] is the command's name, not looked at. */
+#define ICF_CMDLINE(command_, usage_, argc_, argv_)                                        \
+	{                                                                                  \
+		.command = (command_), .usage = (usage_), .argc = (argc_), .argv = (argv_) \
+	}
+
+/* SHORTS are the command's one-letter options as getopt() wants them, OPTIONS its long ones, ended
+ * by { 0 }. */
+void icf_cmdline_init(struct icf_cmdline *c, const char *shorts, const struct option *options);
 
 /* The next option, its value in optarg; -1 at the end; ICF_CMDLINE_EXIT: all is said, exit with
  * C->status. */

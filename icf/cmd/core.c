@@ -210,7 +210,10 @@ static void print_bare(struct session *s, const struct icf_unwind_frame *u, unsi
 		snprintf(text, sizeof text, "?? (%s)", m->name);
 		frame.function = text;
 	}
-	icf_sym_print(stdout, style, m ? m->name : "", &u->pc, &frame, 1, depth);
+	struct icf_sym_answer a = {
+		.module = m ? m->name : "", .address = &u->pc, .frame = &frame, .n = 1
+	};
+	icf_sym_print(stdout, style, &a, depth);
 }
 
 /* Levels FROM to TO of THREAD: up to a frame that a signal interrupted. */

@@ -299,8 +299,8 @@ static const struct option options[] = {
 int icf_cmd_dump(int argc, char **argv)
 {
 	struct what what = { 0 };
-	struct icf_cmdline line;
-	icf_cmdline_init(&line, "dump", usage, "", options, argc, argv);
+	struct icf_cmdline line = ICF_CMDLINE("dump", usage, argc, argv);
+	icf_cmdline_init(&line, "", options);
 	for (int c; (c = icf_cmdline_next(&line)) != -1;)
 		switch (c) {
 		case OPT_MAP: what.map = true; break;

@@ -148,8 +148,8 @@ int icf_cmd_inlines(int argc, char **argv)
 {
 	struct dwr_sym_options opt = { 0 };
 	struct listing how = { .demangle = true };
-	struct icf_cmdline line;
-	icf_cmdline_init(&line, "inlines", usage, "Cs", options, argc, argv);
+	struct icf_cmdline line = ICF_CMDLINE("inlines", usage, argc, argv);
+	icf_cmdline_init(&line, "Cs", options);
 	for (int c; (c = icf_cmdline_next(&line)) != -1;)
 		switch (c) {
 		case 'C': how.demangle = true; break;

@@ -242,8 +242,12 @@ struct elfrw_err *icf_stack_print(struct icf_stack *s, size_t i, uint64_t shown,
 	ELFRW_TRY(find_frames(s, i, &merged, &how));
 	if (in->name_module && in->style->output != ICF_SYM_JSON)
 		ELFRW_TRY(name_module(s));
-	icf_sym_print_merged(stdout, in->style, in->path, &shown, merged ? &how : NULL,
-			     s->frames.data, s->frames.len, depth);
+	struct icf_sym_answer a = { .module = in->path,
+				    .address = &shown,
+				    .merged = merged ? &how : NULL,
+				    .frame = s->frames.data,
+				    .n = s->frames.len };
+	icf_sym_print(stdout, in->style, &a, depth);
 	return NULL;
 }
 
@@ -318,10 +322,12 @@ static struct elfrw_err *print_level(struct stacks *s, size_t i)
 		putchar(',');
 	if (json && in->style->pretty)
 		fputs("\n  ", stdout);
-	if (l->bad && json)
-		icf_sym_print_error(stdout, in->style, in->path, NULL, l->bad,
-				    "unable to parse arguments", 1);
-	else if (l->bad)
+	if (l->bad && json) {
+		struct icf_sym_answer a = { .module = in->path,
+					    .symbol = l->bad,
+					    .error = "unable to parse arguments" };
+		icf_sym_print(stdout, in->style, &a, 1);
+	} else if (l->bad)
 		icf_sym_print_line(stdout, l->bad);
 	return l->bad ? NULL : icf_stack_print(s->stack, i, l->address, 1);
 }

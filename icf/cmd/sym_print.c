@@ -150,69 +150,62 @@ static void json_merged(struct json *j, const struct icf_sym_merged *m)
 	json_close(j, '}');
 }
 
-void icf_sym_print(FILE *f, const struct icf_sym_style *st, const char *module,
-		   const uint64_t *address, const struct dwr_sym_frame *frame, size_t n,
+static void json_answer(struct json *j, const struct icf_sym_answer *a,
+			const struct dwr_sym_frame *frame, size_t n)
+{
+	json_open(j, '{');
+	if (a->address)
+		json_hex(j, "Address", a->address);
+	if (a->error) {
+		json_key(j, "Error");
+		json_open(j, '{');
+		json_text(j, "Message", a->error);
+		json_close(j, '}');
+	}
+	if (a->merged)
+		json_merged(j, a->merged);
+	json_text(j, "ModuleName", a->module);
+	if (a->error) {
+		if (a->symbol)
+			json_text(j, "SymName", a->symbol);
+	} else {
+		json_key(j, "Symbol");
+		json_open(j, '[');
+		for (size_t i = 0; i < n; i++)
+			json_frame(j, &frame[i]);
+		json_close(j, ']');
+	}
+	json_close(j, '}');
+}
+
+static void print_candidates(FILE *f, const struct icf_sym_merged *m)
+{
+	fputs("one of: ", f);
+	for (size_t i = 0; i < m->n; i++) {
+		fputs(i ? ", " : "", f);
+		elfrw_put_printable(f, or_unknown(m->candidate[i]));
+	}
+	putc('\n', f);
+}
+
+void icf_sym_print(FILE *f, const struct icf_sym_style *st, const struct icf_sym_answer *a,
 		   unsigned depth)
 {
-	icf_sym_print_merged(f, st, module, address, NULL, frame, n, depth);
-}
-
-void icf_sym_print_merged(FILE *f, const struct icf_sym_style *st, const char *module,
-			  const uint64_t *address, const struct icf_sym_merged *merged,
-			  const struct dwr_sym_frame *frame, size_t n, unsigned depth)
-{
-	if (!n) {
-		frame = &unknown;
-		n = 1;
-	}
+	const struct dwr_sym_frame *frame = a->n ? a->frame : &unknown;
+	size_t n = a->n ? a->n : 1;
 	if (st->output == ICF_SYM_JSON) {
 		struct json j = { .f = f, .pretty = st->pretty, .depth = depth };
-		json_open(&j, '{');
-		if (address)
-			json_hex(&j, "Address", address);
-		if (merged)
-			json_merged(&j, merged);
-		json_text(&j, "ModuleName", module);
-		json_key(&j, "Symbol");
-		json_open(&j, '[');
-		for (size_t i = 0; i < n; i++)
-			json_frame(&j, &frame[i]);
-		json_close(&j, ']');
-		json_close(&j, '}');
+		json_answer(&j, a, frame, n);
 		return;
 	}
-	if (st->addresses && address)
-		fprintf(f, st->pretty ? "0x%" PRIx64 ": " : "0x%" PRIx64 "\n", *address);
+	if (st->addresses && a->address)
+		fprintf(f, st->pretty ? "0x%" PRIx64 ": " : "0x%" PRIx64 "\n", *a->address);
 	for (size_t i = 0; i < n; i++)
 		print_plain(f, st, &frame[i], i > 0);
-	if (merged && !merged->decided && merged->n && st->functions) {
-		fputs("one of: ", f);
-		for (size_t i = 0; i < merged->n; i++) {
-			fputs(i ? ", " : "", f);
-			elfrw_put_printable(f, or_unknown(merged->candidate[i]));
-		}
-		putc('\n', f);
-	}
+	if (a->merged && !a->merged->decided && a->merged->n && st->functions)
+		print_candidates(f, a->merged);
 	if (st->output == ICF_SYM_LLVM)
 		putc('\n', f);
-}
-
-void icf_sym_print_error(FILE *f, const struct icf_sym_style *st, const char *module,
-			 const uint64_t *address, const char *symbol, const char *message,
-			 unsigned depth)
-{
-	struct json j = { .f = f, .pretty = st->pretty, .depth = depth };
-	json_open(&j, '{');
-	if (address)
-		json_hex(&j, "Address", address);
-	json_key(&j, "Error");
-	json_open(&j, '{');
-	json_text(&j, "Message", message);
-	json_close(&j, '}');
-	json_text(&j, "ModuleName", module);
-	if (symbol)
-		json_text(&j, "SymName", symbol);
-	json_close(&j, '}');
 }
 
 void icf_sym_print_line(FILE *f, const char *line)

@@ -14,12 +14,6 @@ struct icf_sym_style {
 	bool verbose;
 };
 
-/* One question and its frames (none: unknown).  ADDRESS may be NULL.  In JSON this is one object,
- * without a newline; DEPTH is how far it is indented when pretty. */
-void icf_sym_print(FILE *f, const struct icf_sym_style *style, const char *module,
-		   const uint64_t *address, const struct dwr_sym_frame *frame, size_t n,
-		   unsigned depth);
-
 /* What is known about an address in code that several functions share. */
 struct icf_sym_merged {
 	bool decided;
@@ -28,16 +22,22 @@ struct icf_sym_merged {
 	size_t n;
 };
 
-/* The same with MERGED (NULL: nothing to say): text names the candidates of what is undecided after
- * the frames, as `one of: a, b`; JSON has the key "Merged". */
-void icf_sym_print_merged(FILE *f, const struct icf_sym_style *style, const char *module,
-			  const uint64_t *address, const struct icf_sym_merged *merged,
-			  const struct dwr_sym_frame *frame, size_t n, unsigned depth);
+/* The answer to one question; everything is borrowed. */
+struct icf_sym_answer {
+	const char *module;
+	const uint64_t *address;             /* NULL: asked by symbol */
+	const struct icf_sym_merged *merged; /* NULL: nothing to say */
+	const struct dwr_sym_frame *frame;   /* N of them, the innermost first; none: unknown */
+	size_t n;
+	const char *symbol,
+		*error; /* with ERROR: what was asked (or NULL), and why there is no answer */
+};
 
-/* JSON only: the object of a question that could not be answered.  SYMBOL may be NULL. */
-void icf_sym_print_error(FILE *f, const struct icf_sym_style *style, const char *module,
-			 const uint64_t *address, const char *symbol, const char *message,
-			 unsigned depth);
+/* In JSON an answer is one object, without a newline, indented DEPTH times when pretty.  Text names
+ * the candidates of what is undecided after the frames, as `one of: a, b`; JSON has the key
+ * "Merged".  Text prints an error as what is not known. */
+void icf_sym_print(FILE *f, const struct icf_sym_style *style, const struct icf_sym_answer *answer,
+		   unsigned depth);
 
 /* A line of the input that makes no sense, as it came, but for what a terminal acts on. */
 void icf_sym_print_line(FILE *f, const char *line);

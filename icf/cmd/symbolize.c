@@ -1,21 +1,15 @@
-/* symbolize.c: icfold symbolize [OPTION]... [ADDRESS]...
- *
- * Questions that are at hand together are answered in the order of their addresses, whatever is
- * read for one serving the next, and printed in their own order: a third less time for a profile,
- * and nobody waits for it. */
+/* symbolize.c: icfold symbolize [OPTION]... [ADDRESS]...: its options, and which way the answer
+ * comes: questions.h, stack.h, core.h or perf.h. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cmd/core.h"
-#include "icf/cmd/perf.h"
+#include "icf/cmd/perf/perf.h"
+#include "icf/cmd/questions.h"
 #include "icf/cmd/stack.h"
-#include "elfrw/base/vec.h"
-#include "icf/cmd/sym_print.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char usage[] =
 	"Usage: icfold symbolize [OPTION]... [ADDRESS]...\n"
@@ -55,25 +49,6 @@ static const char usage[] =
 	"\n"
 	"With -v all that is known about a frame is printed. Exit status: 0, or 2 for trouble.\n";
 
-struct module {
-	char *path;          /* owned */
-	struct dwr_sym *sym; /* NULL: could not be opened */
-	char *error;         /* why; owned */
-	bool warned;
-};
-
-/* One question, taken apart; and its answer. */
-struct question {
-	const char *line; /* whole, with a NUL at its end; borrowed */
-	bool bad;         /* makes no sense */
-	uint32_t module;
-	uint64_t address; /* or the offset from SYMBOL */
-	char *symbol;     /* owned; NULL: an address */
-	size_t frame, n_frames;
-};
-
-#define MAX_QUESTIONS 16384 /* that are answered together */
-
 struct session {
 	struct icf_sym_style style;
 	struct dwr_sym_options options;
@@ -82,347 +57,9 @@ struct session {
 	uint64_t adjust;
 	const char *obj;        /* NULL: each line names one */
 	const char *core, *pid; /* what is unwound, or NULL */
-	struct module *module;
-	uint32_t n_modules, last;
-	VEC(struct question) question;
-	uint32_t order[MAX_QUESTIONS];
-	VEC(struct dwr_sym_frame) answer; /* the frames of all questions */
-	struct dwr_sym_frames frames;
-	bool perf;  /* arguments are files of perf's text */
-	bool stack; /* the addresses are one stack */
-	bool list;  /* JSON objects go into one array */
-	bool printed;
-	int status;
+	bool perf;              /* arguments are files of perf's text */
+	bool stack;             /* the addresses are one stack */
 };
-
-static void complain(const char *file, const char *text)
-{
-	icf_message(file, "%s", text);
-}
-
-/* The file named by the N bytes at PATH, opened at first mention. */
-static struct elfrw_err *module_of(struct session *s, const char *path, size_t n, uint32_t *ret)
-{
-	for (uint32_t i = 0; i < s->n_modules; i++) {
-		uint32_t k = (s->last + i) % s->n_modules;
-		if (!strncmp(s->module[k].path, path, n) && !s->module[k].path[n]) {
-			*ret = s->last = k;
-			return NULL;
-		}
-	}
-	struct module *m = realloc(s->module, (s->n_modules + 1) * sizeof *m);
-	if (!m)
-		return &elfrw_err_nomem;
-	s->module = m;
-	m = &s->module[s->n_modules];
-	*m = (struct module){ .path = strndup(path, n) };
-	if (!m->path)
-		return &elfrw_err_nomem;
-	*ret = s->last = s->n_modules++;
-	struct elfrw_err *err = dwr_sym_open(m->path, &s->options, &m->sym);
-	if (err) {
-		s->status = ICF_EXIT_TROUBLE;
-		complain(m->path, elfrw_err_text(err));
-		m->error = strdup(elfrw_err_text(err));
-		elfrw_err_free(err);
-	}
-	return NULL;
-}
-
-/* The hexadecimal number in the N bytes at S. */
-static bool parse_hex(const char *s, size_t n, uint64_t *ret)
-{
-	uint64_t v = 0;
-	if (n > 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) {
-		s += 2;
-		n -= 2;
-	}
-	if (!n || n > 16)
-		return false;
-	for (; n; n--, s++) {
-		if (!isxdigit((unsigned char)*s))
-			return false;
-		v = v << 4 |
-		    (unsigned)(isdigit((unsigned char)*s) ? *s - '0'
-							  : tolower((unsigned char)*s) - 'a' + 10);
-	}
-	*ret = v;
-	return true;
-}
-
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* The next word of *P, in quotes or not; false: none. */
-static bool word(const char **p, const char **ret, size_t *n)
-{
-	const char *s = *p;
-	while (is_space(*s))
-		s++;
-	char quote = *s == '"' || *s == '\'' ? *s++ : 0;
-	*ret = s;
-	while (*s && (quote ? *s != quote : !is_space(*s)))
-		s++;
-	*n = (size_t)(s - *ret);
-	if (quote && !*s)
-		return false;
-	*p = s + (quote != 0);
-	return *n;
-}
-
-/* Takes Q's line apart. */
-static struct elfrw_err *parse(struct session *s, struct question *q)
-{
-	const char *p = q->line, *file = s->obj, *what;
-	size_t n = file ? strlen(file) : 0;
-	q->bad = true;
-	if (!strncmp(p, "CODE ", 5))
-		p += 5;
-	if (!file && !word(&p, &file, &n))
-		return NULL;
-	size_t len;
-	if (!word(&p, &what, &len))
-		return NULL;
-	if (!parse_hex(what, len, &q->address)) {
-		if (isdigit((unsigned char)*what))
-			return NULL;
-		const char *plus = memrchr(what, '+', len);
-		q->address = 0;
-		if (plus && plus > what &&
-		    parse_hex(plus + 1, len - (size_t)(plus + 1 - what), &q->address))
-			len = (size_t)(plus - what);
-		q->symbol = strndup(what, len);
-		if (!q->symbol)
-			return &elfrw_err_nomem;
-	}
-	q->bad = false;
-	return module_of(s, file, n, &q->module);
-}
-
-static void begin_object(struct session *s)
-{
-	if (s->style.output != ICF_SYM_JSON || !s->list)
-		return;
-	if (s->printed)
-		putchar(',');
-	if (s->style.pretty)
-		fputs("\n  ", stdout);
-	s->printed = true;
-}
-
-static void end_object(const struct session *s)
-{
-	if (s->style.output == ICF_SYM_JSON && !s->list)
-		putchar('\n');
-}
-
-static void print_answer(struct session *s, const char *module, const uint64_t *address,
-			 const struct dwr_sym_frame *frame, size_t n)
-{
-	begin_object(s);
-	icf_sym_print(stdout, &s->style, module, address, frame, n, s->list);
-	end_object(s);
-}
-
-static void print_error(struct session *s, const char *module, const uint64_t *address,
-			const char *symbol, const char *text)
-{
-	if (s->style.output != ICF_SYM_JSON) {
-		icf_sym_print(stdout, &s->style, module, address, NULL, 0, 0);
-		return;
-	}
-	begin_object(s);
-	icf_sym_print_error(stdout, &s->style, module, address, symbol, text, s->list);
-	end_object(s);
-}
-
-static struct elfrw_err *look_up(struct session *s, struct dwr_sym *sym, uint64_t address)
-{
-	unsigned flags = s->flags;
-	/* GNU style: one frame is the innermost one, under its own name. */
-	if (!s->inlines && s->style.output != ICF_SYM_GNU)
-		flags |= DWR_SYM_NO_INLINES;
-	ELFRW_TRY(dwr_sym_frames(sym, address, flags, &s->frames));
-	if (!s->inlines && s->frames.len > 1)
-		s->frames.len = 1;
-	return NULL;
-}
-
-static struct elfrw_err *answer_symbol(struct session *s, struct module *m,
-				       const struct question *q)
-{
-	struct dwr_sym_symbol found;
-	size_t from = 0;
-	bool any = false;
-	unsigned inlines = s->inlines;
-	while (dwr_sym_symbol_named(m->sym, q->symbol, &from, &found)) {
-		s->inlines = false;
-		struct elfrw_err *err = look_up(s, m->sym, found.address + q->address);
-		s->inlines = inlines;
-		ELFRW_TRY(err);
-		print_answer(s, m->path, NULL, s->frames.data, s->frames.len);
-		any = true;
-	}
-	if (!any)
-		print_answer(s, m->path, NULL, NULL, 0);
-	return NULL;
-}
-
-/* The answers to questions about addresses. */
-static struct elfrw_err *find_answer(struct session *s, struct question *q)
-{
-	struct dwr_sym *sym = q->bad || q->symbol ? NULL : s->module[q->module].sym;
-	if (!sym)
-		return NULL;
-	ELFRW_TRY(look_up(s, sym, q->address - s->adjust));
-	if (!VEC_RESERVE(&s->answer, s->answer.len + s->frames.len))
-		return &elfrw_err_nomem;
-	q->frame = s->answer.len;
-	q->n_frames = s->frames.len;
-	if (s->frames.len)
-		memcpy(s->answer.data + s->answer.len, s->frames.data,
-		       s->frames.len * sizeof *s->frames.data);
-	s->answer.len += s->frames.len;
-	return NULL;
-}
-
-static struct elfrw_err *print_question(struct session *s, const struct question *q)
-{
-	if (q->bad) {
-		if (s->style.output == ICF_SYM_JSON)
-			print_error(s, s->obj ? s->obj : "", NULL, q->line,
-				    "unable to parse arguments");
-		else
-			icf_sym_print_line(stdout, q->line);
-		return NULL;
-	}
-	struct module *m = &s->module[q->module];
-	struct elfrw_err *err = NULL;
-	if (!m->sym)
-		print_error(s, m->path, q->symbol ? NULL : &q->address, q->symbol,
-			    m->error ? m->error : "");
-	else if (q->symbol)
-		err = answer_symbol(s, m, q);
-	else
-		print_answer(s, m->path, &q->address,
-			     q->n_frames ? s->answer.data + q->frame : NULL, q->n_frames);
-	if (!err && m->sym && !m->warned && dwr_sym_warning(m->sym)) {
-		m->warned = true;
-		complain(m->path, dwr_sym_warning(m->sym));
-	}
-	return err;
-}
-
-static int by_address(const void *a, const void *b, void *ctx)
-{
-	const struct question *x = (struct question *)ctx + *(const uint32_t *)a,
-			      *y = (struct question *)ctx + *(const uint32_t *)b;
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-/* Answers and prints what was asked so far. */
-static struct elfrw_err *answer(struct session *s)
-{
-	size_t n = s->question.len;
-	struct elfrw_err *err = NULL;
-	s->answer.len = 0;
-	for (size_t i = 0; i < n; i++)
-		s->order[i] = (uint32_t)i;
-	qsort_r(s->order, n, sizeof *s->order, by_address, s->question.data);
-	for (size_t i = 0; i < n && !err; i++)
-		err = find_answer(s, &s->question.data[s->order[i]]);
-	for (size_t i = 0; i < n; i++) {
-		if (!err)
-			err = print_question(s, &s->question.data[i]);
-		free(s->question.data[i].symbol);
-	}
-	s->question.len = 0;
-	return err;
-}
-
-static struct elfrw_err *ask(struct session *s, const char *line)
-{
-	if (s->question.len == MAX_QUESTIONS)
-		ELFRW_TRY(answer(s));
-	struct question *q = VEC_PUSH(&s->question);
-	if (!q)
-		return &elfrw_err_nomem;
-	q->line = line;
-	return parse(s, q);
-}
-
-/* The whole lines among the *LEN bytes at BUF; moves the rest to the front. */
-static struct elfrw_err *answer_lines(struct session *s, char *buf, size_t *len)
-{
-	char *line = buf, *nl;
-	while ((nl = memchr(line, '\n', *len - (size_t)(line - buf)))) {
-		*nl = 0;
-		if (nl > line && nl[-1] == '\r')
-			nl[-1] = 0;
-		ELFRW_TRY(ask(s, line));
-		line = nl + 1;
-	}
-	ELFRW_TRY(answer(s));
-	*len -= (size_t)(line - buf);
-	memmove(buf, line, *len);
-	return NULL;
-}
-
-/* Lines of standard input; what was answered is flushed before the program waits for more. */
-static struct elfrw_err *answer_input(struct session *s)
-{
-	size_t len = 0, cap = 1 << 18;
-	char *buf = malloc(cap);
-	struct elfrw_err *err = buf ? NULL : &elfrw_err_nomem;
-	bool end = false;
-	while (!err && !end) {
-		if (len + 1 == cap) { /* one line fills it */
-			char *p = realloc(buf, 2 * cap);
-			if (!p) {
-				err = &elfrw_err_nomem;
-				break;
-			}
-			buf = p;
-			cap *= 2;
-		}
-		fflush(stdout);
-		ssize_t n = read(STDIN_FILENO, buf + len, cap - len - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			err = elfrw_error_errno(errno, "cannot read standard input");
-		end = n <= 0;
-		len += n > 0 ? (size_t)n : 0;
-		if (end && !err && len && buf[len - 1] != '\n')
-			buf[len++] = '\n';
-		if (!err)
-			err = answer_lines(s, buf, &len);
-	}
-	free(buf);
-	return err;
-}
-
-static struct elfrw_err *answer_all(struct session *s, char **arg, int n)
-{
-	if (!n)
-		return answer_input(s);
-	bool json = s->style.output == ICF_SYM_JSON;
-	struct elfrw_err *err = NULL;
-	s->list = json;
-	if (json)
-		putchar('[');
-	for (int i = 0; i < n && !err; i++)
-		err = ask(s, arg[i]);
-	if (!err)
-		err = answer(s);
-	if (json)
-		fputs(s->style.pretty && s->printed ? "\n]\n" : "]\n", stdout);
-	return err;
-}
 
 enum {
 	OPT_NO_INLINES = 256,
@@ -549,9 +186,22 @@ static const char *contradiction(const struct session *s, int n)
 	return NULL;
 }
 
-static struct elfrw_err *run(struct session *s, char **arg, int n)
+/* Addresses by themselves, or as stacks. */
+static struct elfrw_err *answer(const struct session *s, struct icf_questions *q, char **arg, int n)
 {
-	uint32_t m = 0;
+	struct icf_sym_stack_in in = {
+		.style = &s->style, .flags = s->flags, .inlines = s->inlines, .adjust = s->adjust
+	};
+	if (s->obj) {
+		ELFRW_TRY(icf_questions_file(q, s->obj, &in.path, &in.sym));
+		if (!in.sym)
+			return NULL;
+	}
+	return s->stack ? icf_sym_stacks(&in, arg, n) : icf_questions_ask(q, arg, n);
+}
+
+static struct elfrw_err *run(const struct session *s, char **arg, int n, int *status)
+{
 	if (s->perf) {
 		struct icf_sym_perf_in perf = { s->obj, &s->options };
 		return icf_sym_perf(&perf, arg, n);
@@ -559,68 +209,42 @@ static struct elfrw_err *run(struct session *s, char **arg, int n)
 	if (s->core || s->pid) {
 		struct icf_core_in core = { s->core,     s->pid,   s->obj,    &s->style,
 					    &s->options, s->flags, s->inlines };
-		s->status = icf_sym_core(&core);
+		*status = icf_sym_core(&core);
 		return NULL;
 	}
-	if (s->obj) {
-		ELFRW_TRY(module_of(s, s->obj, strlen(s->obj), &m));
-		if (!s->module[m].sym)
-			return NULL;
-	}
-	if (!s->stack)
-		return answer_all(s, arg, n);
-	struct icf_sym_stack_in in = { s->module[m].sym, s->module[m].path, &s->style, s->flags,
-				       s->inlines,       s->adjust,         false };
-	return icf_sym_stacks(&in, arg, n);
-}
-
-static void close_session(struct session *s)
-{
-	dwr_sym_frames_deinit(&s->frames);
-	for (size_t i = 0; i < s->question.len; i++)
-		free(s->question.data[i].symbol);
-	VEC_FREE(&s->question);
-	VEC_FREE(&s->answer);
-	for (uint32_t i = 0; i < s->n_modules; i++) {
-		dwr_sym_close(s->module[i].sym);
-		free(s->module[i].path);
-		free(s->module[i].error);
-	}
-	free(s->module);
-	free(s);
+	struct icf_questions_in in = { &s->style,  &s->options, s->flags,
+				       s->inlines, s->adjust,   s->obj };
+	struct icf_questions *q = NULL;
+	struct elfrw_err *err = icf_questions_open(&in, &q);
+	if (!err)
+		err = answer(s, q, arg, n);
+	if (!err)
+		err = icf_questions_complete(q, status);
+	icf_questions_close(q);
+	return err;
 }
 
 int icf_cmd_symbolize(int argc, char **argv)
 {
-	struct session *s = calloc(1, sizeof *s);
-	if (!s) {
-		icf_message(NULL, "out of memory");
-		return ICF_EXIT_TROUBLE;
-	}
-	s->style.functions = s->inlines = true;
-	s->flags = DWR_SYM_DEMANGLE;
+	struct session s = { .style.functions = true, .inlines = true, .flags = DWR_SYM_DEMANGLE };
 	int c, status = -1;
-	struct icf_cmdline line;
-	icf_cmdline_init(&line, "symbolize", usage, "e:ifCaps", options, argc, argv);
+	struct icf_cmdline line = ICF_CMDLINE("symbolize", usage, argc, argv);
+	icf_cmdline_init(&line, "e:ifCaps", options);
 	while (status < 0 && (c = icf_cmdline_next(&line)) != -1)
-		status = c == ICF_CMDLINE_EXIT ? line.status : set_option(s, c);
-	s->style.verbose = line.verbose;
-	const char *wrong = status < 0 ? contradiction(s, line.n) : NULL;
+		status = c == ICF_CMDLINE_EXIT ? line.status : set_option(&s, c);
+	s.style.verbose = line.verbose;
+	const char *wrong = status < 0 ? contradiction(&s, line.n) : NULL;
 	if (wrong)
-		status = icf_usage_error("symbolize", "%s", wrong);
-	if (status < 0) {
-		struct elfrw_err *err = run(s, line.operand, line.n);
-		for (uint32_t i = 0; i < s->n_modules && !err; i++)
-			err = s->module[i].sym ? dwr_sym_complete(s->module[i].sym) : NULL;
-		if (!err && (fflush(stdout) != 0 || ferror(stdout)))
-			err = elfrw_error_errno(errno, "cannot write standard output");
-		if (err) {
-			icf_message(NULL, "%s", elfrw_err_text(err));
-			elfrw_err_free(err);
-			s->status = ICF_EXIT_TROUBLE;
-		}
-		status = s->status;
-	}
-	close_session(s);
-	return status;
+		return icf_usage_error("symbolize", "%s", wrong);
+	if (status >= 0)
+		return status;
+	status = ICF_EXIT_OK;
+	struct elfrw_err *err = run(&s, line.operand, line.n, &status);
+	if (!err && (fflush(stdout) != 0 || ferror(stdout)))
+		err = elfrw_error_errno(errno, "cannot write standard output");
+	if (!err)
+		return status;
+	icf_message(NULL, "%s", elfrw_err_text(err));
+	elfrw_err_free(err);
+	return ICF_EXIT_TROUBLE;
 }

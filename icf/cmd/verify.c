@@ -81,8 +81,8 @@ int icf_cmd_verify(int argc, char **argv)
 	const char *debug_dir = NULL;
 	bool json = false;
 	uint64_t n;
-	struct icf_cmdline line;
-	icf_cmdline_init(&line, "verify", usage, "", options, argc, argv);
+	struct icf_cmdline line = ICF_CMDLINE("verify", usage, argc, argv);
+	icf_cmdline_init(&line, "", options);
 	for (int c; (c = icf_cmdline_next(&line)) != -1;) {
 		switch (c) {
 		case OPT_ICF:

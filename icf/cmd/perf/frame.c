@@ -1,0 +1,211 @@
+/* frame.c: from perf's lines to frames: which file, which address in it, and whether that is
+ * in shared code. */
+#include "icf/cmd/perf/state.h"
+#include "icf/cmd/cmd.h"
+#include <sys/stat.h>
+
+static bool same_base(const char *a, size_t n, const char *b)
+{
+	const char *slash = memrchr(a, '/', n), *base = strrchr(b, '/');
+	if (slash) {
+		n -= (size_t)(slash + 1 - a);
+		a = slash + 1;
+	}
+	base = base ? base + 1 : b;
+	return strlen(base) == n && !memcmp(a, base, n);
+}
+
+/* The module for D, of whose name N bytes are the file's. */
+static struct elfrw_err *open_dso(struct icf_perf *p, struct icf_perf_dso *d, size_t n)
+{
+	struct icf_perf_module *m = NULL;
+	struct stat st;
+	bool there = n == strlen(d->name) && stat(d->name, &st) == 0 && S_ISREG(st.st_mode);
+	if (p->in->obj) {
+		bool it = (there && p->have_id && st.st_dev == p->dev && st.st_ino == p->ino) ||
+			  same_base(d->name, n, p->in->obj);
+		d->module = it ? 0 : ICF_PERF_NO_MODULE;
+		return NULL;
+	}
+	if (there && d->name[0] != '[')
+		ELFRW_TRY(icf_perf_open(d->name, p->in->options, false, &m));
+	if (!m)
+		return NULL;
+	struct icf_perf_module **slot = VEC_PUSH(&p->module);
+	if (!slot) {
+		icf_perf_close(m);
+		return &elfrw_err_nomem;
+	}
+	*slot = m;
+	d->module = (uint32_t)(p->module.len - 1);
+	return NULL;
+}
+
+struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_t n, uint32_t *ret)
+{
+	for (size_t i = 0; i < p->dso.len; i++) {
+		size_t k = (p->last_dso + i) % p->dso.len;
+		if (p->dso.data[k].n == n && !memcmp(p->dso.data[k].name, name, n)) {
+			p->last_dso = k;
+			*ret = p->dso.data[k].module;
+			return NULL;
+		}
+	}
+	/* The file that was removed is looked for only under the name that the user gave. */
+	size_t len = n > 10 && !memcmp(name + n - 10, " (deleted)", 10) ? n - 10 : n;
+	struct icf_perf_dso d = { malloc(n + 1), n, ICF_PERF_NO_MODULE };
+	if (d.name) {
+		memcpy(d.name, name, n);
+		d.name[n] = 0;
+	}
+	struct elfrw_err *err = d.name ? open_dso(p, &d, len) : &elfrw_err_nomem;
+	struct icf_perf_dso *slot = err ? NULL : VEC_PUSH(&p->dso);
+	if (!slot) {
+		free(d.name);
+		return err ? err : &elfrw_err_nomem;
+	}
+	*slot = d;
+	*ret = d.module;
+	return NULL;
+}
+
+/* What follows from the address in the file. */
+static struct elfrw_err *fill_place(struct icf_perf *p, struct icf_perf_place *k)
+{
+	struct icf_perf_module *m = p->module.data[k->module];
+	uint32_t a, b;
+	bool after = false;
+	k->shared_pc = dwr_sym_group_at(m->sym, k->pc, &a);
+	ELFRW_TRY(dwr_callchain_is_return(m->cc, k->pc + 1, &after, &k->again));
+	k->site = k->pc + after;
+	if (!after)
+		ELFRW_TRY(dwr_callchain_is_return(m->cc, k->pc, &after, &k->again));
+	/* A call at the very end returns to what perf takes for the next function: that is left as
+	 * it is. */
+	k->shared = k->shared_pc && dwr_sym_group_at(m->sym, k->site - 1, &b) && a == b;
+	return NULL;
+}
+
+static struct elfrw_err *find_place(struct icf_perf *p, const char *s,
+				    const struct icf_perf_parts *f, struct icf_perf_place *k)
+{
+	bool found = true;
+	ELFRW_TRY(icf_perf_module_of(p, s + f->dso, f->n_dso, &k->module));
+	if (k->module == ICF_PERF_NO_MODULE || icf_perf_is(s + f->name, f->n_name, "[unknown]"))
+		return NULL;
+	struct icf_perf_module *m = p->module.data[k->module];
+	if (f->file_offset != ICF_PERF_NO_OFFSET)
+		found = icf_perf_offset(m, f->file_offset, &k->pc);
+	else
+		ELFRW_TRY(icf_perf_address(m, p->pid, f->address, s + f->name, f->n_name, f->offset,
+					   &k->pc, &found));
+	if (found)
+		return fill_place(p, k);
+	k->pc = 0;
+	if (!m->complained)
+		icf_message(
+			m->path, "%s",
+			"frames are left as they are where the address in the file cannot be told "
+			"(perf script -F +symoff shows more)");
+	m->complained = true;
+	return NULL;
+}
+
+/* The place of a frame that names its file. */
+static struct elfrw_err *look_up(struct icf_perf *p, struct icf_perf_line *l)
+{
+	const char *s = p->text.data + l->at;
+	const struct icf_perf_parts *f = &l->f;
+	XXH128_hash_t key = XXH3_128bits_withSeed(
+		s + f->ip, f->end - f->ip, f->offset == ICF_PERF_NO_OFFSET ? (uint64_t)p->pid : 0);
+	if (p->n_known >= ICF_PERF_KNOWN) {
+		memset(p->known, 0, ICF_PERF_SLOTS * sizeof *p->known);
+		p->n_known = 0;
+	}
+	size_t i = key.low64 & (ICF_PERF_SLOTS - 1);
+	while (p->known[i].used && !icf_perf_same_key(p->known[i].key, key))
+		i = (i + 1) & (ICF_PERF_SLOTS - 1);
+	if (!p->known[i].used) {
+		p->known[i] = (struct icf_perf_known_frame){ key,
+							     true,
+							     { .module = ICF_PERF_NO_MODULE } };
+		p->n_known++;
+		ELFRW_TRY(find_place(p, s, f, &p->known[i].place));
+	}
+	l->place = p->known[i].place;
+	return NULL;
+}
+
+/* The place of a function that perf takes for an inlined call. */
+static struct elfrw_err *look_up_orphan(struct icf_perf *p, struct icf_perf_line *l)
+{
+	const char *s = p->text.data + l->at;
+	for (uint32_t m = 0; m < p->module.len; m++)
+		if (icf_perf_known(p->module.data[m], p->pid, l->f.address, s + l->f.name,
+				   l->f.n_name, l->f.offset, &l->place.pc)) {
+			l->place.module = m;
+			return fill_place(p, &l->place);
+		}
+	return NULL;
+}
+
+static bool same_ip(const struct icf_perf *p, const struct icf_perf_line *a,
+		    const struct icf_perf_line *b)
+{
+	return a->f.n_ip == b->f.n_ip &&
+	       !memcmp(p->text.data + a->at + a->f.ip, p->text.data + b->at + b->f.ip, a->f.n_ip);
+}
+
+/* Is the frame of line I shown once more by the next one, which has not called it? */
+static bool is_double(const struct icf_perf *p, size_t i)
+{
+	const struct icf_perf_line *a = &p->line.data[i], *b = a + 1;
+	return i + 1 < p->line.len && b->is_frame && !b->f.inlined && b->place.pc &&
+	       !b->place.again && same_ip(p, a, b);
+}
+
+struct elfrw_err *icf_perf_frames(struct icf_perf *p)
+{
+	for (size_t i = 0; i < p->line.len; i++) {
+		struct icf_perf_line *l = &p->line.data[i];
+		if (l->is_frame && !l->f.inlined)
+			ELFRW_TRY(look_up(p, l));
+	}
+	for (size_t i = 0; i < p->line.len; i++) {
+		struct icf_perf_line *l = &p->line.data[i];
+		const char *dso = p->text.data + l->at + l->f.dso;
+		if (!l->is_frame)
+			continue;
+		if (l->f.inlined) {
+			p->inlines_seen = true;
+			size_t k = i + 1;
+			while (k < p->line.len &&
+			       (!p->line.data[k].is_frame ||
+				(p->line.data[k].f.inlined && same_ip(p, l, &p->line.data[k]))))
+				k++;
+			if (k == p->line.len || !same_ip(p, l, &p->line.data[k]))
+				ELFRW_TRY(look_up_orphan(p, l));
+			if (!l->place.pc)
+				continue;
+		} else if (is_double(p, i)) {
+			l->f.inlined = p->inlines_seen = true;
+			continue;
+		}
+		/* Frames of the kernel, "[kernel.kallsyms]" or "[MODULE]", are no callers of the
+		 * program's: what they interrupted is a PC. */
+		if (!p->frame.len && l->f.n_dso && *dso == '[' &&
+		    !icf_perf_is(dso, l->f.n_dso, "[vdso]") &&
+		    !icf_perf_is(dso, l->f.n_dso, "[unknown]"))
+			continue;
+		const struct icf_perf_place *k = &l->place;
+		bool pc = !p->frame.len;
+		struct icf_perf_frame *frame = VEC_PUSH(&p->frame);
+		if (!frame)
+			return &elfrw_err_nomem;
+		l->frame = (uint32_t)(p->frame.len - 1);
+		*frame = (struct icf_perf_frame){ k->module,
+						  k->pc && (pc ? k->shared_pc : k->shared),
+						  pc ? k->pc : k->site, UINT32_MAX };
+	}
+	return NULL;
+}
