@@ -37,6 +37,7 @@ BELOW = {
     "icf/verify/code": ["icf/verify"],
     "icf/verify/data": ["icf/verify"],
     "icf/verify/debug": ["dwarf/stack", "icf/verify"],
+    "icf/verify/file": ["icf/verify"],
     "icf/verify/unwind": ["icf/verify/debug"],
     "icf/verify/calls": ["icf/verify/debug"],
     "icf/cmd/perf": ["icf/cmd"],  # one family in two folders

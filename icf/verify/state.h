@@ -327,7 +327,7 @@ struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* symbols.c */
 struct elfrw_err *icf_v_bound(
 	const struct elfrw_image *img); /* verify/debug/bound.c: an error, where names would take
 					   the square of the file */
-struct elfrw_err *icf_v_check_file(struct icf_v *v); /* file.c: headers, sections, segments */
+struct elfrw_err *icf_v_check_file(struct icf_v *v); /* file/file.c: headers, sections, segments */
 struct elfrw_err *icf_v_check_relocs(
 	struct icf_v *v); /* verify/data/relocs.c: kept relocations of OUT */
 struct elfrw_err *icf_v_check_note(

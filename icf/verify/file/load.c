@@ -1,0 +1,170 @@
+/* load.c: the segments of OUT that are loaded: each is sound in itself, and together they load what
+ * IN's do. */
+#include "icf/verify/file/state.h"
+#include <string.h>
+
+const Elf64_Phdr *icf_vfile_load_at(const struct elfrw_image *img, uint64_t va, uint64_t size)
+{
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type == PT_LOAD && va >= ph->p_vaddr && va - ph->p_vaddr <= ph->p_memsz &&
+		    size <= ph->p_memsz - (va - ph->p_vaddr) &&
+		    (size || va - ph->p_vaddr < ph->p_memsz))
+			return ph;
+	}
+	return NULL;
+}
+
+/* Does a segment of OUT that is loaded end with a section, or where one of IN does? */
+static bool ends_known(const struct icf_v *v, uint64_t va, bool zeros)
+{
+	for (uint32_t p = 0; p < v->in.n_phdrs; p++)
+		if (v->in.phdr[p].p_type == PT_LOAD &&
+		    v->in.phdr[p].p_vaddr +
+				    (zeros ? v->in.phdr[p].p_memsz : v->in.phdr[p].p_filesz) ==
+			    va)
+			return true;
+	for (uint32_t k = 1; k < v->out.n_sections; k++) {
+		const Elf64_Shdr *s = &v->out.section[k].hdr;
+		if ((s->sh_flags & SHF_ALLOC) && s->sh_addr + s->sh_size == va)
+			return true;
+	}
+	return va == v->out.ehdr.e_phoff + v->out.n_phdrs * sizeof(Elf64_Phdr);
+}
+
+/* What no section of a loaded segment shows: its physical address, its alignment, its ends. */
+static void check_load(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
+{
+	const Elf64_Phdr *x = icf_vfile_load_at(&v->in, ph->p_vaddr, 0);
+	for (uint32_t i = 0; i < v->in.n_phdrs && !x; i++)
+		if (v->in.phdr[i].p_type == PT_LOAD)
+			x = &v->in.phdr[i];
+	if (!x)
+		return;
+	if (ph->p_paddr - ph->p_vaddr != x->p_paddr - x->p_vaddr)
+		icf_vlog_bad(
+			&v->log, ICF_VC_SEGMENT,
+			"physical address: segment %u at 0x%llx: expected 0x%llx, found 0x%llx", p,
+			ICF_VX(ph->p_vaddr), ICF_VX(ph->p_vaddr + x->p_paddr - x->p_vaddr),
+			ICF_VX(ph->p_paddr));
+	if (ph->p_align != x->p_align)
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+			     "alignment: segment %u at 0x%llx: expected 0x%llx, found 0x%llx", p,
+			     ICF_VX(ph->p_vaddr), ICF_VX(x->p_align), ICF_VX(ph->p_align));
+	if (!ends_known(v, ph->p_vaddr + ph->p_filesz, false) ||
+	    !ends_known(v, ph->p_vaddr + ph->p_memsz, true))
+		icf_vlog_bad(
+			&v->log, ICF_VC_SEGMENT,
+			"end: segment %u at 0x%llx: expected the end of a section or of a segment of the input, found 0x%llx and 0x%llx",
+			p, ICF_VX(ph->p_vaddr), ICF_VX(ph->p_vaddr + ph->p_filesz),
+			ICF_VX(ph->p_vaddr + ph->p_memsz));
+}
+
+void icf_vfile_loads(struct icf_v *v)
+{
+	const Elf64_Phdr *prev = NULL;
+	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &v->out.phdr[p];
+		if (ph->p_type != PT_LOAD)
+			continue;
+		/* Pages are mapped, also where less is asked for (ld -N). */
+		uint64_t align = ph->p_align > 4096 ? ph->p_align : 4096;
+		v->log.checked[ICF_VC_SEGMENT]++;
+		if ((align & (align - 1)) || ((ph->p_vaddr - ph->p_offset) & (align - 1)))
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"congruence: segment %u at 0x%llx: expected an offset that fits the alignment 0x%llx, found 0x%llx",
+				p, ICF_VX(ph->p_vaddr), ICF_VX(align), ICF_VX(ph->p_offset));
+		/* Where no byte is read the offset may lie behind the end: bfd has an empty segment
+		 * of data in programs without any. */
+		if (ph->p_filesz > ph->p_memsz ||
+		    (ph->p_filesz &&
+		     (ph->p_offset > v->out.size || ph->p_filesz > v->out.size - ph->p_offset)))
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"bounds: segment %u at 0x%llx: expected 0x%llx bytes in the file, found 0x%llx",
+				p, ICF_VX(ph->p_vaddr), ICF_VX(ph->p_filesz), ICF_VX(v->out.size));
+		if (prev && ph->p_vaddr < prev->p_vaddr + prev->p_memsz)
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "overlap: segment %u: expected 0x%llx or later, found 0x%llx",
+				     p, ICF_VX(prev->p_vaddr + prev->p_memsz), ICF_VX(ph->p_vaddr));
+		/* One page of memory cannot come from two places of the file. */
+		else if (prev && prev->p_memsz &&
+			 (ph->p_vaddr & ~UINT64_C(4095)) <
+				 ((prev->p_vaddr + prev->p_memsz + 4095) & ~UINT64_C(4095)) &&
+			 (ph->p_flags != prev->p_flags ||
+			  ph->p_vaddr - ph->p_offset != prev->p_vaddr - prev->p_offset)) {
+			const Elf64_Phdr *a = icf_vfile_load_at(&v->in, prev->p_vaddr, 0),
+					 *b = icf_vfile_load_at(&v->in, ph->p_vaddr, 0);
+			if (!a || !b || a == b ||
+			    (b->p_vaddr & ~UINT64_C(4095)) >=
+				    ((a->p_vaddr + a->p_memsz + 4095) & ~UINT64_C(4095)))
+				icf_vlog_bad(
+					&v->log, ICF_VC_SEGMENT,
+					"pages: segment %u at 0x%llx: expected pages of its own, found one shared with the segment before",
+					p, ICF_VX(ph->p_vaddr));
+		}
+		prev = ph;
+		check_load(v, p, ph);
+	}
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const Elf64_Shdr *x = &v->in.section[i].hdr;
+		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] ||
+		    (x->sh_type == SHT_NOBITS && (x->sh_flags & SHF_TLS)))
+			continue;
+		const Elf64_Shdr *y = &v->out.section[v->to_out[i]].hdr;
+		const Elf64_Phdr *a = icf_vfile_load_at(&v->in, x->sh_addr, x->sh_size),
+				 *b = icf_vfile_load_at(&v->out, y->sh_addr, y->sh_size);
+		v->log.checked[ICF_VC_SEGMENT]++;
+		if (a && b && (!x->sh_size || x->sh_type == SHT_NOBITS) &&
+		    x->sh_offset - a->p_offset == x->sh_addr - a->p_vaddr &&
+		    y->sh_offset - b->p_offset != y->sh_addr - b->p_vaddr)
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"offset: %s, without bytes (-> 0x%llx): expected 0x%llx, found 0x%llx",
+				v->in.section[i].name, ICF_VX(y->sh_addr),
+				ICF_VX(y->sh_addr - b->p_vaddr + b->p_offset),
+				ICF_VX(y->sh_offset));
+		if (!a || !x->sh_size || !y->sh_size)
+			continue;
+		if (!b)
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"section: %s (0x%llx -> 0x%llx): expected in a loaded segment, found outside",
+				v->in.section[i].name, ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
+		else if (b->p_flags != a->p_flags && ((x->sh_flags & SHF_EXECINSTR) ||
+						      b->p_flags != (a->p_flags & ~(uint32_t)PF_X)))
+			/* What is no code need not be executable, though older linkers make it
+			 * so. */
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "protection: %s (-> 0x%llx): expected 0x%x, found 0x%x",
+				     v->in.section[i].name, ICF_VX(y->sh_addr), a->p_flags,
+				     b->p_flags);
+		else if (y->sh_type != SHT_NOBITS &&
+			 y->sh_addr - b->p_vaddr != y->sh_offset - b->p_offset)
+			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+				     "offset: %s (-> 0x%llx): expected 0x%llx, found 0x%llx",
+				     v->in.section[i].name, ICF_VX(y->sh_addr),
+				     ICF_VX(y->sh_addr - b->p_vaddr + b->p_offset),
+				     ICF_VX(y->sh_offset));
+		else if (y->sh_type != SHT_NOBITS &&
+			 y->sh_addr - b->p_vaddr + y->sh_size > b->p_filesz)
+			icf_vlog_bad(
+				&v->log, ICF_VC_SEGMENT,
+				"size: %s (-> 0x%llx): expected all of it in the file, found a part",
+				v->in.section[i].name, ICF_VX(y->sh_addr));
+		else if (y->sh_type == SHT_NOBITS && y->sh_addr - b->p_vaddr < b->p_filesz) {
+			/* Zeros must be zeros. */
+			uint64_t from = y->sh_addr - b->p_vaddr + b->p_offset,
+				 n = b->p_filesz - (y->sh_addr - b->p_vaddr);
+			for (uint64_t k = 0; k < n && k < y->sh_size && from + k < v->out.size; k++)
+				if (v->out.base[from + k]) {
+					icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+						     "zeros: %s+0x%llx: expected 0, found %u",
+						     v->in.section[i].name, ICF_VX(k),
+						     v->out.base[from + k]);
+					break;
+				}
+		}
+	}
+}

@@ -1,0 +1,15 @@
+/* state.h: what the files that compare headers share. */
+#ifndef ICF_VERIFY_FILE_STATE_H
+#define ICF_VERIFY_FILE_STATE_H
+#include "icf/verify/state.h"
+
+/* section.c: the headers of all sections; entry 0 of IMG, which is OUT or a part of it. */
+void icf_vfile_sections(struct icf_v *v);
+void icf_vfile_null(struct icf_v *v, const struct elfrw_image *img);
+/* load.c: the segments of OUT that are loaded. */
+void icf_vfile_loads(struct icf_v *v);
+/* The loaded segment that holds [VA, VA + SIZE), or NULL. */
+const Elf64_Phdr *icf_vfile_load_at(const struct elfrw_image *img, uint64_t va, uint64_t size);
+/* segment.c: all other segments, and what IN has in memory. */
+void icf_vfile_segments(struct icf_v *v);
+#endif
