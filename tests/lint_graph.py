@@ -22,7 +22,11 @@ BELOW = {
     "dwarf/stack": ["dwarf/symbolize"],
     "dwarf/rewrite/line": ["dwarf/calls", "dwarf/rewrite"],
     "dwarf/rewrite/lists": ["dwarf/calls", "dwarf/rewrite"],
-    "dwarf/rewrite": ["dwarf/calls", "dwarf/rewrite/line", "dwarf/rewrite/lists"],  # one family in three folders
+    "dwarf/rewrite/unwind": ["dwarf"],
+    "dwarf/rewrite/die": ["dwarf/calls", "dwarf/rewrite"],
+    "dwarf/rewrite/vtable": ["dwarf/calls", "dwarf/rewrite"],
+    # One family in six folders.
+    "dwarf/rewrite": ["dwarf/calls", "dwarf/rewrite/die", "dwarf/rewrite/line", "dwarf/rewrite/lists", "dwarf/rewrite/unwind", "dwarf/rewrite/vtable"],
     "icf/cli": ["dwarf"],
     "icf/program": ["icf/cli", "dwarf/stack"],
     "icf/infer": ["icf/program"],
@@ -43,7 +47,20 @@ BELOW = {
     "icf/cmd/perf": ["icf/cmd"],  # one family in two folders
     "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/perf"],
 }
-FRONT = {"dwarf/rewrite/rewrite", "dwarf/rewrite/line/line", "dwarf/rewrite/lists/lists", "dwarf/symbolize/symbolize", "dwarf/symbolize/file", "dwarf/stack/callchain", "icf/infer/infer", "icf/verify/verify", "icf/audit/audit", "icf/cmd/perf/perf"}
+FRONT = {
+    "dwarf/rewrite/rewrite",
+    "dwarf/rewrite/line/line",
+    "dwarf/rewrite/lists/lists",
+    "dwarf/rewrite/unwind/frame",
+    "dwarf/rewrite/vtable/vtable",
+    "dwarf/symbolize/symbolize",
+    "dwarf/symbolize/file",
+    "dwarf/stack/callchain",
+    "icf/infer/infer",
+    "icf/verify/verify",
+    "icf/audit/audit",
+    "icf/cmd/perf/perf",
+}
 
 
 def allowed(folder):

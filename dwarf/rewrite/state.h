@@ -1,5 +1,5 @@
-/* state.h: what the parts of the rewriting share; private to dwarf/rewrite/rewrite.c, rw_info.c,
- * rw_abbrev.c and rw_index.c. */
+/* state.h: private to this folder and those below: the state of one rewriting, and what the walk
+ * over each unit finds. */
 #ifndef DWARF_REWRITE_STATE_H
 #define DWARF_REWRITE_STATE_H
 #include "dwarf/calls/icfold_note.h"

@@ -1,4 +1,4 @@
-/* state.h: what callchain.c and callchain_live.c share. */
+/* state.h: what callchain.c, open.c, reach.c and live.c share. */
 #ifndef DWARF_STACK_STATE_H
 #define DWARF_STACK_STATE_H
 #include "dwarf/stack/code.h"
@@ -64,6 +64,34 @@ struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, 
 /* The function that the vtable slot at PLACE, which now holds VALUE, held before folding, or
  * DWR_NO_UNIT. */
 uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t value);
+
+/* Index of the first entry for DIE, or where it would be. */
+size_t dwr_chain_first_die(const struct dwr_callchain *cc, uint64_t die);
+
+uint32_t dwr_chain_member_of(const struct dwr_callchain *cc, uint32_t unit);
+
+/* The DIE that names member M in the tables, or 0. */
+uint64_t dwr_chain_die_of(const struct dwr_callchain *cc, uint32_t m);
+
+/* The DIE that stands for UNIT in the tables: 0 when it shares no code (and needs no marker),
+ * UINT64_MAX when it has none. */
+uint64_t dwr_chain_marker(const struct dwr_callchain *cc, uint32_t unit);
+
+/* Members that DIE names: those of GROUP when there are any, else all. */
+struct elfrw_err *dwr_chain_put_die(struct dwr_callchain *cc, uint64_t die, uint32_t group,
+				    unit_set *set);
+
+/* Members of GROUP; with NAMELESS only those that no entry can name, unless there are none. */
+struct elfrw_err *dwr_chain_put_group(struct dwr_callchain *cc, uint32_t group, bool nameless,
+				      unit_set *set);
+
+/* What the call through SLOT could have called: one function when the vtable's address is given. */
+struct elfrw_err *dwr_chain_put_virtual(struct dwr_callchain *cc, uint64_t slot, uint64_t vtable,
+					unit_set *set);
+
+/* The entries for SITE and CALLER. */
+size_t dwr_chain_find_dcall(const struct dwr_callchain *cc, uint64_t site, uint64_t caller,
+			    size_t *n);
 
 bool dwr_chain_find_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);
 struct elfrw_err *dwr_chain_load_vtables(struct dwr_callchain *cc);

@@ -2,7 +2,7 @@
  * decides anything. */
 #ifndef ICF_APPLY_APPLY_H
 #define ICF_APPLY_APPLY_H
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/output.h"
 #include "icf/fold/plan.h"
 

@@ -3,7 +3,7 @@
  * to them.  Where what they get (the thunks' description, those of code that moved apart) is more
  * than they lose, they grow into the room up to what follows them; where that does not do, the plan
  * has to be another one. */
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "icf/apply/apply.h"
 #include <stdlib.h>
 #include <string.h>

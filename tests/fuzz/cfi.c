@@ -1,7 +1,7 @@
 /* cfi.c: .eh_frame and .debug_frame (bit 0 of the first byte), read, compared and rewritten. */
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/cfi.h"
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/base/wbuf.h"
 

@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/base/wbuf.h"
 #include <string.h>
 

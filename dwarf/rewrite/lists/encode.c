@@ -1,4 +1,4 @@
-/* encode.c: the encoding of one list from absolute ranges; see rw_list.h.
+/* encode.c: the encoding of one list from absolute ranges; see list.h.
  *
  * What the file has room for anyway is preferred: pairs relative to the unit's base where they are
  * no longer than a base of their own would be, one start_length entry for a single range, else a

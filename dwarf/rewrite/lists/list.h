@@ -1,5 +1,4 @@
-/* list.h: one list through the address map; private to rw_list.c, rw_list_encode.c and
- * rw_lists.c. */
+/* list.h: one list through the address map; private to this folder. */
 #ifndef DWARF_REWRITE_LISTS_LIST_H
 #define DWARF_REWRITE_LISTS_LIST_H
 #include "dwarf/rewrite/lists/lists.h"

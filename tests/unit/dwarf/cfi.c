@@ -2,7 +2,7 @@
  * written; the input's own bytes for the identity map. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/cfi.h"
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"

@@ -4,7 +4,7 @@
 #include "tests/unit/make/err_check.h"
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"

@@ -1,7 +1,7 @@
 /* frame.h: unwind tables for the output: .gcc_except_table, then .eh_frame with .eh_frame_hdr, and
  * .debug_frame. */
-#ifndef DWARF_REWRITE_FRAME_H
-#define DWARF_REWRITE_FRAME_H
+#ifndef DWARF_REWRITE_UNWIND_FRAME_H
+#define DWARF_REWRITE_UNWIND_FRAME_H
 #include "elfrw/base/err.h"
 #include <stdbool.h>
 #include <stddef.h>

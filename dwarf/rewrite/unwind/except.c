@@ -9,7 +9,7 @@
  * moved. Cost: linear in the section, and a sort of the blocks. */
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
-#include "dwarf/rewrite/frame.h"
+#include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"

@@ -1,7 +1,7 @@
 /* vtable.h: which class each vtable object belongs to, as entries of the artificial unit; private
  * to dwarf/rewrite/rewrite.c. */
-#ifndef DWARF_REWRITE_VTABLE_H
-#define DWARF_REWRITE_VTABLE_H
+#ifndef DWARF_REWRITE_VTABLE_VTABLE_H
+#define DWARF_REWRITE_VTABLE_VTABLE_H
 #include "dwarf/rewrite/state.h"
 
 struct dwr_rw_vtable {

@@ -1,0 +1,158 @@
+/* list.c: attributes that name range lists and location lists, collected for lists/lists.h. */
+#include "dwarf/rewrite/die/state.h"
+#include <dwarf.h>
+#include <search.h>
+#include <stdlib.h>
+
+/* Any number of functions may state one list: what it says is kept.  The list begins at VALUE. */
+struct noted {
+	uint64_t value;
+	uint8_t list;   /* enum dwr_list_kind */
+	uint64_t begin; /* of the first range */
+	VEC(uint64_t)
+	start; /* where ranges begin that are not empty, and a unit that shares its code does */
+};
+
+static int noted_order(const void *pa, const void *pb)
+{
+	const struct noted *a = pa, *b = pb;
+	if (a->list != b->list)
+		return a->list < b->list ? -1 : 1;
+	return a->value < b->value ? -1 : a->value > b->value;
+}
+
+void dwr_die_free_noted(void *p)
+{
+	struct noted *n = p;
+	VEC_FREE(&n->start);
+	free(n);
+}
+
+static struct elfrw_err *push_site(struct dwr_die_scan *s, const struct dwr_die *die,
+				   const struct dwr_value *v, enum dwr_list_kind list,
+				   enum dwr_purpose purpose)
+{
+	struct dwr_site *t = VEC_PUSH(&s->ru->site);
+	if (!t)
+		return &elfrw_err_nomem;
+	*t = (struct dwr_site){ .pos = v->pos,
+				.value = v->u,
+				.views = DWR_LIST_NONE,
+				.die = die->off,
+				.owner = ELFRW_NO_UNIT,
+				.kind = DWR_SITE_LIST,
+				.list = (uint8_t)list,
+				.purpose = (uint8_t)purpose,
+				.size = (uint8_t)v->size };
+	while (s->n_functions && s->function[s->n_functions - 1].depth > die->depth)
+		s->n_functions--;
+	/* The function's own DIE counts as inside. */
+	if (s->n_functions && (s->function[s->n_functions - 1].depth < die->depth ||
+			       die->abbrev->tag == DW_TAG_subprogram))
+		t->owner = s->function[s->n_functions - 1].unit;
+	if (v->form == DW_FORM_rnglistx || v->form == DW_FORM_loclistx) {
+		t->indexed = true;
+		t->index = (uint32_t)v->u;
+		ELFRW_TRY(dwr_list_index(&s->rw->lists, list, &s->cu, v->u, &t->value));
+	}
+	return NULL;
+}
+
+static struct elfrw_err *read_noted(struct dwr_die_scan *s, const struct noted *key,
+				    struct noted **ret)
+{
+	struct noted *n = NULL;
+	uint32_t u;
+	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)key->list, &s->cu, key->value,
+				DWR_LIST_NONE, &s->list));
+	/* Units may share one, too: as in rewrite/lists/lists.c there is an end to that. */
+	uint64_t size = s->list.end - key->value;
+	if (atomic_fetch_add_explicit(&s->rw->list_bytes, size, memory_order_relaxed) >
+	    32 * (uint64_t)s->rw->lists.list[key->list].size + (1 << 20))
+		return elfrw_error_at(s->rw->lists.list[key->list].name, key->value,
+				      "range and location lists overlap each other too much");
+	if (!(n = malloc(sizeof *n)))
+		return &elfrw_err_nomem;
+	*n = *key;
+	n->begin = s->list.entry.len ? s->list.entry.data[0].begin : UINT64_MAX;
+	bool ok = true;
+	for (size_t i = 0; i < s->list.entry.len && ok; i++) {
+		const struct dwr_list_entry *e = &s->list.entry.data[i];
+		if (e->begin >= e->end || !dwr_die_is_shared(s->rw->map, e->begin, &u))
+			continue;
+		uint64_t *slot = VEC_PUSH(&n->start);
+		if ((ok = slot != NULL))
+			*slot = e->begin;
+	}
+	if (!ok || !tsearch(n, &s->noted, noted_order)) {
+		dwr_die_free_noted(n);
+		return &elfrw_err_nomem;
+	}
+	*ret = n;
+	return NULL;
+}
+
+/* The functions whose parts are in a subprogram's range list. */
+static struct elfrw_err *note_ranges(struct dwr_die_scan *s, const struct dwr_die *die,
+				     const struct dwr_site *site)
+{
+	struct noted key = { .value = site->value, .list = site->list },
+		     **at = tfind(&key, &s->noted, noted_order), *n;
+	if (at)
+		n = *at;
+	else
+		ELFRW_TRY(read_noted(s, &key, &n));
+	if (n->begin != UINT64_MAX) {
+		while (s->n_functions && s->function[s->n_functions - 1].depth >= die->depth)
+			s->n_functions--;
+		if (s->n_functions < DWR_DIE_NESTING) {
+			s->function[s->n_functions].unit = elfrw_addrmap_find(s->rw->map, n->begin);
+			s->function[s->n_functions++].depth = die->depth;
+		}
+	}
+	for (size_t i = 0; i < n->start.len; i++)
+		ELFRW_TRY(dwr_die_note_die(s, die, n->start.data[i]));
+	return NULL;
+}
+
+struct elfrw_err *dwr_die_ranges(struct dwr_die_scan *s, const struct dwr_die *die,
+				 const struct dwr_value *v)
+{
+	bool function = die->abbrev->tag == DW_TAG_subprogram;
+	enum dwr_purpose purpose = !die->depth ? DWR_FOR_UNIT
+				   : function  ? DWR_FOR_FUNCTION
+					       : DWR_FOR_SCOPE;
+	ELFRW_TRY(push_site(s, die, v,
+			    s->unit->params.version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES,
+			    purpose));
+	if (function && s->rw->has_folded && s->unit->sec == DWR_INFO) {
+		struct dwr_site *t = &s->ru->site.data[s->ru->site.len - 1];
+		t->function = true;
+		return note_ranges(s, die, t);
+	}
+	return NULL;
+}
+
+struct elfrw_err *dwr_die_location_list(struct dwr_die_scan *s, const struct dwr_die *die,
+					const struct dwr_value *v)
+{
+	ELFRW_TRY(push_site(s, die, v,
+			    s->unit->params.version >= 5 ? DWR_LIST_LOCLISTS : DWR_LIST_LOC,
+			    DWR_FOR_LOCATION));
+	const struct dwr_value *views =
+		v->name == DW_AT_location ? dwr_die_value(die, DW_AT_GNU_locviews) : NULL;
+	if (!views)
+		return NULL;
+	struct dwr_site *t = &s->ru->site.data[s->ru->site.len - 1];
+	t->views = views->u;
+	t->views_pos = views->pos;
+	return NULL;
+}
+
+struct elfrw_err *dwr_die_lists_base(struct dwr_die_scan *s, const struct dwr_die *die,
+				     const struct dwr_value *v, uint8_t kind)
+{
+	ELFRW_TRY(push_site(s, die, v, DWR_LIST_RNGLISTS, DWR_FOR_UNIT));
+	s->ru->site.data[s->ru->site.len - 1].kind = kind;
+	return NULL;
+}

@@ -1,0 +1,229 @@
+/* range.c: [low_pc, high_pc) of units, functions and scopes. */
+#include "dwarf/rewrite/die/state.h"
+#include <dwarf.h>
+#include <string.h>
+
+bool dwr_die_is_shared(const struct elfrw_addrmap *map, uint64_t low, uint32_t *u)
+{
+	*u = elfrw_addrmap_find(map, low);
+	return *u != ELFRW_NO_UNIT && map->unit[*u].old == low &&
+	       (map->unit[*u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED));
+}
+
+struct elfrw_err *dwr_die_note_die(struct dwr_die_scan *s, const struct dwr_die *die, uint64_t low)
+{
+	const struct elfrw_addrmap *map = s->rw->map;
+	uint32_t u;
+	if (!dwr_die_is_shared(map, low, &u))
+		return NULL;
+	struct dwr_note_die *d = VEC_PUSH(&s->ru->die);
+	if (!d)
+		return &elfrw_err_nomem;
+	*d = (struct dwr_note_die){ u, die->off };
+	if (map->unit[u].flags & ELFRW_UNIT_FOLDED)
+		s->ru->folded_dies++;
+	if (map->unit[u].flags & ELFRW_UNIT_THUNK)
+		s->ru->thunk_dies++;
+	return NULL;
+}
+
+static struct elfrw_err *put_range(struct dwr_die_scan *s, const struct dwr_die *die,
+				   const struct dwr_value *low, const struct dwr_value *high,
+				   uint64_t begin, uint64_t end)
+{
+	ELFRW_TRY(dwr_die_put_address(s, low, begin));
+	if (!dwr_form_is_address(high->form))
+		return dwr_die_put_const(s, die, high, end - begin);
+	return dwr_die_put_address(s, high, end);
+}
+
+/* Live units keep their order: nothing foreign lies between two of one compilation unit, at END and
+ * at BEGIN in the output, but the run of thunks, where a gap before pinned code was the only room
+ * for it. */
+static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
+{
+	const struct elfrw_addrmap *map = r->map;
+	bool thunks = !map->in_place && map->thunks < map->thunks_end && map->thunks < begin &&
+		      map->thunks_end > end;
+	return r->ordered && begin >= end && !thunks;
+}
+
+/* The unit's own [low_pc, high_pc): its live code in one piece, or one before and one behind the
+ * thunks, and the thunks of its folded functions.  When that is more than one piece, high_pc is
+ * turned into DW_AT_ranges. */
+static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
+				    const struct dwr_value *low, const struct dwr_value *high,
+				    uint64_t va, uint64_t end)
+{
+	const struct elfrw_addrmap *map = s->rw->map;
+	struct dwr_pieces *p = &s->pieces;
+	struct dwr_piece live = { 0 }, *run = &live;
+	size_t n = 0;
+	p->piece.len = p->taken.len = 0;
+	ELFRW_TRY(dwr_range_map(&s->rw->ranger, DWR_FOR_UNIT, va, end, p));
+	for (size_t i = 0; i < p->piece.len; i++) {
+		struct dwr_piece *q = &p->piece.data[i];
+		bool folded =
+			q->unit != ELFRW_NO_UNIT && map->unit[q->unit].flags & ELFRW_UNIT_FOLDED;
+		if (!folded && run->begin < run->end &&
+		    one_piece(&s->rw->ranger, run->end, q->begin)) {
+			run->end = q->end;
+			continue;
+		}
+		if (!folded && live.begin == live.end) {
+			live = *q;
+			continue;
+		}
+		p->piece.data[n] = *q;
+		if (!folded)
+			run = &p->piece.data[n];
+		n++;
+	}
+	if (n && p->piece.data[0].begin == p->piece.data[0].end)
+		n = 0;
+	struct dwr_piece *first = n ? &p->piece.data[0] : NULL;
+	for (size_t i = 1; i < n; i++) { /* thunks that touch each other */
+		if (first->end == p->piece.data[i].begin)
+			first->end = p->piece.data[i].end;
+		else
+			*++first = p->piece.data[i];
+	}
+	n = first ? (size_t)(first - p->piece.data) + 1 : 0;
+	size_t total = n + (live.begin < live.end);
+	struct dwr_piece *only = live.begin < live.end ? &live : n ? &p->piece.data[0] : NULL;
+	bool indexed = low->form != DW_FORM_addr;
+	/* The unit's first function may share the slot; with a thunk, the thunk's address is what
+	 * both can have. */
+	uint64_t point = dwr_die_mapped(
+		s, va, indexed && s->rw->in->policy != DWR_FOLDED_ALIAS ? USE_POINTER : USE_POINT);
+	s->ru->has_base = true;
+	if (!total) {
+		s->ru->new_base = point;
+		return put_range(s, die, low, high, point, point);
+	}
+	unsigned offset = s->unit->params.offset_size;
+	bool convertible = !high->implicit && (high->size == offset || high->size == offset + 4u) &&
+			   (high->form == DW_FORM_data4 || high->form == DW_FORM_data8 ||
+			    high->form == DW_FORM_addr);
+	if (total == 1 && (!indexed || only->begin == point)) {
+		s->ru->new_base = only->begin;
+		return put_range(s, die, low, high, only->begin, only->end);
+	}
+	s->ru->new_base = indexed ? point : only->begin;
+	if (!convertible) {
+		if (indexed && only->begin != point)
+			return elfrw_error_at(
+				s->section, die->off,
+				"the unit's range cannot be written in its forms (64-bit DWARF with"
+				" indexed addresses); --strip-debug drops it");
+		/* The thunks are without a unit then: harmless, their functions are found by
+		 * name. */
+		return put_range(s, die, low, high, only->begin,
+				 only == &live ? run->end : only->end);
+	}
+	ELFRW_TRY(dwr_die_put_address(s, low, s->ru->new_base));
+	struct dwr_abbrev_edit *e = VEC_PUSH(&s->ru->edit);
+	if (!e || !VEC_RESERVE(&s->ru->cu_range, total))
+		return &elfrw_err_nomem;
+	*e = (struct dwr_abbrev_edit){ .die = die->off,
+				       .code = die->abbrev->code,
+				       .attr = high->attr - die->abbrev->attr,
+				       .kind = DWR_EDIT_RANGES,
+				       .filler = (uint8_t)(high->size - offset) };
+	if (only == &live)
+		s->ru->cu_range.data[s->ru->cu_range.len++] =
+			(struct dwr_list_range){ live.begin, live.end };
+	for (size_t i = 0; i < n; i++)
+		s->ru->cu_range.data[s->ru->cu_range.len++] =
+			(struct dwr_list_range){ p->piece.data[i].begin, p->piece.data[i].end };
+	s->ru->cu_range_pos = high->pos;
+	memset(s->out + high->pos, 0, high->size);
+	return NULL;
+}
+
+static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)
+{
+	return p->unit != ELFRW_NO_UNIT && (map->unit[p->unit].flags & ELFRW_UNIT_THUNK) &&
+	       p->begin == map->unit[p->unit].entry;
+}
+
+/* A DIE whose range is not within one live unit. */
+static struct elfrw_err *hard_range(struct dwr_die_scan *s, const struct dwr_die *die,
+				    const struct dwr_value *low, const struct dwr_value *high,
+				    uint64_t va, uint64_t end)
+{
+	bool function = die->abbrev->tag == DW_TAG_subprogram;
+	struct dwr_pieces *p = &s->pieces;
+	p->piece.len = p->taken.len = 0;
+	ELFRW_TRY(dwr_range_map(&s->rw->ranger, function ? DWR_FOR_FUNCTION : DWR_FOR_SCOPE, va,
+				end, p));
+	for (size_t i = 0; i < p->taken.len && s->unit->sec == DWR_INFO; i++) {
+		struct dwr_note_range *r = VEC_PUSH(&s->ru->range);
+		if (!r)
+			return &elfrw_err_nomem;
+		*r = (struct dwr_note_range){ die->off, p->taken.data[i].unit,
+					      p->taken.data[i].start, p->taken.data[i].len };
+	}
+	if (!p->piece.len) {
+		uint64_t point =
+			s->rw->in->policy == DWR_FOLDED_DROP ? 0 : dwr_die_mapped(s, va, USE_POINT);
+		s->ru->emptied += !function;
+		/* An empty range needs no certain address: what else uses the slot decides. */
+		if (low->form != DW_FORM_addr && !dwr_form_is_address(high->form))
+			return dwr_die_put_const(s, die, high, 0);
+		return put_range(s, die, low, high, point, point);
+	}
+	/* Policy alias: the kept body and a thunk.  Only one of them can be said here. */
+	size_t n = 0;
+	for (size_t i = 0; i < p->piece.len && p->piece.len > 1; i++)
+		if (!is_thunk(s->rw->map, &p->piece.data[i]))
+			p->piece.data[n++] = p->piece.data[i];
+	p->piece.len = n ? n : p->piece.len;
+	const struct dwr_piece *first = &p->piece.data[0], *last = &p->piece.data[p->piece.len - 1];
+	for (size_t i = 1; i < p->piece.len; i++)
+		if (p->piece.data[i].begin < p->piece.data[i - 1].end || !s->rw->ranger.ordered)
+			return elfrw_error_at(s->section, die->off,
+					      "the code of this entry moved apart");
+	return put_range(s, die, low, high, first->begin, last->end);
+}
+
+struct elfrw_err *dwr_die_low_high(struct dwr_die_scan *s, const struct dwr_die *die,
+				   const struct dwr_value *low, const struct dwr_value *high)
+{
+	const struct elfrw_addrmap *map = s->rw->map;
+	uint64_t va, end;
+	if (!dwr_form_is_address(low->form))
+		return elfrw_error_at(s->section, low->pos, "DW_AT_low_pc in form 0x%x", low->form);
+	ELFRW_TRY(dwr_die_address(s, low, &va));
+	if (dwr_form_is_address(high->form))
+		ELFRW_TRY(dwr_die_address(s, high, &end));
+	else
+		end = va + high->u;
+	if (!dwr_die_is_live(s, va)) {
+		s->ru->new_base = !die->depth ? va : s->ru->new_base;
+		return NULL;
+	}
+	if (die->abbrev->tag == DW_TAG_subprogram && s->unit->sec == DWR_INFO)
+		ELFRW_TRY(dwr_die_note_die(s, die, va));
+	if (!die->depth)
+		return unit_range(s, die, low, high, va, end);
+	uint32_t u = elfrw_addrmap_find(map, va);
+	if (die->abbrev->tag == DW_TAG_subprogram) {
+		while (s->n_functions && s->function[s->n_functions - 1].depth >= die->depth)
+			s->n_functions--;
+		if (s->n_functions < DWR_DIE_NESTING) {
+			s->function[s->n_functions].unit = u;
+			s->function[s->n_functions++].depth = die->depth;
+		}
+	}
+	if (end == va || (u != ELFRW_NO_UNIT && !(map->unit[u].flags & ELFRW_UNIT_FOLDED) &&
+			  end > va && end <= map->unit[u].old_end)) {
+		/* The usual case: within one live unit.  The length stays. */
+		uint64_t begin = dwr_die_mapped(s, va, USE_POINT);
+		ELFRW_TRY(dwr_die_put_address(s, low, begin));
+		return dwr_form_is_address(high->form)
+			       ? dwr_die_put_address(s, high, begin + (end - va))
+			       : NULL;
+	}
+	return hard_range(s, die, low, high, va, end);
+}

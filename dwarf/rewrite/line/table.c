@@ -1,0 +1,384 @@
+/* table.c: one table's new bytes: sequences patched, cut at the borders of runs, or left out; see
+ * line.c. */
+#include "dwarf/rewrite/line/state.h"
+#include "elfrw/addrmap.h"
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* The state of one table's rewriting. */
+struct writer {
+	struct dwr_line_job *job;
+	struct dwr_line_table *t;
+	const struct dwr_line_header *h;
+	uint32_t index;       /* of the table */
+	uint64_t taken;       /* input bytes before this are in t->w, or dropped */
+	struct dwr_rows rows; /* of the current sequence, without its end */
+	struct dwr_rows piece;
+	struct dwr_rows spare;
+};
+
+/* Where the input byte at OFF, which will be copied with what follows the last cut, goes in the
+ * table. */
+static uint64_t new_pos(const struct writer *wr, uint64_t off)
+{
+	return wr->t->w.len + (off - wr->taken);
+}
+
+static void copy_up_to(struct writer *wr, uint64_t off)
+{
+	elfrw_wbuf_bytes(&wr->t->w, wr->job->in->line.data + wr->taken, off - wr->taken);
+	wr->taken = off;
+}
+
+static struct elfrw_err *push_patch(struct writer *wr, uint64_t off, unsigned size, uint64_t value)
+{
+	struct dwr_line_patch *p = VEC_PUSH(&wr->t->patch);
+	if (!p)
+		return &elfrw_err_nomem;
+	*p = (struct dwr_line_patch){ new_pos(wr, off), value, (uint8_t)size };
+	return NULL;
+}
+
+/* The whole sequence moves by DELTA. */
+static struct elfrw_err *patch_seq(struct writer *wr, const struct dwr_line_scanned *s,
+				   uint64_t delta)
+{
+	const uint8_t *data = wr->job->in->line.data;
+	wr->t->patched++;
+	if (!delta)
+		return NULL;
+	if (s->sets == 1)
+		return push_patch(wr, s->off + s->set, s->set_size,
+				  elfrw_get_le(data + s->off + s->set, s->set_size) + delta);
+	for (uint64_t off = s->off;;) {
+		struct dwr_line_ext ext;
+		ELFRW_TRY(dwr_line_next_ext(wr->h, &off, s->off + s->len, &ext));
+		if (!ext.op)
+			return NULL;
+		if (ext.op == DW_LNE_set_address)
+			ELFRW_TRY(push_patch(wr, ext.arg, (unsigned)ext.size,
+					     elfrw_get_le(data + ext.arg, (unsigned)ext.size) +
+						     delta));
+	}
+}
+
+/* Decodes S into wr->rows, in ascending order; *END is its end. */
+static struct elfrw_err *decode_seq(struct writer *wr, const struct dwr_line_scanned *s,
+				    uint64_t *end)
+{
+	struct dwr_rows *rows = &wr->rows;
+	uint64_t off = s->off;
+	rows->len = 0;
+	ELFRW_TRY(dwr_line_decode(wr->h, &off, rows));
+	if (s->flags & SEQ_TERMINATED)
+		rows->len--;
+	*end = s->flags & SEQ_TERMINATED ? rows->data[rows->len].address : s->hi;
+	if (!(s->flags & SEQ_ASCENDING)) {
+		if (!dwr_line_sort(rows, &wr->spare))
+			return &elfrw_err_nomem;
+		if (rows->len && *end < rows->data[rows->len - 1].address)
+			*end = rows->data[rows->len - 1].address;
+	}
+	return NULL;
+}
+
+/* The part of a sequence in [OLD, OLD_END). */
+struct part {
+	size_t from, to; /* its rows */
+	bool carried;    /* begins with a copy of row from - 1, at OLD */
+	uint64_t end;
+};
+
+/* Cuts [OLD, OLD_END) out of the rows, of which those before FROM lie below OLD.  false: nothing of
+ * it is there.  Rows right at the end take part when they are the sequence's last, or when no unit
+ * begins there: they belong to what ends. */
+static bool cut(const struct dwr_line_job *job, const struct dwr_rows *rows, uint64_t seq_end,
+		uint64_t old, uint64_t old_end, size_t from, struct part *ret)
+{
+	const struct dwr_row *row = rows->data;
+	size_t a = from, b = rows->len;
+	while (a < b) { /* first row at or above old */
+		size_t mid = a + (b - a) / 2;
+		if (row[mid].address >= old)
+			b = mid;
+		else
+			a = mid + 1;
+	}
+	struct part p = { .from = a, .end = seq_end < old_end ? seq_end : old_end };
+	if (p.end <= old)
+		return false;
+	p.carried = a > 0 && (a == rows->len || row[a].address > old);
+	for (p.to = a; p.to < rows->len && row[p.to].address < p.end; p.to++)
+		;
+	if (p.to == p.from && !p.carried)
+		return false;
+	if (p.end == seq_end || elfrw_addrmap_find(job->map, p.end) == ELFRW_NO_UNIT)
+		while (p.to < rows->len && row[p.to].address == p.end)
+			p.to++;
+	*ret = p;
+	return true;
+}
+
+/* The row that covers the first byte of a part which begins at OLD without a row of its own. */
+static struct dwr_row carried_row(const struct dwr_rows *rows, const struct part *p, uint64_t old)
+{
+	struct dwr_row row = rows->data[p->from - 1];
+	row.address = old;
+	row.flags &= DWR_ROW_STMT;
+	return row;
+}
+
+static uint8_t address_size(const struct writer *wr, const struct dwr_line_scanned *s)
+{
+	return s->set_size                                            ? s->set_size
+	       : wr->h->address_size >= 1 && wr->h->address_size <= 8 ? wr->h->address_size
+								      : wr->job->in->address_size;
+}
+
+/* Keeps the part as rows of UNIT for the artificial table or for comparison with it. */
+static struct elfrw_err *keep_cover(struct writer *wr, uint32_t u, const struct part *p)
+{
+	const uint64_t old = wr->job->map->unit[u].old;
+	struct dwr_rows *to = &wr->t->taken.rows;
+	size_t n = p->to - p->from, carried = p->carried;
+	struct dwr_line_cover *c = VEC_PUSH(&wr->t->taken.cover);
+	if (!c || !VEC_RESERVE(to, to->len + n + carried))
+		return &elfrw_err_nomem;
+	*c = (struct dwr_line_cover){ .unit = u,
+				      .table = wr->index,
+				      .first = to->len,
+				      .n = n + carried,
+				      .end = p->end - old,
+				      .carried = carried && !n };
+	if (carried)
+		to->data[to->len++] = carried_row(&wr->rows, p, old);
+	if (n)
+		memcpy(&to->data[to->len], &wr->rows.data[p->from], n * sizeof *to->data);
+	to->len += n;
+	for (size_t i = c->first; i < to->len; i++)
+		to->data[i].address -= old;
+	return NULL;
+}
+
+/* Whether special units FROM to TO of this sequence need its rows. */
+static bool wants_rows(const struct writer *wr, uint32_t from, uint32_t to)
+{
+	const struct dwr_line_job *job = wr->job;
+	for (uint32_t i = from; i < to; i++) {
+		uint32_t u = job->special[i];
+		if (job->map->unit[u].flags & ELFRW_UNIT_THUNK &&
+		    dwr_line_folded(&job->map->unit[u]))
+			return true;
+		if (job->in->policy == DWR_FOLDED_OVERLAY && job->owner[u] == wr->index)
+			return true;
+	}
+	return false;
+}
+
+static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t to, uint64_t end)
+{
+	const struct dwr_line_job *job = wr->job;
+	struct part p;
+	for (uint32_t i = from; i < to; i++) {
+		uint32_t u = job->special[i];
+		const struct elfrw_addrmap_unit *unit = &job->map->unit[u];
+		if (job->in->policy == DWR_FOLDED_OVERLAY && job->owner[u] == wr->index &&
+		    cut(job, &wr->rows, end, unit->old, unit->old_end, 0, &p))
+			ELFRW_TRY(keep_cover(wr, u, &p));
+	}
+	return NULL;
+}
+
+/* A sequence of one row for each thunk that stands for a function whose first byte this sequence
+ * covers. */
+static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_scanned *s,
+				      uint32_t from, uint32_t to, uint64_t end)
+{
+	const struct dwr_line_job *job = wr->job;
+	struct part p;
+	for (uint32_t i = from; i < to; i++) {
+		const struct elfrw_addrmap_unit *unit = &job->map->unit[job->special[i]];
+		if (!dwr_line_folded(unit) || !(unit->flags & ELFRW_UNIT_THUNK) ||
+		    !unit->thunk_size ||
+		    !cut(job, &wr->rows, end, unit->old, unit->old_end, 0, &p) ||
+		    (!p.carried && wr->rows.data[p.from].address != unit->old))
+			continue;
+		struct dwr_row row = wr->rows.data[p.carried ? p.from - 1 : p.from];
+		row.address = unit->entry;
+		row.flags &= DWR_ROW_STMT;
+		row.discriminator = 0;
+		copy_up_to(wr, s->off + s->len);
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &row, 1,
+					  unit->entry + unit->thunk_size, 0, &wr->t->w));
+	}
+	return NULL;
+}
+
+/* Starts to leave out S: what comes before it is copied, and its DW_LNE_define_file, which count
+ * for the whole table. */
+static struct elfrw_err *leave_out(struct writer *wr, const struct dwr_line_scanned *s)
+{
+	copy_up_to(wr, s->off);
+	for (uint64_t off = s->off; s->flags & SEQ_DEFINES;) {
+		struct dwr_line_ext ext;
+		ELFRW_TRY(dwr_line_next_ext(wr->h, &off, s->off + s->len, &ext));
+		if (!ext.op)
+			break;
+		if (ext.op == DW_LNE_define_file)
+			elfrw_wbuf_bytes(&wr->t->w, wr->job->in->line.data + ext.off,
+					 ext.end_off - ext.off);
+	}
+	wr->taken = s->off + s->len;
+	return NULL;
+}
+
+/* Writes the parts of the decoded sequence that stay in this table; false in *ANY: none does. */
+static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_scanned *s,
+				     uint64_t end, bool *any)
+{
+	const struct dwr_line_job *job = wr->job;
+	uint64_t pos = wr->rows.data[0].address;
+	size_t from = 0;
+	*any = false;
+	for (uint32_t r = dwr_line_run_after(job, pos); r < job->n_runs && job->run[r].old < end;
+	     r++) {
+		const struct dwr_line_run *run = &job->run[r];
+		uint64_t old = run->old > pos ? run->old : pos;
+		struct part p;
+		if (!cut(job, &wr->rows, end, old, run->old_end, from, &p))
+			continue;
+		from = p.to;
+		ELFRW_TRY(dwr_line_count_visits(wr->job, p.carried));
+		if (run->out)
+			continue;
+		*any = true;
+		const struct dwr_row *rows = wr->rows.data + p.from;
+		size_t n = p.to - p.from;
+		if (n && rows[n - 1].address == p.end &&
+		    dwr_line_starts_has(&job->starts, p.end + run->delta))
+			while (n && rows[n - 1].address == p.end)
+				n--;
+		if (p.carried) {
+			if (!VEC_RESERVE(&wr->piece, n + 1))
+				return &elfrw_err_nomem;
+			wr->piece.data[0] = carried_row(&wr->rows, &p, old);
+			if (n)
+				memcpy(wr->piece.data + 1, rows, n * sizeof *rows);
+			rows = wr->piece.data;
+			n++;
+		}
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), rows, n, p.end, run->delta,
+					  &wr->t->w));
+	}
+	return NULL;
+}
+
+/* Where a sequence that covers no byte goes: with the unit it points to, or else that ends
+ * there. */
+static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
+{
+	uint64_t ret;
+	if (elfrw_addrmap_find(map, va) != ELFRW_NO_UNIT)
+		elfrw_addrmap_point(map, va, &ret);
+	else
+		elfrw_addrmap_end(map, va, &ret);
+	return ret;
+}
+
+/* Does S, moved by DELTA, end with rows that another function's start would be taken for? */
+static bool lose_tail(const struct writer *wr, const struct dwr_line_scanned *s, uint64_t delta)
+{
+	const unsigned need = SEQ_TAIL | SEQ_ASCENDING;
+	return (s->flags & need) == need && dwr_line_can_encode(wr->h) &&
+	       dwr_line_starts_has(&wr->job->starts, s->hi + delta);
+}
+
+static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned *s)
+{
+	const struct dwr_line_job *job = wr->job;
+	s->new_off = new_pos(wr, s->off);
+	if (!(s->flags & SEQ_LIVE) || !job->n_runs) {
+		wr->t->untouched++;
+		return NULL;
+	}
+	if (s->lo == s->hi && s->set)
+		return patch_seq(wr, s, map_empty(job->map, s->lo) - s->lo);
+
+	uint32_t r = dwr_line_run_after(job, s->lo), from, to;
+	const struct dwr_line_run *run =
+		r < job->n_runs ? &job->run[r] : NULL; /* when it holds all of the sequence */
+	if (run && (run->old > s->lo || run->old_end < s->hi))
+		run = NULL;
+	dwr_line_special_range(job, s->lo, s->hi, &from, &to);
+	uint64_t end = s->hi;
+	const bool rows = wants_rows(wr, from, to);
+	if (rows) {
+		ELFRW_TRY(decode_seq(wr, s, &end));
+		ELFRW_TRY(keep_covers(wr, from, to, end));
+	}
+	if (run && !run->out && s->set && !lose_tail(wr, s, run->delta)) {
+		ELFRW_TRY(patch_seq(wr, s, run->delta));
+		return rows ? write_thunks(wr, s, from, to, end) : NULL;
+	}
+	bool any = false;
+	if (!(run && run->out)) {
+		if (!(s->flags & SEQ_TERMINATED))
+			return elfrw_error_at(
+				job->in->name, s->off,
+				"line number sequence over several functions has no end");
+		if (!rows)
+			ELFRW_TRY(decode_seq(wr, s, &end));
+		ELFRW_TRY(leave_out(wr, s));
+		s->new_off = wr->t->w.len;
+		ELFRW_TRY(write_parts(wr, s, end, &any));
+	} else
+		ELFRW_TRY(leave_out(wr, s));
+	if (any)
+		wr->t->encoded++;
+	else {
+		wr->t->removed++;
+		s->new_off = UINT64_MAX;
+	}
+	return rows ? write_thunks(wr, s, from, to, end) : NULL;
+}
+
+static struct elfrw_err *rewrite_seqs(struct writer *wr)
+{
+	struct dwr_line_table *t = wr->t;
+	const struct dwr_line_header *h = wr->h;
+	for (size_t i = 0; i < t->seq.len; i++)
+		ELFRW_TRY(rewrite_seq(wr, &t->seq.data[i]));
+	if (t->w.bad)
+		return &elfrw_err_nomem;
+	if (!t->w.len) {
+		t->size = h->end - h->off;
+		return NULL;
+	}
+	copy_up_to(wr, h->end);
+	if (t->w.bad)
+		return &elfrw_err_nomem;
+	t->size = t->w.len;
+	if (h->offset_size == 8)
+		elfrw_put64(t->w.data + 4, t->size - 12);
+	else if (t->size - 4 >= 0xfffffff0)
+		return elfrw_error_at(wr->job->in->name, h->off, "line table grows over 4 GB");
+	else
+		elfrw_put32(t->w.data, (uint32_t)(t->size - 4));
+	return NULL;
+}
+
+struct elfrw_err *dwr_line_rewrite_table(void *arg, size_t index)
+{
+	struct dwr_line_job *job = arg;
+	struct dwr_line_table *t = &job->table[index];
+	struct dwr_line_header h;
+	ELFRW_TRY(dwr_line_header_read(job->in->name, job->in->line, t->off, &h));
+	struct writer wr = {
+		.job = job, .t = t, .h = &h, .index = (uint32_t)index, .taken = h.off
+	};
+	struct elfrw_err *err = rewrite_seqs(&wr);
+	free(wr.rows.data);
+	free(wr.piece.data);
+	free(wr.spare.data);
+	return err;
+}

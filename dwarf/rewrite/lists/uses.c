@@ -1,0 +1,195 @@
+/* uses.c: the uses of lists by section and offset, those made up for entries that no DIE names
+ * included, and cut into chunks; see lists.c. */
+#include "dwarf/rewrite/lists/state.h"
+#include "elfrw/base/search.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_USES 2048
+
+void dwr_lists_sort(struct dwr_lists_key *a, struct dwr_lists_key *tmp, size_t n)
+{
+	bool sorted = true;
+	uint64_t bits = 0;
+	for (size_t i = 0; i < n; i++) {
+		bits |= a[i].key;
+		sorted = sorted && (!i || a[i - 1].key <= a[i].key);
+	}
+	if (sorted)
+		return;
+	struct dwr_lists_key *from = a, *to = tmp;
+	for (unsigned shift = 0; shift < 64 && bits >> shift; shift += 8) {
+		size_t count[257] = { 0 };
+		for (size_t i = 0; i < n; i++)
+			count[(from[i].key >> shift & 0xff) + 1]++;
+		for (unsigned i = 0; i < 256; i++)
+			count[i + 1] += count[i];
+		for (size_t i = 0; i < n; i++)
+			to[count[from[i].key >> shift & 0xff]++] = from[i];
+		struct dwr_lists_key *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != a)
+		memcpy(a, from, n * sizeof *a);
+}
+
+static const struct dwr_list_contrib *contrib_with_base(const struct dwr_lists_part *part,
+							uint64_t base)
+{
+	size_t lo = LOWER_BOUND(0, part->contribs.len, mid, part->contribs.data[mid].base < base);
+	return lo < part->contribs.len && part->contribs.data[lo].base == base
+		       ? &part->contribs.data[lo]
+		       : NULL;
+}
+
+static uint64_t unit_base(const struct dwr_list_cu *cu, unsigned kind)
+{
+	return kind == DWR_LIST_RNGLISTS ? cu->rnglists_base : cu->loclists_base;
+}
+
+uint64_t *dwr_lists_table_entry(const struct dwr_lists_run *r, const struct dwr_list_use *use)
+{
+	const struct dwr_lists_part *part = &r->part[use->kind];
+	const struct dwr_list_contrib *c =
+		contrib_with_base(part, unit_base(&r->in->cu[use->cu], use->kind));
+	if (!c || use->index >= c->n_offsets)
+		return NULL;
+	return &part->table[part->table_at[c - part->contribs.data] + use->index];
+}
+
+struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind)
+{
+	struct dwr_lists_part *part = &r->part[kind];
+	const struct dwr_list_sec *sec = &r->in->secs.list[kind];
+	size_t n = part->contribs.len, total = 0;
+	part->new_base = calloc(n + 1, sizeof *part->new_base);
+	part->table_at = calloc(n + 1, sizeof *part->table_at);
+	for (size_t i = 0; i < n; i++)
+		total += part->contribs.data[i].n_offsets;
+	part->table = malloc((total + 1) * sizeof *part->table);
+	uint32_t *unit = malloc((n + 1) * sizeof *unit);
+	if (!part->new_base || !part->table_at || !part->table || !unit ||
+	    total >= UINT32_MAX - dwr_lists_count(r)) {
+		free(unit);
+		return &elfrw_err_nomem;
+	}
+	memset(part->table, 0xff, (total + 1) * sizeof *part->table);
+	memset(unit, 0xff, (n + 1) * sizeof *unit);
+	for (size_t i = 0, at = 0; i < n; i++) {
+		part->table_at[i] = (uint32_t)at;
+		at += part->contribs.data[i].n_offsets;
+	}
+	struct elfrw_err *err = NULL;
+	if (total) {
+		for (uint32_t i = r->in->n_cus; i-- > 0;) {
+			const struct dwr_list_contrib *c =
+				contrib_with_base(part, unit_base(&r->in->cu[i], kind));
+			if (c)
+				unit[c - part->contribs.data] = i;
+		}
+		for (size_t i = 0; i < r->in->n_uses && !err; i++) {
+			const struct dwr_list_use *use = &r->in->use[i];
+			if (use->kind != kind || !use->indexed)
+				continue;
+			uint64_t *t = dwr_lists_table_entry(r, use);
+			if (t)
+				*t = i;
+			else
+				err = elfrw_error_at(sec->name, use->off,
+						     "list index 0x%x is outside of the offset"
+						     " table",
+						     use->index);
+		}
+	}
+	for (size_t i = 0; i < n && !err; i++) {
+		const struct dwr_list_contrib *c = &part->contribs.data[i];
+		for (uint32_t k = 0; k < c->n_offsets && unit[i] != UINT32_MAX; k++) {
+			uint64_t off =
+				c->base + elfrw_get_le(sec->data + c->base + k * c->offset_size,
+						       c->offset_size);
+			if (part->table[part->table_at[i] + k] != UINT64_MAX || off < c->lists ||
+			    off >= c->end)
+				continue;
+			struct dwr_list_use *use = VEC_PUSH(&r->made_up);
+			if (!use) {
+				err = &elfrw_err_nomem;
+				break;
+			}
+			*use = (struct dwr_list_use){ .off = off,
+						      .views = DWR_LIST_NONE,
+						      .cu = unit[i],
+						      .owner = ELFRW_NO_UNIT,
+						      .index = k,
+						      .kind = (uint8_t)kind,
+						      .indexed = true,
+						      .purpose = kind == DWR_LIST_LOCLISTS
+									 ? DWR_FOR_LOCATION
+									 : DWR_FOR_SCOPE };
+		}
+	}
+	free(unit);
+	return err;
+}
+
+struct elfrw_err *dwr_lists_sort_uses(struct dwr_lists_run *r)
+{
+	size_t n = dwr_lists_count(r);
+	uint32_t at[DWR_LIST_KINDS], next = 0;
+	r->order = malloc((n + 1) * sizeof *r->order);
+	r->scratch = malloc((n + 1) * sizeof *r->scratch);
+	if (!r->order || !r->scratch)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < r->made_up.len; i++)
+		r->part[r->made_up.data[i].kind].n++;
+	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++) {
+		r->part[kind].first = at[kind] = next;
+		next += r->part[kind].n += (uint32_t)r->n_by_kind[kind];
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct dwr_list_use *use = dwr_lists_use(r, i);
+		r->order[at[use->kind]++] = (struct dwr_lists_key){ use->off, (uint32_t)i };
+	}
+	for (unsigned kind = 0; kind < DWR_LIST_KINDS; kind++)
+		dwr_lists_sort(r->order + r->part[kind].first, r->scratch, r->part[kind].n);
+	return NULL;
+}
+
+struct elfrw_err *dwr_lists_cut(struct dwr_lists_run *r, unsigned kind)
+{
+	struct dwr_lists_part *part = &r->part[kind];
+	const struct dwr_lists_key *key = r->order + part->first;
+	uint32_t contrib = 0;
+	struct dwr_lists_chunk *c = NULL;
+	part->first_chunk = (uint32_t)r->chunk.len;
+	for (uint32_t i = 0; i < part->n; i++) {
+		uint64_t off = key[i].key;
+		if (dwr_list_is_v5(kind)) {
+			uint32_t old = contrib;
+			while (contrib < part->contribs.len &&
+			       part->contribs.data[contrib].end <= off)
+				contrib++;
+			if (contrib == part->contribs.len ||
+			    off < part->contribs.data[contrib].lists)
+				return elfrw_error_at(r->in->secs.list[kind].name, off,
+						      "a list begins outside of all"
+						      " contributions");
+			if (contrib != old)
+				c = NULL;
+		}
+		if (!c || (c->n >= CHUNK_USES && key[i - 1].key != off)) {
+			c = VEC_PUSH(&r->chunk);
+			if (!c)
+				return &elfrw_err_nomem;
+			*c = (struct dwr_lists_chunk){ .first = part->first + i,
+						       .contrib = contrib,
+						       .kind = (uint8_t)kind };
+			c->w.in = r->in;
+			c->w.ranger = &r->ranger;
+			c->w.budget = &r->budget[kind];
+		}
+		c->n++;
+	}
+	part->n_chunks = (uint32_t)r->chunk.len - part->first_chunk;
+	return NULL;
+}

@@ -1,0 +1,114 @@
+/* note.c: what .debug_icfold says of the debug information. */
+#include "dwarf/rewrite/run.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int by_unit(const void *a, const void *b)
+{
+	const struct dwr_note_die *x = a, *y = b;
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return x->die < y->die ? -1 : x->die > y->die;
+}
+
+/* What DIEs lost, from low_pc and high_pc and from lists: both in the order of DIEs. */
+static struct elfrw_err *merge_ranges(struct dwr_rw_run *run, struct dwr_note_range **ret,
+				      size_t *ret_n)
+{
+	struct dwr_rw *rw = &run->rw;
+	size_t total = run->lists.n_taken, t = 0, n = 0;
+	for (size_t i = 0; i < rw->units.len; i++)
+		total += rw->ru[i].range.len;
+	struct dwr_note_range *r = malloc((total + 1) * sizeof *r);
+	if (!r)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < rw->units.len; i++) {
+		const struct dwr_rw_unit *ru = &rw->ru[i];
+		size_t own = 0, site = 0;
+		uint32_t use = ru->first_use;
+		if (rw->units.data[i].sec != DWR_INFO)
+			break; /* the last ones, and without code */
+		for (; t < run->lists.n_taken; t++) {
+			const struct dwr_list_taken *k = &run->lists.taken[t];
+			while (site < ru->site.len &&
+			       (ru->site.data[site].kind != DWR_SITE_LIST || use < k->use))
+				use += ru->site.data[site++].kind == DWR_SITE_LIST;
+			if (site == ru->site.len)
+				break;
+			uint64_t die = ru->site.data[site].die;
+			while (own < ru->range.len && ru->range.data[own].die < die)
+				r[n++] = ru->range.data[own++];
+			r[n++] = (struct dwr_note_range){ die, k->unit, k->start, k->len };
+		}
+		while (own < ru->range.len)
+			r[n++] = ru->range.data[own++];
+	}
+	*ret = r;
+	*ret_n = n;
+	return NULL;
+}
+
+/* A new .debug_icfold is compressed as .debug_info is, so that a file is of one kind; without debug
+ * information beside it, where it may be larger than what folding saved, it always is. */
+static void choose_compression(struct dwr_rw *rw)
+{
+	const struct dwr_section *info = &rw->secs.sec[DWR_INFO];
+	struct dwr_section *note = &rw->secs.sec[DWR_ICFOLD];
+	if (note->shndx)
+		return;
+	if (!info->shndx || rw->in->note_only)
+		note->compression = DWR_ZLIB;
+	else if (info->compression != DWR_ZDEBUG)
+		note->compression = info->compression;
+}
+
+struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run)
+{
+	struct dwr_rw *rw = &run->rw;
+	const struct elfrw_addrmap *map = rw->map;
+	if (!rw->changes)
+		return NULL;
+	struct dwr_note_in note = { .rw = rw->in, .artificial_unit = run->artificial };
+	size_t n = 0;
+	for (size_t i = 0; i < rw->units.len; i++)
+		n += rw->ru[i].die.len;
+	struct dwr_note_die *die = malloc((n + 1) * sizeof *die);
+	struct dwr_note_rows *rows = calloc((size_t)map->n_units + 1, sizeof *rows);
+	struct dwr_note_range *range = NULL;
+	struct elfrw_err *err =
+		die && rows ? merge_ranges(run, &range, &note.n_ranges) : &elfrw_err_nomem;
+	if (!err) {
+		for (size_t i = 0; i < rw->units.len; i++) {
+			if (rw->ru[i].die.len)
+				memcpy(die + note.n_dies, rw->ru[i].die.data,
+				       rw->ru[i].die.len * sizeof *die);
+			note.n_dies += rw->ru[i].die.len;
+		}
+		if (n)
+			qsort(die, n, sizeof *die, by_unit);
+		for (uint32_t i = 0; rw->has_line && rw->line.fold && i < map->n_units; i++) {
+			const struct dwr_rw_line_fold *f = &rw->line.fold[i];
+			rows[i] = f->status == DWR_FOLD_OWN
+					  ? (struct dwr_note_rows){ DWR_NOTE_ROWS_OWN, f->n_seqs,
+								    f->seq }
+					  : (struct dwr_note_rows){
+						    .status = f->status == DWR_FOLD_SAME
+								      ? DWR_NOTE_ROWS_SAME
+								      : DWR_NOTE_ROWS_NONE
+					    };
+		}
+		note.die = die;
+		note.range = range;
+		note.rows = rows;
+		uint8_t *data;
+		size_t size;
+		err = dwr_note_write(&note, &data, &size);
+		choose_compression(rw);
+		if (!err)
+			err = dwr_rw_emit(run, DWR_ICFOLD, data, size);
+	}
+	free(die);
+	free(rows);
+	free(range);
+	return err;
+}
