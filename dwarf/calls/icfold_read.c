@@ -13,6 +13,7 @@ struct reader {
 	struct dwr_icfold *note;
 	struct elfrw_rbuf part[NOTE_PARTS];
 	uint64_t count[NOTE_PARTS];
+	const uint8_t *last_nul; /* of the strings; NULL: none */
 	VEC(struct dwr_icfold_group) group;
 	VEC(struct dwr_icfold_member) member;
 	VEC(const char *) name;
@@ -55,7 +56,19 @@ static struct elfrw_err *read_header(struct reader *rd)
 	}
 	if (policy > DWR_FOLDED_DROP)
 		return elfrw_error_at(SECTION, 12, "unknown policy %u", policy);
+	const struct elfrw_rbuf *s = &rd->part[NOTE_STRINGS];
+	rd->last_nul = s->pos == s->end ? NULL : memrchr(s->pos, 0, elfrw_rbuf_left(s));
 	return NULL;
+}
+
+/* The string at OFF, or NULL.  Its length is not looked for: names may be ends of each other, each
+ * as long as all. */
+static const char *string_at(const struct reader *rd, uint64_t off)
+{
+	const struct elfrw_rbuf *s = &rd->part[NOTE_STRINGS];
+	if (!rd->last_nul || off > (uint64_t)(rd->last_nul - s->pos))
+		return NULL;
+	return (const char *)s->pos + off;
 }
 
 /* Code is reached with 32-bit displacements; more cannot be, and a table is sized by it. */
@@ -163,9 +176,7 @@ static struct elfrw_err *read_member(struct reader *rd, uint32_t unit)
 		return broken(rd, NOTE_GROUPS, "cut off");
 	m->n_names = (uint32_t)n;
 	while (n--) {
-		struct elfrw_rbuf s = rd->part[NOTE_STRINGS];
-		elfrw_rbuf_seek(&s, elfrw_rbuf_uleb(r));
-		const char *name = elfrw_rbuf_cstr(&s), **slot = VEC_PUSH(&rd->name);
+		const char *name = string_at(rd, elfrw_rbuf_uleb(r)), **slot = VEC_PUSH(&rd->name);
 		if (!name)
 			return broken(rd, NOTE_GROUPS, "name outside of the strings");
 		if (!slot)

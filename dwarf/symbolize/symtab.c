@@ -252,12 +252,23 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 	return true;
 }
 
+/* Whether the symbol S has the name NAME of LEN letters.  The length is compared first: names may
+ * be ends of one string, and alike but for that. */
+static bool is_named(const struct dwr_symtab *t, const Elf64_Sym *s, const char *name, size_t len)
+{
+	const struct elfrw_section *strings =
+		&t->image->section[t->image->section[t->shndx].hdr.sh_link];
+	const char *has = name_of(t, s->st_name);
+	if (!*has)
+		return !len;
+	return strings->hdr.sh_size - s->st_name > len && !has[len] && !memcmp(has, name, len);
+}
+
 /* Of a name's length, beginning and end: names may be suffixes of one string that is as long as the
  * table. */
-static uint32_t hash_of(const char *s)
+static uint32_t hash_of(const char *s, size_t n)
 {
 	enum { PART = 256 };
-	size_t n = strlen(s);
 	uint32_t h = 5381 + (uint32_t)n;
 	for (size_t i = 0; i < n; i++) {
 		if (i == PART && n > 2 * PART)
@@ -286,7 +297,8 @@ static void sort_names(struct dwr_symtab *t)
 			VEC_FREE(&t->name);
 			return;
 		}
-		*e = (struct by_name){ hash_of(name_of(t, s.st_name)), (uint32_t)i };
+		const char *name = name_of(t, s.st_name);
+		*e = (struct by_name){ hash_of(name, strlen(name)), (uint32_t)i };
 	}
 	if (t->name.len)
 		qsort(t->name.data, t->name.len, sizeof *t->name.data, by_hash);
@@ -294,16 +306,16 @@ static void sort_names(struct dwr_symtab *t)
 		find_files(t);
 }
 
-/* The first symbol named NAME from index I on; t->n: none. */
-static size_t find_name(const struct dwr_symtab *t, const char *name, size_t i)
+/* The first symbol named NAME, of LEN letters, from index I on; t->n: none. */
+static size_t find_name(const struct dwr_symtab *t, const char *name, size_t len, size_t i)
 {
-	uint32_t hash = hash_of(name);
+	uint32_t hash = hash_of(name, len);
 	const struct by_name *e = t->name.data;
 	size_t lo = LOWER_BOUND(0, t->name.len, mid,
 				e[mid].hash < hash || (e[mid].hash == hash && e[mid].index < i));
 	for (; lo < t->name.len && t->name.data[lo].hash == hash; lo++) {
 		Elf64_Sym s = get(t, t->name.data[lo].index);
-		if (!strcmp(name_of(t, s.st_name), name))
+		if (is_named(t, &s, name, len))
 			return t->name.data[lo].index;
 	}
 	return t->n;
@@ -317,8 +329,9 @@ bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
 		return false;
 	if (!t->name.len && !*from && ++t->asked_name == SCANS + 1)
 		sort_names(t);
+	size_t len = strlen(name);
 	if (t->name.len) {
-		size_t i = find_name(t, name, *from);
+		size_t i = find_name(t, name, len, *from);
 		if (i >= t->n)
 			return false;
 		Elf64_Sym s = get(t, i);
@@ -328,7 +341,7 @@ bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
 	}
 	for (size_t i = *from ? *from : 1; i < t->n; i++) {
 		Elf64_Sym s = get(t, i);
-		if (!counts(t, &s) || strcmp(name_of(t, s.st_name), name))
+		if (!counts(t, &s) || !is_named(t, &s, name, len))
 			continue;
 		fill(t, &(struct entry){ value_of(t, &s), s.st_size, (uint32_t)i, s.st_name }, ret);
 		*from = i + 1;

@@ -57,6 +57,14 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 	return NULL;
 }
 
+/* Whether a name in the table of strings T holds ".cold": asked once, since names may be ends of
+ * one string, each as long as all. */
+static bool has_cold(const struct icf_v *v, uint32_t t)
+{
+	const struct elfrw_section *s = t < v->in.n_sections ? &v->in.section[t] : NULL;
+	return s && s->data && memmem(s->data, s->hdr.sh_size, ".cold", 5);
+}
+
 /* Units whose start something leads to that is no distance in data; calls and jumps were noted with
  * the code. */
 static void find_named(struct icf_v *v)
@@ -70,6 +78,7 @@ static void find_named(struct icf_v *v)
 		const struct elfrw_section *s = &v->in.section[t];
 		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
 			continue;
+		bool cold = has_cold(v, s->hdr.sh_link);
 		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
 			Elf64_Sym sym;
 			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
@@ -81,7 +90,8 @@ static void find_named(struct icf_v *v)
 				u != ICF_V_NONE
 					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
 					: NULL;
-			if (name && v->unit.data[u].old == sym.st_value && !strstr(name, ".cold"))
+			if (name && v->unit.data[u].old == sym.st_value &&
+			    !(cold && strstr(name, ".cold")))
 				v->unit.data[u].named |= ICF_V_NAMED;
 		}
 	}
