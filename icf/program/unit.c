@@ -153,14 +153,14 @@ static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, u
 }
 
 /* Are the bytes at START, in the middle of padding or at the start of the section, a no-op that a
- * symbol names?  Assembler without types and sizes: whoever jumps there goes on behind it.  At a
- * function's end a symbol marks the end. */
+ * symbol names?  Assembler without types and sizes: whoever jumps there goes on behind it.  At
+ * MARKED, the end that a size gave to the function before, a symbol marks that end. */
 static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *e, uint64_t start,
-			 uint64_t pos, uint64_t next)
+			 uint64_t marked, uint64_t next)
 {
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	struct elfrw_insn insn;
-	return (pos != start || start == e->start) && next > start && *p != prog->arch->fill &&
+	return start != marked && next > start && *p != prog->arch->fill &&
 	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
 }
 
@@ -196,7 +196,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 				     const struct bounds *b, size_t *at)
 {
 	const struct icf_exec *e = &prog->exec.data[exec];
-	uint64_t pos = e->start;
+	uint64_t pos = e->start, marked = UINT64_MAX;
 	size_t i = *at;
 	while (i < b->v.len && b->v.data[i].start < e->end) {
 		uint64_t start = b->v.data[i].start, end = start;
@@ -223,7 +223,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 			end = e->end;
 		/* The symbol of a cold part that came out empty. */
 		bool empty = !sized && icf_is_padding(prog, start, next),
-		     nop = empty && is_named_nop(prog, e, start, pos, next);
+		     nop = empty && is_named_nop(prog, e, start, marked, next);
 		/* Zeros with a name that is no function's are data. */
 		bool zeros = empty && !(flags & BOUND_SYMBOL) &&
 			     prog->img->section[e->shndx].data[start - e->start] == 0;
@@ -253,6 +253,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 		if (flags & BOUND_SYMBOL)
 			u->flags |= ICF_UNIT_FUNC_SYMBOL;
 		pos = end;
+		marked = sized ? end : marked;
 	}
 	*at = i;
 	/* A file that was folded before ends its code with a byte that debug information names. */

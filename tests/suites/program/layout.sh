@@ -215,7 +215,6 @@ check layout/names/fixed/mark "$(nm out | grep mark | tr '\n' ' ')" test "$(nm i
 ld names.o -e main -z noexecstack --emit-relocs -Ttext=0x401000 -o in && fold layout/names/data in out --icf=all &&
 	check layout/names/data/last "lost" test "$(objdump -d out | awk '/<last>:/ { on = 1 } on { n += NF } END { print (n > 0) }')" = 1
 
-
 # --- functions without a size, as GCC's return thunks are: the kept one gets one, and is the one whose name places have
 cat >unsized.c <<'END'
 #define TWIN(NAME) __attribute__((noinline)) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
@@ -223,6 +222,26 @@ TWIN(one) TWIN(two)
 int use(int);
 int main(int n, char **v) { (void)v; return (use(n) + one(n) - two(n)) & 63; }
 END
+# A no-op with a name behind a function that has no size: whoever jumps there goes on behind it, and the next function keeps its name.
+cat >tail.s <<'END'
+	.text
+	.globl use, tail, next
+use:	lea 1(%rdi), %eax
+	test %edi, %edi
+	jz tail
+	ret
+tail:	nop
+	.p2align 4
+next:	lea 5(%rdi), %eax
+	ret
+	.section .note.GNU-stack,"",@progbits
+END
+for mode in safe all; do
+	gcc -O1 unsized.c tail.s -Wl,--emit-relocs -o in && works layout/names/tail/$mode --icf=$mode --allow-growth
+	gcc -O1 unsized.c tail.s -o in && works layout/names/tail/no-relocs/$mode --icf=$mode --allow-growth
+	check layout/names/tail/$mode/places "$(nm out | grep -E ' (tail|next)$' | tr '\n' ' ')" test "$(nm out | grep -E ' (tail|next)$' | cut -d ' ' -f 1 | sort -u | wc -l)" = 2
+done
+
 cat >unsized.s <<'END'
 	.macro thunk name
 	.section .text.\name, "ax", @progbits
