@@ -43,6 +43,7 @@ BELOW = {
     "icf/verify/debug": ["dwarf/stack", "icf/verify"],
     "icf/verify/file": ["icf/verify"],
     "icf/verify/unwind": ["icf/verify/debug"],
+    "icf/verify/lines": ["icf/verify/debug"],
     "icf/verify/calls": ["icf/verify/debug"],
     "icf/cmd/perf": ["icf/cmd"],  # one family in two folders
     "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/perf"],

@@ -22,7 +22,13 @@ struct icf_vrow {
 		       begins */
 };
 
-enum { ICF_VROW_END = 16 }; /* in flags */
+enum { /* flags */
+       ICF_VROW_STMT = 1,
+       ICF_VROW_BLOCK = 2,
+       ICF_VROW_PROLOGUE = 4,
+       ICF_VROW_EPILOGUE = 8,
+       ICF_VROW_END = 16,
+};
 
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
@@ -77,7 +83,7 @@ struct icf_vdebug {
 	struct icf_vnames *names;
 	const char *comp_dir;     /* of the unit at hand */
 	struct icf_vplaces place; /* where IN's rows are */
-	void *rows;               /* line.c: memory for rows */
+	void *rows;               /* lines/lines.c: memory for rows */
 	void *entries;            /* loc.c: the same for entries of location lists */
 	void *abbrevs;            /* die.c: which pairs of abbreviations are the same */
 	size_t n_abbrevs, cap_abbrevs;
@@ -112,8 +118,8 @@ void icf_vseen_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 bool icf_vseen_list(struct icf_vdebug *d, enum icf_vseen_what what, uint64_t more,
 		    Dwarf_Attribute *x, Dwarf_Attribute *y, struct icf_vkey *ret);
 
-/* wide.c: replaces what libdw has no room for in DATA, the line tables before libdw reads the first
- * one.  *COPY: what DATA holds then, to be freed behind the handle, or NULL. */
+/* lines/wide.c: replaces what libdw has no room for in DATA, the line tables before libdw reads the
+ * first one.  *COPY: what DATA holds then, to be freed behind the handle, or NULL. */
 struct elfrw_err *icf_vd_narrow(Elf_Data *data, uint8_t **copy);
 
 /* A set of addresses of OUT, cut at units. */
@@ -162,20 +168,21 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 /* "DIE 0x2d (function NAME)" */
 const char *icf_vd_die(Dwarf_Die *die, char buf[200]);
 
-/* line.c: the line table of one unit; then, with the rows of all parts in ALL, those of folded
- * functions. */
+/* lines/lines.c: the line table of one unit; lines/folded.c: with the rows of all parts in ALL,
+ * those of folded functions. */
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b);
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
 void icf_vd_lines_deinit(struct icf_vdebug *d);
-/* line_header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
+/* lines/header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b);
 void icf_vd_line_headers(struct icf_vdebug *d); /* the same of all tables, named by a unit or not */
-/* line_tail.c: sets `empty` and `first` in the rows of the table at OFF of .debug_line, in libdw's
+/* lines/tail.c: sets `empty` and `first` in the rows of the table at OFF of .debug_line, in libdw's
  * order. */
 struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off,
 				    struct icf_vrows *rows);
-/* File names that outlive the handle they were read with: the same pointer for the same text. */
+/* lines/names.c: file names that outlive the handle they were read with: the same pointer for the
+ * same text. */
 struct icf_vnames *icf_vnames_create(void);
 void icf_vnames_destroy(struct icf_vnames *names);
 const char *icf_vnames_get(struct icf_vnames *names, const char *text);
@@ -189,7 +196,10 @@ struct elfrw_err *icf_vslots_get(struct icf_vslots *s, uint32_t unit, uint64_t s
 				 uint64_t *slot);
 /* artificial.c: the unit that only OUT has, but for its rows and ranges. */
 struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d);
-/* The sequence that the note names for a folded unit begins with the address of its code. */
+/* lines/own_files.c: the same of its line table: its header, its files, its sequences. */
+struct elfrw_err *icf_vd_own_table(struct icf_vdebug *d, Dwarf_Die *unit);
+/* lines/sequences.c: the sequence that the note names for a folded unit begins with the address of
+ * its code. */
 void icf_vd_sequence(struct icf_vdebug *d, uint32_t u);
 /* dshape.c: .debug_aranges; then the headers of the sections that are made of sets. */
 void icf_vd_aranges(struct icf_vdebug *d);

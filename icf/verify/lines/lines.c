@@ -1,4 +1,4 @@
-/* line.c: the rows of the line tables, as libdw decodes them.
+/* lines.c: the rows of the line tables, as libdw decodes them.
  *
  * Every row of IN inside of a kept unit must be in OUT at the mapped address, and no others.  libdw
  * sorts the rows of all sequences by address, so a row at the boundary of two units may belong to
@@ -7,172 +7,12 @@
  * The rows of units that share their code are kept: those of a folded one that name other places
  * than the kept one's must be in the artificial unit, and nothing else may be there. */
 #include "elfrw/base/search.h"
-#include "icf/verify/debug/debug.h"
+#include "icf/verify/lines/state.h"
 #include <dwarf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { F_STMT = 1, F_BLOCK = 2, F_PROLOGUE = 4, F_EPILOGUE = 8, F_END = ICF_VROW_END };
-
-static void add(struct icf_vrows *s, const struct icf_vrow *r)
-{
-	struct icf_vrow *slot = VEC_PUSH(&s->v);
-	if (!slot) {
-		s->nomem = true;
-		return;
-	}
-	*slot = *r;
-	slot->order = (uint32_t)(s->v.len - 1);
-}
-
-/* Takes components "." out of a relative path: of how many there are each reader has its own
- * idea. */
-static void drop_dots(char *path)
-{
-	char *to = path;
-	for (const char *from = path; *from;) {
-		size_t n = strcspn(from, "/");
-		n += from[n] == '/';
-		if (strncmp(from, "./", 2) != 0)
-			to = (char *)memmove(to, from, n) + n;
-		from += n;
-	}
-	*to = 0;
-}
-
-/* The same with a file name that outlives the handle, and that is whole: units differ in what
- * theirs are relative to.  libdw puts a unit's directory before the names of files in directory 0
- * only; where it is relative itself, the name may begin with it already. */
-static void keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
-{
-	const char *dir = d->comp_dir ? d->comp_dir : "";
-	size_t n = strlen(dir);
-	bool has = r.file[0] == '/' || !n ||
-		   (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
-	char *whole = NULL;
-	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/",
-		     r.file) < 0)
-		whole = NULL;
-	if (whole && whole[0] != '/')
-		drop_dots(whole);
-	r.file = whole ? icf_vnames_get(d->names, whole) : NULL;
-	free(whole);
-	if (!r.file)
-		s->nomem = true;
-	else
-		add(s, &r);
-}
-
-/* All rows in libdw's order; false: there is no table. */
-static bool read_rows(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
-		      struct icf_vrows *ret)
-{
-	Dwarf_Lines *lines;
-	Dwarf_Attribute attr;
-	Dwarf_Word off;
-	size_t n;
-	if (dwarf_getsrclines(cu, &lines, &n))
-		return false;
-	ret->told = ret->odd = false;
-	if (!VEC_RESERVE(&ret->v, n)) {
-		ret->nomem = true;
-		return true;
-	}
-	for (size_t i = 0; i < n; i++) {
-		Dwarf_Line *l = dwarf_onesrcline(lines, i);
-		struct icf_vrow r = { .unit = ICF_V_NONE };
-		bool f = false;
-		Dwarf_Addr addr = 0;
-		dwarf_lineaddr(l, &addr);
-		r.addr = addr;
-		r.file = dwarf_linesrc(l, NULL, NULL);
-		if (!r.file)
-			r.file = "??";
-		dwarf_lineno(l, &r.line);
-		dwarf_linecol(l, &r.col);
-		if (!dwarf_linebeginstatement(l, &f) && f)
-			r.flags |= F_STMT;
-		if (!dwarf_lineblock(l, &f) && f)
-			r.flags |= F_BLOCK;
-		if (!dwarf_lineprologueend(l, &f) && f)
-			r.flags |= F_PROLOGUE;
-		if (!dwarf_lineepiloguebegin(l, &f) && f)
-			r.flags |= F_EPILOGUE;
-		if (!dwarf_lineendsequence(l, &f) && f)
-			r.flags |= F_END;
-		dwarf_lineisa(l, &r.isa);
-		dwarf_linediscriminator(l, &r.disc);
-		ret->v.data[ret->v.len++] = r;
-	}
-	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&
-	    icf_vd_line_tails(v, icf_vd_section(f, ".debug_line"), off, ret))
-		ret->nomem = true;
-	return true;
-}
-
-/* Compares all but the address. */
-static int row_cmp(const struct icf_vrow *a, const struct icf_vrow *b)
-{
-	if (a->line != b->line)
-		return a->line < b->line ? -1 : 1;
-	if (a->col != b->col)
-		return a->col < b->col ? -1 : 1;
-	if (a->flags != b->flags)
-		return a->flags < b->flags ? -1 : 1;
-	if (a->disc != b->disc)
-		return a->disc < b->disc ? -1 : 1;
-	if (a->isa != b->isa)
-		return a->isa < b->isa ? -1 : 1;
-	return a->file == b->file ? 0 : strcmp(a->file, b->file);
-}
-
-static int by_all(const void *pa, const void *pb)
-{
-	const struct icf_vrow *a = pa, *b = pb;
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	return row_cmp(a, b);
-}
-
-/* Rows of one address stay in their order, which means something. */
-static int by_address(const void *pa, const void *pb)
-{
-	const struct icf_vrow *a = pa, *b = pb;
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static int by_unit(const void *pa, const void *pb)
-{
-	const struct icf_vrow *a = pa, *b = pb;
-	if (a->unit != b->unit)
-		return a->unit < b->unit ? -1 : 1;
-	if (a->cu != b->cu)
-		return a->cu < b->cu ? -1 : 1;
-	return by_all(pa, pb);
-}
-
-static void sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
-{
-	bool sorted = true;
-	for (size_t i = 1; i < s->v.len && sorted; i++)
-		sorted = cmp(&s->v.data[i - 1], &s->v.data[i]) <= 0;
-	if (!sorted)
-		qsort(s->v.data, s->v.len, sizeof *s->v.data, cmp);
-}
-
-static const char *show(const struct icf_vrow *r, char buf[400])
-{
-	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line,
-		 r->col, r->flags & F_STMT ? " stmt" : "", r->flags & F_BLOCK ? " block" : "",
-		 r->flags & F_PROLOGUE ? " prologue_end" : "",
-		 r->flags & F_EPILOGUE ? " epilogue_begin" : "", r->disc);
-	return buf;
-}
-
-/* Takes an unused row equal to WANT, at ADDR, out of BAG (sorted by_all). */
+/* Takes an unused row equal to WANT, at ADDR, out of BAG (sorted icf_vrow_by_all). */
 static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t addr)
 {
 	struct icf_vrow key = *want;
@@ -180,12 +20,12 @@ static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t ad
 	key.addr = addr;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		if (by_all(&bag->v.data[mid], &key) < 0)
+		if (icf_vrow_by_all(&bag->v.data[mid], &key) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < bag->v.len && !by_all(&bag->v.data[lo], &key); lo++)
+	for (; lo < bag->v.len && !icf_vrow_by_all(&bag->v.data[lo], &key); lo++)
 		if (!bag->v.data[lo].used)
 			return bag->v.data[lo].used = true;
 	return false;
@@ -198,7 +38,7 @@ static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr,
 	size_t lo = LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].addr <= addr);
 	while (!empty && lo && s->v.data[lo - 1].empty)
 		lo--;
-	return lo && !(s->v.data[lo - 1].flags & F_END) ? &s->v.data[lo - 1] : NULL;
+	return lo && !(s->v.data[lo - 1].flags & ICF_VROW_END) ? &s->v.data[lo - 1] : NULL;
 }
 
 /* The rows inside of units, one for one. */
@@ -206,27 +46,27 @@ static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want,
 		    struct icf_vrows *have)
 {
 	char x[400], y[400];
-	sort(want, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
-	sort(have, d->policy == DWR_FOLDED_ALIAS ? by_all : by_address);
+	icf_vrows_sort(want, d->policy == DWR_FOLDED_ALIAS ? icf_vrow_by_all : icf_vrow_by_address);
+	icf_vrows_sort(have, d->policy == DWR_FOLDED_ALIAS ? icf_vrow_by_all : icf_vrow_by_address);
 	for (size_t i = 0, k = 0; i < want->v.len || k < have->v.len;) {
 		struct icf_vrow *w = i < want->v.len ? &want->v.data[i] : NULL,
 				*h = k < have->v.len ? &have->v.data[k] : NULL;
 		if (w && h && w->addr == h->addr) {
-			if (row_cmp(w, h))
+			if (icf_vrow_cmp(w, h))
 				icf_vlog_bad(d->log, ICF_VC_LINE,
 					     "row: unit 0x%llx: expected %s, found %s", ICF_VX(cu),
-					     show(w, x), show(h, y));
+					     icf_vrow_show(w, x), icf_vrow_show(h, y));
 			i++;
 			k++;
 		} else if (w && (!h || w->addr < h->addr)) {
 			icf_vlog_bad(d->log, ICF_VC_LINE,
 				     "row: unit 0x%llx: expected %s, found none", ICF_VX(cu),
-				     show(w, x));
+				     icf_vrow_show(w, x));
 			i++;
 		} else {
 			icf_vlog_bad(d->log, ICF_VC_LINE,
 				     "row: unit 0x%llx: expected none, found %s", ICF_VX(cu),
-				     show(h, x));
+				     icf_vrow_show(h, x));
 			k++;
 		}
 	}
@@ -249,7 +89,8 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 	struct icf_vrow row = s->in.v.data[i];
 	uint64_t next = i + 1 < s->in.v.len ? s->in.v.data[i + 1].addr : row.addr;
 	uint32_t u = icf_v_find(v, row.addr);
-	if ((row.flags & F_END) || row.empty || (u != ICF_V_NONE && next <= v->unit.data[u].end))
+	if ((row.flags & ICF_VROW_END) || row.empty ||
+	    (u != ICF_V_NONE && next <= v->unit.data[u].end))
 		return;
 	uint32_t lo = LOWER_BOUND(0, (uint32_t)v->unit.len, mid, v->unit.data[mid].old <= row.addr);
 	row.cu = cu;
@@ -259,9 +100,9 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 		row.unit = lo;
 		row.addr = x->body;
 		if (!(x->flags & ICF_V_FOLDED) || d->policy == DWR_FOLDED_ALIAS)
-			add(&s->edge, &row);
+			icf_vrows_add(&s->edge, &row);
 		if (in_group(v, lo))
-			keep(d, &d->group, row);
+			icf_vrows_keep(d, &d->group, row);
 	}
 }
 
@@ -276,22 +117,22 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
 		row.cu = cu;
 		reach_over(d, cu, s, i);
-		if (row.flags & F_END) {
+		if (row.flags & ICF_VROW_END) {
 			/* libdw sometimes takes an empty row at an end for the end itself, and the
 			 * other way round. */
 			uint32_t last = icf_v_find_end(v, va);
 			if (last == ICF_V_NONE)
 				continue;
-			row.flags &= ~(unsigned)F_END;
+			row.flags &= ~(unsigned)ICF_VROW_END;
 			row.unit = last;
 			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
 			row.optional = true;
 			if (va == v->unit.data[last].end &&
 			    (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias))
-				add(&s->edge, &row);
+				icf_vrows_add(&s->edge, &row);
 			row.used = true; /* an end */
 			if (in_group(v, last))
-				keep(d, &d->group, row);
+				icf_vrows_keep(d, &d->group, row);
 			continue;
 		}
 		if (!icf_v_in_exec(v, va))
@@ -306,7 +147,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			last.addr = p->body + (va - p->old);
 			last.unit = prev;
 			last.optional = true;
-			keep(d, &d->group, last);
+			icf_vrows_keep(d, &d->group, last);
 		}
 		if (u == ICF_V_NONE || (row.empty && p && prev != u)) {
 			if (!p || prev_gone)
@@ -314,7 +155,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			row.addr = p->body + (va - p->old);
 			row.unit = prev;
 			row.optional = true; /* it says nothing of any code */
-			add(&s->edge, &row);
+			icf_vrows_add(&s->edge, &row);
 			continue;
 		}
 		const struct icf_vunit *x = &v->unit.data[u];
@@ -326,19 +167,19 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			s->want.nomem = true;
 		if (in_group(v, u)) {
 			row.optional = prev != u && p && !s->in.told;
-			keep(d, &d->group, row);
+			icf_vrows_keep(d, &d->group, row);
 			row.optional = false;
 		}
 		if (va > x->old) {
 			if (!gone)
-				add(&s->want, &row);
+				icf_vrows_add(&s->want, &row);
 			continue;
 		}
 		row.alt = p && !s->in.told ? p->body + (va - p->old) : 0;
 		row.optional = gone || (prev_gone && row.alt);
 		if (row.optional && !row.alt)
 			continue;
-		add(&s->edge, &row);
+		icf_vrows_add(&s->edge, &row);
 	}
 }
 
@@ -352,13 +193,13 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 		return true;
 	for (size_t i = 0; i < s->in.v.len; i++) {
 		const struct icf_vrow *r = &s->in.v.data[i];
-		uint32_t last = r->flags & F_END ? icf_v_find_end(v, r->addr) : ICF_V_NONE;
+		uint32_t last = r->flags & ICF_VROW_END ? icf_v_find_end(v, r->addr) : ICF_V_NONE;
 		if (last != ICF_V_NONE &&
 		    v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
 			return true;
 		/* A sequence of nothing but its end ends nothing: it is at a place. */
 		uint64_t place;
-		if ((r->flags & F_END) && (i == 0 || (r[-1].flags & F_END)) &&
+		if ((r->flags & ICF_VROW_END) && (i == 0 || (r[-1].flags & ICF_VROW_END)) &&
 		    icf_v_code(v, r->addr, &place) && place == va)
 			return true;
 	}
@@ -396,29 +237,29 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char text[400], name[200];
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
-		if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) &&
+		if ((row.flags & ICF_VROW_END) && icf_v_out_exec(v, row.addr - 1) &&
 		    !is_end(v, s, row.addr))
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"end: unit 0x%llx: expected sequences to end with their functions, found %s",
-				ICF_VX(cu), show(&row, text));
-		else if ((row.flags & F_END) && icf_v_out_exec(v, row.addr - 1) &&
+				ICF_VX(cu), icf_vrow_show(&row, text));
+		else if ((row.flags & ICF_VROW_END) && icf_v_out_exec(v, row.addr - 1) &&
 			 d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, &row))
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"end: unit 0x%llx: expected the line of the row before, found %s",
-				ICF_VX(cu), show(&row, text));
-		if ((row.flags & F_END) || !icf_v_out_exec(v, row.addr))
+				ICF_VX(cu), icf_vrow_show(&row, text));
+		if ((row.flags & ICF_VROW_END) || !icf_v_out_exec(v, row.addr))
 			continue;
 		uint32_t u = icf_v_find_new(v, row.addr);
 		if (u != ICF_V_NONE) {
 			row.unit = u;
-			add(row.addr > v->unit.data[u].body ? &s->have : &s->bag, &row);
+			icf_vrows_add(row.addr > v->unit.data[u].body ? &s->have : &s->bag, &row);
 			continue;
 		}
 		uint32_t t = icf_v_find_thunk(v, row.addr);
 		if (t == ICF_V_NONE) {
-			add(&s->bag, &row);
+			icf_vrows_add(&s->bag, &row);
 			continue;
 		}
 		/* A thunk shows the line that its function begins with. */
@@ -431,13 +272,13 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		}
 		/* Or it is the end of what lies before the first thunk. */
 		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
-			add(&s->bag, &row);
+			icf_vrows_add(&s->bag, &row);
 		else if (!ok)
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s",
 				ICF_VX(cu), icf_v_where(v, v->unit.data[t].old, name),
-				show(&row, text));
+				icf_vrow_show(&row, text));
 	}
 }
 
@@ -458,10 +299,11 @@ static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 				      *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;
 		if (!a && !b)
 			return;
-		if (!a || !b || a->addr != b->addr || row_cmp(a, b)) {
+		if (!a || !b || a->addr != b->addr || icf_vrow_cmp(a, b)) {
 			icf_vlog_bad(d->log, ICF_VC_LINE,
 				     "row: unit 0x%llx, outside of the code: expected %s, found %s",
-				     ICF_VX(cu), a ? show(a, x) : "none", b ? show(b, y) : "none");
+				     ICF_VX(cu), a ? icf_vrow_show(a, x) : "none",
+				     b ? icf_vrow_show(b, y) : "none");
 			return;
 		}
 		i++;
@@ -472,7 +314,7 @@ static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	char x[400];
-	sort(&s->bag, by_all);
+	icf_vrows_sort(&s->bag, icf_vrow_by_all);
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < s->edge.v.len; i++) {
 			struct icf_vrow *w = &s->edge.v.data[i];
@@ -483,14 +325,14 @@ static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 				icf_vlog_bad(
 					d->log, ICF_VC_LINE,
 					"row: unit 0x%llx: expected %s at the start or end of a function, found none",
-					ICF_VX(cu), show(w, x));
+					ICF_VX(cu), icf_vrow_show(w, x));
 		}
 	for (size_t i = 0; i < s->bag.v.len; i++)
 		if (!s->bag.v.data[i].used)
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"row: unit 0x%llx: expected none at the start or end of a function, found %s",
-				ICF_VX(cu), show(&s->bag.v.data[i], x));
+				ICF_VX(cu), icf_vrow_show(&s->bag.v.data[i], x));
 }
 
 /* The row in force at both ends of each kept unit that the table speaks of. */
@@ -512,13 +354,14 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			/* A row of what lies before need not reach here in OUT; one that only ends
 			 * here must not seem to. */
 			if (!p || p->addr < t->old ||
-			    (q && seems && !row_cmp(p, q) && !row_cmp(p, seems)))
+			    (q && seems && !icf_vrow_cmp(p, q) && !icf_vrow_cmp(p, seems)))
 				continue;
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s",
 				ICF_VX(cu), end ? "end" : "start", icf_v_where(v, t->old, name),
-				ICF_VX(t->body + off), show(p, x), seems ? show(seems, y) : "none");
+				ICF_VX(t->body + off), icf_vrow_show(p, x),
+				seems ? icf_vrow_show(seems, y) : "none");
 		}
 	}
 }
@@ -602,8 +445,8 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 		return &elfrw_err_nomem;
 	if (lines_seen(d, a, b, d->comp_dir ? DIRECTORY : NAKED))
 		return d->log->nomem ? &elfrw_err_nomem : NULL;
-	if (read_rows(d->v, &d->in, a, &s->in)) {
-		if (read_rows(d->v, &d->out, b, &s->out)) {
+	if (icf_vrows_read(d->v, &d->in, a, &s->in)) {
+		if (icf_vrows_read(d->v, &d->out, b, &s->out)) {
 			icf_vd_line_header(d, cu, a, b);
 			check_lengths(d, cu, &s->in, &s->out);
 			expect_rows(d, cu, s);
@@ -627,208 +470,14 @@ struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b)
 {
 	struct icf_vrows rows = { 0 };
 	set_comp_dir(d, b);
-	if (!read_rows(d->v, &d->out, b, &rows))
+	if (!icf_vrows_read(d->v, &d->out, b, &rows))
 		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
 			     "table: artificial unit: expected one that libdw reads, found: %s",
 			     dwarf_errmsg(-1));
 	check_lengths(d, (uint64_t)dwarf_dieoffset(b), NULL, &rows);
 	for (size_t i = 0; i < rows.v.len; i++)
-		keep(d, &d->artificial, rows.v.data[i]);
+		icf_vrows_keep(d, &d->artificial, rows.v.data[i]);
 	bool nomem = rows.nomem || d->artificial.nomem;
 	VEC_FREE(&rows.v);
-	return nomem ? &elfrw_err_nomem : NULL;
-}
-
-/* The first row of unit U in S (sorted by_unit). */
-static size_t rows_of(const struct icf_vrows *s, uint32_t u)
-{
-	return LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].unit < u);
-}
-
-static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
-{
-	return a->addr == b->addr && a->line == b->line && a->col == b->col &&
-	       (a->file == b->file || strcmp(a->file, b->file) == 0);
-}
-
-/* A run of rows of one unit out of one table. */
-struct run {
-	const struct icf_vrow *v;
-	size_t n;
-};
-
-/* The run that begins at row I of S (sorted by_unit). */
-static struct run run_at(const struct icf_vrows *s, size_t i)
-{
-	struct run r = { s->v.data + i, 0 };
-	while (i + r.n < s->v.len && r.v[r.n].unit == r.v->unit && r.v[r.n].cu == r.v->cu)
-		r.n++;
-	return r;
-}
-
-/* Is every row of A the same place as one of B?  Both are in the order of their addresses. */
-static bool covers(struct run a, struct run b)
-{
-	size_t from = 0;
-	for (size_t i = 0; i < a.n; i++) {
-		while (from < b.n && b.v[from].addr < a.v[i].addr)
-			from++;
-		size_t k = from;
-		while (k < b.n && b.v[k].addr == a.v[i].addr && !same_place(&a.v[i], &b.v[k]))
-			k++;
-		if ((k == b.n || b.v[k].addr != a.v[i].addr) && !a.v[i].optional)
-			return false;
-	}
-	return true;
-}
-
-/* Do the rows A name the same places at the same offsets as those of unit K in some table? */
-static bool same_places(const struct icf_vrows *s, struct run a, uint32_t k)
-{
-	struct run b;
-	for (size_t i = rows_of(s, k); i < s->v.len && s->v.data[i].unit == k; i += b.n) {
-		b = run_at(s, i);
-		if (covers(a, b) && covers(b, a))
-			return true;
-	}
-	return false;
-}
-
-static const char *const status_text[] = { "none", "those of the kept function", "its own" };
-
-static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
-{
-	const struct icf_v *v = d->v;
-	char name[200];
-	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
-	if (member == UINT32_MAX)
-		return;
-	unsigned have = v->note.member[member].rows.status,
-		 want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
-	/* Rows that only differ in what is no place may be kept, too. */
-	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
-		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
-			     icf_v_where(v, v->unit.data[u].old, name), status_text[want],
-			     status_text[have]);
-	icf_vd_sequence(d, u);
-}
-
-/* Of the kept functions, and of folded ones without rows: TOLD says which had some, or one
- * that only reaches over them, by unit. */
-static void check_others(struct icf_vdebug *d, const uint8_t *told)
-{
-	const struct icf_v *v = d->v;
-	char name[200];
-	for (size_t i = 0; i < v->note.n_members && v->has_note; i++) {
-		const struct dwr_icfold_member *m = &v->note.member[i];
-		bool folded = v->unit.data[m->unit].flags & ICF_V_FOLDED;
-		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE ||
-		    (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
-			continue;
-		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s",
-			     icf_v_where(v, v->unit.data[m->unit].old, name),
-			     status_text[m->rows.status]);
-	}
-}
-
-struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
-{
-	const struct icf_v *v = d->v;
-	struct icf_vrows *group = &d->group, *art = &d->artificial, all = { 0 };
-	char x[400], name[200];
-	if (d->policy != DWR_FOLDED_OVERLAY)
-		return NULL;
-	uint8_t *told = calloc(v->unit.len + 1, 1);
-	if (!told)
-		return &elfrw_err_nomem;
-	sort(group, by_unit);
-	sort(art, by_all);
-	for (size_t i = 0; i < group->v.len;) {
-		uint32_t u = group->v.data[i].unit;
-		bool certain = false, same = false, there = false;
-		const struct icf_vrow *missing = NULL;
-		if (!(v->unit.data[u].flags & ICF_V_FOLDED)) {
-			i += run_at(group, i).n;
-			continue;
-		}
-		/* Several tables may speak of one function that the linker kept once; one of them
-		 * has to be right. */
-		for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
-			r = run_at(group, i);
-			const struct icf_vrow *gap = NULL;
-			bool any = false;
-			for (size_t k = 0; k < r.n; k++) {
-				const struct icf_vrow *w = &r.v[k];
-				add(&all, w);
-				any |= !w->optional;
-				if (!gap && !w->optional &&
-				    !(art->v.len &&
-				      bsearch(w, art->v.data, art->v.len, sizeof *w, by_all)))
-					gap = w;
-			}
-			if (!any)
-				continue;
-			d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
-			certain = true;
-			same |= same_places(group, r, v->unit.data[u].kept);
-			there |= !gap;
-			missing = gap;
-		}
-		told[u] = true;
-		if (certain)
-			check_status(d, u, same);
-		if (certain && !same && !there)
-			icf_vlog_bad(
-				d->log, ICF_VC_FOLDED_LINE,
-				"row: of the folded %s: expected %s in the artificial unit, found none",
-				icf_v_where(v, v->unit.data[u].old, name), show(missing, x));
-	}
-	check_others(d, told);
-	free(told);
-	sort(&all, by_all);
-	bool own = false; /* the unit's own row is there */
-	for (size_t i = 0; i < art->v.len; i++) {
-		const struct icf_vrow *h = &art->v.data[i];
-		/* A sequence ends with its function; the unit's own is one byte long. */
-		if (h->flags & F_END) {
-			uint32_t u = icf_v_find_new(v, h->addr - 1);
-			bool end = u != ICF_V_NONE &&
-				   h->addr == v->unit.data[u].body +
-						      (v->unit.data[u].end - v->unit.data[u].old);
-			for (size_t k = 0; k < all.v.len && !end && u != ICF_V_NONE; k++)
-				end = all.v.data[k].addr == h->addr && all.v.data[k].used;
-			if (!end && !(v->has_note && v->note.map.trap_byte &&
-				      h->addr == v->note.map.trap_byte + 1))
-				icf_vlog_bad(
-					d->log, ICF_VC_FOLDED_LINE,
-					"end: artificial unit: expected sequences to end with their functions, found %s",
-					show(h, x));
-		}
-		/* The unit's own range is one byte that no PC ever has. */
-		bool trap = v->has_note && v->note.map.trap_byte &&
-			    h->addr == v->note.map.trap_byte && !h->empty;
-		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
-		if (trap && !(h->flags & F_END) &&
-		    (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
-			icf_vlog_bad(
-				d->log, ICF_VC_FOLDED_LINE,
-				"row: artificial unit: expected no other file for its own byte, found %s",
-				show(h, x));
-		own |= trap && !(h->flags & F_END);
-		if ((h->flags & F_END) || trap)
-			continue;
-		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, by_all))
-			icf_vlog_bad(
-				d->log, ICF_VC_FOLDED_LINE,
-				"row: of the artificial unit: expected a folded function's, found %s",
-				show(h, x));
-	}
-	if (art->v.len && !own && v->has_note && v->note.map.trap_byte)
-		icf_vlog_bad(
-			d->log, ICF_VC_FOLDED_LINE,
-			"row: artificial unit: expected one for its own byte 0x%llx, found none",
-			ICF_VX(v->note.map.trap_byte));
-	bool nomem = all.nomem;
-	VEC_FREE(&all.v);
 	return nomem ? &elfrw_err_nomem : NULL;
 }

@@ -1,4 +1,4 @@
-/* line_tail.c: which rows of a line table cover no byte because they stand where their sequence
+/* tail.c: which rows of a line table cover no byte because they stand where their sequence
  * ends; and which is the first of its sequence where a function begins that has a thunk.
  *
  * libdw lays the rows of all sequences in one list by address and does not say which sequence one
@@ -8,7 +8,7 @@
  * two do not agree nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
-#include "icf/verify/debug/debug.h"
+#include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdlib.h>
 

@@ -1,0 +1,201 @@
+/* folded.c: the rows of folded functions, once those of all parts are known: in the artificial unit
+ * unless they name the places that the kept function's name; and nothing else is there. */
+#include "elfrw/base/search.h"
+#include "icf/verify/lines/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The first row of unit U in S (sorted icf_vrow_by_unit). */
+static size_t rows_of(const struct icf_vrows *s, uint32_t u)
+{
+	return LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].unit < u);
+}
+
+static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	return a->addr == b->addr && a->line == b->line && a->col == b->col &&
+	       (a->file == b->file || strcmp(a->file, b->file) == 0);
+}
+
+/* A run of rows of one unit out of one table. */
+struct run {
+	const struct icf_vrow *v;
+	size_t n;
+};
+
+/* The run that begins at row I of S (sorted icf_vrow_by_unit). */
+static struct run run_at(const struct icf_vrows *s, size_t i)
+{
+	struct run r = { s->v.data + i, 0 };
+	while (i + r.n < s->v.len && r.v[r.n].unit == r.v->unit && r.v[r.n].cu == r.v->cu)
+		r.n++;
+	return r;
+}
+
+/* Is every row of A the same place as one of B?  Both are in the order of their addresses. */
+static bool covers(struct run a, struct run b)
+{
+	size_t from = 0;
+	for (size_t i = 0; i < a.n; i++) {
+		while (from < b.n && b.v[from].addr < a.v[i].addr)
+			from++;
+		size_t k = from;
+		while (k < b.n && b.v[k].addr == a.v[i].addr && !same_place(&a.v[i], &b.v[k]))
+			k++;
+		if ((k == b.n || b.v[k].addr != a.v[i].addr) && !a.v[i].optional)
+			return false;
+	}
+	return true;
+}
+
+/* Do the rows A name the same places at the same offsets as those of unit K in some table? */
+static bool same_places(const struct icf_vrows *s, struct run a, uint32_t k)
+{
+	struct run b;
+	for (size_t i = rows_of(s, k); i < s->v.len && s->v.data[i].unit == k; i += b.n) {
+		b = run_at(s, i);
+		if (covers(a, b) && covers(b, a))
+			return true;
+	}
+	return false;
+}
+
+static const char *const status_text[] = { "none", "those of the kept function", "its own" };
+
+static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
+{
+	const struct icf_v *v = d->v;
+	char name[200];
+	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
+	if (member == UINT32_MAX)
+		return;
+	unsigned have = v->note.member[member].rows.status,
+		 want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
+	/* Rows that only differ in what is no place may be kept, too. */
+	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
+			     icf_v_where(v, v->unit.data[u].old, name), status_text[want],
+			     status_text[have]);
+	icf_vd_sequence(d, u);
+}
+
+/* Of the kept functions, and of folded ones without rows: TOLD says which had some, or one
+ * that only reaches over them, by unit. */
+static void check_others(struct icf_vdebug *d, const uint8_t *told)
+{
+	const struct icf_v *v = d->v;
+	char name[200];
+	for (size_t i = 0; i < v->note.n_members && v->has_note; i++) {
+		const struct dwr_icfold_member *m = &v->note.member[i];
+		bool folded = v->unit.data[m->unit].flags & ICF_V_FOLDED;
+		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE ||
+		    (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
+			continue;
+		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s",
+			     icf_v_where(v, v->unit.data[m->unit].old, name),
+			     status_text[m->rows.status]);
+	}
+}
+
+struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
+{
+	const struct icf_v *v = d->v;
+	struct icf_vrows *group = &d->group, *art = &d->artificial, all = { 0 };
+	char x[400], name[200];
+	if (d->policy != DWR_FOLDED_OVERLAY)
+		return NULL;
+	uint8_t *told = calloc(v->unit.len + 1, 1);
+	if (!told)
+		return &elfrw_err_nomem;
+	icf_vrows_sort(group, icf_vrow_by_unit);
+	icf_vrows_sort(art, icf_vrow_by_all);
+	for (size_t i = 0; i < group->v.len;) {
+		uint32_t u = group->v.data[i].unit;
+		bool certain = false, same = false, there = false;
+		const struct icf_vrow *missing = NULL;
+		if (!(v->unit.data[u].flags & ICF_V_FOLDED)) {
+			i += run_at(group, i).n;
+			continue;
+		}
+		/* Several tables may speak of one function that the linker kept once; one of them
+		 * has to be right. */
+		for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
+			r = run_at(group, i);
+			const struct icf_vrow *gap = NULL;
+			bool any = false;
+			for (size_t k = 0; k < r.n; k++) {
+				const struct icf_vrow *w = &r.v[k];
+				icf_vrows_add(&all, w);
+				any |= !w->optional;
+				if (!gap && !w->optional &&
+				    !(art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w,
+							    icf_vrow_by_all)))
+					gap = w;
+			}
+			if (!any)
+				continue;
+			d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
+			certain = true;
+			same |= same_places(group, r, v->unit.data[u].kept);
+			there |= !gap;
+			missing = gap;
+		}
+		told[u] = true;
+		if (certain)
+			check_status(d, u, same);
+		if (certain && !same && !there)
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"row: of the folded %s: expected %s in the artificial unit, found none",
+				icf_v_where(v, v->unit.data[u].old, name),
+				icf_vrow_show(missing, x));
+	}
+	check_others(d, told);
+	free(told);
+	icf_vrows_sort(&all, icf_vrow_by_all);
+	bool own = false; /* the unit's own row is there */
+	for (size_t i = 0; i < art->v.len; i++) {
+		const struct icf_vrow *h = &art->v.data[i];
+		/* A sequence ends with its function; the unit's own is one byte long. */
+		if (h->flags & ICF_VROW_END) {
+			uint32_t u = icf_v_find_new(v, h->addr - 1);
+			bool end = u != ICF_V_NONE &&
+				   h->addr == v->unit.data[u].body +
+						      (v->unit.data[u].end - v->unit.data[u].old);
+			for (size_t k = 0; k < all.v.len && !end && u != ICF_V_NONE; k++)
+				end = all.v.data[k].addr == h->addr && all.v.data[k].used;
+			if (!end && !(v->has_note && v->note.map.trap_byte &&
+				      h->addr == v->note.map.trap_byte + 1))
+				icf_vlog_bad(
+					d->log, ICF_VC_FOLDED_LINE,
+					"end: artificial unit: expected sequences to end with their functions, found %s",
+					icf_vrow_show(h, x));
+		}
+		/* The unit's own range is one byte that no PC ever has. */
+		bool trap = v->has_note && v->note.map.trap_byte &&
+			    h->addr == v->note.map.trap_byte && !h->empty;
+		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
+		if (trap && !(h->flags & ICF_VROW_END) &&
+		    (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"row: artificial unit: expected no other file for its own byte, found %s",
+				icf_vrow_show(h, x));
+		own |= trap && !(h->flags & ICF_VROW_END);
+		if ((h->flags & ICF_VROW_END) || trap)
+			continue;
+		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, icf_vrow_by_all))
+			icf_vlog_bad(
+				d->log, ICF_VC_FOLDED_LINE,
+				"row: of the artificial unit: expected a folded function's, found %s",
+				icf_vrow_show(h, x));
+	}
+	if (art->v.len && !own && v->has_note && v->note.map.trap_byte)
+		icf_vlog_bad(
+			d->log, ICF_VC_FOLDED_LINE,
+			"row: artificial unit: expected one for its own byte 0x%llx, found none",
+			ICF_VX(v->note.map.trap_byte));
+	bool nomem = all.nomem;
+	VEC_FREE(&all.v);
+	return nomem ? &elfrw_err_nomem : NULL;
+}

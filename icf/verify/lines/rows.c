@@ -1,0 +1,164 @@
+/* rows.c: the rows of a line table as libdw decodes them, kept, ordered and shown. */
+#include "icf/verify/lines/state.h"
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r)
+{
+	struct icf_vrow *slot = VEC_PUSH(&s->v);
+	if (!slot) {
+		s->nomem = true;
+		return;
+	}
+	*slot = *r;
+	slot->order = (uint32_t)(s->v.len - 1);
+}
+
+/* Takes components "." out of a relative path: of how many there are each reader has its own
+ * idea. */
+static void drop_dots(char *path)
+{
+	char *to = path;
+	for (const char *from = path; *from;) {
+		size_t n = strcspn(from, "/");
+		n += from[n] == '/';
+		if (strncmp(from, "./", 2) != 0)
+			to = (char *)memmove(to, from, n) + n;
+		from += n;
+	}
+	*to = 0;
+}
+
+/* The same with a file name that outlives the handle, and that is whole: units differ in what
+ * theirs are relative to.  libdw puts a unit's directory before the names of files in directory 0
+ * only; where it is relative itself, the name may begin with it already. */
+void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
+{
+	const char *dir = d->comp_dir ? d->comp_dir : "";
+	size_t n = strlen(dir);
+	bool has = r.file[0] == '/' || !n ||
+		   (dir[0] != '/' && strncmp(r.file, dir, n) == 0 && r.file[n] == '/');
+	char *whole = NULL;
+	if (asprintf(&whole, "%s%s%s", has ? "" : dir, has || dir[n - 1] == '/' ? "" : "/",
+		     r.file) < 0)
+		whole = NULL;
+	if (whole && whole[0] != '/')
+		drop_dots(whole);
+	r.file = whole ? icf_vnames_get(d->names, whole) : NULL;
+	free(whole);
+	if (!r.file)
+		s->nomem = true;
+	else
+		icf_vrows_add(s, &r);
+}
+
+/* All rows in libdw's order; false: there is no table. */
+bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
+		    struct icf_vrows *ret)
+{
+	Dwarf_Lines *lines;
+	Dwarf_Attribute attr;
+	Dwarf_Word off;
+	size_t n;
+	if (dwarf_getsrclines(cu, &lines, &n))
+		return false;
+	ret->told = ret->odd = false;
+	if (!VEC_RESERVE(&ret->v, n)) {
+		ret->nomem = true;
+		return true;
+	}
+	for (size_t i = 0; i < n; i++) {
+		Dwarf_Line *l = dwarf_onesrcline(lines, i);
+		struct icf_vrow r = { .unit = ICF_V_NONE };
+		bool f = false;
+		Dwarf_Addr addr = 0;
+		dwarf_lineaddr(l, &addr);
+		r.addr = addr;
+		r.file = dwarf_linesrc(l, NULL, NULL);
+		if (!r.file)
+			r.file = "??";
+		dwarf_lineno(l, &r.line);
+		dwarf_linecol(l, &r.col);
+		if (!dwarf_linebeginstatement(l, &f) && f)
+			r.flags |= ICF_VROW_STMT;
+		if (!dwarf_lineblock(l, &f) && f)
+			r.flags |= ICF_VROW_BLOCK;
+		if (!dwarf_lineprologueend(l, &f) && f)
+			r.flags |= ICF_VROW_PROLOGUE;
+		if (!dwarf_lineepiloguebegin(l, &f) && f)
+			r.flags |= ICF_VROW_EPILOGUE;
+		if (!dwarf_lineendsequence(l, &f) && f)
+			r.flags |= ICF_VROW_END;
+		dwarf_lineisa(l, &r.isa);
+		dwarf_linediscriminator(l, &r.disc);
+		ret->v.data[ret->v.len++] = r;
+	}
+	if (dwarf_attr(cu, DW_AT_stmt_list, &attr) && !dwarf_formudata(&attr, &off) &&
+	    icf_vd_line_tails(v, icf_vd_section(f, ".debug_line"), off, ret))
+		ret->nomem = true;
+	return true;
+}
+
+/* Compares all but the address. */
+int icf_vrow_cmp(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	if (a->col != b->col)
+		return a->col < b->col ? -1 : 1;
+	if (a->flags != b->flags)
+		return a->flags < b->flags ? -1 : 1;
+	if (a->disc != b->disc)
+		return a->disc < b->disc ? -1 : 1;
+	if (a->isa != b->isa)
+		return a->isa < b->isa ? -1 : 1;
+	return a->file == b->file ? 0 : strcmp(a->file, b->file);
+}
+
+int icf_vrow_by_all(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = pa, *b = pb;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return icf_vrow_cmp(a, b);
+}
+
+/* Rows of one address stay in their order, which means something. */
+int icf_vrow_by_address(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = pa, *b = pb;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+int icf_vrow_by_unit(const void *pa, const void *pb)
+{
+	const struct icf_vrow *a = pa, *b = pb;
+	if (a->unit != b->unit)
+		return a->unit < b->unit ? -1 : 1;
+	if (a->cu != b->cu)
+		return a->cu < b->cu ? -1 : 1;
+	return icf_vrow_by_all(pa, pb);
+}
+
+void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *))
+{
+	bool sorted = true;
+	for (size_t i = 1; i < s->v.len && sorted; i++)
+		sorted = cmp(&s->v.data[i - 1], &s->v.data[i]) <= 0;
+	if (!sorted)
+		qsort(s->v.data, s->v.len, sizeof *s->v.data, cmp);
+}
+
+const char *icf_vrow_show(const struct icf_vrow *r, char buf[400])
+{
+	snprintf(buf, 400, "0x%llx %.300s:%d:%d%s%s%s%s disc %u", ICF_VX(r->addr), r->file, r->line,
+		 r->col, r->flags & ICF_VROW_STMT ? " stmt" : "",
+		 r->flags & ICF_VROW_BLOCK ? " block" : "",
+		 r->flags & ICF_VROW_PROLOGUE ? " prologue_end" : "",
+		 r->flags & ICF_VROW_EPILOGUE ? " epilogue_begin" : "", r->disc);
+	return buf;
+}

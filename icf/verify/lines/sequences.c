@@ -1,0 +1,111 @@
+/* sequences.c: where the note says that a folded function's own rows are. */
+#include "icf/verify/lines/state.h"
+#include <dwarf.h>
+#include <stdlib.h>
+
+struct sequence {
+	uint64_t off;
+	const struct dwr_icfold_member *member;
+};
+
+static int sequence_order(const void *a, const void *b)
+{
+	const struct sequence *x = a, *y = b;
+	return x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* Passes over a sequence; false: it does not begin with an address, or does not end. */
+static bool skip_sequence(struct elfrw_rbuf *r, unsigned opcode_base, uint64_t *va)
+{
+	for (bool first = true;; first = false) {
+		unsigned op = elfrw_rbuf_u8(r);
+		if (!elfrw_rbuf_ok(r) || (first && op))
+			return false;
+		if (op >= opcode_base)
+			continue;
+		if (op) {
+			for (unsigned n = op == DW_LNS_fixed_advance_pc ? 0
+									: icf_vline_lengths[op - 1];
+			     n; n--)
+				elfrw_rbuf_uleb(r);
+			elfrw_rbuf_skip(r, op == DW_LNS_fixed_advance_pc ? 2 : 0);
+			continue;
+		}
+		uint64_t n = elfrw_rbuf_uleb(r);
+		const uint8_t *ext = elfrw_rbuf_take(r, n);
+		if (!ext || !n || (first && (*ext != DW_LNE_set_address || n != 9)))
+			return false;
+		if (first)
+			*va = elfrw_get64(ext + 1);
+		if (*ext == DW_LNE_end_sequence)
+			return true;
+	}
+}
+
+/* From where the note says that a function's own rows are, up to the next function's or the end,
+ * there are as many sequences as it says, all in its code. */
+struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vtexts *t,
+				      const struct icf_vline_header *h)
+{
+	const struct icf_v *v = d->v;
+	struct sequence *list = malloc((v->note.n_members + 1) * sizeof *list);
+	size_t n = 0;
+	char name[200];
+	if (!list)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < v->note.n_members; i++) {
+		const struct dwr_icfold_member *m = &v->note.member[i];
+		if (m->rows.status == DWR_NOTE_ROWS_OWN)
+			list[n++] = (struct sequence){ m->rows.seq, m };
+	}
+	if (n)
+		qsort(list, n, sizeof *list, sequence_order);
+	for (size_t i = 0; i < n && h->usual; i++) {
+		const struct dwr_icfold_member *m = list[i].member;
+		const struct icf_vunit *x = &v->unit.data[m->unit];
+		uint64_t end = i + 1 < n ? list[i + 1].off : h->end, va = 0, seen = 0;
+		bool ok = list[i].off >= h->program && end <= h->end && list[i].off < end;
+		struct elfrw_rbuf r = elfrw_rbuf(t->line->d_buf, ok ? end : 0);
+		elfrw_rbuf_seek(&r, ok ? list[i].off : 0);
+		d->log->checked[ICF_VC_NOTE]++;
+		for (; ok && elfrw_rbuf_left(&r); seen++) {
+			ok = skip_sequence(&r, h->opcode_base, &va);
+			if (ok && va == v->note.map.trap_byte)
+				break; /* the unit's own */
+			ok = ok && va - x->body < x->end - x->old;
+		}
+		if (!ok || seen != m->rows.n_seqs)
+			icf_vlog_bad(
+				d->log, ICF_VC_NOTE,
+				"line rows: %s: expected %llu sequences of its own at offset 0x%llx, found %s",
+				icf_v_where(v, x->old, name), ICF_VX(m->rows.n_seqs),
+				ICF_VX(list[i].off), ok ? "another number" : "others");
+	}
+	free(list);
+	return NULL;
+}
+
+void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
+{
+	const struct icf_v *v = d->v;
+	const Elf_Data *s = icf_vd_section(&d->out, ".debug_line");
+	const struct dwr_icfold_member *m = v->note.unit_member[u] != UINT32_MAX
+						    ? &v->note.member[v->note.unit_member[u]]
+						    : NULL;
+	const struct icf_vunit *x = &v->unit.data[u];
+	char name[200];
+	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN)
+		return;
+	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
+	elfrw_rbuf_seek(&r, m->rows.seq);
+	/* DW_LNE_set_address */
+	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 &&
+		  elfrw_rbuf_u8(&r) == DW_LNE_set_address;
+	uint64_t va = elfrw_rbuf_u64(&r);
+	d->log->checked[ICF_VC_NOTE]++;
+	if (!ok || !elfrw_rbuf_ok(&r) || va - x->body >= x->end - x->old || !m->rows.n_seqs)
+		icf_vlog_bad(
+			d->log, ICF_VC_NOTE,
+			"line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
+			icf_v_where(v, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
+}

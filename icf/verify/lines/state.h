@@ -1,0 +1,63 @@
+/* state.h: what the files that compare line tables share. */
+#ifndef ICF_VERIFY_LINES_STATE_H
+#define ICF_VERIFY_LINES_STATE_H
+#include "icf/verify/debug/debug.h"
+
+/* rows.c: adds a row; sets S->nomem. */
+void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r);
+/* The same with a file name that outlives the handle, and that is whole: units differ in what
+ * theirs are relative to. */
+void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r);
+/* All rows in libdw's order; false: there is no table. */
+bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
+		    struct icf_vrows *ret);
+/* Compares all but the address. */
+int icf_vrow_cmp(const struct icf_vrow *a, const struct icf_vrow *b);
+/* For qsort: by address and all else; by address and place in the table; by unit and table. */
+int icf_vrow_by_all(const void *pa, const void *pb);
+int icf_vrow_by_address(const void *pa, const void *pb);
+int icf_vrow_by_unit(const void *pa, const void *pb);
+void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *));
+const char *icf_vrow_show(const struct icf_vrow *r, char buf[400]);
+
+/* own_header.c: the header of a line table; libdw does not say all of it. */
+
+struct icf_vline_file {
+	const char *name;
+	uint64_t dir, mtime, size;
+	const uint8_t *md5; /* NULL: none */
+};
+
+struct icf_vline_header {
+	unsigned version;
+	bool usual; /* the opcodes and sizes that everybody writes */
+	unsigned opcode_base;
+	uint64_t program, end;           /* of the table's rows, in the section */
+	VEC(const char *) dir;           /* before version 5: from 1 on */
+	VEC(struct icf_vline_file) file; /* the same */
+	bool nomem;
+};
+
+/* The strings that a header may lead to. */
+struct icf_vtexts {
+	const Elf_Data *line, *line_str, *str;
+};
+
+struct icf_vline_table {
+	uint64_t off;
+	const char *comp_dir;
+};
+
+/* Where F has them. */
+struct icf_vtexts icf_vtexts_of(const struct icf_vdwarf *f);
+/* The header at OFF of .debug_line; false: none that can be read. */
+bool icf_vline_header(const struct icf_vtexts *t, uint64_t off, struct icf_vline_header *h);
+/* Where the unit of DIE says that its table is; false: nowhere. */
+bool icf_vline_table_of(Dwarf_Die *die, struct icf_vline_table *t);
+/* Operands of the standard opcodes. */
+extern const uint8_t icf_vline_lengths[12];
+/* sequences.c: from where the note says that a function's own rows are, up to the next function's
+ * or the end, there are as many sequences as it says, all in its code. */
+struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vtexts *t,
+				      const struct icf_vline_header *h);
+#endif
