@@ -459,9 +459,11 @@ static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_
 		else
 			name[i] = new ? new->name : img->section[i].name;
 	}
-	struct elfrw_err *err =
-		elfrw_names(name, n, shared ? old->data : NULL, shared ? old->size : 0, name_off,
-			    &out->shstrtab, &out->shstrtab_size);
+	struct elfrw_name_table names = { 0 };
+	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL,
+					    shared ? old->size : 0, name_off, &names);
+	out->shstrtab = names.data;
+	out->shstrtab_size = names.size;
 	free(name);
 	return err;
 }

@@ -8,6 +8,7 @@
  * (what is alike beyond these may be written twice), and what would be far larger than any table is
  * refused. */
 #include "elfrw/names.h"
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,58 +33,73 @@ static int reversed_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : x->i > y->i; /* qsort() is not stable */
 }
 
-struct elfrw_err *elfrw_names(const char *const *name, size_t n, const uint8_t *head,
-			      size_t head_size, uint32_t *off, uint8_t **ret, size_t *ret_size)
+struct texts {
+	struct text *text; /* sorted */
+	size_t n;
+	size_t *at; /* by index in the input: where it stands among the sorted */
+};
+
+/* Sorts the texts and finds for each the one that it ends.  Returns the size of those that end no
+ * other. */
+static size_t arrange(struct texts *t, const char *const *name, size_t n)
 {
-	struct text *text = malloc((n + 1) * sizeof *text);
-	size_t *sorted_at = malloc((n + 1) * sizeof *sorted_at); /* by index in NAME */
-	size_t n_texts = 0, size = head_size ? head_size : 1;
-	if (!text || !sorted_at) {
-		free(text);
-		free(sorted_at);
-		return &elfrw_err_nomem;
-	}
+	struct text *text = t->text;
+	size_t size = 0;
 	for (size_t i = 0; i < n; i++)
 		if (name[i])
-			text[n_texts++] = (struct text){ name[i], strlen(name[i]), i, 0 };
-	qsort(text, n_texts, sizeof *text, reversed_order);
-	for (size_t k = n_texts; k-- > 0;) {
-		const struct text *next = k + 1 < n_texts ? &text[k + 1] : NULL;
-		sorted_at[text[k].i] = k;
-		text[k].in = next && text[k].len <= next->len &&
-					     !memcmp(next->s + next->len - text[k].len, text[k].s,
-						     text[k].len)
-				     ? next->in
-				     : k;
-		if (text[k].in == k)
+			text[t->n++] = (struct text){ name[i], strlen(name[i]), i, 0 };
+	qsort(text, t->n, sizeof *text, reversed_order);
+	for (size_t k = t->n; k-- > 0;) {
+		const struct text *next = k + 1 < t->n ? &text[k + 1] : NULL;
+		bool ends = next && text[k].len <= next->len &&
+			    !memcmp(next->s + next->len - text[k].len, text[k].s, text[k].len);
+		t->at[text[k].i] = k;
+		text[k].in = ends ? next->in : k;
+		if (!ends)
 			size += text[k].len + 1;
 	}
-	uint8_t *out = size <= MAX_TABLE ? calloc(1, size) : NULL;
-	if (!out) {
-		free(text);
-		free(sorted_at);
-		return size > MAX_TABLE
-			       ? elfrw_error("names of sections of more than %d bytes", MAX_TABLE)
-			       : &elfrw_err_nomem;
-	}
-	size = head_size ? head_size : 1;
-	if (head_size)
-		memcpy(out, head, head_size);
+	return size;
+}
+
+/* Writes the texts behind the AT bytes of OUT that are there. */
+static void write_texts(const struct texts *t, size_t n, uint8_t *out, size_t at, uint32_t *off)
+{
 	for (size_t i = 0; i < n; i++) {
-		if (!name[i] || text[sorted_at[i]].in != sorted_at[i])
+		const struct text *x = t->at[i] == SIZE_MAX ? NULL : &t->text[t->at[i]];
+		if (!x || x->in != t->at[i])
 			continue;
-		off[i] = (uint32_t)size;
-		memcpy(out + size, name[i], text[sorted_at[i]].len + 1);
-		size += text[sorted_at[i]].len + 1;
+		off[i] = (uint32_t)at;
+		memcpy(out + at, x->s, x->len + 1);
+		at += x->len + 1;
 	}
-	for (size_t i = 0; i < n; i++)
-		if (name[i]) {
-			const struct text *t = &text[sorted_at[i]], *in = &text[t->in];
-			off[i] = off[in->i] + (uint32_t)(in->len - t->len);
-		}
-	free(text);
-	free(sorted_at);
-	*ret = out;
-	*ret_size = size;
-	return NULL;
+	for (size_t k = 0; k < t->n; k++) {
+		const struct text *x = &t->text[k], *in = &t->text[x->in];
+		off[x->i] = off[in->i] + (uint32_t)(in->len - x->len);
+	}
+}
+
+struct elfrw_err *elfrw_names(const char *const *name, size_t n, const void *head, size_t head_size,
+			      uint32_t *off, struct elfrw_name_table *ret)
+{
+	struct texts t = { malloc((n + 1) * sizeof *t.text), 0, malloc((n + 1) * sizeof *t.at) };
+	size_t first = head_size ? head_size : 1, size = first;
+	struct elfrw_err *err = t.text && t.at ? NULL : &elfrw_err_nomem;
+	if (!err) {
+		memset(t.at, 0xff, (n + 1) * sizeof *t.at);
+		size += arrange(&t, name, n);
+		if (size > MAX_TABLE)
+			err = elfrw_error("names of sections of more than %d bytes", MAX_TABLE);
+	}
+	uint8_t *out = err ? NULL : calloc(1, size);
+	if (!err && !out)
+		err = &elfrw_err_nomem;
+	if (!err) {
+		if (head_size)
+			memcpy(out, head, head_size);
+		write_texts(&t, n, out, first, off);
+		*ret = (struct elfrw_name_table){ out, size };
+	}
+	free(t.text);
+	free(t.at);
+	return err;
 }

@@ -5,10 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A string table that begins with HEAD (HEAD_SIZE bytes; 0: with one zero byte), for the N texts of
- * NAME, of which NULL needs none.  A text that another one ends with is not written twice.  OFF[i],
- * for each that is not NULL: its offset.  *RET is malloc'ed.  The result depends on the texts and
- * their order alone. */
-struct elfrw_err *elfrw_names(const char *const *name, size_t n, const uint8_t *head,
-			      size_t head_size, uint32_t *off, uint8_t **ret, size_t *ret_size);
+struct elfrw_name_table {
+	uint8_t *data; /* malloc'ed */
+	size_t size;
+};
+
+/* Makes *RET a string table for the N texts of NAME, of which NULL needs none.  It begins with the
+ * HEAD_SIZE bytes at HEAD, or, when HEAD_SIZE is 0, with one zero byte.  A text that another one
+ * ends with is not written twice.  OFF[i], for each text: its offset.  The result depends on the
+ * texts and their order alone.  Errors: more text than a table may have, out of memory. */
+struct elfrw_err *elfrw_names(const char *const *name, size_t n, const void *head, size_t head_size,
+			      uint32_t *off, struct elfrw_name_table *ret);
 #endif

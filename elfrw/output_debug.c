@@ -20,8 +20,7 @@ struct job {
 	uint32_t *index;                     /* by section of the pair */
 	uint64_t *offset;                    /* the same, and then of those added */
 	uint32_t *name;                      /* the same: in the name table */
-	uint8_t *names;                      /* NULL: that of the older file */
-	uint64_t names_size;
+	struct elfrw_name_table names;       /* no data: that of the older file */
 	Elf64_Shdr *shdr;
 	uint32_t n; /* section headers */
 	Elf64_Phdr *phdr;
@@ -95,7 +94,7 @@ static struct elfrw_err *place_others(struct job *j)
 		j->end = elfrw_align_up(j->end, j->out->sec[i].align);
 		j->offset[i] = j->end;
 		if (has_contents(j, i))
-			j->end += i == j->img->shstrndx ? j->names_size : j->out->sec[i].size;
+			j->end += i == j->img->shstrndx ? j->names.size : j->out->sec[i].size;
 	}
 	free(list);
 	for (size_t i = 0; i < j->out->added.len; i++) {
@@ -130,9 +129,8 @@ static struct elfrw_err *make_names(struct job *j)
 		else
 			name[i] = new ? new->name : j->img->section[i].name;
 	}
-	struct elfrw_err *err =
-		elfrw_names(name, n, shared ? old->data : NULL, shared ? old->hdr.sh_size : 0,
-			    j->name, &j->names, &j->names_size);
+	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL,
+					    shared ? old->hdr.sh_size : 0, j->name, &j->names);
 	free(name);
 	return err;
 }
@@ -153,7 +151,7 @@ static void make_shdrs(struct job *j)
 			sh->sh_flags = s->flags;
 		sh->sh_name = j->name[i];
 		sh->sh_addr = s->addr;
-		sh->sh_size = i == j->img->shstrndx ? j->names_size : s->size;
+		sh->sh_size = i == j->img->shstrndx ? j->names.size : s->size;
 		sh->sh_addralign = s->align;
 		sh->sh_offset = j->offset[i];
 		/* The pair's sections have the older file's numbers. */
@@ -252,7 +250,7 @@ static struct elfrw_err *write_section(const struct job *j, uint32_t i,
 	if (!s->debug || !has_contents(j, i))
 		return NULL;
 	if (i == j->img->shstrndx)
-		return elfrw_newfile_write(f, j->names, j->names_size, j->offset[i]);
+		return elfrw_newfile_write(f, j->names.data, j->names.size, j->offset[i]);
 	if (!s->size || !s->data)
 		return NULL;
 	if (type != SHT_SYMTAB)
@@ -343,7 +341,7 @@ struct elfrw_err *elfrw_output_begin_debug(const struct elfrw_output *out, const
 	free(j.name);
 	free(j.shdr);
 	free(j.phdr);
-	free(j.names);
+	free(j.names.data);
 	if (err)
 		elfrw_newfile_drop(ret);
 	return err;

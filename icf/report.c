@@ -169,14 +169,9 @@ void icf_report_map(FILE *f, const struct icf_run *run)
 	}
 }
 
-void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
+/* The way that was taken: in place or compact, and why. */
+static void report_way(FILE *f, const struct icf_run *run)
 {
-	struct counts c = count(run);
-	const struct icf_plan *plan = &run->plan;
-	char buf[32];
-	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n",
-		(size_t)run->prog.unit.len, (size_t)run->prog.dataref.len,
-		(size_t)run->prog.table.len, run->prog.n_pinned);
 	if (run->prog.loose)
 		fprintf(f, "icfold: in place: %s (address 0x%" PRIx64 ")\n", run->prog.loose,
 			run->prog.loose_at);
@@ -191,6 +186,12 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 			run->growth,
 			run->out.unchanged ? "the output is the input byte for byte"
 					   : "nothing is folded");
+}
+
+/* What could not be saved, and why. */
+static void report_lost(FILE *f, const struct icf_run *run, const struct counts *c)
+{
+	const struct icf_plan *plan = &run->plan;
 	if (plan->n_short)
 		fprintf(f,
 			"icfold: %" PRIu32
@@ -199,17 +200,22 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	if (plan->no_frame_room)
 		fprintf(f,
 			"icfold: in place: no room for the frame descriptions of code that would move apart\n");
-	uint64_t gone = run->plan.folded_bytes - run->n_thunk_bytes;
-	if (!plan->in_place && run->prog.n_pinned && run->plan.folded_bytes > run->n_thunk_bytes &&
-	    gone > c.saved)
+	uint64_t gone = plan->folded_bytes - run->n_thunk_bytes;
+	if (!plan->in_place && run->prog.n_pinned && plan->folded_bytes > run->n_thunk_bytes &&
+	    gone > c->saved)
 		fprintf(f,
 			"icfold: %" PRIu64
 			" bytes of folded code are gaps now, before code that stays where it was\n",
-			gone - c.saved);
+			gone - c->saved);
 	for (int r = 0; r < ICF_N_REASONS; r++)
-		if (c.by_reason[r])
+		if (c->by_reason[r])
 			fprintf(f, "icfold: %7" PRIu32 " units, %10" PRIu64 " bytes: %s\n",
-				c.by_reason[r], c.bytes_by_reason[r], icf_reason_text(r));
+				c->by_reason[r], c->bytes_by_reason[r], icf_reason_text(r));
+}
+
+/* The sections that were written, and those that were left out. */
+static void report_tables(FILE *f, const struct icf_run *run)
+{
 	if (run->calls.direct_size)
 		fprintf(f,
 			"icfold: .debug_dcall: %zu entries, %" PRIu64
@@ -221,7 +227,7 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	if (run->note_size)
 		fprintf(f, "icfold: .debug_icfold: %" PRIu32 " functions, %" PRIu64 " bytes\n",
 			run->plan.n_groups + run->plan.n_folded, run->note_size);
-	for (uint32_t i = 1; i < run->img.n_sections && plan->changes; i++)
+	for (uint32_t i = 1; i < run->img.n_sections && run->plan.changes; i++)
 		if (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_DROP) {
 			fputs("icfold: ", f);
 			elfrw_put_printable(f, run->img.section[i].name);
@@ -236,14 +242,33 @@ void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
 	if (run->out.n_unsplit)
 		fprintf(f, "icfold: %u holes stay in the file: no room for a program header\n",
 			run->out.n_unsplit);
-	for (uint32_t i = 0; i < run->prog.unit.len && level > 1; i++) {
-		const struct icf_unit *u = &run->prog.unit.data[i];
+}
+
+/* Each function that could not be folded or moved. */
+static void report_units(FILE *f, const struct icf_program *prog)
+{
+	char buf[32];
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
 		if (u->reason == ICF_OK || u->reason == ICF_UNIQUE)
 			continue;
 		fputs("icfold: ", f);
-		elfrw_put_printable(f, icf_unit_name(&run->prog, i, buf));
+		elfrw_put_printable(f, icf_unit_name(prog, i, buf));
 		fprintf(f, ": %s\n", icf_reason_text(u->reason));
 	}
+}
+
+void icf_report_verbose(FILE *f, const struct icf_run *run, unsigned level)
+{
+	struct counts c = count(run);
+	fprintf(f, "icfold: %zu units, %zu data references, %zu jump tables, %u pinned\n",
+		(size_t)run->prog.unit.len, (size_t)run->prog.dataref.len,
+		(size_t)run->prog.table.len, run->prog.n_pinned);
+	report_way(f, run);
+	report_lost(f, run, &c);
+	report_tables(f, run);
+	if (level > 1)
+		report_units(f, &run->prog);
 }
 
 void icf_report_passes(FILE *f, const struct icf_run *run)

@@ -18,9 +18,11 @@ int elfrw_u64_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void merge(char *to, const char *a, size_t na, const char *b, size_t nb, size_t size,
+/* Merges the NA elements at A and the NB that follow them into TO. */
+static void merge(char *to, const char *a, size_t na, size_t nb, size_t size,
 		  int (*order)(const void *, const void *))
 {
+	const char *b = a + na * size;
 	while (na && nb) {
 		bool second = order(a, b) > 0;
 		memcpy(to, second ? b : a, size);
@@ -63,8 +65,7 @@ bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void 
 		size_t k = 0;
 		for (size_t r = 0; r < runs; r += 2) {
 			size_t a = start[r], b = start[r + 1], c = r + 1 < runs ? start[r + 2] : b;
-			merge(to + a * size, from + a * size, b - a, from + b * size, c - b, size,
-			      order);
+			merge(to + a * size, from + a * size, b - a, c - b, size, order);
 			start[k++] = a;
 		}
 		start[k] = n;

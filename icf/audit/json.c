@@ -201,26 +201,31 @@ static void put_csv(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-static void put_row(FILE *f, const char *table, const char *name, uint64_t functions,
-		    uint64_t bytes, uint64_t all, uint64_t safe)
+struct csv_row {
+	const char *table, *name;
+	uint64_t functions, bytes, all, safe;
+};
+
+static void put_row(FILE *f, struct csv_row r)
 {
-	fprintf(f, "%s,", table);
-	put_csv(f, name);
-	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", functions, bytes, all,
-		safe);
+	fprintf(f, "%s,", r.table);
+	put_csv(f, r.name);
+	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", r.functions, r.bytes,
+		r.all, r.safe);
 }
 
 struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
 				      const struct icf_audit_options *opt)
 {
 	fputs("table,name,functions,bytes,saving_all,saving_safe\n", f);
-	put_row(f, "total", a->run.img.path, a->functions, a->text,
-		a->text - a->total[ICF_AUDIT_ALL].text_after,
-		a->text - a->total[ICF_AUDIT_SAFE].text_after);
+	put_row(f, (struct csv_row){ "total", a->run.img.path, a->functions, a->text,
+				     a->text - a->total[ICF_AUDIT_ALL].text_after,
+				     a->text - a->total[ICF_AUDIT_SAFE].text_after });
 	for (size_t k = 0; k < a->group.len && (!opt->top || k < opt->top); k++) {
 		const struct icf_audit_group *g = &a->group.data[k];
-		put_row(f, "groups", icf_audit_name(a, g->keeper), g->count, g->size,
-			g->saving[ICF_AUDIT_ALL], g->saving[ICF_AUDIT_SAFE]);
+		put_row(f,
+			(struct csv_row){ "groups", icf_audit_name(a, g->keeper), g->count, g->size,
+					  g->saving[ICF_AUDIT_ALL], g->saving[ICF_AUDIT_SAFE] });
 	}
 	for (int d = 0; d < ICF_N_DIMS; d++) {
 		icf_audit_rows rows = { 0 };
@@ -231,9 +236,12 @@ struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
 			if (!r->saving[0] && !r->saving[1])
 				continue;
 			n++;
-			put_row(f, icf_dimension_key(d),
-				r->key == ICF_NONE ? "" : icf_pool_text(&a->pool, r->key), r->count,
-				r->bytes, r->saving[ICF_AUDIT_ALL], r->saving[ICF_AUDIT_SAFE]);
+			put_row(f, (struct csv_row){ icf_dimension_key(d),
+						     r->key == ICF_NONE
+							     ? ""
+							     : icf_pool_text(&a->pool, r->key),
+						     r->count, r->bytes, r->saving[ICF_AUDIT_ALL],
+						     r->saving[ICF_AUDIT_SAFE] });
 		}
 		VEC_FREE(&rows);
 	}
@@ -242,13 +250,16 @@ struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
 	for (int m = 0; m < ICF_AUDIT_MODES; m++)
 		for (unsigned k = 0; k < n; k++)
 			if (why[k].count[m])
-				put_row(f, m == ICF_AUDIT_ALL ? "reasons_all" : "reasons_safe",
-					icf_why_key(why[k].why), why[k].count[m], why[k].bytes[m],
-					0, 0);
+				put_row(f,
+					(struct csv_row){ m == ICF_AUDIT_ALL ? "reasons_all"
+									     : "reasons_safe",
+							  icf_why_key(why[k].why), why[k].count[m],
+							  why[k].bytes[m], 0, 0 });
 	for (size_t k = 0; k < a->near.len; k++) {
 		const struct icf_audit_near *x = &a->near.data[k];
-		put_row(f, "near_misses", icf_audit_name(a, a->near_member.data[x->member].unit),
-			x->count, x->size, x->saving, 0);
+		put_row(f, (struct csv_row){ "near_misses",
+					     icf_audit_name(a, a->near_member.data[x->member].unit),
+					     x->count, x->size, x->saving, 0 });
 	}
 	return NULL;
 }

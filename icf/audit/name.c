@@ -131,94 +131,125 @@ static bool is_rust_hash(const char *s, size_t begin, size_t end)
 	return true;
 }
 
+/* The way through a name: where it is, and what it has found. */
+struct scan {
+	struct icf_name *name;
+	const char *s;
+	size_t i;
+	size_t begin, end; /* of the last part; END is SIZE_MAX until it is known */
+	bool after_operator;
+};
+
+/* What one step came to. */
+enum step { STEP_ON, STEP_END, STEP_BROKEN };
+
+/* Behind "operator": all of "operator new", or of a conversion, up to the parameters. */
+static enum step scan_operator(struct scan *x, size_t length)
+{
+	const char *s = x->s;
+	x->i += length;
+	x->after_operator = true;
+	while (length == 8 && s[x->i] && s[x->i] != '(') {
+		bool group = s[x->i] == '<' || s[x->i] == '[' || s[x->i] == '{';
+		size_t to = group ? skip_group(s, x->i) : x->i + 1;
+		if (!to)
+			return STEP_BROKEN;
+		x->i = to;
+	}
+	return STEP_ON;
+}
+
+static bool is_clone(const char *s)
+{
+	return starts(s, " (.") || starts(s, " [clone");
+}
+
+/* A group in brackets; parameters that nothing follows end the name. */
+static enum step scan_group(struct scan *x)
+{
+	const char *s = x->s;
+	size_t to = skip_group(s, x->i);
+	bool is_const = false, round = s[x->i] == '(';
+	if (!to)
+		return STEP_BROKEN;
+	size_t more = round ? skip_qualifiers(s, to, &is_const) : to;
+	if (round && (!s[more] || is_clone(s + more))) {
+		x->end = x->i;
+		x->name->is_const = is_const;
+		x->name->clone = more;
+		return STEP_END;
+	}
+	x->i = starts(s + more, "::") ? more : to;
+	return STEP_ON;
+}
+
+/* At "::": a part ends. */
+static enum step scan_part(struct scan *x)
+{
+	struct icf_name *name = x->name;
+	if (name->n + 1 == ICF_NAME_PARTS)
+		return STEP_BROKEN;
+	name->part[name->n].begin = x->begin;
+	name->part[name->n++].end = x->i;
+	x->begin = x->i += 2;
+	x->after_operator = false;
+	return STEP_ON;
+}
+
+static enum step scan_step(struct scan *x)
+{
+	const char *s = x->s;
+	size_t i = x->i, op = operator_length(s, i);
+	if (op)
+		return scan_operator(x, op);
+	if (is_clone(s + i)) {
+		x->name->clone = i;
+		return STEP_END;
+	}
+	if (starts(s + i, "(anonymous namespace)")) {
+		x->i += 21;
+		return STEP_ON;
+	}
+	if (s[i] == '\'') {
+		const char *close = strchr(s + i + 1, '\'');
+		x->i = close ? (size_t)(close - s) + 1 : i + 1;
+		return STEP_ON;
+	}
+	if (s[i] == '(' || s[i] == '<' || s[i] == '[' || s[i] == '{')
+		return scan_group(x);
+	if (s[i] == ':' && s[i + 1] == ':')
+		return scan_part(x);
+	if (s[i] == ' ' && !x->after_operator) {
+		x->name->thunk |= i >= 8 && strncmp(s + i - 8, "thunk to", 8) == 0;
+		x->name->n = 0;
+		x->begin = i + 1;
+	}
+	x->i++;
+	return STEP_ON;
+}
+
 void icf_name_parse(struct icf_name *name, const char *text)
 {
-	const char *s = text;
 	*name = (struct icf_name){ .text = text };
-	if (!strpbrk(s, " (<:")) {
+	if (!strpbrk(text, " (<:")) {
 		plain(name);
 		return;
 	}
-	size_t i = 0, begin = 0, end = SIZE_MAX;
-	bool after_operator = false;
-	name->clone = strlen(s);
-	while (s[i]) {
-		size_t op = operator_length(s, i);
-		if (op) {
-			i += op;
-			after_operator = true;
-			/* "operator new", or of a conversion: all up to the parameters. */
-			while (op == 8 && s[i] && s[i] != '(') {
-				size_t to = s[i] == '<' || s[i] == '[' || s[i] == '{'
-						    ? skip_group(s, i)
-						    : i + 1;
-				if (!to) {
-					whole(name);
-					return;
-				}
-				i = to;
-			}
-			continue;
-		}
-		if (starts(s + i, " (.") || starts(s + i, " [clone")) {
-			name->clone = i;
-			break;
-		}
-		if (starts(s + i, "(anonymous namespace)")) {
-			i += 21;
-			continue;
-		}
-		if (s[i] == '\'') {
-			const char *close = strchr(s + i + 1, '\'');
-			i = close ? (size_t)(close - s) + 1 : i + 1;
-			continue;
-		}
-		if (s[i] == '(' || s[i] == '<' || s[i] == '[' || s[i] == '{') {
-			size_t to = skip_group(s, i);
-			if (!to) {
-				whole(name);
-				return;
-			}
-			bool is_const = false;
-			size_t more = s[i] == '(' ? skip_qualifiers(s, to, &is_const) : to;
-			if (s[i] == '(' &&
-			    (!s[more] || starts(s + more, " (.") || starts(s + more, " [clone"))) {
-				end = i;
-				name->is_const = is_const;
-				name->clone = more;
-				break;
-			}
-			i = starts(s + more, "::") ? more : to;
-			continue;
-		}
-		if (s[i] == ':' && s[i + 1] == ':') {
-			if (name->n + 1 == ICF_NAME_PARTS) {
-				whole(name);
-				return;
-			}
-			name->part[name->n].begin = begin;
-			name->part[name->n++].end = i;
-			begin = i += 2;
-			after_operator = false;
-			continue;
-		}
-		if (s[i] == ' ' && !after_operator) {
-			name->thunk |= i >= 8 && strncmp(s + i - 8, "thunk to", 8) == 0;
-			name->n = 0;
-			begin = i + 1;
-		}
-		i++;
-	}
-	if (end == SIZE_MAX)
-		end = name->clone;
-	if (begin >= end) {
+	name->clone = strlen(text);
+	struct scan x = { .name = name, .s = text, .end = SIZE_MAX };
+	enum step step = STEP_ON;
+	while (step == STEP_ON && text[x.i])
+		step = scan_step(&x);
+	if (x.end == SIZE_MAX)
+		x.end = name->clone;
+	if (step == STEP_BROKEN || x.begin >= x.end) {
 		whole(name);
 		return;
 	}
-	if (name->n && is_rust_hash(s, begin, end))
+	if (name->n && is_rust_hash(text, x.begin, x.end))
 		return;
-	name->part[name->n].begin = begin;
-	name->part[name->n++].end = end;
+	name->part[name->n].begin = x.begin;
+	name->part[name->n++].end = x.end;
 }
 
 size_t icf_name_base(const struct icf_name *name, unsigned part)
@@ -341,15 +372,22 @@ static void replace(char *s, const char *from, const char *to)
 	}
 }
 
-static void put_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth,
-		      size_t budget, char *buf, size_t size)
+/* How much of their template arguments names are shown with. */
+struct detail {
+	unsigned depth; /* of nested lists */
+	size_t budget;  /* bytes for each outermost list */
+};
+
+static void put_parts(const struct icf_name *name, unsigned from, unsigned to, struct detail detail,
+		      char *buf, size_t size)
 {
 	struct out o = { buf, size, 0 };
 	buf[0] = 0;
 	for (unsigned p = from; p < to; p++) {
 		if (p > from)
 			puts_to(&o, "::");
-		render(&o, name->text, name->part[p].begin, name->part[p].end, depth, budget);
+		render(&o, name->text, name->part[p].begin, name->part[p].end, detail.depth,
+		       detail.budget);
 	}
 	replace(buf, "std::__cxx11::basic_string<char>", "std::string");
 	replace(buf, "std::basic_string_view<char>", "std::string_view");
@@ -359,7 +397,7 @@ static void put_parts(const struct icf_name *name, unsigned from, unsigned to, u
 void icf_name_parts(const struct icf_name *name, unsigned from, unsigned to, unsigned depth,
 		    char *buf, size_t size)
 {
-	put_parts(name, from, to, depth, SIZE_MAX, buf, size);
+	put_parts(name, from, to, (struct detail){ depth, SIZE_MAX }, buf, size);
 }
 
 void icf_name_family(const struct icf_name *name, char *buf, size_t size)
@@ -407,20 +445,20 @@ static void put_fitting(const struct icf_name *name, unsigned from, unsigned to,
 {
 	size_t first = name->part[from].begin, last = name->part[to - 1].end;
 	for (unsigned depth = 4; depth > 0; depth--) {
-		put_parts(name, from, to, depth, SIZE_MAX, buf, size);
+		put_parts(name, from, to, (struct detail){ depth, SIZE_MAX }, buf, size);
 		/* Without brackets the text is the same at every depth, and may be long. */
 		if (strlen(buf) <= limit || !memchr(name->text + first, '<', last - first))
 			return;
 	}
 	/* What the lists may have of the columns that the rest leaves. */
-	put_parts(name, from, to, 0, SIZE_MAX, buf, size);
+	put_parts(name, from, to, (struct detail){ 0, SIZE_MAX }, buf, size);
 	size_t used = strlen(buf), lists = n_lists(name, from, to);
 	size_t room = lists && used < limit ? (limit - used) / lists : 0;
 	if (room < 8)
 		return;
-	put_parts(name, from, to, 2, room, buf, size);
+	put_parts(name, from, to, (struct detail){ 2, room }, buf, size);
 	if (strlen(buf) > limit)
-		put_parts(name, from, to, 0, SIZE_MAX, buf, size);
+		put_parts(name, from, to, (struct detail){ 0, SIZE_MAX }, buf, size);
 }
 
 void icf_name_part_brief(const struct icf_name *name, unsigned part, size_t limit, char *buf,

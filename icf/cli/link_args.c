@@ -120,42 +120,22 @@ static struct elfrw_err *handed_on(struct icf_link *link, char *list, bool *skip
 	return NULL;
 }
 
+/* Options of compilers with which nothing is linked. */
+static const char *const no_link[] = { "-c", "-S",        "-E",   "-M", "-MM", "-fsyntax-only",
+				       "-r", "--version", "-###", NULL };
+
+/* Options of compilers whose value is the next argument. */
+/* clang-format off */
+static const char *const with_value[] = {
+	"-A", "-B", "-D", "-I", "-L", "-MF", "-MQ", "-MT", "-T", "-U", "-Xassembler", "-Xclang",
+	"-Xpreprocessor", "-arch", "-aux-info", "-dumpbase", "-e", "-idirafter", "-imacros",
+	"-include", "-include-pch", "-iquote", "-isysroot", "-isystem", "-l", "-mllvm", "-target",
+	"-u", "-x", "-z", "--param", NULL,
+};
+/* clang-format on */
+
 static struct elfrw_err *read_driver(struct icf_link *link)
 {
-	static const char *const stop[] = { "-c", "-S",        "-E",   "-M", "-MM", "-fsyntax-only",
-					    "-r", "--version", "-###", NULL };
-	static const char *const value[] = { "-A",
-					     "-B",
-					     "-D",
-					     "-I",
-					     "-L",
-					     "-MF",
-					     "-MQ",
-					     "-MT",
-					     "-T",
-					     "-U",
-					     "-Xassembler",
-					     "-Xclang",
-					     "-Xpreprocessor",
-					     "-arch",
-					     "-aux-info",
-					     "-dumpbase",
-					     "-e",
-					     "-idirafter",
-					     "-imacros",
-					     "-include",
-					     "-include-pch",
-					     "-iquote",
-					     "-isysroot",
-					     "-isystem",
-					     "-l",
-					     "-mllvm",
-					     "-target",
-					     "-u",
-					     "-x",
-					     "-z",
-					     "--param",
-					     NULL };
 	bool skip = false, has_input = false;
 	for (size_t i = 1; i < link->all.n; i++) {
 		const char *arg = link->all.v[i],
@@ -172,9 +152,9 @@ static struct elfrw_err *read_driver(struct icf_link *link)
 			link->output = arg + 2;
 		else if (strcmp(arg, "-s") == 0)
 			link->strip_all = true;
-		else if (in_list(stop, arg))
+		else if (in_list(no_link, arg))
 			link->plain = true;
-		else if (in_list(value, arg))
+		else if (in_list(with_value, arg))
 			i++;
 		else if (arg[0] != '-' || !arg[1])
 			has_input = true;

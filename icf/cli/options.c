@@ -97,101 +97,148 @@ static struct elfrw_err *parse_summary(struct icf_options *opt, const char *v)
 	return elfrw_error("--summary=%s: must be auto, always or never", v);
 }
 
-static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_args *a, size_t *i)
+static struct elfrw_err *parse_folded(struct icf_options *opt, const char *v)
 {
-	const char *arg = a->v[*i], *v = NULL;
-	struct elfrw_err *err = NULL;
+	static const struct {
+		const char *name;
+		int value;
+	} how[] = { { "overlay", DWR_FOLDED_OVERLAY },
+		    { "alias", DWR_FOLDED_ALIAS },
+		    { "drop", DWR_FOLDED_DROP } };
+	for (size_t k = 0; k < sizeof how / sizeof *how; k++)
+		if (strcmp(v, how[k].name) == 0) {
+			opt->debug_folded = how[k].value;
+			return NULL;
+		}
+	return elfrw_error("--debug-folded=%s: must be overlay, alias or drop", v);
+}
+
+/* Options without a value.  False: ARG is none of them. */
+static bool set_flag(struct icf_options *opt, const char *arg)
+{
 	static const struct {
 		const char *name;
 		size_t off;
-		bool value;
 	} flag[] = {
-		{ "--no-thunks", offsetof(struct icf_options, no_thunks), true },
-		{ "--strip-debug", offsetof(struct icf_options, strip_debug), true },
-		{ "--strip-all", offsetof(struct icf_options, strip_all), true },
-		{ "--emit-relocs", offsetof(struct icf_options, emit_relocs), true },
-		{ "--in-place", offsetof(struct icf_options, in_place), true },
-		{ "--allow-growth", offsetof(struct icf_options, allow_growth), true },
-		{ "--require-compact", offsetof(struct icf_options, require_compact), true },
-		{ "--emit-vtables", offsetof(struct icf_options, emit_vtables), true },
-		{ "--write-if-changed", offsetof(struct icf_options, write_if_changed), true },
-		{ "--verify", offsetof(struct icf_options, verify), true },
-		{ "--keep-build-id", offsetof(struct icf_options, keep_build_id), true },
-		{ "--quiet", offsetof(struct icf_options, quiet), true },
-		{ "-q", offsetof(struct icf_options, quiet), true },
-		{ "--time-passes", offsetof(struct icf_options, time_passes), true },
-		{ "--help", offsetof(struct icf_options, help), true },
-		{ "-h", offsetof(struct icf_options, help), true },
-		{ "--version", offsetof(struct icf_options, version), true },
-		{ "-V", offsetof(struct icf_options, version), true },
+		{ "--no-thunks", offsetof(struct icf_options, no_thunks) },
+		{ "--strip-debug", offsetof(struct icf_options, strip_debug) },
+		{ "--strip-all", offsetof(struct icf_options, strip_all) },
+		{ "--emit-relocs", offsetof(struct icf_options, emit_relocs) },
+		{ "--in-place", offsetof(struct icf_options, in_place) },
+		{ "--allow-growth", offsetof(struct icf_options, allow_growth) },
+		{ "--require-compact", offsetof(struct icf_options, require_compact) },
+		{ "--emit-vtables", offsetof(struct icf_options, emit_vtables) },
+		{ "--write-if-changed", offsetof(struct icf_options, write_if_changed) },
+		{ "--verify", offsetof(struct icf_options, verify) },
+		{ "--keep-build-id", offsetof(struct icf_options, keep_build_id) },
+		{ "--quiet", offsetof(struct icf_options, quiet) },
+		{ "-q", offsetof(struct icf_options, quiet) },
+		{ "--time-passes", offsetof(struct icf_options, time_passes) },
+		{ "--help", offsetof(struct icf_options, help) },
+		{ "-h", offsetof(struct icf_options, help) },
+		{ "--version", offsetof(struct icf_options, version) },
+		{ "-V", offsetof(struct icf_options, version) },
+		{ "--print-icf-sections", offsetof(struct icf_options, print_sections) },
 	};
 	for (size_t k = 0; k < sizeof flag / sizeof *flag; k++)
 		if (is_flag(arg, flag[k].name)) {
-			*(bool *)((char *)opt + flag[k].off) = flag[k].value;
-			return NULL;
+			*(bool *)((char *)opt + flag[k].off) = true;
+			return true;
 		}
 	if (is_flag(arg, "--verbose") || strcmp(arg, "-v") == 0)
 		opt->verbose++;
-	else if (is_flag(arg, "--print-icf-sections"))
-		opt->print_sections = true;
-	else if (strncmp(arg, "--print-icf-sections=", 21) == 0) {
+	else if (is_flag(arg, "--stats"))
+		opt->stats = ICF_STATS_TEXT;
+	else if (is_flag(arg, "--json"))
+		opt->stats = ICF_STATS_JSON;
+	else if (is_flag(arg, "--summary"))
+		opt->summary = ICF_SUMMARY_ALWAYS;
+	else
+		return false;
+	return true;
+}
+
+/* Options whose value may be left out: --NAME alone is a flag, so a value comes behind '='. */
+static struct elfrw_err *set_optional(struct icf_options *opt, const char *arg, bool *taken)
+{
+	*taken = true;
+	if (strncmp(arg, "--print-icf-sections=", 21) == 0) {
 		opt->print_sections = true;
 		opt->print_sections_file = arg + 21;
-	} else if (is_flag(arg, "--stats"))
-		opt->stats = ICF_STATS_TEXT;
-	else if (strncmp(arg, "--stats=", 8) == 0) {
+	} else if (strncmp(arg, "--stats=", 8) == 0) {
 		if (strcmp(arg + 8, "json") != 0 && strcmp(arg + 8, "text") != 0)
 			return elfrw_error("%s: must be --stats, --stats=text or --stats=json",
 					   arg);
 		opt->stats = arg[8] == 'j' ? ICF_STATS_JSON : ICF_STATS_TEXT;
-	} else if (is_flag(arg, "--json"))
-		opt->stats = ICF_STATS_JSON;
-	else if (is_flag(arg, "--summary"))
-		opt->summary = ICF_SUMMARY_ALWAYS;
-	else if (strncmp(arg, "--summary=", 10) == 0)
+	} else if (strncmp(arg, "--summary=", 10) == 0)
 		return parse_summary(opt, arg + 10);
-	else if (strcmp(arg, "-s") == 0)
-		return elfrw_error("unrecognized option '-s'; is '--strip-all' meant?");
-	else if (value_of(a, i, "--output", &v, &err) || value_of(a, i, "-o", &v, &err))
-		opt->output = v;
-	else if (strncmp(arg, "-o", 2) == 0 && arg[2] && arg[2] != '=')
-		opt->output = arg + 2;
-	else if (value_of(a, i, "--icf", &v, &err))
-		return err ? err : parse_icf(opt, v);
-	else if (value_of(a, i, "--keep-unique", &v, &err))
-		return err ? err : add_unique(opt, v);
-	else if (value_of(a, i, "--keep-unique-file", &v, &err))
-		return err ? err : add_unique_file(opt, v);
-	else if (value_of(a, i, "--map", &v, &err) || value_of(a, i, "--Map", &v, &err))
-		opt->map_file = v;
-	else if (value_of(a, i, "--depfile", &v, &err))
-		opt->depfile = v;
-	else if (value_of(a, i, "--debug-file", &v, &err))
-		opt->debug_file = v;
-	else if (value_of(a, i, "--debug-output", &v, &err))
-		opt->debug_output = v;
-	else if (value_of(a, i, "--debug-file-directory", &v, &err))
-		opt->debug_dir = v;
-	else if (value_of(a, i, "--threads", &v, &err))
-		return err ? err : parse_threads(opt, v);
-	else if (value_of(a, i, "--debug-folded", &v, &err)) {
-		if (err)
-			return err;
-		if (strcmp(v, "overlay") == 0)
-			opt->debug_folded = DWR_FOLDED_OVERLAY;
-		else if (strcmp(v, "alias") == 0)
-			opt->debug_folded = DWR_FOLDED_ALIAS;
-		else if (strcmp(v, "drop") == 0)
-			opt->debug_folded = DWR_FOLDED_DROP;
-		else
-			return elfrw_error("--debug-folded=%s: must be overlay, alias or drop", v);
-	} else if (arg[0] == '-' && arg[1])
-		return elfrw_error("unrecognized option '%s'", arg);
-	else if (opt->input)
-		return elfrw_error("more than one input: %s and %s", opt->input, arg);
 	else
-		opt->input = arg;
-	return err;
+		*taken = false;
+	return NULL;
+}
+
+/* Options with a value, here or in the next argument. */
+static struct elfrw_err *set_value(struct icf_options *opt, const struct icf_args *a, size_t *i,
+				   bool *taken)
+{
+	static const struct {
+		const char *name;
+		size_t off;                                                       /* of a string */
+		struct elfrw_err *(*set)(struct icf_options *opt, const char *v); /* else */
+	} option[] = {
+		{ "--output", offsetof(struct icf_options, output), NULL },
+		{ "-o", offsetof(struct icf_options, output), NULL },
+		{ "--icf", 0, parse_icf },
+		{ "--keep-unique", 0, add_unique },
+		{ "--keep-unique-file", 0, add_unique_file },
+		{ "--map", offsetof(struct icf_options, map_file), NULL },
+		{ "--Map", offsetof(struct icf_options, map_file), NULL },
+		{ "--depfile", offsetof(struct icf_options, depfile), NULL },
+		{ "--debug-file", offsetof(struct icf_options, debug_file), NULL },
+		{ "--debug-output", offsetof(struct icf_options, debug_output), NULL },
+		{ "--debug-file-directory", offsetof(struct icf_options, debug_dir), NULL },
+		{ "--threads", 0, parse_threads },
+		{ "--debug-folded", 0, parse_folded },
+	};
+	const char *v = NULL;
+	struct elfrw_err *err = NULL;
+	for (size_t k = 0; k < sizeof option / sizeof *option; k++) {
+		if (!value_of(a, i, option[k].name, &v, &err))
+			continue;
+		*taken = true;
+		if (!err && option[k].set)
+			return option[k].set(opt, v);
+		if (!err)
+			*(const char **)((char *)opt + option[k].off) = v;
+		return err;
+	}
+	*taken = false;
+	return NULL;
+}
+
+static struct elfrw_err *parse_one(struct icf_options *opt, const struct icf_args *a, size_t *i)
+{
+	const char *arg = a->v[*i];
+	bool taken;
+	if (set_flag(opt, arg))
+		return NULL;
+	struct elfrw_err *err = set_optional(opt, arg, &taken);
+	if (!taken)
+		err = set_value(opt, a, i, &taken);
+	if (taken)
+		return err;
+	if (strncmp(arg, "-o", 2) == 0 && arg[2] && arg[2] != '=') {
+		opt->output = arg + 2;
+		return NULL;
+	}
+	if (strcmp(arg, "-s") == 0)
+		return elfrw_error("unrecognized option '-s'; is '--strip-all' meant?");
+	if (arg[0] == '-' && arg[1])
+		return elfrw_error("unrecognized option '%s'", arg);
+	if (opt->input)
+		return elfrw_error("more than one input: %s and %s", opt->input, arg);
+	opt->input = arg;
+	return NULL;
 }
 
 static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)

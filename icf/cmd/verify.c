@@ -75,64 +75,79 @@ static struct elfrw_err *find_debug(const char *in, const char *out, const char 
 	return NULL;
 }
 
-int icf_cmd_verify(int argc, char **argv)
+struct question {
+	struct icf_verify_options opt;
+	const char *debug_dir;
+	bool json;
+};
+
+/* Sets the option C, whose value is in optarg.  Returns -1, or the exit status of a wrong value. */
+static int set_option(struct question *q, int c)
 {
-	struct icf_verify_options opt = { .mode = ICF_VERIFY_SAFE, .no_memory = no_memory };
-	const char *debug_dir = NULL;
-	bool json = false;
 	uint64_t n;
-	struct icf_cmdline line = ICF_CMDLINE("verify", usage, argc, argv);
-	icf_cmdline_init(&line, "", options);
-	for (int c; (c = icf_cmdline_next(&line)) != -1;) {
-		switch (c) {
-		case OPT_ICF:
-			if (strcmp(optarg, "all") == 0)
-				opt.mode = ICF_VERIFY_ALL;
-			else if (strcmp(optarg, "safe") != 0)
-				return icf_usage_error("verify", "--icf=%s: must be safe or all",
-						       optarg);
-			break;
-		case OPT_JSON: json = true; break;
-		case OPT_NO_DEBUG: opt.no_debug = true; break;
-		case OPT_MAX:
-			if (!icf_number(optarg, MAX_NUMBER, &n) || !n)
-				return icf_usage_error("verify",
-						       "--max=%s: must be a number from 1 to %u",
-						       optarg, MAX_NUMBER);
-			opt.max_diffs = (unsigned)n;
-			break;
-		case OPT_DEBUG_IN: opt.debug_in = optarg; break;
-		case OPT_DEBUG_OUT: opt.debug_out = optarg; break;
-		case OPT_DEBUG_DIR: debug_dir = optarg; break;
-		default: return line.status;
-		}
+	switch (c) {
+	case OPT_ICF:
+		if (strcmp(optarg, "all") == 0)
+			q->opt.mode = ICF_VERIFY_ALL;
+		else if (strcmp(optarg, "safe") != 0)
+			return icf_usage_error("verify", "--icf=%s: must be safe or all", optarg);
+		break;
+	case OPT_JSON: q->json = true; break;
+	case OPT_NO_DEBUG: q->opt.no_debug = true; break;
+	case OPT_MAX:
+		if (!icf_number(optarg, MAX_NUMBER, &n) || !n)
+			return icf_usage_error("verify", "--max=%s: must be a number from 1 to %u",
+					       optarg, MAX_NUMBER);
+		q->opt.max_diffs = (unsigned)n;
+		break;
+	case OPT_DEBUG_IN: q->opt.debug_in = optarg; break;
+	case OPT_DEBUG_OUT: q->opt.debug_out = optarg; break;
+	case OPT_DEBUG_DIR: q->debug_dir = optarg; break;
 	}
-	if (line.n != 2)
-		return icf_usage_error("verify", "expected two files, IN and OUT");
-	const char *in = line.operand[0], *out = line.operand[1];
-	opt.threads = line.threads;
+	return -1;
+}
+
+/* Compares IN and OUT and prints what LINE asks for.  Returns the exit status. */
+static int answer(struct question *q, const struct icf_cmdline *line, const char *in,
+		  const char *out)
+{
 	struct icf_verify_result result;
-	icf_process_libdw();
 	char *found_in = NULL, *found_out = NULL;
-	struct elfrw_err *err = find_debug(in, out, debug_dir, &opt, &found_in, &found_out);
+	struct elfrw_err *err = find_debug(in, out, q->debug_dir, &q->opt, &found_in, &found_out);
 	if (!err)
-		err = icf_verify(in, out, &opt, &result);
+		err = icf_verify(in, out, &q->opt, &result);
 	free(found_in);
 	free(found_out);
 	if (err) {
 		icf_message("verify", "%s", elfrw_err_text(err));
 		elfrw_err_free(err);
-		return 2;
+		return ICF_EXIT_TROUBLE;
 	}
-	if (json)
+	if (q->json)
 		icf_verify_print_json(stdout, in, out, &result);
-	else if (!line.quiet)
-		icf_verify_print(stdout, &result, line.verbose);
-	int status = result.equal ? 0 : 1;
+	else if (!line->quiet)
+		icf_verify_print(stdout, &result, line->verbose);
+	int status = result.equal ? ICF_EXIT_OK : ICF_EXIT_NO;
 	icf_verify_result_deinit(&result);
-	if (fflush(stdout) != 0) {
-		icf_message("standard output", "cannot write");
-		return 2;
-	}
-	return status;
+	if (fflush(stdout) == 0)
+		return status;
+	icf_message("standard output", "cannot write");
+	return ICF_EXIT_TROUBLE;
+}
+
+int icf_cmd_verify(int argc, char **argv)
+{
+	struct question q = { .opt = { .mode = ICF_VERIFY_SAFE, .no_memory = no_memory } };
+	struct icf_cmdline line = ICF_CMDLINE("verify", usage, argc, argv);
+	icf_cmdline_init(&line, "", options);
+	int c, status = -1;
+	while (status < 0 && (c = icf_cmdline_next(&line)) != -1)
+		status = c == ICF_CMDLINE_EXIT ? line.status : set_option(&q, c);
+	if (status >= 0)
+		return status;
+	if (line.n != 2)
+		return icf_usage_error("verify", "expected two files, IN and OUT");
+	q.opt.threads = line.threads;
+	icf_process_libdw();
+	return answer(&q, &line, line.operand[0], line.operand[1]);
 }

@@ -316,8 +316,9 @@ bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new);
 void icf_v_check_alignment(struct icf_v *v); /* after all that is observed is known */
 
 /* The checks. */
-struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* code/code.c; fills base and pair */
-struct elfrw_err *icf_v_check_layout(struct icf_v *v); /* layout.c: padding, thunks, fill, observed */
+struct elfrw_err *icf_v_check_code(struct icf_v *v); /* code/code.c; fills base and pair */
+struct elfrw_err *icf_v_check_layout(
+	struct icf_v *v); /* layout.c: padding, thunks, fill, observed */
 struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify/data/data.c */
 struct elfrw_err *icf_v_check_data(struct icf_v *v);   /* verify/data/data.c */
 struct elfrw_err *icf_v_check_dynamic(

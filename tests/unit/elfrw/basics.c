@@ -400,22 +400,23 @@ static void test_names(void **state)
 	static const char head[] = "\0kept";
 	for (int with_head = 0; with_head < 2; with_head++) {
 		uint32_t off[N];
-		uint8_t *table;
-		size_t size, begin = with_head ? sizeof head : 1;
-		assert_null(elfrw_names(name, N, with_head ? (const uint8_t *)head : NULL,
-					with_head ? sizeof head : 0, off, &table, &size));
-		assert_int_equal(size, begin + sizeof ".rela.text" + sizeof ".rela.data" +
-					       sizeof "b.data" + sizeof "x");
+		struct elfrw_name_table made;
+		size_t begin = with_head ? sizeof head : 1;
+		assert_null(elfrw_names(name, N, with_head ? head : NULL,
+					with_head ? sizeof head : 0, off, &made));
+		const uint8_t *table = made.data;
+		assert_int_equal(made.size, begin + sizeof ".rela.text" + sizeof ".rela.data" +
+						    sizeof "b.data" + sizeof "x");
 		if (with_head)
 			assert_memory_equal(table, head, sizeof head);
 		assert_int_equal(table[0], 0);
 		for (size_t i = 0; i < N; i++) {
 			if (!name[i])
 				continue;
-			assert_true(off[i] < size && (with_head || off[i]));
+			assert_true(off[i] < made.size && (with_head || off[i]));
 			assert_string_equal((const char *)table + off[i], name[i]);
 		}
-		free(table);
+		free(made.data);
 	}
 	/* Many names that are parts of one long one, as a broken file may have them. */
 	enum { MANY = 3000 };
@@ -426,12 +427,11 @@ static void test_names(void **state)
 	text[MANY] = 0;
 	for (size_t i = 0; i < MANY; i++)
 		part[i] = text + i;
-	uint8_t *table;
-	size_t size;
-	assert_null(elfrw_names(part, MANY, NULL, 0, off, &table, &size));
+	struct elfrw_name_table made;
+	assert_null(elfrw_names(part, MANY, NULL, 0, off, &made));
 	for (size_t i = 0; i < MANY; i++)
-		assert_string_equal((const char *)table + off[i], part[i]);
-	free(table);
+		assert_string_equal((const char *)made.data + off[i], part[i]);
+	free(made.data);
 	free(text);
 	free(part);
 	free(off);
