@@ -3,18 +3,14 @@
  * Rows are never stored.  One pass over a program finds its sequences and, every 64 rows, notes the
  * state of the line number machine; a look-up searches both and runs the machine over at most that
  * many rows.  That costs a quarter of a microsecond and 32 bytes for 64 rows, where a table of rows
- * has 2.5 KB.  Format: DWARF 5, section 6.2; headers and file tables are read by line.c. */
+ * has 2.5 KB.  Headers, file tables and programs are read by dwarf/line.h and
+ * line_step.h. */
+#include "dwarf/line_step.h"
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
-#include <dwarf.h>
 
 #define ROWS_PER_STOP 64
-
-struct state {
-	uint64_t address;
-	struct dwr_place place; /* the discriminator: of the row to come */
-};
 
 /* A row, and where the program goes on after it. */
 struct stop {
@@ -46,72 +42,34 @@ struct dwr_lines {
 	const char **path; /* by file, NULL: not made yet; owned, the strings are the handle's */
 };
 
-enum event { EV_END, EV_ROW, EV_END_SEQUENCE, EV_BROKEN };
-
-static void reset(struct state *s)
-{
-	*s = (struct state){ .place = { .file = 1, .line = 1 } };
-}
-
 /* Runs to the next row or the end of a sequence. */
-static inline enum event run(const struct dwr_line_header *h, struct elfrw_rbuf *r, struct state *s,
-			     bool *defines)
+static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dwr_line_machine *m)
 {
-	const uint8_t base = h->opcode_base;
-	while (r->pos < r->end) {
-		uint8_t op = *r->pos++;
-		if (op >= base) {
-			s->place.line += (uint32_t)(int32_t)h->line_advance[op];
-			s->address += h->advance[op];
-			return EV_ROW;
-		}
-		switch (op) {
-		case 0: {
-			uint64_t len = elfrw_rbuf_uleb(r);
-			const uint8_t *arg = elfrw_rbuf_take(r, len);
-			if (!arg)
-				return EV_BROKEN;
-			if (!len)
-				break;
-			if (*arg == DW_LNE_end_sequence)
-				return EV_END_SEQUENCE;
-			if (*arg == DW_LNE_set_address && len >= 2 && len <= 9)
-				s->address = elfrw_get_le(arg + 1, (unsigned)len - 1);
-			else if (*arg == DW_LNE_set_discriminator) {
-				struct elfrw_rbuf a = elfrw_rbuf(arg + 1, len - 1);
-				s->place.discriminator = (uint32_t)elfrw_rbuf_uleb(&a);
-			} else if (*arg == DW_LNE_define_file)
-				*defines = true;
-			break;
-		}
-		case DW_LNS_copy: return EV_ROW;
-		case DW_LNS_advance_pc:
-			s->address += elfrw_rbuf_uleb(r) * h->min_inst_length;
-			break;
-		case DW_LNS_advance_line: s->place.line += (uint32_t)elfrw_rbuf_sleb(r); break;
-		case DW_LNS_set_file: s->place.file = (uint32_t)elfrw_rbuf_uleb(r); break;
-		case DW_LNS_set_column: s->place.column = (uint32_t)elfrw_rbuf_uleb(r); break;
-		case DW_LNS_negate_stmt:
-		case DW_LNS_set_basic_block:
-		case DW_LNS_set_prologue_end:
-		case DW_LNS_set_epilogue_begin: break;
-		case DW_LNS_const_add_pc: s->address += h->advance[255]; break;
-		case DW_LNS_fixed_advance_pc: s->address += elfrw_rbuf_u16(r); break;
-		default:
-			for (unsigned i = 0; i < h->lengths[op - 1]; i++)
-				elfrw_rbuf_uleb(r);
-		}
-		if (!elfrw_rbuf_ok(r))
-			return EV_BROKEN;
+	for (;;) {
+		enum dwr_line_event event =
+			dwr_line_step(h, m, DWR_LINE_ROWS | DWR_LINE_ADDRESS | DWR_LINE_PLACE);
+		if (event != DWR_LINE_ODD_SET)
+			return event;
+		elfrw_rbuf_seek(&m->r, m->ext.end_off); /* no address that one could use */
 	}
-	return EV_END;
 }
 
-static struct elfrw_rbuf program_at(const struct dwr_line_header *h, uint64_t off)
+/* What the machine's registers say. */
+static inline struct dwr_place place_of(const struct dwr_line_machine *m)
 {
-	struct elfrw_rbuf r = elfrw_rbuf(h->data, h->end);
-	elfrw_rbuf_seek(&r, off);
-	return r;
+	return (struct dwr_place){ m->row.file, m->row.line, m->row.column, m->row.discriminator };
+}
+
+/* The machine behind the row at ADDRESS that says PLACE, at offset OFF. */
+static struct dwr_line_machine machine_at(const struct dwr_line_header *h, uint64_t off,
+					  uint64_t address, const struct dwr_place *place)
+{
+	struct dwr_line_machine m = dwr_line_start(h, off);
+	m.row.address = address;
+	m.row.file = place->file;
+	m.row.line = place->line;
+	m.row.column = place->column;
+	return m;
 }
 
 static int by_end(const void *a, const void *b)
@@ -122,69 +80,85 @@ static int by_end(const void *a, const void *b)
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
-static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
+/* Notes the row that M is at as a stop. */
+static struct elfrw_err *push_stop(struct dwr_lines *l, const struct dwr_line_machine *m)
 {
-	const struct dwr_line_header *h = &l->h;
-	struct elfrw_rbuf r = program_at(h, h->program);
-	struct state s;
-	struct seq seq = { .off = h->program, .stop = 0 };
-	unsigned since = 0; /* rows since the last stop or the start */
-	bool rows = false;
-	l->scanned = true;
-	reset(&s);
-	for (;;) {
-		enum event ev = run(h, &r, &s, &l->defines_files);
-		if (ev == EV_END)
-			break;
-		if (ev == EV_BROKEN)
-			return elfrw_error_at(h->section, elfrw_rbuf_off(&r),
-					      "line number program ends inside an opcode");
-		if (ev == EV_ROW) {
-			if (!rows)
-				seq.lo = s.address;
-			rows = true;
-			if (++since > ROWS_PER_STOP) {
-				struct stop *stop = VEC_PUSH(&l->stop);
-				if (!stop)
-					return &elfrw_err_nomem;
-				*stop = (struct stop){ s.address, elfrw_rbuf_off(&r), s.place };
-				since = 0;
-			}
-			s.place.discriminator = 0;
-			continue;
-		}
-		seq.hi = s.address;
-		if (rows && seq.lo < seq.hi && seq.lo >= code_low) {
-			struct seq *slot = VEC_PUSH(&l->seq);
-			if (!slot)
-				return &elfrw_err_nomem;
-			seq.n_stops = (uint32_t)l->stop.len - seq.stop;
-			*slot = seq;
-		} else
-			l->stop.len = seq.stop;
-		seq = (struct seq){ .off = elfrw_rbuf_off(&r), .stop = (uint32_t)l->stop.len };
-		rows = false;
-		since = 0;
-		reset(&s);
+	struct stop *stop = VEC_PUSH(&l->stop);
+	if (!stop)
+		return &elfrw_err_nomem;
+	*stop = (struct stop){ m->row.address, elfrw_rbuf_off(&m->r), place_of(m) };
+	return NULL;
+}
+
+/* Keeps SEQ with the stops made since it began, if it has CODE. */
+static struct elfrw_err *push_seq(struct dwr_lines *l, struct seq *seq, bool code)
+{
+	if (!code) {
+		l->stop.len = seq->stop;
+		return NULL;
 	}
+	struct seq *slot = VEC_PUSH(&l->seq);
+	if (!slot)
+		return &elfrw_err_nomem;
+	seq->n_stops = (uint32_t)l->stop.len - seq->stop;
+	*slot = *seq;
+	return NULL;
+}
+
+static void sort_seqs(struct dwr_lines *l)
+{
 	bool sorted = true;
 	for (size_t i = 1; i < l->seq.len && sorted; i++)
 		sorted = by_end(&l->seq.data[i - 1], &l->seq.data[i]) <= 0;
 	if (!sorted)
 		qsort(l->seq.data, l->seq.len, sizeof *l->seq.data, by_end);
+}
+
+static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
+{
+	const struct dwr_line_header *h = &l->h;
+	struct dwr_line_machine m = dwr_line_start(h, h->program);
+	struct seq seq = { .off = h->program, .stop = 0 };
+	unsigned since = 0; /* rows since the last stop or the start */
+	bool rows = false;
+	enum dwr_line_event event;
+	l->scanned = true;
+	while ((event = run(h, &m)) == DWR_LINE_AT_ROW || event == DWR_LINE_AT_SEQUENCE_END) {
+		if (event == DWR_LINE_AT_ROW) {
+			if (!rows)
+				seq.lo = m.row.address;
+			rows = true;
+			if (++since > ROWS_PER_STOP) {
+				ELFRW_TRY(push_stop(l, &m));
+				since = 0;
+			}
+			m.row.discriminator = 0;
+			continue;
+		}
+		seq.hi = m.row.address;
+		ELFRW_TRY(push_seq(l, &seq, rows && seq.lo < seq.hi && seq.lo >= code_low));
+		seq = (struct seq){ .off = elfrw_rbuf_off(&m.r), .stop = (uint32_t)l->stop.len };
+		rows = false;
+		since = 0;
+		dwr_line_reset(h, &m);
+	}
+	l->defines_files = m.defines_files;
+	if (event == DWR_LINE_BROKEN)
+		return elfrw_error_at(h->section, elfrw_rbuf_off(&m.r),
+				      "line number program ends inside an opcode");
+	sort_seqs(l);
 	return NULL;
 }
 
-/* Runs from state S at R on, as long as rows are at or below ADDRESS; the last such row is in A. */
-static bool run_to(const struct dwr_lines *l, struct elfrw_rbuf *r, struct state *s,
-		   uint64_t address, bool found, struct after *a)
+/* Runs M on, as long as rows are at or below ADDRESS; the last such row is in A. */
+static bool run_to(const struct dwr_lines *l, struct dwr_line_machine *m, uint64_t address,
+		   bool found, struct after *a)
 {
-	bool defines;
-	while (run(&l->h, r, s, &defines) == EV_ROW && s->address <= address) {
-		a->place = s->place;
-		a->address = s->address;
-		a->off = elfrw_rbuf_off(r);
-		s->place.discriminator = 0;
+	while (run(&l->h, m) == DWR_LINE_AT_ROW && m->row.address <= address) {
+		a->place = place_of(m);
+		a->address = m->row.address;
+		a->off = elfrw_rbuf_off(&m->r);
+		m->row.discriminator = 0;
 		found = true;
 	}
 	return found;
@@ -194,22 +168,17 @@ static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t add
 			struct dwr_place *ret)
 {
 	struct after *a = &l->after;
-	struct state s;
-	reset(&s);
 	size_t lo = LOWER_BOUND(seq->stop, seq->stop + seq->n_stops, mid,
 				l->stop.data[mid].address <= address);
-	struct elfrw_rbuf r = program_at(&l->h, seq->off);
 	const struct stop *stop = lo > seq->stop ? &l->stop.data[lo - 1] : NULL;
 	bool found = a->seq == seq && a->address <= address && (!stop || stop->off <= a->off);
-	if (!found && stop)
+	if (!found && stop) {
 		*a = (struct after){ seq, stop->place, stop->address, stop->off };
-	if (found || stop) {
-		s = (struct state){ a->address, a->place };
-		s.place.discriminator = 0;
-		elfrw_rbuf_seek(&r, a->off);
 		found = true;
 	}
-	found = run_to(l, &r, &s, address, found, a);
+	struct dwr_line_machine m = found ? machine_at(&l->h, a->off, a->address, &a->place)
+					  : dwr_line_start(&l->h, seq->off);
+	found = run_to(l, &m, address, found, a);
 	a->seq = found ? seq : NULL;
 	*ret = a->place;
 	return found;
@@ -256,26 +225,25 @@ bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint
 {
 	if (off < l->h.program || off >= l->h.end)
 		return false;
-	struct elfrw_rbuf r = program_at(&l->h, off);
+	struct dwr_line_machine m = dwr_line_start(&l->h, off);
 	for (uint32_t i = 0; i < n; i++) {
-		struct state s;
 		struct dwr_place best = { 0 };
-		bool defines, below = false;
-		enum event ev;
-		reset(&s);
-		while ((ev = run(&l->h, &r, &s, &defines)) == EV_ROW) {
-			if (s.address <= address) {
-				best = s.place;
+		bool below = false;
+		enum dwr_line_event event;
+		while ((event = run(&l->h, &m)) == DWR_LINE_AT_ROW) {
+			if (m.row.address <= address) {
+				best = place_of(&m);
 				below = true;
 			}
-			s.place.discriminator = 0;
+			m.row.discriminator = 0;
 		}
-		if (ev != EV_END_SEQUENCE)
+		if (event != DWR_LINE_AT_SEQUENCE_END)
 			return false;
-		if (below && address < s.address) {
+		if (below && address < m.row.address) {
 			*ret = best;
 			return true;
 		}
+		dwr_line_reset(&l->h, &m);
 	}
 	return false;
 }
