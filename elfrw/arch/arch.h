@@ -6,6 +6,7 @@
  * stands at, and a limited branch range (branch_range). */
 #ifndef ELFRW_ARCH_ARCH_H
 #define ELFRW_ARCH_ARCH_H
+#include "elfrw/arch/form.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,6 +82,8 @@ struct elfrw_reloc_desc {
 	bool sign;        /* the field is sign-extended */
 };
 
+#define ELFRW_FORMS_MAX 32
+
 struct elfrw_arch {
 	const char *name;
 	uint16_t machine; /* e_machine */
@@ -88,9 +91,19 @@ struct elfrw_arch {
 	/* Decodes one instruction at CODE (AVAIL bytes) whose address is VA.  Returns its length
 	 * and fills *INSN, or 0 for bytes that are no valid instruction (INSN then undefined). */
 	unsigned (*decode)(const uint8_t *code, size_t avail, uint64_t va, struct elfrw_insn *insn);
-	/* A branch of REACH bytes either way is always encodable. */
-	uint64_t branch_range;
-	unsigned code_align;     /* of an instruction: 1 on x86-64 */
+	/* The forms of references in code, by number (form.h); 0 is none.  At most
+	 * ELFRW_FORMS_MAX. */
+	const struct elfrw_form *form;
+	unsigned n_forms;
+	/* The form of IN's PC-relative field, which it must have. */
+	uint8_t (*pcrel_form)(const struct elfrw_insn *in);
+	/* The form of a field of SIZE bytes that holds an address; 0: there is none. */
+	uint8_t (*address_form)(unsigned size, bool sign);
+	/* Distances count from the end of the instruction, not from its start. */
+	bool from_end;
+	/* A reference that reaches no further than this cannot be counted on when code moves: what
+	 * it connects moves as one block. */
+	uint64_t near_reach;
 	unsigned function_align; /* what compilers use: 16 */
 	uint8_t fill;            /* the byte for gaps in code: 0xcc */
 	uint8_t call_size;       /* of a direct call as compilers write it */

@@ -96,6 +96,35 @@ static struct elfrw_reloc_desc reloc(uint32_t type)
 	return (struct elfrw_reloc_desc){ NULL, ELFRW_RELOC_HARD, 0, false };
 }
 
+/* Every field is a whole word. */
+enum { REL8 = 1, REL16, REL32, ABS32, ABS32S, ABS64 };
+
+#define FORM(id, text, size, counts_from, is_signed) \
+	[id] = { .name = text,                       \
+		 .bytes = size,                      \
+		 .width = 8 * (size),                \
+		 .base = ELFRW_BASE_##counts_from,   \
+		 .sign = is_signed }
+
+static const struct elfrw_form forms[] = {
+	FORM(REL8, "rel8", 1, PLACE, true),
+	FORM(REL16, "rel16", 2, PLACE, true), /* xbegin with an operand size prefix */
+	FORM(REL32, "rel32", 4, PLACE, true),
+	FORM(ABS32, "abs32", 4, ZERO, false),
+	FORM(ABS32S, "abs32s", 4, ZERO, true),
+	FORM(ABS64, "abs64", 8, ZERO, false),
+};
+
+static uint8_t pcrel_form(const struct elfrw_insn *in)
+{
+	return in->pcrel_size == 4 ? REL32 : in->pcrel_size == 1 ? REL8 : REL16;
+}
+
+static uint8_t address_form(unsigned size, bool sign)
+{
+	return size == 8 ? ABS64 : size != 4 ? 0 : sign ? ABS32S : ABS32;
+}
+
 enum { ENDBR_SIZE = 4, JMP_SIZE = 5, THUNK_MAX = 10 };
 
 /* endbr64 (where asked for); jmp rel32; one int3, so that the size is even and the next thunk's
@@ -136,9 +165,12 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.machine = EM_X86_64,
 	.address_size = 8,
 	.decode = elfrw_x86_decode,
-	/* rel32 counts from the instruction's end, at most 15 bytes on */
-	.branch_range = 0x7ffffff0,
-	.code_align = 1,
+	.form = forms,
+	.n_forms = sizeof forms / sizeof *forms,
+	.pcrel_form = pcrel_form,
+	.address_form = address_form,
+	.from_end = true,
+	.near_reach = INT16_MAX,
 	.function_align = 16,
 	.fill = 0xcc,
 	.call_size = 5,

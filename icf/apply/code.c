@@ -40,35 +40,14 @@ struct job {
 	uint32_t per;
 };
 
-static bool fits(uint64_t v, unsigned size, bool sign)
-{
-	if (size >= 8)
-		return true;
-	int64_t s = (int64_t)v;
-	unsigned bits = 8 * size;
-	return sign ? s >= -((int64_t)1 << (bits - 1)) && s < (int64_t)1 << (bits - 1)
-		    : v >> bits == 0;
-}
-
 static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_unit *u,
 				 const struct icf_ref *ref, uint64_t delta, uint8_t *field)
 {
 	uint64_t to = icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH);
-	uint64_t old = elfrw_get_le(field, ref->size), new;
-	bool sign = ref->kind != ICF_REF_ABS || (ref->flags & ICF_REF_SIGN);
-	if (ref->kind == ICF_REF_ABS)
-		new = to;
-	else {
-		if (ref->size < 8)
-			old = (uint64_t)((int64_t)(old << (64 - 8 * ref->size)) >>
-					 (64 - 8 * ref->size));
-		new = old + (to - ref->target) - delta;
-	}
-	if (!fits(new, ref->size, sign))
+	if (!elfrw_form_write(icf_ref_form(a->prog, ref), field, icf_ref_place(u, ref) + delta, to))
 		return elfrw_error("reference at 0x%llx to 0x%llx does not fit any more",
 				   (unsigned long long)(u->start + ref->off),
 				   (unsigned long long)ref->target);
-	elfrw_put_le(field, new, ref->size);
 	return NULL;
 }
 

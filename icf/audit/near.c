@@ -101,7 +101,7 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 				return &elfrw_err_nomem;
 			*f = (struct icf_near_field){
 				.off = ref[r].off,
-				.size = ref[r].size,
+				.size = icf_ref_form(prog, &ref[r])->bytes,
 				.ref = r,
 				.value = meaning(a, ICF_AUDIT_ALL, u, &ref[r]),
 				.kind = ref[r].table != ICF_NONE        ? ICF_NEAR_TABLE
@@ -157,7 +157,7 @@ static struct elfrw_err *hash_one(struct compare *c, struct key *k, struct icf_n
 	k->shape = icf_hash_bytes(s->code.data, s->code.len);
 	memcpy(s->code.data, icf_unit_bytes(prog, u), s->code.len);
 	for (uint32_t r = 0; r < u->n_ref; r++)
-		memset(s->code.data + ref[r].off, 0, ref[r].size);
+		elfrw_form_blank(icf_ref_form(prog, &ref[r]), s->code.data + ref[r].off);
 	k->code = icf_hash_bytes(s->code.data, s->code.len);
 	for (int m = 0; m < ICF_AUDIT_MODES; m++) {
 		k->meant[m] = k->code;

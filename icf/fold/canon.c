@@ -63,7 +63,7 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 {
 	enum icf_meaning m = icf_ref_meaning(prog, mode, ref);
 	elfrw_wbuf_u32(w, ref->off);
-	elfrw_wbuf_u32(w, (uint32_t)ref->size << 24 | (uint32_t)ref->kind << 16 |
+	elfrw_wbuf_u32(w, (uint32_t)ref->form << 24 | (uint32_t)ref->kind << 16 |
 				  (uint32_t)ref->flags << 8 | (uint32_t)m);
 	if (m == ICF_MEANS_ADDRESS)
 		elfrw_wbuf_u64(w, ref->target);
@@ -152,7 +152,7 @@ static struct elfrw_err *put_unit(const struct icf_program *prog, enum icf_mode 
 		return &elfrw_err_nomem;
 	memcpy(code, icf_unit_bytes(prog, u), size);
 	for (uint32_t r = 0; r < u->n_ref; r++)
-		memset(code + ref[r].off, 0, ref[r].size);
+		elfrw_form_blank(icf_ref_form(prog, &ref[r]), code + ref[r].off);
 	for (uint32_t r = 0; r < u->n_ref; r++)
 		put_ref(prog, mode, w, &ref[r]);
 	ELFRW_TRY(put_unwind(prog, u, s));

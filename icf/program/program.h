@@ -99,14 +99,16 @@ struct icf_ref {
 	uint32_t unit;   /* that holds the target, or ICF_NONE */
 	uint32_t table;  /* the jump table that starts at target and is this unit's own, or ICF_NONE
 			  */
-	uint8_t size;    /* of the field */
-	uint8_t kind;    /* enum icf_ref_kind */
-	uint8_t flags;   /* ICF_REF_* */
+	uint8_t form;    /* of the field: index into the architecture's forms */
+	uint8_t origin;  /* from the field to the place that its distance counts from, in bytes */
+	/* Of a low half: so many references before this one stands its high half.  Otherwise 0. */
+	uint8_t pair;
+	uint8_t kind : 2;  /* enum icf_ref_kind */
+	uint8_t flags : 6; /* ICF_REF_* */
 };
 
-#define ICF_REF_SIGN 1 /* ABS: the field is sign-extended */
-#define ICF_REF_LEA  2 /* the address is computed, memory is not read there and then */
-#define ICF_REF_CALL 4 /* BRANCH: a call, which comes back */
+#define ICF_REF_LEA  1 /* the address is computed, memory is not read there and then */
+#define ICF_REF_CALL 2 /* BRANCH: a call, which comes back */
 
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
 struct icf_dataref {
@@ -210,6 +212,20 @@ static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog
 						  const struct icf_unit *u)
 {
 	return u->n_ref ? prog->chunk[u->chunk].ref.data + u->ref : NULL;
+}
+
+static inline const struct elfrw_form *icf_ref_form(const struct icf_program *prog,
+						    const struct icf_ref *ref)
+{
+	return &prog->arch->form[ref->form];
+}
+
+/* The place that the number of REF, a reference of U, counts from; a low half's is that of its high
+ * half. */
+static inline uint64_t icf_ref_place(const struct icf_unit *u, const struct icf_ref *ref)
+{
+	const struct icf_ref *r = ref - ref->pair;
+	return u->start + r->off + r->origin;
 }
 
 /* Does REF, a reference of the owner of its table, name a table that another one before it names?

@@ -66,10 +66,19 @@ static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 			    in.kind == ELFRW_INSN_NOP);
 }
 
+/* By form: does a reference of this form connect what has to move as one block? */
+static void find_near_forms(const struct elfrw_arch *arch, bool near[ELFRW_FORMS_MAX])
+{
+	for (unsigned i = 0; i < arch->n_forms; i++)
+		near[i] = elfrw_form_reach(&arch->form[i]) <= arch->near_reach;
+}
+
 /* Finds what has to be glued; *ANY tells whether there was anything. */
 static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 {
 	uint8_t *join = calloc(prog->unit.len + 1, 1);
+	bool near[ELFRW_FORMS_MAX];
+	find_near_forms(prog->arch, near);
 	if (!join)
 		return &elfrw_err_nomem;
 	*any = false;
@@ -82,7 +91,7 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 		}
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
 		for (uint32_t r = 0; r < u->n_ref; r++) {
-			if (ref[r].size >= 4)
+			if (!near[ref[r].form])
 				continue;
 			uint32_t t = icf_unit_at(prog, ref[r].target);
 			if (t == ICF_NONE || t == i)

@@ -42,10 +42,10 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 		    (in.flags & ELFRW_INSN_LONG_CALL))
 			return true;
 		for (; r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
-			unsigned size;
-			bool sign, odd;
-			icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at->a + pos, &size,
-					     &sign, &odd);
+			const struct elfrw_form *form;
+			bool odd;
+			icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at->a + pos, &form,
+					     &odd);
 			if (odd && !is_relaxed_call(v, rel, &rel->rela[r]))
 				return true;
 		}

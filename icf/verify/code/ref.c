@@ -8,13 +8,6 @@ size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va)
 	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
 }
 
-uint64_t icf_vcode_extend(uint64_t field, unsigned size, bool sign)
-{
-	if (size >= 8 || !sign)
-		return field;
-	return (uint64_t)((int64_t)(field << (64 - 8 * size)) >> (64 - 8 * size));
-}
-
 /* A copy's branch to other code at the same distance from its start: to be proved. */
 static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
 {
@@ -46,13 +39,17 @@ static void name(struct icf_vcode_at *at, uint64_t target)
 		n->data[n->n_data++] = target;
 }
 
-/* A reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
-void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off, unsigned size, bool branch,
-		   uint64_t target, uint64_t found)
+/* A reference: the field of form FORM at OFF means TARGET in IN and FOUND in OUT. */
+void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
+		   const struct elfrw_form *form, bool branch, uint64_t target, uint64_t found)
 {
 	const struct icf_v *v = at->job->v;
 	icf_vcode_compare_to(at, off);
-	at->same = off + size;
+	if (!elfrw_form_same_rest(form, at->a + off, at->b + off))
+		icf_vcode_bad(at, ICF_VC_CODE, "instruction around the field of a reference", insn,
+			      elfrw_get_le(at->a + off, form->bytes),
+			      elfrw_get_le(at->b + off, form->bytes));
+	at->same = off + form->bytes;
 	enum icf_verify_check check = branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
 	at->part->log.checked[check]++;
 	if (!branch)
@@ -132,7 +129,7 @@ void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off, unsigne
  * where no field is, so that these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
 			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
-			  const uint8_t *code, unsigned *size, bool *sign, bool *odd)
+			  const uint8_t *code, const struct elfrw_form **form, bool *odd)
 {
 	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	unsigned at = (unsigned)(r->r_offset - va);
@@ -150,17 +147,19 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *
 		*odd = d.kind == ELFRW_RELOC_ABS;
 		return false;
 	}
-	*size = disp ? in->disp_size : in->imm_size;
-	if (d.kind == ELFRW_RELOC_ABS && d.size < *size)
-		*size = d.size;
-	*sign = *size < 8 && (d.sign || disp || d.kind == ELFRW_RELOC_GOTPCREL);
-	if (*size < 4)
+	unsigned size = disp ? in->disp_size : in->imm_size;
+	if (d.kind == ELFRW_RELOC_ABS && d.size < size)
+		size = d.size;
+	uint8_t number = v->arch->address_form(
+		size, size < 8 && (d.sign || disp || d.kind == ELFRW_RELOC_GOTPCREL));
+	if (!number)
 		return false;
+	*form = &v->arch->form[number];
 	if (d.kind == ELFRW_RELOC_ABS)
 		return true;
 	/* A load from the offset table that the linker made an immediate; or a stale one
 	 * (thread-local storage). */
 	Elf64_Sym sym;
 	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) &&
-	       icf_vcode_extend(elfrw_get_le(code + at, *size), *size, *sign) == sym.st_value;
+	       elfrw_form_read(*form, code + at, 0) == sym.st_value;
 }

@@ -52,16 +52,14 @@ void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const c
 /* Bytes up to TO (an offset) must be the same. */
 void icf_vcode_compare_to(struct icf_vcode_at *at, uint64_t to);
 
-/* ref.c: a reference: the field [OFF, OFF + SIZE) means TARGET in IN and FOUND in OUT. */
-void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off, unsigned size, bool branch,
-		   uint64_t target, uint64_t found);
+/* ref.c: a reference: the field of form FORM at OFF means TARGET in IN and FOUND in OUT. */
+void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
+		   const struct elfrw_form *form, bool branch, uint64_t target, uint64_t found);
 /* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands
  * where no field is, so that these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
 			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
-			  const uint8_t *code, unsigned *size, bool *sign, bool *odd);
-/* FIELD as an address: its SIZE bytes, extended by their sign if SIGN. */
-uint64_t icf_vcode_extend(uint64_t field, unsigned size, bool sign);
+			  const uint8_t *code, const struct elfrw_form **form, bool *odd);
 /* The first relocation at or after VA. */
 size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va);
 

@@ -157,13 +157,12 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 				icf_vcode_note_bound_call(&at, in.target, va + in.len);
 			at.loads = !branch && !(in.flags & ELFRW_INSN_LEA);
 			if (!inside || (!branch && in.target == u->old)) {
+				const struct elfrw_form *form =
+					&v->arch->form[v->arch->pcrel_form(&in)];
 				uint64_t off = pos + in.pcrel_off,
-					 x = elfrw_get_le(at.a + off, in.pcrel_size),
-					 y = elfrw_get_le(at.b + off, in.pcrel_size);
-				icf_vcode_ref(&at, pos, off, in.pcrel_size, branch, in.target,
-					      in.target + icf_vcode_extend(y, in.pcrel_size, true) -
-						      icf_vcode_extend(x, in.pcrel_size, true) +
-						      at.moved);
+					 from = va + (v->arch->from_end ? in.len : 0);
+				icf_vcode_ref(&at, pos, off, form, branch, in.target,
+					      elfrw_form_read(form, at.b + off, from + at.moved));
 			}
 			if (inside && at.loads && !v->inferred)
 				check_read(&at, pos, in.target - u->old);
@@ -176,16 +175,14 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		}
 		at.loads = false;
 		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
-			unsigned size;
-			bool sign, strange;
-			if (icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &size,
-						 &sign, &strange)) {
+			const struct elfrw_form *form;
+			bool strange;
+			if (icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &form,
+						 &strange)) {
 				uint64_t off = rel->rela[r].r_offset - u->old;
-				icf_vcode_ref(&at, pos, off, size, false,
-					      icf_vcode_extend(elfrw_get_le(at.a + off, size), size,
-							       sign),
-					      icf_vcode_extend(elfrw_get_le(at.b + off, size), size,
-							       sign));
+				icf_vcode_ref(&at, pos, off, form, false,
+					      elfrw_form_read(form, at.a + off, 0),
+					      elfrw_form_read(form, at.b + off, 0));
 			}
 		}
 		if (odd) {

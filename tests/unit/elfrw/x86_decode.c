@@ -423,8 +423,8 @@ static void thunks(void **state)
 	assert_int_equal(a->thunk(buf, from, from + 5 - 0x80000000, false), 6);
 	assert_int_equal(a->thunk(buf, from, from + 4 - 0x80000000, false), 0);
 	assert_int_equal(a->thunk(NULL, from, from + 9 + 0x80000000, true), 0);
-	assert_int_equal(a->thunk(NULL, from, from + a->branch_range, true), 10);
-	assert_int_equal(a->thunk(NULL, from, from - a->branch_range, false), 6);
+	assert_int_equal(a->thunk(NULL, from, from + 0x7ffffff0, true), 10);
+	assert_int_equal(a->thunk(NULL, from, from - 0x7ffffff0, false), 6);
 }
 
 static void relocations(void **state)

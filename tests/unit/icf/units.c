@@ -315,13 +315,15 @@ static void test_code_refs(void **state)
 	tp_sound(&t);
 	uint64_t g = tp_sym(&t, "g");
 	static const struct {
-		unsigned off, kind, size, flags;
+		unsigned off, kind;
+		const char *form;
+		unsigned flags;
 	} want[] = {
-		{ 1, ICF_REF_BRANCH, 4, ICF_REF_CALL },
-		{ 8, ICF_REF_PCREL, 4, ICF_REF_LEA },
-		{ 13, ICF_REF_ABS, 4, ICF_REF_LEA },
-		{ 20, ICF_REF_ABS, 4, ICF_REF_LEA | ICF_REF_SIGN },
-		{ 26, ICF_REF_ABS, 8, ICF_REF_LEA },
+		{ 1, ICF_REF_BRANCH, "rel32", ICF_REF_CALL },
+		{ 8, ICF_REF_PCREL, "rel32", ICF_REF_LEA },
+		{ 13, ICF_REF_ABS, "abs32", ICF_REF_LEA },
+		{ 20, ICF_REF_ABS, "abs32s", ICF_REF_LEA },
+		{ 26, ICF_REF_ABS, "abs64", ICF_REF_LEA },
 	};
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		const struct icf_ref *r = ref_at(&t, "f", want[i].off);
@@ -330,7 +332,7 @@ static void test_code_refs(void **state)
 		assert_int_equal(r->target, g);
 		assert_int_equal(r->unit, tp_unit(&t, "g"));
 		assert_int_equal(r->kind, want[i].kind);
-		assert_int_equal(r->size, want[i].size);
+		assert_string_equal(icf_ref_form(&t.prog, r)->name, want[i].form);
 		assert_int_equal(r->flags, want[i].flags);
 		assert_int_equal(r->table, ICF_NONE);
 	}
@@ -342,7 +344,8 @@ static void test_code_refs(void **state)
 	r = ref_at(&t, "f", 43);
 	assert_int_equal(r->target, tp_sym(&t, "table"));
 	assert_int_equal(r->kind, ICF_REF_ABS);
-	assert_int_equal(r->flags, ICF_REF_SIGN);
+	assert_int_equal(r->flags, 0);
+	assert_string_equal(icf_ref_form(&t.prog, r)->name, "abs32s");
 	assert_int_equal(tp_u(&t, "f")->n_ref, 9);
 	r = ref_at(&t, "f", 52);
 	assert_int_equal(r->target, tp_sym(&t, "f"));

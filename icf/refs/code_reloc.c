@@ -1,0 +1,193 @@
+/* code_reloc.c: the kept relocations of code: found by place, and what each means to the
+ * instruction that it stands in.
+ *
+ * After a linker's relaxations a kept relocation has a stale type and place.  So it is asked one
+ * question only: is the number in this field an address?  An absolute one says so; one for a slot
+ * of the offset table says so where the linker made an immediate of the load.  A relocation that no
+ * field explains says that these bytes are not the instructions that they look like. */
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "icf/refs/code_reloc.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int rela_order(const void *a, const void *b)
+{
+	const Elf64_Rela *x = a, *y = b;
+	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
+}
+
+struct elfrw_err *icf_code_relocs_open(struct icf_code_relocs *ret, const struct icf_program *prog,
+				       const struct icf_exec *e)
+{
+	const struct elfrw_image *img = prog->img;
+	*ret = (struct icf_code_relocs){ 0 };
+	for (uint32_t i = 0; (i = elfrw_image_relocs_of(img, e->shndx, i));) {
+		const struct elfrw_section *s = &img->section[i];
+		if (ret->rela)
+			return elfrw_error_at(s->name, 0,
+					      "a second relocation section for one code section");
+		if ((uintptr_t)s->data % _Alignof(Elf64_Rela) == 0)
+			ret->rela = (const Elf64_Rela *)s->data;
+		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
+		ret->symtab = s->hdr.sh_link;
+		ret->name = s->name;
+		bool sorted = ret->rela != NULL;
+		for (size_t k = 1; k < ret->n && sorted; k++)
+			sorted = ret->rela[k - 1].r_offset <= ret->rela[k].r_offset;
+		if (sorted)
+			continue;
+		ret->owned = malloc(s->hdr.sh_size);
+		if (!ret->owned)
+			return &elfrw_err_nomem;
+		memcpy(ret->owned, s->data, s->hdr.sh_size);
+		qsort(ret->owned, ret->n, sizeof *ret->owned, rela_order);
+		ret->rela = ret->owned;
+	}
+	return NULL;
+}
+
+void icf_code_relocs_close(struct icf_code_relocs *rel)
+{
+	free(rel->owned);
+	*rel = (struct icf_code_relocs){ 0 };
+}
+
+size_t icf_code_relocs_from(const struct icf_code_relocs *rel, uint64_t va)
+{
+	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
+}
+
+bool icf_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
+		      Elf64_Sym *ret)
+{
+	memset(ret, 0, sizeof *ret);
+	uint64_t i = ELF64_R_SYM(r->r_info);
+	if (i == 0)
+		return true;
+	const struct elfrw_section *s = &img->section[symtab];
+	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
+	    i >= s->hdr.sh_size / sizeof *ret)
+		return false;
+	memcpy(ret, s->data + i * sizeof *ret, sizeof *ret);
+	return true;
+}
+
+static bool symbol_in_code(const struct icf_program *prog, const Elf64_Sym *sym)
+{
+	return sym->st_shndx != SHN_UNDEF && sym->st_shndx < prog->img->n_sections &&
+	       (prog->img->section[sym->st_shndx].hdr.sh_flags & SHF_EXECINSTR);
+}
+
+/* Where relocation R stands in the table of S's section. */
+static uint64_t offset_of(const struct icf_insn_site *s, const Elf64_Rela *r)
+{
+	return (uint64_t)((const char *)r - (const char *)s->rel->rela);
+}
+
+/* Kinds that say nothing of any field, or that no code can be moved with.  *DONE: there is nothing
+ * more to ask. */
+static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_Rela *r,
+				    const struct elfrw_reloc_desc *d, enum icf_reloc_verdict *ret,
+				    bool *done)
+{
+	Elf64_Sym data;
+	*done = true;
+	*ret = ICF_RELOC_IGNORE;
+	if (!d->name)
+		return elfrw_error_at(s->rel->name, offset_of(s, r), "unknown relocation type %u",
+				      (unsigned)ELF64_R_TYPE(r->r_info));
+	switch (d->kind) {
+	case ELFRW_RELOC_NONE:
+	case ELFRW_RELOC_TLS: return NULL;
+	case ELFRW_RELOC_GOTREL:
+		/* The distance of data from the GOT, neither of which moves. */
+		if (icf_reloc_symbol(s->prog->img, s->rel->symtab, r, &data) &&
+		    data.st_shndx != SHN_UNDEF && data.st_shndx < s->prog->img->n_sections &&
+		    !symbol_in_code(s->prog, &data))
+			return NULL;
+		/* fall through */
+	case ELFRW_RELOC_HARD:
+		return elfrw_error_at(s->rel->name, offset_of(s, r),
+				      "%s in code is not supported (large or medium code model?)",
+				      d->name);
+	case ELFRW_RELOC_ABS:
+	case ELFRW_RELOC_PCREL:
+	case ELFRW_RELOC_GOTPCREL: *done = false; return NULL;
+	default: *ret = ICF_RELOC_DYNAMIC; return NULL;
+	}
+}
+
+/* A relaxed TLS sequence keeps its call's relocation, now anywhere in other instructions. */
+static bool is_relaxed_call(const struct icf_insn_site *s, const Elf64_Sym *sym)
+{
+	const struct elfrw_image *img = s->prog->img;
+	const char *name =
+		sym->st_name ? elfrw_image_string(img, img->section[s->rel->symtab].hdr.sh_link,
+						  sym->st_name)
+			     : NULL;
+	return name && strncmp(name, "__tls_get_addr", 14) == 0;
+}
+
+/* The displacement (DISP) or immediate of S, which relocation D against SYM fills. */
+static enum icf_reloc_verdict judge_number(const struct icf_insn_site *s,
+					   const struct elfrw_reloc_desc *d, const Elf64_Sym *sym,
+					   bool disp, struct icf_ref *ref)
+{
+	const struct icf_program *prog = s->prog;
+	const struct elfrw_insn *in = s->in;
+	unsigned size = disp ? in->disp_size : in->imm_size, at = disp ? in->disp_off : in->imm_off;
+	if (d->kind == ELFRW_RELOC_ABS && d->size > size)
+		return ICF_RELOC_TOO_WIDE;
+	if (d->kind == ELFRW_RELOC_ABS)
+		size = d->size;
+	bool sign = size < 8 && (d->kind == ELFRW_RELOC_GOTPCREL || d->sign || disp);
+	uint8_t form = prog->arch->address_form(size, sign);
+	if (!form)
+		return symbol_in_code(prog, sym) ? ICF_RELOC_NARROW : ICF_RELOC_IGNORE;
+	uint64_t value = elfrw_form_read(&prog->arch->form[form], s->code + at, 0);
+	/* Data does not move, but a field may name it with a far addend; code named from afar could
+	 * move away. */
+	if (!icf_in_exec(prog, value) && !icf_ends_exec(prog, value) &&
+	    d->kind == ELFRW_RELOC_ABS && symbol_in_code(prog, sym) && sym->st_value != 0)
+		return ICF_RELOC_FAR;
+	/* An immediate under a GOT relocation: the address, or (relaxed TLS) a constant. */
+	if (d->kind == ELFRW_RELOC_GOTPCREL && value != sym->st_value)
+		return ICF_RELOC_IGNORE;
+	*ref = (struct icf_ref){ .target = value,
+				 .unit = ICF_NONE,
+				 .table = ICF_NONE,
+				 .form = form,
+				 .kind = ICF_REF_ABS,
+				 .flags = (in->flags & ELFRW_INSN_LEA) || !disp ? ICF_REF_LEA : 0 };
+	return ICF_RELOC_ADDRESS;
+}
+
+struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rela *r,
+				  enum icf_reloc_verdict *ret, struct icf_ref *ref)
+{
+	const struct elfrw_insn *in = s->in;
+	struct elfrw_reloc_desc d = s->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	bool done;
+	ELFRW_TRY(judge_kind(s, r, &d, ret, &done));
+	if (done)
+		return NULL;
+	Elf64_Sym sym;
+	if (!icf_reloc_symbol(s->prog->img, s->rel->symtab, r, &sym))
+		return elfrw_error_at(s->rel->name, offset_of(s, r),
+				      "relocation against a symbol that does not exist");
+	unsigned at = (unsigned)(r->r_offset - s->va);
+	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
+	if (in->pcrel_size && at == in->pcrel_off)
+		*ret = d.kind == ELFRW_RELOC_ABS ? ICF_RELOC_IN_DISTANCE : ICF_RELOC_IGNORE;
+	else if (d.kind != ELFRW_RELOC_ABS && is_relaxed_call(s, &sym))
+		*ret = ICF_RELOC_IGNORE;
+	else if (!disp && !imm)
+		/* A relaxed GOT load may be one byte off. */
+		*ret = d.kind == ELFRW_RELOC_GOTPCREL ? ICF_RELOC_IGNORE : ICF_RELOC_NO_FIELD;
+	else if (d.kind == ELFRW_RELOC_PCREL)
+		*ret = ICF_RELOC_IN_NUMBER;
+	else
+		*ret = judge_number(s, &d, &sym, disp, ref);
+	return NULL;
+}
