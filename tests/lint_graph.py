@@ -60,6 +60,7 @@ FRONT = {
     "icf/infer/infer",
     "icf/verify/verify",
     "icf/audit/audit",
+    "icf/trace/unwind_dwfl",
     "icf/cmd/perf/perf",
 }
 
