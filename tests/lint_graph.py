@@ -30,6 +30,7 @@ BELOW = {
     "icf/cli": ["dwarf"],
     "icf/program": ["icf/cli", "dwarf/stack"],
     "icf/infer": ["icf/program"],
+    "icf/infer/run": ["icf/infer"],
     "icf/refs": ["icf/infer"],
     "icf/fold": ["icf/refs"],
     "icf/apply": ["icf/fold", "dwarf/rewrite"],

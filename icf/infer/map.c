@@ -14,7 +14,7 @@ void icf_bits_deinit(struct icf_bits *b)
 
 bool icf_bits_init(struct icf_bits *b, uint64_t lo, uint64_t hi)
 {
-	*b = (struct icf_bits){ lo, hi, calloc(((hi - lo) >> 3) + 1, 1) };
+	*b = (struct icf_bits){ lo, hi, calloc(((hi - lo) >> 3) + 9, 1) };
 	return b->bits != NULL;
 }
 

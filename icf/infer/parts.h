@@ -18,7 +18,7 @@ struct icf_places {
 	VEC(uint64_t) v;
 };
 
-/* One bit for each byte of [lo, hi). */
+/* One bit for each byte of [lo, hi), and room to read 8 bytes anywhere in them. */
 struct icf_bits {
 	uint64_t lo, hi;
 	uint8_t *bits; /* owned */
@@ -114,7 +114,7 @@ void icf_infer_loose(struct icf_program *prog, uint64_t at, const char *why);
 /* word.c: pins what other words in data could name; sets prog->loose. */
 struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map);
 
-/* run.c: pins what distances of other shapes in data lead to, and distances that stand alone.
+/* run/run.c: pins what distances of other shapes in data lead to, and distances that stand alone.
  * Writes flags of units only. */
 struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map,
 				 unsigned threads);
@@ -123,7 +123,7 @@ struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data
  * lead from their places or ends to an entry are all believed. */
 struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threads);
 
-/* Does S hold data that is neither unwind tables nor the dynamic linker's?  run.c. */
+/* Does S hold data that is neither unwind tables nor the dynamic linker's?  run/run.c. */
 bool icf_holds_data(const struct elfrw_section *s);
 
 /* sum.c: pins what differences of functions lead to that no relocation tells of, where relocations

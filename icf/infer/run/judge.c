@@ -1,0 +1,250 @@
+/* judge.c: are words that lead to entries of functions a table, or no chance alone?
+ *
+ * Cost: a few operations for each hit. A table is only looked for at the steps at which another hit
+ * of its shape stands behind it. */
+#include "elfrw/base/rbuf.h"
+#include "icf/infer/run/state.h"
+#include "icf/program/unit.h"
+#include <string.h>
+
+#define MAX_DISTINCT 32
+#define MAX_OBJECT   65536 /* bytes behind a word in which its object ends */
+#define LONE         256   /* bytes that three lone words lie in */
+
+bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size)
+{
+	return icf_bit(&job->known, va) || icf_bit(&job->known, va + size - 1) ||
+	       icf_bit(&job->known, va + size / 2);
+}
+
+/* The last place behind FLOOR, and up to VA, that something names, or NONE. */
+static uint64_t last_named(const struct icf_bits *named, uint64_t floor, uint64_t va, uint64_t none)
+{
+	for (uint64_t p = va; p > floor; p--) {
+		while (p > floor + 8 && p - named->lo < named->hi - named->lo &&
+		       ((p - named->lo) & 7) == 7 && !named->bits[(p - named->lo) >> 3])
+			p -= 8;
+		if (icf_bit(named, p))
+			return p;
+	}
+	return none;
+}
+
+static void pin_at(const struct run_job *job, uint64_t va)
+{
+	uint32_t i = va - job->lo < job->hi - job->lo ? icf_unit_at(job->prog, va) : ICF_NONE;
+	if (i != ICF_NONE)
+		__atomic_fetch_or(&job->prog->unit.data[i].flags,
+				  (__typeof__(job->prog->unit.data[i].flags))ICF_UNIT_PINNED,
+				  __ATOMIC_RELAXED);
+}
+
+/* The object that VA lies in, at *START, and where it ends, MAX_OBJECT bytes behind VA at most.
+ * Questions come in order, many of one object, so that all of them together look at each byte a few
+ * times. */
+static uint64_t object_of(struct look *l, uint64_t va, uint64_t *start)
+{
+	if (va < l->start || va >= l->end) {
+		uint64_t first = l->sec->hdr.sh_addr,
+			 floor = va >= l->end && l->end > first ? l->end - 1 : first;
+		l->start =
+			last_named(&l->job->map->named, floor, va, floor > first ? l->end : first);
+		l->end = icf_next_named(l->job->prog, l->job->map, va,
+					first + l->sec->hdr.sh_size - va);
+	}
+	*start = l->start;
+	return l->end - va > MAX_OBJECT ? va + MAX_OBJECT : l->end;
+}
+
+/* A table: words at equal steps. */
+struct run {
+	uint64_t first, last; /* places */
+	unsigned step, n;     /* different functions in a row */
+};
+
+/* Is the word at VA, counted as hit H is, no reason why this should be no table?  No function, or
+ * data that has a name. */
+static bool is_neutral(const struct look *l, const struct shape *sh, const struct hit *h,
+		       uint64_t va)
+{
+	uint64_t w = icf_run_word(l->sec, va, sh);
+	if (w == 0)
+		return true;
+	uint64_t to = w + (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base);
+	return sh->base != FROM_FIXED && icf_bit(&l->job->map->named, to);
+}
+
+/* The run with STEP that begins at hit H; what counts from a name ends at END, the next one. */
+static struct run run_from(const struct look *l, const struct shape *sh, const struct hit *h,
+			   uint64_t end, unsigned step)
+{
+	uint64_t seen[MAX_DISTINCT] = { h->to };
+	struct run r = { h->va, h->va, step, 1 };
+	unsigned gap = 0;
+	for (uint64_t va = h->va; end - va >= step + (uint64_t)sh->size && gap <= MAX_GAP;) {
+		va += step;
+		uint64_t w = icf_run_word(l->sec, va, sh),
+			 to = w +
+			      (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base);
+		if (w && icf_bit(&l->job->entry, to) && !icf_run_is_known(l->job, va, sh->size)) {
+			/* One number all over again is one chance. */
+			unsigned k = 0;
+			while (k < r.n && seen[k] != to)
+				k++;
+			if (k == r.n && r.n < MAX_DISTINCT)
+				seen[r.n++] = to;
+			r.last = va;
+			gap = 0;
+		} else if (!w || is_neutral(l, sh, h, va))
+			gap++;
+		else
+			break;
+	}
+	return r;
+}
+
+/* Does the object that hit H lies in hold nothing but words of this run, in their column? */
+static bool fills_object(struct look *l, const struct shape *sh, const struct hit *h,
+			 const struct run *r)
+{
+	uint64_t start, end = object_of(l, h->va, &start);
+	if (r->first < start || r->last >= end)
+		return false;
+	for (uint64_t va = r->first; va >= start + r->step;) {
+		va -= r->step;
+		if (!is_neutral(l, sh, h, va))
+			return false;
+	}
+	for (uint64_t va = r->last + r->step; va <= end && end - va >= sh->size; va += r->step)
+		if (!is_neutral(l, sh, h, va))
+			return false;
+	return true;
+}
+
+/* How many functions in a row are no chance; of an object that holds nothing else (ALONE).  The
+ * shorter the words, and the coarser their units, the more numbers lead to some function; the start
+ * of the code is as near to many numbers as can be.  No relocation divides, so only differences
+ * inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none
+ * are believed, nor from the start of the code; there the whole object must be such words, and many
+ * in a large file. */
+static unsigned enough(const struct run_job *job, const struct shape *sh, bool alone)
+{
+	bool near = sh->base == FROM_PLACE && (sh->away == 0 || sh->away == sh->size);
+	if (sh->size == 2 && sh->shift)
+		return MAX_DISTINCT + 1;
+	/* From data to code is a long way back, which few numbers are. */
+	bool back = sh->base == FROM_FIXED && sh->fixed >= job->hi;
+	if (back && sh->size > 2)
+		return (alone ? 3 : 5) + (sh->shift ? 3 : 0);
+	if (sh->base == FROM_FIXED)
+		return !alone || sh->shift    ? MAX_DISTINCT + 1
+		       : job->bytes > 1 << 20 ? 16
+		       : sh->size == 2        ? 8
+					      : 4;
+	if (sh->base == FROM_NAME)
+		return sh->size == 2 ? alone ? 4 : 6
+		       : alone       ? sh->shift ? 3 : 2
+		       : sh->shift   ? 6
+				     : 4;
+	if (!near)
+		return alone ? 5 : 6;
+	return (alone ? 2 : 3) + (sh->shift ? 5 : 0) + (sh->size == 2 ? 1 : 0) +
+	       (job->bytes * job->chance > 1 ? 3 : 0);
+}
+
+/* Pins all that the run's words lead to, and those behind and between runs that lead into a
+ * function, as to a second entry. */
+static void pin_run(const struct look *l, const struct shape *sh, const struct hit *h,
+		    const struct run *r)
+{
+	const struct elfrw_section *s = l->sec;
+	uint64_t end = s->hdr.sh_addr + s->hdr.sh_size;
+	uint64_t first = r->first - s->hdr.sh_addr >= r->step ? r->first - r->step : r->first;
+	for (uint64_t va = first; va <= r->last + r->step && va <= end && end - va >= sh->size;
+	     va += r->step) {
+		uint64_t w = icf_run_word(s, va, sh);
+		if (w)
+			pin_at(l->job,
+			       w + (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away
+							   : h->base));
+	}
+}
+
+bool icf_run_kind(const struct run_job *job, struct kind *k)
+{
+	const struct shape *sh = &k->sh;
+	bool near = sh->base == FROM_PLACE && (sh->away == 0 || sh->away == sh->size);
+	k->enough = enough(job, sh, false);
+	k->alone = enough(job, sh, true);
+	k->lone = near && sh->size > 2 && !sh->shift;
+	for (int step = sh->size; step <= MAX_STEP; step++)
+		/* A record's start or end is not in another record. */
+		if (sh->base != FROM_PLACE || (sh->away > -step && sh->away <= step))
+			k->step |= (uint64_t)1 << (step - 1);
+	return k->lone || k->enough <= MAX_DISTINCT || k->alone <= MAX_DISTINCT;
+}
+
+/* The steps at which a table can begin with hit I of K: another hit comes next there, and none is
+ * one step before; in `run_job`'s form. */
+static uint64_t steps_from(const struct run_job *job, const struct kind *k, size_t i)
+{
+	const struct hit *h = k->hit.data;
+	uint64_t next = 0, before = 0;
+	for (size_t j = i + 1; j < k->hit.len && h[j].va - h[i].va <= MAX_REACH; j++) {
+		next |= job->step[h[j].va - h[i].va] & k->step;
+		if (next == k->step)
+			break;
+	}
+	for (size_t j = i; next && j > 0 && h[i].va - h[j - 1].va < MAX_STEP; j--)
+		before |= (uint64_t)1 << (h[i].va - h[j - 1].va - 1);
+	return next & ~before;
+}
+
+static void judge_hit(struct look *l, const struct kind *k, size_t i)
+{
+	const struct hit *h = &k->hit.data[i];
+	uint64_t steps = steps_from(l->job, k, i), start,
+		 end = l->sec->hdr.sh_addr + l->sec->hdr.sh_size;
+	if (steps && k->sh.base == FROM_NAME)
+		end = object_of(l, h->va, &start);
+	for (; steps; steps &= steps - 1) {
+		struct run r = run_from(l, &k->sh, h, end, (unsigned)__builtin_ctzll(steps) + 1);
+		if (r.n >= k->enough || (r.n >= k->alone && fills_object(l, &k->sh, h, &r)))
+			pin_run(l, &k->sh, h, &r);
+	}
+}
+
+/* Words that lead from their place or end to an entry, alone: each at any byte where a twentieth of
+ * one is to be expected of chance in all the data, or less; else those that are aligned, where that
+ * holds of them; else three that are close together, unless the data is huge. */
+static void judge_lone(const struct run_job *job, const struct kind *k, size_t i)
+{
+	double expected = job->lone ? 0 : job->bytes * job->chance;
+	bool any = expected < 0.05, aligned = expected < 0.2;
+	const struct hit *h = &k->hit.data[i];
+	if (any || (aligned && (h->va & 3) == 0))
+		pin_at(job, h->to);
+	if (i < 2 || expected > 8 || h->va - h[-2].va >= LONE)
+		return;
+	for (int j = -2; j <= 0; j++)
+		pin_at(job, h[j].to);
+}
+
+void icf_run_judge(struct look *l, struct kind *k, uint64_t upto)
+{
+	for (; k->next < k->hit.len && k->hit.data[k->next].va + MAX_REACH < upto; k->next++) {
+		judge_hit(l, k, k->next);
+		if (k->lone)
+			judge_lone(l->job, k, k->next);
+	}
+	/* Those behind may have company among the last ones that were judged. */
+	uint64_t from = k->next < k->hit.len ? k->hit.data[k->next].va : upto;
+	size_t drop = 0;
+	while (drop < k->next && from - k->hit.data[drop].va >= LONE)
+		drop++;
+	if (!drop)
+		return;
+	k->hit.len -= drop;
+	k->next -= drop;
+	memmove(k->hit.data, k->hit.data + drop, k->hit.len * sizeof *k->hit.data);
+}

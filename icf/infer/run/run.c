@@ -1,0 +1,293 @@
+/* run.c: distances to functions in data, whatever their shape.
+ *
+ * A distance in data is W bytes long (2, 4 or 8) at any byte offset, counted in units of 1, 2, 4, 8
+ * or 16 bytes, from
+ *   - its own place, its own end (`.long f - . - 4`; a `call` kept as data), or any place within 64
+ *     bytes: its record's start or end,
+ *   - the last place before it that something names (a table, a vtable's address point) or 8 bytes
+ *     behind (a relative vtable's symbol),
+ *   - an address that the program has otherwise: the file's first byte, an executable section's
+ *     start, the global offset table.
+ * Nothing tells such words from numbers but what stands beside them.  A word that, counted from
+ * itself or from its end, leads to the very entry of a function far away is so rare among numbers
+ * that each one is taken for a distance, as long as no such number is to be expected in a file with
+ * that much data and that many functions.  The other shapes are only believed in company: at equal
+ * steps of at most 64 bytes, words of the same shape lead to different functions, and none in
+ * between leads elsewhere (zeros and distances to named data may: entries without a function).  How
+ * many it takes depends on how easily numbers do it, too; an object all of whose words do it needs
+ * fewer.
+ *
+ * What is found is only kept where it is: the functions are pinned, the words are never written.  A
+ * lone distance from anything else than its own place is not seen here; the code that adds it is,
+ * when it calls or jumps to the sum (word.c).  Cost: one pass over the data for each word size, in
+ * which all shapes are tried (scan.c); and what stands beside the words that lead to an entry
+ * (judge.c). */
+#include "elfrw/base/parallel.h"
+#include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
+#include "icf/infer/run/state.h"
+#include "icf/program/unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool icf_holds_data(const struct elfrw_section *s)
+{
+	static const char *const other[] = { ".eh_frame", ".gcc_except_table", ".interp", ".got" };
+	if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) || !s->data)
+		return false;
+	switch (s->hdr.sh_type) {
+	case SHT_STRTAB:
+	case SHT_RELA:
+	case SHT_REL:
+	case SHT_RELR:
+	case SHT_HASH:
+	case SHT_GNU_HASH:
+	case SHT_DYNSYM:
+	case SHT_DYNAMIC:
+	case SHT_GNU_verdef:
+	case SHT_GNU_verneed:
+	case SHT_GNU_versym:
+	case SHT_NOBITS: return false;
+	}
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		if (strncmp(s->name, other[i], strlen(other[i])) == 0)
+			return false;
+	return true;
+}
+
+static void mark_entry(struct run_job *job, uint64_t va)
+{
+	if (va - job->lo < job->hi - job->lo)
+		icf_set_bit(&job->entry, va);
+}
+
+/* The entries of all functions, those of glued ones and PLT slots, too. */
+static bool mark_entries(struct run_job *job)
+{
+	const struct icf_program *prog = job->prog;
+	if (!icf_bits_init(&job->entry, job->lo - MARGIN, job->hi + 2 * MARGIN))
+		return false;
+	for (size_t i = 0; i < prog->unit.len; i++)
+		mark_entry(job, prog->unit.data[i].start);
+	for (size_t i = 0; i < prog->sym.len; i++)
+		if (prog->sym.data[i].type == STT_FUNC || prog->sym.data[i].type == STT_GNU_IFUNC)
+			mark_entry(job, prog->sym.data[i].value);
+	for (size_t i = 0; i < prog->cfi.fde.len; i++)
+		mark_entry(job, prog->cfi.fde.data[i].pc_begin);
+	for (size_t e = 0; e < prog->exec.len; e++)
+		for (uint64_t va = prog->exec.data[e].start;
+		     prog->exec.data[e].linkage && va < prog->exec.data[e].end; va += 16)
+			mark_entry(job, va);
+	return true;
+}
+
+/* Counts the entries, and says where there are some. */
+static bool mark_near(struct run_job *job)
+{
+	uint64_t n = 0, bytes = ((job->entry.hi - job->entry.lo) >> 3) + 1;
+	job->near = calloc((bytes >> 4) + 1, 1);
+	if (!job->near)
+		return false;
+	for (uint64_t b = 0; b < bytes; b++) {
+		n += (unsigned)__builtin_popcount(job->entry.bits[b]);
+		if (!job->entry.bits[b])
+			continue;
+		/* No entry is in the margin, so that there are 8 bytes before each. */
+		job->near[b >> 4] |= (uint8_t)(1u << (b >> 1 & 7));
+		job->near[(b - 1) >> 4] |= (uint8_t)(1u << ((b - 1) >> 1 & 7));
+	}
+	job->chance = (double)n / 4294967296.0;
+	return true;
+}
+
+/* At what steps words may stand next to each other, for each distance: at it, or at a part of it
+ * that leaves room for MAX_GAP others. */
+static void find_steps(struct run_job *job)
+{
+	for (unsigned d = 1; d <= MAX_REACH; d++)
+		for (unsigned n = 1; n <= MAX_GAP + 1; n++)
+			if (d % n == 0 && d / n <= MAX_STEP)
+				job->step[d] |= (uint64_t)1 << (d / n - 1);
+}
+
+/* What the dynamic linker fills in, and the words of jump tables. */
+static bool mark_known(struct run_job *job)
+{
+	const struct icf_bits *table = &job->map->table;
+	if (!icf_bits_init(&job->known, table->lo, table->hi))
+		return false;
+	memcpy(job->known.bits, table->bits, ((table->hi - table->lo) >> 3) + 1);
+	for (size_t i = 0; i < job->prog->dynreloc.len; i++)
+		for (unsigned k = 0; k < 8; k++)
+			icf_set_bit(&job->known, job->prog->dynreloc.data[i].place + k);
+	return true;
+}
+
+/* Does the program get at address VA?  By an instruction that computes it, or by a pointer. */
+static bool has_address(const struct icf_program *prog, uint64_t va)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			if (ref[r].target == va && (ref[r].flags & ICF_REF_LEA))
+				return true;
+	}
+	for (size_t i = 0; i < prog->dynreloc.len; i++)
+		if (prog->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
+		    prog->dynreloc.data[i].addend == va)
+			return true;
+	return false;
+}
+
+/* Does the program ask the dynamic linker where it was loaded? */
+static bool asks_for_image(const struct icf_program *prog)
+{
+	static const char *const name[] = { "dladdr", "dladdr1", "dl_iterate_phdr", "dlinfo" };
+	const struct elfrw_section *s =
+		prog->img->dynsym ? &prog->img->section[prog->img->dynsym] : NULL;
+	for (uint64_t i = 1; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		const char *is =
+			sym.st_shndx == SHN_UNDEF
+				? elfrw_image_string(prog->img, s->hdr.sh_link, sym.st_name)
+				: NULL;
+		for (size_t k = 0; is && k < sizeof name / sizeof *name; k++)
+			if (strcmp(is, name[k]) == 0)
+				return true;
+	}
+	return false;
+}
+
+static void add_fixed(struct run_job *job, uint64_t va)
+{
+	for (unsigned i = 0; i < job->n_fixed; i++)
+		if (job->fixed[i] == va)
+			return;
+	if (job->n_fixed < MAX_FIXED)
+		job->fixed[job->n_fixed++] = va;
+}
+
+static void find_fixed(struct run_job *job)
+{
+	const struct icf_program *prog = job->prog;
+	uint64_t image = UINT64_MAX;
+	for (uint32_t p = 0; p < prog->img->n_phdrs; p++)
+		if (prog->img->phdr[p].p_type == PT_LOAD && prog->img->phdr[p].p_vaddr < image)
+			image = prog->img->phdr[p].p_vaddr;
+	if (image != UINT64_MAX && (has_address(prog, image) || asks_for_image(prog)))
+		add_fixed(job, image);
+	for (size_t e = 0; e < prog->exec.len && e < 8; e++)
+		if (!prog->exec.data[e].linkage && has_address(prog, prog->exec.data[e].start))
+			add_fixed(job, prog->exec.data[e].start);
+	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
+		const struct elfrw_section *s = &prog->img->section[i];
+		/* Few numbers lead from the global offset table to a function; who computes its
+		 * address may be code that is not understood. */
+		if (strncmp(s->name, ".got", 4) == 0)
+			add_fixed(job, s->hdr.sh_addr);
+	}
+}
+
+static struct elfrw_err *look_at(void *arg, size_t i)
+{
+	const struct run_job *job = arg;
+	return icf_run_scan(job, &job->part.data[i]);
+}
+
+#define PART 262144 /* bytes in a part that has several sections */
+
+/* Parts: each section of some size, or a number of small ones, for each size of words. */
+static struct elfrw_err *find_parts(struct run_job *job)
+{
+	for (uint32_t first = 0, n; first < job->sec.len; first += n) {
+		uint64_t size = 0;
+		for (n = 0; first + n < job->sec.len && (!n || size < PART); n++)
+			size += job->sec.data[first + n].hdr.sh_size;
+		for (unsigned word = 2; word <= 8; word *= 2) {
+			struct run_part *slot = VEC_PUSH(&job->part);
+			if (!slot)
+				return &elfrw_err_nomem;
+			*slot = (struct run_part){ first, n, word };
+		}
+	}
+	return NULL;
+}
+
+static struct elfrw_err *add_section(struct run_job *job, const struct elfrw_section *s)
+{
+	struct elfrw_section *slot = VEC_PUSH(&job->sec);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = *s;
+	job->bytes += (double)s->hdr.sh_size;
+	return NULL;
+}
+
+static struct elfrw_err *search(struct run_job *job, unsigned threads)
+{
+	const struct icf_program *prog = job->prog;
+	struct elfrw_err *err = NULL;
+	find_fixed(job);
+	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
+		const Elf64_Shdr *sh = &prog->img->section[i].hdr;
+		if ((sh->sh_flags & SHF_ALLOC) && sh->sh_addr + sh->sh_size + 16 > job->span)
+			job->span = sh->sh_addr + sh->sh_size + 16;
+	}
+	find_steps(job);
+	if (!mark_entries(job) || !mark_near(job) || !mark_known(job))
+		err = &elfrw_err_nomem;
+	if (!err)
+		err = find_parts(job);
+	if (!err)
+		err = elfrw_parallel(threads, job->part.len, look_at, job);
+	VEC_FREE(&job->part);
+	icf_bits_deinit(&job->entry);
+	free(job->near);
+	icf_bits_deinit(&job->known);
+	return err;
+}
+
+struct elfrw_err *icf_infer_runs(struct icf_program *prog, const struct icf_data_map *map,
+				 unsigned threads)
+{
+	struct run_job job = { .prog = prog,
+			       .map = map,
+			       .lo = prog->exec.data[0].start,
+			       .hi = prog->exec.data[prog->exec.len - 1].end };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 1; i < prog->img->n_sections && !err; i++)
+		if (icf_holds_data(&prog->img->section[i]))
+			err = add_section(&job, &prog->img->section[i]);
+	if (!err)
+		err = search(&job, threads);
+	VEC_FREE(&job.sec);
+	return err;
+}
+
+struct elfrw_err *icf_infer_opaque_runs(struct icf_program *prog, unsigned threads)
+{
+	struct icf_data_map map;
+	ELFRW_TRY(icf_data_map_init(prog, &map));
+	struct run_job job = { .prog = prog,
+			       .map = &map,
+			       .lo = prog->exec.data[0].start,
+			       .hi = prog->exec.data[prog->exec.len - 1].end,
+			       .lone = true };
+	struct elfrw_err *err = NULL;
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		if (u->kind != ICF_UNIT_OPAQUE)
+			continue;
+		struct elfrw_section s = prog->img->section[prog->exec.data[u->sec].shndx];
+		s.hdr.sh_addr = u->start;
+		s.hdr.sh_size = u->end - u->start;
+		s.data = icf_unit_bytes(prog, u);
+		err = add_section(&job, &s);
+	}
+	if (!err)
+		err = search(&job, threads);
+	VEC_FREE(&job.sec);
+	icf_data_map_deinit(&map);
+	return err;
+}

@@ -1,0 +1,317 @@
+/* scan.c: the words of a section that lead to entries of functions, of all shapes in one pass.
+ *
+ * Words are read in blocks: those that are not zero and near enough to it, at any byte. What a word
+ * leads to differs between many shapes by a few bytes only, so that a window of the bits of `entry`
+ * answers for all of them: that is a probe. Cost: the bytes; and for each word that is left, a few
+ * operations without branches for each probe. */
+#include "elfrw/base/rbuf.h"
+#include "icf/infer/run/state.h"
+#include "icf/program/unit.h"
+
+#define BLOCK  1024
+#define WINDOW 56 /* bits that a load of 8 bytes has, wherever they begin */
+
+/* Shapes that differ by `away` alone. */
+struct probe {
+	struct shape sh;  /* `away`: of the window's first bit */
+	uint64_t want[3]; /* the window's bits that mean something, WINDOW each */
+	bool record;   /* each of the window's bits is a shape; else its first one, and all others
+			  are the other */
+	uint32_t kind; /* of the first shape */
+};
+
+struct block {
+	unsigned n;
+	uint64_t va[BLOCK], word[BLOCK];
+	uint64_t name[BLOCK]; /* the last place up to `va` that something names */
+};
+
+/* WINDOW bits from the place VA on, which lies in B. */
+static uint64_t window(const struct icf_bits *b, uint64_t va)
+{
+	uint64_t off = va - b->lo;
+	return elfrw_get64(b->bits + (off >> 3)) >> (off & 7) & (((uint64_t)1 << WINDOW) - 1);
+}
+
+static bool add_kind(struct look *l, const struct shape *sh, int away)
+{
+	struct kind *k = VEC_PUSH(&l->kind);
+	if (!k)
+		return false;
+	k->sh = *sh;
+	k->sh.away = away;
+	return true;
+}
+
+/* Shape SH, and one that counts OTHER bytes further (0: none). */
+static bool add_probe(struct look *l, const struct shape *sh, unsigned other)
+{
+	size_t first = l->kind.len;
+	if (!add_kind(l, sh, 0) || (other && !add_kind(l, sh, (int)other)))
+		return false;
+	bool believed = icf_run_kind(l->job, &l->kind.data[first]);
+	if (other)
+		believed |= icf_run_kind(l->job, &l->kind.data[first + 1]);
+	if (!believed)
+		return true;
+	struct probe *p = VEC_PUSH(&l->probe);
+	if (p)
+		*p = (struct probe){
+			*sh, { 1 | (other ? (uint64_t)1 << other : 0) }, false, (uint32_t)first
+		};
+	return p != NULL;
+}
+
+/* Words that count from their record's start or end, or from their own. */
+static bool add_records(struct look *l, struct shape sh)
+{
+	uint32_t first = (uint32_t)l->kind.len;
+	for (int away = -MAX_AWAY; away <= MAX_AWAY; away++) {
+		if (!add_kind(l, &sh, away))
+			return false;
+		icf_run_kind(l->job, &l->kind.data[l->kind.len - 1]);
+	}
+	sh.away = -MAX_AWAY;
+	struct probe *p = VEC_PUSH(&l->probe);
+	const uint64_t all = ((uint64_t)1 << WINDOW) - 1;
+	if (p)
+		*p = (struct probe){ sh,
+				     { all, all,
+				       ((uint64_t)1 << (2 * MAX_AWAY + 1 - 2 * WINDOW)) - 1 },
+				     true,
+				     first };
+	return p != NULL;
+}
+
+/* Words in units of 1 << SH.shift bytes, counted from their places, from what is named before them,
+ * and from the addresses that the program has otherwise. */
+static bool add_unit(struct look *l, struct shape sh)
+{
+	sh.base = FROM_PLACE;
+	if (sh.size > 2 && !sh.shift ? !add_records(l, sh) : !add_probe(l, &sh, sh.size))
+		return false;
+	sh.base = FROM_NAME;
+	if (!add_probe(l, &sh, 8))
+		return false;
+	sh.base = FROM_FIXED;
+	for (unsigned f = 0; f < l->job->n_fixed; f++) {
+		sh.fixed = l->job->fixed[f];
+		if (!add_probe(l, &sh, 0))
+			return false;
+	}
+	return true;
+}
+
+/* Of words of two bytes none are believed in larger units. */
+static bool add_probes(struct look *l)
+{
+	struct shape sh = { .size = (uint8_t)l->size, .sign = true };
+	bool ok = true;
+	if (l->size == 2) {
+		ok = add_unit(l, sh);
+		sh.sign = false;
+		return ok && add_unit(l, sh);
+	}
+	for (; sh.shift <= 4 && ok; sh.shift++)
+		ok = add_unit(l, sh);
+	return ok;
+}
+
+/* Can a word of two bytes in L's section, counted as SH says, lead into the code at all? */
+static bool reaches(const struct look *l, const struct shape *sh)
+{
+	uint64_t from = l->sec->hdr.sh_addr, to = from + l->sec->hdr.sh_size,
+		 far = sh->sign ? 0x8000 : 0xffff;
+	if (sh->base == FROM_FIXED && l->job->hi - l->job->lo > 0x10000)
+		return false;
+	if (sh->base == FROM_FIXED)
+		from = to = sh->fixed;
+	return from <= l->job->hi + far && to + far >= l->job->lo;
+}
+
+/* Reads words from VA on into B, but for those that are zero or too large: until it is full, or up
+ * to END. Returns the next place. */
+static inline __attribute__((always_inline)) uint64_t read_sized(const struct look *l,
+								 struct block *b, uint64_t va,
+								 uint64_t end, unsigned size)
+{
+	const struct shape sh = { .size = (uint8_t)size, .sign = true };
+	uint64_t span = l->job->span;
+	unsigned n = 0;
+	for (; va < end && n < BLOCK; va++) {
+		uint64_t w = icf_run_word(l->sec, va, &sh);
+		b->va[n] = va;
+		b->word[n] = w;
+		n += (w != 0) & (w + span < 2 * span);
+	}
+	b->n = n;
+	return va;
+}
+
+static uint64_t read_words(const struct look *l, struct block *b, uint64_t va, uint64_t end)
+{
+	switch (l->size) {
+	case 2: return read_sized(l, b, va, end, 2);
+	case 4: return read_sized(l, b, va, end, 4);
+	default: return read_sized(l, b, va, end, 8);
+	}
+}
+
+/* The last place up to VA that something names, or the section's start. */
+static uint64_t name_up_to(struct look *l, uint64_t va)
+{
+	const struct icf_bits *named = &l->job->map->named;
+	while (l->seen < va) {
+		uint64_t from = l->seen + 1, n = va - l->seen;
+		if (from - named->lo < named->hi - named->lo && named->hi - from > 64) {
+			n = n < WINDOW ? n : WINDOW;
+			uint64_t m = window(named, from) & (((uint64_t)1 << n) - 1);
+			if (m)
+				l->name = from + 63 - (unsigned)__builtin_clzll(m);
+		} else {
+			n = 1;
+			if (icf_bit(named, from))
+				l->name = from;
+		}
+		l->seen += n;
+	}
+	return l->name;
+}
+
+/* Of B's words, those that lead near an entry: their indices, ascending, at HIT.  No branch depends
+ * on what the words are: that would be foretold wrongly more often than not; and what is asked is
+ * small enough for a cache. */
+static unsigned find_near(const struct look *l, const struct block *b, const struct probe *p,
+			  uint32_t hit[BLOCK + 1])
+{
+	const uint8_t *near = l->job->near;
+	const uint64_t *base = p->sh.base == FROM_NAME ? b->name : b->va;
+	const uint64_t own = p->sh.base == FROM_FIXED ? 0 : UINT64_MAX,
+		       plus = (p->sh.base == FROM_FIXED ? p->sh.fixed
+							: (uint64_t)(int64_t)p->sh.away) -
+			      l->job->entry.lo,
+		       mask = p->sh.sign ? UINT64_MAX : 0xffff;
+	/* The last window begins at the code's end. */
+	const uint64_t end = l->job->hi - l->job->entry.lo;
+	unsigned found = 0;
+	for (unsigned i = 0; i < b->n; i++) {
+		uint64_t off = (base[i] & own) + plus + ((b->word[i] & mask) << p->sh.shift);
+		unsigned in = off < end;
+		off = in ? off : 0;
+		hit[found] = i;
+		found += in & ((unsigned)(near[off >> 7] >> (off >> 4 & 7) & 1) | p->record);
+	}
+	return found;
+}
+
+/* What word I of B leads to, in all shapes of P. */
+static struct elfrw_err *take_word(struct look *l, const struct block *b, const struct probe *p,
+				   unsigned i)
+{
+	uint64_t base = p->sh.base == FROM_FIXED  ? p->sh.fixed
+			: p->sh.base == FROM_NAME ? b->name[i]
+						  : b->va[i];
+	uint64_t to = base + icf_run_word(l->sec, b->va[i], &p->sh) + (uint64_t)(int64_t)p->sh.away;
+	bool asked = false;
+	for (unsigned w = 0; w < (p->record ? 3 : 1); w++) {
+		uint64_t m = window(&l->job->entry, to + w * WINDOW) & p->want[w];
+		if (m && !asked && icf_run_is_known(l->job, b->va[i], l->size))
+			return NULL;
+		asked |= m != 0;
+		for (; m; m &= m - 1) {
+			unsigned bit = w * WINDOW + (unsigned)__builtin_ctzll(m);
+			struct kind *k = &l->kind.data[p->kind + (p->record ? bit : bit != 0)];
+			struct hit *h = VEC_PUSH(&k->hit);
+			if (!h)
+				return &elfrw_err_nomem;
+			*h = (struct hit){ b->va[i],
+					   p->sh.base == FROM_FIXED
+						   ? base
+						   : base + (uint64_t)(int64_t)k->sh.away,
+					   to + bit };
+		}
+	}
+	return NULL;
+}
+
+/* Forgets the words that lead too far when they count in units of 1 << SHIFT bytes; in larger ones
+ * they do so, too. */
+static void drop_far(const struct look *l, struct block *b, unsigned shift)
+{
+	uint64_t span = l->job->span;
+	unsigned n = 0;
+	if (span >= (uint64_t)1 << 56)
+		return;
+	for (unsigned i = 0; i < b->n; i++) {
+		b->va[n] = b->va[i];
+		b->word[n] = b->word[i];
+		b->name[n] = b->name[i];
+		n += (b->word[i] << shift) + span < 2 * span;
+	}
+	b->n = n;
+}
+
+static struct elfrw_err *probe_block(struct look *l, struct block *b)
+{
+	uint32_t hit[BLOCK + 1];
+	unsigned shift = 0;
+	for (unsigned i = 0; i < b->n; i++)
+		b->name[i] = name_up_to(l, b->va[i]);
+	for (size_t k = 0; k < l->probe.len; k++) {
+		const struct probe *p = &l->probe.data[k];
+		if (l->size == 2 && !reaches(l, &p->sh))
+			continue;
+		if (p->sh.shift != shift)
+			drop_far(l, b, p->sh.shift);
+		shift = p->sh.shift;
+		unsigned n = find_near(l, b, p, hit);
+		for (unsigned i = 0; i < n; i++)
+			ELFRW_TRY(take_word(l, b, p, hit[i]));
+	}
+	return NULL;
+}
+
+static struct elfrw_err *scan_section(struct look *l, struct block *b)
+{
+	uint64_t va = l->sec->hdr.sh_addr, end = va + l->sec->hdr.sh_size;
+	const struct run_job *job = l->job;
+	if (l->sec->hdr.sh_size < l->size)
+		return NULL;
+	l->name = l->seen = va;
+	l->start = l->end = 0;
+	end -= l->size - 1;
+	/* A word of two bytes, or a name before it, is near enough to the code only beside it,
+	 * where the code is larger than such a word can count. */
+	if (l->size == 2 && job->hi - job->lo > 0x10000) {
+		if (va + 0x18000 < job->lo)
+			va = job->lo - 0x18000;
+		if (end > job->hi + 0x18000)
+			end = job->hi + 0x18000;
+	}
+	while (va < end) {
+		va = read_words(l, b, va, end);
+		ELFRW_TRY(probe_block(l, b));
+		for (size_t k = 0; k < l->kind.len; k++)
+			if (l->kind.data[k].hit.len)
+				icf_run_judge(l, &l->kind.data[k], va < end ? va : UINT64_MAX);
+	}
+	for (size_t k = 0; k < l->kind.len; k++)
+		l->kind.data[k].hit.len = l->kind.data[k].next = 0;
+	return NULL;
+}
+
+struct elfrw_err *icf_run_scan(const struct run_job *job, const struct run_part *part)
+{
+	struct look l = { .job = job, .size = part->size };
+	struct block b;
+	struct elfrw_err *err = add_probes(&l) ? NULL : &elfrw_err_nomem;
+	for (uint32_t i = 0; i < part->n && !err; i++) {
+		l.sec = &job->sec.data[part->first + i];
+		err = scan_section(&l, &b);
+	}
+	for (size_t k = 0; k < l.kind.len; k++)
+		VEC_FREE(&l.kind.data[k].hit);
+	VEC_FREE(&l.kind);
+	VEC_FREE(&l.probe);
+	return err;
+}

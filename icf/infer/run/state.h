@@ -1,0 +1,105 @@
+/* state.h: what the parts of the search for distances in data share; run.c says what it is. */
+#ifndef ICF_INFER_RUN_STATE_H
+#define ICF_INFER_RUN_STATE_H
+#include "elfrw/base/rbuf.h"
+#include "icf/infer/parts.h"
+
+#define MAX_STEP  64 /* bytes from one word of a table to the next */
+#define MAX_AWAY  64 /* bytes from a word to the start or end of its record */
+#define MAX_GAP   8  /* entries in a row without a function */
+#define MAX_REACH (MAX_STEP * (MAX_GAP + 1)) /* bytes from a table's function to the next */
+#define MAX_FIXED 32             /* addresses that words of any section are counted from */
+#define MARGIN    (2 * MAX_AWAY) /* bytes before the code that `entry` has bits for */
+
+enum base {
+	FROM_PLACE, /* plus `away` */
+	FROM_NAME,  /* plus `away` */
+	FROM_FIXED,
+};
+
+struct shape {
+	uint8_t size, shift, base;
+	bool sign; /* the word may be negative */
+	int away;
+	uint64_t fixed;
+};
+
+struct run_job {
+	struct icf_program *prog;
+	const struct icf_data_map *map;
+	struct icf_bits entry; /* places in code that are the entries of functions; from MARGIN
+				  bytes before the code to a little behind it */
+	uint8_t *near; /* owned; a bit for each 16 bytes of `entry`: there is an entry in them
+			  or in the 8 bytes behind them */
+	struct icf_bits known; /* bytes of data that are explained */
+	uint64_t lo, hi;       /* of the code */
+	uint64_t span;         /* nothing is further than this from anything else */
+	uint64_t fixed[MAX_FIXED];
+	unsigned n_fixed;
+	double chance; /* that a random word of 4 bytes, counted from anywhere, leads to an entry */
+	double bytes;  /* of data */
+	bool lone;     /* each lone word is believed */
+	uint64_t step[MAX_REACH + 1]; /* for each distance between two words: the steps at which one
+					 may come next to the other; bit k - 1: k bytes */
+	VEC(struct elfrw_section) sec; /* with data; borrowed but for the array */
+	VEC(struct run_part) part;
+};
+
+/* Sections that are searched for words of one size, one after the other. */
+struct run_part {
+	uint32_t first, n;
+	unsigned size;
+};
+
+/* A word that leads to an entry. */
+struct hit {
+	uint64_t va, base, to;
+};
+
+/* A shape, and what was found of it. */
+struct kind {
+	struct shape sh;
+	unsigned enough;     /* functions in a row that are no chance */
+	unsigned alone;      /* the same in an object that holds nothing else */
+	uint64_t step;       /* at which its tables can stand; bit k - 1: k bytes */
+	bool lone;           /* lone words count */
+	VEC(struct hit) hit; /* by place; those before `next` were judged */
+	size_t next;
+};
+
+/* One section, one word size. */
+struct look {
+	const struct run_job *job;
+	const struct elfrw_section *sec;
+	unsigned size;
+	VEC(struct kind) kind;
+	VEC(struct probe) probe; /* scan.c */
+	uint64_t name, seen;     /* the last place up to `seen` that something names */
+	uint64_t start, end; /* of the object that was asked for last: from a place that something
+				names to the next one */
+};
+
+static inline uint64_t icf_run_word(const struct elfrw_section *s, uint64_t va,
+				    const struct shape *sh)
+{
+	const uint8_t *p = s->data + (va - s->hdr.sh_addr);
+	if (sh->size == 4)
+		return (uint64_t)(int64_t)(int32_t)elfrw_get32(p) << sh->shift;
+	if (sh->size == 8)
+		return elfrw_get64(p) << sh->shift;
+	return (sh->sign ? (uint64_t)(int64_t)(int16_t)elfrw_get16(p) : elfrw_get16(p))
+	       << sh->shift;
+}
+
+/* scan.c: searches PART of JOB. */
+struct elfrw_err *icf_run_scan(const struct run_job *job, const struct run_part *part);
+
+/* judge.c: does something else explain a byte of the SIZE bytes at VA? */
+bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size);
+
+/* Fills what is believed of KIND's shape; false: nothing ever is. */
+bool icf_run_kind(const struct run_job *job, struct kind *kind);
+
+/* Judges hits of K; all places before UPTO were searched. */
+void icf_run_judge(struct look *l, struct kind *k, uint64_t upto);
+#endif
