@@ -10,7 +10,7 @@
  *     lead to an instruction or into the same unit, up to the first that leads elsewhere; one that
  *     is named from outside may have a head of other words;
  *   - words that nobody names: of those that lead to the entry of a function the search of
- *     infer/run.c judges, lone ones too.  What leads behind an entry belongs to a switch, so it
+ *     infer/run/ judges, lone ones too.  What leads behind an entry belongs to a switch, so it
  *     does not come alone: words at equal steps, counted from the first of them, from the last
  *     place that something names or from their own places, lead to different instructions.
  * A file with fixed addresses may hold addresses as well: numbers of an instruction, and words at
@@ -30,6 +30,7 @@
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_OBJECT 4096 /* bytes of a table that is named from outside */
 #define MAX_STEP   32   /* bytes from one word to the next */
@@ -44,14 +45,14 @@
 
 struct reach {
 	struct icf_program *prog;
-	struct icf_bits insn;        /* where instructions begin, of the units in `read` */
-	uint8_t *read;               /* by unit */
-	struct icf_places named;     /* places in units that are not understood, that something else
-					names; ascending */
-	struct icf_places own;       /* places that the unit which is looked at could name */
-	const struct icf_unit *unit; /* that one */
-	const uint8_t *bytes;        /* its bytes, borrowed */
-	uint64_t work;               /* words that were looked at for it */
+	uint64_t lo, hi;         /* of the code */
+	uint8_t *leads;          /* owned; an `enum leads` for each byte of code, four in a byte */
+	struct icf_places named; /* places in units that are not understood, that something else
+				    names; ascending */
+	struct icf_places own;   /* places that the unit which is looked at could name */
+	const uint8_t *bytes;    /* of the section that a word was read from last; borrowed */
+	uint64_t sec_start, sec_size;
+	uint64_t work; /* words that were looked at for it */
 };
 
 static void pin(struct icf_program *prog, uint32_t i)
@@ -60,47 +61,91 @@ static void pin(struct icf_program *prog, uint32_t i)
 		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
 }
 
+enum leads {
+	UNKNOWN, /* not asked yet */
+	NOWHERE,
+	TO_ITSELF,
+	TO_CODE,
+};
+
+/* OFF: from the first byte of code. */
+static void set_leads(struct reach *r, uint64_t off, enum leads what)
+{
+	uint8_t *p = &r->leads[off >> 2];
+	unsigned shift = (off & 3) * 2;
+	*p = (uint8_t)((*p & ~(3u << shift)) | (unsigned)what << shift);
+}
+
+/* The same for all bytes from FROM to TO. */
+static void fill_leads(struct reach *r, uint64_t from, uint64_t to, enum leads what)
+{
+	for (; from < to && from & 3; from++)
+		set_leads(r, from, what);
+	for (; from < to && to & 3; to--)
+		set_leads(r, to - 1, what);
+	if (from < to)
+		memset(r->leads + (from >> 2), (int)what * 0x55, (to - from) >> 2);
+}
+
 static void read_unit(struct reach *r, uint32_t i)
 {
 	const struct icf_unit *u = &r->prog->unit.data[i];
 	const uint8_t *code = icf_unit_bytes(r->prog, u);
 	struct elfrw_insn in;
-	r->read[i] = 1;
+	fill_leads(r, u->start - r->lo, u->end - r->lo, NOWHERE);
 	for (uint64_t pos = 0; pos < u->end - u->start; pos += in.len) {
-		icf_set_bit(&r->insn, u->start + pos);
+		set_leads(r, u->start + pos - r->lo, TO_CODE);
 		if (!r->prog->arch->decode(code + pos, u->end - u->start - pos, u->start + pos,
 					   &in))
 			break;
 	}
 }
 
-enum leads { NOWHERE, TO_ITSELF, TO_CODE };
-
-/* Where does unit I's word that means TO lead?  What else is not understood stays as well, and
- * nothing is in padding. */
-static enum leads leads(struct reach *r, uint32_t i, uint64_t to)
+/* What else is not understood stays as well, and nothing is in padding. */
+static void find_leads(struct reach *r, uint64_t to)
 {
-	const struct icf_unit *u = &r->prog->unit.data[i];
-	if (to - u->start < u->end - u->start)
-		return TO_ITSELF;
-	if (!icf_in_exec(r->prog, to))
-		return NOWHERE;
 	uint32_t k = icf_unit_at(r->prog, to);
-	if (k == ICF_NONE || k == i || r->prog->unit.data[k].kind == ICF_UNIT_OPAQUE)
-		return TO_ITSELF;
-	if (!r->read[k])
+	if (!icf_in_exec(r->prog, to))
+		set_leads(r, to - r->lo, NOWHERE);
+	else if (k == ICF_NONE)
+		set_leads(r, to - r->lo, TO_ITSELF);
+	else if (r->prog->unit.data[k].kind == ICF_UNIT_OPAQUE)
+		fill_leads(r, r->prog->unit.data[k].start - r->lo,
+			   r->prog->unit.data[k].end - r->lo, TO_ITSELF);
+	else
 		read_unit(r, k);
-	return icf_bit(&r->insn, to) ? TO_CODE : NOWHERE;
 }
 
-static bool word_at(const struct reach *r, uint64_t va, uint64_t *ret)
+/* Where does the word that means TO lead, of a unit that is not understood? */
+static inline enum leads leads(struct reach *r, uint64_t to)
 {
-	bool here = va >= r->unit->start && va < r->unit->end && r->unit->end - va >= 4;
-	const uint8_t *p =
-		here ? r->bytes + (va - r->unit->start) : elfrw_image_at(r->prog->img, va, 4);
-	if (p)
-		*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
-	return p != NULL;
+	uint64_t off = to - r->lo;
+	if (off >= r->hi - r->lo)
+		return NOWHERE;
+	enum leads what = r->leads[off >> 2] >> (off & 3) * 2 & 3;
+	if (what != UNKNOWN)
+		return what;
+	find_leads(r, to);
+	return r->leads[off >> 2] >> (off & 3) * 2 & 3;
+}
+
+static bool word_at(struct reach *r, uint64_t va, uint64_t *ret)
+{
+	uint64_t off = va - r->sec_start;
+	if (off >= r->sec_size || r->sec_size - off < 4) {
+		uint32_t shndx = elfrw_image_section_at(r->prog->img, va);
+		const struct elfrw_section *s = &r->prog->img->section[shndx];
+		if (!shndx || !s->data)
+			return false;
+		r->sec_start = s->hdr.sh_addr;
+		r->sec_size = s->hdr.sh_size;
+		r->bytes = s->data;
+		off = va - r->sec_start;
+		if (r->sec_size - off < 4)
+			return false;
+	}
+	*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(r->bytes + off);
+	return true;
 }
 
 static bool push(struct icf_places *p, uint64_t va)
@@ -170,15 +215,15 @@ static bool next_word(struct reach *r, const struct count *c, uint64_t va, uint6
 }
 
 /* Is what stands between the words at VA and the next one the upper half of a number of 8 bytes? */
-static bool is_packed(const struct reach *r, const struct count *c, uint64_t va, uint64_t w)
+static bool is_packed(struct reach *r, const struct count *c, uint64_t va, uint64_t w)
 {
 	uint64_t upper;
 	return c->step == 4 ||
 	       (c->step == 8 && word_at(r, va + 4, &upper) && upper == (w >> 63 ? UINT64_MAX : 0));
 }
 
-/* Do words of unit I from FIRST on lead to different instructions? */
-static bool is_table(struct reach *r, uint32_t i, const struct count *c, uint64_t first)
+/* Do words from FIRST on lead to different instructions? */
+static bool is_table(struct reach *r, const struct count *c, uint64_t first)
 {
 	uint64_t seen[ENOUGH_APART], w, va = first;
 	unsigned n = 0, gap = 0;
@@ -186,7 +231,7 @@ static bool is_table(struct reach *r, uint32_t i, const struct count *c, uint64_
 	for (unsigned k = 0; k < MAX_LOOK && gap <= MAX_GAP && next_word(r, c, va, &w);
 	     k++, va += c->step) {
 		uint64_t to = means(c, first, va, w);
-		enum leads what = leads(r, i, to);
+		enum leads what = leads(r, to);
 		if (what == NOWHERE || (what == TO_ITSELF && n == 0 && c->from != FIRST))
 			return false;
 		packed &= is_packed(r, c, va, w);
@@ -203,12 +248,12 @@ static bool is_table(struct reach *r, uint32_t i, const struct count *c, uint64_
 }
 
 /* Pins what the words from FIRST on lead to, up to one that leads nowhere. */
-static void pin_table(struct reach *r, uint32_t i, const struct count *c, uint64_t first)
+static void pin_table(struct reach *r, const struct count *c, uint64_t first)
 {
 	uint64_t w;
 	for (uint64_t va = first; next_word(r, c, va, &w); va += c->step) {
 		uint64_t to = means(c, first, va, w);
-		enum leads what = leads(r, i, to);
+		enum leads what = leads(r, to);
 		if (what == NOWHERE)
 			return;
 		if (what == TO_CODE)
@@ -216,23 +261,23 @@ static void pin_table(struct reach *r, uint32_t i, const struct count *c, uint64
 	}
 }
 
-/* Unit I holds something that begins at BASE and ends before END, which may be a table that is
+/* A unit holds something that begins at BASE and ends before END, which may be a table that is
  * counted from there: at once, behind a few other words, or anywhere in it where words keep
  * company. */
-static void pin_object(struct reach *r, uint32_t i, uint64_t base, uint64_t end)
+static void pin_object(struct reach *r, uint64_t base, uint64_t end)
 {
 	if (end - base > MAX_OBJECT)
 		end = base + MAX_OBJECT;
 	struct count from_base = { NAME, base, end, 4 }, addresses = { ADDRESS, 0, end, 4 };
 	for (uint64_t va = base; va < end && va - base < MAX_HEAD; va += 4) {
-		pin_table(r, i, &from_base, va);
+		pin_table(r, &from_base, va);
 		if (!r->prog->img->pic)
-			pin_table(r, i, &addresses, va);
+			pin_table(r, &addresses, va);
 	}
 	for (uint64_t va = base; va < end; va += 4)
 		for (from_base.step = 4; from_base.step <= MAX_STEP; from_base.step += 4)
-			if (is_table(r, i, &from_base, va))
-				pin_table(r, i, &from_base, va);
+			if (is_table(r, &from_base, va))
+				pin_table(r, &from_base, va);
 }
 
 static void pin_objects(struct reach *r, uint32_t i)
@@ -242,22 +287,42 @@ static void pin_objects(struct reach *r, uint32_t i)
 	for (; k < r->named.v.len && r->named.v.data[k] < u->end; k++) {
 		uint64_t base = r->named.v.data[k];
 		if (k + 1 == r->named.v.len || r->named.v.data[k + 1] != base)
-			pin_object(r, i, base,
+			pin_object(r, base,
 				   k + 1 < r->named.v.len && r->named.v.data[k + 1] < u->end
 					   ? r->named.v.data[k + 1]
 					   : u->end);
 	}
 }
 
-/* What unit I could name may begin a table, there or in the data. */
-static void pin_own(struct reach *r, uint32_t i)
+/* What a unit could name may begin a table, there or in the data. */
+static void pin_own(struct reach *r)
 {
 	sort(&r->own);
 	for (size_t k = 0; k < r->own.v.len; k++) {
 		uint64_t base = r->own.v.data[k];
 		const struct count c = { NAME, base, UINT64_MAX, 4 };
 		if (k == 0 || r->own.v.data[k - 1] != base)
-			pin_table(r, i, &c, base);
+			pin_table(r, &c, base);
+	}
+}
+
+/* Words from VA on, of which the first leads to WHAT. */
+static void pin_tables_at(struct reach *r, struct count *c, uint64_t va, enum leads what)
+{
+	for (c->step = 4; c->step <= MAX_STEP; c->step += 4) {
+		uint64_t w;
+		/* Most end with the first word or the second. */
+		if (c->from != FIRST && what == TO_ITSELF) {
+			r->work++;
+			continue;
+		}
+		if (c->end - va < c->step + 4 || !word_at(r, va + c->step, &w) ||
+		    leads(r, means(c, va, va + c->step, w)) == NOWHERE) {
+			r->work += 2;
+			continue;
+		}
+		if (is_table(r, c, va))
+			pin_table(r, c, va);
 	}
 }
 
@@ -269,11 +334,9 @@ static void pin_tables(struct reach *r, uint32_t i)
 	     next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++)
 		for (unsigned from = FIRST; from <= (r->prog->img->pic ? PLACE : ADDRESS); from++) {
 			c.from = (enum base)from;
-			if (leads(r, i, means(&c, va, va, w)) == NOWHERE)
-				continue;
-			for (c.step = 4; c.step <= MAX_STEP; c.step += 4)
-				if (is_table(r, i, &c, va))
-					pin_table(r, i, &c, va);
+			enum leads what = leads(r, means(&c, va, va, w));
+			if (what != NOWHERE)
+				pin_tables_at(r, &c, va, what);
 		}
 }
 
@@ -293,7 +356,7 @@ static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, c
 	uint64_t number[] = { in->imm_size >= 4 ? elfrw_get_le(p + in->imm_off, in->imm_size) : 0,
 			      in->disp_size == 4 ? elfrw_get32(p + in->disp_off) : 0 };
 	for (unsigned n = 0; n < 2 && !prog->img->pic; n++)
-		if (number[n] && leads(r, i, number[n]) == TO_CODE)
+		if (number[n] && leads(r, number[n]) == TO_CODE)
 			pin(prog, icf_unit_at(prog, number[n]));
 	return true;
 }
@@ -304,8 +367,6 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	const uint8_t *code = icf_unit_bytes(r->prog, u);
 	uint64_t size = u->end - u->start;
 	r->own.v.len = 0;
-	r->unit = u;
-	r->bytes = code;
 	r->work = 0;
 	for (uint64_t pos = 0; pos < size; pos++) {
 		struct elfrw_insn in;
@@ -314,7 +375,7 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 			return &elfrw_err_nomem;
 	}
 	pin_objects(r, i);
-	pin_own(r, i);
+	pin_own(r);
 	pin_tables(r, i);
 	for (uint32_t k = 0; k < r->prog->unit.len && r->work / MAX_WORK >= size; k++)
 		pin(r->prog, k);
@@ -389,18 +450,16 @@ struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 	if (!any)
 		return NULL;
 	struct elfrw_err *err = NULL;
-	r.read = calloc(prog->unit.len + 1, 1);
-	if (!r.read ||
-	    !icf_bits_init(&r.insn, prog->exec.data[0].start,
-			   prog->exec.data[prog->exec.len - 1].end) ||
-	    !find_names(&r))
+	r.lo = prog->exec.data[0].start;
+	r.hi = prog->exec.data[prog->exec.len - 1].end;
+	r.leads = calloc(((r.hi - r.lo) >> 2) + 1, 1);
+	if (!r.leads || !find_names(&r))
 		err = &elfrw_err_nomem;
 	if (!err)
 		err = pin_all(&r);
 	if (!err && prog->inferred)
 		err = icf_infer_opaque_runs(prog, threads);
-	free(r.read);
-	icf_bits_deinit(&r.insn);
+	free(r.leads);
 	VEC_FREE(&r.named.v);
 	VEC_FREE(&r.own.v);
 	return err;
