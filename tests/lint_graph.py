@@ -41,7 +41,7 @@ BELOW = {
     "icf/verify": ["dwarf/stack"],
     "icf/verify/code": ["icf/verify"],
     "icf/verify/data": ["icf/verify"],
-    "icf/verify/debug": ["dwarf/stack", "icf/verify"],
+    "icf/verify/debug": ["icf/verify", "icf/verify/lines", "icf/verify/calls"],  # it drives these two, which read debug information through it
     "icf/verify/file": ["icf/verify"],
     "icf/verify/unwind": ["icf/verify/debug"],
     "icf/verify/lines": ["icf/verify/debug"],
@@ -60,6 +60,8 @@ FRONT = {
     "dwarf/stack/callchain",
     "icf/infer/infer",
     "icf/verify/verify",
+    "icf/verify/debug/debug",
+    "icf/verify/lines/lines",
     "icf/audit/audit",
     "icf/trace/unwind_dwfl",
     "icf/cmd/perf/perf",

@@ -20,7 +20,7 @@
 #include "dwarf/calls/calls.h"
 #include "dwarf/calls/vtables.h"
 #include "elfrw/base/search.h"
-#include "icf/verify/debug/debug.h"
+#include "icf/verify/calls/calls.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>

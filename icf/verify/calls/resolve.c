@@ -12,9 +12,9 @@
  * Slots of vtables: a call through the slot, given the vtable, must name what IN has in the slot.
  *
  * Cost: one resolution for each direct call of shared code and each slot. */
-#include "dwarf/stack/callchain.h"
 #include "dwarf/calls/vtables.h"
-#include "icf/verify/debug/debug.h"
+#include "dwarf/stack/callchain.h"
+#include "icf/verify/calls/calls.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * Cost: two passes over a unit with such a call. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
-#include "icf/verify/debug/debug.h"
+#include "icf/verify/calls/calls.h"
 #include <stdlib.h>
 #include <string.h>
 

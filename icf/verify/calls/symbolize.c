@@ -10,9 +10,9 @@
  * caches.  Each thread has a part and handles of its own.  Cost: about a microsecond for a
  * place. */
 #include "dwarf/symbolize/symbolize.h"
-#include "elfrw/pair.h"
 #include "elfrw/base/parallel.h"
-#include "icf/verify/debug/debug.h"
+#include "elfrw/pair.h"
+#include "icf/verify/calls/calls.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
  */
 #include "dwarf/calls/vtables.h"
 #include "icf/verify/debug/debug.h"
+#include "icf/verify/lines/lines.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * declarations) have no attribute that could change: for those it is enough that the same
  * abbreviation is followed by the same bytes. */
 #include "icf/verify/debug/debug.h"
+#include "icf/verify/debug/seen.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>

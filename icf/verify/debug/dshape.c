@@ -6,6 +6,7 @@
  * those of OUT do.  One look at each header, and at each tuple of .debug_aranges, which libdw would
  * show in one list without telling what it passed over. */
 #include "icf/verify/debug/debug.h"
+#include "icf/verify/debug/set.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* dtables.c: what describes the whole program: .debug_frame, .gdb_index, .debug_names,
  * .debug_macro, and the tables of strings, which do not change. */
-#include "icf/verify/debug/debug.h"
 #include "elfrw/base/sort.h"
+#include "icf/verify/debug/debug.h"
+#include "icf/verify/debug/set.h"
+#include "icf/verify/lines/lines.h"
 #include <dwarf.h>
 #include <gelf.h>
 #include <stdlib.h>
@@ -11,31 +13,6 @@
 static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
 {
 	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
-}
-
-const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *want)
-{
-	size_t names;
-	if (elf_getshdrstrndx(f->elf, &names))
-		return NULL;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
-		Elf64_Shdr *sh = elf64_getshdr(scn);
-		const char *name = sh ? elf_strptr(f->elf, names, sh->sh_name) : NULL;
-		/* ".debug_str", or ".zdebug_str" in the older way to compress. */
-		bool old = name && strncmp(name, ".z", 2) == 0 &&
-			   strncmp(want, ".debug_", 7) == 0 && strcmp(name + 2, want + 1) == 0;
-		if (!name || (strcmp(name, want) != 0 && !old) || sh->sh_type == SHT_NOBITS)
-			continue;
-		Elf_Data *data = elf_getdata(scn, NULL);
-		if ((sh->sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
-			return NULL;
-		/* libdw may have done it already. */
-		if (old && data && data->d_size >= 4 && memcmp(data->d_buf, "ZLIB", 4) == 0 &&
-		    elf_compress_gnu(scn, 0, 0) < 0)
-			return NULL;
-		return elf_getdata(scn, NULL);
-	}
-	return NULL;
 }
 
 /* Is A the whole of B, or its beginning where MORE? */

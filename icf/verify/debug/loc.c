@@ -1,21 +1,11 @@
 /* loc.c: addresses, expressions, location lists and their views in DIEs. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
+#include "icf/verify/debug/seen.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-bool icf_v_ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb)
-{
-	if (na != nb)
-		return false;
-	for (size_t i = 0; i < na; i++)
-		if (a[i].atom != b[i].atom || a[i].number != b[i].number ||
-		    a[i].number2 != b[i].number2)
-			return false;
-	return true;
-}
 
 const char *icf_vd_die(Dwarf_Die *die, char buf[200])
 {

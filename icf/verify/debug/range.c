@@ -5,6 +5,8 @@
  * is compared for the first of them. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
+#include "icf/verify/debug/seen.h"
+#include "icf/verify/debug/set.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>

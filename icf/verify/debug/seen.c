@@ -4,6 +4,7 @@
  * for each of them would cost the square of a file's size.  Keys are what the answer depends on,
  * whole, in a balanced tree: no file can choose its numbers so that looking one up takes long. */
 #include "icf/verify/debug/debug.h"
+#include "icf/verify/debug/seen.h"
 #include <dwarf.h>
 #include <search.h>
 #include <stdlib.h>

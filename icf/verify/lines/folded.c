@@ -1,6 +1,7 @@
 /* folded.c: the rows of folded functions, once those of all parts are known: in the artificial unit
  * unless they name the places that the kept function's name; and nothing else is there. */
 #include "elfrw/base/search.h"
+#include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <stdlib.h>
 #include <string.h>

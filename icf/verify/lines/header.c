@@ -1,5 +1,6 @@
 /* header.c: what stands before the rows of a line table, byte for byte; tables that no unit names.
  */
+#include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <string.h>

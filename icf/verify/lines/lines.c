@@ -7,6 +7,8 @@
  * The rows of units that share their code are kept: those of a folded one that name other places
  * than the kept one's must be in the artificial unit, and nothing else may be there. */
 #include "elfrw/base/search.h"
+#include "icf/verify/debug/seen.h"
+#include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdlib.h>

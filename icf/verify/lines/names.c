@@ -1,5 +1,6 @@
 /* names.c: file names that outlive the handle they were read with. */
-#include "icf/verify/lines/state.h"
+#include "icf/verify/lines/names.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

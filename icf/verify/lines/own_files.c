@@ -3,6 +3,7 @@
  * Its rows are compared with those of IN elsewhere, by the paths of their files; here are the files
  * themselves: each is one of IN's, with the same checksum or time, and each directory is one of
  * IN's.  Cost: one look at each file of each line table, only where there is such a table. */
+#include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* rows.c: the rows of a line table as libdw decodes them, kept, ordered and shown. */
+#include "icf/verify/lines/lines.h"
+#include "icf/verify/lines/names.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdio.h>

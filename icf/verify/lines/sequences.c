@@ -1,4 +1,5 @@
 /* sequences.c: where the note says that a folded function's own rows are. */
+#include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdlib.h>

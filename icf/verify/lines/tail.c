@@ -8,6 +8,7 @@
  * two do not agree nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdlib.h>

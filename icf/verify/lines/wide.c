@@ -6,7 +6,8 @@
  * that fits: where two differ, so do their hashes but for chance, and rows are compared as ever.  A
  * look for byte patterns says whether that is needed at all; then the tables are walked and the
  * section is copied.  What cannot be walked stays as it is. */
-#include "icf/verify/lines/state.h"
+#include "elfrw/base/rbuf.h"
+#include "icf/verify/lines/wide.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>

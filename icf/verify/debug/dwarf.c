@@ -1,0 +1,135 @@
+/* dwarf.c: a file as libdw has it, and what keeps libdw from harm. */
+#include "icf/verify/debug/dwarf.h"
+#include "icf/verify/lines/wide.h"
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libdw reads strings up to their NUL, wherever that is. */
+static bool is_open_ended(Elf_Scn *scn)
+{
+	const Elf_Data *data = elf_getdata(scn, NULL);
+	return !data ||
+	       (data->d_size && (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]));
+}
+
+/* libdw ignores sections that it cannot decompress, and does not say when that was for want of
+ * memory.  Decompressed once, a section stays so. */
+static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
+{
+	size_t names;
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const char *name = sh ? elf_strptr(elf, names, sh->sh_name) : NULL;
+		if (!name || !(sh->sh_flags & SHF_COMPRESSED) || strncmp(name, ".debug_", 7) != 0)
+			continue;
+		errno = 0;
+		if (elf_compress(scn, 0, 0) < 0 && errno == ENOMEM && !v->sure) {
+			__atomic_store_n(&v->doubt, true, __ATOMIC_RELAXED);
+			return &elfrw_err_nomem;
+		}
+	}
+	return NULL;
+}
+
+static struct elfrw_err *narrow_lines(struct icf_vdwarf *d)
+{
+	size_t names;
+	if (elf_getshdrstrndx(d->elf, &names))
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(d->elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const char *name = sh ? elf_strptr(d->elf, names, sh->sh_name) : NULL;
+		if (name && (strcmp(name, ".debug_line") == 0 || strcmp(name, ".zdebug_line") == 0))
+			return icf_vd_narrow(elf_getdata(scn, NULL), &d->line);
+	}
+	return NULL;
+}
+
+/* What libdw cannot read: RET->dw NULL. */
+struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
+				  struct icf_vdwarf *ret)
+{
+	*ret = (struct icf_vdwarf){ 0 };
+	icf_v_elf_open(img, &ret->file);
+	if (!img->pair && ret->file.fd < 0)
+		return elfrw_error_errno(errno, "%s: cannot open", img->path);
+	ret->elf = ret->file.elf;
+	if (ret->elf)
+		ELFRW_TRY(decompress(v, ret->elf));
+	ret->dw = ret->elf ? dwarf_begin_elf(ret->elf, DWARF_C_READ, NULL) : NULL;
+	if (!ret->elf)
+		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
+	if (ret->dw && v->opt->no_memory)
+		dwarf_new_oom_handler(ret->dw, v->opt->no_memory);
+	/* libdw has them decompressed by now. */
+	ELFRW_TRY(narrow_lines(ret));
+	size_t names;
+	if (elf_getshdrstrndx(ret->elf, &names))
+		return elfrw_error("%s: libelf cannot read it: %s", img->path, elf_errmsg(-1));
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(ret->elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const char *name = sh ? elf_strptr(ret->elf, names, sh->sh_name) : NULL;
+		if (name && strcmp(name, ".debug_loc") == 0)
+			ret->loc[0] = elf_getdata(scn, NULL);
+		else if (name && strcmp(name, ".debug_loclists") == 0)
+			ret->loc[1] = elf_getdata(scn, NULL);
+		else if (ret->dw && name &&
+			 (strcmp(name, ".debug_str") == 0 ||
+			  strcmp(name, ".debug_line_str") == 0) &&
+			 is_open_ended(scn)) {
+			dwarf_end(ret->dw);
+			ret->dw = NULL;
+			ret->why = "a section of strings does not end with a NUL";
+		}
+	}
+	return NULL;
+}
+
+void icf_vdwarf_close(struct icf_vdwarf *d)
+{
+	if (d->dw)
+		dwarf_end(d->dw);
+	icf_v_elf_close(&d->file);
+	free(d->line);
+	*d = (struct icf_vdwarf){ .file.fd = -1 };
+}
+
+const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *want)
+{
+	size_t names;
+	if (elf_getshdrstrndx(f->elf, &names))
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+		Elf64_Shdr *sh = elf64_getshdr(scn);
+		const char *name = sh ? elf_strptr(f->elf, names, sh->sh_name) : NULL;
+		/* ".debug_str", or ".zdebug_str" in the older way to compress. */
+		bool old = name && strncmp(name, ".z", 2) == 0 &&
+			   strncmp(want, ".debug_", 7) == 0 && strcmp(name + 2, want + 1) == 0;
+		if (!name || (strcmp(name, want) != 0 && !old) || sh->sh_type == SHT_NOBITS)
+			continue;
+		Elf_Data *data = elf_getdata(scn, NULL);
+		if ((sh->sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+			return NULL;
+		/* libdw may have done it already. */
+		if (old && data && data->d_size >= 4 && memcmp(data->d_buf, "ZLIB", 4) == 0 &&
+		    elf_compress_gnu(scn, 0, 0) < 0)
+			return NULL;
+		return elf_getdata(scn, NULL);
+	}
+	return NULL;
+}
+
+bool icf_v_ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb)
+{
+	if (na != nb)
+		return false;
+	for (size_t i = 0; i < na; i++)
+		if (a[i].atom != b[i].atom || a[i].number != b[i].number ||
+		    a[i].number2 != b[i].number2)
+			return false;
+	return true;
+}
