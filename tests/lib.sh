@@ -62,6 +62,15 @@ always_fold() {
 # One line of a file, short enough for a report.
 first_line() { head -n 1 "$1" 2>/dev/null | cut -c 1-160; }
 
+# mark_folded OUT MAP: puts "folded" and "thunk=ADDRESS" behind the folded units of a map file, as OUT's record says, for the judges
+# that read it.
+mark_folded() {
+	"$ICFOLD" dump --groups --json "$1" |
+		jq -r '.groups[].members[] | select(.kept | not) | (.old | sub("^0x0*"; "")) + " folded" + (if .thunk then " thunk=" + .thunk else "" end)' |
+		awk 'NR == FNR { k = $1; $1 = ""; mark[k] = $0; next } { k = $1; sub(/^0+/, "", k); print $0 mark[k] }' - "$2" >"$2.marked" &&
+		mv "$2.marked" "$2"
+}
+
 # make_stale FOLDER FILE: a library as Debian's libstd of Rust is: `metadata` is the whole of an unloaded section, strip took a
 # section out before it and left .dynsym's numbers, and the number that it had is .gnu_debuglink's now.
 make_stale() {

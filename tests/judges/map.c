@@ -3,7 +3,9 @@
  * A line of the file is "old size new name", numbers in hexadecimal; lines that begin with '#' are
  * remarks.  More words may follow the name: "folded" and "thunk=ADDRESS" are understood.  Without
  * them, which unit of those that share a new address is the kept one is told by the symbols: a
- * folded function's keeps its name with size 0. */
+ * folded function's keeps its name with size 0.  Where the kept one has no symbol (ld
+ * --discard-all) a folded one's keeps its size: such maps need the marks (mark_folded in
+ * tests/lib.sh). */
 #include "tests/judges/judge.h"
 #include <gelf.h>
 #include <inttypes.h>
@@ -202,8 +204,10 @@ static bool parse(struct jmap *map, const char *path)
 		for (const char *w = u.name; w; w = strtok(NULL, " \t")) {
 			if (!strcmp(w, "folded"))
 				u.folded = true;
-			if (!strncmp(w, "thunk=", 6))
+			if (!strncmp(w, "thunk=", 6)) {
 				u.thunk = strtoull(w + 6, NULL, 16);
+				u.thunk_size = 5; /* a jump, unless its symbol says more */
+			}
 		}
 		if (!u.name)
 			u.name = "?";

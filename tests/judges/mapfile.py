@@ -65,8 +65,8 @@ class Map:
             groups[u.new].append(u)
         last = -1
         self.kept = []
-        # A folded function's symbol has size 0 at the kept address; of several candidates, kept code keeps its
-        # order.
+        # Without marks: a folded function's symbol has size 0 at the kept address (unless the kept one has no symbol:
+        # such maps need marks); of several candidates, kept code keeps its order.
         for new in sorted(groups):
             g = groups[new]
             c = [u for u in g if u.kept is not False] if any(u.kept is False for u in g) else g

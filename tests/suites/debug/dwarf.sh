@@ -60,11 +60,8 @@ verify_complaints() {
 }
 
 # --- look-ups ---------------------------------------------------------------------------------------------------------
-# kept_units DIR/OUT: "OLD SIZE NEW NAME" (hexadecimal) of every unit that is not folded.
-kept_units() {
-	"$ICFOLD" dump --groups --json "$1" | jq -r '.groups[].members[] | select(.kept | not) | .old' | sed 's/^0x//' |
-		awk 'NR == FNR { folded[$1] = 1; next } { k = $1; sub(/^0+/, "", k) } !(k in folded) { print k, $2, $3, $4 }' - "$2"
-}
+# kept_units MAP: "OLD SIZE NEW NAME" (hexadecimal) of every unit that is not folded, of a map with marks.
+kept_units() { awk '$5 != "folded" { k = $1; sub(/^0+/, "", k); print k, $2, $3, $4 }' "$1"; }
 # places UNITS SIZE: lines "OLD NEW" of places in each unit of at least SIZE bytes.
 places() {
 	awk -v least="$2" '
@@ -248,6 +245,7 @@ judge_fold() {
 		not_ok "$name" "$(first_line "$out.log")"
 		return 1
 	fi
+	have jq && mark_folded "$out" "$out.map"
 	[ "$mode" = safe ] && arg=distinct
 	# shellcheck disable=SC2086
 	{ "$in" $arg; echo "exit status $?"; } >"$out.run.in" 2>&1
@@ -271,7 +269,9 @@ judge_fold() {
 	dump_complaints "$out" >"$out.complaints"
 	verdict "$name dumps" "$(new_complaints "$in.complaints" "$out.complaints" | head -n 2 | tr '\n' ' ' | cut -c 1-200)"
 	have jq || return 0
-	kept_units "$out" "$out.map" >"$out.units"
+	# By names: not where local functions have none.
+	case $in in */discard/*) return ;; esac
+	kept_units "$out.map" >"$out.units"
 	verdict "$name groups" "$(diff <(awk '/^selected/ { print $3 } /removing/ { print $4 }' "$out.groups" | sort) \
 		<("$ICFOLD" dump --json "$out" | jq -r '.groups[].members[].names[0]' | sort) | sed -n 1,3p | tr '\n' ' ')"
 	verdict "$name symbols" "$(wrong_symbols "$in" "$out" "$out.map")"
@@ -427,7 +427,8 @@ tools() {
 	local d=$WORK/tools f=$WORK/tools/out n="dwarf tools"
 	build "$d" gcc bfd "-gdwarf-5 -O2" "" && "$ICFOLD" -q --icf=all --map="$f.map" "$d/in" -o "$f" >"$d/log" 2>&1 || { not_ok "$n" "$(first_line "$d/why") $(first_line "$d/log")"; return; }
 	have jq || return 0
-	kept_units "$f" "$f.map" >"$f.units"
+	mark_folded "$f" "$f.map"
+	kept_units "$f.map" >"$f.units"
 	places "$f.units" 2 | cut -d ' ' -f 2 >"$f.new"
 	if have dwz; then
 		# dwz knows a fixed list of sections and cannot keep what icfold's own ones say of .debug_info.
@@ -588,6 +589,7 @@ list() {
 		form dwz-5          gcc   bfd  "-gdwarf-5 -O2"                  ""       change=through_dwz gdb-kept all.overlay all.alias
 		form dwz-4          gcc   bfd  "-gdwarf-4 -O0"                  ""       change=through_dwz all.overlay
 		form macros         gcc   bfd  "-gdwarf-5 -g3 -O2"              ""       all.overlay
+		form discard        gcc   bfd  "-gdwarf-5 -O2"                  "-Wl,--discard-all" all.overlay safe.overlay
 		form macros-4       gcc   bfd  "-gdwarf-4 -g3 -O0"              ""       all.overlay
 		split_dwarf
 		corrupt
