@@ -31,14 +31,12 @@ struct called {
 static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint64_t site,
 				 uint32_t group, uint64_t vtable, unit_set *set, struct called *how)
 {
-	const struct dwr_branch *b, *call = NULL;
+	const struct dwr_branch *b;
 	uint32_t n;
 	uint64_t slot;
 	bool entered = false, is_virtual = false;
 	ELFRW_TRY(dwr_code_branches(&cc->code, caller, &b, &n));
-	for (uint32_t i = 0; i < n && !call; i++)
-		if (b[i].site == site && b[i].call)
-			call = &b[i];
+	const struct dwr_branch *call = dwr_call_before(b, n, site);
 	if (!call) {
 		how->anything = true;
 		return NULL;

@@ -139,26 +139,32 @@ static struct elfrw_err *decode(struct dwr_code *code, uint32_t unit)
 	return NULL;
 }
 
+const struct dwr_branch *dwr_call_before(const struct dwr_branch *b, uint32_t n, uint64_t site)
+{
+	for (size_t i = LOWER_BOUND(0, n, mid, b[mid].site < site); i < n && b[i].site == site; i++)
+		if (b[i].call)
+			return &b[i];
+	return NULL;
+}
+
 struct elfrw_err *dwr_code_is_return(struct dwr_code *code, uint64_t site, bool *ret, bool *again)
 {
 	const struct dwr_code_span *s = dwr_code_at(code, site - 1), *to;
-	const struct dwr_branch *b;
+	const struct dwr_branch *b = NULL;
 	uint32_t n = 0;
-	uint64_t target = 0;
+	uint64_t target;
 	*ret = *again = false;
 	if (s && !s->thunk)
 		ELFRW_TRY(dwr_code_branches(code, s->unit, &b, &n));
-	for (uint32_t i = 0; i < n && !*ret; i++)
-		if (b[i].site == site && b[i].call) {
-			*ret = *again = true;
-			target = b[i].target;
-		}
-	if (!*ret || !target || !(to = dwr_code_at(code, target)) || to == s || to->thunk)
+	const struct dwr_branch *call = dwr_call_before(b, n, site);
+	if (!call)
+		return NULL;
+	*ret = *again = true;
+	target = call->target;
+	if (!target || !(to = dwr_code_at(code, target)) || to == s || to->thunk)
 		return NULL;
 	ELFRW_TRY(dwr_code_branches(code, to->unit, &b, &n));
-	*again = false;
-	for (uint32_t i = 0; i < n; i++)
-		*again |= !b[i].call;
+	*again = code->body[code->note->map.unit[to->unit].kept].jumps;
 	return NULL;
 }
 
@@ -170,8 +176,11 @@ struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit,
 	if (!b->decoded) {
 		size_t first = code->branch.len;
 		ELFRW_TRY(decode(code, unit));
-		*b = (struct dwr_body){ true, (uint32_t)first,
-					(uint32_t)(code->branch.len - first) };
+		*b = (struct dwr_body){ .decoded = true,
+					.branch = (uint32_t)first,
+					.n_branches = (uint32_t)(code->branch.len - first) };
+		for (size_t i = first; i < code->branch.len; i++)
+			b->jumps |= !code->branch.data[i].call;
 	}
 	*ret = code->branch.data ? code->branch.data + b->branch : NULL;
 	*n = b->n_branches;

@@ -26,7 +26,7 @@ struct dwr_branch {
 
 /* What is known of one body, by the unit that owns it. */
 struct dwr_body {
-	bool decoded;
+	bool decoded, jumps;         /* JUMPS: one of the branches is no call */
 	uint32_t branch, n_branches; /* into dwr_code.branch, sorted by site */
 };
 
@@ -60,6 +60,9 @@ void dwr_code_operands(const struct dwr_code *code, uint64_t at,
 /* Does the body around AT store argument registers in its frame before AT and before its first
  * branch? */
 bool dwr_code_spills(const struct dwr_code *code, uint64_t at);
+
+/* Of the N branches B of a body the call that returns to SITE, or NULL. */
+const struct dwr_branch *dwr_call_before(const struct dwr_branch *b, uint32_t n, uint64_t site);
 
 /* Does a call return to SITE?  *AGAIN: it could have come, by jumps perhaps, to the body that it is
  * in. */

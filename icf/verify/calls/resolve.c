@@ -30,6 +30,8 @@ struct resolve {
 			   none; owned */
 	uint32_t *seen; /* by unit: number of the walk that met it last; owned */
 	uint32_t walk;
+	uint8_t *lacking; /* by group: 1 + whether a member of it has no entry; 0: not known; owned
+			   */
 	VEC(uint32_t) queue, reach, want;
 	bool nameless;     /* the tables cannot name all of the functions met */
 	uint32_t *decided; /* by unit: member, UINT32_MAX: no stack decides it; the result */
@@ -64,7 +66,8 @@ static struct elfrw_err *index_calls(struct resolve *r)
 	r->via = malloc((n + 1) * sizeof *r->via);
 	r->seen = calloc(n + 1, sizeof *r->seen);
 	r->decided = malloc((n + 1) * sizeof *r->decided);
-	if (!r->first_call || !r->first_jump || !r->via || !r->seen || !r->decided)
+	r->lacking = calloc(v->note.n_groups + 1, 1);
+	if (!r->first_call || !r->first_jump || !r->via || !r->seen || !r->decided || !r->lacking)
 		return &elfrw_err_nomem;
 	memset(r->via, 0xff, (n + 1) * sizeof *r->via);
 	memset(r->decided, 0xff, (n + 1) * sizeof *r->decided);
@@ -128,6 +131,19 @@ static const struct icf_vcall *call_at(const struct resolve *r, uint32_t u, uint
 	return NULL;
 }
 
+/* Has a member of GROUP no entry in the debug information?  Looked at once: all calls of a group
+ * ask. */
+static bool lacks_die(struct resolve *r, const struct dwr_icfold_group *group)
+{
+	const struct icf_v *v = r->v;
+	uint8_t *known = &r->lacking[group - v->note.group];
+	for (uint32_t m = group->member; !*known && m < group->member + group->n_members; m++)
+		*known = v->note.member[m].n_dies ? 0 : 2;
+	if (!*known)
+		*known = 1;
+	return *known == 2;
+}
+
 /* Everything that IN says can be in the code of the callee of C when OUT has the addresses of this
  * call: into r->want. KNOWN: the stack decides who the caller is. */
 static struct elfrw_err *want_of(struct resolve *r, const struct icf_vcall *c, bool known)
@@ -136,8 +152,7 @@ static struct elfrw_err *want_of(struct resolve *r, const struct icf_vcall *c, b
 	const struct dwr_icfold_group *group = group_of(v, c->target);
 	r->want.len = 0;
 	r->nameless = !has_die(v, c->unit);
-	for (uint32_t m = group->member; m < group->member + group->n_members; m++)
-		r->nameless |= !v->note.member[m].n_dies;
+	r->nameless |= lacks_die(r, group);
 	if (known || !grouped(v, c->unit))
 		return want_from(r, c->target, group);
 	const struct dwr_icfold_group *callers = group_of(v, c->unit);
@@ -376,6 +391,7 @@ struct elfrw_err *icf_v_resolve_calls(struct icf_v *v, uint32_t **decided)
 		*decided = NULL;
 	}
 	free(r.first_call);
+	free(r.lacking);
 	free(r.first_jump);
 	free(r.via);
 	free(r.seen);
