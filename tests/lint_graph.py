@@ -60,6 +60,7 @@ FRONT = {
     "dwarf/stack/callchain",
     "icf/infer/infer",
     "icf/verify/verify",
+    "icf/verify/calls/calls",
     "icf/verify/debug/debug",
     "icf/verify/lines/lines",
     "icf/audit/audit",

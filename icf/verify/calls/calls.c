@@ -3,12 +3,7 @@
  * What a direct call means is read from IN: its target is the entry of one function.  So every
  * entry of .debug_dcall must belong to such a call and name a DIE of that function, under the
  * marker of the caller where the caller shares its code; and every such call to a function that
- * shares its code and has a DIE must have an entry.  An entry of .debug_vcall stands behind an
- * indirect call; where the code before it shows the slot, it is the same.
- *
- * And behind the plainest form of a virtual call of C++ code (the vtable's address is loaded
- * through the first argument, then the call) there must be one, when a vtable has a function in the
- * slot that shares its code.
+ * shares its code and has a DIE must have an entry.
  *
  * What an indirect call calls, IN may say in its own tables or in a DIE of the call site: an entry
  * that neither the code nor these explain is wrong, and what IN's tables say of functions that now
@@ -17,51 +12,15 @@
  * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version
  * 4 in one byte, the offset of the unit in .debug_info, the size of an address, then (call site,
  * ULEB128) pairs; a call site of 0 begins a new caller. */
-#include "dwarf/calls/calls.h"
-#include "dwarf/calls/vtables.h"
 #include "elfrw/base/search.h"
-#include "icf/verify/calls/calls.h"
+#include "icf/verify/calls/state.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct die_unit {
-	uint64_t die;
-	uint32_t unit;
-};
-
-struct want {
-	uint64_t site; /* in OUT */
-	uint32_t unit, target;
-	bool optional, used;
-};
-
-/* What IN says of a call besides its code. */
-struct told {
-	uint64_t site; /* in IN */
-	uint64_t die;  /* any DIE of the function, or its declaration */
-	uint64_t caller;
-	bool table, used;
-};
-
-struct calls {
-	struct icf_v *v;
-	struct icf_vdwarf *in, *out;
-	VEC(struct die_unit) die; /* sorted by DIE */
-	VEC(struct want) want;    /* sorted by site */
-	VEC(struct told) told;  /* sorted by site; from IN's tables, and, once needed, from DIEs */
-	struct dwr_calls table; /* IN's */
-	bool sites_read;
-	bool refold; /* IN was folded before: all that its tables say is still needed */
-	VEC(struct dwr_vcall) slot;    /* OUT's virtual calls, in their order */
-	struct icf_vslots *code;       /* what the code says of virtual calls */
-	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its
-					  code now */
-};
-
 static int die_order(const void *a, const void *b)
 {
-	const struct die_unit *x = a, *y = b;
+	const struct icf_vdie_unit *x = a, *y = b;
 	if (x->die != y->die)
 		return x->die < y->die ? -1 : 1;
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
@@ -69,31 +28,31 @@ static int die_order(const void *a, const void *b)
 
 static int want_order(const void *a, const void *b)
 {
-	const struct want *x = a, *y = b;
+	const struct icf_vcall_want *x = a, *y = b;
 	if (x->site != y->site)
 		return x->site < y->site ? -1 : 1;
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-static bool grouped(const struct icf_v *v, uint32_t u)
+bool icf_vcalls_grouped(const struct icf_v *v, uint32_t u)
 {
 	return v->note.unit_member[u] != UINT32_MAX;
 }
 
 static bool has_die(const struct icf_v *v, uint32_t u)
 {
-	return grouped(v, u) && v->note.member[v->note.unit_member[u]].n_dies;
+	return icf_vcalls_grouped(v, u) && v->note.member[v->note.unit_member[u]].n_dies;
 }
 
 /* Is DIE one of unit U's? */
-static bool is_die(const struct calls *c, uint64_t die, uint32_t u)
+static bool is_die(const struct icf_vcalls *c, uint64_t die, uint32_t u)
 {
-	struct die_unit key = { die, u };
+	struct icf_vdie_unit key = { die, u };
 	return c->die.len && bsearch(&key, c->die.data, c->die.len, sizeof key, die_order);
 }
 
 /* Does DIE, a declaration perhaps, bear a name of the function that begins at VA? */
-static bool is_name(struct calls *c, uint64_t die, uint64_t va)
+static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 {
 	const struct icf_v *v = c->v;
 	const struct elfrw_section *s = v->in.symtab ? &v->in.section[v->in.symtab] : NULL;
@@ -117,21 +76,21 @@ static bool is_name(struct calls *c, uint64_t die, uint64_t va)
 }
 
 /* Does DIE stand for unit U: its own, or, if it has none, one of its name? */
-static bool stands_for(struct calls *c, uint64_t die, uint32_t u)
+static bool stands_for(struct icf_vcalls *c, uint64_t die, uint32_t u)
 {
 	return is_die(c, die, u) || (!has_die(c->v, u) && is_name(c, die, c->v->unit.data[u].old));
 }
 
-static struct elfrw_err *collect(struct calls *c)
+static struct elfrw_err *collect(struct icf_vcalls *c)
 {
 	struct icf_v *v = c->v;
 	for (size_t i = 0; i < v->note.n_members; i++) {
 		const struct dwr_icfold_member *m = &v->note.member[i];
 		for (uint32_t k = 0; k < m->n_dies; k++) {
-			struct die_unit *d = VEC_PUSH(&c->die);
+			struct icf_vdie_unit *d = VEC_PUSH(&c->die);
 			if (!d)
 				return &elfrw_err_nomem;
-			*d = (struct die_unit){ v->note.dies[m->die + k].die, m->unit };
+			*d = (struct icf_vdie_unit){ v->note.dies[m->die + k].die, m->unit };
 		}
 	}
 	if (c->die.len)
@@ -141,10 +100,11 @@ static struct elfrw_err *collect(struct calls *c)
 	for (size_t i = 0; i < v->call.len; i++) {
 		const struct icf_vcall *x = &v->call.data[i];
 		const struct icf_vunit *u = &v->unit.data[x->unit];
-		c->want.data[c->want.len++] = (struct want){ .site = u->body + (x->site - u->old),
-							     .unit = x->unit,
-							     .target = x->target,
-							     .optional = x->optional };
+		c->want.data[c->want.len++] =
+			(struct icf_vcall_want){ .site = u->body + (x->site - u->old),
+						 .unit = x->unit,
+						 .target = x->target,
+						 .optional = x->optional };
 	}
 	if (c->want.len)
 		qsort(c->want.data, c->want.len, sizeof *c->want.data, want_order);
@@ -152,8 +112,7 @@ static struct elfrw_err *collect(struct calls *c)
 }
 
 /* Reads the header of a contribution; the entries are left in *R.  false: not one. */
-static bool read_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_info,
-			uint64_t *info)
+bool icf_vcalls_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_info, uint64_t *info)
 {
 	uint64_t length = elfrw_rbuf_u32(all);
 	unsigned offset_size = 4;
@@ -172,7 +131,7 @@ static bool read_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_
 
 static int told_order(const void *a, const void *b)
 {
-	const struct told *x = a, *y = b;
+	const struct icf_vtold *x = a, *y = b;
 	if (x->site != y->site)
 		return x->site < y->site ? -1 : 1;
 	if (x->die != y->die)
@@ -180,15 +139,15 @@ static int told_order(const void *a, const void *b)
 	return x->caller < y->caller ? -1 : x->caller > y->caller;
 }
 
-static bool tell(struct calls *c, struct told t)
+static bool tell(struct icf_vcalls *c, struct icf_vtold t)
 {
-	struct told *slot = VEC_PUSH(&c->told);
+	struct icf_vtold *slot = VEC_PUSH(&c->told);
 	if (slot)
 		*slot = t;
 	return slot != NULL;
 }
 
-static struct elfrw_err *read_tables(struct calls *c)
+static struct elfrw_err *read_tables(struct icf_vcalls *c)
 {
 	struct icf_v *v = c->v;
 	struct dwr_sections secs;
@@ -211,10 +170,10 @@ static struct elfrw_err *read_tables(struct calls *c)
 	dwr_sections_deinit(&secs);
 	for (size_t i = 0; !err && i < c->table.dcall.len; i++) {
 		const struct dwr_dcall *x = &c->table.dcall.data[i];
-		if (!tell(c, (struct told){ .site = x->site,
-					    .die = x->die,
-					    .caller = x->caller,
-					    .table = true }))
+		if (!tell(c, (struct icf_vtold){ .site = x->site,
+						 .die = x->die,
+						 .caller = x->caller,
+						 .table = true }))
 			err = &elfrw_err_nomem;
 	}
 	if (c->told.len)
@@ -223,7 +182,7 @@ static struct elfrw_err *read_tables(struct calls *c)
 }
 
 /* Adds the call sites below DIE that name a function. */
-static bool read_sites_below(struct calls *c, Dwarf_Die *die, unsigned depth)
+static bool read_sites_below(struct icf_vcalls *c, Dwarf_Die *die, unsigned depth)
 {
 	Dwarf_Die child;
 	Dwarf_Attribute attr;
@@ -239,7 +198,7 @@ static bool read_sites_below(struct calls *c, Dwarf_Die *die, unsigned depth)
 		    dwarf_formaddr(&attr, &site) == 0 &&
 		    dwarf_attr(&child, new ? DW_AT_call_origin : DW_AT_abstract_origin, &attr) &&
 		    dwarf_formref_die(&attr, &callee) &&
-		    !tell(c, (struct told){ .site = site, .die = dwarf_dieoffset(&callee) }))
+		    !tell(c, (struct icf_vtold){ .site = site, .die = dwarf_dieoffset(&callee) }))
 			return false;
 		if (!read_sites_below(c, &child, depth + 1))
 			return false;
@@ -248,7 +207,7 @@ static bool read_sites_below(struct calls *c, Dwarf_Die *die, unsigned depth)
 }
 
 /* Few files need them. */
-static struct elfrw_err *read_sites(struct calls *c)
+static struct elfrw_err *read_sites(struct icf_vcalls *c)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
@@ -265,17 +224,18 @@ static struct elfrw_err *read_sites(struct calls *c)
 
 /* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with
  * the DIE? */
-static bool told(struct calls *c, uint32_t caller, uint64_t site, uint64_t die, uint64_t marker)
+static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t die,
+		 uint64_t marker)
 {
 	size_t lo = LOWER_BOUND(0, c->told.len, mid, c->told.data[mid].site < site);
 	bool found = false;
 	for (; lo < c->told.len && c->told.data[lo].site == site; lo++) {
-		struct told *t = &c->told.data[lo];
+		struct icf_vtold *t = &c->told.data[lo];
 		/* It stands behind the marker of the caller, where that shares its code; one from
 		 * before may name a caller that does not. */
 		bool same = t->die == die,
 		     mine = marker ? is_die(c, marker, caller) || t->caller == marker
-				   : !grouped(c->v, caller);
+				   : !icf_vcalls_grouped(c->v, caller);
 		for (size_t i = 0; i < c->die.len && !same && mine; i++)
 			same = c->die.data[i].die == die &&
 			       is_name(c, t->die, c->v->unit.data[c->die.data[i].unit].old);
@@ -286,14 +246,14 @@ static bool told(struct calls *c, uint32_t caller, uint64_t site, uint64_t die, 
 }
 
 /* The same for any place of IN that SITE of OUT can have been. */
-static bool told_of(struct calls *c, uint64_t site, uint64_t die, uint64_t marker)
+static bool told_of(struct icf_vcalls *c, uint64_t site, uint64_t die, uint64_t marker)
 {
 	const struct icf_v *v = c->v;
 	uint32_t u = icf_v_find_new(v, site - 1);
 	if (u == ICF_V_NONE)
 		return false;
 	uint64_t off = site - v->unit.data[u].body;
-	if (!grouped(v, u))
+	if (!icf_vcalls_grouped(v, u))
 		return told(c, u, v->unit.data[u].old + off, die, marker);
 	const struct dwr_icfold_group *g =
 		&v->note.group[v->note.member[v->note.unit_member[u]].group];
@@ -304,16 +264,17 @@ static bool told_of(struct calls *c, uint64_t site, uint64_t die, uint64_t marke
 	return found;
 }
 
-static struct elfrw_err *check_entry(struct calls *c, uint64_t site, uint64_t die, uint64_t caller)
+static struct elfrw_err *check_entry(struct icf_vcalls *c, uint64_t site, uint64_t die,
+				     uint64_t caller)
 {
 	struct icf_v *v = c->v;
 	char name[200];
 	size_t lo = LOWER_BOUND(0, c->want.len, mid, c->want.data[mid].site < site);
 	v->log.checked[ICF_VC_CALL]++;
-	const struct want *other = NULL;
+	const struct icf_vcall_want *other = NULL;
 	for (; lo < c->want.len && c->want.data[lo].site == site; lo++) {
-		struct want *w = &c->want.data[lo];
-		if (caller ? !stands_for(c, caller, w->unit) : grouped(v, w->unit))
+		struct icf_vcall_want *w = &c->want.data[lo];
+		if (caller ? !stands_for(c, caller, w->unit) : icf_vcalls_grouped(v, w->unit))
 			continue;
 		other = w;
 		if (!stands_for(c, die, w->target))
@@ -341,14 +302,14 @@ static struct elfrw_err *check_entry(struct calls *c, uint64_t site, uint64_t di
 	return NULL;
 }
 
-static struct elfrw_err *check_dcall(struct calls *c, const Elf_Data *s)
+static struct elfrw_err *check_dcall(struct icf_vcalls *c, const Elf_Data *s)
 {
 	struct icf_v *v = c->v;
 	struct elfrw_rbuf all = elfrw_rbuf(s->d_buf, s->d_size), r;
 	uint64_t info;
 	while (elfrw_rbuf_left(&all)) {
 		uint64_t caller = 0, last = 0, last_die = 0;
-		if (!read_header(&all, &r, true, &info)) {
+		if (!icf_vcalls_header(&all, &r, true, &info)) {
 			icf_vlog_bad(
 				&v->log, ICF_VC_CALL,
 				"header: .debug_dcall: expected version 4 and 8-byte addresses, found others");
@@ -380,14 +341,14 @@ static struct elfrw_err *check_dcall(struct calls *c, const Elf_Data *s)
 	return NULL;
 }
 
-static void check_missing(struct calls *c)
+static void check_missing(struct icf_vcalls *c)
 {
 	struct icf_v *v = c->v;
 	char name[200], callee[200];
 	for (size_t i = 0; i < c->want.len; i++) {
-		const struct want *w = &c->want.data[i];
+		const struct icf_vcall_want *w = &c->want.data[i];
 		if (w->used || w->optional || !has_die(v, w->target) ||
-		    (grouped(v, w->unit) && !has_die(v, w->unit)))
+		    (icf_vcalls_grouped(v, w->unit) && !has_die(v, w->unit)))
 			continue;
 		icf_vlog_bad(&v->log, ICF_VC_CALL,
 			     "call: of %s in %s (-> 0x%llx): expected an entry, found none",
@@ -397,7 +358,7 @@ static void check_missing(struct calls *c)
 }
 
 /* Is there code in IN that says itself what the call of unit U that returns to SITE calls? */
-static bool decoded(const struct calls *c, uint32_t u, uint64_t site)
+static bool decoded(const struct icf_vcalls *c, uint32_t u, uint64_t site)
 {
 	const struct icf_vunit *x = &c->v->unit.data[u];
 	const struct elfrw_arch *arch = c->v->arch;
@@ -411,15 +372,15 @@ static bool decoded(const struct calls *c, uint32_t u, uint64_t site)
 }
 
 /* What IN's tables say of functions that share their code now. */
-static void check_kept(struct calls *c)
+static void check_kept(struct icf_vcalls *c)
 {
 	struct icf_v *v = c->v;
 	char caller[200], callee[200];
 	for (size_t i = 0; i < c->told.len; i++) {
-		const struct told *t = &c->told.data[i];
+		const struct icf_vtold *t = &c->told.data[i];
 		uint32_t u = icf_v_find(v, t->site - 1), to = ICF_V_NONE;
 		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) ||
-		    (grouped(v, u) && !has_die(v, u)))
+		    (icf_vcalls_grouped(v, u) && !has_die(v, u)))
 			continue;
 		for (size_t k = 0; k < c->die.len && to == ICF_V_NONE; k++)
 			if (c->die.data[k].die == t->die ||
@@ -436,193 +397,9 @@ static void check_kept(struct calls *c)
 	}
 }
 
-static int vcall_order(const void *a, const void *b)
-{
-	const struct dwr_vcall *x = a, *y = b;
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	return x->slot < y->slot ? -1 : x->slot > y->slot;
-}
-
-static struct elfrw_err *find_shared_slots(struct calls *c)
-{
-	struct icf_v *v = c->v;
-	struct dwr_vtables vt;
-	if (!v->note.n_vslots)
-		return NULL;
-	ELFRW_TRY(icf_v_named(v->in.path, dwr_vtables_read(&v->in, &v->in, &vt)));
-	for (size_t i = 0; i < v->note.n_vslots; i++) {
-		const struct dwr_vtable *t = dwr_vtables_find(&vt, v->note.vslot[i].slot);
-		uint64_t slot = t ? (v->note.vslot[i].slot - t->point) / 8 : ICF_V_SLOTS;
-		if (slot < ICF_V_SLOTS)
-			c->shared_slot[slot] = true;
-	}
-	dwr_vtables_deinit(&vt);
-	return NULL;
-}
-
-/* Does OUT have the entry for the call of unit U that returns to SITE (in IN)? */
-static bool has_slot(const struct calls *c, uint32_t u, uint64_t site, uint64_t slot)
-{
-	const struct icf_vunit *x = &c->v->unit.data[u];
-	struct dwr_vcall key = { x->body + (site - x->old), slot };
-	return c->slot.len && bsearch(&key, c->slot.data, c->slot.len, sizeof key, vcall_order);
-}
-
-/* Can control come to VA in unit U by a jump? */
-static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t va)
-{
-	const struct icf_vexec *e = &v->exec.data[u->exec];
-	struct elfrw_insn in;
-	for (uint64_t at = u->old; at < u->end; at += in.len) {
-		if (e->old_data[at - e->old] == 0)
-			at += icf_v_pad(v, at);
-		if (!v->arch->decode(e->old_data + (at - e->old), u->end - at, at, &in))
-			return true;
-		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) && in.target == va)
-			return true;
-	}
-	for (size_t w = 0; w < v->word.len; w++)
-		if (v->word.data[w].target == va)
-			return true;
-	return false;
-}
-
-/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object: a coroutine's frame begins with
- * what resumes and destroys it. */
-static void check_virtual(struct calls *c, uint32_t index)
-{
-	struct icf_v *v = c->v;
-	const struct icf_vunit *u = &v->unit.data[index];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
-	struct elfrw_insn in, last = { 0 };
-	char caller[200];
-	for (uint64_t at = u->old; at < u->end; at += in.len, last = in) {
-		if (e->old_data[at - e->old] == 0)
-			at += icf_v_pad(v, at);
-		const uint8_t *p = e->old_data + (at - e->old);
-		if (!v->arch->decode(p, u->end - at, at, &in))
-			return;
-		if (in.kind != ELFRW_INSN_CALL_IND || !(in.flags & ELFRW_INSN_MEM) ||
-		    in.pcrel_size || in.index != ELFRW_REG_NONE || in.base == ELFRW_REG_NONE)
-			continue;
-		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 &&
-			    last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
-			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size &&
-			    last.index == ELFRW_REG_NONE && !last.disp_size && last.base == 7 &&
-			    last.reg == in.base && in.base != 7;
-		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0,
-			 site = at + in.len;
-		if (!load || slot >= ICF_V_SLOTS || !c->shared_slot[slot])
-			continue;
-		v->log.checked[ICF_VC_CALL]++;
-		if (!has_slot(c, index, site, slot) &&
-		    strncmp(icf_v_where(v, u->old, caller), "_Z", 2) == 0 && !is_label(v, u, at))
-			icf_vlog_bad(&v->log, ICF_VC_CALL,
-				     "call: through slot %llu in %s: expected an entry, found none",
-				     ICF_VX(slot), icf_v_where(v, site - 1, caller));
-	}
-}
-
-static void check_missing_slots(struct calls *c)
-{
-	struct icf_v *v = c->v;
-	uint32_t last = ICF_V_NONE;
-	bool any = false;
-	for (size_t i = 0; i < ICF_V_SLOTS && !any; i++)
-		any = c->shared_slot[i];
-	for (size_t i = 0; any && i < v->site.v.len; i++) {
-		uint32_t u = (uint32_t)(v->site.v.data[i] >> 32);
-		if (u == last || v->unit.data[u].opaque)
-			continue;
-		last = u;
-		check_virtual(c, u);
-	}
-}
-
-static struct elfrw_err *check_kept_slots(struct calls *c)
-{
-	struct icf_v *v = c->v;
-	char caller[200];
-	for (size_t i = 0; i < c->table.vcall.len; i++) {
-		const struct dwr_vcall *x = &c->table.vcall.data[i];
-		uint32_t u = icf_v_find(v, x->site - 1);
-		if (u == ICF_V_NONE)
-			continue;
-		v->log.checked[ICF_VC_CALL]++;
-		if (!has_slot(c, u, x->site, x->slot) &&
-		    (c->refold || (x->slot < ICF_V_SLOTS && c->shared_slot[x->slot])))
-			icf_vlog_bad(
-				&v->log, ICF_VC_CALL,
-				"call: through slot %llu in %s, which the input's table has: expected an entry, found none",
-				ICF_VX(x->slot), icf_v_where(v, x->site - 1, caller));
-	}
-	return NULL;
-}
-
-static struct elfrw_err *check_vcall(struct calls *c, const Elf_Data *s)
-{
-	struct icf_v *v = c->v;
-	struct elfrw_rbuf all = elfrw_rbuf(s->d_buf, s->d_size), r;
-	uint64_t info, seen;
-	while (elfrw_rbuf_left(&all)) {
-		uint64_t last = 0, last_slot = 0;
-		if (!read_header(&all, &r, false, &info)) {
-			icf_vlog_bad(
-				&v->log, ICF_VC_CALL,
-				"header: .debug_vcall: expected version 4 and 8-byte addresses, found others");
-			return NULL;
-		}
-		while (elfrw_rbuf_left(&r)) {
-			uint64_t site = elfrw_rbuf_u64(&r), slot = elfrw_rbuf_uleb(&r);
-			if (!elfrw_rbuf_ok(&r)) {
-				icf_vlog_bad(
-					&v->log, ICF_VC_CALL,
-					"call sites: .debug_vcall: expected whole entries, found one that is cut off");
-				return NULL;
-			}
-			uint32_t u = icf_v_find_new(v, site - 1);
-			struct dwr_vcall *slot_of_site = VEC_PUSH(&c->slot);
-			if (!slot_of_site)
-				return &elfrw_err_nomem;
-			*slot_of_site = (struct dwr_vcall){ site, slot };
-			if (site < last || (site == last && slot <= last_slot))
-				icf_vlog_bad(
-					&v->log, ICF_VC_CALL,
-					"order: .debug_vcall: expected more than 0x%llx, found 0x%llx",
-					ICF_VX(last), ICF_VX(site));
-			last = site;
-			last_slot = slot;
-			v->log.checked[ICF_VC_CALL]++;
-			bool behind = false;
-			if (!c->code)
-				c->code = icf_vslots_create(v);
-			if (!c->code)
-				return &elfrw_err_nomem;
-			if (u != ICF_V_NONE)
-				ELFRW_TRY(icf_vslots_get(c->code, u,
-							 v->unit.data[u].old +
-								 (site - v->unit.data[u].body),
-							 &behind, &seen));
-			if (!behind)
-				icf_vlog_bad(
-					&v->log, ICF_VC_CALL,
-					"call site: .debug_vcall 0x%llx: expected behind an indirect call, found elsewhere",
-					ICF_VX(site));
-			else if (seen != UINT64_MAX && seen != slot)
-				icf_vlog_bad(&v->log, ICF_VC_CALL,
-					     "slot: .debug_vcall 0x%llx: expected %llu, found %llu",
-					     ICF_VX(site), ICF_VX(seen), ICF_VX(slot));
-			else if (slot < ICF_V_SLOTS && !v->slot_site[slot] && !grouped(v, u))
-				v->slot_site[slot] = site;
-		}
-	}
-	return NULL;
-}
-
 struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out)
 {
-	struct calls c = { .v = v, .in = in, .out = out };
+	struct icf_vcalls c = { .v = v, .in = in, .out = out };
 	if (!v->has_note || !icf_v_has_debug(&v->out))
 		return NULL;
 	const Elf_Data *d = icf_vd_section(out, ".debug_dcall"),
@@ -636,16 +413,8 @@ struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, stru
 		check_missing(&c);
 		check_kept(&c);
 	}
-	if (!err && p)
-		err = check_vcall(&c, p);
-	if (!err && c.slot.len)
-		qsort(c.slot.data, c.slot.len, sizeof *c.slot.data, vcall_order);
 	if (!err)
-		err = find_shared_slots(&c);
-	if (!err) {
-		check_missing_slots(&c);
-		err = check_kept_slots(&c);
-	}
+		err = icf_vcalls_virtual(&c, p);
 	VEC_FREE(&c.die);
 	VEC_FREE(&c.want);
 	VEC_FREE(&c.told);
