@@ -68,9 +68,7 @@ static struct elfrw_err *check_ehdr(struct elfrw_image *img)
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return elfrw_error("not an executable or shared library (e_type %u)", eh->e_type);
 	img->pic = eh->e_type == ET_DYN;
-	img->arch = elfrw_arch_for(eh->e_machine);
-	if (!img->arch)
-		return elfrw_error("machine %u is not supported", eh->e_machine);
+	ELFRW_TRY(elfrw_arch_find(eh, &img->arch));
 	if (eh->e_ehsize < sizeof *eh)
 		return elfrw_error("ELF header is too short (e_ehsize %u)", eh->e_ehsize);
 	return NULL;
@@ -321,6 +319,17 @@ void elfrw_image_forget(const struct elfrw_image *img)
 size_t elfrw_image_file_size(const struct elfrw_image *img)
 {
 	return img->view ? img->view->file_size(img) : img->size;
+}
+
+uint64_t elfrw_image_page(const struct elfrw_image *img)
+{
+	uint64_t page = img->arch->page_min;
+	for (uint32_t p = 0; p < img->n_phdrs; p++) {
+		const Elf64_Phdr *ph = &img->phdr[p];
+		if (ph->p_type == PT_LOAD && ph->p_align > page)
+			page = ph->p_align;
+	}
+	return page < img->arch->page_max ? page : img->arch->page_max;
 }
 
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name)

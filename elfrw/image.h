@@ -92,6 +92,10 @@ size_t elfrw_image_file_size(const struct elfrw_image *img);
 /* The first section of that name, or NULL. */
 const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, const char *name);
 
+/* The size of the pages that IMG may be loaded in: what its segments are aligned to, within what
+ * its machine knows. */
+uint64_t elfrw_image_page(const struct elfrw_image *img);
+
 /* SIZE bytes at the virtual address VA as the file holds them, when they lie in one section with
  * contents; or NULL. */
 const uint8_t *elfrw_image_at(const struct elfrw_image *img, uint64_t va, uint64_t size);

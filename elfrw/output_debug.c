@@ -53,7 +53,7 @@ static void place_notes(struct job *j)
 			continue;
 		if (has_contents(j, i)) {
 			uint64_t want = s->addr - base;
-			j->end = want >= j->end && want - j->end < 4096
+			j->end = want >= j->end && want - j->end < elfrw_image_page(j->img)
 					 ? want
 					 : elfrw_align_up(j->end, s->align);
 		}

@@ -4,6 +4,7 @@
  * other sections belong to one link, as far as build-id and checksum do not say otherwise.  Cost:
  * one pass over the debug file for the checksum. */
 #include "elfrw/pair.h"
+#include "elfrw/arch/machine.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/rbuf.h"
 #include <errno.h>
@@ -78,7 +79,7 @@ static struct elfrw_err *check_identity(const struct elfrw_image *program,
 				   debug->path);
 	if (program->dev == debug->dev && program->ino == debug->ino)
 		return elfrw_error("debug file %s is the program itself", debug->path);
-	if (program->ehdr.e_machine != debug->ehdr.e_machine ||
+	if (!elfrw_same_machine(&program->ehdr, &debug->ehdr) ||
 	    program->ehdr.e_type != debug->ehdr.e_type)
 		return elfrw_error("debug file %s is of another kind of file", debug->path);
 	const uint8_t *a = build_id(program, &n), *b = build_id(debug, &m);

@@ -8,8 +8,7 @@
 #include "elfrw/arch/arch.h"
 #include <stdlib.h>
 
-#define PAGE 4096
-#define FEW  16 /* zeros: less than any alignment of a file's end leaves */
+#define FEW 16 /* zeros: less than any alignment of a file's end leaves */
 
 struct extent {
 	uint64_t start, end;
@@ -57,8 +56,9 @@ static uint64_t skip_traps(const struct elfrw_image *img, uint64_t off, uint64_t
 		code = ph->p_type == PT_LOAD && (ph->p_flags & PF_X) &&
 		       ph->p_offset + ph->p_filesz == off;
 	}
-	uint64_t end = off;
-	while (code && end < to && img->base[end] == img->arch->fill && end - off < PAGE)
+	uint64_t end = off, page = elfrw_image_page(img);
+	while (code && end < to && img->base[end] == elfrw_fill_byte(img->arch, end) &&
+	       end - off < page)
 		end++;
 	return end;
 }

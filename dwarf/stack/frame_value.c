@@ -204,7 +204,7 @@ static bool frame_base(const struct eval *e, uint64_t *value)
 	 * the innermost level may be. */
 	uint64_t top;
 	return e->level || !base.is_register ||
-	       (cfa(e, &top) && *value + 2 * e->st->arch->address_size == top);
+	       (cfa(e, &top) && *value + e->st->arch->frame_depth == top);
 }
 
 static bool entry_value(const struct eval *e, unsigned reg, uint64_t *value)

@@ -3,6 +3,7 @@
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/stack/state.h"
+#include "elfrw/arch/machine.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include <string.h>
@@ -170,7 +171,7 @@ static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
 				     const struct elfrw_image *debug, struct dwr_callchain **ret)
 {
-	if (!code->arch || (debug && debug->ehdr.e_machine != code->ehdr.e_machine))
+	if (!code->arch || (debug && !elfrw_same_machine(&debug->ehdr, &code->ehdr)))
 		return elfrw_error(
 			"tables for shared code: not of a machine that they are made for");
 	struct dwr_callchain *cc = calloc(1, sizeof *cc);

@@ -7,6 +7,7 @@
  * folders as in the GDB manual, "Separate Debug Files". */
 #include "dwarf/symbolize/state.h"
 #include "dwarf/symbolize/debuginfod.h"
+#include "elfrw/arch/machine.h"
 #include "elfrw/base/rbuf.h"
 #include <errno.h>
 #include <stdio.h>
@@ -25,13 +26,7 @@ static struct elfrw_err *read_ehdr(struct elfrw_image *img)
 	if (id[EI_CLASS] == ELFCLASS32) {
 		Elf32_Ehdr e;
 		memcpy(&e, img->base, sizeof e);
-		memcpy(eh->e_ident, e.e_ident, EI_NIDENT);
-		eh->e_type = e.e_type;
-		eh->e_machine = e.e_machine;
-		eh->e_shoff = e.e_shoff;
-		eh->e_shentsize = e.e_shentsize;
-		eh->e_shnum = e.e_shnum;
-		eh->e_shstrndx = e.e_shstrndx;
+		elfrw_widen_header(eh, &e);
 	} else if (id[EI_CLASS] == ELFCLASS64 && img->size >= sizeof *eh)
 		memcpy(eh, img->base, sizeof *eh);
 	else

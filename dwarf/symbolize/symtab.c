@@ -111,12 +111,12 @@ static bool counts(const struct dwr_symtab *t, const Elf64_Sym *s)
 	if (s->st_shndx < t->image->n_sections &&
 	    !(t->image->section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return false;
-	return !elfrw_symbol_is_mapping(t->image->ehdr.e_machine, type, name_of(t, s->st_name));
+	return !elfrw_symbol_is_mapping(&t->image->ehdr, type, name_of(t, s->st_name));
 }
 
 static uint64_t value_of(const struct dwr_symtab *t, const Elf64_Sym *s)
 {
-	return elfrw_symbol_address(t->image->ehdr.e_machine, s->st_info & 15, s->st_value);
+	return elfrw_symbol_address(&t->image->ehdr, s->st_info & 15, s->st_value);
 }
 
 static int by_address(const void *a, const void *b)

@@ -7,6 +7,8 @@
 #ifndef ELFRW_ARCH_ARCH_H
 #define ELFRW_ARCH_ARCH_H
 #include "elfrw/arch/form.h"
+#include "elfrw/base/err.h"
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,6 +86,24 @@ struct elfrw_reloc_desc {
 
 #define ELFRW_FORMS_MAX 32
 
+/* A thunk and the relocations that describe it, each against the kept function's symbol. */
+#define ELFRW_THUNK_RELOCS 2
+struct elfrw_thunk {
+	uint8_t size; /* 0: it does not reach */
+	uint8_t n_reloc;
+	struct {
+		uint8_t off;
+		uint32_t type;
+		int64_t addend;
+	} reloc[ELFRW_THUNK_RELOCS];
+};
+
+struct elfrw_thunk_read {
+	uint64_t target;
+	uint8_t branch; /* offset of what follows the landing pad */
+	bool endbr;     /* it begins with one */
+};
+
 struct elfrw_arch {
 	const char *name;
 	uint16_t machine; /* e_machine */
@@ -105,30 +125,71 @@ struct elfrw_arch {
 	 * it connects moves as one block. */
 	uint64_t near_reach;
 	unsigned function_align; /* what compilers use: 16 */
-	uint8_t fill;            /* the byte for gaps in code: 0xcc */
-	uint8_t call_size;       /* of a direct call as compilers write it */
+	/* The trap that fills gaps in code: one instruction of fill_size bytes, a power of two; it
+	 * stands at multiples of its size. */
+	uint8_t fill[4], fill_size;
+	uint8_t call_size; /* of a direct call as compilers write it */
+	/* A PC-relative relocation's symbol and addend fall short of what the instruction names by
+	 * this much, mostly: the bytes from the field to where the distance counts from. */
+	uint8_t reloc_short;
+	/* Sizes of pages: the least that the architecture knows, and the largest that a file may
+	 * ask for by its segments' alignment (elfrw_image_page). */
+	uint32_t page_min, page_max;
 	/* Could an instruction in SIZE bytes call indirectly?  A look at the bytes that is faster
 	 * than decoding them. */
 	bool (*may_call_indirectly)(const uint8_t *code, size_t size);
-	/* Writes a thunk, one branch from address FROM to address TO, with the landing-pad
-	 * instruction first when ENDBR.  Returns its size (the same for all FROM and TO), or 0 when
-	 * TO is out of reach; BUF NULL only asks. */
-	unsigned (*thunk)(uint8_t *buf, uint64_t from, uint64_t to, bool endbr);
-	unsigned thunk_max;
+	/* Writes a thunk at address FROM that goes on at TO, with the landing-pad instruction first
+	 * when ENDBR: the shortest one that reaches.  BUF NULL only asks. */
+	struct elfrw_thunk (*thunk)(uint8_t *buf, uint64_t from, uint64_t to, bool endbr);
+	/* Are the bytes at CODE, whose address is VA, a thunk?  Returns its length, without the
+	 * fill behind it, or 0. */
+	unsigned (*read_thunk)(const uint8_t *code, size_t avail, uint64_t va,
+			       struct elfrw_thunk_read *ret);
+	/* Do the instructions at CODE, whose address is VA, jump to what a slot holds (an entry of
+	 * a procedure linkage table)?  *SLOT is its address. */
+	bool (*read_stub)(const uint8_t *code, size_t avail, uint64_t va, uint64_t *slot);
 	struct elfrw_reloc_desc (*reloc)(uint32_t type);
-	/* Relocation numbers that the writer needs. */
-	uint32_t r_abs64, r_relative, r_irelative, r_relr, r_pc32, r_plt32;
+	/* Tags of the dynamic section that are the architecture's own and whose value is an address
+	 * of code; 0 ends them. */
+	const int64_t *dynamic_code;
 	/* DWARF register numbers (psABI): of the stack pointer, the return address column, and the
-	 * first two arguments. */
-	uint8_t dwarf_sp, dwarf_ra, dwarf_arg[2];
+	 * first two arguments; how many numbers unwind tables have rules for. */
+	uint8_t dwarf_sp, dwarf_ra, dwarf_arg[2], dwarf_registers;
+	/* From the frame pointer of a function that has set it up to its CFA; 0: it varies. */
+	uint8_t frame_depth;
 	/* The CFI that holds throughout a thunk (DWARF instructions), and the CFA's offset from the
 	 * stack pointer. */
 	const uint8_t *entry_cfi;
 	unsigned entry_cfi_size;
 };
 
+/* The byte of a gap in code that has address VA. */
+static inline uint8_t elfrw_fill_byte(const struct elfrw_arch *arch, uint64_t va)
+{
+	return arch->fill[va & (arch->fill_size - 1u)];
+}
+
+/* Are all N bytes at P zero? */
+static inline bool elfrw_all_zero(const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
+/* Fills N bytes at P, whose address is VA, with traps. */
+void elfrw_fill(const struct elfrw_arch *arch, uint8_t *p, uint64_t va, uint64_t n);
+
+/* Is an address of code what the dynamic section's entry TAG holds (gABI, psABI)? */
+bool elfrw_dynamic_is_code(const struct elfrw_arch *arch, int64_t tag);
+
 /* The table for E_MACHINE, or NULL when it is not supported. */
 const struct elfrw_arch *elfrw_arch_for(uint16_t machine);
+
+/* The table for the machine of a file with header EH.  _of: or NULL. */
+const struct elfrw_arch *elfrw_arch_of(const Elf64_Ehdr *eh);
+struct elfrw_err *elfrw_arch_find(const Elf64_Ehdr *eh, const struct elfrw_arch **ret);
 
 extern const struct elfrw_arch elfrw_arch_x86_64;
 #endif

@@ -10,8 +10,9 @@
 /* Mapping symbols tell what kind of bytes follow, not where a function is: $x and $d (ELF for the
  * Arm 64-bit Architecture, "Mapping symbols"), $a, $t and $d (32-bit), $x and $d (RISC-V ELF
  * psABI).  So do the labels ".L0 " that RISC-V assemblers leave for differences. */
-static inline bool elfrw_symbol_is_mapping(uint16_t machine, unsigned type, const char *name)
+static inline bool elfrw_symbol_is_mapping(const Elf64_Ehdr *eh, unsigned type, const char *name)
 {
+	uint16_t machine = eh->e_machine;
 	if ((machine != EM_AARCH64 && machine != EM_ARM && machine != EM_RISCV) ||
 	    type != STT_NOTYPE)
 		return false;
@@ -22,8 +23,8 @@ static inline bool elfrw_symbol_is_mapping(uint16_t machine, unsigned type, cons
 }
 
 /* The address that a symbol's value stands for: bit 0 of a 32-bit Arm function says Thumb. */
-static inline uint64_t elfrw_symbol_address(uint16_t machine, unsigned type, uint64_t value)
+static inline uint64_t elfrw_symbol_address(const Elf64_Ehdr *eh, unsigned type, uint64_t value)
 {
-	return machine == EM_ARM && type == STT_FUNC ? value & ~UINT64_C(1) : value;
+	return eh->e_machine == EM_ARM && type == STT_FUNC ? value & ~UINT64_C(1) : value;
 }
 #endif

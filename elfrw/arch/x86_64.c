@@ -125,16 +125,16 @@ static uint8_t address_form(unsigned size, bool sign)
 	return size == 8 ? ABS64 : size != 4 ? 0 : sign ? ABS32S : ABS32;
 }
 
-enum { ENDBR_SIZE = 4, JMP_SIZE = 5, THUNK_MAX = 10 };
+enum { ENDBR_SIZE = 4, JMP_SIZE = 5, STUB_INSNS = 4 };
 
 /* endbr64 (where asked for); jmp rel32; one int3, so that the size is even and the next thunk's
  * address too. */
-static unsigned thunk(uint8_t *buf, uint64_t from, uint64_t to, bool endbr)
+static struct elfrw_thunk thunk(uint8_t *buf, uint64_t from, uint64_t to, bool endbr)
 {
-	unsigned jmp = endbr ? ENDBR_SIZE : 0;
+	uint8_t jmp = endbr ? ENDBR_SIZE : 0;
 	int64_t rel = (int64_t)(to - (from + jmp + JMP_SIZE));
 	if (rel < INT32_MIN || rel > INT32_MAX)
-		return 0;
+		return (struct elfrw_thunk){ 0 };
 	if (buf) {
 		if (endbr)
 			elfrw_put32(buf, 0xfa1e0ff3);
@@ -142,7 +142,42 @@ static unsigned thunk(uint8_t *buf, uint64_t from, uint64_t to, bool endbr)
 		elfrw_put32(buf + jmp + 1, (uint32_t)rel);
 		buf[jmp + JMP_SIZE] = 0xcc;
 	}
-	return jmp + JMP_SIZE + 1;
+	return (struct elfrw_thunk){ .size = jmp + JMP_SIZE + 1,
+				     .n_reloc = 1,
+				     .reloc = { { jmp + 1, R_X86_64_PLT32, -4 } } };
+}
+
+static unsigned read_thunk(const uint8_t *code, size_t avail, uint64_t va,
+			   struct elfrw_thunk_read *ret)
+{
+	struct elfrw_insn in;
+	unsigned at = 0, len = elfrw_x86_decode(code, avail, va, &in);
+	ret->endbr = len && (in.flags & ELFRW_INSN_ENDBR);
+	if (ret->endbr) {
+		at = len;
+		len = elfrw_x86_decode(code + at, avail - at, va + at, &in);
+	}
+	ret->branch = (uint8_t)at;
+	if (!len || in.kind != ELFRW_INSN_JMP)
+		return 0;
+	ret->target = in.target;
+	return at + len;
+}
+
+/* Landing pads, a push of a number, prefixes; then jmp *slot(%rip). */
+static bool read_stub(const uint8_t *code, size_t avail, uint64_t va, uint64_t *slot)
+{
+	struct elfrw_insn in;
+	size_t at = 0;
+	for (unsigned i = 0; i < STUB_INSNS && at < avail; i++, at += in.len) {
+		if (!elfrw_x86_decode(code + at, avail - at, va + at, &in))
+			return false;
+		if (in.kind == ELFRW_INSN_OTHER || in.kind == ELFRW_INSN_NOP)
+			continue;
+		*slot = in.target;
+		return in.kind == ELFRW_INSN_JMP_IND && in.pcrel_size;
+	}
+	return false;
 }
 
 /* FF /2 anywhere. */
@@ -155,6 +190,9 @@ static bool may_call_indirectly(const uint8_t *code, size_t size)
 	}
 	return false;
 }
+
+/* DT_X86_64_PLT, which bfd writes with -z mark-plt; not in every elf.h. */
+static const int64_t dynamic_code[] = { 0x70000000, 0 };
 
 /* DW_CFA_def_cfa: rsp + 8; DW_CFA_offset: the return address at CFA - 8 (data alignment factor
  * -8). */
@@ -172,22 +210,23 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.from_end = true,
 	.near_reach = INT16_MAX,
 	.function_align = 16,
-	.fill = 0xcc,
+	.fill = { 0xcc },
+	.fill_size = 1,
 	.call_size = 5,
+	.reloc_short = 4,
+	.page_min = 4096,
+	.page_max = 4096,
 	.may_call_indirectly = may_call_indirectly,
 	.thunk = thunk,
-	.thunk_max = THUNK_MAX,
+	.read_thunk = read_thunk,
+	.read_stub = read_stub,
 	.reloc = reloc,
-	.r_abs64 = R_X86_64_64,
-	.r_relative = R_X86_64_RELATIVE,
-	.r_irelative = R_X86_64_IRELATIVE,
-	/* DT_RELR has no number of its own: each of its entries stands for this one */
-	.r_relr = R_X86_64_RELATIVE,
-	.r_pc32 = R_X86_64_PC32,
-	.r_plt32 = R_X86_64_PLT32,
+	.dynamic_code = dynamic_code,
 	.dwarf_sp = 7,
 	.dwarf_ra = 16,
 	.dwarf_arg = { 5, 4 },
+	.dwarf_registers = 17,
+	.frame_depth = 16,
 	.entry_cfi = entry_cfi,
 	.entry_cfi_size = sizeof entry_cfi,
 };

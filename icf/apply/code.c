@@ -1,5 +1,6 @@
 /* code.c: the executable sections of the output.  Every kept unit is copied to its new place and
  * its reference fields are set there; the gaps are traps; the thunks stand behind the code. */
+#include "elfrw/base/align.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -62,9 +63,10 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (m->flags & ELFRW_UNIT_FOLDED) {
 			if (map->in_place)
-				memset(job->code[u->sec] +
-					       (m->old - map->section[u->sec].new_start),
-				       prog->arch->fill, u->end - u->start);
+				elfrw_fill(prog->arch,
+					   job->code[u->sec] +
+						   (m->old - map->section[u->sec].new_start),
+					   m->old, u->end - u->start);
 			continue;
 		}
 		uint8_t *to = job->code[u->sec] + (m->body - map->section[u->sec].new_start);
@@ -94,9 +96,13 @@ static struct elfrw_err *put_thunks(struct job *job)
 		if (!(m->flags & ELFRW_UNIT_THUNK))
 			continue;
 		uint32_t e = map->in_place ? prog->unit.data[i].sec : job->a->plan->thunk_exec;
-		if (!prog->arch->thunk(job->code[e] + (m->entry - map->section[e].new_start),
-				       m->entry, m->body,
-				       prog->unit.data[i].flags & ICF_UNIT_ENDBR))
+		unsigned size =
+			prog->arch
+				->thunk(job->code[e] + (m->entry - map->section[e].new_start),
+					m->entry, m->body,
+					prog->unit.data[i].flags & ICF_UNIT_ENDBR)
+				.size;
+		if (!size || size > m->thunk_size)
 			return elfrw_error("thunk for the function at 0x%llx does not reach it",
 					   (unsigned long long)m->old);
 		job->a->n_thunk_bytes += m->thunk_size;
@@ -104,17 +110,16 @@ static struct elfrw_err *put_thunks(struct job *job)
 	return NULL;
 }
 
-#define PAGE 4096
-
 /* Whole pages of folded bodies, behind their thunks, become zeros. */
 static struct elfrw_err *empty_pages(struct job *job)
 {
 	const struct icf_program *prog = job->a->prog;
 	const struct elfrw_addrmap *map = &job->a->plan->map;
+	uint64_t page = elfrw_image_page(prog->img);
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
-		uint64_t from = (m->old + m->thunk_size + PAGE - 1) & ~(uint64_t)(PAGE - 1),
-			 to = m->old_end & ~(uint64_t)(PAGE - 1);
+		uint64_t from = elfrw_align_up(m->old + m->thunk_size, page),
+			 to = m->old_end & ~(page - 1);
 		if (!(m->flags & ELFRW_UNIT_FOLDED) || to <= from)
 			continue;
 		struct elfrw_hole *h = VEC_PUSH(&job->a->out->hole);
@@ -146,7 +151,7 @@ struct elfrw_err *icf_apply_code(struct icf_apply *a)
 		if (map->in_place)
 			memcpy(p, prog->img->section[prog->exec.data[e].shndx].data, size);
 		else
-			memset(p, prog->arch->fill, size);
+			elfrw_fill(prog->arch, p, map->section[e].new_start, size);
 		job.code[e] = p;
 		elfrw_output_replace(a->out, prog->exec.data[e].shndx, p, size);
 		a->out->sec[prog->exec.data[e].shndx].addr = map->section[e].new_start;

@@ -72,7 +72,7 @@ static struct elfrw_err *set_dynamic(struct icf_apply *a, const struct icf_datar
 	return NULL;
 }
 
-/* Entries of the dynamic section that name code (gABI, and the psABI's DT_TLSDESC_PLT). */
+/* Entries of the dynamic section that name code. */
 static struct elfrw_err *set_dynamic_section(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -89,9 +89,7 @@ static struct elfrw_err *set_dynamic_section(struct icf_apply *a)
 		if (d.d_tag == DT_TEXTREL || (d.d_tag == DT_FLAGS && (d.d_un.d_val & DF_TEXTREL)))
 			return elfrw_error_at(".dynamic", off,
 					      "text relocations are not supported");
-		/* 0x70000000 is DT_X86_64_PLT, which bfd writes with -z mark-plt. */
-		if (d.d_tag != DT_INIT && d.d_tag != DT_FINI && d.d_tag != DT_TLSDESC_PLT &&
-		    d.d_tag != 0x70000000)
+		if (!elfrw_dynamic_is_code(img->arch, d.d_tag))
 			continue;
 		d.d_un.d_ptr =
 			icf_new_target(a, icf_unit_at(a->prog, d.d_un.d_ptr), d.d_un.d_ptr, false);

@@ -126,11 +126,15 @@ static struct elfrw_err *add_thunks(struct icf_apply *a, struct list *out)
 			continue;
 		if (a->symbol_index)
 			index = a->symbol_index[index];
-		bool endbr = prog->unit.data[i].flags & ICF_UNIT_ENDBR;
-		Elf64_Rela r = { .r_offset = map->unit[i].entry + (endbr ? 5 : 1),
-				 .r_info = ELF64_R_INFO(index, prog->arch->r_plt32),
-				 .r_addend = -4 };
-		ELFRW_TRY(push(out, &r));
+		struct elfrw_thunk t =
+			prog->arch->thunk(NULL, map->unit[i].entry, map->unit[i].body,
+					  prog->unit.data[i].flags & ICF_UNIT_ENDBR);
+		for (unsigned n = 0; n < t.n_reloc; n++) {
+			Elf64_Rela r = { .r_offset = map->unit[i].entry + t.reloc[n].off,
+					 .r_info = ELF64_R_INFO(index, t.reloc[n].type),
+					 .r_addend = t.reloc[n].addend };
+			ELFRW_TRY(push(out, &r));
+		}
 	}
 	return NULL;
 }

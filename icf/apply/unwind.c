@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096u
-
 enum { FRAME, HDR, EXCEPT, N_TABLES };
 
 struct unwind {
@@ -84,7 +82,7 @@ static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
 static bool side_by_side(const struct elfrw_image *img, const Elf64_Shdr *a, const Elf64_Shdr *b)
 {
 	uint64_t end = a->sh_addr + a->sh_size;
-	if (b->sh_addr - end >= PAGE)
+	if (b->sh_addr - end >= elfrw_image_page(img))
 		return false;
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const Elf64_Shdr *x = &img->section[i].hdr;
@@ -104,6 +102,7 @@ static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, 
 {
 	const Elf64_Shdr *sh = &img->section[shndx].hdr;
 	uint64_t old_end = sh->sh_addr + sh->sh_size, end = UINT64_MAX;
+	uint64_t page = elfrw_image_page(img);
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const Elf64_Shdr *x = &img->section[i].hdr;
 		bool table = i == w->shndx[FRAME] || i == w->shndx[HDR] || i == w->shndx[EXCEPT];
@@ -118,8 +117,7 @@ static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, 
 		/* Its own segment becomes longer, unless zeros follow or part of it is
 		 * write-protected after relocation. */
 		if (!in_segment(ph, sh))
-			limit = ph->p_vaddr >= old_end ? ph->p_vaddr & ~(uint64_t)(PAGE - 1)
-						       : UINT64_MAX;
+			limit = ph->p_vaddr >= old_end ? ph->p_vaddr & ~(page - 1) : UINT64_MAX;
 		else if ((ph->p_flags & PF_W) || ph->p_memsz != ph->p_filesz)
 			limit = ph->p_vaddr + ph->p_filesz;
 		end = limit < end ? limit : end;

@@ -87,15 +87,8 @@ static const char *stub_name(const struct icf_program *prog, uint64_t va)
 {
 	const struct icf_exec *e = &prog->exec.data[prog->unit.data[icf_unit_at(prog, va)].sec];
 	const uint8_t *code = prog->img->section[e->shndx].data + (va - e->start);
-	uint64_t left = e->end - va;
-	struct elfrw_insn in;
-	for (uint64_t pos = 0; pos < 16 && pos < left; pos += in.len) {
-		if (!prog->arch->decode(code + pos, left - pos, va + pos, &in))
-			return NULL;
-		if (in.kind == ELFRW_INSN_JMP_IND)
-			return in.pcrel_size ? import_at(prog, in.target) : NULL;
-	}
-	return NULL;
+	uint64_t slot;
+	return prog->arch->read_stub(code, e->end - va, va, &slot) ? import_at(prog, slot) : NULL;
 }
 
 /* The text at VA in read-only data as a quoted string; false: it is none. */

@@ -6,6 +6,7 @@
  * also one that a library mapped.  No temporary name exists while a mapping is read through
  * (elfrw/base/newfile.h), so that there is nothing to remove.  Only calls that are safe in a
  * handler are used. */
+#include "elfrw/arch/host.h"
 #include "icf/cmd/process.h"
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmdline.h"
@@ -95,15 +96,8 @@ static size_t read_maps(struct code ret[MAX_CODE], uint64_t *stack_end, uint64_t
 static bool in_libdw(const ucontext_t *u)
 {
 	struct code code[MAX_CODE];
-#if defined(__x86_64__)
-	uint64_t at = (uint64_t)u->uc_mcontext.gregs[REG_RIP],
-		 sp = (uint64_t)u->uc_mcontext.gregs[REG_RSP], end;
-#elif defined(__aarch64__)
-	uint64_t at = u->uc_mcontext.pc, sp = u->uc_mcontext.sp, end;
-#else
-	uint64_t at = 0, sp = 0, end;
-	(void)u;
-#endif
+	uint64_t at, sp, end;
+	elfrw_host_stopped(u, &at, &sp);
 	size_t n = read_maps(code, &end, sp);
 	for (size_t i = 0; i <= STACK_WORDS && n; i++) {
 		for (size_t k = 0; k < n; k++)

@@ -12,6 +12,7 @@
 #include "icf/cmd/cmd.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/symbolize/symbolize.h"
+#include "elfrw/arch/machine.h"
 #include "elfrw/image.h"
 #include "elfrw/arch/arch.h"
 #include <ctype.h>
@@ -67,7 +68,7 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 	const struct elfrw_image *debug = dwr_sym_debug_image(s->in->sym, &apart);
 	if (apart) {
 		if (debug->ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-		    debug->ehdr.e_machine != s->code.ehdr.e_machine)
+		    !elfrw_same_machine(&debug->ehdr, &s->code.ehdr))
 			return NULL;
 		s->debug = *debug;
 		s->debug.arch = s->code.arch; /* which sym, at home on all machines, leaves open */

@@ -19,7 +19,8 @@ static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b
 	const struct icf_unit *x = &prog->unit.data[a], *y = &prog->unit.data[b];
 	if (x->hotness != y->hotness)
 		return x->hotness < y->hotness;
-	uint64_t ax = min64(x->start & -x->start, 16), ay = min64(y->start & -y->start, 16);
+	uint64_t usual = prog->arch->function_align;
+	uint64_t ax = min64(x->start & -x->start, usual), ay = min64(y->start & -y->start, usual);
 	if (ax != ay)
 		return ax > ay;
 	/* One that needs an address of its own anyway saves a thunk. */
@@ -35,27 +36,30 @@ static bool stays_aligned(const struct icf_unit *u, uint8_t align)
 	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
 }
 
-static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u)
+/* The size of a thunk for U at FROM that goes on at TO; 0: it does not reach. */
+static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u, uint64_t from,
+			   uint64_t to)
 {
-	return prog->arch->thunk(NULL, 0, 0, u->flags & ICF_UNIT_ENDBR);
+	return prog->arch->thunk(NULL, from, to, u->flags & ICF_UNIT_ENDBR).size;
 }
 
 /* Whoever looks at the low bits of a function's address finds in its thunk's what was there before;
  * it is even in any case.  No file says which of the bits mean something: 16 may be a compiler's
  * habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two, and there are libraries
- * of tagged pointers that take four on x86-64 because of that habit. */
+ * of tagged pointers that take four because compilers have that habit. */
 static uint64_t thunk_align(const struct icf_unit *u)
 {
 	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
 }
 
-/* Does a thunk for U take less room than U, both with the padding that aligns them? */
+/* Does a thunk for U that leads to KEPT take less room than U, both with the padding that aligns
+ * them?  Where they will be is not known yet: it is about as far. */
 static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan,
-		       const struct icf_unit *u)
+		       const struct icf_unit *u, const struct icf_unit *kept)
 {
 	uint64_t align = plan->in_place ? 1 : thunk_align(u);
-	return elfrw_align_up(u->end - u->start, align) >
-	       elfrw_align_up(thunk_size(prog, u), align);
+	unsigned size = thunk_size(prog, u, u->start, kept->start);
+	return size && elfrw_align_up(u->end - u->start, align) > elfrw_align_up(size, align);
 }
 
 static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
@@ -147,7 +151,8 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
 			if (needs_thunk(plan, opt, u) &&
-			    ((opt->no_thunks && !plan->in_place) || !thunk_pays(prog, plan, u)))
+			    ((opt->no_thunks && !plan->in_place) ||
+			     !thunk_pays(prog, plan, u, &prog->unit.data[keeper[c]])))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else
 				plan->kept[i] = keeper[c];
@@ -166,7 +171,8 @@ static uint8_t *group_alignment(const struct icf_program *prog, const struct icf
 		uint32_t k = plan->kept[i];
 		const struct icf_unit *u = &prog->unit.data[i];
 		uint8_t s = (uint8_t)__builtin_ctzll(
-			min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63), 16));
+			min64(min64((uint64_t)1 << u->grain, u->start | (uint64_t)1 << 63),
+			      prog->arch->function_align));
 		if (k != i && s > shift[k])
 			shift[k] = s;
 	}
@@ -184,9 +190,21 @@ struct layout {
 	bool no_room;          /* for the thunks */
 };
 
+/* The size of unit I's thunk at AT.  Code that has no place yet lies behind AT and no further up
+ * than it was. */
+static unsigned thunk_size_at(const struct layout *l, uint32_t i, uint64_t at)
+{
+	const struct icf_program *prog = l->prog;
+	uint32_t k = l->plan->kept[i];
+	uint64_t to = prog->unit.data[k].sec <= l->plan->thunk_exec ? l->plan->map.unit[k].body
+								    : prog->unit.data[k].start;
+	return thunk_size(prog, &prog->unit.data[i], at, to);
+}
+
 /* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  What aligns the next
- * one belongs to the one before, so that one range describes all.  Returns where they end. */
-static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw_addrmap *map)
+ * one belongs to the one before, so that one range describes all.  Returns where they end.  One
+ * that does not reach sets l->no_room. */
+static uint64_t line_up_thunks(struct layout *l, uint64_t at, struct elfrw_addrmap *map)
 {
 	const struct icf_program *prog = l->prog;
 	struct elfrw_addrmap_unit *last = NULL;
@@ -195,6 +213,8 @@ static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw
 		if (l->plan->kept[i] == i || !needs_thunk(l->plan, l->opt, u))
 			continue;
 		at = elfrw_align_up(at, thunk_align(u));
+		unsigned size = thunk_size_at(l, i, at);
+		l->no_room |= !size;
 		if (map) {
 			if (last)
 				last->thunk_size = (uint32_t)(at - last->entry);
@@ -203,10 +223,10 @@ static uint64_t line_up_thunks(const struct layout *l, uint64_t at, struct elfrw
 			last = &map->unit[i];
 			last->flags |= ELFRW_UNIT_THUNK;
 			last->entry = at;
-			last->thunk_size = thunk_size(prog, u);
+			last->thunk_size = size;
 			l->plan->n_thunks++;
 		}
-		at += thunk_size(prog, u);
+		at += size;
 	}
 	return at;
 }
@@ -319,7 +339,8 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 			continue;
 		}
 		map->unit[i].flags |= ELFRW_UNIT_THUNK;
-		map->unit[i].thunk_size = thunk_size(prog, u);
+		map->unit[i].thunk_size =
+			thunk_size(prog, u, u->start, prog->unit.data[plan->kept[i]].start);
 		if (plan->n_thunks++ == 0)
 			map->thunks = u->start;
 		map->thunks_end = u->start + map->unit[i].thunk_size;

@@ -10,9 +10,8 @@ struct icf_plan {
 	uint32_t *
 		kept; /* by unit: the unit whose code it uses, its own index unless folded; owned */
 	struct elfrw_addrmap map;
-	uint32_t thunk_exec;  /* index of the executable section that has the thunks and the trap
-				 byte */
-	uint64_t endbr_thunk; /* size of a thunk with a landing pad */
+	uint32_t thunk_exec; /* index of the executable section that has the thunks and the trap
+				byte */
 	uint32_t rounds, n_groups, n_folded, n_thunks;
 	uint64_t folded_bytes;            /* bodies that are gone */
 	uint64_t code_before, code_after; /* bytes of all executable sections; in place: without the

@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN      256 /* units */
-#define MAX_STUB 4   /* instructions of a PLT entry */
-#define SHARED   (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
+#define RUN    256 /* units */
+#define SHARED (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
 
 struct scan {
 	const struct icf_program *prog;
@@ -75,15 +74,11 @@ static uint32_t destination(const struct scan *s, uint64_t va)
 	if (unit == ICF_NONE || !s->bound || !prog->exec.data[prog->unit.data[unit].sec].linkage)
 		return unit;
 	const struct icf_unit *u = &prog->unit.data[unit];
-	const uint8_t *code = icf_unit_bytes(prog, u);
-	struct elfrw_insn in;
-	for (unsigned i = 0; i < MAX_STUB && va < u->end; i++, va += in.len) {
-		if (!prog->arch->decode(code + (va - u->start), u->end - va, va, &in))
-			break;
-		if (in.kind == ELFRW_INSN_JMP_IND)
-			return in.pcrel_size ? bound_to(prog, in.target) : ICF_NONE;
-	}
-	return ICF_NONE;
+	uint64_t slot;
+	return prog->arch->read_stub(icf_unit_bytes(prog, u) + (va - u->start), u->end - va, va,
+				     &slot)
+		       ? bound_to(prog, slot)
+		       : ICF_NONE;
 }
 
 static bool interesting(const struct scan *s, uint32_t i)

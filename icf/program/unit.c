@@ -88,7 +88,7 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	uint64_t n = end - start;
 	for (uint64_t i = 0; i < n;) {
-		if (p[i] == prog->arch->fill || p[i] == 0) {
+		if (p[i] == elfrw_fill_byte(prog->arch, start + i) || p[i] == 0) {
 			i++;
 			continue;
 		}
@@ -138,8 +138,10 @@ static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, u
 			return *clean && used ? start + used : limit;
 		}
 		i += len;
-		bool zeros = p[i - len] == 0 && len == 2 && p[i - 1] == 0;
-		bool pad = insn.kind == ELFRW_INSN_NOP || p[i - len] == prog->arch->fill || zeros;
+		const uint8_t *at = p + i - len;
+		bool zeros = elfrw_all_zero(at, len);
+		bool pad = insn.kind == ELFRW_INSN_NOP || zeros ||
+			   *at == elfrw_fill_byte(prog->arch, start + i - len);
 		if (zeros && goes_on && used) {
 			*clean = false;
 			return limit;
@@ -160,7 +162,7 @@ static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *
 {
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	struct elfrw_insn insn;
-	return start != marked && next > start && *p != prog->arch->fill &&
+	return start != marked && next > start && *p != elfrw_fill_byte(prog->arch, start) &&
 	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
 }
 
@@ -258,7 +260,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 	*at = i;
 	/* A file that was folded before ends its code with a byte that debug information names. */
 	if (pos + 1 == e->end &&
-	    prog->img->section[e->shndx].data[pos - e->start] == prog->arch->fill &&
+	    prog->img->section[e->shndx].data[pos - e->start] == elfrw_fill_byte(prog->arch, pos) &&
 	    elfrw_image_section(prog->img, ".debug_icfold"))
 		return push_unit(prog, exec, pos, e->end, ICF_UNIT_RIGID) ? NULL : &elfrw_err_nomem;
 	return push_gap(prog, exec, pos, e->end);

@@ -210,13 +210,20 @@ static bool is_unwind_section(const char *name)
 }
 
 /* clang's -fsanitize=kcfi lists its traps by distances from their own places.  Where that is no
- * ud2, the word counts from elsewhere. */
+ * trap (but for those that fill gaps), the word counts from elsewhere. */
 static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_section *sec,
 			  uint64_t target)
 {
-	const uint8_t *code =
-		strcmp(sec->name, ".kcfi_traps") == 0 ? elfrw_image_at(prog->img, target, 2) : NULL;
-	return code && code[0] == 0x0f && code[1] == 0x0b;
+	uint32_t shndx = strcmp(sec->name, ".kcfi_traps") == 0
+				 ? elfrw_image_section_at(prog->img, target)
+				 : 0;
+	const struct elfrw_section *s = &prog->img->section[shndx];
+	if (!shndx || !s->data)
+		return false;
+	uint64_t off = target - s->hdr.sh_addr;
+	struct elfrw_insn in;
+	return prog->arch->decode(s->data + off, s->hdr.sh_size - off, target, &in) &&
+	       in.kind == ELFRW_INSN_TRAP && s->data[off] != elfrw_fill_byte(prog->arch, target);
 }
 
 /* One kept relocation of a data section. */

@@ -94,7 +94,7 @@ static const Dwfl_Thread_Callbacks core_threads = { .next_thread = next_start,
  * it reads memory, too. */
 static bool reads_memory(const GElf_Ehdr *eh)
 {
-	return _ELFUTILS_PREREQ(0, 188) && elfrw_arch_for(eh->e_machine) &&
+	return _ELFUTILS_PREREQ(0, 188) && elfrw_arch_of(eh) &&
 	       eh->e_ident[EI_CLASS] == ELFCLASS64 && eh->e_ident[EI_DATA] == ELFDATA2LSB;
 }
 
@@ -115,7 +115,7 @@ static struct elfrw_err *attach_core(struct icf_unwind *u, const GElf_Ehdr *eh, 
 }
 
 struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
-				   const struct icf_unwind_options *options)
+				       const struct icf_unwind_options *options)
 {
 	struct stat st;
 	GElf_Ehdr eh;

@@ -32,8 +32,8 @@ static bool elsewhere(const char *path, pid_t pid, char *root, size_t size)
 	return stat(path, &here) != 0 || here.st_dev != there.st_dev || here.st_ino != there.st_ino;
 }
 
-int icf_unwind_find_process_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
-			    char **file, Elf **elf)
+int icf_unwind_find_process_elf(Dwfl_Module *mod, void **userdata, const char *name,
+				Dwarf_Addr base, char **file, Elf **elf)
 {
 	struct module *m = *userdata;
 	char root[4096 + 64];
@@ -243,7 +243,7 @@ static int from_server(Dwfl_Module *mod, struct module *m, char **file)
 /* Files of a core: the one that was given, what has its name below the sysroot, then as libdwfl
  * looks for them. */
 int icf_unwind_find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
-			 char **file, Elf **elf)
+			     char **file, Elf **elf)
 {
 	struct module *m = *userdata;
 	int fd = m && m->exe ? open_as(m->exe, file) : -1;

@@ -12,12 +12,13 @@
 #include "dwarf/stack/callchain.h"
 #include "dwarf/demangle/demangle.h"
 #include "dwarf/symbolize/symbolize.h"
+#include "elfrw/arch/arch.h"
+#include "elfrw/arch/machine.h"
 #include "elfrw/base/search.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE      4096
 #define MAX_SCANS 256 /* in vain, before a file is not searched any more */
 #define MAX_BACK  64  /* symbols before an address that may hold it */
 
@@ -69,7 +70,7 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m,
 		m->debug = *debug;
 		m->debug.arch = m->code.arch;
 		if (m->debug.ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-		    m->debug.ehdr.e_machine != m->code.ehdr.e_machine)
+		    !elfrw_same_machine(&m->debug.ehdr, &m->code.ehdr))
 			return elfrw_error("its separate debug file is of another machine");
 	}
 	/* Most files have no tables: that is seen without reading any. */
@@ -272,7 +273,7 @@ struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64
 {
 	for (uint32_t i = 0; i < m->code.n_phdrs; i++) {
 		const Elf64_Phdr *p = &m->code.phdr[i];
-		if (is_code(p) && offset >= p->p_offset / PAGE * PAGE &&
+		if (is_code(p) && offset >= (p->p_offset & ~(elfrw_image_page(&m->code) - 1)) &&
 		    offset < p->p_offset + p->p_filesz)
 			return learn(m, pid, start - (p->p_vaddr + (offset - p->p_offset)));
 	}
@@ -315,11 +316,12 @@ static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, siz
 		   uint64_t offset, uint64_t *ret)
 {
 	bool found = false;
+	uint64_t page = m->code.arch->page_min;
 	for (size_t i = 0; i < m->symbol.len; i++) {
 		const struct icf_perf_symbol *s = &m->symbol.data[i];
-		uint64_t rest = (ip - s->address) % PAGE, address;
+		uint64_t rest = (ip - s->address) % page, address;
 		if (offset != ICF_PERF_NO_OFFSET) {
-			if ((rest - offset) % PAGE)
+			if ((rest - offset) % page)
 				continue;
 			address = s->address + offset;
 		} else if (rest < s->size)
@@ -328,7 +330,7 @@ static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, siz
 			continue;
 		if ((found && address == *ret) || !icf_perf_same_name(m, s->name, name, n))
 			continue;
-		if (found || (offset == ICF_PERF_NO_OFFSET && s->size > PAGE))
+		if (found || (offset == ICF_PERF_NO_OFFSET && s->size > page))
 			return false;
 		*ret = address;
 		found = true;

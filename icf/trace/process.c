@@ -1,6 +1,6 @@
-/* process.c: a running process, stopped as a whole (PTRACE_SEIZE and PTRACE_INTERRUPT, which leave no
- * trace in it), so that registers, stacks and objects belong together; libdwfl then reads threads
- * that it finds stopped. */
+/* process.c: a running process, stopped as a whole (PTRACE_SEIZE and PTRACE_INTERRUPT, which leave
+ * no trace in it), so that registers, stacks and objects belong together; libdwfl then reads
+ * threads that it finds stopped. */
 #include "icf/trace/state.h"
 #include <dirent.h>
 #include <errno.h>
@@ -83,7 +83,7 @@ static struct elfrw_err *freeze(struct icf_unwind *u, pid_t pid)
 }
 
 struct elfrw_err *icf_unwind_open_process(struct icf_unwind *u, pid_t pid,
-				      const struct icf_unwind_options *options)
+					  const struct icf_unwind_options *options)
 {
 	u->pid = pid;
 	ELFRW_TRY(freeze(u, pid));

@@ -1,5 +1,5 @@
-/* state.h: what the files of icf/trace/ that unwind share: a core or process, its modules, threads and
- * memory. */
+/* state.h: what the files of icf/trace/ that unwind share: a core or process, its modules, threads
+ * and memory. */
 #ifndef ICF_TRACE_STATE_H
 #define ICF_TRACE_STATE_H
 #include "icf/trace/unwind_dwfl.h"

@@ -26,7 +26,7 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 		const uint8_t *p = e->old_data + (at - e->old);
 		struct elfrw_insn in;
 		v->log.checked[ICF_VC_PADDING]++;
-		if (*p == v->arch->fill || *p == 0) {
+		if (*p == elfrw_fill_byte(v->arch, at) || *p == 0) {
 			at++;
 			continue;
 		}
@@ -69,30 +69,24 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 {
 	char name[200];
 	const uint8_t *p = new_bytes(v, u->entry, u->thunk);
-	uint64_t at = 0;
-	struct elfrw_insn in;
+	struct elfrw_thunk_read t;
 	const char *what = NULL;
 	v->log.checked[ICF_VC_THUNK]++;
-	unsigned len = v->arch->decode(p, u->thunk, u->entry, &in);
-	bool endbr = len && (in.flags & ELFRW_INSN_ENDBR);
-	if (endbr) {
-		at = len;
-		len = v->arch->decode(p + at, u->thunk - at, u->entry + at, &in);
-	}
-	if (!len || in.kind != ELFRW_INSN_JMP)
+	unsigned len = v->arch->read_thunk(p, u->thunk, u->entry, &t);
+	if (!len)
 		what = "a jump";
-	else if (in.target != u->body) {
+	else if (t.target != u->body) {
 		icf_vlog_bad(&v->log, ICF_VC_THUNK,
 			     "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
 			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
-			     ICF_VX(u->body), ICF_VX(in.target));
+			     ICF_VX(u->body), ICF_VX(t.target));
 		return;
-	} else if (u->endbr && !endbr)
+	} else if (u->endbr && !t.endbr)
 		what = "a landing pad for indirect branches";
 	else if ((u->entry & 1) && u->entry != u->old)
 		what = "an even address";
-	for (uint64_t i = at + len; i < u->thunk && !what; i++)
-		if (p[i] != v->arch->fill)
+	for (uint64_t i = len; i < u->thunk && !what; i++)
+		if (p[i] != elfrw_fill_byte(v->arch, u->entry + i))
 			what = "nothing behind the jump";
 	if (what)
 		icf_vlog_bad(&v->log, ICF_VC_THUNK,
@@ -110,9 +104,9 @@ static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va
 	if (k == ICF_V_NONE)
 		return p == e->old_data[va - e->old];
 	const struct icf_vunit *u = &v->unit.data[k];
-	uint64_t page = va & ~(uint64_t)4095;
+	uint64_t size = elfrw_image_page(&v->in), page = va & ~(size - 1);
 	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk &&
-	       page + 4096 <= u->end;
+	       page + size <= u->end;
 }
 
 /* Is the gap behind unit K, up to TO, as wide as it was, and behind it what was there? */
@@ -135,7 +129,8 @@ static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from
 	const uint8_t *p = e->new_data + (from - e->new);
 	uint64_t n = to - from, i = 0;
 	v->log.checked[ICF_VC_FILL] += n;
-	while (i < n && (p[i] == v->arch->fill || stayed(v, e, from + i, p[i])))
+	while (i < n &&
+	       (p[i] == elfrw_fill_byte(v->arch, from + i) || stayed(v, e, from + i, p[i])))
 		i++;
 	if (i == n)
 		return;
@@ -152,7 +147,8 @@ static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from
 	}
 	icf_vlog_bad(&v->log, ICF_VC_FILL,
 		     "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
-		     v->out.section[e->out].name, ICF_VX(from + i), v->arch->fill, p[i]);
+		     v->out.section[e->out].name, ICF_VX(from + i),
+		     elfrw_fill_byte(v->arch, from + i), p[i]);
 }
 
 static struct elfrw_err *check_blocks(struct icf_v *v)

@@ -102,11 +102,9 @@ static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_
 	while (start < end) {
 		const uint8_t *p = e->old_data + (start - e->old);
 		struct elfrw_insn in;
-		unsigned len = *p == v->arch->fill || *p == 0
-				       ? 1
-				       : v->arch->decode(p, end - start, start, &in);
-		if (!len || (len != 1 && in.kind != ELFRW_INSN_NOP) ||
-		    (len == 1 && *p != v->arch->fill && *p != 0 && in.kind != ELFRW_INSN_NOP))
+		bool fill = *p == elfrw_fill_byte(v->arch, start) || *p == 0;
+		unsigned len = fill ? 1 : v->arch->decode(p, end - start, start, &in);
+		if (!len || (!fill && in.kind != ELFRW_INSN_NOP))
 			return false;
 		start += len;
 	}
@@ -124,9 +122,9 @@ static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t 
 		unsigned len = v->arch->decode(p, limit - at, at, &in);
 		if (!len)
 			return limit;
+		bool fill = *p == elfrw_fill_byte(v->arch, at) || elfrw_all_zero(p, len);
 		at += len;
-		if (in.kind != ELFRW_INSN_NOP && *p != v->arch->fill &&
-		    !(len == 2 && p[0] == 0 && p[1] == 0))
+		if (in.kind != ELFRW_INSN_NOP && !fill)
 			used = at;
 	}
 	return used > start ? used : limit;
@@ -215,19 +213,13 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 			 new_size &&new_size < end - first.old &&new >= e->new &&new + new_size <=
 				 e->new_end) {
 			/* Smaller than it was: a thunk. */
-			uint64_t va = new;
-			struct elfrw_insn in;
-			const uint8_t *p = e->new_data + (va - e->new);
-			unsigned len = v->arch->decode(p, e->new_end - va, va, &in);
-			if (len && (in.flags & ELFRW_INSN_ENDBR)) {
-				va += len;
-				len = v->arch->decode(p + len, e->new_end - va, va, &in);
-			}
-			if (len && in.kind == ELFRW_INSN_JMP) {
+			struct elfrw_thunk_read t;
+			if (v->arch->read_thunk(e->new_data + (new - e->new), e->new_end - new, new,
+						&t)) {
 				u->flags |= ICF_V_FOLDED;
 				u->thunk = (uint32_t)new_size;
 				u->entry = new;
-				u->body = in.target;
+				u->body = t.target;
 			}
 		}
 		pos = end;

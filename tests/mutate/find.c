@@ -212,7 +212,8 @@ void mutate_code_fill(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".text");
 	for (uint64_t i = 0; c->has_note && s && i < s->hdr.sh_size && c->place.len < 400; i++)
-		if (s->data[i] == c->out.arch->fill && !covered(c, s->hdr.sh_addr + i))
+		if (s->data[i] == elfrw_fill_byte(c->out.arch, s->hdr.sh_addr + i) &&
+		    !covered(c, s->hdr.sh_addr + i))
 			mutate_add(c, s->data + i, 1);
 }
 

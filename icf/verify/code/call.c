@@ -26,15 +26,11 @@ void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, u
 	/* Linkage code jumps through a slot that the dynamic linker fills with a symbol's value. */
 	const struct icf_vexec *e = &v->exec.data[v->unit.data[t].exec];
 	if (strncmp(v->in.section[e->in].name, ".plt", 4) == 0) {
-		struct elfrw_insn jmp;
-		unsigned len = v->arch->decode(e->old_data + (target - e->old), e->old_end - target,
-					       target, &jmp);
-		if (len && (jmp.flags & ELFRW_INSN_ENDBR))
-			len = v->arch->decode(e->old_data + (target + len - e->old),
-					      e->old_end - target - len, target + len, &jmp);
+		uint64_t slot;
 		const struct icf_vdynreloc *d =
-			len && jmp.kind == ELFRW_INSN_JMP_IND && jmp.pcrel_size
-				? icf_v_dynreloc_at(v, jmp.target)
+			v->arch->read_stub(e->old_data + (target - e->old), e->old_end - target,
+					   target, &slot)
+				? icf_v_dynreloc_at(v, slot)
 				: NULL;
 		if (!d || d->kind != ELFRW_RELOC_SYMBOLIC)
 			return;

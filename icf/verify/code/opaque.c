@@ -86,15 +86,17 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 		    !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
-		/* A displacement counts from the instruction's end, four bytes on; a thunk may
+		/* A displacement may count from the instruction's end, SHORT bytes on; a thunk may
 		 * stand where a function was. */
-		for (unsigned k = 0; k < (d.kind == ELFRW_RELOC_PCREL ? 8u : 4u); k += 4) {
-			uint32_t t = icf_v_find(v, to + k), other = icf_v_find(v, to + (k ^ 4));
+		unsigned reloc_short = v->arch->reloc_short;
+		for (unsigned n = 0; n < (d.kind == ELFRW_RELOC_PCREL ? 2u : 1u); n++) {
+			unsigned k = n * reloc_short, not_k = reloc_short - k;
+			uint32_t t = icf_v_find(v, to + k), other = icf_v_find(v, to + not_k);
 			if (t == ICF_V_NONE ||
 			    (v->unit.data[t].old == to + k && v->unit.data[t].entry == to + k))
 				continue;
-			if (other != ICF_V_NONE && v->unit.data[other].old == to + (k ^ 4) &&
-			    v->unit.data[other].entry == to + (k ^ 4))
+			if (other != ICF_V_NONE && v->unit.data[other].old == to + not_k &&
+			    v->unit.data[other].entry == to + not_k)
 				continue;
 			if (v->unit.data[t].body != v->unit.data[t].old)
 				icf_vcode_bad(at, ICF_VC_CODE,

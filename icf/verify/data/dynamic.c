@@ -75,13 +75,6 @@ static void check_rela(struct icf_v *v, const struct elfrw_section *s,
 	}
 }
 
-/* Entries whose value is an address of code (gABI; the psABI's DT_TLSDESC_PLT; DT_X86_64_PLT,
- * 0x70000000). */
-static bool names_code(int64_t tag)
-{
-	return tag == DT_INIT || tag == DT_FINI || tag == DT_TLSDESC_PLT || tag == 0x70000000;
-}
-
 static void check_dynamic(struct icf_v *v, const struct elfrw_section *s,
 			  const struct elfrw_section *o)
 {
@@ -99,7 +92,7 @@ static void check_dynamic(struct icf_v *v, const struct elfrw_section *s,
 		memcpy(&b, o->data + off, sizeof b);
 		uint64_t want = a.d_un.d_val;
 		v->log.checked[ICF_VC_DYNAMIC]++;
-		if (!end && names_code(a.d_tag))
+		if (!end && elfrw_dynamic_is_code(v->arch, a.d_tag))
 			icf_v_code(v, a.d_un.d_ptr, &want);
 		end |= a.d_tag == DT_NULL;
 		if (a.d_tag != b.d_tag || b.d_un.d_val != want)

@@ -199,10 +199,10 @@ static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec,
 	const struct elfrw_section *text = &v->in.section[elfrw_image_section_at(&v->in, target)];
 	uint64_t off = target - text->hdr.sh_addr;
 	struct elfrw_insn in;
-	/* Longer than one byte: those pad code. */
+	/* Not one that pads code. */
 	return text->data && off < text->hdr.sh_size &&
-	       v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) == 2 &&
-	       in.kind == ELFRW_INSN_TRAP;
+	       v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) &&
+	       in.kind == ELFRW_INSN_TRAP && text->data[off] != elfrw_fill_byte(v->arch, target);
 }
 
 static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *rel,

@@ -93,6 +93,23 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 			     ICF_VX(b->r_offset), ICF_VX(want), ICF_VX(found));
 }
 
+/* Does a thunk with a field where relocation R stands have one of its type? */
+static bool is_of_thunk(const struct icf_v *v, const Elf64_Rela *r)
+{
+	uint32_t i = icf_v_find_thunk(v, r->r_offset);
+	if (i == ICF_V_NONE)
+		return false;
+	const struct icf_vunit *u = &v->unit.data[i];
+	for (int endbr = 0; endbr < 2; endbr++) {
+		struct elfrw_thunk t = v->arch->thunk(NULL, u->entry, u->body, endbr);
+		for (unsigned k = 0; k < t.n_reloc; k++)
+			if (t.reloc[k].off == r->r_offset - u->entry &&
+			    t.reloc[k].type == ELF64_R_TYPE(r->r_info))
+				return true;
+	}
+	return false;
+}
+
 /* Relocations of what is not loaded (and keeps its size): the same ones, as true as they were. */
 static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
 			   const struct elfrw_section *rb)
@@ -199,8 +216,7 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 		       w[lo].type == key.type)
 			lo++;
 		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {
-			if (!(key.type == v->arch->r_plt32 &&
-			      icf_v_find_thunk(v, b.r_offset) != ICF_V_NONE))
+			if (!is_of_thunk(v, &b))
 				icf_vlog_bad(
 					&v->log, ICF_VC_RELOC,
 					"relocation: %s at 0x%llx: expected one of the input, found a new one",

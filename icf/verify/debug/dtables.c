@@ -376,7 +376,8 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 	return err;
 }
 
-static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b)
+/* REGS: how many registers the rules may be about. */
+static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 {
 	Dwarf_Op *x, *y, mx[3], my[3];
 	size_t nx, ny;
@@ -387,7 +388,7 @@ static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b)
 	if (dwarf_frame_cfa(a, &x, &nx) || dwarf_frame_cfa(b, &y, &ny) ||
 	    !icf_v_ops_same(x, nx, y, ny))
 		return false;
-	for (int r = 0; r <= 16; r++) {
+	for (int r = 0; r < regs; r++) {
 		int ra = dwarf_frame_register(a, r, mx, &x, &nx),
 		    rb = dwarf_frame_register(b, r, my, &y, &ny);
 		if (ra != rb || (!ra && (!icf_v_ops_same(x, nx, y, ny) || (!nx && !x != !y))))
@@ -419,7 +420,7 @@ static void check_debug_frame(struct icf_vdebug *d)
 			if (ra == 0) {
 				dwarf_frame_info(a, &start, &end, NULL);
 				d->log->checked[ICF_VC_FRAME_ROW]++;
-				if (rb || !frames_same(a, b))
+				if (rb || !frames_same(a, b, v->arch->dwarf_registers))
 					icf_vlog_bad(
 						d->log, ICF_VC_FRAME_ROW,
 						"row: .debug_frame, %s (0x%llx -> 0x%llx): expected the same, found %s",

@@ -1,6 +1,7 @@
 /* file.c: ELF header, sections and segments of OUT: what they must be given those of IN, and that
  * the file itself is sound: nothing overlaps, everything lies where a header says, and offsets are
  * congruent to addresses. */
+#include "elfrw/arch/machine.h"
 #include "elfrw/pair.h"
 #include "icf/verify/file/state.h"
 #include <stdlib.h>
@@ -159,9 +160,9 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 	const Elf64_Ehdr *a = &in->ehdr, *b = &out->ehdr;
 	v->log.checked[ICF_VC_FILE]++;
 	if (memcmp(a->e_ident, b->e_ident, EI_NIDENT) != 0 || a->e_type != b->e_type ||
-	    a->e_machine != b->e_machine || a->e_version != b->e_version ||
-	    a->e_flags != b->e_flags || a->e_ehsize != b->e_ehsize ||
-	    a->e_phentsize != b->e_phentsize || a->e_shentsize != b->e_shentsize)
+	    !elfrw_same_machine(a, b) || a->e_version != b->e_version || a->e_flags != b->e_flags ||
+	    a->e_ehsize != b->e_ehsize || a->e_phentsize != b->e_phentsize ||
+	    a->e_shentsize != b->e_shentsize)
 		icf_vlog_bad(
 			&v->log, ICF_VC_FILE,
 			"header: expected the input's identification, type, machine and flags, found others");

@@ -1,5 +1,6 @@
 /* load.c: the segments of OUT that are loaded: each is sound in itself, and together they load what
  * IN's do. */
+#include "elfrw/base/align.h"
 #include "icf/verify/file/state.h"
 #include <string.h>
 
@@ -63,12 +64,13 @@ static void check_load(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
 void icf_vfile_loads(struct icf_v *v)
 {
 	const Elf64_Phdr *prev = NULL;
+	uint64_t page = elfrw_image_page(&v->in);
 	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
 		const Elf64_Phdr *ph = &v->out.phdr[p];
 		if (ph->p_type != PT_LOAD)
 			continue;
 		/* Pages are mapped, also where less is asked for (ld -N). */
-		uint64_t align = ph->p_align > 4096 ? ph->p_align : 4096;
+		uint64_t align = ph->p_align > page ? ph->p_align : page;
 		v->log.checked[ICF_VC_SEGMENT]++;
 		if ((align & (align - 1)) || ((ph->p_vaddr - ph->p_offset) & (align - 1)))
 			icf_vlog_bad(
@@ -90,15 +92,15 @@ void icf_vfile_loads(struct icf_v *v)
 				     p, ICF_VX(prev->p_vaddr + prev->p_memsz), ICF_VX(ph->p_vaddr));
 		/* One page of memory cannot come from two places of the file. */
 		else if (prev && prev->p_memsz &&
-			 (ph->p_vaddr & ~UINT64_C(4095)) <
-				 ((prev->p_vaddr + prev->p_memsz + 4095) & ~UINT64_C(4095)) &&
+			 (ph->p_vaddr & ~(page - 1)) <
+				 elfrw_align_up(prev->p_vaddr + prev->p_memsz, page) &&
 			 (ph->p_flags != prev->p_flags ||
 			  ph->p_vaddr - ph->p_offset != prev->p_vaddr - prev->p_offset)) {
 			const Elf64_Phdr *a = icf_vfile_load_at(&v->in, prev->p_vaddr, 0),
 					 *b = icf_vfile_load_at(&v->in, ph->p_vaddr, 0);
 			if (!a || !b || a == b ||
-			    (b->p_vaddr & ~UINT64_C(4095)) >=
-				    ((a->p_vaddr + a->p_memsz + 4095) & ~UINT64_C(4095)))
+			    (b->p_vaddr & ~(page - 1)) >=
+				    elfrw_align_up(a->p_vaddr + a->p_memsz, page))
 				icf_vlog_bad(
 					&v->log, ICF_VC_SEGMENT,
 					"pages: segment %u at 0x%llx: expected pages of its own, found one shared with the segment before",

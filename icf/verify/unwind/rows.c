@@ -4,7 +4,8 @@
 #include "icf/verify/unwind/state.h"
 #include <stdlib.h>
 
-static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b)
+/* REGS: how many registers the rules may be about. */
+static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 {
 	Dwarf_Op *x, *y, mx[3], my[3];
 	size_t nx, ny;
@@ -16,7 +17,7 @@ static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b)
 	int ca = dwarf_frame_cfa(a, &x, &nx), cb = dwarf_frame_cfa(b, &y, &ny);
 	if (!ca != !cb || (!ca && !icf_v_ops_same(x, nx, y, ny)))
 		return "canonical frame address";
-	for (int r = 0; r <= 16; r++) {
+	for (int r = 0; r < regs; r++) {
 		int ra = dwarf_frame_register(a, r, mx, &x, &nx),
 		    rb = dwarf_frame_register(b, r, my, &y, &ny);
 		if (ra != rb || (!ra && (!icf_v_ops_same(x, nx, y, ny) || (!nx && !x != !y))))
@@ -44,7 +45,7 @@ static void sample_rows(struct icf_v *v, Dwarf_CFI *in, Dwarf_CFI *out)
 				v->log.checked[ICF_VC_FRAME_ROW]++;
 				what = dwarf_cfi_addrframe(out, new + place[p], &b)
 					       ? "row"
-					       : rows_differ(a, b);
+					       : rows_differ(a, b, v->arch->dwarf_registers);
 			}
 			if (what)
 				icf_vlog_bad(

@@ -50,12 +50,19 @@ static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f,
 		return false;
 	/* DWARF 5, section 6.4.2.1: DW_CFA_advance_loc and DW_CFA_advance_loc1; longer ones go
 	 * further. */
-	uint64_t jump = x->thunk > 8 ? 4 : 0, row = UINT64_MAX; /* behind a landing pad */
+	struct elfrw_thunk_read t;
+	const struct icf_vexec *e = icf_v_out_exec(v, x->entry);
+	if (!e || !e->new_data ||
+	    !v->arch->read_thunk(e->new_data + (x->entry - e->new), e->new_end - x->entry, x->entry,
+				 &t))
+		return false;
+	uint64_t row = UINT64_MAX;
 	if (f->insn_size && f->insn[0] >> 6 == 1)
 		row = f->insn[0] & 0x3f;
 	else if (f->insn_size > 1 && f->insn[0] == 2)
 		row = f->insn[1];
-	return row > jump;
+	/* The first row holds up to there; an advance counts units of the code. */
+	return row == UINT64_MAX || row * v->cfi_in.cie.data[a->cie].code_align > t.branch;
 }
 
 struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)

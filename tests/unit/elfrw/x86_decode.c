@@ -402,13 +402,17 @@ static void thunks(void **state)
 	uint8_t buf[16];
 	const struct elfrw_arch *a = arch();
 	memset(buf, 0xaa, sizeof buf);
-	assert_int_equal(a->thunk(buf, 0x1000, 0x2000, false), 6);
+	assert_int_equal(a->thunk(buf, 0x1000, 0x2000, false).size, 6);
 	assert_memory_equal(buf, "\xe9\xfb\x0f\x00\x00\xcc\xaa", 7);
 	memset(buf, 0xaa, sizeof buf);
-	assert_int_equal(a->thunk(buf, 0x2000, 0x1000, true), 10);
+	assert_int_equal(a->thunk(buf, 0x2000, 0x1000, true).size, 10);
 	assert_memory_equal(buf, "\xf3\x0f\x1e\xfa\xe9\xf7\xef\xff\xff\xcc\xaa", 11);
-	assert_true(a->thunk_max == 10);
-	assert_int_equal(a->thunk(NULL, 0x1000, 0x2000, true), 10);
+	struct elfrw_thunk t = a->thunk(NULL, 0x1000, 0x2000, true);
+	assert_int_equal(t.n_reloc, 1);
+	assert_int_equal(t.reloc[0].off, 5);
+	assert_int_equal(t.reloc[0].type, R_X86_64_PLT32);
+	assert_int_equal(t.reloc[0].addend, -4);
+	assert_int_equal(a->thunk(NULL, 0x1000, 0x2000, true).size, 10);
 	/* what it writes is what the decoder reads */
 	struct elfrw_insn n;
 	assert_int_equal(a->decode(buf, sizeof buf, 0x2000, &n), 4);
@@ -418,13 +422,13 @@ static void thunks(void **state)
 	assert_int_equal(n.target, 0x1000);
 	/* the edges of rel32 */
 	uint64_t from = 0x100000000;
-	assert_int_equal(a->thunk(buf, from, from + 5 + 0x7fffffff, false), 6);
-	assert_int_equal(a->thunk(buf, from, from + 5 + 0x80000000, false), 0);
-	assert_int_equal(a->thunk(buf, from, from + 5 - 0x80000000, false), 6);
-	assert_int_equal(a->thunk(buf, from, from + 4 - 0x80000000, false), 0);
-	assert_int_equal(a->thunk(NULL, from, from + 9 + 0x80000000, true), 0);
-	assert_int_equal(a->thunk(NULL, from, from + 0x7ffffff0, true), 10);
-	assert_int_equal(a->thunk(NULL, from, from - 0x7ffffff0, false), 6);
+	assert_int_equal(a->thunk(buf, from, from + 5 + 0x7fffffff, false).size, 6);
+	assert_int_equal(a->thunk(buf, from, from + 5 + 0x80000000, false).size, 0);
+	assert_int_equal(a->thunk(buf, from, from + 5 - 0x80000000, false).size, 6);
+	assert_int_equal(a->thunk(buf, from, from + 4 - 0x80000000, false).size, 0);
+	assert_int_equal(a->thunk(NULL, from, from + 9 + 0x80000000, true).size, 0);
+	assert_int_equal(a->thunk(NULL, from, from + 0x7ffffff0, true).size, 10);
+	assert_int_equal(a->thunk(NULL, from, from - 0x7ffffff0, false).size, 6);
 }
 
 static void relocations(void **state)
