@@ -4,6 +4,7 @@
  * hold addresses, and do the rules depend on the place of the code. One pass over the bytes. */
 #include "dwarf/cfi.h"
 #include "elfrw/base/rbuf.h"
+#include <dwarf.h>
 
 /* Operands, one letter each: 1 2 4 8 fixed sizes, u s LEB128, b a ULEB128 length and that many
  * bytes, e the same with an expression in it, a an address in the FDE's encoding. */
@@ -38,97 +39,97 @@ static const char *const cfa_operands[0x40] = {
 	[0x2f] = "uu", /* GNU_negative_offset_extended */
 };
 
+/* Operands of DW_OP operators (DWARF 5, section 7.7.1), letters as above: u a LEB128, r one that is
+ * a register, x an index into .debug_addr, b a ULEB128 length and that many bytes.  NULL: an
+ * operator that is not known or needs a DIE or a unit, which has no meaning here (section 6.4.2).
+ */
+static const char *const op_operands[256] = {
+	[DW_OP_addr] = "a",
+	[DW_OP_deref] = "",
+	[DW_OP_const1u] = "1",
+	[DW_OP_const1s] = "1",
+	[DW_OP_const2u] = "2",
+	[DW_OP_const2s] = "2",
+	[DW_OP_const4u] = "4",
+	[DW_OP_const4s] = "4",
+	[DW_OP_const8u] = "8",
+	[DW_OP_const8s] = "8",
+	[DW_OP_constu] = "u",
+	[DW_OP_consts] = "u",
+	[DW_OP_dup... DW_OP_over] = "",
+	[DW_OP_pick] = "1",
+	[DW_OP_swap... DW_OP_plus] = "",
+	[DW_OP_plus_uconst] = "u",
+	[DW_OP_shl... DW_OP_xor] = "",
+	[DW_OP_bra] = "2",
+	[DW_OP_eq... DW_OP_ne] = "",
+	[DW_OP_skip] = "2",
+	[DW_OP_lit0... DW_OP_reg31] = "", /* the register is in the operator */
+	[DW_OP_breg0... DW_OP_breg31] = "u",
+	[DW_OP_regx] = "r",
+	[DW_OP_fbreg] = "u",
+	[DW_OP_bregx] = "ru",
+	[DW_OP_piece] = "u",
+	[DW_OP_deref_size] = "1",
+	[DW_OP_xderef_size] = "1",
+	[DW_OP_nop] = "",
+	[DW_OP_form_tls_address] = "",
+	[DW_OP_call_frame_cfa] = "",
+	[DW_OP_bit_piece] = "uu",
+	[DW_OP_implicit_value] = "b",
+	[DW_OP_stack_value] = "",
+	[DW_OP_addrx] = "x",
+	[DW_OP_constx] = "x",
+	[DW_OP_GNU_push_tls_address] = "",
+	[0xfb] = "x", /* GNU_addr_index */
+	[0xfc] = "x", /* GNU_const_index */
+};
+
 struct walk {
 	struct elfrw_rbuf r;
 	const uint8_t *first;
 	const struct dwr_cie *cie;
-	struct dwr_cfa_address *addresses;
-	size_t max;
+	struct dwr_cfa_walk *found;
 	long n;
 	uint8_t flags;
 };
 
 static void add_address(struct walk *w, const uint8_t *at, uint8_t encoding, bool indexed)
 {
-	if (w->addresses && (size_t)w->n < w->max)
-		w->addresses[w->n] =
+	if (w->found->address && (size_t)w->n < w->found->max)
+		w->found->address[w->n] =
 			(struct dwr_cfa_address){ (uint32_t)(at - w->first), encoding, indexed };
 	w->n++;
 	w->flags |= DWR_CFA_HAS_ADDRESS;
 }
 
-/* One DW_OP expression (DWARF 5, section 2.5 and 7.7.1).  Operators that need a DIE or a unit have
- * no meaning here (section 6.4.2) and are taken as invalid, but for the indexed addresses, which
- * are reported. */
+/* One DW_OP expression. */
 static bool walk_expression(struct walk *w, const uint8_t *start, uint64_t size)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(start, (size_t)size);
 	while (elfrw_rbuf_left(&r)) {
 		uint8_t op = elfrw_rbuf_u8(&r);
+		const char *operands = op_operands[op];
 		uint64_t reg = UINT64_MAX;
-		switch (op) {
-		case 0x03: /* addr */
-			add_address(w, r.pos, DWR_PE_ABSPTR, false);
-			elfrw_rbuf_skip(&r, w->cie->address_size);
-			break;
-		case 0x08:
-		case 0x09:
-		case 0x15:
-		case 0x94:
-		case 0x95: /* const1, pick, deref_size, xderef_size */
-			elfrw_rbuf_skip(&r, 1);
-			break;
-		case 0x0a:
-		case 0x0b:
-		case 0x28:
-		case 0x2f: /* const2, bra, skip */ elfrw_rbuf_skip(&r, 2); break;
-		case 0x0c:
-		case 0x0d: /* const4 */ elfrw_rbuf_skip(&r, 4); break;
-		case 0x0e:
-		case 0x0f: /* const8 */ elfrw_rbuf_skip(&r, 8); break;
-		case 0x10:
-		case 0x11:
-		case 0x23:
-		case 0x91:
-		case 0x93: /* constu, consts, plus_uconst, fbreg, piece */
-			(void)elfrw_rbuf_uleb(&r);
-			break;
-		case 0x70 ... 0x8f: /* breg */
-			reg = op - 0x70u;
-			(void)elfrw_rbuf_uleb(&r);
-			break;
-		case 0x50 ... 0x6f: /* reg */ reg = op - 0x50u; break;
-		case 0x90: /* regx */ reg = elfrw_rbuf_uleb(&r); break;
-		case 0x92: /* bregx */
-			reg = elfrw_rbuf_uleb(&r);
-			(void)elfrw_rbuf_uleb(&r);
-			break;
-		case 0x9d: /* bit_piece */
-			(void)elfrw_rbuf_uleb(&r);
-			(void)elfrw_rbuf_uleb(&r);
-			break;
-		case 0x9e: /* implicit_value */ elfrw_rbuf_skip(&r, elfrw_rbuf_uleb(&r)); break;
-		case 0xa1:
-		case 0xa2: /* addrx, constx */
-		case 0xfb:
-		case 0xfc: /* GNU_addr_index, GNU_const_index */
-			add_address(w, r.pos, DWR_PE_ABSPTR, true);
-			(void)elfrw_rbuf_uleb(&r);
-			break;
-		case 0x06:
-		case 0x12:
-		case 0x13:
-		case 0x14:
-		case 0x16 ... 0x22:
-		case 0x24 ... 0x27:
-		case 0x29 ... 0x2e:
-		case 0x30 ... 0x4f: /* deref, stack and arithmetic operators, literals */
-		case 0x96:
-		case 0x9b:
-		case 0x9c:
-		case 0x9f:
-		case 0xe0: /* nop, TLS address, call_frame_cfa, stack_value */ break;
-		default: return false;
+		if (!operands)
+			return false;
+		if (op >= DW_OP_reg0 && op <= DW_OP_breg31)
+			reg = (op - DW_OP_reg0) % 32;
+		for (; *operands; operands++) {
+			switch (*operands) {
+			case 'a':
+				add_address(w, r.pos, DWR_PE_ABSPTR, false);
+				elfrw_rbuf_skip(&r, w->cie->address_size);
+				break;
+			case 'x':
+				add_address(w, r.pos, DWR_PE_ABSPTR, true);
+				(void)elfrw_rbuf_uleb(&r);
+				break;
+			case 'r': reg = elfrw_rbuf_uleb(&r); break;
+			case 'u': (void)elfrw_rbuf_uleb(&r); break;
+			case 'b': elfrw_rbuf_skip(&r, elfrw_rbuf_uleb(&r)); break;
+			default: elfrw_rbuf_skip(&r, (unsigned)(*operands - '0'));
+			}
 		}
 		if (reg == w->cie->ra)
 			w->flags |= DWR_CFA_USES_PC;
@@ -177,10 +178,10 @@ static bool walk_one(struct walk *w, uint8_t op)
 	return elfrw_rbuf_ok(r);
 }
 
-long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size, uint8_t *flags,
-		  size_t *length, struct dwr_cfa_address *addresses, size_t max)
+long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size,
+		  struct dwr_cfa_walk *ret)
 {
-	struct walk w = { elfrw_rbuf(insn, insn_size), insn, cie, addresses, max, 0, 0 };
+	struct walk w = { elfrw_rbuf(insn, insn_size), insn, cie, ret, 0, 0 };
 	const uint8_t *used = insn;
 	while (elfrw_rbuf_left(&w.r)) {
 		uint8_t op = elfrw_rbuf_u8(&w.r);
@@ -190,7 +191,7 @@ long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_si
 			return -1;
 		used = w.r.pos;
 	}
-	*flags = w.flags;
-	*length = (size_t)(used - insn);
+	ret->flags = w.flags;
+	ret->length = (size_t)(used - insn);
 	return w.n;
 }

@@ -9,6 +9,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/wbuf.h"
+#include "elfrw/image.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,84 +137,117 @@ static struct elfrw_err *next_record(const struct dwr_cfi *cfi, uint64_t *off, s
 	return NULL;
 }
 
-static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
+/* The record's bytes behind its id. */
+static struct elfrw_rbuf record_body(const struct dwr_cfi *cfi, const struct record *rec)
 {
-	struct dwr_cie *cie = VEC_PUSH(&cfi->cie);
-	if (!cie)
-		return &elfrw_err_nomem;
 	struct elfrw_rbuf r = elfrw_rbuf(cfi->data, (size_t)(rec->off + rec->size));
 	r.pos += rec->id_off + rec->offset_size;
+	return r;
+}
+
+/* The length of augmentation data: where the instructions behind them begin. */
+static struct elfrw_err *read_augmentation_end(const struct dwr_cfi *cfi, const struct record *rec,
+					       struct elfrw_rbuf *r, const uint8_t **ret)
+{
+	uint64_t len = elfrw_rbuf_uleb(r);
+	struct elfrw_rbuf ahead = *r;
+	elfrw_rbuf_skip(&ahead, len);
+	if (!elfrw_rbuf_ok(&ahead))
+		return elfrw_error_at(cfi->name, rec->off,
+				      "%s augmentation data does not fit the record",
+				      rec->is_cie ? "CIE" : "FDE");
+	*ret = ahead.pos;
+	return NULL;
+}
+
+/* Version, augmentation string and address size. */
+static struct elfrw_err *read_cie_head(struct dwr_cfi *cfi, const struct record *rec,
+				       struct elfrw_rbuf *r, struct dwr_cie *cie)
+{
 	cie->off = rec->off;
 	cie->size = (uint32_t)rec->size;
 	cie->offset_size = rec->offset_size;
 	cie->address_size = cfi->address_size;
 	cie->lsda_encoding = cie->personality_encoding = DWR_PE_OMIT;
-	cie->version = elfrw_rbuf_u8(&r);
+	cie->version = elfrw_rbuf_u8(r);
 	if (cie->version != 1 && cie->version != 3 && cie->version != 4)
 		return elfrw_error_at(cfi->name, rec->off, "CIE of unknown version %u",
 				      cie->version);
-	const char *aug = cie->augmentation = elfrw_rbuf_cstr(&r);
-	if (!aug)
+	cie->augmentation = elfrw_rbuf_cstr(r);
+	if (!cie->augmentation)
 		return elfrw_error_at(cfi->name, rec->off, "CIE augmentation is not terminated");
-	if (cie->version == 4) {
-		cie->address_size = elfrw_rbuf_u8(&r);
-		uint8_t segment_size = elfrw_rbuf_u8(&r);
-		if (cie->address_size != 8 && cie->address_size != 4)
-			return elfrw_error_at(cfi->name, rec->off, "CIE with address size %u",
-					      cie->address_size);
-		if (segment_size)
-			return elfrw_error_at(cfi->name, rec->off, "CIE with segmented addresses");
-	}
-	cie->code_align = elfrw_rbuf_uleb(&r);
-	cie->data_align = elfrw_rbuf_sleb(&r);
-	cie->ra = cie->version == 1 ? elfrw_rbuf_u8(&r) : elfrw_rbuf_uleb(&r);
-	const uint8_t *insn = NULL; /* behind the augmentation data, when its length is given */
-	if (*aug == 'z') {
-		cie->augmented = true;
-		uint64_t len = elfrw_rbuf_uleb(&r);
-		struct elfrw_rbuf ahead = r;
-		elfrw_rbuf_skip(&ahead, len);
-		if (!elfrw_rbuf_ok(&ahead))
-			return elfrw_error_at(cfi->name, rec->off,
-					      "CIE augmentation data does not fit the record");
-		insn = ahead.pos;
-		aug++;
-	}
-	for (; *aug; aug++) {
+	if (cie->version != 4)
+		return NULL;
+	cie->address_size = elfrw_rbuf_u8(r);
+	uint8_t segment_size = elfrw_rbuf_u8(r);
+	if (cie->address_size != 8 && cie->address_size != 4)
+		return elfrw_error_at(cfi->name, rec->off, "CIE with address size %u",
+				      cie->address_size);
+	if (segment_size)
+		return elfrw_error_at(cfi->name, rec->off, "CIE with segmented addresses");
+	return NULL;
+}
+
+static struct elfrw_err *read_personality(struct dwr_cfi *cfi, struct elfrw_rbuf *r,
+					  struct dwr_cie *cie)
+{
+	cie->personality_encoding = elfrw_rbuf_u8(r);
+	if (cie->personality_encoding == DWR_PE_OMIT)
+		return NULL;
+	uint64_t raw, at = elfrw_rbuf_off(r);
+	cie->personality_off = (uint32_t)(at - cie->off);
+	if (!dwr_pe_read(r, cie->personality_encoding, cie->address_size, cfi->va + at, &raw,
+			 &cie->personality))
+		return elfrw_error_at(cfi->name, at,
+				      "personality pointer of unusable encoding 0x%x",
+				      cie->personality_encoding);
+	cie->personality_indirect =
+		cie->personality && (cie->personality_encoding & DWR_PE_INDIRECT);
+	return NULL;
+}
+
+/* What the letters of the augmentation, but for a leading z, stand for. */
+static struct elfrw_err *read_augmentation(struct dwr_cfi *cfi, struct elfrw_rbuf *r,
+					   struct dwr_cie *cie)
+{
+	for (const char *aug = cie->augmentation + cie->augmented; *aug; aug++) {
 		switch (*aug) {
-		case 'R': cie->fde_encoding = elfrw_rbuf_u8(&r); break;
+		case 'R': cie->fde_encoding = elfrw_rbuf_u8(r); break;
 		case 'L':
-			cie->lsda_encoding = elfrw_rbuf_u8(&r);
+			cie->lsda_encoding = elfrw_rbuf_u8(r);
 			if (cie->lsda_encoding != DWR_PE_OMIT &&
 			    (cie->lsda_encoding & DWR_PE_INDIRECT))
-				return elfrw_error_at(cfi->name, rec->off,
+				return elfrw_error_at(cfi->name, cie->off,
 						      "CIE with indirect LSDA pointers");
 			break;
-		case 'P': {
-			cie->personality_encoding = elfrw_rbuf_u8(&r);
-			if (cie->personality_encoding == DWR_PE_OMIT)
-				break;
-			uint64_t raw, at = elfrw_rbuf_off(&r);
-			cie->personality_off = (uint32_t)(at - rec->off);
-			if (!dwr_pe_read(&r, cie->personality_encoding, cie->address_size,
-					 cfi->va + at, &raw, &cie->personality))
-				return elfrw_error_at(
-					cfi->name, at,
-					"personality pointer of unusable encoding 0x%x",
-					cie->personality_encoding);
-			cie->personality_indirect =
-				cie->personality && (cie->personality_encoding & DWR_PE_INDIRECT);
-			break;
-		}
+		case 'P': ELFRW_TRY(read_personality(cfi, r, cie)); break;
 		case 'S': cie->signal_frame = true; break;
 		case 'B': cie->b_key = true; break;
 		case 'G': cie->mte = true; break;
 		default:
-			return elfrw_error_at(cfi->name, rec->off,
+			return elfrw_error_at(cfi->name, cie->off,
 					      "CIE with unknown augmentation \"%s\"",
 					      cie->augmentation);
 		}
 	}
+	return NULL;
+}
+
+static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
+{
+	struct dwr_cie *cie = VEC_PUSH(&cfi->cie);
+	if (!cie)
+		return &elfrw_err_nomem;
+	struct elfrw_rbuf r = record_body(cfi, rec);
+	ELFRW_TRY(read_cie_head(cfi, rec, &r, cie));
+	cie->code_align = elfrw_rbuf_uleb(&r);
+	cie->data_align = elfrw_rbuf_sleb(&r);
+	cie->ra = cie->version == 1 ? elfrw_rbuf_u8(&r) : elfrw_rbuf_uleb(&r);
+	const uint8_t *insn = NULL; /* behind the augmentation data, when its length is given */
+	cie->augmented = *cie->augmentation == 'z';
+	if (cie->augmented)
+		ELFRW_TRY(read_augmentation_end(cfi, rec, &r, &insn));
+	ELFRW_TRY(read_augmentation(cfi, &r, cie));
 	if (!elfrw_rbuf_ok(&r) || (insn && r.pos > insn))
 		return elfrw_error_at(cfi->name, rec->off, "truncated CIE");
 	if (cie->fde_encoding == DWR_PE_OMIT || (cie->fde_encoding & DWR_PE_INDIRECT))
@@ -224,12 +258,12 @@ static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
 		return elfrw_error_at(cfi->name, rec->off,
 				      "CIE with encoded pointers in .debug_frame");
 	cie->insn = insn ? insn : r.pos;
-	size_t length;
-	if (dwr_cfa_walk(cie, cie->insn, (size_t)(r.end - cie->insn), &cie->cfa_flags, &length,
-			 NULL, 0) < 0)
+	struct dwr_cfa_walk walk = { 0 };
+	if (dwr_cfa_walk(cie, cie->insn, (size_t)(r.end - cie->insn), &walk) < 0)
 		return elfrw_error_at(cfi->name, (uint64_t)(cie->insn - cfi->data),
 				      "invalid CIE instructions");
-	cie->insn_size = (uint32_t)length;
+	cie->cfa_flags = walk.flags;
+	cie->insn_size = (uint32_t)walk.length;
 	return NULL;
 }
 
@@ -240,6 +274,27 @@ static uint32_t find_cie(const struct dwr_cfi *cfi, uint64_t off, uint32_t hint)
 		return hint;
 	size_t lo = LOWER_BOUND(0, cfi->cie.len, mid, cfi->cie.data[mid].off < off);
 	return lo < cfi->cie.len && cfi->cie.data[lo].off == off ? (uint32_t)lo : UINT32_MAX;
+}
+
+/* The addresses that FDE covers. */
+static struct elfrw_err *read_fde_range(const struct dwr_cfi *cfi, const struct dwr_cie *cie,
+					struct elfrw_rbuf *r, struct dwr_fde *fde)
+{
+	uint64_t raw, range, at = elfrw_rbuf_off(r);
+	fde->pc_off = (uint32_t)(at - fde->off);
+	if (!dwr_pe_read(r, cie->fde_encoding, cie->address_size, cfi->va + at, &raw,
+			 &fde->pc_begin))
+		return elfrw_error_at(cfi->name, at, "FDE with an unusable address (encoding 0x%x)",
+				      cie->fde_encoding);
+	fde->pc_size = (uint8_t)(elfrw_rbuf_off(r) - at);
+	/* The range has the address's width but never a base; it is unsigned whatever the form
+	 * says. */
+	at = elfrw_rbuf_off(r);
+	if (!dwr_pe_read(r, cie->fde_encoding & 0x07, cie->address_size, 0, &raw, &range))
+		return elfrw_error_at(cfi->name, at, "truncated FDE");
+	fde->range_size = (uint8_t)(elfrw_rbuf_off(r) - at);
+	fde->pc_end = range > UINT64_MAX - fde->pc_begin ? UINT64_MAX : fde->pc_begin + range;
+	return NULL;
 }
 
 static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec, uint32_t *cie_hint)
@@ -255,37 +310,16 @@ static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec,
 	struct dwr_fde *fde = VEC_PUSH(&cfi->fde);
 	if (!fde)
 		return &elfrw_err_nomem;
-	struct elfrw_rbuf r = elfrw_rbuf(cfi->data, (size_t)(rec->off + rec->size));
-	r.pos += rec->id_off + rec->offset_size;
+	struct elfrw_rbuf r = record_body(cfi, rec);
+	const uint8_t *insn = NULL;
 	fde->off = rec->off;
 	fde->size = (uint32_t)rec->size;
 	fde->cie = cie_index;
-	fde->pc_off = (uint32_t)(elfrw_rbuf_off(&r) - rec->off);
-	uint64_t raw, range, at = elfrw_rbuf_off(&r);
-	if (!dwr_pe_read(&r, cie->fde_encoding, cie->address_size, cfi->va + at, &raw,
-			 &fde->pc_begin))
-		return elfrw_error_at(cfi->name, at, "FDE with an unusable address (encoding 0x%x)",
-				      cie->fde_encoding);
-	fde->pc_size = (uint8_t)(elfrw_rbuf_off(&r) - at);
-	/* The range has the address's width but never a base; it is unsigned whatever the form
-	 * says. */
-	at = elfrw_rbuf_off(&r);
-	if (!dwr_pe_read(&r, cie->fde_encoding & 0x07, cie->address_size, 0, &raw, &range))
-		return elfrw_error_at(cfi->name, at, "truncated FDE");
-	fde->range_size = (uint8_t)(elfrw_rbuf_off(&r) - at);
-	fde->pc_end = range > UINT64_MAX - fde->pc_begin ? UINT64_MAX : fde->pc_begin + range;
-	const uint8_t *insn = NULL;
-	if (cie->augmented) {
-		uint64_t len = elfrw_rbuf_uleb(&r);
-		struct elfrw_rbuf ahead = r;
-		elfrw_rbuf_skip(&ahead, len);
-		if (!elfrw_rbuf_ok(&ahead))
-			return elfrw_error_at(cfi->name, rec->off,
-					      "FDE augmentation data does not fit the record");
-		insn = ahead.pos;
-	}
+	ELFRW_TRY(read_fde_range(cfi, cie, &r, fde));
+	if (cie->augmented)
+		ELFRW_TRY(read_augmentation_end(cfi, rec, &r, &insn));
 	if (cie->lsda_encoding != DWR_PE_OMIT) {
-		at = elfrw_rbuf_off(&r);
+		uint64_t raw, at = elfrw_rbuf_off(&r);
 		fde->lsda_off = (uint32_t)(at - rec->off);
 		if (!dwr_pe_read(&r, cie->lsda_encoding, cie->address_size, cfi->va + at, &raw,
 				 &fde->lsda))
@@ -296,12 +330,12 @@ static struct elfrw_err *read_fde(struct dwr_cfi *cfi, const struct record *rec,
 	if (!elfrw_rbuf_ok(&r) || (insn && r.pos > insn))
 		return elfrw_error_at(cfi->name, rec->off, "truncated FDE");
 	fde->insn = insn ? insn : r.pos;
-	size_t length;
-	if (dwr_cfa_walk(cie, fde->insn, (size_t)(r.end - fde->insn), &fde->cfa_flags, &length,
-			 NULL, 0) < 0)
+	struct dwr_cfa_walk walk = { 0 };
+	if (dwr_cfa_walk(cie, fde->insn, (size_t)(r.end - fde->insn), &walk) < 0)
 		return elfrw_error_at(cfi->name, (uint64_t)(fde->insn - cfi->data),
 				      "invalid FDE instructions");
-	fde->insn_size = (uint32_t)length;
+	fde->cfa_flags = walk.flags;
+	fde->insn_size = (uint32_t)walk.length;
 	return NULL;
 }
 
@@ -413,12 +447,12 @@ static struct elfrw_err *read_all(struct dwr_cfi *cfi)
 	return sort_fdes(cfi);
 }
 
-struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, const uint8_t *data,
-			       size_t size, uint64_t va, bool is_eh, uint8_t address_size)
+struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, struct dwr_bytes bytes,
+			       uint64_t va, bool is_eh, uint8_t address_size)
 {
 	struct dwr_cfi cfi = { .name = name,
-			       .data = data,
-			       .size = size,
+			       .data = bytes.data,
+			       .size = bytes.size,
 			       .va = is_eh ? va : 0,
 			       .is_eh = is_eh,
 			       .address_size = address_size };
@@ -427,6 +461,17 @@ struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, const uint
 		dwr_cfi_deinit(&cfi);
 	*ret = cfi;
 	return err;
+}
+
+struct elfrw_err *dwr_eh_frame_read(struct dwr_cfi *ret, const struct elfrw_image *img,
+				    uint8_t address_size)
+{
+	static const char name[] = ".eh_frame";
+	const struct elfrw_section *s = elfrw_image_section(img, name);
+	struct dwr_bytes bytes = { 0 };
+	if (s && s->data)
+		bytes = (struct dwr_bytes){ s->data, s->hdr.sh_size };
+	return dwr_cfi_read(ret, name, bytes, s ? s->hdr.sh_addr : 0, true, address_size);
 }
 
 void dwr_cfi_deinit(struct dwr_cfi *cfi)

@@ -5,6 +5,7 @@
  * as the struct dwr_cfi. */
 #ifndef DWARF_CFI_H
 #define DWARF_CFI_H
+#include "dwarf/sections.h"
 #include "elfrw/base/err.h"
 #include "elfrw/base/vec.h"
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 struct elfrw_wbuf;
+struct elfrw_image;
 struct elfrw_rbuf;
 
 /* Pointer encodings (LSB Core 5.0, "DWARF Exception Header Encoding").  Same values as in
@@ -111,8 +113,12 @@ struct dwr_cfi {
  * (no unwinder reads them), a CIE pointer that names no CIE, segmented addresses.  Pointers of the
  * encoding absptr are taken from the section's bytes: the caller refuses files in which a dynamic
  * relocation changes them. */
-struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, const uint8_t *data,
-			       size_t size, uint64_t va, bool is_eh, uint8_t address_size);
+struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, struct dwr_bytes bytes,
+			       uint64_t va, bool is_eh, uint8_t address_size);
+
+/* The same for the .eh_frame of IMG, which may have none. */
+struct elfrw_err *dwr_eh_frame_read(struct dwr_cfi *ret, const struct elfrw_image *img,
+				    uint8_t address_size);
 void dwr_cfi_deinit(struct dwr_cfi *cfi);
 
 /* The FDE whose range holds VA, or UINT32_MAX: the non-empty one that begins last at or before VA
@@ -152,9 +158,16 @@ struct dwr_cfa_address {
 	bool indexed;     /* DW_OP_addrx and other forms that a frame table cannot resolve */
 };
 
-/* Walks instructions (size INSN_SIZE with or without padding).  *FLAGS becomes DWR_CFA_*, *LENGTH
- * the size without trailing DW_CFA_nop.  ADDRESSES, when not NULL, receives up to MAX addresses;
- * returns their full number, or -1 when the bytes are not valid instructions. */
-long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size, uint8_t *flags,
-		  size_t *length, struct dwr_cfa_address *addresses, size_t max);
+/* What a walk over frame instructions finds. */
+struct dwr_cfa_walk {
+	uint8_t flags;                   /* DWR_CFA_* */
+	size_t length;                   /* without trailing DW_CFA_nop */
+	struct dwr_cfa_address *address; /* the caller's, for up to MAX addresses; may be NULL */
+	size_t max;
+};
+
+/* Walks instructions (size INSN_SIZE with or without padding).  Returns the number of addresses in
+ * them, or -1 when the bytes are not valid instructions: then RET is untouched. */
+long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size,
+		  struct dwr_cfa_walk *ret);
 #endif

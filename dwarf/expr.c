@@ -252,39 +252,66 @@ static bool is_tls(const struct dwr_expr_walk *w, const struct dwr_op *op)
 	return next == DW_OP_form_tls_address || next == DW_OP_GNU_push_tls_address;
 }
 
-static void put_address(uint8_t *p, unsigned size, const struct elfrw_addrmap *map, uint64_t old,
-			bool *changed)
+static void put_address(uint8_t *p, unsigned size, uint64_t old, struct dwr_expr_mapping *mapping)
 {
 	uint64_t new;
-	elfrw_addrmap_pointer(map, old, &new);
+	elfrw_addrmap_pointer(mapping->map, old, &new);
 	if (new == old)
 		return;
 	elfrw_put_le(p, new, size);
-	if (changed)
-		*changed = true;
+	mapping->changed = true;
+}
+
+/* The reference that OP makes, and the operand that makes it in *WHICH; -1: none. */
+static int reference_of(const struct dwr_expr_walk *w, const struct dwr_op *op, unsigned *which)
+{
+	*which = 0;
+	switch (op->op) {
+	case DW_OP_addrx:
+	case OP_GNU_ADDR_INDEX: return is_tls(w, op) ? DWR_EXPR_CONSTX : DWR_EXPR_ADDRX;
+	case DW_OP_constx:
+	case OP_GNU_CONST_INDEX: return DWR_EXPR_CONSTX;
+	case DW_OP_const_type:
+	case DW_OP_convert:
+	case DW_OP_reinterpret:
+	case DW_OP_GNU_const_type:
+	case DW_OP_GNU_convert:
+	case DW_OP_GNU_reinterpret: return DWR_EXPR_TYPE;
+	case DW_OP_regval_type:
+	case DW_OP_deref_type:
+	case DW_OP_xderef_type:
+	case DW_OP_GNU_regval_type:
+	case DW_OP_GNU_deref_type: *which = 1; return DWR_EXPR_TYPE;
+	case DW_OP_call2:
+	case DW_OP_call4:
+	case DW_OP_GNU_parameter_ref: return DWR_EXPR_UNIT_DIE;
+	case DW_OP_call_ref:
+	case DW_OP_implicit_pointer:
+	case DW_OP_GNU_implicit_pointer:
+	case DW_OP_GNU_variable_value: return DWR_EXPR_INFO_DIE;
+	}
+	return -1;
 }
 
 struct elfrw_err *dwr_expr_map(uint8_t *data, size_t size, struct dwr_form_params params,
 			       const char *section, uint64_t section_off,
-			       const struct elfrw_addrmap *map, dwr_expr_fn *fn, void *arg,
-			       bool *changed)
+			       struct dwr_expr_mapping *mapping)
 {
 	struct dwr_expr_walk w = dwr_expr_walk(data, size, params, section, section_off);
 	struct dwr_op op;
 	for (;;) {
 		bool more;
+		unsigned which;
 		ELFRW_TRY(dwr_expr_next(&w, &op, &more));
 		if (!more)
 			return NULL;
-		enum dwr_expr_ref ref;
-		unsigned which = 0;
-		switch (op.op) {
-		case DW_OP_addr:
+		if (op.op == DW_OP_addr) {
 			if (!is_tls(&w, &op))
-				put_address(data + op.operand_off[0], params.address_size, map,
-					    op.operand[0], changed);
+				put_address(data + op.operand_off[0], params.address_size,
+					    op.operand[0], mapping);
 			continue;
-		case DW_OP_GNU_encoded_addr: {
+		}
+		if (op.op == DW_OP_GNU_encoded_addr) {
 			unsigned n = encoded_size(&w, (uint8_t)op.operand[0]);
 			if (op.operand[0] & 0xf0 || n < params.address_size)
 				return elfrw_error_at(
@@ -292,39 +319,12 @@ struct elfrw_err *dwr_expr_map(uint8_t *data, size_t size, struct dwr_form_param
 					"encoded address in a DWARF expression: expected an absolute one,"
 					" found encoding 0x%02x",
 					(unsigned)op.operand[0]);
-			put_address(data + op.operand_off[1], n, map, op.operand[1], changed);
+			put_address(data + op.operand_off[1], n, op.operand[1], mapping);
 			continue;
 		}
-		case DW_OP_addrx:
-		case OP_GNU_ADDR_INDEX:
-			ref = is_tls(&w, &op) ? DWR_EXPR_CONSTX : DWR_EXPR_ADDRX;
-			break;
-		case DW_OP_constx:
-		case OP_GNU_CONST_INDEX: ref = DWR_EXPR_CONSTX; break;
-		case DW_OP_const_type:
-		case DW_OP_convert:
-		case DW_OP_reinterpret:
-		case DW_OP_GNU_const_type:
-		case DW_OP_GNU_convert:
-		case DW_OP_GNU_reinterpret: ref = DWR_EXPR_TYPE; break;
-		case DW_OP_regval_type:
-		case DW_OP_deref_type:
-		case DW_OP_xderef_type:
-		case DW_OP_GNU_regval_type:
-		case DW_OP_GNU_deref_type:
-			ref = DWR_EXPR_TYPE;
-			which = 1;
-			break;
-		case DW_OP_call2:
-		case DW_OP_call4:
-		case DW_OP_GNU_parameter_ref: ref = DWR_EXPR_UNIT_DIE; break;
-		case DW_OP_call_ref:
-		case DW_OP_implicit_pointer:
-		case DW_OP_GNU_implicit_pointer:
-		case DW_OP_GNU_variable_value: ref = DWR_EXPR_INFO_DIE; break;
-		default: continue;
-		}
-		if (fn)
-			ELFRW_TRY(fn(arg, ref, op.operand[which], &op));
+		int ref = reference_of(&w, &op, &which);
+		if (ref >= 0 && mapping->fn)
+			ELFRW_TRY(mapping->fn(mapping->arg, (enum dwr_expr_ref)ref,
+					      op.operand[which], &op));
 	}
 }

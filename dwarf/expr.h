@@ -67,13 +67,18 @@ enum dwr_expr_ref {
 typedef struct elfrw_err *dwr_expr_fn(void *arg, enum dwr_expr_ref ref, uint64_t value,
 				      const struct dwr_op *op);
 
+/* How expressions are mapped. */
+struct dwr_expr_mapping {
+	const struct elfrw_addrmap *map; /* borrowed */
+	dwr_expr_fn *fn; /* is told of the references beside addresses; may be NULL */
+	void *arg;       /* FN's */
+	bool changed;    /* result: a byte changed; else left alone */
+};
+
 /* Maps the addresses in DATA in place: the operand of DW_OP_addr is a pointer
- * (elfrw_addrmap_pointer), unless the next operator makes it a thread-local offset.  Reports the
- * other references through FN (may be NULL).  No length changes. *CHANGED (may be NULL) is set when
- * a byte changed, and else left alone.  Errors: as dwr_expr_next; an encoded address that is not
- * absolute. */
+ * (elfrw_addrmap_pointer), unless the next operator makes it a thread-local offset.  No length
+ * changes.  Errors: as dwr_expr_next; an encoded address that is not absolute. */
 struct elfrw_err *dwr_expr_map(uint8_t *data, size_t size, struct dwr_form_params params,
 			       const char *section, uint64_t section_off,
-			       const struct elfrw_addrmap *map, dwr_expr_fn *fn, void *arg,
-			       bool *changed);
+			       struct dwr_expr_mapping *mapping);
 #endif

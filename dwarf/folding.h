@@ -35,6 +35,8 @@ struct dwr_vslot {
 	uint32_t unit;
 };
 
+#define DWR_FOLDED_UNIT_NAME "<folded functions>"
+
 /* Everything is borrowed. */
 struct dwr_rewrite_in {
 	const struct elfrw_image *image;
@@ -50,6 +52,6 @@ struct dwr_rewrite_in {
 	bool vtables;         /* add the entries that name the classes of the vtables in VSLOT */
 	bool note_only; /* debug info is being stripped: write .debug_icfold alone and read nothing
 			 */
-	const char *folded_unit_name; /* of the artificial unit; NULL: "<folded functions>" */
+	const char *folded_unit_name; /* of the artificial unit; NULL: DWR_FOLDED_UNIT_NAME */
 };
 #endif

@@ -139,13 +139,19 @@ bool dwr_line_can_encode(const struct dwr_line_header *h);
  * out of memory. */
 bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare);
 
-/* Appends one sequence: set_address to ROWS[0].address + DELTA, the N rows, and end_sequence at END
- * + DELTA.  END is at or above the last row.  Uses H's special opcodes; DWR_ROW_END in ROWS is not
- * looked at.  ADDRESS_SIZE (1 to 8) is that of the operand.  Errors: H's opcode_base leaves out
- * opcodes that are needed. */
+/* A sequence to write: N rows and its end, at or above the last row; DELTA is added to all
+ * addresses.  DWR_ROW_END in the rows is not looked at. */
+struct dwr_line_sequence {
+	const struct dwr_row *row; /* borrowed */
+	size_t n;
+	uint64_t end, delta;
+};
+
+/* Appends SEQ: set_address to its first row, the rows, end_sequence.  Uses H's special opcodes.
+ * ADDRESS_SIZE (1 to 8) is that of the operand.  Errors: H's opcode_base leaves out opcodes that
+ * are needed. */
 struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned address_size,
-				  const struct dwr_row *rows, size_t n, uint64_t end,
-				  uint64_t delta, struct elfrw_wbuf *w);
+				  const struct dwr_line_sequence *seq, struct elfrw_wbuf *w);
 
 /* Fills the two tables of special opcodes from min_inst_length, line_base, line_range and
  * opcode_base. */

@@ -71,119 +71,163 @@ bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare)
 	return true;
 }
 
+/* The writing of one sequence. */
+struct encoder {
+	const struct dwr_line_header *h;
+	unsigned address_size;
+	uint64_t max_steps; /* what const_add_pc adds */
+	struct dwr_row s;   /* the machine's registers so far */
+};
+
+/* Brings the machine to ADDRESS, the output's being DELTA higher, by an opcode of its own if it
+ * must be; else *STEPS instructions are left to add.  VIA: DWR_ROW_VIA_*, or 0. */
+static uint8_t *put_address(struct encoder *e, uint8_t *p, uint64_t address, uint64_t delta,
+			    uint8_t via, uint64_t *steps)
+{
+	const unsigned unit = e->h->min_inst_length;
+	uint64_t step = address - e->s.address;
+	*steps = 0;
+	if (via == DWR_ROW_VIA_SET || address < e->s.address || (step && (!unit || step % unit)))
+		p = put_set_address(p, e->address_size, address + delta);
+	else if (via == DWR_ROW_VIA_FIXED && step <= 4 * 0xffff)
+		while (step) {
+			uint16_t part = step > 0xffff ? 0xffff : (uint16_t)step;
+			*p++ = DW_LNS_fixed_advance_pc;
+			elfrw_put16(p, part);
+			p += 2;
+			step -= part;
+		}
+	else if (step)
+		*steps = step / unit;
+	e->s.address = address;
+	return p;
+}
+
+static uint8_t *put_end(const struct encoder *e, uint8_t *p, uint64_t steps)
+{
+	if (steps && steps == e->max_steps)
+		*p++ = DW_LNS_const_add_pc;
+	else if (steps) {
+		*p++ = DW_LNS_advance_pc;
+		p = put_uleb(p, steps);
+	}
+	*p++ = 0;
+	*p++ = 1;
+	*p++ = DW_LNE_end_sequence;
+	return p;
+}
+
+/* All of ROW but address and line.  SET_FILE: even when the file is as before. */
+static uint8_t *put_registers(const struct encoder *e, uint8_t *p, const struct dwr_row *row,
+			      bool set_file)
+{
+	if (row->file != e->s.file || set_file) {
+		*p++ = DW_LNS_set_file;
+		p = put_uleb(p, row->file);
+	}
+	if (row->column != e->s.column) {
+		*p++ = DW_LNS_set_column;
+		p = put_uleb(p, row->column);
+	}
+	if (row->discriminator) {
+		uint8_t *len = p + 1;
+		*p = 0;
+		p[2] = DW_LNE_set_discriminator;
+		p = put_uleb(p + 3, row->discriminator);
+		*len = (uint8_t)(p - len - 1);
+	}
+	if ((row->flags ^ e->s.flags) & DWR_ROW_STMT)
+		*p++ = DW_LNS_negate_stmt;
+	if (row->flags & DWR_ROW_BLOCK)
+		*p++ = DW_LNS_set_basic_block;
+	if (row->flags & DWR_ROW_PROLOGUE_END)
+		*p++ = DW_LNS_set_prologue_end;
+	if (row->flags & DWR_ROW_EPILOGUE_BEGIN)
+		*p++ = DW_LNS_set_epilogue_begin;
+	if (row->isa != e->s.isa) {
+		*p++ = DW_LNS_set_isa;
+		p = put_uleb(p, row->isa);
+	}
+	return p;
+}
+
+/* The row itself: LINE more lines and STEPS instructions. */
+static uint8_t *put_row(const struct encoder *e, uint8_t *p, int32_t line, uint64_t steps)
+{
+	const struct dwr_line_header *h = e->h;
+	if (h->line_range && (line < h->line_base || line >= h->line_base + h->line_range)) {
+		*p++ = DW_LNS_advance_line;
+		p = put_sleb(p, line);
+		line = 0;
+	}
+	unsigned op = special(h, line, steps);
+	if (!op && e->max_steps && steps >= e->max_steps &&
+	    (op = special(h, line, steps - e->max_steps)))
+		*p++ = DW_LNS_const_add_pc;
+	if (!op && steps) {
+		*p++ = DW_LNS_advance_pc;
+		p = put_uleb(p, steps);
+		op = special(h, line, 0);
+	}
+	/* No special opcode at all: line_range is too large for its opcode_base. */
+	if (!op && line) {
+		*p++ = DW_LNS_advance_line;
+		p = put_sleb(p, line);
+	}
+	*p++ = op ? (uint8_t)op : DW_LNS_copy;
+	return p;
+}
+
+/* Room for N bytes more, or NULL. */
+static uint8_t *reserve(struct elfrw_wbuf *w, size_t n)
+{
+	if (w->bad ||
+	    (w->cap - w->len < n && !elfrw_vec_grow((void **)&w->data, &w->cap, w->len + n, 1))) {
+		w->bad = true;
+		return NULL;
+	}
+	return w->data + w->len;
+}
+
 struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned address_size,
-				  const struct dwr_row *rows, size_t n, uint64_t end,
-				  uint64_t delta, struct elfrw_wbuf *w)
+				  const struct dwr_line_sequence *seq, struct elfrw_wbuf *w)
 {
 	enum { ROW_MAX = 96 }; /* bytes that one row, or the end, can need */
 	if (!dwr_line_can_encode(h))
 		return elfrw_error_at(h->section, h->off,
 				      "line table with opcode_base %u cannot be written again",
 				      h->opcode_base);
-	const uint64_t max_steps = h->line_range ? (255u - h->opcode_base) / h->line_range : 0;
-	struct dwr_row s = { .file = 1, .line = 1, .flags = h->default_is_stmt ? DWR_ROW_STMT : 0 };
-	for (size_t i = 0; i <= n; i++) {
-		if (w->bad || (w->cap - w->len < ROW_MAX &&
-			       !elfrw_vec_grow((void **)&w->data, &w->cap, w->len + ROW_MAX, 1))) {
-			w->bad = true;
+	struct encoder e = {
+		.h = h,
+		.address_size = address_size,
+		.max_steps = h->line_range ? (255u - h->opcode_base) / h->line_range : 0,
+		.s = { .file = 1, .line = 1, .flags = h->default_is_stmt ? DWR_ROW_STMT : 0 },
+	};
+	uint64_t steps;
+	for (size_t i = 0; i < seq->n; i++) {
+		const struct dwr_row *row = &seq->row[i];
+		uint8_t *p = reserve(w, ROW_MAX);
+		if (!p)
 			return &elfrw_err_nomem;
-		}
-		uint8_t *p = w->data + w->len;
-		const struct dwr_row *row = &rows[i];
-		uint64_t address = i < n ? row->address : end;
-		uint64_t step = address - s.address, steps = 0;
-		uint8_t via = i < n ? row->flags & (DWR_ROW_VIA_SET | DWR_ROW_VIA_FIXED) : 0;
-		if (i == 0 || via == DWR_ROW_VIA_SET || address < s.address ||
-		    (step && (!h->min_inst_length || step % h->min_inst_length)))
-			p = put_set_address(p, address_size, address + delta);
-		else if (via == DWR_ROW_VIA_FIXED && step <= 4 * 0xffff)
-			while (step) {
-				uint16_t part = step > 0xffff ? 0xffff : (uint16_t)step;
-				*p++ = DW_LNS_fixed_advance_pc;
-				elfrw_put16(p, part);
-				p += 2;
-				step -= part;
-			}
-		else if (step)
-			steps = step / h->min_inst_length;
-		s.address = address;
-		if (i == n) {
-			if (steps && steps == max_steps)
-				*p++ = DW_LNS_const_add_pc;
-			else if (steps) {
-				*p++ = DW_LNS_advance_pc;
-				p = put_uleb(p, steps);
-			}
-			*p++ = 0;
-			*p++ = 1;
-			*p++ = DW_LNE_end_sequence;
-			w->len = (size_t)(p - w->data);
-			break;
-		}
+		if (h->opcode_base <= DW_LNS_set_isa &&
+		    (row->isa != e.s.isa ||
+		     row->flags & (DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN)))
+			return elfrw_error_at(h->section, h->off,
+					      "opcode_base %u of the line table has no such row",
+					      h->opcode_base);
+		uint8_t via =
+			i ? row->flags & (DWR_ROW_VIA_SET | DWR_ROW_VIA_FIXED) : DWR_ROW_VIA_SET;
+		p = put_address(&e, p, row->address, seq->delta, via, &steps);
 		/* bfd before 2.42 begins sequences of version 5 with file 0 instead of 1. */
-		if (row->file != s.file || (i == 0 && h->version >= 5)) {
-			*p++ = DW_LNS_set_file;
-			p = put_uleb(p, row->file);
-		}
-		if (row->column != s.column) {
-			*p++ = DW_LNS_set_column;
-			p = put_uleb(p, row->column);
-		}
-		if (row->discriminator) {
-			uint8_t *len = p + 1;
-			*p = 0;
-			p[2] = DW_LNE_set_discriminator;
-			p = put_uleb(p + 3, row->discriminator);
-			*len = (uint8_t)(p - len - 1);
-		}
-		if ((row->flags ^ s.flags) & DWR_ROW_STMT)
-			*p++ = DW_LNS_negate_stmt;
-		if (row->flags & DWR_ROW_BLOCK)
-			*p++ = DW_LNS_set_basic_block;
-		if (row->isa != s.isa ||
-		    row->flags & (DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN)) {
-			if (h->opcode_base <= DW_LNS_set_isa)
-				return elfrw_error_at(
-					h->section, h->off,
-					"opcode_base %u of the line table has no such row",
-					h->opcode_base);
-			if (row->flags & DWR_ROW_PROLOGUE_END)
-				*p++ = DW_LNS_set_prologue_end;
-			if (row->flags & DWR_ROW_EPILOGUE_BEGIN)
-				*p++ = DW_LNS_set_epilogue_begin;
-			if (row->isa != s.isa) {
-				*p++ = DW_LNS_set_isa;
-				p = put_uleb(p, row->isa);
-			}
-		}
-		int32_t line = (int32_t)(row->line - s.line);
-		if (h->line_range &&
-		    (line < h->line_base || line >= h->line_base + h->line_range)) {
-			*p++ = DW_LNS_advance_line;
-			p = put_sleb(p, line);
-			line = 0;
-		}
-		unsigned op = special(h, line, steps);
-		if (!op && max_steps && steps >= max_steps &&
-		    (op = special(h, line, steps - max_steps)))
-			*p++ = DW_LNS_const_add_pc;
-		if (!op && steps) {
-			*p++ = DW_LNS_advance_pc;
-			p = put_uleb(p, steps);
-			op = special(h, line, 0);
-		}
-		if (!op &&
-		    line) { /* no special opcode at all: line_range too large for its opcode_base */
-			*p++ = DW_LNS_advance_line;
-			p = put_sleb(p, line);
-		}
-		*p++ = op ? (uint8_t)op : DW_LNS_copy;
+		p = put_registers(&e, p, row, i == 0 && h->version >= 5);
+		p = put_row(&e, p, (int32_t)(row->line - e.s.line), steps);
 		w->len = (size_t)(p - w->data);
-		s.file = row->file;
-		s.line = row->line;
-		s.column = row->column;
-		s.isa = row->isa;
-		s.flags = row->flags;
+		e.s = *row;
 	}
+	uint8_t *p = reserve(w, ROW_MAX);
+	if (!p)
+		return &elfrw_err_nomem;
+	p = put_address(&e, p, seq->end, seq->delta, seq->n ? 0 : DWR_ROW_VIA_SET, &steps);
+	w->len = (size_t)(put_end(&e, p, steps) - w->data);
 	return NULL;
 }

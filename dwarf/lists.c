@@ -95,7 +95,7 @@ struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_lis
 
 struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
 				 uint64_t index, const struct dwr_list_sec *sec, uint64_t off,
-				 uint64_t *ret, uint64_t *slot)
+				 struct dwr_list_addr *ret)
 {
 	unsigned size = cu->params.address_size;
 	if (cu->addr_base == DWR_LIST_NONE)
@@ -105,10 +105,37 @@ struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct 
 	if (cu->addr_base > secs->addr.size || index >= (secs->addr.size - cu->addr_base) / size)
 		return elfrw_error_at(sec->name, off, "address index %#jx is outside of %s",
 				      (uintmax_t)index, secs->addr.name);
-	uint64_t at = cu->addr_base + index * size;
-	*ret = elfrw_get_le(secs->addr.data + at, size);
-	if (slot)
-		*slot = at;
+	ret->slot = cu->addr_base + index * size;
+	ret->value = elfrw_get_le(secs->addr.data + ret->slot, size);
+	return NULL;
+}
+
+struct elfrw_err *dwr_list_raw_range(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
+				     const struct dwr_list_sec *sec, const struct dwr_list_raw *raw,
+				     uint64_t base, struct dwr_list_extent *ret)
+{
+	struct dwr_list_addr begin, end;
+	*ret = (struct dwr_list_extent){ .begin = raw->operand[0], .end = raw->operand[1] };
+	switch (raw->code) {
+	case DWR_LIST_PAIR:
+		ret->begin += base;
+		ret->end += base;
+		break;
+	case DWR_LIST_START_LENGTH: ret->end += ret->begin; break;
+	case DWR_LIST_STARTX_END:
+		ELFRW_TRY(dwr_list_addrx(secs, cu, raw->operand[1], sec, raw->off, &end));
+		ELFRW_TRY(dwr_list_addrx(secs, cu, raw->operand[0], sec, raw->off, &begin));
+		*ret = (struct dwr_list_extent){ begin.value, end.value, begin.slot, end.slot };
+		break;
+	case DWR_LIST_STARTX_LENGTH:
+		ELFRW_TRY(dwr_list_addrx(secs, cu, raw->operand[0], sec, raw->off, &begin));
+		ret->begin = begin.value;
+		ret->begin_slot = begin.slot;
+		ret->end += begin.value;
+		break;
+	}
+	ret->begin &= dwr_list_mask(cu);
+	ret->end &= dwr_list_mask(cu);
 	return NULL;
 }
 
@@ -117,18 +144,88 @@ void dwr_list_deinit(struct dwr_list *list)
 	VEC_FREE(&list->entry);
 }
 
+/* The reading of one list. */
+struct reader {
+	const struct dwr_list_secs *secs;
+	const struct dwr_list_cu *cu;
+	const struct dwr_list_sec *sec;
+	struct dwr_list *list;
+	uint64_t base;
+	bool own_base;
+	struct elfrw_rbuf views; /* those in front of the list */
+	uint64_t view[2];        /* of a view_pair that waits for its entry */
+	bool has_view;
+};
+
+/* Appends the entry RAW. */
+static struct elfrw_err *read_entry(struct reader *r, const struct dwr_list_raw *raw)
+{
+	struct dwr_list *list = r->list;
+	struct dwr_list_extent extent;
+	ELFRW_TRY(dwr_list_raw_range(r->secs, r->cu, r->sec, raw, r->base, &extent));
+	struct dwr_list_entry *e = VEC_PUSH(&list->entry);
+	if (!e)
+		return &elfrw_err_nomem;
+	e->off = raw->off;
+	e->how = raw->code;
+	e->base = r->base;
+	e->own_base = r->own_base;
+	memcpy(e->operand, raw->operand, sizeof e->operand);
+	e->expr = raw->expr;
+	e->expr_size = raw->expr_size;
+	e->begin = extent.begin;
+	e->end = extent.end;
+	if (raw->code == DWR_LIST_DEFAULT) {
+		r->has_view = false;
+		return NULL;
+	}
+	if (list->views != DWR_LIST_NONE && !list->inline_views) {
+		e->view[0] = elfrw_rbuf_uleb(&r->views);
+		e->view[1] = elfrw_rbuf_uleb(&r->views);
+		e->has_view = true;
+	} else if (r->has_view) {
+		memcpy(e->view, r->view, sizeof r->view);
+		e->has_view = true;
+		r->has_view = false;
+	}
+	return NULL;
+}
+
+/* RAW, which is not the end. */
+static struct elfrw_err *read_raw(struct reader *r, const struct dwr_list_raw *raw)
+{
+	struct dwr_list_addr base;
+	switch (raw->code) {
+	case DWR_LIST_CODE_VIEWS:
+		memcpy(r->view, raw->operand, sizeof r->view);
+		r->has_view = r->list->inline_views = true;
+		return NULL;
+	case DWR_LIST_CODE_BASE:
+		r->base = raw->operand[0];
+		r->own_base = true;
+		return NULL;
+	case DWR_LIST_CODE_BASEX:
+		ELFRW_TRY(dwr_list_addrx(r->secs, r->cu, raw->operand[0], r->sec, raw->off, &base));
+		r->base = base.value;
+		r->own_base = true;
+		return NULL;
+	}
+	return read_entry(r, raw);
+}
+
 struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
 				const struct dwr_list_cu *cu, uint64_t off, uint64_t views,
 				struct dwr_list *list)
 {
 	const struct dwr_list_sec *sec = &secs->list[kind];
-	uint64_t base = cu->base, mask;
-	uint64_t view[2] = { 0 };
-	bool own_base = false, has_view = false;
-	struct elfrw_rbuf v = elfrw_rbuf(sec->data, sec->size);
-
+	struct reader r = { .secs = secs,
+			    .cu = cu,
+			    .sec = sec,
+			    .list = list,
+			    .base = cu->base,
+			    .views = elfrw_rbuf(sec->data, sec->size) };
 	if (views != DWR_LIST_NONE)
-		elfrw_rbuf_seek(&v, views);
+		elfrw_rbuf_seek(&r.views, views);
 	list->entry.len = 0;
 	list->off = off;
 	list->views = views;
@@ -136,72 +233,14 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 	for (;;) {
 		struct dwr_list_raw raw;
 		ELFRW_TRY(dwr_list_raw_read(sec, kind, cu, off, &raw));
-		mask = dwr_list_mask(cu);
 		off = raw.end;
 		if (raw.code == DWR_LIST_CODE_END)
 			break;
-		if (raw.code == DWR_LIST_CODE_VIEWS) {
-			memcpy(view, raw.operand, sizeof view);
-			has_view = list->inline_views = true;
-			continue;
-		}
-		if (raw.code == DWR_LIST_CODE_BASE || raw.code == DWR_LIST_CODE_BASEX) {
-			base = raw.operand[0];
-			own_base = true;
-			if (raw.code == DWR_LIST_CODE_BASEX)
-				ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off,
-							 &base, NULL));
-			continue;
-		}
-		struct dwr_list_entry *e = VEC_PUSH(&list->entry);
-		if (!e)
-			return &elfrw_err_nomem;
-		e->off = raw.off;
-		e->how = raw.code;
-		e->base = base;
-		e->own_base = own_base;
-		memcpy(e->operand, raw.operand, sizeof e->operand);
-		e->expr = raw.expr;
-		e->expr_size = raw.expr_size;
-		e->begin = raw.operand[0];
-		e->end = raw.operand[1];
-		switch (raw.code) {
-		case DWR_LIST_PAIR:
-			e->begin += base;
-			e->end += base;
-			break;
-		case DWR_LIST_START_LENGTH: e->end += e->begin; break;
-		case DWR_LIST_STARTX_END:
-			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[1], sec, raw.off, &e->end,
-						 NULL));
-			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin,
-						 NULL));
-			break;
-		case DWR_LIST_STARTX_LENGTH:
-			ELFRW_TRY(dwr_list_addrx(secs, cu, raw.operand[0], sec, raw.off, &e->begin,
-						 NULL));
-			e->end += e->begin;
-			break;
-		}
-		e->begin &= mask;
-		e->end &= mask;
-		if (raw.code == DWR_LIST_DEFAULT) {
-			has_view = false;
-			continue;
-		}
-		if (views != DWR_LIST_NONE && !list->inline_views) {
-			e->view[0] = elfrw_rbuf_uleb(&v);
-			e->view[1] = elfrw_rbuf_uleb(&v);
-			e->has_view = true;
-		} else if (has_view) {
-			memcpy(e->view, view, sizeof view);
-			e->has_view = true;
-			has_view = false;
-		}
+		ELFRW_TRY(read_raw(&r, &raw));
 	}
 	list->end = off;
-	list->views_end = views != DWR_LIST_NONE ? elfrw_rbuf_off(&v) : DWR_LIST_NONE;
-	if (!elfrw_rbuf_ok(&v))
+	list->views_end = views != DWR_LIST_NONE ? elfrw_rbuf_off(&r.views) : DWR_LIST_NONE;
+	if (!elfrw_rbuf_ok(&r.views))
 		return elfrw_error_at(sec->name, views,
 				      "location views go past the end of the section");
 	return NULL;

@@ -102,11 +102,28 @@ struct elfrw_err *dwr_list_raw_read(const struct dwr_list_sec *sec, enum dwr_lis
 				    const struct dwr_list_cu *cu, uint64_t off,
 				    struct dwr_list_raw *ret);
 
-/* The address with index INDEX of CU, and (SLOT, may be NULL) where it is in .debug_addr; SEC and
- * OFF say who asks, for messages.  Errors: no .debug_addr or base, an index outside of it. */
+/* An address by index, and where it is in .debug_addr. */
+struct dwr_list_addr {
+	uint64_t value, slot;
+};
+
+/* The address with index INDEX of CU; SEC and OFF say who asks, for messages.  Errors: no
+ * .debug_addr or base, an index outside of it. */
 struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
 				 uint64_t index, const struct dwr_list_sec *sec, uint64_t off,
-				 uint64_t *ret, uint64_t *slot);
+				 struct dwr_list_addr *ret);
+
+/* What an entry covers, and the slots of .debug_addr that say so (of indexed forms). */
+struct dwr_list_extent {
+	uint64_t begin, end;
+	uint64_t begin_slot, end_slot;
+};
+
+/* What the entry RAW of section SEC covers; BASE is the base in effect.  Errors: as
+ * dwr_list_addrx. */
+struct elfrw_err *dwr_list_raw_range(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
+				     const struct dwr_list_sec *sec, const struct dwr_list_raw *raw,
+				     uint64_t base, struct dwr_list_extent *ret);
 
 /* All bits of an address of CU. */
 static inline uint64_t dwr_list_mask(const struct dwr_list_cu *cu)

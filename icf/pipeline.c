@@ -87,16 +87,6 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 	return refuse_more(img);
 }
 
-static struct elfrw_err *read_cfi(struct icf_run *run)
-{
-	const struct elfrw_section *s = elfrw_image_section(&run->img, ".eh_frame");
-	if (!s || !s->data)
-		return dwr_cfi_read(&run->prog.cfi, ".eh_frame", NULL, 0, 0, true,
-				    run->img.arch->address_size);
-	return dwr_cfi_read(&run->prog.cfi, s->name, s->data, s->hdr.sh_size, s->hdr.sh_addr, true,
-			    run->img.arch->address_size);
-}
-
 static void count_sections(struct icf_run *run)
 {
 	for (uint32_t i = 1; i < run->img.n_sections; i++) {
@@ -122,7 +112,7 @@ static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *
 	ELFRW_TRY(icf_load_symbols(prog));
 	icf_pass_done(run, "symbols", t);
 	t = icf_now();
-	ELFRW_TRY(read_cfi(run));
+	ELFRW_TRY(dwr_eh_frame_read(&run->prog.cfi, &run->img, run->img.arch->address_size));
 	icf_pass_done(run, "frames", t);
 	t = icf_now();
 	ELFRW_TRY(icf_find_units(prog));

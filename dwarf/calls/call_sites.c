@@ -212,9 +212,9 @@ struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dw
 	return NULL;
 }
 
-struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units,
-				     struct dwr_abbrev_table *table, uint64_t off, uint64_t *chain,
-				     unsigned max, unsigned *n, const char **name)
+struct elfrw_err *dwr_die_chain(struct dwr_sections *secs, const struct dwr_units *units,
+				struct dwr_abbrev_table *table, uint64_t off,
+				struct dwr_die_chain *ret)
 {
 	static const uint16_t vendor[] = { DW_AT_MIPS_linkage_name };
 	struct dwr_want w = { .vendor = vendor, .n_vendor = 1 };
@@ -223,12 +223,12 @@ struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr
 	DWR_WANT_NAME(&w, DW_AT_specification);
 	DWR_WANT_NAME(&w, DW_AT_abstract_origin);
 	const char *plain = NULL;
-	*name = NULL;
-	for (*n = 0; *n < max;) {
+	*ret = (struct dwr_die_chain){ 0 };
+	while (ret->n < DWR_CHAIN_MAX) {
 		const struct dwr_unit *unit = dwr_units_find(units, DWR_INFO, off);
 		if (!unit || off < unit->die)
 			break;
-		chain[(*n)++] = off;
+		ret->die[ret->n++] = off;
 		ELFRW_TRY(dwr_unit_abbrev(secs, unit, &w, table));
 		struct dwr_cursor cur = dwr_cursor_at_die(secs, unit, table, true, off);
 		struct dwr_die die;
@@ -242,8 +242,8 @@ struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr
 		const struct dwr_value *v = dwr_die_value(&die, DW_AT_linkage_name);
 		if (!v)
 			v = dwr_die_value(&die, DW_AT_MIPS_linkage_name);
-		if (v && !*name)
-			*name = dwr_value_string(secs, unit, &root, v);
+		if (v && !ret->name)
+			ret->name = dwr_value_string(secs, unit, &root, v);
 		if ((v = dwr_die_value(&die, DW_AT_name)) && !plain)
 			plain = dwr_value_string(secs, unit, &root, v);
 		v = dwr_die_value(&die, DW_AT_abstract_origin);
@@ -252,7 +252,7 @@ struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr
 		if (!v || !reference(unit, v, &off))
 			break;
 	}
-	if (!*name)
-		*name = plain;
+	if (!ret->name)
+		ret->name = plain;
 	return NULL;
 }

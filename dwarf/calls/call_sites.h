@@ -27,11 +27,16 @@ struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dw
 				      const uint64_t *site, size_t n, unsigned threads,
 				      struct dwr_call_sites *ret);
 
-/* Names of a function's DIE, followed through DW_AT_specification and DW_AT_abstract_origin: OFF
- * and the DIEs that it leads to (at most MAX, their number in *N), and the linkage name, or the
- * plain name where there is no linkage name (NULL when there is neither).  TABLE is reused from
- * call to call; the name is borrowed from the sections. */
-struct elfrw_err *dwr_function_chain(struct dwr_sections *secs, const struct dwr_units *units,
-				     struct dwr_abbrev_table *table, uint64_t off, uint64_t *chain,
-				     unsigned max, unsigned *n, const char **name);
+/* A function's DIE and those that it leads to by DW_AT_specification and DW_AT_abstract_origin. */
+#define DWR_CHAIN_MAX 4
+struct dwr_die_chain {
+	uint64_t die[DWR_CHAIN_MAX];
+	unsigned n;
+	const char *name; /* the linkage name, else the plain one, else NULL; of the sections */
+};
+
+/* Follows the DIE at OFF.  TABLE is reused from call to call. */
+struct elfrw_err *dwr_die_chain(struct dwr_sections *secs, const struct dwr_units *units,
+				struct dwr_abbrev_table *table, uint64_t off,
+				struct dwr_die_chain *ret);
 #endif

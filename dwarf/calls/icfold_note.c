@@ -256,72 +256,91 @@ static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_no
 	return NULL;
 }
 
-struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, size_t *ret_size)
+/* Does each folded unit of the map lead to a kept one? */
+static struct elfrw_err *check_map(const struct elfrw_addrmap *map)
 {
-	const struct elfrw_addrmap *map = in->rw->map;
-	struct elfrw_wbuf part[NOTE_PARTS] = { 0 };
-	uint64_t count[NOTE_PARTS] = { 0 };
-	uint64_t *entry_at = malloc((in->n_ranges + 1) * sizeof *entry_at);
-	struct groups g = { .in = in, .entry_at = entry_at };
-	struct elfrw_wbuf w = { 0 };
-	struct elfrw_err *err = NULL;
-	if (!entry_at)
-		return &elfrw_err_nomem;
-	for (uint32_t i = 0; i < map->n_units && !err; i++)
+	for (uint32_t i = 0; i < map->n_units; i++)
 		if (map->unit[i].flags & ELFRW_UNIT_FOLDED &&
 		    (map->unit[i].kept >= map->n_units ||
 		     map->unit[map->unit[i].kept].flags & ELFRW_UNIT_FOLDED))
-			err = elfrw_error(
+			return elfrw_error(
 				"unit %u of the address map is folded into what is no kept unit",
 				i);
-	if (!err)
-		err = write_overlay(&part[NOTE_OVERLAY], in, entry_at, &count[NOTE_OVERLAY]);
-	if (!err)
-		err = find_strings(&g);
-	if (!err)
-		err = write_groups(&part[NOTE_GROUPS], &g, &count[NOTE_GROUPS]);
-	if (err)
-		goto out;
-	write_sections(&part[NOTE_SECTIONS], map);
-	count[NOTE_SECTIONS] = map->n_sections;
-	write_map(&part[NOTE_MAP], map);
-	count[NOTE_MAP] = map->n_units;
-	write_vslots(&part[NOTE_VSLOTS], in->rw);
-	count[NOTE_VSLOTS] = in->rw->n_vslots;
-	part[NOTE_STRINGS] = g.strings;
-	memset(&g.strings, 0, sizeof g.strings);
+	return NULL;
+}
 
-	elfrw_wbuf_bytes(&w, DWR_ICFOLD_MAGIC, 8);
-	elfrw_wbuf_u16(&w, DWR_ICFOLD_VERSION);
-	elfrw_wbuf_u16(&w, NOTE_HEADER_SIZE);
-	elfrw_wbuf_u32(&w, in->rw->policy);
-	elfrw_wbuf_u64(&w, in->artificial_unit);
-	elfrw_wbuf_u64(&w, map->trap_byte);
-	elfrw_wbuf_u64(&w, map->thunks);
-	elfrw_wbuf_u64(&w, map->thunks_end);
+/* The parts of a note, by their number in the header. */
+struct parts {
+	struct elfrw_wbuf part[NOTE_PARTS];
+	uint64_t count[NOTE_PARTS];
+};
+
+static struct elfrw_err *make_parts(const struct dwr_note_in *in, struct groups *g,
+				    uint64_t *entry_at, struct parts *p)
+{
+	const struct elfrw_addrmap *map = in->rw->map;
+	ELFRW_TRY(check_map(map));
+	ELFRW_TRY(write_overlay(&p->part[NOTE_OVERLAY], in, entry_at, &p->count[NOTE_OVERLAY]));
+	ELFRW_TRY(find_strings(g));
+	ELFRW_TRY(write_groups(&p->part[NOTE_GROUPS], g, &p->count[NOTE_GROUPS]));
+	write_sections(&p->part[NOTE_SECTIONS], map);
+	p->count[NOTE_SECTIONS] = map->n_sections;
+	write_map(&p->part[NOTE_MAP], map);
+	p->count[NOTE_MAP] = map->n_units;
+	write_vslots(&p->part[NOTE_VSLOTS], in->rw);
+	p->count[NOTE_VSLOTS] = in->rw->n_vslots;
+	p->part[NOTE_STRINGS] = g->strings;
+	memset(&g->strings, 0, sizeof g->strings);
+	return NULL;
+}
+
+/* The header, and the parts behind it. */
+static void join_parts(const struct dwr_note_in *in, const struct parts *p, struct elfrw_wbuf *w)
+{
+	const struct elfrw_addrmap *map = in->rw->map;
+	elfrw_wbuf_bytes(w, DWR_ICFOLD_MAGIC, 8);
+	elfrw_wbuf_u16(w, DWR_ICFOLD_VERSION);
+	elfrw_wbuf_u16(w, NOTE_HEADER_SIZE);
+	elfrw_wbuf_u32(w, in->rw->policy);
+	elfrw_wbuf_u64(w, in->artificial_unit);
+	elfrw_wbuf_u64(w, map->trap_byte);
+	elfrw_wbuf_u64(w, map->thunks);
+	elfrw_wbuf_u64(w, map->thunks_end);
 	uint64_t off = NOTE_HEADER_SIZE;
 	for (unsigned i = 0; i < NOTE_PARTS; i++) {
-		elfrw_wbuf_u64(&w, off);
-		elfrw_wbuf_u64(&w, part[i].len);
-		elfrw_wbuf_u64(&w, count[i]);
-		off += part[i].len;
+		elfrw_wbuf_u64(w, off);
+		elfrw_wbuf_u64(w, p->part[i].len);
+		elfrw_wbuf_u64(w, p->count[i]);
+		off += p->part[i].len;
 	}
 	for (unsigned i = 0; i < NOTE_PARTS; i++) {
-		w.bad |= part[i].bad;
-		elfrw_wbuf_bytes(&w, part[i].data, part[i].len);
+		w->bad |= p->part[i].bad;
+		elfrw_wbuf_bytes(w, p->part[i].data, p->part[i].len);
 	}
-	if (w.bad) {
+}
+
+struct elfrw_err *dwr_note_write(const struct dwr_note_in *in, uint8_t **ret, size_t *ret_size)
+{
+	uint64_t *entry_at = malloc((in->n_ranges + 1) * sizeof *entry_at);
+	struct groups g = { .in = in, .entry_at = entry_at };
+	struct parts p = { 0 };
+	struct elfrw_wbuf w = { 0 };
+	if (!entry_at)
+		return &elfrw_err_nomem;
+	struct elfrw_err *err = make_parts(in, &g, entry_at, &p);
+	if (!err)
+		join_parts(in, &p, &w);
+	if (!err && w.bad)
 		err = &elfrw_err_nomem;
-		goto out;
+	if (!err) {
+		*ret_size = w.len;
+		*ret = elfrw_wbuf_take(&w);
 	}
-	*ret_size = w.len;
-	*ret = elfrw_wbuf_take(&w);
-out:
 	elfrw_wbuf_free(&w);
 	elfrw_wbuf_free(&g.strings);
 	VEC_FREE(&g.string);
 	for (unsigned i = 0; i < NOTE_PARTS; i++)
-		elfrw_wbuf_free(&part[i]);
+		elfrw_wbuf_free(&p.part[i]);
 	free(entry_at);
 	return err;
 }

@@ -25,6 +25,123 @@ static struct dwr_form_params unit_form(const struct dwr_rw_run *run, bool lines
 	return p;
 }
 
+/* The attributes of the unit's own DIE, with values: declaration and DIE are made side by side. */
+struct builder {
+	struct elfrw_wbuf *abbrev, *info;
+};
+
+static void put_attribute(struct builder *b, unsigned name, unsigned form)
+{
+	elfrw_wbuf_uleb(b->abbrev, name);
+	elfrw_wbuf_uleb(b->abbrev, form);
+}
+
+static void put_string(struct builder *b, unsigned name, const char *value)
+{
+	put_attribute(b, name, DW_FORM_string);
+	elfrw_wbuf_cstr(b->info, value);
+}
+
+static void put_uint(struct builder *b, unsigned name, unsigned form, uint64_t value, unsigned size)
+{
+	put_attribute(b, name, form);
+	elfrw_wbuf_uint(b->info, value, size);
+}
+
+/* DW_AT_stmt_list. */
+static void put_stmt_list(struct builder *b, struct dwr_form_params p, uint64_t value)
+{
+	unsigned form = p.version >= 4       ? DW_FORM_sec_offset
+			: p.offset_size == 8 ? DW_FORM_data8
+					     : DW_FORM_data4;
+	put_uint(b, DW_AT_stmt_list, form, value, p.offset_size);
+}
+
+/* The range of the one byte at ADDRESS. */
+static void put_byte_range(struct builder *b, struct dwr_form_params p, uint64_t address)
+{
+	put_uint(b, DW_AT_low_pc, DW_FORM_addr, address, p.address_size);
+	if (p.version >= 4)
+		put_uint(b, DW_AT_high_pc, DW_FORM_data8, 1, 8);
+	else
+		put_uint(b, DW_AT_high_pc, DW_FORM_addr, address + 1, p.address_size);
+}
+
+/* The unit's header, with unit_length open; ABBREV_OFF: of its declarations.  Returns where the
+ * length is. */
+static size_t put_unit_header(struct elfrw_wbuf *w, struct dwr_form_params p, uint64_t abbrev_off)
+{
+	if (p.offset_size == 8)
+		elfrw_wbuf_u32(w, 0xffffffff);
+	size_t length_at = w->len;
+	elfrw_wbuf_uint(w, 0, p.offset_size);
+	elfrw_wbuf_u16(w, p.version);
+	if (p.version >= 5) {
+		elfrw_wbuf_u8(w, DW_UT_compile);
+		elfrw_wbuf_u8(w, p.address_size);
+	}
+	elfrw_wbuf_uint(w, abbrev_off, p.offset_size);
+	if (p.version < 5)
+		elfrw_wbuf_u8(w, p.address_size);
+	return length_at;
+}
+
+static uint64_t language_of(const struct dwr_rw *rw)
+{
+	for (size_t i = 0; i < rw->units.len; i++)
+		if (rw->ru[i].root.language)
+			return rw->ru[i].root.language;
+	return DW_LANG_C_plus_plus;
+}
+
+/* The unit's own DIE, and the vtables as its children. */
+static void put_unit(struct dwr_rw_run *run, struct dwr_form_params p, bool lines,
+		     struct elfrw_wbuf *w)
+{
+	const struct dwr_rw *rw = &run->rw;
+	const struct dwr_rewrite_in *in = rw->in;
+	const bool vtables = run->vtables.v.len != 0;
+	struct builder b = { &run->abbrev, w };
+	elfrw_wbuf_uleb(b.abbrev, 1);
+	elfrw_wbuf_uleb(b.abbrev, DW_TAG_compile_unit);
+	elfrw_wbuf_u8(b.abbrev, vtables ? DW_CHILDREN_yes : DW_CHILDREN_no);
+	elfrw_wbuf_uleb(w, 1);
+	put_string(&b, DW_AT_producer, in->producer ? in->producer : "icfold");
+	put_uint(&b, DW_AT_language, DW_FORM_data2, (uint16_t)language_of(rw), 2);
+	put_string(&b, DW_AT_name,
+		   in->folded_unit_name ? in->folded_unit_name : DWR_FOLDED_UNIT_NAME);
+	if (!lines || !rw->line.folded_relative)
+		put_string(&b, DW_AT_comp_dir, "/");
+	if (lines)
+		put_stmt_list(&b, p, rw->line.folded_unit);
+	if (run->has_range)
+		put_byte_range(&b, p, rw->map->trap_byte);
+	elfrw_wbuf_u16(b.abbrev, 0);
+	if (vtables) {
+		dwr_rw_vtables_write(&run->vtables, p, 2, b.abbrev, w);
+		elfrw_wbuf_u8(w, 0);
+	}
+	elfrw_wbuf_u8(b.abbrev, 0);
+}
+
+/* Appends the bytes of W to the new .debug_info. */
+static struct elfrw_err *append_info(struct dwr_rw_run *run, const struct elfrw_wbuf *w)
+{
+	struct dwr_rw *rw = &run->rw;
+	uint8_t *info = w->bad || run->abbrev.bad
+				? NULL
+				: realloc(rw->copy[DWR_INFO], run->info_size + w->len);
+	if (!info)
+		return &elfrw_err_nomem;
+	memcpy(info + run->info_size, w->data, w->len);
+	rw->copy[DWR_INFO] = info;
+	run->artificial = run->info_size;
+	run->info_size += w->len;
+	return NULL;
+}
+
+/* Its own range is one byte that no PC ever has: debuggers ignore the lines of a unit without a
+ * range, and nothing looks by address into a unit whose range does not hold it. */
 struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
@@ -32,90 +149,22 @@ struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
 		     rw->copy[DWR_INFO];
 	if (rw->in->vtables && rw->copy[DWR_INFO])
 		ELFRW_TRY(dwr_rw_vtables(rw, &run->vtables));
-	bool vtables = run->vtables.v.len != 0;
-	if (!lines && !vtables)
+	if (!lines && !run->vtables.v.len)
 		return NULL;
-	struct dwr_form_params p = unit_form(run, lines);
-	unsigned version = p.version, offset = p.offset_size, address = p.address_size;
-	uint64_t trap = lines ? rw->map->trap_byte : 0;
+	const struct dwr_form_params p = unit_form(run, lines);
 	if (!run->abbrev.len)
 		elfrw_wbuf_bytes(&run->abbrev, rw->secs.sec[DWR_ABBREV].data,
 				 rw->secs.sec[DWR_ABBREV].size);
-	uint64_t table = run->abbrev.len, language = 0;
-	for (size_t i = 0; i < rw->units.len && !language; i++)
-		language = rw->ru[i].root.language;
-	const uint16_t attr[][2] = {
-		{ DW_AT_producer, DW_FORM_string },
-		{ DW_AT_language, DW_FORM_data2 },
-		{ DW_AT_name, DW_FORM_string },
-		{ DW_AT_comp_dir, DW_FORM_string },
-		{ DW_AT_stmt_list, (uint16_t)(version >= 4  ? DW_FORM_sec_offset
-					      : offset == 8 ? DW_FORM_data8
-							    : DW_FORM_data4) },
-		{ DW_AT_low_pc, DW_FORM_addr },
-		{ DW_AT_high_pc, (uint16_t)(version >= 4 ? DW_FORM_data8 : DW_FORM_addr) },
-	};
-	elfrw_wbuf_uleb(&run->abbrev, 1);
-	elfrw_wbuf_uleb(&run->abbrev, DW_TAG_compile_unit);
-	elfrw_wbuf_u8(&run->abbrev, vtables ? DW_CHILDREN_yes : DW_CHILDREN_no);
-	bool relative = lines && rw->line.folded_relative;
-	for (unsigned i = 0; i < (trap ? 7 : lines ? 5 : 4); i++) {
-		if (relative && attr[i][0] == DW_AT_comp_dir)
-			continue;
-		elfrw_wbuf_uleb(&run->abbrev, attr[i][0]);
-		elfrw_wbuf_uleb(&run->abbrev, attr[i][1]);
-	}
-	elfrw_wbuf_u16(&run->abbrev, 0);
-
+	const uint64_t table = run->abbrev.len;
+	run->has_range = lines && rw->map->trap_byte;
 	struct elfrw_wbuf w = { 0 };
-	if (offset == 8)
-		elfrw_wbuf_u32(&w, 0xffffffff);
-	size_t length_at = w.len;
-	elfrw_wbuf_uint(&w, 0, offset);
-	elfrw_wbuf_u16(&w, (uint16_t)version);
-	if (version >= 5) {
-		elfrw_wbuf_u8(&w, DW_UT_compile);
-		elfrw_wbuf_u8(&w, (uint8_t)address);
-	}
-	elfrw_wbuf_uint(&w, table, offset);
-	if (version < 5)
-		elfrw_wbuf_u8(&w, (uint8_t)address);
-	elfrw_wbuf_uleb(&w, 1);
-	elfrw_wbuf_cstr(&w, rw->in->producer ? rw->in->producer : "icfold");
-	elfrw_wbuf_u16(&w, (uint16_t)(language ? language : DW_LANG_C_plus_plus));
-	elfrw_wbuf_cstr(&w,
-			rw->in->folded_unit_name ? rw->in->folded_unit_name : "<folded functions>");
-	if (!relative)
-		elfrw_wbuf_cstr(&w, "/");
-	if (lines)
-		elfrw_wbuf_uint(&w, rw->line.folded_unit, offset);
-	if (trap) {
-		elfrw_wbuf_uint(&w, trap, address);
-		if (version >= 4)
-			elfrw_wbuf_u64(&w, 1);
-		else
-			elfrw_wbuf_uint(&w, trap + 1, address);
-	}
-	if (vtables) {
-		dwr_rw_vtables_write(&run->vtables, p, 2, &run->abbrev, &w);
-		elfrw_wbuf_u8(&w, 0);
-	}
-	elfrw_wbuf_u8(&run->abbrev, 0);
-	uint8_t *info = w.bad || run->abbrev.bad
-				? NULL
-				: realloc(rw->copy[DWR_INFO], run->info_size + w.len);
-	if (!info) {
-		elfrw_wbuf_free(&w);
-		return &elfrw_err_nomem;
-	}
-	elfrw_put_le(w.data + length_at, w.len - length_at - offset, offset);
-	memcpy(info + run->info_size, w.data, w.len);
-	rw->copy[DWR_INFO] = info;
-	run->artificial = run->info_size;
-	run->has_range = trap != 0;
-	run->info_size += w.len;
+	size_t length_at = put_unit_header(&w, p, table);
+	put_unit(run, p, lines, &w);
+	if (!w.bad)
+		elfrw_put_le(w.data + length_at, w.len - length_at - p.offset_size, p.offset_size);
+	struct elfrw_err *err = append_info(run, &w);
 	elfrw_wbuf_free(&w);
-	return (offset == 4 && (run->info_size >> 32 || table >> 32))
-		       ? elfrw_error(".debug_info outgrows its offsets")
-		       : NULL;
+	if (!err && p.offset_size == 4 && (run->info_size >> 32 || table >> 32))
+		err = elfrw_error(".debug_info outgrows its offsets");
+	return err;
 }

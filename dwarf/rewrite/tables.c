@@ -67,8 +67,8 @@ struct elfrw_err *dwr_rw_rewrite_frame(struct dwr_rw_run *run)
 	struct dwr_cfi cfi;
 	struct dwr_rw_frame_out out = { 0 };
 	const struct elfrw_arch *arch = run->rw.in->image->arch;
-	ELFRW_TRY(
-		dwr_cfi_read(&cfi, sec->name, sec->data, sec->size, 0, false, arch->address_size));
+	ELFRW_TRY(dwr_cfi_read(&cfi, sec->name, bytes_of(&run->rw, DWR_FRAME), 0, false,
+			       arch->address_size));
 	struct dwr_rw_frame_in in = { .cfi = &cfi,
 				      .map = run->rw.map,
 				      .arch = arch,

@@ -20,17 +20,27 @@
 #include "dwarf/stack/state.h"
 #include "elfrw/base/sort.h"
 
+/* A level of a stack. */
+struct level {
+	uint64_t at;     /* the PC, or the address to return to */
+	bool pc;         /* AT is a PC */
+	uint64_t site;   /* what the level outside of this one returns to; 0: none */
+	uint64_t vtable; /* of the object that the function was called on; 0: not known */
+};
+
 /* What a call site allows. */
 struct called {
 	bool anything; /* any function: nothing is known */
 	uint8_t by;
 };
 
-/* What function CALLER, returned to at SITE, can have called so that the PC is in the code of
- * GROUP: members into SET. */
-static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint64_t site,
-				 uint32_t group, uint64_t vtable, unit_set *set, struct called *how)
+/* What function CALLER can have called, as the call that made LEVEL, so that the PC is in the code
+ * of GROUP: members into SET. */
+static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller,
+				 const struct level *level, uint32_t group, unit_set *set,
+				 struct called *how)
 {
+	const uint64_t site = level->site;
 	const struct dwr_branch *b;
 	uint32_t n;
 	uint64_t slot;
@@ -51,7 +61,7 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller, uint
 		ELFRW_TRY(dwr_chain_put_die(cc, cc->calls.dcall.data[at + i].die, group, r));
 	if (!n_entries && dwr_chain_find_vcall(cc, site, &slot)) {
 		is_virtual = true;
-		ELFRW_TRY(dwr_chain_put_virtual(cc, slot, vtable, r));
+		ELFRW_TRY(dwr_chain_put_virtual(cc, slot, level->vtable, r));
 	} else if (!n_entries)
 		ELFRW_TRY(dwr_chain_put_target(cc, caller, site, call->target, r, &entered));
 	if (!r->len) {
@@ -100,12 +110,12 @@ static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_fr
 
 /* One frame; cc->outer is the set of the next outer one (empty: nothing known), cc->set becomes
  * this one's. */
-static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bool pc,
-				       uint64_t site, uint64_t vtable, struct dwr_chain_frame *f,
-				       struct dwr_chain *chain)
+static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct level *level,
+				       struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
 	cc->set.len = 0;
-	const struct dwr_code_span *s = dwr_code_at(&cc->code, pc || !at ? at : at - 1);
+	const struct dwr_code_span *s =
+		dwr_code_at(&cc->code, level->pc || !level->at ? level->at : level->at - 1);
 	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
 	if (!s)
 		return NULL;
@@ -122,7 +132,7 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, uint64_t at, bo
 	f->group = group;
 	struct called how = { .anything = !cc->outer.len };
 	for (size_t i = 0; i < cc->outer.len && !how.anything; i++)
-		ELFRW_TRY(callees(cc, cc->outer.data[i], site, group, vtable, &cc->set, &how));
+		ELFRW_TRY(callees(cc, cc->outer.data[i], level, group, &cc->set, &how));
 	if (how.anything || !cc->set.len) {
 		cc->set.len = 0;
 		ELFRW_TRY(dwr_chain_put_group(cc, group, false, &cc->set));
@@ -178,8 +188,9 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 		struct dwr_chain_frame *f = &chain->frame.data[i];
 		uint64_t site = i + 1 < n ? addr[i + 1] : 0;
 		if (cc->has_note) {
-			ELFRW_TRY(resolve_frame(cc, addr[i], i == 0, site, vtable ? vtable[i] : 0,
-						f, chain));
+			const struct level level = { addr[i], i == 0, site,
+						     vtable ? vtable[i] : 0 };
+			ELFRW_TRY(resolve_frame(cc, &level, f, chain));
 			unit_set t = cc->outer;
 			cc->outer = cc->set;
 			cc->set = t;

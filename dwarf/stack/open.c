@@ -81,13 +81,11 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 	if (!err)
 		err = dwr_sections_load(&cc->secs, DWR_STR_OFFSETS);
 	for (size_t i = 0; i < n && !err; i++) {
-		uint64_t chain[4];
-		unsigned hops;
-		const char *name = NULL;
+		struct dwr_die_chain chain;
 		if (i && die[i] == die[i - 1])
 			continue;
-		err = dwr_function_chain(&cc->secs, &cc->units, &table, die[i], chain, 4, &hops,
-					 &name);
+		err = dwr_die_chain(&cc->secs, &cc->units, &table, die[i], &chain);
+		const char *name = chain.name;
 		if (err || !name)
 			continue;
 		size_t lo = LOWER_BOUND(0, n_names, mid, strcmp(v[mid].name, name) < 0);

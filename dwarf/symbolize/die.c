@@ -96,13 +96,13 @@ bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint
 	return true;
 }
 
-struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				const struct dwr_value *low, const struct dwr_value *high,
-				uint64_t id, struct dwr_spans *spans, bool *found)
+struct elfrw_err *dwr_sym_range(const struct dwr_sym_unit *unit,
+				const struct dwr_sym_extent *extent, uint64_t id,
+				struct dwr_spans *spans, bool *found)
 {
+	const struct dwr_value *low = extent->low, *high = extent->high;
 	struct dwr_sym_file *file = unit->file;
 	uint64_t lo, hi;
-	(void)sym;
 	*found = low && low->form && high && high->form &&
 		 dwr_value_address(&file->secs, &unit->u, &unit->root, low, &lo);
 	if (!*found)
@@ -162,16 +162,15 @@ struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_
 }
 
 struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				 const struct dwr_value *low, const struct dwr_value *high,
-				 const struct dwr_value *ranges, uint64_t id,
+				 const struct dwr_sym_extent *extent, uint64_t id,
 				 struct dwr_spans *spans)
 {
 	bool found;
 	uint64_t off, size;
-	ELFRW_TRY(dwr_sym_range(sym, unit, low, high, id, spans, &found));
-	if (found || !ranges || !ranges->form)
+	ELFRW_TRY(dwr_sym_range(unit, extent, id, spans, &found));
+	if (found || !extent->ranges || !extent->ranges->form)
 		return NULL;
-	struct elfrw_err *err = dwr_sym_list_off(sym, unit, ranges, &off);
+	struct elfrw_err *err = dwr_sym_list_off(sym, unit, extent->ranges, &off);
 	return err ? dwr_sym_warn(sym, err) : dwr_sym_list_ranges(sym, unit, off, id, spans, &size);
 }
 

@@ -23,6 +23,13 @@ static bool step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur,
 	return true;
 }
 
+static struct dwr_sym_extent extent_of(const struct dwr_die *die)
+{
+	return (struct dwr_sym_extent){ dwr_die_value(die, DW_AT_low_pc),
+					dwr_die_value(die, DW_AT_high_pc),
+					dwr_die_value(die, DW_AT_ranges) };
+}
+
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick)
 {
 	const struct dwr_abbrev_table *table;
@@ -47,11 +54,9 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 			break;
 		if (die.abbrev->tag != DW_TAG_subprogram)
 			continue;
-		const struct dwr_value *low = dwr_die_value(&die, DW_AT_low_pc),
-				       *ranges = dwr_die_value(&die, DW_AT_ranges);
-		if (low || ranges)
-			err = dwr_sym_state(sym, unit, low, dwr_die_value(&die, DW_AT_high_pc),
-					    ranges, die.off, &stated, &unit->funcs);
+		const struct dwr_sym_extent extent = extent_of(&die);
+		if (extent.low || extent.ranges)
+			err = dwr_sym_state(sym, unit, &extent, die.off, &stated, &unit->funcs);
 		if (quick)
 			skipped |= step_over(unit, &cur, &die);
 	}
@@ -152,12 +157,9 @@ static struct elfrw_err *ranges_of(struct walk *w, const struct dwr_die *die, ui
 {
 	if (w->noted)
 		return overlay_ranges(&w->ov, die->off, id, spans);
-	const struct dwr_value *low = dwr_die_value(die, DW_AT_low_pc),
-			       *high = dwr_die_value(die, DW_AT_high_pc),
-			       *ranges = dwr_die_value(die, DW_AT_ranges);
-	return w->one ? dwr_sym_ranges(w->sym, w->body->unit, low, high, ranges, id, spans)
-		      : dwr_sym_state(w->sym, w->body->unit, low, high, ranges, id, &w->stated,
-				      spans);
+	const struct dwr_sym_extent extent = extent_of(die);
+	return w->one ? dwr_sym_ranges(w->sym, w->body->unit, &extent, id, spans)
+		      : dwr_sym_state(w->sym, w->body->unit, &extent, id, &w->stated, spans);
 }
 
 /* The entry that DIE is inside of, or NULL. */
@@ -289,12 +291,11 @@ static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *bod
 
 struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				  uint64_t die, uint32_t member, uint64_t address,
-				  const struct dwr_sym_body **ret, uint32_t *node)
+				  struct dwr_sym_inside *ret)
 {
 	uint64_t hash = (die + member) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
 	struct dwr_sym_body *body = &sym->body[hash % DWR_SYM_BODIES];
-	*ret = body;
-	*node = 0;
+	*ret = (struct dwr_sym_inside){ .body = body };
 	if (body->unit != unit || body->die != die || body->member != member) {
 		body->unit = unit;
 		body->die = die;
@@ -304,15 +305,15 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 	}
 	if (!body->flat) {
 		bool one = ++body->asked <= LOOKUPS_BEFORE_FLAT;
-		struct elfrw_err *err = fill_body(sym, body, one, address, node);
+		struct elfrw_err *err = fill_body(sym, body, one, address, &ret->node);
 		if (!err && one && body->asked == LOOKUPS_BEFORE_FLAT + 1) {
 			one = false;
-			err = fill_body(sym, body, one, address, node);
+			err = fill_body(sym, body, one, address, &ret->node);
 		}
 		if (err || one)
 			return dwr_sym_warn(sym, err);
 	}
 	const struct dwr_span *s = dwr_spans_find(&body->spans, address);
-	*node = s ? (uint32_t)s->id : 0;
+	ret->node = s ? (uint32_t)s->id : 0;
 	return NULL;
 }

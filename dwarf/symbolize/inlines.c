@@ -62,8 +62,8 @@ static const char *name_at(struct search *s, uint64_t off)
 static struct elfrw_err *find_ranges(struct search *s, const struct dwr_sym_die *die)
 {
 	s->ranges.len = 0;
-	ELFRW_TRY(dwr_sym_ranges(s->sym, s->unit, &die->low, &die->high, &die->ranges, UINT32_MAX,
-				 &s->ranges));
+	const struct dwr_sym_extent extent = { &die->low, &die->high, &die->ranges };
+	ELFRW_TRY(dwr_sym_ranges(s->sym, s->unit, &extent, UINT32_MAX, &s->ranges));
 	while (s->more && s->entry.die < die->off)
 		ELFRW_TRY(dwr_icfold_overlay_next(&s->walk, &s->entry, &s->more));
 	if (!s->more || s->entry.die != die->off)

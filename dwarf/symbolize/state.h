@@ -127,19 +127,22 @@ struct dwr_sym_die {
 bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off,
 		      struct dwr_sym_die *ret);
 
-/* Adds the ranges of code of a DIE with these values (each may be NULL) to SPANS as ID, those of
- * deleted code left out. */
+/* What says which code a DIE has: DW_AT_low_pc, DW_AT_high_pc, DW_AT_ranges; each may be NULL. */
+struct dwr_sym_extent {
+	const struct dwr_value *low, *high, *ranges;
+};
+
+/* Adds the ranges of code of a DIE to SPANS as ID, those of deleted code left out. */
 struct elfrw_err *dwr_sym_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				 const struct dwr_value *low, const struct dwr_value *high,
-				 const struct dwr_value *ranges, uint64_t id,
+				 const struct dwr_sym_extent *extent, uint64_t id,
 				 struct dwr_spans *spans);
 
-/* The parts of that: the range that LOW and HIGH say, if they do (*FOUND); where the list that
- * RANGES states is; the ranges of the list at OFF, whose bytes sym->list tells, in a section of
- * *SIZE bytes. */
-struct elfrw_err *dwr_sym_range(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				const struct dwr_value *low, const struct dwr_value *high,
-				uint64_t id, struct dwr_spans *spans, bool *found);
+/* The parts of that: the range that low_pc and high_pc say, if they do (*FOUND); where the list
+ * that RANGES states is; the ranges of the list at OFF, whose bytes sym->list tells, in a section
+ * of *SIZE bytes. */
+struct elfrw_err *dwr_sym_range(const struct dwr_sym_unit *unit,
+				const struct dwr_sym_extent *extent, uint64_t id,
+				struct dwr_spans *spans, bool *found);
 struct elfrw_err *dwr_sym_list_off(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				   const struct dwr_value *ranges, uint64_t *ret);
 struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
@@ -184,8 +187,7 @@ struct dwr_sym_stated {
  * that is made flat afterwards: of several with one list only the one with the highest id is added
  * (LOWEST: the lowest).  That frees STATED. */
 struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				const struct dwr_value *low, const struct dwr_value *high,
-				const struct dwr_value *ranges, uint64_t id,
+				const struct dwr_sym_extent *extent, uint64_t id,
 				struct dwr_sym_stated *stated, struct dwr_spans *spans);
 struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated *stated,
 				      bool lowest, struct dwr_spans *spans);
@@ -195,13 +197,18 @@ struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated
 /* All functions of UNIT in unit->funcs; QUICK: functions inside of functions may be missing. */
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);
 
-/* What is at ADDRESS in the function DIE of UNIT: the innermost node in *NODE, and the nodes around
- * it in (*RET)->node, which is empty when the DIE cannot be read.  MEMBER: by the ranges that the
- * note has for it, as addresses of the shared body; UINT32_MAX: by those of the debug information.
- * *RET is good until the next call. */
+/* A place in a function: the innermost node, and the nodes around it in body->node. */
+struct dwr_sym_inside {
+	const struct dwr_sym_body *body;
+	uint32_t node;
+};
+
+/* What is at ADDRESS in the function DIE of UNIT; ret->body->node is empty when the DIE cannot be
+ * read.  MEMBER: by the ranges that the note has for it, as addresses of the shared body;
+ * UINT32_MAX: by those of the debug information.  *RET is good until the next call. */
 struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				  uint64_t die, uint32_t member, uint64_t address,
-				  const struct dwr_sym_body **ret, uint32_t *node);
+				  struct dwr_sym_inside *ret);
 
 /* ---- line.c ---- */
 

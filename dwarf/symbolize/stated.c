@@ -10,16 +10,15 @@
 #define MOST_READ 8
 
 struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
-				const struct dwr_value *low, const struct dwr_value *high,
-				const struct dwr_value *ranges, uint64_t id,
+				const struct dwr_sym_extent *extent, uint64_t id,
 				struct dwr_sym_stated *stated, struct dwr_spans *spans)
 {
 	bool found;
-	ELFRW_TRY(dwr_sym_range(sym, unit, low, high, id, spans, &found));
+	ELFRW_TRY(dwr_sym_range(unit, extent, id, spans, &found));
 	uint64_t off;
-	if (found || !ranges || !ranges->form)
+	if (found || !extent->ranges || !extent->ranges->form)
 		return NULL;
-	struct elfrw_err *err = dwr_sym_list_off(sym, unit, ranges, &off);
+	struct elfrw_err *err = dwr_sym_list_off(sym, unit, extent->ranges, &off);
 	if (err)
 		return dwr_sym_warn(sym, err);
 	struct dwr_sym_list *slot = VEC_PUSH(stated);

@@ -118,8 +118,7 @@ static void set_place(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 /* The frames that one function's inlined copies give at ADDRESS. */
 struct chain {
 	struct dwr_sym_unit *unit;
-	const struct dwr_sym_body *body;       /* NULL: no function */
-	uint32_t node;                         /* the innermost */
+	struct dwr_sym_inside in;              /* body NULL: no function */
 	const struct dwr_sym_unit *place_unit; /* whose files PLACE counts; NULL: no place known */
 	struct dwr_place place;
 };
@@ -128,7 +127,7 @@ static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, 
 				    struct dwr_sym_frames *frames)
 {
 	struct dwr_place call = { 0 };
-	if (!c->body) { /* code without a function: a unit of line numbers alone, or a .dwo file
+	if (!c->in.body) { /* code without a function: a unit of line numbers alone, or a .dwo file
 			   that is elsewhere */
 		if (!c->place_unit || !dwr_sym_file_name(sym, c->place_unit, c->place.file))
 			return NULL;
@@ -138,13 +137,13 @@ static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, 
 		set_place(sym, c->place_unit, &c->place, f);
 		return NULL;
 	}
-	for (uint32_t node = c->node;; node = c->body->node.data[node].parent) {
+	for (uint32_t node = c->in.node;; node = c->in.body->node.data[node].parent) {
 		struct dwr_sym_frame *f = push_frame(frames);
 		struct dwr_sym_die die;
 		struct dwr_sym_decl decl;
 		if (!f)
 			return &elfrw_err_nomem;
-		f->die = c->body->node.data[node].die;
+		f->die = c->in.body->node.data[node].die;
 		f->inlined = node != 0;
 		if (frames->len > 1)
 			set_place(sym, c->unit, &call, f);
@@ -190,10 +189,9 @@ static struct elfrw_err *find_chain(struct dwr_sym *sym, uint64_t address, struc
 	bool found;
 	ELFRW_TRY(dwr_sym_function(sym, c->unit, address, &die, &found));
 	if (found) {
-		ELFRW_TRY(dwr_sym_body_at(sym, c->unit, die, UINT32_MAX, address, &c->body,
-					  &c->node));
-		if (!c->body->node.len)
-			c->body = NULL;
+		ELFRW_TRY(dwr_sym_body_at(sym, c->unit, die, UINT32_MAX, address, &c->in));
+		if (!c->in.body->node.len)
+			c->in.body = NULL;
 	}
 	ELFRW_TRY(dwr_sym_unit_lines(sym, c->unit));
 	if (c->unit->lines && dwr_lines_find(c->unit->lines, address, &c->place))
@@ -360,12 +358,11 @@ static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint6
 			i++;
 		if (!unit)
 			continue;
-		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->body,
-					  &c->node));
+		ELFRW_TRY(dwr_sym_body_at(sym, unit, die[i].die, member, address, &c->in));
 		c->unit = unit;
-		if (c->body->node.len)
+		if (c->in.body->node.len)
 			return NULL;
-		c->body = NULL;
+		c->in.body = NULL;
 	}
 	return NULL;
 }

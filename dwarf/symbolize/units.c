@@ -183,7 +183,8 @@ static struct elfrw_err *add_unit(struct dwr_sym *sym, uint64_t off, struct dwr_
 		*slot = off;
 		return NULL;
 	}
-	return dwr_sym_state(sym, unit, &die.low, &die.high, &die.ranges, off, stated, &sym->units);
+	const struct dwr_sym_extent extent = { &die.low, &die.high, &die.ranges };
+	return dwr_sym_state(sym, unit, &extent, off, stated, &sym->units);
 }
 
 /* Units that the index does not list. */

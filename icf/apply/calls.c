@@ -22,9 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED    (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
-#define MAX_SLOT  4096
-#define MAX_CHAIN 4
+#define SHARED   (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
+#define MAX_SLOT 4096
 
 /* A DIE that leads to a shared function's own one. */
 struct lead {
@@ -239,20 +238,17 @@ static struct elfrw_err *collect_leads(struct job *j)
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < j->note.n_members && !err; i++) {
 		const struct dwr_icfold_member *m = &j->note.member[i];
-		uint64_t chain[MAX_CHAIN],
-			die = m->unit < j->a->prog->unit.len ? j->die[m->unit] : 0;
-		unsigned n;
-		const char *name;
+		struct dwr_die_chain chain = { 0 };
+		uint64_t die = m->unit < j->a->prog->unit.len ? j->die[m->unit] : 0;
 		if (!die)
 			continue;
-		err = dwr_function_chain(&j->secs, &j->units, &table, die, chain, MAX_CHAIN, &n,
-					 &name);
-		for (unsigned k = 0; k < n && !err; k++) {
+		err = dwr_die_chain(&j->secs, &j->units, &table, die, &chain);
+		for (unsigned k = 0; k < chain.n && !err; k++) {
 			struct lead *l = VEC_PUSH(&j->lead);
 			if (!l)
 				err = &elfrw_err_nomem;
 			else
-				*l = (struct lead){ chain[k], die };
+				*l = (struct lead){ chain.die[k], die };
 		}
 		for (uint32_t k = 0; k < m->n_names && !err; k++) {
 			struct named *l = VEC_PUSH(&j->named);
@@ -296,9 +292,7 @@ static struct elfrw_err *collect_leads(struct job *j)
 static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, uint64_t die,
 				 uint64_t *ret)
 {
-	uint64_t chain[MAX_CHAIN];
-	unsigned n;
-	const char *name;
+	struct dwr_die_chain chain;
 	*ret = 0;
 	const struct lead *lead = j->lead.data;
 	size_t i = LOWER_BOUND(0, j->lead.len, mid, lead[mid].die < die);
@@ -306,7 +300,8 @@ static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, 
 		*ret = lead[i].to;
 		return NULL;
 	}
-	ELFRW_TRY(dwr_function_chain(&j->secs, &j->units, table, die, chain, MAX_CHAIN, &n, &name));
+	ELFRW_TRY(dwr_die_chain(&j->secs, &j->units, table, die, &chain));
+	const char *name = chain.name;
 	if (!name)
 		return NULL;
 	const struct named *named = j->named.data;

@@ -65,9 +65,7 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 	v->frame_lo = s ? s->hdr.sh_addr : 0;
 	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
 	return icf_v_named(v->in.path,
-			   dwr_cfi_read(&v->cfi_in, ".eh_frame", s ? s->data : NULL,
-					s && s->data ? s->hdr.sh_size : 0, s ? s->hdr.sh_addr : 0,
-					true, v->arch->address_size));
+			   dwr_eh_frame_read(&v->cfi_in, &v->in, v->arch->address_size));
 }
 
 /* Are code and debug information the same bytes at the same places?  What the one says of the other

@@ -20,11 +20,9 @@ static void ask(const struct dwr_cfi *cfi)
 		bool same = dwr_fde_same(cfi, i, other);
 		FUZZ_HOLDS(!same || (a.len == b.len && !memcmp(a.data, b.data, a.len)));
 		struct dwr_cfa_address address[4];
-		uint8_t flags;
-		size_t length;
-		(void)dwr_cfa_walk(&cfi->cie.data[f->cie], f->insn, f->insn_size, &flags, &length,
-				   address, 4);
-		FUZZ_HOLDS(length <= f->insn_size);
+		struct dwr_cfa_walk walk = { .address = address, .max = 4 };
+		(void)dwr_cfa_walk(&cfi->cie.data[f->cie], f->insn, f->insn_size, &walk);
+		FUZZ_HOLDS(walk.length <= f->insn_size);
 	}
 	elfrw_wbuf_free(&a);
 	elfrw_wbuf_free(&b);
@@ -36,8 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	bool eh = !(data[0] & 1);
 	struct dwr_cfi cfi;
-	if (!fuzz_ok(dwr_cfi_read(&cfi, eh ? ".eh_frame" : ".debug_frame", data + 1, size - 1,
-				  eh ? FUZZ_DATA(20) : 0, eh, 8)))
+	if (!fuzz_ok(dwr_cfi_read(&cfi, eh ? ".eh_frame" : ".debug_frame",
+				  (struct dwr_bytes){ data + 1, size - 1 }, eh ? FUZZ_DATA(20) : 0,
+				  eh, 8)))
 		return 0;
 	ask(&cfi);
 	struct elfrw_addrmap map;

@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_HOLDS(op.end <= n && op.depth <= DWR_EXPR_MAX_DEPTH && op.n_operands <= 3);
 	struct elfrw_addrmap map;
 	fuzz_map_init(&map);
-	bool changed = false;
-	(void)fuzz_ok(dwr_expr_map(copy, n, p, ".debug_info", 0, &map, note, &n, &changed));
+	struct dwr_expr_mapping mapping = { .map = &map, .fn = note, .arg = &n };
+	(void)fuzz_ok(dwr_expr_map(copy, n, p, ".debug_info", 0, &mapping));
 	elfrw_addrmap_deinit(&map);
 	free(copy);
 	return 0;

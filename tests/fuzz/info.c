@@ -54,17 +54,15 @@ static void ask(struct dwr_sections *secs)
 		walk(secs, u, &table[1], &all);
 	}
 	static const char *const names[] = { "a", "f0", "f1", "main" };
-	uint64_t die[4], site[] = { FUZZ_CODE + 5, FUZZ_CODE + 37, FUZZ_CODE + 69 }, chain[8];
+	uint64_t die[4], site[] = { FUZZ_CODE + 5, FUZZ_CODE + 37, FUZZ_CODE + 69 };
 	(void)fuzz_ok(dwr_functions_by_name(secs, &units, names, 4, 1, die));
 	struct dwr_call_sites sites = { 0 };
 	(void)fuzz_ok(dwr_call_sites_read(secs, &units, site, 3, 1, &sites));
 	struct dwr_abbrev_table chain_table = { 0 };
 	for (uint64_t off = 0; off < secs->sec[DWR_INFO].size && off < 512; off += 5) {
-		unsigned n;
-		const char *name;
-		if (fuzz_ok(dwr_function_chain(secs, &units, &chain_table, off, chain, 8, &n,
-					       &name)))
-			FUZZ_HOLDS(n <= 8);
+		struct dwr_die_chain chain;
+		if (fuzz_ok(dwr_die_chain(secs, &units, &chain_table, off, &chain)))
+			FUZZ_HOLDS(chain.n <= DWR_CHAIN_MAX);
 	}
 	dwr_abbrev_deinit(&chain_table);
 	free(sites.data);

@@ -27,8 +27,10 @@ static void read_unit(const struct dwr_line_header *h, const struct dwr_line_str
 			sorted &= rows->data[i].address >= rows->data[i - 1].address;
 		if (sorted && (rows->data[rows->len - 1].flags & DWR_ROW_END)) {
 			struct elfrw_wbuf w = { 0 };
-			(void)fuzz_ok(dwr_line_encode(h, 8, rows->data, rows->len - 1,
-						      rows->data[rows->len - 1].address, 16, &w));
+			const struct dwr_line_sequence again = { rows->data, rows->len - 1,
+								 rows->data[rows->len - 1].address,
+								 16 };
+			(void)fuzz_ok(dwr_line_encode(h, 8, &again, &w));
 			elfrw_wbuf_free(&w);
 		}
 	}

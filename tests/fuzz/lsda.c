@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t off = 0; off < table->hdr.sh_size && off < 64; off++)
 		read_one(&f, &lsda, table->hdr.sh_addr + off, FUZZ_CODE,
 			 FUZZ_CODE + 4 * FUZZ_UNIT_SIZE);
-	if (fuzz_ok(dwr_cfi_read(&cfi, ".eh_frame", frame->data, frame->hdr.sh_size,
-				 frame->hdr.sh_addr, true, 8))) {
+	const struct dwr_bytes bytes = { frame->data, frame->hdr.sh_size };
+	if (fuzz_ok(dwr_cfi_read(&cfi, ".eh_frame", bytes, frame->hdr.sh_addr, true, 8))) {
 		for (size_t i = 0; i < cfi.fde.len && i < 64; i++)
 			read_one(&f, &lsda, cfi.fde.data[i].lsda, cfi.fde.data[i].pc_begin,
 				 cfi.fde.data[i].pc_end);

@@ -404,9 +404,7 @@ int main(int argc, char **argv)
 	c.has_note = note->size != 0;
 	if (c.has_note)
 		mutate_check(dwr_icfold_read(&c.note, note->data, note->size));
-	const struct elfrw_section *s = mutate_section(&c, ".eh_frame");
-	mutate_check(dwr_cfi_read(&c.cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0,
-				  s ? s->hdr.sh_addr : 0, true, 8));
+	mutate_check(dwr_eh_frame_read(&c.cfi, &c.out, 8));
 	c.name = k->section;
 	c.arg = k->arg;
 	size_t size = c.out.size;

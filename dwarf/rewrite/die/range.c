@@ -48,17 +48,39 @@ static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
 	return r->ordered && begin >= end && !thunks;
 }
 
-/* The unit's own [low_pc, high_pc): its live code in one piece, or one before and one behind the
- * thunks, and the thunks of its folded functions.  When that is more than one piece, high_pc is
- * turned into DW_AT_ranges. */
-static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
-				    const struct dwr_value *low, const struct dwr_value *high,
-				    uint64_t va, uint64_t end)
+/* What a unit has in the output: its live code, then N more pieces, s->pieces.piece from the first
+ * on. */
+struct unit_code {
+	struct dwr_piece live; /* empty: none */
+	size_t n;
+	uint64_t live_end; /* of the last run of live code */
+};
+
+/* Joins what touches each other among the N thunks at P; returns their new number. */
+static size_t join_thunks(struct dwr_piece *p, size_t n)
+{
+	size_t k = 0;
+	if (!n)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if (p[k].end == p[i].begin)
+			p[k].end = p[i].end;
+		else
+			p[++k] = p[i];
+	}
+	return k + 1;
+}
+
+/* The code of [VA, END): what is live in one piece, or one before and one behind the thunks, and
+ * the thunks of folded functions. */
+static struct elfrw_err *find_unit_code(struct dwr_die_scan *s, uint64_t va, uint64_t end,
+					struct unit_code *ret)
 {
 	const struct elfrw_addrmap *map = s->rw->map;
 	struct dwr_pieces *p = &s->pieces;
-	struct dwr_piece live = { 0 }, *run = &live;
+	struct dwr_piece *live = &ret->live, *run = live;
 	size_t n = 0;
+	*ret = (struct unit_code){ 0 };
 	p->piece.len = p->taken.len = 0;
 	ELFRW_TRY(dwr_range_map(&s->rw->ranger, DWR_FOR_UNIT, va, end, p));
 	for (size_t i = 0; i < p->piece.len; i++) {
@@ -70,8 +92,8 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 			run->end = q->end;
 			continue;
 		}
-		if (!folded && live.begin == live.end) {
-			live = *q;
+		if (!folded && live->begin == live->end) {
+			*live = *q;
 			continue;
 		}
 		p->piece.data[n] = *q;
@@ -79,18 +101,61 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 			run = &p->piece.data[n];
 		n++;
 	}
+	ret->live_end = run->end;
 	if (n && p->piece.data[0].begin == p->piece.data[0].end)
 		n = 0;
-	struct dwr_piece *first = n ? &p->piece.data[0] : NULL;
-	for (size_t i = 1; i < n; i++) { /* thunks that touch each other */
-		if (first->end == p->piece.data[i].begin)
-			first->end = p->piece.data[i].end;
-		else
-			*++first = p->piece.data[i];
-	}
-	n = first ? (size_t)(first - p->piece.data) + 1 : 0;
-	size_t total = n + (live.begin < live.end);
-	struct dwr_piece *only = live.begin < live.end ? &live : n ? &p->piece.data[0] : NULL;
+	ret->n = join_thunks(p->piece.data, n);
+	return NULL;
+}
+
+/* Turns DW_AT_high_pc of the unit's DIE into DW_AT_ranges, which list CODE. */
+static struct elfrw_err *state_ranges(struct dwr_die_scan *s, const struct dwr_die *die,
+				      const struct dwr_value *high, const struct unit_code *code)
+{
+	const struct dwr_piece *live = &code->live, *p = s->pieces.piece.data;
+	struct dwr_abbrev_edit *e = VEC_PUSH(&s->ru->edit);
+	if (!e || !VEC_RESERVE(&s->ru->cu_range, code->n + 1))
+		return &elfrw_err_nomem;
+	*e = (struct dwr_abbrev_edit){
+		.die = die->off,
+		.code = die->abbrev->code,
+		.attr = high->attr - die->abbrev->attr,
+		.kind = DWR_EDIT_RANGES,
+		.filler = (uint8_t)(high->size - s->unit->params.offset_size),
+	};
+	if (live->begin < live->end)
+		s->ru->cu_range.data[s->ru->cu_range.len++] =
+			(struct dwr_list_range){ live->begin, live->end };
+	for (size_t i = 0; i < code->n; i++)
+		s->ru->cu_range.data[s->ru->cu_range.len++] =
+			(struct dwr_list_range){ p[i].begin, p[i].end };
+	s->ru->cu_range_pos = high->pos;
+	memset(s->out + high->pos, 0, high->size);
+	return NULL;
+}
+
+/* Has HIGH a form that can become DW_AT_ranges in place? */
+static bool convertible(const struct dwr_die_scan *s, const struct dwr_value *high)
+{
+	unsigned offset = s->unit->params.offset_size;
+	return !high->implicit && (high->size == offset || high->size == offset + 4u) &&
+	       (high->form == DW_FORM_data4 || high->form == DW_FORM_data8 ||
+		high->form == DW_FORM_addr);
+}
+
+/* The unit's own [low_pc, high_pc).  When its code is more than one piece, high_pc is turned into
+ * DW_AT_ranges. */
+static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
+				    const struct dwr_value *low, const struct dwr_value *high,
+				    uint64_t va, uint64_t end)
+{
+	struct unit_code code;
+	ELFRW_TRY(find_unit_code(s, va, end, &code));
+	const bool is_live = code.live.begin < code.live.end;
+	const size_t total = code.n + is_live;
+	const struct dwr_piece *only = is_live  ? &code.live
+				       : code.n ? &s->pieces.piece.data[0]
+						: NULL;
 	bool indexed = low->form != DW_FORM_addr;
 	/* The unit's first function may share the slot; with a thunk, the thunk's address is what
 	 * both can have. */
@@ -101,44 +166,22 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 		s->ru->new_base = point;
 		return put_range(s, die, low, high, point, point);
 	}
-	unsigned offset = s->unit->params.offset_size;
-	bool convertible = !high->implicit && (high->size == offset || high->size == offset + 4u) &&
-			   (high->form == DW_FORM_data4 || high->form == DW_FORM_data8 ||
-			    high->form == DW_FORM_addr);
 	if (total == 1 && (!indexed || only->begin == point)) {
 		s->ru->new_base = only->begin;
 		return put_range(s, die, low, high, only->begin, only->end);
 	}
 	s->ru->new_base = indexed ? point : only->begin;
-	if (!convertible) {
-		if (indexed && only->begin != point)
-			return elfrw_error_at(
-				s->section, die->off,
-				"the unit's range cannot be written in its forms (64-bit DWARF with"
-				" indexed addresses); --strip-debug drops it");
-		/* The thunks are without a unit then: harmless, their functions are found by
-		 * name. */
-		return put_range(s, die, low, high, only->begin,
-				 only == &live ? run->end : only->end);
+	if (convertible(s, high)) {
+		ELFRW_TRY(dwr_die_put_address(s, low, s->ru->new_base));
+		return state_ranges(s, die, high, &code);
 	}
-	ELFRW_TRY(dwr_die_put_address(s, low, s->ru->new_base));
-	struct dwr_abbrev_edit *e = VEC_PUSH(&s->ru->edit);
-	if (!e || !VEC_RESERVE(&s->ru->cu_range, total))
-		return &elfrw_err_nomem;
-	*e = (struct dwr_abbrev_edit){ .die = die->off,
-				       .code = die->abbrev->code,
-				       .attr = high->attr - die->abbrev->attr,
-				       .kind = DWR_EDIT_RANGES,
-				       .filler = (uint8_t)(high->size - offset) };
-	if (only == &live)
-		s->ru->cu_range.data[s->ru->cu_range.len++] =
-			(struct dwr_list_range){ live.begin, live.end };
-	for (size_t i = 0; i < n; i++)
-		s->ru->cu_range.data[s->ru->cu_range.len++] =
-			(struct dwr_list_range){ p->piece.data[i].begin, p->piece.data[i].end };
-	s->ru->cu_range_pos = high->pos;
-	memset(s->out + high->pos, 0, high->size);
-	return NULL;
+	if (indexed && only->begin != point)
+		return elfrw_error_at(
+			s->section, die->off,
+			"the unit's range cannot be written in its forms (64-bit DWARF with"
+			" indexed addresses); --strip-debug drops it");
+	/* The thunks are without a unit then: harmless, their functions are found by name. */
+	return put_range(s, die, low, high, only->begin, is_live ? code.live_end : only->end);
 }
 
 static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)

@@ -85,8 +85,9 @@ static struct elfrw_err *expression(struct dwr_die_scan *s, const struct dwr_val
 	if (harmless(s->out + v->pos, v->size))
 		return NULL;
 	s->expr_pos = v->pos;
+	struct dwr_expr_mapping mapping = { .map = s->rw->map, .fn = expr_ref, .arg = s };
 	return dwr_expr_map(s->out + v->pos, v->size, s->unit->params, s->section, v->pos,
-			    s->rw->map, expr_ref, s, NULL);
+			    &mapping);
 }
 
 static bool is_offset_form(const struct dwr_die_scan *s, const struct dwr_value *v)
@@ -94,6 +95,79 @@ static bool is_offset_form(const struct dwr_die_scan *s, const struct dwr_value 
 	return v->form == DW_FORM_sec_offset ||
 	       (s->unit->params.version < 4 &&
 		(v->form == DW_FORM_data4 || v->form == DW_FORM_data8));
+}
+
+/* An attribute with an address that is not part of a [low_pc, high_pc). */
+static struct elfrw_err *address(struct dwr_die_scan *s, const struct dwr_die *die,
+				 const struct dwr_value *v)
+{
+	bool call =
+		die->abbrev->tag == DW_TAG_GNU_call_site || die->abbrev->tag == DW_TAG_call_site;
+	switch (v->name) {
+	case DW_AT_low_pc: return dwr_die_map_address(s, v, call ? USE_END : USE_POINT);
+	case DW_AT_high_pc:
+	case DW_AT_call_return_pc: return dwr_die_map_address(s, v, USE_END);
+	case DW_AT_entry_pc:
+	case DW_AT_call_pc: return dwr_die_map_address(s, v, USE_POINT);
+	}
+	return dwr_die_map_address(s, v, USE_POINTER);
+}
+
+static struct elfrw_err *stmt_list(struct dwr_die_scan *s, const struct dwr_value *v)
+{
+	if (!s->rw->has_line)
+		return NULL;
+	uint64_t off = dwr_rw_line_unit_off(&s->rw->line, v->u);
+	if (off == UINT64_MAX)
+		return elfrw_error_at(s->section, v->pos, "no line table begins at 0x%llx",
+				      (unsigned long long)v->u);
+	return dwr_die_put_offset(s, v, off);
+}
+
+static struct elfrw_err *stmt_sequence(struct dwr_die_scan *s, const struct dwr_value *v)
+{
+	if (!s->rw->has_line || v->u == (v->size == 4 ? UINT32_MAX : UINT64_MAX))
+		return NULL;
+	uint64_t off = dwr_rw_line_seq_off(&s->rw->line, v->u);
+	return dwr_die_put_offset(s, v, off == UINT64_MAX && v->size == 4 ? UINT32_MAX : off);
+}
+
+static struct elfrw_err *macros(struct dwr_die_scan *s, const struct dwr_value *v)
+{
+	uint64_t *m = VEC_PUSH(&s->ru->macro);
+	if (!m)
+		return &elfrw_err_nomem;
+	*m = v->u;
+	return NULL;
+}
+
+/* An attribute that is told by its name. */
+static struct elfrw_err *by_name(struct dwr_die_scan *s, const struct dwr_die *die,
+				 const struct dwr_value *v)
+{
+	switch (v->name) {
+	case DW_AT_ranges: return is_offset_form(s, v) ? dwr_die_ranges(s, die, v) : NULL;
+	case DW_AT_start_scope:
+		return v->form == DW_FORM_sec_offset ? dwr_die_ranges(s, die, v) : NULL;
+	case DW_AT_data_member_location: /* a list only in the form that is nothing else */
+		return v->form == DW_FORM_sec_offset ? dwr_die_location_list(s, die, v) : NULL;
+	case DW_AT_location:
+	case DW_AT_string_length:
+	case DW_AT_return_addr:
+	case DW_AT_frame_base:
+	case DW_AT_segment:
+	case DW_AT_static_link:
+	case DW_AT_use_location:
+	case DW_AT_vtable_elem_location:
+		return is_offset_form(s, v) ? dwr_die_location_list(s, die, v) : NULL;
+	case DW_AT_stmt_list: return stmt_list(s, v);
+	case DW_AT_LLVM_stmt_sequence: return stmt_sequence(s, v);
+	case DW_AT_macros:
+	case DW_AT_GNU_macros: return macros(s, v);
+	case DW_AT_rnglists_base: return dwr_die_lists_base(s, die, v, DWR_SITE_RNG_BASE);
+	case DW_AT_loclists_base: return dwr_die_lists_base(s, die, v, DWR_SITE_LOC_BASE);
+	}
+	return NULL;
 }
 
 /* One attribute that is not part of a [low_pc, high_pc). */
@@ -113,61 +187,7 @@ static struct elfrw_err *attribute(struct dwr_die_scan *s, const struct dwr_die 
 	case DW_FORM_loclistx: return dwr_die_location_list(s, die, v);
 	case DW_FORM_rnglistx: return dwr_die_ranges(s, die, v);
 	}
-	if (dwr_form_is_address(v->form)) {
-		bool call = die->abbrev->tag == DW_TAG_GNU_call_site ||
-			    die->abbrev->tag == DW_TAG_call_site;
-		switch (v->name) {
-		case DW_AT_low_pc: return dwr_die_map_address(s, v, call ? USE_END : USE_POINT);
-		case DW_AT_high_pc:
-		case DW_AT_call_return_pc: return dwr_die_map_address(s, v, USE_END);
-		case DW_AT_entry_pc:
-		case DW_AT_call_pc: return dwr_die_map_address(s, v, USE_POINT);
-		}
-		return dwr_die_map_address(s, v, USE_POINTER);
-	}
-	switch (v->name) {
-	case DW_AT_ranges: return is_offset_form(s, v) ? dwr_die_ranges(s, die, v) : NULL;
-	case DW_AT_start_scope:
-		return v->form == DW_FORM_sec_offset ? dwr_die_ranges(s, die, v) : NULL;
-	case DW_AT_data_member_location: /* a list only in the form that is nothing else */
-		return v->form == DW_FORM_sec_offset ? dwr_die_location_list(s, die, v) : NULL;
-	case DW_AT_location:
-	case DW_AT_string_length:
-	case DW_AT_return_addr:
-	case DW_AT_frame_base:
-	case DW_AT_segment:
-	case DW_AT_static_link:
-	case DW_AT_use_location:
-	case DW_AT_vtable_elem_location:
-		return is_offset_form(s, v) ? dwr_die_location_list(s, die, v) : NULL;
-	case DW_AT_stmt_list: {
-		if (!s->rw->has_line)
-			return NULL;
-		uint64_t off = dwr_rw_line_unit_off(&s->rw->line, v->u);
-		if (off == UINT64_MAX)
-			return elfrw_error_at(s->section, v->pos, "no line table begins at 0x%llx",
-					      (unsigned long long)v->u);
-		return dwr_die_put_offset(s, v, off);
-	}
-	case DW_AT_LLVM_stmt_sequence: {
-		if (!s->rw->has_line || v->u == (v->size == 4 ? UINT32_MAX : UINT64_MAX))
-			return NULL;
-		uint64_t off = dwr_rw_line_seq_off(&s->rw->line, v->u);
-		return dwr_die_put_offset(s, v,
-					  off == UINT64_MAX && v->size == 4 ? UINT32_MAX : off);
-	}
-	case DW_AT_macros:
-	case DW_AT_GNU_macros: {
-		uint64_t *m = VEC_PUSH(&s->ru->macro);
-		if (!m)
-			return &elfrw_err_nomem;
-		*m = v->u;
-		return NULL;
-	}
-	case DW_AT_rnglists_base: return dwr_die_lists_base(s, die, v, DWR_SITE_RNG_BASE);
-	case DW_AT_loclists_base: return dwr_die_lists_base(s, die, v, DWR_SITE_LOC_BASE);
-	}
-	return NULL;
+	return dwr_form_is_address(v->form) ? address(s, die, v) : by_name(s, die, v);
 }
 
 /* DWARF that lies in another file uses addresses and lists of this one in ways that cannot be seen

@@ -315,26 +315,79 @@ static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 	return NULL;
 }
 
-/* The artificial table's header; H is what dwr_line_encode needs of it.  File 0 (before v5: 1) is
- * the unit itself. */
-static void write_header(const struct state *st, struct dwr_line_header *h, struct elfrw_wbuf *w)
+/* The artificial table's header, as dwr_line_encode needs it. */
+static struct dwr_line_header make_header(const struct dwr_line_folds *folds)
+{
+	struct dwr_line_header h = { .section = folds->in->name,
+				     .version = folds->version,
+				     .offset_size = folds->offset_size,
+				     .min_inst_length = 1,
+				     .max_ops = 1,
+				     .default_is_stmt = true,
+				     .line_base = -5,
+				     .line_range = 14,
+				     .opcode_base = 13,
+				     .address_size = folds->in->address_size,
+				     .off = folds->base };
+	dwr_line_header_finish(&h);
+	return h;
+}
+
+/* The directories.  RELATIVE: the first one is "." for those that are relative. */
+static void write_dirs(const struct state *st, unsigned version, struct elfrw_wbuf *w)
+{
+	if (version >= 5) {
+		elfrw_wbuf_u8(w, 1);
+		elfrw_wbuf_uleb(w, DW_LNCT_path);
+		elfrw_wbuf_uleb(w, DW_FORM_string);
+		elfrw_wbuf_uleb(w, st->dirs.name.len);
+	}
+	for (uint32_t i = version >= 5 ? 0 : 1; i < st->dirs.name.len; i++)
+		elfrw_wbuf_cstr(w, i || !st->relative ? name_of(&st->dirs, i) : ".");
+	if (version < 5)
+		elfrw_wbuf_u8(w, 0);
+}
+
+/* The files.  File 0 (before v5: 1) is the unit itself. */
+static void write_files(const struct state *st, unsigned version, struct elfrw_wbuf *w)
+{
+	const char *name = st->folds->in->folded_name;
+	bool md5 = true;
+	for (size_t i = 0; i < st->used.len; i++)
+		md5 &= st->path.data[st->used.data[i]].md5 != NULL;
+	if (version >= 5) {
+		elfrw_wbuf_u8(w, md5 ? 3 : 2);
+		elfrw_wbuf_uleb(w, DW_LNCT_path);
+		elfrw_wbuf_uleb(w, DW_FORM_string);
+		elfrw_wbuf_uleb(w, DW_LNCT_directory_index);
+		elfrw_wbuf_uleb(w, DW_FORM_udata);
+		if (md5) {
+			elfrw_wbuf_uleb(w, DW_LNCT_MD5);
+			elfrw_wbuf_uleb(w, DW_FORM_data16);
+		}
+		elfrw_wbuf_uleb(w, st->used.len + 1);
+	}
+	for (size_t i = 0; i <= st->used.len; i++) {
+		const struct path *path = i ? &st->path.data[st->used.data[i - 1]] : NULL;
+		elfrw_wbuf_cstr(w, path ? path->name : name ? name : DWR_FOLDED_UNIT_NAME);
+		elfrw_wbuf_uleb(w, path ? path->dir : 0);
+		if (version < 5)
+			elfrw_wbuf_u16(w, 0);
+		else if (md5 && path)
+			elfrw_wbuf_bytes(w, path->md5, 16);
+		else if (md5)
+			elfrw_wbuf_grow(w, 16);
+	}
+	if (version < 5)
+		elfrw_wbuf_u8(w, 0);
+}
+
+/* Writes the header H with its tables; unit_length is left open. */
+static void write_header(const struct state *st, const struct dwr_line_header *h,
+			 struct elfrw_wbuf *w)
 {
 	static const uint8_t lengths[12] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
-	const struct dwr_line_folds *folds = st->folds;
-	const char *name = folds->in->folded_name ? folds->in->folded_name : "<folded functions>";
-	const unsigned size = folds->offset_size;
-	*h = (struct dwr_line_header){ .section = folds->in->name,
-				       .version = folds->version,
-				       .offset_size = folds->offset_size,
-				       .min_inst_length = 1,
-				       .max_ops = 1,
-				       .default_is_stmt = true,
-				       .line_base = -5,
-				       .line_range = 14,
-				       .opcode_base = 13,
-				       .address_size = folds->in->address_size,
-				       .off = folds->base };
-	dwr_line_header_finish(h);
+	const unsigned size = h->offset_size;
 	if (size == 8)
 		elfrw_wbuf_u32(w, 0xffffffff);
 	elfrw_wbuf_uint(w, 0, size);
@@ -352,44 +405,8 @@ static void write_header(const struct state *st, struct dwr_line_header *h, stru
 	elfrw_wbuf_u8(w, h->line_range);
 	elfrw_wbuf_u8(w, h->opcode_base);
 	elfrw_wbuf_bytes(w, lengths, sizeof lengths);
-
-	bool md5 = true;
-	for (size_t i = 0; i < st->used.len; i++)
-		md5 &= st->path.data[st->used.data[i]].md5 != NULL;
-	if (h->version >= 5) {
-		elfrw_wbuf_u8(w, 1);
-		elfrw_wbuf_uleb(w, DW_LNCT_path);
-		elfrw_wbuf_uleb(w, DW_FORM_string);
-		elfrw_wbuf_uleb(w, st->dirs.name.len);
-	}
-	for (uint32_t i = h->version >= 5 ? 0 : 1; i < st->dirs.name.len; i++)
-		elfrw_wbuf_cstr(w, i || !st->relative ? name_of(&st->dirs, i) : ".");
-	if (h->version >= 5) {
-		elfrw_wbuf_u8(w, md5 ? 3 : 2);
-		elfrw_wbuf_uleb(w, DW_LNCT_path);
-		elfrw_wbuf_uleb(w, DW_FORM_string);
-		elfrw_wbuf_uleb(w, DW_LNCT_directory_index);
-		elfrw_wbuf_uleb(w, DW_FORM_udata);
-		if (md5) {
-			elfrw_wbuf_uleb(w, DW_LNCT_MD5);
-			elfrw_wbuf_uleb(w, DW_FORM_data16);
-		}
-		elfrw_wbuf_uleb(w, st->used.len + 1);
-	} else
-		elfrw_wbuf_u8(w, 0);
-	for (size_t i = 0; i <= st->used.len; i++) {
-		const struct path *path = i ? &st->path.data[st->used.data[i - 1]] : NULL;
-		elfrw_wbuf_cstr(w, path ? path->name : name);
-		elfrw_wbuf_uleb(w, path ? path->dir : 0);
-		if (h->version < 5)
-			elfrw_wbuf_u16(w, 0);
-		else if (md5 && path)
-			elfrw_wbuf_bytes(w, path->md5, 16);
-		else if (md5)
-			elfrw_wbuf_grow(w, 16);
-	}
-	if (h->version < 5)
-		elfrw_wbuf_u8(w, 0);
+	write_dirs(st, h->version, w);
+	write_files(st, h->version, w);
 	if (!w->bad)
 		elfrw_put_le(w->data + length_pos, w->len - length_pos - size, size);
 }
@@ -412,8 +429,11 @@ static struct elfrw_err *write_member(struct state *st, const struct dwr_line_he
 		if (c == st->first[u])
 			fold->file = st->rows.data[0].file;
 		fold->n_seqs++;
-		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, st->rows.data, cover->n,
-					  cover->end, st->map->unit[u].body, w));
+		const struct dwr_line_sequence seq = { .row = st->rows.data,
+						       .n = cover->n,
+						       .end = cover->end,
+						       .delta = st->map->unit[u].body };
+		ELFRW_TRY(dwr_line_encode(h, st->folds->in->address_size, &seq, w));
 	}
 	return NULL;
 }
@@ -421,7 +441,7 @@ static struct elfrw_err *write_member(struct state *st, const struct dwr_line_he
 static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *fold,
 				     struct elfrw_wbuf *w)
 {
-	struct dwr_line_header h;
+	const struct dwr_line_header h = make_header(st->folds);
 	write_header(st, &h, w);
 	if (st->map->trap_byte) {
 		/* The unit's own range: a unit without one, or whose table does not cover it, is
@@ -430,8 +450,8 @@ static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *
 				       .file = h.version >= 5 ? 0 : 1,
 				       .line = 1,
 				       .flags = DWR_ROW_STMT };
-		ELFRW_TRY(dwr_line_encode(&h, st->folds->in->address_size, &row, 1, row.address + 1,
-					  0, w));
+		const struct dwr_line_sequence seq = { &row, 1, row.address + 1, 0 };
+		ELFRW_TRY(dwr_line_encode(&h, st->folds->in->address_size, &seq, w));
 	}
 	for (uint32_t u = 0; u < st->map->n_units; u++)
 		if (fold[u].status == DWR_FOLD_OWN)

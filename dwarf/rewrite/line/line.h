@@ -40,8 +40,8 @@ struct dwr_rw_line_in {
 	 * nothing of it. */
 	struct elfrw_err *(*claimed)(void *arg, uint64_t va, bool *ret);
 	void *claimed_arg;
-	const char *folded_name, *folded_dir; /* name and directory of the artificial unit; NULL:
-						 "<folded functions>", "/" */
+	/* Name and directory of the artificial unit; NULL: DWR_FOLDED_UNIT_NAME, "/". */
+	const char *folded_name, *folded_dir;
 };
 
 /* OLD_OFF in the input's .debug_line is NEW_OFF in the output's; UINT64_MAX: gone. */

@@ -13,6 +13,7 @@ struct writer {
 	uint32_t index;       /* of the table */
 	uint64_t taken;       /* input bytes before this are in t->w, or dropped */
 	struct dwr_rows rows; /* of the current sequence, without its end */
+	uint64_t end;         /* of the current sequence */
 	struct dwr_rows piece;
 	struct dwr_rows spare;
 };
@@ -62,9 +63,8 @@ static struct elfrw_err *patch_seq(struct writer *wr, const struct dwr_line_scan
 	}
 }
 
-/* Decodes S into wr->rows, in ascending order; *END is its end. */
-static struct elfrw_err *decode_seq(struct writer *wr, const struct dwr_line_scanned *s,
-				    uint64_t *end)
+/* Decodes S into wr->rows, in ascending order, and wr->end. */
+static struct elfrw_err *decode_seq(struct writer *wr, const struct dwr_line_scanned *s)
 {
 	struct dwr_rows *rows = &wr->rows;
 	uint64_t off = s->off;
@@ -72,12 +72,12 @@ static struct elfrw_err *decode_seq(struct writer *wr, const struct dwr_line_sca
 	ELFRW_TRY(dwr_line_decode(wr->h, &off, rows));
 	if (s->flags & SEQ_TERMINATED)
 		rows->len--;
-	*end = s->flags & SEQ_TERMINATED ? rows->data[rows->len].address : s->hi;
+	wr->end = s->flags & SEQ_TERMINATED ? rows->data[rows->len].address : s->hi;
 	if (!(s->flags & SEQ_ASCENDING)) {
 		if (!dwr_line_sort(rows, &wr->spare))
 			return &elfrw_err_nomem;
-		if (rows->len && *end < rows->data[rows->len - 1].address)
-			*end = rows->data[rows->len - 1].address;
+		if (rows->len && wr->end < rows->data[rows->len - 1].address)
+			wr->end = rows->data[rows->len - 1].address;
 	}
 	return NULL;
 }
@@ -89,12 +89,13 @@ struct part {
 	uint64_t end;
 };
 
-/* Cuts [OLD, OLD_END) out of the rows, of which those before FROM lie below OLD.  false: nothing of
- * it is there.  Rows right at the end take part when they are the sequence's last, or when no unit
- * begins there: they belong to what ends. */
-static bool cut(const struct dwr_line_job *job, const struct dwr_rows *rows, uint64_t seq_end,
-		uint64_t old, uint64_t old_end, size_t from, struct part *ret)
+/* Cuts [OLD, OLD_END) out of the current sequence, of whose rows those before FROM lie below OLD.
+ * false: nothing of it is there.  Rows right at the end take part when they are the sequence's
+ * last, or when no unit begins there: they belong to what ends. */
+static bool cut(const struct writer *wr, uint64_t old, uint64_t old_end, size_t from,
+		struct part *ret)
 {
+	const struct dwr_rows *rows = &wr->rows;
 	const struct dwr_row *row = rows->data;
 	size_t a = from, b = rows->len;
 	while (a < b) { /* first row at or above old */
@@ -104,7 +105,7 @@ static bool cut(const struct dwr_line_job *job, const struct dwr_rows *rows, uin
 		else
 			a = mid + 1;
 	}
-	struct part p = { .from = a, .end = seq_end < old_end ? seq_end : old_end };
+	struct part p = { .from = a, .end = wr->end < old_end ? wr->end : old_end };
 	if (p.end <= old)
 		return false;
 	p.carried = a > 0 && (a == rows->len || row[a].address > old);
@@ -112,7 +113,7 @@ static bool cut(const struct dwr_line_job *job, const struct dwr_rows *rows, uin
 		;
 	if (p.to == p.from && !p.carried)
 		return false;
-	if (p.end == seq_end || elfrw_addrmap_find(job->map, p.end) == ELFRW_NO_UNIT)
+	if (p.end == wr->end || elfrw_addrmap_find(wr->job->map, p.end) == ELFRW_NO_UNIT)
 		while (p.to < rows->len && row[p.to].address == p.end)
 			p.to++;
 	*ret = p;
@@ -175,7 +176,7 @@ static bool wants_rows(const struct writer *wr, uint32_t from, uint32_t to)
 	return false;
 }
 
-static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t to, uint64_t end)
+static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t to)
 {
 	const struct dwr_line_job *job = wr->job;
 	struct part p;
@@ -183,7 +184,7 @@ static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t 
 		uint32_t u = job->special[i];
 		const struct elfrw_addrmap_unit *unit = &job->map->unit[u];
 		if (job->in->policy == DWR_FOLDED_OVERLAY && job->owner[u] == wr->index &&
-		    cut(job, &wr->rows, end, unit->old, unit->old_end, 0, &p))
+		    cut(wr, unit->old, unit->old_end, 0, &p))
 			ELFRW_TRY(keep_cover(wr, u, &p));
 	}
 	return NULL;
@@ -192,15 +193,14 @@ static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t 
 /* A sequence of one row for each thunk that stands for a function whose first byte this sequence
  * covers. */
 static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_scanned *s,
-				      uint32_t from, uint32_t to, uint64_t end)
+				      uint32_t from, uint32_t to)
 {
 	const struct dwr_line_job *job = wr->job;
 	struct part p;
 	for (uint32_t i = from; i < to; i++) {
 		const struct elfrw_addrmap_unit *unit = &job->map->unit[job->special[i]];
 		if (!dwr_line_folded(unit) || !(unit->flags & ELFRW_UNIT_THUNK) ||
-		    !unit->thunk_size ||
-		    !cut(job, &wr->rows, end, unit->old, unit->old_end, 0, &p) ||
+		    !unit->thunk_size || !cut(wr, unit->old, unit->old_end, 0, &p) ||
 		    (!p.carried && wr->rows.data[p.from].address != unit->old))
 			continue;
 		struct dwr_row row = wr->rows.data[p.carried ? p.from - 1 : p.from];
@@ -208,8 +208,8 @@ static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_s
 		row.flags &= DWR_ROW_STMT;
 		row.discriminator = 0;
 		copy_up_to(wr, s->off + s->len);
-		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &row, 1,
-					  unit->entry + unit->thunk_size, 0, &wr->t->w));
+		const struct dwr_line_sequence seq = { &row, 1, unit->entry + unit->thunk_size, 0 };
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &seq, &wr->t->w));
 	}
 	return NULL;
 }
@@ -233,19 +233,18 @@ static struct elfrw_err *leave_out(struct writer *wr, const struct dwr_line_scan
 }
 
 /* Writes the parts of the decoded sequence that stay in this table; false in *ANY: none does. */
-static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_scanned *s,
-				     uint64_t end, bool *any)
+static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_scanned *s, bool *any)
 {
 	const struct dwr_line_job *job = wr->job;
 	uint64_t pos = wr->rows.data[0].address;
 	size_t from = 0;
 	*any = false;
-	for (uint32_t r = dwr_line_run_after(job, pos); r < job->n_runs && job->run[r].old < end;
-	     r++) {
+	for (uint32_t r = dwr_line_run_after(job, pos);
+	     r < job->n_runs && job->run[r].old < wr->end; r++) {
 		const struct dwr_line_run *run = &job->run[r];
 		uint64_t old = run->old > pos ? run->old : pos;
 		struct part p;
-		if (!cut(job, &wr->rows, end, old, run->old_end, from, &p))
+		if (!cut(wr, old, run->old_end, from, &p))
 			continue;
 		from = p.to;
 		ELFRW_TRY(dwr_line_count_visits(wr->job, p.carried));
@@ -267,8 +266,8 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_sc
 			rows = wr->piece.data;
 			n++;
 		}
-		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), rows, n, p.end, run->delta,
-					  &wr->t->w));
+		const struct dwr_line_sequence seq = { rows, n, p.end, run->delta };
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &seq, &wr->t->w));
 	}
 	return NULL;
 }
@@ -310,15 +309,15 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned 
 	if (run && (run->old > s->lo || run->old_end < s->hi))
 		run = NULL;
 	dwr_line_special_range(job, s->lo, s->hi, &from, &to);
-	uint64_t end = s->hi;
+	wr->end = s->hi;
 	const bool rows = wants_rows(wr, from, to);
 	if (rows) {
-		ELFRW_TRY(decode_seq(wr, s, &end));
-		ELFRW_TRY(keep_covers(wr, from, to, end));
+		ELFRW_TRY(decode_seq(wr, s));
+		ELFRW_TRY(keep_covers(wr, from, to));
 	}
 	if (run && !run->out && s->set && !lose_tail(wr, s, run->delta)) {
 		ELFRW_TRY(patch_seq(wr, s, run->delta));
-		return rows ? write_thunks(wr, s, from, to, end) : NULL;
+		return rows ? write_thunks(wr, s, from, to) : NULL;
 	}
 	bool any = false;
 	if (!(run && run->out)) {
@@ -327,10 +326,10 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned 
 				job->in->name, s->off,
 				"line number sequence over several functions has no end");
 		if (!rows)
-			ELFRW_TRY(decode_seq(wr, s, &end));
+			ELFRW_TRY(decode_seq(wr, s));
 		ELFRW_TRY(leave_out(wr, s));
 		s->new_off = wr->t->w.len;
-		ELFRW_TRY(write_parts(wr, s, end, &any));
+		ELFRW_TRY(write_parts(wr, s, &any));
 	} else
 		ELFRW_TRY(leave_out(wr, s));
 	if (any)
@@ -339,7 +338,7 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned 
 		wr->t->removed++;
 		s->new_off = UINT64_MAX;
 	}
-	return rows ? write_thunks(wr, s, from, to, end) : NULL;
+	return rows ? write_thunks(wr, s, from, to) : NULL;
 }
 
 static struct elfrw_err *rewrite_seqs(struct writer *wr)

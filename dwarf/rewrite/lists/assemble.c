@@ -151,7 +151,7 @@ struct elfrw_err *dwr_lists_add(struct dwr_lists_run *r, unsigned kind, struct e
 		struct dwr_list_cu own = *cu;
 		own.has_base = cu->has_base && kind != DWR_LIST_RNGLISTS;
 		if (!err)
-			err = dwr_list_encode(&w, kind, &own, &w.outs, false, false, &result);
+			err = dwr_list_encode(&w, kind, &own, &w.outs, DWR_VIEWS_NONE, &result);
 		if (!err)
 			add->new_off = result.off;
 	}

@@ -36,7 +36,8 @@ static struct elfrw_err *rewrite_made_up(struct dwr_list_work *w, const struct d
 		elfrw_err_free(err);
 		struct dwr_list_outs none = { 0 };
 		ret->in_end = use->off;
-		return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &none, false, false, ret);
+		return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &none, DWR_VIEWS_NONE,
+				       ret);
 	}
 	return err ? err : dwr_list_rewrite(w, use, index, ret);
 }

@@ -47,16 +47,16 @@ static struct elfrw_err *put_converted(struct enc *e, const struct dwr_op *op, u
 	struct elfrw_wbuf *out = &e->w->expr2;
 	unsigned size = e->cu->params.address_size;
 	const uint8_t *next = e->w->expr.data + op->end;
-	uint64_t v;
-	ELFRW_TRY(dwr_list_addrx(&e->w->in->secs, e->cu, op->operand[0], e->sec, off, &v, NULL));
+	struct dwr_list_addr a;
+	ELFRW_TRY(dwr_list_addrx(&e->w->in->secs, e->cu, op->operand[0], e->sec, off, &a));
 	bool tls = op->end < e->w->expr.len &&
 		   (*next == DW_OP_form_tls_address || *next == DW_OP_GNU_push_tls_address);
 	if (!tls && (op->op == DW_OP_addrx || op->op == 0xfb)) { /* DW_OP_GNU_addr_index */
-		elfrw_addrmap_pointer(e->w->in->map, v, &v);
+		elfrw_addrmap_pointer(e->w->in->map, a.value, &a.value);
 		elfrw_wbuf_u8(out, DW_OP_addr);
 	} else
 		elfrw_wbuf_u8(out, size == 8 ? DW_OP_const8u : DW_OP_const4u);
-	elfrw_wbuf_uint(out, v, size);
+	elfrw_wbuf_uint(out, a.value, size);
 	return NULL;
 }
 
@@ -101,8 +101,8 @@ static struct elfrw_err *put_expr(struct enc *e, const struct dwr_list_entry *sr
 	elfrw_wbuf_bytes(&w->expr, e->sec->data + src->expr, src->expr_size);
 	if (w->expr.bad)
 		return &elfrw_err_nomem;
-	ELFRW_TRY(dwr_list_map_expr(w, e->sec, e->cu, w->expr.data, src->expr_size, src->expr,
-				    &fits));
+	const struct dwr_list_span span = { src->expr, src->expr_size };
+	ELFRW_TRY(dwr_list_map_expr(w, e->sec, e->cu, w->expr.data, span, &fits));
 	if (!fits) {
 		ELFRW_TRY(convert_expr(e, src->expr));
 		expr = &w->expr2;
@@ -141,27 +141,29 @@ static void put_v5(struct enc *e, enum dwr_list_how how, uint64_t a, uint64_t b)
 		elfrw_wbuf_uleb(out, b);
 }
 
+/* Can the slot with index INDEX keep its value?  OFF: of the entry that asks. */
+static struct elfrw_err *keep_slot(struct enc *e, uint64_t index, uint64_t off, bool *keep)
+{
+	struct dwr_list_addr a;
+	ELFRW_TRY(dwr_list_addrx(&e->w->in->secs, e->cu, index, e->sec, off, &a));
+	return dwr_list_want_slot(e->w, a.slot, e->cu->params.address_size, a.value, a.value, keep);
+}
+
 /* An entry that the map does not cover, in its old form as far as possible: readers know dead code
  * by the address that the linker wrote, which may be the base. */
 static struct elfrw_err *put_raw_v5(struct enc *e, const struct dwr_list_out *o)
 {
 	const struct dwr_list_entry *src = o->src;
-	struct dwr_list_work *w = e->w;
-	uint64_t old, slot;
 	bool keep = true;
 	switch (src->how) {
 	case DWR_LIST_PAIR: put_base(e, src->base); break;
 	case DWR_LIST_STARTX_END:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, e->cu, src->operand[1], e->sec, src->off,
-					 &old, &slot));
-		ELFRW_TRY(dwr_list_want_slot(w, slot, e->cu->params.address_size, old, old, &keep));
+		ELFRW_TRY(keep_slot(e, src->operand[1], src->off, &keep));
 		if (!keep)
 			break;
 		/* fallthrough */
 	case DWR_LIST_STARTX_LENGTH:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, e->cu, src->operand[0], e->sec, src->off,
-					 &old, &slot));
-		ELFRW_TRY(dwr_list_want_slot(w, slot, e->cu->params.address_size, old, old, &keep));
+		ELFRW_TRY(keep_slot(e, src->operand[0], src->off, &keep));
 		break;
 	}
 	if (keep)
@@ -251,7 +253,7 @@ static bool skipped(const struct enc *e, const struct dwr_list_out *o, bool view
 
 struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind kind,
 				  const struct dwr_list_cu *cu, const struct dwr_list_outs *outs,
-				  bool views, bool inline_views, struct dwr_list_result *ret)
+				  enum dwr_list_views views, struct dwr_list_result *ret)
 {
 	struct enc e = { .w = w,
 			 .sec = &w->in->secs.list[kind],
@@ -268,7 +270,7 @@ struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind ki
 		e.wanted = 0;
 
 	ret->views = w->out.len;
-	for (size_t i = 0; views && i < outs->len; i++)
+	for (size_t i = 0; views == DWR_VIEWS_BEFORE && i < outs->len; i++)
 		if (outs->data[i].mode != DWR_OUT_DEFAULT) {
 			elfrw_wbuf_uleb(&w->out, outs->data[i].view[0]);
 			elfrw_wbuf_uleb(&w->out, outs->data[i].view[1]);
@@ -277,10 +279,10 @@ struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind ki
 	ret->empty = true;
 	for (size_t i = 0; i < outs->len; i++) {
 		const struct dwr_list_out *o = &outs->data[i];
-		if (skipped(&e, o, views))
+		if (skipped(&e, o, views == DWR_VIEWS_BEFORE))
 			continue;
 		ret->empty = false;
-		if (inline_views && o->src && o->src->has_view) {
+		if (views == DWR_VIEWS_INLINE && o->src && o->src->has_view) {
 			elfrw_wbuf_u8(&w->out, DW_LLE_GNU_view_pair);
 			elfrw_wbuf_uleb(&w->out, o->view[0]);
 			elfrw_wbuf_uleb(&w->out, o->view[1]);

@@ -76,16 +76,17 @@ static struct elfrw_err *expr_ref(void *p, enum dwr_expr_ref ref, uint64_t index
 				  const struct dwr_op *op)
 {
 	struct expr_arg *a = p;
-	uint64_t old, new, slot;
+	struct dwr_list_addr old;
+	uint64_t new;
 	bool keep;
 	if (ref != DWR_EXPR_ADDRX && ref != DWR_EXPR_CONSTX)
 		return NULL;
-	ELFRW_TRY(dwr_list_addrx(&a->w->in->secs, a->cu, index, a->sec, a->off + op->off, &old,
-				 &slot));
-	new = old;
+	ELFRW_TRY(dwr_list_addrx(&a->w->in->secs, a->cu, index, a->sec, a->off + op->off, &old));
+	new = old.value;
 	if (ref == DWR_EXPR_ADDRX)
-		elfrw_addrmap_pointer(a->w->in->map, old, &new);
-	ELFRW_TRY(dwr_list_want_slot(a->w, slot, a->cu->params.address_size, old, new, &keep));
+		elfrw_addrmap_pointer(a->w->in->map, old.value, &new);
+	ELFRW_TRY(dwr_list_want_slot(a->w, old.slot, a->cu->params.address_size, old.value, new,
+				     &keep));
 	if (keep)
 		return NULL;
 	a->fits = false;
@@ -97,13 +98,13 @@ static struct elfrw_err *expr_ref(void *p, enum dwr_expr_ref ref, uint64_t index
 }
 
 struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
-				    const struct dwr_list_cu *cu, uint8_t *expr, uint64_t size,
-				    uint64_t off, bool *fits)
+				    const struct dwr_list_cu *cu, uint8_t *expr,
+				    struct dwr_list_span span, bool *fits)
 {
-	struct expr_arg a = { w, sec, cu, off, true };
+	struct expr_arg a = { w, sec, cu, span.off, true };
+	struct dwr_expr_mapping mapping = { .map = w->in->map, .fn = expr_ref, .arg = &a };
 	w->convert.len = 0;
-	ELFRW_TRY(dwr_expr_map(expr, size, cu->params, sec->name, off, w->in->map, expr_ref, &a,
-			       NULL));
+	ELFRW_TRY(dwr_expr_map(expr, span.size, cu->params, sec->name, span.off, &mapping));
 	*fits = a.fits;
 	return NULL;
 }
@@ -257,30 +258,11 @@ static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_l
 				     struct base *b, bool *ok)
 {
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
-	uint64_t mask = dwr_list_mask(cu), begin = raw->operand[0], end = raw->operand[1], slot[2],
-		 delta = 0;
+	uint64_t mask = dwr_list_mask(cu), delta = 0;
 	unsigned size = cu->params.address_size;
-	switch (raw->code) {
-	case DWR_LIST_PAIR:
-		begin += b->old;
-		end += b->old;
-		break;
-	case DWR_LIST_STARTX_END:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[1], sec, raw->off, &end,
-					 &slot[1]));
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[0], sec, raw->off, &begin,
-					 &slot[0]));
-		break;
-	case DWR_LIST_STARTX_LENGTH:
-		ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw->operand[0], sec, raw->off, &begin,
-					 &slot[0]));
-		end += begin;
-		break;
-	case DWR_LIST_START_LENGTH: end += begin; break;
-	}
-	begin &= mask;
-	end &= mask;
-	ELFRW_TRY(one_delta(w, use, begin, end, ok, &delta));
+	struct dwr_list_extent e;
+	ELFRW_TRY(dwr_list_raw_range(&w->in->secs, cu, sec, raw, b->old, &e));
+	ELFRW_TRY(one_delta(w, use, e.begin, e.end, ok, &delta));
 	if (!*ok)
 		return NULL;
 	switch (raw->code) {
@@ -293,35 +275,37 @@ static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_l
 		return *ok ? patch_pair(w, cu, raw, b, delta, ok) : NULL;
 	case DWR_LIST_STARTX_END:
 	case DWR_LIST_STARTX_LENGTH:
-		ELFRW_TRY(dwr_list_want_slot(w, slot[0], size, begin, (begin + delta) & mask, ok));
+		ELFRW_TRY(dwr_list_want_slot(w, e.begin_slot, size, e.begin,
+					     (e.begin + delta) & mask, ok));
 		if (*ok && raw->code == DWR_LIST_STARTX_END)
-			return dwr_list_want_slot(w, slot[1], size, end, (end + delta) & mask, ok);
+			return dwr_list_want_slot(w, e.end_slot, size, e.end,
+						  (e.end + delta) & mask, ok);
 		return NULL;
 	}
 	if (delta)
-		ELFRW_TRY(note_patch(w, raw->operand_off[0], begin + delta, size));
+		ELFRW_TRY(note_patch(w, raw->operand_off[0], e.begin + delta, size));
 	if (delta && raw->code == DWR_LIST_START_END)
-		return note_patch(w, raw->operand_off[1], end + delta, size);
+		return note_patch(w, raw->operand_off[1], e.end + delta, size);
 	return NULL;
 }
 
-/* Copies the list with its addresses changed; *OK false: that cannot be done (nothing was
- * appended). */
-static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_list_use *use,
-				    struct dwr_list_result *ret, bool *ok)
+/* Looks at the list of USE: its end in *END, its entries but for the default one in *N, and what
+ * must change in w->patch and w->span; *OK false: it cannot stay as it is. */
+static struct elfrw_err *plan_patches(struct dwr_list_work *w, const struct dwr_list_use *use,
+				      uint64_t *end, size_t *n, bool *ok)
 {
 	const struct dwr_list_cu *cu = &w->in->cu[use->cu];
 	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
 	struct base b = { .old = cu->base, .delta = cu->new_base - cu->base, .known = true };
-	size_t wishes = w->wish.len, n = 0, mark = w->out.len;
-	struct dwr_list_raw raw = { .code = DWR_LIST_CODE_END };
-	uint64_t off = use->off;
-	struct elfrw_rbuf v;
-
+	struct dwr_list_addr base;
 	w->patch.len = w->span.len = 0;
 	w->unit = use->owner;
-	for (*ok = true; *ok; off = raw.end) {
-		ELFRW_TRY(dwr_list_raw_read(sec, use->kind, cu, off, &raw));
+	*n = 0;
+	*end = use->off;
+	for (*ok = true; *ok;) {
+		struct dwr_list_raw raw;
+		ELFRW_TRY(dwr_list_raw_read(sec, use->kind, cu, *end, &raw));
+		*end = raw.end;
 		if (raw.code == DWR_LIST_CODE_END)
 			break;
 		switch (raw.code) {
@@ -330,49 +314,70 @@ static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_li
 			b = (struct base){ .old = raw.operand[0], .at = raw.operand_off[0] };
 			continue;
 		case DWR_LIST_CODE_BASEX:
-			b = (struct base){ .indexed = true };
 			ELFRW_TRY(dwr_list_addrx(&w->in->secs, cu, raw.operand[0], sec, raw.off,
-						 &b.old, &b.at));
+						 &base));
+			b = (struct base){ .old = base.value, .at = base.slot, .indexed = true };
 			continue;
 		case DWR_LIST_DEFAULT: break;
-		default: ELFRW_TRY(patch_entry(w, use, cu, &raw, &b, ok)); n++;
+		default: ELFRW_TRY(patch_entry(w, use, cu, &raw, &b, ok)); ++*n;
 		}
 		if (raw.expr_size)
 			ELFRW_TRY(note_expr(w, sec, cu, raw.expr, raw.expr_size));
 	}
-	ELFRW_TRY(charge(w->budget, raw.end - use->off, 0));
-	if (!*ok) {
-		w->wish.len = wishes;
-		return NULL;
-	}
+	return charge(w->budget, *end - use->off, 0);
+}
 
-	ret->views = w->out.len;
-	if (use->views != DWR_LIST_NONE) {
-		v = elfrw_rbuf(sec->data, sec->size);
-		elfrw_rbuf_seek(&v, use->views);
-		for (size_t i = 0; i < 2 * n; i++)
-			(void)elfrw_rbuf_uleb(&v);
-		if (!elfrw_rbuf_ok(&v))
-			return elfrw_error_at(sec->name, use->views,
-					      "location views go past the end of the section");
-		elfrw_wbuf_bytes(&w->out, sec->data + use->views, elfrw_rbuf_off(&v) - use->views);
-	}
-	ret->off = w->out.len;
-	elfrw_wbuf_bytes(&w->out, sec->data + use->off, raw.end - use->off);
-	ret->end = w->out.len;
-	ret->empty = !n;
-	ret->in_end = raw.end;
-	if (w->out.bad)
-		return &elfrw_err_nomem;
-	uint8_t *new = w->out.data + ret->off;
+/* Appends the views of N entries, if USE has any. */
+static struct elfrw_err *copy_views(struct dwr_list_work *w, const struct dwr_list_use *use,
+				    size_t n)
+{
+	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
+	if (use->views == DWR_LIST_NONE)
+		return NULL;
+	struct elfrw_rbuf v = elfrw_rbuf(sec->data, sec->size);
+	elfrw_rbuf_seek(&v, use->views);
+	for (size_t i = 0; i < 2 * n; i++)
+		(void)elfrw_rbuf_uleb(&v);
+	if (!elfrw_rbuf_ok(&v))
+		return elfrw_error_at(sec->name, use->views,
+				      "location views go past the end of the section");
+	elfrw_wbuf_bytes(&w->out, sec->data + use->views, elfrw_rbuf_off(&v) - use->views);
+	return NULL;
+}
+
+/* Makes the planned changes in NEW, the copy of the list of USE. */
+static struct elfrw_err *apply_patches(struct dwr_list_work *w, const struct dwr_list_use *use,
+				       uint8_t *new, bool *ok)
+{
 	for (size_t i = 0; i < w->patch.len; i++) {
 		const struct dwr_list_patch *p = &w->patch.data[i];
 		elfrw_put_le(new + (p->off - use->off), p->value, p->size);
 	}
-	for (size_t i = 0; i < w->span.len && *ok; i++) {
-		uint64_t at = w->span.data[i].off;
-		ELFRW_TRY(dwr_list_map_expr(w, sec, cu, new + (at - use->off), w->span.data[i].size,
-					    at, ok));
+	for (size_t i = 0; i < w->span.len && *ok; i++)
+		ELFRW_TRY(dwr_list_map_expr(w, &w->in->secs.list[use->kind], &w->in->cu[use->cu],
+					    new + (w->span.data[i].off - use->off), w->span.data[i],
+					    ok));
+	return NULL;
+}
+
+/* Copies the list with its addresses changed; *OK false: that cannot be done (nothing was
+ * appended). */
+static struct elfrw_err *patch_list(struct dwr_list_work *w, const struct dwr_list_use *use,
+				    struct dwr_list_result *ret, bool *ok)
+{
+	const struct dwr_list_sec *sec = &w->in->secs.list[use->kind];
+	size_t wishes = w->wish.len, mark = w->out.len, n;
+	ELFRW_TRY(plan_patches(w, use, &ret->in_end, &n, ok));
+	if (*ok) {
+		ret->views = w->out.len;
+		ELFRW_TRY(copy_views(w, use, n));
+		ret->off = w->out.len;
+		elfrw_wbuf_bytes(&w->out, sec->data + use->off, ret->in_end - use->off);
+		ret->end = w->out.len;
+		ret->empty = !n;
+		if (w->out.bad)
+			return &elfrw_err_nomem;
+		ELFRW_TRY(apply_patches(w, use, w->out.data + ret->off, ok));
 	}
 	if (!*ok) {
 		w->wish.len = wishes;
@@ -455,7 +460,8 @@ struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_lis
 	}
 	w->encoded++;
 	ret->in_end = w->list.end;
-	return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &w->outs,
-			       use->views != DWR_LIST_NONE && !w->list.inline_views,
-			       w->list.inline_views, ret);
+	enum dwr_list_views views = w->list.inline_views          ? DWR_VIEWS_INLINE
+				    : use->views != DWR_LIST_NONE ? DWR_VIEWS_BEFORE
+								  : DWR_VIEWS_NONE;
+	return dwr_list_encode(w, use->kind, &w->in->cu[use->cu], &w->outs, views, ret);
 }

@@ -24,6 +24,7 @@ struct dwr_list_patch {
 	uint8_t size;
 };
 
+/* Bytes of a section. */
 struct dwr_list_span {
 	uint64_t off, size;
 };
@@ -79,10 +80,17 @@ void dwr_list_work_deinit(struct dwr_list_work *w);
 struct elfrw_err *dwr_list_rewrite(struct dwr_list_work *w, const struct dwr_list_use *use,
 				   uint32_t use_index, struct dwr_list_result *ret);
 
+/* Where a list's location views stand. */
+enum dwr_list_views {
+	DWR_VIEWS_NONE,
+	DWR_VIEWS_BEFORE, /* in front of the list: DW_AT_GNU_locviews */
+	DWR_VIEWS_INLINE, /* in the list: DW_LLE_GNU_view_pair */
+};
+
 /* Appends the list of the entries OUTS (with their views, and the end) to W->out. */
 struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind kind,
 				  const struct dwr_list_cu *cu, const struct dwr_list_outs *outs,
-				  bool views, bool inline_views, struct dwr_list_result *ret);
+				  enum dwr_list_views views, struct dwr_list_result *ret);
 
 /* BYTES more are read or made on behalf of lists; an error when that is out of all proportion to
  * the section. */
@@ -92,10 +100,10 @@ struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes);
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,
 				     uint64_t old, uint64_t value, bool *ret);
 
-/* Maps the expression of SIZE bytes at EXPR, which stand at offset OFF of section SEC, in place.
- * *FITS false: there are indices into .debug_addr that cannot stay; the offsets of these operators
- * are in W->convert. */
+/* Maps the expression at EXPR, a copy of the bytes SPAN of section SEC, in place.  *FITS false:
+ * there are indices into .debug_addr that cannot stay; the offsets of these operators are in
+ * W->convert. */
 struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
-				    const struct dwr_list_cu *cu, uint8_t *expr, uint64_t size,
-				    uint64_t off, bool *fits);
+				    const struct dwr_list_cu *cu, uint8_t *expr,
+				    struct dwr_list_span span, bool *fits);
 #endif

@@ -58,76 +58,96 @@ uint64_t *dwr_lists_table_entry(const struct dwr_lists_run *r, const struct dwr_
 	return &part->table[part->table_at[c - part->contribs.data] + use->index];
 }
 
-struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind)
+/* Memory for the tables of PART: no entry has a use yet. */
+static struct elfrw_err *make_tables(const struct dwr_lists_run *r, struct dwr_lists_part *part,
+				     size_t *ret_total)
 {
-	struct dwr_lists_part *part = &r->part[kind];
-	const struct dwr_list_sec *sec = &r->in->secs.list[kind];
 	size_t n = part->contribs.len, total = 0;
-	part->new_base = calloc(n + 1, sizeof *part->new_base);
-	part->table_at = calloc(n + 1, sizeof *part->table_at);
 	for (size_t i = 0; i < n; i++)
 		total += part->contribs.data[i].n_offsets;
+	part->new_base = calloc(n + 1, sizeof *part->new_base);
+	part->table_at = calloc(n + 1, sizeof *part->table_at);
 	part->table = malloc((total + 1) * sizeof *part->table);
-	uint32_t *unit = malloc((n + 1) * sizeof *unit);
-	if (!part->new_base || !part->table_at || !part->table || !unit ||
-	    total >= UINT32_MAX - dwr_lists_count(r)) {
-		free(unit);
+	if (!part->new_base || !part->table_at || !part->table ||
+	    total >= UINT32_MAX - dwr_lists_count(r))
 		return &elfrw_err_nomem;
-	}
 	memset(part->table, 0xff, (total + 1) * sizeof *part->table);
-	memset(unit, 0xff, (n + 1) * sizeof *unit);
 	for (size_t i = 0, at = 0; i < n; i++) {
 		part->table_at[i] = (uint32_t)at;
 		at += part->contribs.data[i].n_offsets;
 	}
+	*ret_total = total;
+	return NULL;
+}
+
+/* Enters the caller's uses of section KIND into the tables. */
+static struct elfrw_err *enter_uses(struct dwr_lists_run *r, unsigned kind)
+{
+	for (size_t i = 0; i < r->in->n_uses; i++) {
+		const struct dwr_list_use *use = &r->in->use[i];
+		if (use->kind != kind || !use->indexed)
+			continue;
+		uint64_t *t = dwr_lists_table_entry(r, use);
+		if (!t)
+			return elfrw_error_at(r->in->secs.list[kind].name, use->off,
+					      "list index 0x%x is outside of the offset table",
+					      use->index);
+		*t = i;
+	}
+	return NULL;
+}
+
+/* Makes up a use by unit CU for each entry of contribution I that has none. */
+static struct elfrw_err *make_up_contrib(struct dwr_lists_run *r, unsigned kind, size_t i,
+					 uint32_t cu)
+{
+	const struct dwr_lists_part *part = &r->part[kind];
+	const struct dwr_list_contrib *c = &part->contribs.data[i];
+	const uint8_t *table = r->in->secs.list[kind].data + c->base;
+	for (uint32_t k = 0; k < c->n_offsets; k++) {
+		uint64_t off = c->base + elfrw_get_le(table + k * c->offset_size, c->offset_size);
+		if (part->table[part->table_at[i] + k] != UINT64_MAX || off < c->lists ||
+		    off >= c->end)
+			continue;
+		struct dwr_list_use *use = VEC_PUSH(&r->made_up);
+		if (!use)
+			return &elfrw_err_nomem;
+		*use = (struct dwr_list_use){ .off = off,
+					      .views = DWR_LIST_NONE,
+					      .cu = cu,
+					      .owner = ELFRW_NO_UNIT,
+					      .index = k,
+					      .kind = (uint8_t)kind,
+					      .indexed = true,
+					      .purpose = kind == DWR_LIST_LOCLISTS
+								 ? DWR_FOR_LOCATION
+								 : DWR_FOR_SCOPE };
+	}
+	return NULL;
+}
+
+struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind)
+{
+	struct dwr_lists_part *part = &r->part[kind];
+	const size_t n = part->contribs.len;
+	size_t total;
+	ELFRW_TRY(make_tables(r, part, &total));
+	if (total)
+		ELFRW_TRY(enter_uses(r, kind));
+	uint32_t *unit = malloc((n + 1) * sizeof *unit);
+	if (!unit)
+		return &elfrw_err_nomem;
+	memset(unit, 0xff, (n + 1) * sizeof *unit);
+	for (uint32_t i = r->in->n_cus; n && i-- > 0;) {
+		const struct dwr_list_contrib *c =
+			contrib_with_base(part, unit_base(&r->in->cu[i], kind));
+		if (c)
+			unit[c - part->contribs.data] = i;
+	}
 	struct elfrw_err *err = NULL;
-	if (total) {
-		for (uint32_t i = r->in->n_cus; i-- > 0;) {
-			const struct dwr_list_contrib *c =
-				contrib_with_base(part, unit_base(&r->in->cu[i], kind));
-			if (c)
-				unit[c - part->contribs.data] = i;
-		}
-		for (size_t i = 0; i < r->in->n_uses && !err; i++) {
-			const struct dwr_list_use *use = &r->in->use[i];
-			if (use->kind != kind || !use->indexed)
-				continue;
-			uint64_t *t = dwr_lists_table_entry(r, use);
-			if (t)
-				*t = i;
-			else
-				err = elfrw_error_at(sec->name, use->off,
-						     "list index 0x%x is outside of the offset"
-						     " table",
-						     use->index);
-		}
-	}
-	for (size_t i = 0; i < n && !err; i++) {
-		const struct dwr_list_contrib *c = &part->contribs.data[i];
-		for (uint32_t k = 0; k < c->n_offsets && unit[i] != UINT32_MAX; k++) {
-			uint64_t off =
-				c->base + elfrw_get_le(sec->data + c->base + k * c->offset_size,
-						       c->offset_size);
-			if (part->table[part->table_at[i] + k] != UINT64_MAX || off < c->lists ||
-			    off >= c->end)
-				continue;
-			struct dwr_list_use *use = VEC_PUSH(&r->made_up);
-			if (!use) {
-				err = &elfrw_err_nomem;
-				break;
-			}
-			*use = (struct dwr_list_use){ .off = off,
-						      .views = DWR_LIST_NONE,
-						      .cu = unit[i],
-						      .owner = ELFRW_NO_UNIT,
-						      .index = k,
-						      .kind = (uint8_t)kind,
-						      .indexed = true,
-						      .purpose = kind == DWR_LIST_LOCLISTS
-									 ? DWR_FOR_LOCATION
-									 : DWR_FOR_SCOPE };
-		}
-	}
+	for (size_t i = 0; i < n && !err; i++)
+		if (unit[i] != UINT32_MAX)
+			err = make_up_contrib(r, kind, i, unit[i]);
 	free(unit);
 	return err;
 }

@@ -102,10 +102,9 @@ static struct elfrw_err *fix_instructions(const struct dwr_frame_rewriter *rw,
 					  uint32_t insn_size, uint64_t old_off, uint64_t off)
 {
 	struct dwr_cfa_address address[32];
-	uint8_t flags;
-	size_t length;
+	struct dwr_cfa_walk walk = { .address = address, .max = 32 };
 	uint64_t insn_off = (uint64_t)(insn - rw->cfi->data);
-	long n = dwr_cfa_walk(cie, insn, insn_size, &flags, &length, address, 32);
+	long n = dwr_cfa_walk(cie, insn, insn_size, &walk);
 	if (n < 0 || n > 32)
 		return elfrw_error_at(rw->cfi->name, insn_off,
 				      "too many addresses in frame instructions");

@@ -48,16 +48,13 @@ static struct elfrw_err *follow_slots(struct dwr_vtable_search *s, uint32_t k,
 				end = mid;
 		}
 		for (; linkage && d < n && die[d].unit == unit; d++) {
-			uint64_t chain[4];
-			unsigned len;
-			const char *name;
-			ELFRW_TRY(dwr_function_chain(&s->rw->secs, s->units, table, die[d].die,
-						     chain, 4, &len, &name));
-			struct dwr_vtable_lead *l = len ? VEC_PUSH(&s->lead) : NULL;
-			if (len && !l)
+			struct dwr_die_chain chain;
+			ELFRW_TRY(dwr_die_chain(&s->rw->secs, s->units, table, die[d].die, &chain));
+			struct dwr_vtable_lead *l = chain.n ? VEC_PUSH(&s->lead) : NULL;
+			if (chain.n && !l)
 				return &elfrw_err_nomem;
 			if (l)
-				*l = (struct dwr_vtable_lead){ chain[len - 1], k, linkage };
+				*l = (struct dwr_vtable_lead){ chain.die[chain.n - 1], k, linkage };
 		}
 	}
 	return NULL;

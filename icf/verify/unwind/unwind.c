@@ -238,10 +238,7 @@ static bool collect_tables(const struct dwr_cfi *cfi, addresses *list)
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 {
 	struct icf_vunwind w = { .v = v };
-	const struct elfrw_section *s = elfrw_image_section(&v->out, ".eh_frame");
-	struct elfrw_err *err = dwr_cfi_read(&v->cfi_out, ".eh_frame", s ? s->data : NULL,
-					     s && s->data ? s->hdr.sh_size : 0,
-					     s ? s->hdr.sh_addr : 0, true, v->arch->address_size);
+	struct elfrw_err *err = dwr_eh_frame_read(&v->cfi_out, &v->out, v->arch->address_size);
 	if (err) {
 		icf_vlog_bad(&v->log, ICF_VC_FRAME,
 			     "table: .eh_frame: expected frame descriptions, found: %s",

@@ -99,7 +99,7 @@ static void sample(struct elfrw_wbuf *w)
 
 static struct elfrw_err *read_eh(struct dwr_cfi *cfi, const uint8_t *data, size_t size)
 {
-	return dwr_cfi_read(cfi, ".eh_frame", data, size, EH_VA, true, 8);
+	return dwr_cfi_read(cfi, ".eh_frame", (struct dwr_bytes){ data, size }, EH_VA, true, 8);
 }
 
 static void test_fields(void **state)
@@ -170,10 +170,8 @@ static void test_addresses(void **state)
 	assert_false(dwr_cfi_has_address(&cfi, 3));
 	assert_false(dwr_fde_same(&cfi, 0, 1));
 	struct dwr_cfa_address at[2];
-	uint8_t flags;
-	size_t length;
-	assert_int_equal(
-		dwr_cfa_walk(&cfi.cie.data[0], op_addr, sizeof op_addr, &flags, &length, at, 2), 1);
+	struct dwr_cfa_walk walk = { .address = at, .max = 2 };
+	assert_int_equal(dwr_cfa_walk(&cfi.cie.data[0], op_addr, sizeof op_addr, &walk), 1);
 	assert_int_equal(at[0].off, 3);
 	dwr_cfi_deinit(&cfi);
 	elfrw_wbuf_free(&w);
@@ -210,8 +208,9 @@ static void test_broken(void **state)
 				dwr_rw_frame_deinit(&out);
 			elfrw_err_free(err);
 			dwr_cfi_deinit(&cfi);
-			elfrw_err_free(
-				dwr_cfi_read(&cfi, ".debug_frame", w.data, w.len, 0, false, 8));
+			elfrw_err_free(dwr_cfi_read(&cfi, ".debug_frame",
+						    (struct dwr_bytes){ w.data, w.len }, 0, false,
+						    8));
 			dwr_cfi_deinit(&cfi);
 			w.data[i] = was;
 		}
@@ -263,7 +262,8 @@ static void test_debug_frame(void **state)
 			elfrw_put_le(w.data + start + (wide ? 4 : 0), w.len - body, wide ? 8 : 4);
 		}
 		struct dwr_cfi cfi;
-		be_ok(dwr_cfi_read(&cfi, ".debug_frame", w.data, w.len, 0, false, 8));
+		be_ok(dwr_cfi_read(&cfi, ".debug_frame", (struct dwr_bytes){ w.data, w.len }, 0,
+				   false, 8));
 		assert_int_equal(cfi.fde.len, 1);
 		assert_int_equal(cfi.cie.len, 1);
 		assert_int_equal(cfi.cie.data[0].version, version);
@@ -379,8 +379,7 @@ static bool open_file(struct file *f, const char *path)
 		elfrw_image_close(&f->img);
 		return false;
 	}
-	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size,
-			   f->eh->hdr.sh_addr, true, 8));
+	be_ok(dwr_eh_frame_read(&f->cfi, &f->img, 8));
 	return true;
 }
 
@@ -553,7 +552,8 @@ static void check_debug_frame(const struct file *f)
 		return;
 	struct dwr_cfi cfi, now;
 	struct elfrw_addrmap map = { 0 };
-	be_ok(dwr_cfi_read(&cfi, sec->name, sec->data, sec->hdr.sh_size, 0, false, 8));
+	be_ok(dwr_cfi_read(&cfi, sec->name, (struct dwr_bytes){ sec->data, sec->hdr.sh_size }, 0,
+			   false, 8));
 	judge_records(&cfi, f->img.base);
 	struct dwr_rw_frame_in in = { .cfi = &cfi, .map = &map, .arch = &elfrw_arch_x86_64 };
 	struct dwr_rw_frame_out out;
@@ -564,7 +564,7 @@ static void check_debug_frame(const struct file *f)
 	make_map(&map, &f->cfi, 16, 3);
 	make_thunks(&map, 0x10);
 	be_ok(dwr_rw_debug_frame(&in, &out));
-	be_ok(dwr_cfi_read(&now, sec->name, out.data, out.size, 0, false, 8));
+	be_ok(dwr_cfi_read(&now, sec->name, (struct dwr_bytes){ out.data, out.size }, 0, false, 8));
 	judge_records(&now, f->img.base);
 	assert_int_equal(now.fde.len, out.n_fdes);
 	assert_int_equal(now.fde.data[now.fde.len - 1].pc_begin, map.thunks);
@@ -632,7 +632,8 @@ static void check_file(const char *path)
 	in = frame_in(&f, &map);
 	be_ok(dwr_rw_eh_frame(&in, &out));
 	struct dwr_cfi now;
-	be_ok(dwr_cfi_read(&now, ".eh_frame", out.data, out.size, in.va, true, 8));
+	be_ok(dwr_cfi_read(&now, ".eh_frame", (struct dwr_bytes){ out.data, out.size }, in.va, true,
+			   8));
 	judge_records(&now, f.img.base);
 	if (in.hdr)
 		check_hdr(out.hdr, out.hdr_size, in.hdr_va, &now);

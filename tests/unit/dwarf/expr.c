@@ -185,7 +185,8 @@ static void test_errors(void **state)
 	uint8_t pcrel[] = {
 		DW_OP_GNU_encoded_addr, DW_EH_PE_pcrel | DW_EH_PE_sdata8, 0, 0, 0, 0, 0, 0, 0, 0
 	};
-	fails(dwr_expr_map(pcrel, sizeof pcrel, P8, ".test", 0, &map, NULL, NULL, NULL));
+	struct dwr_expr_mapping mapping = { .map = &map };
+	fails(dwr_expr_map(pcrel, sizeof pcrel, P8, ".test", 0, &mapping));
 	elfrw_addrmap_deinit(&map);
 }
 
@@ -209,11 +210,11 @@ static struct elfrw_err *note_ref(void *arg, enum dwr_expr_ref ref, uint64_t val
 static uint64_t map_addr(const struct elfrw_addrmap *map, uint64_t value, int next)
 {
 	uint8_t expr[10] = { DW_OP_addr };
-	bool changed = false;
+	struct dwr_expr_mapping mapping = { .map = map };
 	elfrw_put64(expr + 1, value);
 	expr[9] = (uint8_t)next;
-	assert_null(dwr_expr_map(expr, next ? 10 : 9, P8, ".test", 0, map, NULL, NULL, &changed));
-	assert_int_equal(changed, elfrw_get64(expr + 1) != value);
+	assert_null(dwr_expr_map(expr, next ? 10 : 9, P8, ".test", 0, &mapping));
+	assert_int_equal(mapping.changed, elfrw_get64(expr + 1) != value);
 	return elfrw_get64(expr + 1);
 }
 
@@ -232,12 +233,13 @@ static void test_map(void **state)
 
 	uint8_t nested[] = { DW_OP_entry_value, 9, DW_OP_addr, 0x10, 0x10, 0, 0, 0, 0, 0, 0,
 			     DW_OP_stack_value };
-	assert_null(dwr_expr_map(nested, sizeof nested, P8, ".test", 0, &map, NULL, NULL, NULL));
+	struct dwr_expr_mapping mapping = { .map = &map };
+	assert_null(dwr_expr_map(nested, sizeof nested, P8, ".test", 0, &mapping));
 	assert_int_equal(elfrw_get64(nested + 3), 0x2010);
 	uint8_t encoded[] = {
 		DW_OP_GNU_encoded_addr, DW_EH_PE_absptr, 0x10, 0x10, 0, 0, 0, 0, 0, 0
 	};
-	assert_null(dwr_expr_map(encoded, sizeof encoded, P8, ".test", 0, &map, NULL, NULL, NULL));
+	assert_null(dwr_expr_map(encoded, sizeof encoded, P8, ".test", 0, &mapping));
 	assert_int_equal(elfrw_get64(encoded + 2), 0x2010);
 
 	struct refs r = { .n = 0 };
@@ -265,7 +267,9 @@ static void test_map(void **state)
 			   0,
 			   0xfb,
 			   3 };
-	assert_null(dwr_expr_map(refs, sizeof refs, P8, ".test", 0, &map, note_ref, &r, NULL));
+	mapping.fn = note_ref;
+	mapping.arg = &r;
+	assert_null(dwr_expr_map(refs, sizeof refs, P8, ".test", 0, &mapping));
 	static const struct refs want = { { DWR_EXPR_ADDRX, DWR_EXPR_CONSTX, DWR_EXPR_CONSTX,
 					    DWR_EXPR_TYPE, DWR_EXPR_TYPE, DWR_EXPR_UNIT_DIE,
 					    DWR_EXPR_INFO_DIE, DWR_EXPR_ADDRX },

@@ -60,7 +60,9 @@ static void test_versions(void **arg)
 		/* Encoded and decoded again, the rows are the same. */
 		struct elfrw_wbuf w2 = { 0 };
 		u = begin(&w2, shapes[i]);
-		be_ok(dwr_line_encode(&h, 8, r.data, r.len - 1, r.data[4].address, 0x100, &w2));
+		const struct dwr_line_sequence again = { r.data, r.len - 1, r.data[4].address,
+							 0x100 };
+		be_ok(dwr_line_encode(&h, 8, &again, &w2));
 		end(&w2, u);
 		assert_true(w2.len <= w.len);
 		struct dwr_rows r2 = rows_of((struct dwr_bytes){ w2.data, w2.len }, 0);
@@ -119,7 +121,8 @@ static void test_encode_steps(void **arg)
 		};
 		*(struct dwr_row *)VEC_PUSH(&rows) =
 			(struct dwr_row){ .address = 0x900, .line = line, .file = 1, .flags = S };
-		be_ok(dwr_line_encode(&h, 8, rows.data, rows.len, 0x90f, 0, &w));
+		const struct dwr_line_sequence steps = { rows.data, rows.len, 0x90f, 0 };
+		be_ok(dwr_line_encode(&h, 8, &steps, &w));
 		end(&w, u);
 		struct dwr_rows back = rows_of((struct dwr_bytes){ w.data, w.len }, 0);
 		assert_int_equal(back.len, rows.len + 1);

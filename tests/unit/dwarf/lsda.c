@@ -435,8 +435,7 @@ static bool open_file(struct file *f, const char *path)
 		elfrw_image_close(&f->img);
 		return false;
 	}
-	be_ok(dwr_cfi_read(&f->cfi, ".eh_frame", f->eh->data, f->eh->hdr.sh_size,
-			   f->eh->hdr.sh_addr, true, 8));
+	be_ok(dwr_eh_frame_read(&f->cfi, &f->img, 8));
 	return true;
 }
 

@@ -44,9 +44,7 @@ static inline struct elfrw_err *tp_stages(struct tp *t)
 	p->img = &t->img;
 	p->arch = t->img.arch;
 	ELFRW_TRY(icf_load_symbols(p));
-	const struct elfrw_section *s = elfrw_image_section(&t->img, ".eh_frame");
-	ELFRW_TRY(dwr_cfi_read(&p->cfi, ".eh_frame", s ? s->data : NULL, s ? s->hdr.sh_size : 0,
-			       s ? s->hdr.sh_addr : 0, true, t->img.arch->address_size));
+	ELFRW_TRY(dwr_eh_frame_read(&p->cfi, &t->img, t->img.arch->address_size));
 	ELFRW_TRY(icf_find_units(p));
 	ELFRW_TRY(icf_find_refs(p, 1));
 	ELFRW_TRY(icf_find_datarefs(p));
