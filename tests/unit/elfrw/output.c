@@ -1,129 +1,6 @@
-/* output.c: edits, layout and writing of an output file: every result is written, opened again and
- * compared piece by piece. */
-#include "tests/unit/make/elf.h"
-#include "elfrw/output.h"
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-
-/* Sections of the sample, by index. */
-enum {
-	INTERP = 1,
-	NOTE_A,
-	NOTE_B,
-	HASH,
-	INIT,
-	TEXT,
-	FINI,
-	RODATA,
-	EH_FRAME,
-	EXCEPT,
-	DATA,
-	BSS,
-	COMMENT,
-	DEBUG,
-	RELA,
-	RELA_DEBUG,
-	SYMTAB,
-	STRTAB,
-	SHSTRTAB
-};
-
-/* Variants of the sample. */
-#define SLACK      1 /* there is room behind the program headers */
-#define NO_NOTES   2 /* what stands behind the program headers is nothing that may move */
-#define FIRST      4 /* the read-only data is in the first segment, with the headers */
-#define BIG        8 /* segments are aligned to 2 MiB */
-#define ONE_STRTAB 16
-#define LONG_NOTE  32 /* what could move is longer than the hole */
-
-struct sample {
-	struct elfrw_image img;
-	struct elfrw_output out;
-	uint64_t text, ro, data; /* where those segments begin */
-};
-
-static void sample_open(struct sample *s, unsigned how)
-{
-	struct be b;
-	be_init(&b, ET_EXEC);
-	b.one_strtab = how & ONE_STRTAB;
-	uint64_t step = how & BIG ? 0x200000 : 0x1000, align = step;
-	enum { PHDRS = 10 };
-	uint64_t at = BE_BASE + sizeof(Elf64_Ehdr) + PHDRS * sizeof(Elf64_Phdr);
-	if (how & SLACK)
-		at += 0x100;
-	uint64_t notes = at, note_b = how & LONG_NOTE ? 0x3024 : 0x24;
-	be_filled(&b, how & NO_NOTES ? ".other" : ".interp", SHT_PROGBITS, SHF_ALLOC, at, 0x1c, 1);
-	be_filled(&b, ".note.a", how & NO_NOTES ? SHT_PROGBITS : SHT_NOTE, SHF_ALLOC, at + 0x1c,
-		  0x20, 2);
-	be_filled(&b, ".note.b", how & NO_NOTES ? SHT_PROGBITS : SHT_NOTE, SHF_ALLOC, at + 0x3c,
-		  note_b, 3);
-	be_filled(&b, ".hash", SHT_PROGBITS, SHF_ALLOC, at + 0x3c + note_b, 0x40, 4);
-	uint64_t ro_size = 0x5b00, first_end = at + 0x7c + note_b;
-	s->ro = how & FIRST ? BE_BASE + 0x800 + (note_b & 0xf000) : 0;
-	s->text = BE_BASE + (how & FIRST ? 0xb000 : how & LONG_NOTE ? 0x4000 : step);
-	be_filled(&b, ".init", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, s->text, 0x10, 5);
-	be_filled(&b, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, s->text + 0x10, 0x5ff0, 6);
-	be_filled(&b, ".fini", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, s->text + 0x6000, 0x20, 7);
-	if (!s->ro)
-		s->ro = (s->text + 0x6020 + step - 1) / step * step;
-	be_filled(&b, ".rodata", SHT_PROGBITS, SHF_ALLOC, s->ro, 0x800, 8);
-	be_filled(&b, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, s->ro + 0x800, 0x5000, 9);
-	be_filled(&b, ".gcc_except_table", SHT_PROGBITS, SHF_ALLOC, s->ro + 0x5800, 0x300, 10);
-	s->data =
-		((how & FIRST ? s->text + 0x6020 : s->ro + ro_size) + 2 * step - 1) / step * step +
-		0xb00;
-	be_filled(&b, ".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, s->data, 0x100, 11);
-	be_section(&b, ".bss", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, s->data + 0x100, NULL, 0x1000);
-	be_filled(&b, ".comment", SHT_PROGBITS, 0, 0, 40, 12);
-	be_filled(&b, ".debug", SHT_PROGBITS, 0, 0, 77, 13);
-	b.entry = s->text + 0x10;
-	be_segment(&b, PT_PHDR, PF_R, BE_BASE + sizeof(Elf64_Ehdr), PHDRS * sizeof(Elf64_Phdr),
-		   PHDRS * sizeof(Elf64_Phdr), 8);
-	be_segment(&b, how & NO_NOTES ? PT_NULL : PT_INTERP, PF_R, notes, 0x1c, 0x1c, 1);
-	if (how & FIRST)
-		be_segment(&b, PT_LOAD, PF_R, BE_BASE, s->ro + ro_size - BE_BASE,
-			   s->ro + ro_size - BE_BASE, align);
-	else
-		be_segment(&b, PT_LOAD, PF_R, BE_BASE, first_end - BE_BASE, first_end - BE_BASE,
-			   align);
-	be_segment(&b, PT_LOAD, PF_R | PF_X, s->text, 0x6020, 0x6020, align);
-	if (how & FIRST)
-		be_segment(&b, PT_NULL, 0, 0, 0, 0, 0);
-	else
-		be_segment(&b, PT_LOAD, PF_R, s->ro, ro_size, ro_size, align);
-	be_segment(&b, PT_LOAD, PF_R | PF_W, s->data, 0x100, 0x1100, align);
-	be_segment(&b, how & NO_NOTES ? PT_NULL : PT_NOTE, PF_R, notes + 0x1c, 0x20 + note_b,
-		   0x20 + note_b, 4);
-	be_segment(&b, PT_GNU_EH_FRAME, PF_R, s->ro + 0x800, 0x5000, 0x5000, 4);
-	be_segment(&b, PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 16);
-	be_segment(&b, PT_GNU_RELRO, PF_R, s->data, 0x100, 0x100, 1);
-	assert_int_equal(b.n_ph, PHDRS);
-	be_symbol(&b, "in_note", notes + 0x40, 0, ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), NOTE_B);
-	uint32_t f =
-		be_symbol(&b, "f", s->text + 0x10, 16, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), TEXT);
-	be_symbol(&b, "in_debug", 0, 0, ELF64_ST_INFO(STB_LOCAL, STT_SECTION), DEBUG);
-	be_symbol(&b, "in_comment", 0, 0, ELF64_ST_INFO(STB_LOCAL, STT_SECTION), COMMENT);
-	be_symbol(&b, "absolute", 42, 0, ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), SHN_ABS);
-	be_reloc(&b, TEXT, s->text + 0x20, R_X86_64_PC32, f, -4);
-	be_reloc(&b, DEBUG, 8, R_X86_64_64, f, 0);
-	size_t size;
-	uint8_t *bytes = be_build(&b, &size);
-	assert_int_equal(b.symtab, SYMTAB);
-	be_ok(be_open(bytes, size, &s->img));
-	free(bytes);
-	be_deinit(&b);
-	be_ok(elfrw_output_init(&s->out, &s->img));
-}
-
-static void sample_close(struct sample *s)
-{
-	elfrw_output_deinit(&s->out);
-	elfrw_image_close(&s->img);
-}
+/* output.c: edits and layout of an output file: every result is written, opened again and compared
+ * piece by piece. */
+#include "tests/unit/make/sample.h"
 
 static const Elf64_Phdr *segment(const struct elfrw_image *img, uint32_t type)
 {
@@ -133,20 +10,9 @@ static const Elf64_Phdr *segment(const struct elfrw_image *img, uint32_t type)
 	return NULL;
 }
 
-/* Lays out, writes, opens the result as RES and compares everything with what was asked for. */
-static void finish(struct sample *s, struct elfrw_image *res)
+static void check_sections(const struct sample *s, const struct elfrw_image *res)
 {
-	struct elfrw_output *out = &s->out;
-	be_ok(elfrw_output_layout(out));
-	char path[BE_PATH_SIZE];
-	be_save("old", 3, path);
-	be_ok(elfrw_output_write(out, path));
-	be_ok(elfrw_image_open(res, path));
-	unlink(path);
-	res->path = "output";
-	assert_int_equal(res->size, out->file_size);
-	assert_int_equal(res->ehdr.e_entry, out->entry);
-	assert_int_equal(res->n_sections, out->n_out);
+	const struct elfrw_output *out = &s->out;
 	uint32_t dropped = 0;
 	for (uint32_t i = 1; i < s->img.n_sections; i++) {
 		const struct elfrw_outsec *o = &out->sec[i];
@@ -183,8 +49,13 @@ static void finish(struct sample *s, struct elfrw_image *res)
 			assert_memory_equal(n->data, a->data, a->size);
 		assert_int_equal(n->hdr.sh_offset % a->align, 0);
 	}
-	/* Memory: in order, congruent (the image checks both), and the headers are where PT_PHDR
-	 * says. */
+}
+
+/* Memory is in order and congruent (the image checks both), no page longer than need be, and the
+ * program headers are where PT_PHDR says, under no section. */
+static void check_segments(const struct sample *s, const struct elfrw_image *res)
+{
+	const struct elfrw_output *out = &s->out;
 	const Elf64_Phdr *ph = segment(res, PT_PHDR), *load = segment(res, PT_LOAD);
 	uint64_t table = res->n_phdrs * sizeof *ph;
 	assert_int_equal(ph == NULL, out->no_pt_phdr);
@@ -201,16 +72,18 @@ static void finish(struct sample *s, struct elfrw_image *res)
 		if (l->p_type != PT_LOAD)
 			continue;
 		assert_int_equal(l->p_vaddr, l->p_paddr);
-		assert_int_equal(l->p_offset,
-				 end + ((l->p_vaddr - end) &
-					(l->p_align - 1))); /* no page more than need be */
+		assert_int_equal(l->p_offset, end + ((l->p_vaddr - end) & (l->p_align - 1)));
 		end = l->p_offset + l->p_filesz;
 	}
-	/* No section lies on the headers. */
 	for (uint32_t i = 1; i < res->n_sections; i++)
 		if ((res->section[i].hdr.sh_flags & SHF_ALLOC) && res->section[i].hdr.sh_size)
 			assert_true(res->section[i].hdr.sh_addr >=
 				    load->p_vaddr + res->ehdr.e_phoff + table);
+}
+
+static void check_symbols(const struct sample *s, const struct elfrw_image *res)
+{
+	const struct elfrw_outsec *out = s->out.sec;
 	const struct elfrw_section *sym = &res->section[res->symtab];
 	for (size_t k = 1; k < sym->hdr.sh_size / sizeof(Elf64_Sym); k++) {
 		Elf64_Sym a, b;
@@ -222,10 +95,29 @@ static void finish(struct sample *s, struct elfrw_image *res)
 			assert_memory_equal(&a, &b, sizeof a);
 			continue;
 		}
-		assert_int_equal(b.st_shndx, out->sec[a.st_shndx].index);
-		assert_int_equal(b.st_value - out->sec[a.st_shndx].addr,
+		assert_int_equal(b.st_shndx, out[a.st_shndx].index);
+		assert_int_equal(b.st_value - out[a.st_shndx].addr,
 				 a.st_value - s->img.section[a.st_shndx].hdr.sh_addr);
 	}
+}
+
+/* Lays out, writes, opens the result as RES and compares everything with what was asked for. */
+static void finish(struct sample *s, struct elfrw_image *res)
+{
+	struct elfrw_output *out = &s->out;
+	be_ok(elfrw_output_layout(out));
+	char path[BE_PATH_SIZE];
+	be_save("old", 3, path);
+	be_ok(elfrw_output_write(out, path));
+	be_ok(elfrw_image_open(res, path));
+	unlink(path);
+	res->path = "output";
+	assert_int_equal(res->size, out->file_size);
+	assert_int_equal(res->ehdr.e_entry, out->entry);
+	assert_int_equal(res->n_sections, out->n_out);
+	check_sections(s, res);
+	check_segments(s, res);
+	check_symbols(s, res);
 }
 
 static void test_same(void **state)
@@ -568,115 +460,6 @@ static void test_overlap(void **state)
 	sample_close(&s);
 }
 
-/* How many entries are there in DIR? */
-static unsigned entries(const char *dir)
-{
-	DIR *d = opendir(dir);
-	assert_non_null(d);
-	unsigned n = 0;
-	for (struct dirent *e; (e = readdir(d));)
-		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-	closedir(d);
-	return n;
-}
-
-static void holds(const char *path, const char *text)
-{
-	char buf[64] = "";
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	assert_true(fread(buf, 1, sizeof buf - 1, f) > 0);
-	fclose(f);
-	assert_string_equal(buf, text);
-}
-
-static void test_writer(void **state)
-{
-	(void)state;
-	struct sample s;
-	sample_open(&s, 0);
-	s.img.mode = 0751;
-	be_ok(elfrw_output_layout(&s.out));
-	char dir[BE_PATH_SIZE], path[BE_PATH_SIZE + 16], other[BE_PATH_SIZE + 16];
-	be_template(dir);
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/out", dir);
-	snprintf(other, sizeof other, "%s/other", dir);
-	/* A new file, with the input's permissions under the mask, and nobody's rights lent to
-	 * others. */
-	s.img.mode |= S_ISUID | S_ISGID;
-	mode_t mask = umask(027);
-	be_ok(elfrw_output_write(&s.out, path));
-	umask(mask);
-	struct stat st, st2;
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0750);
-	assert_int_equal(st.st_size, s.out.file_size);
-	assert_int_equal(entries(dir), 1);
-	/* An older file is replaced, not overwritten: who has it open, or another name for it,
-	 * keeps it. */
-	FILE *f = fopen(path, "w");
-	fputs("older", f);
-	fclose(f);
-	assert_int_equal(link(path, other), 0);
-	be_ok(elfrw_output_write(&s.out, path));
-	holds(other, "older");
-	assert_int_equal(stat(path, &st2), 0);
-	assert_int_equal(st2.st_size, s.out.file_size);
-	assert_int_equal(entries(dir), 2);
-	unlink(path);
-	unlink(other);
-	/* A name without a directory. */
-	char *cwd = getcwd(NULL, 0);
-	assert_int_equal(chdir(dir), 0);
-	be_ok(elfrw_output_write(&s.out, "plain"));
-	assert_int_equal(access("plain", X_OK), 0);
-	unlink("plain");
-	assert_int_equal(chdir(cwd), 0);
-	free(cwd);
-	assert_int_equal(rmdir(dir), 0);
-	sample_close(&s);
-}
-
-static void test_writer_failures(void **state)
-{
-	(void)state;
-	struct sample s;
-	sample_open(&s, 0);
-	be_ok(elfrw_output_layout(&s.out));
-	char dir[BE_PATH_SIZE], path[BE_PATH_SIZE + 16];
-	be_template(dir);
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/out", dir);
-	FILE *f = fopen(path, "w");
-	fputs("older", f);
-	fclose(f);
-	/* No room: the older file stays, and nothing else is left behind. */
-	struct rlimit old, small;
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = (struct rlimit){ 0x1000, old.rlim_max };
-	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	struct elfrw_err *err = elfrw_output_write(&s.out, path);
-	setrlimit(RLIMIT_FSIZE, &old);
-	signal(SIGXFSZ, handler);
-	be_fails(err, "File too large");
-	holds(path, "older");
-	assert_int_equal(entries(dir), 1);
-	be_fails(elfrw_output_write(&s.out, dir), "is a directory");
-	be_fails(elfrw_output_write(&s.out, "/nonexistent/dir/out"), "cannot create: No such file");
-	be_fails(elfrw_output_write(&s.out, "/dev/full"), "cannot write: No space left");
-	be_ok(elfrw_output_write(&s.out, "/dev/null"));
-	assert_int_equal(stat("/dev/null", &(struct stat){ 0 }), 0);
-	struct stat st;
-	stat("/dev/null", &st);
-	assert_true(S_ISCHR(st.st_mode));
-	assert_int_equal(entries(dir), 1);
-	unlink(path);
-	assert_int_equal(rmdir(dir), 0);
-	sample_close(&s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -694,8 +477,6 @@ int main(void)
 		cmocka_unit_test(test_room_too_small),
 		cmocka_unit_test(test_all_together),
 		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_writer),
-		cmocka_unit_test(test_writer_failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

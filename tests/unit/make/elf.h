@@ -58,7 +58,7 @@ static inline void be_deinit(struct be *b)
 	memset(b, 0, sizeof *b);
 }
 
-/* DATA NULL: zeros.  A section with an address is loaded. */
+/* DATA NULL: zeros.  A section with an address is loaded.  Wide: the fields of a section header. */
 static inline uint32_t be_section(struct be *b, const char *name, uint32_t type, uint64_t flags,
 				  uint64_t addr, const void *data, size_t size)
 {
@@ -80,7 +80,8 @@ static inline uint32_t be_section(struct be *b, const char *name, uint32_t type,
 	return i;
 }
 
-/* A section of SIZE bytes that all differ from their neighbours': SEED tells whose they are. */
+/* A section of SIZE bytes that all differ from their neighbours': SEED tells whose they are.  Wide:
+ * the fields of a section header. */
 static inline uint32_t be_filled(struct be *b, const char *name, uint32_t type, uint64_t flags,
 				 uint64_t addr, size_t size, unsigned seed)
 {
@@ -90,6 +91,7 @@ static inline uint32_t be_filled(struct be *b, const char *name, uint32_t type, 
 	return i;
 }
 
+/* Wide: the fields of a program header. */
 static inline Elf64_Phdr *be_segment(struct be *b, uint32_t type, uint32_t flags, uint64_t addr,
 				     uint64_t filesz, uint64_t memsz, uint64_t align)
 {
@@ -157,10 +159,9 @@ static inline void be_add_relocs(struct be *b)
 		b->sec[i].hdr.sh_link = b->n_sec; /* where .symtab is going to be */
 }
 
-/* The whole file, in memory that the caller frees. */
-static inline uint8_t *be_build(struct be *b, size_t *size)
+/* .symtab, .strtab and, unless they are one, .shstrtab. */
+static inline void be_add_tables(struct be *b)
 {
-	be_add_relocs(b);
 	b->symtab = be_section(b, ".symtab", SHT_SYMTAB, 0, 0, b->sym, b->n_sym * sizeof *b->sym);
 	b->sec[b->symtab].hdr.sh_entsize = sizeof *b->sym;
 	b->sec[b->symtab].hdr.sh_addralign = 8;
@@ -187,6 +188,11 @@ static inline uint8_t *be_build(struct be *b, size_t *size)
 		memcpy(b->sec[i].data, k ? names : b->str, n);
 		b->sec[i].hdr.sh_size = n;
 	}
+}
+
+/* Places what has no address behind all that has one.  Returns where the section headers go. */
+static inline uint64_t be_place(struct be *b)
+{
 	uint64_t end = sizeof(Elf64_Ehdr) + b->n_ph * sizeof *b->ph;
 	for (uint32_t i = 1; i < b->n_sec; i++)
 		if (b->sec[i].hdr.sh_addr && b->sec[i].data &&
@@ -202,7 +208,15 @@ static inline uint8_t *be_build(struct be *b, size_t *size)
 		b->sec[i].hdr.sh_offset = end;
 		end += b->sec[i].data ? b->sec[i].hdr.sh_size : 0;
 	}
-	end = (end + 7) & ~(uint64_t)7;
+	return (end + 7) & ~(uint64_t)7;
+}
+
+/* The whole file, in memory that the caller frees. */
+static inline uint8_t *be_build(struct be *b, size_t *size)
+{
+	be_add_relocs(b);
+	be_add_tables(b);
+	uint64_t end = be_place(b);
 	Elf64_Ehdr eh = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 				       EV_CURRENT },
 			  .e_type = b->type,

@@ -131,6 +131,8 @@ struct want {
 	uint64_t begin, end;
 };
 
+/* Reads the list at OFF and compares it with the N ranges WANT and their views.  Wide: what a list
+ * is read with, and what it should say. */
 static inline void check_list(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
 			      const struct dwr_list_cu *cu, uint64_t off, uint64_t views,
 			      const struct want *want, size_t n, const uint64_t *view)
