@@ -44,12 +44,12 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIBOBJ)
 # Its allocations fail, one after the other.
 $(BUILD)/tests/unit/dwarf/demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-$(BUILD)/tests/mutate: $(wildcard tests/mutate/mutate.[ch] tests/mutate/debug.c tests/mutate/find.c tests/mutate/shape.c) $(LIBOBJ)
+$(BUILD)/tests/mutate: $(wildcard tests/mutate/mutate.[ch] tests/mutate/code.c tests/mutate/debug.c tests/mutate/find.c tests/mutate/shape.c) $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 
 # Shares no code with the program: libdw reads both files.
-$(BUILD)/tests/judge_dwarf: $(addprefix tests/judges/,dwarf.c die.c frame.c line.c map.c judge.h)
+$(BUILD)/tests/judge_dwarf: $(addprefix tests/judges/,dwarf.c die.c frame.c line.c map.c set.c judge.h)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf
 

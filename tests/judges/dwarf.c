@@ -161,26 +161,63 @@ static Elf *load_lists(const char *path, Elf_Data **loc)
 	return e;
 }
 
-int main(int argc, char **argv)
+/* Reads the options; returns the index of the first argument behind them. */
+static int options(struct judge *j, bool *lines, int argc, char **argv)
 {
-	struct judge j = { .max = 10 };
-	bool lines = true;
 	int arg = 1;
 
 	for (; arg < argc && !strncmp(argv[arg], "--", 2); arg++) {
 		if (!strcmp(argv[arg], "--policy=overlay"))
-			j.policy = J_OVERLAY;
+			j->policy = J_OVERLAY;
 		else if (!strcmp(argv[arg], "--policy=alias"))
-			j.policy = J_ALIAS;
+			j->policy = J_ALIAS;
 		else if (!strcmp(argv[arg], "--policy=drop"))
-			j.policy = J_DROP;
+			j->policy = J_DROP;
 		else if (!strncmp(argv[arg], "--max=", 6))
-			j.max = (unsigned)strtoul(argv[arg] + 6, NULL, 10);
+			j->max = (unsigned)strtoul(argv[arg] + 6, NULL, 10);
 		else if (!strcmp(argv[arg], "--no-lines"))
-			lines = false;
+			*lines = false;
 		else
 			arg = argc;
 	}
+	return arg;
+}
+
+/* Prints what was compared and what is wrong; returns how much that is. */
+static uint64_t report(const struct judge *j)
+{
+	uint64_t total = 0;
+	uint32_t folded = 0, guessed = 0;
+
+	for (uint32_t i = 0; i < j->map.n; i++) {
+		folded += j->map.unit[i].folded;
+		guessed += j->map.unit[i].guessed;
+	}
+	printf("%" PRIu32 " units, %" PRIu32 " folded, %" PRIu32 " thunks", j->map.n, folded,
+	       j->map.n_thunk);
+	if (guessed)
+		printf(" (%" PRIu32 " whose kept copy is a guess)", guessed);
+	printf("; %" PRIu64 " DIEs, %" PRIu64 " attributes, %" PRIu64 " addresses, %" PRIu64
+	       " range lists, %" PRIu64 " location entries, %" PRIu64 " view lists, %" PRIu64
+	       " line rows, %" PRIu64 " folded line rows, %" PRIu64 " aranges, %" PRIu64
+	       " unwind rows; %" PRIu64 " skipped\n",
+	       j->n_dies, j->n_attrs, j->n_addrs, j->n_ranges, j->n_locs, j->n_views, j->n_rows,
+	       j->n_folded_rows, j->n_aranges, j->n_frames, j->n_skipped);
+	for (int k = 0; k < J_KINDS; k++) {
+		total += j->wrong[k];
+		if (j->wrong[k])
+			printf("%s: %" PRIu64 " wrong\n", kind_names[k], j->wrong[k]);
+	}
+	printf("%s\n", total ? "WRONG" : "right");
+	return total;
+}
+
+int main(int argc, char **argv)
+{
+	struct judge j = { .max = 10 };
+	bool lines = true;
+	int arg = options(&j, &lines, argc, argv);
+
 	if (argc - arg != 3) {
 		fprintf(stderr,
 			"usage: judge_dwarf [--policy=overlay|alias|drop] [--max=N] [--no-lines] IN OUT MAP\n");
@@ -212,29 +249,8 @@ int main(int argc, char **argv)
 		exit(2);
 	}
 
-	uint64_t total = 0;
-	uint32_t folded = 0, guessed = 0;
+	uint64_t total = report(&j);
 
-	for (uint32_t i = 0; i < j.map.n; i++) {
-		folded += j.map.unit[i].folded;
-		guessed += j.map.unit[i].guessed;
-	}
-	printf("%" PRIu32 " units, %" PRIu32 " folded, %" PRIu32 " thunks", j.map.n, folded,
-	       j.map.n_thunk);
-	if (guessed)
-		printf(" (%" PRIu32 " whose kept copy is a guess)", guessed);
-	printf("; %" PRIu64 " DIEs, %" PRIu64 " attributes, %" PRIu64 " addresses, %" PRIu64
-	       " range lists, %" PRIu64 " location entries, %" PRIu64 " view lists, %" PRIu64
-	       " line rows, %" PRIu64 " folded line rows, %" PRIu64 " aranges, %" PRIu64
-	       " unwind rows; %" PRIu64 " skipped\n",
-	       j.n_dies, j.n_attrs, j.n_addrs, j.n_ranges, j.n_locs, j.n_views, j.n_rows,
-	       j.n_folded_rows, j.n_aranges, j.n_frames, j.n_skipped);
-	for (int k = 0; k < J_KINDS; k++) {
-		total += j.wrong[k];
-		if (j.wrong[k])
-			printf("%s: %" PRIu64 " wrong\n", kind_names[k], j.wrong[k]);
-	}
-	printf("%s\n", total ? "WRONG" : "right");
 	dwarf_end(j.in);
 	dwarf_end(j.out);
 	elf_end(j.elf_in);
