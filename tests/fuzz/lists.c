@@ -69,23 +69,16 @@ static void read_lists(struct state *s, enum dwr_list_kind kind)
 	dwr_list_deinit(&list);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* The sections of F and two units, of DWARF 4 and 5, as FLAGS want them. */
+static void set_up(struct state *s, struct fuzz_image *f, uint8_t flags)
 {
-	if (!size)
-		return 0;
-	struct fuzz_image f;
-	uint8_t flags = data[0];
-	fuzz_image_init(&f, data + 1, size - 1);
-	struct state *s = calloc(1, sizeof *s);
-	if (!s)
-		abort();
 	static const char *const names[] = { ".debug_ranges", ".debug_rnglists", ".debug_loc",
 					     ".debug_loclists" };
 	for (unsigned k = 0; k < DWR_LIST_KINDS; k++) {
-		const struct elfrw_section *sec = fuzz_section(&f, names[k]);
+		const struct elfrw_section *sec = fuzz_section(f, names[k]);
 		s->secs.list[k] = (struct dwr_list_sec){ names[k], sec->data, sec->hdr.sh_size };
 	}
-	const struct elfrw_section *addr = fuzz_section(&f, ".debug_addr");
+	const struct elfrw_section *addr = fuzz_section(f, ".debug_addr");
 	s->secs.addr = (struct dwr_list_sec){ ".debug_addr", addr->data, addr->hdr.sh_size };
 	for (unsigned v = 0; v < 2; v++)
 		s->cu[v] = (struct dwr_list_cu){ .params = { v ? 5 : 4, flags & 1 ? 4 : 8, 4 },
@@ -97,6 +90,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 									: 0,
 						 .rnglists_base = DWR_LIST_NONE,
 						 .loclists_base = DWR_LIST_NONE };
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	struct fuzz_image f;
+	uint8_t flags = data[0];
+	fuzz_image_init(&f, data + 1, size - 1);
+	struct state *s = calloc(1, sizeof *s);
+	if (!s)
+		abort();
+	set_up(s, &f, flags);
 	for (unsigned k = 0; k < DWR_LIST_KINDS; k++)
 		read_lists(s, (enum dwr_list_kind)k);
 	struct elfrw_addrmap map;
@@ -105,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct dwr_list_range range[] = { { FUZZ_CODE, FUZZ_CODE + 32 },
 						       { FUZZ_CODE + 64, FUZZ_CODE + 96 } };
 	struct dwr_list_new add[] = { { 0, range, 2, 0 }, { 1, range, 2, 0 } };
+	const struct elfrw_section *addr = fuzz_section(&f, ".debug_addr");
 	bool has_addr =
 		addr->data && fuzz_ok(dwr_addr_table_init(&table, addr->data, addr->hdr.sh_size));
 	struct dwr_rw_lists_in in = { .map = &map,

@@ -345,6 +345,7 @@ static void spoil_same_place(struct spoil s)
 	s.sh[RODATA].sh_offset = s.sh[TEXT].sh_offset + 0x10;
 }
 
+/* Long: a table of one line for each refusal. */
 static void test_refusals(void **state)
 {
 	(void)state;

@@ -120,6 +120,11 @@ static void test_flags(void **state)
 					 flag[k].off == flag[i].off);
 		icf_options_deinit(&opt);
 	}
+}
+
+static void test_flags_together(void **state)
+{
+	(void)state;
 	struct icf_options opt;
 	PARSE("--strip-all");
 	assert_true(opt.strip_all && opt.strip_debug);
@@ -144,7 +149,7 @@ static void test_flags(void **state)
 	REFUSE("unrecognized option '--icfx=all'", "--icfx=all");
 }
 
-static void test_values(void **state)
+static void test_modes(void **state)
 {
 	(void)state;
 	static const struct {
@@ -164,7 +169,12 @@ static void test_values(void **state)
 	REFUSE("--icf=most: must be safe, all or none", "--icf=most");
 	REFUSE("--icf=: must be safe", "--icf=");
 	REFUSE("option '--icf' requires an argument", "--icf");
+}
 
+static void test_outputs(void **state)
+{
+	(void)state;
+	struct icf_options opt;
 	PARSE("--stats");
 	assert_int_equal(opt.stats, ICF_STATS_TEXT);
 	icf_options_deinit(&opt);
@@ -192,7 +202,12 @@ static void test_values(void **state)
 	assert_true(opt.print_sections);
 	assert_string_equal(opt.print_sections_file, "p");
 	icf_options_deinit(&opt);
+}
 
+static void test_threads(void **state)
+{
+	(void)state;
+	struct icf_options opt;
 	static const struct {
 		const char *arg;
 		unsigned n;
@@ -211,7 +226,12 @@ static void test_values(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		REFUSE("must be a number from 1 to 1024", "--threads", bad[i]);
 	REFUSE("option '--threads' requires an argument", "--threads");
+}
 
+static void test_folded(void **state)
+{
+	(void)state;
+	struct icf_options opt;
 	static const struct {
 		const char *arg;
 		int policy;
@@ -390,7 +410,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_output),
-		cmocka_unit_test(test_flags),    cmocka_unit_test(test_values),
+		cmocka_unit_test(test_flags),    cmocka_unit_test(test_flags_together),
+		cmocka_unit_test(test_modes),    cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_threads),  cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_dashes),   cmocka_unit_test(test_keep_unique),
 		cmocka_unit_test(test_response), cmocka_unit_test(test_response_errors),
 		cmocka_unit_test(test_many),

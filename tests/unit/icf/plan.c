@@ -4,67 +4,65 @@
 #define LEAF(name, n) ALIGN FN(name) LONG(n) END(name)
 #define PTRS(...)     ".data\n.quad " __VA_ARGS__ "\n"
 
-/* What must hold of every plan: nothing overlaps, nothing moves up, every section's bytes stay
- * inside it, thunks are even and distinct, and the sums are right. */
-static void plan_sound(const struct tp *t)
+struct sums {
+	uint32_t folded, thunks, groups;
+	uint64_t bytes;
+};
+
+static void folded_sound(const struct tp *t, uint32_t i, struct sums *sum)
 {
 	const struct elfrw_addrmap *m = &t->plan.map;
-	const struct icf_program *p = &t->prog;
-	uint32_t folded = 0, thunks = 0, groups = 0;
-	uint64_t bytes = 0, end = 0;
-	assert_int_equal(m->n_units, p->unit.len);
-	for (uint32_t i = 0; i < m->n_units; i++) {
-		const struct elfrw_addrmap_unit *u = &m->unit[i];
-		const struct icf_unit *pu = &p->unit.data[i];
-		assert_int_equal(u->old, pu->start);
-		assert_int_equal(u->old_end, pu->end);
-		assert_int_equal(u->kept, t->plan.kept[i]);
-		groups += (u->flags & ELFRW_UNIT_KEPT) != 0;
-		if (u->kept != i) {
-			const struct elfrw_addrmap_unit *k = &m->unit[u->kept];
-			assert_true(u->flags & ELFRW_UNIT_FOLDED);
-			assert_true(k->flags & ELFRW_UNIT_KEPT);
-			assert_int_equal(k->kept, u->kept);
-			assert_int_equal(t->plan.cls[i], t->plan.cls[u->kept]);
-			assert_int_equal(u->body, k->body);
-			assert_int_equal(u->old_end - u->old, k->old_end - k->old);
-			assert_int_equal(pu->reason, ICF_OK);
-			folded++;
-			bytes += u->old_end - u->old;
-			if (u->flags & ELFRW_UNIT_THUNK) {
-				assert_int_equal(u->entry % 2, 0);
-				assert_true(u->entry >= m->thunks &&
-					    u->entry + u->thunk_size <= m->thunks_end);
-				thunks++;
-				for (uint32_t k2 = 0; k2 < i; k2++)
-					if (m->unit[k2].flags & ELFRW_UNIT_THUNK)
-						assert_true(m->unit[k2].entry +
-								    m->unit[k2].thunk_size <=
-							    u->entry);
-			} else {
-				assert_int_equal(u->entry, u->body);
-				assert_int_equal(u->thunk_size, 0);
-			}
-			continue;
-		}
-		assert_false(u->flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK));
+	const struct elfrw_addrmap_unit *u = &m->unit[i], *k = &m->unit[u->kept];
+	assert_true(u->flags & ELFRW_UNIT_FOLDED);
+	assert_true(k->flags & ELFRW_UNIT_KEPT);
+	assert_int_equal(k->kept, u->kept);
+	assert_int_equal(t->plan.cls[i], t->plan.cls[u->kept]);
+	assert_int_equal(u->body, k->body);
+	assert_int_equal(u->old_end - u->old, k->old_end - k->old);
+	assert_int_equal(t->prog.unit.data[i].reason, ICF_OK);
+	sum->folded++;
+	sum->bytes += u->old_end - u->old;
+	if (!(u->flags & ELFRW_UNIT_THUNK)) {
 		assert_int_equal(u->entry, u->body);
-		assert_true(u->body <= u->old);
-		assert_true(u->body >= end);
-		end = u->body + (u->old_end - u->old);
-		assert_true(u->body >= m->section[pu->sec].new_start &&
-			    end <= m->section[pu->sec].new_end);
-		if (pu->flags & ICF_UNIT_PINNED) {
-			assert_int_equal(u->body, u->old);
-			assert_true(u->flags & ELFRW_UNIT_PINNED);
-		}
-		if (pu->flags & ICF_UNIT_DATA_READ)
-			assert_int_equal(u->body & 63, u->old & 63);
-		/* Thunks and the trap byte stand in nobody's way. */
-		assert_true(m->thunks_end <= u->body || m->thunks >= end);
-		if (m->trap_byte)
-			assert_true(m->trap_byte < u->body || m->trap_byte >= end);
+		assert_int_equal(u->thunk_size, 0);
+		return;
 	}
+	assert_int_equal(u->entry % 2, 0);
+	assert_true(u->entry >= m->thunks && u->entry + u->thunk_size <= m->thunks_end);
+	sum->thunks++;
+	for (uint32_t k2 = 0; k2 < i; k2++)
+		if (m->unit[k2].flags & ELFRW_UNIT_THUNK)
+			assert_true(m->unit[k2].entry + m->unit[k2].thunk_size <= u->entry);
+}
+
+/* END: where the unit before it ends. */
+static void kept_sound(const struct tp *t, uint32_t i, uint64_t end)
+{
+	const struct elfrw_addrmap *m = &t->plan.map;
+	const struct elfrw_addrmap_unit *u = &m->unit[i];
+	const struct icf_unit *pu = &t->prog.unit.data[i];
+	uint64_t own_end = u->body + (u->old_end - u->old);
+	assert_false(u->flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_THUNK));
+	assert_int_equal(u->entry, u->body);
+	assert_true(u->body <= u->old);
+	assert_true(u->body >= end);
+	assert_true(u->body >= m->section[pu->sec].new_start &&
+		    own_end <= m->section[pu->sec].new_end);
+	if (pu->flags & ICF_UNIT_PINNED) {
+		assert_int_equal(u->body, u->old);
+		assert_true(u->flags & ELFRW_UNIT_PINNED);
+	}
+	if (pu->flags & ICF_UNIT_DATA_READ)
+		assert_int_equal(u->body & 63, u->old & 63);
+	/* Thunks and the trap byte stand in nobody's way. */
+	assert_true(m->thunks_end <= u->body || m->thunks >= own_end);
+	if (m->trap_byte)
+		assert_true(m->trap_byte < u->body || m->trap_byte >= own_end);
+}
+
+static void sections_sound(const struct tp *t)
+{
+	const struct elfrw_addrmap *m = &t->plan.map;
 	for (uint32_t e = 0; e < m->n_sections; e++) {
 		assert_true(m->section[e].new_start <= m->section[e].old);
 		assert_true(m->section[e].new_end <= m->section[e].old_end);
@@ -76,12 +74,36 @@ static void plan_sound(const struct tp *t)
 	assert_true(m->thunks >= th->new_start && m->thunks_end <= th->new_end);
 	if (m->trap_byte)
 		assert_true(m->trap_byte >= th->new_start && m->trap_byte < th->new_end);
-	if (!folded)
+}
+
+/* What must hold of every plan: nothing overlaps, nothing moves up, every section's bytes stay
+ * inside it, thunks are even and distinct, and the sums are right. */
+static void plan_sound(const struct tp *t)
+{
+	const struct elfrw_addrmap *m = &t->plan.map;
+	struct sums sum = { 0 };
+	uint64_t end = 0;
+	assert_int_equal(m->n_units, t->prog.unit.len);
+	for (uint32_t i = 0; i < m->n_units; i++) {
+		const struct elfrw_addrmap_unit *u = &m->unit[i];
+		assert_int_equal(u->old, t->prog.unit.data[i].start);
+		assert_int_equal(u->old_end, t->prog.unit.data[i].end);
+		assert_int_equal(u->kept, t->plan.kept[i]);
+		sum.groups += (u->flags & ELFRW_UNIT_KEPT) != 0;
+		if (u->kept != i) {
+			folded_sound(t, i, &sum);
+			continue;
+		}
+		kept_sound(t, i, end);
+		end = u->body + (u->old_end - u->old);
+	}
+	sections_sound(t);
+	if (!sum.folded)
 		assert_int_equal(m->trap_byte, 0);
-	assert_int_equal(t->plan.n_folded, folded);
-	assert_int_equal(t->plan.n_thunks, thunks);
-	assert_int_equal(t->plan.n_groups, groups);
-	assert_int_equal(t->plan.folded_bytes, bytes);
+	assert_int_equal(t->plan.n_folded, sum.folded);
+	assert_int_equal(t->plan.n_thunks, sum.thunks);
+	assert_int_equal(t->plan.n_groups, sum.groups);
+	assert_int_equal(t->plan.folded_bytes, sum.bytes);
 	assert_true(t->plan.code_after <= t->plan.code_before);
 }
 
