@@ -2,12 +2,20 @@
  *
  * The file is held without being opened (O_PATH), looked at, and opened through that hold, so that
  * nothing can take its place in between.  Where /proc is missing it is opened without waiting, and
- * looked at then. */
+ * looked at then.
+ *
+ * Below a root names are resolved by the kernel as it does after chroot (openat2, Linux 5.6); where
+ * it cannot, they are put behind the root's, and such with ".." are refused. */
 #include "elfrw/base/regular.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* FD when it is regular, else closed and -1. */
@@ -41,4 +49,42 @@ int elfrw_open_regular(const char *path)
 	}
 	errno = e;
 	return fd;
+}
+
+/* Is one of the parts of NAME ".."? */
+static bool climbs(const char *name)
+{
+	for (const char *p = strstr(name, ".."); p; p = strstr(p + 1, ".."))
+		if ((p == name || p[-1] == '/') && (!p[2] || p[2] == '/'))
+			return true;
+	return false;
+}
+
+/* Where the file is that FD holds; NULL: not known. */
+static char *place_of(int fd)
+{
+	char held[64], path[4096];
+	snprintf(held, sizeof held, "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(held, path, sizeof path);
+	return n > 0 && (size_t)n < sizeof path && *path == '/' ? strndup(path, (size_t)n) : NULL;
+}
+
+char *elfrw_path_below(const char *root, const char *name)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	char *ret = NULL;
+	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return NULL;
+	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
+	bool unable = fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL);
+	close(dir);
+	if (fd >= 0) {
+		ret = place_of(fd);
+		unable = !ret;
+		close(fd);
+	}
+	if (unable && !climbs(name) && asprintf(&ret, "%s/%s", root, name) < 0)
+		ret = NULL;
+	return ret;
 }

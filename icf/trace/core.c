@@ -133,6 +133,7 @@ struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
 	if (eh.e_type != ET_CORE)
 		return elfrw_error("not a core file");
 	ELFRW_TRY(read_segments(u, (uint64_t)st.st_size));
+	ELFRW_TRY(icf_unwind_few_segments(u));
 	dwfl_report_begin(u->dwfl);
 	int n = dwfl_core_file_report(u->dwfl, u->core, options->exe);
 	if (dwfl_report_end(u->dwfl, NULL, NULL) != 0 || n < 0)

@@ -248,8 +248,7 @@ int icf_unwind_find_core_elf(Dwfl_Module *mod, void **userdata, const char *name
 	struct module *m = *userdata;
 	int fd = m && m->exe ? open_as(m->exe, file) : -1;
 	if (fd < 0 && m && m->sysroot && name[0] == '/') {
-		if (asprintf(&m->found, "%s%s", m->sysroot, name) < 0)
-			m->found = NULL;
+		m->found = elfrw_path_below(m->sysroot, name);
 		if (m->found && same_build(mod, m->found))
 			fd = open_as(m->found, file);
 		if (fd < 0) {

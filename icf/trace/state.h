@@ -67,6 +67,10 @@ int icf_unwind_read_starts(struct icf_unwind *u);
 /* As icf_unwind_memory. */
 bool icf_unwind_core_word(struct icf_unwind *u, uint64_t address, uint64_t *word);
 
+/* segment.c: of a core with too many segments for libdwfl, shows it those that it needs; u->core
+ * may become another. */
+struct elfrw_err *icf_unwind_few_segments(struct icf_unwind *u);
+
 /* process.c: stops the process PID and opens it; icf_unwind_thaw lets it go on. */
 struct elfrw_err *icf_unwind_open_process(struct icf_unwind *u, pid_t pid,
 					  const struct icf_unwind_options *options);

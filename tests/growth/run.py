@@ -54,7 +54,7 @@ def run(argv, stdin, limit, out):
     if pid == 0:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+            resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
             os.dup2(os.open(stdin, os.O_RDONLY), 0)
             for fd, name in ((1, ".out"), (2, ".err")):
                 os.dup2(os.open(out + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), fd)

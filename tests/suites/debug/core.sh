@@ -201,6 +201,20 @@ check core/virtual/core/decided "$(tr '\n' '|' <text)" [ "$(grep -c '^one of' te
 # A stack begins with a PC; one of return addresses is one frame deeper.
 { symbol_value $p.folded main; cat addresses; } | "$ICFOLD" symbolize --stack -e $p.folded >text
 check core/virtual/stack "$(tr '\n' '|' <text)" grep -qE '^one of: .*Box::grow\(long\), Tile::grow\(long\), .*Card::grow\(long\)' text
+# Of a core of many segments, in any order, libdwfl is shown some.
+python3 - core many.core <<'X'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+phoff, phnum = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+more = [struct.pack("<IIQQQQQQ", 1, 6, len(data), 0x10000 + 8192 * k, 0, 16, 16, 4096) for k in range(20000)]
+headers = (more + [data[phoff + 56 * i:][:56] for i in range(phnum)])[::-1]
+with open(sys.argv[2], "wb") as f:
+    f.write(data[:32] + struct.pack("<Q", len(data) + 16) + data[40:56] + struct.pack("<H", len(headers)) + data[58:] + bytes(16) + b"".join(headers))
+X
+timeout 60 "$ICFOLD" symbolize --core=core >text.core 2>err.core
+timeout 60 "$ICFOLD" symbolize --core=many.core >text 2>err
+sed -i 's/many\.core/core/' text err
+check core/segments "rc $?: $(diff text.core text | sed -n 2p) $(first_line err)" eval 'cmp -s text.core text && cmp -s err.core err'
 "$ICFOLD" symbolize --core=core -a >text
 check core/addresses "no address" grep -qix "0*$(sed -n 1p addresses)" text
 check core/header "no header" grep -qxE 'PID [0-9]+ - core' text
@@ -226,6 +240,13 @@ check core/gone/status "rc $rc" [ $rc = 2 ]
 mkdir -p "root$PWD" && cp elsewhere "root$PWD/$p.folded"
 "$ICFOLD" symbolize --core=core -s --sysroot=root >text 2>err
 check core/sysroot "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
+# Links in the root mean what they do there; nothing leads out of it.
+mkdir -p "linked${PWD%/*}" linked/there outside && cp elsewhere "linked/there/$p.folded" && ln -s /there "linked$PWD"
+"$ICFOLD" symbolize --core=core -s --sysroot=linked >text 2>err
+check core/sysroot/link "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
+ln -sfn "$(printf '../%.0s' {1..40})$PWD/outside" "linked$PWD" && cp elsewhere "outside/$p.folded"
+"$ICFOLD" symbolize --core=core -s --sysroot=linked >text 2>err
+check core/sysroot/out "$(first_line text)" [ "$(grep -c 'Card::grow' text)" = 0 ]
 "$ICFOLD" symbolize --core=core -s --sysroot=. >text 2>err
 check core/sysroot/other "$(first_line text)" [ "$(grep -c 'Card::grow' text)" = 0 ]
 mkdir -p "root/usr/lib/debug$PWD" && objcopy --only-keep-debug elsewhere "root/usr/lib/debug$PWD/$p.debug" &&
