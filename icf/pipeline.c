@@ -102,92 +102,177 @@ static void count_sections(struct icf_run *run)
 	}
 }
 
-static struct elfrw_err *analyse(struct icf_run *run, const struct icf_options *opt)
+/* What a stage works on. */
+struct job {
+	struct icf_run *run;
+	const struct icf_options *opt;
+	struct icf_apply *apply; /* NULL while planning */
+};
+
+struct stage {
+	const char *name; /* as --time-passes prints it */
+	struct elfrw_err *(*run)(const struct job *job);
+};
+
+/* Runs the stages in their order, up to one that finds no room for the unwind tables. */
+static struct elfrw_err *run_stages(const struct job *job, const struct stage *stage, size_t n)
 {
-	struct icf_program *prog = &run->prog;
-	struct icf_clock t = icf_now();
-	prog->img = &run->img;
-	prog->arch = run->img.arch;
+	for (size_t i = 0; i < n; i++) {
+		struct icf_clock start = icf_now();
+		ELFRW_TRY(stage[i].run(job));
+		icf_pass_done(job->run, stage[i].name, start);
+		if (job->apply && job->apply->no_room)
+			break;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *load_symbols(const struct job *job)
+{
+	struct icf_run *run = job->run;
+	run->prog.img = &run->img;
+	run->prog.arch = run->img.arch;
 	ELFRW_TRY(refuse(&run->img));
-	ELFRW_TRY(icf_load_symbols(prog));
-	icf_pass_done(run, "symbols", t);
-	t = icf_now();
-	ELFRW_TRY(dwr_eh_frame_read(&run->prog.cfi, &run->img, run->img.arch->address_size));
-	icf_pass_done(run, "frames", t);
-	t = icf_now();
-	ELFRW_TRY(icf_find_units(prog));
-	icf_pass_done(run, "units", t);
-	t = icf_now();
-	ELFRW_TRY(icf_find_refs(prog, opt->threads));
-	icf_pass_done(run, "decode", t);
-	t = icf_now();
-	ELFRW_TRY(icf_find_datarefs(prog));
-	icf_pass_done(run, "data references", t);
-	t = icf_now();
-	ELFRW_TRY(icf_infer_refs(prog, opt->threads));
-	icf_pass_done(run, "inference", t);
-	t = icf_now();
+	return icf_load_symbols(&run->prog);
+}
+
+static struct elfrw_err *read_frames(const struct job *job)
+{
+	struct icf_run *run = job->run;
+	return dwr_eh_frame_read(&run->prog.cfi, &run->img, run->img.arch->address_size);
+}
+
+static struct elfrw_err *find_units(const struct job *job)
+{
+	return icf_find_units(&job->run->prog);
+}
+
+static struct elfrw_err *find_refs(const struct job *job)
+{
+	return icf_find_refs(&job->run->prog, job->opt->threads);
+}
+
+static struct elfrw_err *find_datarefs(const struct job *job)
+{
+	return icf_find_datarefs(&job->run->prog);
+}
+
+static struct elfrw_err *infer_refs(const struct job *job)
+{
+	return icf_infer_refs(&job->run->prog, job->opt->threads);
+}
+
+static struct elfrw_err *resolve(const struct job *job)
+{
+	struct icf_program *prog = &job->run->prog;
 	ELFRW_TRY(icf_glue_units(prog));
 	icf_drop_tables(prog);
-	ELFRW_TRY(icf_resolve(prog, opt->threads));
-	ELFRW_TRY(icf_find_pads(prog));
-	icf_pass_done(run, "resolve", t);
-	t = icf_now();
-	ELFRW_TRY(icf_find_tables(prog));
-	icf_pass_done(run, "jump tables", t);
-	t = icf_now();
-	ELFRW_TRY(icf_find_eligible(prog, opt));
-	icf_pass_done(run, "eligible", t);
-	t = icf_now();
-	icf_find_unloaded(prog);
-	ELFRW_TRY(icf_make_plan(prog, opt, &run->plan));
+	ELFRW_TRY(icf_resolve(prog, job->opt->threads));
+	return icf_find_pads(prog);
+}
+
+static struct elfrw_err *find_tables(const struct job *job)
+{
+	return icf_find_tables(&job->run->prog);
+}
+
+static struct elfrw_err *find_eligible(const struct job *job)
+{
+	return icf_find_eligible(&job->run->prog, job->opt);
+}
+
+static struct elfrw_err *make_plan(const struct job *job)
+{
+	struct icf_run *run = job->run;
+	icf_find_unloaded(&run->prog);
+	ELFRW_TRY(icf_make_plan(&run->prog, job->opt, &run->plan));
 	/* What the first folding recorded could not be kept. */
-	if (run->plan.n_folded && !opt->strip_debug &&
+	if (run->plan.n_folded && !job->opt->strip_debug &&
 	    elfrw_image_section(&run->img, ".debug_icfold"))
 		return elfrw_error_at(
 			".debug_icfold", 0,
 			"was folded before, and more could be folded now: fold the program that it was made from");
-	icf_pass_done(run, "partition, plan", t);
 	return NULL;
 }
+
+static const struct stage planning[] = {
+	{ "symbols", load_symbols },
+	{ "frames", read_frames },
+	{ "units", find_units },
+	{ "decode", find_refs },
+	{ "data references", find_datarefs },
+	{ "inference", infer_refs },
+	{ "resolve", resolve },
+	{ "jump tables", find_tables },
+	{ "eligible", find_eligible },
+	{ "partition, plan", make_plan },
+};
+
+static struct elfrw_err *apply_unwind(const struct job *job)
+{
+	ELFRW_TRY(elfrw_output_init(&job->run->out, &job->run->img));
+	ELFRW_TRY(icf_apply_drops(job->apply));
+	return icf_apply_unwind(job->apply);
+}
+
+static struct elfrw_err *apply_code(const struct job *job)
+{
+	return icf_apply_code(job->apply);
+}
+
+static struct elfrw_err *apply_data(const struct job *job)
+{
+	return icf_apply_data(job->apply);
+}
+
+static struct elfrw_err *apply_debug(const struct job *job)
+{
+	return icf_apply_debug(job->apply);
+}
+
+static struct elfrw_err *apply_calls(const struct job *job)
+{
+	return icf_apply_calls(job->apply, &job->run->calls);
+}
+
+static struct elfrw_err *apply_symbols(const struct job *job)
+{
+	struct icf_apply *a = job->apply;
+	ELFRW_TRY(icf_apply_symbols(a));
+	ELFRW_TRY(icf_apply_notes(a));
+	ELFRW_TRY(icf_apply_unloaded(a));
+	if (job->opt->emit_relocs)
+		ELFRW_TRY(icf_apply_relocs(a));
+	if (job->run->img.pair)
+		ELFRW_TRY(icf_debuglink_add_link(&job->run->out, job->opt->debug_output));
+	return NULL;
+}
+
+static struct elfrw_err *lay_out(const struct job *job)
+{
+	return elfrw_output_layout(&job->run->out);
+}
+
+static const struct stage applying[] = {
+	{ "apply unwind", apply_unwind },
+	{ "apply code", apply_code },
+	{ "apply data", apply_data },
+	{ "apply debug", apply_debug },
+	{ "apply calls", apply_calls },
+	{ "apply symbols", apply_symbols },
+	{ "layout", lay_out },
+};
 
 static struct elfrw_err *apply(struct icf_run *run, const struct icf_options *opt,
 			       struct icf_apply *a)
 {
+	const struct job job = { run, opt, a };
 	*a = (struct icf_apply){
 		.prog = &run->prog, .plan = &run->plan, .opt = opt, .out = &run->out
 	};
-	struct icf_clock t = icf_now();
-	ELFRW_TRY(elfrw_output_init(&run->out, &run->img));
-	ELFRW_TRY(icf_apply_drops(a));
-	ELFRW_TRY(icf_apply_unwind(a));
-	icf_pass_done(run, "apply unwind", t);
+	ELFRW_TRY(run_stages(&job, applying, sizeof applying / sizeof *applying));
 	if (a->no_room)
 		return NULL;
-	t = icf_now();
-	ELFRW_TRY(icf_apply_code(a));
-	icf_pass_done(run, "apply code", t);
-	t = icf_now();
-	ELFRW_TRY(icf_apply_data(a));
-	icf_pass_done(run, "apply data", t);
-	t = icf_now();
-	ELFRW_TRY(icf_apply_debug(a));
-	icf_pass_done(run, "apply debug", t);
-	t = icf_now();
-	ELFRW_TRY(icf_apply_calls(a, &run->calls));
-	icf_pass_done(run, "apply calls", t);
-	t = icf_now();
-	ELFRW_TRY(icf_apply_symbols(a));
-	ELFRW_TRY(icf_apply_notes(a));
-	ELFRW_TRY(icf_apply_unloaded(a));
-	if (opt->emit_relocs)
-		ELFRW_TRY(icf_apply_relocs(a));
-	if (run->img.pair)
-		ELFRW_TRY(icf_debuglink_add_link(&run->out, opt->debug_output));
-	icf_pass_done(run, "apply symbols", t);
-	t = icf_now();
-	ELFRW_TRY(elfrw_output_layout(&run->out));
-	icf_pass_done(run, "layout", t);
 	run->n_thunk_bytes = a->n_thunk_bytes;
 	run->note_size = a->note_size;
 	run->n_vtables = a->n_vtables;
@@ -211,7 +296,8 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	else
 		ELFRW_TRY(elfrw_image_open(&run->img, opt->input));
 	icf_pass_done(run, "open", t);
-	return analyse(run, opt);
+	const struct job job = { run, opt, NULL };
+	return run_stages(&job, planning, sizeof planning / sizeof *planning);
 }
 
 /* Applies the plan, or one that needs less; A is let go of first. */

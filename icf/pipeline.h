@@ -41,11 +41,12 @@ struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *op
 /* Loads and plans, and leaves it at that.  RUN starts as { 0 }. */
 struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *opt);
 
-/* Adds the pass NAME that began at START (icf_now()). */
 struct icf_clock {
-	double wall, cpu;
+	double wall, cpu; /* seconds */
 };
 struct icf_clock icf_now(void);
+
+/* Adds the pass NAME, which began at START, to what --time-passes prints. */
 void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start);
 
 /* Gives back what only the writing of the output needs, once that is written; the reports still

@@ -31,7 +31,7 @@ struct icf_options {
 	bool keep_build_id;
 	bool write_if_changed;
 	bool verify;      /* prove the output before it gets its name */
-	int debug_folded; /* enum dwr_folded_policy */
+	int debug_folded; /* enum dwr_policy (dwarf/folding.h) */
 	unsigned threads;
 	bool quiet;
 	enum icf_summary {

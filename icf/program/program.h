@@ -267,7 +267,8 @@ void icf_make_opaque(struct icf_unit *u);
 /* Text of a reason, for people. */
 const char *icf_reason_text(enum icf_reason reason);
 
-/* The stages, in this order; each leaves the earlier ones' results untouched. */
+/* The stages, in this order.  A later stage may pin units and split references that an earlier one
+ * found; it takes none away but jump tables (icf_drop_tables). */
 struct elfrw_err *icf_load_symbols(struct icf_program *prog);                /* symbols.c */
 struct elfrw_err *icf_find_units(struct icf_program *prog);                  /* unit.c */
 struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads); /* refs/ref.c */

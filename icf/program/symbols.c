@@ -124,21 +124,23 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 	return NULL;
 }
 
-/* __start_X/__stop_X delimit X for the program: what lies in X has to stay in X. */
-static struct elfrw_err *find_delimited(struct icf_program *prog)
+/* Linkers define __start_X and __stop_X for a section whose name X is an identifier (GNU ld manual,
+ * "Input Section Example").  The program may take what lies between them for all of X, whether or
+ * not a symbol is left: so the code of a section whose name does not begin with a dot stays in it.
+ */
+static void find_delimited(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
 	for (size_t e = 0; e < prog->exec.len; e++)
 		if (strcmp(img->section[prog->exec.data[e].shndx].name, ".text") != 0 &&
 		    img->section[prog->exec.data[e].shndx].name[0] != '.')
 			prog->exec.data[e].named = true;
-	return NULL;
 }
 
 struct elfrw_err *icf_load_symbols(struct icf_program *prog)
 {
 	ELFRW_TRY(find_exec_sections(prog));
-	ELFRW_TRY(find_delimited(prog));
+	find_delimited(prog);
 	const struct elfrw_image *img = prog->img;
 	if (img->symtab)
 		ELFRW_TRY(read_table(prog, img->symtab, 0));
