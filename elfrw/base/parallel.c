@@ -1,9 +1,17 @@
 /* parallel.c: see parallel.h.  Threads are started for each loop: a few per run, tens of
- * microseconds each. */
+ * microseconds each.
+ *
+ * Limits of the process are met.  libdw alone takes 170 KB of stack: where the stack may be smaller
+ * than ENOUGH, a thread with that much does the work, and the caller waits.  A thread takes address
+ * space for its stack and its memory: where that is limited there is one for each SPACE of it. */
 #include "elfrw/base/parallel.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+
+#define ENOUGH ((rlim_t)2 << 20)
+#define SPACE  ((rlim_t)256 << 20)
 
 struct loop {
 	atomic_size_t next;
@@ -36,18 +44,40 @@ static void *work(void *arg)
 	}
 }
 
+static bool is_small(int what, rlim_t least)
+{
+	struct rlimit r;
+	return getrlimit(what, &r) == 0 && r.rlim_cur != RLIM_INFINITY && r.rlim_cur < least;
+}
+
+unsigned elfrw_threads_for_limits(unsigned threads)
+{
+	while (threads > 1 && is_small(RLIMIT_AS, threads * SPACE))
+		threads--;
+	return threads;
+}
+
 struct elfrw_err *elfrw_parallel(unsigned threads, size_t n,
 				 struct elfrw_err *(*fn)(void *, size_t), void *arg)
 {
 	struct loop l = { .n = n, .fn = fn, .arg = arg, .lock = PTHREAD_MUTEX_INITIALIZER };
 	pthread_t tid[64];
+	pthread_attr_t attr;
 	unsigned started = 0;
+	bool instead = is_small(RLIMIT_STACK, ENOUGH);
 	if (threads > n)
 		threads = (unsigned)n;
-	while (started + 1 < threads && started < 64 &&
-	       pthread_create(&tid[started], NULL, work, &l) == 0)
-		started++;
-	work(&l);
+	threads = elfrw_threads_for_limits(threads);
+	if (n && pthread_attr_init(&attr) == 0) {
+		if (instead)
+			pthread_attr_setstacksize(&attr, ENOUGH);
+		while (started + !instead < threads && started < 64 &&
+		       pthread_create(&tid[started], &attr, work, &l) == 0)
+			started++;
+		pthread_attr_destroy(&attr);
+	}
+	if (!instead || !started)
+		work(&l);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(tid[i], NULL);
 	pthread_mutex_destroy(&l.lock);

@@ -9,4 +9,7 @@
  * index. */
 struct elfrw_err *elfrw_parallel(unsigned threads, size_t n,
 				 struct elfrw_err *(*fn)(void *arg, size_t i), void *arg);
+
+/* THREADS, or fewer: as many as the process's limit of address space has room for; at least 1. */
+unsigned elfrw_threads_for_limits(unsigned threads);
 #endif

@@ -236,7 +236,9 @@ static struct elfrw_err *compare(const char *in, const char *out,
 	*ret = (struct icf_verify_result){ 0 };
 	v.log.max = opt->max_diffs ? opt->max_diffs : 20;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	v.threads = opt->threads ? opt->threads : cpus > 0 ? (unsigned)cpus : 1;
+	v.threads = elfrw_threads_for_limits(opt->threads ? opt->threads
+					     : cpus > 0   ? (unsigned)cpus
+							  : 1);
 	struct elfrw_err *err = icf_v_named(in, open_one(&v.in, in, opt->debug_in));
 	if (!err) {
 		/* A result that is no sound ELF file differs from one that is. */

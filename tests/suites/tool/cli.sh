@@ -396,6 +396,13 @@ echo precious >out/x
 inode=$(stat -c %i out/x)
 run r text.c -o out/x
 check output/old-kept "the old file was touched" bash -c "[ $rc = 1 ] && [ \"\$(cat out/x)\" = precious ] && [ \"\$(stat -c %i out/x)\" = $inode ]"
+# Little stack, and little address space for 64 threads.
+"$ICFOLD" -q prog -o little >r.out 2>r.err
+grep -q __asan_init "$ICFOLD" || for limit in "-s 100" "-v 102400"; do
+	# shellcheck disable=SC2086
+	(ulimit $limit; "$ICFOLD" --threads=64 -q prog -o little.2 && "$ICFOLD" verify --threads=64 prog little.2) >r.out 2>r.err
+	check "limit/${limit% *}" "$(tail -n 1 r.err)" eval 'tail -n 1 r.out | grep -qx equal && cmp -s little little.2'
+done
 # No room: a limit on the size of files, and a full file system where one can be mounted.
 (trap '' XFSZ; ulimit -f 8; "$ICFOLD" prog -o out/x >r.out 2>r.err)
 rc=$?
