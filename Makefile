@@ -41,6 +41,9 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) $(WRAP) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
+# Its machine is one that the program does not know.
+$(BUILD)/tests/unit/icf/arch: WRAP = -Wl,--wrap=elfrw_arch_find
+
 # Its allocations fail, one after the other.
 $(BUILD)/tests/unit/dwarf/demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 

@@ -177,8 +177,8 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 			continue;
 		err = collect(out, &out->img->phdr[p], out->img->n_phdrs, &ex, &changed);
 		for (size_t i = 1; i < ex.v.len && changed && !err; i++) {
-			uint64_t k =
-				hole_pages(out, &out->img->phdr[p], &ex.v.data[i - 1], &ex.v.data[i]);
+			uint64_t k = hole_pages(out, &out->img->phdr[p], &ex.v.data[i - 1],
+						&ex.v.data[i]);
 			if (k && (*n)++ == 0) {
 				*at = ex.v.data[i - 1].end;
 				*pages = k;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum elfrw_insn_kind {
 	ELFRW_INSN_OTHER, /* falls through to the next instruction */
@@ -176,6 +177,19 @@ static inline bool elfrw_all_zero(const uint8_t *p, size_t n)
 		if (p[i])
 			return false;
 	return true;
+}
+
+/* How many bytes at P, whose address is VA, are one trap that fills a gap, or zeros in its stead;
+ * 0: they are neither. */
+static inline unsigned elfrw_fill_size(const struct elfrw_arch *arch, const uint8_t *p,
+				       size_t avail, uint64_t va)
+{
+	unsigned n = arch->fill_size;
+	if (n == 1)
+		return *p == arch->fill[0] || *p == 0;
+	if (avail >= n && (va & (n - 1)) == 0)
+		return memcmp(p, arch->fill, n) == 0 || elfrw_all_zero(p, n) ? n : 0;
+	return *p == 0; /* the rest of a word */
 }
 
 /* Fills N bytes at P, whose address is VA, with traps. */

@@ -238,12 +238,13 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 {
 	struct icf_plan *plan = l->plan;
 	uint64_t at = l->cursor, end = line_up_thunks(l, at, NULL);
-	bool any = end != at, in_gap = end + (plan->n_folded != 0) > ex->end;
+	uint64_t trap = plan->n_folded ? l->prog->arch->fill_size : 0;
+	bool any = end != at, in_gap = end + trap > ex->end;
 	*fits = true;
 	if (in_gap) {
 		at = l->gap;
 		end = line_up_thunks(l, at, NULL);
-		if (end + 1 > l->gap_end) {
+		if (end + (trap ? trap : 1) > l->gap_end) {
 			*fits = !any;
 			map->thunks = map->thunks_end = l->cursor;
 			return;
@@ -254,7 +255,8 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 		map->thunks = end;
 	map->thunks_end = end;
 	if (plan->n_folded)
-		map->trap_byte = end++;
+		map->trap_byte = end;
+	end += trap;
 	if (!in_gap)
 		l->cursor = end;
 }
@@ -344,7 +346,7 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 		if (plan->n_thunks++ == 0)
 			map->thunks = u->start;
 		map->thunks_end = u->start + map->unit[i].thunk_size;
-		map->trap_byte = u->end - 1;
+		map->trap_byte = u->end - prog->arch->fill_size;
 		plan->code_after -= u->end - u->start - map->unit[i].thunk_size;
 	}
 }

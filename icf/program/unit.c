@@ -88,8 +88,9 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	uint64_t n = end - start;
 	for (uint64_t i = 0; i < n;) {
-		if (p[i] == elfrw_fill_byte(prog->arch, start + i) || p[i] == 0) {
-			i++;
+		unsigned fill = elfrw_fill_size(prog->arch, p + i, n - i, start + i);
+		if (fill) {
+			i += fill;
 			continue;
 		}
 		/* The last no-op may reach beyond END: glibc's FDE of __restore_rt begins one byte
@@ -140,8 +141,8 @@ static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, u
 		i += len;
 		const uint8_t *at = p + i - len;
 		bool zeros = elfrw_all_zero(at, len);
-		bool pad = insn.kind == ELFRW_INSN_NOP || zeros ||
-			   *at == elfrw_fill_byte(prog->arch, start + i - len);
+		bool fill = elfrw_fill_size(prog->arch, at, n - (i - len), start + i - len) == len;
+		bool pad = insn.kind == ELFRW_INSN_NOP || zeros || fill;
 		if (zeros && goes_on && used) {
 			*clean = false;
 			return limit;
@@ -162,7 +163,8 @@ static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *
 {
 	const uint8_t *p = prog->img->section[e->shndx].data + (start - e->start);
 	struct elfrw_insn insn;
-	return start != marked && next > start && *p != elfrw_fill_byte(prog->arch, start) &&
+	return start != marked && next > start &&
+	       !elfrw_fill_size(prog->arch, p, next - start, start) &&
 	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
 }
 
@@ -258,9 +260,10 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 		marked = sized ? end : marked;
 	}
 	*at = i;
-	/* A file that was folded before ends its code with a byte that debug information names. */
-	if (pos + 1 == e->end &&
-	    prog->img->section[e->shndx].data[pos - e->start] == elfrw_fill_byte(prog->arch, pos) &&
+	/* A file that was folded before ends its code with a trap that debug information names. */
+	const uint8_t *rest = prog->img->section[e->shndx].data + (pos - e->start);
+	if (pos + prog->arch->fill_size == e->end &&
+	    memcmp(rest, prog->arch->fill, prog->arch->fill_size) == 0 &&
 	    elfrw_image_section(prog->img, ".debug_icfold"))
 		return push_unit(prog, exec, pos, e->end, ICF_UNIT_RIGID) ? NULL : &elfrw_err_nomem;
 	return push_gap(prog, exec, pos, e->end);

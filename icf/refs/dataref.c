@@ -223,7 +223,8 @@ static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_sec
 	uint64_t off = target - s->hdr.sh_addr;
 	struct elfrw_insn in;
 	return prog->arch->decode(s->data + off, s->hdr.sh_size - off, target, &in) &&
-	       in.kind == ELFRW_INSN_TRAP && s->data[off] != elfrw_fill_byte(prog->arch, target);
+	       in.kind == ELFRW_INSN_TRAP &&
+	       !elfrw_fill_size(prog->arch, s->data + off, s->hdr.sh_size - off, target);
 }
 
 /* One kept relocation of a data section. */

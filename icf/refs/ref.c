@@ -224,8 +224,9 @@ static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 		const uint8_t *p = icf_unit_bytes(prog, u);
 		uint64_t size = u->end - u->start, n = 0;
 		for (struct elfrw_insn in; n < size; n += in.len)
-			if (p[n] == 0 || p[n] == elfrw_fill_byte(prog->arch, u->start + n))
-				in.len = 1;
+			if ((in.len = (uint8_t)elfrw_fill_size(prog->arch, p + n, size - n,
+							       u->start + n)))
+				continue;
 			else if (!prog->arch->decode(p + n, size - n, u->start + n, &in) ||
 				 in.kind != ELFRW_INSN_NOP)
 				break;

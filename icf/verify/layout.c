@@ -26,8 +26,9 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 		const uint8_t *p = e->old_data + (at - e->old);
 		struct elfrw_insn in;
 		v->log.checked[ICF_VC_PADDING]++;
-		if (*p == elfrw_fill_byte(v->arch, at) || *p == 0) {
-			at++;
+		unsigned fill = elfrw_fill_size(v->arch, p, end - at, at);
+		if (fill) {
+			at += fill;
 			continue;
 		}
 		/* A signal trampoline's description begins one byte before it, in the last

@@ -102,8 +102,8 @@ static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_
 	while (start < end) {
 		const uint8_t *p = e->old_data + (start - e->old);
 		struct elfrw_insn in;
-		bool fill = *p == elfrw_fill_byte(v->arch, start) || *p == 0;
-		unsigned len = fill ? 1 : v->arch->decode(p, end - start, start, &in);
+		unsigned fill = elfrw_fill_size(v->arch, p, end - start, start);
+		unsigned len = fill ? fill : v->arch->decode(p, end - start, start, &in);
 		if (!len || (!fill && in.kind != ELFRW_INSN_NOP))
 			return false;
 		start += len;
@@ -122,7 +122,8 @@ static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t 
 		unsigned len = v->arch->decode(p, limit - at, at, &in);
 		if (!len)
 			return limit;
-		bool fill = *p == elfrw_fill_byte(v->arch, at) || elfrw_all_zero(p, len);
+		bool fill = elfrw_fill_size(v->arch, p, limit - at, at) == len ||
+			    elfrw_all_zero(p, len);
 		at += len;
 		if (in.kind != ELFRW_INSN_NOP && !fill)
 			used = at;

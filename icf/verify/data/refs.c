@@ -202,7 +202,8 @@ static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec,
 	/* Not one that pads code. */
 	return text->data && off < text->hdr.sh_size &&
 	       v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) &&
-	       in.kind == ELFRW_INSN_TRAP && text->data[off] != elfrw_fill_byte(v->arch, target);
+	       in.kind == ELFRW_INSN_TRAP &&
+	       !elfrw_fill_size(v->arch, text->data + off, text->hdr.sh_size - off, target);
 }
 
 static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *rel,
