@@ -65,23 +65,6 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 			record);
 }
 
-static const char *const reason_key[ICF_N_REASONS] = {
-	[ICF_OK] = "shared",
-	[ICF_NOT_A_FUNCTION] = "not_a_function",
-	[ICF_NOT_UNDERSTOOD] = "not_understood",
-	[ICF_NEAR_OPAQUE] = "near_not_understood",
-	[ICF_GLUED] = "glued",
-	[ICF_ENTRY_POINT] = "entry_point",
-	[ICF_KEEP_UNIQUE] = "keep_unique",
-	[ICF_NAMED_SECTION] = "named_section",
-	[ICF_INNER_ENTRY] = "inner_entry",
-	[ICF_UNWIND] = "unwind",
-	[ICF_UNIQUE] = "unique",
-	[ICF_ADDRESS_OBSERVED] = "address_observed",
-	[ICF_PARTNER_STAYS] = "partner_stays",
-	[ICF_NOT_WORTH] = "not_worth",
-};
-
 void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 {
 	struct counts c = count(run);
@@ -133,7 +116,7 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 	fputs("  \"reasons\": {\n", f);
 	for (int r = 0; r < ICF_N_REASONS; r++)
 		fprintf(f, "    \"%s\": { \"count\": %" PRIu32 ", \"bytes\": %" PRIu64 " }%s\n",
-			reason_key[r], c.by_reason[r], c.bytes_by_reason[r],
+			icf_reason_key(r), c.by_reason[r], c.bytes_by_reason[r],
 			r + 1 < ICF_N_REASONS ? "," : "");
 	fputs("  }\n}\n", f);
 }

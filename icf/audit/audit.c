@@ -135,21 +135,10 @@ const char *icf_why_text(unsigned why)
 
 const char *icf_why_key(unsigned why)
 {
+	/* Two names are older than those of icf_reason_key. */
 	static const char *const text[ICF_N_WHYS] = {
 		[ICF_OK] = "ok",
-		[ICF_NOT_A_FUNCTION] = "not_a_function",
-		[ICF_NOT_UNDERSTOOD] = "not_understood",
-		[ICF_NEAR_OPAQUE] = "near_not_understood",
-		[ICF_GLUED] = "glued",
-		[ICF_ENTRY_POINT] = "entry_point",
-		[ICF_KEEP_UNIQUE] = "keep_unique",
-		[ICF_NAMED_SECTION] = "named_section",
-		[ICF_INNER_ENTRY] = "inner_entry",
 		[ICF_UNWIND] = "unwind_holds_addresses",
-		[ICF_UNIQUE] = "unique",
-		[ICF_ADDRESS_OBSERVED] = "address_observed",
-		[ICF_PARTNER_STAYS] = "partner_stays",
-		[ICF_NOT_WORTH] = "not_worth",
 		[ICF_WHY_KEPT] = "kept",
 		[ICF_WHY_FOLDED] = "folded",
 		[ICF_WHY_THUNK] = "folded_thunk",
@@ -159,7 +148,9 @@ const char *icf_why_key(unsigned why)
 		[ICF_WHY_REFERS] = "reference_differs",
 		[ICF_WHY_CONSTANT] = "constant_differs",
 	};
-	return text[why] ? text[why] : "other";
+	if (text[why])
+		return text[why];
+	return why < ICF_N_REASONS ? icf_reason_key(why) : "other";
 }
 
 const char *icf_dimension_key(enum icf_dimension dim)

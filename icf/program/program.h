@@ -266,6 +266,8 @@ void icf_make_opaque(struct icf_unit *u);
 
 /* Text of a reason, for people. */
 const char *icf_reason_text(enum icf_reason reason);
+/* The same for JSON and CSV: these names do not change. */
+const char *icf_reason_key(enum icf_reason reason);
 
 /* The stages, in this order.  A later stage may pin units and split references that an earlier one
  * found; it takes none away but jump tables (icf_drop_tables). */

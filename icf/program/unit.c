@@ -402,6 +402,27 @@ const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[3
 	return buf;
 }
 
+const char *icf_reason_key(enum icf_reason reason)
+{
+	static const char *const key[ICF_N_REASONS] = {
+		[ICF_OK] = "shared",
+		[ICF_NOT_A_FUNCTION] = "not_a_function",
+		[ICF_NOT_UNDERSTOOD] = "not_understood",
+		[ICF_NEAR_OPAQUE] = "near_not_understood",
+		[ICF_GLUED] = "glued",
+		[ICF_ENTRY_POINT] = "entry_point",
+		[ICF_KEEP_UNIQUE] = "keep_unique",
+		[ICF_NAMED_SECTION] = "named_section",
+		[ICF_INNER_ENTRY] = "inner_entry",
+		[ICF_UNWIND] = "unwind",
+		[ICF_UNIQUE] = "unique",
+		[ICF_ADDRESS_OBSERVED] = "address_observed",
+		[ICF_PARTNER_STAYS] = "partner_stays",
+		[ICF_NOT_WORTH] = "not_worth",
+	};
+	return key[reason];
+}
+
 const char *icf_reason_text(enum icf_reason reason)
 {
 	static const char *const text[ICF_N_REASONS] = {
