@@ -2,7 +2,16 @@
  *
  * The address map and the groups that OUT states (.debug_icfold, or the symbols of both files) are
  * taken as a claim only; everything is proved again from the bytes of the two files, with nothing
- * of the code that made OUT but the readers. */
+ * of the code that made OUT but some readers.  A fault in one of these could blind both.  They are:
+ *
+ *	the ELF reader, and the reader of bytes     readelf, the dynamic linker, fuzzing
+ *	the decoder of instructions, the kinds      Zydis (make check-decoder), the folded
+ *	of relocations                              program's own work
+ *	records of .eh_frame (dwarf/cfi.h)          libdw, which evaluates rows of both files here
+ *	.debug_icfold, the call tables, vtables     gdb, and programs that know the right answer
+ *
+ * Everything else is read in the verifier's own way, or by libdw: instructions' meaning, exception
+ * tables (unwind/except.h), jump tables and words, symbols, notes, debug information. */
 #ifndef ICF_VERIFY_VERIFY_H
 #define ICF_VERIFY_VERIFY_H
 #include "elfrw/base/err.h"

@@ -1,5 +1,10 @@
 /* lsda.c: exception tables: the same call sites, actions and types, with the landing pads at their
- * images; and, of functions that were not folded, the same bytes. */
+ * images; and, of functions that were not folded, the same bytes.
+ *
+ * Both tables are asked, question by question, what a personality routine would ask: for the next
+ * call site, what it does there, which types it compares. */
+#include "elfrw/base/search.h"
+#include "icf/verify/unwind/except.h"
 #include "icf/verify/unwind/state.h"
 #include <string.h>
 
@@ -14,97 +19,197 @@ static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 }
 
 /* How many bytes there are from VA to the next table of LIST or the end of the section. */
-static uint64_t behind(const addresses *list, uint64_t va, const struct elfrw_image *img,
-		       uint32_t shndx)
+static uint64_t behind(const addresses *list, uint64_t va, const struct elfrw_section *sec)
 {
-	size_t lo = 0, hi = list->len;
-	const Elf64_Shdr *s = &img->section[shndx].hdr;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (list->data[mid] < va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, list->len, mid, list->data[mid] < va);
+	const Elf64_Shdr *s = &sec->hdr;
 	uint64_t end = s->sh_addr + s->sh_size,
 		 next = lo < list->len && list->data[lo] < end ? list->data[lo] : end;
 	return next > va ? next - va : 0;
 }
 
-/* Does the pointer to a type at offset AT of the table mean the same in both files? */
-static bool same_type(const struct icf_vunwind *w, size_t i)
+/* The two tables at hand, both walked. */
+struct pair {
+	const struct icf_v *v;
+	struct icf_vexcept a, b; /* in IN; in OUT */
+	unsigned steps;          /* that were compared */
+};
+
+/* More than any table takes that was not made to take long. */
+#define MAX_STEPS (1u << 21)
+
+/* What the pointer to a type means in OUT that is TARGET in IN. */
+static uint64_t new_type(const struct icf_v *v, uint64_t target)
 {
-	const struct icf_v *v = w->v;
-	const struct dwr_lsda_field *f = &w->lsda_in.field.data[i], *g = &w->lsda_out.field.data[i];
-	uint64_t want;
-	if (f->encoding != g->encoding || f->size != g->size ||
-	    f->va - w->lsda_in.start != g->va - w->lsda_out.start)
+	uint64_t ret;
+	if (!target || !icf_v_in_exec(v, target))
+		return target ? icf_v_data(v, target) : 0;
+	icf_v_pointer(v, target, &ret);
+	return ret;
+}
+
+static bool same_type(struct pair *p, uint64_t x, uint64_t y)
+{
+	struct icf_vtype a, b;
+	return icf_vexcept_type(&p->a, x, &a) && icf_vexcept_type(&p->b, y, &b) &&
+	       a.indirect == b.indirect && b.target == new_type(p->v, a.target);
+}
+
+/* The same types in the lists of a specification?  The numbers may be others. */
+static bool same_list(struct pair *p, int64_t filter)
+{
+	struct elfrw_rbuf r, s;
+	if (!icf_vexcept_list(&p->a, filter, &r) || !icf_vexcept_list(&p->b, filter, &s))
 		return false;
-	if (!f->addr || !icf_v_in_exec(v, f->addr))
-		return g->addr == (f->addr ? icf_v_data(v, f->addr) : 0);
-	icf_v_pointer(v, f->addr, &want);
-	return g->addr == want;
+	for (uint64_t x, y; p->steps++ < MAX_STEPS;) {
+		x = elfrw_rbuf_uleb(&r);
+		y = elfrw_rbuf_uleb(&s);
+		if (!x || !y)
+			return !x && !y && elfrw_rbuf_ok(&r) && elfrw_rbuf_ok(&s);
+		if (!same_type(p, x, y))
+			return false;
+	}
+	return false;
+}
+
+static bool first_action(const struct icf_vexcept *t, uint64_t number, struct icf_vaction *ret)
+{
+	*ret = (struct icf_vaction){ 0 }; /* no action is the same as one cleanup */
+	return !number || icf_vexcept_action(t, t->actions + (number - 1), ret);
+}
+
+/* Does the personality routine do the same for the actions X of IN and Y of OUT?  The code at the
+ * landing pad compares the filters: they are the same numbers. */
+static bool same_chain(struct pair *p, uint64_t x, uint64_t y)
+{
+	struct icf_vaction a, b;
+	if (!first_action(&p->a, x, &a) || !first_action(&p->b, y, &b))
+		return false;
+	while (p->steps++ < MAX_STEPS) {
+		if (a.filter != b.filter ||
+		    (a.filter > 0 && !same_type(p, (uint64_t)a.filter, (uint64_t)b.filter)) ||
+		    (a.filter < 0 && !same_list(p, a.filter)))
+			return false;
+		if (!a.next || !b.next)
+			return !a.next && !b.next;
+		if (!icf_vexcept_action(&p->a, a.next, &a) ||
+		    !icf_vexcept_action(&p->b, b.next, &b))
+			return false;
+	}
+	return false;
+}
+
+/* Are the call sites the same, but for where the landing pads are?  Chains that were the same are
+ * not compared again. */
+static bool same_sites(struct pair *p)
+{
+	uint64_t i = p->a.sites, k = p->b.sites, last_x = 0, last_y = 0;
+	struct icf_vsite s, t;
+	for (;;) {
+		bool more = icf_vexcept_site(&p->a, &i, &s);
+		if (more != icf_vexcept_site(&p->b, &k, &t))
+			return false;
+		if (!more)
+			return true;
+		if (s.start != t.start || s.size != t.size || !s.pad != !t.pad)
+			return false;
+		if (!s.pad || (s.action && s.action == last_x && t.action == last_y))
+			continue;
+		if (!same_chain(p, s.action, t.action))
+			return false;
+		last_x = s.action;
+		last_y = t.action;
+	}
+}
+
+/* Are N bytes of both at places OFF and on from the tables' starts the same? */
+static bool same_at(const struct pair *p, uint64_t off, uint64_t n)
+{
+	return !n ||
+	       memcmp(p->a.sec->data + p->a.start + off, p->b.sec->data + p->b.start + off, n) == 0;
+}
+
+/* Are entries 1 to N of the type tables, which are at the same place in both, the same?  One that
+ * nothing names may be no entry, and has the same bytes; but another range of the function may name
+ * it. */
+static bool same_entries(struct pair *p)
+{
+	const struct icf_vexcept *a = &p->a;
+	for (uint64_t n = a->n_types; n; n--)
+		if (!same_at(p, a->types - a->start - n * a->type_size, a->type_size) &&
+		    ((n > a->named && !a->base_at) || !same_type(p, n, n)))
+			return false;
+	return true;
 }
 
 /* The table of a function that was not folded, byte for byte: what no call site leads to does not
  * matter to anybody, but stays.  Only pointers to types and the base of landing pads know where
- * they are. */
-static const char *bytes_differ(const struct icf_vunwind *w)
+ * they are.  The headers and call sites of the function's other ranges are not looked at: their own
+ * frames name them. */
+static const char *bytes_differ(const struct icf_vunwind *w, struct pair *p)
 {
-	const struct icf_v *v = w->v;
-	const struct dwr_lsda *a = &w->lsda_in, *b = &w->lsda_out;
-	const struct elfrw_section *s = &v->in.section[a->shndx], *t = &v->out.section[b->shndx];
-	uint64_t size = a->end - a->start, n = behind(&w->table_in, a->end, &v->in, a->shndx),
-		 m = behind(&w->table_out, b->end, &v->out, b->shndx);
-	const uint8_t *p = s->data + (a->start - s->hdr.sh_addr),
-		      *q = t->data + (b->start - t->hdr.sh_addr);
-	if (b->end - b->start != size || a->field.len != b->field.len)
+	const struct icf_vexcept *a = &p->a, *b = &p->b;
+	/* Where there are types they are behind the actions; else they mean nothing. */
+	bool typed = a->types && a->types >= a->actions;
+	uint64_t from = a->start, size = a->end - from,
+		 types = typed ? a->types - a->n_types * a->type_size : a->end,
+		 behind_base = a->base_at ? a->base_at + a->base_size : from;
+	if (b->end - b->start != size || a->n_types != b->n_types ||
+	    (typed && a->types - from != b->types - b->start) ||
+	    a->range_end - from != b->range_end - b->start ||
+	    a->actions - from != b->actions - b->start || a->base_size != b->base_size)
 		return "size";
-	/* Fields are in the order of falling addresses; those behind the last that is used may be
-	 * anything, or entries that another range of the function uses. */
-	size_t i = a->field.len, used = i;
-	while (used && !a->field.data[used - 1].used)
-		used--;
-	for (uint64_t k = 0; k < size;) {
-		while (i && a->field.data[i - 1].va - a->start < k)
-			i--;
-		if (a->start + k == a->sites_end && a->sites_end < a->actions) {
-			/* The headers and call sites of its function's other ranges: their own
-			 * frames name them. */
-			k = a->actions - a->start;
-		} else if (i && a->field.data[i - 1].va - a->start == k) {
-			i--;
-			if (memcmp(p + k, q + k, a->field.data[i].size) != 0 &&
-			    ((i >= used && !a->lpstart_va) || !same_type(w, i)))
-				return "types";
-			k += a->field.data[i].size;
-		} else if (a->lpstart_va && a->lpstart_va - a->start == k)
-			k += a->lpstart_size;
-		else if (p[k] != q[k])
-			return "bytes";
-		else
-			k++;
-	}
+	if (!same_at(p, 0, a->base_at ? a->base_at - from : 0) ||
+	    !same_at(p, behind_base - from, a->range_end - behind_base) ||
+	    !same_at(p, a->actions - from, types - a->actions) ||
+	    (typed && !same_at(p, a->types - from, a->end - a->types)))
+		return "bytes";
+	if (typed && !same_entries(p))
+		return "types";
 	/* What follows may be its own rest, or filled up, or be left out. */
+	uint64_t n = behind(&w->table_in, a->sec->hdr.sh_addr + a->end, a->sec),
+		 m = behind(&w->table_out, b->sec->hdr.sh_addr + b->end, b->sec);
 	for (uint64_t k = 0; k < m; k++)
-		if (q[size + k] && (k >= n || q[size + k] != p[size + k]))
+		if (b->sec->data[b->end + k] &&
+		    (k >= n || b->sec->data[b->end + k] != a->sec->data[a->end + k]))
 			return "bytes behind it";
 	return NULL;
 }
 
-/* KEPT: of a thunk where its function was, whose table has to be what it was. */
+/* Reports the first landing pad that is not where it has to be. */
+static void check_pads(struct icf_vunwind *w, const struct pair *p, uint64_t begin, bool alias,
+		       bool kept)
+{
+	struct icf_v *v = w->v;
+	char name[200];
+	struct icf_vsite s, t;
+	for (uint64_t i = p->a.sites, k = p->b.sites;
+	     icf_vexcept_site(&p->a, &i, &s) && icf_vexcept_site(&p->b, &k, &t);) {
+		uint64_t want = s.pad;
+		if (!s.pad)
+			continue;
+		if (!kept)
+			icf_v_code(v, s.pad, &want);
+		if (want == t.pad || (alias && stands_for(v, s.pad, t.pad)))
+			continue;
+		icf_vlog_bad(&v->log, ICF_VC_LSDA,
+			     "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
+			     icf_v_where(v, begin, name), ICF_VX(s.pad), ICF_VX(want), ICF_VX(want),
+			     ICF_VX(t.pad));
+		return;
+	}
+}
+
 struct elfrw_err *icf_vunwind_lsda(struct icf_vunwind *w, const struct dwr_fde *a,
 				   const struct dwr_fde *b, bool alias, bool kept)
 {
 	struct icf_v *v = w->v;
+	struct pair p = { .v = v };
 	char name[200];
 	v->log.checked[ICF_VC_LSDA]++;
-	w->pads_in.len = w->pads_out.len = 0;
-	w->text_in.len = w->text_out.len = 0;
 	ELFRW_TRY(icf_v_named(v->in.path,
-			      dwr_lsda_read(&w->lsda_in, &v->in, a->lsda, a->pc_begin, a->pc_end)));
-	struct elfrw_err *err =
-		dwr_lsda_read(&w->lsda_out, &v->out, b->lsda, b->pc_begin, b->pc_end);
+			      icf_vexcept_read(&p.a, &v->in, a->lsda, a->pc_begin, a->pc_end)));
+	struct elfrw_err *err = icf_vexcept_read(&p.b, &v->out, b->lsda, b->pc_begin, b->pc_end);
 	if (err) {
 		icf_vlog_bad(&v->log, ICF_VC_LSDA,
 			     "table: %s (0x%llx -> 0x%llx): expected an exception table, found: %s",
@@ -113,41 +218,18 @@ struct elfrw_err *icf_vunwind_lsda(struct icf_vunwind *w, const struct dwr_fde *
 		elfrw_err_free(err);
 		return NULL;
 	}
-	dwr_lsda_canon(&w->lsda_in, &w->text_in, &w->pads_in);
-	dwr_lsda_canon(&w->lsda_out, &w->text_out, &w->pads_out);
-	if (w->text_in.bad || w->text_out.bad)
-		return &elfrw_err_nomem;
-	if (w->text_in.len != w->text_out.len ||
-	    memcmp(w->text_in.data, w->text_out.data, w->text_in.len) != 0 ||
-	    w->pads_in.len != w->pads_out.len) {
-		icf_vlog_bad(
-			&v->log, ICF_VC_LSDA,
-			"table: %s (0x%llx -> 0x%llx): expected the same call sites, actions and types, found others",
-			icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda));
-		return NULL;
-	}
 	uint32_t u = icf_v_find(v, a->pc_begin);
-	const char *what = !alias && u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED)
-				   ? bytes_differ(w)
-				   : NULL;
+	bool same = same_sites(&p),
+	     own = !alias && u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED);
+	const char *what = !same ? "call sites, actions and types"
+			   : own ? bytes_differ(w, &p)
+				 : NULL;
 	if (what)
 		icf_vlog_bad(&v->log, ICF_VC_LSDA,
 			     "table: %s (0x%llx -> 0x%llx): expected the same %s, found others",
 			     icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda),
 			     what);
-	for (size_t i = 0; i < w->pads_in.len; i++) {
-		uint64_t want;
-		icf_v_code(v, w->pads_in.data[i], &want);
-		if (kept)
-			want = w->pads_in.data[i];
-		if (want == w->pads_out.data[i] ||
-		    (alias && stands_for(v, w->pads_in.data[i], w->pads_out.data[i])))
-			continue;
-		icf_vlog_bad(&v->log, ICF_VC_LSDA,
-			     "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			     icf_v_where(v, a->pc_begin, name), ICF_VX(w->pads_in.data[i]),
-			     ICF_VX(want), ICF_VX(want), ICF_VX(w->pads_out.data[i]));
-		break;
-	}
+	if (same)
+		check_pads(w, &p, a->pc_begin, alias, kept);
 	return NULL;
 }

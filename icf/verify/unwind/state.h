@@ -1,8 +1,6 @@
 /* state.h: what the files that compare unwind tables share. */
 #ifndef ICF_VERIFY_UNWIND_STATE_H
 #define ICF_VERIFY_UNWIND_STATE_H
-#include "dwarf/lsda.h"
-#include "elfrw/base/wbuf.h"
 #include "icf/verify/state.h"
 
 typedef VEC(uint64_t) addresses;
@@ -11,9 +9,6 @@ struct icf_vunwind {
 	struct icf_v *v;
 	addresses table_in, table_out; /* where exception tables begin, sorted */
 	uint8_t *matched;              /* by FDE of OUT */
-	struct dwr_lsda lsda_in, lsda_out;
-	dwr_lsda_pads pads_in, pads_out;
-	struct elfrw_wbuf text_in, text_out;
 };
 
 /* The first FDE of CFI that begins at VA and covers something, or ICF_V_NONE. */

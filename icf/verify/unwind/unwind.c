@@ -263,12 +263,6 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 	}
 	if (!err && v->cfi_in.fde.len)
 		icf_vunwind_rows(v);
-	dwr_lsda_deinit(&w.lsda_in);
-	dwr_lsda_deinit(&w.lsda_out);
-	VEC_FREE(&w.pads_in);
-	VEC_FREE(&w.pads_out);
-	elfrw_wbuf_free(&w.text_in);
-	elfrw_wbuf_free(&w.text_out);
 	VEC_FREE(&w.table_in);
 	VEC_FREE(&w.table_out);
 	free(w.matched);
