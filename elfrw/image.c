@@ -417,10 +417,10 @@ const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, ui
 	if (shndx == 0 || shndx >= img->n_sections || !img->section[shndx].data)
 		return NULL;
 	const struct elfrw_section *sec = &img->section[shndx];
-	if (off >= sec->hdr.sh_size)
-		return NULL;
-	/* A table that ends in NUL, as it must, terminates every string in it. */
-	if (sec->data[sec->hdr.sh_size - 1] && !memchr(sec->data + off, 0, sec->hdr.sh_size - off))
+	/* A table ends in NUL (gABI, String Table), and so does every string in it.  One that does
+	 * not has none: each would have to be searched for its end, which may be that of the file.
+	 */
+	if (off >= sec->hdr.sh_size || sec->data[sec->hdr.sh_size - 1])
 		return NULL;
 	return (const char *)sec->data + off;
 }

@@ -76,6 +76,12 @@ static void test_good(void **state)
 	assert_null(elfrw_image_string(&img, 0, 0));
 	assert_null(elfrw_image_string(&img, N_SECTIONS, 0));
 	assert_null(elfrw_image_string(&img, BSS, 0));
+	/* A table that does not end in NUL is not searched for other ends. */
+	struct elfrw_section table = img.section[STRTAB];
+	img.section[STRTAB].data = (const uint8_t *)"\0f\0g";
+	img.section[STRTAB].hdr.sh_size = 4;
+	assert_null(elfrw_image_string(&img, STRTAB, 1));
+	img.section[STRTAB] = table;
 	/* A private copy does not change the image. */
 	uint8_t *copy = elfrw_image_private_copy(&img);
 	assert_non_null(copy);
@@ -395,7 +401,7 @@ static void test_refusals(void **state)
 		{ spoil_shstrndx_type, "has no section name table" },
 		{ spoil_shstrndx_x, "has no section name table" },
 		{ spoil_name, "section 3 has a bad name" },
-		{ spoil_name_open, "section 3 has a bad name" },
+		{ spoil_name_open, "section 1 has a bad name" },
 		{ spoil_symtab_entsize,
 		  "symbol table has entries of 16 bytes in 48 bytes (.symtab, offset 0x0)" },
 		{ spoil_symtab_size, "symbol table has entries of 24 bytes in 47 bytes" },
