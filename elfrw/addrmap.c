@@ -1,11 +1,8 @@
-/* addrmap.c: see addrmap.h.  Look-up: the 256-byte block of an address gives the first unit that
- * can hold it, then a short scan; units average a few hundred bytes, so a look-up touches one or
- * two entries. */
+/* addrmap.c: see addrmap.h.  Look-up: blocks.h gives the first unit that can hold an address, then
+ * a short scan. */
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
-
-#define BLOCK_SHIFT 8
 
 struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map)
 {
@@ -14,32 +11,24 @@ struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map)
 		return NULL;
 	map->lo = map->section[0].old;
 	map->hi = map->section[map->n_sections - 1].old_end;
-	size_t blocks = (size_t)((map->hi - map->lo) >> BLOCK_SHIFT) + 1;
-	map->page_unit = malloc(blocks * sizeof *map->page_unit);
-	if (!map->page_unit)
-		return &elfrw_err_nomem;
-	uint32_t u = 0;
-	for (size_t b = 0; b < blocks; b++) {
-		uint64_t start = map->lo + ((uint64_t)b << BLOCK_SHIFT);
-		while (u < map->n_units && map->unit[u].old_end <= start)
-			u++;
-		map->page_unit[b] = u;
-	}
-	return NULL;
+	return elfrw_blocks_make(&map->blocks, map->lo, map->hi, &map->unit->old_end,
+				 sizeof *map->unit, map->n_units)
+		       ? NULL
+		       : &elfrw_err_nomem;
 }
 
 void elfrw_addrmap_deinit(struct elfrw_addrmap *map)
 {
 	free(map->unit);
 	free(map->section);
-	free(map->page_unit);
+	elfrw_blocks_deinit(&map->blocks);
 	*map = (struct elfrw_addrmap){ 0 };
 }
 
 /* The first unit that ends after VA (n_units if none); VA in [lo, hi]. */
 static uint32_t first_ending_after(const struct elfrw_addrmap *map, uint64_t va)
 {
-	uint32_t u = map->page_unit[(va - map->lo) >> BLOCK_SHIFT];
+	uint32_t u = elfrw_blocks_from(&map->blocks, va);
 	while (u < map->n_units && map->unit[u].old_end <= va)
 		u++;
 	return u;
@@ -89,7 +78,7 @@ bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t 
 		return true;
 	uint32_t u = elfrw_addrmap_find(map, va);
 	if (u != ELFRW_NO_UNIT) {
-		*ret = map->unit[u].body + (va - map->unit[u].old);
+		*ret = elfrw_addrmap_in_unit(&map->unit[u], va, false);
 		return true;
 	}
 	const struct elfrw_addrmap_section *sec = section_at(map, va);
@@ -130,9 +119,8 @@ bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *r
 bool elfrw_addrmap_pointer(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret)
 {
 	uint32_t u = elfrw_addrmap_find(map, va);
-	if (u != ELFRW_NO_UNIT && va == map->unit[u].old) {
-		*ret = map->unit[u].entry;
-		return true;
-	}
-	return elfrw_addrmap_point(map, va, ret);
+	if (u == ELFRW_NO_UNIT)
+		return elfrw_addrmap_point(map, va, ret);
+	*ret = elfrw_addrmap_in_unit(&map->unit[u], va, true);
+	return true;
 }

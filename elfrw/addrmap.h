@@ -11,6 +11,7 @@
 #ifndef ELFRW_ADDRMAP_H
 #define ELFRW_ADDRMAP_H
 #include "elfrw/base/err.h"
+#include "elfrw/blocks.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,17 +49,16 @@ struct elfrw_addrmap {
 	uint32_t n_units;
 	struct elfrw_addrmap_section *section; /* sorted by old; owned */
 	uint32_t n_sections;
-	uint64_t lo, hi;     /* all executable sections lie in [lo, hi) of the input */
-	uint32_t *page_unit; /* first unit that ends after the start of each 256-byte block of [lo,
-				hi); owned */
-	uint64_t trap_byte;  /* address in the output of one byte at the end of the code that no PC
-				ever has, or 0 */
+	uint64_t lo, hi;            /* all executable sections lie in [lo, hi) of the input */
+	struct elfrw_blocks blocks; /* of [lo, hi): the units */
+	uint64_t trap_byte; /* address in the output of one byte at the end of the code that no PC
+			       ever has, or 0 */
 	uint64_t thunks, thunks_end; /* the run of thunks in the output (empty: equal) */
 	bool in_place; /* nothing moved: each thunk is where its function began, and `thunks` spans
 			  more than thunks */
 };
 
-/* Builds page_unit and lo/hi once `unit` and `section` are filled and sorted.  A map without units
+/* Builds `blocks` and lo/hi once `unit` and `section` are filled and sorted.  A map without units
  * is valid and maps everything to itself. */
 struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map);
 void elfrw_addrmap_deinit(struct elfrw_addrmap *map);
@@ -81,6 +81,14 @@ bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t 
 
 /* Where the end address VA (one past a byte) is now: by the unit that holds VA - 1. */
 bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
+
+/* Where VA, which lies in unit U, is in the output; POINTER: as a value that stands for the
+ * function to whoever looks at it. */
+static inline uint64_t elfrw_addrmap_in_unit(const struct elfrw_addrmap_unit *u, uint64_t va,
+					     bool pointer)
+{
+	return pointer && va == u->old ? u->entry : u->body + (va - u->old);
+}
 
 /* What a pointer to code with the value VA becomes: the unit's `entry` at its first byte, else as
  * _point. */

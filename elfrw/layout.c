@@ -5,6 +5,7 @@
 #include "elfrw/names.h"
 #include "elfrw/pair.h"
 #include "elfrw/pieces.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -309,18 +310,16 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 		if (gone[i] || !out->sec[i].data ||
 		    (type != SHT_DYNSYM && (type != SHT_SYMTAB || same)))
 			continue;
-		for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= out->sec[i].size && !err;
-		     off += sizeof(Elf64_Sym)) {
-			Elf64_Sym sym, new;
-			memcpy(&sym, out->sec[i].data + off, sizeof sym);
-			new = sym;
+		struct elfrw_symbols it = elfrw_symbols_in(out->sec[i].data, out->sec[i].size, 0);
+		while (!err && elfrw_symbols_next(&it)) {
+			Elf64_Sym new = it.sym;
 			update_symbol(out, type == SHT_DYNSYM, gone, &new);
 			uint8_t *p;
-			if (memcmp(&sym, &new, sizeof sym) == 0)
+			if (memcmp(&it.sym, &new, sizeof new) == 0)
 				continue;
 			err = elfrw_output_edit(out, i, &p);
 			if (!err)
-				memcpy(p + off, &new, sizeof new);
+				memcpy(p + it.index * sizeof new, &new, sizeof new);
 		}
 	}
 	free(gone);

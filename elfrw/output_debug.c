@@ -9,6 +9,7 @@
 #include "elfrw/base/align.h"
 #include "elfrw/names.h"
 #include "elfrw/pair.h"
+#include "elfrw/symtab.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,9 +226,8 @@ static uint8_t *renumber(const struct job *j, uint32_t i)
 	if (!p)
 		return NULL;
 	memcpy(p, s->data, s->size);
-	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->size; off += sizeof(Elf64_Sym)) {
-		Elf64_Sym sym;
-		memcpy(&sym, p + off, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols_in(p, s->size, 0); elfrw_symbols_next(&it);) {
+		Elf64_Sym sym = it.sym;
 		uint32_t k = sym.st_shndx;
 		if (k == SHN_UNDEF || k >= SHN_LORESERVE || k >= j->img->n_sections)
 			continue;
@@ -237,7 +237,7 @@ static uint8_t *renumber(const struct job *j, uint32_t i)
 		    sym.st_value - sh->sh_addr <= sh->sh_size)
 			sym.st_value += j->out->sec[k].addr - sh->sh_addr;
 		sym.st_shndx = (uint16_t)j->index[k];
-		memcpy(p + off, &sym, sizeof sym);
+		memcpy(p + it.index * sizeof sym, &sym, sizeof sym);
 	}
 	return p;
 }

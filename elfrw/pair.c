@@ -4,9 +4,11 @@
  * other sections belong to one link, as far as build-id and checksum do not say otherwise.  Cost:
  * one pass over the debug file for the checksum. */
 #include "elfrw/pair.h"
+#include "elfrw/note.h"
 #include "elfrw/arch/machine.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/rbuf.h"
+#include "elfrw/symtab.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,22 +25,6 @@ uint32_t elfrw_crc32(const uint8_t *data, size_t size)
 		at += n;
 	}
 	return (uint32_t)sum;
-}
-
-/* N bytes of build-id, or NULL. */
-static const uint8_t *build_id(const struct elfrw_image *img, uint32_t *n)
-{
-	const struct elfrw_section *s = elfrw_image_section(img, ".note.gnu.build-id");
-	if (!s || !s->data)
-		return NULL;
-	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
-	uint32_t name = elfrw_rbuf_u32(&r);
-	*n = elfrw_rbuf_u32(&r);
-	uint32_t type = elfrw_rbuf_u32(&r);
-	const uint8_t *gnu = elfrw_rbuf_take(&r, 4), *id = elfrw_rbuf_take(&r, *n);
-	return gnu && id && name == 4 && memcmp(gnu, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID
-		       ? id
-		       : NULL;
 }
 
 static bool has_debug(const struct elfrw_image *img)
@@ -82,7 +68,7 @@ static struct elfrw_err *check_identity(const struct elfrw_image *program,
 	if (!elfrw_same_machine(&program->ehdr, &debug->ehdr) ||
 	    program->ehdr.e_type != debug->ehdr.e_type)
 		return elfrw_error("debug file %s is of another kind of file", debug->path);
-	const uint8_t *a = build_id(program, &n), *b = build_id(debug, &m);
+	const uint8_t *a = elfrw_build_id(program, &n), *b = elfrw_build_id(debug, &m);
 	if (a && b && (n != m || memcmp(a, b, n) != 0))
 		return elfrw_error("debug file %s has another build-id: it is of another program",
 				   debug->path);
@@ -270,10 +256,8 @@ static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const
 static size_t fitting(const struct elfrw_image *img, const struct elfrw_section *s)
 {
 	size_t n = 0;
-	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size;
-	     off += sizeof(Elf64_Sym)) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + off, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 0); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		const Elf64_Shdr *sh =
 			sym.st_shndx < img->n_sections ? &img->section[sym.st_shndx].hdr : NULL;
 		n += sh && sym.st_shndx != SHN_UNDEF && sym.st_value >= sh->sh_addr &&
@@ -291,10 +275,9 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
 	bool changed = false;
 	if (fitting(&img->pair->debug, s) > fitting(&img->pair->program, s))
 		return NULL;
-	for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= s->hdr.sh_size;
-	     off += sizeof(Elf64_Sym)) {
-		Elf64_Sym sym;
-		memcpy(&sym, p + off, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols_in(p, s->hdr.sh_size, 0);
+	     elfrw_symbols_next(&it);) {
+		Elf64_Sym sym = it.sym;
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE)
 			continue;
 		uint32_t to = sym.st_shndx < img->pair->program.n_sections ? map[sym.st_shndx] : 0;
@@ -305,7 +288,7 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
 		if (to == sym.st_shndx)
 			continue;
 		sym.st_shndx = (uint16_t)to;
-		memcpy(p + off, &sym, sizeof sym);
+		memcpy(p + it.index * sizeof sym, &sym, sizeof sym);
 		changed = true;
 	}
 	return changed ? add_patch(img->pair, s->hdr.sh_offset, s->hdr.sh_size) : NULL;

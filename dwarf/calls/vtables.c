@@ -13,6 +13,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,9 +48,8 @@ static struct elfrw_err *read_symbols(struct builder *b)
 	const struct elfrw_image *img = b->symbols;
 	uint32_t shndx = img->symtab ? img->symtab : img->dynsym;
 	const struct elfrw_section *s = shndx ? &img->section[shndx] : NULL;
-	for (uint64_t i = 0; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 0); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
 		    !sym.st_name)
 			continue;
@@ -92,10 +92,8 @@ static const char *dynamic_symbol(const struct elfrw_image *img, uint32_t symtab
 				  const Elf64_Rela *r, Elf64_Sym *ret)
 {
 	const struct elfrw_section *s = symtab < img->n_sections ? &img->section[symtab] : NULL;
-	uint64_t i = ELF64_R_SYM(r->r_info);
-	if (!s || s->hdr.sh_type != SHT_DYNSYM || !s->data || i >= s->hdr.sh_size / sizeof *ret)
+	if (!s || s->hdr.sh_type != SHT_DYNSYM || !elfrw_symbol(s, ELF64_R_SYM(r->r_info), ret))
 		return NULL;
-	memcpy(ret, s->data + i * sizeof *ret, sizeof *ret);
 	return elfrw_image_string(img, s->hdr.sh_link, ret->st_name);
 }
 

@@ -9,6 +9,7 @@
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/arch/machine.h"
 #include "elfrw/base/rbuf.h"
+#include "elfrw/note.h"
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -210,14 +211,9 @@ bool dwr_sym_file_has_debug(const struct dwr_sym_file *file)
 /* The build-id of FILE (GNU note type 3) as hexadecimal text; false: none. */
 static bool build_id(const struct dwr_sym_file *file, char *text, size_t size)
 {
-	const struct elfrw_section *s = elfrw_image_section(&file->image, ".note.gnu.build-id");
-	if (!s || !s->data)
-		return false;
-	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
-	uint32_t name = elfrw_rbuf_u32(&r), n = elfrw_rbuf_u32(&r), type = elfrw_rbuf_u32(&r);
-	const uint8_t *gnu = elfrw_rbuf_take(&r, 4), *id = elfrw_rbuf_take(&r, n);
-	if (!gnu || !id || name != 4 || memcmp(gnu, "GNU", 4) || type != NT_GNU_BUILD_ID || n < 2 ||
-	    n * 2 + 1 > size)
+	uint32_t n;
+	const uint8_t *id = elfrw_build_id(&file->image, &n);
+	if (!id || n < 2 || n * UINT64_C(2) + 1 > size)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);

@@ -32,7 +32,7 @@ uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t targe
 		return new;
 	}
 	const struct elfrw_addrmap_unit *m = &a->plan->map.unit[unit];
-	return pointer && target == m->old ? m->entry : m->body + (target - m->old);
+	return elfrw_addrmap_in_unit(m, target, pointer);
 }
 
 struct job {

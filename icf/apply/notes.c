@@ -18,10 +18,10 @@ struct editing {
 
 /* The new id follows from the old one and the address map: deterministic, and another one for
  * another result. */
-static struct elfrw_err *build_id(void *arg, const struct icf_note *note)
+static struct elfrw_err *build_id(void *arg, const struct elfrw_note *note)
 {
 	struct editing *e = arg;
-	if (strcmp(note->owner, "GNU") != 0 || note->type != NT_GNU_BUILD_ID)
+	if (!elfrw_note_is(note, "GNU", NT_GNU_BUILD_ID))
 		return NULL;
 	const struct elfrw_addrmap *map = &e->a->plan->map;
 	uint8_t *desc = e->p + note->desc;
@@ -40,7 +40,7 @@ static struct elfrw_err *build_id(void *arg, const struct icf_note *note)
 
 /* Copies a note; a probe with its new PC, or not at all where its function's code is another's now,
  * whose probe is the same. */
-static struct elfrw_err *probe(void *arg, const struct icf_note *note)
+static struct elfrw_err *probe(void *arg, const struct elfrw_note *note)
 {
 	struct editing *e = arg;
 	uint8_t *to = e->p + e->size;

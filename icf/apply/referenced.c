@@ -6,8 +6,10 @@
  * relocations were kept they tell; without them every byte of data is taken for the start of a
  * distance or address, and notes are believed to hold none only when their owner is known.  One
  * pass over the data, nothing else. */
+#include "elfrw/note.h"
 #include "icf/apply/apply.h"
 #include "elfrw/base/rbuf.h"
+#include "elfrw/symtab.h"
 #include "icf/refs/ref.h"
 #include <string.h>
 
@@ -66,10 +68,8 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 			Elf64_Rela r;
 			Elf64_Sym sym;
 			memcpy(&r, rel->data + off, sizeof r);
-			uint64_t n = ELF64_R_SYM(r.r_info);
-			if (n >= syms->hdr.sh_size / sizeof sym)
+			if (!elfrw_symbol(syms, ELF64_R_SYM(r.r_info), &sym))
 				continue;
-			memcpy(&sym, syms->data + n * sizeof sym, sizeof sym);
 			/* The addend of a distance counts to the end of its field, or from
 			 * somewhere else. */
 			uint64_t to = sym.st_value + (uint64_t)r.r_addend;
@@ -108,25 +108,15 @@ static bool is_known_note(const struct elfrw_section *s)
 	if (s->hdr.sh_type != SHT_NOTE)
 		return true;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->data ? s->hdr.sh_size : 0);
-	while (elfrw_rbuf_left(&r) >= 12) {
-		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r);
-		elfrw_rbuf_u32(&r);
-		const char *owner =
-			(const char *)elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~(uint64_t)3);
-		uint64_t align = s->hdr.sh_addralign == 8 ? 8 : 4,
-			 desc = elfrw_rbuf_off(&r) + descsz;
+	struct elfrw_note note;
+	while (elfrw_note_next(&r, s->hdr.sh_addralign == 8 ? 8 : 4, &note)) {
 		bool found = false;
-		for (size_t k = 0; k < sizeof known / sizeof *known && elfrw_rbuf_ok(&r); k++)
-			found |= namesz == strlen(known[k]) + 1 &&
-				 memcmp(owner, known[k], namesz) == 0;
+		for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+			found |= elfrw_note_is(&note, known[k], note.type);
 		if (!found)
 			return false;
-		desc = (desc + align - 1) & ~(align - 1);
-		elfrw_rbuf_skip(&r, desc - elfrw_rbuf_off(&r) < elfrw_rbuf_left(&r)
-					    ? desc - elfrw_rbuf_off(&r)
-					    : elfrw_rbuf_left(&r));
 	}
-	return true;
+	return !r.bad;
 }
 
 void icf_apply_referenced(struct icf_apply *a)

@@ -122,7 +122,7 @@ static struct elfrw_err *add_thunks(struct icf_apply *a, struct list *out)
 		if (!(map->unit[i].flags & ELFRW_UNIT_THUNK) || kept->sym == ICF_NONE)
 			continue;
 		uint32_t index = prog->sym.data[kept->sym].index;
-		if (index & 0x80000000u)
+		if (index & ICF_IN_DYNSYM)
 			continue;
 		if (a->symbol_index)
 			index = a->symbol_index[index];

@@ -8,6 +8,7 @@
  * symbol, over functions that have none. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
 #include "icf/fold/unloaded.h"
 #include <stdlib.h>
@@ -141,12 +142,9 @@ static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw
 	for (uint32_t i = 0; i < prog->unit.len && bearer; i++)
 		if (a->plan->kept[i] != i)
 			bearer[a->plan->kept[i]].rank = NAMELESS;
-	size_t n = bearer ? symtab->hdr.sh_size / sizeof(Elf64_Sym) : 0;
-	for (size_t k = 1; k < n; k++) {
-		Elf64_Sym sym;
-		memcpy(&sym, symtab->data + k * sizeof sym, sizeof sym);
-		rank_symbol(a, &sym, (uint32_t)k, bearer);
-	}
+	for (struct elfrw_symbols it = elfrw_symbols(bearer ? symtab : NULL, 1);
+	     elfrw_symbols_next(&it);)
+		rank_symbol(a, &it.sym, (uint32_t)it.index, bearer);
 	return bearer;
 }
 
@@ -237,17 +235,17 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 	uint32_t locals = 0, *symbol_index = malloc((n + 1) * sizeof *symbol_index);
 	if (!symbol_index)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; i < n; i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->edited + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols_in(s->edited, s->size, 0);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections &&
 			    a->out->sec[sym.st_shndx].drop;
-		symbol_index[i] = gone ? UINT32_MAX : (uint32_t)kept;
+		symbol_index[it.index] = gone ? UINT32_MAX : (uint32_t)kept;
 		if (gone)
 			continue;
 		memcpy(s->edited + kept * sizeof sym, &sym, sizeof sym);
 		kept++;
-		locals += i < s->info;
+		locals += it.index < s->info;
 	}
 	if (kept == n || shndx != img->symtab)
 		free(symbol_index);
@@ -265,16 +263,14 @@ static struct elfrw_err *set_symbols(struct icf_apply *a, uint32_t shndx,
 	const struct elfrw_section *s = &img->section[shndx];
 	uint8_t *p;
 	ELFRW_TRY(elfrw_output_edit(a->out, shndx, &p));
-	for (uint64_t off = sizeof(Elf64_Sym); off + sizeof(Elf64_Sym) <= s->hdr.sh_size;
-	     off += sizeof(Elf64_Sym)) {
-		Elf64_Sym sym;
-		memcpy(&sym, p + off, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols_in(p, s->hdr.sh_size, 1);
+	     elfrw_symbols_next(&it);) {
+		Elf64_Sym sym = it.sym;
 		const char *name = sym.st_shndx == SHN_UNDEF
 					   ? NULL
 					   : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
-		set_symbol(a, bearer, (uint32_t)(off / sizeof sym), &sym, name,
-			   s->hdr.sh_type == SHT_DYNSYM);
-		memcpy(p + off, &sym, sizeof sym);
+		set_symbol(a, bearer, (uint32_t)it.index, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+		memcpy(p + it.index * sizeof sym, &sym, sizeof sym);
 	}
 	return s->hdr.sh_type == SHT_SYMTAB ? filter(a, shndx) : NULL;
 }

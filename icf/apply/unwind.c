@@ -4,6 +4,7 @@
  * than they lose, they grow into the room up to what follows them; where that does not do, the plan
  * has to be another one. */
 #include "dwarf/rewrite/unwind/frame.h"
+#include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
 #include <stdlib.h>
 #include <string.h>
@@ -176,11 +177,9 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 		if ((type != SHT_SYMTAB && type != SHT_DYNSYM) || !img->section[t].data)
 			continue;
 		uint8_t *p = NULL;
-		for (uint64_t off = sizeof(Elf64_Sym);
-		     off + sizeof(Elf64_Sym) <= img->section[t].hdr.sh_size;
-		     off += sizeof(Elf64_Sym)) {
-			Elf64_Sym sym;
-			memcpy(&sym, img->section[t].data + off, sizeof sym);
+		for (struct elfrw_symbols it = elfrw_symbols(&img->section[t], 1);
+		     elfrw_symbols_next(&it);) {
+			Elf64_Sym sym = it.sym;
 			for (int k = 0; k < N_TABLES; k++) {
 				if (!w->shndx[k] || sym.st_shndx != w->shndx[k])
 					continue;
@@ -203,7 +202,7 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 				if (!p)
 					ELFRW_TRY(elfrw_output_edit(a->out, t, &p));
 				sym.st_value = to;
-				memcpy(p + off, &sym, sizeof sym);
+				memcpy(p + it.index * sizeof sym, &sym, sizeof sym);
 			}
 		}
 	}

@@ -2,6 +2,7 @@
  * strings, data, numbers. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/audit/near.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -32,9 +33,9 @@ static struct elfrw_err *read_data_symbols(struct describer *d)
 	const struct elfrw_image *img = &d->a->run.img;
 	uint32_t shndx = img->symtab ? img->symtab : img->dynsym;
 	const struct elfrw_section *t = &img->section[shndx];
-	for (size_t i = 1; shndx && t->data && i < t->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, t->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(shndx ? t : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		const char *name = elfrw_image_string(img, t->hdr.sh_link, sym.st_name);
 		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
 		    !name || !*name)
@@ -76,9 +77,8 @@ static const char *import_at(const struct icf_program *prog, uint64_t place)
 	memcpy(&rela, s->data + r->index * sizeof rela, sizeof rela);
 	const struct elfrw_section *t = &prog->img->section[prog->img->dynsym];
 	uint64_t i = ELF64_R_SYM(rela.r_info);
-	if (!i || !t->data || i >= t->hdr.sh_size / sizeof sym)
+	if (!i || !elfrw_symbol(t, i, &sym))
 		return NULL;
-	memcpy(&sym, t->data + i * sizeof sym, sizeof sym);
 	return elfrw_image_string(prog->img, t->hdr.sh_link, sym.st_name);
 }
 

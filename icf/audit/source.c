@@ -9,6 +9,7 @@
  *
  * Cost: for llc (71,000 functions, no debug information) 0.3 s, nearly all of it demangling. */
 #include "dwarf/symbolize/symbolize.h"
+#include "elfrw/symtab.h"
 #include "icf/audit/audit.h"
 #include "icf/audit/name.h"
 #include <ctype.h>
@@ -317,17 +318,17 @@ static const char **read_file_symbols(const struct icf_audit *a, size_t *n)
 {
 	const struct elfrw_image *img = &a->run.img;
 	const struct elfrw_section *t = &img->section[img->symtab];
-	*n = img->symtab && t->data ? t->hdr.sh_size / sizeof(Elf64_Sym) : 0;
+	*n = img->symtab ? elfrw_symbols_count(t) : 0;
 	const char **file = calloc(*n + 1, sizeof *file), *current = NULL;
-	for (size_t i = 1; file && i < *n; i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, t->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(file && *n ? t : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (ELF64_ST_TYPE(sym.st_info) == STT_FILE) {
 			current = elfrw_image_string(img, t->hdr.sh_link, sym.st_name);
 			if (current && !*current)
 				current = NULL;
 		} else if (ELF64_ST_BIND(sym.st_info) == STB_LOCAL)
-			file[i] = current;
+			file[it.index] = current;
 	}
 	return file;
 }

@@ -24,40 +24,23 @@ static int probe_order(const void *a, const void *b)
 }
 
 struct elfrw_err *icf_each_note(const struct elfrw_section *s,
-				struct elfrw_err *(*fn)(void *arg, const struct icf_note *note),
+				struct elfrw_err *(*fn)(void *arg, const struct elfrw_note *note),
 				void *arg)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
-	while (elfrw_rbuf_left(&r) >= 12) {
-		uint64_t at = elfrw_rbuf_off(&r);
-		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r),
-			 type = elfrw_rbuf_u32(&r);
-		const uint8_t *owner = elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~(uint64_t)3);
-		uint64_t desc = elfrw_rbuf_off(&r);
-		elfrw_rbuf_skip(&r, descsz);
-		if (r.bad)
-			return elfrw_error_at(s->name, at,
-					      "note reaches past the end of its section");
-		uint64_t pad = -(uint64_t)descsz & 3;
-		elfrw_rbuf_skip(&r, pad < elfrw_rbuf_left(&r) ? pad : elfrw_rbuf_left(&r));
-		struct icf_note note = { namesz && owner[namesz - 1] == 0 ? (const char *)owner
-									  : "",
-					 type,
-					 descsz,
-					 at,
-					 desc,
-					 elfrw_rbuf_off(&r) };
+	struct elfrw_note note;
+	while (elfrw_note_next(&r, 4, &note))
 		ELFRW_TRY(fn(arg, &note));
-	}
-	return NULL;
+	return r.bad ? elfrw_error_at(s->name, note.at, "note reaches past the end of its section")
+		     : NULL;
 }
 
-bool icf_is_probe(const struct icf_note *n)
+bool icf_is_probe(const struct elfrw_note *n)
 {
-	return strcmp(n->owner, "stapsdt") == 0 && n->type == SDT_TYPE && n->size >= SDT_WORDS;
+	return elfrw_note_is(n, "stapsdt", SDT_TYPE) && n->size >= SDT_WORDS;
 }
 
-static struct elfrw_err *look(void *arg, const struct icf_note *note)
+static struct elfrw_err *look(void *arg, const struct elfrw_note *note)
 {
 	*(bool *)arg |= icf_is_probe(note);
 	return NULL;
@@ -75,7 +58,7 @@ struct adding {
 	const struct elfrw_section *s;
 };
 
-static struct elfrw_err *add(void *arg, const struct icf_note *note)
+static struct elfrw_err *add(void *arg, const struct elfrw_note *note)
 {
 	struct adding *a = arg;
 	if (!icf_is_probe(note))

@@ -2,23 +2,17 @@
 #ifndef ICF_FOLD_PROBE_H
 #define ICF_FOLD_PROBE_H
 #include "elfrw/base/wbuf.h"
+#include "elfrw/note.h"
 #include "icf/cli/options.h"
 #include "icf/program/program.h"
 
-struct icf_note {
-	const char *owner;   /* "" where it does not end; of the image */
-	uint32_t type, size; /* of the descriptor, in bytes */
-	uint64_t at, desc,
-		end; /* offsets in the section: of the note, of its descriptor, of the next one */
-};
-
-/* Calls FN for each note of S (gABI, "Note Section"; 4-byte alignment as all of these use).  Error:
- * FN's, or a note that is cut off. */
+/* Calls FN for each note of S, with the 4-byte alignment that all of these use.  Error: FN's, or a
+ * note that is cut off. */
 struct elfrw_err *icf_each_note(const struct elfrw_section *s,
-				struct elfrw_err *(*fn)(void *arg, const struct icf_note *note),
+				struct elfrw_err *(*fn)(void *arg, const struct elfrw_note *note),
 				void *arg);
 
-bool icf_is_probe(const struct icf_note *n);
+bool icf_is_probe(const struct elfrw_note *n);
 bool icf_has_probes(const struct elfrw_section *s); /* S: of notes */
 
 /* Fills PROG's probes, sorted by PC. */

@@ -12,6 +12,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,10 +55,9 @@ static uint32_t bound_to(const struct icf_program *prog, uint64_t place)
 		Elf64_Rela r;
 		Elf64_Sym sym;
 		memcpy(&r, rel->data + (size_t)d->index * sizeof r, sizeof r);
-		if (!st || st->hdr.sh_type != SHT_DYNSYM || !st->data ||
-		    ELF64_R_SYM(r.r_info) >= st->hdr.sh_size / sizeof sym)
+		if (!st || st->hdr.sh_type != SHT_DYNSYM ||
+		    !elfrw_symbol(st, ELF64_R_SYM(r.r_info), &sym))
 			return ICF_NONE;
-		memcpy(&sym, st->data + ELF64_R_SYM(r.r_info) * sizeof sym, sizeof sym);
 		value = sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym.st_info) == STT_GNU_IFUNC
 				? 0
 				: sym.st_value;

@@ -7,6 +7,7 @@
 #ifndef ICF_PROGRAM_PROGRAM_H
 #define ICF_PROGRAM_PROGRAM_H
 #include "dwarf/cfi.h"
+#include "elfrw/blocks.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/base/vec.h"
@@ -151,9 +152,10 @@ struct icf_exec {
 };
 
 /* A symbol of .symtab that lies in an executable section, sorted by address. */
+#define ICF_IN_DYNSYM 0x80000000u
 struct icf_symbol {
 	uint64_t value, size;
-	uint32_t index; /* in .symtab, or in .dynsym with the top bit set */
+	uint32_t index; /* in .symtab, or in .dynsym and then with ICF_IN_DYNSYM */
 	uint8_t type, bind, other;
 	const char *name;
 };
@@ -198,10 +200,10 @@ struct icf_program {
 	bool probes_apart; /* functions with probes do not fold: none of the notes can go */
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
-	struct dwr_cfi cfi;  /* .eh_frame */
-	uint32_t *fde_unit;  /* for each FDE of cfi: unit or ICF_NONE */
-	uint32_t *page_unit; /* look-up accelerator, see icf_unit_at() */
-	bool compact_lsda;   /* every LSDA was understood */
+	struct dwr_cfi cfi;         /* .eh_frame */
+	uint32_t *fde_unit;         /* for each FDE of cfi: unit or ICF_NONE */
+	struct elfrw_blocks blocks; /* of the units, see icf_unit_at() */
+	bool compact_lsda;          /* every LSDA was understood */
 	uint32_t n_pinned;
 	bool inferred;     /* no relocations of code were kept, see infer/infer.h */
 	const char *loose; /* why nothing may move (then the folding is done in place), or NULL */

@@ -1,6 +1,7 @@
 /* symbols.c: the symbols of the executable sections, sorted by address, and the list of those
  * sections. */
 #include "icf/program/unit.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,12 +86,11 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 {
 	const struct elfrw_image *img = prog->img;
 	const struct elfrw_section *s = &img->section[shndx];
-	size_t n = s->hdr.sh_size / sizeof(Elf64_Sym);
-	if (n > UINT32_MAX / 2)
+	if (elfrw_symbols_count(s) > UINT32_MAX / 2)
 		return elfrw_error_at(s->name, 0, "too many symbols");
-	for (size_t i = 1; i < n; i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
+		const size_t i = it.index;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE ||
 		    type == STT_SECTION || type == STT_FILE || type == STT_TLS)
@@ -145,7 +145,7 @@ struct elfrw_err *icf_load_symbols(struct icf_program *prog)
 	if (img->symtab)
 		ELFRW_TRY(read_table(prog, img->symtab, 0));
 	else if (img->dynsym)
-		ELFRW_TRY(read_table(prog, img->dynsym, 0x80000000u));
+		ELFRW_TRY(read_table(prog, img->dynsym, ICF_IN_DYNSYM));
 	if (prog->sym.len)
 		qsort(prog->sym.data, prog->sym.len, sizeof *prog->sym.data, symbol_order);
 	return NULL;

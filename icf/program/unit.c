@@ -286,25 +286,13 @@ const uint8_t *icf_unit_bytes(const struct icf_program *prog, const struct icf_u
 	return prog->img->section[e->shndx].data + (u->start - e->start);
 }
 
-#define PAGE_SHIFT 8
-
 struct elfrw_err *icf_index_units(struct icf_program *prog)
 {
 	uint64_t lo = prog->exec.data[0].start, hi = prog->exec.data[prog->exec.len - 1].end;
-	size_t n = (size_t)((hi - lo) >> PAGE_SHIFT) + 1;
-	if (!prog->page_unit) {
-		prog->page_unit = malloc(n * sizeof *prog->page_unit);
-		if (!prog->page_unit)
-			return &elfrw_err_nomem;
-	}
+	if (!elfrw_blocks_make(&prog->blocks, lo, hi, prog->unit.len ? &prog->unit.data->end : NULL,
+			       sizeof *prog->unit.data, (uint32_t)prog->unit.len))
+		return &elfrw_err_nomem;
 	uint32_t u = 0;
-	for (size_t p = 0; p < n; p++) {
-		while (u < prog->unit.len &&
-		       prog->unit.data[u].end <= lo + ((uint64_t)p << PAGE_SHIFT))
-			u++;
-		prog->page_unit[p] = u;
-	}
-	u = 0;
 	for (size_t i = 0; i < prog->exec.len; i++) {
 		struct icf_exec *e = &prog->exec.data[i];
 		e->unit = u;
@@ -320,7 +308,7 @@ uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va)
 	uint64_t lo = prog->exec.data[0].start;
 	if (va < lo || va >= prog->exec.data[prog->exec.len - 1].end)
 		return ICF_NONE;
-	for (uint32_t u = prog->page_unit[(va - lo) >> PAGE_SHIFT]; u < prog->unit.len; u++) {
+	for (uint32_t u = elfrw_blocks_from(&prog->blocks, va); u < prog->unit.len; u++) {
 		if (va < prog->unit.data[u].start)
 			return ICF_NONE;
 		if (va < prog->unit.data[u].end)
@@ -460,5 +448,5 @@ void icf_program_deinit(struct icf_program *prog)
 	free(prog->chunk);
 	dwr_cfi_deinit(&prog->cfi);
 	free(prog->fde_unit);
-	free(prog->page_unit);
+	elfrw_blocks_deinit(&prog->blocks);
 }

@@ -15,6 +15,7 @@
 #include "elfrw/arch/arch.h"
 #include "elfrw/arch/machine.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +41,8 @@ static struct elfrw_err *read_symbols(struct icf_perf_module *m)
 	} else if (!shndx)
 		shndx = img->dynsym;
 	const struct elfrw_section *sec = shndx ? &img->section[shndx] : NULL;
-	for (uint64_t i = 1; sec && sec->data && i < sec->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym s;
-		memcpy(&s, sec->data + i * sizeof s, sizeof s);
+	for (struct elfrw_symbols it = elfrw_symbols(sec, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym s = it.sym;
 		unsigned type = ELF64_ST_TYPE(s.st_info);
 		if (s.st_shndx == SHN_UNDEF ||
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))

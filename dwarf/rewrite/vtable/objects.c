@@ -3,6 +3,7 @@
 #include "dwarf/rewrite/vtable/state.h"
 #include "elfrw/image.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +27,8 @@ struct elfrw_err *dwr_vtable_read_symbols(struct dwr_vtable_search *s)
 	const struct elfrw_image *img = s->rw->in->image;
 	uint32_t shndx = img->symtab ? img->symtab : img->dynsym;
 	const struct elfrw_section *sec = shndx ? &img->section[shndx] : NULL;
-	for (uint64_t i = 0; sec && sec->data && i < sec->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, sec->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(sec, 0); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
 		    !sym.st_name)
 			continue;

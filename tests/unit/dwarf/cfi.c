@@ -295,7 +295,7 @@ static void test_debug_frame(void **state)
 		be_ok(dwr_rw_debug_frame(&in, &out));
 		assert_int_equal(out.size, w.len);
 		dwr_rw_frame_deinit(&out);
-		free(map.page_unit);
+		elfrw_blocks_deinit(&map.blocks);
 		dwr_cfi_deinit(&cfi);
 		elfrw_wbuf_free(&w);
 	}
@@ -358,7 +358,7 @@ static void test_split(void **state)
 	be_ok(read_eh(&cfi, w.data, w.len));
 	be_fails(dwr_rw_eh_frame(&in, &out), "moved apart");
 	dwr_cfi_deinit(&cfi);
-	free(map.page_unit);
+	elfrw_blocks_deinit(&map.blocks);
 	elfrw_wbuf_free(&w);
 }
 

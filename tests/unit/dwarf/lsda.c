@@ -294,7 +294,7 @@ static void test_lpstart(void **state)
 	assert_int_equal(l.site.data[0].landing_pad, unit.body + 0x28);
 	dwr_lsda_deinit(&l);
 	dwr_rw_except_deinit(&out);
-	free(map.page_unit);
+	elfrw_blocks_deinit(&map.blocks);
 	elfrw_wbuf_free(&w);
 }
 
@@ -413,7 +413,7 @@ static void test_compact(void **state)
 	dwr_rw_except_deinit(&out);
 	in.va += 16;
 	be_fails(dwr_rw_gcc_except(&in, &out), "cannot be moved");
-	free(map.page_unit);
+	elfrw_blocks_deinit(&map.blocks);
 	elfrw_wbuf_free(&w);
 }
 

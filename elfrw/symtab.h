@@ -1,0 +1,56 @@
+/* symtab.h: the symbols of a table, one by one.
+ *
+ *	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);)
+ *		... it.sym, it.index ... */
+#ifndef ELFRW_SYMTAB_H
+#define ELFRW_SYMTAB_H
+#include "elfrw/image.h"
+#include <string.h>
+
+struct elfrw_symbols {
+	const uint8_t *data; /* borrowed */
+	uint64_t n, next;
+	uint64_t index; /* of `sym` */
+	Elf64_Sym sym;
+};
+
+/* How many symbols section S has; 0 too when it has no contents or is NULL. */
+static inline uint64_t elfrw_symbols_count(const struct elfrw_section *s)
+{
+	return s && s->data ? s->hdr.sh_size / sizeof(Elf64_Sym) : 0;
+}
+
+/* Before symbol FROM of section S, which may be NULL or without contents. */
+static inline struct elfrw_symbols elfrw_symbols(const struct elfrw_section *s, uint64_t from)
+{
+	return (struct elfrw_symbols){ .data = s ? s->data : NULL,
+				       .n = elfrw_symbols_count(s),
+				       .next = from };
+}
+
+/* Before symbol FROM of the SIZE bytes of a table at DATA, which may be changed behind it. */
+static inline struct elfrw_symbols elfrw_symbols_in(const uint8_t *data, uint64_t size,
+						    uint64_t from)
+{
+	return (struct elfrw_symbols){ .data = data, .n = size / sizeof(Elf64_Sym), .next = from };
+}
+
+/* The next symbol in it->sym; false: there is none. */
+static inline bool elfrw_symbols_next(struct elfrw_symbols *it)
+{
+	if (it->next >= it->n)
+		return false;
+	it->index = it->next++;
+	memcpy(&it->sym, it->data + it->index * sizeof it->sym, sizeof it->sym);
+	return true;
+}
+
+/* Symbol INDEX of section S; false: there is none. */
+static inline bool elfrw_symbol(const struct elfrw_section *s, uint64_t index, Elf64_Sym *ret)
+{
+	if (index >= elfrw_symbols_count(s))
+		return false;
+	memcpy(ret, s->data + index * sizeof *ret, sizeof *ret);
+	return true;
+}
+#endif
