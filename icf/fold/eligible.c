@@ -205,6 +205,7 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 	}
 	entry_points(prog);
 	ELFRW_TRY(icf_find_probes(prog, opt));
+	ELFRW_TRY(icf_find_marks(prog));
 	icf_find_alignments(prog);
 	return keep_unique(prog, opt);
 }

@@ -12,6 +12,11 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 /* Sets every unit's `grain` and `entry_align`; icf_find_eligible() ends with it.  align.c */
 void icf_find_alignments(struct icf_program *prog);
 
+/* Fills PROG's marks; icf_marks_before() says how many lie at VA or before it: two places with the
+ * same number of them are in the same part of the code. */
+struct elfrw_err *icf_find_marks(struct icf_program *prog);
+size_t icf_marks_before(const struct icf_program *prog, uint64_t va);
+
 /* What a reference means when units are compared. */
 enum icf_meaning {
 	ICF_MEANS_ADDRESS, /* this very address: data, linkage code, an observed function */

@@ -110,6 +110,41 @@ static void keep_cold_parts(const struct icf_program *prog, const struct icf_pla
 	}
 }
 
+/* The section whose code the thunks follow; ICF_NONE: there is none. */
+static uint32_t thunk_section(const struct icf_program *prog)
+{
+	uint32_t best = ICF_NONE;
+	for (uint32_t e = 0; e < prog->exec.len; e++) {
+		const struct icf_exec *x = &prog->exec.data[e];
+		if (!x->linkage && !x->named &&
+		    (best == ICF_NONE ||
+		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
+			best = e;
+	}
+	return best;
+}
+
+/* Is VA in the part of the code where the thunks are: that of the section's last unit? */
+static bool in_thunk_part(const struct icf_program *prog, uint32_t section, uint64_t va)
+{
+	if (section == ICF_NONE || !prog->mark.len)
+		return true;
+	const struct icf_exec *x = &prog->exec.data[section];
+	uint64_t last = x->n_units ? prog->unit.data[x->unit + x->n_units - 1].start : x->start;
+	return icf_marks_before(prog, va) == icf_marks_before(prog, last);
+}
+
+/* Can a thunk stand for U, which is folded into KEPT? */
+static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
+		       const struct icf_plan *plan, const struct icf_unit *u,
+		       const struct icf_unit *kept)
+{
+	if (!plan->in_place &&
+	    (opt->no_thunks || !in_thunk_part(prog, plan->thunk_exec, u->start)))
+		return false;
+	return thunk_pays(prog, plan, u, kept);
+}
+
 /* Chooses each class's keeper and which others go. */
 static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan)
@@ -118,6 +153,7 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
 	uint32_t *parent = find_parents(prog);
 	uint8_t *need = calloc(n + 1, 1);
+	plan->thunk_exec = thunk_section(prog);
 	if (!keeper || !count || !parent || !need) {
 		free(keeper);
 		free(count);
@@ -151,8 +187,7 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
 			if (needs_thunk(plan, opt, u) &&
-			    ((opt->no_thunks && !plan->in_place) ||
-			     !thunk_pays(prog, plan, u, &prog->unit.data[keeper[c]])))
+			    !thunk_does(prog, opt, plan, u, &prog->unit.data[keeper[c]]))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else
 				plan->kept[i] = keeper[c];
@@ -304,7 +339,8 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 				     ? better
 				     : l->cursor + ((u->start - l->cursor) & grain);
 		}
-		if (at - l->cursor > l->gap_end - l->gap) {
+		if (at - l->cursor > l->gap_end - l->gap &&
+		    in_thunk_part(prog, l->plan->thunk_exec, u->start - 1)) {
 			l->gap = l->cursor;
 			l->gap_end = at;
 		}
@@ -383,7 +419,7 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 				 struct icf_plan *plan, bool *no_room)
 {
 	struct elfrw_addrmap *map = &plan->map;
-	uint32_t n = (uint32_t)prog->unit.len, best = ICF_NONE;
+	uint32_t n = (uint32_t)prog->unit.len;
 	map->n_units = n;
 	map->n_sections = (uint32_t)prog->exec.len;
 	map->unit = calloc(n + 1, sizeof *map->unit);
@@ -415,12 +451,8 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 			.shndx = x->shndx,
 			.end_taken = elfrw_image_section_at(prog->img, x->end) != 0
 		};
-		if (!x->linkage && !x->named &&
-		    (best == ICF_NONE ||
-		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
-			best = e;
 	}
-	plan->thunk_exec = best;
+	plan->thunk_exec = thunk_section(prog);
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
 	/* Where nothing says what went where (no symbols, no fold to record), nothing goes

@@ -195,6 +195,7 @@ struct icf_program {
 	VEC(struct icf_dynreloc) dynreloc; /* sorted by place */
 	VEC(struct icf_inferred_table) inferred_table;
 	VEC(struct icf_probe) probe; /* sorted by pc */
+	VEC(uint64_t) mark;          /* addresses that delimit parts of the code, ascending */
 	VEC(struct icf_pad)
 	pad; /* sorted by `from`; those of one unit in the order of its frames and call sites */
 	bool probes_apart; /* functions with probes do not fold: none of the notes can go */

@@ -442,6 +442,7 @@ void icf_program_deinit(struct icf_program *prog)
 	VEC_FREE(&prog->dynreloc);
 	VEC_FREE(&prog->inferred_table);
 	VEC_FREE(&prog->probe);
+	VEC_FREE(&prog->mark);
 	VEC_FREE(&prog->pad);
 	for (uint32_t i = 0; i < prog->n_chunks; i++)
 		VEC_FREE(&prog->chunk[i].ref);

@@ -322,6 +322,32 @@ else
 	skip layout/headers/last "no mold"
 fi
 
+# --- parts of the code that a linker script delimits: a function whose address is observed stays in its part
+cat >parts.c <<'END'
+#define TWIN(NAME) __attribute__((noinline)) int NAME(int x) { for (int i = 0; i < x; i++) x ^= i * 3; return x * 7 + 1; }
+#define HOT(NAME) __attribute__((section(".text.hot." #NAME))) TWIN(NAME)
+#include <stdio.h>
+HOT(hot1) HOT(hot2) TWIN(one) TWIN(two) TWIN(three)
+extern const char hot_from[], hot_to[];
+int (*volatile f[])(int) = { hot1, hot2, one, two };
+int main(int n, char **v)
+{
+	(void)v;
+	for (int i = 0; i < 4; i++) printf("%d %d\n", f[i](n), (const char *)f[i] >= hot_from && (const char *)f[i] < hot_to);
+	return three(n) & 1;
+}
+END
+ld.bfd --verbose | sed '1,/^====/d; /^====/,$d; s/^ *\*(\.text\.hot .*/hot_from = .; & hot_to = .;/' >parts.ld
+for relocs in '' -Wl,--emit-relocs; do
+	# shellcheck disable=SC2086
+	gcc -O1 -no-pie -fno-pic -fno-ipa-icf parts.c -Wl,-T,parts.ld $relocs -o in 2>log || { skip layout/parts "$(first_line log)"; continue; }
+	for mode in --icf=safe --in-place; do
+		fold "layout/parts$relocs/$mode" in out $mode --allow-growth
+		check "layout/parts$relocs/$mode/runs" "$(./out | tr '\n' ' ')" test "$(./in)" = "$(./out)"
+	done
+	check "layout/parts$relocs/folds" "two does not fold" grep -q . <("$ICFOLD" dump --groups out | grep folded)
+done
+
 # --- code at address 0, which means none in unwind tables and debug information
 gcc -g -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o zero.o && ld -static -q -Ttext=0 zero.o -o in 2>log
 "$ICFOLD" -q --allow-growth in -o out 2>err

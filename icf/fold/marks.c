@@ -1,0 +1,88 @@
+/* marks.c: where linker scripts delimit code inside of a section.
+ *
+ * `__hot_start = .; *(.text.hot*) __hot_end = .;` lets a program ask of a function's address in
+ * which part of the code it lies.  A thunk is the function's address, so it has to lie in the same
+ * part.  Such a mark is a symbol without type and size where a function begins, or where none is,
+ * that code or data names: by its relocations, or, where none were kept, by its address.  What
+ * delimits whole sections (__start_NAME) is icf_exec.named.  Costs a scan of the relocations. */
+#include "elfrw/base/search.h"
+#include "icf/fold/fold.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool may_be_mark(const struct icf_program *prog, const struct icf_symbol *s)
+{
+	if (s->type != STT_NOTYPE || s->size)
+		return false;
+	uint32_t k = icf_unit_at(prog, s->value);
+	return k == ICF_NONE || (prog->unit.data[k].start == s->value &&
+				 (prog->unit.data[k].flags & ICF_UNIT_FUNC_SYMBOL));
+}
+
+/* Sets the bit of each symbol of .symtab that a relocation of loaded bytes names, calls left out. */
+static void name_by_relocs(const struct elfrw_image *img, uint8_t *named, size_t n)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (s->hdr.sh_type != SHT_RELA || !s->data || s->hdr.sh_link != img->symtab ||
+		    s->hdr.sh_info >= img->n_sections ||
+		    !(img->section[s->hdr.sh_info].hdr.sh_flags & SHF_ALLOC))
+			continue;
+		for (size_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
+			Elf64_Rela r;
+			memcpy(&r, s->data + k * sizeof r, sizeof r);
+			if (ELF64_R_SYM(r.r_info) < n && ELF64_R_TYPE(r.r_info) != R_X86_64_PLT32)
+				named[ELF64_R_SYM(r.r_info)] = 1;
+		}
+	}
+}
+
+static void name_address(const struct icf_program *prog, uint64_t va, uint8_t *named)
+{
+	size_t i = LOWER_BOUND(0, prog->sym.len, mid, prog->sym.data[mid].value < va);
+	for (; i < prog->sym.len && prog->sym.data[i].value == va; i++)
+		named[i] = 1;
+}
+
+/* The same by addresses; NAMED is indexed as prog->sym is. */
+static void name_by_refs(const struct icf_program *prog, uint8_t *named)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
+			if (ref[r].kind != ICF_REF_BRANCH)
+				name_address(prog, ref[r].target, named);
+	}
+	for (size_t i = 0; i < prog->dataref.len; i++)
+		name_address(prog, prog->dataref.data[i].target, named);
+}
+
+struct elfrw_err *icf_find_marks(struct icf_program *prog)
+{
+	const struct elfrw_image *img = prog->img;
+	size_t n = img->symtab ? img->section[img->symtab].hdr.sh_size / sizeof(Elf64_Sym) : 0;
+	uint8_t *named = n ? calloc(n > prog->sym.len ? n : prog->sym.len, 1) : NULL;
+	struct elfrw_err *err = n && !named ? &elfrw_err_nomem : NULL;
+	if (named && prog->inferred)
+		name_by_refs(prog, named);
+	else if (named)
+		name_by_relocs(img, named, n);
+	for (size_t i = 0; named && !err && i < prog->sym.len; i++) {
+		const struct icf_symbol *s = &prog->sym.data[i];
+		size_t k = prog->inferred ? i : s->index;
+		if (k >= n || !named[k] || !may_be_mark(prog, s))
+			continue;
+		uint64_t *p = VEC_PUSH(&prog->mark);
+		if (p)
+			*p = s->value;
+		else
+			err = &elfrw_err_nomem;
+	}
+	free(named);
+	return err;
+}
+
+size_t icf_marks_before(const struct icf_program *prog, uint64_t va)
+{
+	return LOWER_BOUND(0, prog->mark.len, mid, prog->mark.data[mid] <= va);
+}
