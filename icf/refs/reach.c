@@ -37,6 +37,7 @@
 #define MAX_GAP    8    /* words in a row that lead into the unit itself */
 #define MAX_LOOK   64   /* words in which a table shows */
 #define MAX_WORK   256  /* words that are looked at for each byte */
+#define MAX_OWN    32   /* of these, for tables that the unit could name */
 #define MAX_HEAD   16   /* bytes at the start of a table that is named */
 #define ENOUGH     3    /* words one behind the other that lead to different instructions */
 #define ENOUGH_APART                                                                             \
@@ -294,11 +295,17 @@ static void pin_objects(struct reach *r, uint32_t i)
 	}
 }
 
-/* What a unit could name may begin a table, there or in the data. */
-static void pin_own(struct reach *r)
+/* What the unit, of SIZE bytes, could name may begin a table, there or in the data.  Tables have no
+ * known end: where those of many names run on through each other, all is said to be reached. */
+static void pin_own(struct reach *r, uint64_t size)
 {
+	uint64_t before = r->work;
 	sort(&r->own);
 	for (size_t k = 0; k < r->own.v.len; k++) {
+		if ((r->work - before) / MAX_OWN >= size) {
+			r->work = size * MAX_WORK;
+			return;
+		}
 		uint64_t base = r->own.v.data[k];
 		const struct count c = { NAME, base, UINT64_MAX, 4 };
 		if (k == 0 || r->own.v.data[k - 1] != base)
@@ -375,7 +382,7 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 			return &elfrw_err_nomem;
 	}
 	pin_objects(r, i);
-	pin_own(r);
+	pin_own(r, size);
 	pin_tables(r, i);
 	for (uint32_t k = 0; k < r->prog->unit.len && r->work / MAX_WORK >= size; k++)
 		pin(r->prog, k);
