@@ -95,27 +95,6 @@ static uint32_t single_owner(const struct icf_bases *b, size_t first, size_t end
 	return b->v.data[first].owner;
 }
 
-/* Do the entries of table T lead into its owner, or from it into other units' middles (its cold
- * part)? */
-static bool owned(const struct icf_program *prog, const struct icf_table *t)
-{
-	if (t->owner == ICF_NONE)
-		return false;
-	bool self = false;
-	for (uint32_t i = 0; i < t->n; i++) {
-		const struct icf_dataref *d = &prog->dataref.data[t->entry + i];
-		if (d->unit == ICF_NONE)
-			return false;
-		/* Its end may be the next function's start, and its own start may be a pointer to
-		 * it. */
-		const struct icf_unit *u = &prog->unit.data[t->owner];
-		self |= d->target > u->start && d->target < u->end;
-		if (d->unit != t->owner && d->target == prog->unit.data[d->unit].start)
-			return false; /* a table of functions: their addresses are observed */
-	}
-	return self;
-}
-
 /* A position-independent table leads back into a function that reads it, or into a split-off part:
  * anything else means that we have the wrong start for it. */
 static bool plausible(const struct icf_program *prog, const struct icf_bases *b, size_t first,
@@ -224,107 +203,186 @@ static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *
 	return NULL;
 }
 
-static struct elfrw_err *make_tables(struct icf_program *prog, const struct icf_bases *b,
-				     struct icf_asker *ask)
+/* What an entry of a candidate means. */
+struct meaning {
+	uint64_t target;
+	uint32_t unit; /* that holds the target, or ICF_NONE */
+};
+
+/* All that tables are made with. */
+struct maker {
+	struct icf_program *prog;
+	const struct icf_bases *b;
+	struct icf_asker *ask;
+	uint32_t asked; /* the unit that split_off() was last asked about, and its answer */
+	bool answer;
+	VEC(struct meaning) entry; /* of the candidate at hand */
+};
+
+/* The bases of one address, and the run of fields that begins there. */
+struct candidate {
+	size_t first, end;  /* bases */
+	uint64_t va, limit; /* the next base */
+	uint32_t owner;
+	size_t field; /* index into dataref */
+	bool pcrel;
+};
+
+/* Could a table begin with the candidate's first field? */
+static bool may_begin(const struct maker *m, const struct candidate *c)
 {
-	/* The last question asked of split_off(). */
-	uint32_t asked = ICF_NONE;
-	bool answer = false;
-	size_t n = prog->dataref.len;
-	for (size_t k = 0, i = 0, next; k < b->v.len; k = next) {
-		for (next = k + 1; next < b->v.len && b->v.data[next].va == b->v.data[k].va;)
-			next++;
-		const struct icf_base one = { b->v.data[k].va, NULL, single_owner(b, k, next) },
-				      *base = &one;
-		uint64_t limit = next < b->v.len ? b->v.data[next].va : UINT64_MAX;
-		while (i < n && prog->dataref.data[i].place < base->va)
-			i++;
-		if (i == n || prog->dataref.data[i].place != base->va)
-			continue;
-		const struct icf_dataref *first = &prog->dataref.data[i];
-		unsigned size = first->size;
-		bool pcrel = first->pcrel == 1;
-		/* An address table in writable data may change at run time: pointers, no jump
-		 * table. */
-		if (first->pcrel == 2 || first->quiet || (pcrel && is_list(prog, base->va)))
-			continue;
-		if (pcrel && !prog->inferred && counts_from_itself(prog, i, limit))
-			continue;
-		uint32_t seen = UINT32_MAX; /* entries that a jump is seen to use; not asked yet */
-		struct icf_table t = { base->va, (uint32_t)i, 0, base->owner };
-		size_t end = i;
-		while (end < n &&
-		       prog->dataref.data[end].place == base->va + (uint64_t)t.n * size &&
-		       prog->dataref.data[end].place < limit &&
-		       prog->dataref.data[end].size == size &&
-		       (prog->dataref.data[end].pcrel == 1) == pcrel &&
-		       prog->dataref.data[end].dynamic == first->dynamic &&
-		       prog->dataref.data[end].pcrel != 2) {
-			struct icf_dataref *d = &prog->dataref.data[end];
-			uint64_t target = d->target;
-			if (pcrel)
-				target = base->va + (d->target - d->place);
-			uint32_t unit = icf_unit_at(prog, target);
-			/* clang lets the entries of cases that cannot happen lead to the function's
-			 * end. */
-			if (base->owner != ICF_NONE && target == prog->unit.data[base->owner].end) {
-				if (asked != base->owner)
-					answer = unit != ICF_NONE &&
-						 split_off(prog, base->owner, unit);
-				asked = base->owner;
-				if (!answer)
-					unit = base->owner;
-			} else if (unit == ICF_NONE)
-				unit = icf_unit_ending(prog, target);
-			/* What follows a table of labels without being one. */
-			if (!pcrel && (unit == ICF_NONE || target == prog->unit.data[unit].start) &&
-			    base->owner != unit)
+	const struct icf_dataref *first = &m->prog->dataref.data[c->field];
+	if (first->place != c->va || first->pcrel == 2 || first->quiet)
+		return false;
+	return !c->pcrel ||
+	       (!is_list(m->prog, c->va) &&
+		(m->prog->inferred || !counts_from_itself(m->prog, c->field, c->limit)));
+}
+
+/* Does field I go on with the run that C begins, as its entry N? */
+static bool goes_on(const struct icf_program *prog, const struct candidate *c, size_t i, size_t n)
+{
+	const struct icf_dataref *first = &prog->dataref.data[c->field],
+				 *d = &prog->dataref.data[i];
+	return i < prog->dataref.len && d->place == c->va + n * first->size &&
+	       d->place < c->limit && d->size == first->size && (d->pcrel == 1) == c->pcrel &&
+	       d->dynamic == first->dynamic && d->pcrel != 2;
+}
+
+static struct meaning read_entry(struct maker *m, const struct candidate *c,
+				 const struct icf_dataref *d)
+{
+	struct icf_program *prog = m->prog;
+	uint64_t target = c->pcrel ? c->va + (d->target - d->place) : d->target;
+	uint32_t unit = icf_unit_at(prog, target);
+	/* clang lets the entries of cases that cannot happen lead to the function's end. */
+	if (c->owner != ICF_NONE && target == prog->unit.data[c->owner].end) {
+		if (m->asked != c->owner)
+			m->answer = unit != ICF_NONE && split_off(prog, c->owner, unit);
+		m->asked = c->owner;
+		if (!m->answer)
+			unit = c->owner;
+	} else if (unit == ICF_NONE)
+		unit = icf_unit_ending(prog, target);
+	return (struct meaning){ target, unit };
+}
+
+/* How many fields from the candidate's first on are entries of one table; m->entry says what they
+ * mean.  Nothing is changed. */
+static struct elfrw_err *measure(struct maker *m, const struct candidate *c)
+{
+	struct icf_program *prog = m->prog;
+	uint32_t seen = UINT32_MAX; /* entries that a jump is seen to use; not asked yet */
+	m->entry.len = 0;
+	for (size_t i = c->field; goes_on(prog, c, i, m->entry.len); i++) {
+		struct meaning x = read_entry(m, c, &prog->dataref.data[i]);
+		/* What follows a table of labels without being one. */
+		if (!c->pcrel && c->owner != x.unit &&
+		    (x.unit == ICF_NONE || x.target == prog->unit.data[x.unit].start))
+			break;
+		if (c->pcrel && !plausible(prog, m->b, c->first, c->end, x.unit, x.target)) {
+			if (seen == UINT32_MAX)
+				ELFRW_TRY(ask_all(m->ask, m->b, c->first, c->end, &seen));
+			if (m->entry.len == seen)
 				break;
-			if (pcrel && !plausible(prog, b, k, next, unit, target)) {
-				if (seen == UINT32_MAX)
-					ELFRW_TRY(ask_all(ask, b, k, next, &seen));
-				if (t.n == seen)
-					break;
-				if (t.n > seen || unit == ICF_NONE) {
-					icf_unmake_table(prog, i, end);
-					t.n = 0;
-					break;
-				}
+			if (m->entry.len > seen || x.unit == ICF_NONE) {
+				m->entry.len = 0;
+				break;
 			}
-			d->target = target;
-			d->unit = unit;
-			d->table = (uint32_t)prog->table.len;
-			t.n++;
-			end++;
 		}
-		if (!t.n)
-			continue;
-		const struct elfrw_section *sec =
-			&prog->img->section[elfrw_image_section_at(prog->img, base->va)];
-		bool writable = (sec->hdr.sh_flags & SHF_WRITE) &&
-				strncmp(sec->name, ".data.rel.ro", 12) != 0;
-		if (!pcrel && (writable || !owned(prog, &t))) {
-			for (size_t e = i; e < end; e++) {
-				prog->dataref.data[e].table = ICF_NONE;
-				prog->dataref.data[e].unit =
-					icf_unit_at(prog, prog->dataref.data[e].target);
-			}
-			continue;
-		}
-		if (!owned(prog, &t))
-			t.owner = ICF_NONE;
-		/* Tells the owner's references that they name its own table. */
-		t.ref = UINT32_MAX;
-		for (size_t r = k; r < next && t.owner != ICF_NONE; r++) {
-			uint32_t at = (uint32_t)(b->v.data[r].ref -
-						 icf_unit_refs(prog, &prog->unit.data[t.owner]));
-			b->v.data[r].ref->table = (uint32_t)prog->table.len;
-			t.ref = at < t.ref ? at : t.ref;
-		}
-		struct icf_table *slot = VEC_PUSH(&prog->table);
+		struct meaning *slot = VEC_PUSH(&m->entry);
 		if (!slot)
 			return &elfrw_err_nomem;
-		*slot = t;
+		*slot = x;
+	}
+	return NULL;
+}
+
+/* Do the entries lead into the candidate's only owner, or from it into other units' middles (its
+ * cold part)? */
+static bool owned(const struct maker *m, const struct candidate *c)
+{
+	if (c->owner == ICF_NONE)
+		return false;
+	const struct icf_unit *u = &m->prog->unit.data[c->owner];
+	bool self = false;
+	for (size_t i = 0; i < m->entry.len; i++) {
+		const struct meaning *x = &m->entry.data[i];
+		if (x->unit == ICF_NONE)
+			return false;
+		/* Its end may be the next function's start, and its own start may be a pointer to
+		 * it. */
+		self |= x->target > u->start && x->target < u->end;
+		if (x->unit != c->owner && x->target == m->prog->unit.data[x->unit].start)
+			return false; /* a table of functions: their addresses are observed */
+	}
+	return self;
+}
+
+/* Is the measured run a table?  One of addresses in writable data may change at run time: pointers,
+ * no jump table. */
+static bool accept(const struct maker *m, const struct candidate *c)
+{
+	if (!m->entry.len || c->pcrel)
+		return m->entry.len != 0;
+	const struct elfrw_section *sec =
+		&m->prog->img->section[elfrw_image_section_at(m->prog->img, c->va)];
+	bool writable =
+		(sec->hdr.sh_flags & SHF_WRITE) && strncmp(sec->name, ".data.rel.ro", 12) != 0;
+	return !writable && owned(m, c);
+}
+
+/* Makes the candidate a table, and tells its owner's references that they name their own. */
+static struct elfrw_err *commit(struct maker *m, const struct candidate *c)
+{
+	struct icf_program *prog = m->prog;
+	struct icf_table t = { .base = c->va,
+			       .entry = (uint32_t)c->field,
+			       .n = (uint32_t)m->entry.len,
+			       .owner = owned(m, c) ? c->owner : ICF_NONE,
+			       .ref = UINT32_MAX };
+	for (uint32_t i = 0; i < t.n; i++) {
+		struct icf_dataref *d = &prog->dataref.data[c->field + i];
+		d->target = m->entry.data[i].target;
+		d->unit = m->entry.data[i].unit;
+		d->table = (uint32_t)prog->table.len;
+	}
+	for (size_t r = c->first; r < c->end && t.owner != ICF_NONE; r++) {
+		struct icf_ref *ref = m->b->v.data[r].ref;
+		uint32_t at = (uint32_t)(ref - icf_unit_refs(prog, &prog->unit.data[t.owner]));
+		ref->table = (uint32_t)prog->table.len;
+		t.ref = at < t.ref ? at : t.ref;
+	}
+	struct icf_table *slot = VEC_PUSH(&prog->table);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = t;
+	return NULL;
+}
+
+static struct elfrw_err *make_tables(struct maker *m)
+{
+	const struct icf_program *prog = m->prog;
+	const struct icf_bases *b = m->b;
+	struct candidate c = { 0 };
+	for (size_t field = 0; c.end < b->v.len;) {
+		c.first = c.end;
+		c.va = b->v.data[c.first].va;
+		while (c.end < b->v.len && b->v.data[c.end].va == c.va)
+			c.end++;
+		c.owner = single_owner(b, c.first, c.end);
+		c.limit = c.end < b->v.len ? b->v.data[c.end].va : UINT64_MAX;
+		while (field < prog->dataref.len && prog->dataref.data[field].place < c.va)
+			field++;
+		if (field == prog->dataref.len)
+			break;
+		c.field = field;
+		c.pcrel = prog->dataref.data[field].pcrel == 1;
+		if (!may_begin(m, &c))
+			continue;
+		ELFRW_TRY(measure(m, &c));
+		if (accept(m, &c))
+			ELFRW_TRY(commit(m, &c));
 	}
 	return NULL;
 }
@@ -337,7 +395,9 @@ struct elfrw_err *icf_find_tables(struct icf_program *prog)
 	if (!err) {
 		if (b.v.len)
 			qsort(b.v.data, b.v.len, sizeof *b.v.data, base_order);
-		err = make_tables(prog, &b, &ask);
+		struct maker m = { .prog = prog, .b = &b, .ask = &ask, .asked = ICF_NONE };
+		err = make_tables(&m);
+		VEC_FREE(&m.entry);
 	}
 	if (!err)
 		err = icf_check_tables(prog, &b, &ask);

@@ -2,7 +2,6 @@
 #include "tests/unit/make/arch.h"
 #include "tests/unit/make/err_check.h"
 
-
 /* Writes TARGET from PLACE into a field that stands in bits of both kinds, and reads it. */
 static void round_trip(const struct elfrw_form *f, uint64_t place, uint64_t target)
 {
@@ -81,9 +80,8 @@ static void test_pair(void **state)
 			uint8_t h[4] = { 0 }, l[4] = { 0 };
 			assert_true(elfrw_form_write(page, h, place, target[i]));
 			assert_true(elfrw_form_write(low, l, place, target[i]));
-			assert_int_equal(
-				elfrw_form_read(low, l, elfrw_form_read(page, h, place)),
-				target[i]);
+			assert_int_equal(elfrw_form_read(low, l, elfrw_form_read(page, h, place)),
+					 target[i]);
 		}
 	refuses(low, 0x400000, 0x400004); /* no multiple of eight */
 	/* The two lowest bits of the number of pages stand above the others. */
@@ -99,9 +97,17 @@ static void test_pair(void **state)
 static void test_remainder(void **state)
 {
 	(void)state;
-	static const struct elfrw_form high = { "hi20", 4, 20, 0, ELFRW_BASE_HIGH, 12, true, 1,
+	static const struct elfrw_form high = { "hi20",           4,  20,   0,
+						ELFRW_BASE_HIGH,  12, true, 1,
 						{ { 12, 0, 20 } } },
-				       low = { "lo12s", 4, 12, 0, ELFRW_BASE_REMAINDER, 12, true, 2,
+				       low = { "lo12s",
+					       4,
+					       12,
+					       0,
+					       ELFRW_BASE_REMAINDER,
+					       12,
+					       true,
+					       2,
 					       { { 25, 5, 7 }, { 7, 0, 5 } } };
 	uint64_t place = 0x400abc;
 	for (int64_t d = -0x12345; d < 0x12345; d += 0x7b) {
@@ -155,8 +161,9 @@ static void test_arch(void **state)
 	static const struct {
 		uint64_t to;
 		unsigned size;
-	} want[] = { { 0x40402000, 4 }, { 0x47ffffff & ~7u, 4 }, { 0x50000000, 12 },
-		     { 0x30000008, 12 } };
+	} want[] = {
+		{ 0x40402000, 4 }, { 0x47ffffff & ~7u, 4 }, { 0x50000000, 12 }, { 0x30000008, 12 }
+	};
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
 		for (int pad = 0; pad < 2; pad++) {
 			uint8_t code[16];

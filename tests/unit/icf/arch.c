@@ -231,8 +231,7 @@ static void test_fold(void **state)
 		uint64_t at = unit(&f, fn[i])->body;
 		assert_int_equal(named(&f, at, TOY_PAGE), DATA + (i == 2 ? 0x1000 : 0));
 		assert_int_equal(named(&f, at + 8, TOY_LOAD), DATA + (i == 4 ? 68 : 64));
-		assert_int_equal(named(&f, at + 12, TOY_BL),
-				 unit(&f, i == 5 ? h : g1)->body);
+		assert_int_equal(named(&f, at + 12, TOY_BL), unit(&f, i == 5 ? h : g1)->body);
 		assert_int_equal(named(&f, at + 16, TOY_BC), at + 4);
 	}
 	close_folded(&f);
@@ -306,8 +305,7 @@ static void test_reach(void **state)
 		else {
 			fold_good(&f, "--icf=all", NULL);
 			assert_true(goes_into(&f, c2, c1));
-			assert_int_equal(named(&f, unit(&f, at)->body, TOY_BC),
-					 unit(&f, c1)->body);
+			assert_int_equal(named(&f, unit(&f, at)->body, TOY_BC), unit(&f, c1)->body);
 		}
 		close_folded(&f);
 		free(t);
@@ -350,8 +348,7 @@ static void test_verify(void **state)
 		assert_int_equal(pwrite(fd, &byte, 1, place), 1);
 		enum icf_verify_check check = ICF_VC_CHECKS;
 		if (!verify(&f, &check))
-			fail_msg("bit %u of instruction %u is not seen", flip[i].bit,
-				 flip[i].insn);
+			fail_msg("bit %u of instruction %u is not seen", flip[i].bit, flip[i].insn);
 		byte ^= (uint8_t)(1u << flip[i].bit % 8);
 		assert_int_equal(pwrite(fd, &byte, 1, place), 1);
 		close(fd);

@@ -13,15 +13,15 @@
 enum toy_op {
 	TOY_TRAP = 1,
 	TOY_NOP,
-	TOY_ADD,  /* rd += a number: bits 5 to 25 */
-	TOY_B,    /* branch and call: 26 bits, in words */
+	TOY_ADD, /* rd += a number: bits 5 to 25 */
+	TOY_B,   /* branch and call: 26 bits, in words */
 	TOY_BL,
 	TOY_BC,   /* conditional branch: 14 bits from bit 5, in words */
 	TOY_PAGE, /* rd = page of an address: bits 5 to 23, and the two lowest ones in 24 and 25 */
 	TOY_LOW,  /* rd = rn + the address's place in its page: 12 bits from bit 10, scaled by 8 */
 	TOY_LOAD, /* rd = word at an address: 19 bits from bit 5, in words */
 	TOY_RET,
-	TOY_JR,  /* jump and call through rn */
+	TOY_JR, /* jump and call through rn */
 	TOY_CR,
 	TOY_PAD, /* landing pad of indirect branches */
 };
@@ -61,10 +61,10 @@ static inline uint8_t toy_form_of(unsigned op)
 static unsigned toy_decode(const uint8_t *code, size_t avail, uint64_t va, struct elfrw_insn *in)
 {
 	static const uint8_t kind[64] = {
-		[TOY_TRAP] = ELFRW_INSN_TRAP,   [TOY_NOP] = ELFRW_INSN_NOP,
-		[TOY_B] = ELFRW_INSN_JMP,       [TOY_BL] = ELFRW_INSN_CALL,
-		[TOY_BC] = ELFRW_INSN_JCC,      [TOY_RET] = ELFRW_INSN_RET,
-		[TOY_JR] = ELFRW_INSN_JMP_IND,  [TOY_CR] = ELFRW_INSN_CALL_IND,
+		[TOY_TRAP] = ELFRW_INSN_TRAP,  [TOY_NOP] = ELFRW_INSN_NOP,
+		[TOY_B] = ELFRW_INSN_JMP,      [TOY_BL] = ELFRW_INSN_CALL,
+		[TOY_BC] = ELFRW_INSN_JCC,     [TOY_RET] = ELFRW_INSN_RET,
+		[TOY_JR] = ELFRW_INSN_JMP_IND, [TOY_CR] = ELFRW_INSN_CALL_IND,
 	};
 	if (avail < 4 || (va & 3))
 		return 0;
