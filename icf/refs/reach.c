@@ -130,22 +130,25 @@ static inline enum leads leads(struct reach *r, uint64_t to)
 	return r->leads[off >> 2] >> (off & 3) * 2 & 3;
 }
 
-static bool word_at(struct reach *r, uint64_t va, uint64_t *ret)
+/* Makes the section that VA lies in the one whose words are read; false: there is none. */
+static bool open_section(struct reach *r, uint64_t va)
+{
+	uint32_t shndx = elfrw_image_section_at(r->prog->img, va);
+	const struct elfrw_section *s = &r->prog->img->section[shndx];
+	if (!shndx || !s->data)
+		return false;
+	r->sec_start = s->hdr.sh_addr;
+	r->sec_size = s->hdr.sh_size;
+	r->bytes = s->data;
+	return r->sec_size - (va - r->sec_start) >= 4;
+}
+
+static inline bool word_at(struct reach *r, uint64_t va, uint64_t *ret)
 {
 	uint64_t off = va - r->sec_start;
-	if (off >= r->sec_size || r->sec_size - off < 4) {
-		uint32_t shndx = elfrw_image_section_at(r->prog->img, va);
-		const struct elfrw_section *s = &r->prog->img->section[shndx];
-		if (!shndx || !s->data)
-			return false;
-		r->sec_start = s->hdr.sh_addr;
-		r->sec_size = s->hdr.sh_size;
-		r->bytes = s->data;
-		off = va - r->sec_start;
-		if (r->sec_size - off < 4)
-			return false;
-	}
-	*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(r->bytes + off);
+	if ((off >= r->sec_size || r->sec_size - off < 4) && !open_section(r, va))
+		return false;
+	*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(r->bytes + (va - r->sec_start));
 	return true;
 }
 
@@ -198,7 +201,7 @@ struct count {
 	unsigned step; /* from one to the next */
 };
 
-static uint64_t means(const struct count *c, uint64_t first, uint64_t va, uint64_t w)
+static inline uint64_t means(const struct count *c, uint64_t first, uint64_t va, uint64_t w)
 {
 	switch (c->from) {
 	case FIRST: return first + w;
@@ -209,7 +212,7 @@ static uint64_t means(const struct count *c, uint64_t first, uint64_t va, uint64
 }
 
 /* Reads the word at VA, if it ends before C->end. */
-static bool next_word(struct reach *r, const struct count *c, uint64_t va, uint64_t *w)
+static inline bool next_word(struct reach *r, const struct count *c, uint64_t va, uint64_t *w)
 {
 	r->work++;
 	return va < c->end && c->end - va >= 4 && word_at(r, va, w);
@@ -338,13 +341,17 @@ static void pin_tables(struct reach *r, uint32_t i)
 	const struct icf_unit *u = &r->prog->unit.data[i];
 	struct count c = { .end = u->end };
 	for (uint64_t va = u->start, w;
-	     next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++)
-		for (unsigned from = FIRST; from <= (r->prog->img->pic ? PLACE : ADDRESS); from++) {
+	     next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++) {
+		/* The first of all, and its own place, are the same. */
+		enum leads what = leads(r, va + w);
+		for (unsigned from = FIRST; from <= PLACE && what != NOWHERE; from++) {
 			c.from = (enum base)from;
-			enum leads what = leads(r, means(&c, va, va, w));
-			if (what != NOWHERE)
-				pin_tables_at(r, &c, va, what);
+			pin_tables_at(r, &c, va, what);
 		}
+		c.from = ADDRESS;
+		if (!r->prog->img->pic && leads(r, w) != NOWHERE)
+			pin_tables_at(r, &c, va, leads(r, w));
+	}
 }
 
 /* What the instruction IN of unit I, if it is one, refers to; its bytes are at P. */

@@ -85,7 +85,7 @@ static bool mark_entries(struct run_job *job)
 static bool mark_near(struct run_job *job)
 {
 	uint64_t n = 0, bytes = ((job->entry.hi - job->entry.lo) >> 3) + 1;
-	job->near = calloc((bytes >> 4) + 1, 1);
+	job->near = calloc((bytes >> 4) + 2, 1);
 	if (!job->near)
 		return false;
 	for (uint64_t b = 0; b < bytes; b++) {

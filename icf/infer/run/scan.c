@@ -191,6 +191,8 @@ static unsigned find_near(const struct look *l, const struct block *b, const str
 							: (uint64_t)(int64_t)p->sh.away) -
 			      l->job->entry.lo,
 		       mask = p->sh.sign ? UINT64_MAX : 0xffff;
+	/* The blocks of 16 bytes that the window touches. */
+	const unsigned some = p->record ? (1u << (2 * MAX_AWAY / 16 + 1)) - 1 : 1;
 	/* The last window begins at the code's end. */
 	const uint64_t end = l->job->hi - l->job->entry.lo;
 	unsigned found = 0;
@@ -199,7 +201,7 @@ static unsigned find_near(const struct look *l, const struct block *b, const str
 		unsigned in = off < end;
 		off = in ? off : 0;
 		hit[found] = i;
-		found += in & ((unsigned)(near[off >> 7] >> (off >> 4 & 7) & 1) | p->record);
+		found += in & ((elfrw_get16(near + (off >> 7)) >> (off >> 4 & 7) & some) != 0);
 	}
 	return found;
 }
@@ -271,10 +273,59 @@ static struct elfrw_err *probe_block(struct look *l, struct block *b)
 	return NULL;
 }
 
+/* Is there an entry from FROM to TO? */
+static bool has_entry(const struct run_job *job, uint64_t from, uint64_t to)
+{
+	from = from > job->lo && from <= job->hi ? from : job->lo;
+	to = to < job->hi ? to : job->hi;
+	for (uint64_t va = from; va < to + 16; va += 128)
+		if (job->near[(va - job->entry.lo) >> 7])
+			return true;
+	return false;
+}
+
+/* Can words of two bytes, in the BLOCK bytes from VA on, lead to an entry, counted from their
+ * places or from names? */
+static bool is_worth(struct look *l, uint64_t va)
+{
+	const uint64_t back = 0x8000, on = 0x10000 + 2 * sizeof va;
+	uint64_t name = name_up_to(l, va);
+	return has_entry(l->job, va - back, va + BLOCK + on) ||
+	       (name < va && has_entry(l->job, name - back, name + on));
+}
+
+static void judge(struct look *l, uint64_t upto)
+{
+	for (size_t k = 0; k < l->kind.len; k++)
+		if (l->kind.data[k].hit.len)
+			icf_run_judge(l, &l->kind.data[k], upto);
+}
+
+/* Searches the places from VA up to END. FAR: where no entry is near, nothing is read. */
+static struct elfrw_err *scan_places(struct look *l, struct block *b, uint64_t va, uint64_t end,
+				     bool far)
+{
+	while (va < end) {
+		uint64_t stop = far && end - va > BLOCK ? va + BLOCK : end;
+		if (far && !is_worth(l, va)) {
+			va = stop;
+			continue;
+		}
+		va = read_words(l, b, va, stop);
+		ELFRW_TRY(probe_block(l, b));
+		judge(l, va);
+	}
+	judge(l, UINT64_MAX);
+	for (size_t k = 0; k < l->kind.len; k++)
+		l->kind.data[k].hit.len = l->kind.data[k].next = 0;
+	return NULL;
+}
+
 static struct elfrw_err *scan_section(struct look *l, struct block *b)
 {
 	uint64_t va = l->sec->hdr.sh_addr, end = va + l->sec->hdr.sh_size;
 	const struct run_job *job = l->job;
+	bool far = l->size == 2 && job->hi - job->lo > 0x10000;
 	if (l->sec->hdr.sh_size < l->size)
 		return NULL;
 	l->name = l->seen = va;
@@ -282,22 +333,11 @@ static struct elfrw_err *scan_section(struct look *l, struct block *b)
 	end -= l->size - 1;
 	/* A word of two bytes, or a name before it, is near enough to the code only beside it,
 	 * where the code is larger than such a word can count. */
-	if (l->size == 2 && job->hi - job->lo > 0x10000) {
-		if (va + 0x18000 < job->lo)
-			va = job->lo - 0x18000;
-		if (end > job->hi + 0x18000)
-			end = job->hi + 0x18000;
-	}
-	while (va < end) {
-		va = read_words(l, b, va, end);
-		ELFRW_TRY(probe_block(l, b));
-		for (size_t k = 0; k < l->kind.len; k++)
-			if (l->kind.data[k].hit.len)
-				icf_run_judge(l, &l->kind.data[k], va < end ? va : UINT64_MAX);
-	}
-	for (size_t k = 0; k < l->kind.len; k++)
-		l->kind.data[k].hit.len = l->kind.data[k].next = 0;
-	return NULL;
+	if (far && va + 0x18000 < job->lo)
+		va = job->lo - 0x18000;
+	if (far && end > job->hi + 0x18000)
+		end = job->hi + 0x18000;
+	return scan_places(l, b, va, end, far);
 }
 
 struct elfrw_err *icf_run_scan(const struct run_job *job, const struct run_part *part)
