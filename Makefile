@@ -56,7 +56,7 @@ $(BUILD)/tests/judge_dwarf: $(addprefix tests/judges/,dwarf.c die.c frame.c line
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf
 
-$(BUILD)/check_decoder: tests/judges/decoder.c elfrw/arch/x86_64_decode.c elfrw/arch/x86_64_decode.h elfrw/arch/x86_64_tables.inc elfrw/arch/arch.h
+$(BUILD)/check_decoder: $(wildcard tests/judges/decoder.c tests/judges/effect.[ch] elfrw/arch/x86_64_decode.* elfrw/arch/x86_64_effect.* elfrw/arch/*.inc elfrw/arch/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -lZydis
 

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct elfrw_model;
 #include <string.h>
 
 enum elfrw_insn_kind {
@@ -162,6 +164,8 @@ struct elfrw_arch {
 	 * stack pointer. */
 	const uint8_t *entry_cfi;
 	unsigned entry_cfi_size;
+	/* What instructions do: elfrw/arch/effect.h. */
+	const struct elfrw_model *model;
 };
 
 /* The byte of a gap in code that has address VA. */

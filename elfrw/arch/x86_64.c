@@ -5,7 +5,7 @@
  * the CFI bytes. */
 #include <elf.h>
 
-#include "elfrw/arch/arch.h"
+#include "elfrw/arch/effect.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/arch/x86_64_decode.h"
 #include <string.h>
@@ -229,4 +229,5 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.frame_depth = 16,
 	.entry_cfi = entry_cfi,
 	.entry_cfi_size = sizeof entry_cfi,
+	.model = &elfrw_x86_64_model,
 };

@@ -1,17 +1,17 @@
 /* decoder.c: compares the x86-64 decoder with Zydis over whole files and over every instruction
  * form.
  *
- * Build: gcc -std=gnu17 -D_GNU_SOURCE -I. -O2 -o check_decoder tests/judges/decoder.c
- * elfrw/arch/x86_64_decode.c -lZydis
+ * Build: make build/check_decoder
  *
  *	check_decoder [--forms] [--speed] FILE...
  *
  * Each executable section of each x86-64 ELF file is swept from its first byte, both decoders at
  * every step; after a difference or a byte sequence that Zydis refuses, the sweep goes on after
  * Zydis' length or one byte.  Compared: length, kind of control transfer, the PC-relative field and
- * its target, displacement and immediate fields, opcode, registers.  What Zydis accepts and the
- * decoder refuses is a difference; the contrary is only counted (Zydis 4.0 knows no instruction
- * younger than 2022, and checks rules of vector length that do not matter here).
+ * its target, displacement and immediate fields, opcode, registers, and what effect.c asks.  What
+ *Zydis accepts and the decoder refuses is a difference; the contrary is only counted (Zydis 4.0
+ *knows no instruction younger than 2022, and checks rules of vector length that do not matter
+ *here).
  *
  * --forms enumerates every map, opcode, ModRM byte and SIB byte class under many prefixes, then ten
  * million random byte strings; no file is needed. --speed times the decoder alone.  Prints counts
@@ -30,6 +30,7 @@
 
 #include "elfrw/arch/arch.h"
 #include "elfrw/arch/x86_64_decode.h"
+#include "tests/judges/effect.h"
 
 struct check {
 	ZydisDecoder zydis;
@@ -197,8 +198,9 @@ static unsigned step(struct check *c, const char *name, const uint8_t *code, siz
 		     uint64_t va)
 {
 	ZydisDecodedInstruction z;
+	ZydisDecoderContext ctx;
 	struct elfrw_insn n;
-	bool ok = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&c->zydis, NULL, code, avail, &z));
+	bool ok = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&c->zydis, &ctx, code, avail, &z));
 	/* Knights Corner's: no other x86-64 processor has them */
 	if (ok && (z.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX ||
 		   z.mnemonic == ZYDIS_MNEMONIC_JKZD || z.mnemonic == ZYDIS_MNEMONIC_JKNZD))
@@ -211,6 +213,8 @@ static unsigned step(struct check *c, const char *name, const uint8_t *code, siz
 		c->only_ours += len != 0;
 	} else {
 		why = len == 0 ? "refused" : len != n.len ? "len" : differ(&z, va, &n);
+		if (!why)
+			why = effect_differs(&c->zydis, &ctx, &z, &n, code);
 	}
 	if (why && c->differences++ < 20) {
 		printf("%s: %#" PRIx64 ": %s (%s):", name, va, why,
