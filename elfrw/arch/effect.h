@@ -15,12 +15,13 @@
  * (ELFRW_EFFECT_LOADS) or the immediate (ELFRW_EFFECT_IMM, always B's place, or MOV's and PUSH's
  * only operand); a result that is no register goes to memory (ELFRW_EFFECT_STORES). */
 enum elfrw_op {
-	ELFRW_OP_OTHER,       /* what comes out is not told, but for `writes` */
-	ELFRW_OP_NONE,        /* nothing: no-ops, jumps, hints */
-	ELFRW_OP_MOV,         /* DST = A, or the immediate */
-	ELFRW_OP_LOAD,        /* DST = memory */
-	ELFRW_OP_STORE,       /* memory = A, or the immediate */
-	ELFRW_OP_ZERO_EXTEND, /* DST = the low FROM bytes of A or of memory, extended to WIDTH */
+	ELFRW_OP_OTHER, /* what comes out is not told, but for `writes` */
+	ELFRW_OP_NONE,  /* nothing: no-ops, jumps, hints */
+	ELFRW_OP_MOV,   /* DST = A, or the immediate */
+	ELFRW_OP_LOAD,  /* DST = memory */
+	ELFRW_OP_STORE, /* memory = A, or the immediate */
+	/* DST = the low FROM bytes of A or of memory, extended to WIDTH; neither: other bytes */
+	ELFRW_OP_ZERO_EXTEND,
 	ELFRW_OP_SIGN_EXTEND,
 	ELFRW_OP_ADDRESS, /* DST = the memory operand's address */
 	ELFRW_OP_ADD,     /* DST = A + B, and so on */

@@ -332,10 +332,11 @@ static void settle(const struct meaning *m, const struct fill *f, struct elfrw_e
 	}
 	if (e->width < 4)
 		e->reads |= e->writes;
-	if (f->high)
-		e->op = e->op == ELFRW_OP_STORE || e->op == ELFRW_OP_CMP || e->op == ELFRW_OP_TEST
-				? e->op
-				: ELFRW_OP_OTHER;
+	if (f->high && (e->op == ELFRW_OP_ZERO_EXTEND || e->op == ELFRW_OP_SIGN_EXTEND))
+		e->a = NO;
+	else if (f->high && e->op != ELFRW_OP_STORE && e->op != ELFRW_OP_CMP &&
+		 e->op != ELFRW_OP_TEST)
+		e->op = ELFRW_OP_OTHER;
 }
 
 static void effect(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_effect *e)

@@ -9,6 +9,7 @@
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "icf/infer/effect.h"
 #include "icf/infer/parts.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -105,17 +106,17 @@ void icf_trace_sort_cases(struct icf_trace *t)
 
 /* Exceptions of call site S lead to its landing pad: from its calls, and from what else may fault
  * (-fnon-call-exceptions). */
-static struct elfrw_err *push_pads(struct icf_trace *t, const struct dwr_lsda_site *s,
+static struct elfrw_err *push_pads(const struct icf_program *prog, uint32_t unit,
+				   struct icf_trace *t, const struct dwr_lsda_site *s,
 				   uint64_t from, uint64_t pad)
 {
 	for (size_t k = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < from);
 	     k < t->insn.len && t->insn.data[k].pos - from < s->len; k++) {
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		bool call = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND;
-		bool divides = in->opcode_map == 0 && (in->opcode == 0xf6 || in->opcode == 0xf7);
-		if (!call && !divides &&
-		    (!(in->flags & ELFRW_INSN_MEM) || (in->flags & ELFRW_INSN_LEA) ||
-		     in->kind == ELFRW_INSN_NOP))
+		bool memory = (in->flags & ELFRW_INSN_MEM) && !(in->flags & ELFRW_INSN_LEA) &&
+			      in->kind != ELFRW_INSN_NOP;
+		if (!call && !memory && icf_effect_at(prog, unit, t, k).op != ELFRW_OP_DIVIDE)
 			continue;
 		struct icf_edge *e = VEC_PUSH(&t->pads);
 		if (!e)
@@ -149,7 +150,8 @@ struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, str
 			 * ways that are not seen. */
 			*good = site->landing_pad - u->start < u->end - u->start;
 			if (*good)
-				err = push_pads(t, site, fde->pc_begin - u->start + site->start,
+				err = push_pads(prog, i, t, site,
+						fde->pc_begin - u->start + site->start,
 						site->landing_pad - u->start);
 		}
 	}

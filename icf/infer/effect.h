@@ -1,11 +1,9 @@
 /* effect.h: what one instruction does to one register, as far as the search for jumps' targets
- * asks.  x86-64. */
+ * asks. */
 #ifndef ICF_INFER_EFFECT_H
 #define ICF_INFER_EFFECT_H
+#include "elfrw/arch/effect.h"
 #include "icf/infer/infer.h"
-
-/* x86-64 encoding numbers. */
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R10 = 10, R11 };
 
 enum icf_def_kind {
 	ICF_DEF_NONE,    /* the instruction does not write the register */
@@ -31,7 +29,6 @@ struct icf_def {
 	uint8_t a, b; /* COPY: a; ADD: a and b */
 	uint64_t max; /* SMALL: the largest value, or UINT64_MAX */
 	uint8_t reg;  /* the register that was looked for */
-	bool maybe;   /* it may as well leave the register alone */
 };
 
 /* The bytes of T's instruction AT, which is one of UNIT. */
@@ -41,8 +38,9 @@ static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_
 	return icf_unit_bytes(prog, &prog->unit.data[unit]) + t->insn.data[at].pos;
 }
 
-/* The immediate operand, sign-extended; 0: none.  CODE: the instruction's bytes. */
-uint64_t icf_immediate(const struct elfrw_insn *in, const uint8_t *code);
+/* What instruction AT of the unit does. */
+struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
+				  const struct icf_trace *t, size_t at);
 
 /* What instruction AT does to register R.  A result of 32 bits is no address, nor is what has no
  * sum in it. */

@@ -7,6 +7,7 @@
  * (jump.c); a unit one of whose jumps cannot be accounted for is pinned with all that it could jump
  * to, so that its tables, wherever they are, stay right. */
 #include "icf/infer/unit.h"
+#include "icf/infer/effect.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -145,10 +146,14 @@ void icf_pin_unit(struct icf_program *prog, uint32_t i)
 }
 
 /* A load of 4 bytes at a fixed place, as of one entry of a table that the compiler knows. */
-static bool loads_word(const struct elfrw_insn *in)
+static bool loads_word(const struct icf_finder *f, uint32_t i, size_t k)
 {
-	return in->opcode_map == 0 && in->pcrel_size && (in->flags & ELFRW_INSN_MEM) &&
-	       (in->opcode == 0x63 || (in->opcode == 0x8b && !(in->flags & ELFRW_INSN_REX_W)));
+	const struct elfrw_insn *in = &f->t.insn.data[k].in;
+	if (!in->pcrel_size || !(in->flags & ELFRW_INSN_MEM))
+		return false;
+	struct elfrw_effect e = icf_effect_at(f->prog, i, &f->t, k);
+	return (e.op == ELFRW_OP_SIGN_EXTEND && e.from == 4) ||
+	       (e.op == ELFRW_OP_LOAD && e.width == 4);
 }
 
 /* What unit I, which f->t holds, jumps to, and what it names outside of the code. */
@@ -170,7 +175,7 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 	}
 	for (size_t k = 0; k < f->t.insn.len; k++) {
 		const struct elfrw_insn *in = &f->t.insn.data[k].in;
-		if (loads_word(in) && icf_distance_at(f->prog, in->target, &word) &&
+		if (loads_word(f, i, k) && icf_distance_at(f->prog, in->target, &word) &&
 		    !push_place(&f->loads, in->target))
 			return &elfrw_err_nomem;
 	}

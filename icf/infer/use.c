@@ -3,7 +3,7 @@
  * An address between two functions is most often one of code that was shifted when the program was
  * built and will be shifted back: nobody can tell of which function.  It is harmless where the
  * instructions say what it is: a whole pointer that is stored, and by chance of a function without
- * any instructions; the start of a function less one, to be rounded up.  x86-64. */
+ * any instructions; the start of a function less one, to be rounded up. */
 #include "icf/infer/use.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
@@ -16,7 +16,7 @@
 enum use {
 	LEAVES, /* nothing */
 	ENDS,   /* the register is overwritten */
-	COPIES, /* into in->reg or in->rm, the one that it was not in */
+	COPIES, /* into the result, too */
 	OTHER,
 };
 
@@ -25,69 +25,33 @@ static bool in_memory(const struct elfrw_insn *in, unsigned r)
 	return (in->flags & ELFRW_INSN_MEM) && (in->base == r || in->index == r);
 }
 
-/* Moves of vectors, whose registers are others than R. */
-static bool of_vectors(const struct elfrw_insn *in)
+/* What instruction IN makes of the address in R that it reads. */
+static enum use use_of_read(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r)
 {
-	unsigned op = in->opcode;
-	return in->opcode_map == 1 &&
-	       ((op >= 0x10 && op <= 0x17) || op == 0x28 || op == 0x29 || op == 0x57 ||
-		op == 0x6f || op == 0x7f || op == 0xd6 || op == 0xef);
-}
-
-static bool named(const struct elfrw_insn *in, unsigned r)
-{
-	return in_memory(in, r) || (!of_vectors(in) && (in->reg == r || in->rm == r));
-}
-
-/* Instructions that name all registers that they read. */
-static bool names_all(const struct elfrw_insn *in)
-{
-	unsigned op = in->opcode;
-	if (in->opcode_map == 0)
-		return (op < 0x40 && (op & 7) < 4) || (op >= 0x50 && op <= 0x5f) || op == 0x63 ||
-		       op == 0x80 || op == 0x81 || (op >= 0x83 && op <= 0x8b) || op == 0x8d ||
-		       op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 ||
-		       (op >= 0xb0 && op <= 0xbf);
-	return of_vectors(in) ||
-	       (in->opcode_map == 1 && ((op >= 0x40 && op <= 0x4f) || op == 0x6e || op == 0x7e ||
-					(op >= 0x90 && op <= 0x9f) || op == 0xaf || op == 0xb6 ||
-					op == 0xb7 || op == 0xbe || op == 0xbf));
-}
-
-/* Moves of whole registers, and what compares them. */
-static enum use use_of(const struct elfrw_insn *in, unsigned r)
-{
-	bool mem = in->flags & ELFRW_INSN_MEM, wide = in->flags & ELFRW_INSN_REX_W;
-	unsigned op = in->opcode;
-	if (in->kind == ELFRW_INSN_NOP || in->kind == ELFRW_INSN_JCC ||
-	    in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_TRAP)
-		return LEAVES;
-	if (!named(in, r))
-		return names_all(in) || (r > RDI || r == RBX) ? LEAVES : OTHER;
-	if (in->opcode_map != 0 || in_memory(in, r))
+	if (e->width != 8 || in_memory(in, r) || (e->writes & elfrw_reg_bit(r)))
 		return OTHER;
-	switch (op) {
-	case 0x89: /* to memory, or to another register */
-		if (in->reg != r)
-			return ENDS;
-		return !wide ? OTHER : mem ? LEAVES : COPIES;
-	case 0x8b:
-		if (mem || in->rm != r)
-			return ENDS;
-		return wide ? COPIES : OTHER;
-	case 0x39:
-	case 0x3b:
-	case 0x85: /* cmp, test */ return wide ? LEAVES : OTHER;
-	case 0x31:
-	case 0x33: /* xor of a register with itself */
-		return !mem && in->reg == in->rm ? ENDS : OTHER;
-	case 0x8d:
-	case 0x63: return in->rm == r ? OTHER : ENDS;
-	default: return op >= 0xb8 && op <= 0xbf ? ENDS : op >= 0x58 && op <= 0x5f ? ENDS : OTHER;
+	switch (e->op) {
+	case ELFRW_OP_STORE: return LEAVES;
+	case ELFRW_OP_MOV: return COPIES;
+	case ELFRW_OP_CMP:
+	case ELFRW_OP_TEST:
+		/* Comparing a part of it, or with a number, tells where it is. */
+		return e->flags & ELFRW_EFFECT_IMM ? OTHER : LEAVES;
+	default: return OTHER;
 	}
 }
 
+/* Moves of whole registers, and what compares them. */
+static enum use use_of(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r)
+{
+	if (e->reads & elfrw_reg_bit(r))
+		return use_of_read(in, e, r);
+	return e->writes & elfrw_reg_bit(r) ? ENDS : LEAVES;
+}
+
 struct flow {
+	const struct icf_program *prog;
+	uint32_t unit;
 	const struct icf_unit *u;
 	struct icf_trace *t;
 	bool full; /* out of memory */
@@ -97,7 +61,8 @@ struct flow {
 static void reaches(struct flow *f, uint64_t pos, unsigned r)
 {
 	struct icf_trace *t = f->t;
-	size_t k = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < pos), bit = k * 16 + r;
+	size_t k = LOWER_BOUND(0, t->insn.len, mid, t->insn.data[mid].pos < pos),
+	       bit = k * f->prog->arch->model->regs + r;
 	if (k == t->insn.len || icf_trace_bit(t->seen.data, bit))
 		return;
 	t->seen.data[bit >> 3] |= (uint8_t)(1u << (bit & 7));
@@ -114,16 +79,17 @@ static bool follow(struct flow *f, size_t k, unsigned r)
 {
 	const struct icf_insn_at *a = &f->t->insn.data[k];
 	const struct elfrw_insn *in = &a->in;
-	bool argument = r == RDI || r == RSI || r == RDX || r == RCX || (r >= R8 && r <= R10);
+	const struct elfrw_model *m = f->prog->arch->model;
+	struct elfrw_effect e = icf_effect_at(f->prog, f->unit, f->t, k);
 	switch (in->kind) {
-	case ELFRW_INSN_RET: return r != RAX && r != RDX;
+	case ELFRW_INSN_RET: return !(m->results & elfrw_reg_bit(r));
 	case ELFRW_INSN_TRAP: return true;
 	case ELFRW_INSN_JMP_IND: return false;
 	case ELFRW_INSN_CALL:
 	case ELFRW_INSN_CALL_IND:
-		if (argument || named(in, r))
+		if (e.reads & elfrw_reg_bit(r))
 			return false;
-		if (r != RAX && r != R11)
+		if (!(e.writes & elfrw_reg_bit(r)))
 			reaches(f, a->pos + in->len, r);
 		return true;
 	case ELFRW_INSN_JMP:
@@ -137,9 +103,9 @@ static bool follow(struct flow *f, size_t k, unsigned r)
 		return true;
 	default: break;
 	}
-	enum use use = use_of(in, r);
+	enum use use = use_of(in, &e, r);
 	if (use == COPIES)
-		reaches(f, a->pos + in->len, in->reg == r ? in->rm : in->reg);
+		reaches(f, a->pos + in->len, e.dst);
 	if (use == COPIES || use == LEAVES)
 		reaches(f, a->pos + in->len, r);
 	return use != OTHER;
@@ -148,14 +114,14 @@ static bool follow(struct flow *f, size_t k, unsigned r)
 /* Is the address that instruction AT leaves in a register only stored, as a whole, and compared? */
 static bool is_stored(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at)
 {
-	struct flow f = { &prog->unit.data[i], t, false };
+	struct flow f = { prog, i, &prog->unit.data[i], t, false };
 	const struct icf_insn_at *a = &t->insn.data[at];
-	size_t bytes = t->insn.len * 2 + 1;
+	size_t bytes = t->insn.len * prog->arch->model->regs / 8 + 1;
 	if (!VEC_RESERVE(&t->seen, bytes))
 		return false;
 	memset(t->seen.data, 0, bytes);
 	t->todo.len = 0;
-	reaches(&f, a->pos + a->in.len, a->in.reg);
+	reaches(&f, a->pos + a->in.len, icf_effect_at(prog, i, t, at).dst);
 	while (t->todo.len && !f.full) {
 		struct icf_step next = t->todo.data[--t->todo.len];
 		if (!follow(&f, next.at, next.reg))
@@ -165,33 +131,26 @@ static bool is_stored(const struct icf_program *prog, uint32_t i, struct icf_tra
 }
 
 /* lea f-1(%rip),%r ; add %a,%r ; neg %a ; and %a,%r : f, rounded up to a multiple of a. */
-static bool is_rounded(const struct icf_trace *t, size_t at)
+static bool is_rounded(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+		       size_t at)
 {
-	unsigned r = t->insn.data[at].in.reg, a = ELFRW_REG_NONE;
+	unsigned r = icf_effect_at(prog, i, t, at).dst, a = ELFRW_REG_NONE;
 	bool negated = false;
 	for (size_t k = at + 1; k < t->insn.len && k <= at + WINDOW; k++) {
-		const struct elfrw_insn *in = &t->insn.data[k].in;
-		unsigned op = in->opcode;
+		struct elfrw_effect e = icf_effect_at(prog, i, t, k);
 		if (icf_trace_bit(t->target.data, t->insn.data[k].pos) ||
-		    in->kind != ELFRW_INSN_OTHER)
+		    t->insn.data[k].in.kind != ELFRW_INSN_OTHER)
 			return false;
-		if (!named(in, r) && (a == ELFRW_REG_NONE || !named(in, a))) {
-			if (!names_all(in))
-				return false;
+		if (!((e.reads | e.writes) & (elfrw_reg_bit(r) | elfrw_reg_bit(a))))
 			continue;
-		}
-		if (in->opcode_map != 0 || (in->flags & ELFRW_INSN_MEM) ||
-		    !(in->flags & ELFRW_INSN_REX_W))
+		if (e.width != 8 || (e.flags & (ELFRW_EFFECT_LOADS | ELFRW_EFFECT_STORES)))
 			return false;
-		bool to_rm = !(op & 2);
-		unsigned dest = to_rm ? in->rm : in->reg, src = to_rm ? in->reg : in->rm;
-		if (a == ELFRW_REG_NONE && (op == 0x01 || op == 0x03) && dest == r && src != r)
-			a = src;
-		else if (a != ELFRW_REG_NONE && !negated && op == 0xf7 && (in->reg & 7) == 3 &&
-			 in->rm == a)
+		if (a == ELFRW_REG_NONE && e.op == ELFRW_OP_ADD && e.dst == r && e.b != r)
+			a = e.b;
+		else if (a != ELFRW_REG_NONE && !negated && e.op == ELFRW_OP_NEG && e.dst == a)
 			negated = true;
 		else
-			return negated && (op == 0x21 || op == 0x23) && dest == r && src == a;
+			return negated && e.op == ELFRW_OP_AND && e.dst == r && e.b == a;
 	}
 	return false;
 }
@@ -273,7 +232,8 @@ bool icf_explains_gap(const struct icf_program *prog, uint32_t i, const struct i
 	}
 	size_t at = LOWER_BOUND(0, t->insn.len, mid,
 				t->insn.data[mid].pos + t->insn.data[mid].in.len <= ref->off);
-	if (at == t->insn.len || t->insn.data[at].in.target != va || t->insn.data[at].in.reg >= 16)
+	if (at == t->insn.len || t->insn.data[at].in.target != va ||
+	    icf_effect_at(prog, i, t, at).dst == ELFRW_REG_NONE)
 		return false;
-	return (ends && is_stored(prog, i, t, at)) || (before && is_rounded(t, at));
+	return (ends && is_stored(prog, i, t, at)) || (before && is_rounded(prog, i, t, at));
 }

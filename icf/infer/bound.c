@@ -1,0 +1,151 @@
+/* bound.c: how many entries a jump table can have, by what its index is compared with before the
+ * jump: read backwards, along the one way that leads there. */
+#include "elfrw/base/search.h"
+#include "icf/infer/defs.h"
+
+#define WINDOW 64 /* instructions that are searched */
+
+/* What the index of a table is compared with: a register, or the memory that it was loaded from. */
+struct place {
+	bool mem;
+	uint8_t reg;
+	struct elfrw_insn in; /* with mem: an instruction with the operand */
+	int64_t disp;
+};
+
+struct search {
+	const struct icf_program *prog;
+	uint32_t unit;
+	const struct icf_trace *t;
+	struct place now;
+	uint64_t best;
+	/* A register that is compared after it was copied to the index counts, too: comparisons
+	 * seen before the copy. */
+	uint64_t pending[ELFRW_MAX_REGS];
+};
+
+static void lower(uint64_t *best, uint64_t bound)
+{
+	if (bound && bound <= UINT32_MAX / 4 && (!*best || bound < *best))
+		*best = bound;
+}
+
+static bool same_place(const struct place *a, const struct place *b)
+{
+	if (a->mem != b->mem)
+		return false;
+	if (!a->mem)
+		return a->reg == b->reg;
+	return a->in.base == b->in.base && a->in.index == b->in.index &&
+	       a->in.scale == b->in.scale && a->disp == b->disp;
+}
+
+/* Does E, of instruction IN, compare something with a number? */
+static bool compares(const struct elfrw_insn *in, const struct elfrw_effect *e, struct place *ret)
+{
+	if (e->op != ELFRW_OP_CMP || !(e->flags & ELFRW_EFFECT_IMM))
+		return false;
+	*ret = (struct place){ .mem = e->flags & ELFRW_EFFECT_LOADS, .reg = e->a };
+	if (ret->mem) {
+		ret->in = *in;
+		ret->disp = e->disp;
+	}
+	return !ret->mem || !in->pcrel_size;
+}
+
+/* The number of entries that conditional jump K leaves when it is taken or not, and for what; 0: it
+ * follows no such comparison. */
+static uint64_t compared(const struct search *s, size_t k, bool taken, struct place *ret)
+{
+	const struct icf_trace *t = s->t;
+	unsigned cond = icf_effect_at(s->prog, s->unit, t, k).cond;
+	bool not_above = cond == (taken ? ELFRW_COND_NOT_ABOVE : ELFRW_COND_ABOVE),
+	     below = cond == (taken ? ELFRW_COND_BELOW : ELFRW_COND_NOT_BELOW);
+	if (k == 0 || (!not_above && !below) ||
+	    icf_trace_bit(t->target.data, t->insn.data[k].pos))
+		return 0;
+	struct elfrw_effect e = icf_effect_at(s->prog, s->unit, t, k - 1);
+	if (!compares(&t->insn.data[k - 1].in, &e, ret))
+		return 0;
+	return ((uint64_t)e.imm & (e.width == 1 ? 0xff : 0xffffffff)) + not_above;
+}
+
+/* Conditional jump K. */
+static void learn(struct search *s, size_t k, bool taken)
+{
+	struct place p;
+	uint64_t bound = compared(s, k, taken, &p);
+	if (!bound)
+		return;
+	if (same_place(&p, &s->now))
+		lower(&s->best, bound);
+	if (!p.mem && p.reg < ELFRW_MAX_REGS)
+		s->pending[p.reg] = bound;
+}
+
+/* Goes back over instruction K, which is no jump.  false: the index comes from nowhere else. */
+static bool pass(struct search *s, size_t k, uint64_t *cap)
+{
+	const struct elfrw_insn *in = &s->t->insn.data[k].in;
+	struct elfrw_effect e = icf_effect_at(s->prog, s->unit, s->t, k);
+	for (unsigned c = 0; c < ELFRW_MAX_REGS; c++)
+		if ((e.writes >> c & 1) && (s->now.mem || c != s->now.reg))
+			s->pending[c] = 0;
+	if (s->now.mem)
+		return !(e.writes &
+			 (elfrw_reg_bit(s->now.in.base) | elfrw_reg_bit(s->now.in.index)));
+	if (!(e.writes & elfrw_reg_bit(s->now.reg)))
+		return true;
+	struct icf_def d = icf_effect(s->prog, s->unit, s->t, k, s->now.reg);
+	if (d.kind == ICF_DEF_SMALL && d.max != UINT64_MAX)
+		lower(cap, d.max + 1);
+	if ((d.kind == ICF_DEF_COPY || d.kind == ICF_DEF_SMALL) && d.a < ELFRW_MAX_REGS) {
+		s->now.reg = d.a;
+		lower(&s->best, s->pending[d.a]);
+		return true;
+	}
+	bool loaded = d.kind == ICF_DEF_DIST || d.kind == ICF_DEF_SMALL || d.kind == ICF_DEF_LOAD;
+	if (!loaded || !(in->flags & ELFRW_INSN_MEM) || in->pcrel_size)
+		return false;
+	s->now = (struct place){ .mem = true, .in = *in, .disp = e.disp };
+	return true;
+}
+
+/* The one instruction before *K; *TAKEN: it jumps to *K.  false: there is none, or are several. */
+static bool step_back(const struct icf_trace *t, size_t *k, bool *taken)
+{
+	const struct icf_insn_at *here = &t->insn.data[*k];
+	*taken = false;
+	if (*k == 0)
+		return false;
+	if (!icf_trace_bit(t->target.data, here->pos)) {
+		--*k;
+		return true;
+	}
+	size_t e = icf_first_edge(t, here->pos);
+	if (!icf_ends_block(&t->insn.data[*k - 1].in) || e == t->edge.len ||
+	    t->edge.data[e].to != here->pos ||
+	    (e + 1 < t->edge.len && t->edge.data[e + 1].to == here->pos))
+		return false;
+	*k = t->edge.data[e].from;
+	*taken = true;
+	return true;
+}
+
+uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+			size_t at, unsigned r, uint64_t *cap)
+{
+	struct search s = { .prog = prog, .unit = unit, .t = t, .now = { .reg = (uint8_t)r } };
+	size_t k = at;
+	bool taken;
+	for (size_t n = 0; n < WINDOW && step_back(t, &k, &taken); n++) {
+		const struct elfrw_insn *in = &t->insn.data[k].in;
+		if (in->kind == ELFRW_INSN_JMP && taken)
+			continue;
+		if (in->kind == ELFRW_INSN_JCC)
+			learn(&s, k, taken);
+		else if (icf_ends_block(in) || !pass(&s, k, cap))
+			break;
+	}
+	return s.best;
+}

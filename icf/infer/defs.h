@@ -1,0 +1,47 @@
+/* defs.h: which definitions of a register reach an instruction, and what its index is compared
+ * with on the way there. */
+#ifndef ICF_INFER_DEFS_H
+#define ICF_INFER_DEFS_H
+#include "icf/infer/effect.h"
+
+#define ICF_MAX_DEFS 64
+
+/* The definitions of a register that reach a place. */
+struct icf_defs {
+	struct icf_def def[ICF_MAX_DEFS];
+	unsigned n;
+	bool full; /* there were more, or the search was given up */
+};
+
+/* All definitions of register R that reach instruction AT of unit UNIT, seen through copies;
+ * icf_trace_edges() was called.  PAST_CALLS: look behind calls of functions that may leave the
+ * register alone.  defs.c. */
+struct icf_defs icf_defs_reaching(const struct icf_program *prog, uint32_t unit,
+				  struct icf_trace *t, size_t at, unsigned r, bool past_calls);
+
+/* The number of entries that the code before instruction AT allows for index R; 0: not seen.  Only
+ * comparisons count, since compilers make a table of that very size for them; the width of a byte
+ * and a mask are no more than a limit: *CAP.  bound.c. */
+uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+			size_t at, unsigned r, uint64_t *cap);
+
+/* Does control never go on behind IN? */
+static inline bool icf_ends_block(const struct elfrw_insn *in)
+{
+	return in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_RET ||
+	       in->kind == ELFRW_INSN_TRAP || in->kind == ELFRW_INSN_JMP_IND;
+}
+
+/* Index of the first edge to the instruction at POS, or of what is sorted behind it. */
+static inline size_t icf_first_edge(const struct icf_trace *t, uint32_t pos)
+{
+	return LOWER_BOUND(0, t->edge.len, mid, t->edge.data[mid].to < pos);
+}
+
+/* Is memory operand IN a word of the frame, where what was computed may have been kept? */
+static inline bool icf_from_frame(const struct icf_program *prog, const struct elfrw_insn *in)
+{
+	const struct elfrw_model *m = prog->arch->model;
+	return in->index == ELFRW_REG_NONE && (in->base == m->sp || in->base == m->fp);
+}
+#endif
