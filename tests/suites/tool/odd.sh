@@ -1,6 +1,6 @@
 #!/bin/bash
 # odd.sh: odd surroundings: pipes where files are expected, response files that name themselves, closed and full output, few
-# descriptors, extended attributes and access control lists.
+# descriptors, extended attributes and access control lists, build-ids that are none.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool odd
@@ -104,4 +104,49 @@ else
 		check odd/attributes/of-folder "$(attributes folder/prog)" [ "$(attributes folder/prog)" = "0o100755 {}" ]
 	fi
 fi
+
+# --- build-ids that are none: SIZE of the name, SIZE of the contents, bytes that there are
+while read -r how name size bytes; do
+	cat >id.s <<-END
+		.globl _start,f,g
+		_start: call f
+		call g
+		ret
+		.type f,@function
+		f: mov \$7,%eax
+		ret
+		.size f,.-f
+		.type g,@function
+		g: mov \$7,%eax
+		ret
+		.size g,.-g
+		.section .note.x,"a",@note
+		.p2align 2
+		.long $name,$size,3
+		.asciz "GNU"
+		.fill $bytes,1,0xab
+		.p2align 2
+	END
+	if ! as id.s -o id.o 2>log || ! ld -q id.o -o "id.$how" 2>log || ! objcopy --rename-section .note.x=.note.gnu.build-id "id.$how" 2>log; then
+		skip "odd/build-id/$how" "$(first_line log)"
+		continue
+	fi
+	bad=
+	for c in "-q --allow-growth id.$how -o id.folded" "audit id.$how" "symbolize -e id.$how --debug-file=prog 0x401000" "verify prog id.$how" "dump id.$how"; do
+		# shellcheck disable=SC2086
+		timeout 20 "$ICFOLD" $c >out 2>err
+		rc=$?
+		{ [ $rc -le 2 ] && ! grep -q 'Sanitizer\|runtime error' err; } || bad="$c: status $rc: $(first_line err)"
+	done
+	check "odd/build-id/$how" "$bad" [ -z "$bad" ]
+done <<'END'
+none 4 0 0
+one 4 1 1
+long 4 64 64
+longer 4 65 65
+huge 4 60000 60000
+lie 4 0x7fffffff 20
+wraps 4 0xffffffff 20
+name 0xfffffffd 20 20
+END
 finish
