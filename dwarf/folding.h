@@ -35,6 +35,12 @@ struct dwr_vslot {
 	uint32_t unit;
 };
 
+/* A function's DIE in .debug_info: one of its ranges begins where UNIT begins. */
+struct dwr_note_die {
+	uint32_t unit;
+	uint64_t die; /* .debug_info offset */
+};
+
 #define DWR_FOLDED_UNIT_NAME "<folded functions>"
 
 /* Everything is borrowed. */

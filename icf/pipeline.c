@@ -305,6 +305,7 @@ static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_opt
 				       struct icf_apply *a)
 {
 	free(a->symbol_index);
+	icf_shared_deinit(&a->shared);
 	free(a->frame_moves.move);
 	struct elfrw_err *err = apply(run, opt, a);
 	/* Twice at most: in place, the unwind tables stay as they are. */
@@ -360,6 +361,7 @@ struct elfrw_err *icf_run_fold(struct icf_run *run, const struct icf_options *op
 	if (!err)
 		err = elfrw_output_tail_fits(&run->out);
 	free(a.symbol_index);
+	icf_shared_deinit(&a.shared);
 	free(a.frame_moves.move);
 	return err;
 }

@@ -15,12 +15,6 @@
 #define DWR_ICFOLD_MAGIC   "\x89ICFOLD\n"
 #define DWR_ICFOLD_VERSION 2
 
-/* A function's DIE in .debug_info: one of its ranges begins where UNIT begins. */
-struct dwr_note_die {
-	uint32_t unit;
-	uint64_t die; /* .debug_info offset */
-};
-
 /* A range that a DIE lost. */
 struct dwr_note_range {
 	uint64_t die;        /* .debug_info offset */

@@ -79,5 +79,6 @@ void dwr_rewrite_out_deinit(struct dwr_rewrite_out *out)
 	for (uint32_t i = 0; i < out->n_sections; i++)
 		free(out->section[i].data);
 	free(out->section);
+	free(out->die);
 	memset(out, 0, sizeof *out);
 }

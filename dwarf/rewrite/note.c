@@ -11,6 +11,27 @@ static int by_unit(const void *a, const void *b)
 	return x->die < y->die ? -1 : x->die > y->die;
 }
 
+struct elfrw_err *dwr_rw_shared_dies(const struct dwr_rw *rw, struct dwr_note_die **ret, size_t *n)
+{
+	size_t total = 0, at = 0;
+	for (size_t i = 0; i < rw->units.len; i++)
+		total += rw->ru[i].die.len;
+	struct dwr_note_die *die = malloc((total + 1) * sizeof *die);
+	if (!die)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < rw->units.len; i++) {
+		const struct dwr_rw_unit *ru = &rw->ru[i];
+		if (ru->die.len)
+			memcpy(die + at, ru->die.data, ru->die.len * sizeof *die);
+		at += ru->die.len;
+	}
+	if (total)
+		qsort(die, total, sizeof *die, by_unit);
+	*ret = die;
+	*n = total;
+	return NULL;
+}
+
 /* What DIEs lost, from low_pc and high_pc and from lists: both in the order of DIEs. */
 static struct elfrw_err *merge_ranges(struct dwr_rw_run *run, struct dwr_note_range **ret,
 				      size_t *ret_n)
@@ -62,52 +83,49 @@ static void choose_compression(struct dwr_rw *rw)
 		note->compression = info->compression;
 }
 
+/* By unit of the map; *RET is the caller's. */
+static struct elfrw_err *make_rows(const struct dwr_rw *rw, struct dwr_note_rows **ret)
+{
+	struct dwr_note_rows *rows = calloc((size_t)rw->map->n_units + 1, sizeof *rows);
+	if (!rows)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; rw->has_line && rw->line.fold && i < rw->map->n_units; i++) {
+		const struct dwr_rw_line_fold *f = &rw->line.fold[i];
+		if (f->status == DWR_FOLD_OWN)
+			rows[i] = (struct dwr_note_rows){ DWR_NOTE_ROWS_OWN, f->n_seqs, f->seq };
+		else
+			rows[i].status = f->status == DWR_FOLD_SAME ? DWR_NOTE_ROWS_SAME
+								    : DWR_NOTE_ROWS_NONE;
+	}
+	*ret = rows;
+	return NULL;
+}
+
 struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
-	const struct elfrw_addrmap *map = rw->map;
 	if (!rw->changes)
 		return NULL;
 	struct dwr_note_in note = { .rw = rw->in, .artificial_unit = run->artificial };
-	size_t n = 0;
-	for (size_t i = 0; i < rw->units.len; i++)
-		n += rw->ru[i].die.len;
-	struct dwr_note_die *die = malloc((n + 1) * sizeof *die);
-	struct dwr_note_rows *rows = calloc((size_t)map->n_units + 1, sizeof *rows);
+	struct dwr_note_rows *rows = NULL;
 	struct dwr_note_range *range = NULL;
-	struct elfrw_err *err =
-		die && rows ? merge_ranges(run, &range, &note.n_ranges) : &elfrw_err_nomem;
+	uint8_t *data;
+	size_t size;
+	struct elfrw_err *err = dwr_rw_shared_dies(rw, &run->out.die, &run->out.n_dies);
+	if (!err)
+		err = make_rows(rw, &rows);
+	if (!err)
+		err = merge_ranges(run, &range, &note.n_ranges);
 	if (!err) {
-		for (size_t i = 0; i < rw->units.len; i++) {
-			if (rw->ru[i].die.len)
-				memcpy(die + note.n_dies, rw->ru[i].die.data,
-				       rw->ru[i].die.len * sizeof *die);
-			note.n_dies += rw->ru[i].die.len;
-		}
-		if (n)
-			qsort(die, n, sizeof *die, by_unit);
-		for (uint32_t i = 0; rw->has_line && rw->line.fold && i < map->n_units; i++) {
-			const struct dwr_rw_line_fold *f = &rw->line.fold[i];
-			rows[i] = f->status == DWR_FOLD_OWN
-					  ? (struct dwr_note_rows){ DWR_NOTE_ROWS_OWN, f->n_seqs,
-								    f->seq }
-					  : (struct dwr_note_rows){
-						    .status = f->status == DWR_FOLD_SAME
-								      ? DWR_NOTE_ROWS_SAME
-								      : DWR_NOTE_ROWS_NONE
-					    };
-		}
-		note.die = die;
+		note.die = run->out.die;
+		note.n_dies = run->out.n_dies;
 		note.range = range;
 		note.rows = rows;
-		uint8_t *data;
-		size_t size;
 		err = dwr_note_write(&note, &data, &size);
-		choose_compression(rw);
-		if (!err)
-			err = dwr_rw_emit(run, DWR_ICFOLD, data, size);
 	}
-	free(die);
+	choose_compression(rw);
+	if (!err)
+		err = dwr_rw_emit(run, DWR_ICFOLD, data, size);
 	free(rows);
 	free(range);
 	return err;

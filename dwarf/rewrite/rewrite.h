@@ -32,6 +32,10 @@ struct dwr_rewrite_stats {
 struct dwr_rewrite_out {
 	struct dwr_section_out *section; /* owned; existing sections by shndx, then the new ones */
 	uint32_t n_sections;
+	/* The DIEs of the functions that share their code, sorted by unit, then DIE; owned.  None
+	 * without .debug_icfold. */
+	struct dwr_note_die *die;
+	size_t n_dies;
 	struct dwr_rewrite_stats stats;
 };
 

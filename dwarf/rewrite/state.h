@@ -104,6 +104,10 @@ void dwr_rw_info_want(struct dwr_want *want);
 struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
 				   const struct dwr_abbrev_table *table);
 
+/* The DIEs of functions that share their code, of all units, sorted by unit of the map, then DIE;
+ * *RET is the caller's. */
+struct elfrw_err *dwr_rw_shared_dies(const struct dwr_rw *rw, struct dwr_note_die **ret, size_t *n);
+
 /* Appends the bytes that turn .debug_abbrev of the input into that of the output to W (in full),
  * and patches the headers and the edited DIEs of all units in the private copies.  Nothing is
  * appended when there are no edits. */

@@ -17,6 +17,7 @@
  * Cost: a look-up in sorted tables for each frame, plus the decoding of each body that is met,
  * once. */
 #include "dwarf/stack/callchain.h"
+#include "dwarf/return_address.h"
 #include "dwarf/stack/state.h"
 #include "elfrw/base/sort.h"
 
@@ -114,8 +115,8 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct le
 				       struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
 	cc->set.len = 0;
-	const struct dwr_code_span *s =
-		dwr_code_at(&cc->code, level->pc || !level->at ? level->at : level->at - 1);
+	const struct dwr_code_span *s = dwr_code_at(
+		&cc->code, level->pc || !level->at ? level->at : dwr_call_at(level->at));
 	*f = (struct dwr_chain_frame){ .group = UINT32_MAX };
 	if (!s)
 		return NULL;
@@ -142,7 +143,7 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct le
 		cc->set.data[i] = dwr_chain_member_of(cc, cc->set.data[i]);
 	qsort(cc->set.data, cc->set.len, sizeof *cc->set.data, elfrw_u32_order);
 	for (size_t i = 0; i < cc->set.len; i++)
-		cc->set.data[i] = cc->note.member[cc->set.data[i]].unit;
+		cc->set.data[i] = cc->note->member[cc->set.data[i]].unit;
 	return put_frame(cc, f, chain, how.by);
 }
 
@@ -187,7 +188,7 @@ struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t
 	for (size_t i = n; i-- > 0;) {
 		struct dwr_chain_frame *f = &chain->frame.data[i];
 		uint64_t site = i + 1 < n ? addr[i + 1] : 0;
-		if (cc->has_note) {
+		if (cc->note) {
 			const struct level level = { addr[i], i == 0, site,
 						     vtable ? vtable[i] : 0 };
 			ELFRW_TRY(resolve_frame(cc, &level, f, chain));

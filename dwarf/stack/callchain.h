@@ -8,7 +8,7 @@
  * stays undecided, with all candidates: nothing is guessed.
  *
  *	struct dwr_callchain *cc;
- *	err = dwr_callchain_open(&img, NULL, &cc);
+ *	err = dwr_callchain_open(&img, NULL, NULL, &cc);
  *	err = dwr_callchain_resolve(cc, addr, NULL, n, &chain);
  *	for (i = 0; i < n; i++) ... chain.frame.data[i] ...
  *	dwr_chain_deinit(&chain);
@@ -54,11 +54,13 @@ struct dwr_chain {
 };
 
 /* Prepares CODE (and DEBUG, the file with its debug information, when that is another one, else
- * NULL).  Both are borrowed for the life of *RET; DEBUG's arch may be NULL.  A file without
+ * NULL).  NOTE is the .debug_icfold of that file (dwr_sym_debug_note), or NULL: read here.  All are
+ * borrowed for the life of *RET; DEBUG's arch may be NULL.  A file without
  * .debug_icfold is served from its call tables alone: then a frame is merged when the call site has
  * an entry.  Errors: tables that cannot be read, a machine that icfold does not know. */
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
-				     const struct elfrw_image *debug, struct dwr_callchain **ret);
+				     const struct elfrw_image *debug, const struct dwr_icfold *note,
+				     struct dwr_callchain **ret);
 void dwr_callchain_close(struct dwr_callchain *cc);
 
 /* The decoded .debug_icfold section, or NULL; borrowed. */

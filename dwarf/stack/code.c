@@ -1,6 +1,7 @@
 /* code.c: see code.h.  The address map of .debug_icfold, read backwards, gives the bodies of the
  * output; a body is decoded when it is first asked for, once. */
 #include "dwarf/stack/code.h"
+#include "dwarf/return_address.h"
 #include "dwarf/stack/value_track.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/base/rbuf.h"
@@ -149,7 +150,7 @@ const struct dwr_branch *dwr_call_before(const struct dwr_branch *b, uint32_t n,
 
 struct elfrw_err *dwr_code_is_return(struct dwr_code *code, uint64_t site, bool *ret, bool *again)
 {
-	const struct dwr_code_span *s = dwr_code_at(code, site - 1), *to;
+	const struct dwr_code_span *s = dwr_code_at(code, dwr_call_at(site)), *to;
 	const struct dwr_branch *b = NULL;
 	uint32_t n = 0;
 	uint64_t target;
@@ -305,7 +306,7 @@ static void preserved(const struct dwr_track *t, const struct dwr_track_call *ca
 struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 				  struct dwr_chain_object *ret, bool *found)
 {
-	const struct dwr_code_span *s = dwr_code_at(code, site - 1);
+	const struct dwr_code_span *s = dwr_code_at(code, dwr_call_at(site));
 	struct dwr_track t = { 0 };
 	struct dwr_track_call call;
 	struct elfrw_insn in;
@@ -317,7 +318,7 @@ struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 		return NULL;
 	ELFRW_TRY(load_inner(code));
 	/* Nothing is known at a label, nor after a call, where code for exceptions may begin. */
-	if (!last_label(code, s, site - 1, &from))
+	if (!last_label(code, s, dwr_call_at(site), &from))
 		return NULL;
 	dwr_track_forget_all(&t);
 	for (uint64_t va = s->start; va < site && !t.nomem && next_insn(code, s, &va, &in, &p);) {

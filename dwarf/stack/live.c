@@ -1,5 +1,6 @@
 /* live.c: what the tables and the code say to those who have the stopped program too (callchain.h,
  * second part). */
+#include "dwarf/return_address.h"
 #include "dwarf/stack/state.h"
 
 bool dwr_callchain_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot)
@@ -38,7 +39,7 @@ struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, 
 				       bool *ret)
 {
 	const struct dwr_code_span *in = dwr_code_at(&cc->code, at),
-				   *caller = dwr_code_at(&cc->code, site - 1);
+				   *caller = dwr_code_at(&cc->code, dwr_call_at(site));
 	const struct dwr_branch *b;
 	uint32_t n;
 	bool entered = false, anything = false;
@@ -60,7 +61,7 @@ struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, 
 		anything |= !b[i].target && !entered;
 	}
 	ELFRW_TRY(dwr_chain_follow(cc, &cc->reached, &anything));
-	const struct elfrw_addrmap_unit *unit = cc->note.map.unit;
+	const struct elfrw_addrmap_unit *unit = cc->note->map.unit;
 	for (size_t i = 0; i < cc->reached.len; i++)
 		anything |= unit[cc->reached.data[i]].kept == unit[in->unit].kept;
 	*ret = !anything;

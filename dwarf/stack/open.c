@@ -31,32 +31,44 @@ size_t dwr_chain_first_die(const struct dwr_callchain *cc, uint64_t die)
 	return LOWER_BOUND(0, cc->die.len, mid, cc->die.data[mid].die < die);
 }
 
-static struct elfrw_err *open_note(struct dwr_callchain *cc)
+/* Decodes .debug_icfold, unless the caller has. */
+static struct elfrw_err *read_note(struct dwr_callchain *cc)
 {
+	if (cc->note)
+		return NULL;
 	ELFRW_TRY(dwr_sections_load(&cc->secs, DWR_ICFOLD));
 	const struct dwr_section *s = &cc->secs.sec[DWR_ICFOLD];
 	if (!s->size)
 		return NULL;
-	ELFRW_TRY(dwr_icfold_read(&cc->note, s->data, s->size));
-	cc->has_note = true;
-	const struct elfrw_addrmap *map = &cc->note.map;
+	ELFRW_TRY(dwr_icfold_read(&cc->own_note, s->data, s->size));
+	cc->note = &cc->own_note;
+	return NULL;
+}
+
+static struct elfrw_err *open_note(struct dwr_callchain *cc)
+{
+	ELFRW_TRY(read_note(cc));
+	if (!cc->note)
+		return NULL;
+	const struct elfrw_addrmap *map = &cc->note->map;
 	for (uint32_t u = 0; u < map->n_units; u++)
 		if (map->unit[u].kept >= map->n_units || map->unit[u].old_end < map->unit[u].old)
-			return elfrw_error_at(s->name, 0, "broken address map");
+			return elfrw_error_at(cc->secs.sec[DWR_ICFOLD].name, 0,
+					      "broken address map");
 	cc->seen = calloc((size_t)map->n_units + 1, sizeof *cc->seen);
 	if (!cc->seen)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; i < cc->note.n_members; i++)
-		for (uint32_t k = 0; k < cc->note.member[i].n_dies; k++) {
+	for (size_t i = 0; i < cc->note->n_members; i++)
+		for (uint32_t k = 0; k < cc->note->member[i].n_dies; k++) {
 			struct die_member *d = VEC_PUSH(&cc->die);
 			if (!d)
 				return &elfrw_err_nomem;
-			*d = (struct die_member){ cc->note.dies[cc->note.member[i].die + k].die,
-						  cc->note.member[i].unit };
+			*d = (struct die_member){ cc->note->dies[cc->note->member[i].die + k].die,
+						  cc->note->member[i].unit };
 		}
 	if (cc->die.len)
 		qsort(cc->die.data, cc->die.len, sizeof *cc->die.data, die_order);
-	return dwr_code_init(&cc->code, cc->img, &cc->note);
+	return dwr_code_init(&cc->code, cc->img, cc->note);
 }
 
 struct nameless {
@@ -97,7 +109,7 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 		if (!d)
 			err = &elfrw_err_nomem;
 		else
-			*d = (struct die_member){ die[i], cc->note.member[v[lo].member].unit };
+			*d = (struct die_member){ die[i], cc->note->member[v[lo].member].unit };
 		cc->declared[v[lo].member] = die[i];
 	}
 	dwr_abbrev_deinit(&table);
@@ -111,7 +123,7 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 	VEC(uint64_t) odd = { 0 };
 	VEC(struct nameless) v = { 0 };
 	struct elfrw_err *err = NULL;
-	cc->declared = calloc(cc->note.n_members + 1, sizeof *cc->declared);
+	cc->declared = calloc(cc->note->n_members + 1, sizeof *cc->declared);
 	if (!cc->declared)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < 2 * cc->calls.dcall.len && !err; i++) {
@@ -126,15 +138,16 @@ static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 		else
 			*slot = die;
 	}
-	for (size_t i = 0; i < cc->note.n_members && odd.len && !err; i++)
+	for (size_t i = 0; i < cc->note->n_members && odd.len && !err; i++)
 		for (uint32_t k = 0;
-		     k < cc->note.member[i].n_names && !cc->note.member[i].n_dies && !err; k++) {
+		     k < cc->note->member[i].n_names && !cc->note->member[i].n_dies && !err; k++) {
 			struct nameless *n = VEC_PUSH(&v);
 			if (!n)
 				err = &elfrw_err_nomem;
 			else
-				*n = (struct nameless){ cc->note.names[cc->note.member[i].name + k],
-							(uint32_t)i };
+				*n = (struct nameless){
+					cc->note->names[cc->note->member[i].name + k], (uint32_t)i
+				};
 		}
 	if (v.len && !err) {
 		qsort(v.data, v.len, sizeof *v.data, nameless_order);
@@ -162,12 +175,12 @@ static struct elfrw_err *open_tables(struct dwr_callchain *cc)
 	if (cc->calls.vcall.len)
 		qsort(cc->calls.vcall.data, cc->calls.vcall.len, sizeof *cc->calls.vcall.data,
 		      dwr_vcall_order);
-	return cc->has_note && cc->has_dcall && cc->secs.sec[DWR_INFO].shndx ? open_declared(cc)
-									     : NULL;
+	return cc->note && cc->has_dcall && cc->secs.sec[DWR_INFO].shndx ? open_declared(cc) : NULL;
 }
 
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
-				     const struct elfrw_image *debug, struct dwr_callchain **ret)
+				     const struct elfrw_image *debug, const struct dwr_icfold *note,
+				     struct dwr_callchain **ret)
 {
 	if (!code->arch || (debug && !elfrw_same_machine(&debug->ehdr, &code->ehdr)))
 		return elfrw_error(
@@ -177,6 +190,7 @@ struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
 		return &elfrw_err_nomem;
 	cc->img = code;
 	cc->debug = debug ? debug : code;
+	cc->note = note;
 	if (!cc->debug->arch) {
 		cc->own = *debug;
 		cc->own.arch = code->arch;
@@ -201,8 +215,8 @@ void dwr_callchain_close(struct dwr_callchain *cc)
 	dwr_code_deinit(&cc->code);
 	dwr_calls_deinit(&cc->calls);
 	dwr_units_deinit(&cc->units);
-	if (cc->has_note)
-		dwr_icfold_deinit(&cc->note);
+	if (cc->note == &cc->own_note)
+		dwr_icfold_deinit(&cc->own_note);
 	if (cc->has_vt)
 		dwr_vtables_deinit(&cc->vt);
 	dwr_sections_deinit(&cc->secs);
@@ -220,5 +234,5 @@ void dwr_callchain_close(struct dwr_callchain *cc)
 
 const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc)
 {
-	return cc->has_note ? &cc->note : NULL;
+	return cc->note;
 }

@@ -26,13 +26,13 @@ struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit)
 
 uint32_t dwr_chain_member_of(const struct dwr_callchain *cc, uint32_t unit)
 {
-	return cc->note.unit_member[unit];
+	return cc->note->unit_member[unit];
 }
 
 uint64_t dwr_chain_die_of(const struct dwr_callchain *cc, uint32_t m)
 {
-	if (cc->note.member[m].n_dies)
-		return cc->note.dies[cc->note.member[m].die].die;
+	if (cc->note->member[m].n_dies)
+		return cc->note->dies[cc->note->member[m].die].die;
 	return cc->declared ? cc->declared[m] : 0;
 }
 
@@ -84,11 +84,11 @@ struct elfrw_err *dwr_chain_put_die(struct dwr_callchain *cc, uint64_t die, uint
 struct elfrw_err *dwr_chain_put_group(struct dwr_callchain *cc, uint32_t group, bool nameless,
 				      unit_set *set)
 {
-	const struct dwr_icfold_group *g = &cc->note.group[group];
+	const struct dwr_icfold_group *g = &cc->note->group[group];
 	size_t before = set->len;
 	for (uint32_t i = g->member; i < g->member + g->n_members; i++)
 		if (!nameless || !dwr_chain_die_of(cc, i)) /* a unit is a member once */
-			ELFRW_TRY(put_among(set, before, cc->note.member[i].unit));
+			ELFRW_TRY(put_among(set, before, cc->note->member[i].unit));
 	return nameless && set->len == before ? dwr_chain_put_group(cc, group, false, set) : NULL;
 }
 
@@ -117,7 +117,7 @@ struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, 
 struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, bool *anything)
 {
 	if (++cc->walk == 0) {
-		memset(cc->seen, 0, cc->note.map.n_units * sizeof *cc->seen);
+		memset(cc->seen, 0, cc->note->map.n_units * sizeof *cc->seen);
 		cc->walk = 1;
 	}
 	for (size_t i = 0; i < reached->len; i++)
@@ -156,9 +156,9 @@ struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, 
 
 uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t value)
 {
-	size_t lo = LOWER_BOUND(0, cc->note.n_vslots, mid, cc->note.vslot[mid].slot < place);
-	if (lo < cc->note.n_vslots && cc->note.vslot[lo].slot == place)
-		return cc->note.vslot[lo].unit;
+	size_t lo = LOWER_BOUND(0, cc->note->n_vslots, mid, cc->note->vslot[mid].slot < place);
+	if (lo < cc->note->n_vslots && cc->note->vslot[lo].slot == place)
+		return cc->note->vslot[lo].unit;
 	/* Small functions without alignment, thunks mostly, may be in one unit with their
 	 * neighbour. */
 	const struct dwr_code_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
@@ -189,7 +189,7 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 		ELFRW_TRY(dwr_chain_load_vtables(cc));
 		struct elfrw_err *err = NULL;
 		if (++cc->walk == 0) {
-			memset(cc->seen, 0, cc->note.map.n_units * sizeof *cc->seen);
+			memset(cc->seen, 0, cc->note->map.n_units * sizeof *cc->seen);
 			cc->walk = 1;
 		}
 		*h = (struct slot_holders){ true, (uint32_t)cc->holder.len, 0 };
@@ -203,12 +203,12 @@ static struct elfrw_err *holders(struct dwr_callchain *cc, uint64_t slot, struct
 			const struct dwr_code_span *s =
 				u == DWR_NO_UNIT && value ? dwr_code_at(&cc->code, value) : NULL;
 			if (s) { /* somewhere in code that is shared */
-				first = cc->note.group[dwr_chain_group(cc, s->unit)].member;
-				n = cc->note.group[dwr_chain_group(cc, s->unit)].n_members;
+				first = cc->note->group[dwr_chain_group(cc, s->unit)].member;
+				n = cc->note->group[dwr_chain_group(cc, s->unit)].n_members;
 			} else if (u == DWR_NO_UNIT)
 				continue;
 			for (uint32_t k = 0; k < n && !err; k++) {
-				u = s ? cc->note.member[first + k].unit : u;
+				u = s ? cc->note->member[first + k].unit : u;
 				if (cc->seen[u] == cc->walk)
 					continue;
 				cc->seen[u] = cc->walk;

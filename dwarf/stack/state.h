@@ -25,8 +25,9 @@ struct dwr_callchain {
 		own; /* `debug` with its machine filled in, when the caller's left that open */
 	struct dwr_sections secs;
 	struct dwr_units units;
-	struct dwr_icfold note;
-	bool has_note, has_dcall;
+	const struct dwr_icfold *note; /* NULL: none; borrowed, or own_note */
+	struct dwr_icfold own_note;
+	bool has_dcall;
 	struct dwr_calls calls; /* dcall sorted by site, caller, DIE; vcall by site */
 	struct dwr_code code;
 	VEC(struct die_member) die; /* sorted */
@@ -45,8 +46,8 @@ struct dwr_callchain {
 /* The group that UNIT shares its code with, or NO_SHARE. */
 static inline uint32_t dwr_chain_group(const struct dwr_callchain *cc, uint32_t unit)
 {
-	uint32_t m = cc->note.unit_member[unit];
-	return m == UINT32_MAX ? NO_SHARE : cc->note.member[m].group;
+	uint32_t m = cc->note->unit_member[unit];
+	return m == UINT32_MAX ? NO_SHARE : cc->note->member[m].group;
 }
 
 /* Adds UNIT to SET, once. */

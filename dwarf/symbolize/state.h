@@ -87,7 +87,8 @@ struct dwr_sym {
 	struct dwr_symtab *symtab; /* owned; NULL: not read yet */
 	struct dwr_icfold note;
 	bool note_read, has_note;
-	VEC(uint32_t) group_order; /* groups with their bodies ascending */
+	const struct dwr_sym_file *note_file; /* that `note` is of */
+	VEC(uint32_t) group_order;            /* groups with their bodies ascending */
 
 	struct dwr_demangled *demangled; /* hash table by name; owned */
 	size_t n_demangled, n_demangled_slots;

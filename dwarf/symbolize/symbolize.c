@@ -206,9 +206,12 @@ static struct elfrw_err *read_note(struct dwr_sym *sym)
 	if (sym->note_read)
 		return NULL;
 	sym->note_read = true;
+	sym->note_file = sym->main;
 	struct dwr_bytes sec = dwr_sym_sec(sym, sym->main, DWR_ICFOLD);
-	if (!sec.size)
+	if (!sec.size) {
+		sym->note_file = sym->debug;
 		sec = dwr_sym_sec(sym, sym->debug, DWR_ICFOLD);
+	}
 	if (!sec.size)
 		return NULL;
 	struct elfrw_err *err = dwr_icfold_read(&sym->note, sec.data, sec.size);
@@ -222,6 +225,12 @@ const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym)
 {
 	dwr_sym_forget(sym, read_note(sym));
 	return sym->has_note ? &sym->note : NULL;
+}
+
+const struct dwr_icfold *dwr_sym_debug_note(struct dwr_sym *sym)
+{
+	const struct dwr_icfold *note = dwr_sym_note(sym);
+	return sym->note_file == sym->debug ? note : NULL;
 }
 
 /* The unit of the map that group G's body is. */

@@ -116,6 +116,10 @@ struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **r
  * Borrowed. */
 const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym);
 
+/* The same, but only when it is of the file that the debug information is in (dwr_sym_debug_image):
+ * what dwr_callchain_open() wants. */
+const struct dwr_icfold *dwr_sym_debug_note(struct dwr_sym *sym);
+
 /* Index in dwr_sym_note()->group of the functions that share the body at ADDRESS; false: none
  * do. */
 bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group);

@@ -2,9 +2,21 @@
  * decides anything. */
 #ifndef ICF_APPLY_APPLY_H
 #define ICF_APPLY_APPLY_H
+#include "dwarf/folding.h"
 #include "dwarf/rewrite/unwind/frame.h"
+#include "elfrw/base/vec.h"
 #include "elfrw/output.h"
 #include "icf/fold/plan.h"
+
+/* What icf_apply_debug() tells of functions that share their code. */
+struct icf_shared {
+	const char **name;                /* by unit: its primary name, or NULL; owned */
+	VEC(struct dwr_unit_alias) alias; /* sorted by unit */
+	VEC(struct dwr_vslot) vslot;      /* sorted by slot: those that held such a function */
+	struct dwr_note_die *die;         /* sorted by unit, then DIE; owned */
+	size_t n_dies;
+	bool noted; /* .debug_icfold is in the output */
+};
 
 struct icf_apply {
 	const struct icf_program *prog;
@@ -14,7 +26,8 @@ struct icf_apply {
 	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or
 				   NULL: unchanged; owned */
 	uint64_t n_thunk_bytes;
-	uint64_t note_size;                     /* of .debug_icfold */
+	uint64_t note_size; /* of .debug_icfold */
+	struct icf_shared shared;
 	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; whose class
 						   is not certain */
 	bool no_room; /* set by icf_apply_unwind, which then did nothing: the unwind tables of this

@@ -15,8 +15,8 @@
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/calls.h"
 #include "dwarf/calls/function_names.h"
-#include "dwarf/calls/icfold_note.h"
 #include "dwarf/calls/vtables.h"
+#include "dwarf/return_address.h"
 #include "elfrw/base/search.h"
 #include "icf/program/call_scan.h"
 #include <stdlib.h>
@@ -40,11 +40,6 @@ struct job {
 	struct icf_call_stats *stats;
 	struct dwr_sections secs;
 	struct dwr_units units;
-	struct dwr_sections note_secs; /* of the image below */
-	struct elfrw_image note_image; /* nothing but the .debug_icfold section of the output */
-	struct elfrw_section note_section[2];
-	struct dwr_icfold note;
-	bool has_note;
 	bool refold;   /* the input was folded before: its tables are needed whole */
 	uint64_t *die; /* by unit: the function's DIE, 0: none */
 	uint64_t slots[MAX_SLOT / 64]; /* slots that hold a shared function in some vtable */
@@ -57,42 +52,6 @@ struct job {
 	VEC(struct dwr_dcall) dcall; /* the output's */
 	VEC(struct dwr_vcall) vcall;
 };
-
-/* The .debug_icfold section of the output; it may be compressed, as one in the input was. */
-static struct elfrw_err *open_note(struct job *j)
-{
-	const struct elfrw_output *out = j->a->out;
-	struct elfrw_section *s = &j->note_section[1];
-	j->note_section[0].name = "";
-	*s = (struct elfrw_section){ .name = ".debug_icfold" };
-	for (size_t i = 0; i < out->added.len && !s->data; i++)
-		if (strcmp(out->added.data[i].name, s->name) == 0) {
-			s->data = out->added.data[i].data;
-			s->hdr.sh_size = out->added.data[i].size;
-			s->hdr.sh_flags = out->added.data[i].flags;
-		}
-	uint32_t shndx = j->secs.sec[DWR_ICFOLD].shndx;
-	if (!s->data && shndx && out->sec[shndx].owned) {
-		s->data = out->sec[shndx].data;
-		s->hdr.sh_size = out->sec[shndx].size;
-		s->hdr.sh_flags = out->sec[shndx].flags;
-	}
-	if (!s->data)
-		return NULL;
-	s->hdr.sh_type = SHT_PROGBITS;
-	s->hdr.sh_addralign = 1;
-	j->note_image = (struct elfrw_image){ .path = out->img->path,
-					      .arch = out->img->arch,
-					      .ehdr = out->img->ehdr,
-					      .section = j->note_section,
-					      .n_sections = 2 };
-	ELFRW_TRY(dwr_sections_init(&j->note_secs, &j->note_image));
-	ELFRW_TRY(dwr_sections_load(&j->note_secs, DWR_ICFOLD));
-	ELFRW_TRY(dwr_icfold_read(&j->note, j->note_secs.sec[DWR_ICFOLD].data,
-				  j->note_secs.sec[DWR_ICFOLD].size));
-	j->has_note = true;
-	return NULL;
-}
 
 static struct elfrw_err *open_info(struct job *j)
 {
@@ -110,11 +69,10 @@ static struct elfrw_err *collect_dies(struct job *j)
 	j->die = calloc(j->a->prog->unit.len + 1, sizeof *j->die);
 	if (!j->die)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; i < j->note.n_members; i++) {
-		const struct dwr_icfold_member *m = &j->note.member[i];
-		if (m->unit < j->a->prog->unit.len && m->n_dies)
-			j->die[m->unit] = j->note.dies[m->die].die;
-	}
+	const struct icf_shared *x = &j->a->shared;
+	for (size_t i = x->noted ? x->n_dies : 0; i-- > 0;) /* the first of each unit counts */
+		if (x->die[i].unit < j->a->prog->unit.len)
+			j->die[x->die[i].unit] = x->die[i].die;
 	return NULL;
 }
 
@@ -194,13 +152,14 @@ static struct elfrw_err *collect_declared(struct job *j)
 /* Which slots hold a shared function. */
 static struct elfrw_err *collect_slots(struct job *j)
 {
-	if (!j->note.n_vslots)
+	const struct icf_shared *x = &j->a->shared;
+	if (!x->noted || !x->vslot.len)
 		return NULL;
 	struct dwr_vtables vt;
 	ELFRW_TRY(dwr_vtables_read(j->a->prog->img, j->a->prog->img, &vt));
-	for (size_t i = 0; i < j->note.n_vslots; i++) {
-		const struct dwr_vtable *t = dwr_vtables_find(&vt, j->note.vslot[i].slot);
-		uint64_t k = t ? (j->note.vslot[i].slot - t->point) / 8 : MAX_SLOT;
+	for (size_t i = 0; i < x->vslot.len; i++) {
+		const struct dwr_vtable *t = dwr_vtables_find(&vt, x->vslot.data[i].slot);
+		uint64_t k = t ? (x->vslot.data[i].slot - t->point) / 8 : MAX_SLOT;
 		if (k < MAX_SLOT) {
 			j->slots[k / 64] |= UINT64_C(1) << (k & 63);
 			j->any_slot = true;
@@ -230,33 +189,55 @@ static int named_order(const void *a, const void *b)
 	return c ? c : x->die < y->die ? -1 : x->die > y->die;
 }
 
+static struct elfrw_err *push_lead(struct job *j, uint64_t die, uint64_t to)
+{
+	struct lead *l = VEC_PUSH(&j->lead);
+	if (!l)
+		return &elfrw_err_nomem;
+	*l = (struct lead){ die, to };
+	return NULL;
+}
+
+static struct elfrw_err *push_named(struct job *j, const char *name, uint64_t die)
+{
+	struct named *n = VEC_PUSH(&j->named);
+	if (!n)
+		return &elfrw_err_nomem;
+	*n = (struct named){ name, die };
+	return NULL;
+}
+
+/* What leads to the shared function UNIT, whose aliases begin at ALIAS. */
+static struct elfrw_err *lead_to(struct job *j, uint32_t unit, size_t alias,
+				 struct dwr_abbrev_table *table)
+{
+	const struct icf_shared *x = &j->a->shared;
+	const uint64_t die = j->die[unit];
+	struct dwr_die_chain chain;
+	ELFRW_TRY(dwr_die_chain(&j->secs, &j->units, table, die, &chain));
+	for (unsigned k = 0; k < chain.n; k++)
+		ELFRW_TRY(push_lead(j, chain.die[k], die));
+	if (x->name[unit])
+		ELFRW_TRY(push_named(j, x->name[unit], die));
+	for (; alias < x->alias.len && x->alias.data[alias].unit == unit; alias++)
+		ELFRW_TRY(push_named(j, x->alias.data[alias].name, die));
+	return NULL;
+}
+
 /* From declarations and abstract instances to the DIEs of shared functions, by reference and by
  * name.  What leads to two different functions leads nowhere. */
 static struct elfrw_err *collect_leads(struct job *j)
 {
 	struct dwr_abbrev_table table = { 0 };
 	struct elfrw_err *err = NULL;
-	for (size_t i = 0; i < j->note.n_members && !err; i++) {
-		const struct dwr_icfold_member *m = &j->note.member[i];
-		struct dwr_die_chain chain = { 0 };
-		uint64_t die = m->unit < j->a->prog->unit.len ? j->die[m->unit] : 0;
-		if (!die)
-			continue;
-		err = dwr_die_chain(&j->secs, &j->units, &table, die, &chain);
-		for (unsigned k = 0; k < chain.n && !err; k++) {
-			struct lead *l = VEC_PUSH(&j->lead);
-			if (!l)
-				err = &elfrw_err_nomem;
-			else
-				*l = (struct lead){ chain.die[k], die };
-		}
-		for (uint32_t k = 0; k < m->n_names && !err; k++) {
-			struct named *l = VEC_PUSH(&j->named);
-			if (!l)
-				err = &elfrw_err_nomem;
-			else
-				*l = (struct named){ j->note.names[m->name + k], die };
-		}
+	const struct icf_shared *x = &j->a->shared;
+	const struct elfrw_addrmap *map = &j->a->plan->map;
+	size_t alias = 0;
+	for (uint32_t i = 0; x->noted && i < map->n_units && !err; i++) {
+		while (alias < x->alias.len && x->alias.data[alias].unit < i)
+			alias++;
+		if (map->unit[i].flags & SHARED && j->die[i])
+			err = lead_to(j, i, alias, &table);
 	}
 	dwr_abbrev_deinit(&table);
 	ELFRW_TRY(err);
@@ -321,7 +302,7 @@ static uint64_t new_site(const struct job *j, uint64_t site)
  * 0. */
 static struct elfrw_err *push_direct(struct job *j, uint64_t site, uint64_t die, uint64_t hint)
 {
-	uint32_t caller = elfrw_addrmap_find(&j->a->plan->map, site - 1);
+	uint32_t caller = elfrw_addrmap_find(&j->a->plan->map, dwr_call_at(site));
 	uint64_t marker = hint;
 	if (caller != ELFRW_NO_UNIT && (j->a->plan->map.unit[caller].flags & SHARED)) {
 		if (!marker)
@@ -448,6 +429,16 @@ static struct elfrw_err *write_tables(struct job *j)
 	return put(j, DWR_VCALL, data, size);
 }
 
+/* Do functions share code, and does .debug_icfold say so? */
+static bool shares_code(const struct icf_apply *a)
+{
+	const struct elfrw_addrmap *map = &a->plan->map;
+	for (uint32_t i = 0; a->shared.noted && i < map->n_units; i++)
+		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+			return true;
+	return false;
+}
+
 static struct elfrw_err *run(struct job *j)
 {
 	struct icf_apply *a = j->a;
@@ -457,13 +448,12 @@ static struct elfrw_err *run(struct job *j)
 		return NULL;
 	bool had = j->secs.sec[DWR_DCALL].shndx || j->secs.sec[DWR_VCALL].shndx;
 	j->refold = had && j->secs.sec[DWR_ICFOLD].shndx;
-	ELFRW_TRY(open_note(j));
-	if (!j->note.n_groups && !had)
+	const bool shares = shares_code(a);
+	if (!shares && !had)
 		return NULL;
 	ELFRW_TRY(collect_dies(j));
 	ELFRW_TRY(collect_slots(j));
-	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, j->note.n_groups != 0, a->opt->threads,
-				 &j->found));
+	ELFRW_TRY(icf_scan_calls(a->prog, &a->plan->map, shares, a->opt->threads, &j->found));
 	ELFRW_TRY(collect_declared(j));
 	if (had || j->found.indirect.len) {
 		ELFRW_TRY(open_info(j));
@@ -492,10 +482,6 @@ struct elfrw_err *icf_apply_calls(struct icf_apply *a, struct icf_call_stats *st
 	j->a = a;
 	j->stats = stats;
 	struct elfrw_err *err = run(j);
-	if (j->has_note)
-		dwr_icfold_deinit(&j->note);
-	if (j->note_image.section)
-		dwr_sections_deinit(&j->note_secs);
 	dwr_sections_deinit(&j->secs);
 	dwr_units_deinit(&j->units);
 	dwr_calls_deinit(&j->in);

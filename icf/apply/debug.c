@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct extras {
-	const char **name; /* by unit */
-	VEC(struct dwr_unit_alias) alias;
-	VEC(struct dwr_vslot) vslot;
-};
-
 /* Of every unit that shares its code: the primary name, and the others that stand at its first
  * byte. */
-static struct elfrw_err *collect_names(const struct icf_apply *a, struct extras *x)
+static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_shared *x)
 {
 	const struct icf_program *prog = a->prog;
 	x->name = calloc(prog->unit.len + 1, sizeof *x->name);
@@ -43,7 +37,7 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct extras 
 
 /* Vtable slots whose function was folded: afterwards they hold the kept copy's address, and no
  * longer tell which it was. */
-static struct elfrw_err *collect_slots(const struct icf_apply *a, struct extras *x)
+static struct elfrw_err *collect_slots(const struct icf_apply *a, struct icf_shared *x)
 {
 	for (size_t i = 0; i < a->prog->dataref.len; i++) {
 		const struct icf_dataref *d = &a->prog->dataref.data[i];
@@ -67,8 +61,10 @@ static struct elfrw_err *take(struct icf_apply *a, struct dwr_rewrite_out *out)
 		struct dwr_section_out *s = &out->section[i];
 		uint8_t *data = s->data;
 		s->data = NULL;
-		if (strcmp(s->name, ".debug_icfold") == 0)
+		if (strcmp(s->name, ".debug_icfold") == 0) {
 			a->note_size = s->size;
+			a->shared.noted = true;
+		}
 		if (s->shndx == 0) {
 			ELFRW_TRY(elfrw_output_add(a->out, s->name, data, s->size, s->sh_flags,
 						   s->sh_addralign));
@@ -85,36 +81,40 @@ struct elfrw_err *icf_apply_debug(struct icf_apply *a)
 {
 	if (a->opt->strip_all)
 		return NULL;
-	struct extras x = { 0 };
-	struct elfrw_err *err = collect_names(a, &x);
-	if (!err)
-		err = collect_slots(a, &x);
-	if (!err) {
-		const struct dwr_rewrite_in in = {
-			.image = a->prog->img,
-			.map = &a->plan->map,
-			.policy = (enum dwr_policy)a->opt->debug_folded,
-			.threads = a->opt->threads,
-			.unit_name = x.name,
-			.alias = x.alias.data,
-			.n_aliases = x.alias.len,
-			.vslot = x.vslot.data,
-			.n_vslots = x.vslot.len,
-			.producer = "icfold " ICF_VERSION,
-			.note_only = a->opt->strip_debug,
-			.vtables = a->opt->emit_vtables,
-		};
-		struct dwr_rewrite_out out = { 0 };
-		err = dwr_rewrite(&in, &out);
-		if (!err) {
-			a->n_vtables = out.stats.vtables;
-			a->n_vtables_left_out = out.stats.vtables_left_out;
-			err = take(a, &out);
-			dwr_rewrite_out_deinit(&out);
-		}
-	}
-	free(x.name);
-	VEC_FREE(&x.alias);
-	VEC_FREE(&x.vslot);
+	struct icf_shared *x = &a->shared;
+	ELFRW_TRY(collect_names(a, x));
+	ELFRW_TRY(collect_slots(a, x));
+	const struct dwr_rewrite_in in = {
+		.image = a->prog->img,
+		.map = &a->plan->map,
+		.policy = (enum dwr_policy)a->opt->debug_folded,
+		.threads = a->opt->threads,
+		.unit_name = x->name,
+		.alias = x->alias.data,
+		.n_aliases = x->alias.len,
+		.vslot = x->vslot.data,
+		.n_vslots = x->vslot.len,
+		.producer = "icfold " ICF_VERSION,
+		.note_only = a->opt->strip_debug,
+		.vtables = a->opt->emit_vtables,
+	};
+	struct dwr_rewrite_out out = { 0 };
+	ELFRW_TRY(dwr_rewrite(&in, &out));
+	a->n_vtables = out.stats.vtables;
+	a->n_vtables_left_out = out.stats.vtables_left_out;
+	x->die = out.die;
+	x->n_dies = out.n_dies;
+	out.die = NULL;
+	struct elfrw_err *err = take(a, &out);
+	dwr_rewrite_out_deinit(&out);
 	return err;
+}
+
+void icf_shared_deinit(struct icf_shared *x)
+{
+	free(x->name);
+	free(x->die);
+	VEC_FREE(&x->alias);
+	VEC_FREE(&x->vslot);
+	*x = (struct icf_shared){ 0 };
 }

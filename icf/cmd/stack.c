@@ -73,7 +73,8 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 		s->debug = *debug;
 		s->debug.arch = s->code.arch; /* which sym, at home on all machines, leaves open */
 	}
-	err = dwr_callchain_open(&s->code, apart ? &s->debug : NULL, &s->cc);
+	err = dwr_callchain_open(&s->code, apart ? &s->debug : NULL, dwr_sym_debug_note(s->in->sym),
+				 &s->cc);
 	if (!err)
 		return NULL;
 	s->cc = NULL;

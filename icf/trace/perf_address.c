@@ -76,7 +76,8 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m,
 	/* Most files have no tables: that is seen without reading any. */
 	if (!elfrw_image_section(apart ? &m->debug : &m->code, ".debug_icfold"))
 		return elfrw_error("no section .debug_icfold");
-	ELFRW_TRY(dwr_callchain_open(&m->code, apart ? &m->debug : NULL, &m->cc));
+	ELFRW_TRY(dwr_callchain_open(&m->code, apart ? &m->debug : NULL, dwr_sym_debug_note(m->sym),
+				     &m->cc));
 	m->note = dwr_sym_note(m->sym);
 	if (!m->note || !dwr_callchain_note(m->cc))
 		return elfrw_error("no section .debug_icfold that can be read");

@@ -4,6 +4,7 @@
  *
  * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is
  * found in. */
+#include "dwarf/return_address.h"
 #include "icf/trace/state.h"
 #include <stdio.h>
 #include <sys/uio.h>
@@ -128,7 +129,7 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 	}
 	f->pc = pc;
 	f->activation = activation || u->thread.frame.len == 1;
-	f->module = icf_unwind_module_at(u, f->activation ? pc : pc - 1);
+	f->module = icf_unwind_module_at(u, f->activation ? pc : dwr_call_at(pc));
 #if _ELFUTILS_PREREQ(0, 188)
 	for (unsigned r = 0; r < ICF_UNWIND_REGS; r++)
 		if (dwfl_frame_reg(state, r, &f->reg[r]) == 0)

@@ -28,7 +28,7 @@ static void ask(struct elfrw_image *img)
 		dwr_vtables_deinit(&vt);
 	}
 	struct dwr_callchain *cc;
-	if (!fuzz_ok(dwr_callchain_open(img, NULL, &cc)))
+	if (!fuzz_ok(dwr_callchain_open(img, NULL, NULL, &cc)))
 		return;
 	struct dwr_chain chain = { 0 };
 	uint64_t addr[8], vtable[8] = { 0, 1, img->ehdr.e_entry };

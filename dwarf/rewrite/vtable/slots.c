@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int die_order(const void *a, const void *b)
-{
-	const struct dwr_note_die *x = a, *y = b;
-	if (x->unit != y->unit)
-		return x->unit < y->unit ? -1 : 1;
-	return x->die < y->die ? -1 : x->die > y->die;
-}
-
 static int lead_order(const void *a, const void *b)
 {
 	const struct dwr_vtable_lead *x = a, *y = b;
@@ -147,26 +139,19 @@ static struct elfrw_err *walk_leads(struct dwr_vtable_search *s, const struct dw
 
 struct elfrw_err *dwr_vtable_settle_by_slots(struct dwr_vtable_search *s)
 {
-	VEC(struct dwr_note_die) die = { 0 };
+	struct dwr_note_die *die = NULL;
+	size_t n_dies = 0;
 	struct dwr_abbrev_table table = { 0 };
 	struct elfrw_err *err = NULL;
 	bool any = false;
 	for (size_t i = 0; i < s->object.len; i++)
 		any |= s->object.data[i].local || !s->object.data[i].sure;
-	for (size_t i = 0; any && i < s->units->len && !err; i++) {
-		const struct dwr_rw_unit *ru = &s->rw->ru[i];
-		if (!VEC_RESERVE(&die, die.len + ru->die.len))
-			err = &elfrw_err_nomem;
-		else if (ru->die.len) {
-			memcpy(die.data + die.len, ru->die.data, ru->die.len * sizeof *die.data);
-			die.len += ru->die.len;
-		}
-	}
-	if (!err && die.len)
-		qsort(die.data, die.len, sizeof *die.data, die_order);
-	for (uint32_t i = 0; any && i < s->object.len && !err; i++)
+	if (!any)
+		return NULL;
+	ELFRW_TRY(dwr_rw_shared_dies(s->rw, &die, &n_dies));
+	for (uint32_t i = 0; i < s->object.len && !err; i++)
 		if (s->object.data[i].local || !s->object.data[i].sure)
-			err = follow_slots(s, i, die.data, die.len, &table);
+			err = follow_slots(s, i, die, n_dies, &table);
 	dwr_abbrev_deinit(&table);
 	if (!err && s->lead.len)
 		qsort(s->lead.data, s->lead.len, sizeof *s->lead.data, lead_order);
@@ -180,6 +165,6 @@ struct elfrw_err *dwr_vtable_settle_by_slots(struct dwr_vtable_search *s)
 					 &table);
 	}
 	dwr_abbrev_deinit(&table);
-	VEC_FREE(&die);
+	free(die);
 	return err;
 }

@@ -1,5 +1,6 @@
 /* frame.c: from perf's lines to frames: which file, which address in it, and whether that is
  * in shared code. */
+#include "dwarf/return_address.h"
 #include "icf/cmd/perf/state.h"
 #include "icf/cmd/cmd.h"
 #include <sys/stat.h>
@@ -82,7 +83,7 @@ static struct elfrw_err *fill_place(struct icf_perf *p, struct icf_perf_place *k
 		ELFRW_TRY(dwr_callchain_is_return(m->cc, k->pc, &after, &k->again));
 	/* A call at the very end returns to what perf takes for the next function: that is left as
 	 * it is. */
-	k->shared = k->shared_pc && dwr_sym_group_at(m->sym, k->site - 1, &b) && a == b;
+	k->shared = k->shared_pc && dwr_sym_group_at(m->sym, dwr_call_at(k->site), &b) && a == b;
 	return NULL;
 }
 

@@ -356,7 +356,7 @@ static struct elfrw_err *resolve_thunks(struct resolve *r)
 static struct elfrw_err *run(struct resolve *r)
 {
 	struct icf_v *v = r->v;
-	struct elfrw_err *err = dwr_callchain_open(&v->out, NULL, &r->cc);
+	struct elfrw_err *err = dwr_callchain_open(&v->out, NULL, NULL, &r->cc);
 	if (err) {
 		r->cc = NULL;
 		if (err == &elfrw_err_nomem)

@@ -136,7 +136,7 @@ static void make(struct program *p, bool with_note)
 				       .arch = &elfrw_arch_x86_64,
 				       .path = "test" };
 	elfrw_addrmap_deinit(&map);
-	be_ok(dwr_callchain_open(&p->img, NULL, &p->cc));
+	be_ok(dwr_callchain_open(&p->img, NULL, NULL, &p->cc));
 }
 
 static void drop(struct program *p)
@@ -287,7 +287,7 @@ static int resolve_file(const char *path)
 	struct elfrw_err *err = elfrw_image_open(&img, path);
 	if (err)
 		return complain(err);
-	err = dwr_callchain_open(&img, NULL, &cc);
+	err = dwr_callchain_open(&img, NULL, NULL, &cc);
 	if (!err) {
 		struct dwr_chain chain = { 0 };
 		VEC(uint64_t) stack = { 0 };

@@ -100,14 +100,14 @@ static void no_machine(void **state)
 	assert_null(elfrw_image_open(&img, "/proc/self/exe"));
 	debug = img;
 	debug.arch = NULL;
-	assert_null(dwr_callchain_open(&img, &debug, &cc));
+	assert_null(dwr_callchain_open(&img, &debug, NULL, &cc));
 	assert_non_null(cc);
 	dwr_callchain_close(cc);
-	struct elfrw_err *err = dwr_callchain_open(&debug, NULL, &cc);
+	struct elfrw_err *err = dwr_callchain_open(&debug, NULL, NULL, &cc);
 	assert_non_null(err);
 	elfrw_err_free(err);
 	debug.ehdr.e_machine = EM_386;
-	err = dwr_callchain_open(&img, &debug, &cc);
+	err = dwr_callchain_open(&img, &debug, NULL, &cc);
 	assert_non_null(err);
 	elfrw_err_free(err);
 	elfrw_image_close(&img);
