@@ -89,7 +89,7 @@ bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t 
 		return true;
 	}
 	if (map->in_place)
-		return true; /* padding stays, too, and with it whatever is named there */
+		return true; /* padding stays, too, with everything that refers to it */
 	/* Padding: the next unit of the section that still has a place of its own. */
 	for (u = first_ending_after(map, va); u < map->n_units && map->unit[u].old < sec->old_end;
 	     u++)
@@ -111,8 +111,8 @@ bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *r
 		*ret = map->unit[u].body + (va - map->unit[u].old);
 		return true;
 	}
-	/* The end of padding: of what comes behind it in its own section, not of what happens to
-	 * begin at VA. */
+	/* The end of padding: it follows the next unit of the same section.  What begins at VA may
+	 * be another section. */
 	return elfrw_addrmap_point(map, section_at(map, va - 1) ? va - 1 : va, ret);
 }
 

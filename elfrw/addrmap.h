@@ -1,13 +1,13 @@
 /* addrmap.h: where every old address of the executable sections is in the output.
  *
- * The centre of the program: filled by icf/fold/plan.c, read by everything after it, immutable in
- * between.  It lies at the bottom so that dwarf/ can read it without knowing of icf/.
+ * This map is the centre of the program.  icf/fold/plan.c fills it; it is const afterwards.  It
+ * lies in the lowest layer so that dwarf/ can read it without knowing of icf/.
  *
- * The map is a sorted array of disjoint old ranges, one per unit (function, cold part, opaque run).
- * Bytes that belong to no unit (padding between units) are gone in the output.  Two questions,
- * which differ at a boundary: a *point* is looked up in the unit that holds it, an *end* (one past
- * the last byte; also return addresses) in the unit that holds the byte before it.  Addresses
- * outside of the executable sections never change. */
+ * The map is a sorted array of disjoint old ranges, one for each unit (function, cold part, opaque
+ * run).  Bytes in no unit (padding between units) are gone in the output.  There are two kinds of
+ * look-up, which differ at a boundary.  A *point* is looked up in the unit that holds it.  An *end*
+ * (one past the last byte, or a return address) is looked up in the unit that holds the byte before
+ * it.  Addresses outside of the executable sections never change. */
 #ifndef ELFRW_ADDRMAP_H
 #define ELFRW_ADDRMAP_H
 #include "elfrw/base/err.h"
@@ -27,8 +27,8 @@ enum {
 
 struct elfrw_addrmap_unit {
 	uint64_t old, old_end; /* half-open range in the input */
-	uint64_t body;  /* where the byte at `old` is in the output (for a folded unit: in the kept
-			   copy) */
+	uint64_t body;  /* where the byte at `old` is in the output; of a folded unit: in the kept
+			   copy */
 	uint64_t entry; /* the address that stands for the function's entry in data: the thunk, or
 			   `body` */
 	uint32_t kept; /* index of the unit whose copy this one uses; its own index unless folded */
@@ -40,8 +40,8 @@ struct elfrw_addrmap_unit {
 struct elfrw_addrmap_section {
 	uint64_t old, old_end, new_start, new_end;
 	uint32_t shndx; /* section header index in the input */
-	bool end_taken; /* another section begins at old_end: as a point that address is not this
-			   section's */
+	bool end_taken; /* another section begins at old_end; as a point, that address is not in
+			   this section */
 };
 
 struct elfrw_addrmap {
@@ -51,8 +51,8 @@ struct elfrw_addrmap {
 	uint32_t n_sections;
 	uint64_t lo, hi;            /* all executable sections lie in [lo, hi) of the input */
 	struct elfrw_blocks blocks; /* of [lo, hi): the units */
-	uint64_t trap_byte; /* address in the output of one byte at the end of the code that no PC
-			       ever has, or 0 */
+	uint64_t trap_byte; /* address in the output of one byte at the end of the code that is
+			       never a PC, or 0 */
 	uint64_t thunks, thunks_end; /* the run of thunks in the output (empty: equal) */
 	bool in_place; /* nothing moved: each thunk is where its function began, and `thunks` spans
 			  more than thunks */
@@ -73,13 +73,13 @@ uint32_t elfrw_addrmap_after(const struct elfrw_addrmap *map, uint64_t va);
 /* Is VA inside (or at the very end of) an executable section of the input? */
 bool elfrw_addrmap_covers(const struct elfrw_addrmap *map, uint64_t va);
 
-/* Where the byte at VA is now.  false: VA lies in padding that is gone (*RET then is where the next
- * unit begins, or the section's new end).  Addresses outside the executable sections: true and
- * unchanged.  The old end of an executable section maps to its new end, unless something else
+/* The new address of the byte at VA.  false: VA lies in padding that is gone; *RET is then where
+ * the next unit begins, or the section's new end.  Addresses outside the executable sections: true
+ * and unchanged.  The old end of an executable section maps to its new end, unless something else
  * begins there. */
 bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
 
-/* Where the end address VA (one past a byte) is now: by the unit that holds VA - 1. */
+/* The new address of the end address VA (one past a byte), by the unit that holds VA - 1. */
 bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
 
 /* Where VA, which lies in unit U, is in the output; POINTER: as a value that stands for the
@@ -91,6 +91,6 @@ static inline uint64_t elfrw_addrmap_in_unit(const struct elfrw_addrmap_unit *u,
 }
 
 /* What a pointer to code with the value VA becomes: the unit's `entry` at its first byte, else as
- * _point. */
+ * elfrw_addrmap_point(). */
 bool elfrw_addrmap_pointer(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
 #endif

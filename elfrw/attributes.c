@@ -1,8 +1,8 @@
 /* attributes.c: see attributes.h.
  *
- * What strip and objcopy keep, which write into the file that is there: labels, lists and what
- * users note.  What the kernel takes from a file that is written to is not kept either:
- * capabilities, and what vouches for the bytes. */
+ * Kept are the attributes that strip and objcopy keep by writing into the existing file: labels,
+ * access control lists and users' notes.  Not kept are those that the kernel removes from a file
+ * that is written to: capabilities and signatures of the contents. */
 #include "elfrw/attributes.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 
 #define ACL  "system.posix_acl_access"
-#define MOST 65536 /* bytes of a value, and of all names (XATTR_SIZE_MAX, XATTR_LIST_MAX) */
+#define MOST 65536 /* bytes of one value, and of all names (XATTR_SIZE_MAX, XATTR_LIST_MAX) */
 
 static int is_about_bytes(const char *name)
 {
@@ -32,9 +32,9 @@ mode_t elfrw_copy_attributes(const char *path, int fd, mode_t mode)
 {
 	char *name = malloc(MOST), *value = malloc(MOST);
 	mode_t without = mode;
-	/* A list that comes with the folder. */
+	/* The folder may have given the file a default list. */
 	fremovexattr(fd, ACL);
-	/* By itself and first: the mode depends on it. */
+	/* The access control list comes first, since the mode depends on it. */
 	ssize_t n = value ? lgetxattr(path, ACL, value, MOST) : -1;
 	if (n >= 0 && fsetxattr(fd, ACL, value, (size_t)n, 0) != 0)
 		without = (mode & ~(mode_t)070) |

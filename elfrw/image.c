@@ -1,4 +1,4 @@
-/* image.c: see image.h.  Every header field that later code relies on is checked here, once. */
+/* image.c: see image.h.  This file checks, once, every header field that later code relies on. */
 #include "elfrw/image.h"
 #include "elfrw/base/regular.h"
 #include "elfrw/arch/arch.h"
@@ -194,10 +194,8 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 				      "truncated: section headers lie outside the file");
 	Elf64_Shdr first;
 	memcpy(&first, img->base + eh->e_shoff, sizeof first);
-	uint64_t n =
-		eh->e_shnum
-			? eh->e_shnum
-			: first.sh_size; /* gABI: the real count when it exceeds SHN_LORESERVE */
+	uint64_t n = eh->e_shnum ? eh->e_shnum : first.sh_size; /* gABI: where the real count stands
+								   if it exceeds SHN_LORESERVE */
 	if (n == 0 || n > (img->size - eh->e_shoff) / sizeof(Elf64_Shdr))
 		return elfrw_error_at(NULL, eh->e_shoff,
 				      "truncated: section headers lie outside the file");
@@ -340,7 +338,7 @@ const struct elfrw_section *elfrw_image_section(const struct elfrw_image *img, c
 	return NULL;
 }
 
-/* Does section SH hold all of SYM?  A symbol of no size may stand at its end. */
+/* Does section SH hold all of SYM?  A symbol without a size may stand at the end of SH. */
 static bool holds_symbol(const Elf64_Shdr *sh, const Elf64_Sym *sym)
 {
 	uint64_t off = sym->st_value - sh->sh_addr;

@@ -1,15 +1,14 @@
 /* image_index.c: which section is at an address, and which relocations belong to a section.
  *
- * Both are asked for every reference, and a file may have as many sections as functions: an index
- * of each, made once.  (Images that tests put together have none; for them section_at() looks at
- * one section after the other.) */
+ * Every reference needs both answers, and a file may have as many sections as functions.  So each
+ * has an index, made once.  Images that tests put together have no index; for these section_at()
+ * scans all sections. */
 #include "elfrw/image.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
 
 struct elfrw_image_index {
-	uint32_t *loaded; /* the sections that have addresses of their own, in the order of these;
-			     owned */
+	uint32_t *loaded; /* sections with addresses of their own, in address order; owned */
 	uint32_t n_loaded;
 	uint32_t *first, *next; /* by section: the first section of its relocations; the next one of
 				   the same section; owned */
@@ -47,7 +46,7 @@ struct elfrw_err *elfrw_image_index_make(struct elfrw_image *img)
 	for (uint32_t i = 1; i < x->n_loaded; i++) {
 		const Elf64_Shdr *a = &img->section[x->loaded[i - 1]].hdr,
 				 *b = &img->section[x->loaded[i]].hdr;
-		/* Or "the section at an address" would not be one. */
+		/* Otherwise "the section at an address" would be ambiguous. */
 		if (b->sh_addr < a->sh_addr + a->sh_size)
 			return elfrw_error("sections overlap at address 0x%llx",
 					   (unsigned long long)b->sh_addr);

@@ -1,5 +1,5 @@
-/* layout.c: the output's headers: file offsets of all that is not in a loadable segment (pieces.c
- * has those), program and section headers, symbols' sections, what is appended to the file. */
+/* layout.c: the output's headers: file offsets of everything outside loadable segments (pieces.c
+ * places these), program and section headers, symbols' sections, and data appended to the file. */
 #include "elfrw/output.h"
 #include "elfrw/base/align.h"
 #include "elfrw/names.h"
@@ -11,7 +11,7 @@
 
 bool elfrw_output_offset(const struct elfrw_output *out, uint64_t va, uint64_t *ret)
 {
-	/* The end of a piece is looked up last: it may be the start of another one. */
+	/* Ends of pieces are looked up last: the end of one may be the start of another. */
 	for (int at_end = 0; at_end < 2; at_end++)
 		for (size_t i = 0; i < out->piece.len; i++) {
 			const Elf64_Phdr *ph = &out->piece.data[i].ph;
@@ -34,8 +34,8 @@ static bool is_loaded(const struct elfrw_image *img, uint64_t va)
 	return false;
 }
 
-/* OFFSET, which stands for nothing (lld gives .tbss alone, between two segments, that of the
- * second), as it is in the output. */
+/* The new value of OFFSET, which no bytes belong to.  (lld gives a lone .tbss between two segments
+ * the offset of the second segment.) */
 static uint64_t unloaded_offset(const struct elfrw_output *out, uint64_t offset)
 {
 	for (size_t i = 0; i < out->piece.len; i++)
@@ -45,7 +45,7 @@ static uint64_t unloaded_offset(const struct elfrw_output *out, uint64_t offset)
 	return offset;
 }
 
-/* A program header that is no PT_LOAD follows the sections it describes. */
+/* Any program header but PT_LOAD follows the sections that it describes. */
 static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph, uint32_t n_phdrs)
 {
 	const struct elfrw_image *img = out->img;
@@ -65,8 +65,8 @@ static struct elfrw_err *describe(const struct elfrw_output *out, Elf64_Phdr *ph
 		ph->p_paddr += ph->p_vaddr - sh->sh_addr;
 		break;
 	}
-	/* mold's PT_GNU_RELRO begins with .tbss, before what is loaded; who reads it looks at
-	 * addresses only. */
+	/* mold's PT_GNU_RELRO begins with .tbss, before the loaded data.  Readers use its addresses
+	 * only. */
 	if (!is_loaded(img, ph->p_vaddr) && (!ph->p_filesz || ph->p_type == PT_GNU_RELRO)) {
 		ph->p_offset = unloaded_offset(out, ph->p_offset);
 		return NULL;
@@ -122,8 +122,8 @@ static int offset_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* Section names, in a table of their own; where symbols may use it too, or nothing is dropped, it
- * is kept and what was added comes behind. */
+/* Makes a new table of section names.  If symbols may share the old table, or nothing is dropped,
+ * the old table is kept and new names are appended. */
 static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_off)
 {
 	const struct elfrw_image *img = out->img;
@@ -212,7 +212,7 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 	if (!out->shdrs)
 		return &elfrw_err_nomem;
 	Elf64_Shdr sh =
-		img->section[0].hdr; /* where numbers stand that are too large for the ELF header */
+		img->section[0].hdr; /* holds numbers that are too large for the ELF header */
 	if (sh.sh_size)
 		sh.sh_size = out->n_out >= SHN_LORESERVE ? out->n_out : 0;
 	if (sh.sh_link)
@@ -231,8 +231,8 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 		sh.sh_flags = s->flags;
 		sh.sh_addralign = s->align;
 		if (img->section[i].hdr.sh_flags & SHF_ALLOC) {
-			/* Empty sections and zeros at a segment's end may stand at an address that
-			 * is not in the file. */
+			/* Empty sections, and zeros at a segment's end, may have an address that is
+			 * not in the file. */
 			if (!elfrw_output_offset(out, s->addr, &s->offset))
 				s->offset = out->file_size;
 		}
@@ -259,7 +259,7 @@ static struct elfrw_err *make_shdrs(struct elfrw_output *out, const uint32_t *na
 	return NULL;
 }
 
-/* Which sections of the input have no place in the output. */
+/* The sections of the input that have no place in the output. */
 static bool *gone_sections(const struct elfrw_output *out)
 {
 	bool *gone = calloc(out->img->n_sections, sizeof *gone);
@@ -268,7 +268,7 @@ static bool *gone_sections(const struct elfrw_output *out)
 	return gone;
 }
 
-/* What becomes of symbol SYM of a table that is DYNAMIC or not. */
+/* Updates symbol SYM of a table that is DYNAMIC or not. */
 static void update_symbol(const struct elfrw_output *out, bool dynamic, const bool *gone,
 			  Elf64_Sym *sym)
 {
@@ -276,21 +276,21 @@ static void update_symbol(const struct elfrw_output *out, bool dynamic, const bo
 	uint32_t s = sym->st_shndx;
 	if (s == SHN_UNDEF || s >= SHN_LORESERVE)
 		return;
-	/* A defined symbol stays defined, whatever GNU strip left of its section's number
+	/* A defined symbol stays defined, whatever section number GNU strip left it with
 	 * (elfrw_image_symbol_section). */
 	if (dynamic && (s >= img->n_sections || gone[s]))
 		s = elfrw_image_stand_in(img, sym, gone);
 	if (s == SHN_UNDEF || s >= img->n_sections)
 		return;
-	/* __ehdr_start and its like are only said to belong to a section. */
+	/* Symbols like __ehdr_start belong to a section in name only. */
 	if (elfrw_may_make_room(out, s) &&
 	    sym->st_value - img->section[s].hdr.sh_addr <= img->section[s].hdr.sh_size)
 		sym->st_value += out->sec[s].addr - img->section[s].hdr.sh_addr;
 	sym->st_shndx = (uint16_t)out->sec[s].index;
 }
 
-/* Symbols name their section by its index, which dropping changes; those in the sections that made
- * room follow them. */
+/* Symbols name their section by its index, which changes when sections are dropped.  Symbols in
+ * sections that made room move with these. */
 static struct elfrw_err *update_symbols(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
@@ -305,8 +305,8 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 	struct elfrw_err *err = NULL;
 	for (uint32_t i = 1; i < img->n_sections && !err; i++) {
 		uint32_t type = img->section[i].hdr.sh_type;
-		/* Whoever dropped a section took its symbols out of .symtab; .dynsym keeps all of
-		 * its. */
+		/* Whoever dropped a section removed its symbols from .symtab; .dynsym keeps all its
+		 * symbols. */
 		if (gone[i] || !out->sec[i].data ||
 		    (type != SHT_DYNSYM && (type != SHT_SYMTAB || same)))
 			continue;
@@ -326,8 +326,8 @@ static struct elfrw_err *update_symbols(struct elfrw_output *out)
 	return err;
 }
 
-/* The section headers, and what is appended: the same distance from the start of the file, from its
- * end and from the section headers, since by one of these it is found. */
+/* Places the section headers and the appended data.  Appended data keeps its distance to the start
+ * of the file, to its end and to the section headers, since readers find it by one of these. */
 static struct elfrw_err *place_end(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img->pair ? &out->img->pair->program : out->img;
@@ -364,7 +364,7 @@ struct elfrw_err *elfrw_output_layout(struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
 	uint32_t index = 0;
-	/* What only the debug file has is no part of this one. */
+	/* Sections that only the debug file has are not part of this file. */
 	for (uint32_t i = 1; i < img->n_sections && img->pair; i++) {
 		out->sec[i].debug = img->section[i].in_debug && !out->sec[i].drop;
 		out->sec[i].drop |= !img->section[i].in_program;

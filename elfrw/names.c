@@ -1,12 +1,12 @@
 /* names.c: see names.h.
  *
- * Sorted by their reversed texts, a text that ends another one stands right before it, or before
- * others that it ends as well.  Texts that stand for themselves are written in the order of the
+ * The texts are sorted by their reversals, so a text that ends another one stands right before it,
+ * or before others that it ends as well.  Texts that end no other are written in the order of the
  * input.  Cost: one sort.
  *
- * In a broken file every name may be as long as the file.  So only their last bytes are sorted by
- * (what is alike beyond these may be written twice), and what would be far larger than any table is
- * refused. */
+ * In a broken file every name may be as long as the file.  So the sort compares only the last bytes
+ * of a name; names that are alike beyond these may be written twice.  A table that would be far
+ * larger than any real one is refused. */
 #include "elfrw/names.h"
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,11 +36,11 @@ static int reversed_order(const void *a, const void *b)
 struct texts {
 	struct text *text; /* sorted */
 	size_t n;
-	size_t *at; /* by index in the input: where it stands among the sorted */
+	size_t *at; /* by index in the input: its place among the sorted texts */
 };
 
-/* Sorts the texts and finds for each the one that it ends.  Returns the size of those that end no
- * other. */
+/* Sorts the texts and finds for each the text that it ends.  Returns the total size of those that
+ * end no other. */
 static size_t arrange(struct texts *t, const char *const *name, size_t n)
 {
 	struct text *text = t->text;
@@ -61,7 +61,7 @@ static size_t arrange(struct texts *t, const char *const *name, size_t n)
 	return size;
 }
 
-/* Writes the texts behind the AT bytes of OUT that are there. */
+/* Writes the texts behind the first AT bytes of OUT. */
 static void write_texts(const struct texts *t, size_t n, uint8_t *out, size_t at, uint32_t *off)
 {
 	for (size_t i = 0; i < n; i++) {

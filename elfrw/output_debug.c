@@ -1,10 +1,10 @@
 /* output_debug.c: the debug file that goes with the output of a pair (pair.h).
  *
- * As objcopy --only-keep-debug makes them: the section headers of the whole program, those of
- * loaded sections without contents but for notes, which hold the build-id; then all that is not
- * loaded.  Program headers are those of the output with nothing in the file, for readers that
- * compare addresses.  Nothing is decided here: addresses and contents are those of the output,
- * which was laid out before. */
+ * The file has the form that objcopy --only-keep-debug gives it.  It has the section headers of the
+ * whole program.  Loaded sections have no contents, except notes, which hold the build-id.
+ * Sections that are not loaded follow.  Program headers are those of the output with nothing in the
+ * file, for readers that compare addresses.  Nothing is decided here: addresses and contents are
+ * those of the output, which was laid out before. */
 #include "elfrw/output.h"
 #include "elfrw/base/align.h"
 #include "elfrw/names.h"
@@ -19,14 +19,14 @@ struct job {
 	const struct elfrw_output *out;
 	const struct elfrw_image *img, *old; /* both of a pair; the older debug file */
 	uint32_t *index;                     /* by section of the pair */
-	uint64_t *offset;                    /* the same, and then of those added */
-	uint32_t *name;                      /* the same: in the name table */
-	struct elfrw_name_table names;       /* no data: that of the older file */
+	uint64_t *offset;                    /* the same, then those of added sections */
+	uint32_t *name;                      /* the same: offsets in the name table */
+	struct elfrw_name_table names;       /* no data: the older file's table */
 	Elf64_Shdr *shdr;
 	uint32_t n; /* section headers */
 	Elf64_Phdr *phdr;
 	uint32_t n_phdrs;
-	uint64_t end; /* of the file, as far as it is laid out */
+	uint64_t end; /* of the file, so far */
 };
 
 static bool is_alloc(const struct job *j, uint32_t i)
@@ -41,7 +41,7 @@ static bool has_contents(const struct job *j, uint32_t i)
 	return s->data && (!is_alloc(j, i) || s->hdr.sh_type == SHT_NOTE);
 }
 
-/* Notes stand at the offsets that their segment would give them, where those are free. */
+/* Notes get the offsets that their segment would give them, if those are free. */
 static void place_notes(struct job *j)
 {
 	uint64_t base = UINT64_MAX;
@@ -77,7 +77,7 @@ static int place_order(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* What is not loaded, in the order of the older file; then what was added. */
+/* Places what is not loaded, in the order of the older file; then added sections. */
 static struct elfrw_err *place_others(struct job *j)
 {
 	uint32_t n = 0;
@@ -109,8 +109,8 @@ static struct elfrw_err *place_others(struct job *j)
 	return NULL;
 }
 
-/* The names of the older file, and of what was added; those of dropped sections only where symbols
- * may use the table too. */
+/* The names of the older file and of added sections.  Names of dropped sections stay only if
+ * symbols may use the table too. */
 static struct elfrw_err *make_names(struct job *j)
 {
 	const struct elfrw_section *old = &j->old->section[j->old->shstrndx];
@@ -155,7 +155,7 @@ static void make_shdrs(struct job *j)
 		sh->sh_size = i == j->img->shstrndx ? j->names.size : s->size;
 		sh->sh_addralign = s->align;
 		sh->sh_offset = j->offset[i];
-		/* The pair's sections have the older file's numbers. */
+		/* The pair's sections are numbered as in the older file. */
 		sh->sh_link = j->index[old->sh_link];
 		if (old->sh_type == SHT_SYMTAB)
 			sh->sh_info = s->info;
@@ -176,8 +176,8 @@ static void make_shdrs(struct job *j)
 	}
 }
 
-/* Where the contents that segment PH describes are now: [*START, *END), and the offset that it
- * would start at. */
+/* The new place of the contents that segment PH describes: [*START, *END), and the offset at which
+ * it would start. */
 static bool contents_of(const struct job *j, const Elf64_Phdr *ph, uint64_t *start, uint64_t *end)
 {
 	bool any = false;
@@ -212,13 +212,13 @@ static void make_phdrs(struct job *j)
 			ph->p_offset = start;
 		else if (first || (!ph->p_vaddr && !ph->p_memsz))
 			ph->p_offset = 0;
-		else /* congruent to the address, as if there was something */
+		else /* congruent to the address, as if it had contents */
 			ph->p_offset = j->end + ((ph->p_vaddr - j->end) &
 						 (ph->p_align > 1 ? ph->p_align - 1 : 0));
 	}
 }
 
-/* Symbols name sections by their index, which dropping changes. */
+/* Symbols name sections by index, and dropping changes indices. */
 static uint8_t *renumber(const struct job *j, uint32_t i)
 {
 	const struct elfrw_outsec *s = &j->out->sec[i];

@@ -1,8 +1,8 @@
 /* pair.c: see pair.h.
  *
- * Every loaded section must be in both files, with the same name, address and size; then their
- * other sections belong to one link, as far as build-id and checksum do not say otherwise.  Cost:
- * one pass over the debug file for the checksum. */
+ * Every loaded section must be in both files, with the same name, address and size.  Then the other
+ * sections of both files belong to one link, unless build-id or checksum say otherwise.  Cost: one
+ * pass over the debug file for the checksum. */
 #include "elfrw/pair.h"
 #include "elfrw/note.h"
 #include "elfrw/arch/machine.h"
@@ -75,7 +75,7 @@ static struct elfrw_err *check_identity(const struct elfrw_image *program,
 	return check_crc(program, debug);
 }
 
-/* What names are given to by strings, which differ when the symbols do. */
+/* Section headers with references to string tables, which differ when the symbols do. */
 static bool is_table(const Elf64_Shdr *sh)
 {
 	return sh->sh_type == SHT_STRTAB || sh->sh_type == SHT_SYMTAB ||
@@ -87,8 +87,8 @@ static bool is_reloc(const Elf64_Shdr *sh)
 	return !(sh->sh_flags & SHF_ALLOC) && (sh->sh_type == SHT_RELA || sh->sh_type == SHT_REL);
 }
 
-/* Is section I of the program no part of the view?  Kept relocations are those of the debug file,
- * when it has them too. */
+/* Is section I of the program not part of the view?  Kept relocations come from the debug file if
+ * it has them, too. */
 static bool left_out(const struct elfrw_pair *pair, uint32_t i)
 {
 	const struct elfrw_section *s = &pair->program.section[i];
@@ -113,8 +113,8 @@ static bool matches(const struct elfrw_section *a, const struct elfrw_section *b
 	       (!a->data || !b->data || memcmp(a->data, b->data, a->hdr.sh_size) == 0);
 }
 
-/* MAP: by section of the program, its index in the debug file, 0: none.  Sections have one order in
- * both. */
+/* MAP: by section of the program, its index in the debug file; 0: none.  Both files have their
+ * sections in the same order. */
 static struct elfrw_err *match_sections(const struct elfrw_image *program,
 					const struct elfrw_image *debug, uint32_t *map)
 {
@@ -160,7 +160,7 @@ static uint64_t page_up(uint64_t v)
 	return elfrw_align_up(v, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-/* Both files in SIZE bytes of memory, private and writable; NULL: errno tells. */
+/* Maps both files into SIZE bytes of private, writable memory; NULL: see errno. */
 static uint8_t *map_both(const struct elfrw_pair *pair, size_t size)
 {
 	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -205,7 +205,7 @@ static struct elfrw_err *pair_unchanged(const struct elfrw_image *img)
 	return elfrw_image_unchanged(&img->pair->program);
 }
 
-/* The debug file's bytes alone: parts of the view are in no file. */
+/* Forgets only the debug file's bytes: parts of the view are in no file. */
 static void pair_forget(const struct elfrw_image *img)
 {
 	madvise((void *)(img->base + img->pair->second), img->pair->debug.size, MADV_DONTNEED);
@@ -233,7 +233,7 @@ static bool info_is_section(const Elf64_Shdr *sh)
 	return (sh->sh_flags & SHF_INFO_LINK) || sh->sh_type == SHT_REL || sh->sh_type == SHT_RELA;
 }
 
-/* The section of the view that is section I of the program; MAP as above. */
+/* Makes section TO of the view from section I of the program. */
 static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const uint32_t *map)
 {
 	const struct elfrw_pair *pair = img->pair;
@@ -241,7 +241,8 @@ static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const
 	struct elfrw_section *ret = &img->section[to];
 	uint32_t name = ret->hdr.sh_name;
 	ret->in_program = i;
-	/* The debug file's has contents where the program's has the same or none. */
+	/* The debug file's section has contents where the program's section has the same or none.
+	 */
 	if (!(s->hdr.sh_flags & SHF_ALLOC) && ret->data)
 		return;
 	ret->hdr = s->hdr;
@@ -252,7 +253,8 @@ static void take_program(struct elfrw_image *img, uint32_t to, uint32_t i, const
 	ret->data = s->data ? img->base + s->hdr.sh_offset : NULL;
 }
 
-/* How many symbols of table S have values in the sections that they name: as sections of IMG. */
+/* How many symbols of table S have values in the sections that they name, taken as sections of
+ * IMG? */
 static size_t fitting(const struct elfrw_image *img, const struct elfrw_section *s)
 {
 	size_t n = 0;
@@ -266,8 +268,8 @@ static size_t fitting(const struct elfrw_image *img, const struct elfrw_section 
 	return n;
 }
 
-/* The program's symbols name its sections by the program's numbers, but those of .dynsym that GNU
- * strip leaves as they were. */
+/* The program's symbols use the program's section numbers, except those of .dynsym that GNU strip
+ * did not renumber. */
 static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
 				  const struct elfrw_section *s, const uint32_t *map)
 {
@@ -281,7 +283,7 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
 		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE)
 			continue;
 		uint32_t to = sym.st_shndx < img->pair->program.n_sections ? map[sym.st_shndx] : 0;
-		/* A section that is no part of the view: a number that no section has, so that the
+		/* The section is not part of the view: use a number of no section, so that the
 		 * layout finds another. */
 		if (to == 0)
 			to = s->hdr.sh_type == SHT_DYNSYM ? SHN_LORESERVE - 1 : sym.st_shndx;
@@ -294,8 +296,8 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
 	return changed ? add_patch(img->pair, s->hdr.sh_offset, s->hdr.sh_size) : NULL;
 }
 
-/* Headers and names behind the two files; EXTRA sections of the program, EXTRA_NAMES bytes of
- * names, are in no debug file. */
+/* Puts headers and names behind the two files.  EXTRA sections of the program, with EXTRA_NAMES
+ * bytes of names, are not in the debug file. */
 static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
 				   uint32_t *map)
 {
@@ -350,7 +352,8 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 	str->hdr.sh_offset = tail;
 	str->hdr.sh_size = name;
 	str->data = base + tail;
-	/* Symbols and relocations go together; the linker puts the symbols behind. */
+	/* Symbols and relocations go together; the linker puts the symbols behind the relocations.
+	 */
 	bool own_relocs = false;
 	for (uint32_t i = 0; i < n; i++) {
 		struct elfrw_section *s = &img->section[i];

@@ -1,14 +1,16 @@
 /* pieces.c: what becomes of each loadable segment.
  *
- * Addresses are decided already; here every loadable segment is cut to what it still holds and
- * moved up in the file. A segment that ends earlier becomes shorter.  A hole of whole pages in a
- * segment's middle (linkers that put read-only data behind the code, or unwind tables before other
- * data, in one segment) is taken out of the file by cutting the segment in two, which needs one
- * more program header: where there is no room for it, the note and interpreter sections that stand
- * right behind the table move into the hole.  Offsets stay congruent to addresses modulo the
- * segment's alignment, which stays as well: the loader places a program by it, and large pages need
- * both.  With an alignment larger than a page fewer pages leave the file; what stays is never
- * written, a hole. */
+ * Addresses are already decided.  Here every loadable segment is cut to its remaining contents and
+ * moved up in the file.  A segment that ends earlier becomes shorter.
+ *
+ * A hole of whole pages can open in the middle of a segment, because some linkers put read-only
+ * data behind the code, or unwind tables before other data, in one segment.  The hole leaves the
+ * file by cutting the segment in two.  That needs one more program header.  If there is no room for
+ * it, the note and interpreter sections right behind the table move into the hole.
+ *
+ * Offsets stay congruent to addresses modulo the segment's alignment, and the alignment stays.  The
+ * loader places a program by this alignment, and large pages need both.  With an alignment larger
+ * than a page, fewer pages leave the file; the rest is a hole that is never written. */
 #include "elfrw/base/align.h"
 #include "elfrw/pieces.h"
 #include <stdlib.h>
@@ -51,8 +53,8 @@ bool elfrw_may_make_room(const struct elfrw_output *out, uint32_t i)
 	       (s->hdr.sh_type == SHT_NOTE || strcmp(s->name, ".interp") == 0);
 }
 
-/* What segment PH still holds, sorted by new address; *CHANGED: a section of it moved or changed
- * its size. */
+/* What is left of segment PH, sorted by new address.  *CHANGED: one of its sections moved or
+ * changed its size. */
 static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phdr *ph,
 				 uint32_t n_phdrs, struct extents *ret, bool *changed)
 {
@@ -68,7 +70,7 @@ static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phd
 	for (uint32_t i = 1; i < out->img->n_sections; i++) {
 		const struct elfrw_outsec *s = &out->sec[i];
 		const Elf64_Shdr *sh = &out->img->section[i].hdr;
-		/* What made room belongs to the segment that it moved into. */
+		/* A section that made room belongs to the segment that it moved into. */
 		Elf64_Shdr now = *sh;
 		if (elfrw_may_make_room(out, i))
 			now.sh_addr = s->addr;
@@ -92,7 +94,7 @@ static struct elfrw_err *collect(const struct elfrw_output *out, const Elf64_Phd
 	return NULL;
 }
 
-/* Whole pages between two extents of segment PH, as far as they can leave the file. */
+/* The whole pages between two extents of segment PH, as far as they can leave the file. */
 static uint64_t hole_pages(const struct elfrw_output *out, const Elf64_Phdr *ph,
 			   const struct extent *a, const struct extent *b)
 {
@@ -117,7 +119,8 @@ static struct elfrw_err *push_piece(struct elfrw_output *out, uint32_t p, uint64
 	return NULL;
 }
 
-/* Cuts segment P into pieces; at most *ALLOWED more than one, of which it takes what it uses. */
+/* Cuts segment P into pieces; at most *ALLOWED more than one.  Subtracts the number used from
+ * *ALLOWED. */
 static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_phdrs,
 			     uint32_t *allowed, struct extents *ex)
 {
@@ -148,7 +151,7 @@ static struct elfrw_err *cut(struct elfrw_output *out, uint32_t p, uint32_t n_ph
 	return push_piece(out, p, start, file_end, mem_end, first);
 }
 
-/* The part of a split segment that holds no code need not be executable. */
+/* The part of a split segment without code need not be executable. */
 static void drop_exec(struct elfrw_output *out)
 {
 	for (size_t i = 0; i < out->piece.len; i++) {
@@ -190,8 +193,8 @@ static struct elfrw_err *count_holes(const struct elfrw_output *out, uint32_t *n
 }
 
 /* Moves the sections behind the program headers into the hole from AT to END until there is room
- * for N more headers; *ROOM is how many there is room for.  Sections that one PT_NOTE describes
- * move together, as a block. */
+ * for N more headers.  *ROOM: the number of headers that there is room for.  Sections of one
+ * PT_NOTE move together, as a block. */
 static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_t at, uint64_t end,
 				   uint32_t *room)
 {
@@ -210,7 +213,7 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 		 need = table_end + (uint64_t)n * sizeof(Elf64_Phdr);
 	size_t k = 1;
 	uint64_t block_start = k < ex.v.len ? ex.v.data[k].start : 0, block_end = block_start;
-	/* The block of sections that are in the way, and those that belong to the same notes. */
+	/* The block of sections in the way, with those of the same notes. */
 	while (!err && k < ex.v.len &&
 	       (ex.v.data[k].start < need || ex.v.data[k].start < block_end)) {
 		if (!elfrw_may_make_room(out, ex.v.data[k].shndx))
@@ -241,7 +244,7 @@ static struct elfrw_err *make_room(struct elfrw_output *out, uint32_t n, uint64_
 	return err;
 }
 
-/* PT_PHDR is of use in programs that have an interpreter; elsewhere the ELF header says the same
+/* PT_PHDR is needed only in programs with an interpreter.  Elsewhere the ELF header says the same
  * (gABI, "Program Header"). */
 static bool spare_pt_phdr(const struct elfrw_image *img)
 {
@@ -261,8 +264,8 @@ struct elfrw_err *elfrw_make_pieces(struct elfrw_output *out)
 	ELFRW_TRY(count_holes(out, &holes, &at, &pages));
 	if (holes > 8)
 		holes = 8;
-	/* Moving sections into a hole of one page would gain nothing for sure; the count below
-	 * decides. */
+	/* Moving sections into a hole of one page cannot gain anything.  The count below decides.
+	 */
 	if (holes)
 		ELFRW_TRY(
 			make_room(out, holes, at, elfrw_align_up(at, page) + pages * page, &room));
@@ -279,8 +282,8 @@ struct elfrw_err *elfrw_make_pieces(struct elfrw_output *out)
 	return err;
 }
 
-/* Where the first piece may begin: headers that no segment loads (ld -N) come before all of
- * them. */
+/* The least offset of the first piece.  Headers that no segment loads (ld -N) come before all
+ * pieces. */
 static uint64_t first_offset(const struct elfrw_output *out)
 {
 	const struct elfrw_image *img = out->img;
@@ -303,11 +306,11 @@ void elfrw_place_pieces(struct elfrw_output *out)
 		if (align < page && (old->p_offset - old->p_vaddr) % page == 0)
 			align = page;
 		if (ph->p_filesz == 0) {
-			/* Only zeros: any congruent offset will do. */
+			/* The segment holds only zeros: any congruent offset will do. */
 			ph->p_offset = align > page ? old->p_offset % align
 						    : cur + ((ph->p_vaddr - cur) & (align - 1));
-			/* bfd's empty segment of data, in programs that have none; objdump
-			 * complains of one behind the file's end. */
+			/* bfd writes an empty data segment in programs without data.  objdump
+			 * complains if it is behind the file's end. */
 			if (!ph->p_memsz && (ph->p_vaddr & (align - 1)) <= cur)
 				ph->p_offset = ph->p_vaddr & (align - 1);
 			continue;

@@ -1,14 +1,14 @@
 /* tail.c: see tail.h.
  *
- * Self-extracting archives, AppImages, single-file programs and signatures stand behind a program.
- * Those who read them find them by an offset in the file, by the distance to its end, or where the
- * section headers end: so what is appended keeps all three (layout.c).  A few zeros, as patchelf
- * leaves behind its headers, and the traps between lld's segments are found by nobody. */
+ * Self-extracting archives, AppImages, single-file programs and signatures append data to a
+ * program.  Readers find this data by an offset in the file, by the distance to the file's end, or
+ * at the end of the section headers.  So appended data keeps all three (layout.c).  A few zeros,
+ * which patchelf leaves behind its headers, and the traps between lld's segments are not data. */
 #include "elfrw/tail.h"
 #include "elfrw/arch/arch.h"
 #include <stdlib.h>
 
-#define FEW 16 /* zeros: less than any alignment of a file's end leaves */
+#define FEW 16 /* zeros: fewer than any alignment of a file's end leaves */
 
 struct extent {
 	uint64_t start, end;
@@ -22,7 +22,7 @@ static int extent_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* All that headers describe; their number. */
+/* Collects everything that headers describe; returns the number. */
 static uint32_t collect(const struct elfrw_image *img, struct extent *e)
 {
 	const Elf64_Ehdr *eh = &img->ehdr;
@@ -37,7 +37,7 @@ static uint32_t collect(const struct elfrw_image *img, struct extent *e)
 		if (sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL && sh->sh_size)
 			e[n++] = (struct extent){ sh->sh_offset, sh->sh_offset + sh->sh_size };
 	}
-	/* Those of a debug file are the program's and mean nothing there. */
+	/* In a debug file these are the program's headers and mean nothing. */
 	for (uint32_t p = 0; p < img->n_phdrs && !img->separate; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
 		if (ph->p_type != PT_NULL && ph->p_filesz)
@@ -46,8 +46,8 @@ static uint32_t collect(const struct elfrw_image *img, struct extent *e)
 	return n;
 }
 
-/* The end of the traps behind OFF that lld fills up the last page of code with (-z separate-code),
- * or OFF. */
+/* The end of the traps behind OFF with which lld fills the last page of code (-z separate-code), or
+ * OFF. */
 static uint64_t skip_traps(const struct elfrw_image *img, uint64_t off, uint64_t to)
 {
 	bool code = false;

@@ -1,20 +1,20 @@
-/* tail.h: bytes of a file that no header describes: what was put behind it, and what lies between
- * its parts. */
+/* tail.h: bytes of a file that no header describes: data appended to it, and bytes between its
+ * parts. */
 #ifndef ELFRW_TAIL_H
 #define ELFRW_TAIL_H
 #include "elfrw/image.h"
 
-/* What follows the last section, segment or table of headers. */
+/* The bytes behind the last section, segment or table of headers. */
 struct elfrw_tail {
-	uint64_t offset; /* in the file; its end when nothing follows */
+	uint64_t offset; /* in the file; the end of the file if nothing follows */
 	uint64_t size;   /* bytes */
 	bool headers;    /* the section headers end at OFFSET */
-	bool zeros; /* it is so short a run of zeros that it can mean nothing: it may stand at any
-		       offset */
+	bool zeros; /* it is a run of zeros too short to mean anything: it may stand at any offset
+		     */
 };
 
-/* Finds the tail of the file IMG, which is no pair's view (pair.h).  An error: bytes other than
- * zeros stand between what headers describe, of a file that is no debug file; nobody could tell
- * where they belong. */
+/* Finds the tail of the file IMG, which must not be a pair's view (pair.h).  Error: bytes other
+ * than zeros stand between the parts that headers describe, and IMG is no debug file.  It is
+ * unknown where such bytes belong. */
 struct elfrw_err *elfrw_tail_find(const struct elfrw_image *img, struct elfrw_tail *ret);
 #endif

@@ -1,5 +1,5 @@
 /* writer.c: writes a laid-out file; newfile.c puts it in place.  Unchanged sections are written
- * straight from the mapped input. */
+ * directly from the mapped input. */
 #include "elfrw/output.h"
 #include "elfrw/attributes.h"
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The bytes between sections of a segment that did not move are kept: nothing names them, but
- * nothing was said about them either.  [FROM, TO) are new addresses, the same as the old ones.
- * What a section had there that is shorter now, or somewhere else, becomes zeros. */
+/* Keeps the bytes between the sections of a segment that did not move: nothing refers to them, but
+ * nothing says that they are unused.  [FROM, TO) are new addresses, equal to the old ones.  Bytes
+ * of a section that is now shorter or elsewhere become zeros. */
 static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct elfrw_newfile *f,
 				   const struct elfrw_piece *piece, uint64_t from, uint64_t to)
 {
@@ -27,7 +27,7 @@ static struct elfrw_err *write_gap(const struct elfrw_output *out, const struct 
 			continue;
 		}
 		const uint8_t *data = out->img->base + old->p_offset + (from - old->p_vaddr);
-		/* Most are padding, which a new file has as a hole. */
+		/* Most gaps are zero padding, which is a hole in a new file. */
 		if (f->in_place || data[0] != 0 || memcmp(data, data + 1, next - from - 1) != 0)
 			ELFRW_TRY(elfrw_newfile_write(f, data, next - from,
 						      piece->ph.p_offset +
@@ -130,7 +130,7 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, const struct 
 	if (!err)
 		err = elfrw_newfile_write(f, out->shdrs, (uint64_t)out->n_out * sizeof(Elf64_Shdr),
 					  out->ehdr.e_shoff);
-	/* In a pair's view the program comes first. */
+	/* In a pair's view the program is first. */
 	if (!err && out->tail.size)
 		err = elfrw_newfile_write(f, img->base + out->tail.offset, out->tail.size,
 					  out->file_size - out->tail.size);
@@ -140,9 +140,8 @@ static struct elfrw_err *write_all(const struct elfrw_output *out, const struct 
 	return err ? err : elfrw_newfile_write(f, &out->ehdr, sizeof out->ehdr, 0);
 }
 
-/* A file that replaces the input itself keeps the owner, the extended attributes and all of its
- * mode; the owner where that is allowed, and bits that lend somebody's rights only with that
- * owner. */
+/* A file that replaces the input itself keeps all of its mode, the extended attributes and, if
+ * allowed, the owner.  Set-user-ID and set-group-ID bits stay only if the owner does. */
 static struct elfrw_err *keep_status(const struct elfrw_image *img, const char *path, int fd)
 {
 	struct stat st;
@@ -161,12 +160,11 @@ static struct elfrw_err *keep_status(const struct elfrw_image *img, const char *
 struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct elfrw_newfile *f)
 {
 	struct stat st;
-	/* Some file systems tell only here that there is no room; holes between sections stay
-	 * holes. */
+	/* Some file systems report a full disk only here.  Holes between sections stay holes. */
 	if (!f->in_place && ftruncate(f->fd, (off_t)out->file_size) != 0)
 		return elfrw_error_errno(errno, "cannot set the size");
 	ELFRW_TRY(out->unchanged ? write_same(out->img, f) : write_all(out, f));
-	/* Where the file system has no holes, zeros are written zeros. */
+	/* File systems without holes need written zeros. */
 	for (size_t i = 0; i < out->hole.len && !f->in_place; i++) {
 		uint64_t off;
 		if (elfrw_output_offset(out, out->hole.data[i].va, &off))
@@ -182,8 +180,7 @@ struct elfrw_err *elfrw_output_fill(const struct elfrw_output *out, const struct
 struct elfrw_err *elfrw_output_begin(const struct elfrw_output *out, const char *path,
 				     struct elfrw_newfile *ret)
 {
-	/* Rights lent to whoever runs the program (set-user-ID) are not handed on: the owner may be
-	 * another. */
+	/* Set-user-ID and similar rights are not passed on: the new file may have another owner. */
 	ELFRW_TRY(elfrw_newfile_begin(ret, path, out->img->mode & 0777));
 	struct elfrw_err *err = elfrw_output_fill(out, ret);
 	if (err)

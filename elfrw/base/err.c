@@ -15,8 +15,8 @@ struct elfrw_err {
 static char nomem_text[] = "out of memory";
 struct elfrw_err elfrw_err_nomem = { nomem_text, true };
 
-/* Takes ownership of TEXT (may be NULL after a failed allocation).  Names come from the file and
- * may hold anything; a message is one line, and does not steer a terminal. */
+/* Takes ownership of TEXT (may be NULL after a failed allocation).  TEXT may quote arbitrary bytes
+ * of a file.  The message becomes one line without control characters. */
 static struct elfrw_err *make(char *text)
 {
 	char *shown = text ? elfrw_printable(text) : NULL;
@@ -68,7 +68,7 @@ struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *
 struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 {
 	va_list ap;
-	if (errnum == ENOMEM) /* one error, whoever noticed it */
+	if (errnum == ENOMEM) /* out of memory is always the same error */
 		return &elfrw_err_nomem;
 	va_start(ap, fmt);
 	char *text = format(fmt, ap), *whole = NULL;

@@ -1,8 +1,8 @@
 /* err.h: the one error value of the program.
  *
- * Every fallible function returns a struct elfrw_err *; NULL means success.  The text is built
- * where the fault is seen and is passed up unchanged; only the command files print it.  Out of
- * memory is a static object, so that reporting it cannot fail. */
+ * Every function that can fail returns a struct elfrw_err *; NULL means success.  The function that
+ * sees the fault makes the text, callers pass the error up unchanged, and only commands print it.
+ * Out of memory is a static object, so reporting it cannot fail. */
 #ifndef ELFRW_BASE_ERR_H
 #define ELFRW_BASE_ERR_H
 #include <stdbool.h>
@@ -17,8 +17,8 @@ extern struct elfrw_err elfrw_err_nomem;
 struct elfrw_err *elfrw_error(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), returns_nonnull));
 
-/* The same, saying where: "TEXT (SECTION, offset 0xOFF)".  OFF counts bytes from the start of
- * SECTION; SECTION is copied and may be NULL (then OFF is a file offset: "(file offset 0xOFF)"). */
+/* The same with a place: "TEXT (SECTION, offset 0xOFF)".  OFF counts bytes from the start of
+ * SECTION.  SECTION is copied.  If SECTION is NULL, OFF is a file offset: "(file offset 0xOFF)". */
 struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), returns_nonnull));
 
@@ -26,12 +26,12 @@ struct elfrw_err *elfrw_error_at(const char *section, uint64_t off, const char *
 struct elfrw_err *elfrw_error_errno(int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), returns_nonnull));
 
-/* Whether ERR is of the system (a file that is not there, a full disk, out of memory) and not of
- * what a file holds. */
+/* Is ERR an error of the system (a missing file, a full disk, out of memory) rather than of a
+ * file's contents? */
 bool elfrw_err_is_system(const struct elfrw_err *err);
 
-/* ERR, which is taken over, with "WHAT: " before its text, and of its kind; out of memory, and
- * NULL, stay what they are. */
+/* Puts "WHAT: " before the text of ERR, and takes ownership of ERR.  The kind of error stays.  Out
+ * of memory and NULL are returned unchanged. */
 struct elfrw_err *elfrw_err_about(const char *what, struct elfrw_err *err);
 
 /* The whole message, without trailing newline; borrowed from ERR. */

@@ -12,11 +12,11 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-/* So that a signal that waits is seen soon, whatever the file system's speed. */
+/* Small enough that a waiting signal is seen soon on slow file systems. */
 #define CHUNK (16u << 20)
 
-/* What ends a process and can be asked to wait.  Faults of the process itself cannot, and SIGQUIT
- * is asked for a core dump now. */
+/* Signals that end a process and can be blocked.  Faults of the process itself cannot be blocked.
+ * SIGQUIT is not blocked: it asks for a core dump now. */
 static const int ending[] = { SIGHUP,  SIGINT,  SIGTERM, SIGPIPE, SIGALRM, SIGVTALRM,
 			      SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ };
 
@@ -25,7 +25,7 @@ static void ending_set(sigset_t *set)
 	sigemptyset(set);
 	for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
 		struct sigaction now;
-		/* An ignored signal would wait too while it is blocked. */
+		/* An ignored signal that is blocked would become pending. */
 		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
 			sigaddset(set, ending[i]);
 	}
@@ -51,7 +51,7 @@ void elfrw_newfile_release(const sigset_t *mask)
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
-/* Signals that waited arrive here, unless a file begun earlier holds them too. */
+/* Delivers pending signals, unless a file begun earlier holds them too. */
 static void release(struct elfrw_newfile *f)
 {
 	if (f->held)
@@ -100,8 +100,8 @@ bool elfrw_newfile_same_place(const char *a, const char *b)
 	return same;
 }
 
-/* "DIR/.NAME.icfold-PID-TRY", NAME cut so that the whole is a valid name where NAME is; NULL: out
- * of memory. */
+/* "DIR/.NAME.icfold-PID-TRY".  NAME is cut so that the result is a valid name wherever NAME is.
+ * NULL: out of memory. */
 static char *temp_name(const char *path, unsigned try)
 {
 	const char *slash = strrchr(path, '/');
@@ -113,12 +113,12 @@ static char *temp_name(const char *path, unsigned try)
 	return name;
 }
 
-/* Is PATH in the end a link of /proc to an open descriptor, as /dev/stdout is?  Renaming would
+/* Does PATH lead to a link of /proc to an open descriptor, as /dev/stdout does?  Renaming would
  * replace a link that is not ours. */
 static bool is_descriptor(const char *path)
 {
 	char at[PATH_MAX], to[PATH_MAX],
-		dir[PATH_MAX]; /* none of it allocated: without memory, a link is still a link */
+		dir[PATH_MAX]; /* no allocation here: without memory, the answer must be right */
 	if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
 		return false;
 	for (int depth = 0; depth < 40; depth++) {
@@ -144,7 +144,7 @@ static bool is_descriptor(const char *path)
 	return false;
 }
 
-/* Our own descriptor is written to where it stands: `>>file` appends. */
+/* Writes to our own descriptor at its current offset, so that `>>file` appends. */
 static int open_stream(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -217,14 +217,14 @@ struct elfrw_err *elfrw_newfile_begin(struct elfrw_newfile *f, const char *path,
 	bool there = stat(path, &st) == 0;
 	if (there && S_ISDIR(st.st_mode))
 		return elfrw_error("is a directory");
-	/* Also one that is closed: its link is there. */
+	/* A closed descriptor counts, too: its link exists. */
 	bool descriptor = is_descriptor(path);
 	if (descriptor || (there && !S_ISREG(st.st_mode)))
 		return begin_stream(f, descriptor);
 	char *dir = dir_name(path);
 	if (!dir)
 		return &elfrw_err_nomem;
-	/* Where /proc is missing the file could not be named afterwards. */
+	/* Without /proc the file could not get a name later. */
 	f->fd = access("/proc/self/fd", X_OK) == 0 ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode)
 						   : -1;
 	free(dir);
@@ -251,7 +251,7 @@ struct elfrw_err *elfrw_newfile_write(const struct elfrw_newfile *f, const void 
 	return NULL;
 }
 
-/* N bytes at AT, or fewer at the end of the file; -1: error. */
+/* Reads N bytes at AT, or fewer at the end of the file; -1: error. */
 static ssize_t read_at(int fd, char *buf, size_t n, off_t at)
 {
 	size_t done = 0;
@@ -278,7 +278,7 @@ bool elfrw_newfile_is_same(const struct elfrw_newfile *f)
 	int old = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (old < 0)
 		return false;
-	/* Read and not mapped: the older file may shrink while it is looked at. */
+	/* Reads instead of mapping: the older file may shrink meanwhile. */
 	char *buf = malloc(2 * (size_t)COMPARE);
 	bool same = buf && fstat(f->fd, &a) == 0 && fstat(old, &b) == 0 && a.st_size == b.st_size &&
 		    a.st_mode == b.st_mode;
@@ -292,7 +292,7 @@ bool elfrw_newfile_is_same(const struct elfrw_newfile *f)
 	return same;
 }
 
-/* All of the file FROM to the place where TO stands. */
+/* Copies the whole file FROM to the current offset of TO. */
 static struct elfrw_err *copy_all(int from, int to)
 {
 	char *buf = malloc(1 << 20);
@@ -319,27 +319,26 @@ static struct elfrw_err *copy_all(int from, int to)
 	return err;
 }
 
-/* Where an unnamed file cannot get a name after all: a named one with its contents takes its
- * place. */
+/* The unnamed file cannot get a name: replaces it by a named file with its contents. */
 static struct elfrw_err *make_named(struct elfrw_newfile *f)
 {
 	struct stat st;
 	int from = f->fd;
 	release(f);
 	f->open = false;
-	/* Whoever ends the process here leaves no set-uid file of the wrong owner, nor one that
-	 * others read and should not. */
+	/* A process that ends here must leave neither a set-uid file of the wrong owner nor a file
+	 * that too many can read. */
 	struct elfrw_err *err = fstat(from, &st) == 0 ? begin_named(f, 0600)
 						      : elfrw_error_errno(errno, "cannot stat");
 	if (!err)
 		err = copy_all(from, f->fd);
-	/* As far as that goes here: owner, and a mode that the umask does not apply to. */
+	/* Keeps what is possible here: the owner, and a mode without the umask applied. */
 	if (!err) {
 		mode_t mode = st.st_mode & 07777;
 		if (fchown(f->fd, st.st_uid, st.st_gid) != 0)
 			mode &= 0777;
-		/* File systems without modes of their own may refuse; what they say then must
-		 * do. */
+		/* File systems without modes of their own may refuse.  The mode that they report is
+		 * then right. */
 		if (fchmod(f->fd, mode) != 0 &&
 		    (fstat(f->fd, &st) != 0 || mode & ~st.st_mode & S_IRWXU))
 			err = elfrw_error_errno(errno, "cannot set the mode");
@@ -375,7 +374,7 @@ static struct elfrw_err *link_file(struct elfrw_newfile *f, bool *in_place)
 
 void elfrw_newfile_hide(struct elfrw_newfile *f)
 {
-	/* Without /proc it could not be opened again. */
+	/* Without /proc the file could not be opened again. */
 	if (!f->temp || access("/proc/self/fd", X_OK) != 0 || unlink(f->temp) != 0)
 		return;
 	free(f->temp);
@@ -395,7 +394,7 @@ struct elfrw_err *elfrw_newfile_commit(struct elfrw_newfile *f)
 	}
 	if (!err && elfrw_newfile_interrupted(f) && f->temp)
 		err = elfrw_error("interrupted");
-	/* Network file systems tell only now that there was no room. */
+	/* Network file systems report a full disk only at close(). */
 	if (f->open && close(f->fd) != 0 && !err)
 		err = elfrw_error_errno(errno, "cannot write");
 	f->open = false;

@@ -1,9 +1,10 @@
-/* parallel.c: see parallel.h.  Threads are started for each loop: a few per run, tens of
+/* parallel.c: see parallel.h.  Each loop starts its own threads: a few loops in a run, tens of
  * microseconds each.
  *
- * Limits of the process are met.  libdw alone takes 170 KB of stack: where the stack may be smaller
- * than ENOUGH, a thread with that much does the work, and the caller waits.  A thread takes address
- * space for its stack and its memory: where that is limited there is one for each SPACE of it. */
+ * Limits of the process are respected.  libdw alone needs 170 KB of stack.  If the stack may be
+ * smaller than ENOUGH, a thread with a stack of that size does the work, and the caller waits.  A
+ * thread takes address space for its stack and its memory.  If the address space is limited, there
+ * is one thread for each SPACE bytes of it. */
 #include "elfrw/base/parallel.h"
 #include <pthread.h>
 #include <stdatomic.h>

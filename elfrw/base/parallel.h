@@ -1,4 +1,4 @@
-/* parallel.h: loops over several threads whose result does not depend on how many there are. */
+/* parallel.h: loops over several threads.  The result does not depend on the number of threads. */
 #ifndef ELFRW_BASE_PARALLEL_H
 #define ELFRW_BASE_PARALLEL_H
 #include "elfrw/base/err.h"
@@ -10,6 +10,6 @@
 struct elfrw_err *elfrw_parallel(unsigned threads, size_t n,
 				 struct elfrw_err *(*fn)(void *arg, size_t i), void *arg);
 
-/* THREADS, or fewer: as many as the process's limit of address space has room for; at least 1. */
+/* THREADS, or fewer if the process's limit of address space has no room for so many; at least 1. */
 unsigned elfrw_threads_for_limits(unsigned threads);
 #endif

@@ -1,8 +1,8 @@
-/* rbuf.h: the bounds-checked little-endian reader through which all input bytes pass.
+/* rbuf.h: the bounds-checked little-endian reader for all input bytes.
  *
- * Failure is sticky: a read past the end returns 0, sets `bad` and moves nothing; so a record can
- * be read whole and checked once (elfrw_rbuf_ok).  `pos` may be set directly within [start, end].
- * The bytes are borrowed. */
+ * Failure is sticky: a read past the end returns 0, sets `bad` and moves nothing.  So a record can
+ * be read as a whole and checked once (elfrw_rbuf_ok).  `pos` may be set directly within [start,
+ * end].  The bytes are borrowed. */
 #ifndef ELFRW_BASE_RBUF_H
 #define ELFRW_BASE_RBUF_H
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static inline struct elfrw_rbuf elfrw_rbuf(const void *data, size_t size)
 {
 	static const uint8_t none[1] = {
 		0
-	}; /* nothing at all may be NULL, which knows no arithmetic */
+	}; /* an empty buffer may be NULL, on which arithmetic is undefined */
 	const uint8_t *p = data ? data : none;
 	return (struct elfrw_rbuf){ p, p, p + size, false };
 }

@@ -1,11 +1,11 @@
 /* regular.c: see regular.h.
  *
- * The file is held without being opened (O_PATH), looked at, and opened through that hold, so that
- * nothing can take its place in between.  Where /proc is missing it is opened without waiting, and
- * looked at then.
+ * The file is first held without being opened (O_PATH), then checked, then opened through that
+ * descriptor, so that nothing can replace it in between.  Without /proc the file is opened with
+ * O_NONBLOCK and then checked.
  *
- * Below a root names are resolved by the kernel as it does after chroot (openat2, Linux 5.6); where
- * it cannot, they are put behind the root's, and such with ".." are refused. */
+ * Below a root the kernel resolves names as it does after chroot (openat2, Linux 5.6).  If the
+ * kernel cannot, the name is appended to the root's, and a name with ".." is refused. */
 #include "elfrw/base/regular.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* FD when it is regular, else closed and -1. */
+/* Returns FD if it is regular; else closes it and returns -1. */
 static int checked(int fd)
 {
 	struct stat st;
@@ -51,7 +51,7 @@ int elfrw_open_regular(const char *path)
 	return fd;
 }
 
-/* Is one of the parts of NAME ".."? */
+/* Is ".." one of the parts of NAME? */
 static bool climbs(const char *name)
 {
 	for (const char *p = strstr(name, ".."); p; p = strstr(p + 1, ".."))
@@ -60,7 +60,7 @@ static bool climbs(const char *name)
 	return false;
 }
 
-/* Where the file is that FD holds; NULL: not known. */
+/* The path of the file that FD holds; NULL: unknown. */
 static char *place_of(int fd)
 {
 	char held[64], path[4096];

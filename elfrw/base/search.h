@@ -6,8 +6,9 @@
 #define ELFRW_BASE_SEARCH_H
 #include <stddef.h>
 
-/* The first index from FROM on, and TO at the most, for which the condition BEFORE does not hold;
- * BEFORE names the index MID, and holds for none behind one for which it does not. */
+/* The first index in [FROM, TO) for which the condition BEFORE does not hold, or TO.  BEFORE is an
+ * expression in the index MID.  If it does not hold for an index, it must not hold for any later
+ * one. */
 #define LOWER_BOUND(from, to, mid, before)                  \
 	({                                                  \
 		size_t lo_ = (from), hi_ = (to);            \

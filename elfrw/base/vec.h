@@ -21,7 +21,7 @@
 		size_t cap; \
 	}
 
-/* Makes room for NEED elements of SIZE bytes in all; false: out of memory, nothing changed. */
+/* Makes room for NEED elements of SIZE bytes in total; false: out of memory, nothing changed. */
 static inline bool elfrw_vec_grow(void **data, size_t *cap, size_t need, size_t size)
 {
 	if (need <= *cap)

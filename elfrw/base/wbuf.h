@@ -1,6 +1,6 @@
 /* wbuf.h: a growing little-endian writer.  Failure (out of memory) is sticky in `bad`: write a
- * whole section, check once.  `data` is owned by the wbuf until elfrw_wbuf_take() hands it over;
- * free with elfrw_wbuf_free(). */
+ * whole section, check once.  The wbuf owns `data` until elfrw_wbuf_take() hands it over;
+ * elfrw_wbuf_free() frees it. */
 #ifndef ELFRW_BASE_WBUF_H
 #define ELFRW_BASE_WBUF_H
 #include "elfrw/base/rbuf.h"
@@ -12,7 +12,7 @@ struct elfrw_wbuf {
 	bool bad;
 };
 
-/* N fresh zero bytes at the end, or NULL (bad). */
+/* Appends N zero bytes and returns them; NULL (and bad): out of memory. */
 static inline uint8_t *elfrw_wbuf_grow(struct elfrw_wbuf *w, size_t n)
 {
 	if (w->bad || n > SIZE_MAX - w->len ||
@@ -62,7 +62,7 @@ static inline void elfrw_wbuf_cstr(struct elfrw_wbuf *w, const char *s)
 	elfrw_wbuf_bytes(w, s, strlen(s) + 1);
 }
 
-/* Bytes that elfrw_wbuf_uleb() writes. */
+/* The number of bytes that elfrw_wbuf_uleb() writes. */
 static inline unsigned elfrw_uleb_size(uint64_t v)
 {
 	unsigned n = 1;
@@ -92,7 +92,7 @@ static inline void elfrw_wbuf_sleb(struct elfrw_wbuf *w, int64_t v)
 	}
 }
 
-/* Zero bytes until the length is a multiple of ALIGN (a power of two). */
+/* Appends zero bytes until the length is a multiple of ALIGN (a power of two). */
 static inline void elfrw_wbuf_align(struct elfrw_wbuf *w, size_t align)
 {
 	elfrw_wbuf_grow(w, -w->len & (align - 1));

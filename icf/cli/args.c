@@ -1,4 +1,4 @@
-/* args.c: see args.h.  Nesting is limited, and a text is split in place: no word is copied. */
+/* args.c: see args.h.  Nesting is limited.  A text is split in place; no word is copied. */
 #include "icf/cli/args.h"
 #include "elfrw/base/regular.h"
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* depfile.c: see depfile.h.
  *
  * Names are written as compilers do with -MD, which make and ninja both read: a backslash before a
- * blank, a number sign or a colon, with backslashes in front of it doubled, and two dollar signs
- * for one.  What has no spelling that both read is refused, and above all what make would run (GNU
- * make, "Rule Syntax", "Setting Variables", "Target-specific"): behind a semicolon stands a recipe,
- * behind a bar what is not looked at, and "a: SHELL=b" or "a: b!=c" is no rule but an assignment.
- * A name with a folder in front is no variable that anything reads. */
+ * blank, a number sign or a colon, with backslashes in front of it doubled; and two dollar signs
+ * for one.  A name that has no spelling for both is refused, above all a name that make would run
+ * (GNU make, "Rule Syntax", "Setting Variables", "Target-specific").  A semicolon begins a recipe;
+ * a bar begins prerequisites that are not looked at; "a: SHELL=b" and "a: b!=c" are assignments,
+ * not rules.  A name with a folder in front is harmless: nothing reads such a variable. */
 #include "icf/cli/depfile.h"
 #include <string.h>
 
@@ -58,7 +58,7 @@ void icf_depfile_print(FILE *f, const struct icf_options *opt)
 {
 	print_name(f, opt->output);
 	fputc(':', f);
-	/* A file that is made from itself is no news, and a circle to make. */
+	/* A file made from itself is a circle to make, and not worth a rule. */
 	if (strcmp(opt->input, opt->output) != 0) {
 		fputc(' ', f);
 		print_name(f, opt->input);

@@ -1,9 +1,9 @@
 /* link_args.c: see link_args.h.
  *
- * Only options that matter are known; of the others only which take the next argument as a value,
- * so that a value is not taken for an option.  The spellings are those of GNU ld, gold, lld and
- * mold: long options with one dash or two, but for those that begin with o, where one dash means
- * -o. */
+ * Only the options that matter here are known.  Of the others, only those that take the next
+ * argument as a value are known, so that a value is not taken for an option.  The spellings are
+ * those of GNU ld, gold, lld and mold.  Long options have one dash or two; those that begin with o
+ * need two, since -o with one dash is an option of its own. */
 #include "icf/cli/link_args.h"
 #include <errno.h>
 #include <stdio.h>
@@ -87,8 +87,8 @@ static bool takes_value(const char *arg)
 	       (arg[0] == '-' && arg[1] && in_list(word, arg + 1 + (arg[1] == '-')));
 }
 
-/* One argument of the linker; NEXT is the one behind it or NULL.  Returns true when NEXT is its
- * value. */
+/* Reads one argument of the linker.  NEXT is the one behind it, or NULL.  Returns true if NEXT is
+ * its value. */
 static bool linker_arg(struct icf_link *link, const char *arg, const char *next)
 {
 	if (strcmp(arg, "-r") == 0 || strcmp(arg, "-i") == 0 || strcmp(arg, "-Ur") == 0 ||
@@ -109,7 +109,7 @@ static bool linker_arg(struct icf_link *link, const char *arg, const char *next)
 	return takes_value(arg);
 }
 
-/* The arguments that a compiler hands on to the linker, one after the other; SKIP: the next is a
+/* Reads the arguments that a compiler passes to the linker, one by one.  SKIP: the next one is a
  * value. */
 static struct elfrw_err *handed_on(struct icf_link *link, char *list, bool *skip)
 {
@@ -120,11 +120,11 @@ static struct elfrw_err *handed_on(struct icf_link *link, char *list, bool *skip
 	return NULL;
 }
 
-/* Options of compilers with which nothing is linked. */
+/* Compiler options that prevent linking. */
 static const char *const no_link[] = { "-c", "-S",        "-E",   "-M", "-MM", "-fsyntax-only",
 				       "-r", "--version", "-###", NULL };
 
-/* Options of compilers whose value is the next argument. */
+/* Compiler options whose value is the next argument. */
 /* clang-format off */
 static const char *const with_value[] = {
 	"-A", "-B", "-D", "-I", "-L", "-MF", "-MQ", "-MT", "-T", "-U", "-Xassembler", "-Xclang",
@@ -159,7 +159,7 @@ static struct elfrw_err *read_driver(struct icf_link *link)
 		else if (arg[0] != '-' || !arg[1])
 			has_input = true;
 	}
-	/* What we add would count as one. */
+	/* An option that we add would count as an input. */
 	link->plain |= !has_input;
 	return NULL;
 }
@@ -178,8 +178,8 @@ struct elfrw_err *icf_link_read(struct icf_link *link, int argc, char **argv)
 	return NULL;
 }
 
-/* A compiler's argument without the options in it that strip: ARG itself, another text of LINK, or
- * NULL: nothing is left of it. */
+/* A compiler's argument without the strip options in it: ARG itself, another text of LINK, or NULL
+ * if nothing is left. */
 static struct elfrw_err *without_strip(struct icf_link *link, const char *arg, const char **ret)
 {
 	*ret = arg;
@@ -207,7 +207,7 @@ static struct elfrw_err *without_strip(struct icf_link *link, const char *arg, c
 	return NULL;
 }
 
-/* Makes a response file without a name of the arguments [FROM, N), since they may be too many for a
+/* Makes an unnamed response file of the arguments [FROM, N), since they may be too many for a
  * command line. */
 static struct elfrw_err *to_response(struct icf_link *link, size_t from)
 {
@@ -244,7 +244,7 @@ static struct elfrw_err *to_response(struct icf_link *link, size_t from)
 struct elfrw_err *icf_link_edit(struct icf_link *link, int argc, char **argv)
 {
 	struct icf_args *e = &link->edit;
-	/* What picks lld's flavour must stay in front. */
+	/* The option that selects lld's flavour must stay first. */
 	int front = !link->driver && argc > 3 && is_long(argv[1], "flavor") ? 3 : 1;
 	for (int i = 0; i < front; i++)
 		ELFRW_TRY(icf_args_push(e, argv[i]));

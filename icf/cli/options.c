@@ -1,4 +1,4 @@
-/* options.c: command line of the main job. */
+/* options.c: the command line of the fold command. */
 #include "icf/cli/options.h"
 #include "dwarf/folding.h"
 #include "icf/cli/values.h"
@@ -41,10 +41,10 @@ static bool value_of(const struct icf_args *a, size_t *i, const char *name, cons
 {
 	const char *arg = a->v[*i];
 	size_t n = strlen(name);
-	/* Long options may have one dash, as linkers' do. */
+	/* As with linkers, long options may have one dash. */
 	if (arg[0] == '-' && arg[1] != '-' && name[0] == '-' && name[1] == '-' && name[2] &&
 	    strncmp(arg, name + 1, n - 1) == 0 && (arg[n - 1] == '=' || !arg[n - 1])) {
-		arg--; /* so that arg + n is what follows the name */
+		arg--; /* arg + n is then what follows the name */
 	} else if (strncmp(arg, name, n) != 0)
 		return false;
 	if (arg[n] == '=') {
@@ -113,7 +113,7 @@ static struct elfrw_err *parse_folded(struct icf_options *opt, const char *v)
 	return elfrw_error("--debug-folded=%s: must be overlay, alias or drop", v);
 }
 
-/* Options without a value.  False: ARG is none of them. */
+/* Options without a value.  false: ARG is none of them. */
 static bool set_flag(struct icf_options *opt, const char *arg)
 {
 	static const struct {
@@ -158,7 +158,7 @@ static bool set_flag(struct icf_options *opt, const char *arg)
 	return true;
 }
 
-/* Options whose value may be left out: --NAME alone is a flag, so a value comes behind '='. */
+/* Options with an optional value: --NAME alone is a flag, so a value follows '='. */
 static struct elfrw_err *set_optional(struct icf_options *opt, const char *arg, bool *taken)
 {
 	*taken = true;
@@ -177,7 +177,7 @@ static struct elfrw_err *set_optional(struct icf_options *opt, const char *arg, 
 	return NULL;
 }
 
-/* Options with a value, here or in the next argument. */
+/* Options with a value, in the same argument or the next. */
 static struct elfrw_err *set_value(struct icf_options *opt, const struct icf_args *a, size_t *i,
 				   bool *taken)
 {
@@ -270,7 +270,8 @@ static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 	if (opt->strip_all && opt->emit_relocs)
 		return elfrw_error("--strip-all and --emit-relocs may not be used together");
 	opt->strip_debug |= opt->strip_all;
-	/* These ask for what may take room; a debug file holds the record of a program. */
+	/* These options ask for something that may take room.  With --debug-output the debug file
+	 * holds the record. */
 	opt->allow_growth |= opt->in_place || opt->emit_vtables || opt->debug_output;
 	if (opt->debug_file && !opt->debug_output)
 		return elfrw_error("--debug-file needs --debug-output");

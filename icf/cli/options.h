@@ -1,4 +1,4 @@
-/* options.h: the command line of the main job as a const value. */
+/* options.h: the command line of the fold command as a const value. */
 #ifndef ICF_CLI_OPTIONS_H
 #define ICF_CLI_OPTIONS_H
 #include "icf/cli/args.h"
@@ -18,9 +18,9 @@ struct icf_options {
 	const char *print_sections_file; /* NULL: standard output */
 	const char *map_file;            /* NULL: none */
 	const char *depfile;             /* NULL: none */
-	const char *debug_file;          /* the input's separate debug file; NULL: to be found */
+	const char *debug_file;          /* the input's separate debug file; NULL: search for it */
 	const char *debug_output;        /* NULL: separate debug files are left alone */
-	const char *debug_dir;           /* where debug files are; NULL: as usual */
+	const char *debug_dir;           /* folder of debug files; NULL: the default */
 	enum icf_stats stats;
 	bool strip_debug;
 	bool strip_all; /* implies strip_debug */

@@ -1,5 +1,5 @@
-/* progress.c: see progress.h.  The line is overwritten in place with blanks, which any terminal can
- * do. */
+/* progress.c: see progress.h.  The line is overwritten in place with blanks, which works on any
+ * terminal. */
 #include "icf/cli/progress.h"
 #include <unistd.h>
 

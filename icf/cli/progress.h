@@ -1,4 +1,4 @@
-/* progress.h: one line that tells how far a long run is, for somebody who watches. */
+/* progress.h: one line that shows the progress of a long run. */
 #ifndef ICF_CLI_PROGRESS_H
 #define ICF_CLI_PROGRESS_H
 #include <stdio.h>
@@ -9,16 +9,15 @@ struct icf_progress {
 	double start;  /* seconds of a clock that only goes forward */
 	double after;  /* nothing is shown before this many seconds have passed */
 	unsigned done; /* steps */
-	int width;     /* columns of the line that is shown now */
+	int width;     /* columns of the line shown now */
 };
 
-/* Shows on F, if it is a terminal, what goes on at NOW once that has taken AFTER seconds. */
+/* F shows the progress from NOW + AFTER seconds on, if F is a terminal. */
 void icf_progress_init(struct icf_progress *p, FILE *f, double now, double after);
 
-/* A step, NAME, was finished at NOW. */
+/* The step NAME ended at NOW. */
 void icf_progress_step(struct icf_progress *p, const char *name, double now);
 
-/* Takes the line away; nothing is shown from here on.  To be called before anything else is
- * printed. */
+/* Removes the line; nothing is shown afterwards.  Call this before printing anything else. */
 void icf_progress_end(struct icf_progress *p);
 #endif

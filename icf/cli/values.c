@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number at the beginning of TEXT; *END is what follows it. */
+/* The number at the beginning of TEXT; *END is the text behind it. */
 static bool leading_number(const char *text, uint64_t max, uint64_t *ret, const char **end)
 {
 	char *stop;
@@ -69,8 +69,8 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Letters to change, leave out, put in or exchange with the next one to make A into B; both shorter
- * than MAX_WORD. */
+/* The number of letters to change, remove, insert or swap with the next one to turn A into B.  Both
+ * are shorter than MAX_WORD. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[MAX_WORD + 1][MAX_WORD + 1];
