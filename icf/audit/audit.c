@@ -1,12 +1,12 @@
-/* audit.c: see audit.h.  One run of the stages up to eligibility, then a plan for each mode over
- * the same program: units, references and tables do not depend on the mode, only the plan and the
+/* audit.c: see audit.h.  The stages up to eligibility run once; then each mode makes a plan for the
+ * same program.  Units, references and tables do not depend on the mode.  Only the plan and the
  * reasons that it sets do. */
 #include "icf/audit/audit.h"
 #include "dwarf/symbolize/symbolize.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What the plan of MODE says of every unit. */
+/* Copies the plan's result for every unit in MODE. */
 static void take_reasons(struct icf_audit *a, int mode)
 {
 	const struct icf_plan *plan = &a->plan[mode];
@@ -24,7 +24,8 @@ static void take_reasons(struct icf_audit *a, int mode)
 			t->thunk_bytes += m->thunk_size;
 		} else if (m->flags & ELFRW_UNIT_KEPT)
 			u->why[mode] = ICF_WHY_KEPT;
-		else if (u->why[mode] == ICF_OK) /* the first of a class whose others stay, too */
+		else if (u->why[mode] ==
+			 ICF_OK) /* the first of a class whose other members stay, too */
 			u->why[mode] = ICF_ADDRESS_OBSERVED;
 	}
 	a->in_place = plan->in_place;
@@ -83,7 +84,7 @@ struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
 	struct elfrw_err *err = dwr_sym_find_debug(path, NULL, &debug_file, NULL);
 	if (err == &elfrw_err_nomem)
 		return err;
-	elfrw_err_free(err); /* what is wrong with the file is told in other words below */
+	elfrw_err_free(err); /* the code below reports the fault of the file in other words */
 	run.debug_file = debug_file;
 	err = icf_run_plan(&a->run, &run);
 	free(debug_file);
@@ -135,7 +136,7 @@ const char *icf_why_text(unsigned why)
 
 const char *icf_why_key(unsigned why)
 {
-	/* Two names are older than those of icf_reason_key. */
+	/* Two names are older than icf_reason_key. */
 	static const char *const text[ICF_N_WHYS] = {
 		[ICF_OK] = "ok",
 		[ICF_UNWIND] = "unwind_holds_addresses",

@@ -1,9 +1,8 @@
-/* audit.h: what folding would save, where the duplicated code comes from, and what stands in the
- * way.
+/* audit.h: the savings of folding, the origin of duplicated code, and the obstacles.
  *
- * icf_audit_analyse() runs the stages of the main job up to the plan, once with --icf=all and once
- * with --icf=safe, and keeps what both say about every unit.  Nothing is written.  The reports
- * print from that alone. */
+ * icf_audit_analyse() runs the stages of a fold up to the plan, once with --icf=all and once with
+ * --icf=safe, and keeps both results for every unit.  It writes nothing.  The reports print these
+ * results only. */
 #ifndef ICF_AUDIT_AUDIT_H
 #define ICF_AUDIT_AUDIT_H
 #include "icf/audit/pool.h"
@@ -13,7 +12,7 @@
 
 struct dwr_sym;
 
-/* Both modes have an index each. */
+/* Index of each mode. */
 enum { ICF_AUDIT_ALL, ICF_AUDIT_SAFE, ICF_AUDIT_MODES };
 
 enum icf_audit_sort { ICF_SORT_SAVING, ICF_SORT_COUNT, ICF_SORT_SIZE, ICF_SORT_NAME };
@@ -24,14 +23,14 @@ struct icf_audit_options {
 	uint32_t top;       /* rows of a table; 0: all */
 	const char *filter; /* extended regular expression over names, or NULL */
 	bool full_names;
-	bool no_sources; /* leave the debug information alone */
+	bool no_sources; /* do not read the debug information */
 	unsigned threads;
 };
 
-/* What became of a unit, or why nothing did.  The first ones are those of the folding; the rest
- * takes ICF_OK (a member of a group) and ICF_UNIQUE (nothing equals it) apart. */
+/* What became of a unit, or why nothing did.  The first values are those of the folding.  The
+ * others divide ICF_OK (a member of a group) and ICF_UNIQUE (nothing equals it). */
 enum icf_why {
-	ICF_WHY_KEPT = ICF_N_REASONS, /* other functions use its code */
+	ICF_WHY_KEPT = ICF_N_REASONS, /* other functions are folded into it */
 	ICF_WHY_FOLDED,
 	ICF_WHY_THUNK,      /* folded, and a thunk keeps its address distinct */
 	ICF_WHY_TWIN_STAYS, /* equal only to code that may not be folded */
@@ -42,7 +41,7 @@ enum icf_why {
 	ICF_N_WHYS,
 };
 
-/* What the report tables are about. */
+/* What a report table lists. */
 enum icf_dimension {
 	ICF_DIM_FAMILY, /* template, or function less its clone suffix */
 	ICF_DIM_NAMESPACE,
@@ -54,7 +53,7 @@ enum icf_dimension {
 };
 
 struct icf_audit_unit {
-	uint32_t name;                    /* whole, demangled; in the pool, as the keys */
+	uint32_t name;                    /* full demangled name; in the pool, as are the keys */
 	uint32_t key[ICF_N_DIMS];         /* ICF_NONE: not known */
 	uint32_t saving[ICF_AUDIT_MODES]; /* bytes: its size less its thunk when it is folded, else
 					     0 */
@@ -83,14 +82,14 @@ typedef VEC(struct icf_audit_row) icf_audit_rows;
 /* Functions whose code is the same but for one value. */
 struct icf_audit_near {
 	uint32_t member, count; /* into icf_audit.near_member */
-	uint32_t off;    /* of the (first) field that holds the value, from the function's start */
-	uint32_t places; /* fields that hold it */
+	uint32_t off;    /* offset of the (first) field with the value, from the function's start */
+	uint32_t places; /* number of fields with the value */
 	uint8_t kind;    /* enum icf_near_kind */
 	uint64_t size;   /* of one body */
 	uint64_t saving; /* if all were equal */
 };
 
-#define ICF_NEAR_MAX 2000 /* no report lists more of them */
+#define ICF_NEAR_MAX 2000 /* no report lists more near misses */
 
 enum icf_near_kind {
 	ICF_NEAR_CALLEE,
@@ -102,7 +101,7 @@ enum icf_near_kind {
 
 struct icf_audit_near_member {
 	uint32_t unit;
-	uint32_t text; /* in the pool: the value in this member */
+	uint32_t text; /* in the pool: this member's value */
 };
 
 struct icf_audit_totals {
@@ -122,26 +121,27 @@ struct icf_audit {
 	group; /* of the mode of the options, in the order of the report */
 	VEC(uint32_t) member;
 	VEC(struct icf_audit_near)
-	near;            /* largest saving first, no more than the options ask for */
-	uint32_t n_near; /* all that there are */
+	near;            /* largest saving first, at most as many as the options ask for */
+	uint32_t n_near; /* the number of all */
 	VEC(struct icf_audit_near_member) near_member;
 	struct icf_audit_totals total[ICF_AUDIT_MODES];
 	uint64_t text, code; /* bytes of .text* and of all executable sections */
 	uint32_t functions;
 	uint32_t n_match;                  /* functions that pass the filter */
-	uint32_t from_debug, from_symbols; /* functions whose source is known from there */
+	uint32_t from_debug, from_symbols; /* functions whose source comes from debug information,
+					      or from symbols */
 	bool in_place;   /* nothing may move: .text keeps its size, folded bodies become holes */
 	bool by_address; /* stripped: names are addresses */
 	char *root;      /* folder that paths are relative to; owned, may be NULL */
 	char *warning;   /* of the debug information; owned, NULL: none */
 };
 
-/* Analyses the file PATH.  A starts as { 0 } and is to be deinitialised also after an error. */
+/* Analyses the file PATH.  A starts as { 0 }; deinitialise it also after an error. */
 struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
 				    const struct icf_audit_options *opt);
 void icf_audit_deinit(struct icf_audit *a);
 
-/* The rows of one dimension over the functions that pass the filter, in the order of OPT. */
+/* The rows of one dimension for the functions that pass the filter, in the order of OPT. */
 struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt,
 				  enum icf_dimension dim, icf_audit_rows *ret);
 
@@ -151,8 +151,8 @@ struct icf_audit_reason {
 	uint64_t bytes[ICF_AUDIT_MODES];
 };
 
-/* What happened to the functions (and other units) that pass the filter, the most bytes first; R
- * has room for ICF_N_WHYS. */
+/* What became of the functions (and other units) that pass the filter, most bytes first.  R has
+ * room for ICF_N_WHYS. */
 unsigned icf_audit_reasons(const struct icf_audit *a, const struct icf_audit_options *opt,
 			   struct icf_audit_reason *r);
 
@@ -193,10 +193,11 @@ struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
 struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
 				      const struct icf_audit_options *opt);
 
-/* Writes the page to PATH, whole or not at all. */
+/* Writes the page to PATH, complete or not at all. */
 struct elfrw_err *icf_audit_write_html(const char *path, const struct icf_audit *a,
 				       const struct icf_audit_options *opt);
 
-/* S as a JSON string with its quotes.  It may stand inside of an HTML script element, too. */
+/* Writes S as a JSON string with quotes.  The string may also stand inside of an HTML script
+ * element. */
 void icf_put_json(FILE *f, const char *s);
 #endif

@@ -1,8 +1,8 @@
 /* diff.c: compares the audits of two builds.
  *
- * Addresses mean nothing from one build to the next, so groups are the same when they share names:
- * each group of the new build takes the old group that has most of its names, if no earlier one
- * took it.  The deltas of all groups then add up to the change of the whole. */
+ * Addresses of two builds cannot be compared, so groups are the same if they share names.  Each
+ * group of the new build takes the old group with most of its names, if no earlier group took it.
+ * The deltas of all groups then add up to the total change. */
 #include "elfrw/base/printable.h"
 #include "icf/audit/diff.h"
 #include "icf/audit/name.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The linkage name: constructors and destructors of one class share the demangled one. */
+/* The linkage name.  The demangled name is shared by the constructors of a class, and by its
+ * destructors. */
 static const char *symbol(const struct icf_audit *a, uint32_t unit, char buf[32])
 {
 	return icf_unit_name(&a->run.prog, unit, buf);
@@ -31,13 +32,13 @@ static struct elfrw_err *add_change(struct icf_audit_diff *d, uint32_t old, uint
 }
 
 struct match {
-	struct icf_pool name;  /* of the members of old groups */
-	VEC(uint32_t) by_name; /* the group that each is in */
+	struct icf_pool name;  /* names of the members of old groups */
+	VEC(uint32_t) by_name; /* by name: its group */
 	uint32_t *votes;       /* by old group */
 	uint8_t *taken;
 };
 
-/* The old group that shares most names with group G of the new build and is free, or ICF_NONE. */
+/* The free old group that shares most names with group G of the new build, or ICF_NONE. */
 static uint32_t best_match(const struct icf_audit_diff *d, const struct match *m,
 			   const struct icf_audit_group *g)
 {
@@ -135,7 +136,7 @@ static struct elfrw_err *compare_families(struct icf_audit_diff *d,
 	return err;
 }
 
-/* The largest growth first, the largest shrinkage last; then by where they stand. */
+/* The largest growth first, the largest shrinkage last; then by position. */
 static int change_order(const void *p, const void *q)
 {
 	const struct icf_audit_change *x = p, *y = q;
@@ -238,8 +239,8 @@ static void figures(const struct icf_audit_diff *d, struct figure *f)
 	memcpy(f, all, sizeof all);
 }
 
-/* Rows from both ends of a list of N that is sorted from growth to shrinkage: the TOP largest
- * either way; 0: all. */
+/* Is row K of N in view?  The list is sorted from growth to shrinkage; the TOP largest of either
+ * are shown; 0: all. */
 static bool in_view(size_t k, size_t n, uint32_t top)
 {
 	return !top || n <= 2 * (size_t)top || k < top || k >= n - top;

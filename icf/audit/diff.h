@@ -4,7 +4,7 @@
 #include "icf/audit/audit.h"
 
 struct icf_audit_change {
-	uint32_t old, new; /* groups, or ICF_NONE: there is none that shares a name */
+	uint32_t old, new; /* groups, or ICF_NONE: no group shares a name */
 	int64_t delta;     /* of the saving */
 };
 
@@ -20,7 +20,7 @@ struct icf_audit_diff {
 	change; /* groups whose saving changed, the largest growth first */
 	VEC(struct icf_audit_family_change) family; /* the same for families */
 	int64_t growth;  /* of the duplicated bytes, with the mode of the options */
-	bool by_address; /* one of them has no names: groups and families cannot be told apart */
+	bool by_address; /* one of them has no names: groups and families cannot be matched */
 };
 
 struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struct icf_audit *old,

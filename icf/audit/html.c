@@ -1,10 +1,10 @@
 /* html.c: the audit as one page for a web browser.
  *
- * The page's style, body and script are those in icf/audit/page/; between them goes the data as
- * JSON.  It has to stay small for programs of 100,000 functions, so names are cut into their parts,
- * which are nodes of two trees (namespaces and classes; folders and files) over one table of
- * strings; a function is a size, a node in each tree, the string of its last part, and a letter for
- * what becomes of it; numbers that grow are written as differences. */
+ * The page's style, body and script are in icf/audit/page/; the data goes between them as JSON.
+ * The data must stay small for programs of 100,000 functions.  So names are cut into parts.  The
+ * parts are nodes of two trees (namespaces and classes; folders and files) over one table of
+ * strings.  A function is a size, a node in each tree, the string of its last part, and a letter
+ * for its fate.  Growing numbers are written as differences. */
 #include "elfrw/base/printable.h"
 #include "elfrw/base/newfile.h"
 #include "icf/audit/audit.h"
@@ -21,8 +21,8 @@
 #define MAX_NEAR_MEMBERS 8
 
 struct tree {
-	struct icf_pool
-		path; /* of each node, parts divided by SEPARATOR; the number is the node's */
+	struct icf_pool path; /* the path of each node, parts divided by SEPARATOR; its number is
+				 the node's */
 	VEC(uint32_t) parent;
 	VEC(uint32_t) name; /* strings */
 };
@@ -46,7 +46,7 @@ static uint32_t string(struct page *p, const char *s)
 	return icf_pool_add(&p->string, s, strlen(s));
 }
 
-/* The node of p->path, whose last part is named S; false: out of memory. */
+/* The node of p->path, whose last part is S; false: out of memory. */
 static bool add_node(struct page *p, struct tree *t, uint32_t parent, const char *s, uint32_t *ret)
 {
 	*ret = icf_pool_add(&t->path, p->path, strlen(p->path));
@@ -62,7 +62,7 @@ static bool add_node(struct page *p, struct tree *t, uint32_t parent, const char
 	return *name != ICF_POOL_NONE;
 }
 
-/* Goes from *NODE to its child S, which is made when it is not there. */
+/* Moves *NODE to its child S, which is made if it does not exist. */
 static bool descend(struct page *p, struct tree *t, const char *s, uint32_t *node)
 {
 	size_t n = strlen(p->path), m = strlen(s);
@@ -86,14 +86,14 @@ static bool place_scope(struct page *p, uint32_t i)
 	if (!leaf || !in || !start(p, &p->scope, &node))
 		return false;
 	if (p->a->run.prog.unit.data[i].sym == ICF_NONE) {
-		/* Without a name: the address tells nothing that the place in the list does not. */
+		/* Without a name: the address adds nothing to the place in the list. */
 		*leaf = string(p, icf_audit_name(p->a, i));
 		*in = node;
 		return *leaf != ICF_POOL_NONE;
 	}
 	icf_name_parse(&n, icf_audit_name(p->a, i));
 	for (unsigned k = 0; k + 1 < n.n; k++) {
-		/* The instances of a class template have a node "vector<>" above their own. */
+		/* The instances of a class template have a common parent node "vector<>". */
 		size_t base = icf_name_base(&n, k);
 		if (base < n.part[k].end - n.part[k].begin && base < 200 &&
 		    n.text[n.part[k].begin + base] == '<') {
@@ -157,7 +157,7 @@ static void put_tree(struct page *p, const char *key, const struct tree *t)
 	fputc('}', p->f);
 }
 
-/* What becomes of each unit: one letter for each, by the order of enum icf_reason and icf_why. */
+/* One letter for the fate of each unit, in the order of enum icf_reason and icf_why. */
 static void put_letters(struct page *p, const char *key, int mode)
 {
 	fprintf(p->f, ",\"%s\":\"", key);
@@ -184,7 +184,7 @@ static struct elfrw_err *put_functions(struct page *p)
 	put_numbers(p, "source", p->in_source.data, n, true);
 	put_letters(p, "why_all", ICF_AUDIT_ALL);
 	put_letters(p, "why_safe", ICF_AUDIT_SAFE);
-	/* Savings follow from the size but for thunks. */
+	/* Savings follow from the size, except for thunks. */
 	fputs(",\"thunks\":{", p->f);
 	bool any = false;
 	for (uint32_t i = 0; i < n; i++)
@@ -339,7 +339,7 @@ static struct elfrw_err *put_data(struct page *p)
 	return NULL;
 }
 
-/* S as text between tags. */
+/* Writes S as text between tags. */
 static void put_escaped(FILE *f, const char *s)
 {
 	size_t len;
@@ -361,7 +361,7 @@ static void put_escaped(FILE *f, const char *s)
 static struct elfrw_err *put_page(struct page *p)
 {
 	const char *path = p->a->run.img.path, *slash = strrchr(path, '/');
-	/* The policy keeps the page's promise: nothing is loaded from anywhere. */
+	/* The policy enforces that the page loads nothing from anywhere. */
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	      "<meta name=\"color-scheme\" content=\"light dark\">\n"

@@ -1,6 +1,6 @@
 /* json.c: the audit for programs: one JSON object, or CSV with one row for each row of each table.
  *
- * Names may hold any bytes; icf_put_json() writes them so that the same text serves in a page. */
+ * Names may hold any bytes.  icf_put_json() writes them so that the same text works in a page. */
 #include "elfrw/base/printable.h"
 #include "icf/audit/audit.h"
 #include "icf/cli/version.h"
@@ -21,7 +21,7 @@ static void put_pool(FILE *f, const struct icf_audit *a, uint32_t key)
 		icf_put_json(f, icf_pool_text(&a->pool, key));
 }
 
-/* A member of an object that is not the first. */
+/* A member of an object, but not the first. */
 static void put_number(FILE *f, const char *key, uint64_t v)
 {
 	fprintf(f, ", \"%s\": %" PRIu64, key, v);

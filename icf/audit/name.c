@@ -1,8 +1,8 @@
 /* name.c: cuts demangled names (Itanium C++ as the symbolizer spells them, Rust, plain C) into
  * their parts.
  *
- * One scan from the left with a stack of brackets; a demangled name has no grammar to speak of, so
- * what does not balance is taken as one part, and nothing here can fail. */
+ * One scan from the left with a stack of brackets.  Demangled names have no strict grammar, so a
+ * name that does not balance is one part, and nothing here can fail. */
 #include "icf/audit/name.h"
 #include <ctype.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@ static bool starts(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* The length of the operator name at S[I] ("operator<<"), 0: none begins there.  After "operator<"
- * a template argument may follow at once: "operator<<int>(...)" is operator< of int. */
+/* The length of the operator name at S[I] ("operator<<"); 0: there is none.  A template argument
+ * list may follow "operator<" directly: "operator<<int>(...)" is operator< of int. */
 static size_t operator_length(const char *s, size_t i)
 {
 	static const char *const symbol[] = { "()", "[]", "->*", "->", "<=>", "<<=", ">>=",
@@ -43,7 +43,7 @@ static size_t operator_length(const char *s, size_t i)
 	return ident(*p) ? 0 : 8;
 }
 
-/* Behind the group of brackets that opens at S[I]; 0: it does not close. */
+/* The index behind the group of brackets that opens at S[I]; 0: the group does not close. */
 static size_t skip_group(const char *s, size_t i)
 {
 	char open[MAX_NEST];
@@ -87,7 +87,7 @@ static size_t skip_group(const char *s, size_t i)
 	return 0;
 }
 
-/* Behind the qualifiers of a member function that stand at S[I]. */
+/* The index behind the qualifiers of a member function at S[I]. */
 static size_t skip_qualifiers(const char *s, size_t i, bool *is_const)
 {
 	static const char *const word[] = { " const", " volatile", " restrict", " noexcept",
@@ -111,7 +111,7 @@ static void whole(struct icf_name *name)
 	name->part[0].end = name->clone = strlen(name->text);
 }
 
-/* A plain symbol: what compilers append to it begins at the first dot. */
+/* A plain symbol: the suffix that compilers append begins at the first dot. */
 static void plain(struct icf_name *name)
 {
 	whole(name);
@@ -131,19 +131,19 @@ static bool is_rust_hash(const char *s, size_t begin, size_t end)
 	return true;
 }
 
-/* The way through a name: where it is, and what it has found. */
+/* The state of the scan: the position, and what was found. */
 struct scan {
 	struct icf_name *name;
 	const char *s;
 	size_t i;
-	size_t begin, end; /* of the last part; END is SIZE_MAX until it is known */
+	size_t begin, end; /* of the last part; END is SIZE_MAX while it is unknown */
 	bool after_operator;
 };
 
-/* What one step came to. */
+/* The result of one step. */
 enum step { STEP_ON, STEP_END, STEP_BROKEN };
 
-/* Behind "operator": all of "operator new", or of a conversion, up to the parameters. */
+/* Scans behind "operator": all of "operator new", or of a conversion, up to the parameters. */
 static enum step scan_operator(struct scan *x, size_t length)
 {
 	const char *s = x->s;
@@ -164,7 +164,7 @@ static bool is_clone(const char *s)
 	return starts(s, " (.") || starts(s, " [clone");
 }
 
-/* A group in brackets; parameters that nothing follows end the name. */
+/* Scans a group in brackets.  Parameters with nothing behind them end the name. */
 static enum step scan_group(struct scan *x)
 {
 	const char *s = x->s;
@@ -266,7 +266,7 @@ size_t icf_name_base(const struct icf_name *name, unsigned part)
 
 struct out {
 	char *buf;
-	size_t size, len; /* len: as if there were room for all */
+	size_t size, len; /* len: the length without the limit */
 };
 
 static void put(struct out *o, const char *s, size_t n)
@@ -282,8 +282,8 @@ static void puts_to(struct out *o, const char *s)
 	put(o, s, strlen(s));
 }
 
-/* The end of the template argument at I that the standard library or LLVM would have filled in
- * itself; 0: it is none. */
+/* The end of the template argument at I, if it is a default argument of the standard library or
+ * LLVM; else 0. */
 static size_t default_argument(const char *s, size_t i, size_t end)
 {
 	static const char *const type[] = { "std::allocator<",     "std::char_traits<",
@@ -303,8 +303,8 @@ static size_t default_argument(const char *s, size_t i, size_t end)
 	return 0;
 }
 
-/* [BEGIN, END) with template arguments to DEPTH levels, and of each outermost list of arguments no
- * more than about BUDGET columns. */
+/* Writes [BEGIN, END) with template arguments to DEPTH levels, and about BUDGET columns of each
+ * outermost argument list. */
 static void render(struct out *o, const char *s, size_t begin, size_t end, unsigned depth,
 		   size_t budget)
 {
@@ -362,7 +362,7 @@ static void render(struct out *o, const char *s, size_t begin, size_t end, unsig
 	}
 }
 
-/* Replaces FROM by TO, which is not longer, in place. */
+/* Replaces FROM by TO in place; TO is not longer. */
 static void replace(char *s, const char *from, const char *to)
 {
 	size_t nf = strlen(from), nt = strlen(to);
@@ -372,7 +372,7 @@ static void replace(char *s, const char *from, const char *to)
 	}
 }
 
-/* How much of their template arguments names are shown with. */
+/* How much of template arguments is shown. */
 struct detail {
 	unsigned depth; /* of nested lists */
 	size_t budget;  /* bytes for each outermost list */
@@ -414,14 +414,14 @@ void icf_name_family(const struct icf_name *name, char *buf, size_t size)
 	put(&o, name->text + name->part[name->n - 1].begin, icf_name_base(name, name->n - 1));
 }
 
-/* Keeps the first and the last part of a text that is longer than LIMIT. */
+/* Removes the middle of a text that is longer than LIMIT. */
 static void cut_middle(char *buf, size_t limit)
 {
 	size_t n = strlen(buf);
 	if (n <= limit || limit < 16)
 		return;
 	size_t tail = (limit - 3) * 2 / 3, head = limit - 3 - tail;
-	/* Not inside of a character of several bytes. */
+	/* Do not cut inside of a multi-byte character. */
 	while (head && (buf[head] & 0xc0) == 0x80)
 		head--;
 	while (tail && (buf[n - tail] & 0xc0) == 0x80)
@@ -430,7 +430,7 @@ static void cut_middle(char *buf, size_t limit)
 	memmove(buf + head + 3, buf + n - tail, tail + 1);
 }
 
-/* How many of the parts [FROM, TO) have template arguments. */
+/* The number of the parts [FROM, TO) that have template arguments. */
 static unsigned n_lists(const struct icf_name *name, unsigned from, unsigned to)
 {
 	unsigned n = 0;
@@ -439,7 +439,7 @@ static unsigned n_lists(const struct icf_name *name, unsigned from, unsigned to)
 	return n;
 }
 
-/* The parts [FROM, TO) with as many of their arguments as LIMIT columns have room for. */
+/* Writes the parts [FROM, TO) with as many of their arguments as LIMIT columns allow. */
 static void put_fitting(const struct icf_name *name, unsigned from, unsigned to, size_t limit,
 			char *buf, size_t size)
 {
@@ -450,7 +450,7 @@ static void put_fitting(const struct icf_name *name, unsigned from, unsigned to,
 		if (strlen(buf) <= limit || !memchr(name->text + first, '<', last - first))
 			return;
 	}
-	/* What the lists may have of the columns that the rest leaves. */
+	/* The lists share the columns that the rest leaves. */
 	put_parts(name, from, to, (struct detail){ 0, SIZE_MAX }, buf, size);
 	size_t used = strlen(buf), lists = n_lists(name, from, to);
 	size_t room = lists && used < limit ? (limit - used) / lists : 0;
@@ -492,7 +492,7 @@ void icf_name_contrast(const char *text, const char *against, size_t limit, char
 					    "construction vtable " };
 	for (size_t k = 0; k < sizeof data / sizeof *data; k++)
 		if (starts(text, data[k])) {
-			/* What follows is a type, which has no parts. */
+			/* A type follows, which has no parts. */
 			snprintf(buf, size, "%s", text);
 			cut_middle(buf, limit);
 			return;
@@ -510,7 +510,7 @@ void icf_name_contrast(const char *text, const char *against, size_t limit, char
 	free(other);
 	if (!same)
 		return;
-	/* From the bracket or comma before the first difference. */
+	/* Begin at the bracket or comma before the first difference. */
 	size_t at = 0;
 	while (text[at] && text[at] == against[at])
 		at++;

@@ -1,17 +1,17 @@
-/* near.c: why functions that nothing equals are alone, and which miss their equals by a single
- * value.
+/* near.c: why a function equals no other, and which functions differ from others in a single value.
  *
- * Every function gets four hashes: of its instructions with all references, constants and offsets
- * taken out; of its code with the references taken out; and for each mode of its code with the
- * references by what they mean.  Who shares the third but not the class has other unwind rules; who
- * shares the second refers to something else; who shares the first has other constants. Those are
- * figures of a report, so that equal hashes (128 bits) count as equal.
+ * Every function gets four hashes: of its instructions without references, constants and offsets;
+ * of its code without references; and, for each mode, of its code with the meaning of references.
+ * Functions that share the third hash but not the class have different unwind rules.  Functions
+ * that share the second refer to different things.  Functions that share the first have different
+ * constants.  The results are figures of a report, so equal hashes (128 bits) count as equal.
  *
- * Near misses: among functions of equal instructions, the values in the fields are a vector; two
- * vectors that agree but for one place, or but for all places that hold one value (a callee that is
- * called three times), make a pair.  For every member and every such set of places the rest is
- * hashed (as a sum, so that taking fields out is a subtraction); equal sums are compared in full.
- * Cost: one pass over all code, then one entry for each field of a function that has company. */
+ * Near misses: for functions with equal instructions, the values in the fields form a vector.  Two
+ * vectors make a pair if they agree except at one place, or except at all places that hold one
+ * value (a callee that is called three times).  For every member and every such set of places, the
+ * rest is hashed.  The hash is a sum, so leaving fields out is a subtraction.  Equal sums are
+ * compared in full.  Cost: one pass over all code, then one entry for each field of a function in a
+ * bucket. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "icf/audit/audit.h"
@@ -20,12 +20,12 @@
 #include <string.h>
 
 #define PART  512
-#define LEAST 16 /* bytes of a function that a near miss is worth */
+#define LEAST 16 /* bytes of a function from which a near miss is worth listing */
 
 struct key {
 	struct icf_hash shape, code, meant[ICF_AUDIT_MODES];
 	uint32_t unit;
-	bool rival; /* may be folded, keeps its own code, and is worth a look */
+	bool rival; /* may be folded, keeps its own code, and is large enough */
 };
 
 struct compare {
@@ -40,8 +40,8 @@ static enum icf_mode mode_of(int m)
 	return m == ICF_AUDIT_ALL ? ICF_MODE_ALL : ICF_MODE_SAFE;
 }
 
-/* What a reference means, as a number: its target's class, its address, or the contents of the jump
- * table. */
+/* The meaning of a reference as a number: its target's class, its address, or the contents of the
+ * jump table. */
 static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_unit *u,
 			const struct icf_ref *ref)
 {
@@ -86,8 +86,8 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 		return &elfrw_err_nomem;
 	memcpy(s->code.data, code, size);
 	s->code.len = size;
-	/* References in the order of their places: two of one instruction may stand the wrong way
-	 * round. */
+	/* References in the order of their places: two of one instruction may be in reverse order.
+	 */
 	struct elfrw_insn in;
 	uint32_t r = 0;
 	for (size_t pos = 0; pos < size; pos += in.len) {
@@ -169,7 +169,7 @@ static struct elfrw_err *hash_one(struct compare *c, struct key *k, struct icf_n
 	}
 	if (k->rival) {
 		ELFRW_TRY(icf_hash_unwind(prog, k->unit, canon, &unwind));
-		/* Rivals must unwind alike, too. */
+		/* Rivals must have the same unwind rules, too. */
 		k->shape.lo = icf_hash_mix(k->shape.lo, unwind.lo);
 		k->shape.hi = icf_hash_mix(k->shape.hi, unwind.hi);
 	}
@@ -215,7 +215,7 @@ static bool same_hash(const struct key *x, const struct key *y, unsigned which)
 	return a->hi == b->hi && a->lo == b->lo;
 }
 
-/* Gives a better reason to the lone members of each run of equal hashes; stronger likenesses come
+/* Gives a better reason to the lone members of each run of equal hashes.  Stronger likenesses come
  * first. */
 static void explain(struct compare *c, unsigned which)
 {
@@ -244,8 +244,7 @@ static void explain(struct compare *c, unsigned which)
 	}
 }
 
-/* Equal with --icf=all, alone with --icf=safe: only addresses that must stay distinct make the
- * difference. */
+/* Equal with --icf=all, alone with --icf=safe: only addresses that must stay distinct differ. */
 static void explain_safe(struct icf_audit *a)
 {
 	for (uint32_t i = 0; i < a->run.prog.unit.len; i++) {
@@ -262,7 +261,7 @@ static struct elfrw_err *find_near(struct compare *c)
 	ELFRW_TRY(icf_near_init(&s, c->a));
 	unsigned which = 0;
 	struct elfrw_err *err = NULL;
-	/* Only rivals are left, and their shapes have the unwind rules in them. */
+	/* Only rivals are left.  Their shapes include the unwind rules. */
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->key[i].rival)

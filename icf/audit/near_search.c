@@ -1,11 +1,10 @@
-/* near_search.c: near misses among functions of equal instructions; see audit_near.c for the
+/* near_search.c: near misses among functions of equal instructions.  near.c describes the
  * method. */
 #include "icf/audit/near.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* No bucket may take more entries than this (24 bytes each): the rest of its members goes
- * without. */
+/* The most entries of a bucket (24 bytes each).  The other members of the bucket are left out. */
 #define MAX_ENTRIES (4u << 20)
 
 struct elfrw_err *icf_near_init(struct icf_near_search *s, struct icf_audit *a)
@@ -24,7 +23,7 @@ void icf_near_deinit(struct icf_near_search *s)
 	icf_near_scratch_deinit(&s->other);
 }
 
-/* The members' fields side by side; members that only share the hash are dropped. */
+/* Lays the members' fields side by side, and drops members that share only the hash. */
 static struct elfrw_err *load(struct icf_near_search *s, size_t *n_fields)
 {
 	size_t n = 0;
@@ -122,7 +121,7 @@ static int entry_order(const void *p, const void *q)
 	return x->member < y->member ? -1 : x->member > y->member;
 }
 
-/* Is place K one of those that entry E leaves out?  A set of several holds one value. */
+/* Does entry E leave out place K?  A set of several places holds one value. */
 static bool left_out(const struct icf_near_field *f, const struct icf_near_entry *e, size_t k)
 {
 	if (e->places == icf_hash_mix(e->field + 1, 1))
@@ -226,7 +225,7 @@ struct elfrw_err *icf_near_finish(struct icf_near_search *s, const struct icf_au
 	if (a->near.len)
 		qsort_r(a->near.data, a->near.len, sizeof *a->near.data, near_order, a);
 	a->n_near = (uint32_t)a->near.len;
-	/* The rest is only counted: to say what its values are takes time. */
+	/* The rest is only counted, since describing values takes time. */
 	uint32_t most = opt->top && opt->top < ICF_NEAR_MAX ? opt->top : ICF_NEAR_MAX;
 	if (a->near.len > most)
 		a->near.len = most;

@@ -1,4 +1,4 @@
-/* near_text.c: what the values are in which near misses differ: functions, imported functions,
+/* near_text.c: describes the values in which near misses differ: functions, imported functions,
  * strings, data, numbers. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/search.h"
@@ -57,7 +57,7 @@ static const struct datum *datum_at(const struct describer *d, uint64_t va)
 	return s && va - s->value < (s->size ? s->size : 1) ? s : NULL;
 }
 
-/* The name of the symbol that the dynamic relocation of the slot at PLACE sets, or NULL. */
+/* The name of the symbol of the dynamic relocation at the slot PLACE, or NULL. */
 static const char *import_at(const struct icf_program *prog, uint64_t place)
 {
 	if (strncmp(prog->img->section[elfrw_image_section_at(prog->img, place)].name, ".got", 4) !=
@@ -82,7 +82,7 @@ static const char *import_at(const struct icf_program *prog, uint64_t place)
 	return elfrw_image_string(prog->img, t->hdr.sh_link, sym.st_name);
 }
 
-/* The function that a stub of the procedure linkage table at VA jumps to, or NULL. */
+/* The function that the PLT entry at VA jumps to, or NULL. */
 static const char *stub_name(const struct icf_program *prog, uint64_t va)
 {
 	const struct icf_exec *e = &prog->exec.data[prog->unit.data[icf_unit_at(prog, va)].sec];
@@ -91,7 +91,7 @@ static const char *stub_name(const struct icf_program *prog, uint64_t va)
 	return prog->arch->read_stub(code, e->end - va, va, &slot) ? import_at(prog, slot) : NULL;
 }
 
-/* The text at VA in read-only data as a quoted string; false: it is none. */
+/* The text at VA in read-only data as a quoted string; false: there is none. */
 static bool string_at(const struct elfrw_image *img, uint64_t va, char *buf, size_t size)
 {
 	uint32_t shndx = elfrw_image_section_at(img, va);

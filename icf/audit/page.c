@@ -1,4 +1,4 @@
-/* page.c: the parts of the HTML report, taken in from icf/audit/page/ by the assembler.  The paths
+/* page.c: the parts of the HTML report, included from icf/audit/page/ by the assembler.  The paths
  * are relative to the folder that the compiler runs in: the top of the source tree. */
 #include "icf/audit/page.h"
 

@@ -1,4 +1,4 @@
-/* pool.h: strings kept once each, named by small numbers. */
+/* pool.h: a set of strings, each kept once and named by a small number. */
 #ifndef ICF_AUDIT_POOL_H
 #define ICF_AUDIT_POOL_H
 #include "elfrw/base/vec.h"
@@ -13,14 +13,14 @@ struct icf_pool {
 	size_t n_slots;
 };
 
-/* The number of the N bytes at S, which must hold no zero; the same bytes have the same number, and
- * numbers count up from 0 in the order of the first calls.  ICF_POOL_NONE: out of memory. */
+/* The number of the N bytes at S, which must hold no zero.  The same bytes have the same number.
+ * Numbers count up from 0 in the order of the first calls.  ICF_POOL_NONE: out of memory. */
 uint32_t icf_pool_add(struct icf_pool *pool, const char *s, size_t n);
 
-/* The number of the N bytes at S, or ICF_POOL_NONE when they were never added. */
+/* The number of the N bytes at S; ICF_POOL_NONE if they were never added. */
 uint32_t icf_pool_find(const struct icf_pool *pool, const char *s, size_t n);
 
-/* The string of number ID; good until the next icf_pool_add(). */
+/* The string of number ID; valid until the next icf_pool_add(). */
 const char *icf_pool_text(const struct icf_pool *pool, uint32_t id);
 void icf_pool_deinit(struct icf_pool *pool);
 #endif

@@ -1,11 +1,11 @@
-/* source.c: what every function is called and where it comes from.
+/* source.c: the names of functions and where they come from.
  *
- * Families and namespaces come out of the demangled names.  Sources come from the debug
- * information, one look-up in the line table for each function's first byte; where there is none,
- * from the file symbols (STT_FILE), which stand before the local symbols of each object.  Linkers
- * lay objects out one after the other, so a global function between two local ones of the same
- * object belongs to it, too.  A linked program does not record archives: the folder of the
- * compilation unit stands for the library.
+ * Families and namespaces come from the demangled names.  Sources come from the debug information,
+ * by one look-up in the line table for each function's first byte.  Without debug information they
+ * come from the file symbols (STT_FILE), which stand before the local symbols of each object.
+ * Linkers lay out one object after the other, so a global function between two local ones of the
+ * same object belongs to that object, too.  A linked program does not record archives: the folder
+ * of the compilation unit stands for the library.
  *
  * Cost: for llc (71,000 functions, no debug information) 0.3 s, nearly all of it demangling. */
 #include "dwarf/symbolize/symbolize.h"
@@ -17,9 +17,9 @@
 #include <string.h>
 
 #define TEXT_MAX 8192
-#define NAME_MAX_SHOWN                                                                         \
-	4096 /* names may be suffixes of one string, each a name to be kept; no compiler's are \
-		that long but a few */
+#define NAME_MAX_SHOWN                                                                             \
+	4096 /* longest name; in a broken file names may be suffixes of one string, each kept as a \
+		copy; few compilers' names are longer */
 
 struct sources {
 	struct icf_audit *a;
@@ -76,8 +76,8 @@ static struct elfrw_err *find_classes(struct sources *s)
 	return NULL;
 }
 
-/* The leading scopes that look like namespaces: no template arguments, no function, no class that
- * is known or that has a capital letter as types usually have. */
+/* The leading scopes that look like namespaces: no template arguments, no function, no known class,
+ * and no initial capital letter as types usually have. */
 static void namespace_of(struct sources *s, const struct icf_name *n)
 {
 	unsigned k = 0;
@@ -104,8 +104,8 @@ static struct elfrw_err *take_scopes(struct sources *s)
 		struct icf_name n;
 		if (a->run.prog.unit.data[i].sym == ICF_NONE)
 			continue;
-		/* The pool grows below, and the name lies in it: offsets stay good, the text does
-		 * not. */
+		/* The name lies in the pool, which may grow below and move the text.  Offsets stay
+		 * valid. */
 		char *text = strdup(icf_audit_name(a, i));
 		if (!text)
 			return &elfrw_err_nomem;
@@ -131,7 +131,7 @@ static void normalise(char *path)
 {
 	char *out = path;
 	bool absolute = *path == '/';
-	size_t floor = absolute; /* behind what cannot be taken back */
+	size_t floor = absolute; /* behind the parts that cannot be removed */
 	if (absolute)
 		out++;
 	for (char *in = path; *in;) {
@@ -161,7 +161,7 @@ static void normalise(char *path)
 	*out = 0;
 }
 
-/* DIR/NAME, normalised, into the pool. */
+/* Adds DIR/NAME, normalised, to the pool. */
 static struct elfrw_err *add_path(struct sources *s, const char *dir, const char *name,
 				  uint32_t *ret)
 {
@@ -200,7 +200,7 @@ static struct elfrw_err *take_debug(struct sources *s)
 	return NULL;
 }
 
-/* The length of the part of A that is a folder of B, too. */
+/* The length of the longest folder that A and B share. */
 static size_t common_folder(const char *a, const char *b)
 {
 	size_t last = 0;
@@ -213,7 +213,7 @@ static size_t common_folder(const char *a, const char *b)
 	}
 }
 
-/* The folder that holds the build folder of most functions and the sources compiled there. */
+/* The folder that holds both the build folder of most functions and the sources compiled there. */
 static struct elfrw_err *find_root(struct sources *s)
 {
 	struct icf_audit *a = s->a;
@@ -238,21 +238,21 @@ static struct elfrw_err *find_root(struct sources *s)
 			continue;
 		const char *path = icf_pool_text(&a->pool, s->unit_path[i]);
 		size_t len = common_folder(a->root, path);
-		/* One generated file in /tmp is no reason to give up the root. */
+		/* Do not give up the root because of one generated file in /tmp. */
 		if (len > 1)
 			a->root[len] = 0;
 	}
 	return NULL;
 }
 
-/* PATH as it is shown: relative to the root where it lies below. */
+/* PATH as it is shown: relative to the root if it lies below. */
 static const char *shown(const struct icf_audit *a, const char *path)
 {
 	size_t n = a->root ? strlen(a->root) : 0;
 	return n > 1 && strncmp(path, a->root, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
 
-/* What stands for the library: the third party by its folder, else the folder of the compilation
+/* The name for the library: the folder of the third-party code, else the folder of the compilation
  * unit. */
 static void library_of(struct sources *s, const char *path)
 {
@@ -356,7 +356,7 @@ static struct elfrw_err *take_file_symbols(struct sources *s)
 		a->from_symbols += u->kind == ICF_UNIT_FUNC;
 		if (!err && before != ICF_NONE && a->unit[before].key[ICF_DIM_UNIT] == *key)
 			for (uint32_t k = before + 1; k < i; k++) {
-				/* What lies between and has a source of its own comes from
+				/* A function between them that has a source of its own comes from
 				 * elsewhere. */
 				if (a->unit[k].key[ICF_DIM_UNIT] != ICF_NONE)
 					continue;
@@ -400,7 +400,7 @@ struct elfrw_err *icf_audit_names(struct icf_audit *a, const struct icf_audit_op
 	if (!err) {
 		struct dwr_sym_options sym = { .own_only = opt->no_sources };
 		s->a = a;
-		/* Without it names stay as they are and sources unknown. */
+		/* Without a symbolizer, names stay as they are and sources are unknown. */
 		elfrw_err_free(dwr_sym_open(a->run.img.path, &sym, &a->sym));
 		err = take_names(s, opt->filter ? &regex : NULL);
 	}

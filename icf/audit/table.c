@@ -32,7 +32,7 @@ static int group_order(const void *p, const void *q, void *ctx)
 	return c ? c : x->keeper < y->keeper ? -1 : x->keeper > y->keeper;
 }
 
-/* The members of each group lie together: a counting sort by keeper keeps the order of
+/* Puts the members of each group together: a counting sort by keeper keeps the order of
  * addresses. */
 static struct elfrw_err *fill_groups(struct icf_audit *a, const struct icf_audit_options *opt,
 				     uint32_t *at)
@@ -107,7 +107,7 @@ static int row_order(const void *p, const void *q, void *ctx)
 	}
 	if (c)
 		return c;
-	/* What is not known comes last. */
+	/* Unknown keys come last. */
 	if (x->key == ICF_NONE || y->key == ICF_NONE)
 		return x->key == y->key ? 0 : x->key == ICF_NONE ? 1 : -1;
 	return strcmp(icf_pool_text(&o->a->pool, x->key), icf_pool_text(&o->a->pool, y->key));
@@ -117,7 +117,7 @@ struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_au
 				  enum icf_dimension dim, icf_audit_rows *ret)
 {
 	size_t n = a->pool.start.len;
-	uint32_t *row = malloc((n + 1) * sizeof *row); /* by key; the last: not known */
+	uint32_t *row = malloc((n + 1) * sizeof *row); /* by key; the last: unknown */
 	if (!row)
 		return &elfrw_err_nomem;
 	memset(row, 0xff, (n + 1) * sizeof *row);

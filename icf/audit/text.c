@@ -94,8 +94,7 @@ static const char *mode_name(int mode)
 	return mode == ICF_AUDIT_ALL ? "all" : "safe";
 }
 
-/* The members that have another name than the keeper once template arguments are left out: so many
- * of them are shown. */
+/* The number of members shown whose names differ from the keeper's without template arguments. */
 #define MORE_NAMES 2
 
 static void print_other(FILE *f, const char *name)
@@ -227,7 +226,7 @@ static void print_near_member(FILE *f, const struct icf_audit *a,
 			      const struct icf_audit_options *opt, const struct icf_audit_near *n,
 			      uint32_t i)
 {
-	/* Each against the one before it, the first against the second. */
+	/* Contrast each member with the one before it, and the first with the second. */
 	const struct icf_audit_near_member *m = &a->near_member.data[n->member + i],
 					   *o = i ? m - 1 : m + 1;
 	const char *value = icf_pool_text(&a->pool, m->text),

@@ -43,7 +43,7 @@ struct command {
 	const char *html;
 	int format;
 	bool diff, top_given, quiet;
-	uint64_t max_growth, max_duplicated; /* UINT64_MAX: whatever it is */
+	uint64_t max_growth, max_duplicated; /* UINT64_MAX: no limit */
 };
 
 enum {
@@ -90,7 +90,7 @@ static int fail(const char *file, struct elfrw_err *err)
 	return status;
 }
 
-/* The value of an option into C; what it must be, or NULL. */
+/* Puts the value of an option into C.  Returns what the value must be, or NULL. */
 static const char *take(struct command *c, int option, const char *value)
 {
 	static const char *const order[] = { [ICF_SORT_SAVING] = "saving",
@@ -146,7 +146,7 @@ static int close_output(int status)
 	return status;
 }
 
-/* Whether A has no more duplicated code than is allowed, else tells how much there is. */
+/* Checks the duplicated code of A against the limit, and reports an excess. */
 static int check_duplicated(const struct command *c, const struct icf_audit *a, const char *path)
 {
 	uint64_t bytes = a->total[c->opt.mode].duplicated;
@@ -157,7 +157,7 @@ static int check_duplicated(const struct command *c, const struct icf_audit *a, 
 	return ICF_EXIT_NO;
 }
 
-/* Is PATH the separate file that the names and sources come from? */
+/* Do the names and sources come from the separate file PATH? */
 static bool is_debug_file(const struct icf_audit *a, const char *path)
 {
 	struct stat st;

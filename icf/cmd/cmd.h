@@ -11,17 +11,17 @@ int icf_cmd_audit(int argc, char **argv);
 int icf_cmd_wrap(int argc, char **argv);
 
 /* Prints "icfold: COMMAND: TEXT" and how to get help; returns the exit status.  COMMAND is NULL for
- * folding itself. */
+ * the fold command. */
 int icf_usage_error(const char *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Prints "icfold: FILE: TEXT" on standard error, after what standard output has so far; FILE may be
- * NULL.  Names of files and what files hold may be anything: what a terminal acts on is spelled out
- * (elfrw/base/printable.h), and the line is one line. */
+/* Prints "icfold: FILE: TEXT" as one line on standard error, after all earlier standard output.
+ * FILE may be NULL.  Names and contents of files are untrusted: characters that affect a terminal
+ * are spelled out (elfrw/base/printable.h). */
 void icf_message(const char *file, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Folds as OPT says and prints what OPT asks for and errors.  With REFUSAL, an error from before
- * anything was written is given there to be freed, and not printed. */
+/* Folds as OPT says, and prints what OPT asks for, and errors.  With REFUSAL, an error from before
+ * anything was written is stored there and not printed; the caller frees it. */
 struct icf_options;
 struct elfrw_err;
 int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal);

@@ -30,10 +30,10 @@ void icf_cmdline_init(struct icf_cmdline *c, const char *shorts, const struct op
 		n++;
 	}
 	memcpy(c->all + n, common, sizeof common);
-	/* With the dash what is no option comes in its turn too, so that ARGV keeps its order; with
-	 * the colon the messages are ours, in which names are spelled out. */
+	/* '-' makes getopt return non-options in turn, so that ARGV keeps its order.  ':'
+	 * suppresses getopt's messages; ours spell names out. */
 	snprintf(c->shorts, sizeof c->shorts, "-:%sqvhV", shorts);
-	optind = 0; /* start over: the caller may have parsed options of its own */
+	optind = 0; /* start over: the caller may have parsed its own options */
 }
 
 static int leave(struct icf_cmdline *c, int status)
@@ -51,14 +51,14 @@ int icf_print_help(const char *text)
 	return ICF_EXIT_TROUBLE;
 }
 
-/* getopt_long() takes the beginning of a name for the name. */
+/* getopt_long() accepts an abbreviated name; we do not. */
 static bool is_abbreviated(const struct icf_cmdline *c, int at)
 {
 	const char *text = c->argv[at] + 2;
 	return c->which >= 0 && strlen(c->all[c->which].name) != strcspn(text, "=");
 }
 
-/* Says what getopt_long() did not like about ARG; optopt is 0 for a name that is none. */
+/* Reports what getopt_long() rejected about ARG.  optopt is 0 for an unknown long option. */
 static int wrong_option(const struct icf_cmdline *c, const char *arg, bool lacks_value)
 {
 	if (arg[0] != '-' || arg[1] != '-')

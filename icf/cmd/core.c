@@ -1,13 +1,12 @@
 /* core.c: see core.h.
  *
- * Each file's tables decide about its own frames: a stack is given to each of them with the
- * addresses of the others left out, and then printed level by level.  A frame that a signal
- * interrupted has a PC, not a return address, and nothing in it called the handler: the stack is
- * cut there, and the parts are decided apart.
+ * Each file's tables decide the file's own frames: each file gets the stack without the addresses
+ * of other files; then the stack is printed level by level.  A frame that a signal interrupted has
+ * a PC, not a return address, and did not call the handler.  So the stack is cut there, and the
+ * parts are decided separately.
  *
- * Virtual calls that the tables leave open are decided by the objects in memory
- * (dwarf/stack/receiver.h), after which the stack is decided once more: what is known of a caller
- * may decide what it called. */
+ * The objects in memory decide virtual calls that the tables leave open (dwarf/stack/receiver.h).
+ * Then the stack is decided once more, since a caller that is now known may decide its callee. */
 #include "icf/cmd/core.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
@@ -25,7 +24,7 @@ struct file {
 	struct icf_sym_stack_in in;
 	struct icf_stack *stack; /* NULL when SYM is */
 	uint64_t bias;
-	uint32_t part; /* the part of a stack that it was last asked about */
+	uint32_t part; /* the part of a stack that it was asked about last */
 };
 
 struct session {
@@ -33,13 +32,13 @@ struct session {
 	const char *what; /* for messages */
 	struct icf_unwind *unwind;
 	struct file *file;             /* owned; by module */
-	VEC(uint64_t) address, vtable; /* scratch, as the rest */
+	VEC(uint64_t) address, vtable; /* scratch, as are the others */
 	VEC(bool) ending;
 	struct dwr_sym_frames frames;
-	const struct icf_unwind_frame *part; /* the levels that are looked at */
+	const struct icf_unwind_frame *part; /* the levels of the current part */
 	size_t n;
 	uint32_t n_parts;
-	bool any, lacking; /* a stack; without some file */
+	bool any, lacking; /* a stack was printed; a file was missing */
 };
 
 static void complain(const char *file, const char *text)
@@ -47,7 +46,7 @@ static void complain(const char *file, const char *text)
 	icf_message(file, "%s", text);
 }
 
-/* The file of module INDEX, opened at the first call. */
+/* The file of module INDEX, opened on the first call. */
 static struct elfrw_err *file_of(struct session *s, uint32_t index, struct file **ret)
 {
 	struct file *f = *ret = &s->file[index];
@@ -104,7 +103,8 @@ static bool read_register(void *ctx, size_t level, unsigned reg, uint64_t *value
 	return true;
 }
 
-/* Whether some file has a vtable of the class, so that its destructor changes what an object is. */
+/* Does some file have a vtable of the class?  Then the class's destructor changes the object's
+ * vtable pointer. */
 static struct elfrw_err *is_polymorphic(struct session *s, const char *cls, size_t len, bool *ret)
 {
 	char name[1024];
@@ -151,7 +151,7 @@ static struct elfrw_err *find_destructors(struct session *s)
 	return NULL;
 }
 
-/* Decides what the tables of F left open in s->address. */
+/* Decides from objects what the tables of F left open in s->address. */
 static struct elfrw_err *ask_objects(struct session *s, struct file *f)
 {
 	const struct dwr_chain *chain = icf_stack_chain(f->stack);
@@ -179,7 +179,7 @@ static struct elfrw_err *ask_objects(struct session *s, struct file *f)
 	return known ? icf_stack_resolve(f->stack, s->address.data, s->vtable.data, s->n) : NULL;
 }
 
-/* Asks the tables of module INDEX about the part of a stack. */
+/* Asks the tables of module INDEX about one part of a stack. */
 static struct elfrw_err *decide(struct session *s, uint32_t index)
 {
 	struct file *f;
@@ -216,7 +216,7 @@ static void print_bare(struct session *s, const struct icf_unwind_frame *u, unsi
 	icf_sym_print(stdout, style, &a, depth);
 }
 
-/* Levels FROM to TO of THREAD: up to a frame that a signal interrupted. */
+/* Prints levels FROM to TO of THREAD, up to a frame that a signal interrupted. */
 static struct elfrw_err *print_part(struct session *s, const struct icf_unwind_thread *thread,
 				    size_t from, size_t to)
 {

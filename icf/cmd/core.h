@@ -4,19 +4,19 @@
 #define ICF_CMD_CORE_H
 #include "icf/cmd/sym_print.h"
 
-/* What is unwound, and how it is printed; everything is borrowed. */
+/* The core or process, and how to print it; everything is borrowed. */
 struct icf_core_in {
 	const char *core; /* a core file, or NULL: the process */
 	const char *pid;  /* its number */
-	const char *exe;  /* the program's file, or NULL: where the core or process says it is */
+	const char *exe;  /* the program's file, or NULL: the file that the core or process names */
 	const struct icf_sym_style *style;
 	const struct dwr_sym_options *options;
 	unsigned flags; /* DWR_SYM_* */
 	bool inlines;
 };
 
-/* Prints the backtrace of every thread; what goes wrong is told on standard error.  The exit
- * status: 0, or 2 when there is nothing to print a file of it is missing or the core file is not
- * whole. */
+/* Prints the backtrace of every thread, and reports faults on standard error.  Returns the exit
+ * status: 0, or 2 if there is nothing to print, a file is missing, or the core file is
+ * truncated. */
 int icf_sym_core(const struct icf_core_in *in);
 #endif

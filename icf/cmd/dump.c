@@ -1,5 +1,5 @@
-/* dump.c: icfold dump [OPTION]... FILE: what .debug_icfold and the call tables say, for people or
- * as JSON. */
+/* dump.c: icfold dump [OPTION]... FILE: prints .debug_icfold and the call tables for people or as
+ * JSON. */
 #include "elfrw/base/printable.h"
 #include "dwarf/calls/calls.h"
 #include "dwarf/sections.h"

@@ -77,10 +77,10 @@ static int fail(const char *file, struct elfrw_err *err)
 	return ICF_EXIT_TROUBLE;
 }
 
-/* Runs of this many seconds are long. */
+/* A run of more seconds shows its progress. */
 #define PROGRESS_AFTER 2.0
 
-/* A file besides OUTPUT. */
+/* An output file besides OUTPUT. */
 struct side {
 	const char *path;
 	void (*print)(FILE *f, const struct icf_run *run); /* NULL: the depfile */
@@ -101,7 +101,7 @@ static size_t sides_of(const struct icf_options *opt, struct side *side)
 	return n;
 }
 
-/* Is PATH one of the files that arguments were read from? */
+/* Were arguments or names read from PATH? */
 static bool is_list(const struct icf_options *opt, const char *path)
 {
 	for (size_t i = 0; i < opt->args.n_file; i++)
@@ -110,7 +110,7 @@ static bool is_list(const struct icf_options *opt, const char *path)
 	return false;
 }
 
-/* What would make one file take the place of another, before anything is done. */
+/* Checks, before anything is done, that no file would replace another one. */
 static int check_files(const struct icf_options *opt)
 {
 	struct side side[MAX_SIDES];
@@ -151,7 +151,7 @@ static int check_files(const struct icf_options *opt)
 	return err ? fail(NULL, err) : 0;
 }
 
-/* On an error nothing is left to drop. */
+/* After an error there is nothing to drop. */
 static struct elfrw_err *begin_side(struct side *side, const struct icf_run *run,
 				    const struct icf_options *opt)
 {
@@ -178,8 +178,8 @@ static struct elfrw_err *begin_side(struct side *side, const struct icf_run *run
 	return elfrw_error_errno(e, "cannot write");
 }
 
-/* Where to write: OUTPUT, but when INPUT is given by that same link, the file that the link means
- * is replaced and not the link. The caller frees it; NULL: out of memory. */
+/* The path to write to: OUTPUT.  If INPUT is the same symbolic link as OUTPUT, the link's target
+ * instead.  The caller frees it; NULL: out of memory. */
 static char *target_of(const struct icf_options *opt)
 {
 	struct stat in, out;
@@ -195,8 +195,8 @@ static const char *path_of(const struct elfrw_newfile *f, char buf[64])
 	return f->temp ? f->temp : buf;
 }
 
-/* Proves that the complete file OUT, with DEBUG or not, is the input folded, while it has no name
- * yet.  What the fold holds in memory is given back first: proving takes more. */
+/* Proves that the complete file OUT, with or without DEBUG, is the folded input, while OUT has no
+ * name yet.  First gives back the memory of the fold, since the proof needs more. */
 static int verify_output(struct icf_run *run, const struct icf_options *opt,
 			 const struct elfrw_newfile *out, const struct elfrw_newfile *debug)
 {
@@ -225,7 +225,7 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt,
 	return equal ? ICF_EXIT_OK : ICF_EXIT_NO;
 }
 
-/* A device cannot be read back: its bytes are proved in a file in memory. */
+/* A device cannot be read back, so the proof reads a copy in memory. */
 static int verify_copy(struct icf_run *run, const struct icf_options *opt,
 		       const struct elfrw_newfile *debug)
 {
@@ -243,7 +243,7 @@ static int verify_copy(struct icf_run *run, const struct icf_options *opt,
 	return status;
 }
 
-/* Writes OUT, and before it DEBUG, whose checksum is in it.  On an error neither is left. */
+/* Writes DEBUG, then OUT, which holds DEBUG's checksum.  After an error neither is left. */
 static int write_outputs(struct icf_run *run, const struct icf_options *opt, const char *target,
 			 struct elfrw_newfile *out, struct elfrw_newfile *debug)
 {
@@ -275,7 +275,7 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 		err = elfrw_output_begin(&run->out, target, out);
 	if (!err)
 		return 0;
-	/* Writing from a mapping of a file that was cut fails, too. */
+	/* If the mapped input was truncated, writing from it fails, too. */
 	struct elfrw_err *cause = elfrw_image_unchanged(&run->img);
 	if (!cause)
 		return fail(name, err);
@@ -283,7 +283,7 @@ static int write_outputs(struct icf_run *run, const struct icf_options *opt, con
 	return fail(opt->input, cause);
 }
 
-/* Gives OUT its name, and DEBUG before it. */
+/* Gives DEBUG its name, then OUT. */
 static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *out,
 			  struct elfrw_newfile *debug)
 {
@@ -294,7 +294,7 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 		elfrw_newfile_drop(out);
 		return 0;
 	}
-	/* An older debug file keeps a second name until the other file is in place. */
+	/* An older debug file keeps a second name until OUT is in place. */
 	bool with = debug->open, fresh = with && access(opt->debug_output, F_OK) != 0;
 	sigset_t mask;
 	if (with)
@@ -328,8 +328,7 @@ static int commit_outputs(const struct icf_options *opt, struct elfrw_newfile *o
 	return err ? fail(name, err) : 0;
 }
 
-/* All of the files are complete before the first of them gets its name, and OUTPUT gets its own
- * last. */
+/* All files are complete before the first one gets its name.  OUTPUT gets its name last. */
 static int write_files(struct icf_run *run, const struct icf_options *opt, const char *target)
 {
 	struct side side[MAX_SIDES];
@@ -343,7 +342,7 @@ static int write_files(struct icf_run *run, const struct icf_options *opt, const
 	icf_pass_done(run, "write", t);
 	if (opt->verify) {
 		t = icf_now();
-		/* Takes its time, and reads from mappings. */
+		/* The proof takes time and reads from mappings. */
 		elfrw_newfile_hide(&debug);
 		elfrw_newfile_hide(&out);
 		status = out.in_place ? verify_copy(run, opt, &debug)
@@ -420,8 +419,8 @@ int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 			NULL,
 			elfrw_error(
 				"--verify and --strip-all may not be used together: nothing would say what went where"));
-	/* A limit on the size of files is an error like a full disk; the linker, if it is run
-	 * again, meets it as it was. */
+	/* Exceeding the file size limit is an error like a full disk.  A linker that runs again
+	 * gets the original handler. */
 	void (*on_too_large)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct icf_run run = { 0 };
 	if (!opt->quiet)

@@ -27,7 +27,7 @@ static const char usage[] =
 struct listing {
 	struct dwr_sym *sym;
 	bool demangle, json, any;
-	uint64_t unit; /* of the last line; with the declaration that its heading names */
+	uint64_t unit; /* unit of the last line; with the declaration in its heading */
 	const char *decl_file;
 	uint32_t decl_line;
 };
@@ -39,7 +39,7 @@ static const char *shown(const struct listing *l, const char *name)
 	return l->demangle ? dwr_sym_demangle(l->sym, name) : name;
 }
 
-/* A C function gets the parentheses that a demangled name brings along. */
+/* A C function gets parentheses, which a demangled name already has. */
 static void print_name(const struct listing *l, const char *name)
 {
 	const char *text = shown(l, name);
@@ -69,7 +69,7 @@ static bool print_json(void *ctx, const struct dwr_sym_inline *item)
 	       item->decl_line, item->low, item->high);
 	json_text("call_file", item->call_file);
 	printf(", \"call_line\": %u, ", item->call_line);
-	/* One at a time: the text of a demangled name lasts until the next one. */
+	/* One at a time: the next name overwrites the text of a demangled name. */
 	json_text("caller", item->caller ? shown(l, item->caller) : NULL);
 	fputs(", ", stdout);
 	json_text("function", outer ? shown(l, outer) : NULL);
@@ -109,7 +109,7 @@ static int fail(const char *file, struct elfrw_err *err)
 	return ICF_EXIT_TROUBLE;
 }
 
-/* L says how. */
+/* Lists the copies as L says. */
 static int list(struct listing l, const char *function, const char *file,
 		const struct dwr_sym_options *options, bool quiet)
 {

@@ -28,7 +28,7 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-/* Whether WORD is neither a file nor, as far as anybody can guess, meant to be one. */
+/* Is WORD no file, but close to the name of a command, *MEANT? */
 static bool is_mistaken(const char *word, const char **meant)
 {
 	const char *names[N_COMMANDS + 1];

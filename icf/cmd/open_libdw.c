@@ -1,8 +1,8 @@
 /* open_libdw.c: open() as libdw sees it: regular files only.
  *
- * libdwfl opens every path that a core file's list of loaded files has, whatever there is: it would
- * wait for a pipe for ever, and open a device.  It asks nobody before it does.  So the open() that
- * the dynamic linker gives it is this one; everybody else's calls go on to the C library. */
+ * libdwfl opens every path in a core file's list of loaded files without any check.  It would block
+ * on a pipe, and open a device.  So the dynamic linker binds libdwfl's open() to this one.  All
+ * other calls go on to the C library. */
 #include "elfrw/base/regular.h"
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* process.c: see process.h.
  *
- * Input files are mapped, not read: reading llc into memory costs a tenth of its folding and half
- * of its memory again.  The price is SIGBUS when somebody cuts the file meanwhile.  The handler
- * needs no state: the kernel tells the address, and /proc/self/maps the file that is mapped there,
- * also one that a library mapped.  No temporary name exists while a mapping is read through
- * (elfrw/base/newfile.h), so that there is nothing to remove.  Only calls that are safe in a
- * handler are used. */
+ * Input files are mapped, not read: reading llc into memory would cost a tenth of its folding time
+ * and half of its memory again.  The price is SIGBUS if somebody truncates the file meanwhile.  The
+ * handler needs no state: the kernel gives the address, and /proc/self/maps the file mapped there,
+ * even one that a library mapped.  While a mapping is read there is no temporary name
+ * (elfrw/base/newfile.h), so there is nothing to remove.  The handler uses only async-signal-safe
+ * calls. */
 #include "elfrw/arch/host.h"
 #include "icf/cmd/process.h"
 #include "elfrw/base/printable.h"
@@ -20,7 +20,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* The sanitizer's own handlers tell more. */
+/* The sanitizer's own handlers report more. */
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED true
 #elif defined(__has_feature)
@@ -47,7 +47,7 @@ static uint64_t hex(const char **p)
 	}
 }
 
-/* Code of this program, or of the libraries that read debug information. */
+/* The code of this program, or of the libraries that read debug information. */
 struct code {
 	uint64_t from, to;
 	bool theirs;
@@ -90,9 +90,9 @@ static size_t read_maps(struct code ret[MAX_CODE], uint64_t *stack_end, uint64_t
 	return n_code;
 }
 
-/* Was it at work where the thread stopped?  They call the C library, so that the instruction alone
- * does not tell: the first word of the stack that is an address in their code or ours does, nearly
- * always. */
+/* Was libdw or libelf at work where the thread stopped?  They call the C library, so the PC alone
+ * does not tell.  Nearly always, the first word of the stack that is an address in their code or
+ * ours does. */
 static bool in_libdw(const ucontext_t *u)
 {
 	struct code code[MAX_CODE];
@@ -111,7 +111,7 @@ static bool in_libdw(const ucontext_t *u)
 	return false;
 }
 
-/* A signal handler has no memory to spell out what a terminal would act on. */
+/* A signal handler has no memory to spell out characters that affect a terminal. */
 static void make_plain(char *s, size_t n)
 {
 	unsigned code;
@@ -124,7 +124,7 @@ static void make_plain(char *s, size_t n)
 	}
 }
 
-/* What the command was asked to do, as it is not known here which of the files it is. */
+/* The command's arguments, since the handler does not know which of the files it is. */
 static size_t command_line(char *buf, size_t size)
 {
 	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -148,7 +148,7 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 	bool no_memory = errno == ENOMEM;
 	char args[4096];
 	if (!in_libdw(context)) {
-		/* A fault of the program: as without a handler. */
+		/* A fault of the program itself: act as without a handler. */
 		signal(sig, SIG_DFL);
 		raise(sig);
 		return;
@@ -222,7 +222,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 			     ? mapped_file((uint64_t)(uintptr_t)info->si_addr, &line)
 			     : NULL;
 	if (!file) {
-		/* A fault of the program: as without a handler. */
+		/* A fault of the program itself: act as without a handler. */
 		signal(SIGBUS, SIG_DFL);
 		return;
 	}
@@ -233,7 +233,7 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 void icf_process_init(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		/* Opened the wrong way round, so that using it still fails. */
+		/* Opened with the wrong access mode, so that using the descriptor still fails. */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
 			break;
 	struct sigaction act = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };

@@ -1,8 +1,8 @@
 /* questions.c: see questions.h.
  *
- * Questions that are at hand together are answered in the order of their addresses, whatever is
- * read for one serving the next, and printed in their own order: a third less time for a profile,
- * and nobody waits for it. */
+ * Questions that are available together are answered in the order of their addresses, so that each
+ * look-up reuses what the last one read.  They are printed in their own order.  This saves a third
+ * of the time for a profile, and nobody waits longer. */
 #include "icf/cmd/questions.h"
 #include "elfrw/base/vec.h"
 #include "icf/cmd/cmd.h"
@@ -17,21 +17,21 @@
 struct module {
 	char *path;          /* owned */
 	struct dwr_sym *sym; /* NULL: could not be opened */
-	char *error;         /* why; owned */
+	char *error;         /* why not; owned */
 	bool warned;
 };
 
-/* One question, taken apart; and its answer. */
+/* One parsed question and its answer. */
 struct question {
-	const char *line; /* whole, with a NUL at its end; borrowed */
-	bool bad;         /* makes no sense */
+	const char *line; /* the whole line, NUL-terminated; borrowed */
+	bool bad;         /* cannot be parsed */
 	uint32_t module;
 	uint64_t address; /* or the offset from SYMBOL */
 	char *symbol;     /* owned; NULL: an address */
 	size_t frame, n_frames;
 };
 
-#define MAX_QUESTIONS 16384 /* that are answered together */
+#define MAX_QUESTIONS 16384 /* answered together */
 
 struct icf_questions {
 	const struct icf_questions_in *in;
@@ -46,7 +46,7 @@ struct icf_questions {
 	int status;
 };
 
-/* The file named by the N bytes at PATH, opened at first mention. */
+/* The file that the N bytes at PATH name, opened on first use. */
 static struct elfrw_err *module_of(struct icf_questions *s, const char *path, size_t n,
 				   uint32_t *ret)
 {
@@ -76,7 +76,7 @@ static struct elfrw_err *module_of(struct icf_questions *s, const char *path, si
 	return NULL;
 }
 
-/* The hexadecimal number in the N bytes at S. */
+/* Reads the hexadecimal number in the N bytes at S. */
 static bool parse_hex(const char *s, size_t n, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -102,7 +102,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next word of *P, in quotes or not; false: none. */
+/* Reads the next word of *P, in quotes or not; false: none. */
 static bool word(const char **p, const char **ret, size_t *n)
 {
 	const char *s = *p;
@@ -119,7 +119,7 @@ static bool word(const char **p, const char **ret, size_t *n)
 	return *n;
 }
 
-/* Takes Q's line apart. */
+/* Parses Q's line. */
 static struct elfrw_err *parse(struct icf_questions *s, struct question *q)
 {
 	const char *p = q->line, *file = s->in->obj, *what;
@@ -176,7 +176,7 @@ static struct elfrw_err *look_up(struct icf_questions *s, struct dwr_sym *sym, u
 				 bool inlines)
 {
 	unsigned flags = s->in->flags;
-	/* GNU style: one frame is the innermost one, under its own name. */
+	/* GNU style: a single frame is the innermost one, under its own name. */
 	if (!inlines && s->in->style->output != ICF_SYM_GNU)
 		flags |= DWR_SYM_NO_INLINES;
 	ELFRW_TRY(dwr_sym_frames(sym, address, flags, &s->frames));
@@ -203,7 +203,7 @@ static struct elfrw_err *answer_symbol(struct icf_questions *s, struct module *m
 	return NULL;
 }
 
-/* The answers to questions about addresses. */
+/* Finds the answers to questions about addresses. */
 static struct elfrw_err *find_answer(struct icf_questions *s, struct question *q)
 {
 	struct dwr_sym *sym = q->bad || q->symbol ? NULL : s->module[q->module].sym;
@@ -263,7 +263,7 @@ static int by_address(const void *a, const void *b, void *ctx)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Answers and prints what was asked so far. */
+/* Answers and prints all pending questions. */
 static struct elfrw_err *answer(struct icf_questions *s)
 {
 	size_t n = s->question.len;
@@ -294,7 +294,7 @@ static struct elfrw_err *ask(struct icf_questions *s, const char *line)
 	return parse(s, q);
 }
 
-/* The whole lines among the *LEN bytes at BUF; moves the rest to the front. */
+/* Answers the whole lines among the *LEN bytes at BUF; moves the rest to the front. */
 static struct elfrw_err *answer_lines(struct icf_questions *s, char *buf, size_t *len)
 {
 	char *line = buf, *nl;
@@ -311,7 +311,7 @@ static struct elfrw_err *answer_lines(struct icf_questions *s, char *buf, size_t
 	return NULL;
 }
 
-/* Lines of standard input; what was answered is flushed before the program waits for more. */
+/* Answers lines of standard input.  Answers are flushed before the program waits for more input. */
 static struct elfrw_err *answer_input(struct icf_questions *s)
 {
 	size_t len = 0, cap = 1 << 18;
@@ -319,7 +319,7 @@ static struct elfrw_err *answer_input(struct icf_questions *s)
 	struct elfrw_err *err = buf ? NULL : &elfrw_err_nomem;
 	bool end = false;
 	while (!err && !end) {
-		if (len + 1 == cap) { /* one line fills it */
+		if (len + 1 == cap) { /* one line fills the buffer */
 			char *p = realloc(buf, 2 * cap);
 			if (!p) {
 				err = &elfrw_err_nomem;

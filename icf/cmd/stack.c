@@ -1,13 +1,13 @@
 /* stack.c: see stack.h.
  *
- * dwr_callchain says which function each level is in, dwr_sym what that function has at the
+ * dwr_callchain gives the function of each level; dwr_sym gives the frames of that function at the
  * address.  A return address belongs to the instruction before it, so lines are looked up one byte
- * earlier; it is shown as given.
+ * earlier.  The address is shown as given.
  *
- * A level that is no address of the program (a bad line, or one of a library) stays in the stack:
- * nothing is concluded from it about the level inside.
+ * A level that is no address of the program (an invalid line, or an address in a library) stays in
+ * the stack; it says nothing about the level inside.
  *
- * Cost: a few look-ups a level; names of candidates only for what stays undecided. */
+ * Cost: a few look-ups for each level; candidates are named only for undecided levels. */
 #include "icf/cmd/stack.h"
 #include "icf/cmd/cmd.h"
 #include "dwarf/stack/callchain.h"
@@ -20,25 +20,25 @@
 
 struct level {
 	uint64_t address; /* as given */
-	char *bad;        /* owned: a line that is no address; NULL: it is one */
+	char *bad;        /* owned: an invalid line; NULL: the level is an address */
 };
 
 struct icf_stack {
 	const struct icf_sym_stack_in *in;
 	struct elfrw_image code;
 	struct elfrw_image
-		debug; /* of the separate debug file, for this machine; its arrays are sym's */
+		debug; /* of the separate debug file, for this machine; sym owns its arrays */
 	bool has_code;
 	struct dwr_callchain *cc; /* NULL: no tables */
 	struct dwr_chain chain;
 	VEC(uint64_t) address; /* as linked, by level */
 	VEC(const char *) candidate;
 	struct dwr_sym_frames frames, scratch;
-	char *unknown; /* what stands for a function's name with name_module; owned */
+	char *unknown; /* the text for an unknown function with name_module; owned */
 	bool warned;
 };
 
-/* What is read from the command line or standard input. */
+/* Input from the command line or standard input. */
 struct stacks {
 	struct icf_stack *stack;
 	VEC(struct level) level;
@@ -53,13 +53,13 @@ static void warn(struct icf_stack *s, const char *text)
 	icf_message(s->in->path, "%s", text);
 }
 
-/* The tables for shared code.  A file without any is looked up level by level. */
+/* Opens the tables for shared code.  A file without tables is looked up level by level. */
 static struct elfrw_err *open_tables(struct icf_stack *s)
 {
 	struct elfrw_err *err = elfrw_image_open(&s->code, s->in->path);
 	s->has_code = !err;
-	if (err) { /* of a machine, or a class, whose functions icfold does not fold: nothing to say
-		      about that */
+	if (err) { /* a machine, or a class, whose functions icfold does not fold: no tables to use
+		    */
 		bool memory = err == &elfrw_err_nomem;
 		elfrw_err_free(err);
 		return memory ? err : NULL;
@@ -71,7 +71,7 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 		    !elfrw_same_machine(&debug->ehdr, &s->code.ehdr))
 			return NULL;
 		s->debug = *debug;
-		s->debug.arch = s->code.arch; /* which sym, at home on all machines, leaves open */
+		s->debug.arch = s->code.arch; /* sym handles all machines and does not set it */
 	}
 	err = dwr_callchain_open(&s->code, apart ? &s->debug : NULL, dwr_sym_debug_note(s->in->sym),
 				 &s->cc);
@@ -85,7 +85,7 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 	return NULL;
 }
 
-/* The hexadecimal number at *P, which is moved behind it. */
+/* Reads the hexadecimal number at *P and moves *P behind it. */
 static bool parse_hex(const char **p, uint64_t *ret)
 {
 	const char *c = *p;
@@ -161,8 +161,8 @@ static struct elfrw_err *candidate_name(struct icf_stack *s, const struct dwr_ch
 	return NULL;
 }
 
-/* Without .debug_icfold a call site names what it called, which may have jumped on to other code:
- * then it says nothing of the frame. */
+/* Without .debug_icfold a call site names its callee, which may have jumped on to other code.  Then
+ * the call site does not decide the frame. */
 static bool called_directly(const struct icf_stack *s, uint64_t site, uint64_t address)
 {
 	const struct elfrw_arch *arch = s->code.arch;
@@ -180,7 +180,7 @@ static bool called_directly(const struct icf_stack *s, uint64_t site, uint64_t a
 	       dwr_sym_symbol_at(s->in->sym, address, &b) && a.address == b.address;
 }
 
-/* The frames of level I, and what is to be said about shared code; *MERGED false: nothing. */
+/* The frames of level I, and the result for shared code; *MERGED false: nothing to say. */
 static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged,
 				     struct icf_sym_merged *ret)
 {
@@ -217,7 +217,7 @@ static struct elfrw_err *find_frames(struct icf_stack *s, size_t i, bool *merged
 	return NULL;
 }
 
-/* Text says where code without a name is. */
+/* In text, code without a name gets the name of its file. */
 static struct elfrw_err *name_module(struct icf_stack *s)
 {
 	if (!s->unknown && asprintf(&s->unknown, "?? (%s)", s->in->path) < 0) {
@@ -334,7 +334,7 @@ static struct elfrw_err *print_level(struct stacks *s, size_t i)
 	return l->bad ? NULL : icf_stack_print(s->stack, i, l->address, 1);
 }
 
-/* Prints the stack that was read, if any, and forgets it. */
+/* Prints and clears the current stack, if any. */
 static struct elfrw_err *print_stack(struct stacks *s)
 {
 	size_t n = s->level.len;

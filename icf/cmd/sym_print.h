@@ -14,10 +14,10 @@ struct icf_sym_style {
 	bool verbose;
 };
 
-/* What is known about an address in code that several functions share. */
+/* The result for an address in code that several functions share. */
 struct icf_sym_merged {
 	bool decided;
-	const char *by;               /* what decided it; NULL: nothing */
+	const char *by;               /* what decided it; NULL: undecided */
 	const char *const *candidate; /* names; NULL: not known */
 	size_t n;
 };
@@ -25,20 +25,20 @@ struct icf_sym_merged {
 /* The answer to one question; everything is borrowed. */
 struct icf_sym_answer {
 	const char *module;
-	const uint64_t *address;             /* NULL: asked by symbol */
+	const uint64_t *address;             /* NULL: the question was a symbol */
 	const struct icf_sym_merged *merged; /* NULL: nothing to say */
 	const struct dwr_sym_frame *frame;   /* N of them, the innermost first; none: unknown */
 	size_t n;
 	const char *symbol,
-		*error; /* with ERROR: what was asked (or NULL), and why there is no answer */
+		*error; /* with ERROR: the question (or NULL), and why there is no answer */
 };
 
-/* In JSON an answer is one object, without a newline, indented DEPTH times when pretty.  Text names
- * the candidates of what is undecided after the frames, as `one of: a, b`; JSON has the key
- * "Merged".  Text prints an error as what is not known. */
+/* In JSON an answer is one object without a newline, indented DEPTH times if pretty.  After the
+ * frames, text names the candidates of an undecided function, as `one of: a, b`; JSON has the key
+ * "Merged".  Text prints an error as an unknown answer. */
 void icf_sym_print(FILE *f, const struct icf_sym_style *style, const struct icf_sym_answer *answer,
 		   unsigned depth);
 
-/* A line of the input that makes no sense, as it came, but for what a terminal acts on. */
+/* Prints an invalid line of the input unchanged, except for characters that affect a terminal. */
 void icf_sym_print_line(FILE *f, const char *line);
 #endif

@@ -1,5 +1,5 @@
-/* symbolize.c: icfold symbolize [OPTION]... [ADDRESS]...: its options, and which way the answer
- * comes: questions.h, stack.h, core.h or perf.h. */
+/* symbolize.c: icfold symbolize [OPTION]... [ADDRESS]...: reads the options and passes the work to
+ * questions.h, stack.h, core.h or perf.h. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cmd/core.h"
@@ -56,9 +56,9 @@ struct session {
 	bool inlines;
 	uint64_t adjust;
 	const char *obj;        /* NULL: each line names one */
-	const char *core, *pid; /* what is unwound, or NULL */
-	bool perf;              /* arguments are files of perf's text */
-	bool stack;             /* the addresses are one stack */
+	const char *core, *pid; /* the core or process to unwind, or NULL */
+	bool perf;              /* the arguments are files of perf's text */
+	bool stack;             /* the addresses form one stack */
 };
 
 enum {
@@ -153,7 +153,7 @@ static int set_option(struct session *s, int c)
 		return -1;
 	case OPT_JSON: s->style.output = ICF_SYM_JSON; return -1;
 	case OPT_RELATIVE_ADDRESS:
-		return -1; /* an ELF file's own addresses are relative to its base */
+		return -1; /* addresses of an ELF file are already relative to its base */
 	case OPT_ADJUST: {
 		char *end;
 		errno = 0;
@@ -172,7 +172,7 @@ static int set_option(struct session *s, int c)
 	return -1;
 }
 
-/* What does not go together in a command line with N addresses, or NULL. */
+/* Options that exclude each other in a command line with N addresses, or NULL. */
 static const char *contradiction(const struct session *s, int n)
 {
 	if (s->options.debug_file && !s->obj && !s->core && !s->pid)
@@ -186,7 +186,7 @@ static const char *contradiction(const struct session *s, int n)
 	return NULL;
 }
 
-/* Addresses by themselves, or as stacks. */
+/* Answers single addresses, or stacks. */
 static struct elfrw_err *answer(const struct session *s, struct icf_questions *q, char **arg, int n)
 {
 	struct icf_sym_stack_in in = {

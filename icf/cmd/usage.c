@@ -1,5 +1,5 @@
-/* usage.c: messages.  When a command line is wrong: what it is, then where to look it up, as the
- * GNU tools do. */
+/* usage.c: messages.  An error in a command line is followed by a hint to --help, as in the GNU
+ * tools. */
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The two as one line, written at once as long as there is memory: others may write to the same
- * terminal. */
+/* Prints HEAD and text as one line.  If there is memory, the line is written at once, since others
+ * may write to the same terminal. */
 static void put_message(const char *head, const char *fmt, va_list ap)
 {
 	char few[512], *text = NULL, *line = NULL;

@@ -51,7 +51,7 @@ static void __attribute__((noreturn)) no_memory(void)
 }
 
 /* Finds the debug files that OPT does not name.  A file without debug information is compared with
- * one that has some as if it was stripped. */
+ * one that has some as if that one were stripped. */
 static struct elfrw_err *find_debug(const char *in, const char *out, const char *dir,
 				    struct icf_verify_options *opt, char **found_in,
 				    char **found_out)
@@ -60,7 +60,7 @@ static struct elfrw_err *find_debug(const char *in, const char *out, const char 
 	if (!opt->debug_out) {
 		struct elfrw_err *err = dwr_sym_find_debug(out, dir, found_out, &own);
 		opt->debug_out = *found_out;
-		/* Whether it is one is for the verifier to say. */
+		/* The verifier reports other errors. */
 		if (err == &elfrw_err_nomem)
 			return err;
 		elfrw_err_free(err);
@@ -81,7 +81,7 @@ struct question {
 	bool json;
 };
 
-/* Sets the option C, whose value is in optarg.  Returns -1, or the exit status of a wrong value. */
+/* Sets the option C; its value is in optarg.  Returns -1, or the exit status for a wrong value. */
 static int set_option(struct question *q, int c)
 {
 	uint64_t n;
@@ -107,7 +107,7 @@ static int set_option(struct question *q, int c)
 	return -1;
 }
 
-/* Compares IN and OUT and prints what LINE asks for.  Returns the exit status. */
+/* Compares IN and OUT and prints as LINE says.  Returns the exit status. */
 static int answer(struct question *q, const struct icf_cmdline *line, const char *in,
 		  const char *out)
 {

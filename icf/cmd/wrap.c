@@ -1,15 +1,12 @@
-/* wrap.c: icfold --linker-wrapper [OPTION]... -- LINKER ARGUMENT...: links, then folds what was
- * linked.
+/* wrap.c: icfold --linker-wrapper [OPTION]... -- LINKER ARGUMENT...: links, then folds the result.
  *
- * For builds that cannot be changed but for where they find their linker.  The rule is that such a
- * build never gets worse: whatever goes wrong because of icfold, the linker is run once more
- * exactly as it was asked for, and its exit status and its messages are ours.  So its messages from
- * the first run, with --emit-relocs added, are held back until that run has succeeded. Nothing is
- * folded when nothing was linked: after -r, --version and the like the output file is as old as
- * before.
+ * The wrapper is for builds that cannot be changed except for the place of their linker.  Such a
+ * build must never get worse.  If anything goes wrong because of icfold, the linker runs once more
+ * with the original arguments, and its exit status and messages become ours.  So the messages of
+ * the first run, with --emit-relocs added, are held back until that run has succeeded.  If nothing
+ * was linked, nothing is folded: after -r, --version and the like the output file is old.
  *
- * Cost: the link, the folding, and no copy of the file; a second link where the program is
- * refused. */
+ * Cost: the link, the folding, no copy of the file; a second link if the program is refused. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cli/link_args.h"
@@ -26,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Set while the linker runs: how many of us are above it. */
+/* Set while the linker runs: the number of wrappers above it. */
 #define DEPTH_VARIABLE "ICFOLD_LINKER_WRAPPER_DEPTH"
 #define MAX_DEPTH      8
 
@@ -48,7 +45,7 @@ struct wrap {
 	struct icf_link link;
 	int argc; /* the linker's command */
 	char **argv;
-	int fd[2]; /* what it prints on standard output and standard error; both may be the same */
+	int fd[2]; /* the linker's standard output and standard error; both may be the same */
 };
 
 static int fail(const char *file, const char *what)
@@ -57,7 +54,7 @@ static int fail(const char *file, const char *what)
 	return 1;
 }
 
-/* The program instead of ourselves, as it was asked for. */
+/* Runs the original program in place of this process. */
 static int become(char **argv)
 {
 	execvp(argv[0], argv);
@@ -83,8 +80,8 @@ static void replay(int from, int to)
 				return;
 }
 
-/* Runs the edited command with its output held back.  Returns its wait status, or -1: it could not
- * be run. */
+/* Runs the edited command with its output held back.  Returns its wait status; -1: it could not be
+ * run. */
 static int run_held_back(struct wrap *w)
 {
 	w->fd[0] = memfd_create("icfold-stdout", MFD_CLOEXEC);
@@ -93,7 +90,7 @@ static int run_held_back(struct wrap *w)
 			   : memfd_create("icfold-stderr", MFD_CLOEXEC);
 	if (w->fd[0] < 0 || w->fd[1] < 0)
 		return -1;
-	/* Two descriptors may write to one of them in turn. */
+	/* Two descriptors may write to the same file in turn. */
 	fcntl(w->fd[0], F_SETFL, O_APPEND);
 	fcntl(w->fd[1], F_SETFL, O_APPEND);
 	pid_t pid = fork();
@@ -111,7 +108,7 @@ static int run_held_back(struct wrap *w)
 	return status;
 }
 
-/* Somebody wanted this build to end; a linker that crashes is another matter. */
+/* Did somebody end this build?  A linker that crashes does not count. */
 static bool was_stopped(int status)
 {
 	if (!WIFSIGNALED(status))
@@ -157,7 +154,7 @@ static bool is_linked(const char *path)
 	return good;
 }
 
-/* The program cannot be folded: the plain link in its place. */
+/* The program cannot be folded: links again with the original arguments. */
 static int without_folding(const struct wrap *w, const char *why)
 {
 	const char *out = w->link.output;
@@ -185,11 +182,11 @@ static int link_and_fold(struct wrap *w)
 		if (w->fd[1] != w->fd[0])
 			replay(w->fd[1], STDERR_FILENO);
 	} else if (w->link.emit_relocs && !w->link.strip_all) {
-		/* As it was asked for already. */
+		/* The first run was already the original command. */
 		return become(w->argv);
 	} else {
-		/* Either the command is wrong, which it will say again, or the linker cannot do
-		 * what was added. */
+		/* Either the command is wrong, and will say so again, or the linker cannot do what
+		 * was added. */
 		pid_t pid = fork();
 		if (pid < 0)
 			return fail(NULL, "cannot start a process");
@@ -259,7 +256,7 @@ static struct elfrw_err *fold_options(struct wrap *w, char **own, int n, char *f
 	return NULL;
 }
 
-/* Counts how deep we are; true when the linker that we call is ourselves, over and over. */
+/* Counts the depth; true if the linker that we call is again ourselves. */
 static bool too_deep(int *depth)
 {
 	const char *v = getenv(DEPTH_VARIABLE);
@@ -271,8 +268,8 @@ static bool too_deep(int *depth)
 	return *depth >= MAX_DEPTH;
 }
 
-/* What of the command cannot be read here, as a response file that is a pipe, the linker may still
- * read. */
+/* The linker may still read an argument that cannot be read here, such as a response file that is a
+ * pipe. */
 static int unreadable(const struct wrap *w, const char *why)
 {
 	if (w->fatal)

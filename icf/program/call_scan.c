@@ -1,12 +1,12 @@
 /* call_scan.c: see call_scan.h.
  *
- * The references found at first do not say whether a branch was a call, nor where its instruction
- * ends, so the few units that matter are decoded again.  Runs of units are independent; their
+ * The references found earlier do not say whether a branch was a call, nor where its instruction
+ * ends.  So the few units that matter are decoded again.  Runs of units are independent; their
  * results are joined in address order.
  *
- * A call through the PLT, or through a GOT slot that is constant after relocation, calls what the
- * slot is bound to: the definition in this file, if another one takes its place then the PC is not
- * in this file's code either. */
+ * A call through the PLT, or through a GOT slot that is constant after relocation, calls the
+ * function that the slot is bound to.  That is taken to be the definition in this file.  If a
+ * definition in another file takes its place, the PC is not in this file's code either. */
 #include "icf/program/call_scan.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -24,7 +24,7 @@ struct scan {
 	const struct elfrw_addrmap *map;
 	bool indirect;
 	bool bound;             /* some slot is bound to a shared unit */
-	uint64_t *table_target; /* all that jump tables name, sorted; owned */
+	uint64_t *table_target; /* all targets of jump tables, sorted; owned */
 	size_t n_table_targets;
 	struct icf_calls *run;
 };
@@ -66,7 +66,7 @@ static uint32_t bound_to(const struct icf_program *prog, uint64_t place)
 	return unit != ICF_NONE && prog->unit.data[unit].start == value ? unit : ICF_NONE;
 }
 
-/* The unit that a branch to VA ends up in: VA's, or what the PLT entry there jumps to. */
+/* The unit that a branch to VA leads to: the unit at VA, or the target of the PLT entry there. */
 static uint32_t destination(const struct scan *s, uint64_t va)
 {
 	const struct icf_program *prog = s->prog;
@@ -121,7 +121,8 @@ static struct elfrw_err *push_label(struct icf_labels *labels, uint64_t va)
 	return NULL;
 }
 
-/* Jump table targets in unit U, each twice: never the only way to get there. */
+/* Adds the jump table targets in unit U, each twice: a table is never the only way to its
+ * target. */
 static struct elfrw_err *table_labels(const struct scan *s, const struct icf_unit *u,
 				      struct icf_labels *labels)
 {

@@ -1,14 +1,15 @@
 /* call_virtual.c: virtual calls, recognised in the code.
  *
- *	mov (%rdi),%rax          rax = first word of the object in rdi
- *	call *0x18(%rax)         slot 3
+ * 	mov (%rdi),%rax          rax = first word of the object in rdi
+ * 	call *0x18(%rax)         slot 3
  *
- * or with the slot loaded first, and other instructions between; the object must be in the first
- * argument register at the call (or the second, when the first says where to put the result).
+ * The slot may be loaded first, and other instructions may be between.  At the call the object must
+ * be in the first argument register, or in the second if the first says where to put the result.
+ *
  * Registers are followed by value numbers (dwarf/stack/value_track.h) along straight code and
- * forward jumps: what is known survives a conditional jump, reaches a jump's target when that jump
- * is the only way there, and is forgotten at any other label.  Only functions of C++ are looked at:
- * C programs have tables of functions, too, but those are no vtables.
+ * forward jumps.  Values survive a conditional jump.  They reach a jump's target if that jump is
+ * the only way there.  At any other label they are forgotten.  Only C++ functions are examined: C
+ * programs have tables of functions, too, but these are not vtables.
  *
  * Cost: linear. */
 #include "dwarf/stack/value_track.h"
@@ -27,7 +28,7 @@ struct tracker {
 	VEC(struct saved) saved;
 };
 
-/* How many jumps name VA, from *AT on. */
+/* The number of jumps to VA; *AT is where to look in LABEL. */
 static size_t count_label(const struct icf_labels *label, size_t *at, uint64_t va)
 {
 	size_t n = 0;
@@ -54,7 +55,8 @@ static void save(struct tracker *t, uint64_t label)
 		*s = (struct saved){ label, t->v.s };
 }
 
-/* At VA: FALLS tells whether the instruction before goes on here.  Returns how many jumps do. */
+/* Arrives at VA.  FALLS: the instruction before continues here.  Returns the number of jumps that
+ * lead here. */
 static size_t arrive(struct tracker *t, const struct icf_labels *label, size_t *at, uint64_t va,
 		     bool falls)
 {

@@ -1,9 +1,9 @@
-/* program.h: what is known of the input program: units and the references between them.
+/* program.h: the model of the input program: units and the references between them.
  *
- * A *unit* is a run of code that moves as one rigid block: a function, a split-off cold part, a
- * linkage section (.plt, .init, .fini), or bytes nobody explains (opaque).  Units are sorted by
- * address and disjoint; what lies between them is padding.  A *reference* is a field in code or
- * data that holds an address or a distance to one. */
+ * A *unit* is a run of code that moves as one rigid block: a function, a cold part, a linkage
+ * section (.plt, .init, .fini), or unexplained bytes (opaque).  Units are sorted by address and
+ * disjoint; the bytes between them are padding.  A *reference* is a field in code or data that
+ * holds an address or a distance to one. */
 #ifndef ICF_PROGRAM_PROGRAM_H
 #define ICF_PROGRAM_PROGRAM_H
 #include "dwarf/cfi.h"
@@ -21,20 +21,20 @@ enum icf_unit_kind {
 	ICF_UNIT_OPAQUE, /* not understood: neither moves nor folds */
 };
 
-/* Why a unit may not be folded (or, the last ones, was not); the order is the order of the
- * tests. */
+/* Why a unit may not be folded; the last reasons: why it was not.  The tests run in this order. */
 enum icf_reason {
 	ICF_OK,
 	ICF_NOT_A_FUNCTION, /* linkage code, or code without a name */
 	ICF_NOT_UNDERSTOOD, /* bytes that do not decode: pinned */
-	ICF_NEAR_OPAQUE,    /* such bytes could refer to it by a distance nobody sees: pinned too */
-	ICF_GLUED, /* falls through into, or is entered by a short branch from, its neighbour */
+	ICF_NEAR_OPAQUE, /* bytes that are not understood could refer to it by an unknown distance:
+			    pinned too */
+	ICF_GLUED, /* falls through into its neighbour, or a short branch from there enters it */
 	ICF_ENTRY_POINT,   /* e_entry, DT_INIT, DT_FINI */
-	ICF_KEEP_UNIQUE,   /* asked for */
+	ICF_KEEP_UNIQUE,   /* the user asked for it */
 	ICF_NAMED_SECTION, /* in a section that the program can delimit by __start_/__stop_ symbols
 			    */
 	ICF_INNER_ENTRY,   /* a symbol or a data pointer names its middle */
-	ICF_UNWIND,        /* unwind rules or LSDA that hold addresses or are not understood */
+	ICF_UNWIND,        /* its unwind rules or LSDA hold addresses or are not understood */
 	ICF_UNIQUE,        /* nothing equals it */
 	ICF_ADDRESS_OBSERVED, /* equal to another, but its address is observed and no thunk would
 				 pay */
@@ -50,7 +50,7 @@ struct icf_unit {
 	uint32_t n_sym; /* symbols that lie in the unit, in address order, from sym_first */
 	uint32_t sym_first;
 	uint32_t fde, n_fde; /* into icf_program.cfi.by_pc */
-	uint32_t ref, n_ref; /* into the refs of its chunk, see icf_unit_refs() */
+	uint32_t ref, n_ref; /* into the refs of its chunk; icf_unit_refs() resolves them */
 	uint32_t chunk;
 	uint8_t kind;    /* enum icf_unit_kind */
 	uint8_t reason;  /* enum icf_reason */
@@ -58,7 +58,8 @@ struct icf_unit {
 	uint16_t flags;  /* ICF_UNIT_* */
 	/* Exponents of two, icf_find_alignments(): */
 	uint8_t grain;       /* it moves by multiples of this */
-	uint8_t entry_align; /* what the address of its entry shows to those that may observe it */
+	uint8_t entry_align; /* the alignment of its entry that observers of the address may rely on
+			      */
 };
 
 #define ICF_READ_ALIGN \
@@ -67,24 +68,23 @@ struct icf_unit {
 #define ICF_UNIT_FUNC_SYMBOL 1 /* an STT_FUNC symbol stands at its start */
 #define ICF_UNIT_OBSERVED    2 /* the program can observe the address of its entry */
 #define ICF_UNIT_INNER \
-	4 /* something other than a branch or its own table names an address inside it */
+	4 /* something other than a branch or its own jump table refers to an address inside it */
 #define ICF_UNIT_FALLS    8 /* control may run off its end */
 #define ICF_UNIT_ENDBR    16
 #define ICF_UNIT_GLUED    32
 #define ICF_UNIT_EXPORTED 64
-#define ICF_UNIT_DATA_READ                                                                        \
-	128 /* reads its own bytes: keeps its residue modulo 64, or its section's alignment where \
-	       that is more */
-#define ICF_UNIT_PINNED 256 /* keeps its address */
-#define ICF_UNIT_EXTENDED                                                      \
-	512 /* begins before its function, with bytes that something refers to \
-	     */
-#define ICF_UNIT_JUMPS                                                                             \
-	1024 /* has an indirect jump; this and the next are set only where references are inferred \
-	      */
+#define ICF_UNIT_DATA_READ                                                                         \
+	128 /* reads its own bytes: keeps its address modulo 64, or modulo its section's alignment \
+	       if that is larger */
+#define ICF_UNIT_PINNED   256 /* keeps its address */
+#define ICF_UNIT_EXTENDED 512 /* begins before its function, with bytes that something refers to \
+			       */
+#define ICF_UNIT_JUMPS                                                                      \
+	1024 /* has an indirect jump; this flag and the next are set only if references are \
+		inferred */
 #define ICF_UNIT_RELATIVE \
-	2048 /* calls the sum of two numbers, or jumps to one that is not understood */
-#define ICF_UNIT_BLIND 4096 /* becomes opaque as soon as what it names is known (infer/gap.c) */
+	2048 /* calls the sum of two numbers, or jumps to such a sum that is not understood */
+#define ICF_UNIT_BLIND 4096 /* becomes opaque as soon as its references are known (infer/gap.c) */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */
@@ -92,51 +92,50 @@ enum icf_ref_kind {
 	ICF_REF_ABS,    /* the field holds the address itself */
 };
 
-/* A reference in code: out of the unit's own range, or to its own entry by anything but a
+/* A reference in code: to a place outside of the unit, or to the unit's own entry except by a
  * branch. */
 struct icf_ref {
 	uint64_t target; /* old address */
 	uint32_t off;    /* of the field, from the unit's start */
-	uint32_t unit;   /* that holds the target, or ICF_NONE */
-	uint32_t table;  /* the jump table that starts at target and is this unit's own, or ICF_NONE
-			  */
+	uint32_t unit;   /* the unit that holds the target, or ICF_NONE */
+	uint32_t table;  /* this unit's own jump table at target, or ICF_NONE */
 	uint8_t form;    /* of the field: index into the architecture's forms */
 	uint8_t origin;  /* from the field to the place that its distance counts from, in bytes */
-	/* Of a low half: so many references before this one stands its high half.  Otherwise 0. */
+	/* Of a low half: its high half is this many references before it.  Otherwise 0. */
 	uint8_t pair;
 	uint8_t kind : 2;  /* enum icf_ref_kind */
 	uint8_t flags : 6; /* ICF_REF_* */
 };
 
-#define ICF_REF_LEA  1 /* the address is computed, memory is not read there and then */
-#define ICF_REF_CALL 2 /* BRANCH: a call, which comes back */
+#define ICF_REF_LEA \
+	1 /* the address is computed; the instruction itself does not read memory there */
+#define ICF_REF_CALL 2 /* BRANCH: a call, which returns */
 
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
 struct icf_dataref {
 	uint64_t place;  /* old (and new) address of the field */
 	uint64_t target; /* old address that is meant */
-	uint32_t unit;   /* that holds the target, or ICF_NONE (a boundary, padding) */
-	uint32_t table;  /* jump table it belongs to, or ICF_NONE */
+	uint32_t unit;   /* the unit that holds the target, or ICF_NONE (a boundary, padding) */
+	uint32_t table;  /* its jump table, or ICF_NONE */
 	uint8_t size;
 	/* 0: the field holds the target.  1: it holds a distance to the target, and only the code
 	 * that reads it knows from where.  2: it holds a distance to a function that its
 	 * relocation's symbol names, from anywhere, or to a trap, from its own place. */
 	uint8_t pcrel;
-	uint8_t dynamic; /* a dynamic relocation sets it; the addend, not the field, is the truth */
-	uint8_t left;  /* nothing tells what the distance counts from: the field stays, and so does
-			  all that it could mean */
-	uint8_t quiet; /* does not let the program observe the address: vtable slot, init array, PLT
-			  slot */
+	uint8_t dynamic; /* a dynamic relocation sets the field; the addend counts, not the field */
+	uint8_t left; /* unknown origin of the distance: the field stays, and so do all its possible
+			 targets */
+	uint8_t quiet; /* does not make the address observable: vtable slot, init array, PLT slot */
 };
 
 struct icf_table {
 	uint64_t base;
 	uint32_t entry, n; /* into icf_program.dataref */
-	uint32_t owner;    /* unit, or ICF_NONE: shared */
+	uint32_t owner;    /* its unit, or ICF_NONE: shared */
 	uint32_t ref;      /* with an owner: the first of its references that names the table */
 };
 
-/* A jump table that was found from the code that uses it, see infer/infer.h. */
+/* A jump table that was found from the code that uses it; see infer/infer.h. */
 struct icf_inferred_table {
 	uint64_t base, owner; /* addresses: of its first word, in the unit whose it is */
 	uint32_t n;
@@ -162,8 +161,8 @@ struct icf_symbol {
 
 struct icf_dynreloc {
 	uint64_t place;        /* r_offset */
-	uint64_t addend;       /* or the word at the place, for RELR */
-	uint32_t shndx, index; /* where it stands */
+	uint64_t addend;       /* or, for RELR, the word at the place */
+	uint32_t shndx, index; /* the place of the relocation */
 	uint8_t kind;          /* enum elfrw_reloc_kind */
 	bool relr;
 };
@@ -198,7 +197,7 @@ struct icf_program {
 	VEC(uint64_t) mark;          /* addresses that delimit parts of the code, ascending */
 	VEC(struct icf_pad)
 	pad; /* sorted by `from`; those of one unit in the order of its frames and call sites */
-	bool probes_apart; /* functions with probes do not fold: none of the notes can go */
+	bool probes_apart; /* functions with probes do not fold: no note can be removed */
 	struct icf_chunk *chunk;
 	uint32_t n_chunks;
 	struct dwr_cfi cfi;         /* .eh_frame */
@@ -206,9 +205,9 @@ struct icf_program {
 	struct elfrw_blocks blocks; /* of the units, see icf_unit_at() */
 	bool compact_lsda;          /* every LSDA was understood */
 	uint32_t n_pinned;
-	bool inferred;     /* no relocations of code were kept, see infer/infer.h */
-	const char *loose; /* why nothing may move (then the folding is done in place), or NULL */
-	uint64_t loose_at; /* where that was seen */
+	bool inferred;     /* no relocations of code were kept; see infer/infer.h */
+	const char *loose; /* why nothing may move (folding is then in place), or NULL */
+	uint64_t loose_at; /* the place that shows it */
 };
 
 static inline const struct icf_ref *icf_unit_refs(const struct icf_program *prog,
@@ -223,16 +222,16 @@ static inline const struct elfrw_form *icf_ref_form(const struct icf_program *pr
 	return &prog->arch->form[ref->form];
 }
 
-/* The place that the number of REF, a reference of U, counts from; a low half's is that of its high
- * half. */
+/* The place that the number of REF, a reference of U, counts from.  A low half counts from the
+ * place of its high half. */
 static inline uint64_t icf_ref_place(const struct icf_unit *u, const struct icf_ref *ref)
 {
 	const struct icf_ref *r = ref - ref->pair;
 	return u->start + r->off + r->origin;
 }
 
-/* Does REF, a reference of the owner of its table, name a table that another one before it names?
- * What the entries mean counts once. */
+/* REF is a reference of the owner of its table.  Does an earlier reference name the same table?
+ * The meaning of the entries counts once. */
 static inline bool icf_names_again(const struct icf_program *prog, const struct icf_ref *ref)
 {
 	const struct icf_table *t = &prog->table.data[ref->table];
@@ -253,8 +252,9 @@ uint32_t icf_unit_at(const struct icf_program *prog, uint64_t va);
 bool icf_in_exec(const struct icf_program *prog, uint64_t va);
 bool icf_ends_exec(const struct icf_program *prog, uint64_t va);
 
-/* The first dynamic relocation at or behind PLACE, as an index; the first one at PLACE, or NULL;
- * the reference in data at PLACE, or NULL.  Both lists are sorted by place.  refs/dataref.c. */
+/* icf_first_dynreloc: the index of the first dynamic relocation at or behind PLACE.  The others:
+ * the first dynamic relocation at PLACE, or NULL; the reference in data at PLACE, or NULL.  Both
+ * lists are sorted by place.  refs/dataref.c. */
 size_t icf_first_dynreloc(const struct icf_program *prog, uint64_t place);
 const struct icf_dynreloc *icf_dynreloc_at(const struct icf_program *prog, uint64_t place);
 const struct icf_dataref *icf_dataref_at(const struct icf_program *prog, uint64_t place);
@@ -264,28 +264,28 @@ const char *icf_unit_name(const struct icf_program *prog, uint32_t i, char buf[3
 
 void icf_program_deinit(struct icf_program *prog);
 
-/* Makes U a unit that is not understood: it neither moves nor folds. */
+/* Makes U opaque: it neither moves nor folds. */
 void icf_make_opaque(struct icf_unit *u);
 
 /* Text of a reason, for people. */
 const char *icf_reason_text(enum icf_reason reason);
-/* The same for JSON and CSV: these names do not change. */
+/* The name of a reason in JSON and CSV; these names never change. */
 const char *icf_reason_key(enum icf_reason reason);
 
-/* The stages, in this order.  A later stage may pin units and split references that an earlier one
- * found; it takes none away but jump tables (icf_drop_tables). */
+/* The stages, in this order.  A later stage may pin units and split references that an earlier
+ * stage found.  Only icf_drop_tables removes anything: jump tables. */
 struct elfrw_err *icf_load_symbols(struct icf_program *prog);                /* symbols.c */
 struct elfrw_err *icf_find_units(struct icf_program *prog);                  /* unit.c */
 struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads); /* refs/ref.c */
 struct elfrw_err *icf_find_datarefs(struct icf_program *prog);               /* refs/dataref.c */
-/* Does nothing when the code has relocations.  Else appends the entries of jump tables to `dataref`
- * (place, and as target what the field names when it counts from its own place, as a linker's
- * relocation does), sets ICF_UNIT_PINNED, makes units opaque whose bytes may not be code, and sets
- * `loose` when no proof is possible. */
+/* Does nothing if the code has relocations.  Otherwise it appends the entries of jump tables to
+ * `dataref`: the place, and as target what the field names if it counts from its own place, as a
+ * linker's relocation does.  It sets ICF_UNIT_PINNED, makes units opaque if their bytes may not be
+ * code, and sets `loose` if no proof is possible. */
 struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads); /* infer/infer.c */
 struct elfrw_err *icf_glue_units(struct icf_program *prog);                   /* refs/glue.c */
-/* Forgets the inferred tables of units that turned out not to be understood; what these lead to is
- * pinned.  Before icf_resolve(). */
+/* Drops the inferred tables of units that turned out not to be understood, and pins the targets of
+ * these tables.  Runs before icf_resolve(). */
 void icf_drop_tables(struct icf_program *prog);                            /* infer/table.c */
 struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads); /* refs/glue.c */
 /* Pins the units that are not understood, and all that they may refer to. */

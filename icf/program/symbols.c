@@ -65,8 +65,8 @@ static struct elfrw_err *find_exec_sections(struct icf_program *prog)
 	return NULL;
 }
 
-/* By address; at one address functions first, then global before local, then table order: the first
- * is the name. */
+/* By address.  At one address functions come first, then global symbols, then local ones, then
+ * table order; the first symbol gives the name. */
 static int symbol_order(const void *a, const void *b)
 {
 	const struct icf_symbol *x = a, *y = b;
@@ -99,7 +99,7 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 		if (in >= img->n_sections || !(img->section[in].hdr.sh_flags & SHF_EXECINSTR))
 			continue;
 		const Elf64_Shdr *sh = &img->section[in].hdr;
-		/* A symbol at a section's end (etext, __stop_x) marks a boundary, it names no
+		/* A symbol at a section's end (etext, __stop_x) marks a boundary; it does not name
 		 * code. */
 		if (sym.st_value < sh->sh_addr || sym.st_value - sh->sh_addr >= sh->sh_size)
 			continue;
@@ -125,9 +125,9 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 }
 
 /* Linkers define __start_X and __stop_X for a section whose name X is an identifier (GNU ld manual,
- * "Input Section Example").  The program may take what lies between them for all of X, whether or
- * not a symbol is left: so the code of a section whose name does not begin with a dot stays in it.
- */
+ * "Input Section Example").  The program may take the bytes between them for all of X, even if no
+ * symbol is left.  So the code of a section whose name does not begin with a dot stays in that
+ * section. */
 static void find_delimited(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;

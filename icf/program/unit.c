@@ -1,10 +1,10 @@
-/* unit.c: cuts the executable sections into units.
+/* unit.c: divides the executable sections into units.
  *
- * Bounds come from function symbols with sizes and from FDE ranges; where they overlap (aliases of
- * different sizes, an FDE over several symbols) the union is one unit.  Symbols without a size
- * (crtstuff, hand-written assembler) begin a unit that extends to the next bound, less its trailing
- * padding.  Whatever else is no padding is opaque: it is not moved, and neither is anything that it
- * could reach by a distance nobody sees. */
+ * Bounds come from function symbols with sizes and from the PC ranges of FDEs.  Overlapping ranges
+ * (aliases of different sizes, an FDE over several symbols) form one unit.  A symbol without a size
+ * (crtstuff, hand-written assembler) begins a unit that extends to the next bound, less trailing
+ * padding.  All other bytes that are not padding are opaque: they do not move, and neither does
+ * anything that they could reach by an unknown distance. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/program/program.h"
@@ -20,7 +20,7 @@ struct interval {
 
 #define BOUND_SYMBOL 1 /* a function symbol with a size */
 #define BOUND_FDE    2
-#define BOUND_POINT  4 /* a symbol without a size: end is not known */
+#define BOUND_POINT  4 /* a symbol without a size: the end is unknown */
 #define BOUND_DATA   8 /* an object symbol */
 #define BOUND_NOTYPE 16
 
@@ -76,7 +76,7 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *
 					      (unsigned long long)f->pc_begin);
 		ELFRW_TRY(add(b, f->pc_begin, f->pc_end, BOUND_FDE));
 	}
-	/* Two ascending runs but for intervals that begin together. */
+	/* These are two ascending runs, except for intervals with equal starts. */
 	return elfrw_sort_runs(b->v.data, b->v.len, sizeof *b->v.data, interval_order)
 		       ? NULL
 		       : &elfrw_err_nomem;
@@ -115,15 +115,15 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 	return true;
 }
 
-/* Does control go on behind INSN?  Behind a call it may not. */
+/* Does control continue behind INSN?  A call may not return. */
 static bool falls_through(const struct elfrw_insn *insn)
 {
 	return insn->kind == ELFRW_INSN_OTHER || insn->kind == ELFRW_INSN_JCC;
 }
 
-/* The end of the code that begins at START and must end before LIMIT: LIMIT less trailing padding.
- * *CLEAN tells whether all of it decodes.  Zeros are no padding where control would go on into
- * them: then all of it is data. */
+/* The end of the code that begins at START and ends at LIMIT or before: LIMIT less trailing
+ * padding.  *CLEAN: all of the code decodes.  Zeros are no padding if control would run into them;
+ * then all of it is data. */
 static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, uint64_t start,
 		     uint64_t limit, bool *clean)
 {
@@ -155,9 +155,10 @@ static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, u
 	return used ? start + used : limit;
 }
 
-/* Are the bytes at START, in the middle of padding or at the start of the section, a no-op that a
- * symbol names?  Assembler without types and sizes: whoever jumps there goes on behind it.  At
- * MARKED, the end that a size gave to the function before, a symbol marks that end. */
+/* The bytes at START are in the middle of padding or at the start of the section.  Are they a no-op
+ * that a symbol names?  Assembler without types and sizes has these: a jump there continues behind
+ * the no-op.  At MARKED, the end of the function before by its size, a symbol only marks that
+ * end. */
 static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *e, uint64_t start,
 			 uint64_t marked, uint64_t next)
 {
@@ -225,10 +226,10 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 		uint8_t kind = ICF_UNIT_FUNC;
 		if (end > e->end)
 			end = e->end;
-		/* The symbol of a cold part that came out empty. */
+		/* The symbol of a cold part that is empty. */
 		bool empty = !sized && icf_is_padding(prog, start, next),
 		     nop = empty && is_named_nop(prog, e, start, marked, next);
-		/* Zeros with a name that is no function's are data. */
+		/* Zeros with a symbol that is not a function are data. */
 		bool zeros = empty && !(flags & BOUND_SYMBOL) &&
 			     prog->img->section[e->shndx].data[start - e->start] == 0;
 		if (empty && !nop && !zeros) {
@@ -260,7 +261,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 		marked = sized ? end : marked;
 	}
 	*at = i;
-	/* A file that was folded before ends its code with a trap that debug information names. */
+	/* The code of a folded file ends with a trap that debug information names. */
 	const uint8_t *rest = prog->img->section[e->shndx].data + (pos - e->start);
 	if (pos + prog->arch->fill_size == e->end &&
 	    memcmp(rest, prog->arch->fill, prog->arch->fill_size) == 0 &&
@@ -323,7 +324,7 @@ uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va)
 	return i != ICF_NONE && prog->unit.data[i].end == va ? i : ICF_NONE;
 }
 
-/* Gives every unit its symbols and FDEs; again after units were merged. */
+/* Gives every unit its symbols and FDEs; also after units were merged. */
 struct elfrw_err *icf_attach(struct icf_program *prog)
 {
 	uint32_t s = 0;

@@ -1,11 +1,10 @@
-/* answer.c: which functions the frames in shared code were called as.  Stacks repeat, so the
- * answers are kept by a hash of the addresses, and the text of what is undecided with its answer.
- */
+/* answer.c: which functions the frames in shared code were called as.  Stacks repeat, so answers
+ * are cached by a hash of the addresses.  An undecided answer is cached with its text. */
 #include "icf/cmd/perf/state.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-#define MOST_CANDIDATES 8 /* that are named */
+#define MOST_CANDIDATES 8 /* named at most */
 
 void icf_perf_forget(struct icf_perf *p)
 {
@@ -53,7 +52,7 @@ struct elfrw_err *icf_perf_answer(struct icf_perf *p, size_t lo, size_t hi)
 	p->address.len = 0;
 	if (!VEC_RESERVE(&p->address, hi - lo + 2))
 		return &elfrw_err_nomem;
-	if (lo) /* what follows is no PC */
+	if (lo) /* the first entry is a PC; the others are return addresses */
 		p->address.data[p->address.len++] = 0;
 	for (size_t i = lo; i < hi; i++)
 		p->address.data[p->address.len++] = p->frame.data[i].address;
@@ -130,7 +129,7 @@ struct elfrw_err *icf_perf_undecided(struct icf_perf *p, struct icf_perf_module 
 		}
 		return &elfrw_err_nomem;
 	}
-	if (n == 1) /* overloaded functions: nothing to tell apart in this form */
+	if (n == 1) /* overloaded functions: this form cannot tell them apart */
 		fputs(name[0], out);
 	else {
 		fprintf(out, "%s[one of: ", kept);

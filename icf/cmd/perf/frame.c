@@ -1,5 +1,5 @@
-/* frame.c: from perf's lines to frames: which file, which address in it, and whether that is
- * in shared code. */
+/* frame.c: turns perf's lines into frames: the file, the address in the file, and whether the
+ * address is in shared code. */
 #include "dwarf/return_address.h"
 #include "icf/cmd/perf/state.h"
 #include "icf/cmd/cmd.h"
@@ -52,7 +52,7 @@ struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_
 			return NULL;
 		}
 	}
-	/* The file that was removed is looked for only under the name that the user gave. */
+	/* A removed file is looked for only under the name that the user gave. */
 	size_t len = n > 10 && !memcmp(name + n - 10, " (deleted)", 10) ? n - 10 : n;
 	struct icf_perf_dso d = { malloc(n + 1), n, ICF_PERF_NO_MODULE };
 	if (d.name) {
@@ -70,7 +70,7 @@ struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_
 	return NULL;
 }
 
-/* What follows from the address in the file. */
+/* Fills the fields that follow from the address in the file. */
 static struct elfrw_err *fill_place(struct icf_perf *p, struct icf_perf_place *k)
 {
 	struct icf_perf_module *m = p->module.data[k->module];
@@ -81,8 +81,8 @@ static struct elfrw_err *fill_place(struct icf_perf *p, struct icf_perf_place *k
 	k->site = k->pc + after;
 	if (!after)
 		ELFRW_TRY(dwr_callchain_is_return(m->cc, k->pc, &after, &k->again));
-	/* A call at the very end returns to what perf takes for the next function: that is left as
-	 * it is. */
+	/* A call at the very end returns to what perf takes for the next function.  That frame
+	 * stays unchanged. */
 	k->shared = k->shared_pc && dwr_sym_group_at(m->sym, dwr_call_at(k->site), &b) && a == b;
 	return NULL;
 }
@@ -157,7 +157,7 @@ static bool same_ip(const struct icf_perf *p, const struct icf_perf_line *a,
 	       !memcmp(p->text.data + a->at + a->f.ip, p->text.data + b->at + b->f.ip, a->f.n_ip);
 }
 
-/* Is the frame of line I shown once more by the next one, which has not called it? */
+/* Does the next frame repeat the frame of line I without having called it? */
 static bool is_double(const struct icf_perf *p, size_t i)
 {
 	const struct icf_perf_line *a = &p->line.data[i], *b = a + 1;
@@ -192,8 +192,8 @@ struct elfrw_err *icf_perf_frames(struct icf_perf *p)
 			l->f.inlined = p->inlines_seen = true;
 			continue;
 		}
-		/* Frames of the kernel, "[kernel.kallsyms]" or "[MODULE]", are no callers of the
-		 * program's: what they interrupted is a PC. */
+		/* Frames of the kernel, "[kernel.kallsyms]" or "[MODULE]", do not call the program.
+		 * The frame that they interrupted is a PC. */
 		if (!p->frame.len && l->f.n_dso && *dso == '[' &&
 		    !icf_perf_is(dso, l->f.n_dso, "[vdso]") &&
 		    !icf_perf_is(dso, l->f.n_dso, "[unknown]"))

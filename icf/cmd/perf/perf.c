@@ -1,20 +1,23 @@
-/* perf.c: icfold symbolize --perf: the text of `perf script` with names of functions replaced.
+/* perf.c: icfold symbolize --perf: copies the text of `perf script` and replaces names of
+ * functions.
  *
- * A frame is the address, the name (with +0xOFFSET or not), and the file in brackets; frames of a
- * call chain begin with a tab and end with an empty line, a sample without one has its frame at the
- * end of its line.  Before a frame stand those of the calls that were inlined there, with
- * "(inlined)" for the file.  Nothing else is touched.  (tools/perf/builtin-script.c and
- * util/evsel_fprintf.c of Linux.)  Where the symbol that perf chose among those at one address is
- * not the name in the debug information, perf takes the function itself for an inlined call: a line
- * "(inlined)" that no line of the same address follows, and that names the function there.  Where
- * its name for the inlined call is that of the function, the line is there twice.
+ * A frame is the address, the name (with or without +0xOFFSET), and the file in brackets.  Frames
+ * of a call chain begin with a tab, and an empty line ends the chain.  A sample without a chain has
+ * its frame at the end of its line.  Lines of calls that were inlined in a frame stand before it,
+ * with "(inlined)" instead of the file.  Everything else is copied unchanged.  (Linux:
+ * tools/perf/builtin-script.c and util/evsel_fprintf.c.)
  *
- * Callers are return addresses, or, in chains that perf unwound by DWARF, one less: what follows a
- * call is taken.
+ * If perf's symbol for an address is not the name in the debug information, perf takes the function
+ * itself for an inlined call.  It then prints a line "(inlined)" that names the function, without a
+ * further line of the same address.  If its name for the inlined call is that of the function, the
+ * line appears twice.
  *
- * One sample is held at a time.  Frames and stacks repeat: the text of a frame, and the addresses
- * of frames in shared code together with the next one outwards, which is all that they depend on,
- * are keys (128 bits of hash) to what is known. */
+ * Callers are return addresses or, in chains that perf unwound by DWARF, return addresses minus
+ * one.  The address behind the call is used.
+ *
+ * One sample is held at a time.  Frames and stacks repeat, so results are cached by two keys (128
+ * bits of hash): the text of a frame, and the addresses of adjacent frames in shared code with the
+ * next outer frame, on which alone the answer depends. */
 #include "icf/cmd/perf/perf.h"
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmd.h"
@@ -40,7 +43,7 @@ static struct elfrw_err *take_mapping(struct icf_perf *p, const char *s, const c
 		       : icf_perf_mapped(p->module.data[module], m.pid, m.start, m.offset);
 }
 
-/* Adds a line of N bytes to the sample; F: what it says as a frame, or NULL. */
+/* Adds a line of N bytes to the sample.  F: the frame in the line, or NULL. */
 static struct elfrw_err *add_line(struct icf_perf *p, const char *s, size_t n,
 				  const struct icf_perf_parts *f)
 {
@@ -59,7 +62,7 @@ static struct elfrw_err *add_line(struct icf_perf *p, const char *s, size_t n,
 	return NULL;
 }
 
-/* Is the N bytes at NAME what one of the names of MEMBER looks like? */
+/* Do the N bytes at NAME spell one of the names of MEMBER in perf's form? */
 static bool is_named(struct icf_perf_module *m, uint32_t member, const char *name, size_t n)
 {
 	const struct dwr_icfold_member *k = &m->note->member[member];
@@ -90,7 +93,7 @@ static const char *inlined_name(struct icf_perf_module *m, const struct dwr_sym_
 	return f->linkage ? icf_perf_spell(m, f->linkage, form) : f->function ? f->function : "??";
 }
 
-/* The lines FIRST to LAST, those of calls that are inlined at LAST, which is the frame of a decided
+/* Prints the lines FIRST to LAST: calls inlined at LAST, which is the frame of a decided
  * function. */
 static struct elfrw_err *put_decided(struct icf_perf *p, size_t first, size_t last,
 				     struct icf_perf_module *m, const struct icf_perf_answer *a,
@@ -121,7 +124,7 @@ static struct elfrw_err *put_decided(struct icf_perf *p, size_t first, size_t la
 			return &elfrw_err_nomem;
 		if (i < n)
 			put_named(p, k, name);
-		else { /* where the kept function has no inlined call */
+		else { /* the kept function has no inlined call here */
 			const char *open = memrchr(text, '(', l->n);
 			fwrite(text, 1, l->f.name, stdout);
 			elfrw_put_printable(stdout, name);
@@ -140,7 +143,7 @@ static struct elfrw_err *put_decided(struct icf_perf *p, size_t first, size_t la
 	return NULL;
 }
 
-/* Prints the sample and forgets it. */
+/* Prints and clears the sample. */
 static struct elfrw_err *flush_sample(struct icf_perf *p)
 {
 	struct elfrw_err *err = icf_perf_frames(p);
@@ -156,7 +159,7 @@ static struct elfrw_err *flush_sample(struct icf_perf *p)
 			err = icf_perf_answer(p, i, hi);
 		i = hi > i ? hi : i + 1;
 	}
-	size_t inlined = 0; /* lines of inlined calls that wait for their function's */
+	size_t inlined = 0; /* lines of inlined calls that wait for the line of their function */
 	for (size_t i = 0; i < p->line.len && !err; i++) {
 		const struct icf_perf_line *l = &p->line.data[i];
 		const struct icf_perf_frame *f =
@@ -196,7 +199,7 @@ static struct elfrw_err *flush_sample(struct icf_perf *p)
 
 /* ---- input ---- */
 
-/* A line of N bytes, of which the last is its newline if it has one. */
+/* Takes a line of N bytes; the last byte is its newline, if it has one. */
 static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 {
 	const char *end = s + n, *c = s;
@@ -216,7 +219,7 @@ static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 	if (indented && (*s == '\t' || p->chain) && icf_perf_parse_frame(s, c, end, &f) &&
 	    (*s == '\t' || !memmem(s + f.name, f.n_name, ": ", 2)))
 		return add_line(p, s, n, &f);
-	if (indented && p->line.len) /* more about the frame before: its source line */
+	if (indented && p->line.len) /* more text about the frame before: its source line */
 		return add_line(p, s, n, NULL);
 	ELFRW_TRY(flush_sample(p));
 	if (memmem(s, (size_t)(end - s), "PERF_RECORD_MMAP", 16)) {
@@ -238,7 +241,7 @@ static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 static struct elfrw_err *copy(struct icf_perf *p, int fd, const char *path, char *buf)
 {
 	size_t len = 0;
-	bool inside = false; /* of a line that is longer than the buffer, and no frame */
+	bool inside = false; /* inside of a line that is longer than the buffer, and no frame */
 	for (;;) {
 		ssize_t got = read(fd, buf + len, BUFFER - len);
 		if (got < 0 && errno == EINTR)
@@ -268,8 +271,7 @@ static struct elfrw_err *copy(struct icf_perf *p, int fd, const char *path, char
 		if (got == 0 || ferror(stdout))
 			break;
 		if (!len && !p->line.len)
-			fflush(stdout); /* nothing is kept from a reader while perf has nothing to
-					   say */
+			fflush(stdout); /* keeps nothing from a reader while perf is silent */
 	}
 	return flush_sample(p);
 }

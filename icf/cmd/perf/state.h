@@ -1,5 +1,5 @@
-/* state.h: what perf.c and its parts share: one sample of perf's text, and what is known of
- * frames and stacks that came before. */
+/* state.h: shared by perf.c and its parts: one sample of perf's text, and the cached results of
+ * earlier frames and stacks. */
 #ifndef ICF_CMD_PERF_STATE_H
 #define ICF_CMD_PERF_STATE_H
 #include "dwarf/stack/callchain.h"
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include <xxhash.h>
 
-#define ICF_PERF_KNOWN     (1 << 17) /* entries of a table before it is emptied */
+#define ICF_PERF_KNOWN     (1 << 17) /* entries of a cache before it is emptied */
 #define ICF_PERF_SLOTS     (2 * ICF_PERF_KNOWN)
 #define ICF_PERF_NO_MODULE UINT32_MAX
 
@@ -20,22 +20,22 @@ struct icf_perf_dso {
 	uint32_t module;
 };
 
-/* What a function that several share is called in a stack. */
+/* Which of the functions that share code is meant in a stack. */
 struct icf_perf_answer {
 	bool decided;
-	uint32_t member;   /* the one, or the kept one */
-	uint32_t first, n; /* candidates, in perf.candidate, or, when they are all of the group,
-			      members from MEMBER on */
+	uint32_t member;   /* the decided function, or the kept one */
+	uint32_t first, n; /* candidates, in perf.candidate; if they are the whole group, members
+			      from MEMBER on */
 	bool all;
-	char *text[ICF_PERF_FORMS]; /* of what is undecided; owned */
+	char *text[ICF_PERF_FORMS]; /* texts of an undecided answer; owned */
 };
 
 /* Where a frame is. */
 struct icf_perf_place {
 	uint32_t module;        /* ICF_PERF_NO_MODULE: in no file with tables */
-	bool shared_pc, shared; /* in shared code, taken as a PC, or as a return address */
-	bool again;        /* a call returns there that could have called the code that it is in */
-	uint64_t pc, site; /* 0: not known; what a call there returns to */
+	bool shared_pc, shared; /* in shared code, as a PC, or as a return address */
+	bool again;        /* a call that returns there could have called the code that holds it */
+	uint64_t pc, site; /* 0: unknown; where a call there returns to */
 };
 
 struct icf_perf_known_frame {
@@ -47,7 +47,7 @@ struct icf_perf_known_frame {
 struct icf_perf_known_stack {
 	XXH128_hash_t key;
 	bool used;
-	uint32_t answer; /* the first of as many as there are frames; UINT32_MAX for none */
+	uint32_t answer; /* the first of one answer for each frame; UINT32_MAX: none */
 };
 
 struct icf_perf_line {
@@ -61,7 +61,7 @@ struct icf_perf_line {
 struct icf_perf_frame {
 	uint32_t module;
 	bool shared;
-	uint64_t address; /* a PC or where a call returns to; 0: not known */
+	uint64_t address; /* a PC or a return address; 0: unknown */
 	uint32_t answer;  /* UINT32_MAX: none */
 };
 
@@ -74,16 +74,16 @@ struct icf_perf {
 	VEC(struct icf_perf_dso) dso;
 	size_t last_dso;
 	int64_t pid;
-	/* The sample. */
+	/* The current sample. */
 	VEC(char) text;
 	VEC(struct icf_perf_line) line;
 	VEC(struct icf_perf_frame) frame;
-	bool chain;        /* its first line is that of a call chain */
+	bool chain;        /* its first line belongs to a call chain */
 	bool inlines_seen; /* perf shows inlined calls */
 	VEC(uint64_t) address;
 	struct dwr_chain answer_chain;
 	struct dwr_sym_frames frames;
-	/* What is known. */
+	/* The caches. */
 	struct icf_perf_known_frame *known;
 	size_t n_known;
 	struct icf_perf_known_stack *stack;
@@ -99,7 +99,7 @@ static inline bool icf_perf_same_key(XXH128_hash_t a, XXH128_hash_t b)
 
 /* frame.c */
 
-/* The module for the file that perf calls NAME, N bytes; ICF_PERF_NO_MODULE where it has no tables.
+/* The module for the file that perf calls NAME, of N bytes; ICF_PERF_NO_MODULE if it has no tables.
  * Errors: the file cannot be read, out of memory. */
 struct elfrw_err *icf_perf_module_of(struct icf_perf *p, const char *name, size_t n, uint32_t *ret);
 
@@ -108,19 +108,19 @@ struct elfrw_err *icf_perf_frames(struct icf_perf *p);
 
 /* answer.c */
 
-/* Answers for P's frames LO to HI, all in shared code of one file; the frame around them counts
- * when it is in the same file. */
+/* Answers for P's frames LO to HI, all in shared code of one file.  The frame around them counts if
+ * it is in the same file. */
 struct elfrw_err *icf_perf_answer(struct icf_perf *p, size_t lo, size_t hi);
 
-/* Empties the tables of stacks and answers. */
+/* Empties the caches of stacks and answers. */
 void icf_perf_forget(struct icf_perf *p);
 
-/* A linkage name of MEMBER, whose code holds ADDRESS; "??" where there is none.  Borrowed. */
+/* A linkage name of MEMBER, whose code holds ADDRESS; "??" if there is none.  Borrowed. */
 const char *icf_perf_linkage(struct icf_perf *p, struct icf_perf_module *m, uint32_t member,
 			     uint64_t address);
 
-/* The name of what A leaves undecided, KEPT[one of: A|B], without parameters, at whose bracket
- * scripts end a name.  Borrowed from A. */
+/* The name of the undecided answer A, KEPT[one of: A|B], without parameters, since scripts end a
+ * name at a parenthesis.  Borrowed from A. */
 struct elfrw_err *icf_perf_undecided(struct icf_perf *p, struct icf_perf_module *m,
 				     struct icf_perf_answer *a, uint64_t address,
 				     enum icf_perf_form form, const char **ret);
