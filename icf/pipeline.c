@@ -30,8 +30,7 @@ void icf_pass_done(struct icf_run *run, const char *name, struct icf_clock start
 	icf_progress_step(&run->progress, name, now.wall);
 }
 
-/* What stands behind a debug file, or between the parts of either file, has no place in the
- * output. */
+/* Bytes behind a debug file, or between the parts of either file, have no place in the output. */
 static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 {
 	struct elfrw_tail tail;
@@ -45,7 +44,7 @@ static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 	return NULL;
 }
 
-/* What no rewriting of code and references can keep right. */
+/* Inputs that no rewriting of code and references can keep right. */
 static struct elfrw_err *refuse(const struct elfrw_image *img)
 {
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -62,8 +61,8 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 ||
 		    strcmp(s->name, ".bolt.org.text") == 0)
 			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
-		/* 0 and 1 are what linkers write for code that they threw away: unwind tables and
-		 * line tables of code there would be taken for those of none. */
+		/* Linkers write the addresses 0 and 1 for discarded code.  Unwind tables and line
+		 * tables of code there would be taken for tables of discarded code. */
 		if ((s->hdr.sh_flags & SHF_ALLOC) && (s->hdr.sh_flags & SHF_EXECINSTR) &&
 		    s->hdr.sh_size && s->hdr.sh_addr <= 1)
 			return elfrw_error_at(s->name, 0,
@@ -71,8 +70,8 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 					      "unwind tables and debug information",
 					      (unsigned)s->hdr.sh_addr);
 	}
-	/* The layout begins with the headers and goes on as addresses do: mold with -Ttext=0x200
-	 * has them behind. */
+	/* The layout begins with the headers and continues in address order.  With -Ttext=0x200
+	 * mold puts the headers behind the code. */
 	const Elf64_Phdr *first = NULL;
 	for (uint32_t p = 0; p < img->n_phdrs && !img->separate; p++) {
 		const Elf64_Phdr *ph = &img->phdr[p];
@@ -102,7 +101,7 @@ static void count_sections(struct icf_run *run)
 	}
 }
 
-/* What a stage works on. */
+/* The data of a stage. */
 struct job {
 	struct icf_run *run;
 	const struct icf_options *opt;
@@ -110,11 +109,11 @@ struct job {
 };
 
 struct stage {
-	const char *name; /* as --time-passes prints it */
+	const char *name; /* its name in --time-passes */
 	struct elfrw_err *(*run)(const struct job *job);
 };
 
-/* Runs the stages in their order, up to one that finds no room for the unwind tables. */
+/* Runs the stages in order, up to one that finds no room for the unwind tables. */
 static struct elfrw_err *run_stages(const struct job *job, const struct stage *stage, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -186,7 +185,7 @@ static struct elfrw_err *make_plan(const struct job *job)
 	struct icf_run *run = job->run;
 	icf_find_unloaded(&run->prog);
 	ELFRW_TRY(icf_make_plan(&run->prog, job->opt, &run->plan));
-	/* What the first folding recorded could not be kept. */
+	/* The record of the first folding could not be kept. */
 	if (run->plan.n_folded && !job->opt->strip_debug &&
 	    elfrw_image_section(&run->img, ".debug_icfold"))
 		return elfrw_error_at(
@@ -300,7 +299,7 @@ struct elfrw_err *icf_run_plan(struct icf_run *run, const struct icf_options *op
 	return run_stages(&job, planning, sizeof planning / sizeof *planning);
 }
 
-/* Applies the plan, or one that needs less; A is let go of first. */
+/* Applies the plan, or one that needs less, after A is released. */
 static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_options *opt,
 				       struct icf_apply *a)
 {
@@ -308,7 +307,7 @@ static struct elfrw_err *apply_fitting(struct icf_run *run, const struct icf_opt
 	icf_shared_deinit(&a->shared);
 	free(a->frame_moves.move);
 	struct elfrw_err *err = apply(run, opt, a);
-	/* Twice at most: in place, the unwind tables stay as they are. */
+	/* Twice at most: in place, the unwind tables do not change. */
 	while (!err && a->no_room) {
 		elfrw_output_deinit(&run->out);
 		err = icf_plan_less(&run->prog, opt, &run->plan);
@@ -323,9 +322,8 @@ static bool larger(const struct icf_run *run, const struct icf_options *opt)
 	return !opt->allow_growth && run->out.file_size > elfrw_image_file_size(&run->img);
 }
 
-/* The record of what was folded, or the debug information, would take more than the code that goes:
- * the output is the input byte for byte then, or what was asked to be left out is left out, and
- * that is all. */
+/* The record of the folding, or the debug information, would take more than the folding saves.  The
+ * output is then the input byte for byte, except for what the options leave out. */
 static struct elfrw_err *fold_nothing(struct icf_run *run, const struct icf_options *opt,
 				      struct icf_apply *a)
 {
@@ -377,7 +375,7 @@ void icf_run_release(struct icf_run *run)
 	out->file_size = file_size;
 	out->n_unsplit = n_unsplit;
 	out->unchanged = unchanged;
-	/* The input stays mapped; what is read again comes back. */
+	/* The input stays mapped; forgotten pages are read again when needed. */
 	elfrw_image_forget(&run->img);
 	malloc_trim(0);
 }

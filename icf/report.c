@@ -126,8 +126,8 @@ void icf_report_folds(FILE *f, const struct icf_run *run)
 	const struct icf_plan *plan = &run->plan;
 	uint32_t n = (uint32_t)run->prog.unit.len;
 	char buf[32];
-	/* Members of one group, each list in address order, without sorting: chains through
-	 * `next`. */
+	/* Members of one group, each list in address order, without sorting: chains through `next`.
+	 */
 	for (uint32_t k = 0; k < n; k++) {
 		if (!(plan->map.unit[k].flags & ELFRW_UNIT_KEPT))
 			continue;
@@ -152,7 +152,7 @@ void icf_report_map(FILE *f, const struct icf_run *run)
 	}
 }
 
-/* The way that was taken: in place or compact, and why. */
+/* Reports whether folding was in place or compact, and why. */
 static void report_way(FILE *f, const struct icf_run *run)
 {
 	if (run->prog.loose)
@@ -171,7 +171,7 @@ static void report_way(FILE *f, const struct icf_run *run)
 					   : "nothing is folded");
 }
 
-/* What could not be saved, and why. */
+/* Reports what could not be saved, and why. */
 static void report_lost(FILE *f, const struct icf_run *run, const struct counts *c)
 {
 	const struct icf_plan *plan = &run->plan;
@@ -196,7 +196,7 @@ static void report_lost(FILE *f, const struct icf_run *run, const struct counts 
 				c->by_reason[r], c->bytes_by_reason[r], icf_reason_text(r));
 }
 
-/* The sections that were written, and those that were left out. */
+/* Reports the sections that were written, and those that were left out. */
 static void report_tables(FILE *f, const struct icf_run *run)
 {
 	if (run->calls.direct_size)
@@ -227,7 +227,7 @@ static void report_tables(FILE *f, const struct icf_run *run)
 			run->out.n_unsplit);
 }
 
-/* Each function that could not be folded or moved. */
+/* Reports each function that could not be folded or moved. */
 static void report_units(FILE *f, const struct icf_program *prog)
 {
 	char buf[32];

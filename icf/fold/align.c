@@ -1,20 +1,21 @@
 /* align.c: by how much a unit may be moved, and what the address of its entry promises.
  *
- * No linked file says what alignment a function asked for.  It is taken to be the largest power of
- * two that explains where the function lies, up to its section's alignment, which is that of the
- * most demanding thing in it.  That is more than most asked for, and moves them less far; so it is
- * asked of those whose address somebody may look at (tags in low bits, a page that is found by its
- * number), of those that lie at a multiple of the section's alignment, and of those that the
- * padding before them shows to be aligned.  Of the others only what functions usually have.
+ * No linked file says what alignment a function asked for.  The estimate is the largest power of
+ * two that divides the function's address, up to its section's alignment, which is the largest that
+ * anything in the section asked for.  Most functions asked for less, and a smaller alignment lets a
+ * function move further.  So the estimate applies only to functions whose address somebody may look
+ * at (tags in low bits, a page found by its number), to functions at a multiple of the section's
+ * alignment, and to functions that the padding before them shows to be aligned.  All others keep
+ * only what functions usually have.
  *
- * Assumed: who looks at low bits of an address got it from a reference, a symbol that other modules
- * see, or a function symbol; and nothing is aligned to more than its section but where the padding
- * before it shows that (a linker script's ALIGN). verify looks at every such address in both files
- * (verify/align.c). Cost: one pass over units and symbols; over references where something leads
- * into the middle of a unit. */
+ * Assumptions: code that looks at low bits of an address got the address from a reference, from a
+ * symbol that other modules see, or from a function symbol.  Nothing is aligned to more than its
+ * section, unless the padding before it shows that (a linker script's ALIGN).  verify checks every
+ * such address in both files (verify/align.c).  Cost: one pass over units and symbols, and over the
+ * references of units with references into their middle. */
 #include "icf/fold/fold.h"
 
-/* More than any page has; so that no sum of an address and an alignment overflows. */
+/* Larger than any page, and small enough that no sum of an address and an alignment overflows. */
 #define MAX_ALIGN 30
 
 static uint8_t larger(uint8_t a, uint8_t b)
@@ -22,7 +23,8 @@ static uint8_t larger(uint8_t a, uint8_t b)
 	return a > b ? a : b;
 }
 
-/* As exponents of two, as all below: what the address VA in EXEC shows; what the section says. */
+/* Alignments are exponents of two, here and below.  of_section(): that of section E; shown(): that
+ * of the address VA, at most LIMIT. */
 static uint8_t of_section(const struct icf_program *prog, const struct icf_exec *e)
 {
 	uint64_t align = prog->img->section[e->shndx].hdr.sh_addralign;
@@ -36,8 +38,8 @@ static uint8_t shown(uint64_t va, uint8_t limit)
 	return low < limit ? low : limit;
 }
 
-/* The smallest alignment that explains why the unit at START does not begin where the one before it
- * ends, at BEFORE; 0: there is none. */
+/* The smallest alignment that explains why the unit at START does not begin at BEFORE, where the
+ * unit before it ends; 0: none. */
 static uint8_t by_padding(uint64_t before, uint64_t start)
 {
 	uint64_t gap = start - before;
@@ -45,7 +47,7 @@ static uint8_t by_padding(uint64_t before, uint64_t start)
 	return gap && a <= MAX_ALIGN && shown(start, MAX_ALIGN) >= a ? a : 0;
 }
 
-/* How finely unit I may move, by where it begins. */
+/* The alignment that unit I must keep, judged by its start. */
 static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t section, uint8_t usual)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -59,7 +61,7 @@ static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t sect
 	return full == section || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, least) : least;
 }
 
-/* Something leads to VA, inside of a unit: it keeps what its address shows. */
+/* Something refers to VA, inside of a unit: the unit keeps the alignment of VA. */
 static void keep_point(struct icf_program *prog, uint32_t unit, uint64_t va)
 {
 	struct icf_unit *u = &prog->unit.data[unit];

@@ -1,9 +1,9 @@
-/* canon.c: the canonical form of a unit: what it does, with the places it stands at taken out.
+/* canon.c: the canonical form of a unit: what it does, independent of its address.
  *
- * Its bytes with the reference fields blanked; the references (offset, kind, width, meaning of the
- * target); its unwind rules; its LSDA's meaning; its jump tables; its probes.  XXH3-128 of that
- * only sorts units into buckets; icf_same_form() compares in full.  Targets inside units that may
- * be folded are left to the partition: they count by class. */
+ * The form consists of the bytes with blanked reference fields; the references (offset, kind,
+ * width, meaning of the target); the unwind rules; the meaning of the LSDA; the jump tables; the
+ * probes.  XXH3-128 of the form only sorts units into buckets; icf_same_form() compares in full.
+ * Targets inside units that may be folded are left to the partition: they count by class. */
 #include "elfrw/base/wbuf.h"
 #include "dwarf/lsda.h"
 #include "icf/fold/fold.h"
@@ -51,8 +51,8 @@ enum icf_meaning icf_ref_meaning(const struct icf_program *prog, enum icf_mode m
 		return ICF_MEANS_ADDRESS;
 	if (ref->kind == ICF_REF_BRANCH)
 		return ICF_MEANS_CLASS;
-	/* An address that the program can look at is one of a class only when the whole class gets
-	 * one address. */
+	/* An address that the program can look at counts by class only if the whole class gets one
+	 * address. */
 	if (mode == ICF_MODE_ALL && ref->target == prog->unit.data[ref->unit].start)
 		return ICF_MEANS_CLASS;
 	return ICF_MEANS_ADDRESS;
@@ -90,8 +90,8 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 	}
 }
 
-/* A landing pad: by its offset in its unit.  Which unit another one is counts in icf_edges(), if it
- * may fold. */
+/* A landing pad, by its offset in its unit.  If the unit may fold, icf_edges() compares the
+ * unit. */
 static void put_pad(const struct icf_program *prog, const struct icf_unit *u, uint64_t pad,
 		    struct elfrw_wbuf *w)
 {
@@ -115,8 +115,8 @@ static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct
 	for (uint32_t k = 0; k < u->n_fde; k++) {
 		uint32_t f = prog->cfi.by_pc[u->fde + k];
 		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
-		/* A function without a byte, which can never be reached, may have had this address:
-		 * it describes none of U's code. */
+		/* An empty function, which can never be reached, may have had this address.  Its
+		 * FDE describes none of U's code. */
 		if (fde->pc_end <= fde->pc_begin)
 			continue;
 		elfrw_wbuf_u8(s->buf, 1);
@@ -137,7 +137,7 @@ static struct elfrw_err *put_unwind(const struct icf_program *prog, const struct
 	return NULL;
 }
 
-/* The whole form into s->buf. */
+/* Puts the whole form into s->buf. */
 static struct elfrw_err *put_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
 				  struct icf_canon_scratch *s)
 {

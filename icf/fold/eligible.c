@@ -1,13 +1,13 @@
-/* eligible.c: may this unit be folded?  One rule a paragraph, each with its reason code; and what
- * the program can observe of a function's address. */
+/* eligible.c: may this unit be folded?  One rule in each paragraph, each with its reason code.
+ * Also: what the program can observe of a function's address. */
 #include "elfrw/base/rbuf.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A function's address is observed when anything but a direct branch, a vtable slot, an init array
- * or unwind and debug data names it, or when other modules can. */
+/* A function's address is observed if anything refers to it except direct branches, vtable slots,
+ * init arrays, unwind tables and debug information; or if other modules can refer to it. */
 static void observe(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -25,8 +25,8 @@ static void observe(struct icf_program *prog)
 		if (d->unit == ICF_NONE)
 			continue;
 		struct icf_unit *t = &prog->unit.data[d->unit];
-		/* A distance to a symbol, counted from somewhere: the symbol's code may move, but
-		 * not be taken apart from it. */
+		/* A distance to a symbol from an unknown place: the symbol's code may move, but
+		 * must stay one with its function. */
 		if (d->pcrel == 2)
 			t->flags |= ICF_UNIT_INNER;
 		bool own = d->table != ICF_NONE && prog->table.data[d->table].owner != ICF_NONE;
@@ -37,9 +37,9 @@ static void observe(struct icf_program *prog)
 	}
 }
 
-/* Lists of places that the program writes to: no-ops at or before functions
- * (-fpatchable-function-entry, -mrecord-mcount), XRay's sleds, the jumps of static keys.  What is
- * written means one function, and a thunk has no room for it. */
+/* Lists of places that the program patches: no-ops at or before functions
+ * (-fpatchable-function-entry, -mrecord-mcount), XRay's sleds, the jumps of static keys.  A patch
+ * means one function, and a thunk has no room for it. */
 static bool lists_places(const char *section)
 {
 	static const char *const name[] = { "__patchable_function_entries", "__mcount_loc",
@@ -66,7 +66,7 @@ static void find_places(struct icf_program *prog)
 		for (size_t k = 0; k < prog->dataref.len; k++)
 			if (prog->dataref.data[k].place - s->hdr.sh_addr < s->hdr.sh_size)
 				note_place(prog, prog->dataref.data[k].unit);
-		/* Words with neither kind of relocation. */
+		/* Words without either kind of relocation. */
 		for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8)
 			note_place(prog, icf_unit_at(prog, elfrw_get64(s->data + off)));
 	}
@@ -160,7 +160,7 @@ static void entry_points(struct icf_program *prog)
 	}
 }
 
-/* Unwind rules that hold addresses can neither be compared nor moved with their function. */
+/* Unwind rules that hold addresses can neither be compared nor be moved with their function. */
 static void check_unwind(struct icf_program *prog, struct icf_unit *u)
 {
 	for (uint32_t f = 0; f < u->n_fde; f++)
@@ -171,8 +171,8 @@ static void check_unwind(struct icf_program *prog, struct icf_unit *u)
 		}
 }
 
-/* Functions that some debugger, tracer or loader looks up by name have symbols; a symbol in a
- * unit's middle is an entry of its own. */
+/* Debuggers, tracers and loaders look up functions by symbols.  A symbol in a unit's middle is an
+ * entry of its own. */
 static bool has_inner_function(const struct icf_program *prog, const struct icf_unit *u)
 {
 	for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++) {
@@ -191,7 +191,7 @@ struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_o
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		check_unwind(prog, u);
-		/* What has neither a function symbol nor an FDE was never a function to the
+		/* A unit with neither a function symbol nor an FDE was not a function to the
 		 * compiler. */
 		if (u->reason == ICF_OK && !(u->flags & ICF_UNIT_FUNC_SYMBOL) && u->n_fde == 0)
 			u->reason = ICF_NOT_A_FUNCTION;

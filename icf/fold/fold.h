@@ -5,15 +5,15 @@
 #include "icf/program/program.h"
 
 /* Sets every unit's `reason` (ICF_OK: may take part in folding) and its OBSERVED, INNER and
- * EXPORTED flags; pins units whose unwind rules hold addresses.  A name to be kept unique that
- * names no function is an error. */
+ * EXPORTED flags, and pins units whose unwind rules hold addresses.  Error: a name to be kept
+ * unique names no function. */
 struct elfrw_err *icf_find_eligible(struct icf_program *prog, const struct icf_options *opt);
 
-/* Sets every unit's `grain` and `entry_align`; icf_find_eligible() ends with it.  align.c */
+/* Sets every unit's `grain` and `entry_align`; icf_find_eligible() calls it last.  align.c */
 void icf_find_alignments(struct icf_program *prog);
 
-/* Fills PROG's marks; icf_marks_before() says how many lie at VA or before it: two places with the
- * same number of them are in the same part of the code. */
+/* Fills PROG's marks.  icf_marks_before() counts the marks at VA or before it.  Two places with
+ * equal counts are in the same part of the code. */
 struct elfrw_err *icf_find_marks(struct icf_program *prog);
 size_t icf_marks_before(const struct icf_program *prog, uint64_t va);
 
@@ -30,7 +30,7 @@ struct icf_hash {
 	uint64_t lo, hi;
 };
 
-/* H with one more value in it: for hashes that only sort into buckets. */
+/* H combined with one more value, for hashes that only sort into buckets. */
 static inline uint64_t icf_hash_mix(uint64_t h, uint64_t v)
 {
 	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
@@ -46,18 +46,19 @@ struct icf_canon_scratch {
 struct elfrw_err *icf_canon_scratch_init(struct icf_canon_scratch *s);
 void icf_canon_scratch_deinit(struct icf_canon_scratch *s);
 
-/* Hash of unit I's canonical form: equal for units that icf_same_form() calls the same. */
+/* The hash of unit I's canonical form.  It is equal for units that icf_same_form() calls the
+ * same. */
 struct elfrw_err *icf_hash_unit(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
 				struct icf_canon_scratch *s, struct icf_hash *ret);
 
-/* Hash of N bytes; and of what unwinding through unit I means (its rules, its landing pads): parts
- * of the canonical form. */
+/* Parts of the canonical form: the hash of N bytes; the hash of the meaning of unwinding through
+ * unit I (its rules, its landing pads). */
 struct icf_hash icf_hash_bytes(const void *data, size_t n);
 struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
 				  struct icf_canon_scratch *s, struct icf_hash *ret);
 
-/* Are units A and B the same but for the classes of the units that they refer to?  A full
- * comparison. */
+/* Are units A and B the same, except for the classes of the units that they refer to?  This is a
+ * full comparison. */
 struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
 				uint32_t b, struct icf_canon_scratch *sa,
 				struct icf_canon_scratch *sb, bool *ret);
@@ -67,8 +68,8 @@ typedef VEC(uint32_t) icf_unit_list;
 struct elfrw_err *icf_edges(const struct icf_program *prog, enum icf_mode mode, uint32_t i,
 			    icf_unit_list *out);
 
-/* The coarsest stable partition.  cls[i] is the lowest unit of i's class; units alone in their
- * class have themselves. */
+/* The coarsest stable partition.  cls[i] is the lowest unit of i's class; a unit alone in its class
+ * has its own index. */
 struct elfrw_err *icf_partition(const struct icf_program *prog, const struct icf_options *opt,
 				uint32_t *cls, uint32_t *rounds);
 #endif

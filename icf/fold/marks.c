@@ -1,10 +1,11 @@
 /* marks.c: where linker scripts delimit code inside of a section.
  *
- * `__hot_start = .; *(.text.hot*) __hot_end = .;` lets a program ask of a function's address in
- * which part of the code it lies.  A thunk is the function's address, so it has to lie in the same
- * part.  Such a mark is a symbol without type and size where a function begins, or where none is,
- * that code or data names: by its relocations, or, where none were kept, by its address.  What
- * delimits whole sections (__start_NAME) is icf_exec.named.  Costs a scan of the relocations. */
+ * With `__hot_start = .; *(.text.hot*) __hot_end = .;` a program can ask in which part of the code
+ * a function's address lies.  A thunk is the function's address, so it must lie in the same part.
+ * Such a mark is a symbol without type and size, at the beginning of a function or outside of
+ * functions, that code or data refers to: by relocations or, if none were kept, by its address.
+ * Delimiters of whole sections (__start_NAME) are in icf_exec.named.  Cost: one scan of the
+ * relocations. */
 #include "elfrw/base/search.h"
 #include "icf/fold/fold.h"
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static bool may_be_mark(const struct icf_program *prog, const struct icf_symbol 
 				 (prog->unit.data[k].flags & ICF_UNIT_FUNC_SYMBOL));
 }
 
-/* Sets the bit of each symbol of .symtab that a relocation of loaded bytes names, calls left out. */
+/* Sets the bit of each symbol of .symtab that a relocation of loaded bytes refers to, except by a
+ * call. */
 static void name_by_relocs(const struct elfrw_image *img, uint8_t *named, size_t n)
 {
 	for (uint32_t i = 1; i < img->n_sections; i++) {

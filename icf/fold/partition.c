@@ -1,15 +1,15 @@
-/* partition.c: which units are the same, given that what they refer to may be folded too.
+/* partition.c: which units are the same, given that their targets may be folded too.
  *
- * Example: f calls a, g calls b, and a and b have equal bodies: then f and g are the same as well;
- * and two pairs of mutually recursive functions may be the same only together.  The largest such
- * relation is the coarsest partition that is stable: begin with classes of equal canonical form, in
- * which targets count for nothing but their offset, and split classes by their targets' classes
- * until nothing splits any more (the greatest fixpoint; starting from equal pairs and growing would
- * miss the recursive ones).
+ * Example: f calls a, and g calls b.  If a and b have equal bodies, f and g are the same as well.
+ * Two pairs of mutually recursive functions may be the same only together.  The largest such
+ * relation is the coarsest stable partition, the greatest fixpoint.  Begin with classes of equal
+ * canonical form, in which a target counts only by its offset.  Split classes by their targets'
+ * classes until nothing splits any more.  Starting from equal pairs and growing would miss the
+ * recursive functions.
  *
  * Hashes only make buckets: forms are compared in full before the first round, and targets' classes
- * after the last one.  Cost: one hash of all foldable code, then what refine.h says, over the
- * references of the units that have company. */
+ * after the last one.  Cost: one hash of all foldable code, then the cost of refine.h over the
+ * references of units that are not alone. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/fold/fold.h"
@@ -63,7 +63,7 @@ static struct elfrw_err *hash_part(void *arg, size_t part)
 	return err;
 }
 
-/* Drops members without company (runs of equal cls of length 1); needs runs to be adjacent. */
+/* Drops members that are alone in their class; members of a class must be adjacent. */
 static void drop_single(struct state *st)
 {
 	uint32_t n = 0;
@@ -81,13 +81,14 @@ static void drop_single(struct state *st)
 	st->n = n;
 }
 
-/* Forms of one hash.  The hash has no key, so that a file gives the same result wherever it is
- * folded; then a file can be made in which any number of forms have one.  With 128 bits it does not
- * happen otherwise: beyond these, units stay alone, and time is bounded. */
+/* The most forms of one hash.  The hash has no key, so that a file gives the same result wherever
+ * it is folded.  So somebody can make a file in which any number of forms have one hash; with 128
+ * bits this does not happen by chance.  Forms beyond this limit stay alone, which bounds the
+ * time. */
 #define MAX_FORMS 8
 
-/* Members sorted by hash become classes; each is compared in full with the first of its hash that
- * it equals. */
+/* Turns members, sorted by hash, into classes.  Each member is compared in full with the first
+ * members of the classes with its hash. */
 static struct elfrw_err *first_classes(struct state *st)
 {
 	struct icf_canon_scratch sa = { 0 }, sb = { 0 };
@@ -124,8 +125,7 @@ static struct elfrw_err *first_classes(struct state *st)
 		return err;
 	for (uint32_t i = 0; i < st->n; i++)
 		st->cls[st->m[i].unit] = st->m[i].cls;
-	/* Without a collision the runs are adjacent already; with one, the sort by class makes them
-	 * so. */
+	/* Without a collision the members of each class are adjacent already. */
 	qsort(st->m, st->n, sizeof *st->m, by_class);
 	drop_single(st);
 	return NULL;
@@ -137,7 +137,7 @@ static int by_unit(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* What the members refer to, as a graph of them; FIRST and CLS have room for n + 1. */
+/* The references of the members, as a graph of members.  FIRST and CLS have room for n + 1. */
 static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t *cls,
 				    icf_unit_list *edges)
 {
@@ -148,7 +148,7 @@ static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t 
 	struct elfrw_err *err =
 		n_units > UINT32_MAX / 2 ? elfrw_error("more than 2147483647 functions") : NULL;
 	for (uint32_t i = 0; i < n_units; i++)
-		number[i] = st->n + i; /* alone: the same as itself only */
+		number[i] = st->n + i; /* alone: equal only to itself */
 	for (uint32_t i = 0; i < st->n; i++)
 		number[st->m[i].unit] = i;
 	for (uint32_t i = 0; i < st->n && !err; i++) {
@@ -166,7 +166,7 @@ static struct elfrw_err *find_edges(struct state *st, uint32_t *first, uint32_t 
 	return err;
 }
 
-/* Splits the first classes by what their members refer to. */
+/* Splits the first classes by the references of their members. */
 static struct elfrw_err *split(struct state *st, uint32_t *rounds)
 {
 	uint32_t *first = malloc((st->n + 1) * sizeof *first),

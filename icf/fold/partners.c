@@ -1,15 +1,15 @@
-/* partners.c: who stays because what it leads to stays.
+/* partners.c: units that stay because a target of theirs stays.
  *
- * A folded unit's copy must lead to the same code as the unit did: where the two targets keep a
- * copy each, a stack would show one function for the other.  So it stays, which its own users may
- * have to follow, up whole chains of callers.  Each unit changes its mind once at most; then only
- * the references that lead to it are looked at again, its users' own and those of the units folded
- * into these: in all each reference of a group twice. */
+ * A folded unit's copy must lead to the same code as the unit did.  If the two targets keep a copy
+ * each, a stack would show one function instead of the other.  So the unit stays, and its users may
+ * have to stay as well, up whole chains of callers.  Each unit changes to staying at most once.
+ * Then only the references to it are examined again: those of its own users and of the users of
+ * units folded into it.  In all, each reference of a group is examined twice. */
 #include "icf/fold/plan.h"
 #include <stdlib.h>
 
-/* Reference REF of unit UNIT (a group's), or entry ENTRY of the table that it names, leads to the
- * unit at hand.  The landing pads in other units count as references behind the last one. */
+/* Reference REF of unit UNIT (of a group), or entry ENTRY of the table that it names, leads to the
+ * current unit.  The landing pads in other units count as references behind the last one. */
 struct use {
 	uint32_t unit, ref, entry;
 };
@@ -18,7 +18,7 @@ struct partners {
 	struct icf_program *prog;
 	struct icf_plan *plan;
 	icf_unit_list queue;    /* units that stay now */
-	uint32_t *member_first; /* by unit, into member: what was folded into it */
+	uint32_t *member_first; /* by unit, into member: the units folded into it */
 	uint32_t *member;
 	size_t *use_first; /* by unit, into use */
 	struct use *use;
@@ -52,7 +52,7 @@ static uint32_t target(const struct icf_program *prog, uint32_t i, uint32_t r, u
 		       : ref->unit;
 }
 
-/* Does entry E of reference R lead to another copy in the unit that I is folded into? */
+/* Unit I is folded.  Does entry E of reference R lead to another copy in its keeper? */
 static bool astray_at(const struct partners *p, uint32_t i, uint32_t r, uint32_t e)
 {
 	uint32_t a = target(p->prog, i, r, e), b = target(p->prog, p->plan->kept[i], r, e);
@@ -110,8 +110,8 @@ static struct elfrw_err *find_uses(struct partners *p)
 	p->use_first = calloc((size_t)n + 2, sizeof *p->use_first);
 	if (!p->member_first || !p->member || !p->use_first)
 		return &elfrw_err_nomem;
-	/* Counted two places on, so that each place has gone on to where the next one's begin when
-	 * all are put. */
+	/* Counts are stored two places ahead, so that filling moves each start to its final place.
+	 */
 	for (uint32_t i = 0; i < n; i++)
 		p->member_first[kept[i] + 2 <= n ? kept[i] + 2 : n + 1] += kept[i] != i;
 	for (uint32_t i = 2; i < n + 2; i++)
@@ -129,7 +129,7 @@ static struct elfrw_err *find_uses(struct partners *p)
 	return NULL;
 }
 
-/* Unit T stays. */
+/* Unit T now stays. */
 static struct elfrw_err *follow(struct partners *p, uint32_t t)
 {
 	uint32_t *kept = p->plan->kept;

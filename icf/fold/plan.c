@@ -1,8 +1,8 @@
-/* plan.c: keeper, folds, thunks and the new place of every unit.
+/* plan.c: the keeper, folds, thunks and new place of every unit.
  *
  * Units keep their old order and close up; later segments keep their addresses.  A unit moves by
- * multiples of what its old address shows (align.c), so that no unit moves up and pinned ones are
- * never in the way of those before them. */
+ * multiples of the alignment that its old address shows (align.c).  So no unit moves up, and pinned
+ * units are never in the way of those before them. */
 #include "icf/fold/plan.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
@@ -23,37 +23,37 @@ static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b
 	uint64_t ax = min64(x->start & -x->start, usual), ay = min64(y->start & -y->start, usual);
 	if (ax != ay)
 		return ax > ay;
-	/* One that needs an address of its own anyway saves a thunk. */
+	/* A keeper that needs an address of its own anyway saves a thunk. */
 	bool ox = x->flags & ICF_UNIT_OBSERVED, oy = y->flags & ICF_UNIT_OBSERVED;
 	if (ox != oy)
 		return ox;
 	return a < b;
 }
 
-/* Is U aligned to 2^ALIGN, wherever it moves? */
+/* Is U aligned to 2^ALIGN wherever it moves? */
 static bool stays_aligned(const struct icf_unit *u, uint8_t align)
 {
 	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
 }
 
-/* The size of a thunk for U at FROM that goes on at TO; 0: it does not reach. */
+/* The size of a thunk at FROM for U that jumps to TO; 0: out of reach. */
 static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u, uint64_t from,
 			   uint64_t to)
 {
 	return prog->arch->thunk(NULL, from, to, u->flags & ICF_UNIT_ENDBR).size;
 }
 
-/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before;
- * it is even in any case.  No file says which of the bits mean something: 16 may be a compiler's
- * habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two, and there are libraries
- * of tagged pointers that take four because compilers have that habit. */
+/* A thunk has the same low bits of address as its function, and an even address in any case.  No
+ * file says which bits matter: 16 may be a compiler's habit or aligned(16).  C++ needs one bit,
+ * LLVM's PointerIntPair takes two, and some libraries of tagged pointers take four because
+ * compilers have that habit. */
 static uint64_t thunk_align(const struct icf_unit *u)
 {
 	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
 }
 
-/* Does a thunk for U that leads to KEPT take less room than U, both with the padding that aligns
- * them?  Where they will be is not known yet: it is about as far. */
+/* Does a thunk for U that leads to KEPT take less room than U, both including the padding for their
+ * alignment?  Their final places are not known yet, so the present distance is an estimate. */
 static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan,
 		       const struct icf_unit *u, const struct icf_unit *kept)
 {
@@ -68,8 +68,8 @@ static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *o
 	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
 }
 
-/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none,
- * or nobody does. */
+/* The function that each cold part belongs to: the function that branches to it.  ICF_NONE: it is
+ * no cold part, or nothing branches to it. */
 static uint32_t *find_parents(const struct icf_program *prog)
 {
 	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
@@ -90,7 +90,7 @@ static uint32_t *find_parents(const struct icf_program *prog)
 	return parent;
 }
 
-/* A function and its cold part shall be kept together, so that all of its code has one name. */
+/* A function and its cold part are kept together, so that all of its code has one name. */
 static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan,
 			    const uint32_t *parent, const uint32_t *count, const uint8_t *need,
 			    uint32_t *keeper)
@@ -110,7 +110,7 @@ static void keep_cold_parts(const struct icf_program *prog, const struct icf_pla
 	}
 }
 
-/* The section whose code the thunks follow; ICF_NONE: there is none. */
+/* The section whose code the thunks follow; ICF_NONE: none. */
 static uint32_t thunk_section(const struct icf_program *prog)
 {
 	uint32_t best = ICF_NONE;
@@ -124,7 +124,7 @@ static uint32_t thunk_section(const struct icf_program *prog)
 	return best;
 }
 
-/* Is VA in the part of the code where the thunks are: that of the section's last unit? */
+/* Is VA in the same part of the code as the thunks, which is that of the section's last unit? */
 static bool in_thunk_part(const struct icf_program *prog, uint32_t section, uint64_t va)
 {
 	if (section == ICF_NONE || !prog->mark.len)
@@ -134,18 +134,17 @@ static bool in_thunk_part(const struct icf_program *prog, uint32_t section, uint
 	return icf_marks_before(prog, va) == icf_marks_before(prog, last);
 }
 
-/* Can a thunk stand for U, which is folded into KEPT? */
+/* Can a thunk stand for U, if U is folded into KEPT? */
 static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
 		       const struct icf_plan *plan, const struct icf_unit *u,
 		       const struct icf_unit *kept)
 {
-	if (!plan->in_place &&
-	    (opt->no_thunks || !in_thunk_part(prog, plan->thunk_exec, u->start)))
+	if (!plan->in_place && (opt->no_thunks || !in_thunk_part(prog, plan->thunk_exec, u->start)))
 		return false;
 	return thunk_pays(prog, plan, u, kept);
 }
 
-/* Chooses each class's keeper and which others go. */
+/* Chooses each class's keeper and the units that fold into it. */
 static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan)
 {
@@ -161,7 +160,7 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 		free(need);
 		return &elfrw_err_nomem;
 	}
-	/* Where addresses merge, the kept one's must do for all. */
+	/* If addresses merge, the keeper's address must suit all members. */
 	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
 		if (prog->unit.data[i].reason == ICF_OK &&
 		    prog->unit.data[i].entry_align > need[plan->cls[i]])
@@ -198,7 +197,7 @@ static struct elfrw_err *choose(struct icf_program *prog, const struct icf_optio
 	return NULL;
 }
 
-/* The largest alignment of each group, for its keeper, as a power of two; 0: nothing to add. */
+/* The largest alignment of each group, for its keeper, as an exponent of two; 0: nothing to add. */
 static uint8_t *group_alignment(const struct icf_program *prog, const struct icf_plan *plan)
 {
 	uint8_t *shift = calloc(prog->unit.len + 1, 1);
@@ -225,8 +224,8 @@ struct layout {
 	bool no_room;          /* for the thunks */
 };
 
-/* The size of unit I's thunk at AT.  Code that has no place yet lies behind AT and no further up
- * than it was. */
+/* The size of unit I's thunk at AT.  Code without a new place yet lies behind AT, and not behind
+ * its old place. */
 static unsigned thunk_size_at(const struct layout *l, uint32_t i, uint64_t at)
 {
 	const struct icf_program *prog = l->prog;
@@ -236,9 +235,9 @@ static unsigned thunk_size_at(const struct layout *l, uint32_t i, uint64_t at)
 	return thunk_size(prog, &prog->unit.data[i], at, to);
 }
 
-/* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  What aligns the next
- * one belongs to the one before, so that one range describes all.  Returns where they end.  One
- * that does not reach sets l->no_room. */
+/* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  Padding before a thunk
+ * belongs to the thunk before it, so that one range describes all.  Returns the end.  Sets
+ * l->no_room if a thunk does not reach. */
 static uint64_t line_up_thunks(struct layout *l, uint64_t at, struct elfrw_addrmap *map)
 {
 	const struct icf_program *prog = l->prog;
@@ -266,8 +265,8 @@ static uint64_t line_up_thunks(struct layout *l, uint64_t at, struct elfrw_addrm
 	return at;
 }
 
-/* The run of thunks and the trap byte: at the end of the code, or where something that cannot move
- * closer holds that end, in the largest gap. *FITS is false when there is room nowhere. */
+/* Places the run of thunks and the trap byte: at the end of the code or, if something that cannot
+ * move holds that end, in the largest gap.  *FITS is false if there is no room. */
 static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elfrw_addrmap *map,
 			 bool *fits)
 {
@@ -307,7 +306,7 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	if (l->cursor > ex->start ||
 	    (ex->n_units && (prog->unit.data[ex->unit].flags & ICF_UNIT_PINNED)))
 		l->cursor = ex->start;
-	/* Programs count with the distances in a section that they can delimit: tables of stubs,
+	/* Programs calculate with distances in a section that they can delimit: tables of stubs,
 	 * pages to be made writable. */
 	if (ex->named && prog->inferred) {
 		map->section[e].new_start = ex->start;
@@ -358,7 +357,7 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	return NULL;
 }
 
-/* Everything stays; a folded function's first bytes become its thunk. */
+/* Everything stays; the first bytes of a folded function become its thunk. */
 static void stay(struct icf_program *prog, struct icf_plan *plan)
 {
 	struct elfrw_addrmap *map = &plan->map;
@@ -387,8 +386,8 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 	}
 }
 
-/* By executable section: only code stands between it and the next one, and they are in one segment.
- * Owned by the caller. */
+/* By executable section: is there only code between it and the next one, and are both in one
+ * segment?  The caller frees the array. */
 static bool *find_adjoining(const struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
@@ -407,7 +406,7 @@ static bool *find_adjoining(const struct icf_program *prog)
 		const Elf64_Shdr *sh = &img->section[i].hdr;
 		if (!(sh->sh_flags & SHF_ALLOC) || !sh->sh_size)
 			continue;
-		/* Which lie before it? */
+		/* The sections before it. */
 		size_t e = LOWER_BOUND(0, n, mid, prog->exec.data[mid].end <= sh->sh_addr);
 		if (e && e < n && sh->sh_addr < prog->exec.data[e].start)
 			adjoins[e - 1] = false;
@@ -455,8 +454,7 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	plan->thunk_exec = thunk_section(prog);
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
-	/* Where nothing says what went where (no symbols, no fold to record), nothing goes
-	 * anywhere. */
+	/* If nothing records where code went (no symbols, no fold to record), nothing moves. */
 	bool stays = plan->in_place || (prog->inferred && !plan->n_folded);
 	if (stays)
 		stay(prog, plan);
@@ -494,7 +492,8 @@ static void start_over(struct icf_plan *plan)
 	plan->changes = false;
 }
 
-/* There is no room for the thunks, or for what describes them: what needs one stays. */
+/* There is no room for the thunks, or for their frame descriptions: functions that need thunks
+ * stay. */
 static struct elfrw_err *without_thunks(struct icf_program *prog, const struct icf_options *opt,
 					struct icf_plan *plan)
 {
@@ -516,8 +515,8 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 	uint32_t n = (uint32_t)prog->unit.len;
 	*plan = (struct icf_plan){ .no_frame_room = no_frame_room };
 	plan->in_place = opt->in_place || prog->loose || no_frame_room;
-	/* Every function keeps its address there, so code that names different ones is not the
-	 * same. */
+	/* In place every function keeps its address, so code that refers to different functions
+	 * differs. */
 	struct icf_options distinct = *opt;
 	if (plan->in_place && opt->mode == ICF_MODE_ALL) {
 		distinct.mode = ICF_MODE_SAFE;
@@ -556,7 +555,7 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
 	if (opt->require_compact)
 		return elfrw_error(
 			"nothing may move: there is no room for the frame descriptions of code that would move apart");
-	/* What stays for a reason found by the plan may fold there. */
+	/* Units that the plan had to keep may fold in place. */
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		if (u->reason == ICF_UNIQUE || u->reason == ICF_ADDRESS_OBSERVED ||

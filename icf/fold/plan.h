@@ -1,5 +1,5 @@
-/* plan.h: what becomes of every unit, and the address map: a value that can be printed and checked
- * before anything is written. */
+/* plan.h: what becomes of every unit, and the address map, as a value that can be printed and
+ * checked before anything is written. */
 #ifndef ICF_FOLD_PLAN_H
 #define ICF_FOLD_PLAN_H
 #include "elfrw/addrmap.h"
@@ -8,33 +8,33 @@
 struct icf_plan {
 	uint32_t *cls; /* by unit: the lowest unit of its class; owned */
 	uint32_t *
-		kept; /* by unit: the unit whose code it uses, its own index unless folded; owned */
+		kept; /* by unit: the unit whose code it uses; its own index unless folded; owned */
 	struct elfrw_addrmap map;
-	uint32_t thunk_exec; /* index of the executable section that has the thunks and the trap
-				byte */
+	uint32_t thunk_exec; /* index of the executable section with the thunks and the trap byte */
 	uint32_t rounds, n_groups, n_folded, n_thunks;
-	uint64_t folded_bytes;            /* bodies that are gone */
+	uint64_t folded_bytes;            /* bytes of bodies that are gone */
 	uint64_t code_before, code_after; /* bytes of all executable sections; in place: without the
 					     folded bodies */
 	bool changes;                     /* something moves or is folded */
 	bool in_place;      /* nothing moves; a folded body becomes a thunk and traps */
 	uint32_t n_short;   /* functions that stay because there was no room for their thunks or for
-			       the thunks' frame description */
+			       the frame descriptions of the thunks */
 	bool no_frame_room; /* in place because the unwind tables would have grown */
 };
 
-/* Sets the `reason` of units that stay for a reason found only here. */
+/* Also sets the `reason` of units that stay for a reason found only here. */
 struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan);
 
-/* The unwind tables that PLAN, which is compact, needs do not fit: makes it one that needs less.
- * First without thunks, then in place. Error: opt->require_compact. */
+/* The unwind tables for PLAN, which is compact, do not fit.  Makes it a plan that needs less: first
+ * without thunks, then in place.  Error: opt->require_compact. */
 struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan);
-/* Part of both (partners.c): folded units whose copies would lead to other code stay after all. */
+/* Part of both functions (partners.c): folded units whose copies would lead to other code stay
+ * after all. */
 struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *plan);
 
-/* Makes PLAN, which folds more than is worth it, one that folds nothing. */
+/* PLAN costs more than it saves: makes it one that folds nothing. */
 struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt,
 				   struct icf_plan *plan);
 void icf_plan_deinit(struct icf_plan *plan);

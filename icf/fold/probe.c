@@ -1,11 +1,11 @@
-/* probe.c: static probes (USDT) are a part of what a function does, though its bytes do not show
- * them: a tracer that attaches to one place counts who passes there, reads the arguments that the
- * note describes, and counts itself in a semaphore.
+/* probe.c: static probes (USDT) are part of what a function does, although its bytes do not show
+ * them.  A tracer that attaches to a probe counts passes there, reads the arguments that the note
+ * describes, and counts itself in a semaphore.
  *
  * Formats: sys/sdt.h of SystemTap, notes of owner "stapsdt" and type 3: PC, address of
  * .stapsdt.base at the link, address of the semaphore, then provider, name and arguments as
- * strings. Equal probes at equal places of equal functions may become one; its note stays once, so
- * that nobody attaches twice. */
+ * strings.  Equal probes at equal places of equal functions may become one.  Its note stays once,
+ * so that no tracer attaches twice. */
 #include "icf/fold/probe.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -81,7 +81,7 @@ struct elfrw_err *icf_find_probes(struct icf_program *prog, const struct icf_opt
 			continue;
 		struct adding a = { prog, s };
 		ELFRW_TRY(icf_each_note(s, add, &a));
-		/* Notes that something counts in cannot go. */
+		/* Notes that something counts in cannot be removed. */
 		prog->probes_apart |= (s->hdr.sh_flags & SHF_ALLOC) || opt->emit_relocs;
 	}
 	if (prog->probe.len)

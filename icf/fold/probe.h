@@ -18,6 +18,6 @@ bool icf_has_probes(const struct elfrw_section *s); /* S: of notes */
 /* Fills PROG's probes, sorted by PC. */
 struct elfrw_err *icf_find_probes(struct icf_program *prog, const struct icf_options *opt);
 
-/* Appends to W what the probes of UNIT are; nothing where it has none. */
+/* Appends the meaning of UNIT's probes to W; nothing if there are none. */
 void icf_put_probes(const struct icf_program *prog, uint32_t unit, struct elfrw_wbuf *w);
 #endif

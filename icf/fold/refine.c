@@ -1,17 +1,18 @@
 /* refine.c: see refine.h.
  *
- * Rounds: the hash of a node is a sum over its edges of what each makes with its place and the name
- * of the class it leads to.  A round splits classes by the hashes of their members; the largest
- * part keeps the class's name, the others get new names; only the edges that lead into those change
- * their terms, and only the nodes whose hashes changed are looked at in the next round.  A node is
- * renamed log2(n) times at most, since each time its class is half as large or less: the whole is m
- * log n edges and a sort of what changed, whatever the number of rounds (a chain of n functions
- * takes n; this is Hopcroft's "process the smaller half").
+ * The hash of a node is a sum over its edges.  Each edge contributes a term, made from its place
+ * and the name of the class that it leads to.  A round splits classes by the hashes of their
+ * members.  The largest part keeps the class's name; the others get new names.  Only edges into
+ * renamed parts change their terms, and only nodes whose hashes changed are examined in the next
+ * round.  A node is renamed at most log2(n) times, since each time its class is at most half as
+ * large.  The total is m log n edges and a sort of the changed nodes, whatever the number of rounds
+ * (a chain of n functions takes n).  This is Hopcroft's "process the smaller half".
  *
- * Who is split from its class differs from it: a new name is in no other hash, so those whose hash
- * changed differ from those whose did not, and different sums come from different terms.  Equal
- * sums may come from different terms: at the end, the members of each class are held against its
- * first; if some differ, they leave, and the rounds begin again with other terms. */
+ * Nodes that are split from a class differ from it.  A new name is in no other hash, so nodes with
+ * a changed hash differ from nodes with an unchanged one, and different sums come from different
+ * terms.  Equal sums may come from different terms.  So at the end the members of each class are
+ * compared with its first.  Those that differ leave, and the rounds begin again with other
+ * terms. */
 #include "icf/fold/refine.h"
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct hash {
 	uint64_t lo, hi;
 };
 
-/* A run of `node`; the first `dirty` of it have other hashes than before. */
+/* A run of `node`.  The hashes of its first `dirty` nodes have changed. */
 struct block {
 	uint32_t start, end, dirty;
 };
@@ -38,14 +39,14 @@ struct refine {
 	struct icf_refine_cost *cost;
 	uint64_t mask, salt;
 	struct hash *hash;  /* by node */
-	uint32_t *node;     /* nodes, those of a block side by side */
-	uint32_t *at;       /* by node: where it is in `node` */
+	uint32_t *node;     /* nodes; those of a block are adjacent */
+	uint32_t *at;       /* by node: its index in `node` */
 	uint32_t *block_of; /* by node */
 	struct block *block;
 	uint32_t n_blocks;
 	uint32_t *user_first; /* by node, into user: the edges that lead to it */
 	struct user *user;
-	uint32_t *queue, *next; /* blocks with dirty nodes: of this round, of the next one */
+	uint32_t *queue, *next; /* blocks with dirty nodes: of this round, of the next round */
 	uint32_t n_queue, n_next;
 	struct renamed *renamed;
 	uint32_t n_renamed;
@@ -58,7 +59,7 @@ static uint64_t stir(uint64_t x)
 	return x ^ (x >> 32);
 }
 
-/* What the edge at PLACE adds to a hash when it leads to the class NAME. */
+/* The term of the edge at PLACE if it leads to the class NAME. */
 static struct hash term(const struct refine *r, uint32_t place, uint32_t name)
 {
 	uint64_t x = stir(((uint64_t)place << 32 | name) + r->salt * 0x9e3779b97f4a7c15u);
@@ -133,7 +134,7 @@ static bool init(struct refine *r)
 	       r->queue && r->next && r->renamed;
 }
 
-/* The graph's edges by where they lead. */
+/* Sorts the graph's edges by their targets. */
 static void find_users(struct refine *r)
 {
 	const struct icf_graph *g = r->g;
@@ -166,7 +167,7 @@ static void first_blocks(struct refine *r, uint32_t *cls)
 	}
 }
 
-/* All hashes anew; everything is to be looked at. */
+/* Computes all hashes anew; all nodes become dirty. */
 static void hash_all(struct refine *r)
 {
 	const struct icf_graph *g = r->g;
@@ -185,7 +186,7 @@ static void hash_all(struct refine *r)
 		}
 }
 
-/* Nodes [FROM, TO) of `node` are a block of their own now. */
+/* Makes nodes [FROM, TO) of `node` a block of their own. */
 static void rename_run(struct refine *r, uint32_t from, uint32_t to)
 {
 	uint32_t b = r->n_blocks++;
@@ -203,7 +204,7 @@ static bool same_hash(const struct refine *r, uint32_t i, uint32_t k)
 	return a->lo == b->lo && a->hi == b->hi;
 }
 
-/* Splits block B: runs of one hash among its dirty nodes, and the rest. */
+/* Splits block B into runs of equal hashes among its dirty nodes, and the rest. */
 static void split(struct refine *r, uint32_t b)
 {
 	struct block old = r->block[b];
@@ -229,7 +230,7 @@ static void split(struct refine *r, uint32_t b)
 	r->block[b] = (struct block){ .start = keep, .end = keep_end };
 }
 
-/* The hash of X changed: it is to be looked at. */
+/* The hash of X changed: makes X dirty. */
 static void mark(struct refine *r, uint32_t x)
 {
 	uint32_t b = r->block_of[x];
@@ -282,9 +283,9 @@ static bool same_edges(const struct refine *r, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* The proof: who does not agree with the first of its class leaves it; true: somebody did.  The old
- * blocks' names are what counts, so those who leave are only marked (at their block's front) until
- * all were seen. */
+/* The proof: a node that differs from the first of its class leaves the class; true: some node did.
+ * The comparison uses the old names, so nodes that leave are only marked (at their block's front)
+ * until all are compared. */
 static bool expel(struct refine *r)
 {
 	r->n_next = 0;

@@ -4,9 +4,9 @@
 #include "elfrw/base/err.h"
 #include <stdint.h>
 
-/* Nodes 0 to n - 1; node I's edges, in their order, are edge[first[I]] to edge[first[I + 1] - 1].
- * An edge leads to a node, or is a number of n or more: something outside that is the same only as
- * itself.  Borrowed. */
+/* Nodes 0 to n - 1.  The edges of node I, in order, are edge[first[I]] to edge[first[I + 1] - 1].
+ * An edge leads to a node, or is a number of at least n: something outside that equals only itself.
+ * Borrowed. */
 struct icf_graph {
 	uint32_t n;
 	const uint32_t *first; /* n + 1 of them */
@@ -15,13 +15,13 @@ struct icf_graph {
 
 struct icf_refine_cost {
 	uint32_t rounds;
-	uint64_t steps; /* edges looked at and nodes put in order */
+	uint64_t steps; /* edges examined and nodes sorted */
 };
 
-/* Splits the classes that *CLS states (any numbers; the nodes of a class have equally many edges)
- * until the edges of all nodes of a class lead, one by one, to the same classes; *CLS is then the
- * lowest node of each node's class.  HASH_BITS: of the hashes that stand for a node's edges
- * meanwhile, 64 in earnest; the result does not depend on it. */
+/* Splits the classes in *CLS (any numbers; the nodes of a class have equally many edges) until the
+ * edges of all nodes of a class lead, one by one, to the same classes.  *CLS is then the lowest
+ * node of each node's class.  HASH_BITS: the size of the hashes of a node's edges, normally 64; the
+ * result does not depend on it. */
 struct elfrw_err *icf_refine(const struct icf_graph *g, uint32_t *cls, unsigned hash_bits,
 			     struct icf_refine_cost *cost);
 #endif

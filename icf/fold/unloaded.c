@@ -1,9 +1,9 @@
 /* unloaded.c: see unloaded.h.
  *
- * Kept relocations say what is an address; without them the format has to be known.  What nobody
- * knows is looked at word by word: a word, at any offset, that is where a unit of code begins may
- * be an address, and a payload that a program reads from its own file must not be dropped, so
- * nothing moves then. */
+ * Kept relocations mark addresses.  Without relocations the format must be known.  A section of
+ * unknown format is examined word by word: a word, at any offset, with the address of a unit may be
+ * an address.  A payload that a program reads from its own file must not be dropped, so nothing
+ * moves then. */
 #include "icf/fold/unloaded.h"
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
@@ -87,7 +87,7 @@ static bool parses(const struct elfrw_section *s)
 	return true;
 }
 
-/* Text, names, other files' code, and what is rewritten elsewhere. */
+/* Text, names, other files' code, and sections that are rewritten elsewhere. */
 static bool is_plain(const struct elfrw_section *s)
 {
 	static const char *const name[] = { ".comment",
@@ -136,8 +136,8 @@ enum icf_unloaded icf_unloaded_kind(const struct elfrw_image *img, uint32_t shnd
 			return ICF_UNLOADED_DROP;
 		return stacks ? ICF_UNLOADED_STACKS : ICF_UNLOADED_BLOCKS;
 	}
-	/* Distances between probes, indices of symbols, fields of 4 bytes: relocations do not say
-	 * it all. */
+	/* Distances between probes, indices of symbols, 4-byte fields: relocations do not cover
+	 * them all. */
 	if (strcmp(s->name, ".pseudo_probe") == 0 || type == LLVM_ADDRSIG ||
 	    type == LLVM_CALL_GRAPH_PROFILE || begins(s->name, ".stab"))
 		return ICF_UNLOADED_DROP;

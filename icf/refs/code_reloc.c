@@ -1,10 +1,10 @@
-/* code_reloc.c: the kept relocations of code: found by place, and what each means to the
- * instruction that it stands in.
+/* code_reloc.c: the kept relocations of code: found by place, and what each means for its
+ * instruction.
  *
- * After a linker's relaxations a kept relocation has a stale type and place.  So it is asked one
- * question only: is the number in this field an address?  An absolute one says so; one for a slot
- * of the offset table says so where the linker made an immediate of the load.  A relocation that no
- * field explains says that these bytes are not the instructions that they look like. */
+ * After a linker's relaxations a kept relocation has a stale type and place.  So it answers only
+ * one question: is the number in this field an address?  An absolute relocation says so.  A
+ * relocation for a GOT slot says so if the linker turned the load into an immediate.  A relocation
+ * that no field explains says that these bytes are not the instructions that they look like. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/refs/code_reloc.h"
@@ -79,14 +79,14 @@ static bool symbol_in_code(const struct icf_program *prog, const Elf64_Sym *sym)
 	       (prog->img->section[sym->st_shndx].hdr.sh_flags & SHF_EXECINSTR);
 }
 
-/* Where relocation R stands in the table of S's section. */
+/* The offset of relocation R in the table of S's section. */
 static uint64_t offset_of(const struct icf_insn_site *s, const Elf64_Rela *r)
 {
 	return (uint64_t)((const char *)r - (const char *)s->rel->rela);
 }
 
-/* Kinds that say nothing of any field, or that no code can be moved with.  *DONE: there is nothing
- * more to ask. */
+/* Judges kinds that say nothing about any field, or that forbid moving the code.  *DONE: no further
+ * test is needed. */
 static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_Rela *r,
 				    const struct elfrw_reloc_desc *d, enum icf_reloc_verdict *ret,
 				    bool *done)
@@ -101,7 +101,7 @@ static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_R
 	case ELFRW_RELOC_NONE:
 	case ELFRW_RELOC_TLS: return NULL;
 	case ELFRW_RELOC_GOTREL:
-		/* The distance of data from the GOT, neither of which moves. */
+		/* The distance of data from the GOT; neither moves. */
 		if (icf_reloc_symbol(s->prog->img, s->rel->symtab, r, &data) &&
 		    data.st_shndx != SHN_UNDEF && data.st_shndx < s->prog->img->n_sections &&
 		    !symbol_in_code(s->prog, &data))
@@ -118,7 +118,7 @@ static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_R
 	}
 }
 
-/* A relaxed TLS sequence keeps its call's relocation, now anywhere in other instructions. */
+/* A relaxed TLS sequence keeps its call's relocation, now at any place in other instructions. */
 static bool is_relaxed_call(const struct icf_insn_site *s, const Elf64_Sym *sym)
 {
 	const struct elfrw_image *img = s->prog->img;
@@ -146,8 +146,8 @@ static enum icf_reloc_verdict judge_number(const struct icf_insn_site *s,
 	if (!form)
 		return symbol_in_code(prog, sym) ? ICF_RELOC_NARROW : ICF_RELOC_IGNORE;
 	uint64_t value = elfrw_form_read(&prog->arch->form[form], s->code + at, 0);
-	/* Data does not move, but a field may name it with a far addend; code named from afar could
-	 * move away. */
+	/* Data does not move, but a field may refer to it with a large addend.  Code with a large
+	 * addend could move away from its target. */
 	if (!icf_in_exec(prog, value) && !icf_ends_exec(prog, value) &&
 	    d->kind == ELFRW_RELOC_ABS && symbol_in_code(prog, sym) && sym->st_value != 0)
 		return ICF_RELOC_FAR;

@@ -1,10 +1,10 @@
-/* dataref.c: the references in data that name code.
+/* dataref.c: the references in data to code.
  *
- * In data nothing but a relocation tells that a field is an address.  Sources, most trusted first:
- * dynamic relocations (in position-independent files their addends are the truth, whatever the
- * field holds), kept relocations (for fixed addresses, and for PC-relative fields such as jump
- * tables), and the words that the linker itself made and gives no relocation: GOT and PLT slots of
- * fixed-address programs. */
+ * In data only a relocation shows that a field is an address.  Sources, most trusted first: dynamic
+ * relocations (in position-independent files their addends count, whatever the field holds); kept
+ * relocations (for fixed addresses, and for PC-relative fields such as jump tables); and words that
+ * the linker itself made without relocations: GOT and PLT slots of programs with fixed
+ * addresses. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -27,8 +27,8 @@ static int span_order(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Vtables and construction vtables (Itanium C++ ABI 5.1.4): a program calls through them and cannot
- * compare them. */
+/* Vtables and construction vtables (Itanium C++ ABI 5.1.4): a program calls through their slots and
+ * cannot compare them. */
 static struct elfrw_err *find_vtables(const struct icf_program *prog, struct vtables *ret)
 {
 	const struct elfrw_image *img = prog->img;
@@ -62,7 +62,7 @@ static bool in_vtable(const struct vtables *vt, uint64_t place)
 	return lo && place < vt->v.data[lo - 1].end;
 }
 
-/* In code, or at the end of it (etext and the like). */
+/* In code, or at its end (etext and the like). */
 static bool names_code(const struct icf_program *prog, uint64_t va)
 {
 	return icf_in_exec(prog, va) ||
@@ -209,8 +209,8 @@ static bool is_unwind_section(const char *name)
 	       strncmp(name, ".gcc_except_table.", 18) == 0;
 }
 
-/* clang's -fsanitize=kcfi lists its traps by distances from their own places.  Where that is no
- * trap (but for those that fill gaps), the word counts from elsewhere. */
+/* clang's -fsanitize=kcfi lists its traps by distances from their own places.  If the target is no
+ * trap (except one that fills a gap), the word counts from elsewhere. */
 static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_section *sec,
 			  uint64_t target)
 {
@@ -227,7 +227,7 @@ static bool leads_to_trap(const struct icf_program *prog, const struct elfrw_sec
 	       !elfrw_fill_size(prog->arch, s->data + off, s->hdr.sh_size - off, target);
 }
 
-/* One kept relocation of a data section. */
+/* Reads one kept relocation of a data section. */
 static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_section *rel,
 				   uint64_t at, const struct elfrw_section *sec,
 				   const Elf64_Rela *r)
@@ -239,7 +239,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL &&
 	    d.kind != ELFRW_RELOC_GOTREL && d.kind != ELFRW_RELOC_HARD)
 		return NULL;
-	/* In a position-independent file the dynamic relocations tell. */
+	/* In a position-independent file the dynamic relocations count. */
 	if (d.kind == ELFRW_RELOC_ABS && (prog->img->pic || d.size < 4))
 		return NULL;
 	uint64_t off = r->r_offset - sec->hdr.sh_addr;
@@ -258,7 +258,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	uint64_t field = elfrw_get_le(sec->data + off, d.size);
 	if (d.kind == ELFRW_RELOC_ABS) {
 		/* An address that the linker resolved to zero or to the marker of a discarded
-		 * section names no code. */
+		 * section does not name code. */
 		return names_code(prog, field)
 			       ? push(prog, r->r_offset, field, d.size, false, false)
 			       : NULL;
@@ -273,7 +273,8 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	if (in_code || (sym.st_shndx == SHN_UNDEF && icf_in_exec(prog, target))) {
 		ELFRW_TRY(push(prog, r->r_offset, target, d.size, true, false));
 		struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
-		/* A function symbol says whose distance it is, whatever base it counts from. */
+		/* A function symbol shows the target of the distance, whatever base the distance
+		 * counts from. */
 		if (leads_to_trap(prog, sec, target))
 			ref->pcrel = 2;
 		else if (ELF64_ST_TYPE(sym.st_info) == STT_FUNC && in_code) {
@@ -321,8 +322,9 @@ static struct elfrw_err *read_linker_words(struct icf_program *prog)
 			if (!icf_in_exec(prog, value))
 				continue;
 			const struct icf_dynreloc *d = icf_dynreloc_at(prog, place);
-			/* In a position-independent file a word without a relocation is a number,
-			 * but for a lazy PLT slot, which the dynamic linker shifts by itself. */
+			/* In a position-independent file a word without a relocation is a number.
+			 * Lazy PLT slots are the exception: the dynamic linker relocates them
+			 * itself. */
 			if (d ? d->kind == ELFRW_RELOC_RELATIVE : img->pic)
 				continue;
 			ELFRW_TRY(push(prog, place, value, 8, false, false));

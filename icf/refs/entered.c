@@ -1,12 +1,12 @@
-/* entered.c: where references are inferred: is every place that something enters an instruction, as
- * the unit's code was read?
+/* entered.c: for inferred references: is every place that something enters the start of an
+ * instruction, as the unit's code was decoded?
  *
- * Zeros or data before a function that nothing delimits may swallow its first bytes, and what
- * follows is read wrongly, mostly without another trace: what is a call there is not seen.  A
- * reference into the middle of an instruction shows it, and so do zeros behind a jump or a return
- * that nothing leads to, where no FDE tells one function from the next; the unit is then not
- * understood. Cost: a look-up for each reference, and one more pass over the units that something
- * enters elsewhere than at the start, and over those without an FDE. */
+ * Zeros or data before an undelimited function may swallow its first bytes.  The bytes behind are
+ * then decoded wrongly, mostly without another trace, and a call in them is missed.  A reference
+ * into the middle of an instruction shows this.  So do zeros behind a jump or a return that nothing
+ * leads to, if no FDE divides the functions.  The unit is then not understood.  Cost: a look-up for
+ * each reference, and one more pass over units that are entered elsewhere than at the start, and
+ * over units without an FDE. */
 #include "elfrw/base/vec.h"
 #include "icf/infer/parts.h"
 #include "icf/refs/ref.h"
@@ -60,8 +60,8 @@ static bool stops(const struct elfrw_insn *in)
 	       in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
 }
 
-/* Is there an instruction in unit I that begins with a zero byte, that control does not come to and
- * nothing names? */
+/* Is there an instruction in unit I that begins with a zero byte, that control does not reach, and
+ * that nothing refers to? */
 static struct elfrw_err *has_zeros(const struct icf_program *prog, uint32_t i,
 				   const struct entries *e, struct icf_trace *t, bool *ret)
 {

@@ -1,18 +1,18 @@
 /* glue.c: the last corrections to the list of units, then the link from every reference to its
  * unit.
  *
- * Units that control falls through between, or that a one-byte branch connects, move as one block.
- * Padding that something refers to (the no-ops of -fpatchable-function-entry, for one) belongs to
- * the unit behind it.  Opaque bytes stay where they are, and so does every unit that they could
- * reach (reach.c), and who computes their addresses. */
+ * Units between which control falls through, or which a one-byte branch connects, move as one
+ * block.  Padding that something refers to (for example the no-ops of -fpatchable-function-entry)
+ * belongs to the unit behind it.  Opaque bytes stay where they are.  So does every unit that they
+ * could reach (reach.c), and every unit that computes their addresses. */
 #include "elfrw/base/parallel.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Merges units A to B (A < B) and the padding between them, for every run of set bits in JOIN (unit
- * i with unit i + 1), and decodes the merged ones again. */
+/* Merges units A to B (A < B) and the padding between them, for every run of set bits in JOIN (bit
+ * i: unit i with unit i + 1), and decodes the merged units again. */
 static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
 {
 	uint32_t n = 0;
@@ -55,8 +55,8 @@ static bool same_section(const struct icf_program *prog, uint32_t a, uint32_t b)
 	return b < prog->unit.len && prog->unit.data[a].sec == prog->unit.data[b].sec;
 }
 
-/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps goes nowhere:
- * the end of U is not reached. */
+/* Is there a no-op or the next unit behind U?  Control that runs into zeros or traps cannot
+ * continue, so the end of U is not reached. */
 static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 {
 	uint64_t gap = u[1].start - u->end;
@@ -66,14 +66,14 @@ static bool runs_on(const struct icf_program *prog, const struct icf_unit *u)
 			    in.kind == ELFRW_INSN_NOP);
 }
 
-/* By form: does a reference of this form connect what has to move as one block? */
+/* By form: does a reference of this form join its unit and its target into one block? */
 static void find_near_forms(const struct elfrw_arch *arch, bool near[ELFRW_FORMS_MAX])
 {
 	for (unsigned i = 0; i < arch->n_forms; i++)
 		near[i] = elfrw_form_reach(&arch->form[i]) <= arch->near_reach;
 }
 
-/* Finds what has to be glued; *ANY tells whether there was anything. */
+/* Finds units to be glued; *ANY: there were some. */
 static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 {
 	uint8_t *join = calloc(prog->unit.len + 1, 1);
@@ -106,7 +106,7 @@ static struct elfrw_err *glue_once(struct icf_program *prog, bool *any)
 	return err;
 }
 
-/* Padding at VA is referred to: the unit behind it begins there. */
+/* Something refers to padding at VA: the unit behind it now begins there. */
 static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 {
 	if (icf_unit_at(prog, va) != ICF_NONE || !icf_in_exec(prog, va))
@@ -123,8 +123,8 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	while (va >= prog->exec.data[e].end)
 		e++;
 	if (i == prog->unit.len || prog->unit.data[i].start >= prog->exec.data[e].end) {
-		/* Nothing behind it: the padding at the section's end goes to the unit before, and
-		 * does not move away from it. */
+		/* No unit follows: the padding at the section's end joins the unit before it, which
+		 * then keeps its place. */
 		if (i == 0 || prog->unit.data[i - 1].start < prog->exec.data[e].start)
 			return elfrw_error("address 0x%llx lies in a section without code",
 					   (unsigned long long)va);
@@ -147,7 +147,7 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	return err;
 }
 
-/* clang branches to the end of a function where it knows that control never gets there. */
+/* clang branches to the end of a function if it knows that control never gets there. */
 static bool names_an_end(const struct icf_program *prog, const struct icf_ref *ref)
 {
 	return ref->kind == ICF_REF_BRANCH && icf_unit_at(prog, ref->target) == ICF_NONE &&
@@ -162,7 +162,7 @@ static struct elfrw_err *extend_all(struct icf_program *prog)
 			if (!names_an_end(prog, ref))
 				ELFRW_TRY(extend(prog, ref->target));
 		}
-	/* What a PC-relative field means is known only when the tables are. */
+	/* The meaning of a PC-relative field is known only after the tables are. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].pcrel != 1)
 			ELFRW_TRY(extend(prog, prog->dataref.data[i].target));

@@ -1,9 +1,9 @@
-/* pads.c: landing pads in another unit than the calls that lead there.
+/* pads.c: landing pads outside of the unit whose calls lead there.
  *
- * clang's basic block sections have them: each block is a unit, and the landing pads of all blocks
- * are one of their own.  An exception enters it as a branch does, so it counts like the target of
- * one: blocks are the same only where their landing pads' units are.  Cost: linear in the exception
- * tables. */
+ * clang's basic block sections produce them: each block is a unit, and the landing pads of all
+ * blocks form a unit of their own.  An exception enters this unit as a branch does, so a landing
+ * pad counts like a branch target: blocks are the same only if the units of their landing pads are.
+ * Cost: linear in the exception tables. */
 #include "dwarf/lsda.h"
 #include "elfrw/base/search.h"
 #include "icf/program/program.h"
@@ -40,7 +40,7 @@ struct elfrw_err *icf_find_pads(struct icf_program *prog)
 			if (!err)
 				err = add_pads(prog, i, &lsda);
 			else if (err != &elfrw_err_nomem) {
-				/* Told when the unit is compared with others. */
+				/* The comparison of units reports this error. */
 				elfrw_err_free(err);
 				err = NULL;
 			}

@@ -1,28 +1,28 @@
 /* reach.c: what may bytes that are not understood refer to?
  *
- * They stay where they are, and so does every unit that they could reach, or be reached from, by a
- * distance that nobody sees: a distance between two things that stay is still right.  What they
- * could mean:
- *   - code: a branch or an address that counts from an instruction.  Where no relocation tells
- *     more, an instruction may begin at each byte;
- *   - tables of distances, which somebody names: the code around, a pointer, a symbol, their own
- *     code.  A table is counted from its first byte.  Its words, 4 bytes each, are believed that
- *     lead to an instruction or into the same unit, up to the first that leads elsewhere; one that
- *     is named from outside may have a head of other words;
- *   - words that nobody names: of those that lead to the entry of a function the search of
- *     infer/run/ judges, lone ones too.  What leads behind an entry belongs to a switch, so it
- *     does not come alone: words at equal steps, counted from the first of them, from the last
- *     place that something names or from their own places, lead to different instructions.
- * A file with fixed addresses may hold addresses as well: numbers of an instruction, and words at
- * equal steps. Where relocations were kept, they tell what is meant elsewhere; what the assembler
- * resolved is near, and any word could be it.
+ * These bytes stay where they are.  So does every unit that they could reach, or be reached from,
+ * by an unknown distance: a distance between two things that stay is still right.  Possible
+ * references:
+ *   - code: a branch, or an address relative to an instruction.  Unless relocations tell more, an
+ *     instruction may begin at each byte;
+ *   - tables of distances that something refers to: the code around, a pointer, a symbol, their own
+ *     code.  A table counts from its first byte.  Its 4-byte words are believed up to the first
+ *     that leads neither to an instruction nor into the same unit.  A table that is referred to
+ *     from outside may begin with other words;
+ *   - words that nothing refers to.  The search of infer/run/ judges those that lead to the entry
+ *     of a function, lone ones too.  A word that leads behind an entry belongs to a switch, so it
+ *     is not alone: words at equal steps lead to different instructions.  They count from the
+ *     first of them, from the last place that something refers to, or from their own places.
+ * A file with fixed addresses may also hold addresses: numbers in instructions, and words at equal
+ * steps.  Kept relocations mark the references to distant places.  References that the assembler
+ * resolved are near, and any word could be one.
  *
- * Not seen: distances into the middle of a function that are alone and not in a table that is
- * named, are shorter than 4 bytes, or count in larger units.  Whoever jumps through such is not
- * accounted for and stays (infer/unit.c), or is not understood itself.
+ * Not seen: distances into the middle of a function that are alone, outside of a table that is
+ * referred to, shorter than 4 bytes, or in larger units.  Code that jumps through such a distance
+ * has an unexplained jump and stays (infer/unit.c), or is not understood itself.
  *
- * Cost: linear in the bytes; a unit that something leads into is decoded once more.  Where the
- * words are so many that it would not be, everything is pinned. */
+ * Cost: linear in the bytes; a unit that something leads into is decoded once more.  If there are
+ * so many words that the cost would not be linear, everything is pinned. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -32,28 +32,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OBJECT 4096 /* bytes of a table that is named from outside */
+#define MAX_OBJECT 4096 /* bytes of a table that is referred to from outside */
 #define MAX_STEP   32   /* bytes from one word to the next */
 #define MAX_GAP    8    /* words in a row that lead into the unit itself */
-#define MAX_LOOK   64   /* words in which a table shows */
-#define MAX_WORK   256  /* words that are looked at for each byte */
-#define MAX_OWN    32   /* of these, for tables that the unit could name */
-#define MAX_HEAD   16   /* bytes at the start of a table that is named */
-#define ENOUGH     3    /* words one behind the other that lead to different instructions */
-#define ENOUGH_APART                                                                             \
-	6 /* the same of words with something else between them, as code has at equal steps, too \
-	   */
+#define MAX_LOOK   64   /* words within which a table must show itself */
+#define MAX_WORK   256  /* words examined for each byte */
+#define MAX_OWN    32   /* of these, for tables that the unit could refer to */
+#define MAX_HEAD   16   /* bytes at the start of a table that is referred to */
+#define ENOUGH     3    /* consecutive words that lead to different instructions */
+#define ENOUGH_APART \
+	6 /* the same for words with others between them, which code also has at equal steps */
 
 struct reach {
 	struct icf_program *prog;
 	uint64_t lo, hi;         /* of the code */
 	uint8_t *leads;          /* owned; an `enum leads` for each byte of code, four in a byte */
-	struct icf_places named; /* places in units that are not understood, that something else
-				    names; ascending */
-	struct icf_places own;   /* places that the unit which is looked at could name */
-	const uint8_t *bytes;    /* of the section that a word was read from last; borrowed */
+	struct icf_places named; /* places in units that are not understood, with references from
+				    elsewhere; ascending */
+	struct icf_places own;   /* places that the current unit could refer to */
+	const uint8_t *bytes;    /* of the section of the last word; borrowed */
 	uint64_t sec_start, sec_size;
-	uint64_t work; /* words that were looked at for it */
+	uint64_t work; /* words examined for the current unit */
 };
 
 static void pin(struct icf_program *prog, uint32_t i)
@@ -102,7 +101,7 @@ static void read_unit(struct reach *r, uint32_t i)
 	}
 }
 
-/* What else is not understood stays as well, and nothing is in padding. */
+/* Other units that are not understood stay as well, and padding holds nothing. */
 static void find_leads(struct reach *r, uint64_t to)
 {
 	uint32_t k = icf_unit_at(r->prog, to);
@@ -117,7 +116,7 @@ static void find_leads(struct reach *r, uint64_t to)
 		read_unit(r, k);
 }
 
-/* Where does the word that means TO lead, of a unit that is not understood? */
+/* Where does a word that means TO lead, in a unit that is not understood? */
 static inline enum leads leads(struct reach *r, uint64_t to)
 {
 	uint64_t off = to - r->lo;
@@ -130,7 +129,7 @@ static inline enum leads leads(struct reach *r, uint64_t to)
 	return r->leads[off >> 2] >> (off & 3) * 2 & 3;
 }
 
-/* Makes the section that VA lies in the one whose words are read; false: there is none. */
+/* Selects the section that VA lies in; false: none. */
 static bool open_section(struct reach *r, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(r->prog->img, va);
@@ -197,8 +196,8 @@ enum base { FIRST, PLACE, ADDRESS, NAME };
 struct count {
 	enum base from;
 	uint64_t name; /* NAME */
-	uint64_t end;  /* of what they are in */
-	unsigned step; /* from one to the next */
+	uint64_t end;  /* of the object that holds them */
+	unsigned step; /* from one word to the next */
 };
 
 static inline uint64_t means(const struct count *c, uint64_t first, uint64_t va, uint64_t w)
@@ -218,7 +217,7 @@ static inline bool next_word(struct reach *r, const struct count *c, uint64_t va
 	return va < c->end && c->end - va >= 4 && word_at(r, va, w);
 }
 
-/* Is what stands between the words at VA and the next one the upper half of a number of 8 bytes? */
+/* Are the bytes between the words at VA and the next one the upper half of an 8-byte number? */
 static bool is_packed(struct reach *r, const struct count *c, uint64_t va, uint64_t w)
 {
 	uint64_t upper;
@@ -226,7 +225,7 @@ static bool is_packed(struct reach *r, const struct count *c, uint64_t va, uint6
 	       (c->step == 8 && word_at(r, va + 4, &upper) && upper == (w >> 63 ? UINT64_MAX : 0));
 }
 
-/* Do words from FIRST on lead to different instructions? */
+/* Do the words from FIRST on lead to different instructions? */
 static bool is_table(struct reach *r, const struct count *c, uint64_t first)
 {
 	uint64_t seen[ENOUGH_APART], w, va = first;
@@ -251,7 +250,7 @@ static bool is_table(struct reach *r, const struct count *c, uint64_t first)
 	return false;
 }
 
-/* Pins what the words from FIRST on lead to, up to one that leads nowhere. */
+/* Pins the targets of the words from FIRST on, up to one that leads nowhere. */
 static void pin_table(struct reach *r, const struct count *c, uint64_t first)
 {
 	uint64_t w;
@@ -265,9 +264,8 @@ static void pin_table(struct reach *r, const struct count *c, uint64_t first)
 	}
 }
 
-/* A unit holds something that begins at BASE and ends before END, which may be a table that is
- * counted from there: at once, behind a few other words, or anywhere in it where words keep
- * company. */
+/* A unit refers to something that begins at BASE and ends before END.  This may be a table relative
+ * to BASE: at once, behind a few other words, or at any place with several words. */
 static void pin_object(struct reach *r, uint64_t base, uint64_t end)
 {
 	if (end - base > MAX_OBJECT)
@@ -298,8 +296,9 @@ static void pin_objects(struct reach *r, uint32_t i)
 	}
 }
 
-/* What the unit, of SIZE bytes, could name may begin a table, there or in the data.  Tables have no
- * known end: where those of many names run on through each other, all is said to be reached. */
+/* Every place that the unit, of SIZE bytes, could refer to may begin a table, in the unit or in
+ * data.  Tables have no known end.  If those of many places overlap, everything counts as
+ * reached. */
 static void pin_own(struct reach *r, uint64_t size)
 {
 	uint64_t before = r->work;
@@ -316,12 +315,12 @@ static void pin_own(struct reach *r, uint64_t size)
 	}
 }
 
-/* Words from VA on, of which the first leads to WHAT. */
+/* Pins tables from VA on; the first word leads to WHAT. */
 static void pin_tables_at(struct reach *r, struct count *c, uint64_t va, enum leads what)
 {
 	for (c->step = 4; c->step <= MAX_STEP; c->step += 4) {
 		uint64_t w;
-		/* Most end with the first word or the second. */
+		/* Most end with the first or second word. */
 		if (c->from != FIRST && what == TO_ITSELF) {
 			r->work++;
 			continue;
@@ -342,7 +341,7 @@ static void pin_tables(struct reach *r, uint32_t i)
 	struct count c = { .end = u->end };
 	for (uint64_t va = u->start, w;
 	     next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++) {
-		/* The first of all, and its own place, are the same. */
+		/* Relative to the first word and to its own place are the same here. */
 		enum leads what = leads(r, va + w);
 		for (unsigned from = FIRST; from <= PLACE && what != NOWHERE; from++) {
 			c.from = (enum base)from;
@@ -354,7 +353,7 @@ static void pin_tables(struct reach *r, uint32_t i)
 	}
 }
 
-/* What the instruction IN of unit I, if it is one, refers to; its bytes are at P. */
+/* Pins the references of IN, if it is an instruction of unit I; its bytes are at P. */
 static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, const uint8_t *p)
 {
 	struct icf_program *prog = r->prog;
@@ -396,8 +395,8 @@ static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 	return NULL;
 }
 
-/* Relocations were kept: code with branches, a table of distances from its start or from the words
- * themselves, relocated fields. */
+/* Relocations were kept: pins the targets of branches, of tables relative to their start or to
+ * their words, and of relocated fields. */
 static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -445,7 +444,7 @@ static struct elfrw_err *pin_all(struct reach *r)
 		if (prog->unit.data[i].kind != ICF_UNIT_OPAQUE)
 			continue;
 		pin(prog, i);
-		/* Short of room on both sides, the neighbours may be its other half. */
+		/* The unit's bounds may be wrong: a neighbour may be its other half. */
 		if (i > 0 && same_section(prog, i - 1, i))
 			pin(prog, i - 1);
 		if (same_section(prog, i, i + 1))

@@ -1,8 +1,8 @@
 /* ref.c: the references in code.
  *
- * The decoded instruction is the truth: after a linker's relaxations the kept relocations have
- * stale types and places.  Every PC-relative field is seen by decoding; a relocation is needed only
- * to tell that an immediate or an absolute displacement is an address.  One pass over all code, in
+ * The decoded instruction counts: after a linker's relaxations the kept relocations have stale
+ * types and places.  Decoding finds every PC-relative field.  A relocation is needed only to tell
+ * that an immediate or an absolute displacement is an address.  There is one pass over all code, in
  * chunks of units that threads take in turn. */
 #include "elfrw/base/parallel.h"
 #include "icf/refs/ref.h"
@@ -25,7 +25,7 @@ void icf_make_opaque(struct icf_unit *u)
 	u->n_ref = 0;
 }
 
-/* What decoding unit U of chunk C needs and finds. */
+/* Input and output of decoding unit U of chunk C. */
 struct decoding {
 	struct icf_program *prog;
 	struct icf_unit *u;
@@ -43,7 +43,7 @@ static struct elfrw_err *push_ref(struct decoding *d, const struct icf_ref *ref)
 	return NULL;
 }
 
-/* The PC-relative field of IN, POS bytes from the unit's start. */
+/* Adds the PC-relative field of IN, POS bytes from the unit's start. */
 static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *in, uint64_t pos)
 {
 	struct icf_unit *u = d->u;
@@ -67,7 +67,7 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 	return push_ref(d, &ref);
 }
 
-/* The relocations in instruction S.  *ODD: one stands where it explains nothing. */
+/* Adds the relocations in instruction S.  *ODD: one stands where it explains nothing. */
 static struct elfrw_err *add_relocated(struct decoding *d, const struct icf_insn_site *s, bool *odd)
 {
 	for (; d->r < d->r_end && d->rel->rela[d->r].r_offset < s->va + s->in->len; d->r++) {
@@ -85,14 +85,14 @@ static struct elfrw_err *add_relocated(struct decoding *d, const struct icf_insn
 	return NULL;
 }
 
-/* All instructions of the unit; *LAST is the kind of the last one that is no no-op.  *ODD: they are
- * not understood. */
+/* Decodes all instructions of the unit.  *LAST: the kind of the last one except no-ops.  *ODD: they
+ * are not understood. */
 static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd)
 {
 	struct icf_unit *u = d->u;
 	const uint8_t *code = icf_unit_bytes(d->prog, u);
 	uint64_t size = u->end - u->start;
-	/* The decoder is fastest when it may look beyond an instruction, so it sees all of the
+	/* The decoder is fastest if it may read beyond an instruction, so it gets the whole
 	 * section. */
 	uint64_t avail = d->prog->exec.data[u->sec].end - u->start;
 	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
@@ -159,7 +159,7 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 struct job {
 	struct icf_program *prog;
 	struct icf_code_relocs *rel; /* by exec section */
-	uint32_t *first;             /* unit that each chunk begins with; one more at the end */
+	uint32_t *first;             /* first unit of each chunk; one more at the end */
 };
 
 static struct elfrw_err *decode_chunk(void *arg, size_t c)
@@ -192,7 +192,7 @@ static struct elfrw_err *make_chunks(struct icf_program *prog, struct job *job)
 	return NULL;
 }
 
-/* How many zeros stand behind the last jump or return of U, which holds nothing else there? */
+/* The number of zeros behind the last jump or return of U, if nothing else follows it. */
 static uint64_t zeros_behind(const struct icf_program *prog, const struct icf_unit *u)
 {
 	const uint8_t *p = icf_unit_bytes(prog, u);
@@ -210,9 +210,9 @@ static uint64_t zeros_behind(const struct icf_program *prog, const struct icf_un
 	return last && last < size ? size - last : 0;
 }
 
-/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be code like any other:
- * it is looked at later (infer/code.c). It begins behind the padding, and ends before the zeros
- * that mold fills up with. */
+/* Code without a symbol or an FDE, such as crtstuff in a stripped file, may be ordinary code.
+ * infer/code.c examines it later.  It begins behind the padding, and ends before the zeros with
+ * which mold fills the section. */
 static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -255,7 +255,7 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 		err = make_chunks(prog, &job);
 	if (!err)
 		err = elfrw_parallel(threads, prog->n_chunks, decode_chunk, &job);
-	/* One chunk more for what is decoded again after gluing. */
+	/* One more chunk for units that are decoded again after gluing. */
 	if (prog->chunk)
 		prog->n_chunks++;
 	for (size_t i = 0; i < prog->exec.len; i++)

@@ -4,11 +4,11 @@
 #include "icf/refs/code_reloc.h"
 
 /* Decodes unit I, appends its references to CHUNK's and sets its flags.  A unit that does not
- * decode, or holds a relocation that no instruction explains, becomes opaque.  An error only for
- * what no program may contain. */
+ * decode, or has a relocation that no instruction explains, becomes opaque.  Error: something that
+ * no program may contain. */
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
 				  const struct icf_code_relocs *rel);
 
-/* Makes units opaque that something enters where no instruction begins.  entered.c. */
+/* Makes units opaque if something enters them where no instruction begins.  entered.c. */
 struct elfrw_err *icf_check_entered(struct icf_program *prog);
 #endif

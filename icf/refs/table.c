@@ -1,18 +1,17 @@
 /* table.c: jump tables, found from the code that reads them and confirmed by the relocations of
  * their entries.
  *
- * A position-independent table holds distances from its own start.  Its relocations say
- * PC-relative, which names a wrong place for all entries but the first; so the table's start must
- * be known.  It is an address that code computes or uses as a displacement; the run of relocated
- * fields that follows it without a gap, up to the next such address, is the table.  Its entries
- * lead into the function that reads it or into that one's split-off part; where no symbol tells
- * that part from another function, the jump has to be seen that goes through the table
- * (infer/ask.c).  What the entries lead to, and which fields no table explains, is looked at in
- * table_check.c.
+ * A position-independent table holds distances from its own start.  Its relocations are
+ * PC-relative, which gives a wrong target for all entries but the first.  So the table's start must
+ * be known.  It is an address that code computes or uses as a displacement.  The table is the run
+ * of relocated fields that follows without a gap, up to the next such address.  Its entries lead
+ * into the function that reads it or into the function's cold part.  If no symbol distinguishes the
+ * cold part from another function, the jump through the table must be found (infer/ask.c).
+ * table_check.c checks the entries' targets and the fields that no table explains.
  *
- * A table that a single function reads, and whose entries lead into units (the function or its cold
- * part), is that function's own and takes part in comparison by meaning.  A shared one is plain
- * data: right, but no reason to fold. */
+ * A table that only one function reads, and whose entries lead into units (the function or its cold
+ * part), belongs to that function and is compared by meaning.  A shared table is plain data: it is
+ * rewritten correctly, but prevents folding. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/refs/table.h"
@@ -28,8 +27,8 @@ static int base_order(const void *a, const void *b)
 	return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-/* Bit i set: some field stands in the i-th 64 bytes from the first one.  Turns away most data
- * references at once. */
+/* Bit i: some field stands in the i-th 64 bytes from the first field.  This filter rejects most
+ * data references at once. */
 struct filter {
 	uint64_t lo, hi;
 	uint8_t *bits;
@@ -50,7 +49,7 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ic
 	struct filter f = { .lo = prog->dataref.data[0].place,
 			    .hi = prog->dataref.data[prog->dataref.len - 1].place + 1 };
 	uint64_t span = 0;
-	/* Data sections are part of the file, so their span is bounded by it but for gaps between
+	/* Data sections are in the file, so its size bounds their span, except for gaps between
 	 * segments. */
 	for (uint32_t i = 1; i < prog->img->n_sections; i++)
 		span += prog->img->section[i].hdr.sh_flags & SHF_ALLOC
@@ -86,7 +85,7 @@ static struct elfrw_err *collect_bases(const struct icf_program *prog, struct ic
 	return err;
 }
 
-/* Sorted bases; each address is one table at most, whoever names it. */
+/* Bases are sorted.  Each address is at most one table, whoever refers to it. */
 static uint32_t single_owner(const struct icf_bases *b, size_t first, size_t end)
 {
 	for (size_t i = first + 1; i < end; i++)
@@ -95,8 +94,8 @@ static uint32_t single_owner(const struct icf_bases *b, size_t first, size_t end
 	return b->v.data[first].owner;
 }
 
-/* A position-independent table leads back into a function that reads it, or into a split-off part:
- * anything else means that we have the wrong start for it. */
+/* A position-independent table leads back into a function that reads it, or into a cold part.
+ * Anything else means that the assumed start is wrong. */
 static bool plausible(const struct icf_program *prog, const struct icf_bases *b, size_t first,
 		      size_t end, uint32_t unit, uint64_t target)
 {
@@ -106,8 +105,8 @@ static bool plausible(const struct icf_program *prog, const struct icf_bases *b,
 		if (b->v.data[i].owner == unit)
 			return true;
 	const struct icf_unit *u = &prog->unit.data[unit];
-	/* What cannot happen leads to a split-off part without code, which is the end of something
-	 * else. */
+	/* The entry of an impossible case leads to an empty cold part, which is the end of another
+	 * unit. */
 	if (target == u->end || prog->inferred)
 		return true;
 	if (u->sym != ICF_NONE && strstr(prog->sym.data[u->sym].name, ".cold"))
@@ -131,7 +130,7 @@ static bool jumps_into(const struct icf_program *prog, uint32_t from, const stru
 	return false;
 }
 
-/* Is unit K, which begins where unit OWNER ends, its split-off part?  Then an entry that leads
+/* Unit K begins where unit OWNER ends.  Is it the cold part of OWNER?  Then an entry that leads
  * there may be used. */
 static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k)
 {
@@ -140,7 +139,7 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 		return strstr(prog->sym.data[u->sym].name, ".cold") != NULL;
 	if (jumps_into(prog, owner, u) || jumps_into(prog, k, &prog->unit.data[owner]))
 		return true;
-	/* Does anyone else know it? */
+	/* Does any other unit refer to it? */
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
@@ -166,17 +165,17 @@ void icf_unmake_table(struct icf_program *prog, size_t from, size_t to)
 	}
 }
 
-/* Code of which some tool made lists by a section of this name (static keys, probes) holds no
- * compiler's jump tables. */
+/* A tool lists places of this code in a section of this name (static keys, probes).  Such a section
+ * holds no compiler's jump tables. */
 static bool is_list(const struct icf_program *prog, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(prog->img, va);
 	return shndx && icf_is_c_identifier(prog->img->section[shndx].name);
 }
 
-/* Do all distances of the run that begins with field I and ends before LIMIT lead to entries of
- * units, counted from their own places?  Of a table that would be a rare chance; its second entry
- * names what lies 4 bytes behind a label. */
+/* The run begins with field I and ends before LIMIT.  Do all its distances lead to entries of
+ * units, counted from their own places?  For a table that would be a rare chance: its second entry
+ * names a place 4 bytes behind a label. */
 static bool counts_from_itself(const struct icf_program *prog, size_t i, uint64_t limit)
 {
 	const struct icf_dataref *first = &prog->dataref.data[i], *d = first;
@@ -189,7 +188,7 @@ static bool counts_from_itself(const struct icf_program *prog, size_t i, uint64_
 	return d - first > 1;
 }
 
-/* The longest table at the address of bases [FIRST, END) that a jump of theirs is seen to use. */
+/* The longest table at the address of bases [FIRST, END) that one of their jumps uses. */
 static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *b, size_t first,
 				 size_t end, uint32_t *ret)
 {
@@ -206,20 +205,20 @@ static struct elfrw_err *ask_all(struct icf_asker *ask, const struct icf_bases *
 /* What an entry of a candidate means. */
 struct meaning {
 	uint64_t target;
-	uint32_t unit; /* that holds the target, or ICF_NONE */
+	uint32_t unit; /* the unit that holds the target, or ICF_NONE */
 };
 
-/* All that tables are made with. */
+/* The state of making tables. */
 struct maker {
 	struct icf_program *prog;
 	const struct icf_bases *b;
 	struct icf_asker *ask;
-	uint32_t asked; /* the unit that split_off() was last asked about, and its answer */
+	uint32_t asked; /* the last unit that split_off() was asked about, and the answer */
 	bool answer;
-	VEC(struct meaning) entry; /* of the candidate at hand */
+	VEC(struct meaning) entry; /* of the current candidate */
 };
 
-/* The bases of one address, and the run of fields that begins there. */
+/* The bases with one address, and the run of fields that begins there. */
 struct candidate {
 	size_t first, end;  /* bases */
 	uint64_t va, limit; /* the next base */
@@ -239,7 +238,7 @@ static bool may_begin(const struct maker *m, const struct candidate *c)
 		(m->prog->inferred || !counts_from_itself(m->prog, c->field, c->limit)));
 }
 
-/* Does field I go on with the run that C begins, as its entry N? */
+/* Does field I continue the run of C, as its entry N? */
 static bool goes_on(const struct icf_program *prog, const struct candidate *c, size_t i, size_t n)
 {
 	const struct icf_dataref *first = &prog->dataref.data[c->field],
@@ -255,7 +254,7 @@ static struct meaning read_entry(struct maker *m, const struct candidate *c,
 	struct icf_program *prog = m->prog;
 	uint64_t target = c->pcrel ? c->va + (d->target - d->place) : d->target;
 	uint32_t unit = icf_unit_at(prog, target);
-	/* clang lets the entries of cases that cannot happen lead to the function's end. */
+	/* clang lets the entries of impossible cases lead to the function's end. */
 	if (c->owner != ICF_NONE && target == prog->unit.data[c->owner].end) {
 		if (m->asked != c->owner)
 			m->answer = unit != ICF_NONE && split_off(prog, c->owner, unit);
@@ -267,16 +266,16 @@ static struct meaning read_entry(struct maker *m, const struct candidate *c,
 	return (struct meaning){ target, unit };
 }
 
-/* How many fields from the candidate's first on are entries of one table; m->entry says what they
- * mean.  Nothing is changed. */
+/* The number of fields from the candidate's first on that are entries of one table; m->entry gets
+ * their meanings.  Changes nothing else. */
 static struct elfrw_err *measure(struct maker *m, const struct candidate *c)
 {
 	struct icf_program *prog = m->prog;
-	uint32_t seen = UINT32_MAX; /* entries that a jump is seen to use; not asked yet */
+	uint32_t seen = UINT32_MAX; /* number of entries that a jump uses; not asked yet */
 	m->entry.len = 0;
 	for (size_t i = c->field; goes_on(prog, c, i, m->entry.len); i++) {
 		struct meaning x = read_entry(m, c, &prog->dataref.data[i]);
-		/* What follows a table of labels without being one. */
+		/* A field behind a table of labels that does not belong to it. */
 		if (!c->pcrel && c->owner != x.unit &&
 		    (x.unit == ICF_NONE || x.target == prog->unit.data[x.unit].start))
 			break;
@@ -298,7 +297,7 @@ static struct elfrw_err *measure(struct maker *m, const struct candidate *c)
 	return NULL;
 }
 
-/* Do the entries lead into the candidate's only owner, or from it into other units' middles (its
+/* Do the entries lead into the candidate's only owner, or from there into other units' middles (its
  * cold part)? */
 static bool owned(const struct maker *m, const struct candidate *c)
 {
@@ -310,8 +309,8 @@ static bool owned(const struct maker *m, const struct candidate *c)
 		const struct meaning *x = &m->entry.data[i];
 		if (x->unit == ICF_NONE)
 			return false;
-		/* Its end may be the next function's start, and its own start may be a pointer to
-		 * it. */
+		/* A table's end may be the next function's start, and the owner's start may be a
+		 * pointer to the owner. */
 		self |= x->target > u->start && x->target < u->end;
 		if (x->unit != c->owner && x->target == m->prog->unit.data[x->unit].start)
 			return false; /* a table of functions: their addresses are observed */
@@ -319,8 +318,8 @@ static bool owned(const struct maker *m, const struct candidate *c)
 	return self;
 }
 
-/* Is the measured run a table?  One of addresses in writable data may change at run time: pointers,
- * no jump table. */
+/* Is the measured run a table?  Addresses in writable data may change at run time: they are
+ * pointers, not a jump table. */
 static bool accept(const struct maker *m, const struct candidate *c)
 {
 	if (!m->entry.len || c->pcrel)
@@ -332,7 +331,8 @@ static bool accept(const struct maker *m, const struct candidate *c)
 	return !writable && owned(m, c);
 }
 
-/* Makes the candidate a table, and tells its owner's references that they name their own. */
+/* Makes the candidate a table, and marks its owner's references as references to their own
+ * table. */
 static struct elfrw_err *commit(struct maker *m, const struct candidate *c)
 {
 	struct icf_program *prog = m->prog;

@@ -1,12 +1,12 @@
-/* table.h: what the files that find jump tables share. */
+/* table.h: shared by the files that find jump tables. */
 #ifndef ICF_REFS_TABLE_H
 #define ICF_REFS_TABLE_H
 #include "icf/infer/ask.h"
 
-/* An address that code refers to and where a relocated field stands. */
+/* An address that code refers to, at which a relocated field stands. */
 struct icf_base {
 	uint64_t va;
-	struct icf_ref *ref; /* one that names it */
+	struct icf_ref *ref; /* one reference to it */
 	uint32_t owner;      /* the unit that refers to it, or ICF_NONE: several */
 };
 
@@ -14,13 +14,13 @@ struct icf_bases {
 	VEC(struct icf_base) v; /* by address, then owner */
 };
 
-/* Fields FROM to TO are not those of a table after all: they name again what they name counted from
- * their own places. */
+/* Fields FROM to TO are not those of a table after all: their targets are again counted from their
+ * own places. */
 void icf_unmake_table(struct icf_program *prog, size_t from, size_t to);
 
-/* Unmakes the tables whose entries lead elsewhere than to instructions, and pins what fields that
- * no table explains could mean.  An error where entries hold addresses, or nothing has relocations:
- * the program is not understood then.  table_check.c. */
+/* Removes the tables whose entries lead elsewhere than to instructions, and pins the possible
+ * targets of fields that no table explains.  Error: entries hold addresses, or nothing has
+ * relocations; the program is then not understood.  table_check.c. */
 struct elfrw_err *icf_check_tables(struct icf_program *prog, const struct icf_bases *b,
 				   struct icf_asker *ask);
 #endif

@@ -1,14 +1,12 @@
-/* table_check.c: are the jump tables what they were taken for, and what else could distances in
- * data mean?
+/* table_check.c: are the jump tables real, and what else could distances in data mean?
  *
- * Every entry has to lead to an instruction.  A run of distances whose entries do not is no table,
- * and neither is one whose fields lead to instructions counted from their own places as well, into
- * other units, unless a jump is seen that goes through it.  A field that no table explains may be a
- * distance from anything in its section: it stays as it is, and all code that this could mean is
- * pinned.
+ * Every entry must lead to an instruction.  A run of distances whose entries do not is no table.
+ * Neither is a run whose fields also lead to instructions in other units when counted from their
+ * own places, unless a jump goes through the run.  A field that no table explains may be a distance
+ * from anything in its section: it stays as it is, and all its possible targets in code are pinned.
  *
- * Cost: the entries are sorted, and each unit that one leads into is decoded once more, up to the
- * last. */
+ * Cost: the entries are sorted, and each unit that an entry leads into is decoded once more, up to
+ * the last entry. */
 #include "elfrw/base/search.h"
 #include "icf/refs/table.h"
 #include "icf/program/unit.h"
@@ -19,7 +17,7 @@
 struct entry {
 	uint64_t target;
 	uint32_t field, unit; /* into dataref */
-	bool own; /* counted from its own place, which would be another unit than counted from the
+	bool own; /* counted from its own place, which leads to another unit than counted from the
 		     table's start */
 };
 
@@ -27,12 +25,11 @@ struct entries {
 	VEC(struct entry) v;
 };
 
-/* What was seen of a table. */
-#define ASTRAY  1 /* an entry leads elsewhere than to an instruction */
-#define NOT_OWN 2 /* a field does so that is counted from its own place */
-#define AMBIGUOUS                                                                       \
-	4 /* its fields lead to other units when they are counted from their own places \
-	   */
+/* Observations about a table. */
+#define ASTRAY  1   /* an entry leads elsewhere than to an instruction */
+#define NOT_OWN 2   /* a field, counted from its own place, leads elsewhere than to an instruction \
+		     */
+#define AMBIGUOUS 4 /* its fields lead to other units when counted from their own places */
 
 static int entry_order(const void *a, const void *b)
 {
@@ -74,8 +71,8 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 	return NULL;
 }
 
-/* Decodes unit K, which entries *AT and those behind lead into, and tells which of them do not lead
- * to an instruction. */
+/* Decodes unit K, into which entries *AT and following lead, and marks those that do not lead to an
+ * instruction. */
 static void look_into(const struct icf_program *prog, uint32_t k, const struct entries *e,
 		      size_t *at, uint8_t *seen)
 {
@@ -100,8 +97,8 @@ static void look_into(const struct icf_program *prog, uint32_t k, const struct e
 	}
 }
 
-/* Is field D one of a table of addresses, or does no relocation tell that it is an entry?  Nothing
- * else is left that it could be. */
+/* Is field D one of a table of addresses, or does no relocation show that it is an entry?  Then it
+ * has no other explanation. */
 static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf_dataref *d)
 {
 	if (d->pcrel == 1 && !prog->inferred)
@@ -116,7 +113,7 @@ static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
 	struct elfrw_err *err = collect(prog, &e, seen);
 	for (size_t i = 0; i < e.v.len && !err;) {
 		uint32_t k = e.v.data[i].unit;
-		/* What cannot happen. */
+		/* The entry of an impossible case. */
 		if (k != ICF_NONE && e.v.data[i].target == prog->unit.data[k].end)
 			i++;
 		else if (k != ICF_NONE)
@@ -133,7 +130,7 @@ static struct elfrw_err *look_at(const struct icf_program *prog, uint8_t *seen)
 	return err;
 }
 
-/* Is one of the functions that name the table at BASE seen to jump through all of its N entries? */
+/* Does a function that refers to the table at BASE jump through all of its N entries? */
 static struct elfrw_err *is_used(struct icf_asker *ask, const struct icf_bases *b, uint64_t base,
 				 uint32_t n, bool *ret)
 {
@@ -157,17 +154,17 @@ static void unmake(struct icf_program *prog, const struct icf_bases *b, struct i
 	t->owner = ICF_NONE;
 }
 
-/* A distance of its own place to a function's entry explains itself. */
+/* A distance from its own place to a function's entry needs no other explanation. */
 static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
 {
 	return d->table != ICF_NONE || d->pcrel != 1 ||
 	       (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
 }
 
-/* Whatever field D may count from: an assembler can write distances only from places of the section
- * that they stand in.  So what is meant is at most as far from what D names, counted from its own
- * place, as the section's bounds from D.  CHANGE[i] is by how many more of these stretches hold
- * unit i than the one before. */
+/* The possible origins of field D: an assembler can write only distances from places in the field's
+ * section.  So the target is at most as far from the field's target, counted from its own place, as
+ * the section's bounds are from D.  CHANGE[i]: by how many more of these stretches hold unit i than
+ * unit i - 1. */
 static void add_whole_reach(const struct icf_program *prog, const struct icf_dataref *d,
 			    const struct elfrw_section *sec, int64_t *change)
 {
@@ -198,9 +195,8 @@ static void pin_changed(struct icf_program *prog, const int64_t *change)
 	}
 }
 
-/* Distances of which nothing tells what they count from are left as they are, and what they could
- * mean is pinned.  One such field in a section puts those in doubt that seem to explain
- * themselves. */
+/* Distances of unknown origin stay as they are, and their possible targets are pinned.  One such
+ * field makes all fields of its section doubtful, even those that seem to explain themselves. */
 static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 {
 	int64_t *change = NULL;
