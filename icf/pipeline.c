@@ -44,6 +44,29 @@ static struct elfrw_err *refuse_more(const struct elfrw_image *img)
 	return NULL;
 }
 
+/* Linkers write the addresses 0 and 1 for discarded code.  Unwind tables and debug information of
+ * code there would be taken for tables of discarded code. */
+static struct elfrw_err *refuse_zero(const struct elfrw_image *img)
+{
+	const struct elfrw_section *zero = NULL;
+	bool described = false;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		uint64_t flags = s->hdr.sh_flags & (SHF_ALLOC | SHF_EXECINSTR);
+		if (flags == (SHF_ALLOC | SHF_EXECINSTR) && s->hdr.sh_size && s->hdr.sh_addr <= 1)
+			zero = s;
+		described |= strncmp(s->name, ".eh_frame", 9) == 0 ||
+			     strncmp(s->name, ".debug_", 7) == 0 ||
+			     strncmp(s->name, ".zdebug_", 8) == 0;
+	}
+	if (!zero || !described)
+		return NULL;
+	return elfrw_error_at(
+		zero->name, 0,
+		"code at address %u, which stands for no code in unwind tables and debug information",
+		(unsigned)zero->hdr.sh_addr);
+}
+
 /* Inputs that no rewriting of code and references can keep right. */
 static struct elfrw_err *refuse(const struct elfrw_image *img)
 {
@@ -61,15 +84,8 @@ static struct elfrw_err *refuse(const struct elfrw_image *img)
 		if (strcmp(s->name, ".BOLT.bolt_reserved") == 0 ||
 		    strcmp(s->name, ".bolt.org.text") == 0)
 			return elfrw_error_at(s->name, 0, "was rewritten by BOLT; fold it before");
-		/* Linkers write the addresses 0 and 1 for discarded code.  Unwind tables and line
-		 * tables of code there would be taken for tables of discarded code. */
-		if ((s->hdr.sh_flags & SHF_ALLOC) && (s->hdr.sh_flags & SHF_EXECINSTR) &&
-		    s->hdr.sh_size && s->hdr.sh_addr <= 1)
-			return elfrw_error_at(s->name, 0,
-					      "code at address %u, which stands for no code in "
-					      "unwind tables and debug information",
-					      (unsigned)s->hdr.sh_addr);
 	}
+	ELFRW_TRY(refuse_zero(img));
 	/* The layout begins with the headers and continues in address order.  With -Ttext=0x200
 	 * mold puts the headers behind the code. */
 	const Elf64_Phdr *first = NULL;

@@ -2,6 +2,7 @@
  *
  * With `__hot_start = .; *(.text.hot*) __hot_end = .;` a program can ask in which part of the code
  * a function's address lies.  A thunk is the function's address, so it must lie in the same part.
+ * The function at the start of a part stays, since the mark goes where the function goes.
  * Such a mark is a symbol without type and size, at the beginning of a function or outside of
  * functions, that code or data refers to: by relocations or, if none were kept, by its address.
  * Delimiters of whole sections (__start_NAME) are in icf_exec.named.  Cost: one scan of the
@@ -74,6 +75,9 @@ struct elfrw_err *icf_find_marks(struct icf_program *prog)
 		size_t k = prog->inferred ? i : s->index;
 		if (k >= n || !named[k] || !may_be_mark(prog, s))
 			continue;
+		uint32_t u = icf_unit_at(prog, s->value);
+		if (u != ICF_NONE && prog->unit.data[u].reason == ICF_OK)
+			prog->unit.data[u].reason = ICF_NAMED_SECTION;
 		uint64_t *p = VEC_PUSH(&prog->mark);
 		if (p)
 			*p = s->value;

@@ -289,5 +289,5 @@ struct elfrw_err *icf_v_check_layout(struct icf_v *v)
 	ELFRW_TRY(check_blocks(v));
 	ELFRW_TRY(check_observed(v));
 	icf_v_check_alignment(v);
-	return NULL;
+	return icf_v_check_marks(v);
 }

@@ -314,6 +314,8 @@ struct elfrw_err *icf_v_check_probes(struct icf_v *v);
  * section's?  In no unit: true. */
 bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new);
 void icf_v_check_alignment(struct icf_v *v); /* after all that is observed is known */
+/* mark.c: labels that delimit parts of the code. */
+struct elfrw_err *icf_v_check_marks(struct icf_v *v);
 
 /* The checks. */
 struct elfrw_err *icf_v_check_code(struct icf_v *v); /* code/code.c; fills base and pair */

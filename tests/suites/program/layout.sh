@@ -345,8 +345,27 @@ for relocs in '' -Wl,--emit-relocs; do
 		fold "layout/parts$relocs/$mode" in out $mode --allow-growth
 		check "layout/parts$relocs/$mode/runs" "$(./out | tr '\n' ' ')" test "$(./in)" = "$(./out)"
 	done
+	"$ICFOLD" -q --icf=all --allow-growth in -o out && check "layout/parts$relocs/all" "other bounds" \
+		test "$(./out | cut -d ' ' -f 2 | head -n 1)" = 1
 	check "layout/parts$relocs/folds" "two does not fold" grep -q . <("$ICFOLD" dump --groups out | grep folded)
 done
+# What verify has to notice: the marks taken for functions while folding.
+cat >marks.py <<'END'
+import struct, sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d, s, n = bytearray(e.data), e.section(".symtab"), e.section(".strtab")
+for at in range(s.offset, s.offset + s.size, 24):
+    name = n.offset + struct.unpack_from("<I", d, at)[0]
+    if bytes(d[name:d.index(0, name)]) in (b"hot_from", b"hot_to"):
+        d[at + 4] = d[at + 4] & 0xf0 | int(sys.argv[4])
+open(sys.argv[3], "wb").write(d)
+END
+if [ -e out ] && python3 marks.py "$TESTS/mutate" in blind 2 && chmod +x blind && "$ICFOLD" -q --allow-growth blind -o folded && python3 marks.py "$TESTS/mutate" folded mutant 0; then
+	"$ICFOLD" verify in mutant >verdict 2>&1
+	check layout/parts/mutant "$(tail -n 1 verdict)" grep -q 'expected on the same side of the label' verdict
+fi
 
 # --- code at address 0, which means none in unwind tables and debug information
 gcc -g -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o zero.o && ld -static -q -Ttext=0 zero.o -o in 2>log

@@ -1,0 +1,142 @@
+/* mark.c: is the address of a function still on the same side of every label that delimits code?
+ *
+ * Looked at from the outside, by order: a label without type and size that a kept relocation names,
+ * where a function begins that has a name of its own, or outside of all code (linker scripts:
+ * `hot_from = .; *(.text.hot*) hot_to = .;`).  A thunk may have left its place, what has none goes
+ * where its code goes.  Cost: one pass over the relocations, log(n) for each thunk. */
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/verify/state.h"
+#include <stdlib.h>
+
+struct places {
+	VEC(uint64_t) v;
+};
+
+static void sort(struct places *p)
+{
+	if (p->v.len)
+		qsort(p->v.data, p->v.len, sizeof *p->v.data, elfrw_u64_order);
+}
+
+static bool add(struct places *p, uint64_t va)
+{
+	uint64_t *slot = VEC_PUSH(&p->v);
+	if (slot)
+		*slot = va;
+	return slot != NULL;
+}
+
+/* Where the functions of IN begin that .symtab knows. */
+static bool functions(const struct icf_v *v, struct places *ret)
+{
+	const struct elfrw_section *s = &v->in.section[v->in.symtab];
+	for (size_t i = 1; s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
+		Elf64_Sym sym;
+		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		unsigned type = ELF64_ST_TYPE(sym.st_info);
+		if ((type == STT_FUNC || type == STT_GNU_IFUNC) && !add(ret, sym.st_value))
+			return false;
+	}
+	sort(ret);
+	return true;
+}
+
+static bool delimits(const struct icf_v *v, const struct places *function, const Elf64_Sym *sym)
+{
+	uint64_t va = sym->st_value;
+	if (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size ||
+	    !icf_v_exec_of(v, sym->st_shndx))
+		return false;
+	uint32_t u = icf_v_find(v, va);
+	size_t i = LOWER_BOUND(0, function->v.len, mid, function->v.data[mid] < va);
+	/* Padding that is named may belong to the unit behind it. */
+	return u == ICF_V_NONE || (v->unit.data[u].old == va && i < function->v.len &&
+				   function->v.data[i] < v->unit.data[u].end);
+}
+
+static bool labels(const struct icf_v *v, const struct places *function, struct places *ret)
+{
+	for (uint32_t i = 1; i < v->in.n_sections; i++) {
+		const struct elfrw_section *s = &v->in.section[i];
+		if (s->hdr.sh_type != SHT_RELA || !s->data || s->hdr.sh_link != v->in.symtab ||
+		    s->hdr.sh_info >= v->in.n_sections ||
+		    !(v->in.section[s->hdr.sh_info].hdr.sh_flags & SHF_ALLOC))
+			continue;
+		for (size_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
+			Elf64_Rela r;
+			Elf64_Sym sym;
+			memcpy(&r, s->data + k * sizeof r, sizeof r);
+			if (ELF64_R_TYPE(r.r_info) != R_X86_64_PLT32 &&
+			    icf_v_reloc_symbol(&v->in, v->in.symtab, &r, &sym) &&
+			    delimits(v, function, &sym) && !add(ret, sym.st_value))
+				return false;
+		}
+	}
+	sort(ret);
+	return true;
+}
+
+/* Between which addresses of OUT each label must be: what is before it and stays, and what is behind
+ * it and stays. */
+static void bounds(const struct icf_v *v, const struct places *label, uint64_t *lo, uint64_t *hi)
+{
+	size_t u = 0, n = v->unit.len;
+	uint64_t at = 0;
+	for (size_t i = 0; i < label->v.len; i++) {
+		for (; u < n && v->unit.data[u].end <= label->v.data[i]; u++)
+			if (!(v->unit.data[u].flags & ICF_V_FOLDED))
+				at = v->unit.data[u].body +
+				     (v->unit.data[u].end - v->unit.data[u].old);
+		lo[i] = at;
+	}
+	at = UINT64_MAX;
+	for (size_t i = label->v.len; i--;) {
+		for (; n && v->unit.data[n - 1].old >= label->v.data[i]; n--)
+			if (!(v->unit.data[n - 1].flags & ICF_V_FOLDED))
+				at = v->unit.data[n - 1].body;
+		hi[i] = at;
+	}
+}
+
+static void check(struct icf_v *v, const struct icf_vunit *u, uint64_t label, bool wrong)
+{
+	char name[200];
+	v->log.checked[ICF_VC_OBSERVED]++;
+	if (wrong)
+		icf_vlog_bad(
+			&v->log, ICF_VC_OBSERVED,
+			"order: %s (0x%llx -> 0x%llx): expected on the same side of the label at 0x%llx, found on the other",
+			icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
+			ICF_VX(label));
+}
+
+static bool check_thunks(struct icf_v *v, const struct places *label)
+{
+	size_t n = label->v.len;
+	uint64_t *lo = calloc(2 * n + 1, sizeof *lo), *hi = lo + n;
+	if (!lo)
+		return false;
+	bounds(v, label, lo, hi);
+	for (uint32_t i = 0; i < v->n_thunk; i++) {
+		const struct icf_vunit *u = &v->unit.data[v->by_thunk[i]];
+		size_t next = LOWER_BOUND(0, n, mid, label->v.data[mid] <= u->old);
+		if (next)
+			check(v, u, label->v.data[next - 1], u->entry < lo[next - 1]);
+		if (next < n)
+			check(v, u, label->v.data[next], u->entry >= hi[next]);
+	}
+	free(lo);
+	return true;
+}
+
+struct elfrw_err *icf_v_check_marks(struct icf_v *v)
+{
+	struct places function = { 0 }, label = { 0 };
+	bool ok = !v->in.symtab || !v->n_thunk ||
+		  (functions(v, &function) && labels(v, &function, &label) &&
+		   (!label.v.len || check_thunks(v, &label)));
+	VEC_FREE(&function.v);
+	VEC_FREE(&label.v);
+	return ok ? NULL : &elfrw_err_nomem;
+}
