@@ -1,6 +1,5 @@
-/* Language-specific data areas: reader, meaning, and rebuilding .gcc_except_table.  Judges:
- * hand-assembled tables; for real programs the meaning before and after, and the program itself,
- * run with rebuilt tables. */
+/* lsda.c: hand-made language-specific data areas: read, compared by their meaning, and
+ * .gcc_except_table built anew from them. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
@@ -10,14 +9,8 @@
 #include "elfrw/image.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/wbuf.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* ---- synthetic tables ---- */
 
 #define TABLE    0x3000
 #define FUNC     0x1000
@@ -346,6 +339,25 @@ static void test_ranges(void **state)
 	elfrw_wbuf_free(&w);
 }
 
+/* The LSDA at TO of OUT means what the one at VA of IMG does. */
+static void check_same(const struct elfrw_image *img, uint64_t va,
+		       const struct dwr_rw_except_out *out, uint64_t to)
+{
+	struct elfrw_wbuf x = { 0 }, y = { 0 };
+	dwr_lsda_pads p = { 0 }, q = { 0 };
+	struct elfrw_image now;
+	struct elfrw_section now_section[2];
+	fake_image(&now, now_section, out->data, out->size);
+	canon(img, va, &x, &p);
+	canon(&now, to, &y, &q);
+	assert_int_equal(x.len, y.len);
+	assert_memory_equal(x.data, y.data, x.len);
+	elfrw_wbuf_free(&x);
+	elfrw_wbuf_free(&y);
+	VEC_FREE(&p);
+	VEC_FREE(&q);
+}
+
 /* Dead blocks go, the rest keeps its meaning; bytes that are no LSDA stop it. */
 static void test_compact(void **state)
 {
@@ -386,20 +398,8 @@ static void test_compact(void **state)
 	assert_int_equal(out.data[to - TABLE], 1);
 	uint64_t lsda[2] = { b, c };
 	for (int i = 0; i < 2; i++) {
-		struct elfrw_wbuf x = { 0 }, y = { 0 };
-		dwr_lsda_pads p = { 0 }, q = { 0 };
-		struct elfrw_image now;
-		struct elfrw_section now_section[2];
-		fake_image(&now, now_section, out.data, out.size);
 		assert_true(dwr_rw_moved(&out.moves, lsda[i], &to));
-		canon(&img, lsda[i], &x, &p);
-		canon(&now, to, &y, &q);
-		assert_int_equal(x.len, y.len);
-		assert_memory_equal(x.data, y.data, x.len);
-		elfrw_wbuf_free(&x);
-		elfrw_wbuf_free(&y);
-		VEC_FREE(&p);
-		VEC_FREE(&q);
+		check_same(&img, lsda[i], &out, to);
 	}
 	dwr_rw_except_deinit(&out);
 	/* Unknown bytes in front, where they can belong to no LSDA. */
@@ -417,298 +417,12 @@ static void test_compact(void **state)
 	elfrw_wbuf_free(&w);
 }
 
-/* ---- real files ---- */
-
-struct file {
-	struct elfrw_image img;
-	const struct elfrw_section *eh, *hdr, *table;
-	struct dwr_cfi cfi;
-};
-
-static bool open_file(struct file *f, const char *path)
-{
-	be_ok(elfrw_image_open(&f->img, path));
-	f->eh = elfrw_image_section(&f->img, ".eh_frame");
-	f->hdr = elfrw_image_section(&f->img, ".eh_frame_hdr");
-	f->table = elfrw_image_section(&f->img, ".gcc_except_table");
-	if (!f->eh || !f->eh->data || !f->table || !f->table->data) {
-		elfrw_image_close(&f->img);
-		return false;
-	}
-	be_ok(dwr_eh_frame_read(&f->cfi, &f->img, 8));
-	return true;
-}
-
-/* A map in which nothing moves, and the functions whose number (by address, those with an LSDA) is
- * FOLD modulo MOD are folded; MOD 0: none. */
-static void make_map(struct elfrw_addrmap *map, const struct dwr_cfi *cfi, unsigned mod,
-		     unsigned fold)
-{
-	*map = (struct elfrw_addrmap){ 0 };
-	map->unit = calloc(cfi->fde.len + 1, sizeof *map->unit);
-	map->section = calloc(1, sizeof *map->section);
-	map->n_sections = 1;
-	unsigned with_lsda = 0;
-	for (size_t i = 0; i < cfi->fde.len; i++) {
-		const struct dwr_fde *d = &cfi->fde.data[cfi->by_pc[i]];
-		struct elfrw_addrmap_unit *u = &map->unit[map->n_units];
-		if (d->pc_begin == d->pc_end || (map->n_units && d->pc_begin < u[-1].old_end))
-			continue;
-		*u = (struct elfrw_addrmap_unit){
-			d->pc_begin, d->pc_end, d->pc_begin, d->pc_begin, map->n_units, 0, 0
-		};
-		if (d->lsda && mod && with_lsda++ % mod == fold)
-			u->flags = ELFRW_UNIT_FOLDED;
-		map->n_units++;
-	}
-	struct elfrw_addrmap_section *s = map->section;
-	s->old = s->new_start = map->unit[0].old;
-	s->old_end = s->new_end = map->unit[map->n_units - 1].old_end;
-	be_ok(elfrw_addrmap_finish(map));
-}
-
-static void check_meaning(const struct file *f, const struct elfrw_addrmap *map,
-			  const struct dwr_rw_except_out *out, uint64_t new_va)
-{
-	struct elfrw_section *section = malloc(f->img.n_sections * sizeof *section);
-	struct elfrw_image now = f->img;
-	size_t shndx = (size_t)(f->table - f->img.section);
-	memcpy(section, f->img.section, f->img.n_sections * sizeof *section);
-	section[shndx].data = out->data;
-	section[shndx].hdr.sh_size = out->size;
-	section[shndx].hdr.sh_addr = new_va;
-	for (uint32_t i = 1; i < f->img.n_sections; i++) /* nothing else may be found there */
-		if (i != shndx && section[i].hdr.sh_addr > f->table->hdr.sh_addr)
-			section[i].hdr.sh_flags &= ~(uint64_t)SHF_ALLOC;
-	now.section = section;
-	struct dwr_lsda x = { 0 }, y = { 0 };
-	struct elfrw_wbuf a = { 0 }, b = { 0 };
-	dwr_lsda_pads p = { 0 }, q = { 0 };
-	for (uint32_t i = 0; i < f->cfi.fde.len; i++) {
-		const struct dwr_fde *d = &f->cfi.fde.data[i];
-		uint64_t lsda;
-		if (!d->lsda || dwr_rw_fde_gone(&f->cfi, i, map))
-			continue;
-		a.len = b.len = p.len = q.len = 0;
-		assert_true(dwr_rw_moved(&out->moves, d->lsda, &lsda));
-		be_ok(dwr_lsda_read(&x, &f->img, d->lsda, d->pc_begin, d->pc_end));
-		be_ok(dwr_lsda_read(&y, &now, lsda, d->pc_begin, d->pc_end));
-		if (x.ttbase)
-			assert_int_equal((lsda - d->lsda) % 4, 0);
-		dwr_lsda_canon(&x, &a, &p);
-		dwr_lsda_canon(&y, &b, &q);
-		assert_int_equal(a.len, b.len);
-		assert_memory_equal(a.data, b.data, a.len);
-		assert_int_equal(p.len, q.len);
-		if (p.len)
-			assert_memory_equal(p.data, q.data, p.len * sizeof *p.data);
-	}
-	dwr_lsda_deinit(&x);
-	dwr_lsda_deinit(&y);
-	elfrw_wbuf_free(&a);
-	elfrw_wbuf_free(&b);
-	VEC_FREE(&p);
-	VEC_FREE(&q);
-	free(section);
-}
-
-static void check_file(const char *path)
-{
-	struct file f;
-	struct elfrw_addrmap map;
-	if (!open_file(&f, path))
-		return;
-	struct dwr_rw_except_in in = { .img = &f.img,
-				       .cfi = &f.cfi,
-				       .map = &map,
-				       .shndx = (uint32_t)(f.table - f.img.section),
-				       .va = f.table->hdr.sh_addr };
-	struct dwr_rw_except_out out;
-	/* Nothing is dead but what the linker left: with that, it may shrink; without, it is the
-	 * same. */
-	make_map(&map, &f.cfi, 0, 0);
-	be_ok(dwr_rw_gcc_except(&in, &out));
-	assert_int_equal(out.unknown, 0);
-	assert_int_equal(out.compacted, out.n_dead != 0);
-	if (!out.compacted) {
-		assert_int_equal(out.size, f.table->hdr.sh_size);
-		assert_memory_equal(out.data, f.table->data, out.size);
-	}
-	check_meaning(&f, &map, &out, in.va);
-	dwr_rw_except_deinit(&out);
-	elfrw_addrmap_deinit(&map);
-	for (int moved = 0; moved < 2; moved++) {
-		make_map(&map, &f.cfi, 3, 1);
-		in.va = f.table->hdr.sh_addr + (moved ? 0x40 : 0);
-		be_ok(dwr_rw_gcc_except(&in, &out));
-		assert_int_equal(out.unknown, 0);
-		assert_true(out.compacted || !out.n_dead);
-		assert_true(out.size < f.table->hdr.sh_size || !out.n_dead);
-		check_meaning(&f, &map, &out, in.va);
-		dwr_rw_except_deinit(&out);
-		elfrw_addrmap_deinit(&map);
-	}
-	dwr_cfi_deinit(&f.cfi);
-	elfrw_image_close(&f.img);
-}
-
-static const char program[] =
-	"#include <cstdio>\\n#include <stdexcept>\\n#include <string>\\n"
-	"struct T { virtual ~T(); }; T::~T() { puts(\"~T\"); }\\n"
-	"#define N __attribute__((noinline))\\n"
-	"N void th(int c) { if (c == 1) throw std::runtime_error(\"x\"); if (c == 2) throw 5; if (c == 3) throw \"s\"; }\\n"
-	/* The functions whose LSDAs the test takes away are never called, so they come first. */
-	"N void unused1(int c) { T t; try { th(c); } catch (long i) { puts(\"long\"); } catch (char) { puts(\"c\"); } }\\n"
-	"N void unused2(int c) throw(int, char, long) { T t; th(c); puts(\"\"); }\\n"
-	"N int f(int c) { T t; try { th(c); } catch (std::exception &e) { return 1; } catch (int i) { return i; } "
-	"catch (...) { return 7; } return 0; }\\n"
-	"N void g(int c) throw(int, std::runtime_error) { std::string s(c, 97); th(c); puts(s.c_str()); }\\n"
-	"N void h(int c) noexcept { std::string s(c, 97); th(c - 9); puts(s.c_str()); }\\n"
-	"N int cold(int c) { std::string s(c, 98); try { if (__builtin_expect(c > 1000, 0)) throw std::logic_error(\"l\"); th(c); }"
-	" catch (std::logic_error &) { return 3; } catch (int) { return 4; } return (int)s.size(); }\\n"
-	"int main(int c, char **) { h(c); int r = f(1) * 1000 + f(2) * 100 + f(3) * 10 + cold(2); "
-	"try { g(2); } catch (int i) { r += i; } if (c > 99) { unused1(c); unused2(c); } "
-	"printf(\"%%d\\\\n\", r); return r != 1579; }\\n";
-
-static char *scratch;
-
-static const char *compile(const char *command, const char *name)
-{
-	static char path[512];
-	char line[8192];
-	snprintf(path, sizeof path, "%s/%s", scratch, name);
-	snprintf(line, sizeof line, "printf '%s' > %s/t.cc && cd %s && %s t.cc -o %s 2>/dev/null",
-		 program, scratch, scratch, command, name);
-	if (system(line)) {
-		print_message("         skipped: %s\n", command);
-		return NULL;
-	}
-	return path;
-}
-
-/* The file offset of an address in the program's own sections. */
-static void patch(uint8_t *copy, const struct elfrw_section *sec, const uint8_t *data, size_t size)
-{
-	assert_true(size <= sec->hdr.sh_size);
-	memset(copy + sec->hdr.sh_offset, 0, sec->hdr.sh_size);
-	memcpy(copy + sec->hdr.sh_offset, data, size);
-}
-
-/* Takes the LSDAs and FDEs of unused1 and unused2 (the first two functions that have one after th,
- * by address) out of the file, writes the three sections back and runs the program. */
-static void run_rebuilt(const char *path)
-{
-	struct file f;
-	struct elfrw_addrmap map;
-	if (!open_file(&f, path))
-		fail_msg("%s has no exception table", path);
-	make_map(&map, &f.cfi, 0, 0);
-	const struct elfrw_section *symtab = &f.img.section[f.img.symtab];
-	unsigned found = 0;
-	for (size_t i = 0; i < symtab->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		const Elf64_Sym *sym = (const Elf64_Sym *)symtab->data + i;
-		const char *name = elfrw_image_string(&f.img, symtab->hdr.sh_link, sym->st_name);
-		if (!name || strncmp(name, "_Z7unused", 9))
-			continue;
-		uint32_t u = elfrw_addrmap_find(&map, sym->st_value);
-		assert_int_not_equal(u, ELFRW_NO_UNIT);
-		map.unit[u].flags = ELFRW_UNIT_FOLDED;
-		found++;
-	}
-	assert_true(found >= 2);
-	struct dwr_rw_except_in in = { .img = &f.img,
-				       .cfi = &f.cfi,
-				       .map = &map,
-				       .shndx = (uint32_t)(f.table - f.img.section),
-				       .va = f.table->hdr.sh_addr };
-	struct dwr_rw_except_out out;
-	be_ok(dwr_rw_gcc_except(&in, &out));
-	assert_true(out.compacted);
-	struct dwr_rw_frame_in frames = { .cfi = &f.cfi,
-					  .map = &map,
-					  .arch = &elfrw_arch_x86_64,
-					  .va = f.cfi.va,
-					  .lsda = &out.moves };
-	if (f.hdr) { /* a static program has none and registers its frames at the start */
-		frames.hdr = f.hdr->data;
-		frames.hdr_size = f.hdr->hdr.sh_size;
-		frames.hdr_va = f.hdr->hdr.sh_addr;
-	}
-	struct dwr_rw_frame_out eh;
-	be_ok(dwr_rw_eh_frame(&frames, &eh));
-	assert_true(eh.n_dropped >= 2);
-	uint8_t *copy = malloc(f.img.size);
-	memcpy(copy, f.img.base, f.img.size);
-	patch(copy, f.table, out.data, out.size);
-	patch(copy, f.eh, eh.data, eh.size);
-	if (f.hdr)
-		patch(copy, f.hdr, eh.hdr, eh.hdr_size);
-	char name[600], line[1300];
-	snprintf(name, sizeof name, "%s.rebuilt", path);
-	FILE *file = fopen(name, "wb");
-	assert_int_equal(fwrite(copy, 1, f.img.size, file), f.img.size);
-	fclose(file);
-	chmod(name, 0755);
-	snprintf(line, sizeof line, "%s > %s.out1 && %s > %s.out2 && cmp %s.out1 %s.out2", path,
-		 scratch, name, scratch, scratch, scratch);
-	assert_int_equal(system(line), 0);
-	free(copy);
-	dwr_rw_frame_deinit(&eh);
-	dwr_rw_except_deinit(&out);
-	elfrw_addrmap_deinit(&map);
-	dwr_cfi_deinit(&f.cfi);
-	elfrw_image_close(&f.img);
-}
-
-static void test_compilers(void **state)
-{
-	(void)state;
-	static const char *const commands[] = {
-		"g++ -std=c++14 -O2 -fuse-ld=bfd",
-		"g++ -std=c++14 -O2 -fuse-ld=gold",
-		"g++ -std=c++14 -O2 -fuse-ld=lld",
-		"g++ -std=c++14 -O2 -fuse-ld=mold",
-		"g++ -std=c++14 -O2 -no-pie -fno-pie",
-		"g++ -std=c++14 -O2 -static",
-		"g++ -std=c++14 -O2 -mcmodel=large -fno-pie -no-pie",
-		"g++ -std=c++14 -Os",
-		"clang++-19 -std=c++14 -O2 -fuse-ld=lld",
-		"clang++-19 -std=c++14 -O2 -fuse-ld=mold",
-		"clang++-14 -std=c++14 -O2",
-	};
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		const char *path = compile(commands[i], "t");
-		if (path) {
-			check_file(path);
-			run_rebuilt(path);
-		}
-	}
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	char name[] = "/tmp/test_lsda.XXXXXX";
-	scratch = mkdtemp(name) ? strdup(name) : NULL;
-	return scratch ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	char line[600];
-	snprintf(line, sizeof line, "rm -rf %s", scratch);
-	int rc = system(line);
-	free(scratch);
-	return rc;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_meaning), cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_lpstart), cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_compact), cmocka_unit_test(test_compilers),
+		cmocka_unit_test(test_compact),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

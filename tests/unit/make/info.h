@@ -25,7 +25,7 @@ enum {
 	TRAP = 0x1070
 };
 
-static void make_map(struct elfrw_addrmap *map)
+static inline void make_map(struct elfrw_addrmap *map)
 {
 	static const struct elfrw_addrmap_unit units[] = {
 		{ A, B, NEW_A, NEW_A, 0, 0, ELFRW_UNIT_KEPT },
@@ -57,7 +57,7 @@ struct fake {
 	const char *names[8];
 };
 
-static void fake_init(struct fake *f)
+static inline void fake_init(struct fake *f)
 {
 	memset(f, 0, sizeof *f);
 	make_map(&f->map);
@@ -76,8 +76,8 @@ static void fake_init(struct fake *f)
 	memcpy(f->names, names, sizeof names);
 }
 
-static void fake_add(struct fake *f, const char *name, const void *data, size_t size,
-		     uint64_t flags)
+static inline void fake_add(struct fake *f, const char *name, const void *data, size_t size,
+			    uint64_t flags)
 {
 	assert_true(f->image.n_sections < MAX_SECTIONS);
 	f->section[f->image.n_sections++] = (struct elfrw_section){
@@ -87,8 +87,8 @@ static void fake_add(struct fake *f, const char *name, const void *data, size_t 
 	};
 }
 
-static struct elfrw_err *fake_rewrite(struct fake *f, enum dwr_policy policy, unsigned threads,
-				      struct dwr_rewrite_out *out)
+static inline struct elfrw_err *fake_rewrite(struct fake *f, enum dwr_policy policy,
+					     unsigned threads, struct dwr_rewrite_out *out)
 {
 	static const struct dwr_unit_alias alias[] = { { 1, "b2" } };
 	static const struct dwr_vslot vslot[] = { { 0x4000, 1 }, { 0x4010, 3 } };
@@ -105,8 +105,8 @@ static struct elfrw_err *fake_rewrite(struct fake *f, enum dwr_policy policy, un
 	return dwr_rewrite(&in, out);
 }
 
-static const struct dwr_section_out *out_section(const struct dwr_rewrite_out *out,
-						 const char *name)
+static inline const struct dwr_section_out *out_section(const struct dwr_rewrite_out *out,
+							const char *name)
 {
 	for (uint32_t i = 0; i < out->n_sections; i++)
 		if (!strcmp(out->section[i].name, name))
@@ -122,7 +122,7 @@ struct unit {
 	size_t length_at, abbrev_at;
 };
 
-static void unit_begin(struct unit *u, unsigned version, unsigned offset, unsigned type)
+static inline void unit_begin(struct unit *u, unsigned version, unsigned offset, unsigned type)
 {
 	u->version = version;
 	u->offset = offset;
@@ -143,21 +143,21 @@ static void unit_begin(struct unit *u, unsigned version, unsigned offset, unsign
 		elfrw_wbuf_u64(&u->info, 0x1234);
 }
 
-static void unit_end(struct unit *u)
+static inline void unit_end(struct unit *u)
 {
 	elfrw_put_le(u->info.data + u->length_at, u->info.len - u->length_at - u->offset,
 		     u->offset);
 	elfrw_wbuf_u8(&u->abbrev, 0);
 }
 
-static void unit_free(struct unit *u)
+static inline void unit_free(struct unit *u)
 {
 	elfrw_wbuf_free(&u->info);
 	elfrw_wbuf_free(&u->abbrev);
 }
 
 /* A declaration: pairs of attribute and form up to a 0; behind DW_FORM_implicit_const its value. */
-static void declare(struct unit *u, uint64_t code, unsigned tag, int children, ...)
+static inline void declare(struct unit *u, uint64_t code, unsigned tag, int children, ...)
 {
 	va_list ap;
 	elfrw_wbuf_uleb(&u->abbrev, code);
@@ -175,7 +175,7 @@ static void declare(struct unit *u, uint64_t code, unsigned tag, int children, .
 	elfrw_wbuf_u16(&u->abbrev, 0);
 }
 
-static void add_unit_sections(struct fake *f, const struct unit *u)
+static inline void add_unit_sections(struct fake *f, const struct unit *u)
 {
 	fake_add(f, ".debug_info", u->info.data, u->info.len, 0);
 	fake_add(f, ".debug_abbrev", u->abbrev.data, u->abbrev.len, 0);

@@ -1,0 +1,413 @@
+/* rw_info.c: addresses in hand-made DIEs, rewritten; .gdb_index. */
+#include "tests/unit/make/info.h"
+
+static uint64_t find_abbrev_code(const uint8_t *info, uint64_t die)
+{
+	return info[die];
+}
+
+/* A function at LOW with its length in FORM; returns the new low_pc and length. */
+static void one_function(unsigned version, unsigned form, bool indirect, enum dwr_policy policy,
+			 uint64_t low, uint64_t *new_low, uint64_t *new_len, int *edited)
+{
+	const struct dwr_form_params params = { 5, 8, 4 };
+	struct unit u = { 0 };
+	unit_begin(&u, version, 4, DW_UT_compile);
+	declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2, 0);
+	declare(&u, 2, DW_TAG_subprogram, false, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		indirect ? DW_FORM_indirect : form, form == DW_FORM_implicit_const ? 0x20 : 0, 0,
+		0);
+	elfrw_wbuf_u8(&u.info, 1);
+	elfrw_wbuf_u16(&u.info, DW_LANG_C99);
+	uint64_t die = u.info.len;
+	elfrw_wbuf_u8(&u.info, 2);
+	uint64_t low_at = u.info.len;
+	elfrw_wbuf_u64(&u.info, low);
+	if (indirect)
+		elfrw_wbuf_uleb(&u.info, form);
+	uint64_t high_at = u.info.len;
+	switch (form) {
+	case DW_FORM_udata:
+	case DW_FORM_sdata:
+		elfrw_wbuf_u8(&u.info, 0xa0); /* padded */
+		elfrw_wbuf_u8(&u.info, 0x00);
+		break;
+	case DW_FORM_addr: elfrw_wbuf_u64(&u.info, low + 0x20); break;
+	case DW_FORM_data16:
+		elfrw_wbuf_u64(&u.info, 0x20);
+		elfrw_wbuf_u64(&u.info, 0);
+		break;
+	case DW_FORM_implicit_const: break;
+	default: elfrw_wbuf_uint(&u.info, 0x20, (unsigned)dwr_form_size(form, params));
+	}
+	elfrw_wbuf_u8(&u.info, 0);
+	unit_end(&u);
+	struct fake f;
+	fake_init(&f);
+	add_unit_sections(&f, &u);
+	struct dwr_rewrite_out out;
+	be_ok(fake_rewrite(&f, policy, 1, &out));
+	const struct dwr_section_out *info = out_section(&out, ".debug_info"),
+				     *ab = out_section(&out, ".debug_abbrev");
+	const uint8_t *d = info ? info->data : u.info.data;
+	*new_low = elfrw_get64(d + low_at);
+	struct elfrw_rbuf r = elfrw_rbuf(d, u.info.len);
+	elfrw_rbuf_seek(&r, high_at);
+	*edited = ab != NULL;
+	switch (form) {
+	case DW_FORM_udata:
+	case DW_FORM_sdata:
+		*new_len = elfrw_rbuf_uleb(&r);
+		assert_int_equal(elfrw_rbuf_off(&r), high_at + 2);
+		break;
+	case DW_FORM_addr: *new_len = elfrw_rbuf_u64(&r) - *new_low; break;
+	case DW_FORM_implicit_const: {
+		*new_len = 0x20;
+		if (!ab)
+			break;
+		assert_int_not_equal(find_abbrev_code(d, die), 2);
+		struct dwr_abbrev_table t = { 0 };
+		struct dwr_want want = { 0 };
+		be_ok(dwr_abbrev_read(&t, ab->data, ab->size, 0, params, &want));
+		const struct dwr_abbrev *x = dwr_abbrev_find(&t, find_abbrev_code(d, die));
+		assert_non_null(x);
+		assert_int_equal(x->tag, DW_TAG_subprogram);
+		*new_len = (uint64_t)t.attr.data[x->attr + 1].implicit;
+		dwr_abbrev_deinit(&t);
+		break;
+	}
+	default:
+		*new_len = elfrw_rbuf_uint(
+			&r, form == DW_FORM_data16 ? 8 : (unsigned)dwr_form_size(form, params));
+	}
+	dwr_rewrite_out_deinit(&out);
+	elfrw_addrmap_deinit(&f.map);
+	unit_free(&u);
+}
+
+static void function_ranges(void **state)
+{
+	(void)state;
+	static const unsigned forms[] = { DW_FORM_data1, DW_FORM_data2,  DW_FORM_data4,
+					  DW_FORM_data8, DW_FORM_data16, DW_FORM_udata,
+					  DW_FORM_sdata, DW_FORM_addr,   DW_FORM_implicit_const };
+	for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++)
+		for (unsigned version = 2; version <= 5; version++)
+			for (int indirect = 0; indirect < 2; indirect++) {
+				uint64_t low, len;
+				int edited;
+				unsigned f = forms[i];
+				if (indirect && f == DW_FORM_implicit_const)
+					continue;
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, C, &low,
+					     &len, &edited);
+				assert_int_equal(low, NEW_C);
+				assert_int_equal(len, 0x20);
+				assert_false(edited);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, B, &low,
+					     &len, &edited);
+				assert_int_equal(low, NEW_A);
+				assert_int_equal(len, 0);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, D, &low,
+					     &len, &edited);
+				assert_int_equal(low, THUNK);
+				assert_int_equal(len, THUNK_SIZE);
+				one_function(version, f, indirect, DWR_FOLDED_ALIAS, B, &low, &len,
+					     &edited);
+				assert_int_equal(low, NEW_A);
+				assert_int_equal(len, 0x20);
+				one_function(version, f, indirect, DWR_FOLDED_DROP, B, &low, &len,
+					     &edited);
+				assert_int_equal(low, 0);
+				assert_int_equal(len, 0);
+				one_function(version, f, indirect, DWR_FOLDED_OVERLAY, 0, &low,
+					     &len, &edited);
+				assert_int_equal(low, 0);
+				assert_int_equal(len, 0x20);
+			}
+}
+
+/* Scopes, call sites, labels, expressions. */
+static void other_addresses(void **state)
+{
+	(void)state;
+	struct unit u = { 0 };
+	unit_begin(&u, 5, 4, DW_UT_compile);
+	declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2, 0);
+	declare(&u, 2, DW_TAG_subprogram, true, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		DW_FORM_data4, 0);
+	declare(&u, 3, DW_TAG_lexical_block, false, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		DW_FORM_data4, 0);
+	declare(&u, 4, DW_TAG_call_site, false, DW_AT_call_return_pc, DW_FORM_addr, DW_AT_call_pc,
+		DW_FORM_addr, 0);
+	declare(&u, 5, DW_TAG_GNU_call_site, false, DW_AT_low_pc, DW_FORM_addr, 0);
+	declare(&u, 6, DW_TAG_label, false, DW_AT_low_pc, DW_FORM_addr, 0);
+	declare(&u, 7, DW_TAG_variable, false, DW_AT_location, DW_FORM_exprloc, 0);
+	declare(&u, 8, DW_TAG_variable, false, DW_AT_const_value, DW_FORM_block1, 0);
+	elfrw_wbuf_u8(&u.info, 1);
+	elfrw_wbuf_u16(&u.info, DW_LANG_C99);
+	size_t at[20], n = 0;
+#define ADDR(va) (at[n++] = u.info.len, elfrw_wbuf_u64(&u.info, va))
+	elfrw_wbuf_u8(&u.info, 2);
+	ADDR(B); /* 0 */
+	elfrw_wbuf_u32(&u.info, 0x20);
+	elfrw_wbuf_u8(&u.info, 3);
+	ADDR(B + 4); /* 1 */
+	elfrw_wbuf_u32(&u.info, 8);
+	elfrw_wbuf_u8(&u.info, 4);
+	ADDR(C);        /* 2: the call is B's last instruction */
+	ADDR(B + 0x1b); /* 3 */
+	elfrw_wbuf_u8(&u.info, 5);
+	ADDR(E); /* 4: D's last instruction */
+	elfrw_wbuf_u8(&u.info, 6);
+	ADDR(C); /* 5 */
+	elfrw_wbuf_u8(&u.info, 7);
+	elfrw_wbuf_uleb(&u.info, 9);
+	elfrw_wbuf_u8(&u.info, DW_OP_addr);
+	ADDR(D); /* 6: a pointer to a function with a thunk */
+	elfrw_wbuf_u8(&u.info, 8);
+	elfrw_wbuf_u8(&u.info, 9);
+	elfrw_wbuf_u8(&u.info, DW_OP_addr);
+	ADDR(D); /* 7: bytes */
+	elfrw_wbuf_u16(&u.info, 0);
+#undef ADDR
+	unit_end(&u);
+	struct fake f;
+	fake_init(&f);
+	add_unit_sections(&f, &u);
+	struct dwr_rewrite_out out;
+	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 2, &out));
+	const struct dwr_section_out *info = out_section(&out, ".debug_info");
+	assert_non_null(info);
+	assert_int_equal(info->size, u.info.len);
+	static const uint64_t want[] = { NEW_A,        NEW_A + 4, NEW_A + 0x20, NEW_A + 0x1b,
+					 NEW_A + 0x20, NEW_C,     THUNK,        D };
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(elfrw_get64(info->data + at[i]), want[i]);
+	assert_int_equal(elfrw_get32(info->data + at[0] + 8), 0);
+	assert_int_equal(elfrw_get32(info->data + at[1] + 8), 0);
+
+	/* What was taken is in the note. */
+	const struct dwr_section_out *note = out_section(&out, ".debug_icfold");
+	struct dwr_icfold n1;
+	assert_non_null(note);
+	be_ok(dwr_icfold_read(&n1, note->data, note->size));
+	assert_int_equal(n1.n_dies, 1);
+	assert_int_equal(n1.dies[0].die, at[0] - 1);
+	struct dwr_icfold_walk walk = dwr_icfold_overlay_at(&n1, &n1.dies[0]);
+	static const uint64_t expect[][3] = { { 0, 0, 0x20 }, { 1, 4, 8 } };
+	struct dwr_icfold_entry e;
+	struct dwr_note_range r;
+	bool more;
+	for (unsigned i = 0; i < 2; i++) {
+		be_ok(dwr_icfold_overlay_next(&walk, &e, &more));
+		assert_true(more);
+		assert_int_equal(e.die, at[expect[i][0]] - 1);
+		assert_int_equal(e.n_ranges, 1);
+		assert_true(dwr_icfold_range_next(&e, &r));
+		assert_int_equal(r.unit, 1);
+		assert_int_equal(r.start, expect[i][1]);
+		assert_int_equal(r.len, expect[i][2]);
+		assert_false(dwr_icfold_range_next(&e, &r));
+	}
+	be_ok(dwr_icfold_overlay_next(&walk, &e, &more));
+	assert_false(more);
+	dwr_icfold_deinit(&n1);
+	dwr_rewrite_out_deinit(&out);
+	elfrw_addrmap_deinit(&f.map);
+	unit_free(&u);
+}
+
+/* A unit's own low_pc and high_pc. */
+static void unit_extent(void **state)
+{
+	(void)state;
+	/* [from, to), what comes of it: a range, or ranges. */
+	static const struct {
+		uint64_t from, to;
+		unsigned n;
+		uint64_t range[2][2];
+	} cases[] = {
+		{ A, B, 1, { { NEW_A, NEW_A + 0x20 } } },
+		{ A, D, 1, { { NEW_A, NEW_C + 0x20 } } },
+		{ B, C, 0, { { 0 } } },
+		{ B, D, 1, { { NEW_C, NEW_C + 0x20 } } },
+		{ D, E, 1, { { THUNK, THUNK + THUNK_SIZE } } },
+		{ A, END, 2, { { NEW_A, NEW_E + 0x20 }, { THUNK, THUNK + THUNK_SIZE } } },
+	};
+	for (unsigned version = 3; version <= 5; version++)
+		for (unsigned size = 4; size <= 8; size += 4)
+			for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+				struct unit u = { 0 };
+				unit_begin(&u, version, 4, DW_UT_compile);
+				declare(&u, 1, DW_TAG_compile_unit, false, DW_AT_low_pc,
+					DW_FORM_addr, DW_AT_high_pc,
+					size == 4 ? DW_FORM_data4 : DW_FORM_data8, DW_AT_language,
+					DW_FORM_data2, 0);
+				elfrw_wbuf_u8(&u.info, 1);
+				size_t at = u.info.len;
+				elfrw_wbuf_u64(&u.info, cases[i].from);
+				elfrw_wbuf_uint(&u.info, cases[i].to - cases[i].from, size);
+				elfrw_wbuf_u16(&u.info, DW_LANG_C99);
+				unit_end(&u);
+				struct fake f;
+				fake_init(&f);
+				add_unit_sections(&f, &u);
+				struct dwr_rewrite_out out;
+				be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
+				const struct dwr_section_out *info = out_section(&out,
+										 ".debug_info"),
+							     *ab = out_section(&out,
+									       ".debug_abbrev");
+				const uint8_t *d = info ? info->data : u.info.data;
+				if (cases[i].n < 2) {
+					assert_null(ab);
+					uint64_t len = elfrw_get_le(d + at + 8, size);
+					assert_int_equal(len, cases[i].range[0][1] -
+								      cases[i].range[0][0]);
+					if (cases[i].n)
+						assert_int_equal(elfrw_get64(d + at),
+								 cases[i].range[0][0]);
+				} else {
+					const struct dwr_section_out *list =
+						out_section(&out, version >= 5 ? ".debug_rnglists"
+									       : ".debug_ranges");
+					assert_non_null(ab);
+					assert_non_null(list);
+					struct dwr_abbrev_table t = { 0 };
+					struct dwr_want want = { 0 };
+					struct dwr_form_params p = { (uint8_t)version, 8, 4 };
+					be_ok(dwr_abbrev_read(&t, ab->data, ab->size, 0, p, &want));
+					assert_int_equal(t.attr.data[1].name, DW_AT_ranges);
+					assert_int_equal(t.attr.data[1].form,
+							 version >= 4 ? DW_FORM_sec_offset
+								      : DW_FORM_data4);
+					assert_int_equal(t.attr.len, size == 4 ? 3 : 4);
+					dwr_abbrev_deinit(&t);
+					struct dwr_list_secs ls = { 0 };
+					enum dwr_list_kind kind =
+						version >= 5 ? DWR_LIST_RNGLISTS : DWR_LIST_RANGES;
+					ls.list[kind] = (struct dwr_list_sec){ "list", list->data,
+									       list->size };
+					struct dwr_list_cu cu = { .params = p,
+								  .has_base = true,
+								  .base = elfrw_get64(d + at),
+								  .addr_base = DWR_LIST_NONE,
+								  .rnglists_base = DWR_LIST_NONE,
+								  .loclists_base = DWR_LIST_NONE };
+					struct dwr_list l = { 0 };
+					be_ok(dwr_list_read(&ls, kind, &cu, elfrw_get32(d + at + 8),
+							    DWR_LIST_NONE, &l));
+					assert_int_equal(l.entry.len, 2);
+					for (unsigned k = 0; k < 2; k++) {
+						assert_int_equal(l.entry.data[k].begin,
+								 cases[i].range[k][0]);
+						assert_int_equal(l.entry.data[k].end,
+								 cases[i].range[k][1]);
+					}
+					dwr_list_deinit(&l);
+				}
+				dwr_rewrite_out_deinit(&out);
+				elfrw_addrmap_deinit(&f.map);
+				unit_free(&u);
+			}
+}
+
+static void refuses(void **state)
+{
+	(void)state;
+	struct unit u = { 0 };
+	unit_begin(&u, 5, 4, DW_UT_skeleton);
+	declare(&u, 1, DW_TAG_skeleton_unit, false, DW_AT_dwo_name, DW_FORM_string, DW_AT_low_pc,
+		DW_FORM_addr, 0);
+	elfrw_wbuf_u8(&u.info, 1);
+	elfrw_wbuf_cstr(&u.info, "x.dwo");
+	elfrw_wbuf_u64(&u.info, A);
+	unit_end(&u);
+	struct fake f;
+	fake_init(&f);
+	add_unit_sections(&f, &u);
+	struct dwr_rewrite_out out;
+	struct elfrw_err *err = fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out);
+	assert_non_null(err);
+	assert_non_null(strstr(elfrw_err_text(err), "x.dwo"));
+	assert_non_null(strstr(elfrw_err_text(err), "--strip-debug"));
+	elfrw_err_free(err);
+	/* A unit that is cut off. */
+	f.section[2].hdr.sh_size--;
+	err = fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out);
+	assert_non_null(err);
+	assert_non_null(strstr(elfrw_err_text(err), ".debug_info"));
+	elfrw_err_free(err);
+	elfrw_addrmap_deinit(&f.map);
+	unit_free(&u);
+}
+
+static void gdb_index(void **state)
+{
+	(void)state;
+	struct elfrw_wbuf w = { 0 };
+	enum {
+		HEADER = 24,
+		CUS = HEADER,
+		TUS = CUS + 16,
+		ADDR = TUS + 24,
+		SYM = ADDR + 3 * 20,
+		POOL = SYM + 16
+	};
+	elfrw_wbuf_u32(&w, 8);
+	elfrw_wbuf_u32(&w, CUS);
+	elfrw_wbuf_u32(&w, TUS);
+	elfrw_wbuf_u32(&w, ADDR);
+	elfrw_wbuf_u32(&w, SYM);
+	elfrw_wbuf_u32(&w, POOL);
+	elfrw_wbuf_u64(&w, 0);
+	elfrw_wbuf_u64(&w, 100);
+	for (int i = 0; i < 3; i++)
+		elfrw_wbuf_u64(&w, 0);
+	static const uint64_t ranges[][2] = { { A, B }, { B, C }, { D, END } };
+	for (int i = 0; i < 3; i++) {
+		elfrw_wbuf_u64(&w, ranges[i][0]);
+		elfrw_wbuf_u64(&w, ranges[i][1]);
+		elfrw_wbuf_u32(&w, 0);
+	}
+	elfrw_wbuf_u64(&w, 0);
+	elfrw_wbuf_u32(&w, 8);
+	elfrw_wbuf_u32(&w, 0);
+	elfrw_wbuf_u32(&w, 1);
+	elfrw_wbuf_u32(&w, 0x10000000);
+	elfrw_wbuf_cstr(&w, "x");
+	struct fake f;
+	fake_init(&f);
+	fake_add(&f, ".gdb_index", w.data, w.len, 0);
+	struct dwr_rewrite_out out;
+	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out));
+	const struct dwr_section_out *g = out_section(&out, ".gdb_index");
+	assert_non_null(g);
+	assert_int_equal(elfrw_get32(g->data + 12), ADDR);
+	uint32_t sym = elfrw_get32(g->data + 16);
+	assert_int_equal(elfrw_get32(g->data + 20), sym + 16);
+	/* B is gone; D is its thunk, E moved. */
+	static const uint64_t want[][2] = { { NEW_A, NEW_A + 0x20 },
+					    { NEW_E, NEW_E + 0x20 },
+					    { THUNK, THUNK + THUNK_SIZE } };
+	assert_int_equal(sym, ADDR + 3 * 20);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(elfrw_get64(g->data + ADDR + 20 * i), want[i][0]);
+		assert_int_equal(elfrw_get64(g->data + ADDR + 20 * i + 8), want[i][1]);
+	}
+	assert_memory_equal(g->data + sym, w.data + SYM, w.len - SYM);
+	dwr_rewrite_out_deinit(&out);
+	elfrw_addrmap_deinit(&f.map);
+	elfrw_wbuf_free(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(function_ranges), cmocka_unit_test(other_addresses),
+		cmocka_unit_test(unit_extent),     cmocka_unit_test(refuses),
+		cmocka_unit_test(gdb_index),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
