@@ -258,22 +258,20 @@ static void check_views(struct judge *j, struct place *p, Dwarf_Attribute *va, D
 	Dwarf_Word oa, ob, ea, eb;
 
 	dwarf_cu_info(p->a.cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
-	const Elf_Data *da = j->loc[0][version >= 5], *db = j->loc[1][version >= 5];
+	struct jbytes da = j->sec[0][version >= 5 ? JS_LOCLISTS : JS_LOC],
+		      db = j->sec[1][version >= 5 ? JS_LOCLISTS : JS_LOC];
 
 	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) ||
-	    !da || oa > ea || ea > da->d_size) {
+	    !da.p || oa > ea || ea > da.n) {
 		j->n_skipped++;
 		return;
 	}
-	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db || ob > eb ||
-	    eb > db->d_size) {
+	if (dwarf_formudata(vb, &ob) || dwarf_formudata(lb, &eb) || !db.p || ob > eb || eb > db.n) {
 		judge_wrong(j, J_VIEW, AT_FMT ": views not before their list", AT(p));
 		return;
 	}
-	const uint8_t *a = (const uint8_t *)da->d_buf + oa,
-		      *a_end = (const uint8_t *)da->d_buf + ea;
-	const uint8_t *b = (const uint8_t *)db->d_buf + ob,
-		      *b_end = (const uint8_t *)db->d_buf + eb;
+	const uint8_t *a = da.p + oa, *a_end = da.p + ea;
+	const uint8_t *b = db.p + ob, *b_end = db.p + eb;
 	uint64_t x, y;
 
 	for (j->n_views++; a < a_end || b < b_end;) {

@@ -132,10 +132,12 @@ static Elf *open_elf(const char *path)
 	return e;
 }
 
-/* .debug_loc and .debug_loclists as bytes, through a handle of their own: libdw decompresses for
+/* The sections that are read as bytes, through a handle of their own: libdw decompresses for
  * itself. */
-static Elf *load_lists(const char *path, Elf_Data **loc)
+static Elf *load_sections(const char *path, struct jbytes *ret)
 {
+	static const char *const names[J_SECTIONS] = { "loc", "loclists", "line", "line_str",
+						       "str" };
 	Elf *e = open_elf(path);
 	Elf_Scn *scn = NULL;
 	GElf_Shdr sh;
@@ -145,18 +147,24 @@ static Elf *load_lists(const char *path, Elf_Data **loc)
 	while ((scn = elf_nextscn(e, scn))) {
 		const char *name =
 			gelf_getshdr(scn, &sh) ? elf_strptr(e, shstrndx, sh.sh_name) : NULL;
-		int which = !name                              ? -1
-			    : !strcmp(name, ".debug_loc")      ? 0
-			    : !strcmp(name, ".debug_loclists") ? 1
-							       : -1;
+		bool old = name && !strncmp(name, ".zdebug_", 8);
+		Elf_Data *d;
 
-		if (which < 0)
+		if (!name || sh.sh_type == SHT_NOBITS || (!old && strncmp(name, ".debug_", 7)))
 			continue;
-		if ((sh.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
-			continue;
-		loc[which] = elf_rawdata(scn, NULL);
-		if (!loc[which])
-			loc[which] = elf_getdata(scn, NULL);
+		for (int i = 0; i < J_SECTIONS; i++) {
+			if (strcmp(name + 7 + old, names[i]))
+				continue;
+			if ((sh.sh_flags & SHF_COMPRESSED) && elf_compress(scn, 0, 0) < 0)
+				continue;
+			if (old && elf_compress_gnu(scn, 0, 0) < 0)
+				continue;
+			d = elf_rawdata(scn, NULL);
+			if (!d)
+				d = elf_getdata(scn, NULL);
+			if (d && d->d_buf)
+				ret[i] = (struct jbytes){ d->d_buf, d->d_size };
+		}
 	}
 	return e;
 }
@@ -228,8 +236,8 @@ int main(int argc, char **argv)
 	j.elf_out = open_elf(argv[arg + 1]);
 	if (!jmap_load(&j.map, argv[arg + 2], j.elf_in, j.elf_out))
 		exit(2);
-	Elf *lists_in = load_lists(argv[arg], j.loc[0]),
-	    *lists_out = load_lists(argv[arg + 1], j.loc[1]);
+	Elf *bytes_in = load_sections(argv[arg], j.sec[0]),
+	    *bytes_out = load_sections(argv[arg + 1], j.sec[1]);
 
 	j.in = dwarf_begin_elf(j.elf_in, DWARF_C_READ, NULL);
 	j.out = dwarf_begin_elf(j.elf_out, DWARF_C_READ, NULL);
@@ -255,8 +263,8 @@ int main(int argc, char **argv)
 	dwarf_end(j.out);
 	elf_end(j.elf_in);
 	elf_end(j.elf_out);
-	elf_end(lists_in);
-	elf_end(lists_out);
+	elf_end(bytes_in);
+	elf_end(bytes_out);
 	jmap_free(&j.map);
 	return total ? 1 : 0;
 }

@@ -3,6 +3,7 @@
  * nothing of the program it judges. */
 #ifndef TESTS_JUDGES_JUDGE_H
 #define TESTS_JUDGES_JUDGE_H
+#include "tests/judges/table.h"
 #include <elfutils/libdw.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,19 +69,20 @@ enum jkind {
 	J_KINDS
 };
 
+/* Sections that are read without libdw. */
+enum jsection { JS_LOC, JS_LOCLISTS, JS_LINE, JS_LINE_STR, JS_STR, J_SECTIONS };
+
 struct judge {
 	struct jmap map;
 	Dwarf *in, *out;
 	Elf *elf_in, *elf_out;
-	Elf_Data *loc[2][2]; /* [output][version 5]: .debug_loc, .debug_loclists, for the views in
-				them; NULL: none */
+	struct jbytes sec[2][J_SECTIONS]; /* [output]: of handles of their own; none: empty */
 	enum jpolicy policy;
 	unsigned max; /* faults printed of each kind */
 	uint64_t wrong[J_KINDS];
 	uint64_t n_dies, n_attrs, n_addrs, n_ranges, n_locs, n_views, n_rows, n_folded_rows,
 		n_aranges, n_frames, n_skipped;
-	struct jlines *folded_rows; /* rows of folded units in the input, waiting for the artificial
-				       unit */
+	struct jlines *lines; /* line.c: what is known of line tables */
 };
 
 /* Counts a fault and prints it unless too many of its kind were printed. */
