@@ -14,7 +14,7 @@
 static const char usage[] =
 	"Usage: icfold dump [OPTION]... FILE\n"
 	"Print what folding recorded in FILE: the contents of .debug_icfold and the call tables.\n"
-	"Without an option of what to print: groups, vtable slots and both call tables.\n"
+	"Without an option that selects parts: groups, vtable slots and both call tables.\n"
 	"\n"
 	"      --map                  the address map: old address, size, new address of each unit\n"
 	"      --groups               the functions that share one body\n"

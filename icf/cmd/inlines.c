@@ -13,7 +13,7 @@ static const char usage[] =
 	"Usage: icfold inlines [OPTION]... FUNCTION FILE\n"
 	"List where FUNCTION was inlined: for each unit its declaration, then a line for each\n"
 	"piece of code that is a copy: address range, place of the call, direct caller, and the\n"
-	"function whose code holds it when that is another one.\n"
+	"function whose code holds it, if that is another one.\n"
 	"FUNCTION is a name as in the source, a qualified name, or a linkage name.\n"
 	"\n"
 	"  -C, --demangle             print names demangled (default)\n"

@@ -15,8 +15,8 @@ static const char usage[] =
 	"Usage: icfold symbolize [OPTION]... [ADDRESS]...\n"
 	"       icfold symbolize [OPTION]... --core=FILE|--pid=N\n"
 	"Turn addresses into functions, files and lines.\n"
-	"Without ADDRESS they are read from standard input, one a line; without -e each line is\n"
-	"FILE ADDRESS.  Addresses are hexadecimal, with or without 0x; SYMBOL+OFFSET will do too.\n"
+	"Without ADDRESS, addresses are read from standard input, one a line; without -e each line is\n"
+	"FILE ADDRESS.  Addresses are hexadecimal, with or without 0x; SYMBOL+OFFSET works, too.\n"
 	"\n"
 	"  -e, --obj=FILE             the program or library (also --exe)\n"
 	"  -i, --inlines              print the calls that were inlined at the address (default)\n"
@@ -35,19 +35,19 @@ static const char usage[] =
 	"      --relative-address     addresses are relative to the file's base\n"
 	"      --adjust-vma=N         subtract N from each address\n"
 	"      --stack                addresses are a stack, the innermost first: a PC, then return addresses;\n"
-	"                             name the functions that were called although they share code with others;\n"
+	"                             name the functions that were really called, even if they share code;\n"
 	"                             on standard input an empty line ends a stack\n"
 	"      --core=FILE            print the stack of every thread in a core file; -e is the program's file,\n"
-	"                             when it is not where the core says\n"
+	"                             if it is not where the core says\n"
 	"      --pid=N                print the stack of every thread of a running process\n"
-	"      --perf                 copy the text of `perf script` (arguments are files) with the functions that\n"
-	"                             were called for names; -e: only in frames of that file\n"
-	"      --sysroot=DIR          what the core names is below DIR: a core of another machine\n"
+	"      --perf                 copy the text of `perf script` (arguments are files) and name the functions\n"
+	"                             that were really called; -e: only in frames of that file\n"
+	"      --sysroot=DIR          search below DIR for the files of a core of another machine\n"
 	"      --debug-file=FILE      the separate debug file of the program, if it is not found by\n"
 	"                             build-id or .gnu_debuglink\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n" ICF_USAGE_COMMON
 	"\n"
-	"With -v all that is known about a frame is printed. Exit status: 0, or 2 for trouble.\n";
+	"-v prints all that is known about a frame. Exit status: 0, or 2 for trouble.\n";
 
 struct session {
 	struct icf_sym_style style;

@@ -17,16 +17,14 @@ static const char usage[] =
 	"      --icf=safe|all         safe (default): functions whose address can be observed must\n"
 	"                             have one of their own; all: addresses may have merged\n"
 	"      --json                 print the result as JSON\n"
-	"      --no-debug             leave the debug information alone, and what is said by it of\n"
-	"                             calls and lines\n"
+	"      --no-debug             skip debug information, and the checks of calls and lines\n"
 	"      --debug-file=FILE      the separate debug file of IN, if it is not found by build-id\n"
 	"                             or .gnu_debuglink\n"
-	"      --debug-output=FILE    the same of OUT\n"
+	"      --debug-output=FILE    the same for OUT\n"
 	"      --debug-file-directory=DIR  where debug files are (default: /usr/lib/debug)\n"
 	"      --max=N                print at most N differences of a kind (default: 20)\n" ICF_USAGE_COMMON
 	"\n"
-	"With -q nothing is printed, only the status tells. With -v checks that found nothing to\n"
-	"check are listed too.\n";
+	"-q prints nothing: see the exit status. -v also lists checks that found nothing to check.\n";
 
 enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_DEBUG_IN, OPT_DEBUG_OUT, OPT_DEBUG_DIR };
 

@@ -30,8 +30,8 @@
 static const char usage[] =
 	"Usage: icfold --linker-wrapper [OPTION]... -- LINKER ARGUMENT...\n"
 	"Run LINKER, a linker or a compiler that links, and fold what it has linked.\n"
-	"LINKER runs with --emit-relocs added. A program that icfold refuses is linked again as\n"
-	"the arguments say, and a warning is printed.\n"
+	"LINKER runs with --emit-relocs added. A program that icfold refuses is linked again\n"
+	"without it, and a warning is printed.\n"
 	"\n"
 	"      --fatal-warnings       fail instead, and leave no program\n"
 	"      --no-warnings          do not print warnings\n"
