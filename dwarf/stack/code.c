@@ -3,7 +3,7 @@
 #include "dwarf/stack/code.h"
 #include "dwarf/return_address.h"
 #include "dwarf/stack/value_track.h"
-#include "elfrw/arch/arch.h"
+#include "elfrw/arch/effect.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
@@ -69,35 +69,31 @@ bool dwr_code_is_linkage(const struct dwr_code *code, uint32_t unit)
 /* Registers that hold the address of a case of a switch: loaded through an index, or a sum of two
  * registers.  Kept for a few instructions. */
 struct switches {
-	uint8_t age[16];
+	uint8_t age[ELFRW_MAX_REGS];
 };
 
 #define SWITCH_AGE 4
 
-static void watch(struct switches *s, const struct elfrw_insn *in)
+static void watch(struct switches *s, const struct elfrw_insn *in, const struct elfrw_effect *e)
 {
-	for (unsigned r = 0; r < 16; r++)
+	for (unsigned r = 0; r < ELFRW_MAX_REGS; r++)
 		s->age[r] -= s->age[r] != 0;
-	if (in->opcode_map)
-		return;
-	bool mem = in->flags & ELFRW_INSN_MEM;
-	unsigned to = 16;
-	if (in->opcode == 0x01 && !mem)
-		to = in->rm;
-	else if (in->opcode == 0x03 ||
-		 ((in->opcode == 0x8b || in->opcode == 0x63) && mem && in->index != ELFRW_REG_NONE))
-		to = in->reg;
-	if (to < 16)
-		s->age[to] = SWITCH_AGE;
+	bool indexed = (in->flags & ELFRW_INSN_MEM) && in->index != ELFRW_REG_NONE;
+	bool sum = e->op == ELFRW_OP_ADD && !(e->flags & ELFRW_EFFECT_IMM),
+	     load = indexed &&
+		    (e->op == ELFRW_OP_LOAD || (e->op == ELFRW_OP_SIGN_EXTEND && e->from == 4));
+	if ((sum || load) && e->width >= 4 && e->dst != ELFRW_REG_NONE)
+		s->age[e->dst] = SWITCH_AGE;
 }
 
-static bool is_switch(const struct switches *s, const struct elfrw_insn *in)
+static bool is_switch(const struct switches *s, const struct elfrw_insn *in,
+		      const struct elfrw_effect *e)
 {
 	if (in->flags & ELFRW_INSN_NOTRACK)
 		return true;
 	if (in->flags & ELFRW_INSN_MEM)
 		return in->index != ELFRW_REG_NONE;
-	return in->rm < 16 && s->age[in->rm];
+	return e->a != ELFRW_REG_NONE && s->age[e->a];
 }
 
 static struct elfrw_err *push(struct dwr_code *code, uint64_t site, uint64_t target, bool call)
@@ -116,12 +112,14 @@ static struct elfrw_err *decode(struct dwr_code *code, uint32_t unit)
 	const uint8_t *p = elfrw_image_at(code->img, va, end - va);
 	struct switches sw = { 0 };
 	struct elfrw_insn in;
+	struct elfrw_effect e;
 	if (!p)
 		return NULL;
 	for (const uint8_t *start = p; va < end; va += in.len) {
 		if (!code->img->arch->decode(start + (va - m->body), end - va, va, &in))
 			break;
 		uint64_t site = va + in.len;
+		code->img->arch->model->effect(&in, start + (va - m->body), &e);
 		switch (in.kind) {
 		case ELFRW_INSN_CALL: ELFRW_TRY(push(code, site, in.target, true)); break;
 		case ELFRW_INSN_CALL_IND: ELFRW_TRY(push(code, site, 0, true)); break;
@@ -131,11 +129,11 @@ static struct elfrw_err *decode(struct dwr_code *code, uint32_t unit)
 				ELFRW_TRY(push(code, site, in.target, false));
 			break;
 		case ELFRW_INSN_JMP_IND:
-			if (!is_switch(&sw, &in))
+			if (!is_switch(&sw, &in, &e))
 				ELFRW_TRY(push(code, site, 0, false));
 			break;
 		}
-		watch(&sw, &in);
+		watch(&sw, &in, &e);
 	}
 	return NULL;
 }
@@ -216,17 +214,26 @@ void dwr_code_operands(const struct dwr_code *code, uint64_t at,
 	}
 }
 
+/* Does IN, with effect E, keep an argument register in the frame? */
+static bool is_spill(const struct elfrw_model *m, const struct elfrw_insn *in,
+		     const struct elfrw_effect *e)
+{
+	return e->op == ELFRW_OP_STORE && e->width == 8 &&
+	       (e->a == m->argument[0] || e->a == m->argument[1]) &&
+	       (in->base == m->sp || in->base == m->fp);
+}
+
 bool dwr_code_spills(const struct dwr_code *code, uint64_t at)
 {
-	/* x86-64 (System V psABI): 7 rdi, 6 rsi; frames are addressed by 4 rsp, 5 rbp. */
+	const struct elfrw_model *m = code->img->arch->model;
 	const struct dwr_code_span *s = dwr_code_at(code, at);
 	const uint8_t *p;
 	struct elfrw_insn in;
+	struct elfrw_effect e;
 	bool done = false;
 	for (uint64_t va = s ? s->start : 0; s && next_insn(code, s, &va, &in, &p);) {
-		bool store = in.opcode_map == 0 && in.opcode == 0x89 &&
-			     (in.flags & ELFRW_INSN_REX_W) && (in.flags & ELFRW_INSN_MEM) &&
-			     (in.reg == 7 || in.reg == 6) && (in.base == 4 || in.base == 5);
+		m->effect(&in, p, &e);
+		bool store = is_spill(m, &in, &e);
 		if (va > at) /* not executed yet: the last of several stores has to be */
 			return done && !store;
 		if (!done && in.kind != ELFRW_INSN_OTHER && in.kind != ELFRW_INSN_NOP)
@@ -288,28 +295,32 @@ static bool last_label(const struct dwr_code *code, const struct dwr_code_span *
 	return true;
 }
 
-/* From the call CALL on, what is still there when it has returned. */
+/* From the call CALL on, what is still there when it has returned: the stack pointer, and the
+ * registers that functions keep. */
 static void preserved(const struct dwr_track *t, const struct dwr_track_call *call,
 		      struct dwr_chain_object *ret)
 {
-	/* x86-64 (System V psABI): the stack pointer, rbx, rbp, r12 to r15, by encoding and by
-	 * DWARF's number. */
-	static const uint8_t kept[][2] = { { 4, 7 },   { 3, 3 },   { 5, 6 },  { 12, 12 },
-					   { 13, 13 }, { 14, 14 }, { 15, 15 } };
-	for (unsigned i = 0; i < sizeof kept / sizeof *kept && !ret->has_reg; i++)
-		if (t->s.reg[kept[i][0]].id == call->object.id)
-			*ret = (struct dwr_chain_object){ call->second, true, kept[i][1],
+	const struct elfrw_model *m = t->model;
+	uint32_t left = m->kept;
+	for (unsigned r = m->sp; !ret->has_reg;
+	     r = (unsigned)__builtin_ctz(left), left &= left - 1) {
+		if (t->s.reg[r].id == call->object.id)
+			*ret = (struct dwr_chain_object){ call->second, true, m->dwarf[r],
 							  (int64_t)call->object.add -
-								  t->s.reg[kept[i][0]].add };
+								  t->s.reg[r].add };
+		if (!left)
+			break;
+	}
 }
 
 struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 				  struct dwr_chain_object *ret, bool *found)
 {
 	const struct dwr_code_span *s = dwr_code_at(code, dwr_call_at(site));
-	struct dwr_track t = { 0 };
+	struct dwr_track t = { .model = code->img->arch->model };
 	struct dwr_track_call call;
 	struct elfrw_insn in;
+	struct elfrw_effect e;
 	const uint8_t *p;
 	uint64_t from;
 	*found = false;
@@ -326,8 +337,9 @@ struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 			       in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JCC;
 		if (va - in.len <= from || !goes_on)
 			dwr_track_forget_all(&t);
+		t.model->effect(&in, p, &e);
 		if (va == site && in.kind == ELFRW_INSN_CALL_IND && !in.pcrel_size &&
-		    dwr_track_virtual(&t, &in, p, &call)) {
+		    dwr_track_virtual(&t, &in, &e, &call)) {
 			*found = true;
 			ret->second = call.second;
 			preserved(&t, &call, ret);
@@ -335,7 +347,7 @@ struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 		if (in.kind == ELFRW_INSN_CALL_IND)
 			dwr_track_forget_all(&t);
 		else if (in.kind == ELFRW_INSN_OTHER)
-			dwr_track_step(&t, &in, p);
+			dwr_track_step(&t, &in, &e);
 	}
 	bool nomem = t.nomem;
 	dwr_track_deinit(&t);

@@ -1,14 +1,10 @@
-/* value_track.c: see value_track.h.  The instruction formats are those of the Intel 64 manual,
- * volume 2. */
+/* value_track.c: see value_track.h.  The architecture says what an instruction does
+ * (elfrw/arch/effect.h). */
 #include "dwarf/stack/value_track.h"
-#include "elfrw/arch/arch.h"
-#include "elfrw/base/rbuf.h"
+#include "elfrw/arch/effect.h"
 #include <string.h>
 
-#define REGS   DWR_TRACK_REGS
-#define RECENT 32
-/* x86-64 (System V psABI): encoding numbers. */
-enum { RAX, RCX, RDX, RSP = 4, RSI = 6, RDI = 7, R8 = 8, R11 = 11 };
+#define RECENT   32
 #define MAX_SLOT 4096
 
 void dwr_track_deinit(struct dwr_track *t)
@@ -29,13 +25,13 @@ static uint32_t fresh(struct dwr_track *t, struct dwr_track_value v)
 
 void dwr_track_forget(struct dwr_track *t, unsigned r)
 {
-	if (r < REGS)
+	if (r < DWR_TRACK_REGS)
 		t->s.reg[r] = (struct dwr_track_reg){ fresh(t, (struct dwr_track_value){ 0 }), 0 };
 }
 
 void dwr_track_forget_all(struct dwr_track *t)
 {
-	for (unsigned r = 0; r < REGS; r++)
+	for (unsigned r = 0; r < t->model->regs; r++)
 		dwr_track_forget(t, r);
 	t->s.epoch = ++t->epochs;
 }
@@ -58,15 +54,6 @@ static void load(struct dwr_track *t, unsigned r, struct dwr_track_reg base, int
 	t->s.reg[r] = (struct dwr_track_reg){ fresh(t, v), 0 };
 }
 
-static int64_t signed_field(const uint8_t *code, unsigned off, unsigned size)
-{
-	if (!size)
-		return 0;
-	uint64_t v = elfrw_get_le(code + off, size);
-	unsigned shift = 64 - 8 * size;
-	return (int64_t)(v << shift) >> shift;
-}
-
 static void add(struct dwr_track *t, unsigned r, int64_t by)
 {
 	int32_t sum;
@@ -76,187 +63,77 @@ static void add(struct dwr_track *t, unsigned r, int64_t by)
 		t->s.reg[r].add = sum;
 }
 
-/* A plain base + displacement operand. */
-static bool plain(const struct elfrw_insn *in)
+static void forget_set(struct dwr_track *t, uint32_t set)
 {
-	return (in->flags & ELFRW_INSN_MEM) && in->base < REGS && in->index == ELFRW_REG_NONE &&
-	       !in->pcrel_size;
+	for (; set; set &= set - 1)
+		dwr_track_forget(t, (unsigned)__builtin_ctz(set));
 }
 
-/* Instructions of SSE that write no general register, by their second opcode byte. */
-static bool vector_only(unsigned op)
+static void forget_memory(struct dwr_track *t)
 {
-	return op == 0x10 || op == 0x11 || (op >= 0x14 && op <= 0x17) || op == 0x28 || op == 0x29 ||
-	       (op >= 0x51 && op <= 0x6f && op != 0x6e) || op == 0x7f || op == 0xd6 || op == 0xef ||
-	       op == 0x1f;
-}
-
-void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code)
-{
-	bool wide = in->flags & ELFRW_INSN_REX_W, mem = in->flags & ELFRW_INSN_MEM;
-	unsigned op = in->opcode;
-	int64_t disp = signed_field(code, in->disp_off, in->disp_size),
-		imm = signed_field(code, in->imm_off, in->imm_size);
-	if (in->kind == ELFRW_INSN_NOP || (in->flags & ELFRW_INSN_ENDBR))
-		return;
-	if (in->opcode_map == 0) {
-		switch (op) {
-		case 0x8b:
-			if (in->reg >= REGS)
-				break;
-			if (wide && mem && plain(in))
-				load(t, in->reg, t->s.reg[in->base], (int32_t)disp);
-			else if (wide && in->rm < REGS)
-				t->s.reg[in->reg] = t->s.reg[in->rm];
-			else
-				dwr_track_forget(t, in->reg);
-			return;
-		case 0x89:
-			if (in->rm >= REGS || in->reg >= REGS)
-				break;
-			if (wide)
-				t->s.reg[in->rm] = t->s.reg[in->reg];
-			else
-				dwr_track_forget(t, in->rm);
-			return;
-		case 0x8d:
-			if (in->reg >= REGS)
-				break;
-			if (wide && plain(in)) {
-				t->s.reg[in->reg] = t->s.reg[in->base];
-				add(t, in->reg, disp);
-			} else
-				dwr_track_forget(t, in->reg);
-			return;
-		case 0x80:
-		case 0x81:
-		case 0x83:
-			if ((in->reg & 7) == 7)
-				return;
-			if (mem) {
-				t->s.epoch = ++t->epochs;
-				return;
-			}
-			if (in->rm >= REGS)
-				break;
-			if (op != 0x80 && wide && ((in->reg & 7) == 0 || (in->reg & 7) == 5))
-				add(t, in->rm, (in->reg & 7) ? -imm : imm);
-			else
-				dwr_track_forget(t, in->rm);
-			return;
-		case 0x38:
-		case 0x39:
-		case 0x3a:
-		case 0x3b:
-		case 0x3c:
-		case 0x3d: /* cmp, test */
-		case 0x84:
-		case 0x85:
-		case 0xa8:
-		case 0xa9: return;
-		case 0xf6:
-		case 0xf7: /* test */
-			if ((in->reg & 7) < 2)
-				return;
-			break;
-		case 0x50:
-		case 0x51:
-		case 0x52:
-		case 0x53:
-		case 0x54:
-		case 0x55:
-		case 0x56:
-		case 0x57:
-			add(t, RSP, -8);
-			t->s.epoch = ++t->epochs;
-			return;
-		case 0x63:
-		case 0x33:
-		case 0x03:
-		case 0x2b:
-		case 0x23:
-		case 0x0b: /* movslq; arithmetic whose destination is reg */
-			if (in->reg >= REGS)
-				break;
-			dwr_track_forget(t, in->reg);
-			return;
-		}
-		if (op >= 0xb8 && op <= 0xbf && in->imm_size) {
-			/* The register is in the opcode: with or without its REX bit. */
-			dwr_track_forget(t, op & 7);
-			dwr_track_forget(t, (op & 7) + 8);
-			return;
-		}
-	}
-	if (in->opcode_map == 1) {
-		if (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf ||
-		    (op >= 0x40 && op <= 0x4f)) { /* movzx, movsx, cmov */
-			dwr_track_forget(t, in->reg);
-			return;
-		}
-		if (vector_only(op)) {
-			if (mem)
-				t->s.epoch = ++t->epochs;
-			return;
-		}
-	}
-	/* Anything else: what it names, and what it may write without naming it. */
-	if (in->opcode_map == 0 && op < 0x40 && (op & 7) < 6) {
-		dwr_track_forget(t, in->reg);
-		dwr_track_forget(t, in->rm);
-		if ((op & 7) >= 4)
-			dwr_track_forget(t, RAX);
-	} else if (in->opcode_map == 0 &&
-		   ((op >= 0x88 && op <= 0x8a) || (op >= 0xc6 && op <= 0xc7))) {
-		dwr_track_forget(t, in->rm);
-		if (op == 0x8a)
-			dwr_track_forget(t, in->reg);
-	} else if (in->opcode_map == 0 && op >= 0x58 && op <= 0x5f) {
-		dwr_track_forget(t, op & 7);
-		dwr_track_forget(t, (op & 7) + 8);
-		add(t, RSP, 8);
-	} else {
-		dwr_track_forget(t, in->reg);
-		dwr_track_forget(t, in->rm);
-		dwr_track_forget(t, RAX);
-		dwr_track_forget(t, RCX);
-		dwr_track_forget(t, RDX);
-		dwr_track_forget(t, 3);
-		dwr_track_forget(t, RSI);
-		dwr_track_forget(t, RDI);
-		dwr_track_forget(t, R11);
-		if (in->opcode_map == 0 && (op == 0xc8 || op == 0xc9)) { /* enter, leave */
-			dwr_track_forget(t, RSP);
-			dwr_track_forget(t, 5);
-		}
-		if (in->opcode_map == 0 && (op & 0xf8) == 0x90) { /* xchg with rax */
-			dwr_track_forget(t, op & 7);
-			dwr_track_forget(t, (op & 7) + 8);
-		}
-		if (in->opcode_map >= 1) { /* bswap, xadd, the bit manipulation of VEX */
-			dwr_track_forget(t, op & 7);
-			dwr_track_forget(t, (op & 7) + 8);
-			if (in->opcode_map > 1)
-				dwr_track_forget_all(t);
-		}
-	}
 	t->s.epoch = ++t->epochs;
 }
 
-bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, const uint8_t *code,
-		       struct dwr_track_call *ret)
+/* A register or memory operand that is wholly known afterwards. */
+static bool follow(struct dwr_track *t, const struct elfrw_insn *in, const struct elfrw_effect *e)
+{
+	bool plain = elfrw_is_plain_operand(in), imm = e->flags & ELFRW_EFFECT_IMM;
+	if (e->width != 8 || e->dst == ELFRW_REG_NONE)
+		return false;
+	switch (e->op) {
+	case ELFRW_OP_LOAD:
+		if (plain)
+			load(t, e->dst, t->s.reg[in->base], (int32_t)e->disp);
+		return plain;
+	case ELFRW_OP_MOV:
+		if (!imm)
+			t->s.reg[e->dst] = t->s.reg[e->a];
+		return !imm;
+	case ELFRW_OP_ADDRESS:
+		if (!plain)
+			return false;
+		t->s.reg[e->dst] = t->s.reg[in->base];
+		add(t, e->dst, e->disp);
+		return true;
+	case ELFRW_OP_ADD:
+	case ELFRW_OP_SUB:
+		if (!imm)
+			return false;
+		t->s.reg[e->dst] = t->s.reg[e->a];
+		add(t, e->dst, e->op == ELFRW_OP_ADD ? e->imm : -e->imm);
+		return true;
+	default: return false;
+	}
+}
+
+void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const struct elfrw_effect *e)
+{
+	if (follow(t, in, e))
+		return;
+	if (e->op == ELFRW_OP_PUSH || e->op == ELFRW_OP_POP) {
+		if (e->dst != ELFRW_REG_NONE)
+			dwr_track_forget(t, e->dst);
+		add(t, t->model->sp, e->op == ELFRW_OP_PUSH ? -e->width : e->width);
+	} else
+		forget_set(t, e->writes);
+	if (e->flags & ELFRW_EFFECT_STORES)
+		forget_memory(t);
+}
+
+bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in,
+		       const struct elfrw_effect *e, struct dwr_track_call *ret)
 {
 	struct dwr_track_reg table;
 	int64_t off;
 	if (in->flags & ELFRW_INSN_MEM) {
-		if (!plain(in))
+		if (!elfrw_is_plain_operand(in))
 			return false;
 		table = t->s.reg[in->base];
-		off = signed_field(code, in->disp_off, in->disp_size) + table.add;
+		off = e->disp + table.add;
 	} else {
-		if (in->rm >= REGS || t->s.reg[in->rm].add)
+		if (e->a == ELFRW_REG_NONE || t->s.reg[e->a].add)
 			return false;
-		const struct dwr_track_value *target = &t->value.data[t->s.reg[in->rm].id];
+		const struct dwr_track_value *target = &t->value.data[t->s.reg[e->a].id];
 		if (!target->load)
 			return false;
 		table = (struct dwr_track_reg){ target->base, 0 };
@@ -266,7 +143,8 @@ bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, c
 	if (!first->load || off < 0 || off % 8 || off / 8 >= MAX_SLOT)
 		return false;
 	struct dwr_track_reg object = { first->base, first->off };
-	const struct dwr_track_reg *a = &t->s.reg[RDI], *b = &t->s.reg[RSI];
+	const struct dwr_track_reg *a = &t->s.reg[t->model->argument[0]],
+				   *b = &t->s.reg[t->model->argument[1]];
 	bool second = a->id != object.id || a->add != object.add;
 	if (second && (b->id != object.id || b->add != object.add))
 		return false;
@@ -276,12 +154,6 @@ bool dwr_track_virtual(const struct dwr_track *t, const struct elfrw_insn *in, c
 
 void dwr_track_called(struct dwr_track *t)
 {
-	dwr_track_forget(t, RAX);
-	dwr_track_forget(t, RCX);
-	dwr_track_forget(t, RDX);
-	dwr_track_forget(t, RSI);
-	dwr_track_forget(t, RDI);
-	for (unsigned r = R8; r <= R11; r++)
-		dwr_track_forget(t, r);
-	t->s.epoch = ++t->epochs;
+	forget_set(t, t->model->clobbered);
+	forget_memory(t);
 }

@@ -61,8 +61,7 @@ static uint64_t compared(const struct search *s, size_t k, bool taken, struct pl
 	unsigned cond = icf_effect_at(s->prog, s->unit, t, k).cond;
 	bool not_above = cond == (taken ? ELFRW_COND_NOT_ABOVE : ELFRW_COND_ABOVE),
 	     below = cond == (taken ? ELFRW_COND_BELOW : ELFRW_COND_NOT_BELOW);
-	if (k == 0 || (!not_above && !below) ||
-	    icf_trace_bit(t->target.data, t->insn.data[k].pos))
+	if (k == 0 || (!not_above && !below) || icf_trace_bit(t->target.data, t->insn.data[k].pos))
 		return 0;
 	struct elfrw_effect e = icf_effect_at(s->prog, s->unit, t, k - 1);
 	if (!compares(&t->insn.data[k - 1].in, &e, ret))

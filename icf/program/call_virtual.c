@@ -1,7 +1,7 @@
 /* call_virtual.c: virtual calls, recognised in the code.
  *
- * 	mov (%rdi),%rax          rax = first word of the object in rdi
- * 	call *0x18(%rax)         slot 3
+ *	load	table, [object]		the first word of the object
+ *	call	[table + 24]		slot 3
  *
  * The slot may be loaded first, and other instructions may be between.  At the call the object must
  * be in the first argument register, or in the second if the first says where to put the result.
@@ -13,7 +13,7 @@
  *
  * Cost: linear. */
 #include "dwarf/stack/value_track.h"
-#include "elfrw/arch/arch.h"
+#include "elfrw/arch/effect.h"
 #include "elfrw/base/search.h"
 #include "icf/program/call_scan.h"
 #include <string.h>
@@ -100,8 +100,9 @@ struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit
 {
 	const struct icf_unit *u = &prog->unit.data[unit];
 	const uint8_t *code = icf_unit_bytes(prog, u);
-	struct tracker t = { 0 };
+	struct tracker t = { .v.model = prog->arch->model };
 	struct elfrw_insn in;
+	struct elfrw_effect e;
 	struct dwr_track_call call;
 	struct elfrw_err *err = NULL;
 	bool falls = false, cxx = is_cxx(prog, u);
@@ -115,11 +116,13 @@ struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit
 		    in.kind == ELFRW_INSN_NOP) /* fill: nothing goes on from here */
 			continue;
 		falls = true;
+		if (cxx)
+			t.v.model->effect(&in, p, &e);
 		switch (in.kind) {
 		case ELFRW_INSN_CALL_IND:
 			if (!in.pcrel_size)
 				err = found(ret, unit, va + in.len,
-					    cxx && dwr_track_virtual(&t.v, &in, p, &call)
+					    cxx && dwr_track_virtual(&t.v, &in, &e, &call)
 						    ? call.slot
 						    : ICF_NONE);
 			/* fallthrough */
@@ -132,15 +135,15 @@ struct elfrw_err *icf_scan_virtual(const struct icf_program *prog, uint32_t unit
 			if (cxx && in.target > va && in.target < u->end && single(label, in.target))
 				save(&t, in.target);
 			falls = in.kind == ELFRW_INSN_JCC;
-			if (in.kind == ELFRW_INSN_JCC && (in.opcode & 0xf0) == 0xe0) /* loop */
-				dwr_track_forget(&t.v, 1);                           /* rcx */
+			if (cxx) /* some count in a register */
+				dwr_track_step(&t.v, &in, &e);
 			break;
 		case ELFRW_INSN_RET:
 		case ELFRW_INSN_TRAP:
 		case ELFRW_INSN_JMP_IND: falls = false; break;
 		default:
 			if (cxx)
-				dwr_track_step(&t.v, &in, p);
+				dwr_track_step(&t.v, &in, &e);
 		}
 	}
 	if (!err && t.v.nomem)

@@ -2,7 +2,7 @@
  * tests them together. */
 #include "dwarf/stack/receiver.h"
 #include "dwarf/stack/value_track.h"
-#include "elfrw/arch/arch.h"
+#include "elfrw/arch/effect.h"
 #include "elfrw/image.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,17 +45,20 @@ static void destructor_names(void **state)
 /* The virtual call that ends CODE; *KEPT tells whether rbx then is the object. */
 static bool track(const char *code, size_t size, struct dwr_track_call *call, bool *kept)
 {
-	struct dwr_track t = { 0 };
+	const struct elfrw_model *m = elfrw_arch_x86_64.model;
+	struct dwr_track t = { .model = m };
 	bool found = false;
 	dwr_track_forget_all(&t);
 	for (size_t at = 0; at < size;) {
 		struct elfrw_insn in;
+		struct elfrw_effect e;
 		const uint8_t *p = (const uint8_t *)code + at;
 		assert_true(elfrw_arch_x86_64.decode(p, size - at, at, &in));
+		m->effect(&in, p, &e);
 		if (in.kind == ELFRW_INSN_CALL_IND)
-			found = dwr_track_virtual(&t, &in, p, call);
+			found = dwr_track_virtual(&t, &in, &e, call);
 		else
-			dwr_track_step(&t, &in, p);
+			dwr_track_step(&t, &in, &e);
 		at += in.len;
 	}
 	*kept = found && t.s.reg[3].id == call->object.id && t.s.reg[3].add == call->object.add;
@@ -87,6 +90,13 @@ static void tracked_calls(void **state)
 	assert_false(kept);
 	/* mov (%rdi),%rax; mov %rbx,%rdi; call *0x20(%rax): another object's vtable */
 	assert_false(TRACK("\x48\x8b\x07\x48\x89\xdf\xff\x50\x20"));
+	/* mov 8(%rbx),%rax; mov (%rax),%rax; shl $4,%edx; add %rbx,%rcx; mov 8(%rbx),%rdi;
+	 * call *0x18(%rax): the same word of memory, whatever was computed between */
+	assert_true(TRACK("\x48\x8b\x43\x08\x48\x8b\x00\xc1\xe2\x04\x48\x01\xd9\x48\x8b\x7b\x08"
+			  "\xff\x50\x18"));
+	assert_true(call.slot == 3 && !call.second);
+	/* The same with mov %rdx,(%rcx) between. */
+	assert_false(TRACK("\x48\x8b\x43\x08\x48\x8b\x00\x48\x89\x11\x48\x8b\x7b\x08\xff\x50\x18"));
 	/* mov (%rdi),%eax; call *0x20(%rax): half a pointer */
 	assert_false(TRACK("\x8b\x07\xff\x50\x20"));
 }
