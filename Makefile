@@ -52,7 +52,7 @@ $(BUILD)/tests/mutate: $(wildcard tests/mutate/mutate.[ch] tests/mutate/code.c t
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 
 # Shares no code with the program: libdw reads both files.
-$(BUILD)/tests/judge_dwarf: $(addprefix tests/judges/,dwarf.c die.c fact.c folded.c frame.c line.c list.c map.c set.c table.c term.c fact.h judge.h table.h term.h)
+$(BUILD)/tests/judge_dwarf: $(wildcard tests/judges/dwarf/*.[ch])
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -ldw -lelf
 

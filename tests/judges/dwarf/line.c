@@ -7,8 +7,8 @@
  * of two functions it may be at either's.  The facts of folded functions are kept: those that name
  * other places than the kept function's must be in the table of the artificial unit, and nothing
  * else may be there. */
-#include "tests/judges/judge.h"
-#include "tests/judges/fact.h"
+#include "tests/judges/dwarf/judge.h"
+#include "tests/judges/dwarf/fact.h"
 #include <dwarf.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* dwarf.c: is the debug information of OUT that of IN, carried through the map of the fold?
+/* main.c: is the debug information of OUT that of IN, carried through the map of the fold?
  *
  *   judge_dwarf [--policy=overlay|alias|drop] [--max=N] [--no-lines] IN OUT MAP
  *
@@ -6,7 +6,7 @@
  * ranges, location lists and expressions, every row of the line tables, .debug_aranges, .eh_frame
  * and .debug_frame.  Files without debug information are fine: then the unwind tables are compared.
  * Exit code: 0 all right, 1 faults, 2 it could not be judged. */
-#include "tests/judges/judge.h"
+#include "tests/judges/dwarf/judge.h"
 #include <dwarf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * folded function's keeps its name with size 0.  Where the kept one has no symbol (ld
  * --discard-all) a folded one's keeps its size: such maps need the marks (mark_folded in
  * tests/lib.sh). */
-#include "tests/judges/judge.h"
+#include "tests/judges/dwarf/judge.h"
 #include <gelf.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* folded.c: what line tables say of folded functions: as the kept function's say, or in the table
  * of the artificial unit, where nothing else is. */
-#include "tests/judges/fact.h"
+#include "tests/judges/dwarf/fact.h"
 #include <stdlib.h>
 #include <string.h>
 

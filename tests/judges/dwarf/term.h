@@ -1,7 +1,7 @@
 /* term.h: what an attribute says, in terms that do not depend on where code is. */
-#ifndef TESTS_JUDGES_TERM_H
-#define TESTS_JUDGES_TERM_H
-#include "tests/judges/judge.h"
+#ifndef TESTS_JUDGES_DWARF_TERM_H
+#define TESTS_JUDGES_DWARF_TERM_H
+#include "tests/judges/dwarf/judge.h"
 #include <dwarf.h>
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* term.c: places and expressions in terms that do not depend on where code is. */
-#include "tests/judges/term.h"
+#include "tests/judges/dwarf/term.h"
 #include <stdlib.h>
 #include <string.h>
 

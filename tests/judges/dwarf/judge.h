@@ -1,9 +1,9 @@
 /* judge.h: shared by the files of judge_dwarf, which checks with libdw alone that the debug
  * information of a folded program is that of the input carried through the address map.  It uses
  * nothing of the program it judges. */
-#ifndef TESTS_JUDGES_JUDGE_H
-#define TESTS_JUDGES_JUDGE_H
-#include "tests/judges/table.h"
+#ifndef TESTS_JUDGES_DWARF_JUDGE_H
+#define TESTS_JUDGES_DWARF_JUDGE_H
+#include "tests/judges/dwarf/table.h"
 #include <elfutils/libdw.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,9 +7,9 @@
  * compared. Which attributes hold what, and in which forms: DWARF 5, sections 2.6, 7.5 and 7.7;
  * DWARF 2 to 4, the same sections.  What a folded function's DIE may say follows the policy: ranges
  * that are its own are gone, but for its thunk. */
-#include "tests/judges/judge.h"
+#include "tests/judges/dwarf/judge.h"
 #include <dwarf.h>
-#include "tests/judges/term.h"
+#include "tests/judges/dwarf/term.h"
 #include <stdlib.h>
 #include <string.h>
 

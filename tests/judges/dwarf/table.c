@@ -1,5 +1,5 @@
 /* table.c: reads line tables (see table.h). */
-#include "tests/judges/table.h"
+#include "tests/judges/dwarf/table.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* fact.h: what line tables say of code, as facts of bytes. */
-#ifndef TESTS_JUDGES_FACT_H
-#define TESTS_JUDGES_FACT_H
-#include "tests/judges/judge.h"
-#include "tests/judges/table.h"
+#ifndef TESTS_JUDGES_DWARF_FACT_H
+#define TESTS_JUDGES_DWARF_FACT_H
+#include "tests/judges/dwarf/judge.h"
+#include "tests/judges/dwarf/table.h"
 #include <inttypes.h>
 
 /* That the bytes [lo, hi) of the output have the row; lo == hi: that the row stands there. */

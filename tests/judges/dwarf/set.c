@@ -1,5 +1,5 @@
 /* set.c: sets of addresses carried through the map, and how two of them differ. */
-#include "tests/judges/judge.h"
+#include "tests/judges/dwarf/judge.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

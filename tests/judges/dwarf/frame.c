@@ -1,5 +1,5 @@
 /* frame.c: .debug_aranges as sets, and every row of the unwind tables of every kept unit. */
-#include "tests/judges/judge.h"
+#include "tests/judges/dwarf/judge.h"
 #include <dwarf.h>
 #include <gelf.h>
 #include <inttypes.h>

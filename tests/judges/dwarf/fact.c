@@ -1,5 +1,5 @@
 /* fact.c: facts of line tables: kept, ordered, shown. */
-#include "tests/judges/fact.h"
+#include "tests/judges/dwarf/fact.h"
 #include <dwarf.h>
 #include <stdio.h>
 #include <stdlib.h>

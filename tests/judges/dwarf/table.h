@@ -1,7 +1,7 @@
 /* table.h: one line table, read by the judge itself (DWARF 5, section 6.2; DWARF 2 to 4, the same
  * section): sequence by sequence, as the program of opcodes makes them. */
-#ifndef TESTS_JUDGES_TABLE_H
-#define TESTS_JUDGES_TABLE_H
+#ifndef TESTS_JUDGES_DWARF_TABLE_H
+#define TESTS_JUDGES_DWARF_TABLE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

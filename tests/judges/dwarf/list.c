@@ -1,5 +1,5 @@
 /* list.c: lists of locations: sets of (bytes of a function, expression), the same in both files. */
-#include "tests/judges/term.h"
+#include "tests/judges/dwarf/term.h"
 #include <stdlib.h>
 #include <string.h>
 
