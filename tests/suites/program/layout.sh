@@ -367,6 +367,14 @@ if [ -e out ] && python3 marks.py "$TESTS/mutate" in blind 2 && chmod +x blind &
 	check layout/parts/mutant "$(tail -n 1 verdict)" grep -q 'expected on the same side of the label' verdict
 fi
 
+# --- musl's .fini: a function at an even address in a section of alignment 1
+{ cat unsized.c && echo 'int (*volatile seen[])(int) = { one, two };'; } >seen.c
+if have musl-gcc && musl-gcc -O2 -static-pie -fno-ipa-icf seen.c tail.s -o in 2>log; then
+	fold layout/musl in out --allow-growth
+else
+	skip layout/musl "no musl-gcc"
+fi
+
 # --- code at address 0, which means none in unwind tables and debug information
 gcc -g -ffreestanding -fno-stack-protector -fno-pic -O1 -c headers.c -o zero.o && ld -static -q -Ttext=0 zero.o -o in 2>log
 "$ICFOLD" -q --allow-growth in -o out 2>err
