@@ -1,4 +1,4 @@
-/* apply.h: carrying out the plan: one producer of edits for each kind of contents.  None of them
+/* apply.h: carries out the plan: one producer of edits for each kind of contents.  None of them
  * decides anything. */
 #ifndef ICF_APPLY_APPLY_H
 #define ICF_APPLY_APPLY_H
@@ -8,11 +8,11 @@
 #include "elfrw/output.h"
 #include "icf/fold/plan.h"
 
-/* What icf_apply_debug() tells of functions that share their code. */
+/* What icf_apply_debug() reports of functions that share their code. */
 struct icf_shared {
 	const char **name;                /* by unit: its primary name, or NULL; owned */
 	VEC(struct dwr_unit_alias) alias; /* sorted by unit */
-	VEC(struct dwr_vslot) vslot;      /* sorted by slot: those that held such a function */
+	VEC(struct dwr_vslot) vslot;      /* sorted by slot: slots that held such a function */
 	struct dwr_note_die *die;         /* sorted by unit, then DIE; owned */
 	size_t n_dies;
 	bool noted; /* .debug_icfold is in the output */
@@ -23,30 +23,30 @@ struct icf_apply {
 	const struct icf_plan *plan;
 	const struct icf_options *opt;
 	struct elfrw_output *out;
-	uint32_t *symbol_index; /* of .symtab: old index -> new index (UINT32_MAX: dropped), or
+	uint32_t *symbol_index; /* of .symtab: old index to new index (UINT32_MAX: dropped), or
 				   NULL: unchanged; owned */
 	uint64_t n_thunk_bytes;
 	uint64_t note_size; /* of .debug_icfold */
 	struct icf_shared shared;
-	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; whose class
-						   is not certain */
-	bool no_room; /* set by icf_apply_unwind, which then did nothing: the unwind tables of this
-			 plan are too long */
-	/* .eh_frame: old address and size, new address, and where its records went (set by
+	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; left out
+						   because the class is uncertain */
+	bool no_room; /* icf_apply_unwind did nothing: the unwind tables of this plan are too long
+		       */
+	/* .eh_frame: old address and size, new address, and the new places of its records (set by
 	 * icf_apply_unwind; owned). */
 	uint64_t frame, frame_size, frame_new;
 	struct dwr_rw_moves frame_moves;
 };
 
-/* Does the output lack section S, of the input, whatever is folded? */
+/* Does the output lack section S of the input, whatever is folded? */
 bool icf_leaves_out(const struct icf_options *opt, const struct elfrw_section *s);
 
-/* What a reference to TARGET in unit UNIT (or ICF_NONE) becomes.  POINTER: it stands for the
- * function to whoever looks at the address; otherwise for its code. */
+/* The new value of a reference to TARGET in unit UNIT (or ICF_NONE).  POINTER: the program can look
+ * at the address, so it stands for the function; otherwise it stands for the code. */
 uint64_t icf_new_target(const struct icf_apply *a, uint32_t unit, uint64_t target, bool pointer);
 
 struct elfrw_err *icf_apply_drops(
-	struct icf_apply *a); /* syms.c: sections that the output does not have */
+	struct icf_apply *a); /* syms.c: drops the sections that the output does not have */
 struct elfrw_err *icf_apply_unwind(
 	struct icf_apply *a); /* unwind.c: .eh_frame, .eh_frame_hdr, .gcc_except_table */
 void icf_apply_referenced(

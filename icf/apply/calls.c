@@ -1,16 +1,16 @@
 /* calls.c: see calls.h.
  *
- * A call is ambiguous afterwards when its callee shares its code; then its return address says
- * which function was meant.  When the caller shares its code too, the entry holds for one of the
- * callers only and stands behind that caller's marker.
+ * After folding, a call is ambiguous if its callee shares its code.  The call's return address then
+ * says which function was meant.  If the caller shares its code, too, the entry holds for one of
+ * the callers only and stands behind the marker of that caller.
  *
- * Tail jumps to shared functions get entries as well, keyed by the address after the jump.  No
- * return address is equal to one of these (the instruction before a return address is a call), so a
- * reader that knows nothing of them never meets them; one that follows tail calls learns which
- * function a jump into shared code meant.
+ * Tail jumps to shared functions get entries as well, with the address after the jump as key.  No
+ * return address equals such a key, since the instruction before a return address is a call.  So a
+ * reader that does not know of these entries never meets one.  A reader that follows tail calls
+ * learns which function a jump into shared code meant.
  *
- * The DIEs of shared functions are taken from the .debug_icfold section just made, so that
- * .debug_info is walked again only for indirect calls that the code does not explain. */
+ * The DIEs of shared functions come from the .debug_icfold section just made, so .debug_info is
+ * walked again only for indirect calls that the code does not explain. */
 #include "icf/apply/calls.h"
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/calls/calls.h"
@@ -25,7 +25,7 @@
 #define SHARED   (ELFRW_UNIT_FOLDED | ELFRW_UNIT_KEPT)
 #define MAX_SLOT 4096
 
-/* A DIE that leads to a shared function's own one. */
+/* A DIE that leads to the DIE of a shared function. */
 struct lead {
 	uint64_t die, to; /* to 0: ambiguous */
 };
@@ -40,9 +40,9 @@ struct job {
 	struct icf_call_stats *stats;
 	struct dwr_sections secs;
 	struct dwr_units units;
-	bool refold;   /* the input was folded before: its tables are needed whole */
+	bool refold;   /* the input was folded before: its whole tables are needed */
 	uint64_t *die; /* by unit: the function's DIE, 0: none */
-	uint64_t slots[MAX_SLOT / 64]; /* slots that hold a shared function in some vtable */
+	uint64_t slots[MAX_SLOT / 64]; /* slots that hold a shared function in any vtable */
 	bool any_slot;
 	struct dwr_calls in; /* the input's tables */
 	struct icf_calls found;
@@ -99,8 +99,8 @@ static int nameless_order(const void *a, const void *b)
 	return c ? c : x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Shared functions that no DIE gives an address, but that a call found needs: their declarations,
- * by name. */
+/* Shared functions without a DIE that gives their address, but that a call may need: finds their
+ * declarations by name. */
 static struct elfrw_err *collect_declared(struct job *j)
 {
 	const struct icf_program *prog = j->a->prog;
@@ -149,7 +149,7 @@ static struct elfrw_err *collect_declared(struct job *j)
 	return err;
 }
 
-/* Which slots hold a shared function. */
+/* Collects the slots that hold a shared function. */
 static struct elfrw_err *collect_slots(struct job *j)
 {
 	const struct icf_shared *x = &j->a->shared;
@@ -207,7 +207,7 @@ static struct elfrw_err *push_named(struct job *j, const char *name, uint64_t di
 	return NULL;
 }
 
-/* What leads to the shared function UNIT, whose aliases begin at ALIAS. */
+/* Collects the DIEs that lead to the shared function UNIT, whose aliases begin at ALIAS. */
 static struct elfrw_err *lead_to(struct job *j, uint32_t unit, size_t alias,
 				 struct dwr_abbrev_table *table)
 {
@@ -224,8 +224,8 @@ static struct elfrw_err *lead_to(struct job *j, uint32_t unit, size_t alias,
 	return NULL;
 }
 
-/* From declarations and abstract instances to the DIEs of shared functions, by reference and by
- * name.  What leads to two different functions leads nowhere. */
+/* Collects the way from declarations and abstract instances to the DIEs of shared functions, by
+ * reference and by name.  A DIE that leads to two functions leads nowhere. */
 static struct elfrw_err *collect_leads(struct job *j)
 {
 	struct dwr_abbrev_table table = { 0 };
@@ -269,7 +269,7 @@ static struct elfrw_err *collect_leads(struct job *j)
 }
 
 /* The DIE of the shared function that DIE (in any of its forms) means; 0: no shared function, or
- * not known. */
+ * unknown. */
 static struct elfrw_err *resolve(struct job *j, struct dwr_abbrev_table *table, uint64_t die,
 				 uint64_t *ret)
 {
@@ -298,7 +298,7 @@ static uint64_t new_site(const struct job *j, uint64_t site)
 	return site;
 }
 
-/* The entry for a call at old address SITE; HINT is its caller's DIE where the input says it, else
+/* Adds the entry for a call at old address SITE.  HINT: its caller's DIE if the input says it, else
  * 0. */
 static struct elfrw_err *push_direct(struct job *j, uint64_t site, uint64_t die, uint64_t hint)
 {
@@ -330,7 +330,7 @@ static struct elfrw_err *push_virtual(struct job *j, uint64_t site, uint64_t slo
 	return NULL;
 }
 
-/* Does the code itself tell what the call at SITE calls? */
+/* Does the code itself show the callee at SITE? */
 static bool decoded(const struct job *j, uint64_t site)
 {
 	size_t lo = LOWER_BOUND(0, j->found.call.len, mid, j->found.call.data[mid].site < site);

@@ -1,5 +1,5 @@
-/* code.c: the executable sections of the output.  Every kept unit is copied to its new place and
- * its reference fields are set there; the gaps are traps; the thunks stand behind the code. */
+/* code.c: the executable sections of the output.  Every kept unit is copied to its new place, and
+ * its reference fields are set there.  The gaps are traps; the thunks stand behind the code. */
 #include "elfrw/base/align.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A frame table that is registered at startup is named by an address inside of the section
- * (__EH_FRAME_BEGIN__): that of the first record there that is left. */
+/* Code that registers a frame table at startup refers to it by an address inside of the section
+ * (__EH_FRAME_BEGIN__).  The new address is that of the first remaining record there. */
 static uint64_t new_frame(const struct icf_apply *a, uint64_t target)
 {
 	const struct dwr_rw_moves *m = &a->frame_moves;
@@ -71,7 +71,7 @@ static struct elfrw_err *move_units(void *arg, size_t part)
 		}
 		uint8_t *to = job->code[u->sec] + (m->body - map->section[u->sec].new_start);
 		memcpy(to, icf_unit_bytes(prog, u), u->end - u->start);
-		/* Padding that is as wide as it was stays what it was. */
+		/* Padding that keeps its width stays as it was. */
 		const struct icf_exec *e = &prog->exec.data[u->sec];
 		bool last = i + 1 == e->unit + e->n_units;
 		uint64_t pad = (last ? e->end : u[1].start) - u->end;
@@ -147,7 +147,7 @@ struct elfrw_err *icf_apply_code(struct icf_apply *a)
 			err = &elfrw_err_nomem;
 			break;
 		}
-		/* In place, what lies between units stays, too. */
+		/* In place, the bytes between units stay, too. */
 		if (map->in_place)
 			memcpy(p, prog->img->section[prog->exec.data[e].shndx].data, size);
 		else

@@ -1,5 +1,5 @@
-/* data.c: addresses of code in data: fields, jump tables, dynamic relocations, the dynamic section,
- * the entry point.  Data does not move, so a field changes only by what its target moved. */
+/* data.c: code addresses in data: fields, jump tables, dynamic relocations, the dynamic section,
+ * the entry point.  Data does not move, so a field changes only as its target moves. */
 #include "elfrw/base/rbuf.h"
 #include "icf/apply/apply.h"
 #include <stdlib.h>
@@ -11,8 +11,8 @@ static struct elfrw_err *too_far(const struct icf_dataref *d)
 			   (unsigned long long)d->place);
 }
 
-/* What the field or addend becomes: a vtable slot and its like go straight to the code, all others
- * to the address that stands for the function. */
+/* The new target of a field or addend.  A vtable slot and the like refer directly to the code; all
+ * others refer to the address that stands for the function. */
 static uint64_t new_target(const struct icf_apply *a, const struct icf_dataref *d)
 {
 	return icf_new_target(a, d->unit, d->target, !d->quiet && d->table == ICF_NONE);
@@ -62,7 +62,7 @@ static struct elfrw_err *set_dynamic(struct icf_apply *a, const struct icf_datar
 				    offsetof(Elf64_Rela, r_addend),
 			    to);
 	}
-	/* Some linkers store the value in place too, RELR only there. */
+	/* Some linkers also store the value in place; RELR stores it only there. */
 	const uint8_t *old = elfrw_image_at(prog->img, d->place, 8);
 	if (old && elfrw_get64(old) == d->target) {
 		uint8_t *p;
@@ -72,7 +72,7 @@ static struct elfrw_err *set_dynamic(struct icf_apply *a, const struct icf_datar
 	return NULL;
 }
 
-/* Entries of the dynamic section that name code. */
+/* Sets the entries of the dynamic section that refer to code. */
 static struct elfrw_err *set_dynamic_section(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;

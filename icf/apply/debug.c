@@ -1,11 +1,12 @@
-/* debug.c: hands the address map and what it does not hold (names, vtable slots) to dwarf/. */
+/* debug.c: passes the address map, and names and vtable slots, which the map does not hold, to
+ * dwarf/. */
 #include "icf/apply/debug.h"
 #include "dwarf/rewrite/rewrite.h"
 #include "icf/cli/version.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Of every unit that shares its code: the primary name, and the others that stand at its first
+/* Collects the primary name of every unit that shares its code, and the other names at its first
  * byte. */
 static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_shared *x)
 {
@@ -35,8 +36,8 @@ static struct elfrw_err *collect_names(const struct icf_apply *a, struct icf_sha
 	return NULL;
 }
 
-/* Vtable slots whose function was folded: afterwards they hold the kept copy's address, and no
- * longer tell which it was. */
+/* Collects vtable slots whose function was folded.  After folding they hold the kept copy's address
+ * and no longer show which function it was. */
 static struct elfrw_err *collect_slots(const struct icf_apply *a, struct icf_shared *x)
 {
 	for (size_t i = 0; i < a->prog->dataref.len; i++) {

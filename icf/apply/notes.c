@@ -1,4 +1,4 @@
-/* notes.c: the build-id, SystemTap probes, and code addresses in unloaded sections that are no
+/* notes.c: the build-id, SystemTap probes, and code addresses in unloaded sections that are not
  * debug information. */
 #include "elfrw/base/rbuf.h"
 #include "icf/apply/apply.h"
@@ -12,12 +12,12 @@
 struct editing {
 	struct icf_apply *a;
 	uint8_t *p;    /* the section's bytes */
-	uint64_t size; /* written so far, where notes go */
-	uint64_t from; /* read so far */
+	uint64_t size; /* bytes written so far */
+	uint64_t from; /* bytes read so far */
 };
 
-/* The new id follows from the old one and the address map: deterministic, and another one for
- * another result. */
+/* The new id follows from the old one and the address map: it is deterministic, and differs for
+ * different results. */
 static struct elfrw_err *build_id(void *arg, const struct elfrw_note *note)
 {
 	struct editing *e = arg;
@@ -38,8 +38,8 @@ static struct elfrw_err *build_id(void *arg, const struct elfrw_note *note)
 	return NULL;
 }
 
-/* Copies a note; a probe with its new PC, or not at all where its function's code is another's now,
- * whose probe is the same. */
+/* Copies a note.  A probe gets its new PC.  A probe of a folded function is dropped: the kept
+ * function has the same probe. */
 static struct elfrw_err *probe(void *arg, const struct elfrw_note *note)
 {
 	struct editing *e = arg;
@@ -57,7 +57,7 @@ static struct elfrw_err *probe(void *arg, const struct elfrw_note *note)
 	return NULL;
 }
 
-/* Notes may go where they are not loaded; elsewhere none does, see icf_find_probes(). */
+/* Notes may be dropped if they are not loaded; loaded notes all stay (icf_find_probes()). */
 static struct elfrw_err *put_probes(struct icf_apply *a, uint32_t shndx)
 {
 	const struct elfrw_section *s = &a->prog->img->section[shndx];
@@ -82,8 +82,8 @@ static struct elfrw_err *put_probes(struct icf_apply *a, uint32_t shndx)
 	return NULL;
 }
 
-/* Fields of unloaded sections (compiler annotations and the like) that a kept relocation calls an
- * address. */
+/* Sets fields of unloaded sections (compiler annotations and the like) that a kept relocation marks
+ * as addresses. */
 static struct elfrw_err *unloaded_fields(struct icf_apply *a, const struct elfrw_section *rel)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -114,7 +114,7 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 		const struct elfrw_section *s = &img->section[i];
 		if (!s->data)
 			continue;
-		/* As long as the program is the same, so is its name. */
+		/* The build-id stays as long as the program does. */
 		bool id = strcmp(s->name, ".note.gnu.build-id") == 0 && !a->opt->keep_build_id &&
 			  a->plan->changes;
 		uint8_t *p;
@@ -124,14 +124,14 @@ struct elfrw_err *icf_apply_notes(struct icf_apply *a)
 			ELFRW_TRY(icf_each_note(s, build_id, &e));
 		} else if (s->hdr.sh_type == SHT_NOTE && icf_has_probes(s) && !a->out->sec[i].drop)
 			ELFRW_TRY(put_probes(a, i));
-		/* The relocations tell, whether they stay or not. */
+		/* The relocations mark the fields, whether they stay in the output or not. */
 		bool kept = s->hdr.sh_type == SHT_RELA && !(s->hdr.sh_flags & SHF_ALLOC) &&
 			    s->hdr.sh_info;
 		if (!kept)
 			continue;
 		const struct elfrw_section *sec = &img->section[s->hdr.sh_info];
-		/* Debug information is rewritten by what it says; and relocations of compressed
-		 * bytes count in the others. */
+		/* Debug information is rewritten by its own format.  Relocations of compressed
+		 * bytes refer to the decompressed bytes. */
 		if (icf_unloaded_kind(img, s->hdr.sh_info) != ICF_UNLOADED_PLAIN ||
 		    (sec->hdr.sh_flags & SHF_ALLOC) || !sec->data ||
 		    strncmp(sec->name, ".debug_", 7) == 0 ||

@@ -1,11 +1,11 @@
 /* referenced.c: which sections the layout may move: those that nothing refers to.
  *
- * Unwind tables close up, notes and .interp make room for program headers.  What moves is found by
- * program headers and symbols, which follow; an address of it anywhere else, in code, data or
- * dynamic relocations, or a field in it that counts from its own place, keeps it.  Where
- * relocations were kept they tell; without them every byte of data is taken for the start of a
- * distance or address, and notes are believed to hold none only when their owner is known.  One
- * pass over the data, nothing else. */
+ * Unwind tables close up; notes and .interp make room for program headers.  Program headers and
+ * symbols find these sections, and follow them.  A section stays if its address appears anywhere
+ * else, in code, data or dynamic relocations, or if a field in it counts from its own place.  Kept
+ * relocations mark such addresses.  Without them every byte of data counts as the start of a
+ * distance or address, and only notes with a known owner are believed to hold none.  Cost: one pass
+ * over the data. */
 #include "elfrw/note.h"
 #include "icf/apply/apply.h"
 #include "elfrw/base/rbuf.h"
@@ -43,8 +43,8 @@ static bool by_code(const struct icf_program *prog, uint64_t lo, uint64_t size)
 	return false;
 }
 
-/* By a kept relocation in data; or does one stand in it, if it is a note?  Unwind tables are
- * rewritten by what they say. */
+/* By kept relocations: does one in data refer to section S, or does one stand in S, if S is a note?
+ * Unwind tables are rewritten by their own format. */
 static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 {
 	const struct elfrw_image *img = prog->img;
@@ -70,8 +70,8 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 			memcpy(&r, rel->data + off, sizeof r);
 			if (!elfrw_symbol(syms, ELF64_R_SYM(r.r_info), &sym))
 				continue;
-			/* The addend of a distance counts to the end of its field, or from
-			 * somewhere else. */
+			/* The addend of a distance counts from the end of its field, or from
+			 * elsewhere. */
 			uint64_t to = sym.st_value + (uint64_t)r.r_addend;
 			if (sym.st_shndx == shndx || to - lo < size || to + 4 - lo < size)
 				return true;
@@ -80,7 +80,7 @@ static bool by_kept(const struct icf_program *prog, uint32_t shndx)
 	return false;
 }
 
-/* Without relocations: by what may be a distance from its place or its end, or an address. */
+/* Without relocations: by words that may be a distance from their place or end, or an address. */
 static bool by_data(const struct icf_program *prog, uint64_t lo, uint64_t size)
 {
 	const struct elfrw_image *img = prog->img;
@@ -99,7 +99,8 @@ static bool by_data(const struct icf_program *prog, uint64_t lo, uint64_t size)
 	return false;
 }
 
-/* Has the note section S only notes that are known to hold neither addresses nor distances? */
+/* Does the note section S hold only notes that are known to have neither addresses nor
+ * distances? */
 static bool is_known_note(const struct elfrw_section *s)
 {
 	static const char *const known[] = {

@@ -1,9 +1,9 @@
 /* relocs.c: the kept relocations of the output, for --emit-relocs.
  *
- * A relocation goes where its field went, and its addend changes by what the target moved less what
- * its symbol moved: then symbol + addend is as true, or as stale after a linker's relaxation, as it
- * was.  Those of folded bodies are left out, each thunk gets one.  Tables that were encoded anew
- * (unwind tables, line tables, lists) have no relocations in the output. */
+ * A relocation moves with its field.  Its addend changes by the target's move minus the symbol's
+ * move.  So symbol + addend is as correct as before, or as stale as before after a linker's
+ * relaxation.  Relocations of folded bodies are dropped; each thunk gets one.  Tables that were
+ * encoded anew (unwind tables, line tables, lists) have no relocations in the output. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/apply/apply.h"
@@ -32,8 +32,8 @@ static const struct icf_ref *ref_at(const struct icf_program *prog, const struct
 	return i < u->n_ref && u->start + ref[i].off == place ? &ref[i] : NULL;
 }
 
-/* How far what R names moved; *GONE: its field is not in the output; *KNOWN: its target is a place
- * that we followed (and not whatever the dynamic linker finds for its symbol). */
+/* How far the target of R moved.  *GONE: its field is not in the output.  *KNOWN: its target is a
+ * place that the map covers, and not one that the dynamic linker finds for its symbol. */
 static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gone, bool *known)
 {
 	const struct icf_program *prog = a->prog;
@@ -41,7 +41,7 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	*known = true;
 	if (!icf_in_exec(prog, r->r_offset)) {
 		const struct icf_dataref *d = icf_dataref_at(prog, r->r_offset);
-		/* Nobody reads the table of a function that is gone. */
+		/* Nothing reads the table of a function that is gone. */
 		uint32_t owner =
 			d && d->table != ICF_NONE ? prog->table.data[d->table].owner : ICF_NONE;
 		*gone = owner != ICF_NONE && (a->plan->map.unit[owner].flags & ELFRW_UNIT_FOLDED);
@@ -63,7 +63,7 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	if (ref)
 		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) -
 		       ref->target;
-	/* PC-relative and not a reference to the outside: it stays inside. */
+	/* PC-relative, and no reference to another unit: the target moves with the field. */
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	*known = d.kind == ELFRW_RELOC_PCREL;
 	return *known ? delta : 0;
@@ -95,8 +95,8 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 			shift = new.st_value - old.st_value;
 		r.r_info = ELF64_R_INFO(to, ELF64_R_TYPE(r.r_info));
 	}
-	/* What does not depend on the symbol's address (TLS offsets, sizes, a GOT slot's) keeps its
-	 * addend. */
+	/* A value that does not depend on the symbol's address (a TLS offset, a size, a GOT slot)
+	 * keeps its addend. */
 	struct elfrw_reloc_desc d = a->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 	if (known && (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL ||
 		      (d.kind == ELFRW_RELOC_GOTPCREL && moved)))
@@ -112,7 +112,7 @@ static int rela_order(const void *a, const void *b)
 	return x->r_info < y->r_info ? -1 : x->r_info > y->r_info;
 }
 
-/* The branch of every thunk. */
+/* Adds the relocations of all thunks' branches. */
 static struct elfrw_err *add_thunks(struct icf_apply *a, struct list *out)
 {
 	const struct icf_program *prog = a->prog;

@@ -1,11 +1,11 @@
 /* syms.c: sections that the output leaves out, and symbol values.
  *
  * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with
- * size 0, so that every tool prefers the kept function's symbol for an address and still finds the
- * folded one by name.  A kept one without a size (assembler, GCC's return thunks) gets its own, or
- * nothing would tell it from the others.  Where the kept function has no symbol (ld --discard-all),
- * one folded function's keeps its size: without any there, the names would reach to the next
- * symbol, over functions that have none. */
+ * size 0.  With size 0 every tool prefers the kept function's symbol for an address, and still
+ * finds the folded function by name.  A kept function without a size (assembler, GCC's return
+ * thunks) gets its size, or tools could not prefer it.  If the kept function has no symbol (ld
+ * --discard-all), one folded function's symbol keeps its size.  Otherwise its name would extend to
+ * the next symbol, over functions without names. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
@@ -21,8 +21,8 @@ static bool is_debug(const char *name)
 	       strncmp(name, ".gnu.debuglto_", 14) == 0;
 }
 
-/* Is every field of section SHNDX where it was, but for addresses in executable sections?  If not,
- * its kept relocations are worthless. */
+/* Is every field of section SHNDX where it was, except for addresses in executable sections?
+ * Otherwise its kept relocations are worthless. */
 static bool keeps_offsets(const struct elfrw_image *img, uint32_t shndx)
 {
 	const struct elfrw_section *s = &img->section[shndx];
@@ -56,12 +56,13 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 			elfrw_output_drop(a->out, i);
 		if (a->opt->strip_all && s->hdr.sh_type == SHT_SYMTAB) {
 			elfrw_output_drop(a->out, i);
-			/* Its names, unless they share a section with the names of sections. */
+			/* The names of .symtab, unless the section also holds the names of
+			 * sections. */
 			if (s->hdr.sh_link < img->n_sections && s->hdr.sh_link != img->shstrndx)
 				elfrw_output_drop(a->out, s->hdr.sh_link);
 		}
-		/* Compressed symbols of its own that nobody rewrites, and a debug file that says
-		 * where code was. */
+		/* Compressed symbols that nobody rewrites (.gnu_debugdata), and the link to a debug
+		 * file with old addresses. */
 		if ((a->plan->changes || a->opt->debug_output) &&
 		    (strcmp(s->name, ".gnu_debugdata") == 0 ||
 		     strcmp(s->name, ".gnu_debuglink") == 0))
@@ -102,15 +103,15 @@ static bool names_code(unsigned type)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-/* Which symbol of .symtab has the size of code that several functions share.  Ranks, ascending: */
+/* Which symbol of .symtab gets the size of code that several functions share.  Ranks, ascending: */
 enum { UNSHARED, NAMELESS, FOLDED_NAME, OWN_UNSIZED = FOLDED_NAME + 4, OWN_SIZED };
 
 struct bearer {
-	uint32_t index; /* FOLDED_NAME and up: of the symbol, the first one of its rank */
+	uint32_t index; /* FOLDED_NAME and up: the first symbol of its rank */
 	uint8_t rank;
 };
 
-/* Notes what symbol number INDEX is to the code that it is at. */
+/* Ranks symbol number INDEX for the code at its address. */
 static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_t index,
 			struct bearer *bearer)
 {
@@ -134,7 +135,7 @@ static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_
 		*b = (struct bearer){ index, (uint8_t)rank };
 }
 
-/* By unit, the caller's; NULL: no memory. */
+/* By unit; the caller frees the array.  NULL: out of memory. */
 static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw_section *symtab)
 {
 	const struct icf_program *prog = a->prog;
@@ -148,8 +149,8 @@ static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw
 	return bearer;
 }
 
-/* The size of symbol number INDEX, which is in unit I, or at its start.  BEARER: NULL in .dynsym,
- * where sizes stay but at thunks: the dynamic linker does not look at them. */
+/* The size of symbol number INDEX, which is in unit I or at its start.  BEARER: NULL for .dynsym,
+ * where only thunks change sizes: the dynamic linker does not look at sizes. */
 static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer, uint32_t index,
 			 uint32_t i, bool at_start, const Elf64_Sym *sym)
 {
@@ -161,7 +162,7 @@ static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer,
 		     b->index == index;
 	if (bears)
 		return sym->st_size && sym->st_size < unit ? sym->st_size : unit;
-	/* clang's names of basic block sections have a size and no type. */
+	/* clang's symbols of basic block sections have a size and no type. */
 	if (folded && (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size)) {
 		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
 			return m->thunk_size;
@@ -173,7 +174,7 @@ static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer,
 	return sym->st_size;
 }
 
-/* BEARER: as new_size() wants it. */
+/* BEARER: as for new_size(). */
 static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, uint32_t index,
 		       Elf64_Sym *sym, const char *name, bool dynamic)
 {
@@ -183,15 +184,15 @@ static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, u
 	if (sym->st_shndx < SHN_LORESERVE)
 		e = exec_of(prog, elfrw_image_symbol_section(prog->img, sym, dynamic));
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
-	/* The address of the PLT entry that stands for a function of another module in a program at
-	 * a fixed address. */
+	/* In a program at a fixed address, the address of the PLT entry that stands for a function
+	 * of another module. */
 	if (sym->st_shndx == SHN_UNDEF && sym->st_value && type == STT_FUNC) {
 		sym->st_value =
 			icf_new_target(a, icf_unit_at(prog, sym->st_value), sym->st_value, false);
 		return;
 	}
 	if (!e) {
-		/* etext and its spellings may be absolute or belong to the section behind. */
+		/* etext and its variants may be absolute or belong to the next section. */
 		for (size_t k = 0; k < prog->exec.len && sym->st_shndx != SHN_UNDEF && name &&
 				   is_boundary_name(name);
 		     k++)
@@ -226,7 +227,7 @@ static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, u
 	sym->st_size = new_size(a, bearer, index, i, at_start, sym);
 }
 
-/* Takes out the symbols of dropped sections and notes the new indices. */
+/* Removes the symbols of dropped sections and records the new indices. */
 static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 {
 	const struct elfrw_image *img = a->prog->img;

@@ -1,8 +1,8 @@
 /* unloaded.c: records about functions in sections that are not loaded: stack sizes, LLVM's maps of
  * basic blocks.
  *
- * Where a function went its record goes; that of a folded function goes away, as with linkers,
- * since what it said is said by the record of the kept copy and one address has one owner. */
+ * A record moves with its function.  The record of a folded function is dropped, as with linkers:
+ * the record of the kept copy says the same, and each address has one owner. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/apply/apply.h"
@@ -27,7 +27,7 @@ static struct elfrw_err *rewrite(struct icf_apply *a, uint32_t shndx)
 	while (elfrw_rbuf_left(&r)) {
 		uint64_t at = elfrw_rbuf_off(&r);
 		if (!icf_unloaded_record(s, &r, field, &n))
-			break; /* cannot be: icf_unloaded_kind() has read it */
+			break; /* impossible: icf_unloaded_kind() has read it */
 		if (is_gone(a, elfrw_get64(s->data + field[0])))
 			continue;
 		size_t to = w.len;

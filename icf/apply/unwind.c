@@ -1,8 +1,8 @@
-/* unwind.c: the unwind tables.  .eh_frame, .eh_frame_hdr and .gcc_except_table lose what belongs to
- * folded functions and close up where they stand next to each other, as far as nothing else refers
- * to them.  Where what they get (the thunks' description, those of code that moved apart) is more
- * than they lose, they grow into the room up to what follows them; where that does not do, the plan
- * has to be another one. */
+/* unwind.c: the unwind tables.  .eh_frame, .eh_frame_hdr and .gcc_except_table lose the records of
+ * folded functions.  They close up if they are adjacent, unless something else refers to them.
+ * They also gain records: for thunks, and for code that moved apart.  If they gain more than they
+ * lose, they grow into the room before the next section.  If there is not enough room, another plan
+ * is needed. */
 #include "dwarf/rewrite/unwind/frame.h"
 #include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
@@ -79,7 +79,7 @@ static bool in_segment(const Elf64_Phdr *ph, const Elf64_Shdr *sh)
 	return sh->sh_addr >= ph->p_vaddr && sh->sh_addr - ph->p_vaddr < ph->p_filesz;
 }
 
-/* Do sections A and B, in this order, stand side by side in one segment? */
+/* Are sections A and B, in this order, adjacent in one segment? */
 static bool side_by_side(const struct elfrw_image *img, const Elf64_Shdr *a, const Elf64_Shdr *b)
 {
 	uint64_t end = a->sh_addr + a->sh_size;
@@ -97,8 +97,8 @@ static bool side_by_side(const struct elfrw_image *img, const Elf64_Shdr *a, con
 	return true;
 }
 
-/* Up to where may section SHNDX grow: other sections stay, and a segment shares no page with the
- * next one's. */
+/* The limit up to which section SHNDX may grow: other sections stay, and a segment shares no page
+ * with the next one's. */
 static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, uint32_t shndx)
 {
 	const Elf64_Shdr *sh = &img->section[shndx].hdr;
@@ -115,7 +115,7 @@ static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, 
 		if (ph->p_type != PT_LOAD)
 			continue;
 		uint64_t limit = UINT64_MAX;
-		/* Its own segment becomes longer, unless zeros follow or part of it is
+		/* The section's own segment becomes longer, unless zeros follow or part of it is
 		 * write-protected after relocation. */
 		if (!in_segment(ph, sh))
 			limit = ph->p_vaddr >= old_end ? ph->p_vaddr & ~(page - 1) : UINT64_MAX;
@@ -126,8 +126,8 @@ static uint64_t room_end(const struct elfrw_image *img, const struct unwind *w, 
 	return end > old_end ? end : old_end;
 }
 
-/* New addresses for the tables: those that stand side by side close up, or make room.  *FITS: none
- * is in the way of anything.  true: one moved. */
+/* Chooses new addresses for the tables: adjacent ones close up or make room.  *FITS: none overlaps
+ * anything.  true: one moved. */
 static bool place(struct icf_apply *a, struct unwind *w, bool *fits)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -168,7 +168,7 @@ static bool place(struct icf_apply *a, struct unwind *w, bool *fits)
 	return moved;
 }
 
-/* Symbols such as __FRAME_END__ follow their record. */
+/* Symbols such as __FRAME_END__ move with their record. */
 static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *w)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -187,7 +187,8 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 				uint64_t rel = sym.st_value - sh->sh_addr, to = rel;
 				if (rel > sh->sh_size)
 					continue;
-				/* The section's own symbol, and whatever means its beginning. */
+				/* The section's own symbol, and any other that means its beginning.
+				 */
 				bool start =
 					rel == 0 &&
 					(k != FRAME || ELF64_ST_TYPE(sym.st_info) == STT_SECTION);
@@ -212,7 +213,8 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 struct elfrw_err *icf_apply_unwind(struct icf_apply *a)
 {
 	struct unwind w = { 0 };
-	/* A thunk is where its function's first row holds, and needs no other. */
+	/* A thunk in place is where its function's first row applies, and needs no frame
+	 * description. */
 	if (a->plan->in_place)
 		return NULL;
 	icf_apply_referenced(a);

@@ -1,14 +1,15 @@
-/* ask.c: what the code of one unit tells about a jump table, where relocations leave that open.
+/* ask.c: what the code of one unit says about a jump table that relocations leave open.
  *
- * A relocated word is the distance to a place, from where its relocation does not say.  A function
- * that jumps through a table says so, and how long the table is: it is read as without relocations
- * (unit.c).  Files whose local symbols were stripped after the link need this, as nothing else in
- * them tells a function's split-off part from another function. Cost: one pass over the code at the
- * first question; then the unit that is asked for. */
+ * A relocated word is the distance to a place, but its relocation does not say from where.  A
+ * function that jumps through a table shows this, and the table's length.  Such a function is read
+ * as if there were no relocations (unit.c).  This is needed for files whose local symbols were
+ * stripped after the link: nothing else in them distinguishes a function's cold part from another
+ * function.  Cost: one pass over the code at the first question; then one pass over each unit in
+ * question. */
 #include "icf/infer/ask.h"
 #include <stdlib.h>
 
-/* Where instructions begin.  Which units jump is asked again of each. */
+/* Marks where instructions begin.  Whether a unit jumps is asked again for each. */
 static struct elfrw_err *mark_code(struct icf_asker *ask)
 {
 	struct icf_program *prog = ask->prog;
@@ -55,7 +56,7 @@ struct elfrw_err *icf_ask_table(struct icf_asker *ask, uint32_t i, uint64_t base
 	if (!clean)
 		return NULL;
 	ask->found.table.len = ask->found.named.v.len = ask->found.doubt.len = 0;
-	/* A unit without a jump has no table then. */
+	/* A unit without a jump has no table. */
 	ask->prog->unit.data[i].flags |= ICF_UNIT_JUMPS;
 	ELFRW_TRY(icf_find_unit_tables(&ask->finder, i));
 	for (size_t k = 0; k < ask->found.table.len; k++)

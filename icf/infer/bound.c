@@ -1,11 +1,11 @@
-/* bound.c: how many entries a jump table can have, by what its index is compared with before the
- * jump: read backwards, along the one way that leads there. */
+/* bound.c: how many entries a jump table can have.  The code before the jump compares the index
+ * with the bound.  It is read backwards, along the only path to the jump. */
 #include "elfrw/base/search.h"
 #include "icf/infer/defs.h"
 
-#define WINDOW 64 /* instructions that are searched */
+#define WINDOW 64 /* instructions searched */
 
-/* What the index of a table is compared with: a register, or the memory that it was loaded from. */
+/* The index of a table, as compared: a register, or the memory that it was loaded from. */
 struct place {
 	bool mem;
 	uint8_t reg;
@@ -19,8 +19,8 @@ struct search {
 	const struct icf_trace *t;
 	struct place now;
 	uint64_t best;
-	/* A register that is compared after it was copied to the index counts, too: comparisons
-	 * seen before the copy. */
+	/* A register that is compared after it was copied to the index counts, too.  These
+	 * comparisons were seen before the copy. */
 	uint64_t pending[ELFRW_MAX_REGS];
 };
 
@@ -40,7 +40,7 @@ static bool same_place(const struct place *a, const struct place *b)
 	       a->in.scale == b->in.scale && a->disp == b->disp;
 }
 
-/* Does E, of instruction IN, compare something with a number? */
+/* Does E, of instruction IN, compare a place with a number? */
 static bool compares(const struct elfrw_insn *in, const struct elfrw_effect *e, struct place *ret)
 {
 	if (e->op != ELFRW_OP_CMP || !(e->flags & ELFRW_EFFECT_IMM))
@@ -53,8 +53,8 @@ static bool compares(const struct elfrw_insn *in, const struct elfrw_effect *e, 
 	return !ret->mem || !in->pcrel_size;
 }
 
-/* The number of entries that conditional jump K leaves when it is taken or not, and for what; 0: it
- * follows no such comparison. */
+/* The number of entries that conditional jump K allows if it is taken or not taken, and for which
+ * place; 0: it does not follow such a comparison. */
 static uint64_t compared(const struct search *s, size_t k, bool taken, struct place *ret)
 {
 	const struct icf_trace *t = s->t;
@@ -69,7 +69,7 @@ static uint64_t compared(const struct search *s, size_t k, bool taken, struct pl
 	return ((uint64_t)e.imm & (e.width == 1 ? 0xff : 0xffffffff)) + not_above;
 }
 
-/* Conditional jump K. */
+/* Uses the bound of conditional jump K. */
 static void learn(struct search *s, size_t k, bool taken)
 {
 	struct place p;
@@ -82,7 +82,7 @@ static void learn(struct search *s, size_t k, bool taken)
 		s->pending[p.reg] = bound;
 }
 
-/* Goes back over instruction K, which is no jump.  false: the index comes from nowhere else. */
+/* Goes back over instruction K, which is no jump.  false: the index has no earlier origin. */
 static bool pass(struct search *s, size_t k, uint64_t *cap)
 {
 	const struct elfrw_insn *in = &s->t->insn.data[k].in;
@@ -110,7 +110,8 @@ static bool pass(struct search *s, size_t k, uint64_t *cap)
 	return true;
 }
 
-/* The one instruction before *K; *TAKEN: it jumps to *K.  false: there is none, or are several. */
+/* Moves *K to the only instruction before it; *TAKEN: by a jump.  false: there is none, or there
+ * are several. */
 static bool step_back(const struct icf_trace *t, size_t *k, bool *taken)
 {
 	const struct icf_insn_at *here = &t->insn.data[*k];

@@ -1,10 +1,10 @@
-/* code.c: are the bytes of a unit code, all of them?
+/* code.c: are all bytes of a unit code?
  *
- * Without relocations nothing but the bytes tells.  Every instruction must be reached: from the one
- * before, by a branch, or (after a jump or a return) because something names it: a jump table, a
- * landing pad, an address in code or data, a symbol, an FDE.  What nothing names may be data
- * between functions' code: the unit is not understood then.  Cost: one more pass over the code, in
- * the same chunks as the first. */
+ * Without relocations only the bytes tell.  Every instruction must be reached: from the one before,
+ * by a branch, or (after a jump or a return) because something refers to it: a jump table, a
+ * landing pad, an address in code or data, a symbol, an FDE.  Bytes that nothing refers to may be
+ * data between functions' code; the unit is then not understood.  Cost: one more pass over the
+ * code, in the same chunks as the first. */
 #include "dwarf/lsda.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
@@ -104,8 +104,8 @@ void icf_trace_sort_cases(struct icf_trace *t)
 	t->cases.len = n;
 }
 
-/* Exceptions of call site S lead to its landing pad: from its calls, and from what else may fault
- * (-fnon-call-exceptions). */
+/* Exceptions of call site S lead to its landing pad, from its calls and from other instructions
+ * that may fault (-fnon-call-exceptions). */
 static struct elfrw_err *push_pads(const struct icf_program *prog, uint32_t unit,
 				   struct icf_trace *t, const struct dwr_lsda_site *s,
 				   uint64_t from, uint64_t pad)
@@ -146,8 +146,8 @@ struct elfrw_err *icf_trace_pads(const struct icf_program *prog, uint32_t i, str
 			const struct dwr_lsda_site *site = &lsda.site.data[s];
 			if (!site->landing_pad)
 				continue;
-			/* One in another part of the function: control comes back from there in
-			 * ways that are not seen. */
+			/* The landing pad is in another part of the function: control may return
+			 * from there in ways that are not seen. */
 			*good = site->landing_pad - u->start < u->end - u->start;
 			if (*good)
 				err = push_pads(prog, i, t, site,
@@ -183,9 +183,9 @@ static bool stops(const struct elfrw_insn *in)
 	       in->kind == ELFRW_INSN_JMP_IND || in->kind == ELFRW_INSN_TRAP;
 }
 
-/* Is what begins at instruction K code beyond doubt?  Its calls all lead to entries, and there are
- * two of them at least: data does that once in 10^10 times.  So is what a compiler leaves behind an
- * instruction of which it does not know that it never returns. */
+/* Are the bytes from instruction K on certainly code?  They are if all their calls lead to entries,
+ * and there are at least two: data looks like that once in 10^10 times.  Compilers leave such code
+ * behind an instruction that, unknown to them, never returns. */
 static bool calls_entries(const struct icf_program *prog, const struct icf_unit *u,
 			  const struct icf_trace *t, size_t k)
 {
@@ -217,15 +217,14 @@ static bool calls_entries(const struct icf_program *prog, const struct icf_unit 
 	return calls >= 2;
 }
 
-/* The last answer of refers(): why, and that it is the same for all instructions before that
- * one. */
+/* The last answer of refers(), and why; it holds for all instructions up to that place. */
 struct refers {
 	size_t end; /* the label, or the instruction that refers */
 	bool answer;
 };
 
 /* Does the code from instruction K to the next label refer to anything outside of the unit?  If
- * not, it stays right wherever the unit goes, whether it is code that is never reached or data. */
+ * not, it stays correct wherever the unit goes, whether it is unreachable code or data. */
 static bool refers(const struct icf_program *prog, const struct icf_unit *u,
 		   const struct icf_trace *t, size_t k, struct refers *last)
 {
@@ -260,7 +259,8 @@ static bool refers(const struct icf_program *prog, const struct icf_unit *u,
 	return false;
 }
 
-/* Places of unit I that control does not fall into and that no instruction of the unit names. */
+/* Finds the places of unit I that control does not fall into and that no instruction of the unit
+ * refers to. */
 static struct elfrw_err *find_islands(const struct icf_program *prog, uint32_t i,
 				      const struct icf_trace *t, struct icf_islands *ret)
 {
@@ -292,8 +292,8 @@ static bool begins_behind_stop(const struct icf_trace *t, uint64_t pos)
 	return n && n < t->insn.len && t->insn.data[n].pos == pos && stops(&t->insn.data[n - 1].in);
 }
 
-/* Does unit I read its own bytes, or look at a place in it that nothing jumps to and that nothing
- * falls into? */
+/* Does unit I read its own bytes, or take the address of a place in it that nothing jumps to and
+ * nothing falls into? */
 static bool holds_data(const struct icf_program *prog, uint32_t i, const struct icf_trace *t)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -308,7 +308,7 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 			continue;
 		if (!(in->flags & ELFRW_INSN_LEA))
 			return true;
-		/* A label whose address is taken, unless there are jumps that could use it. */
+		/* A label whose address is taken, unless jumps could use it. */
 		if (in->target == u->start || jumps)
 			continue;
 		if (begins_behind_stop(t, in->target - u->start))
@@ -317,9 +317,9 @@ static bool holds_data(const struct icf_program *prog, uint32_t i, const struct 
 	return false;
 }
 
-/* Does unit I, whose bounds are known, read bytes of its own, or compute the address of such that
- * control does not fall into and that begin a table of distances in it?  Then not all of it is
- * code, and what reads as a branch to the outside may be data. */
+/* The bounds of unit I are known.  Does it read its own bytes, or compute the address of a table of
+ * distances in it that control does not fall into?  Then not all of it is code, and bytes that look
+ * like a branch to the outside may be data. */
 static bool reads_itself(const struct icf_program *prog, uint32_t i, const struct icf_trace *t)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -378,8 +378,8 @@ static struct elfrw_err *look_at(void *arg, size_t part)
 	for (uint32_t i = (uint32_t)part * job->per; i < end && i < prog->unit.len && !err; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		bool clean;
-		/* Relocations tell what names and frames delimit, but not whether there is data in
-		 * between. */
+		/* Symbols and FDEs delimit the unit, and relocations mark its references, but data
+		 * may lie in between. */
 		bool known = !prog->inferred && (u->n_sym || u->n_fde);
 		if (u->kind == ICF_UNIT_OPAQUE || (u->flags & ICF_UNIT_BLIND) ||
 		    prog->exec.data[u->sec].linkage || (known && !(u->flags & ICF_UNIT_DATA_READ)))
@@ -433,11 +433,11 @@ struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads,
 		VEC_FREE(&job.part[i].v);
 	}
 	free(job.part);
-	/* What some of those refer to that are not understood now does not count. */
+	/* References of units that are now not understood do not count. */
 	return err ? err : icf_find_blind(prog);
 }
 
-/* Marks every place in code that something names. */
+/* Marks every place in code that something refers to. */
 static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -456,7 +456,7 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 		icf_set_bit(named, fde->pc_begin);
 		if (!fde->lsda)
 			continue;
-		/* One that cannot be read names nothing: its landing pads then look like
+		/* An LSDA that cannot be read refers to nothing: its landing pads then look like
 		 * islands. */
 		struct elfrw_err *err =
 			dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
@@ -470,8 +470,8 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 	dwr_lsda_deinit(&lsda);
 }
 
-/* What is not understood and no FDE delimits: nobody knows then that no-ops and zeros behind it are
- * padding, nor those before it, where no symbol begins it. */
+/* A unit that is not understood, without an FDE: no-ops and zeros behind it may not be padding, nor
+ * may those before it, unless a symbol begins it. */
 static struct elfrw_err *widen_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {

@@ -1,5 +1,5 @@
-/* defs.c: all writers of a register that reach an instruction, along all ways: read backwards
- * (effect.c tells what writes one). */
+/* defs.c: all writers of a register that reach an instruction, on all paths.  The code is read
+ * backwards; effect.c says what writes a register. */
 #include "elfrw/base/search.h"
 #include "icf/infer/defs.h"
 #include <string.h>
@@ -17,11 +17,11 @@ struct search {
 	uint32_t unit;
 	struct icf_trace *t;
 	unsigned steps;
-	bool past_calls; /* look behind calls of functions that may leave the register alone */
+	bool past_calls; /* look behind calls of functions that may preserve the register */
 	struct icf_defs *out;
 };
 
-/* Does A tell as much as B?  Of what no distance went into, only what kind of thing it is: a
+/* Does A say as much as B?  Of a definition without a distance in it, only the kind matters: a
  * function may end in hundreds of jumps to pointers that share one instruction. */
 static bool same_def(const struct search *s, const struct icf_def *a, const struct icf_def *b)
 {
@@ -63,8 +63,7 @@ static void later(struct search *s, uint32_t at, uint8_t reg)
 		s->out->full = true;
 }
 
-/* What instruction K does to register *R, which then may be another one.  false: it is defined
- * there. */
+/* Goes back over instruction K; *R may become another register.  false: K defines the register. */
 static bool before(struct search *s, uint32_t k, unsigned *r)
 {
 	struct icf_def d = icf_effect(s->prog, s->unit, s->t, k, *r);
@@ -79,7 +78,7 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 		return true;
 	}
 	bool choice = d.kind == ICF_DEF_CHOICE;
-	/* GCC knows which registers its own functions leave alone (-fipa-ra). */
+	/* GCC knows which registers its own functions preserve (-fipa-ra). */
 	bool call = s->past_calls && s->t->insn.data[k].in.kind == ELFRW_INSN_CALL;
 	if (call && d.kind == ICF_DEF_NUMBER)
 		return true;
@@ -91,8 +90,8 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 	return go_on;
 }
 
-/* Is instruction K padding before a place that something jumps to?  Then only an unknown jump could
- * lead to K itself, or a landing pad. */
+/* Is instruction K padding before a jump target?  Then only an unknown jump or a landing pad could
+ * lead to K itself. */
 static bool is_padding(const struct search *s, size_t k)
 {
 	const struct icf_trace *t = s->t;
@@ -112,8 +111,8 @@ static bool is_padding(const struct search *s, size_t k)
 	       (c < t->cases.len && t->cases.data[c].to == pos);
 }
 
-/* Exceptions come from inside of a call, or from before an instruction that faults.  Returns how
- * many lead to the instruction at POS. */
+/* Exceptions come from inside of a call, or from before an instruction that faults.  Returns the
+ * number that lead to the instruction at POS. */
 static size_t from_pads(struct search *s, uint32_t pos, unsigned r)
 {
 	const struct icf_trace *t = s->t;
@@ -127,7 +126,7 @@ static size_t from_pads(struct search *s, uint32_t pos, unsigned r)
 	return n;
 }
 
-/* Goes on behind each of the edges to POS; their number. */
+/* Continues behind each of the edges to POS; returns their number. */
 static size_t from_edges(struct search *s, const struct icf_edge *edge, size_t n, uint32_t pos,
 			 unsigned r)
 {
@@ -137,16 +136,16 @@ static size_t from_edges(struct search *s, const struct icf_edge *edge, size_t n
 	return k - first;
 }
 
-/* Goes on behind all that leads to instruction K, PADS being from exceptions; how many ways are
- * seen. */
+/* Continues behind all predecessors of instruction K; PADS of them are exceptions.  Returns the
+ * number of known paths. */
 static size_t join(struct search *s, size_t k, unsigned r, size_t pads)
 {
 	const struct icf_trace *t = s->t;
 	uint32_t pos = t->insn.data[k].pos;
 	size_t n = pads + from_edges(s, t->edge.data, t->edge.len, pos, r),
 	       known = from_edges(s, t->cases.data, t->cases.len, pos, r);
-	/* Nothing in sight jumps here: the case of a switch, a landing pad, a label whose address
-	 * is taken. */
+	/* No known jump leads here: it is the case of a switch, a landing pad, or a label whose
+	 * address is taken. */
 	bool label = icf_trace_bit(t->target.data, pos),
 	     told = known || (t->cases.len && !label && is_padding(s, k));
 	if (n == 0 && k > 0 && (told || !t->forward)) {
@@ -161,7 +160,7 @@ static size_t join(struct search *s, size_t k, unsigned r, size_t pads)
 	return n;
 }
 
-/* Goes back from one place until the register is written or ways join. */
+/* Goes back from one place until the register is written or paths join. */
 static void walk(struct search *s, struct icf_step from)
 {
 	const struct icf_trace *t = s->t;
@@ -170,8 +169,7 @@ static void walk(struct search *s, struct icf_step from)
 		const struct icf_insn_at *here = &t->insn.data[k];
 		bool label = icf_trace_bit(t->target.data, here->pos);
 		bool falls = k > 0 && !icf_ends_block(&t->insn.data[k - 1].in);
-		/* What is aligned may be the case of a switch, behind a call that does not
-		 * return. */
+		/* Aligned code may be the case of a switch, behind a call that does not return. */
 		bool aligned = k > 0 && t->insn.data[k - 1].in.kind == ELFRW_INSN_NOP;
 		size_t pads = from_pads(s, here->pos, r);
 		if (label || aligned || !falls || pads) {
@@ -211,7 +209,7 @@ struct icf_defs icf_defs_reaching(const struct icf_program *prog, uint32_t unit,
 	walk(&s, (struct icf_step){ (uint32_t)at, (uint8_t)r });
 	while (t->todo.len && !ret.full) {
 		struct icf_step next = t->todo.data[--t->todo.len];
-		/* The way through the instruction before a label, rather than from it. */
+		/* Continue through the instruction before a label, not from the label. */
 		unsigned reg = next.reg & 0x7f;
 		if (!(next.reg & 0x80) || before(&s, next.at, &reg))
 			walk(&s, (struct icf_step){ next.at, (uint8_t)reg });

@@ -1,5 +1,5 @@
 /* effect.c: what one instruction does to one register, on the way to an indirect jump.  The
- * architecture says what the instruction computes (elfrw/arch/effect.h); this file says what that
+ * architecture says what the instruction computes (elfrw/arch/effect.h).  This file says what that
  * means for an address that may have been computed from a distance. */
 #include "icf/infer/effect.h"
 
@@ -11,13 +11,14 @@ struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 	return e;
 }
 
-/* A call leaves its result in one register and numbers in those that it need not keep. */
+/* A call leaves its result in one register, and numbers in the registers that it need not
+ * preserve. */
 static enum icf_def_kind of_call(const struct elfrw_effect *e, unsigned r)
 {
 	return r == e->dst ? ICF_DEF_RESULT : ICF_DEF_NUMBER;
 }
 
-/* Whole addresses are sums of 8 bytes; what is random is none. */
+/* Whole addresses are 8-byte sums; a random number is not an address. */
 static enum icf_def_kind of_sum(const struct elfrw_effect *e)
 {
 	return e->width == 8 && !(e->flags & ELFRW_EFFECT_GUARD) ? ICF_DEF_OTHER : ICF_DEF_NUMBER;
@@ -48,8 +49,8 @@ static void of_address(const struct elfrw_insn *in, const struct elfrw_effect *e
 	}
 }
 
-/* 4 bytes from memory may be a distance; a single one at a fixed place is none that a table was
- * made for. */
+/* Four bytes from memory may be a distance.  A single word at a fixed place is not part of a
+ * table. */
 static enum icf_def_kind of_load(const struct elfrw_insn *in, const struct elfrw_effect *e)
 {
 	if (e->op == ELFRW_OP_LOAD && e->width == 8)
@@ -58,7 +59,7 @@ static enum icf_def_kind of_load(const struct elfrw_insn *in, const struct elfrw
 									 : ICF_DEF_NUMBER;
 }
 
-/* An index that is extended in place is still what was compared. */
+/* An index that is extended in place still counts as the compared one. */
 static void of_extension(const struct elfrw_insn *in, const struct elfrw_effect *e,
 			 struct icf_def *d)
 {

@@ -1,5 +1,5 @@
-/* effect.h: what one instruction does to one register, as far as the search for jumps' targets
- * asks. */
+/* effect.h: what one instruction does to one register, as far as the search for jump targets needs
+ * it. */
 #ifndef ICF_INFER_EFFECT_H
 #define ICF_INFER_EFFECT_H
 #include "elfrw/arch/effect.h"
@@ -16,11 +16,10 @@ enum icf_def_kind {
 	ICF_DEF_ADDRESS, /* lea with a PC-relative operand */
 	ICF_DEF_RESULT,  /* of a call */
 	ICF_DEF_CHOICE,  /* a conditional move of 8 bytes: from register a, or from memory */
-	ICF_DEF_OTHER,   /* a sum, a difference: it could be an address that was computed from a
-			    distance */
-	ICF_DEF_NUMBER,  /* anything else, which no distance went into */
-	ICF_DEF_ENTRY,   /* not written since the function's entry */
-	ICF_DEF_CUT,     /* control comes from somewhere that is not seen */
+	ICF_DEF_OTHER,  /* a sum or a difference: it could be an address computed from a distance */
+	ICF_DEF_NUMBER, /* anything else, without a distance in it */
+	ICF_DEF_ENTRY,  /* not written since the function's entry */
+	ICF_DEF_CUT,    /* control comes from an unknown place */
 };
 
 struct icf_def {
@@ -28,7 +27,7 @@ struct icf_def {
 	size_t at;    /* instruction */
 	uint8_t a, b; /* COPY: a; ADD: a and b */
 	uint64_t max; /* SMALL: the largest value, or UINT64_MAX */
-	uint8_t reg;  /* the register that was looked for */
+	uint8_t reg;  /* the register that was searched for */
 };
 
 /* The bytes of T's instruction AT, which is one of UNIT. */
@@ -42,8 +41,8 @@ static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_
 struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 				  const struct icf_trace *t, size_t at);
 
-/* What instruction AT does to register R.  A result of 32 bits is no address, nor is what has no
- * sum in it. */
+/* What instruction AT does to register R.  A 32-bit result, or a result without a sum in it, is no
+ * address. */
 struct icf_def icf_effect(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
 			  size_t at, unsigned r);
 #endif

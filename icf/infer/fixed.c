@@ -1,13 +1,13 @@
 /* fixed.c: programs with fixed addresses and without relocations.
  *
  * Any number can be an address there, so nothing moves.  A folded function leaves a thunk at its
- * entry; what has to be proved is that nothing enters it anywhere else.  Every word of data and
+ * entry.  It must be proved that nothing enters the function anywhere else.  Every word of data and
  * every number in an instruction that lies inside a unit counts as a way into it: a case of its
  * switch, a label, an entry of its own. */
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
 
-/* VA may be an address.  INSIDE: whoever has it looks at the code there. */
+/* VA may be an address.  INSIDE: its user looks at the code there. */
 static void name(struct icf_program *prog, struct icf_places *named, uint64_t va, bool inside,
 		 bool *ok)
 {
@@ -34,7 +34,7 @@ static bool words_of_data(struct icf_program *prog, struct icf_places *named)
 		    s->hdr.sh_type == SHT_GNU_HASH || s->hdr.sh_type == SHT_HASH ||
 		    s->hdr.sh_type == SHT_DYNSYM)
 			continue;
-		/* The no-ops at these places are there to be overwritten. */
+		/* The no-ops at these places are patched at run time. */
 		bool patchable = strcmp(s->name, "__patchable_function_entries") == 0;
 		for (uint64_t off = -s->hdr.sh_addr & 3;
 		     off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4 && ok; off += 4) {

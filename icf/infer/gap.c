@@ -1,20 +1,20 @@
 /* gap.c: code that neither a symbol nor an FDE delimits.
  *
- * Startup code in a stripped program, hand-written assembler, or all of a program that was compiled
- * without unwind tables.  Nobody knows where a function begins there, so that nothing can be
- * folded.  What is entered and never looked at is code, and may move as one block.  Everything else
- * is *blind*: it may hold data, and its jumps cannot be accounted for.  It stays where it is, and
- * so does what it reaches from there: by a displacement in its bytes (refs/glue.c), and by a
- * distance in data:
- *   - a word of what it names, counted from its own place or from the name: a switch, a relative
- *     vtable;
- *   - a word of what it names, counted from an address of code that it names nearby.  A difference
- *     of two places has no relocation on x86-64, so that both lie in one input section, and code
- *     that adds them names both within a few instructions;
+ * Examples are startup code in a stripped program, hand-written assembler, and a whole program that
+ * was compiled without unwind tables.  The starts of functions are unknown there, so nothing can be
+ * folded.  Code that is entered and never read is code, and may move as one block.  Everything else
+ * is *blind*: it may hold data, and its jumps are unknown.  A blind unit stays where it is.  So
+ * does all that it reaches: by a displacement in its bytes (refs/glue.c), and by a distance in
+ * data:
+ *   - a word of an object that it refers to, counted from the word's place or from the object: a
+ *     switch, a relative vtable;
+ *   - a word of such an object, counted from a code address that the unit refers to nearby.  A
+ *     difference of two places has no relocation on x86-64, so both lie in one input section, and
+ *     code that adds them refers to both within a few instructions;
  *   - wherever it calls or jumps to a sum, any word that is exactly the distance to a function
  *     (word.c).
- * What it does with a place between two functions nobody knows: nothing moves then. Cost: linear in
- * the code, and in the data that it names. */
+ * Its use of a place between two functions is unknown: nothing moves then.  Cost: linear in the
+ * code, and in the data that it refers to. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/infer/unit.h"
@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP   16  /* instructions before a jump that are looked at */
-#define NEARBY 512 /* bytes between instructions that name what is added */
+#define KEEP   16  /* instructions examined before a jump */
+#define NEARBY 512 /* bytes between instructions that refer to the parts of a sum */
 
 static bool is_bare(const struct icf_program *prog, const struct icf_unit *u)
 {
@@ -63,7 +63,7 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 			continue;
 		if (!u->n_sym && mark[i] != ENTERED)
 			u->flags |= ICF_UNIT_BLIND;
-		/* A label that is only looked at may be a table's, whatever its bytes read like. */
+		/* A label that is only read may be a table's, whatever its bytes look like. */
 		if (u->n_sym && !prog->inferred && !(u->flags & ICF_UNIT_FUNC_SYMBOL) &&
 		    mark[i] == SEEN)
 			u->flags |= ICF_UNIT_BLIND;
@@ -77,8 +77,8 @@ struct gap {
 	bool sums;                     /* it calls a sum, or jumps to one */
 };
 
-/* Reads unit I.  What nothing names inside of it may be data, so that a byte that begins no
- * instruction is passed over. */
+/* Reads unit I.  Bytes in it that nothing refers to may be data, so a byte that begins no
+ * instruction is skipped. */
 static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, struct gap *ret)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -114,7 +114,7 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 	return err;
 }
 
-/* Pins what the first words of the object at BASE lead to, counted from address FROM of code:
+/* Pins the targets of the first words of the object at BASE, counted from the code address FROM:
  * inside of functions, too. */
 static void pin_row(struct icf_program *prog, const struct icf_data_map *map, uint64_t base,
 		    uint64_t from)
@@ -126,8 +126,8 @@ static void pin_row(struct icf_program *prog, const struct icf_data_map *map, ui
 		icf_pin_unit(prog, icf_unit_at(prog, from + word));
 }
 
-/* Pins what words of data could lead to, counted from addresses of code that are named near the
- * data's. */
+/* Pins the possible targets of words of data, counted from code addresses that the unit refers to
+ * near the data. */
 static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map,
 			const struct gap *g, bool evidence)
 {
@@ -152,7 +152,7 @@ static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map
 	}
 }
 
-/* Pins what the words from BASE on could lead to. */
+/* Pins the possible targets of the words from BASE on. */
 static void pin_words(struct icf_program *prog, const struct icf_data_map *map, uint64_t base)
 {
 	uint64_t end = icf_table_limit(prog, map, base, UINT64_MAX), word;
@@ -178,7 +178,7 @@ static void keep_padding(struct icf_program *prog, uint32_t i, const struct icf_
 		icf_pin_unit(prog, behind);
 }
 
-/* Pins what unit I, which is not understood, may reach by way of the data that it names. */
+/* Pins what unit I, which is not understood, may reach through the data that it refers to. */
 static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_data_map *map,
 				     uint32_t i, const struct gap *g)
 {

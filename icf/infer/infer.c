@@ -1,4 +1,4 @@
-/* infer.c: the references of a program that was linked without --emit-relocs, see infer.h. */
+/* infer.c: the references of a program that was linked without --emit-relocs; see infer.h. */
 #include "icf/infer/infer.h"
 #include "elfrw/base/sort.h"
 #include "icf/infer/parts.h"
@@ -28,8 +28,7 @@ bool icf_jumps_inside(const struct icf_program *prog, const struct icf_unit *a,
 	return false;
 }
 
-/* Tables come in the order of their addresses, so only those that lie in each other leave anything
- * to sort. */
+/* Tables come in address order, so only overlapping tables leave anything to sort. */
 static bool is_ascending(const struct icf_program *prog, size_t from)
 {
 	for (size_t i = from + 1; i < prog->dataref.len; i++)
@@ -38,8 +37,8 @@ static bool is_ascending(const struct icf_program *prog, size_t from)
 	return true;
 }
 
-/* Relocations were kept; what neither a symbol nor an FDE delimits (crtstuff in a stripped file)
- * may be data all the same. */
+/* Relocations were kept.  Code that neither a symbol nor an FDE delimits (crtstuff in a stripped
+ * file) may still be data. */
 static struct elfrw_err *judge_gaps(struct icf_program *prog, unsigned threads)
 {
 	struct icf_islands islands = { 0 };

@@ -1,14 +1,14 @@
 /* jump.c: how an indirect jump gets its target, read backwards from the jump.
  *
- *	cmp  $N,%eax ; ja default
- *	lea  table(%rip),%rdx
- *	movslq (%rdx,%rax,4),%rax
- *	add  %rdx,%rax
- *	jmp  *%rax
+ * 	cmp  $N,%eax ; ja default
+ * 	lea  table(%rip),%rdx
+ * 	movslq (%rdx,%rax,4),%rax
+ * 	add  %rdx,%rax
+ * 	jmp  *%rax
  *
- * in all orders that GCC and LLVM give it: the lea far away (hoisted out of a loop, spilled), the
- * load as two instructions (-O0), the bound proved by a mask or by a comparison of the byte in
- * memory.  defs.c finds all writers of a register that reach the jump. */
+ * This also covers the orders and variants that GCC and LLVM produce: a distant lea (hoisted out of
+ * a loop, spilled), a load in two instructions (-O0), a bound that a mask or a comparison of the
+ * byte in memory proves.  defs.c finds all writers of a register that reach the jump. */
 #include "elfrw/base/search.h"
 #include "icf/infer/defs.h"
 
@@ -39,7 +39,7 @@ static struct icf_jump unknown(void)
 	return (struct icf_jump){ .kind = ICF_JUMP_UNKNOWN };
 }
 
-/* Does the unit load distances from tables at all? */
+/* Does the unit load distances from tables? */
 static bool loads_distances(const struct icf_program *prog, uint32_t unit,
 			    const struct icf_trace *t)
 {
@@ -51,7 +51,7 @@ static bool loads_distances(const struct icf_program *prog, uint32_t unit,
 		struct elfrw_effect e = icf_effect_at(prog, unit, t, i);
 		if (e.op != ELFRW_OP_SIGN_EXTEND)
 			continue;
-		/* Without an optimizer, the distance is extended later, in one register. */
+		/* Without optimization, the distance is extended later, in one register. */
 		if (indexed ? e.from == 4 : e.dst == e.a && e.dst == prog->arch->model->result)
 			return true;
 	}
@@ -70,10 +70,10 @@ static bool push_jump(struct icf_jumps *ret, struct icf_jump j)
 	return true;
 }
 
-/* The two parts of a sum: a distance, and what it counts from. */
+/* The two parts of a sum: a distance, and the address that it counts from. */
 struct sum {
 	struct icf_defs dist, base;
-	bool loaded; /* the distance comes from a table, as seen */
+	bool loaded; /* the distance was seen to come from a table */
 };
 
 static void swap_parts(struct sum *s)
@@ -83,7 +83,7 @@ static void swap_parts(struct sum *s)
 	s->base = swap;
 }
 
-/* Tells the parts of sum D apart. */
+/* Finds the parts of sum D. */
 static void find_parts(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
 		       const struct icf_def *d, struct sum *s)
 {
@@ -102,8 +102,8 @@ static void find_parts(const struct icf_program *prog, uint32_t i, struct icf_tr
 		swap_parts(s);
 }
 
-/* The tables at the addresses that the jump counts from.  Ways that no execution takes bring other
- * values; the data will tell which of the addresses are tables. */
+/* Adds the tables at the addresses that the jump counts from.  Paths that are never executed
+ * contribute other values; the data shows which of the addresses are tables. */
 static bool push_tables(const struct icf_unit *u, const struct icf_trace *t,
 			const struct icf_defs *base, struct icf_jump j, struct icf_jumps *ret)
 {
@@ -131,12 +131,11 @@ static bool through_table(const struct icf_program *prog, uint32_t i, struct icf
 {
 	struct sum s;
 	find_parts(prog, i, t, d, &s);
-	/* A sum with neither a distance nor a table's address in it is nothing that a table was
-	 * made for. */
+	/* A sum with neither a distance nor a table's address does not use a table. */
 	if (!s.loaded && !has(&s.base, ICF_DEF_ADDRESS))
 		return !has(&s.dist, ICF_DEF_DIST) && !has(&s.base, ICF_DEF_DIST);
-	/* What was loaded as 8 bytes from elsewhere may be a distance of 8 bytes: no table that is
-	 * known here. */
+	/* A value loaded as 8 bytes from elsewhere may be an 8-byte distance, which belongs to no
+	 * table known here. */
 	for (unsigned k = 0; !s.loaded && k < s.dist.n; k++)
 		if (s.dist.def[k].kind == ICF_DEF_LOAD &&
 		    !icf_from_frame(prog, &t->insn.data[s.dist.def[k].at].in))
@@ -181,8 +180,8 @@ bool icf_call_adds(const struct icf_program *prog, uint32_t i, const struct icf_
 	return false;
 }
 
-/* The jump goes to what is in a slot of the frame: sums that were stored there, while other ways
- * store pointers. */
+/* The jump goes to the contents of a frame slot: some paths store sums there, others store
+ * pointers. */
 static bool through_slot(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at,
 			 struct icf_jumps *ret)
 {
@@ -209,8 +208,8 @@ static bool through_slot(const struct icf_program *prog, uint32_t i, struct icf_
 	return true;
 }
 
-/* Is what DEF gives a jump a pointer that leads out of the unit?  A sum with a distance may have
- * been kept in the frame. */
+/* Does DEF give a jump a pointer that leads out of the unit?  A sum with a distance may have been
+ * kept in the frame. */
 static bool leads_out(const struct icf_program *prog, const struct icf_trace *t,
 		      const struct icf_def *d)
 {
@@ -225,8 +224,8 @@ static bool leads_out(const struct icf_program *prog, const struct icf_trace *t,
 	}
 }
 
-/* All definitions of register R that reach jump AT.  Behind a call only sums of tables matter: it
- * is the rare function that leaves such a register alone. */
+/* All definitions of register R that reach jump AT.  Behind a call only sums of tables matter: few
+ * functions preserve such a register. */
 static struct icf_defs all_reaching(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
 				    size_t at, unsigned r)
 {
@@ -250,7 +249,7 @@ static struct icf_defs all_reaching(const struct icf_program *prog, uint32_t i, 
 	return d;
 }
 
-/* Is it known what a jump does that goes to what ONE gives? */
+/* Is the effect of a jump to the value of ONE known? */
 static bool is_known(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
 		     const struct icf_def *one)
 {

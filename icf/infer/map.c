@@ -1,7 +1,7 @@
-/* map.c: what data is made of: which places something names.
+/* map.c: the structure of data: the places that something refers to.
  *
- * One bit for each byte of the data sections, so that a search for the next name reads eight places
- * at once. */
+ * The map has one bit for each byte of the data sections, so a search for the next reference tests
+ * eight places at once. */
 #include "icf/infer/parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +52,11 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 	}
 	if (lo >= hi)
 		lo = hi = 0;
-	/* Data is a part of the file, so its span is bounded by the file's size but for gaps
-	 * between segments. */
+	/* Data is in the file, so the file's size bounds its span, except for gaps between
+	 * segments. */
 	if (hi - lo > sum + 2 * (uint64_t)prog->img->size + (1u << 26))
 		return elfrw_error("data sections are too far apart");
-	lo &= ~(uint64_t)7; /* so that a word's places are in one byte */
+	lo &= ~(uint64_t)7; /* so that the places of a word are in one byte */
 	if (!icf_bits_init(&map->named, lo, hi) || !icf_bits_init(&map->table, lo, hi)) {
 		icf_data_map_deinit(map);
 		return &elfrw_err_nomem;

@@ -1,20 +1,20 @@
-/* sum.c: differences of two functions in data, where relocations were kept.
+/* sum.c: differences of two functions in data, in files with kept relocations.
  *
- * `.long f - g` has no relocation where f and g stand in one section of an object file: the
- * assembler knows it.  Nothing in the linked file tells it from a number.  But whoever uses it adds
- * it to the address of g: so the words are looked at that a unit names beside an address of code,
- * of 2, 4 and 8 bytes, in units of 1 to 16 bytes.  Where three in a row, or two that are alone,
- * lead to entries of different functions, counted from that address, these functions and g stay
- * where they are; the words are never written.  Code that gets the address of g or of the words
- * from elsewhere is not seen.
+ * `.long f - g` has no relocation if f and g stand in one section of an object file: the assembler
+ * computes it.  Nothing in the linked file distinguishes it from a number.  But its user adds it to
+ * the address of g.  So the words of 2, 4 and 8 bytes, in units of 1 to 16 bytes, are examined that
+ * a unit refers to in addition to a code address.  If three in a row, or two alone, lead from that
+ * address to entries of different functions, these functions and g stay where they are.  The words
+ * are never written.  Code that gets the address of g or of the words from elsewhere is not seen.
  *
- * Words in units of more than a byte only an assembler writes, on request; but small numbers, times
- * 16, lead to small functions in a row all too often where a unit names hundreds of addresses
- * (LLVM's lists of lambdas).  Such a row is believed where the density of entries among the places
- * that such words can name makes it no chance; a unit that multiplies as the words ask needs less.
+ * Only an assembler, on request, writes words in units of more than a byte.  But small numbers,
+ * times 16, often lead to small functions in a row if a unit refers to hundreds of addresses
+ * (LLVM's lists of lambdas).  Such a row is believed if it cannot be chance, given the density of
+ * entries among the places that such words can reach.  A unit that multiplies as the words require
+ * needs less evidence.
  *
- * Cost: one pass over the references of all units; a few words for each pair of addresses of code
- * and data that one unit names; the code of units that seem to have rows of the last kind. */
+ * Cost: one pass over the references of all units; a few words for each pair of a code address and
+ * a data address in one unit; the code of units that seem to have rows of the last kind. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
@@ -26,22 +26,22 @@
 #define MAX_WORDS    512 /* of one table */
 #define MAX_ZEROS    8   /* in a row */
 #define MAX_DISTINCT 16
-#define MAX_CHANCE   (1. / 16) /* of a row: how many like it are to be expected in the unit */
-#define MAX_PLAIN    (1. / 4)  /* the same, of words in bytes */
-#define MULTIPLIES   (1. / 64) /* what the chance is times where the unit multiplies */
+#define MAX_CHANCE   (1. / 16) /* of a row: the expected number of rows like it in the unit */
+#define MAX_PLAIN    (1. / 4)  /* the same, for words in bytes */
+#define MULTIPLIES   (1. / 64) /* factor for the chance if the unit multiplies */
 
 struct sum {
 	struct icf_program *prog;
 	struct icf_data_map map;
 	bool mapped;
-	uint32_t unit;    /* the unit at hand */
-	double pairs;     /* of addresses of code and data that it names */
-	bool traced;      /* its code was looked at: */
+	uint32_t unit;    /* the current unit */
+	double pairs;     /* pairs of code and data addresses in it */
+	bool traced;      /* its code was examined: */
 	unsigned factors; /* bit k: it multiplies by 2^k */
 	struct icf_trace t;
 };
 
-/* What words stand at an address. */
+/* The words at an address. */
 struct words {
 	uint64_t va, size;
 	const uint8_t *data;
@@ -91,8 +91,8 @@ static uint32_t leads_to(const struct icf_program *prog, const struct words *x, 
 											 : to;
 }
 
-/* How many words of X lead to entries of functions, zeros between them; *DISTINCT of them to
- * different ones. */
+/* The number of words of X that lead to entries of functions, with zeros between them; *DISTINCT:
+ * the number of different entries. */
 static unsigned count(const struct icf_program *prog, const struct way *w, const struct words *x,
 		      unsigned *distinct)
 {
@@ -125,7 +125,7 @@ static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *
 	return NULL;
 }
 
-/* By what powers of two an instruction multiplies, as a set of exponents. */
+/* The powers of two by which an instruction multiplies, as a set of exponents. */
 static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
 {
 	unsigned op = in->opcode;
@@ -147,7 +147,7 @@ static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
 	return in->opcode_map == 1 && op == 0xaf ? ~0u : 0;
 }
 
-/* Does the unit at hand multiply by 2^SHIFT? */
+/* Does the current unit multiply by 2^SHIFT? */
 static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
 {
 	bool clean;
@@ -165,7 +165,7 @@ static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
 	return NULL;
 }
 
-/* Is it no chance that N words of X lead to DISTINCT entries? */
+/* N words of X lead to DISTINCT entries.  Is that no chance? */
 static struct elfrw_err *is_no_chance(struct sum *s, const struct way *w, const struct words *x,
 				      unsigned n, unsigned distinct, bool *ret)
 {
@@ -193,8 +193,7 @@ static struct elfrw_err *look_at(struct sum *s, const struct way *w, const struc
 	unsigned distinct, n = count(s->prog, w, x, &distinct),
 			   need = w->size == 2 || w->shift ? 4 : 3;
 	bool alone = false;
-	/* Small numbers times the functions' alignment lead to small functions in a row all too
-	 * often. */
+	/* Small numbers times the functions' alignment often lead to small functions in a row. */
 	if (distinct + 1 == need && (w->size > 2 || !w->shift))
 		ELFRW_TRY(ends(s, x->va, (uint64_t)n * w->size, &alone));
 	bool believed = distinct + alone >= need;
@@ -226,7 +225,7 @@ static struct elfrw_err *look_from(struct sum *s, uint64_t from, const struct wo
 	return NULL;
 }
 
-/* What data is at VA: in a data section, or where code is not understood?  false: none. */
+/* Finds the data at VA: in a data section, or in code that is not understood; false: none. */
 static bool find_words(const struct icf_program *prog, uint64_t va, struct words *ret)
 {
 	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
@@ -244,7 +243,7 @@ static bool find_words(const struct icf_program *prog, uint64_t va, struct words
 	return true;
 }
 
-/* The addresses of code that unit U names; their number. */
+/* Collects the code addresses that unit U refers to; returns their number. */
 static unsigned find_code(const struct icf_program *prog, const struct icf_unit *u,
 			  uint64_t code[MAX_CODE])
 {

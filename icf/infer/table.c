@@ -1,8 +1,7 @@
-/* table.c: position-independent jump tables without relocations: those of all units, see
- * infer_unit.c.
+/* table.c: position-independent jump tables without relocations, of all units; see unit.c.
  *
- * Runs of units are read at the same time; what they found is put together in their order.  Cost:
- * one more pass over the code of the units that jump. */
+ * Runs of units are read in parallel; their results are joined in order.  Cost: one more pass over
+ * the code of units that jump. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/unit.h"
@@ -22,20 +21,20 @@ struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bit
 			if (ref[r].kind != ICF_REF_BRANCH || (ref[r].flags & ICF_REF_CALL))
 				icf_set_bit(called, ref[r].target);
 	}
-	/* What a distance counts from is not known yet. */
+	/* The origin of a distance is not known yet. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].pcrel != 1)
 			icf_set_bit(called, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len; i++) {
 		const struct icf_symbol *s = &prog->sym.data[i];
-		/* Split-off parts have local names; the search is too slow for all the others. */
+		/* Cold parts have local names; the search is too slow for other symbols. */
 		if (s->type == STT_FUNC && !(s->bind == STB_LOCAL && strstr(s->name, ".cold")))
 			icf_set_bit(called, s->value);
 	}
 	return NULL;
 }
 
-/* The places that units jump to in others. */
+/* Finds the places in other units that units jump to. */
 static struct elfrw_err *find_joined(const struct icf_program *prog, struct icf_bits *joined)
 {
 	if (!icf_bits_init(joined, prog->exec.data[0].start,
@@ -86,7 +85,7 @@ static int table_order(const void *a, const void *b)
 	return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-/* The references of all tables' entries. */
+/* Adds the references of all tables' entries. */
 static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_map *map,
 				      struct icf_places *named)
 {
@@ -100,8 +99,8 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 			bool known = icf_bit(&map->table, place) || icf_bit(&map->table, place + 3);
 			if (known && t->base == widest)
 				continue;
-			/* The word counts from two places: both meanings hold if nothing of it
-			 * moves. */
+			/* The word counts from two places: both meanings hold if none of these
+			 * places moves. */
 			if (known) {
 				icf_pin_unit(prog, icf_unit_at(prog, t->base + word));
 				icf_pin_unit(prog, icf_unit_at(prog, widest + word));
@@ -129,7 +128,7 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 	return NULL;
 }
 
-/* Puts together what the parts found, in their order. */
+/* Joins the parts' results in order. */
 static struct elfrw_err *join(struct table_job *job, size_t n, struct icf_places *named,
 			      struct icf_found *ret)
 {

@@ -1,11 +1,11 @@
 /* unit.c: the jump tables of one unit.
  *
- * A unit with a jump through a register names its tables by address.  A table is the run of 4-byte
- * distances from its own start that lead to instructions of that unit or of its split-off part; it
- * ends where a comparison of the index proves, or else at the first word that leads elsewhere or
- * that something names.  What a jump takes its target from is read from the code before it
- * (jump.c); a unit one of whose jumps cannot be accounted for is pinned with all that it could jump
- * to, so that its tables, wherever they are, stay right. */
+ * A unit with a jump through a register refers to its tables by address.  A table is the run of
+ * 4-byte distances from its own start that lead to instructions of the unit or of its cold part.
+ * The table ends where a comparison of the index proves the end, or at the first word that leads
+ * elsewhere or that something refers to.  jump.c finds the source of a jump's target in the code
+ * before the jump.  A unit with an unexplained jump is pinned with all that it could jump to, so
+ * that its tables, wherever they are, stay correct. */
 #include "icf/infer/unit.h"
 #include "icf/infer/effect.h"
 #include "elfrw/base/rbuf.h"
@@ -14,8 +14,8 @@
 #include "icf/program/unit.h"
 #include <stdlib.h>
 
-/* Does unit A jump into the middle of unit B, which is no linker's?  Then they are parts of one
- * function. */
+/* Does unit A jump into the middle of unit B, which is no linkage section?  Then they are parts of
+ * one function. */
 static bool jumps_into(const struct icf_program *prog, uint32_t a, uint32_t b)
 {
 	const struct icf_unit *v = &prog->unit.data[b];
@@ -47,33 +47,33 @@ static size_t first_place(const struct icf_places *p, uint64_t va)
 	return LOWER_BOUND(0, p->v.len, mid, p->v.data[mid] < va);
 }
 
-/* Does the unit that f->t holds jump to TO? */
+/* Does the unit in f->t jump to TO? */
 static bool branches_to(const struct icf_finder *f, uint64_t to)
 {
 	size_t k = first_place(&f->branches, to);
 	return k < f->branches.v.len && f->branches.v.data[k] == to;
 }
 
-/* May a table of unit I (which f->t holds) lead to TO? */
+/* May a table of unit I (in f->t) lead to TO? */
 static bool leads(const struct icf_finder *f, uint32_t i, uint64_t to)
 {
 	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	if (to - u->start < u->end - u->start)
 		return icf_trace_bit(f->t.start.data, to - u->start);
-	/* Cases that cannot happen: clang lets them lead to the function's end, GCC to a split-off
-	 * part without code. */
+	/* Impossible cases: clang lets them lead to the function's end, GCC to an empty cold part.
+	 */
 	uint32_t k = icf_unit_at(prog, to);
 	if (to == u->end ||
 	    (k == ICF_NONE && icf_unit_ending(prog, to) != ICF_NONE && branches_to(f, to)))
 		return true;
 	if (k == ICF_NONE)
 		return false;
-	/* What is not understood stays where it is. */
+	/* Units that are not understood stay where they are. */
 	bool named = branches_to(f, to);
 	if (icf_is_dark(&prog->unit.data[k]))
 		return named;
-	/* A split-off part: nobody calls it, or it jumps back. */
+	/* A cold part: nothing calls it, or it jumps back. */
 	if (!named && icf_bit(f->called, prog->unit.data[k].start) && !jumps_into(prog, k, i) &&
 	    !jumps_into(prog, i, k))
 		return false;
@@ -89,8 +89,7 @@ bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-/* What is not aligned as the entries are is an address that something is added to, in some other
- * function. */
+/* An address that is not aligned as the entries are is an operand of a sum in another function. */
 uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map,
 			 uint64_t base, uint64_t most)
 {
@@ -104,7 +103,7 @@ uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_m
 	return end;
 }
 
-/* The number of entries of the table at BASE that jump J goes through, 0: none. */
+/* The number of entries of the table at BASE that jump J uses; 0: none. */
 static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
 		       const struct icf_jump *j)
 {
@@ -116,14 +115,14 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
 		if (!icf_distance_at(f->prog, base + 4 * n, &word) || !leads(f, i, base + word))
 			break;
 	}
-	/* Compilers leave entries out that they know to be unused; the next table then begins
-	 * early.  Otherwise a proof that the data does not bear out is none. */
+	/* Compilers omit entries that they know to be unused; the next table then begins early.
+	 * Otherwise a bound that the data contradicts proves nothing. */
 	if (n < bound) {
 		if (n < room ||
 		    (icf_distance_at(f->prog, base + 4 * n, &word) && leads(f, i, base + word)))
 			return 0;
 	} else if (!bound && n < room && icf_distance_at(f->prog, base + 4 * n, &word)) {
-		/* An entry, or the end? */
+		/* Is the word an entry, or the end? */
 		uint32_t k = icf_in_exec(f->prog, base + word) ? icf_unit_at(f->prog, base + word)
 							       : ICF_NONE;
 		if (k != ICF_NONE && k != i && icf_is_dark(&f->prog->unit.data[k]))
@@ -132,7 +131,7 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
 	return n;
 }
 
-/* Of units that others may look at, too. */
+/* Sets a flag of a unit that other threads may look at. */
 static void set_flag(struct icf_program *prog, uint32_t i, unsigned flag)
 {
 	__atomic_fetch_or(&prog->unit.data[i].flags, (__typeof__(prog->unit.data[i].flags))flag,
@@ -145,7 +144,7 @@ void icf_pin_unit(struct icf_program *prog, uint32_t i)
 		set_flag(prog, i, ICF_UNIT_PINNED);
 }
 
-/* A load of 4 bytes at a fixed place, as of one entry of a table that the compiler knows. */
+/* Does the unit load 4 bytes at a fixed place, as of one table entry that the compiler knows? */
 static bool loads_word(const struct icf_finder *f, uint32_t i, size_t k)
 {
 	const struct elfrw_insn *in = &f->t.insn.data[k].in;
@@ -156,7 +155,7 @@ static bool loads_word(const struct icf_finder *f, uint32_t i, size_t k)
 	       (e.op == ELFRW_OP_LOAD && e.width == 4);
 }
 
-/* What unit I, which f->t holds, jumps to, and what it names outside of the code. */
+/* Finds the jump targets of unit I (in f->t), and its references outside of the code. */
 static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
@@ -186,10 +185,10 @@ static struct elfrw_err *find_names(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* Entries further than this from their table's start are not looked for. */
+/* Entries further than this from the table's start are not searched. */
 #define FAR 65536
 
-/* TO is a label of unit I, if it lies there. */
+/* Marks TO as a label of unit I, if it lies there. */
 static bool name_label(struct icf_finder *f, uint32_t i, uint64_t to)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
@@ -198,7 +197,7 @@ static bool name_label(struct icf_finder *f, uint32_t i, uint64_t to)
 	return push_place(&f->found->named, to);
 }
 
-/* Unit I, what it jumps to, and whatever a table that it names could mean stay. */
+/* Pins unit I, its jump targets, and all possible targets of tables that it refers to. */
 static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 {
 	struct icf_program *prog = f->prog;
@@ -229,7 +228,7 @@ static struct elfrw_err *pin_tables(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* A jump of unit I is not accounted for. */
+/* A jump of unit I is unexplained: pins all that it could reach. */
 static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
@@ -237,8 +236,7 @@ static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 	ELFRW_TRY(pin_tables(f, i));
 	for (uint32_t r = 0; r < u->n_ref && !f->found->loose; r++)
 		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
-			/* What nothing delimits cannot be told from several functions: its jumps
-			 * tell nothing. */
+			/* An undelimited unit may be several functions: its jumps prove nothing. */
 			if (!u->n_sym && !u->n_fde) {
 				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
 				return NULL;
@@ -256,22 +254,21 @@ static struct icf_candidate *candidate_at(struct icf_candidates *c, uint64_t bas
 	return lo < c->v.len && c->v.data[lo].base == base ? &c->v.data[lo] : NULL;
 }
 
-/* Words of a candidate that are looked at, and of a table that no jump of the unit can go
- * through. */
+/* Words examined in a candidate, and in a table that no jump of the unit can use. */
 #define MAX_WORDS 1024
 #define FEW_WORDS 4
 
-/* Labels of one unit times names in it that are looked at. */
+/* Labels of one unit times references in it, at most. */
 #define MAX_WORK 50000000
 
-/* Compilers align tables; of what is not aligned only an odd assembler's table could be one, which
- * has its first entries. */
+/* Compilers align tables.  Only an unusual assembler's table is unaligned; its first entries are
+ * examined. */
 static uint64_t words_at(uint64_t base)
 {
 	return base & 3 ? FEW_WORDS : MAX_WORDS;
 }
 
-/* Do A and B jump into each other's middle?  Remembers some answers. */
+/* Do A and B jump into each other's middle?  Some answers are cached. */
 static bool are_linked(struct icf_finder *f, uint32_t a, uint32_t b)
 {
 	size_t slot = (a * 31 + b) % (sizeof f->linked / sizeof *f->linked);
@@ -283,7 +280,7 @@ static bool are_linked(struct icf_finder *f, uint32_t a, uint32_t b)
 	return f->linked[slot].yes;
 }
 
-/* Could TO be a case of unit I (which f->t holds)? */
+/* Could TO be a case of unit I (in f->t)? */
 static bool may_lead(struct icf_finder *f, uint32_t i, uint64_t to)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
@@ -293,7 +290,7 @@ static bool may_lead(struct icf_finder *f, uint32_t i, uint64_t to)
 	return k != ICF_NONE && are_linked(f, i, k);
 }
 
-/* The first of the words [FROM, N) behind BASE, up to what something names, that may lead into unit
+/* The first of the words [FROM, N) behind BASE, up to the next named place, that may lead into unit
  * I; N: none. */
 static uint64_t first_lead(struct icf_finder *f, uint32_t i, uint64_t base, uint64_t from,
 			   uint64_t n)
@@ -332,7 +329,7 @@ static bool is_entry(struct icf_finder *f, uint64_t base, uint64_t p)
 	return c && (p - base) % 4 == 0 && (p - base) / 4 < c->n;
 }
 
-/* Does unit I name data that leads into it and that no jump was found to use?  Its distances may go
+/* Does unit I refer to data that leads into it and that no known jump uses?  Its distances may go
  * through memory on their way to the jump, or the compiler chose the entry. */
 static bool find_missed(struct icf_finder *f, uint32_t i)
 {
@@ -356,8 +353,8 @@ static bool find_missed(struct icf_finder *f, uint32_t i)
 	return false;
 }
 
-/* Measures the candidates that jump J may go through (any one when its table is not seen); false:
- * there is none. */
+/* Measures the candidates that jump J may use (any of them if its table is unknown); false: there
+ * is none. */
 static bool use(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
 {
 	bool any = false;
@@ -373,16 +370,17 @@ static bool use(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
 	return any;
 }
 
-/* Does something name the inside of the object at BASE where its word at P is? */
+/* Does something refer to the inside of the object at BASE, at its word P? */
 static bool is_cut(const struct icf_data_map *map, uint64_t base, uint64_t p)
 {
 	return (p != base && icf_bit(&map->named, p)) || icf_bit(&map->named, p + 1) ||
 	       icf_bit(&map->named, p + 2) || icf_bit(&map->named, p + 3);
 }
 
-/* A distance between labels of one unit stays what it is; between the parts of a split function
- * nobody sees it.  FROM: the label that distances are added to, in data that the unit names; *GOOD:
- * they lead to labels of unit I, which then have a name. */
+/* An offset between two labels of one unit survives a move of the unit.  An offset between a
+ * function and its cold part does not, and no relocation reveals it.  FROM: the label to which
+ * distances in data that the unit refers to are added.  *GOOD: they lead to labels of unit I, which
+ * are then marked. */
 static struct elfrw_err *name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good)
 {
 	const struct icf_program *prog = f->prog;
@@ -429,7 +427,7 @@ static struct elfrw_err *push_table(struct icf_finder *f, uint32_t i, const stru
 	return NULL;
 }
 
-/* Where a jump K of unit I leads that goes through the tables of J and nothing else. */
+/* The targets of jump K of unit I, which goes through the tables of J and nothing else. */
 static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k,
 				    const struct icf_jumps *j)
 {
@@ -454,8 +452,7 @@ static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k
 	return NULL;
 }
 
-/* Measures the tables that indirect jump K of unit I goes through.  *GOOD is false when there may
- * be others. */
+/* Measures the tables of indirect jump K of unit I.  *GOOD is false if there may be others. */
 static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t k,
 				      struct icf_jumps *j, bool *good)
 {
@@ -474,7 +471,7 @@ static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t
 	return NULL;
 }
 
-/* Leaves out of FROM what is in WHAT; both ascend. */
+/* Removes the elements of WHAT from FROM; both ascend. */
 static void without(struct icf_indices *from, const struct icf_indices *what)
 {
 	size_t n = 0, w = 0;
@@ -487,7 +484,7 @@ static void without(struct icf_indices *from, const struct icf_indices *what)
 	from->v.len = n;
 }
 
-/* Adds what push_cases() found. */
+/* Adds the cases that push_cases() found. */
 static struct elfrw_err *add_cases(struct icf_finder *f)
 {
 	if (!VEC_APPEND(&f->t.cases, f->cases.data, f->cases.len))
@@ -497,9 +494,9 @@ static struct elfrw_err *add_cases(struct icf_finder *f)
 	return NULL;
 }
 
-/* Measures the tables of the jumps in f->todo, which keeps those that may lead anywhere, until
- * nothing new is learnt: at first any jump may lead to any case of a switch; what is then known of
- * some jumps tells more of the others. */
+/* Measures the tables of the jumps in f->todo, which keeps the jumps that may lead anywhere, until
+ * nothing new is learnt.  At first any jump may lead to any case of a switch.  Each explained jump
+ * says more about the others. */
 static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
 {
 	struct icf_trace *t = &f->t;
@@ -537,8 +534,8 @@ static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* Learns what the jumps in f->todo lead to if t->cases is true of them.  *GOOD: they lead nowhere
- * else. */
+/* Finds the targets of the jumps in f->todo, assuming that t->cases is complete.  *GOOD: they lead
+ * nowhere else. */
 static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
 {
 	size_t known = f->t.cases.len;
@@ -557,10 +554,11 @@ static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
 	return NULL;
 }
 
-/* Jumps may lead to each other's cases.  What control reaches from the function's entry while they
- * lead nowhere tells of tables, whose cases tell of more tables; if each jump goes through these
- * tables alone when it is reached from these cases, no execution can ever leave them.  This is
- * asked of all jumps but those that go to pointers.  *GOOD is false when it is not so. */
+/* Jumps may lead to each other's cases.  Start with the code that control reaches from the
+ * function's entry while these jumps lead nowhere.  This code shows some tables, whose cases show
+ * more tables.  If each jump, reached from these cases, uses only these tables, no execution can
+ * ever leave them.  This is tested for all jumps except those to pointers.  *GOOD is false if it
+ * does not hold. */
 static struct elfrw_err *measure_circle(struct icf_finder *f, uint32_t i, bool *good)
 {
 	struct icf_trace *t = &f->t;
@@ -582,7 +580,7 @@ static struct elfrw_err *measure_circle(struct icf_finder *f, uint32_t i, bool *
 	return suppose(f, i, good);
 }
 
-/* Tells what indirect jumps of unit I can lead to its inside. */
+/* Sets t->sealed and t->plain: can an indirect jump lead to the inside of unit I? */
 static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 {
 	const struct icf_unit *u = &f->prog->unit.data[i];
@@ -594,8 +592,8 @@ static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 		uint64_t va = u->start + t->insn.data[k].pos;
 		const struct elfrw_insn *in = &t->insn.data[k].in;
 		good = va == u->start || (!icf_bit(f->called, va) && !icf_bit(f->joined, va));
-		/* Nor does it take the address of a label, read its own code, or call its
-		 * inside. */
+		/* The unit also takes no address of a label, does not read its own code, and does
+		 * not call its inside. */
 		bool branch = in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
 		good = good && (!in->pcrel_size || branch ||
 				in->target - u->start - 1 >= u->end - u->start - 1);
@@ -605,9 +603,9 @@ static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then what control
- * reaches from its entry and the landing pads is all that there is: the first jump that went
- * elsewhere would have to be one of those that are seen so. */
+/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then control reaches
+ * only what it reaches from the entry and the landing pads: the first jump elsewhere would have to
+ * be one of these jumps. */
 static bool leaves_all(struct icf_finder *f, uint32_t i)
 {
 	struct icf_trace *t = &f->t;
@@ -619,8 +617,8 @@ static bool leaves_all(struct icf_finder *f, uint32_t i)
 	return j.closed && !j.adds && !j.n;
 }
 
-/* Measures the tables of unit I, which jumps.  *GOOD is false when one of its jumps cannot be
- * accounted for. */
+/* Measures the tables of unit I, which jumps.  *GOOD is false if one of its jumps is
+ * unexplained. */
 static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
@@ -679,8 +677,8 @@ static struct elfrw_err *tables_of(struct icf_finder *f, uint32_t i)
 	return NULL;
 }
 
-/* Does unit I, which does not jump, name data that leads into it?  Its other half may jump through
- * that. */
+/* Does unit I, which does not jump, refer to data that leads into it?  Its other half may jump
+ * through that data. */
 static struct elfrw_err *leads_home(struct icf_finder *f, uint32_t i, bool *ret)
 {
 	struct icf_program *prog = f->prog;
@@ -703,8 +701,7 @@ static struct elfrw_err *leads_home(struct icf_finder *f, uint32_t i, bool *ret)
 	return NULL;
 }
 
-/* All tables are known now: what unit I names and no jump was found to use keeps the unit where it
- * is. */
+/* All tables are known.  Tables that unit I refers to and that no known jump uses pin the unit. */
 struct elfrw_err *icf_settle_unit(struct icf_finder *f, uint32_t i)
 {
 	bool good = true;

@@ -1,72 +1,71 @@
-/* unit.h: the jump tables of one unit, for infer_table.c, which asks for all units. */
+/* unit.h: the jump tables of one unit, for table.c, which asks for all units. */
 #ifndef ICF_INFER_UNIT_H
 #define ICF_INFER_UNIT_H
 #include "icf/infer/parts.h"
 
-/* Data that unit I names and whose first word leads into it. */
+/* Data that unit I refers to and whose first word leads into the unit. */
 struct icf_candidate {
 	uint64_t base;
-	uint64_t n; /* entries that its jumps can use; 0: none goes through it */
+	uint64_t n; /* entries that its jumps can use; 0: no jump uses it */
 };
 
 struct icf_candidates {
 	VEC(struct icf_candidate) v; /* by base */
 };
 
-/* What was found in a run of units. */
+/* The results of a run of units. */
 struct icf_found {
 	VEC(struct icf_inferred_table) table;
 	struct icf_places named; /* labels that tables lead to */
-	VEC(uint32_t) doubt;     /* units to look at again when all tables are known */
+	VEC(uint32_t) doubt;     /* units to examine again when all tables are known */
 	const char *loose;       /* the first reason why nothing may move, and where */
 	uint64_t loose_at;
 };
 
-/* Reads units; one for each run of units, so that several can work at the same time.  Of the
- * program it writes flags only, by or-ing. */
+/* Reads units.  Each run of units has its own, so that several can work in parallel.  It changes
+ * only flags of the program, by or-ing. */
 struct icf_finder {
 	struct icf_program *prog;
 	const struct icf_data_map *map;
 	const struct icf_bits *insn;   /* where instructions begin */
-	const struct icf_bits *called; /* unit entries that a call, an address or a symbol of a
-					  function names; by byte of code */
-	const struct icf_bits *joined; /* where units jump to in others; NULL: not known */
+	const struct icf_bits *called; /* unit entries that a call, an address or a function symbol
+					  refers to; by byte of code */
+	const struct icf_bits *joined; /* places that other units jump to; NULL: unknown */
 	struct icf_found *found;
-	bool last; /* all tables are known: their words are explained */
+	bool last; /* all tables are known: their words have an explanation */
 	struct icf_trace t;
 	struct icf_candidates cand; /* of the unit that `t` holds */
 	struct {
 		uint32_t a, b;
 		bool yes;
 	} linked[64];               /* answers of are_linked() */
-	struct icf_places branches; /* where it jumps to and what it calls; ascending */
+	struct icf_places branches; /* its jump targets and callees; ascending */
 	struct icf_places bases,
-		leas; /* the data that it names; that whose address it computes; ascending */
-	struct icf_places
-		loads; /* where the unit that `t` holds loads 4 bytes from a fixed place */
-	struct icf_indices todo;    /* jumps of that unit that are not accounted for */
-	struct icf_indices closed;  /* and those that have just been */
-	uint64_t work;              /* on its labels */
+		leas; /* the data that it refers to; that whose address it computes; ascending */
+	struct icf_places loads;    /* fixed places from which the unit in `t` loads 4 bytes */
+	struct icf_indices todo;    /* unexplained jumps of that unit */
+	struct icf_indices closed;  /* jumps that were just explained */
+	uint64_t work;              /* spent on its labels */
 	bool adds;                  /* one of `todo` may go to another sum */
-	VEC(struct icf_edge) cases; /* where some of them lead */
+	VEC(struct icf_edge) cases; /* the targets of some of them */
 };
 
 void icf_finder_deinit(struct icf_finder *f);
 
-/* Finds the tables that unit I jumps through; pins it, with all that it could jump to, when a jump
- * cannot be accounted for.  What is left in doubt is told in f->found->doubt. */
+/* Finds the tables that unit I jumps through.  If a jump is unexplained, pins the unit with all
+ * that it could jump to.  Doubtful units go to f->found->doubt. */
 struct elfrw_err *icf_find_unit_tables(struct icf_finder *f, uint32_t i);
 
-/* All tables are known now (f->map): what unit I, which was in doubt, names and no jump was found
- * to use keeps it where it is. */
+/* All tables are known now (f->map).  Unit I was in doubt: data that it refers to and that no known
+ * jump uses pins it. */
 struct elfrw_err *icf_settle_unit(struct icf_finder *f, uint32_t i);
 
-/* Where a table of words of 4 bytes at BASE ends at the latest: where something else can begin,
- * MOST bytes on at most. */
+/* The latest end of a table of 4-byte words at BASE: where something else can begin, at most MOST
+ * bytes on. */
 uint64_t icf_table_limit(const struct icf_program *prog, const struct icf_data_map *map,
 			 uint64_t base, uint64_t most);
 
-/* Keeps unit I (or ICF_NONE) where it is. */
+/* Pins unit I, which may be ICF_NONE. */
 void icf_pin_unit(struct icf_program *prog, uint32_t i);
 
 /* The 4-byte distance at VA; false: there is no data. */

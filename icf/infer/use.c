@@ -1,18 +1,19 @@
 /* use.c: what becomes of an address that the code computes, read forwards from the instruction.
  *
- * An address between two functions is most often one of code that was shifted when the program was
- * built and will be shifted back: nobody can tell of which function.  It is harmless where the
- * instructions say what it is: a whole pointer that is stored, and by chance of a function without
- * any instructions; the start of a function less one, to be rounded up. */
+ * An address between two functions is mostly a code address plus a constant, which the program
+ * later subtracts.  The function that it belongs to is then unknown.  The address is harmless if
+ * the instructions show what it is: a whole pointer that is stored, and that happens to be the
+ * address of a function without instructions; or the start of a function minus one, to be rounded
+ * up. */
 #include "icf/infer/use.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
 #include "icf/program/unit.h"
 #include <string.h>
 
-#define WINDOW 8 /* instructions of a rounding */
+#define WINDOW 8 /* instructions in a rounding sequence */
 
-/* What an instruction makes of an address in a register. */
+/* The effect of an instruction on an address in a register. */
 enum use {
 	LEAVES, /* nothing */
 	ENDS,   /* the register is overwritten */
@@ -25,7 +26,7 @@ static bool in_memory(const struct elfrw_insn *in, unsigned r)
 	return (in->flags & ELFRW_INSN_MEM) && (in->base == r || in->index == r);
 }
 
-/* What instruction IN makes of the address in R that it reads. */
+/* How instruction IN uses the address in R that it reads. */
 static enum use use_of_read(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r)
 {
 	if (e->width != 8 || in_memory(in, r) || (e->writes & elfrw_reg_bit(r)))
@@ -35,13 +36,13 @@ static enum use use_of_read(const struct elfrw_insn *in, const struct elfrw_effe
 	case ELFRW_OP_MOV: return COPIES;
 	case ELFRW_OP_CMP:
 	case ELFRW_OP_TEST:
-		/* Comparing a part of it, or with a number, tells where it is. */
+		/* Comparing a part of it, or comparing it with a number, depends on its value. */
 		return e->flags & ELFRW_EFFECT_IMM ? OTHER : LEAVES;
 	default: return OTHER;
 	}
 }
 
-/* Moves of whole registers, and what compares them. */
+/* Moves and comparisons of whole registers. */
 static enum use use_of(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r)
 {
 	if (e->reads & elfrw_reg_bit(r))
@@ -57,7 +58,7 @@ struct flow {
 	bool full; /* out of memory */
 };
 
-/* The register holds the address before the instruction at POS, too. */
+/* The register also holds the address before the instruction at POS. */
 static void reaches(struct flow *f, uint64_t pos, unsigned r)
 {
 	struct icf_trace *t = f->t;
@@ -73,8 +74,8 @@ static void reaches(struct flow *f, uint64_t pos, unsigned r)
 		f->full = true;
 }
 
-/* Follows register R from before instruction K to the next ones.  false: something else is done
- * with it, or may be. */
+/* Follows register R from before instruction K to the next ones.  false: it is, or may be, used
+ * otherwise. */
 static bool follow(struct flow *f, size_t k, unsigned r)
 {
 	const struct icf_insn_at *a = &f->t->insn.data[k];
@@ -155,8 +156,8 @@ static bool is_rounded(const struct icf_program *prog, uint32_t i, const struct 
 	return false;
 }
 
-/* The bytes from VA to the unit behind it are zeros, and that unit is not understood: it begins
- * with the zeros then, and stays. */
+/* The bytes from VA to the next unit are zeros, and that unit is not understood.  Then the unit
+ * begins with the zeros, and stays. */
 static bool begins_data(const struct icf_program *prog, uint64_t va, uint32_t next)
 {
 	const struct icf_unit *n = &prog->unit.data[next];
@@ -179,7 +180,7 @@ static uint32_t unit_behind(const struct icf_program *prog, uint64_t va)
 	return k;
 }
 
-/* Does an FDE that covers nothing begin at VA?  Then a function without any instructions does. */
+/* Does an FDE of zero bytes begin at VA?  Then a function without instructions does. */
 static bool begins_empty(const struct icf_program *prog, uint64_t va)
 {
 	const struct dwr_cfi *c = &prog->cfi;
@@ -192,8 +193,8 @@ static bool begins_empty(const struct icf_program *prog, uint64_t va)
 	return false;
 }
 
-/* Does unit I end in a trap?  So do those parts of functions that are known to be of no use, among
- * which the empty ones lie. */
+/* Does unit I end in a trap?  Function parts that are never used do, and the empty ones lie among
+ * these. */
 static bool ends_in_trap(const struct icf_program *prog, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -205,7 +206,7 @@ static bool ends_in_trap(const struct icf_program *prog, uint32_t i)
 	return in.kind == ELFRW_INSN_TRAP;
 }
 
-/* Is there evidence that a function without any instructions begins at VA, where a unit ends?  An
+/* Is there evidence that a function without instructions begins at VA, where a unit ends?  An
  * address that was shifted by the size of its function is the same place. */
 static bool is_empty(const struct icf_program *prog, uint64_t va)
 {

@@ -1,12 +1,12 @@
-/* word.c: distances in data that nobody explains.
+/* word.c: unexplained distances in data.
  *
- * Jump tables were found and all jumps accounted for, so what is left are distances to the entries
- * of functions.  A word that, counted from its own place or from the last place before it that
- * something names, gives the exact entry of a function may be one. Numbers do that by chance, too;
- * so there must be more: all words of that object do it, or some code calls a sum.  The function is
- * then pinned, and not folded.  The same goes for words that may be added to an address of code.
- * Only what no pinning can cure makes the whole program one whose code may not move: an address
- * that was shifted out of its function when the program was built. */
+ * Jump tables were found and all jumps explained, so the remaining distances lead to the entries of
+ * functions.  A word may be one if it gives the exact entry of a function, counted from its own
+ * place or from the last named place before it.  Numbers do that by chance, too, so there must be
+ * more evidence: all words of the object do it, or some code calls a sum.  The function is then
+ * pinned, and not folded.  The same applies to words that may be added to a code address.  One case
+ * makes all code immovable, since pinning cannot help: an address that was moved out of its
+ * function by a constant when the program was built. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
@@ -14,7 +14,7 @@
 #include "icf/program/unit.h"
 #include <string.h>
 
-#define MAX_WORK 100000000 /* words that are looked at for one unit */
+#define MAX_WORK 100000000 /* words examined for one unit */
 
 static bool holds_plain_data(const struct elfrw_section *s)
 {
@@ -38,7 +38,7 @@ static void pin_entry(struct icf_program *prog, uint64_t va)
 		prog->unit.data[icf_unit_at(prog, va)].flags |= ICF_UNIT_PINNED;
 }
 
-/* Does the dynamic linker fill in the word at VA? */
+/* Does the dynamic linker set the word at VA? */
 static bool filled_in(const struct icf_program *prog, uint64_t va)
 {
 	size_t lo =
@@ -51,7 +51,8 @@ static uint64_t word_at(const struct elfrw_section *s, uint64_t off)
 	return (uint64_t)(int64_t)(int32_t)elfrw_get32(s->data + off);
 }
 
-/* Is the word at OFF, counted from BASE (0: from its own place), the entry of a function? */
+/* Is the word at OFF, counted from BASE (0: from its own place), the distance to a function's
+ * entry? */
 static bool names_entry(const struct icf_program *prog, const struct elfrw_section *s, uint64_t off,
 			uint64_t base)
 {
@@ -63,11 +64,11 @@ static bool names_entry(const struct icf_program *prog, const struct elfrw_secti
 
 struct object {
 	const struct elfrw_section *sec;
-	uint64_t start, end; /* of what something names, to what something else names */
+	uint64_t start, end; /* of an object: from one named place to the next */
 };
 
-/* Are the word at OFF and all others of its column in an array of records distances to entries, or
- * to data that has a name? */
+/* Are the word at OFF and all others of its column, in an array of records, distances to entries or
+ * to named data? */
 static bool in_column(const struct icf_program *prog, const struct icf_data_map *map,
 		      const struct object *o, uint64_t off, uint64_t base, unsigned step)
 {
@@ -83,7 +84,7 @@ static bool in_column(const struct icf_program *prog, const struct icf_data_map 
 				return false;
 			continue;
 		}
-		/* One number all over again is one chance. */
+		/* The same number again and again is a single chance. */
 		if (base && (word == one || word == last))
 			continue;
 		one = n++ ? one : word;
@@ -110,8 +111,8 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map,
 	for (uint64_t off = -s->hdr.sh_addr & 3; off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4;
 	     off += 4) {
 		uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
-		/* The bits of this word's four places; a name inside it holds from the next one
-		 * on. */
+		/* The bits of this word's four places; a name inside the word holds from the next
+		 * word on. */
 		unsigned names = next;
 		next = map->named.bits[(va - map->named.lo) >> 3] >> ((va - map->named.lo) & 7) &
 		       15;
@@ -156,8 +157,8 @@ static bool has_small_words(const struct icf_program *prog, const struct object 
 	return false;
 }
 
-/* The object at BASE, up to the next name; false: nothing in it could be a distance within the
- * code. */
+/* The object at BASE, up to the next named place; false: nothing in it could be a distance within
+ * the code. */
 static bool find_object(const struct icf_program *prog, const struct icf_data_map *map,
 			uint64_t base, struct object *ret)
 {
@@ -165,12 +166,12 @@ static bool find_object(const struct icf_program *prog, const struct icf_data_ma
 	*ret = (struct object){ &prog->img->section[shndx], base, 0 };
 	if (!shndx || !holds_plain_data(ret->sec))
 		return false;
-	/* Long arrays of numbers are no tables of functions. */
+	/* Long arrays of numbers are not tables of functions. */
 	ret->end = icf_next_named(prog, map, base, 4096);
 	return has_small_words(prog, ret);
 }
 
-/* Words of object O, as distances from the address FROM of code. */
+/* Pins by words of object O, as distances from the code address FROM. */
 static void pin_sums(struct icf_program *prog, const struct icf_data_map *map,
 		     const struct object *o, uint64_t from, bool evidence)
 {
@@ -195,7 +196,8 @@ void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint
 			pin_sums(prog, map, &o, from[k].va, evidence);
 }
 
-/* Words of data that unit I names, as distances from an address of code that it names, too. */
+/* Pins by words of data that unit I refers to, as distances from code addresses that it also refers
+ * to. */
 static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -233,7 +235,7 @@ static bool has_symbol(const struct icf_program *prog, const struct icf_unit *u,
 }
 
 /* Is VA the entry of a signal's return code, whose FDE begins with the last byte of the padding
- * before it?  Unwinders look up a return address less one. */
+ * before it?  Unwinders look up a return address minus one. */
 static bool is_restorer(const struct icf_program *prog, const struct icf_unit *u, uint64_t va)
 {
 	const struct dwr_fde *f =
@@ -242,7 +244,7 @@ static bool is_restorer(const struct icf_program *prog, const struct icf_unit *u
 	       prog->cfi.cie.data[f->cie].signal_frame;
 }
 
-/* Addresses of code that are no entries. */
+/* Handles addresses of code that are not entries. */
 static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trace)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -270,7 +272,7 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 		if (t->start == ref[r].target || t->kind == ICF_UNIT_OPAQUE ||
 		    has_symbol(prog, t, ref[r].target))
 			continue;
-		/* It is not understood: with a byte of something else in front it reads as other
+		/* The unit is not understood: with another byte in front it decodes to other
 		 * instructions. */
 		if (is_restorer(prog, t, ref[r].target)) {
 			icf_make_opaque(t);
@@ -282,8 +284,8 @@ static void shifted(struct icf_program *prog, uint32_t i, struct icf_trace *trac
 	}
 }
 
-/* Code that neither a symbol nor a frame description cuts into functions: does one of them seem to
- * begin at VA, behind another's end? */
+/* Neither symbols nor FDEs divide this code into functions.  Does a function seem to begin at VA,
+ * behind another's end? */
 static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t i, uint64_t va,
 					struct icf_trace *t, bool *ret)
 {
@@ -304,8 +306,8 @@ static struct elfrw_err *begins_unnamed(const struct icf_program *prog, uint32_t
 	return NULL;
 }
 
-/* Addresses in data that are no entries: labels, when the function that they lie in jumps through
- * what holds them. */
+/* Handles addresses in data that are not entries: labels, if their function jumps through the
+ * data. */
 static struct elfrw_err *shifted_data(struct icf_program *prog)
 {
 	struct icf_trace trace = { 0 };
@@ -333,8 +335,9 @@ static struct elfrw_err *shifted_data(struct icf_program *prog)
 	return err;
 }
 
-/* clang's -fxray-instrument: records of 32 bytes that begin with the distances of their own places
- * to a sled inside a function, which may be patched at run time, and to the function. */
+/* clang's -fxray-instrument writes records of 32 bytes.  A record begins with two distances from
+ * their own places: to a sled inside a function, which may be patched at run time, and to the
+ * function. */
 static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
 {
 	for (uint64_t off = 0; s->hdr.sh_size - off >= 32; off += 32)

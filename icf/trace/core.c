@@ -1,8 +1,7 @@
 /* core.c: a core file: its segments, its memory, and where its threads stopped.
  *
- * Memory is read from the file when it is asked for, and by us: libdwfl goes through a list of all
- * that it has read before, and through all segments.  It is asked for registers in a session of its
- * own. */
+ * We read memory from the file on demand ourselves, since libdwfl goes through a list of all
+ * earlier reads, and through all segments.  A session of its own asks libdwfl for registers. */
 #include "elfrw/arch/arch.h"
 #include "elfrw/base/regular.h"
 #include "elfrw/base/search.h"
@@ -82,7 +81,7 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *arg
 	if (ok)
 		*ret = word;
 	else
-		dwfl_errno(); /* forgets what went wrong before: on_thread says that it was this */
+		dwfl_errno(); /* clears earlier errors, so that on_thread reports this one */
 	return ok;
 }
 
@@ -90,15 +89,15 @@ static const Dwfl_Thread_Callbacks core_threads = { .next_thread = next_start,
 						    .memory_read = read_word,
 						    .set_initial_registers = set_registers };
 
-/* Where words are not of eight bytes in our order, and where libdwfl cannot be asked for registers,
- * it reads memory, too. */
+/* If words are not 8 bytes in our byte order, or libdwfl cannot give registers, libdwfl reads
+ * memory, too. */
 static bool reads_memory(const GElf_Ehdr *eh)
 {
 	return _ELFUTILS_PREREQ(0, 188) && elfrw_arch_of(eh) &&
 	       eh->e_ident[EI_CLASS] == ELFCLASS64 && eh->e_ident[EI_DATA] == ELFDATA2LSB;
 }
 
-/* Attaches to the threads of the core; *PID < 0: dwfl_errmsg tells why not. */
+/* Attaches to the threads of the core; *PID < 0: see dwfl_errmsg. */
 static struct elfrw_err *attach_core(struct icf_unwind *u, const GElf_Ehdr *eh, int *pid)
 {
 	if (!reads_memory(eh)) {

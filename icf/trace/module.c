@@ -1,4 +1,4 @@
-/* module.c: the programs and libraries in a core or process, and the files that they are. */
+/* module.c: the programs and libraries in a core or process, and their files. */
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/base/regular.h"
 #include "icf/trace/state.h"
@@ -21,8 +21,7 @@ static int open_as(const char *path, char **file)
 	return -1;
 }
 
-/* What is at PATH for the process may be another file than for us: the process is in a
- * container. */
+/* If the process is in a container, PATH may name another file there than here. */
 static bool elsewhere(const char *path, pid_t pid, char *root, size_t size)
 {
 	struct stat here, there;
@@ -60,7 +59,7 @@ static int add_module(Dwfl_Module *mod, void **userdata, const char *name, Dwarf
 	return DWARF_CB_OK;
 }
 
-/* Lists the modules, each of which then knows its entry. */
+/* Lists the modules and gives each its entry. */
 struct elfrw_err *icf_unwind_list_modules(struct icf_unwind *u)
 {
 	dwfl_getmodules(u->dwfl, add_module, u, 0);
@@ -89,8 +88,8 @@ size_t icf_unwind_n_modules(const struct icf_unwind *u)
 	return u->module.len;
 }
 
-/* The build-id of the file at PATH: its length in *N, 0 for none, and in ID (SIZE bytes) as much as
- * there is room for. */
+/* The build-id of the file at PATH: its length in *N (0: none), and in ID (SIZE bytes) as much as
+ * fits. */
 struct elfrw_err *icf_unwind_file_id(const char *path, unsigned char *id, size_t size, size_t *n)
 {
 	struct elfrw_err *err = NULL;
@@ -122,7 +121,8 @@ static bool has_build_id(Dwfl_Module *mod, const unsigned char *id, size_t n)
 	return len > 0 && (size_t)len == n && !memcmp(bits, id, n);
 }
 
-/* Whether the file at PATH has the build-id of MOD, or neither has one: then the name has to do. */
+/* Does the file at PATH have the build-id of MOD, or do both have none?  Then the name must
+ * suffice. */
 static bool same_build(Dwfl_Module *mod, const char *path)
 {
 	unsigned char id[64];
@@ -135,7 +135,7 @@ static bool same_build(Dwfl_Module *mod, const char *path)
 			(n <= sizeof id && has_build_id(mod, id, n)));
 }
 
-/* The module that is lowest in memory, or NULL: the program, which its libraries are above. */
+/* The module at the lowest address, or NULL.  This is the program: its libraries are above it. */
 static struct module *lowest(struct icf_unwind *u)
 {
 	struct module *ret = NULL;
@@ -157,7 +157,8 @@ static void id_text(char text[2 * 64 + 1], const unsigned char *id, size_t n)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
 }
 
-/* EXE, with the build-id ID, is no file of the process: names the program's own build-id, too. */
+/* EXE, with the build-id ID, is no file of the process.  The error also names the program's own
+ * build-id. */
 static struct elfrw_err *misplaced(struct icf_unwind *u, const char *exe, const unsigned char *id,
 				   size_t n)
 {
@@ -174,7 +175,7 @@ static struct elfrw_err *misplaced(struct icf_unwind *u, const char *exe, const 
 		exe, has, low ? low->info.name : "the program", *want ? want : "not known");
 }
 
-/* The module that EXE, which has been given as the program's file, is the file of. */
+/* Finds the module of EXE, which was given as the program's file. */
 struct elfrw_err *icf_unwind_place_exe(struct icf_unwind *u, const char *exe, const char *name)
 {
 	unsigned char id[64];
@@ -211,8 +212,8 @@ const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t
 			m->info.path = m->exe;
 		if (m->found)
 			m->info.path = m->found;
-		/* Of files that it finds by the list of mappings in a core it does not keep the
-		 * names. */
+		/* libdwfl does not keep the names of files that it finds by the list of mappings in
+		 * a core. */
 		if (!m->info.path && !m->sysroot && m->info.name[0] == '/' &&
 		    same_build(m->mod, m->info.name))
 			m->info.path = m->info.name;
@@ -229,7 +230,7 @@ const char *icf_unwind_symbol(struct icf_unwind *u, uint64_t address)
 	return mod ? dwfl_module_addrinfo(mod, address, &off, &sym, NULL, NULL, NULL) : NULL;
 }
 
-/* The file of MOD that a debuginfod server has, its path in M->found; -1: none. */
+/* Gets the file of MOD from a debuginfod server; its path goes to M->found; -1: none. */
 static int from_server(Dwfl_Module *mod, struct module *m, char **file)
 {
 	const unsigned char *id;
@@ -240,8 +241,8 @@ static int from_server(Dwfl_Module *mod, struct module *m, char **file)
 	return m->found ? open_as(m->found, file) : -1;
 }
 
-/* Files of a core: the one that was given, what has its name below the sysroot, then as libdwfl
- * looks for them. */
+/* Finds files of a core: first the given file, then the file of that name below the sysroot, then
+ * as libdwfl does. */
 int icf_unwind_find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 			     char **file, Elf **elf)
 {
@@ -259,7 +260,7 @@ int icf_unwind_find_core_elf(Dwfl_Module *mod, void **userdata, const char *name
 	if (fd >= 0 || !m)
 		return fd >= 0 ? fd : dwfl_build_id_find_elf(mod, userdata, name, base, file, elf);
 	fd = dwfl_build_id_find_elf(mod, userdata, name, base, file, elf);
-	/* It asks servers too, but does not say where it has put the file. */
+	/* libdwfl asks servers, too, but does not say where it has put the file. */
 	if (fd >= 0 && *file)
 		return fd;
 	int served = from_server(mod, m, file);

@@ -1,13 +1,14 @@
 /* perf_address.c: see perf_address.h.
  *
- * What `perf script` shows as the address of a frame depends on its version and on whether there is
- * a call chain: the address in the process, or (in call chains, since Linux 4.3) the offset in the
- * file.  Always the difference to the address as linked is one for all of a mapping.  A known one
- * is taken when the function of that name is there, OFFSET bytes before when that is shown; else
- * all functions of the name are tried, those that make the difference whole pages.
+ * `perf script` shows an address for a frame.  It depends on perf's version and on the presence of
+ * a call chain: it is the address in the process or (in call chains, since Linux 4.3) the offset in
+ * the file.  The difference to the address as linked is the same for a whole mapping.  A known
+ * difference is used if the function of that name is there, OFFSET bytes before if the offset is
+ * shown.  Otherwise all functions of the name are tried, and those that make the difference whole
+ * pages count.
  *
- * Cost: two binary searches, while differences are known; one pass over the symbols for a new one.
- * Names are demangled only for symbols that are at the right place. */
+ * Cost: two binary searches while differences are known; one pass over the symbols for a new one.
+ * Names are demangled only for symbols at the right place. */
 #include "icf/trace/perf_address.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/demangle/demangle.h"
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SCANS 256 /* in vain, before a file is not searched any more */
+#define MAX_SCANS 256 /* unsuccessful searches before a file is given up */
 #define MAX_BACK  64  /* symbols before an address that may hold it */
 
 static int symbol_order(const void *a, const void *b)
@@ -73,7 +74,7 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m,
 		    !elfrw_same_machine(&m->debug.ehdr, &m->code.ehdr))
 			return elfrw_error("its separate debug file is of another machine");
 	}
-	/* Most files have no tables: that is seen without reading any. */
+	/* Most files have no tables; this check reads none. */
 	if (!elfrw_image_section(apart ? &m->debug : &m->code, ".debug_icfold"))
 		return elfrw_error("no section .debug_icfold");
 	ELFRW_TRY(dwr_callchain_open(&m->code, apart ? &m->debug : NULL, dwr_sym_debug_note(m->sym),
@@ -293,7 +294,7 @@ bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t 
 	return false;
 }
 
-/* Is there a function NAME that ADDRESS is in, at OFFSET? */
+/* Is ADDRESS in a function NAME, at OFFSET? */
 static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, size_t n,
 		 uint64_t offset)
 {
@@ -312,7 +313,7 @@ static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, 
 	return false;
 }
 
-/* Looks at all functions NAME for the one that makes the shift whole pages. */
+/* Searches all functions NAME for one that makes the shift whole pages. */
 static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, size_t n,
 		   uint64_t offset, uint64_t *ret)
 {

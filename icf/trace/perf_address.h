@@ -1,5 +1,5 @@
-/* perf_address.h: the files of a profile that share code, and where a frame of `perf script` is in
- * them. */
+/* perf_address.h: the files of a profile that share code, and the places of `perf script`'s frames
+ * in them. */
 #ifndef ICF_TRACE_PERF_ADDRESS_H
 #define ICF_TRACE_PERF_ADDRESS_H
 #include "dwarf/symbolize/symbolize.h"
@@ -21,7 +21,7 @@ struct icf_perf_symbol {
 	const char *name; /* borrowed from an image */
 };
 
-/* What is added to addresses as linked to have those that a process shows. */
+/* The difference between addresses in a process and addresses as linked. */
 struct icf_perf_shift {
 	int64_t pid;
 	uint64_t shift;
@@ -37,7 +37,7 @@ struct icf_perf_module {
 	char *path; /* owned */
 	struct dwr_sym *sym;
 	struct elfrw_image code,
-		debug; /* debug: borrows from sym; only used when it is another file */
+		debug; /* debug: borrows from sym; used only if it is another file */
 	struct dwr_callchain *cc;
 	const struct dwr_icfold *note;      /* borrowed */
 	VEC(struct icf_perf_symbol) symbol; /* functions by address */
@@ -45,40 +45,39 @@ struct icf_perf_module {
 	size_t n_shifts, n_shift_slots;
 	struct icf_perf_name *name[ICF_PERF_FORMS]; /* open hash tables */
 	size_t n_names[ICF_PERF_FORMS], n_name_slots[ICF_PERF_FORMS];
-	uint64_t last;  /* the shift that was right last */
-	unsigned scans; /* of all symbols, without result */
+	uint64_t last;  /* the last correct shift */
+	unsigned scans; /* scans of all symbols without result */
 	bool complained;
 };
 
-/* Opens PATH.  *RET is NULL when it is no file with .debug_icfold.  Errors: out of memory; with
- * SURE also a file that cannot be opened, or has none. */
+/* Opens PATH.  *RET is NULL if the file has no .debug_icfold.  Errors: out of memory; with SURE
+ * also a file that cannot be opened, or has none. */
 struct elfrw_err *icf_perf_open(const char *path, const struct dwr_sym_options *options, bool sure,
 				struct icf_perf_module **ret);
 void icf_perf_close(struct icf_perf_module *m); /* NULL is allowed */
 
-/* Process PID has mapped the file from OFFSET on at START. */
+/* Process PID has mapped the file from OFFSET on to START. */
 struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64_t start,
 				  uint64_t offset);
 
-/* The address, as linked, of the frame that perf shows as IP, in the function that it calls by the
- * N bytes at NAME, OFFSET bytes after its start (ICF_PERF_NO_OFFSET: perf does not say).  *FOUND
- * false: it cannot be told. */
+/* The address, as linked, of the frame that perf shows as IP, in the function with the N bytes at
+ * NAME as its name, OFFSET bytes after its start (ICF_PERF_NO_OFFSET: perf does not say).  *FOUND
+ * false: unknown. */
 struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip,
 				   const char *name, size_t n, uint64_t offset, uint64_t *ret,
 				   bool *found);
 
-/* The same, only with what is known already of where files are mapped. */
+/* The same, only from known mappings. */
 bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n,
 		    uint64_t offset, uint64_t *ret);
 
 /* The address, as linked, of the byte at OFFSET of the file; false: it is not loaded as code. */
 bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t *ret);
 
-/* LINKAGE, which must live as long as M, in FORM; the string lives as long as M.  NULL: out of
- * memory. */
+/* LINKAGE in FORM.  LINKAGE must live as long as M; the result does.  NULL: out of memory. */
 const char *icf_perf_spell(struct icf_perf_module *m, const char *linkage, enum icf_perf_form form);
 
-/* The form that the N bytes at NAME seem to have. */
+/* The likely form of the N bytes at NAME. */
 enum icf_perf_form icf_perf_form_of(const char *name, size_t n);
 
 /* Is it the name LINKAGE in one of its forms? */

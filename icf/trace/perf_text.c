@@ -1,4 +1,4 @@
-/* perf_text.c: see perf_text.h.  Anything may come in: what is not of a form that perf has is no
+/* perf_text.c: see perf_text.h.  The input is arbitrary: text that does not have perf's form is no
  * frame. */
 #include "icf/trace/perf_text.h"
 #include <string.h>
@@ -13,7 +13,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The hexadecimal number in front of END; bytes read in *N. */
+/* Reads the hexadecimal number before END; *N: bytes read. */
 static uint64_t hex(const char *s, const char *end, size_t *n)
 {
 	uint64_t v = 0;
@@ -22,7 +22,7 @@ static uint64_t hex(const char *s, const char *end, size_t *n)
 	return v;
 }
 
-/* "+0xHEX" at the end of the *N bytes at S, which is cut off. */
+/* Cuts "+0xHEX" from the end of the *N bytes at S. */
 static uint64_t cut_offset(const char *s, size_t *n)
 {
 	const char *plus = memrchr(s, '+', *n);
@@ -66,7 +66,7 @@ bool icf_perf_parse_frame(const char *s, const char *c, const char *end, struct 
 	return n_name != 0;
 }
 
-/* The frame at the end of the line of a sample: behind the last ": " that a number follows. */
+/* Parses the frame at the end of a sample's line: behind the last ": " that a number follows. */
 bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts *ret)
 {
 	if (end == s || end[-1] != ')')
@@ -81,8 +81,8 @@ bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts
 	return false;
 }
 
-/* The process, or, where perf shows only that, the thread, that the line of a sample names behind
- * the command; -1: none. */
+/* The process in the line of a sample, behind the command, or the thread if perf shows only that;
+ * -1: none. */
 int64_t icf_perf_parse_pid(const char *s, const char *end)
 {
 	while (s < end && *s == ' ')

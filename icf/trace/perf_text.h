@@ -1,5 +1,5 @@
-/* perf_text.h: the lines of `perf script`, taken apart (tools/perf/builtin-script.c and
- * util/evsel_fprintf.c of Linux). */
+/* perf_text.h: parses the lines of `perf script` (Linux: tools/perf/builtin-script.c and
+ * util/evsel_fprintf.c). */
 #ifndef ICF_TRACE_PERF_TEXT_H
 #define ICF_TRACE_PERF_TEXT_H
 #include <stdbool.h>
@@ -21,17 +21,17 @@ struct icf_perf_mapping {
 	const char *path; /* in the line, to its end */
 };
 
-/* Each takes the line from S to END, which has no newline.  The frame begins at C. */
+/* Each function parses the line from S to END, which has no newline.  The frame begins at C. */
 bool icf_perf_parse_frame(const char *s, const char *c, const char *end,
 			  struct icf_perf_parts *ret);
 
-/* The frame at the end of the line of a sample: behind the last ": " that a number follows. */
+/* Parses the frame at the end of a sample's line: behind the last ": " that a number follows. */
 bool icf_perf_parse_sample(const char *s, const char *end, struct icf_perf_parts *ret);
 
 bool icf_perf_parse_mapping(const char *s, const char *end, struct icf_perf_mapping *ret);
 
-/* The process, or, where perf shows only that, the thread, that the line of a sample names behind
- * the command; -1: none. */
+/* The process in the line of a sample, behind the command, or the thread if perf shows only that;
+ * -1: none. */
 int64_t icf_perf_parse_pid(const char *s, const char *end);
 
 /* Are the N bytes at S TEXT? */

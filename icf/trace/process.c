@@ -1,6 +1,6 @@
 /* process.c: a running process, stopped as a whole (PTRACE_SEIZE and PTRACE_INTERRUPT, which leave
- * no trace in it), so that registers, stacks and objects belong together; libdwfl then reads
- * threads that it finds stopped. */
+ * no trace in it), so that registers, stacks and objects are consistent.  libdwfl then reads
+ * threads that are already stopped. */
 #include "icf/trace/state.h"
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static bool traced(const struct icf_unwind *u, pid_t tid)
 	return false;
 }
 
-/* Stops thread TID; *STOPPED false: it is no more, or refuses (then errno is in *WHY). */
+/* Stops thread TID; *STOPPED false: it no longer exists, or refuses (then errno is in *WHY). */
 static struct elfrw_err *stop(struct icf_unwind *u, pid_t tid, bool *stopped, int *why)
 {
 	*stopped = false;
@@ -45,13 +45,13 @@ static struct elfrw_err *stop(struct icf_unwind *u, pid_t tid, bool *stopped, in
 		return NULL;
 	}
 	if (status >> 16 ==
-	    0) /* not our stop but a signal that came first: it gets it at the end */
+	    0) /* not our stop but an earlier signal, which the thread gets at the end */
 		t->signal = WSTOPSIG(status);
 	*stopped = true;
 	return NULL;
 }
 
-/* Stops all threads, those that are made meanwhile too. */
+/* Stops all threads, including those that are made meanwhile. */
 static struct elfrw_err *freeze(struct icf_unwind *u, pid_t pid)
 {
 	char path[64];

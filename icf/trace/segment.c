@@ -1,12 +1,12 @@
-/* segment.c: a core of more segments than libdwfl can take.
+/* segment.c: a core with more segments than libdwfl can handle.
  *
- * For each segment libdwfl goes through a table of half of those below it
- * (dwfl_segment_report_module), and through the program headers for each read: 64 000 take seconds,
- * and a file can have millions.  It needs those that modules are in; memory is read by core.c,
- * which knows all.  So a core of more than MOST is shown to it, in a copy of its headers in memory,
- * with only MOST: those that begin as an ELF file does, the NEXT ones behind each of these, where
- * the rest of the module is, and the largest of the others, where the lists of the dynamic linker
- * are.  They are in order of their addresses, as the kernel writes them.
+ * For each segment libdwfl goes through a table of half of the segments below it
+ * (dwfl_segment_report_module), and for each read through the program headers.  64 000 segments
+ * take seconds, and a file can have millions.  libdwfl needs only the segments of modules; core.c
+ * reads memory and knows all segments.  So for a core of more than MOST, libdwfl gets a copy of its
+ * headers in memory with only MOST segments: those that begin as an ELF file does, the NEXT ones
+ * behind each of these, which hold the rest of the module, and the largest of the others, which
+ * hold the lists of the dynamic linker.  They are in address order, as the kernel writes them.
  *
  * Cost: nothing for other cores, n log n for these. */
 #include "icf/trace/state.h"
@@ -53,7 +53,7 @@ static bool begins_as_elf(const struct icf_unwind *u, const GElf_Phdr *ph)
 	       !memcmp(magic, ELFMAG, SELFMAG);
 }
 
-/* Sorts the N candidates C: the first MOST are to be shown. */
+/* Sorts the N candidates C so that the first MOST are to be shown. */
 static void choose(struct candidate *c, size_t n)
 {
 	qsort(c, n, sizeof *c, by_start);
@@ -68,7 +68,7 @@ static void choose(struct candidate *c, size_t n)
 	qsort(c, n, sizeof *c, by_worth);
 }
 
-/* Of the program headers SHOWN makes all that u->core has. */
+/* Makes the program headers SHOWN all that u->core has. */
 static struct elfrw_err *show(struct icf_unwind *u, const GElf_Phdr *shown, size_t n)
 {
 	GElf_Ehdr eh;
@@ -86,8 +86,8 @@ static struct elfrw_err *show(struct icf_unwind *u, const GElf_Phdr *shown, size
 	return ok ? NULL : elfrw_error("cannot be read: %s", elf_errmsg(-1));
 }
 
-/* Shows the first MOST of the N_C candidates C, behind N notes in SHOWN, which has room for them.
- */
+/* Shows the first MOST of the N_C candidates C, behind N notes in SHOWN, which has room for
+ * them. */
 static struct elfrw_err *show_first(struct icf_unwind *u, struct candidate *c, size_t n_c,
 				    GElf_Phdr *shown, size_t n)
 {

@@ -1,5 +1,5 @@
-/* state.h: what the files of icf/trace/ that unwind share: a core or process, its modules, threads
- * and memory. */
+/* state.h: shared by the unwinding files of icf/trace/: a core or process, its modules, threads and
+ * memory. */
 #ifndef ICF_TRACE_STATE_H
 #define ICF_TRACE_STATE_H
 #include "icf/trace/unwind_dwfl.h"
@@ -9,20 +9,20 @@
 struct module {
 	Dwfl_Module *mod; /* owned by the session */
 	bool asked;
-	const char *exe;     /* its file is said to be this; borrowed */
-	pid_t pid;           /* of the running process that it is in, or 0 */
-	const char *sysroot; /* what its name is below, or NULL; borrowed */
+	const char *exe;     /* the path given for its file; borrowed */
+	pid_t pid;           /* the running process that it is in, or 0 */
+	const char *sysroot; /* the folder that its name is below, or NULL; borrowed */
 	char *found;         /* where its file was found; owned, or NULL */
 	struct icf_unwind_module info;
 };
 
 struct segment {
-	uint64_t start, size, off; /* what the file has of it */
+	uint64_t start, size, off; /* the part of it in the file */
 };
 
 struct tracee {
 	pid_t tid;
-	int signal; /* that it was about to be given */
+	int signal; /* signal that it was about to get */
 };
 
 /* A thread of a core where it stopped. */
@@ -38,7 +38,7 @@ struct icf_unwind {
 	Dwfl_Callbacks callbacks;
 	char *debug_path; /* owned */
 	Dwfl *dwfl;
-	Dwfl *registers; /* knows those of a core's threads; NULL: `dwfl` does */
+	Dwfl *registers; /* knows the registers of a core's threads; NULL: `dwfl` does */
 	VEC(struct start) start;
 	Elf *core;
 	int fd;          /* of the core, or -1 */
@@ -55,36 +55,36 @@ struct icf_unwind {
 	void *ctx;
 };
 
-/* WHAT, and what libdwfl says of its last error. */
+/* An error of WHAT and libdwfl's last error message. */
 struct elfrw_err *icf_unwind_problem(const char *what);
 
 /* core.c: opens the core at PATH. */
 struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
 				       const struct icf_unwind_options *options);
-/* Reads where its threads stopped, where that is ours to do.  < 0: dwfl_errmsg tells why not; for
- * want of memory u->err is set. */
+/* Reads where the threads stopped, if that is our job.  < 0: see dwfl_errmsg; out of memory sets
+ * u->err. */
 int icf_unwind_read_starts(struct icf_unwind *u);
 /* As icf_unwind_memory. */
 bool icf_unwind_core_word(struct icf_unwind *u, uint64_t address, uint64_t *word);
 
-/* segment.c: of a core with too many segments for libdwfl, shows it those that it needs; u->core
- * may become another. */
+/* segment.c: a core with too many segments for libdwfl: shows libdwfl those that it needs; may
+ * replace u->core. */
 struct elfrw_err *icf_unwind_few_segments(struct icf_unwind *u);
 
-/* process.c: stops the process PID and opens it; icf_unwind_thaw lets it go on. */
+/* process.c: stops the process PID and opens it; icf_unwind_thaw lets it continue. */
 struct elfrw_err *icf_unwind_open_process(struct icf_unwind *u, pid_t pid,
 					  const struct icf_unwind_options *options);
 void icf_unwind_thaw(struct icf_unwind *u);
 
 /* module.c */
-/* Lists the modules, each of which then knows its entry. */
+/* Lists the modules and gives each its entry. */
 struct elfrw_err *icf_unwind_list_modules(struct icf_unwind *u);
 uint32_t icf_unwind_module_at(struct icf_unwind *u, uint64_t address);
-/* The build-id of the file at PATH: its length in *N, 0 for none, and in ID (SIZE bytes) as much as
- * there is room for. */
+/* The build-id of the file at PATH: its length in *N (0: none), and in ID (SIZE bytes) as much as
+ * fits. */
 struct elfrw_err *icf_unwind_file_id(const char *path, unsigned char *id, size_t size, size_t *n);
-/* Says that EXE, which was given as the program's file, is the file of the module named NAME, or
- * (NULL) of those with its build-id; EXE NULL: nothing was given.  Errors: it is none's. */
+/* EXE was given as the program's file.  Assigns it to the module named NAME, or (NULL) to those
+ * with its build-id.  EXE NULL: no file was given.  Error: it is the file of no module. */
 struct elfrw_err *icf_unwind_place_exe(struct icf_unwind *u, const char *exe, const char *name);
 /* Callbacks of libdwfl: the files of a core's and of a process's modules. */
 int icf_unwind_find_core_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,

@@ -1,16 +1,15 @@
 /* unwind_dwfl.c: see unwind_dwfl.h.
  *
- * Opening and closing (of a core: core.c, of a process: process.c), and the frames of each thread.
+ * Opening and closing (cores: core.c, processes: process.c), and the frames of each thread.
  *
- * Cost: what libdwfl takes, some microseconds a frame, and the opening of the files that code is
- * found in. */
+ * Cost: that of libdwfl, some microseconds a frame, and opening the files that hold the code. */
 #include "dwarf/return_address.h"
 #include "icf/trace/state.h"
 #include <stdio.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAX_FRAMES 65536 /* of one thread */
+#define MAX_FRAMES 65536 /* of one thread, at most */
 
 struct elfrw_err *icf_unwind_problem(const char *what)
 {

@@ -15,15 +15,15 @@ struct icf_unwind;
 
 /* A program or library in the process. */
 struct icf_unwind_module {
-	const char *name; /* as the process knows it; borrowed, as the rest */
+	const char *name; /* its name in the process; borrowed, as are the others */
 	const char *path; /* its file; NULL: none was found */
-	bool program;     /* not a library: below them in memory, or given as the program's file */
+	bool program;     /* no library: lowest in memory, or given as the program's file */
 	uint64_t bias;    /* loaded minus linked address; 0 without a file */
 };
 
 struct icf_unwind_frame {
 	uint64_t pc;     /* or return address */
-	bool activation; /* a PC: the innermost frame, or one that a signal interrupted */
+	bool activation; /* a PC: of the innermost frame, or of one that a signal interrupted */
 	uint32_t module; /* index, or ICF_NO_MODULE */
 	uint64_t known;  /* bit R: reg[R] is known */
 	uint64_t reg[ICF_UNWIND_REGS]; /* of the running program, by DWARF number */
@@ -32,38 +32,38 @@ struct icf_unwind_frame {
 struct icf_unwind_thread {
 	pid_t tid;
 	VEC(struct icf_unwind_frame) frame; /* innermost first */
-	const char *problem; /* why the stack ends here, when not at its end; NULL: it is all */
+	const char *problem;                /* why the stack ends early; NULL: it is complete */
 };
 
 struct icf_unwind_options {
-	const char *exe; /* the program's file; NULL: where the process or core says that it is */
-	const char *sysroot;   /* what is / for the core; NULL: / */
-	const char *debug_dir; /* of separate debug files; NULL: the usual places */
+	const char *exe;     /* the program's file; NULL: the one that the process or core names */
+	const char *sysroot; /* the root folder of the core; NULL: / */
+	const char *debug_dir; /* folder of separate debug files; NULL: the usual places */
 };
 
-/* Opens the core file PATH.  OPTIONS is borrowed.  A core that ends early is opened all the same,
- * if it can be: *TRUNCATED then tells (owned by *RET; else NULL).  Errors: not a core, or nothing
+/* Opens the core file PATH.  OPTIONS is borrowed.  A truncated core is opened if possible;
+ * *TRUNCATED then describes the fault (owned by *RET; else NULL).  Errors: not a core, or nothing
  * in it to unwind. */
 struct elfrw_err *icf_unwind_core(const char *path, const struct icf_unwind_options *options,
 				  struct icf_unwind **ret, const char **truncated);
 
-/* Stops the process PID, all its threads; it goes on at icf_unwind_close.  Errors: no such process,
- * not permitted. */
+/* Stops the process PID with all its threads until icf_unwind_close.  Errors: no such process, not
+ * permitted. */
 struct elfrw_err *icf_unwind_process(pid_t pid, const struct icf_unwind_options *options,
 				     struct icf_unwind **ret);
 void icf_unwind_close(struct icf_unwind *u); /* NULL is allowed */
 
 pid_t icf_unwind_pid(const struct icf_unwind *u);
 
-/* Calls FN for each thread; THREAD is valid during the call.  An error that FN returns ends it and
- * is passed on. */
+/* Calls FN for each thread; THREAD is valid during the call.  An error of FN ends the loop and is
+ * returned. */
 struct elfrw_err *icf_unwind_threads(
 	struct icf_unwind *u,
 	struct elfrw_err *(*fn)(void *ctx, const struct icf_unwind_thread *thread), void *ctx);
 
 size_t icf_unwind_n_modules(const struct icf_unwind *u);
 
-/* Module INDEX; its file is looked for at the first call. */
+/* Module INDEX.  Its file is searched on the first call. */
 const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t index);
 
 /* The 8 bytes at ADDRESS; false: not mapped, or not in the core. */

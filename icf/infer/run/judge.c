@@ -1,15 +1,15 @@
-/* judge.c: are words that lead to entries of functions a table, or no chance alone?
+/* judge.c: do words that lead to entries of functions form a table, or lead there by chance?
  *
- * Cost: a few operations for each hit. A table is only looked for at the steps at which another hit
- * of its shape stands behind it. */
+ * Cost: a few operations for each hit.  Tables are searched only at steps at which another hit of
+ * the same shape follows. */
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/run/state.h"
 #include "icf/program/unit.h"
 #include <string.h>
 
 #define MAX_DISTINCT 32
-#define MAX_OBJECT   65536 /* bytes behind a word in which its object ends */
-#define LONE         256   /* bytes that three lone words lie in */
+#define MAX_OBJECT   65536 /* most bytes from a word to the end of its object */
+#define LONE         256   /* bytes within which three lone words lie */
 
 bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size)
 {
@@ -17,7 +17,7 @@ bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size)
 	       icf_bit(&job->known, va + size / 2);
 }
 
-/* The last place behind FLOOR, and up to VA, that something names, or NONE. */
+/* The last place in (FLOOR, VA] that something refers to, or NONE. */
 static uint64_t last_named(const struct icf_bits *named, uint64_t floor, uint64_t va, uint64_t none)
 {
 	for (uint64_t p = va; p > floor; p--) {
@@ -39,8 +39,8 @@ static void pin_at(const struct run_job *job, uint64_t va)
 				  __ATOMIC_RELAXED);
 }
 
-/* The object that VA lies in, at *START, and where it ends, MAX_OBJECT bytes behind VA at most.
- * Questions come in order, many of one object, so that all of them together look at each byte a few
+/* The object that VA lies in: *START, and its end, at most MAX_OBJECT bytes behind VA.  Questions
+ * come in order, many of them about one object, so all of them together look at each byte a few
  * times. */
 static uint64_t object_of(struct look *l, uint64_t va, uint64_t *start)
 {
@@ -62,8 +62,8 @@ struct run {
 	unsigned step, n;     /* different functions in a row */
 };
 
-/* Is the word at VA, counted as hit H is, no reason why this should be no table?  No function, or
- * data that has a name. */
+/* Counted as hit H is, does the word at VA allow this to be a table?  It does if it leads to no
+ * function, or to named data. */
 static bool is_neutral(const struct look *l, const struct shape *sh, const struct hit *h,
 		       uint64_t va)
 {
@@ -74,7 +74,8 @@ static bool is_neutral(const struct look *l, const struct shape *sh, const struc
 	return sh->base != FROM_FIXED && icf_bit(&l->job->map->named, to);
 }
 
-/* The run with STEP that begins at hit H; what counts from a name ends at END, the next one. */
+/* The run with STEP that begins at hit H.  A run that counts from a named place ends at END, the
+ * next named place. */
 static struct run run_from(const struct look *l, const struct shape *sh, const struct hit *h,
 			   uint64_t end, unsigned step)
 {
@@ -87,7 +88,7 @@ static struct run run_from(const struct look *l, const struct shape *sh, const s
 			 to = w +
 			      (sh->base == FROM_PLACE ? va + (uint64_t)(int64_t)sh->away : h->base);
 		if (w && icf_bit(&l->job->entry, to) && !icf_run_is_known(l->job, va, sh->size)) {
-			/* One number all over again is one chance. */
+			/* The same number again and again is a single chance. */
 			unsigned k = 0;
 			while (k < r.n && seen[k] != to)
 				k++;
@@ -103,7 +104,7 @@ static struct run run_from(const struct look *l, const struct shape *sh, const s
 	return r;
 }
 
-/* Does the object that hit H lies in hold nothing but words of this run, in their column? */
+/* Does the object of hit H hold nothing but words of this run, in their column? */
 static bool fills_object(struct look *l, const struct shape *sh, const struct hit *h,
 			 const struct run *r)
 {
@@ -121,18 +122,19 @@ static bool fills_object(struct look *l, const struct shape *sh, const struct hi
 	return true;
 }
 
-/* How many functions in a row are no chance; of an object that holds nothing else (ALONE).  The
- * shorter the words, and the coarser their units, the more numbers lead to some function; the start
- * of the code is as near to many numbers as can be.  No relocation divides, so only differences
- * inside of the code have coarser units by an assembler's or linker's doing, and of two bytes none
- * are believed, nor from the start of the code; there the whole object must be such words, and many
- * in a large file. */
+/* How many functions in a row cannot be chance; ALONE: the same in an object that holds nothing
+ * else.  The shorter the words and the coarser their units, the more numbers lead to some function.
+ * The start of the code is near as many numbers as any place can be.  No relocation divides, so in
+ * coarser units an assembler or linker can write only differences inside of the code.  Two-byte
+ * words in coarser units are not believed, nor is any word in coarser units that counts from the
+ * start of the code.  For words that count from there the whole object must consist of such words;
+ * a large file needs many. */
 static unsigned enough(const struct run_job *job, const struct shape *sh, bool alone)
 {
 	bool near = sh->base == FROM_PLACE && (sh->away == 0 || sh->away == sh->size);
 	if (sh->size == 2 && sh->shift)
 		return MAX_DISTINCT + 1;
-	/* From data to code is a long way back, which few numbers are. */
+	/* The distance from data back to code is large, and few numbers are. */
 	bool back = sh->base == FROM_FIXED && sh->fixed >= job->hi;
 	if (back && sh->size > 2)
 		return (alone ? 3 : 5) + (sh->shift ? 3 : 0);
@@ -152,8 +154,8 @@ static unsigned enough(const struct run_job *job, const struct shape *sh, bool a
 	       (job->bytes * job->chance > 1 ? 3 : 0);
 }
 
-/* Pins all that the run's words lead to, and those behind and between runs that lead into a
- * function, as to a second entry. */
+/* Pins the targets of the run's words.  Words behind and between runs that lead into a function
+ * count as a second entry. */
 static void pin_run(const struct look *l, const struct shape *sh, const struct hit *h,
 		    const struct run *r)
 {
@@ -184,8 +186,8 @@ bool icf_run_kind(const struct run_job *job, struct kind *k)
 	return k->lone || k->enough <= MAX_DISTINCT || k->alone <= MAX_DISTINCT;
 }
 
-/* The steps at which a table can begin with hit I of K: another hit comes next there, and none is
- * one step before; in `run_job`'s form. */
+/* The steps at which a table can begin with hit I of K: another hit follows at that step, and none
+ * precedes.  In the form of `run_job`. */
 static uint64_t steps_from(const struct run_job *job, const struct kind *k, size_t i)
 {
 	const struct hit *h = k->hit.data;
@@ -214,9 +216,9 @@ static void judge_hit(struct look *l, const struct kind *k, size_t i)
 	}
 }
 
-/* Words that lead from their place or end to an entry, alone: each at any byte where a twentieth of
- * one is to be expected of chance in all the data, or less; else those that are aligned, where that
- * holds of them; else three that are close together, unless the data is huge. */
+/* Judges lone words that lead from their place or end to an entry.  Each counts, at any byte, if at
+ * most a twentieth of one is expected by chance in all the data.  Otherwise aligned words count if
+ * that holds for them.  Otherwise three words close together count, unless the data is huge. */
 static void judge_lone(const struct run_job *job, const struct kind *k, size_t i)
 {
 	double expected = job->lone ? 0 : job->bytes * job->chance;
@@ -237,7 +239,7 @@ void icf_run_judge(struct look *l, struct kind *k, uint64_t upto)
 		if (k->lone)
 			judge_lone(l->job, k, k->next);
 	}
-	/* Those behind may have company among the last ones that were judged. */
+	/* Later words may be close to the last ones that were judged. */
 	uint64_t from = k->next < k->hit.len ? k->hit.data[k->next].va : upto;
 	size_t drop = 0;
 	while (drop < k->next && from - k->hit.data[drop].va >= LONE)

@@ -1,27 +1,25 @@
-/* run.c: distances to functions in data, whatever their shape.
+/* run.c: distances to functions in data, in any shape.
  *
- * A distance in data is W bytes long (2, 4 or 8) at any byte offset, counted in units of 1, 2, 4, 8
- * or 16 bytes, from
+ * A distance in data is W bytes long (2, 4 or 8) at any byte offset, in units of 1, 2, 4, 8 or 16
+ * bytes.  It counts from
  *   - its own place, its own end (`.long f - . - 4`; a `call` kept as data), or any place within 64
  *     bytes: its record's start or end,
- *   - the last place before it that something names (a table, a vtable's address point) or 8 bytes
- *     behind (a relative vtable's symbol),
+ *   - the last place before it that something refers to (a table, a vtable's address point) or 8
+ *     bytes behind that place (a relative vtable's symbol),
  *   - an address that the program has otherwise: the file's first byte, an executable section's
  *     start, the global offset table.
- * Nothing tells such words from numbers but what stands beside them.  A word that, counted from
- * itself or from its end, leads to the very entry of a function far away is so rare among numbers
- * that each one is taken for a distance, as long as no such number is to be expected in a file with
- * that much data and that many functions.  The other shapes are only believed in company: at equal
- * steps of at most 64 bytes, words of the same shape lead to different functions, and none in
- * between leads elsewhere (zeros and distances to named data may: entries without a function).  How
- * many it takes depends on how easily numbers do it, too; an object all of whose words do it needs
- * fewer.
+ * Only the neighbouring words distinguish such words from numbers.  Few numbers, counted from their
+ * own place or end, lead to the exact entry of a distant function.  So each such word counts as a
+ * distance, unless a number like it is expected in a file with that much data and that many
+ * functions.  The other shapes are believed only in company: at equal steps of at most 64 bytes,
+ * words of the same shape lead to different functions, and no word between leads elsewhere (zeros
+ * and distances to named data may: entries without a function).  The number required depends on how
+ * easily numbers have this shape.  An object whose words all have it needs fewer.
  *
- * What is found is only kept where it is: the functions are pinned, the words are never written.  A
- * lone distance from anything else than its own place is not seen here; the code that adds it is,
- * when it calls or jumps to the sum (word.c).  Cost: one pass over the data for each word size, in
- * which all shapes are tried (scan.c); and what stands beside the words that lead to an entry
- * (judge.c). */
+ * The targets are only kept in place: the functions are pinned, the words are never written.  A
+ * lone distance from anything but its own place is not found here.  The code that adds it is found
+ * if it calls or jumps to the sum (word.c).  Cost: one pass over the data for each word size, which
+ * tries all shapes (scan.c); and the neighbours of the words that lead to an entry (judge.c). */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -61,7 +59,7 @@ static void mark_entry(struct run_job *job, uint64_t va)
 		icf_set_bit(&job->entry, va);
 }
 
-/* The entries of all functions, those of glued ones and PLT slots, too. */
+/* Marks the entries of all functions, including glued ones and PLT entries. */
 static bool mark_entries(struct run_job *job)
 {
 	const struct icf_program *prog = job->prog;
@@ -81,7 +79,7 @@ static bool mark_entries(struct run_job *job)
 	return true;
 }
 
-/* Counts the entries, and says where there are some. */
+/* Counts the entries, and marks the blocks that have some. */
 static bool mark_near(struct run_job *job)
 {
 	uint64_t n = 0, bytes = ((job->entry.hi - job->entry.lo) >> 3) + 1;
@@ -92,7 +90,7 @@ static bool mark_near(struct run_job *job)
 		n += (unsigned)__builtin_popcount(job->entry.bits[b]);
 		if (!job->entry.bits[b])
 			continue;
-		/* No entry is in the margin, so that there are 8 bytes before each. */
+		/* No entry is in the margin, so there are 8 bytes before each. */
 		job->near[b >> 4] |= (uint8_t)(1u << (b >> 1 & 7));
 		job->near[(b - 1) >> 4] |= (uint8_t)(1u << ((b - 1) >> 1 & 7));
 	}
@@ -100,8 +98,8 @@ static bool mark_near(struct run_job *job)
 	return true;
 }
 
-/* At what steps words may stand next to each other, for each distance: at it, or at a part of it
- * that leaves room for MAX_GAP others. */
+/* For each distance between words, finds the steps at which words may be adjacent: the distance
+ * itself, or a part of it that leaves room for MAX_GAP others. */
 static void find_steps(struct run_job *job)
 {
 	for (unsigned d = 1; d <= MAX_REACH; d++)
@@ -110,7 +108,7 @@ static void find_steps(struct run_job *job)
 				job->step[d] |= (uint64_t)1 << (d / n - 1);
 }
 
-/* What the dynamic linker fills in, and the words of jump tables. */
+/* Marks words that the dynamic linker sets, and the words of jump tables. */
 static bool mark_known(struct run_job *job)
 {
 	const struct icf_bits *table = &job->map->table;
@@ -123,7 +121,7 @@ static bool mark_known(struct run_job *job)
 	return true;
 }
 
-/* Does the program get at address VA?  By an instruction that computes it, or by a pointer. */
+/* Does the program have the address VA, by an instruction that computes it or by a pointer? */
 static bool has_address(const struct icf_program *prog, uint64_t va)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
@@ -139,7 +137,7 @@ static bool has_address(const struct icf_program *prog, uint64_t va)
 	return false;
 }
 
-/* Does the program ask the dynamic linker where it was loaded? */
+/* Does the program ask the dynamic linker for its load address? */
 static bool asks_for_image(const struct icf_program *prog)
 {
 	static const char *const name[] = { "dladdr", "dladdr1", "dl_iterate_phdr", "dlinfo" };
@@ -182,8 +180,8 @@ static void find_fixed(struct run_job *job)
 			add_fixed(job, prog->exec.data[e].start);
 	for (uint32_t i = 1; i < prog->img->n_sections; i++) {
 		const struct elfrw_section *s = &prog->img->section[i];
-		/* Few numbers lead from the global offset table to a function; who computes its
-		 * address may be code that is not understood. */
+		/* Few numbers lead from the global offset table to a function.  The code that
+		 * computes its address may not be understood. */
 		if (strncmp(s->name, ".got", 4) == 0)
 			add_fixed(job, s->hdr.sh_addr);
 	}
@@ -195,9 +193,9 @@ static struct elfrw_err *look_at(void *arg, size_t i)
 	return icf_run_scan(job, &job->part.data[i]);
 }
 
-#define PART 262144 /* bytes in a part that has several sections */
+#define PART 262144 /* bytes in a part of several sections */
 
-/* Parts: each section of some size, or a number of small ones, for each size of words. */
+/* Makes the parts, for each word size: each section of some size, or several small ones. */
 static struct elfrw_err *find_parts(struct run_job *job)
 {
 	for (uint32_t first = 0, n; first < job->sec.len; first += n) {

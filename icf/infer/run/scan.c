@@ -1,32 +1,33 @@
-/* scan.c: the words of a section that lead to entries of functions, of all shapes in one pass.
+/* scan.c: finds, in one pass, the words of a section that lead to entries of functions, in all
+ * shapes.
  *
- * Words are read in blocks: those that are not zero and near enough to it, at any byte. What a word
- * leads to differs between many shapes by a few bytes only, so that a window of the bits of `entry`
- * answers for all of them: that is a probe. Cost: the bytes; and for each word that is left, a few
+ * Words are read in blocks, at any byte, except zeros and words that are too large.  The targets of
+ * a word in many shapes differ by only a few bytes, so one window of the bits of `entry` answers
+ * for all of them; this is a probe.  Cost: linear in the bytes; and for each remaining word, a few
  * operations without branches for each probe. */
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/run/state.h"
 #include "icf/program/unit.h"
 
 #define BLOCK  1024
-#define WINDOW 56 /* bits that a load of 8 bytes has, wherever they begin */
+#define WINDOW 56 /* bits in a load of 8 bytes, at any bit offset */
 
-/* Shapes that differ by `away` alone. */
+/* Shapes that differ only in `away`. */
 struct probe {
 	struct shape sh;  /* `away`: of the window's first bit */
-	uint64_t want[3]; /* the window's bits that mean something, WINDOW each */
-	bool record;   /* each of the window's bits is a shape; else its first one, and all others
-			  are the other */
+	uint64_t want[3]; /* the bits of the window that matter, WINDOW each */
+	bool record; /* each bit of the window is a shape; else the first bit is one shape, and the
+			others are the other */
 	uint32_t kind; /* of the first shape */
 };
 
 struct block {
 	unsigned n;
 	uint64_t va[BLOCK], word[BLOCK];
-	uint64_t name[BLOCK]; /* the last place up to `va` that something names */
+	uint64_t name[BLOCK]; /* the last place up to `va` that something refers to */
 };
 
-/* WINDOW bits from the place VA on, which lies in B. */
+/* WINDOW bits of B from the place VA on. */
 static uint64_t window(const struct icf_bits *b, uint64_t va)
 {
 	uint64_t off = va - b->lo;
@@ -43,7 +44,7 @@ static bool add_kind(struct look *l, const struct shape *sh, int away)
 	return true;
 }
 
-/* Shape SH, and one that counts OTHER bytes further (0: none). */
+/* Adds shape SH, and one that counts from OTHER bytes further (0: none). */
 static bool add_probe(struct look *l, const struct shape *sh, unsigned other)
 {
 	size_t first = l->kind.len;
@@ -62,7 +63,7 @@ static bool add_probe(struct look *l, const struct shape *sh, unsigned other)
 	return p != NULL;
 }
 
-/* Words that count from their record's start or end, or from their own. */
+/* Adds words that count from their record's start or end, or from their own. */
 static bool add_records(struct look *l, struct shape sh)
 {
 	uint32_t first = (uint32_t)l->kind.len;
@@ -83,8 +84,8 @@ static bool add_records(struct look *l, struct shape sh)
 	return p != NULL;
 }
 
-/* Words in units of 1 << SH.shift bytes, counted from their places, from what is named before them,
- * and from the addresses that the program has otherwise. */
+/* Adds words in units of 1 << SH.shift bytes, counted from their places, from the named place
+ * before them, and from addresses that the program has otherwise. */
 static bool add_unit(struct look *l, struct shape sh)
 {
 	sh.base = FROM_PLACE;
@@ -102,7 +103,7 @@ static bool add_unit(struct look *l, struct shape sh)
 	return true;
 }
 
-/* Of words of two bytes none are believed in larger units. */
+/* Two-byte words in larger units are not believed. */
 static bool add_probes(struct look *l)
 {
 	struct shape sh = { .size = (uint8_t)l->size, .sign = true };
@@ -117,7 +118,7 @@ static bool add_probes(struct look *l)
 	return ok;
 }
 
-/* Can a word of two bytes in L's section, counted as SH says, lead into the code at all? */
+/* Can a two-byte word in L's section, counted as in SH, lead into the code at all? */
 static bool reaches(const struct look *l, const struct shape *sh)
 {
 	uint64_t from = l->sec->hdr.sh_addr, to = from + l->sec->hdr.sh_size,
@@ -129,8 +130,8 @@ static bool reaches(const struct look *l, const struct shape *sh)
 	return from <= l->job->hi + far && to + far >= l->job->lo;
 }
 
-/* Reads words from VA on into B, but for those that are zero or too large: until it is full, or up
- * to END. Returns the next place. */
+/* Reads words from VA on into B, except zeros and words that are too large, until B is full or END
+ * is reached.  Returns the next place. */
 static inline __attribute__((always_inline)) uint64_t read_sized(const struct look *l,
 								 struct block *b, uint64_t va,
 								 uint64_t end, unsigned size)
@@ -157,7 +158,7 @@ static uint64_t read_words(const struct look *l, struct block *b, uint64_t va, u
 	}
 }
 
-/* The last place up to VA that something names, or the section's start. */
+/* The last place up to VA that something refers to, or the section's start. */
 static uint64_t name_up_to(struct look *l, uint64_t va)
 {
 	const struct icf_bits *named = &l->job->map->named;
@@ -178,9 +179,8 @@ static uint64_t name_up_to(struct look *l, uint64_t va)
 	return l->name;
 }
 
-/* Of B's words, those that lead near an entry: their indices, ascending, at HIT.  No branch depends
- * on what the words are: that would be foretold wrongly more often than not; and what is asked is
- * small enough for a cache. */
+/* Stores at HIT the ascending indices of B's words that lead near an entry.  No branch depends on
+ * the words, since it would mostly be mispredicted.  The table for the test fits into a cache. */
 static unsigned find_near(const struct look *l, const struct block *b, const struct probe *p,
 			  uint32_t hit[BLOCK + 1])
 {
@@ -206,7 +206,7 @@ static unsigned find_near(const struct look *l, const struct block *b, const str
 	return found;
 }
 
-/* What word I of B leads to, in all shapes of P. */
+/* Tests word I of B in all shapes of P. */
 static struct elfrw_err *take_word(struct look *l, const struct block *b, const struct probe *p,
 				   unsigned i)
 {
@@ -236,8 +236,8 @@ static struct elfrw_err *take_word(struct look *l, const struct block *b, const 
 	return NULL;
 }
 
-/* Forgets the words that lead too far when they count in units of 1 << SHIFT bytes; in larger ones
- * they do so, too. */
+/* Drops the words that lead too far in units of 1 << SHIFT bytes; they do so in larger units,
+ * too. */
 static void drop_far(const struct look *l, struct block *b, unsigned shift)
 {
 	uint64_t span = l->job->span;
@@ -284,8 +284,8 @@ static bool has_entry(const struct run_job *job, uint64_t from, uint64_t to)
 	return false;
 }
 
-/* Can words of two bytes, in the BLOCK bytes from VA on, lead to an entry, counted from their
- * places or from names? */
+/* Can two-byte words, in the BLOCK bytes from VA on, lead to an entry, counted from their places or
+ * from named places? */
 static bool is_worth(struct look *l, uint64_t va)
 {
 	const uint64_t back = 0x8000, on = 0x10000 + 2 * sizeof va;
@@ -301,7 +301,7 @@ static void judge(struct look *l, uint64_t upto)
 			icf_run_judge(l, &l->kind.data[k], upto);
 }
 
-/* Searches the places from VA up to END. FAR: where no entry is near, nothing is read. */
+/* Searches the places from VA up to END.  FAR: skips places without entries nearby. */
 static struct elfrw_err *scan_places(struct look *l, struct block *b, uint64_t va, uint64_t end,
 				     bool far)
 {
@@ -331,8 +331,7 @@ static struct elfrw_err *scan_section(struct look *l, struct block *b)
 	l->name = l->seen = va;
 	l->start = l->end = 0;
 	end -= l->size - 1;
-	/* A word of two bytes, or a name before it, is near enough to the code only beside it,
-	 * where the code is larger than such a word can count. */
+	/* A two-byte word, or the named place before it, reaches the code only from nearby. */
 	if (far && va + 0x18000 < job->lo)
 		va = job->lo - 0x18000;
 	if (far && end > job->hi + 0x18000)

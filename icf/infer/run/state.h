@@ -1,15 +1,16 @@
-/* state.h: what the parts of the search for distances in data share; run.c says what it is. */
+/* state.h: shared by the parts of the search for distances in data; run.c explains the search. */
 #ifndef ICF_INFER_RUN_STATE_H
 #define ICF_INFER_RUN_STATE_H
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
 
-#define MAX_STEP  64 /* bytes from one word of a table to the next */
-#define MAX_AWAY  64 /* bytes from a word to the start or end of its record */
-#define MAX_GAP   8  /* entries in a row without a function */
-#define MAX_REACH (MAX_STEP * (MAX_GAP + 1)) /* bytes from a table's function to the next */
-#define MAX_FIXED 32             /* addresses that words of any section are counted from */
-#define MARGIN    (2 * MAX_AWAY) /* bytes before the code that `entry` has bits for */
+#define MAX_STEP 64 /* bytes from one word of a table to the next */
+#define MAX_AWAY 64 /* bytes from a word to the start or end of its record, at most */
+#define MAX_GAP  8  /* entries in a row without a function */
+#define MAX_REACH \
+	(MAX_STEP * (MAX_GAP + 1)) /* bytes from one function of a table to the next, at most */
+#define MAX_FIXED 32               /* addresses that words of any section are counted from */
+#define MARGIN    (2 * MAX_AWAY)   /* bytes before the code that `entry` covers */
 
 enum base {
 	FROM_PLACE, /* plus `away` */
@@ -27,25 +28,26 @@ struct shape {
 struct run_job {
 	struct icf_program *prog;
 	const struct icf_data_map *map;
-	struct icf_bits entry; /* places in code that are the entries of functions; from MARGIN
-				  bytes before the code to a little behind it */
+	struct icf_bits entry; /* the entries of functions; from MARGIN bytes before the code to a
+				  little behind it */
 	uint8_t *near; /* owned; a bit for each 16 bytes of `entry`: there is an entry in them
 			  or in the 8 bytes behind them */
-	struct icf_bits known; /* bytes of data that are explained */
+	struct icf_bits known; /* bytes of data with an explanation */
 	uint64_t lo, hi;       /* of the code */
-	uint64_t span;         /* nothing is further than this from anything else */
+	uint64_t span;         /* the largest distance between any two places */
 	uint64_t fixed[MAX_FIXED];
 	unsigned n_fixed;
-	double chance; /* that a random word of 4 bytes, counted from anywhere, leads to an entry */
+	double chance; /* probability that a random 4-byte word, counted from anywhere, leads to an
+			  entry */
 	double bytes;  /* of data */
 	bool lone;     /* each lone word is believed */
-	uint64_t step[MAX_REACH + 1]; /* for each distance between two words: the steps at which one
-					 may come next to the other; bit k - 1: k bytes */
-	VEC(struct elfrw_section) sec; /* with data; borrowed but for the array */
+	uint64_t step[MAX_REACH + 1];  /* by distance between two words: the steps at which the two
+					  may be adjacent; bit k - 1: k bytes */
+	VEC(struct elfrw_section) sec; /* with data; only the array is owned */
 	VEC(struct run_part) part;
 };
 
-/* Sections that are searched for words of one size, one after the other. */
+/* Sections that are searched, one after the other, for words of one size. */
 struct run_part {
 	uint32_t first, n;
 	unsigned size;
@@ -56,12 +58,12 @@ struct hit {
 	uint64_t va, base, to;
 };
 
-/* A shape, and what was found of it. */
+/* A shape, and its hits. */
 struct kind {
 	struct shape sh;
-	unsigned enough;     /* functions in a row that are no chance */
+	unsigned enough;     /* number of functions in a row that cannot be chance */
 	unsigned alone;      /* the same in an object that holds nothing else */
-	uint64_t step;       /* at which its tables can stand; bit k - 1: k bytes */
+	uint64_t step;       /* steps at which its tables can stand; bit k - 1: k bytes */
 	bool lone;           /* lone words count */
 	VEC(struct hit) hit; /* by place; those before `next` were judged */
 	size_t next;
@@ -74,9 +76,9 @@ struct look {
 	unsigned size;
 	VEC(struct kind) kind;
 	VEC(struct probe) probe; /* scan.c */
-	uint64_t name, seen;     /* the last place up to `seen` that something names */
-	uint64_t start, end; /* of the object that was asked for last: from a place that something
-				names to the next one */
+	uint64_t name, seen;     /* the last place up to `seen` that something refers to */
+	uint64_t start,
+		end; /* of the object in the last question: from one named place to the next */
 };
 
 static inline uint64_t icf_run_word(const struct elfrw_section *s, uint64_t va,
@@ -94,12 +96,12 @@ static inline uint64_t icf_run_word(const struct elfrw_section *s, uint64_t va,
 /* scan.c: searches PART of JOB. */
 struct elfrw_err *icf_run_scan(const struct run_job *job, const struct run_part *part);
 
-/* judge.c: does something else explain a byte of the SIZE bytes at VA? */
+/* judge.c: does anything else explain a byte of the SIZE bytes at VA? */
 bool icf_run_is_known(const struct run_job *job, uint64_t va, unsigned size);
 
-/* Fills what is believed of KIND's shape; false: nothing ever is. */
+/* Fills in the limits for KIND's shape; false: the shape is never believed. */
 bool icf_run_kind(const struct run_job *job, struct kind *kind);
 
-/* Judges hits of K; all places before UPTO were searched. */
+/* Judges hits of K; all places before UPTO have been searched. */
 void icf_run_judge(struct look *l, struct kind *k, uint64_t upto);
 #endif
