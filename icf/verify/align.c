@@ -1,14 +1,13 @@
-/* align.c: does every address that somebody may look at have as many low bits clear in OUT as it
- * had in IN?
+/* align.c: do all addresses that somebody may look at have at least as many low bits clear in OUT
+ * as in IN?
  *
- * Looked at from the outside, by addresses and not by functions: what code computes and what data
- * holds, what symbols say to other modules, and the starts of all code that lies at multiples of
- * its section's alignment.  More than the section's alignment an address can have by chance only.
- * Cost: one pass over units, words and symbols; the references of code are looked at where these
- * are compared. */
+ * The check sees addresses, not functions: addresses that code computes and data holds, exported
+ * symbols, and the starts of all code at multiples of its section's alignment.  An address has more
+ * than its section's alignment only by chance.  Cost: one pass over units, words and symbols.
+ * References of code are checked where they are compared. */
 #include "icf/verify/state.h"
 
-/* How many low bits of VA, an address of IN's code, mean something. */
+/* The low bits of VA, an address of IN's code, that matter. */
 static uint64_t mask(const struct icf_v *v, uint32_t exec, uint64_t va)
 {
 	uint64_t align = v->in.section[v->exec.data[exec].in].hdr.sh_addralign, low = va & -va;
@@ -46,7 +45,8 @@ static void check_symbols(struct icf_v *v, uint32_t table, bool all)
 		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION ||
 		    u == ICF_V_NONE)
 			continue;
-		/* The start of one that no other module sees may merge with another's. */
+		/* The start of a function that other modules do not see may merge with another's.
+		 */
 		if (all ? icf_v_pointer(v, sym.st_value, &to)
 			: (type == STT_FUNC || type == STT_GNU_IFUNC) &&
 				    sym.st_value != v->unit.data[u].old &&

@@ -1,4 +1,4 @@
-/* elf.c: a file as libelf and libdw have it. */
+/* elf.c: a file in the form of libelf and libdw. */
 #include "icf/verify/state.h"
 #include <fcntl.h>
 #include <libelf.h>
@@ -9,7 +9,7 @@ void icf_v_elf_open(const struct elfrw_image *img, struct icf_velf *ret)
 {
 	*ret = (struct icf_velf){ .fd = -1, .size = img->size };
 	if (img->pair) {
-		/* It is in no one file; where libelf decompresses a section it changes the
+		/* A pair is in no single file.  When libelf decompresses a section it changes the
 		 * header. */
 		ret->copy = elfrw_image_private_copy(img);
 		ret->elf = ret->copy ? elf_memory((char *)ret->copy, img->size) : NULL;

@@ -1,6 +1,6 @@
-/* layout.c: all of the code is accounted for: in IN what is in no unit is padding; in OUT
- * everything is a unit, a thunk or fill, and nothing lies on top of something else.  Then: does
- * every observed function have an address of its own, aligned as it was? */
+/* layout.c: all code is accounted for.  In IN, bytes in no unit are padding.  In OUT everything is
+ * a unit, a thunk or fill, and nothing overlaps.  Further: does every observed function have its
+ * own address, aligned as before? */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -31,10 +31,9 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 			at += fill;
 			continue;
 		}
-		/* A signal trampoline's description begins one byte before it, in the last
-		 * no-op. */
+		/* The FDE of a signal trampoline begins one byte before it, in the last no-op. */
 		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
-		/* gold and the GNU assembler write a jump over long padding. */
+		/* gold and the GNU assembler put a jump over long padding. */
 		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
 			uint64_t over = at + len;
 			struct elfrw_insn nop;
@@ -65,7 +64,8 @@ static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t siz
 	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
 }
 
-/* One branch to the kept copy, behind a landing pad when the function began with one, and fill. */
+/* A thunk must be one branch to the kept copy, behind a landing pad of indirect branches if the
+ * function began with one; then fill. */
 static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 {
 	char name[200];
@@ -95,8 +95,8 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
 }
 
-/* In a section that stayed as it was: is the byte P of OUT at VA what it was between IN's units, or
- * a part of a whole page that a folded body left empty? */
+/* In a section that stayed: is the byte P of OUT at VA the same as between IN's units, or part of a
+ * whole page that a folded body left empty? */
 static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint8_t p)
 {
 	uint32_t k = icf_v_find(v, va);
@@ -110,7 +110,7 @@ static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va
 	       page + size <= u->end;
 }
 
-/* Is the gap behind unit K, up to TO, as wide as it was, and behind it what was there? */
+/* Is the gap behind unit K, up to TO, as wide as before, with the same code behind it? */
 static bool gap_stays(const struct icf_v *v, uint32_t k, uint64_t to)
 {
 	const struct icf_vunit *u = &v->unit.data[k];
@@ -122,8 +122,8 @@ static bool gap_stays(const struct icf_v *v, uint32_t k, uint64_t to)
 	return !(next->flags & ICF_V_FOLDED) && next->body == next->old + moved && to == next->body;
 }
 
-/* The gap [FROM, TO) behind PREV: traps throughout, or throughout the padding that the unit had
- * behind it, up to what was behind that. */
+/* The gap [FROM, TO) behind PREV must be all traps, or the padding that the unit had behind it, up
+ * to the code that followed it. */
 static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from, uint64_t to,
 		       const struct block *prev)
 {

@@ -1,8 +1,8 @@
 /* map.c: the claim: which section is which, and where every unit of code is said to be.
  *
- * Nothing here is believed: a unit that does not lie in the code of both files is reported and left
- * out, the rest is proved by the checks.  Look-ups go through a table of 256-byte blocks and a
- * short scan. */
+ * Nothing here is believed.  A unit that does not lie in the code of both files is reported and
+ * left out; the checks prove the rest.  Look-ups use a table of 256-byte blocks and a short
+ * scan. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdio.h>
@@ -29,7 +29,8 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	v->from_out = calloc(out->n_sections, sizeof *v->from_out);
 	if (!v->to_out || !v->from_out)
 		return &elfrw_err_nomem;
-	/* The sections of OUT are those of IN in their order, some left out; then new ones. */
+	/* The sections of OUT must be those of IN in order, some of them left out; then new ones.
+	 */
 	uint32_t i = 1;
 	for (uint32_t k = 1; k < out->n_sections; k++) {
 		uint32_t j = i;
@@ -127,7 +128,7 @@ static bool in_new(const struct icf_vexec *e, uint64_t va, uint64_t size)
 	return va >= e->new &&va <= e->new_end &&size <= e->new_end - va;
 }
 
-/* Leaves out what cannot be looked at. */
+/* Drops units that cannot be examined. */
 static void check_units(struct icf_v *v)
 {
 	uint32_t e = 0;
@@ -248,7 +249,7 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 	return NULL;
 }
 
-/* OUT's map counts from the first input, also when that was folded in several steps. */
+/* OUT's map refers to the first input, even if OUT was folded in several steps. */
 static struct elfrw_err *refuse_folded(const struct icf_v *v)
 {
 	struct dwr_sections secs;
@@ -264,7 +265,7 @@ static struct elfrw_err *refuse_folded(const struct icf_v *v)
 		dwr_icfold_deinit(&note);
 	}
 	dwr_sections_deinit(&secs);
-	/* What cannot be read is compared, not used. */
+	/* An unreadable section is compared, not used. */
 	if (err && err != &elfrw_err_nomem) {
 		elfrw_err_free(err);
 		err = NULL;
@@ -396,7 +397,7 @@ bool icf_v_pointer(const struct icf_v *v, uint64_t va, uint64_t *ret)
 
 bool icf_v_label(const struct icf_v *v, uint64_t va, uint32_t owner, uint64_t *ret)
 {
-	/* Compilers let cases that cannot happen lead to the end of their own function. */
+	/* Compilers let impossible cases lead to the end of their own function. */
 	if (owner != ICF_V_NONE && va == v->unit.data[owner].end) {
 		*ret = v->unit.data[owner].body + (va - v->unit.data[owner].old);
 		return true;

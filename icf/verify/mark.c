@@ -1,9 +1,10 @@
-/* mark.c: is the address of a function still on the same side of every label that delimits code?
+/* mark.c: is the address of each function still on the same side of every label that delimits code?
  *
- * Looked at from the outside, by order: a label without type and size that a kept relocation names,
- * where a function begins that has a name of its own, or outside of all code (linker scripts:
- * `hot_from = .; *(.text.hot*) hot_to = .;`).  A thunk may have left its place, what has none goes
- * where its code goes.  Cost: one pass over the relocations, log(n) for each thunk. */
+ * The check sees only the order of addresses.  A label is a symbol without type and size that a
+ * kept relocation refers to, at the beginning of a function with a name of its own, or outside of
+ * all code (linker scripts: `hot_from = .; *(.text.hot*) hot_to = .;`).  A thunk may have left its
+ * place; a function without a thunk is at its code.  Cost: one pass over the relocations, log(n)
+ * for each thunk. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
@@ -27,7 +28,7 @@ static bool add(struct places *p, uint64_t va)
 	return slot != NULL;
 }
 
-/* Where the functions of IN begin that .symtab knows. */
+/* The starts of the functions of IN in .symtab. */
 static bool functions(const struct icf_v *v, struct places *ret)
 {
 	const struct elfrw_section *s = &v->in.section[v->in.symtab];
@@ -50,7 +51,7 @@ static bool delimits(const struct icf_v *v, const struct places *function, const
 		return false;
 	uint32_t u = icf_v_find(v, va);
 	size_t i = LOWER_BOUND(0, function->v.len, mid, function->v.data[mid] < va);
-	/* Padding that is named may belong to the unit behind it. */
+	/* Padding with references to it may belong to the unit behind it. */
 	return u == ICF_V_NONE || (v->unit.data[u].old == va && i < function->v.len &&
 				   function->v.data[i] < v->unit.data[u].end);
 }
@@ -77,8 +78,8 @@ static bool labels(const struct icf_v *v, const struct places *function, struct 
 	return true;
 }
 
-/* Between which addresses of OUT each label must be: what is before it and stays, and what is behind
- * it and stays. */
+/* Computes the bounds of each label in OUT: the last remaining code before it, and the first behind
+ * it. */
 static void bounds(const struct icf_v *v, const struct places *label, uint64_t *lo, uint64_t *hi)
 {
 	size_t u = 0, n = v->unit.len;

@@ -1,11 +1,11 @@
 /* pad.c: zeros between functions, inside of a unit.
  *
- * Some linkers fill the room between functions with zeros, and where neither a symbol nor a frame
- * description tells the functions apart they are one unit.  Read as instructions, a run of zeros
- * may swallow the first bytes of the function behind it.  So the zeros behind a jump, a return or a
- * call, up to a place that is known to be entered or looked at, are padding.  What is known grows
- * with what is read rightly: the passes go on until nothing is new.  Cost: one pass over the code,
- * more only where there is such padding. */
+ * Some linkers fill gaps between functions with zeros.  If neither a symbol nor an FDE divides the
+ * functions, they form one unit.  Decoded as instructions, a run of zeros may swallow the first
+ * bytes of the function behind it.  So zeros behind a jump, a return or a call, up to a place that
+ * is known to be entered or read, are padding.  More such places become known as more code is
+ * decoded correctly; the passes continue until there is nothing new.  Cost: one pass over the code;
+ * more only if there is such padding. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void label(struct labels *l, uint64_t va)
 	l->any_new |= u != ICF_V_NONE && l->open[u];
 }
 
-/* What the file itself names. */
+/* Adds labels from the file itself. */
 static void label_named(struct labels *l)
 {
 	const struct icf_v *v = l->v;
@@ -61,8 +61,8 @@ static void label_named(struct labels *l)
 	}
 }
 
-/* Reads unit I; what it names becomes a label.  PAD, the last time: where to note its padding and
- * labels inside of instructions, or NULL. */
+/* Decodes unit I; its references become labels.  PAD, in the last pass: where to record its
+ * padding, and labels inside of instructions; or NULL. */
 static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *pad)
 {
 	const struct icf_v *v = l->v;
@@ -98,7 +98,8 @@ static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *p
 	return NULL;
 }
 
-/* Is unit U a function of its own, by a frame description?  Then no function's padding is in it. */
+/* Does an FDE show that unit U is a function of its own?  Then it holds no padding between
+ * functions. */
 static bool is_described(const struct icf_v *v, const struct icf_vunit *u)
 {
 	uint32_t f = dwr_cfi_find(&v->cfi_in, u->old);

@@ -1,4 +1,4 @@
-/* report.c: counts and differences while they are found, and how they are shown. */
+/* report.c: counts and differences: how they are recorded and printed. */
 #include "elfrw/base/printable.h"
 #include "icf/verify/state.h"
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* state.h: what the files of the verifier share: both files, the claim, and where differences
- * go. */
+/* state.h: shared by the files of the verifier: both files, the claim, and the log of
+ * differences. */
 #ifndef ICF_VERIFY_STATE_H
 #define ICF_VERIFY_STATE_H
 #include "dwarf/cfi.h"
@@ -30,8 +30,8 @@ void icf_vlog_deinit(struct icf_vlog *log);
 #define ICF_V_FOLDED 1
 #define ICF_V_PINNED 2
 
-/* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and whoever asks for the address
- * of its first byte gets `entry`. */
+/* A claimed unit: the bytes [old, end) of IN are at `body` in OUT, and `entry` is its address for
+ * observers. */
 #define ICF_V_NAMED  1
 #define ICF_V_JUMPED 2
 
@@ -43,13 +43,13 @@ struct icf_vunit {
 	uint8_t flags;  /* of the claim */
 	bool shared;    /* others are folded into it */
 	bool endbr;     /* found: begins with a landing pad of indirect branches */
-	bool opaque;    /* found: no code, or code nobody understands, which did not move */
-	bool mixed;     /* found: something leads into the middle of what reads as an instruction */
-	bool computes;  /* found: jumps to where a register or memory says, or returns to what it
-			   stored */
-	uint8_t observed; /* found while the code and data are read: may be set by any thread */
-	uint8_t named; /* found, the same way: something else than a table of distances leads to its
-			  start; ICF_V_JUMPED: only jumps do */
+	bool opaque;    /* found: no code, or code that is not understood; it did not move */
+	bool mixed;     /* found: something leads into the middle of an apparent instruction */
+	bool computes; /* found: jumps to a target in a register or memory, or returns to an address
+			  that it stored */
+	uint8_t observed; /* found while code and data are read: any thread may set it */
+	uint8_t named; /* found, in the same way: something other than a table of distances leads to
+			  its start; ICF_V_JUMPED: only jumps do */
 };
 
 /* An executable section of both files. */
@@ -60,55 +60,55 @@ struct icf_vexec {
 	uint32_t unit, n_units;
 };
 
-/* A field of data that names code. */
+/* A field of data that refers to code. */
 struct icf_vword {
 	uint64_t place;     /* address in both files */
-	uint64_t target;    /* what it means in IN */
-	uint64_t want, alt; /* the address that OUT must mean; either of the two */
+	uint64_t target;    /* its target in IN */
+	uint64_t want, alt; /* the required address in OUT; either of the two */
 	uint32_t table;     /* jump table, or ICF_V_NONE */
 	uint8_t size;
 	uint8_t kind; /* enum icf_vword_kind */
-	bool quiet;   /* does not let the program observe the address */
+	bool quiet;   /* does not make the address observable */
 	bool stored;  /* DYNAMIC: the field holds the address, too */
-	bool still;   /* RELATIVE: nobody knows from where; the field has to be what it was */
+	bool still;   /* RELATIVE: unknown origin; the field must be unchanged */
 };
 
 enum icf_vword_kind {
 	ICF_VW_FIELD,    /* the field holds the address */
-	ICF_VW_DYNAMIC,  /* a dynamic relocation's addend holds it, and the field does or does not,
+	ICF_VW_DYNAMIC,  /* a dynamic relocation's addend holds the address; the field may hold it,
 			    too */
 	ICF_VW_RELATIVE, /* the field holds a distance, from its own place or a table's start */
-	ICF_VW_OFFSET, /* a distance to a function's symbol from anywhere, or to a listed trap from
-			  its own place */
+	ICF_VW_OFFSET,   /* a distance to a function's symbol from an unknown place, or to a listed
+			    trap from its own place */
 };
 
 struct icf_vtable {
 	uint64_t base;
 	uint32_t word, n; /* into word */
 	uint32_t owner;   /* the only unit that refers to it, or ICF_V_NONE */
-	bool none;        /* found: its entries lead elsewhere, it is no table */
+	bool none;        /* found: its entries lead elsewhere, so it is no table */
 };
 
-/* An address that code refers to and where a word stands. */
+/* An address that code refers to, at which a word stands. */
 struct icf_vbase {
 	uint64_t va;
 	uint32_t unit;
-	bool loads; /* the instruction reads or writes this very place, and does not compute its
+	bool loads; /* the instruction reads or writes this very place, instead of computing its
 		       address */
 };
 
-/* A folded unit refers to other data than its kept copy: right only if both are jump tables that
- * mean the same. */
+/* A folded unit refers to other data than its kept copy: correct only if both are jump tables with
+ * the same meaning. */
 struct icf_vpair {
 	uint32_t unit, kept;
 	uint64_t at;   /* of the instruction in IN */
 	uint64_t a, b; /* tables: in IN; in OUT */
 };
 
-/* A folded unit's copy branches to another unit than it did: right only if that is the same code,
- * which is proved in turn. */
+/* A folded unit's copy branches to another unit than the folded unit did: correct only if both
+ * targets are the same code, which is proved in turn. */
 struct icf_valias {
-	uint32_t unit, other; /* other: the unit that stands for it there */
+	uint32_t unit, other; /* other: the unit that replaces it there */
 };
 
 /* A reference from code into an unwind table. */
@@ -136,8 +136,8 @@ struct icf_vpad {
 	uint32_t size;
 };
 
-/* A place in IN's code: number of the unit, bytes from its start, kind; so that their order is that
- * of the addresses. */
+/* A place in IN's code: number of the unit, bytes from its start, kind.  The order of these numbers
+ * is that of the addresses. */
 typedef uint64_t icf_vplace;
 enum icf_vplace_kind { ICF_VP_START, ICF_VP_ROW, ICF_VP_CALL };
 #define ICF_VP_MAX_OFF (UINT64_C(1) << 30)
@@ -172,9 +172,9 @@ struct icf_v {
 	const struct elfrw_arch *arch;
 	struct icf_vlog log;
 	uint32_t *to_out;   /* by section of IN: section of OUT, 0: dropped */
-	bool incomplete;    /* OUT lacks sections that are loaded: nothing else can be compared */
+	bool incomplete;    /* OUT lacks loaded sections: nothing else can be compared */
 	uint32_t *from_out; /* by section of OUT: section of IN, 0: added */
-	bool inferred; /* IN has no relocations of its code: distances in data have to be found */
+	bool inferred;      /* IN has no relocations of its code: distances in data must be found */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
 	VEC(struct icf_vexec) exec;  /* sorted by old */
 	uint32_t *exec_at; /* by section of IN: its index in exec + 1, 0: not executable; owned */
@@ -196,9 +196,9 @@ struct icf_v {
 	uint64_t filter_lo, filter_hi;
 	VEC(struct icf_vbase) base;
 	VEC(struct icf_vpair) pair;
-	VEC(struct icf_valias) alias; /* those that were proved, from which all follow */
-	uint32_t *same; /* by unit: the same number for what is the same code by that; NULL: nothing
-			   is; owned */
+	VEC(struct icf_valias) alias; /* the proved pairs, from which all others follow */
+	uint32_t *same; /* by unit: equal numbers for the same code, by `alias`; NULL: no two are
+			   the same; owned */
 	VEC(struct icf_vframeref) frameref;
 	VEC(struct icf_vcall) call;      /* in the order of the code */
 	VEC(struct icf_vjump) jump;      /* the same */
@@ -228,92 +228,92 @@ bool icf_v_in_exec(const struct icf_v *v, uint64_t va); /* of IN */
 const struct icf_vexec *icf_v_out_exec(const struct icf_v *v, uint64_t va); /* of OUT, or NULL */
 const struct icf_vexec *icf_v_exec_of(const struct icf_v *v,
 				      uint32_t shndx); /* what section SHNDX of IN is, or NULL */
-/* Where the code at VA is; false: in no unit (*RET then is the new end, if VA is the end of a
+/* The image of the code at VA; false: in no unit (*RET is then the new end, if VA is the end of a
  * section). */
 bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret);
-/* What whoever looks at the address VA gets. */
+/* The image of the address VA for observers. */
 bool icf_v_pointer(const struct icf_v *v, uint64_t va, uint64_t *ret);
-/* Where a label at VA is: the end of a unit is a place too. */
+/* The image of a label at VA: the end of a unit is a place, too. */
 bool icf_v_label(const struct icf_v *v, uint64_t va, uint32_t owner, uint64_t *ret);
-/* Where data at VA is. */
+/* The image of data at VA. */
 uint64_t icf_v_data(const struct icf_v *v, uint64_t va);
 /* "NAME+0xOFF" for an address of IN's code, for messages. */
 const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200]);
 
-/* symclaim.c: the claim when there is no note. */
+/* symclaim.c: makes the claim if there is no note. */
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v);
-/* Padding that a word of data names (the no-ops before a function that can be patched) belongs to
- * the unit behind it. */
+/* Padding that a word of data refers to (the no-ops before a patchable function) belongs to the
+ * unit behind it. */
 struct elfrw_err *icf_v_extend_units(struct icf_v *v);
 
-/* verify/data/refs.c: words of data that name code; tables. */
+/* verify/data/refs.c: words of data that refer to code; tables. */
 struct elfrw_err *icf_v_find_words(struct icf_v *v);
 struct elfrw_err *icf_v_find_tables(struct icf_v *v);
-struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* again when words were added */
-/* verify/data/reach.c: words of which nothing tells what they count from; sets their `still`. */
+struct elfrw_err *icf_v_sort_words(struct icf_v *v); /* call again after words were added */
+/* verify/data/reach.c: words of unknown origin; sets their `still`. */
 struct elfrw_err *icf_v_check_reach(struct icf_v *v);
-/* verify/data/sum.c: what one unit names: code, and whatever else.  Only the first ones are
- * kept. */
+/* verify/data/sum.c: the references of one unit: to code, and to anything else.  Only the first
+ * ones are kept. */
 struct icf_vnamed {
 	uint64_t code[16], data[48];
 	unsigned n_code, n_data;
 };
-/* Do distances that the unit seems to add to the address of a function still lead where they
- * did? */
+/* Do distances that the unit seems to add to a function's address still lead to the same places? */
 void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct icf_vnamed *named);
-/* verify/data/infer.c: where IN has no relocations of its code, after the code was checked. */
+/* verify/data/infer.c: if IN has no relocations of its code; runs after the check of the code. */
 struct elfrw_err *icf_v_infer_words(struct icf_v *v);
-/* verify/data/gap.c: the same, of data that code without bounds uses.  NAME: places in data that
- * something names, sorted. */
+/* verify/data/gap.c: the same, for data that undelimited code uses.  NAME: places in data with
+ * references to them, sorted. */
 struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t n_names);
-/* verify/data/distance.c: the same, of words that no code is known to read.  NAME: places in data
- * that something names, sorted. */
+/* verify/data/distance.c: the same, for words that no known code reads.  NAME: places in data with
+ * references to them, sorted. */
 struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, size_t n_names);
-/* verify/data/opaque.c: the same, in bytes that are not understood, of words that lead to any
+/* verify/data/opaque.c: the same, in bytes that are not understood, for words that lead to any
  * instruction. */
 struct elfrw_err *icf_v_check_opaque(struct icf_v *v);
-/* pad.c: fills pad and `mixed`, where IN has no relocations of its code. */
+/* pad.c: fills pad and `mixed`, if IN has no relocations of its code. */
 struct elfrw_err *icf_v_find_pads(struct icf_v *v);
-/* How many bytes of padding are at VA, which is no instruction then?  Asked where the byte is 0. */
+/* The bytes of padding at VA, which is then no instruction.  Asked only if the byte there is 0. */
 uint64_t icf_v_pad(const struct icf_v *v, uint64_t va);
 /* The first dynamic relocation of PLACE in IN, or NULL. */
 const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place);
 /* The first word at or after PLACE. */
 size_t icf_v_word_from(const struct icf_v *v, uint64_t place);
 bool icf_v_may_have_word(const struct icf_v *v, uint64_t va);
-/* The symbol that a kept relocation names; false: there is no such symbol. */
+/* The symbol of a kept relocation; false: no such symbol. */
 bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
 			Elf64_Sym *ret);
 
-/* elf.c: an image for libelf and libdw.  elf NULL: elf_errmsg() tells. */
+/* elf.c: an image for libelf and libdw.  elf NULL: see elf_errmsg(). */
 struct Elf;
 struct icf_velf {
 	struct Elf *elf;
 	int fd;
-	uint8_t *copy; /* of a pair, to which libelf may write */
+	uint8_t *copy; /* of a pair; libelf may write to it */
 	size_t size;
 };
 void icf_v_elf_open(const struct elfrw_image *img, struct icf_velf *ret);
 void icf_v_elf_close(struct icf_velf *e); /* may be { .fd = -1 } */
 
-/* verify.c: ERR as "PATH: ERR"; takes it; NULL and out of memory stay what they are. */
+/* verify.c: ERR as "PATH: ERR"; takes ownership of it.  NULL and out of memory are returned
+ * unchanged. */
 struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err);
-/* verify.c: ERR, or out of memory when errno says so and something went wrong: ERR, or what is in
+/* verify.c: ERR; or out of memory, if errno says so and something went wrong: ERR, or an entry of
  * LOG. */
 struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log,
 				     struct elfrw_err *err);
 
-/* verify/data/probe.c: the notes of section A of IN and B of OUT, which are not loaded and have
- * probes; do folded functions have the probes of what stands for them? */
+/* verify/data/probe.c: compares the notes of section A of IN and B of OUT, which are not loaded and
+ * have probes.  Do folded functions have the probes of their kept copies? */
 bool icf_v_has_probes(const struct elfrw_section *s);
 void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a,
 		       const struct elfrw_section *b);
 struct elfrw_err *icf_v_check_probes(struct icf_v *v);
 
-/* align.c: the address OLD of IN's code is NEW in OUT: does it show no less alignment, up to its
+/* align.c: the address OLD of IN's code is NEW in OUT.  Does it keep its alignment, up to its
  * section's?  In no unit: true. */
 bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new);
-void icf_v_check_alignment(struct icf_v *v); /* after all that is observed is known */
+void icf_v_check_alignment(struct icf_v *v); /* runs when all observed functions are known */
 /* mark.c: labels that delimit parts of the code. */
 struct elfrw_err *icf_v_check_marks(struct icf_v *v);
 
@@ -328,15 +328,15 @@ struct elfrw_err *icf_v_check_dynamic(
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v);  /* unwind/unwind.c */
 struct elfrw_err *icf_v_check_symbols(struct icf_v *v); /* symbols.c */
 struct elfrw_err *icf_v_bound(
-	const struct elfrw_image *img); /* verify/debug/bound.c: an error, where names would take
-					   the square of the file */
+	const struct elfrw_image *img); /* verify/debug/bound.c: an error if names would take the
+					   square of the file's size */
 struct elfrw_err *icf_v_check_file(struct icf_v *v); /* file/file.c: headers, sections, segments */
 struct elfrw_err *icf_v_check_relocs(
 	struct icf_v *v); /* verify/data/relocs.c: kept relocations of OUT */
 struct elfrw_err *icf_v_check_note(
 	struct icf_v *v); /* verify/data/note.c: notes and .debug_icfold */
-/* verify/data/unloaded.c: is S made of records about functions?  Is B what A has to be?  Do the
- * bytes of A say where code was? */
+/* verify/data/unloaded.c: does S consist of records about functions?  Is B the image of A?  Do the
+ * bytes of A hold old places of code? */
 bool icf_v_is_records(const struct elfrw_section *s);
 void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
 			 const struct elfrw_section *b);
@@ -349,7 +349,7 @@ static inline bool icf_v_is_debug_name(const char *name)
 	       strcmp(name, ".gdb_index") == 0;
 }
 
-/* Is there debug information in IMG, compressed in the older way perhaps? */
+/* Does IMG have debug information, perhaps in the older compressed form? */
 static inline bool icf_v_has_debug(const struct elfrw_image *img)
 {
 	return elfrw_image_section(img, ".debug_info") || elfrw_image_section(img, ".zdebug_info");

@@ -1,11 +1,11 @@
-/* symbols.c: every symbol is still there, with the value that its code or data has now, and every
- * name is still found through the hash tables as the dynamic linker looks it up. */
+/* symbols.c: every symbol must still be there, with the present value of its code or data.  Every
+ * name must be found through the hash tables as the dynamic linker looks it up. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The bounds of what IN's address VA, in no unit of section E, may be in OUT: between what is
- * around it. */
+/* VA is an address of IN in no unit of section E.  The bounds of its image in OUT: the images of
+ * its neighbours. */
 static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint64_t *lo,
 		    uint64_t *hi)
 {
@@ -26,17 +26,17 @@ static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t v
 
 struct want {
 	uint64_t lo, hi;      /* value */
-	uint64_t size, size2; /* either */
-	uint32_t shared; /* the unit whose code this is the start of, in .symtab, if others share
-			    it; else ICF_V_NONE */
+	uint64_t size, size2; /* either is right */
+	uint32_t shared; /* in .symtab, the unit that begins here, if others share its code; else
+			    ICF_V_NONE */
 };
 
-/* What a table of symbols says of shared code, by the unit that stands for it. */
+/* The symbols of shared code in a table, by the unit that stands for it. */
 enum {
 	BODY_OWN = 1,
 	BODY_OTHER = 2,
 	BODY_SIZED = 4
-}; /* BODY_OWN: IN's has a name for this very unit; BODY_SIZED: one of OUT's has a size */
+}; /* BODY_OWN: IN has a name for this very unit; BODY_SIZED: one of OUT's has a size */
 
 static bool names_code(const Elf64_Sym *s)
 {
@@ -56,8 +56,8 @@ static bool is_header(const struct icf_v *v, uint64_t va)
 	return false;
 }
 
-/* The size of symbol S at unit X.  BODY: NULL in .dynsym, for the dynamic linker does not look at
- * sizes. */
+/* The size of symbol S at unit X.  BODY: NULL for .dynsym, since the dynamic linker does not look
+ * at sizes. */
 static void want_size(const struct icf_v *v, const struct icf_vunit *x, const Elf64_Sym *s,
 		      const uint8_t *body, struct want *w)
 {
@@ -72,14 +72,14 @@ static void want_size(const struct icf_v *v, const struct icf_vunit *x, const El
 		if (body)
 			w->size = w->size2;
 	} else if (folded && body) {
-		/* The kept function's symbol is the one with a size, if it has one: else one of
-		 * those folded into it is. */
+		/* The kept function's symbol has the size, if the function has a symbol; otherwise
+		 * a folded function's symbol does. */
 		w->size = w->size2 = 0;
 		if (w->shared != ICF_V_NONE && !(body[w->shared] & BODY_OWN))
 			w->size2 = s->st_size && s->st_size < whole ? s->st_size : whole;
 	} else if (!folded && w->shared != ICF_V_NONE && !s->st_size) {
-		/* Without a size of its own it would be one of many there; with another symbol's it
-		 * need not have one. */
+		/* Without a size of its own it would be one of many there.  If another symbol has a
+		 * size, it needs none. */
 		w->size2 = whole;
 	}
 }
@@ -103,12 +103,12 @@ static void want_code(const struct icf_v *v, const struct icf_vexec *e, const El
 	else if (s->st_value == e->old)
 		w->lo = w->hi = e->new;
 	else if (is_header(v, s->st_value))
-		return; /* __ehdr_start belongs to some section: gold takes the first one, which may
-			   be code */
+		return; /* __ehdr_start belongs to an arbitrary section: gold uses the first one,
+			   which may be code */
 	else if ((s->st_value < e->old || s->st_value > e->old_end) &&
 		 !icf_v_in_exec(v, s->st_value))
-		return; /* lld -N: in no segment, where the headers would be, though nobody loads
-			   them */
+		return; /* lld -N: in no segment, at the place of the headers, although these are
+			   not loaded */
 	else
 		between(v, e, s->st_value, &w->lo, &w->hi);
 }
@@ -120,9 +120,9 @@ static bool touches(const Elf64_Shdr *sh, uint64_t addr)
 	       addr - sh->sh_addr <= sh->sh_size;
 }
 
-/* The section that S of IN stands in.  Its number says it, but in .dynsym numbers may be those of a
- * file that had other sections: then the address does, unless it is a place in the bytes of an
- * unloaded section. */
+/* The section of S of IN.  Its number says it, except that numbers in .dynsym may be those of an
+ * older file.  Then the address decides, unless it is a place in the bytes of an unloaded
+ * section. */
 static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynamic)
 {
 	uint32_t n = s->st_shndx;
@@ -150,8 +150,8 @@ static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynami
 	return n;
 }
 
-/* May symbol Y of OUT's .dynsym, whose own section is not there any more, name the section that it
- * names?  It is defined, and names what holds its address if anything does. */
+/* Symbol Y of OUT's .dynsym has lost its own section.  May it name the section that it names?  It
+ * must be defined, and name the section that holds its address, if there is one. */
 static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 {
 	uint32_t k = y->st_shndx;
@@ -166,8 +166,8 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 			: touches(sh, y->st_value) && !(is_tls && sh->sh_type == SHT_NOBITS))
 			return tls ? (own->sh_flags & SHF_TLS) != 0 : touches(own, y->st_value);
 	}
-	/* The bytes of an unloaded section, as rustc's metadata are, have a symbol as long as they
-	 * are. */
+	/* The bytes of an unloaded section, such as rustc's metadata, have a symbol of the same
+	 * size. */
 	for (uint32_t i = 1; i < v->out.n_sections && !y->st_value && y->st_size; i++) {
 		const Elf64_Shdr *sh = &v->out.section[i].hdr;
 		if (!(sh->sh_flags & SHF_ALLOC) && sh->sh_size == y->st_size)
@@ -176,15 +176,15 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 	return true;
 }
 
-/* What symbol S of IN has to be in OUT.  BODY: by unit, of .symtab; NULL: S is dynamic. */
+/* The required symbol in OUT for S of IN.  BODY: by unit, of .symtab; NULL: S is dynamic. */
 static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name,
 			  const uint8_t *body)
 {
 	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE };
 	bool dynamic = !body;
 	if (s->st_shndx == SHN_UNDEF) {
-		/* In programs with fixed addresses: the linkage code that is the function's address
-		 * for the whole process. */
+		/* In programs with fixed addresses: the PLT entry that is the function's address in
+		 * the whole process. */
 		uint64_t to;
 		if (ELF64_ST_TYPE(s->st_info) != STT_TLS && icf_v_code(v, s->st_value, &to))
 			w.lo = w.hi = to;
@@ -196,7 +196,7 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		want_code(v, e, s, body, &w);
 		return w;
 	}
-	/* Marks of the end of the code. */
+	/* Symbols for the end of the code. */
 	if (strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 ||
 	    strcmp(name, "__etext") == 0) {
 		uint64_t to;
@@ -209,8 +209,8 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 					between(v, &v->exec.data[i], s->st_value, &w.lo, &w.hi);
 		return w;
 	}
-	/* Only of code does the address say more than the number: marks of merged unwind tables
-	 * (.eh_frame_seg) lie outside of the section that they name, and stay as they are. */
+	/* Only for code is the address better evidence than the number.  Marks of merged unwind
+	 * tables (.eh_frame_seg) lie outside of the section that they name, and do not change. */
 	if (!dynamic && shndx != s->st_shndx && s->st_shndx < v->in.n_sections &&
 	    (v->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return w;
@@ -227,8 +227,8 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		w.lo = w.hi = s->st_value - a->hdr.sh_addr + b->hdr.sh_addr;
 		return w;
 	}
-	/* Records move when others go: __FRAME_END__ stands on the end mark, others somewhere in
-	 * the table. */
+	/* Records move when others go: __FRAME_END__ stands on the end mark, others anywhere in the
+	 * table. */
 	w.lo = b->hdr.sh_addr;
 	w.hi = b->hdr.sh_addr + b->hdr.sh_size;
 	uint64_t off = s->st_value - a->hdr.sh_addr;
@@ -305,7 +305,7 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a,
 			     ICF_VX(y->st_size));
 }
 
-/* Notes which shared code the symbols of IN's table A name. */
+/* Records which shared code the symbols of IN's table A name. */
 static void find_bodies(const struct icf_v *v, const struct elfrw_section *a, uint8_t *body)
 {
 	for (size_t i = 1; i < a->hdr.sh_size / sizeof(Elf64_Sym); i++) {
@@ -319,8 +319,8 @@ static void find_bodies(const struct icf_v *v, const struct elfrw_section *a, ui
 	}
 }
 
-/* A name without a size reaches to the next one, over functions that have none: of the names of
- * shared code, one has a size. */
+/* A symbol without a size extends to the next one, over functions without symbols.  So one of the
+ * symbols of shared code must have a size. */
 static void check_bodies(struct icf_v *v, const struct elfrw_section *a, const uint8_t *body)
 {
 	for (uint32_t u = 0; u < v->unit.len; u++) {
@@ -344,8 +344,8 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a,
 	for (size_t i = 1; i < n; i++) {
 		Elf64_Sym x, y;
 		memcpy(&x, a->data + i * sizeof x, sizeof x);
-		/* Symbols of .symtab go with their section; none goes from .dynsym, where numbers
-		 * tell nothing. */
+		/* Symbols of .symtab go with their section.  None goes from .dynsym, where numbers
+		 * prove nothing. */
 		bool goes = a->hdr.sh_type != SHT_DYNSYM && x.st_shndx != SHN_UNDEF &&
 			    x.st_shndx < v->in.n_sections;
 		if (goes && !v->to_out[x.st_shndx])
@@ -428,7 +428,7 @@ static bool same_name(const struct lookup *l, uint32_t i, const char *name)
 	return p && strcmp(p, name) == 0;
 }
 
-/* Is symbol WANT among those that a look-up of NAME can give?  (Versions choose between
+/* Is symbol WANT among the possible results of a look-up of NAME?  (Versions select one of
  * several.) */
 static bool find_sysv(const struct lookup *l, const char *name, uint32_t want)
 {

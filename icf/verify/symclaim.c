@@ -1,18 +1,18 @@
-/* symclaim.c: the claim when OUT has no .debug_icfold: from the symbols.
+/* symclaim.c: makes the claim from the symbols, if OUT has no .debug_icfold.
  *
- * .symtab of OUT is that of IN in the same order without the symbols of dropped sections, so the
- * two can be read side by side.  A function symbol says where its code went; one that lost its size
- * says what it was folded into, one whose code is a single jump is a thunk.  Code without a symbol
- * of its own (frame descriptions tell where there is some) lies between two that have one, and is
- * looked for there.  Without symbols, code whose sections are where they were is taken to be where
- * it was: nothing was folded.  A guess that goes wrong makes a check fail, never pass. */
+ * .symtab of OUT is that of IN in the same order, without the symbols of dropped sections, so the
+ * two can be read side by side.  A function symbol gives the new place of its code.  A symbol that
+ * lost its size gives the code that it was folded into.  A symbol whose code is a single jump gives
+ * a thunk.  Code without a symbol of its own (FDEs show where it is) lies between code with
+ * symbols, and is searched for there.  Without any symbols, code in unchanged sections is assumed
+ * not to have moved or folded.  A wrong guess makes a check fail, never pass. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct start {
-	uint64_t old, end, new; /* new: UINT64_MAX when no symbol tells */
+	uint64_t old, end, new; /* new: UINT64_MAX if no symbol tells */
 	bool lost;              /* the symbol has lost its size */
 	bool sized;
 	uint64_t new_size;
@@ -46,7 +46,7 @@ static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
 	return i < v->exec.len && va >= v->exec.data[i].old ? &v->exec.data[i] : NULL;
 }
 
-/* Symbol I of OUT, if that is its name. */
+/* Symbol I of OUT, if it has that name. */
 static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i,
 		      const char *name, Elf64_Sym *ret)
 {
@@ -66,7 +66,7 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections &&
 		    !v->to_out[x.st_shndx])
 			continue;
-		/* Other tools may have taken some out. */
+		/* Other tools may have removed some. */
 		const char *name = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
 		size_t j = k;
 		while (j < m && j < k + 256 && !same_name(v, b, j, name, &y))
@@ -111,7 +111,7 @@ static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_
 	return true;
 }
 
-/* Where code without a size ends: before the padding before LIMIT. */
+/* The end of code without a size: before the padding before LIMIT. */
 static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t start,
 		     uint64_t limit)
 {
@@ -131,7 +131,7 @@ static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t 
 	return used > start ? used : limit;
 }
 
-/* Could the instructions at OLD be those at NEW, references aside? */
+/* Could the instructions at OLD be those at NEW, except for references? */
 static bool alike(const struct icf_v *v, const struct icf_vexec *e, uint64_t old, uint64_t end,
 		  uint64_t new)
 {
@@ -165,7 +165,7 @@ static struct icf_vunit *push(struct icf_v *v, uint64_t old, uint64_t end, uint6
 	return u;
 }
 
-/* Units of one section out of the sorted starts [*AT ...) that lie in it. */
+/* Makes the units of one section from the sorted starts [*AT ...) in it. */
 static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const struct starts *s,
 			     size_t *at)
 {
@@ -195,7 +195,7 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 									      : e->old_end;
 		if (end > e->old_end)
 			end = e->old_end;
-		/* A mark in padding that is gone stands where the next one does. */
+		/* A symbol in padding that is gone stands where the next one does. */
 		if (!sized && is_padding(v, e, first.old, next) &&
 		    (i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].new == new
 								   : new == e->new_end))
@@ -232,7 +232,7 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 	return NULL;
 }
 
-/* Looks for the units of section E that no symbol places. */
+/* Searches for the units of section E that no symbol places. */
 static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from)
 {
 	uint64_t pos = e->new;
@@ -274,7 +274,7 @@ static int body_order(const void *a, const void *b, void *arg)
 	return x < y ? -1 : x > y;
 }
 
-/* Which unit has the code that a folded one uses. */
+/* Finds the unit whose code a folded unit uses. */
 static struct elfrw_err *find_kept(struct icf_v *v)
 {
 	uint32_t n = 0, *list = malloc((v->unit.len + 1) * sizeof *list);

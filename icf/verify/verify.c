@@ -1,8 +1,8 @@
 /* verify.c: the order of the verifier's steps.
  *
- * Opening and claim; code against code; data, with what the code taught about tables; then
- * everything that describes them. Cost: one pass over IN's code, one over the data, one over the
- * debug information of both files. */
+ * First the files are opened and the claim is read.  Then code is compared with code; then data,
+ * with the tables found in the code; then everything that describes code and data.  Cost: one pass
+ * over IN's code, one over the data, one over the debug information of both files. */
 #include "elfrw/pair.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/regular.h"
@@ -22,11 +22,10 @@ static uint64_t count_wrong(const struct icf_vlog *log)
 	return n;
 }
 
-/* Where libdw and libelf have no memory they say that the file is broken, or see less of it; ERR,
- * which followed, or what was found, is worth nothing then.  errno is a hint only: malloc() leaves
- * ENOMEM behind when a thread's own arena had no room and another one had, which happens with the
- * tables of large programs.  There, it counts only when something is wrong, and icf_verify() asks
- * again. */
+/* If libdw and libelf run out of memory, they call the file broken or see less of it.  A later ERR,
+ * or a difference, is then worthless.  errno is only a hint: malloc() leaves ENOMEM behind if a
+ * thread's own arena had no room and another one had, which happens with the tables of large
+ * programs.  There, ENOMEM counts only if something is wrong, and icf_verify() asks again. */
 #define SMALL (32u << 20)
 struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log,
 				     struct elfrw_err *err)
@@ -68,8 +67,8 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 			   dwr_eh_frame_read(&v->cfi_in, &v->in, v->arch->address_size));
 }
 
-/* Are code and debug information the same bytes at the same places?  What the one says of the other
- * is right, then, as far as it was, also where it speaks of padding. */
+/* Are code and debug information the same bytes at the same places?  Then the debug information is
+ * as correct as it was, even about padding. */
 static bool all_stayed(struct icf_v *v)
 {
 	uint32_t more = 0; /* sections of OUT */
@@ -92,7 +91,7 @@ static bool all_stayed(struct icf_v *v)
 	return !more;
 }
 
-/* Asked after each: a later one may set errno to something else. */
+/* Called after each step: a later step may change errno. */
 #define STEP(expr) ELFRW_TRY(icf_v_unless_nomem(v, &v->log, expr))
 
 static struct elfrw_err *run(struct icf_v *v)
@@ -106,7 +105,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	ELFRW_TRY(read_frames(v));
 	struct elfrw_err *err = icf_v_claim(v);
 	if (err && err != &elfrw_err_nomem) {
-		/* No claim: trouble, unless the file is broken besides. */
+		/* No claim: trouble, unless the file is also broken. */
 		struct elfrw_err *more = icf_v_check_file(v);
 		uint64_t wrong = 0;
 		for (int c = 0; c < ICF_VC_CHECKS; c++)
@@ -138,7 +137,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
 }
 
-/* Is OUT, where nothing was worth folding, IN as it was? */
+/* Is OUT unchanged, because nothing was worth folding? */
 static bool same_bytes(const struct icf_v *v)
 {
 	return !v->in.pair && !v->out.pair && v->in.size == v->out.size &&
@@ -154,7 +153,7 @@ static int diff_order(const void *a, const void *b, void *arg)
 	return x < y ? -1 : x > y;
 }
 
-/* The differences by check, otherwise in the order in which they were found. */
+/* Delivers the differences by check, otherwise in the order in which they were found. */
 static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
 {
 	struct icf_vlog *log = &v->log;
@@ -227,7 +226,7 @@ static struct elfrw_err *open_one(struct elfrw_image *img, const char *path, con
 	return debug_file ? elfrw_pair_open(img, path, debug_file) : elfrw_image_open(img, path);
 }
 
-/* SURE: what errno says is not listened to.  *DOUBT: it was. */
+/* SURE: ignore errno.  *DOUBT: errno mattered. */
 static struct elfrw_err *compare(const char *in, const char *out,
 				 const struct icf_verify_options *opt, bool sure, bool *doubt,
 				 struct icf_verify_result *ret)
@@ -241,7 +240,7 @@ static struct elfrw_err *compare(const char *in, const char *out,
 							  : 1);
 	struct elfrw_err *err = icf_v_named(in, open_one(&v.in, in, opt->debug_in));
 	if (!err) {
-		/* A result that is no sound ELF file differs from one that is. */
+		/* A result that is no sound ELF file differs from a sound one. */
 		struct elfrw_err *broken = open_one(&v.out, out, opt->debug_out);
 		if (broken && elfrw_err_is_system(broken))
 			err = icf_v_named(out, broken);
@@ -278,8 +277,8 @@ struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_v
 	struct elfrw_err *err = compare(in, out, opt, false, &doubt, ret);
 	if (!err || !doubt)
 		return err;
-	/* It may be that there was no memory, or that something is wrong.  Where there is memory
-	 * now, the second answer counts. */
+	/* Either there was no memory, or something is wrong.  If there is memory now, the second
+	 * answer counts. */
 	void *much = malloc(64u << 20);
 	if (!much)
 		return err;

@@ -1,17 +1,18 @@
 /* verify.h: is OUT the program IN with functions folded, and nothing else?
  *
  * The address map and the groups that OUT states (.debug_icfold, or the symbols of both files) are
- * taken as a claim only; everything is proved again from the bytes of the two files, with nothing
- * of the code that made OUT but some readers.  A fault in one of these could blind both.  They are:
+ * only a claim.  Everything is proved again from the bytes of the two files.  The proof shares only
+ * some readers with the code that made OUT.  A fault in one of these could blind both.  They are,
+ * with their independent checks:
  *
- *	the ELF reader, and the reader of bytes     readelf, the dynamic linker, fuzzing
- *	the decoder of instructions, the kinds      Zydis (make check-decoder), the folded
- *	of relocations                              program's own work
- *	records of .eh_frame (dwarf/cfi.h)          libdw, which evaluates rows of both files here
- *	.debug_icfold, the call tables, vtables     gdb, and programs that know the right answer
+ * 	the ELF reader, and the reader of bytes     readelf, the dynamic linker, fuzzing
+ * 	the decoder of instructions, the kinds      Zydis (make check-decoder), the folded
+ * 	of relocations                              program's own work
+ * 	records of .eh_frame (dwarf/cfi.h)          libdw, which evaluates rows of both files here
+ * 	.debug_icfold, the call tables, vtables     gdb, and programs that know the right answer
  *
- * Everything else is read in the verifier's own way, or by libdw: instructions' meaning, exception
- * tables (unwind/except.h), jump tables and words, symbols, notes, debug information. */
+ * The verifier reads everything else in its own way, or by libdw: the meaning of instructions,
+ * exception tables (unwind/except.h), jump tables and words, symbols, notes, debug information. */
 #ifndef ICF_VERIFY_VERIFY_H
 #define ICF_VERIFY_VERIFY_H
 #include "elfrw/base/err.h"
@@ -28,7 +29,7 @@ enum icf_verify_check {
 	ICF_VC_BRANCH,  /* branches into other units */
 	ICF_VC_ADDRESS, /* other references in code */
 	ICF_VC_FALL,    /* control that runs off a unit's end */
-	ICF_VC_FOLD,    /* folded units proved equal to what stands for them */
+	ICF_VC_FOLD,    /* folded units proved equal to their kept copies */
 	ICF_VC_THUNK,
 	ICF_VC_OBSERVED, /* observed functions with an address of their own */
 	ICF_VC_FILL,     /* output code in no unit and no thunk */
@@ -48,7 +49,7 @@ enum icf_verify_check {
 	ICF_VC_SECTION,
 	ICF_VC_SEGMENT,
 	ICF_VC_FILE, /* ELF header, bounds and overlaps in the file */
-	ICF_VC_DIE,  /* attributes of DIEs that are no addresses */
+	ICF_VC_DIE,  /* attributes of DIEs without addresses */
 	ICF_VC_DIE_ADDRESS,
 	ICF_VC_DIE_RANGE,
 	ICF_VC_LOCATION,
@@ -56,12 +57,12 @@ enum icf_verify_check {
 	ICF_VC_FOLDED_LINE, /* line rows of folded functions */
 	ICF_VC_OVERLAY,     /* ranges that .debug_icfold keeps for folded functions' DIEs */
 	ICF_VC_ARANGE,
-	ICF_VC_INDEX,   /* .gdb_index, .debug_names */
-	ICF_VC_CALL,    /* call tables */
-	ICF_VC_RESOLVE, /* direct calls of functions that share their code: which function the stack
-			   says was called */
-	ICF_VC_VIRTUAL, /* the same of slots of vtables */
-	ICF_VC_SYMBOLIZE, /* what the symbolizer says of places in code */
+	ICF_VC_INDEX,     /* .gdb_index, .debug_names */
+	ICF_VC_CALL,      /* call tables */
+	ICF_VC_RESOLVE,   /* direct calls of functions that share their code: the function that the
+			     stack gives */
+	ICF_VC_VIRTUAL,   /* the same for slots of vtables */
+	ICF_VC_SYMBOLIZE, /* the symbolizer's answers for places in code */
 	ICF_VC_CHECKS,
 };
 
@@ -73,12 +74,13 @@ enum icf_verify_mode {
 struct icf_verify_options {
 	enum icf_verify_mode mode;
 	unsigned threads;   /* 0: one for each processor; the result does not depend on it */
-	unsigned max_diffs; /* texts kept of each check; 0: 20 */
-	const char *debug_in, *debug_out; /* the separate debug files of IN and OUT; NULL: what the
-					     files hold themselves */
-	bool no_debug;                    /* leave the debug information alone */
-	void (*no_memory)(void) __attribute__((
-		noreturn)); /* ends the process when libdw has none; NULL: libdw does, in its way */
+	unsigned max_diffs; /* texts kept for each check; 0: 20 */
+	const char *debug_in, *debug_out; /* the separate debug files of IN and OUT; NULL: the debug
+					     information is in the files */
+	bool no_debug;                    /* skip the debug information */
+	void (*no_memory)(void)
+		__attribute__((noreturn)); /* called if libdw runs out of memory, and ends the
+					      process; NULL: libdw ends it itself */
 };
 
 struct icf_verify_diff {
@@ -90,17 +92,16 @@ struct icf_verify_result {
 	uint64_t checked[ICF_VC_CHECKS], wrong[ICF_VC_CHECKS];
 	VEC(struct icf_verify_diff) diff; /* by check, then in the order of the files */
 	uint32_t n_units, n_folded, n_thunks;
-	/* Of ICF_VC_SYMBOLIZE: places in shared code where nothing can tell which function it is;
-	 * of ICF_VC_RESOLVE and ICF_VC_VIRTUAL: calls that could have called several functions. */
+	/* For ICF_VC_SYMBOLIZE: places in shared code whose function cannot be known.  For
+	 * ICF_VC_RESOLVE and ICF_VC_VIRTUAL: calls that could have called several functions. */
 	uint64_t places_undecided, calls_undecided;
 	bool from_note; /* the claim came from .debug_icfold */
-	bool same; /* both files are the same bytes, which needs no proof: nothing else was looked
-		      at */
+	bool same;      /* both files are the same bytes, which needs no proof: no check ran */
 	bool has_debug; /* OUT has debug information, and it was compared */
 	bool equal;
 };
 
-/* Compares the files IN and OUT.  RET is filled also when they differ; an error is trouble that
+/* Compares the files IN and OUT.  RET is filled even if they differ.  An error is trouble that
  * leaves the question open: a file that cannot be read, an input that is not understood, a missing
  * claim. */
 struct elfrw_err *icf_verify(const char *in, const char *out, const struct icf_verify_options *opt,
@@ -109,9 +110,9 @@ void icf_verify_result_deinit(struct icf_verify_result *result);
 
 const char *icf_verify_check_name(enum icf_verify_check check);
 
-/* The table of checks and the differences; VERBOSE: checks that had nothing to do as well. */
+/* Prints the table of checks and the differences; VERBOSE: also checks that had nothing to do. */
 void icf_verify_print(FILE *f, const struct icf_verify_result *result, bool verbose);
-/* The differences alone, as messages about the file NAME. */
+/* Prints only the differences, as messages about the file NAME. */
 void icf_verify_print_differences(FILE *f, const char *name,
 				  const struct icf_verify_result *result);
 void icf_verify_print_json(FILE *f, const char *in, const char *out,

@@ -1,13 +1,13 @@
 /* calls.c: the call tables.
  *
- * What a direct call means is read from IN: its target is the entry of one function.  So every
- * entry of .debug_dcall must belong to such a call and name a DIE of that function, under the
- * marker of the caller where the caller shares its code; and every such call to a function that
- * shares its code and has a DIE must have an entry.
+ * IN shows the callee of a direct call: its target is the entry of one function.  So every entry of
+ * .debug_dcall must belong to such a call and name a DIE of that function, under the marker of the
+ * caller if the caller shares its code.  Conversely, every such call to a function that shares its
+ * code and has a DIE must have an entry.
  *
- * What an indirect call calls, IN may say in its own tables or in a DIE of the call site: an entry
- * that neither the code nor these explain is wrong, and what IN's tables say of functions that now
- * share their code has to be there.
+ * IN may state the callee of an indirect call in its own tables or in a call-site DIE.  An entry
+ * that neither the code nor these explain is wrong.  Entries of IN's tables for functions that now
+ * share their code must be in OUT.
  *
  * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version
  * 4 in one byte, the offset of the unit in .debug_info, the size of an address, then (call site,
@@ -51,7 +51,7 @@ static bool is_die(const struct icf_vcalls *c, uint64_t die, uint32_t u)
 	return c->die.len && bsearch(&key, c->die.data, c->die.len, sizeof key, die_order);
 }
 
-/* Does DIE, a declaration perhaps, bear a name of the function that begins at VA? */
+/* Does DIE, perhaps a declaration, have a name of the function that begins at VA? */
 static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 {
 	const struct icf_v *v = c->v;
@@ -75,7 +75,7 @@ static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 	return false;
 }
 
-/* Does DIE stand for unit U: its own, or, if it has none, one of its name? */
+/* Does DIE stand for unit U?  It is U's own DIE or, if U has none, one with U's name. */
 static bool stands_for(struct icf_vcalls *c, uint64_t die, uint32_t u)
 {
 	return is_die(c, die, u) || (!has_die(c->v, u) && is_name(c, die, c->v->unit.data[u].old));
@@ -111,7 +111,7 @@ static struct elfrw_err *collect(struct icf_vcalls *c)
 	return NULL;
 }
 
-/* Reads the header of a contribution; the entries are left in *R.  false: not one. */
+/* Reads the header of a contribution; *R then holds the entries.  false: there is none. */
 bool icf_vcalls_header(struct elfrw_rbuf *all, struct elfrw_rbuf *r, bool with_info, uint64_t *info)
 {
 	uint64_t length = elfrw_rbuf_u32(all);
@@ -206,7 +206,7 @@ static bool read_sites_below(struct icf_vcalls *c, Dwarf_Die *die, unsigned dept
 	return true;
 }
 
-/* Few files need them. */
+/* Few files need call sites. */
 static struct elfrw_err *read_sites(struct icf_vcalls *c)
 {
 	Dwarf_CU *cu = NULL;
@@ -222,8 +222,8 @@ static struct elfrw_err *read_sites(struct icf_vcalls *c)
 	return NULL;
 }
 
-/* Does IN say that the call of unit CALLER which returns to SITE (in IN) calls the function with
- * the DIE? */
+/* Does IN say that the call of unit CALLER that returns to SITE (in IN) calls the function of the
+ * DIE? */
 static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t die,
 		 uint64_t marker)
 {
@@ -231,8 +231,8 @@ static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t 
 	bool found = false;
 	for (; lo < c->told.len && c->told.data[lo].site == site; lo++) {
 		struct icf_vtold *t = &c->told.data[lo];
-		/* It stands behind the marker of the caller, where that shares its code; one from
-		 * before may name a caller that does not. */
+		/* The entry is under the marker of the caller if the caller shares its code.  An
+		 * earlier folding may name a caller that does not. */
 		bool same = t->die == die,
 		     mine = marker ? is_die(c, marker, caller) || t->caller == marker
 				   : !icf_vcalls_grouped(c->v, caller);
@@ -245,7 +245,7 @@ static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t 
 	return found;
 }
 
-/* The same for any place of IN that SITE of OUT can have been. */
+/* The same for any place of IN that may be SITE of OUT. */
 static bool told_of(struct icf_vcalls *c, uint64_t site, uint64_t die, uint64_t marker)
 {
 	const struct icf_v *v = c->v;
@@ -357,7 +357,7 @@ static void check_missing(struct icf_vcalls *c)
 	}
 }
 
-/* Is there code in IN that says itself what the call of unit U that returns to SITE calls? */
+/* Does code in IN itself show the callee of unit U's call that returns to SITE? */
 static bool decoded(const struct icf_vcalls *c, uint32_t u, uint64_t site)
 {
 	const struct icf_vunit *x = &c->v->unit.data[u];
@@ -371,7 +371,7 @@ static bool decoded(const struct icf_vcalls *c, uint32_t u, uint64_t site)
 	       in.opcode_off == 0 && (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
 }
 
-/* What IN's tables say of functions that share their code now. */
+/* Checks the entries of IN's tables for functions that now share their code. */
 static void check_kept(struct icf_vcalls *c)
 {
 	struct icf_v *v = c->v;

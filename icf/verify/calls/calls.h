@@ -1,4 +1,4 @@
-/* calls.h: the call tables, and what a user sees. */
+/* calls.h: the call tables, and the results that a user sees. */
 #ifndef ICF_VERIFY_CALLS_CALLS_H
 #define ICF_VERIFY_CALLS_CALLS_H
 #include "icf/verify/debug/dwarf.h"
@@ -6,19 +6,17 @@
 /* calls.c: .debug_dcall and .debug_vcall. */
 struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out);
 
-/* resolve.c: what the call tables of OUT make of stacks.  (*DECIDED)[unit]: the member
- * of the note that the unit is by a stack which decides it, UINT32_MAX: there is none; to be
- * freed. */
+/* resolve.c: resolves stacks by the call tables of OUT.  (*DECIDED)[unit]: the member of the note
+ * that a stack decides for the unit; UINT32_MAX: none.  The caller frees the array. */
 struct elfrw_err *icf_v_resolve_calls(struct icf_v *v, uint32_t **decided);
 
-/* symbolize.c: what the symbolizer says of OUT against what it says of IN, at all
- * places of PART (N of them, in the order of the units of debug information), at the starts of all
- * units and at all calls. */
+/* symbolize.c: compares the symbolizer's answers for OUT and IN, at all places of PART (N of them,
+ * in the order of the units of debug information), at the starts of all units and at all calls. */
 struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *part, size_t n);
 
-/* slots.c: the slot that the indirect call (or jump) of a unit shows which returns to
- * SITE, an address of IN; UINT64_MAX: none. *FOUND: there is such a call.  Units are best asked for
- * in their order. */
+/* slots.c: the slot that the code shows for a unit's indirect call (or jump) that returns to SITE,
+ * an address of IN; UINT64_MAX: none.  *FOUND: there is such a call.  Ask for units in their
+ * order. */
 struct icf_vslots *icf_vslots_create(const struct icf_v *v); /* NULL: no memory */
 void icf_vslots_destroy(struct icf_vslots *s);
 struct elfrw_err *icf_vslots_get(struct icf_vslots *s, uint32_t unit, uint64_t site, bool *found,

@@ -1,15 +1,15 @@
 /* resolve.c: which function was called, from the stack alone.
  *
- * What a direct call in IN calls is known: the function that its target begins.  Where that
- * function shares its code in OUT, the resolver of call chains gets the addresses that a stack in
- * OUT would have (a PC in the shared code, the return address, and, where the caller shares its
- * code too, the return addresses out to a function that does not) and must name that function.
- * Where IN has several callers, or functions reached by jumps, that have the same addresses in OUT,
- * it must name all of these: the sets are worked out here from IN's calls and jumps, without any
- * table.  The walk goes from functions that do not share their code inward, so each function gets
- * the shortest stack that decides it.
+ * IN shows the callee of a direct call: the function at its target.  If that function shares its
+ * code in OUT, the resolver of call chains gets the addresses of such a stack in OUT: a PC in the
+ * shared code, the return address and, if the caller shares its code, too, the return addresses out
+ * to a function that does not.  The resolver must name the function.  If IN has several callers, or
+ * functions reached by jumps, with the same addresses in OUT, it must name all of these.  The sets
+ * are computed here from IN's calls and jumps, without any table.  The walk goes inward from
+ * functions that do not share their code, so each function gets the shortest stack that decides it.
  *
- * Slots of vtables: a call through the slot, given the vtable, must name what IN has in the slot.
+ * Slots of vtables: for a call through the slot, given the vtable, the resolver must name the
+ * function in IN's slot.
  *
  * Cost: one resolution for each direct call of shared code and each slot. */
 #include "dwarf/calls/vtables.h"
@@ -19,22 +19,22 @@
 #include <string.h>
 
 #define MAX_STACK 64
-#define MAX_REACH 4096 /* as far as the resolver follows jumps */
+#define MAX_REACH 4096 /* limit of the resolver's search along jumps */
 
 struct resolve {
 	struct icf_v *v;
 	struct dwr_callchain *cc;
 	struct dwr_chain chain;
 	uint32_t *first_call, *first_jump; /* by unit, and the end; owned */
-	uint32_t *via;  /* by unit: the call (index in v->call) whose stack decides it, ICF_V_NONE:
+	uint32_t *via;  /* by unit: the call (index in v->call) whose stack decides it; ICF_V_NONE:
 			   none; owned */
-	uint32_t *seen; /* by unit: number of the walk that met it last; owned */
+	uint32_t *seen; /* by unit: number of the last walk that met it; owned */
 	uint32_t walk;
-	uint8_t *lacking; /* by group: 1 + whether a member of it has no entry; 0: not known; owned
-			   */
+	uint8_t *lacking; /* by group: 1 + whether a member has no entry; 0: unknown; owned */
 	VEC(uint32_t) queue, reach, want;
-	bool nameless;     /* the tables cannot name all of the functions met */
-	uint32_t *decided; /* by unit: member, UINT32_MAX: no stack decides it; the result */
+	bool nameless;     /* the tables cannot name all functions that were met */
+	uint32_t *decided; /* by unit: the decided member; UINT32_MAX: no stack decides it; the
+			      result */
 };
 
 static uint32_t member_of(const struct icf_v *v, uint32_t u)
@@ -91,8 +91,8 @@ static bool push(struct resolve *r, uint32_t u)
 	return p != NULL;
 }
 
-/* Adds to r->want the functions of GROUP that control can be in after a call of TARGET: itself, and
- * what jumps lead to. */
+/* Adds to r->want the functions of GROUP that control can be in after a call of TARGET: TARGET
+ * itself, and functions that jumps lead to. */
 static struct elfrw_err *want_from(struct resolve *r, uint32_t target,
 				   const struct dwr_icfold_group *group)
 {
@@ -131,8 +131,8 @@ static const struct icf_vcall *call_at(const struct resolve *r, uint32_t u, uint
 	return NULL;
 }
 
-/* Has a member of GROUP no entry in the debug information?  Looked at once: all calls of a group
- * ask. */
+/* Has a member of GROUP no entry in the debug information?  The answer is cached: all calls of a
+ * group ask. */
 static bool lacks_die(struct resolve *r, const struct dwr_icfold_group *group)
 {
 	const struct icf_v *v = r->v;
@@ -144,8 +144,8 @@ static bool lacks_die(struct resolve *r, const struct dwr_icfold_group *group)
 	return *known == 2;
 }
 
-/* Everything that IN says can be in the code of the callee of C when OUT has the addresses of this
- * call: into r->want. KNOWN: the stack decides who the caller is. */
+/* Fills r->want with all functions of IN that can be in the callee's code for the addresses of call
+ * C in OUT.  KNOWN: the stack decides the caller. */
 static struct elfrw_err *want_of(struct resolve *r, const struct icf_vcall *c, bool known)
 {
 	const struct icf_v *v = r->v;
@@ -166,7 +166,7 @@ static struct elfrw_err *want_of(struct resolve *r, const struct icf_vcall *c, b
 	return NULL;
 }
 
-/* The stack of call I in OUT into ADDR; its length, 0: too deep. */
+/* Puts the stack of call I in OUT into ADDR.  Returns its length; 0: too deep. */
 static size_t stack_of(const struct resolve *r, uint32_t i, uint64_t addr[MAX_STACK])
 {
 	const struct icf_v *v = r->v;
@@ -187,7 +187,7 @@ static bool in_set(const uint32_t *set, size_t n, uint32_t x)
 	return false;
 }
 
-/* Names of the members of a frame, as far as there is room. */
+/* Names of a frame's members, as many as fit. */
 static const char *list(const struct icf_v *v, const struct dwr_chain *chain,
 			const struct dwr_chain_frame *f, char *buf, size_t size)
 {
@@ -204,7 +204,7 @@ static const char *list(const struct icf_v *v, const struct dwr_chain *chain,
 	return buf;
 }
 
-/* Resolves call I; *DECIDED: it is decided, rightly. */
+/* Resolves call I; *DECIDED: it is decided, and correctly. */
 static struct elfrw_err *resolve_call(struct resolve *r, uint32_t i, bool known, bool *decided)
 {
 	struct icf_v *v = r->v;
@@ -250,7 +250,7 @@ static bool enqueue(struct resolve *r, uint32_t u)
 	return p != NULL;
 }
 
-/* All direct calls of shared code, from callers that the stack decides. */
+/* Resolves all direct calls of shared code, from callers that the stack decides. */
 static struct elfrw_err *resolve_calls(struct resolve *r)
 {
 	struct icf_v *v = r->v;
@@ -273,7 +273,7 @@ static struct elfrw_err *resolve_calls(struct resolve *r)
 				return &elfrw_err_nomem;
 		}
 	}
-	/* The rest: who the caller is stays open. */
+	/* The others: the caller is undecided. */
 	for (uint32_t i = 0; i < v->call.len; i++) {
 		uint32_t u = v->call.data[i].unit;
 		if (!v->call.data[i].optional && grouped(v, u) && r->via[u] == ICF_V_NONE)
@@ -282,7 +282,7 @@ static struct elfrw_err *resolve_calls(struct resolve *r)
 	return NULL;
 }
 
-/* Every slot of a vtable that IN has a function in which shares its code. */
+/* Resolves every slot of a vtable in which IN has a function that shares its code. */
 static struct elfrw_err *resolve_slots(struct resolve *r)
 {
 	struct icf_v *v = r->v;
@@ -316,7 +316,7 @@ static struct elfrw_err *resolve_slots(struct resolve *r)
 			if (found && f->decided && r->via[u] == ICF_V_NONE &&
 			    r->decided[u] == UINT32_MAX)
 				r->decided[u] = member_of(v, u);
-			/* Others in addition: those that it jumps to. */
+			/* Additional functions: those that it jumps to. */
 			if (found && (f->n == 1 || r->first_jump[u] < r->first_jump[u + 1]))
 				v->calls_undecided += f->n > 1;
 			else
@@ -366,12 +366,12 @@ static struct elfrw_err *run(struct resolve *r)
 		elfrw_err_free(err);
 		return NULL;
 	}
-	/* A callee that the claim says is shared is in a group, or the call was reported
+	/* A callee that the claim calls shared is in a group, or the call was reported
 	 * (verify/data/note.c). */
 	for (size_t i = 0; i < v->call.len; i++)
 		if (!grouped(v, v->call.data[i].target))
 			return NULL;
-	/* What the tables do not say is not to be had from a file without them. */
+	/* A file without tables cannot say this. */
 	if (!icf_v_has_debug(&v->out))
 		return resolve_thunks(r);
 	ELFRW_TRY(resolve_calls(r));

@@ -1,12 +1,12 @@
-/* slots.c: the slot of a vtable that an indirect call goes through, where the code shows it.
+/* slots.c: the slot of a vtable that an indirect call goes through, if the code shows it.
  *
- * A slot is the distance at which the called address was loaded from what another load gave.  So a
- * value is followed by how far it is from what was loaded, and from where that was: through
- * registers, additions, and, in code that is not optimized, words of the frame.  An instruction
- * that is not known here makes everything unknown, and so does a place where control comes from
- * elsewhere; where all that leads there lies before it, what they agree in is kept.  So what is
- * shown is so on every way to the call. What begins as an unknown value may have been added to
- * before, so that a plain load from it shows nothing.
+ * A slot is the offset at which the called address was loaded, from a pointer that was itself
+ * loaded.  So a value is described by its offset from a loaded value, and by the offset of that
+ * load.  Values are followed through registers, additions and, in unoptimized code, words of the
+ * frame.  An unknown instruction makes everything unknown.  So does a place that control enters
+ * from elsewhere, unless all jumps to it come from before it: then the facts common to all of them
+ * are kept.  So a slot that is shown holds on every path to the call.  Something may have been
+ * added earlier to a value of unknown origin, so a plain load from it shows nothing.
  *
  * Cost: two passes over a unit with such a call. */
 #include "elfrw/base/search.h"
@@ -18,13 +18,13 @@
 #define REGS      16
 #define WORDS     32
 #define MAX_SAVED 64
-enum { RAX, RCX, RDX, RBX, RSP, RBP }; /* by encoding */
+enum { RAX, RCX, RDX, RBX, RSP, RBP }; /* in encoding order */
 
 struct value {
-	bool loaded; /* through a pointer: nothing was added before */
-	bool sure;   /* what it was loaded from was such a value */
-	int64_t add; /* since */
-	int64_t at;  /* loaded: the distance from what it was loaded from */
+	bool loaded; /* loaded from memory: nothing was added before */
+	bool sure;   /* it was itself loaded from such a value */
+	int64_t add; /* added since */
+	int64_t at;  /* loaded: the offset of the load */
 };
 
 /* A word of the frame. */
@@ -34,14 +34,14 @@ struct word {
 	struct value value;
 };
 
-/* What is known at a place. */
+/* The known facts at a place. */
 struct state {
 	struct value reg[REGS];
 	struct word word[WORDS];
 	unsigned n_words;
 };
 
-/* What is known where a jump to LABEL, a place further on, is. */
+/* The known facts at a jump to LABEL, which lies further on. */
 struct saved {
 	uint64_t label;
 	struct state state;
@@ -53,7 +53,7 @@ struct call {
 
 struct icf_vslots {
 	const struct icf_v *v;
-	VEC(uint64_t) target; /* what words of data lead to inside of functions, sorted */
+	VEC(uint64_t) target; /* targets inside of functions of words of data, sorted */
 	VEC(uint64_t) label;  /* of the unit, sorted */
 	VEC(struct call) call;
 	uint32_t unit;
@@ -106,7 +106,7 @@ static bool plain(const struct elfrw_insn *in)
 	       !in->pcrel_size;
 }
 
-/* What is written may be any word, but for the one that a plain operand in the frame names. */
+/* A store may change any word, except that a plain operand in the frame names its word. */
 static void store(struct icf_vslots *s, const struct elfrw_insn *in, int64_t disp,
 		  const struct value *x)
 {
@@ -114,7 +114,7 @@ static void store(struct icf_vslots *s, const struct elfrw_insn *in, int64_t dis
 		s->now.n_words = 0;
 		return;
 	}
-	/* Of up to 64 bytes; which of two registers' words are the same is not known. */
+	/* A store of up to 64 bytes.  Words of two different registers may be the same. */
 	for (unsigned i = s->now.n_words; i-- > 0;)
 		if (s->now.word[i].reg != in->base ||
 		    (s->now.word[i].disp < disp + (x ? 8 : 64) && disp < s->now.word[i].disp + 8))
@@ -136,14 +136,14 @@ static struct value load(const struct icf_vslots *s, const struct elfrw_insn *in
 	return (struct value){ .loaded = true, .sure = b->loaded, .at = b->add + disp };
 }
 
-/* The slot that VALUE, which is called, was loaded from. */
+/* The slot from which VALUE, which is called, was loaded. */
 static uint64_t shown(struct value x)
 {
 	return x.loaded && !x.add && x.at >= 0 && (x.sure || x.at) ? (uint64_t)x.at / 8
 								   : UINT64_MAX;
 }
 
-/* Instructions of the one-byte map; false: not known here. */
+/* Instructions of the one-byte map; false: unknown here. */
 static bool step_plain(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code)
 {
 	bool wide = in->flags & ELFRW_INSN_REX_W, mem = in->flags & ELFRW_INSN_MEM;
@@ -309,7 +309,7 @@ static bool push(struct icf_vslots *s, uint64_t va)
 	return slot != NULL;
 }
 
-/* The labels of unit U, and whether it has a frame pointer. */
+/* Finds the labels of unit U, and whether it has a frame pointer. */
 static void read_labels(struct icf_vslots *s, const struct icf_vunit *u)
 {
 	const struct icf_v *v = s->v;
@@ -338,7 +338,7 @@ static void read_labels(struct icf_vslots *s, const struct icf_vunit *u)
 		qsort(s->label.data, s->label.len, sizeof *s->label.data, elfrw_u64_order);
 }
 
-/* How many jumps and words name VA. */
+/* The number of jumps and words that refer to VA. */
 static size_t count_labels(const struct icf_vslots *s, uint64_t va)
 {
 	size_t lo = LOWER_BOUND(0, s->label.len, mid, s->label.data[mid] < va), n = 0;
@@ -347,7 +347,7 @@ static size_t count_labels(const struct icf_vslots *s, uint64_t va)
 	return n;
 }
 
-/* Control goes from here to LABEL, too. */
+/* Control also goes from here to LABEL. */
 static void save(struct icf_vslots *s, uint64_t label)
 {
 	bool any = false;
@@ -367,7 +367,7 @@ static bool same(const struct value *a, const struct value *b)
 	return a->loaded == b->loaded && a->sure == b->sure && a->add == b->add && a->at == b->at;
 }
 
-/* Keeps what is known in both. */
+/* Keeps the facts that hold in both states. */
 static void join(struct icf_vslots *s, const struct state *other)
 {
 	for (unsigned r = 0; r < REGS; r++)
@@ -384,7 +384,7 @@ static void join(struct icf_vslots *s, const struct state *other)
 	}
 }
 
-/* At AT, where the instruction before does or does not go on. */
+/* Arrives at AT; FALLS: the instruction before continues here. */
 static void arrive(struct icf_vslots *s, uint64_t at, bool falls)
 {
 	size_t labels = count_labels(s, at), known = 0;
@@ -442,7 +442,7 @@ static void read_unit(struct icf_vslots *s, uint32_t index)
 				x = load(s, &in, field(p, in.disp_off, in.disp_size));
 			else if (in.rm < REGS)
 				x = s->now.reg[in.rm];
-			/* The instruction itself shows the last step. */
+			/* The instruction itself performs the last load. */
 			x.sure |= x.loaded && plain(&in) && !is_frame(s, in.base);
 			*c = (struct call){ at + in.len, shown(x) };
 			if (in.kind == ELFRW_INSN_CALL_IND)

@@ -1,4 +1,4 @@
-/* state.h: what the comparisons of the two call tables share. */
+/* state.h: shared by the comparisons of the two call tables. */
 #ifndef ICF_VERIFY_CALLS_STATE_H
 #define ICF_VERIFY_CALLS_STATE_H
 #include "dwarf/calls/calls.h"
@@ -15,7 +15,7 @@ struct icf_vcall_want {
 	bool optional, used;
 };
 
-/* What IN says of a call besides its code. */
+/* What IN says of a call in addition to its code. */
 struct icf_vtold {
 	uint64_t site; /* in IN */
 	uint64_t die;  /* any DIE of the function, or its declaration */
@@ -29,14 +29,14 @@ struct icf_vcalls {
 	VEC(struct icf_vdie_unit) die;   /* sorted by DIE */
 	VEC(struct icf_vcall_want) want; /* sorted by site */
 	VEC(struct icf_vtold)
-	told;                   /* sorted by site; from IN's tables, and, once needed, from DIEs */
+	told;                   /* sorted by site; from IN's tables and, if needed, from DIEs */
 	struct dwr_calls table; /* IN's */
 	bool sites_read;
-	bool refold; /* IN was folded before: all that its tables say is still needed */
+	bool refold; /* IN was folded before: all entries of its tables are still needed */
 	VEC(struct dwr_vcall) slot;    /* OUT's virtual calls, in their order */
-	struct icf_vslots *code;       /* what the code says of virtual calls */
-	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function there that shares its
-					  code now */
+	struct icf_vslots *code;       /* virtual calls as the code shows them */
+	bool shared_slot[ICF_V_SLOTS]; /* some vtable of IN has a function in this slot that now
+					  shares its code */
 };
 
 /* calls.c: does the unit of IN share its code, by the note? */

@@ -1,14 +1,13 @@
-/* symbolize.c: the way that a user goes: addresses of OUT through the symbolizer.
+/* symbolize.c: addresses of OUT through the symbolizer, as a user asks for them.
  *
- * For the start of every function, every line row and every call, what the symbolizer says of IN
- * must be what it says of the same place in OUT: function, file, line, column and discriminator; at
- * calls, which are what stacks are made of, all inlined frames as well.  In shared code it is asked
- * for the function that the stack decides (resolve.c), where one does: else the right one is one of
- * the candidates, and counted as undecided.
+ * For the start of every function, every line row and every call, the symbolizer's answers for IN
+ * and for the same place in OUT must agree: function, file, line, column and discriminator.  At
+ * calls, which make up stacks, all inlined frames must agree as well.  In shared code the
+ * symbolizer is asked for the function that the stack decides (resolve.c).  If no stack decides,
+ * the right function must be one of the candidates, and the place counts as undecided.
  *
- * The places are in the order of IN's code, so that both symbolizers find most things in their
- * caches.  Each thread has a part and handles of its own.  Cost: about a microsecond for a
- * place. */
+ * The places are in the order of IN's code, so that both symbolizers find most data in their
+ * caches.  Each thread has its own part and handles.  Cost: about a microsecond for each place. */
 #include "dwarf/symbolize/symbolize.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/pair.h"
@@ -40,7 +39,7 @@ struct job {
 	enum dwr_policy policy;
 };
 
-/* By counting, 16 bits at a time: there are a million of them. */
+/* A counting sort, 16 bits at a time: there are about a million places. */
 static struct elfrw_err *sort_places(struct icf_vplaces *p)
 {
 	size_t n = p->v.len, (*count)[1 << 16] = calloc(1, sizeof *count);
@@ -110,13 +109,13 @@ static const char *show(const struct dwr_sym_frame *f, char *buf, size_t size)
 	return buf;
 }
 
-/* What the place is worth comparing by. */
+/* How to compare a place. */
 struct how {
 	bool lines;  /* file, line, DIE */
-	bool unsure; /* where OUT says no line, that is right too */
-	/* OUT has rows for this function alone, which verify/debug/line.c compares: where no unit
-	 * of IN claims it (constructors that GCC's sanitizers add), they say more than the
-	 * symbolizer does of IN. */
+	bool unsure; /* OUT may also have no line here */
+	/* OUT has rows for this function alone, which lines/ compares.  If no unit of IN claims the
+	 * function (constructors that GCC's sanitizers add), these rows say more than the
+	 * symbolizer says of IN. */
 	bool rows;
 	bool name; /* the outermost function's name */
 };
@@ -136,8 +135,8 @@ static bool frame_same(struct part *p, const struct dwr_sym_frame *a, const stru
 	return same_text(p, a->function, b->function) || (outermost && is_alias(p, a, b->function));
 }
 
-/* A row of this unit at or before the place says which line it is; else a row before the unit does,
- * and it need not be before its copy. */
+/* The line comes from a row of this unit at or before the place.  Otherwise it comes from a row
+ * before the unit, which need not be before the unit's copy. */
 static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, struct how how)
 {
 	const struct icf_v *v = p->v;
@@ -145,12 +144,12 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	char name[200], x[800], y[800];
 	p->log.checked[ICF_VC_SYMBOLIZE]++;
 	const struct dwr_sym_frame *outer = &a->data[a->len - 1];
-	/* A symbol that is not in the unit is only the nearest one before it. */
+	/* A symbol outside of the unit is only the nearest one before it. */
 	how.name = outer->function &&
 		   !(outer->has_start_address && outer->start_address - v->unit.data[u].old >=
 							 v->unit.data[u].end - v->unit.data[u].old);
 	size_t i = 0;
-	/* All that IN knows of the place may be a symbol without a size somewhere before it. */
+	/* IN's answer may come only from a symbol without a size somewhere before the place. */
 	bool far = a->len == 1 && !how.name && !outer->line && outer->die == DWR_SYM_NO_DIE;
 	bool same = how.lines ? a->len == b->len || (far && !b->len) : b->len || !how.name;
 	if (how.lines && b->len)
@@ -177,8 +176,8 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
 	bool shared = member != UINT32_MAX || (x->flags & ICF_V_FOLDED),
 	     folded = x->flags & ICF_V_FOLDED;
-	/* The DIE of a row's frame is compared, and what a DIE says does not change; so its names
-	 * are asked for at starts and calls. */
+	/* For rows the DIE of the frame is compared, and a DIE's names do not change.  So names are
+	 * asked for only at starts and calls. */
 	unsigned flags = kinds & 1u << ICF_VP_CALL    ? 0
 			 : kinds & 1u << ICF_VP_START ? DWR_SYM_NO_INLINES
 						      : DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
@@ -192,8 +191,8 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 		how.lines = false;
 	if (shared && job->policy == DWR_FOLDED_ALIAS)
 		how.unsure = true;
-	/* Without debug information OUT says no more than the symbols do: nothing of a function
-	 * that has none. */
+	/* Without debug information OUT has only symbols, and says nothing of a function without
+	 * one. */
 	if (!job->lines)
 		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
 	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
@@ -202,7 +201,7 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	bool decided = !shared || (job->decided && job->decided[u] != UINT32_MAX);
 	if (shared && decided)
 		member = job->decided[u];
-	/* Without a note the names at an address are all there is. */
+	/* Without a note there are only the names at an address. */
 	if (shared && member == UINT32_MAX)
 		return NULL;
 	if (shared)
@@ -265,7 +264,7 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	return p->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
-/* Adds the starts of all units, and all calls, to the part that has the unit's rows. */
+/* Gives the starts of all units, and all calls, to the part that has the unit's rows. */
 static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t n, bool calls)
 {
 	uint8_t *owner = malloc(v->unit.len + 1);
@@ -275,7 +274,7 @@ static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t 
 	for (size_t p = n; p-- > 0 && !err;)
 		for (size_t i = 0; i < part[p].v.len; i++)
 			owner[part[p].v.data[i] >> 32] = (uint8_t)p;
-	/* Several tables may speak of one unit. */
+	/* Several tables may describe one unit. */
 	for (size_t p = 0; p < n && !err; p++) {
 		size_t kept = 0;
 		for (size_t i = 0; i < part[p].v.len && !err; i++) {
@@ -304,8 +303,8 @@ static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t 
 	return err;
 }
 
-/* Joins the N parts to as many as there are threads: neighbours, since a symbolizer knows what is
- * near. */
+/* Joins the N parts to one for each thread.  Neighbours are joined, since a symbolizer caches what
+ * is near. */
 static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t threads)
 {
 	size_t old = *n, new = threads < old ? threads : old;

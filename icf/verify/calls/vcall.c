@@ -1,9 +1,9 @@
 /* vcall.c: the table of virtual calls.
  *
- * An entry of .debug_vcall stands behind an indirect call; where the code before it shows the slot,
- * it is the same.  Behind the plainest form of a virtual call of C++ code (the vtable's address is
- * loaded through the first argument, then the call) there must be an entry, when a vtable has a
- * function in the slot that shares its code. */
+ * An entry of .debug_vcall stands behind an indirect call.  If the code before the call shows the
+ * slot, the entry must have the same slot.  The plainest form of a virtual call in C++ code loads
+ * the vtable's address through the first argument, then calls.  Behind such a call there must be an
+ * entry if some vtable has, in that slot, a function that shares its code. */
 #include "dwarf/calls/vtables.h"
 #include "elfrw/base/search.h"
 #include "icf/verify/calls/state.h"
@@ -43,7 +43,7 @@ static bool has_slot(const struct icf_vcalls *c, uint32_t u, uint64_t site, uint
 	return c->slot.len && bsearch(&key, c->slot.data, c->slot.len, sizeof key, vcall_order);
 }
 
-/* Can control come to VA in unit U by a jump? */
+/* Can a jump lead to VA in unit U? */
 static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t va)
 {
 	const struct icf_vexec *e = &v->exec.data[u->exec];
@@ -62,8 +62,8 @@ static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t 
 	return false;
 }
 
-/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object: a coroutine's frame begins with
- * what resumes and destroys it. */
+/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object.  A coroutine's frame also begins
+ * with such pointers: to its resume and destroy functions. */
 static void check_virtual(struct icf_vcalls *c, uint32_t index)
 {
 	struct icf_v *v = c->v;

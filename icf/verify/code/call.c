@@ -1,8 +1,8 @@
-/* call.c: direct calls and jumps in IN's code, kept for the call tables. */
+/* call.c: direct calls and jumps in IN's code, recorded for the call tables. */
 #include "icf/verify/code/state.h"
 #include <string.h>
 
-/* Keeps jumps to other functions, and calls of what shares its code, for the call tables. */
+/* Records jumps to other functions, and calls of shared code, for the call tables. */
 void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end)
 {
 	const struct icf_v *v = at->job->v;
@@ -23,7 +23,7 @@ void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, u
 		else
 			at->part->log.nomem = true;
 	}
-	/* Linkage code jumps through a slot that the dynamic linker fills with a symbol's value. */
+	/* Linkage code jumps through a slot that the dynamic linker sets to a symbol's value. */
 	const struct icf_vexec *e = &v->exec.data[v->unit.data[t].exec];
 	if (strncmp(v->in.section[e->in].name, ".plt", 4) == 0) {
 		uint64_t slot;
@@ -48,8 +48,7 @@ void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, u
 		at->part->log.nomem = true;
 }
 
-/* The same for a call or jump through a slot of the global offset table: what the slot holds in the
- * end. */
+/* The same for a call or jump through a GOT slot: the target is the slot's final value. */
 void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end)
 {
 	const struct icf_v *v = at->job->v;

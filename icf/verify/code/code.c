@@ -1,13 +1,15 @@
-/* code.c: the instructions of both files in lockstep.
+/* code.c: compares the instructions of both files in lockstep.
  *
- * For every claimed unit, kept or folded, the instructions at its old place in IN are held against
- * the bytes at its claimed place in OUT: outside of the fields that refer to something, each byte
- * must be the same; each such field must arrive at the image of what it named.  A folded unit's
- * place is the copy of another, so the same comparison proves the fold: references of both arrive
- * at the same things.  Two cases need a second look: where such a pair refers to two different
- * places in data, these must be jump tables of the same meaning, known once all tables are; where
- * it branches to two different units, these must be the same code: that is assumed, noted and
- * proved like a fold, until no new assumption comes up.
+ * For every claimed unit, kept or folded, the instructions at its old place in IN are compared with
+ * the bytes at its claimed place in OUT.  Outside of reference fields each byte must be the same.
+ * Each reference field must lead to the image of its old target.  A folded unit's place is the copy
+ * of another unit, so the same comparison proves the fold: the references of both lead to the same
+ * things.
+ *
+ * Two cases need a second look.  If such a pair refers to two different places in data, these must
+ * be jump tables of the same meaning, which is known once all tables are.  If the pair branches to
+ * two different units, these must be the same code.  That is assumed, recorded and proved like a
+ * fold, until no new assumption appears.
  *
  * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
 #include "elfrw/base/parallel.h"
@@ -152,10 +154,10 @@ static uint32_t root(uint32_t *same, uint32_t i)
 	return i;
 }
 
-/* Proves the assumptions that were made, and those made by that.  "Is the same code as" is an
- * equivalence, each pair of which is proved while the others are assumed: a pair that follows from
- * those before needs no proof of its own, so there are as many proofs as units at most, where two
- * rings of functions could pair off in any combination. */
+/* Proves the recorded assumptions, and those that these proofs make.  "Is the same code as" is an
+ * equivalence.  Each pair is proved while the others are assumed, so a pair that follows from
+ * earlier ones needs no proof of its own.  So there are at most as many proofs as units, although
+ * two rings of functions could pair in any combination. */
 static struct elfrw_err *check_aliases(struct icf_vcode_job *job)
 {
 	struct icf_v *v = job->v;

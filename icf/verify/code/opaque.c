@@ -1,7 +1,7 @@
-/* opaque.c: bytes of code that may be none.
+/* opaque.c: bytes of code that may not be code.
  *
- * Data among code, or instructions that nobody understands: such a unit may not move, nothing in it
- * may change, and everything that it could mean must be where it was. */
+ * A unit with data among its code, or with unknown instructions, may not move.  Nothing in it may
+ * change, and all that it could refer to must be at its old place. */
 #include "elfrw/base/search.h"
 #include "icf/verify/code/state.h"
 #include <string.h>
@@ -12,8 +12,8 @@ bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vuni
 	return lo < job->objects.len && job->objects.data[lo] < u->end;
 }
 
-/* Is relocation R that of a call which the linker took away (thread-local storage)?  It stands
- * anywhere in what came in its place. */
+/* Is R the relocation of a call that the linker removed (thread-local storage)?  It stands anywhere
+ * in the replacement. */
 static bool is_relaxed_call(const struct icf_v *v, const struct icf_vcode_relocs *rel,
 			    const Elf64_Rela *r)
 {
@@ -26,8 +26,8 @@ static bool is_relaxed_call(const struct icf_v *v, const struct icf_vcode_relocs
 	return name && strncmp(name, "__tls_get_addr", 14) == 0;
 }
 
-/* Are there bytes in the unit that are no code, or relocations where no instruction has a field?
- * (A stale one, of a relaxed sequence, says nothing of code that has moved rightly.) */
+/* Does the unit have bytes that are not code, or relocations where no instruction has a field?  (A
+ * stale relocation of a relaxed sequence says nothing about code that moved correctly.) */
 bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 {
 	const struct icf_v *v = at->job->v;
@@ -53,7 +53,8 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 	return false;
 }
 
-/* Everything that bytes nobody understands could mean must be where it was. */
+/* All possible references of bytes that are not understood must lead to places that did not
+ * move. */
 void icf_vcode_opaque(struct icf_vcode_at *at)
 {
 	const struct icf_v *v = at->job->v;
@@ -62,7 +63,7 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 	if (at->moved)
 		icf_vcode_bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old,
 			      at->u->body);
-	/* Without relocations, there may be an instruction at each byte. */
+	/* Without relocations, each byte may begin an instruction. */
 	struct elfrw_insn in;
 	for (uint64_t pos = 0; v->inferred && pos < at->size; pos++) {
 		if (!v->arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
@@ -86,8 +87,8 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 		    !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
-		/* A displacement may count from the instruction's end, SHORT bytes on; a thunk may
-		 * stand where a function was. */
+		/* A displacement may count from the instruction's end, SHORT bytes on.  A thunk may
+		 * stand at its function's old place. */
 		unsigned reloc_short = v->arch->reloc_short;
 		for (unsigned n = 0; n < (d.kind == ELFRW_RELOC_PCREL ? 2u : 1u); n++) {
 			unsigned k = n * reloc_short, not_k = reloc_short - k;

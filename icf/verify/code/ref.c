@@ -1,5 +1,5 @@
-/* ref.c: references of code: which fields of an instruction are some, and whether one arrives at
- * the image of what it named. */
+/* ref.c: references of code: which fields of an instruction are references, and does each lead to
+ * the image of its old target? */
 #include "elfrw/base/search.h"
 #include "icf/verify/code/state.h"
 
@@ -8,7 +8,7 @@ size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va)
 	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
 }
 
-/* A copy's branch to other code at the same distance from its start: to be proved. */
+/* The copy branches to other code at the same distance from its start: to be proved. */
 static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
 {
 	const struct icf_v *v = at->job->v;
@@ -16,8 +16,8 @@ static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
 	if (!(at->u->flags & ICF_V_FOLDED) || t == ICF_V_NONE || o == ICF_V_NONE)
 		return false;
 	const struct icf_vunit *x = &v->unit.data[t], *y = &v->unit.data[o];
-	/* Only calls of the function: what is really folded and enters its middle would show the
-	 * other one in a stack. */
+	/* Only calls of the function's entry.  A reference into the middle of code that is really
+	 * folded would show the other function in a stack. */
 	if (found - y->body != target - x->old || (target != x->old && !at->alias) ||
 	    y->end - y->old != x->end - x->old)
 		return false;
@@ -39,7 +39,7 @@ static void name(struct icf_vcode_at *at, uint64_t target)
 		n->data[n->n_data++] = target;
 }
 
-/* A reference: the field of form FORM at OFF means TARGET in IN and FOUND in OUT. */
+/* A reference: the field of form FORM at OFF leads to TARGET in IN and to FOUND in OUT. */
 void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
 		   const struct elfrw_form *form, bool branch, uint64_t target, uint64_t found)
 {
@@ -62,21 +62,21 @@ void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
 		uint32_t t = known && !branch ? icf_v_find(v, target) : ICF_V_NONE;
 		if (t != ICF_V_NONE && v->unit.data[t].old == target)
 			__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
-		/* The end of a section (etext) is a place, padding is none; but compilers let cases
-		 * that cannot happen lead to the end of their own function, which goes with it or
-		 * with what follows. */
+		/* The end of a section (etext) is a place; padding is not.  But compilers let
+		 * impossible cases lead to the end of their own function.  That end moves with the
+		 * function or with the code behind it. */
 		const struct icf_vunit *next =
 			at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
 		if (!known && target == at->u->end &&
 		    (found == at->u->body + at->size ||
 		     (next && found == next->body - (next->old - target))))
 			return;
-		/* Or to a split-off part without code, which is the end of something else. */
+		/* Or to an empty cold part, which is the end of another unit. */
 		uint32_t before = known ? ICF_V_NONE : icf_v_find_end(v, target);
 		const struct icf_vunit *b = before != ICF_V_NONE ? &v->unit.data[before] : NULL;
 		if (b && b->end == target && found == b->body + (b->end - b->old))
 			return;
-		/* In a section that stays, padding does, too. */
+		/* In a section that stays, padding stays, too. */
 		const struct icf_vexec *e = &v->exec.data[at->u->exec];
 		if (!known && found == target && e->old == e->new && e->old_end == e->new_end)
 			return;
@@ -100,7 +100,7 @@ void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
 		return;
 	}
 	want = icf_v_data(v, target);
-	/* 0: where the file was loaded. */
+	/* 0: the load address of the file. */
 	if (!branch && (v->inferred ? target == 0 || elfrw_image_at(&v->in, target, 4) != NULL
 				    : icf_v_may_have_word(v, target))) {
 		size_t w = icf_v_word_from(v, target);
@@ -125,8 +125,8 @@ void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
 		at->part->log.nomem = true;
 }
 
-/* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands
- * where no field is, so that these may not be the instructions. */
+/* Does relocation R, in the instruction IN at VA, mark a field of it as an address?  *ODD: R stands
+ * at no field, so these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
 			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
 			  const uint8_t *code, const struct elfrw_form **form, bool *odd)
@@ -157,7 +157,7 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *
 	*form = &v->arch->form[number];
 	if (d.kind == ELFRW_RELOC_ABS)
 		return true;
-	/* A load from the offset table that the linker made an immediate; or a stale one
+	/* A load from the GOT that the linker turned into an immediate; or a stale one
 	 * (thread-local storage). */
 	Elf64_Sym sym;
 	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) &&

@@ -1,4 +1,4 @@
-/* state.h: what the files that compare code share: the parts of the work, and the unit at hand. */
+/* state.h: shared by the files that compare code: the parts of the work, and the current unit. */
 #ifndef ICF_VERIFY_CODE_STATE_H
 #define ICF_VERIFY_CODE_STATE_H
 #include "icf/verify/state.h"
@@ -13,7 +13,7 @@ struct icf_vcode_relocs {
 struct icf_vcode_part {
 	struct icf_vlog log;
 	VEC(struct icf_vbase) base;
-	struct icf_vnamed named; /* by the unit at hand */
+	struct icf_vnamed named; /* referred to by the current unit */
 	VEC(struct icf_vpair) pair;
 	VEC(struct icf_valias) alias;
 	VEC(struct icf_vframeref) frameref;
@@ -26,10 +26,10 @@ struct icf_vcode_job {
 	struct icf_v *v;
 	struct icf_vcode_relocs *rel; /* by executable section */
 	struct icf_vcode_part *part;
-	VEC(uint64_t) objects; /* addresses in code of symbols that say data, sorted */
+	VEC(uint64_t) objects; /* code addresses of data symbols, sorted */
 };
 
-/* The unit at hand. */
+/* The current unit. */
 struct icf_vcode_at {
 	const struct icf_vcode_job *job;
 	struct icf_vcode_part *part;
@@ -38,37 +38,37 @@ struct icf_vcode_at {
 	uint64_t size, moved;
 	uint64_t same; /* compared up to here */
 	uint32_t index;
-	bool alias; /* not its own copy, but what stands for it somewhere */
-	bool loads; /* the instruction at hand reads or writes the place that it names */
+	bool alias; /* not its own copy, but the code that replaces it somewhere */
+	bool loads; /* the current instruction reads or writes the place that it refers to */
 	uint64_t wrong;
 };
 
-/* unit.c: unit I, or what is said to be the same: U with another place. */
+/* unit.c: compares unit I, or an assumed equal: U with another place. */
 void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
 		    struct icf_vunit *u);
 /* A difference OFF bytes from the unit's start. */
 void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const char *what,
 		   uint64_t off, uint64_t want, uint64_t found);
-/* Bytes up to TO (an offset) must be the same. */
+/* The bytes up to TO (an offset) must be the same. */
 void icf_vcode_compare_to(struct icf_vcode_at *at, uint64_t to);
 
-/* ref.c: a reference: the field of form FORM at OFF means TARGET in IN and FOUND in OUT. */
+/* ref.c: a reference: the field of form FORM at OFF leads to TARGET in IN and to FOUND in OUT. */
 void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
 		   const struct elfrw_form *form, bool branch, uint64_t target, uint64_t found);
-/* Does relocation R, in the instruction IN at VA, make a field of it an address?  *ODD: it stands
- * where no field is, so that these may not be the instructions. */
+/* Does relocation R, in the instruction IN at VA, mark a field of it as an address?  *ODD: R stands
+ * at no field, so these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
 			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
 			  const uint8_t *code, const struct elfrw_form **form, bool *odd);
 /* The first relocation at or after VA. */
 size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va);
 
-/* call.c: what the call tables are checked with later.  END: the address behind the
+/* call.c: records data for the check of the call tables.  END: the address behind the
  * instruction. */
 void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end);
 void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end);
 
-/* opaque.c: may the unit be data?  Then it has to stay, with all that it could mean. */
+/* opaque.c: may the unit be data?  Then it must stay, with all that it could refer to. */
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u);
 bool icf_vcode_is_strange(const struct icf_vcode_at *at);
 void icf_vcode_opaque(struct icf_vcode_at *at);

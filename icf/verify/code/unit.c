@@ -1,4 +1,4 @@
-/* unit.c: one unit's instructions at its old place in IN, held against the bytes at its claimed
+/* unit.c: compares one unit's instructions at its old place in IN with the bytes at its claimed
  * place in OUT. */
 #include "icf/verify/code/state.h"
 #include <string.h>
@@ -30,7 +30,7 @@ void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const c
 			ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
 }
 
-/* Bytes up to TO (an offset) must be the same. */
+/* The bytes up to TO (an offset) must be the same. */
 void icf_vcode_compare_to(struct icf_vcode_at *at, uint64_t to)
 {
 	if (to <= at->same)
@@ -50,7 +50,7 @@ static bool is_branch(const struct elfrw_insn *in)
 	       in->kind == ELFRW_INSN_JCC;
 }
 
-/* Control that runs off the end must go on as before. */
+/* Control that runs off the end must continue as before. */
 static void check_fall(struct icf_vcode_at *at, uint8_t last)
 {
 	const struct icf_v *v = at->job->v;
@@ -73,8 +73,8 @@ static void check_fall(struct icf_vcode_at *at, uint8_t last)
 			      0, 1);
 }
 
-/* The instruction at INSN reads bytes of its own unit, OFF bytes from its start: data, whatever it
- * reads like. */
+/* The instruction at INSN reads bytes of its own unit, OFF bytes from the start: these bytes are
+ * data, even if they decode. */
 static void check_read(struct icf_vcode_at *at, uint64_t insn, uint64_t off)
 {
 	uint64_t end = at->size - off < 8 ? at->size : off + 8;
@@ -85,8 +85,8 @@ static void check_read(struct icf_vcode_at *at, uint64_t insn, uint64_t off)
 			      at->b[off]);
 }
 
-/* Does IN, with the instruction BEFORE it, go where no field of it says?  Thunks store or push an
- * address and return to it. */
+/* Does IN, with the instruction BEFORE it, go to a place that no field of it shows?  Thunks store
+ * or push an address and return to it. */
 static bool jumps_anywhere(const struct elfrw_insn *in, const struct elfrw_insn *before)
 {
 	bool push = before->opcode_map == 0 && (before->opcode & 0xf8) == 0x50;
@@ -96,7 +96,7 @@ static bool jumps_anywhere(const struct elfrw_insn *in, const struct elfrw_insn 
 	       (in->kind == ELFRW_INSN_RET && (push || store));
 }
 
-/* Unit I, or what is said to be the same: U with another place. */
+/* Compares unit I, or an assumed equal: U with another place. */
 void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
 		    struct icf_vunit *u)
 {
@@ -124,7 +124,7 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 			return;
 		}
 	}
-	/* What did not move may be data; it is then the same to the last byte. */
+	/* Bytes that did not move may be data; then they are equal to the last byte. */
 	bool may_be_data =
 		!at.moved && !(u->flags & ICF_V_FOLDED) && memcmp(at.a, at.b, at.size) == 0;
 	if (may_be_data &&

@@ -1,5 +1,5 @@
-/* data.c: the data of both files: the same to the last byte but for the words that name code, and
- * each of these means the image of what it meant. */
+/* data.c: the data of both files is equal to the last byte, except for words that refer to code.
+ * Each of these must refer to the image of its old target. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static const struct icf_vtable *table_at(const struct icf_v *v, uint64_t va)
 	return lo < v->table.len && v->table.data[lo].base == va ? &v->table.data[lo] : NULL;
 }
 
-/* Does unit A jump into B, not to its start?  Then they are parts of one function. */
+/* Does unit A jump into B, behind its start?  Then they are parts of one function. */
 static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
 {
 	size_t lo = LOWER_BOUND(0, v->jump.len, mid, v->jump.data[mid].unit < a);
@@ -21,7 +21,7 @@ static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
 	return false;
 }
 
-/* What every word has to mean in OUT. */
+/* Computes the required meaning of every word in OUT. */
 static void resolve(struct icf_v *v)
 {
 	for (size_t i = 0; i < v->word.len; i++) {
@@ -40,9 +40,9 @@ static void resolve(struct icf_v *v)
 		if (w->table != ICF_V_NONE) {
 			known = icf_v_label(v, w->target, owner, &w->want);
 			w->alt = w->want;
-			/* Nobody can tell a shared table of labels from one of functions, nor the
-			 * end of a function from its split-off part that begins there, which is
-			 * what is right in any case. */
+			/* A shared table of labels looks like a table of functions, and the end of
+			 * a function like the start of its cold part there.  Both meanings may be
+			 * right. */
 			uint32_t next = owner != ICF_V_NONE && w->target == v->unit.data[owner].end
 						? icf_v_find(v, w->target)
 						: ICF_V_NONE;
@@ -79,8 +79,8 @@ static int entry_order(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
-/* Entry W of table T leads nowhere.  Where a relocation tells that it is a distance, it may count
- * from somewhere else, and T is none. */
+/* Entry W of table T leads nowhere.  If a relocation shows that it is a distance, it may count from
+ * elsewhere, and T is no table. */
 static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword *w,
 		   const char *expected, const char *found)
 {
@@ -90,8 +90,7 @@ static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword
 			     ICF_VX(w->place), ICF_VX(w->target), expected, found);
 }
 
-/* The words of what is no table mean what they mean counted from their own places, or nobody knows
- * what. */
+/* The run is no table: its words count from their own places, or from unknown places. */
 static void unmake(struct icf_v *v)
 {
 	for (size_t t = 0; t < v->table.len; t++) {
@@ -106,7 +105,7 @@ static void unmake(struct icf_v *v)
 	}
 }
 
-/* Every entry leads to an instruction: otherwise the tables were not read as the code reads
+/* Every entry must lead to an instruction; otherwise the tables were not read as the code reads
  * them. */
 static struct elfrw_err *check_entries(struct icf_v *v)
 {
@@ -155,8 +154,8 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 				break;
 			pos += len;
 		}
-		/* What the owner's end marks never happens; it may even lie in the next
-		 * function. */
+		/* The case for the owner's end never happens; it may even lie in the next function.
+		 */
 		uint32_t owner = v->table.data[v->word.data[x->word].table].owner;
 		if (pos != x->target &&
 		    !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
@@ -167,7 +166,7 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 	return NULL;
 }
 
-/* The tables that a folded unit and its kept copy use lead to the same places. */
+/* The tables of a folded unit and of its kept copy must lead to the same places. */
 static void check_pairs(struct icf_v *v)
 {
 	for (size_t i = 0; i < v->pair.len; i++) {
@@ -180,7 +179,7 @@ static void check_pairs(struct icf_v *v)
 			what = "the same data or a jump table of its own";
 		else if (a->n != b->n || v->word.data[a->word].size != v->word.data[b->word].size)
 			what = "a jump table of the same size";
-		/* One that only stands for the other, somewhere, has entries of its own. */
+		/* A unit that replaces the other only somewhere has entries of its own. */
 		const struct icf_vunit *x = &v->unit.data[p->unit], *y = &v->unit.data[kept];
 		for (uint32_t k = 0; !what && k < a->n; k++) {
 			uint64_t to = v->word.data[a->word + k].want,
@@ -223,7 +222,7 @@ static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const u
 			 uint64_t from, uint64_t to)
 {
 	uint64_t i = from;
-	/* note.c looks at all of a note that is no word. */
+	/* note.c checks a note, except for words. */
 	if (from >= to || s->hdr.sh_type == SHT_NOTE)
 		return;
 	v->log.checked[ICF_VC_DATA] += to - from;
@@ -236,7 +235,7 @@ static void bytes_differ(struct icf_v *v, const struct elfrw_section *s, const u
 		     ICF_VX(s->hdr.sh_addr + i), s->data[i], b[i]);
 }
 
-/* The value that the field of W must have, given that it means TO. */
+/* The required value of the field of W, whose target is TO. */
 static uint64_t field_for(const struct icf_vword *w, uint64_t old, uint64_t to)
 {
 	if (w->kind == ICF_VW_RELATIVE || w->kind == ICF_VW_OFFSET)
@@ -254,7 +253,7 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s,
 	     i < v->word.len && v->word.data[i].place - s->hdr.sh_addr < size; i++) {
 		const struct icf_vword *w = &v->word.data[i];
 		uint64_t off = w->place - s->hdr.sh_addr;
-		/* The loader writes there and does not look at what the file holds. */
+		/* The loader overwrites this field and ignores its value in the file. */
 		if ((w->kind == ICF_VW_DYNAMIC && !w->stored) || size - off < w->size)
 			continue;
 		bytes_differ(v, s, o->data, pos, off);

@@ -1,14 +1,14 @@
-/* distance.c: words of IN's data that count how far it is to a function, and that no relocation
- * tells of, still lead to it.
+/* distance.c: words of IN's data that are distances to functions, without relocations, must still
+ * lead to these functions.
  *
- * Data stays where it is and as it is, so such a word is wrong in OUT exactly when its function is
- * no longer at its address.  So only those words are looked at that lead to the start of a function
- * which is not: are they numbers, or is this a table?  A lone word that leads there from its own
- * place is no number, if there are so few functions, and so little data, that no number does it.
- * Otherwise the words to the left and right of it, at each equal step, are counted that lead to
- * functions in the same way, whether these moved or not. Bytes of code that are not understood are
- * read as data, too. The verifier asks for more of them than the fold does, so that what both take
- * for numbers is no difference.
+ * Data does not move or change, so such a word is wrong in OUT exactly if its function has left its
+ * address.  So only words that lead to the start of a function that has left are examined: are they
+ * numbers, or is this a table?  A lone word that leads there from its own place is no number, if
+ * there are so few functions, and so little data, that no number is expected to do so.  Otherwise,
+ * words to the left and right of it, at each equal step, are counted if they lead to functions in
+ * the same way, whether these moved or not.  Bytes of code that are not understood are read as
+ * data, too.  The verifier requires more such words than the fold does, so words that both take for
+ * numbers are no difference.
  *
  * Cost: each byte offset of the data is read once for each size and unit of words. */
 #include "elfrw/base/search.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW  48 /* words that are looked at on each side */
+#define ROW  48 /* words examined on each side */
 #define STEP 64 /* the longest record */
 
 enum from { PLACE, END, RECORD, NAMED, BEHIND_NAMED, FIXED };
@@ -26,7 +26,7 @@ struct count {
 	unsigned size, shift;
 	enum from from;
 	bool sign;
-	int64_t away;   /* RECORD: from the word to where it counts from */
+	int64_t away;   /* RECORD: from the word to its origin */
 	uint64_t fixed; /* FIXED */
 };
 
@@ -35,12 +35,13 @@ struct search {
 	const struct elfrw_section *sec;
 	const uint64_t *name; /* sorted */
 	size_t n_names;
-	uint8_t *start;     /* bit set: a function starts at that byte of [v->lo, v->hi); owned */
-	double chance;      /* words of 4 bytes that lead to one by chance, in all the data */
-	bool opaque;        /* bytes of code that are not understood: there each word counts */
-	uint64_t from, end; /* addresses of the object that is being looked at: from the last name
-			       to the next */
-	uint64_t told;      /* the place of the last difference */
+	uint8_t *start; /* bit set: a function starts at that byte of [v->lo, v->hi); owned */
+	double chance; /* expected number of 4-byte words in all the data that lead to a function by
+			  chance */
+	bool opaque;   /* bytes of code that are not understood: there each word counts */
+	uint64_t from,
+		end;   /* bounds of the current object: from the last named place to the next */
+	uint64_t told; /* the place of the last difference */
 	uint64_t fixed[16];
 	unsigned n_fixed;
 };
@@ -58,7 +59,7 @@ static bool left(const struct search *s, uint64_t va)
 	return !icf_v_pointer(s->v, va, &now) || now != va;
 }
 
-/* Where the word at VA leads to, 0: nowhere, or it is explained. */
+/* Where the word at VA leads; 0: nowhere, or it is explained. */
 static uint64_t target(const struct search *s, const struct count *c, uint64_t va)
 {
 	if (va < s->sec->hdr.sh_addr || va - s->sec->hdr.sh_addr > s->sec->hdr.sh_size - c->size)
@@ -79,8 +80,8 @@ static uint64_t target(const struct search *s, const struct count *c, uint64_t v
 	}
 }
 
-/* Is any byte of the word at VA one of a word that is checked elsewhere, or that the loader
- * writes? */
+/* Does any byte of the word at VA belong to a word that is checked elsewhere, or that the loader
+ * sets? */
 static bool explained(const struct search *s, uint64_t va, unsigned size)
 {
 	const struct icf_v *v = s->v;
@@ -107,12 +108,12 @@ static struct row row_of(const struct search *s, const struct count *c, uint64_t
 		unsigned none = 0;
 		for (unsigned k = 0; k < ROW; k++) {
 			at += (uint64_t)((int64_t)side * step);
-			/* What counts from a name does so up to the next one. */
+			/* Words that count from a name do so up to the next name. */
 			if ((c->from == NAMED || c->from == BEHIND_NAMED) &&
 			    at - s->from >= s->end - s->from)
 				break;
 			uint64_t t = target(s, c, at);
-			/* No function. */
+			/* This word leads to no function. */
 			if (!t && ++none < 4 && at - s->from < s->end - s->from)
 				continue;
 			if (!starts(s, t) || explained(s, at, c->size))
@@ -131,7 +132,7 @@ static struct row row_of(const struct search *s, const struct count *c, uint64_t
 	return r;
 }
 
-/* How many it takes; FILLED: there is nothing else in the object. */
+/* The required number; FILLED: the object holds nothing else. */
 static unsigned proof(const struct search *s, const struct count *c, bool filled)
 {
 	unsigned more = c->shift ? 2 : 0, none = 2 * ROW + 2;
@@ -161,7 +162,7 @@ static bool is_table(const struct search *s, const struct count *c, uint64_t va)
 			continue;
 		struct row r = row_of(s, c, va, step);
 		bool filled = r.first >= s->from && r.last < s->end && r.first - s->from < step;
-		/* But for zeros up to the next name. */
+		/* Except for zeros up to the next name. */
 		for (uint64_t at = r.last + step; filled && at < s->end && s->end - at >= c->size;
 		     at += step)
 			filled = elfrw_get_le(s->sec->data + (at - s->sec->hdr.sh_addr), c->size) ==
@@ -190,14 +191,15 @@ static void look_at(struct search *s, const struct count *c, uint64_t va)
 		ICF_VX(to));
 }
 
-/* Looks at the word at VA, which is W to C, if it leads to a function at all: nearly none does. */
+/* Examines the word at VA, which is W for C, if it leads to a function at all; nearly none does. */
 static inline void look_if(struct search *s, const struct count *c, uint64_t va, uint64_t w)
 {
 	if (starts(s, w))
 		look_at(s, c, va);
 }
 
-/* Words of SIZE bytes at VA, counted in each way; nothing is FAR or further from anything else. */
+/* Examines words of SIZE bytes at VA, counted in each way.  Any two places are less than FAR
+ * apart. */
 static void look_from(struct search *s, unsigned size, uint64_t va, uint64_t far)
 {
 	struct count c = { .size = size };
@@ -264,7 +266,7 @@ static void look_through(struct search *s)
 	}
 }
 
-/* Addresses that the program has, whatever it does with them. */
+/* Collects addresses that the program has, for any purpose. */
 static void find_fixed(struct search *s)
 {
 	const struct icf_v *v = s->v;
@@ -288,7 +290,7 @@ static void find_fixed(struct search *s)
 	}
 }
 
-/* What is not understood may be data. */
+/* Code that is not understood may be data. */
 static void look_through_opaque(struct search *s)
 {
 	const struct icf_v *v = s->v;

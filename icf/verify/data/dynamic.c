@@ -1,5 +1,4 @@
-/* dynamic.c: what the dynamic linker reads: relocations one for one, .dynamic, and the entry
- * point. */
+/* dynamic.c: data of the dynamic linker: relocations one for one, .dynamic, and the entry point. */
 #include "icf/verify/state.h"
 #include <string.h>
 
@@ -52,7 +51,7 @@ static void check_rela(struct icf_v *v, const struct elfrw_section *s,
 					ICF_VX(a.r_addend), ICF_VX(b.r_addend));
 			continue;
 		}
-		/* Places mostly come in order. */
+		/* Places are mostly in order. */
 		if (a.r_offset < last)
 			w = icf_v_word_from(v, a.r_offset);
 		last = a.r_offset;

@@ -1,21 +1,21 @@
-/* gap.c: what code that neither a symbol nor an FDE of IN delimits goes to by way of distances in
- * data is still there.
+/* gap.c: code without a symbol or an FDE in IN must still find what it reaches by distances in
+ * data.
  *
- * The verifier's own reading, which knows nothing of functions: where such code, which did not
- * move, calls or jumps to a register that was added to just before, behind a load of a distance,
- * the data that it names nearby is read as a list of distances, counted from the data's address and
- * from each address of code that is named nearby.  A list leads to code from its first word on,
- * twice at least, and ends with the first word that does not.  The words are as they were, so that
- * what they lead to must be where it was. Cost: one pass over that code; each list is read up to
- * LIST words. */
+ * This is the verifier's own reading, which does not depend on functions.  Such code did not move.
+ * It may call or jump to a register that was added to just before, behind a load of a distance.
+ * Then the data that the code refers to nearby is read as a list of distances, counted from the
+ * data's address and from each nearby code address.  A list leads to code from its first word on,
+ * at least twice, and ends with the first word that does not.  The words are unchanged, so their
+ * targets must be at their old places.  Cost: one pass over that code; each list is read up to LIST
+ * words. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES 16  /* the last addresses that are computed */
-#define NEAR  200 /* bytes before the jump in which they are */
+#define NAMES 16  /* most recently computed addresses */
+#define NEAR  200 /* bytes before the jump in which they must be */
 #define LIST  256
 
 struct gap {
@@ -62,7 +62,7 @@ static bool is_bare(const struct icf_v *v, const struct symbols *sym, const stru
 	       !(k < sym->v.len && sym->v.data[k] < u->end);
 }
 
-/* Is what was at VA somewhere else in OUT? */
+/* Is the byte of IN at VA elsewhere in OUT? */
 static bool left(const struct gap *g, uint64_t va)
 {
 	uint32_t t = icf_v_find(g->v, va);

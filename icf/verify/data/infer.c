@@ -1,10 +1,10 @@
-/* infer.c: the distances in IN's data where no relocation tells of them.
+/* infer.c: the distances in IN's data, if there are no relocations for them.
  *
- * The verifier's own reading, simpler than the one that OUT was made by: a word whose address some
- * code computes, and that, counted from there, leads to an instruction of that very code, begins a
- * table of distances; it goes on up to the next address that anything names, or to the first word
- * that leads elsewhere.  How the code gets there is not asked.  What this finds and OUT did not
- * rewrite, or the reverse, is a difference. */
+ * This is the verifier's own reading, simpler than the one by which OUT was made.  A word begins a
+ * table of distances if some code computes its address, and if it leads, counted from there, to an
+ * instruction of that same code.  The table ends at the next address that anything refers to, or at
+ * the first word that leads elsewhere.  How the code uses the table does not matter.  A word that
+ * is found here and that OUT did not rewrite, or the reverse, is a difference. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
@@ -32,7 +32,7 @@ static struct elfrw_err *push_name(struct names *n, uint64_t va)
 	return NULL;
 }
 
-/* Places in data that something names: the code, a dynamic relocation, a symbol. */
+/* Collects places in data that the code, a dynamic relocation or a symbol refers to. */
 static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 {
 	for (size_t i = 0; i < v->base.len; i++)
@@ -57,16 +57,16 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 	return NULL;
 }
 
-/* Whether a name in the table of strings T holds ".cold": asked once, since names may be ends of
- * one string, each as long as all. */
+/* Does a name in the string table T hold ".cold"?  Asked once, since names may be ends of one
+ * string, each as long as all. */
 static bool has_cold(const struct icf_v *v, uint32_t t)
 {
 	const struct elfrw_section *s = t < v->in.n_sections ? &v->in.section[t] : NULL;
 	return s && s->data && memmem(s->data, s->hdr.sh_size, ".cold", 5);
 }
 
-/* Units whose start something leads to that is no distance in data; calls and jumps were noted with
- * the code. */
+/* Marks units whose start something other than a distance in data leads to.  Calls and jumps were
+ * recorded with the code. */
 static void find_named(struct icf_v *v)
 {
 	for (size_t i = 0; i < v->word.len; i++) {
@@ -99,8 +99,8 @@ static void find_named(struct icf_v *v)
 		v->unit.data[i].named |= v->unit.data[i].observed ? ICF_V_NAMED : 0;
 }
 
-/* The first place behind VA that something names, and that is aligned as VA is: others do not end a
- * table of 4-byte words. */
+/* The first place behind VA that something refers to and that is aligned as VA is; others do not
+ * end a table of 4-byte words. */
 static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t va)
 {
 	uint32_t shndx = elfrw_image_section_at(&v->in, va);
@@ -112,8 +112,8 @@ static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t
 	return lo < n->v.len && n->v.data[lo] < end ? n->v.data[lo] : end;
 }
 
-/* Where instructions begin, by byte of [v->lo, v->hi), in those units that were asked for: each is
- * read once. */
+/* Where instructions begin, by byte of [v->lo, v->hi), in the units that were asked for.  Each unit
+ * is decoded once. */
 struct starts {
 	uint8_t *bits, *read; /* owned; READ by unit */
 };
@@ -142,7 +142,7 @@ static void read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
 static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
 {
 	size_t lo = 0, hi = v->jump.len;
-	/* In the order of the code, so by unit. */
+	/* In address order, so by unit. */
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		if (v->jump.data[mid].unit < a)
@@ -160,17 +160,17 @@ static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
 static bool leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct starts *s)
 {
 	uint32_t u = icf_v_find(v, to);
-	/* A case that cannot happen: the end of the function, or of something else (a split-off
-	 * part without code). */
+	/* An impossible case: the end of the function, or the end of another unit (an empty cold
+	 * part). */
 	if (v->unit.data[owner].end == to)
 		return true;
 	if (u == ICF_V_NONE)
 		return icf_v_find_end(v, to) != ICF_V_NONE;
-	/* Whose other half could not be understood jumps there, too. */
+	/* A unit whose other half was not understood jumps there, too. */
 	if (u != owner && v->unit.data[u].opaque && !jumps_between(v, owner, u))
 		return false;
-	/* A split-off part that only tables lead to is one of theirs; and so is one without code in
-	 * front of a part that others jump to. */
+	/* A cold part that only tables lead to belongs to them.  So does an empty one in front of a
+	 * part that others jump to. */
 	uint8_t named = v->unit.data[u].named;
 	bool empty = named == ICF_V_JUMPED && icf_v_find_end(v, to) != ICF_V_NONE;
 	if (u != owner && v->unit.data[u].old == to && named && !empty &&
@@ -190,8 +190,8 @@ static bool word_at(const struct icf_v *v, uint64_t va, uint64_t *ret)
 	return true;
 }
 
-/* Units that jump through a table: which compute where they jump to, or which jump to such a one or
- * are jumped to from it (thunks; the other half of a function).  Owned by the caller, by unit;
+/* Units that jump through a table: units that compute their jump targets, and units with jumps to
+ * or from such a unit (thunks; the other half of a function).  By unit; the caller frees the array.
  * NULL: out of memory. */
 static uint8_t *find_users(const struct icf_v *v)
 {
@@ -239,7 +239,7 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	for (size_t i = 0; i < v->base.len && !err; i++) {
 		const struct icf_vbase b = v->base.data[i];
 		uint64_t word;
-		/* Nothing that is read where its address is given can be read by an index. */
+		/* A place that is read directly at the given address cannot be read by an index. */
 		if (b.va == done || b.loads || v->unit.data[b.unit].opaque ||
 		    !word_at(v, b.va, &word))
 			continue;
@@ -247,12 +247,12 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		const struct icf_vunit *u = &v->unit.data[b.unit];
 		if (to - u->old >= u->end - u->old && to != u->end && !icf_v_in_exec(v, to))
 			continue;
-		/* Its first entry leads into it, or into its other half. */
+		/* The first entry must lead into the unit, or into its other half. */
 		if (!leads(v, b.unit, to, &s))
 			continue;
 		uint32_t other = icf_v_find(v, to);
-		/* The half that nothing but the table leads to; any number leads somewhere, so
-		 * somebody has to jump. */
+		/* Only the table leads to this half.  Any number leads somewhere, so there must be
+		 * a jump. */
 		bool alone = other != ICF_V_NONE && !v->unit.data[other].named && user[b.unit];
 		/* Compilers align tables. */
 		if ((b.va & 3) && other != b.unit)

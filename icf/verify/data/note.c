@@ -1,15 +1,15 @@
-/* note.c: notes, other sections that are not loaded, and what .debug_icfold says besides the
+/* note.c: notes, other sections that are not loaded, and the contents of .debug_icfold except the
  * map. */
 #include "icf/verify/state.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* A field of a section that says where code is. */
+/* A field of a section that holds a code address. */
 struct field {
 	uint64_t off;
 	uint8_t size;
-	bool loaded; /* a word of data, which data.c looks at */
+	bool loaded; /* a word of data, which data.c checks */
 };
 
 struct fields {
@@ -31,7 +31,7 @@ static struct elfrw_err *push_field(struct fields *f, uint64_t off, uint8_t size
 	return NULL;
 }
 
-/* Those that a kept relocation calls an address, or, where A is loaded, those that are words of
+/* Finds fields that a kept relocation marks as addresses or, if A is loaded, that are words of
  * data. */
 static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i,
 				     const struct elfrw_section *a, struct fields *f)
@@ -83,7 +83,7 @@ static void check_field(struct icf_v *v, const struct elfrw_section *a,
 			     ICF_VX(off), ICF_VX(old), ICF_VX(want), ICF_VX(new));
 }
 
-/* Bytes [POS, STOP) of a section: equal but for fields. */
+/* Bytes [POS, STOP) of a section must be equal except for fields. */
 static void check_range(struct icf_v *v, const struct elfrw_section *a,
 			const struct elfrw_section *b, const struct fields *f, uint64_t pos,
 			uint64_t stop)
@@ -108,8 +108,8 @@ static void check_range(struct icf_v *v, const struct elfrw_section *a,
 	}
 }
 
-/* One note after the other (gABI, "Note Section", with the 4-byte alignment that all of these
- * have). */
+/* Checks one note after the other (gABI, "Note Section", with the 4-byte alignment that all of
+ * these have). */
 static void check_notes(struct icf_v *v, const struct elfrw_section *a,
 			const struct elfrw_section *b, const struct fields *f)
 {
@@ -130,7 +130,7 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a,
 			namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 && descsz >= 24;
 		if (!id && !probe)
 			continue;
-		/* The build-id is any other one; a probe's first word is its address. */
+		/* The build-id differs; a probe's first word is its address. */
 		check_range(v, a, b, f, pos, desc);
 		pos = desc + (id ? descsz : 8);
 		if (!probe)
@@ -147,7 +147,7 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a,
 	check_range(v, a, b, f, pos, a->hdr.sh_size);
 }
 
-/* Notes, and sections that are not loaded. */
+/* Checks notes, and sections that are not loaded. */
 static struct elfrw_err *check_contents(struct icf_v *v, uint32_t i, const struct elfrw_section *a,
 					const struct elfrw_section *b)
 {
@@ -265,7 +265,7 @@ static void check_slots(struct icf_v *v)
 				     ICF_VX(s->slot),
 				     icf_v_where(v, v->unit.data[s->unit].old, text));
 	}
-	/* Every slot of a folded or kept function is there. */
+	/* Every slot of a folded or kept function must be there. */
 	size_t k = 0;
 	for (size_t w = 0; w < v->word.len; w++) {
 		const struct icf_vword *x = &v->word.data[w];
@@ -303,8 +303,8 @@ static bool skip_member(struct elfrw_rbuf *r)
 	return elfrw_rbuf_uleb(r) < 2 || skip_ulebs(r, 2);
 }
 
-/* The columns of the map: gaps, sizes, flags, distances, thunks.  False: a flag means nothing, or
- * not what the units say. */
+/* Reads the columns of the map: gaps, sizes, flags, distances, thunks.  false: an undefined flag,
+ * or flags that contradict the units. */
 static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
 {
 	uint64_t thunks = 0;
@@ -322,7 +322,7 @@ static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
 	return skip_ulebs(r, n + 2 * thunks);
 }
 
-/* Passes over an entry of a part; false: it has bits that mean nothing. */
+/* Skips an entry of a part; false: it has undefined bits. */
 static bool skip_entry(int part, struct elfrw_rbuf *r)
 {
 	uint64_t n;
@@ -342,8 +342,8 @@ static bool skip_entry(int part, struct elfrw_rbuf *r)
 	}
 }
 
-/* Nothing is in the section but what the reader takes: the parts are one behind the other, and
- * their entries fill them. */
+/* The section must hold only what the reader reads: the parts are adjacent, and their entries fill
+ * them. */
 static void check_shape(struct icf_v *v)
 {
 	const struct dwr_icfold *note = &v->note;

@@ -1,25 +1,25 @@
-/* opaque.c: distances in bytes that are not understood, which no relocation tells of.
+/* opaque.c: distances in bytes that are not understood, without relocations.
  *
- * Those bytes are what they were and where they were (verify/code.c), so a word in them is wrong in
- * OUT when what it leads to went elsewhere.  Words that lead to functions are found as in data
- * (distance.c).  Here those that lead to other instructions: a row of four words of 4 bytes or
- * more, counted from the first, that lead to four different ones, is a switch's table; in the data,
- * too, where an instruction among those bytes names the first word, wherever it begins.
+ * These bytes did not change or move (verify/code/opaque.c), so a word in them is wrong in OUT if
+ * its target has moved.  Words that lead to functions are found as in data (distance.c).  Here are
+ * the words that lead to other instructions.  A row of four words of 4 bytes or more, counted from
+ * the first, that lead to four different instructions is a switch's table.  In data it is also one
+ * if an instruction among those bytes refers to the first word, wherever that begins.
  *
- * Cost: each byte of what is not understood is looked at once, and units that words lead into are
+ * Cost: each byte that is not understood is examined once, and units that words lead into are
  * decoded once. */
 #include "elfrw/base/rbuf.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 
-#define ROW     4     /* words that are a table */
+#define ROW     4     /* words required for a table */
 #define LONGEST 65536 /* words of one */
 
 struct rows {
 	struct icf_v *v;
 	uint8_t *begins; /* bit set: an instruction begins at that byte of [v->lo, v->hi) */
 	uint8_t *read;   /* by unit: its bits are set */
-	uint64_t told;   /* the place of the last word that was told */
+	uint64_t told;   /* the place of the last word reported */
 };
 
 static void read_unit(const struct rows *r, uint32_t i)
@@ -42,7 +42,7 @@ static void read_unit(const struct rows *r, uint32_t i)
 	}
 }
 
-/* Does an instruction of another unit than I, which was understood, begin at VA? */
+/* Does an instruction of another unit than I, which is understood, begin at VA? */
 static bool is_insn(const struct rows *r, uint32_t i, uint64_t va)
 {
 	uint32_t u = va - r->v->lo < r->v->hi - r->v->lo ? icf_v_find(r->v, va) : ICF_V_NONE;
@@ -53,8 +53,8 @@ static bool is_insn(const struct rows *r, uint32_t i, uint64_t va)
 	return r->begins[(va - r->v->lo) >> 3] >> ((va - r->v->lo) & 7) & 1;
 }
 
-/* The number of words at P, which are at VA of unit I, that lead to instructions from there; up to
- * MOST.  0: not that many different. */
+/* The number of words at P, which are at VA of unit I, that lead from there to instructions; at
+ * most MOST.  0: not enough different ones. */
 static unsigned row_at(const struct rows *r, uint32_t i, uint64_t va, const uint8_t *p,
 		       uint64_t most)
 {
@@ -114,7 +114,7 @@ static void check_unit(struct rows *r, uint32_t i)
 	}
 	for (uint64_t va = u->old; va + 4 * ROW <= u->end; va++) {
 		unsigned n = check_row(r, i, va, e->old_data + (va - e->old), u->end - va);
-		/* From another start, they are other distances. */
+		/* Counted from another start, these are other distances. */
 		va += n > 2 * ROW ? 4 * (uint64_t)(n - 2 * ROW) : 0;
 	}
 }

@@ -1,6 +1,6 @@
-/* probe.c: notes among which static probes are (sys/sdt.h: owner "stapsdt", type 3; PC, base,
- * semaphore, strings).  They tell where the code now is, each place once, and functions that became
- * one had the same ones at the same places. */
+/* probe.c: notes with static probes (sys/sdt.h: owner "stapsdt", type 3; PC, base, semaphore,
+ * strings).  They must give the present places of code, each place once.  Functions that became one
+ * must have had the same probes at the same places. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static bool next_note(struct elfrw_rbuf *r, struct note *ret)
 	return true;
 }
 
-/* Note N of A, which is at B's offset POS; a build-id is any other one, a probe's first word is its
- * address. */
+/* Checks note N of A, which is at offset POS of B.  A build-id may be any other one; a probe's
+ * first word is its address. */
 static void check_note(struct icf_v *v, const struct elfrw_section *a,
 		       const struct elfrw_section *b, const struct note *n, uint64_t pos)
 {
@@ -74,7 +74,7 @@ void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a,
 	struct note n;
 	uint64_t from = 0, pos = 0;
 	while (next_note(&r, &n)) {
-		/* Who attached to a probe of folded code would be called twice. */
+		/* A tracer attached to a probe of folded code would be called twice. */
 		uint32_t u = n.probe ? icf_v_find(v, elfrw_get64(a->data + n.desc)) : ICF_V_NONE;
 		from = n.end;
 		if (u != ICF_V_NONE && (v->unit.data[u].flags & ICF_V_FOLDED))
@@ -173,8 +173,7 @@ static void check_pair(struct icf_v *v, const struct probes *p, const char *what
 			icf_v_where(v, v->unit.data[k].old, kept), ICF_VX(u->old), ICF_VX(u->body));
 }
 
-/* Code that the program itself will change, at places that it has a list of, stands for one
- * function only. */
+/* Code that the program itself patches, at places in a list, must stand for one function only. */
 static void check_patched(struct icf_v *v)
 {
 	static const char *const lists[] = { "__patchable_function_entries", "__mcount_loc",

@@ -1,10 +1,9 @@
-/* reach.c: distances in data whose relocation does not say what they count from, and that no table
- * explains.
+/* reach.c: distances in data of unknown origin, which no table explains.
  *
- * Such a word is right in OUT when it is what it was and nothing that it could mean went anywhere.
- * What it could mean is the place at its distance from any byte of its section.  Where all such
- * words of a section lead to entries of functions, counted from their own places, they are what
- * they seem to be.  Cost: one pass over the words, and one over the units where there is such a
+ * Such a word is right in OUT if it is unchanged and none of its possible targets moved.  A
+ * possible target is the place at the word's distance from any byte of the word's section.  If all
+ * such words of a section lead to entries of functions, counted from their own places, they are
+ * what they seem to be.  Cost: one pass over the words, and one over the units if there is such a
  * word. */
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -20,7 +19,7 @@ static bool leads_to_entry(const struct icf_v *v, uint64_t va)
 	return u != ICF_V_NONE && v->unit.data[u].old == va;
 }
 
-/* What one word could mean: any place of [lo, hi]. */
+/* The possible targets of one word: any place of [lo, hi]. */
 struct reach {
 	uint64_t lo, hi, place;
 };
@@ -31,8 +30,8 @@ static int reach_order(const void *a, const void *b)
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-/* Did the code that R, one of a sorted list, could mean stay?  Only the first unit that did not is
- * told; what lies before FROM was looked at. */
+/* Did the code that R could mean stay?  R is one of a sorted list.  Only the first unit that moved
+ * is reported; places before FROM were checked already. */
 static bool expect_still(struct icf_v *v, const struct reach *r, uint64_t from)
 {
 	char name[200];

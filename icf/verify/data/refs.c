@@ -1,11 +1,11 @@
-/* refs.c: every word of IN's data that names code, and the jump tables among them.
+/* refs.c: every word of IN's data that refers to code, and the jump tables among them.
  *
- * Three things tell that a word is an address: a dynamic relocation, a kept relocation, or that it
- * lies in a global offset table, which linkers fill without a relocation.  The distances in a jump
- * table count from its start, which only the code that reads it knows: the address that an
- * instruction computes and where a relocated word stands.  The run of such words from there to the
- * next such address is the table.  Whether that reading is right is checked too: each entry has to
- * lead to an instruction. */
+ * Three things mark a word as an address: a dynamic relocation, a kept relocation, and a place in a
+ * global offset table, which linkers fill without relocations.  The distances in a jump table count
+ * from its start.  Only the code that reads the table knows the start: it is an address that an
+ * instruction computes and at which a relocated word stands.  The table is the run of such words
+ * from there to the next such address.  This reading is checked, too: each entry must lead to an
+ * instruction. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static bool in_spans(const struct spans *s, uint64_t va)
 	return lo && va < s->v.data[lo - 1].end;
 }
 
-/* In code, or the end of it where nothing else begins. */
+/* In code, or at the end of code where nothing else begins. */
 static bool names_code(const struct icf_v *v, uint64_t va)
 {
 	if (va < v->lo || va > v->hi)
@@ -190,7 +190,7 @@ bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const El
 	return true;
 }
 
-/* A list of traps names an undefined instruction from each word's own place (LLVM, "Kernel
+/* A list of traps leads to undefined instructions from each word's own place (LLVM, "Kernel
  * Control-Flow Integrity"). */
 static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec, uint64_t target)
 {
@@ -262,8 +262,8 @@ static struct elfrw_err *read_slots(struct icf_v *v, const struct elfrw_section 
 		uint64_t place = s->hdr.sh_addr + off, value = elfrw_get64(s->data + off);
 		if (!icf_v_in_exec(v, value))
 			continue;
-		/* Without a relocation it is a number, where the file can be loaded anywhere; but a
-		 * lazy slot has its symbol's. */
+		/* In a file that can be loaded anywhere, a word without a relocation is a number;
+		 * but a lazy slot has its symbol's relocation. */
 		const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, place);
 		if (d ? d->kind == ELFRW_RELOC_RELATIVE : v->in.pic)
 			continue;
@@ -307,7 +307,7 @@ static struct elfrw_err *make_filter(struct icf_v *v)
 	v->filter = NULL;
 	v->filter_lo = v->word.data[0].place;
 	v->filter_hi = v->word.data[v->word.len - 1].place + 1;
-	/* Data lies near the code, or a displacement would not reach it. */
+	/* Data lies near the code, or a displacement could not reach it. */
 	if (v->filter_hi - v->filter_lo > UINT64_C(1) << 33)
 		return elfrw_error("%s: data is spread over too many addresses", v->in.path);
 	v->filter = calloc(((v->filter_hi - v->filter_lo) >> 9) + 1, 1);
@@ -401,7 +401,7 @@ static void unite(struct icf_v *v)
 	v->base.len = n;
 }
 
-/* Is the run of words a jump table of its own for OWNER: labels in it, and in others' middles (its
+/* Is the run of words a jump table of OWNER's own: labels in OWNER, and in others' middles (its
  * cold part)? */
 static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 {
@@ -412,8 +412,8 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		uint64_t to = v->word.data[t->word + i].target;
 		uint32_t u = icf_v_find(v, to);
-		/* Its start and its end may be meant by pointers to it and to the function behind
-		 * it. */
+		/* Pointers to the unit and to the function behind it may mean its start and its
+		 * end. */
 		self |= to > o->old && to < o->end;
 		if (to == o->end || u == t->owner)
 			continue;
@@ -424,8 +424,8 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 	return self;
 }
 
-/* No compiler's jump tables stand in a section that programs delimit by __start_ and __stop_
- * symbols (static keys, probes). */
+/* A section that programs delimit by __start_ and __stop_ symbols (static keys, probes) holds no
+ * compiler's jump tables. */
 static bool is_list(const struct icf_v *v, uint64_t va)
 {
 	static const char set[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -433,8 +433,8 @@ static bool is_list(const struct icf_v *v, uint64_t va)
 	return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, set)];
 }
 
-/* Are the words from I on, up to LIMIT, distances from their own places to entries, each of them?
- * One of a table leads 4 bytes past a label then, the next one 8. */
+/* Are the words from I on, up to LIMIT, all distances from their own places to entries?  One of a
+ * table would lead 4 bytes past a label, the next one 8. */
 static bool are_own_distances(const struct icf_v *v, size_t i, uint64_t limit)
 {
 	const struct icf_vword first = v->word.data[i];
@@ -466,7 +466,7 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		bool relative = first.kind == ICF_VW_RELATIVE;
 		if (first.kind == ICF_VW_OFFSET || first.quiet || (relative && is_list(v, va)))
 			continue;
-		/* What is named in the middle of an entry begins no table. */
+		/* An address in the middle of an entry begins no table. */
 		for (size_t next = b + 1; relative && ((limit - va) & 3) && next < v->base.len;) {
 			next++;
 			limit = next < v->base.len ? v->base.data[next].va : UINT64_MAX;
@@ -482,7 +482,7 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 				break;
 			uint64_t target = relative ? va + (w->target - w->place) : w->target;
 			uint32_t u = icf_v_find(v, target);
-			/* What follows a table of labels without being one: pointers to
+			/* Words behind a table of labels that do not belong to it: pointers to
 			 * functions. */
 			if (!relative && u != owner &&
 			    (u == ICF_V_NONE || target == v->unit.data[u].old) &&

@@ -1,8 +1,8 @@
 /* relocs.c: the relocations that OUT keeps, if it keeps any.
  *
- * Each is one of IN at the image of its place, of the same type and against the same symbol, and as
- * true as that was: what the field holds less what symbol and addend say is the same in both files.
- * The branch of a thunk may have one, too. */
+ * Each must be one of IN at the image of its place, with the same type and symbol, and as correct
+ * as it was: the difference between the field and symbol plus addend is the same in both files.
+ * The branch of a thunk may have a relocation, too. */
 #include "elfrw/base/search.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
@@ -74,14 +74,14 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 		want = to;
 		found = sb;
 		if (sa >= v->frame_lo && sa < v->frame_hi)
-			return; /* the code that it stands in was looked at */
+			return; /* the check of the code covers this field */
 		if (found == body || !icf_v_in_exec(v, sa))
 			want = icf_v_in_exec(v, sa)                                       ? body
 			       : found == sa || found == to || found == icf_v_data(v, sa) ? found
 											  : sa;
 	} else if (d.kind == ELFRW_RELOC_GOTPCREL && want != found) {
-		/* Stale after the linker's relaxation, nobody can tell whether to an address or to
-		 * a distance. */
+		/* After the linker's relaxation it is stale: it may be for an address or a
+		 * distance. */
 		uint64_t fa = field_of(ta, a->r_offset, 4), fb = field_of(tb, b->r_offset, 4);
 		if (fa - sa == fb - sb || fa - (sa - a->r_offset) == fb - (sb - b->r_offset))
 			return;
@@ -93,7 +93,7 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 			     ICF_VX(b->r_offset), ICF_VX(want), ICF_VX(found));
 }
 
-/* Does a thunk with a field where relocation R stands have one of its type? */
+/* Does a thunk have a field at relocation R, and a relocation of the same type? */
 static bool is_of_thunk(const struct icf_v *v, const Elf64_Rela *r)
 {
 	uint32_t i = icf_v_find_thunk(v, r->r_offset);
@@ -110,7 +110,8 @@ static bool is_of_thunk(const struct icf_v *v, const Elf64_Rela *r)
 	return false;
 }
 
-/* Relocations of what is not loaded (and keeps its size): the same ones, as true as they were. */
+/* Relocations of sections that are not loaded, and keep their size, must be the same, and as
+ * correct as before. */
 static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
 			   const struct elfrw_section *rb)
 {
@@ -189,7 +190,7 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 					     ? v->word.data[k].table
 					     : ICF_V_NONE;
 			uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
-			/* Nobody reads the table of a function that is gone. */
+			/* Nothing reads the table of a function that is gone. */
 			optional =
 				owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
 		}

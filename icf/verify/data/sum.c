@@ -1,13 +1,13 @@
-/* sum.c: differences of two functions in IN's data, of which no relocation tells.
+/* sum.c: differences of two functions in IN's data, without relocations.
  *
- * A unit that names one function and, beside it, words that lead to the starts of several others
- * when they are added to the first one's address, does that sum.  So in OUT the distances must
- * still be the same.  Only words that stand in a row from the very place that is named are asked
- * for, and more of them than the fold takes for proof.
+ * A unit may refer to one function and to words that lead to the starts of several other functions
+ * when added to the first one's address.  Such a unit computes this sum, so the distances must
+ * still be the same in OUT.  Only words in a row from the very place that the unit refers to count,
+ * and more of them are required than the fold requires.
  *
- * Words in units of more than a byte say nothing where small functions stand in a row, and every
- * multiple is some start: the same words then lead to starts when they are counted from other
- * places nearby, too. */
+ * Words in units of more than a byte prove nothing if small functions stand in a row, so that every
+ * multiple is the start of one.  The same words then also lead to starts when they are counted from
+ * nearby places. */
 #include "icf/verify/state.h"
 
 #define ROW    64

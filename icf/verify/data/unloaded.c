@@ -1,5 +1,5 @@
 /* unloaded.c: records about functions in sections that are not loaded (.stack_sizes,
- * .llvm_bb_addr_map), and words in sections of unknown meaning that are addresses of code. */
+ * .llvm_bb_addr_map), and words of sections of unknown meaning that are code addresses. */
 #include "icf/verify/state.h"
 #include <string.h>
 
@@ -13,8 +13,7 @@ bool icf_v_is_records(const struct elfrw_section *s)
 		strcmp(s->name, ".stack_sizes") == 0);
 }
 
-/* Passes over what follows an address; *RANGES and *PGO: what is still to come of its record, in
- * BLOCKS blocks. */
+/* The state behind an address; *RANGES and *PGO: the rest of its record, in BLOCKS blocks. */
 struct state {
 	uint64_t ranges, blocks;
 	unsigned version, feature;
@@ -38,7 +37,7 @@ static void head(const struct elfrw_section *s, struct elfrw_rbuf *r, struct sta
 		st->ranges = elfrw_rbuf_uleb(r);
 }
 
-/* What follows an address, up to the next one or the end of the record. */
+/* Skips the bytes behind an address, up to the next address or the end of the record. */
 static void rest(const struct elfrw_section *s, struct elfrw_rbuf *r, struct state *st)
 {
 	bool map = s->hdr.sh_type == V0 || s->hdr.sh_type == V1;
@@ -57,8 +56,8 @@ static void rest(const struct elfrw_section *s, struct elfrw_rbuf *r, struct sta
 	}
 }
 
-/* Every record of IN is in OUT, in the same order and with the same bytes but for its addresses;
- * those of folded functions are not. */
+/* Every record of IN must be in OUT, in the same order and with the same bytes except for its
+ * addresses.  Records of folded functions must not. */
 void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
 			 const struct elfrw_section *b)
 {
@@ -129,8 +128,8 @@ static bool is_text(const char *name)
 	       strncmp(name, ".gnu.debuglto_", 14) == 0;
 }
 
-/* Bytes A of no known meaning, which stay as they are: none of them is the address of code that is
- * elsewhere now. */
+/* The bytes A, of unknown meaning, stay as they are.  None of them may be the address of code that
+ * has moved. */
 void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a)
 {
 	uint32_t type = a->hdr.sh_type;

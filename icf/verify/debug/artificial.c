@@ -1,5 +1,4 @@
-/* artificial.c: the unit that OUT has and IN has not: what it says of itself, and its line table.
- */
+/* artificial.c: the unit that only OUT has: its DIEs, and its line table. */
 #include "dwarf/calls/vtables.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/lines/lines.h"
@@ -7,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Does some unit of IN have the language?  Where none has one (assemblers' debug information), it
- * is C++. */
+/* Does some unit of IN have the language?  If none has a language (assemblers' debug information),
+ * it is C++. */
 static bool has_language(Dwarf *dw, int language)
 {
 	Dwarf_CU *cu = NULL;
@@ -40,19 +39,19 @@ static int known_attribute(Dwarf_Attribute *attr, void *arg)
 
 #define TAG_VTABLE 0x4fc1 /* as icfold-format(5) has it */
 
-/* Does the mangled name have the class's own name in it, with its length before it? */
+/* Does the mangled name contain the class's own name, with its length before it? */
 static bool names_class(const char *mangled, const char *name)
 {
 	char text[300];
 	size_t n = name ? strcspn(name, "<") : 0;
-	/* Nameless, or with an abbreviation of its own. */
+	/* Nameless, or with a special abbreviation in the mangling. */
 	if (!n || n > 200 || strncmp(name, "basic_", 6) == 0 || strcmp(name, "allocator") == 0)
 		return true;
 	snprintf(text, sizeof text, "%zu%.*s", n, (int)n, name);
 	return strstr(mangled, text) != NULL;
 }
 
-/* What the unit says of vtables: where one is, and which class's. */
+/* Checks the unit's entries for vtables: the place and the class of each. */
 static struct elfrw_err *check_vtables(struct icf_vdebug *d, Dwarf_Die *unit)
 {
 	Dwarf_Die die, type;

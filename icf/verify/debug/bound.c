@@ -1,13 +1,14 @@
-/* bound.c: files that would take the square of their size to compare, or hundreds of times it in
- * memory.
+/* bound.c: files whose comparison would take the square of their size in time, or hundreds of times
+ * their size in memory.
  *
- * No compiler or linker writes such.  libdw makes a row of a hundred bytes of each byte of a line
- * program, reads a table of abbreviations for every unit that shares it, and names of symbols that
- * are ends of each other are compared letter by letter.  Each is counted before any of that begins,
- * and refused beyond what large programs come near: a row for each eight bytes of the file (real
- * ones: for fifty or more), tables and names of 64 times its size (once; twice).
+ * No compiler or linker writes such files.  libdw makes a row of a hundred bytes for each byte of a
+ * line program.  It reads a table of abbreviations for every unit that shares it.  Names of symbols
+ * that are ends of each other are compared letter by letter.  All of these are counted before the
+ * comparison begins.  A file is refused far above the values of large programs: a row for each
+ * eight bytes of the file (real files: for fifty or more), and tables and names of 64 times its
+ * size (real files: once, and twice).
  *
- * Cost: a look at each unit's header and each symbol; line programs are walked only where they have
+ * Cost: a look at each unit's header and each symbol.  Line programs are walked only if they have
  * more bytes than rows are allowed. */
 #include "icf/verify/debug/debug.h"
 #include <dwarf.h>
@@ -21,7 +22,7 @@
 
 typedef VEC(uint64_t) numbers;
 
-/* What the sections take, in whatever file they are. */
+/* The size of the sections, in whatever file they are. */
 static uint64_t size_of(const struct elfrw_image *img)
 {
 	uint64_t n = img->size;
@@ -38,8 +39,7 @@ static uint64_t most_of(const struct elfrw_image *img)
 	return n > FEW_BYTES ? n : FEW_BYTES;
 }
 
-/* The rows that the program of the table in R makes (DWARF 2 to 5, section 6.2), as far as it can
- * be read. */
+/* The rows of the table in R (DWARF 2 to 5, section 6.2), as far as it can be read. */
 static uint64_t count_rows(struct elfrw_rbuf r, bool wide)
 {
 	unsigned version = elfrw_rbuf_u16(&r);
@@ -97,8 +97,7 @@ static int number_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The bytes of the table of abbreviations at R, of which no more than MOST matter (DWARF 5, section
- * 7.5.3). */
+/* The size of the table of abbreviations at R, counted up to MOST (DWARF 5, section 7.5.3). */
 static uint64_t table_size(struct elfrw_rbuf r, uint64_t most)
 {
 	uint64_t from = elfrw_rbuf_off(&r);
@@ -116,7 +115,7 @@ static uint64_t table_size(struct elfrw_rbuf r, uint64_t most)
 	return elfrw_rbuf_off(&r) - from;
 }
 
-/* Where the units of section NAME have their abbreviations. */
+/* Collects the places of the abbreviations of the units of section NAME. */
 static bool collect(const struct icf_vdwarf *f, const char *name, numbers *ret)
 {
 	const Elf_Data *data = icf_vd_section(f, name);

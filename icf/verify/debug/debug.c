@@ -1,9 +1,9 @@
 /* debug.c: the debug information of both files, unit by unit.
  *
- * libdw is not made for several threads, so each part of the units has handles of its own.  The
- * parts are runs of units of about the same size; what they find is put together in their order, so
- * the result does not depend on their number.  There are more of them than threads: what libdw
- * keeps of a part is given back before the next one begins. */
+ * libdw is not made for several threads, so each part of the units has its own handles.  The parts
+ * are runs of units of about the same size.  Their results are joined in order, so the result does
+ * not depend on their number.  There are more parts than threads: libdw's memory for a part is
+ * freed before the next part begins. */
 #include "elfrw/base/parallel.h"
 #include "icf/verify/calls/calls.h"
 #include "icf/verify/debug/debug.h"
@@ -91,7 +91,7 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 				     "artificial unit: expected at 0x%llx, found at 0x%llx",
 				     ICF_VX(d->v->note.artificial_unit), ICF_VX(unit));
 	}
-	/* It may be there for other things than line rows. */
+	/* The unit may be there for other things than line rows. */
 	Dwarf_Attribute attr;
 	return dwarf_attr(die, DW_AT_stmt_list, &attr) ? icf_vd_artificial_lines(d, die) : NULL;
 }
@@ -109,7 +109,7 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 	next(&a);
 	next(&b);
 	while (a.more || b.more) {
-		/* The units that were added are what IN has not got. */
+		/* Only OUT may have additional units. */
 		bool same = a.more && b.more &&
 			    dwarf_dieoffset(&a.die) == dwarf_dieoffset(&b.die) &&
 			    a.types == b.types;
@@ -144,7 +144,7 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 
 static struct elfrw_err *check_part(void *arg, size_t p)
 {
-	int was = errno; /* of the steps before, where this is the caller's thread */
+	int was = errno; /* errno of earlier steps, if this is the caller's thread */
 	errno = 0;
 	struct icf_vdebug *d = &((const struct job *)arg)->part[p];
 	d->in.file.fd = d->out.file.fd = -1;
@@ -219,7 +219,7 @@ static struct elfrw_err *make_parts(struct job *job, const struct icf_vdebug *al
 	return NULL;
 }
 
-/* Adds what the part D found to ALL, and its places to *PLACE. */
+/* Adds the results of part D to ALL, and its places to *PLACE. */
 static struct elfrw_err *merge_part(struct icf_vdebug *all, struct icf_vdebug *d,
 				    struct icf_vplaces *place)
 {
@@ -235,7 +235,7 @@ static struct elfrw_err *merge_part(struct icf_vdebug *all, struct icf_vdebug *d
 		       : &elfrw_err_nomem;
 }
 
-/* What only all parts together can tell. */
+/* Checks that need the results of all parts. */
 static struct elfrw_err *check_whole(struct icf_vdebug *all)
 {
 	struct icf_v *v = all->v;
@@ -296,7 +296,7 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 								   : MAX_PARTS;
 	bool any = false;
 	struct elfrw_err *err = NULL;
-	/* All or nothing: a file may be stripped of it. */
+	/* All or nothing: debug information may be stripped as a whole. */
 	for (uint32_t i = 1; i < v->in.n_sections; i++)
 		any |= v->to_out[i] && (strcmp(v->in.section[i].name, ".debug_info") == 0 ||
 					strcmp(v->in.section[i].name, ".zdebug_info") == 0);

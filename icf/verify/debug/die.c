@@ -1,8 +1,8 @@
-/* die.c: every DIE of a unit against the DIE at the same offset of OUT.
+/* die.c: compares every DIE of a unit with the DIE at the same offset of OUT.
  *
- * Both trees are walked side by side.  Attributes that hold no address must be equal; addresses,
- * ranges, location lists and expressions must be what the map makes of IN's.  Most DIEs (types,
- * declarations) have no attribute that could change: for those it is enough that the same
+ * Both trees are walked side by side.  Attributes without addresses must be equal.  Addresses,
+ * ranges, location lists and expressions must be the images of IN's.  Most DIEs (types,
+ * declarations) have no attribute that could change: for these it suffices that the same
  * abbreviation is followed by the same bytes. */
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
@@ -21,14 +21,16 @@ struct attrs {
 	unsigned n;
 };
 
-/* Where the walk is. */
+/* The position of the walk. */
 struct place {
 	Dwarf_Die a, b;
-	bool dead; /* inside of a function that the linker left out: its addresses mean nothing */
+	bool dead; /* inside of a function that the linker left out: its addresses are meaningless
+		    */
 	uint32_t folded; /* the folded unit of the function around, or NONE */
 };
 
-/* Abbreviation A of IN and B of OUT, by address: SAME: equal, and nothing in it can change. */
+/* Abbreviation A of IN and B of OUT, by address.  SAME: they are equal, and no attribute can
+ * change. */
 struct abbrev {
 	const void *a, *b;
 	bool same;
@@ -112,8 +114,8 @@ static bool compare_abbrevs(Dwarf_Abbrev *a, Dwarf_Abbrev *b)
 	return true;
 }
 
-/* Are the abbreviations of A and B the same, and such that nothing may differ?  Looked up in a
- * table of the unit at hand. */
+/* Are the abbreviations of A and B equal, without attributes that may differ?  The answers are in a
+ * table of the current unit. */
 static bool plain(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	struct abbrev *t = d->abbrevs;
@@ -291,8 +293,8 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 	uint64_t want;
 	enum icf_vd_how how = ICF_VD_POINT;
 	char name[200];
-	/* The base of a unit is used up by the ranges, which are compared as sets; but beside a
-	 * list it is what it was, its image, none, or where a range begins. */
+	/* The base of a unit belongs to its ranges, which are compared as sets.  Beside a list it
+	 * must be unchanged, its image, absent, or the start of a range. */
 	if (unit_die && x->code == DW_AT_low_pc) {
 		Dwarf_Addr base, lo, hi;
 		bool ok = dwarf_formaddr(x, &a) || !dwarf_hasattr(&p->b, DW_AT_ranges);
@@ -322,7 +324,7 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 		how = ICF_VD_END;
 	if (icf_vd_address(d, how, a, b, &want) || (p->dead && a == b))
 		return;
-	/* A scope of a folded function may begin anywhere, as long as it is empty. */
+	/* A scope of a folded function may begin anywhere if it is empty. */
 	if (p->folded != ICF_V_NONE && x->code == DW_AT_low_pc && d->policy == DWR_FOLDED_DROP)
 		return;
 	icf_vlog_bad(
@@ -347,7 +349,7 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 	case DW_AT_GNU_addr_base:
 	case DW_AT_GNU_ranges_base:
 	case DW_AT_macros:
-	case DW_AT_GNU_macros: return; /* what they stand for is compared */
+	case DW_AT_GNU_macros: return; /* the macros themselves are compared */
 	case DW_AT_GNU_locviews:
 		for (unsigned k = 0;
 		     k < sa->n && (p->folded == ICF_V_NONE || d->policy != DWR_FOLDED_DROP) &&
@@ -383,8 +385,8 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 			icf_vd_die(&p->a, name), x->code, x->form);
 }
 
-/* The DIE of a unit: its attributes by name, because one whose code came apart gets ranges for its
- * bounds. */
+/* Checks the DIE of a unit: attributes are matched by name, since a unit whose code came apart gets
+ * ranges instead of bounds. */
 static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *sa,
 			   struct attrs *sb)
 {
@@ -406,7 +408,7 @@ static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *
 		unsigned code = sb->v[k].code;
 		if (!has(sa, code) && code != DW_AT_ranges && code != DW_AT_low_pc &&
 		    code != DW_AT_rnglists_base &&
-		    code != DW_AT_hi_user /* fills what a shorter encoding left */)
+		    code != DW_AT_hi_user /* fills the bytes that a shorter encoding left over */)
 			icf_vlog_bad(d->log, ICF_VC_DIE,
 				     "tree: %s: expected no attribute 0x%x, found one",
 				     icf_vd_die(&p->a, name), code);
@@ -463,7 +465,8 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 	}
 }
 
-/* DIE P ends where the DIEs NA and NB begin (NULL: not known): the quick way, if there is one. */
+/* Checks DIE P, which ends where the DIEs NA and NB begin (NULL: unknown), in the quick way if
+ * there is one. */
 static void check(struct icf_vdebug *d, struct place *p, const void *na, const void *nb)
 {
 	d->log->checked[ICF_VC_DIE]++;
@@ -477,7 +480,7 @@ static void check(struct icf_vdebug *d, struct place *p, const void *na, const v
 	check_die(d, p);
 }
 
-/* Where the DIEs of DIE's unit end; NULL: it cannot be told. */
+/* The end of the DIEs of DIE's unit; NULL: unknown. */
 static const uint8_t *unit_end(Dwarf *dw, Dwarf_Die *die)
 {
 	Dwarf_Off at = dwarf_dieoffset(die), cu = at - dwarf_cuoffset(die), next;
@@ -493,16 +496,16 @@ static const uint8_t *unit_end(Dwarf *dw, Dwarf_Die *die)
 	return (const uint8_t *)die->addr + (next - at);
 }
 
-/* dwarf_siblingof() for a DIE whose last child dwarf_siblingof() found to be END (1: the last, -1:
- * unreadable from there on), and left LAST behind.  libdw would go over all that is below once
- * more, for each level of it. */
+/* dwarf_siblingof() for a DIE whose last child is already known.  END: the result of
+ * dwarf_siblingof() for the last child LAST (1: it was the last; -1: unreadable from there on).
+ * libdw would go over all DIEs below once more, for each level. */
 static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const uint8_t *limit,
 			  Dwarf_Die *ret)
 {
 	if (!limit || dwarf_hasattr(die, DW_AT_sibling))
 		return dwarf_siblingof(die, ret);
-	/* libdw tells where the zero is that ends the children; nothing, where the unit ends before
-	 * it. */
+	/* libdw gives the place of the zero that ends the children; it gives none if the unit ends
+	 * before it. */
 	uint8_t *at = end == 1 && last->addr ? (uint8_t *)last->addr + 1 : NULL;
 	*ret = (Dwarf_Die){ .cu = die->cu };
 	if (end < 0)
@@ -531,7 +534,7 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	size_t cap = 64, depth = 0;
 	struct place *stack =
-		malloc(cap * sizeof *stack); /* as deep as DIEs are, of which each takes a byte */
+		malloc(cap * sizeof *stack); /* as deep as the DIEs, each of which takes a byte */
 	char name[200];
 	if (!stack)
 		return &elfrw_err_nomem;

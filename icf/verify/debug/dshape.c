@@ -1,10 +1,10 @@
-/* dshape.c: the tables of debug information that are made of sets with a header each:
- * .debug_aranges, .debug_rnglists, .debug_loclists, .debug_addr, .debug_line, .debug_abbrev.
+/* dshape.c: the tables of debug information that consist of sets with headers: .debug_aranges,
+ * .debug_rnglists, .debug_loclists, .debug_addr, .debug_line, .debug_abbrev.
  *
- * Readers that come from a DIE pass over the headers; others walk from one to the next.  So the
- * N-th header of OUT says what the N-th of IN says, and where the sets of IN fill their section
- * those of OUT do.  One look at each header, and at each tuple of .debug_aranges, which libdw would
- * show in one list without telling what it passed over. */
+ * Readers that come from a DIE skip the headers; others walk from header to header.  So the N-th
+ * header of OUT must say the same as the N-th of IN.  If the sets of IN fill their section, those
+ * of OUT must, too.  Each header is examined once, and each tuple of .debug_aranges, since libdw
+ * would return one list without saying what it skipped. */
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/set.h"
 #include <dwarf.h>
@@ -20,11 +20,12 @@ struct set {
 	unsigned version, address_size, segment_size;
 	uint64_t cu;
 	VEC(struct tuple) tuple;
-	bool tidy; /* zeros before the tuples, a pair of zeros behind them and nothing else */
+	bool tidy; /* zeros before the tuples, a pair of zeros behind them, and nothing else */
 	bool nomem;
 };
 
-/* The length field and what it counts; false: there is no more, or it does not fit. */
+/* Reads the length field and the bytes that it counts; false: there are none, or they do not
+ * fit. */
 static bool next_set(struct elfrw_rbuf *r, bool *wide, struct elfrw_rbuf *body)
 {
 	uint64_t size = elfrw_rbuf_u32(r);
@@ -36,7 +37,7 @@ static bool next_set(struct elfrw_rbuf *r, bool *wide, struct elfrw_rbuf *body)
 	return p != NULL;
 }
 
-/* Passes over zeros between sets, which linkers may leave; false: they were there. */
+/* Skips zeros between sets, which linkers may leave; false: there were some. */
 static bool skip_zeros(struct elfrw_rbuf *r)
 {
 	bool none = true;
@@ -61,7 +62,7 @@ static bool read_set(struct elfrw_rbuf *r, struct set *s)
 	s->segment_size = elfrw_rbuf_u8(&b);
 	if (!elfrw_rbuf_ok(&b) || (s->address_size != 4 && s->address_size != 8) || s->segment_size)
 		return false;
-	/* Tuples are aligned to their size, counted from the length field. */
+	/* Tuples are aligned to their size, relative to the length field. */
 	for (uint64_t at = elfrw_rbuf_off(&b) + (wide ? 12 : 4); at & (2 * s->address_size - 1);
 	     at++)
 		s->tidy &= elfrw_rbuf_u8(&b) == 0;
@@ -91,13 +92,13 @@ static int tuple_order(const void *a, const void *b)
 	return x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* The one byte that is the artificial unit's range. */
+/* Is the range the single byte of the artificial unit? */
 static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
 {
 	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
 }
 
-/* The tuples of A in IN and B in OUT, which describe the same unit. */
+/* Compares the tuples of A in IN and B in OUT, which describe the same unit. */
 static void check_tuples(struct icf_vdebug *d, struct set *a, struct set *b)
 {
 	struct icf_vset want = { 0 }, have = { 0 };
@@ -143,7 +144,7 @@ void icf_vd_aranges(struct icf_vdebug *d)
 		if (!skip_zeros(&r))
 			skip_zeros(&q);
 		if (!read_set(&r, &a))
-			goto out; /* no reader gets on from here */
+			goto out; /* no reader can continue from here */
 		if (!read_set(&q, &b) || a.version != b.version || a.cu != b.cu ||
 		    a.address_size != b.address_size) {
 			icf_vlog_bad(
@@ -184,14 +185,14 @@ out:
 	VEC_FREE(&b.tuple);
 }
 
-/* Bytes of the header behind the length that stay: version, sizes, and the number of offsets behind
- * it (DWARF 5, sections 7.27 to 7.29). */
+/* Bytes of the header behind the length that must not change: version, sizes, and the number of
+ * offsets behind it (DWARF 5, sections 7.27 to 7.29). */
 static size_t header_size(const char *name)
 {
 	return strcmp(name, ".debug_addr") == 0 ? 4 : strcmp(name, ".debug_line") == 0 ? 2 : 8;
 }
 
-/* The headers of section NAME, one by one. */
+/* Compares the headers of section NAME, one by one. */
 static void check_headers(struct icf_vdebug *d, const char *name)
 {
 	const Elf_Data *in = icf_vd_section(&d->in, name), *out = icf_vd_section(&d->out, name);
@@ -203,7 +204,7 @@ static void check_headers(struct icf_vdebug *d, const char *name)
 	while (elfrw_rbuf_left(&r)) {
 		full &= skip_zeros(&r);
 		bool there = next_set(&r, &x, &a) && elfrw_rbuf_left(&a) >= n;
-		/* Something else from here on, which no reader gets over. */
+		/* From here on there is something else, which no reader can skip. */
 		if (!there)
 			return;
 		d->log->checked[ICF_VC_INDEX]++;
@@ -219,7 +220,7 @@ static void check_headers(struct icf_vdebug *d, const char *name)
 	}
 	if (!full)
 		return;
-	/* For the artificial unit, or for what had no list. */
+	/* For the artificial unit, or for units that had no list. */
 	while (elfrw_rbuf_left(&q)) {
 		static const uint8_t plain[8] = { 5, 0, 8 }; /* version 5, no offsets */
 		if (!next_set(&q, &y, &b) || elfrw_rbuf_left(&b) < n || ++more > 1 ||
@@ -250,11 +251,11 @@ struct decl_attr {
 struct decl {
 	uint64_t code, tag; /* code 0: the end of a table */
 	unsigned children;
-	VEC(struct decl_attr) attr; /* without those that say where code is */
+	VEC(struct decl_attr) attr; /* without attributes that hold places of code */
 	bool nomem;
 };
 
-/* Attributes that may be said in another way: a range becomes several. */
+/* May the attribute be stated in another way?  A range can become several. */
 static bool is_place(uint64_t name)
 {
 	switch (name) {
@@ -307,8 +308,8 @@ static bool same_decl(const struct decl *a, const struct decl *b)
 	return true;
 }
 
-/* .debug_abbrev: those of IN in their order, used or not (libdw takes any byte for "no children"
- * that is not 1); then more. */
+/* .debug_abbrev: the declarations of IN in order, used or not (libdw takes any byte except 1 for
+ * "no children"); then more. */
 void icf_vd_abbrevs(struct icf_vdebug *d)
 {
 	const Elf_Data *in = icf_vd_section(&d->in, ".debug_abbrev"),

@@ -1,5 +1,5 @@
-/* dtables.c: what describes the whole program: .debug_frame, .gdb_index, .debug_names,
- * .debug_macro, and the tables of strings, which do not change. */
+/* dtables.c: tables that describe the whole program: .debug_frame, .gdb_index, .debug_names,
+ * .debug_macro, and string tables, which do not change. */
 #include "elfrw/base/sort.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/set.h"
@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The one byte that is the artificial unit's range. */
+/* Is the range the single byte of the artificial unit? */
 static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
 {
 	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
 }
 
-/* Is A the whole of B, or its beginning where MORE? */
+/* Is A equal to B or, with MORE, to the beginning of B? */
 static bool same_bytes(const Elf_Data *a, const Elf_Data *b, bool more)
 {
 	return b && (more ? b->d_size >= a->d_size : b->d_size == a->d_size) &&
 	       (!a->d_size || memcmp(a->d_buf, b->d_buf, a->d_size) == 0);
 }
 
-/* Sections that hold no address: the same. */
+/* Sections without addresses must be equal. */
 static void check_constant(struct icf_vdebug *d)
 {
 	static const char *const name[] = { ".debug_str",          ".debug_line_str",
@@ -65,7 +65,7 @@ static bool unit_offset(Dwarf_Die *die, unsigned attr, uint64_t *ret)
 	return true;
 }
 
-/* .debug_macro (DWARF 5, section 6.3.1): the headers name the line table of their unit, and that
+/* .debug_macro (DWARF 5, section 6.3.1): the headers refer to the line table of their unit, which
  * moves; the rest is the same. */
 static struct elfrw_err *check_macros(struct icf_vdebug *d)
 {
@@ -134,8 +134,8 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 	return err;
 }
 
-/* Is B the one index A with the artificial unit as the last of its units?  These are offsets of 4
- * bytes behind a header of 36 bytes and the augmentation string. */
+/* Is B the single index A with the artificial unit as the last unit?  The units are 4-byte offsets
+ * behind a header of 36 bytes and the augmentation string. */
 static bool one_more_unit(const struct icf_vdebug *d, const Elf_Data *a, const Elf_Data *b)
 {
 	const uint8_t *p = a->d_buf, *q = b->d_buf;
@@ -150,8 +150,8 @@ static bool one_more_unit(const struct icf_vdebug *d, const Elf_Data *a, const E
 	       memcmp(p + at, q + at + 4, a->d_size - at) == 0;
 }
 
-/* .debug_names (DWARF 5, section 6.1.1): the same; the artificial unit may be the last one of the
- * only index, or have an index of its own behind the others, with no names in it. */
+/* .debug_names (DWARF 5, section 6.1.1) must be equal.  But the artificial unit may be the last one
+ * of the only index, or have its own index behind the others, without names. */
 static void check_names(struct icf_vdebug *d)
 {
 	const Elf_Data *a = icf_vd_section(&d->in, ".debug_names"),
@@ -254,8 +254,8 @@ static bool parts_same(const Elf_Data *a, const struct index *x, const Elf_Data 
 	return n == m && memcmp(p, q, n) == 0;
 }
 
-/* The constant pool: the same, but that type units, which are numbered behind the N others, have
- * one more before them. */
+/* The constant pool must be equal, except that type units, which are numbered behind the N others,
+ * have one more unit before them. */
 static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a,
 					const struct index *x, const Elf_Data *b,
 					const struct index *y, uint32_t n)
@@ -297,8 +297,8 @@ static struct elfrw_err *check_gdb_pool(struct icf_vdebug *d, const Elf_Data *a,
 	return err;
 }
 
-/* All but the ranges: the artificial unit may have been added behind the other compilation units,
- * the rest is the same. */
+/* Compares all but the ranges.  The artificial unit may have been added behind the other
+ * compilation units; the rest must be equal. */
 static struct elfrw_err *check_gdb_rest(struct icf_vdebug *d, const Elf_Data *a,
 					const struct index *x, const Elf_Data *b,
 					const struct index *y)
@@ -376,7 +376,7 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 	return err;
 }
 
-/* REGS: how many registers the rules may be about. */
+/* REGS: the number of registers that rules may describe. */
 static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 {
 	Dwarf_Op *x, *y, mx[3], my[3];
@@ -397,7 +397,8 @@ static bool frames_same(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 	return true;
 }
 
-/* Every row of .debug_frame of every unit, folded ones too: their rules are the kept copy's. */
+/* Compares every row of .debug_frame of every unit.  For folded units the rules are the kept
+ * copy's. */
 static void check_debug_frame(struct icf_vdebug *d)
 {
 	const struct icf_v *v = d->v;
@@ -435,7 +436,7 @@ static void check_debug_frame(struct icf_vdebug *d)
 					ICF_VX(u->body + off));
 			free(a);
 			free(b);
-			/* To the next row; without one, the last byte is looked at besides. */
+			/* Go to the next row.  Without one, also examine the last byte. */
 			uint64_t size = u->end - u->old;
 			off = ra == 0 && end > u->old + off ? end - u->old
 			      : off < size - 1              ? size - 1

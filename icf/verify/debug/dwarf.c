@@ -1,4 +1,4 @@
-/* dwarf.c: a file as libdw has it, and what keeps libdw from harm. */
+/* dwarf.c: a file in the form of libdw, and checks that protect libdw. */
 #include "icf/verify/debug/dwarf.h"
 #include "icf/verify/lines/wide.h"
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libdw reads strings up to their NUL, wherever that is. */
+/* libdw reads strings up to a NUL, wherever it is. */
 static bool is_open_ended(Elf_Scn *scn)
 {
 	const Elf_Data *data = elf_getdata(scn, NULL);
@@ -14,8 +14,8 @@ static bool is_open_ended(Elf_Scn *scn)
 	       (data->d_size && (!data->d_buf || ((const char *)data->d_buf)[data->d_size - 1]));
 }
 
-/* libdw ignores sections that it cannot decompress, and does not say when that was for want of
- * memory.  Decompressed once, a section stays so. */
+/* libdw ignores sections that it cannot decompress, even if memory was the reason.  A section that
+ * was decompressed once stays so. */
 static struct elfrw_err *decompress(struct icf_v *v, Elf *elf)
 {
 	size_t names;
@@ -49,7 +49,7 @@ static struct elfrw_err *narrow_lines(struct icf_vdwarf *d)
 	return NULL;
 }
 
-/* What libdw cannot read: RET->dw NULL. */
+/* If libdw cannot read the file, RET->dw is NULL. */
 struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
 				  struct icf_vdwarf *ret)
 {

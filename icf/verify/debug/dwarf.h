@@ -1,4 +1,4 @@
-/* dwarf.h: a file as libelf and libdw have it. */
+/* dwarf.h: a file in the form of libelf and libdw. */
 #ifndef ICF_VERIFY_DEBUG_DWARF_H
 #define ICF_VERIFY_DEBUG_DWARF_H
 #include "icf/verify/state.h"
@@ -6,25 +6,25 @@
 
 struct icf_vdwarf {
 	struct icf_velf file;
-	Elf *elf;               /* file.elf */
-	Dwarf *dw;              /* NULL: no debug information */
-	const char *why;        /* there is some that libdw had better not see; static */
-	uint8_t *line;          /* .debug_line with other numbers (icf_vd_narrow), or NULL; owned */
+	Elf *elf;        /* file.elf */
+	Dwarf *dw;       /* NULL: no debug information */
+	const char *why; /* there is debug information that libdw must not see; static */
+	uint8_t *line;   /* .debug_line with replaced numbers (icf_vd_narrow), or NULL; owned */
 	const Elf_Data *loc[2]; /* .debug_loc, .debug_loclists as bytes; NULL: none */
 };
 
-/* What libdw cannot read: RET->dw NULL, and RET->why perhaps.  To be closed, also after an error.
- */
+/* If libdw cannot read the file, RET->dw is NULL, and RET->why may say why.  Close it also after an
+ * error. */
 struct elfrw_err *icf_vdwarf_open(struct icf_v *v, const struct elfrw_image *img,
 				  struct icf_vdwarf *ret);
 void icf_vdwarf_close(struct icf_vdwarf *d); /* may be { .file.fd = -1 } */
-/* The bytes of a section, decompressed; NULL: there is none, or none that can be read.  Borrowed
- * from libelf. */
+/* The decompressed bytes of a section; NULL: there is none, or it cannot be read.  Borrowed from
+ * libelf. */
 const Elf_Data *icf_vd_section(const struct icf_vdwarf *f, const char *name);
-/* bound.c: an error, where libdw would take much more time or memory for F, which IMG is read from,
- * than any size of it explains. */
+/* bound.c: an error if libdw would take much more time or memory for F, which was read from IMG,
+ * than F's size explains. */
 struct elfrw_err *icf_vd_bound(const struct icf_vdwarf *f, const struct elfrw_image *img);
 
-/* The same operations? */
+/* Are the operations the same? */
 bool icf_v_ops_same(const Dwarf_Op *a, size_t na, const Dwarf_Op *b, size_t nb);
 #endif

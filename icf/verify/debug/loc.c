@@ -18,7 +18,7 @@ const char *icf_vd_die(Dwarf_Die *die, char buf[200])
 	return buf;
 }
 
-/* Where the end VA of something is: by the unit that holds the byte before it. */
+/* The image of the end address VA: by the unit that holds the byte before it. */
 static bool end_of(const struct icf_v *v, uint64_t va, uint64_t *ret)
 {
 	uint32_t u = icf_v_find_end(v, va);
@@ -56,7 +56,7 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 			return true;
 		if (a == x->old) {
 			/* The entry of a folded function is at its thunk.  A label at the end of a
-			 * function lies there. */
+			 * function is at that end. */
 			if (x->thunk && x->entry == b)
 				return true;
 			if (how == ICF_VD_POINT && end_of(v, a, &r) && r == b)
@@ -67,7 +67,7 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	}
 	if (end_of(v, a, &r) && r == b)
 		return true;
-	/* Between two units: nothing that has a place in the output, unless it is a place there. */
+	/* Between two units: no place in the output, unless it is a place there. */
 	return icf_v_out_exec(v, b) || !b;
 }
 
@@ -93,7 +93,7 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 			Dwarf_Attribute p, q;
 			Dwarf_Addr va, vb;
 			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formaddr(&p, &va))
-				break; /* libdw cannot tell for the input */
+				break; /* libdw cannot tell even for the input */
 			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formaddr(&q, &vb))
 				return "an address in DW_OP_addrx";
 			d->log->checked[ICF_VC_DIE_ADDRESS]++;
@@ -104,7 +104,7 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 		case DW_OP_entry_value:
 		case DW_OP_GNU_entry_value:
 		case DW_OP_implicit_value: {
-			/* number2: where the block is in memory, with its length before it */
+			/* number2: the address of the block in memory, with its length before it */
 			Dwarf_Attribute p, q;
 			Dwarf_Block s, t;
 			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formblock(&p, &s))
@@ -162,7 +162,7 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	char name[200];
 	dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
 	const Elf_Data *da = d->in.loc[version >= 5], *db = d->out.loc[version >= 5];
-	/* The pairs of views lie between where DW_AT_GNU_locviews says and the list itself. */
+	/* The pairs of views lie between the place of DW_AT_GNU_locviews and the list itself. */
 	if (la->form == DW_FORM_loclistx || dwarf_formudata(va, &oa) || dwarf_formudata(la, &ea) ||
 	    !da || oa > ea || ea > da->d_size)
 		return;
@@ -187,7 +187,7 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	}
 }
 
-/* Does nothing of OUT lie in [LO, HI), where the code of units A and B is on either side? */
+/* Does nothing of OUT lie in [LO, HI), between the code of units A and B? */
 static bool only_padding(const struct icf_v *v, const struct icf_vunit *a,
 			 const struct icf_vunit *b, uint64_t lo, uint64_t hi)
 {
@@ -200,8 +200,8 @@ static bool only_padding(const struct icf_v *v, const struct icf_vunit *a,
 	       (thunk == v->n_thunk || v->unit.data[v->by_thunk[thunk]].entry >= hi);
 }
 
-/* One entry of IN cut at units, against the entries of OUT from *K on; one of these may cover what
- * follows on each other there as it does in IN.  NULL: found, or need not be there. */
+/* Compares one entry of IN, cut at units, with the entries of OUT from *K on.  One of these may
+ * cover pieces that are adjacent there as in IN.  NULL: found, or not required. */
 static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out,
 			      size_t *k, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views,
 			      uint64_t *want_lo, uint64_t *want_hi)
@@ -210,7 +210,7 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 	bool any = e->lo == 0 && e->hi == UINT64_MAX; /* the default entry */
 	uint64_t lo = e->lo, done = 0;
 	const struct entry *open =
-		NULL; /* is equal up to `done`, the end of unit `last`, and goes on */
+		NULL; /* equal up to `done`, the end of unit `last`; the entry continues */
 	const struct icf_vunit *last = NULL;
 	do {
 		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
@@ -218,7 +218,7 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 		bool optional = false, folded = false;
 		const char *why = "such an entry";
 		if (!any && u == ICF_V_NONE) {
-			/* Padding, or the end of a function: an empty entry there says nothing. */
+			/* In padding, or at the end of a function, an empty entry says nothing. */
 			uint32_t next = icf_v_find_after(v, lo);
 			uint64_t r;
 			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) &&
@@ -252,12 +252,12 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 			const struct entry *o = &out->data[try];
 			bool more = n && o->lo == wl && o->hi > wh && to == n->end && to < e->hi;
 			bool same = (o->lo == wl && o->hi == wh) || more;
-			/* What has lost its place, with nothing kept of folded functions: if it is
-			 * not at the kept copy's a little further on. */
+			/* An entry that has lost its place, if nothing of folded functions is kept:
+			 * it may be at the kept copy's, a little further on. */
 			if (!same && folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)))
 				same = !(try + 1 < out->len && out->data[try + 1].lo == wl &&
 					 out->data[try + 1].hi == wh);
-			/* An empty entry at a boundary goes with either neighbour. */
+			/* An empty entry at a boundary belongs to either neighbour. */
 			uint64_t r;
 			if (!same && lo == e->hi && o->lo == o->hi)
 				same = end_of(v, lo, &r) && r == o->lo;
@@ -271,7 +271,7 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 				if (!why || !optional)
 					break;
 			}
-			/* What has no place in the program may be passed over. */
+			/* An entry without a place in the program may be skipped. */
 			if (o->lo != o->hi && icf_v_out_exec(v, o->lo)) {
 				try = out->len;
 				break;
@@ -296,7 +296,7 @@ static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const
 	return "such an entry";
 }
 
-/* Two lists, whose memory is kept from one to the next. */
+/* Two lists.  Their memory is reused for the next lists. */
 struct both {
 	entries a, b;
 };
@@ -360,7 +360,7 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 			ICF_VX(k < b.len ? b.data[k].lo : 0), ICF_VX(k < b.len ? b.data[k].hi : 0));
 		return;
 	}
-	/* Empty entries stand where one of the input's does. */
+	/* Empty entries must stand where one of the input's does. */
 	for (size_t i = 0; i < b.len && !dead; i++) {
 		const struct entry *o = &b.data[i];
 		bool ok = o->lo != o->hi || !icf_v_out_exec(d->v, o->lo);

@@ -1,5 +1,5 @@
-/* overlay.c: what .debug_icfold keeps for the DIEs of functions that share their code: where their
- * entries are, and the ranges in these. */
+/* overlay.c: what .debug_icfold keeps for the DIEs of functions that share their code: the places
+ * of their entries, and the ranges in these. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/overlay.h"
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static int overlay_order(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The whole overlay as a flat list. */
+/* Reads the whole overlay as a flat list. */
 struct elfrw_err *icf_voverlay_read(struct icf_v *v, struct icf_voverlay **ret, size_t *n)
 {
 	VEC(struct icf_voverlay) list = { 0 };
@@ -60,14 +60,14 @@ static int owner_order(const void *a, const void *b)
 	return x->die < y->die ? -1 : x->die > y->die;
 }
 
-/* Where in the overlay an entry begins that can be read from there. */
+/* An overlay offset at which an entry begins that can be read on its own. */
 struct start {
 	uint64_t off, die;
 };
 typedef VEC(struct start) start_list;
 
-/* Fills LIST, by offset.  Entries may be long, and many functions may name one: each is read once.
- * A broken one was told by read_overlay. */
+/* Fills LIST, by offset.  Entries may be long, and many functions may refer to one, so each is read
+ * once.  read_overlay reports broken ones. */
 static struct elfrw_err *list_starts(const struct dwr_icfold *note, start_list *list)
 {
 	struct dwr_icfold_walk w = dwr_icfold_overlay(note);
@@ -79,7 +79,7 @@ static struct elfrw_err *list_starts(const struct dwr_icfold *note, start_list *
 		elfrw_err_free(err);
 		if (err || !more)
 			return NULL;
-		/* Others count on from the entry before. */
+		/* The others continue from the entry before. */
 		if (!(note->data[note->overlay + off] & 1))
 			continue;
 		struct start *slot = VEC_PUSH(list);
@@ -95,8 +95,8 @@ static bool starts_at(const start_list *list, const struct dwr_icfold_die *d)
 	return i < list->len && list->data[i].off == d->overlay && list->data[i].die == d->die;
 }
 
-/* The note names exactly the functions' DIEs of every member, and where their part of the overlay
- * begins. */
+/* The note must name exactly the functions' DIEs of every member, and the starts of their parts of
+ * the overlay. */
 struct elfrw_err *icf_voverlay_owners(struct icf_v *v, struct icf_vowner *list, size_t n,
 				      const struct icf_voverlay *overlay, size_t n_overlay)
 {

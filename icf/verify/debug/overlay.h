@@ -10,16 +10,16 @@ struct icf_voverlay {
 	uint64_t start, len;
 };
 
-/* A function's DIE one of whose ranges begins where UNIT does. */
+/* A function's DIE with a range that begins where UNIT does. */
 struct icf_vowner {
 	uint32_t unit;
 	uint64_t die;
 };
 
-/* The whole overlay as a flat list, sorted by DIE; owned by the caller. */
+/* Reads the whole overlay as a flat list, sorted by DIE.  The caller frees it. */
 struct elfrw_err *icf_voverlay_read(struct icf_v *v, struct icf_voverlay **ret, size_t *n);
-/* The note names exactly the functions' DIEs of every member, and where their part of the overlay
- * begins.  Sorts LIST. */
+/* The note must name exactly the functions' DIEs of every member, and the starts of their parts of
+ * the overlay.  Sorts LIST. */
 struct elfrw_err *icf_voverlay_owners(struct icf_v *v, struct icf_vowner *list, size_t n,
 				      const struct icf_voverlay *overlay, size_t n_overlay);
 #endif

@@ -1,8 +1,8 @@
 /* range.c: the ranges of a DIE, and what .debug_icfold keeps of them.
  *
- * A folded function's DIE, and those of its scopes, cover nothing but its thunk any more; what they
- * lost is in the overlay.  Ranges are compared as sets, cut at units.  A list that many DIEs state
- * is compared for the first of them. */
+ * The DIE of a folded function, and those of its scopes, cover only its thunk.  The ranges that
+ * they lost are in the overlay.  Ranges are compared as sets, cut at units.  A list that many DIEs
+ * share is compared for the first of them. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
@@ -28,14 +28,14 @@ static int overlay_order(const void *a, const void *b)
 
 typedef VEC(struct icf_voverlay) overlay_list;
 
-/* What range [LO, HI) of IN loses. */
+/* Adds what range [LO, HI) of IN loses. */
 static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_t lo, uint64_t hi)
 {
 	const struct icf_v *v = d->v;
 	for (uint64_t at = lo; at < hi;) {
 		uint32_t i = icf_v_find(v, at);
 		if (i == ICF_V_NONE) {
-			/* Padding: on to the next unit. */
+			/* Padding: continue at the next unit. */
 			uint32_t a = 0, b = (uint32_t)v->unit.len;
 			while (a < b) {
 				uint32_t mid = a + (b - a) / 2;
@@ -63,7 +63,7 @@ static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_
 	}
 }
 
-/* The overlay of the DIE has exactly what it lost. */
+/* The DIE's overlay must hold exactly what the DIE lost. */
 static void check_overlay(struct icf_vdebug *d, Dwarf_Die *a, overlay_list *lost)
 {
 	uint64_t die = (uint64_t)dwarf_dieoffset(a);
@@ -108,7 +108,7 @@ static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
 		d->log->nomem = true;
 }
 
-/* Leaves one of each among the owners from FROM on, which are of one DIE. */
+/* Removes duplicates among the owners from FROM on, which are of one DIE. */
 static void single_owners(struct icf_vdebug *d, size_t from)
 {
 	size_t n = from;
@@ -121,8 +121,7 @@ static void single_owners(struct icf_vdebug *d, size_t from)
 	d->owner.len = n;
 }
 
-/* Does a range of DIE A of IN, or the part of one in some unit, begin or end where VA is the image
- * of? */
+/* Is VA the image of a bound of a range of DIE A of IN, or of the range's part in some unit? */
 static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
 {
 	const struct icf_v *v = d->v;
@@ -165,7 +164,7 @@ static int range_order(const void *a, const void *b)
 	return x->hi < y->hi ? -1 : x->hi > y->hi;
 }
 
-/* Ranges of code that the linker left out are the same, in any order. */
+/* Ranges of code that the linker left out must be the same, in any order. */
 static bool dead_ranges_same(range_list *a, range_list *b)
 {
 	if (a->len != b->len)
@@ -180,9 +179,8 @@ static bool dead_ranges_same(range_list *a, range_list *b)
 	return true;
 }
 
-/* Can the unit's range become several?  Ranges take the place of DW_AT_high_pc; its form may be too
- * small for them (64-bit DWARF with DW_FORM_data4), and thunks, away from the rest, are without a
- * unit then. */
+/* Can the unit's range become several?  Ranges replace DW_AT_high_pc.  Its form may be too small
+ * for them (64-bit DWARF with DW_FORM_data4).  Thunks, away from the rest, then have no unit. */
 static bool has_room(Dwarf_Die *unit)
 {
 	Dwarf_Attribute attr;
@@ -195,7 +193,7 @@ static bool has_room(Dwarf_Die *unit)
 	       (attr.form == DW_FORM_data4 && offset_size == 4);
 }
 
-/* A list that was right: the units of which it made DIEs owners, and what it loses. */
+/* A correct list: the units of which it made DIEs owners, and what it loses. */
 struct kept {
 	uint32_t id;
 	VEC(uint32_t) owner;
@@ -218,7 +216,7 @@ void icf_vd_ranges_deinit(struct icf_vdebug *d)
 	d->ranges = NULL;
 }
 
-/* The list of KEY, with OWNER[0 .. N) and LOST, is right. */
+/* Records that the list of KEY, with OWNER[0 .. N) and LOST, is correct. */
 static void keep_list(struct icf_vdebug *d, const struct icf_vkey *key,
 		      const struct icf_vowner *owner, size_t n, const overlay_list *lost)
 {
@@ -241,8 +239,8 @@ static void keep_list(struct icf_vdebug *d, const struct icf_vkey *key,
 		slot->lost.data[slot->lost.len++] = lost->data[i];
 }
 
-/* The list of KEY was right for another DIE, and is for this one.  Time is that of what
- * .debug_icfold has to say of it. */
+/* The list of KEY was correct for another DIE, so it is for this one.  The time is linear in the
+ * overlay's entries for it. */
 static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_Die *die,
 			bool overlaid)
 {
@@ -263,7 +261,7 @@ static void repeat_list(struct icf_vdebug *d, const struct icf_vkey *key, Dwarf_
 		check_overlay(d, die, &k->lost);
 }
 
-/* What the ranges of both DIEs are right by, when both are lists that others may share. */
+/* The key for the ranges of both DIEs, if both are lists that others may share. */
 static bool ranges_key(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead,
 		       struct icf_vkey *ret)
 {
@@ -285,7 +283,7 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 	size_t n = 0, n_owners = d->owner.len;
 	struct icf_vset want = { 0 }, have = { 0 };
 	range_list dead_in = { 0 }, dead_out = { 0 };
-	/* With nothing kept of folded functions their ranges are empty ones anywhere. */
+	/* If nothing of folded functions is kept, their ranges may be empty ones anywhere. */
 	const bool empties = d->policy != DWR_FOLDED_DROP;
 	overlay_list lost = { 0 };
 	Dwarf_Addr base, lo, hi;
@@ -316,7 +314,7 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 		lose(d, &lost, (uint64_t)dwarf_dieoffset(a), lo, hi);
 	}
 	single_owners(d, n_owners);
-	if (off < 0) { /* libdw cannot tell for the input */
+	if (off < 0) { /* libdw cannot tell even for the input */
 		if (keyed && n > ICF_VSEEN_LONG)
 			icf_vseen_add(d, &broken);
 		goto out;

@@ -1,8 +1,8 @@
-/* seen.c: the lists and tables that were compared already, and found right.
+/* seen.c: lists and tables that were already compared and are correct.
  *
- * Any number of entries may state one list, and any number of units one line table; to compare it
- * for each of them would cost the square of a file's size.  Keys are what the answer depends on,
- * whole, in a balanced tree: no file can choose its numbers so that looking one up takes long. */
+ * Any number of entries may share one list, and any number of units one line table.  Comparing it
+ * for each would cost the square of the file's size.  Keys hold everything that the answer depends
+ * on, and are in a balanced tree: no file can choose its numbers to make look-ups slow. */
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/seen.h"
 #include <dwarf.h>
@@ -65,8 +65,7 @@ static uint64_t number(Dwarf_Die *die, unsigned name, unsigned other)
 	return dwarf_formudata(&attr, &w) ? UINT64_MAX - 1 : w;
 }
 
-/* The unit gives a list its base, its addresses by number, the size of these, and the section that
- * it is in. */
+/* The unit gives a list its base, its indexed addresses and their size, and the section. */
 void icf_vseen_unit(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	uint8_t address = 0, offset = 0;
@@ -87,7 +86,7 @@ bool icf_vseen_list(struct icf_vdebug *d, enum icf_vseen_what what, uint64_t mor
 {
 	Dwarf_Word a, b;
 	if (dwarf_formudata(x, &a) || dwarf_formudata(y, &b)) {
-		/* By number, from a base that is the unit's. */
+		/* By index, from a base of the unit. */
 		if ((x->form != DW_FORM_rnglistx && x->form != DW_FORM_loclistx) ||
 		    y->form != x->form || !d->end[0] || !d->end[1])
 			return false;

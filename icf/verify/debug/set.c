@@ -54,7 +54,7 @@ bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, u
 	const struct icf_v *v = d->v;
 	if (lo >= hi)
 		return true;
-	/* It begins and ends in code, not in the fill between. */
+	/* The range must begin and end in code, not in fill. */
 	if ((icf_v_find_new(v, lo) == ICF_V_NONE && icf_v_find_thunk(v, lo) == ICF_V_NONE) ||
 	    (icf_v_find_new(v, hi - 1) == ICF_V_NONE && icf_v_find_thunk(v, hi - 1) == ICF_V_NONE))
 		return false;
@@ -103,7 +103,7 @@ static int u32_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sorts, and joins the pieces that touch inside of one unit; true: some had bytes in common. */
+/* Sorts, and joins adjacent pieces inside of one unit; true: some overlapped. */
 static bool normalize(struct icf_vset *s)
 {
 	size_t n = 0, t = 0;

@@ -10,17 +10,16 @@ struct icf_vpiece {
 };
 struct icf_vset {
 	VEC(struct icf_vpiece) v;
-	VEC(uint32_t) thunk; /* units whose thunk belongs to it */
+	VEC(uint32_t) thunk; /* units whose thunk belongs to the set */
 	bool nomem;
 };
 void icf_vset_free(struct icf_vset *s);
-/* Adds what the range [LO, HI) of IN has to become; whole folded functions also give their
- * thunk. */
+/* Adds the image of the range [LO, HI) of IN.  A whole folded function also adds its thunk. */
 void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
 /* Adds the range [LO, HI) of OUT; false: it begins or ends in fill, or inside of a thunk. */
 bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi);
-/* NULL if equal, else what differs in BUF.  THUNKS: the thunks must be there; otherwise they
- * may. */
+/* NULL if equal; otherwise the difference, in BUF.  THUNKS: thunks are required; otherwise they are
+ * optional. */
 const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have,
 			    const struct icf_vdebug *d, bool thunks, char *buf, size_t size);
 #endif

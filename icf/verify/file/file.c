@@ -1,5 +1,5 @@
-/* file.c: ELF header, sections and segments of OUT: what they must be given those of IN, and that
- * the file itself is sound: nothing overlaps, everything lies where a header says, and offsets are
+/* file.c: ELF header, sections and segments of OUT.  They must follow from those of IN, and the
+ * file itself must be sound: nothing overlaps, everything lies where a header says, and offsets are
  * congruent to addresses. */
 #include "elfrw/arch/machine.h"
 #include "elfrw/pair.h"
@@ -20,7 +20,7 @@ static int extent_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Is the byte at offset AT of OUT what IN has at that address, in no section there either? */
+/* Is the byte at offset AT of OUT the same as IN's at that address, in no section there either? */
 static bool was_there(const struct icf_v *v, uint64_t at)
 {
 	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
@@ -41,7 +41,7 @@ static bool was_there(const struct icf_v *v, uint64_t at)
 	return false;
 }
 
-/* The names of sections: those that the headers of OUT name, and others only of IN. */
+/* The names of sections must be those that the headers of OUT use; all others must be IN's. */
 static struct elfrw_err *check_section_names(struct icf_v *v, const struct elfrw_image *in,
 					     const struct elfrw_image *out)
 {
@@ -74,9 +74,9 @@ static struct elfrw_err *check_section_names(struct icf_v *v, const struct elfrw
 	return NULL;
 }
 
-/* The stripped file of a pair names a debug file and has its checksum (gdb manual, "Debugging
- * Information in Separate Files").  The name may be another by now, and is not yet the file's with
- * `icfold --verify`. */
+/* The stripped file of a pair must name a debug file and have its checksum (gdb manual, "Debugging
+ * Information in Separate Files").  The file may have another name by now; with `icfold --verify`
+ * it does not have its name yet. */
 static void check_link(struct icf_v *v, const struct elfrw_pair *pair)
 {
 	const struct elfrw_section *s = elfrw_image_section(&pair->program, ".gnu_debuglink");
@@ -101,7 +101,7 @@ static uint64_t headers_end(const struct elfrw_image *img)
 	return img->ehdr.e_shoff + (uint64_t)img->n_sections * sizeof(Elf64_Shdr);
 }
 
-/* Where what is described ends in IN. */
+/* The end of what headers describe in IN. */
 static uint64_t end_of(const struct elfrw_image *in)
 {
 	uint64_t end = headers_end(in),
@@ -121,9 +121,9 @@ static uint64_t end_of(const struct elfrw_image *in)
 	return end < in->size ? end : in->size;
 }
 
-/* Behind the END of OUT is what is appended to IN, and nothing else: at the same place, seen from
- * the start of the file and from the section headers that it follows; less than 16 zeros may be
- * anywhere. */
+/* Behind the END of OUT must be the data appended to IN, and nothing else.  It must be at the same
+ * place relative to the start of the file and to the section headers before it.  Fewer than 16
+ * zeros may be anywhere. */
 static void check_end(struct icf_v *v, const struct elfrw_image *in, const struct elfrw_image *out,
 		      uint64_t end)
 {
@@ -196,7 +196,7 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 				"overlap: %s and %s at 0x%llx: expected 0x%llx or later, found 0x%llx",
 				e[k - 1].name, e[k].name, ICF_VX(e[k].start), ICF_VX(e[k - 1].end),
 				ICF_VX(e[k].start));
-		/* What lies between is loaded, too. */
+		/* Bytes between are loaded, too. */
 		for (uint64_t at = k ? e[k - 1].end : 0; k && at < e[k].start && at < out->size;
 		     at++)
 			if (out->base[at] && (out->separate || !was_there(v, at))) {

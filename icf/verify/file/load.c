@@ -1,5 +1,5 @@
-/* load.c: the segments of OUT that are loaded: each is sound in itself, and together they load what
- * IN's do. */
+/* load.c: the loaded segments of OUT: each is sound in itself, and together they load the same as
+ * IN's. */
 #include "elfrw/base/align.h"
 #include "icf/verify/file/state.h"
 #include <string.h>
@@ -16,7 +16,7 @@ const Elf64_Phdr *icf_vfile_load_at(const struct elfrw_image *img, uint64_t va, 
 	return NULL;
 }
 
-/* Does a segment of OUT that is loaded end with a section, or where one of IN does? */
+/* Does a loaded segment of OUT end with a section, or where a segment of IN does? */
 static bool ends_known(const struct icf_v *v, uint64_t va, bool zeros)
 {
 	for (uint32_t p = 0; p < v->in.n_phdrs; p++)
@@ -33,7 +33,8 @@ static bool ends_known(const struct icf_v *v, uint64_t va, bool zeros)
 	return va == v->out.ehdr.e_phoff + v->out.n_phdrs * sizeof(Elf64_Phdr);
 }
 
-/* What no section of a loaded segment shows: its physical address, its alignment, its ends. */
+/* Checks what the sections of a loaded segment do not show: its physical address, its alignment,
+ * its ends. */
 static void check_load(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
 {
 	const Elf64_Phdr *x = icf_vfile_load_at(&v->in, ph->p_vaddr, 0);
@@ -69,7 +70,7 @@ void icf_vfile_loads(struct icf_v *v)
 		const Elf64_Phdr *ph = &v->out.phdr[p];
 		if (ph->p_type != PT_LOAD)
 			continue;
-		/* Pages are mapped, also where less is asked for (ld -N). */
+		/* Pages are mapped even if less is asked for (ld -N). */
 		uint64_t align = ph->p_align > page ? ph->p_align : page;
 		v->log.checked[ICF_VC_SEGMENT]++;
 		if ((align & (align - 1)) || ((ph->p_vaddr - ph->p_offset) & (align - 1)))
@@ -77,8 +78,8 @@ void icf_vfile_loads(struct icf_v *v)
 				&v->log, ICF_VC_SEGMENT,
 				"congruence: segment %u at 0x%llx: expected an offset that fits the alignment 0x%llx, found 0x%llx",
 				p, ICF_VX(ph->p_vaddr), ICF_VX(align), ICF_VX(ph->p_offset));
-		/* Where no byte is read the offset may lie behind the end: bfd has an empty segment
-		 * of data in programs without any. */
+		/* If no byte is read, the offset may lie behind the end: bfd writes an empty data
+		 * segment in programs without data. */
 		if (ph->p_filesz > ph->p_memsz ||
 		    (ph->p_filesz &&
 		     (ph->p_offset > v->out.size || ph->p_filesz > v->out.size - ph->p_offset)))
@@ -90,7 +91,7 @@ void icf_vfile_loads(struct icf_v *v)
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
 				     "overlap: segment %u: expected 0x%llx or later, found 0x%llx",
 				     p, ICF_VX(prev->p_vaddr + prev->p_memsz), ICF_VX(ph->p_vaddr));
-		/* One page of memory cannot come from two places of the file. */
+		/* One page of memory cannot come from two places in the file. */
 		else if (prev && prev->p_memsz &&
 			 (ph->p_vaddr & ~(page - 1)) <
 				 elfrw_align_up(prev->p_vaddr + prev->p_memsz, page) &&
@@ -136,8 +137,7 @@ void icf_vfile_loads(struct icf_v *v)
 				v->in.section[i].name, ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 		else if (b->p_flags != a->p_flags && ((x->sh_flags & SHF_EXECINSTR) ||
 						      b->p_flags != (a->p_flags & ~(uint32_t)PF_X)))
-			/* What is no code need not be executable, though older linkers make it
-			 * so. */
+			/* Data need not be executable, though older linkers make it so. */
 			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
 				     "protection: %s (-> 0x%llx): expected 0x%x, found 0x%x",
 				     v->in.section[i].name, ICF_VX(y->sh_addr), a->p_flags,

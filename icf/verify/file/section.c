@@ -1,4 +1,4 @@
-/* section.c: the headers of OUT's sections: what they must be given those of IN. */
+/* section.c: the headers of OUT's sections must follow from those of IN. */
 #include "icf/verify/file/state.h"
 #include <string.h>
 
@@ -15,7 +15,8 @@ static bool may_be_dropped(const struct elfrw_section *s)
 		strcmp(s->name, ".gnu_debugdata") == 0 || strcmp(s->name, ".gnu_debuglink") == 0);
 }
 
-/* What a compressed section says of itself; *ALIGN: of its bytes.  (gABI, "Section Compression") */
+/* Reads a compressed section's header; *ALIGN: the alignment of its bytes.  (gABI, "Section
+ * Compression") */
 static bool unpacked_align(const struct elfrw_image *img, const Elf64_Shdr *h, uint64_t *align,
 			   uint32_t *reserved)
 {
@@ -33,7 +34,7 @@ static bool unpacked_align(const struct elfrw_image *img, const Elf64_Shdr *h, u
 	return true;
 }
 
-/* X: NULL when only OUT has the section. */
+/* X: NULL if only OUT has the section. */
 static void check_packed(struct icf_v *v, const Elf64_Shdr *x, const struct elfrw_section *s)
 {
 	const Elf64_Shdr *y = &s->hdr;
@@ -59,7 +60,7 @@ static void check_section(struct icf_v *v, uint32_t i)
 	const struct elfrw_section *a = &v->in.section[i], *b = &v->out.section[v->to_out[i]];
 	const Elf64_Shdr *x = &a->hdr, *y = &b->hdr;
 	v->log.checked[ICF_VC_SECTION]++;
-	/* What describes the program may be compressed in one of the two only. */
+	/* Sections that describe the program may be compressed in one file only. */
 	uint64_t may = x->sh_flags & SHF_ALLOC ? 0 : SHF_COMPRESSED;
 	bool alloc = x->sh_flags & SHF_ALLOC, packed = (x->sh_flags | y->sh_flags) & may;
 	if (((x->sh_flags ^ y->sh_flags) & ~may) || x->sh_entsize != y->sh_entsize)
@@ -99,8 +100,7 @@ static void check_section(struct icf_v *v, uint32_t i)
 	if ((code || unwind) && y->sh_size > x->sh_size + (unwind ? 64 : 0))
 		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu",
 			     a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
-	/* Only code, unwind tables and what nothing but a program header names may stand
-	 * elsewhere. */
+	/* Only code, unwind tables and sections that only a program header refers to may move. */
 	if (x->sh_addr != y->sh_addr && !code && !unwind && x->sh_type != SHT_NOTE &&
 	    strcmp(a->name, ".interp") != 0)
 		icf_vlog_bad(&v->log, ICF_VC_SECTION,
@@ -108,7 +108,7 @@ static void check_section(struct icf_v *v, uint32_t i)
 			     ICF_VX(x->sh_addr), ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 }
 
-/* A section that only OUT has: nothing but bytes. */
+/* A section that only OUT has: it must be plain bytes. */
 static void check_added(struct icf_v *v, const struct elfrw_section *s)
 {
 	const Elf64_Shdr *h = &s->hdr;
@@ -123,7 +123,7 @@ static void check_added(struct icf_v *v, const struct elfrw_section *s)
 			s->name);
 }
 
-/* Entry 0 (gABI, "Section Header"): zeros, but for what does not fit into the header. */
+/* Entry 0 (gABI, "Section Header"): zeros, except for numbers that do not fit into the header. */
 void icf_vfile_null(struct icf_v *v, const struct elfrw_image *img)
 {
 	Elf64_Shdr h, want = { 0 };

@@ -1,8 +1,8 @@
-/* segment.c: the segments of OUT that describe a part of what is loaded, or nothing that is: those
- * of IN, about the same things. */
+/* segment.c: the segments of OUT that describe part of the loaded contents, or nothing that is
+ * loaded.  They must be those of IN, for the same contents. */
 #include "icf/verify/file/state.h"
 
-/* Where the bound VA of a segment of IN is: the start, or the end, of a section. */
+/* The image of the bound VA of a segment of IN: the start, or the end, of a section. */
 static bool new_bound(const struct icf_v *v, uint64_t va, bool end, uint64_t *ret)
 {
 	for (uint32_t i = 1; i < v->in.n_sections; i++) {
@@ -17,7 +17,7 @@ static bool new_bound(const struct icf_v *v, uint64_t va, bool end, uint64_t *re
 	return false;
 }
 
-/* Is offset A of IN, where no byte is meant, the same as B of OUT: the number, or the start of a
+/* Offset A of IN refers to no byte.  Is it the same as B of OUT: the same number, or the start of a
  * loaded segment? */
 static bool same_start(const struct icf_v *v, uint64_t a, uint64_t b)
 {
@@ -34,7 +34,7 @@ static bool same_start(const struct icf_v *v, uint64_t a, uint64_t b)
 	return !start && a == b;
 }
 
-/* A segment that only describes a part of what is loaded. */
+/* Checks a segment that only describes part of the loaded contents. */
 static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
 {
 	v->log.checked[ICF_VC_SEGMENT]++;
@@ -108,7 +108,7 @@ static bool has_interpreter(const struct icf_v *v)
 	return false;
 }
 
-/* Does IN have the segment of this type behind one that is loaded, itself? */
+/* Does IN have the segment of this type behind a loaded one? */
 static bool is_behind(const struct icf_v *v, uint32_t type)
 {
 	bool loaded = false;
@@ -124,7 +124,7 @@ void icf_vfile_segments(struct icf_v *v)
 {
 	uint32_t k = 0;
 	bool loaded = false;
-	/* gABI, "Program Header": these two come before what is loaded. */
+	/* gABI, "Program Header": these two precede loaded segments. */
 	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
 		uint32_t type = v->out.phdr[p].p_type;
 		loaded |= type == PT_LOAD;
@@ -140,7 +140,7 @@ void icf_vfile_segments(struct icf_v *v)
 			continue;
 		while (k < v->out.n_phdrs && v->out.phdr[k].p_type == PT_LOAD)
 			k++;
-		/* Only a program that has an interpreter needs it. */
+		/* Only a program with an interpreter needs it. */
 		if (x->p_type == PT_PHDR && !has_interpreter(v) &&
 		    (k == v->out.n_phdrs || v->out.phdr[k].p_type != PT_PHDR))
 			continue;
@@ -159,7 +159,7 @@ void icf_vfile_segments(struct icf_v *v)
 				&v->log, ICF_VC_SEGMENT,
 				"segment %u of type 0x%x: expected only what the input has, found one more",
 				k, v->out.phdr[k].p_type);
-	/* What IN has in memory is in memory: zeros behind the data too. */
+	/* IN's memory must be in OUT's memory, including zeros behind the data. */
 	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
 		const Elf64_Phdr *x = &v->in.phdr[p];
 		if (x->p_type != PT_LOAD || x->p_memsz == x->p_filesz)

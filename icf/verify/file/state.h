@@ -1,4 +1,4 @@
-/* state.h: what the files that compare headers share. */
+/* state.h: shared by the files that compare headers. */
 #ifndef ICF_VERIFY_FILE_STATE_H
 #define ICF_VERIFY_FILE_STATE_H
 #include "icf/verify/state.h"
@@ -6,10 +6,10 @@
 /* section.c: the headers of all sections; entry 0 of IMG, which is OUT or a part of it. */
 void icf_vfile_sections(struct icf_v *v);
 void icf_vfile_null(struct icf_v *v, const struct elfrw_image *img);
-/* load.c: the segments of OUT that are loaded. */
+/* load.c: the loaded segments of OUT. */
 void icf_vfile_loads(struct icf_v *v);
 /* The loaded segment that holds [VA, VA + SIZE), or NULL. */
 const Elf64_Phdr *icf_vfile_load_at(const struct elfrw_image *img, uint64_t va, uint64_t size);
-/* segment.c: all other segments, and what IN has in memory. */
+/* segment.c: all other segments, and the contents of IN's memory. */
 void icf_vfile_segments(struct icf_v *v);
 #endif

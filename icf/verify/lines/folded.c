@@ -1,5 +1,6 @@
-/* folded.c: the rows of folded functions, once those of all parts are known: in the artificial unit
- * unless they name the places that the kept function's name; and nothing else is there. */
+/* folded.c: the rows of folded functions, once those of all parts are known.  They must be in the
+ * artificial unit, unless they name the same places as the kept function's; and nothing else may be
+ * there. */
 #include "elfrw/base/search.h"
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
@@ -33,7 +34,7 @@ static struct run run_at(const struct icf_vrows *s, size_t i)
 	return r;
 }
 
-/* Is every row of A the same place as one of B?  Both are in the order of their addresses. */
+/* Is every row of A the same place as one of B?  Both are in address order. */
 static bool covers(struct run a, struct run b)
 {
 	size_t from = 0;
@@ -72,7 +73,7 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 		return;
 	unsigned have = v->note.member[member].rows.status,
 		 want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
-	/* Rows that only differ in what is no place may be kept, too. */
+	/* Rows that differ only in things other than places may also be kept. */
 	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
 		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
 			     icf_v_where(v, v->unit.data[u].old, name), status_text[want],
@@ -80,8 +81,8 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 	icf_vd_sequence(d, u);
 }
 
-/* Of the kept functions, and of folded ones without rows: TOLD says which had some, or one
- * that only reaches over them, by unit. */
+/* Checks kept functions, and folded ones without rows.  TOLD, by unit: which had some, or one that
+ * only reaches over them. */
 static void check_others(struct icf_vdebug *d, const uint8_t *told)
 {
 	const struct icf_v *v = d->v;
@@ -118,8 +119,8 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 			i += run_at(group, i).n;
 			continue;
 		}
-		/* Several tables may speak of one function that the linker kept once; one of them
-		 * has to be right. */
+		/* Several tables may describe a function that the linker kept once; one of them
+		 * must be correct. */
 		for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
 			r = run_at(group, i);
 			const struct icf_vrow *gap = NULL;
@@ -157,7 +158,7 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	bool own = false; /* the unit's own row is there */
 	for (size_t i = 0; i < art->v.len; i++) {
 		const struct icf_vrow *h = &art->v.data[i];
-		/* A sequence ends with its function; the unit's own is one byte long. */
+		/* A sequence ends with its function; the unit's own one is one byte long. */
 		if (h->flags & ICF_VROW_END) {
 			uint32_t u = icf_v_find_new(v, h->addr - 1);
 			bool end = u != ICF_V_NONE &&
@@ -172,7 +173,7 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 					"end: artificial unit: expected sequences to end with their functions, found %s",
 					icf_vrow_show(h, x));
 		}
-		/* The unit's own range is one byte that no PC ever has. */
+		/* The unit's own range is one byte that is never a PC. */
 		bool trap = v->has_note && v->note.map.trap_byte &&
 			    h->addr == v->note.map.trap_byte && !h->empty;
 		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);

@@ -1,12 +1,11 @@
-/* header.c: what stands before the rows of a line table, byte for byte; tables that no unit names.
- */
+/* header.c: the bytes before the rows of a line table; tables that no unit refers to. */
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <string.h>
 
 /* The header of the table at OFF: version to the end of the file names (DWARF 5, section 6.2.4);
- * empty: none that makes sense. */
+ * empty: no valid header. */
 static struct elfrw_rbuf header_at(const Elf_Data *data, uint64_t off)
 {
 	struct elfrw_rbuf none = elfrw_rbuf(NULL, 0),
@@ -29,8 +28,8 @@ static bool same_bytes(struct elfrw_rbuf p, struct elfrw_rbuf q)
 	return n == elfrw_rbuf_left(&q) && (!n || memcmp(p.pos, q.pos, n) == 0);
 }
 
-/* Passes over one table of R, and zeros before it, which linkers leave; false: there is none any
- * more. */
+/* Skips one table of R, and zeros before it, which linkers leave; false: there is no further
+ * table. */
 static bool next_table(struct elfrw_rbuf *r, uint64_t *off)
 {
 	uint64_t size = 0;
@@ -46,8 +45,8 @@ static bool next_table(struct elfrw_rbuf *r, uint64_t *off)
 	return size && elfrw_rbuf_ok(r);
 }
 
-/* Directories, files with their checksums, what the opcodes mean: rows show only the files that
- * they name. */
+/* Checks directories, files with their checksums, and the meaning of opcodes: rows show only the
+ * files that they name. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b)
 {
 	Dwarf_Attribute x, y;
@@ -66,9 +65,9 @@ void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_D
 			ICF_VX(cu));
 }
 
-/* Tables that no unit names, as assemblers make them: who reads the section from its start
- * (dwarf_next_lines(), eu-readelf, objdump) finds them.  The N-th table of IN is the N-th of OUT,
- * however long its rows became.  One look at each. */
+/* Checks tables that no unit refers to, as assemblers make them.  Readers that start at the
+ * beginning of the section (dwarf_next_lines(), eu-readelf, objdump) find them.  The N-th table of
+ * IN is the N-th of OUT, however long its rows became.  Each is examined once. */
 void icf_vd_line_headers(struct icf_vdebug *d)
 {
 	const Elf_Data *in = icf_vd_section(&d->in, ".debug_line"),
@@ -80,7 +79,7 @@ void icf_vd_line_headers(struct icf_vdebug *d)
 		bool there = next_table(&b, &y);
 		struct elfrw_rbuf p = header_at(in, x),
 				  q = there ? header_at(out, y) : elfrw_rbuf(NULL, 0);
-		/* Not a table: what lies between two is not zeros only. */
+		/* Not a table: the bytes between two tables are not only zeros. */
 		if (!elfrw_rbuf_left(&p))
 			return;
 		d->log->checked[ICF_VC_LINE]++;

@@ -1,11 +1,12 @@
 /* lines.c: the rows of the line tables, as libdw decodes them.
  *
  * Every row of IN inside of a kept unit must be in OUT at the mapped address, and no others.  libdw
- * sorts the rows of all sequences by address, so a row at the boundary of two units may belong to
- * the end of the one or the start of the other: those are compared as sets, with both places
- * allowed, and the row in force at the first and last byte of every kept unit is compared besides.
- * The rows of units that share their code are kept: those of a folded one that name other places
- * than the kept one's must be in the artificial unit, and nothing else may be there. */
+ * sorts the rows of all sequences by address.  So a row at the boundary of two units may belong to
+ * the end of the one or to the start of the other.  Such rows are compared as sets, with both
+ * places allowed.  In addition, the row in force at the first and last byte of every kept unit is
+ * compared.  The rows of units that share their code are kept.  If a folded unit's rows name other
+ * places than the kept one's, they must be in the artificial unit, and nothing else may be
+ * there. */
 #include "elfrw/base/search.h"
 #include "icf/verify/debug/seen.h"
 #include "icf/verify/lines/lines.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes an unused row equal to WANT, at ADDR, out of BAG (sorted icf_vrow_by_all). */
+/* Removes an unused row equal to WANT, at ADDR, from BAG (sorted icf_vrow_by_all). */
 static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t addr)
 {
 	struct icf_vrow key = *want;
@@ -33,8 +34,8 @@ static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t ad
 	return false;
 }
 
-/* The last row at or before ADDR in libdw's order, with EMPTY also of those that cover nothing, as
- * libdw would take it; NULL: the address is not covered. */
+/* The last row at or before ADDR in libdw's order; NULL: the address is not covered.  EMPTY: rows
+ * that cover nothing count, as libdw would take them. */
 static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr, bool empty)
 {
 	size_t lo = LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].addr <= addr);
@@ -43,7 +44,7 @@ static const struct icf_vrow *in_force(const struct icf_vrows *s, uint64_t addr,
 	return lo && !(s->v.data[lo - 1].flags & ICF_VROW_END) ? &s->v.data[lo - 1] : NULL;
 }
 
-/* The rows inside of units, one for one. */
+/* Compares the rows inside of units, one for one. */
 static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want,
 		    struct icf_vrows *have)
 {
@@ -83,7 +84,7 @@ struct sorting {
 	struct icf_vrows in, out, want, have, edge, bag;
 };
 
-/* The row in force where a unit begins, when none stands there: in OUT the unit may have it at its
+/* The row in force at a unit's start, if no row stands there: in OUT the unit may have it at its
  * start. */
 static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, size_t i)
 {
@@ -108,7 +109,7 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 	}
 }
 
-/* What each row of IN has to become. */
+/* Computes the required image of each row of IN. */
 static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
@@ -120,8 +121,8 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		row.cu = cu;
 		reach_over(d, cu, s, i);
 		if (row.flags & ICF_VROW_END) {
-			/* libdw sometimes takes an empty row at an end for the end itself, and the
-			 * other way round. */
+			/* libdw sometimes takes an empty row at an end for the end itself, and vice
+			 * versa. */
 			uint32_t last = icf_v_find_end(v, va);
 			if (last == ICF_V_NONE)
 				continue;
@@ -142,7 +143,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		d->log->checked[ICF_VC_LINE]++;
 		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->unit.data[prev] : NULL;
 		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
-		/* At its very end, with no code of its own: a folded one may have it in its
+		/* At its very end, without code of its own: a folded unit may have the row in its
 		 * sequence. */
 		if (p && prev != u && in_group(v, prev)) {
 			struct icf_vrow last = row;
@@ -156,7 +157,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 				continue;
 			row.addr = p->body + (va - p->old);
 			row.unit = prev;
-			row.optional = true; /* it says nothing of any code */
+			row.optional = true; /* it does not describe any code */
 			icf_vrows_add(&s->edge, &row);
 			continue;
 		}
@@ -185,7 +186,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	}
 }
 
-/* A sequence of OUT ends where one of IN does, or where a unit or a thunk ends. */
+/* A sequence of OUT must end where one of IN does, or where a unit or a thunk ends. */
 static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 {
 	uint32_t u = icf_v_find_new(v, va - 1), t = icf_v_find_thunk(v, va - 1);
@@ -199,7 +200,7 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 		if (last != ICF_V_NONE &&
 		    v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
 			return true;
-		/* A sequence of nothing but its end ends nothing: it is at a place. */
+		/* A sequence that is only an end ends nothing: it is at a place. */
 		uint64_t place;
 		if ((r->flags & ICF_VROW_END) && (i == 0 || (r[-1].flags & ICF_VROW_END)) &&
 		    icf_v_code(v, r->addr, &place) && place == va)
@@ -208,7 +209,7 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 	return false;
 }
 
-/* The end of a sequence repeats the row before it, or says what an empty row there says. */
+/* The end of a sequence must repeat the row before it, or the empty row there. */
 static bool end_says(const struct icf_v *v, const struct sorting *s, const struct icf_vrow *r)
 {
 	uint32_t u = icf_v_find_new(v, r->addr - 1);
@@ -216,7 +217,7 @@ static bool end_says(const struct icf_v *v, const struct sorting *s, const struc
 		return true;
 	uint64_t old = v->unit.data[u].old + (r->addr - v->unit.data[u].body);
 	size_t lo = LOWER_BOUND(0, s->in.v.len, mid, s->in.v.data[mid].addr <= old);
-	/* All rows at the place, and the last before it. */
+	/* All rows at the place, and the last one before it. */
 	while (lo--) {
 		const struct icf_vrow *w = &s->in.v.data[lo];
 		if (w->line == r->line && w->col == r->col && strcmp(w->file, r->file) == 0)
@@ -232,7 +233,7 @@ static bool same_line(const struct icf_vrow *a, const struct icf_vrow *b)
 	return a->line == b->line && a->col == b->col && strcmp(a->file, b->file) == 0;
 }
 
-/* Sorts the rows of OUT: inside of units, at their starts, in thunks. */
+/* Sorts the rows of OUT into those inside of units, at their starts, and in thunks. */
 static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
@@ -264,7 +265,7 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			icf_vrows_add(&s->bag, &row);
 			continue;
 		}
-		/* A thunk shows the line that its function begins with. */
+		/* A thunk shows the first line of its function. */
 		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old, false);
 		bool ok = first && same_line(first, &row);
 		for (size_t k = 0; k < s->in.v.len && !ok; k++) {
@@ -272,7 +273,7 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			ok = x->addr == v->unit.data[t].old &&
 			     (s->in.told ? x->first : !x->empty) && same_line(x, &row);
 		}
-		/* Or it is the end of what lies before the first thunk. */
+		/* Or it ends what lies before the first thunk. */
 		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
 			icf_vrows_add(&s->bag, &row);
 		else if (!ok)
@@ -284,7 +285,7 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	}
 }
 
-/* Rows of code that the linker left out mean nothing, and stay as they are. */
+/* Rows of code that the linker left out mean nothing, and must not change. */
 static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
@@ -337,7 +338,7 @@ static void compare_edges(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 				ICF_VX(cu), icf_vrow_show(&s->bag.v.data[i], x));
 }
 
-/* The row in force at both ends of each kept unit that the table speaks of. */
+/* Compares the row in force at both ends of each kept unit of the table. */
 static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
 	const struct icf_v *v = d->v;
@@ -353,8 +354,8 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			const struct icf_vrow *p = in_force(&s->in, t->old + off, false),
 					      *q = in_force(&s->out, t->body + off, false),
 					      *seems = in_force(&s->out, t->body + off, true);
-			/* A row of what lies before need not reach here in OUT; one that only ends
-			 * here must not seem to. */
+			/* A row of the code before need not reach here in OUT.  A row that only
+			 * ends here must not seem to. */
 			if (!p || p->addr < t->old ||
 			    (q && seems && !icf_vrow_cmp(p, q) && !icf_vrow_cmp(p, seems)))
 				continue;
@@ -374,8 +375,7 @@ static void set_comp_dir(struct icf_vdebug *d, Dwarf_Die *die)
 	d->comp_dir = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attr));
 }
 
-/* The memory is kept from unit to unit: giving it back and asking for it again costs more than the
- * comparison. */
+/* The memory is reused from unit to unit: allocating it again costs more than the comparison. */
 static struct sorting *scratch(struct icf_vdebug *d)
 {
 	struct sorting *s = d->rows ? d->rows : calloc(1, sizeof *s);
@@ -401,7 +401,7 @@ void icf_vd_lines_deinit(struct icf_vdebug *d)
 	d->rows = NULL;
 }
 
-/* Readers go on behind an operation by its length, or by its operands. */
+/* Some readers skip an operation by its length, others by its operands. */
 static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in,
 			  const struct icf_vrows *out)
 {
@@ -412,9 +412,9 @@ static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vr
 			ICF_VX(cu));
 }
 
-/* Has a unit of this part had the same tables, or this much of them?  Of the units' directories,
- * which names of files may begin with, the first one counts, as it does for libdw, which reads a
- * table once. */
+/* Did a unit of this part have the same tables, or this much of them?  File names may begin with
+ * the unit's directory.  Of several units' directories the first counts, as for libdw, which reads
+ * a table once. */
 enum much { HEADER, NAKED, DIRECTORY };
 static bool lines_seen(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, enum much much)
 {
@@ -434,7 +434,7 @@ struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	set_comp_dir(d, a);
 	uint64_t cu = (uint64_t)dwarf_dieoffset(a);
-	/* A type unit shares the table of its compile unit, for the names of files; libdw would
+	/* A type unit shares the table of its compilation unit for the names of files; libdw would
 	 * read it for each. */
 	int tag = dwarf_tag(a);
 	if (tag == DW_TAG_type_unit) {

@@ -3,22 +3,24 @@
 #define ICF_VERIFY_LINES_LINES_H
 #include "icf/verify/debug/debug.h"
 
-/* lines.c: the line table of one unit; folded.c: with the rows of all parts in ALL,
- * those of folded functions. */
+/* lines.c: compares the line table of one unit.  folded.c: compares the rows of folded functions,
+ * with the rows of all parts in ALL. */
 struct elfrw_err *icf_vd_lines(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
 struct elfrw_err *icf_vd_artificial_lines(struct icf_vdebug *d, Dwarf_Die *b);
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *all);
 void icf_vd_lines_deinit(struct icf_vdebug *d);
 /* header.c: directories, files and opcodes of the table of A in IN and B in OUT. */
 void icf_vd_line_header(struct icf_vdebug *d, uint64_t cu, Dwarf_Die *a, Dwarf_Die *b);
-void icf_vd_line_headers(struct icf_vdebug *d); /* the same of all tables, named by a unit or not */
+void icf_vd_line_headers(
+	struct icf_vdebug *d); /* the same for all tables, whether a unit refers to them or not */
 /* tail.c: sets `empty` and `first` in the rows of the table at OFF of .debug_line, in libdw's
  * order. */
 struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *section, uint64_t off,
 				    struct icf_vrows *rows);
-/* own_files.c: the line table of UNIT, which only OUT has: its header, its files, its sequences. */
+/* own_files.c: checks the line table of UNIT, which only OUT has: its header, its files, its
+ * sequences. */
 struct elfrw_err *icf_vd_own_table(struct icf_vdebug *d, Dwarf_Die *unit);
-/* sequences.c: the sequence that the note names for a folded unit begins with the address of
- * its code. */
+/* sequences.c: the sequence that the note gives for a folded unit must begin with the address of
+ * the unit's code. */
 void icf_vd_sequence(struct icf_vdebug *d, uint32_t u);
 #endif

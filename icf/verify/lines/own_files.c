@@ -1,8 +1,9 @@
 /* own_files.c: the files of the line table that only OUT has.
  *
- * Its rows are compared with those of IN elsewhere, by the paths of their files; here are the files
- * themselves: each is one of IN's, with the same checksum or time, and each directory is one of
- * IN's.  Cost: one look at each file of each line table, only where there is such a table. */
+ * The rows of this table are compared with IN's elsewhere, by the paths of their files.  Here the
+ * files themselves are checked: each must be one of IN's, with the same checksum or time, and each
+ * directory must be one of IN's.  Cost: one look at each file of each line table, if there is such
+ * a table. */
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
@@ -12,8 +13,8 @@
 
 #define MAX_PATH 4096
 
-/* The whole name of NAME in directory number DIR; false: there is no such directory, or the name is
- * too long to be one. */
+/* The full path of NAME in directory number DIR; false: no such directory, or the path is too
+ * long. */
 static bool path_of(const struct icf_vline_header *h, uint64_t number, const char *name,
 		    const char *comp_dir, char path[MAX_PATH])
 {
@@ -41,7 +42,7 @@ static bool path_of(const struct icf_vline_header *h, uint64_t number, const cha
 	return n >= 0 && n < MAX_PATH;
 }
 
-/* A file that IN must have, or a directory, whose path ends with a slash. */
+/* A file or directory that IN must have; the path of a directory ends with a slash. */
 struct want {
 	char *path;
 	const struct icf_vline_file *file;
@@ -68,7 +69,7 @@ static struct want *find(struct want *want, size_t n, char *path)
 	return bsearch(&key, want, n, sizeof *want, want_order);
 }
 
-/* Marks what IN's tables have of WANT. */
+/* Marks the elements of WANT that IN's tables have. */
 static struct elfrw_err *look_for(const struct icf_vdwarf *in, struct want *want, size_t n)
 {
 	VEC(struct icf_vline_table) list = { 0 };
@@ -117,7 +118,7 @@ static struct elfrw_err *look_for(const struct icf_vdwarf *in, struct want *want
 	return err;
 }
 
-/* The unit's own name among its files: of no directory, time or sum. */
+/* Is it the unit's own name among its files: without directory, time or checksum? */
 static bool is_own(const struct icf_vline_header *h, size_t i)
 {
 	static const uint8_t zero[16];
@@ -135,7 +136,7 @@ static struct elfrw_err *check_files(struct icf_vdebug *d, const struct icf_vlin
 	struct want *want = calloc(h->file.len + h->dir.len + 1, sizeof *want);
 	uint8_t *used =
 		calloc(h->dir.len + 2,
-		       1); /* directories, by number; what their paths are is in their files' */
+		       1); /* directories, by number; their paths are part of their files' paths */
 	if (!want || !used)
 		err = &elfrw_err_nomem;
 	bool fits = h->usual && h->file.len && is_own(h, 0);
@@ -154,7 +155,7 @@ static struct elfrw_err *check_files(struct icf_vdebug *d, const struct icf_vlin
 		err = want[n].path ? NULL : &elfrw_err_nomem;
 		n += !err;
 	}
-	/* Of older versions the first has number 1. */
+	/* In older versions the first has number 1. */
 	for (size_t i = 0; i < h->dir.len && !err; i++) {
 		uint64_t number = i + (h->version < 5);
 		if (used[number] || !path_of(h, number, "", comp_dir, path))

@@ -1,5 +1,5 @@
 /* own_header.c: the header of a line table with its files (DWARF 5, section 6.2.4; DWARF 2 to 4,
- * the same section), which libdw does not tell whole. */
+ * the same section), which libdw does not give in full. */
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const char *text_at(const Elf_Data *s, uint64_t off)
 	return r.bad ? NULL : elfrw_rbuf_cstr(&r);
 }
 
-/* A value of a form; false: of one that is not for headers. */
+/* A value of a form; false: a form that headers do not use. */
 static bool value(struct elfrw_rbuf *r, const struct icf_vtexts *t, uint64_t form, bool wide,
 		  const char **text, uint64_t *number, const uint8_t **block)
 {

@@ -3,19 +3,19 @@
 #define ICF_VERIFY_LINES_ROW_H
 #include "elfrw/base/vec.h"
 
-/* A line row.  addr is in OUT; alt is another place that is right as well, or 0. */
+/* A line row.  addr is in OUT; alt is another correct place, or 0. */
 struct icf_vrow {
 	uint64_t addr, alt;
-	const char *file; /* owned by libdw or by the list of rows that outlives a handle */
+	const char *file; /* owned by libdw, or by the list of rows, which outlives a handle */
 	int line, col;
 	unsigned flags, isa, disc;
 	uint32_t unit;  /* of IN */
 	uint64_t cu;    /* offset of the unit of debug information */
 	uint32_t order; /* among the rows of its list */
 	bool optional, used;
-	bool empty; /* it stands where its sequence ends, and covers nothing */
-	bool first; /* the first of its sequence at the address; known where a function with a thunk
-		       begins */
+	bool empty; /* it stands at the end of its sequence and covers nothing */
+	bool first; /* the first of its sequence at the address; known only at the start of a
+		       function with a thunk */
 };
 
 enum { /* flags */
@@ -30,7 +30,7 @@ struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
 	bool told; /* all that are empty or first are known */
-	bool odd;  /* an operation of the table has another length than its operands, or is unknown
+	bool odd;  /* an operation of the table is unknown, or has another length than its operands
 		    */
 };
 #endif

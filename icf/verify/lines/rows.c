@@ -1,4 +1,4 @@
-/* rows.c: the rows of a line table as libdw decodes them, kept, ordered and shown. */
+/* rows.c: the rows of a line table as libdw decodes them: stored, ordered and printed. */
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/names.h"
 #include "icf/verify/lines/state.h"
@@ -18,8 +18,7 @@ void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r)
 	slot->order = (uint32_t)(s->v.len - 1);
 }
 
-/* Takes components "." out of a relative path: of how many there are each reader has its own
- * idea. */
+/* Removes components "." from a relative path: readers differ in how many they keep. */
 static void drop_dots(char *path)
 {
 	char *to = path;
@@ -33,9 +32,9 @@ static void drop_dots(char *path)
 	*to = 0;
 }
 
-/* The same with a file name that outlives the handle, and that is whole: units differ in what
- * theirs are relative to.  libdw puts a unit's directory before the names of files in directory 0
- * only; where it is relative itself, the name may begin with it already. */
+/* The same, with a full file name that outlives the handle: units differ in the base of their
+ * names.  libdw puts a unit's directory before the names of files in directory 0 only.  If that
+ * directory is relative itself, the name may already begin with it. */
 void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r)
 {
 	const char *dir = d->comp_dir ? d->comp_dir : "";
@@ -127,7 +126,7 @@ int icf_vrow_by_all(const void *pa, const void *pb)
 	return icf_vrow_cmp(a, b);
 }
 
-/* Rows of one address stay in their order, which means something. */
+/* Rows of one address keep their order, which has a meaning. */
 int icf_vrow_by_address(const void *pa, const void *pb)
 {
 	const struct icf_vrow *a = pa, *b = pb;

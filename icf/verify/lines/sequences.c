@@ -1,4 +1,4 @@
-/* sequences.c: where the note says that a folded function's own rows are. */
+/* sequences.c: the places of a folded function's own rows, as the note gives them. */
 #include "icf/verify/lines/lines.h"
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
@@ -15,7 +15,7 @@ static int sequence_order(const void *a, const void *b)
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
-/* Passes over a sequence; false: it does not begin with an address, or does not end. */
+/* Skips a sequence; false: it does not begin with an address, or does not end. */
 static bool skip_sequence(struct elfrw_rbuf *r, unsigned opcode_base, uint64_t *va)
 {
 	for (bool first = true;; first = false) {
@@ -43,8 +43,8 @@ static bool skip_sequence(struct elfrw_rbuf *r, unsigned opcode_base, uint64_t *
 	}
 }
 
-/* From where the note says that a function's own rows are, up to the next function's or the end,
- * there are as many sequences as it says, all in its code. */
+/* From the place of a function's own rows in the note, up to the next function's or the end, there
+ * must be the stated number of sequences, all in the function's code. */
 struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vtexts *t,
 				      const struct icf_vline_header *h)
 {

@@ -1,12 +1,12 @@
-/* state.h: what the files that compare line tables share. */
+/* state.h: shared by the files that compare line tables. */
 #ifndef ICF_VERIFY_LINES_STATE_H
 #define ICF_VERIFY_LINES_STATE_H
 #include "icf/verify/debug/debug.h"
 
 /* rows.c: adds a row; sets S->nomem. */
 void icf_vrows_add(struct icf_vrows *s, const struct icf_vrow *r);
-/* The same with a file name that outlives the handle, and that is whole: units differ in what
- * theirs are relative to. */
+/* The same, with a full file name that outlives the handle: units differ in the base of their
+ * names. */
 void icf_vrows_keep(struct icf_vdebug *d, struct icf_vrows *s, struct icf_vrow r);
 /* All rows in libdw's order; false: there is no table. */
 bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die *cu,
@@ -20,7 +20,7 @@ int icf_vrow_by_unit(const void *pa, const void *pb);
 void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *));
 const char *icf_vrow_show(const struct icf_vrow *r, char buf[400]);
 
-/* own_header.c: the header of a line table; libdw does not say all of it. */
+/* own_header.c: the header of a line table; libdw does not give all of it. */
 
 struct icf_vline_file {
 	const char *name;
@@ -30,15 +30,15 @@ struct icf_vline_file {
 
 struct icf_vline_header {
 	unsigned version;
-	bool usual; /* the opcodes and sizes that everybody writes */
+	bool usual; /* the usual opcodes and sizes */
 	unsigned opcode_base;
-	uint64_t program, end;           /* of the table's rows, in the section */
+	uint64_t program, end;           /* offsets of the table's rows, in the section */
 	VEC(const char *) dir;           /* before version 5: from 1 on */
 	VEC(struct icf_vline_file) file; /* the same */
 	bool nomem;
 };
 
-/* The strings that a header may lead to. */
+/* The string sections that a header may refer to. */
 struct icf_vtexts {
 	const Elf_Data *line, *line_str, *str;
 };
@@ -48,16 +48,16 @@ struct icf_vline_table {
 	const char *comp_dir;
 };
 
-/* Where F has them. */
+/* The string sections of F. */
 struct icf_vtexts icf_vtexts_of(const struct icf_vdwarf *f);
 /* The header at OFF of .debug_line; false: none that can be read. */
 bool icf_vline_header(const struct icf_vtexts *t, uint64_t off, struct icf_vline_header *h);
-/* Where the unit of DIE says that its table is; false: nowhere. */
+/* The place of the table of DIE's unit; false: none. */
 bool icf_vline_table_of(Dwarf_Die *die, struct icf_vline_table *t);
 /* Operands of the standard opcodes. */
 extern const uint8_t icf_vline_lengths[12];
-/* sequences.c: from where the note says that a function's own rows are, up to the next function's
- * or the end, there are as many sequences as it says, all in its code. */
+/* sequences.c: from the place of a function's own rows in the note, up to the next function's or
+ * the end, there must be the stated number of sequences, all in the function's code. */
 struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vtexts *t,
 				      const struct icf_vline_header *h);
 #endif

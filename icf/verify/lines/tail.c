@@ -1,11 +1,11 @@
-/* tail.c: which rows of a line table cover no byte because they stand where their sequence
- * ends; and which is the first of its sequence where a function begins that has a thunk.
+/* tail.c: finds the rows of a line table that cover no byte because they stand at the end of their
+ * sequence, and the first row of a sequence at the start of a function with a thunk.
  *
- * libdw lays the rows of all sequences in one list by address and does not say which sequence one
- * is of; so a row at the end of one function looks like one at the start of the next.  The program
- * of opcodes is walked here once more, for addresses and line numbers alone, and what it says is
- * put to libdw's rows by their order: by address, ends first, then as in the program.  Where the
- * two do not agree nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
+ * libdw puts the rows of all sequences in one list by address and does not say which sequence a row
+ * belongs to.  So a row at the end of one function looks like one at the start of the next.  Here
+ * the opcodes are walked once more, for addresses and line numbers only.  The result is matched
+ * with libdw's rows by order: by address, ends first, then as in the program.  If the two do not
+ * agree, nothing is marked.  Cost: one walk, and a sort of the rows at such places. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/lines/lines.h"
@@ -25,8 +25,7 @@ struct walk {
 	VEC(struct row) row;
 	VEC(uint64_t) at; /* addresses where there are such rows */
 	size_t from;      /* the first row of the sequence */
-	bool odd; /* the length of an operation is not that of its operands, which libdw does not
-		     mind */
+	bool odd; /* the length of an operation is not that of its operands, which libdw accepts */
 	bool nomem;
 };
 
@@ -63,7 +62,7 @@ static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 	}
 	while (i > w->from && w->row.data[i - 1].addr == addr)
 		i--;
-	/* A sequence of nothing else is a function without code, and stays what it points to. */
+	/* A sequence of only empty rows is a function without code; it stays. */
 	if (i > w->from && i < last) {
 		look_at(w, addr);
 		for (; i < last; i++) {
@@ -153,13 +152,13 @@ static int by_place(const void *pa, const void *pb)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The rows R[0 .. N) of one address; false: libdw has others. */
+/* Marks the rows R[0 .. N) of one address; false: libdw has others. */
 static bool mark(const struct row *r, size_t n, struct icf_vrows *rows)
 {
 	size_t lo = LOWER_BOUND(0, rows->v.len, mid, rows->v.data[mid].addr < r->addr);
 	for (size_t i = 0; i < n; i++) {
 		struct icf_vrow *have = lo + i < rows->v.len ? &rows->v.data[lo + i] : NULL;
-		/* libdw makes the last row of all an end, whatever it was. */
+		/* libdw turns the very last row into an end. */
 		if (!have || have->addr != r->addr || have->line != r[i].line ||
 		    (((have->flags & ICF_VROW_END) != 0) != r[i].end && lo + i + 1 < rows->v.len))
 			return false;

@@ -1,11 +1,11 @@
-/* wide.c: line tables with numbers that libdw has no room for: discriminators of more than 24 bits
- * (clang's -fpseudo-probe-for-profiling writes probes there) and columns of more than 16.  libdw
- * gives up the whole table.
+/* wide.c: line tables with numbers that are too large for libdw: discriminators of more than 24
+ * bits (clang's -fpseudo-probe-for-profiling writes probes there) and columns of more than 16.
+ * libdw rejects the whole table.
  *
- * Before libdw sees the section each such number is replaced, in as many bytes, by a hash of itself
- * that fits: where two differ, so do their hashes but for chance, and rows are compared as ever.  A
- * look for byte patterns says whether that is needed at all; then the tables are walked and the
- * section is copied.  What cannot be walked stays as it is. */
+ * Before libdw sees the section, each such number is replaced, in as many bytes, by a hash of
+ * itself that fits.  Different numbers have different hashes, except by chance, and rows are
+ * compared as usual.  A search for byte patterns shows whether this is needed.  Only then the
+ * section is copied and its tables are walked.  Tables that cannot be walked stay as they are. */
 #include "elfrw/base/rbuf.h"
 #include "icf/verify/lines/wide.h"
 #include <dwarf.h>
@@ -24,7 +24,7 @@ static bool may_be_wide(const uint8_t *p, size_t n)
 	return false;
 }
 
-/* The ULEB number of N bytes at P, no longer than BITS. */
+/* Narrows the ULEB number of N bytes at P to BITS bits. */
 static void narrow(uint8_t *p, size_t n, unsigned bits)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(p, n);
@@ -36,7 +36,7 @@ static void narrow(uint8_t *p, size_t n, unsigned bits)
 		p[i] = (uint8_t)((x & 0x7f) | (i + 1 < n ? 0x80 : 0));
 }
 
-/* Passes over a ULEB number of R, whose bytes begin at BASE, and narrows it. */
+/* Skips a ULEB number of R, whose bytes begin at BASE, and narrows it. */
 static void narrow_next(struct elfrw_rbuf *r, uint8_t *base, unsigned bits)
 {
 	uint64_t from = elfrw_rbuf_off(r);
@@ -45,8 +45,8 @@ static void narrow_next(struct elfrw_rbuf *r, uint8_t *base, unsigned bits)
 		narrow(base + from, elfrw_rbuf_off(r) - from, bits);
 }
 
-/* The operations of the table whose N bytes behind its length are at P (DWARF 2 to 5, section
- * 6.2). */
+/* Narrows the operations of the table whose N bytes behind its length are at P (DWARF 2 to 5,
+ * section 6.2). */
 static void walk(uint8_t *p, uint64_t n, bool wide)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(p, n);

@@ -35,7 +35,7 @@ static struct elfrw_err *wrong(const struct icf_vexcept *t, uint64_t pos, const 
 	return elfrw_error_at(t->sec->name, pos, "exception table: %s", what);
 }
 
-/* Bytes of a number in the coding; 0: it is a LEB128; -1: there is no such coding. */
+/* The size of a number in the encoding; 0: LEB128; -1: no such encoding. */
 static int coded_size(const struct icf_vexcept *t, uint8_t coding)
 {
 	static const int8_t size[16] = { 0, 0, 2, 4, 8, -1, -1, -1, -1, 0, 2, 4, 8, -1, -1, -1 };
@@ -44,7 +44,7 @@ static int coded_size(const struct icf_vexcept *t, uint8_t coding)
 				      : size[coding & FORM];
 }
 
-/* A number as it is coded; of a relative one, the address, but of 0, which says "none". */
+/* Reads an encoded number.  A relative one gives an address, except 0, which means "none". */
 static uint64_t coded(const struct icf_vexcept *t, struct elfrw_rbuf *r, uint8_t coding)
 {
 	uint64_t place = t->sec->hdr.sh_addr + elfrw_rbuf_off(r), x;
@@ -61,15 +61,15 @@ static uint64_t coded(const struct icf_vexcept *t, struct elfrw_rbuf *r, uint8_t
 	return x && (coding & RELATION) == PC_RELATIVE ? x + place : x;
 }
 
-/* Can a pointer of this coding be understood from the file?  Where the file is relocated, what is
- * not relative is in relocations. */
+/* Can the file alone show the value of a pointer in this encoding?  In a file that is relocated,
+ * only relative pointers can; the others are in relocations. */
 static bool is_readable(const struct icf_vexcept *t, uint8_t coding)
 {
 	unsigned to = coding & RELATION;
 	return coded_size(t, coding) >= 0 && (to == PC_RELATIVE || (!to && !t->img->pic));
 }
 
-/* What is wrong with the header at POS; NULL: nothing, and T says what it says. */
+/* Reads the header at POS into T.  Returns what is wrong; NULL: nothing. */
 static const char *read_header(struct icf_vexcept *t, uint64_t pos)
 {
 	struct elfrw_rbuf r = from(t, pos);
@@ -104,8 +104,8 @@ static const char *read_header(struct icf_vexcept *t, uint64_t pos)
 	return NULL;
 }
 
-/* Is there, at POS or at the next multiple of 4 behind zeros, the header of another range?  *POS
- * then is its place. */
+/* Is there, at POS or at the next multiple of 4 behind zeros, the header of another range?  *POS is
+ * then its place. */
 static bool is_other_range(const struct icf_vexcept *t, uint64_t *pos)
 {
 	if (!t->base_at)
@@ -126,7 +126,7 @@ static bool is_other_range(const struct icf_vexcept *t, uint64_t *pos)
 	return false;
 }
 
-/* The same as icf_vexcept_site() where it is not known yet what is at *POS. */
+/* The same as icf_vexcept_site(), while it is unknown what is at *POS. */
 static bool read_site(const struct icf_vexcept *t, uint64_t *pos, struct icf_vsite *ret)
 {
 	struct elfrw_rbuf r = from(t, *pos);
@@ -227,7 +227,7 @@ static const char *walk_chain(struct icf_vexcept *t, uint64_t pos, unsigned *ste
 	return NULL;
 }
 
-/* Walks all call sites; *POS is the one at hand. */
+/* Walks all call sites; *POS is the current one. */
 static const char *walk_sites(struct icf_vexcept *t, uint64_t *pos)
 {
 	uint64_t memo[MEMO] = { 0 };
@@ -244,7 +244,7 @@ static const char *walk_sites(struct icf_vexcept *t, uint64_t *pos)
 			return "a call site that is cut off";
 		if (s.start > t->function || s.size > t->function - s.start)
 			return "a call site outside of the function";
-		/* Without a landing pad, the action is never looked at. */
+		/* Without a landing pad, the action is never examined. */
 		if (s.pad && s.action && memo[s.action % MEMO] != s.action) {
 			memo[s.action % MEMO] = s.action;
 			if (s.action - 1 > t->sec->hdr.sh_size - t->actions)
@@ -277,8 +277,8 @@ struct elfrw_err *icf_vexcept_read(struct icf_vexcept *t, const struct elfrw_ima
 	why = walk_sites(t, &pos);
 	if (why)
 		return wrong(t, pos, why);
-	/* What lies between the last action and the end of the types may be types that nothing
-	 * names; or actions that only another range of the function has. */
+	/* Bytes between the last action and the end of the types may be types that nothing refers
+	 * to, or actions of another range of the function. */
 	t->n_types = t->named;
 	if (t->types && t->types >= t->actions_end) {
 		uint64_t room = (t->types - t->actions_end) / t->type_size;

@@ -1,4 +1,4 @@
-/* hdr.c: what leads to the records of .eh_frame: .eh_frame_hdr, and code that registers frames
+/* hdr.c: references to the records of .eh_frame: .eh_frame_hdr, and code that registers frames
  * itself. */
 #include "elfrw/base/search.h"
 #include "icf/verify/unwind/state.h"
@@ -22,8 +22,8 @@ static bool is_record(const struct dwr_cfi *cfi, uint64_t off)
 	return fde_by_off(cfi, off) != ICF_V_NONE;
 }
 
-/* A program that registers its frames itself (static start-up files) names the first record of its
- * own: what an unwinder reads from there on must be the same descriptions. */
+/* A program that registers its frames itself (static start-up files) refers to the first record of
+ * its own.  An unwinder must read the same descriptions from there on. */
 void icf_vunwind_refs(struct icf_v *v)
 {
 	const struct dwr_cfi *a = &v->cfi_in, *b = &v->cfi_out;
@@ -36,7 +36,7 @@ void icf_vunwind_refs(struct icf_v *v)
 		bool record = is_record(b, new);
 		uint32_t seen = 0, want = 0;
 		v->log.checked[ICF_VC_ADDRESS]++;
-		/* Other data, named from far away. */
+		/* Other data, referred to with a large addend. */
 		if (!is_record(a, off)) {
 			if (f->found != f->target)
 				icf_vlog_bad(&v->log, ICF_VC_ADDRESS,
@@ -80,7 +80,7 @@ struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
 	if (!a || !a->data)
 		return NULL;
-	/* Some linkers leave one behind that leads nowhere. */
+	/* Some linkers leave a header that leads nowhere. */
 	if (!elfrw_image_section(&v->in, ".eh_frame") && !frame && s && s->data &&
 	    s->hdr.sh_addr == a->hdr.sh_addr && s->hdr.sh_size == a->hdr.sh_size &&
 	    memcmp(a->data, s->data, a->hdr.sh_size) == 0)
@@ -107,7 +107,7 @@ struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
 			     "pointer: .eh_frame_hdr: expected 0x%llx, found 0x%llx",
 			     ICF_VX(frame->hdr.sh_addr), ICF_VX(ptr));
-	/* Without a table unwinders read .eh_frame from its start. */
+	/* Without a table, unwinders read .eh_frame from its start. */
 	if (count_enc == DWR_PE_OMIT || table_enc == DWR_PE_OMIT)
 		return NULL;
 	if (table_enc != (DWR_PE_DATAREL | DWR_PE_SDATA4))
@@ -156,7 +156,7 @@ struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 				       : e[n].pc == f->pc_begin ? e[n].fde
 								: e[n].pc));
 	}
-	/* And each entry names a description of its own address. */
+	/* Each entry must name a description of its own address. */
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t f = fde_by_off(&v->cfi_out, e[i].fde - frame->hdr.sh_addr);
 		if (f == ICF_V_NONE || v->cfi_out.fde.data[f].pc_begin != e[i].pc)

@@ -1,14 +1,14 @@
-/* lsda.c: exception tables: the same call sites, actions and types, with the landing pads at their
- * images; and, of functions that were not folded, the same bytes.
+/* lsda.c: exception tables must have the same call sites, actions and types, with the landing pads
+ * at their images.  Those of functions that were not folded must have the same bytes.
  *
- * Both tables are asked, question by question, what a personality routine would ask: for the next
- * call site, what it does there, which types it compares. */
+ * Both tables are asked, question by question, what a personality routine would ask: the next call
+ * site, its action, the types to compare. */
 #include "elfrw/base/search.h"
 #include "icf/verify/unwind/except.h"
 #include "icf/verify/unwind/state.h"
 #include <string.h>
 
-/* Is the code at NEW one that was proved to be the same as that at OLD? */
+/* Was the code at NEW proved to be the same as that at OLD? */
 static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 {
 	uint32_t t = icf_v_find(v, old), o = icf_v_find_new(v, new);
@@ -18,7 +18,7 @@ static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 	return v->same && v->same[t] == v->same[o];
 }
 
-/* How many bytes there are from VA to the next table of LIST or the end of the section. */
+/* The number of bytes from VA to the next table of LIST or the end of the section. */
 static uint64_t behind(const addresses *list, uint64_t va, const struct elfrw_section *sec)
 {
 	size_t lo = LOWER_BOUND(0, list->len, mid, list->data[mid] < va);
@@ -28,17 +28,17 @@ static uint64_t behind(const addresses *list, uint64_t va, const struct elfrw_se
 	return next > va ? next - va : 0;
 }
 
-/* The two tables at hand, both walked. */
+/* The two current tables, both walked. */
 struct pair {
 	const struct icf_v *v;
 	struct icf_vexcept a, b; /* in IN; in OUT */
 	unsigned steps;          /* that were compared */
 };
 
-/* More than any table takes that was not made to take long. */
+/* More steps than any real table takes. */
 #define MAX_STEPS (1u << 21)
 
-/* What the pointer to a type means in OUT that is TARGET in IN. */
+/* The image in OUT of the type at TARGET in IN. */
 static uint64_t new_type(const struct icf_v *v, uint64_t target)
 {
 	uint64_t ret;
@@ -55,7 +55,7 @@ static bool same_type(struct pair *p, uint64_t x, uint64_t y)
 	       a.indirect == b.indirect && b.target == new_type(p->v, a.target);
 }
 
-/* The same types in the lists of a specification?  The numbers may be others. */
+/* Do the lists of a specification have the same types?  The numbers may differ. */
 static bool same_list(struct pair *p, int64_t filter)
 {
 	struct elfrw_rbuf r, s;
@@ -79,7 +79,7 @@ static bool first_action(const struct icf_vexcept *t, uint64_t number, struct ic
 }
 
 /* Does the personality routine do the same for the actions X of IN and Y of OUT?  The code at the
- * landing pad compares the filters: they are the same numbers. */
+ * landing pad compares the filters, so these must be the same numbers. */
 static bool same_chain(struct pair *p, uint64_t x, uint64_t y)
 {
 	struct icf_vaction a, b;
@@ -99,8 +99,8 @@ static bool same_chain(struct pair *p, uint64_t x, uint64_t y)
 	return false;
 }
 
-/* Are the call sites the same, but for where the landing pads are?  Chains that were the same are
- * not compared again. */
+/* Are the call sites the same, except for the places of landing pads?  Chains that were the same
+ * are not compared again. */
 static bool same_sites(struct pair *p)
 {
 	uint64_t i = p->a.sites, k = p->b.sites, last_x = 0, last_y = 0;
@@ -122,16 +122,16 @@ static bool same_sites(struct pair *p)
 	}
 }
 
-/* Are N bytes of both at places OFF and on from the tables' starts the same? */
+/* Are N bytes at offset OFF of both tables the same? */
 static bool same_at(const struct pair *p, uint64_t off, uint64_t n)
 {
 	return !n ||
 	       memcmp(p->a.sec->data + p->a.start + off, p->b.sec->data + p->b.start + off, n) == 0;
 }
 
-/* Are entries 1 to N of the type tables, which are at the same place in both, the same?  One that
- * nothing names may be no entry, and has the same bytes; but another range of the function may name
- * it. */
+/* Are entries 1 to N of the type tables, which are at the same place in both, the same?  An entry
+ * that nothing refers to may not be one, and must have the same bytes; another range of the
+ * function may refer to it. */
 static bool same_entries(struct pair *p)
 {
 	const struct icf_vexcept *a = &p->a;
@@ -142,14 +142,14 @@ static bool same_entries(struct pair *p)
 	return true;
 }
 
-/* The table of a function that was not folded, byte for byte: what no call site leads to does not
- * matter to anybody, but stays.  Only pointers to types and the base of landing pads know where
- * they are.  The headers and call sites of the function's other ranges are not looked at: their own
- * frames name them. */
+/* Compares the table of a function that was not folded byte for byte: bytes that no call site leads
+ * to have no effect, but stay.  Only pointers to types and the base of landing pads change.  The
+ * headers and call sites of the function's other ranges are not examined: their own frames refer to
+ * them. */
 static const char *bytes_differ(const struct icf_vunwind *w, struct pair *p)
 {
 	const struct icf_vexcept *a = &p->a, *b = &p->b;
-	/* Where there are types they are behind the actions; else they mean nothing. */
+	/* If there are types, they are behind the actions; otherwise they mean nothing. */
 	bool typed = a->types && a->types >= a->actions;
 	uint64_t from = a->start, size = a->end - from,
 		 types = typed ? a->types - a->n_types * a->type_size : a->end,
@@ -166,7 +166,7 @@ static const char *bytes_differ(const struct icf_vunwind *w, struct pair *p)
 		return "bytes";
 	if (typed && !same_entries(p))
 		return "types";
-	/* What follows may be its own rest, or filled up, or be left out. */
+	/* The bytes behind may be the rest of the table, or fill, or be left out. */
 	uint64_t n = behind(&w->table_in, a->sec->hdr.sh_addr + a->end, a->sec),
 		 m = behind(&w->table_out, b->sec->hdr.sh_addr + b->end, b->sec);
 	for (uint64_t k = 0; k < m; k++)
@@ -176,7 +176,7 @@ static const char *bytes_differ(const struct icf_vunwind *w, struct pair *p)
 	return NULL;
 }
 
-/* Reports the first landing pad that is not where it has to be. */
+/* Reports the first landing pad at a wrong place. */
 static void check_pads(struct icf_vunwind *w, const struct pair *p, uint64_t begin, bool alias,
 		       bool kept)
 {

@@ -4,7 +4,7 @@
 #include "icf/verify/unwind/state.h"
 #include <stdlib.h>
 
-/* REGS: how many registers the rules may be about. */
+/* REGS: the number of registers that rules may describe. */
 static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 {
 	Dwarf_Op *x, *y, mx[3], my[3];
@@ -13,7 +13,7 @@ static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 	if (dwarf_frame_info(a, NULL, NULL, &sa) != dwarf_frame_info(b, NULL, NULL, &sb) ||
 	    sa != sb)
 		return "return address column or kind of frame";
-	/* libdw cannot tell all of them. */
+	/* libdw cannot evaluate all of them. */
 	int ca = dwarf_frame_cfa(a, &x, &nx), cb = dwarf_frame_cfa(b, &y, &ny);
 	if (!ca != !cb || (!ca && !icf_v_ops_same(x, nx, y, ny)))
 		return "canonical frame address";
@@ -28,7 +28,8 @@ static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 
 #define MAX_SAMPLES 2048
 
-/* libdw's rows at the start, in the middle and at the end of up to MAX_SAMPLES descriptions. */
+/* Compares libdw's rows at the start, in the middle and at the end of up to MAX_SAMPLES
+ * descriptions. */
 static void sample_rows(struct icf_v *v, Dwarf_CFI *in, Dwarf_CFI *out)
 {
 	size_t n = v->cfi_in.fde.len, step = n / MAX_SAMPLES + 1;

@@ -1,14 +1,14 @@
-/* thunk.c: the frames that OUT has besides the image of IN's: each is a thunk's, and each thunk has
- * one. */
+/* thunk.c: the frames that OUT has in addition to the image of IN's.  Each must be a thunk's, and
+ * each thunk must have one. */
 #include "icf/verify/unwind/state.h"
 #include <string.h>
 
-/* Throughout a thunk nothing was pushed yet but the return address. */
+/* In a thunk only the return address has been pushed. */
 static bool is_entry_rule(const struct icf_v *v, const struct dwr_fde *f)
 {
 	const struct dwr_cie *c = &v->cfi_out.cie.data[f->cie];
 	const struct elfrw_arch *arch = v->arch;
-	/* As long as the pointer to an exception table, which there is none of. */
+	/* As long as the pointer to an exception table, which is absent. */
 	uint64_t size = f->pc_off + f->pc_size + f->range_size;
 	if (c->augmented &&
 	    (size >= f->size ||
@@ -26,15 +26,15 @@ static bool is_entry_rule(const struct icf_v *v, const struct dwr_fde *f)
 	       memcmp(f->insn, arch->entry_cfi, f->insn_size) == 0;
 }
 
-/* Is F a thunk's: of no unit's copy? */
+/* Does F describe a thunk, and no unit's copy? */
 bool icf_vunwind_is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f)
 {
 	return f->pc_end > f->pc_begin && icf_v_out_exec(v, f->pc_begin) &&
 	       icf_v_find_new(v, f->pc_begin) == ICF_V_NONE;
 }
 
-/* A thunk where its function was keeps the function's description, whose first row must hold up to
- * its jump.  *WAS: that of IN. */
+/* A thunk at its function's place keeps the function's description, whose first row must hold up to
+ * the thunk's jump.  *WAS: IN's description. */
 static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f,
 			  const struct dwr_fde **was)
 {
@@ -61,7 +61,8 @@ static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f,
 		row = f->insn[0] & 0x3f;
 	else if (f->insn_size > 1 && f->insn[0] == 2)
 		row = f->insn[1];
-	/* The first row holds up to there; an advance counts units of the code. */
+	/* The first row holds up to here; an advance counts in units of the code alignment factor.
+	 */
 	return row == UINT64_MAX || row * v->cfi_in.cie.data[a->cie].code_align > t.branch;
 }
 
@@ -95,7 +96,7 @@ struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
 				ELFRW_TRY(icf_vunwind_lsda(w, was, f, false, true));
 			continue;
 		}
-		/* Thunks only, from the first byte to the last. */
+		/* Only thunks, from the first byte to the last. */
 		uint64_t covered = f->pc_begin;
 		while (t < n_thunks && v->unit.data[thunk[t]].entry < covered)
 			t++;
@@ -115,11 +116,11 @@ struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
 		v->log.checked[ICF_VC_FRAME]++;
 		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry),
 			 g = dwr_cfi_find(&v->cfi_out, x->entry + x->thunk - 1);
-		/* Where nothing described the function, nothing has to describe its thunk. */
+		/* If nothing described the function, nothing needs to describe its thunk. */
 		if (f == ICF_V_NONE && g == ICF_V_NONE &&
 		    dwr_cfi_find(&v->cfi_in, x->old) == ICF_V_NONE)
 			continue;
-		/* The one that a thunk in its function's place kept was looked at above. */
+		/* The frame that a thunk at its function's place kept was checked above. */
 		bool there = f != ICF_V_NONE && f == g;
 		if (!there || (x->entry != x->old && !is_entry_rule(v, &v->cfi_out.fde.data[f])))
 			icf_vlog_bad(

@@ -1,17 +1,18 @@
 /* unwind.c: the unwind tables.
  *
- * Each frame description of IN must be found in OUT at the image of its first address: same length,
- * same instructions, same meaning of its CIE, same meaning of its exception table with the landing
- * pads at their images.  For a folded function that is the kept one's: so this proves the fold,
- * too.  What OUT has more must be for thunks.  .eh_frame_hdr must lead an unwinder to each of them.
- * Then libdw, which shares no code with this program, evaluates a sample of rows in both files. */
+ * Each frame description of IN must be in OUT at the image of its first address, with the same
+ * length, the same instructions, the same meaning of its CIE, and the same meaning of its exception
+ * table with the landing pads at their images.  For a folded function it is the kept function's
+ * description, so this proves the fold, too.  Additional descriptions in OUT must be for thunks.
+ * .eh_frame_hdr must lead an unwinder to each description.  Then libdw, which shares no code with
+ * this program, evaluates a sample of rows in both files. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/unwind/state.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The first FDE of OUT that begins at VA and covers something, or NONE. */
+/* The first FDE of OUT that begins at VA and is not empty, or NONE. */
 uint32_t icf_vunwind_fde_at(const struct dwr_cfi *cfi, uint64_t va)
 {
 	size_t lo = LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin < va);
@@ -73,7 +74,7 @@ const char *icf_vunwind_cie_differs(const struct icf_v *v, const struct dwr_cie 
 		return "initial rules";
 	if (!personality_ok(v, a, b))
 		return "personality routine";
-	/* What the reader passes over: the lengths, and what follows them. */
+	/* Fields that the reader skips: the lengths, and what follows them. */
 	struct hole hole = { a->personality_off,
 			     a->personality_off ? icf_vunwind_pointer_size(a->personality_encoding,
 									   a->address_size)
@@ -84,7 +85,7 @@ const char *icf_vunwind_cie_differs(const struct icf_v *v, const struct dwr_cie 
 	return NULL;
 }
 
-/* The same for descriptions: all but where the CIE, the code and the exception table are. */
+/* The same for FDEs: all except the places of the CIE, the code and the exception table. */
 static bool same_record(const struct icf_v *v, const struct dwr_fde *a, const struct dwr_fde *b)
 {
 	const struct dwr_cie *c = &v->cfi_in.cie.data[a->cie];
@@ -97,11 +98,11 @@ static bool same_record(const struct icf_v *v, const struct dwr_fde *a, const st
 		hole[2].size = icf_vunwind_pointer_size(c->lsda_encoding, c->address_size);
 	if (a->size != b->size || a->pc_off != b->pc_off || a->pc_size != b->pc_size ||
 	    a->range_size != b->range_size || a->lsda_off != b->lsda_off)
-		return true; /* encoded anew: what it means was compared */
+		return true; /* encoded anew: its meaning was compared */
 	return same_but(v->cfi_in.data + a->off, v->cfi_out.data + b->off, a->size, hole, 3);
 }
 
-/* The run [BEGIN, END) of A's code, which is together in OUT at WANT. */
+/* Checks the run [BEGIN, END) of A's code, which is together in OUT at WANT. */
 static struct elfrw_err *check_run(struct icf_vunwind *w, const struct dwr_fde *a, uint64_t begin,
 				   uint64_t end, uint64_t want, bool alias)
 {
@@ -152,7 +153,7 @@ static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 	struct icf_v *v = w->v;
 	const struct dwr_fde *a = &v->cfi_in.fde.data[i];
 	uint32_t u = icf_v_find(v, a->pc_begin);
-	/* Of discarded code, or never looked at: the first of several is what an unwinder finds. */
+	/* Of discarded code, or never used: an unwinder finds the first of several. */
 	if (a->pc_end <= a->pc_begin || !icf_v_in_exec(v, a->pc_begin) ||
 	    icf_vunwind_fde_at(&v->cfi_in, a->pc_begin) != i)
 		return NULL;
@@ -163,8 +164,7 @@ static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 			     ICF_VX(a->pc_begin));
 		return NULL;
 	}
-	/* Hand-written code may have one description for several units, which need not stay
-	 * together. */
+	/* Hand-written code may have one description for several units, which may move apart. */
 	for (uint64_t begin = a->pc_begin; begin < a->pc_end;) {
 		uint64_t want = v->unit.data[u].body + (begin - v->unit.data[u].old),
 			 end = v->unit.data[u].end;
@@ -187,7 +187,8 @@ static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 	return NULL;
 }
 
-/* Units that other code stands for in some folded function: their frames must be the same, too. */
+/* Checks units that other code replaces in some folded function: their frames must be the same,
+ * too. */
 static struct elfrw_err *check_aliases(struct icf_vunwind *w)
 {
 	struct icf_v *v = w->v;
