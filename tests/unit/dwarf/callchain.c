@@ -71,13 +71,13 @@ static void write_text(uint8_t *text)
 	branch(text, 0x1100, 0xe9, 0x1020);
 }
 
-static void put_section(struct program *p, unsigned i, const char *title, const uint8_t *data,
-			size_t n, uint64_t addr, uint64_t flags)
+static void put_section(struct program *p, unsigned i, const char *title, struct dwr_bytes bytes,
+			uint64_t addr, uint64_t flags)
 {
 	p->section[i].name = title;
-	p->section[i].data = data;
+	p->section[i].data = bytes.data;
 	p->section[i].hdr = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
-					  .sh_size = n,
+					  .sh_size = bytes.size,
 					  .sh_addr = addr,
 					  .sh_flags = flags,
 					  .sh_addralign = 1 };
@@ -126,11 +126,12 @@ static void make(struct program *p, bool with_note)
 	assert_null(dwr_dcall_write(d, &n, 8, &p->dcall, &n_direct));
 	n = 1;
 	assert_null(dwr_vcall_write(v, &n, 8, &p->vcall, &n_virtual));
-	put_section(p, 0, "", NULL, 0, 0, 0);
-	put_section(p, 1, ".text", p->text, sizeof p->text, 0x1000, SHF_ALLOC | SHF_EXECINSTR);
-	put_section(p, 2, ".debug_dcall", p->dcall, n_direct, 0, 0);
-	put_section(p, 3, ".debug_vcall", p->vcall, n_virtual, 0, 0);
-	put_section(p, 4, ".debug_icfold", p->note, note_size, 0, 0);
+	put_section(p, 0, "", (struct dwr_bytes){ 0 }, 0, 0);
+	put_section(p, 1, ".text", (struct dwr_bytes){ p->text, sizeof p->text }, 0x1000,
+		    SHF_ALLOC | SHF_EXECINSTR);
+	put_section(p, 2, ".debug_dcall", (struct dwr_bytes){ p->dcall, n_direct }, 0, 0);
+	put_section(p, 3, ".debug_vcall", (struct dwr_bytes){ p->vcall, n_virtual }, 0, 0);
+	put_section(p, 4, ".debug_icfold", (struct dwr_bytes){ p->note, note_size }, 0, 0);
 	p->img = (struct elfrw_image){ .section = p->section,
 				       .n_sections = with_note ? 5 : 4,
 				       .arch = &elfrw_arch_x86_64,

@@ -218,6 +218,7 @@ static uint64_t map_addr(const struct elfrw_addrmap *map, uint64_t value, int ne
 	return elfrw_get64(expr + 1);
 }
 
+/* Long: expressions byte by byte. */
 static void test_map(void **state)
 {
 	(void)state;

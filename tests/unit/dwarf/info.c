@@ -88,8 +88,95 @@ static void put_form(struct elfrw_wbuf *w, unsigned form, struct dwr_form_params
 		elfrw_wbuf_uleb(w, 300);
 }
 
-/* Each form, alone between two known attributes, wanted and not wanted, direct and behind
- * DW_FORM_indirect. */
+/* A way to have a form in a unit. */
+struct form_case {
+	unsigned version, offset, form;
+	bool wanted, indirect;
+};
+
+/* Where the DIE and its value of the form are. */
+struct form_place {
+	uint64_t die, at, end;
+};
+
+/* A unit whose DIE has the form between two known attributes. */
+static struct form_place form_unit(struct unit *u, const struct form_case *c)
+{
+	const bool constant = c->form == DW_FORM_implicit_const;
+	const struct dwr_form_params p = { (uint8_t)c->version, 8, (uint8_t)c->offset };
+	struct form_place ret;
+	unit_begin(u, c->version, c->offset, DW_UT_compile);
+	declare(u, 1, DW_TAG_compile_unit, true, DW_AT_language, DW_FORM_data2, DW_AT_description,
+		c->indirect ? DW_FORM_indirect : c->form, constant ? -7 : DW_AT_decl_line,
+		constant ? DW_AT_decl_line : DW_FORM_udata, constant ? DW_FORM_udata : 0, 0);
+	ret.die = u->info.len;
+	elfrw_wbuf_u8(&u->info, 1);
+	elfrw_wbuf_u16(&u->info, 0x1234);
+	if (c->indirect)
+		elfrw_wbuf_uleb(&u->info, c->form);
+	ret.at = u->info.len;
+	put_form(&u->info, c->form, p);
+	ret.end = u->info.len;
+	elfrw_wbuf_uleb(&u->info, 99);
+	elfrw_wbuf_u8(&u->info, 0);
+	unit_end(u);
+	return ret;
+}
+
+/* The DIE is as it was made, and the only one. */
+static void check_form(struct dwr_cursor *cur, const struct form_case *c, struct form_place place)
+{
+	struct dwr_die d;
+	bool more;
+	be_ok(dwr_cursor_next(cur, &d, &more));
+	assert_true(more);
+	assert_int_equal(d.off, place.die);
+	const struct dwr_value *line = dwr_die_value(&d, DW_AT_decl_line);
+	assert_non_null(line);
+	assert_int_equal(line->u, 99);
+	assert_int_equal(line->pos, place.end);
+	const struct dwr_value *v = dwr_die_value(&d, DW_AT_description);
+	assert_int_equal(v != NULL, c->wanted);
+	if (v) {
+		assert_int_equal(v->form, c->form);
+		assert_int_equal(v->pos + v->size, place.end);
+		assert_true(v->pos >= place.at);
+		if (c->form == DW_FORM_implicit_const)
+			assert_int_equal((int64_t)v->u, -7);
+	}
+	be_ok(dwr_cursor_next(cur, &d, &more));
+	assert_false(more);
+	assert_ptr_equal(cur->pos, cur->end);
+}
+
+static void walk_form(const struct form_case *c)
+{
+	struct unit u = { 0 };
+	struct form_place place = form_unit(&u, c);
+	struct fake f;
+	fake_init(&f);
+	add_unit_sections(&f, &u);
+	struct dwr_sections secs;
+	struct dwr_units units;
+	be_ok(dwr_sections_init(&secs, &f.image));
+	be_ok(dwr_units_read(&secs, &units));
+	assert_int_equal(units.len, 1);
+	struct dwr_want want = { 0 };
+	DWR_WANT_NAME(&want, DW_AT_decl_line);
+	if (c->wanted)
+		DWR_WANT_NAME(&want, DW_AT_description);
+	struct dwr_abbrev_table t = { 0 };
+	be_ok(dwr_unit_abbrev(&secs, &units.data[0], &want, &t));
+	struct dwr_cursor cur = dwr_cursor_at(&secs, &units.data[0], &t, false);
+	check_form(&cur, c, place);
+	dwr_abbrev_deinit(&t);
+	dwr_units_deinit(&units);
+	dwr_sections_deinit(&secs);
+	elfrw_addrmap_deinit(&f.map);
+	unit_free(&u);
+}
+
+/* Each form, wanted and not wanted, direct and behind DW_FORM_indirect. */
 static void walks_all_forms(void **state)
 {
 	(void)state;
@@ -97,79 +184,10 @@ static void walks_all_forms(void **state)
 		for (unsigned offset = 4; offset <= 8; offset += 4)
 			for (unsigned i = 0; i < sizeof all_forms / sizeof *all_forms; i++)
 				for (unsigned variant = 0; variant < 3; variant++) {
-					unsigned form = all_forms[i];
-					bool indirect = variant == 2;
-					if (indirect && form == DW_FORM_implicit_const)
-						continue;
-					struct unit u = { 0 };
-					struct dwr_form_params p = { (uint8_t)version, 8,
-								     (uint8_t)offset };
-					unit_begin(&u, version, offset, DW_UT_compile);
-					declare(&u, 1, DW_TAG_compile_unit, true, DW_AT_language,
-						DW_FORM_data2, DW_AT_description,
-						indirect ? DW_FORM_indirect : form,
-						form == DW_FORM_implicit_const ? -7
-									       : DW_AT_decl_line,
-						form == DW_FORM_implicit_const ? DW_AT_decl_line
-									       : DW_FORM_udata,
-						form == DW_FORM_implicit_const ? DW_FORM_udata : 0,
-						0);
-					uint64_t die = u.info.len;
-					elfrw_wbuf_u8(&u.info, 1);
-					elfrw_wbuf_u16(&u.info, 0x1234);
-					if (indirect)
-						elfrw_wbuf_uleb(&u.info, form);
-					uint64_t at = u.info.len;
-					put_form(&u.info, form, p);
-					uint64_t end = u.info.len;
-					elfrw_wbuf_uleb(&u.info, 99);
-					elfrw_wbuf_u8(&u.info, 0);
-					unit_end(&u);
-
-					struct fake f;
-					fake_init(&f);
-					add_unit_sections(&f, &u);
-					struct dwr_sections secs;
-					struct dwr_units units;
-					be_ok(dwr_sections_init(&secs, &f.image));
-					be_ok(dwr_units_read(&secs, &units));
-					assert_int_equal(units.len, 1);
-					struct dwr_want want = { 0 };
-					DWR_WANT_NAME(&want, DW_AT_decl_line);
-					if (variant)
-						DWR_WANT_NAME(&want, DW_AT_description);
-					struct dwr_abbrev_table t = { 0 };
-					be_ok(dwr_unit_abbrev(&secs, &units.data[0], &want, &t));
-					struct dwr_cursor cur =
-						dwr_cursor_at(&secs, &units.data[0], &t, false);
-					struct dwr_die d;
-					bool more;
-					be_ok(dwr_cursor_next(&cur, &d, &more));
-					assert_true(more);
-					assert_int_equal(d.off, die);
-					const struct dwr_value *line =
-						dwr_die_value(&d, DW_AT_decl_line);
-					assert_non_null(line);
-					assert_int_equal(line->u, 99);
-					assert_int_equal(line->pos, end);
-					const struct dwr_value *v =
-						dwr_die_value(&d, DW_AT_description);
-					assert_int_equal(v != NULL, variant != 0);
-					if (v) {
-						assert_int_equal(v->form, form);
-						assert_int_equal(v->pos + v->size, end);
-						assert_true(v->pos >= at);
-						if (form == DW_FORM_implicit_const)
-							assert_int_equal((int64_t)v->u, -7);
-					}
-					be_ok(dwr_cursor_next(&cur, &d, &more));
-					assert_false(more);
-					assert_ptr_equal(cur.pos, cur.end);
-					dwr_abbrev_deinit(&t);
-					dwr_units_deinit(&units);
-					dwr_sections_deinit(&secs);
-					elfrw_addrmap_deinit(&f.map);
-					unit_free(&u);
+					const struct form_case c = { version, offset, all_forms[i],
+								     variant != 0, variant == 2 };
+					if (!c.indirect || c.form != DW_FORM_implicit_const)
+						walk_form(&c);
 				}
 }
 
@@ -195,6 +213,33 @@ static uint8_t *compress_as(unsigned how, const uint8_t *data, size_t size, size
 		*ret = head + n;
 	}
 	return out;
+}
+
+/* One bit wrong, cut off, a size that is wrong: none can be loaded. */
+static void damage_packed(struct fake *f, unsigned how, const uint8_t *packed, size_t packed_size)
+{
+	struct dwr_sections secs;
+	for (int k = 0; k < 4; k++) {
+		uint8_t *bad = malloc(packed_size);
+		memcpy(bad, packed, packed_size);
+		f->section[2].data = bad;
+		f->section[2].hdr.sh_size = k == 0 ? packed_size - 1 : k == 1 ? 9 : packed_size;
+		if (k == 2 && how == DWR_ZDEBUG)
+			bad[11] ^= 1;
+		else if (k == 2)
+			bad[8] ^= 1;
+		else if (k == 3 && how == DWR_ZDEBUG)
+			bad[5] = 1; /* a bomb */
+		else if (k == 3)
+			bad[14] = 1;
+		struct elfrw_err *err = dwr_sections_init(&secs, &f->image);
+		if (!err)
+			err = dwr_sections_load(&secs, DWR_STR);
+		assert_non_null(err);
+		elfrw_err_free(err);
+		dwr_sections_deinit(&secs);
+		free(bad);
+	}
 }
 
 static void compressed(void **state)
@@ -234,30 +279,7 @@ static void compressed(void **state)
 			assert_int_equal(secs.sec[DWR_STR].size, size);
 			assert_memory_equal(secs.sec[DWR_STR].data, data, size);
 			dwr_sections_deinit(&secs);
-			/* One bit wrong, cut off, a size that is wrong. */
-			for (int k = 0; k < 4; k++) {
-				uint8_t *bad = malloc(packed_size);
-				memcpy(bad, packed, packed_size);
-				f.section[2].data = bad;
-				f.section[2].hdr.sh_size = k == 0   ? packed_size - 1
-							   : k == 1 ? 9
-								    : packed_size;
-				if (k == 2 && how == DWR_ZDEBUG)
-					bad[11] ^= 1;
-				else if (k == 2)
-					bad[8] ^= 1;
-				else if (k == 3 && how == DWR_ZDEBUG)
-					bad[5] = 1; /* a bomb */
-				else if (k == 3)
-					bad[14] = 1;
-				struct elfrw_err *err = dwr_sections_init(&secs, &f.image);
-				if (!err)
-					err = dwr_sections_load(&secs, DWR_STR);
-				assert_non_null(err);
-				elfrw_err_free(err);
-				dwr_sections_deinit(&secs);
-				free(bad);
-			}
+			damage_packed(&f, how, packed, packed_size);
 			free(packed);
 			free(z);
 			elfrw_addrmap_deinit(&f.map);

@@ -2,84 +2,100 @@
 #include "tests/unit/make/line.h"
 #include <dwarf.h>
 
+/* One sequence with every kind of opcode that SHAPE has. */
+static void all_opcodes(struct elfrw_wbuf *w, struct shape shape)
+{
+	struct unit_at u = begin(w, shape);
+	set_address(w, 0x1000);
+	row_base(w, shape.opcode_base, 0, 6);       /* 1000: 7 */
+	elfrw_wbuf_bytes(w, "\4\2\5\x81\1\6\7", 7); /* file 2, column 129, not stmt, block */
+	row_base(w, shape.opcode_base, 3, 2);       /* 1003: 9 */
+	elfrw_wbuf_u8(w, 8);                        /* const_add_pc: 17 */
+	elfrw_wbuf_bytes(w, "\0\2\4\7", 4);         /* discriminator 7 */
+	if (shape.opcode_base > 12)
+		elfrw_wbuf_bytes(w, "\x0a\x0b\x0c\5", 4);
+	copy(w);                                 /* 1014: 9 */
+	elfrw_wbuf_bytes(w, "\x09\0\x10", 3);    /* fixed_advance_pc 0x1000 */
+	row_base(w, shape.opcode_base, 0, -200); /* 2014: line wraps */
+	elfrw_wbuf_bytes(w, "\0\3\x80xy", 5);    /* a vendor's opcode */
+	elfrw_wbuf_bytes(w, "\0\0", 2);          /* no opcode at all */
+	advance_pc(w, 1000);
+	end_sequence(w);
+	end(w, u);
+}
+
+static void check_all_opcodes(const struct dwr_rows *r, bool new_ops)
+{
+	assert_int_equal(r->len, 5);
+	check_row(r, 0, 0x1000, 7, S);
+	assert_int_equal(r->data[0].file, 1);
+	assert_int_equal(r->data[0].flags, S | DWR_ROW_VIA_SET);
+	check_row(r, 1, 0x1003, 9, DWR_ROW_BLOCK);
+	assert_int_equal(r->data[1].file, 2);
+	assert_int_equal(r->data[1].column, 129);
+	check_row(r, 2, 0x1014, 9, new_ops ? DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN : 0);
+	assert_int_equal(r->data[2].discriminator, 7);
+	assert_int_equal(r->data[2].isa, new_ops ? 5 : 0);
+	check_row(r, 3, 0x2014, (uint32_t)(9 - 200), 0);
+	assert_int_equal(r->data[3].discriminator, 0);
+	check_row(r, 4, 0x2014 + 1000, 0, DWR_ROW_END);
+}
+
+/* The scan sees the same bounds. */
+static void check_scan(const struct dwr_line_header *h)
+{
+	struct dwr_line_seq seq;
+	uint64_t at = h->program;
+	be_ok(dwr_line_scan(h, &at, &seq));
+	assert_true(seq.rows && seq.terminated && seq.ascending);
+	assert_int_equal(seq.first, 0x1000);
+	assert_int_equal(seq.end, 0x2014 + 1000);
+	assert_int_equal(seq.sets, 1);
+	assert_int_equal(seq.set_off, h->program + 3);
+	assert_int_equal(at, h->end);
+}
+
+/* Encoded and decoded again, in SIZE bytes at most, the rows R are the same. */
+static void check_again(const struct dwr_line_header *h, struct shape shape,
+			const struct dwr_rows *r, size_t size)
+{
+	const struct dwr_line_sequence again = { r->data, r->len - 1, r->data[4].address, 0x100 };
+	struct elfrw_wbuf w = { 0 };
+	struct unit_at u = begin(&w, shape);
+	be_ok(dwr_line_encode(h, 8, &again, &w));
+	end(&w, u);
+	assert_true(w.len <= size);
+	struct dwr_rows r2 = rows_of((struct dwr_bytes){ w.data, w.len }, 0);
+	assert_int_equal(r2.len, r->len);
+	for (size_t k = 0; k < r->len; k++) {
+		struct dwr_row x = r->data[k], y = r2.data[k];
+		assert_int_equal(x.address + 0x100, y.address);
+		if (x.flags & DWR_ROW_END)
+			break;
+		assert_true(x.line == y.line && x.file == y.file && x.column == y.column &&
+			    x.isa == y.isa && x.discriminator == y.discriminator &&
+			    x.flags == y.flags);
+	}
+	free(r2.data);
+	elfrw_wbuf_free(&w);
+}
+
 static void test_versions(void **arg)
 {
 	(void)arg;
 	const struct shape shapes[] = { v2, v2_10, v3, v4, v5, v5_64, v3_64 };
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct elfrw_wbuf w = { 0 };
-		struct unit_at u = begin(&w, shapes[i]);
-		bool new_ops = shapes[i].opcode_base > 12;
-		set_address(&w, 0x1000);
-		row_base(&w, shapes[i].opcode_base, 0, 6); /* 1000: 7 */
-		elfrw_wbuf_bytes(&w, "\4\2\5\x81\1\6\7",
-				 7); /* file 2, column 129, not stmt, basic block */
-		row_base(&w, shapes[i].opcode_base, 3, 2); /* 1003: 9 */
-		elfrw_wbuf_u8(&w, 8);                      /* const_add_pc: 17 */
-		elfrw_wbuf_bytes(&w, "\0\2\4\7", 4);       /* discriminator 7 */
-		if (new_ops)
-			elfrw_wbuf_bytes(&w, "\x0a\x0b\x0c\5", 4);
-		copy(&w);                                     /* 1014: 9 */
-		elfrw_wbuf_bytes(&w, "\x09\0\x10", 3);        /* fixed_advance_pc 0x1000 */
-		row_base(&w, shapes[i].opcode_base, 0, -200); /* 2014: line wraps */
-		elfrw_wbuf_bytes(&w, "\0\3\x80xy", 5);        /* a vendor's opcode */
-		elfrw_wbuf_bytes(&w, "\0\0", 2);              /* no opcode at all */
-		advance_pc(&w, 1000);
-		end_sequence(&w);
-		end(&w, u);
+		struct dwr_line_header h;
+		all_opcodes(&w, shapes[i]);
 		struct dwr_bytes sec = { w.data, w.len };
 		struct dwr_rows r = rows_of(sec, 0);
-		assert_int_equal(r.len, 5);
-		check_row(&r, 0, 0x1000, 7, S);
-		assert_int_equal(r.data[0].file, 1);
-		assert_int_equal(r.data[0].flags, S | DWR_ROW_VIA_SET);
-		check_row(&r, 1, 0x1003, 9, DWR_ROW_BLOCK);
-		assert_int_equal(r.data[1].file, 2);
-		assert_int_equal(r.data[1].column, 129);
-		check_row(&r, 2, 0x1014, 9,
-			  new_ops ? DWR_ROW_PROLOGUE_END | DWR_ROW_EPILOGUE_BEGIN : 0);
-		assert_int_equal(r.data[2].discriminator, 7);
-		assert_int_equal(r.data[2].isa, new_ops ? 5 : 0);
-		check_row(&r, 3, 0x2014, (uint32_t)(9 - 200), 0);
-		assert_int_equal(r.data[3].discriminator, 0);
-		check_row(&r, 4, 0x2014 + 1000, 0, DWR_ROW_END);
-
-		/* The scan sees the same bounds. */
-		struct dwr_line_header h;
-		struct dwr_line_seq seq;
+		check_all_opcodes(&r, shapes[i].opcode_base > 12);
 		be_ok(dwr_line_header_read(".debug_line", sec, 0, &h));
-		uint64_t at = h.program;
-		be_ok(dwr_line_scan(&h, &at, &seq));
-		assert_true(seq.rows && seq.terminated && seq.ascending);
-		assert_int_equal(seq.first, 0x1000);
-		assert_int_equal(seq.end, 0x2014 + 1000);
-		assert_int_equal(seq.sets, 1);
-		assert_int_equal(seq.set_off, h.program + 3);
-		assert_int_equal(at, h.end);
-
-		/* Encoded and decoded again, the rows are the same. */
-		struct elfrw_wbuf w2 = { 0 };
-		u = begin(&w2, shapes[i]);
-		const struct dwr_line_sequence again = { r.data, r.len - 1, r.data[4].address,
-							 0x100 };
-		be_ok(dwr_line_encode(&h, 8, &again, &w2));
-		end(&w2, u);
-		assert_true(w2.len <= w.len);
-		struct dwr_rows r2 = rows_of((struct dwr_bytes){ w2.data, w2.len }, 0);
-		assert_int_equal(r2.len, r.len);
-		for (size_t k = 0; k < r.len; k++) {
-			struct dwr_row x = r.data[k], y = r2.data[k];
-			assert_int_equal(x.address + 0x100, y.address);
-			if (x.flags & DWR_ROW_END)
-				break;
-			assert_true(x.line == y.line && x.file == y.file && x.column == y.column &&
-				    x.isa == y.isa && x.discriminator == y.discriminator &&
-				    x.flags == y.flags);
-		}
+		check_scan(&h);
+		check_again(&h, shapes[i], &r, w.len);
 		free(r.data);
-		free(r2.data);
 		elfrw_wbuf_free(&w);
-		elfrw_wbuf_free(&w2);
 	}
 }
 

@@ -2,6 +2,31 @@
  * map. */
 #include "tests/unit/make/lists.h"
 
+/* The list at OFF, without its bases, and cut off anywhere before END: errors, no reads past the
+ * end. */
+static void refuse_damaged(const struct dwr_list_secs *secs, const struct dwr_list_cu *of,
+			   uint64_t off, uint64_t end)
+{
+	struct dwr_list list = { 0 };
+	struct dwr_list_contribs contribs = { 0 };
+	struct dwr_list_cu cu = *of;
+	cu.addr_base = DWR_LIST_NONE;
+	fails(dwr_list_read(secs, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
+	cu.addr_base = 16;
+	fails(dwr_list_read(secs, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
+	cu.addr_base = of->addr_base;
+	for (size_t size = off; size < end; size++) {
+		uint8_t *copy = malloc(size);
+		memcpy(copy, secs->list[DWR_LIST_RNGLISTS].data, size);
+		struct dwr_list_secs cut = { .list[DWR_LIST_RNGLISTS] = { ".cut", copy, size },
+					     .addr = secs->addr };
+		fails(dwr_list_read(&cut, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
+		fails(dwr_list_contribs_read(&cut.list[DWR_LIST_RNGLISTS], &contribs));
+		free(copy);
+	}
+	dwr_list_deinit(&list);
+}
+
 static void test_rnglists(void **state)
 {
 	(void)state;
@@ -47,22 +72,8 @@ static void test_rnglists(void **state)
 	assert_null(dwr_list_contrib_find(&contribs, b.w.len));
 	dwr_list_contribs_deinit(&contribs);
 
+	refuse_damaged(&secs, &cu, off, second);
 	struct dwr_list list = { 0 };
-	cu.addr_base = DWR_LIST_NONE;
-	fails(dwr_list_read(&secs, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
-	cu.addr_base = 16;
-	fails(dwr_list_read(&secs, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
-	/* Cut off anywhere: an error, not a read past the end. */
-	cu.addr_base = 8;
-	for (size_t size = off; size < second; size++) {
-		uint8_t *copy = malloc(size);
-		memcpy(copy, b.w.data, size);
-		struct dwr_list_secs cut = { .list[DWR_LIST_RNGLISTS] = { ".cut", copy, size },
-					     .addr = secs.addr };
-		fails(dwr_list_read(&cut, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
-		fails(dwr_list_contribs_read(&cut.list[DWR_LIST_RNGLISTS], &contribs));
-		free(copy);
-	}
 	b.w.data[off] = 8;
 	fails(dwr_list_read(&secs, DWR_LIST_RNGLISTS, &cu, off, DWR_LIST_NONE, &list));
 	dwr_list_deinit(&list);
@@ -144,30 +155,41 @@ static void test_old_lists(void **state)
 	elfrw_wbuf_free(&l.w);
 }
 
-static void check_map(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin,
-		      uint64_t end, const struct want *want, size_t n,
-		      const struct dwr_taken *taken, size_t n_taken)
+/* What a range becomes, and what it loses. */
+struct mapped {
+	const struct want *want;
+	size_t n;
+	const struct dwr_taken *taken;
+	size_t n_taken;
+};
+
+static void check_mapped(const struct dwr_ranger *r, enum dwr_purpose purpose, uint64_t begin,
+			 uint64_t end, struct mapped m)
 {
 	struct dwr_pieces p = { 0 };
 	assert_null(dwr_range_map(r, purpose, begin, end, &p));
-	assert_int_equal(p.piece.len, n);
-	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(p.piece.data[i].begin, want[i].begin);
-		assert_int_equal(p.piece.data[i].end, want[i].end);
+	assert_int_equal(p.piece.len, m.n);
+	for (size_t i = 0; i < m.n; i++) {
+		assert_int_equal(p.piece.data[i].begin, m.want[i].begin);
+		assert_int_equal(p.piece.data[i].end, m.want[i].end);
 	}
-	assert_int_equal(p.taken.len, n_taken);
-	for (size_t i = 0; i < n_taken; i++) {
-		assert_int_equal(p.taken.data[i].unit, taken[i].unit);
-		assert_int_equal(p.taken.data[i].start, taken[i].start);
-		assert_int_equal(p.taken.data[i].len, taken[i].len);
+	assert_int_equal(p.taken.len, m.n_taken);
+	for (size_t i = 0; i < m.n_taken; i++) {
+		assert_int_equal(p.taken.data[i].unit, m.taken[i].unit);
+		assert_int_equal(p.taken.data[i].start, m.taken[i].start);
+		assert_int_equal(p.taken.data[i].len, m.taken[i].len);
 	}
 	dwr_pieces_deinit(&p);
 }
+/* By a macro, so that WANT and TAKEN fill the struct. */
+#define check_map(r, purpose, begin, end, ...) \
+	check_mapped(r, purpose, begin, end, (struct mapped){ __VA_ARGS__ })
 #define NONE_TAKEN NULL, 0
 #define TAKEN(...)                                 \
 	(const struct dwr_taken[]){ __VA_ARGS__ }, \
 		sizeof(const struct dwr_taken[]){ __VA_ARGS__ } / sizeof(struct dwr_taken)
 
+/* Long: one line a case. */
 static void test_range_map(void **state)
 {
 	(void)state;
@@ -231,6 +253,33 @@ static void test_range_map(void **state)
 	elfrw_addrmap_deinit(&none);
 }
 
+/* Two sets, SIZE bytes at DATA: cut off anywhere but between them, with segments, and none. */
+static void damage_aranges(struct dwr_rw_aranges_in in, uint8_t *data, size_t size)
+{
+	uint8_t *out;
+	size_t out_size;
+	for (size_t n = 1; n < size; n++) {
+		uint8_t *copy = malloc(n);
+		memcpy(copy, data, n);
+		in.data = copy;
+		in.size = n;
+		struct elfrw_err *err = dwr_rw_aranges(&in, &out, &out_size);
+		if (n == 112)
+			free(out);
+		else
+			fails(err);
+		free(copy);
+	}
+	in.data = data;
+	in.size = size;
+	data[11] = 1; /* segment selectors */
+	fails(dwr_rw_aranges(&in, &out, &out_size));
+	in.size = 0;
+	assert_null(dwr_rw_aranges(&in, &out, &out_size));
+	assert_int_equal(out_size, 0);
+	free(out);
+}
+
 static void test_aranges(void **state)
 {
 	(void)state;
@@ -282,26 +331,7 @@ static void test_aranges(void **state)
 	assert_int_equal(elfrw_get64(out + 40), 0x20);
 	assert_int_equal(elfrw_get64(out + 48), 0x10f0);
 	free(out);
-	for (size_t n = 1; n < b.w.len; n++) {
-		uint8_t *copy = malloc(n);
-		memcpy(copy, b.w.data, n);
-		in.data = copy;
-		in.size = n;
-		struct elfrw_err *err = dwr_rw_aranges(&in, &out, &size);
-		if (n == 112)
-			free(out);
-		else
-			fails(err);
-		free(copy);
-	}
-	in.data = b.w.data;
-	in.size = b.w.len;
-	b.w.data[11] = 1; /* segment selectors */
-	fails(dwr_rw_aranges(&in, &out, &size));
-	in.size = 0;
-	assert_null(dwr_rw_aranges(&in, &out, &size));
-	assert_int_equal(size, 0);
-	free(out);
+	damage_aranges(in, b.w.data, b.w.len);
 	elfrw_wbuf_free(&b.w);
 	elfrw_addrmap_deinit(&map);
 }

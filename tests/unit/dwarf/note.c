@@ -1,6 +1,68 @@
 /* note.c: .debug_icfold, written and read. */
 #include "tests/unit/make/info.h"
 
+/* What the note of F says. */
+static void check_note(const struct fake *f, const uint8_t *data, size_t size)
+{
+	struct dwr_icfold n;
+	be_ok(dwr_icfold_read(&n, data, size));
+	assert_int_equal(n.map.n_units, f->map.n_units);
+	for (uint32_t i = 0; i < n.map.n_units; i++)
+		assert_memory_equal(&n.map.unit[i], &f->map.unit[i],
+				    offsetof(struct elfrw_addrmap_unit, flags) + 1);
+	assert_int_equal(n.map.n_sections, 1);
+	assert_memory_equal(&n.map.section[0], &f->map.section[0],
+			    offsetof(struct elfrw_addrmap_section, end_taken) + 1);
+	assert_int_equal(n.map.trap_byte, TRAP);
+	uint64_t va;
+	assert_true(elfrw_addrmap_pointer(&n.map, D, &va));
+	assert_int_equal(va, THUNK);
+	assert_int_equal(n.n_groups, 1);
+	assert_int_equal(n.group[0].n_members, 3);
+	static const struct {
+		uint32_t unit;
+		const char *names[2];
+	} want[] = { { 0, { "a" } }, { 1, { "b", "b2" } }, { 3, { "d" } } };
+	for (unsigned i = 0; i < 3; i++) {
+		const struct dwr_icfold_member *m = &n.member[n.group[0].member + i];
+		assert_int_equal(m->unit, want[i].unit);
+		assert_int_equal(m->n_names, want[i].names[1] ? 2 : 1);
+		for (unsigned k = 0; k < m->n_names; k++)
+			assert_string_equal(n.names[m->name + k], want[i].names[k]);
+		assert_int_equal(n.unit_member[m->unit], n.group[0].member + i);
+	}
+	assert_int_equal(n.unit_member[2], UINT32_MAX);
+	assert_int_equal(n.n_vslots, 2);
+	assert_int_equal(n.vslot[1].slot, 0x4010);
+	assert_int_equal(n.vslot[1].unit, 3);
+	dwr_icfold_deinit(&n);
+}
+
+static void damage(const uint8_t *data, size_t size)
+{
+	struct dwr_icfold n;
+	/* Every cut and every byte changed is either an error or a note. */
+	for (size_t cut = 0; cut < size; cut++) {
+		uint8_t *copy = malloc(cut ? cut : 1);
+		memcpy(copy, data, cut);
+		struct elfrw_err *err = dwr_icfold_read(&n, copy, cut);
+		assert_non_null(err);
+		elfrw_err_free(err);
+		free(copy);
+	}
+	for (size_t i = 0; i < size; i++)
+		for (unsigned v = 0; v < 256; v += 5) {
+			uint8_t *copy = malloc(size);
+			memcpy(copy, data, size);
+			copy[i] = (uint8_t)v;
+			struct elfrw_err *err = dwr_icfold_read(&n, copy, size);
+			if (!err)
+				dwr_icfold_deinit(&n);
+			elfrw_err_free(err);
+			free(copy);
+		}
+}
+
 static void note_round_trip(void **state)
 {
 	(void)state;
@@ -26,59 +88,8 @@ static void note_round_trip(void **state)
 				    out.section[0].size - sizeof chdr),
 			 Z_OK);
 	assert_int_equal(size, chdr.ch_size);
-	struct dwr_icfold n;
-	be_ok(dwr_icfold_read(&n, data, size));
-	assert_int_equal(n.map.n_units, f.map.n_units);
-	for (uint32_t i = 0; i < n.map.n_units; i++)
-		assert_memory_equal(&n.map.unit[i], &f.map.unit[i],
-				    offsetof(struct elfrw_addrmap_unit, flags) + 1);
-	assert_int_equal(n.map.n_sections, 1);
-	assert_memory_equal(&n.map.section[0], &f.map.section[0],
-			    offsetof(struct elfrw_addrmap_section, end_taken) + 1);
-	assert_int_equal(n.map.trap_byte, TRAP);
-	uint64_t va;
-	assert_true(elfrw_addrmap_pointer(&n.map, D, &va));
-	assert_int_equal(va, THUNK);
-	assert_int_equal(n.n_groups, 1);
-	assert_int_equal(n.group[0].n_members, 3);
-	static const struct {
-		uint32_t unit;
-		const char *names[2];
-	} want[] = { { 0, { "a" } }, { 1, { "b", "b2" } }, { 3, { "d" } } };
-	for (unsigned i = 0; i < 3; i++) {
-		const struct dwr_icfold_member *m = &n.member[n.group[0].member + i];
-		assert_int_equal(m->unit, want[i].unit);
-		assert_int_equal(m->n_names, want[i].names[1] ? 2 : 1);
-		for (unsigned k = 0; k < m->n_names; k++)
-			assert_string_equal(n.names[m->name + k], want[i].names[k]);
-		assert_int_equal(n.unit_member[m->unit], n.group[0].member + i);
-	}
-	assert_int_equal(n.unit_member[2], UINT32_MAX);
-	assert_int_equal(n.n_vslots, 2);
-	assert_int_equal(n.vslot[1].slot, 0x4010);
-	assert_int_equal(n.vslot[1].unit, 3);
-	dwr_icfold_deinit(&n);
-
-	/* Every cut and every byte changed is either an error or a note. */
-	for (size_t cut = 0; cut < size; cut++) {
-		uint8_t *copy = malloc(cut ? cut : 1);
-		memcpy(copy, data, cut);
-		struct elfrw_err *err = dwr_icfold_read(&n, copy, cut);
-		assert_non_null(err);
-		elfrw_err_free(err);
-		free(copy);
-	}
-	for (size_t i = 0; i < size; i++)
-		for (unsigned v = 0; v < 256; v += 5) {
-			uint8_t *copy = malloc(size);
-			memcpy(copy, data, size);
-			copy[i] = (uint8_t)v;
-			struct elfrw_err *err = dwr_icfold_read(&n, copy, size);
-			if (!err)
-				dwr_icfold_deinit(&n);
-			elfrw_err_free(err);
-			free(copy);
-		}
+	check_note(&f, data, size);
+	damage(data, size);
 	free(data);
 	dwr_rewrite_out_deinit(&out);
 	elfrw_addrmap_deinit(&f.map);

@@ -4,6 +4,7 @@
 #define SCOPE    DWR_FOR_SCOPE
 #define LOCATION DWR_FOR_LOCATION
 
+/* Long: the lists and what must become of each stand in one place. */
 static void test_rnglists(void **state)
 {
 	(void)state;
@@ -180,6 +181,7 @@ static void test_old_ranges(void **state)
 	elfrw_wbuf_free(&b.w);
 }
 
+/* Long: the lists and what must become of each stand in one place. */
 static void test_offset_tables(void **state)
 {
 	(void)state;

@@ -4,6 +4,7 @@
 #define SCOPE    DWR_FOR_SCOPE
 #define LOCATION DWR_FOR_LOCATION
 
+/* Long: the lists and what must become of each stand in one place. */
 static void test_views(void **state)
 {
 	(void)state;
@@ -124,6 +125,7 @@ static void test_old_locations(void **state)
 	elfrw_wbuf_free(&b.w);
 }
 
+/* Long: the lists and what must become of each stand in one place. */
 static void test_address_indices(void **state)
 {
 	(void)state;
