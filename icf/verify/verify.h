@@ -7,7 +7,7 @@
  *
  * 	the ELF reader, and the reader of bytes     readelf, the dynamic linker, fuzzing
  * 	the decoder of instructions, the kinds      Zydis (make check-decoder), the folded
- * 	of relocations                              program's own work
+ * 	of relocations                              program's own work (tool/planted)
  * 	records of .eh_frame (dwarf/cfi.h)          libdw, which evaluates rows of both files here
  * 	.debug_icfold, the call tables, vtables     gdb, and programs that know the right answer
  *
