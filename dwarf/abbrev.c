@@ -1,9 +1,9 @@
 /* abbrev.c: reads abbreviation tables and compiles them for walking.
  *
- * Linked files have one table per unit with some hundred declarations; a table is read once per
- * unit (shared ones once per thread in a row) into reused flat arrays: the cost is small against
- * the unit's DIEs. Format: DWARF 5, section 7.5.3; forms: table 7.6, and the GNU and LLVM
- * extensions. */
+ * Linked files have one table for each unit, with some hundred declarations.  A table is read once
+ * for each unit (a shared one once for each thread and run of units) into reused flat arrays: the
+ * cost is small against the unit's DIEs.  Format: DWARF 5, section 7.5.3; forms: table 7.6, and the
+ * GNU and LLVM extensions. */
 #include "dwarf/abbrev.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -83,7 +83,7 @@ bool dwr_form_is_address(unsigned form)
 	return false;
 }
 
-/* Is the attribute to be delivered by the walker? */
+/* Does the walker deliver the attribute? */
 static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr *at)
 {
 	if (at->name < 0x100) {
@@ -98,7 +98,7 @@ static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr 
 		return want->addresses;
 	switch (at->form) {
 	case DW_FORM_exprloc: return want->expressions;
-	case DW_FORM_block1: /* before DWARF 4 expressions are blocks; so are arrays of bytes
+	case DW_FORM_block1: /* before DWARF 4 expressions are blocks, as are arrays of bytes
 				(DW_AT_const_value) */
 	case DW_FORM_block2:
 	case DW_FORM_block4:
@@ -107,7 +107,7 @@ static bool is_wanted(const struct dwr_want *want, const struct dwr_abbrev_attr 
 		       at->name != DW_AT_discr_list && at->name != DW_AT_default_value;
 	case DW_FORM_loclistx:
 	case DW_FORM_rnglistx: return want->lists;
-	case DW_FORM_indirect: return true; /* what it is only the DIE says */
+	case DW_FORM_indirect: return true; /* only the DIE gives the form */
 	}
 	return false;
 }

@@ -1,7 +1,7 @@
 /* abbrev.h: abbreviation tables (DWARF 5, section 7.5.3), compiled for walking.
  *
  * A walker wants few attributes of few DIEs.  So each declaration is compiled, for one set of
- * wanted attributes, into steps: "skip N bytes, then do one thing"; a DIE of fixed size without a
+ * wanted attributes, into steps: "skip N bytes, then do one thing".  A DIE of fixed size without a
  * wanted attribute is a single addition. */
 #ifndef DWARF_ABBREV_H
 #define DWARF_ABBREV_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which attributes a walk is to deliver. */
+/* The attributes that a walk delivers. */
 struct dwr_want {
 	uint64_t name[4];       /* bitmap of DW_AT_ values below 0x100 */
 	const uint16_t *vendor; /* DW_AT_ values from 0x100 on; n_vendor of them; borrowed */
@@ -58,8 +58,8 @@ struct dwr_abbrev {
 	bool wanted; /* has at least one wanted attribute (or an indirect form, which may be one) */
 	uint32_t attr, n_attrs;
 	uint32_t step;  /* first step; the last one is DWR_STEP_END */
-	uint32_t fixed; /* size of the attributes, when it is always the same and nothing is wanted;
-			   else UINT32_MAX */
+	uint32_t fixed; /* size of the attributes, if it is fixed and none is wanted; else
+			   UINT32_MAX */
 	uint32_t pos;   /* of the declaration (its code) in .debug_abbrev, relative to the table's
 			   start */
 };
@@ -75,7 +75,7 @@ struct dwr_abbrev_table {
 };
 
 /* Reads the table at OFF of the section contents DATA (SIZE bytes), reusing the memory of *TABLE
- * (zeroed at first, or from an earlier call).  Does nothing when *TABLE already is that table with
+ * (zeroed at first, or from an earlier call).  Does nothing if *TABLE already is that table with
  * these parameters (WANT must be the same).  Errors: past the end, unknown form, a code twice. */
 struct elfrw_err *dwr_abbrev_read(struct dwr_abbrev_table *table, const uint8_t *data, size_t size,
 				  uint64_t off, struct dwr_form_params params,
@@ -92,9 +92,9 @@ static inline const struct dwr_abbrev *dwr_abbrev_find(const struct dwr_abbrev_t
 	return dwr_abbrev_search(table, code);
 }
 
-/* Size in bytes of a value of FORM, -1 when it is not fixed, -2 for an unknown form. */
+/* Size of a value of FORM in bytes; -1: not fixed; -2: unknown form. */
 int dwr_form_size(uint32_t form, struct dwr_form_params params);
 
-/* Of an address, or of an index of one. */
+/* Is FORM that of an address, or of an index of one? */
 bool dwr_form_is_address(unsigned form);
 #endif

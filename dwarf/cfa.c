@@ -1,7 +1,7 @@
 /* cfa.c: walks call frame instructions (DWARF 5, section 6.4.2 and 7.24; GNU and AArch64
- * extensions) and the expressions inside them, for three questions that need operand boundaries:
- * where does the padding begin (a zero byte may be an operand as well as DW_CFA_nop), which fields
- * hold addresses, and do the rules depend on the place of the code. One pass over the bytes. */
+ * extensions) and the expressions in them, for three questions that need operand boundaries.  Where
+ * does the padding begin (a zero byte may be an operand or DW_CFA_nop)?  Which fields hold
+ * addresses?  Do the rules depend on the place of the code?  One pass over the bytes. */
 #include "dwarf/cfi.h"
 #include "elfrw/base/rbuf.h"
 #include <dwarf.h>
@@ -39,10 +39,10 @@ static const char *const cfa_operands[0x40] = {
 	[0x2f] = "uu", /* GNU_negative_offset_extended */
 };
 
-/* Operands of DW_OP operators (DWARF 5, section 7.7.1), letters as above: u a LEB128, r one that is
- * a register, x an index into .debug_addr, b a ULEB128 length and that many bytes.  NULL: an
- * operator that is not known or needs a DIE or a unit, which has no meaning here (section 6.4.2).
- */
+/* Operands of DW_OP operators (DWARF 5, section 7.7.1), letters as above; in addition u a LEB128, r
+ * a register as LEB128, x an index into .debug_addr, b a ULEB128 length and that many bytes.  NULL:
+ * an unknown operator, or one that needs a DIE or a unit, which has no meaning here (section
+ * 6.4.2). */
 static const char *const op_operands[256] = {
 	[DW_OP_addr] = "a",
 	[DW_OP_deref] = "",

@@ -1,10 +1,10 @@
 /* cfi.c: reads .eh_frame and .debug_frame into two flat arrays, CIEs and FDEs, in section order.
  *
- * Two passes over the records: CIEs first, because a .debug_frame FDE may name one that stands
- * behind it.  Each record's instructions are walked once, to find where the padding begins and what
- * ties them to a place; equality of rules is then a comparison of CIE classes and of bytes.  CIEs
- * of one meaning are found through a hash table. Cost: linear in the section (and one sort by
- * address when a linker did not leave the FDEs sorted). */
+ * There are two passes over the records: CIEs first, because an FDE of .debug_frame may refer to a
+ * CIE behind it.  Each record's instructions are walked once, to find where the padding begins and
+ * which instructions depend on the place of the code.  Rules are then equal if CIE classes and
+ * bytes are.  A hash table finds CIEs of the same meaning.  Cost: linear in the section, and one
+ * sort by address if a linker did not sort the FDEs. */
 #include "dwarf/cfi.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -66,12 +66,12 @@ bool dwr_pe_write(uint8_t *p, uint8_t encoding, uint8_t address_size, uint64_t f
 			break;
 		value -= field_va;
 		if (!value)
-			return false; /* would read as "none" */
+			return false; /* 0 would mean "none" */
 		break;
 	default: return false;
 	}
 	if (size < 8) {
-		/* A form without a sign is read zero-extended, one with a sign sign-extended. */
+		/* Unsigned forms are zero-extended, signed forms sign-extended. */
 		uint64_t half = (uint64_t)1 << (8 * size - 1);
 		if (encoding & 0x08 ? value + half >= 2 * half : value >= 2 * half)
 			return false;
@@ -97,7 +97,8 @@ static struct elfrw_err *next_record(const struct dwr_cfi *cfi, uint64_t *off, s
 	ret->off = *off;
 	ret->offset_size = 4;
 	if (elfrw_rbuf_left(&r) < 4) {
-		/* The end of the section aligned: nothing that a reader could take for a record. */
+		/* Alignment at the end of the section: nothing that a reader could take for a
+		 * record. */
 		while (elfrw_rbuf_left(&r))
 			if (elfrw_rbuf_u8(&r))
 				return elfrw_error_at(cfi->name, *off, "truncated record");
@@ -145,7 +146,7 @@ static struct elfrw_rbuf record_body(const struct dwr_cfi *cfi, const struct rec
 	return r;
 }
 
-/* The length of augmentation data: where the instructions behind them begin. */
+/* The length of augmentation data: the instructions begin behind them. */
 static struct elfrw_err *read_augmentation_end(const struct dwr_cfi *cfi, const struct record *rec,
 					       struct elfrw_rbuf *r, const uint8_t **ret)
 {
@@ -206,7 +207,7 @@ static struct elfrw_err *read_personality(struct dwr_cfi *cfi, struct elfrw_rbuf
 	return NULL;
 }
 
-/* What the letters of the augmentation, but for a leading z, stand for. */
+/* Reads the fields for the letters of the augmentation, except a leading z. */
 static struct elfrw_err *read_augmentation(struct dwr_cfi *cfi, struct elfrw_rbuf *r,
 					   struct dwr_cie *cie)
 {
@@ -243,7 +244,7 @@ static struct elfrw_err *read_cie(struct dwr_cfi *cfi, const struct record *rec)
 	cie->code_align = elfrw_rbuf_uleb(&r);
 	cie->data_align = elfrw_rbuf_sleb(&r);
 	cie->ra = cie->version == 1 ? elfrw_rbuf_u8(&r) : elfrw_rbuf_uleb(&r);
-	const uint8_t *insn = NULL; /* behind the augmentation data, when its length is given */
+	const uint8_t *insn = NULL; /* behind the augmentation data, if their length is given */
 	cie->augmented = *cie->augmentation == 'z';
 	if (cie->augmented)
 		ELFRW_TRY(read_augmentation_end(cfi, rec, &r, &insn));
@@ -287,7 +288,7 @@ static struct elfrw_err *read_fde_range(const struct dwr_cfi *cfi, const struct 
 		return elfrw_error_at(cfi->name, at, "FDE with an unusable address (encoding 0x%x)",
 				      cie->fde_encoding);
 	fde->pc_size = (uint8_t)(elfrw_rbuf_off(r) - at);
-	/* The range has the address's width but never a base; it is unsigned whatever the form
+	/* The range has the width of the address, but no base.  It is unsigned, whatever the form
 	 * says. */
 	at = elfrw_rbuf_off(r);
 	if (!dwr_pe_read(r, cie->fde_encoding & 0x07, cie->address_size, 0, &raw, &range))
@@ -349,7 +350,7 @@ static bool same_cie(const struct dwr_cie *a, const struct dwr_cie *b)
 	       !memcmp(a->insn, b->insn, a->insn_size);
 }
 
-/* FNV-1a: the table is small and only wants to be spread. */
+/* FNV-1a: the table is small and needs only a good spread. */
 static uint64_t hash_cie(const struct dwr_cie *cie)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ cie->personality ^ cie->ra << 32 ^ cie->insn_size;
@@ -487,7 +488,7 @@ uint32_t dwr_cfi_find(const struct dwr_cfi *cfi, uint64_t va)
 {
 	size_t lo =
 		LOWER_BOUND(0, cfi->fde.len, mid, cfi->fde.data[cfi->by_pc[mid]].pc_begin <= va);
-	/* Back over empty ranges, then to the first of those that begin at the same place. */
+	/* Skip empty ranges backwards, then go to the first FDE with the same start. */
 	uint32_t found = UINT32_MAX;
 	while (lo--) {
 		const struct dwr_fde *fde = &cfi->fde.data[cfi->by_pc[lo]];

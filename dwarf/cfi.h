@@ -39,12 +39,12 @@ enum {
 	DWR_PE_OMIT = 0xff,
 };
 
-/* What the instructions of a CIE or an FDE contain that ties them to a place. */
+/* Instructions of a CIE or an FDE that depend on the place of the code. */
 enum {
-	DWR_CFA_HAS_ADDRESS = 1, /* DW_CFA_set_loc, or DW_OP_addr & co. in an expression: never the
-				    same as another's */
-	DWR_CFA_USES_PC = 2, /* an expression reads the return address column (.plt): may move by 16
-				n bytes only */
+	DWR_CFA_HAS_ADDRESS = 1, /* DW_CFA_set_loc, or DW_OP_addr and the like in an expression:
+				    never equal to another's */
+	DWR_CFA_USES_PC = 2, /* an expression reads the return address column (.plt): may move by
+				multiples of 16 bytes only */
 	DWR_CFA_ADVANCES =
 		4, /* has more than one row: rules depend on the distance from pc_begin */
 };
@@ -60,10 +60,10 @@ struct dwr_cie {
 	uint32_t size; /* of the record, with the length field */
 	uint32_t insn_size;
 	uint32_t personality_off; /* of the encoded pointer, from `off`; 0: none */
-	uint32_t same;            /* index of the first CIE with the same meaning (maybe its own) */
-	uint8_t version;          /* 1, 3, 4 */
-	uint8_t fde_encoding;     /* DWR_PE_*; DWR_PE_ABSPTR unless 'R' */
-	uint8_t lsda_encoding;    /* DWR_PE_OMIT unless 'L' */
+	uint32_t same;         /* index of the first CIE with the same meaning (possibly itself) */
+	uint8_t version;       /* 1, 3, 4 */
+	uint8_t fde_encoding;  /* DWR_PE_*; DWR_PE_ABSPTR unless 'R' */
+	uint8_t lsda_encoding; /* DWR_PE_OMIT unless 'L' */
 	uint8_t personality_encoding; /* DWR_PE_OMIT unless 'P' */
 	uint8_t address_size;         /* of absptr fields */
 	uint8_t offset_size;          /* 4 or 8: 32- or 64-bit DWARF */
@@ -73,7 +73,7 @@ struct dwr_cie {
 	bool signal_frame; /* 'S' */
 	bool b_key;        /* 'B': AArch64, return addresses are signed with the B key */
 	bool mte;          /* 'G': AArch64, tagged stack frame */
-	bool used;         /* an FDE names it */
+	bool used;         /* an FDE refers to it */
 };
 
 struct dwr_fde {
@@ -101,18 +101,18 @@ struct dwr_cfi {
 	VEC(struct dwr_cie) cie; /* in section order */
 	VEC(struct dwr_fde) fde; /* in section order */
 	/* Offsets of the 4-byte zero words (.eh_frame only), in order.  A frame table without
-	 * .eh_frame_hdr ends at the first one, an unwinder that uses .eh_frame_hdr never sees them;
-	 * the reader reads on behind them. */
+	 * .eh_frame_hdr ends at the first one.  An unwinder that uses .eh_frame_hdr never sees
+	 * them.  This reader continues behind them. */
 	VEC(uint64_t) terminator;
 	uint32_t *by_pc; /* all FDE indices sorted by pc_begin, then index; owned */
 };
 
-/* Reads a whole section.  RET is overwritten; on error there is nothing to free.  VA is the
- * section's address (ignored for .debug_frame), NAME is used in messages.  Errors: truncated
- * records, unknown versions, augmentations, encodings or instructions, 64-bit records in .eh_frame
- * (no unwinder reads them), a CIE pointer that names no CIE, segmented addresses.  Pointers of the
- * encoding absptr are taken from the section's bytes: the caller refuses files in which a dynamic
- * relocation changes them. */
+/* Reads a whole section.  RET is overwritten; after an error there is nothing to free.  VA: the
+ * section's address (ignored for .debug_frame).  NAME is used in messages.  Errors: truncated
+ * records; unknown versions, augmentations, encodings or instructions; 64-bit records in .eh_frame
+ * (no unwinder reads them); a CIE pointer that leads to no CIE; segmented addresses.  Pointers with
+ * the encoding absptr are read from the section's bytes: the caller refuses files in which a
+ * dynamic relocation changes them. */
 struct elfrw_err *dwr_cfi_read(struct dwr_cfi *ret, const char *name, struct dwr_bytes bytes,
 			       uint64_t va, bool is_eh, uint8_t address_size);
 
@@ -121,28 +121,28 @@ struct elfrw_err *dwr_eh_frame_read(struct dwr_cfi *ret, const struct elfrw_imag
 				    uint8_t address_size);
 void dwr_cfi_deinit(struct dwr_cfi *cfi);
 
-/* The FDE whose range holds VA, or UINT32_MAX: the non-empty one that begins last at or before VA
- * (the first in the section of those), if it reaches VA. */
+/* The FDE whose range holds VA, or UINT32_MAX.  Of the non-empty FDEs that begin at or before VA,
+ * it is the last to begin (among equals, the first in the section), if it reaches VA. */
 uint32_t dwr_cfi_find(const struct dwr_cfi *cfi, uint64_t va);
 
 /* Do the FDE's or its CIE's instructions contain an absolute address? */
 bool dwr_cfi_has_address(const struct dwr_cfi *cfi, uint32_t fde);
 
-/* Do two FDEs have the same unwind rules: CIE meaning (alignment factors, return address column,
- * initial instructions, personality, signal frame and the like; not version, encodings or layout)
- * and instructions without padding.  Neither the length of the range nor the LSDA counts.  Never
- * true for two FDEs with dwr_cfi_has_address(). */
+/* Do two FDEs have the same unwind rules?  Compared are the meaning of the CIEs (alignment factors,
+ * return address column, initial instructions, personality, signal frame and the like; not version,
+ * encodings or layout) and the instructions without padding.  Neither the length of the range nor
+ * the LSDA counts.  Never true for two FDEs with dwr_cfi_has_address(). */
 bool dwr_fde_same(const struct dwr_cfi *cfi, uint32_t a, uint32_t b);
 
-/* Appends the bytes of what dwr_fde_same() compares: equal bytes if and only if it says true. */
+/* Appends the bytes that dwr_fde_same() compares: equal bytes if and only if it returns true. */
 void dwr_fde_canon(const struct dwr_cfi *cfi, uint32_t fde, struct elfrw_wbuf *out);
 
-/* The size in bytes of the form of ENCODING, 0 for a LEB128 number, -1 for an unknown form. */
+/* The size in bytes of the form of ENCODING; 0: LEB128; -1: unknown. */
 int dwr_pe_size(uint8_t encoding, uint8_t address_size);
 
-/* Reads an encoded pointer.  *RAW is the number itself, sign-extended as its form says; *RET what
- * it stands for before any indirection: with DWR_PE_PCREL, FIELD_VA is added, unless the number is
- * 0 (which always means "none"). false: past the end, or a base other than absptr or pcrel. */
+/* Reads an encoded pointer.  *RAW: the number itself, sign-extended by its form.  *RET: its value
+ * before any indirection; with DWR_PE_PCREL, FIELD_VA is added, unless the number is 0 (which
+ * always means "none").  false: past the end, or a base other than absptr or pcrel. */
 bool dwr_pe_read(struct elfrw_rbuf *r, uint8_t encoding, uint8_t address_size, uint64_t field_va,
 		 uint64_t *raw, uint64_t *ret);
 
@@ -166,8 +166,8 @@ struct dwr_cfa_walk {
 	size_t max;
 };
 
-/* Walks instructions (size INSN_SIZE with or without padding).  Returns the number of addresses in
- * them, or -1 when the bytes are not valid instructions: then RET is untouched. */
+/* Walks instructions (INSN_SIZE bytes, with or without padding).  Returns the number of addresses
+ * in them; -1: invalid instructions, and RET is unchanged. */
 long dwr_cfa_walk(const struct dwr_cie *cie, const uint8_t *insn, size_t insn_size,
 		  struct dwr_cfa_walk *ret);
 #endif

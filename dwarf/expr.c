@@ -1,9 +1,9 @@
 /* expr.c: see expr.h.
  *
- * Operands are described by one short string for each operator; the walk interprets it.  Location
- * lists hold millions of expressions of one or two operators, so a step costs a table look-up and
- * no allocation.  Branches (DW_OP_bra, DW_OP_skip) are not followed: producers lay operators out
- * without gaps, and all consumers that dump expressions read them so. */
+ * One short string describes the operands of each operator; the walk interprets it.  Location lists
+ * hold millions of expressions of one or two operators, so a step costs a table look-up and no
+ * allocation.  Branches (DW_OP_bra, DW_OP_skip) are not followed: producers lay operators out
+ * without gaps, and all tools that dump expressions read them so. */
 #include "dwarf/expr.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/rbuf.h"
@@ -241,8 +241,8 @@ struct elfrw_err *dwr_expr_next(struct dwr_expr_walk *w, struct dwr_op *op, bool
 	return NULL;
 }
 
-/* Does the next operator turn OP's number into a thread-local offset?  Then it is no address,
- * though the operator is DW_OP_addr (old GCC, and targets without a data directive for such
+/* Does the next operator turn OP's number into a thread-local offset?  Then the number is no
+ * address, even with DW_OP_addr (old GCC, and targets without a data directive for such
  * offsets). */
 static bool is_tls(const struct dwr_expr_walk *w, const struct dwr_op *op)
 {
@@ -262,7 +262,7 @@ static void put_address(uint8_t *p, unsigned size, uint64_t old, struct dwr_expr
 	mapping->changed = true;
 }
 
-/* The reference that OP makes, and the operand that makes it in *WHICH; -1: none. */
+/* The reference that OP makes; *WHICH: its operand; -1: none. */
 static int reference_of(const struct dwr_expr_walk *w, const struct dwr_op *op, unsigned *which)
 {
 	*which = 0;

@@ -1,8 +1,8 @@
 /* expr.h: DWARF expressions (DWARF 5, section 2.5 and 7.7; GNU and LLVM extensions), walked and
  * mapped.
  *
- * Nothing is evaluated: what is needed is where each operator's operands are, and which of them
- * hold addresses. */
+ * Nothing is evaluated: only the places of each operator's operands matter, and which of them hold
+ * addresses. */
 #ifndef DWARF_EXPR_H
 #define DWARF_EXPR_H
 #include "dwarf/abbrev.h"
@@ -62,21 +62,21 @@ enum dwr_expr_ref {
 			      variable_value) */
 };
 
-/* An operand at byte POS of the expression.  The error, if any, ends the mapping and is passed
- * on. */
+/* Called for an operand at byte POS of the expression.  An error ends the mapping and is
+ * returned. */
 typedef struct elfrw_err *dwr_expr_fn(void *arg, enum dwr_expr_ref ref, uint64_t value,
 				      const struct dwr_op *op);
 
 /* How expressions are mapped. */
 struct dwr_expr_mapping {
 	const struct elfrw_addrmap *map; /* borrowed */
-	dwr_expr_fn *fn; /* is told of the references beside addresses; may be NULL */
+	dwr_expr_fn *fn; /* called for references other than addresses; may be NULL */
 	void *arg;       /* FN's */
 	bool changed;    /* result: a byte changed; else left alone */
 };
 
-/* Maps the addresses in DATA in place: the operand of DW_OP_addr is a pointer
- * (elfrw_addrmap_pointer), unless the next operator makes it a thread-local offset.  No length
+/* Maps the addresses in DATA in place.  The operand of DW_OP_addr is a pointer
+ * (elfrw_addrmap_pointer), unless the next operator turns it into a thread-local offset.  No length
  * changes.  Errors: as dwr_expr_next; an encoded address that is not absolute. */
 struct elfrw_err *dwr_expr_map(uint8_t *data, size_t size, struct dwr_form_params params,
 			       const char *section, uint64_t section_off,

@@ -1,5 +1,5 @@
-/* folding.h: what was folded, and how debug information is to tell of it: the words that the
- * rewriting and the call tables share. */
+/* folding.h: what was folded, and how debug information describes it: the types that the rewriting
+ * and the call tables share. */
 #ifndef DWARF_FOLDING_H
 #define DWARF_FOLDING_H
 #include "elfrw/addrmap.h"
@@ -10,8 +10,8 @@
 struct elfrw_image;
 
 enum dwr_policy {
-	DWR_FOLDED_OVERLAY, /* one owner per address: folded members keep DIE and rows, without a PC
-			       range; the rest is in .debug_icfold */
+	DWR_FOLDED_OVERLAY, /* one owner for each address: folded members keep DIE and rows, without
+			       a PC range; the rest is in .debug_icfold */
 	DWR_FOLDED_ALIAS,   /* full ranges and sequences of every member at the kept address
 			       (overlapping) */
 	DWR_FOLDED_DROP,    /* low_pc 0, as linkers do */
@@ -24,8 +24,8 @@ struct dwr_unit_alias {
 };
 
 /* "Improved Identification of Vtables" (Coutant 2009): a DIE with DW_AT_location, the vtable
- * object, and DW_AT_type, its class.  The tag was proposed without a number; this one is in the
- * vendors' range, where nobody has one. */
+ * object, and DW_AT_type, its class.  The tag was proposed without a number; this number is an
+ * unused one in the vendors' range. */
 #define DWR_TAG_VTABLE 0x4fc1
 
 /* A vtable slot whose target was folded: the slot's address (vtables do not move) and the member it
@@ -48,7 +48,7 @@ struct dwr_rewrite_in {
 	const struct elfrw_image *image;
 	const struct elfrw_addrmap *map;
 	enum dwr_policy policy;
-	unsigned threads; /* 0 and 1: none but the caller's; the result does not depend on it */
+	unsigned threads; /* 0 and 1: only the caller's thread; the result does not depend on it */
 	const char *const *unit_name;       /* map->n_units entries, each may be NULL; or NULL */
 	const struct dwr_unit_alias *alias; /* sorted by unit */
 	size_t n_aliases;

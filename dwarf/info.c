@@ -1,8 +1,8 @@
 /* info.c: unit headers and the DIE cursor.
  *
- * The cursor is where the time goes: some million DIEs, of which one in ten has an attribute that
- * anybody wants.  A DIE costs one LEB128 code, a table look-up and, for most, one addition
- * (abbrev.h).  Bounds are checked per step. */
+ * The cursor takes most of the time: there are some million DIEs, one in ten with a wanted
+ * attribute.  A DIE costs one LEB128 code, a table look-up and, for most, one addition (abbrev.h).
+ * Each step checks bounds. */
 #include "dwarf/info.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -346,7 +346,7 @@ bool dwr_value_address(const struct dwr_sections *secs, const struct dwr_unit *u
 	return true;
 }
 
-/* Finds the declaration of CODE without reading the whole table: a unit's own DIE mostly uses the
+/* Finds the declaration of CODE without reading the whole table: a unit's own DIE usually has the
  * first one. */
 static bool find_declaration(struct elfrw_rbuf *r, uint64_t code)
 {

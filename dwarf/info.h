@@ -1,8 +1,8 @@
 /* info.h: units and DIEs of .debug_info and .debug_types (DWARF 2 to 5, sections 7.5.1 to 7.5.6),
  * read only.
  *
- * Nothing is allocated per DIE.  A cursor walks one unit in file order and delivers, for each DIE,
- * the wanted attributes with the places of their bytes. */
+ * Nothing is allocated for single DIEs.  A cursor walks one unit in file order and delivers, for
+ * each DIE, the wanted attributes with the places of their bytes. */
 #ifndef DWARF_INFO_H
 #define DWARF_INFO_H
 #include "dwarf/abbrev.h"
@@ -34,8 +34,8 @@ struct dwr_units {
 struct elfrw_err *dwr_units_read(struct dwr_sections *secs, struct dwr_units *ret);
 void dwr_units_deinit(struct dwr_units *units);
 
-/* Reads one header at R, a cursor in SEC, and moves R to the unit's end; *U starts as { 0 }.  Where
- * only the length makes sense, that is an error, but u->end is set and R moves as well. */
+/* Reads one header at R, a cursor in SEC, and moves R to the unit's end; *U starts as { 0 }.  If
+ * only the length is valid, that is an error, but u->end is set and R moves. */
 struct elfrw_rbuf;
 struct elfrw_err *dwr_unit_header(struct elfrw_rbuf *r, const struct dwr_section *sec,
 				  enum dwr_sec id, struct dwr_unit *u);
@@ -56,8 +56,8 @@ struct dwr_value {
 		       half */
 };
 
-/* Reads one value of FORM at R into *V (all but name and attr) and moves past it; R is bad when
- * there is none.  IMPLICIT is the abbreviation's number for DW_FORM_implicit_const. */
+/* Reads one value of FORM at R into *V (except name and attr) and moves R behind it.  R becomes bad
+ * if there is none.  IMPLICIT: the abbreviation's number for DW_FORM_implicit_const. */
 void dwr_value_read(struct elfrw_rbuf *r, uint32_t form, struct dwr_form_params params,
 		    int64_t implicit, struct dwr_value *v);
 
@@ -78,7 +78,7 @@ struct dwr_cursor {
 	const uint8_t *data; /* the section */
 	const uint8_t *pos, *end;
 	uint32_t depth;
-	bool all; /* deliver DIEs without wanted attributes too */
+	bool all; /* also deliver DIEs without wanted attributes */
 	bool done;
 };
 
@@ -103,11 +103,11 @@ static inline const struct dwr_value *dwr_die_value(const struct dwr_die *die, u
 	return NULL;
 }
 
-/* The abbreviation table of UNIT into *TABLE (see dwr_abbrev_read). */
+/* Reads the abbreviation table of UNIT into *TABLE (see dwr_abbrev_read). */
 struct elfrw_err *dwr_unit_abbrev(struct dwr_sections *secs, const struct dwr_unit *unit,
 				  const struct dwr_want *want, struct dwr_abbrev_table *table);
 
-/* What a unit's own DIE says that the reading of other attributes depends on. */
+/* Values in a unit's own DIE that are needed to read other attributes. */
 struct dwr_unit_root {
 	bool has_low_pc, has_line, has_dwo;
 	uint64_t low_pc; /* resolved through .debug_addr */
@@ -120,7 +120,7 @@ struct dwr_unit_root {
 		*dwo_name; /* borrowed from the sections; NULL: not there or not readable */
 };
 
-/* Reads the unit's first DIE.  SECS must have been loaded (dwr_sections_load_all). */
+/* Reads the unit's first DIE.  Call dwr_sections_load_all for SECS first. */
 struct elfrw_err *dwr_unit_read_root(const struct dwr_sections *secs, const struct dwr_unit *unit,
 				     struct dwr_unit_root *ret);
 
@@ -133,7 +133,7 @@ void dwr_die_root(const struct dwr_sections *secs, const struct dwr_unit *unit,
 const char *dwr_value_string(const struct dwr_sections *secs, const struct dwr_unit *unit,
 			     const struct dwr_unit_root *root, const struct dwr_value *value);
 
-/* The address of a value in an address form, through .debug_addr where needed; false: not one, or
+/* The address of a value in an address form, through .debug_addr if needed; false: no such form, or
  * out of the section. */
 bool dwr_value_address(const struct dwr_sections *secs, const struct dwr_unit *unit,
 		       const struct dwr_unit_root *root, const struct dwr_value *value,

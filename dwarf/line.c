@@ -23,7 +23,7 @@ void dwr_line_header_finish(struct dwr_line_header *h)
 	}
 }
 
-/* unit_length: the end of the unit, which R must not pass from there on. */
+/* Reads unit_length: the end of the unit, which R must not pass. */
 static struct elfrw_err *read_length(struct elfrw_rbuf *r, struct dwr_line_header *h)
 {
 	uint64_t length = elfrw_rbuf_u32(r);
@@ -41,7 +41,7 @@ static struct elfrw_err *read_length(struct elfrw_rbuf *r, struct dwr_line_heade
 	return NULL;
 }
 
-/* Can programs be run by this header? */
+/* Can programs with this header be run? */
 static struct elfrw_err *check_header(const struct dwr_line_header *h)
 {
 	if (h->max_ops > 1)

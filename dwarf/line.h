@@ -2,7 +2,7 @@
  * rows to programs.
  *
  * DWARF 2 to 5, section 6.2 of each, 32- and 64-bit.  VLIW tables
- * (maximum_operations_per_instruction > 1) are refused. Rows are plain values in one flat array,
+ * (maximum_operations_per_instruction > 1) are refused.  Rows are plain values in one flat array,
  * which the caller reuses from table to table. */
 #ifndef DWARF_LINE_H
 #define DWARF_LINE_H
@@ -53,16 +53,16 @@ struct dwr_line_file {
 	uint64_t dir;       /* as in the table; not checked */
 };
 
-/* Both tables, indexed as rows index them: before v5 entry 0 of FILE is unused (empty name), and
- * entry 0 of DIR stands for the compilation directory and is NULL. */
+/* Both tables, with the indices that rows use.  Before v5 entry 0 of FILE is unused (empty name),
+ * and entry 0 of DIR stands for the compilation directory and is NULL. */
 struct dwr_line_files {
 	VEC(const char *) dir;
 	VEC(struct dwr_line_file) file;
 };
 
-/* Reads the directory and file tables and, with DEFINED, what DW_LNE_define_file in the program
- * adds to them. STR_OFFSETS_BASE is for DW_FORM_strx*: the unit's DW_AT_str_offsets_base, or
- * UINT64_MAX for the first table's. FILES is emptied first; keep it for the next call, or free
+/* Reads the directory and file tables and, with DEFINED, the files that DW_LNE_define_file adds in
+ * the program.  STR_OFFSETS_BASE is for DW_FORM_strx*: the unit's DW_AT_str_offsets_base, or
+ * UINT64_MAX for the first table's.  FILES is emptied first; keep it for the next call, or free
  * it. */
 struct elfrw_err *dwr_line_files_read(const struct dwr_line_header *h,
 				      const struct dwr_line_strings *str, uint64_t str_offsets_base,
@@ -72,12 +72,12 @@ void dwr_line_files_deinit(struct dwr_line_files *files);
 enum {
 	DWR_ROW_STMT = 1,
 	DWR_ROW_BLOCK = 2,
-	DWR_ROW_END = 4, /* end_sequence: not a row of its own but the address past the last byte */
+	DWR_ROW_END = 4, /* end_sequence: not a row, but the address past the last byte */
 	DWR_ROW_PROLOGUE_END = 8,
 	DWR_ROW_EPILOGUE_BEGIN = 16,
-	/* How the address was reached since the row before.  It matters to GNU view numbers, which
-	 * count the rows at one address: set_address begins a new count though the address may be
-	 * the same, fixed_advance_pc does not though it may differ. */
+	/* How the address was reached since the row before.  GNU view numbers, which count the rows
+	 * at one address, depend on it: set_address begins a new count even if the address stays
+	 * the same; fixed_advance_pc does not, even if it changes. */
 	DWR_ROW_VIA_SET = 32,
 	DWR_ROW_VIA_FIXED = 64,
 };
@@ -100,7 +100,7 @@ struct dwr_rows {
 struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off,
 				  struct dwr_rows *rows);
 
-/* What a first look at a sequence tells: enough to patch it in place. */
+/* The result of a scan of a sequence: enough to patch it in place. */
 struct dwr_line_seq {
 	uint64_t off, end_off; /* of its first opcode; past its last */
 	uint64_t first, end;   /* address of its first row; of its end_sequence (or last row) */
@@ -111,7 +111,7 @@ struct dwr_line_seq {
 	bool rows;        /* has a row besides the end */
 	bool terminated;  /* has an end_sequence */
 	bool ascending;   /* addresses never go back */
-	bool tail;        /* its last rows stand at its end: they cover no byte */
+	bool tail;        /* its last rows stand at its end and cover no byte */
 	bool defines_files; /* has a DW_LNE_define_file */
 };
 
@@ -120,27 +120,27 @@ struct dwr_line_seq {
 struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off,
 				struct dwr_line_seq *ret);
 
-/* One extended opcode: OFF of its 0 byte, ARG and SIZE of what follows its number. */
+/* One extended opcode: OFF of its 0 byte, ARG and SIZE of the bytes behind its number. */
 struct dwr_line_ext {
 	uint64_t off, end_off, arg;
 	uint64_t size;
 	uint8_t op;
 };
 
-/* Moves *OFF behind the next extended opcode before END and describes it; op 0 in *RET: there are
- * no more. */
+/* Describes the next extended opcode before END and moves *OFF behind it; op 0 in *RET: there is
+ * none. */
 struct elfrw_err *dwr_line_next_ext(const struct dwr_line_header *h, uint64_t *off, uint64_t end,
 				    struct dwr_line_ext *ret);
 
 /* Can tables with this header be written?  See dwr_line_encode. */
 bool dwr_line_can_encode(const struct dwr_line_header *h);
 
-/* A stable sort by address, for sequences that go back.  SPARE is memory to be used again.  false:
- * out of memory. */
+/* A stable sort by address, for sequences that go back.  SPARE: reusable memory.  false: out of
+ * memory. */
 bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare);
 
-/* A sequence to write: N rows and its end, at or above the last row; DELTA is added to all
- * addresses.  DWR_ROW_END in the rows is not looked at. */
+/* A sequence to write: N rows and its end, at or above the last row.  DELTA is added to all
+ * addresses.  DWR_ROW_END in the rows is ignored. */
 struct dwr_line_sequence {
 	const struct dwr_row *row; /* borrowed */
 	size_t n;
@@ -148,8 +148,8 @@ struct dwr_line_sequence {
 };
 
 /* Appends SEQ: set_address to its first row, the rows, end_sequence.  Uses H's special opcodes.
- * ADDRESS_SIZE (1 to 8) is that of the operand.  Errors: H's opcode_base leaves out opcodes that
- * are needed. */
+ * ADDRESS_SIZE (1 to 8) is that of the operand.  Error: H's opcode_base excludes opcodes that are
+ * needed. */
 struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned address_size,
 				  const struct dwr_line_sequence *seq, struct elfrw_wbuf *w);
 

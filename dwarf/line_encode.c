@@ -71,7 +71,7 @@ bool dwr_line_sort(struct dwr_rows *rows, struct dwr_rows *spare)
 	return true;
 }
 
-/* The writing of one sequence. */
+/* The state of writing one sequence. */
 struct encoder {
 	const struct dwr_line_header *h;
 	unsigned address_size;
@@ -79,8 +79,8 @@ struct encoder {
 	struct dwr_row s;   /* the machine's registers so far */
 };
 
-/* Brings the machine to ADDRESS, the output's being DELTA higher, by an opcode of its own if it
- * must be; else *STEPS instructions are left to add.  VIA: DWR_ROW_VIA_*, or 0. */
+/* Moves the machine to ADDRESS (plus DELTA in the output) by an opcode of its own, if necessary.
+ * Otherwise *STEPS instructions remain to be added.  VIA: DWR_ROW_VIA_*, or 0. */
 static uint8_t *put_address(struct encoder *e, uint8_t *p, uint64_t address, uint64_t delta,
 			    uint8_t via, uint64_t *steps)
 {
@@ -117,7 +117,7 @@ static uint8_t *put_end(const struct encoder *e, uint8_t *p, uint64_t steps)
 	return p;
 }
 
-/* All of ROW but address and line.  SET_FILE: even when the file is as before. */
+/* Sets all registers of ROW except address and line.  SET_FILE: even if the file is the same. */
 static uint8_t *put_registers(const struct encoder *e, uint8_t *p, const struct dwr_row *row,
 			      bool set_file)
 {
@@ -151,7 +151,7 @@ static uint8_t *put_registers(const struct encoder *e, uint8_t *p, const struct 
 	return p;
 }
 
-/* The row itself: LINE more lines and STEPS instructions. */
+/* Writes the row itself: LINE more lines and STEPS instructions. */
 static uint8_t *put_row(const struct encoder *e, uint8_t *p, int32_t line, uint64_t steps)
 {
 	const struct dwr_line_header *h = e->h;
@@ -169,7 +169,7 @@ static uint8_t *put_row(const struct encoder *e, uint8_t *p, int32_t line, uint6
 		p = put_uleb(p, steps);
 		op = special(h, line, 0);
 	}
-	/* No special opcode at all: line_range is too large for its opcode_base. */
+	/* No special opcode fits: line_range is too large for the opcode_base. */
 	if (!op && line) {
 		*p++ = DW_LNS_advance_line;
 		p = put_sleb(p, line);
@@ -218,7 +218,7 @@ struct elfrw_err *dwr_line_encode(const struct dwr_line_header *h, unsigned addr
 		uint8_t via =
 			i ? row->flags & (DWR_ROW_VIA_SET | DWR_ROW_VIA_FIXED) : DWR_ROW_VIA_SET;
 		p = put_address(&e, p, row->address, seq->delta, via, &steps);
-		/* bfd before 2.42 begins sequences of version 5 with file 0 instead of 1. */
+		/* bfd before 2.42 starts sequences of version 5 with file 0 instead of 1. */
 		p = put_registers(&e, p, row, i == 0 && h->version >= 5);
 		p = put_row(&e, p, (int32_t)(row->line - e.s.line), steps);
 		w->len = (size_t)(p - w->data);

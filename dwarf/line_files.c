@@ -30,8 +30,7 @@ struct form_value {
 	const uint8_t *md5;
 };
 
-/* One field of an entry of the DWARF 5 tables (section 6.2.4.1).  false: a form that is not
- * known. */
+/* Reads one field of an entry of the DWARF 5 tables (section 6.2.4.1); false: an unknown form. */
 static bool read_form(const struct dwr_line_header *h, const struct dwr_line_strings *str,
 		      uint64_t str_base, uint64_t form, struct elfrw_rbuf *r, struct form_value *v)
 {
@@ -71,8 +70,8 @@ static bool read_form(const struct dwr_line_header *h, const struct dwr_line_str
 	return false;
 }
 
-/* One of the two tables of DWARF 5: its format, then its entries.  Every form takes at least a
- * byte, so the number of entries is bounded by the bytes. */
+/* Reads one of the two tables of DWARF 5: its format, then its entries.  Every form takes at least
+ * a byte, so the bytes bound the number of entries. */
 static struct elfrw_err *read_table(const struct dwr_line_header *h,
 				    const struct dwr_line_strings *str, uint64_t str_base,
 				    struct elfrw_rbuf *r, bool dirs, struct dwr_line_files *files)

@@ -1,9 +1,9 @@
 /* line_program.c: line number programs, walked by line_step.h; see line.h.
  *
- * dwr_line_scan follows only addresses: a table look-up per special opcode, no stores; that is all
- * that most sequences need, since a function that moves as a whole changes only its set_address.
- * dwr_line_decode makes rows, for the sequences that are cut.  Cost: about a nanosecond and three
- * per opcode. */
+ * dwr_line_scan follows only addresses: one table look-up for each special opcode, no stores.  Most
+ * sequences need no more, since a function that moves as a whole changes only its set_address.
+ * dwr_line_decode makes rows, for the sequences that are cut.  Cost: about one and three
+ * nanoseconds for each opcode. */
 #include "dwarf/line.h"
 #include "dwarf/line_step.h"
 #include "elfrw/base/rbuf.h"
@@ -23,7 +23,7 @@ static struct elfrw_err *step_error(const struct dwr_line_header *h,
 		       : NULL;
 }
 
-/* A jump of M, seen by S: its set_address is noted when it is one; addresses may go back. */
+/* Handles a jump of M for S: records set_address; addresses may go back. */
 static inline void scan_jump(const struct dwr_line_machine *m, struct dwr_line_seq *s)
 {
 	if (m->ext.op == DW_LNE_set_address) {
@@ -42,7 +42,7 @@ static inline void scan_jump(const struct dwr_line_machine *m, struct dwr_line_s
 		s->lo = m->row.address;
 }
 
-/* What is known once the walk has come to the end of S. */
+/* Completes S at the end of the walk. */
 static void scan_finish(struct dwr_line_seq *s, uint64_t last_row)
 {
 	s->tail = s->rows && s->terminated && last_row == s->end;

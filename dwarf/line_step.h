@@ -12,7 +12,7 @@
 enum dwr_line_want {
 	DWR_LINE_ROWS = 1,    /* stop at rows */
 	DWR_LINE_JUMPS = 2,   /* stop behind set_address and advance_pc */
-	DWR_LINE_EXTS = 4,    /* stop behind every extended opcode, whatever it means */
+	DWR_LINE_EXTS = 4,    /* stop behind every extended opcode */
 	DWR_LINE_ADDRESS = 8, /* keep the address */
 	DWR_LINE_PLACE = 16,  /* keep file, line, column and discriminator */
 	DWR_LINE_REST = 32,   /* keep isa, flags, and how the address was reached */
@@ -57,7 +57,7 @@ static inline struct dwr_line_machine dwr_line_start(const struct dwr_line_heade
 	return m;
 }
 
-/* Goes on behind a row: resets what a row resets. */
+/* Continues behind a row: resets the registers that a row resets. */
 static inline void dwr_line_row_done(struct dwr_line_machine *m)
 {
 	m->row.discriminator = 0;
@@ -73,8 +73,8 @@ static inline void dwr_line_advance(struct dwr_line_machine *m, uint64_t step, c
 		m->moved |= step != 0;
 }
 
-/* An extended opcode whose 0 byte has been read.  One without a number says nothing: zero bytes at
- * the end of a unit, as padding, come to that. */
+/* Handles an extended opcode whose 0 byte has been read.  An opcode of length 0 has no effect: zero
+ * bytes at the end of a unit, which are padding, look like this. */
 static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_extended(
 	struct dwr_line_machine *m, const unsigned want)
 {
@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_extend
 								 : DWR_LINE_NOTHING;
 }
 
-/* A standard opcode, which has been read. */
+/* Handles a standard opcode that has been read. */
 static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_standard(
 	const struct dwr_line_header *h, struct dwr_line_machine *m, uint8_t op,
 	const unsigned want)

@@ -1,7 +1,7 @@
 /* lists.c: see lists.h.
  *
- * One reader of single entries serves both the decoding here and the copying in
- * rewrite/lists/list.c.  Cost: one pass over the bytes of a list. */
+ * One reader of single entries serves the decoding here and the copying in rewrite/lists/list.c.
+ * Cost: one pass over the bytes of a list. */
 #include "dwarf/lists.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
@@ -191,7 +191,7 @@ static struct elfrw_err *read_entry(struct reader *r, const struct dwr_list_raw 
 	return NULL;
 }
 
-/* RAW, which is not the end. */
+/* Reads RAW, which is not the end. */
 static struct elfrw_err *read_raw(struct reader *r, const struct dwr_list_raw *raw)
 {
 	struct dwr_list_addr base;

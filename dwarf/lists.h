@@ -20,14 +20,14 @@ enum dwr_list_kind {
 	DWR_LIST_KINDS
 };
 
-/* What the meaning of a unit's lists depends on. */
+/* The values of a unit that its lists depend on. */
 struct dwr_list_cu {
 	struct dwr_form_params params;
 	bool has_base;     /* the unit's DIE has a DW_AT_low_pc (directly or through .debug_addr) */
 	uint64_t base;     /* its value in the input, 0 without one */
 	uint64_t new_base; /* its value in the output, 0 without one; only read when rewriting */
-	uint64_t addr_base;     /* where the unit's addresses begin in .debug_addr (DW_AT_addr_base,
-				   DW_AT_GNU_addr_base), or     DWR_LIST_NONE */
+	uint64_t addr_base;     /* start of the unit's addresses in .debug_addr (DW_AT_addr_base,
+				   DW_AT_GNU_addr_base), or DWR_LIST_NONE */
 	uint64_t rnglists_base; /* DW_AT_rnglists_base, DWR_LIST_NONE without one */
 	uint64_t loclists_base; /* DW_AT_loclists_base, the same */
 };
@@ -73,7 +73,7 @@ struct dwr_list {
 };
 
 /* Reads the list at OFF of the section of kind KIND into *LIST (zeroed at first, or from an earlier
- * call, whose memory is reused; on failure its contents are undefined).  VIEWS is the value of
+ * call, whose memory is reused; after an error its contents are undefined).  VIEWS: the value of
  * DW_AT_GNU_locviews, or DWR_LIST_NONE.  Errors: past the end of the section, unknown entry kind,
  * an index without .debug_addr. */
 struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_kind kind,
@@ -81,7 +81,7 @@ struct elfrw_err *dwr_list_read(const struct dwr_list_secs *secs, enum dwr_list_
 				struct dwr_list *list);
 void dwr_list_deinit(struct dwr_list *list);
 
-/* One entry as it stands in the file, for those who copy bytes. */
+/* One entry as it is in the file, for copying bytes. */
 enum dwr_list_code {
 	DWR_LIST_CODE_END = DWR_LIST_DEFAULT + 1, /* smaller codes: enum dwr_list_how */
 	DWR_LIST_CODE_BASE,
@@ -107,19 +107,19 @@ struct dwr_list_addr {
 	uint64_t value, slot;
 };
 
-/* The address with index INDEX of CU; SEC and OFF say who asks, for messages.  Errors: no
- * .debug_addr or base, an index outside of it. */
+/* The address with index INDEX of CU.  SEC and OFF are the place of the index, for messages.
+ * Errors: no .debug_addr or base, an index outside of it. */
 struct elfrw_err *dwr_list_addrx(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
 				 uint64_t index, const struct dwr_list_sec *sec, uint64_t off,
 				 struct dwr_list_addr *ret);
 
-/* What an entry covers, and the slots of .debug_addr that say so (of indexed forms). */
+/* The range of an entry and, for indexed forms, its slots of .debug_addr. */
 struct dwr_list_extent {
 	uint64_t begin, end;
 	uint64_t begin_slot, end_slot;
 };
 
-/* What the entry RAW of section SEC covers; BASE is the base in effect.  Errors: as
+/* The range of the entry RAW of section SEC; BASE is the base in effect.  Errors: as
  * dwr_list_addrx. */
 struct elfrw_err *dwr_list_raw_range(const struct dwr_list_secs *secs, const struct dwr_list_cu *cu,
 				     const struct dwr_list_sec *sec, const struct dwr_list_raw *raw,
@@ -144,7 +144,8 @@ static inline bool dwr_list_has_expr(enum dwr_list_kind kind)
 /* One contribution to .debug_rnglists or .debug_loclists. */
 struct dwr_list_contrib {
 	uint64_t off, end; /* header included */
-	uint64_t base;  /* after the header: what DW_AT_rnglists_base or DW_AT_loclists_base says */
+	uint64_t base;  /* after the header: the value of DW_AT_rnglists_base or DW_AT_loclists_base
+			 */
 	uint64_t lists; /* after the offset table */
 	uint32_t n_offsets;
 	uint8_t offset_size, address_size;

@@ -27,7 +27,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/wbuf.h"
 
-/* Far above what compilers make (nesting depth of try blocks, number of types); keeps hostile
+/* Far above the values of compilers (nesting depth of try blocks, number of types); stops hostile
  * tables from expanding. */
 #define CHAIN_MAX 4096
 #define TYPES_MAX (1u << 16)
@@ -70,7 +70,7 @@ static void reach(struct dwr_lsda *lsda, uint64_t va)
 		lsda->end = va;
 }
 
-/* Absolute pointers in a relocated file are in its dynamic relocations, not here. */
+/* In a relocated file, absolute pointers are in the dynamic relocations, not here. */
 static bool usable(const struct reader *rd, uint8_t encoding)
 {
 	uint8_t base = encoding & DWR_PE_BASE;
@@ -108,7 +108,7 @@ static struct elfrw_err *read_type(struct reader *rd, uint64_t filter, struct dw
 	if (!dwr_pe_read(&r, lsda->ttype_encoding, rd->address_size, va, &raw, &ret->addr))
 		return fault(rd, va, "truncated type table");
 	ret->indirect = ret->addr && (lsda->ttype_encoding & DWR_PE_INDIRECT);
-	/* The fields are filter 1, 2, ... without holes; those in between become used when they
+	/* The fields are filter 1, 2, ... without gaps; those between are marked as used when they
 	 * are. */
 	while (lsda->field.len < filter)
 		ELFRW_TRY(add_field(rd));
@@ -116,7 +116,7 @@ static struct elfrw_err *read_type(struct reader *rd, uint64_t filter, struct dw
 	return NULL;
 }
 
-/* The exception specification of FILTER < 0 into type[]; ACTION counts them. */
+/* Reads the exception specification of FILTER < 0 into type[]; ACTION counts the types. */
 static struct elfrw_err *read_spec(struct reader *rd, int64_t filter,
 				   struct dwr_lsda_action *action)
 {
@@ -186,14 +186,14 @@ static struct elfrw_err *read_chain(struct reader *rd, uint64_t va, struct dwr_l
 	}
 }
 
-/* A chain that was expanded before; SEEN is a small direct-mapped cache by action number. */
+/* A chain that was already expanded.  SEEN is a small direct-mapped cache by action number. */
 struct seen {
 	uint64_t action; /* 0: empty */
 	uint32_t first, n;
 };
 #define SEEN_SLOTS 64
 
-/* What a header says. */
+/* The contents of a header. */
 struct header {
 	uint64_t lpstart, lpstart_va; /* as in struct dwr_lsda; both 0 where LPStart is omitted */
 	uint64_t ttbase, sites, actions;
@@ -241,7 +241,7 @@ static struct elfrw_err *read_header(const struct reader *rd, uint64_t va, struc
 	return NULL;
 }
 
-/* Does a header of the same function begin at R?  Then RET is it. */
+/* Does a header of the same function begin at R?  RET is then that header. */
 static bool same_header(const struct reader *rd, const struct elfrw_rbuf *r, struct header *ret)
 {
 	const struct dwr_lsda *l = rd->lsda;
@@ -254,8 +254,8 @@ static bool same_header(const struct reader *rd, const struct elfrw_rbuf *r, str
 	       ret->site_encoding == l->site_encoding;
 }
 
-/* Does the header of the next range follow call sites that end at R, at once or behind zeros up to
- * a multiple of 4? Then RET is that header.  Without an LPStart there is but one. */
+/* Does the header of the next range follow call sites that end at R, directly or behind zeros up to
+ * a multiple of 4?  RET is then that header.  Without an LPStart there is only one. */
 static bool next_header(const struct reader *rd, struct elfrw_rbuf r, struct header *ret)
 {
 	if (!rd->lsda->lpstart_va)
@@ -296,7 +296,7 @@ static struct elfrw_err *read_sites(struct reader *rd, uint64_t from, uint64_t f
 		if (site->start > func_size || func_size - site->start < site->len)
 			return fault(rd, at, "call site outside of the function");
 		if (!pad)
-			continue; /* no landing pad: the action means nothing */
+			continue; /* without a landing pad, the action means nothing */
 		site->landing_pad = lsda->lpstart + pad;
 		if (!action)
 			continue;
@@ -314,9 +314,8 @@ static struct elfrw_err *read_sites(struct reader *rd, uint64_t from, uint64_t f
 	return NULL;
 }
 
-/* The entries of the type table that no chain names: all that have room behind the last action
- * seen.  Action records that only the other half of a split function uses look like such entries,
- * too. */
+/* The entries of the type table that no chain uses: all that fit behind the last action seen.
+ * Action records that only the other half of a split function uses look like such entries, too. */
 static struct elfrw_err *read_unused_types(struct reader *rd)
 {
 	struct dwr_lsda *lsda = rd->lsda;
@@ -401,7 +400,7 @@ void dwr_lsda_canon(const struct dwr_lsda *lsda, struct elfrw_wbuf *out, dwr_lsd
 			*pad = site->landing_pad;
 		else
 			out->bad = true;
-		/* No action is the same as one cleanup. */
+		/* No action means the same as one cleanup. */
 		elfrw_wbuf_uleb(out, site->n_actions ? site->n_actions : 1);
 		if (!site->n_actions)
 			elfrw_wbuf_sleb(out, 0);

@@ -1,11 +1,11 @@
-/* sections.c: finds the .debug_* sections of an image and takes the compression off and puts it
- * back on.
+/* sections.c: finds the .debug_* sections of an image, decompresses them, and compresses new
+ * contents.
  *
- * Decompression goes straight into one buffer of the claimed size.  A claimed size is believed only
- * within the ratio that deflate can reach at all (1032:1) plus a constant for tiny sections, and
- * only when the stream really ends there: a bomb costs an error, not memory.  Compression is done
- * in fixed shards that are independent of the number of threads (raw deflate pieces closed by a
- * sync flush, RFC 1951; several zstd frames, RFC 8878 section 3), so the output is too. */
+ * Decompression goes directly into one buffer of the claimed size.  A claimed size is believed only
+ * within the maximum ratio of deflate (1032:1) plus a constant for tiny sections, and only if the
+ * stream really ends there: a bomb costs an error, not memory.  Compression works in fixed shards
+ * that do not depend on the number of threads (raw deflate pieces closed by a sync flush, RFC 1951;
+ * several zstd frames, RFC 8878 section 3), so the output does not either. */
 #include "dwarf/sections.h"
 #include "elfrw/image.h"
 #include "elfrw/base/parallel.h"
@@ -101,8 +101,7 @@ void dwr_sections_deinit(struct dwr_sections *secs)
 	memset(secs, 0, sizeof *secs);
 }
 
-/* zlib counts in 32 bits at a time; the sections may be larger.  *OK: the stream has that many
- * bytes. */
+/* zlib counts in 32 bits; sections may be larger.  *OK: the stream has that many bytes. */
 static struct elfrw_err *inflate_all(uint8_t *out, uint64_t out_size, const uint8_t *in,
 				     uint64_t in_size, bool *ok)
 {

@@ -1,4 +1,4 @@
-/* sections.h: the .debug_* sections of an image, decompressed when asked for. */
+/* sections.h: the .debug_* sections of an image, decompressed on demand. */
 #ifndef DWARF_SECTIONS_H
 #define DWARF_SECTIONS_H
 #include "elfrw/base/err.h"
@@ -68,16 +68,17 @@ struct dwr_sections {
 struct elfrw_err *dwr_sections_init(struct dwr_sections *secs, const struct elfrw_image *image);
 void dwr_sections_deinit(struct dwr_sections *secs);
 
-/* The decompressed contents of one section (size 0 when the file has none).  Not for several
- * threads at once on one section; the bytes live as long as SECS.  Errors: a broken compressed
- * stream, or a size that cannot be right. */
+/* The decompressed contents of one section (size 0 if the file has none).  Not for several threads
+ * at once on one section.  The bytes live as long as SECS.  Errors: a broken compressed stream, or
+ * an impossible size. */
 struct elfrw_err *dwr_sections_load(struct dwr_sections *secs, enum dwr_sec id);
 
 /* Loads all of the sections that exist, with THREADS threads. */
 struct elfrw_err *dwr_sections_load_all(struct dwr_sections *secs, unsigned threads);
 
-/* DATA (SIZE bytes) as it goes into the file: compressed as SEC was in the input.  Plain sections:
- * *RET is DATA itself. Takes ownership of DATA (malloc'ed) in every case; *RET is malloc'ed. */
+/* DATA (SIZE bytes) in its form for the file: compressed as SEC was in the input.  For a plain
+ * section *RET is DATA itself.  Takes ownership of DATA (malloc'ed) in every case; *RET is
+ * malloc'ed. */
 struct elfrw_err *dwr_section_pack(const struct dwr_section *sec, uint8_t *data, size_t size,
 				   unsigned threads, uint8_t **ret, size_t *ret_size);
 #endif

@@ -1,8 +1,8 @@
-/* spans.c: overlapping ranges to one flat, sorted, disjoint table.
+/* spans.c: turns overlapping ranges into one flat, sorted, disjoint table.
  *
- * Ranges come with a priority, their id: entries further in, and later ones, have higher ids and
- * win.  Most tables are disjoint already and only need sorting; the others are swept once from low
- * to high with a heap of the ranges that are open: O(n log n), no tree. */
+ * Ranges have a priority, their id: inner and later entries have higher ids and win.  Most tables
+ * are already disjoint and only need sorting.  The others are swept once from low to high with a
+ * heap of open ranges: O(n log n), no tree. */
 #include "dwarf/spans.h"
 #include "elfrw/base/vec.h"
 #include "elfrw/base/search.h"
@@ -68,7 +68,7 @@ static void heap_pop(struct heap *h)
 	h->at[i] = v;
 }
 
-/* Appends [lo, hi) to OUT, joined with the last span when it goes on there. */
+/* Appends [lo, hi) to OUT; joins it with the last span if that continues there. */
 static struct elfrw_err *emit(struct dwr_spans *out, uint64_t lo, uint64_t hi, uint64_t id)
 {
 	if (out->len && out->data[out->len - 1].hi == lo && out->data[out->len - 1].id == id) {
@@ -83,7 +83,7 @@ static struct elfrw_err *sweep(const struct dwr_spans *in, struct heap *h, bool 
 {
 	size_t next = 0;
 	uint64_t pos = 0;
-	const struct dwr_span *kept = NULL; /* with KEEP: the one that is not to be interrupted */
+	const struct dwr_span *kept = NULL; /* with KEEP: the span that must not be interrupted */
 	while (next < in->len || h->n) {
 		if (!h->n && pos < in->data[next].lo)
 			pos = in->data[next].lo;

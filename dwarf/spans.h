@@ -19,8 +19,8 @@ struct dwr_spans {
 /* Adds [LO, HI); nothing when it is empty.  Errors: out of memory. */
 struct elfrw_err *dwr_spans_add(struct dwr_spans *spans, uint64_t lo, uint64_t hi, uint64_t id);
 
-/* Makes SPANS sorted and disjoint.  Where several overlap, the one with the highest id wins; with
- * KEEP the one with the lowest, but one that began earlier is not interrupted.  Errors: out of
+/* Makes SPANS sorted and disjoint.  Where several overlap, the one with the highest id wins.  With
+ * KEEP the one with the lowest wins, but does not interrupt one that began earlier.  Errors: out of
  * memory. */
 struct elfrw_err *dwr_spans_flatten(struct dwr_spans *spans, bool keep);
 

@@ -1,6 +1,6 @@
-/* call_sites.c: see call_sites.h.  Units whose abbreviations have no call site are not walked; the
- * others are, in runs of units on several threads, each run with results of its own that are joined
- * in order.  Cost: a walk of .debug_info that delivers few attributes. */
+/* call_sites.c: see call_sites.h.  Only units with call sites in their abbreviations are walked, in
+ * runs of units on several threads.  Each run has its own results, which are joined in order.
+ * Cost: a walk of .debug_info that delivers few attributes. */
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/expr.h"
 #include "elfrw/base/parallel.h"
@@ -40,7 +40,7 @@ static bool reference(const struct dwr_unit *unit, const struct dwr_value *v, ui
 	return false;
 }
 
-/* *(*(object) + 8 * slot), the object being a register or a word of the frame. */
+/* *(*(object) + 8 * slot); the object is a register or a word of the frame. */
 static uint64_t slot_of(const struct dwr_sections *secs, const struct dwr_unit *unit,
 			const struct dwr_value *v)
 {
@@ -236,7 +236,7 @@ struct elfrw_err *dwr_die_chain(struct dwr_sections *secs, const struct dwr_unit
 		ELFRW_TRY(dwr_cursor_next(&cur, &die, &more));
 		if (!more)
 			break;
-		/* The root is needed for indexed strings only. */
+		/* Only indexed strings need the root. */
 		struct dwr_unit_root root;
 		ELFRW_TRY(dwr_unit_read_root(secs, unit, &root));
 		const struct dwr_value *v = dwr_die_value(&die, DW_AT_linkage_name);

@@ -1,6 +1,5 @@
-/* call_sites.h: what the call-site DIEs (DW_TAG_call_site, DWARF 5 section 3.4;
- * DW_TAG_GNU_call_site before) say of a call: the function that is called, or how the called
- * address is computed. */
+/* call_sites.h: call-site DIEs (DW_TAG_call_site, DWARF 5 section 3.4; earlier
+ * DW_TAG_GNU_call_site): which function a call calls, or how the called address is computed. */
 #ifndef DWARF_CALLS_CALL_SITES_H
 #define DWARF_CALLS_CALL_SITES_H
 #include "dwarf/info.h"
@@ -9,10 +8,10 @@
 
 struct dwr_call_site {
 	uint64_t site;   /* the return address */
-	uint64_t origin; /* the callee's DIE (any of its DIEs: declaration, abstract, concrete),
-			    .debug_info offset; 0: not said */
-	uint64_t slot;   /* vtable slot when the target is given as a word of what an object's first
-			    word points to, else DWR_NO_SLOT */
+	uint64_t origin; /* .debug_info offset of any DIE of the callee (declaration, abstract,
+			    concrete); 0: unknown */
+	uint64_t slot;   /* vtable slot, if the target is a word of the table at an object's first
+			    word; else DWR_NO_SLOT */
 };
 
 struct dwr_call_sites {
@@ -20,19 +19,20 @@ struct dwr_call_sites {
 	size_t len, cap;
 };
 
-/* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Only calls whose return
- * address is in SITE (N of them, sorted) and that say something are kept.  Errors: DIEs that cannot
+/* Scans .debug_info (SECS loaded, UNITS its units) on THREADS threads.  Keeps only call sites that
+ * say something and whose return address is in SITE (N of them, sorted).  Errors: DIEs that cannot
  * be parsed. */
 struct elfrw_err *dwr_call_sites_read(struct dwr_sections *secs, const struct dwr_units *units,
 				      const uint64_t *site, size_t n, unsigned threads,
 				      struct dwr_call_sites *ret);
 
-/* A function's DIE and those that it leads to by DW_AT_specification and DW_AT_abstract_origin. */
+/* A function's DIE and the DIEs that it refers to by DW_AT_specification and
+ * DW_AT_abstract_origin. */
 #define DWR_CHAIN_MAX 4
 struct dwr_die_chain {
 	uint64_t die[DWR_CHAIN_MAX];
 	unsigned n;
-	const char *name; /* the linkage name, else the plain one, else NULL; of the sections */
+	const char *name; /* the linkage name, else the plain name, else NULL; in the sections */
 };
 
 /* Follows the DIE at OFF.  TABLE is reused from call to call. */

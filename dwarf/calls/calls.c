@@ -1,10 +1,10 @@
 /* calls.c: see calls.h.
  *
- * A contribution does not say which dialect it is in, so each reading is tried: it must use up the
- * contribution exactly, its call sites must be return addresses that the file can have (after a
- * byte of an executable section), and its DIE offsets must be those of functions.  The two version
- * fields already exclude each other for virtual calls and for all but a few values of `debug_info`.
- * Entries are decoded once to count and check, and once to store: no state but the reader's. */
+ * A contribution does not say which dialect it is in, so each reading is tried.  A valid reading
+ * uses up the contribution exactly; its call sites are possible return addresses (after a byte of
+ * an executable section); its DIE offsets are those of functions.  The two version fields exclude
+ * each other for virtual calls, and for all but a few values of `debug_info`.  Entries are decoded
+ * once to count and check, and once to store; the only state is the reader's. */
 #include "dwarf/calls/calls.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
@@ -147,7 +147,7 @@ static struct elfrw_err *read_unit(struct reader *rd, uint64_t off, unsigned off
 	}
 	if (header(rd, GCC, offset_size, r, &re) && fits(rd, re))
 		way[n++] = re;
-	/* Without .debug_info there is nothing to check against; what icfold wrote needs no
+	/* Without .debug_info there is nothing to check against.  icfold's own tables need no
 	 * check. */
 	bool obvious = n == 1 &&
 		       (!rd->direct || way[0].dialect == PROPOSAL || !rd->secs->sec[DWR_INFO].size);
@@ -227,8 +227,8 @@ int dwr_vcall_order(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* unit_length, once all is written: room for the long form is made only where it is needed, which
- * is never in practice. */
+/* Sets unit_length when everything is written.  Room for the long form is made only if needed,
+ * which never happens in practice. */
 static struct elfrw_err *finish(struct elfrw_wbuf *w, const char *section, uint8_t **ret,
 				size_t *ret_size)
 {

@@ -1,6 +1,6 @@
-/* function_names.c: see function_names.h.  Runs of units on several threads; the lowest DIE wins.
- * The runs are done a few at a time (always as many, so that the result does not depend on the
- * threads) until all names are found. */
+/* function_names.c: see function_names.h.  Runs of units are searched on several threads; the
+ * lowest DIE wins.  A fixed number of runs is searched at a time, so that the result does not
+ * depend on the threads, until all names are found. */
 #include "dwarf/calls/function_names.h"
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/search.h"

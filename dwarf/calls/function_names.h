@@ -1,6 +1,5 @@
-/* function_names.h: DIEs of functions by name, for functions that have code but no DIE with its
- * address (GCC makes such copies of identical functions): their declarations are all that there
- * is. */
+/* function_names.h: DIEs of functions by name, for functions with code but no DIE with its address.
+ * GCC makes such copies of identical functions; only their declarations exist. */
 #ifndef DWARF_CALLS_FUNCTION_NAMES_H
 #define DWARF_CALLS_FUNCTION_NAMES_H
 #include "dwarf/info.h"

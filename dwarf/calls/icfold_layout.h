@@ -1,4 +1,4 @@
-/* icfold_layout.h: what writer and reader of .debug_icfold share: the header's layout
+/* icfold_layout.h: shared by writer and reader of .debug_icfold: the header's layout
  * (icfold-format(5)). */
 #ifndef DWARF_CALLS_ICFOLD_LAYOUT_H
 #define DWARF_CALLS_ICFOLD_LAYOUT_H
@@ -11,8 +11,8 @@ enum { NOTE_SECTIONS, NOTE_MAP, NOTE_GROUPS, NOTE_VSLOTS, NOTE_OVERLAY, NOTE_STR
  * part offset, size and count, 8 bytes each. */
 enum { NOTE_FIXED = 48, NOTE_HEADER_SIZE = NOTE_FIXED + NOTE_PARTS * 24 };
 
-/* The bytes from OLD_END, where a unit ends, to the next multiple of 16, where compilers let the
- * next one begin. */
+/* The bytes from OLD_END, the end of a unit, to the next multiple of 16, where compilers usually
+ * begin the next unit. */
 static inline uint64_t dwr_note_usual_gap(uint64_t old_end)
 {
 	return -old_end % 16;

@@ -1,9 +1,9 @@
 /* icfold_note.c: writes .debug_icfold.
  *
- * One header of fixed size, then parts of LEB128 numbers that are deltas where neighbours are
- * alike: a unit that moved with the one before it costs five bytes, or one and a half where the
- * section is compressed.  The overlay is the largest part; entries that a member names stand for
- * themselves, so that a reader can begin there.  Format: icfold-format(5). */
+ * The section has one header of fixed size, then parts of LEB128 numbers.  Numbers whose neighbours
+ * are similar are deltas: a unit that moved with the one before it costs five bytes, or one and a
+ * half if the section is compressed.  The overlay is the largest part.  Entries that a member
+ * refers to can be read on their own.  Format: icfold-format(5). */
 #include "dwarf/calls/icfold_note.h"
 #include "dwarf/calls/icfold_layout.h"
 #include "elfrw/base/search.h"
@@ -24,8 +24,8 @@ static void write_sections(struct elfrw_wbuf *w, const struct elfrw_addrmap *map
 	}
 }
 
-/* Column by column, and gaps by what aligned code leaves: nearly all numbers are 0 then but for the
- * sizes, and compress to nothing. */
+/* Column by column, with gaps relative to those of aligned code.  Nearly all numbers except sizes
+ * are then 0, and compress to nothing. */
 static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
 {
 	const struct elfrw_addrmap_unit *unit = map->unit;
@@ -56,20 +56,21 @@ static void write_map(struct elfrw_wbuf *w, const struct elfrw_addrmap *map)
 	}
 }
 
-/* A string of the input that names begin in: linkers let names share their ends, and as many may do
- * so as the string has bytes.  So it is written once, with the first name of it that is written. */
+/* A string of the input in which names begin.  Linkers let names share their ends, and as many
+ * names may do so as the string has bytes.  So the string is written once, with its first name. */
 struct string {
 	const char *start;
 	size_t size;  /* with the zero */
 	uint64_t off; /* where it was written, UINT64_MAX: not yet */
 };
 
-/* What the writing of groups needs besides the input. */
+/* State for writing groups, in addition to the input. */
 struct groups {
 	const struct dwr_note_in *in;
 	struct elfrw_wbuf strings;
 	VEC(struct string) string; /* sorted by start */
-	const uint64_t *entry_at;  /* by index of a DIE's first range: where its overlay entry is */
+	const uint64_t
+		*entry_at; /* by index of a DIE's first range: the place of its overlay entry */
 };
 
 static size_t first_die(const struct dwr_note_in *in, uint32_t unit)
@@ -82,7 +83,7 @@ static size_t first_alias(const struct dwr_rewrite_in *rw, uint32_t unit)
 	return LOWER_BOUND(0, rw->n_aliases, mid, rw->alias[mid].unit < unit);
 }
 
-/* Where the overlay entry of DIE is, or UINT64_MAX. */
+/* The place of DIE's overlay entry, or UINT64_MAX. */
 static uint64_t overlay_of(const struct groups *g, uint64_t die)
 {
 	size_t lo = LOWER_BOUND(0, g->in->n_ranges, mid, g->in->range[mid].die < die);
@@ -171,8 +172,8 @@ static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 static struct elfrw_err *write_groups(struct elfrw_wbuf *w, struct groups *g, uint64_t *n_groups)
 {
 	const struct elfrw_addrmap *map = g->in->rw->map;
-	/* A counting sort of the folded units by what they were folded into: then group i is
-	 * [start[i], start[i + 1]). */
+	/* A counting sort of the folded units by their kept units: group i is then [start[i],
+	 * start[i + 1]). */
 	uint32_t *start = calloc((size_t)map->n_units + 2, sizeof *start);
 	uint32_t *member = malloc(((size_t)map->n_units + 1) * sizeof *member);
 	if (!start || !member) {
@@ -219,7 +220,7 @@ static void write_vslots(struct elfrw_wbuf *w, const struct dwr_rewrite_in *rw)
 	}
 }
 
-/* ENTRY_AT has a place for each range of IN. */
+/* Writes the overlay; ENTRY_AT has an element for each range of IN. */
 static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_note_in *in,
 				       uint64_t *entry_at, uint64_t *n_entries)
 {

@@ -1,8 +1,8 @@
 /* icfold_note.h: writer and reader of .debug_icfold (format: icfold-format(5)).
  *
- * The section carries what no other table can: the address map, the groups with their members'
- * names, DIEs and thunks, the vtable slots whose target was folded, and the overlay: the PC ranges
- * that were taken from the members' DIEs. */
+ * The section holds what no other table can: the address map; the groups with their members' names,
+ * DIEs and thunks; the vtable slots whose target was folded; and the overlay, which has the PC
+ * ranges that were taken from the members' DIEs. */
 #ifndef DWARF_CALLS_ICFOLD_NOTE_H
 #define DWARF_CALLS_ICFOLD_NOTE_H
 #include "dwarf/folding.h"
@@ -23,19 +23,19 @@ struct dwr_note_range {
 };
 
 enum dwr_note_rows_status {
-	DWR_NOTE_ROWS_NONE, /* no line rows of its own, or not known */
+	DWR_NOTE_ROWS_NONE, /* no line rows of its own, or unknown */
 	DWR_NOTE_ROWS_SAME, /* its rows name the same places as the kept function's */
 	DWR_NOTE_ROWS_OWN,  /* has sequences in the line table of the artificial unit */
 };
 
-/* Where a folded unit's line rows are. */
+/* The place of a folded unit's line rows. */
 struct dwr_note_rows {
 	uint8_t status;
 	uint32_t n_seqs; /* OWN: sequences that follow each other */
 	uint64_t seq;    /* OWN: .debug_line offset of the first one's first opcode */
 };
 
-/* What goes into the section; everything is borrowed. */
+/* The contents of the section; everything is borrowed. */
 struct dwr_note_in {
 	const struct dwr_rewrite_in *rw;
 	const struct dwr_note_die *die; /* sorted by unit, then DIE; of kept and folded units */
@@ -62,11 +62,11 @@ struct dwr_icfold_member {
 
 struct dwr_icfold_die {
 	uint64_t die;     /* .debug_info offset */
-	uint64_t overlay; /* where its ranges and those of the DIEs below it begin
-			     (dwr_icfold_overlay_at), UINT64_MAX: none */
+	uint64_t overlay; /* start of its ranges and of those of the DIEs below it
+			     (dwr_icfold_overlay_at); UINT64_MAX: none */
 };
 
-/* One set of functions that share one body.  The first member is the kept one. */
+/* A group of functions that share one body.  The first member is the kept one. */
 struct dwr_icfold_group {
 	uint32_t member, n_members;
 };
@@ -93,8 +93,8 @@ struct dwr_icfold {
 	uint32_t *unit_member;          /* by unit: index of its member, UINT32_MAX: in no group */
 };
 
-/* Decodes DATA (SIZE bytes, which must outlive *RET).  Everything but the overlay is checked and
- * decoded here.  Errors: another magic or version, anything that does not fit. */
+/* Decodes DATA (SIZE bytes, which must outlive *RET).  Checks and decodes everything but the
+ * overlay.  Errors: another magic or version, anything that does not fit. */
 struct elfrw_err *dwr_icfold_read(struct dwr_icfold *ret, const uint8_t *data, size_t size);
 void dwr_icfold_deinit(struct dwr_icfold *note);
 
@@ -106,7 +106,7 @@ struct dwr_icfold_entry {
 	uint64_t unit;            /* state of the range decoding */
 };
 
-/* Where a walk of the overlay is. */
+/* The state of a walk over the overlay. */
 struct dwr_icfold_walk {
 	struct elfrw_rbuf r;
 	const uint8_t *base;
@@ -114,8 +114,8 @@ struct dwr_icfold_walk {
 	uint32_t n_units;
 };
 
-/* A walk over the whole overlay, or from a DIE on: DIEs in the order of their offsets, so that
- * those of one function's scopes follow it directly. */
+/* A walk over the whole overlay, or from a DIE on.  DIEs come in the order of their offsets, so
+ * those of a function's scopes follow the function's DIE directly. */
 struct dwr_icfold_walk dwr_icfold_overlay(const struct dwr_icfold *note);
 struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note,
 					     const struct dwr_icfold_die *die);
@@ -124,7 +124,7 @@ struct dwr_icfold_walk dwr_icfold_overlay_at(const struct dwr_icfold *note,
 struct elfrw_err *dwr_icfold_overlay_next(struct dwr_icfold_walk *walk,
 					  struct dwr_icfold_entry *ret, bool *more);
 
-/* The next range of ENTRY: false when there is no more (or it is broken).  The range is [unit.old +
- * start, + len). */
+/* The next range of ENTRY; false: there is none, or it is broken.  The range is [unit.old + start,
+ * + len). */
 bool dwr_icfold_range_next(struct dwr_icfold_entry *entry, struct dwr_note_range *ret);
 #endif

@@ -1,8 +1,8 @@
 /* icfold_read.c: reads .debug_icfold.
  *
  * Everything but the overlay is decoded in one pass into flat arrays (about a millisecond for 50
- * 000 units); the overlay is read from the place that a member's DIE names.  Counts are believed
- * only as far as the part's bytes can hold them.  Format: icfold-format(5). */
+ * 000 units).  The overlay is read from the place in a member's DIE entry.  Counts are believed
+ * only up to what the part's bytes can hold.  Format: icfold-format(5). */
 #include "dwarf/calls/icfold_note.h"
 #include "dwarf/calls/icfold_layout.h"
 #include "elfrw/base/vec.h"
@@ -61,8 +61,8 @@ static struct elfrw_err *read_header(struct reader *rd)
 	return NULL;
 }
 
-/* The string at OFF, or NULL.  Its length is not looked for: names may be ends of each other, each
- * as long as all. */
+/* The string at OFF, or NULL.  Its length is not computed: names may be ends of each other, each as
+ * long as all. */
 static const char *string_at(const struct reader *rd, uint64_t off)
 {
 	const struct elfrw_rbuf *s = &rd->part[NOTE_STRINGS];
@@ -71,7 +71,8 @@ static const char *string_at(const struct reader *rd, uint64_t off)
 	return (const char *)s->pos + off;
 }
 
-/* Code is reached with 32-bit displacements; more cannot be, and a table is sized by it. */
+/* Code is reached with 32-bit displacements, so it cannot be larger.  The size of a table depends
+ * on it. */
 #define MAX_CODE (UINT64_C(1) << 32)
 
 static struct elfrw_err *read_sections(struct reader *rd)

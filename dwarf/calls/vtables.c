@@ -1,11 +1,12 @@
 /* vtables.c: see vtables.h.
  *
- * A vtable object is a row of tables, each: offsets of virtual bases and calls (numbers), the
- * offset to the top (a number), the type information (a pointer, or 0 with -fno-rtti), then the
- * functions.  The word after a pointer to type information is an address point; in an object
- * without any, the word after the pair (offset <= 0, 0), where no relocation sets either.
+ * A vtable object is a sequence of tables.  Each has: offsets of virtual bases and calls (numbers),
+ * the offset to the top (a number), the type information (a pointer, or 0 with -fno-rtti), then the
+ * functions.  The word after a pointer to type information is an address point.  In an object
+ * without any, it is the word after the pair (offset <= 0, 0) if no relocation sets either word of
+ * the pair.
  *
- * Cost: one pass over the symbols and one over the dynamic relocations, keeping those that lie in
+ * Cost: one pass over the symbols and one over the dynamic relocations, keeping those in
  * vtables. */
 #include "dwarf/calls/vtables.h"
 #include "elfrw/arch/arch.h"
@@ -156,7 +157,7 @@ static bool is_typeinfo(const struct builder *b, uint64_t place)
 	       bsearch(&value, b->typeinfo.data, b->typeinfo.len, sizeof value, elfrw_u64_order);
 }
 
-/* Two words that could be the offset to the top and the missing type information. */
+/* Could these two words be the offset to the top and the missing type information? */
 static bool is_bare_head(const struct builder *b, uint64_t place)
 {
 	if (word_at(&b->vt, place) || word_at(&b->vt, place + 8))

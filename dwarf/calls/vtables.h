@@ -1,5 +1,5 @@
 /* vtables.h: the vtable objects of a file and their address points (Itanium C++ ABI, section
- * 2.5.2): found by the symbols _ZTV* and _ZTC*, so they need no debug information. */
+ * 2.5.2).  They are found by the symbols _ZTV* and _ZTC*, without debug information. */
 #ifndef DWARF_CALLS_VTABLES_H
 #define DWARF_CALLS_VTABLES_H
 #include "elfrw/base/err.h"
@@ -7,7 +7,7 @@
 
 struct elfrw_image;
 
-/* One vtable within an object: what an object's first word points to, and the slots behind it. */
+/* One vtable in an object: the target of objects' first words, and the slots behind it. */
 struct dwr_vtable {
 	uint64_t point, end; /* address of slot 0, and where the slots end */
 	uint64_t object;     /* the vtable object that it is in */
@@ -16,7 +16,7 @@ struct dwr_vtable {
 
 /* A word of a vtable object that a dynamic relocation sets. */
 struct dwr_vtable_word {
-	uint64_t place, value; /* 0 where a symbol of another module is meant */
+	uint64_t place, value; /* 0 if the word refers to a symbol of another module */
 	const char *symbol;    /* or NULL */
 };
 
@@ -33,7 +33,7 @@ void dwr_vtables_deinit(struct dwr_vtables *vt);
 /* The vtable that has a slot at address PLACE, or NULL; its index is (PLACE - point) / 8. */
 const struct dwr_vtable *dwr_vtables_find(const struct dwr_vtables *vt, uint64_t place);
 
-/* The word at PLACE as the program sees it, addresses as linked; 0 when it is not known. */
+/* The word at PLACE as the program sees it, addresses as linked; 0: unknown. */
 uint64_t dwr_vtables_value(const struct elfrw_image *img, const struct dwr_vtables *vt,
 			   uint64_t place);
 #endif

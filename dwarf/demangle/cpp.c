@@ -1,13 +1,14 @@
-/* cpp.c: what printing a C++ name would cost.
+/* cpp.c: the cost of printing a C++ name.
  *
- * The parsed name is a graph without cycles, as a substitution shares what it stands for; printing
- * walks it as a tree.  The size of that tree is a sum over the nodes, each looked at once, children
+ * The parsed name is a graph without cycles, since a substitution shares its target.  Printing
+ * walks it as a tree.  The size of that tree is a sum over the nodes, each visited once, children
  * first.  Two things are not in the graph:
- * - A template parameter stands for an argument of a template around it, in which further ones may
- *   occur, of the template around that.  It is taken for the largest argument there is; as many
- *   rounds as templates can be around each other.
- * - A pack expansion prints its pattern once for each element of the pack: the longest list of
- * arguments there is. Both err to the safe side. */
+ *   - A template parameter stands for an argument of a template around it.  That argument may
+ *     contain parameters of the next outer template.  Each parameter counts as the largest argument
+ *     in the name, in as many rounds as templates can be nested.
+ *   - A pack expansion prints its pattern once for each element of the pack: the longest list of
+ *     arguments in the name.
+ * Both estimates are upper bounds. */
 #include "dwarf/demangle/parts.h"
 #include "elfrw/base/vec.h"
 #include <libiberty/demangle.h>
@@ -57,7 +58,7 @@ static void children(node n, node ret[2])
 	}
 }
 
-/* The slot of N, made when there is none; UINT32_MAX: the graph is too large. */
+/* The slot of N, made if it does not exist; UINT32_MAX: the graph is too large. */
 static uint32_t slot_of(struct graph *g, node n)
 {
 	uint32_t k = (uint32_t)(((uintptr_t)n >> 3) * 0x9e3779b97f4a7c15 >> 40) & g->mask;
@@ -72,7 +73,7 @@ static uint32_t slot_of(struct graph *g, node n)
 	return k;
 }
 
-/* Puts what is reachable from ROOT in order; false: too large, or a cycle. */
+/* Puts the nodes reachable from ROOT in order; false: too large, or a cycle. */
 static bool put_in_order(struct graph *g, node root)
 {
 	uint32_t *stack = g->stack, n = 1;
@@ -103,7 +104,7 @@ static bool put_in_order(struct graph *g, node root)
 	return true;
 }
 
-/* Counts what the rounds need to know. */
+/* Counts the nodes for the rounds. */
 static void count(struct graph *g)
 {
 	g->rounds = 1;
@@ -120,7 +121,8 @@ static void count(struct graph *g)
 	}
 }
 
-/* A round: the costs where a template parameter costs PARAM; gives the largest of an argument. */
+/* One round: computes the costs if a template parameter costs PARAM; returns the largest cost of an
+ * argument. */
 static uint64_t one_round(struct graph *g, uint64_t param)
 {
 	uint64_t largest = 0;

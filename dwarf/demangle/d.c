@@ -1,9 +1,10 @@
 /* d.c: D names (https://dlang.org/spec/abi.html#name_mangling), spelled as libiberty and LLVM do.
  *
- * libiberty's own demangler reads what turns out to be something else a second time, and so does
- * each level within: a name of 200 letters keeps it busy for ever.  So this one is written anew;
- * every step is counted, and a name that takes too many, or levels, is given up.  Text is made
- * where it stands in the name; what has to change places is copied behind, in its new order. */
+ * If a part of a name turns out to be something else, libiberty's own demangler reads it a second
+ * time, and so does each level inside: a name of 200 letters can keep it busy for ever.  So this
+ * demangler is new.  It counts every step, and gives up a name that takes too many steps or levels.
+ * Text is made in the order of the name; parts that change places are copied to the end, in their
+ * new order. */
 #include "dwarf/demangle/d.h"
 #include "dwarf/demangle/parts.h"
 #include <ctype.h>
@@ -26,8 +27,8 @@ bool dwr_d_is_name(const struct dwr_d *r, size_t at)
 	       isdigit((unsigned char)r->s[to]);
 }
 
-/* LEN letters that mean something to the compiler: of a thing that belongs to what was named so far
- * ("." is behind that). */
+/* LEN letters with a special meaning, for something that belongs to the name so far ("." is behind
+ * that name). */
 static bool of_the_compiler(struct dwr_d *r, size_t len, bool *done)
 {
 	static const struct {
@@ -85,8 +86,8 @@ static bool back_name(struct dwr_d *r)
 	return ok;
 }
 
-/* What stands where the length of an older name of a template argument may be mixed up with the
- * name's first digit. */
+/* A place where the length of an older name of a template argument may run into the name's first
+ * digit. */
 static bool mixed_symbol(struct dwr_d *r)
 {
 	size_t first = r->at, len, saved = r->text.len;
@@ -171,7 +172,7 @@ static bool template_arguments(struct dwr_d *r)
 
 static bool identifier(struct dwr_d *r);
 
-/* __T or __U, a name, arguments; LEN letters, or 0: not known. */
+/* __T or __U, a name, arguments; LEN letters; 0: unknown. */
 static bool template(struct dwr_d *r, size_t len)
 {
 	size_t from = r->at, base = r->base;
@@ -197,7 +198,7 @@ static bool identifier_here(struct dwr_d *r)
 		return false;
 	if (len >= 5 && is_template(r, r->at))
 		return template(r, len);
-	/* __S1: a parent made up so that names in one function differ. */
+	/* __S1: an artificial parent, which makes names in one function differ. */
 	if (len >= 4 && dwr_d_starts(r, r->at, "__S") &&
 	    3 + strspn(r->s + r->at + 3, "0123456789") >= len) {
 		r->at += len;
@@ -265,7 +266,7 @@ bool dwr_demangle_d(const char *name, char **ret)
 		    ? !dwr_d_say(&r, "D main")
 		    : r.n > DWR_DEMANGLE_D || r.n < 3 || !dwr_d_mangled_name(&r) || r.at != r.n)
 		goto out;
-	/* Where memory was wanting, another reading may have been taken. */
+	/* If memory ran out, a wrong reading may have been taken. */
 	if (!r.nomem && r.text.len && dwr_d_put(&r, "", 1)) {
 		*ret = r.text.data;
 		return true;

@@ -1,6 +1,6 @@
 /* d.h: private to d.c and its parts: the reader of a D name.
  *
- * What reads returns false when the name is none, is too much work, or memory is wanting. */
+ * Readers return false if there is no valid name, if it is too much work, or if memory runs out. */
 #ifndef DWARF_DEMANGLE_D_H
 #define DWARF_DEMANGLE_D_H
 #include "elfrw/base/vec.h"
@@ -11,8 +11,8 @@
 struct dwr_d {
 	const char *s; /* from "_D" on, with a NUL at the end */
 	size_t at, n;
-	size_t base; /* where in the text the part begins that "initializer for " goes before */
-	size_t last; /* position of the reference to a type that is being followed: those within lie
+	size_t base; /* start in the text of the part that "initializer for " precedes */
+	size_t last; /* position of the current reference to a type: references inside must lie
 			before it */
 	unsigned steps, depth;
 	bool nomem;
@@ -21,7 +21,7 @@ struct dwr_d {
 
 /* ---- d_text.c ---- */
 
-/* The letter that is MORE behind the next one; 0: the name has ended. */
+/* The letter MORE places behind the next one; 0: the name has ended. */
 static inline char dwr_d_peek(const struct dwr_d *r, size_t more)
 {
 	return r->at + more < r->n ? r->s[r->at + more] : 0;
@@ -30,14 +30,14 @@ static inline char dwr_d_peek(const struct dwr_d *r, size_t more)
 /* Counts N steps. */
 bool dwr_d_step(struct dwr_d *r, size_t n);
 
-/* One level down; up again, which passes OK on. */
+/* Enters a level; the other leaves it and returns OK. */
 bool dwr_d_enter(struct dwr_d *r);
 bool dwr_d_leave(struct dwr_d *r, bool ok);
 
 bool dwr_d_put(struct dwr_d *r, const char *s, size_t n);
 bool dwr_d_say(struct dwr_d *r, const char *s);
 
-/* The text from FROM to TO once more. */
+/* Appends the text from FROM to TO again. */
 bool dwr_d_put_again(struct dwr_d *r, size_t from, size_t to);
 
 /* Drops the text from FROM to TO. */
@@ -60,8 +60,8 @@ bool dwr_d_back_target(const struct dwr_d *r, size_t at, size_t *to, size_t *nex
 /* Does a name begin at AT? */
 bool dwr_d_is_name(const struct dwr_d *r, size_t at);
 
-/* Names with a point in between, functions with their parameters; with MODIFIERS also what `this`
- * is there. */
+/* Names with dots between, functions with their parameters; with MODIFIERS also the modifiers of
+ * `this`. */
 bool dwr_d_qualified(struct dwr_d *r, bool show);
 
 /* A name that begins with "_D". */
@@ -71,7 +71,7 @@ bool dwr_d_mangled_name(struct dwr_d *r);
 
 bool dwr_d_is_convention(char c);
 
-/* The parameters of a function that something is in, if that is what stands here. */
+/* The parameters of an enclosing function, if they are next. */
 bool dwr_d_outer_function(struct dwr_d *r, bool show);
 
 bool dwr_d_type(struct dwr_d *r);

@@ -1,4 +1,4 @@
-/* d_text.c: the letters of a D name read, and text made; every step is counted. */
+/* d_text.c: reads letters of a D name and makes text; counts every step. */
 #include "dwarf/demangle/d.h"
 #include "dwarf/demangle/parts.h"
 #include <ctype.h>

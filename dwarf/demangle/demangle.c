@@ -1,7 +1,7 @@
 /* demangle.c: see demangle.h.
  *
- * libiberty's demanglers; as LLVM spells, closing brackets come without a space in between, and
- * clones as "(.cold)". */
+ * This uses libiberty's demanglers.  In LLVM's spelling, closing brackets have no space between,
+ * and clones are "(.cold)". */
 #include "dwarf/demangle/demangle.h"
 #include "dwarf/demangle/parts.h"
 #include "elfrw/base/vec.h"
@@ -19,14 +19,14 @@ struct text {
 		size_t len, cap;
 	} v;
 	bool bad;
-	char *cut;  /* the name that is being demangled, when it is not the symbol's; owned */
+	char *cut;  /* the current name, if it is not the symbol's; owned */
 	void *tree; /* what libiberty keeps of it; owned */
 	enum dwr_spelling spelling;
 	jmp_buf too_long;
 };
 
-/* Of C++: longer ones libiberty refuses by itself, as the stack that it needs grows with the
- * square. */
+/* C++: libiberty refuses longer names itself, since its stack grows with the square of the
+ * length. */
 #define MAX_CPP        1024
 #define MAX_SCOPE_BACK 18
 /* Of Rust before its own mangling. */
@@ -36,8 +36,8 @@ static void put(const char *s, size_t n, void *ctx)
 {
 	struct text *t = ctx;
 	if (n > DWR_DEMANGLE_TEXT || t->v.len > DWR_DEMANGLE_TEXT - n)
-		longjmp(t->too_long, 1); /* the demanglers own nothing while they print, and cannot
-					    be stopped otherwise */
+		longjmp(t->too_long, 1); /* the demanglers own nothing while they print, and there
+					    is no other way to stop them */
 	if (t->bad || !VEC_RESERVE(&t->v, t->v.len + n)) {
 		t->bad = true;
 		return;
@@ -51,10 +51,9 @@ static void put(const char *s, size_t n, void *ctx)
 	}
 }
 
-/* libiberty gives no tree of names with the older spelling of scopes in expressions
- * (sr3std9is_signedIT_EE5value), but prints them.  Where there is one template around at most, no
- * pack, and few references, each of which at most triples the whole with two others, that takes no
- * long time. */
+/* libiberty makes no tree for names with the older spelling of scopes in expressions
+ * (sr3std9is_signedIT_EE5value), but prints them.  With at most one template around, no pack, and
+ * few references, each of which at most triples the whole with two others, this is fast. */
 static bool is_short_scope(const char *name)
 {
 	static const char *const more[] = { "Z", "cv", "Dp", "sZ", "sP", "fl", "fr", "fL", "fR" };
@@ -70,8 +69,8 @@ static bool is_short_scope(const char *name)
 	return back <= MAX_SCOPE_BACK && strstr(name, "sr");
 }
 
-/* Did a demangler that FAILED want memory that there was not?  It says no more than that it failed;
- * malloc() tells by errno, which is 0 before. */
+/* Did a demangler that FAILED run out of memory?  It only reports failure; malloc() sets errno,
+ * which is 0 before. */
 static bool no_memory(bool failed)
 {
 	return failed && errno == ENOMEM;
@@ -99,7 +98,7 @@ static bool demangle_cpp(const char *name, int options, struct text *t)
 	return ok;
 }
 
-/* What follows a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
+/* The suffix behind a dot was added after mangling (".cold", ".part.0", ".llvm.123"). */
 static bool demangle_cut(const char *name, int options, const char *open, const char *close,
 			 struct text *t)
 {
@@ -130,7 +129,7 @@ static bool demangle_gnu(const char *name, struct text *t)
 	int options = t->spelling == DWR_SPELLING_GNU ? DMGL_PARAMS | DMGL_ANSI : 0;
 	if (name[0] != '_' || name[1] != 'Z')
 		return false;
-	/* Older Rust names pass for C++ with a hash behind. */
+	/* Older Rust names look like C++ names with a hash behind. */
 	if (strnlen(name, MAX_LEGACY) < MAX_LEGACY && rust_demangle_callback(name, 0, put, t))
 		return true;
 	t->v.len = 0;
@@ -160,11 +159,11 @@ static __attribute__((noinline)) bool demangle(const char *name, struct text *t)
 
 #define MAX_NEST 64
 
-/* Respells what libiberty writes {lambda(int)#2} and {unnamed type#1}: LLVM has 'lambda0'(int) and
- * 'unnamed'; and "operator< <" without the space.  In place: the new form is never longer. */
+/* Respells libiberty's {lambda(int)#2} and {unnamed type#1}: LLVM has 'lambda0'(int) and 'unnamed',
+ * and "operator< <" without the space.  In place: the new form is never longer. */
 static void respell(char *s)
 {
-	char *out = s, *at[MAX_NEST]; /* where the numbers of the lambdas that are open go */
+	char *out = s, *at[MAX_NEST]; /* places of the numbers of open lambdas */
 	unsigned depth = 0;
 	for (const char *in = s; *in;) {
 		if (*in == '{' && !strncmp(in, "{lambda(", 8) && depth < MAX_NEST) {
@@ -210,7 +209,7 @@ static void respell(char *s)
 	*out = 0;
 }
 
-/* demangle(), which the callback leaves when the text gets too long. */
+/* demangle(); the callback leaves it if the text gets too long. */
 static bool demangle_bounded(const char *name, struct text *t)
 {
 	if (setjmp(t->too_long) || !demangle(name, t))

@@ -1,6 +1,5 @@
-/* demangle.h: mangled names (Itanium C++, Rust, D) made readable; the only way to libiberty's
- * demanglers, which take what any file says for a name and bound neither their time nor their
- * memory. */
+/* demangle.h: readable forms of mangled names (Itanium C++, Rust, D).  This is the only user of
+ * libiberty's demanglers, which accept arbitrary input and bound neither time nor memory. */
 #ifndef DWARF_DEMANGLE_DEMANGLE_H
 #define DWARF_DEMANGLE_DEMANGLE_H
 #include <stdbool.h>
@@ -12,8 +11,7 @@ enum dwr_spelling {
 	DWR_SPELLING_GNU_SHORT, /* the same without parameters, as perf */
 };
 
-/* NAME spelled so in *RET, which the caller frees; NULL: it is not a mangled name, or one whose
- * readable form would take too much time or room, and is to be shown as it is.  false: out of
- * memory. */
+/* *RET: NAME in that spelling, which the caller frees; NULL: NAME is not mangled, or its readable
+ * form would take too much time or memory, and NAME is shown unchanged.  false: out of memory. */
 bool dwr_demangle(const char *name, enum dwr_spelling spelling, char **ret);
 #endif

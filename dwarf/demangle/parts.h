@@ -1,8 +1,8 @@
-/* parts.h: what the files of this folder share.
+/* parts.h: shared by the files of this folder.
  *
- * libiberty's printers follow references back as often as they meet them: 30 bytes of a name can
- * keep one busy for ever, with or without output.  So what they would do is reckoned first, in time
- * that the length of the name bounds, and a name that costs too much is not given to them. */
+ * libiberty's printers follow a reference each time they meet it: a name of 30 bytes can keep one
+ * busy for ever, with or without output.  So the cost of printing is computed first, in time
+ * bounded by the length of the name.  A name that costs too much is not printed. */
 #ifndef DWARF_DEMANGLE_PARTS_H
 #define DWARF_DEMANGLE_PARTS_H
 #include <stdbool.h>
@@ -18,8 +18,8 @@ struct demangle_component;
 
 /* ---- cpp.c ---- */
 
-/* Can the tree that libiberty has made of a name, of at most MAX nodes, be printed within the
- * bounds?  false also: out of memory, *NOMEM set. */
+/* Can libiberty's tree of a name, with at most MAX nodes, be printed within the bounds?  false also
+ * if out of memory; *NOMEM is then set. */
 bool dwr_demangle_cpp_fits(const struct demangle_component *tree, size_t max, bool *nomem);
 
 /* ---- d.c ---- */
@@ -27,8 +27,8 @@ bool dwr_demangle_cpp_fits(const struct demangle_component *tree, size_t max, bo
 /* Longer D names are not read. */
 #define DWR_DEMANGLE_D ((size_t)1 << 14)
 
-/* NAME, which begins with "_D", in *RET, which the caller frees, or NULL as dwr_demangle().  false:
- * out of memory. */
+/* Demangles NAME, which begins with "_D", into *RET, which the caller frees; NULL as in
+ * dwr_demangle().  false: out of memory. */
 bool dwr_demangle_d(const char *name, char **ret);
 
 /* ---- rust.c ---- */

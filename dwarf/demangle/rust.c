@@ -1,9 +1,9 @@
-/* rust.c: what printing a Rust name would cost (RFC 2603, "v0").
+/* rust.c: the cost of printing a Rust name (RFC 2603, "v0").
  *
- * The grammar is walked as the printer does, references back included, one step for each production
- * and for whatever else takes the printer time: letters, the lifetimes that a binder counts,
- * decoding of Punycode.  A name that is not of the grammar, or takes too many steps or levels, does
- * not fit. */
+ * The grammar is walked as the printer does, back references included.  Each production is one
+ * step.  So is everything else that takes the printer time: letters, the lifetimes that a binder
+ * counts, decoding of Punycode.  A name does not fit if it is not of the grammar, or takes too many
+ * steps or levels. */
 #include "dwarf/demangle/parts.h"
 #include <ctype.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void spend(struct walk *w, uint64_t n)
 		w->bad = true;
 }
 
-/* The number of base 62 that ends with "_": of "_", 0; else one more than the digits say. */
+/* Reads a base-62 number that ends with "_": "_" is 0; otherwise the digits' value plus one. */
 static uint64_t base62(struct walk *w)
 {
 	uint64_t v = 0;
@@ -90,7 +90,7 @@ static void identifier(struct walk *w)
 static void type(struct walk *w);
 static void path(struct walk *w);
 
-/* What stands at an earlier place, of which WHAT is one. */
+/* A back reference to an earlier place, where a WHAT stands. */
 static void back(struct walk *w, void (*what)(struct walk *))
 {
 	size_t here = w->at - 1;

@@ -1,10 +1,10 @@
 /* abbrev.c: .debug_abbrev with changed declarations.
  *
- * Needed in two rare cases: a value that stands in the declaration (DW_FORM_implicit_const) must
- * change for one DIE, and a unit's DW_AT_high_pc must become DW_AT_ranges.  The bytes of a DIE keep
- * their size: a new declaration gets a code whose LEB128 is as long as the old one.  A table that
- * one unit alone uses is edited where it is (later ones shift); a table that several units share
- * stays, and the edited unit gets a copy at the end. */
+ * Two rare cases need this.  A value in a declaration (DW_FORM_implicit_const) must change for one
+ * DIE.  Or a unit's DW_AT_high_pc must become DW_AT_ranges.  The bytes of a DIE keep their size: a
+ * new declaration gets a code whose LEB128 is as long as the old one.  A table of a single unit is
+ * edited in place (later tables shift).  A table that several units share stays, and the edited
+ * unit gets a copy at the end. */
 #include "dwarf/rewrite/state.h"
 #include "elfrw/base/rbuf.h"
 #include <dwarf.h>
@@ -26,7 +26,7 @@ static int by_table(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Writes declaration AB of table T with the edits that concern it. */
+/* Writes declaration AB of table T with its edits. */
 static void write_declaration(struct elfrw_wbuf *w, const struct dwr_abbrev_table *t,
 			      const struct dwr_abbrev *ab, uint64_t code,
 			      const struct dwr_abbrev_edit *edit)
@@ -142,7 +142,8 @@ static struct elfrw_err *table_size(struct dwr_rw *rw, uint32_t unit, uint64_t *
 	return err;
 }
 
-/* All tables in their old order; edited ones that cannot be edited in their place go to the end. */
+/* Writes all tables in their old order; edited ones that cannot be edited in place go to the
+ * end. */
 static struct elfrw_err *rewrite_tables(struct dwr_rw *rw, const struct use *use, size_t n,
 					uint32_t *deferred, struct elfrw_wbuf *w)
 {

@@ -1,5 +1,5 @@
-/* addr.c: see addr.h.  A flat table beside the section says what is set; one look-up for each
- * use. */
+/* addr.c: see addr.h.  A flat table beside the section records what is set; each use costs one
+ * look-up. */
 #include "dwarf/rewrite/addr.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/rbuf.h"

@@ -1,9 +1,9 @@
 /* addr.h: .debug_addr rewritten in place (DWARF 5, section 7.27, and the headerless form of GNU
  * split DWARF).
  *
- * An entry can have several uses, which need not agree on its new value (a function's place and a
- * pointer to it differ when a thunk stands for the function).  So the uses set entries one by one,
- * and a disagreement is told to the one who sets. */
+ * An entry can have several uses, which may want different new values: a function's place and a
+ * pointer to it differ if a thunk stands for the function.  So each use sets its entry, and a use
+ * that disagrees with an earlier one is refused. */
 #ifndef DWARF_REWRITE_ADDR_H
 #define DWARF_REWRITE_ADDR_H
 #include "elfrw/base/err.h"
@@ -26,19 +26,18 @@ struct elfrw_err *dwr_addr_table_init(struct dwr_addr_table *table, const uint8_
 				      size_t size);
 void dwr_addr_table_deinit(struct dwr_addr_table *table);
 
-/* Can the entry of ADDRESS_SIZE bytes at OFF get the value VALUE?  false: it is set to another one
- * already, or OFF is not inside of the section. */
+/* Can the entry of ADDRESS_SIZE bytes at OFF get the value VALUE?  false: it already has another
+ * one, or OFF is outside of the section. */
 bool dwr_addr_can_set(const struct dwr_addr_table *table, uint64_t off, unsigned address_size,
 		      uint64_t value);
 
-/* Sets it, if it can be set. */
+/* Sets the entry, if possible. */
 bool dwr_addr_set(struct dwr_addr_table *table, uint64_t off, unsigned address_size,
 		  uint64_t value);
 
-/* Maps the entries that nothing has set (nothing uses them), as pointers.  HEADERLESS: the section
- * has the GNU form, nothing but addresses of ADDRESS_SIZE bytes (some unit has
- * DW_AT_GNU_addr_base); else ADDRESS_SIZE is ignored.  Errors: a section that is no sequence of
- * DWARF 5 contributions, segment selectors. */
+/* Maps the entries without a use, as pointers.  HEADERLESS: the section has the GNU form, only
+ * addresses of ADDRESS_SIZE bytes (some unit has DW_AT_GNU_addr_base); otherwise ADDRESS_SIZE is
+ * ignored.  Errors: a section that is no sequence of DWARF 5 contributions, segment selectors. */
 struct elfrw_err *dwr_addr_table_finish(struct dwr_addr_table *table,
 					const struct elfrw_addrmap *map, bool headerless,
 					unsigned address_size);

@@ -23,9 +23,9 @@ struct dwr_rw_aranges_in {
 	size_t n_extra;
 };
 
-/* The new section, malloc'ed.  Sets stay in their order, also those without a tuple left; the
- * offsets into .debug_info stay.  Errors: sizes that do not fit, unknown version or address size,
- * segment selectors. */
+/* Makes the new section, malloc'ed.  Sets keep their order, even without a tuple; the offsets into
+ * .debug_info stay.  Errors: sizes that do not fit, unknown version or address size, segment
+ * selectors. */
 struct elfrw_err *dwr_rw_aranges(const struct dwr_rw_aranges_in *in, uint8_t **ret,
 				 size_t *ret_size);
 #endif

@@ -1,4 +1,4 @@
-/* artificial.c: the unit to which the rows of folded functions and the vtables belong. */
+/* artificial.c: the unit that owns the rows of folded functions and the vtables. */
 #include "dwarf/rewrite/run.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The form of the artificial unit: that of its line table, or of the first unit when it has
- * none. */
+/* The form of the artificial unit: that of its line table or, without one, of the first unit. */
 static struct dwr_form_params unit_form(const struct dwr_rw_run *run, bool lines)
 {
 	const struct dwr_rw *rw = &run->rw;
@@ -25,7 +24,7 @@ static struct dwr_form_params unit_form(const struct dwr_rw_run *run, bool lines
 	return p;
 }
 
-/* The attributes of the unit's own DIE, with values: declaration and DIE are made side by side. */
+/* The attributes of the unit's own DIE, with values: declaration and DIE are made together. */
 struct builder {
 	struct elfrw_wbuf *abbrev, *info;
 };
@@ -57,7 +56,7 @@ static void put_stmt_list(struct builder *b, struct dwr_form_params p, uint64_t 
 	put_uint(b, DW_AT_stmt_list, form, value, p.offset_size);
 }
 
-/* The range of the one byte at ADDRESS. */
+/* Puts the range of the one byte at ADDRESS. */
 static void put_byte_range(struct builder *b, struct dwr_form_params p, uint64_t address)
 {
 	put_uint(b, DW_AT_low_pc, DW_FORM_addr, address, p.address_size);
@@ -140,8 +139,9 @@ static struct elfrw_err *append_info(struct dwr_rw_run *run, const struct elfrw_
 	return NULL;
 }
 
-/* Its own range is one byte that no PC ever has: debuggers ignore the lines of a unit without a
- * range, and nothing looks by address into a unit whose range does not hold it. */
+/* The unit's own range is one byte that is never a PC.  Debuggers ignore the lines of a unit
+ * without a range; and no look-up by address enters a unit whose range does not hold the
+ * address. */
 struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;

@@ -1,7 +1,7 @@
 /* claim.c: see claim.h.
  *
- * Few programs have code without rows of its own inside of a line sequence; so nothing is read
- * before the first question. Then: one DIE and at most one range list for each unit. */
+ * Few programs have code without rows of its own inside of a line sequence, so nothing is read
+ * before the first question.  Then one DIE and at most one range list is read for each unit. */
 #include "dwarf/rewrite/claim.h"
 #include <dwarf.h>
 
@@ -28,7 +28,7 @@ static struct elfrw_err *add_ranges(struct dwr_rw_claim *claim, size_t i,
 	return NULL;
 }
 
-/* Adds what DIE says of its code; *SAYS: something. */
+/* Adds the code of DIE; *SAYS: it has some. */
 static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const struct dwr_die *die,
 				 struct dwr_list *list, bool *says)
 {
@@ -50,7 +50,7 @@ static struct elfrw_err *add_die(struct dwr_rw_claim *claim, size_t i, const str
 	return dwr_spans_add(&claim->spans, lo, hi, unit->off);
 }
 
-/* What the unit's own DIE says, or, when it says nothing, its functions. */
+/* Adds the code of the unit's own DIE or, if that has none, of its functions. */
 static struct elfrw_err *add_unit(struct dwr_rw_claim *claim, size_t i, struct dwr_list *list,
 				  struct dwr_abbrev_table *table)
 {
@@ -89,7 +89,7 @@ static struct elfrw_err *read_units(struct dwr_rw_claim *claim)
 			err = add_unit(claim, i, &list, &table);
 	dwr_list_deinit(&list);
 	dwr_abbrev_deinit(&table);
-	if (err && err != &elfrw_err_nomem) { /* told where the lists are rewritten */
+	if (err && err != &elfrw_err_nomem) { /* reported when the lists are rewritten */
 		elfrw_err_free(err);
 		claim->all = true;
 		return NULL;

@@ -1,4 +1,4 @@
-/* claim.h: which code the compilation units of the input say is theirs. */
+/* claim.h: the code that the compilation units of the input claim. */
 #ifndef DWARF_REWRITE_CLAIM_H
 #define DWARF_REWRITE_CLAIM_H
 #include "dwarf/rewrite/state.h"
@@ -11,9 +11,9 @@ struct dwr_rw_claim {
 	bool read, all;         /* `all`: something cannot be read */
 };
 
-/* Is the code at VA (of the input) of a compilation unit?  Reads the units' ranges when it is first
- * asked.  CLAIM is a struct dwr_rw_claim.  Not for several threads at once.  Errors: out of memory;
- * where ranges cannot be read, all code is claimed. */
+/* Does a compilation unit claim the code at VA (of the input)?  The first question reads the units'
+ * ranges.  CLAIM is a struct dwr_rw_claim.  Not for several threads at once.  Errors: out of
+ * memory.  If ranges cannot be read, all code is claimed. */
 struct elfrw_err *dwr_rw_claimed(void *claim, uint64_t va, bool *ret);
 void dwr_rw_claim_deinit(struct dwr_rw_claim *claim);
 #endif

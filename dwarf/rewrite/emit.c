@@ -38,7 +38,7 @@ struct elfrw_err *dwr_rw_emit(struct dwr_rw_run *run, enum dwr_sec id, uint8_t *
 	return NULL;
 }
 
-/* Hands the new section of a part over to dwr_rw_emit(). */
+/* Passes the new section of a part to dwr_rw_emit(). */
 static struct elfrw_err *emit_owned(struct dwr_rw_run *run, enum dwr_sec id, uint8_t **data,
 				    size_t size)
 {

@@ -60,8 +60,8 @@ static struct elfrw_err *gdb_addresses(const struct dwr_index_in *in, struct gdb
 	return err;
 }
 
-/* Type units are numbered behind the compilation units: one more of these changes their numbers.
- * POOL: where the constant pool is in DATA. */
+/* Type units are numbered behind the compilation units: an additional compilation unit changes
+ * their numbers.  POOL: the place of the constant pool in DATA. */
 static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t size, size_t pool)
 {
 	struct elfrw_rbuf s = elfrw_rbuf(x->r.start + x->symbols,
@@ -81,8 +81,8 @@ static struct elfrw_err *gdb_renumber(struct gdb_index *x, uint8_t *data, size_t
 	if (vector.len)
 		qsort(vector.data, vector.len, sizeof *vector.data, elfrw_u32_order);
 	struct elfrw_err *err = NULL;
-	uint64_t end =
-		0; /* of the vector before: overlapping ones could cost any time, and count twice */
+	uint64_t end = 0; /* end of the vector before: overlapping vectors could cost any time, and
+			     count twice */
 	for (size_t i = 0; !err && i < vector.len; i++) {
 		if (i && vector.data[i] == vector.data[i - 1])
 			continue;
@@ -162,8 +162,8 @@ struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret,
 	return NULL;
 }
 
-/* Is the section one index of several units (32-bit)?  *END is where its list of units ends.  One
- * of a single unit may leave the unit out of its entries. */
+/* Is the section one index of several units (32-bit)?  *END: the end of its list of units.  An
+ * index of a single unit may omit the unit in its entries. */
 static bool one_index(const struct dwr_section *sec, uint64_t *end, uint32_t *n)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
@@ -187,7 +187,7 @@ struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, siz
 	bool add = in->artificial_unit != UINT64_MAX && !(in->artificial_unit >> 32);
 	uint64_t end;
 	uint32_t n;
-	/* Some readers know only one index in a file: where there is one, the unit joins it. */
+	/* Some readers know only one index in a file: if there is one, the unit joins it. */
 	if (add && one_index(sec, &end, &n)) {
 		elfrw_wbuf_bytes(&w, sec->data, end);
 		elfrw_wbuf_u32(&w, (uint32_t)in->artificial_unit);
@@ -206,8 +206,8 @@ struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, siz
 		elfrw_wbuf_u32(&w, 1); /* compilation units */
 		elfrw_wbuf_u32(&w, 0); /* local type units */
 		elfrw_wbuf_u32(&w, 0); /* foreign type units */
-		elfrw_wbuf_u32(&w, 1); /* buckets: without any there would be no hash table, of
-					  which readers warn */
+		elfrw_wbuf_u32(&w, 1); /* buckets: without any there would be no hash table, and
+					  readers warn */
 		elfrw_wbuf_u32(&w, 0); /* names */
 		elfrw_wbuf_u32(&w, 4); /* bytes of abbreviations */
 		elfrw_wbuf_u32(&w, 0); /* augmentation string */

@@ -1,6 +1,6 @@
-/* index.h: what else refers to addresses, units and line tables: .gdb_index, .debug_names,
- * .debug_macro; private to dwarf/rewrite/rewrite.c.  .debug_pubnames and the like hold nothing but
- * offsets into .debug_info, which do not change. */
+/* index.h: other tables with references to addresses, units and line tables: .gdb_index,
+ * .debug_names, .debug_macro; private to dwarf/rewrite/rewrite.c.  .debug_pubnames and the like
+ * hold only offsets into .debug_info, which do not change. */
 #ifndef DWARF_REWRITE_INDEX_H
 #define DWARF_REWRITE_INDEX_H
 #include "elfrw/base/err.h"

@@ -1,4 +1,4 @@
-/* list_use.c: the lists that DIEs name: from the places that the walk found to lists/lists.h, and
+/* list_use.c: the lists of DIEs: passes the places that the walk found to lists/lists.h, and writes
  * the lists' new places back into the DIEs. */
 #include "dwarf/rewrite/run.h"
 #include "elfrw/arch/arch.h"
@@ -60,7 +60,7 @@ static struct elfrw_err *collect_lists(struct dwr_rw_run *run)
 	return NULL;
 }
 
-/* The entries of .debug_addr that the DIEs use. */
+/* Sets the entries of .debug_addr that the DIEs use. */
 static struct elfrw_err *set_slots(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
@@ -138,7 +138,7 @@ struct elfrw_err *dwr_rw_apply_lists(void *arg, size_t i)
 									 ? DWR_LIST_RNGLISTS
 									 : DWR_LIST_LOCLISTS,
 								 s->value);
-				/* A base that nothing uses may be anything. */
+				/* The value of an unused base does not matter. */
 				if (new != DWR_LIST_NONE)
 					ELFRW_TRY(put_site(rw, u, s->pos, s->size, new));
 				continue;

@@ -1,4 +1,4 @@
-/* note.c: what .debug_icfold says of the debug information. */
+/* note.c: the part of .debug_icfold about debug information. */
 #include "dwarf/rewrite/run.h"
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,8 @@ struct elfrw_err *dwr_rw_shared_dies(const struct dwr_rw *rw, struct dwr_note_di
 	return NULL;
 }
 
-/* What DIEs lost, from low_pc and high_pc and from lists: both in the order of DIEs. */
+/* Merges the ranges that DIEs lost, from low_pc and high_pc and from lists; both are in DIE
+ * order. */
 static struct elfrw_err *merge_ranges(struct dwr_rw_run *run, struct dwr_note_range **ret,
 				      size_t *ret_n)
 {
@@ -69,8 +70,8 @@ static struct elfrw_err *merge_ranges(struct dwr_rw_run *run, struct dwr_note_ra
 	return NULL;
 }
 
-/* A new .debug_icfold is compressed as .debug_info is, so that a file is of one kind; without debug
- * information beside it, where it may be larger than what folding saved, it always is. */
+/* A new .debug_icfold is compressed if .debug_info is, so that a file is consistent.  Without debug
+ * information, when the section may be larger than the saving, it is always compressed. */
 static void choose_compression(struct dwr_rw *rw)
 {
 	const struct dwr_section *info = &rw->secs.sec[DWR_INFO];

@@ -1,9 +1,9 @@
 /* range.c: see range.h.
  *
  * Nearly every range lies in one unit, which costs one look-up.  The others (units' ranges,
- * functions with cold parts in between) are walked unit by unit.  Joining over the padding of the
- * output keeps one range one range when nothing but padding changed inside of it; without that each
- * unit compiled without -ffunction-sections would need a range for each of its functions. */
+ * functions with cold parts between) are walked unit by unit.  Pieces are joined over the padding
+ * of the output, so one range stays one range if only padding in it changed.  Otherwise each unit
+ * compiled without -ffunction-sections would need a range for each of its functions. */
 #include "elfrw/base/search.h"
 #include "dwarf/rewrite/range.h"
 #include <stdlib.h>
@@ -46,8 +46,8 @@ static bool in_section(const struct elfrw_addrmap *map, uint64_t va)
 	return i < map->n_sections && va >= map->section[i].old;
 }
 
-/* Is there nothing but padding in the output between END, where the code of unit A ends, and BEGIN,
- * where that of unit B begins?  A < B, and all units between them are folded. */
+/* Is there only padding in the output between END, the end of unit A's code, and BEGIN, the start
+ * of unit B's?  A < B, and all units between them are folded. */
 static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begin, uint32_t a,
 			 uint32_t b)
 {
@@ -64,7 +64,7 @@ static bool only_padding(const struct dwr_ranger *r, uint64_t end, uint64_t begi
 		return false;
 	if (map->trap_byte >= end && map->trap_byte < begin)
 		return false;
-	/* Between two sections may lie anything. */
+	/* Anything may lie between two sections. */
 	size_t i = LOWER_BOUND(0, map->n_sections, mid, map->section[mid].old <= map->unit[a].old);
 	return i == map->n_sections || map->section[i].old > map->unit[b].old;
 }

@@ -1,4 +1,4 @@
-/* range.h: address ranges through the address map, cut where the code moved apart. */
+/* range.h: maps address ranges through the address map, cut where the code moved apart. */
 #ifndef DWARF_REWRITE_RANGE_H
 #define DWARF_REWRITE_RANGE_H
 #include "dwarf/rewrite/rewrite.h"
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a range says, which decides on what becomes of folded units. */
+/* The meaning of a range, which decides what becomes of folded units. */
 enum dwr_purpose {
 	DWR_FOR_UNIT, /* the code of a compilation unit (DW_AT_ranges of its DIE, .debug_aranges,
 			 .gdb_index) */
@@ -38,7 +38,7 @@ struct dwr_pieces {
 	VEC(struct dwr_taken) taken;
 };
 
-/* The map with what is computed once; borrowed map. */
+/* The map, and values computed once from it; the map is borrowed. */
 struct dwr_ranger {
 	const struct elfrw_addrmap *map;
 	enum dwr_policy policy;

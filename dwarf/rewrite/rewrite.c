@@ -143,7 +143,7 @@ struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrit
 	}
 	run.rw.changes |= run.rw.has_folded;
 	err = dwr_sections_init(&run.rw.secs, in->image);
-	/* What describes code that stays as it is stays as well. */
+	/* Tables for code that stays as it is stay, too. */
 	if (!err && !in->note_only && (run.rw.changes || in->vtables)) {
 		err = dwr_sections_load_all(&run.rw.secs, in->threads);
 		if (!err)

@@ -1,8 +1,8 @@
 /* rewrite.h: the only entry point to the rewriting of debug information.
  *
- * Given the input image and the address map, gives every .debug_* section that changes: all
- * addresses mapped, one owner per address for what was folded, and the .debug_icfold note.  Nothing
- * here decides an address. */
+ * Given the input image and the address map, this makes every .debug_* section that changes: all
+ * addresses mapped, one owner for each address of folded code, and the .debug_icfold note.  It
+ * decides no address. */
 #ifndef DWARF_REWRITE_REWRITE_H
 #define DWARF_REWRITE_REWRITE_H
 #include "dwarf/folding.h"
@@ -40,9 +40,9 @@ struct dwr_rewrite_out {
 };
 
 /* Rewrites the debug information of IN->image.  Without .debug_* sections the only possible output
- * is .debug_icfold, which is written when a unit moved or was folded.  *OUT is untouched on
- * failure.  Errors name section and offset: debug information that cannot be parsed, or cannot be
- * kept right (split DWARF). */
+ * is .debug_icfold, which is written if a unit moved or was folded.  *OUT is unchanged on failure.
+ * Errors name section and offset: debug information that cannot be parsed, or cannot be kept right
+ * (split DWARF). */
 struct elfrw_err *dwr_rewrite(const struct dwr_rewrite_in *in, struct dwr_rewrite_out *out);
 void dwr_rewrite_out_deinit(struct dwr_rewrite_out *out);
 #endif

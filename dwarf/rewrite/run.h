@@ -1,12 +1,11 @@
-/* run.h: private to rewrite.c and its parts: one rewriting with all that it makes. */
+/* run.h: private to rewrite.c and its parts: one rewriting with everything that it makes. */
 #ifndef DWARF_REWRITE_RUN_H
 #define DWARF_REWRITE_RUN_H
 #include "dwarf/rewrite/addr.h"
 #include "dwarf/rewrite/state.h"
 #include "dwarf/rewrite/vtable/vtable.h"
 
-/* Units that follow each other and are worked on together: small ones share a table of
- * abbreviations. */
+/* Consecutive units that are processed together: small ones share a table of abbreviations. */
 struct dwr_rw_batch {
 	uint32_t first, n;
 };
@@ -41,16 +40,16 @@ struct elfrw_err *dwr_rw_rewrite_indices(struct dwr_rw_run *run);
 /* Rewrites the list sections and .debug_addr. */
 struct elfrw_err *dwr_rw_rewrite_lists(struct dwr_rw_run *run);
 
-/* Writes the lists' new places into the DIEs of batch I of ARG, a struct dwr_rw_run; those of
- * ranges that are new, into the units' own DIEs. */
+/* Writes the lists' new places into the DIEs of batch I of ARG, a struct dwr_rw_run; those of new
+ * ranges, into the units' own DIEs. */
 struct elfrw_err *dwr_rw_apply_lists(void *arg, size_t i);
 struct elfrw_err *dwr_rw_apply_ranges(struct dwr_rw_run *run);
 
 /* ---- artificial.c ---- */
 
-/* Appends the unit to which the rows of folded functions and the vtables belong.  Its own range is
- * one byte that no PC ever has: debuggers ignore the lines of a unit without a range, and nothing
- * looks by address into a unit whose range does not hold it. */
+/* Appends the unit that owns the rows of folded functions and the vtables.  Its own range is one
+ * byte that is never a PC.  Debuggers ignore the lines of a unit without a range; and no look-up by
+ * address enters a unit whose range does not hold the address. */
 struct elfrw_err *dwr_rw_append_unit(struct dwr_rw_run *run);
 
 /* ---- note.c ---- */
@@ -59,11 +58,11 @@ struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run);
 
 /* ---- emit.c ---- */
 
-/* The new contents of section ID, or of a new one with shndx 0; takes DATA over.  Nothing is listed
- * that is as before. */
+/* Records the new contents of section ID, or of a new one with shndx 0; takes ownership of DATA.
+ * Unchanged sections are not recorded. */
 struct elfrw_err *dwr_rw_emit(struct dwr_rw_run *run, enum dwr_sec id, uint8_t *data, size_t size);
 
-/* Emits what the other parts have left in RUN. */
+/* Emits the sections that the other parts have left in RUN. */
 struct elfrw_err *dwr_rw_emit_sections(struct dwr_rw_run *run);
 
 /* For qsort: existing sections by shndx, then the new ones by name. */

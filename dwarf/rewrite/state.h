@@ -1,5 +1,5 @@
-/* state.h: private to this folder and those below: the state of one rewriting, and what the walk
- * over each unit finds. */
+/* state.h: private to this folder and those below: the state of one rewriting, and the results of
+ * the walk over each unit. */
 #ifndef DWARF_REWRITE_STATE_H
 #define DWARF_REWRITE_STATE_H
 #include "dwarf/calls/icfold_note.h"
@@ -19,7 +19,7 @@ enum dwr_site_kind {
 	DWR_SITE_LOC_BASE, /* DW_AT_loclists_base */
 };
 
-/* A place in .debug_info or .debug_types that names a place in a section of lists. */
+/* A place in .debug_info or .debug_types that refers to a section of lists. */
 struct dwr_site {
 	uint64_t pos;       /* of the value's bytes */
 	uint64_t value;     /* offset of the list in its section */
@@ -36,7 +36,7 @@ struct dwr_site {
 	bool function; /* a subprogram's DW_AT_ranges: its parts may be members of groups */
 };
 
-/* A slot of .debug_addr that must have a value that no mapping gives. */
+/* A slot of .debug_addr that needs a value that no mapping gives. */
 struct dwr_slot {
 	uint64_t off; /* in .debug_addr */
 	uint64_t new;
@@ -58,7 +58,7 @@ struct dwr_abbrev_edit {
 	int64_t value;  /* IMPLICIT: the new one */
 };
 
-/* What the walk over one unit found.  Owned arrays. */
+/* The results of the walk over one unit.  Owned arrays. */
 struct dwr_rw_unit {
 	struct dwr_unit_root root;
 	bool has_base;
@@ -69,8 +69,8 @@ struct dwr_rw_unit {
 	VEC(struct dwr_note_die) die;
 	VEC(struct dwr_note_range) range; /* from low_pc and high_pc; in DIE order */
 	VEC(struct dwr_list_range)
-	cu_range; /* the unit's ranges, when low_pc and high_pc can no longer say them */
-	uint64_t cu_range_pos; /* then: where their offset goes */
+	cu_range; /* the unit's ranges, if low_pc and high_pc can no longer state them */
+	uint64_t cu_range_pos; /* then: the place of their offset */
 	VEC(uint64_t) macro;   /* offsets of units of .debug_macro */
 	uint32_t folded_dies, thunk_dies, emptied;
 	uint32_t first_use; /* index of the first list use of this unit */
@@ -99,8 +99,8 @@ struct dwr_rw {
 /* Which attributes the walk needs. */
 void dwr_rw_info_want(struct dwr_want *want);
 
-/* Walks unit I, whose root was read: patches all that can be told at once in the private copy,
- * collects the rest in rw->ru[I].  TABLE is the unit's, read with dwr_rw_info_want(). */
+/* Walks unit I, whose root was read.  Patches in the private copy what can be decided at once, and
+ * collects the rest in rw->ru[I].  TABLE: the unit's, read with dwr_rw_info_want(). */
 struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
 				   const struct dwr_abbrev_table *table);
 
@@ -108,9 +108,8 @@ struct elfrw_err *dwr_rw_info_unit(struct dwr_rw *rw, size_t i,
  * *RET is the caller's. */
 struct elfrw_err *dwr_rw_shared_dies(const struct dwr_rw *rw, struct dwr_note_die **ret, size_t *n);
 
-/* Appends the bytes that turn .debug_abbrev of the input into that of the output to W (in full),
- * and patches the headers and the edited DIEs of all units in the private copies.  Nothing is
- * appended when there are no edits. */
+/* Appends the new .debug_abbrev to W (in full), and patches the headers and the edited DIEs of all
+ * units in the private copies.  Appends nothing if there are no edits. */
 struct elfrw_err *dwr_rw_abbrev(struct dwr_rw *rw, struct elfrw_wbuf *w);
 
 /* Writes VALUE in SIZE bytes at P as a LEB128 of exactly that size; false: it does not fit. */

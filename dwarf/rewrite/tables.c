@@ -1,4 +1,4 @@
-/* tables.c: the sections beside the DIEs: line tables, .debug_frame, indices and .debug_macro. */
+/* tables.c: the sections other than DIEs: line tables, .debug_frame, indices and .debug_macro. */
 #include "dwarf/cfi.h"
 #include "dwarf/rewrite/aranges.h"
 #include "dwarf/rewrite/claim.h"

@@ -26,17 +26,17 @@ struct level {
 	uint64_t at;     /* the PC, or the address to return to */
 	bool pc;         /* AT is a PC */
 	uint64_t site;   /* what the level outside of this one returns to; 0: none */
-	uint64_t vtable; /* of the object that the function was called on; 0: not known */
+	uint64_t vtable; /* of the object that the function was called on; 0: unknown */
 };
 
-/* What a call site allows. */
+/* The functions that a call site allows. */
 struct called {
 	bool anything; /* any function: nothing is known */
 	uint8_t by;
 };
 
-/* What function CALLER can have called, as the call that made LEVEL, so that the PC is in the code
- * of GROUP: members into SET. */
+/* Adds to SET the members of GROUP that function CALLER can have called by the call of LEVEL, given
+ * that the PC is in the code of GROUP. */
 static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller,
 				 const struct level *level, uint32_t group, unit_set *set,
 				 struct called *how)
@@ -54,7 +54,7 @@ static struct elfrw_err *callees(struct dwr_callchain *cc, uint32_t caller,
 	}
 	unit_set *r = &cc->reached;
 	r->len = 0;
-	/* An entry that names a member of this group is the shortest way. */
+	/* If an entry names a member of this group, no search is needed. */
 	uint64_t marker = dwr_chain_marker(cc, caller);
 	size_t n_entries = 0,
 	       at = marker == UINT64_MAX ? 0 : dwr_chain_find_dcall(cc, site, marker, &n_entries);
@@ -109,8 +109,8 @@ static struct elfrw_err *put_frame(struct dwr_callchain *cc, struct dwr_chain_fr
 	return NULL;
 }
 
-/* One frame; cc->outer is the set of the next outer one (empty: nothing known), cc->set becomes
- * this one's. */
+/* Resolves one frame.  cc->outer: the set of the next outer frame (empty: unknown).  cc->set: the
+ * result. */
 static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct level *level,
 				       struct dwr_chain_frame *f, struct dwr_chain *chain)
 {
@@ -147,7 +147,7 @@ static struct elfrw_err *resolve_frame(struct dwr_callchain *cc, const struct le
 	return put_frame(cc, f, chain, how.by);
 }
 
-/* Without .debug_icfold: the entry at the call site alone tells that the callee shares code. */
+/* Without .debug_icfold: only the entry at the call site shows that the callee shares code. */
 static struct elfrw_err *resolve_bare(struct dwr_callchain *cc, uint64_t site,
 				      const struct dwr_chain_frame *outer,
 				      struct dwr_chain_frame *f, struct dwr_chain *chain)

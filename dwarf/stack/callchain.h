@@ -28,9 +28,8 @@ enum dwr_chain_by {
 	DWR_BY_VCALL,    /* the call site names a vtable slot, which is enough, or with the vtable's
 			    address */
 	DWR_BY_TAILCALL, /* of the functions that share the code, only this one is reached by jumps
-			    from what was called */
-	DWR_BY_UNIQUE,   /* the address itself names one function (its thunk), or only one function
-			    could be meant */
+			    from the callee */
+	DWR_BY_UNIQUE, /* the address itself decides (a thunk), or only one function is possible */
 };
 
 /* One function that a frame could be in. */
@@ -40,7 +39,8 @@ struct dwr_chain_member {
 };
 
 struct dwr_chain_frame {
-	bool merged; /* several functions share the code at this address (the rest is 0 when not) */
+	bool merged; /* several functions share the code at this address (otherwise all other fields
+			are 0) */
 	bool decided;      /* there is exactly one candidate */
 	uint8_t by;        /* enum dwr_chain_by */
 	uint32_t group;    /* index in the note's `group`; UINT32_MAX without a note */
@@ -53,11 +53,11 @@ struct dwr_chain {
 	VEC(struct dwr_chain_member) member;
 };
 
-/* Prepares CODE (and DEBUG, the file with its debug information, when that is another one, else
- * NULL).  NOTE is the .debug_icfold of that file (dwr_sym_debug_note), or NULL: read here.  All are
- * borrowed for the life of *RET; DEBUG's arch may be NULL.  A file without
- * .debug_icfold is served from its call tables alone: then a frame is merged when the call site has
- * an entry.  Errors: tables that cannot be read, a machine that icfold does not know. */
+/* Prepares CODE, and DEBUG, the file with its debug information, or NULL if that is CODE itself.
+ * NOTE: the .debug_icfold of that file (dwr_sym_debug_note), or NULL: read here.  All are borrowed
+ * for the life of *RET; DEBUG's arch may be NULL.  For a file without .debug_icfold only its call
+ * tables are used: a frame is then merged if the call site has an entry.  Errors: tables that
+ * cannot be read, a machine that icfold does not know. */
 struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
 				     const struct elfrw_image *debug, const struct dwr_icfold *note,
 				     struct dwr_callchain **ret);
@@ -67,37 +67,36 @@ void dwr_callchain_close(struct dwr_callchain *cc);
 const struct dwr_icfold *dwr_callchain_note(const struct dwr_callchain *cc);
 
 /* Decides the stack ADDR (N addresses as linked, innermost first: a PC, then return addresses).
- * VTABLE, when not NULL, holds for each level the vtable address (as linked) of the object that the
- * function at that level was called on, 0: not known. *CHAIN is emptied first and keeps its memory;
- * zero it before the first use.  Addresses that are in no known code say nothing of the frame
- * inside.  Errors: out of memory.  Not for several threads at once on one CC. */
+ * VTABLE, unless NULL, holds for each level the vtable address (as linked) of the object that the
+ * level's function was called on; 0: unknown.  *CHAIN is emptied first and keeps its memory; zero
+ * it before the first use.  Addresses outside of known code say nothing of the frame inside.
+ * Errors: out of memory.  Not for several threads at once on one CC. */
 struct elfrw_err *dwr_callchain_resolve(struct dwr_callchain *cc, const uint64_t *addr,
 					const uint64_t *vtable, size_t n, struct dwr_chain *chain);
 void dwr_chain_deinit(struct dwr_chain *chain);
 
 /* ---- for those who look into a stopped program (receiver.h); all need the note ---- */
 
-/* The slot that the call which returns to SITE goes through; false: .debug_vcall does not have the
- * site. */
+/* The slot of the call that returns to SITE; false: .debug_vcall does not have the site. */
 bool dwr_callchain_vcall(const struct dwr_callchain *cc, uint64_t site, uint64_t *slot);
 
 /* The file's vtables, read at the first call; borrowed. */
 struct elfrw_err *dwr_callchain_vtables(struct dwr_callchain *cc, const struct dwr_vtables **ret);
 
-/* Whether a call through the vtable slot at address PLACE comes into the code of GROUP, by jumps
- * perhaps. */
+/* Does a call through the vtable slot at address PLACE lead into the code of GROUP, possibly by
+ * jumps? */
 enum dwr_chain_leads { DWR_LEADS_NOT, DWR_LEADS_THERE, DWR_LEADS_PERHAPS };
 struct elfrw_err *dwr_callchain_leads(struct dwr_callchain *cc, uint64_t place, uint32_t group,
 				      enum dwr_chain_leads *ret);
 
-/* Whether the call that returns to SITE entered the code that holds address AT at its start and
- * from there alone: it is a direct call, and no jumps lead from that code back to it. */
+/* Does the call that returns to SITE enter the code that holds address AT at its start and only
+ * there?  It does if it is a direct call, and no jumps lead from that code back to it. */
 struct elfrw_err *dwr_callchain_enters(struct dwr_callchain *cc, uint64_t site, uint64_t at,
 				       bool *ret);
 
-/* What the code before the virtual call that returns to SITE tells of the object: which argument it
- * is, and, when the callee preserves it, the register (DWARF's number, as unwound for the caller)
- * that it is so many bytes behind. */
+/* What the code before the virtual call that returns to SITE shows of the object: which argument it
+ * is and, if the callee preserves it, the register (DWARF number, as unwound for the caller) and
+ * the object's distance from the register's value in bytes. */
 struct dwr_chain_object {
 	bool second; /* argument: the first says where to put the result */
 	bool has_reg;
@@ -107,16 +106,16 @@ struct dwr_chain_object {
 struct elfrw_err *dwr_callchain_object(struct dwr_callchain *cc, uint64_t site,
 				       struct dwr_chain_object *ret, bool *found);
 
-/* Calls FN for every address that an instruction of the body around AT has for an operand, until it
- * returns false. */
+/* Calls FN for every address operand of instructions in the body around AT, until FN returns
+ * false. */
 void dwr_callchain_operands(struct dwr_callchain *cc, uint64_t at,
 			    bool (*fn)(void *ctx, uint64_t address), void *ctx);
 
-/* Whether the body around AT has stored its first arguments in its frame before it comes to AT. */
+/* Has the body around AT stored its first arguments in its frame before AT? */
 bool dwr_callchain_spills(struct dwr_callchain *cc, uint64_t at);
 
-/* Whether a call returns to SITE, and, in *AGAIN, whether it could have called the very code that
- * it is in; needs the note. */
+/* Does a call return to SITE?  *AGAIN: could it have called the very code that holds it?  Needs the
+ * note. */
 struct elfrw_err *dwr_callchain_is_return(struct dwr_callchain *cc, uint64_t site, bool *ret,
 					  bool *again);
 

@@ -1,5 +1,5 @@
 /* code.c: see code.h.  The address map of .debug_icfold, read backwards, gives the bodies of the
- * output; a body is decoded when it is first asked for, once. */
+ * output.  A body is decoded once, on first use. */
 #include "dwarf/stack/code.h"
 #include "dwarf/return_address.h"
 #include "dwarf/stack/value_track.h"
@@ -66,7 +66,7 @@ bool dwr_code_is_linkage(const struct dwr_code *code, uint32_t unit)
 	       strcmp(name, ".init") == 0 || strcmp(name, ".fini") == 0;
 }
 
-/* Registers that hold the address of a case of a switch: loaded through an index, or a sum of two
+/* Registers that hold the address of a switch's case: loaded through an index, or a sum of two
  * registers.  Kept for a few instructions. */
 struct switches {
 	uint8_t age[ELFRW_MAX_REGS];
@@ -274,8 +274,8 @@ static struct elfrw_err *load_inner(struct dwr_code *code)
 	return NULL;
 }
 
-/* The last address in the span S at or before AT that something jumps to, or its start: *FROM.
- * false: S has jumps that lead who knows where. */
+/* The last jump target in the span S at or before AT, or the start of S: *FROM.  false: S has jumps
+ * with unknown targets. */
 static bool last_label(const struct dwr_code *code, const struct dwr_code_span *s, uint64_t at,
 		       uint64_t *from)
 {
@@ -295,8 +295,8 @@ static bool last_label(const struct dwr_code *code, const struct dwr_code_span *
 	return true;
 }
 
-/* From the call CALL on, what is still there when it has returned: the stack pointer, and the
- * registers that functions keep. */
+/* Computes what survives the call CALL: the stack pointer, and the registers that functions
+ * preserve. */
 static void preserved(const struct dwr_track *t, const struct dwr_track_call *call,
 		      struct dwr_chain_object *ret)
 {
@@ -328,7 +328,7 @@ struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 	if (!s || s->thunk)
 		return NULL;
 	ELFRW_TRY(load_inner(code));
-	/* Nothing is known at a label, nor after a call, where code for exceptions may begin. */
+	/* Nothing is known at a label, nor after a call, where a landing pad may begin. */
 	if (!last_label(code, s, dwr_call_at(site), &from))
 		return NULL;
 	dwr_track_forget_all(&t);

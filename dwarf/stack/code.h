@@ -37,7 +37,7 @@ struct dwr_code {
 	struct dwr_body *body;          /* by unit; owned */
 	VEC(struct dwr_branch) branch;
 	VEC(uint64_t)
-	inner; /* sorted: what branches between spans reach inside of them, not at their starts */
+	inner; /* sorted: inner targets, not at starts, of branches between spans */
 	bool has_inner;
 };
 
@@ -49,11 +49,11 @@ void dwr_code_deinit(struct dwr_code *code);
 const struct dwr_code_span *dwr_code_at(const struct dwr_code *code, uint64_t va);
 
 /* The branches of the body that unit UNIT has or shares: all calls, direct jumps out of the body,
- * and indirect jumps that are not taken for switches.  The array is valid until the next call. */
+ * and indirect jumps that do not look like switches.  The array is valid until the next call. */
 struct elfrw_err *dwr_code_branches(struct dwr_code *code, uint32_t unit,
 				    const struct dwr_branch **ret, uint32_t *n);
 
-/* Addresses that instructions of the body around AT have for operands; FN returns false to stop. */
+/* Address operands of instructions in the body around AT; FN returns false to stop. */
 void dwr_code_operands(const struct dwr_code *code, uint64_t at,
 		       bool (*fn)(void *ctx, uint64_t address), void *ctx);
 
@@ -61,14 +61,14 @@ void dwr_code_operands(const struct dwr_code *code, uint64_t at,
  * branch? */
 bool dwr_code_spills(const struct dwr_code *code, uint64_t at);
 
-/* Of the N branches B of a body the call that returns to SITE, or NULL. */
+/* The call that returns to SITE, among the N branches B of a body; or NULL. */
 const struct dwr_branch *dwr_call_before(const struct dwr_branch *b, uint32_t n, uint64_t site);
 
-/* Does a call return to SITE?  *AGAIN: it could have come, by jumps perhaps, to the body that it is
- * in. */
+/* Does a call return to SITE?  *AGAIN: it could lead, possibly by jumps, to the body that holds
+ * it. */
 struct elfrw_err *dwr_code_is_return(struct dwr_code *code, uint64_t site, bool *ret, bool *again);
 
-/* Where the object of the virtual call is that returns to SITE: see dwr_callchain_object. */
+/* The place of the object of the virtual call that returns to SITE: see dwr_callchain_object. */
 struct elfrw_err *dwr_code_object(struct dwr_code *code, uint64_t site,
 				  struct dwr_chain_object *ret, bool *found);
 

@@ -1,9 +1,9 @@
 /* frame_value.c: see frame_value.h.
  *
- * DWARF expressions (DWARF 5, section 2.5) are evaluated as far as compilers use them for a pointer
- * that is an argument; any other operator means "not known".  DW_OP_entry_value is what the caller
- * passed (section 3.4.2), provided that the caller's call came straight here: after a tail call it
- * would be somebody else's argument.
+ * DWARF expressions (DWARF 5, section 2.5) are evaluated as far as compilers use them for pointer
+ * arguments; any other operator means "unknown".  DW_OP_entry_value is the value that the caller
+ * passed (section 3.4.2), provided that the caller's call led directly here: after a tail call it
+ * would be another function's argument.
  *
  * Cost: a walk over one function's DIEs for each question. */
 #include "dwarf/stack/frame_value.h"
@@ -13,7 +13,7 @@
 
 #define MAX_STACK   16
 #define MAX_ENTRIES 8  /* from one caller to the next */
-#define MAX_HOPS    16 /* from a DIE to the one that says */
+#define MAX_HOPS    16 /* from a DIE to the one with the value */
 
 enum mode {
 	AT_CALL, /* the value of a parameter when a call was made: no memory */
@@ -33,7 +33,7 @@ void dwr_stack_deinit(struct dwr_stack *stack)
 	dwr_list_deinit(&stack->list);
 }
 
-/* What is broken is not known. */
+/* A broken value counts as unknown. */
 static bool fine(struct elfrw_err *err)
 {
 	elfrw_err_free(err);
@@ -86,7 +86,7 @@ static bool read_die(struct dwr_stack *st, const struct dwr_sym_unit *unit, uint
 	return walk_from(st, unit, off, &cur) && next(&cur, ret);
 }
 
-/* Where the reference V of UNIT leads: *UNIT becomes the unit there. */
+/* The target of the reference V of UNIT; *UNIT becomes the target's unit. */
 static bool reference(struct dwr_stack *st, struct dwr_sym_unit **unit, const struct dwr_value *v,
 		      uint64_t *off)
 {
@@ -200,8 +200,8 @@ static bool frame_base(const struct eval *e, uint64_t *value)
 	if (!evaluate(&base, &x))
 		return false;
 	*value = base.stack[0];
-	/* A register is the base only while the frame stands: not at its beginning or end, where
-	 * the innermost level may be. */
+	/* A register is the frame base only while the frame exists: not at its beginning or end,
+	 * where the innermost level may be. */
 	uint64_t top;
 	return e->level || !base.is_register ||
 	       (cfa(e, &top) && *value + e->st->arch->frame_depth == top);
@@ -335,7 +335,7 @@ bool dwr_stack_function(struct dwr_stack *st, size_t level, uint64_t *die)
 	       fine(dwr_sym_function(st->sym, unit, at - (level != 0), die, &found)) && found;
 }
 
-/* Whether the location V of a call site parameter is register REG. */
+/* Is the location V of a call site parameter register REG? */
 static bool is_register(const struct dwr_sym_unit *unit, const struct dwr_value *v, unsigned reg)
 {
 	struct expression x;
@@ -402,7 +402,7 @@ bool dwr_stack_passed(struct dwr_stack *st, size_t level, uint64_t die, unsigned
 	return passed(st, level, die, reg, 0, value);
 }
 
-/* Whether the parameter D of UNIT, or what it is a copy of, is artificial. */
+/* Is the parameter D of UNIT, or its origin, artificial? */
 static bool is_artificial(struct dwr_stack *st, struct dwr_sym_unit *unit, struct dwr_die d)
 {
 	for (unsigned hops = 0; hops < MAX_HOPS; hops++) {
@@ -443,10 +443,10 @@ bool dwr_stack_this(struct dwr_stack *st, size_t level, uint64_t die, uint64_t *
 		return false;
 	*value = e.stack[0];
 	if (e.is_register || e.is_value)
-		/* A register for all of the function is not one that compilers mean. */
+		/* Compilers do not mean a register for the whole function. */
 		return !always || e.is_value;
-	/* Code that is not optimized stores its arguments first: before that the place has
-	 * something else. */
+	/* Unoptimized code first stores its arguments; before that the place holds something else.
+	 */
 	if (always && !level && !dwr_callchain_spills(st->cc, at))
 		return false;
 	return st->process->memory(st->process->ctx, *value, value);

@@ -1,12 +1,12 @@
-/* frame_value.h: what debug information says about the arguments of the functions on a stack, read
- * in a stopped program. */
+/* frame_value.h: the arguments of functions on a stack, by debug information, read in a stopped
+ * program. */
 #ifndef DWARF_STACK_FRAME_VALUE_H
 #define DWARF_STACK_FRAME_VALUE_H
 #include "dwarf/stack/callchain.h"
 #include "dwarf/symbolize/unit.h"
 
-/* A stopped program, or the core of one.  Addresses are those of the running program; levels count
- * in the stack that is looked at.  Both return false for what is not known. */
+/* A stopped program, or its core.  Addresses are those of the running program; levels count in the
+ * current stack.  Both functions return false for unknown values. */
 struct dwr_process {
 	void *ctx;
 	bool (*memory)(void *ctx, uint64_t address, uint64_t *word);
@@ -29,20 +29,20 @@ struct dwr_stack {
 };
 void dwr_stack_deinit(struct dwr_stack *stack);
 
-/* The DIE of the function whose code level LEVEL is in (of shared code: the one that was kept);
+/* The DIE of the function whose code level LEVEL is in (of shared code: of the kept function);
  * false: none. */
 bool dwr_stack_function(struct dwr_stack *stack, size_t level, uint64_t *die);
 
-/* The value that register REG had when level LEVEL made the call that it is in, as a call site
- * parameter of the function DIE says.  Memory is not asked for it: it may have changed since. */
+/* The value of register REG when level LEVEL made its current call, from a call site parameter of
+ * the function DIE.  Memory is not read: it may have changed since. */
 bool dwr_stack_passed(struct dwr_stack *stack, size_t level, uint64_t die, unsigned reg,
 		      uint64_t *value);
 
-/* The object that the member function DIE, whose code level LEVEL is in, was called on: where its
- * artificial first parameter is at this place. */
+/* The object of the member function DIE, whose code level LEVEL is in: the place of its artificial
+ * first parameter. */
 bool dwr_stack_this(struct dwr_stack *stack, size_t level, uint64_t die, uint64_t *value);
 
-/* Whether the function DIE returns nothing or something that fits registers, so that its first
- * argument is the first one that it was given.  false also when that is not known. */
+/* Does the function DIE return nothing, or something that fits registers, so that its first
+ * argument is the first one passed?  false also if unknown. */
 bool dwr_stack_returns_plain(struct dwr_stack *stack, uint64_t die);
 #endif

@@ -1,5 +1,4 @@
-/* live.c: what the tables and the code say to those who have the stopped program too (callchain.h,
- * second part). */
+/* live.c: answers for users who also have the stopped program (callchain.h, second part). */
 #include "dwarf/return_address.h"
 #include "dwarf/stack/state.h"
 

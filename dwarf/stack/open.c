@@ -1,5 +1,5 @@
-/* open.c: the tables that stacks are decided by (.debug_icfold, .debug_dcall, .debug_vcall), read
- * and sorted for look-ups; see callchain.h and state.h. */
+/* open.c: reads the tables that decide stacks (.debug_icfold, .debug_dcall, .debug_vcall) and sorts
+ * them for look-ups; see callchain.h and state.h. */
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/stack/state.h"
@@ -116,7 +116,7 @@ static struct elfrw_err *match_declared(struct dwr_callchain *cc, const uint64_t
 	return err;
 }
 
-/* DIEs in the tables that are no member's: declarations of members without a DIE, told by the
+/* DIEs in the tables that belong to no member: declarations of members without a DIE, recognised by
  * name. */
 static struct elfrw_err *open_declared(struct dwr_callchain *cc)
 {

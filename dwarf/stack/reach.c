@@ -1,10 +1,10 @@
-/* reach.c: sets of functions: which ones a call site, a vtable slot or a chain of jumps leads to;
- * see state.h. */
+/* reach.c: sets of functions: the targets of a call site, a vtable slot or a chain of jumps; see
+ * state.h. */
 #include "dwarf/stack/state.h"
 #include "elfrw/base/search.h"
 #include <string.h>
 
-#define MAX_REACHED 4096 /* functions, when jumps are followed */
+#define MAX_REACHED 4096 /* functions, at most, when jumps are followed */
 
 /* Adds UNIT, which is not among the elements from N on. */
 static struct elfrw_err *put_among(unit_set *set, size_t n, uint32_t unit)
@@ -109,8 +109,8 @@ struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, 
 			return NULL;
 		return dwr_chain_put(set, to->unit);
 	}
-	/* Without an entry it was a function that has no DIE; or the caller has none, and then it
-	 * can be any. */
+	/* Without an entry the callee was a function without a DIE; or the caller has no DIE, and
+	 * the callee can be any. */
 	return dwr_chain_put_group(cc, group, cc->has_dcall && marker != UINT64_MAX, set);
 }
 
@@ -159,8 +159,7 @@ uint32_t dwr_chain_slot(const struct dwr_callchain *cc, uint64_t place, uint64_t
 	size_t lo = LOWER_BOUND(0, cc->note->n_vslots, mid, cc->note->vslot[mid].slot < place);
 	if (lo < cc->note->n_vslots && cc->note->vslot[lo].slot == place)
 		return cc->note->vslot[lo].unit;
-	/* Small functions without alignment, thunks mostly, may be in one unit with their
-	 * neighbour. */
+	/* Small unaligned functions, mostly thunks, may share a unit with their neighbour. */
 	const struct dwr_code_span *s = value ? dwr_code_at(&cc->code, value) : NULL;
 	return s && (s->start == value || dwr_chain_group(cc, s->unit) == NO_SHARE) ? s->unit
 										    : DWR_NO_UNIT;

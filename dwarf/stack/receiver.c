@@ -36,7 +36,7 @@ bool dwr_names_destructor(const char *linkage, const char **cls, size_t *len)
 	return false;
 }
 
-/* Does code name the vtable object [lo, hi)? */
+/* Does code refer to the vtable object [lo, hi)? */
 struct mention {
 	const struct dwr_process *process;
 	uint64_t lo, hi; /* as linked */
@@ -80,7 +80,7 @@ static const struct dwr_vtable *table_of(const struct dwr_stack *st, const struc
 	return t && t->point == word - p->bias ? t : NULL;
 }
 
-/* The argument ARG of the call that the level outside of LEVEL made. */
+/* The argument ARG of the call by the level outside of LEVEL. */
 static bool argument(struct dwr_stack *st, const struct dwr_chain *chain, size_t level,
 		     unsigned arg, uint64_t *value)
 {
@@ -89,8 +89,7 @@ static bool argument(struct dwr_stack *st, const struct dwr_chain *chain, size_t
 	if (dwr_stack_function(st, level + 1, &die) &&
 	    dwr_stack_passed(st, level + 1, die, st->arch->dwarf_arg[arg], value))
 		return true;
-	/* The code is the same for all functions that share it, so any of them will do to describe
-	 * it. */
+	/* All functions that share the code have the same code, so any of them can describe it. */
 	for (uint32_t i = 0; i < outer->n; i++) {
 		die = chain->member.data[outer->first + i].die;
 		if (die && dwr_stack_passed(st, level + 1, die, st->arch->dwarf_arg[arg], value))
@@ -99,8 +98,8 @@ static bool argument(struct dwr_stack *st, const struct dwr_chain *chain, size_t
 	return false;
 }
 
-/* The vtable that the call went through.  A function that is told where to put its result gets the
- * object second: the code of the call shows that, or the type of what is returned. */
+/* The vtable of the call, found in the caller.  A function that returns its result in memory gets
+ * the object as second argument: the code of the call shows this, or the type of the result. */
 static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtables *vt,
 				   const struct dwr_chain *chain, size_t level,
 				   const struct dwr_vtable **ret)
@@ -125,7 +124,7 @@ static struct elfrw_err *by_caller(struct dwr_stack *st, const struct dwr_vtable
 	return NULL;
 }
 
-/* The one vtable of the class of `this` from which the call can have come here. */
+/* The only vtable of the class of `this` from which the call can have come here. */
 static struct elfrw_err *by_callee(struct dwr_stack *st, const struct dwr_vtables *vt,
 				   const struct dwr_chain *chain, size_t level, uint64_t slot,
 				   const struct dwr_vtable **ret)
@@ -182,8 +181,8 @@ static struct elfrw_err *judge(struct dwr_stack *st, const struct dwr_vtables *v
 	ELFRW_TRY(by_caller(st, vt, chain, level, &t));
 	if (t && (t->end - t->point) / 8 > slot)
 		ELFRW_TRY(dwr_callchain_leads(st->cc, t->point + 8 * slot, group, &leads));
-	if (t && leads != DWR_LEADS_THERE) /* not what the call went through any more, or out of
-					      this file */
+	if (t &&
+	    leads != DWR_LEADS_THERE) /* no longer the vtable of the call, or out of this file */
 		return NULL;
 	if (!t)
 		ELFRW_TRY(by_callee(st, vt, chain, level, slot, &t));

@@ -1,4 +1,4 @@
-/* state.h: what callchain.c, open.c, reach.c and live.c share. */
+/* state.h: shared by callchain.c, open.c, reach.c and live.c. */
 #ifndef DWARF_STACK_STATE_H
 #define DWARF_STACK_STATE_H
 #include "dwarf/stack/code.h"
@@ -53,12 +53,12 @@ static inline uint32_t dwr_chain_group(const struct dwr_callchain *cc, uint32_t 
 /* Adds UNIT to SET, once. */
 struct elfrw_err *dwr_chain_put(unit_set *set, uint32_t unit);
 
-/* Adds what the branch at SITE to TARGET (in the output, 0: indirect) in the code of UNIT leads to;
- * *ENTERED: the tables said it. */
+/* Adds the targets of the branch at SITE to TARGET (in the output; 0: indirect) in the code of
+ * UNIT; *ENTERED: they come from the tables. */
 struct elfrw_err *dwr_chain_put_target(struct dwr_callchain *cc, uint32_t unit, uint64_t site,
 				       uint64_t target, unit_set *set, bool *entered);
 
-/* Adds to REACHED all functions that jumps lead to from those in it.  *ANYTHING: an indirect jump
+/* Adds to REACHED all functions that jumps lead to from its elements.  *ANYTHING: an indirect jump
  * is among them. */
 struct elfrw_err *dwr_chain_follow(struct dwr_callchain *cc, unit_set *reached, bool *anything);
 
@@ -78,15 +78,16 @@ uint64_t dwr_chain_die_of(const struct dwr_callchain *cc, uint32_t m);
  * UINT64_MAX when it has none. */
 uint64_t dwr_chain_marker(const struct dwr_callchain *cc, uint32_t unit);
 
-/* Members that DIE names: those of GROUP when there are any, else all. */
+/* Adds the members that DIE names: those of GROUP if there are any, else all. */
 struct elfrw_err *dwr_chain_put_die(struct dwr_callchain *cc, uint64_t die, uint32_t group,
 				    unit_set *set);
 
-/* Members of GROUP; with NAMELESS only those that no entry can name, unless there are none. */
+/* Adds members of GROUP; with NAMELESS only those that no entry can name, unless there are none. */
 struct elfrw_err *dwr_chain_put_group(struct dwr_callchain *cc, uint32_t group, bool nameless,
 				      unit_set *set);
 
-/* What the call through SLOT could have called: one function when the vtable's address is given. */
+/* Adds the possible callees of the call through SLOT: one function if the vtable's address is
+ * given. */
 struct elfrw_err *dwr_chain_put_virtual(struct dwr_callchain *cc, uint64_t slot, uint64_t vtable,
 					unit_set *set);
 

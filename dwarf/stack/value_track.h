@@ -1,9 +1,10 @@
-/* value_track.h: registers followed by value numbers along straight code, to tell virtual calls.
+/* value_track.h: follows registers by value numbers along straight code, to recognise virtual
+ * calls.
  *
- * A value is unknown, or the 8 bytes loaded from another value plus an offset; equal loads without
+ * A value is unknown, or the 8 bytes loaded from another value plus an offset.  Equal loads without
  * a store between are equal values.  The rules know the few instructions by which compilers load
- * and copy; every other one forgets the registers that it could write.  Cost: constant for an
- * instruction, with a look at up to 32 recent values for each load. */
+ * and copy; any other instruction makes the registers that it could write unknown.  Cost: constant
+ * for an instruction, with a look at up to 32 recent values for each load. */
 #ifndef DWARF_STACK_VALUE_TRACK_H
 #define DWARF_STACK_VALUE_TRACK_H
 #include "elfrw/base/vec.h"
@@ -51,8 +52,8 @@ void dwr_track_step(struct dwr_track *t, const struct elfrw_insn *in, const stru
 /* A call has returned. */
 void dwr_track_called(struct dwr_track *t);
 
-/* Whether the indirect call IN with effect E goes through a slot of the vtable of an object that is
- * the first argument of the call, or the second (when the first says where to put the result). */
+/* Does the indirect call IN with effect E go through a slot of an object's vtable?  The object is
+ * the first argument of the call, or the second (if the first says where to put the result). */
 struct dwr_track_call {
 	uint32_t slot;
 	struct dwr_track_reg object;

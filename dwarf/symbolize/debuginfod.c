@@ -1,7 +1,7 @@
 /* debuginfod.c: see debuginfod.h.
  *
- * The library is opened when it is needed, as libdw itself does it: it brings a web client along,
- * and who has no server needs neither. */
+ * The library is opened on demand, as libdw itself does: it loads a web client, which users without
+ * a server do not need. */
 #include "dwarf/symbolize/debuginfod.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ char *dwr_debuginfod_find(const unsigned char *id, size_t n, enum dwr_debuginfod
 	debuginfod_client *(*begin)(void);
 	void (*end)(debuginfod_client *);
 	int (*find)(debuginfod_client *, const unsigned char *, int, char **);
-	/* POSIX's way to make a function of what dlsym() gives. */
+	/* POSIX's way to turn the result of dlsym() into a function pointer. */
 	*(void **)&begin = dlsym(lib, "debuginfod_begin");
 	*(void **)&end = dlsym(lib, "debuginfod_end");
 	*(void **)&find =
@@ -36,6 +36,6 @@ char *dwr_debuginfod_find(const unsigned char *id, size_t n, enum dwr_debuginfod
 			path = NULL;
 		end(client);
 	}
-	/* It stays open: a web client that ends its library early is asking for trouble. */
+	/* The library stays open: unloading a web client early is risky. */
 	return path;
 }

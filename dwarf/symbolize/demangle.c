@@ -1,4 +1,4 @@
-/* demangle.c: readable names, which are kept: a profile asks for the same ones again and again. */
+/* demangle.c: a cache of readable names: a profile asks for the same ones again and again. */
 #include "dwarf/symbolize/state.h"
 
 struct dwr_demangled {

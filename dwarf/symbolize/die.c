@@ -1,7 +1,7 @@
 /* die.c: single entries of .debug_info: their attributes, names and ranges.
  *
- * Only entries that are part of an answer are read in full; walks deliver no more than where code
- * is (dwr_sym_abbrev). */
+ * Only entries that are part of an answer are read in full.  Walks deliver only the places of code
+ * (dwr_sym_abbrev). */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
 #include <dwarf.h>
@@ -11,7 +11,7 @@
 #endif
 
 #define ABBREV_WAYS 4
-#define MAX_HOPS    16 /* from a DIE to the one that has its name */
+#define MAX_HOPS    16 /* from a DIE to the one with its name */
 
 struct elfrw_err *dwr_sym_abbrev_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				      struct dwr_abbrev_table *table)
@@ -230,7 +230,7 @@ const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 	return (const char *)str.data + v->u;
 }
 
-/* Adds what DIE says and *RET lacks; true: nothing is missing any more. */
+/* Adds the values of DIE that *RET lacks; true: *RET is complete. */
 static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *has_file,
 		     bool *has_line, struct dwr_sym_decl *ret)
 {
@@ -249,8 +249,8 @@ static bool add_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, bool *h
 	return ret->name && ret->linkage && *has_file && *has_line;
 }
 
-/* Most entries are inlined copies, which say nothing themselves but where they come from: what that
- * says is kept. */
+/* Most entries are inlined copies, which only refer to their origin: the origin's values are
+ * cached. */
 void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *first,
 		      struct dwr_sym_decl *ret)
 {

@@ -1,10 +1,10 @@
-/* file.c: opens what a symbolizer is given, which is more than what can be folded.
+/* file.c: opens the files of a symbolizer, which are more kinds than can be folded.
  *
- * Any machine, ELF-32 as well, separate debug files (whose loaded sections have no contents), files
- * without section headers: so headers are checked only as far as they are used, and a section that
- * lies outside of the file is empty. ELF-32 headers are widened; everything above sees one kind of
- * image.  Formats: System V gABI chapter 4; .gnu_debuglink, .gnu_debugaltlink and the build-id
- * folders as in the GDB manual, "Separate Debug Files". */
+ * They may be of any machine, ELF-32, separate debug files (whose loaded sections have no
+ * contents), or files without section headers.  So headers are checked only as far as they are
+ * used, and a section outside of the file is empty.  ELF-32 headers are widened, so everything
+ * above sees one kind of image.  Formats: System V gABI chapter 4; .gnu_debuglink,
+ * .gnu_debugaltlink and the build-id folders as in the GDB manual, "Separate Debug Files". */
 #include "dwarf/symbolize/state.h"
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/arch/machine.h"
@@ -50,7 +50,7 @@ static void widen_shdr(const uint8_t *p, bool is64, Elf64_Shdr *ret)
 			     s.sh_size, s.sh_link, s.sh_info,  s.sh_addralign, s.sh_entsize };
 }
 
-/* The compression header of ELF-32 is smaller: a copy of the section with the large one. */
+/* The compression header of ELF-32 is smaller: makes a copy of the section with the large one. */
 static struct elfrw_err *widen_chdr(struct dwr_sym_file *file, struct elfrw_section *s)
 {
 	Elf32_Chdr old;
@@ -220,9 +220,9 @@ static bool build_id(const struct dwr_sym_file *file, char *text, size_t size)
 	return true;
 }
 
-/* Opens PATH when it is an ELF file with debug information, of the build-id ID when that is not
- * NULL, and with the CRC of .gnu_debuglink when that is not NULL.  *RET stays as it is when it is
- * not; the only error is that memory is wanting. */
+/* Opens PATH if it is an ELF file with debug information and, unless these are NULL, with the
+ * build-id ID and the CRC of .gnu_debuglink.  Otherwise *RET is unchanged.  The only error is out
+ * of memory. */
 static struct elfrw_err *try_open(const char *path, const char *id, const uint32_t *crc,
 				  struct dwr_sym_file **ret)
 {
@@ -265,8 +265,8 @@ static char *folder_of(const char *path)
 	return real;
 }
 
-/* Into *RET DIR, which realpath() gave, as seen from SYSROOT; a SYSROOT that is not there has
- * nothing inside.  The only error is that memory ran out. */
+/* Puts DIR, a result of realpath(), as seen from SYSROOT into *RET.  A missing SYSROOT has nothing
+ * inside.  The only error is out of memory. */
 static struct elfrw_err *inside(const char *dir, const char *sysroot, const char **ret)
 {
 	char *root = *sysroot ? realpath(sysroot, NULL) : NULL;
@@ -356,7 +356,7 @@ struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const c
 	return *ret ? NULL : by_debuglink(file, debug_dir, sysroot, ret);
 }
 
-/* Notes that memory ran out, and forgets any other error. */
+/* Records out of memory, and drops any other error. */
 static void note_memory(struct elfrw_err *err, bool *nomem)
 {
 	*nomem |= err == &elfrw_err_nomem;

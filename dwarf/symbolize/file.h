@@ -1,5 +1,5 @@
-/* file.h: the files that a symbolizer reads, which are more kinds than what can be folded, and
- * where their debug files are. */
+/* file.h: the files of a symbolizer, which are more kinds than can be folded, and the places of
+ * their debug files. */
 #ifndef DWARF_SYMBOLIZE_FILE_H
 #define DWARF_SYMBOLIZE_FILE_H
 #include "dwarf/abbrev.h"
@@ -16,7 +16,7 @@ struct dwr_sym_file {
 	struct elfrw_image image;
 	char *path;               /* owned */
 	VEC(uint8_t *) copies;    /* sections that had to be converted; owned */
-	struct dwr_sections secs; /* nothing in it when the file's debug sections make no sense */
+	struct dwr_sections secs; /* empty if the file's debug sections are invalid */
 	uint64_t code_low; /* the lowest address of an executable section; a range below it is of
 			      deleted code */
 	struct dwr_sym_unit **unit; /* open hash table by offset; owned, as the units */
@@ -32,8 +32,8 @@ struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret)
 void dwr_sym_file_close(struct dwr_sym_file *file);
 bool dwr_sym_file_has_debug(const struct dwr_sym_file *file);
 
-/* The separate debug file of FILE, or NULL in *RET: below DEBUG_DIR by build-id, beside FILE or
- * below DEBUG_DIR by .gnu_debuglink (where FILE's folder is meant as seen from SYSROOT). */
+/* Finds the separate debug file of FILE; *RET NULL: none.  It is below DEBUG_DIR by build-id, or
+ * beside FILE or below DEBUG_DIR by .gnu_debuglink (with FILE's folder as seen from SYSROOT). */
 struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir,
 					const char *sysroot, struct dwr_sym_file **ret);
 
@@ -41,13 +41,13 @@ struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const c
 struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file,
 					   struct dwr_sym_file **ret);
 
-/* An error that names both build-ids, when DEBUG has another one than FILE. */
+/* An error that names both build-ids, if DEBUG has another one than FILE. */
 struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file,
 				    const struct dwr_sym_file *debug);
 
-/* The supplementary file (dwz) that FILE's debug information refers to: beside FILE, by build-id
- * below DEBUG_DIR, or from a server; NULL in *RET: none, or not found.  Out of memory is told also
- * when another way then led to it. */
+/* Finds the supplementary file (dwz) of FILE's debug information: beside FILE, by build-id below
+ * DEBUG_DIR, or from a server; *RET NULL: none, or not found.  Out of memory is reported even if
+ * another way led to the file afterwards. */
 struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, const char *debug_dir,
 					     struct dwr_sym_file **ret);
 #endif

@@ -1,14 +1,14 @@
-/* func.c: the functions of a unit, and the inlined copies inside of one function.
+/* func.c: the functions of a unit, and the inlined copies in one function.
  *
- * The second and third level of a look-up.  A first walk over a unit steps over the insides of
- * functions where DW_AT_sibling allows it; only when an address is in none of the functions found
- * is the unit walked again in full, for the functions that some languages nest.  The inlined copies
- * of a function are laid out flat only for functions that are asked for; the tables of the last
- * ones are kept. */
+ * These are the second and third level of a look-up.  A first walk over a unit skips the insides of
+ * functions if DW_AT_sibling allows it.  Only if an address is in none of the functions found, the
+ * unit is walked again in full, for the nested functions of some languages.  The inlined copies of
+ * a function are laid out flat only for functions in question; the tables of the last ones are
+ * cached. */
 #include "dwarf/symbolize/state.h"
 #include <dwarf.h>
 
-/* Steps over the insides of DIE, when it says where they end. */
+/* Skips the insides of DIE, if it says where they end. */
 static bool step_over(const struct dwr_sym_unit *unit, struct dwr_cursor *cur,
 		      const struct dwr_die *die)
 {
@@ -46,7 +46,7 @@ struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *un
 	struct dwr_sym_stated stated = { 0 };
 	while (!err) {
 		err = dwr_cursor_next(&cur, &die, &more);
-		if (err) { /* what was found so far still counts */
+		if (err) { /* the results so far still count */
 			err = dwr_sym_warn(sym, err);
 			break;
 		}
@@ -82,7 +82,7 @@ struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *uni
 	return NULL;
 }
 
-/* The walk through a member's ranges in the note, beside the walk through its DIEs. */
+/* The walk through a member's ranges in the note, in parallel to the walk through its DIEs. */
 struct overlay {
 	struct dwr_icfold_walk walk;
 	struct dwr_icfold_entry entry;
@@ -123,9 +123,8 @@ static struct elfrw_err *overlay_ranges(struct overlay *ov, uint64_t off, uint64
 	return NULL;
 }
 
-/* An entry around the one that is walked.  The walk is not shown entries that have neither code nor
- * a sibling; so depth alone does not tell that one has ended: its end, or that of one around it,
- * does. */
+/* An entry around the current one.  The walk does not see entries with neither code nor a sibling.
+ * So depth alone does not show that an entry has ended; its end, or that of one around it, does. */
 struct open_entry {
 	uint64_t end;
 	uint32_t depth, node; /* its own node, or that of the entry around it */
@@ -135,8 +134,7 @@ struct open_entry {
 struct walk {
 	struct dwr_sym *sym;
 	struct dwr_sym_body *body;
-	bool one; /* only what is at `address`: the insides of what does not hold it are stepped
-		     over */
+	bool one; /* only entries at `address`: the insides of all others are skipped */
 	uint64_t address;
 	bool noted; /* ranges come from the overlay */
 	struct overlay ov;
@@ -145,10 +143,10 @@ struct walk {
 	uint32_t best;                /* the last node that holds the address */
 	struct dwr_sym_stated stated; /* laid out for good: lists still to be read; owned */
 	size_t n_ranges;              /* for one address: read so far */
-	bool many;                    /* ... so many that the walk was given up */
+	bool many;                    /* ... too many, so the walk was given up */
 };
 
-/* As many ranges are read for one address at most: many entries may state one list. */
+/* The most ranges read for one address: many entries may share one list. */
 #define RANGES_BEFORE_FLAT 10000
 
 /* The ranges of DIE in w->ranges (or, laid out for good, in the body's). */
@@ -195,7 +193,7 @@ static struct elfrw_err *add_node(struct walk *w, const struct dwr_die *die)
 	return open_entry(w, die, id);
 }
 
-/* Looks at one entry of the function's insides. */
+/* Visits one entry of the function's insides. */
 static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const struct dwr_die *die)
 {
 	unsigned tag = die->abbrev->tag;
@@ -225,7 +223,7 @@ static struct elfrw_err *visit(struct walk *w, struct dwr_cursor *cur, const str
 		w->best = (uint32_t)w->body->node.len;
 		return add_node(w, die);
 	}
-	/* A copy without code of its own may have some inside all the same. */
+	/* A copy without code of its own may still have some inside. */
 	if (w->ranges.len && step_over(w->body->unit, cur, die))
 		return NULL;
 	return open_entry(w, die, around(w) ? around(w)->node : 0);
@@ -237,8 +235,7 @@ static struct elfrw_err *walk_body(struct walk *w)
 	const struct dwr_abbrev_table *table;
 	struct dwr_die die;
 	bool more;
-	uint32_t nested =
-		UINT32_MAX; /* depth of a function inside of this one, which is not our business */
+	uint32_t nested = UINT32_MAX; /* depth of a function inside of this one, which is skipped */
 	if (w->body->member != UINT32_MAX) {
 		ELFRW_TRY(overlay_begin(w->sym, w->body->member, w->body->die, &w->ov));
 		w->noted = w->ov.more;
@@ -261,10 +258,11 @@ static struct elfrw_err *walk_body(struct walk *w)
 	}
 }
 
-/* Look-ups in one function before it is laid out flat, which costs as much as some ten of them. */
+/* Look-ups in one function before it is laid out flat, which costs as much as about ten
+ * look-ups. */
 #define LOOKUPS_BEFORE_FLAT 3
 
-/* ONE: looks only at ADDRESS; body->asked says afterwards when that was too much. */
+/* ONE: visits only ADDRESS; body->asked shows afterwards if that was too much. */
 static struct elfrw_err *fill_body(struct dwr_sym *sym, struct dwr_sym_body *body, bool one,
 				   uint64_t address, uint32_t *node)
 {

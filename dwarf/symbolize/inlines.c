@@ -1,13 +1,13 @@
-/* inlines.c: where a function was inlined.
+/* inlines.c: finds where a function was inlined.
  *
- * The other direction: one walk over all units, which is shown only entries with code.  Whether an
- * inlined copy is one of the function asked for is found out by name, once for each origin that the
- * cache of declarations holds.  Copies inside of folded functions have lost their ranges to the
- * note's overlay, which lists DIEs in the order of this walk. */
+ * One walk over all units sees only entries with code.  Names show whether an inlined copy is of
+ * the function in question, once for each origin in the cache of declarations.  Copies in folded
+ * functions have lost their ranges to the note's overlay, which lists DIEs in the order of this
+ * walk. */
 #include "dwarf/symbolize/state.h"
 #include <dwarf.h>
 
-/* An entry around the one that is walked; see func.c. */
+/* An entry around the current one; see func.c. */
 struct open_entry {
 	uint64_t end, outer, caller; /* DIEs: the function, and the function or copy, that it is in;
 					UINT64_MAX: none */
@@ -29,8 +29,7 @@ struct search {
 	bool stop;
 };
 
-/* Does DECL name the function asked for?  Demangled names count with their parameters and
- * without. */
+/* Does DECL name the function in question?  Demangled names count with and without parameters. */
 static bool matches(const struct search *s, const struct dwr_sym_decl *decl)
 {
 	if ((decl->name && !strcmp(decl->name, s->function)) ||

@@ -1,10 +1,10 @@
 /* line.c: line tables, for look-ups by address.
  *
- * Rows are never stored.  One pass over a program finds its sequences and, every 64 rows, notes the
- * state of the line number machine; a look-up searches both and runs the machine over at most that
- * many rows.  That costs a quarter of a microsecond and 32 bytes for 64 rows, where a table of rows
- * has 2.5 KB.  Headers, file tables and programs are read by dwarf/line.h and
- * line_step.h. */
+ * Rows are never stored.  One pass over a program finds its sequences and records the state of the
+ * line number machine every 64 rows.  A look-up searches both and runs the machine over at most
+ * that many rows.  That costs a quarter of a microsecond, and 32 bytes for 64 rows, for which a
+ * table of rows needs 2.5 KB.  dwarf/line.h and line_step.h read headers, file tables and
+ * programs. */
 #include "dwarf/line_step.h"
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
@@ -12,7 +12,7 @@
 
 #define ROWS_PER_STOP 64
 
-/* A row, and where the program goes on after it. */
+/* A row, and where the program continues after it. */
 struct stop {
 	uint64_t address, off;
 	struct dwr_place place;
@@ -23,7 +23,7 @@ struct seq {
 	uint32_t stop, n_stops;
 };
 
-/* Where a look-up ended: the next one, when it asks for a later address, goes on from there. */
+/* The end of a look-up.  If the next one asks for a later address, it continues from there. */
 struct after {
 	const struct seq *seq;  /* NULL: nowhere */
 	struct dwr_place place; /* of the last row at or below the address */
@@ -50,17 +50,17 @@ static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dw
 			dwr_line_step(h, m, DWR_LINE_ROWS | DWR_LINE_ADDRESS | DWR_LINE_PLACE);
 		if (event != DWR_LINE_ODD_SET)
 			return event;
-		elfrw_rbuf_seek(&m->r, m->ext.end_off); /* no address that one could use */
+		elfrw_rbuf_seek(&m->r, m->ext.end_off); /* not a valid address */
 	}
 }
 
-/* What the machine's registers say. */
+/* The place in the machine's registers. */
 static inline struct dwr_place place_of(const struct dwr_line_machine *m)
 {
 	return (struct dwr_place){ m->row.file, m->row.line, m->row.column, m->row.discriminator };
 }
 
-/* The machine behind the row at ADDRESS that says PLACE, at offset OFF. */
+/* The machine behind the row at ADDRESS with PLACE, at offset OFF. */
 static struct dwr_line_machine machine_at(const struct dwr_line_header *h, uint64_t off,
 					  uint64_t address, const struct dwr_place *place)
 {
@@ -80,7 +80,7 @@ static int by_end(const void *a, const void *b)
 	return x->off < y->off ? -1 : x->off > y->off;
 }
 
-/* Notes the row that M is at as a stop. */
+/* Records the row of M as a stop. */
 static struct elfrw_err *push_stop(struct dwr_lines *l, const struct dwr_line_machine *m)
 {
 	struct stop *stop = VEC_PUSH(&l->stop);
@@ -90,7 +90,7 @@ static struct elfrw_err *push_stop(struct dwr_lines *l, const struct dwr_line_ma
 	return NULL;
 }
 
-/* Keeps SEQ with the stops made since it began, if it has CODE. */
+/* Keeps SEQ with its stops, if it has CODE. */
 static struct elfrw_err *push_seq(struct dwr_lines *l, struct seq *seq, bool code)
 {
 	if (!code) {
@@ -150,7 +150,7 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 	return NULL;
 }
 
-/* Runs M on, as long as rows are at or below ADDRESS; the last such row is in A. */
+/* Runs M while rows are at or below ADDRESS; A gets the last such row. */
 static bool run_to(const struct dwr_lines *l, struct dwr_line_machine *m, uint64_t address,
 		   bool found, struct after *a)
 {

@@ -1,7 +1,7 @@
-/* source.c: which compilation unit and source file an address belongs to.
+/* source.c: finds the compilation unit and source file of an address.
  *
- * For questions about whole programs: the functions of a unit are not read, only its own DIE and
- * its line table. */
+ * This is for questions about whole programs: of a unit only its own DIE and its line table are
+ * read, not its functions. */
 #include "dwarf/symbolize/state.h"
 
 struct elfrw_err *dwr_sym_source(struct dwr_sym *sym, uint64_t address, struct dwr_sym_source *ret)

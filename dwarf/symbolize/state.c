@@ -1,5 +1,5 @@
-/* state.c: what all parts of a symbolizer share: strings that live as long as it does, warnings,
- * its files and their sections. */
+/* state.c: shared by all parts of a symbolizer: strings that live as long as it does, warnings, its
+ * files and their sections. */
 #include "dwarf/symbolize/state.h"
 #include <stdlib.h>
 #include <string.h>

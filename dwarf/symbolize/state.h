@@ -1,8 +1,8 @@
 /* state.h: private to this folder: the parts of a symbolizer.
  *
- * A query goes down level by level, and each level is built the first time that it is asked for:
- * the units' intervals (units.c), one unit's functions and one function's inlined copies (func.c),
- * one line table's sequences (line.c), names of the entries that are really printed (die.c). */
+ * A query goes down level by level.  Each level is built on first use: the units' intervals
+ * (units.c), one unit's functions and one function's inlined copies (func.c), one line table's
+ * sequences (line.c), names of the entries that are printed (die.c). */
 #ifndef DWARF_SYMBOLIZE_STATE_H
 #define DWARF_SYMBOLIZE_STATE_H
 #include "dwarf/calls/icfold_note.h"
@@ -51,7 +51,7 @@ struct dwr_sym_body {
 	struct dwr_sym_nodes node;
 };
 
-/* What can stand in a DIE or in one that it refers to. */
+/* Values of a DIE or of one that it refers to. */
 struct dwr_sym_decl {
 	const char *name, *linkage; /* NULL: none */
 	const char *file;
@@ -72,7 +72,7 @@ struct dwr_sym {
 	enum dwr_sym_path path;
 	char *debug_dir; /* owned */
 	char *warning;   /* owned */
-	bool nomem;      /* something is missing for want of memory */
+	bool nomem;      /* something is missing because memory ran out */
 	struct dwr_arena arena;
 
 	struct dwr_spans units; /* id: offset of the unit */
@@ -95,11 +95,11 @@ struct dwr_sym {
 	enum dwr_spelling spelling;
 };
 
-/* Keeps the text of ERR as the warning when it is the first, and frees ERR.  Out of memory is not a
- * warning: it is given back. */
+/* Keeps the text of ERR as the warning if it is the first, and frees ERR.  Out of memory is no
+ * warning: it is returned. */
 struct elfrw_err *dwr_sym_warn(struct dwr_sym *sym, struct elfrw_err *err);
 
-/* For what goes on without what ERR is about: frees it.  Out of memory makes the query fail in the
+/* For work that continues in spite of ERR: frees ERR.  Out of memory makes the query fail in the
  * end. */
 void dwr_sym_forget(struct dwr_sym *sym, struct elfrw_err *err);
 
@@ -114,7 +114,7 @@ struct elfrw_err *dwr_sym_all_units(struct dwr_sym *sym, struct dwr_sym_file *fi
 
 /* ---- die.c ---- */
 
-/* What a symbolizer wants to know of one DIE.  Values as in the file; `form` 0: not there. */
+/* The values of one DIE that a symbolizer needs, as in the file; `form` 0: not there. */
 struct dwr_sym_die {
 	const struct dwr_sym_unit *unit;
 	uint64_t off;
@@ -124,11 +124,11 @@ struct dwr_sym_die {
 		call_file, call_line, call_column, discriminator, comp_dir;
 };
 
-/* Reads the DIE at OFF of UNIT; false: there is none that makes sense. */
+/* Reads the DIE at OFF of UNIT; false: no valid DIE. */
 bool dwr_sym_die_read(struct dwr_sym *sym, const struct dwr_sym_unit *unit, uint64_t off,
 		      struct dwr_sym_die *ret);
 
-/* What says which code a DIE has: DW_AT_low_pc, DW_AT_high_pc, DW_AT_ranges; each may be NULL. */
+/* The code of a DIE: DW_AT_low_pc, DW_AT_high_pc, DW_AT_ranges; each may be NULL. */
 struct dwr_sym_extent {
 	const struct dwr_value *low, *high, *ranges;
 };
@@ -155,15 +155,15 @@ struct elfrw_err *dwr_sym_list_ranges(struct dwr_sym *sym, const struct dwr_sym_
 bool dwr_sym_die_origin(struct dwr_sym *sym, const struct dwr_sym_die *die,
 			struct dwr_sym_die *ret);
 
-/* The string of a value, through the supplementary file where needed, or NULL. */
+/* The string of a value, through the supplementary file if needed, or NULL. */
 const char *dwr_sym_string(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 			   const struct dwr_value *v);
 
-/* Fills *RET; strings are NULL when nobody says. */
+/* Fills *RET; unknown strings are NULL. */
 void dwr_sym_die_decl(struct dwr_sym *sym, const struct dwr_sym_die *die, struct dwr_sym_decl *ret);
 
-/* UNIT's abbreviation table with the attributes that tell where code is; good until the next call
- * of this, or of anything that reads DIEs of other units. */
+/* UNIT's abbreviation table with the attributes for places of code.  Valid until the next call of
+ * this, or of anything that reads DIEs of other units. */
 struct elfrw_err *dwr_sym_abbrev(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				 const struct dwr_abbrev_table **ret);
 
@@ -184,9 +184,9 @@ struct dwr_sym_stated {
 	size_t len, cap;
 };
 
-/* As dwr_sym_ranges(), but a list goes to STATED, to be read by dwr_sym_read_stated() for a table
- * that is made flat afterwards: of several with one list only the one with the highest id is added
- * (LOWEST: the lowest).  That frees STATED. */
+/* As dwr_sym_ranges(), but a list goes to STATED.  dwr_sym_read_stated() reads it later, for a
+ * table that is then made flat: of several entries with one list only the one with the highest id
+ * is added (LOWEST: the lowest).  That also frees STATED. */
 struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				const struct dwr_sym_extent *extent, uint64_t id,
 				struct dwr_sym_stated *stated, struct dwr_spans *spans);
@@ -195,7 +195,7 @@ struct elfrw_err *dwr_sym_read_stated(struct dwr_sym *sym, struct dwr_sym_stated
 
 /* ---- func.c ---- */
 
-/* All functions of UNIT in unit->funcs; QUICK: functions inside of functions may be missing. */
+/* Finds all functions of UNIT for unit->funcs; QUICK: nested functions may be missing. */
 struct elfrw_err *dwr_sym_functions(struct dwr_sym *sym, struct dwr_sym_unit *unit, bool quick);
 
 /* A place in a function: the innermost node, and the nodes around it in body->node. */
@@ -204,9 +204,9 @@ struct dwr_sym_inside {
 	uint32_t node;
 };
 
-/* What is at ADDRESS in the function DIE of UNIT; ret->body->node is empty when the DIE cannot be
- * read.  MEMBER: by the ranges that the note has for it, as addresses of the shared body;
- * UINT32_MAX: by those of the debug information.  *RET is good until the next call. */
+/* The place of ADDRESS in the function DIE of UNIT; ret->body->node is empty if the DIE cannot be
+ * read.  MEMBER: by the note's ranges for it, as addresses of the shared body; UINT32_MAX: by those
+ * of the debug information.  *RET is valid until the next call. */
 struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 				  uint64_t die, uint32_t member, uint64_t address,
 				  struct dwr_sym_inside *ret);
@@ -217,10 +217,10 @@ struct elfrw_err *dwr_sym_body_at(struct dwr_sym *sym, const struct dwr_sym_unit
 struct elfrw_err *dwr_sym_unit_lines(struct dwr_sym *sym, struct dwr_sym_unit *unit);
 void dwr_lines_free(struct dwr_lines *lines);
 
-/* What the table says about ADDRESS; false: nothing. */
+/* Looks ADDRESS up in the table; false: not found. */
 bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
-/* The same, but false also when sequences that overlap say different things. */
+/* The same, but also false if overlapping sequences disagree. */
 bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
 /* The same, looking only at the N sequences from section offset OFF on. */

@@ -1,12 +1,12 @@
-/* stated.c: the range lists that entries state, each read once.
+/* stated.c: the range lists of entries, each read once.
  *
- * Any number of entries may state one list; in a flat table a single one of them counts, by its id.
- * So lists are noted first, and read when all of them are known: time and memory are those of the
- * lists, whoever shares them.  Lists that begin inside of others (which nobody writes) are read as
- * often as they are stated, up to a limit. */
+ * Any number of entries may share one list; in a flat table only one of them counts, by its id.  So
+ * lists are first collected and then read: time and memory depend on the lists, not on the number
+ * of entries.  Lists that begin inside of others (no tool writes these) are read for each entry, up
+ * to a limit. */
 #include "dwarf/symbolize/state.h"
 
-/* So many times the section's size may be read for one table. */
+/* The most that may be read for one table, in multiples of the section's size. */
 #define MOST_READ 8
 
 struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
@@ -28,7 +28,7 @@ struct elfrw_err *dwr_sym_state(struct dwr_sym *sym, const struct dwr_sym_unit *
 	return NULL;
 }
 
-/* Lists of one meaning side by side. */
+/* Sorts lists of the same meaning next to each other. */
 static int list_order(const void *a, const void *b)
 {
 	const struct dwr_sym_list *x = a, *y = b;

@@ -1,9 +1,9 @@
-/* symbolize.c: see symbolize.h.  Ties the levels of a look-up together.
+/* symbolize.c: see symbolize.h.  Joins the levels of a look-up.
  *
- * One address costs: a search in the units' intervals, one in the unit's functions, one in the
+ * One address costs a search in the units' intervals, one in the unit's functions, one in the
  * function's inlined copies, one in the line table, and the reading of one or two DIEs for each
- * frame: some microseconds when the unit is known already, a walk over the unit's DIEs and its line
- * program (milliseconds) when not. */
+ * frame.  That is some microseconds if the unit is known already; otherwise a walk over the unit's
+ * DIEs and its line program (milliseconds). */
 #include "dwarf/symbolize/symbolize.h"
 #include "dwarf/symbolize/state.h"
 #include <stdio.h>
@@ -115,7 +115,7 @@ static void set_place(struct dwr_sym *sym, const struct dwr_sym_unit *unit,
 	frame->discriminator = place->discriminator;
 }
 
-/* The frames that one function's inlined copies give at ADDRESS. */
+/* The frames of one function's inlined copies at ADDRESS. */
 struct chain {
 	struct dwr_sym_unit *unit;
 	struct dwr_sym_inside in;              /* body NULL: no function */
@@ -127,8 +127,8 @@ static struct elfrw_err *add_frames(struct dwr_sym *sym, const struct chain *c, 
 				    struct dwr_sym_frames *frames)
 {
 	struct dwr_place call = { 0 };
-	if (!c->in.body) { /* code without a function: a unit of line numbers alone, or a .dwo file
-			   that is elsewhere */
+	if (!c->in.body) { /* code without a function: a unit with only line numbers, or a .dwo file
+			      elsewhere */
 		if (!c->place_unit || !dwr_sym_file_name(sym, c->place_unit, c->place.file))
 			return NULL;
 		struct dwr_sym_frame *f = push_frame(frames);
@@ -281,9 +281,8 @@ static bool has_name(const struct dwr_icfold *n, const struct dwr_icfold_member 
 	return false;
 }
 
-/* The symbol at ADDRESS, as dwr_sym_symbol_at(); but where functions share code, one without a size
- * there does not reach over what is behind it: nothing says that this was the folded function's
- * too. */
+/* The symbol at ADDRESS, as dwr_sym_symbol_at().  But in shared code a symbol without a size does
+ * not extend over the code behind it, which may not be the folded function's. */
 static bool symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
 {
 	uint32_t g;
@@ -295,10 +294,10 @@ static bool symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symb
 	return address - u->body < u->old_end - u->old;
 }
 
-/* In .symtab the names of functions that were folded have no size, so that the kept one's is found
- * at their address, unless that has none.  In .dynsym, which is all that a stripped file has, sizes
- * stay; there the note says whose name it is.  Makes *S the kept function's.  false: that has none;
- * *S is another's. */
+/* In .symtab names of folded functions have no size, so the kept name is found at their address,
+ * unless it has no size either.  In .dynsym, which is all that a stripped file has, sizes stay;
+ * there the note gives the owner of a name.  Makes *S the kept function's symbol; false: there is
+ * none, and *S is another's. */
 static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *s)
 {
 	uint32_t g;
@@ -317,7 +316,7 @@ static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symb
 	return kept->n_names;
 }
 
-/* KEPT: of several functions that share the code, the one that was kept is meant. */
+/* KEPT: of the functions that share the code, the kept one is meant. */
 static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool kept, unsigned flags,
 				   struct dwr_sym_frames *frames)
 {
@@ -325,8 +324,8 @@ static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool k
 	frames->len = 0;
 	ELFRW_TRY(find_chain(sym, address, &c));
 	ELFRW_TRY(add_frames(sym, &c, flags, frames));
-	/* The symbol table knows linkage names that debug information without details lacks, and
-	 * code without any. */
+	/* The symbol table knows linkage names that minimal debug information lacks, and code
+	 * without debug information. */
 	struct dwr_sym_symbol s;
 	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !symbol_at(sym, address, &s) ||
 	    (!kept_name(sym, address, &s) &&
@@ -352,9 +351,8 @@ struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned
 	return frames_at(sym, address, false, flags, frames);
 }
 
-/* The member's own function.  Its DIEs may be in several units, which then each have a copy of it
- * that the linker made one: the first unit counts, as for other addresses, and in it the last
- * DIE. */
+/* Finds the member's own function.  Its DIEs may be in several units, each with a copy that the
+ * linker merged.  The first unit counts, as for other addresses, and in it the last DIE. */
 static struct elfrw_err *member_body(struct dwr_sym *sym, uint32_t member, uint64_t address,
 				     struct chain *c)
 {
@@ -410,8 +408,8 @@ static struct elfrw_err *member_place(struct dwr_sym *sym, uint32_t member, uint
 	return NULL;
 }
 
-/* The source file that the symbol table gives the folded unit U, for want of line numbers; NULL:
- * none, or several. */
+/* The source file of the folded unit U by the symbol table, used without line numbers; NULL: none,
+ * or several. */
 static const char *symbol_file(struct dwr_sym *sym, const char *name,
 			       const struct elfrw_addrmap_unit *u)
 {
@@ -442,8 +440,7 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 	if (plain || address - u->body >= u->old_end - u->old)
 		return frames_at(sym, address, plain, flags, frames);
 	struct chain c = { 0 };
-	/* The places first: what is known of the body is in a cache that another look-up may
-	 * reuse. */
+	/* The places come first: the body's data are in a cache that another look-up may reuse. */
 	ELFRW_TRY(member_place(sym, member, address, &c));
 	ELFRW_TRY(member_body(sym, member, address, &c));
 	if (n->policy == DWR_FOLDED_ALIAS && c.unit && !c.place_unit)

@@ -35,26 +35,25 @@ enum dwr_sym_path {
 struct dwr_sym_options {
 	enum dwr_sym_path path;
 	bool own_only;          /* do not look for separate debug files */
-	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: to be
-				   looked for */
+	const char *debug_file; /* the separate debug file, borrowed during the open; NULL: search
+				   for it */
 	enum dwr_spelling spelling; /* of dwr_sym_demangle() */
-	const char *debug_dir; /* where they are; borrowed during the open; NULL: /usr/lib/debug
-				  below the sysroot */
-	const char *sysroot;   /* what is / for the file; borrowed during the open; NULL: / */
+	const char *debug_dir;      /* folder of debug files; borrowed during the open; NULL:
+				       /usr/lib/debug below the sysroot */
+	const char *sysroot; /* the root folder for the file; borrowed during the open; NULL: / */
 };
 
-/* Maps the file PATH (and, when it has no debug information and a separate file is found by
- * build-id or .gnu_debuglink, that one).  OPTIONS may be NULL.  Errors: not to be opened or not
- * ELF, big-endian, a relocatable object.  A file without symbols or debug information is no
- * error. */
+/* Maps the file PATH and, if it has no debug information, its separate file, which is found by
+ * build-id or .gnu_debuglink.  OPTIONS may be NULL.  Errors: cannot be opened, not ELF, big-endian,
+ * a relocatable object.  A file without symbols or debug information is no error. */
 struct elfrw_err *dwr_sym_open(const char *path, const struct dwr_sym_options *options,
 			       struct dwr_sym **ret);
 void dwr_sym_close(struct dwr_sym *sym); /* NULL is allowed */
 
 enum {
-	DWR_SYM_DEMANGLE = 1, /* `function` is demangled */
-	DWR_SYM_SHORT_NAMES =
-		2, /* names as in DW_AT_name, not linkage names; the symbol table has no say then */
+	DWR_SYM_DEMANGLE = 1,    /* `function` is demangled */
+	DWR_SYM_SHORT_NAMES = 2, /* names as in DW_AT_name, not linkage names; the symbol table is
+				    not used then */
 	DWR_SYM_NO_INLINES = 4, /* one frame: the place of the instruction, the name of the function
 				   that holds it */
 	DWR_SYM_NO_SYMTAB = 8,  /* names from the debug information alone */
@@ -83,17 +82,17 @@ struct dwr_sym_frames {
 	size_t len, cap;
 };
 
-/* The frames at ADDRESS (as the file has it: no load address added), innermost first; none when
- * nothing is known. FLAGS: DWR_SYM_*.  Errors: out of memory; what is broken in the debug
- * information counts as unknown (see dwr_sym_warning). */
+/* The frames at ADDRESS (an address in the file, without a load address), innermost first; none if
+ * nothing is known.  FLAGS: DWR_SYM_*.  Errors: out of memory; broken debug information counts as
+ * unknown (see dwr_sym_warning). */
 struct elfrw_err *dwr_sym_frames(struct dwr_sym *sym, uint64_t address, unsigned flags,
 				 struct dwr_sym_frames *frames);
 void dwr_sym_frames_deinit(struct dwr_sym_frames *frames);
 
-/* The same for ADDRESS in a body that several functions share, when the function meant is MEMBER
- * (an index in dwr_sym_note()->member): its own name, inlined frames, lines and discriminators.
- * For the member that was kept, and for an address outside of the shared body (a member's thunk),
- * this is dwr_sym_frames. */
+/* The same for ADDRESS in a body that several functions share, for the function MEMBER (an index in
+ * dwr_sym_note()->member): its own name, inlined frames, lines and discriminators.  For the kept
+ * member, and for an address outside of the shared body (a member's thunk), this is
+ * dwr_sym_frames. */
 struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t address, uint32_t member,
 					    unsigned flags, struct dwr_sym_frames *frames);
 
@@ -102,30 +101,29 @@ struct elfrw_err *dwr_sym_frames_for_member(struct dwr_sym *sym, uint64_t addres
 struct elfrw_err *dwr_sym_die_name(struct dwr_sym *sym, uint64_t die, unsigned flags,
 				   const char **ret);
 
-/* The file that the debug information comes from; *APART (may be NULL): it is not the file that was
- * opened.  Borrowed; its machine may be one that is not folded. */
+/* The file of the debug information; *APART (may be NULL): it is not the file that was opened.
+ * Borrowed; its machine may be one that is not folded. */
 const struct elfrw_image *dwr_sym_debug_image(const struct dwr_sym *sym, bool *apart);
 
-/* The debug file of PATH, by build-id or .gnu_debuglink, where gdb looks for it: below DIR (NULL:
- * /usr/lib/debug), beside PATH, in its .debug.  *RET is owned by the caller; NULL: there is none,
- * or PATH has debug information itself, which *OWN (may be NULL) tells.  Errors: PATH cannot be
- * opened, out of memory. */
+/* Finds the debug file of PATH, by build-id or .gnu_debuglink, where gdb searches: below DIR (NULL:
+ * /usr/lib/debug), beside PATH, in its .debug.  The caller owns *RET; NULL: there is none, or PATH
+ * has debug information itself (*OWN, may be NULL).  Errors: PATH cannot be opened, out of
+ * memory. */
 struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **ret, bool *own);
 
-/* What the file's .debug_icfold says, or NULL: it has none, or a broken one (see dwr_sym_warning).
- * Borrowed. */
+/* The file's .debug_icfold, or NULL: none, or a broken one (see dwr_sym_warning).  Borrowed. */
 const struct dwr_icfold *dwr_sym_note(struct dwr_sym *sym);
 
-/* The same, but only when it is of the file that the debug information is in (dwr_sym_debug_image):
- * what dwr_callchain_open() wants. */
+/* The same, but only if it belongs to the file with the debug information (dwr_sym_debug_image), as
+ * dwr_callchain_open() requires. */
 const struct dwr_icfold *dwr_sym_debug_note(struct dwr_sym *sym);
 
 /* Index in dwr_sym_note()->group of the functions that share the body at ADDRESS; false: none
  * do. */
 bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group);
 
-/* The symbol that holds ADDRESS: among those at one address the largest, then the last.  A symbol
- * of size 0 reaches to the next one.  Borrowed name. */
+/* The symbol that holds ADDRESS: of those at one address the largest, then the last.  A symbol of
+ * size 0 extends to the next one.  Borrowed name. */
 struct dwr_sym_symbol {
 	const char *name;
 	uint64_t address, size;
@@ -133,8 +131,8 @@ struct dwr_sym_symbol {
 };
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret);
 
-/* The FROM-th and later symbols named NAME: true, *RET and the index to go on from in *FROM; false:
- * no more. */
+/* Finds the FROM-th or a later symbol named NAME: true, *RET, and in *FROM the index to continue
+ * from; false: no more. */
 bool dwr_sym_symbol_named(struct dwr_sym *sym, const char *name, size_t *from,
 			  struct dwr_sym_symbol *ret);
 
@@ -150,11 +148,10 @@ struct elfrw_err *dwr_sym_source(struct dwr_sym *sym, uint64_t address, struct d
  * dwr_demangle() has nothing. */
 const char *dwr_sym_demangle(struct dwr_sym *sym, const char *name);
 
-/* Out of memory, if anything that was handed out since the open is incomplete for that reason; else
- * no error. */
+/* Out of memory, if any result since the open is incomplete for that reason; else no error. */
 struct elfrw_err *dwr_sym_complete(const struct dwr_sym *sym);
 
-/* What is wrong with the debug information: the first thing that a query met, or NULL. */
+/* The first fault of the debug information that a query met, or NULL. */
 const char *dwr_sym_warning(const struct dwr_sym *sym);
 
 /* One inlined copy of a function, or one of its ranges. */
@@ -166,9 +163,9 @@ struct dwr_sym_inline {
 	uint64_t low, high;    /* one range of the copy */
 	const char *call_file; /* NULL: not known */
 	uint32_t call_line, call_column;
-	const char *caller; /* what it was inlined into, which may be an inlined copy too; NULL: not
-			       known */
-	const char *outer;  /* the function whose code holds it; NULL: not known */
+	const char *caller; /* the function that it was inlined into, which may be an inlined copy
+			       too; NULL: unknown */
+	const char *outer;  /* the function whose code holds it; NULL: unknown */
 	uint32_t member;    /* it belongs to this member of dwr_sym_note(), UINT32_MAX: to no folded
 			       function */
 };

@@ -1,7 +1,7 @@
 /* symtab.c: names from the symbol table.
  *
- * The first questions are answered by a pass over the table as it is in the file; copies sorted by
- * address and by name are only made for those who ask more. */
+ * A pass over the table in the file answers the first questions.  Copies sorted by address and by
+ * name are made only for further questions. */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
@@ -25,9 +25,8 @@ struct dwr_symtab {
 	bool sorted;
 	VEC(struct entry) entry; /* one for each address, ascending */
 	unsigned asked_name;
-	VEC(struct by_name) name; /* sorted by hash, then index; empty: not made */
-	uint32_t file_from,
-		file_to; /* the symbols from an STT_FILE symbol on that are known to be its */
+	VEC(struct by_name) name;    /* sorted by hash, then index; empty: not made */
+	uint32_t file_from, file_to; /* last known symbol of the file of each STT_FILE symbol */
 	const char *file;
 	VEC(uint32_t) files; /* the STT_FILE symbols, when has_files */
 	bool has_files;
@@ -129,8 +128,8 @@ static int by_address(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
-/* The STT_FILE symbols, for those who ask more: the way back to the one before a symbol can be as
- * long as the table. */
+/* Collects the STT_FILE symbols, for further questions: the way back to the one before a symbol can
+ * be as long as the table. */
 static void find_files(struct dwr_symtab *t)
 {
 	t->files.len = 0;
@@ -252,8 +251,8 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 	return true;
 }
 
-/* Whether the symbol S has the name NAME of LEN letters.  The length is compared first: names may
- * be ends of one string, and alike but for that. */
+/* Does the symbol S have the name NAME of LEN letters?  The length is compared first: names may be
+ * ends of one string, alike except for their length. */
 static bool is_named(const struct dwr_symtab *t, const Elf64_Sym *s, const char *name, size_t len)
 {
 	const struct elfrw_section *strings =
@@ -264,8 +263,8 @@ static bool is_named(const struct dwr_symtab *t, const Elf64_Sym *s, const char 
 	return strings->hdr.sh_size - s->st_name > len && !has[len] && !memcmp(has, name, len);
 }
 
-/* Of a name's length, beginning and end: names may be suffixes of one string that is as long as the
- * table. */
+/* A hash of a name's length, beginning and end: names may be suffixes of one string that is as long
+ * as the table. */
 static uint32_t hash_of(const char *s, size_t n)
 {
 	enum { PART = 256 };

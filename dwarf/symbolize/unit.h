@@ -1,4 +1,4 @@
-/* unit.h: the units of a symbolizer's files, for those who read DIEs themselves. */
+/* unit.h: the units of a symbolizer's files, for code that reads DIEs itself. */
 #ifndef DWARF_SYMBOLIZE_UNIT_H
 #define DWARF_SYMBOLIZE_UNIT_H
 #include "dwarf/info.h"
@@ -18,14 +18,14 @@ struct dwr_sym_unit {
 	struct dwr_spans funcs;  /* id: offset of the DIE */
 	struct dwr_lines *lines; /* borrowed from file; NULL: none, or not read yet */
 	bool lines_read;
-	uint8_t funcs_read; /* 1: but entries inside of functions were not looked at; 2: all */
+	uint8_t funcs_read; /* 1: except entries inside of functions; 2: all */
 };
 
 /* A section's contents, decompressed at the first call; empty when the file has none or it is
  * broken. */
 struct dwr_bytes dwr_sym_sec(struct dwr_sym *sym, struct dwr_sym_file *file, enum dwr_sec id);
 
-/* The unit at OFF of FILE's .debug_info; NULL in *RET: no sound unit begins there. */
+/* The unit at OFF of FILE's .debug_info; *RET NULL: no valid unit begins there. */
 struct elfrw_err *dwr_sym_unit_at(struct dwr_sym *sym, struct dwr_sym_file *file, uint64_t off,
 				  struct dwr_sym_unit **ret);
 
@@ -41,7 +41,7 @@ struct elfrw_err *dwr_sym_unit_for(struct dwr_sym *sym, uint64_t address,
 struct elfrw_err *dwr_sym_function(struct dwr_sym *sym, struct dwr_sym_unit *unit, uint64_t address,
 				   uint64_t *die, bool *found);
 
-/* Where a reference V to a place in UNIT itself leads, in the section; UINT64_MAX: not that kind of
+/* The target of a reference V within UNIT, in the section; UINT64_MAX: another kind of
  * reference. */
 uint64_t dwr_sym_local_ref(const struct dwr_sym_unit *unit, const struct dwr_value *v);
 #endif

@@ -1,16 +1,16 @@
-/* units.c: which unit holds an address.
+/* units.c: finds the unit that holds an address.
  *
- * The first level of a look-up.  .debug_aranges answers without touching the units at all; only
- * when it has no answer are the units read that it does not list, by the ranges in their own DIEs,
- * and at last those that do not say what code they have, by their functions.  Formats: DWARF 5,
- * sections 6.1.2 and 7.5.1 (and 2 to 4, the same sections). */
+ * This is the first level of a look-up.  .debug_aranges answers without reading the units.  Only if
+ * it has no answer, the units that it does not list are read: first by the ranges in their own
+ * DIEs, then, for units without ranges, by their functions.  Formats: DWARF 5, sections 6.1.2 and
+ * 7.5.1 (and 2 to 4, the same sections). */
 #include "dwarf/symbolize/state.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 
-/* The header of the unit at OFF; false: not a unit that can be read.  *NEXT is where the next one
- * begins, when the length makes sense (else OFF). */
+/* Reads the header of the unit at OFF; false: not a readable unit.  *NEXT: the start of the next
+ * one, if the length is valid (else OFF). */
 static bool read_header(struct dwr_sym *sym, struct dwr_bytes sec, uint64_t off, struct dwr_unit *u,
 			uint64_t *next)
 {
@@ -167,7 +167,7 @@ static bool read_set(struct dwr_sym *sym, struct elfrw_rbuf *all, struct dwr_spa
 	return !*err;
 }
 
-/* Adds what the unit's own DIE says. */
+/* Adds the ranges in the unit's own DIE. */
 static struct elfrw_err *add_unit(struct dwr_sym *sym, uint64_t off, struct dwr_sym_stated *stated)
 {
 	struct dwr_sym_unit *unit;
@@ -187,7 +187,7 @@ static struct elfrw_err *add_unit(struct dwr_sym *sym, uint64_t off, struct dwr_
 	return dwr_sym_state(sym, unit, &extent, off, stated, &sym->units);
 }
 
-/* Units that the index does not list. */
+/* Adds units that the index does not list. */
 static struct elfrw_err *add_others(struct dwr_sym *sym, struct dwr_spans *listed)
 {
 	ELFRW_TRY(dwr_spans_flatten(listed, false));

@@ -1,16 +1,17 @@
-/* list.c: attributes that name range lists and location lists, collected for lists/lists.h. */
+/* list.c: attributes that refer to range lists and location lists, collected for lists/lists.h. */
 #include "dwarf/rewrite/die/state.h"
 #include <dwarf.h>
 #include <search.h>
 #include <stdlib.h>
 
-/* Any number of functions may state one list: what it says is kept.  The list begins at VALUE. */
+/* Any number of functions may share one list, so its result is cached.  The list begins at
+ * VALUE. */
 struct noted {
 	uint64_t value;
 	uint8_t list;   /* enum dwr_list_kind */
 	uint64_t begin; /* of the first range */
 	VEC(uint64_t)
-	start; /* where ranges begin that are not empty, and a unit that shares its code does */
+	start; /* starts of non-empty ranges at which a unit begins that shares its code */
 };
 
 static int noted_order(const void *pa, const void *pb)
@@ -65,7 +66,7 @@ static struct elfrw_err *read_noted(struct dwr_die_scan *s, const struct noted *
 	uint32_t u;
 	ELFRW_TRY(dwr_list_read(&s->rw->lists, (enum dwr_list_kind)key->list, &s->cu, key->value,
 				DWR_LIST_NONE, &s->list));
-	/* Units may share one, too: as in rewrite/lists/lists.c there is an end to that. */
+	/* Units may share one, too; as in rewrite/lists/lists.c the work is limited. */
 	uint64_t size = s->list.end - key->value;
 	if (atomic_fetch_add_explicit(&s->rw->list_bytes, size, memory_order_relaxed) >
 	    32 * (uint64_t)s->rw->lists.list[key->list].size + (1 << 20))
@@ -92,7 +93,7 @@ static struct elfrw_err *read_noted(struct dwr_die_scan *s, const struct noted *
 	return NULL;
 }
 
-/* The functions whose parts are in a subprogram's range list. */
+/* Records the functions whose parts are in a subprogram's range list. */
 static struct elfrw_err *note_ranges(struct dwr_die_scan *s, const struct dwr_die *die,
 				     const struct dwr_site *site)
 {

@@ -40,7 +40,7 @@ bool dwr_die_is_live(const struct dwr_die_scan *s, uint64_t va)
 uint64_t dwr_die_mapped(const struct dwr_die_scan *s, uint64_t va, enum dwr_die_use use)
 {
 	uint64_t ret;
-	/* An end is of the code before it: something else may begin there. */
+	/* An end belongs to the code before it: something else may begin there. */
 	if (!dwr_die_is_live(s, use == USE_END && va ? va - 1 : va))
 		return va;
 	if (use == USE_END)

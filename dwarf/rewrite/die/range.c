@@ -37,8 +37,8 @@ static struct elfrw_err *put_range(struct dwr_die_scan *s, const struct dwr_die 
 	return dwr_die_put_address(s, high, end);
 }
 
-/* Live units keep their order: nothing foreign lies between two of one compilation unit, at END and
- * at BEGIN in the output, but the run of thunks, where a gap before pinned code was the only room
+/* Live units keep their order.  So nothing foreign lies between two of one compilation unit (END
+ * and BEGIN in the output), except the run of thunks, if a gap before pinned code was the only room
  * for it. */
 static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
 {
@@ -48,15 +48,14 @@ static bool one_piece(const struct dwr_ranger *r, uint64_t end, uint64_t begin)
 	return r->ordered && begin >= end && !thunks;
 }
 
-/* What a unit has in the output: its live code, then N more pieces, s->pieces.piece from the first
- * on. */
+/* A unit's code in the output: its live code, then N more pieces, from s->pieces.piece on. */
 struct unit_code {
 	struct dwr_piece live; /* empty: none */
 	size_t n;
 	uint64_t live_end; /* of the last run of live code */
 };
 
-/* Joins what touches each other among the N thunks at P; returns their new number. */
+/* Joins adjacent thunks among the N at P; returns their new number. */
 static size_t join_thunks(struct dwr_piece *p, size_t n)
 {
 	size_t k = 0;
@@ -71,8 +70,8 @@ static size_t join_thunks(struct dwr_piece *p, size_t n)
 	return k + 1;
 }
 
-/* The code of [VA, END): what is live in one piece, or one before and one behind the thunks, and
- * the thunks of folded functions. */
+/* Finds the code of [VA, END): live code in one piece, or in two around the thunks, and the thunks
+ * of folded functions. */
 static struct elfrw_err *find_unit_code(struct dwr_die_scan *s, uint64_t va, uint64_t end,
 					struct unit_code *ret)
 {
@@ -143,7 +142,7 @@ static bool convertible(const struct dwr_die_scan *s, const struct dwr_value *hi
 		high->form == DW_FORM_addr);
 }
 
-/* The unit's own [low_pc, high_pc).  When its code is more than one piece, high_pc is turned into
+/* Maps the unit's own [low_pc, high_pc).  If its code is more than one piece, high_pc becomes
  * DW_AT_ranges. */
 static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die *die,
 				    const struct dwr_value *low, const struct dwr_value *high,
@@ -157,8 +156,8 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 				       : code.n ? &s->pieces.piece.data[0]
 						: NULL;
 	bool indexed = low->form != DW_FORM_addr;
-	/* The unit's first function may share the slot; with a thunk, the thunk's address is what
-	 * both can have. */
+	/* The unit's first function may use the same slot; with a thunk, both can have the thunk's
+	 * address. */
 	uint64_t point = dwr_die_mapped(
 		s, va, indexed && s->rw->in->policy != DWR_FOLDED_ALIAS ? USE_POINTER : USE_POINT);
 	s->ru->has_base = true;
@@ -180,7 +179,7 @@ static struct elfrw_err *unit_range(struct dwr_die_scan *s, const struct dwr_die
 			s->section, die->off,
 			"the unit's range cannot be written in its forms (64-bit DWARF with"
 			" indexed addresses); --strip-debug drops it");
-	/* The thunks are without a unit then: harmless, their functions are found by name. */
+	/* The thunks then have no unit.  This is harmless: their functions are found by name. */
 	return put_range(s, die, low, high, only->begin, is_live ? code.live_end : only->end);
 }
 
@@ -190,7 +189,7 @@ static bool is_thunk(const struct elfrw_addrmap *map, const struct dwr_piece *p)
 	       p->begin == map->unit[p->unit].entry;
 }
 
-/* A DIE whose range is not within one live unit. */
+/* Maps the range of a DIE that is not within one live unit. */
 static struct elfrw_err *hard_range(struct dwr_die_scan *s, const struct dwr_die *die,
 				    const struct dwr_value *low, const struct dwr_value *high,
 				    uint64_t va, uint64_t end)
@@ -211,12 +210,12 @@ static struct elfrw_err *hard_range(struct dwr_die_scan *s, const struct dwr_die
 		uint64_t point =
 			s->rw->in->policy == DWR_FOLDED_DROP ? 0 : dwr_die_mapped(s, va, USE_POINT);
 		s->ru->emptied += !function;
-		/* An empty range needs no certain address: what else uses the slot decides. */
+		/* An empty range needs no particular address: another use of the slot decides. */
 		if (low->form != DW_FORM_addr && !dwr_form_is_address(high->form))
 			return dwr_die_put_const(s, die, high, 0);
 		return put_range(s, die, low, high, point, point);
 	}
-	/* Policy alias: the kept body and a thunk.  Only one of them can be said here. */
+	/* Policy alias: the kept body and a thunk.  Only one of them can be stated here. */
 	size_t n = 0;
 	for (size_t i = 0; i < p->piece.len && p->piece.len > 1; i++)
 		if (!is_thunk(s->rw->map, &p->piece.data[i]))

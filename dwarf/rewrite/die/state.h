@@ -5,8 +5,8 @@
 
 #define DWR_DIE_NESTING 8
 
-/* What an address is to the attribute that holds it: a place, one past a place, a value that the
- * program sees. */
+/* The meaning of an address in an attribute: a place, one past a place, a value that the program
+ * sees. */
 enum dwr_die_use { USE_POINT, USE_END, USE_POINTER };
 
 struct dwr_die_scan {
@@ -35,17 +35,17 @@ struct elfrw_err *dwr_die_no_room(const struct dwr_die_scan *s, const struct dwr
 /* Does the executable code of the input hold VA? */
 bool dwr_die_is_live(const struct dwr_die_scan *s, uint64_t va);
 
-/* Where VA of the input is in the output; VA itself where no code is. */
+/* Where VA of the input is in the output; VA itself outside of code. */
 uint64_t dwr_die_mapped(const struct dwr_die_scan *s, uint64_t va, enum dwr_die_use use);
 
 /* The value of an address attribute in the input. */
 struct elfrw_err *dwr_die_address(const struct dwr_die_scan *s, const struct dwr_value *v,
 				  uint64_t *ret);
 
-/* Where the address of an indexed form is in .debug_addr; dwr_die_address() has succeeded. */
+/* The place in .debug_addr of the address of an indexed form; call dwr_die_address() first. */
 uint64_t dwr_die_slot(const struct dwr_die_scan *s, const struct dwr_value *v);
 
-/* Wants the slot at OFF of .debug_addr to be NEW; POS is the attribute's. */
+/* Asks for the value NEW in the slot at OFF of .debug_addr; POS: of the attribute. */
 struct elfrw_err *dwr_die_want_slot(struct dwr_die_scan *s, uint64_t off, uint64_t new,
 				    uint64_t pos);
 
@@ -66,23 +66,23 @@ struct elfrw_err *dwr_die_put_offset(struct dwr_die_scan *s, const struct dwr_va
 
 /* ---- range.c ---- */
 
-/* Has the function that begins at LOW more than one name now? */
+/* Does the function that begins at LOW now have more than one name? */
 bool dwr_die_is_shared(const struct elfrw_addrmap *map, uint64_t low, uint32_t *u);
 
-/* Notes DIE for the group of the function that begins at LOW, if that shares its code. */
+/* Records DIE for the group of the function that begins at LOW, if it shares its code. */
 struct elfrw_err *dwr_die_note_die(struct dwr_die_scan *s, const struct dwr_die *die, uint64_t low);
 
-/* Maps the range that LOW and HIGH of DIE state. */
+/* Maps the range LOW, HIGH of DIE. */
 struct elfrw_err *dwr_die_low_high(struct dwr_die_scan *s, const struct dwr_die *die,
 				   const struct dwr_value *low, const struct dwr_value *high);
 
 /* ---- list.c ---- */
 
-/* Collects the range list that V names, and notes the functions whose parts are in it. */
+/* Collects the range list of V, and records the functions whose parts are in it. */
 struct elfrw_err *dwr_die_ranges(struct dwr_die_scan *s, const struct dwr_die *die,
 				 const struct dwr_value *v);
 
-/* Collects the location list that V names. */
+/* Collects the location list of V. */
 struct elfrw_err *dwr_die_location_list(struct dwr_die_scan *s, const struct dwr_die *die,
 					const struct dwr_value *v);
 

@@ -66,8 +66,8 @@ static struct elfrw_err *expr_ref(void *arg, enum dwr_expr_ref ref, uint64_t val
 				 s->expr_pos + op->off);
 }
 
-/* Nine in ten expressions are one operator without an address: a register, the frame base plus a
- * number. */
+/* Nine in ten expressions are a single operator without an address: a register, or the frame base
+ * plus a number. */
 static bool harmless(const uint8_t *p, uint64_t size)
 {
 	if (size < 2)
@@ -141,7 +141,7 @@ static struct elfrw_err *macros(struct dwr_die_scan *s, const struct dwr_value *
 	return NULL;
 }
 
-/* An attribute that is told by its name. */
+/* Handles an attribute that is known by its name. */
 static struct elfrw_err *by_name(struct dwr_die_scan *s, const struct dwr_die *die,
 				 const struct dwr_value *v)
 {
@@ -190,8 +190,8 @@ static struct elfrw_err *attribute(struct dwr_die_scan *s, const struct dwr_die 
 	return dwr_form_is_address(v->form) ? address(s, die, v) : by_name(s, die, v);
 }
 
-/* DWARF that lies in another file uses addresses and lists of this one in ways that cannot be seen
- * from here. */
+/* DWARF in another file uses addresses and lists of this file in ways that cannot be seen from
+ * here. */
 static struct elfrw_err *check_split(const struct dwr_die_scan *s, const struct dwr_die *die)
 {
 	const struct dwr_unit_root *root = &s->ru->root;

@@ -1,17 +1,17 @@
 /* fold.c: see fold.h.
  *
- * Files of different tables are compared and merged by their full path: each table's (directory,
- * name) is joined once, on first use, and numbered; the first pair that gave a path is what the
- * artificial table says.  MD5 sums go into the table when every one of its files has one and no
- * path has two.  Members are compared with the kept function first by everything but files.  Cost:
- * linear in the rows taken out. */
+ * Files of different tables are compared and merged by their full path.  Each table's (directory,
+ * name) is joined once, on first use, and numbered.  The first pair for a path goes into the
+ * artificial table.  MD5 sums go into the table if every one of its files has one and no path has
+ * two.  Members are first compared with the kept function by everything but files.  Cost: linear in
+ * the rows taken out. */
 #include "dwarf/rewrite/line/fold.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
 
-/* Strings with numbers.  The hash is only a place to look. */
+/* Numbered strings.  The hash only gives a place to look. */
 struct name {
 	size_t off, len;
 	uint64_t hash;
@@ -50,7 +50,7 @@ static bool grow_slots(struct names *names)
 	return true;
 }
 
-/* The number of a string, a new one at its first appearance; UINT32_MAX: out of memory. */
+/* The number of a string; a new number on first use; UINT32_MAX: out of memory. */
 static uint32_t number(struct names *names, const void *str, size_t len)
 {
 	if (2 * names->name.len >= names->n_slots && !grow_slots(names))
@@ -92,7 +92,7 @@ static void names_deinit(struct names *names)
 struct table_files {
 	struct dwr_line_files files;
 	const char *comp_dir; /* or NULL */
-	uint32_t *path;       /* number of each file's path, UINT32_MAX: not looked at */
+	uint32_t *path;       /* number of each file's path; UINT32_MAX: not used yet */
 	bool read;
 };
 
@@ -149,7 +149,7 @@ static struct elfrw_err *read_files(struct state *st, uint32_t table)
 	return NULL;
 }
 
-/* DIR behind what is in TEXT, or in place of it when DIR is absolute. */
+/* Appends DIR to TEXT, or replaces TEXT if DIR is absolute. */
 static void join(struct elfrw_wbuf *text, const char *dir)
 {
 	if (!dir || !*dir)
@@ -199,7 +199,7 @@ static struct elfrw_err *path_number(struct state *st, uint32_t table, uint32_t 
 		return &elfrw_err_nomem;
 	if (n == st->path.len) {
 		struct path *path = VEC_PUSH(&st->path);
-		/* An absolute name does not care for its directory, index 0. */
+		/* An absolute name does not depend on its directory, index 0. */
 		uint32_t dir = dir_len ? number(&st->dirs, st->text.data, dir_len) : 0;
 		if (!path || dir == UINT32_MAX)
 			return &elfrw_err_nomem;
@@ -243,7 +243,7 @@ static const struct dwr_row *cover_rows(const struct state *st, const struct dwr
 	return st->folds->table[c->table]->rows.data + c->first;
 }
 
-/* Do two covers give every byte the same place? */
+/* Do two covers give the same place for every byte? */
 static struct elfrw_err *same_cover(struct state *st, const struct dwr_line_cover *a,
 				    const struct dwr_line_cover *b, bool *ret)
 {
@@ -282,7 +282,7 @@ static struct elfrw_err *same_unit(struct state *st, uint32_t a, uint32_t b, boo
 	return NULL;
 }
 
-/* Says which members need sequences and puts the files of those into the artificial table. */
+/* Chooses the members that need sequences, and puts their files into the artificial table. */
 static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 {
 	const uint32_t first_file = st->folds->version >= 5 ? 1 : 2;
@@ -444,8 +444,8 @@ static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *
 	const struct dwr_line_header h = make_header(st->folds);
 	write_header(st, &h, w);
 	if (st->map->trap_byte) {
-		/* The unit's own range: a unit without one, or whose table does not cover it, is
-		 * not read by gdb. */
+		/* The unit's own range: gdb does not read a unit without a range, or whose table
+		 * does not cover its range. */
 		struct dwr_row row = { .address = st->map->trap_byte,
 				       .file = h.version >= 5 ? 0 : 1,
 				       .line = 1,

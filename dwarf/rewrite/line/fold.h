@@ -10,10 +10,10 @@ struct dwr_line_cover {
 	uint32_t unit, table;
 	size_t first, n;
 	uint64_t end;
-	bool carried; /* no row is its own: one of the code before it reaches over it */
+	bool carried; /* it has no row of its own: a row of the code before reaches over it */
 };
 
-/* What one input table gives. */
+/* The rows taken from one input table. */
 struct dwr_line_taken {
 	uint64_t off;       /* of the table in the input */
 	bool defines_files; /* its program has DW_LNE_define_file */
@@ -30,11 +30,11 @@ struct dwr_line_folds {
 	uint64_t base; /* where it will begin in the output */
 };
 
-/* Compares each folded unit's rows with those of the unit that was kept, fills FOLD (one per unit
- * of the map, zeroed by the caller) and appends the artificial table to W, which stays empty when
- * no unit needs one.  RELATIVE: some of its paths are (units whose directory is, as
- * -ffile-prefix-map=DIR=. makes them); its unit must then have no directory for them to be put
- * behind. */
+/* Compares each folded unit's rows with those of its kept unit, fills FOLD (one for each unit of
+ * the map, zeroed by the caller), and appends the artificial table to W, which stays empty if no
+ * unit needs one.  RELATIVE: some of its paths are relative (units with a relative directory, as
+ * -ffile-prefix-map=DIR=. makes them); its unit must then have no directory, to which they would be
+ * appended. */
 struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds,
 				    struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w,
 				    bool *relative);

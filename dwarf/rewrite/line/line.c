@@ -57,8 +57,8 @@ static uint64_t lay_out(struct dwr_line_job *job)
 	return new + (job->in->line.size - old);
 }
 
-/* Forgets the rows that reach over functions which no unit claims (what GNAT makes by itself): no
- * symbolizer shows them. */
+/* Drops rows that reach over functions which no unit claims (GNAT's own functions): no symbolizer
+ * shows them. */
 static struct elfrw_err *drop_unclaimed(struct dwr_line_job *job)
 {
 	for (size_t i = 0; job->in->claimed && i < job->n_tables; i++) {
@@ -184,8 +184,8 @@ struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_lin
 {
 	struct dwr_rw_line_out o = { 0 };
 	struct dwr_line_job job = { .in = in, .map = in->map };
-	/* Far above what a real table needs, where a function has rows of its own of a few bytes
-	 * each. */
+	/* Far above the needs of a real table, in which each function has rows of its own of a few
+	 * bytes each. */
 	job.max_visits = 4 * (size_t)in->map->n_units + in->line.size / 4 + 65536;
 	struct elfrw_err *err = run_job(&job, &o);
 	for (size_t i = 0; i < job.n_tables; i++) {

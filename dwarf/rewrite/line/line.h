@@ -1,9 +1,9 @@
 /* line.h: .debug_line rewritten through the address map.
  *
- * Existing tables keep their headers byte for byte, so every file index in .debug_info stays right.
- * Sequences that move as a whole are patched; others are decoded, cut at the borders of what moves
- * together, and encoded again.  The rows of folded functions leave their tables (unless the policy
- * is alias) for one artificial table at the end of the section. */
+ * Existing tables keep their headers byte for byte, so every file index in .debug_info stays valid.
+ * Sequences that move as a whole are patched.  Others are decoded, cut at the borders of runs that
+ * move together, and encoded again.  The rows of folded functions leave their tables (unless the
+ * policy is alias) for one artificial table at the end of the section. */
 #ifndef DWARF_REWRITE_LINE_LINE_H
 #define DWARF_REWRITE_LINE_LINE_H
 #include "dwarf/line.h"
@@ -35,9 +35,9 @@ struct dwr_rw_line_in {
 	const struct dwr_rw_line_cu
 		*cu; /* any order, a stmt_list several times (the first with a comp_dir counts) */
 	size_t n_cus;
-	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Only asked for
-	 * functions without rows of their own: a row that reaches over one that no unit claims says
-	 * nothing of it. */
+	/* Does a unit claim the code at old address VA?  NULL: all code is claimed.  Asked only for
+	 * functions without rows of their own: a row that reaches over a function that no unit
+	 * claims does not describe it. */
 	struct elfrw_err *(*claimed)(void *arg, uint64_t va, bool *ret);
 	void *claimed_arg;
 	/* Name and directory of the artificial unit; NULL: DWR_FOLDED_UNIT_NAME, "/". */
@@ -51,11 +51,11 @@ struct dwr_rw_line_off {
 
 enum dwr_fold_rows {
 	DWR_FOLD_NONE, /* not folded, no rows in the input, or the policy keeps no rows apart */
-	DWR_FOLD_SAME, /* rows name the same places as the kept function's: look those up */
+	DWR_FOLD_SAME, /* rows name the same places as the kept function's: use those */
 	DWR_FOLD_OWN,  /* has sequences in the artificial table */
 };
 
-/* What became of the rows of one unit of the map. */
+/* The result for the rows of one unit of the map. */
 struct dwr_rw_line_fold {
 	uint64_t seq;    /* OWN: offset in the output's .debug_line of its first sequence's first
 			    opcode */

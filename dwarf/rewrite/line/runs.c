@@ -1,4 +1,5 @@
-/* runs.c: the address map condensed into runs that move together; which units' rows are wanted. */
+/* runs.c: condenses the address map into runs that move together, and finds the units whose rows
+ * are wanted. */
 #include "dwarf/rewrite/line/state.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"

@@ -3,8 +3,7 @@
 #include "dwarf/rewrite/line/state.h"
 #include "elfrw/addrmap.h"
 
-/* Values that linkers put where the code was thrown away, and whatever else names no code of this
- * file. */
+/* Values that linkers write for discarded code, and other values that are no code of this file. */
 static bool is_tombstone(const struct dwr_line_job *job, uint64_t va)
 {
 	return va <= 1 || va >= UINT64_MAX - 1 || !elfrw_addrmap_covers(job->map, va);

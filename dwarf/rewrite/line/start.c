@@ -1,7 +1,6 @@
 /* start.c: see start.h.
  *
- * A sorted array: most programs keep the order of their functions, so that sorting is one look over
- * it. */
+ * A sorted array.  Most programs keep the order of their functions, so sorting is one pass. */
 #include "dwarf/rewrite/line/start.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/sort.h"

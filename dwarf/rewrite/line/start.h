@@ -1,4 +1,4 @@
-/* start.h: private to this folder: where functions begin in the output. */
+/* start.h: private to this folder: the starts of functions in the output. */
 #ifndef DWARF_REWRITE_LINE_START_H
 #define DWARF_REWRITE_LINE_START_H
 #include <stdbool.h>

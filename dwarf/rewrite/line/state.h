@@ -25,7 +25,7 @@ enum {
 	SEQ_TAIL = 32
 };
 
-/* What is kept of a scanned sequence. */
+/* Data of a scanned sequence. */
 struct dwr_line_scanned {
 	uint64_t off;
 	uint64_t lo, hi;  /* bounds of its addresses */
@@ -67,8 +67,8 @@ struct dwr_line_job {
 		owner; /* of each special unit: the lowest table that covers it, UINT32_MAX: none */
 	struct dwr_line_table *table;
 	size_t n_tables, cap_tables;
-	atomic_size_t visits; /* units looked at for sequences that span several; limited, as input
-				 controls it */
+	atomic_size_t visits; /* units examined for sequences that span several; limited, since the
+				 input controls the number */
 	size_t max_visits;
 	struct dwr_rw_line_cu *cu; /* sorted by stmt_list */
 	uint8_t *data;             /* the output */
@@ -91,17 +91,17 @@ uint32_t dwr_line_run_after(const struct dwr_line_job *job, uint64_t va);
 void dwr_line_special_range(const struct dwr_line_job *job, uint64_t lo, uint64_t hi,
 			    uint32_t *from, uint32_t *to);
 
-/* Counts N looks at units towards what a sound file can need. */
+/* Counts N examined units against the limit for a sound file. */
 struct elfrw_err *dwr_line_count_visits(struct dwr_line_job *job, size_t n);
 
 /* ---- scan.c ---- */
 
-/* Finds the tables: one behind the other; zero bytes between them are padding, which ends where a
- * unit_length is not zero or, when it is not a multiple of four bytes, where a unit of .debug_info
- * says that a table begins. */
+/* Finds the tables, which are adjacent.  Zero bytes between them are padding.  Padding ends at a
+ * nonzero unit_length or, if it is not a multiple of four bytes, where a unit of .debug_info says
+ * that a table begins. */
 struct elfrw_err *dwr_line_find_tables(struct dwr_line_job *job);
 
-/* Finds the sequences of table INDEX of ARG, a struct dwr_line_job, and enters the table as owner
+/* Finds the sequences of table INDEX of ARG, a struct dwr_line_job, and makes the table the owner
  * of the units that it covers. */
 struct elfrw_err *dwr_line_scan_table(void *arg, size_t index);
 

@@ -18,8 +18,8 @@ struct writer {
 	struct dwr_rows spare;
 };
 
-/* Where the input byte at OFF, which will be copied with what follows the last cut, goes in the
- * table. */
+/* The new place in the table of the input byte at OFF, which will be copied with the bytes behind
+ * the last cut. */
 static uint64_t new_pos(const struct writer *wr, uint64_t off)
 {
 	return wr->t->w.len + (off - wr->taken);
@@ -89,9 +89,9 @@ struct part {
 	uint64_t end;
 };
 
-/* Cuts [OLD, OLD_END) out of the current sequence, of whose rows those before FROM lie below OLD.
- * false: nothing of it is there.  Rows right at the end take part when they are the sequence's
- * last, or when no unit begins there: they belong to what ends. */
+/* Cuts [OLD, OLD_END) out of the current sequence; rows before FROM lie below OLD.  false: it holds
+ * nothing of that.  Rows right at the end are included if they are the sequence's last, or if no
+ * unit begins there: they belong to the code that ends. */
 static bool cut(const struct writer *wr, uint64_t old, uint64_t old_end, size_t from,
 		struct part *ret)
 {
@@ -120,7 +120,7 @@ static bool cut(const struct writer *wr, uint64_t old, uint64_t old_end, size_t 
 	return true;
 }
 
-/* The row that covers the first byte of a part which begins at OLD without a row of its own. */
+/* The row that covers the first byte of a part that begins at OLD without a row of its own. */
 static struct dwr_row carried_row(const struct dwr_rows *rows, const struct part *p, uint64_t old)
 {
 	struct dwr_row row = rows->data[p->from - 1];
@@ -136,7 +136,7 @@ static uint8_t address_size(const struct writer *wr, const struct dwr_line_scann
 								      : wr->job->in->address_size;
 }
 
-/* Keeps the part as rows of UNIT for the artificial table or for comparison with it. */
+/* Keeps the part as rows of UNIT, for the artificial table or for comparison with it. */
 static struct elfrw_err *keep_cover(struct writer *wr, uint32_t u, const struct part *p)
 {
 	const uint64_t old = wr->job->map->unit[u].old;
@@ -161,7 +161,7 @@ static struct elfrw_err *keep_cover(struct writer *wr, uint32_t u, const struct 
 	return NULL;
 }
 
-/* Whether special units FROM to TO of this sequence need its rows. */
+/* Do special units FROM to TO of this sequence need its rows? */
 static bool wants_rows(const struct writer *wr, uint32_t from, uint32_t to)
 {
 	const struct dwr_line_job *job = wr->job;
@@ -190,8 +190,7 @@ static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t 
 	return NULL;
 }
 
-/* A sequence of one row for each thunk that stands for a function whose first byte this sequence
- * covers. */
+/* Writes a sequence of one row for each thunk whose function's first byte is in this sequence. */
 static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_scanned *s,
 				      uint32_t from, uint32_t to)
 {
@@ -214,8 +213,8 @@ static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_s
 	return NULL;
 }
 
-/* Starts to leave out S: what comes before it is copied, and its DW_LNE_define_file, which count
- * for the whole table. */
+/* Begins to leave out S: copies the bytes before it, and its DW_LNE_define_file opcodes, which
+ * count for the whole table. */
 static struct elfrw_err *leave_out(struct writer *wr, const struct dwr_line_scanned *s)
 {
 	copy_up_to(wr, s->off);
@@ -232,7 +231,7 @@ static struct elfrw_err *leave_out(struct writer *wr, const struct dwr_line_scan
 	return NULL;
 }
 
-/* Writes the parts of the decoded sequence that stay in this table; false in *ANY: none does. */
+/* Writes the parts of the decoded sequence that stay in this table; *ANY false: none does. */
 static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_scanned *s, bool *any)
 {
 	const struct dwr_line_job *job = wr->job;
@@ -272,8 +271,8 @@ static struct elfrw_err *write_parts(struct writer *wr, const struct dwr_line_sc
 	return NULL;
 }
 
-/* Where a sequence that covers no byte goes: with the unit it points to, or else that ends
- * there. */
+/* The place of a sequence that covers no byte: with the unit that it points to, or else with the
+ * unit that ends there. */
 static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
 {
 	uint64_t ret;
@@ -284,7 +283,7 @@ static uint64_t map_empty(const struct elfrw_addrmap *map, uint64_t va)
 	return ret;
 }
 
-/* Does S, moved by DELTA, end with rows that another function's start would be taken for? */
+/* Does S, moved by DELTA, end with rows that would be taken for another function's start? */
 static bool lose_tail(const struct writer *wr, const struct dwr_line_scanned *s, uint64_t delta)
 {
 	const unsigned need = SEQ_TAIL | SEQ_ASCENDING;

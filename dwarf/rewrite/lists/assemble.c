@@ -1,9 +1,8 @@
-/* assemble.c: headers, offset tables, chunks and lists that the input does not have, put together
- * as one new section. */
+/* assemble.c: joins headers, offset tables, chunks and added lists into one new section. */
 #include "dwarf/rewrite/lists/state.h"
 #include <string.h>
 
-/* Where the chunks' bytes went. */
+/* Settles the places of the chunks' bytes. */
 static void settle_chunk(struct dwr_lists_run *r, const struct dwr_lists_chunk *c)
 {
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
@@ -22,7 +21,7 @@ static void append_chunk(struct dwr_lists_run *r, struct dwr_lists_chunk *c, str
 	settle_chunk(r, c);
 }
 
-/* A contribution's header; RET_START: what the length counts begins there. */
+/* Puts a contribution's header; RET_START: where the bytes begin that the length counts. */
 static void put_header(struct elfrw_wbuf *out, unsigned offset_size, unsigned address_size,
 		       uint32_t n_offsets, size_t *ret_start)
 {
@@ -48,8 +47,9 @@ static struct elfrw_err *put_length(const struct dwr_list_sec *sec, struct elfrw
 	return NULL;
 }
 
-/* The offset tables.  Of several uses of one entry with different results the one with the lower
- * purpose counts (a unit or function before its scopes), then the first; all get that offset. */
+/* Fills the offset tables.  If several uses of one entry have different results, the one with the
+ * lower purpose counts (a unit or function before its scopes), then the first; all get that
+ * offset. */
 static struct elfrw_err *fill_tables(struct dwr_lists_run *r, unsigned kind, struct elfrw_wbuf *out)
 {
 	struct dwr_lists_part *part = &r->part[kind];
@@ -146,8 +146,8 @@ struct elfrw_err *dwr_lists_add(struct dwr_lists_run *r, unsigned kind, struct e
 			else
 				err = &elfrw_err_nomem;
 		}
-		/* A unit's own list counts from no base that is in .debug_addr: bfd reads the list
-		 * before it knows that base. */
+		/* A unit's own list counts from no base in .debug_addr: bfd reads the list before
+		 * it knows that base. */
 		struct dwr_list_cu own = *cu;
 		own.has_base = cu->has_base && kind != DWR_LIST_RNGLISTS;
 		if (!err)

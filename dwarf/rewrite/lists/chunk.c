@@ -1,10 +1,10 @@
-/* chunk.c: the lists of one chunk rewritten, each once, however many uses it has. */
+/* chunk.c: rewrites the lists of one chunk, each once, however many uses it has. */
 #include "dwarf/rewrite/lists/state.h"
 #include <string.h>
 
-/* What a range takes at least, of those that are counted against the budget. */
+/* The least size of a range that counts against the budget. */
 #define TAKEN_BYTES 3
-#define MAX_SHARED  16 /* results of one list that later uses of it are compared with */
+#define MAX_SHARED  16 /* results of one list that later uses are compared with */
 
 /* A result for one list. */
 struct shared {
@@ -29,7 +29,7 @@ static bool same_bytes(const struct dwr_list_work *w, const struct dwr_list_resu
 static struct elfrw_err *rewrite_made_up(struct dwr_list_work *w, const struct dwr_list_use *use,
 					 uint32_t index, struct dwr_list_result *ret)
 {
-	/* Nothing says that there is a list at all. */
+	/* It is unknown whether there is a list at all. */
 	struct elfrw_err *err = dwr_list_read(&w->in->secs, use->kind, &w->in->cu[use->cu],
 					      use->off, use->views, &w->list);
 	if (err && err != &elfrw_err_nomem) {
@@ -43,7 +43,7 @@ static struct elfrw_err *rewrite_made_up(struct dwr_list_work *w, const struct d
 }
 
 /* Gives S the bytes of an equal list: an earlier result for the same list, or the tail of the LAST
- * one where the input has S in the tail too (GCC lets a scope use the end of the enclosing scope's
+ * one if S is in its tail in the input, too (GCC lets a scope use the end of the enclosing scope's
  * list). */
 static void share_bytes(struct dwr_list_work *w, uint64_t off, const struct shared *shared,
 			unsigned n, struct dwr_list_result *last, struct dwr_list_result *s)
@@ -97,7 +97,7 @@ struct elfrw_err *dwr_lists_rewrite_chunk(void *arg, size_t index)
 		struct shared s = { .use = u, .taken = w->taken.len };
 		if (same) {
 			s.result = same->result;
-			/* What the overlay gets is not shared. */
+			/* The overlay's ranges are not shared. */
 			ELFRW_TRY(dwr_list_charge(w->budget, TAKEN_BYTES * same->n_taken));
 			ELFRW_TRY(copy_taken(w, same->taken, same->n_taken, u));
 		} else {

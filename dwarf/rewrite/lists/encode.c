@@ -1,8 +1,8 @@
-/* encode.c: the encoding of one list from absolute ranges; see list.h.
+/* encode.c: encodes one list from absolute ranges; see list.h.
  *
- * What the file has room for anyway is preferred: pairs relative to the unit's base where they are
- * no longer than a base of their own would be, one start_length entry for a single range, else a
- * base at the lowest address.  No entries of .debug_addr are made up. */
+ * Forms that need no additional room are preferred: pairs relative to the unit's base if they are
+ * no longer than a separate base would be; one start_length entry for a single range; otherwise a
+ * base at the lowest address.  No entries of .debug_addr are added. */
 #include "dwarf/expr.h"
 #include "dwarf/rewrite/lists/list.h"
 #include <dwarf.h>
@@ -40,7 +40,7 @@ static void put_base(struct enc *e, uint64_t base)
 	e->has_base = true;
 }
 
-/* DW_OP_addr with the address, or the constant, in place of the operator OP, which refers to
+/* Puts DW_OP_addr with the address, or the constant, in place of the operator OP, which refers to
  * .debug_addr. */
 static struct elfrw_err *put_converted(struct enc *e, const struct dwr_op *op, uint64_t off)
 {
@@ -60,7 +60,7 @@ static struct elfrw_err *put_converted(struct enc *e, const struct dwr_op *op, u
 	return NULL;
 }
 
-/* The expression in w->expr (its addresses are mapped) into w->expr2, with the operators in
+/* Writes the expression in w->expr (with mapped addresses) to w->expr2, with the operators in
  * w->convert converted. */
 static struct elfrw_err *convert_expr(struct enc *e, uint64_t off)
 {
@@ -141,7 +141,7 @@ static void put_v5(struct enc *e, enum dwr_list_how how, uint64_t a, uint64_t b)
 		elfrw_wbuf_uleb(out, b);
 }
 
-/* Can the slot with index INDEX keep its value?  OFF: of the entry that asks. */
+/* Can the slot with index INDEX keep its value?  OFF: of the entry that uses it. */
 static struct elfrw_err *keep_slot(struct enc *e, uint64_t index, uint64_t off, bool *keep)
 {
 	struct dwr_list_addr a;
@@ -149,8 +149,8 @@ static struct elfrw_err *keep_slot(struct enc *e, uint64_t index, uint64_t off, 
 	return dwr_list_want_slot(e->w, a.slot, e->cu->params.address_size, a.value, a.value, keep);
 }
 
-/* An entry that the map does not cover, in its old form as far as possible: readers know dead code
- * by the address that the linker wrote, which may be the base. */
+/* Puts an entry that the map does not cover, in its old form as far as possible: readers recognise
+ * dead code by the linker's address, which may be the base. */
 static struct elfrw_err *put_raw_v5(struct enc *e, const struct dwr_list_out *o)
 {
 	const struct dwr_list_entry *src = o->src;
@@ -186,7 +186,7 @@ static struct elfrw_err *put_entry_v5(struct enc *e, const struct dwr_list_out *
 	return NULL;
 }
 
-/* Before DWARF 5.  A pair may be neither (0, 0), the end, nor begin with -1, a base. */
+/* Before DWARF 5.  A pair must not be (0, 0), the end, and must not begin with -1, a base. */
 static void put_pair(struct enc *e, const struct dwr_list_out *o)
 {
 	put_base(e, o->mode == DWR_OUT_RAW ? o->src->base & e->mask : e->wanted);

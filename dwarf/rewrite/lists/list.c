@@ -1,9 +1,9 @@
-/* list.c: one range list or location list through the address map; see list.h.
+/* list.c: maps one range list or location list through the address map; see list.h.
  *
- * Most lists describe code of one function, which moves as one: then the bytes stay, but for
- * addresses of fixed size (patching: one pass over the input bytes, no decoded copy).  A list needs
- * to be encoded anew when its code moved apart, when offsets that are LEB128 numbers count from a
- * base that moved differently, or when a reference to .debug_addr cannot stay. */
+ * Most lists describe code of one function, which moves as a whole.  Their bytes stay, except for
+ * addresses of fixed size (patching: one pass over the input bytes, no decoded copy).  A list is
+ * encoded anew if its code moved apart, if LEB128 offsets count from a base that moved differently,
+ * or if a reference to .debug_addr cannot stay. */
 #include "dwarf/rewrite/lists/list.h"
 #include "dwarf/expr.h"
 #include "dwarf/rewrite/addr.h"
@@ -49,7 +49,7 @@ struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, uns
 	if (!t || !dwr_addr_can_set(t, slot, size, value))
 		return NULL;
 	if (!t->set[slot]) {
-		/* Only lists use the entry, and others may want another value: all agree on what a
+		/* Only lists use the entry, and they may want different values: all accept what a
 		 * pointer becomes. */
 		uint64_t pointer;
 		elfrw_addrmap_pointer(w->in->map, old, &pointer);
@@ -109,7 +109,7 @@ struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_li
 	return NULL;
 }
 
-/* Notes the expression at OFF when something in it depends on addresses. */
+/* Records the expression at OFF if something in it depends on addresses. */
 static struct elfrw_err *note_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
 				   const struct dwr_list_cu *cu, uint64_t off, uint64_t size)
 {
@@ -155,8 +155,8 @@ static bool unit_holds(const struct elfrw_addrmap *map, uint32_t i, uint64_t at,
 	       (at < map->unit[i].old_end || (or_ends && at == map->unit[i].old_end));
 }
 
-/* The unit that the empty range [AT, AT) of a location list belongs to.  It carries views, and may
- * lie at the end of its function: then its address belongs to what is before it. */
+/* The unit of the empty range [AT, AT) of a location list.  The range carries views, and may lie at
+ * the end of its function: then its address belongs to the code before it. */
 static const struct elfrw_addrmap_unit *unit_of_empty(struct dwr_list_work *w,
 						      const struct dwr_list_use *use, uint64_t at)
 {
@@ -168,7 +168,7 @@ static const struct elfrw_addrmap_unit *unit_of_empty(struct dwr_list_work *w,
 	return unit_holds(map, use->owner, at, true) ? &map->unit[use->owner] : NULL;
 }
 
-/* When [BEGIN, END) stays one range of its length: *OK, and by how much it moved. */
+/* *OK: [BEGIN, END) stays one range of the same length; and by how much it moved. */
 static struct elfrw_err *one_delta(struct dwr_list_work *w, const struct dwr_list_use *use,
 				   uint64_t begin, uint64_t end, bool *ok, uint64_t *delta)
 {
@@ -216,11 +216,11 @@ static struct elfrw_err *note_patch(struct dwr_list_work *w, uint64_t off, uint6
 struct base {
 	uint64_t old, delta;
 	uint64_t at; /* BASE: where its address is; BASEX: its entry in .debug_addr */
-	bool known;  /* delta is; else the first pair will tell */
+	bool known;  /* delta is known; else the first pair decides it */
 	bool indexed;
 };
 
-/* The first pair of a list's own base: the base moves with it. */
+/* The first pair of a list's own base: the base moves with the pair. */
 static struct elfrw_err *settle_base(struct dwr_list_work *w, const struct dwr_list_cu *cu,
 				     struct base *b, uint64_t delta, bool *ok)
 {
@@ -234,7 +234,7 @@ static struct elfrw_err *settle_base(struct dwr_list_work *w, const struct dwr_l
 	return delta ? note_patch(w, b->at, b->old + delta, cu->params.address_size) : NULL;
 }
 
-/* A pair of a list before DWARF 5: its offsets have a fixed size and can be patched too. */
+/* Patches a pair of a list before DWARF 5: its offsets have a fixed size. */
 static struct elfrw_err *patch_pair(struct dwr_list_work *w, const struct dwr_list_cu *cu,
 				    const struct dwr_list_raw *raw, const struct base *b,
 				    uint64_t delta, bool *ok)
@@ -289,8 +289,8 @@ static struct elfrw_err *patch_entry(struct dwr_list_work *w, const struct dwr_l
 	return NULL;
 }
 
-/* Looks at the list of USE: its end in *END, its entries but for the default one in *N, and what
- * must change in w->patch and w->span; *OK false: it cannot stay as it is. */
+/* Examines the list of USE: *END, its end; *N, its entries without the default one; w->patch and
+ * w->span, the required changes.  *OK false: it cannot stay as it is. */
 static struct elfrw_err *plan_patches(struct dwr_list_work *w, const struct dwr_list_use *use,
 				      uint64_t *end, size_t *n, bool *ok)
 {
@@ -419,7 +419,7 @@ static struct elfrw_err *map_entry(struct dwr_list_work *w, const struct dwr_lis
 	if (n && p[n - 1].unit != ELFRW_NO_UNIT)
 		w->unit = p[n - 1].unit;
 	if (!n && e->has_view) {
-		/* Its code was padding; its views still number the entries behind it. */
+		/* Its code was padding; its views still number the later entries. */
 		elfrw_addrmap_point(map, e->begin, &o.begin);
 		o.end = o.begin;
 		return add_out(w, o);

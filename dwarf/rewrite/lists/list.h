@@ -5,8 +5,8 @@
 #include "elfrw/base/wbuf.h"
 #include <stdatomic.h>
 
-/* What all threads share.  Hostile input can let lists overlap and ranges cover everything, each
- * time at full cost: so the work is counted, and there is an end to it. */
+/* Shared by all threads.  In hostile input lists may overlap and ranges may cover everything, each
+ * time at full cost.  So the work is counted and limited. */
 struct dwr_list_budget {
 	atomic_uint_fast64_t bytes, max_bytes; /* bytes of lists read */
 	atomic_uint_fast64_t units, max_units; /* units that ranges were cut at */
@@ -35,7 +35,7 @@ enum { DWR_OUT_MAPPED, DWR_OUT_RAW, DWR_OUT_DEFAULT };
 struct dwr_list_out {
 	uint64_t begin, end;
 	uint64_t view[2];
-	const struct dwr_list_entry *src; /* NULL: a range that the input does not have */
+	const struct dwr_list_entry *src; /* NULL: a range that is not in the input */
 	uint8_t mode; /* DWR_OUT_*; RAW: the map does not cover it, it stays as in the input */
 };
 
@@ -92,17 +92,16 @@ struct elfrw_err *dwr_list_encode(struct dwr_list_work *w, enum dwr_list_kind ki
 				  const struct dwr_list_cu *cu, const struct dwr_list_outs *outs,
 				  enum dwr_list_views views, struct dwr_list_result *ret);
 
-/* BYTES more are read or made on behalf of lists; an error when that is out of all proportion to
- * the section. */
+/* Counts BYTES more that are read or made for lists; error: the total is out of proportion to the
+ * section. */
 struct elfrw_err *dwr_list_charge(struct dwr_list_budget *b, uint64_t bytes);
-/* May a list say VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  Then
- * that is noted as a wish. */
+/* May a list state VALUE by referring to entry SLOT of .debug_addr, whose old value is OLD?  If so,
+ * that is recorded as a wish. */
 struct elfrw_err *dwr_list_want_slot(struct dwr_list_work *w, uint64_t slot, unsigned size,
 				     uint64_t old, uint64_t value, bool *ret);
 
 /* Maps the expression at EXPR, a copy of the bytes SPAN of section SEC, in place.  *FITS false:
- * there are indices into .debug_addr that cannot stay; the offsets of these operators are in
- * W->convert. */
+ * some indices into .debug_addr cannot stay; the offsets of these operators are in W->convert. */
 struct elfrw_err *dwr_list_map_expr(struct dwr_list_work *w, const struct dwr_list_sec *sec,
 				    const struct dwr_list_cu *cu, uint8_t *expr,
 				    struct dwr_list_span span, bool *fits);

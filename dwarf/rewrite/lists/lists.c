@@ -109,9 +109,10 @@ static struct elfrw_err *rewrite_all(struct dwr_lists_run *r, struct dwr_rw_list
 		needed[kind] = is_needed(r, kind);
 		atomic_init(&r->budget[kind].bytes, 0);
 		atomic_init(&r->budget[kind].units, 0);
-		/* Ends of lists are lists, and units of other bases read one anew: so more than the
-		 * section is read.  Real files stay below twice as much (GCC shares ends of
-		 * location lists); what is beyond any of them costs the square of the file. */
+		/* Ends of lists are lists, and units with other bases read a list anew, so more
+		 * than the section is read.  Real files stay below twice its size (GCC shares ends
+		 * of location lists).  Far beyond that the cost would be the square of the file's
+		 * size. */
 		atomic_init(&r->budget[kind].max_bytes, 32 * (uint64_t)sec->size + (1 << 20));
 		atomic_init(&r->budget[kind].max_units, UINT64_C(1) << 30);
 		if (needed[kind] && dwr_list_is_v5(kind)) {

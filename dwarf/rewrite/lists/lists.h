@@ -1,4 +1,4 @@
-/* lists.h: range lists and location lists rewritten through the address map.
+/* lists.h: rewrites range lists and location lists through the address map.
  *
  * The caller has found all uses of lists in the DIEs; each use gets the new place of its list. */
 #ifndef DWARF_REWRITE_LISTS_LISTS_H
@@ -8,7 +8,7 @@
 
 struct dwr_addr_table;
 
-/* One attribute that names a list. */
+/* One attribute that refers to a list. */
 struct dwr_list_use {
 	uint64_t off;   /* of the list in its section (behind an index: dwr_list_index) */
 	uint64_t views; /* DW_AT_GNU_locviews of the same DIE, or DWR_LIST_NONE */
@@ -21,7 +21,7 @@ struct dwr_list_use {
 	uint8_t kind;    /* enum dwr_list_kind */
 	uint8_t purpose; /* enum dwr_purpose */
 	bool indexed;
-	bool empty; /* result: the new list has no entry left (before its end) */
+	bool empty; /* result: the new list is empty */
 };
 
 /* A range that a use lost (policy overlay, purposes FUNCTION and SCOPE). */
@@ -31,7 +31,7 @@ struct dwr_list_taken {
 	uint64_t start, len; /* bytes; start relative to the unit's old start */
 };
 
-/* A range list that the input does not have. */
+/* A new range list, not in the input. */
 struct dwr_list_range {
 	uint64_t begin, end; /* in the output */
 };
@@ -60,8 +60,8 @@ struct dwr_rw_lists_in {
 	size_t n_uses;
 	struct dwr_list_new *add;
 	size_t n_add;
-	/* What the DIEs need is already set, what the lists need is added: a list refers to
-	 * .debug_addr only when the entry can have the value that it needs.  NULL when there is no
+	/* The needs of DIEs are already set; those of lists are added.  A list refers to
+	 * .debug_addr only if the entry can have the value that the list needs.  NULL without
 	 * .debug_addr. */
 	struct dwr_addr_table *addr;
 };
@@ -81,7 +81,7 @@ struct dwr_rw_lists_out {
 				      were encoded anew */
 };
 
-/* Rebuilds the four sections: contributions and lists in their old order; lists without a use are
+/* Rebuilds the four sections.  Contributions and lists keep their order; lists without a use are
  * left out.  Errors: lists that cannot be read (dwr_list_read, dwr_expr_next), an address that
  * would need another value for each of its uses and cannot be written in place, a section that
  * outgrows its offsets. */

@@ -59,9 +59,9 @@ void dwr_lists_sort(struct dwr_lists_key *a, struct dwr_lists_key *tmp, size_t n
 /* The place in part->table of an indexed use, or NULL. */
 uint64_t *dwr_lists_table_entry(const struct dwr_lists_run *r, const struct dwr_list_use *use);
 
-/* Adds a use for each entry of an offset table that no DIE names.  The unit is one that has this
- * contribution as its own: without one nobody can read the list, and the entry gets any valid
- * offset. */
+/* Adds a use for each entry of an offset table that no DIE uses.  The unit is one with this
+ * contribution as its own.  Without such a unit nobody can read the list, and the entry gets any
+ * valid offset. */
 struct elfrw_err *dwr_lists_make_up(struct dwr_lists_run *r, unsigned kind);
 
 /* Sorts the uses of each section by list offset. */

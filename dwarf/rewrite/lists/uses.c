@@ -1,5 +1,5 @@
-/* uses.c: the uses of lists by section and offset, those made up for entries that no DIE names
- * included, and cut into chunks; see lists.c. */
+/* uses.c: sorts the uses of lists by section and offset, adds uses for entries that no DIE refers
+ * to, and cuts them into chunks; see lists.c. */
 #include "dwarf/rewrite/lists/state.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* except.c: .gcc_except_table for the output.
  *
- * An LSDA moves as a block: inside it only pointers to types (when PC-relative) and an explicit
- * landing pad base know where they are.  The blocks are the extents of the LSDAs that FDEs name;
- * what overlaps stays together.  Bytes between them are either the rest of a block that no chain
- * reaches (compilers give both halves of a split function all of the action and specification
- * tables), or LSDAs that no FDE names (of functions that the linker dropped): they are recognised
- * by parsing.  If anything else is left, or an FDE's LSDA does not parse, nothing is dropped or
- * moved. Cost: linear in the section, and a sort of the blocks. */
+ * An LSDA moves as a block: only its pointers to types (if PC-relative) and an explicit landing pad
+ * base depend on their place.  The blocks are the extents of the LSDAs that FDEs refer to;
+ * overlapping blocks stay together.  Bytes between blocks are either a rest of a block that no
+ * chain reaches (compilers give both halves of a split function all action and specification
+ * tables), or LSDAs without an FDE (of functions that the linker dropped), which are recognised by
+ * parsing.  If anything else is left, or an FDE's LSDA does not parse, nothing is dropped or moved.
+ * Cost: linear in the section, and a sort of the blocks. */
 #include "dwarf/cfi.h"
 #include "dwarf/lsda.h"
 #include "dwarf/rewrite/unwind/frame.h"
@@ -18,16 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes behind an LSDA may be its own unreached rest. */
+/* The most bytes behind an LSDA that may be its own unreached rest. */
 #define TAIL_MAX 256
 
 struct block {
 	uint64_t start, end; /* VA */
-	bool aligned;        /* has fields of several bytes: keeps the residue of its address */
+	bool aligned;        /* has multi-byte fields: keeps the residue of its address */
 	bool live;
 };
 
-/* A field whose bytes depend on its place, or on where code went. */
+/* A field that depends on its place, or on the new place of code. */
 struct fixup {
 	uint64_t va, value; /* old VA of the field; what it has to say in the output */
 	uint8_t encoding, size;
@@ -54,8 +54,7 @@ static struct elfrw_err *add_fixup(struct rebuild *rb, uint64_t va, uint64_t val
 	return NULL;
 }
 
-/* The landing pads keep their distance from the base, so the code around them must have moved as
- * one. */
+/* The landing pads keep their distance from the base, so their code must have moved as a whole. */
 static struct elfrw_err *fix_base(struct rebuild *rb)
 {
 	const struct dwr_lsda *l = &rb->lsda;
@@ -80,8 +79,8 @@ static struct elfrw_err *fix_base(struct rebuild *rb)
 	if (!l->lpstart_va)
 		return NULL;
 	ELFRW_TRY(add_fixup(rb, l->lpstart_va, base, l->lpstart_encoding, l->lpstart_size));
-	/* By its LPStart a reader knows the header behind these call sites, even if it is nobody's
-	 * any more. */
+	/* By its LPStart a reader recognises the header behind these call sites, even if that
+	 * header is no longer used. */
 	return l->sites_end == l->actions ? NULL
 					  : add_fixup(rb, l->sites_end + 1, base,
 						      l->lpstart_encoding, l->lpstart_size);
@@ -91,7 +90,7 @@ static struct elfrw_err *fix_types(struct rebuild *rb)
 {
 	const struct dwr_lsda *l = &rb->lsda;
 	size_t n = l->field.len;
-	/* What lies behind the last entry that is used may not be one. */
+	/* Entries behind the last used one may not be entries. */
 	while (n && !l->field.data[n - 1].used)
 		n--;
 	for (size_t i = 0; i < n; i++) {
@@ -106,7 +105,7 @@ static struct elfrw_err *fix_types(struct rebuild *rb)
 	return NULL;
 }
 
-/* Those without a type table are LEB128 numbers throughout, and compilers do not align them. */
+/* LSDAs without a type table consist of LEB128 numbers, and compilers do not align them. */
 static bool has_words(const struct dwr_lsda *lsda)
 {
 	return lsda->ttbase || lsda->lpstart_va || lsda->site_encoding != DWR_PE_ULEB128;
@@ -150,8 +149,8 @@ static int compare_blocks(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Sorts, and joins what overlaps.  A live one needs nothing in front of its own start: the headers
- * of a function's dead ranges that lie there are not joined. */
+/* Sorts the blocks and joins overlapping ones.  A live block needs nothing before its own start:
+ * headers of a function's dead ranges there are not joined. */
 static void join_blocks(struct rebuild *rb)
 {
 	struct block *b = rb->block.data;
@@ -177,7 +176,7 @@ static void join_blocks(struct rebuild *rb)
 	rb->block.len = k + 1;
 }
 
-/* Is there an LSDA at VA that ends by LIMIT?  Its function is not known, so its call sites may be
+/* Is there an LSDA at VA that ends by LIMIT?  Its function is unknown, so its call sites may be
  * anywhere. */
 static bool nameless_lsda(struct rebuild *rb, uint64_t va, uint64_t limit, struct block *ret)
 {
@@ -189,8 +188,8 @@ static bool nameless_lsda(struct rebuild *rb, uint64_t va, uint64_t limit, struc
 	return !err && ret->end <= limit;
 }
 
-/* Accounts for the bytes between the blocks: [FROM, TO), behind block PREVIOUS (or SIZE_MAX).  An
- * LSDA without a type table begins at any address. */
+/* Explains the bytes between the blocks: [FROM, TO), behind block PREVIOUS (or SIZE_MAX).  An LSDA
+ * without a type table begins at any address. */
 static struct elfrw_err *read_gap(struct rebuild *rb, uint64_t from, uint64_t to, size_t previous)
 {
 	uint64_t tail = 0;

@@ -1,12 +1,12 @@
 /* frame.c: .eh_frame, .eh_frame_hdr and .debug_frame for the output.
  *
- * Records are copied whole and their fields (CIE pointer, address, range, LSDA, personality,
- * addresses inside of instructions) are encoded again for the new place with the encodings they
- * had, so everything keeps its width and a record's layout never changes.  First pass: where does
- * the code of each FDE go (pieces), which CIEs are still needed, and where do the records go;
- * second pass: write them.  An FDE's range is mapped piece by piece, because one FDE may cover
- * several units (.plt, hand-written code) that need not move together. Cost: linear, plus one sort
- * for the look-up table. */
+ * Records are copied as a whole.  Their fields (CIE pointer, address, range, LSDA, personality,
+ * addresses in instructions) are encoded again for the new place with their old encodings, so every
+ * field keeps its width and a record's layout never changes.  The first pass finds the new places
+ * of each FDE's code (pieces), the CIEs that are still needed, and the places of the records.  The
+ * second pass writes them.  An FDE's range is mapped piece by piece, because one FDE may cover
+ * several units (.plt, hand-written code) that may move apart.  Cost: linear, plus one sort for the
+ * look-up table. */
 #include "dwarf/rewrite/unwind/state.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/rbuf.h"
@@ -134,7 +134,7 @@ static struct elfrw_err *write_cie(const struct dwr_frame_rewriter *rw, uint32_t
 		return NULL;
 	uint8_t *p = rw->out->data + off;
 	memcpy(p, rw->cfi->data + cie->off, cie->size);
-	/* The slot of an indirect one is data, which stays. */
+	/* The slot of an indirect pointer is data, which stays. */
 	if (va && !cie->personality_indirect && !elfrw_addrmap_pointer(rw->in->map, va, &va))
 		return elfrw_error_at(rw->cfi->name, cie->off,
 				      "the personality routine 0x%llx is no function",
@@ -160,7 +160,7 @@ struct elfrw_err *dwr_frame_write_cie_pointer(const struct dwr_frame_rewriter *r
 	return NULL;
 }
 
-/* Where an FDE's LSDA is now. */
+/* The new place of an FDE's LSDA. */
 static bool new_lsda(const struct dwr_rw_moves *moves, uint64_t lsda, uint64_t *ret)
 {
 	*ret = lsda;

@@ -29,7 +29,7 @@ struct dwr_rw_moves {
 bool dwr_rw_moved(const struct dwr_rw_moves *moves, uint64_t old, uint64_t *ret);
 
 /* Is the FDE left out of the output (its code is folded or was padding, or it never had an
- * address)?  The one rule for .eh_frame, .debug_frame and the liveness of LSDAs. */
+ * address)?  This rule applies to .eh_frame, .debug_frame and the liveness of LSDAs. */
 bool dwr_rw_fde_gone(const struct dwr_cfi *cfi, uint32_t fde, const struct elfrw_addrmap *map);
 
 struct dwr_rw_except_in {
@@ -44,18 +44,18 @@ struct dwr_rw_except_out {
 	uint8_t *data; /* owned, malloc */
 	size_t size;
 	struct dwr_rw_moves moves; /* by VA; when not compacted one run: the section */
-	bool compacted; /* dead LSDAs are out; false: nothing was dead, or not all of the bytes are
-			   understood */
+	bool compacted;        /* dead LSDAs are out; false: none was dead, or some bytes are not
+				  understood */
 	size_t n_live, n_dead; /* blobs */
 	uint64_t unknown; /* nonzero bytes that no LSDA covers, and LSDAs that do not parse: then
 			     nothing is dropped */
 };
 
-/* Rebuilds .gcc_except_table: LSDAs move as rigid blocks (overlapping ones together; those with
- * fields of several bytes keep the residue of their address modulo the section's alignment), those
- * that no remaining FDE names are dropped, PC-relative type pointers and explicit LPStart fields
- * are set for the new place.  Errors: a pointer that no longer fits its field, landing pads that
- * moved apart from what they are relative to, out of memory. */
+/* Rebuilds .gcc_except_table.  LSDAs move as rigid blocks: overlapping ones together; those with
+ * multi-byte fields keep the residue of their address modulo the section's alignment.  LSDAs
+ * without a remaining FDE are dropped.  PC-relative type pointers and explicit LPStart fields are
+ * set for the new place.  Errors: a pointer that no longer fits its field, landing pads that moved
+ * apart from their base, out of memory. */
 struct elfrw_err *dwr_rw_gcc_except(const struct dwr_rw_except_in *in,
 				    struct dwr_rw_except_out *out);
 void dwr_rw_except_deinit(struct dwr_rw_except_out *out);
@@ -79,18 +79,18 @@ struct dwr_rw_frame_out {
 	size_t size;
 	uint8_t *hdr; /* the new .eh_frame_hdr, or NULL without one; owned, malloc */
 	size_t hdr_size;
-	/* By section offset, one run for each record; an FDE that was split is where its first
-	 * piece is, and an end (old section size) is looked up as such. */
+	/* By section offset, one run for each record.  A split FDE is where its first piece is.  An
+	 * end (old section size) is looked up as an end. */
 	struct dwr_rw_moves moves;
 	size_t n_fdes, n_dropped, n_split;
 };
 
-/* Rebuilds .eh_frame and .eh_frame_hdr.  Order, encodings and the layout inside of records stay;
- * FDEs of code that is gone (dwr_rw_fde_gone) and CIEs without FDEs are left out; one FDE is added
- * for the thunks, if a function that one stands for had an FDE.  An FDE over several units that
- * moved apart is split when its rules are the same throughout. Either may make the tables longer
- * than they were.  Errors: overflow of a field, an FDE with several rows whose code moved apart, an
- * unknown .eh_frame_hdr, out of memory. */
+/* Rebuilds .eh_frame and .eh_frame_hdr.  Order, encodings and the layout of records stay.  FDEs of
+ * code that is gone (dwr_rw_fde_gone) and CIEs without FDEs are left out.  One FDE is added for the
+ * thunks, if a function of theirs had an FDE.  An FDE over several units that moved apart is split
+ * if its rules are the same throughout.  Either may make the tables longer.  Errors: overflow of a
+ * field, an FDE with several rows whose code moved apart, an unknown .eh_frame_hdr, out of
+ * memory. */
 struct elfrw_err *dwr_rw_eh_frame(const struct dwr_rw_frame_in *in, struct dwr_rw_frame_out *out);
 
 /* The same for .debug_frame. */

@@ -1,4 +1,4 @@
-/* pieces.c: where the code of each FDE goes; see frame.c. */
+/* pieces.c: the new places of each FDE's code; see frame.c. */
 #include "dwarf/rewrite/unwind/state.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
@@ -62,7 +62,7 @@ static bool find_pieces(const struct elfrw_addrmap *map, uint64_t begin, uint64_
 	return true;
 }
 
-/* Never had an address: the linker threw its section away. */
+/* It never had an address: the linker discarded its section. */
 static bool tombstone(const struct dwr_cfi *cfi, const struct dwr_fde *fde,
 		      const struct elfrw_addrmap *map)
 {
@@ -81,7 +81,7 @@ bool dwr_rw_fde_gone(const struct dwr_cfi *cfi, uint32_t fde, const struct elfrw
 	return !any;
 }
 
-/* Replaces the pieces from FIRST on by the ranges that the output's FDEs get. */
+/* Replaces the pieces from FIRST on by the ranges of the output's FDEs. */
 static struct elfrw_err *join_pieces(struct dwr_frame_rewriter *rw, const struct dwr_fde *fde,
 				     uint32_t first)
 {
@@ -101,7 +101,7 @@ static struct elfrw_err *join_pieces(struct dwr_frame_rewriter *rw, const struct
 		for (size_t i = 1; i < n; i++) {
 			if (p[i].new == p[k].new + (p[k].old_end - p[k].old))
 				p[k].old_end += p[i].old_end -
-						p[i].old; /* only its length counts from here on */
+						p[i].old; /* from here on only its length counts */
 			else
 				p[++k] = p[i];
 		}
@@ -126,8 +126,8 @@ static struct elfrw_err *join_pieces(struct dwr_frame_rewriter *rw, const struct
 struct elfrw_err *dwr_frame_plan_fdes(struct dwr_frame_rewriter *rw)
 {
 	const struct dwr_cfi *cfi = rw->cfi;
-	/* Each unit and each section belongs to one FDE; more means that FDEs overlap without
-	 * end. */
+	/* Each unit and each section belongs to one FDE; a larger number means endlessly
+	 * overlapping FDEs. */
 	size_t budget = 2 * cfi->fde.len +
 			4 * ((size_t)rw->in->map->n_units + rw->in->map->n_sections) + 64;
 	for (uint32_t i = 0; i < cfi->fde.len; i++) {

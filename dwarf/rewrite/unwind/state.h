@@ -12,7 +12,7 @@ struct dwr_frame_piece {
 
 typedef VEC(struct dwr_frame_piece) dwr_frame_pieces;
 
-/* What becomes of one FDE: pieces [first, first + n) of `pieces`, one record each. */
+/* The result for one FDE: pieces [first, first + n) of `pieces`, one record each. */
 struct dwr_fde_plan {
 	uint32_t first, n;
 	uint64_t new_off; /* of the first record */
@@ -41,8 +41,8 @@ struct elfrw_err *dwr_frame_plan_fdes(struct dwr_frame_rewriter *rw);
 
 /* ---- thunks.c ---- */
 
-/* The records for the run of thunks, but for addresses and the CIE pointer.  The factors that
- * arch->entry_cfi is written for: code 1, data minus the address size. */
+/* The records for the run of thunks, without addresses and the CIE pointer.  arch->entry_cfi
+ * assumes these factors: code 1, data minus the address size. */
 struct elfrw_err *dwr_frame_plan_thunks(struct dwr_frame_rewriter *rw);
 
 struct elfrw_err *dwr_frame_write_thunks(const struct dwr_frame_rewriter *rw);
@@ -50,8 +50,8 @@ struct elfrw_err *dwr_frame_write_thunks(const struct dwr_frame_rewriter *rw);
 /* ---- hdr.c ---- */
 
 /* .eh_frame_hdr (LSB Core 5.0): version 1, three encodings, pointer to .eh_frame, count, table of
- * (address, FDE) relative to the section.  One entry per address: a look-up cannot tell two
- * apart. */
+ * (address, FDE) relative to the section.  There is one entry for each address: a look-up cannot
+ * distinguish two. */
 struct elfrw_err *dwr_frame_write_hdr(const struct dwr_frame_rewriter *rw);
 
 /* ---- frame.c ---- */

@@ -18,7 +18,7 @@ static bool entry_cie(const struct dwr_frame_rewriter *rw, const struct dwr_cie 
 	       !memcmp(cie->insn, arch->entry_cfi, cie->insn_size);
 }
 
-/* Fixes a record's length field once it is padded: a multiple of the address size, as assemblers
+/* Sets a record's length field once it is padded to a multiple of the address size, as assemblers
  * do. */
 static void finish_record(struct elfrw_wbuf *w, size_t start, unsigned align)
 {
@@ -28,8 +28,8 @@ static void finish_record(struct elfrw_wbuf *w, size_t start, unsigned align)
 		elfrw_put32(w->data + start, (uint32_t)(w->len - start - 4));
 }
 
-/* Does any thunk stand for a function that had an FDE?  What could not be unwound before needs
- * none. */
+/* Does any thunk stand for a function that had an FDE?  If nothing could be unwound before, no FDE
+ * is needed. */
 static bool thunks_had_fde(const struct dwr_frame_rewriter *rw)
 {
 	const struct elfrw_addrmap *map = rw->in->map;

@@ -1,4 +1,4 @@
-/* names.c: the class that a mangled name of a member names (Itanium C++ ABI, section 5.1); see
+/* names.c: the class in the mangled name of a member (Itanium C++ ABI, section 5.1); see
  * vtable.c. */
 #include "dwarf/rewrite/vtable/state.h"
 #include "elfrw/base/search.h"
@@ -27,8 +27,8 @@ static const char *source_name(const char *p)
 	return memchr(p, 0, n) ? NULL : p + n;
 }
 
-/* A function's own part of a nested name, with the E that ends the name: what follows that, or
- * NULL.  Template arguments (no virtual function has any) and conversions are not understood. */
+/* Skips a function's own part of a nested name, with the E that ends the name.  NULL: template
+ * arguments (no virtual function has any) and conversions are not understood. */
 static const char *last_part(const char *p)
 {
 	if (*p >= '1' && *p <= '9')
@@ -52,14 +52,14 @@ uint32_t dwr_vtable_class_of(const struct dwr_vtable_search *s, const char *link
 	const char *p = linkage + 3;
 	p += strspn(p, "rVK");
 	p += strspn(p, "RO");
-	/* The longest name of an object with which P begins and behind which P fits, if any. */
+	/* The longest name of an object that P begins with, and behind which P fits, if any. */
 	for (size_t n = strlen(p), same; n; n = same) {
 		size_t lo = LOWER_BOUND(0, s->object.len, mid,
 					dwr_vtable_text_order(s->object.data[mid].name,
 							      s->object.data[mid].len, p, n) <= 0);
 		if (!lo)
 			return UINT32_MAX;
-		/* No name that lies between this one and P's first N letters begins P. */
+		/* No name between this one and P's first N letters is a beginning of P. */
 		const struct dwr_vtable_object *o = &s->object.data[lo - 1];
 		for (same = 0; same < o->len && same < n && o->name[same] == p[same];)
 			same++;

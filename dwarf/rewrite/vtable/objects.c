@@ -58,7 +58,8 @@ static const struct dwr_vtable_symbol *symbol_at(const struct dwr_vtable_search 
 	return NULL;
 }
 
-/* May NAME mean different classes in different files?  A class with a hidden symbol is no such. */
+/* May NAME mean different classes in different files?  A class with a hidden symbol does not
+ * count. */
 static bool local_name(const char *name)
 {
 	static const char *const mark[] = { "_GLOBAL__N_", "ZL", "$_", "Ul", "Ut" };

@@ -13,8 +13,8 @@ static int lead_order(const void *a, const void *b)
 	return x->object < y->object ? -1 : x->object > y->object;
 }
 
-/* From object K through the functions of its slots to their declarations.  DIE: N of them, sorted
- * by unit of the map. */
+/* Goes from object K through the functions of its slots to their declarations.  DIE: N of them,
+ * sorted by unit of the map. */
 static struct elfrw_err *follow_slots(struct dwr_vtable_search *s, uint32_t k,
 				      const struct dwr_note_die *die, size_t n,
 				      struct dwr_abbrev_table *table)
@@ -66,7 +66,7 @@ static bool member_of(const struct dwr_vtable_search *s, const struct dwr_vtable
 				     o->len) == 0;
 }
 
-/* What may be the class around a declaration. */
+/* A possible class around a declaration. */
 struct around {
 	uint64_t die;
 	bool class, declared;

@@ -94,6 +94,6 @@ struct elfrw_err *dwr_vtable_walk_run(void *arg, size_t r);
 
 /* ---- slots.c ---- */
 
-/* Objects that the names in the DIEs did not settle, or may have settled wrongly. */
+/* Settles objects that the names in the DIEs did not settle, or may have settled wrongly. */
 struct elfrw_err *dwr_vtable_settle_by_slots(struct dwr_vtable_search *s);
 #endif

@@ -80,8 +80,8 @@ struct elfrw_err *dwr_rw_vtables(struct dwr_rw *rw, struct dwr_rw_vtables *ret)
 		bool again = i && dwr_vtable_text_order(o->name, o->len, p->name, p->len) == 0;
 		if (!again)
 			p = &s.object.data[first = i];
-		/* Several objects of one class: a vtable and construction vtables.  Of a local
-		 * name, they may be of several. */
+		/* Several objects of one class: a vtable and construction vtables.  With a local
+		 * name they may be of several classes. */
 		bool single =
 			!again && (i + 1 == s.object.len ||
 				   dwr_vtable_text_order(o->name, o->len, o[1].name, o[1].len));

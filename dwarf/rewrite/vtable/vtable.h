@@ -1,5 +1,5 @@
-/* vtable.h: which class each vtable object belongs to, as entries of the artificial unit; private
- * to dwarf/rewrite/rewrite.c. */
+/* vtable.h: the class of each vtable object, as entries of the artificial unit; private to
+ * dwarf/rewrite/rewrite.c. */
 #ifndef DWARF_REWRITE_VTABLE_VTABLE_H
 #define DWARF_REWRITE_VTABLE_VTABLE_H
 #include "dwarf/rewrite/state.h"
@@ -13,11 +13,11 @@ struct dwr_rw_vtable {
 
 struct dwr_rw_vtables {
 	VEC(struct dwr_rw_vtable) v; /* sorted by address */
-	uint32_t left_out;           /* objects whose class is not certain */
+	uint32_t left_out;           /* objects of uncertain class */
 };
 
-/* The vtable objects of the input with a slot in rw->in->vslot.  An object is left out when no
- * class DIE is surely its own: none is there, or several classes of one name are (in anonymous
+/* Finds the vtable objects of the input with a slot in rw->in->vslot.  An object is left out if no
+ * class DIE is certainly its own: there is none, or several classes have its name (in anonymous
  * namespaces, or local to functions of several files). */
 struct elfrw_err *dwr_rw_vtables(struct dwr_rw *rw, struct dwr_rw_vtables *ret);
 void dwr_rw_vtables_deinit(struct dwr_rw_vtables *vt);

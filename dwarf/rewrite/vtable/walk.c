@@ -7,15 +7,14 @@
 /* A class whose members are being walked. */
 struct scope {
 	uint64_t die;
-	bool open;  /* a class, and nothing found yet */
+	bool open;  /* a class with nothing found yet */
 	bool named; /* mangled with its scopes, its name are the first END bytes of the walk's text
 		     */
 	size_t end;
 	struct dwr_value name;
 };
 
-/* What a namespace or class with this DW_AT_name (or NULL) is called in a mangled name of the scope
- * AROUND. */
+/* The mangled form of a namespace or class with this DW_AT_name (or NULL) in the scope AROUND. */
 static bool mangle(const struct scope *around, unsigned tag, const char *name,
 		   struct elfrw_wbuf *text)
 {
