@@ -69,6 +69,12 @@ FRONT = {
 }
 
 
+# What the fold and the verifier each know of instructions: made separately, so that a mistake in the one is not made in the other.
+# An architecture's table (NAME.c) holds both.
+APART = [("elfrw/arch/effect.h", r"icf/verify/|elfrw/arch/(judge\.h|\w+_judge\.c)"),
+         ("elfrw/arch/judge.h", r"(dwarf|icf)/(?!verify/)|elfrw/arch/(effect\.h|\w+_effect\.c)")]
+
+
 def allowed(folder):
     """All folders that FOLDER may include."""
     seen, todo = {folder}, [folder]
@@ -101,6 +107,10 @@ for f in files:
         if to.endswith("/state.h") and not here.startswith(os.path.dirname(to)):
             print("%s includes %s, which is its folder's own" % (f, to))
             bad = 1
+        for apart, who in APART:
+            if to == apart and re.match(who, f):
+                print("%s may not include %s: the fold's and the verifier's instructions are apart" % (f, to))
+                bad = 1
         if module(to) != module(f):
             arrows[module(f)].setdefault(module(to), f)
 

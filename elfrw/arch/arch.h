@@ -12,9 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct elfrw_model;
-#include <string.h>
+struct elfrw_judge;
 
 enum elfrw_insn_kind {
 	ELFRW_INSN_OTHER, /* falls through to the next instruction */
@@ -166,6 +167,8 @@ struct elfrw_arch {
 	unsigned entry_cfi_size;
 	/* What instructions do: elfrw/arch/effect.h. */
 	const struct elfrw_model *model;
+	/* What the verifier knows of them: elfrw/arch/judge.h. */
+	const struct elfrw_judge *judge;
 };
 
 /* The byte of a gap in code that has address VA. */

@@ -6,6 +6,7 @@
 #include <elf.h>
 
 #include "elfrw/arch/effect.h"
+#include "elfrw/arch/judge.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/arch/x86_64_decode.h"
 #include <string.h>
@@ -230,4 +231,5 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.entry_cfi = entry_cfi,
 	.entry_cfi_size = sizeof entry_cfi,
 	.model = &elfrw_x86_64_model,
+	.judge = &elfrw_x86_64_judge,
 };

@@ -368,7 +368,7 @@ static bool decoded(const struct icf_vcalls *c, uint32_t u, uint64_t site)
 				   : NULL;
 	struct elfrw_insn in;
 	return p && arch->decode(p, arch->call_size, start, &in) == arch->call_size &&
-	       in.opcode_off == 0 && (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
+	       in.pcrel_size == 4 && (in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_JMP);
 }
 
 /* Checks the entries of IN's tables for functions that now share their code. */

@@ -9,16 +9,16 @@
  * added earlier to a value of unknown origin, so a plain load from it shows nothing.
  *
  * Cost: two passes over a unit with such a call. */
+#include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/calls/calls.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define REGS      16
+#define REGS      32
 #define WORDS     32
 #define MAX_SAVED 64
-enum { RAX, RCX, RDX, RBX, RSP, RBP }; /* in encoding order */
 
 struct value {
 	bool loaded; /* loaded from memory: nothing was added before */
@@ -71,7 +71,8 @@ static void forget_all(struct icf_vslots *s)
 
 static bool is_frame(const struct icf_vslots *s, unsigned reg)
 {
-	return reg == RSP || (reg == RBP && s->framed);
+	const struct elfrw_judge *j = s->v->arch->judge;
+	return reg == j->sp || (reg == j->fp && s->framed);
 }
 
 static void drop_word(struct icf_vslots *s, unsigned i)
@@ -92,12 +93,6 @@ static void set(struct icf_vslots *s, unsigned reg, struct value x)
 static void forget(struct icf_vslots *s, unsigned reg)
 {
 	set(s, reg, (struct value){ 0 });
-}
-
-static int64_t field(const uint8_t *code, unsigned off, unsigned size)
-{
-	unsigned shift = 64 - 8 * size;
-	return size ? (int64_t)(elfrw_get_le(code + off, size) << shift) >> shift : 0;
 }
 
 static bool plain(const struct elfrw_insn *in)
@@ -143,158 +138,56 @@ static uint64_t shown(struct value x)
 								   : UINT64_MAX;
 }
 
-/* Instructions of the one-byte map; false: unknown here. */
-static bool step_plain(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code)
+static void forget_set(struct icf_vslots *s, uint32_t lost)
 {
-	bool wide = in->flags & ELFRW_INSN_REX_W, mem = in->flags & ELFRW_INSN_MEM;
-	int64_t disp = field(code, in->disp_off, in->disp_size),
-		imm = field(code, in->imm_off, in->imm_size);
-	unsigned op = in->opcode, digit = in->reg & 7;
+	for (; lost; lost &= lost - 1)
+		forget(s, (unsigned)__builtin_ctz(lost));
+}
+
+/* The value that JUDGEMENT gives its register. */
+static struct value value_of(const struct icf_vslots *s, const struct elfrw_insn *in,
+			     const struct elfrw_judgement *j)
+{
 	struct value x = { 0 };
-	if (op >= 0x50 && op <= 0x57) {
-		forget(s, RSP);
-		return true;
+	switch (j->kind) {
+	case ELFRW_JUDGE_COPY: return s->now.reg[j->from];
+	case ELFRW_JUDGE_LOAD: return load(s, in, j->disp);
+	case ELFRW_JUDGE_ADDRESS:
+		if (!plain(in) || is_frame(s, in->base))
+			return x;
+		x = s->now.reg[in->base];
+		x.add += j->disp;
+		return x;
+	case ELFRW_JUDGE_ADD:
+		if (is_frame(s, j->to))
+			return x;
+		x = s->now.reg[j->to];
+		x.add += j->number;
+		return x;
+	default: return x;
 	}
-	if ((op >= 0x58 && op <= 0x5f) ||
-	    (op >= 0xb8 && op <= 0xbf)) { /* with or without the bit for r8 to r15 */
-		forget(s, op & 7);
-		forget(s, (op & 7) + 8);
-		if (op < 0x60)
-			forget(s, RSP);
-		return true;
-	}
-	switch (op) {
-	case 0x8b:
-		if (wide)
-			x = mem ? load(s, in, disp) : in->rm < REGS ? s->now.reg[in->rm] : x;
-		set(s, in->reg, x);
-		return true;
-	case 0x89:
-		if (wide && in->reg < REGS)
-			x = s->now.reg[in->reg];
-		if (mem)
-			store(s, in, disp, wide ? &x : NULL);
-		else
-			set(s, in->rm, x);
-		return true;
-	case 0x8d:
-		if (wide && plain(in) && !is_frame(s, in->base)) {
-			x = s->now.reg[in->base];
-			x.add += disp;
-		}
-		set(s, in->reg, x);
-		return true;
-	case 0x81:
-	case 0x83:
-	case 0x05:
-		if (op != 0x05 && digit == 7)
-			return true;
-		if (mem) {
-			store(s, in, disp, NULL);
-			return true;
-		}
-		unsigned reg = op == 0x05 ? RAX : in->rm;
-		if (wide && reg < REGS && (op == 0x05 || digit == 0 || digit == 5) &&
-		    !is_frame(s, reg)) {
-			x = s->now.reg[reg];
-			x.add += op != 0x05 && digit ? -imm : imm;
-		}
-		set(s, reg, x);
-		return true;
-	case 0x01:
-	case 0x03:
-	case 0x09:
-	case 0x0b:
-	case 0x21:
-	case 0x23:
-	case 0x29:
-	case 0x2b:
-	case 0x31:
-	case 0x33:
-		if (mem && !(op & 2))
-			store(s, in, disp, NULL);
-		forget(s, op & 2 ? in->reg : in->rm);
-		return true;
-	case 0x38:
-	case 0x39:
-	case 0x3a:
-	case 0x3b:
-	case 0x3c:
-	case 0x3d:
-	case 0x84:
-	case 0x85:
-	case 0xa8:
-	case 0xa9: /* cmp, test */ return true;
-	case 0x80: return digit == 7;
-	case 0xf6:
-	case 0xf7: return digit < 2;
-	case 0x88:
-	case 0xc6:
-	case 0xc7:
-		if (!mem)
-			return false;
-		store(s, in, disp, NULL);
-		return true;
-	case 0x63:
-	case 0x69:
-	case 0x6b: forget(s, in->reg); return true;
-	case 0xc0:
-	case 0xc1:
-	case 0xd0:
-	case 0xd1:
-	case 0xd2:
-	case 0xd3:
-	case 0xff:
-		if (op == 0xff && digit > 1)
-			return false;
-		if (mem)
-			store(s, in, disp, NULL);
-		else
-			forget(s, in->rm);
-		return true;
-	case 0x98: forget(s, RAX); return true;
-	case 0x99: forget(s, RDX); return true;
-	}
-	return false;
 }
 
 static void step(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code)
 {
-	unsigned op = in->opcode;
-	if (in->kind == ELFRW_INSN_NOP || (in->flags & ELFRW_INSN_ENDBR))
-		return;
-	if (in->opcode_map == 0 && step_plain(s, in, code))
-		return;
-	/* movz, movs, imul, cmov */
-	if (in->opcode_map == 1 && (op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf ||
-				    op == 0xaf || (op >= 0x40 && op <= 0x4f))) {
-		forget(s, in->reg);
-		return;
+	struct elfrw_judgement j;
+	s->v->arch->judge->look(in, code, &j);
+	switch (j.kind) {
+	case ELFRW_JUDGE_UNKNOWN: forget_all(s); return;
+	case ELFRW_JUDGE_STORE: store(s, in, j.disp, &s->now.reg[j.from]); return;
+	case ELFRW_JUDGE_WRITE: store(s, in, j.disp, NULL); break;
+	default:
+		if (j.to != ELFRW_REG_NONE)
+			set(s, j.to, value_of(s, in, &j));
 	}
-	if (in->opcode_map == 1 && op >= 0x90 && op <= 0x9f &&
-	    !(in->flags & ELFRW_INSN_MEM)) { /* set */
-		forget(s, in->rm & 3);
-		forget(s, in->rm);
-		return;
-	}
-	/* Vector moves and arithmetic of vector registers. */
-	bool vector = op == 0x10 || op == 0x11 || op == 0x28 || op == 0x29 ||
-		      (op >= 0x54 && op <= 0x5f) || op == 0x7f || op == 0xd6 || op == 0xef;
-	if (in->opcode_map == 1 && vector) {
-		if (in->flags & ELFRW_INSN_MEM)
-			store(s, in, field(code, in->disp_off, in->disp_size), NULL);
-		return;
-	}
-	forget_all(s);
+	forget_set(s, j.lost);
 }
 
 static void called(struct icf_vslots *s)
 {
-	static const bool kept[REGS] = {
-		[RBX] = true, [RBP] = true, [12] = true, [13] = true, [14] = true, [15] = true
-	};
+	const struct elfrw_judge *j = s->v->arch->judge;
 	for (unsigned r = 0; r < REGS; r++)
-		if (!kept[r])
+		if (!(j->kept >> r & 1))
 			s->now.reg[r] = (struct value){ 0 };
 	s->now.n_words = 0; /* their addresses may be known elsewhere */
 }
@@ -307,6 +200,17 @@ static bool push(struct icf_vslots *s, uint64_t va)
 	else
 		s->nomem = true;
 	return slot != NULL;
+}
+
+/* Does IN make the stack pointer's value the frame pointer's? */
+static bool sets_frame(const struct elfrw_judge *judge, const struct elfrw_insn *in,
+		       const uint8_t *code)
+{
+	struct elfrw_judgement j;
+	if (in->kind != ELFRW_INSN_OTHER || (in->flags & ELFRW_INSN_MEM))
+		return false;
+	judge->look(in, code, &j);
+	return j.kind == ELFRW_JUDGE_COPY && j.to == judge->fp && j.from == judge->sp;
 }
 
 /* Finds the labels of unit U, and whether it has a frame pointer. */
@@ -326,10 +230,7 @@ static void read_labels(struct icf_vslots *s, const struct icf_vunit *u)
 		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) &&
 		    in.target - u->old < u->end - u->old)
 			push(s, in.target);
-		s->framed |= in.kind == ELFRW_INSN_OTHER && in.opcode_map == 0 &&
-			     (in.flags & ELFRW_INSN_REX_W) &&
-			     ((in.opcode == 0x89 && in.reg == RSP && in.rm == RBP) ||
-			      (in.opcode == 0x8b && in.reg == RBP && in.rm == RSP));
+		s->framed |= sets_frame(v->arch->judge, &in, p);
 	}
 	size_t i = LOWER_BOUND(0, s->target.len, mid, s->target.data[mid] < u->old);
 	for (; i < s->target.len && s->target.data[i] < u->end; i++)
@@ -408,6 +309,32 @@ static void arrive(struct icf_vslots *s, uint64_t at, bool falls)
 	}
 }
 
+/* Indirect call or jump IN at AT.  false: out of memory. */
+static bool read_call(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code,
+		      uint64_t at)
+{
+	const struct elfrw_judge *judge = s->v->arch->judge;
+	unsigned r = judge->goes_to(in);
+	struct call *c = VEC_PUSH(&s->call);
+	struct value x = { 0 };
+	if (!c) {
+		s->nomem = true;
+		return false;
+	}
+	if (in->flags & ELFRW_INSN_MEM) {
+		struct elfrw_judgement j;
+		judge->look(in, code, &j);
+		x = load(s, in, j.disp);
+	} else if (r < REGS)
+		x = s->now.reg[r];
+	/* The instruction itself shows the last step. */
+	x.sure |= x.loaded && plain(in) && !is_frame(s, in->base);
+	*c = (struct call){ at + in->len, shown(x) };
+	if (in->kind == ELFRW_INSN_CALL_IND)
+		called(s);
+	return true;
+}
+
 static void read_unit(struct icf_vslots *s, uint32_t index)
 {
 	const struct icf_v *v = s->v;
@@ -431,28 +358,14 @@ static void read_unit(struct icf_vslots *s, uint32_t index)
 			in.kind != ELFRW_INSN_RET && in.kind != ELFRW_INSN_TRAP;
 		switch (in.kind) {
 		case ELFRW_INSN_CALL_IND:
-		case ELFRW_INSN_JMP_IND: {
-			struct call *c = VEC_PUSH(&s->call);
-			if (!c) {
-				s->nomem = true;
+		case ELFRW_INSN_JMP_IND:
+			if (!read_call(s, &in, p, at))
 				return;
-			}
-			struct value x = { 0 };
-			if (in.flags & ELFRW_INSN_MEM)
-				x = load(s, &in, field(p, in.disp_off, in.disp_size));
-			else if (in.rm < REGS)
-				x = s->now.reg[in.rm];
-			/* The instruction itself performs the last load. */
-			x.sure |= x.loaded && plain(&in) && !is_frame(s, in.base);
-			*c = (struct call){ at + in.len, shown(x) };
-			if (in.kind == ELFRW_INSN_CALL_IND)
-				called(s);
 			break;
-		}
 		case ELFRW_INSN_CALL: called(s); break;
 		case ELFRW_INSN_JCC:
-			if ((in.opcode & 0xf0) == 0xe0) /* loop */
-				forget(s, RCX);
+			/* Some count in a register. */
+			step(s, &in, p);
 			/* fallthrough */
 		case ELFRW_INSN_JMP:
 			if (in.target > at && in.target < u->end)

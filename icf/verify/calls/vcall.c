@@ -5,6 +5,7 @@
  * the vtable's address through the first argument, then calls.  Behind such a call there must be an
  * entry if some vtable has, in that slot, a function that shares its code. */
 #include "dwarf/calls/vtables.h"
+#include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "icf/verify/calls/state.h"
 #include <stdlib.h>
@@ -62,32 +63,40 @@ static bool is_label(const struct icf_v *v, const struct icf_vunit *u, uint64_t 
 	return false;
 }
 
-/* mov (%rdi),%R; call *8*SLOT(%R), where %rdi is still the object.  A coroutine's frame also begins
- * with such pointers: to its resume and destroy functions. */
+/* Did LAST, with judgement J, load the first word of the first argument into register REG, another
+ * one? */
+static bool loads_first(const struct elfrw_judge *judge, const struct elfrw_insn *last,
+			const struct elfrw_judgement *j, unsigned reg)
+{
+	return last->kind == ELFRW_INSN_OTHER && j->kind == ELFRW_JUDGE_LOAD && !j->disp &&
+	       !last->pcrel_size && last->index == ELFRW_REG_NONE &&
+	       last->base == judge->argument && j->to == reg && reg != judge->argument;
+}
+
+/* The vtable's address is loaded from the object, then the call goes through it, while the first
+ * argument is still the object: a coroutine's frame begins with what resumes and destroys it. */
 static void check_virtual(struct icf_vcalls *c, uint32_t index)
 {
 	struct icf_v *v = c->v;
 	const struct icf_vunit *u = &v->unit.data[index];
 	const struct icf_vexec *e = &v->exec.data[u->exec];
-	struct elfrw_insn in, last = { 0 };
+	const struct elfrw_judge *judge = v->arch->judge;
+	struct elfrw_insn in, last = { .kind = ELFRW_INSN_NOP };
+	struct elfrw_judgement j, before = { 0 };
 	char caller[200];
-	for (uint64_t at = u->old; at < u->end; at += in.len, last = in) {
+	for (uint64_t at = u->old; at < u->end; at += in.len, last = in, before = j) {
 		if (e->old_data[at - e->old] == 0)
 			at += icf_v_pad(v, at);
 		const uint8_t *p = e->old_data + (at - e->old);
 		if (!v->arch->decode(p, u->end - at, at, &in))
 			return;
+		judge->look(&in, p, &j);
 		if (in.kind != ELFRW_INSN_CALL_IND || !(in.flags & ELFRW_INSN_MEM) ||
 		    in.pcrel_size || in.index != ELFRW_REG_NONE || in.base == ELFRW_REG_NONE)
 			continue;
-		bool load = last.kind == ELFRW_INSN_OTHER && last.opcode_map == 0 &&
-			    last.opcode == 0x8b && (last.flags & ELFRW_INSN_REX_W) &&
-			    (last.flags & ELFRW_INSN_MEM) && !last.pcrel_size &&
-			    last.index == ELFRW_REG_NONE && !last.disp_size && last.base == 7 &&
-			    last.reg == in.base && in.base != 7;
-		uint64_t slot = in.disp_size ? elfrw_get_le(p + in.disp_off, in.disp_size) / 8 : 0,
-			 site = at + in.len;
-		if (!load || slot >= ICF_V_SLOTS || !c->shared_slot[slot])
+		uint64_t slot = (uint64_t)j.disp / 8, site = at + in.len;
+		if (!loads_first(judge, &last, &before, in.base) || slot >= ICF_V_SLOTS ||
+		    !c->shared_slot[slot])
 			continue;
 		v->log.checked[ICF_VC_CALL]++;
 		if (!has_slot(c, index, site, slot) &&

@@ -1,5 +1,6 @@
 /* unit.c: compares one unit's instructions at its old place in IN with the bytes at its claimed
  * place in OUT. */
+#include "elfrw/arch/judge.h"
 #include "icf/verify/code/state.h"
 #include <string.h>
 
@@ -87,13 +88,17 @@ static void check_read(struct icf_vcode_at *at, uint64_t insn, uint64_t off)
 
 /* Does IN, with the instruction BEFORE it, go to a place that no field of it shows?  Thunks store
  * or push an address and return to it. */
-static bool jumps_anywhere(const struct elfrw_insn *in, const struct elfrw_insn *before)
+static bool jumps_anywhere(const struct icf_v *v, const struct elfrw_insn *in,
+			   const struct elfrw_insn *before, const uint8_t *code)
 {
-	bool push = before->opcode_map == 0 && (before->opcode & 0xf8) == 0x50;
-	bool store = before->opcode_map == 0 && before->opcode == 0x89 &&
-		     (before->flags & ELFRW_INSN_MEM);
-	return (in->kind == ELFRW_INSN_JMP_IND && !in->pcrel_size) ||
-	       (in->kind == ELFRW_INSN_RET && (push || store));
+	struct elfrw_judgement j;
+	if (in->kind != ELFRW_INSN_RET)
+		return in->kind == ELFRW_INSN_JMP_IND && !in->pcrel_size;
+	if (before->kind != ELFRW_INSN_OTHER)
+		return false;
+	v->arch->judge->look(before, code, &j);
+	return j.kind == ELFRW_JUDGE_PUSH || j.kind == ELFRW_JUDGE_STORE ||
+	       (j.kind == ELFRW_JUDGE_WRITE && j.from != ELFRW_REG_NONE);
 }
 
 /* Compares unit I, or an assumed equal: U with another place. */
@@ -137,6 +142,7 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 	struct icf_vlog *log = &part->log;
 	part->named.n_code = part->named.n_data = 0;
 	struct elfrw_insn in, before = { .kind = ELFRW_INSN_NOP };
+	const uint8_t *before_code = at.a;
 	uint8_t last = ELFRW_INSN_NOP;
 	uint64_t n = 0;
 	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
@@ -193,9 +199,10 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		if ((in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_CALL_IND) && !at.alias &&
 		    !icf_vplace_add(&part->site, i, pos + in.len - 1, ICF_VP_CALL))
 			log->nomem = true;
-		if (jumps_anywhere(&in, &before))
+		if (jumps_anywhere(v, &in, &before, before_code))
 			u->computes = true;
 		before = in;
+		before_code = at.a + pos;
 		if (in.kind != ELFRW_INSN_NOP)
 			last = in.kind;
 	}

@@ -8,6 +8,7 @@
  * at least twice, and ends with the first word that does not.  The words are unchanged, so their
  * targets must be at their old places.  Cost: one pass over that code; each list is read up to LIST
  * words. */
+#include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/verify/state.h"
@@ -124,23 +125,24 @@ static void read_gap(struct gap *g)
 	uint64_t size = u->end - u->old, loaded = 0, added = 0;
 	unsigned sum = ELFRW_REG_NONE;
 	struct elfrw_insn in;
+	struct elfrw_judgement j;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
 		if (!v->arch->decode(code + pos, size - pos, u->old + pos, &in)) {
 			in.len = 1;
 			continue;
 		}
-		bool mem = in.flags & ELFRW_INSN_MEM, plain = in.opcode_map == 0;
+		v->arch->judge->look(&in, code + pos, &j);
 		if ((in.flags & ELFRW_INSN_LEA) && in.pcrel_size) {
 			g->va[g->n % NAMES] = in.target;
 			g->pos[g->n++ % NAMES] = pos;
-		} else if (plain && in.opcode == 0x63 && mem)
+		} else if (j.kind == ELFRW_JUDGE_LOAD_WORD)
 			loaded = pos + 1;
-		else if (plain && (in.opcode == 0x01 || in.opcode == 0x03) && !mem) {
-			sum = in.opcode == 0x01 ? in.rm : in.reg;
+		else if (j.kind == ELFRW_JUDGE_SUM) {
+			sum = j.to;
 			added = pos + 1;
 		} else if ((in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND) &&
-			   !mem && in.rm == sum && added && loaded && pos - added < 32 &&
-			   pos - loaded < 64)
+			   sum != ELFRW_REG_NONE && v->arch->judge->goes_to(&in) == sum && loaded &&
+			   pos - added < 32 && pos - loaded < 64)
 			look_from(g, pos, u->old + pos);
 	}
 }
