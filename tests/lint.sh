@@ -18,6 +18,9 @@ python3 tests/lint_graph.py | each "include"
 grep -nE '^#include "[^/"]+"' "${sources[@]}" | grep -v '\.inc"' | each "include with its directory"
 # e_machine is tested in one place.
 grep -nE '\bEM_[A-Z0-9_]+' "${sources[@]}" | grep -vE '^elfrw/arch/' | each "machine numbers belong to elfrw/arch/"
+# What an opcode means is told in one place; everybody else asks for an instruction's effect.
+grep -nE '(->|\.)(opcode|opcode_map|opcode_off|rm)\b|ELFRW_INSN_REX_W' "${sources[@]}" | grep -v '^elfrw/arch/' |
+	each "opcodes belong to elfrw/arch/"
 # Only the command files print, and what reads their command lines (--help).
 grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' "${sources[@]}" |
 	grep -vE '^icf/cmd/([a-z]+/)?[a-z0-9_]+\.c:' | each "only icf/cmd/ prints"

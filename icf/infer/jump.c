@@ -1,10 +1,10 @@
 /* jump.c: how an indirect jump gets its target, read backwards from the jump.
  *
- * 	cmp  $N,%eax ; ja default
- * 	lea  table(%rip),%rdx
- * 	movslq (%rdx,%rax,4),%rax
- * 	add  %rdx,%rax
- * 	jmp  *%rax
+ *	compare	index, N; jump to default if above
+ *	address	base = table
+ *	load	distance = base[index], 4 bytes, sign-extended
+ *	add	distance += base
+ *	jump	distance
  *
  * This also covers the orders and variants that GCC and LLVM produce: a distant lea (hoisted out of
  * a loop, spilled), a load in two instructions (-O0), a bound that a mask or a comparison of the

@@ -17,6 +17,7 @@
  * a data address in one unit; the code of units that seem to have rows of the last kind. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "icf/infer/effect.h"
 #include "icf/infer/parts.h"
 #include "icf/program/unit.h"
 
@@ -125,26 +126,22 @@ static struct elfrw_err *ends(struct sum *s, uint64_t va, uint64_t bytes, bool *
 	return NULL;
 }
 
-/* The powers of two by which an instruction multiplies, as a set of exponents. */
-static unsigned factors_of(const struct elfrw_insn *in, const uint8_t *code)
+/* By what powers of two an instruction multiplies, as a set of exponents. */
+static unsigned factors_of(const struct elfrw_insn *in, const struct elfrw_effect *e)
 {
-	unsigned op = in->opcode;
-	bool left = (in->reg & 7) == 4 || (in->reg & 7) == 6;
-	/* A scale of 2^k is bit k. */
-	if (in->flags & ELFRW_INSN_LEA)
+	bool number = e->flags & ELFRW_EFFECT_IMM;
+	switch (e->op) {
+	case ELFRW_OP_ADDRESS: /* a scale of 2^k is bit k */
 		return in->index == ELFRW_REG_NONE ? 0
 						   : in->scale * (in->base == in->index ? 3u : 1u);
-	if (in->opcode_map == 0 && op == 0xc1 && left)
-		return 1u << (code[in->imm_off] & 31);
-	if (in->opcode_map == 0 && op == 0xd1 && left)
-		return 1u << 1;
-	if (in->opcode_map == 0 && (op == 0x01 || op == 0x03) && in->reg == in->rm)
-		return 1u << 1;
-	/* By a register, or by any number. */
-	if (in->opcode_map == 0 ? (op == 0xd3 && left) || op == 0x69 || op == 0x6b
-				: in->opcode_map == 0x12 && op == 0xf7)
-		return ~0u;
-	return in->opcode_map == 1 && op == 0xaf ? ~0u : 0;
+	case ELFRW_OP_SHL:
+		if (!number) /* by a register */
+			return ~0u;
+		return e->width > 1 ? 1u << (e->imm & 31) : 0;
+	case ELFRW_OP_ADD: return !number && e->a == e->b && e->width > 1 ? 1u << 1 : 0;
+	case ELFRW_OP_MUL: return ~0u; /* by any number */
+	default: return 0;
+	}
 }
 
 /* Does the current unit multiply by 2^SHIFT? */
@@ -154,11 +151,10 @@ static struct elfrw_err *multiplies(struct sum *s, unsigned shift, bool *ret)
 	if (!s->traced) {
 		ELFRW_TRY(icf_trace_unit(s->prog, s->unit, &s->t, &clean));
 		s->factors = 0;
-		for (size_t k = 0; k < s->t.insn.len; k++)
-			s->factors |=
-				factors_of(&s->t.insn.data[k].in,
-					   icf_unit_bytes(s->prog, &s->prog->unit.data[s->unit]) +
-						   s->t.insn.data[k].pos);
+		for (size_t k = 0; k < s->t.insn.len; k++) {
+			struct elfrw_effect e = icf_effect_at(s->prog, s->unit, &s->t, k);
+			s->factors |= factors_of(&s->t.insn.data[k].in, &e);
+		}
 		s->traced = true;
 	}
 	*ret = s->factors >> shift & 1;

@@ -23,7 +23,12 @@ enum toy_op {
 	TOY_RET,
 	TOY_JR, /* jump and call through rn */
 	TOY_CR,
-	TOY_PAD, /* landing pad of indirect branches */
+	TOY_PAD,   /* landing pad of indirect branches */
+	TOY_SUM,   /* rd = rn + rm: bits 10 to 14 */
+	TOY_FETCH, /* rd = 8 bytes at rn + 12 bits from bit 10, scaled by 8 */
+	TOY_ENTRY, /* rd = 4 bytes at rn + 4 * rm, sign-extended */
+	TOY_CMP,   /* rn is compared with 12 bits from bit 10 */
+	TOY_LAST = TOY_CMP,
 };
 
 enum { TOY_F_B = 1, TOY_F_BC, TOY_F_PAGE, TOY_F_LOW, TOY_F_LOAD, TOY_F_ABS64, TOY_FORMS };
@@ -31,6 +36,8 @@ enum { TOY_F_B = 1, TOY_F_BC, TOY_F_PAGE, TOY_F_LOW, TOY_F_LOAD, TOY_F_ABS64, TO
 enum { TOY_R_NONE, TOY_R_ABS64, TOY_R_CALL, TOY_R_RELATIVE };
 
 #define TOY_WORD(op, rd, rn) ((uint32_t)(op) << 26 | (uint32_t)(rn) << 5 | (uint32_t)(rd))
+
+#include "tests/unit/make/arch_effect.h"
 
 static const struct elfrw_form toy_forms[TOY_FORMS] = {
 	[TOY_F_B] = { "branch26", 4, 26, 2, ELFRW_BASE_PLACE, 0, true, 1, { { 0, 0, 26 } } },
@@ -70,7 +77,7 @@ static unsigned toy_decode(const uint8_t *code, size_t avail, uint64_t va, struc
 		return 0;
 	uint32_t word = elfrw_get32(code);
 	unsigned op = word >> 26;
-	if (op < TOY_TRAP || op > TOY_PAD)
+	if (op < TOY_TRAP || op > TOY_LAST)
 		return 0;
 	*in = (struct elfrw_insn){ .len = 4,
 				   .kind = kind[op],
@@ -80,10 +87,14 @@ static unsigned toy_decode(const uint8_t *code, size_t avail, uint64_t va, struc
 				   .base = word >> 5 & 31,
 				   .index = ELFRW_REG_NONE,
 				   .scale = 1 };
-	in->flags = op == TOY_PAD    ? ELFRW_INSN_ENDBR
-		    : op == TOY_PAGE ? ELFRW_INSN_LEA
-		    : op == TOY_LOAD ? ELFRW_INSN_MEM
-				     : 0;
+	in->flags = op == TOY_PAD                                          ? ELFRW_INSN_ENDBR
+		    : op == TOY_PAGE                                       ? ELFRW_INSN_LEA
+		    : op == TOY_LOAD || op == TOY_FETCH || op == TOY_ENTRY ? ELFRW_INSN_MEM
+									   : 0;
+	if (op == TOY_ENTRY) {
+		in->index = word >> 10 & 31;
+		in->scale = 4;
+	}
 	uint8_t form = toy_form_of(op);
 	if (form) {
 		in->pcrel_size = 4;
@@ -207,5 +218,7 @@ static const struct elfrw_arch toy_arch = {
 	.dwarf_registers = 33,
 	.entry_cfi = toy_entry_cfi,
 	.entry_cfi_size = sizeof toy_entry_cfi,
+	.model = &toy_model,
+	.judge = &toy_judge,
 };
 #endif
