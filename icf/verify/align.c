@@ -6,6 +6,7 @@
  * than its section's alignment only by chance.  Cost: one pass over units, words and symbols.
  * References of code are checked where they are compared. */
 #include "icf/verify/state.h"
+#include "elfrw/symtab.h"
 
 /* The low bits of VA, an address of IN's code, that matter. */
 static uint64_t mask(const struct icf_v *v, uint32_t exec, uint64_t va)
@@ -36,9 +37,9 @@ static void check(struct icf_v *v, const char *what, uint64_t old, uint64_t new)
 static void check_symbols(struct icf_v *v, uint32_t table, bool all)
 {
 	const struct elfrw_section *s = &v->in.section[table];
-	for (size_t i = 1; table && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(table ? s : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		uint32_t u = icf_v_find(v, sym.st_value);
 		uint64_t to;

@@ -2,6 +2,7 @@
  * a unit, a thunk or fill, and nothing overlaps.  Further: does every observed function have its
  * own address, aligned as before? */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -203,9 +204,9 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 static struct elfrw_err *observe_exports(struct icf_v *v)
 {
 	const struct elfrw_section *s = &v->in.section[v->in.dynsym];
-	for (size_t i = 1; v->in.dynsym && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(v->in.dynsym ? s : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION)
 			continue;

@@ -4,12 +4,11 @@
  * left out; the checks prove the rest.  Look-ups use a table of 256-byte blocks and a short
  * scan. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BLOCK_SHIFT 8
 
 static int exec_order(const void *a, const void *b)
 {
@@ -211,15 +210,14 @@ static int thunk_order(const void *a, const void *b, void *arg)
 
 struct elfrw_err *icf_v_index(struct icf_v *v)
 {
-	free(v->page);
 	free(v->by_new);
 	free(v->by_thunk);
 	v->n_new = v->n_thunk = 0;
-	size_t blocks = (size_t)((v->hi - v->lo) >> BLOCK_SHIFT) + 1;
-	v->page = malloc(blocks * sizeof *v->page);
 	v->by_new = malloc((v->unit.len + 1) * sizeof *v->by_new);
 	v->by_thunk = malloc((v->unit.len + 1) * sizeof *v->by_thunk);
-	if (!v->page || !v->by_new || !v->by_thunk)
+	if (!elfrw_blocks_make(&v->blocks, v->lo, v->hi, v->unit.len ? &v->unit.data->end : NULL,
+			       sizeof *v->unit.data, (uint32_t)v->unit.len) ||
+	    !v->by_new || !v->by_thunk)
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < v->unit.len; i++) {
 		if (v->unit.data[i].thunk)
@@ -228,13 +226,6 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 			v->unit.data[v->unit.data[i].kept].shared = true;
 	}
 	qsort_r(v->by_thunk, v->n_thunk, sizeof *v->by_thunk, thunk_order, v->unit.data);
-	uint32_t u = 0;
-	for (size_t b = 0; b < blocks; b++) {
-		uint64_t start = v->lo + ((uint64_t)b << BLOCK_SHIFT);
-		while (u < v->unit.len && v->unit.data[u].end <= start)
-			u++;
-		v->page[b] = u;
-	}
 	bool sorted = true;
 	for (uint32_t i = 0; i < v->unit.len; i++) {
 		const struct icf_vunit *x = &v->unit.data[i];
@@ -305,7 +296,7 @@ uint32_t icf_v_find(const struct icf_v *v, uint64_t va)
 {
 	if (va < v->lo || va >= v->hi)
 		return ICF_V_NONE;
-	for (uint32_t u = v->page[(va - v->lo) >> BLOCK_SHIFT]; u < v->unit.len; u++) {
+	for (uint32_t u = elfrw_blocks_from(&v->blocks, va); u < v->unit.len; u++) {
 		const struct icf_vunit *x = &v->unit.data[u];
 		if (va < x->end)
 			return va >= x->old ? u : ICF_V_NONE;
@@ -317,7 +308,7 @@ uint32_t icf_v_find_after(const struct icf_v *v, uint64_t va)
 {
 	if (va >= v->hi)
 		return ICF_V_NONE;
-	uint32_t u = va < v->lo ? 0 : v->page[(va - v->lo) >> BLOCK_SHIFT];
+	uint32_t u = va < v->lo ? 0 : elfrw_blocks_from(&v->blocks, va);
 	while (u < v->unit.len && v->unit.data[u].end <= va)
 		u++;
 	return u < v->unit.len ? u : ICF_V_NONE;
@@ -429,9 +420,8 @@ const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200])
 	uint64_t start = u != ICF_V_NONE ? v->unit.data[u].old : va;
 	const char *name = NULL;
 	/* A scan: only for messages. */
-	for (size_t i = 1; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym) && !name; i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); !name && elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (sym.st_value == start && sym.st_shndx != SHN_UNDEF &&
 		    ELF64_ST_TYPE(sym.st_info) != STT_SECTION &&
 		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)

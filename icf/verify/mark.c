@@ -7,6 +7,7 @@
  * for each thunk. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 
@@ -32,9 +33,8 @@ static bool add(struct places *p, uint64_t va)
 static bool functions(const struct icf_v *v, struct places *ret)
 {
 	const struct elfrw_section *s = &v->in.section[v->in.symtab];
-	for (size_t i = 1; s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if ((type == STT_FUNC || type == STT_GNU_IFUNC) && !add(ret, sym.st_value))
 			return false;

@@ -7,6 +7,7 @@
  * decoded correctly; the passes continue until there is nothing new.  Cost: one pass over the code;
  * more only if there is such padding. */
 #include "icf/verify/state.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,9 +53,8 @@ static void label_named(struct labels *l)
 		const struct elfrw_section *s = &v->in.section[t];
 		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
 			continue;
-		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-			Elf64_Sym sym;
-			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+			const Elf64_Sym sym = it.sym;
 			if (sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
 				label(l, sym.st_value);
 		}

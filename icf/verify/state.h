@@ -5,6 +5,7 @@
 #include "dwarf/cfi.h"
 #include "dwarf/sections.h"
 #include "dwarf/calls/icfold_note.h"
+#include "elfrw/blocks.h"
 #include "elfrw/arch/arch.h"
 #include "elfrw/image.h"
 #include "elfrw/base/rbuf.h"
@@ -179,8 +180,7 @@ struct icf_v {
 	VEC(struct icf_vexec) exec;  /* sorted by old */
 	uint32_t *exec_at; /* by section of IN: its index in exec + 1, 0: not executable; owned */
 	VEC(struct icf_vunit) unit; /* sorted by old */
-	uint32_t
-		*page; /* first unit that ends after the start of each 256-byte block of [lo, hi) */
+	struct elfrw_blocks blocks; /* of [lo, hi): the units */
 	uint64_t lo, hi;
 	uint32_t *by_new; /* units that are not folded, sorted by body; owned */
 	uint32_t n_new;

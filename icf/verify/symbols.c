@@ -1,6 +1,7 @@
 /* symbols.c: every symbol must still be there, with the present value of its code or data.  Every
  * name must be found through the hash tables as the dynamic linker looks it up. */
 #include "icf/verify/state.h"
+#include "elfrw/symtab.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,9 +309,8 @@ static void check_symbol(struct icf_v *v, const struct elfrw_section *a,
 /* Records which shared code the symbols of IN's table A name. */
 static void find_bodies(const struct icf_v *v, const struct elfrw_section *a, uint8_t *body)
 {
-	for (size_t i = 1; i < a->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym x;
-		memcpy(&x, a->data + i * sizeof x, sizeof x);
+	for (struct elfrw_symbols it = elfrw_symbols(a, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym x = it.sym;
 		const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
 		struct want w = wanted(v, &x, p ? p : "", body);
 		if (w.shared != ICF_V_NONE)

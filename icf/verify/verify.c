@@ -213,7 +213,7 @@ static void deinit(struct icf_v *v)
 	VEC_FREE(&v->site.v);
 	free(v->to_out);
 	free(v->from_out);
-	free(v->page);
+	elfrw_blocks_deinit(&v->blocks);
 	free(v->by_new);
 	free(v->by_thunk);
 	free(v->filter);

@@ -13,6 +13,7 @@
  * 4 in one byte, the offset of the unit in .debug_info, the size of an address, then (call site,
  * ULEB128) pairs; a call site of 0 begins a new caller. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/calls/state.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -63,9 +64,9 @@ static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 	const char *name = dwarf_formstring(dwarf_attr_integrate(&d, DW_AT_linkage_name, &attr));
 	if (!name)
 		name = dwarf_diename(&d);
-	for (size_t i = 1; name && s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(name ? s : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		const char *p = sym.st_value == va && sym.st_shndx != SHN_UNDEF
 					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
 					: NULL;

@@ -14,6 +14,7 @@
  * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +69,9 @@ static struct elfrw_err *find_objects(struct icf_vcode_job *job)
 {
 	const struct elfrw_image *img = &job->v->in;
 	const struct elfrw_section *s = &img->section[img->symtab];
-	for (size_t i = 1; img->symtab && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(img->symtab ? s : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx >= img->n_sections ||
 		    !(img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR))
 			continue;

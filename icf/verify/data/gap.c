@@ -11,6 +11,7 @@
 #include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +39,8 @@ static bool collect_symbols(const struct icf_v *v, struct symbols *ret)
 		const struct elfrw_section *s = &v->in.section[t];
 		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
 			continue;
-		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-			Elf64_Sym sym;
-			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+			const Elf64_Sym sym = it.sym;
 			if (sym.st_shndx == SHN_UNDEF || !icf_v_in_exec(v, sym.st_value))
 				continue;
 			uint64_t *slot = VEC_PUSH(&ret->v);

@@ -7,6 +7,7 @@
  * is found here and that OUT did not rewrite, or the reverse, is a difference. */
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +45,8 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 		const struct elfrw_section *s = &v->in.section[t];
 		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
 			continue;
-		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-			Elf64_Sym sym;
-			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+			const Elf64_Sym sym = it.sym;
 			if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE &&
 			    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
 				ELFRW_TRY(push_name(n, sym.st_value));
@@ -79,9 +79,8 @@ static void find_named(struct icf_v *v)
 		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
 			continue;
 		bool cold = has_cold(v, s->hdr.sh_link);
-		for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-			Elf64_Sym sym;
-			memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+			const Elf64_Sym sym = it.sym;
 			uint32_t u =
 				sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) == STT_FUNC
 					? icf_v_find(v, sym.st_value)

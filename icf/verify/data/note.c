@@ -2,6 +2,8 @@
  * map. */
 #include "icf/verify/state.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
+#include "elfrw/note.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,33 +117,26 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a,
 {
 	struct elfrw_rbuf r = elfrw_rbuf(a->data, a->hdr.sh_size);
 	uint64_t pos = 0;
-	while (elfrw_rbuf_left(&r) >= 12) {
-		uint32_t namesz = elfrw_rbuf_u32(&r), descsz = elfrw_rbuf_u32(&r),
-			 type = elfrw_rbuf_u32(&r);
-		const uint8_t *name = elfrw_rbuf_take(&r, ((uint64_t)namesz + 3) & ~UINT64_C(3));
-		uint64_t desc = elfrw_rbuf_off(&r), pad = -(uint64_t)descsz & 3;
-		elfrw_rbuf_skip(&r, descsz);
-		elfrw_rbuf_skip(&r, pad < elfrw_rbuf_left(&r) ? pad : elfrw_rbuf_left(&r));
-		if (!elfrw_rbuf_ok(&r))
-			break;
+	struct elfrw_note n;
+	while (elfrw_note_next(&r, 4, &n)) {
 		v->log.checked[ICF_VC_NOTE]++;
-		bool id = namesz == 4 && memcmp(name, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID;
-		bool probe =
-			namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 && descsz >= 24;
+		bool id = elfrw_note_is(&n, "GNU", NT_GNU_BUILD_ID);
+		bool probe = elfrw_note_is(&n, "stapsdt", 3) && n.size >= 24;
 		if (!id && !probe)
 			continue;
 		/* The build-id differs; a probe's first word is its address. */
-		check_range(v, a, b, f, pos, desc);
-		pos = desc + (id ? descsz : 8);
+		check_range(v, a, b, f, pos, n.desc);
+		pos = n.desc + (id ? n.size : 8);
 		if (!probe)
 			continue;
-		uint64_t pc = elfrw_get64(a->data + desc), new = elfrw_get64(b->data + desc), want;
+		uint64_t pc = elfrw_get64(a->data + n.desc), new = elfrw_get64(b->data + n.desc),
+			 want;
 		icf_v_code(v, pc, &want);
 		if (new != want)
 			icf_vlog_bad(
 				&v->log, ICF_VC_NOTE,
 				"probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-				a->name, ICF_VX(desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want),
+				a->name, ICF_VX(n.desc), ICF_VX(pc), ICF_VX(want), ICF_VX(want),
 				ICF_VX(new));
 	}
 	check_range(v, a, b, f, pos, a->hdr.sh_size);
@@ -190,9 +185,9 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 {
 	uint32_t shndx = v->in.symtab ? v->in.symtab : v->in.dynsym;
 	const struct elfrw_section *s = &v->in.section[shndx];
-	for (size_t i = 1; shndx && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(shndx ? s : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF ||
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||

@@ -2,6 +2,7 @@
  * strings).  They must give the present places of code, each place once.  Functions that became one
  * must have had the same probes at the same places. */
 #include "elfrw/base/search.h"
+#include "elfrw/note.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,27 +13,19 @@ struct note {
 	bool id, probe;
 };
 
-/* The next note of R (gABI, "Note Section", with the 4-byte alignment that all of these have);
+/* The next note of R, with the 4-byte alignment that all of these have;
  * false: there is none. */
 static bool next_note(struct elfrw_rbuf *r, struct note *ret)
 {
-	uint64_t at = elfrw_rbuf_off(r);
-	if (elfrw_rbuf_left(r) < 12)
+	struct elfrw_note n;
+	if (!elfrw_note_next(r, 4, &n))
 		return false;
-	uint32_t namesz = elfrw_rbuf_u32(r), descsz = elfrw_rbuf_u32(r), type = elfrw_rbuf_u32(r);
-	const uint8_t *name = elfrw_rbuf_take(r, ((uint64_t)namesz + 3) & ~UINT64_C(3));
-	uint64_t desc = elfrw_rbuf_off(r), pad = -(uint64_t)descsz & 3;
-	elfrw_rbuf_skip(r, descsz);
-	elfrw_rbuf_skip(r, pad < elfrw_rbuf_left(r) ? pad : elfrw_rbuf_left(r));
-	if (!elfrw_rbuf_ok(r))
-		return false;
-	*ret = (struct note){ at,
-			      desc,
-			      elfrw_rbuf_off(r),
-			      descsz,
-			      namesz == 4 && memcmp(name, "GNU", 4) == 0 && type == NT_GNU_BUILD_ID,
-			      namesz == 8 && memcmp(name, "stapsdt", 8) == 0 && type == 3 &&
-				      descsz >= 24 };
+	*ret = (struct note){ n.at,
+			      n.desc,
+			      n.end,
+			      n.size,
+			      elfrw_note_is(&n, "GNU", NT_GNU_BUILD_ID),
+			      elfrw_note_is(&n, "stapsdt", 3) && n.size >= 24 };
 	return true;
 }
 

@@ -7,6 +7,7 @@
  * from there to the next such address.  This reading is checked, too: each entry must lead to an
  * instruction. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +36,8 @@ static struct elfrw_err *find_vtables(const struct icf_v *v, struct spans *ret)
 	const struct elfrw_section *s = &img->section[shndx];
 	if (!shndx || !s->data)
 		return NULL;
-	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
 		    !sym.st_size)
 			continue;

@@ -11,6 +11,7 @@
  * Cost: a look at each unit's header and each symbol.  Line programs are walked only if they have
  * more bytes than rows are allowed. */
 #include "icf/verify/debug/debug.h"
+#include "elfrw/symtab.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,9 +176,8 @@ static struct elfrw_err *bound_names(const struct elfrw_image *img, uint32_t n, 
 	numbers at = { 0 };
 	if (!s->data || !t || !t->data)
 		return NULL;
-	for (size_t i = 0; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 0); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		uint64_t *slot = sym.st_name < t->hdr.sh_size ? VEC_PUSH(&at) : NULL;
 		if (slot)
 			*slot = sym.st_name;
