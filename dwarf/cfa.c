@@ -39,10 +39,9 @@ static const char *const cfa_operands[0x40] = {
 	[0x2f] = "uu", /* GNU_negative_offset_extended */
 };
 
-/* Operands of DW_OP operators (DWARF 5, section 7.7.1), letters as above; in addition u a LEB128, r
- * a register as LEB128, x an index into .debug_addr, b a ULEB128 length and that many bytes.  NULL:
- * an unknown operator, or one that needs a DIE or a unit, which has no meaning here (section
- * 6.4.2). */
+/* Operands of DW_OP operators (DWARF 5, section 7.7.1), letters as above, except: u a LEB128, r a
+ * register as a LEB128, x an index into .debug_addr.  NULL: an unknown operator, or one that needs
+ * a DIE or a unit, which has no meaning here (section 6.4.2). */
 static const char *const op_operands[256] = {
 	[DW_OP_addr] = "a",
 	[DW_OP_deref] = "",

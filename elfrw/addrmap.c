@@ -1,5 +1,5 @@
-/* addrmap.c: see addrmap.h.  Look-up: blocks.h gives the first unit that can hold an address, then
- * a short scan. */
+/* addrmap.c: see addrmap.h.  A look-up takes the first unit that can hold the address from
+ * blocks.h, then scans a few units. */
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>

@@ -58,8 +58,8 @@ struct elfrw_addrmap {
 			  more than thunks */
 };
 
-/* Builds `blocks` and lo/hi once `unit` and `section` are filled and sorted.  A map without units
- * is valid and maps everything to itself. */
+/* Builds `blocks`, lo and hi.  `unit` and `section` must be filled and sorted.  A map without units
+ * is valid and maps each address to itself. */
 struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map);
 void elfrw_addrmap_deinit(struct elfrw_addrmap *map);
 

@@ -1,7 +1,7 @@
 /* blocks.h: look-up of an address among sorted, disjoint ranges.
  *
- * For each block of 256 bytes: the first range that ends after its start.  Ranges of code average a
- * few hundred bytes, so that a look-up then touches one or two of them. */
+ * The index holds, for each block of 256 bytes, the first range that ends after the block's start.
+ * Ranges of code average a few hundred bytes, so a look-up touches one or two of them. */
 #ifndef ELFRW_BLOCKS_H
 #define ELFRW_BLOCKS_H
 #include <stdbool.h>
@@ -13,12 +13,13 @@
 #define ELFRW_BLOCK_SHIFT 8
 
 struct elfrw_blocks {
-	uint64_t lo;     /* where the first block begins */
+	uint64_t lo;     /* start of the first block */
 	uint32_t *first; /* by block; owned */
 };
 
-/* Indexes N ranges of [LO, HI): END points to the end (uint64_t) of the first, and STRIDE bytes are
- * from one end to the next.  What B has is freed.  false: out of memory. */
+/* Indexes N ranges of [LO, HI).  END points to the end (uint64_t) of the first range; STRIDE is the
+ * distance in bytes between the ends of consecutive ranges.  Frees the old contents of B.  false:
+ * out of memory. */
 static inline bool elfrw_blocks_make(struct elfrw_blocks *b, uint64_t lo, uint64_t hi,
 				     const void *end, size_t stride, uint32_t n)
 {
@@ -48,7 +49,7 @@ static inline void elfrw_blocks_deinit(struct elfrw_blocks *b)
 	*b = (struct elfrw_blocks){ 0 };
 }
 
-/* The range to begin a search for VA with; VA in [LO, HI]. */
+/* The range at which a search for VA begins; VA in [LO, HI]. */
 static inline uint32_t elfrw_blocks_from(const struct elfrw_blocks *b, uint64_t va)
 {
 	return b->first[(va - b->lo) >> ELFRW_BLOCK_SHIFT];

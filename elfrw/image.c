@@ -415,9 +415,9 @@ const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, ui
 	if (shndx == 0 || shndx >= img->n_sections || !img->section[shndx].data)
 		return NULL;
 	const struct elfrw_section *sec = &img->section[shndx];
-	/* A table ends in NUL (gABI, String Table), and so does every string in it.  One that does
-	 * not has none: each would have to be searched for its end, which may be that of the file.
-	 */
+	/* A table ends in NUL (gABI, "String Table"), and so does every string in it.  A table that
+	 * does not end in NUL counts as empty: otherwise each string would have to be searched for
+	 * its end, which may be that of the file. */
 	if (off >= sec->hdr.sh_size || sec->data[sec->hdr.sh_size - 1])
 		return NULL;
 	return (const char *)sec->data + off;

@@ -132,7 +132,7 @@ uint32_t elfrw_image_stand_in(const struct elfrw_image *img, const Elf64_Sym *sy
  * symbol table (gold -s --emit-relocs) do not count: they say nothing. */
 bool elfrw_image_kept_relocs(const struct elfrw_image *img, const struct elfrw_section *s);
 
-/* The string at OFF of the string table section SHNDX, or NULL when it is not inside or the table
- * does not end in NUL. */
+/* The string at OFF of the string table section SHNDX; NULL if OFF is outside or the table does not
+ * end in NUL. */
 const char *elfrw_image_string(const struct elfrw_image *img, uint32_t shndx, uint64_t off);
 #endif

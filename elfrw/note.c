@@ -17,7 +17,7 @@ bool elfrw_note_next(struct elfrw_rbuf *r, unsigned align, struct elfrw_note *no
 	note->data = elfrw_rbuf_take(r, note->size);
 	if (r->bad)
 		return false;
-	/* The last one may be without its padding. */
+	/* The last note may lack its padding. */
 	uint64_t pad = -elfrw_rbuf_off(r) & (align - 1);
 	elfrw_rbuf_skip(r, pad < elfrw_rbuf_left(r) ? pad : elfrw_rbuf_left(r));
 	note->end = elfrw_rbuf_off(r);

@@ -8,7 +8,7 @@
 struct elfrw_image;
 
 struct elfrw_note {
-	const char *owner; /* OWNER_SIZE bytes, its NUL included; borrowed */
+	const char *owner; /* OWNER_SIZE bytes, including its NUL; borrowed */
 	uint32_t owner_size;
 	uint32_t type;
 	const uint8_t *data;    /* the descriptor; borrowed */
@@ -17,7 +17,7 @@ struct elfrw_note {
 };
 
 /* The next note of R, with descriptors aligned to ALIGN (4 or 8) bytes.  false: there is none, or
- * it is cut off: then R is bad and note->at says where. */
+ * it is truncated: R is then bad and note->at is its place. */
 bool elfrw_note_next(struct elfrw_rbuf *r, unsigned align, struct elfrw_note *note);
 
 /* Is NOTE of OWNER and TYPE? */

@@ -14,13 +14,13 @@ struct elfrw_symbols {
 	Elf64_Sym sym;
 };
 
-/* How many symbols section S has; 0 too when it has no contents or is NULL. */
+/* The number of symbols of section S; 0 if S has no contents or is NULL. */
 static inline uint64_t elfrw_symbols_count(const struct elfrw_section *s)
 {
 	return s && s->data ? s->hdr.sh_size / sizeof(Elf64_Sym) : 0;
 }
 
-/* Before symbol FROM of section S, which may be NULL or without contents. */
+/* Starts before symbol FROM of section S, which may be NULL or without contents. */
 static inline struct elfrw_symbols elfrw_symbols(const struct elfrw_section *s, uint64_t from)
 {
 	return (struct elfrw_symbols){ .data = s ? s->data : NULL,
@@ -28,14 +28,15 @@ static inline struct elfrw_symbols elfrw_symbols(const struct elfrw_section *s, 
 				       .next = from };
 }
 
-/* Before symbol FROM of the SIZE bytes of a table at DATA, which may be changed behind it. */
+/* Starts before symbol FROM of the SIZE bytes of a table at DATA.  The table may be changed behind
+ * the current symbol. */
 static inline struct elfrw_symbols elfrw_symbols_in(const uint8_t *data, uint64_t size,
 						    uint64_t from)
 {
 	return (struct elfrw_symbols){ .data = data, .n = size / sizeof(Elf64_Sym), .next = from };
 }
 
-/* The next symbol in it->sym; false: there is none. */
+/* Reads the next symbol into it->sym; false: there is none. */
 static inline bool elfrw_symbols_next(struct elfrw_symbols *it)
 {
 	if (it->next >= it->n)
@@ -45,7 +46,7 @@ static inline bool elfrw_symbols_next(struct elfrw_symbols *it)
 	return true;
 }
 
-/* Symbol INDEX of section S; false: there is none. */
+/* Reads symbol INDEX of section S; false: there is none. */
 static inline bool elfrw_symbol(const struct elfrw_section *s, uint64_t index, Elf64_Sym *ret)
 {
 	if (index >= elfrw_symbols_count(s))

@@ -104,7 +104,7 @@ static bool put_in_order(struct graph *g, node root)
 	return true;
 }
 
-/* Counts the nodes for the rounds. */
+/* Computes the number of rounds, and the longest list of arguments. */
 static void count(struct graph *g)
 {
 	g->rounds = 1;
