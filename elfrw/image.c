@@ -181,7 +181,8 @@ static struct elfrw_err *check_section(const struct elfrw_image *img, uint32_t i
 	return elfrw_error_at(NULL, at, "section %s lies outside the loadable segments", sec->name);
 }
 
-static struct elfrw_err *read_sections(struct elfrw_image *img)
+/* How many sections there are, and which one has their names. */
+static struct elfrw_err *count_sections(struct elfrw_image *img)
 {
 	const Elf64_Ehdr *eh = &img->ehdr;
 	if (eh->e_shoff == 0)
@@ -200,6 +201,14 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 		return elfrw_error_at(NULL, eh->e_shoff,
 				      "truncated: section headers lie outside the file");
 	img->n_sections = (uint32_t)n;
+	img->shstrndx = eh->e_shstrndx == SHN_XINDEX ? first.sh_link : eh->e_shstrndx;
+	return NULL;
+}
+
+static struct elfrw_err *read_headers(struct elfrw_image *img)
+{
+	const Elf64_Ehdr *eh = &img->ehdr;
+	uint32_t n = img->n_sections;
 	img->section = calloc(n, sizeof *img->section);
 	if (!img->section)
 		return &elfrw_err_nomem;
@@ -216,7 +225,6 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 					      "truncated: section %u lies outside the file", i);
 		sec->data = img->base + sec->hdr.sh_offset;
 	}
-	img->shstrndx = eh->e_shstrndx == SHN_XINDEX ? first.sh_link : eh->e_shstrndx;
 	if (img->shstrndx >= n || img->section[img->shstrndx].hdr.sh_type != SHT_STRTAB)
 		return elfrw_error("has no section name table");
 	for (uint32_t i = 1; i < n; i++) {
@@ -227,7 +235,14 @@ static struct elfrw_err *read_sections(struct elfrw_image *img)
 					      "section %u has a bad name", i);
 		img->section[i].name = name;
 	}
-	for (uint32_t i = 1; i < n; i++) {
+	return NULL;
+}
+
+static struct elfrw_err *read_sections(struct elfrw_image *img)
+{
+	ELFRW_TRY(count_sections(img));
+	ELFRW_TRY(read_headers(img));
+	for (uint32_t i = 1; i < img->n_sections; i++) {
 		ELFRW_TRY(check_section(img, i));
 		uint32_t *slot = NULL;
 		switch (img->section[i].hdr.sh_type) {

@@ -149,8 +149,10 @@ static struct elfrw_err *name_sections(struct elfrw_output *out, uint32_t *name_
 			name[i] = new ? new->name : img->section[i].name;
 	}
 	struct elfrw_name_table names = { 0 };
-	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL,
-					    shared ? old->size : 0, name_off, &names);
+	struct elfrw_name_head head = { 0 };
+	if (shared)
+		head = (struct elfrw_name_head){ old->data, old->size };
+	struct elfrw_err *err = elfrw_names(name, n, head, name_off, &names);
 	out->shstrtab = names.data;
 	out->shstrtab_size = names.size;
 	free(name);

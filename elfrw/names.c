@@ -78,11 +78,11 @@ static void write_texts(const struct texts *t, size_t n, uint8_t *out, size_t at
 	}
 }
 
-struct elfrw_err *elfrw_names(const char *const *name, size_t n, const void *head, size_t head_size,
+struct elfrw_err *elfrw_names(const char *const *name, size_t n, struct elfrw_name_head head,
 			      uint32_t *off, struct elfrw_name_table *ret)
 {
 	struct texts t = { malloc((n + 1) * sizeof *t.text), 0, malloc((n + 1) * sizeof *t.at) };
-	size_t first = head_size ? head_size : 1, size = first;
+	size_t first = head.size ? head.size : 1, size = first;
 	struct elfrw_err *err = t.text && t.at ? NULL : &elfrw_err_nomem;
 	if (!err) {
 		memset(t.at, 0xff, (n + 1) * sizeof *t.at);
@@ -94,8 +94,8 @@ struct elfrw_err *elfrw_names(const char *const *name, size_t n, const void *hea
 	if (!err && !out)
 		err = &elfrw_err_nomem;
 	if (!err) {
-		if (head_size)
-			memcpy(out, head, head_size);
+		if (head.size)
+			memcpy(out, head.data, head.size);
 		write_texts(&t, n, out, first, off);
 		*ret = (struct elfrw_name_table){ out, size };
 	}

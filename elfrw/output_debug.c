@@ -130,8 +130,10 @@ static struct elfrw_err *make_names(struct job *j)
 		else
 			name[i] = new ? new->name : j->img->section[i].name;
 	}
-	struct elfrw_err *err = elfrw_names(name, n, shared ? old->data : NULL,
-					    shared ? old->hdr.sh_size : 0, j->name, &j->names);
+	struct elfrw_name_head head = { 0 };
+	if (shared)
+		head = (struct elfrw_name_head){ old->data, old->hdr.sh_size };
+	struct elfrw_err *err = elfrw_names(name, n, head, j->name, &j->names);
 	free(name);
 	return err;
 }

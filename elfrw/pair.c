@@ -296,37 +296,52 @@ static struct elfrw_err *renumber(struct elfrw_image *img, uint8_t *base,
 	return changed ? add_patch(img->pair, s->hdr.sh_offset, s->hdr.sh_size) : NULL;
 }
 
-/* Puts headers and names behind the two files.  EXTRA sections of the program, with EXTRA_NAMES
- * bytes of names, are not in the debug file. */
-static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
-				   uint32_t *map)
+/* Where the view's own bytes are: behind the two files, the names and then the section headers. */
+struct view {
+	uint8_t *base;
+	uint64_t names, shdrs;
+	uint64_t names_size; /* of those written so far */
+	size_t size;
+};
+
+/* EXTRA sections of the program, EXTRA_NAMES bytes of names, are in no debug file. */
+static struct elfrw_err *map_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
+				  struct view *ret)
 {
 	struct elfrw_pair *pair = img->pair;
-	const struct elfrw_image *program = &pair->program, *debug = &pair->debug;
+	const struct elfrw_image *debug = &pair->debug;
 	const struct elfrw_section *names = &debug->section[debug->shstrndx];
 	uint32_t n = debug->n_sections + extra;
-	pair->second = page_up(program->size);
-	uint64_t tail = pair->second + page_up(debug->size),
-		 shdrs = elfrw_align_up(tail + names->hdr.sh_size + extra_names, 8);
-	size_t size = shdrs + (uint64_t)n * sizeof(Elf64_Shdr);
-	uint8_t *base = map_both(pair, size);
-	if (!base)
+	pair->second = page_up(pair->program.size);
+	ret->names = pair->second + page_up(debug->size);
+	ret->names_size = names->hdr.sh_size;
+	ret->shdrs = elfrw_align_up(ret->names + names->hdr.sh_size + extra_names, 8);
+	ret->size = ret->shdrs + (uint64_t)n * sizeof(Elf64_Shdr);
+	ret->base = map_both(pair, ret->size);
+	if (!ret->base)
 		return elfrw_error_errno(errno, "cannot map it with debug file %s", debug->path);
-	img->base = base;
-	img->size = size;
+	img->base = ret->base;
+	img->size = ret->size;
 	img->section = calloc(n, sizeof *img->section);
 	if (!img->section)
 		return &elfrw_err_nomem;
 	img->n_sections = n;
 	img->shstrndx = debug->shstrndx;
 	if (names->data)
-		memcpy(base + tail, names->data, names->hdr.sh_size);
-	uint64_t name = names->hdr.sh_size;
+		memcpy(ret->base + ret->names, names->data, names->hdr.sh_size);
+	return NULL;
+}
+
+/* The sections of both files, those of the program at MAP's numbers. */
+static struct elfrw_err *take_sections(struct elfrw_image *img, struct view *view, uint32_t *map)
+{
+	struct elfrw_pair *pair = img->pair;
+	const struct elfrw_image *program = &pair->program, *debug = &pair->debug;
 	for (uint32_t i = 1; i < debug->n_sections; i++) {
 		struct elfrw_section *s = &img->section[i];
 		s->hdr = debug->section[i].hdr;
 		s->hdr.sh_offset += pair->second;
-		s->data = debug->section[i].data ? base + s->hdr.sh_offset : NULL;
+		s->data = debug->section[i].data ? view->base + s->hdr.sh_offset : NULL;
 		s->in_debug = i;
 	}
 	uint32_t next = debug->n_sections;
@@ -339,26 +354,39 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 			continue;
 		struct elfrw_section *s = &img->section[map[i]];
 		if (map[i] >= debug->n_sections) {
-			s->hdr.sh_name = (uint32_t)name;
-			strcpy((char *)base + tail + name, program->section[i].name);
-			name += strlen(program->section[i].name) + 1;
+			s->hdr.sh_name = (uint32_t)view->names_size;
+			strcpy((char *)view->base + view->names + view->names_size,
+			       program->section[i].name);
+			view->names_size += strlen(program->section[i].name) + 1;
 		}
 		take_program(img, map[i], i, map);
 		if ((s->hdr.sh_type == SHT_DYNSYM || s->hdr.sh_type == SHT_SYMTAB) && s->data &&
-		    s->data < base + pair->second)
-			ELFRW_TRY(renumber(img, base, &program->section[i], map));
+		    s->data < view->base + pair->second)
+			ELFRW_TRY(renumber(img, view->base, &program->section[i], map));
 	}
 	struct elfrw_section *str = &img->section[img->shstrndx];
-	str->hdr.sh_offset = tail;
-	str->hdr.sh_size = name;
-	str->data = base + tail;
-	/* Symbols and relocations go together; the linker puts the symbols behind the relocations.
-	 */
+	str->hdr.sh_offset = view->names;
+	str->hdr.sh_size = view->names_size;
+	str->data = view->base + view->names;
+	return NULL;
+}
+
+/* Headers and names behind the two files; EXTRA sections of the program, EXTRA_NAMES bytes of
+ * names, are in no debug file. */
+static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
+				   uint32_t *map)
+{
+	struct elfrw_pair *pair = img->pair;
+	struct view view;
+	ELFRW_TRY(map_view(img, extra, extra_names, &view));
+	ELFRW_TRY(take_sections(img, &view, map));
+	/* Symbols and relocations go together; the linker puts the symbols behind. */
 	bool own_relocs = false;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < img->n_sections; i++) {
 		struct elfrw_section *s = &img->section[i];
-		s->name = i ? (const char *)base + tail + s->hdr.sh_name : "";
-		memcpy(base + shdrs + (uint64_t)i * sizeof s->hdr, &s->hdr, sizeof s->hdr);
+		s->name = i ? (const char *)view.base + view.names + s->hdr.sh_name : "";
+		memcpy(view.base + view.shdrs + (uint64_t)i * sizeof s->hdr, &s->hdr,
+		       sizeof s->hdr);
 		if (s->hdr.sh_type == SHT_SYMTAB && (!img->symtab || own_relocs))
 			img->symtab = i;
 		own_relocs |= s->in_program && is_reloc(&s->hdr);
@@ -367,14 +395,14 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 		if (s->hdr.sh_type == SHT_DYNAMIC)
 			img->dynamic = i;
 	}
-	img->ehdr = program->ehdr;
-	img->ehdr.e_shoff = shdrs;
-	img->ehdr.e_shnum = (uint16_t)n;
+	img->ehdr = pair->program.ehdr;
+	img->ehdr.e_shoff = view.shdrs;
+	img->ehdr.e_shnum = (uint16_t)img->n_sections;
 	img->ehdr.e_shstrndx = (uint16_t)img->shstrndx;
-	memcpy(base, &img->ehdr, sizeof img->ehdr);
+	memcpy(view.base, &img->ehdr, sizeof img->ehdr);
 	ELFRW_TRY(add_patch(pair, 0, sizeof img->ehdr));
-	ELFRW_TRY(add_patch(pair, tail, size - tail));
-	if (mprotect(base, size, PROT_READ) != 0)
+	ELFRW_TRY(add_patch(pair, view.names, view.size - view.names));
+	if (mprotect(view.base, view.size, PROT_READ) != 0)
 		return elfrw_error_errno(errno, "cannot protect its memory");
 	return NULL;
 }

@@ -172,40 +172,41 @@ static bool lockable(unsigned map, unsigned op, unsigned reg, bool mem)
 	return false;
 }
 
+/* What a VEX, EVEX or XOP prefix says. */
+struct vector {
+	unsigned map, codemap, rex, pp;
+};
+
 /* VEX, EVEX or XOP at P[I], whose first byte is OP: returns the place of the opcode, or 0 when it
  * is none of them. */
-static unsigned vector_head(const uint8_t *p, unsigned i, unsigned op, unsigned *map,
-			    unsigned *codemap, unsigned *rex, unsigned *pp)
+static unsigned vector_head(const uint8_t *p, unsigned i, unsigned op, struct vector *v)
 {
 	static const uint8_t evex_maps[8] = { 0, MAP_EVEX1, MAP_EVEX2, MAP_EVEX3,
 					      0, MAP_EVEX5, MAP_EVEX6, 0 };
 	unsigned b1 = p[i + 1], b2 = p[i + 2], m = b1 & 31;
 	if (op == 0xc5) {
-		*rex = ~b1 >> 5 & 4;
-		*map = MAP_VEX1;
-		*codemap = 0x11;
-		*pp = b1 & 3;
+		*v = (struct vector){ MAP_VEX1, 0x11, ~b1 >> 5 & 4, b1 & 3 };
 		return i + 2;
 	}
-	*rex = (~b1 >> 5 & 7) | (b2 >> 4 & 8);
-	*pp = b2 & 3;
+	v->rex = (~b1 >> 5 & 7) | (b2 >> 4 & 8);
+	v->pp = b2 & 3;
 	if (op == 0x62) {
 		/* bit 3 of the first and bit 2 of the second byte mean other encodings (APX,
 		 * Knights Corner) */
 		m &= 15;
 		if (m > 7 || !evex_maps[m] || !(b2 & 4))
 			return 0;
-		*map = evex_maps[m];
+		v->map = evex_maps[m];
 	} else if (op == 0xc4) {
 		if (m < 1 || m > 3)
 			return 0;
-		*map = MAP_VEX1 + m - 1;
+		v->map = MAP_VEX1 + m - 1;
 	} else {
 		if (m < 8 || m > 10)
 			return 0;
-		*map = MAP_XOP8 + m - 8;
+		v->map = MAP_XOP8 + m - 8;
 	}
-	*codemap = 0x10 | m;
+	v->codemap = 0x10 | m;
 	return i + (op == 0x62 ? 4 : 3);
 }
 
@@ -230,7 +231,8 @@ struct head {
 	unsigned map, op, rex, pfx, pp;
 };
 
-/* Any prefix, any map.  False for an invalid instruction. */
+/* Any prefix, any map.  False for an invalid instruction.  Long: one loop over the prefixes, most
+ * of whose lines are one prefix. */
 static __attribute__((noinline)) bool long_head(const uint8_t *p, struct head *h)
 {
 	unsigned i = 0, pfx = 0, pp = 0, rex, map, codemap, op, mod = 0;
@@ -268,9 +270,14 @@ static __attribute__((noinline)) bool long_head(const uint8_t *p, struct head *h
 		    op == 0x8f) { /* these carry the prefixes themselves */
 			if (rex || (pfx & (P_OSZ | P_REP | P_LOCK)))
 				return false;
-			i = vector_head(p, i, op, &map, &codemap, &rex, &pp);
+			struct vector v;
+			i = vector_head(p, i, op, &v);
 			if (!i)
 				return false;
+			map = v.map;
+			codemap = v.codemap;
+			rex = v.rex;
+			pp = v.pp;
 			op = p[i];
 			a = x86_map_attr[map];
 			if (map == MAP_VEX1 || map == MAP_EVEX1)
@@ -348,7 +355,7 @@ static void set_kind(uint64_t *w0, unsigned kind)
 }
 
 /* False for an invalid instruction.  Corrects *W for the opcodes whose shape depends on more than
- * the opcode.  MR is the ModRM byte. */
+ * the opcode.  MR is the ModRM byte.  Long: a case for each such opcode. */
 static bool odd(const struct head *h, unsigned mr, struct words *w)
 {
 	unsigned map = h->map, op = h->op, rex = h->rex, pfx = h->pfx, pp = h->pp,

@@ -18,13 +18,18 @@ int elfrw_u64_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+struct elements {
+	size_t size;
+	int (*order)(const void *, const void *);
+};
+
 /* Merges the NA elements at A and the NB that follow them into TO. */
-static void merge(char *to, const char *a, size_t na, size_t nb, size_t size,
-		  int (*order)(const void *, const void *))
+static void merge(const struct elements *e, char *to, const char *a, size_t na, size_t nb)
 {
+	size_t size = e->size;
 	const char *b = a + na * size;
 	while (na && nb) {
-		bool second = order(a, b) > 0;
+		bool second = e->order(a, b) > 0;
 		memcpy(to, second ? b : a, size);
 		to += size;
 		if (second) {
@@ -42,6 +47,7 @@ bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void 
 {
 	char *p = base;
 	size_t start[MAX_RUNS + 1], runs = 0;
+	const struct elements e = { size, order };
 	if (n < 2)
 		return true;
 	start[runs++] = 0;
@@ -65,7 +71,7 @@ bool elfrw_sort_runs(void *base, size_t n, size_t size, int (*order)(const void 
 		size_t k = 0;
 		for (size_t r = 0; r < runs; r += 2) {
 			size_t a = start[r], b = start[r + 1], c = r + 1 < runs ? start[r + 2] : b;
-			merge(to + a * size, from + a * size, b - a, c - b, size, order);
+			merge(&e, to + a * size, from + a * size, b - a, c - b);
 			start[k++] = a;
 		}
 		start[k] = n;

@@ -73,6 +73,34 @@ static uint64_t meaning(const struct icf_audit *a, int mode, const struct icf_un
 	}
 }
 
+/* The numbers in instruction IN of CODE, at POS, that are none of its N references. */
+static struct elfrw_err *add_plain(struct icf_near_scratch *s, const struct elfrw_insn *in,
+				   const uint8_t *code, size_t pos, const struct icf_ref *ref,
+				   uint32_t n)
+{
+	const struct {
+		uint8_t off, size, kind;
+	} plain[] = { { in->disp_off, in->disp_size, ICF_NEAR_OFFSET },
+		      { in->imm_off, in->imm_size, ICF_NEAR_CONSTANT } };
+	for (int k = 0; k < 2; k++) {
+		bool taken = plain[k].size == 0;
+		for (uint32_t q = 0; q < n && !taken; q++)
+			taken = ref[q].off == pos + plain[k].off;
+		if (taken)
+			continue;
+		struct icf_near_field *f = VEC_PUSH(&s->field);
+		if (!f)
+			return &elfrw_err_nomem;
+		*f = (struct icf_near_field){ .off = (uint32_t)pos + plain[k].off,
+					      .size = plain[k].size,
+					      .ref = ICF_NONE,
+					      .kind = plain[k].kind,
+					      .value = elfrw_get_le(code + pos + plain[k].off,
+								    plain[k].size) };
+	}
+	return NULL;
+}
+
 struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct icf_near_scratch *s)
 {
 	const struct icf_program *prog = &a->run.prog;
@@ -109,27 +137,7 @@ struct elfrw_err *icf_near_fields(const struct icf_audit *a, uint32_t i, struct 
 									: ICF_NEAR_ADDRESS
 			};
 		}
-		const struct {
-			uint8_t off, size, kind;
-		} plain[] = { { in.disp_off, in.disp_size, ICF_NEAR_OFFSET },
-			      { in.imm_off, in.imm_size, ICF_NEAR_CONSTANT } };
-		for (int k = 0; k < 2; k++) {
-			bool taken = plain[k].size == 0;
-			for (uint32_t q = first; q < r && !taken; q++)
-				taken = ref[q].off == pos + plain[k].off;
-			if (taken)
-				continue;
-			struct icf_near_field *f = VEC_PUSH(&s->field);
-			if (!f)
-				return &elfrw_err_nomem;
-			*f = (struct icf_near_field){
-				.off = (uint32_t)pos + plain[k].off,
-				.size = plain[k].size,
-				.ref = ICF_NONE,
-				.kind = plain[k].kind,
-				.value = elfrw_get_le(code + pos + plain[k].off, plain[k].size)
-			};
-		}
+		ELFRW_TRY(add_plain(s, &in, code, pos, ref + first, r - first));
 	}
 	for (size_t k = 0; k < s->field.len; k++)
 		if (s->field.data[k].off + s->field.data[k].size <= size)

@@ -186,13 +186,12 @@ struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
 }
 
 struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
-				uint32_t b, struct icf_canon_scratch *sa,
-				struct icf_canon_scratch *sb, bool *ret)
+				uint32_t b, struct icf_canon_scratch s[2], bool *ret)
 {
-	ELFRW_TRY(put_unit(prog, mode, a, sa));
-	ELFRW_TRY(put_unit(prog, mode, b, sb));
-	*ret = sa->buf->len == sb->buf->len &&
-	       memcmp(sa->buf->data, sb->buf->data, sa->buf->len) == 0;
+	ELFRW_TRY(put_unit(prog, mode, a, &s[0]));
+	ELFRW_TRY(put_unit(prog, mode, b, &s[1]));
+	*ret = s[0].buf->len == s[1].buf->len &&
+	       memcmp(s[0].buf->data, s[1].buf->data, s[0].buf->len) == 0;
 	return NULL;
 }
 

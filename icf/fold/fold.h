@@ -60,8 +60,7 @@ struct elfrw_err *icf_hash_unwind(const struct icf_program *prog, uint32_t i,
 /* Are units A and B the same, except for the classes of the units that they refer to?  This is a
  * full comparison. */
 struct elfrw_err *icf_same_form(const struct icf_program *prog, enum icf_mode mode, uint32_t a,
-				uint32_t b, struct icf_canon_scratch *sa,
-				struct icf_canon_scratch *sb, bool *ret);
+				uint32_t b, struct icf_canon_scratch s[2], bool *ret);
 
 /* Appends the units that I refers to by class, in the order of its canonical form. */
 typedef VEC(uint32_t) icf_unit_list;

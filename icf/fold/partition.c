@@ -91,9 +91,9 @@ static void drop_single(struct state *st)
  * members of the classes with its hash. */
 static struct elfrw_err *first_classes(struct state *st)
 {
-	struct icf_canon_scratch sa = { 0 }, sb = { 0 };
-	ELFRW_TRY(icf_canon_scratch_init(&sa));
-	struct elfrw_err *err = icf_canon_scratch_init(&sb);
+	struct icf_canon_scratch s[2] = { 0 };
+	ELFRW_TRY(icf_canon_scratch_init(&s[0]));
+	struct elfrw_err *err = icf_canon_scratch_init(&s[1]);
 	for (uint32_t i = 0; i < st->n && !err;) {
 		uint32_t end = i + 1;
 		while (end < st->n && st->m[end].hash.hi == st->m[i].hash.hi &&
@@ -111,7 +111,7 @@ static struct elfrw_err *first_classes(struct state *st)
 				if (st->m[j].cls != ICF_NONE)
 					continue;
 				err = icf_same_form(st->prog, st->mode, st->m[k].unit,
-						    st->m[j].unit, &sa, &sb, &same);
+						    st->m[j].unit, s, &same);
 				if (same)
 					st->m[j].cls = st->m[k].unit;
 			}
@@ -119,8 +119,8 @@ static struct elfrw_err *first_classes(struct state *st)
 		}
 		i = end;
 	}
-	icf_canon_scratch_deinit(&sa);
-	icf_canon_scratch_deinit(&sb);
+	icf_canon_scratch_deinit(&s[0]);
+	icf_canon_scratch_deinit(&s[1]);
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < st->n; i++)

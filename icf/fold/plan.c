@@ -415,23 +415,11 @@ static bool *find_adjoining(const struct icf_program *prog)
 	return adjoins;
 }
 
-static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt,
-				 struct icf_plan *plan, bool *no_room)
+/* What the map has of the input, and who is folded. */
+static void start_map(const struct icf_program *prog, struct icf_plan *plan)
 {
 	struct elfrw_addrmap *map = &plan->map;
-	uint32_t n = (uint32_t)prog->unit.len;
-	map->n_units = n;
-	map->n_sections = (uint32_t)prog->exec.len;
-	map->unit = calloc(n + 1, sizeof *map->unit);
-	map->section = calloc(map->n_sections, sizeof *map->section);
-	uint8_t *shift = group_alignment(prog, plan);
-	bool *adjoins = find_adjoining(prog);
-	if (!map->unit || !map->section || !shift || !adjoins) {
-		free(shift);
-		free(adjoins);
-		return &elfrw_err_nomem;
-	}
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < map->n_units; i++) {
 		struct elfrw_addrmap_unit *m = &map->unit[i];
 		m->old = prog->unit.data[i].start;
 		m->old_end = prog->unit.data[i].end;
@@ -443,6 +431,7 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 			plan->folded_bytes += m->old_end - m->old;
 		}
 	}
+	uint32_t best = ICF_NONE;
 	for (uint32_t e = 0; e < map->n_sections; e++) {
 		const struct icf_exec *x = &prog->exec.data[e];
 		map->section[e] = (struct elfrw_addrmap_section){
@@ -451,8 +440,49 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 			.shndx = x->shndx,
 			.end_taken = elfrw_image_section_at(prog->img, x->end) != 0
 		};
+		if (!x->linkage && !x->named &&
+		    (best == ICF_NONE ||
+		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
+			best = e;
 	}
-	plan->thunk_exec = thunk_section(prog);
+	plan->thunk_exec = best;
+}
+
+/* Folded units are where their copies are; what the plan comes to. */
+static void finish_map(struct icf_plan *plan)
+{
+	struct elfrw_addrmap *map = &plan->map;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		struct elfrw_addrmap_unit *m = &map->unit[i];
+		if (!(m->flags & ELFRW_UNIT_FOLDED))
+			continue;
+		m->body = map->unit[m->kept].body;
+		if (!(m->flags & ELFRW_UNIT_THUNK))
+			m->entry = m->body;
+	}
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		plan->n_groups += (map->unit[i].flags & ELFRW_UNIT_KEPT) != 0;
+		plan->changes |= map->unit[i].body != map->unit[i].old ||
+				 map->unit[i].entry != map->unit[i].old;
+	}
+}
+
+static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_options *opt,
+				 struct icf_plan *plan, bool *no_room)
+{
+	struct elfrw_addrmap *map = &plan->map;
+	map->n_units = (uint32_t)prog->unit.len;
+	map->n_sections = (uint32_t)prog->exec.len;
+	map->unit = calloc(map->n_units + 1, sizeof *map->unit);
+	map->section = calloc(map->n_sections, sizeof *map->section);
+	uint8_t *shift = group_alignment(prog, plan);
+	bool *adjoins = find_adjoining(prog);
+	if (!map->unit || !map->section || !shift || !adjoins) {
+		free(shift);
+		free(adjoins);
+		return &elfrw_err_nomem;
+	}
+	start_map(prog, plan);
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
 	/* If nothing records where code went (no symbols, no fold to record), nothing moves. */
@@ -469,20 +499,10 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	free(shift);
 	free(adjoins);
 	*no_room = l.no_room;
-	for (uint32_t i = 0; i < n && !err; i++) {
-		struct elfrw_addrmap_unit *m = &map->unit[i];
-		if (!(m->flags & ELFRW_UNIT_FOLDED))
-			continue;
-		m->body = map->unit[m->kept].body;
-		if (!(m->flags & ELFRW_UNIT_THUNK))
-			m->entry = m->body;
-	}
-	for (uint32_t i = 0; i < n && !err; i++) {
-		plan->n_groups += (map->unit[i].flags & ELFRW_UNIT_KEPT) != 0;
-		plan->changes |= map->unit[i].body != map->unit[i].old ||
-				 map->unit[i].entry != map->unit[i].old;
-	}
-	return err ? err : elfrw_addrmap_finish(map);
+	if (err)
+		return err;
+	finish_map(plan);
+	return elfrw_addrmap_finish(map);
 }
 
 static void start_over(struct icf_plan *plan)

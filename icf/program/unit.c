@@ -196,72 +196,94 @@ static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint6
 	return push_unit(prog, exec, start, end, ICF_UNIT_OPAQUE) ? NULL : &elfrw_err_nomem;
 }
 
+/* The union of all intervals that share a byte. */
+struct extent {
+	uint64_t start, end;
+	uint64_t next; /* where the next one begins, or the section ends */
+	uint8_t flags; /* BOUND_* */
+	bool sized;
+};
+
+static struct extent unite(const struct bounds *b, const struct icf_exec *e, size_t *at)
+{
+	size_t i = *at;
+	struct extent x = { b->v.data[i].start, b->v.data[i].start, e->end, 0, false };
+	while (i < b->v.len && (b->v.data[i].start < x.end || b->v.data[i].start == x.start)) {
+		const struct interval *it = &b->v.data[i];
+		if (!(it->flags & BOUND_POINT)) {
+			x.sized = true;
+			if (it->end > x.end)
+				x.end = it->end;
+		} else if (it->start == x.start && x.end == x.start)
+			x.end = x.start + 1;
+		if (!(it->flags & BOUND_POINT) || it->start == x.start)
+			x.flags |= it->flags & ~BOUND_POINT;
+		i++;
+	}
+	if (i < b->v.len && b->v.data[i].start < e->end)
+		x.next = b->v.data[i].start;
+	if (x.end > e->end)
+		x.end = e->end;
+	*at = i;
+	return x;
+}
+
+/* What kind of unit is X, and where does it end?  false: it is none.  MARKED: where a function with
+ * a size ended last. */
+static bool classify(const struct icf_program *prog, const struct icf_exec *e, uint64_t marked,
+		     struct extent *x, uint8_t *kind)
+{
+	*kind = ICF_UNIT_FUNC;
+	/* The symbol of a cold part that came out empty. */
+	bool empty = !x->sized && icf_is_padding(prog, x->start, x->next),
+	     nop = empty && is_named_nop(prog, e, x->start, marked, x->next);
+	/* Zeros with a name that is no function's are data. */
+	bool zeros = empty && !(x->flags & BOUND_SYMBOL) &&
+		     prog->img->section[e->shndx].data[x->start - e->start] == 0;
+	if (empty && !nop && !zeros)
+		return false;
+	if (nop || zeros) {
+		x->end = x->next;
+		*kind = nop ? ICF_UNIT_RIGID : ICF_UNIT_OPAQUE;
+	} else if (!x->sized) {
+		bool clean;
+		x->end = trim(prog, e, x->start, x->next, &clean);
+		if (!clean)
+			*kind = ICF_UNIT_OPAQUE;
+		else if (!(x->flags & BOUND_SYMBOL))
+			*kind = ICF_UNIT_RIGID;
+	} else if ((x->flags & BOUND_DATA) && !(x->flags & (BOUND_SYMBOL | BOUND_FDE)))
+		*kind = ICF_UNIT_OPAQUE;
+	return true;
+}
+
 /* Cuts section EXEC by the bounds [*AT ...) that lie in it. */
 static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 				     const struct bounds *b, size_t *at)
 {
 	const struct icf_exec *e = &prog->exec.data[exec];
 	uint64_t pos = e->start, marked = UINT64_MAX;
-	size_t i = *at;
-	while (i < b->v.len && b->v.data[i].start < e->end) {
-		uint64_t start = b->v.data[i].start, end = start;
-		uint8_t flags = 0;
-		bool sized = false;
-		/* The union of all intervals that share a byte. */
-		while (i < b->v.len && (b->v.data[i].start < end || b->v.data[i].start == start)) {
-			const struct interval *it = &b->v.data[i];
-			if (!(it->flags & BOUND_POINT)) {
-				sized = true;
-				if (it->end > end)
-					end = it->end;
-			} else if (it->start == start && end == start)
-				end = start + 1;
-			if (!(it->flags & BOUND_POINT) || it->start == start)
-				flags |= it->flags & ~BOUND_POINT;
-			i++;
-		}
-		uint64_t next =
-			i < b->v.len && b->v.data[i].start < e->end ? b->v.data[i].start : e->end;
-		ELFRW_TRY(push_gap(prog, exec, pos, start));
-		uint8_t kind = ICF_UNIT_FUNC;
-		if (end > e->end)
-			end = e->end;
-		/* The symbol of a cold part that is empty. */
-		bool empty = !sized && icf_is_padding(prog, start, next),
-		     nop = empty && is_named_nop(prog, e, start, marked, next);
-		/* Zeros with a symbol that is not a function are data. */
-		bool zeros = empty && !(flags & BOUND_SYMBOL) &&
-			     prog->img->section[e->shndx].data[start - e->start] == 0;
-		if (empty && !nop && !zeros) {
-			pos = start;
+	while (*at < b->v.len && b->v.data[*at].start < e->end) {
+		struct extent x = unite(b, e, at);
+		uint8_t kind;
+		ELFRW_TRY(push_gap(prog, exec, pos, x.start));
+		if (!classify(prog, e, marked, &x, &kind)) {
+			pos = x.start;
 			continue;
 		}
-		if (nop || zeros) {
-			end = next;
-			kind = nop ? ICF_UNIT_RIGID : ICF_UNIT_OPAQUE;
-		} else if (!sized) {
-			bool clean;
-			end = trim(prog, e, start, next, &clean);
-			if (!clean)
-				kind = ICF_UNIT_OPAQUE;
-			else if (!(flags & BOUND_SYMBOL))
-				kind = ICF_UNIT_RIGID;
-		} else if ((flags & BOUND_DATA) && !(flags & (BOUND_SYMBOL | BOUND_FDE)))
-			kind = ICF_UNIT_OPAQUE;
-		struct icf_unit *u = push_unit(prog, exec, start, end, kind);
+		struct icf_unit *u = push_unit(prog, exec, x.start, x.end, kind);
 		if (!u)
 			return &elfrw_err_nomem;
-		if (flags & BOUND_DATA) {
+		if (x.flags & BOUND_DATA) {
 			u->kind = ICF_UNIT_OPAQUE;
 			u->reason = ICF_NOT_UNDERSTOOD;
 		}
-		if (flags & BOUND_SYMBOL)
+		if (x.flags & BOUND_SYMBOL)
 			u->flags |= ICF_UNIT_FUNC_SYMBOL;
-		pos = end;
-		marked = sized ? end : marked;
+		pos = x.end;
+		marked = x.sized ? x.end : marked;
 	}
-	*at = i;
-	/* The code of a folded file ends with a trap that debug information names. */
+	/* A file that was folded before ends its code with a trap that debug information names. */
 	const uint8_t *rest = prog->img->section[e->shndx].data + (pos - e->start);
 	if (pos + prog->arch->fill_size == e->end &&
 	    memcmp(rest, prog->arch->fill, prog->arch->fill_size) == 0 &&

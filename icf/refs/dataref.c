@@ -89,15 +89,17 @@ static struct elfrw_err *push(struct icf_program *prog, uint64_t place, uint64_t
 	return NULL;
 }
 
-static struct elfrw_err *push_dynreloc(struct icf_program *prog, uint64_t place, uint64_t addend,
-				       uint32_t shndx, uint64_t index, uint8_t kind, bool relr)
+/* INDEX: of NEW in its section. */
+static struct elfrw_err *push_dynreloc(struct icf_program *prog, uint64_t index,
+				       struct icf_dynreloc new)
 {
 	if (index > UINT32_MAX)
 		return elfrw_error("too many dynamic relocations");
 	struct icf_dynreloc *d = VEC_PUSH(&prog->dynreloc);
 	if (!d)
 		return &elfrw_err_nomem;
-	*d = (struct icf_dynreloc){ place, addend, shndx, (uint32_t)index, kind, relr };
+	new.index = (uint32_t)index;
+	*d = new;
 	return NULL;
 }
 
@@ -126,8 +128,12 @@ static struct elfrw_err *read_relr(struct icf_program *prog, uint32_t shndx)
 					s->name, 8 * i,
 					"relative relocation of 0x%llx, which is in no section",
 					(unsigned long long)place[k]);
-			ELFRW_TRY(push_dynreloc(prog, place[k], elfrw_get64(p), shndx, i,
-						ELFRW_RELOC_RELATIVE, true));
+			struct icf_dynreloc d = { .place = place[k],
+						  .addend = elfrw_get64(p),
+						  .shndx = shndx,
+						  .kind = ELFRW_RELOC_RELATIVE,
+						  .relr = true };
+			ELFRW_TRY(push_dynreloc(prog, i, d));
 		}
 	}
 	return NULL;
@@ -183,8 +189,11 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 				return elfrw_error_at(s->name, k * sizeof r,
 						      "unknown relocation type %u",
 						      (unsigned)ELF64_R_TYPE(r.r_info));
-			ELFRW_TRY(push_dynreloc(prog, r.r_offset, (uint64_t)r.r_addend, i, k,
-						d.kind, false));
+			struct icf_dynreloc new = { .place = r.r_offset,
+						    .addend = (uint64_t)r.r_addend,
+						    .shndx = i,
+						    .kind = d.kind };
+			ELFRW_TRY(push_dynreloc(prog, k, new));
 			if (icf_in_exec(prog, r.r_offset))
 				return elfrw_error_at(s->name, k * sizeof r,
 						      "text relocations are not supported");

@@ -16,9 +16,9 @@ static void part_open(struct part *p, const char *text, const char *flags, enum 
 	be_ok(icf_partition(&p->t.prog, &p->t.opt, p->cls, &p->rounds));
 	/* Every class is named by its lowest unit; within one all forms are equal, and so are the
 	 * classes of all targets. */
-	struct icf_canon_scratch sa = { 0 }, sb = { 0 };
-	be_ok(icf_canon_scratch_init(&sa));
-	be_ok(icf_canon_scratch_init(&sb));
+	struct icf_canon_scratch s[2] = { 0 };
+	be_ok(icf_canon_scratch_init(&s[0]));
+	be_ok(icf_canon_scratch_init(&s[1]));
 	for (uint32_t i = 0; i < p->t.prog.unit.len; i++) {
 		uint32_t c = p->cls[i];
 		assert_true(c <= i);
@@ -27,10 +27,10 @@ static void part_open(struct part *p, const char *text, const char *flags, enum 
 			continue;
 		bool same;
 		struct icf_hash ha, hb;
-		be_ok(icf_same_form(&p->t.prog, mode, i, c, &sa, &sb, &same));
+		be_ok(icf_same_form(&p->t.prog, mode, i, c, s, &same));
 		assert_true(same);
-		be_ok(icf_hash_unit(&p->t.prog, mode, i, &sa, &ha));
-		be_ok(icf_hash_unit(&p->t.prog, mode, c, &sb, &hb));
+		be_ok(icf_hash_unit(&p->t.prog, mode, i, &s[0], &ha));
+		be_ok(icf_hash_unit(&p->t.prog, mode, c, &s[1], &hb));
 		assert_memory_equal(&ha, &hb, sizeof ha);
 		icf_unit_list ea = { 0 }, eb = { 0 };
 		be_ok(icf_edges(&p->t.prog, mode, i, &ea));
@@ -41,8 +41,8 @@ static void part_open(struct part *p, const char *text, const char *flags, enum 
 		VEC_FREE(&ea);
 		VEC_FREE(&eb);
 	}
-	icf_canon_scratch_deinit(&sa);
-	icf_canon_scratch_deinit(&sb);
+	icf_canon_scratch_deinit(&s[0]);
+	icf_canon_scratch_deinit(&s[1]);
 }
 
 static void part_close(struct part *p)
