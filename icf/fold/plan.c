@@ -1,9 +1,9 @@
-/* plan.c: the keeper, folds, thunks and new place of every unit.
+/* plan.c: folds, thunks and the new place of every unit.
  *
  * Units keep their old order and close up; later segments keep their addresses.  A unit moves by
- * multiples of the alignment that its old address shows (align.c).  So no unit moves up, and pinned
- * units are never in the way of those before them. */
-#include "icf/fold/plan.h"
+ * multiples of what its old address shows (align.c), so that no unit moves up and pinned ones are
+ * never in the way of those before them. */
+#include "icf/fold/thunk.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
@@ -14,190 +14,7 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b)
-{
-	const struct icf_unit *x = &prog->unit.data[a], *y = &prog->unit.data[b];
-	if (x->hotness != y->hotness)
-		return x->hotness < y->hotness;
-	uint64_t usual = prog->arch->function_align;
-	uint64_t ax = min64(x->start & -x->start, usual), ay = min64(y->start & -y->start, usual);
-	if (ax != ay)
-		return ax > ay;
-	/* A keeper that needs an address of its own anyway saves a thunk. */
-	bool ox = x->flags & ICF_UNIT_OBSERVED, oy = y->flags & ICF_UNIT_OBSERVED;
-	if (ox != oy)
-		return ox;
-	return a < b;
-}
-
-/* Is U aligned to 2^ALIGN wherever it moves? */
-static bool stays_aligned(const struct icf_unit *u, uint8_t align)
-{
-	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
-}
-
-/* The size of a thunk at FROM for U that jumps to TO; 0: out of reach. */
-static unsigned thunk_size(const struct icf_program *prog, const struct icf_unit *u, uint64_t from,
-			   uint64_t to)
-{
-	return prog->arch->thunk(NULL, from, to, u->flags & ICF_UNIT_ENDBR).size;
-}
-
-/* A thunk has the same low bits of address as its function, and an even address in any case.  No
- * file says which bits matter: 16 may be a compiler's habit or aligned(16).  C++ needs one bit,
- * LLVM's PointerIntPair takes two, and some libraries of tagged pointers take four because
- * compilers have that habit. */
-static uint64_t thunk_align(const struct icf_unit *u)
-{
-	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
-}
-
-/* Does a thunk for U that leads to KEPT take less room than U, both including the padding for their
- * alignment?  Their final places are not known yet, so the present distance is an estimate. */
-static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan,
-		       const struct icf_unit *u, const struct icf_unit *kept)
-{
-	uint64_t align = plan->in_place ? 1 : thunk_align(u);
-	unsigned size = thunk_size(prog, u, u->start, kept->start);
-	return size && elfrw_align_up(u->end - u->start, align) > elfrw_align_up(size, align);
-}
-
-static bool needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
-			const struct icf_unit *u)
-{
-	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
-}
-
-/* The function that each cold part belongs to: the function that branches to it.  ICF_NONE: it is
- * no cold part, or nothing branches to it. */
-static uint32_t *find_parents(const struct icf_program *prog)
-{
-	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
-	for (uint32_t i = 0; parent && i < prog->unit.len; i++)
-		parent[i] = ICF_NONE;
-	for (uint32_t i = 0; parent && i < prog->unit.len; i++) {
-		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
-			uint32_t t = ref[r].unit;
-			if (ref[r].kind != ICF_REF_BRANCH || t == ICF_NONE || t == i ||
-			    prog->unit.data[t].sym == ICF_NONE)
-				continue;
-			if (parent[t] == ICF_NONE &&
-			    strstr(prog->sym.data[prog->unit.data[t].sym].name, ".cold"))
-				parent[t] = i;
-		}
-	}
-	return parent;
-}
-
-/* A function and its cold part are kept together, so that all of its code has one name. */
-static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan,
-			    const uint32_t *parent, const uint32_t *count, const uint8_t *need,
-			    uint32_t *keeper)
-{
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		uint32_t c = plan->cls[i];
-		if (count[c] < 2 || keeper[c] == i ||
-		    prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
-		    !stays_aligned(&prog->unit.data[i], need[c]))
-			continue;
-		uint32_t mine = parent[i];
-		if (mine == ICF_NONE || keeper[plan->cls[mine]] != mine)
-			continue;
-		uint32_t its = parent[keeper[c]];
-		if (its == ICF_NONE || keeper[plan->cls[its]] != its)
-			keeper[c] = i;
-	}
-}
-
-/* The section whose code the thunks follow; ICF_NONE: none. */
-static uint32_t thunk_section(const struct icf_program *prog)
-{
-	uint32_t best = ICF_NONE;
-	for (uint32_t e = 0; e < prog->exec.len; e++) {
-		const struct icf_exec *x = &prog->exec.data[e];
-		if (!x->linkage && !x->named &&
-		    (best == ICF_NONE ||
-		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
-			best = e;
-	}
-	return best;
-}
-
-/* Is VA in the same part of the code as the thunks, which is that of the section's last unit? */
-static bool in_thunk_part(const struct icf_program *prog, uint32_t section, uint64_t va)
-{
-	if (section == ICF_NONE || !prog->mark.len)
-		return true;
-	const struct icf_exec *x = &prog->exec.data[section];
-	uint64_t last = x->n_units ? prog->unit.data[x->unit + x->n_units - 1].start : x->start;
-	return icf_marks_before(prog, va) == icf_marks_before(prog, last);
-}
-
-/* Can a thunk stand for U, if U is folded into KEPT? */
-static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
-		       const struct icf_plan *plan, const struct icf_unit *u,
-		       const struct icf_unit *kept)
-{
-	if (!plan->in_place && (opt->no_thunks || !in_thunk_part(prog, plan->thunk_exec, u->start)))
-		return false;
-	return thunk_pays(prog, plan, u, kept);
-}
-
-/* Chooses each class's keeper and the units that fold into it. */
-static struct elfrw_err *choose(struct icf_program *prog, const struct icf_options *opt,
-				struct icf_plan *plan)
-{
-	uint32_t n = (uint32_t)prog->unit.len;
-	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
-	uint32_t *parent = find_parents(prog);
-	uint8_t *need = calloc(n + 1, 1);
-	plan->thunk_exec = thunk_section(prog);
-	if (!keeper || !count || !parent || !need) {
-		free(keeper);
-		free(count);
-		free(parent);
-		free(need);
-		return &elfrw_err_nomem;
-	}
-	/* If addresses merge, the keeper's address must suit all members. */
-	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
-		if (prog->unit.data[i].reason == ICF_OK &&
-		    prog->unit.data[i].entry_align > need[plan->cls[i]])
-			need[plan->cls[i]] = prog->unit.data[i].entry_align;
-	for (uint32_t i = 0; i < n; i++)
-		keeper[i] = ICF_NONE;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t c = plan->cls[i];
-		count[c]++;
-		if (stays_aligned(&prog->unit.data[i], need[c]) &&
-		    (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
-			keeper[c] = i;
-	}
-	keep_cold_parts(prog, plan, parent, count, need, keeper);
-	free(parent);
-	free(need);
-	for (uint32_t i = 0; i < n; i++) {
-		struct icf_unit *u = &prog->unit.data[i];
-		uint32_t c = plan->cls[i];
-		if (u->reason != ICF_OK)
-			continue;
-		if (count[c] < 2)
-			u->reason = ICF_UNIQUE;
-		else if (i != keeper[c]) {
-			if (needs_thunk(plan, opt, u) &&
-			    !thunk_does(prog, opt, plan, u, &prog->unit.data[keeper[c]]))
-				u->reason = ICF_ADDRESS_OBSERVED;
-			else
-				plan->kept[i] = keeper[c];
-		}
-	}
-	free(keeper);
-	free(count);
-	return NULL;
-}
-
-/* The largest alignment of each group, for its keeper, as an exponent of two; 0: nothing to add. */
+/* The largest alignment of each group, for its keeper, as a power of two; 0: nothing to add. */
 static uint8_t *group_alignment(const struct icf_program *prog, const struct icf_plan *plan)
 {
 	uint8_t *shift = calloc(prog->unit.len + 1, 1);
@@ -232,7 +49,7 @@ static unsigned thunk_size_at(const struct layout *l, uint32_t i, uint64_t at)
 	uint32_t k = l->plan->kept[i];
 	uint64_t to = prog->unit.data[k].sec <= l->plan->thunk_exec ? l->plan->map.unit[k].body
 								    : prog->unit.data[k].start;
-	return thunk_size(prog, &prog->unit.data[i], at, to);
+	return icf_thunk_size(prog, &prog->unit.data[i], at, to);
 }
 
 /* Puts the thunks one behind the other from AT on; MAP NULL: only measures.  Padding before a thunk
@@ -244,9 +61,9 @@ static uint64_t line_up_thunks(struct layout *l, uint64_t at, struct elfrw_addrm
 	struct elfrw_addrmap_unit *last = NULL;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if (l->plan->kept[i] == i || !needs_thunk(l->plan, l->opt, u))
+		if (l->plan->kept[i] == i || !icf_needs_thunk(l->plan, l->opt, u))
 			continue;
-		at = elfrw_align_up(at, thunk_align(u));
+		at = elfrw_align_up(at, icf_thunk_align(u));
 		unsigned size = thunk_size_at(l, i, at);
 		l->no_room |= !size;
 		if (map) {
@@ -295,6 +112,36 @@ static void place_thunks(struct layout *l, const struct icf_exec *ex, struct elf
 		l->cursor = end;
 }
 
+/* Unit I, which is kept, at the cursor or behind it. */
+static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
+{
+	const struct icf_program *prog = l->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	struct elfrw_addrmap_unit *m = &l->plan->map.unit[i];
+	uint64_t at;
+	if (u->flags & ICF_UNIT_PINNED) {
+		if (l->cursor > u->start)
+			return elfrw_error("no room before the code at 0x%llx, which must not move",
+					   (unsigned long long)u->start);
+		at = u->start;
+		m->flags |= ELFRW_UNIT_PINNED;
+	} else {
+		uint64_t grain = ((uint64_t)1 << u->grain) - 1,
+			 better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
+		at = better <= u->start && ((u->start - better) & grain) == 0
+			     ? better
+			     : l->cursor + ((u->start - l->cursor) & grain);
+	}
+	if (at - l->cursor > l->gap_end - l->gap &&
+	    icf_in_thunk_part(prog, l->plan->thunk_exec, u->start - 1)) {
+		l->gap = l->cursor;
+		l->gap_end = at;
+	}
+	m->body = m->entry = at;
+	l->cursor = at + (u->end - u->start);
+	return NULL;
+}
+
 static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 {
 	const struct icf_program *prog = l->prog;
@@ -321,31 +168,8 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	map->section[e].new_start = l->cursor;
 	l->gap = l->gap_end = 0;
 	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
-		const struct icf_unit *u = &prog->unit.data[i];
-		uint64_t size = u->end - u->start, at;
-		if (l->plan->kept[i] != i)
-			continue;
-		if (u->flags & ICF_UNIT_PINNED) {
-			if (l->cursor > u->start)
-				return elfrw_error(
-					"no room before the code at 0x%llx, which must not move",
-					(unsigned long long)u->start);
-			at = u->start;
-			map->unit[i].flags |= ELFRW_UNIT_PINNED;
-		} else {
-			uint64_t grain = ((uint64_t)1 << u->grain) - 1,
-				 better = elfrw_align_up(l->cursor, (uint64_t)1 << l->shift[i]);
-			at = better <= u->start && ((u->start - better) & grain) == 0
-				     ? better
-				     : l->cursor + ((u->start - l->cursor) & grain);
-		}
-		if (at - l->cursor > l->gap_end - l->gap &&
-		    in_thunk_part(prog, l->plan->thunk_exec, u->start - 1)) {
-			l->gap = l->cursor;
-			l->gap_end = at;
-		}
-		map->unit[i].body = map->unit[i].entry = at;
-		l->cursor = at + size;
+		if (l->plan->kept[i] == i)
+			ELFRW_TRY(place_unit(l, i));
 	}
 	if (e == l->plan->thunk_exec) {
 		bool fits;
@@ -378,7 +202,7 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 		}
 		map->unit[i].flags |= ELFRW_UNIT_THUNK;
 		map->unit[i].thunk_size =
-			thunk_size(prog, u, u->start, prog->unit.data[plan->kept[i]].start);
+			icf_thunk_size(prog, u, u->start, prog->unit.data[plan->kept[i]].start);
 		if (plan->n_thunks++ == 0)
 			map->thunks = u->start;
 		map->thunks_end = u->start + map->unit[i].thunk_size;
@@ -431,7 +255,6 @@ static void start_map(const struct icf_program *prog, struct icf_plan *plan)
 			plan->folded_bytes += m->old_end - m->old;
 		}
 	}
-	uint32_t best = ICF_NONE;
 	for (uint32_t e = 0; e < map->n_sections; e++) {
 		const struct icf_exec *x = &prog->exec.data[e];
 		map->section[e] = (struct elfrw_addrmap_section){
@@ -440,12 +263,8 @@ static void start_map(const struct icf_program *prog, struct icf_plan *plan)
 			.shndx = x->shndx,
 			.end_taken = elfrw_image_section_at(prog->img, x->end) != 0
 		};
-		if (!x->linkage && !x->named &&
-		    (best == ICF_NONE ||
-		     x->end - x->start > prog->exec.data[best].end - prog->exec.data[best].start))
-			best = e;
 	}
-	plan->thunk_exec = best;
+	plan->thunk_exec = icf_thunk_section(prog);
 }
 
 /* Folded units are where their copies are; what the plan comes to. */
@@ -520,7 +339,7 @@ static struct elfrw_err *without_thunks(struct icf_program *prog, const struct i
 {
 	bool no_room;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (plan->kept[i] != i && needs_thunk(plan, opt, &prog->unit.data[i])) {
+		if (plan->kept[i] != i && icf_needs_thunk(plan, opt, &prog->unit.data[i])) {
 			plan->kept[i] = i;
 			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
 			plan->n_short++;
@@ -554,7 +373,7 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 		plan->cls[i] = plan->kept[i] = i;
 	if (opt->mode != ICF_MODE_NONE) {
 		ELFRW_TRY(icf_partition(prog, opt, plan->cls, &plan->rounds));
-		ELFRW_TRY(choose(prog, opt, plan));
+		ELFRW_TRY(icf_choose_kept(prog, opt, plan));
 		ELFRW_TRY(icf_keep_partners(prog, plan));
 	}
 	bool no_room;

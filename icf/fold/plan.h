@@ -34,7 +34,12 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
  * after all. */
 struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *plan);
 
-/* PLAN costs more than it saves: makes it one that folds nothing. */
+/* Part of the first (keep.c): chooses each class's keeper, and which others go; sets `kept` and
+ * `thunk_exec`. */
+struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,
+				  struct icf_plan *plan);
+
+/* Makes PLAN, which folds more than is worth it, one that folds nothing. */
 struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt,
 				   struct icf_plan *plan);
 void icf_plan_deinit(struct icf_plan *plan);

@@ -1,0 +1,149 @@
+/* keep.c: which copy of each class is kept, and which others go.
+ *
+ * The hottest copy is kept, then the one that is aligned best, then one whose address must stay
+ * anyway, then the lowest; a function and its split-off part go together. */
+#include "elfrw/base/align.h"
+#include "icf/fold/thunk.h"
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b)
+{
+	const struct icf_unit *x = &prog->unit.data[a], *y = &prog->unit.data[b];
+	if (x->hotness != y->hotness)
+		return x->hotness < y->hotness;
+	uint64_t usual = prog->arch->function_align;
+	uint64_t ax = min64(x->start & -x->start, usual), ay = min64(y->start & -y->start, usual);
+	if (ax != ay)
+		return ax > ay;
+	/* One that needs an address of its own anyway saves a thunk. */
+	bool ox = x->flags & ICF_UNIT_OBSERVED, oy = y->flags & ICF_UNIT_OBSERVED;
+	if (ox != oy)
+		return ox;
+	return a < b;
+}
+
+/* Is U aligned to 2^ALIGN, wherever it moves? */
+static bool stays_aligned(const struct icf_unit *u, uint8_t align)
+{
+	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
+}
+
+/* Does a thunk for U that leads to KEPT take less room than U, both with the padding that aligns
+ * them?  Where they will be is not known yet: it is about as far. */
+static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan,
+		       const struct icf_unit *u, const struct icf_unit *kept)
+{
+	uint64_t align = plan->in_place ? 1 : icf_thunk_align(u);
+	unsigned size = icf_thunk_size(prog, u, u->start, kept->start);
+	return size && elfrw_align_up(u->end - u->start, align) > elfrw_align_up(size, align);
+}
+
+/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none,
+ * or nobody does. */
+static uint32_t *find_parents(const struct icf_program *prog)
+{
+	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
+	for (uint32_t i = 0; parent && i < prog->unit.len; i++)
+		parent[i] = ICF_NONE;
+	for (uint32_t i = 0; parent && i < prog->unit.len; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
+			uint32_t t = ref[r].unit;
+			if (ref[r].kind != ICF_REF_BRANCH || t == ICF_NONE || t == i ||
+			    prog->unit.data[t].sym == ICF_NONE)
+				continue;
+			if (parent[t] == ICF_NONE &&
+			    strstr(prog->sym.data[prog->unit.data[t].sym].name, ".cold"))
+				parent[t] = i;
+		}
+	}
+	return parent;
+}
+
+/* A function and its cold part shall be kept together, so that all of its code has one name. */
+static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan,
+			    const uint32_t *parent, const uint32_t *count, const uint8_t *need,
+			    uint32_t *keeper)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		uint32_t c = plan->cls[i];
+		if (count[c] < 2 || keeper[c] == i ||
+		    prog->unit.data[i].hotness != prog->unit.data[keeper[c]].hotness ||
+		    !stays_aligned(&prog->unit.data[i], need[c]))
+			continue;
+		uint32_t mine = parent[i];
+		if (mine == ICF_NONE || keeper[plan->cls[mine]] != mine)
+			continue;
+		uint32_t its = parent[keeper[c]];
+		if (its == ICF_NONE || keeper[plan->cls[its]] != its)
+			keeper[c] = i;
+	}
+}
+
+/* Can a thunk stand for U, which is folded into KEPT? */
+static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
+		       const struct icf_plan *plan, const struct icf_unit *u,
+		       const struct icf_unit *kept)
+{
+	if (!plan->in_place && (opt->no_thunks || !icf_in_thunk_part(prog, plan->thunk_exec, u->start)))
+		return false;
+	return thunk_pays(prog, plan, u, kept);
+}
+
+struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,
+				struct icf_plan *plan)
+{
+	uint32_t n = (uint32_t)prog->unit.len;
+	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);
+	uint32_t *parent = find_parents(prog);
+	uint8_t *need = calloc(n + 1, 1);
+	plan->thunk_exec = icf_thunk_section(prog);
+	if (!keeper || !count || !parent || !need) {
+		free(keeper);
+		free(count);
+		free(parent);
+		free(need);
+		return &elfrw_err_nomem;
+	}
+	/* Where addresses merge, the kept one's must do for all. */
+	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
+		if (prog->unit.data[i].reason == ICF_OK &&
+		    prog->unit.data[i].entry_align > need[plan->cls[i]])
+			need[plan->cls[i]] = prog->unit.data[i].entry_align;
+	for (uint32_t i = 0; i < n; i++)
+		keeper[i] = ICF_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t c = plan->cls[i];
+		count[c]++;
+		if (stays_aligned(&prog->unit.data[i], need[c]) &&
+		    (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
+			keeper[c] = i;
+	}
+	keep_cold_parts(prog, plan, parent, count, need, keeper);
+	free(parent);
+	free(need);
+	for (uint32_t i = 0; i < n; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		uint32_t c = plan->cls[i];
+		if (u->reason != ICF_OK)
+			continue;
+		if (count[c] < 2)
+			u->reason = ICF_UNIQUE;
+		else if (i != keeper[c]) {
+			if (icf_needs_thunk(plan, opt, u) &&
+			    !thunk_does(prog, opt, plan, u, &prog->unit.data[keeper[c]]))
+				u->reason = ICF_ADDRESS_OBSERVED;
+			else
+				plan->kept[i] = keeper[c];
+		}
+	}
+	free(keeper);
+	free(count);
+	return NULL;
+}
