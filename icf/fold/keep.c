@@ -91,13 +91,14 @@ static bool thunk_does(const struct icf_program *prog, const struct icf_options 
 		       const struct icf_plan *plan, const struct icf_unit *u,
 		       const struct icf_unit *kept)
 {
-	if (!plan->in_place && (opt->no_thunks || !icf_in_thunk_part(prog, plan->thunk_exec, u->start)))
+	if (!plan->in_place &&
+	    (opt->no_thunks || !icf_in_thunk_part(prog, plan->thunk_exec, u->start)))
 		return false;
 	return thunk_pays(prog, plan, u, kept);
 }
 
 struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,
-				struct icf_plan *plan)
+				  struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	uint32_t *keeper = malloc((n + 1) * sizeof *keeper), *count = calloc(n + 1, sizeof *count);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 unsigned icf_thunk_size(const struct icf_program *prog, const struct icf_unit *u, uint64_t from,
-			   uint64_t to)
+			uint64_t to)
 {
 	return prog->arch->thunk(NULL, from, to, u->flags & ICF_UNIT_ENDBR).size;
 }
@@ -18,7 +18,7 @@ uint64_t icf_thunk_align(const struct icf_unit *u)
 }
 
 bool icf_needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
-			const struct icf_unit *u)
+		     const struct icf_unit *u)
 {
 	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
 }
