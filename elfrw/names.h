@@ -16,10 +16,10 @@ struct elfrw_name_table {
 	size_t size;
 };
 
-/* Makes *RET a string table for the N texts of NAME, of which NULL needs none.  It begins with
- * HEAD's bytes, or, when these are none, with one zero byte.  A text that another one ends with is
- * not written twice.  OFF[i], for each text: its offset.  The result depends on the texts and their
- * order alone.  Errors: more text than a table may have, out of memory. */
+/* Makes *RET a string table for the N texts of NAME; NULL needs no text.  The table begins with
+ * HEAD's bytes, or with one zero byte if there are none.  A text that ends another one is not
+ * written twice.  OFF[i]: the offset of text i.  The result depends only on the texts and their
+ * order.  Errors: more text than a table may have, out of memory. */
 struct elfrw_err *elfrw_names(const char *const *name, size_t n, struct elfrw_name_head head,
 			      uint32_t *off, struct elfrw_name_table *ret);
 #endif

@@ -304,7 +304,7 @@ struct view {
 	size_t size;
 };
 
-/* EXTRA sections of the program, EXTRA_NAMES bytes of names, are in no debug file. */
+/* Maps both files and the view's own bytes. */
 static struct elfrw_err *map_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
 				  struct view *ret)
 {
@@ -371,8 +371,8 @@ static struct elfrw_err *take_sections(struct elfrw_image *img, struct view *vie
 	return NULL;
 }
 
-/* Headers and names behind the two files; EXTRA sections of the program, EXTRA_NAMES bytes of
- * names, are in no debug file. */
+/* Puts headers and names behind the two files.  EXTRA sections of the program, with EXTRA_NAMES
+ * bytes of names, are not in the debug file. */
 static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size_t extra_names,
 				   uint32_t *map)
 {
@@ -380,7 +380,8 @@ static struct elfrw_err *make_view(struct elfrw_image *img, uint32_t extra, size
 	struct view view;
 	ELFRW_TRY(map_view(img, extra, extra_names, &view));
 	ELFRW_TRY(take_sections(img, &view, map));
-	/* Symbols and relocations go together; the linker puts the symbols behind. */
+	/* Symbols and relocations go together; the linker puts the symbols behind the relocations.
+	 */
 	bool own_relocs = false;
 	for (uint32_t i = 0; i < img->n_sections; i++) {
 		struct elfrw_section *s = &img->section[i];

@@ -76,9 +76,10 @@ struct icf_unit {
 #define ICF_UNIT_DATA_READ                                                                         \
 	128 /* reads its own bytes: keeps its address modulo 64, or modulo its section's alignment \
 	       if that is larger */
-#define ICF_UNIT_PINNED   256 /* keeps its address */
-#define ICF_UNIT_EXTENDED 512 /* begins before its function, with bytes that something refers to \
-			       */
+#define ICF_UNIT_PINNED 256 /* keeps its address */
+#define ICF_UNIT_EXTENDED                                                      \
+	512 /* begins before its function, with bytes that something refers to \
+	     */
 #define ICF_UNIT_JUMPS                                                                      \
 	1024 /* has an indirect jump; this flag and the next are set only if references are \
 		inferred */
