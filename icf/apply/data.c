@@ -28,7 +28,7 @@ static struct elfrw_err *set_field(struct icf_apply *a, const struct icf_dataref
 	if (!p)
 		return elfrw_error("address 0x%llx, which refers to code, is not in the file",
 				   (unsigned long long)d->place);
-	if (!d->pcrel) {
+	if (d->kind == ICF_DATA_ADDRESS) {
 		if (d->size == 4 && to >> 32 && (int64_t)to != (int32_t)to)
 			return too_far(d);
 		elfrw_put_le(p, to, d->size);

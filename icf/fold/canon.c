@@ -79,7 +79,8 @@ static void put_ref(const struct icf_program *prog, enum icf_mode mode, struct e
 			elfrw_wbuf_u64(w, t->ref);
 			return;
 		}
-		elfrw_wbuf_u64(w, (uint64_t)t->n << 16 | (uint64_t)d->size << 8 | (d->pcrel != 0));
+		elfrw_wbuf_u64(w, (uint64_t)t->n << 16 | (uint64_t)d->size << 8 |
+					  (d->kind != ICF_DATA_ADDRESS));
 		for (uint32_t i = 0; i < t->n; i++) {
 			const struct icf_unit *u = &prog->unit.data[d[i].unit];
 			elfrw_wbuf_u64(w, d[i].target - u->start);

@@ -446,7 +446,7 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 			icf_set_bit(named, ref[r].target);
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].pcrel == 0)
+		if (prog->dataref.data[i].kind == ICF_DATA_ADDRESS)
 			icf_set_bit(named, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len; i++)
 		icf_set_bit(named, prog->sym.data[i].value);

@@ -48,7 +48,7 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 		}
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++) {
-		uint32_t k = prog->dataref.data[i].pcrel
+		uint32_t k = prog->dataref.data[i].kind != ICF_DATA_ADDRESS
 				     ? ICF_NONE
 				     : icf_unit_at(prog, prog->dataref.data[i].target);
 		if (k != ICF_NONE)

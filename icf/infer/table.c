@@ -23,7 +23,7 @@ struct elfrw_err *icf_find_called(const struct icf_program *prog, struct icf_bit
 	}
 	/* The origin of a distance is not known yet. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].pcrel != 1)
+		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE)
 			icf_set_bit(called, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len; i++) {
 		const struct icf_symbol *s = &prog->sym.data[i];
@@ -115,7 +115,7 @@ static struct elfrw_err *push_entries(struct icf_program *prog, struct icf_data_
 						   .unit = ICF_NONE,
 						   .table = ICF_NONE,
 						   .size = 4,
-						   .pcrel = 1 };
+						   .kind = ICF_DATA_DISTANCE };
 			*to = t->base + word;
 			for (unsigned b = 0; b < 4; b++)
 				icf_set_bit(&map->table, place + b);

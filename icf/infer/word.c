@@ -314,7 +314,7 @@ static struct elfrw_err *shifted_data(struct icf_program *prog)
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < prog->dataref.len && !prog->loose && !err; i++) {
 		const struct icf_dataref *d = &prog->dataref.data[i];
-		uint32_t k = d->pcrel ? ICF_NONE : icf_unit_at(prog, d->target);
+		uint32_t k = d->kind != ICF_DATA_ADDRESS ? ICF_NONE : icf_unit_at(prog, d->target);
 		bool begins;
 		if (k == ICF_NONE)
 			continue;

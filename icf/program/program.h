@@ -112,6 +112,14 @@ struct icf_ref {
 	1 /* the address is computed; the instruction itself does not read memory there */
 #define ICF_REF_CALL 2 /* BRANCH: a call, which returns */
 
+enum icf_data_kind {
+	ICF_DATA_ADDRESS,  /* the field holds the target */
+	ICF_DATA_DISTANCE, /* a distance to the target; only the code that reads it knows from
+			      where */
+	ICF_DATA_OFFSET,   /* a distance to a function that its relocation's symbol names, from
+			      anywhere, or to a trap, from its own place */
+};
+
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
 struct icf_dataref {
 	uint64_t place;  /* old (and new) address of the field */
@@ -119,10 +127,7 @@ struct icf_dataref {
 	uint32_t unit;   /* the unit that holds the target, or ICF_NONE (a boundary, padding) */
 	uint32_t table;  /* its jump table, or ICF_NONE */
 	uint8_t size;
-	/* 0: the field holds the target.  1: it holds a distance to the target, and only the code
-	 * that reads it knows from where.  2: it holds a distance to a function that its
-	 * relocation's symbol names, from anywhere, or to a trap, from its own place. */
-	uint8_t pcrel;
+	uint8_t kind;    /* enum icf_data_kind */
 	uint8_t dynamic; /* a dynamic relocation sets the field; the addend counts, not the field */
 	uint8_t left; /* unknown origin of the distance: the field stays, and so do all its possible
 			 targets */

@@ -70,7 +70,7 @@ static bool names_code(const struct icf_program *prog, uint64_t va)
 }
 
 static struct elfrw_err *push(struct icf_program *prog, uint64_t place, uint64_t target,
-			      unsigned size, bool pcrel, bool dynamic)
+			      unsigned size, enum icf_data_kind kind, bool dynamic)
 {
 	if (icf_in_exec(prog, place))
 		return elfrw_error(
@@ -84,7 +84,7 @@ static struct elfrw_err *push(struct icf_program *prog, uint64_t place, uint64_t
 				   .unit = ICF_NONE,
 				   .table = ICF_NONE,
 				   .size = (uint8_t)size,
-				   .pcrel = pcrel,
+				   .kind = (uint8_t)kind,
 				   .dynamic = dynamic };
 	return NULL;
 }
@@ -206,7 +206,7 @@ static struct elfrw_err *read_dynamic_relocs(struct icf_program *prog)
 		const struct icf_dynreloc *d = &prog->dynreloc.data[i];
 		if ((d->kind == ELFRW_RELOC_RELATIVE || d->kind == ELFRW_RELOC_IRELATIVE) &&
 		    names_code(prog, d->addend))
-			ELFRW_TRY(push(prog, d->place, d->addend, 8, false, true));
+			ELFRW_TRY(push(prog, d->place, d->addend, 8, ICF_DATA_ADDRESS, true));
 	}
 	return NULL;
 }
@@ -269,7 +269,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		/* An address that the linker resolved to zero or to the marker of a discarded
 		 * section does not name code. */
 		return names_code(prog, field)
-			       ? push(prog, r->r_offset, field, d.size, false, false)
+			       ? push(prog, r->r_offset, field, d.size, ICF_DATA_ADDRESS, false)
 			       : NULL;
 	}
 	if (d.size < 4)
@@ -280,15 +280,15 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 		field = (uint64_t)(int64_t)(int32_t)field;
 	uint64_t target = r->r_offset + field;
 	if (in_code || (sym.st_shndx == SHN_UNDEF && icf_in_exec(prog, target))) {
-		ELFRW_TRY(push(prog, r->r_offset, target, d.size, true, false));
+		ELFRW_TRY(push(prog, r->r_offset, target, d.size, ICF_DATA_DISTANCE, false));
 		struct icf_dataref *ref = &prog->dataref.data[prog->dataref.len - 1];
 		/* A function symbol shows the target of the distance, whatever base the distance
 		 * counts from. */
 		if (leads_to_trap(prog, sec, target))
-			ref->pcrel = 2;
+			ref->kind = ICF_DATA_OFFSET;
 		else if (ELF64_ST_TYPE(sym.st_info) == STT_FUNC && in_code) {
 			ref->target = sym.st_value;
-			ref->pcrel = 2;
+			ref->kind = ICF_DATA_OFFSET;
 		}
 	}
 	return NULL;
@@ -336,7 +336,7 @@ static struct elfrw_err *read_linker_words(struct icf_program *prog)
 			 * itself. */
 			if (d ? d->kind == ELFRW_RELOC_RELATIVE : img->pic)
 				continue;
-			ELFRW_TRY(push(prog, place, value, 8, false, false));
+			ELFRW_TRY(push(prog, place, value, 8, ICF_DATA_ADDRESS, false));
 		}
 	}
 	return NULL;

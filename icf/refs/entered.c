@@ -49,7 +49,7 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 			ELFRW_TRY(add(prog, e, ref[r].target));
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].pcrel == 0)
+		if (prog->dataref.data[i].kind == ICF_DATA_ADDRESS)
 			ELFRW_TRY(add(prog, e, prog->dataref.data[i].target));
 	return add(prog, e, prog->img->ehdr.e_entry);
 }

@@ -164,7 +164,7 @@ static struct elfrw_err *extend_all(struct icf_program *prog)
 		}
 	/* The meaning of a PC-relative field is known only after the tables are. */
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].pcrel != 1)
+		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE)
 			ELFRW_TRY(extend(prog, prog->dataref.data[i].target));
 	return NULL;
 }

@@ -183,7 +183,8 @@ static bool find_names(struct reach *r)
 		ok = ok && name(r, prog->unit.data[i].start);
 	}
 	for (size_t i = 0; i < prog->dataref.len && ok; i++)
-		ok = prog->dataref.data[i].pcrel || name(r, prog->dataref.data[i].target);
+		ok = prog->dataref.data[i].kind != ICF_DATA_ADDRESS ||
+		     name(r, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len && ok; i++)
 		ok = name(r, prog->sym.data[i].value);
 	sort(&r->named);

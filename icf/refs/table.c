@@ -149,7 +149,8 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 				return false;
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].pcrel != 1 && prog->dataref.data[i].target == u->start)
+		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE &&
+		    prog->dataref.data[i].target == u->start)
 			return false;
 	return true;
 }
@@ -181,7 +182,8 @@ static bool counts_from_itself(const struct icf_program *prog, size_t i, uint64_
 	const struct icf_dataref *first = &prog->dataref.data[i], *d = first;
 	const struct icf_dataref *end = prog->dataref.data + prog->dataref.len;
 	for (; d < end && d->place < limit &&
-	       d->place == first->place + (uint64_t)(d - first) * first->size && d->pcrel == 1;
+	       d->place == first->place + (uint64_t)(d - first) * first->size &&
+	       d->kind == ICF_DATA_DISTANCE;
 	     d++)
 		if (d->unit == ICF_NONE || prog->unit.data[d->unit].start != d->target)
 			return false;
@@ -231,7 +233,7 @@ struct candidate {
 static bool may_begin(const struct maker *m, const struct candidate *c)
 {
 	const struct icf_dataref *first = &m->prog->dataref.data[c->field];
-	if (first->place != c->va || first->pcrel == 2 || first->quiet)
+	if (first->place != c->va || first->kind == ICF_DATA_OFFSET || first->quiet)
 		return false;
 	return !c->pcrel ||
 	       (!is_list(m->prog, c->va) &&
@@ -244,8 +246,9 @@ static bool goes_on(const struct icf_program *prog, const struct candidate *c, s
 	const struct icf_dataref *first = &prog->dataref.data[c->field],
 				 *d = &prog->dataref.data[i];
 	return i < prog->dataref.len && d->place == c->va + n * first->size &&
-	       d->place < c->limit && d->size == first->size && (d->pcrel == 1) == c->pcrel &&
-	       d->dynamic == first->dynamic && d->pcrel != 2;
+	       d->place < c->limit && d->size == first->size &&
+	       (d->kind == ICF_DATA_DISTANCE) == c->pcrel && d->dynamic == first->dynamic &&
+	       d->kind != ICF_DATA_OFFSET;
 }
 
 static struct meaning read_entry(struct maker *m, const struct candidate *c,
@@ -377,7 +380,7 @@ static struct elfrw_err *make_tables(struct maker *m)
 		if (field == prog->dataref.len)
 			break;
 		c.field = field;
-		c.pcrel = prog->dataref.data[field].pcrel == 1;
+		c.pcrel = prog->dataref.data[field].kind == ICF_DATA_DISTANCE;
 		if (!may_begin(m, &c))
 			continue;
 		ELFRW_TRY(measure(m, &c));

@@ -55,7 +55,7 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 		if (d->table == ICF_NONE)
 			continue;
 		ELFRW_TRY(push(e, d->target, i, d->unit, false));
-		if (d->pcrel != 1 || prog->inferred)
+		if (d->kind != ICF_DATA_DISTANCE || prog->inferred)
 			continue;
 		uint64_t own = d->target + (d->place - prog->table.data[d->table].base);
 		uint32_t unit = icf_unit_at(prog, own);
@@ -101,7 +101,7 @@ static void look_into(const struct icf_program *prog, uint32_t k, const struct e
  * has no other explanation. */
 static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf_dataref *d)
 {
-	if (d->pcrel == 1 && !prog->inferred)
+	if (d->kind == ICF_DATA_DISTANCE && !prog->inferred)
 		return NULL;
 	return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no instruction",
 			   (unsigned long long)d->place, (unsigned long long)d->target);
@@ -157,7 +157,7 @@ static void unmake(struct icf_program *prog, const struct icf_bases *b, struct i
 /* A distance from its own place to a function's entry needs no other explanation. */
 static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
 {
-	return d->table != ICF_NONE || d->pcrel != 1 ||
+	return d->table != ICF_NONE || d->kind != ICF_DATA_DISTANCE ||
 	       (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
 }
 
@@ -204,7 +204,7 @@ static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 	bool doubt = false;
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->table != ICF_NONE || d->pcrel != 1)
+		if (d->table != ICF_NONE || d->kind != ICF_DATA_DISTANCE)
 			continue;
 		uint32_t at = elfrw_image_section_at(prog->img, d->place);
 		if (at == 0)

@@ -433,8 +433,8 @@ static void test_data_refs(void **state)
 		assert_null(tp_data(&t, "odata", 0)); /* an address, but not of code */
 		assert_int_equal(tp_data(&t, "mid", 0)->target, tp_sym(&t, "g") + 1);
 		assert_true(tp_data(&t, "_ZTV1A", 16)->quiet);
-		assert_int_equal(tp_data(&t, "dist", 0)->pcrel,
-				 2); /* a function's symbol explains the distance */
+		assert_int_equal(tp_data(&t, "dist", 0)->kind,
+				 ICF_DATA_OFFSET); /* a function's symbol explains the distance */
 		assert_true(tp_u(&t, "f")->flags & ICF_UNIT_OBSERVED);
 		assert_true(tp_u(&t, "g")->flags & ICF_UNIT_INNER);
 		assert_int_equal(tp_u(&t, "g")->reason, ICF_INNER_ENTRY);
