@@ -25,8 +25,8 @@ static void observe(struct icf_program *prog)
 		if (d->unit == ICF_NONE)
 			continue;
 		struct icf_unit *t = &prog->unit.data[d->unit];
-		/* A distance to a symbol, counted from somewhere: the symbol's code may move, but
-		 * not be taken apart from it. */
+		/* A distance to a symbol from an unknown place: the symbol's code may move, but
+		 * must stay one with its function. */
 		if (d->kind == ICF_DATA_OFFSET)
 			t->flags |= ICF_UNIT_INNER;
 		bool own = d->table != ICF_NONE && prog->table.data[d->table].owner != ICF_NONE;

@@ -21,21 +21,21 @@ static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b
 	uint64_t ax = min64(x->start & -x->start, usual), ay = min64(y->start & -y->start, usual);
 	if (ax != ay)
 		return ax > ay;
-	/* One that needs an address of its own anyway saves a thunk. */
+	/* A keeper that needs an address of its own anyway saves a thunk. */
 	bool ox = x->flags & ICF_UNIT_OBSERVED, oy = y->flags & ICF_UNIT_OBSERVED;
 	if (ox != oy)
 		return ox;
 	return a < b;
 }
 
-/* Is U aligned to 2^ALIGN, wherever it moves? */
+/* Is U aligned to 2^ALIGN wherever it moves? */
 static bool stays_aligned(const struct icf_unit *u, uint8_t align)
 {
 	return u->grain >= align && (u->start & (((uint64_t)1 << align) - 1)) == 0;
 }
 
-/* Does a thunk for U that leads to KEPT take less room than U, both with the padding that aligns
- * them?  Where they will be is not known yet: it is about as far. */
+/* Does a thunk for U that leads to KEPT take less room than U, both including the padding for their
+ * alignment? Their final places are not known yet, so the present distance is an estimate. */
 static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *plan,
 		       const struct icf_unit *u, const struct icf_unit *kept)
 {
@@ -44,8 +44,8 @@ static bool thunk_pays(const struct icf_program *prog, const struct icf_plan *pl
 	return size && elfrw_align_up(u->end - u->start, align) > elfrw_align_up(size, align);
 }
 
-/* The function that each split-off cold part belongs to: who branches to it; ICF_NONE: it is none,
- * or nobody does. */
+/* The function that each cold part belongs to: the function that branches to it. ICF_NONE: it is no
+ * cold part, or nothing branches to it. */
 static uint32_t *find_parents(const struct icf_program *prog)
 {
 	uint32_t *parent = malloc((prog->unit.len + 1) * sizeof *parent);
@@ -66,7 +66,7 @@ static uint32_t *find_parents(const struct icf_program *prog)
 	return parent;
 }
 
-/* A function and its cold part shall be kept together, so that all of its code has one name. */
+/* A function and its cold part are kept together, so that all of its code has one name. */
 static void keep_cold_parts(const struct icf_program *prog, const struct icf_plan *plan,
 			    const uint32_t *parent, const uint32_t *count, const uint8_t *need,
 			    uint32_t *keeper)
@@ -86,7 +86,7 @@ static void keep_cold_parts(const struct icf_program *prog, const struct icf_pla
 	}
 }
 
-/* Can a thunk stand for U, which is folded into KEPT? */
+/* Can a thunk stand for U, if U is folded into KEPT? */
 static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
 		       const struct icf_plan *plan, const struct icf_unit *u,
 		       const struct icf_unit *kept)
@@ -112,7 +112,7 @@ struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_opt
 		free(need);
 		return &elfrw_err_nomem;
 	}
-	/* Where addresses merge, the kept one's must do for all. */
+	/* If addresses merge, the keeper's address must suit all members. */
 	for (uint32_t i = 0; i < n && opt->mode == ICF_MODE_ALL; i++)
 		if (prog->unit.data[i].reason == ICF_OK &&
 		    prog->unit.data[i].entry_align > need[plan->cls[i]])

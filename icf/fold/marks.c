@@ -21,8 +21,8 @@ static bool may_be_mark(const struct icf_program *prog, const struct icf_symbol 
 				 (prog->unit.data[k].flags & ICF_UNIT_FUNC_SYMBOL));
 }
 
-/* Sets the bit of each symbol of .symtab that a relocation of loaded bytes names, calls left out.
- */
+/* Sets the bit of each symbol of .symtab that a relocation of loaded bytes refers to, except by a
+ * call. */
 static void name_by_relocs(const struct elfrw_image *img, uint8_t *named, size_t n)
 {
 	for (uint32_t i = 1; i < img->n_sections; i++) {

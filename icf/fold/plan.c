@@ -1,8 +1,8 @@
 /* plan.c: folds, thunks and the new place of every unit.
  *
  * Units keep their old order and close up; later segments keep their addresses.  A unit moves by
- * multiples of what its old address shows (align.c), so that no unit moves up and pinned ones are
- * never in the way of those before them. */
+ * multiples of the alignment that its old address shows (align.c). So no unit moves up, and pinned
+ * units are never in the way of those before them. */
 #include "icf/fold/thunk.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
@@ -14,7 +14,7 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The largest alignment of each group, for its keeper, as a power of two; 0: nothing to add. */
+/* The largest alignment of each group, for its keeper, as an exponent of two; 0: nothing to add. */
 static uint8_t *group_alignment(const struct icf_program *prog, const struct icf_plan *plan)
 {
 	uint8_t *shift = calloc(prog->unit.len + 1, 1);
@@ -148,7 +148,8 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	const struct icf_exec *ex = &prog->exec.data[e];
 	struct elfrw_addrmap *map = &l->plan->map;
 	const Elf64_Shdr *sh = &prog->img->section[ex->shndx].hdr;
-	/* A function at an even address stays at one, also musl's _fini in a section of alignment 1. */
+	/* A function at an even address stays at one, also musl's _fini in a section of
+	 * alignment 1. */
 	uint64_t align = sh->sh_addralign > 1 ? sh->sh_addralign : 1 + (ex->start % 2 == 0);
 	l->cursor = elfrw_align_up(l->cursor, align);
 	if (l->cursor > ex->start ||

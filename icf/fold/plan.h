@@ -39,7 +39,7 @@ struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *p
 struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,
 				  struct icf_plan *plan);
 
-/* Makes PLAN, which folds more than is worth it, one that folds nothing. */
+/* PLAN costs more than it saves: makes it one that folds nothing. */
 struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_options *opt,
 				   struct icf_plan *plan);
 void icf_plan_deinit(struct icf_plan *plan);

@@ -8,10 +8,10 @@ unsigned icf_thunk_size(const struct icf_program *prog, const struct icf_unit *u
 	return prog->arch->thunk(NULL, from, to, u->flags & ICF_UNIT_ENDBR).size;
 }
 
-/* Whoever looks at the low bits of a function's address finds in its thunk's what was there before;
- * it is even in any case.  No file says which of the bits mean something: 16 may be a compiler's
- * habit or aligned(16), C++ needs one bit, LLVM's PointerIntPair takes two, and there are libraries
- * of tagged pointers that take four because compilers have that habit. */
+/* A thunk has the same low bits of address as its function, and an even address in any case. No
+ * file says which bits matter: 16 may be a compiler's habit or aligned(16). C++ needs one bit,
+ * LLVM's PointerIntPair takes two, and some libraries of tagged pointers take four because
+ * compilers have that habit. */
 uint64_t icf_thunk_align(const struct icf_unit *u)
 {
 	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);

@@ -3,7 +3,7 @@
 #define ICF_FOLD_THUNK_H
 #include "icf/fold/plan.h"
 
-/* The size of a thunk for U at FROM that goes on at TO; 0: it does not reach. */
+/* The size of a thunk at FROM for U that jumps to TO; 0: out of reach. */
 unsigned icf_thunk_size(const struct icf_program *prog, const struct icf_unit *u, uint64_t from,
 			uint64_t to);
 
@@ -14,7 +14,7 @@ uint64_t icf_thunk_align(const struct icf_unit *u);
 bool icf_needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
 		     const struct icf_unit *u);
 
-/* The section whose code the thunks follow; ICF_NONE: there is none. */
+/* The section whose code the thunks follow; ICF_NONE: none. */
 uint32_t icf_thunk_section(const struct icf_program *prog);
 
 /* Is VA in the part of the code where the thunks are: that of SECTION's last unit? */

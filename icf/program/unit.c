@@ -234,10 +234,10 @@ static bool classify(const struct icf_program *prog, const struct icf_exec *e, u
 		     struct extent *x, uint8_t *kind)
 {
 	*kind = ICF_UNIT_FUNC;
-	/* The symbol of a cold part that came out empty. */
+	/* The symbol of a cold part that is empty. */
 	bool empty = !x->sized && icf_is_padding(prog, x->start, x->next),
 	     nop = empty && is_named_nop(prog, e, x->start, marked, x->next);
-	/* Zeros with a name that is no function's are data. */
+	/* Zeros with a symbol that is not a function are data. */
 	bool zeros = empty && !(x->flags & BOUND_SYMBOL) &&
 		     prog->img->section[e->shndx].data[x->start - e->start] == 0;
 	if (empty && !nop && !zeros)
@@ -283,7 +283,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 		pos = x.end;
 		marked = x.sized ? x.end : marked;
 	}
-	/* A file that was folded before ends its code with a trap that debug information names. */
+	/* The code of a folded file ends with a trap that debug information names. */
 	const uint8_t *rest = prog->img->section[e->shndx].data + (pos - e->start);
 	if (pos + prog->arch->fill_size == e->end &&
 	    memcmp(rest, prog->arch->fill, prog->arch->fill_size) == 0 &&

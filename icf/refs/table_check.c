@@ -26,8 +26,9 @@ struct entries {
 };
 
 /* Observations about a table. */
-#define ASTRAY  1   /* an entry leads elsewhere than to an instruction */
-#define NOT_OWN 2   /* a field, counted from its own place, leads elsewhere than to an instruction \
+#define ASTRAY 1 /* an entry leads elsewhere than to an instruction */
+#define NOT_OWN                                                                                    \
+	2           /* a field, counted from its own place, leads elsewhere than to an instruction \
 		     */
 #define AMBIGUOUS 4 /* its fields lead to other units when counted from their own places */
 
