@@ -3,6 +3,7 @@
  * The hottest copy is kept, then the one that is aligned best, then one whose address must stay
  * anyway, then the lowest; a function and its split-off part go together. */
 #include "elfrw/base/align.h"
+#include "icf/fold/plan.h"
 #include "icf/fold/thunk.h"
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +138,7 @@ struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_opt
 		if (count[c] < 2)
 			u->reason = ICF_UNIQUE;
 		else if (i != keeper[c]) {
-			if (icf_needs_thunk(plan, opt, u) &&
+			if (icf_needs_thunk(plan->in_place, opt, u) &&
 			    !thunk_does(prog, opt, plan, u, &prog->unit.data[keeper[c]]))
 				u->reason = ICF_ADDRESS_OBSERVED;
 			else

@@ -3,6 +3,7 @@
  * Units keep their old order and close up; later segments keep their addresses.  A unit moves by
  * multiples of the alignment that its old address shows (align.c). So no unit moves up, and pinned
  * units are never in the way of those before them. */
+#include "icf/fold/plan.h"
 #include "icf/fold/thunk.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
@@ -61,7 +62,7 @@ static uint64_t line_up_thunks(struct layout *l, uint64_t at, struct elfrw_addrm
 	struct elfrw_addrmap_unit *last = NULL;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
-		if (l->plan->kept[i] == i || !icf_needs_thunk(l->plan, l->opt, u))
+		if (l->plan->kept[i] == i || !icf_needs_thunk(l->plan->in_place, l->opt, u))
 			continue;
 		at = elfrw_align_up(at, icf_thunk_align(u));
 		unsigned size = thunk_size_at(l, i, at);
@@ -340,7 +341,8 @@ static struct elfrw_err *without_thunks(struct icf_program *prog, const struct i
 {
 	bool no_room;
 	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (plan->kept[i] != i && icf_needs_thunk(plan, opt, &prog->unit.data[i])) {
+		if (plan->kept[i] != i &&
+		    icf_needs_thunk(plan->in_place, opt, &prog->unit.data[i])) {
 			plan->kept[i] = i;
 			prog->unit.data[i].reason = ICF_ADDRESS_OBSERVED;
 			plan->n_short++;

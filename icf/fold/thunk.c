@@ -17,10 +17,9 @@ uint64_t icf_thunk_align(const struct icf_unit *u)
 	return (uint64_t)1 << (u->entry_align ? u->entry_align : 1);
 }
 
-bool icf_needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
-		     const struct icf_unit *u)
+bool icf_needs_thunk(bool in_place, const struct icf_options *opt, const struct icf_unit *u)
 {
-	return plan->in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
+	return in_place || (opt->mode == ICF_MODE_SAFE && (u->flags & ICF_UNIT_OBSERVED));
 }
 
 uint32_t icf_thunk_section(const struct icf_program *prog)

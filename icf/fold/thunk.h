@@ -1,7 +1,7 @@
 /* thunk.h: which functions need a thunk, how long one is, and where thunks may stand. */
 #ifndef ICF_FOLD_THUNK_H
 #define ICF_FOLD_THUNK_H
-#include "icf/fold/plan.h"
+#include "icf/fold/fold.h"
 
 /* The size of a thunk at FROM for U that jumps to TO; 0: out of reach. */
 unsigned icf_thunk_size(const struct icf_program *prog, const struct icf_unit *u, uint64_t from,
@@ -10,9 +10,8 @@ unsigned icf_thunk_size(const struct icf_program *prog, const struct icf_unit *u
 /* What a thunk's address is a multiple of. */
 uint64_t icf_thunk_align(const struct icf_unit *u);
 
-/* Does U need a thunk once it is folded? */
-bool icf_needs_thunk(const struct icf_plan *plan, const struct icf_options *opt,
-		     const struct icf_unit *u);
+/* Does U need a thunk once it is folded?  IN_PLACE: nothing moves. */
+bool icf_needs_thunk(bool in_place, const struct icf_options *opt, const struct icf_unit *u);
 
 /* The section whose code the thunks follow; ICF_NONE: none. */
 uint32_t icf_thunk_section(const struct icf_program *prog);

@@ -402,8 +402,8 @@ static void test_names(void **state)
 		uint32_t off[N];
 		struct elfrw_name_table made;
 		size_t begin = with_head ? sizeof head : 1;
-		assert_null(elfrw_names(name, N, with_head ? head : NULL,
-					with_head ? sizeof head : 0, off, &made));
+		struct elfrw_name_head start = { with_head ? head : NULL, with_head ? sizeof head : 0 };
+		assert_null(elfrw_names(name, N, start, off, &made));
 		const uint8_t *table = made.data;
 		assert_int_equal(made.size, begin + sizeof ".rela.text" + sizeof ".rela.data" +
 						    sizeof "b.data" + sizeof "x");
@@ -428,7 +428,7 @@ static void test_names(void **state)
 	for (size_t i = 0; i < MANY; i++)
 		part[i] = text + i;
 	struct elfrw_name_table made;
-	assert_null(elfrw_names(part, MANY, NULL, 0, off, &made));
+	assert_null(elfrw_names(part, MANY, (struct elfrw_name_head){ 0 }, off, &made));
 	for (size_t i = 0; i < MANY; i++)
 		assert_string_equal((const char *)made.data + off[i], part[i]);
 	free(made.data);
