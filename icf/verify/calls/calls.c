@@ -12,6 +12,7 @@
  * The format (Coutant, "DWARF Extensions for Unwinding Across Merged Functions"): a length, version
  * 4 in one byte, the offset of the unit in .debug_info, the size of an address, then (call site,
  * ULEB128) pairs; a call site of 0 begins a new caller. */
+#include "dwarf/return_address.h"
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/calls/state.h"
@@ -250,7 +251,7 @@ static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t 
 static bool told_of(struct icf_vcalls *c, uint64_t site, uint64_t die, uint64_t marker)
 {
 	const struct icf_v *v = c->v;
-	uint32_t u = icf_v_find_new(v, site - 1);
+	uint32_t u = icf_v_find_new(v, dwr_call_at(site));
 	if (u == ICF_V_NONE)
 		return false;
 	uint64_t off = site - v->unit.data[u].body;
@@ -379,7 +380,7 @@ static void check_kept(struct icf_vcalls *c)
 	char caller[200], callee[200];
 	for (size_t i = 0; i < c->told.len; i++) {
 		const struct icf_vtold *t = &c->told.data[i];
-		uint32_t u = icf_v_find(v, t->site - 1), to = ICF_V_NONE;
+		uint32_t u = icf_v_find(v, dwr_call_at(t->site)), to = ICF_V_NONE;
 		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) ||
 		    (icf_vcalls_grouped(v, u) && !has_die(v, u)))
 			continue;
@@ -394,7 +395,7 @@ static void check_kept(struct icf_vcalls *c)
 				"call: of %s in %s, which the input's table has: expected an entry, found none",
 				to != ICF_V_NONE ? icf_v_where(v, v->unit.data[to].old, callee)
 						 : "another function",
-				icf_v_where(v, t->site - 1, caller));
+				icf_v_where(v, dwr_call_at(t->site), caller));
 	}
 }
 

@@ -12,6 +12,7 @@
  * function in IN's slot.
  *
  * Cost: one resolution for each direct call of shared code and each slot. */
+#include "dwarf/return_address.h"
 #include "dwarf/calls/vtables.h"
 #include "dwarf/stack/callchain.h"
 #include "icf/verify/calls/calls.h"
@@ -236,7 +237,7 @@ static struct elfrw_err *resolve_call(struct resolve *r, uint32_t i, bool known,
 	}
 	icf_vlog_bad(
 		&v->log, ICF_VC_RESOLVE, "callee: call in %s (-> 0x%llx): expected %s%s, found %s",
-		icf_v_where(v, c->site - 1, caller), ICF_VX(addr[1]),
+		icf_v_where(v, dwr_call_at(c->site), caller), ICF_VX(addr[1]),
 		icf_v_where(v, v->unit.data[c->target].old, callee),
 		r->want.len > 1 ? " among others" : "", list(v, &r->chain, f, text, sizeof text));
 	return NULL;

@@ -4,6 +4,7 @@
  * slot, the entry must have the same slot.  The plainest form of a virtual call in C++ code loads
  * the vtable's address through the first argument, then calls.  Behind such a call there must be an
  * entry if some vtable has, in that slot, a function that shares its code. */
+#include "dwarf/return_address.h"
 #include "dwarf/calls/vtables.h"
 #include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
@@ -103,7 +104,7 @@ static void check_virtual(struct icf_vcalls *c, uint32_t index)
 		    strncmp(icf_v_where(v, u->old, caller), "_Z", 2) == 0 && !is_label(v, u, at))
 			icf_vlog_bad(&v->log, ICF_VC_CALL,
 				     "call: through slot %llu in %s: expected an entry, found none",
-				     ICF_VX(slot), icf_v_where(v, site - 1, caller));
+				     ICF_VX(slot), icf_v_where(v, dwr_call_at(site), caller));
 	}
 }
 
@@ -129,7 +130,7 @@ static struct elfrw_err *check_kept_slots(struct icf_vcalls *c)
 	char caller[200];
 	for (size_t i = 0; i < c->table.vcall.len; i++) {
 		const struct dwr_vcall *x = &c->table.vcall.data[i];
-		uint32_t u = icf_v_find(v, x->site - 1);
+		uint32_t u = icf_v_find(v, dwr_call_at(x->site));
 		if (u == ICF_V_NONE)
 			continue;
 		v->log.checked[ICF_VC_CALL]++;
@@ -138,7 +139,7 @@ static struct elfrw_err *check_kept_slots(struct icf_vcalls *c)
 			icf_vlog_bad(
 				&v->log, ICF_VC_CALL,
 				"call: through slot %llu in %s, which the input's table has: expected an entry, found none",
-				ICF_VX(x->slot), icf_v_where(v, x->site - 1, caller));
+				ICF_VX(x->slot), icf_v_where(v, dwr_call_at(x->site), caller));
 	}
 	return NULL;
 }
@@ -164,7 +165,7 @@ static struct elfrw_err *check_vcall(struct icf_vcalls *c, const Elf_Data *s)
 					"call sites: .debug_vcall: expected whole entries, found one that is cut off");
 				return NULL;
 			}
-			uint32_t u = icf_v_find_new(v, site - 1);
+			uint32_t u = icf_v_find_new(v, dwr_call_at(site));
 			struct dwr_vcall *slot_of_site = VEC_PUSH(&c->slot);
 			if (!slot_of_site)
 				return &elfrw_err_nomem;

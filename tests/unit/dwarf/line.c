@@ -201,6 +201,19 @@ static void test_files(void **arg)
 }
 
 /* Every form that the DWARF 5 tables may use. */
+/* Ends the tables of version 5 and the unit U, and reads both. */
+static void read_tables(struct elfrw_wbuf *w, struct unit_at u, const struct dwr_line_strings *str,
+			struct dwr_line_files *f)
+{
+	const unsigned size = u.shape.offset_size;
+	struct dwr_line_header h;
+	elfrw_put_le(w->data + u.header_pos, w->len - u.header_pos - size, size);
+	end(w, u);
+	be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w->data, w->len }, 0, &h));
+	assert_int_equal(h.program, w->len);
+	be_ok(dwr_line_files_read(&h, str, UINT64_MAX, false, f));
+}
+
 static void test_v5_forms(void **arg)
 {
 	(void)arg;
@@ -209,7 +222,8 @@ static void test_v5_forms(void **arg)
 		struct shape s = v5;
 		s.offset_size = (uint8_t)size;
 		struct unit_at u = begin(&w, s);
-		w.len = u.header_pos + size + 6 + 12;  /* before the tables */
+		const size_t tables = u.header_pos + size + 6 + 12;
+		w.len = tables;
 		elfrw_wbuf_bytes(&w, "\1\1\x1f\2", 4); /* directories by line_strp */
 		elfrw_wbuf_uint(&w, 1, size);
 		elfrw_wbuf_uint(&w, 6, size);
@@ -222,15 +236,10 @@ static void test_v5_forms(void **arg)
 		elfrw_wbuf_u64(&w, 5);
 		elfrw_wbuf_bytes(&w, "0123456789abcdef", 16);
 		elfrw_wbuf_bytes(&w, "\3xyz", 4);
-		elfrw_put_le(w.data + u.header_pos, w.len - u.header_pos - size, size);
-		end(&w, u);
 		struct dwr_line_strings str = { .line_str = { (const uint8_t *)"\0/src\0/inc", 11 },
 						.str = { (const uint8_t *)"x\0f.c", 6 } };
-		struct dwr_line_header h;
 		struct dwr_line_files f = { 0 };
-		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
-		assert_int_equal(h.program, w.len);
-		be_ok(dwr_line_files_read(&h, &str, UINT64_MAX, false, &f));
+		read_tables(&w, u, &str, &f);
 		assert_int_equal(f.dir.len, 2);
 		assert_string_equal(f.dir.data[1], "/inc");
 		assert_int_equal(f.file.len, 1);
@@ -240,20 +249,12 @@ static void test_v5_forms(void **arg)
 
 		/* strx1 through .debug_str_offsets; a string out of the section is empty, not an
 		 * error. */
-		uint8_t *tables = w.data + h.tables;
-		size_t strp_form = 4 + 2 * size + 2;
-		tables[strp_form] = DW_FORM_strx1;
 		uint8_t offsets[24] = { 0 };
 		offsets[size == 8 ? 16 : 8] = 2;
 		str.str_offsets = (struct dwr_bytes){ offsets, size == 8 ? 24 : 12 };
-		/* strx1 is one byte; make strp's other bytes part of the following block by
-		 * rebuilding the entry */
-		w.len = h.tables + 4 + 2 * size;
+		w.len = tables + 4 + 2 * size; /* behind the directories */
 		elfrw_wbuf_bytes(&w, "\2\1\x25\2\x0b\2\0\1\1\0", 10);
-		elfrw_put_le(w.data + u.header_pos, w.len - u.header_pos - size, size);
-		end(&w, u);
-		be_ok(dwr_line_header_read("s", (struct dwr_bytes){ w.data, w.len }, 0, &h));
-		be_ok(dwr_line_files_read(&h, &str, UINT64_MAX, false, &f));
+		read_tables(&w, u, &str, &f);
 		assert_int_equal(f.file.len, 2);
 		assert_string_equal(f.file.data[0].name, "f.c");
 		assert_string_equal(f.file.data[1].name, "");
