@@ -131,8 +131,7 @@ static uint64_t extent(const struct icf_finder *f, uint32_t i, uint64_t base,
 	return n;
 }
 
-/* Sets a flag of a unit that other threads may look at. */
-static void set_flag(struct icf_program *prog, uint32_t i, unsigned flag)
+void icf_set_unit_flag(struct icf_program *prog, uint32_t i, unsigned flag)
 {
 	__atomic_fetch_or(&prog->unit.data[i].flags, (__typeof__(prog->unit.data[i].flags))flag,
 			  __ATOMIC_RELAXED);
@@ -141,7 +140,7 @@ static void set_flag(struct icf_program *prog, uint32_t i, unsigned flag)
 void icf_pin_unit(struct icf_program *prog, uint32_t i)
 {
 	if (i != ICF_NONE)
-		set_flag(prog, i, ICF_UNIT_PINNED);
+		icf_set_unit_flag(prog, i, ICF_UNIT_PINNED);
 }
 
 /* Does the unit load 4 bytes at a fixed place, as of one table entry that the compiler knows? */
@@ -238,7 +237,7 @@ static struct elfrw_err *pin_all(struct icf_finder *f, uint32_t i)
 		if (ref[r].kind != ICF_REF_BRANCH && icf_in_exec(f->prog, ref[r].target)) {
 			/* An undelimited unit may be several functions: its jumps prove nothing. */
 			if (!u->n_sym && !u->n_fde) {
-				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
+				icf_set_unit_flag(f->prog, i, ICF_UNIT_RELATIVE);
 				return NULL;
 			}
 			f->found->loose =
@@ -353,9 +352,7 @@ static bool find_missed(struct icf_finder *f, uint32_t i)
 	return false;
 }
 
-/* Measures the candidates that jump J may use (any of them if its table is unknown); false: there
- * is none. */
-static bool use(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
+bool icf_use_table(struct icf_finder *f, uint32_t i, const struct icf_jump *j)
 {
 	bool any = false;
 	for (size_t k = 0; k < f->cand.v.len; k++) {
@@ -381,7 +378,7 @@ static bool is_cut(const struct icf_data_map *map, uint64_t base, uint64_t p)
  * function and its cold part does not, and no relocation reveals it.  FROM: the label to which
  * distances in data that the unit refers to are added.  *GOOD: they lead to labels of unit I, which
  * are then marked. */
-static struct elfrw_err *name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good)
+struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good)
 {
 	const struct icf_program *prog = f->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
@@ -427,231 +424,16 @@ static struct elfrw_err *push_table(struct icf_finder *f, uint32_t i, const stru
 	return NULL;
 }
 
-/* The targets of jump K of unit I, which goes through the tables of J and nothing else. */
-static struct elfrw_err *push_cases(struct icf_finder *f, uint32_t i, uint32_t k,
-				    const struct icf_jumps *j)
-{
-	const struct icf_unit *u = &f->prog->unit.data[i];
-	for (size_t n = 0; n < f->cand.v.len; n++) {
-		const struct icf_candidate *c = &f->cand.v.data[n];
-		uint64_t word;
-		bool used = false;
-		for (unsigned t = 0; t < j->n; t++)
-			used |= !j->jump[t].base || j->jump[t].base == c->base;
-		for (uint64_t w = 0;
-		     used && w < c->n && icf_distance_at(f->prog, c->base + 4 * w, &word); w++) {
-			uint64_t to = c->base + word - u->start;
-			if (to >= u->end - u->start)
-				continue;
-			struct icf_edge *e = VEC_PUSH(&f->cases);
-			if (!e)
-				return &elfrw_err_nomem;
-			*e = (struct icf_edge){ (uint32_t)to, k };
-		}
-	}
-	return NULL;
-}
-
-/* Measures the tables of indirect jump K of unit I.  *GOOD is false if there may be others. */
-static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t k,
-				      struct icf_jumps *j, bool *good)
-{
-	*good = true;
-	icf_classify_jump(f->prog, i, &f->t, k, j);
-	for (unsigned n = 0; n < j->n && *good;) {
-		unsigned group = j->jump[n].group;
-		for (*good = false; n < j->n && j->jump[n].group == group; n++)
-			if (j->jump[n].kind == ICF_JUMP_LOCAL) {
-				bool local;
-				ELFRW_TRY(name_labels(f, i, j->jump[n].base, &local));
-				*good |= local;
-			} else if (j->jump[n].kind == ICF_JUMP_TABLE)
-				*good |= use(f, i, &j->jump[n]);
-	}
-	return NULL;
-}
-
-/* Removes the elements of WHAT from FROM; both ascend. */
-static void without(struct icf_indices *from, const struct icf_indices *what)
-{
-	size_t n = 0, w = 0;
-	for (size_t k = 0; k < from->v.len; k++) {
-		while (w < what->v.len && what->v.data[w] < from->v.data[k])
-			w++;
-		if (w == what->v.len || what->v.data[w] != from->v.data[k])
-			from->v.data[n++] = from->v.data[k];
-	}
-	from->v.len = n;
-}
-
-/* Adds the cases that push_cases() found. */
-static struct elfrw_err *add_cases(struct icf_finder *f)
-{
-	if (!VEC_APPEND(&f->t.cases, f->cases.data, f->cases.len))
-		return &elfrw_err_nomem;
-	f->cases.len = 0;
-	icf_trace_sort_cases(&f->t);
-	return NULL;
-}
-
-/* Measures the tables of the jumps in f->todo, which keeps the jumps that may lead anywhere, until
- * nothing new is learnt.  At first any jump may lead to any case of a switch.  Each explained jump
- * says more about the others. */
-static struct elfrw_err *measure_jumps(struct icf_finder *f, uint32_t i)
-{
-	struct icf_trace *t = &f->t;
-	size_t known;
-	bool adds;
-	do {
-		size_t left = 0;
-		known = t->cases.len;
-		f->closed.v.len = 0;
-		adds = false;
-		for (size_t k = 0; k < f->todo.v.len; k++) {
-			struct icf_jumps j;
-			uint32_t at = f->todo.v.data[k], *slot;
-			bool good;
-			ELFRW_TRY(measure_jump(f, i, at, &j, &good));
-			if (!good) {
-				adds |= j.adds;
-				f->todo.v.data[left++] = at;
-				continue;
-			}
-			if (j.adds)
-				set_flag(f->prog, i, ICF_UNIT_RELATIVE);
-			if (!j.closed)
-				continue;
-			if (!(slot = VEC_PUSH(&f->closed.v)))
-				return &elfrw_err_nomem;
-			*slot = at;
-			ELFRW_TRY(push_cases(f, i, at, &j));
-		}
-		f->todo.v.len = left;
-		without(&t->open, &f->closed);
-		ELFRW_TRY(add_cases(f));
-	} while (f->todo.v.len && t->cases.len > known);
-	f->adds = adds;
-	return NULL;
-}
-
-/* Finds the targets of the jumps in f->todo, assuming that t->cases is complete.  *GOOD: they lead
- * nowhere else. */
-static struct elfrw_err *suppose(struct icf_finder *f, uint32_t i, bool *good)
-{
-	size_t known = f->t.cases.len;
-	*good = true;
-	for (size_t k = 0; k < f->todo.v.len; k++) {
-		struct icf_jumps j;
-		bool one;
-		ELFRW_TRY(measure_jump(f, i, f->todo.v.data[k], &j, &one));
-		one = one && j.closed && !j.adds;
-		*good &= one;
-		if (one)
-			ELFRW_TRY(push_cases(f, i, f->todo.v.data[k], &j));
-	}
-	ELFRW_TRY(add_cases(f));
-	*good &= f->t.cases.len == known;
-	return NULL;
-}
-
-/* Jumps may lead to each other's cases.  Start with the code that control reaches from the
- * function's entry while these jumps lead nowhere.  This code shows some tables, whose cases show
- * more tables.  If each jump, reached from these cases, uses only these tables, no execution can
- * ever leave them.  This is tested for all jumps except those to pointers.  *GOOD is false if it
- * does not hold. */
-static struct elfrw_err *measure_circle(struct icf_finder *f, uint32_t i, bool *good)
-{
-	struct icf_trace *t = &f->t;
-	size_t known;
-	f->closed.v.len = 0;
-	if (!VEC_APPEND(&f->closed.v, f->todo.v.data, f->todo.v.len))
-		return &elfrw_err_nomem;
-	without(&t->open, &f->closed);
-	f->todo.v.len = t->cases.len = 0;
-	if (!VEC_APPEND(&f->todo.v, t->jump.v.data, t->jump.v.len))
-		return &elfrw_err_nomem;
-	without(&f->todo, &t->open);
-	t->forward = true;
-	do {
-		known = t->cases.len;
-		ELFRW_TRY(suppose(f, i, good));
-	} while (t->cases.len > known);
-	t->forward = false;
-	return suppose(f, i, good);
-}
-
-/* Sets t->sealed and t->plain: can an indirect jump lead to the inside of unit I? */
-static struct elfrw_err *find_seal(struct icf_finder *f, uint32_t i)
-{
-	const struct icf_unit *u = &f->prog->unit.data[i];
-	struct icf_trace *t = &f->t;
-	bool good;
-	ELFRW_TRY(icf_trace_pads(f->prog, i, t, &good));
-	good = good && f->joined;
-	for (size_t k = 0; k < t->insn.len && good; k++) {
-		uint64_t va = u->start + t->insn.data[k].pos;
-		const struct elfrw_insn *in = &t->insn.data[k].in;
-		good = va == u->start || (!icf_bit(f->called, va) && !icf_bit(f->joined, va));
-		/* The unit also takes no address of a label, does not read its own code, and does
-		 * not call its inside. */
-		bool branch = in->kind == ELFRW_INSN_JMP || in->kind == ELFRW_INSN_JCC;
-		good = good && (!in->pcrel_size || branch ||
-				in->target - u->start - 1 >= u->end - u->start - 1);
-	}
-	t->sealed = good;
-	t->plain = good && !f->cand.v.len;
-	return NULL;
-}
-
-/* Do all jumps of unit I go to pointers, none of which leads to its inside?  Then control reaches
- * only what it reaches from the entry and the landing pads: the first jump elsewhere would have to
- * be one of these jumps. */
-static bool leaves_all(struct icf_finder *f, uint32_t i)
-{
-	struct icf_trace *t = &f->t;
-	struct icf_jumps j = { .closed = t->plain };
-	t->forward = true;
-	for (size_t k = 0; k < t->jump.v.len && j.closed && !j.adds && !j.n; k++)
-		icf_classify_jump(f->prog, i, t, t->jump.v.data[k], &j);
-	t->forward = false;
-	return j.closed && !j.adds && !j.n;
-}
-
 /* Measures the tables of unit I, which jumps.  *GOOD is false if one of its jumps is
  * unexplained. */
 static struct elfrw_err *measure(struct icf_finder *f, uint32_t i, bool *ret)
 {
-	struct icf_program *prog = f->prog;
-	const struct icf_unit *u = &prog->unit.data[i];
-	bool clean, good = true;
-	ELFRW_TRY(icf_trace_unit(prog, i, &f->t, &clean));
-	ELFRW_TRY(icf_trace_edges(prog, i, &f->t));
+	bool clean;
+	ELFRW_TRY(icf_trace_unit(f->prog, i, &f->t, &clean));
+	ELFRW_TRY(icf_trace_edges(f->prog, i, &f->t));
 	ELFRW_TRY(find_names(f, i));
 	ELFRW_TRY(find_candidates(f, i));
-	ELFRW_TRY(find_seal(f, i));
-	if (leaves_all(f, i)) {
-		*ret = true;
-		return NULL;
-	}
-	for (size_t k = 0; k < f->t.insn.len && good; k++) {
-		const struct elfrw_insn *in = &f->t.insn.data[k].in;
-		/* A sum with a label may have been kept in memory. */
-		if ((in->flags & ELFRW_INSN_LEA) && in->pcrel_size &&
-		    in->target - u->start < u->end - u->start && in->target != u->start)
-			ELFRW_TRY(name_labels(f, i, in->target, &good));
-	}
-	*ret = good;
-	f->todo.v.len = 0;
-	if (!good)
-		return NULL;
-	if (!VEC_APPEND(&f->todo.v, f->t.jump.v.data, f->t.jump.v.len))
-		return &elfrw_err_nomem;
-	ELFRW_TRY(measure_jumps(f, i));
-	if (f->todo.v.len)
-		ELFRW_TRY(measure_circle(f, i, ret));
-	if (!*ret && f->adds)
-		set_flag(prog, i, ICF_UNIT_RELATIVE);
-	return NULL;
+	return icf_measure_jumps(f, i, ret);
 }
 
 static struct elfrw_err *doubt(struct icf_finder *f, uint32_t i)

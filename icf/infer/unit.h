@@ -70,4 +70,20 @@ void icf_pin_unit(struct icf_program *prog, uint32_t i);
 
 /* The 4-byte distance at VA; false: there is no data. */
 bool icf_distance_at(const struct icf_program *prog, uint64_t va, uint64_t *ret);
+/* Parts of the work on unit I, which f->t holds. */
+
+/* Sets FLAG of unit I, which others may look at, too. */
+void icf_set_unit_flag(struct icf_program *prog, uint32_t i, unsigned flag);
+
+/* Measures the candidates that jump J may go through (any one if its table is not seen); false:
+ * there is none. */
+bool icf_use_table(struct icf_finder *f, uint32_t i, const struct icf_jump *j);
+
+/* FROM is a label that distances in the data that the unit names are added to.  *GOOD: they lead to
+ * labels of unit I, which then have a name. */
+struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good);
+
+/* Measures the tables of the unit's indirect jumps.  *RET is false when one of them cannot be
+ * accounted for.  measure.c. */
+struct elfrw_err *icf_measure_jumps(struct icf_finder *f, uint32_t i, bool *ret);
 #endif
