@@ -10,8 +10,8 @@
 #include <dwarf.h>
 
 /* The error for an event that is one. */
-static struct elfrw_err *step_error(const struct dwr_line_header *h,
-				    const struct dwr_line_machine *m, enum dwr_line_event event)
+static struct elfrw_err *step_error(const struct dwr_line_header *h, const struct dwr_line_state *m,
+				    enum dwr_line_event event)
 {
 	if (event == DWR_LINE_ODD_SET)
 		return elfrw_error_at(h->section, elfrw_rbuf_off(&m->r),
@@ -24,7 +24,7 @@ static struct elfrw_err *step_error(const struct dwr_line_header *h,
 }
 
 /* Handles a jump of M for S: records set_address; addresses may go back. */
-static inline void scan_jump(const struct dwr_line_machine *m, struct dwr_line_seq *s)
+static inline void scan_jump(const struct dwr_line_state *m, struct dwr_line_seq *s)
 {
 	if (m->ext.op == DW_LNE_set_address) {
 		if (!s->rows) {
@@ -61,7 +61,7 @@ static void scan_finish(struct dwr_line_seq *s, uint64_t last_row)
 struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off,
 				struct dwr_line_seq *ret)
 {
-	struct dwr_line_machine m = dwr_line_start(h, *off);
+	struct dwr_line_state m = dwr_line_start(h, *off);
 	struct dwr_line_seq s = { .off = *off, .ascending = true, .lo = UINT64_MAX };
 	uint64_t last = 0;
 	enum dwr_line_event event;
@@ -92,7 +92,7 @@ struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off,
 struct elfrw_err *dwr_line_next_ext(const struct dwr_line_header *h, uint64_t *off, uint64_t end,
 				    struct dwr_line_ext *ret)
 {
-	struct dwr_line_machine m = dwr_line_start(h, *off);
+	struct dwr_line_state m = dwr_line_start(h, *off);
 	if (end < h->end)
 		m.r.end = h->data + end;
 	enum dwr_line_event event = dwr_line_step(h, &m, DWR_LINE_EXTS);
@@ -105,7 +105,7 @@ struct elfrw_err *dwr_line_next_ext(const struct dwr_line_header *h, uint64_t *o
 struct elfrw_err *dwr_line_decode(const struct dwr_line_header *h, uint64_t *off,
 				  struct dwr_rows *rows)
 {
-	struct dwr_line_machine m = dwr_line_start(h, *off);
+	struct dwr_line_state m = dwr_line_start(h, *off);
 	for (;;) {
 		enum dwr_line_event event = dwr_line_step(
 			h, &m, DWR_LINE_ROWS | DWR_LINE_ADDRESS | DWR_LINE_PLACE | DWR_LINE_REST);

@@ -29,7 +29,7 @@ enum dwr_line_event {
 	DWR_LINE_ODD_SET, /* a set_address whose operand is not of 1 to 8 bytes; R is there */
 };
 
-struct dwr_line_machine {
+struct dwr_line_state {
 	struct elfrw_rbuf r; /* at the next opcode */
 	struct dwr_row row;  /* the registers */
 	/* How the address changed since the row before: by set_address, by fixed_advance_pc, or by
@@ -40,7 +40,7 @@ struct dwr_line_machine {
 	struct dwr_line_ext ext; /* EXT, JUMP, ODD_SET: the opcode; op 0: the JUMP is advance_pc */
 };
 
-static inline void dwr_line_reset(const struct dwr_line_header *h, struct dwr_line_machine *m)
+static inline void dwr_line_reset(const struct dwr_line_header *h, struct dwr_line_state *m)
 {
 	m->row = (struct dwr_row){ .file = 1,
 				   .line = 1,
@@ -49,23 +49,23 @@ static inline void dwr_line_reset(const struct dwr_line_header *h, struct dwr_li
 }
 
 /* The machine at the start of a sequence, at section offset OFF. */
-static inline struct dwr_line_machine dwr_line_start(const struct dwr_line_header *h, uint64_t off)
+static inline struct dwr_line_state dwr_line_start(const struct dwr_line_header *h, uint64_t off)
 {
-	struct dwr_line_machine m = { .r = elfrw_rbuf(h->data, h->end) };
+	struct dwr_line_state m = { .r = elfrw_rbuf(h->data, h->end) };
 	elfrw_rbuf_seek(&m.r, off);
 	dwr_line_reset(h, &m);
 	return m;
 }
 
 /* Continues behind a row: resets the registers that a row resets. */
-static inline void dwr_line_row_done(struct dwr_line_machine *m)
+static inline void dwr_line_row_done(struct dwr_line_state *m)
 {
 	m->row.discriminator = 0;
 	m->row.flags &= DWR_ROW_STMT;
 	m->set = m->fixed = m->moved = false;
 }
 
-static inline void dwr_line_advance(struct dwr_line_machine *m, uint64_t step, const unsigned want)
+static inline void dwr_line_advance(struct dwr_line_state *m, uint64_t step, const unsigned want)
 {
 	if (want & DWR_LINE_ADDRESS)
 		m->row.address += step;
@@ -76,7 +76,7 @@ static inline void dwr_line_advance(struct dwr_line_machine *m, uint64_t step, c
 /* Handles an extended opcode whose 0 byte has been read.  An opcode of length 0 has no effect: zero
  * bytes at the end of a unit, which are padding, look like this. */
 static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_extended(
-	struct dwr_line_machine *m, const unsigned want)
+	struct dwr_line_state *m, const unsigned want)
 {
 	struct elfrw_rbuf *r = &m->r;
 	uint64_t off = elfrw_rbuf_off(r) - 1, len = r->pos < r->end ? elfrw_rbuf_uleb(r) : 0;
@@ -113,8 +113,7 @@ static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_extend
 
 /* Handles a standard opcode that has been read. */
 static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_standard(
-	const struct dwr_line_header *h, struct dwr_line_machine *m, uint8_t op,
-	const unsigned want)
+	const struct dwr_line_header *h, struct dwr_line_state *m, uint8_t op, const unsigned want)
 {
 	struct elfrw_rbuf *r = &m->r;
 	struct dwr_row *row = &m->row;
@@ -162,7 +161,7 @@ static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_standa
 
 /* Runs to the next event.  WANT: enum dwr_line_want, a constant. */
 static inline __attribute__((always_inline)) enum dwr_line_event dwr_line_step(
-	const struct dwr_line_header *h, struct dwr_line_machine *m, const unsigned want)
+	const struct dwr_line_header *h, struct dwr_line_state *m, const unsigned want)
 {
 	struct elfrw_rbuf *r = &m->r;
 	const uint8_t base = h->opcode_base;

@@ -65,7 +65,7 @@ static struct elfrw_err *check_identity(const struct elfrw_image *program,
 				   debug->path);
 	if (program->dev == debug->dev && program->ino == debug->ino)
 		return elfrw_error("debug file %s is the program itself", debug->path);
-	if (!elfrw_same_machine(&program->ehdr, &debug->ehdr) ||
+	if (!elfrw_same_arch(&program->ehdr, &debug->ehdr) ||
 	    program->ehdr.e_type != debug->ehdr.e_type)
 		return elfrw_error("debug file %s is of another kind of file", debug->path);
 	const uint8_t *a = elfrw_build_id(program, &n), *b = elfrw_build_id(debug, &m);

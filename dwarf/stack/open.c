@@ -182,7 +182,7 @@ struct elfrw_err *dwr_callchain_open(const struct elfrw_image *code,
 				     const struct elfrw_image *debug, const struct dwr_icfold *note,
 				     struct dwr_callchain **ret)
 {
-	if (!code->arch || (debug && !elfrw_same_machine(&debug->ehdr, &code->ehdr)))
+	if (!code->arch || (debug && !elfrw_same_arch(&debug->ehdr, &code->ehdr)))
 		return elfrw_error(
 			"tables for shared code: not of a machine that they are made for");
 	struct dwr_callchain *cc = calloc(1, sizeof *cc);

@@ -43,7 +43,7 @@ struct dwr_lines {
 };
 
 /* Runs to the next row or the end of a sequence. */
-static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dwr_line_machine *m)
+static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dwr_line_state *m)
 {
 	for (;;) {
 		enum dwr_line_event event =
@@ -55,16 +55,16 @@ static inline enum dwr_line_event run(const struct dwr_line_header *h, struct dw
 }
 
 /* The place in the machine's registers. */
-static inline struct dwr_place place_of(const struct dwr_line_machine *m)
+static inline struct dwr_place place_of(const struct dwr_line_state *m)
 {
 	return (struct dwr_place){ m->row.file, m->row.line, m->row.column, m->row.discriminator };
 }
 
 /* The machine behind the row at ADDRESS with PLACE, at offset OFF. */
-static struct dwr_line_machine machine_at(const struct dwr_line_header *h, uint64_t off,
-					  uint64_t address, const struct dwr_place *place)
+static struct dwr_line_state machine_at(const struct dwr_line_header *h, uint64_t off,
+					uint64_t address, const struct dwr_place *place)
 {
-	struct dwr_line_machine m = dwr_line_start(h, off);
+	struct dwr_line_state m = dwr_line_start(h, off);
 	m.row.address = address;
 	m.row.file = place->file;
 	m.row.line = place->line;
@@ -81,7 +81,7 @@ static int by_end(const void *a, const void *b)
 }
 
 /* Records the row of M as a stop. */
-static struct elfrw_err *push_stop(struct dwr_lines *l, const struct dwr_line_machine *m)
+static struct elfrw_err *push_stop(struct dwr_lines *l, const struct dwr_line_state *m)
 {
 	struct stop *stop = VEC_PUSH(&l->stop);
 	if (!stop)
@@ -117,7 +117,7 @@ static void sort_seqs(struct dwr_lines *l)
 static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 {
 	const struct dwr_line_header *h = &l->h;
-	struct dwr_line_machine m = dwr_line_start(h, h->program);
+	struct dwr_line_state m = dwr_line_start(h, h->program);
 	struct seq seq = { .off = h->program, .stop = 0 };
 	unsigned since = 0; /* rows since the last stop or the start */
 	bool rows = false;
@@ -151,7 +151,7 @@ static struct elfrw_err *scan(struct dwr_lines *l, uint64_t code_low)
 }
 
 /* Runs M while rows are at or below ADDRESS; A gets the last such row. */
-static bool run_to(const struct dwr_lines *l, struct dwr_line_machine *m, uint64_t address,
+static bool run_to(const struct dwr_lines *l, struct dwr_line_state *m, uint64_t address,
 		   bool found, struct after *a)
 {
 	while (run(&l->h, m) == DWR_LINE_AT_ROW && m->row.address <= address) {
@@ -176,8 +176,8 @@ static bool find_in_seq(struct dwr_lines *l, const struct seq *seq, uint64_t add
 		*a = (struct after){ seq, stop->place, stop->address, stop->off };
 		found = true;
 	}
-	struct dwr_line_machine m = found ? machine_at(&l->h, a->off, a->address, &a->place)
-					  : dwr_line_start(&l->h, seq->off);
+	struct dwr_line_state m = found ? machine_at(&l->h, a->off, a->address, &a->place)
+					: dwr_line_start(&l->h, seq->off);
 	found = run_to(l, &m, address, found, a);
 	a->seq = found ? seq : NULL;
 	*ret = a->place;
@@ -225,7 +225,7 @@ bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint
 {
 	if (off < l->h.program || off >= l->h.end)
 		return false;
-	struct dwr_line_machine m = dwr_line_start(&l->h, off);
+	struct dwr_line_state m = dwr_line_start(&l->h, off);
 	for (uint32_t i = 0; i < n; i++) {
 		struct dwr_place best = { 0 };
 		bool below = false;

@@ -86,6 +86,7 @@ struct elfrw_reloc_desc {
 	uint8_t kind;     /* enum elfrw_reloc_kind */
 	uint8_t size;     /* of the field, in bytes */
 	bool sign;        /* the field is sign-extended */
+	bool call;        /* of a branch: linkers may lead it to a PLT entry */
 };
 
 #define ELFRW_FORMS_MAX 32

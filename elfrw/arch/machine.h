@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Are files with these headers for one machine? */
-static inline bool elfrw_same_machine(const Elf64_Ehdr *a, const Elf64_Ehdr *b)
+static inline bool elfrw_same_arch(const Elf64_Ehdr *a, const Elf64_Ehdr *b)
 {
 	return a->e_machine == b->e_machine;
 }

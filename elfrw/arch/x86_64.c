@@ -37,7 +37,7 @@ static const struct elfrw_reloc_desc relocs[] = {
 	R(R_X86_64_64, ABS, 8, false),
 	R(R_X86_64_PC32, PCREL, 4, true),
 	R(R_X86_64_GOT32, HARD, 4, true),
-	R(R_X86_64_PLT32, PCREL, 4, true),
+	[R_X86_64_PLT32] = { "R_X86_64_PLT32", ELFRW_RELOC_PCREL, 4, true, .call = true },
 	R(R_X86_64_COPY, NONE, 0, false),
 	R(R_X86_64_GLOB_DAT, SYMBOLIC, 8, false),
 	R(R_X86_64_JUMP_SLOT, SYMBOLIC, 8, false),

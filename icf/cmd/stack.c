@@ -68,7 +68,7 @@ static struct elfrw_err *open_tables(struct icf_stack *s)
 	const struct elfrw_image *debug = dwr_sym_debug_image(s->in->sym, &apart);
 	if (apart) {
 		if (debug->ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-		    !elfrw_same_machine(&debug->ehdr, &s->code.ehdr))
+		    !elfrw_same_arch(&debug->ehdr, &s->code.ehdr))
 			return NULL;
 		s->debug = *debug;
 		s->debug.arch = s->code.arch; /* sym handles all machines and does not set it */

@@ -34,7 +34,8 @@ static void name_by_relocs(const struct elfrw_image *img, uint8_t *named, size_t
 		for (size_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
 			Elf64_Rela r;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
-			if (ELF64_R_SYM(r.r_info) < n && ELF64_R_TYPE(r.r_info) != R_X86_64_PLT32)
+			if (ELF64_R_SYM(r.r_info) < n &&
+			    !img->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call)
 				named[ELF64_R_SYM(r.r_info)] = 1;
 		}
 	}

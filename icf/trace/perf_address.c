@@ -71,7 +71,7 @@ static struct elfrw_err *open_parts(struct icf_perf_module *m,
 		m->debug = *debug;
 		m->debug.arch = m->code.arch;
 		if (m->debug.ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-		    !elfrw_same_machine(&m->debug.ehdr, &m->code.ehdr))
+		    !elfrw_same_arch(&m->debug.ehdr, &m->code.ehdr))
 			return elfrw_error("its separate debug file is of another machine");
 	}
 	/* Most files have no tables; this check reads none. */

@@ -68,7 +68,7 @@ static bool labels(const struct icf_v *v, const struct places *function, struct 
 			Elf64_Rela r;
 			Elf64_Sym sym;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
-			if (ELF64_R_TYPE(r.r_info) != R_X86_64_PLT32 &&
+			if (!v->in.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call &&
 			    icf_v_reloc_symbol(&v->in, v->in.symtab, &r, &sym) &&
 			    delimits(v, function, &sym) && !add(ret, sym.st_value))
 				return false;

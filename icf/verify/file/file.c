@@ -160,7 +160,7 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 	const Elf64_Ehdr *a = &in->ehdr, *b = &out->ehdr;
 	v->log.checked[ICF_VC_FILE]++;
 	if (memcmp(a->e_ident, b->e_ident, EI_NIDENT) != 0 || a->e_type != b->e_type ||
-	    !elfrw_same_machine(a, b) || a->e_version != b->e_version || a->e_flags != b->e_flags ||
+	    !elfrw_same_arch(a, b) || a->e_version != b->e_version || a->e_flags != b->e_flags ||
 	    a->e_ehsize != b->e_ehsize || a->e_phentsize != b->e_phentsize ||
 	    a->e_shentsize != b->e_shentsize)
 		icf_vlog_bad(
