@@ -86,66 +86,21 @@ static struct elfrw_err *find_objects(struct icf_vcode_job *job)
 	return NULL;
 }
 
+/* Adds FROM to TO and frees it; sets *OK to false where there is no memory. */
+#define GATHER(to, from, ok) (*(ok) &= VEC_APPEND(to, (from)->data, (from)->len), VEC_FREE(from))
+
 static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
 {
-	struct elfrw_err *err = NULL;
-	size_t nb = v->base.len, np = v->pair.len, na = v->alias.len;
-	size_t nc = v->call.len;
-	if (!VEC_RESERVE(&v->call, nc + part->call.len))
-		err = &elfrw_err_nomem;
-	else if (part->call.len) {
-		memcpy(v->call.data + nc, part->call.data,
-		       part->call.len * sizeof *part->call.data);
-		v->call.len = nc + part->call.len;
-	}
-	VEC_FREE(&part->call);
-	size_t nj = v->jump.len, ns = v->site.v.len;
-	if (!VEC_RESERVE(&v->jump, nj + part->jump.len) ||
-	    !VEC_RESERVE(&v->site.v, ns + part->site.v.len))
-		err = &elfrw_err_nomem;
-	else {
-		if (part->jump.len)
-			memcpy(v->jump.data + nj, part->jump.data,
-			       part->jump.len * sizeof *part->jump.data);
-		if (part->site.v.len)
-			memcpy(v->site.v.data + ns, part->site.v.data,
-			       part->site.v.len * sizeof *part->site.v.data);
-		v->jump.len = nj + part->jump.len;
-		v->site.v.len = ns + part->site.v.len;
-	}
-	VEC_FREE(&part->jump);
-	VEC_FREE(&part->site.v);
-	for (size_t i = 0; i < part->frameref.len && !err; i++) {
-		struct icf_vframeref *slot = VEC_PUSH(&v->frameref);
-		if (slot)
-			*slot = part->frameref.data[i];
-		else
-			err = &elfrw_err_nomem;
-	}
-	VEC_FREE(&part->frameref);
+	bool ok = true;
 	icf_vlog_merge(&v->log, &part->log);
-	if (!VEC_RESERVE(&v->base, nb + part->base.len) ||
-	    !VEC_RESERVE(&v->pair, np + part->pair.len) ||
-	    !VEC_RESERVE(&v->alias, na + part->alias.len))
-		err = &elfrw_err_nomem;
-	else {
-		if (part->base.len)
-			memcpy(v->base.data + nb, part->base.data,
-			       part->base.len * sizeof *part->base.data);
-		if (part->pair.len)
-			memcpy(v->pair.data + np, part->pair.data,
-			       part->pair.len * sizeof *part->pair.data);
-		if (part->alias.len)
-			memcpy(v->alias.data + na, part->alias.data,
-			       part->alias.len * sizeof *part->alias.data);
-		v->alias.len = na + part->alias.len;
-		v->base.len = nb + part->base.len;
-		v->pair.len = np + part->pair.len;
-	}
-	VEC_FREE(&part->base);
-	VEC_FREE(&part->pair);
-	VEC_FREE(&part->alias);
-	return err;
+	GATHER(&v->call, &part->call, &ok);
+	GATHER(&v->jump, &part->jump, &ok);
+	GATHER(&v->site.v, &part->site.v, &ok);
+	GATHER(&v->frameref, &part->frameref, &ok);
+	GATHER(&v->base, &part->base, &ok);
+	GATHER(&v->pair, &part->pair, &ok);
+	GATHER(&v->alias, &part->alias, &ok);
+	return ok ? NULL : &elfrw_err_nomem;
 }
 
 static uint32_t root(uint32_t *same, uint32_t i)

@@ -33,19 +33,19 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 	const struct icf_v *v = at->job->v;
 	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
 	size_t r = icf_vcode_reloc_from(rel, at->u->old);
-	struct elfrw_insn in;
-	for (uint64_t pos = 0; pos < at->size; pos += in.len) {
+	struct icf_vcode_insn x;
+	for (uint64_t pos = 0; pos < at->size; pos += x.in.len) {
 		if (at->a[pos] == 0)
 			pos += icf_v_pad(v, at->u->old + pos);
-		uint64_t va = at->u->old + pos;
-		if (!v->arch->decode(at->a + pos, at->size - pos, va, &in) ||
-		    (in.flags & ELFRW_INSN_LONG_CALL))
+		x.va = at->u->old + pos;
+		x.code = at->a + pos;
+		if (!v->arch->decode(x.code, at->size - pos, x.va, &x.in) ||
+		    (x.in.flags & ELFRW_INSN_LONG_CALL))
 			return true;
-		for (; r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
+		for (; r < rel->n && rel->rela[r].r_offset < x.va + x.in.len; r++) {
 			const struct elfrw_form *form;
 			bool odd;
-			icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at->a + pos, &form,
-					     &odd);
+			icf_vcode_is_address(v, rel, &rel->rela[r], &x, &form, &odd);
 			if (odd && !is_relaxed_call(v, rel, &rel->rela[r]))
 				return true;
 		}

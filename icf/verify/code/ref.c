@@ -39,100 +39,164 @@ static void name(struct icf_vcode_at *at, uint64_t target)
 		n->data[n->n_data++] = target;
 }
 
-/* A reference: the field of form FORM at OFF leads to TARGET in IN and to FOUND in OUT. */
-void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
-		   const struct elfrw_form *form, bool branch, uint64_t target, uint64_t found)
+/* --- what a reference into code may lead to in OUT ---
+ *
+ * Each of these functions is a reason to accept what was found. */
+
+/* The image of its target. */
+static bool is_image(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	return r->found == r->want && (r->known || !icf_v_in_exec(at->job->v, r->target));
+}
+
+/* The end of its own function: compilers let impossible cases lead there.  That end moves with the
+ * function or with the code behind it. */
+static bool is_own_end(struct icf_vcode_at *at, const struct icf_vref *r)
 {
 	const struct icf_v *v = at->job->v;
-	icf_vcode_compare_to(at, off);
-	if (!elfrw_form_same_rest(form, at->a + off, at->b + off))
-		icf_vcode_bad(at, ICF_VC_CODE, "instruction around the field of a reference", insn,
-			      elfrw_get_le(at->a + off, form->bytes),
-			      elfrw_get_le(at->b + off, form->bytes));
-	at->same = off + form->bytes;
-	enum icf_verify_check check = branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
-	at->part->log.checked[check]++;
-	if (!branch)
-		name(at, target);
-	uint64_t want;
-	if (target >= v->lo && target <= v->hi &&
-	    (icf_v_in_exec(v, target) || elfrw_image_section_at(&v->in, target) == 0)) {
-		bool known =
-			branch ? icf_v_code(v, target, &want) : icf_v_pointer(v, target, &want);
-		uint32_t t = known && !branch ? icf_v_find(v, target) : ICF_V_NONE;
-		if (t != ICF_V_NONE && v->unit.data[t].old == target)
-			__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
-		/* The end of a section (etext) is a place; padding is not.  But compilers let
-		 * impossible cases lead to the end of their own function.  That end moves with the
-		 * function or with the code behind it. */
-		const struct icf_vunit *next =
-			at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
-		if (!known && target == at->u->end &&
-		    (found == at->u->body + at->size ||
-		     (next && found == next->body - (next->old - target))))
-			return;
-		/* Or to an empty cold part, which is the end of another unit. */
-		uint32_t before = known ? ICF_V_NONE : icf_v_find_end(v, target);
-		const struct icf_vunit *b = before != ICF_V_NONE ? &v->unit.data[before] : NULL;
-		if (b && b->end == target && found == b->body + (b->end - b->old))
-			return;
-		/* In a section that stays, padding stays, too. */
-		const struct icf_vexec *e = &v->exec.data[at->u->exec];
-		if (!known && found == target && e->old == e->new && e->old_end == e->new_end)
-			return;
-		if (!known && icf_v_in_exec(v, target))
-			icf_vcode_bad(at, check, "reference to code that is in no unit", insn,
-				      target, found);
-		else if (found != want && !(branch && known && is_alias(at, target, found)))
-			icf_vcode_bad(at, check, branch ? "branch" : "address", insn, want, found);
-		else if (!branch && t != ICF_V_NONE && v->unit.data[t].old != target &&
-			 !icf_v_stays_aligned(v, target, found))
-			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names", insn,
-				      target, found);
-		return;
-	}
-	if (!branch && target >= v->frame_lo && target < v->frame_hi) {
-		struct icf_vframeref *f = VEC_PUSH(&at->part->frameref);
-		if (f)
-			*f = (struct icf_vframeref){ at->index, at->u->old + insn, target, found };
-		else
-			at->part->log.nomem = true;
-		return;
-	}
-	want = icf_v_data(v, target);
-	/* 0: the load address of the file. */
-	if (!branch && (v->inferred ? target == 0 || elfrw_image_at(&v->in, target, 4) != NULL
-				    : icf_v_may_have_word(v, target))) {
-		size_t w = icf_v_word_from(v, target);
-		if (v->inferred || (w < v->word.len && v->word.data[w].place == target)) {
-			struct icf_vbase *base = VEC_PUSH(&at->part->base);
-			if (base)
-				*base = (struct icf_vbase){ target, at->index, at->loads };
-			else
-				at->part->log.nomem = true;
-		}
-	}
-	if (found == want)
-		return;
-	if (branch || !(at->u->flags & ICF_V_FOLDED)) {
-		icf_vcode_bad(at, check, branch ? "branch" : "address", insn, want, found);
-		return;
-	}
-	struct icf_vpair *p = VEC_PUSH(&at->part->pair);
-	if (p)
-		*p = (struct icf_vpair){ at->index, at->u->kept, at->u->old + insn, target, found };
+	const struct icf_vunit *next =
+		at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
+	return !r->known && r->target == at->u->end &&
+	       (r->found == at->u->body + at->size ||
+		(next && r->found == next->body - (next->old - r->target)));
+}
+
+/* The end of another unit: an empty cold part is there. */
+static bool is_empty_part(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	const struct icf_v *v = at->job->v;
+	uint32_t before = r->known ? ICF_V_NONE : icf_v_find_end(v, r->target);
+	const struct icf_vunit *b = before != ICF_V_NONE ? &v->unit.data[before] : NULL;
+	return b && b->end == r->target && r->found == b->body + (b->end - b->old);
+}
+
+/* Padding in a section that stays: the padding stays, too. */
+static bool is_padding_that_stays(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	const struct icf_vexec *e = &at->job->v->exec.data[at->u->exec];
+	return !r->known && r->found == r->target && e->old == e->new && e->old_end == e->new_end;
+}
+
+/* Code that is the same as the target's: noted, and proved later. */
+static bool is_same_code(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	return r->branch && r->known && is_alias(at, r->target, r->found);
+}
+
+/* In this order: the last one makes an assumption, which the others spare. */
+static bool (*const acceptable[])(struct icf_vcode_at *, const struct icf_vref *) = {
+	is_image, is_own_end, is_empty_part, is_padding_that_stays, is_same_code,
+};
+
+static bool is_acceptable(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	for (size_t i = 0; i < sizeof acceptable / sizeof *acceptable; i++)
+		if (acceptable[i](at, r))
+			return true;
+	return false;
+}
+
+static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
+{
+	const struct icf_v *v = at->job->v;
+	enum icf_verify_check check = r->branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
+	r->known = r->branch ? icf_v_code(v, r->target, &r->want)
+			     : icf_v_pointer(v, r->target, &r->want);
+	uint32_t t = r->known && !r->branch ? icf_v_find(v, r->target) : ICF_V_NONE;
+	if (t != ICF_V_NONE && v->unit.data[t].old == r->target)
+		__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
+	if (is_acceptable(at, r)) {
+		if (t != ICF_V_NONE && v->unit.data[t].old != r->target &&
+		    !icf_v_stays_aligned(v, r->target, r->found))
+			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names",
+				      r->insn, r->target, r->found);
+	} else if (!r->known && icf_v_in_exec(v, r->target))
+		icf_vcode_bad(at, check, "reference to code that is in no unit", r->insn, r->target,
+			      r->found);
+	else
+		icf_vcode_bad(at, check, r->branch ? "branch" : "address", r->insn, r->want,
+			      r->found);
+}
+
+/* Notes a reference into an unwind table, which is checked with the table. */
+static void note_frame_ref(struct icf_vcode_at *at, const struct icf_vref *r)
+{
+	struct icf_vframeref *f = VEC_PUSH(&at->part->frameref);
+	if (f)
+		*f = (struct icf_vframeref){ at->index, at->u->old + r->insn, r->target, r->found };
 	else
 		at->part->log.nomem = true;
 }
 
-/* Does relocation R, in the instruction IN at VA, mark a field of it as an address?  *ODD: R stands
+/* Notes a place in data that may be where words or a table begin. */
+static void note_base(struct icf_vcode_at *at, uint64_t target)
+{
+	const struct icf_v *v = at->job->v;
+	/* 0: the load address of the file. */
+	if (!(v->inferred ? target == 0 || elfrw_image_at(&v->in, target, 4) != NULL
+			  : icf_v_may_have_word(v, target)))
+		return;
+	size_t w = icf_v_word_from(v, target);
+	if (!v->inferred && (w >= v->word.len || v->word.data[w].place != target))
+		return;
+	struct icf_vbase *base = VEC_PUSH(&at->part->base);
+	if (base)
+		*base = (struct icf_vbase){ target, at->index, at->loads };
+	else
+		at->part->log.nomem = true;
+}
+
+static void check_data_ref(struct icf_vcode_at *at, struct icf_vref *r)
+{
+	r->want = icf_v_data(at->job->v, r->target);
+	if (!r->branch)
+		note_base(at, r->target);
+	if (r->found == r->want)
+		return;
+	if (r->branch || !(at->u->flags & ICF_V_FOLDED)) {
+		icf_vcode_bad(at, r->branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS,
+			      r->branch ? "branch" : "address", r->insn, r->want, r->found);
+		return;
+	}
+	struct icf_vpair *p = VEC_PUSH(&at->part->pair);
+	if (p)
+		*p = (struct icf_vpair){ at->index, at->u->kept, at->u->old + r->insn, r->target,
+					 r->found };
+	else
+		at->part->log.nomem = true;
+}
+
+void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r)
+{
+	const struct icf_v *v = at->job->v;
+	const uint8_t *a = at->a + r.off, *b = at->b + r.off;
+	icf_vcode_compare_to(at, r.off);
+	if (!elfrw_form_same_rest(r.form, a, b))
+		icf_vcode_bad(at, ICF_VC_CODE, "instruction around the field of a reference",
+			      r.insn, elfrw_get_le(a, r.form->bytes),
+			      elfrw_get_le(b, r.form->bytes));
+	at->same = r.off + r.form->bytes;
+	at->part->log.checked[r.branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS]++;
+	if (!r.branch)
+		name(at, r.target);
+	if (r.target >= v->lo && r.target <= v->hi &&
+	    (icf_v_in_exec(v, r.target) || elfrw_image_section_at(&v->in, r.target) == 0))
+		check_code_ref(at, &r);
+	else if (!r.branch && r.target >= v->frame_lo && r.target < v->frame_hi)
+		note_frame_ref(at, &r);
+	else
+		check_data_ref(at, &r);
+}
+
+/* Does relocation R, in the instruction INSN, mark a field of it as an address?  *ODD: R stands
  * at no field, so these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
-			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
-			  const uint8_t *code, const struct elfrw_form **form, bool *odd)
+			  const Elf64_Rela *r, const struct icf_vcode_insn *insn,
+			  const struct elfrw_form **form, bool *odd)
 {
+	const struct elfrw_insn *in = &insn->in;
 	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
-	unsigned at = (unsigned)(r->r_offset - va);
+	unsigned at = (unsigned)(r->r_offset - insn->va);
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
 	*odd = false;
 	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_GOTPCREL) {
@@ -161,5 +225,5 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *
 	 * (thread-local storage). */
 	Elf64_Sym sym;
 	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) &&
-	       elfrw_form_read(*form, code + at, 0) == sym.st_value;
+	       elfrw_form_read(*form, insn->code + at, 0) == sym.st_value;
 }

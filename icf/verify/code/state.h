@@ -52,14 +52,31 @@ void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const c
 /* The bytes up to TO (an offset) must be the same. */
 void icf_vcode_compare_to(struct icf_vcode_at *at, uint64_t to);
 
-/* ref.c: a reference: the field of form FORM at OFF leads to TARGET in IN and to FOUND in OUT. */
-void icf_vcode_ref(struct icf_vcode_at *at, uint64_t insn, uint64_t off,
-		   const struct elfrw_form *form, bool branch, uint64_t target, uint64_t found);
-/* Does relocation R, in the instruction IN at VA, mark a field of it as an address?  *ODD: R stands
- * at no field, so these may not be the instructions. */
+/* A reference of IN's code: the field of form `form` at `off`, of the instruction at `insn`, both
+ * from the unit's start, leads to `target` in IN and to `found` in OUT. */
+struct icf_vref {
+	uint64_t insn, off;
+	const struct elfrw_form *form;
+	bool branch;
+	uint64_t target, found;
+	bool known;    /* ref.c: the target is in a unit */
+	uint64_t want; /* ref.c: where that is in OUT */
+};
+
+/* An instruction of IN. */
+struct icf_vcode_insn {
+	struct elfrw_insn in;
+	uint64_t va;
+	const uint8_t *code;
+};
+
+/* ref.c: does it lead to something acceptable? */
+void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r);
+/* Does relocation R, in the instruction INSN, mark a field of it as an address?  *ODD: R stands at
+ * no field, so these may not be the instructions. */
 bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
-			  const Elf64_Rela *r, const struct elfrw_insn *in, uint64_t va,
-			  const uint8_t *code, const struct elfrw_form **form, bool *odd);
+			  const Elf64_Rela *r, const struct icf_vcode_insn *insn,
+			  const struct elfrw_form **form, bool *odd);
 /* The first relocation at or after VA. */
 size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va);
 

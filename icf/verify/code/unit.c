@@ -101,13 +101,100 @@ static bool jumps_anywhere(const struct icf_v *v, const struct elfrw_insn *in,
 	       (j.kind == ELFRW_JUDGE_WRITE && j.from != ELFRW_REG_NONE);
 }
 
+/* The PC-relative field of the instruction X, POS bytes from the unit's start. */
+static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct icf_v *v = at->job->v;
+	const struct elfrw_insn *in = &x->in;
+	uint64_t off = in->target - at->u->old;
+	bool branch = is_branch(in), inside = off < at->size;
+	if (branch)
+		icf_vcode_note_call(at, in, x->va + in->len);
+	else if (in->kind == ELFRW_INSN_CALL_IND || in->kind == ELFRW_INSN_JMP_IND)
+		icf_vcode_note_bound_call(at, in->target, x->va + in->len);
+	at->loads = !branch && !(in->flags & ELFRW_INSN_LEA);
+	if (!inside || (!branch && !off)) {
+		struct icf_vref r = { .insn = pos,
+				      .off = pos + in->pcrel_off,
+				      .form = &v->arch->form[v->arch->pcrel_form(in)],
+				      .branch = branch,
+				      .target = in->target };
+		uint64_t from = x->va + (v->arch->from_end ? in->len : 0);
+		r.found = elfrw_form_read(r.form, at->b + r.off, from + at->moved);
+		icf_vcode_ref(at, r);
+	}
+	if (inside && at->loads && !v->inferred)
+		check_read(at, pos, off);
+	if (inside && !branch && !(at->u->flags & ICF_V_FOLDED) &&
+	    ((at->moved & 63) || !icf_v_stays_aligned(v, in->target, in->target + at->moved)))
+		icf_vcode_bad(at, ICF_VC_CODE, "alignment of what it reads in itself", pos,
+			      x->va & 63, (x->va + at->moved) & 63);
+	at->loads = false;
+}
+
+/* The fields of the instruction X that relocations make addresses; *R is the next relocation. */
+static void check_addresses(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos,
+			    size_t *r)
+{
+	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
+	for (; *r < rel->n && rel->rela[*r].r_offset < x->va + x->in.len; ++*r) {
+		struct icf_vref f = { .insn = pos, .off = rel->rela[*r].r_offset - at->u->old };
+		bool strange;
+		if (!icf_vcode_is_address(at->job->v, rel, &rel->rela[*r], x, &f.form, &strange))
+			continue;
+		f.target = elfrw_form_read(f.form, at->a + f.off, 0);
+		f.found = elfrw_form_read(f.form, at->b + f.off, 0);
+		icf_vcode_ref(at, f);
+	}
+}
+
+/* All instructions; false: there are bytes that are none.  *LAST: the kind of the last one that is
+ * no padding. */
+static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *last)
+{
+	const struct icf_v *v = at->job->v;
+	struct icf_vcode_part *part = at->part;
+	size_t r = icf_vcode_reloc_from(&at->job->rel[u->exec], u->old);
+	struct icf_vcode_insn x, before = { .in.kind = ELFRW_INSN_NOP, .code = at->a };
+	const struct elfrw_insn *in = &x.in;
+	uint64_t n = 0;
+	*last = ELFRW_INSN_NOP;
+	for (uint64_t pos = 0; pos < at->size; pos += in->len, n++) {
+		if (at->a[pos] == 0)
+			pos += icf_v_pad(v, u->old + pos);
+		x.va = u->old + pos;
+		x.code = at->a + pos;
+		if (!v->arch->decode(x.code, at->size - pos, x.va, &x.in) ||
+		    (in->flags & ELFRW_INSN_LONG_CALL)) {
+			icf_vcode_bad(at, ICF_VC_CODE, "bytes that are no instruction", pos, 0,
+				      at->b[pos]);
+			return false;
+		}
+		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
+			u->endbr = true;
+		if (in->pcrel_size)
+			check_pcrel(at, &x, pos);
+		check_addresses(at, &x, pos, &r);
+		if ((in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) &&
+		    !at->alias &&
+		    !icf_vplace_add(&part->site, at->index, pos + in->len - 1, ICF_VP_CALL))
+			part->log.nomem = true;
+		if (jumps_anywhere(v, in, &before.in, before.code))
+			u->computes = true;
+		before = x;
+		if (in->kind != ELFRW_INSN_NOP)
+			*last = in->kind;
+	}
+	part->log.checked[ICF_VC_CODE] += n;
+	return true;
+}
+
 /* Compares unit I, or an assumed equal: U with another place. */
 void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part, uint32_t i,
 		    struct icf_vunit *u)
 {
 	const struct icf_v *v = job->v;
 	const struct icf_vexec *e = &v->exec.data[u->exec];
-	const struct icf_vcode_relocs *rel = &job->rel[u->exec];
 	struct icf_vcode_at at = { .job = job,
 				   .part = part,
 				   .u = u,
@@ -115,6 +202,7 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 				   .moved = u->body - u->old,
 				   .index = i,
 				   .alias = u != &v->unit.data[i] };
+	uint8_t last;
 	if (!at.size)
 		return;
 	at.a = e->old_data + (u->old - e->old);
@@ -138,77 +226,11 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		icf_vcode_opaque(&at);
 		return;
 	}
-	size_t r = icf_vcode_reloc_from(rel, u->old);
-	struct icf_vlog *log = &part->log;
 	part->named.n_code = part->named.n_data = 0;
-	struct elfrw_insn in, before = { .kind = ELFRW_INSN_NOP };
-	const uint8_t *before_code = at.a;
-	uint8_t last = ELFRW_INSN_NOP;
-	uint64_t n = 0;
-	unsigned (*decode)(const uint8_t *, size_t, uint64_t, struct elfrw_insn *) =
-		v->arch->decode;
-	for (uint64_t pos = 0; pos < at.size; pos += in.len, n++) {
-		if (at.a[pos] == 0)
-			pos += icf_v_pad(v, u->old + pos);
-		bool odd = !decode(at.a + pos, at.size - pos, u->old + pos, &in) ||
-			   (in.flags & ELFRW_INSN_LONG_CALL);
-		uint64_t va = u->old + pos;
-		if (!odd && pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
-			u->endbr = true;
-		if (!odd && in.pcrel_size) {
-			bool branch = is_branch(&in), inside = in.target - u->old < at.size;
-			if (branch)
-				icf_vcode_note_call(&at, &in, va + in.len);
-			else if (in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND)
-				icf_vcode_note_bound_call(&at, in.target, va + in.len);
-			at.loads = !branch && !(in.flags & ELFRW_INSN_LEA);
-			if (!inside || (!branch && in.target == u->old)) {
-				const struct elfrw_form *form =
-					&v->arch->form[v->arch->pcrel_form(&in)];
-				uint64_t off = pos + in.pcrel_off,
-					 from = va + (v->arch->from_end ? in.len : 0);
-				icf_vcode_ref(&at, pos, off, form, branch, in.target,
-					      elfrw_form_read(form, at.b + off, from + at.moved));
-			}
-			if (inside && at.loads && !v->inferred)
-				check_read(&at, pos, in.target - u->old);
-			if (inside && !branch && !(u->flags & ICF_V_FOLDED) &&
-			    ((at.moved & 63) ||
-			     !icf_v_stays_aligned(v, in.target, in.target + at.moved)))
-				icf_vcode_bad(&at, ICF_VC_CODE,
-					      "alignment of what it reads in itself", pos, va & 63,
-					      (va + at.moved) & 63);
-		}
-		at.loads = false;
-		for (; !odd && r < rel->n && rel->rela[r].r_offset < va + in.len; r++) {
-			const struct elfrw_form *form;
-			bool strange;
-			if (icf_vcode_is_address(v, rel, &rel->rela[r], &in, va, at.a + pos, &form,
-						 &strange)) {
-				uint64_t off = rel->rela[r].r_offset - u->old;
-				icf_vcode_ref(&at, pos, off, form, false,
-					      elfrw_form_read(form, at.a + off, 0),
-					      elfrw_form_read(form, at.b + off, 0));
-			}
-		}
-		if (odd) {
-			icf_vcode_bad(&at, ICF_VC_CODE, "bytes that are no instruction", pos, 0,
-				      at.b[pos]);
-			return;
-		}
-		if ((in.kind == ELFRW_INSN_CALL || in.kind == ELFRW_INSN_CALL_IND) && !at.alias &&
-		    !icf_vplace_add(&part->site, i, pos + in.len - 1, ICF_VP_CALL))
-			log->nomem = true;
-		if (jumps_anywhere(v, &in, &before, before_code))
-			u->computes = true;
-		before = in;
-		before_code = at.a + pos;
-		if (in.kind != ELFRW_INSN_NOP)
-			last = in.kind;
-	}
+	if (!check_insns(&at, u, &last))
+		return;
 	icf_vcode_compare_to(&at, at.size);
-	log->checked[ICF_VC_CODE] += n;
 	if (!v->inferred)
-		icf_v_check_sums(v, log, &part->named);
+		icf_v_check_sums(v, &part->log, &part->named);
 	check_fall(&at, last);
 }
