@@ -43,6 +43,17 @@ static struct elfrw_err *push_ref(struct decoding *d, const struct icf_ref *ref)
 	return NULL;
 }
 
+/* Is there code in the page that REF, a high half, names?  The low half, which nobody looks for,
+ * could then name a place that moves. */
+static bool is_code_page(const struct icf_program *prog, const struct icf_ref *ref)
+{
+	uint64_t end = ref->target + ((uint64_t)1 << icf_ref_form(prog, ref)->page);
+	for (size_t e = 0; e < prog->exec.len; e++)
+		if (ref->target < prog->exec.data[e].end && prog->exec.data[e].start < end)
+			return true;
+	return false;
+}
+
 /* Adds the PC-relative field of IN, POS bytes from the unit's start. */
 static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *in, uint64_t pos)
 {
@@ -64,6 +75,9 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 		.flags = (in->kind == ELFRW_INSN_CALL ? ICF_REF_CALL : 0) |
 			 ((in->flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0),
 	};
+	if (elfrw_form_is_high(&arch->form[ref.form]) && is_code_page(d->prog, &ref))
+		return elfrw_error("0x%llx: an address of code in two halves is not supported",
+				   (unsigned long long)(u->start + pos));
 	return push_ref(d, &ref);
 }
 

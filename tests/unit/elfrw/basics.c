@@ -402,7 +402,8 @@ static void test_names(void **state)
 		uint32_t off[N];
 		struct elfrw_name_table made;
 		size_t begin = with_head ? sizeof head : 1;
-		struct elfrw_name_head start = { with_head ? head : NULL, with_head ? sizeof head : 0 };
+		struct elfrw_name_head start = { with_head ? head : NULL,
+						 with_head ? sizeof head : 0 };
 		assert_null(elfrw_names(name, N, start, off, &made));
 		const uint8_t *table = made.data;
 		assert_int_equal(made.size, begin + sizeof ".rela.text" + sizeof ".rela.data" +

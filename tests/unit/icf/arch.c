@@ -312,6 +312,25 @@ static void test_reach(void **state)
 	}
 }
 
+/* The page of an address of code: its low half could name what moves. */
+static void test_halves(void **state)
+{
+	(void)state;
+	struct toy *t = calloc(1, sizeof *t);
+	struct folded f = { 0 };
+	assert_non_null(t);
+	toy_init(t);
+	uint64_t g = leaf(t, "g", 12, 1);
+	begin(t, "f");
+	name(t, TOY_PAGE, 1, g);
+	name(t, TOY_LOW, 1, g);
+	end(t);
+	toy_save(t, NULL, 0, f.in);
+	be_fails(fold(&f, "--icf=all", NULL), "in two halves");
+	close_folded(&f);
+	free(t);
+}
+
 /* Bits of the output that are changed, each of them in another kind of field: the verifier reads
  * every one. */
 static void test_verify(void **state)
@@ -361,9 +380,8 @@ static void test_verify(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fold),
-		cmocka_unit_test(test_thunk),
-		cmocka_unit_test(test_reach),
+		cmocka_unit_test(test_fold),   cmocka_unit_test(test_thunk),
+		cmocka_unit_test(test_reach),  cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_verify),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
