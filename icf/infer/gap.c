@@ -15,6 +15,7 @@
  *     (word.c).
  * Its use of a place between two functions is unknown: nothing moves then.  Cost: linear in the
  * code, and in the data that it refers to. */
+#include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/infer/unit.h"
@@ -75,7 +76,45 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 struct gap {
 	VEC(struct icf_named_at) name; /* by pos */
 	bool sums;                     /* it calls a sum, or jumps to one */
+	uint64_t start, end;           /* of the unit that was pinned last */
 };
+
+/* Words of 4 bytes, one behind the other. */
+struct row {
+	const uint8_t *word; /* borrowed */
+	uint64_t n;
+};
+
+/* What stands from VA on, up to END or its section's. */
+static struct row row_at(const struct icf_program *prog, uint64_t va, uint64_t end)
+{
+	uint32_t shndx = elfrw_image_section_at(prog->img, va);
+	const struct elfrw_section *s = &prog->img->section[shndx];
+	if (!shndx || !s->data || end <= va)
+		return (struct row){ 0 };
+	uint64_t off = va - s->hdr.sh_addr, left = s->hdr.sh_size - off;
+	return (struct row){ s->data + off, (end - va < left ? end - va : left) / 4 };
+}
+
+static inline uint64_t distance(const struct row *r, uint64_t k)
+{
+	return (uint64_t)(int64_t)(int32_t)elfrw_get32(r->word + 4 * k);
+}
+
+/* Pins the unit that VA lies in, if any; false: VA is no place in code. */
+static bool pin_at(struct icf_program *prog, struct gap *g, uint64_t va)
+{
+	/* Most words lead into one large unit. */
+	if (va - g->start < g->end - g->start)
+		return true;
+	uint32_t i = icf_unit_at(prog, va);
+	if (i == ICF_NONE)
+		return icf_in_exec(prog, va);
+	icf_pin_unit(prog, i);
+	g->start = prog->unit.data[i].start;
+	g->end = prog->unit.data[i].end;
+	return true;
+}
 
 /* Reads unit I.  Bytes in it that nothing refers to may be data, so a byte that begins no
  * instruction is skipped. */
@@ -116,20 +155,15 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 
 /* Pins the targets of the first words of the object at BASE, counted from the code address FROM:
  * inside of functions, too. */
-static void pin_row(struct icf_program *prog, const struct icf_data_map *map, uint64_t base,
-		    uint64_t from)
+static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r, uint64_t from)
 {
-	uint64_t end = icf_next_named(prog, map, base, UINT64_MAX), word;
-	for (uint64_t p = base;
-	     p + 4 <= end && icf_distance_at(prog, p, &word) && icf_in_exec(prog, from + word);
-	     p += 4)
-		icf_pin_unit(prog, icf_unit_at(prog, from + word));
+	for (uint64_t k = 0; k < r->n && pin_at(prog, g, from + distance(r, k)); k++)
+		;
 }
 
 /* Pins the possible targets of words of data, counted from code addresses that the unit refers to
  * near the data. */
-static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map,
-			const struct gap *g, bool evidence)
+static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map, struct gap *g)
 {
 	const struct icf_named_at *name = g->name.data;
 	size_t near = 0, end = 0;
@@ -141,24 +175,29 @@ static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map
 		while (end < g->name.len &&
 		       (name[end].pos <= name[k].pos || name[end].pos - name[k].pos <= NEARBY))
 			end++;
-		bool any = false;
-		for (size_t c = near; c < end; c++) {
-			any |= name[c].code;
+		size_t first = near;
+		while (first < end && !name[first].code)
+			first++;
+		if (first == end)
+			continue;
+		struct row r =
+			row_at(prog, name[k].va, icf_next_named(prog, map, name[k].va, UINT64_MAX));
+		for (size_t c = first; c < end; c++)
 			if (name[c].code)
-				pin_row(prog, map, name[k].va, name[c].va);
-		}
-		if (any)
-			icf_pin_sums(prog, map, name[k].va, name + near, end - near, evidence);
+				pin_row(prog, g, &r, name[c].va);
+		icf_pin_sums(prog, map, name[k].va, name + first, end - first, g->sums);
 	}
 }
 
 /* Pins the possible targets of the words from BASE on. */
-static void pin_words(struct icf_program *prog, const struct icf_data_map *map, uint64_t base)
+static void pin_words(struct icf_program *prog, const struct icf_data_map *map, struct gap *g,
+		      uint64_t base)
 {
-	uint64_t end = icf_table_limit(prog, map, base, UINT64_MAX), word;
-	for (uint64_t p = base; p + 4 <= end && icf_distance_at(prog, p, &word); p += 4) {
-		icf_pin_unit(prog, icf_unit_at(prog, base + word));
-		icf_pin_unit(prog, icf_unit_at(prog, p + word));
+	struct row r = row_at(prog, base, icf_table_limit(prog, map, base, UINT64_MAX));
+	for (uint64_t k = 0; k < r.n; k++) {
+		uint64_t word = distance(&r, k);
+		pin_at(prog, g, base + word);
+		pin_at(prog, g, base + 4 * k + word);
 	}
 }
 
@@ -180,7 +219,7 @@ static void keep_padding(struct icf_program *prog, uint32_t i, const struct icf_
 
 /* Pins what unit I, which is not understood, may reach through the data that it refers to. */
 static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_data_map *map,
-				     uint32_t i, const struct gap *g)
+				     uint32_t i, struct gap *g)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
@@ -198,7 +237,7 @@ static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_
 		qsort(base.v.data, base.v.len, sizeof *base.v.data, elfrw_u64_order);
 	for (size_t k = 0; k < base.v.len; k++)
 		if (k == 0 || base.v.data[k] != base.v.data[k - 1])
-			pin_words(prog, map, base.v.data[k]);
+			pin_words(prog, map, g, base.v.data[k]);
 	VEC_FREE(&base.v);
 	return ok ? NULL : &elfrw_err_nomem;
 }
@@ -219,7 +258,7 @@ struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data
 		if (!err)
 			err = pin_by_data(prog, map, i, &g);
 		if (!err)
-			pin_by_code(prog, map, &g, g.sums);
+			pin_by_code(prog, map, &g);
 		VEC_FREE(&g.name);
 		ELFRW_TRY(err);
 	}
