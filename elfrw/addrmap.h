@@ -82,8 +82,8 @@ bool elfrw_addrmap_point(const struct elfrw_addrmap *map, uint64_t va, uint64_t 
 /* The new address of the end address VA (one past a byte), by the unit that holds VA - 1. */
 bool elfrw_addrmap_end(const struct elfrw_addrmap *map, uint64_t va, uint64_t *ret);
 
-/* Where VA, which lies in unit U, is in the output; POINTER: as a value that stands for the
- * function to whoever looks at it. */
+/* The new address of VA, which lies in unit U.  POINTER: the program can look at the value, so it
+ * stands for the function. */
 static inline uint64_t elfrw_addrmap_in_unit(const struct elfrw_addrmap_unit *u, uint64_t va,
 					     bool pointer)
 {

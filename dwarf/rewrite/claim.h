@@ -4,7 +4,7 @@
 #include "dwarf/rewrite/state.h"
 #include "dwarf/spans.h"
 
-/* Zeroed at first, but for `rw`. */
+/* Zeroed at first, except `rw`. */
 struct dwr_rw_claim {
 	struct dwr_rw *rw;      /* borrowed; its sections, units, roots and lists have been read */
 	struct dwr_spans spans; /* owned */

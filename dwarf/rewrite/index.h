@@ -23,7 +23,7 @@ struct dwr_index_in {
  * malloc'ed, here and below.  Errors: another version, offsets outside of the section. */
 struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size);
 
-/* .debug_names (DWARF 5, section 6.1.1): unchanged, but for one more index without names that
+/* .debug_names (DWARF 5, section 6.1.1): unchanged, except for one more index without names that
  * covers the artificial unit. */
 struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size);
 

@@ -24,7 +24,7 @@ struct dwr_branch {
 	bool call;
 };
 
-/* What is known of one body, by the unit that owns it. */
+/* The known facts about one body, by the unit that owns it. */
 struct dwr_body {
 	bool decoded, jumps;         /* JUMPS: one of the branches is no call */
 	uint32_t branch, n_branches; /* into dwr_code.branch, sorted by site */

@@ -24,7 +24,7 @@ enum mode {
 struct expression {
 	const uint8_t *data;
 	size_t size;
-	uint64_t off; /* in the section, for nobody but messages */
+	uint64_t off; /* in the section, for messages only */
 };
 
 void dwr_stack_deinit(struct dwr_stack *stack)

@@ -33,7 +33,7 @@ struct dwr_track_state {
 	uint32_t epoch;                           /* of memory: a store begins a new one */
 };
 
-/* Zero it but for `model`, then forget all.  `s` may be saved and put back. */
+/* Zero it except for `model`, then forget all.  `s` may be saved and put back. */
 struct dwr_track {
 	const struct elfrw_model *model; /* what instructions do */
 	VEC(struct dwr_track_value) value;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct elfrw_err {
-	char *text; /* owned, but for the static object */
+	char *text; /* owned, except for the static object */
 	bool system;
 };
 

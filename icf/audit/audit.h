@@ -35,7 +35,7 @@ enum icf_why {
 	ICF_WHY_THUNK,      /* folded, and a thunk keeps its address distinct */
 	ICF_WHY_TWIN_STAYS, /* equal only to code that may not be folded */
 	ICF_WHY_UNWIND,     /* same code and references, other unwind rules or exception table */
-	ICF_WHY_DISTINCT,   /* --icf=safe: equal but for addresses that must stay distinct */
+	ICF_WHY_DISTINCT,   /* --icf=safe: equal except for addresses that must stay distinct */
 	ICF_WHY_REFERS,     /* same code, other functions or data */
 	ICF_WHY_CONSTANT,   /* same instructions, other constants */
 	ICF_N_WHYS,
@@ -79,7 +79,7 @@ struct icf_audit_row {
 };
 typedef VEC(struct icf_audit_row) icf_audit_rows;
 
-/* Functions whose code is the same but for one value. */
+/* Functions whose code is the same except for one value. */
 struct icf_audit_near {
 	uint32_t member, count; /* into icf_audit.near_member */
 	uint32_t off;    /* offset of the (first) field with the value, from the function's start */

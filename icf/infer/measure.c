@@ -1,5 +1,5 @@
-/* measure.c: which tables the indirect jumps of one unit go through.  What is known of some jumps
- * tells more of the others, so this is asked until nothing new is learnt. */
+/* measure.c: which tables the indirect jumps of one unit go through.  Each explained jump says more
+ * about the others, so the search is repeated until nothing new is learnt. */
 #include "icf/infer/unit.h"
 
 /* The targets of jump K of unit I, which goes through the tables of J and nothing else. */

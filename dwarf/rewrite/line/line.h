@@ -59,7 +59,7 @@ enum dwr_fold_rows {
 struct dwr_rw_line_fold {
 	uint64_t seq;    /* OWN: offset in the output's .debug_line of its first sequence's first
 			    opcode */
-	uint32_t n_seqs; /* OWN: that many sequences follow each other there (one, but for functions
+	uint32_t n_seqs; /* OWN: the number of adjacent sequences there (one, except for functions
 			    with gaps) */
 	uint32_t file;   /* OWN: of its first row, index into the artificial table's files */
 	uint32_t line;   /* OWN and SAME: of its first row */
@@ -77,7 +77,7 @@ struct dwr_rw_line_out {
 			 owned.  A sequence that was cut: its first piece; all of it folded: gone */
 	size_t n_seqs;
 	struct dwr_rw_line_fold
-		*fold;           /* one per unit of the map (all NONE but for folded ones); owned */
+		*fold; /* one for each unit of the map (all NONE except folded ones); owned */
 	uint64_t folded_unit;    /* offset of the artificial table, 0: there is none */
 	uint16_t folded_version; /* of the artificial table: 5 when the input has a v5 table, else
 				    4; set in any case */

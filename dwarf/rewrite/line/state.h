@@ -46,7 +46,7 @@ struct dwr_line_table {
 	uint64_t new_off, size;
 	VEC(struct dwr_line_scanned) seq;
 	VEC(struct dwr_line_patch) patch;
-	struct elfrw_wbuf w; /* its new bytes, but for patches; empty: the old ones */
+	struct elfrw_wbuf w; /* its new bytes, except for patches; empty: the old ones */
 	struct dwr_line_taken taken;
 	uint32_t patched, encoded, removed, untouched;
 	uint16_t version;

@@ -48,7 +48,7 @@ struct dwr_list_base {
 	uint64_t old, new;
 };
 
-/* All borrowed, but for the results in use[], add[] and *addr. */
+/* All borrowed, except the results in use[], add[] and *addr. */
 struct dwr_rw_lists_in {
 	const struct elfrw_addrmap *map;
 	enum dwr_policy policy;
@@ -77,8 +77,8 @@ struct dwr_rw_lists_out {
 	} sec[DWR_LIST_KINDS];
 	struct dwr_list_taken *taken; /* sorted by use, then in the order of the list; owned */
 	size_t n_taken;
-	uint32_t patched, encoded; /* lists that kept their bytes but for addresses, and lists that
-				      were encoded anew */
+	uint32_t patched, encoded; /* lists that kept their bytes except for addresses, and lists
+				      that were encoded anew */
 };
 
 /* Rebuilds the four sections.  Contributions and lists keep their order; lists without a use are
