@@ -13,11 +13,15 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool better_keeper(const struct icf_program *prog, uint32_t a, uint32_t b)
+static bool better_keeper(const struct icf_program *prog, const struct icf_plan *plan, uint32_t a,
+			  uint32_t b)
 {
 	const struct icf_unit *x = &prog->unit.data[a], *y = &prog->unit.data[b];
 	if (x->hotness != y->hotness)
 		return x->hotness < y->hotness;
+	/* A function's landing pads must stay with it, see icf_keep_pads(). */
+	if (plan->in_place && prog->pad.len)
+		return a < b;
 	uint64_t usual = prog->arch->function_align;
 	uint64_t ax = min64(x->start & -x->start, usual), ay = min64(y->start & -y->start, usual);
 	if (ax != ay)
@@ -124,7 +128,7 @@ struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_opt
 		uint32_t c = plan->cls[i];
 		count[c]++;
 		if (stays_aligned(&prog->unit.data[i], need[c]) &&
-		    (keeper[c] == ICF_NONE || better_keeper(prog, i, keeper[c])))
+		    (keeper[c] == ICF_NONE || better_keeper(prog, plan, i, keeper[c])))
 			keeper[c] = i;
 	}
 	keep_cold_parts(prog, plan, parent, count, need, keeper);

@@ -170,3 +170,29 @@ struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *p
 	free(p.use);
 	return err;
 }
+
+/* The pads that lead from code that stays into code that is folded: that code stays, too.  False:
+ * there are none. */
+static bool keep_led_to(struct icf_program *prog, struct icf_plan *plan, bool all)
+{
+	bool any = false;
+	for (size_t i = 0; i < prog->pad.len; i++) {
+		uint32_t from = prog->pad.data[i].from, t = prog->pad.data[i].unit;
+		if (plan->kept[t] == t || (!all && plan->kept[from] != from))
+			continue;
+		plan->kept[t] = t;
+		prog->unit.data[t].reason = ICF_PARTNER_STAYS;
+		any = true;
+	}
+	return any;
+}
+
+/* More rounds than any real program takes. */
+#define MAX_ROUNDS 8
+
+struct elfrw_err *icf_keep_pads(struct icf_program *prog, struct icf_plan *plan)
+{
+	for (unsigned round = 0; keep_led_to(prog, plan, round >= MAX_ROUNDS); round++)
+		ELFRW_TRY(icf_keep_partners(prog, plan));
+	return NULL;
+}

@@ -378,6 +378,8 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 		ELFRW_TRY(icf_partition(prog, opt, plan->cls, &plan->rounds));
 		ELFRW_TRY(icf_choose_kept(prog, opt, plan));
 		ELFRW_TRY(icf_keep_partners(prog, plan));
+		if (plan->in_place)
+			ELFRW_TRY(icf_keep_pads(prog, plan));
 	}
 	bool no_room;
 	ELFRW_TRY(lay_out(prog, opt, plan, &no_room));

@@ -33,6 +33,9 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
 /* Part of both functions (partners.c): folded units whose copies would lead to other code stay
  * after all. */
 struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *plan);
+/* Part of icf_make_plan() in place, where exception tables stay as they are: code that stays finds
+ * its landing pads in other units where they were.  These units stay after all. */
+struct elfrw_err *icf_keep_pads(struct icf_program *prog, struct icf_plan *plan);
 
 /* Part of the first (keep.c): chooses each class's keeper, and which others go; sets `kept` and
  * `thunk_exec`. */
