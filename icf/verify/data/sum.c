@@ -6,8 +6,8 @@
  * and more of them are required than the fold requires.
  *
  * Words in units of more than a byte prove nothing if small functions stand in a row, so that every
- * multiple is the start of one.  The same words then also lead to starts when they are counted from
- * nearby places. */
+ * multiple is the start of one: with basic block sections, each block is a unit.  Most of the same
+ * words then also lead to starts when they are counted from nearby places. */
 #include "icf/verify/state.h"
 
 #define ROW    64
@@ -41,17 +41,17 @@ static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row 
 												: 0;
 }
 
-/* Do the N words of ROW lead to starts from another place, near FROM, as well? */
+/* Do most of the N words of ROW lead to starts from another place, near FROM, as well? */
 static bool leads_anyway(const struct icf_v *v, uint64_t from, const struct row *row, unsigned n,
 			 unsigned size, unsigned scale)
 {
 	for (unsigned d = 1; d <= 2 * BESIDE; d++) {
 		uint64_t other =
 			from + (d <= BESIDE ? (uint64_t)d : -(uint64_t)(d - BESIDE)) * scale;
-		unsigned k = 0;
-		while (k < n && leads_to(v, other, row, k, size, scale))
-			k++;
-		if (k == n)
+		unsigned hits = 0;
+		for (unsigned k = 0; k < n; k++)
+			hits += leads_to(v, other, row, k, size, scale) != 0;
+		if (4 * hits >= 3 * n)
 			return true;
 	}
 	return false;

@@ -72,6 +72,12 @@ static int hdr_order(const void *a, const void *b)
 	return x->pc < y->pc ? -1 : x->pc > y->pc;
 }
 
+static bool same_section(const struct elfrw_section *a, const struct elfrw_section *b)
+{
+	return a && b && a->data && b->data && a->hdr.sh_addr == b->hdr.sh_addr &&
+	       a->hdr.sh_size == b->hdr.sh_size && !memcmp(a->data, b->data, a->hdr.sh_size);
+}
+
 /* .eh_frame_hdr (LSB Core 5.0): encodings as linkers write them. */
 struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 {
@@ -90,6 +96,10 @@ struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 			     "section: .eh_frame_hdr: expected in the output, found nothing");
 		return NULL;
 	}
+	/* Of several descriptions that begin at one address, lld names the first, also an empty
+	 * one. Tables that did not change lead where they led. */
+	if (same_section(a, s) && same_section(elfrw_image_section(&v->in, ".eh_frame"), frame))
+		return NULL;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	uint64_t raw, ptr = 0, count = 0;
 	unsigned version = elfrw_rbuf_u8(&r);

@@ -208,13 +208,17 @@ if [ $gdb = 1 ] && gcc -nostdlib -static -Wl,--eh-frame-hdr,--emit-relocs -Wa,--
 fi
 
 # Functions in several ranges, each with call sites of its own and all with the landing pads of one; folded whole, or where only
-# the blocks with the calls are the same and the landing pads are not.  PLACES=1: every compiler and linker.
+# the blocks with the calls are the same and the landing pads are not.  Cold functions have any address, so that their parts have
+# different alignments.  PLACES=1: every compiler and linker.
 mkdir -p "$WORK/ranges"
 cat >"$WORK/ranges/r.cc" <<'END'
 #include <cstdio>
 #include <stdexcept>
 #include <string>
 struct Guard { int &n; explicit Guard(int &n) : n(n) {} ~Guard() { n++; } };
+#ifndef FLAGS
+#define FLAGS used
+#endif
 static volatile int sink;
 __attribute__((noinline)) void may(int n)
 {
@@ -223,7 +227,7 @@ __attribute__((noinline)) void may(int n)
 	if (n == 3) throw std::string("three");
 	sink += n;
 }
-#define TWIN(NAME, CAUGHT) __attribute__((noinline)) int NAME(int n, int &gone) \
+#define TWIN(NAME, CAUGHT) __attribute__((noinline, FLAGS)) int NAME(int n, int &gone) \
 { \
 	Guard g(gone); \
 	int sum = 0; \
@@ -258,6 +262,7 @@ ranges() { # COMPILER LINKER KIND RELOCS FLAG
 	local name=unwind/ranges/$1.$2.$3.${5#-f} in=$WORK/ranges/in out=$WORK/ranges/out mode verify bad what i kind obj relocs=()
 	name=${name%% *}
 	name=${name%=/*}
+	[[ $5 != *cold* ]] || name=$name.cold
 	obj=$WORK/ranges/${name##*/}.o
 	[ "$4" = 0 ] || { relocs=("-Wl,--emit-relocs") && name=$name.relocs; }
 	# shellcheck disable=SC2046,SC2086
@@ -293,14 +298,30 @@ for cc in clang clang-14 clang-19; do
 	have $cc || continue
 	for ld in lld bfd gold mold; do
 		for kind in pie nopie static; do
-			for flag in -fbasic-block-sections=all "-fbasic-block-sections=list=$WORK/ranges/blocks" "-fsplit-machine-functions -mllvm -mfs-split-ehcode"; do
+			for flag in -fbasic-block-sections=all "-fbasic-block-sections=list=$WORK/ranges/blocks" "-fsplit-machine-functions -mllvm -mfs-split-ehcode" \
+				"-fbasic-block-sections=all -DFLAGS=cold"; do
 				for relocs in 0 1; do
 					case ${PLACES:-}.$cc.$ld.$kind.$relocs.$flag in
-					1.* | .clang.lld.pie.1.*block* | .clang.bfd.nopie.1.*=all | .clang.bfd.pie.0.*=all | .clang-19.lld.pie.1.*=all | .clang-19.bfd.pie.1.*split*) ranges $cc $ld $kind $relocs "$flag" ;;
+					1.* | .clang.lld.pie.1.*block* | .clang.bfd.nopie.1.*=all | .clang.bfd.pie.0.*=all | .clang-19.lld.pie.1.*=all | .clang-19.bfd.pie.1.*split* | .clang.bfd.pie.1.*cold | .clang-19.lld.pie.1.*cold) ranges $cc $ld $kind $relocs "$flag" ;;
 					esac
 				done
 			done
 		done
+	done
+done
+# Small blocks in a row, so that numbers lead to their starts; an empty block, whose description lld names instead of the next one's.
+for cc in clang clang-19; do
+	if ! have $cc || ! have ld.lld; then continue; fi
+	load_recipe hotcold
+	if ! compile_fixture $cc "-O2 -fbasic-block-sections=all -funique-basic-block-section-names" pie "$WORK/blocks.$cc" >"$WORK/log" 2>&1 ||
+		! link_fixture $cc lld pie "$WORK/blocks.$cc" "$WORK/blocks" >"$WORK/log" 2>&1; then
+		skip "unwind/blocks/$cc" "does not build: $(first_line "$WORK/log")"
+		continue
+	fi
+	for mode in --icf=safe --icf=all --in-place; do
+		"$ICFOLD" -q --allow-growth --verify $mode "$WORK/blocks" -o "$WORK/blocks.out" 2>"$WORK/log"
+		rc=$?
+		check "unwind/blocks/$cc/${mode#--}" "$(first_line "$WORK/log")" test $rc = 0
 	done
 done
 finish
