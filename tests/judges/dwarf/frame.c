@@ -165,8 +165,13 @@ static void thunk_frames(struct judge *j, Dwarf_CFI *out)
 		size_t n;
 		bool ok = false;
 
-		for (uint64_t off = 0;
-		     off<u->thunk_size; off += u->thunk_size> 1 ? u->thunk_size - 1 : 1) {
+		uint64_t last = u->thunk_size - 1;
+
+		/* A thunk in place has its function's rows, which hold where instructions begin:
+		 * at the jump, which has five bytes, and at an endbr64 in front of it. */
+		if (u->thunk == u->old)
+			last = u->thunk_size >= 9 ? 4 : 0;
+		for (uint64_t off = 0; off <= last; off += last ? last : 1) {
 			ok = !dwarf_cfi_addrframe(out, u->thunk + off, &f) &&
 			     !dwarf_frame_cfa(f, &op, &n) && n >= 1 &&
 			     ((op->atom == DW_OP_breg7 && op->number == 8 && n == 1) ||
