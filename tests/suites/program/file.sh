@@ -77,7 +77,7 @@ static int __attribute__((noipa)) one(int x) { for (int i = 0; i < x; i++) x -= 
 static int __attribute__((noipa)) two(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
 int three(int x) { return one(x) + two(x + 1) + x * 17; }
 END
-if gcc -O1 -fPIC -shared mark.c -o mark.so && python3 - "$TESTS" mark.so <<'END'; then
+if gcc -O1 -fPIC -shared mark.c -o mark.so && python3 - "$TESTS/mutate" mark.so <<'END'; then
 import sys
 sys.path.insert(0, sys.argv[1])
 from elfbytes import Elf
@@ -96,6 +96,21 @@ END
 		check file/mark/shrinks "the table has its size" test "$(readelf -SW mark.so | grep eh_frame_hdr)" != "$(readelf -SW out.so | grep eh_frame_hdr)"
 		check file/mark/stays "$(readelf -sW out.so | grep mark)" test "$(nm out.so | grep mark)" = "$(nm mark.so | grep mark)"
 	fi
+fi
+
+# No local symbols by .dynsym's count, though number 0 is one, as tcc writes it.
+if gcc -O1 -fPIC -shared mark.c -o count.so && python3 - "$TESTS/mutate" count.so <<'END'; then
+import sys
+sys.path.insert(0, sys.argv[1])
+from elfbytes import Elf
+e = Elf(sys.argv[2])
+d = bytearray(e.data)
+at = int.from_bytes(d[40:48], "little") + 64 * e.section(".dynsym").index + 44
+d[at:at + 4] = bytes(4)
+open(sys.argv[2], "wb").write(d)
+END
+	check file/count/shape "sh_info is not 0" test "$(readelf -SW count.so | awk '/ \.dynsym / { print $(NF - 1) }')" = 0
+	fold file/count count.so out.so --allow-growth
 fi
 
 # --- what is appended: the program finds it in the three ways that there are
