@@ -555,6 +555,19 @@ line_ends() {
 
 # --- all of them --------------------------------------------------------------------------------------------------------
 S=-ffunction-sections
+# A function that pushes first becomes a jump in its place: the table's second row is in the middle of the jump, where nothing stops.
+thunk_in_place() {
+	local d=$WORK/thunk_in_place
+	[ -x "$JUDGE" ] && have jq || { skip "dwarf thunk_in_place" "no $JUDGE or jq"; return; }
+	mkdir -p "$d"
+	printf 'int %s(int x) { int s = 0; for (int i = 0; i < x; i++) s += i * x + 3; return s; }\n' one two >"$d/p.c"
+	echo 'int main(void) { return one(5) != two(5); }' >>"$d/p.c"
+	gcc -g -O0 -fcf-protection=none -Wl,--emit-relocs "$d/p.c" -o "$d/p" && "$ICFOLD" -q --allow-growth --in-place --map="$d/map" "$d/p" -o "$d/out" &&
+		mark_folded "$d/out" "$d/map" && "$JUDGE" "$d/p" "$d/out" "$d/map" >"$d/log" 2>&1
+	check "dwarf thunk_in_place" "$(grep -m 1 thunk "$d/log")" grep -q ' 1 thunks;' "$d/log"
+	check "dwarf thunk_in_place right" "$(grep -m 1 thunk "$d/log")" grep -qx right "$d/log"
+}
+
 list() {
 	cat <<-END
 		form gcc-2-O0    gcc   bfd  "-gdwarf-2 -O0"                  ""          all.overlay safe.overlay
@@ -597,6 +610,7 @@ list() {
 		tools
 		alias_lists_all
 		line_ends
+		thunk_in_place
 	END
 }
 # run_list: its own failures are counted from what it printed.
