@@ -62,8 +62,15 @@ void icf_vunwind_refs(struct icf_v *v)
 	}
 }
 
+/* An entry of .eh_frame_hdr's table, with both addresses as loaded. */
 struct hdr {
 	uint64_t pc, fde;
+};
+
+struct hdr_table {
+	struct hdr *entry; /* owned; by pc after read_entries */
+	uint64_t count;
+	uint64_t frame; /* the address of OUT's .eh_frame */
 };
 
 static int hdr_order(const void *a, const void *b)
@@ -78,18 +85,124 @@ static bool same_section(const struct elfrw_section *a, const struct elfrw_secti
 	       a->hdr.sh_size == b->hdr.sh_size && !memcmp(a->data, b->data, a->hdr.sh_size);
 }
 
+/* Some linkers leave a header that leads nowhere.  Is OUT's header S the same as IN's header A? */
+static bool is_same_without_frames(const struct icf_v *v, const struct elfrw_section *a,
+				   const struct elfrw_section *s)
+{
+	return !elfrw_image_section(&v->in, ".eh_frame") &&
+	       !elfrw_image_section(&v->out, ".eh_frame") && same_section(a, s);
+}
+
+/* Reads the four bytes and the pointer before the count.  The version must be 1, the encodings
+ * those of IN's header A.  *PTR: the pointer to .eh_frame. */
+static bool read_start(const struct elfrw_section *a, const struct elfrw_section *s,
+		       struct elfrw_rbuf *r, uint64_t *ptr)
+{
+	uint64_t raw;
+	unsigned version = elfrw_rbuf_u8(r);
+	uint8_t ptr_enc = elfrw_rbuf_u8(r), count_enc = elfrw_rbuf_u8(r),
+		table_enc = elfrw_rbuf_u8(r);
+	return elfrw_rbuf_ok(r) && version == 1 && ptr_enc == a->data[1] &&
+	       count_enc == a->data[2] && table_enc == a->data[3] &&
+	       dwr_pe_read(r, ptr_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(r), &raw, ptr);
+}
+
+/* Reads the entries, and checks that they ascend. */
+static void read_entries(struct icf_v *v, const struct elfrw_section *s, struct elfrw_rbuf *r,
+			 struct hdr_table *t)
+{
+	struct hdr *e = t->entry;
+	for (uint64_t i = 0; i < t->count; i++) {
+		e[i].pc = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(r);
+		e[i].fde = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(r);
+		v->log.checked[ICF_VC_FRAME_HDR]++;
+		if (i && e[i].pc < e[i - 1].pc)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"order: .eh_frame_hdr entry %llu: expected 0x%llx or more, found 0x%llx",
+				ICF_VX(i), ICF_VX(e[i - 1].pc), ICF_VX(e[i].pc));
+	}
+	qsort(e, t->count, sizeof *e, hdr_order);
+}
+
+/* Each description of code must have an entry. */
+static void check_descriptions(struct icf_v *v, const struct hdr_table *t)
+{
+	const struct hdr *e = t->entry;
+	uint64_t n = 0, count = t->count;
+	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
+		const struct dwr_fde *f = &v->cfi_out.fde.data[v->cfi_out.by_pc[k]];
+		if (f->pc_end <= f->pc_begin || !icf_v_out_exec(v, f->pc_begin))
+			continue;
+		/* Both lists are in order. */
+		while (n < count && e[n].pc < f->pc_begin)
+			n++;
+		uint64_t m = n;
+		while (m < count && e[m].pc == f->pc_begin && e[m].fde != t->frame + f->off)
+			m++;
+		if (m == count || e[m].pc != f->pc_begin)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"entry: .eh_frame_hdr for 0x%llx: expected 0x%llx, found %s0x%llx",
+				ICF_VX(f->pc_begin), ICF_VX(t->frame + f->off),
+				n < count && e[n].pc == f->pc_begin ? "" : "none; next is for ",
+				ICF_VX(n == count               ? 0
+				       : e[n].pc == f->pc_begin ? e[n].fde
+								: e[n].pc));
+	}
+}
+
+/* Each entry must name a description of its own address. */
+static void check_entries(struct icf_v *v, const struct hdr_table *t)
+{
+	for (const struct hdr *e = t->entry; e < t->entry + t->count; e++) {
+		uint32_t f = fde_by_off(&v->cfi_out, e->fde - t->frame);
+		if (f == ICF_V_NONE || v->cfi_out.fde.data[f].pc_begin != e->pc)
+			icf_vlog_bad(
+				&v->log, ICF_VC_FRAME_HDR,
+				"entry: .eh_frame_hdr for 0x%llx: expected a description of that address, found %s at 0x%llx",
+				ICF_VX(e->pc), f == ICF_V_NONE ? "none" : "another",
+				ICF_VX(e->fde));
+	}
+}
+
+/* The count and the table, which R stands in front of. */
+static struct elfrw_err *check_table(struct icf_v *v, const struct elfrw_section *s,
+				     struct elfrw_rbuf *r, uint64_t frame)
+{
+	uint8_t count_enc = s->data[2], table_enc = s->data[3];
+	uint64_t raw;
+	struct hdr_table t = { .frame = frame };
+	/* Without a table, unwinders read .eh_frame from its start. */
+	if (count_enc == DWR_PE_OMIT || table_enc == DWR_PE_OMIT)
+		return NULL;
+	if (table_enc != (DWR_PE_DATAREL | DWR_PE_SDATA4))
+		return elfrw_error_at(s->name, 3, "%s: table of an unknown kind", v->in.path);
+	if (!dwr_pe_read(r, count_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(r), &raw, &t.count) ||
+	    t.count > elfrw_rbuf_left(r) / 8) {
+		icf_vlog_bad(
+			&v->log, ICF_VC_FRAME_HDR,
+			"table: .eh_frame_hdr: expected room for %llu entries, found %llu bytes",
+			ICF_VX(t.count), ICF_VX(elfrw_rbuf_left(r)));
+		return NULL;
+	}
+	t.entry = malloc((t.count + 1) * sizeof *t.entry);
+	if (!t.entry)
+		return &elfrw_err_nomem;
+	read_entries(v, s, r, &t);
+	check_descriptions(v, &t);
+	check_entries(v, &t);
+	free(t.entry);
+	return NULL;
+}
+
 /* .eh_frame_hdr (LSB Core 5.0): encodings as linkers write them. */
 struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 {
 	const struct elfrw_section *a = elfrw_image_section(&v->in, ".eh_frame_hdr"),
 				   *s = elfrw_image_section(&v->out, ".eh_frame_hdr");
 	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
-	if (!a || !a->data)
-		return NULL;
-	/* Some linkers leave a header that leads nowhere. */
-	if (!elfrw_image_section(&v->in, ".eh_frame") && !frame && s && s->data &&
-	    s->hdr.sh_addr == a->hdr.sh_addr && s->hdr.sh_size == a->hdr.sh_size &&
-	    memcmp(a->data, s->data, a->hdr.sh_size) == 0)
+	if (!a || !a->data || is_same_without_frames(v, a, s))
 		return NULL;
 	if (!s || !s->data || !frame || a->hdr.sh_size < 4) {
 		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
@@ -101,13 +214,8 @@ struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 	if (same_section(a, s) && same_section(elfrw_image_section(&v->in, ".eh_frame"), frame))
 		return NULL;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
-	uint64_t raw, ptr = 0, count = 0;
-	unsigned version = elfrw_rbuf_u8(&r);
-	uint8_t ptr_enc = elfrw_rbuf_u8(&r), count_enc = elfrw_rbuf_u8(&r),
-		table_enc = elfrw_rbuf_u8(&r);
-	if (!elfrw_rbuf_ok(&r) || version != 1 || ptr_enc != a->data[1] ||
-	    count_enc != a->data[2] || table_enc != a->data[3] ||
-	    !dwr_pe_read(&r, ptr_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &ptr)) {
+	uint64_t ptr = 0;
+	if (!read_start(a, s, &r, &ptr)) {
 		icf_vlog_bad(
 			&v->log, ICF_VC_FRAME_HDR,
 			"header: .eh_frame_hdr: expected version 1 and the encodings of the input, found others");
@@ -117,65 +225,5 @@ struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
 		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
 			     "pointer: .eh_frame_hdr: expected 0x%llx, found 0x%llx",
 			     ICF_VX(frame->hdr.sh_addr), ICF_VX(ptr));
-	/* Without a table, unwinders read .eh_frame from its start. */
-	if (count_enc == DWR_PE_OMIT || table_enc == DWR_PE_OMIT)
-		return NULL;
-	if (table_enc != (DWR_PE_DATAREL | DWR_PE_SDATA4))
-		return elfrw_error_at(a->name, 3, "%s: table of an unknown kind", v->in.path);
-	if (!dwr_pe_read(&r, count_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(&r), &raw, &count) ||
-	    count > elfrw_rbuf_left(&r) / 8) {
-		icf_vlog_bad(
-			&v->log, ICF_VC_FRAME_HDR,
-			"table: .eh_frame_hdr: expected room for %llu entries, found %llu bytes",
-			ICF_VX(count), ICF_VX(elfrw_rbuf_left(&r)));
-		return NULL;
-	}
-	struct hdr *e = malloc((count + 1) * sizeof *e);
-	if (!e)
-		return &elfrw_err_nomem;
-	for (uint64_t i = 0; i < count; i++) {
-		e[i].pc = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(&r);
-		e[i].fde = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(&r);
-		v->log.checked[ICF_VC_FRAME_HDR]++;
-		if (i && e[i].pc < e[i - 1].pc)
-			icf_vlog_bad(
-				&v->log, ICF_VC_FRAME_HDR,
-				"order: .eh_frame_hdr entry %llu: expected 0x%llx or more, found 0x%llx",
-				ICF_VX(i), ICF_VX(e[i - 1].pc), ICF_VX(e[i].pc));
-	}
-	qsort(e, count, sizeof *e, hdr_order);
-	uint64_t n = 0;
-	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
-		const struct dwr_fde *f = &v->cfi_out.fde.data[v->cfi_out.by_pc[k]];
-		if (f->pc_end <= f->pc_begin || !icf_v_out_exec(v, f->pc_begin))
-			continue;
-		/* Both lists are in order. */
-		while (n < count && e[n].pc < f->pc_begin)
-			n++;
-		uint64_t m = n;
-		while (m < count && e[m].pc == f->pc_begin &&
-		       e[m].fde != frame->hdr.sh_addr + f->off)
-			m++;
-		if (m == count || e[m].pc != f->pc_begin)
-			icf_vlog_bad(
-				&v->log, ICF_VC_FRAME_HDR,
-				"entry: .eh_frame_hdr for 0x%llx: expected 0x%llx, found %s0x%llx",
-				ICF_VX(f->pc_begin), ICF_VX(frame->hdr.sh_addr + f->off),
-				n < count && e[n].pc == f->pc_begin ? "" : "none; next is for ",
-				ICF_VX(n == count               ? 0
-				       : e[n].pc == f->pc_begin ? e[n].fde
-								: e[n].pc));
-	}
-	/* Each entry must name a description of its own address. */
-	for (uint64_t i = 0; i < count; i++) {
-		uint32_t f = fde_by_off(&v->cfi_out, e[i].fde - frame->hdr.sh_addr);
-		if (f == ICF_V_NONE || v->cfi_out.fde.data[f].pc_begin != e[i].pc)
-			icf_vlog_bad(
-				&v->log, ICF_VC_FRAME_HDR,
-				"entry: .eh_frame_hdr for 0x%llx: expected a description of that address, found %s at 0x%llx",
-				ICF_VX(e[i].pc), f == ICF_V_NONE ? "none" : "another",
-				ICF_VX(e[i].fde));
-	}
-	free(e);
-	return NULL;
+	return check_table(v, s, &r, frame->hdr.sh_addr);
 }

@@ -66,12 +66,26 @@ static bool is_kept_frame(const struct icf_v *v, const struct dwr_fde *f,
 	return row == UINT64_MAX || row * v->cfi_in.cie.data[a->cie].code_align > t.branch;
 }
 
-struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
+/* Does F describe only thunks, from its first byte to its last?  *T: the first thunk that may be at
+ * or after F, by address. */
+static bool is_of_thunks(const struct icf_v *v, const struct dwr_fde *f, uint32_t *t)
+{
+	const uint32_t *thunk = v->by_thunk;
+	uint64_t covered = f->pc_begin;
+	while (*t < v->n_thunk && v->unit.data[thunk[*t]].entry < covered)
+		++*t;
+	for (; *t < v->n_thunk && v->unit.data[thunk[*t]].entry == covered && covered < f->pc_end;
+	     ++*t)
+		covered += v->unit.data[thunk[*t]].thunk;
+	return covered == f->pc_end && is_entry_rule(v, f);
+}
+
+/* Each frame of OUT that is not the image of one of IN's must be a thunk's. */
+static struct elfrw_err *check_added_frames(struct icf_vunwind *w)
 {
 	struct icf_v *v = w->v;
 	uint64_t end = 0;
-	const uint32_t *thunk = v->by_thunk;
-	uint32_t n_thunks = v->n_thunk, t = 0;
+	uint32_t t = 0;
 	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
 		uint32_t i = v->cfi_out.by_pc[k];
 		const struct dwr_fde *f = &v->cfi_out.fde.data[i];
@@ -96,22 +110,20 @@ struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
 				ELFRW_TRY(icf_vunwind_lsda(w, was, f, false, true));
 			continue;
 		}
-		/* Only thunks, from the first byte to the last. */
-		uint64_t covered = f->pc_begin;
-		while (t < n_thunks && v->unit.data[thunk[t]].entry < covered)
-			t++;
-		for (;
-		     t < n_thunks && v->unit.data[thunk[t]].entry == covered && covered < f->pc_end;
-		     t++)
-			covered += v->unit.data[thunk[t]].thunk;
-		if (covered != f->pc_end || !is_entry_rule(v, f))
+		if (!is_of_thunks(v, f, &t))
 			icf_vlog_bad(
 				&v->log, ICF_VC_FRAME,
 				"frame: (-> 0x%llx to 0x%llx): expected none or a thunk's, found another",
 				ICF_VX(f->pc_begin), ICF_VX(f->pc_end));
 	}
-	for (uint32_t k = 0; k < n_thunks && v->cfi_in.fde.len; k++) {
-		const struct icf_vunit *x = &v->unit.data[thunk[k]];
+	return NULL;
+}
+
+/* Each thunk of a described function must have a frame. */
+static void check_thunks(struct icf_v *v)
+{
+	for (uint32_t k = 0; k < v->n_thunk && v->cfi_in.fde.len; k++) {
+		const struct icf_vunit *x = &v->unit.data[v->by_thunk[k]];
 		char name[200];
 		v->log.checked[ICF_VC_FRAME]++;
 		uint32_t f = dwr_cfi_find(&v->cfi_out, x->entry),
@@ -120,7 +132,7 @@ struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
 		if (f == ICF_V_NONE && g == ICF_V_NONE &&
 		    dwr_cfi_find(&v->cfi_in, x->old) == ICF_V_NONE)
 			continue;
-		/* The frame that a thunk at its function's place kept was checked above. */
+		/* check_added_frames checks the frame that a thunk at its function's place kept. */
 		bool there = f != ICF_V_NONE && f == g;
 		if (!there || (x->entry != x->old && !is_entry_rule(v, &v->cfi_out.fde.data[f])))
 			icf_vlog_bad(
@@ -128,5 +140,11 @@ struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
 				"frame: thunk of %s (0x%llx -> 0x%llx): expected the rule of a function's entry, found another",
 				icf_v_where(v, x->old, name), ICF_VX(x->old), ICF_VX(x->entry));
 	}
+}
+
+struct elfrw_err *icf_vunwind_rest(struct icf_vunwind *w)
+{
+	ELFRW_TRY(check_added_frames(w));
+	check_thunks(w->v);
 	return NULL;
 }
