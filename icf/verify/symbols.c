@@ -177,6 +177,73 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 	return true;
 }
 
+static bool is_end_of_code(const char *name)
+{
+	return strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 ||
+	       strcmp(name, "__etext") == 0;
+}
+
+/* A symbol for the end of the code, at VA of no section of code. */
+static void want_end_of_code(const struct icf_v *v, uint64_t va, struct want *w)
+{
+	uint64_t to;
+	if (icf_v_code(v, va, &to) || to != va) {
+		w->lo = w->hi = to;
+		return;
+	}
+	for (size_t i = 0; i < v->exec.len; i++)
+		if (va > v->exec.data[i].old && va < v->exec.data[i].old_end)
+			between(v, &v->exec.data[i], va, &w->lo, &w->hi);
+}
+
+/* A symbol OFF bytes after the start of IN's .eh_frame.  FRAME: OUT's .eh_frame. */
+static void want_frame_record(const struct icf_v *v, const struct elfrw_section *frame,
+			      uint64_t off, struct want *w)
+{
+	uint64_t start = frame->hdr.sh_addr;
+	size_t n_ends = v->cfi_out.terminator.len;
+	for (size_t i = 0; i < v->cfi_in.terminator.len && n_ends; i++)
+		if (v->cfi_in.terminator.data[i] == off)
+			w->lo = w->hi =
+				start + v->cfi_out.terminator.data[i < n_ends ? i : n_ends - 1];
+	if (!v->cfi_out.fde.len)
+		return;
+	for (size_t i = 0; i < v->cfi_in.fde.len; i++) {
+		const struct dwr_fde *in = &v->cfi_in.fde.data[i];
+		if (in->off != off)
+			continue;
+		uint64_t pc;
+		uint32_t u = icf_v_find(v, in->pc_begin), f = ICF_V_NONE;
+		if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) &&
+		    icf_v_code(v, in->pc_begin, &pc))
+			f = dwr_cfi_find(&v->cfi_out, pc);
+		if (f != ICF_V_NONE)
+			w->lo = w->hi = start + v->cfi_out.fde.data[f].off;
+	}
+}
+
+/* Symbol S in the data of IN's section A, which is B in OUT. */
+static void want_data(const struct icf_v *v, const struct elfrw_section *a,
+		      const struct elfrw_section *b, const Elf64_Sym *s, struct want *w)
+{
+	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
+		return;
+	/* __ehdr_start belongs to some section, too. */
+	if (s->st_value < a->hdr.sh_addr || s->st_value > a->hdr.sh_addr + a->hdr.sh_size)
+		return;
+	uint64_t off = s->st_value - a->hdr.sh_addr;
+	if (!icf_v_is_unwind_name(a->name) || !off) {
+		w->lo = w->hi = off + b->hdr.sh_addr;
+		return;
+	}
+	/* Records move when others go: __FRAME_END__ stands on the end mark, others anywhere in the
+	 * table. */
+	w->lo = b->hdr.sh_addr;
+	w->hi = b->hdr.sh_addr + b->hdr.sh_size;
+	if (strcmp(a->name, ".eh_frame") == 0)
+		want_frame_record(v, b, off, w);
+}
+
 /* The required symbol in OUT for S of IN.  BODY: by unit, of .symtab; NULL: S is dynamic. */
 static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name,
 			  const uint8_t *body)
@@ -197,17 +264,8 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		want_code(v, e, s, body, &w);
 		return w;
 	}
-	/* Symbols for the end of the code. */
-	if (strcmp(name, "etext") == 0 || strcmp(name, "_etext") == 0 ||
-	    strcmp(name, "__etext") == 0) {
-		uint64_t to;
-		if (icf_v_code(v, s->st_value, &to) || to != s->st_value)
-			w.lo = w.hi = to;
-		else
-			for (size_t i = 0; i < v->exec.len; i++)
-				if (s->st_value > v->exec.data[i].old &&
-				    s->st_value < v->exec.data[i].old_end)
-					between(v, &v->exec.data[i], s->st_value, &w.lo, &w.hi);
+	if (is_end_of_code(name)) {
+		want_end_of_code(v, s->st_value, &w);
 		return w;
 	}
 	/* Only for code is the address better evidence than the number.  Marks of merged unwind
@@ -215,76 +273,54 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 	if (!dynamic && shndx != s->st_shndx && s->st_shndx < v->in.n_sections &&
 	    (v->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return w;
-	if (shndx >= v->in.n_sections || !v->to_out[shndx])
-		return w;
-	const struct elfrw_section *a = &v->in.section[shndx],
-				   *b = &v->out.section[v->to_out[shndx]];
-	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
-		return w;
-	/* __ehdr_start belongs to some section, too. */
-	if (s->st_value < a->hdr.sh_addr || s->st_value > a->hdr.sh_addr + a->hdr.sh_size)
-		return w;
-	if (!icf_v_is_unwind_name(a->name) || s->st_value == a->hdr.sh_addr) {
-		w.lo = w.hi = s->st_value - a->hdr.sh_addr + b->hdr.sh_addr;
-		return w;
-	}
-	/* Records move when others go: __FRAME_END__ stands on the end mark, others anywhere in the
-	 * table. */
-	w.lo = b->hdr.sh_addr;
-	w.hi = b->hdr.sh_addr + b->hdr.sh_size;
-	uint64_t off = s->st_value - a->hdr.sh_addr;
-	if (strcmp(a->name, ".eh_frame") == 0 && v->cfi_out.terminator.len)
-		for (size_t i = 0; i < v->cfi_in.terminator.len; i++)
-			if (v->cfi_in.terminator.data[i] == off)
-				w.lo = w.hi =
-					b->hdr.sh_addr +
-					v->cfi_out.terminator
-						.data[i < v->cfi_out.terminator.len
-							      ? i
-							      : v->cfi_out.terminator.len - 1];
-	if (strcmp(a->name, ".eh_frame") != 0 || !v->cfi_out.fde.len)
-		return w;
-	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
-		if (v->cfi_in.fde.data[i].off == off) {
-			uint64_t pc;
-			uint32_t u = icf_v_find(v, v->cfi_in.fde.data[i].pc_begin), f = ICF_V_NONE;
-			if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) &&
-			    icf_v_code(v, v->cfi_in.fde.data[i].pc_begin, &pc))
-				f = dwr_cfi_find(&v->cfi_out, pc);
-			if (f != ICF_V_NONE)
-				w.lo = w.hi = b->hdr.sh_addr + v->cfi_out.fde.data[f].off;
-		}
+	if (shndx < v->in.n_sections && v->to_out[shndx])
+		want_data(v, &v->in.section[shndx], &v->out.section[v->to_out[shndx]], s, &w);
 	return w;
 }
 
-static void check_symbol(struct icf_v *v, const struct elfrw_section *a,
-			 const struct elfrw_section *b, size_t i, const Elf64_Sym *x,
-			 const Elf64_Sym *y, uint8_t *body)
+/* Two symbol tables, and the symbol of each that is compared. */
+struct symbol_pair {
+	const struct elfrw_section *a, *b; /* of IN and OUT */
+	Elf64_Sym x, y;
+	size_t number; /* of Y */
+};
+
+/* Do type, binding and section agree? */
+static bool check_kind(struct icf_v *v, const struct symbol_pair *s, const char *name)
 {
-	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
-		   *q = elfrw_image_string(&v->out, b->hdr.sh_link, y->st_name);
-	bool dynamic = a->hdr.sh_type == SHT_DYNSYM;
-	if (!p)
-		p = "";
-	if (!q || strcmp(p, q) != 0) {
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s",
-			     a->name, i, p, q ? q : "none");
-		return;
-	}
+	const Elf64_Sym *x = &s->x, *y = &s->y;
+	bool dynamic = s->a->hdr.sh_type == SHT_DYNSYM;
 	uint32_t shndx = x->st_shndx;
 	if (shndx != SHN_UNDEF && shndx < v->in.n_sections && shndx < SHN_LORESERVE)
 		shndx = v->to_out[shndx];
 	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
 		    (x->st_shndx >= v->in.n_sections || !shndx);
-	if (x->st_info != y->st_info || x->st_other != y->st_other ||
-	    (gone ? !may_name(v, y) : shndx != y->st_shndx)) {
-		icf_vlog_bad(
-			&v->log, ICF_VC_SYMBOL,
-			"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u",
-			p, a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other,
-			y->st_shndx);
+	if (x->st_info == y->st_info && x->st_other == y->st_other &&
+	    (gone ? may_name(v, y) : shndx == y->st_shndx))
+		return true;
+	icf_vlog_bad(
+		&v->log, ICF_VC_SYMBOL,
+		"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u",
+		name, s->a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other,
+		y->st_shndx);
+	return false;
+}
+
+static void check_symbol(struct icf_v *v, const struct symbol_pair *s, uint8_t *body)
+{
+	const struct elfrw_section *a = s->a;
+	const Elf64_Sym *x = &s->x, *y = &s->y;
+	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
+		   *q = elfrw_image_string(&v->out, s->b->hdr.sh_link, y->st_name);
+	if (!p)
+		p = "";
+	if (!q || strcmp(p, q) != 0) {
+		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s",
+			     a->name, s->number, p, q ? q : "none");
 		return;
 	}
+	if (!check_kind(v, s, p))
+		return;
 	struct want w = wanted(v, x, p, body);
 	if (w.shared != ICF_V_NONE && y->st_size) {
 		if (body[w.shared] & BODY_SIZED && !(body[w.shared] & BODY_OWN))
@@ -342,28 +378,29 @@ static void check_table(struct icf_v *v, const struct elfrw_section *a,
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
 			     "symbol: %s, number 0: expected zeros, found others", a->name);
 	for (size_t i = 1; i < n; i++) {
-		Elf64_Sym x, y;
-		memcpy(&x, a->data + i * sizeof x, sizeof x);
+		struct symbol_pair s = { .a = a, .b = b, .number = k };
+		memcpy(&s.x, a->data + i * sizeof s.x, sizeof s.x);
 		/* Symbols of .symtab go with their section.  None goes from .dynsym, where numbers
 		 * prove nothing. */
-		bool goes = a->hdr.sh_type != SHT_DYNSYM && x.st_shndx != SHN_UNDEF &&
-			    x.st_shndx < v->in.n_sections;
-		if (goes && !v->to_out[x.st_shndx])
+		bool goes = a->hdr.sh_type != SHT_DYNSYM && s.x.st_shndx != SHN_UNDEF &&
+			    s.x.st_shndx < v->in.n_sections;
+		if (goes && !v->to_out[s.x.st_shndx])
 			continue;
 		v->log.checked[ICF_VC_SYMBOL]++;
 		if (k >= m) {
 			k++;
 			continue;
 		}
-		memcpy(&y, b->data + k * sizeof y, sizeof y);
-		if (ELF64_ST_BIND(y.st_info) == STB_LOCAL)
+		memcpy(&s.y, b->data + k * sizeof s.y, sizeof s.y);
+		if (ELF64_ST_BIND(s.y.st_info) == STB_LOCAL)
 			locals = k + 1;
 		else if (k < b->hdr.sh_info)
 			icf_vlog_bad(
 				&v->log, ICF_VC_SYMBOL,
 				"order: %s symbol %zu: expected a local one before sh_info %u, found another",
 				b->name, k, b->hdr.sh_info);
-		check_symbol(v, a, b, k++, &x, &y, body);
+		check_symbol(v, &s, body);
+		k++;
 	}
 	if (k != m)
 		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu",
