@@ -294,10 +294,10 @@ bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t 
 	return false;
 }
 
-/* Is ADDRESS in a function NAME, at OFFSET? */
-static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, size_t n,
-		 uint64_t offset)
+/* Is ADDRESS in a function of the name that perf shows, at the offset that perf shows? */
+static bool fits(struct icf_perf_module *m, uint64_t address, const struct icf_perf_shown *shown)
 {
+	uint64_t offset = shown->offset;
 	uint64_t at = offset == ICF_PERF_NO_OFFSET ? address : address - offset;
 	size_t lo = LOWER_BOUND(0, m->symbol.len, mid, m->symbol.data[mid].address <= at);
 	for (size_t i = lo, back = 0; i-- > 0 && back < MAX_BACK;) {
@@ -307,21 +307,21 @@ static bool fits(struct icf_perf_module *m, uint64_t address, const char *name, 
 		if (i + 1 < lo && s->address != s[1].address)
 			back++;
 		if ((offset != ICF_PERF_NO_OFFSET || address - s->address < s->size) &&
-		    icf_perf_same_name(m, s->name, name, n))
+		    icf_perf_same_name(m, s->name, shown->name, shown->n_name))
 			return true;
 	}
 	return false;
 }
 
-/* Searches all functions NAME for one that makes the shift whole pages. */
-static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, size_t n,
-		   uint64_t offset, uint64_t *ret)
+/* Searches all functions of the name that perf shows for one that makes the shift whole pages. */
+static bool search(struct icf_perf_module *m, const struct icf_perf_shown *shown, uint64_t *ret)
 {
 	bool found = false;
+	uint64_t offset = shown->offset;
 	uint64_t page = m->code.arch->page_min;
 	for (size_t i = 0; i < m->symbol.len; i++) {
 		const struct icf_perf_symbol *s = &m->symbol.data[i];
-		uint64_t rest = (ip - s->address) % page, address;
+		uint64_t rest = (shown->ip - s->address) % page, address;
 		if (offset != ICF_PERF_NO_OFFSET) {
 			if ((rest - offset) % page)
 				continue;
@@ -330,7 +330,8 @@ static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, siz
 			address = s->address + rest;
 		else
 			continue;
-		if ((found && address == *ret) || !icf_perf_same_name(m, s->name, name, n))
+		if ((found && address == *ret) ||
+		    !icf_perf_same_name(m, s->name, shown->name, shown->n_name))
 			continue;
 		if (found || (offset == ICF_PERF_NO_OFFSET && s->size > page))
 			return false;
@@ -340,36 +341,34 @@ static bool search(struct icf_perf_module *m, uint64_t ip, const char *name, siz
 	return found;
 }
 
-bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n,
-		    uint64_t offset, uint64_t *ret)
+bool icf_perf_known(struct icf_perf_module *m, const struct icf_perf_shown *s, uint64_t *ret)
 {
 	uint64_t shift, address;
-	if (fits(m, ip - m->last, name, n, offset))
-		*ret = ip - m->last;
-	else if (icf_perf_offset(m, ip, &address) && fits(m, address, name, n, offset))
+	if (fits(m, s->ip - m->last, s))
+		*ret = s->ip - m->last;
+	else if (icf_perf_offset(m, s->ip, &address) && fits(m, address, s))
 		*ret = address;
-	else if (fits(m, ip, name, n, offset))
-		*ret = ip;
-	else if (learned(m, pid, &shift) && fits(m, ip - shift, name, n, offset))
-		*ret = ip - shift;
+	else if (fits(m, s->ip, s))
+		*ret = s->ip;
+	else if (learned(m, s->pid, &shift) && fits(m, s->ip - shift, s))
+		*ret = s->ip - shift;
 	else
 		return false;
-	m->last = ip - *ret;
+	m->last = s->ip - *ret;
 	return true;
 }
 
-struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip,
-				   const char *name, size_t n, uint64_t offset, uint64_t *ret,
-				   bool *found)
+struct elfrw_err *icf_perf_address(struct icf_perf_module *m, const struct icf_perf_shown *s,
+				   uint64_t *ret, bool *found)
 {
-	*found = icf_perf_known(m, pid, ip, name, n, offset, ret);
+	*found = icf_perf_known(m, s, ret);
 	if (*found)
 		return NULL;
-	*found = m->scans < MAX_SCANS && search(m, ip, name, n, offset, ret);
+	*found = m->scans < MAX_SCANS && search(m, s, ret);
 	if (!*found) {
 		m->scans += m->scans < MAX_SCANS;
 		return NULL;
 	}
-	m->last = ip - *ret;
-	return learn(m, pid, m->last);
+	m->last = s->ip - *ret;
+	return learn(m, s->pid, m->last);
 }

@@ -60,16 +60,21 @@ void icf_perf_close(struct icf_perf_module *m); /* NULL is allowed */
 struct elfrw_err *icf_perf_mapped(struct icf_perf_module *m, int64_t pid, uint64_t start,
 				  uint64_t offset);
 
-/* The address, as linked, of the frame that perf shows as IP, in the function with the N bytes at
- * NAME as its name, OFFSET bytes after its start (ICF_PERF_NO_OFFSET: perf does not say).  *FOUND
- * false: unknown. */
-struct elfrw_err *icf_perf_address(struct icf_perf_module *m, int64_t pid, uint64_t ip,
-				   const char *name, size_t n, uint64_t offset, uint64_t *ret,
-				   bool *found);
+/* What perf says of a frame. */
+struct icf_perf_shown {
+	int64_t pid;
+	uint64_t ip;
+	const char *name; /* of the function; borrowed; not terminated */
+	size_t n_name;
+	uint64_t offset; /* after the function's start; ICF_PERF_NO_OFFSET: perf does not say */
+};
+
+/* The address, as linked, of frame S.  *FOUND false: unknown. */
+struct elfrw_err *icf_perf_address(struct icf_perf_module *m, const struct icf_perf_shown *s,
+				   uint64_t *ret, bool *found);
 
 /* The same, only from known mappings. */
-bool icf_perf_known(struct icf_perf_module *m, int64_t pid, uint64_t ip, const char *name, size_t n,
-		    uint64_t offset, uint64_t *ret);
+bool icf_perf_known(struct icf_perf_module *m, const struct icf_perf_shown *s, uint64_t *ret);
 
 /* The address, as linked, of the byte at OFFSET of the file; false: it is not loaded as code. */
 bool icf_perf_offset(const struct icf_perf_module *m, uint64_t offset, uint64_t *ret);

@@ -87,6 +87,17 @@ static struct elfrw_err *fill_place(struct icf_perf *p, struct icf_perf_place *k
 	return NULL;
 }
 
+/* Frame F of the line at S. */
+static struct icf_perf_shown shown(const struct icf_perf *p, const char *s,
+				   const struct icf_perf_parts *f)
+{
+	return (struct icf_perf_shown){ .pid = p->pid,
+					.ip = f->address,
+					.name = s + f->name,
+					.n_name = f->n_name,
+					.offset = f->offset };
+}
+
 static struct elfrw_err *find_place(struct icf_perf *p, const char *s,
 				    const struct icf_perf_parts *f, struct icf_perf_place *k)
 {
@@ -97,9 +108,10 @@ static struct elfrw_err *find_place(struct icf_perf *p, const char *s,
 	struct icf_perf_module *m = p->module.data[k->module];
 	if (f->file_offset != ICF_PERF_NO_OFFSET)
 		found = icf_perf_offset(m, f->file_offset, &k->pc);
-	else
-		ELFRW_TRY(icf_perf_address(m, p->pid, f->address, s + f->name, f->n_name, f->offset,
-					   &k->pc, &found));
+	else {
+		const struct icf_perf_shown frame = shown(p, s, f);
+		ELFRW_TRY(icf_perf_address(m, &frame, &k->pc, &found));
+	}
 	if (found)
 		return fill_place(p, k);
 	k->pc = 0;
@@ -140,10 +152,9 @@ static struct elfrw_err *look_up(struct icf_perf *p, struct icf_perf_line *l)
 /* The place of a function that perf takes for an inlined call. */
 static struct elfrw_err *look_up_orphan(struct icf_perf *p, struct icf_perf_line *l)
 {
-	const char *s = p->text.data + l->at;
+	const struct icf_perf_shown frame = shown(p, p->text.data + l->at, &l->f);
 	for (uint32_t m = 0; m < p->module.len; m++)
-		if (icf_perf_known(p->module.data[m], p->pid, l->f.address, s + l->f.name,
-				   l->f.n_name, l->f.offset, &l->place.pc)) {
+		if (icf_perf_known(p->module.data[m], &frame, &l->place.pc)) {
 			l->place.module = m;
 			return fill_place(p, &l->place);
 		}
