@@ -65,6 +65,60 @@ static bool unit_offset(Dwarf_Die *die, unsigned attr, uint64_t *ret)
 	return true;
 }
 
+/* What the units of both files say of .debug_macro: the places of their line tables, and of their
+ * macros. */
+struct macro_units {
+	VEC(struct line_offset) line;
+	VEC(uint64_t) macro;
+};
+
+/* Reads units in pairs, as far as both files have one. */
+static struct elfrw_err *read_macro_units(struct icf_vdebug *d, struct macro_units *ret)
+{
+	Dwarf_CU *x = NULL, *y = NULL;
+	Dwarf_Die p, q;
+	uint8_t type;
+	while (dwarf_get_units(d->in.dw, x, &x, NULL, &type, &p, NULL) == 0 &&
+	       dwarf_get_units(d->out.dw, y, &y, NULL, &type, &q, NULL) == 0) {
+		uint64_t from, to, at;
+		if (unit_offset(&p, DW_AT_stmt_list, &from) &&
+		    unit_offset(&q, DW_AT_stmt_list, &to)) {
+			struct line_offset *l = VEC_PUSH(&ret->line);
+			if (!l)
+				return &elfrw_err_nomem;
+			*l = (struct line_offset){ from, to };
+		}
+		if (unit_offset(&p, DW_AT_macros, &at) || unit_offset(&p, DW_AT_GNU_macros, &at)) {
+			uint64_t *m = VEC_PUSH(&ret->macro);
+			if (!m)
+				return &elfrw_err_nomem;
+			*m = at;
+		}
+	}
+	if (ret->line.len)
+		qsort(ret->line.data, ret->line.len, sizeof *ret->line.data, line_order);
+	return NULL;
+}
+
+/* Writes the new place of the line table into the header at AT of WANT, which begins as a copy of
+ * section A. */
+static void expect_macro_line(const struct macro_units *u, const Elf_Data *a, uint64_t at,
+			      uint8_t *want)
+{
+	struct elfrw_rbuf r = elfrw_rbuf(a->d_buf, a->d_size);
+	elfrw_rbuf_seek(&r, at);
+	elfrw_rbuf_u16(&r);
+	unsigned flags = elfrw_rbuf_u8(&r), size = flags & 1 ? 8 : 4;
+	uint64_t pos = elfrw_rbuf_off(&r);
+	struct line_offset key = { elfrw_rbuf_uint(&r, size), 0 };
+	const struct line_offset *l =
+		u->line.len && elfrw_rbuf_ok(&r)
+			? bsearch(&key, u->line.data, u->line.len, sizeof key, line_order)
+			: NULL;
+	if ((flags & 2) && l)
+		elfrw_put_le(want + pos, l->out, size);
+}
+
 /* .debug_macro (DWARF 5, section 6.3.1): the headers refer to the line table of their unit, which
  * moves; the rest is the same. */
 static struct elfrw_err *check_macros(struct icf_vdebug *d)
@@ -73,64 +127,24 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 		       *b = icf_vd_section(&d->out, ".debug_macro");
 	if (!a || !a->d_size)
 		return NULL;
-	VEC(struct line_offset) line = { 0 };
-	VEC(uint64_t) macro = { 0 };
-	struct elfrw_err *err = NULL;
-	Dwarf_CU *x = NULL, *y = NULL;
-	Dwarf_Die p, q;
-	uint8_t type;
-	while (!err && dwarf_get_units(d->in.dw, x, &x, NULL, &type, &p, NULL) == 0 &&
-	       dwarf_get_units(d->out.dw, y, &y, NULL, &type, &q, NULL) == 0) {
-		uint64_t from, to, at;
-		struct line_offset *l = NULL;
-		uint64_t *m = NULL;
-		if (unit_offset(&p, DW_AT_stmt_list, &from) &&
-		    unit_offset(&q, DW_AT_stmt_list, &to)) {
-			l = VEC_PUSH(&line);
-			if (l)
-				*l = (struct line_offset){ from, to };
-			err = l ? NULL : &elfrw_err_nomem;
-		}
-		if (!err && (unit_offset(&p, DW_AT_macros, &at) ||
-			     unit_offset(&p, DW_AT_GNU_macros, &at))) {
-			m = VEC_PUSH(&macro);
-			if (m)
-				*m = at;
-			err = m ? NULL : &elfrw_err_nomem;
-		}
-	}
-	uint8_t *want = malloc(a->d_size);
-	if (!want)
-		err = &elfrw_err_nomem;
-	else
+	struct macro_units u = { 0 };
+	struct elfrw_err *err = read_macro_units(d, &u);
+	uint8_t *want = err ? NULL : malloc(a->d_size);
+	if (want) {
 		memcpy(want, a->d_buf, a->d_size);
-	if (line.len)
-		qsort(line.data, line.len, sizeof *line.data, line_order);
-	for (size_t i = 0; i < macro.len && !err; i++) {
-		struct elfrw_rbuf r = elfrw_rbuf(a->d_buf, a->d_size);
-		elfrw_rbuf_seek(&r, macro.data[i]);
-		elfrw_rbuf_u16(&r);
-		unsigned flags = elfrw_rbuf_u8(&r), size = flags & 1 ? 8 : 4;
-		uint64_t pos = elfrw_rbuf_off(&r);
-		struct line_offset key = { elfrw_rbuf_uint(&r, size), 0 };
-		const struct line_offset *l =
-			line.len && elfrw_rbuf_ok(&r)
-				? bsearch(&key, line.data, line.len, sizeof key, line_order)
-				: NULL;
-		if ((flags & 2) && l)
-			elfrw_put_le(want + pos, l->out, size);
-	}
-	if (!err) {
+		for (size_t i = 0; i < u.macro.len; i++)
+			expect_macro_line(&u, a, u.macro.data[i], want);
 		const Elf_Data expected = { .d_buf = want, .d_size = a->d_size };
-		d->log->checked[ICF_VC_INDEX] += macro.len + 1;
+		d->log->checked[ICF_VC_INDEX] += u.macro.len + 1;
 		if (!same_bytes(&expected, b, false))
 			icf_vlog_bad(
 				d->log, ICF_VC_INDEX,
 				"section: .debug_macro: expected the same bytes but for line tables, found others");
-	}
+	} else
+		err = &elfrw_err_nomem;
 	free(want);
-	VEC_FREE(&line);
-	VEC_FREE(&macro);
+	VEC_FREE(&u.line);
+	VEC_FREE(&u.macro);
 	return err;
 }
 
