@@ -275,25 +275,109 @@ static bool ranges_key(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool de
 			      &x, &y, ret);
 }
 
+/* The ranges of DIE A in IN and those of B in OUT. */
+struct ranges {
+	Dwarf_Die *a, *b;
+	bool dead;
+	int tag;
+	size_t n; /* ranges on both sides */
+	struct icf_vset want, have;
+	range_list dead_in, dead_out; /* of code that the linker left out */
+	overlay_list lost;
+	char buf[200];
+};
+
+/* If nothing of folded functions is kept, their ranges may be empty ones anywhere. */
+static bool empties_count(const struct icf_vdebug *d)
+{
+	return d->policy != DWR_FOLDED_DROP;
+}
+
+/* Reads what is expected, and adds the DIE to the owners of units.  false: libdw cannot read the
+ * list. */
+static bool expect_ranges(struct icf_vdebug *d, struct ranges *r)
+{
+	size_t n_owners = d->owner.len;
+	uint64_t die = (uint64_t)dwarf_dieoffset(r->a);
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t off = 0;
+	while ((off = dwarf_ranges(r->a, off, &base, &lo, &hi)) > 0) {
+		r->n++;
+		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_in_exec(d->v, lo)))
+			add_range(d, &r->dead_in, lo, hi);
+		if (lo >= hi || r->dead || !icf_v_in_exec(d->v, lo))
+			continue;
+		icf_vset_expect(&r->want, d, lo, hi);
+		if (r->tag == DW_TAG_subprogram)
+			note_owner(d, die, lo);
+		lose(d, &r->lost, die, lo, hi);
+	}
+	single_owners(d, n_owners);
+	return off == 0;
+}
+
+/* Reads the ranges of OUT.  NULL, or what is wrong with one of them. */
+static const char *read_ranges(struct icf_vdebug *d, struct ranges *r)
+{
+	const char *why = NULL;
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t off = 0;
+	while ((off = dwarf_ranges(r->b, off, &base, &lo, &hi)) > 0) {
+		r->n++;
+		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_out_exec(d->v, lo)))
+			add_range(d, &r->dead_out, lo, hi);
+		if (lo >= hi && !r->dead && icf_v_out_exec(d->v, lo) &&
+		    (lo > hi || !is_image(d, r->a, lo))) {
+			snprintf(
+				r->buf, sizeof r->buf,
+				"expected empty ranges where the input's begin, found 0x%llx to 0x%llx",
+				ICF_VX(lo), ICF_VX(hi));
+			why = r->buf;
+		} else if (!r->dead && !icf_vset_add(&r->have, d, lo, hi) &&
+			   icf_v_out_exec(d->v, lo)) {
+			snprintf(r->buf, sizeof r->buf,
+				 "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
+				 ICF_VX(hi));
+			why = r->buf;
+		}
+	}
+	return off < 0 ? "expected ranges that libdw reads, found others" : why;
+}
+
+/* NULL if the ranges of OUT are those that are expected; otherwise the difference. */
+static const char *ranges_differ(struct icf_vdebug *d, struct ranges *r)
+{
+	bool owner = r->tag == DW_TAG_subprogram || r->tag == DW_TAG_compile_unit ||
+		     r->tag == DW_TAG_partial_unit;
+	const char *why = read_ranges(d, r);
+	if (!owner)
+		r->want.thunk.len = 0;
+	if (!why)
+		why = icf_vset_differ(&r->want, &r->have, d,
+				      owner && d->policy == DWR_FOLDED_OVERLAY &&
+					      (r->tag == DW_TAG_subprogram || has_room(r->a)),
+				      r->buf, sizeof r->buf);
+	if (!why && !dead_ranges_same(&r->dead_in, &r->dead_out))
+		why = "expected the ranges of code that was left out to be what they were, found others";
+	return why;
+}
+
+static void free_ranges(struct ranges *r)
+{
+	VEC_FREE(&r->lost);
+	VEC_FREE(&r->dead_in);
+	VEC_FREE(&r->dead_out);
+	icf_vset_free(&r->want);
+	icf_vset_free(&r->have);
+}
+
 void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 {
 	struct icf_vkey key = { 0 };
 	bool keyed = ranges_key(d, a, b, dead, &key),
 	     overlaid = d->policy == DWR_FOLDED_OVERLAY && d->v->has_note;
-	size_t n = 0, n_owners = d->owner.len;
-	struct icf_vset want = { 0 }, have = { 0 };
-	range_list dead_in = { 0 }, dead_out = { 0 };
-	/* If nothing of folded functions is kept, their ranges may be empty ones anywhere. */
-	const bool empties = d->policy != DWR_FOLDED_DROP;
-	overlay_list lost = { 0 };
-	Dwarf_Addr base, lo, hi;
-	ptrdiff_t off = 0;
-	int tag = dwarf_tag(a);
-	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit ||
-		     tag == DW_TAG_partial_unit,
-	     readable = true;
-	const char *why = NULL;
-	char buf[200], name[200];
+	size_t n_owners = d->owner.len;
+	char name[200];
 	struct icf_vkey broken = key;
 	broken.v[0] ^= ICF_VSEEN_RANGES ^ ICF_VSEEN_UNREADABLE;
 	if (keyed && icf_vseen(d, &broken))
@@ -302,67 +386,20 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 		repeat_list(d, &key, a, overlaid);
 		return;
 	}
-	while ((off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0) {
-		n++;
-		if (dead || ((lo < hi || empties) && !icf_v_in_exec(d->v, lo)))
-			add_range(d, &dead_in, lo, hi);
-		if (lo >= hi || dead || !icf_v_in_exec(d->v, lo))
-			continue;
-		icf_vset_expect(&want, d, lo, hi);
-		if (tag == DW_TAG_subprogram)
-			note_owner(d, (uint64_t)dwarf_dieoffset(a), lo);
-		lose(d, &lost, (uint64_t)dwarf_dieoffset(a), lo, hi);
-	}
-	single_owners(d, n_owners);
-	if (off < 0) { /* libdw cannot tell even for the input */
-		if (keyed && n > ICF_VSEEN_LONG)
-			icf_vseen_add(d, &broken);
-		goto out;
-	}
-	off = 0;
-	while ((off = dwarf_ranges(b, off, &base, &lo, &hi)) > 0) {
-		n++;
-		if (dead || ((lo < hi || empties) && !icf_v_out_exec(d->v, lo)))
-			add_range(d, &dead_out, lo, hi);
-		if (lo >= hi && !dead && icf_v_out_exec(d->v, lo) &&
-		    (lo > hi || !is_image(d, a, lo))) {
-			snprintf(
-				buf, sizeof buf,
-				"expected empty ranges where the input's begin, found 0x%llx to 0x%llx",
-				ICF_VX(lo), ICF_VX(hi));
-			why = buf;
-		} else if (!dead && !icf_vset_add(&have, d, lo, hi) && icf_v_out_exec(d->v, lo)) {
-			snprintf(buf, sizeof buf,
-				 "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
-				 ICF_VX(hi));
-			why = buf;
-		}
-	}
-	if (off < 0) {
-		readable = false;
-		why = "expected ranges that libdw reads, found others";
-	}
-	if (!owner)
-		want.thunk.len = 0;
-	if (!why && readable)
-		why = icf_vset_differ(&want, &have, d,
-				      owner && d->policy == DWR_FOLDED_OVERLAY &&
-					      (tag == DW_TAG_subprogram || has_room(a)),
-				      buf, sizeof buf);
-	if (!why && readable && !dead_ranges_same(&dead_in, &dead_out))
-		why = "expected the ranges of code that was left out to be what they were, found others";
-	d->log->checked[ICF_VC_DIE_RANGE]++;
-	if (why)
-		icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: %s: %s", icf_vd_die(a, name), why);
-	else if (keyed && n > ICF_VSEEN_LONG)
-		keep_list(d, &key, d->owner.data + n_owners, d->owner.len - n_owners, &lost);
-	if (overlaid)
-		check_overlay(d, a, &lost);
-out:
-	d->log->nomem |= want.nomem | have.nomem;
-	VEC_FREE(&lost);
-	VEC_FREE(&dead_in);
-	VEC_FREE(&dead_out);
-	icf_vset_free(&want);
-	icf_vset_free(&have);
+	struct ranges r = { .a = a, .b = b, .dead = dead, .tag = dwarf_tag(a) };
+	if (expect_ranges(d, &r)) {
+		const char *why = ranges_differ(d, &r);
+		d->log->checked[ICF_VC_DIE_RANGE]++;
+		if (why)
+			icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: %s: %s",
+				     icf_vd_die(a, name), why);
+		else if (keyed && r.n > ICF_VSEEN_LONG)
+			keep_list(d, &key, d->owner.data + n_owners, d->owner.len - n_owners,
+				  &r.lost);
+		if (overlaid)
+			check_overlay(d, a, &r.lost);
+	} else if (keyed && r.n > ICF_VSEEN_LONG) /* libdw cannot tell even for the input */
+		icf_vseen_add(d, &broken);
+	d->log->nomem |= r.want.nomem | r.have.nomem;
+	free_ranges(&r);
 }
