@@ -42,6 +42,14 @@ struct icf_vdebug {
 	const uint8_t *end[2];    /* the end of its DIEs, in IN and OUT; NULL: unknown */
 };
 
+/* A DIE of IN and its image in OUT. */
+struct icf_vdie_pair {
+	Dwarf_Die a, b;
+	bool dead; /* inside of a function that the linker left out: its addresses are meaningless
+		    */
+	uint32_t folded; /* the folded unit of the function around, or NONE */
+};
+
 /* die.c: compares the trees below A in IN and B in OUT, which are at the same offset, both of
  * units. */
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
@@ -49,11 +57,16 @@ void icf_vd_tree_deinit(struct icf_vdebug *d);
 /* range.c: compares the ranges of A in IN and B in OUT.  DEAD: of code that the linker left out. */
 void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead);
 void icf_vd_ranges_deinit(struct icf_vdebug *d);
-/* loc.c: compare two expressions, and two location lists. */
-const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na,
-			Dwarf_Attribute *y, Dwarf_Op *b, size_t nb);
-void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded,
-		    Dwarf_Attribute *x, Dwarf_Attribute *y, bool views);
+/* loc.c: compare two expressions, of attributes of IN and OUT, and the location lists X and Y of a
+ * pair of DIEs. */
+struct icf_vexpr {
+	Dwarf_Attribute *attr;
+	Dwarf_Op *op;
+	size_t n;
+};
+const char *icf_vd_expr(struct icf_vdebug *d, const struct icf_vexpr *x, const struct icf_vexpr *y);
+void icf_vd_loclist(struct icf_vdebug *d, struct icf_vdie_pair *pair, Dwarf_Attribute *x,
+		    Dwarf_Attribute *y, bool views);
 void icf_vd_loclist_deinit(struct icf_vdebug *d);
 void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la,
 		  Dwarf_Attribute *vb, Dwarf_Attribute *lb);

@@ -21,14 +21,6 @@ struct attrs {
 	unsigned n;
 };
 
-/* The position of the walk. */
-struct place {
-	Dwarf_Die a, b;
-	bool dead; /* inside of a function that the linker left out: its addresses are meaningless
-		    */
-	uint32_t folded; /* the folded unit of the function around, or NONE */
-};
-
 /* Abbreviation A of IN and B of OUT, by address.  SAME: they are equal, and no attribute can
  * change. */
 struct abbrev {
@@ -283,7 +275,7 @@ static bool same_value(Dwarf_Attribute *x, Dwarf_Attribute *y)
 	}
 }
 
-static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute *x,
+static void check_address(struct icf_vdebug *d, struct icf_vdie_pair *p, Dwarf_Attribute *x,
 			  Dwarf_Attribute *y)
 {
 	int tag = dwarf_tag(&p->a);
@@ -333,8 +325,8 @@ static void check_address(struct icf_vdebug *d, struct place *p, Dwarf_Attribute
 		icf_vd_die(&p->a, name), x->code, ICF_VX(a), ICF_VX(want), ICF_VX(want), ICF_VX(b));
 }
 
-static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, Dwarf_Attribute *x,
-		       struct attrs *sb, Dwarf_Attribute *y)
+static void check_attr(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
+		       Dwarf_Attribute *x, struct attrs *sb, Dwarf_Attribute *y)
 {
 	char name[200];
 	switch (x->code) {
@@ -362,22 +354,21 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 	if (is_address(x->form))
 		check_address(d, p, x, y);
 	else if (is_location(x->code) && is_block(x->form)) {
-		Dwarf_Op *a, *b;
-		size_t na, nb;
+		struct icf_vexpr a = { .attr = x }, b = { .attr = y };
 		const char *why;
-		if (dwarf_getlocation(x, &a, &na))
+		if (dwarf_getlocation(x, &a.op, &a.n))
 			why = same_value(x, y) ? NULL : "the same bytes";
 		else
-			why = dwarf_getlocation(y, &b, &nb) ? "an expression that libdw reads"
-			      : p->dead                     ? NULL
-							    : icf_vd_expr(d, x, a, na, y, b, nb);
+			why = dwarf_getlocation(y, &b.op, &b.n) ? "an expression that libdw reads"
+			      : p->dead                         ? NULL
+								: icf_vd_expr(d, &a, &b);
 		d->log->checked[ICF_VC_LOCATION]++;
 		if (why)
 			icf_vlog_bad(d->log, ICF_VC_LOCATION,
 				     "expression: %s, attribute 0x%x: expected %s, found another",
 				     icf_vd_die(&p->a, name), x->code, why);
 	} else if (is_location(x->code) && is_list(x))
-		icf_vd_loclist(d, &p->a, p->dead, p->folded, x, y, has(sa, DW_AT_GNU_locviews));
+		icf_vd_loclist(d, p, x, y, has(sa, DW_AT_GNU_locviews));
 	else if (!same_value(x, y))
 		icf_vlog_bad(
 			d->log, ICF_VC_DIE,
@@ -387,7 +378,7 @@ static void check_attr(struct icf_vdebug *d, struct place *p, struct attrs *sa, 
 
 /* Checks the DIE of a unit: attributes are matched by name, since a unit whose code came apart gets
  * ranges instead of bounds. */
-static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *sa,
+static void check_unit_die(struct icf_vdebug *d, struct icf_vdie_pair *p, struct attrs *sa,
 			   struct attrs *sb)
 {
 	char name[200];
@@ -416,7 +407,7 @@ static void check_unit_die(struct icf_vdebug *d, struct place *p, struct attrs *
 }
 
 /* The whole of one DIE. */
-static void check_die(struct icf_vdebug *d, struct place *p)
+static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
 {
 	struct attrs sa, sb;
 	Dwarf_Addr lo, hi, base;
@@ -467,7 +458,7 @@ static void check_die(struct icf_vdebug *d, struct place *p)
 
 /* Checks DIE P, which ends where the DIEs NA and NB begin (NULL: unknown), in the quick way if
  * there is one. */
-static void check(struct icf_vdebug *d, struct place *p, const void *na, const void *nb)
+static void check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na, const void *nb)
 {
 	d->log->checked[ICF_VC_DIE]++;
 	if (na && nb && dwarf_tag(&p->a) == dwarf_tag(&p->b)) {
@@ -516,10 +507,11 @@ static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const 
 	return *at == 0;
 }
 
-static struct place *push(struct icf_vdebug *d, struct place **stack, size_t *cap, size_t depth)
+static struct icf_vdie_pair *push(struct icf_vdebug *d, struct icf_vdie_pair **stack, size_t *cap,
+				  size_t depth)
 {
 	if (depth == *cap) {
-		struct place *more = realloc(*stack, 2 * *cap * sizeof **stack);
+		struct icf_vdie_pair *more = realloc(*stack, 2 * *cap * sizeof **stack);
 		if (!more) {
 			d->log->nomem = true;
 			return NULL;
@@ -533,7 +525,7 @@ static struct place *push(struct icf_vdebug *d, struct place **stack, size_t *ca
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 {
 	size_t cap = 64, depth = 0;
-	struct place *stack =
+	struct icf_vdie_pair *stack =
 		malloc(cap * sizeof *stack); /* as deep as the DIEs, each of which takes a byte */
 	char name[200];
 	if (!stack)
@@ -544,9 +536,9 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 	d->end[0] = unit_end(d->in.dw, a);
 	d->end[1] = unit_end(d->out.dw, b);
 	icf_vseen_unit(d, a, b);
-	stack[0] = (struct place){ .a = *a, .b = *b, .folded = ICF_V_NONE };
+	stack[0] = (struct icf_vdie_pair){ .a = *a, .b = *b, .folded = ICF_V_NONE };
 	for (bool more = true; more;) {
-		struct place *c = push(d, &stack, &cap, depth + 1), *p = &stack[depth];
+		struct icf_vdie_pair *c = push(d, &stack, &cap, depth + 1), *p = &stack[depth];
 		if (!c)
 			break;
 		/* Both sides must agree on having children, and on where they end. */
@@ -585,10 +577,10 @@ struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
 			more = ra == 0 && rb == 0;
 			if (!more)
 				continue;
-			*p = (struct place){ .a = na,
-					     .b = nb,
-					     .dead = stack[depth - 1].dead,
-					     .folded = stack[depth - 1].folded };
+			*p = (struct icf_vdie_pair){ .a = na,
+						     .b = nb,
+						     .dead = stack[depth - 1].dead,
+						     .folded = stack[depth - 1].folded };
 		}
 		if (!checked)
 			check(d, p, NULL, NULL);

@@ -71,13 +71,13 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	return icf_v_out_exec(v, b) || !b;
 }
 
-const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, size_t na,
-			Dwarf_Attribute *y, Dwarf_Op *b, size_t nb)
+const char *icf_vd_expr(struct icf_vdebug *d, const struct icf_vexpr *x, const struct icf_vexpr *y)
 {
+	Dwarf_Op *a = x->op, *b = y->op;
 	uint64_t want;
-	if (na != nb)
+	if (x->n != y->n)
 		return "as many operations";
-	for (size_t i = 0; i < na; i++) {
+	for (size_t i = 0; i < x->n; i++) {
 		if (a[i].atom != b[i].atom || a[i].offset != b[i].offset)
 			return "the same operations";
 		switch (a[i].atom) {
@@ -92,9 +92,9 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 		case DW_OP_GNU_const_index: {
 			Dwarf_Attribute p, q;
 			Dwarf_Addr va, vb;
-			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formaddr(&p, &va))
+			if (dwarf_getlocation_attr(x->attr, &a[i], &p) || dwarf_formaddr(&p, &va))
 				break; /* libdw cannot tell even for the input */
-			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formaddr(&q, &vb))
+			if (dwarf_getlocation_attr(y->attr, &b[i], &q) || dwarf_formaddr(&q, &vb))
 				return "an address in DW_OP_addrx";
 			d->log->checked[ICF_VC_DIE_ADDRESS]++;
 			if (va != vb && !icf_vd_address(d, ICF_VD_POINTER, va, vb, &want))
@@ -107,9 +107,9 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 			/* number2: the address of the block in memory, with its length before it */
 			Dwarf_Attribute p, q;
 			Dwarf_Block s, t;
-			if (dwarf_getlocation_attr(x, &a[i], &p) || dwarf_formblock(&p, &s))
+			if (dwarf_getlocation_attr(x->attr, &a[i], &p) || dwarf_formblock(&p, &s))
 				break;
-			if (dwarf_getlocation_attr(y, &b[i], &q) || dwarf_formblock(&q, &t) ||
+			if (dwarf_getlocation_attr(y->attr, &b[i], &q) || dwarf_formblock(&q, &t) ||
 			    s.length != t.length || memcmp(s.data, t.data, s.length) != 0)
 				return "the same block";
 			break;
@@ -132,8 +132,7 @@ const char *icf_vd_expr(struct icf_vdebug *d, Dwarf_Attribute *x, Dwarf_Op *a, s
 
 struct entry {
 	Dwarf_Addr lo, hi;
-	Dwarf_Op *op;
-	size_t n;
+	struct icf_vexpr expr;
 };
 
 typedef VEC(struct entry) entries;
@@ -143,8 +142,9 @@ static bool read_entries(struct icf_vdebug *d, Dwarf_Attribute *attr, entries *r
 {
 	Dwarf_Addr base;
 	ptrdiff_t off = 0;
-	struct entry e;
-	while ((off = dwarf_getlocations(attr, off, &base, &e.lo, &e.hi, &e.op, &e.n)) > 0) {
+	struct entry e = { .expr.attr = attr };
+	while ((off = dwarf_getlocations(attr, off, &base, &e.lo, &e.hi, &e.expr.op, &e.expr.n)) >
+	       0) {
 		struct entry *slot = VEC_PUSH(ret);
 		if (slot)
 			*slot = e;
@@ -200,102 +200,6 @@ static bool only_padding(const struct icf_v *v, const struct icf_vunit *a,
 	       (thunk == v->n_thunk || v->unit.data[v->by_thunk[thunk]].entry >= hi);
 }
 
-/* Compares one entry of IN, cut at units, with the entries of OUT from *K on.  One of these may
- * cover pieces that are adjacent there as in IN.  NULL: found, or not required. */
-static const char *find_entry(struct icf_vdebug *d, const struct entry *e, const entries *out,
-			      size_t *k, Dwarf_Attribute *x, Dwarf_Attribute *y, bool views,
-			      uint64_t *want_lo, uint64_t *want_hi)
-{
-	const struct icf_v *v = d->v;
-	bool any = e->lo == 0 && e->hi == UINT64_MAX; /* the default entry */
-	uint64_t lo = e->lo, done = 0;
-	const struct entry *open =
-		NULL; /* equal up to `done`, the end of unit `last`; the entry continues */
-	const struct icf_vunit *last = NULL;
-	do {
-		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
-		uint64_t to = e->hi, wl = lo, wh = to;
-		bool optional = false, folded = false;
-		const char *why = "such an entry";
-		if (!any && u == ICF_V_NONE) {
-			/* In padding, or at the end of a function, an empty entry says nothing. */
-			uint32_t next = icf_v_find_after(v, lo);
-			uint64_t r;
-			if (lo == e->hi && *k < out->len && end_of(v, lo, &r) &&
-			    out->data[*k].lo == r && out->data[*k].hi == r &&
-			    !icf_vd_expr(d, x, e->op, e->n, y, out->data[*k].op, out->data[*k].n))
-				++*k;
-			if (next == ICF_V_NONE || v->unit.data[next].old >= e->hi)
-				break;
-			lo = v->unit.data[next].old;
-			continue;
-		}
-		const struct icf_vunit *n = any ? NULL : &v->unit.data[u];
-		if (n) {
-			to = e->hi < n->end ? e->hi : n->end;
-			wl = n->body + (lo - n->old);
-			wh = n->body + (to - n->old);
-			folded = (n->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP;
-			optional = folded || (lo == e->hi && !views);
-		}
-		size_t try = *k;
-		if (open) {
-			if (wh > open->hi || !only_padding(v, last, n, done, wl))
-				break;
-			done = wh;
-			last = n;
-			open = wh < open->hi ? open : NULL;
-			lo = to;
-			continue;
-		}
-		for (; try < out->len; try++) {
-			const struct entry *o = &out->data[try];
-			bool more = n && o->lo == wl && o->hi > wh && to == n->end && to < e->hi;
-			bool same = (o->lo == wl && o->hi == wh) || more;
-			/* An entry that has lost its place, if nothing of folded functions is kept:
-			 * it may be at the kept copy's, a little further on. */
-			if (!same && folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)))
-				same = !(try + 1 < out->len && out->data[try + 1].lo == wl &&
-					 out->data[try + 1].hi == wh);
-			/* An empty entry at a boundary belongs to either neighbour. */
-			uint64_t r;
-			if (!same && lo == e->hi && o->lo == o->hi)
-				same = end_of(v, lo, &r) && r == o->lo;
-			if (same) {
-				why = icf_vd_expr(d, x, e->op, e->n, y, o->op, o->n);
-				if (!why && more) {
-					open = o;
-					done = wh;
-					last = n;
-				}
-				if (!why || !optional)
-					break;
-			}
-			/* An entry without a place in the program may be skipped. */
-			if (o->lo != o->hi && icf_v_out_exec(v, o->lo)) {
-				try = out->len;
-				break;
-			}
-		}
-		if (try < out->len && !why)
-			*k = try + 1;
-		else if (!optional) {
-			*want_lo = wl;
-			*want_hi = wh;
-			return why ? why : "such an entry";
-		}
-		if (to == lo)
-			break;
-		lo = to;
-	} while (lo < e->hi);
-	if (!open)
-		return NULL;
-	*want_lo = open->lo;
-	*want_hi = done;
-	--*k;
-	return "such an entry";
-}
-
 /* Two lists.  Their memory is reused for the next lists. */
 struct both {
 	entries a, b;
@@ -312,8 +216,242 @@ void icf_vd_loclist_deinit(struct icf_vdebug *d)
 	d->entries = NULL;
 }
 
-void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t folded,
-		    Dwarf_Attribute *x, Dwarf_Attribute *y, bool views)
+/* The comparison of two lists. */
+struct comparison {
+	struct icf_vdebug *d;
+	struct icf_vdie_pair *pair; /* of DIEs that have the lists */
+	unsigned code;              /* of the attribute */
+	bool views;
+	const entries *in, *out;
+	size_t k;              /* the entries of OUT before it are done */
+	const struct entry *e; /* the current entry of IN */
+	/* This entry of OUT is equal up to `done`, the end of unit `last`, and continues; or NULL.
+	 */
+	const struct entry *open;
+	const struct icf_vunit *last;
+	uint64_t done;
+	uint64_t want_lo, want_hi; /* what was not found */
+};
+
+/* The part of an entry of IN that is in one unit, and its image in OUT. */
+struct piece {
+	const struct icf_vunit *unit; /* NULL: of the default entry */
+	uint64_t lo, hi, want_lo, want_hi;
+	bool folded, optional;
+};
+
+static bool is_default(const struct entry *e)
+{
+	return e->lo == 0 && e->hi == UINT64_MAX;
+}
+
+/* The piece of the current entry that begins at LO, in UNIT. */
+static struct piece cut_entry(const struct comparison *c, const struct icf_vunit *unit, uint64_t lo)
+{
+	uint64_t end = c->e->hi;
+	if (!unit)
+		return (struct piece){ .lo = lo, .hi = end, .want_lo = lo, .want_hi = end };
+	uint64_t hi = end < unit->end ? end : unit->end;
+	bool folded = (unit->flags & ICF_V_FOLDED) && c->d->policy == DWR_FOLDED_DROP;
+	return (struct piece){ .unit = unit,
+			       .lo = lo,
+			       .hi = hi,
+			       .want_lo = unit->body + (lo - unit->old),
+			       .want_hi = unit->body + (hi - unit->old),
+			       .folded = folded,
+			       .optional = folded || (lo == end && !c->views) };
+}
+
+/* Moves *LO from padding to the next unit.  false: the current entry ends before it.  In padding,
+ * or at the end of a function, an empty entry says nothing. */
+static bool skip_padding(struct comparison *c, uint64_t *lo)
+{
+	const struct icf_v *v = c->d->v;
+	uint32_t next = icf_v_find_after(v, *lo);
+	const struct entry *o = c->k < c->out->len ? &c->out->data[c->k] : NULL;
+	uint64_t r;
+	if (*lo == c->e->hi && o && end_of(v, *lo, &r) && o->lo == r && o->hi == r &&
+	    !icf_vd_expr(c->d, &c->e->expr, &o->expr))
+		c->k++;
+	if (next == ICF_V_NONE || v->unit.data[next].old >= c->e->hi)
+		return false;
+	*lo = v->unit.data[next].old;
+	return true;
+}
+
+/* Does the open entry of OUT cover P as well? */
+static bool continue_open(struct comparison *c, const struct piece *p)
+{
+	if (p->want_hi > c->open->hi ||
+	    !only_padding(c->d->v, c->last, p->unit, c->done, p->want_lo))
+		return false;
+	c->done = p->want_hi;
+	c->last = p->unit;
+	if (p->want_hi >= c->open->hi)
+		c->open = NULL;
+	return true;
+}
+
+/* Does entry O of OUT begin with P, and go on with the next piece of the current entry? */
+static bool covers_more(const struct comparison *c, const struct piece *p, const struct entry *o)
+{
+	return p->unit && o->lo == p->want_lo && o->hi > p->want_hi && p->hi == p->unit->end &&
+	       p->hi < c->e->hi;
+}
+
+/* Is entry I of OUT where P may be? */
+static bool has_place(const struct comparison *c, const struct piece *p, size_t i)
+{
+	const struct icf_v *v = c->d->v;
+	const struct entry *o = &c->out->data[i], *next = i + 1 < c->out->len ? o + 1 : NULL;
+	uint64_t r;
+	if ((o->lo == p->want_lo && o->hi == p->want_hi) || covers_more(c, p, o))
+		return true;
+	/* An entry that has lost its place, if nothing of folded functions is kept: it may be at
+	 * the kept copy's, a little further on. */
+	if (p->folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)) &&
+	    !(next && next->lo == p->want_lo && next->hi == p->want_hi))
+		return true;
+	/* An empty entry at a boundary belongs to either neighbour. */
+	return p->lo == c->e->hi && o->lo == o->hi && end_of(v, p->lo, &r) && r == o->lo;
+}
+
+/* Looks for P among the next entries of OUT.  NULL: found, or not required. */
+static const char *find_piece(struct comparison *c, const struct piece *p)
+{
+	for (size_t i = c->k; i < c->out->len; i++) {
+		const struct entry *o = &c->out->data[i];
+		if (has_place(c, p, i)) {
+			const char *why = icf_vd_expr(c->d, &c->e->expr, &o->expr);
+			if (!why) {
+				c->k = i + 1;
+				if (covers_more(c, p, o)) {
+					c->open = o;
+					c->done = p->want_hi;
+					c->last = p->unit;
+				}
+				return NULL;
+			}
+			if (!p->optional)
+				return why;
+		}
+		/* An entry without a place in the program may be skipped. */
+		if (o->lo != o->hi && icf_v_out_exec(c->d->v, o->lo))
+			break;
+	}
+	return p->optional ? NULL : "such an entry";
+}
+
+/* Compares the current entry of IN, cut at units, with the next entries of OUT.  One of these may
+ * cover pieces that are adjacent there as in IN.  NULL: found, or not required. */
+static const char *find_entry(struct comparison *c)
+{
+	const struct icf_v *v = c->d->v;
+	bool any = is_default(c->e);
+	uint64_t lo = c->e->lo;
+	c->open = NULL;
+	do {
+		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
+		if (!any && u == ICF_V_NONE) {
+			if (!skip_padding(c, &lo))
+				break;
+			continue;
+		}
+		struct piece p = cut_entry(c, any ? NULL : &v->unit.data[u], lo);
+		if (c->open) {
+			if (!continue_open(c, &p))
+				break;
+		} else {
+			const char *why = find_piece(c, &p);
+			c->want_lo = p.want_lo;
+			c->want_hi = p.want_hi;
+			if (why)
+				return why;
+			if (p.hi == lo)
+				break;
+		}
+		lo = p.hi;
+	} while (lo < c->e->hi);
+	if (!c->open)
+		return NULL;
+	c->want_lo = c->open->lo;
+	c->want_hi = c->done;
+	c->k--;
+	return "such an entry";
+}
+
+/* Each entry of IN must be in OUT.  false: one is not. */
+static bool check_entries(struct comparison *c)
+{
+	struct icf_vdebug *d = c->d;
+	char name[200];
+	for (size_t i = 0; i < c->in->len; i++) {
+		c->e = &c->in->data[i];
+		if (!is_default(c->e) && !icf_v_in_exec(d->v, c->e->lo))
+			continue;
+		d->log->checked[ICF_VC_LOCATION]++;
+		const char *why = find_entry(c);
+		if (!why)
+			continue;
+		const struct entry *o = c->k < c->out->len ? &c->out->data[c->k] : NULL;
+		icf_vlog_bad(
+			d->log, ICF_VC_LOCATION,
+			"entry: %s, attribute 0x%x (0x%llx to 0x%llx -> 0x%llx to 0x%llx): expected %s, found %s0x%llx to 0x%llx",
+			icf_vd_die(&c->pair->a, name), c->code, ICF_VX(c->e->lo), ICF_VX(c->e->hi),
+			ICF_VX(c->want_lo), ICF_VX(c->want_hi), why, o ? "" : "none; ",
+			ICF_VX(o ? o->lo : 0), ICF_VX(o ? o->hi : 0));
+		return false;
+	}
+	return true;
+}
+
+/* Empty entries must stand where one of the input's does.  false: one does not. */
+static bool check_empty_entries(const struct comparison *c)
+{
+	const struct icf_vdebug *d = c->d;
+	char name[200];
+	for (size_t i = 0; i < c->out->len; i++) {
+		const struct entry *o = &c->out->data[i];
+		bool ok = o->lo != o->hi || !icf_v_out_exec(d->v, o->lo);
+		uint64_t want;
+		for (size_t m = 0; m < c->in->len && !ok; m++) {
+			const struct entry *e = &c->in->data[m];
+			ok = icf_vd_address(d, ICF_VD_POINT, e->lo, o->lo, &want) ||
+			     icf_vd_address(d, ICF_VD_END, e->hi, o->lo, &want) ||
+			     icf_vd_address(d, ICF_VD_END, e->lo, o->lo, &want);
+		}
+		if (ok)
+			continue;
+		icf_vlog_bad(
+			d->log, ICF_VC_LOCATION,
+			"entry: %s, attribute 0x%x: expected empty ones only where the input's are, found one at 0x%llx",
+			icf_vd_die(&c->pair->a, name), c->code, ICF_VX(o->lo));
+		return false;
+	}
+	return true;
+}
+
+/* OUT must have no more entries than IN.  false: it has. */
+static bool check_more_entries(const struct comparison *c)
+{
+	const struct icf_vdebug *d = c->d;
+	char name[200];
+	for (size_t i = c->k; i < c->out->len; i++) {
+		const struct entry *o = &c->out->data[i];
+		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) ||
+		    (c->pair->folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
+			continue;
+		icf_vlog_bad(
+			d->log, ICF_VC_LOCATION,
+			"entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one",
+			icf_vd_die(&c->pair->a, name), c->code, ICF_VX(o->lo), ICF_VX(o->hi));
+		return false;
+	}
+	return true;
+}
+
+void icf_vd_loclist(struct icf_vdebug *d, struct icf_vdie_pair *pair, Dwarf_Attribute *x,
+		    Dwarf_Attribute *y, bool views)
 {
 	struct both *both = d->entries ? d->entries : calloc(1, sizeof *both);
 	d->entries = both;
@@ -322,72 +460,33 @@ void icf_vd_loclist(struct icf_vdebug *d, Dwarf_Die *die, bool dead, uint32_t fo
 		return;
 	}
 	both->a.len = both->b.len = 0;
-	size_t k = 0;
 	struct icf_vkey key;
-	bool keyed =
-		icf_vseen_list(d, ICF_VSEEN_LOCATIONS,
-			       (uint64_t)folded << 2 | (uint64_t)dead << 1 | views, x, y, &key);
+	bool keyed = icf_vseen_list(d, ICF_VSEEN_LOCATIONS,
+				    (uint64_t)pair->folded << 2 | (uint64_t)pair->dead << 1 | views,
+				    x, y, &key);
 	if (keyed && icf_vseen(d, &key))
 		return;
 	char name[200];
-	uint64_t wl, wh;
 	if (!read_entries(d, x, &both->a)) {
 		if (keyed && both->a.len > ICF_VSEEN_LONG)
 			icf_vseen_add(d, &key);
 		return;
 	}
-	const entries a = both->a;
 	if (!read_entries(d, y, &both->b)) {
 		icf_vlog_bad(d->log, ICF_VC_LOCATION,
 			     "list: %s, attribute 0x%x: expected one that libdw reads, found: %s",
-			     icf_vd_die(die, name), x->code, dwarf_errmsg(-1));
+			     icf_vd_die(&pair->a, name), x->code, dwarf_errmsg(-1));
 		return;
 	}
-	const entries b = both->b;
-	for (size_t i = 0; i < a.len && !dead; i++) {
-		bool any = a.data[i].lo == 0 && a.data[i].hi == UINT64_MAX;
-		if (!any && !icf_v_in_exec(d->v, a.data[i].lo))
-			continue;
-		d->log->checked[ICF_VC_LOCATION]++;
-		const char *why = find_entry(d, &a.data[i], &b, &k, x, y, views, &wl, &wh);
-		if (!why)
-			continue;
-		icf_vlog_bad(
-			d->log, ICF_VC_LOCATION,
-			"entry: %s, attribute 0x%x (0x%llx to 0x%llx -> 0x%llx to 0x%llx): expected %s, found %s0x%llx to 0x%llx",
-			icf_vd_die(die, name), x->code, ICF_VX(a.data[i].lo), ICF_VX(a.data[i].hi),
-			ICF_VX(wl), ICF_VX(wh), why, k < b.len ? "" : "none; ",
-			ICF_VX(k < b.len ? b.data[k].lo : 0), ICF_VX(k < b.len ? b.data[k].hi : 0));
+	struct comparison c = { .d = d,
+				.pair = pair,
+				.code = x->code,
+				.views = views,
+				.in = &both->a,
+				.out = &both->b };
+	if (!pair->dead &&
+	    (!check_entries(&c) || !check_empty_entries(&c) || !check_more_entries(&c)))
 		return;
-	}
-	/* Empty entries must stand where one of the input's does. */
-	for (size_t i = 0; i < b.len && !dead; i++) {
-		const struct entry *o = &b.data[i];
-		bool ok = o->lo != o->hi || !icf_v_out_exec(d->v, o->lo);
-		uint64_t want;
-		for (size_t m = 0; m < a.len && !ok; m++)
-			ok = icf_vd_address(d, ICF_VD_POINT, a.data[m].lo, o->lo, &want) ||
-			     icf_vd_address(d, ICF_VD_END, a.data[m].hi, o->lo, &want) ||
-			     icf_vd_address(d, ICF_VD_END, a.data[m].lo, o->lo, &want);
-		if (ok)
-			continue;
-		icf_vlog_bad(
-			d->log, ICF_VC_LOCATION,
-			"entry: %s, attribute 0x%x: expected empty ones only where the input's are, found one at 0x%llx",
-			icf_vd_die(die, name), x->code, ICF_VX(o->lo));
-		return;
-	}
-	for (; k < b.len && !dead; k++) {
-		const struct entry *o = &b.data[k];
-		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) ||
-		    (folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
-			continue;
-		icf_vlog_bad(
-			d->log, ICF_VC_LOCATION,
-			"entry: %s, attribute 0x%x (-> 0x%llx to 0x%llx): expected no more, found one",
-			icf_vd_die(die, name), x->code, ICF_VX(o->lo), ICF_VX(o->hi));
-		return;
-	}
-	if (keyed && a.len + b.len > ICF_VSEEN_LONG)
+	if (keyed && both->a.len + both->b.len > ICF_VSEEN_LONG)
 		icf_vseen_add(d, &key);
 }
