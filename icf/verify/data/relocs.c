@@ -166,43 +166,70 @@ static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
 	}
 }
 
-static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra,
-				      const struct elfrw_section *rb)
+/* The relocations that OUT must have, by place, type and index. */
+struct wants {
+	struct want *data; /* owned */
+	size_t len;
+};
+
+/* Where the place of IN's relocation R is in OUT.  False: it went with a folded function. */
+static bool place_of(const struct icf_v *v, const Elf64_Rela *r, struct want *w)
 {
-	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela), m = rb->hdr.sh_size / sizeof(Elf64_Rela),
-	       used = 0;
-	struct want *w = calloc(n + 1, sizeof *w);
-	if (!w)
+	uint64_t place = r->r_offset;
+	w->place = w->old = place;
+	w->type = (uint32_t)ELF64_R_TYPE(r->r_info);
+	if (icf_v_in_exec(v, place)) {
+		uint32_t u = icf_v_find(v, place);
+		if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED))
+			return false;
+		w->place = v->unit.data[u].body + (place - v->unit.data[u].old);
+		return true;
+	}
+	size_t k = icf_v_word_from(v, place);
+	uint32_t t = k < v->word.len && v->word.data[k].place == place ? v->word.data[k].table
+								       : ICF_V_NONE;
+	uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
+	/* Nothing reads the table of a function that is gone. */
+	w->optional = owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
+	return true;
+}
+
+/* The images of the relocations in IN's section RA.  *RET is the caller's to free. */
+static struct elfrw_err *find_wants(const struct icf_v *v, const struct elfrw_section *ra,
+				    struct wants *ret)
+{
+	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela);
+	*ret = (struct wants){ calloc(n + 1, sizeof *ret->data), 0 };
+	if (!ret->data)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Rela r;
+		struct want w = { .index = (uint32_t)i };
 		memcpy(&r, ra->data + i * sizeof r, sizeof r);
-		uint64_t place = r.r_offset;
-		bool optional = false;
-		if (icf_v_in_exec(v, place)) {
-			uint32_t u = icf_v_find(v, place);
-			if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED))
-				continue;
-			place = v->unit.data[u].body + (place - v->unit.data[u].old);
-		} else {
-			size_t k = icf_v_word_from(v, place);
-			uint32_t t = k < v->word.len && v->word.data[k].place == place
-					     ? v->word.data[k].table
-					     : ICF_V_NONE;
-			uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
-			/* Nothing reads the table of a function that is gone. */
-			optional =
-				owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
-		}
-		w[used++] = (struct want){ .place = place,
-					   .old = r.r_offset,
-					   .type = (uint32_t)ELF64_R_TYPE(r.r_info),
-					   .index = (uint32_t)i,
-					   .optional = optional };
+		if (place_of(v, &r, &w))
+			ret->data[ret->len++] = w;
 	}
-	qsort(w, used, sizeof *w, want_order);
+	qsort(ret->data, ret->len, sizeof *ret->data, want_order);
+	return NULL;
+}
+
+/* The first unused one at the place of OUT's relocation B, with its type; NULL: there is none. */
+static struct want *find_want(const struct wants *list, const Elf64_Rela *b)
+{
+	struct want *w = list->data;
+	struct want key = { .place = b->r_offset, .type = (uint32_t)ELF64_R_TYPE(b->r_info) };
+	size_t lo = LOWER_BOUND(0, list->len, mid, want_order(&w[mid], &key) < 0);
+	while (lo < list->len && w[lo].used && w[lo].place == key.place && w[lo].type == key.type)
+		lo++;
+	return lo < list->len && w[lo].place == key.place && w[lo].type == key.type ? &w[lo] : NULL;
+}
+
+/* Each relocation in OUT's section RB must be one of LIST, or a thunk's. */
+static void check_kept(struct icf_v *v, const struct elfrw_section *ra,
+		       const struct elfrw_section *rb, const struct wants *list)
+{
 	uint64_t last = 0;
-	for (size_t i = 0; i < m; i++) {
+	for (size_t i = 0; i < rb->hdr.sh_size / sizeof(Elf64_Rela); i++) {
 		Elf64_Rela b, a;
 		memcpy(&b, rb->data + i * sizeof b, sizeof b);
 		v->log.checked[ICF_VC_RELOC]++;
@@ -211,12 +238,8 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 				     "order: %s entry %zu: expected 0x%llx or more, found 0x%llx",
 				     rb->name, i, ICF_VX(last), ICF_VX(b.r_offset));
 		last = b.r_offset;
-		struct want key = { .place = b.r_offset, .type = (uint32_t)ELF64_R_TYPE(b.r_info) };
-		size_t lo = LOWER_BOUND(0, used, mid, want_order(&w[mid], &key) < 0);
-		while (lo < used && w[lo].used && w[lo].place == key.place &&
-		       w[lo].type == key.type)
-			lo++;
-		if (lo == used || w[lo].place != key.place || w[lo].type != key.type) {
+		struct want *w = find_want(list, &b);
+		if (!w) {
 			if (!is_of_thunk(v, &b))
 				icf_vlog_bad(
 					&v->log, ICF_VC_RELOC,
@@ -224,17 +247,26 @@ static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_sectio
 					rb->name, ICF_VX(b.r_offset));
 			continue;
 		}
-		w[lo].used = true;
-		memcpy(&a, ra->data + w[lo].index * sizeof a, sizeof a);
+		w->used = true;
+		memcpy(&a, ra->data + w->index * sizeof a, sizeof a);
 		check_one(v, ra, &a, rb, &b);
 	}
-	for (size_t i = 0; i < used; i++)
-		if (!w[i].used && !w[i].optional)
+}
+
+/* Relocations of loaded sections: those of IN at the images of their places. */
+static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra,
+				      const struct elfrw_section *rb)
+{
+	struct wants list;
+	ELFRW_TRY(find_wants(v, ra, &list));
+	check_kept(v, ra, rb, &list);
+	for (const struct want *w = list.data; w < list.data + list.len; w++)
+		if (!w->used && !w->optional)
 			icf_vlog_bad(
 				&v->log, ICF_VC_RELOC,
 				"relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none",
-				ra->name, ICF_VX(w[i].old), ICF_VX(w[i].place));
-	free(w);
+				ra->name, ICF_VX(w->old), ICF_VX(w->place));
+	free(list.data);
 	return NULL;
 }
 
