@@ -165,71 +165,86 @@ static struct icf_vunit *push(struct icf_v *v, uint64_t old, uint64_t end, uint6
 	return u;
 }
 
+/* Joins the starts from *AT on that begin in the code of the first, or with it, into one.  *AT: the
+ * next start behind them. */
+static struct start join(const struct starts *s, size_t *at)
+{
+	struct start all = s->v.data[*at];
+	for (; *at < s->v.len && (s->v.data[*at].old < all.end || s->v.data[*at].old == all.old);
+	     ++*at) {
+		const struct start *x = &s->v.data[*at];
+		if (x->end > all.end)
+			all.end = x->end;
+		all.sized |= x->sized;
+		if (x->old == all.old) {
+			all.lost |= x->lost;
+			if (all.new == UINT64_MAX)
+				all.new = x->new;
+			if (x->new != UINT64_MAX && x->new_size > all.new_size)
+				all.new_size = x->new_size;
+		}
+	}
+	return all;
+}
+
+/* Unit U is of start S.  Has it been folded, or is it a thunk now? */
+static void find_fold(const struct icf_v *v, const struct icf_vexec *e, const struct start *s,
+		      struct icf_vunit *u)
+{
+	if (s->lost) {
+		u->flags |= ICF_V_FOLDED;
+		return;
+	}
+	bool smaller =
+		s->sized && s->new != UINT64_MAX && s->new_size && s->new_size < u->end - u->old;
+	if (!smaller || s->new < e->new || s->new + s->new_size > e->new_end)
+		return;
+	/* Smaller than it was: a thunk. */
+	struct elfrw_thunk_read t;
+	if (v->arch->read_thunk(e->new_data + (s->new - e->new), e->new_end - s->new, s->new, &t)) {
+		u->flags |= ICF_V_FOLDED;
+		u->thunk = (uint32_t)s->new_size;
+		u->entry = s->new;
+		u->body = t.target;
+	}
+}
+
+/* Makes a unit of [POS, END), which no symbol names, unless it is padding. */
+static struct elfrw_err *push_unnamed(struct icf_v *v, const struct icf_vexec *e, uint64_t pos,
+				      uint64_t end)
+{
+	if (pos < end && !is_padding(v, e, pos, end) && !push(v, pos, end, UINT64_MAX))
+		return &elfrw_err_nomem;
+	return NULL;
+}
+
 /* Makes the units of one section from the sorted starts [*AT ...) in it. */
 static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const struct starts *s,
 			     size_t *at)
 {
 	uint64_t pos = e->old;
-	size_t i = *at;
 	if (is_linkage(v->in.section[e->in].name))
 		return push(v, e->old, e->old_end, e->new) ? NULL : &elfrw_err_nomem;
-	while (i < s->v.len && s->v.data[i].old < e->old_end) {
-		const struct start first = s->v.data[i];
-		uint64_t end = first.end, new = first.new, new_size = first.new_size;
-		bool lost = first.lost, sized = first.sized;
-		for (; i < s->v.len && (s->v.data[i].old < end || s->v.data[i].old == first.old);
-		     i++) {
-			const struct start *x = &s->v.data[i];
-			if (x->end > end)
-				end = x->end;
-			sized |= x->sized;
-			if (x->old == first.old) {
-				lost |= x->lost;
-				if (new == UINT64_MAX)
-					new = x->new;
-				if (x->new != UINT64_MAX && x->new_size > new_size)
-					new_size = x->new_size;
-			}
-		}
-		uint64_t next = i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].old
-									      : e->old_end;
-		if (end > e->old_end)
-			end = e->old_end;
+	while (*at < s->v.len && s->v.data[*at].old < e->old_end) {
+		struct start x = join(s, at);
+		bool more = *at < s->v.len && s->v.data[*at].old < e->old_end;
+		uint64_t next = more ? s->v.data[*at].old : e->old_end;
+		if (x.end > e->old_end)
+			x.end = e->old_end;
 		/* A symbol in padding that is gone stands where the next one does. */
-		if (!sized && is_padding(v, e, first.old, next) &&
-		    (i < s->v.len && s->v.data[i].old < e->old_end ? s->v.data[i].new == new
-								   : new == e->new_end))
+		if (!x.sized && is_padding(v, e, x.old, next) &&
+		    (more ? s->v.data[*at].new == x.new : x.new == e->new_end))
 			continue;
-		if (!sized)
-			end = trim(v, e, first.old, next);
-		if (pos < first.old && !is_padding(v, e, pos, first.old) &&
-		    !push(v, pos, first.old, UINT64_MAX))
-			return &elfrw_err_nomem;
-		struct icf_vunit *u = push(v, first.old, end, new);
+		if (!x.sized)
+			x.end = trim(v, e, x.old, next);
+		ELFRW_TRY(push_unnamed(v, e, pos, x.old));
+		struct icf_vunit *u = push(v, x.old, x.end, x.new);
 		if (!u)
 			return &elfrw_err_nomem;
-		if (lost)
-			u->flags |= ICF_V_FOLDED;
-		else if (sized && new != UINT64_MAX &&
-			 new_size &&new_size < end - first.old &&new >= e->new &&new + new_size <=
-				 e->new_end) {
-			/* Smaller than it was: a thunk. */
-			struct elfrw_thunk_read t;
-			if (v->arch->read_thunk(e->new_data + (new - e->new), e->new_end - new, new,
-						&t)) {
-				u->flags |= ICF_V_FOLDED;
-				u->thunk = (uint32_t)new_size;
-				u->entry = new;
-				u->body = t.target;
-			}
-		}
-		pos = end;
+		find_fold(v, e, &x, u);
+		pos = x.end;
 	}
-	*at = i;
-	if (pos < e->old_end && !is_padding(v, e, pos, e->old_end) &&
-	    !push(v, pos, e->old_end, UINT64_MAX))
-		return &elfrw_err_nomem;
-	return NULL;
+	return push_unnamed(v, e, pos, e->old_end);
 }
 
 /* Searches for the units of section E that no symbol places. */
