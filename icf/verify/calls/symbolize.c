@@ -168,33 +168,66 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	return false;
 }
 
-static struct elfrw_err *check_place(const struct job *job, struct part *p, uint32_t u,
-				     uint64_t off, unsigned kinds)
+/* How to compare the places of unit U.  MEMBER: U's in the note, or UINT32_MAX. */
+static struct how how_of(const struct job *job, const struct part *p, uint32_t u, uint32_t member)
 {
 	const struct icf_v *v = p->v;
-	const struct icf_vunit *x = &v->unit.data[u];
-	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
-	bool shared = member != UINT32_MAX || (x->flags & ICF_V_FOLDED),
-	     folded = x->flags & ICF_V_FOLDED;
-	/* For rows the DIE of the frame is compared, and a DIE's names do not change.  So names are
-	 * asked for only at starts and calls. */
-	unsigned flags = kinds & 1u << ICF_VP_CALL    ? 0
-			 : kinds & 1u << ICF_VP_START ? DWR_SYM_NO_INLINES
-						      : DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
-	struct how how = { .lines = job->lines };
-	if (kinds & 1u << ICF_VP_ROW)
-		p->row_unit = u;
-	how.unsure = p->row_unit != u;
+	bool folded = v->unit.data[u].flags & ICF_V_FOLDED;
+	bool shared = member != UINT32_MAX || folded;
+	struct how how = { .lines = job->lines, .unsure = p->row_unit != u };
 	how.rows = folded && member != UINT32_MAX &&
 		   v->note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
 	if (folded && (job->policy == DWR_FOLDED_DROP || !v->has_note))
 		how.lines = false;
 	if (shared && job->policy == DWR_FOLDED_ALIAS)
 		how.unsure = true;
+	return how;
+}
+
+/* What the symbolizer need not look for at a place of these kinds. */
+static unsigned flags_of(const struct job *job, unsigned kinds)
+{
 	/* Without debug information OUT has only symbols, and says nothing of a function without
 	 * one. */
 	if (!job->lines)
-		flags = DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
+		return DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
+	/* For rows the DIE of the frame is compared, and a DIE's names do not change.  So names are
+	 * asked for only at starts and calls. */
+	return kinds & 1u << ICF_VP_CALL    ? 0
+	       : kinds & 1u << ICF_VP_START ? DWR_SYM_NO_INLINES
+					    : DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL;
+}
+
+/* The thunk of unit U is named like its function, and shows the line that it begins with. */
+static struct elfrw_err *check_thunk(const struct job *job, struct part *p, uint32_t u,
+				     struct how how)
+{
+	const struct icf_vunit *x = &p->v->unit.data[u];
+	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE
+	 * has the body's addresses alone. */
+	unsigned flags = !job->lines || job->policy == DWR_FOLDED_ALIAS
+				 ? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
+				 : 0;
+	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, flags, &p->in.frames));
+	if (!p->in.frames.len)
+		return NULL;
+	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, flags, &p->out.frames));
+	how.lines = false;
+	compare(p, u, 0, "thunk", how);
+	return NULL;
+}
+
+static struct elfrw_err *check_place(const struct job *job, struct part *p, uint32_t u,
+				     uint64_t off, unsigned kinds)
+{
+	const struct icf_v *v = p->v;
+	const struct icf_vunit *x = &v->unit.data[u];
+	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
+	bool folded = x->flags & ICF_V_FOLDED, shared = member != UINT32_MAX || folded;
+	unsigned flags = flags_of(job, kinds);
+	if (kinds & 1u << ICF_VP_ROW)
+		p->row_unit = u;
+	struct how how = how_of(job, p, u, member);
 	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
 	if (!p->in.frames.len)
 		return NULL;
@@ -215,21 +248,7 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 					       : "start",
 		    how))
 		p->undecided += !decided;
-	/* A thunk is named like its function, and shows the line that it begins with. */
-	if (off || !x->thunk || !folded)
-		return NULL;
-	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE
-	 * has the body's addresses alone. */
-	flags = !job->lines || job->policy == DWR_FOLDED_ALIAS
-			? DWR_SYM_NO_INLINES | DWR_SYM_NO_DECL
-			: 0;
-	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old, flags, &p->in.frames));
-	if (!p->in.frames.len)
-		return NULL;
-	ELFRW_TRY(dwr_sym_frames(p->out.sym, x->entry, flags, &p->out.frames));
-	how.lines = false;
-	compare(p, u, off, "thunk", how);
-	return NULL;
+	return !off && x->thunk && folded ? check_thunk(job, p, u, how) : NULL;
 }
 
 static struct elfrw_err *open_side(const struct elfrw_image *img, struct side *s)
