@@ -21,15 +21,11 @@ static bool is_exec(const struct elfrw_section *s)
 	return (s->hdr.sh_flags & SHF_ALLOC) && (s->hdr.sh_flags & SHF_EXECINSTR) && s->data;
 }
 
-struct elfrw_err *icf_v_sections(struct icf_v *v)
+/* Finds which section of OUT is which of IN.  The sections of OUT must be those of IN in order,
+ * some of them left out; then new ones. */
+static void match_sections(struct icf_v *v)
 {
 	const struct elfrw_image *in = &v->in, *out = &v->out;
-	v->to_out = calloc(in->n_sections, sizeof *v->to_out);
-	v->from_out = calloc(out->n_sections, sizeof *v->from_out);
-	if (!v->to_out || !v->from_out)
-		return &elfrw_err_nomem;
-	/* The sections of OUT must be those of IN in order, some of them left out; then new ones.
-	 */
 	uint32_t i = 1;
 	for (uint32_t k = 1; k < out->n_sections; k++) {
 		uint32_t j = i;
@@ -43,39 +39,45 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 		v->from_out[k] = j;
 		i = j + 1;
 	}
-	for (i = 1; i < in->n_sections; i++) {
-		const struct elfrw_section *s = &in->section[i];
-		const struct elfrw_section *o = v->to_out[i] ? &out->section[v->to_out[i]] : NULL;
-		v->incomplete |= (s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && !o;
-		if (is_exec(s)) {
-			struct icf_vexec *e = VEC_PUSH(&v->exec);
-			if (!e)
-				return &elfrw_err_nomem;
-			*e = (struct icf_vexec){ .in = i,
-						 .out = v->to_out[i],
-						 .old = s->hdr.sh_addr,
-						 .old_end = s->hdr.sh_addr + s->hdr.sh_size,
-						 .old_data = s->data };
-			if (o && (o->data || !o->hdr.sh_size)) {
-				e->new = o->hdr.sh_addr;
-				e->new_end = o->hdr.sh_addr + (o->data ? o->hdr.sh_size : 0);
-				e->new_data = o->data;
-			} else
-				v->incomplete = true;
-		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && o &&
-			   o->hdr.sh_addr != s->hdr.sh_addr) {
-			if (v->moved_lo == v->moved_hi)
-				v->moved_lo = s->hdr.sh_addr;
-			if (s->hdr.sh_addr < v->moved_lo)
-				v->moved_lo = s->hdr.sh_addr;
-			if (s->hdr.sh_addr + s->hdr.sh_size > v->moved_hi)
-				v->moved_hi = s->hdr.sh_addr + s->hdr.sh_size;
-		}
-	}
-	if (!v->exec.len)
-		return elfrw_error("%s: has no executable section", in->path);
-	qsort(v->exec.data, v->exec.len, sizeof *v->exec.data, exec_order);
-	v->exec_at = calloc(in->n_sections, sizeof *v->exec_at);
+}
+
+/* Adds the executable section I of IN, whose image in OUT is O (NULL: none). */
+static bool add_exec(struct icf_v *v, uint32_t i, const struct elfrw_section *o)
+{
+	const struct elfrw_section *s = &v->in.section[i];
+	struct icf_vexec *e = VEC_PUSH(&v->exec);
+	if (!e)
+		return false;
+	*e = (struct icf_vexec){ .in = i,
+				 .out = v->to_out[i],
+				 .old = s->hdr.sh_addr,
+				 .old_end = s->hdr.sh_addr + s->hdr.sh_size,
+				 .old_data = s->data };
+	if (o && (o->data || !o->hdr.sh_size)) {
+		e->new = o->hdr.sh_addr;
+		e->new_end = o->hdr.sh_addr + (o->data ? o->hdr.sh_size : 0);
+		e->new_data = o->data;
+	} else
+		v->incomplete = true;
+	return true;
+}
+
+/* Widens the range of addresses of data that moved by those of the section S of IN. */
+static void widen_moved(struct icf_v *v, const struct elfrw_section *s)
+{
+	if (v->moved_lo == v->moved_hi)
+		v->moved_lo = s->hdr.sh_addr;
+	if (s->hdr.sh_addr < v->moved_lo)
+		v->moved_lo = s->hdr.sh_addr;
+	if (s->hdr.sh_addr + s->hdr.sh_size > v->moved_hi)
+		v->moved_hi = s->hdr.sh_addr + s->hdr.sh_size;
+}
+
+/* Makes the table from a section of IN to its entry among the executable ones, which are in order
+ * of address, and finds the range of their addresses. */
+static struct elfrw_err *index_exec(struct icf_v *v)
+{
+	v->exec_at = calloc(v->in.n_sections, sizeof *v->exec_at);
 	if (!v->exec_at)
 		return &elfrw_err_nomem;
 	for (uint32_t e = 0; e < v->exec.len; e++)
@@ -83,8 +85,33 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	v->lo = v->exec.data[0].old;
 	v->hi = v->exec.data[v->exec.len - 1].old_end;
 	if (v->hi - v->lo > UINT64_C(1) << 36)
-		return elfrw_error("%s: code is spread over too many addresses", in->path);
+		return elfrw_error("%s: code is spread over too many addresses", v->in.path);
 	return NULL;
+}
+
+struct elfrw_err *icf_v_sections(struct icf_v *v)
+{
+	const struct elfrw_image *in = &v->in, *out = &v->out;
+	v->to_out = calloc(in->n_sections, sizeof *v->to_out);
+	v->from_out = calloc(out->n_sections, sizeof *v->from_out);
+	if (!v->to_out || !v->from_out)
+		return &elfrw_err_nomem;
+	match_sections(v);
+	for (uint32_t i = 1; i < in->n_sections; i++) {
+		const struct elfrw_section *s = &in->section[i];
+		const struct elfrw_section *o = v->to_out[i] ? &out->section[v->to_out[i]] : NULL;
+		v->incomplete |= (s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && !o;
+		if (is_exec(s)) {
+			if (!add_exec(v, i, o))
+				return &elfrw_err_nomem;
+		} else if ((s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && o &&
+			   o->hdr.sh_addr != s->hdr.sh_addr)
+			widen_moved(v, s);
+	}
+	if (!v->exec.len)
+		return elfrw_error("%s: has no executable section", in->path);
+	qsort(v->exec.data, v->exec.len, sizeof *v->exec.data, exec_order);
+	return index_exec(v);
 }
 
 static struct elfrw_err *claim_from_note(struct icf_v *v)

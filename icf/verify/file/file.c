@@ -154,8 +154,9 @@ static void check_end(struct icf_v *v, const struct elfrw_image *in, const struc
 			ICF_VX(at));
 }
 
-static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image *in,
-				      const struct elfrw_image *out)
+/* Checks the fields of the ELF header that no fold changes. */
+static void check_header(struct icf_v *v, const struct elfrw_image *in,
+			 const struct elfrw_image *out)
 {
 	const Elf64_Ehdr *a = &in->ehdr, *b = &out->ehdr;
 	v->log.checked[ICF_VC_FILE]++;
@@ -170,9 +171,13 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 		icf_vlog_bad(&v->log, ICF_VC_FILE,
 			     "program headers: expected at 0x%llx, found at 0x%llx",
 			     ICF_VX(a->e_phoff), ICF_VX(b->e_phoff));
-	struct extent *e = malloc((out->n_sections + 3) * sizeof *e);
-	if (!e)
-		return &elfrw_err_nomem;
+}
+
+/* Writes the parts of the file OUT to E, by offset, and returns how many they are.  E has room for
+ * the three headers and all sections. */
+static uint32_t list_extents(const struct elfrw_image *out, struct extent *e)
+{
+	const Elf64_Ehdr *b = &out->ehdr;
 	uint32_t n = 0;
 	e[n++] = (struct extent){ 0, b->e_ehsize, "ELF header" };
 	e[n++] = (struct extent){ b->e_phoff,
@@ -188,6 +193,14 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 						  out->section[k].name };
 	}
 	qsort(e, n, sizeof *e, extent_order);
+	return n;
+}
+
+/* Checks that the N parts E of OUT lie in the file, that no two overlap, and that the bytes between
+ * them are zero or those of the input. */
+static void check_extents(struct icf_v *v, const struct elfrw_image *out, const struct extent *e,
+			  uint32_t n)
+{
 	for (uint32_t k = 0; k < n; k++) {
 		v->log.checked[ICF_VC_FILE]++;
 		if (k && e[k].start < e[k - 1].end)
@@ -211,6 +224,17 @@ static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image 
 				     "bounds: %s: expected to end before 0x%llx, found 0x%llx",
 				     e[k].name, ICF_VX(out->size), ICF_VX(e[k].end));
 	}
+}
+
+static struct elfrw_err *check_layout(struct icf_v *v, const struct elfrw_image *in,
+				      const struct elfrw_image *out)
+{
+	check_header(v, in, out);
+	struct extent *e = malloc((out->n_sections + 3) * sizeof *e);
+	if (!e)
+		return &elfrw_err_nomem;
+	uint32_t n = list_extents(out, e);
+	check_extents(v, out, e, n);
 	uint64_t end = e[n - 1].end;
 	free(e);
 	icf_vfile_null(v, out);
