@@ -149,7 +149,7 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	struct icf_vdebug *d = &((const struct job *)arg)->part[p];
 	d->in.file.fd = d->out.file.fd = -1;
 	struct elfrw_err *err = icf_v_unless_nomem(d->v, d->log, check_units(arg, p));
-	icf_vd_tree_deinit(d);
+	icf_vd_die_deinit(d);
 	icf_vd_lines_deinit(d);
 	icf_vd_loclist_deinit(d);
 	icf_vd_ranges_deinit(d);

@@ -50,10 +50,16 @@ struct icf_vdie_pair {
 	uint32_t folded; /* the folded unit of the function around, or NONE */
 };
 
-/* die.c: compares the trees below A in IN and B in OUT, which are at the same offset, both of
+/* die.c: a new unit begins, whose abbreviations may be others. */
+void icf_vd_die_begin(struct icf_vdebug *d);
+/* Checks the pair P of DIEs, which end where the DIEs NA and NB begin (NULL: unknown), in the quick
+ * way if there is one. */
+void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na,
+		      const void *nb);
+void icf_vd_die_deinit(struct icf_vdebug *d);
+/* tree.c: compares the trees below A in IN and B in OUT, which are at the same offset, both of
  * units. */
 struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b);
-void icf_vd_tree_deinit(struct icf_vdebug *d);
 /* range.c: compares the ranges of A in IN and B in OUT.  DEAD: of code that the linker left out. */
 void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead);
 void icf_vd_ranges_deinit(struct icf_vdebug *d);

@@ -1,6 +1,6 @@
-/* die.c: compares every DIE of a unit with the DIE at the same offset of OUT.
+/* die.c: compares a DIE of IN with the DIE at the same offset of OUT.
  *
- * Both trees are walked side by side.  Attributes without addresses must be equal.  Addresses,
+ * Attributes without addresses must be equal.  Addresses,
  * ranges, location lists and expressions must be the images of IN's.  Most DIEs (types,
  * declarations) have no attribute that could change: for these it suffices that the same
  * abbreviation is followed by the same bytes. */
@@ -28,11 +28,18 @@ struct abbrev {
 	bool same;
 };
 
-void icf_vd_tree_deinit(struct icf_vdebug *d)
+void icf_vd_die_deinit(struct icf_vdebug *d)
 {
 	free(d->abbrevs);
 	d->abbrevs = NULL;
 	d->n_abbrevs = d->cap_abbrevs = 0;
+}
+
+void icf_vd_die_begin(struct icf_vdebug *d)
+{
+	if (d->abbrevs)
+		memset(d->abbrevs, 0, d->cap_abbrevs * sizeof(struct abbrev));
+	d->n_abbrevs = 0;
 }
 
 static bool is_plain(unsigned name, unsigned form)
@@ -456,9 +463,7 @@ static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
 	}
 }
 
-/* Checks DIE P, which ends where the DIEs NA and NB begin (NULL: unknown), in the quick way if
- * there is one. */
-static void check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na, const void *nb)
+void icf_vd_die_check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na, const void *nb)
 {
 	d->log->checked[ICF_VC_DIE]++;
 	if (na && nb && dwarf_tag(&p->a) == dwarf_tag(&p->b)) {
@@ -469,122 +474,4 @@ static void check(struct icf_vdebug *d, struct icf_vdie_pair *p, const void *na,
 			return;
 	}
 	check_die(d, p);
-}
-
-/* The end of the DIEs of DIE's unit; NULL: unknown. */
-static const uint8_t *unit_end(Dwarf *dw, Dwarf_Die *die)
-{
-	Dwarf_Off at = dwarf_dieoffset(die), cu = at - dwarf_cuoffset(die), next;
-	Dwarf_Half version;
-	uint8_t type = 0;
-	uint64_t signature;
-	size_t header;
-	dwarf_cu_info(die->cu, &version, &type, NULL, NULL, NULL, NULL, NULL);
-	if (dwarf_next_unit(dw, cu, &next, &header, &version, NULL, NULL, NULL,
-			    version < 5 && type == DW_UT_type ? &signature : NULL, NULL) ||
-	    next < at)
-		return NULL;
-	return (const uint8_t *)die->addr + (next - at);
-}
-
-/* dwarf_siblingof() for a DIE whose last child is already known.  END: the result of
- * dwarf_siblingof() for the last child LAST (1: it was the last; -1: unreadable from there on).
- * libdw would go over all DIEs below once more, for each level. */
-static int sibling_behind(Dwarf_Die *die, int end, const Dwarf_Die *last, const uint8_t *limit,
-			  Dwarf_Die *ret)
-{
-	if (!limit || dwarf_hasattr(die, DW_AT_sibling))
-		return dwarf_siblingof(die, ret);
-	/* libdw gives the place of the zero that ends the children; it gives none if the unit ends
-	 * before it. */
-	uint8_t *at = end == 1 && last->addr ? (uint8_t *)last->addr + 1 : NULL;
-	*ret = (Dwarf_Die){ .cu = die->cu };
-	if (end < 0)
-		return -1;
-	if (!at || at >= limit)
-		return 1;
-	ret->addr = at;
-	return *at == 0;
-}
-
-static struct icf_vdie_pair *push(struct icf_vdebug *d, struct icf_vdie_pair **stack, size_t *cap,
-				  size_t depth)
-{
-	if (depth == *cap) {
-		struct icf_vdie_pair *more = realloc(*stack, 2 * *cap * sizeof **stack);
-		if (!more) {
-			d->log->nomem = true;
-			return NULL;
-		}
-		*stack = more;
-		*cap *= 2;
-	}
-	return &(*stack)[depth];
-}
-
-struct elfrw_err *icf_vd_tree(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b)
-{
-	size_t cap = 64, depth = 0;
-	struct icf_vdie_pair *stack =
-		malloc(cap * sizeof *stack); /* as deep as the DIEs, each of which takes a byte */
-	char name[200];
-	if (!stack)
-		return &elfrw_err_nomem;
-	if (d->abbrevs)
-		memset(d->abbrevs, 0, d->cap_abbrevs * sizeof(struct abbrev));
-	d->n_abbrevs = 0;
-	d->end[0] = unit_end(d->in.dw, a);
-	d->end[1] = unit_end(d->out.dw, b);
-	icf_vseen_unit(d, a, b);
-	stack[0] = (struct icf_vdie_pair){ .a = *a, .b = *b, .folded = ICF_V_NONE };
-	for (bool more = true; more;) {
-		struct icf_vdie_pair *c = push(d, &stack, &cap, depth + 1), *p = &stack[depth];
-		if (!c)
-			break;
-		/* Both sides must agree on having children, and on where they end. */
-		dwarf_tag(&p->a);
-		dwarf_tag(&p->b);
-		int ra = dwarf_child(&p->a, &c->a), rb = dwarf_child(&p->b, &c->b);
-		if (ra == 0 && rb == 0) {
-			check(d, p, c->a.addr, c->b.addr);
-			c->dead = p->dead;
-			c->folded = p->folded;
-			depth++;
-			continue;
-		}
-		bool checked = false;
-		if (ra != rb)
-			icf_vlog_bad(d->log, ICF_VC_DIE,
-				     "tree: %s: expected the same children, found others",
-				     icf_vd_die(&p->a, name));
-		Dwarf_Die na, nb;
-		for (more = false; depth > 0 && !more; depth -= !more) {
-			p = &stack[depth];
-			if (!checked) {
-				ra = dwarf_siblingof(&p->a, &na);
-				rb = dwarf_siblingof(&p->b, &nb);
-				check(d, p, ra == 0 ? na.addr : NULL, rb == 0 ? nb.addr : NULL);
-			} else {
-				Dwarf_Die la = na, lb = nb;
-				ra = sibling_behind(&p->a, ra, &la, d->end[0], &na);
-				rb = sibling_behind(&p->b, rb, &lb, d->end[1], &nb);
-			}
-			checked = true;
-			if (ra != rb)
-				icf_vlog_bad(d->log, ICF_VC_DIE,
-					     "tree: %s: expected the same siblings, found others",
-					     icf_vd_die(&p->a, name));
-			more = ra == 0 && rb == 0;
-			if (!more)
-				continue;
-			*p = (struct icf_vdie_pair){ .a = na,
-						     .b = nb,
-						     .dead = stack[depth - 1].dead,
-						     .folded = stack[depth - 1].folded };
-		}
-		if (!checked)
-			check(d, p, NULL, NULL);
-	}
-	free(stack);
-	return d->log->nomem ? &elfrw_err_nomem : NULL;
 }
