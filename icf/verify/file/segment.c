@@ -34,18 +34,9 @@ static bool same_start(const struct icf_v *v, uint64_t a, uint64_t b)
 	return !start && a == b;
 }
 
-/* Checks a segment that only describes part of the loaded contents. */
-static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
+/* Checks the addresses of the segment Y, number K, of OUT: they are the image of those of X. */
+static void check_bounds(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
 {
-	v->log.checked[ICF_VC_SEGMENT]++;
-	if (x->p_flags != y->p_flags || x->p_align != y->p_align) {
-		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
-			"header: segment %u of type 0x%x: expected protection 0x%x and alignment 0x%llx, found 0x%x and 0x%llx",
-			k, x->p_type, x->p_flags, ICF_VX(x->p_align), y->p_flags,
-			ICF_VX(y->p_align));
-		return;
-	}
 	uint64_t start = x->p_vaddr, end = x->p_vaddr + x->p_memsz;
 	if (x->p_type == PT_PHDR)
 		end = start + (uint64_t)v->out.n_phdrs * sizeof(Elf64_Phdr);
@@ -64,11 +55,12 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 			"place: segment %u of type 0x%x (0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
 			k, x->p_type, ICF_VX(x->p_vaddr), ICF_VX(start), ICF_VX(end),
 			ICF_VX(y->p_vaddr), ICF_VX(y->p_vaddr + y->p_memsz));
-	uint64_t filesz = x->p_filesz == x->p_memsz ? y->p_memsz : x->p_filesz;
-	if (y->p_filesz != filesz)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
-			     "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k,
-			     x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
+}
+
+/* Checks that the segment Y, number K, of OUT has the bytes that are loaded at its address; without
+ * bytes, the offset of X. */
+static void check_bytes(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
+{
 	const Elf64_Phdr *load =
 		y->p_filesz ? icf_vfile_load_at(&v->out, y->p_vaddr, y->p_filesz) : NULL;
 	bool nowhere = !icf_vfile_load_at(&v->in, x->p_vaddr, 0) &&
@@ -94,6 +86,27 @@ static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf
 				"offset: segment %u of type 0x%x, without bytes: expected 0x%llx, found 0x%llx",
 				k, x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
 	}
+}
+
+/* Checks a segment that only describes part of the loaded contents. */
+static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
+{
+	v->log.checked[ICF_VC_SEGMENT]++;
+	if (x->p_flags != y->p_flags || x->p_align != y->p_align) {
+		icf_vlog_bad(
+			&v->log, ICF_VC_SEGMENT,
+			"header: segment %u of type 0x%x: expected protection 0x%x and alignment 0x%llx, found 0x%x and 0x%llx",
+			k, x->p_type, x->p_flags, ICF_VX(x->p_align), y->p_flags,
+			ICF_VX(y->p_align));
+		return;
+	}
+	check_bounds(v, k, x, y);
+	uint64_t filesz = x->p_filesz == x->p_memsz ? y->p_memsz : x->p_filesz;
+	if (y->p_filesz != filesz)
+		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+			     "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k,
+			     x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
+	check_bytes(v, k, x, y);
 	if (y->p_paddr - y->p_vaddr != x->p_paddr - x->p_vaddr)
 		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
 			     "physical address: segment %u: expected 0x%llx, found 0x%llx", k,
