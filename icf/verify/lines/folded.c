@@ -99,11 +99,107 @@ static void check_others(struct icf_vdebug *d, const uint8_t *told)
 	}
 }
 
+/* Adds the rows R that one table needs for a folded function to ALL.  ANY: is one of them certain?
+ * Returns the first of these that the artificial unit has not got. */
+static const struct icf_vrow *find_gap(const struct icf_vrows *art, struct run r,
+				       struct icf_vrows *all, bool *any)
+{
+	const struct icf_vrow *gap = NULL;
+	*any = false;
+	for (size_t k = 0; k < r.n; k++) {
+		const struct icf_vrow *w = &r.v[k];
+		icf_vrows_add(all, w);
+		*any |= !w->optional;
+		if (!gap && !w->optional &&
+		    !(art->v.len &&
+		      bsearch(w, art->v.data, art->v.len, sizeof *w, icf_vrow_by_all)))
+			gap = w;
+	}
+	return gap;
+}
+
+/* Checks the rows of the folded function U, which begin at I of the group's, and returns the index
+ * behind them.  Adds them to ALL. */
+static size_t check_folded(struct icf_vdebug *d, uint32_t u, size_t i, struct icf_vrows *all)
+{
+	const struct icf_v *v = d->v;
+	struct icf_vrows *group = &d->group;
+	char x[400], name[200];
+	bool certain = false, same = false, there = false;
+	const struct icf_vrow *missing = NULL;
+	/* Several tables may describe a function that the linker kept once; one of them
+	 * must be correct. */
+	for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
+		r = run_at(group, i);
+		bool any;
+		const struct icf_vrow *gap = find_gap(&d->artificial, r, all, &any);
+		if (!any)
+			continue;
+		d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
+		certain = true;
+		same |= same_places(group, r, v->unit.data[u].kept);
+		there |= !gap;
+		missing = gap;
+	}
+	if (certain)
+		check_status(d, u, same);
+	if (certain && !same && !there)
+		icf_vlog_bad(
+			d->log, ICF_VC_FOLDED_LINE,
+			"row: of the folded %s: expected %s in the artificial unit, found none",
+			icf_v_where(v, v->unit.data[u].old, name), icf_vrow_show(missing, x));
+	return i;
+}
+
+/* Checks the end H of a sequence of the artificial unit. */
+static void check_end(struct icf_vdebug *d, const struct icf_vrow *h, const struct icf_vrows *all)
+{
+	const struct icf_v *v = d->v;
+	char x[400];
+	/* A sequence ends with its function; the unit's own one is one byte long. */
+	uint32_t u = icf_v_find_new(v, h->addr - 1);
+	bool end = u != ICF_V_NONE &&
+		   h->addr == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old);
+	for (size_t k = 0; k < all->v.len && !end && u != ICF_V_NONE; k++)
+		end = all->v.data[k].addr == h->addr && all->v.data[k].used;
+	if (!end && !(v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte + 1))
+		icf_vlog_bad(
+			d->log, ICF_VC_FOLDED_LINE,
+			"end: artificial unit: expected sequences to end with their functions, found %s",
+			icf_vrow_show(h, x));
+}
+
+/* Checks the row H of the artificial unit; true: it is the row of the unit's own byte. */
+static bool check_artificial(struct icf_vdebug *d, const struct icf_vrow *h,
+			     const struct icf_vrows *all)
+{
+	const struct icf_v *v = d->v;
+	char x[400];
+	if (h->flags & ICF_VROW_END)
+		check_end(d, h, all);
+	/* The unit's own range is one byte that is never a PC. */
+	bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte &&
+		    !h->empty;
+	size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
+	if (trap && !(h->flags & ICF_VROW_END) &&
+	    (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
+		icf_vlog_bad(
+			d->log, ICF_VC_FOLDED_LINE,
+			"row: artificial unit: expected no other file for its own byte, found %s",
+			icf_vrow_show(h, x));
+	if ((h->flags & ICF_VROW_END) || trap)
+		return trap && !(h->flags & ICF_VROW_END);
+	if (!all->v.len || !bsearch(h, all->v.data, all->v.len, sizeof *h, icf_vrow_by_all))
+		icf_vlog_bad(d->log, ICF_VC_FOLDED_LINE,
+			     "row: of the artificial unit: expected a folded function's, found %s",
+			     icf_vrow_show(h, x));
+	return false;
+}
+
 struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 {
 	const struct icf_v *v = d->v;
 	struct icf_vrows *group = &d->group, *art = &d->artificial, all = { 0 };
-	char x[400], name[200];
 	if (d->policy != DWR_FOLDED_OVERLAY)
 		return NULL;
 	uint8_t *told = calloc(v->unit.len + 1, 1);
@@ -113,85 +209,18 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	icf_vrows_sort(art, icf_vrow_by_all);
 	for (size_t i = 0; i < group->v.len;) {
 		uint32_t u = group->v.data[i].unit;
-		bool certain = false, same = false, there = false;
-		const struct icf_vrow *missing = NULL;
-		if (!(v->unit.data[u].flags & ICF_V_FOLDED)) {
+		if (v->unit.data[u].flags & ICF_V_FOLDED) {
+			told[u] = true;
+			i = check_folded(d, u, i, &all);
+		} else
 			i += run_at(group, i).n;
-			continue;
-		}
-		/* Several tables may describe a function that the linker kept once; one of them
-		 * must be correct. */
-		for (struct run r; i < group->v.len && group->v.data[i].unit == u; i += r.n) {
-			r = run_at(group, i);
-			const struct icf_vrow *gap = NULL;
-			bool any = false;
-			for (size_t k = 0; k < r.n; k++) {
-				const struct icf_vrow *w = &r.v[k];
-				icf_vrows_add(&all, w);
-				any |= !w->optional;
-				if (!gap && !w->optional &&
-				    !(art->v.len && bsearch(w, art->v.data, art->v.len, sizeof *w,
-							    icf_vrow_by_all)))
-					gap = w;
-			}
-			if (!any)
-				continue;
-			d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
-			certain = true;
-			same |= same_places(group, r, v->unit.data[u].kept);
-			there |= !gap;
-			missing = gap;
-		}
-		told[u] = true;
-		if (certain)
-			check_status(d, u, same);
-		if (certain && !same && !there)
-			icf_vlog_bad(
-				d->log, ICF_VC_FOLDED_LINE,
-				"row: of the folded %s: expected %s in the artificial unit, found none",
-				icf_v_where(v, v->unit.data[u].old, name),
-				icf_vrow_show(missing, x));
 	}
 	check_others(d, told);
 	free(told);
 	icf_vrows_sort(&all, icf_vrow_by_all);
 	bool own = false; /* the unit's own row is there */
-	for (size_t i = 0; i < art->v.len; i++) {
-		const struct icf_vrow *h = &art->v.data[i];
-		/* A sequence ends with its function; the unit's own one is one byte long. */
-		if (h->flags & ICF_VROW_END) {
-			uint32_t u = icf_v_find_new(v, h->addr - 1);
-			bool end = u != ICF_V_NONE &&
-				   h->addr == v->unit.data[u].body +
-						      (v->unit.data[u].end - v->unit.data[u].old);
-			for (size_t k = 0; k < all.v.len && !end && u != ICF_V_NONE; k++)
-				end = all.v.data[k].addr == h->addr && all.v.data[k].used;
-			if (!end && !(v->has_note && v->note.map.trap_byte &&
-				      h->addr == v->note.map.trap_byte + 1))
-				icf_vlog_bad(
-					d->log, ICF_VC_FOLDED_LINE,
-					"end: artificial unit: expected sequences to end with their functions, found %s",
-					icf_vrow_show(h, x));
-		}
-		/* The unit's own range is one byte that is never a PC. */
-		bool trap = v->has_note && v->note.map.trap_byte &&
-			    h->addr == v->note.map.trap_byte && !h->empty;
-		size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
-		if (trap && !(h->flags & ICF_VROW_END) &&
-		    (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
-			icf_vlog_bad(
-				d->log, ICF_VC_FOLDED_LINE,
-				"row: artificial unit: expected no other file for its own byte, found %s",
-				icf_vrow_show(h, x));
-		own |= trap && !(h->flags & ICF_VROW_END);
-		if ((h->flags & ICF_VROW_END) || trap)
-			continue;
-		if (!all.v.len || !bsearch(h, all.v.data, all.v.len, sizeof *h, icf_vrow_by_all))
-			icf_vlog_bad(
-				d->log, ICF_VC_FOLDED_LINE,
-				"row: of the artificial unit: expected a folded function's, found %s",
-				icf_vrow_show(h, x));
-	}
+	for (size_t i = 0; i < art->v.len; i++)
+		own |= check_artificial(d, &art->v.data[i], &all);
 	if (art->v.len && !own && v->has_note && v->note.map.trap_byte)
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
