@@ -9,9 +9,9 @@
  * every step; after a difference or a byte sequence that Zydis refuses, the sweep goes on after
  * Zydis' length or one byte.  Compared: length, kind of control transfer, the PC-relative field and
  * its target, displacement and immediate fields, opcode, registers, and what effect.c asks.  What
- *Zydis accepts and the decoder refuses is a difference; the contrary is only counted (Zydis 4.0
- *knows no instruction younger than 2022, and checks rules of vector length that do not matter
- *here).
+ * Zydis accepts and the decoder refuses is a difference; the contrary is only counted (Zydis 4.0
+ * knows no instruction younger than 2022, and checks rules of vector length that do not matter
+ * here).
  *
  * --forms enumerates every map, opcode, ModRM byte and SIB byte class under many prefixes, then ten
  * million random byte strings; no file is needed. --speed times the decoder alone.  Prints counts
@@ -91,11 +91,25 @@ static unsigned zydis_kind(const ZydisDecodedInstruction *z, bool *far_transfer)
 	}
 }
 
-/* Why the two differ, or NULL. */
-static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const struct elfrw_insn *n)
+/* How the instruction names its operands. */
+struct form {
+	bool modrm;
+	bool rip; /* RIP-relative */
+	bool mem; /* an operand in memory */
+};
+
+static struct form form_of(const ZydisDecodedInstruction *z, const struct elfrw_insn *n)
 {
-	if (n->len != z->length)
-		return "length";
+	struct form f = { .modrm = z->attributes & ZYDIS_ATTRIB_HAS_MODRM };
+	bool regform = n->opcode_map == 1 && n->opcode >= 0x20 && n->opcode <= 0x23;
+	f.rip = f.modrm && !regform && z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5;
+	f.mem = f.modrm && !regform && z->raw.modrm.mod != 3;
+	return f;
+}
+
+/* Why the kinds of control transfer differ, or NULL; so do the following. */
+static const char *kind_differs(const ZydisDecodedInstruction *z, const struct elfrw_insn *n)
+{
 	bool far_transfer;
 	unsigned kind = zydis_kind(z, &far_transfer);
 	/* reserved no-ops and wide no-ops other than 0F 1F are OTHER here: nobody pads with them */
@@ -112,13 +126,16 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 	}
 	if (osz_branch && !far_transfer && !has_66 && !has_67)
 		return "far (ours)";
+	return NULL;
+}
 
-	bool modrm = z->attributes & ZYDIS_ATTRIB_HAS_MODRM;
-	bool regform = n->opcode_map == 1 && n->opcode >= 0x20 && n->opcode <= 0x23;
-	bool rip = modrm && !regform && z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5;
+/* The PC-relative field of the instruction at VA, and its target. */
+static const char *pcrel_differs(const ZydisDecodedInstruction *z, uint64_t va,
+				 const struct elfrw_insn *n)
+{
 	unsigned pc_off = 0, pc_size = 0;
 	uint64_t pc_value = 0;
-	if (rip) {
+	if (form_of(z, n).rip) {
 		pc_off = z->raw.disp.offset;
 		pc_size = 4;
 		pc_value = (uint64_t)z->raw.disp.value;
@@ -132,9 +149,15 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 		return "PC-relative field";
 	if (pc_size && n->target != va + z->length + pc_value)
 		return "target";
+	return NULL;
+}
+
+/* Displacement, immediate and opcode. */
+static const char *fields_differ(const ZydisDecodedInstruction *z, const struct elfrw_insn *n)
+{
 	/* Zydis keeps the address of moffs as a displacement; elfrw/arch/arch.h as an immediate */
 	bool moffs = n->opcode_map == 0 && n->opcode >= 0xa0 && n->opcode <= 0xa3;
-	unsigned disp_size = rip || moffs ? 0 : z->raw.disp.size / 8;
+	unsigned disp_size = form_of(z, n).rip || moffs ? 0 : z->raw.disp.size / 8;
 	if (n->disp_size != disp_size || (disp_size && n->disp_off != z->raw.disp.offset))
 		return "displacement";
 	unsigned imm_size = z->raw.imm[0].is_relative ? 0 : z->raw.imm[0].size / 8,
@@ -150,42 +173,74 @@ static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const s
 		return "immediate";
 	if (!now && n->opcode != z->opcode)
 		return "opcode";
+	return NULL;
+}
 
-	unsigned r = 0, x = 0, b = 0, w = 0;
+/* The bits that a prefix adds to the numbers of registers (R, X, B), and the one for 64 bits (W).
+ */
+struct extension {
+	unsigned r, x, b, w;
+};
+
+static struct extension extension_of(const ZydisDecodedInstruction *z)
+{
 	switch (z->encoding) {
 	case ZYDIS_INSTRUCTION_ENCODING_VEX:
-		r = !z->raw.vex.R, x = !z->raw.vex.X, b = !z->raw.vex.B, w = z->raw.vex.W;
-		break;
+		return (struct extension){ !z->raw.vex.R, !z->raw.vex.X, !z->raw.vex.B,
+					   z->raw.vex.W };
 	case ZYDIS_INSTRUCTION_ENCODING_XOP:
-		r = !z->raw.xop.R, x = !z->raw.xop.X, b = !z->raw.xop.B, w = z->raw.xop.W;
-		break;
+		return (struct extension){ !z->raw.xop.R, !z->raw.xop.X, !z->raw.xop.B,
+					   z->raw.xop.W };
 	case ZYDIS_INSTRUCTION_ENCODING_EVEX:
-		r = !z->raw.evex.R, x = !z->raw.evex.X, b = !z->raw.evex.B, w = z->raw.evex.W;
-		break;
-	default: r = z->raw.rex.R, x = z->raw.rex.X, b = z->raw.rex.B, w = z->raw.rex.W; break;
+		return (struct extension){ !z->raw.evex.R, !z->raw.evex.X, !z->raw.evex.B,
+					   z->raw.evex.W };
+	default:
+		return (struct extension){ z->raw.rex.R, z->raw.rex.X, z->raw.rex.B, z->raw.rex.W };
 	}
-	if (w != !!(n->flags & ELFRW_INSN_REX_W))
+}
+
+static const char *registers_differ(const ZydisDecodedInstruction *z, const struct elfrw_insn *n)
+{
+	const struct extension e = extension_of(z);
+	const struct form f = form_of(z, n);
+	if (e.w != !!(n->flags & ELFRW_INSN_REX_W))
 		return "W";
 	unsigned reg = ELFRW_REG_NONE, rm = reg, base = reg, index = reg, scale = 1;
-	bool mem = modrm && !regform && z->raw.modrm.mod != 3;
-	if (modrm)
-		reg = z->raw.modrm.reg | r << 3;
-	if (modrm && !mem)
-		rm = z->raw.modrm.rm | b << 3;
-	if (mem && z->raw.modrm.rm == 4) {
-		if (z->raw.sib.index != 4 || x)
-			index = z->raw.sib.index | x << 3;
+	if (f.modrm)
+		reg = z->raw.modrm.reg | e.r << 3;
+	if (f.modrm && !f.mem)
+		rm = z->raw.modrm.rm | e.b << 3;
+	if (f.mem && z->raw.modrm.rm == 4) {
+		if (z->raw.sib.index != 4 || e.x)
+			index = z->raw.sib.index | e.x << 3;
 		if (z->raw.sib.base != 5 || z->raw.modrm.mod)
-			base = z->raw.sib.base | b << 3;
+			base = z->raw.sib.base | e.b << 3;
 		scale = 1u << z->raw.sib.scale;
-	} else if (mem && !rip) {
-		base = z->raw.modrm.rm | b << 3;
+	} else if (f.mem && !f.rip) {
+		base = z->raw.modrm.rm | e.b << 3;
 	}
-	if (mem != !!(n->flags & ELFRW_INSN_MEM))
+	if (f.mem != !!(n->flags & ELFRW_INSN_MEM))
 		return "memory flag";
-	if ((modrm && n->reg != reg) || n->rm != rm || n->base != base || n->index != index ||
-	    (mem && n->scale != scale))
+	if ((f.modrm && n->reg != reg) || n->rm != rm || n->base != base || n->index != index ||
+	    (f.mem && n->scale != scale))
 		return "registers";
+	return NULL;
+}
+
+/* Why the two differ, or NULL. */
+static const char *differ(const ZydisDecodedInstruction *z, uint64_t va, const struct elfrw_insn *n)
+{
+	if (n->len != z->length)
+		return "length";
+	const char *why = kind_differs(z, n);
+	if (!why)
+		why = pcrel_differs(z, va, n);
+	if (!why)
+		why = fields_differ(z, n);
+	if (!why)
+		why = registers_differ(z, n);
+	if (why)
+		return why;
 	if ((z->mnemonic == ZYDIS_MNEMONIC_LEA) != !!(n->flags & ELFRW_INSN_LEA))
 		return "lea flag";
 	if ((z->mnemonic == ZYDIS_MNEMONIC_ENDBR64) != !!(n->flags & ELFRW_INSN_ENDBR))
@@ -317,7 +372,24 @@ static void check_tails(struct check *c, uint8_t *b, unsigned n)
 	}
 }
 
-static void check_forms(struct check *c)
+/* Every opcode of the four maps after the HEAD bytes of prefixes at B. */
+static void check_maps(struct check *c, uint8_t *b, unsigned head)
+{
+	for (unsigned map = 0; map < 4; map++) {
+		unsigned n = head;
+		if (map)
+			b[n++] = 0x0f;
+		if (map > 1)
+			b[n++] = map == 2 ? 0x38 : 0x3a;
+		for (unsigned op = 0; op < 256; op++) {
+			b[n] = (uint8_t)op;
+			check_tails(c, b, n + 1);
+		}
+	}
+}
+
+/* Instructions without VEX, XOP and EVEX. */
+static void check_legacy(struct check *c)
 {
 	static const uint8_t prefixes[][5] = {
 		/* a count, then the bytes */
@@ -354,72 +426,83 @@ static void check_forms(struct check *c)
 			} else if (rexes[rx]) {
 				b[head++] = rexes[rx];
 			}
-			for (unsigned map = 0; map < 4; map++) {
-				unsigned n = head;
-				if (map)
-					b[n++] = 0x0f;
-				if (map > 1)
-					b[n++] = map == 2 ? 0x38 : 0x3a;
-				for (unsigned op = 0; op < 256; op++) {
-					b[n] = (uint8_t)op;
-					check_tails(c, b, n + 1);
-				}
-			}
+			check_maps(c, b, head);
 		}
 	}
+}
+
+/* How an instruction with VEX, XOP or EVEX begins. */
+enum vector_kind { VEX2, VEX3, XOP, EVEX };
+
+/* The fields of its prefix: B1 is the first byte after the escape, PP the implied prefix, L the
+ * vector's length, VVVV whether there is another register. */
+struct vector {
+	enum vector_kind kind;
+	unsigned b1, pp, w, l, vvvv, op;
+};
+
+/* A length of three only EVEX has; a prefix of two bytes has no fields beside B1; of the register
+ * extension bits a few combinations do. */
+static bool is_wanted(const struct vector *v)
+{
+	if (v->l == 2 && v->kind != EVEX)
+		return false;
+	if (v->kind != VEX2)
+		return (v->b1 >> 5) % 3 == 1 || v->b1 >> 5 == 0;
+	return !v->w && !v->l && !v->vvvv && !v->pp;
+}
+
+/* One vector form, after the N bytes of prefixes at B, with every kind of operand. */
+static void check_vector(struct check *c, uint8_t *b, unsigned n, const struct vector *v)
+{
+	static const uint8_t first[] = { 0xc5, 0xc4, 0x8f, 0x62 };
+	static const uint8_t mrs[] = { 0x00, 0x05, 0x0c, 0x48, 0x54, 0x85, 0x9c, 0xb0,
+				       0xc1, 0xca, 0xd3, 0xdc, 0xe5, 0xee, 0xf7, 0xff };
+	b[n++] = first[v->kind];
+	b[n++] = (uint8_t)v->b1;
+	unsigned v4 = v->vvvv ? 0x78 : 0x30;
+	unsigned l4 = v->kind == EVEX ? 4 : v->l << 2;
+	if (v->kind != VEX2)
+		b[n++] = (uint8_t)(v->w << 7 | v4 | l4 | v->pp);
+	if (v->kind == EVEX)
+		b[n++] = (uint8_t)(v->l << 5 | 8 | (v->op & 1));
+	b[n++] = (uint8_t)v->op;
+	for (unsigned m = 0; m < sizeof mrs; m++) {
+		b[n] = mrs[m];
+		for (unsigned i = n + 1; i < 40; i++)
+			b[i] = (uint8_t)(0x25 + 9 * i);
+		step(c, "forms", b, 40, 0x401000);
+	}
+}
+
+/* All vector forms with first byte B1, after the HEAD bytes of prefixes at B. */
+static void check_vectors(struct check *c, uint8_t *b, unsigned head, unsigned b1)
+{
+	for (unsigned k = 0; k < 4 * 12; k++) {
+		unsigned fields = k % 12;
+		struct vector v = { .b1 = b1,
+				    .pp = k / 12,
+				    .w = fields & 1,
+				    .l = fields / 2 % 3,
+				    .vvvv = fields / 6 };
+		for (v.op = 0; v.op < 256; v.op++)
+			for (v.kind = VEX2; v.kind <= EVEX; v.kind++)
+				if (is_wanted(&v))
+					check_vector(c, b, head, &v);
+	}
+}
+
+static void check_forms(struct check *c)
+{
+	check_legacy(c);
 	/* VEX, XOP and EVEX by themselves and after the two prefixes that may precede them */
+	uint8_t b[64];
 	for (unsigned pre = 0; pre < 4; pre++) {
 		unsigned head = 0;
 		if (pre)
 			b[head++] = pre == 1 ? 0x67 : pre == 2 ? 0x64 : 0x66;
-		for (unsigned b1 = 0; b1 < 256; b1++) {
-			for (unsigned pp = 0; pp < 4; pp++) {
-				for (unsigned v = 0; v < 12; v++) {
-					unsigned w = v & 1, l = v / 2 % 3, vvvv = v / 6;
-					for (unsigned op = 0; op < 256; op++) {
-						for (unsigned kind = 0; kind < 4; kind++) {
-							unsigned n = head;
-							if (l == 2 && kind != 3)
-								continue;
-							/* of the register extension bits a few
-							 * combinations do */
-							if (kind && (b1 >> 5) % 3 != 1 &&
-							    (b1 >> 5) != 0)
-								continue;
-							if (kind == 0 && (w || l || vvvv || pp))
-								continue;
-							static const uint8_t first[] = { 0xc5, 0xc4,
-											 0x8f,
-											 0x62 };
-							b[n++] = first[kind];
-							b[n++] = (uint8_t)b1;
-							unsigned v4 = vvvv ? 0x78 : 0x30;
-							unsigned l4 = kind == 3 ? 4 : l << 2;
-							if (kind)
-								b[n++] = (uint8_t)(w << 7 | v4 |
-										   l4 | pp);
-							if (kind == 3)
-								b[n++] = (uint8_t)(l << 5 | 8 |
-										   (op & 1));
-							b[n++] = (uint8_t)op;
-							static const uint8_t mrs[] = {
-								0x00, 0x05, 0x0c, 0x48, 0x54, 0x85,
-								0x9c, 0xb0, 0xc1, 0xca, 0xd3, 0xdc,
-								0xe5, 0xee, 0xf7, 0xff
-							};
-							for (unsigned m = 0; m < sizeof mrs; m++) {
-								b[n] = mrs[m];
-								for (unsigned i = n + 1; i < 40;
-								     i++)
-									b[i] = (uint8_t)(0x25 +
-											 9 * i);
-								step(c, "forms", b, 40, 0x401000);
-							}
-						}
-					}
-				}
-			}
-		}
+		for (unsigned b1 = 0; b1 < 256; b1++)
+			check_vectors(c, b, head, b1);
 	}
 }
 
