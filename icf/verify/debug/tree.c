@@ -87,8 +87,8 @@ static bool to_child(struct icf_vdebug *d, struct walk *w, struct icf_vdie_pair 
 	return false;
 }
 
-/* Checks the current DIE, which has no children to go to, and goes to the next one: its sibling, or one of
- * the DIEs around it.  false: it was the last. */
+/* Checks the current DIE, which has no children to go to, and goes to the next one: its sibling, or
+ * one of the DIEs around it.  false: it was the last. */
 static bool to_sibling(struct icf_vdebug *d, struct walk *w)
 {
 	struct icf_vdie_pair *p = &w->stack[w->depth];
@@ -114,10 +114,9 @@ static bool to_sibling(struct icf_vdebug *d, struct walk *w)
 				     "tree: %s: expected the same siblings, found others",
 				     icf_vd_die(&p->a, name));
 		if (ra == 0 && rb == 0) {
-			*p = (struct icf_vdie_pair){ .a = na,
-						     .b = nb,
-						     .dead = p[-1].dead,
-						     .folded = p[-1].folded };
+			*p = (struct icf_vdie_pair){
+				.a = na, .b = nb, .dead = p[-1].dead, .folded = p[-1].folded
+			};
 			return true;
 		}
 	}

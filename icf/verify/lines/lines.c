@@ -109,6 +109,27 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 	}
 }
 
+/* Computes the required image of ROW, which ends a sequence of IN.  libdw sometimes takes an empty
+ * row at an end for the end itself, and vice versa. */
+static void expect_end(struct icf_vdebug *d, struct sorting *s, struct icf_vrow row)
+{
+	const struct icf_v *v = d->v;
+	uint64_t va = row.addr;
+	uint32_t last = icf_v_find_end(v, va);
+	if (last == ICF_V_NONE)
+		return;
+	const struct icf_vunit *x = &v->unit.data[last];
+	row.flags &= ~(unsigned)ICF_VROW_END;
+	row.unit = last;
+	row.addr = x->body + (va - x->old);
+	row.optional = true;
+	if (va == x->end && (!(x->flags & ICF_V_FOLDED) || d->policy == DWR_FOLDED_ALIAS))
+		icf_vrows_add(&s->edge, &row);
+	row.used = true; /* an end */
+	if (in_group(v, last))
+		icf_vrows_keep(d, &d->group, row);
+}
+
 /* Computes the required image of each row of IN. */
 static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 {
@@ -117,29 +138,15 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	for (size_t i = 0; i < s->in.v.len; i++) {
 		struct icf_vrow row = s->in.v.data[i];
 		uint64_t va = row.addr;
-		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
 		row.cu = cu;
 		reach_over(d, cu, s, i);
 		if (row.flags & ICF_VROW_END) {
-			/* libdw sometimes takes an empty row at an end for the end itself, and vice
-			 * versa. */
-			uint32_t last = icf_v_find_end(v, va);
-			if (last == ICF_V_NONE)
-				continue;
-			row.flags &= ~(unsigned)ICF_VROW_END;
-			row.unit = last;
-			row.addr = v->unit.data[last].body + (va - v->unit.data[last].old);
-			row.optional = true;
-			if (va == v->unit.data[last].end &&
-			    (!(v->unit.data[last].flags & ICF_V_FOLDED) || alias))
-				icf_vrows_add(&s->edge, &row);
-			row.used = true; /* an end */
-			if (in_group(v, last))
-				icf_vrows_keep(d, &d->group, row);
+			expect_end(d, s, row);
 			continue;
 		}
 		if (!icf_v_in_exec(v, va))
 			continue;
+		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
 		d->log->checked[ICF_VC_LINE]++;
 		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->unit.data[prev] : NULL;
 		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
@@ -173,11 +180,10 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			icf_vrows_keep(d, &d->group, row);
 			row.optional = false;
 		}
-		if (va > x->old) {
-			if (!gone)
-				icf_vrows_add(&s->want, &row);
+		if (va > x->old && !gone)
+			icf_vrows_add(&s->want, &row);
+		if (va > x->old)
 			continue;
-		}
 		row.alt = p && !s->in.told ? p->body + (va - p->old) : 0;
 		row.optional = gone || (prev_gone && row.alt);
 		if (row.optional && !row.alt)

@@ -20,26 +20,31 @@ static const char *text_at(const Elf_Data *s, uint64_t off)
 	return r.bad ? NULL : elfrw_rbuf_cstr(&r);
 }
 
-/* A value of a form; false: a form that headers do not use. */
-static bool value(struct elfrw_rbuf *r, const struct icf_vtexts *t, uint64_t form, bool wide,
-		  const char **text, uint64_t *number, const uint8_t **block)
+/* A value of a header's lists: what its form is not for stays NULL or 0. */
+struct value {
+	const char *text;
+	uint64_t number;
+	const uint8_t *block; /* 16 bytes */
+};
+
+/* Reads a value of FORM; false: a form that headers do not use. */
+static bool read_value(struct elfrw_rbuf *r, const struct icf_vtexts *t, uint64_t form, bool wide,
+		       struct value *ret)
 {
-	*text = NULL;
-	*number = 0;
-	*block = NULL;
+	*ret = (struct value){ 0 };
 	switch (form) {
-	case DW_FORM_string: *text = elfrw_rbuf_cstr(r); break;
+	case DW_FORM_string: ret->text = elfrw_rbuf_cstr(r); break;
 	case DW_FORM_line_strp:
 	case DW_FORM_strp:
-		*text = text_at(form == DW_FORM_strp ? t->str : t->line_str,
-				wide ? elfrw_rbuf_u64(r) : elfrw_rbuf_u32(r));
+		ret->text = text_at(form == DW_FORM_strp ? t->str : t->line_str,
+				    wide ? elfrw_rbuf_u64(r) : elfrw_rbuf_u32(r));
 		break;
-	case DW_FORM_udata: *number = elfrw_rbuf_uleb(r); break;
-	case DW_FORM_data1: *number = elfrw_rbuf_u8(r); break;
-	case DW_FORM_data2: *number = elfrw_rbuf_u16(r); break;
-	case DW_FORM_data4: *number = elfrw_rbuf_u32(r); break;
-	case DW_FORM_data8: *number = elfrw_rbuf_u64(r); break;
-	case DW_FORM_data16: *block = elfrw_rbuf_take(r, 16); break;
+	case DW_FORM_udata: ret->number = elfrw_rbuf_uleb(r); break;
+	case DW_FORM_data1: ret->number = elfrw_rbuf_u8(r); break;
+	case DW_FORM_data2: ret->number = elfrw_rbuf_u16(r); break;
+	case DW_FORM_data4: ret->number = elfrw_rbuf_u32(r); break;
+	case DW_FORM_data8: ret->number = elfrw_rbuf_u64(r); break;
+	case DW_FORM_data16: ret->block = elfrw_rbuf_take(r, 16); break;
 	case DW_FORM_block: elfrw_rbuf_skip(r, elfrw_rbuf_uleb(r)); break;
 	default: return false;
 	}
@@ -62,21 +67,19 @@ static bool read_list(struct elfrw_rbuf *r, const struct icf_vtexts *t, bool wid
 	while (count--) {
 		struct icf_vline_file f = { 0 };
 		for (unsigned i = 0; i < n; i++) {
-			const char *text;
-			uint64_t number;
-			const uint8_t *block;
-			if (!value(r, t, form[i], wide, &text, &number, &block))
+			struct value v;
+			if (!read_value(r, t, form[i], wide, &v))
 				return false;
 			if (kind[i] == DW_LNCT_path)
-				f.name = text;
+				f.name = v.text;
 			else if (kind[i] == DW_LNCT_directory_index)
-				f.dir = number;
+				f.dir = v.number;
 			else if (kind[i] == DW_LNCT_timestamp)
-				f.mtime = number;
+				f.mtime = v.number;
 			else if (kind[i] == DW_LNCT_size)
-				f.size = number;
+				f.size = v.number;
 			else if (kind[i] == DW_LNCT_MD5)
-				f.md5 = block;
+				f.md5 = v.block;
 		}
 		if (!f.name)
 			return false;

@@ -73,6 +73,30 @@ static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)
 	w->from = w->row.len;
 }
 
+/* Handles the extended opcode at R, behind its 0 byte, at *ADDR and *LINE; false: it is cut off. */
+static bool extended(struct walk *w, struct elfrw_rbuf *r, uint64_t *addr, uint32_t *line)
+{
+	uint64_t n = elfrw_rbuf_uleb(r);
+	const uint8_t *ext = elfrw_rbuf_take(r, n);
+	if (!ext || !n)
+		return false;
+	struct elfrw_rbuf operand = elfrw_rbuf(ext + 1, n - 1);
+	if (*ext == DW_LNE_set_address)
+		elfrw_rbuf_skip(&operand, 8);
+	else if (*ext == DW_LNE_set_discriminator)
+		elfrw_rbuf_uleb(&operand);
+	w->odd |= *ext <= DW_LNE_set_discriminator && *ext != DW_LNE_define_file &&
+		  (operand.bad || elfrw_rbuf_left(&operand));
+	if (*ext == DW_LNE_end_sequence) {
+		push(w, *addr, *line, true);
+		*addr = 0;
+		*line = 1;
+	} else if (*ext == DW_LNE_set_address && n <= 9)
+		*addr = elfrw_get_le(ext + 1, (unsigned)n - 1);
+	w->odd |= *ext > DW_LNE_set_discriminator;
+	return true;
+}
+
 /* Walks the table at R (DWARF 2 to 5, section 6.2); false: it cannot be read here. */
 static bool walk(struct walk *w, struct elfrw_rbuf r)
 {
@@ -107,24 +131,8 @@ static bool walk(struct walk *w, struct elfrw_rbuf r)
 			line += (uint32_t)(line_base + (int)((op - base) % line_range));
 			push(w, addr, line, false);
 		} else if (op == 0) {
-			uint64_t n = elfrw_rbuf_uleb(&r);
-			const uint8_t *ext = elfrw_rbuf_take(&r, n);
-			if (!ext || !n)
+			if (!extended(w, &r, &addr, &line))
 				return false;
-			struct elfrw_rbuf operand = elfrw_rbuf(ext + 1, n - 1);
-			if (*ext == DW_LNE_set_address)
-				elfrw_rbuf_skip(&operand, 8);
-			else if (*ext == DW_LNE_set_discriminator)
-				elfrw_rbuf_uleb(&operand);
-			w->odd |= *ext <= DW_LNE_set_discriminator && *ext != DW_LNE_define_file &&
-				  (operand.bad || elfrw_rbuf_left(&operand));
-			if (*ext == DW_LNE_end_sequence) {
-				push(w, addr, line, true);
-				addr = 0;
-				line = 1;
-			} else if (*ext == DW_LNE_set_address && n <= 9)
-				addr = elfrw_get_le(ext + 1, (unsigned)n - 1);
-			w->odd |= *ext > DW_LNE_set_discriminator;
 		} else if (op == DW_LNS_copy)
 			push(w, addr, line, false);
 		else if (op == DW_LNS_advance_pc)
