@@ -111,10 +111,10 @@ print("\n".join(out + [".data"] + [".quad %s%d" % (c, i) for c, m in rings for i
 END
 objects=$(cd "$ROOT" && find elfrw dwarf icf -name '*.c' | sed "s|^|$BUILD/|;s|c\$|o|")
 if [ $slow = 1 ] && [ -f "$BUILD/icf/fold/partners.o" ]; then
-	echo 'void *icf_keep_partners(void *prog, void *plan); void *icf_keep_partners(void *prog, void *plan) { (void)prog; (void)plan; return 0; }' >"$WORK/bold.c"
+	echo 'void *__wrap_icf_keep_partners(void *prog, void *plan); void *__wrap_icf_keep_partners(void *prog, void *plan) { (void)prog; (void)plan; return 0; }' >"$WORK/bold.c"
 	python3 "$WORK/ring.py" >"$WORK/ring.s"
-	# shellcheck disable=SC2046
-	if "${CC:-gcc}" -o "$WORK/bold" "$WORK/bold.c" $(echo "$objects" | grep -v icf/fold/partners) \
+	# shellcheck disable=SC2086
+	if "${CC:-gcc}" -Wl,--wrap=icf_keep_partners -o "$WORK/bold" "$WORK/bold.c" $objects \
 		-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread 2>"$WORK/err" &&
 		as --64 "$WORK/ring.s" -o "$WORK/ring.o" && ld --emit-relocs "$WORK/ring.o" -o "$WORK/ring" &&
 		"$WORK/bold" --emit-relocs "$WORK/ring" -o "$WORK/ring.out" >"$WORK/said"; then
