@@ -25,7 +25,7 @@ FUZZERS = $(filter-out fuzz limit replay,$(patsubst tests/fuzz/%.c,%,$(wildcard 
 FUZZ_CC ?= $(firstword $(shell command -v clang-19 clang-14 clang) clang)
 FUZZ_SECONDS ?= 60
 
-all: $(BUILD)/icfold
+all: $(BUILD)/icfold ## build/icfold
 
 $(BUILD)/icfold: $(OBJ)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
@@ -42,7 +42,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIBOBJ)
 	$(CC) $(ALL_CFLAGS) -MMD -MP $(LDFLAGS) $(WRAP) -o $@ $< $(LIBOBJ) $(LIBS) $(TEST_LIBS)
 
 # Its machine is one that the program does not know.
-$(BUILD)/tests/unit/icf/arch: WRAP = -Wl,--wrap=elfrw_arch_find
+$(BUILD)/tests/unit/icf/arch $(BUILD)/tests/unit/icf/arch_pair: WRAP = -Wl,--wrap=elfrw_arch_find
 
 # Its allocations fail, one after the other.
 $(BUILD)/tests/unit/dwarf/demangle: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
@@ -71,33 +71,37 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz.c tests/fuzz/limit.c tests/fuzz/
 	$(CC) $(ALL_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -DFUZZ_ONE=fuzz_$* $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.c,$^) $(LIBOBJ) $(LIBS)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzz/%)
 
-deps:
+# The targets that a user calls, with what stands behind ## in their lines.
+help: ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | sort | while IFS="$$(printf '\t')" read -r t h; do printf '%-15s %s\n' "$$t" "$$h"; done
+
+deps: ## install the packages that the build needs
 	@sh tests/deps.sh build
 deps-check:
 	@sh tests/deps.sh check
 
-demo: deps
+demo: deps ## build, fold an example, run both
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@bash tests/demo.sh
 
-check: deps-check
+check: deps-check ## all tests of every day
 	@$(MAKE) --no-print-directory -j$$(nproc) all $(TESTS) $(JUDGE)
 	@bash tests/check.sh
 
-# All of what `check` runs a share of, and more: an hour or two; it says so at the start.  PARTS="faults matrix" runs some.
-check-long: deps-check
+# All of what `check` runs a share of, and more; it says at the start how long it takes.
+check-long: deps-check ## the full tests of which check runs a share: three hours; PARTS="faults matrix": some
 	@$(MAKE) --no-print-directory -j$$(nproc) all $(TESTS) $(JUDGE)
 	@BUILD=$(BUILD) bash tests/long.sh
 
 # The same tests over a build that stops at the first invalid access or undefined operation.
-sanitize: deps-check
+sanitize: deps-check ## the tests of check with AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD)-san CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
 		all $(patsubst $(BUILD)/%,$(BUILD)-san/%,$(TESTS) $(JUDGE))
 	@PLACES=1 FILES=1 BUILD=$(BUILD)-san bash tests/check.sh
 
 # Every reader under libFuzzer with sanitizers, FUZZ_SECONDS each; FUZZ="info line" runs some.  (NULL + 0 is no fault.)
 FUZZ_SAN = address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=all
-fuzz: deps-check
+fuzz: deps-check ## every reader under libFuzzer; FUZZ_SECONDS=60 each, FUZZ="info line": some
 	@if echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return !d && n; }' | \
 		$(FUZZ_CC) -x c -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null; then \
 		$(MAKE) --no-print-directory -s -j$$(nproc) BUILD=$(BUILD)-fuzz CC=$(FUZZ_CC) \
@@ -110,40 +114,40 @@ fuzz: deps-check
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) bash tests/fuzz/run.sh $(BUILD)-fuzz $(FUZZ)
 
 # The form of all C files is .clang-format's (Debian: clang-format, version 14).
-format:
+format: ## form all C files by clang-format 14
 	@git ls-files 'elfrw/*.[ch]' 'dwarf/*.[ch]' 'icf/*.[ch]' 'tests/*.[ch]' | xargs clang-format -i
-lint: all
+lint: all ## the habits of CONTRIBUTING.md, as far as a program can check them
 	@bash tests/lint.sh
 # How time and memory grow with what a file has of anything, to eight times as much: half an hour.  ONLY="chains units/verify" runs some.
-growth: all
+growth: all ## time and memory for n to 8n of everything; ONLY="chains units/verify": some
 	@bash tests/growth/growth.sh $(ONLY)
-bench: all
+bench: all ## time, memory and savings: the README's figures
 	@bash tests/bench/bench.sh
 	@bash tests/bench/linkers.sh
-corpus-check: all $(JUDGE)
+corpus-check: all $(JUDGE) ## real programs, folded and put to work; CORPUS="ninja protoc", SYSTEM_JOBS="bash git"
 	@bash tests/suites/real/corpus.sh $(CORPUS) && bash tests/suites/debug/debug.sh $(CORPUS) && bash tests/suites/tool/size.sh $(CORPUS) && \
 		bash tests/suites/real/corpus_stack.sh $(CORPUS) && bash tests/judges/agree_symbolize.sh $$(bash tests/corpus.sh $(CORPUS)) && \
 		bash tests/suites/real/system_jobs.sh $(SYSTEM_JOBS)
 # All programs and libraries of this machine, folded and verified; EVERY=N takes each Nth.  Some of them then do real work.
-system-check: all
+system-check: all ## all programs and libraries of this machine; EVERY=20: each 20th file
 	@SYSTEM=full bash tests/suites/real/system.sh
 	@bash tests/suites/real/system_jobs.sh
 	@bash tests/suites/real/system_apps.sh
 # Installs the large programs that system-check puts to work (2 GB).
-system-install:
+system-install: ## the large programs that system-check puts to work
 	@bash tests/suites/real/system_apps.sh --install
 # Linkers' own tests of identical code folding, from LLVM's source package.
-llvm-icf: all
+llvm-icf: all ## lld's and BOLT's tests of identical code folding
 	@bash tests/torture/llvm_icf.sh
 # Other people's test suites (GCC's, libstdc++'s, glibc's, csmith), folded: hours.  SUITES="execute g++.dg" runs some, SHARE=1/20 a part.
-torture: all
+torture: all ## the test suites of GCC, libstdc++ and glibc; SHARE=1/20, SUITES="execute"
 	@bash tests/torture/torture.sh $(SUITES)
-check-decoder: $(BUILD)/check_decoder
+check-decoder: $(BUILD)/check_decoder ## the instruction decoder against Zydis
 	@bash tests/judges/decoder.sh $(BUILD)/check_decoder
 
 # Where everything goes, for the shell.
 TO = '$(DESTDIR)$(PREFIX)'
-install: all
+install: all ## PREFIX=/usr/local DESTDIR=
 	for d in bin share/man/man1 share/man/man5 share/man/man7 share/cmake/icfold share/bash-completion/completions \
 		share/zsh/site-functions share/fish/vendor_completions.d share/icfold libexec/icfold; do install -d $(TO)/$$d || exit 1; done
 	install -m 755 $(BUILD)/icfold $(TO)/bin/icfold
@@ -155,7 +159,7 @@ install: all
 	if [ -n "$$dir" ] && { [ -n "$$to" ] || install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; then \
 		install -d "$$to$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' "$$plugin" "$$plugin" >"$$to$$dir/icfold.py"; \
 	else \
-		echo "gdb loads the plug-in with: source $$plugin"; \
+		echo "gdb loads the plug-in with: source $$plugin (always, if gdb is there when \`make install\` runs with prefix /usr or /usr/local)"; \
 	fi
 	install -m 644 integration/cmake/icfold.cmake integration/cmake/icfoldConfig.cmake $(TO)/share/cmake/icfold
 	sed 's/@VERSION@/$(VERSION)/' integration/cmake/icfoldConfigVersion.cmake.in >$(TO)/share/cmake/icfold/icfoldConfigVersion.cmake
@@ -168,8 +172,8 @@ install: all
 	done
 	for name in bfd gold lld mold; do ln -sf ld $(TO)/libexec/icfold/ld.$$name || exit 1; done
 
-clean:
+clean: ## remove what was built
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder install
+.PHONY: all help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder install

@@ -108,7 +108,7 @@ struct dwr_line_seq {
 	uint64_t set_off; /* of the operand of the last set_address before the first row; 0: none */
 	uint32_t sets;    /* number of set_address in it */
 	uint8_t set_size; /* bytes of the operand at set_off */
-	bool rows;        /* has a row besides the end */
+	uint64_t rows;    /* number of its rows, without the end */
 	bool terminated;  /* has an end_sequence */
 	bool ascending;   /* addresses never go back */
 	bool tail;        /* its last rows stand at its end and cover no byte */

@@ -69,10 +69,8 @@ struct elfrw_err *dwr_line_scan(const struct dwr_line_header *h, uint64_t *off,
 		event = dwr_line_step(h, &m, DWR_LINE_ROWS | DWR_LINE_JUMPS | DWR_LINE_ADDRESS);
 		if (event == DWR_LINE_AT_ROW) {
 			last = m.row.address;
-			if (!s.rows) {
+			if (!s.rows++)
 				s.first = last;
-				s.rows = true;
-			}
 		} else if (event == DWR_LINE_AT_JUMP)
 			scan_jump(&m, &s);
 		else

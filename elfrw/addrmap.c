@@ -11,8 +11,9 @@ struct elfrw_err *elfrw_addrmap_finish(struct elfrw_addrmap *map)
 		return NULL;
 	map->lo = map->section[0].old;
 	map->hi = map->section[map->n_sections - 1].old_end;
-	return elfrw_blocks_make(&map->blocks, map->lo, map->hi, &map->unit->old_end,
-				 sizeof *map->unit, map->n_units)
+	const uint64_t *ends = map->n_units ? &map->unit->old_end : NULL;
+	return elfrw_blocks_make(&map->blocks, map->lo, map->hi, ends, sizeof *map->unit,
+				 map->n_units)
 		       ? NULL
 		       : &elfrw_err_nomem;
 }

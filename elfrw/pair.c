@@ -360,8 +360,7 @@ static struct elfrw_err *take_sections(struct elfrw_image *img, struct view *vie
 			view->names_size += strlen(program->section[i].name) + 1;
 		}
 		take_program(img, map[i], i, map);
-		if ((s->hdr.sh_type == SHT_DYNSYM || s->hdr.sh_type == SHT_SYMTAB) && s->data &&
-		    s->data < view->base + pair->second)
+		if (elfrw_holds_symbols(s) && s->data < view->base + pair->second)
 			ELFRW_TRY(renumber(img, view->base, &program->section[i], map));
 	}
 	struct elfrw_section *str = &img->section[img->shstrndx];

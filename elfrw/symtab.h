@@ -20,6 +20,12 @@ static inline uint64_t elfrw_symbols_count(const struct elfrw_section *s)
 	return s && s->data ? s->hdr.sh_size / sizeof(Elf64_Sym) : 0;
 }
 
+/* Is S a symbol table with contents? */
+static inline bool elfrw_holds_symbols(const struct elfrw_section *s)
+{
+	return (s->hdr.sh_type == SHT_SYMTAB || s->hdr.sh_type == SHT_DYNSYM) && s->data;
+}
+
 /* Starts before symbol FROM of section S, which may be NULL or without contents. */
 static inline struct elfrw_symbols elfrw_symbols(const struct elfrw_section *s, uint64_t from)
 {
@@ -46,6 +52,30 @@ static inline bool elfrw_symbols_next(struct elfrw_symbols *it)
 	return true;
 }
 
+/* The symbols of all tables of an image, in the order of its sections:
+ *
+ *	for (struct elfrw_all_symbols it = { .img = img }; elfrw_all_symbols_next(&it);)
+ *		... it.sym ... */
+struct elfrw_all_symbols {
+	const struct elfrw_image *img; /* borrowed */
+	uint32_t table;                /* the section of `sym` */
+	struct elfrw_symbols in;
+	Elf64_Sym sym;
+};
+
+static inline bool elfrw_all_symbols_next(struct elfrw_all_symbols *it)
+{
+	while (!elfrw_symbols_next(&it->in)) {
+		do
+			if (++it->table >= it->img->n_sections)
+				return false;
+		while (!elfrw_holds_symbols(&it->img->section[it->table]));
+		it->in = elfrw_symbols(&it->img->section[it->table], 1);
+	}
+	it->sym = it->in.sym;
+	return true;
+}
+
 /* Reads symbol INDEX of section S; false: there is none. */
 static inline bool elfrw_symbol(const struct elfrw_section *s, uint64_t index, Elf64_Sym *ret)
 {
@@ -53,5 +83,17 @@ static inline bool elfrw_symbol(const struct elfrw_section *s, uint64_t index, E
 		return false;
 	memcpy(ret, s->data + index * sizeof *ret, sizeof *ret);
 	return true;
+}
+
+/* The symbol of relocation R, whose section links to section SYMTAB of IMG; zeroed for symbol 0.
+ * false: no such symbol. */
+static inline bool elfrw_reloc_symbol(const struct elfrw_image *img, uint32_t symtab,
+				      const Elf64_Rela *r, Elf64_Sym *ret)
+{
+	const struct elfrw_section *s = &img->section[symtab];
+	*ret = (Elf64_Sym){ 0 };
+	if (ELF64_R_SYM(r->r_info) == 0)
+		return true;
+	return elfrw_holds_symbols(s) && elfrw_symbol(s, ELF64_R_SYM(r->r_info), ret);
 }
 #endif

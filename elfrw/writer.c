@@ -1,7 +1,7 @@
 /* writer.c: writes a laid-out file; newfile.c puts it in place.  Unchanged sections are written
  * directly from the mapped input. */
 #include "elfrw/output.h"
-#include "elfrw/attributes.h"
+#include "elfrw/base/attributes.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

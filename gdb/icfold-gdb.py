@@ -34,7 +34,10 @@ HERE = os.path.dirname(os.path.abspath(globals()["__file__"])) if "__file__" in 
 TABLES = {".debug_icfold", ".debug_dcall", ".debug_vcall"}
 MOST_CANDIDATES = 8  # that are named
 FIRST_LEVELS = 64  # of a stack that are asked about at once
+COPIES = ("isra", "constprop", "part", "cold", "lto_priv", "llvm")
+QUALIFIERS = (" const", " volatile", " &", " &&", " noexcept")
 MAX_NAME = 8192  # letters of a name that are shown
+MAX_PATH = 4096  # letters of the name of a file that gdb is asked about
 MAX_SOURCE = 64 << 20  # bytes of a source file that are read for a line
 
 
@@ -200,10 +203,34 @@ class CodeMap:
 # --- names ---------------------------------------------------------------------------------------------------------------
 
 
+# Expressions that repeat a group up to the end of a name take the square of its length where they fail.
+
+
+def without_clones(text):
+    """TEXT without " [clone ...]" at its end."""
+    while text.endswith("]"):
+        head, mark, tail = text.rpartition(" [clone ")
+        if not mark or "]" in tail[:-1]:
+            break
+        text = head
+    return text
+
+
+def without_copies(text):
+    """TEXT without what compilers add to the names of copies: .isra.0, .part.1.cold."""
+    parts = text.split(".")
+    end = n = len(parts)
+    while n > 1 and (parts[n - 1] in COPIES or re.fullmatch(r"\d+", parts[n - 1])):
+        n -= 1
+        end = n if parts[n] in COPIES else end
+    return ".".join(parts[:end])
+
+
 def split_name(text):
     """A demangled name without return type and parameters, as gdb has it for frames."""
-    text = re.sub(r"( \[clone [^]]*\])+$", "", text)
-    bare = re.sub(r"( const| volatile| &&?| noexcept)+$", "", text)
+    text = bare = without_clones(text)
+    while bare.endswith(QUALIFIERS):
+        bare = bare[: -len(next(q for q in QUALIFIERS if bare.endswith(q)))]
     if not bare.endswith(")"):
         return text
     depth = 0
@@ -235,8 +262,7 @@ def names_of(name):
     out."""
     if len(name) > MAX_NAME:
         name = name[:MAX_NAME] + "..."
-    full = re.sub(r"( \[clone [^]]*\])+$", "", name)
-    full = printable(re.sub(r"(\.(isra|constprop|part|cold|lto_priv|llvm)(\.\d+)*)+$", "", full))
+    full = printable(without_copies(without_clones(name)))
     return full, split_name(full)
 
 
@@ -255,11 +281,17 @@ def own_name(frame):
 
 def without_arguments(name):
     """NAME without the arguments of templates: what instances of one template have in common."""
-    while True:
-        shorter = re.sub(r"(?<!operator)<[^<>]*>", "", name)
-        if shorter == name:
-            return name
-        name = shorter
+    kept, opened = [], []
+    for part in filter(None, re.split("([<>])", name)):
+        if part == ">" and opened:
+            del kept[opened.pop() :]
+            continue
+        if part == "<" and kept and kept[-1].endswith("operator"):
+            opened.clear()
+        elif part == "<":
+            opened.append(len(kept))
+        kept.append(part)
+    return "".join(kept)
 
 
 def one_of(candidates):
@@ -284,7 +316,7 @@ class Place:
         """Whether the arguments that gdb sees, those of the kept function, make sense: it has the same parameters, or is an
         instance of the same template."""
         own, symbol = raw_name(frame), frame.function()
-        if self.suffix or own is None or symbol is None:
+        if self.suffix or own is None or symbol is None or len(own) > MAX_NAME:
             return bool(self.suffix)
         parameters = symbol.print_name[len(own) :] if symbol.print_name.startswith(own) else ""
         return (parameters and parameters == self.parameters) or without_arguments(own) == without_arguments(self.name)
@@ -604,7 +636,7 @@ def source_line(place, frame):
     if not os.path.isabs(path) and symtab and symtab.fullname().endswith("/" + symtab.filename):
         path = symtab.fullname()[: -len(symtab.filename)] + path
     # gdb may know where it is now.  What it parses has only characters that mean nothing to it.
-    if not os.path.isfile(path) and re.fullmatch(r"[\w./+~=@-]+", place.file):
+    if len(place.file) <= MAX_PATH and not os.path.isfile(path) and re.fullmatch(r"[\w./+~=@-]+", place.file):
         try:
             path = next(s.symtab.fullname() for s in gdb.decode_line("'%s':%d" % (place.file, place.line))[1] if s.symtab)
         except (gdb.error, StopIteration, TypeError):
@@ -705,10 +737,11 @@ With icfold's tables loaded, a frame in code that several functions share is nam
         place = places_here(Stack(), frame) if frame is not None and active() else None
         if place is not None and raw_name(frame):
             new = own_name(frame) + place.suffix if place.suffix else place.name
-            m = re.search(r" in %s(?: \(([^()]*)\))?; saved " % re.escape(raw_name(frame)), text)
+            at = text.find(" in " + raw_name(frame)) + 4
+            m = re.compile(r"(?: \(([^()]*)\))?; saved ").match(text, at + len(raw_name(frame))) if at > 3 else None
             if m:
                 where = m.group(1) if place.suffix else "%s:%d" % (place.file, place.line) if place.file else None
-                text = text[: m.start()] + " in " + new + (" (%s)" % where if where else "") + text[m.end() - 8 :]
+                text = text[:at] + new + (" (%s)" % where if where else "") + text[m.end() - 8 :]
         gdb.write(text)
 
 

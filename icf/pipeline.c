@@ -188,7 +188,8 @@ static struct elfrw_err *resolve(const struct job *job)
 
 static struct elfrw_err *find_tables(const struct job *job)
 {
-	return icf_find_tables(&job->run->prog);
+	ELFRW_TRY(icf_find_tables(&job->run->prog));
+	return icf_pin_halves(&job->run->prog);
 }
 
 static struct elfrw_err *find_eligible(const struct job *job)

@@ -211,7 +211,9 @@ static void report_tables(FILE *f, const struct icf_run *run)
 		fprintf(f, "icfold: .debug_icfold: %" PRIu32 " functions, %" PRIu64 " bytes\n",
 			run->plan.n_groups + run->plan.n_folded, run->note_size);
 	for (uint32_t i = 1; i < run->img.n_sections && run->plan.changes; i++)
-		if (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_DROP) {
+		if (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_DROP ||
+		    (icf_unloaded_kind(&run->img, i) == ICF_UNLOADED_PSEUDO &&
+		     run->out.sec[i].drop)) {
 			fputs("icfold: ", f);
 			elfrw_put_printable(f, run->img.section[i].name);
 			fputs(" is left out: it holds addresses in a form that is not rewritten\n",

@@ -34,7 +34,7 @@ suite() {
 	cat "$log.shown"
 }
 
-# start NAME COMMAND...: when there is room for one more.
+# start NAME COMMAND...: runs a suite in the background, as soon as fewer than $SUITES run.
 running=0
 start() {
 	if [ $running -ge "$SUITES" ]; then
@@ -45,7 +45,7 @@ start() {
 	running=$((running + 1))
 }
 
-# A cmocka program speaks TAP; its lines become ours.
+# unit PROGRAM: runs a cmocka program; its TAP lines become lines of our form.
 unit() {
 	local prog=$1 name rc tap
 	name=unit/${prog#"$BUILD"/tests/unit/}
@@ -76,8 +76,8 @@ left_out() { # NAME WHY
 	echo "skip $1: $2" | tee "$logs/$1"
 }
 
-# The long ones first, so that no processor waits for the last of them.
-long="suites/program/matrix.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh"
+# Long suites begin first, so that no processor waits for the last of them.
+long="suites/program/matrix.sh suites/program/fool.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh"
 scripts=()
 for n in $long; do scripts+=("$n"); done
 for t in "$TESTS"/suites/*/*.sh; do
@@ -89,7 +89,7 @@ for t in "$BUILD"/tests/unit/*/*; do
 done
 for t in "${scripts[@]}"; do
 	wanted "$t" || continue
-	# These build programs from Debian's source packages: hours, not minutes.
+	# These suites build programs from Debian's source packages, which takes hours.
 	case $t in
 	suites/real/corpus.sh | suites/real/corpus_stack.sh | suites/tool/size.sh | suites/debug/debug.sh)
 		if [ -z "${CORPUS:-}" ] && [ ${#only[@]} = 0 ]; then

@@ -18,6 +18,8 @@
 #   sqlite   C, 1 MB, no debug information    sqlite-g  the same with it
 #   python   C, CPython 3.11 with its library in the program
 set -eu
+# shellcheck source=tests/lib/apt_source.sh
+. "$(dirname "$0")/lib/apt_source.sh"
 names="ninja ninja-clang ninja-O0 ninja-dwarf4 ninja-nosec ninja-static protoc llc sqlite sqlite-g python"
 dir=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
 jobs=${JOBS:-$(nproc)}
@@ -35,28 +37,11 @@ need() {
 	root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $miss
 }
 
-# The machine's package sources as source packages, in a list of this folder's own: the machine's is left as it is.
+# Lists of source packages in this folder, fetched once.
 apt_conf() {
 	[ -s "$dir/apt/apt.conf" ] && return
-	mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
-	local f
-	for f in /etc/apt/sources.list /etc/apt/sources.list.d/debian*.list; do
-		if [ -f "$f" ]; then sed -n 's/^deb /deb-src /p' "$f"; fi
-	done >"$dir/apt/d.list"
-	for f in /etc/apt/sources.list.d/debian*.sources; do
-		if [ -f "$f" ]; then sed 's/^Types:.*/Types: deb-src/' "$f"; echo; fi
-	done >"$dir/apt/d.sources"
-	mkdir -p "$dir/apt/parts"
-	mv "$dir/apt/d.list" "$dir/apt/d.sources" "$dir/apt/parts"
-	cat >"$dir/apt/apt.conf.new" <<-END
-	Dir::Etc::sourcelist "/dev/null";
-	Dir::Etc::sourceparts "$dir/apt/parts";
-	Dir::State::lists "$dir/apt/lists";
-	Dir::Cache "$dir/apt/cache";
-	APT::Sandbox::User "";
-	END
-	APT_CONFIG="$dir/apt/apt.conf.new" apt-get update -qq
-	mv "$dir/apt/apt.conf.new" "$dir/apt/apt.conf"
+	apt_source_lists "$dir/apt"
+	APT_CONFIG=$dir/apt/apt.conf apt-get update -qq || { rm -f "$dir/apt/apt.conf"; return 1; }
 }
 
 # source PACKAGE: unpacks a source package as src/PACKAGE.  A mirror may lack the newest version: then the one before it.
@@ -92,7 +77,7 @@ part_of() {
 			tar -tf "$t" | grep -E '\.tar\.(xz|gz|bz2)$' >inner || :
 			if [ -s inner ]; then
 				tar -xf "$t" -T inner
-				# Not each of them has files that match.
+				# Some tarballs have no file that matches.
 				xargs -d '\n' -I @ tar -xf @ --wildcards "$@" <inner 2>/dev/null || :
 				xargs -d '\n' rm -f <inner
 			else

@@ -28,6 +28,13 @@ check() {
 	shift 2
 	if "$@"; then ok "$name"; else not_ok "$name" "$why"; fi
 }
+# take NAME FILE: the result lines that another process wrote to FILE, with NAME/ in front of their names unless NAME is empty.
+take() {
+	sed -E "s#^(ok|not ok|skip) #\\1 ${1:+$1/}#" "$2"
+	! grep -q '^not ok' "$2" || failures=$((failures + 1))
+}
+# part_wanted NAME: whether a suite's list of PARTS names it.
+part_wanted() { [[ " $PARTS " == *" $1 "* ]]; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # A working folder of this script's own, removed at the end.
@@ -47,8 +54,20 @@ need_tool() {
 	finish
 }
 
-# Makes $ICFOLD one that folds also where that makes the file larger: for what is asked of folded programs, however small they are
-# (after make_work).
+# start_suite NAME [COMMAND...]: the suite NAME goes on in a working folder of its own, when the tool and all COMMANDs are there.
+start_suite() {
+	local name=$1 c
+	shift
+	need_tool "$name"
+	for c; do
+		have "$c" || { skip "$name" "no $c"; finish; }
+	done
+	make_work
+	cd "$WORK" || exit 1
+}
+
+# always_fold (after make_work): from here on $ICFOLD folds even if the file gets larger.  For tests of folded programs that are
+# too small to gain.
 always_fold() {
 	cat >"$WORK/always-fold" <<-END
 		#!/bin/sh
@@ -62,8 +81,7 @@ always_fold() {
 # One line of a file, short enough for a report.
 first_line() { head -n 1 "$1" 2>/dev/null | cut -c 1-160; }
 
-# mark_folded OUT MAP: puts "folded" and "thunk=ADDRESS" behind the folded units of a map file, as OUT's record says, for the judges
-# that read it.
+# mark_folded OUT MAP: adds "folded" and "thunk=ADDRESS" to the lines of folded units in a map file, by OUT's record; judges read it.
 mark_folded() {
 	"$ICFOLD" dump --groups --json "$1" |
 		jq -r '.groups[].members[] | select(.kept | not) | (.old | sub("^0x0*"; "")) + " folded" + (if .thunk then " thunk=" + .thunk else "" end)' |
@@ -71,8 +89,8 @@ mark_folded() {
 		mv "$2.marked" "$2"
 }
 
-# make_stale FOLDER FILE: a library as Debian's libstd of Rust is: `metadata` is the whole of an unloaded section, strip took a
-# section out before it and left .dynsym's numbers, and the number that it had is .gnu_debuglink's now.
+# make_stale FOLDER FILE: a library like Debian's libstd of Rust.  The symbol `metadata` covers an unloaded section.  strip removed an
+# earlier section but left the section numbers in .dynsym, so the symbol's number is now that of .gnu_debuglink.
 make_stale() {
 	local d=$1/stale.d
 	mkdir -p "$d"
@@ -115,7 +133,7 @@ compiler_of() { # COMPILER FILE: the driver for the file's language
 	esac
 }
 
-# The language of the whole program, for linking: a C++ file makes it C++.
+# linker_driver COMPILER: the driver that links the program; a C++ file makes the program C++.
 linker_driver() { # COMPILER
 	case " $sources " in *.cc\ *) compiler_of "$1" x.cc ;; *) compiler_of "$1" x.c ;; esac
 }
@@ -183,7 +201,7 @@ link_fixture() {
 		"$obj/plugin"/*.o -o "$out.plugin.so"
 }
 
-# What linkers cannot do, told by their own words; empty for any other failure, which then counts.
+# linker_limit LOG: a known limit of a linker, recognised by the linker's message; empty for any other failure, which then counts.
 linker_limit() { # LOG
 	if grep -q -- '--no-dynamic-linker: unknown option' "$1"; then
 		echo "gold does not know static-PIE"
@@ -199,9 +217,9 @@ run_program() {
 	local out=$1 type=$2 prog=$3
 	shift 3
 	if [ "$type" = so ]; then
-		timeout 30 "$WORK/driver" "$prog" "$@" >"$out" 2>&1 </dev/null
+		timeout 300 "$WORK/driver" "$prog" "$@" >"$out" 2>&1 </dev/null
 	else
-		timeout 30 "$prog" "$@" >"$out" 2>&1 </dev/null
+		timeout 300 "$prog" "$@" >"$out" 2>&1 </dev/null
 	fi
 }
 make_driver() { "${CC:-gcc}" -O1 "$FIXTURES/driver.c" -o "$WORK/driver" -ldl; }
@@ -237,8 +255,8 @@ check_transcripts() {
 
 # --- judges ---------------------------------------------------------------------------------------------------------
 # complaints FILE: how often each kind of complaint is made about FILE, numbers left out: "COUNT TEXT" lines.
-# elflint goes by a section's offset in the file even where it has nothing there (NOBITS), so that what it says of mold's .copyrel
-# and .bss depends on which segment's bytes happen to lie at that offset.
+# elflint tests a section's file offset even if the section has no bytes in the file (NOBITS).  So its complaints about mold's
+# .copyrel and .bss depend on the bytes that happen to be at that offset.
 complaints() {
 	local f=$1
 	{
@@ -267,16 +285,16 @@ new_complaints() {
 # depend on where something lies.  Direct branches keep the name and the offset of what they reach.
 mnemonics() {
 	objdump -d --no-show-raw-insn -w "$1" 2>/dev/null | awk '
-		# Gold pads with a jump over no-ops to the next function: such a jump is held back until code follows.
+		# Gold pads with a jump over no-ops to the next function.  Such a jump is printed only if other code follows.
 		function release(drop) { if (held != "" && !drop) print held; held = ""; printf "%s", labels; labels = "" }
 		function after(a, b) { return length(a) > length(b) || (length(a) == length(b) && (a "") > (b "")) }
-		# In a PLT objdump invents the names.
+		# objdump makes up the names in a PLT.
 		/^Disassembly of section/ { plt = /\.i?plt/ }
 		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); if (plt) next; if (held != "") labels = labels $0 "\n"; else print; next }
 		!/^ *[0-9a-f]+:\t/ { next }
 		{ at = $1; sub(/:$/, "", at); sub(/^ *[0-9a-f]+:\t/, "") }
 		/^(data16 |cs )*(nop|int3|xchg +%ax,%ax)/ || /^add +%al,\(%rax\)/ || /^\.byte 0x0/ { gap = 1; next }
-		# Where its no-ops are cut, the rest reads as something else.
+		# The rest of a no-op that was cut reads as another instruction.
 		gap && /^(add +%cl,\(%rdi\)|\(bad\)|test +%al,\(%rax\)|addb +\$0x0,\(%rax\))/ { next }
 		{ release(gap && after(target, from) && !after(target, at)); gap = 0 }
 		/^(bnd |notrack |addr32 |data16 )*(call|j[a-z]+|loop[a-z]*|xbegin)q? +[0-9a-f]+ </ && !plt {

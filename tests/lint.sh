@@ -3,7 +3,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT" || exit 1
-# Found in subshells, too: the list is a file.
+# Subshells find breaches, too, so the list is a file.
 make_work
 breach() { echo "lint: $1" | tee -a "$WORK/found"; }
 each() { while IFS= read -r line; do breach "$1: $line"; done; }
@@ -18,10 +18,10 @@ python3 tests/lint_graph.py | each "include"
 grep -nE '^#include "[^/"]+"' "${sources[@]}" | grep -v '\.inc"' | each "include with its directory"
 # e_machine is tested in one place.
 grep -nE '\bEM_[A-Z0-9_]+' "${sources[@]}" | grep -vE '^elfrw/arch/' | each "machine numbers belong to elfrw/arch/"
-# What an opcode means is told in one place; everybody else asks for an instruction's effect.
-grep -nE '(->|\.)(opcode|opcode_map|opcode_off|rm)\b|ELFRW_INSN_REX_W' "${sources[@]}" | grep -v '^elfrw/arch/' |
+# One place knows what an opcode means; all others ask for an instruction's effect.
+grep -nE '(->|\.)(opcode|opcode_off|own_map|own_reg)\b|ELFRW_INSN_OWN' "${sources[@]}" | grep -v '^elfrw/arch/' |
 	each "opcodes belong to elfrw/arch/"
-# Only the command files print, and what reads their command lines (--help).
+# Only the files of commands print, and those that read command lines (--help).
 grep -nE '\b(printf|puts|putchar|perror) *\(|\bfputs *\([^;]*, *std(out|err)|\bfprintf *\( *std(out|err)' "${sources[@]}" |
 	grep -vE '^icf/cmd/([a-z]+/)?[a-z0-9_]+\.c:' | each "only icf/cmd/ prints"
 # Size and shape: what clang-format decides, and what it cannot.

@@ -37,7 +37,7 @@ BELOW = {
     "icf": ["icf/apply", "dwarf/symbolize"],
     "icf/audit": ["icf"],
     "icf/trace": ["dwarf/stack"],
-    # The verifier shares readers with the folder, and nothing that it decides or writes with.
+    # The verifier shares readers with the fold, but nothing that decides or writes.
     "icf/verify": ["dwarf/stack"],
     "icf/verify/code": ["icf/verify"],
     "icf/verify/data": ["icf/verify"],
@@ -69,7 +69,7 @@ FRONT = {
 }
 
 
-# What the fold and the verifier each know of instructions: made separately, so that a mistake in the one is not made in the other.
+# The fold and the verifier each have a model of instructions.  The models are made separately, so that they share no mistake.
 # An architecture's table (NAME.c) holds both.
 APART = [("elfrw/arch/effect.h", r"icf/verify/|elfrw/arch/(judge\.h|\w+_judge\.c)"),
          ("elfrw/arch/judge.h", r"(dwarf|icf)/(?!verify/)|elfrw/arch/(effect\.h|\w+_effect\.c)")]

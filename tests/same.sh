@@ -1,9 +1,9 @@
 #!/bin/bash
-# same.sh OLD NEW [PROGRAM...]: do two builds of icfold do the same, byte for byte?  For changes that move code and must change nothing.
+# same.sh OLD NEW [PROGRAM...]: do two builds of icfold do the same, byte for byte?  For changes that must not change what it does.
 #
-# Over the PROGRAMs (linked with --emit-relocs or not), and every fixture by SAME_CC (gcc clang), as PIE and as library: all ways of
-# folding with their maps, with a separate debug file, verify, audit and dump in all their forms, and PLACES (20000) addresses and 200
-# stacks through symbolize.  FIXTURES_TOO=no: the programs alone.
+# The PROGRAMs (linked with --emit-relocs or not), and every fixture by SAME_CC (gcc clang), as PIE and as library, go through: all
+# ways of folding with their maps, a separate debug file, verify, audit and dump in all their forms, and PLACES (20000) addresses and
+# 200 stacks through symbolize.  FIXTURES_TOO=no: the programs alone.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 make_work
@@ -55,7 +55,7 @@ all_of() {
 		"$tool" symbolize -f -i -p -e "$d/all" <"$d/places" >"$d/places.text" 2>&1
 		for form in $(seq 200); do sed -n "$((form * 4 - 3)),$((form * 4))p" "$d/places" | "$tool" symbolize --stack -e "$d/all"; done >"$d/stacks" 2>&1
 	fi
-	# Times and the name of the folder are their own.
+	# Times and the folder's name differ between runs.
 	sed -i "s#$d/#D/#g; s#\"[a-z_]*\\(seconds\\|_ms\\|_time\\)\": [0-9.]*##; s#[0-9.]* s\\b##g" "$d"/*.said "$d"/*.verify "$d"/audit* "$d"/*.json "$d"/*.dump
 }
 

@@ -14,6 +14,20 @@ static struct dwr_bytes bytes_of(const struct dwr_rw *rw, enum dwr_sec id)
 	return (struct dwr_bytes){ rw->secs.sec[id].data, rw->secs.sec[id].size };
 }
 
+#define BYTES_PER_ROW 8
+
+/* The bytes of all sections, in whatever file they lie, decompressed. */
+static uint64_t size_of(const struct dwr_rw *rw)
+{
+	const struct elfrw_image *img = rw->in->image;
+	uint64_t n = 0;
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		n += img->section[i].data ? img->section[i].hdr.sh_size : 0;
+	for (unsigned i = 0; i < DWR_SECS; i++)
+		n += rw->secs.sec[i].owned ? rw->secs.sec[i].size : 0;
+	return n;
+}
+
 struct elfrw_err *dwr_rw_rewrite_lines(struct dwr_rw_run *run)
 {
 	struct dwr_rw *rw = &run->rw;
@@ -32,6 +46,7 @@ struct elfrw_err *dwr_rw_rewrite_lines(struct dwr_rw_run *run)
 							   r->str_offsets_base };
 	}
 	struct dwr_rw_line_in in = {
+		.max_rows = size_of(rw) / BYTES_PER_ROW,
 		.map = rw->map,
 		.policy = rw->in->policy,
 		.threads = rw->in->threads,

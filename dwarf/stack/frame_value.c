@@ -202,9 +202,8 @@ static bool frame_base(const struct eval *e, uint64_t *value)
 	*value = base.stack[0];
 	/* A register is the frame base only while the frame exists: not at its beginning or end,
 	 * where the innermost level may be. */
-	uint64_t top;
-	return e->level || !base.is_register ||
-	       (cfa(e, &top) && *value + e->st->arch->frame_depth == top);
+	uint64_t top, depth = e->st->arch->frame_depth;
+	return e->level || !base.is_register || (depth && cfa(e, &top) && *value + depth == top);
 }
 
 static bool entry_value(const struct eval *e, unsigned reg, uint64_t *value)

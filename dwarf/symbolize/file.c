@@ -9,6 +9,7 @@
 #include "dwarf/symbolize/debuginfod.h"
 #include "elfrw/arch/machine.h"
 #include "elfrw/base/rbuf.h"
+#include "elfrw/base/regular.h"
 #include "elfrw/note.h"
 #include <errno.h>
 #include <stdio.h>
@@ -220,15 +221,50 @@ static bool build_id(const struct dwr_sym_file *file, char *text, size_t size)
 	return true;
 }
 
+/* PATH without SYSROOT at its beginning, spelled as it is or without links; NULL: it is not below
+ * SYSROOT.  The only error is out of memory. */
+static struct elfrw_err *inside(const char *path, const char *sysroot, const char **ret)
+{
+	char *real = *sysroot ? realpath(sysroot, NULL) : NULL;
+	const char *root[] = { sysroot, real };
+	*ret = NULL;
+	if (*sysroot && !real && errno == ENOMEM)
+		return &elfrw_err_nomem;
+	for (unsigned i = 0; i < 2 && !*ret; i++) {
+		size_t n = root[i] ? strlen(root[i]) : 0;
+		while (n && root[i][n - 1] == '/')
+			n--;
+		if (root[i] && *root[i] && !strncmp(path, root[i], n) && path[n] == '/')
+			*ret = path + n;
+	}
+	free(real);
+	return NULL;
+}
+
+/* The path to open for PATH: if PATH is below SYSROOT, that of what it names there.  *RET NULL:
+ * there is nothing.  The only error is out of memory. */
+static struct elfrw_err *resolve(const char *path, const char *sysroot, char **ret)
+{
+	const char *below;
+	ELFRW_TRY(inside(path, sysroot, &below));
+	errno = 0;
+	*ret = below ? elfrw_path_below(sysroot, below) : strdup(path);
+	return *ret || errno != ENOMEM ? NULL : &elfrw_err_nomem;
+}
+
 /* Opens PATH if it is an ELF file with debug information and, unless these are NULL, with the
  * build-id ID and the CRC of .gnu_debuglink.  Otherwise *RET is unchanged.  The only error is out
  * of memory. */
 static struct elfrw_err *try_open(const char *path, const char *id, const uint32_t *crc,
-				  struct dwr_sym_file **ret)
+				  const char *sysroot, struct dwr_sym_file **ret)
 {
 	struct dwr_sym_file *file;
-	char text[132];
-	struct elfrw_err *err = open_file(path, true, &file);
+	char text[132], *real;
+	ELFRW_TRY(resolve(path, sysroot, &real));
+	if (!real)
+		return NULL;
+	struct elfrw_err *err = open_file(real, true, &file);
+	free(real);
 	if (err == &elfrw_err_nomem)
 		return err;
 	if (err) {
@@ -265,21 +301,9 @@ static char *folder_of(const char *path)
 	return real;
 }
 
-/* Puts DIR, a result of realpath(), as seen from SYSROOT into *RET.  A missing SYSROOT has nothing
- * inside.  The only error is out of memory. */
-static struct elfrw_err *inside(const char *dir, const char *sysroot, const char **ret)
-{
-	char *root = *sysroot ? realpath(sysroot, NULL) : NULL;
-	if (*sysroot && !root && errno == ENOMEM)
-		return &elfrw_err_nomem;
-	size_t n = root ? strlen(root) : 0;
-	*ret = n > 1 && !strncmp(dir, root, n) && dir[n] == '/' ? dir + n : dir;
-	free(root);
-	return NULL;
-}
-
-static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const char *debug_dir,
-				      const char *sysroot, struct dwr_sym_file **ret)
+static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file,
+				      const struct dwr_sym_places *places,
+				      struct dwr_sym_file **ret)
 {
 	const struct elfrw_section *s = elfrw_image_section(&file->image, ".gnu_debuglink");
 	if (!s || !s->data)
@@ -291,17 +315,19 @@ static struct elfrw_err *by_debuglink(const struct dwr_sym_file *file, const cha
 	bool sound = elfrw_rbuf_ok(&r) && *name && !strchr(name, '/');
 	char *dir = sound ? folder_of(file->path) : NULL;
 	struct elfrw_err *err = sound && !dir && errno == ENOMEM ? &elfrw_err_nomem : NULL;
-	const char *below = dir;
+	const char *below = NULL;
 	if (dir)
-		err = inside(dir, sysroot, &below);
+		err = inside(dir, places->sysroot, &below);
+	if (!below)
+		below = dir;
 	for (unsigned i = 0; dir && i < 3 && !*ret && !err; i++) {
 		char *path;
-		int n = i == 2 ? asprintf(&path, "%s%s%s", debug_dir, below, name)
+		int n = i == 2 ? asprintf(&path, "%s%s%s", places->debug_dir, below, name)
 			       : asprintf(&path, "%s%s%s", dir, i ? ".debug/" : "", name);
 		if (n < 0)
 			err = &elfrw_err_nomem;
 		else {
-			err = try_open(path, NULL, &crc, ret);
+			err = try_open(path, NULL, &crc, places->sysroot, ret);
 			free(path);
 		}
 	}
@@ -328,7 +354,7 @@ static struct elfrw_err *ask_server(const char *id, struct dwr_sym_file **ret)
 	for (size_t i = 0; i < n; i++)
 		sscanf(id + 2 * i, "%2hhx", &bytes[i]);
 	char *path = dwr_debuginfod_find(bytes, n, DWR_DEBUGINFOD_DEBUGINFO);
-	struct elfrw_err *err = path ? try_open(path, id, NULL, ret) : NULL;
+	struct elfrw_err *err = path ? try_open(path, id, NULL, "", ret) : NULL;
 	free(path);
 	return err;
 }
@@ -341,19 +367,21 @@ struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file,
 	return build_id(file, id, sizeof id) ? ask_server(id, ret) : NULL;
 }
 
-struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir,
-					const char *sysroot, struct dwr_sym_file **ret)
+struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file,
+					const struct dwr_sym_places *places,
+					struct dwr_sym_file **ret)
 {
 	char id[132], *path;
 	*ret = NULL;
 	if (build_id(file, id, sizeof id)) {
-		if (asprintf(&path, "%s/.build-id/%.2s/%s.debug", debug_dir, id, id + 2) < 0)
+		if (asprintf(&path, "%s/.build-id/%.2s/%s.debug", places->debug_dir, id, id + 2) <
+		    0)
 			return &elfrw_err_nomem;
-		struct elfrw_err *err = try_open(path, id, NULL, ret);
+		struct elfrw_err *err = try_open(path, id, NULL, places->sysroot, ret);
 		free(path);
 		ELFRW_TRY(err);
 	}
-	return *ret ? NULL : by_debuglink(file, debug_dir, sysroot, ret);
+	return *ret ? NULL : by_debuglink(file, places, ret);
 }
 
 /* Records out of memory, and drops any other error. */
@@ -363,7 +391,25 @@ static void note_memory(struct elfrw_err *err, bool *nomem)
 	elfrw_err_free(err);
 }
 
-struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, const char *debug_dir,
+/* The path that the name of a supplementary file means in FILE: NAME itself, below the sysroot if
+ * FILE is, or NAME beside FILE.  NULL: there is none, or out of memory (errno). */
+static char *supplementary_path(const struct dwr_sym_file *file, const char *name,
+				const char *sysroot)
+{
+	char *dir = folder_of(file->path), *path = NULL;
+	const char *below = NULL;
+	struct elfrw_err *err = dir ? inside(dir, sysroot, &below) : NULL;
+	const char *from = *name != '/' ? dir : below ? sysroot : "";
+	if (dir && (err || asprintf(&path, "%s%s", from, name) < 0)) {
+		path = NULL;
+		errno = ENOMEM;
+	}
+	free(dir);
+	return path;
+}
+
+struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file,
+					     const struct dwr_sym_places *places,
 					     struct dwr_sym_file **ret)
 {
 	const struct elfrw_section *s = elfrw_image_section(&file->image, ".gnu_debugaltlink");
@@ -374,26 +420,20 @@ struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, co
 	const char *name = elfrw_rbuf_cstr(&r);
 	size_t n = elfrw_rbuf_left(&r);
 	const uint8_t *bytes = elfrw_rbuf_take(&r, n);
-	char id[132], *path = NULL;
+	char id[132], *path;
 	bool nomem = false;
 	if (!elfrw_rbuf_ok(&r) || n < 2 || n * 2 + 1 > sizeof id)
 		return NULL;
 	for (size_t i = 0; i < n; i++)
 		snprintf(id + 2 * i, 3, "%02x", bytes[i]);
-	if (*name == '/')
-		note_memory(try_open(name, id, NULL, ret), &nomem);
-	else {
-		char *dir = folder_of(file->path);
-		bool ok = dir && asprintf(&path, "%s%s", dir, name) >= 0;
-		nomem |= dir ? !ok : errno == ENOMEM;
-		free(dir);
-		if (ok) {
-			note_memory(try_open(path, id, NULL, ret), &nomem);
-			free(path);
-		}
-	}
-	if (!*ret && asprintf(&path, "%s/.build-id/%.2s/%s.debug", debug_dir, id, id + 2) >= 0) {
-		note_memory(try_open(path, id, NULL, ret), &nomem);
+	path = supplementary_path(file, name, places->sysroot);
+	nomem |= !path && errno == ENOMEM;
+	if (path)
+		note_memory(try_open(path, id, NULL, places->sysroot, ret), &nomem);
+	free(path);
+	if (!*ret &&
+	    asprintf(&path, "%s/.build-id/%.2s/%s.debug", places->debug_dir, id, id + 2) >= 0) {
+		note_memory(try_open(path, id, NULL, places->sysroot, ret), &nomem);
 		free(path);
 	} else if (!*ret)
 		nomem = true;
@@ -405,6 +445,7 @@ struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, co
 struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **ret, bool *own)
 {
 	struct dwr_sym_file *file, *debug = NULL;
+	const struct dwr_sym_places places = { dir ? dir : "/usr/lib/debug", "" };
 	*ret = NULL;
 	ELFRW_TRY(dwr_sym_file_open(path, &file));
 	struct elfrw_err *err = NULL;
@@ -412,7 +453,7 @@ struct elfrw_err *dwr_sym_find_debug(const char *path, const char *dir, char **r
 	if (own)
 		*own = has;
 	if (!has)
-		err = dwr_sym_file_separate(file, dir ? dir : "/usr/lib/debug", "", &debug);
+		err = dwr_sym_file_separate(file, &places, &debug);
 	if (debug && !(*ret = strdup(debug->path)))
 		err = &elfrw_err_nomem;
 	dwr_sym_file_close(debug);

@@ -32,10 +32,17 @@ struct elfrw_err *dwr_sym_file_open(const char *path, struct dwr_sym_file **ret)
 void dwr_sym_file_close(struct dwr_sym_file *file);
 bool dwr_sym_file_has_debug(const struct dwr_sym_file *file);
 
+/* Where debug files are.  SYSROOT: the root of FILE's machine, "": this one's.  What is asked for
+ * below a sysroot is not found outside of it, whatever names and links in it say. */
+struct dwr_sym_places {
+	const char *debug_dir, *sysroot; /* borrowed */
+};
+
 /* Finds the separate debug file of FILE; *RET NULL: none.  It is below DEBUG_DIR by build-id, or
  * beside FILE or below DEBUG_DIR by .gnu_debuglink (with FILE's folder as seen from SYSROOT). */
-struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file, const char *debug_dir,
-					const char *sysroot, struct dwr_sym_file **ret);
+struct elfrw_err *dwr_sym_file_separate(const struct dwr_sym_file *file,
+					const struct dwr_sym_places *places,
+					struct dwr_sym_file **ret);
 
 /* The same from a debuginfod server (debuginfod.h). */
 struct elfrw_err *dwr_sym_file_from_server(const struct dwr_sym_file *file,
@@ -48,6 +55,7 @@ struct elfrw_err *dwr_sym_file_fits(const struct dwr_sym_file *file,
 /* Finds the supplementary file (dwz) of FILE's debug information: beside FILE, by build-id below
  * DEBUG_DIR, or from a server; *RET NULL: none, or not found.  Out of memory is reported even if
  * another way led to the file afterwards. */
-struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file, const char *debug_dir,
+struct elfrw_err *dwr_sym_file_supplementary(const struct dwr_sym_file *file,
+					     const struct dwr_sym_places *places,
 					     struct dwr_sym_file **ret);
 #endif

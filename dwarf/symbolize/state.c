@@ -54,8 +54,8 @@ struct dwr_sym_file *dwr_sym_alt(struct dwr_sym *sym)
 {
 	if (!sym->alt_tried) {
 		sym->alt_tried = true;
-		dwr_sym_forget(sym,
-			       dwr_sym_file_supplementary(sym->debug, sym->debug_dir, &sym->alt));
+		const struct dwr_sym_places places = { sym->debug_dir, sym->sysroot };
+		dwr_sym_forget(sym, dwr_sym_file_supplementary(sym->debug, &places, &sym->alt));
 	}
 	return sym->alt;
 }

@@ -71,6 +71,7 @@ struct dwr_sym {
 	bool alt_tried;
 	enum dwr_sym_path path;
 	char *debug_dir; /* owned */
+	char *sysroot;   /* owned; "": none */
 	char *warning;   /* owned */
 	bool nomem;      /* something is missing because memory ran out */
 	struct dwr_arena arena;

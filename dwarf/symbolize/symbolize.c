@@ -30,7 +30,8 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path,
 		sym->debug_dir = strdup(opt->debug_dir);
 	else if (asprintf(&sym->debug_dir, "%s/usr/lib/debug", sysroot) < 0)
 		sym->debug_dir = NULL;
-	if (!sym->debug_dir)
+	sym->sysroot = strdup(sysroot);
+	if (!sym->debug_dir || !sym->sysroot)
 		return &elfrw_err_nomem;
 	ELFRW_TRY(dwr_sym_file_open(path, &sym->main));
 	sym->debug = sym->main;
@@ -44,7 +45,8 @@ static struct elfrw_err *open_all(struct dwr_sym *sym, const char *path,
 	if (dwr_sym_file_has_debug(sym->main) || (opt && opt->own_only))
 		return NULL;
 	struct dwr_sym_file *other;
-	ELFRW_TRY(dwr_sym_file_separate(sym->main, sym->debug_dir, sysroot, &other));
+	const struct dwr_sym_places places = { sym->debug_dir, sym->sysroot };
+	ELFRW_TRY(dwr_sym_file_separate(sym->main, &places, &other));
 	if (!other)
 		ELFRW_TRY(dwr_sym_file_from_server(sym->main, &other));
 	if (other)
@@ -86,6 +88,7 @@ void dwr_sym_close(struct dwr_sym *sym)
 	dwr_sym_file_close(sym->main);
 	dwr_arena_deinit(&sym->arena);
 	free(sym->debug_dir);
+	free(sym->sysroot);
 	free(sym->warning);
 	free(sym);
 }

@@ -1,4 +1,4 @@
-/* arch.c: the architectures this program knows.  The only place that looks at e_machine. */
+/* arch.c: the architectures this program knows.  No other file chooses a table. */
 #include "elfrw/arch/arch.h"
 #include <string.h>
 

@@ -1,9 +1,7 @@
 /* arch.h: what the program needs to know of an architecture, behind one const table.
  *
- * Adding one: a decoder and an ops table in two new files (arch_NAME.c, NAME_decode.c), one line in
- * arch.c; no other file may test e_machine.  The vocabulary below is neutral; two things that
- * x86-64 hardly needs are in it from the start: a reference whose bytes change with the place it
- * stands at, and a limited branch range (branch_range). */
+ * CONTRIBUTING.md tells how to add one.  Only arch.c and machine.h look at e_machine.  The words
+ * below mean the same for every architecture. */
 #ifndef ELFRW_ARCH_ARCH_H
 #define ELFRW_ARCH_ARCH_H
 #include "elfrw/arch/form.h"
@@ -33,8 +31,8 @@ enum elfrw_insn_kind {
 #define ELFRW_REG_NONE 0xff
 
 /* One decoded instruction.  Offsets are bytes from its first byte; a size of 0 means "no such
- * field".  Register numbers are the architecture's encoding (x86-64: 0 rax ... 7 rdi, 8 r8 ... 15
- * r15). */
+ * field".  Register numbers are the architecture's encoding.  The opcode and whatever is called
+ * `own` mean something to the architecture's own tables (effect.h, judge.h) alone. */
 struct elfrw_insn {
 	uint8_t len;
 	uint8_t kind; /* enum elfrw_insn_kind */
@@ -44,9 +42,9 @@ struct elfrw_insn {
 	uint8_t imm_off,
 		imm_size;   /* the immediate operand that could hold an address (moffs too) */
 	uint8_t opcode_off; /* of the opcode byte (after prefixes and escape bytes) */
-	uint8_t opcode_map; /* 0 one-byte, 1 0F, 2 0F38, 3 0F3A; VEX/EVEX/XOP: 0x10 | map */
-	uint8_t reg;        /* the register operand (ModRM.reg with REX.R), or ELFRW_REG_NONE */
-	uint8_t rm;         /* the register in ModRM.rm when mod is 3, else ELFRW_REG_NONE */
+	uint8_t own_map;
+	uint8_t reg; /* the register operand, or ELFRW_REG_NONE */
+	uint8_t own_reg;
 	uint8_t base, index,
 		scale;   /* the memory operand: registers or ELFRW_REG_NONE; scale 1, 2, 4, 8 */
 	uint8_t flags;   /* ELFRW_INSN_* below */
@@ -58,7 +56,7 @@ struct elfrw_insn {
 #define ELFRW_INSN_MEM     1 /* has a memory operand */
 #define ELFRW_INSN_LEA     2 /* computes the operand's address and does not touch memory */
 #define ELFRW_INSN_ENDBR   4 /* a landing pad of indirect branches (endbr64, bti) */
-#define ELFRW_INSN_REX_W   8 /* 64-bit operand size */
+#define ELFRW_INSN_OWN     8
 #define ELFRW_INSN_NOTRACK 16
 #define ELFRW_INSN_LONG_CALL \
 	32 /* far or otherwise odd transfer of control: treat the function as not understood */
@@ -77,6 +75,7 @@ enum elfrw_reloc_kind {
 	ELFRW_RELOC_SYMBOLIC, /* dynamic: S (+ A): GLOB_DAT, JUMP_SLOT */
 	ELFRW_RELOC_GOTREL, /* S + A - GOT: of data it is a distance between what does not move; of
 			       code it is refused */
+	ELFRW_RELOC_LOW,    /* the low half of S + A; its high half is elsewhere */
 	ELFRW_RELOC_HARD,   /* anything whose meaning depends on places we may change and cannot
 			       decode: refuse */
 };
@@ -87,6 +86,8 @@ struct elfrw_reloc_desc {
 	uint8_t size;     /* of the field, in bytes */
 	bool sign;        /* the field is sign-extended */
 	bool call;        /* of a branch: linkers may lead it to a PLT entry */
+	uint8_t form;     /* of the field, if it is in code and packed; else 0: a whole word.  In
+			     data all fields are whole words. */
 };
 
 #define ELFRW_FORMS_MAX 32
@@ -122,6 +123,11 @@ struct elfrw_arch {
 	unsigned n_forms;
 	/* The form of IN's PC-relative field, which it must have. */
 	uint8_t (*pcrel_form)(const struct elfrw_insn *in);
+	/* NULL: no instruction holds a half of an address.  Else the form of the field of IN,
+	 * decoded from CODE, that is a low half if register IN->base holds a high half; the field
+	 * is in the word at CODE.  0: IN has no such field, or it reads that register in another
+	 * way, too. */
+	uint8_t (*low_form)(const struct elfrw_insn *in, const uint8_t *code);
 	/* The form of a field of SIZE bytes that holds an address; 0: there is none. */
 	uint8_t (*address_form)(unsigned size, bool sign);
 	/* Distances count from the end of the instruction, not from its start. */
@@ -143,6 +149,9 @@ struct elfrw_arch {
 	/* Could an instruction in SIZE bytes call indirectly?  A look at the bytes that is faster
 	 * than decoding them. */
 	bool (*may_call_indirectly)(const uint8_t *code, size_t size);
+	/* For each of the first N of AVAIL bytes at CODE: stores 0 at RET[i] if no instruction that
+	 * begins there has a PC-relative field, else 1.  Faster than decoding, too. */
+	void (*may_refer)(const uint8_t *code, size_t avail, size_t n, uint8_t *ret);
 	/* Writes a thunk at address FROM that goes on at TO, with the landing-pad instruction first
 	 * when ENDBR: the shortest one that reaches.  BUF NULL only asks. */
 	struct elfrw_thunk (*thunk)(uint8_t *buf, uint64_t from, uint64_t to, bool endbr);
@@ -198,6 +207,14 @@ static inline unsigned elfrw_fill_size(const struct elfrw_arch *arch, const uint
 	if (avail >= n && (va & (n - 1)) == 0)
 		return memcmp(p, arch->fill, n) == 0 || elfrw_all_zero(p, n) ? n : 0;
 	return *p == 0; /* the rest of a word */
+}
+
+/* Is IN, at CODE, a no-op as assemblers and linkers fill gaps with?  Their displacements are 0, and
+ * none is PC-relative.  Another one holds a number that somebody looks for there. */
+static inline bool elfrw_is_fill_nop(const struct elfrw_insn *in, const uint8_t *code)
+{
+	return in->kind == ELFRW_INSN_NOP && !in->pcrel_size &&
+	       elfrw_all_zero(code + in->disp_off, in->disp_size);
 }
 
 /* Fills N bytes at P, whose address is VA, with traps. */

@@ -1,10 +1,10 @@
-/* effect.h: what one instruction does to general registers and to memory, in words that hold for
- * every architecture.  Who reads sequences of instructions (jump tables, virtual calls, what
- * becomes of an address) asks here, and knows no opcodes.
+/* effect.h: what one instruction does to general registers and to memory, in words that mean
+ * the same for every architecture.  The code that reads sequences of instructions (jump tables,
+ * virtual calls, the use of an address) asks here and knows no opcodes.
  *
- * The model is of what compilers write.  `reads` and `writes` are complete for every instruction
- * that the decoder accepts: they hold what may be read or written, and for few system instructions
- * more.  `op` names what is computed only where it is told in full by the other fields. */
+ * The model covers what compilers write.  `reads` and `writes` are complete for every instruction
+ * that the decoder accepts: these sets hold all that may be read or written, and more for a few
+ * system instructions.  `op` names a result only if the other fields describe it in full. */
 #ifndef ELFRW_ARCH_EFFECT_H
 #define ELFRW_ARCH_EFFECT_H
 #include "elfrw/arch/arch.h"
@@ -65,16 +65,31 @@ struct elfrw_effect {
 	uint8_t from;  /* *_EXTEND: bytes of the source */
 	uint8_t dst, a, b;      /* registers, or ELFRW_REG_NONE */
 	uint8_t flags;          /* ELFRW_EFFECT_* */
+	uint8_t shift;          /* ADD: B is shifted left by so many bits before */
 	uint8_t cond;           /* of a conditional jump: enum elfrw_cond */
 	uint32_t reads, writes; /* sets of registers: bit N is register N */
 	int64_t imm;
 	int64_t disp; /* the memory operand's displacement, not of a PC-relative one */
 };
 
+/* A kind of jump table.  Its entries are distances to the cases, which the jump's code adds up: as
+ * an index into the table, the load of an entry, a sum. */
+struct elfrw_table_shape {
+	uint8_t size;  /* of an entry, in bytes */
+	uint8_t shift; /* of an entry, to the left, in the sum */
+	bool sign;     /* it is sign-extended */
+	/* It counts from a place in the function's code, and so it is right wherever the function
+	 * is.  Else from the table's start: it changes with the function's place, and must be 4
+	 * signed bytes without a shift. */
+	bool label;
+};
+
 /* What an architecture's instructions do, and what its psABI uses registers for. */
 struct elfrw_model {
 	/* IN: decoded from CODE. */
 	void (*effect)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_effect *ret);
+	const struct elfrw_table_shape *table; /* those that compilers make */
+	uint8_t n_tables;
 	uint8_t regs;        /* general registers, 0 to REGS - 1 */
 	uint8_t result;      /* of functions */
 	uint8_t argument[2]; /* the first two */

@@ -1,10 +1,10 @@
 /* form.h: how the number of a reference stands in the bytes of code.
  *
  * A reference is a place and a form.  The form tells which bits of the little-endian word at that
- * place are the field, in which order, how the number in them is scaled, and what it counts from.
- * Whole words (x86-64, all data) and packed, scaled and split fields (fixed-width instructions) are
- * described by the same table, and so are the two halves of an address that two instructions hold
- * together: the high half counts pages, the low half is what is left of the address in its page
+ * place are the field, in which order, how the number in these bits is scaled, and what the number
+ * counts from.  One table describes whole words (x86-64, all data) and packed, scaled and split
+ * fields (fixed-width instructions).  It also describes halves: two instructions hold an address
+ * together.  The high half counts pages.  The low half is the rest: of the address, in its page
  * (ADRP with ADD or LDR), or of the distance from the high half's place (AUIPC with ADDI). */
 #ifndef ELFRW_ARCH_FORM_H
 #define ELFRW_ARCH_FORM_H

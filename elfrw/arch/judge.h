@@ -1,9 +1,9 @@
-/* judge.h: what the verifier knows of instructions.  It is made apart from what the fold decides
- * with (effect.h), from a table of its own, so that a mistake in the one is not made in the other;
- * `make lint` sees to it that neither includes the other.
+/* judge.h: what the verifier knows of instructions.  Its table is written separately from the one
+ * with which the fold decides (effect.h), so that the two do not share mistakes.  `make lint`
+ * checks that neither includes the other.
  *
- * It knows the plain moves by which compilers load, copy and add, and what certainly leaves the
- * rest alone; every other instruction makes everything unknown. */
+ * The verifier knows the plain moves by which compilers load, copy and add, and the instructions
+ * that certainly change nothing else.  After any other instruction everything is unknown. */
 #ifndef ELFRW_ARCH_JUDGE_H
 #define ELFRW_ARCH_JUDGE_H
 #include "elfrw/arch/arch.h"
@@ -30,7 +30,19 @@ struct elfrw_judgement {
 	int64_t disp; /* of the memory operand */
 };
 
+/* What an instruction does with halves of addresses (form.h), which registers hold meanwhile. */
+struct elfrw_half_use {
+	uint8_t low;     /* the form of its field that is a low half if BASE holds a high half, in
+			    the word at its start; 0: none */
+	uint8_t base;    /* LOW: a register */
+	uint32_t reads;  /* all registers that may be read, but BASE for the address alone */
+	uint32_t writes; /* those that get a new value in full */
+};
+
 struct elfrw_judge {
+	/* What IN, decoded from CODE, does with halves of addresses; false: this is not known.
+	 * NULL: no instruction holds a half. */
+	bool (*half)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_half_use *ret);
 	/* IN, which is no call, decoded from CODE. */
 	void (*look)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_judgement *ret);
 	/* The register that an indirect jump or call goes to, or ELFRW_REG_NONE. */

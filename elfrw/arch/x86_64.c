@@ -218,6 +218,7 @@ const struct elfrw_arch elfrw_arch_x86_64 = {
 	.page_min = 4096,
 	.page_max = 4096,
 	.may_call_indirectly = may_call_indirectly,
+	.may_refer = elfrw_x86_may_refer,
 	.thunk = thunk,
 	.read_thunk = read_thunk,
 	.read_stub = read_stub,

@@ -25,7 +25,7 @@
 #define MAX_LEN  15
 
 /* struct elfrw_insn's first 16 bytes, as two little-endian words: W0 holds len, kind and the six
- * field offsets and sizes, W1 opcode_off, opcode_map, reg, rm, base, index, scale and flags. */
+ * field offsets and sizes, W1 opcode_off, own_map, reg, own_reg, base, index, scale and flags. */
 #define W0_LEN(x)           ((uint64_t)(x))
 #define W0_KIND(x)          ((uint64_t)(x) << 8)
 #define W0_PCREL(off, size) ((uint64_t)(off) << 16 | (uint64_t)(size) << 24)
@@ -110,7 +110,7 @@ static const uint64_t modrm_w1[MODRM_NONE + 17] = {
 static const uint32_t sib_w1[512] = { SIB_256(0, NO), SIB_256(8, 12) };
 
 /* What REX (its low four bits) adds to W1 but for the index. */
-#define REX(r, b, w) W1_REGS((r)*8, (b)*8, (b)*8, 0, 0) | W1_FLAGS((w)*ELFRW_INSN_REX_W)
+#define REX(r, b, w) W1_REGS((r)*8, (b)*8, (b)*8, 0, 0) | W1_FLAGS((w)*ELFRW_INSN_OWN)
 #define REX_4(r, w)  REX(r, 0, w), REX(r, 1, w), REX(r, 0, w), REX(r, 1, w)
 static const uint64_t rex_w1[16] = { REX_4(0, 0), REX_4(1, 0), REX_4(0, 1), REX_4(1, 1) };
 
@@ -500,4 +500,21 @@ unsigned elfrw_x86_decode(const uint8_t *code, size_t avail, uint64_t va, struct
 		     (h.attr >> 4 & h.rex & 12)))
 		return decode_any(code, va, insn);
 	return finish(code, va, assemble(&h), h.op, insn);
+}
+
+/* A head's field is unknown here.  xbegin (c7 f8) is the one branch with a ModRM byte. */
+void elfrw_x86_may_refer(const uint8_t *code, size_t avail, size_t n, uint8_t *ret)
+{
+	size_t i = 0;
+	for (uint64_t bytes; i < n && avail - i >= sizeof bytes; i++) {
+		memcpy(&bytes, code + i, sizeof bytes);
+		bytes >>= ((bytes & 0xf0) == 0x40) * 8;
+		unsigned map = (bytes & 0xff) == 0x0f;
+		bytes >>= map * 8;
+		uint64_t a = x86_attr[map][bytes & 0xff];
+		unsigned mr = bytes >> 8 & 0xff;
+		ret[i] = (uint8_t)(((a & (A_HEAD | W0_PCREL(0, 15))) != 0) |
+				   ((a >> 63) & (((mr & 0xc7) == 5) | (mr == 0xf8))));
+	}
+	memset(ret + i, 1, n - i);
 }

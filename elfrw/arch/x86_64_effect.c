@@ -65,7 +65,7 @@ struct head {
 static struct head legacy_head(const struct elfrw_insn *in, const uint8_t *code)
 {
 	struct head h = { .pp = NP, .vvvv = NO };
-	unsigned n = in->opcode_off, escape = in->opcode_map ? in->opcode_map < 2 ? 1 : 2 : 0;
+	unsigned n = in->opcode_off, escape = in->own_map ? in->own_map < 2 ? 1 : 2 : 0;
 	unsigned rep = 0;
 	if (n <= escape)
 		return h;
@@ -91,7 +91,7 @@ static struct head vector_head(const struct elfrw_insn *in, const uint8_t *code)
 	return (struct head){ .pp = 1u << (b & 3), .rex = true, .vvvv = ~(b >> 3) & 15 };
 }
 
-/* The line of an instruction of a map that has few for general registers. */
+/* The line of an instruction in a map where few instructions use general registers. */
 static struct meaning look_up(unsigned map, unsigned op, unsigned pp)
 {
 	unsigned key = map << 8 | op, lo = 0, hi = sizeof rare / sizeof *rare;
@@ -110,7 +110,7 @@ static struct meaning look_up(unsigned map, unsigned op, unsigned pp)
 	return (struct meaning)VEC;
 }
 
-/* xgetbv and its like are told apart by the whole ModRM byte. */
+/* Of xgetbv and similar instructions the whole ModRM byte counts. */
 static struct meaning system_group(const struct elfrw_insn *in)
 {
 	unsigned digit = in->reg & 7;
@@ -148,7 +148,7 @@ static struct meaning state_group(const struct elfrw_insn *in, const struct head
 static struct meaning odd(const struct elfrw_insn *in, const uint8_t *code, const struct head *h)
 {
 	unsigned digit = in->reg & 7, scalar = h->pp & (PF2 | PF3);
-	if (in->opcode_map == 0) {
+	if (in->own_map == 0) {
 		switch (in->opcode) {
 		case 0x90: /* pause: no registers; %r8 is in no field of IN */
 			if (h->rex && (code[in->opcode_off - 1] & 1))
@@ -161,13 +161,13 @@ static struct meaning odd(const struct elfrw_insn *in, const uint8_t *code, cons
 							  : (struct meaning)X(MOV, RM, IM, N_, V_);
 			return (struct meaning)XRW(NONE, N_, N_, N_, V_, BIT(RAX), BIT(RAX));
 		default: /* fnstsw %ax */
-			if (digit == 4 && (in->rm & 0xf7) == RAX)
+			if (digit == 4 && (in->own_reg & 0xf7) == RAX)
 				return (struct meaning)XRW(OTHER, N_, N_, N_, V_, BIT(RAX),
 							   BIT(RAX));
 			return (struct meaning)VEC;
 		}
 	}
-	if (in->opcode_map != 1) /* mulx */
+	if (in->own_map != 1) /* mulx */
 		return (struct meaning)XRW(OTHER, RG, RM, N_, V4, BIT(RDX), 1u << h->vvvv);
 	switch (in->opcode) {
 	case 0x01: return system_group(in);
@@ -196,7 +196,7 @@ static unsigned condition(const struct elfrw_insn *in)
 					     [3] = ELFRW_COND_NOT_BELOW,
 					     [6] = ELFRW_COND_NOT_ABOVE,
 					     [7] = ELFRW_COND_ABOVE };
-	bool jcc = in->opcode_map ? (in->opcode & 0xf0) == 0x80 : (in->opcode & 0xf0) == 0x70;
+	bool jcc = in->own_map ? (in->opcode & 0xf0) == 0x80 : (in->opcode & 0xf0) == 0x70;
 	return jcc ? by_code[in->opcode & 15] : ELFRW_COND_OTHER;
 }
 
@@ -219,9 +219,9 @@ static unsigned width_of(unsigned width, const struct elfrw_insn *in, const stru
 	case B1:
 	case CXB: return 1;
 	case V_:
-	case CXV: return in->flags & ELFRW_INSN_REX_W ? 8 : h->short16 ? 2 : 4;
+	case CXV: return in->flags & ELFRW_INSN_OWN ? 8 : h->short16 ? 2 : 4;
 	case SP: return h->short16 ? 2 : 8;
-	case V4: return in->flags & ELFRW_INSN_REX_W ? 8 : 4;
+	case V4: return in->flags & ELFRW_INSN_OWN ? 8 : 4;
 	default: return 8;
 	}
 }
@@ -241,7 +241,7 @@ static unsigned in_slot(struct fill *f, unsigned s)
 	unsigned r;
 	switch (s) {
 	case RM:
-	case RB: r = f->in->rm; break;
+	case RB: r = f->in->own_reg; break;
 	case RG: r = f->in->reg; break;
 	case AX: return RAX;
 	case CX: return RCX;
@@ -344,13 +344,13 @@ static void effect(const struct elfrw_insn *in, const uint8_t *code, struct elfr
 	*e = (struct elfrw_effect){ .op = ELFRW_OP_NONE, .dst = NO, .a = NO, .b = NO };
 	if (in->kind == ELFRW_INSN_NOP || (in->flags & ELFRW_INSN_ENDBR))
 		return;
-	bool mem = in->flags & ELFRW_INSN_MEM, legacy = in->opcode_map < 4;
+	bool mem = in->flags & ELFRW_INSN_MEM, legacy = in->own_map < 4;
 	if (in->kind == ELFRW_INSN_JCC)
 		e->cond = (uint8_t)condition(in);
 	struct head h = legacy ? legacy_head(in, code) : vector_head(in, code);
-	struct meaning m = in->opcode_map == 0   ? one_byte[in->opcode]
-			   : in->opcode_map == 1 ? two_byte[in->opcode]
-						 : look_up(in->opcode_map, in->opcode, h.pp);
+	struct meaning m = in->own_map == 0   ? one_byte[in->opcode]
+			   : in->own_map == 1 ? two_byte[in->opcode]
+					      : look_up(in->own_map, in->opcode, h.pp);
 	struct fill f = { .in = in, .h = &h, .ret = e, .mem = mem };
 	if (m.op >= IS_ODD)
 		m = odd(in, code, &h);
@@ -388,8 +388,13 @@ static void effect(const struct elfrw_insn *in, const uint8_t *code, struct elfr
 
 /* System V psABI for AMD64, section 3.2.1 (registers) and figure 3.36 (DWARF numbers).  %r10 is the
  * static chain pointer, an argument of nested functions. */
+/* GCC and LLVM count from the table.  Hand-written code also counts from a label. */
+static const struct elfrw_table_shape tables[] = { { 4, 0, true, false }, { 4, 0, true, true } };
+
 const struct elfrw_model elfrw_x86_64_model = {
 	.effect = effect,
+	.table = tables,
+	.n_tables = sizeof tables / sizeof *tables,
 	.regs = 16,
 	.result = RAX,
 	.argument = { RDI, RSI },

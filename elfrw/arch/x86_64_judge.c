@@ -7,7 +7,7 @@
 
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
 
-/* What an opcode means; what it does to memory or to a register is told apart by ModRM. */
+/* What an opcode means.  ModRM tells whether its operand is memory or a register. */
 enum line {
 	Unknown,
 	Nothing, /* cmp, test, jumps */
@@ -109,7 +109,7 @@ static void sets(struct elfrw_judgement *j, uint32_t lost)
 /* The operand in ModRM.rm gets an unknown value. */
 static void sets_rm(struct elfrw_judgement *j, const struct elfrw_insn *in)
 {
-	sets(j, one(in->rm));
+	sets(j, one(in->own_reg));
 	if (in->flags & ELFRW_INSN_MEM)
 		j->kind = ELFRW_JUDGE_WRITE;
 }
@@ -125,7 +125,7 @@ static void moves(struct elfrw_judgement *j, unsigned kind, unsigned to, unsigne
 static void adds(struct elfrw_judgement *j, const struct elfrw_insn *in, unsigned reg,
 		 unsigned digit, int64_t number)
 {
-	bool wide = in->flags & ELFRW_INSN_REX_W;
+	bool wide = in->flags & ELFRW_INSN_OWN;
 	if (digit == 7)
 		sets(j, 0);
 	else if (reg == ELFRW_REG_NONE)
@@ -139,25 +139,25 @@ static void adds(struct elfrw_judgement *j, const struct elfrw_insn *in, unsigne
 
 static void loads(struct elfrw_judgement *j, const struct elfrw_insn *in)
 {
-	if (!(in->flags & ELFRW_INSN_REX_W))
+	if (!(in->flags & ELFRW_INSN_OWN))
 		sets(j, one(in->reg));
 	else if (in->flags & ELFRW_INSN_MEM)
 		moves(j, ELFRW_JUDGE_LOAD, in->reg, ELFRW_REG_NONE);
 	else
-		moves(j, ELFRW_JUDGE_COPY, in->reg, in->rm);
+		moves(j, ELFRW_JUDGE_COPY, in->reg, in->own_reg);
 }
 
 static void stores(struct elfrw_judgement *j, const struct elfrw_insn *in)
 {
-	bool wide = in->flags & ELFRW_INSN_REX_W, mem = in->flags & ELFRW_INSN_MEM;
+	bool wide = in->flags & ELFRW_INSN_OWN, mem = in->flags & ELFRW_INSN_MEM;
 	if (!wide)
 		sets_rm(j, in);
 	else
-		moves(j, mem ? ELFRW_JUDGE_STORE : ELFRW_JUDGE_COPY, in->rm, in->reg);
+		moves(j, mem ? ELFRW_JUDGE_STORE : ELFRW_JUDGE_COPY, in->own_reg, in->reg);
 	j->from = in->reg;
 }
 
-/* Those that are told by the opcode and where their operands are.  Long: one line a case. */
+/* Instructions for which the opcode and the kind of operand are enough.  Long: one line a case. */
 static void by_line(unsigned line, const struct elfrw_insn *in, struct elfrw_judgement *j)
 {
 	bool mem = in->flags & ELFRW_INSN_MEM;
@@ -173,7 +173,7 @@ static void by_line(unsigned line, const struct elfrw_insn *in, struct elfrw_jud
 	case Load: loads(j, in); break;
 	case Store: stores(j, in); break;
 	case Lea:
-		if (in->flags & ELFRW_INSN_REX_W)
+		if (in->flags & ELFRW_INSN_OWN)
 			moves(j, ELFRW_JUDGE_ADDRESS, in->reg, ELFRW_REG_NONE);
 		else
 			sets(j, one(in->reg));
@@ -184,19 +184,19 @@ static void by_line(unsigned line, const struct elfrw_insn *in, struct elfrw_jud
 		else
 			sets(j, one(in->reg));
 		break;
-	case Number: adds(j, in, in->rm, digit, j->number); break;
+	case Number: adds(j, in, in->own_reg, digit, j->number); break;
 	case Number_ax: adds(j, in, RAX, 0, j->number); break;
 	case Sum_rm:
 		if (mem)
 			sets_rm(j, in);
 		else
-			moves(j, ELFRW_JUDGE_SUM, in->rm, in->reg);
+			moves(j, ELFRW_JUDGE_SUM, in->own_reg, in->reg);
 		break;
 	case Sum_reg:
 		if (mem)
 			sets(j, one(in->reg));
 		else
-			moves(j, ELFRW_JUDGE_SUM, in->reg, in->rm);
+			moves(j, ELFRW_JUDGE_SUM, in->reg, in->own_reg);
 		break;
 	case To_rm:
 	case Shift: sets_rm(j, in); break;
@@ -222,7 +222,7 @@ static void by_line(unsigned line, const struct elfrw_insn *in, struct elfrw_jud
 	case Loop: sets(j, one(RCX)); break;
 	case Setcc: /* without REX, 4 to 7 are the second bytes of 0 to 3 */
 		if (!mem)
-			sets(j, one(in->rm & 3) | one(in->rm));
+			sets(j, one(in->own_reg & 3) | one(in->own_reg));
 		break;
 	case Vector:
 		sets(j, 0);
@@ -241,13 +241,13 @@ static void look(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_
 					 .disp = number_at(code + in->disp_off, in->disp_size) };
 	if (in->kind == ELFRW_INSN_NOP || (in->flags & ELFRW_INSN_ENDBR))
 		sets(ret, 0);
-	else if (in->opcode_map < 2)
-		by_line((in->opcode_map ? after_0f : plain)[in->opcode], in, ret);
+	else if (in->own_map < 2)
+		by_line((in->own_map ? after_0f : plain)[in->opcode], in, ret);
 }
 
 static unsigned goes_to(const struct elfrw_insn *in)
 {
-	return in->flags & ELFRW_INSN_MEM ? ELFRW_REG_NONE : in->rm;
+	return in->flags & ELFRW_INSN_MEM ? ELFRW_REG_NONE : in->own_reg;
 }
 
 /* System V psABI for AMD64, figure 3.4. */

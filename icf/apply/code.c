@@ -44,8 +44,13 @@ struct job {
 static struct elfrw_err *set_ref(const struct icf_apply *a, const struct icf_unit *u,
 				 const struct icf_ref *ref, uint64_t delta, uint8_t *field)
 {
-	uint64_t to = icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH);
-	if (!elfrw_form_write(icf_ref_form(a->prog, ref), field, icf_ref_place(u, ref) + delta, to))
+	const struct elfrw_form *form = icf_ref_form(a->prog, ref);
+	if ((ref->flags & ICF_REF_HALF) && elfrw_form_is_low(form))
+		return NULL;
+	uint64_t to = ref->flags & ICF_REF_HALF ? ref->target
+						: icf_new_target(a, ref->unit, ref->target,
+								 ref->kind != ICF_REF_BRANCH);
+	if (!elfrw_form_write(form, field, icf_ref_place(u, ref) + delta, to))
 		return elfrw_error("reference at 0x%llx to 0x%llx does not fit any more",
 				   (unsigned long long)(u->start + ref->off),
 				   (unsigned long long)ref->target);

@@ -6,6 +6,7 @@
  * encoded anew (unwind tables, line tables, lists) have no relocations in the output. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
 #include "icf/refs/ref.h"
 #include <stdlib.h>
@@ -60,13 +61,15 @@ static uint64_t target_shift(const struct icf_apply *a, Elf64_Rela *r, bool *gon
 	const struct icf_ref *ref = ref_at(prog, u, r->r_offset);
 	uint64_t delta = a->plan->map.unit[i].body - u->start;
 	r->r_offset += delta;
+	if (ref && (ref->flags & ICF_REF_HALF))
+		return 0;
 	if (ref)
 		return icf_new_target(a, ref->unit, ref->target, ref->kind != ICF_REF_BRANCH) -
 		       ref->target;
 	/* PC-relative, and no reference to another unit: the target moves with the field. */
 	struct elfrw_reloc_desc d = prog->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
-	*known = d.kind == ELFRW_RELOC_PCREL;
-	return *known ? delta : 0;
+	*known = d.kind == ELFRW_RELOC_PCREL || d.kind == ELFRW_RELOC_LOW;
+	return d.kind == ELFRW_RELOC_PCREL ? delta : 0;
 }
 
 static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_section *rel,
@@ -81,7 +84,7 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 		return NULL;
 	if (index) {
 		Elf64_Sym old, new;
-		if (!icf_reloc_symbol(img, symtab, &r, &old))
+		if (!elfrw_reloc_symbol(img, symtab, &r, &old))
 			return elfrw_error("relocation in %s against a symbol that does not exist",
 					   rel->name);
 		uint64_t to =

@@ -10,6 +10,7 @@
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/apply/apply.h"
+#include "icf/fold/pseudo.h"
 #include "icf/fold/unloaded.h"
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,13 @@ struct elfrw_err *icf_apply_drops(struct icf_apply *a)
 		    (strcmp(s->name, ".gnu_debugdata") == 0 ||
 		     strcmp(s->name, ".gnu_debuglink") == 0))
 			elfrw_output_drop(a->out, i);
-		if (a->plan->changes && icf_unloaded_kind(img, i) == ICF_UNLOADED_DROP)
+		if (!a->plan->changes)
+			continue;
+		enum icf_unloaded kind = icf_unloaded_kind(img, i);
+		bool ok = kind != ICF_UNLOADED_DROP;
+		if (kind == ICF_UNLOADED_PSEUDO)
+			ELFRW_TRY(icf_pseudo_rewrite(a->prog, a->plan, i, NULL, &ok));
+		if (!ok)
 			elfrw_output_drop(a->out, i);
 	}
 	for (uint32_t i = 1; i < img->n_sections; i++) {
@@ -284,8 +291,7 @@ struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
 			return elfrw_error_at(s->name, 0,
 					      "more than 65,279 sections are not supported");
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
-		    a->out->sec[i].drop)
+		if (!elfrw_holds_symbols(s) || a->out->sec[i].drop)
 			continue;
 		bool sizes = s->hdr.sh_type == SHT_SYMTAB;
 		struct bearer *bearer = sizes ? find_bearers(a, s) : NULL;

@@ -1,11 +1,12 @@
 /* unloaded.c: records about functions in sections that are not loaded: stack sizes, LLVM's maps of
- * basic blocks.
+ * basic blocks, clang's pseudo probes.
  *
  * A record moves with its function.  The record of a folded function is dropped, as with linkers:
  * the record of the kept copy says the same, and each address has one owner. */
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/wbuf.h"
 #include "icf/apply/apply.h"
+#include "icf/fold/pseudo.h"
 #include "icf/refs/ref.h"
 #include "icf/fold/unloaded.h"
 
@@ -15,6 +16,18 @@ static bool is_gone(const struct icf_apply *a, uint64_t value)
 	uint32_t u = icf_unit_at(a->prog, value);
 	return u != ICF_NONE && a->plan->map.unit[u].old == value &&
 	       (a->plan->map.unit[u].flags & ELFRW_UNIT_FOLDED);
+}
+
+static struct elfrw_err *rewrite_pseudo(struct icf_apply *a, uint32_t shndx)
+{
+	struct elfrw_wbuf w = { 0 };
+	bool ok;
+	struct elfrw_err *err = icf_pseudo_rewrite(a->prog, a->plan, shndx, &w, &ok);
+	if (err)
+		elfrw_wbuf_free(&w);
+	else
+		elfrw_output_replace(a->out, shndx, w.data, w.len);
+	return err;
 }
 
 static struct elfrw_err *rewrite(struct icf_apply *a, uint32_t shndx)
@@ -55,6 +68,8 @@ struct elfrw_err *icf_apply_unloaded(struct icf_apply *a)
 		if ((kind == ICF_UNLOADED_STACKS || kind == ICF_UNLOADED_BLOCKS) &&
 		    !a->out->sec[i].drop)
 			ELFRW_TRY(rewrite(a, i));
+		if (kind == ICF_UNLOADED_PSEUDO && !a->out->sec[i].drop)
+			ELFRW_TRY(rewrite_pseudo(a, i));
 	}
 	return NULL;
 }

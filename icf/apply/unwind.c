@@ -173,8 +173,7 @@ static struct elfrw_err *move_symbols(struct icf_apply *a, const struct unwind *
 {
 	const struct elfrw_image *img = a->prog->img;
 	for (uint32_t t = 1; t < img->n_sections; t++) {
-		uint32_t type = img->section[t].hdr.sh_type;
-		if ((type != SHT_SYMTAB && type != SHT_DYNSYM) || !img->section[t].data)
+		if (!elfrw_holds_symbols(&img->section[t]))
 			continue;
 		uint8_t *p = NULL;
 		for (struct elfrw_symbols it = elfrw_symbols(&img->section[t], 1);

@@ -1,8 +1,9 @@
 /* open_libdw.c: open() as libdw sees it: regular files only.
  *
  * libdwfl opens every path in a core file's list of loaded files without any check.  It would block
- * on a pipe, and open a device.  So the dynamic linker binds libdwfl's open() to this one.  All
- * other calls go on to the C library. */
+ * on a pipe, open a device, and take what lies in the current folder for a file that a core names
+ * without a "/" in front.  So the dynamic linker binds libdwfl's open() to this one.  All other
+ * calls go on to the C library. */
 #include "elfrw/base/regular.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ static bool is_libdw(void *code)
 static int open_for(void *caller, const char *path, int flags, mode_t mode)
 {
 	if ((flags & (O_ACCMODE | O_CREAT | O_PATH | O_DIRECTORY)) == O_RDONLY && is_libdw(caller))
-		return elfrw_open_regular(path);
+		return *path == '/' ? elfrw_open_regular(path) : (errno = ENOENT, -1);
 	int (*next)(const char *, int, ...) =
 		(int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 	return next ? next(path, flags, mode)

@@ -52,11 +52,12 @@ static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t sect
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_exec *e = &prog->exec.data[u->sec];
-	uint8_t full = shown(u->start, section), least = shown(u->start, usual);
+	uint8_t limit = section < usual ? section : usual;
+	uint8_t full = shown(u->start, section), least = shown(u->start, limit);
 	if (i == e->unit)
 		return full;
 	uint8_t padding = by_padding(prog->unit.data[i - 1].end, u->start);
-	if (padding > usual)
+	if (padding > limit)
 		return larger(full, padding);
 	return full == section || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, least) : least;
 }

@@ -1,6 +1,7 @@
 /* eligible.c: may this unit be folded?  One rule in each paragraph, each with its reason code.
  * Also: what the program can observe of a function's address. */
 #include "elfrw/base/rbuf.h"
+#include "elfrw/symtab.h"
 #include "icf/fold/fold.h"
 #include "icf/fold/probe.h"
 #include <stdlib.h>
@@ -75,12 +76,9 @@ static void find_places(struct icf_program *prog)
 static struct elfrw_err *observe_exports(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
-	if (!img->dynsym || !img->section[img->dynsym].data)
-		return NULL;
 	const struct elfrw_section *s = &img->section[img->dynsym];
-	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (sym.st_shndx == SHN_UNDEF)
 			continue;
 		uint32_t k = icf_unit_at(prog, sym.st_value);

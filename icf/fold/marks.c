@@ -8,6 +8,7 @@
  * Delimiters of whole sections (__start_NAME) are in icf_exec.named.  Cost: one scan of the
  * relocations. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/fold/fold.h"
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static void name_by_refs(const struct icf_program *prog, uint8_t *named)
 struct elfrw_err *icf_find_marks(struct icf_program *prog)
 {
 	const struct elfrw_image *img = prog->img;
-	size_t n = img->symtab ? img->section[img->symtab].hdr.sh_size / sizeof(Elf64_Sym) : 0;
+	size_t n = elfrw_symbols_count(&img->section[img->symtab]);
 	uint8_t *named = n ? calloc(n > prog->sym.len ? n : prog->sym.len, 1) : NULL;
 	struct elfrw_err *err = n && !named ? &elfrw_err_nomem : NULL;
 	if (named && prog->inferred)

@@ -352,8 +352,8 @@ static struct elfrw_err *without_thunks(struct icf_program *prog, const struct i
 	return lay_out(prog, opt, plan, &no_room);
 }
 
-static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt,
-			      bool no_frame_room, struct icf_plan *plan)
+static struct elfrw_err *make_once(struct icf_program *prog, const struct icf_options *opt,
+				   bool no_frame_room, struct icf_plan *plan)
 {
 	uint32_t n = (uint32_t)prog->unit.len;
 	*plan = (struct icf_plan){ .no_frame_room = no_frame_room };
@@ -386,6 +386,18 @@ static struct elfrw_err *make(struct icf_program *prog, const struct icf_options
 	return no_room ? without_thunks(prog, opt, plan) : NULL;
 }
 
+/* A plan in which all references reach. */
+static struct elfrw_err *make(struct icf_program *prog, const struct icf_options *opt,
+			      bool no_frame_room, struct icf_plan *plan)
+{
+	struct elfrw_err *err = make_once(prog, opt, no_frame_room, plan);
+	for (unsigned round = 0; !err && icf_pin_short(prog, plan, round); round++) {
+		icf_plan_deinit(plan);
+		err = make_once(prog, opt, no_frame_room, plan);
+	}
+	return err;
+}
+
 struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan)
 {
@@ -395,8 +407,11 @@ struct elfrw_err *icf_make_plan(struct icf_program *prog, const struct icf_optio
 struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_options *opt,
 				struct icf_plan *plan)
 {
-	if (plan->n_thunks)
-		return without_thunks(prog, opt, plan);
+	if (plan->n_thunks) {
+		ELFRW_TRY(without_thunks(prog, opt, plan));
+		if (!icf_pin_short(prog, plan, 0))
+			return NULL;
+	}
 	if (opt->require_compact)
 		return elfrw_error(
 			"nothing may move: there is no room for the frame descriptions of code that would move apart");

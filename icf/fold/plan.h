@@ -33,6 +33,10 @@ struct elfrw_err *icf_plan_less(struct icf_program *prog, const struct icf_optio
 /* Part of both functions (partners.c): folded units whose copies would lead to other code stay
  * after all. */
 struct elfrw_err *icf_keep_partners(struct icf_program *prog, struct icf_plan *plan);
+/* Part of both (fit.c): pins the units whose references do not reach in PLAN, with what they refer
+ * to, and opens what PLAN decided.  False: all reach, and nothing was changed.  ROUND: how often it
+ * was asked before; it says false in the end. */
+bool icf_pin_short(struct icf_program *prog, const struct icf_plan *plan, unsigned round);
 /* Part of icf_make_plan() in place, where exception tables stay as they are: code that stays finds
  * its landing pads in other units where they were.  These units stay after all. */
 struct elfrw_err *icf_keep_pads(struct icf_program *prog, struct icf_plan *plan);

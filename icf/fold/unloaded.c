@@ -8,6 +8,7 @@
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/parts.h"
 #include "icf/fold/probe.h"
+#include "icf/fold/pseudo.h"
 #include "icf/refs/ref.h"
 #include <string.h>
 
@@ -136,10 +137,13 @@ enum icf_unloaded icf_unloaded_kind(const struct elfrw_image *img, uint32_t shnd
 			return ICF_UNLOADED_DROP;
 		return stacks ? ICF_UNLOADED_STACKS : ICF_UNLOADED_BLOCKS;
 	}
-	/* Distances between probes, indices of symbols, 4-byte fields: relocations do not cover
-	 * them all. */
-	if (strcmp(s->name, ".pseudo_probe") == 0 || type == LLVM_ADDRSIG ||
-	    type == LLVM_CALL_GRAPH_PROFILE || begins(s->name, ".stab"))
+	if (strcmp(s->name, ".pseudo_probe") == 0)
+		return (s->hdr.sh_flags & SHF_COMPRESSED) || !img->symtab ||
+				       elfrw_image_relocs_of(img, shndx, 0) || !icf_pseudo_parses(s)
+			       ? ICF_UNLOADED_DROP
+			       : ICF_UNLOADED_PSEUDO;
+	/* Indices of symbols, 4-byte fields: relocations do not cover them all. */
+	if (type == LLVM_ADDRSIG || type == LLVM_CALL_GRAPH_PROFILE || begins(s->name, ".stab"))
 		return ICF_UNLOADED_DROP;
 	if (is_plain(s) || elfrw_image_relocs_of(img, shndx, 0))
 		return ICF_UNLOADED_PLAIN;

@@ -10,6 +10,8 @@ enum icf_unloaded {
 	ICF_UNLOADED_STACKS, /* .stack_sizes: one record for each function, which is rewritten or
 				dropped with its function */
 	ICF_UNLOADED_BLOCKS, /* .llvm_bb_addr_map: the same */
+	ICF_UNLOADED_PSEUDO, /* .pseudo_probe: records, which stay as they are or are dropped with
+				their function, see pseudo.h */
 	ICF_UNLOADED_DROP,   /* addresses in a form that cannot be rewritten: the output drops the
 				section if anything moves */
 	ICF_UNLOADED_UNKNOWN,

@@ -96,7 +96,7 @@ static bool pass(struct search *s, size_t k, uint64_t *cap)
 	if (!(e.writes & elfrw_reg_bit(s->now.reg)))
 		return true;
 	struct icf_def d = icf_effect(s->prog, s->unit, s->t, k, s->now.reg);
-	if (d.kind == ICF_DEF_SMALL && d.max != UINT64_MAX)
+	if ((d.kind == ICF_DEF_SMALL || d.kind == ICF_DEF_DIST) && d.max != UINT64_MAX)
 		lower(cap, d.max + 1);
 	if ((d.kind == ICF_DEF_COPY || d.kind == ICF_DEF_SMALL) && d.a < ELFRW_MAX_REGS) {
 		s->now.reg = d.a;

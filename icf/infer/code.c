@@ -49,7 +49,8 @@ struct elfrw_err *icf_trace_unit(const struct icf_program *prog, uint32_t i, str
 		t->insn.len++;
 		a->pos = (uint32_t)pos;
 		set_bits(t->start.data, pos);
-		if (a->in.pcrel_size && a->in.target - u->start < size)
+		if (a->in.pcrel_size && a->in.target - u->start < size &&
+		    !icf_is_half(prog->arch, &a->in))
 			set_bits(t->target.data, a->in.target - u->start);
 		pos += a->in.len;
 	}
@@ -437,6 +438,25 @@ struct elfrw_err *icf_find_islands(struct icf_program *prog, unsigned threads,
 	return err ? err : icf_find_blind(prog);
 }
 
+void icf_mark_pads(const struct icf_program *prog, struct icf_bits *pads)
+{
+	struct dwr_lsda lsda = { 0 };
+	for (size_t f = 0; f < prog->cfi.fde.len; f++) {
+		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
+		if (!fde->lsda)
+			continue;
+		struct elfrw_err *err =
+			dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+		if (err) {
+			elfrw_err_free(err);
+			continue;
+		}
+		for (size_t s = 0; s < lsda.site.len; s++)
+			icf_set_bit(pads, lsda.site.data[s].landing_pad);
+	}
+	dwr_lsda_deinit(&lsda);
+}
+
 /* Marks every place in code that something refers to. */
 static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 {
@@ -450,24 +470,11 @@ static void mark_named(const struct icf_program *prog, struct icf_bits *named)
 			icf_set_bit(named, prog->dataref.data[i].target);
 	for (size_t i = 0; i < prog->sym.len; i++)
 		icf_set_bit(named, prog->sym.data[i].value);
-	struct dwr_lsda lsda = { 0 };
-	for (size_t f = 0; f < prog->cfi.fde.len; f++) {
-		const struct dwr_fde *fde = &prog->cfi.fde.data[f];
-		icf_set_bit(named, fde->pc_begin);
-		if (!fde->lsda)
-			continue;
-		/* An LSDA that cannot be read refers to nothing: its landing pads then look like
-		 * islands. */
-		struct elfrw_err *err =
-			dwr_lsda_read(&lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
-		if (err) {
-			elfrw_err_free(err);
-			continue;
-		}
-		for (size_t s = 0; s < lsda.site.len; s++)
-			icf_set_bit(named, lsda.site.data[s].landing_pad);
-	}
-	dwr_lsda_deinit(&lsda);
+	for (size_t f = 0; f < prog->cfi.fde.len; f++)
+		icf_set_bit(named, prog->cfi.fde.data[f].pc_begin);
+	/* An LSDA that cannot be read refers to nothing: its landing pads then look like islands.
+	 */
+	icf_mark_pads(prog, named);
 }
 
 /* A unit that is not understood, without an FDE: no-ops and zeros behind it may not be padding, nor

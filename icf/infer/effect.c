@@ -1,6 +1,7 @@
 /* effect.c: what one instruction does to one register, on the way to an indirect jump.  The
  * architecture says what the instruction computes (elfrw/arch/effect.h).  This file says what that
  * means for an address that may have been computed from a distance. */
+#include "elfrw/base/search.h"
 #include "icf/infer/effect.h"
 
 struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
@@ -9,6 +10,41 @@ struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 	struct elfrw_effect e;
 	prog->arch->model->effect(&t->insn.data[at].in, icf_code_of(prog, unit, t, at), &e);
 	return e;
+}
+
+/* The low half by which instruction AT computes an address, or NULL. */
+static const struct icf_ref *low_at(const struct icf_program *prog, uint32_t unit,
+				    const struct icf_trace *t, size_t at)
+{
+	const struct icf_unit *u = &prog->unit.data[unit];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	uint32_t pos = t->insn.data[at].pos;
+	if (!prog->arch->low_form)
+		return NULL;
+	size_t i = LOWER_BOUND(0, u->n_ref, mid, ref[mid].off < pos);
+	return i < u->n_ref && ref[i].off == pos && ref[i].pair && (ref[i].flags & ICF_REF_LEA)
+		       ? &ref[i]
+		       : NULL;
+}
+
+uint64_t icf_address_at(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+			size_t at)
+{
+	const struct icf_ref *low = low_at(prog, unit, t, at);
+	return low ? low->target : t->insn.data[at].in.target;
+}
+
+bool icf_loads_entry(const struct icf_program *prog, const struct elfrw_effect *e)
+{
+	const struct elfrw_model *m = prog->arch->model;
+	if (!(e->flags & ELFRW_EFFECT_LOADS) ||
+	    (e->op != ELFRW_OP_SIGN_EXTEND && e->op != ELFRW_OP_ZERO_EXTEND))
+		return false;
+	for (unsigned i = 0; i < m->n_tables; i++)
+		if (m->table[i].size == e->from &&
+		    m->table[i].sign == (e->op == ELFRW_OP_SIGN_EXTEND))
+			return true;
+	return false;
 }
 
 /* A call leaves its result in one register, and numbers in the registers that it need not
@@ -36,6 +72,7 @@ static void of_add(const struct elfrw_effect *e, struct icf_def *d)
 	d->kind = ICF_DEF_ADD;
 	d->a = e->a;
 	d->b = e->b;
+	d->shift = e->shift;
 }
 
 static void of_address(const struct elfrw_insn *in, const struct elfrw_effect *e, struct icf_def *d)
@@ -49,7 +86,7 @@ static void of_address(const struct elfrw_insn *in, const struct elfrw_effect *e
 	}
 }
 
-/* Four bytes from memory may be a distance.  A single word at a fixed place is not part of a
+/* These bytes from memory may be a distance.  A single word at a fixed place is not part of a
  * table. */
 static enum icf_def_kind of_load(const struct elfrw_insn *in, const struct elfrw_effect *e)
 {
@@ -59,15 +96,77 @@ static enum icf_def_kind of_load(const struct elfrw_insn *in, const struct elfrw
 									 : ICF_DEF_NUMBER;
 }
 
+/* The load IN extends an entry of a table. */
+static void of_entry(const struct elfrw_insn *in, const struct elfrw_effect *e, struct icf_def *d)
+{
+	d->kind = of_load(in, e);
+	d->size = e->from;
+	d->sign = e->op == ELFRW_OP_SIGN_EXTEND;
+}
+
 /* An index that is extended in place still counts as the compared one. */
-static void of_extension(const struct elfrw_insn *in, const struct elfrw_effect *e,
-			 struct icf_def *d)
+static void of_extension(const struct elfrw_effect *e, struct icf_def *d)
 {
 	if (e->flags & ELFRW_EFFECT_LOADS)
-		d->kind = e->from == 4 ? of_load(in, e) : ICF_DEF_NUMBER;
+		d->kind = ICF_DEF_NUMBER;
 	else if (e->from == 4 || (e->from == 2 && e->a == e->dst)) {
 		d->kind = ICF_DEF_COPY;
 		d->a = e->a;
+	}
+}
+
+/* D: what E, of instruction IN, does to its result. */
+static void of_result(const struct icf_program *prog, const struct elfrw_insn *in,
+		      const struct elfrw_effect *e, struct icf_def *d)
+{
+	switch (e->op) {
+	case ELFRW_OP_MOV:
+		if (!(e->flags & ELFRW_EFFECT_IMM) && e->width >= 4) {
+			d->kind = ICF_DEF_COPY;
+			d->a = e->a;
+		}
+		break;
+	case ELFRW_OP_LOAD:
+		/* Another instruction may extend it. */
+		if (e->width >= 4)
+			d->kind = of_load(in, e);
+		d->size = 4;
+		d->sign = true;
+		break;
+	case ELFRW_OP_POP: d->kind = ICF_DEF_LOAD; break;
+	case ELFRW_OP_SIGN_EXTEND:
+		of_extension(e, d);
+		if (icf_loads_entry(prog, e))
+			of_entry(in, e, d);
+		break;
+	case ELFRW_OP_ZERO_EXTEND:
+		d->kind = ICF_DEF_SMALL;
+		d->max = e->from == 1 ? 0xff : 0xffff;
+		d->a = e->a;
+		if (icf_loads_entry(prog, e))
+			of_entry(in, e, d);
+		break;
+	case ELFRW_OP_ADDRESS: of_address(in, e, d); break;
+	case ELFRW_OP_ADD: of_add(e, d); break;
+	case ELFRW_OP_SUB:
+	case ELFRW_OP_CARRY: d->kind = of_sum(e); break;
+	case ELFRW_OP_OR:
+	case ELFRW_OP_XOR:
+		if (e->flags & ELFRW_EFFECT_IMM)
+			d->kind = of_sum(e);
+		break;
+	case ELFRW_OP_AND:
+		if (e->flags & ELFRW_EFFECT_IMM) {
+			d->kind = ICF_DEF_SMALL;
+			d->max = (uint64_t)e->imm >> 16 ? UINT64_MAX : (uint64_t)e->imm;
+		}
+		break;
+	case ELFRW_OP_CHOOSE:
+		if (e->width == 8) {
+			d->kind = ICF_DEF_CHOICE;
+			d->a = e->a;
+		}
+		break;
 	}
 }
 
@@ -88,45 +187,8 @@ struct icf_def icf_effect(const struct icf_program *prog, uint32_t unit, const s
 		d.kind = of_sum(&e);
 	if (e.dst != r)
 		return d;
-	switch (e.op) {
-	case ELFRW_OP_MOV:
-		if (!(e.flags & ELFRW_EFFECT_IMM) && e.width >= 4) {
-			d.kind = ICF_DEF_COPY;
-			d.a = e.a;
-		}
-		break;
-	case ELFRW_OP_LOAD:
-		if (e.width >= 4)
-			d.kind = of_load(in, &e);
-		break;
-	case ELFRW_OP_POP: d.kind = ICF_DEF_LOAD; break;
-	case ELFRW_OP_SIGN_EXTEND: of_extension(in, &e, &d); break;
-	case ELFRW_OP_ZERO_EXTEND:
-		d.kind = ICF_DEF_SMALL;
-		d.max = e.from == 1 ? 0xff : 0xffff;
-		d.a = e.a;
-		break;
-	case ELFRW_OP_ADDRESS: of_address(in, &e, &d); break;
-	case ELFRW_OP_ADD: of_add(&e, &d); break;
-	case ELFRW_OP_SUB:
-	case ELFRW_OP_CARRY: d.kind = of_sum(&e); break;
-	case ELFRW_OP_OR:
-	case ELFRW_OP_XOR:
-		if (e.flags & ELFRW_EFFECT_IMM)
-			d.kind = of_sum(&e);
-		break;
-	case ELFRW_OP_AND:
-		if (e.flags & ELFRW_EFFECT_IMM) {
-			d.kind = ICF_DEF_SMALL;
-			d.max = (uint64_t)e.imm >> 16 ? UINT64_MAX : (uint64_t)e.imm;
-		}
-		break;
-	case ELFRW_OP_CHOOSE:
-		if (e.width == 8) {
-			d.kind = ICF_DEF_CHOICE;
-			d.a = e.a;
-		}
-		break;
-	}
+	of_result(prog, in, &e, &d);
+	if (low_at(prog, unit, t, at))
+		d.kind = ICF_DEF_ADDRESS;
 	return d;
 }

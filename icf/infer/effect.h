@@ -11,9 +11,9 @@ enum icf_def_kind {
 	ICF_DEF_COPY,    /* another register, maybe sign- or zero-extended from 4 bytes */
 	ICF_DEF_ADD,     /* the sum of two registers */
 	ICF_DEF_ADD_MEM, /* the sum of the register and 8 bytes in memory */
-	ICF_DEF_DIST,    /* 4 bytes from memory, base + index */
+	ICF_DEF_DIST,    /* an entry of a table from memory, base + index */
 	ICF_DEF_SMALL,   /* 1 or 2 bytes from memory or a register, zero-extended; or a mask */
-	ICF_DEF_ADDRESS, /* lea with a PC-relative operand */
+	ICF_DEF_ADDRESS, /* an address, by a PC-relative operand or in two halves */
 	ICF_DEF_RESULT,  /* of a call */
 	ICF_DEF_CHOICE,  /* a conditional move of 8 bytes: from register a, or from memory */
 	ICF_DEF_OTHER,  /* a sum or a difference: it could be an address computed from a distance */
@@ -24,10 +24,13 @@ enum icf_def_kind {
 
 struct icf_def {
 	enum icf_def_kind kind;
-	size_t at;    /* instruction */
-	uint8_t a, b; /* COPY: a; ADD: a and b */
-	uint64_t max; /* SMALL: the largest value, or UINT64_MAX */
-	uint8_t reg;  /* the register that was searched for */
+	size_t at;     /* instruction */
+	uint8_t a, b;  /* COPY: a; ADD: a and b */
+	uint8_t shift; /* ADD: of b, to the left */
+	uint8_t size;  /* DIST: bytes of the entry */
+	bool sign;     /* DIST: it is sign-extended */
+	uint64_t max;  /* SMALL, or a DIST that may be one: the largest value, or UINT64_MAX */
+	uint8_t reg;   /* the register that was searched for */
 };
 
 /* The bytes of T's instruction AT, which is one of UNIT. */
@@ -40,6 +43,13 @@ static inline const uint8_t *icf_code_of(const struct icf_program *prog, uint32_
 /* What instruction AT of the unit does. */
 struct elfrw_effect icf_effect_at(const struct icf_program *prog, uint32_t unit,
 				  const struct icf_trace *t, size_t at);
+
+/* The address that instruction AT, of kind ICF_DEF_ADDRESS, computes. */
+uint64_t icf_address_at(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
+			size_t at);
+
+/* Does E load what may be an entry of a jump table, and extend it? */
+bool icf_loads_entry(const struct icf_program *prog, const struct elfrw_effect *e);
 
 /* What instruction AT does to register R.  A 32-bit result, or a result without a sum in it, is no
  * address. */

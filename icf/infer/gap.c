@@ -25,6 +25,7 @@
 
 #define KEEP   16  /* instructions examined before a jump */
 #define NEARBY 512 /* bytes between instructions that refer to the parts of a sum */
+#define SMALL  (1 << 20)
 
 static bool is_bare(const struct icf_program *prog, const struct icf_unit *u)
 {
@@ -73,16 +74,22 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog)
 	return NULL;
 }
 
+struct done;
+
 struct gap {
+	struct done *done;             /* borrowed */
 	VEC(struct icf_named_at) name; /* by pos */
 	bool sums;                     /* it calls a sum, or jumps to one */
 	uint64_t start, end;           /* of the unit that was pinned last */
+	uint64_t lo, hi;               /* of the code */
 };
 
 /* Words of 4 bytes, one behind the other. */
 struct row {
 	const uint8_t *word; /* borrowed */
 	uint64_t n;
+	uint64_t n_small; /* the first of them, which are small numbers */
+	int64_t min, max; /* of these */
 };
 
 /* What stands from VA on, up to END or its section's. */
@@ -93,7 +100,28 @@ static struct row row_at(const struct icf_program *prog, uint64_t va, uint64_t e
 	if (!shndx || !s->data || end <= va)
 		return (struct row){ 0 };
 	uint64_t off = va - s->hdr.sh_addr, left = s->hdr.sh_size - off;
-	return (struct row){ s->data + off, (end - va < left ? end - va : left) / 4 };
+	return (struct row){ .word = s->data + off, .n = (end - va < left ? end - va : left) / 4 };
+}
+
+#define ROWS 1024 /* powers of 2 */
+#define LAST 8192
+
+/* What was done last, in all gaps; places are stored plus 1.  Units refer to the same objects again
+ * and again, often to large ones.  What is pinned depends on the object and the address only. */
+struct done {
+	struct known_row {
+		uint64_t va;
+		struct row row;
+	} row[ROWS];
+	struct {
+		uint64_t va, from;
+	} pinned[LAST];       /* pin_row() */
+	uint64_t words[LAST]; /* pin_words() */
+};
+
+static size_t slot(uint64_t key, size_t n)
+{
+	return key * 0x9e3779b97f4a7c15 >> 40 & (n - 1);
 }
 
 static inline uint64_t distance(const struct row *r, uint64_t k)
@@ -101,12 +129,10 @@ static inline uint64_t distance(const struct row *r, uint64_t k)
 	return (uint64_t)(int64_t)(int32_t)elfrw_get32(r->word + 4 * k);
 }
 
-/* Pins the unit that VA lies in, if any; false: VA is no place in code. */
-static bool pin_at(struct icf_program *prog, struct gap *g, uint64_t va)
+/* The same as pin_at(), for a place outside of the unit that was pinned last. */
+static __attribute__((noinline)) bool pin_other(struct icf_program *prog, struct gap *g,
+						uint64_t va)
 {
-	/* Most words lead into one large unit. */
-	if (va - g->start < g->end - g->start)
-		return true;
 	uint32_t i = icf_unit_at(prog, va);
 	if (i == ICF_NONE)
 		return icf_in_exec(prog, va);
@@ -114,6 +140,16 @@ static bool pin_at(struct icf_program *prog, struct gap *g, uint64_t va)
 	g->start = prog->unit.data[i].start;
 	g->end = prog->unit.data[i].end;
 	return true;
+}
+
+/* Pins the unit that VA lies in, if any; false: VA is no place in code. */
+static inline __attribute__((always_inline)) bool pin_at(struct icf_program *prog, struct gap *g,
+							 uint64_t va)
+{
+	/* Most words lead into one large unit, or nowhere. */
+	if (va - g->start < g->end - g->start)
+		return true;
+	return va - g->lo < g->hi - g->lo && pin_other(prog, g, va);
 }
 
 /* Reads unit I.  Bytes in it that nothing refers to may be data, so a byte that begins no
@@ -153,11 +189,46 @@ static struct elfrw_err *read_gap(const struct icf_program *prog, uint32_t i, st
 	return err;
 }
 
-/* Pins the targets of the first words of the object at BASE, counted from the code address FROM:
- * inside of functions, too. */
-static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r, uint64_t from)
+/* Finds the small numbers at the start of R. */
+static void find_small(struct row *r)
 {
-	for (uint64_t k = 0; k < r->n && pin_at(prog, g, from + distance(r, k)); k++)
+	for (; r->n_small < r->n; r->n_small++) {
+		int64_t w = (int64_t)distance(r, r->n_small);
+		if (w < -SMALL || w > SMALL)
+			return;
+		r->min = w < r->min ? w : r->min;
+		r->max = w > r->max ? w : r->max;
+	}
+}
+
+/* The words of the object at VA. */
+static struct row named_row(const struct icf_program *prog, const struct icf_data_map *map,
+			    struct done *done, uint64_t va)
+{
+	struct known_row *k = &done->row[slot(va, ROWS)];
+	if (k->va != va + 1) {
+		k->va = va + 1;
+		k->row = row_at(prog, va, icf_next_named(prog, map, va, UINT64_MAX));
+		find_small(&k->row);
+	}
+	return k->row;
+}
+
+/* Pins the targets of the first words R of the object at VA, counted from the code address FROM:
+ * inside of functions, too. */
+static void pin_row(struct icf_program *prog, struct gap *g, const struct row *r, uint64_t va,
+		    uint64_t from)
+{
+	size_t i = slot(va + 31 * from, LAST);
+	if (g->done->pinned[i].va == va + 1 && g->done->pinned[i].from == from)
+		return;
+	g->done->pinned[i].va = va + 1;
+	g->done->pinned[i].from = from;
+	uint64_t k = 0, size = g->end - g->start;
+	/* All small numbers lead into the unit that was pinned last. */
+	if (from + (uint64_t)r->min - g->start < size && from + (uint64_t)r->max - g->start < size)
+		k = r->n_small;
+	for (; k < r->n && pin_at(prog, g, from + distance(r, k)); k++)
 		;
 }
 
@@ -180,11 +251,10 @@ static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map
 			first++;
 		if (first == end)
 			continue;
-		struct row r =
-			row_at(prog, name[k].va, icf_next_named(prog, map, name[k].va, UINT64_MAX));
+		const struct row r = named_row(prog, map, g->done, name[k].va);
 		for (size_t c = first; c < end; c++)
 			if (name[c].code)
-				pin_row(prog, g, &r, name[c].va);
+				pin_row(prog, g, &r, name[k].va, name[c].va);
 		icf_pin_sums(prog, map, name[k].va, name + first, end - first, g->sums);
 	}
 }
@@ -193,6 +263,10 @@ static void pin_by_code(struct icf_program *prog, const struct icf_data_map *map
 static void pin_words(struct icf_program *prog, const struct icf_data_map *map, struct gap *g,
 		      uint64_t base)
 {
+	uint64_t *last = &g->done->words[slot(base, LAST)];
+	if (*last == base + 1)
+		return;
+	*last = base + 1;
 	struct row r = row_at(prog, base, icf_table_limit(prog, map, base, UINT64_MAX));
 	for (uint64_t k = 0; k < r.n; k++) {
 		uint64_t word = distance(&r, k);
@@ -242,25 +316,39 @@ static struct elfrw_err *pin_by_data(struct icf_program *prog, const struct icf_
 	return ok ? NULL : &elfrw_err_nomem;
 }
 
+/* Pins what the bytes of unit I may reach. */
+static struct elfrw_err *infer_gap(struct icf_program *prog, const struct icf_data_map *map,
+				   uint32_t i, struct done *done)
+{
+	struct icf_unit *u = &prog->unit.data[i];
+	struct gap g = { .done = done,
+			 .lo = prog->exec.data[0].start,
+			 .hi = prog->exec.data[prog->exec.len - 1].end };
+	struct elfrw_err *err = read_gap(prog, i, &g);
+	if (!err && g.sums && (u->flags & ICF_UNIT_BLIND))
+		u->flags |= ICF_UNIT_RELATIVE;
+	if (!err)
+		err = pin_by_data(prog, map, i, &g);
+	if (!err)
+		pin_by_code(prog, map, &g);
+	VEC_FREE(&g.name);
+	return err;
+}
+
 struct elfrw_err *icf_infer_gaps(struct icf_program *prog, const struct icf_data_map *map)
 {
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
+	struct elfrw_err *err = NULL;
+	struct done *done = calloc(1, sizeof *done);
+	if (!done)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
 		if (is_bare(prog, u) && !u->n_sym && (u->flags & ICF_UNIT_RELATIVE) &&
 		    icf_names_code(prog, u))
 			u->flags |= ICF_UNIT_BLIND;
-		if (!icf_is_dark(u) || prog->exec.data[u->sec].linkage)
-			continue;
-		struct gap g = { 0 };
-		struct elfrw_err *err = read_gap(prog, i, &g);
-		if (!err && g.sums && (u->flags & ICF_UNIT_BLIND))
-			u->flags |= ICF_UNIT_RELATIVE;
-		if (!err)
-			err = pin_by_data(prog, map, i, &g);
-		if (!err)
-			pin_by_code(prog, map, &g);
-		VEC_FREE(&g.name);
-		ELFRW_TRY(err);
+		if (icf_is_dark(u) && !prog->exec.data[u->sec].linkage)
+			err = infer_gap(prog, map, i, done);
 	}
-	return NULL;
+	free(done);
+	return err;
 }

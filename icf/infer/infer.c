@@ -54,6 +54,7 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 {
 	if (!prog->inferred) {
 		ELFRW_TRY(judge_gaps(prog, threads));
+		ELFRW_TRY(icf_infer_arithmetic(prog, threads));
 		return icf_infer_sums(prog);
 	}
 	if (!prog->img->pic) {
@@ -80,6 +81,8 @@ struct elfrw_err *icf_infer_refs(struct icf_program *prog, unsigned threads)
 		err = icf_judge_islands(prog, &islands, &named);
 	if (!err)
 		err = icf_infer_words(prog, &map);
+	if (!err && !prog->loose)
+		err = icf_infer_arithmetic(prog, threads);
 	if (!err)
 		err = icf_infer_runs(prog, &map, threads);
 	/* Then there are two ascending runs. */

@@ -6,6 +6,7 @@
  * distances are pinned: a distance between two things that stay is still correct. */
 #ifndef ICF_INFER_INFER_H
 #define ICF_INFER_INFER_H
+#include "elfrw/arch/effect.h"
 #include "icf/program/program.h"
 
 /* The decoded code of one unit; scratch memory of one thread, starts as { 0 }. */
@@ -74,9 +75,12 @@ enum icf_jump_kind {
 struct icf_jump {
 	uint8_t kind;   /* enum icf_jump_kind */
 	uint32_t group; /* of the jumps with the same number, at least one is true */
-	uint64_t base;  /* TABLE: its address, or 0: the address was kept in memory */
-	uint64_t bound; /* TABLE: the number of entries that a comparison proves, or 0 */
-	uint64_t cap;   /* TABLE: the most entries possible, or 0 */
+	uint64_t base;  /* TABLE: its address, or 0: the address was kept in memory; LOCAL: what is
+			   added */
+	const struct elfrw_table_shape *shape;
+	uint64_t table; /* LOCAL: the table's address, or 0: unknown */
+	uint64_t bound; /* the number of entries that a comparison proves, or 0 */
+	uint64_t cap;   /* the most entries possible, or 0 */
 };
 
 /* Where one indirect jump may get its target from, except from pointers. */

@@ -49,10 +49,10 @@ static bool loads_distances(const struct icf_program *prog, uint32_t unit,
 		if (in->flags & ELFRW_INSN_MEM && !indexed)
 			continue;
 		struct elfrw_effect e = icf_effect_at(prog, unit, t, i);
-		if (e.op != ELFRW_OP_SIGN_EXTEND)
-			continue;
 		/* Without optimization, the distance is extended later, in one register. */
-		if (indexed ? e.from == 4 : e.dst == e.a && e.dst == prog->arch->model->result)
+		if (indexed ? icf_loads_entry(prog, &e)
+			    : e.op == ELFRW_OP_SIGN_EXTEND && e.dst == e.a &&
+				      e.dst == prog->arch->model->result)
 			return true;
 	}
 	return false;
@@ -62,7 +62,7 @@ static bool push_jump(struct icf_jumps *ret, struct icf_jump j)
 {
 	for (unsigned i = 0; i < ret->n; i++)
 		if (ret->jump[i].group == j.group && ret->jump[i].base == j.base &&
-		    ret->jump[i].kind == j.kind)
+		    ret->jump[i].table == j.table && ret->jump[i].kind == j.kind)
 			return true;
 	if (ret->n == sizeof ret->jump / sizeof *ret->jump)
 		return false;
@@ -93,36 +93,79 @@ static void find_parts(const struct icf_program *prog, uint32_t i, struct icf_tr
 	s->base.full = false;
 	if (two) {
 		s->base = reaching(prog, i, t, d->at, d->b);
-		if (!all(&s->dist, ICF_DEF_DIST))
+		/* What is shifted is the distance. */
+		if (d->shift || !all(&s->dist, ICF_DEF_DIST))
 			swap_parts(s);
 	}
 	/* A distance may come from the stack. */
 	s->loaded = all(&s->dist, ICF_DEF_DIST);
-	if (!s->loaded && !has(&s->base, ICF_DEF_ADDRESS))
+	if (!s->loaded && !d->shift && !has(&s->base, ICF_DEF_ADDRESS))
 		swap_parts(s);
 }
 
+/* The shape of a table whose entries D adds, from a LABEL or from its start; NULL: no compiler
+ * makes such tables. */
+static const struct elfrw_table_shape *shape_of(const struct icf_program *prog, const struct sum *s,
+						const struct icf_def *d, bool label)
+{
+	const struct elfrw_model *m = prog->arch->model;
+	unsigned size = s->loaded ? s->dist.def[0].size : 4;
+	bool sign = !s->loaded || s->dist.def[0].sign;
+	for (unsigned k = 1; s->loaded && k < s->dist.n; k++)
+		if (s->dist.def[k].size != size || s->dist.def[k].sign != sign)
+			return NULL;
+	for (unsigned i = 0; i < m->n_tables; i++)
+		if (m->table[i].size == size && m->table[i].sign == sign &&
+		    m->table[i].shift == d->shift && m->table[i].label == label)
+			return &m->table[i];
+	return NULL;
+}
+
+static bool is_packed(const struct elfrw_table_shape *s)
+{
+	return s->size < 4 || s->shift;
+}
+
+/* A sum that a jump goes to. */
+struct switch_at {
+	const struct icf_def *def;
+	const struct sum *sum;
+	struct icf_jump jump; /* what is known without the sum's base */
+};
+
 /* Adds the tables at the addresses that the jump counts from.  Paths that are never executed
  * contribute other values; the data shows which of the addresses are tables. */
-static bool push_tables(const struct icf_unit *u, const struct icf_trace *t,
-			const struct icf_defs *base, struct icf_jump j, struct icf_jumps *ret)
+static bool push_tables(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+			const struct switch_at *w, struct icf_jumps *ret)
 {
+	const struct icf_unit *u = &prog->unit.data[i];
 	bool any = false;
-	for (unsigned k = 0; k < base->n; k++) {
-		const struct icf_def *b = &base->def[k];
-		j.kind = ICF_JUMP_TABLE;
+	for (unsigned k = 0; k < w->sum->base.n; k++) {
+		const struct icf_def *b = &w->sum->base.def[k];
+		struct icf_jump j = w->jump;
 		j.base = 0;
 		if (b->kind == ICF_DEF_ADDRESS) {
-			j.base = t->insn.data[b->at].in.target;
+			j.base = icf_address_at(prog, i, t, b->at);
 			if (j.base - u->start < u->end - u->start)
 				j.kind = ICF_JUMP_LOCAL;
 		} else if (b->kind != ICF_DEF_LOAD) /* spilled */
 			continue;
+		j.shape = shape_of(prog, w->sum, w->def, j.kind == ICF_JUMP_LOCAL);
+		/* Only the comparison shows the end of a table of small entries. */
+		if (!j.shape || (is_packed(j.shape) && (!j.bound || !j.table)))
+			return false;
 		if (!push_jump(ret, j))
 			return false;
 		any = true;
 	}
 	return any;
+}
+
+/* The address of the table that the load AT reads, or 0. */
+static uint64_t table_of(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at)
+{
+	struct icf_defs d = reaching(prog, i, t, at, t->insn.data[at].in.base);
+	return d.n == 1 && all(&d, ICF_DEF_ADDRESS) ? icf_address_at(prog, i, t, d.def[0].at) : 0;
 }
 
 /* The jump goes to the sum D of a table's address and a distance. */
@@ -147,12 +190,15 @@ static bool through_table(const struct icf_program *prog, uint32_t i, struct icf
 	if (s.loaded && s.dist.n == 1) {
 		size_t at = s.dist.def[0].at;
 		const struct elfrw_insn *l = &t->insn.data[at].in;
-		if (l->index != ELFRW_REG_NONE && l->scale == 4)
+		if (l->index != ELFRW_REG_NONE && l->scale == s.dist.def[0].size)
 			j.bound = icf_find_bound(prog, i, t, at, l->index, &j.cap);
+		if (s.dist.def[0].size < 4 || d->shift)
+			j.table = table_of(prog, i, t, at);
 	}
 	if (d->kind == ICF_DEF_ADD_MEM)
-		return push_jump(ret, j);
-	return push_tables(&prog->unit.data[i], t, &s.base, j, ret);
+		return (j.shape = shape_of(prog, &s, d, false)) && push_jump(ret, j);
+	const struct switch_at w = { d, &s, j };
+	return push_tables(prog, i, t, &w, ret);
 }
 
 /* The register that indirect call or jump IN goes to, or ELFRW_REG_NONE. */

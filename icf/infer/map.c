@@ -2,6 +2,7 @@
  *
  * The map has one bit for each byte of the data sections, so a search for the next reference tests
  * eight places at once. */
+#include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +27,9 @@ static bool is_data(const struct elfrw_section *s)
 
 static void name_symbols(const struct elfrw_image *img, uint32_t shndx, struct icf_bits *named)
 {
-	if (!shndx || !img->section[shndx].data)
-		return;
 	const struct elfrw_section *s = &img->section[shndx];
-	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE &&
 		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
 			icf_set_bit(named, sym.st_value);

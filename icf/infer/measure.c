@@ -38,7 +38,9 @@ static struct elfrw_err *measure_jump(struct icf_finder *f, uint32_t i, uint32_t
 		for (*good = false; n < j->n && j->jump[n].group == group; n++)
 			if (j->jump[n].kind == ICF_JUMP_LOCAL) {
 				bool local;
-				ELFRW_TRY(icf_name_labels(f, i, j->jump[n].base, &local));
+				ELFRW_TRY(j->jump[n].table
+						  ? icf_name_cases(f, i, &j->jump[n], &local)
+						  : icf_name_labels(f, i, j->jump[n].base, &local));
 				*good |= local;
 			} else if (j->jump[n].kind == ICF_JUMP_TABLE)
 				*good |= icf_use_table(f, i, &j->jump[n]);

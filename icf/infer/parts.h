@@ -38,6 +38,10 @@ static inline void icf_set_bit(struct icf_bits *b, uint64_t va)
 		b->bits[(va - b->lo) >> 3] |= (uint8_t)(1u << ((va - b->lo) & 7));
 }
 
+/* code.c: sets the bits in PADS (of code) where a landing pad begins, of all LSDAs that can be
+ * read. */
+void icf_mark_pads(const struct icf_program *prog, struct icf_bits *pads);
+
 /* code.c: finds islands, sets ICF_UNIT_BLIND and ICF_UNIT_JUMPS, and makes units opaque if their
  * branches lead into instructions.  Sets the bits in INSN (of all code; may be NULL) where an
  * instruction begins.  With relocations, only for code that has neither a symbol nor an FDE; other
@@ -127,6 +131,10 @@ bool icf_holds_data(const struct elfrw_section *s);
 
 /* sum.c: relocations were kept; pins the targets of differences of functions that have none. */
 struct elfrw_err *icf_infer_sums(struct icf_program *prog);
+
+/* arith.c: pins functions to whose addresses code adds numbers, and what the sums name; if it adds
+ * something else, nothing may move. */
+struct elfrw_err *icf_infer_arithmetic(struct icf_program *prog, unsigned threads);
 
 /* fixed.c: the same question for a file with fixed addresses, where nothing moves: which functions
  * may be entered in the middle?  Makes units opaque that may hold data, and sets ICF_UNIT_INNER. */

@@ -213,12 +213,12 @@ void icf_drop_tables(struct icf_program *prog)
 		     lo++) {
 			struct icf_dataref *d = &prog->dataref.data[lo];
 			icf_pin_unit(prog, icf_unit_at(prog, t->base + (d->target - d->place)));
-			d->size = 0;
+			d->dropped = true;
 		}
 	}
 	size_t n = 0;
 	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].size)
+		if (!prog->dataref.data[i].dropped)
 			prog->dataref.data[n++] = prog->dataref.data[i];
 	prog->dataref.len = n;
 }

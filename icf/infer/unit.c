@@ -415,6 +415,30 @@ struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t fro
 	return NULL;
 }
 
+struct elfrw_err *icf_name_cases(struct icf_finder *f, uint32_t i, const struct icf_jump *j,
+				 bool *good)
+{
+	const struct icf_unit *u = &f->prog->unit.data[i];
+	unsigned size = j->shape->size, spare = 64 - 8 * size;
+	*good = false;
+	for (uint64_t k = 0; k < j->bound; k++) {
+		const uint8_t *p = elfrw_image_at(f->prog->img, j->table + k * size, size);
+		if (!p)
+			return NULL;
+		uint64_t n = elfrw_get_le(p, size);
+		if (j->shape->sign)
+			n = (uint64_t)((int64_t)(n << spare) >> spare);
+		uint64_t to = j->base + (n << j->shape->shift);
+		if (to - u->start >= u->end - u->start ||
+		    !icf_trace_bit(f->t.start.data, to - u->start))
+			return NULL;
+		if (!name_label(f, i, to))
+			return &elfrw_err_nomem;
+	}
+	*good = true;
+	return NULL;
+}
+
 static struct elfrw_err *push_table(struct icf_finder *f, uint32_t i, const struct icf_candidate *c)
 {
 	struct icf_inferred_table *t = VEC_PUSH(&f->found->table);

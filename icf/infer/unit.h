@@ -83,6 +83,10 @@ bool icf_use_table(struct icf_finder *f, uint32_t i, const struct icf_jump *j);
  * labels of unit I, which then have a name. */
 struct elfrw_err *icf_name_labels(struct icf_finder *f, uint32_t i, uint64_t from, bool *good);
 
+/* The same for the table of J, which has a known start and end. */
+struct elfrw_err *icf_name_cases(struct icf_finder *f, uint32_t i, const struct icf_jump *j,
+				 bool *good);
+
 /* Measures the tables of the unit's indirect jumps.  *RET is false when one of them cannot be
  * accounted for.  measure.c. */
 struct elfrw_err *icf_measure_jumps(struct icf_finder *f, uint32_t i, bool *ret);

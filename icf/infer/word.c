@@ -14,7 +14,8 @@
 #include "icf/program/unit.h"
 #include <string.h>
 
-#define MAX_WORK 100000000 /* words examined for one unit */
+#define MAX_WORK     100000000 /* words examined for one unit */
+#define MAX_ODD_LIST 65536     /* bytes of a list whose records may have any size */
 
 static bool holds_plain_data(const struct elfrw_section *s)
 {
@@ -350,6 +351,29 @@ static void pin_sleds(struct icf_program *prog, const struct elfrw_section *s)
 		}
 }
 
+/* A tool or the program lists places of code in a section of such a name, between __start_NAME and
+ * __stop_NAME, which strip may remove: traps with their lines, faults with their repair.  Such a
+ * list may be short, and its words lead to the inside of functions, so any word that leads into a
+ * unit from its own place or end is believed.  Records differ at any byte; long sections hold other
+ * things than records of odd sizes. */
+static void pin_listed(struct icf_program *prog, const struct icf_data_map *map,
+		       const struct elfrw_section *s)
+{
+	unsigned step = s->hdr.sh_size <= MAX_ODD_LIST ? 1 : 4;
+	for (uint64_t off = -s->hdr.sh_addr & (step - 1u);
+	     off <= s->hdr.sh_size && s->hdr.sh_size - off >= 4; off += step) {
+		uint64_t place = s->hdr.sh_addr + off, word = word_at(s, off);
+		if (!word || icf_bit(&map->table, place) || filled_in(prog, place))
+			continue;
+		for (unsigned k = 0; k <= 4; k += 4) {
+			uint64_t to = place + k + word;
+			uint32_t i = icf_in_exec(prog, to) ? icf_unit_at(prog, to) : ICF_NONE;
+			if (i != ICF_NONE)
+				prog->unit.data[i].flags |= ICF_UNIT_PINNED;
+		}
+	}
+}
+
 struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_data_map *map)
 {
 	bool evidence = false;
@@ -360,8 +384,11 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 		if (holds_plain_data(&prog->img->section[i]) &&
 		    strcmp(prog->img->section[i].name, "xray_instr_map") == 0)
 			pin_sleds(prog, &prog->img->section[i]);
-		else if (holds_plain_data(&prog->img->section[i]))
+		else if (holds_plain_data(&prog->img->section[i])) {
+			if (icf_is_c_identifier(prog->img->section[i].name))
+				pin_listed(prog, map, &prog->img->section[i]);
 			words_of(prog, map, &prog->img->section[i], evidence);
+		}
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) &&
 		    icf_names_code(prog, &prog->unit.data[i]))

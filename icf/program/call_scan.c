@@ -158,7 +158,7 @@ static struct elfrw_err *scan_unit(const struct scan *s, uint32_t i, struct icf_
 			}
 			/* fallthrough */
 		case ELFRW_INSN_CALL:
-			if (in.target == site)
+			if (in.target == site && site < u->end) /* asks for its own address */
 				break;
 			to = destination(s, in.target);
 			if (shared(s, to) && !(tail && to == i))

@@ -102,7 +102,8 @@ struct icf_ref {
 	uint32_t table;  /* this unit's own jump table at target, or ICF_NONE */
 	uint8_t form;    /* of the field: index into the architecture's forms */
 	uint8_t origin;  /* from the field to the place that its distance counts from, in bytes */
-	/* Of a low half: its high half is this many references before it.  Otherwise 0. */
+	/* Of a low half: its high half is this many references before it.  Otherwise 0.
+	 * refs/pair.c */
 	uint8_t pair;
 	uint8_t kind : 2;  /* enum icf_ref_kind */
 	uint8_t flags : 6; /* ICF_REF_* */
@@ -111,11 +112,17 @@ struct icf_ref {
 #define ICF_REF_LEA \
 	1 /* the address is computed; the instruction itself does not read memory there */
 #define ICF_REF_CALL 2 /* BRANCH: a call, which returns */
+#define ICF_REF_HALF                                                                          \
+	4 /* a half of an address whose other halves are not all known: the high half names   \
+	     `target`, its page, at any place; a low half keeps its bits.  All code that they \
+	     could name is pinned */
 
 enum icf_data_kind {
 	ICF_DATA_ADDRESS,  /* the field holds the target */
-	ICF_DATA_DISTANCE, /* a distance to the target; only the code that reads it knows from
-			      where */
+	ICF_DATA_DISTANCE, /* a distance, and only the code that reads it knows from where; the
+			      target is counted from the field's own place */
+	ICF_DATA_ENTRY,    /* a distance to the target from the start of the field's jump table
+			      (refs/table.c) */
 	ICF_DATA_OFFSET,   /* a distance to a function that its relocation's symbol names, from
 			      anywhere, or to a trap, from its own place */
 };
@@ -123,7 +130,7 @@ enum icf_data_kind {
 /* A reference in data (alloc sections that hold no code and are not unwind tables). */
 struct icf_dataref {
 	uint64_t place;  /* old (and new) address of the field */
-	uint64_t target; /* old address that is meant */
+	uint64_t target; /* old address that is meant, as far as `kind` knows it */
 	uint32_t unit;   /* the unit that holds the target, or ICF_NONE (a boundary, padding) */
 	uint32_t table;  /* its jump table, or ICF_NONE */
 	uint8_t size;
@@ -132,6 +139,7 @@ struct icf_dataref {
 	uint8_t left; /* unknown origin of the distance: the field stays, and so do all its possible
 			 targets */
 	uint8_t quiet; /* does not make the address observable: vtable slot, init array, PLT slot */
+	uint8_t dropped; /* the entry of a table that icf_drop_tables() is removing */
 };
 
 struct icf_table {
@@ -228,6 +236,12 @@ static inline const struct elfrw_form *icf_ref_form(const struct icf_program *pr
 	return &prog->arch->form[ref->form];
 }
 
+/* Is the PC-relative field of IN the high half of an address?  Its target is then a page. */
+static inline bool icf_is_half(const struct elfrw_arch *arch, const struct elfrw_insn *in)
+{
+	return arch->low_form && elfrw_form_is_high(&arch->form[arch->pcrel_form(in)]);
+}
+
 /* The place that the number of REF, a reference of U, counts from.  A low half counts from the
  * place of its high half. */
 static inline uint64_t icf_ref_place(const struct icf_unit *u, const struct icf_ref *ref)
@@ -298,4 +312,6 @@ struct elfrw_err *icf_resolve(struct icf_program *prog, unsigned threads); /* re
 struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads); /* refs/reach.c */
 struct elfrw_err *icf_find_pads(struct icf_program *prog);                   /* refs/pads.c */
 struct elfrw_err *icf_find_tables(struct icf_program *prog);                 /* refs/table.c */
+/* Pins the code that halves of addresses could name in a way that is not known. */
+struct elfrw_err *icf_pin_halves(struct icf_program *prog); /* refs/pair.c */
 #endif

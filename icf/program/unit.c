@@ -103,12 +103,12 @@ bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end
 			uint64_t over = insn.target - start;
 			for (i += len; i < over; i += len) {
 				len = prog->arch->decode(p + i, over - i, start + i, &insn);
-				if (!len || insn.kind != ELFRW_INSN_NOP)
+				if (!len || !elfrw_is_fill_nop(&insn, p + i))
 					return false;
 			}
 			continue;
 		}
-		if (!len || insn.kind != ELFRW_INSN_NOP)
+		if (!len || !elfrw_is_fill_nop(&insn, p + i))
 			return false;
 		i += len;
 	}
@@ -142,7 +142,7 @@ static uint64_t trim(const struct icf_program *prog, const struct icf_exec *e, u
 		const uint8_t *at = p + i - len;
 		bool zeros = elfrw_all_zero(at, len);
 		bool fill = elfrw_fill_size(prog->arch, at, n - (i - len), start + i - len) == len;
-		bool pad = insn.kind == ELFRW_INSN_NOP || zeros || fill;
+		bool pad = elfrw_is_fill_nop(&insn, at) || zeros || fill;
 		if (zeros && goes_on && used) {
 			*clean = false;
 			return limit;

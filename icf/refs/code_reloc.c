@@ -1,77 +1,14 @@
-/* code_reloc.c: the kept relocations of code: found by place, and what each means for its
- * instruction.
+/* code_reloc.c: what each kept relocation of code means for its instruction.
  *
  * After a linker's relaxations a kept relocation has a stale type and place.  So it answers only
  * one question: is the number in this field an address?  An absolute relocation says so.  A
  * relocation for a GOT slot says so if the linker turned the load into an immediate.  A relocation
  * that no field explains says that these bytes are not the instructions that they look like. */
 #include "elfrw/base/rbuf.h"
-#include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/refs/code_reloc.h"
 #include <stdlib.h>
 #include <string.h>
-
-static int rela_order(const void *a, const void *b)
-{
-	const Elf64_Rela *x = a, *y = b;
-	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
-}
-
-struct elfrw_err *icf_code_relocs_open(struct icf_code_relocs *ret, const struct icf_program *prog,
-				       const struct icf_exec *e)
-{
-	const struct elfrw_image *img = prog->img;
-	*ret = (struct icf_code_relocs){ 0 };
-	for (uint32_t i = 0; (i = elfrw_image_relocs_of(img, e->shndx, i));) {
-		const struct elfrw_section *s = &img->section[i];
-		if (ret->rela)
-			return elfrw_error_at(s->name, 0,
-					      "a second relocation section for one code section");
-		if ((uintptr_t)s->data % _Alignof(Elf64_Rela) == 0)
-			ret->rela = (const Elf64_Rela *)s->data;
-		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
-		ret->symtab = s->hdr.sh_link;
-		ret->name = s->name;
-		bool sorted = ret->rela != NULL;
-		for (size_t k = 1; k < ret->n && sorted; k++)
-			sorted = ret->rela[k - 1].r_offset <= ret->rela[k].r_offset;
-		if (sorted)
-			continue;
-		ret->owned = malloc(s->hdr.sh_size);
-		if (!ret->owned)
-			return &elfrw_err_nomem;
-		memcpy(ret->owned, s->data, s->hdr.sh_size);
-		qsort(ret->owned, ret->n, sizeof *ret->owned, rela_order);
-		ret->rela = ret->owned;
-	}
-	return NULL;
-}
-
-void icf_code_relocs_close(struct icf_code_relocs *rel)
-{
-	free(rel->owned);
-	*rel = (struct icf_code_relocs){ 0 };
-}
-
-size_t icf_code_relocs_from(const struct icf_code_relocs *rel, uint64_t va)
-{
-	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
-}
-
-bool icf_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
-		      Elf64_Sym *ret)
-{
-	memset(ret, 0, sizeof *ret);
-	uint64_t i = ELF64_R_SYM(r->r_info);
-	if (i == 0)
-		return true;
-	const struct elfrw_section *s = &img->section[symtab];
-	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
-	    i >= s->hdr.sh_size / sizeof *ret)
-		return false;
-	memcpy(ret, s->data + i * sizeof *ret, sizeof *ret);
-	return true;
-}
 
 static bool symbol_in_code(const struct icf_program *prog, const Elf64_Sym *sym)
 {
@@ -102,7 +39,7 @@ static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_R
 	case ELFRW_RELOC_TLS: return NULL;
 	case ELFRW_RELOC_GOTREL:
 		/* The distance of data from the GOT; neither moves. */
-		if (icf_reloc_symbol(s->prog->img, s->rel->symtab, r, &data) &&
+		if (elfrw_reloc_symbol(s->prog->img, s->rel->symtab, r, &data) &&
 		    data.st_shndx != SHN_UNDEF && data.st_shndx < s->prog->img->n_sections &&
 		    !symbol_in_code(s->prog, &data))
 			return NULL;
@@ -113,6 +50,7 @@ static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_R
 				      d->name);
 	case ELFRW_RELOC_ABS:
 	case ELFRW_RELOC_PCREL:
+	case ELFRW_RELOC_LOW:
 	case ELFRW_RELOC_GOTPCREL: *done = false; return NULL;
 	default: *ret = ICF_RELOC_DYNAMIC; return NULL;
 	}
@@ -163,6 +101,23 @@ static enum icf_reloc_verdict judge_number(const struct icf_insn_site *s,
 	return ICF_RELOC_ADDRESS;
 }
 
+/* The low half of TARGET, AT bytes from the start of S. */
+static enum icf_reloc_verdict judge_low(const struct icf_insn_site *s, uint64_t target, unsigned at,
+					struct icf_ref *ref)
+{
+	const struct elfrw_arch *arch = s->prog->arch;
+	uint8_t form = at == 0 && arch->low_form ? arch->low_form(s->in, s->code) : 0;
+	if (!icf_in_exec(s->prog, target))
+		return ICF_RELOC_IGNORE;
+	*ref = (struct icf_ref){ .target = target,
+				 .unit = ICF_NONE,
+				 .table = ICF_NONE,
+				 .form = form,
+				 .kind = ICF_REF_PCREL,
+				 .flags = ICF_REF_HALF };
+	return form ? ICF_RELOC_LOW : ICF_RELOC_NO_FIELD;
+}
+
 struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rela *r,
 				  enum icf_reloc_verdict *ret, struct icf_ref *ref)
 {
@@ -173,12 +128,14 @@ struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rel
 	if (done)
 		return NULL;
 	Elf64_Sym sym;
-	if (!icf_reloc_symbol(s->prog->img, s->rel->symtab, r, &sym))
+	if (!elfrw_reloc_symbol(s->prog->img, s->rel->symtab, r, &sym))
 		return elfrw_error_at(s->rel->name, offset_of(s, r),
 				      "relocation against a symbol that does not exist");
 	unsigned at = (unsigned)(r->r_offset - s->va);
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
-	if (in->pcrel_size && at == in->pcrel_off)
+	if (d.kind == ELFRW_RELOC_LOW)
+		*ret = judge_low(s, sym.st_value + (uint64_t)r->r_addend, at, ref);
+	else if (in->pcrel_size && at == in->pcrel_off)
 		*ret = d.kind == ELFRW_RELOC_ABS ? ICF_RELOC_IN_DISTANCE : ICF_RELOC_IGNORE;
 	else if (d.kind != ELFRW_RELOC_ABS && is_relaxed_call(s, &sym))
 		*ret = ICF_RELOC_IGNORE;

@@ -8,6 +8,7 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/program/program.h"
 #include "icf/refs/ref.h"
 #include <stdlib.h>
@@ -33,12 +34,9 @@ static struct elfrw_err *find_vtables(const struct icf_program *prog, struct vta
 {
 	const struct elfrw_image *img = prog->img;
 	uint32_t shndx = img->symtab ? img->symtab : img->dynsym;
-	if (!shndx || !img->section[shndx].data)
-		return NULL;
 	const struct elfrw_section *s = &img->section[shndx];
-	for (size_t i = 1; i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx == SHN_UNDEF ||
 		    sym.st_size == 0)
 			continue;
@@ -255,7 +253,7 @@ static struct elfrw_err *read_kept(struct icf_program *prog, const struct elfrw_
 	if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off)
 		return elfrw_error_at(rel->name, at, "relocation outside its section");
 	Elf64_Sym sym;
-	if (!icf_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
+	if (!elfrw_reloc_symbol(prog->img, rel->hdr.sh_link, r, &sym))
 		return elfrw_error_at(rel->name, at,
 				      "relocation against a symbol that does not exist");
 	bool in_code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < prog->img->n_sections &&

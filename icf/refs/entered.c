@@ -46,7 +46,8 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++)
-			ELFRW_TRY(add(prog, e, ref[r].target));
+			if (!(ref[r].flags & ICF_REF_HALF))
+				ELFRW_TRY(add(prog, e, ref[r].target));
 	}
 	for (size_t i = 0; i < prog->dataref.len; i++)
 		if (prog->dataref.data[i].kind == ICF_DATA_ADDRESS)

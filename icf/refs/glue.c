@@ -6,6 +6,7 @@
  * belongs to the unit behind it.  Opaque bytes stay where they are.  So does every unit that they
  * could reach (reach.c), and every unit that computes their addresses. */
 #include "elfrw/base/parallel.h"
+#include "elfrw/base/search.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -39,13 +40,13 @@ static struct elfrw_err *merge(struct icf_program *prog, const uint8_t *join)
 	ELFRW_TRY(icf_attach(prog));
 	struct elfrw_err *err = NULL;
 	for (uint32_t e = 0; e < prog->exec.len && !err; e++) {
-		struct icf_code_relocs rel;
-		err = icf_code_relocs_open(&rel, prog, &prog->exec.data[e]);
+		struct elfrw_relocs rel;
+		err = elfrw_relocs_open(&rel, prog->img, prog->exec.data[e].shndx);
 		uint32_t first = prog->exec.data[e].unit;
 		for (uint32_t i = first; i < first + prog->exec.data[e].n_units && !err; i++)
 			if (prog->unit.data[i].flags & ICF_UNIT_GLUED)
 				err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel);
-		icf_code_relocs_close(&rel);
+		elfrw_relocs_close(&rel);
 	}
 	return err;
 }
@@ -111,14 +112,8 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 {
 	if (icf_unit_at(prog, va) != ICF_NONE || !icf_in_exec(prog, va))
 		return NULL;
-	uint32_t i = 0, hi = (uint32_t)prog->unit.len;
-	while (i < hi) {
-		uint32_t mid = i + (hi - i) / 2;
-		if (prog->unit.data[mid].start <= va)
-			i = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t i =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].start <= va);
 	uint32_t e = 0;
 	while (va >= prog->exec.data[e].end)
 		e++;
@@ -140,10 +135,10 @@ static struct elfrw_err *extend(struct icf_program *prog, uint64_t va)
 	}
 	ELFRW_TRY(icf_index_units(prog));
 	ELFRW_TRY(icf_attach(prog));
-	struct icf_code_relocs rel;
-	ELFRW_TRY(icf_code_relocs_open(&rel, prog, &prog->exec.data[e]));
+	struct elfrw_relocs rel;
+	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[e].shndx));
 	struct elfrw_err *err = icf_decode_unit(prog, i, prog->n_chunks - 1, &rel);
-	icf_code_relocs_close(&rel);
+	elfrw_relocs_close(&rel);
 	return err;
 }
 
@@ -159,7 +154,7 @@ static struct elfrw_err *extend_all(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
 			const struct icf_ref *ref = &icf_unit_refs(prog, &prog->unit.data[i])[r];
-			if (!names_an_end(prog, ref))
+			if (!(ref->flags & ICF_REF_HALF) && !names_an_end(prog, ref))
 				ELFRW_TRY(extend(prog, ref->target));
 		}
 	/* The meaning of a PC-relative field is known only after the tables are. */
@@ -203,7 +198,8 @@ static struct elfrw_err *resolve_part(void *arg, size_t part)
 		const struct icf_unit *u = &prog->unit.data[i];
 		struct icf_ref *ref = prog->chunk[u->chunk].ref.data + u->ref;
 		for (uint32_t r = 0; r < u->n_ref; r++)
-			ref[r].unit = names_an_end(prog, &ref[r])
+			ref[r].unit = ref[r].flags & ICF_REF_HALF ? ICF_NONE
+				      : names_an_end(prog, &ref[r])
 					      ? icf_unit_ending(prog, ref[r].target)
 					      : icf_unit_at(prog, ref[r].target);
 	}

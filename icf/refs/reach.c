@@ -26,27 +26,31 @@
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
+#include "icf/refs/leads.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OBJECT 4096 /* bytes of a table that is referred to from outside */
-#define MAX_STEP   32   /* bytes from one word to the next */
-#define MAX_GAP    8    /* words in a row that lead into the unit itself */
-#define MAX_LOOK   64   /* words within which a table must show itself */
-#define MAX_WORK   256  /* words examined for each byte */
-#define MAX_OWN    32   /* of these, for tables that the unit could refer to */
-#define MAX_HEAD   16   /* bytes at the start of a table that is referred to */
-#define ENOUGH     3    /* consecutive words that lead to different instructions */
+#define MAX_OBJECT 4096           /* bytes of a table that is referred to from outside */
+#define MAX_STEP   32             /* bytes from one word to the next */
+#define MAX_GAP    8              /* words in a row that lead into the unit itself */
+#define MAX_LOOK   64             /* words within which a table must show itself */
+#define MAX_FIRST  ICF_LEADS_NEAR /* bytes from a table to its first word that counts */
+#define CHUNK      8192           /* places that are looked at together */
+#define MAX_INSN   16             /* bytes */
+#define MAX_WORK   256            /* words examined for each byte */
+#define MAX_OWN    32             /* of these, for tables that the unit could refer to */
+#define MAX_HEAD   16             /* bytes at the start of a table that is referred to */
+#define ENOUGH     3              /* consecutive words that lead to different instructions */
 #define ENOUGH_APART \
 	6 /* the same for words with others between them, which code also has at equal steps */
 
 struct reach {
 	struct icf_program *prog;
-	uint64_t lo, hi;         /* of the code */
-	uint8_t *leads;          /* owned; an `enum leads` for each byte of code, four in a byte */
+	struct icf_leads code;   /* where words lead in code */
 	struct icf_places named; /* places in units that are not understood, with references from
 				    elsewhere; ascending */
 	struct icf_places own;   /* places that the current unit could refer to */
@@ -59,74 +63,6 @@ static void pin(struct icf_program *prog, uint32_t i)
 {
 	if (i != ICF_NONE)
 		prog->unit.data[i].flags |= ICF_UNIT_PINNED;
-}
-
-enum leads {
-	UNKNOWN, /* not asked yet */
-	NOWHERE,
-	TO_ITSELF,
-	TO_CODE,
-};
-
-/* OFF: from the first byte of code. */
-static void set_leads(struct reach *r, uint64_t off, enum leads what)
-{
-	uint8_t *p = &r->leads[off >> 2];
-	unsigned shift = (off & 3) * 2;
-	*p = (uint8_t)((*p & ~(3u << shift)) | (unsigned)what << shift);
-}
-
-/* The same for all bytes from FROM to TO. */
-static void fill_leads(struct reach *r, uint64_t from, uint64_t to, enum leads what)
-{
-	for (; from < to && from & 3; from++)
-		set_leads(r, from, what);
-	for (; from < to && to & 3; to--)
-		set_leads(r, to - 1, what);
-	if (from < to)
-		memset(r->leads + (from >> 2), (int)what * 0x55, (to - from) >> 2);
-}
-
-static void read_unit(struct reach *r, uint32_t i)
-{
-	const struct icf_unit *u = &r->prog->unit.data[i];
-	const uint8_t *code = icf_unit_bytes(r->prog, u);
-	struct elfrw_insn in;
-	fill_leads(r, u->start - r->lo, u->end - r->lo, NOWHERE);
-	for (uint64_t pos = 0; pos < u->end - u->start; pos += in.len) {
-		set_leads(r, u->start + pos - r->lo, TO_CODE);
-		if (!r->prog->arch->decode(code + pos, u->end - u->start - pos, u->start + pos,
-					   &in))
-			break;
-	}
-}
-
-/* Other units that are not understood stay as well, and padding holds nothing. */
-static void find_leads(struct reach *r, uint64_t to)
-{
-	uint32_t k = icf_unit_at(r->prog, to);
-	if (!icf_in_exec(r->prog, to))
-		set_leads(r, to - r->lo, NOWHERE);
-	else if (k == ICF_NONE)
-		set_leads(r, to - r->lo, TO_ITSELF);
-	else if (r->prog->unit.data[k].kind == ICF_UNIT_OPAQUE)
-		fill_leads(r, r->prog->unit.data[k].start - r->lo,
-			   r->prog->unit.data[k].end - r->lo, TO_ITSELF);
-	else
-		read_unit(r, k);
-}
-
-/* Where does a word that means TO lead, in a unit that is not understood? */
-static inline enum leads leads(struct reach *r, uint64_t to)
-{
-	uint64_t off = to - r->lo;
-	if (off >= r->hi - r->lo)
-		return NOWHERE;
-	enum leads what = r->leads[off >> 2] >> (off & 3) * 2 & 3;
-	if (what != UNKNOWN)
-		return what;
-	find_leads(r, to);
-	return r->leads[off >> 2] >> (off & 3) * 2 & 3;
 }
 
 /* Selects the section that VA lies in; false: none. */
@@ -191,14 +127,17 @@ static bool find_names(struct reach *r)
 	return ok;
 }
 
+_Static_assert(MAX_FIRST == MAX_STEP * MAX_GAP, "the first MAX_GAP + 1 words of each table");
+
 enum base { FIRST, PLACE, ADDRESS, NAME };
 
 /* How words count. */
 struct count {
 	enum base from;
-	uint64_t name; /* NAME */
-	uint64_t end;  /* of the object that holds them */
-	unsigned step; /* from one word to the next */
+	uint64_t name;  /* NAME */
+	uint64_t end;   /* of the object that holds them */
+	unsigned step;  /* from one word to the next */
+	unsigned steps; /* to try; bit k - 1: 4 * k bytes */
 };
 
 static inline uint64_t means(const struct count *c, uint64_t first, uint64_t va, uint64_t w)
@@ -235,15 +174,16 @@ static bool is_table(struct reach *r, const struct count *c, uint64_t first)
 	for (unsigned k = 0; k < MAX_LOOK && gap <= MAX_GAP && next_word(r, c, va, &w);
 	     k++, va += c->step) {
 		uint64_t to = means(c, first, va, w);
-		enum leads what = leads(r, to);
-		if (what == NOWHERE || (what == TO_ITSELF && n == 0 && c->from != FIRST))
+		enum icf_leads_to what = icf_leads(&r->code, to);
+		if (what == ICF_LEADS_NOWHERE ||
+		    (what == ICF_LEADS_TO_ITSELF && n == 0 && c->from != FIRST))
 			return false;
 		packed &= is_packed(r, c, va, w);
-		gap = what == TO_ITSELF ? gap + 1 : 0;
+		gap = what == ICF_LEADS_TO_ITSELF ? gap + 1 : 0;
 		unsigned same = 0;
-		while (what == TO_CODE && same < n && seen[same] != to)
+		while (what == ICF_LEADS_TO_CODE && same < n && seen[same] != to)
 			same++;
-		if (what == TO_CODE && same == n)
+		if (what == ICF_LEADS_TO_CODE && same == n)
 			seen[n++] = to;
 		if (n == (packed ? ENOUGH : ENOUGH_APART))
 			return true;
@@ -257,12 +197,19 @@ static void pin_table(struct reach *r, const struct count *c, uint64_t first)
 	uint64_t w;
 	for (uint64_t va = first; next_word(r, c, va, &w); va += c->step) {
 		uint64_t to = means(c, first, va, w);
-		enum leads what = leads(r, to);
-		if (what == NOWHERE)
+		enum icf_leads_to what = icf_leads(&r->code, to);
+		if (what == ICF_LEADS_NOWHERE)
 			return;
-		if (what == TO_CODE)
+		if (what == ICF_LEADS_TO_CODE)
 			pin(r->prog, icf_unit_at(r->prog, to));
 	}
+}
+
+static bool leads_to_code(struct reach *r, const struct count *c, uint64_t va)
+{
+	uint64_t w;
+	return next_word(r, c, va, &w) &&
+	       icf_leads(&r->code, means(c, va, va, w)) == ICF_LEADS_TO_CODE;
 }
 
 /* A unit refers to something that begins at BASE and ends before END.  This may be a table relative
@@ -278,7 +225,9 @@ static void pin_object(struct reach *r, uint64_t base, uint64_t end)
 			pin_table(r, &addresses, va);
 	}
 	for (uint64_t va = base; va < end; va += 4)
-		for (from_base.step = 4; from_base.step <= MAX_STEP; from_base.step += 4)
+		for (from_base.step = 4;
+		     from_base.step <= MAX_STEP && leads_to_code(r, &from_base, va);
+		     from_base.step += 4)
 			if (is_table(r, &from_base, va))
 				pin_table(r, &from_base, va);
 }
@@ -317,17 +266,16 @@ static void pin_own(struct reach *r, uint64_t size)
 }
 
 /* Pins tables from VA on; the first word leads to WHAT. */
-static void pin_tables_at(struct reach *r, struct count *c, uint64_t va, enum leads what)
+static void pin_tables_at(struct reach *r, struct count *c, uint64_t va, enum icf_leads_to what)
 {
-	for (c->step = 4; c->step <= MAX_STEP; c->step += 4) {
+	/* Most end with the first or second word. */
+	if (c->from != FIRST && what == ICF_LEADS_TO_ITSELF)
+		return;
+	for (unsigned steps = c->steps; steps; steps &= steps - 1) {
 		uint64_t w;
-		/* Most end with the first or second word. */
-		if (c->from != FIRST && what == TO_ITSELF) {
-			r->work++;
-			continue;
-		}
+		c->step = 4 * ((unsigned)__builtin_ctz(steps) + 1);
 		if (c->end - va < c->step + 4 || !word_at(r, va + c->step, &w) ||
-		    leads(r, means(c, va, va + c->step, w)) == NOWHERE) {
+		    icf_leads(&r->code, means(c, va, va + c->step, w)) == ICF_LEADS_NOWHERE) {
 			r->work += 2;
 			continue;
 		}
@@ -336,21 +284,87 @@ static void pin_tables_at(struct reach *r, struct count *c, uint64_t va, enum le
 	}
 }
 
+/* The steps at which tables can begin at CHUNK places of a unit.  A table has a word that leads to
+ * an instruction among its first MAX_GAP + 1, and few words do. */
+struct starts {
+	uint64_t va;                       /* the first place */
+	uint8_t divide[MAX_FIRST / 4 + 1]; /* by a fourth of a distance: the steps that it consists
+					      of, MAX_GAP at most */
+	uint8_t steps[CHUNK];              /* bit k - 1: 4 * k bytes */
+};
+
+static void find_dividing(struct starts *s)
+{
+	for (unsigned d = 0; d <= MAX_FIRST / 4; d++)
+		for (unsigned step = 1; step <= MAX_STEP / 4; step++)
+			if (d % step == 0 && d / step <= MAX_GAP)
+				s->divide[d] |= (uint8_t)(1u << (step - 1));
+}
+
+/* The word W at VA could be one of tables that begin up to MAX_FIRST bytes before. */
+static void mark_steps(struct reach *r, struct starts *s, uint64_t va, uint64_t w)
+{
+	bool address = !r->prog->img->pic && icf_leads(&r->code, w) == ICF_LEADS_TO_CODE;
+	for (unsigned d = 0; d <= MAX_FIRST / 4; d++) {
+		uint64_t first = va - 4 * d;
+		if (first - s->va < CHUNK &&
+		    (address || icf_leads(&r->code, first + w) == ICF_LEADS_TO_CODE))
+			s->steps[first - s->va] |= s->divide[d];
+	}
+}
+
+/* Fills in S for the places from VA on, in unit U. */
+static void find_starts(struct reach *r, const struct icf_unit *u, uint64_t va, struct starts *s)
+{
+	const uint8_t *p = icf_unit_bytes(r->prog, u) + (va - u->start);
+	uint64_t n = u->end - va < 4 ? 0 : u->end - va - 3;
+	n = n < CHUNK + MAX_FIRST ? n : CHUNK + MAX_FIRST;
+	s->va = va;
+	memset(s->steps, 0, sizeof s->steps);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t w = (uint64_t)(int64_t)(int32_t)elfrw_get32(p + i);
+		if (icf_leads_near(&r->code, va + i + w) ||
+		    (!r->prog->img->pic && icf_leads_near(&r->code, w)))
+			mark_steps(r, s, va + i, w);
+	}
+}
+
+static void pin_tables_from(struct reach *r, struct count *c, uint64_t va)
+{
+	uint64_t w;
+	if (!next_word(r, c, va, &w))
+		return;
+	/* Relative to the first word and to its own place are the same here. */
+	enum icf_leads_to what = icf_leads(&r->code, va + w);
+	for (unsigned from = FIRST; from <= PLACE && what != ICF_LEADS_NOWHERE; from++) {
+		c->from = (enum base)from;
+		pin_tables_at(r, c, va, what);
+	}
+	c->from = ADDRESS;
+	if (!r->prog->img->pic && icf_leads(&r->code, w) != ICF_LEADS_NOWHERE)
+		pin_tables_at(r, c, va, icf_leads(&r->code, w));
+}
+
 static void pin_tables(struct reach *r, uint32_t i)
 {
 	const struct icf_unit *u = &r->prog->unit.data[i];
+	uint64_t size = u->end - u->start;
 	struct count c = { .end = u->end };
-	for (uint64_t va = u->start, w;
-	     next_word(r, &c, va, &w) && r->work / MAX_WORK < u->end - u->start; va++) {
-		/* Relative to the first word and to its own place are the same here. */
-		enum leads what = leads(r, va + w);
-		for (unsigned from = FIRST; from <= PLACE && what != NOWHERE; from++) {
-			c.from = (enum base)from;
-			pin_tables_at(r, &c, va, what);
+	struct starts s = { 0 };
+	find_dividing(&s);
+	for (uint64_t at = 0; at < size; at += CHUNK) {
+		find_starts(r, u, u->start + at, &s);
+		for (unsigned k = 0; k < CHUNK; k++) {
+			uint64_t eight = 0;
+			if (k % 8 == 0)
+				memcpy(&eight, s.steps + k, 8);
+			if (k % 8 == 0 && !eight)
+				k += 7;
+			else if (s.steps[k] && r->work / MAX_WORK < size) {
+				c.steps = s.steps[k];
+				pin_tables_from(r, &c, s.va + k);
+			}
 		}
-		c.from = ADDRESS;
-		if (!r->prog->img->pic && leads(r, w) != NOWHERE)
-			pin_tables_at(r, &c, va, leads(r, w));
 	}
 }
 
@@ -358,36 +372,75 @@ static void pin_tables(struct reach *r, uint32_t i)
 static bool pin_insn(struct reach *r, uint32_t i, const struct elfrw_insn *in, const uint8_t *p)
 {
 	struct icf_program *prog = r->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
 	if (in->pcrel_size) {
-		uint32_t k = icf_unit_at(prog, in->target);
 		bool branch = in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_JMP ||
 			      in->kind == ELFRW_INSN_JCC;
-		if (k != i)
-			pin(prog, k);
-		if (!branch && (k == ICF_NONE || k == i) && !push(&r->own, in->target))
+		bool own = in->target - u->start < u->end - u->start;
+		/* All units that are not understood are pinned anyway. */
+		uint32_t k = own || (branch && !icf_leads_near(&r->code, in->target)) ||
+					     in->target - r->code.lo >= r->code.hi - r->code.lo
+				     ? ICF_NONE
+				     : icf_unit_at(prog, in->target);
+		pin(prog, k);
+		if (!branch && k == ICF_NONE && !push(&r->own, in->target))
 			return false;
 	}
 	uint64_t number[] = { in->imm_size >= 4 ? elfrw_get_le(p + in->imm_off, in->imm_size) : 0,
 			      in->disp_size == 4 ? elfrw_get32(p + in->disp_off) : 0 };
 	for (unsigned n = 0; n < 2 && !prog->img->pic; n++)
-		if (number[n] && leads(r, number[n]) == TO_CODE)
+		if (number[n] && icf_leads(&r->code, number[n]) == ICF_LEADS_TO_CODE)
 			pin(prog, icf_unit_at(prog, number[n]));
+	return true;
+}
+
+/* At which of the N bytes from POS on, in unit U, could an instruction begin that pin_insn() needs?
+ * Stores 1 there, else 0. */
+static void find_insns(struct reach *r, const struct icf_unit *u, uint64_t pos, size_t n,
+		       uint8_t *may)
+{
+	const uint8_t *p = icf_unit_bytes(r->prog, u) + pos;
+	uint64_t avail = u->end - u->start - pos;
+	r->prog->arch->may_refer(p, avail, n, may);
+	if (r->prog->img->pic)
+		return;
+	/* Numbers of 4 or 8 bytes could be addresses. */
+	for (size_t q = 0; q < n + MAX_INSN && q + 4 <= avail; q++)
+		if (r->code.hi > UINT32_MAX || icf_leads_near(&r->code, elfrw_get32(p + q)))
+			for (size_t k = q < MAX_INSN ? 0 : q - MAX_INSN; k < q && k < n; k++)
+				may[k] = 1;
+}
+
+/* Pins the references of all instructions that could begin in unit I. */
+static bool pin_insns(struct reach *r, uint32_t i)
+{
+	const struct icf_unit *u = &r->prog->unit.data[i];
+	const uint8_t *code = icf_unit_bytes(r->prog, u);
+	uint64_t size = u->end - u->start;
+	uint8_t may[CHUNK];
+	for (uint64_t at = 0; at < size; at += CHUNK) {
+		size_t n = size - at < CHUNK ? size - at : CHUNK;
+		find_insns(r, u, at, n, may);
+		for (size_t k = 0; k < n; k++) {
+			struct elfrw_insn in;
+			uint64_t pos = at + k;
+			if (may[k] &&
+			    r->prog->arch->decode(code + pos, size - pos, u->start + pos, &in) &&
+			    !pin_insn(r, i, &in, code + pos))
+				return false;
+		}
+	}
 	return true;
 }
 
 static struct elfrw_err *pin_inferred(struct reach *r, uint32_t i)
 {
 	const struct icf_unit *u = &r->prog->unit.data[i];
-	const uint8_t *code = icf_unit_bytes(r->prog, u);
 	uint64_t size = u->end - u->start;
 	r->own.v.len = 0;
 	r->work = 0;
-	for (uint64_t pos = 0; pos < size; pos++) {
-		struct elfrw_insn in;
-		if (r->prog->arch->decode(code + pos, size - pos, u->start + pos, &in) &&
-		    !pin_insn(r, i, &in, code + pos))
-			return &elfrw_err_nomem;
-	}
+	if (!pin_insns(r, i))
+		return &elfrw_err_nomem;
 	pin_objects(r, i);
 	pin_own(r, size);
 	pin_tables(r, i);
@@ -418,18 +471,18 @@ static struct elfrw_err *pin_known(struct icf_program *prog, uint32_t i)
 		if (pos % 4 == 0)
 			pin(prog, icf_unit_at(prog, u->start + pos + d));
 	}
-	struct icf_code_relocs rel;
-	ELFRW_TRY(icf_code_relocs_open(&rel, prog, &prog->exec.data[u->sec]));
-	for (size_t r = icf_code_relocs_from(&rel, u->start);
+	struct elfrw_relocs rel;
+	ELFRW_TRY(elfrw_relocs_open(&rel, prog->img, prog->exec.data[u->sec].shndx));
+	for (size_t r = elfrw_relocs_from(&rel, u->start);
 	     r < rel.n && rel.rela[r].r_offset < u->end; r++) {
 		Elf64_Sym sym;
-		if (!icf_reloc_symbol(prog->img, rel.symtab, &rel.rela[r], &sym))
+		if (!elfrw_reloc_symbol(prog->img, rel.symtab, &rel.rela[r], &sym))
 			continue;
 		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend));
 		pin(prog, icf_unit_at(prog, sym.st_value + (uint64_t)rel.rela[r].r_addend + 4));
 		pin(prog, icf_unit_at(prog, sym.st_value));
 	}
-	icf_code_relocs_close(&rel);
+	elfrw_relocs_close(&rel);
 	return NULL;
 }
 
@@ -464,16 +517,13 @@ struct elfrw_err *icf_pin_reach(struct icf_program *prog, unsigned threads)
 	if (!any)
 		return NULL;
 	struct elfrw_err *err = NULL;
-	r.lo = prog->exec.data[0].start;
-	r.hi = prog->exec.data[prog->exec.len - 1].end;
-	r.leads = calloc(((r.hi - r.lo) >> 2) + 1, 1);
-	if (!r.leads || !find_names(&r))
+	if (!icf_leads_init(&r.code, prog) || !find_names(&r))
 		err = &elfrw_err_nomem;
 	if (!err)
 		err = pin_all(&r);
 	if (!err && prog->inferred)
 		err = icf_infer_opaque_runs(prog, threads);
-	free(r.leads);
+	icf_leads_deinit(&r.code);
 	VEC_FREE(&r.named.v);
 	VEC_FREE(&r.own.v);
 	return err;

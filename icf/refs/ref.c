@@ -5,6 +5,7 @@
  * that an immediate or an absolute displacement is an address.  There is one pass over all code, in
  * chunks of units that threads take in turn. */
 #include "elfrw/base/parallel.h"
+#include "icf/refs/pair.h"
 #include "icf/refs/ref.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -30,8 +31,9 @@ struct decoding {
 	struct icf_program *prog;
 	struct icf_unit *u;
 	struct icf_chunk *c;
-	const struct icf_code_relocs *rel;
+	const struct elfrw_relocs *rel;
 	size_t r, r_end; /* the relocations that are left */
+	bool halves;     /* some of the references are high halves */
 };
 
 static struct elfrw_err *push_ref(struct decoding *d, const struct icf_ref *ref)
@@ -43,27 +45,18 @@ static struct elfrw_err *push_ref(struct decoding *d, const struct icf_ref *ref)
 	return NULL;
 }
 
-/* Is there code in the page that REF, a high half, names?  The low half, which nobody looks for,
- * could then name a place that moves. */
-static bool is_code_page(const struct icf_program *prog, const struct icf_ref *ref)
-{
-	uint64_t end = ref->target + ((uint64_t)1 << icf_ref_form(prog, ref)->page);
-	for (size_t e = 0; e < prog->exec.len; e++)
-		if (ref->target < prog->exec.data[e].end && prog->exec.data[e].start < end)
-			return true;
-	return false;
-}
-
 /* Adds the PC-relative field of IN, POS bytes from the unit's start. */
 static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *in, uint64_t pos)
 {
 	struct icf_unit *u = d->u;
 	const struct elfrw_arch *arch = d->prog->arch;
 	bool branch = is_branch(in), inside = in->target - u->start < u->end - u->start;
-	if (inside && !branch)
+	bool half = icf_is_half(arch, in);
+	if (inside && !branch && !half)
 		u->flags |= ICF_UNIT_DATA_READ;
-	if (inside && (branch || in->target != u->start))
+	if (inside && !half && (branch || in->target != u->start))
 		return NULL;
+	d->halves |= half;
 	struct icf_ref ref = {
 		.target = in->target,
 		.off = (uint32_t)pos + in->pcrel_off,
@@ -75,10 +68,44 @@ static struct elfrw_err *add_pcrel(struct decoding *d, const struct elfrw_insn *
 		.flags = (in->kind == ELFRW_INSN_CALL ? ICF_REF_CALL : 0) |
 			 ((in->flags & ELFRW_INSN_LEA) ? ICF_REF_LEA : 0),
 	};
-	if (elfrw_form_is_high(&arch->form[ref.form]) && is_code_page(d->prog, &ref))
-		return elfrw_error("0x%llx: an address of code in two halves is not supported",
-				   (unsigned long long)(u->start + pos));
 	return push_ref(d, &ref);
+}
+
+/* Lies VA between the image's first and last address? */
+static bool in_image(const struct elfrw_image *img, uint64_t va)
+{
+	uint64_t lo = UINT64_MAX, hi = 0;
+	for (unsigned i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *ph = &img->phdr[i];
+		if (ph->p_type != PT_LOAD)
+			continue;
+		lo = ph->p_vaddr < lo ? ph->p_vaddr : lo;
+		hi = ph->p_vaddr + ph->p_memsz > hi ? ph->p_vaddr + ph->p_memsz : hi;
+	}
+	return va >= lo && va < hi;
+}
+
+/* Traps and no-ops do not touch their operand.  Without a relocation, a PC-relative field or a
+ * displacement that fills no gap is a number that somebody looks for there: the kernel wants a
+ * signature in front of the place where it aborts a restartable sequence (rseq), and programs hide
+ * it in ud1 or nop.  It must stay.  Sanitizers' traps hold small numbers, which take one byte and
+ * belong to the trap itself.  If a PC-relative field could be a distance in the image as well,
+ * *ODD: nobody knows which. */
+static bool holds_number(const struct decoding *d, const struct elfrw_insn *in, const uint8_t *code,
+			 uint64_t va, bool *odd)
+{
+	if (in->kind == ELFRW_INSN_NOP    ? elfrw_is_fill_nop(in, code)
+	    : in->kind == ELFRW_INSN_TRAP ? !in->pcrel_size && in->disp_size <= 1
+					  : true)
+		return false;
+	unsigned off = in->pcrel_size ? in->pcrel_off : in->disp_off;
+	if (d->r < d->r_end && d->rel->rela[d->r].r_offset == va + off)
+		return false;
+	if (!in->pcrel_size)
+		return true;
+	*odd = in_image(d->prog->img, in->target) &&
+	       in->target - d->u->start >= d->u->end - d->u->start;
+	return true;
 }
 
 /* Adds the relocations in instruction S.  *ODD: one stands where it explains nothing. */
@@ -91,7 +118,7 @@ static struct elfrw_err *add_relocated(struct decoding *d, const struct icf_insn
 		*odd = verdict >= ICF_RELOC_ODD;
 		if (*odd)
 			return NULL;
-		if (verdict == ICF_RELOC_ADDRESS) {
+		if (verdict == ICF_RELOC_ADDRESS || verdict == ICF_RELOC_LOW) {
 			ref.off = (uint32_t)(d->rel->rela[d->r].r_offset - d->u->start);
 			ELFRW_TRY(push_ref(d, &ref));
 		}
@@ -121,7 +148,10 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 			return NULL;
 		if (pos == 0 && (in.flags & ELFRW_INSN_ENDBR))
 			u->flags |= ICF_UNIT_ENDBR;
-		if (in.pcrel_size)
+		bool number = holds_number(d, &in, code + pos, va, odd);
+		if (*odd)
+			return NULL;
+		if (in.pcrel_size && !number)
 			ELFRW_TRY(add_pcrel(d, &in, pos));
 		if (d->r < d->r_end && d->rel->rela[d->r].r_offset < va + in.len) {
 			struct icf_insn_site s = { d->prog, d->rel, &in, va, code + pos };
@@ -129,22 +159,24 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 			if (*odd)
 				return NULL;
 		}
-		if (in.kind != ELFRW_INSN_NOP)
+		if (number) /* whoever looks for it counts from what follows */
+			*last = ELFRW_INSN_OTHER;
+		else if (in.kind != ELFRW_INSN_NOP)
 			*last = in.kind;
 	}
 	return NULL;
 }
 
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
-				  const struct icf_code_relocs *rel)
+				  const struct elfrw_relocs *rel)
 {
 	struct icf_unit *u = &prog->unit.data[i];
 	struct decoding d = { .prog = prog,
 			      .u = u,
 			      .c = &prog->chunk[chunk],
 			      .rel = rel,
-			      .r = icf_code_relocs_from(rel, u->start),
-			      .r_end = icf_code_relocs_from(rel, u->end) };
+			      .r = elfrw_relocs_from(rel, u->start),
+			      .r_end = elfrw_relocs_from(rel, u->end) };
 	u->chunk = chunk;
 	u->ref = (uint32_t)d.c->ref.len;
 	u->n_ref = 0;
@@ -163,6 +195,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 		d.c->ref.len = u->ref;
 		return NULL;
 	}
+	if (d.halves)
+		ELFRW_TRY(icf_pair_halves(prog, i));
 	u->n_ref = (uint32_t)d.c->ref.len - u->ref;
 	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
 	    !prog->exec.data[u->sec].linkage)
@@ -172,8 +206,8 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 
 struct job {
 	struct icf_program *prog;
-	struct icf_code_relocs *rel; /* by exec section */
-	uint32_t *first;             /* first unit of each chunk; one more at the end */
+	struct elfrw_relocs *rel; /* by exec section */
+	uint32_t *first;          /* first unit of each chunk; one more at the end */
 };
 
 static struct elfrw_err *decode_chunk(void *arg, size_t c)
@@ -242,7 +276,7 @@ static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 							       u->start + n)))
 				continue;
 			else if (!prog->arch->decode(p + n, size - n, u->start + n, &in) ||
-				 in.kind != ELFRW_INSN_NOP)
+				 !elfrw_is_fill_nop(&in, p + n))
 				break;
 		u->start += n < size ? n : 0;
 		u->end -= zeros_behind(prog, u);
@@ -259,7 +293,7 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 	if (!job.rel)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < prog->exec.len && !err; i++) {
-		err = icf_code_relocs_open(&job.rel[i], prog, &prog->exec.data[i]);
+		err = elfrw_relocs_open(&job.rel[i], prog->img, prog->exec.data[i].shndx);
 		any |= job.rel[i].n > 0;
 	}
 	prog->inferred = !any;
@@ -273,7 +307,7 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 	if (prog->chunk)
 		prog->n_chunks++;
 	for (size_t i = 0; i < prog->exec.len; i++)
-		icf_code_relocs_close(&job.rel[i]);
+		elfrw_relocs_close(&job.rel[i]);
 	free(job.rel);
 	free(job.first);
 	return err;

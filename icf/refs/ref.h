@@ -7,7 +7,7 @@
  * decode, or has a relocation that no instruction explains, becomes opaque.  Error: something that
  * no program may contain. */
 struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t chunk,
-				  const struct icf_code_relocs *rel);
+				  const struct elfrw_relocs *rel);
 
 /* Makes units opaque if something enters them where no instruction begins.  entered.c. */
 struct elfrw_err *icf_check_entered(struct icf_program *prog);

@@ -148,22 +148,13 @@ static bool split_off(const struct icf_program *prog, uint32_t owner, uint32_t k
 			     (ref[r].flags & ICF_REF_CALL)))
 				return false;
 	}
-	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (prog->dataref.data[i].kind != ICF_DATA_DISTANCE &&
-		    prog->dataref.data[i].target == u->start)
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if ((d->kind == ICF_DATA_ADDRESS || d->kind == ICF_DATA_OFFSET) &&
+		    d->target == u->start)
 			return false;
-	return true;
-}
-
-void icf_unmake_table(struct icf_program *prog, size_t from, size_t to)
-{
-	uint64_t base = prog->dataref.data[from].place;
-	for (size_t i = from; i < to; i++) {
-		struct icf_dataref *d = &prog->dataref.data[i];
-		d->target += d->place - base;
-		d->unit = icf_unit_at(prog, d->target);
-		d->table = ICF_NONE;
 	}
+	return true;
 }
 
 /* A tool lists places of this code in a section of this name (static keys, probes).  Such a section
@@ -348,6 +339,7 @@ static struct elfrw_err *commit(struct maker *m, const struct candidate *c)
 		struct icf_dataref *d = &prog->dataref.data[c->field + i];
 		d->target = m->entry.data[i].target;
 		d->unit = m->entry.data[i].unit;
+		d->kind = c->pcrel ? ICF_DATA_ENTRY : d->kind;
 		d->table = (uint32_t)prog->table.len;
 	}
 	for (size_t r = c->first; r < c->end && t.owner != ICF_NONE; r++) {

@@ -14,10 +14,6 @@ struct icf_bases {
 	VEC(struct icf_base) v; /* by address, then owner */
 };
 
-/* Fields FROM to TO are not those of a table after all: their targets are again counted from their
- * own places. */
-void icf_unmake_table(struct icf_program *prog, size_t from, size_t to);
-
 /* Removes the tables whose entries lead elsewhere than to instructions, and pins the possible
  * targets of fields that no table explains.  Error: entries hold addresses, or nothing has
  * relocations; the program is then not understood.  table_check.c. */

@@ -48,6 +48,12 @@ static struct elfrw_err *push(struct entries *e, uint64_t target, size_t field, 
 	return NULL;
 }
 
+/* The target of entry D if its distance counts from its own place. */
+static uint64_t own_target(const struct icf_program *prog, const struct icf_dataref *d)
+{
+	return d->target + (d->place - prog->table.data[d->table].base);
+}
+
 /* What the fields of all tables mean, in the order of the targets. */
 static struct elfrw_err *collect(const struct icf_program *prog, struct entries *e, uint8_t *seen)
 {
@@ -56,9 +62,9 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct entries 
 		if (d->table == ICF_NONE)
 			continue;
 		ELFRW_TRY(push(e, d->target, i, d->unit, false));
-		if (d->kind != ICF_DATA_DISTANCE || prog->inferred)
+		if (d->kind != ICF_DATA_ENTRY || prog->inferred)
 			continue;
-		uint64_t own = d->target + (d->place - prog->table.data[d->table].base);
+		uint64_t own = own_target(prog, d);
 		uint32_t unit = icf_unit_at(prog, own);
 		if (unit == ICF_NONE)
 			seen[d->table] |= NOT_OWN;
@@ -102,7 +108,7 @@ static void look_into(const struct icf_program *prog, uint32_t k, const struct e
  * has no other explanation. */
 static struct elfrw_err *refuse(const struct icf_program *prog, const struct icf_dataref *d)
 {
-	if (d->kind == ICF_DATA_DISTANCE && !prog->inferred)
+	if (d->kind == ICF_DATA_ENTRY && !prog->inferred)
 		return NULL;
 	return elfrw_error("jump table entry at 0x%llx leads to 0x%llx, which is no instruction",
 			   (unsigned long long)d->place, (unsigned long long)d->target);
@@ -145,12 +151,21 @@ static struct elfrw_err *is_used(struct icf_asker *ask, const struct icf_bases *
 	return NULL;
 }
 
+/* The entries become distances that no table explains. */
 static void unmake(struct icf_program *prog, const struct icf_bases *b, struct icf_table *t)
 {
 	for (size_t i = LOWER_BOUND(0, b->v.len, mid, b->v.data[mid].va < t->base);
 	     i < b->v.len && b->v.data[i].va == t->base; i++)
 		b->v.data[i].ref->table = ICF_NONE;
-	icf_unmake_table(prog, t->entry, t->entry + t->n);
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct icf_dataref *d = &prog->dataref.data[t->entry + i];
+		if (d->kind == ICF_DATA_ENTRY) {
+			d->target = own_target(prog, d);
+			d->kind = ICF_DATA_DISTANCE;
+		}
+		d->unit = icf_unit_at(prog, d->target);
+		d->table = ICF_NONE;
+	}
 	t->n = 0;
 	t->owner = ICF_NONE;
 }
@@ -158,7 +173,7 @@ static void unmake(struct icf_program *prog, const struct icf_bases *b, struct i
 /* A distance from its own place to a function's entry needs no other explanation. */
 static bool explained(const struct icf_program *prog, const struct icf_dataref *d)
 {
-	return d->table != ICF_NONE || d->kind != ICF_DATA_DISTANCE ||
+	return d->kind != ICF_DATA_DISTANCE ||
 	       (d->unit != ICF_NONE && prog->unit.data[d->unit].start == d->target);
 }
 
@@ -205,7 +220,7 @@ static struct elfrw_err *pin_unexplained(struct icf_program *prog)
 	bool doubt = false;
 	for (size_t i = 0; i < prog->dataref.len; i++) {
 		struct icf_dataref *d = &prog->dataref.data[i];
-		if (d->table != ICF_NONE || d->kind != ICF_DATA_DISTANCE)
+		if (d->kind != ICF_DATA_DISTANCE)
 			continue;
 		uint32_t at = elfrw_image_section_at(prog->img, d->place);
 		if (at == 0)

@@ -134,7 +134,10 @@ struct elfrw_err *icf_unwind_open_core(struct icf_unwind *u, const char *path,
 	ELFRW_TRY(read_segments(u, (uint64_t)st.st_size));
 	ELFRW_TRY(icf_unwind_few_segments(u));
 	dwfl_report_begin(u->dwfl);
-	int n = dwfl_core_file_report(u->dwfl, u->core, options->exe);
+	/* Of relative names libdwfl opens none (icf/cmd/open_libdw.c). */
+	char *exe = options->exe ? realpath(options->exe, NULL) : NULL;
+	int n = dwfl_core_file_report(u->dwfl, u->core, exe ? exe : options->exe);
+	free(exe);
 	if (dwfl_report_end(u->dwfl, NULL, NULL) != 0 || n < 0)
 		return u->truncated ? elfrw_error("%s", u->truncated)
 				    : icf_unwind_problem("cannot read the core file");

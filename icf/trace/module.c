@@ -199,6 +199,18 @@ struct elfrw_err *icf_unwind_place_exe(struct icf_unwind *u, const char *exe, co
 	return found || name || !n ? NULL : misplaced(u, exe, id, n < sizeof id ? n : sizeof id);
 }
 
+/* Looks for the file of M below the sysroot; its path goes to M->found.  false: it is not there. */
+static bool find_below(struct module *m)
+{
+	if (!m->found && m->info.name[0] == '/')
+		m->found = elfrw_path_below(m->sysroot, m->info.name);
+	if (m->found && same_build(m->mod, m->found))
+		return true;
+	free(m->found);
+	m->found = NULL;
+	return false;
+}
+
 const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t index)
 {
 	struct module *m = &u->module.data[index];
@@ -213,7 +225,9 @@ const struct icf_unwind_module *icf_unwind_module(struct icf_unwind *u, uint32_t
 		if (m->found)
 			m->info.path = m->found;
 		/* libdwfl does not keep the names of files that it finds by the list of mappings in
-		 * a core. */
+		 * a core.  It knows of no sysroot there. */
+		if (!m->info.path && m->sysroot && find_below(m))
+			m->info.path = m->found;
 		if (!m->info.path && !m->sysroot && m->info.name[0] == '/' &&
 		    same_build(m->mod, m->info.name))
 			m->info.path = m->info.name;
@@ -248,15 +262,8 @@ int icf_unwind_find_core_elf(Dwfl_Module *mod, void **userdata, const char *name
 {
 	struct module *m = *userdata;
 	int fd = m && m->exe ? open_as(m->exe, file) : -1;
-	if (fd < 0 && m && m->sysroot && name[0] == '/') {
-		m->found = elfrw_path_below(m->sysroot, name);
-		if (m->found && same_build(mod, m->found))
-			fd = open_as(m->found, file);
-		if (fd < 0) {
-			free(m->found);
-			m->found = NULL;
-		}
-	}
+	if (fd < 0 && m && m->sysroot && find_below(m))
+		fd = open_as(m->found, file);
 	if (fd >= 0 || !m)
 		return fd >= 0 ? fd : dwfl_build_id_find_elf(mod, userdata, name, base, file, elf);
 	fd = dwfl_build_id_find_elf(mod, userdata, name, base, file, elf);

@@ -9,72 +9,75 @@
 #include "elfrw/symtab.h"
 
 /* The low bits of VA, an address of IN's code, that matter. */
-static uint64_t mask(const struct icf_v *v, uint32_t exec, uint64_t va)
+static uint64_t mask(const struct icf_vclaim *c, uint32_t exec, uint64_t va)
 {
-	uint64_t align = v->in.section[v->exec.data[exec].in].hdr.sh_addralign, low = va & -va;
+	uint64_t align = c->in.section[c->exec.data[exec].in].hdr.sh_addralign, low = va & -va;
 	align &= -align;
 	return (low && low < align ? low : align ? align : 1) - 1;
 }
 
-bool icf_v_stays_aligned(const struct icf_v *v, uint64_t old, uint64_t new)
+bool icf_v_stays_aligned(const struct icf_vclaim *c, uint64_t old, uint64_t new)
 {
-	uint32_t u = icf_v_find(v, old);
-	return u == ICF_V_NONE || (new &mask(v, v->unit.data[u].exec, old)) == 0;
+	uint32_t u = icf_v_find(c, old);
+	return u == ICF_V_NONE || (new &mask(c, c->unit.data[u].exec, old)) == 0;
 }
 
-static void check(struct icf_v *v, const char *what, uint64_t old, uint64_t new)
+static void check(const struct icf_vclaim *c, struct icf_vlog *log, const char *what, uint64_t old,
+		  uint64_t new)
 {
 	char name[200];
-	v->log.checked[ICF_VC_OBSERVED]++;
-	if (!icf_v_stays_aligned(v, old, new))
+	log->checked[ICF_VC_OBSERVED]++;
+	if (!icf_v_stays_aligned(c, old, new))
 		icf_vlog_bad(
-			&v->log, ICF_VC_OBSERVED,
+			log, ICF_VC_OBSERVED,
 			"alignment: %s %s (0x%llx -> 0x%llx): expected a multiple of %llu, found another",
-			what, icf_v_where(v, old, name), ICF_VX(old), ICF_VX(new),
-			ICF_VX(mask(v, v->unit.data[icf_v_find(v, old)].exec, old) + 1));
+			what, icf_v_where(c, old, name), ICF_VX(old), ICF_VX(new),
+			ICF_VX(mask(c, c->unit.data[icf_v_find(c, old)].exec, old) + 1));
 }
 
-static void check_symbols(struct icf_v *v, uint32_t table, bool all)
+static void check_symbols(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t table,
+			  bool all)
 {
-	const struct elfrw_section *s = &v->in.section[table];
+	const struct elfrw_section *s = &c->in.section[table];
 	for (struct elfrw_symbols it = elfrw_symbols(table ? s : NULL, 1);
 	     elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
-		uint32_t u = icf_v_find(v, sym.st_value);
+		uint32_t u = icf_v_find(c, sym.st_value);
 		uint64_t to;
 		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION ||
 		    u == ICF_V_NONE)
 			continue;
 		/* The start of a function that other modules do not see may merge with another's.
 		 */
-		if (all ? icf_v_pointer(v, sym.st_value, &to)
+		if (all ? icf_v_pointer(c, sym.st_value, &to)
 			: (type == STT_FUNC || type == STT_GNU_IFUNC) &&
-				    sym.st_value != v->unit.data[u].old &&
-				    icf_v_code(v, sym.st_value, &to))
-			check(v, "symbol", sym.st_value, to);
+				    sym.st_value != c->unit.data[u].old &&
+				    icf_v_code(c, sym.st_value, &to))
+			check(c, log, "symbol", sym.st_value, to);
 	}
 }
 
-void icf_v_check_alignment(struct icf_v *v)
+void icf_v_check_alignment(const struct icf_vclaim *c, const struct icf_vwords *words,
+			   struct icf_vlog *log)
 {
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
-		uint64_t align = v->in.section[v->exec.data[u->exec].in].hdr.sh_addralign;
+	for (uint32_t i = 0; i < c->unit.len; i++) {
+		const struct icf_vunit *u = &c->unit.data[i];
+		uint64_t align = c->in.section[c->exec.data[u->exec].in].hdr.sh_addralign;
 		if (u->observed)
-			check(v, "address of", u->old, u->entry);
+			check(c, log, "address of", u->old, u->entry);
 		else if (align && (u->old & (align - 1)) == 0 && !(u->flags & ICF_V_FOLDED) &&
 			 u->end > u->old)
-			check(v, "code", u->old, u->body);
+			check(c, log, "code", u->old, u->body);
 	}
-	for (size_t i = 0; i < v->word.len; i++) {
-		const struct icf_vword *w = &v->word.data[i];
-		uint32_t u = icf_v_find(v, w->target);
+	for (size_t i = 0; i < words->word.len; i++) {
+		const struct icf_vword *w = &words->word.data[i];
+		uint32_t u = icf_v_find(c, w->target);
 		uint64_t to;
-		if (w->table == ICF_V_NONE && u != ICF_V_NONE && v->unit.data[u].old != w->target &&
-		    icf_v_code(v, w->target, &to))
-			check(v, "word to", w->target, to);
+		if (w->table == ICF_V_NONE && u != ICF_V_NONE && c->unit.data[u].old != w->target &&
+		    icf_v_code(c, w->target, &to))
+			check(c, log, "word to", w->target, to);
 	}
-	check_symbols(v, v->in.dynsym, true);
-	check_symbols(v, v->in.symtab, false);
+	check_symbols(c, log, c->in.dynsym, true);
+	check_symbols(c, log, c->in.symtab, false);
 }

@@ -27,20 +27,20 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 		const uint8_t *p = e->old_data + (at - e->old);
 		struct elfrw_insn in;
 		v->log.checked[ICF_VC_PADDING]++;
-		unsigned fill = elfrw_fill_size(v->arch, p, end - at, at);
+		unsigned fill = elfrw_fill_size(v->claim.arch, p, end - at, at);
 		if (fill) {
 			at += fill;
 			continue;
 		}
 		/* The FDE of a signal trampoline begins one byte before it, in the last no-op. */
-		unsigned len = v->arch->decode(p, e->old_end - at, at, &in);
+		unsigned len = v->claim.arch->decode(p, e->old_end - at, at, &in);
 		/* gold and the GNU assembler put a jump over long padding. */
 		if (len && in.kind == ELFRW_INSN_JMP && in.target > at + len && in.target <= end) {
 			uint64_t over = at + len;
 			struct elfrw_insn nop;
 			while (over < in.target &&
-			       v->arch->decode(e->old_data + (over - e->old), in.target - over,
-					       over, &nop) &&
+			       v->claim.arch->decode(e->old_data + (over - e->old),
+						     in.target - over, over, &nop) &&
 			       nop.kind == ELFRW_INSN_NOP)
 				over += nop.len;
 			if (over == in.target) {
@@ -48,11 +48,13 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 				continue;
 			}
 		}
-		if (!len || in.kind != ELFRW_INSN_NOP) {
+		bool tells = len && (in.pcrel_size ||
+				     (in.disp_size && elfrw_get_le(p + in.disp_off, in.disp_size)));
+		if (!len || in.kind != ELFRW_INSN_NOP || tells) {
 			icf_vlog_bad(
 				&v->log, ICF_VC_PADDING,
 				"code in no unit: %s, 0x%llx: expected padding, found byte 0x%x",
-				v->in.section[e->in].name, ICF_VX(at), *p);
+				v->claim.in.section[e->in].name, ICF_VX(at), *p);
 			return;
 		}
 		at += len;
@@ -61,7 +63,7 @@ static void check_padding(struct icf_v *v, const struct icf_vexec *e, uint64_t s
 
 static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
 {
-	const struct icf_vexec *e = icf_v_out_exec(v, va);
+	const struct icf_vexec *e = icf_v_out_exec(&v->claim, va);
 	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
 }
 
@@ -74,13 +76,13 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 	struct elfrw_thunk_read t;
 	const char *what = NULL;
 	v->log.checked[ICF_VC_THUNK]++;
-	unsigned len = v->arch->read_thunk(p, u->thunk, u->entry, &t);
+	unsigned len = v->claim.arch->read_thunk(p, u->thunk, u->entry, &t);
 	if (!len)
 		what = "a jump";
 	else if (t.target != u->body) {
 		icf_vlog_bad(&v->log, ICF_VC_THUNK,
 			     "jump: thunk of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
+			     icf_v_where(&v->claim, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
 			     ICF_VX(u->body), ICF_VX(t.target));
 		return;
 	} else if (u->endbr && !t.endbr)
@@ -88,25 +90,26 @@ static void check_thunk(struct icf_v *v, const struct icf_vunit *u)
 	else if ((u->entry & 1) && u->entry != u->old)
 		what = "an even address";
 	for (uint64_t i = len; i < u->thunk && !what; i++)
-		if (p[i] != elfrw_fill_byte(v->arch, u->entry + i))
+		if (p[i] != elfrw_fill_byte(v->claim.arch, u->entry + i))
 			what = "nothing behind the jump";
 	if (what)
 		icf_vlog_bad(&v->log, ICF_VC_THUNK,
 			     "thunk: %s (0x%llx -> 0x%llx): expected %s, found none",
-			     icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry), what);
+			     icf_v_where(&v->claim, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
+			     what);
 }
 
 /* In a section that stayed: is the byte P of OUT at VA the same as between IN's units, or part of a
  * whole page that a folded body left empty? */
 static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint8_t p)
 {
-	uint32_t k = icf_v_find(v, va);
+	uint32_t k = icf_v_find(&v->claim, va);
 	if (e->old != e->new || e->old_end != e->new_end)
 		return false;
 	if (k == ICF_V_NONE)
 		return p == e->old_data[va - e->old];
-	const struct icf_vunit *u = &v->unit.data[k];
-	uint64_t size = elfrw_image_page(&v->in), page = va & ~(size - 1);
+	const struct icf_vunit *u = &v->claim.unit.data[k];
+	uint64_t size = elfrw_image_page(&v->claim.in), page = va & ~(size - 1);
 	return p == 0 && (u->flags & ICF_V_FOLDED) && page >= u->old + u->thunk &&
 	       page + size <= u->end;
 }
@@ -114,8 +117,8 @@ static bool stayed(const struct icf_v *v, const struct icf_vexec *e, uint64_t va
 /* Is the gap behind unit K, up to TO, as wide as before, with the same code behind it? */
 static bool gap_stays(const struct icf_v *v, uint32_t k, uint64_t to)
 {
-	const struct icf_vunit *u = &v->unit.data[k];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vunit *u = &v->claim.unit.data[k];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	uint64_t moved = u->body - u->old;
 	if (k + 1 >= e->unit + e->n_units)
 		return to == e->new_end && to == e->old_end + moved;
@@ -132,32 +135,32 @@ static void check_fill(struct icf_v *v, const struct icf_vexec *e, uint64_t from
 	uint64_t n = to - from, i = 0;
 	v->log.checked[ICF_VC_FILL] += n;
 	while (i < n &&
-	       (p[i] == elfrw_fill_byte(v->arch, from + i) || stayed(v, e, from + i, p[i])))
+	       (p[i] == elfrw_fill_byte(v->claim.arch, from + i) || stayed(v, e, from + i, p[i])))
 		i++;
 	if (i == n)
 		return;
-	const struct icf_vunit *u = prev && !prev->thunk ? &v->unit.data[prev->unit] : NULL;
-	const struct icf_vexec *x = u ? &v->exec.data[u->exec] : NULL;
+	const struct icf_vunit *u = prev && !prev->thunk ? &v->claim.unit.data[prev->unit] : NULL;
+	const struct icf_vexec *x = u ? &v->claim.exec.data[u->exec] : NULL;
 	uint64_t old = u ? u->old + (from - u->body) : 0;
 	if (u && gap_stays(v, prev->unit, to) && old <= x->old_end && n <= x->old_end - old &&
 	    memcmp(x->old_data + (old - x->old), p, n) == 0) {
 		uint64_t k = 0;
-		while (k < n && icf_v_find(v, old + k) == ICF_V_NONE)
+		while (k < n && icf_v_find(&v->claim, old + k) == ICF_V_NONE)
 			k++;
 		if (k == n)
 			return;
 	}
 	icf_vlog_bad(&v->log, ICF_VC_FILL,
 		     "byte in no function: %s, 0x%llx: expected 0x%x, found 0x%x",
-		     v->out.section[e->out].name, ICF_VX(from + i),
-		     elfrw_fill_byte(v->arch, from + i), p[i]);
+		     v->claim.out.section[e->out].name, ICF_VX(from + i),
+		     elfrw_fill_byte(v->claim.arch, from + i), p[i]);
 }
 
 static struct elfrw_err *check_blocks(struct icf_v *v)
 {
 	VEC(struct block) b = { 0 };
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		if (u->thunk)
 			check_thunk(v, u);
 		if (u->old == u->end || ((u->flags & ICF_V_FOLDED) && !u->thunk))
@@ -172,8 +175,8 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 	}
 	if (b.len)
 		qsort(b.data, b.len, sizeof *b.data, block_order);
-	for (size_t k = 0; k < v->exec.len; k++) {
-		const struct icf_vexec *e = &v->exec.data[k];
+	for (size_t k = 0; k < v->claim.exec.len; k++) {
+		const struct icf_vexec *e = &v->claim.exec.data[k];
 		uint64_t pos = e->new;
 		const struct block *prev = NULL;
 		for (size_t i = LOWER_BOUND(0, b.len, mid, b.data[mid].start < e->new);
@@ -184,9 +187,12 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 				icf_vlog_bad(
 					&v->log, ICF_VC_CLAIM,
 					"overlap: %s and %s (-> 0x%llx): expected 0x%llx or later, found 0x%llx",
-					prev ? icf_v_where(v, v->unit.data[prev->unit].old, other)
+					prev ? icf_v_where(&v->claim,
+							   v->claim.unit.data[prev->unit].old,
+							   other)
 					     : "section start",
-					icf_v_where(v, v->unit.data[x->unit].old, name),
+					icf_v_where(&v->claim, v->claim.unit.data[x->unit].old,
+						    name),
 					ICF_VX(x->start), ICF_VX(pos), ICF_VX(x->start));
 			} else
 				check_fill(v, e, pos, x->start, prev);
@@ -203,28 +209,29 @@ static struct elfrw_err *check_blocks(struct icf_v *v)
 
 static struct elfrw_err *observe_exports(struct icf_v *v)
 {
-	const struct elfrw_section *s = &v->in.section[v->in.dynsym];
-	for (struct elfrw_symbols it = elfrw_symbols(v->in.dynsym ? s : NULL, 1);
+	const struct elfrw_section *s = &v->claim.in.section[v->claim.in.dynsym];
+	for (struct elfrw_symbols it = elfrw_symbols(v->claim.in.dynsym ? s : NULL, 1);
 	     elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_SECTION)
 			continue;
-		uint32_t u = icf_v_find(v, sym.st_value);
-		if (u != ICF_V_NONE && v->unit.data[u].old == sym.st_value)
-			v->unit.data[u].observed = 1;
+		uint32_t u = icf_v_find(&v->claim, sym.st_value);
+		if (u != ICF_V_NONE && v->claim.unit.data[u].old == sym.st_value)
+			v->claim.unit.data[u].observed = 1;
 	}
 	return NULL;
 }
 
 static void observe_words(struct icf_v *v)
 {
-	for (size_t i = 0; i < v->word.len; i++) {
-		const struct icf_vword *w = &v->word.data[i];
-		bool own = w->table != ICF_V_NONE && v->table.data[w->table].owner != ICF_V_NONE;
-		uint32_t u = icf_v_find(v, w->target);
-		if (u != ICF_V_NONE && v->unit.data[u].old == w->target && !own && !w->quiet)
-			v->unit.data[u].observed = 1;
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		const struct icf_vword *w = &v->words.word.data[i];
+		bool own =
+			w->table != ICF_V_NONE && v->words.table.data[w->table].owner != ICF_V_NONE;
+		uint32_t u = icf_v_find(&v->claim, w->target);
+		if (u != ICF_V_NONE && v->claim.unit.data[u].old == w->target && !own && !w->quiet)
+			v->claim.unit.data[u].observed = 1;
 	}
 }
 
@@ -233,8 +240,8 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 	ELFRW_TRY(observe_exports(v));
 	observe_words(v);
 	VEC(struct block) b = { 0 };
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		if (!u->observed)
 			continue;
 		/* Pointers to member functions keep a flag in the lowest bit (Itanium C++ ABI
@@ -244,8 +251,8 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 			icf_vlog_bad(
 				&v->log, ICF_VC_OBSERVED,
 				"odd address: %s (0x%llx -> 0x%llx): expected an even one, found 0x%llx",
-				icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
-				ICF_VX(u->entry));
+				icf_v_where(&v->claim, u->old, name), ICF_VX(u->old),
+				ICF_VX(u->entry), ICF_VX(u->entry));
 		}
 		struct block *slot = VEC_PUSH(&b);
 		if (!slot) {
@@ -264,10 +271,10 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 		icf_vlog_bad(
 			&v->log, ICF_VC_OBSERVED,
 			"merged: %s and %s (0x%llx, 0x%llx -> 0x%llx): expected two addresses, found one",
-			icf_v_where(v, v->unit.data[b.data[i - 1].unit].old, x),
-			icf_v_where(v, v->unit.data[b.data[i].unit].old, y),
-			ICF_VX(v->unit.data[b.data[i - 1].unit].old),
-			ICF_VX(v->unit.data[b.data[i].unit].old), ICF_VX(b.data[i].start));
+			icf_v_where(&v->claim, v->claim.unit.data[b.data[i - 1].unit].old, x),
+			icf_v_where(&v->claim, v->claim.unit.data[b.data[i].unit].old, y),
+			ICF_VX(v->claim.unit.data[b.data[i - 1].unit].old),
+			ICF_VX(v->claim.unit.data[b.data[i].unit].old), ICF_VX(b.data[i].start));
 	}
 	VEC_FREE(&b);
 	return NULL;
@@ -275,11 +282,11 @@ static struct elfrw_err *check_observed(struct icf_v *v)
 
 struct elfrw_err *icf_v_check_layout(struct icf_v *v)
 {
-	for (size_t k = 0; k < v->exec.len; k++) {
-		const struct icf_vexec *e = &v->exec.data[k];
+	for (size_t k = 0; k < v->claim.exec.len; k++) {
+		const struct icf_vexec *e = &v->claim.exec.data[k];
 		uint64_t pos = e->old;
 		for (uint32_t i = e->unit; i < e->unit + e->n_units; i++) {
-			const struct icf_vunit *u = &v->unit.data[i];
+			const struct icf_vunit *u = &v->claim.unit.data[i];
 			if (u->old > pos)
 				check_padding(v, e, pos, u->old);
 			if (u->end > pos)
@@ -289,6 +296,6 @@ struct elfrw_err *icf_v_check_layout(struct icf_v *v)
 	}
 	ELFRW_TRY(check_blocks(v));
 	ELFRW_TRY(check_observed(v));
-	icf_v_check_alignment(v);
-	return icf_v_check_marks(v);
+	icf_v_check_alignment(&v->claim, &v->words, &v->log);
+	return icf_v_check_marks(&v->claim, &v->log);
 }

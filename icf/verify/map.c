@@ -25,7 +25,7 @@ static bool is_exec(const struct elfrw_section *s)
  * some of them left out; then new ones. */
 static void match_sections(struct icf_v *v)
 {
-	const struct elfrw_image *in = &v->in, *out = &v->out;
+	const struct elfrw_image *in = &v->claim.in, *out = &v->claim.out;
 	uint32_t i = 1;
 	for (uint32_t k = 1; k < out->n_sections; k++) {
 		uint32_t j = i;
@@ -35,8 +35,8 @@ static void match_sections(struct icf_v *v)
 			j++;
 		if (j == in->n_sections)
 			continue;
-		v->to_out[j] = k;
-		v->from_out[k] = j;
+		v->claim.to_out[j] = k;
+		v->claim.from_out[k] = j;
 		i = j + 1;
 	}
 }
@@ -44,12 +44,12 @@ static void match_sections(struct icf_v *v)
 /* Adds the executable section I of IN, whose image in OUT is O (NULL: none). */
 static bool add_exec(struct icf_v *v, uint32_t i, const struct elfrw_section *o)
 {
-	const struct elfrw_section *s = &v->in.section[i];
-	struct icf_vexec *e = VEC_PUSH(&v->exec);
+	const struct elfrw_section *s = &v->claim.in.section[i];
+	struct icf_vexec *e = VEC_PUSH(&v->claim.exec);
 	if (!e)
 		return false;
 	*e = (struct icf_vexec){ .in = i,
-				 .out = v->to_out[i],
+				 .out = v->claim.to_out[i],
 				 .old = s->hdr.sh_addr,
 				 .old_end = s->hdr.sh_addr + s->hdr.sh_size,
 				 .old_data = s->data };
@@ -65,41 +65,42 @@ static bool add_exec(struct icf_v *v, uint32_t i, const struct elfrw_section *o)
 /* Widens the range of addresses of data that moved by those of the section S of IN. */
 static void widen_moved(struct icf_v *v, const struct elfrw_section *s)
 {
-	if (v->moved_lo == v->moved_hi)
-		v->moved_lo = s->hdr.sh_addr;
-	if (s->hdr.sh_addr < v->moved_lo)
-		v->moved_lo = s->hdr.sh_addr;
-	if (s->hdr.sh_addr + s->hdr.sh_size > v->moved_hi)
-		v->moved_hi = s->hdr.sh_addr + s->hdr.sh_size;
+	if (v->claim.moved_lo == v->claim.moved_hi)
+		v->claim.moved_lo = s->hdr.sh_addr;
+	if (s->hdr.sh_addr < v->claim.moved_lo)
+		v->claim.moved_lo = s->hdr.sh_addr;
+	if (s->hdr.sh_addr + s->hdr.sh_size > v->claim.moved_hi)
+		v->claim.moved_hi = s->hdr.sh_addr + s->hdr.sh_size;
 }
 
 /* Makes the table from a section of IN to its entry among the executable ones, which are in order
  * of address, and finds the range of their addresses. */
 static struct elfrw_err *index_exec(struct icf_v *v)
 {
-	v->exec_at = calloc(v->in.n_sections, sizeof *v->exec_at);
-	if (!v->exec_at)
+	v->claim.exec_at = calloc(v->claim.in.n_sections, sizeof *v->claim.exec_at);
+	if (!v->claim.exec_at)
 		return &elfrw_err_nomem;
-	for (uint32_t e = 0; e < v->exec.len; e++)
-		v->exec_at[v->exec.data[e].in] = e + 1;
-	v->lo = v->exec.data[0].old;
-	v->hi = v->exec.data[v->exec.len - 1].old_end;
-	if (v->hi - v->lo > UINT64_C(1) << 36)
-		return elfrw_error("%s: code is spread over too many addresses", v->in.path);
+	for (uint32_t e = 0; e < v->claim.exec.len; e++)
+		v->claim.exec_at[v->claim.exec.data[e].in] = e + 1;
+	v->claim.lo = v->claim.exec.data[0].old;
+	v->claim.hi = v->claim.exec.data[v->claim.exec.len - 1].old_end;
+	if (v->claim.hi - v->claim.lo > UINT64_C(1) << 36)
+		return elfrw_error("%s: code is spread over too many addresses", v->claim.in.path);
 	return NULL;
 }
 
 struct elfrw_err *icf_v_sections(struct icf_v *v)
 {
-	const struct elfrw_image *in = &v->in, *out = &v->out;
-	v->to_out = calloc(in->n_sections, sizeof *v->to_out);
-	v->from_out = calloc(out->n_sections, sizeof *v->from_out);
-	if (!v->to_out || !v->from_out)
+	const struct elfrw_image *in = &v->claim.in, *out = &v->claim.out;
+	v->claim.to_out = calloc(in->n_sections, sizeof *v->claim.to_out);
+	v->claim.from_out = calloc(out->n_sections, sizeof *v->claim.from_out);
+	if (!v->claim.to_out || !v->claim.from_out)
 		return &elfrw_err_nomem;
 	match_sections(v);
 	for (uint32_t i = 1; i < in->n_sections; i++) {
 		const struct elfrw_section *s = &in->section[i];
-		const struct elfrw_section *o = v->to_out[i] ? &out->section[v->to_out[i]] : NULL;
+		const struct elfrw_section *o =
+			v->claim.to_out[i] ? &out->section[v->claim.to_out[i]] : NULL;
 		v->incomplete |= (s->hdr.sh_flags & SHF_ALLOC) && s->hdr.sh_size && !o;
 		if (is_exec(s)) {
 			if (!add_exec(v, i, o))
@@ -108,34 +109,34 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 			   o->hdr.sh_addr != s->hdr.sh_addr)
 			widen_moved(v, s);
 	}
-	if (!v->exec.len)
+	if (!v->claim.exec.len)
 		return elfrw_error("%s: has no executable section", in->path);
-	qsort(v->exec.data, v->exec.len, sizeof *v->exec.data, exec_order);
+	qsort(v->claim.exec.data, v->claim.exec.len, sizeof *v->claim.exec.data, exec_order);
 	return index_exec(v);
 }
 
 static struct elfrw_err *claim_from_note(struct icf_v *v)
 {
-	const struct elfrw_addrmap *map = &v->note.map;
+	const struct elfrw_addrmap *map = &v->claim.note.map;
 	for (uint32_t i = 0; i < map->n_sections; i++) {
 		const struct elfrw_addrmap_section *s = &map->section[i];
-		const struct icf_vexec *e = i < v->exec.len ? &v->exec.data[i] : NULL;
-		bool taken = e && elfrw_image_section_at(&v->in, e->old_end) != 0;
+		const struct icf_vexec *e = i < v->claim.exec.len ? &v->claim.exec.data[i] : NULL;
+		bool taken = e && elfrw_image_section_at(&v->claim.in, e->old_end) != 0;
 		if (!e || s->shndx != e->in || s->end_taken != taken || s->old != e->old ||
 		    s->old_end != e->old_end || s->new_start != e->new || s->new_end != e->new_end)
 			icf_vlog_bad(
 				&v->log, ICF_VC_CLAIM,
 				"section: %s (0x%llx -> 0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
-				e ? v->in.section[e->in].name : "more than there are",
+				e ? v->claim.in.section[e->in].name : "more than there are",
 				ICF_VX(s->old), ICF_VX(s->new_start), ICF_VX(e ? e->new : 0),
 				ICF_VX(e ? e->new_end : 0), ICF_VX(s->new_start),
 				ICF_VX(s->new_end));
 	}
-	if (!VEC_RESERVE(&v->unit, map->n_units))
+	if (!VEC_RESERVE(&v->claim.unit, map->n_units))
 		return &elfrw_err_nomem;
 	for (uint32_t i = 0; i < map->n_units; i++) {
 		const struct elfrw_addrmap_unit *m = &map->unit[i];
-		v->unit.data[v->unit.len++] = (struct icf_vunit){
+		v->claim.unit.data[v->claim.unit.len++] = (struct icf_vunit){
 			.old = m->old,
 			.end = m->old_end,
 			.body = m->body,
@@ -159,34 +160,34 @@ static void check_units(struct icf_v *v)
 {
 	uint32_t e = 0;
 	uint64_t end = 0;
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		struct icf_vunit *u = &v->claim.unit.data[i];
 		const char *what = NULL;
 		v->log.checked[ICF_VC_CLAIM]++;
-		while (e + 1 < v->exec.len && u->old >= v->exec.data[e].old_end)
+		while (e + 1 < v->claim.exec.len && u->old >= v->claim.exec.data[e].old_end)
 			e++;
-		struct icf_vexec *x = &v->exec.data[e];
+		struct icf_vexec *x = &v->claim.exec.data[e];
 		u->exec = e;
 		if (u->old < end || u->end < u->old || u->old < x->old || u->end > x->old_end)
 			what = "a run of code of its own in the input";
-		else if (u->kept >= v->unit.len ||
+		else if (u->kept >= v->claim.unit.len ||
 			 (u->kept != i) != ((u->flags & ICF_V_FOLDED) != 0) ||
 			 ((u->flags & ICF_V_FOLDED) &&
-			  (v->unit.data[u->kept].flags & ICF_V_FOLDED)))
+			  (v->claim.unit.data[u->kept].flags & ICF_V_FOLDED)))
 			what = "a kept function for it";
-		else if ((u->flags & ICF_V_FOLDED) && u->body != v->unit.data[u->kept].body)
+		else if ((u->flags & ICF_V_FOLDED) && u->body != v->claim.unit.data[u->kept].body)
 			what = "the code of the function that it was folded into";
 		else if (u->thunk && !(u->flags & ICF_V_FOLDED))
 			what = "no thunk for a function that was not folded";
 		else {
-			const struct icf_vexec *p = icf_v_out_exec(v, u->body),
-					       *q = icf_v_out_exec(v, u->entry);
+			const struct icf_vexec *p = icf_v_out_exec(&v->claim, u->body),
+					       *q = icf_v_out_exec(&v->claim, u->entry);
 			bool body = p && in_new(p, u->body, u->end - u->old),
 			     entry = q && in_new(q, u->entry, u->thunk);
 			/* At the end of one, when it has no bytes. */
-			for (size_t k = 0; k < v->exec.len && !(body && entry); k++) {
-				body |= in_new(&v->exec.data[k], u->body, u->end - u->old);
-				entry |= in_new(&v->exec.data[k], u->entry, u->thunk);
+			for (size_t k = 0; k < v->claim.exec.len && !(body && entry); k++) {
+				body |= in_new(&v->claim.exec.data[k], u->body, u->end - u->old);
+				entry |= in_new(&v->claim.exec.data[k], u->entry, u->thunk);
 			}
 			if (!body)
 				what = "code in the output";
@@ -206,10 +207,10 @@ static void check_units(struct icf_v *v)
 		}
 		end = u->end;
 	}
-	for (uint32_t i = 0, k = 0; k < v->exec.len; k++) {
-		struct icf_vexec *x = &v->exec.data[k];
+	for (uint32_t i = 0, k = 0; k < v->claim.exec.len; k++) {
+		struct icf_vexec *x = &v->claim.exec.data[k];
 		x->unit = i;
-		while (i < v->unit.len && v->unit.data[i].exec == k)
+		while (i < v->claim.unit.len && v->claim.unit.data[i].exec == k)
 			i++;
 		x->n_units = i - x->unit;
 	}
@@ -237,33 +238,37 @@ static int thunk_order(const void *a, const void *b, void *arg)
 
 struct elfrw_err *icf_v_index(struct icf_v *v)
 {
-	free(v->by_new);
-	free(v->by_thunk);
-	v->n_new = v->n_thunk = 0;
-	v->by_new = malloc((v->unit.len + 1) * sizeof *v->by_new);
-	v->by_thunk = malloc((v->unit.len + 1) * sizeof *v->by_thunk);
-	if (!elfrw_blocks_make(&v->blocks, v->lo, v->hi, v->unit.len ? &v->unit.data->end : NULL,
-			       sizeof *v->unit.data, (uint32_t)v->unit.len) ||
-	    !v->by_new || !v->by_thunk)
+	free(v->claim.by_new);
+	free(v->claim.by_thunk);
+	v->claim.n_new = v->claim.n_thunk = 0;
+	v->claim.by_new = malloc((v->claim.unit.len + 1) * sizeof *v->claim.by_new);
+	v->claim.by_thunk = malloc((v->claim.unit.len + 1) * sizeof *v->claim.by_thunk);
+	if (!elfrw_blocks_make(&v->claim.blocks, v->claim.lo, v->claim.hi,
+			       v->claim.unit.len ? &v->claim.unit.data->end : NULL,
+			       sizeof *v->claim.unit.data, (uint32_t)v->claim.unit.len) ||
+	    !v->claim.by_new || !v->claim.by_thunk)
 		return &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		if (v->unit.data[i].thunk)
-			v->by_thunk[v->n_thunk++] = i;
-		if (v->unit.data[i].flags & ICF_V_FOLDED)
-			v->unit.data[v->unit.data[i].kept].shared = true;
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		if (v->claim.unit.data[i].thunk)
+			v->claim.by_thunk[v->claim.n_thunk++] = i;
+		if (v->claim.unit.data[i].flags & ICF_V_FOLDED)
+			v->claim.unit.data[v->claim.unit.data[i].kept].shared = true;
 	}
-	qsort_r(v->by_thunk, v->n_thunk, sizeof *v->by_thunk, thunk_order, v->unit.data);
+	qsort_r(v->claim.by_thunk, v->claim.n_thunk, sizeof *v->claim.by_thunk, thunk_order,
+		v->claim.unit.data);
 	bool sorted = true;
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *x = &v->unit.data[i];
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		const struct icf_vunit *x = &v->claim.unit.data[i];
 		if ((x->flags & ICF_V_FOLDED) || x->old == x->end)
 			continue;
 		sorted = sorted &&
-			 (!v->n_new || v->unit.data[v->by_new[v->n_new - 1]].body < x->body);
-		v->by_new[v->n_new++] = i;
+			 (!v->claim.n_new ||
+			  v->claim.unit.data[v->claim.by_new[v->claim.n_new - 1]].body < x->body);
+		v->claim.by_new[v->claim.n_new++] = i;
 	}
 	if (!sorted)
-		qsort_r(v->by_new, v->n_new, sizeof *v->by_new, new_order, v->unit.data);
+		qsort_r(v->claim.by_new, v->claim.n_new, sizeof *v->claim.by_new, new_order,
+			v->claim.unit.data);
 	return NULL;
 }
 
@@ -273,7 +278,7 @@ static struct elfrw_err *refuse_folded(const struct icf_v *v)
 	struct dwr_sections secs;
 	struct dwr_icfold note = { 0 };
 	bool folded = false;
-	ELFRW_TRY(icf_v_named(v->in.path, dwr_sections_init(&secs, &v->in)));
+	ELFRW_TRY(icf_v_named(v->claim.in.path, dwr_sections_init(&secs, &v->claim.in)));
 	struct elfrw_err *err = dwr_sections_load(&secs, DWR_ICFOLD);
 	if (!err && secs.sec[DWR_ICFOLD].size) {
 		err = dwr_icfold_read(&note, secs.sec[DWR_ICFOLD].data, secs.sec[DWR_ICFOLD].size);
@@ -292,19 +297,19 @@ static struct elfrw_err *refuse_folded(const struct icf_v *v)
 	       : folded
 		       ? elfrw_error(
 				 "%s: was folded already: compare with the file that it was made from",
-				 v->in.path)
+				 v->claim.in.path)
 		       : NULL;
 }
 
 struct elfrw_err *icf_v_claim(struct icf_v *v)
 {
-	const struct dwr_section *s = &v->note_secs.sec[DWR_ICFOLD];
+	const struct dwr_section *s = &v->claim.note_secs.sec[DWR_ICFOLD];
 	ELFRW_TRY(refuse_folded(v));
-	struct elfrw_err *err = dwr_sections_init(&v->note_secs, &v->out);
+	struct elfrw_err *err = dwr_sections_init(&v->claim.note_secs, &v->claim.out);
 	if (!err)
-		err = dwr_sections_load(&v->note_secs, DWR_ICFOLD);
+		err = dwr_sections_load(&v->claim.note_secs, DWR_ICFOLD);
 	if (!err && s->size)
-		err = dwr_icfold_read(&v->note, s->data, s->size);
+		err = dwr_icfold_read(&v->claim.note, s->data, s->size);
 	if (err == &elfrw_err_nomem)
 		return err;
 	if (err) {
@@ -313,55 +318,55 @@ struct elfrw_err *icf_v_claim(struct icf_v *v)
 			     elfrw_err_text(err));
 		elfrw_err_free(err);
 	} else
-		v->has_note = s->size != 0;
-	ELFRW_TRY(v->has_note ? claim_from_note(v) : icf_v_claim_from_symbols(v));
+		v->claim.has_note = s->size != 0;
+	ELFRW_TRY(v->claim.has_note ? claim_from_note(v) : icf_v_claim_from_symbols(v));
 	check_units(v);
 	return icf_v_index(v);
 }
 
-uint32_t icf_v_find(const struct icf_v *v, uint64_t va)
+uint32_t icf_v_find(const struct icf_vclaim *c, uint64_t va)
 {
-	if (va < v->lo || va >= v->hi)
+	if (va < c->lo || va >= c->hi)
 		return ICF_V_NONE;
-	for (uint32_t u = elfrw_blocks_from(&v->blocks, va); u < v->unit.len; u++) {
-		const struct icf_vunit *x = &v->unit.data[u];
+	for (uint32_t u = elfrw_blocks_from(&c->blocks, va); u < c->unit.len; u++) {
+		const struct icf_vunit *x = &c->unit.data[u];
 		if (va < x->end)
 			return va >= x->old ? u : ICF_V_NONE;
 	}
 	return ICF_V_NONE;
 }
 
-uint32_t icf_v_find_after(const struct icf_v *v, uint64_t va)
+uint32_t icf_v_find_after(const struct icf_vclaim *c, uint64_t va)
 {
-	if (va >= v->hi)
+	if (va >= c->hi)
 		return ICF_V_NONE;
-	uint32_t u = va < v->lo ? 0 : elfrw_blocks_from(&v->blocks, va);
-	while (u < v->unit.len && v->unit.data[u].end <= va)
+	uint32_t u = va < c->lo ? 0 : elfrw_blocks_from(&c->blocks, va);
+	while (u < c->unit.len && c->unit.data[u].end <= va)
 		u++;
-	return u < v->unit.len ? u : ICF_V_NONE;
+	return u < c->unit.len ? u : ICF_V_NONE;
 }
 
-uint32_t icf_v_find_end(const struct icf_v *v, uint64_t va)
+uint32_t icf_v_find_end(const struct icf_vclaim *c, uint64_t va)
 {
-	return va ? icf_v_find(v, va - 1) : ICF_V_NONE;
+	return va ? icf_v_find(c, va - 1) : ICF_V_NONE;
 }
 
-uint32_t icf_v_find_new(const struct icf_v *v, uint64_t va)
+uint32_t icf_v_find_new(const struct icf_vclaim *c, uint64_t va)
 {
-	size_t lo = LOWER_BOUND(0, v->n_new, mid, v->unit.data[v->by_new[mid]].body <= va);
+	size_t lo = LOWER_BOUND(0, c->n_new, mid, c->unit.data[c->by_new[mid]].body <= va);
 	if (!lo)
 		return ICF_V_NONE;
-	const struct icf_vunit *u = &v->unit.data[v->by_new[lo - 1]];
-	return va - u->body < u->end - u->old ? v->by_new[lo - 1] : ICF_V_NONE;
+	const struct icf_vunit *u = &c->unit.data[c->by_new[lo - 1]];
+	return va - u->body < u->end - u->old ? c->by_new[lo - 1] : ICF_V_NONE;
 }
 
-uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va)
+uint32_t icf_v_find_thunk(const struct icf_vclaim *c, uint64_t va)
 {
-	for (uint32_t lo = 0, hi = v->n_thunk; lo < hi;) {
+	for (uint32_t lo = 0, hi = c->n_thunk; lo < hi;) {
 		uint32_t mid = lo + (hi - lo) / 2;
-		const struct icf_vunit *u = &v->unit.data[v->by_thunk[mid]];
+		const struct icf_vunit *u = &c->unit.data[c->by_thunk[mid]];
 		if (va - u->entry < u->thunk)
-			return v->by_thunk[mid];
+			return c->by_thunk[mid];
 		if (u->entry < va)
 			lo = mid + 1;
 		else
@@ -370,81 +375,81 @@ uint32_t icf_v_find_thunk(const struct icf_v *v, uint64_t va)
 	return ICF_V_NONE;
 }
 
-bool icf_v_in_exec(const struct icf_v *v, uint64_t va)
+bool icf_v_in_exec(const struct icf_vclaim *c, uint64_t va)
 {
-	if (va < v->lo || va >= v->hi)
+	if (va < c->lo || va >= c->hi)
 		return false;
-	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end <= va);
-	return i < v->exec.len && va >= v->exec.data[i].old;
+	size_t i = LOWER_BOUND(0, c->exec.len, mid, c->exec.data[mid].old_end <= va);
+	return i < c->exec.len && va >= c->exec.data[i].old;
 }
 
-const struct icf_vexec *icf_v_exec_of(const struct icf_v *v, uint32_t shndx)
+const struct icf_vexec *icf_v_exec_of(const struct icf_vclaim *c, uint32_t shndx)
 {
-	uint32_t i = shndx < v->in.n_sections ? v->exec_at[shndx] : 0;
-	return i ? &v->exec.data[i - 1] : NULL;
+	uint32_t i = shndx < c->in.n_sections ? c->exec_at[shndx] : 0;
+	return i ? &c->exec.data[i - 1] : NULL;
 }
 
-const struct icf_vexec *icf_v_out_exec(const struct icf_v *v, uint64_t va)
+const struct icf_vexec *icf_v_out_exec(const struct icf_vclaim *c, uint64_t va)
 {
-	return icf_v_exec_of(v, v->from_out[elfrw_image_section_at(&v->out, va)]);
+	return icf_v_exec_of(c, c->from_out[elfrw_image_section_at(&c->out, va)]);
 }
 
-bool icf_v_code(const struct icf_v *v, uint64_t va, uint64_t *ret)
+bool icf_v_code(const struct icf_vclaim *c, uint64_t va, uint64_t *ret)
 {
-	uint32_t u = icf_v_find(v, va);
+	uint32_t u = icf_v_find(c, va);
 	*ret = va;
 	if (u != ICF_V_NONE) {
-		*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
+		*ret = c->unit.data[u].body + (va - c->unit.data[u].old);
 		return true;
 	}
-	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < va);
-	for (; i < v->exec.len && v->exec.data[i].old_end == va; i++)
-		*ret = v->exec.data[i].new_end;
+	size_t i = LOWER_BOUND(0, c->exec.len, mid, c->exec.data[mid].old_end < va);
+	for (; i < c->exec.len && c->exec.data[i].old_end == va; i++)
+		*ret = c->exec.data[i].new_end;
 	return false;
 }
 
-bool icf_v_pointer(const struct icf_v *v, uint64_t va, uint64_t *ret)
+bool icf_v_pointer(const struct icf_vclaim *c, uint64_t va, uint64_t *ret)
 {
-	uint32_t u = icf_v_find(v, va);
-	if (u != ICF_V_NONE && v->unit.data[u].old == va) {
-		*ret = v->unit.data[u].entry;
+	uint32_t u = icf_v_find(c, va);
+	if (u != ICF_V_NONE && c->unit.data[u].old == va) {
+		*ret = c->unit.data[u].entry;
 		return true;
 	}
-	return icf_v_code(v, va, ret);
+	return icf_v_code(c, va, ret);
 }
 
-bool icf_v_label(const struct icf_v *v, uint64_t va, uint32_t owner, uint64_t *ret)
+bool icf_v_label(const struct icf_vclaim *c, uint64_t va, uint32_t owner, uint64_t *ret)
 {
 	/* Compilers let impossible cases lead to the end of their own function. */
-	if (owner != ICF_V_NONE && va == v->unit.data[owner].end) {
-		*ret = v->unit.data[owner].body + (va - v->unit.data[owner].old);
+	if (owner != ICF_V_NONE && va == c->unit.data[owner].end) {
+		*ret = c->unit.data[owner].body + (va - c->unit.data[owner].old);
 		return true;
 	}
-	if (icf_v_code(v, va, ret))
+	if (icf_v_code(c, va, ret))
 		return true;
-	uint32_t u = icf_v_find_end(v, va);
+	uint32_t u = icf_v_find_end(c, va);
 	if (u == ICF_V_NONE)
 		return false;
-	*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
+	*ret = c->unit.data[u].body + (va - c->unit.data[u].old);
 	return true;
 }
 
-uint64_t icf_v_data(const struct icf_v *v, uint64_t va)
+uint64_t icf_v_data(const struct icf_vclaim *c, uint64_t va)
 {
-	if (va < v->moved_lo || va >= v->moved_hi)
+	if (va < c->moved_lo || va >= c->moved_hi)
 		return va;
-	uint32_t s = elfrw_image_section_at(&v->in, va);
-	if (!s || !v->to_out[s])
+	uint32_t s = elfrw_image_section_at(&c->in, va);
+	if (!s || !c->to_out[s])
 		return va;
-	const Elf64_Shdr *a = &v->in.section[s].hdr, *b = &v->out.section[v->to_out[s]].hdr;
+	const Elf64_Shdr *a = &c->in.section[s].hdr, *b = &c->out.section[c->to_out[s]].hdr;
 	return va - a->sh_addr + b->sh_addr;
 }
 
-const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200])
+const char *icf_v_where(const struct icf_vclaim *c, uint64_t va, char buf[200])
 {
-	const struct elfrw_section *s = v->in.symtab ? &v->in.section[v->in.symtab] : NULL;
-	uint32_t u = icf_v_find(v, va);
-	uint64_t start = u != ICF_V_NONE ? v->unit.data[u].old : va;
+	const struct elfrw_section *s = c->in.symtab ? &c->in.section[c->in.symtab] : NULL;
+	uint32_t u = icf_v_find(c, va);
+	uint64_t start = u != ICF_V_NONE ? c->unit.data[u].old : va;
 	const char *name = NULL;
 	/* A scan: only for messages. */
 	for (struct elfrw_symbols it = elfrw_symbols(s, 1); !name && elfrw_symbols_next(&it);) {
@@ -452,7 +457,7 @@ const char *icf_v_where(const struct icf_v *v, uint64_t va, char buf[200])
 		if (sym.st_value == start && sym.st_shndx != SHN_UNDEF &&
 		    ELF64_ST_TYPE(sym.st_info) != STT_SECTION &&
 		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
-			name = elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name);
+			name = elfrw_image_string(&c->in, s->hdr.sh_link, sym.st_name);
 	}
 	if (!name || !*name)
 		snprintf(buf, 200, "0x%llx", ICF_VX(va));

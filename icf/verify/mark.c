@@ -30,9 +30,9 @@ static bool add(struct places *p, uint64_t va)
 }
 
 /* The starts of the functions of IN in .symtab. */
-static bool functions(const struct icf_v *v, struct places *ret)
+static bool functions(const struct icf_vclaim *c, struct places *ret)
 {
-	const struct elfrw_section *s = &v->in.section[v->in.symtab];
+	const struct elfrw_section *s = &c->in.section[c->in.symtab];
 	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
@@ -43,34 +43,35 @@ static bool functions(const struct icf_v *v, struct places *ret)
 	return true;
 }
 
-static bool delimits(const struct icf_v *v, const struct places *function, const Elf64_Sym *sym)
+static bool delimits(const struct icf_vclaim *c, const struct places *function,
+		     const Elf64_Sym *sym)
 {
 	uint64_t va = sym->st_value;
 	if (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size ||
-	    !icf_v_exec_of(v, sym->st_shndx))
+	    !icf_v_exec_of(c, sym->st_shndx))
 		return false;
-	uint32_t u = icf_v_find(v, va);
+	uint32_t u = icf_v_find(c, va);
 	size_t i = LOWER_BOUND(0, function->v.len, mid, function->v.data[mid] < va);
 	/* Padding with references to it may belong to the unit behind it. */
-	return u == ICF_V_NONE || (v->unit.data[u].old == va && i < function->v.len &&
-				   function->v.data[i] < v->unit.data[u].end);
+	return u == ICF_V_NONE || (c->unit.data[u].old == va && i < function->v.len &&
+				   function->v.data[i] < c->unit.data[u].end);
 }
 
-static bool labels(const struct icf_v *v, const struct places *function, struct places *ret)
+static bool labels(const struct icf_vclaim *c, const struct places *function, struct places *ret)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *s = &v->in.section[i];
-		if (s->hdr.sh_type != SHT_RELA || !s->data || s->hdr.sh_link != v->in.symtab ||
-		    s->hdr.sh_info >= v->in.n_sections ||
-		    !(v->in.section[s->hdr.sh_info].hdr.sh_flags & SHF_ALLOC))
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const struct elfrw_section *s = &c->in.section[i];
+		if (s->hdr.sh_type != SHT_RELA || !s->data || s->hdr.sh_link != c->in.symtab ||
+		    s->hdr.sh_info >= c->in.n_sections ||
+		    !(c->in.section[s->hdr.sh_info].hdr.sh_flags & SHF_ALLOC))
 			continue;
 		for (size_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
 			Elf64_Rela r;
 			Elf64_Sym sym;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
-			if (!v->in.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call &&
-			    icf_v_reloc_symbol(&v->in, v->in.symtab, &r, &sym) &&
-			    delimits(v, function, &sym) && !add(ret, sym.st_value))
+			if (!c->in.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).call &&
+			    elfrw_reloc_symbol(&c->in, c->in.symtab, &r, &sym) &&
+			    delimits(c, function, &sym) && !add(ret, sym.st_value))
 				return false;
 		}
 	}
@@ -80,63 +81,66 @@ static bool labels(const struct icf_v *v, const struct places *function, struct 
 
 /* Computes the bounds of each label in OUT: the last remaining code before it, and the first behind
  * it. */
-static void bounds(const struct icf_v *v, const struct places *label, uint64_t *lo, uint64_t *hi)
+static void bounds(const struct icf_vclaim *c, const struct places *label, uint64_t *lo,
+		   uint64_t *hi)
 {
-	size_t u = 0, n = v->unit.len;
+	size_t u = 0, n = c->unit.len;
 	uint64_t at = 0;
 	for (size_t i = 0; i < label->v.len; i++) {
-		for (; u < n && v->unit.data[u].end <= label->v.data[i]; u++)
-			if (!(v->unit.data[u].flags & ICF_V_FOLDED))
-				at = v->unit.data[u].body +
-				     (v->unit.data[u].end - v->unit.data[u].old);
+		for (; u < n && c->unit.data[u].end <= label->v.data[i]; u++)
+			if (!(c->unit.data[u].flags & ICF_V_FOLDED))
+				at = c->unit.data[u].body +
+				     (c->unit.data[u].end - c->unit.data[u].old);
 		lo[i] = at;
 	}
 	at = UINT64_MAX;
 	for (size_t i = label->v.len; i--;) {
-		for (; n && v->unit.data[n - 1].old >= label->v.data[i]; n--)
-			if (!(v->unit.data[n - 1].flags & ICF_V_FOLDED))
-				at = v->unit.data[n - 1].body;
+		for (; n && c->unit.data[n - 1].old >= label->v.data[i]; n--)
+			if (!(c->unit.data[n - 1].flags & ICF_V_FOLDED))
+				at = c->unit.data[n - 1].body;
 		hi[i] = at;
 	}
 }
 
-static void check(struct icf_v *v, const struct icf_vunit *u, uint64_t label, bool wrong)
+static void check(const struct icf_vclaim *c, struct icf_vlog *log, const struct icf_vunit *u,
+		  uint64_t label, bool wrong)
 {
 	char name[200];
-	v->log.checked[ICF_VC_OBSERVED]++;
+	log->checked[ICF_VC_OBSERVED]++;
 	if (wrong)
 		icf_vlog_bad(
-			&v->log, ICF_VC_OBSERVED,
+			log, ICF_VC_OBSERVED,
 			"order: %s (0x%llx -> 0x%llx): expected on the same side of the label at 0x%llx, found on the other",
-			icf_v_where(v, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
+			icf_v_where(c, u->old, name), ICF_VX(u->old), ICF_VX(u->entry),
 			ICF_VX(label));
 }
 
-static bool check_thunks(struct icf_v *v, const struct places *label)
+static bool check_thunks(const struct icf_vclaim *c, struct icf_vlog *log,
+			 const struct places *label)
 {
 	size_t n = label->v.len;
 	uint64_t *lo = calloc(2 * n + 1, sizeof *lo), *hi = lo + n;
 	if (!lo)
 		return false;
-	bounds(v, label, lo, hi);
-	for (uint32_t i = 0; i < v->n_thunk; i++) {
-		const struct icf_vunit *u = &v->unit.data[v->by_thunk[i]];
+	bounds(c, label, lo, hi);
+	for (uint32_t i = 0; i < c->n_thunk; i++) {
+		const struct icf_vunit *u = &c->unit.data[c->by_thunk[i]];
 		size_t next = LOWER_BOUND(0, n, mid, label->v.data[mid] <= u->old);
 		if (next)
-			check(v, u, label->v.data[next - 1], u->entry < lo[next - 1]);
+			check(c, log, u, label->v.data[next - 1], u->entry < lo[next - 1]);
 		if (next < n)
-			check(v, u, label->v.data[next], u->entry >= hi[next]);
+			check(c, log, u, label->v.data[next], u->entry >= hi[next]);
 	}
 	free(lo);
 	return true;
 }
 
-struct elfrw_err *icf_v_check_marks(struct icf_v *v)
+struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog *log)
 {
 	struct places function = { 0 }, label = { 0 };
-	bool ok = !v->in.symtab || !v->n_thunk ||
-		  (functions(v, &function) && labels(v, &function, &label) &&
-		   (!label.v.len || check_thunks(v, &label)));
+	bool ok = !c->in.symtab || !c->n_thunk ||
+		  (functions(c, &function) && labels(c, &function, &label) &&
+		   (!label.v.len || check_thunks(c, log, &label)));
 	VEC_FREE(&function.v);
 	VEC_FREE(&label.v);
 	return ok ? NULL : &elfrw_err_nomem;

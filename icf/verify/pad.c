@@ -26,16 +26,16 @@ static int pad_order(const void *a, const void *b)
 
 static bool is_label(const struct labels *l, uint64_t va)
 {
-	uint64_t i = va - l->v->lo;
-	return va < l->v->hi && (l->bits[i >> 3] >> (i & 7) & 1);
+	uint64_t i = va - l->v->claim.lo;
+	return va < l->v->claim.hi && (l->bits[i >> 3] >> (i & 7) & 1);
 }
 
 static void label(struct labels *l, uint64_t va)
 {
-	uint64_t i = va - l->v->lo;
-	if (va < l->v->lo || va >= l->v->hi || is_label(l, va))
+	uint64_t i = va - l->v->claim.lo;
+	if (va < l->v->claim.lo || va >= l->v->claim.hi || is_label(l, va))
 		return;
-	uint32_t u = icf_v_find(l->v, va);
+	uint32_t u = icf_v_find(&l->v->claim, va);
 	l->bits[i >> 3] |= (uint8_t)(1u << (i & 7));
 	l->any_new |= u != ICF_V_NONE && l->open[u];
 }
@@ -44,20 +44,15 @@ static void label(struct labels *l, uint64_t va)
 static void label_named(struct labels *l)
 {
 	const struct icf_v *v = l->v;
-	label(l, v->in.ehdr.e_entry);
-	for (size_t i = 0; i < v->word.len; i++)
-		label(l, v->word.data[i].target);
-	for (size_t i = 0; i < v->cfi_in.fde.len; i++)
-		label(l, v->cfi_in.fde.data[i].pc_begin);
-	for (uint32_t t = 1; t < v->in.n_sections; t++) {
-		const struct elfrw_section *s = &v->in.section[t];
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
-			continue;
-		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
-			const Elf64_Sym sym = it.sym;
-			if (sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
-				label(l, sym.st_value);
-		}
+	label(l, v->claim.in.ehdr.e_entry);
+	for (size_t i = 0; i < v->words.word.len; i++)
+		label(l, v->words.word.data[i].target);
+	for (size_t i = 0; i < v->claim.cfi_in.fde.len; i++)
+		label(l, v->claim.cfi_in.fde.data[i].pc_begin);
+	for (struct elfrw_all_symbols it = { .img = &v->claim.in }; elfrw_all_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
+		if (sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+			label(l, sym.st_value);
 	}
 }
 
@@ -66,8 +61,8 @@ static void label_named(struct labels *l)
 static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *pad)
 {
 	const struct icf_v *v = l->v;
-	const struct icf_vunit *u = &v->unit.data[i];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vunit *u = &v->claim.unit.data[i];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	const uint8_t *code = e->old_data + (u->old - e->old);
 	uint64_t size = u->end - u->old;
 	bool stopped = false;
@@ -85,10 +80,10 @@ static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *p
 				*p = (struct icf_vpad){ u->old + pos, (uint32_t)(k - pos) };
 			pos = k;
 		}
-		if (!v->arch->decode(code + pos, size - pos, u->old + pos, &in))
+		if (!v->claim.arch->decode(code + pos, size - pos, u->old + pos, &in))
 			return NULL;
 		for (unsigned b = 1; pad && b < in.len; b++)
-			pad->unit.data[i].mixed |= is_label(l, u->old + pos + b);
+			pad->claim.unit.data[i].mixed |= is_label(l, u->old + pos + b);
 		if (in.pcrel_size)
 			label(l, in.target);
 		/* Other padding may come first. */
@@ -102,9 +97,9 @@ static struct elfrw_err *read_unit(struct labels *l, uint32_t i, struct icf_v *p
  * functions. */
 static bool is_described(const struct icf_v *v, const struct icf_vunit *u)
 {
-	uint32_t f = dwr_cfi_find(&v->cfi_in, u->old);
-	return f != ICF_V_NONE && v->cfi_in.fde.data[f].pc_begin <= u->old &&
-	       v->cfi_in.fde.data[f].pc_end >= u->end;
+	uint32_t f = dwr_cfi_find(&v->claim.cfi_in, u->old);
+	return f != ICF_V_NONE && v->claim.cfi_in.fde.data[f].pc_begin <= u->old &&
+	       v->claim.cfi_in.fde.data[f].pc_end >= u->end;
 }
 
 struct elfrw_err *icf_v_find_pads(struct icf_v *v)
@@ -113,27 +108,27 @@ struct elfrw_err *icf_v_find_pads(struct icf_v *v)
 	struct elfrw_err *err = NULL;
 	bool any = false;
 	v->pad.len = 0;
-	if (v->hi <= v->lo)
+	if (v->claim.hi <= v->claim.lo)
 		return NULL;
-	l.open = calloc(v->unit.len + 1, 1);
-	l.bits = calloc((v->hi - v->lo) / 8 + 1, 1);
+	l.open = calloc(v->claim.unit.len + 1, 1);
+	l.bits = calloc((v->claim.hi - v->claim.lo) / 8 + 1, 1);
 	if (!l.open || !l.bits)
 		err = &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->unit.len && !err; i++)
-		any |= l.open[i] = !is_described(v, &v->unit.data[i]) &&
-				   v->exec.data[v->unit.data[i].exec].old_data;
+	for (uint32_t i = 0; i < v->claim.unit.len && !err; i++)
+		any |= l.open[i] = !is_described(v, &v->claim.unit.data[i]) &&
+				   v->claim.exec.data[v->claim.unit.data[i].exec].old_data;
 	if (!err && any) {
 		label_named(&l);
-		for (uint32_t i = 0; i < v->unit.len && !err; i++)
-			if (v->exec.data[v->unit.data[i].exec].old_data)
+		for (uint32_t i = 0; i < v->claim.unit.len && !err; i++)
+			if (v->claim.exec.data[v->claim.unit.data[i].exec].old_data)
 				err = read_unit(&l, i, NULL);
 		for (unsigned pass = 0; l.any_new && pass < 8 && !err; pass++) {
 			l.any_new = false;
-			for (uint32_t i = 0; i < v->unit.len && !err; i++)
+			for (uint32_t i = 0; i < v->claim.unit.len && !err; i++)
 				if (l.open[i])
 					err = read_unit(&l, i, NULL);
 		}
-		for (uint32_t i = 0; i < v->unit.len && !err; i++)
+		for (uint32_t i = 0; i < v->claim.unit.len && !err; i++)
 			if (l.open[i])
 				err = read_unit(&l, i, v);
 	}

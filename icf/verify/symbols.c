@@ -7,13 +7,13 @@
 
 /* VA is an address of IN in no unit of section E.  The bounds of its image in OUT: the images of
  * its neighbours. */
-static void between(const struct icf_v *v, const struct icf_vexec *e, uint64_t va, uint64_t *lo,
-		    uint64_t *hi)
+static void between(const struct icf_vclaim *c, const struct icf_vexec *e, uint64_t va,
+		    uint64_t *lo, uint64_t *hi)
 {
 	*lo = e->new;
 	*hi = e->new_end;
 	for (uint32_t i = e->unit; i < e->unit + e->n_units; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+		const struct icf_vunit *u = &c->unit.data[i];
 		if ((u->flags & ICF_V_FOLDED) || u->old == u->end)
 			continue;
 		if (u->end <= va)
@@ -46,12 +46,12 @@ static bool names_code(const Elf64_Sym *s)
 }
 
 /* Is VA in the ELF header or the program headers of IN? */
-static bool is_header(const struct icf_v *v, uint64_t va)
+static bool is_header(const struct icf_vclaim *c, uint64_t va)
 {
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
-		const Elf64_Phdr *ph = &v->in.phdr[p];
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &c->in.phdr[p];
 		if (ph->p_type == PT_LOAD && ph->p_offset == 0 &&
-		    va - ph->p_vaddr < v->in.ehdr.e_phoff + v->in.n_phdrs * sizeof *ph)
+		    va - ph->p_vaddr < c->in.ehdr.e_phoff + c->in.n_phdrs * sizeof *ph)
 			return true;
 	}
 	return false;
@@ -59,12 +59,12 @@ static bool is_header(const struct icf_v *v, uint64_t va)
 
 /* The size of symbol S at unit X.  BODY: NULL for .dynsym, since the dynamic linker does not look
  * at sizes. */
-static void want_size(const struct icf_v *v, const struct icf_vunit *x, const Elf64_Sym *s,
+static void want_size(const struct icf_vclaim *c, const struct icf_vunit *x, const Elf64_Sym *s,
 		      const uint8_t *body, struct want *w)
 {
 	bool start = s->st_value == x->old, folded = x->flags & ICF_V_FOLDED;
 	uint64_t whole = x->end - x->old;
-	if (start && body && !x->thunk && x->kept < v->unit.len && v->unit.data[x->kept].shared &&
+	if (start && body && !x->thunk && x->kept < c->unit.len && c->unit.data[x->kept].shared &&
 	    names_code(s))
 		w->shared = x->kept;
 	if (folded && start && x->thunk &&
@@ -85,33 +85,33 @@ static void want_size(const struct icf_v *v, const struct icf_vunit *x, const El
 	}
 }
 
-static void want_code(const struct icf_v *v, const struct icf_vexec *e, const Elf64_Sym *s,
+static void want_code(const struct icf_vclaim *c, const struct icf_vexec *e, const Elf64_Sym *s,
 		      const uint8_t *body, struct want *w)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 	if (type == STT_TLS)
 		return;
-	uint32_t u = icf_v_find(v, s->st_value);
+	uint32_t u = icf_v_find(c, s->st_value);
 	if (type == STT_SECTION)
 		w->lo = w->hi = e->new;
 	else if (u != ICF_V_NONE && s->st_value >= e->old && s->st_value < e->old_end) {
-		const struct icf_vunit *x = &v->unit.data[u];
+		const struct icf_vunit *x = &c->unit.data[u];
 		bool start = s->st_value == x->old;
 		w->lo = w->hi = start ? x->entry : x->body + (s->st_value - x->old);
-		want_size(v, x, s, body, w);
+		want_size(c, x, s, body, w);
 	} else if (s->st_value == e->old_end)
 		w->lo = w->hi = e->new_end;
 	else if (s->st_value == e->old)
 		w->lo = w->hi = e->new;
-	else if (is_header(v, s->st_value))
+	else if (is_header(c, s->st_value))
 		return; /* __ehdr_start belongs to an arbitrary section: gold uses the first one,
 			   which may be code */
 	else if ((s->st_value < e->old || s->st_value > e->old_end) &&
-		 !icf_v_in_exec(v, s->st_value))
+		 !icf_v_in_exec(c, s->st_value))
 		return; /* lld -N: in no segment, at the place of the headers, although these are
 			   not loaded */
 	else
-		between(v, e, s->st_value, &w->lo, &w->hi);
+		between(c, e, s->st_value, &w->lo, &w->hi);
 }
 
 /* Is ADDR in section SH, or its end? */
@@ -124,13 +124,13 @@ static bool touches(const Elf64_Shdr *sh, uint64_t addr)
 /* The section of S of IN.  Its number says it, except that numbers in .dynsym may be those of an
  * older file.  Then the address decides, unless it is a place in the bytes of an unloaded
  * section. */
-static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynamic)
+static uint32_t stands_in(const struct icf_vclaim *c, const Elf64_Sym *s, bool dynamic)
 {
 	uint32_t n = s->st_shndx;
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 	if (n >= SHN_LORESERVE || type == STT_TLS || type == STT_SECTION)
 		return n;
-	const Elf64_Shdr *own = n < v->in.n_sections ? &v->in.section[n].hdr : NULL;
+	const Elf64_Shdr *own = n < c->in.n_sections ? &c->in.section[n].hdr : NULL;
 	bool loaded = own && (own->sh_flags & SHF_ALLOC);
 	if (loaded && touches(own, s->st_value) &&
 	    (!s->st_size || s->st_value - own->sh_addr < own->sh_size))
@@ -142,8 +142,8 @@ static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynami
 	    end >= s->st_value && end - own->sh_addr <= own->sh_size &&
 	    s->st_value - own->sh_addr < own->sh_size)
 		return n;
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const Elf64_Shdr *sh = &v->in.section[i].hdr;
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const Elf64_Shdr *sh = &c->in.section[i].hdr;
 		bool zeros = (sh->sh_flags & SHF_TLS) && sh->sh_type == SHT_NOBITS;
 		if (touches(sh, s->st_value) && s->st_value - sh->sh_addr < sh->sh_size && !zeros)
 			return i;
@@ -153,15 +153,15 @@ static uint32_t stands_in(const struct icf_v *v, const Elf64_Sym *s, bool dynami
 
 /* Symbol Y of OUT's .dynsym has lost its own section.  May it name the section that it names?  It
  * must be defined, and name the section that holds its address, if there is one. */
-static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
+static bool may_name(const struct icf_vclaim *c, const Elf64_Sym *y)
 {
 	uint32_t k = y->st_shndx;
-	if (k == SHN_UNDEF || k >= v->out.n_sections || k >= SHN_LORESERVE)
+	if (k == SHN_UNDEF || k >= c->out.n_sections || k >= SHN_LORESERVE)
 		return false;
-	const Elf64_Shdr *own = &v->out.section[k].hdr;
+	const Elf64_Shdr *own = &c->out.section[k].hdr;
 	bool tls = ELF64_ST_TYPE(y->st_info) == STT_TLS;
-	for (uint32_t i = 1; i < v->out.n_sections; i++) {
-		const Elf64_Shdr *sh = &v->out.section[i].hdr;
+	for (uint32_t i = 1; i < c->out.n_sections; i++) {
+		const Elf64_Shdr *sh = &c->out.section[i].hdr;
 		bool is_tls = (sh->sh_flags & SHF_TLS) && (sh->sh_flags & SHF_ALLOC);
 		if (tls ? is_tls
 			: touches(sh, y->st_value) && !(is_tls && sh->sh_type == SHT_NOBITS))
@@ -169,8 +169,8 @@ static bool may_name(const struct icf_v *v, const Elf64_Sym *y)
 	}
 	/* The bytes of an unloaded section, such as rustc's metadata, have a symbol of the same
 	 * size. */
-	for (uint32_t i = 1; i < v->out.n_sections && !y->st_value && y->st_size; i++) {
-		const Elf64_Shdr *sh = &v->out.section[i].hdr;
+	for (uint32_t i = 1; i < c->out.n_sections && !y->st_value && y->st_size; i++) {
+		const Elf64_Shdr *sh = &c->out.section[i].hdr;
 		if (!(sh->sh_flags & SHF_ALLOC) && sh->sh_size == y->st_size)
 			return !(own->sh_flags & SHF_ALLOC) && own->sh_size == y->st_size;
 	}
@@ -184,46 +184,46 @@ static bool is_end_of_code(const char *name)
 }
 
 /* A symbol for the end of the code, at VA of no section of code. */
-static void want_end_of_code(const struct icf_v *v, uint64_t va, struct want *w)
+static void want_end_of_code(const struct icf_vclaim *c, uint64_t va, struct want *w)
 {
 	uint64_t to;
-	if (icf_v_code(v, va, &to) || to != va) {
+	if (icf_v_code(c, va, &to) || to != va) {
 		w->lo = w->hi = to;
 		return;
 	}
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (va > v->exec.data[i].old && va < v->exec.data[i].old_end)
-			between(v, &v->exec.data[i], va, &w->lo, &w->hi);
+	for (size_t i = 0; i < c->exec.len; i++)
+		if (va > c->exec.data[i].old && va < c->exec.data[i].old_end)
+			between(c, &c->exec.data[i], va, &w->lo, &w->hi);
 }
 
 /* A symbol OFF bytes after the start of IN's .eh_frame.  FRAME: OUT's .eh_frame. */
-static void want_frame_record(const struct icf_v *v, const struct elfrw_section *frame,
+static void want_frame_record(const struct icf_vclaim *c, const struct elfrw_section *frame,
 			      uint64_t off, struct want *w)
 {
 	uint64_t start = frame->hdr.sh_addr;
-	size_t n_ends = v->cfi_out.terminator.len;
-	for (size_t i = 0; i < v->cfi_in.terminator.len && n_ends; i++)
-		if (v->cfi_in.terminator.data[i] == off)
+	size_t n_ends = c->cfi_out.terminator.len;
+	for (size_t i = 0; i < c->cfi_in.terminator.len && n_ends; i++)
+		if (c->cfi_in.terminator.data[i] == off)
 			w->lo = w->hi =
-				start + v->cfi_out.terminator.data[i < n_ends ? i : n_ends - 1];
-	if (!v->cfi_out.fde.len)
+				start + c->cfi_out.terminator.data[i < n_ends ? i : n_ends - 1];
+	if (!c->cfi_out.fde.len)
 		return;
-	for (size_t i = 0; i < v->cfi_in.fde.len; i++) {
-		const struct dwr_fde *in = &v->cfi_in.fde.data[i];
+	for (size_t i = 0; i < c->cfi_in.fde.len; i++) {
+		const struct dwr_fde *in = &c->cfi_in.fde.data[i];
 		if (in->off != off)
 			continue;
 		uint64_t pc;
-		uint32_t u = icf_v_find(v, in->pc_begin), f = ICF_V_NONE;
-		if (u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED) &&
-		    icf_v_code(v, in->pc_begin, &pc))
-			f = dwr_cfi_find(&v->cfi_out, pc);
+		uint32_t u = icf_v_find(c, in->pc_begin), f = ICF_V_NONE;
+		if (u != ICF_V_NONE && !(c->unit.data[u].flags & ICF_V_FOLDED) &&
+		    icf_v_code(c, in->pc_begin, &pc))
+			f = dwr_cfi_find(&c->cfi_out, pc);
 		if (f != ICF_V_NONE)
-			w->lo = w->hi = start + v->cfi_out.fde.data[f].off;
+			w->lo = w->hi = start + c->cfi_out.fde.data[f].off;
 	}
 }
 
 /* Symbol S in the data of IN's section A, which is B in OUT. */
-static void want_data(const struct icf_v *v, const struct elfrw_section *a,
+static void want_data(const struct icf_vclaim *c, const struct elfrw_section *a,
 		      const struct elfrw_section *b, const Elf64_Sym *s, struct want *w)
 {
 	if (!(a->hdr.sh_flags & SHF_ALLOC) || ELF64_ST_TYPE(s->st_info) == STT_TLS)
@@ -241,11 +241,11 @@ static void want_data(const struct icf_v *v, const struct elfrw_section *a,
 	w->lo = b->hdr.sh_addr;
 	w->hi = b->hdr.sh_addr + b->hdr.sh_size;
 	if (strcmp(a->name, ".eh_frame") == 0)
-		want_frame_record(v, b, off, w);
+		want_frame_record(c, b, off, w);
 }
 
 /* The required symbol in OUT for S of IN.  BODY: by unit, of .symtab; NULL: S is dynamic. */
-static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char *name,
+static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const char *name,
 			  const uint8_t *body)
 {
 	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE };
@@ -254,27 +254,27 @@ static struct want wanted(const struct icf_v *v, const Elf64_Sym *s, const char 
 		/* In programs with fixed addresses: the PLT entry that is the function's address in
 		 * the whole process. */
 		uint64_t to;
-		if (ELF64_ST_TYPE(s->st_info) != STT_TLS && icf_v_code(v, s->st_value, &to))
+		if (ELF64_ST_TYPE(s->st_info) != STT_TLS && icf_v_code(c, s->st_value, &to))
 			w.lo = w.hi = to;
 		return w;
 	}
-	uint32_t shndx = stands_in(v, s, dynamic);
-	const struct icf_vexec *e = icf_v_exec_of(v, shndx);
+	uint32_t shndx = stands_in(c, s, dynamic);
+	const struct icf_vexec *e = icf_v_exec_of(c, shndx);
 	if (e) {
-		want_code(v, e, s, body, &w);
+		want_code(c, e, s, body, &w);
 		return w;
 	}
 	if (is_end_of_code(name)) {
-		want_end_of_code(v, s->st_value, &w);
+		want_end_of_code(c, s->st_value, &w);
 		return w;
 	}
 	/* Only for code is the address better evidence than the number.  Marks of merged unwind
 	 * tables (.eh_frame_seg) lie outside of the section that they name, and do not change. */
-	if (!dynamic && shndx != s->st_shndx && s->st_shndx < v->in.n_sections &&
-	    (v->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
+	if (!dynamic && shndx != s->st_shndx && s->st_shndx < c->in.n_sections &&
+	    (c->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return w;
-	if (shndx < v->in.n_sections && v->to_out[shndx])
-		want_data(v, &v->in.section[shndx], &v->out.section[v->to_out[shndx]], s, &w);
+	if (shndx < c->in.n_sections && c->to_out[shndx])
+		want_data(c, &c->in.section[shndx], &c->out.section[c->to_out[shndx]], s, &w);
 	return w;
 }
 
@@ -286,147 +286,148 @@ struct symbol_pair {
 };
 
 /* Do type, binding and section agree? */
-static bool check_kind(struct icf_v *v, const struct symbol_pair *s, const char *name)
+static bool check_kind(const struct icf_vclaim *c, struct icf_vlog *log,
+		       const struct symbol_pair *s, const char *name)
 {
 	const Elf64_Sym *x = &s->x, *y = &s->y;
 	bool dynamic = s->a->hdr.sh_type == SHT_DYNSYM;
 	uint32_t shndx = x->st_shndx;
-	if (shndx != SHN_UNDEF && shndx < v->in.n_sections && shndx < SHN_LORESERVE)
-		shndx = v->to_out[shndx];
+	if (shndx != SHN_UNDEF && shndx < c->in.n_sections && shndx < SHN_LORESERVE)
+		shndx = c->to_out[shndx];
 	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
-		    (x->st_shndx >= v->in.n_sections || !shndx);
+		    (x->st_shndx >= c->in.n_sections || !shndx);
 	if (x->st_info == y->st_info && x->st_other == y->st_other &&
-	    (gone ? may_name(v, y) : shndx == y->st_shndx))
+	    (gone ? may_name(c, y) : shndx == y->st_shndx))
 		return true;
 	icf_vlog_bad(
-		&v->log, ICF_VC_SYMBOL,
+		log, ICF_VC_SYMBOL,
 		"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u",
 		name, s->a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other,
 		y->st_shndx);
 	return false;
 }
 
-static void check_symbol(struct icf_v *v, const struct symbol_pair *s, uint8_t *body)
+static void check_symbol(const struct icf_vclaim *c, struct icf_vlog *log,
+			 const struct symbol_pair *s, uint8_t *body)
 {
 	const struct elfrw_section *a = s->a;
 	const Elf64_Sym *x = &s->x, *y = &s->y;
-	const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x->st_name),
-		   *q = elfrw_image_string(&v->out, s->b->hdr.sh_link, y->st_name);
+	const char *p = elfrw_image_string(&c->in, a->hdr.sh_link, x->st_name),
+		   *q = elfrw_image_string(&c->out, s->b->hdr.sh_link, y->st_name);
 	if (!p)
 		p = "";
 	if (!q || strcmp(p, q) != 0) {
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s",
+		icf_vlog_bad(log, ICF_VC_SYMBOL, "name: %s symbol %zu: expected %s, found %s",
 			     a->name, s->number, p, q ? q : "none");
 		return;
 	}
-	if (!check_kind(v, s, p))
+	if (!check_kind(c, log, s, p))
 		return;
-	struct want w = wanted(v, x, p, body);
+	struct want w = wanted(c, x, p, body);
 	if (w.shared != ICF_V_NONE && y->st_size) {
 		if (body[w.shared] & BODY_SIZED && !(body[w.shared] & BODY_OWN))
 			icf_vlog_bad(
-				&v->log, ICF_VC_SYMBOL,
+				log, ICF_VC_SYMBOL,
 				"size: %s of %s (0x%llx -> 0x%llx): expected 0, another symbol there has one, found %llu",
 				p, a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(y->st_size));
 		body[w.shared] |= BODY_SIZED;
 	}
 	if (y->st_value < w.lo || y->st_value > w.hi)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+		icf_vlog_bad(log, ICF_VC_SYMBOL,
 			     "value: %s of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", p,
 			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.lo),
 			     ICF_VX(y->st_value));
 	else if (y->st_size != w.size && y->st_size != w.size2)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+		icf_vlog_bad(log, ICF_VC_SYMBOL,
 			     "size: %s of %s (0x%llx -> 0x%llx): expected %llu, found %llu", p,
 			     a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size),
 			     ICF_VX(y->st_size));
 }
 
 /* Records which shared code the symbols of IN's table A name. */
-static void find_bodies(const struct icf_v *v, const struct elfrw_section *a, uint8_t *body)
+static void find_bodies(const struct icf_vclaim *c, const struct elfrw_section *a, uint8_t *body)
 {
 	for (struct elfrw_symbols it = elfrw_symbols(a, 1); elfrw_symbols_next(&it);) {
 		const Elf64_Sym x = it.sym;
-		const char *p = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
-		struct want w = wanted(v, &x, p ? p : "", body);
+		const char *p = elfrw_image_string(&c->in, a->hdr.sh_link, x.st_name);
+		struct want w = wanted(c, &x, p ? p : "", body);
 		if (w.shared != ICF_V_NONE)
 			body[w.shared] |=
-				icf_v_find(v, x.st_value) == w.shared ? BODY_OWN : BODY_OTHER;
+				icf_v_find(c, x.st_value) == w.shared ? BODY_OWN : BODY_OTHER;
 	}
 }
 
 /* A symbol without a size extends to the next one, over functions without symbols.  So one of the
  * symbols of shared code must have a size. */
-static void check_bodies(struct icf_v *v, const struct elfrw_section *a, const uint8_t *body)
+static void check_bodies(const struct icf_vclaim *c, struct icf_vlog *log,
+			 const struct elfrw_section *a, const uint8_t *body)
 {
-	for (uint32_t u = 0; u < v->unit.len; u++) {
-		const struct icf_vunit *x = &v->unit.data[u];
+	for (uint32_t u = 0; u < c->unit.len; u++) {
+		const struct icf_vunit *x = &c->unit.data[u];
 		if (body[u] && !(body[u] & BODY_SIZED))
 			icf_vlog_bad(
-				&v->log, ICF_VC_SYMBOL,
+				log, ICF_VC_SYMBOL,
 				"size: the names in %s of shared code (0x%llx -> 0x%llx): expected one with a size, found none",
 				a->name, ICF_VX(x->old), ICF_VX(x->body));
 	}
 }
 
-static void check_table(struct icf_v *v, const struct elfrw_section *a,
-			const struct elfrw_section *b, uint8_t *body)
+static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
+			const struct elfrw_section *a, const struct elfrw_section *b, uint8_t *body)
 {
-	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym),
-	       k = 1, locals = 1;
+	size_t n = elfrw_symbols_count(a), m = elfrw_symbols_count(b), k = 1, locals = 1;
 	if (n && (!m || memcmp(a->data, b->data, sizeof(Elf64_Sym)) != 0))
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+		icf_vlog_bad(log, ICF_VC_SYMBOL,
 			     "symbol: %s, number 0: expected zeros, found others", a->name);
-	for (size_t i = 1; i < n; i++) {
-		struct symbol_pair s = { .a = a, .b = b, .number = k };
-		memcpy(&s.x, a->data + i * sizeof s.x, sizeof s.x);
+	for (struct elfrw_symbols it = elfrw_symbols(a, 1); elfrw_symbols_next(&it);) {
+		struct symbol_pair s = { .a = a, .b = b, .x = it.sym, .number = k };
 		/* Symbols of .symtab go with their section.  None goes from .dynsym, where numbers
 		 * prove nothing. */
 		bool goes = a->hdr.sh_type != SHT_DYNSYM && s.x.st_shndx != SHN_UNDEF &&
-			    s.x.st_shndx < v->in.n_sections;
-		if (goes && !v->to_out[s.x.st_shndx])
+			    s.x.st_shndx < c->in.n_sections;
+		if (goes && !c->to_out[s.x.st_shndx])
 			continue;
-		v->log.checked[ICF_VC_SYMBOL]++;
-		if (k >= m) {
+		log->checked[ICF_VC_SYMBOL]++;
+		if (!elfrw_symbol(b, k, &s.y)) {
 			k++;
 			continue;
 		}
-		memcpy(&s.y, b->data + k * sizeof s.y, sizeof s.y);
 		if (ELF64_ST_BIND(s.y.st_info) == STB_LOCAL)
 			locals = k + 1;
 		else if (k < b->hdr.sh_info)
 			icf_vlog_bad(
-				&v->log, ICF_VC_SYMBOL,
+				log, ICF_VC_SYMBOL,
 				"order: %s symbol %zu: expected a local one before sh_info %u, found another",
 				b->name, k, b->hdr.sh_info);
-		check_symbol(v, &s, body);
+		check_symbol(c, log, &s, body);
 		k++;
 	}
 	if (k != m)
-		icf_vlog_bad(&v->log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu",
+		icf_vlog_bad(log, ICF_VC_SYMBOL, "count: %s: expected %zu symbols, found %zu",
 			     a->name, k, m);
 	/* tcc counts none of .dynsym's local symbols, not even number 0. */
 	bool uncounted = !a->hdr.sh_info && !b->hdr.sh_info && locals == 1;
 	if (locals > b->hdr.sh_info && !uncounted)
 		icf_vlog_bad(
-			&v->log, ICF_VC_SYMBOL,
+			log, ICF_VC_SYMBOL,
 			"order: %s: expected all local symbols before sh_info %u, found one at %zu",
 			b->name, b->hdr.sh_info, locals - 1);
 }
 
-static struct elfrw_err *check_table_of(struct icf_v *v, const struct elfrw_section *a,
+static struct elfrw_err *check_table_of(const struct icf_vclaim *c, struct icf_vlog *log,
+					const struct elfrw_section *a,
 					const struct elfrw_section *b)
 {
 	if (a->hdr.sh_type == SHT_DYNSYM) {
-		check_table(v, a, b, NULL);
+		check_table(c, log, a, b, NULL);
 		return NULL;
 	}
-	uint8_t *body = calloc(v->unit.len + 1, 1);
+	uint8_t *body = calloc(c->unit.len + 1, 1);
 	if (!body)
 		return &elfrw_err_nomem;
-	find_bodies(v, a, body);
-	check_table(v, a, b, body);
-	check_bodies(v, a, body);
+	find_bodies(c, a, body);
+	check_table(c, log, a, b, body);
+	check_bodies(c, log, a, body);
 	free(body);
 	return NULL;
 }
@@ -452,18 +453,16 @@ static uint32_t gnu_hash(const char *s)
 }
 
 struct lookup {
-	const struct icf_v *v;
+	const struct elfrw_image *img;
 	const struct elfrw_section *sym, *hash;
-	size_t n;
 };
 
 static bool same_name(const struct lookup *l, uint32_t i, const char *name)
 {
 	Elf64_Sym s;
-	if (i >= l->n)
+	if (!elfrw_symbol(l->sym, i, &s))
 		return false;
-	memcpy(&s, l->sym->data + (size_t)i * sizeof s, sizeof s);
-	const char *p = elfrw_image_string(&l->v->out, l->sym->hdr.sh_link, s.st_name);
+	const char *p = elfrw_image_string(l->img, l->sym->hdr.sh_link, s.st_name);
 	return p && strcmp(p, name) == 0;
 }
 
@@ -515,48 +514,46 @@ static bool find_gnu(const struct lookup *l, const char *name, uint32_t want)
 	}
 }
 
-static void check_lookups(struct icf_v *v)
+static void check_lookups(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	const struct elfrw_section *sym = &v->out.section[v->out.dynsym];
-	if (!v->out.dynsym || !sym->data)
-		return;
-	for (uint32_t k = 1; k < v->out.n_sections; k++) {
-		const struct elfrw_section *h = &v->out.section[k];
+	const struct elfrw_section *sym = &c->out.section[c->out.dynsym];
+	for (uint32_t k = 1; k < c->out.n_sections; k++) {
+		const struct elfrw_section *h = &c->out.section[k];
 		bool gnu = h->hdr.sh_type == SHT_GNU_HASH;
 		if ((!gnu && h->hdr.sh_type != SHT_HASH) || !h->data)
 			continue;
-		struct lookup l = { v, sym, h, sym->hdr.sh_size / sizeof(Elf64_Sym) };
-		for (uint32_t i = 1; i < l.n; i++) {
-			Elf64_Sym s;
-			memcpy(&s, sym->data + (size_t)i * sizeof s, sizeof s);
+		struct lookup l = { &c->out, sym, h };
+		for (struct elfrw_symbols it = elfrw_symbols(sym, 1); elfrw_symbols_next(&it);) {
+			const Elf64_Sym s = it.sym;
+			const uint32_t i = (uint32_t)it.index;
 			const char *name =
 				s.st_shndx == SHN_UNDEF || ELF64_ST_BIND(s.st_info) == STB_LOCAL
 					? NULL
-					: elfrw_image_string(&v->out, sym->hdr.sh_link, s.st_name);
+					: elfrw_image_string(&c->out, sym->hdr.sh_link, s.st_name);
 			if (!name)
 				continue;
-			v->log.checked[ICF_VC_LOOKUP]++;
+			log->checked[ICF_VC_LOOKUP]++;
 			if (!(gnu ? find_gnu(&l, name, i) : find_sysv(&l, name, i)))
-				icf_vlog_bad(&v->log, ICF_VC_LOOKUP,
+				icf_vlog_bad(log, ICF_VC_LOOKUP,
 					     "name: %s in %s: expected symbol %u, found none", name,
 					     h->name, i);
 		}
 	}
 }
 
-struct elfrw_err *icf_v_check_symbols(struct icf_v *v)
+struct elfrw_err *icf_v_check_symbols(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *a = &v->in.section[i];
-		if ((a->hdr.sh_type != SHT_SYMTAB && a->hdr.sh_type != SHT_DYNSYM) || !a->data)
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const struct elfrw_section *a = &c->in.section[i];
+		if (!elfrw_holds_symbols(a))
 			continue;
-		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		const struct elfrw_section *b = c->to_out[i] ? &c->out.section[c->to_out[i]] : NULL;
 		if (!b || !b->data)
-			icf_vlog_bad(&v->log, ICF_VC_SYMBOL,
+			icf_vlog_bad(log, ICF_VC_SYMBOL,
 				     "table: %s: expected in the output, found nothing", a->name);
 		else
-			ELFRW_TRY(check_table_of(v, a, b));
+			ELFRW_TRY(check_table_of(c, log, a, b));
 	}
-	check_lookups(v);
+	check_lookups(c, log);
 	return NULL;
 }

@@ -7,6 +7,7 @@
  * symbols, and is searched for there.  Without any symbols, code in unchanged sections is assumed
  * not to have moved or folded.  A wrong guess makes a check fail, never pass. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -42,32 +43,34 @@ static bool is_linkage(const char *name)
 
 static const struct icf_vexec *exec_at(const struct icf_v *v, uint64_t va)
 {
-	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end <= va);
-	return i < v->exec.len && va >= v->exec.data[i].old ? &v->exec.data[i] : NULL;
+	size_t i = LOWER_BOUND(0, v->claim.exec.len, mid, v->claim.exec.data[mid].old_end <= va);
+	return i < v->claim.exec.len && va >= v->claim.exec.data[i].old ? &v->claim.exec.data[i]
+									: NULL;
 }
 
 /* Symbol I of OUT, if it has that name. */
 static bool same_name(const struct icf_v *v, const struct elfrw_section *tab, size_t i,
 		      const char *name, Elf64_Sym *ret)
 {
-	memcpy(ret, tab->data + i * sizeof *ret, sizeof *ret);
-	const char *p = elfrw_image_string(&v->out, tab->hdr.sh_link, ret->st_name);
+	if (!elfrw_symbol(tab, i, ret))
+		return false;
+	const char *p = elfrw_image_string(&v->claim.out, tab->hdr.sh_link, ret->st_name);
 	return p && name && strcmp(p, name) == 0;
 }
 
 static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 {
-	const struct elfrw_section *a = &v->in.section[v->in.symtab],
-				   *b = &v->out.section[v->out.symtab];
-	size_t n = a->hdr.sh_size / sizeof(Elf64_Sym), m = b->hdr.sh_size / sizeof(Elf64_Sym);
-	for (size_t i = 1, k = 1; i < n; i++) {
-		Elf64_Sym x, y;
-		memcpy(&x, a->data + i * sizeof x, sizeof x);
-		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->in.n_sections &&
-		    !v->to_out[x.st_shndx])
+	const struct elfrw_section *a = &v->claim.in.section[v->claim.in.symtab],
+				   *b = &v->claim.out.section[v->claim.out.symtab];
+	size_t m = elfrw_symbols_count(b), k = 1;
+	for (struct elfrw_symbols it = elfrw_symbols(a, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym x = it.sym;
+		Elf64_Sym y;
+		if (x.st_shndx != SHN_UNDEF && x.st_shndx < v->claim.in.n_sections &&
+		    !v->claim.to_out[x.st_shndx])
 			continue;
 		/* Other tools may have removed some. */
-		const char *name = elfrw_image_string(&v->in, a->hdr.sh_link, x.st_name);
+		const char *name = elfrw_image_string(&v->claim.in, a->hdr.sh_link, x.st_name);
 		size_t j = k;
 		while (j < m && j < k + 256 && !same_name(v, b, j, name, &y))
 			j++;
@@ -76,7 +79,7 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 		k = j + 1;
 		unsigned type = ELF64_ST_TYPE(x.st_info);
 		const struct icf_vexec *e = exec_at(v, x.st_value);
-		if (!e || x.st_shndx != e->in || is_linkage(v->in.section[e->in].name) ||
+		if (!e || x.st_shndx != e->in || is_linkage(v->claim.in.section[e->in].name) ||
 		    type == STT_SECTION || type == STT_FILE || type == STT_TLS)
 			continue;
 		bool sized = x.st_size &&
@@ -95,6 +98,15 @@ static struct elfrw_err *from_symbols(struct icf_v *v, struct starts *ret)
 	return NULL;
 }
 
+/* Does the instruction IN at P do nothing, and tell nothing?  A displacement of its own is told to
+ * whoever reads what stands in front of the next function. */
+static bool is_idle(const struct elfrw_insn *in, const uint8_t *p)
+{
+	bool tells = in->pcrel_size ||
+		     (in->disp_size && elfrw_get_le(p + in->disp_off, in->disp_size) != 0);
+	return in->kind == ELFRW_INSN_NOP && !tells;
+}
+
 /* Is [START, END) padding? */
 static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_t start,
 		       uint64_t end)
@@ -102,9 +114,9 @@ static bool is_padding(const struct icf_v *v, const struct icf_vexec *e, uint64_
 	while (start < end) {
 		const uint8_t *p = e->old_data + (start - e->old);
 		struct elfrw_insn in;
-		unsigned fill = elfrw_fill_size(v->arch, p, end - start, start);
-		unsigned len = fill ? fill : v->arch->decode(p, end - start, start, &in);
-		if (!len || (!fill && in.kind != ELFRW_INSN_NOP))
+		unsigned fill = elfrw_fill_size(v->claim.arch, p, end - start, start);
+		unsigned len = fill ? fill : v->claim.arch->decode(p, end - start, start, &in);
+		if (!len || (!fill && !is_idle(&in, p)))
 			return false;
 		start += len;
 	}
@@ -119,16 +131,30 @@ static uint64_t trim(const struct icf_v *v, const struct icf_vexec *e, uint64_t 
 	for (uint64_t at = start; at < limit;) {
 		const uint8_t *p = e->old_data + (at - e->old);
 		struct elfrw_insn in;
-		unsigned len = v->arch->decode(p, limit - at, at, &in);
+		unsigned len = v->claim.arch->decode(p, limit - at, at, &in);
 		if (!len)
 			return limit;
-		bool fill = elfrw_fill_size(v->arch, p, limit - at, at) == len ||
+		bool fill = elfrw_fill_size(v->claim.arch, p, limit - at, at) == len ||
 			    elfrw_all_zero(p, len);
 		at += len;
-		if (in.kind != ELFRW_INSN_NOP && !fill)
+		if (!is_idle(&in, p) && !fill)
 			used = at;
 	}
 	return used > start ? used : limit;
+}
+
+/* Clears at P, the bytes of IN, what a reference of it may change. */
+static void blank(const struct icf_v *v, const struct elfrw_insn *in, const uint8_t *code,
+		  uint8_t *p)
+{
+	const struct elfrw_arch *arch = v->claim.arch;
+	uint8_t low = arch->low_form ? arch->low_form(in, code) : 0;
+	if (low)
+		elfrw_form_blank(&arch->form[low], p);
+	if (in->pcrel_size)
+		elfrw_form_blank(&arch->form[arch->pcrel_form(in)], p + in->pcrel_off);
+	memset(p + in->disp_off, 0, in->disp_size);
+	memset(p + in->imm_off, 0, in->imm_size);
 }
 
 /* Could the instructions at OLD be those at NEW, except for references? */
@@ -138,16 +164,17 @@ static bool alike(const struct icf_v *v, const struct icf_vexec *e, uint64_t old
 	for (uint64_t at = old; at < end;) {
 		const uint8_t *p = e->old_data + (at - e->old),
 			      *q = e->new_data + (new + (at - old) - e->new);
+		uint8_t a[16] = { 0 }, b[16] = { 0 };
 		struct elfrw_insn in;
-		unsigned len = v->arch->decode(p, end - at, at, &in);
-		if (!len)
+		unsigned len = v->claim.arch->decode(p, end - at, at, &in);
+		if (!len || len > sizeof a)
 			return false;
-		for (unsigned i = 0; i < len; i++)
-			if (p[i] != q[i] &&
-			    !(i >= in.pcrel_off && i < (unsigned)in.pcrel_off + in.pcrel_size) &&
-			    !(i >= in.disp_off && i < (unsigned)in.disp_off + in.disp_size) &&
-			    !(i >= in.imm_off && i < (unsigned)in.imm_off + in.imm_size))
-				return false;
+		memcpy(a, p, len);
+		memcpy(b, q, len);
+		blank(v, &in, p, a);
+		blank(v, &in, p, b);
+		if (memcmp(a, b, len) != 0)
+			return false;
 		at += len;
 	}
 	return true;
@@ -155,13 +182,13 @@ static bool alike(const struct icf_v *v, const struct icf_vexec *e, uint64_t old
 
 static struct icf_vunit *push(struct icf_v *v, uint64_t old, uint64_t end, uint64_t body)
 {
-	struct icf_vunit *u = VEC_PUSH(&v->unit);
+	struct icf_vunit *u = VEC_PUSH(&v->claim.unit);
 	if (u)
 		*u = (struct icf_vunit){ .old = old,
 					 .end = end,
 					 .body = body,
 					 .entry = body,
-					 .kept = (uint32_t)v->unit.len - 1 };
+					 .kept = (uint32_t)v->claim.unit.len - 1 };
 	return u;
 }
 
@@ -201,7 +228,8 @@ static void find_fold(const struct icf_v *v, const struct icf_vexec *e, const st
 		return;
 	/* Smaller than it was: a thunk. */
 	struct elfrw_thunk_read t;
-	if (v->arch->read_thunk(e->new_data + (s->new - e->new), e->new_end - s->new, s->new, &t)) {
+	if (v->claim.arch->read_thunk(e->new_data + (s->new - e->new), e->new_end - s->new, s->new,
+				      &t)) {
 		u->flags |= ICF_V_FOLDED;
 		u->thunk = (uint32_t)s->new_size;
 		u->entry = s->new;
@@ -223,7 +251,7 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 			     size_t *at)
 {
 	uint64_t pos = e->old;
-	if (is_linkage(v->in.section[e->in].name))
+	if (is_linkage(v->claim.in.section[e->in].name))
 		return push(v, e->old, e->old_end, e->new) ? NULL : &elfrw_err_nomem;
 	while (*at < s->v.len && s->v.data[*at].old < e->old_end) {
 		struct start x = join(s, at);
@@ -251,16 +279,16 @@ static struct elfrw_err *cut(struct icf_v *v, const struct icf_vexec *e, const s
 static void place_rest(struct icf_v *v, const struct icf_vexec *e, uint32_t from)
 {
 	uint64_t pos = e->new;
-	for (uint32_t i = from; i < v->unit.len; i++) {
-		struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = from; i < v->claim.unit.len; i++) {
+		struct icf_vunit *u = &v->claim.unit.data[i];
 		if (u->flags & ICF_V_FOLDED)
 			continue;
 		if (u->body == UINT64_MAX) {
 			uint64_t size = u->end - u->old, limit = e->new_end;
-			for (uint32_t k = i + 1; k < v->unit.len; k++)
-				if (v->unit.data[k].body != UINT64_MAX &&
-				    !(v->unit.data[k].flags & ICF_V_FOLDED)) {
-					limit = v->unit.data[k].body;
+			for (uint32_t k = i + 1; k < v->claim.unit.len; k++)
+				if (v->claim.unit.data[k].body != UINT64_MAX &&
+				    !(v->claim.unit.data[k].flags & ICF_V_FOLDED)) {
+					limit = v->claim.unit.data[k].body;
 					break;
 				}
 			for (uint64_t at = pos;
@@ -292,21 +320,22 @@ static int body_order(const void *a, const void *b, void *arg)
 /* Finds the unit whose code a folded unit uses. */
 static struct elfrw_err *find_kept(struct icf_v *v)
 {
-	uint32_t n = 0, *list = malloc((v->unit.len + 1) * sizeof *list);
+	uint32_t n = 0, *list = malloc((v->claim.unit.len + 1) * sizeof *list);
 	if (!list)
 		return &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->unit.len; i++)
-		if (!(v->unit.data[i].flags & ICF_V_FOLDED))
+	for (uint32_t i = 0; i < v->claim.unit.len; i++)
+		if (!(v->claim.unit.data[i].flags & ICF_V_FOLDED))
 			list[n++] = i;
-	qsort_r(list, n, sizeof *list, body_order, v->unit.data);
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		struct icf_vunit *u = &v->unit.data[i];
+	qsort_r(list, n, sizeof *list, body_order, v->claim.unit.data);
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		struct icf_vunit *u = &v->claim.unit.data[i];
 		if (!(u->flags & ICF_V_FOLDED))
 			continue;
 		if (!u->thunk)
 			u->entry = u->body;
-		size_t lo = LOWER_BOUND(0, n, mid, v->unit.data[list[mid]].body < u->body);
-		u->kept = lo < n && v->unit.data[list[lo]].body == u->body ? list[lo] : UINT32_MAX;
+		size_t lo = LOWER_BOUND(0, n, mid, v->claim.unit.data[list[mid]].body < u->body);
+		u->kept = lo < n && v->claim.unit.data[list[lo]].body == u->body ? list[lo]
+										 : UINT32_MAX;
 	}
 	free(list);
 	return NULL;
@@ -314,27 +343,28 @@ static struct elfrw_err *find_kept(struct icf_v *v)
 
 static bool code_stayed(const struct icf_v *v)
 {
-	for (size_t i = 0; i < v->exec.len; i++)
-		if (v->exec.data[i].new != v->exec.data[i].old ||
-		    v->exec.data[i].new_end != v->exec.data[i].old_end)
+	for (size_t i = 0; i < v->claim.exec.len; i++)
+		if (v->claim.exec.data[i].new != v->claim.exec.data[i].old ||
+		    v->claim.exec.data[i].new_end != v->claim.exec.data[i].old_end)
 			return false;
 	return true;
 }
 
 struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 {
-	bool symbols = v->in.symtab && v->out.symtab && v->in.section[v->in.symtab].data &&
-		       v->out.section[v->out.symtab].data;
+	bool symbols = v->claim.in.symtab && v->claim.out.symtab &&
+		       v->claim.in.section[v->claim.in.symtab].data &&
+		       v->claim.out.section[v->claim.out.symtab].data;
 	if (!symbols && !code_stayed(v))
 		return elfrw_error(
 			"%s: has neither .debug_icfold nor symbols: nothing says what went where",
-			v->out.path);
+			v->claim.out.path);
 	struct starts s = { 0 };
 	struct elfrw_err *err = symbols ? from_symbols(v, &s) : NULL;
-	for (size_t i = 0; i < v->cfi_in.fde.len && !err; i++) {
-		const struct dwr_fde *f = &v->cfi_in.fde.data[i];
+	for (size_t i = 0; i < v->claim.cfi_in.fde.len && !err; i++) {
+		const struct dwr_fde *f = &v->claim.cfi_in.fde.data[i];
 		const struct icf_vexec *e = exec_at(v, f->pc_begin);
-		if (!e || is_linkage(v->in.section[e->in].name) || f->pc_end <= f->pc_begin)
+		if (!e || is_linkage(v->claim.in.section[e->in].name) || f->pc_end <= f->pc_begin)
 			continue;
 		struct start *x = VEC_PUSH(&s.v);
 		if (!x)
@@ -349,21 +379,22 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 	if (s.v.len)
 		qsort(s.v.data, s.v.len, sizeof *s.v.data, start_order);
 	size_t at = 0;
-	for (size_t k = 0; k < v->exec.len && !err; k++) {
-		uint32_t from = (uint32_t)v->unit.len;
-		while (at < s.v.len && s.v.data[at].old < v->exec.data[k].old)
+	for (size_t k = 0; k < v->claim.exec.len && !err; k++) {
+		uint32_t from = (uint32_t)v->claim.unit.len;
+		while (at < s.v.len && s.v.data[at].old < v->claim.exec.data[k].old)
 			at++;
-		err = cut(v, &v->exec.data[k], &s, &at);
-		for (uint32_t i = from; i < v->unit.len && !symbols; i++)
-			v->unit.data[i].body = v->unit.data[i].entry = v->unit.data[i].old;
+		err = cut(v, &v->claim.exec.data[k], &s, &at);
+		for (uint32_t i = from; i < v->claim.unit.len && !symbols; i++)
+			v->claim.unit.data[i].body = v->claim.unit.data[i].entry =
+				v->claim.unit.data[i].old;
 		if (!err)
-			place_rest(v, &v->exec.data[k], from);
-		for (uint32_t i = from; i < v->unit.len && !err; i++)
-			if (v->unit.data[i].body == UINT64_MAX &&
-			    !(v->unit.data[i].flags & ICF_V_FOLDED))
+			place_rest(v, &v->claim.exec.data[k], from);
+		for (uint32_t i = from; i < v->claim.unit.len && !err; i++)
+			if (v->claim.unit.data[i].body == UINT64_MAX &&
+			    !(v->claim.unit.data[i].flags & ICF_V_FOLDED))
 				err = elfrw_error(
 					"%s: has no .debug_icfold, and no symbol says where the code at 0x%llx went",
-					v->out.path, ICF_VX(v->unit.data[i].old));
+					v->claim.out.path, ICF_VX(v->claim.unit.data[i].old));
 	}
 	VEC_FREE(&s.v);
 	return err ? err : find_kept(v);
@@ -372,14 +403,14 @@ struct elfrw_err *icf_v_claim_from_symbols(struct icf_v *v)
 struct elfrw_err *icf_v_extend_units(struct icf_v *v)
 {
 	bool any = false;
-	for (size_t i = 0; i < v->word.len; i++) {
-		uint64_t va = v->word.data[i].target;
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		uint64_t va = v->words.word.data[i].target;
 		const struct icf_vexec *e = exec_at(v, va);
-		if (!e || icf_v_find(v, va) != ICF_V_NONE)
+		if (!e || icf_v_find(&v->claim, va) != ICF_V_NONE)
 			continue;
 		uint32_t lo = LOWER_BOUND(e->unit, e->unit + e->n_units, mid,
-					  v->unit.data[mid].old <= va);
-		struct icf_vunit *u = lo < e->unit + e->n_units ? &v->unit.data[lo] : NULL;
+					  v->claim.unit.data[mid].old <= va);
+		struct icf_vunit *u = lo < e->unit + e->n_units ? &v->claim.unit.data[lo] : NULL;
 		uint64_t more = u ? u->old - va : 0;
 		if (!u || (u->flags & ICF_V_FOLDED) || u->body - e->new < more)
 			continue;

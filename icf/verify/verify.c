@@ -34,7 +34,7 @@ struct elfrw_err *icf_v_unless_nomem(struct icf_v *v, const struct icf_vlog *log
 		__atomic_store_n(&v->hint, true, __ATOMIC_RELAXED);
 	errno = 0;
 	if (!__atomic_load_n(&v->hint, __ATOMIC_RELAXED) || v->sure ||
-	    (!err && !count_wrong(log) && v->in.size > SMALL) || err == &elfrw_err_nomem)
+	    (!err && !count_wrong(log) && v->claim.in.size > SMALL) || err == &elfrw_err_nomem)
 		return err;
 	elfrw_err_free(err);
 	__atomic_store_n(&v->doubt, true, __ATOMIC_RELAXED);
@@ -60,11 +60,11 @@ struct elfrw_err *icf_v_named(const char *path, struct elfrw_err *err)
 
 static struct elfrw_err *read_frames(struct icf_v *v)
 {
-	const struct elfrw_section *s = elfrw_image_section(&v->in, ".eh_frame");
-	v->frame_lo = s ? s->hdr.sh_addr : 0;
-	v->frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->frame_lo;
-	return icf_v_named(v->in.path,
-			   dwr_eh_frame_read(&v->cfi_in, &v->in, v->arch->address_size));
+	const struct elfrw_section *s = elfrw_image_section(&v->claim.in, ".eh_frame");
+	v->claim.frame_lo = s ? s->hdr.sh_addr : 0;
+	v->claim.frame_hi = s && s->data ? s->hdr.sh_addr + s->hdr.sh_size : v->claim.frame_lo;
+	return icf_v_named(v->claim.in.path, dwr_eh_frame_read(&v->claim.cfi_in, &v->claim.in,
+							       v->claim.arch->address_size));
 }
 
 /* Are code and debug information the same bytes at the same places?  Then the debug information is
@@ -72,15 +72,16 @@ static struct elfrw_err *read_frames(struct icf_v *v)
 static bool all_stayed(struct icf_v *v)
 {
 	uint32_t more = 0; /* sections of OUT */
-	if (v->has_note)
+	if (v->claim.has_note)
 		return false;
-	for (uint32_t i = 1; i < v->out.n_sections; i++)
-		more += icf_v_is_debug_name(v->out.section[i].name);
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *a = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.out.n_sections; i++)
+		more += icf_v_is_debug_name(v->claim.out.section[i].name);
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		const struct elfrw_section *a = &v->claim.in.section[i];
 		if (!(a->hdr.sh_flags & SHF_EXECINSTR) && !icf_v_is_debug_name(a->name))
 			continue;
-		const struct elfrw_section *b = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		const struct elfrw_section *b =
+			v->claim.to_out[i] ? &v->claim.out.section[v->claim.to_out[i]] : NULL;
 		if (!b || a->hdr.sh_addr != b->hdr.sh_addr || a->hdr.sh_size != b->hdr.sh_size ||
 		    a->hdr.sh_flags != b->hdr.sh_flags || !a->data != !b->data ||
 		    (a->data && memcmp(a->data, b->data, a->hdr.sh_size) != 0))
@@ -96,17 +97,17 @@ static bool all_stayed(struct icf_v *v)
 
 static struct elfrw_err *run(struct icf_v *v)
 {
-	v->arch = v->in.arch;
-	ELFRW_TRY(icf_v_bound(&v->in));
-	ELFRW_TRY(icf_v_bound(&v->out));
+	v->claim.arch = v->claim.in.arch;
+	ELFRW_TRY(icf_v_bound(&v->claim.in));
+	ELFRW_TRY(icf_v_bound(&v->claim.out));
 	ELFRW_TRY(icf_v_sections(v));
 	if (v->incomplete)
-		return icf_v_check_file(v);
+		return icf_v_check_file(&v->claim, &v->log);
 	ELFRW_TRY(read_frames(v));
 	struct elfrw_err *err = icf_v_claim(v);
 	if (err && err != &elfrw_err_nomem) {
 		/* No claim: trouble, unless the file is also broken. */
-		struct elfrw_err *more = icf_v_check_file(v);
+		struct elfrw_err *more = icf_v_check_file(&v->claim, &v->log);
 		uint64_t wrong = 0;
 		for (int c = 0; c < ICF_VC_CHECKS; c++)
 			wrong += v->log.wrong[c];
@@ -117,31 +118,32 @@ static struct elfrw_err *run(struct icf_v *v)
 	}
 	ELFRW_TRY(err);
 	STEP(icf_v_find_words(v));
-	if (!v->has_note)
+	if (!v->claim.has_note)
 		ELFRW_TRY(icf_v_extend_units(v));
-	if (v->inferred)
+	if (v->claim.inferred)
 		STEP(icf_v_find_pads(v));
 	STEP(icf_v_check_code(v));
-	if (v->inferred)
+	if (v->claim.inferred)
 		STEP(icf_v_infer_words(v));
 	STEP(icf_v_find_tables(v));
 	STEP(icf_v_check_tables(v));
+	STEP(icf_v_check_halves(v));
 	STEP(icf_v_check_layout(v));
 	STEP(icf_v_check_data(v));
-	STEP(icf_v_check_dynamic(v));
+	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
 	STEP(icf_v_check_unwind(v));
-	STEP(icf_v_check_symbols(v));
+	STEP(icf_v_check_symbols(&v->claim, &v->log));
 	STEP(icf_v_check_note(v));
-	STEP(icf_v_check_relocs(v));
-	STEP(icf_v_check_file(v));
+	STEP(icf_v_check_relocs(&v->claim, &v->words, &v->log));
+	STEP(icf_v_check_file(&v->claim, &v->log));
 	return v->opt->no_debug || all_stayed(v) ? NULL : icf_v_check_debug(v);
 }
 
 /* Is OUT unchanged, because nothing was worth folding? */
 static bool same_bytes(const struct icf_v *v)
 {
-	return !v->in.pair && !v->out.pair && v->in.size == v->out.size &&
-	       memcmp(v->in.base, v->out.base, v->in.size) == 0;
+	return !v->claim.in.pair && !v->claim.out.pair && v->claim.in.size == v->claim.out.size &&
+	       memcmp(v->claim.in.base, v->claim.out.base, v->claim.in.size) == 0;
 }
 
 static int diff_order(const void *a, const void *b, void *arg)
@@ -175,50 +177,52 @@ static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
 		ret->wrong[c] = log->wrong[c];
 		ret->equal &= !log->wrong[c];
 	}
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		ret->n_folded += (v->unit.data[i].flags & ICF_V_FOLDED) != 0;
-		ret->n_thunks += v->unit.data[i].thunk != 0;
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		ret->n_folded += (v->claim.unit.data[i].flags & ICF_V_FOLDED) != 0;
+		ret->n_thunks += v->claim.unit.data[i].thunk != 0;
 	}
-	ret->n_units = (uint32_t)v->unit.len;
+	ret->n_units = (uint32_t)v->claim.unit.len;
 	ret->places_undecided = v->places_undecided;
 	ret->calls_undecided = v->calls_undecided;
-	ret->from_note = v->has_note;
+	ret->from_note = v->claim.has_note;
 	ret->same = same_bytes(v);
 	return NULL;
 }
 
 static void deinit(struct icf_v *v)
 {
-	dwr_cfi_deinit(&v->cfi_in);
-	dwr_cfi_deinit(&v->cfi_out);
-	if (v->has_note)
-		dwr_icfold_deinit(&v->note);
-	if (v->note_secs.image)
-		dwr_sections_deinit(&v->note_secs);
+	dwr_cfi_deinit(&v->claim.cfi_in);
+	dwr_cfi_deinit(&v->claim.cfi_out);
+	if (v->claim.has_note)
+		dwr_icfold_deinit(&v->claim.note);
+	if (v->claim.note_secs.image)
+		dwr_sections_deinit(&v->claim.note_secs);
 	icf_vlog_deinit(&v->log);
-	VEC_FREE(&v->exec);
-	VEC_FREE(&v->unit);
-	VEC_FREE(&v->word);
-	VEC_FREE(&v->table);
-	VEC_FREE(&v->dynreloc);
+	VEC_FREE(&v->claim.exec);
+	VEC_FREE(&v->claim.unit);
+	VEC_FREE(&v->words.word);
+	VEC_FREE(&v->words.table);
+	VEC_FREE(&v->words.dynreloc);
 	VEC_FREE(&v->base);
 	VEC_FREE(&v->pair);
 	VEC_FREE(&v->alias);
+	VEC_FREE(&v->span);
+	VEC_FREE(&v->entered.v);
 	free(v->same);
-	free(v->exec_at);
+	free(v->claim.exec_at);
 	VEC_FREE(&v->frameref);
 	VEC_FREE(&v->call);
 	VEC_FREE(&v->jump);
 	VEC_FREE(&v->pad);
 	VEC_FREE(&v->site.v);
-	free(v->to_out);
-	free(v->from_out);
-	elfrw_blocks_deinit(&v->blocks);
-	free(v->by_new);
-	free(v->by_thunk);
-	free(v->filter);
-	elfrw_image_close(&v->in);
-	elfrw_image_close(&v->out);
+	free(v->claim.to_out);
+	free(v->claim.from_out);
+	elfrw_blocks_deinit(&v->claim.blocks);
+	free(v->claim.by_new);
+	free(v->claim.by_thunk);
+	free(v->words.filter);
+	elfrw_image_close(&v->claim.in);
+	elfrw_image_close(&v->claim.out);
 }
 
 static struct elfrw_err *open_one(struct elfrw_image *img, const char *path, const char *debug_file)
@@ -238,10 +242,10 @@ static struct elfrw_err *compare(const char *in, const char *out,
 	v.threads = elfrw_threads_for_limits(opt->threads ? opt->threads
 					     : cpus > 0   ? (unsigned)cpus
 							  : 1);
-	struct elfrw_err *err = icf_v_named(in, open_one(&v.in, in, opt->debug_in));
+	struct elfrw_err *err = icf_v_named(in, open_one(&v.claim.in, in, opt->debug_in));
 	if (!err) {
 		/* A result that is no sound ELF file differs from a sound one. */
-		struct elfrw_err *broken = open_one(&v.out, out, opt->debug_out);
+		struct elfrw_err *broken = open_one(&v.claim.out, out, opt->debug_out);
 		if (broken && elfrw_err_is_system(broken))
 			err = icf_v_named(out, broken);
 		else if (broken) {
@@ -249,9 +253,9 @@ static struct elfrw_err *compare(const char *in, const char *out,
 				     "file: %s: expected an ELF file, found: %s", out,
 				     elfrw_err_text(broken));
 			elfrw_err_free(broken);
-		} else if (v.out.arch != v.in.arch)
+		} else if (v.claim.out.arch != v.claim.in.arch)
 			icf_vlog_bad(&v.log, ICF_VC_FILE, "machine: expected %s, found %s",
-				     v.in.arch->name, v.out.arch->name);
+				     v.claim.in.arch->name, v.claim.out.arch->name);
 		else if (same_bytes(&v))
 			v.log.checked[ICF_VC_FILE]++;
 		else {

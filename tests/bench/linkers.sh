@@ -2,9 +2,9 @@
 # linkers.sh [NAME...]: what folding saves beside the linkers and BOLT, and what it does to debug information; the NAMEs are
 # programs of corpus.sh (default: those of ninja, protoc, llc that are there already).  `make bench` runs it after bench.sh.
 #
-# Sizes are by suites/tool/size.sh.  Wrong places: of 20000 random ones, the share about which llvm-symbolizer says something else than of the
-# same link unfolded (judges/linker_places.py; for icfold judges/places.py).  BOLT: what `llvm-bolt -icf` says that it would save, its time and memory;
-# left out where memory is less than fifty times the program.
+# Sizes are by suites/tool/size.sh.  Wrong places: the share of 20000 random places about which llvm-symbolizer says something else
+# than about the same link unfolded (judges/linker_places.py; for icfold judges/places.py).  BOLT: the saving that `llvm-bolt -icf`
+# reports, its time and memory; left out if the machine's memory is less than fifty times the program.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 need_tool bench

@@ -123,7 +123,8 @@ for first_byte in (0, 3, 7, 15):
     save("expr", "all-%d" % first_byte, bytes([first_byte]) + b"".join(bytes([op] + [1] * 8) for op in range(3, 0xf9)))
 for how, text in ((0, "0x1000\n1010 x\nmain+0x3\n\"a b\" 12\n\n"), (1, "0xffffffffffffffff\nCODE 0x10\n0x1234567890abcdef0\n"),
                   (2, "0x1000\n0x2000 vtable=0x3000\n\n4000, vtable=5000\n"), (3, "-q --icf=all 'a b' \"c\\\"d\" --keep-unique x @nothing\n"),
-                  (4, "main\n# no\n  f0  \n\n")):
+                  (4, "main\n# no\n  f0  \n\n"),
+                  (132, "hot 60 38275.4: 250000 cpu-clock:ppp: \n\t   1188 walk<L>+0x28 (/tmp/hot)\n\tffffffff815f88d4 x+0xa ([kernel.kallsyms])\n\n")):
     save("text", "text-%d" % how, bytes([how]) + text.encode())
 here = os.path.dirname(os.path.abspath(__file__))
 mangled = ("_Z1fv", "_ZSt4swapISt6vectorIS0_IiSaIiEESaIS2_EEEvRT_S6_", "_ZZ4mainENKUliE1_clEi.part.0.cold", "_ZN1AIJidEE1fEDpT_",

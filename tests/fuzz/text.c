@@ -1,7 +1,8 @@
-/* text.c: text that the program reads: addresses and stacks on standard input, response files,
- * lists of names.
+/* text.c: text that the program reads: addresses, stacks and profiles on standard input, response
+ * files, lists of names.
  *
- * First byte: which of them; symbolize is asked about a file without sections. */
+ * First byte: which of them; symbolize is asked about a file without sections, of a profile about
+ * the files that the profile names. */
 #include "tests/fuzz/fuzz.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cli/options.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* EXTRA: options.  NULL: a profile. */
 static void symbolize(const char *input, const char *const *extra, int n)
 {
 	static const Elf64_Ehdr empty = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3,
@@ -20,10 +22,12 @@ static void symbolize(const char *input, const char *const *extra, int n)
 					  .e_ehsize = sizeof empty };
 	char *argv[12] = { (char *)"symbolize", (char *)"-e",
 			   (char *)fuzz_file(2, (const uint8_t *)&empty, sizeof empty) };
-	int argc = 3, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0), out = dup(1),
-	    null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int argc = extra ? 3 : 1, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0),
+	    out = dup(1), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	for (int i = 0; i < n; i++)
 		argv[argc++] = (char *)extra[i];
+	if (!extra)
+		argv[argc++] = (char *)"--perf";
 	fflush(stdout);
 	if (in < 0 || was < 0 || out < 0 || null < 0 || dup2(in, 0) < 0 || dup2(null, 1) < 0)
 		abort();
@@ -49,7 +53,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (data[0] % 5) {
 	case 0: symbolize(path, json, 2); break;
 	case 1: symbolize(path, gnu, 3); break;
-	case 2: symbolize(path, stack, 2); break;
+	case 2:
+		if (data[0] & 0x80)
+			symbolize(path, NULL, 0);
+		else
+			symbolize(path, stack, 2);
+		break;
 	default: {
 		snprintf(at, sizeof at, data[0] % 5 == 3 ? "@%s" : "--keep-unique-file=%s", path);
 		char *argv[] = { (char *)"icfold", at,  (char *)"in", (char *)"-o",

@@ -2,7 +2,7 @@
 """core.py: a core file of a static program that need not have run.
 
 core.py PROGRAM ADDRESSES CORE [threads|stack|maps N]: a thread at each of 16 places out of the file ADDRESSES; with more, N threads,
-a stack of N frames, or N mapped pages besides.  The functions are believed to have no frame but where they return to.
+a stack of N frames, or N mapped pages besides.  The functions must have no frame beside the return address.
 """
 import os
 import struct

@@ -512,7 +512,7 @@ def line_bytes(n):
                  rows=[".byte 0,9,2\n.quad f\n.fill %d,1,19\n.byte 2\n.uleb128 .Lend-f\n.byte 0,1,1" % n])
 
 
-@kind(12500000, refused_verify="rows in one line table")
+@kind(12500000, refused="line number sequence of", refused_verify="rows in one line table")
 def line_megabytes(n):
     """The same, up to 100 MB."""
     return line_bytes(n)

@@ -2,14 +2,14 @@
 """run.py: time, memory and output of every command for N, 2N, 4N and 8N of each thing that gen.py makes.
 
 run.py [--tool ICFOLD] [--work DIR] [--scale X] [--limit SECONDS] [KIND[/COMMAND]]...
-From 2N to 8N none may grow by more than 4^1.2, counted from what a process needs anyway (START, MEMORY, OUTPUT); a time is processor time,
-of the user and the system, the least of three: how busy the machine is does not count.  Where it grows by more, instructions are counted
-instead (by `perf stat` where it can, else by valgrind, which makes programs of fifty times slower: caches are not what is judged).  What a
-command prints may grow as the names that it is asked for do (says=names: N names of N letters), and its time as that.  A command that takes
-longer than the limit is not run with more.  Each has to end as it should: fold with 0, verify with "equal"; or, where the kind says so,
-they refuse the file for a stated reason (refused=, refused_verify=); what fold refuses leaves the others nothing to look at.
+From 2N to 8N none may grow by more than 4^1.2, beyond what every process needs (START, MEMORY, OUTPUT).  A time is processor time of user
+and system, the least of three runs, so a busy machine makes no difference.  If a time grows by more, instructions are counted instead (by
+`perf stat` if it works, else by valgrind), since caches are not judged.  What a command prints may grow as the names that it is asked for
+(says=names: N names of N letters), and its time likewise.  A command that takes longer than the limit is not run with larger N.  fold must
+end with status 0 and verify with "equal", unless the kind names a reason for which they refuse the file (refused=, refused_verify=).  If
+fold refuses a file, the other commands are not run.
 
-Behind each line, the exponent of time and memory from 2N to 8N, where they can be told.
+Each line ends with the exponents of time and memory from 2N to 8N, if they can be measured.
 """
 import argparse
 import math
@@ -119,7 +119,9 @@ def instructions(argv, stdin, log, by_perf):
     with open(stdin) as source:
         how = ["perf", "stat", "-x,", "-e", "instructions:u", "-o", log] if by_perf else \
             ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=" + log]
-        subprocess.run(how + argv, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # Valgrind's heap ends after 8 MB, and malloc leaves ENOMEM behind, after which verify looks a second time.
+        env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_MMAP_MAX_": "1000000"}
+        subprocess.run(how + argv, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     with open(log) as f:
         if by_perf:
             return max(int(line.split(",")[0]) for line in f if line[:1].isdigit())

@@ -101,7 +101,7 @@ struct form {
 static struct form form_of(const ZydisDecodedInstruction *z, const struct elfrw_insn *n)
 {
 	struct form f = { .modrm = z->attributes & ZYDIS_ATTRIB_HAS_MODRM };
-	bool regform = n->opcode_map == 1 && n->opcode >= 0x20 && n->opcode <= 0x23;
+	bool regform = n->own_map == 1 && n->opcode >= 0x20 && n->opcode <= 0x23;
 	f.rip = f.modrm && !regform && z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5;
 	f.mem = f.modrm && !regform && z->raw.modrm.mod != 3;
 	return f;
@@ -114,7 +114,7 @@ static const char *kind_differs(const ZydisDecodedInstruction *z, const struct e
 	unsigned kind = zydis_kind(z, &far_transfer);
 	/* reserved no-ops and wide no-ops other than 0F 1F are OTHER here: nobody pads with them */
 	if (kind != n->kind &&
-	    !(kind == ELFRW_INSN_NOP && n->kind == ELFRW_INSN_OTHER && n->opcode_map == 1))
+	    !(kind == ELFRW_INSN_NOP && n->kind == ELFRW_INSN_OTHER && n->own_map == 1))
 		return "kind";
 	bool osz_branch = kind >= ELFRW_INSN_RET && (n->flags & ELFRW_INSN_LONG_CALL);
 	if (far_transfer && !(n->flags & ELFRW_INSN_LONG_CALL))
@@ -156,7 +156,7 @@ static const char *pcrel_differs(const ZydisDecodedInstruction *z, uint64_t va,
 static const char *fields_differ(const ZydisDecodedInstruction *z, const struct elfrw_insn *n)
 {
 	/* Zydis keeps the address of moffs as a displacement; elfrw/arch/arch.h as an immediate */
-	bool moffs = n->opcode_map == 0 && n->opcode >= 0xa0 && n->opcode <= 0xa3;
+	bool moffs = n->own_map == 0 && n->opcode >= 0xa0 && n->opcode <= 0xa3;
 	unsigned disp_size = form_of(z, n).rip || moffs ? 0 : z->raw.disp.size / 8;
 	if (n->disp_size != disp_size || (disp_size && n->disp_off != z->raw.disp.offset))
 		return "displacement";
@@ -165,7 +165,7 @@ static const char *fields_differ(const ZydisDecodedInstruction *z, const struct 
 	if (moffs) {
 		imm_size = z->raw.disp.size / 8;
 		imm_off = z->raw.disp.offset;
-	} else if (n->opcode_map == 1 && n->opcode == 0x78) {
+	} else if (n->own_map == 1 && n->opcode == 0x78) {
 		imm_size += z->raw.imm[1].size / 8;
 	}
 	bool now = z->encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW;
@@ -203,7 +203,7 @@ static const char *registers_differ(const ZydisDecodedInstruction *z, const stru
 {
 	const struct extension e = extension_of(z);
 	const struct form f = form_of(z, n);
-	if (e.w != !!(n->flags & ELFRW_INSN_REX_W))
+	if (e.w != !!(n->flags & ELFRW_INSN_OWN))
 		return "W";
 	unsigned reg = ELFRW_REG_NONE, rm = reg, base = reg, index = reg, scale = 1;
 	if (f.modrm)
@@ -221,8 +221,8 @@ static const char *registers_differ(const ZydisDecodedInstruction *z, const stru
 	}
 	if (f.mem != !!(n->flags & ELFRW_INSN_MEM))
 		return "memory flag";
-	if ((f.modrm && n->reg != reg) || n->rm != rm || n->base != base || n->index != index ||
-	    (f.mem && n->scale != scale))
+	if ((f.modrm && n->reg != reg) || n->own_reg != rm || n->base != base ||
+	    n->index != index || (f.mem && n->scale != scale))
 		return "registers";
 	return NULL;
 }

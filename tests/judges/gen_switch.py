@@ -169,7 +169,7 @@ class Gen:
             body.append(self.statement(0))
         if self.chance(0.12):
             body += self.computed()
-        # Values that live across everything: registers run out.
+        # Values that are live throughout, so that registers run out.
         live = r.choice([0, 0, 0, 6, 12])
         out += [f"\tuint64_t v{i} = mix(x, {r.randrange(99)});" for i in range(live)]
         out += ["\tuint64_t a = x, b = 1, d[8] = { x, 1, x >> 1, 3, 4, x ^ 5, 6, 7 };", "\tuint32_t c = 2;"]
@@ -231,7 +231,7 @@ def program(seed):
     return opt, "\n".join(out) + "\n"
 
 
-def run(*cmd, timeout=60):
+def run(*cmd, timeout=300):
     p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
     return p.returncode, p.stdout
 
@@ -296,7 +296,7 @@ def check(icfold, folder, seed):
         if rc:
             lines = [s for s in out.decode(errors="replace").splitlines() if ": " in s and not s.endswith(" 0 wrong")]
             return "not ok", f"verify of {os.path.basename(to)}: exit status {rc}: {lines[0][:200] if lines else ''}", what
-    # Distances between labels of a function with a cold part might lead into that: it is pinned.  Where nothing folds, nothing moves.
+    # Distances between labels of a function with a cold part might lead into that part: the function is pinned.  If nothing folds, nothing moves.
     if ("&&l0 -" in text and b'"pinned": 0,' not in stats) or b'"folded": 0,' in stats:
         return "ok", "", what
     if section(relocs, ".text") == section(plain, ".text"):

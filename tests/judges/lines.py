@@ -168,7 +168,7 @@ def main():
                 got = sum(have_empty[(p, key)] for p in places)
                 spare = want_last[(addr, key)] if v is not None and v.new + addr - v.old in starts else 0
                 if got < c - spare and not folded and places:
-                    # It may have become one that covers padding, at the end of its sequence.
+                    # The row may have become one that covers padding, at the end of its sequence.
                     complain("table", n, (u or v).name, "empty row at a boundary", "%#x" % addr, key, "expected", c, "times, output", got)
         for at, c in have_empty.items():
             if c > loose[at] and m.find_new(at[0]) is m.find_new(at[0] - 1):

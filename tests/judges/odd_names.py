@@ -16,7 +16,7 @@ import time
 NAMES = ["A space x", "B\nline", 'C"quote', "D'tick", "E$(touch canary)", "F`touch canary`", "G;touch canary;", "H&touch canary", "I|x", "J*?[x]",
          "K\\back", "L<x>y", "M#x", "N=x", "O:x", "P!x", "Q\ttab", "R{1,2}", "S%n", "T$HOME", "U(x)", "V~x", "W\xe4\u20ac", "X  two", "Y'\"\\$(touch canary)"]
 PLACES = ["dump %s", "dump -- %s", "%s", "symbolize --core=%s", "prog -o %s", "--map=%s", "--linker-wrapper -- ld %s", "dump ./%s"]
-# Begun in quotes, or behind backslashes.
+# Names that begin in quotes, or behind backslashes.
 BEGUN = [("A\\ s", 0), ("'A s", 0), ('"A s', 0), ("C\\\"q", 2), ("'C\"q", 2), ("E\\$\\(t", 4), ("'E$(t", 4), ("'F`t", 5), ("'T$", 19), ("G\\;t", 6)]
 DIRECTORY = ["-z", "Z dir"]
 START = {
@@ -89,7 +89,7 @@ def main():
     for d in ("bin", "home", "names"):
         os.makedirs(work + "/" + d)
     with open(work + "/bin/icfold", "w") as f:
-        # Moved there when whole.
+        # Moved into place when complete.
         f.write("#!/bin/sh\nif [ $# = 0 ]; then :; else printf '%%s\\0' \"$@\"; fi >%s/args.new\nmv %s/args.new %s/args\n" % (work, work, work))
     os.chmod(work + "/bin/icfold", 0o755)
     for n in NAMES + DIRECTORY[:1]:

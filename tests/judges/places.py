@@ -82,7 +82,7 @@ def main():
         want = ask(tool, a.inp, [u.kept.old + (va - u.old) for va, u in places])
         have = ask(tool, a.out, [u.new + (va - u.old) for va, u in places])
         wrong = [i for i in range(len(places)) if want[i] != have[i]]
-        # Where the files do not tell which of several was kept, each of them is right.
+        # If the files do not tell which of several functions was kept, each is right.
         more = [(i, r.old + places[i][0] - places[i][1].old) for i in wrong for r in places[i][1].kept.rivals]
         right = {i for (i, _), text in zip(more, ask(tool, a.inp, [va for _, va in more])) if text == have[i]}
         wrong = [i for i in wrong if i not in right]

@@ -5,9 +5,10 @@ _ZTV*, words read here from the file and its relocations) the function in the sl
 must name it, without it must be among the candidates.  Prints one line of figures; exit status 1 when an answer is wrong."""
 import random
 import re
-import struct
 import subprocess
 import sys
+
+from words import Words
 
 orig, folded, mapfile, resolver, dumper, count = sys.argv[1:7]
 rng = random.Random(7)
@@ -26,20 +27,7 @@ shared = {}
 for old, to in new.items():
     shared.setdefault(to, []).append(old)
 
-data = open(orig, "rb").read()
-segments = [tuple(int(x, 16) for x in m) for m in re.findall(r"LOAD +(0x\w+) (0x\w+) 0x\w+ (0x\w+)", run("readelf", "-lW", orig))]
-reloc = {int(m[0], 16): int(m[1], 16) for m in re.findall(r"^(\w+) +\w+ R_\w+_RELATIVE\w* +(\w+)$", run("readelf", "-rW", orig), re.M)}
-
-
-def word(va):
-    if va in reloc:
-        return reloc[va]
-    for off, start, size in segments:
-        if start <= va and va + 8 <= start + size:
-            return struct.unpack_from("<Q", data, off + va - start)[0]
-    return 0
-
-
+word = Words(orig).at
 tables = []
 for m in re.findall(r"^ *\d+: (\w+) +(\d+) OBJECT .* (_ZTV\S+)$", run("readelf", "-sW", orig), re.M):
     tables.append((int(m[0], 16) + 16, int(m[0], 16) + int(m[1])))

@@ -6,9 +6,10 @@ ORIGINAL and its relocations) must be declared in the class.  Every vtable with 
 --map) must have an entry; LEFT_OUT are the demangled classes that may not.  Prints one line of figures; exit status 1 when anything
 is wrong."""
 import re
-import struct
 import subprocess
 import sys
+
+from words import Words
 
 TAG = "4fc1"
 HEAD = re.compile(r"^ *<(\d+)><([0-9a-f]+)>: Abbrev Number: \d+ "
@@ -115,22 +116,8 @@ def plain(name):
     return re.sub(r"\s+", "", name)
 
 
-symbols, stem, data, words = {}, {}, open(original, "rb").read(), {}
-segments = [tuple(int(x, 16) for x in m) for m in re.findall(r"LOAD +(0x\w+) (0x\w+) 0x\w+ (0x\w+)", run("readelf", "-lW", original))]
-reloc = {int(m[0], 16): int(m[1], 16) for m in re.findall(r"^(\w+) +\w+ R_\w+_RELATIVE\w* +(\w+)$", run("readelf", "-rW", original), re.M)}
-for m in re.findall(r"^(\w+) +\w+ R_X86_64_64 +(\w+) +\S+ \+ (\w+)$", run("readelf", "-rW", original), re.M):
-    reloc.setdefault(int(m[0], 16), int(m[1], 16) + int(m[2], 16))
-
-
-def word(va):
-    if va in reloc:
-        return reloc[va]
-    for off, start, size in segments:
-        if start <= va and va + 8 <= start + size:
-            return struct.unpack_from("<Q", data, off + va - start)[0]
-    return 0
-
-
+symbols, stem, words = {}, {}, {}
+word = Words(original).at
 table = run("readelf", "-sW", folded)
 for m in re.findall(r"^ *\d+: (\w+) +(\w+) OBJECT +(\w+) +\w+ +(?!UND)\w+ (_ZT[VC][^\s@]+)$", table, re.M):
     symbols[int(m[0], 16)] = (int(m[1], 0), m[3])

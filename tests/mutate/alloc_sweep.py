@@ -4,8 +4,8 @@
 alloc_sweep.py --tool ICFOLD --lib FAIL_ALLOC.SO [--every N] [--jobs N] [--only REGEX] IN=OUT...
 For n = 1, 2, ... up to the number of allocations that the command makes: the n-th one fails, and in a second run the n-th and
 all after it.  Each run must say `icfold: ... out of memory` and exit with 1 or 2, without a signal and without an output, or
-give exactly what the command gives when nothing fails.  (Where libdw or libelf, which verify uses, crash on an allocation of
-theirs and icfold says that they did, it is told, and is no failure.)  --every N takes every N-th n, --only the
+give exactly what the command gives when nothing fails.  (If libdw or libelf, which verify uses, crash on a failing
+allocation of their own, and icfold says so, this is reported but is no failure.)  --every N takes every N-th n, --only the
 commands of that name.  Prints a line a command.
 """
 import argparse
@@ -47,7 +47,7 @@ def run(args, fail, trace=False):
     """(status, signal, error text, standard output, output files by name)"""
     work = STATE["work"] + "/%d" % os.getpid()
     os.makedirs(work + "/d", exist_ok=True)
-    # Like /dev/stdout, and not the one of this machine: it must stay what it is.
+    # A link like /dev/stdout; the machine's own must not be replaced.
     link = work + "/stdout-link"
     if not os.path.islink(link):
         os.symlink("/proc/self/fd/1", link)
@@ -92,7 +92,7 @@ def theirs(args, fail):
 def try_one(job):
     name, args, fail, good = job
     status, sig, text, printed, left, _ = run(args, fail)
-    # What the C library says for libdw, whose assertion failed.
+    # The C library's message for a failed assertion in libdw.
     lines = [line for line in text.splitlines() if args[0] != "verify" or not (line == "Unexpected error." or "Assertion `" in line)]
     if status is None:
         return name, fail, hostile.no_end(sig) or "signal %d %s" % (sig, text[-200:])

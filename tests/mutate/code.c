@@ -111,6 +111,15 @@ static void insn_disp(struct ctx *c, const struct elfrw_addrmap_unit *u,
 	if (in->disp_size)
 		mutate_add(c, p + in->disp_off, 1);
 }
+/* Operands of traps and no-ops, which nothing accesses, changed as if they were distances. */
+static void insn_number(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+{
+	(void)va;
+	if ((in->kind == ELFRW_INSN_TRAP || in->kind == ELFRW_INSN_NOP) && in->pcrel_size &&
+	    u->old != u->body)
+		mutate_add_moved(c, p + in->pcrel_off, in->pcrel_size, u->old - u->body);
+}
 static void insn_last(struct ctx *c, const struct elfrw_addrmap_unit *u,
 		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
@@ -181,6 +190,10 @@ void mutate_code_imms(struct ctx *c)
 void mutate_code_disps(struct ctx *c)
 {
 	each_insn(c, insn_disp);
+}
+void mutate_code_numbers(struct ctx *c)
+{
+	each_insn(c, insn_number);
 }
 void mutate_code_last(struct ctx *c)
 {

@@ -33,7 +33,7 @@ static int on_attr(Dwarf_Attribute *attr, void *arg)
 		return DWARF_CB_OK;
 	uint64_t off = (uint64_t)((const char *)attr->valp - d->base);
 	if (d->other) {
-		/* What the value says is an offset there. */
+		/* The value is an offset in that section. */
 		Dwarf_Word v;
 		if (dwarf_formudata(attr, &v) == 0 && v + d->skip + 1 < d->other->hdr.sh_size &&
 		    d->other->data[v])

@@ -215,15 +215,23 @@ void mutate_lsda_sites(struct ctx *c)
 	}
 }
 
+bool mutate_next_lsda(const struct ctx *c, size_t *i, struct dwr_lsda *l)
+{
+	while (*i < c->cfi.fde.len) {
+		const struct dwr_fde *f = &c->cfi.fde.data[(*i)++];
+		if (!f->lsda || f->pc_end <= f->pc_begin)
+			continue;
+		mutate_check(dwr_lsda_read(l, &c->out, f->lsda, f->pc_begin, f->pc_end));
+		return true;
+	}
+	return false;
+}
+
 /* Entries of type tables that a chain names; or the actions themselves (filters). */
 void mutate_lsda_types(struct ctx *c)
 {
 	struct dwr_lsda l = { 0 };
-	for (size_t i = 0; i < c->cfi.fde.len; i++) {
-		const struct dwr_fde *f = &c->cfi.fde.data[i];
-		if (!f->lsda || f->pc_end <= f->pc_begin)
-			continue;
-		mutate_check(dwr_lsda_read(&l, &c->out, f->lsda, f->pc_begin, f->pc_end));
+	for (size_t i = 0; mutate_next_lsda(c, &i, &l);) {
 		for (size_t k = 0; k < l.field.len; k++) {
 			const uint8_t *p =
 				elfrw_image_at(&c->out, l.field.data[k].va, l.field.data[k].size);
@@ -320,7 +328,7 @@ void mutate_sym_stale(struct ctx *c)
 			mutate_add(c, b->data + k + offsetof(Elf64_Sym, st_shndx), 2);
 	}
 }
-/* What is appended. */
+/* Data behind the program. */
 void mutate_tail(struct ctx *c)
 {
 	struct elfrw_tail tail;

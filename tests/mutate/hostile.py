@@ -9,7 +9,7 @@ below), and every command of the tool is run on the result.  Whatever the file s
   - a failure says why, in at most LINES lines that begin with "icfold: ", one of which names the file;
   - a failed fold leaves no output and no temporary file;
   - memory stays in proportion: BASE + PER_BYTE times the size of the file, and PER_UNPACKED times what a bomb unpacks to (not
-    judged with sanitizers, whose own it is).  verify may take PER_ROW: a row of a line table may be one byte, for which libdw
+    judged with sanitizers, which take more).  verify may take PER_ROW: a row of a line table may be one byte, for which libdw
     keeps 88, and the verifier has rows of its own.
 --every N takes every N-th mutation of each kind, at least one.  Prints a line for each kind, and one for each thing that was
 found in it, TAP-like, and exits with 1 when anything was found.  --keep DIR keeps the files that showed something.
@@ -67,7 +67,7 @@ def truncations(elf):
     for e in sorted(ends):
         if e < len(d):
             yield "to %d" % e, d[:e]
-    # The headers survive: the section's bytes are gone, what is behind them moved.
+    # The headers stay; the section's bytes go, and later sections move.
     for s in elf.sections:
         if s.in_file() and s.offset + s.size <= elf.e["e_shoff"]:
             for cut in {s.size, s.size // 2, 1}:
@@ -302,7 +302,7 @@ def growths(elf):
             head = raw[:elfbytes.unit_lengths(raw)[-1]] if elfbytes.unit_lengths(raw) else b""
             for fill in (b"\0", b"\1", b"\x80", raw[:64]):
                 yield "%s grown by %02x" % (s.name, fill[0]), with_section(elf, s, raw + fill * (1000000 // len(fill)), s.flags)
-                # The last unit takes it all.
+                # The last unit gets the rest.
                 if len(head) < len(raw) and s.name not in (".debug_str", ".debug_abbrev", ".symtab"):
                     rest = raw[len(head) + 4:] + fill * (1000000 // len(fill))
                     yield "%s with a large unit of %02x" % (s.name, fill[0]), with_section(elf, s, head + put(len(rest), 4) + rest, s.flags)
@@ -541,7 +541,7 @@ def jobs(options):
     for no, pair in enumerate(STATE["pairs"]):
         for side in ("in", "out"):
             for kind in KINDS:
-                # Drawn for all kinds, so that a kind alone gets the same files.
+                # Numbers are drawn for all kinds, so that a kind alone gets the same files.
                 start = rng.randrange(options.every) if kind not in (names, long_abbrevs) else 0
                 if options.only and not re.search(options.only, kind.__name__):
                     continue

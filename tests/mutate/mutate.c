@@ -28,7 +28,13 @@ void mutate_add(struct ctx *c, const void *p, unsigned size)
 	struct place *x = VEC_PUSH(&c->place);
 	if (!x)
 		mutate_die("out of memory");
-	*x = (struct place){ (uint64_t)((const uint8_t *)p - c->out.base), size };
+	*x = (struct place){ (uint64_t)((const uint8_t *)p - c->out.base), size, 0 };
+}
+
+void mutate_add_moved(struct ctx *c, const void *p, unsigned size, uint64_t moved)
+{
+	mutate_add(c, p, size);
+	c->place.data[c->place.len - 1].moved = moved;
 }
 
 void mutate_add_off(struct ctx *c, uint64_t off, unsigned size)
@@ -52,7 +58,7 @@ bool mutate_in_code(const struct elfrw_image *img, uint64_t va)
 /* --- the kinds --------------------------------------------------------- */
 
 /* RESTORE: what IN has at the same address. */
-enum edit { ADD, XOR, SWAP, COPY, ZERO, RESTORE, CUT, APPEND };
+enum edit { ADD, MOVE, XOR, SWAP, COPY, ZERO, RESTORE, CUT, APPEND };
 
 struct kind {
 	const char *name;
@@ -70,6 +76,7 @@ struct kind {
 #define SHDR(field) \
 	((long)offsetof(Elf64_Shdr, field) | (long)sizeof(((Elf64_Shdr *)0)->field) << 8)
 
+/* One line a kind: lines that are alike are meant to be. */
 static const struct kind kinds[] = {
 	{ "call-target", mutate_code_calls, NULL, 0, ADD, 16 },
 	{ "call-target-by-one", mutate_code_calls, NULL, 0, ADD, 1 },
@@ -85,6 +92,7 @@ static const struct kind kinds[] = {
 	{ "operand", mutate_code_operands, NULL, 0, XOR, 8 },
 	{ "immediate", mutate_code_imms, NULL, 0, ADD, 1 },
 	{ "displacement", mutate_code_disps, NULL, 0, ADD, 8 },
+	{ "number-of-trap", mutate_code_numbers, NULL, 0, MOVE, 0 },
 	{ "last-byte-of-function", mutate_code_last, NULL, 0, XOR, 1 },
 	{ "absolute-function-address", mutate_code_abs, NULL, 0, ADD, 16 },
 	{ "absolute-data-address", mutate_code_abs_data, NULL, 0, ADD, 4 },
@@ -355,6 +363,7 @@ static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *b
 	memcpy(keep, p, a.size);
 	switch (k->edit) {
 	case ADD: elfrw_put_le(p, v + (uint64_t)k->by, a.size); break;
+	case MOVE: elfrw_put_le(p, v + a.moved, a.size); break;
 	case XOR: elfrw_put_le(p, v ^ (uint64_t)k->by, a.size); break;
 	case ZERO: memset(p, 0, a.size); break;
 	case COPY: memcpy(p, q, a.size); break;

@@ -19,6 +19,7 @@
 struct place {
 	uint64_t off;
 	unsigned size;
+	uint64_t moved; /* for MOVE: by how much */
 };
 
 struct ctx {
@@ -36,9 +37,14 @@ void mutate_die(const char *what);
 void mutate_check(struct elfrw_err *err);
 /* Adds the SIZE bytes at P of the mapped output, or those at a file offset, to the places. */
 void mutate_add(struct ctx *c, const void *p, unsigned size);
+void mutate_add_moved(struct ctx *c, const void *p, unsigned size, uint64_t moved);
 void mutate_add_off(struct ctx *c, uint64_t off, unsigned size);
 const struct elfrw_section *mutate_section(struct ctx *c, const char *name);
 bool mutate_in_code(const struct elfrw_image *img, uint64_t va);
+
+/* Reads into *L the exception table of the next description, from the *I-th on; *I is behind it
+ * then.  False: there is none.  The caller gives L back. */
+bool mutate_next_lsda(const struct ctx *c, size_t *i, struct dwr_lsda *l);
 
 /* What `arg` means to some of the finders. */
 enum { RELA_CODE, RELA_DATA, RELA_OFFSET, RELA_INFO, RELA_SYMBOLIC };
@@ -71,6 +77,7 @@ void mutate_code_last(struct ctx *c);
 void mutate_code_lea_code(struct ctx *c);
 void mutate_code_lea_data(struct ctx *c);
 void mutate_code_loads(struct ctx *c);
+void mutate_code_numbers(struct ctx *c);
 void mutate_code_opcodes(struct ctx *c);
 void mutate_code_operands(struct ctx *c);
 void mutate_code_tails(struct ctx *c);

@@ -52,9 +52,9 @@ PREFIXES = ["id", "fl", "in", "cl", "vi", "vj", "fa", "fb", "fc", "sc", "me", "c
 
 def build(work, name, length, *flags):
     """The program, and its folder without the letters' names."""
-    # g++ takes a name of a source for the one of its unit.
+    # g++ takes the name of a source for that of its unit.
     cc = os.path.join(work, name + ".cc")
-    # A section's name has its end in sight in what the assembler reads.
+    # The assembler needs a section's whole name in its buffer, so these names are shorter.
     text = re.sub(r"(sc|vi|vj|cl)Q", lambda m: m.group(1) + "Q" * min(length, MIDDLE), SOURCE)
     with open(cc, "w", encoding="ascii") as f:
         f.write(re.sub(r"(?<=[a-z])Q(?!Q)", "Q" * length, text))
@@ -134,7 +134,7 @@ class Run:
         argv = [a.encode() if isinstance(a, str) else a for a in argv]
         before = [b"strace", b"-f", b"--seccomp-bpf", b"-qq", b"-e", b"trace=execve,execveat,connect", b"-o", trace] if self.strace else []
         p = subprocess.run(before + [self.args.tool.encode()] + argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           cwd=self.at(cwd), timeout=120, check=False,
+                           cwd=self.at(cwd), timeout=300, check=False,
                            env={**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"})
         if self.strace:
             self.started(argv, trace, may)
@@ -215,7 +215,7 @@ def split(r, f):
     r("verify", "--json", apart, out, form="json")
     r("symbolize", "-v", "-e", apart, *addresses(r.at(r.prog)))
     r("symbolize", "-e", f, b"--debug-file=" + apart, "0x1000")
-    # A debug file that is found and is none.
+    # A file that is found as the debug file but is none.
     with open(r.at(debug), "rb") as g:
         data = g.read()
     r.put(debug, data[: len(data) // 3])

@@ -1,5 +1,4 @@
-/* shape.c: places that no reader has to look at: headers of sets, lengths, what nothing leads
- * to. */
+/* shape.c: places that readers may skip: headers of sets, lengths, bytes that nothing refers to. */
 #include "tests/mutate/mutate.h"
 #include <dwarf.h>
 
@@ -74,11 +73,7 @@ void mutate_fde_lengths(struct ctx *c)
 void mutate_lsda_bytes(struct ctx *c)
 {
 	struct dwr_lsda l = { 0 };
-	for (size_t i = 0; i < c->cfi.fde.len; i++) {
-		const struct dwr_fde *f = &c->cfi.fde.data[i];
-		if (!f->lsda || f->pc_end <= f->pc_begin)
-			continue;
-		mutate_check(dwr_lsda_read(&l, &c->out, f->lsda, f->pc_begin, f->pc_end));
+	for (size_t i = 0; mutate_next_lsda(c, &i, &l);) {
 		/* Without the function's other ranges between them: those that are left have frames
 		 * of their own. */
 		const uint8_t *p = elfrw_image_at(&c->out, l.start, l.end - l.start);

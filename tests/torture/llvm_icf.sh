@@ -1,9 +1,11 @@
 #!/bin/bash
 # llvm_icf.sh: the ICF tests of lld and BOLT, from Debian's source of LLVM: assembled, linked by ld.lld with --emit-relocs and
-# without ICF, folded in both modes, verified.  `make llvm-icf`; not in `make check`, since it fetches 160 MB.
-# LLVM=19: the version, of the tools and of the source; LLVM_SRC: the .orig.tar.xz, when it is there already.
+# without ICF, folded in both modes, verified.  `make llvm-icf` runs it; `make check` does not, since it fetches 160 MB.
+# LLVM=19: the version of the tools and of the source; LLVM_SRC: the .orig.tar.xz, if it is there already.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/lib/apt_source.sh
+. "$TESTS/lib/apt_source.sh"
 need_tool llvm-icf
 make_work
 LLVM=${LLVM:-19}
@@ -11,24 +13,10 @@ for t in llvm-mc ld.lld clang; do
 	have "$t-$LLVM" || { skip llvm-icf "no $t-$LLVM"; finish; }
 done
 
-# fetch: the source's archive, by apt's own means and lists of its own.
+# fetch: the source's archive, by apt.
 fetch() {
-	local dir=$WORK/apt f
-	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial" "$dir/parts"
-	for f in /etc/apt/sources.list /etc/apt/sources.list.d/debian*.list; do
-		if [ -f "$f" ]; then sed -n 's/^deb /deb-src /p' "$f"; fi
-	done >"$dir/parts/d.list"
-	for f in /etc/apt/sources.list.d/debian*.sources; do
-		if [ -f "$f" ]; then sed 's/^Types:.*/Types: deb-src/' "$f"; echo; fi
-	done >"$dir/parts/d.sources"
-	cat >"$dir/apt.conf" <<-END
-	Dir::Etc::sourcelist "/dev/null";
-	Dir::Etc::sourceparts "$dir/parts";
-	Dir::State::lists "$dir/lists";
-	Dir::Cache "$dir/cache";
-	APT::Sandbox::User "";
-	END
-	export APT_CONFIG=$dir/apt.conf
+	apt_source_lists "$WORK/apt"
+	export APT_CONFIG=$WORK/apt/apt.conf
 	apt-get update -qq && (cd "$WORK" && apt-get source --download-only --tar-only -qq "llvm-toolchain-$LLVM")
 	unset APT_CONFIG
 }

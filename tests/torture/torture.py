@@ -24,7 +24,7 @@ KINDS = [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"], ["-fno-pie", "-static"], ["
 RELOCS = ["relocs", "none", "strip-x", "stripped", "strip-unneeded", "discard-all", "relocs", "none"]
 SECTIONS = [[], ["-ffunction-sections", "-fdata-sections"]]
 DEBUG = [[], ["-g"], ["-gdwarf-4"]]
-# What is asked of the fold beside its mode.
+# Options of the fold beside its mode.
 OPTIONS = [[], [], [], ["--debug-folded=alias"], ["--debug-folded=drop"], ["--emit-relocs"], ["--no-thunks"], ["--emit-vtables"], ["--strip-debug"], ["--strip-all"]]
 MODES = {"safe": [], "in-place": ["--in-place"], "all": ["--icf=all"]}
 LIMIT = 60   # seconds of a test; some wait on purpose
@@ -77,7 +77,7 @@ class Test:
 
 
 DO_RUN = re.compile(r"dg-do\s+run(.*)")
-# What changes the form, or wants files that are not there.
+# Flags that change the form, or need files that are missing.
 NO_OPTION = re.compile(r"^-(O|g|m32|mx32|f(no-)?(pie|PIE|pic|PIC|lto|profile|branch|sanitize)|flto|static|shared|fuse-ld|fdump|save-temps|c$|S$|E$|o$|include$|fplugin)")
 
 
@@ -257,7 +257,7 @@ def behaviour(test, which, cwd, must_work=False):
         env = dict(os.environ, LC_ALL="C", **test.env, **({"TORTURE_TWIN": "1"} if twin else {}))
         rc, out = run(["./prog", *test.args], cwd, LIMIT, env)
         out = re.sub(rb"0x[0-9a-f]{6,16}", b"0x", out)
-        # What threads and processes print comes in any order.
+        # Threads and processes print in any order.
         ret.append((rc, b"\n".join(sorted(out.splitlines())) if "-pthread" in test.flags else out))
         if must_work and ret[-1][0] != 0:
             break
@@ -302,7 +302,7 @@ def judge(test, icfold, work, available, allowed, driver):
                 why.append("fold: status %s: %s" % (rc, out.decode(errors="replace")[:200]))
                 break
             some = some or b'"folded": 0,' not in out
-            # --strip-all leaves nothing that says what went where.
+            # After --strip-all nothing says where functions went.
             if "--strip-all" not in form.options:
                 rc, out = run([icfold, "verify", *(["--icf=all"] if mode == "all" else []), name + "in", name + "out"], cwd)
                 if rc != 0:

@@ -66,6 +66,6 @@ done
 [ ${#folders[@]} != 0 ] || finish
 TORTURE_ROUND=${ROUND:-} python3 "$TESTS/torture/torture.py" "$ICFOLD" "$WORK" "$TESTS/torture/torture.all" --share="${SHARE:-1/1}" --jobs="$JOBS" --only="${ONLY:-}" ${VERBOSE:+--verbose} "${folders[@]}"
 status=$?
-# What failed stays to be looked at.
+# Failed tests are kept, to be looked at.
 [ $status = 0 ] || { mkdir -p "$BUILD/torture" && cp -r "$WORK"/*_* "$BUILD/torture/" 2>/dev/null; }
 exit $status

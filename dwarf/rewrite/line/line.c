@@ -24,6 +24,8 @@
 #include "elfrw/base/search.h"
 #include <stdlib.h>
 
+#define FEW_ROWS (2u << 20)
+
 static int compare_cu(const void *a, const void *b)
 {
 	const struct dwr_rw_line_cu *x = a, *y = b;
@@ -186,6 +188,7 @@ struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_lin
 	struct dwr_line_job job = { .in = in, .map = in->map };
 	/* Far above the needs of a real table, in which each function has rows of its own of a few
 	 * bytes each. */
+	job.max_rows = in->max_rows > FEW_ROWS ? in->max_rows : FEW_ROWS;
 	job.max_visits = 4 * (size_t)in->map->n_units + in->line.size / 4 + 65536;
 	struct elfrw_err *err = run_job(&job, &o);
 	for (size_t i = 0; i < job.n_tables; i++) {

@@ -40,6 +40,9 @@ struct dwr_rw_line_in {
 	 * claims does not describe it. */
 	struct elfrw_err *(*claimed)(void *arg, uint64_t va, bool *ret);
 	void *claimed_arg;
+	/* How many rows of one sequence, and of all functions whose rows are taken out, may be held
+	 * in memory (32 bytes each); less than two million mean two million. */
+	uint64_t max_rows;
 	/* Name and directory of the artificial unit; NULL: DWR_FOLDED_UNIT_NAME, "/". */
 	const char *folded_name, *folded_dir;
 };
@@ -89,7 +92,7 @@ struct dwr_rw_line_out {
 
 /* Rewrites IN->line.  *OUT is untouched on failure.  The result does not depend on IN->threads.
  * Errors: tables that cannot be read (see dwr_line_header_read), or that would have to be encoded
- * again and cannot be. */
+ * again and cannot be; sequences to be cut, or rows to be taken out, of more than max_rows. */
 struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_line_out *out);
 void dwr_rw_line_out_deinit(struct dwr_rw_line_out *out);
 

@@ -71,17 +71,9 @@ void dwr_line_special_range(const struct dwr_line_job *job, uint64_t lo, uint64_
 				     : elfrw_addrmap_find(job->map, va);
 		if (u != ELFRW_NO_UNIT)
 			bound[i] = i ? u + 1 : u;
-		else {
-			uint32_t a = 0, b = n;
-			while (a < b) {
-				uint32_t mid = a + (b - a) / 2;
-				if (i ? unit[mid].old >= va : unit[mid].old_end > va)
-					b = mid;
-				else
-					a = mid + 1;
-			}
-			bound[i] = a;
-		}
+		else
+			bound[i] = (uint32_t)LOWER_BOUND(
+				0, n, mid, i ? unit[mid].old < va : unit[mid].old_end <= va);
 	}
 	*from = job->special_from[bound[0]];
 	*to = bound[1] > bound[0] ? job->special_from[bound[1]] : *from;

@@ -30,10 +30,13 @@ struct elfrw_err *dwr_line_scan_table(void *arg, size_t index)
 		struct dwr_line_scanned *q = VEC_PUSH(&t->seq);
 		if (!q)
 			return &elfrw_err_nomem;
-		bool live = s.rows && !is_tombstone(job, s.first);
+		if (!s.rows && s.set_off) /* covers no byte, but stands at a place */
+			s.first = s.lo = s.hi = s.end;
+		bool live = (s.rows || s.set_off) && !is_tombstone(job, s.first);
 		*q = (struct dwr_line_scanned){
 			.off = s.off,
 			.len = (uint32_t)(s.end_off - s.off),
+			.rows = (uint32_t)s.rows, /* not more than bytes */
 			.lo = s.lo,
 			.hi = s.hi,
 			.set = s.set_off ? (uint32_t)(s.set_off - s.off) : 0,

@@ -31,7 +31,8 @@ struct dwr_line_scanned {
 	uint64_t lo, hi;  /* bounds of its addresses */
 	uint64_t new_off; /* in the table's new bytes; UINT64_MAX: gone */
 	uint32_t len;     /* bytes */
-	uint32_t set;     /* place of set_address's operand from off; 0: none */
+	uint32_t rows;
+	uint32_t set; /* place of set_address's operand from off; 0: none */
 	uint32_t sets;
 	uint8_t set_size, flags;
 };
@@ -70,6 +71,8 @@ struct dwr_line_job {
 	atomic_size_t visits; /* units examined for sequences that span several; limited, since the
 				 input controls the number */
 	size_t max_visits;
+	atomic_size_t kept; /* rows taken out so far */
+	uint64_t max_rows;
 	struct dwr_rw_line_cu *cu; /* sorted by stmt_list */
 	uint8_t *data;             /* the output */
 };

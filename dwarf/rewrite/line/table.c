@@ -2,8 +2,14 @@
  * line.c. */
 #include "dwarf/rewrite/line/state.h"
 #include "elfrw/addrmap.h"
+#include "elfrw/base/search.h"
 #include <dwarf.h>
+#include <inttypes.h>
 #include <stdlib.h>
+
+/* A row takes a byte of a program at least, and 32 in memory.  Real files have fifty bytes and more
+ * for each row. */
+#define TOO_MANY "more than one for each eight bytes of the file"
 
 /* The state of one table's rewriting. */
 struct writer {
@@ -68,7 +74,13 @@ static struct elfrw_err *decode_seq(struct writer *wr, const struct dwr_line_sca
 {
 	struct dwr_rows *rows = &wr->rows;
 	uint64_t off = s->off;
+	if (s->rows > wr->job->max_rows)
+		return elfrw_error_at(wr->job->in->name, s->off,
+				      "line number sequence of %" PRIu32 " rows: " TOO_MANY,
+				      s->rows);
 	rows->len = 0;
+	if (!VEC_RESERVE(rows, (size_t)s->rows + 1))
+		return &elfrw_err_nomem;
 	ELFRW_TRY(dwr_line_decode(wr->h, &off, rows));
 	if (s->flags & SEQ_TERMINATED)
 		rows->len--;
@@ -97,14 +109,7 @@ static bool cut(const struct writer *wr, uint64_t old, uint64_t old_end, size_t 
 {
 	const struct dwr_rows *rows = &wr->rows;
 	const struct dwr_row *row = rows->data;
-	size_t a = from, b = rows->len;
-	while (a < b) { /* first row at or above old */
-		size_t mid = a + (b - a) / 2;
-		if (row[mid].address >= old)
-			b = mid;
-		else
-			a = mid + 1;
-	}
+	const size_t a = LOWER_BOUND(from, rows->len, mid, row[mid].address < old);
 	struct part p = { .from = a, .end = wr->end < old_end ? wr->end : old_end };
 	if (p.end <= old)
 		return false;
@@ -142,6 +147,12 @@ static struct elfrw_err *keep_cover(struct writer *wr, uint32_t u, const struct 
 	const uint64_t old = wr->job->map->unit[u].old;
 	struct dwr_rows *to = &wr->t->taken.rows;
 	size_t n = p->to - p->from, carried = p->carried;
+	if (atomic_fetch_add_explicit(&wr->job->kept, n + carried, memory_order_relaxed) + n +
+		    carried >
+	    wr->job->max_rows)
+		return elfrw_error(
+			"the line number rows in %s of functions to be folded: " TOO_MANY,
+			wr->job->in->name);
 	struct dwr_line_cover *c = VEC_PUSH(&wr->t->taken.cover);
 	if (!c || !VEC_RESERVE(to, to->len + n + carried))
 		return &elfrw_err_nomem;

@@ -1,6 +1,7 @@
 /* slots.c: class DIEs found by the functions in an object's slots; see vtable.c. */
 #include "dwarf/calls/call_sites.h"
 #include "dwarf/rewrite/vtable/state.h"
+#include "elfrw/base/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +21,11 @@ static struct elfrw_err *follow_slots(struct dwr_vtable_search *s, uint32_t k,
 				      struct dwr_abbrev_table *table)
 {
 	const uint64_t address = s->object.data[k].address;
-	size_t i = 0, hi = s->slot.len;
-	while (i < hi) {
-		size_t mid = i + (hi - i) / 2;
-		if (s->slot.data[mid].address < address)
-			i = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t i = LOWER_BOUND(0, s->slot.len, mid, s->slot.data[mid].address < address);
 	for (; i < s->slot.len && s->slot.data[i].address == address; i++) {
 		uint32_t unit = s->slot.data[i].unit;
 		const char *linkage = s->rw->in->unit_name ? s->rw->in->unit_name[unit] : NULL;
-		size_t d = 0, end = n;
-		while (d < end) {
-			size_t mid = d + (end - d) / 2;
-			if (die[mid].unit < unit)
-				d = mid + 1;
-			else
-				end = mid;
-		}
+		size_t d = LOWER_BOUND(0, n, mid, die[mid].unit < unit);
 		for (; linkage && d < n && die[d].unit == unit; d++) {
 			struct dwr_die_chain chain;
 			ELFRW_TRY(dwr_die_chain(&s->rw->secs, s->units, table, die[d].die, &chain));

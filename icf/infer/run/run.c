@@ -23,6 +23,7 @@
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/infer/run/state.h"
 #include "icf/program/unit.h"
 #include <stdlib.h>
@@ -83,7 +84,8 @@ static bool mark_entries(struct run_job *job)
 static bool mark_near(struct run_job *job)
 {
 	uint64_t n = 0, bytes = ((job->entry.hi - job->entry.lo) >> 3) + 1;
-	job->near = calloc((bytes >> 4) + 2, 1);
+	/* Read 8 at a time. */
+	job->near = calloc((bytes >> 4) + 2 + 8, 1);
 	if (!job->near)
 		return false;
 	for (uint64_t b = 0; b < bytes; b++) {
@@ -95,6 +97,30 @@ static bool mark_near(struct run_job *job)
 		job->near[(b - 1) >> 4] |= (uint8_t)(1u << ((b - 1) >> 1 & 7));
 	}
 	job->chance = (double)n / 4294967296.0;
+	return true;
+}
+
+/* Marks the pages that words lead to, in any shape.  Windows begin up to MAX_AWAY bytes before the
+ * place that a word leads to, and touch the blocks of 2 * MAX_AWAY bytes behind their first byte:
+ * one byte of `near` more on each side. */
+static bool mark_pages(struct run_job *job)
+{
+	_Static_assert(2 * MAX_AWAY <= 8 * 16, "of `near`, the byte before and the byte behind");
+	uint64_t n = ((job->hi - job->entry.lo + MAX_AWAY) >> PAGE) + 1,
+		 n_near = ((job->entry.hi - job->entry.lo) >> 7) + 2, marked = 0;
+	job->page = calloc(n + 1, 1);
+	if (!job->page)
+		return false;
+	for (uint64_t k = 0; k < n_near; k++) {
+		if (!job->near[k])
+			continue;
+		for (uint64_t to = k ? k - 1 : 0; to <= k + 1; to++)
+			if (to >> (PAGE - 7) < n)
+				job->page[to >> (PAGE - 7)] = 1;
+	}
+	for (uint64_t i = 0; i < n; i++)
+		marked += job->page[i];
+	job->n_page = marked < n / 2 ? n : 0;
 	return true;
 }
 
@@ -141,11 +167,9 @@ static bool has_address(const struct icf_program *prog, uint64_t va)
 static bool asks_for_image(const struct icf_program *prog)
 {
 	static const char *const name[] = { "dladdr", "dladdr1", "dl_iterate_phdr", "dlinfo" };
-	const struct elfrw_section *s =
-		prog->img->dynsym ? &prog->img->section[prog->img->dynsym] : NULL;
-	for (uint64_t i = 1; s && s->data && i < s->hdr.sh_size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
-		memcpy(&sym, s->data + i * sizeof sym, sizeof sym);
+	const struct elfrw_section *s = &prog->img->section[prog->img->dynsym];
+	for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
 		const char *is =
 			sym.st_shndx == SHN_UNDEF
 				? elfrw_image_string(prog->img, s->hdr.sh_link, sym.st_name)
@@ -233,7 +257,7 @@ static struct elfrw_err *search(struct run_job *job, unsigned threads)
 			job->span = sh->sh_addr + sh->sh_size + 16;
 	}
 	find_steps(job);
-	if (!mark_entries(job) || !mark_near(job) || !mark_known(job))
+	if (!mark_entries(job) || !mark_near(job) || !mark_pages(job) || !mark_known(job))
 		err = &elfrw_err_nomem;
 	if (!err)
 		err = find_parts(job);
@@ -242,6 +266,7 @@ static struct elfrw_err *search(struct run_job *job, unsigned threads)
 	VEC_FREE(&job->part);
 	icf_bits_deinit(&job->entry);
 	free(job->near);
+	free(job->page);
 	icf_bits_deinit(&job->known);
 	return err;
 }

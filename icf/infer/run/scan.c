@@ -3,14 +3,16 @@
  *
  * Words are read in blocks, at any byte, except zeros and words that are too large.  The targets of
  * a word in many shapes differ by only a few bytes, so one window of the bits of `entry` answers
- * for all of them; this is a probe.  Cost: linear in the bytes; and for each remaining word, a few
- * operations without branches for each probe. */
+ * for all of them; this is a probe.  Words that lead nowhere near an entry in any unit are dropped
+ * before all probes.  Cost: linear in the bytes; and for each remaining word, a few operations
+ * without branches for each probe. */
 #include "elfrw/base/rbuf.h"
 #include "icf/infer/run/state.h"
 #include "icf/program/unit.h"
 
 #define BLOCK  1024
 #define WINDOW 56 /* bits in a load of 8 bytes, at any bit offset */
+#define FOLD   64 /* words of bits: one for each 16 bytes of 64 KiB */
 
 /* Shapes that differ only in `away`. */
 struct probe {
@@ -113,7 +115,7 @@ static bool add_probes(struct look *l)
 		sh.sign = false;
 		return ok && add_unit(l, sh);
 	}
-	for (; sh.shift <= 4 && ok; sh.shift++)
+	for (; sh.shift <= MAX_SHIFT && ok; sh.shift++)
 		ok = add_unit(l, sh);
 	return ok;
 }
@@ -158,17 +160,22 @@ static uint64_t read_words(const struct look *l, struct block *b, uint64_t va, u
 	}
 }
 
-/* The last place up to VA that something refers to, or the section's start. */
-static uint64_t name_up_to(struct look *l, uint64_t va)
+/* Moves L on, to the last place up to VA that something refers to. */
+static __attribute__((noinline)) void find_name(struct look *l, uint64_t va)
 {
 	const struct icf_bits *named = &l->job->map->named;
 	while (l->seen < va) {
-		uint64_t from = l->seen + 1, n = va - l->seen;
+		uint64_t from = l->seen + 1, n = WINDOW;
 		if (from - named->lo < named->hi - named->lo && named->hi - from > 64) {
-			n = n < WINDOW ? n : WINDOW;
-			uint64_t m = window(named, from) & (((uint64_t)1 << n) - 1);
-			if (m)
-				l->name = from + 63 - (unsigned)__builtin_clzll(m);
+			uint64_t m = window(named, from);
+			if (m) {
+				/* Up to VA, and what follows up to the next one. */
+				uint64_t upto = va - l->seen < WINDOW ? va - l->seen : WINDOW;
+				uint64_t seen = m & (((uint64_t)1 << upto) - 1), on = m ^ seen;
+				if (seen)
+					l->name = from + 63 - (unsigned)__builtin_clzll(seen);
+				n = on ? (unsigned)__builtin_ctzll(on) : WINDOW;
+			}
 		} else {
 			n = 1;
 			if (icf_bit(named, from))
@@ -176,6 +183,13 @@ static uint64_t name_up_to(struct look *l, uint64_t va)
 		}
 		l->seen += n;
 	}
+}
+
+/* The last place up to VA that something refers to, or the section's start.  VA ascends. */
+static inline uint64_t name_up_to(struct look *l, uint64_t va)
+{
+	if (l->seen < va)
+		find_name(l, va);
 	return l->name;
 }
 
@@ -253,12 +267,96 @@ static void drop_far(const struct look *l, struct block *b, unsigned shift)
 	b->n = n;
 }
 
+static inline unsigned on_page(const struct run_job *job, uint64_t at)
+{
+	uint64_t i = at >> PAGE;
+	return job->page[i < job->n_page ? i : job->n_page];
+}
+
+/* Does the word W, counted from AT, lead near an entry in any unit?  AT is a distance from the
+ * first byte of `entry`. */
+static inline unsigned any_unit(const struct run_job *job, uint64_t at, uint64_t w)
+{
+	_Static_assert(MAX_SHIFT == 4, "five units");
+	return on_page(job, at + w) | on_page(job, at + (w << 1)) | on_page(job, at + (w << 2)) |
+	       on_page(job, at + (w << 3)) | on_page(job, at + (w << 4));
+}
+
+static inline void keep_word(struct block *b, unsigned *n, unsigned i, bool keep)
+{
+	b->va[*n] = b->va[i];
+	b->word[*n] = b->word[i];
+	b->name[*n] = b->name[i];
+	*n += keep;
+}
+
+/* Drops words of 4 or 8 bytes that lead to no page with an entry, in no shape.  In most code that
+ * is not understood, few pages have one. */
+static void sift_pages(const struct run_job *job, struct block *b)
+{
+	const struct run_job own = *job; /* stays in registers */
+	const uint64_t lo = own.entry.lo;
+	unsigned n = 0;
+	for (unsigned i = 0; i < b->n; i++) {
+		uint64_t w = b->word[i];
+		unsigned any =
+			any_unit(&own, b->va[i] - lo, w) | any_unit(&own, b->name[i] - lo, w);
+		for (unsigned f = 0; f < own.n_fixed; f++)
+			any |= any_unit(&own, own.fixed[f] - lo, w);
+		keep_word(b, &n, i, any);
+	}
+	b->n = n;
+}
+
+/* Adds to FOLD the blocks with entries that two-byte words reach, counted from the places FROM to
+ * TO. */
+static void fold_near(const struct run_job *job, uint64_t from, uint64_t to, uint64_t fold[FOLD])
+{
+	uint64_t lo = job->entry.lo, end = job->hi - lo;
+	from = from > lo + 0x8000 ? (from - 0x8000 - lo) >> 10 : 0;
+	to = to + 0xffff > lo ? (to + 0xffff - lo) >> 10 : 0;
+	to = to < end >> 10 ? to : end >> 10;
+	for (; from <= to; from++)
+		fold[from % FOLD] |= elfrw_get64(job->near + 8 * from);
+}
+
+/* Drops two-byte words that cannot lead near an entry: all shapes mean the same address, but for a
+ * multiple of 64 KiB. */
+static void sift_short(const struct run_job *job, struct block *b)
+{
+	const uint64_t lo = job->entry.lo;
+	uint64_t fold[FOLD] = { 0 };
+	unsigned n = 0;
+	if (!b->n)
+		return;
+	fold_near(job, b->va[0], b->va[b->n - 1], fold);
+	/* All other names lie between these places. */
+	fold_near(job, b->name[0], b->name[0], fold);
+	for (unsigned i = 0; i < b->n; i++) {
+		uint64_t at = b->va[i] + b->word[i] - lo, at_name = b->name[i] + b->word[i] - lo;
+		uint64_t any = fold[at >> 10 & (FOLD - 1)] >> (at >> 4 & 63) |
+			       fold[at_name >> 10 & (FOLD - 1)] >> (at_name >> 4 & 63);
+		keep_word(b, &n, i, any & 1);
+	}
+	b->n = n;
+}
+
+/* Drops words that no probe would find. */
+static void sift(const struct look *l, struct block *b)
+{
+	if (l->size > 2 && l->job->n_page)
+		sift_pages(l->job, b);
+	if (l->size == 2 && l->job->hi - l->job->lo > 0x10000)
+		sift_short(l->job, b);
+}
+
 static struct elfrw_err *probe_block(struct look *l, struct block *b)
 {
 	uint32_t hit[BLOCK + 1];
 	unsigned shift = 0;
 	for (unsigned i = 0; i < b->n; i++)
 		b->name[i] = name_up_to(l, b->va[i]);
+	sift(l, b);
 	for (size_t k = 0; k < l->probe.len; k++) {
 		const struct probe *p = &l->probe.data[k];
 		if (l->size == 2 && !reaches(l, &p->sh))

@@ -9,8 +9,10 @@
 #define MAX_GAP  8  /* entries in a row without a function */
 #define MAX_REACH \
 	(MAX_STEP * (MAX_GAP + 1)) /* bytes from one function of a table to the next, at most */
-#define MAX_FIXED 32               /* addresses that words of any section are counted from */
-#define MARGIN    (2 * MAX_AWAY)   /* bytes before the code that `entry` covers */
+#define MAX_SHIFT 4  /* words of 4 or 8 bytes count in units of up to 1 << MAX_SHIFT bytes */
+#define PAGE      9  /* pages of 1 << PAGE bytes */
+#define MAX_FIXED 32 /* addresses that words of any section are counted from */
+#define MARGIN    (2 * MAX_AWAY) /* bytes before the code that `entry` covers */
 
 enum base {
 	FROM_PLACE, /* plus `away` */
@@ -30,8 +32,11 @@ struct run_job {
 	const struct icf_data_map *map;
 	struct icf_bits entry; /* the entries of functions; from MARGIN bytes before the code to a
 				  little behind it */
-	uint8_t *near; /* owned; a bit for each 16 bytes of `entry`: there is an entry in them
-			  or in the 8 bytes behind them */
+	uint8_t *near;   /* owned; a bit for each 16 bytes of `entry`: there is an entry in them
+			    or in the 8 bytes behind them */
+	uint8_t *page;   /* owned; a byte for each page of `entry`: the window of some shape has an
+			    entry, if the word leads into this page.  `page[n_page]` is 0. */
+	uint64_t n_page; /* 0: `page` would exclude little */
 	struct icf_bits known; /* bytes of data with an explanation */
 	uint64_t lo, hi;       /* of the code */
 	uint64_t span;         /* the largest distance between any two places */

@@ -38,12 +38,13 @@ static int want_order(const void *a, const void *b)
 
 bool icf_vcalls_grouped(const struct icf_v *v, uint32_t u)
 {
-	return v->note.unit_member[u] != UINT32_MAX;
+	return v->claim.note.unit_member[u] != UINT32_MAX;
 }
 
 static bool has_die(const struct icf_v *v, uint32_t u)
 {
-	return icf_vcalls_grouped(v, u) && v->note.member[v->note.unit_member[u]].n_dies;
+	return icf_vcalls_grouped(v, u) &&
+	       v->claim.note.member[v->claim.note.unit_member[u]].n_dies;
 }
 
 /* Is DIE one of unit U's? */
@@ -57,7 +58,8 @@ static bool is_die(const struct icf_vcalls *c, uint64_t die, uint32_t u)
 static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 {
 	const struct icf_v *v = c->v;
-	const struct elfrw_section *s = v->in.symtab ? &v->in.section[v->in.symtab] : NULL;
+	const struct elfrw_section *s =
+		v->claim.in.symtab ? &v->claim.in.section[v->claim.in.symtab] : NULL;
 	Dwarf_Die d;
 	Dwarf_Attribute attr;
 	if (!c->in->dw || !dwarf_offdie(c->in->dw, die, &d) || dwarf_tag(&d) != DW_TAG_subprogram)
@@ -68,9 +70,10 @@ static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 	for (struct elfrw_symbols it = elfrw_symbols(name ? s : NULL, 1);
 	     elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
-		const char *p = sym.st_value == va && sym.st_shndx != SHN_UNDEF
-					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
-					: NULL;
+		const char *p =
+			sym.st_value == va && sym.st_shndx != SHN_UNDEF
+				? elfrw_image_string(&v->claim.in, s->hdr.sh_link, sym.st_name)
+				: NULL;
 		if (p && strcmp(p, name) == 0)
 			return true;
 	}
@@ -80,19 +83,20 @@ static bool is_name(struct icf_vcalls *c, uint64_t die, uint64_t va)
 /* Does DIE stand for unit U?  It is U's own DIE or, if U has none, one with U's name. */
 static bool stands_for(struct icf_vcalls *c, uint64_t die, uint32_t u)
 {
-	return is_die(c, die, u) || (!has_die(c->v, u) && is_name(c, die, c->v->unit.data[u].old));
+	return is_die(c, die, u) ||
+	       (!has_die(c->v, u) && is_name(c, die, c->v->claim.unit.data[u].old));
 }
 
 static struct elfrw_err *collect(struct icf_vcalls *c)
 {
 	struct icf_v *v = c->v;
-	for (size_t i = 0; i < v->note.n_members; i++) {
-		const struct dwr_icfold_member *m = &v->note.member[i];
+	for (size_t i = 0; i < v->claim.note.n_members; i++) {
+		const struct dwr_icfold_member *m = &v->claim.note.member[i];
 		for (uint32_t k = 0; k < m->n_dies; k++) {
 			struct icf_vdie_unit *d = VEC_PUSH(&c->die);
 			if (!d)
 				return &elfrw_err_nomem;
-			*d = (struct icf_vdie_unit){ v->note.dies[m->die + k].die, m->unit };
+			*d = (struct icf_vdie_unit){ v->claim.note.dies[m->die + k].die, m->unit };
 		}
 	}
 	if (c->die.len)
@@ -101,7 +105,7 @@ static struct elfrw_err *collect(struct icf_vcalls *c)
 		return &elfrw_err_nomem;
 	for (size_t i = 0; i < v->call.len; i++) {
 		const struct icf_vcall *x = &v->call.data[i];
-		const struct icf_vunit *u = &v->unit.data[x->unit];
+		const struct icf_vunit *u = &v->claim.unit.data[x->unit];
 		c->want.data[c->want.len++] =
 			(struct icf_vcall_want){ .site = u->body + (x->site - u->old),
 						 .unit = x->unit,
@@ -154,7 +158,7 @@ static struct elfrw_err *read_tables(struct icf_vcalls *c)
 	struct icf_v *v = c->v;
 	struct dwr_sections secs;
 	struct dwr_units units = { 0 };
-	ELFRW_TRY(icf_v_named(v->in.path, dwr_sections_init(&secs, &v->in)));
+	ELFRW_TRY(icf_v_named(v->claim.in.path, dwr_sections_init(&secs, &v->claim.in)));
 	if (!secs.sec[DWR_DCALL].shndx && !secs.sec[DWR_VCALL].shndx) {
 		dwr_sections_deinit(&secs);
 		return NULL;
@@ -167,7 +171,7 @@ static struct elfrw_err *read_tables(struct icf_vcalls *c)
 		err = dwr_units_read(&secs, &units);
 	if (!err)
 		err = dwr_calls_read(&secs, &units, &c->table);
-	err = icf_v_named(v->in.path, err);
+	err = icf_v_named(v->claim.in.path, err);
 	dwr_units_deinit(&units);
 	dwr_sections_deinit(&secs);
 	for (size_t i = 0; !err && i < c->table.dcall.len; i++) {
@@ -240,7 +244,7 @@ static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t 
 				   : !icf_vcalls_grouped(c->v, caller);
 		for (size_t i = 0; i < c->die.len && !same && mine; i++)
 			same = c->die.data[i].die == die &&
-			       is_name(c, t->die, c->v->unit.data[c->die.data[i].unit].old);
+			       is_name(c, t->die, c->v->claim.unit.data[c->die.data[i].unit].old);
 		if (same && mine)
 			t->used = found = true;
 	}
@@ -251,18 +255,19 @@ static bool told(struct icf_vcalls *c, uint32_t caller, uint64_t site, uint64_t 
 static bool told_of(struct icf_vcalls *c, uint64_t site, uint64_t die, uint64_t marker)
 {
 	const struct icf_v *v = c->v;
-	uint32_t u = icf_v_find_new(v, dwr_call_at(site));
+	uint32_t u = icf_v_find_new(&v->claim, dwr_call_at(site));
 	if (u == ICF_V_NONE)
 		return false;
-	uint64_t off = site - v->unit.data[u].body;
+	uint64_t off = site - v->claim.unit.data[u].body;
 	if (!icf_vcalls_grouped(v, u))
-		return told(c, u, v->unit.data[u].old + off, die, marker);
+		return told(c, u, v->claim.unit.data[u].old + off, die, marker);
 	const struct dwr_icfold_group *g =
-		&v->note.group[v->note.member[v->note.unit_member[u]].group];
+		&v->claim.note.group[v->claim.note.member[v->claim.note.unit_member[u]].group];
 	bool found = false;
 	for (uint32_t m = g->member; m < g->member + g->n_members; m++)
-		found |= told(c, v->note.member[m].unit,
-			      v->unit.data[v->note.member[m].unit].old + off, die, marker);
+		found |= told(c, v->claim.note.member[m].unit,
+			      v->claim.unit.data[v->claim.note.member[m].unit].old + off, die,
+			      marker);
 	return found;
 }
 
@@ -294,7 +299,8 @@ static struct elfrw_err *check_entry(struct icf_vcalls *c, uint64_t site, uint64
 		icf_vlog_bad(
 			&v->log, ICF_VC_CALL,
 			"callee: call that returns to 0x%llx: expected a DIE of %s, found 0x%llx",
-			ICF_VX(site), icf_v_where(v, v->unit.data[other->target].old, name),
+			ICF_VX(site),
+			icf_v_where(&v->claim, v->claim.unit.data[other->target].old, name),
 			ICF_VX(die));
 	else
 		icf_vlog_bad(
@@ -354,19 +360,20 @@ static void check_missing(struct icf_vcalls *c)
 			continue;
 		icf_vlog_bad(&v->log, ICF_VC_CALL,
 			     "call: of %s in %s (-> 0x%llx): expected an entry, found none",
-			     icf_v_where(v, v->unit.data[w->target].old, callee),
-			     icf_v_where(v, v->unit.data[w->unit].old, name), ICF_VX(w->site));
+			     icf_v_where(&v->claim, v->claim.unit.data[w->target].old, callee),
+			     icf_v_where(&v->claim, v->claim.unit.data[w->unit].old, name),
+			     ICF_VX(w->site));
 	}
 }
 
 /* Does code in IN itself show the callee of unit U's call that returns to SITE? */
 static bool decoded(const struct icf_vcalls *c, uint32_t u, uint64_t site)
 {
-	const struct icf_vunit *x = &c->v->unit.data[u];
-	const struct elfrw_arch *arch = c->v->arch;
+	const struct icf_vunit *x = &c->v->claim.unit.data[u];
+	const struct elfrw_arch *arch = c->v->claim.arch;
 	uint64_t start = site - arch->call_size;
 	const uint8_t *p = site - x->old >= arch->call_size
-				   ? elfrw_image_at(&c->v->in, start, arch->call_size)
+				   ? elfrw_image_at(&c->v->claim.in, start, arch->call_size)
 				   : NULL;
 	struct elfrw_insn in;
 	return p && arch->decode(p, arch->call_size, start, &in) == arch->call_size &&
@@ -380,29 +387,30 @@ static void check_kept(struct icf_vcalls *c)
 	char caller[200], callee[200];
 	for (size_t i = 0; i < c->told.len; i++) {
 		const struct icf_vtold *t = &c->told.data[i];
-		uint32_t u = icf_v_find(v, dwr_call_at(t->site)), to = ICF_V_NONE;
+		uint32_t u = icf_v_find(&v->claim, dwr_call_at(t->site)), to = ICF_V_NONE;
 		if (!t->table || t->used || u == ICF_V_NONE || decoded(c, u, t->site) ||
 		    (icf_vcalls_grouped(v, u) && !has_die(v, u)))
 			continue;
 		for (size_t k = 0; k < c->die.len && to == ICF_V_NONE; k++)
 			if (c->die.data[k].die == t->die ||
-			    is_name(c, t->die, v->unit.data[c->die.data[k].unit].old))
+			    is_name(c, t->die, v->claim.unit.data[c->die.data[k].unit].old))
 				to = c->die.data[k].unit;
 		v->log.checked[ICF_VC_CALL]++;
 		if (c->refold || to != ICF_V_NONE)
 			icf_vlog_bad(
 				&v->log, ICF_VC_CALL,
 				"call: of %s in %s, which the input's table has: expected an entry, found none",
-				to != ICF_V_NONE ? icf_v_where(v, v->unit.data[to].old, callee)
-						 : "another function",
-				icf_v_where(v, dwr_call_at(t->site), caller));
+				to != ICF_V_NONE
+					? icf_v_where(&v->claim, v->claim.unit.data[to].old, callee)
+					: "another function",
+				icf_v_where(&v->claim, dwr_call_at(t->site), caller));
 	}
 }
 
 struct elfrw_err *icf_v_check_calls(struct icf_v *v, struct icf_vdwarf *in, struct icf_vdwarf *out)
 {
 	struct icf_vcalls c = { .v = v, .in = in, .out = out };
-	if (!v->has_note || !icf_v_has_debug(&v->out))
+	if (!v->claim.has_note || !icf_v_has_debug(&v->claim.out))
 		return NULL;
 	const Elf_Data *d = icf_vd_section(out, ".debug_dcall"),
 		       *p = icf_vd_section(out, ".debug_vcall");

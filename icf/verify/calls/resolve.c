@@ -40,7 +40,7 @@ struct resolve {
 
 static uint32_t member_of(const struct icf_v *v, uint32_t u)
 {
-	return v->note.unit_member[u];
+	return v->claim.note.unit_member[u];
 }
 
 static bool grouped(const struct icf_v *v, uint32_t u)
@@ -50,24 +50,24 @@ static bool grouped(const struct icf_v *v, uint32_t u)
 
 static bool has_die(const struct icf_v *v, uint32_t u)
 {
-	return !grouped(v, u) || v->note.member[member_of(v, u)].n_dies;
+	return !grouped(v, u) || v->claim.note.member[member_of(v, u)].n_dies;
 }
 
 static const struct dwr_icfold_group *group_of(const struct icf_v *v, uint32_t u)
 {
-	return &v->note.group[v->note.member[member_of(v, u)].group];
+	return &v->claim.note.group[v->claim.note.member[member_of(v, u)].group];
 }
 
 static struct elfrw_err *index_calls(struct resolve *r)
 {
 	const struct icf_v *v = r->v;
-	size_t n = v->unit.len;
+	size_t n = v->claim.unit.len;
 	r->first_call = calloc(n + 1, sizeof *r->first_call);
 	r->first_jump = calloc(n + 1, sizeof *r->first_jump);
 	r->via = malloc((n + 1) * sizeof *r->via);
 	r->seen = calloc(n + 1, sizeof *r->seen);
 	r->decided = malloc((n + 1) * sizeof *r->decided);
-	r->lacking = calloc(v->note.n_groups + 1, 1);
+	r->lacking = calloc(v->claim.note.n_groups + 1, 1);
 	if (!r->first_call || !r->first_jump || !r->via || !r->seen || !r->decided || !r->lacking)
 		return &elfrw_err_nomem;
 	memset(r->via, 0xff, (n + 1) * sizeof *r->via);
@@ -127,7 +127,7 @@ static struct elfrw_err *want_from(struct resolve *r, uint32_t target,
 static const struct icf_vcall *call_at(const struct resolve *r, uint32_t u, uint64_t off)
 {
 	for (uint32_t i = r->first_call[u]; i < r->first_call[u + 1]; i++)
-		if (r->v->call.data[i].site - r->v->unit.data[u].old == off)
+		if (r->v->call.data[i].site - r->v->claim.unit.data[u].old == off)
 			return &r->v->call.data[i];
 	return NULL;
 }
@@ -137,9 +137,9 @@ static const struct icf_vcall *call_at(const struct resolve *r, uint32_t u, uint
 static bool lacks_die(struct resolve *r, const struct dwr_icfold_group *group)
 {
 	const struct icf_v *v = r->v;
-	uint8_t *known = &r->lacking[group - v->note.group];
+	uint8_t *known = &r->lacking[group - v->claim.note.group];
 	for (uint32_t m = group->member; !*known && m < group->member + group->n_members; m++)
-		*known = v->note.member[m].n_dies ? 0 : 2;
+		*known = v->claim.note.member[m].n_dies ? 0 : 2;
 	if (!*known)
 		*known = 1;
 	return *known == 2;
@@ -158,8 +158,9 @@ static struct elfrw_err *want_of(struct resolve *r, const struct icf_vcall *c, b
 		return want_from(r, c->target, group);
 	const struct dwr_icfold_group *callers = group_of(v, c->unit);
 	for (uint32_t m = callers->member; m < callers->member + callers->n_members; m++) {
-		uint32_t u = v->note.member[m].unit;
-		const struct icf_vcall *x = call_at(r, u, c->site - v->unit.data[c->unit].old);
+		uint32_t u = v->claim.note.member[m].unit;
+		const struct icf_vcall *x =
+			call_at(r, u, c->site - v->claim.unit.data[c->unit].old);
 		r->nameless |= !has_die(v, u);
 		if (x)
 			ELFRW_TRY(want_from(r, x->target, group));
@@ -172,9 +173,9 @@ static size_t stack_of(const struct resolve *r, uint32_t i, uint64_t addr[MAX_ST
 {
 	const struct icf_v *v = r->v;
 	size_t n = 0;
-	addr[n++] = v->unit.data[v->call.data[i].target].body;
+	addr[n++] = v->claim.unit.data[v->call.data[i].target].body;
 	for (; i != ICF_V_NONE && n < MAX_STACK; i = r->via[v->call.data[i].unit]) {
-		const struct icf_vunit *u = &v->unit.data[v->call.data[i].unit];
+		const struct icf_vunit *u = &v->claim.unit.data[v->call.data[i].unit];
 		addr[n++] = u->body + (v->call.data[i].site - u->old);
 	}
 	return n < MAX_STACK ? n : 0;
@@ -198,8 +199,10 @@ static const char *list(const struct icf_v *v, const struct dwr_chain *chain,
 		uint32_t m = chain->member.data[f->first + i].member;
 		n += (size_t)snprintf(
 			buf + n, size - n, " %s",
-			m < v->note.n_members
-				? icf_v_where(v, v->unit.data[v->note.member[m].unit].old, name)
+			m < v->claim.note.n_members
+				? icf_v_where(&v->claim,
+					      v->claim.unit.data[v->claim.note.member[m].unit].old,
+					      name)
 				: "?");
 	}
 	return buf;
@@ -237,8 +240,8 @@ static struct elfrw_err *resolve_call(struct resolve *r, uint32_t i, bool known,
 	}
 	icf_vlog_bad(
 		&v->log, ICF_VC_RESOLVE, "callee: call in %s (-> 0x%llx): expected %s%s, found %s",
-		icf_v_where(v, dwr_call_at(c->site), caller), ICF_VX(addr[1]),
-		icf_v_where(v, v->unit.data[c->target].old, callee),
+		icf_v_where(&v->claim, dwr_call_at(c->site), caller), ICF_VX(addr[1]),
+		icf_v_where(&v->claim, v->claim.unit.data[c->target].old, callee),
 		r->want.len > 1 ? " among others" : "", list(v, &r->chain, f, text, sizeof text));
 	return NULL;
 }
@@ -256,7 +259,7 @@ static struct elfrw_err *resolve_calls(struct resolve *r)
 {
 	struct icf_v *v = r->v;
 	bool decided;
-	for (uint32_t u = 0; u < v->unit.len; u++)
+	for (uint32_t u = 0; u < v->claim.unit.len; u++)
 		if (!grouped(v, u) && r->first_call[u] < r->first_call[u + 1] && !enqueue(r, u))
 			return &elfrw_err_nomem;
 	for (size_t q = 0; q < r->queue.len; q++) {
@@ -289,22 +292,23 @@ static struct elfrw_err *resolve_slots(struct resolve *r)
 	struct icf_v *v = r->v;
 	struct dwr_vtables vt;
 	char name[200], text[400];
-	ELFRW_TRY(icf_v_named(v->in.path, dwr_vtables_read(&v->in, &v->in, &vt)));
+	ELFRW_TRY(icf_v_named(v->claim.in.path, dwr_vtables_read(&v->claim.in, &v->claim.in, &vt)));
 	struct elfrw_err *err = NULL;
 	for (size_t i = 0; i < vt.table.len && !err; i++) {
 		const struct dwr_vtable *t = &vt.table.data[i];
 		for (uint64_t slot = 0; slot < ICF_V_SLOTS && t->point + 8 * slot < t->end && !err;
 		     slot++) {
 			uint64_t place = t->point + 8 * slot;
-			size_t w = v->slot_site[slot] ? icf_v_word_from(v, place) : v->word.len;
-			if (w == v->word.len || v->word.data[w].place != place)
+			size_t w = v->slot_site[slot] ? icf_v_word_from(&v->words, place)
+						      : v->words.word.len;
+			if (w == v->words.word.len || v->words.word.data[w].place != place)
 				continue;
-			uint32_t u = icf_v_find(v, v->word.data[w].target);
+			uint32_t u = icf_v_find(&v->claim, v->words.word.data[w].target);
 			if (u == ICF_V_NONE || !grouped(v, u) ||
-			    v->unit.data[u].old != v->word.data[w].target)
+			    v->claim.unit.data[u].old != v->words.word.data[w].target)
 				continue;
-			uint64_t addr[2] = { v->unit.data[u].body, v->slot_site[slot] },
-				 vtable[2] = { icf_v_data(v, t->point), 0 };
+			uint64_t addr[2] = { v->claim.unit.data[u].body, v->slot_site[slot] },
+				 vtable[2] = { icf_v_data(&v->claim, t->point), 0 };
 			err = dwr_callchain_resolve(r->cc, addr, vtable, 2, &r->chain);
 			if (err)
 				break;
@@ -325,7 +329,7 @@ static struct elfrw_err *resolve_slots(struct resolve *r)
 					&v->log, ICF_VC_VIRTUAL,
 					"callee: slot %llu of %s (0x%llx): expected %s, found %s",
 					ICF_VX(slot), t->name, ICF_VX(place),
-					icf_v_where(v, v->unit.data[u].old, name),
+					icf_v_where(&v->claim, v->claim.unit.data[u].old, name),
 					list(v, &r->chain, f, text, sizeof text));
 		}
 	}
@@ -338,9 +342,9 @@ static struct elfrw_err *resolve_thunks(struct resolve *r)
 {
 	struct icf_v *v = r->v;
 	char name[200], text[400];
-	for (uint32_t u = 0; u < v->unit.len; u++) {
-		uint64_t addr = v->unit.data[u].entry;
-		if (!v->unit.data[u].thunk || !grouped(v, u))
+	for (uint32_t u = 0; u < v->claim.unit.len; u++) {
+		uint64_t addr = v->claim.unit.data[u].entry;
+		if (!v->claim.unit.data[u].thunk || !grouped(v, u))
 			continue;
 		ELFRW_TRY(dwr_callchain_resolve(r->cc, &addr, NULL, 1, &r->chain));
 		const struct dwr_chain_frame *f = &r->chain.frame.data[0];
@@ -348,8 +352,8 @@ static struct elfrw_err *resolve_thunks(struct resolve *r)
 		if (!f->decided || r->chain.member.data[f->first].member != member_of(v, u))
 			icf_vlog_bad(&v->log, ICF_VC_RESOLVE,
 				     "thunk: of %s (-> 0x%llx): expected it alone, found %s",
-				     icf_v_where(v, v->unit.data[u].old, name), ICF_VX(addr),
-				     list(v, &r->chain, f, text, sizeof text));
+				     icf_v_where(&v->claim, v->claim.unit.data[u].old, name),
+				     ICF_VX(addr), list(v, &r->chain, f, text, sizeof text));
 	}
 	return NULL;
 }
@@ -357,7 +361,9 @@ static struct elfrw_err *resolve_thunks(struct resolve *r)
 static struct elfrw_err *run(struct resolve *r)
 {
 	struct icf_v *v = r->v;
-	struct elfrw_err *err = dwr_callchain_open(&v->out, NULL, NULL, &r->cc);
+	/* The decoded claim serves: a second decoding by the same reader would prove nothing more.
+	 */
+	struct elfrw_err *err = dwr_callchain_open(&v->claim.out, NULL, &v->claim.note, &r->cc);
 	if (err) {
 		r->cc = NULL;
 		if (err == &elfrw_err_nomem)
@@ -373,7 +379,7 @@ static struct elfrw_err *run(struct resolve *r)
 		if (!grouped(v, v->call.data[i].target))
 			return NULL;
 	/* A file without tables cannot say this. */
-	if (!icf_v_has_debug(&v->out))
+	if (!icf_v_has_debug(&v->claim.out))
 		return resolve_thunks(r);
 	ELFRW_TRY(resolve_calls(r));
 	ELFRW_TRY(resolve_slots(r));
@@ -384,7 +390,7 @@ struct elfrw_err *icf_v_resolve_calls(struct icf_v *v, uint32_t **decided)
 {
 	struct resolve r = { .v = v };
 	struct elfrw_err *err = index_calls(&r);
-	if (!err && v->has_note)
+	if (!err && v->claim.has_note)
 		err = run(&r);
 	*decided = r.decided;
 	if (err) {

@@ -71,7 +71,7 @@ static void forget_all(struct icf_vslots *s)
 
 static bool is_frame(const struct icf_vslots *s, unsigned reg)
 {
-	const struct elfrw_judge *j = s->v->arch->judge;
+	const struct elfrw_judge *j = s->v->claim.arch->judge;
 	return reg == j->sp || (reg == j->fp && s->framed);
 }
 
@@ -171,7 +171,7 @@ static struct value value_of(const struct icf_vslots *s, const struct elfrw_insn
 static void step(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code)
 {
 	struct elfrw_judgement j;
-	s->v->arch->judge->look(in, code, &j);
+	s->v->claim.arch->judge->look(in, code, &j);
 	switch (j.kind) {
 	case ELFRW_JUDGE_UNKNOWN: forget_all(s); return;
 	case ELFRW_JUDGE_STORE: store(s, in, j.disp, &s->now.reg[j.from]); return;
@@ -185,7 +185,7 @@ static void step(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_
 
 static void called(struct icf_vslots *s)
 {
-	const struct elfrw_judge *j = s->v->arch->judge;
+	const struct elfrw_judge *j = s->v->claim.arch->judge;
 	for (unsigned r = 0; r < REGS; r++)
 		if (!(j->kept >> r & 1))
 			s->now.reg[r] = (struct value){ 0 };
@@ -217,7 +217,7 @@ static bool sets_frame(const struct elfrw_judge *judge, const struct elfrw_insn 
 static void read_labels(struct icf_vslots *s, const struct icf_vunit *u)
 {
 	const struct icf_v *v = s->v;
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	struct elfrw_insn in;
 	s->label.len = 0;
 	s->framed = false;
@@ -225,12 +225,12 @@ static void read_labels(struct icf_vslots *s, const struct icf_vunit *u)
 		if (e->old_data[at - e->old] == 0)
 			at += icf_v_pad(v, at);
 		const uint8_t *p = e->old_data + (at - e->old);
-		if (!v->arch->decode(p, u->end - at, at, &in))
+		if (!v->claim.arch->decode(p, u->end - at, at, &in))
 			break;
 		if ((in.kind == ELFRW_INSN_JMP || in.kind == ELFRW_INSN_JCC) &&
 		    in.target - u->old < u->end - u->old)
 			push(s, in.target);
-		s->framed |= sets_frame(v->arch->judge, &in, p);
+		s->framed |= sets_frame(v->claim.arch->judge, &in, p);
 	}
 	size_t i = LOWER_BOUND(0, s->target.len, mid, s->target.data[mid] < u->old);
 	for (; i < s->target.len && s->target.data[i] < u->end; i++)
@@ -313,7 +313,7 @@ static void arrive(struct icf_vslots *s, uint64_t at, bool falls)
 static bool read_call(struct icf_vslots *s, const struct elfrw_insn *in, const uint8_t *code,
 		      uint64_t at)
 {
-	const struct elfrw_judge *judge = s->v->arch->judge;
+	const struct elfrw_judge *judge = s->v->claim.arch->judge;
 	unsigned r = judge->goes_to(in);
 	struct call *c = VEC_PUSH(&s->call);
 	struct value x = { 0 };
@@ -338,8 +338,8 @@ static bool read_call(struct icf_vslots *s, const struct elfrw_insn *in, const u
 static void read_unit(struct icf_vslots *s, uint32_t index)
 {
 	const struct icf_v *v = s->v;
-	const struct icf_vunit *u = &v->unit.data[index];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vunit *u = &v->claim.unit.data[index];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	struct elfrw_insn in;
 	bool falls = false;
 	s->unit = index;
@@ -349,7 +349,7 @@ static void read_unit(struct icf_vslots *s, uint32_t index)
 		if (e->old_data[at - e->old] == 0)
 			at += icf_v_pad(v, at);
 		const uint8_t *p = e->old_data + (at - e->old);
-		if (!v->arch->decode(p, u->end - at, at, &in))
+		if (!v->claim.arch->decode(p, u->end - at, at, &in))
 			return;
 		arrive(s, at, falls);
 		if (!falls && in.kind == ELFRW_INSN_NOP && !count_labels(s, at))
@@ -385,10 +385,10 @@ struct icf_vslots *icf_vslots_create(const struct icf_v *v)
 		return NULL;
 	s->v = v;
 	s->unit = ICF_V_NONE;
-	for (size_t i = 0; i < v->word.len; i++) {
-		uint64_t va = v->word.data[i].target;
-		uint32_t u = icf_v_find(v, va);
-		if (u == ICF_V_NONE || v->unit.data[u].old == va)
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		uint64_t va = v->words.word.data[i].target;
+		uint32_t u = icf_v_find(&v->claim, va);
+		if (u == ICF_V_NONE || v->claim.unit.data[u].old == va)
 			continue;
 		uint64_t *slot = VEC_PUSH(&s->target);
 		if (!slot) {

@@ -145,9 +145,10 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	p->log.checked[ICF_VC_SYMBOLIZE]++;
 	const struct dwr_sym_frame *outer = &a->data[a->len - 1];
 	/* A symbol outside of the unit is only the nearest one before it. */
-	how.name = outer->function &&
-		   !(outer->has_start_address && outer->start_address - v->unit.data[u].old >=
-							 v->unit.data[u].end - v->unit.data[u].old);
+	how.name =
+		outer->function && !(outer->has_start_address &&
+				     outer->start_address - v->claim.unit.data[u].old >=
+					     v->claim.unit.data[u].end - v->claim.unit.data[u].old);
 	size_t i = 0;
 	/* IN's answer may come only from a symbol without a size somewhere before the place. */
 	bool far = a->len == 1 && !how.name && !outer->line && outer->die == DWR_SYM_NO_DIE;
@@ -160,9 +161,9 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 	if (same)
 		return true;
 	i -= i != 0;
-	uint64_t old = v->unit.data[u].old + off, new = v->unit.data[u].body + off;
+	uint64_t old = v->claim.unit.data[u].old + off, new = v->claim.unit.data[u].body + off;
 	icf_vlog_bad(&p->log, ICF_VC_SYMBOLIZE, "%s: %s (0x%llx -> 0x%llx): expected %s, found %s",
-		     what, icf_v_where(v, old, name), ICF_VX(old), ICF_VX(new),
+		     what, icf_v_where(&v->claim, old, name), ICF_VX(old), ICF_VX(new),
 		     show(i < a->len ? &a->data[i] : NULL, x, sizeof x),
 		     show(i < b->len ? &b->data[i] : NULL, y, sizeof y));
 	return false;
@@ -172,12 +173,12 @@ static bool compare(struct part *p, uint32_t u, uint64_t off, const char *what, 
 static struct how how_of(const struct job *job, const struct part *p, uint32_t u, uint32_t member)
 {
 	const struct icf_v *v = p->v;
-	bool folded = v->unit.data[u].flags & ICF_V_FOLDED;
+	bool folded = v->claim.unit.data[u].flags & ICF_V_FOLDED;
 	bool shared = member != UINT32_MAX || folded;
 	struct how how = { .lines = job->lines, .unsure = p->row_unit != u };
 	how.rows = folded && member != UINT32_MAX &&
-		   v->note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
-	if (folded && (job->policy == DWR_FOLDED_DROP || !v->has_note))
+		   v->claim.note.member[member].rows.status == DWR_NOTE_ROWS_OWN;
+	if (folded && (job->policy == DWR_FOLDED_DROP || !v->claim.has_note))
 		how.lines = false;
 	if (shared && job->policy == DWR_FOLDED_ALIAS)
 		how.unsure = true;
@@ -202,7 +203,7 @@ static unsigned flags_of(const struct job *job, unsigned kinds)
 static struct elfrw_err *check_thunk(const struct job *job, struct part *p, uint32_t u,
 				     struct how how)
 {
-	const struct icf_vunit *x = &p->v->unit.data[u];
+	const struct icf_vunit *x = &p->v->claim.unit.data[u];
 	/* All frames: the innermost may be an inlined copy, which the thunk has not.  An alias' DIE
 	 * has the body's addresses alone. */
 	unsigned flags = !job->lines || job->policy == DWR_FOLDED_ALIAS
@@ -221,8 +222,8 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 				     uint64_t off, unsigned kinds)
 {
 	const struct icf_v *v = p->v;
-	const struct icf_vunit *x = &v->unit.data[u];
-	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
+	const struct icf_vunit *x = &v->claim.unit.data[u];
+	uint32_t member = v->claim.has_note ? v->claim.note.unit_member[u] : UINT32_MAX;
 	bool folded = x->flags & ICF_V_FOLDED, shared = member != UINT32_MAX || folded;
 	unsigned flags = flags_of(job, kinds);
 	if (kinds & 1u << ICF_VP_ROW)
@@ -266,8 +267,8 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 	struct icf_vplaces *list = p->place;
 	p->log.max = job->v->log.max;
 	p->row_unit = ICF_V_NONE;
-	ELFRW_TRY(open_side(&p->v->in, &p->in));
-	ELFRW_TRY(open_side(&p->v->out, &p->out));
+	ELFRW_TRY(open_side(&p->v->claim.in, &p->in));
+	ELFRW_TRY(open_side(&p->v->claim.out, &p->out));
 	ELFRW_TRY(sort_places(list));
 	for (size_t k = 0; k < list->v.len;) {
 		icf_vplace at = list->v.data[k];
@@ -286,10 +287,10 @@ static struct elfrw_err *check_part(void *arg, size_t i)
 /* Gives the starts of all units, and all calls, to the part that has the unit's rows. */
 static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t n, bool calls)
 {
-	uint8_t *owner = malloc(v->unit.len + 1);
+	uint8_t *owner = malloc(v->claim.unit.len + 1);
 	struct elfrw_err *err = owner ? NULL : &elfrw_err_nomem;
-	for (size_t u = 0; !err && u < v->unit.len; u++)
-		owner[u] = (uint8_t)(u * n / v->unit.len);
+	for (size_t u = 0; !err && u < v->claim.unit.len; u++)
+		owner[u] = (uint8_t)(u * n / v->claim.unit.len);
 	for (size_t p = n; p-- > 0 && !err;)
 		for (size_t i = 0; i < part[p].v.len; i++)
 			owner[part[p].v.data[i] >> 32] = (uint8_t)p;
@@ -307,7 +308,7 @@ static struct elfrw_err *deal(struct icf_v *v, struct icf_vplaces *part, size_t 
 		}
 		part[p].v.len = kept;
 	}
-	for (uint32_t u = 0; !err && u < v->unit.len; u++)
+	for (uint32_t u = 0; !err && u < v->claim.unit.len; u++)
 		if (!icf_vplace_add(&part[owner[u]], u, 0, ICF_VP_START))
 			err = &elfrw_err_nomem;
 	for (size_t i = 0; !err && calls && i < v->site.v.len; i++) {
@@ -343,9 +344,11 @@ static struct elfrw_err *join(struct icf_vplaces *part, size_t *n, size_t thread
 
 struct elfrw_err *icf_v_check_symbolize(struct icf_v *v, struct icf_vplaces *place, size_t n)
 {
-	struct job job = { .v = v, .policy = v->has_note ? v->note.policy : DWR_FOLDED_OVERLAY };
+	struct job job = { .v = v,
+			   .policy =
+				   v->claim.has_note ? v->claim.note.policy : DWR_FOLDED_OVERLAY };
 	uint32_t *decided = NULL;
-	job.lines = icf_v_has_debug(&v->out);
+	job.lines = icf_v_has_debug(&v->claim.out);
 	ELFRW_TRY(join(place, &n, v->threads));
 	ELFRW_TRY(icf_v_resolve_calls(v, &decided));
 	job.decided = decided;

@@ -10,37 +10,39 @@ void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, u
 	bool optional = in->kind != ELFRW_INSN_CALL;
 	if (at->alias || (optional && target - at->u->old < at->size))
 		return;
-	uint32_t t = icf_v_find(v, target);
+	uint32_t t = icf_v_find(&v->claim, target);
 	if (t == ICF_V_NONE)
 		return;
-	if (v->unit.data[t].old == target)
-		__atomic_fetch_or(&v->unit.data[t].named, optional ? ICF_V_JUMPED : ICF_V_NAMED,
-				  __ATOMIC_RELAXED);
+	if (v->claim.unit.data[t].old == target)
+		__atomic_fetch_or(&v->claim.unit.data[t].named,
+				  optional ? ICF_V_JUMPED : ICF_V_NAMED, __ATOMIC_RELAXED);
 	if (optional) {
 		struct icf_vjump *j = VEC_PUSH(&at->part->jump);
 		if (j)
-			*j = (struct icf_vjump){ at->index, t, v->unit.data[t].old != target };
+			*j = (struct icf_vjump){ at->index, t,
+						 v->claim.unit.data[t].old != target };
 		else
 			at->part->log.nomem = true;
 	}
 	/* Linkage code jumps through a slot that the dynamic linker sets to a symbol's value. */
-	const struct icf_vexec *e = &v->exec.data[v->unit.data[t].exec];
-	if (strncmp(v->in.section[e->in].name, ".plt", 4) == 0) {
+	const struct icf_vexec *e = &v->claim.exec.data[v->claim.unit.data[t].exec];
+	if (strncmp(v->claim.in.section[e->in].name, ".plt", 4) == 0) {
 		uint64_t slot;
 		const struct icf_vdynreloc *d =
-			v->arch->read_stub(e->old_data + (target - e->old), e->old_end - target,
-					   target, &slot)
-				? icf_v_dynreloc_at(v, slot)
+			v->claim.arch->read_stub(e->old_data + (target - e->old),
+						 e->old_end - target, target, &slot)
+				? icf_v_dynreloc_at(&v->words, slot)
 				: NULL;
 		if (!d || d->kind != ELFRW_RELOC_SYMBOLIC)
 			return;
 		target = d->value;
 		optional = true;
-		t = icf_v_find(v, target);
+		t = icf_v_find(&v->claim, target);
 	}
-	if (t == ICF_V_NONE || !((v->unit.data[t].flags & ICF_V_FOLDED) || v->unit.data[t].shared))
+	if (t == ICF_V_NONE ||
+	    !((v->claim.unit.data[t].flags & ICF_V_FOLDED) || v->claim.unit.data[t].shared))
 		return;
-	optional |= v->unit.data[t].old != target;
+	optional |= v->claim.unit.data[t].old != target;
 	struct icf_vcall *c = VEC_PUSH(&at->part->call);
 	if (c)
 		*c = (struct icf_vcall){ at->index, t, end, optional };
@@ -52,18 +54,18 @@ void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, u
 void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end)
 {
 	const struct icf_v *v = at->job->v;
-	uint32_t s = elfrw_image_section_at(&v->in, slot);
-	if (at->alias || !s || strncmp(v->in.section[s].name, ".got", 4) != 0)
+	uint32_t s = elfrw_image_section_at(&v->claim.in, slot);
+	if (at->alias || !s || strncmp(v->claim.in.section[s].name, ".got", 4) != 0)
 		return;
-	const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, slot);
-	const uint8_t *p = d || v->in.pic ? NULL : elfrw_image_at(&v->in, slot, 8);
+	const struct icf_vdynreloc *d = icf_v_dynreloc_at(&v->words, slot);
+	const uint8_t *p = d || v->claim.in.pic ? NULL : elfrw_image_at(&v->claim.in, slot, 8);
 	uint64_t target = !d                                ? p ? elfrw_get64(p) : 0
 			  : d->kind == ELFRW_RELOC_SYMBOLIC ? d->value
 			  : d->kind == ELFRW_RELOC_RELATIVE ? d->addend
 							    : 0;
-	uint32_t t = target ? icf_v_find(v, target) : ICF_V_NONE;
-	if (t == ICF_V_NONE || v->unit.data[t].old != target ||
-	    !((v->unit.data[t].flags & ICF_V_FOLDED) || v->unit.data[t].shared))
+	uint32_t t = target ? icf_v_find(&v->claim, target) : ICF_V_NONE;
+	if (t == ICF_V_NONE || v->claim.unit.data[t].old != target ||
+	    !((v->claim.unit.data[t].flags & ICF_V_FOLDED) || v->claim.unit.data[t].shared))
 		return;
 	struct icf_vcall *c = VEC_PUSH(&at->part->call);
 	if (c)

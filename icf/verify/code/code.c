@@ -21,53 +21,19 @@
 
 #define PART 256 /* units */
 
-static int rela_order(const void *a, const void *b)
-{
-	const Elf64_Rela *x = a, *y = b;
-	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
-}
-
-static struct elfrw_err *open_relocs(const struct icf_v *v, const struct icf_vexec *e,
-				     struct icf_vcode_relocs *ret)
-{
-	for (uint32_t i = 0; (i = elfrw_image_relocs_of(&v->in, e->in, i));) {
-		const struct elfrw_section *s = &v->in.section[i];
-		if (ret->rela)
-			return elfrw_error_at(
-				s->name, 0, "%s: a second relocation section for one code section",
-				v->in.path);
-		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
-		ret->symtab = s->hdr.sh_link;
-		bool sorted = (uintptr_t)s->data % _Alignof(Elf64_Rela) == 0;
-		const Elf64_Rela *r = (const void *)s->data;
-		for (size_t k = 1; k < ret->n && sorted; k++)
-			sorted = r[k - 1].r_offset <= r[k].r_offset;
-		ret->rela = r;
-		if (sorted)
-			continue;
-		ret->owned = malloc(s->hdr.sh_size);
-		if (!ret->owned)
-			return &elfrw_err_nomem;
-		memcpy(ret->owned, s->data, s->hdr.sh_size);
-		qsort(ret->owned, ret->n, sizeof *ret->owned, rela_order);
-		ret->rela = ret->owned;
-	}
-	return NULL;
-}
-
 static struct elfrw_err *check_part(void *arg, size_t p)
 {
 	struct icf_vcode_job *job = arg;
 	struct icf_vcode_part *part = &job->part[p];
 	part->log.max = job->v->log.max;
-	for (uint32_t i = (uint32_t)p * PART; i < (p + 1) * PART && i < job->v->unit.len; i++)
-		icf_vcode_unit(job, part, i, &job->v->unit.data[i]);
+	for (uint32_t i = (uint32_t)p * PART; i < (p + 1) * PART && i < job->v->claim.unit.len; i++)
+		icf_vcode_unit(job, part, i, &job->v->claim.unit.data[i]);
 	return part->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
 static struct elfrw_err *find_objects(struct icf_vcode_job *job)
 {
-	const struct elfrw_image *img = &job->v->in;
+	const struct elfrw_image *img = &job->v->claim.in;
 	const struct elfrw_section *s = &img->section[img->symtab];
 	for (struct elfrw_symbols it = elfrw_symbols(img->symtab ? s : NULL, 1);
 	     elfrw_symbols_next(&it);) {
@@ -100,6 +66,9 @@ static struct elfrw_err *gather(struct icf_v *v, struct icf_vcode_part *part)
 	GATHER(&v->base, &part->base, &ok);
 	GATHER(&v->pair, &part->pair, &ok);
 	GATHER(&v->alias, &part->alias, &ok);
+	GATHER(&v->span, &part->span, &ok);
+	GATHER(&v->entered.v, &part->entered.v, &ok);
+	VEC_FREE(&part->inner);
 	return ok ? NULL : &elfrw_err_nomem;
 }
 
@@ -122,10 +91,10 @@ static struct elfrw_err *check_aliases(struct icf_vcode_job *job)
 	size_t n = 0;
 	if (!v->alias.len)
 		return NULL;
-	v->same = malloc(v->unit.len * sizeof *v->same);
+	v->same = malloc(v->claim.unit.len * sizeof *v->same);
 	if (!v->same)
 		return &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->unit.len; i++)
+	for (uint32_t i = 0; i < v->claim.unit.len; i++)
 		v->same[i] = i;
 	for (size_t i = 0; i < v->alias.len && !err; i++) {
 		struct icf_valias a = v->alias.data[i];
@@ -134,30 +103,42 @@ static struct elfrw_err *check_aliases(struct icf_vcode_job *job)
 			continue;
 		v->same[x] = y;
 		v->alias.data[n++] = a;
-		struct icf_vunit u = v->unit.data[a.unit];
+		struct icf_vunit u = v->claim.unit.data[a.unit];
 		u.flags = ICF_V_FOLDED;
 		u.kept = a.other;
-		u.body = v->unit.data[a.other].body;
+		u.body = v->claim.unit.data[a.other].body;
 		icf_vcode_unit(job, &part, a.unit, &u);
 		err = part.log.nomem ? &elfrw_err_nomem : NULL;
 		struct elfrw_err *e = gather(v, &part);
 		err = err ? err : e;
 	}
 	v->alias.len = n;
-	for (uint32_t i = 0; i < v->unit.len; i++)
+	for (uint32_t i = 0; i < v->claim.unit.len; i++)
 		v->same[i] = root(v->same, i);
 	return err;
+}
+
+/* Sets `still` of the executable sections. */
+static void find_still(struct icf_v *v)
+{
+	for (size_t i = 0; i < v->claim.exec.len; i++)
+		v->claim.exec.data[i].still = true;
+	for (size_t i = 0; i < v->claim.unit.len; i++)
+		if (v->claim.unit.data[i].entry != v->claim.unit.data[i].old)
+			v->claim.exec.data[v->claim.unit.data[i].exec].still = false;
 }
 
 struct elfrw_err *icf_v_check_code(struct icf_v *v)
 {
 	struct icf_vcode_job job = { .v = v };
-	size_t n = (v->unit.len + PART - 1) / PART;
-	job.rel = calloc(v->exec.len, sizeof *job.rel);
+	size_t n = (v->claim.unit.len + PART - 1) / PART;
+	find_still(v);
+	job.rel = calloc(v->claim.exec.len, sizeof *job.rel);
 	job.part = calloc(n + 1, sizeof *job.part);
 	struct elfrw_err *err = job.rel && job.part ? find_objects(&job) : &elfrw_err_nomem;
-	for (size_t i = 0; i < v->exec.len && !err; i++)
-		err = open_relocs(v, &v->exec.data[i], &job.rel[i]);
+	for (size_t i = 0; i < v->claim.exec.len && !err; i++)
+		err = icf_v_named(v->claim.in.path, elfrw_relocs_open(&job.rel[i], &v->claim.in,
+								      v->claim.exec.data[i].in));
 	if (!err)
 		err = elfrw_parallel(v->threads, n, check_part, &job);
 	for (size_t i = 0; i < n && job.part; i++) {
@@ -167,8 +148,8 @@ struct elfrw_err *icf_v_check_code(struct icf_v *v)
 	}
 	if (!err)
 		err = check_aliases(&job);
-	for (size_t i = 0; i < v->exec.len && job.rel; i++)
-		free(job.rel[i].owned);
+	for (size_t i = 0; i < v->claim.exec.len && job.rel; i++)
+		elfrw_relocs_close(&job.rel[i]);
 	VEC_FREE(&job.objects);
 	free(job.rel);
 	free(job.part);

@@ -3,6 +3,7 @@
  * A unit with data among its code, or with unknown instructions, may not move.  Nothing in it may
  * change, and all that it could refer to must be at its old place. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <string.h>
 
@@ -14,13 +15,14 @@ bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vuni
 
 /* Is R the relocation of a call that the linker removed (thread-local storage)?  It stands anywhere
  * in the replacement. */
-static bool is_relaxed_call(const struct icf_v *v, const struct icf_vcode_relocs *rel,
+static bool is_relaxed_call(const struct icf_v *v, const struct elfrw_relocs *rel,
 			    const Elf64_Rela *r)
 {
 	Elf64_Sym sym;
 	const char *name =
-		icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym)
-			? elfrw_image_string(&v->in, v->in.section[rel->symtab].hdr.sh_link,
+		elfrw_reloc_symbol(&v->claim.in, rel->symtab, r, &sym)
+			? elfrw_image_string(&v->claim.in,
+					     v->claim.in.section[rel->symtab].hdr.sh_link,
 					     sym.st_name)
 			: NULL;
 	return name && strncmp(name, "__tls_get_addr", 14) == 0;
@@ -31,15 +33,15 @@ static bool is_relaxed_call(const struct icf_v *v, const struct icf_vcode_relocs
 bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 {
 	const struct icf_v *v = at->job->v;
-	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
-	size_t r = icf_vcode_reloc_from(rel, at->u->old);
+	const struct elfrw_relocs *rel = &at->job->rel[at->u->exec];
+	size_t r = elfrw_relocs_from(rel, at->u->old);
 	struct icf_vcode_insn x;
 	for (uint64_t pos = 0; pos < at->size; pos += x.in.len) {
 		if (at->a[pos] == 0)
 			pos += icf_v_pad(v, at->u->old + pos);
 		x.va = at->u->old + pos;
 		x.code = at->a + pos;
-		if (!v->arch->decode(x.code, at->size - pos, x.va, &x.in) ||
+		if (!v->claim.arch->decode(x.code, at->size - pos, x.va, &x.in) ||
 		    (x.in.flags & ELFRW_INSN_LONG_CALL))
 			return true;
 		for (; r < rel->n && rel->rela[r].r_offset < x.va + x.in.len; r++) {
@@ -58,19 +60,19 @@ bool icf_vcode_is_strange(const struct icf_vcode_at *at)
 void icf_vcode_opaque(struct icf_vcode_at *at)
 {
 	const struct icf_v *v = at->job->v;
-	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
+	const struct elfrw_relocs *rel = &at->job->rel[at->u->exec];
 	icf_vcode_compare_to(at, at->size);
 	if (at->moved)
 		icf_vcode_bad(at, ICF_VC_CODE, "bytes that are not understood moved", 0, at->u->old,
 			      at->u->body);
 	/* Without relocations, each byte may begin an instruction. */
 	struct elfrw_insn in;
-	for (uint64_t pos = 0; v->inferred && pos < at->size; pos++) {
-		if (!v->arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
+	for (uint64_t pos = 0; v->claim.inferred && pos < at->size; pos++) {
+		if (!v->claim.arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
 		    !in.pcrel_size || in.target - at->u->old < at->size)
 			continue;
-		uint32_t t = icf_v_find(v, in.target);
-		const struct icf_vunit *x = t != ICF_V_NONE ? &v->unit.data[t] : NULL;
+		uint32_t t = icf_v_find(&v->claim, in.target);
+		const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;
 		if (x && (in.target == x->old ? x->entry : x->body) != x->old)
 			icf_vcode_bad(at, ICF_VC_CODE,
 				      "what bytes that are not understood may refer to moved", pos,
@@ -78,33 +80,34 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 				      (in.target == x->old ? x->entry : x->body) +
 					      (in.target - x->old));
 	}
-	for (size_t r = icf_vcode_reloc_from(rel, at->u->old);
+	for (size_t r = elfrw_relocs_from(rel, at->u->old);
 	     r < rel->n && rel->rela[r].r_offset < at->u->end; r++) {
 		Elf64_Sym sym;
 		struct elfrw_reloc_desc d =
-			v->arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
+			v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
 		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) ||
-		    !icf_v_reloc_symbol(&v->in, rel->symtab, &rel->rela[r], &sym))
+		    !elfrw_reloc_symbol(&v->claim.in, rel->symtab, &rel->rela[r], &sym))
 			continue;
 		uint64_t to = sym.st_value + (uint64_t)rel->rela[r].r_addend;
 		/* A displacement may count from the instruction's end, SHORT bytes on.  A thunk may
 		 * stand at its function's old place. */
-		unsigned reloc_short = v->arch->reloc_short;
+		unsigned reloc_short = v->claim.arch->reloc_short;
 		for (unsigned n = 0; n < (d.kind == ELFRW_RELOC_PCREL ? 2u : 1u); n++) {
 			unsigned k = n * reloc_short, not_k = reloc_short - k;
-			uint32_t t = icf_v_find(v, to + k), other = icf_v_find(v, to + not_k);
-			if (t == ICF_V_NONE ||
-			    (v->unit.data[t].old == to + k && v->unit.data[t].entry == to + k))
+			uint32_t t = icf_v_find(&v->claim, to + k),
+				 other = icf_v_find(&v->claim, to + not_k);
+			if (t == ICF_V_NONE || (v->claim.unit.data[t].old == to + k &&
+						v->claim.unit.data[t].entry == to + k))
 				continue;
-			if (other != ICF_V_NONE && v->unit.data[other].old == to + not_k &&
-			    v->unit.data[other].entry == to + not_k)
+			if (other != ICF_V_NONE && v->claim.unit.data[other].old == to + not_k &&
+			    v->claim.unit.data[other].entry == to + not_k)
 				continue;
-			if (v->unit.data[t].body != v->unit.data[t].old)
+			if (v->claim.unit.data[t].body != v->claim.unit.data[t].old)
 				icf_vcode_bad(at, ICF_VC_CODE,
 					      "what bytes that are not understood refer to moved",
 					      rel->rela[r].r_offset - at->u->old, to + k,
-					      v->unit.data[t].body +
-						      (to + k - v->unit.data[t].old));
+					      v->claim.unit.data[t].body +
+						      (to + k - v->claim.unit.data[t].old));
 		}
 	}
 }

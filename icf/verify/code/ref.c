@@ -1,21 +1,17 @@
 /* ref.c: references of code: which fields of an instruction are references, and does each lead to
  * the image of its old target? */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
-
-size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va)
-{
-	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
-}
 
 /* The copy branches to other code at the same distance from its start: to be proved. */
 static bool is_alias(struct icf_vcode_at *at, uint64_t target, uint64_t found)
 {
 	const struct icf_v *v = at->job->v;
-	uint32_t t = icf_v_find(v, target), o = icf_v_find_new(v, found);
+	uint32_t t = icf_v_find(&v->claim, target), o = icf_v_find_new(&v->claim, found);
 	if (!(at->u->flags & ICF_V_FOLDED) || t == ICF_V_NONE || o == ICF_V_NONE)
 		return false;
-	const struct icf_vunit *x = &v->unit.data[t], *y = &v->unit.data[o];
+	const struct icf_vunit *x = &v->claim.unit.data[t], *y = &v->claim.unit.data[o];
 	/* Only calls of the function's entry.  A reference into the middle of code that is really
 	 * folded would show the other function in a stack. */
 	if (found - y->body != target - x->old || (target != x->old && !at->alias) ||
@@ -33,7 +29,7 @@ static void name(struct icf_vcode_at *at, uint64_t target)
 {
 	struct icf_vnamed *n = &at->part->named;
 	if (!at->loads && n->n_code < sizeof n->code / sizeof *n->code &&
-	    icf_v_in_exec(at->job->v, target))
+	    icf_v_in_exec(&at->job->v->claim, target))
 		n->code[n->n_code++] = target;
 	if (n->n_data < sizeof n->data / sizeof *n->data)
 		n->data[n->n_data++] = target;
@@ -46,7 +42,7 @@ static void name(struct icf_vcode_at *at, uint64_t target)
 /* The image of its target. */
 static bool is_image(struct icf_vcode_at *at, const struct icf_vref *r)
 {
-	return r->found == r->want && (r->known || !icf_v_in_exec(at->job->v, r->target));
+	return r->found == r->want && (r->known || !icf_v_in_exec(&at->job->v->claim, r->target));
 }
 
 /* The end of its own function: compilers let impossible cases lead there.  That end moves with the
@@ -55,7 +51,7 @@ static bool is_own_end(struct icf_vcode_at *at, const struct icf_vref *r)
 {
 	const struct icf_v *v = at->job->v;
 	const struct icf_vunit *next =
-		at->index + 1 < v->unit.len ? &v->unit.data[at->index + 1] : NULL;
+		at->index + 1 < v->claim.unit.len ? &v->claim.unit.data[at->index + 1] : NULL;
 	return !r->known && r->target == at->u->end &&
 	       (r->found == at->u->body + at->size ||
 		(next && r->found == next->body - (next->old - r->target)));
@@ -65,15 +61,15 @@ static bool is_own_end(struct icf_vcode_at *at, const struct icf_vref *r)
 static bool is_empty_part(struct icf_vcode_at *at, const struct icf_vref *r)
 {
 	const struct icf_v *v = at->job->v;
-	uint32_t before = r->known ? ICF_V_NONE : icf_v_find_end(v, r->target);
-	const struct icf_vunit *b = before != ICF_V_NONE ? &v->unit.data[before] : NULL;
+	uint32_t before = r->known ? ICF_V_NONE : icf_v_find_end(&v->claim, r->target);
+	const struct icf_vunit *b = before != ICF_V_NONE ? &v->claim.unit.data[before] : NULL;
 	return b && b->end == r->target && r->found == b->body + (b->end - b->old);
 }
 
 /* Padding in a section that stays: the padding stays, too. */
 static bool is_padding_that_stays(struct icf_vcode_at *at, const struct icf_vref *r)
 {
-	const struct icf_vexec *e = &at->job->v->exec.data[at->u->exec];
+	const struct icf_vexec *e = &at->job->v->claim.exec.data[at->u->exec];
 	return !r->known && r->found == r->target && e->old == e->new && e->old_end == e->new_end;
 }
 
@@ -100,17 +96,18 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 {
 	const struct icf_v *v = at->job->v;
 	enum icf_verify_check check = r->branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
-	r->known = r->branch ? icf_v_code(v, r->target, &r->want)
-			     : icf_v_pointer(v, r->target, &r->want);
-	uint32_t t = r->known && !r->branch ? icf_v_find(v, r->target) : ICF_V_NONE;
-	if (t != ICF_V_NONE && v->unit.data[t].old == r->target)
-		__atomic_store_n(&v->unit.data[t].observed, 1, __ATOMIC_RELAXED);
+	icf_vcode_note_entered(at, r->target);
+	r->known = r->branch ? icf_v_code(&v->claim, r->target, &r->want)
+			     : icf_v_pointer(&v->claim, r->target, &r->want);
+	uint32_t t = r->known && !r->branch ? icf_v_find(&v->claim, r->target) : ICF_V_NONE;
+	if (t != ICF_V_NONE && v->claim.unit.data[t].old == r->target)
+		__atomic_store_n(&v->claim.unit.data[t].observed, 1, __ATOMIC_RELAXED);
 	if (is_acceptable(at, r)) {
-		if (t != ICF_V_NONE && v->unit.data[t].old != r->target &&
-		    !icf_v_stays_aligned(v, r->target, r->found))
+		if (t != ICF_V_NONE && v->claim.unit.data[t].old != r->target &&
+		    !icf_v_stays_aligned(&v->claim, r->target, r->found))
 			icf_vcode_bad(at, ICF_VC_OBSERVED, "alignment of the place it names",
 				      r->insn, r->target, r->found);
-	} else if (!r->known && icf_v_in_exec(v, r->target))
+	} else if (!r->known && icf_v_in_exec(&v->claim, r->target))
 		icf_vcode_bad(at, check, "reference to code that is in no unit", r->insn, r->target,
 			      r->found);
 	else
@@ -133,11 +130,11 @@ static void note_base(struct icf_vcode_at *at, uint64_t target)
 {
 	const struct icf_v *v = at->job->v;
 	/* 0: the load address of the file. */
-	if (!(v->inferred ? target == 0 || elfrw_image_at(&v->in, target, 4) != NULL
-			  : icf_v_may_have_word(v, target)))
+	if (!(v->claim.inferred ? target == 0 || elfrw_image_at(&v->claim.in, target, 4) != NULL
+				: icf_v_may_have_word(&v->words, target)))
 		return;
-	size_t w = icf_v_word_from(v, target);
-	if (!v->inferred && (w >= v->word.len || v->word.data[w].place != target))
+	size_t w = icf_v_word_from(&v->words, target);
+	if (!v->claim.inferred && (w >= v->words.word.len || v->words.word.data[w].place != target))
 		return;
 	struct icf_vbase *base = VEC_PUSH(&at->part->base);
 	if (base)
@@ -148,7 +145,7 @@ static void note_base(struct icf_vcode_at *at, uint64_t target)
 
 static void check_data_ref(struct icf_vcode_at *at, struct icf_vref *r)
 {
-	r->want = icf_v_data(at->job->v, r->target);
+	r->want = icf_v_data(&at->job->v->claim, r->target);
 	if (!r->branch)
 		note_base(at, r->target);
 	if (r->found == r->want)
@@ -179,10 +176,11 @@ void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r)
 	at->part->log.checked[r.branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS]++;
 	if (!r.branch)
 		name(at, r.target);
-	if (r.target >= v->lo && r.target <= v->hi &&
-	    (icf_v_in_exec(v, r.target) || elfrw_image_section_at(&v->in, r.target) == 0))
+	if (r.target >= v->claim.lo && r.target <= v->claim.hi &&
+	    (icf_v_in_exec(&v->claim, r.target) ||
+	     elfrw_image_section_at(&v->claim.in, r.target) == 0))
 		check_code_ref(at, &r);
-	else if (!r.branch && r.target >= v->frame_lo && r.target < v->frame_hi)
+	else if (!r.branch && r.target >= v->claim.frame_lo && r.target < v->claim.frame_hi)
 		note_frame_ref(at, &r);
 	else
 		check_data_ref(at, &r);
@@ -190,12 +188,12 @@ void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r)
 
 /* Does relocation R, in the instruction INSN, mark a field of it as an address?  *ODD: R stands
  * at no field, so these may not be the instructions. */
-bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
+bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
 			  const Elf64_Rela *r, const struct icf_vcode_insn *insn,
 			  const struct elfrw_form **form, bool *odd)
 {
 	const struct elfrw_insn *in = &insn->in;
-	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	struct elfrw_reloc_desc d = v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
 	unsigned at = (unsigned)(r->r_offset - insn->va);
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
 	*odd = false;
@@ -214,16 +212,16 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *
 	unsigned size = disp ? in->disp_size : in->imm_size;
 	if (d.kind == ELFRW_RELOC_ABS && d.size < size)
 		size = d.size;
-	uint8_t number = v->arch->address_form(
+	uint8_t number = v->claim.arch->address_form(
 		size, size < 8 && (d.sign || disp || d.kind == ELFRW_RELOC_GOTPCREL));
 	if (!number)
 		return false;
-	*form = &v->arch->form[number];
+	*form = &v->claim.arch->form[number];
 	if (d.kind == ELFRW_RELOC_ABS)
 		return true;
 	/* A load from the GOT that the linker turned into an immediate; or a stale one
 	 * (thread-local storage). */
 	Elf64_Sym sym;
-	return icf_v_reloc_symbol(&v->in, rel->symtab, r, &sym) &&
+	return elfrw_reloc_symbol(&v->claim.in, rel->symtab, r, &sym) &&
 	       elfrw_form_read(*form, insn->code + at, 0) == sym.st_value;
 }

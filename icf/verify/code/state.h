@@ -1,13 +1,16 @@
 /* state.h: shared by the files that compare code: the parts of the work, and the current unit. */
 #ifndef ICF_VERIFY_CODE_STATE_H
 #define ICF_VERIFY_CODE_STATE_H
+#include "elfrw/relocs.h"
 #include "icf/verify/state.h"
 
-struct icf_vcode_relocs {
-	const Elf64_Rela *rela; /* sorted by place */
-	Elf64_Rela *owned;
-	size_t n;
-	uint32_t symtab;
+/* A register that may hold the high half of an address. */
+#define ICF_V_REGS 32
+struct icf_vhalf {
+	const struct elfrw_form *high; /* NULL: it does not */
+	uint64_t insn;                 /* its instruction, from the unit's start */
+	uint64_t in, out;              /* what it names in either file */
+	uint64_t last;                 /* the last instruction whose low half changed, or 0 */
 };
 
 struct icf_vcode_part {
@@ -20,11 +23,16 @@ struct icf_vcode_part {
 	VEC(struct icf_vcall) call;
 	VEC(struct icf_vjump) jump;
 	struct icf_vplaces site;
+	VEC(struct icf_vspan) span;
+	struct icf_vhalf half[ICF_V_REGS]; /* none, between units */
+	size_t unit_span;                  /* the first one of the current unit */
+	VEC(uint64_t) inner; /* targets of the current unit's branches in it, from its start */
+	struct icf_ventries entered;
 };
 
 struct icf_vcode_job {
 	struct icf_v *v;
-	struct icf_vcode_relocs *rel; /* by executable section */
+	struct elfrw_relocs *rel; /* by executable section */
 	struct icf_vcode_part *part;
 	VEC(uint64_t) objects; /* code addresses of data symbols, sorted */
 };
@@ -41,6 +49,7 @@ struct icf_vcode_at {
 	bool alias; /* not its own copy, but the code that replaces it somewhere */
 	bool loads; /* the current instruction reads or writes the place that it refers to */
 	uint64_t wrong;
+	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
 };
 
 /* unit.c: compares unit I, or an assumed equal: U with another place. */
@@ -70,20 +79,27 @@ struct icf_vcode_insn {
 	const uint8_t *code;
 };
 
+/* added.c: follows X, POS bytes from the unit's start: are sums with a function's address right? */
+void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
 /* ref.c: does it lead to something acceptable? */
 void icf_vcode_ref(struct icf_vcode_at *at, struct icf_vref r);
 /* Does relocation R, in the instruction INSN, mark a field of it as an address?  *ODD: R stands at
  * no field, so these may not be the instructions. */
-bool icf_vcode_is_address(const struct icf_v *v, const struct icf_vcode_relocs *rel,
+bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
 			  const Elf64_Rela *r, const struct icf_vcode_insn *insn,
 			  const struct elfrw_form **form, bool *odd);
-/* The first relocation at or after VA. */
-size_t icf_vcode_reloc_from(const struct icf_vcode_relocs *rel, uint64_t va);
 
 /* call.c: records data for the check of the call tables.  END: the address behind the
  * instruction. */
 void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end);
 void icf_vcode_note_bound_call(struct icf_vcode_at *at, uint64_t slot, uint64_t end);
+
+/* half.c: for architectures that have halves of addresses; for each instruction of the unit in
+ * turn, for branches into the unit itself, and at its end. */
+void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos);
+void icf_vcode_note_entered(struct icf_vcode_at *at, uint64_t target); /* by a reference */
+void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to);
+void icf_vcode_end_halves(struct icf_vcode_at *at);
 
 /* opaque.c: may the unit be data?  Then it must stay, with all that it could refer to. */
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u);

@@ -6,7 +6,7 @@
 
 static const uint8_t *new_bytes(const struct icf_v *v, uint64_t va, uint64_t size)
 {
-	const struct icf_vexec *e = icf_v_out_exec(v, va);
+	const struct icf_vexec *e = icf_v_out_exec(&v->claim, va);
 	return e && e->new_data && size <= e->new_end - va ? e->new_data + (va - e->new) : NULL;
 }
 
@@ -20,15 +20,15 @@ void icf_vcode_bad(struct icf_vcode_at *at, enum icf_verify_check check, const c
 	if (!(at->u->flags & ICF_V_FOLDED))
 		icf_vlog_bad(&at->part->log, check,
 			     "%s: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx", what,
-			     icf_v_where(v, old, name), ICF_VX(old), ICF_VX(old + at->moved),
-			     ICF_VX(want), ICF_VX(found));
+			     icf_v_where(&v->claim, old, name), ICF_VX(old),
+			     ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
 	else
 		icf_vlog_bad(
 			&at->part->log, ICF_VC_FOLD,
 			"%s: %s, folded into %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			what, icf_v_where(v, old, name),
-			icf_v_where(v, v->unit.data[at->u->kept].old, kept), ICF_VX(old),
-			ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
+			what, icf_v_where(&v->claim, old, name),
+			icf_v_where(&v->claim, v->claim.unit.data[at->u->kept].old, kept),
+			ICF_VX(old), ICF_VX(old + at->moved), ICF_VX(want), ICF_VX(found));
 }
 
 /* The bytes up to TO (an offset) must be the same. */
@@ -55,12 +55,12 @@ static bool is_branch(const struct elfrw_insn *in)
 static void check_fall(struct icf_vcode_at *at, uint8_t last)
 {
 	const struct icf_v *v = at->job->v;
-	const struct icf_vexec *e = &v->exec.data[at->u->exec];
+	const struct icf_vexec *e = &v->claim.exec.data[at->u->exec];
 	if (last != ELFRW_INSN_OTHER && last != ELFRW_INSN_JCC && last != ELFRW_INSN_NOP)
 		return;
 	if (at->index + 1 >= e->unit + e->n_units)
 		return;
-	const struct icf_vunit *next = &v->unit.data[at->index + 1];
+	const struct icf_vunit *next = &v->claim.unit.data[at->index + 1];
 	at->part->log.checked[ICF_VC_FALL]++;
 	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) ||
 	    next->body != at->u->body + (next->old - at->u->old)) {
@@ -96,9 +96,43 @@ static bool jumps_anywhere(const struct icf_v *v, const struct elfrw_insn *in,
 		return in->kind == ELFRW_INSN_JMP_IND && !in->pcrel_size;
 	if (before->kind != ELFRW_INSN_OTHER)
 		return false;
-	v->arch->judge->look(before, code, &j);
+	v->claim.arch->judge->look(before, code, &j);
 	return j.kind == ELFRW_JUDGE_PUSH || j.kind == ELFRW_JUDGE_STORE ||
 	       (j.kind == ELFRW_JUDGE_WRITE && j.from != ELFRW_REG_NONE);
+}
+
+/* Does a field of X hold a number?  Nothing is accessed through it, and REL has no relocation for
+ * it.  A no-op that fills a gap has 0 there; a trap's own number has one byte. */
+static bool is_number(const struct icf_vcode_insn *x, const struct elfrw_relocs *rel)
+{
+	const struct elfrw_insn *in = &x->in;
+	if (in->kind != ELFRW_INSN_NOP && in->kind != ELFRW_INSN_TRAP)
+		return false;
+	uint64_t field = x->va + (in->pcrel_size ? in->pcrel_off : in->disp_off);
+	if (!in->pcrel_size) {
+		if (!in->disp_size || (in->kind == ELFRW_INSN_TRAP && in->disp_size == 1))
+			return false;
+		if (in->kind == ELFRW_INSN_NOP &&
+		    elfrw_get_le(x->code + in->disp_off, in->disp_size) == 0)
+			return false;
+	}
+	size_t r = elfrw_relocs_from(rel, field);
+	return r == rel->n || rel->rela[r].r_offset != field;
+}
+
+/* A number in the instruction X, POS bytes from the unit's start, must be the same.  false: it
+ * leads into the image; then it must lead there as before, too. */
+static bool check_number(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_insn *in = &x->in;
+	if (!elfrw_image_section_at(&at->job->v->claim.in, in->target))
+		return true;
+	uint64_t was = elfrw_get_le(x->code + in->pcrel_off, in->pcrel_size),
+		 is = elfrw_get_le(at->b + pos + in->pcrel_off, in->pcrel_size);
+	if (was != is)
+		icf_vcode_bad(at, ICF_VC_CODE, "number in an operand that nothing accesses", pos,
+			      was, is);
+	return false;
 }
 
 /* The PC-relative field of the instruction X, POS bytes from the unit's start. */
@@ -108,6 +142,11 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 	const struct elfrw_insn *in = &x->in;
 	uint64_t off = in->target - at->u->old;
 	bool branch = is_branch(in), inside = off < at->size;
+	if (v->claim.arch->judge->half && !branch &&
+	    elfrw_form_is_high(&v->claim.arch->form[v->claim.arch->pcrel_form(in)]))
+		return;
+	if (v->claim.arch->judge->half && branch && inside)
+		icf_vcode_note_inner(at, off);
 	if (branch)
 		icf_vcode_note_call(at, in, x->va + in->len);
 	else if (in->kind == ELFRW_INSN_CALL_IND || in->kind == ELFRW_INSN_JMP_IND)
@@ -116,17 +155,18 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 	if (!inside || (!branch && !off)) {
 		struct icf_vref r = { .insn = pos,
 				      .off = pos + in->pcrel_off,
-				      .form = &v->arch->form[v->arch->pcrel_form(in)],
+				      .form = &v->claim.arch->form[v->claim.arch->pcrel_form(in)],
 				      .branch = branch,
 				      .target = in->target };
-		uint64_t from = x->va + (v->arch->from_end ? in->len : 0);
+		uint64_t from = x->va + (v->claim.arch->from_end ? in->len : 0);
 		r.found = elfrw_form_read(r.form, at->b + r.off, from + at->moved);
 		icf_vcode_ref(at, r);
 	}
-	if (inside && at->loads && !v->inferred)
+	if (inside && at->loads && !v->claim.inferred)
 		check_read(at, pos, off);
 	if (inside && !branch && !(at->u->flags & ICF_V_FOLDED) &&
-	    ((at->moved & 63) || !icf_v_stays_aligned(v, in->target, in->target + at->moved)))
+	    ((at->moved & 63) ||
+	     !icf_v_stays_aligned(&v->claim, in->target, in->target + at->moved)))
 		icf_vcode_bad(at, ICF_VC_CODE, "alignment of what it reads in itself", pos,
 			      x->va & 63, (x->va + at->moved) & 63);
 	at->loads = false;
@@ -136,7 +176,7 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 static void check_addresses(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos,
 			    size_t *r)
 {
-	const struct icf_vcode_relocs *rel = &at->job->rel[at->u->exec];
+	const struct elfrw_relocs *rel = &at->job->rel[at->u->exec];
 	for (; *r < rel->n && rel->rela[*r].r_offset < x->va + x->in.len; ++*r) {
 		struct icf_vref f = { .insn = pos, .off = rel->rela[*r].r_offset - at->u->old };
 		bool strange;
@@ -154,7 +194,7 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 {
 	const struct icf_v *v = at->job->v;
 	struct icf_vcode_part *part = at->part;
-	size_t r = icf_vcode_reloc_from(&at->job->rel[u->exec], u->old);
+	size_t r = elfrw_relocs_from(&at->job->rel[u->exec], u->old);
 	struct icf_vcode_insn x, before = { .in.kind = ELFRW_INSN_NOP, .code = at->a };
 	const struct elfrw_insn *in = &x.in;
 	uint64_t n = 0;
@@ -164,7 +204,7 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 			pos += icf_v_pad(v, u->old + pos);
 		x.va = u->old + pos;
 		x.code = at->a + pos;
-		if (!v->arch->decode(x.code, at->size - pos, x.va, &x.in) ||
+		if (!v->claim.arch->decode(x.code, at->size - pos, x.va, &x.in) ||
 		    (in->flags & ELFRW_INSN_LONG_CALL)) {
 			icf_vcode_bad(at, ICF_VC_CODE, "bytes that are no instruction", pos, 0,
 				      at->b[pos]);
@@ -172,9 +212,13 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 		}
 		if (pos == 0 && (in->flags & ELFRW_INSN_ENDBR))
 			u->endbr = true;
-		if (in->pcrel_size)
+		bool number = is_number(&x, &at->job->rel[u->exec]);
+		if (in->pcrel_size && !(number && check_number(at, &x, pos)))
 			check_pcrel(at, &x, pos);
+		if (v->claim.arch->judge->half)
+			icf_vcode_half(at, &x, pos);
 		check_addresses(at, &x, pos, &r);
+		icf_vcode_added(at, &x, pos);
 		if ((in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) &&
 		    !at->alias &&
 		    !icf_vplace_add(&part->site, at->index, pos + in->len - 1, ICF_VP_CALL))
@@ -182,7 +226,10 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 		if (jumps_anywhere(v, in, &before.in, before.code))
 			u->computes = true;
 		before = x;
-		if (in->kind != ELFRW_INSN_NOP)
+		/* A number belongs to what follows: its readers count from there. */
+		if (number)
+			*last = ELFRW_INSN_OTHER;
+		else if (in->kind != ELFRW_INSN_NOP)
 			*last = in->kind;
 	}
 	part->log.checked[ICF_VC_CODE] += n;
@@ -194,14 +241,14 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		    struct icf_vunit *u)
 {
 	const struct icf_v *v = job->v;
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	struct icf_vcode_at at = { .job = job,
 				   .part = part,
 				   .u = u,
 				   .size = u->end - u->old,
 				   .moved = u->body - u->old,
 				   .index = i,
-				   .alias = u != &v->unit.data[i] };
+				   .alias = u != &v->claim.unit.data[i] };
 	uint8_t last;
 	if (!at.size)
 		return;
@@ -211,7 +258,7 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		return; /* was reported with the claim */
 	if (u->flags & ICF_V_FOLDED) {
 		part->log.checked[ICF_VC_FOLD]++;
-		const struct icf_vunit *k = &v->unit.data[u->kept];
+		const struct icf_vunit *k = &v->claim.unit.data[u->kept];
 		if (k->end - k->old != at.size) {
 			icf_vcode_bad(&at, ICF_VC_FOLD, "size", 0, at.size, k->end - k->old);
 			return;
@@ -227,10 +274,15 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 		return;
 	}
 	part->named.n_code = part->named.n_data = 0;
-	if (!check_insns(&at, u, &last))
+	part->inner.len = 0;
+	part->unit_span = part->span.len;
+	bool good = check_insns(&at, u, &last);
+	if (v->claim.arch->judge->half)
+		icf_vcode_end_halves(&at);
+	if (!good)
 		return;
 	icf_vcode_compare_to(&at, at.size);
-	if (!v->inferred)
+	if (!v->claim.inferred)
 		icf_v_check_sums(v, &part->log, &part->named);
 	check_fall(&at, last);
 }

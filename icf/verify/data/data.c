@@ -7,8 +7,10 @@
 
 static const struct icf_vtable *table_at(const struct icf_v *v, uint64_t va)
 {
-	size_t lo = LOWER_BOUND(0, v->table.len, mid, v->table.data[mid].base < va);
-	return lo < v->table.len && v->table.data[lo].base == va ? &v->table.data[lo] : NULL;
+	size_t lo = LOWER_BOUND(0, v->words.table.len, mid, v->words.table.data[mid].base < va);
+	return lo < v->words.table.len && v->words.table.data[lo].base == va
+		       ? &v->words.table.data[lo]
+		       : NULL;
 }
 
 /* Does unit A jump into B, behind its start?  Then they are parts of one function. */
@@ -24,43 +26,45 @@ static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
 /* Computes the required meaning of every word in OUT. */
 static void resolve(struct icf_v *v)
 {
-	for (size_t i = 0; i < v->word.len; i++) {
-		struct icf_vword *w = &v->word.data[i];
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		struct icf_vword *w = &v->words.word.data[i];
 		uint32_t owner =
-			w->table != ICF_V_NONE ? v->table.data[w->table].owner : ICF_V_NONE;
+			w->table != ICF_V_NONE ? v->words.table.data[w->table].owner : ICF_V_NONE;
 		bool known;
 		if (w->still) {
 			w->want = w->alt = w->target;
 			continue;
 		}
-		if (!icf_v_in_exec(v, w->target) && icf_v_data(v, w->target) != w->target) {
-			w->want = w->alt = icf_v_data(v, w->target);
+		if (!icf_v_in_exec(&v->claim, w->target) &&
+		    icf_v_data(&v->claim, w->target) != w->target) {
+			w->want = w->alt = icf_v_data(&v->claim, w->target);
 			continue;
 		}
 		if (w->table != ICF_V_NONE) {
-			known = icf_v_label(v, w->target, owner, &w->want);
+			known = icf_v_label(&v->claim, w->target, owner, &w->want);
 			w->alt = w->want;
 			/* A shared table of labels looks like a table of functions, and the end of
 			 * a function like the start of its cold part there.  Both meanings may be
 			 * right. */
-			uint32_t next = owner != ICF_V_NONE && w->target == v->unit.data[owner].end
-						? icf_v_find(v, w->target)
-						: ICF_V_NONE;
+			uint32_t next =
+				owner != ICF_V_NONE && w->target == v->claim.unit.data[owner].end
+					? icf_v_find(&v->claim, w->target)
+					: ICF_V_NONE;
 			if (owner == ICF_V_NONE)
-				icf_v_pointer(v, w->target, &w->want);
+				icf_v_pointer(&v->claim, w->target, &w->want);
 			else if (next != ICF_V_NONE) {
-				icf_v_code(v, w->target, &w->want);
-				if (!v->unit.data[next].named || jumps_into(v, next, owner) ||
+				icf_v_code(&v->claim, w->target, &w->want);
+				if (!v->claim.unit.data[next].named || jumps_into(v, next, owner) ||
 				    jumps_into(v, owner, next))
 					w->alt = w->want;
 			}
 		} else {
-			known = icf_v_pointer(v, w->target, &w->want);
+			known = icf_v_pointer(&v->claim, w->target, &w->want);
 			w->alt = w->want;
 			if (w->quiet)
-				icf_v_code(v, w->target, &w->alt);
+				icf_v_code(&v->claim, w->target, &w->alt);
 		}
-		if (!known && icf_v_in_exec(v, w->target))
+		if (!known && icf_v_in_exec(&v->claim, w->target))
 			icf_vlog_bad(
 				&v->log, ICF_VC_WORD,
 				"word: 0x%llx (0x%llx -> none): expected code in a unit, found none",
@@ -84,7 +88,7 @@ static int entry_order(const void *a, const void *b)
 static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword *w,
 		   const char *expected, const char *found)
 {
-	t->none = w->kind == ICF_VW_RELATIVE && !v->inferred;
+	t->none = w->kind == ICF_VW_RELATIVE && !v->claim.inferred;
 	if (!t->none)
 		icf_vlog_bad(&v->log, ICF_VC_TABLE, "entry: 0x%llx (0x%llx): expected %s, found %s",
 			     ICF_VX(w->place), ICF_VX(w->target), expected, found);
@@ -93,10 +97,10 @@ static void astray(struct icf_v *v, struct icf_vtable *t, const struct icf_vword
 /* The run is no table: its words count from their own places, or from unknown places. */
 static void unmake(struct icf_v *v)
 {
-	for (size_t t = 0; t < v->table.len; t++) {
-		struct icf_vtable *x = &v->table.data[t];
+	for (size_t t = 0; t < v->words.table.len; t++) {
+		struct icf_vtable *x = &v->words.table.data[t];
 		for (uint32_t k = 0; k < x->n && x->none; k++) {
-			struct icf_vword *w = &v->word.data[x->word + k];
+			struct icf_vword *w = &v->words.word.data[x->word + k];
 			w->target += w->place - x->base;
 			w->table = ICF_V_NONE;
 		}
@@ -110,16 +114,17 @@ static void unmake(struct icf_v *v)
 static struct elfrw_err *check_entries(struct icf_v *v)
 {
 	VEC(struct entry) e = { 0 };
-	for (size_t t = 0; t < v->table.len; t++)
-		for (uint32_t k = 0; k < v->table.data[t].n; k++) {
-			uint32_t w = v->table.data[t].word + k;
+	for (size_t t = 0; t < v->words.table.len; t++)
+		for (uint32_t k = 0; k < v->words.table.data[t].n; k++) {
+			uint32_t w = v->words.table.data[t].word + k;
 			struct entry *slot = VEC_PUSH(&e);
 			if (!slot) {
 				VEC_FREE(&e);
 				return &elfrw_err_nomem;
 			}
-			*slot = (struct entry){ v->word.data[w].target, w,
-						icf_v_find(v, v->word.data[w].target) };
+			*slot = (struct entry){ v->words.word.data[w].target, w,
+						icf_v_find(&v->claim,
+							   v->words.word.data[w].target) };
 		}
 	v->log.checked[ICF_VC_TABLE] += e.len;
 	if (e.len)
@@ -129,14 +134,14 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 	for (size_t i = 0; i < e.len; i++) {
 		struct entry *x = &e.data[i];
 		if (x->unit == ICF_V_NONE) {
-			uint32_t u = icf_v_find_end(v, x->target);
+			uint32_t u = icf_v_find_end(&v->claim, x->target);
 			if (u == ICF_V_NONE)
-				astray(v, &v->table.data[v->word.data[x->word].table],
-				       &v->word.data[x->word], "code", "none");
+				astray(v, &v->words.table.data[v->words.word.data[x->word].table],
+				       &v->words.word.data[x->word], "code", "none");
 			continue;
 		}
-		const struct icf_vunit *u = &v->unit.data[x->unit];
-		const struct icf_vexec *s = &v->exec.data[u->exec];
+		const struct icf_vunit *u = &v->claim.unit.data[x->unit];
+		const struct icf_vexec *s = &v->claim.exec.data[u->exec];
 		if (u->opaque)
 			continue;
 		if (x->unit != unit)
@@ -148,19 +153,19 @@ static struct elfrw_err *check_entries(struct icf_v *v)
 				pos += icf_v_pad(v, pos);
 			if (pos >= x->target)
 				break;
-			unsigned len = v->arch->decode(s->old_data + (pos - s->old), u->end - pos,
-						       pos, &in);
+			unsigned len = v->claim.arch->decode(s->old_data + (pos - s->old),
+							     u->end - pos, pos, &in);
 			if (!len)
 				break;
 			pos += len;
 		}
 		/* The case for the owner's end never happens; it may even lie in the next function.
 		 */
-		uint32_t owner = v->table.data[v->word.data[x->word].table].owner;
+		uint32_t owner = v->words.table.data[v->words.word.data[x->word].table].owner;
 		if (pos != x->target &&
-		    !(owner != ICF_V_NONE && x->target == v->unit.data[owner].end))
-			astray(v, &v->table.data[v->word.data[x->word].table],
-			       &v->word.data[x->word], "an instruction", "the middle of one");
+		    !(owner != ICF_V_NONE && x->target == v->claim.unit.data[owner].end))
+			astray(v, &v->words.table.data[v->words.word.data[x->word].table],
+			       &v->words.word.data[x->word], "an instruction", "the middle of one");
 	}
 	VEC_FREE(&e);
 	return NULL;
@@ -177,13 +182,15 @@ static void check_pairs(struct icf_v *v)
 		const char *what = NULL;
 		if (!a || !b || a->owner != p->unit || b->owner != kept)
 			what = "the same data or a jump table of its own";
-		else if (a->n != b->n || v->word.data[a->word].size != v->word.data[b->word].size)
+		else if (a->n != b->n ||
+			 v->words.word.data[a->word].size != v->words.word.data[b->word].size)
 			what = "a jump table of the same size";
 		/* A unit that replaces the other only somewhere has entries of its own. */
-		const struct icf_vunit *x = &v->unit.data[p->unit], *y = &v->unit.data[kept];
+		const struct icf_vunit *x = &v->claim.unit.data[p->unit],
+				       *y = &v->claim.unit.data[kept];
 		for (uint32_t k = 0; !what && k < a->n; k++) {
-			uint64_t to = v->word.data[a->word + k].want,
-				 other = v->word.data[b->word + k].want;
+			uint64_t to = v->words.word.data[a->word + k].want,
+				 other = v->words.word.data[b->word + k].want;
 			if (to != other &&
 			    !(to - x->body <= x->end - x->old && other - y->body == to - x->body))
 				what = "a jump table with the same entries";
@@ -193,8 +200,9 @@ static void check_pairs(struct icf_v *v)
 		icf_vlog_bad(
 			&v->log, ICF_VC_FOLD,
 			"data: %s, folded into %s (0x%llx -> 0x%llx): expected %s, found 0x%llx",
-			icf_v_where(v, p->at, name), icf_v_where(v, v->unit.data[kept].old, other),
-			ICF_VX(p->a), ICF_VX(p->b), what, ICF_VX(p->b));
+			icf_v_where(&v->claim, p->at, name),
+			icf_v_where(&v->claim, v->claim.unit.data[kept].old, other), ICF_VX(p->a),
+			ICF_VX(p->b), what, ICF_VX(p->b));
 	}
 }
 
@@ -202,7 +210,7 @@ struct elfrw_err *icf_v_check_tables(struct icf_v *v)
 {
 	ELFRW_TRY(check_entries(v));
 	unmake(v);
-	ELFRW_TRY(icf_v_check_reach(v));
+	ELFRW_TRY(icf_v_check_reach(&v->claim, &v->words, &v->log));
 	resolve(v);
 	check_pairs(v);
 	return NULL;
@@ -249,9 +257,9 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s,
 			  const struct elfrw_section *o)
 {
 	uint64_t pos = 0, size = s->hdr.sh_size;
-	for (size_t i = icf_v_word_from(v, s->hdr.sh_addr);
-	     i < v->word.len && v->word.data[i].place - s->hdr.sh_addr < size; i++) {
-		const struct icf_vword *w = &v->word.data[i];
+	for (size_t i = icf_v_word_from(&v->words, s->hdr.sh_addr);
+	     i < v->words.word.len && v->words.word.data[i].place - s->hdr.sh_addr < size; i++) {
+		const struct icf_vword *w = &v->words.word.data[i];
 		uint64_t off = w->place - s->hdr.sh_addr;
 		/* The loader overwrites this field and ignores its value in the file. */
 		if ((w->kind == ICF_VW_DYNAMIC && !w->stored) || size - off < w->size)
@@ -268,20 +276,22 @@ static void check_section(struct icf_v *v, const struct elfrw_section *s,
 		icf_vlog_bad(
 			&v->log, w->table != ICF_V_NONE ? ICF_VC_TABLE : ICF_VC_WORD,
 			"word: %s+0x%llx, of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			s->name, ICF_VX(off), icf_v_where(v, w->target, name), ICF_VX(w->target),
-			ICF_VX(w->want), ICF_VX(field_for(w, old, w->want)), ICF_VX(new));
+			s->name, ICF_VX(off), icf_v_where(&v->claim, w->target, name),
+			ICF_VX(w->target), ICF_VX(w->want), ICF_VX(field_for(w, old, w->want)),
+			ICF_VX(new));
 	}
 	bytes_differ(v, s, o->data, pos, size);
 }
 
 struct elfrw_err *icf_v_check_data(struct icf_v *v)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *s = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		const struct elfrw_section *s = &v->claim.in.section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || (s->hdr.sh_flags & SHF_EXECINSTR) ||
 		    !s->data || has_own_check(s))
 			continue;
-		const struct elfrw_section *o = v->to_out[i] ? &v->out.section[v->to_out[i]] : NULL;
+		const struct elfrw_section *o =
+			v->claim.to_out[i] ? &v->claim.out.section[v->claim.to_out[i]] : NULL;
 		if (!o || o->hdr.sh_size != s->hdr.sh_size || !o->data)
 			icf_vlog_bad(&v->log, ICF_VC_DATA,
 				     "section: %s: expected %llu bytes, found %llu", s->name,

@@ -35,7 +35,8 @@ struct search {
 	const struct elfrw_section *sec;
 	const uint64_t *name; /* sorted */
 	size_t n_names;
-	uint8_t *start; /* bit set: a function starts at that byte of [v->lo, v->hi); owned */
+	uint8_t *start; /* bit set: a function starts at that byte of [v->claim.lo, v->claim.hi);
+			   owned */
 	double chance; /* expected number of 4-byte words in all the data that lead to a function by
 			  chance */
 	bool opaque;   /* bytes of code that are not understood: there each word counts */
@@ -48,15 +49,15 @@ struct search {
 
 static bool starts(const struct search *s, uint64_t va)
 {
-	uint64_t bit = va - s->v->lo;
-	return bit < s->v->hi - s->v->lo && (s->start[bit >> 3] >> (bit & 7) & 1);
+	uint64_t bit = va - s->v->claim.lo;
+	return bit < s->v->claim.hi - s->v->claim.lo && (s->start[bit >> 3] >> (bit & 7) & 1);
 }
 
 /* Is the function that starts at VA somewhere else in OUT? */
 static bool left(const struct search *s, uint64_t va)
 {
 	uint64_t now;
-	return !icf_v_pointer(s->v, va, &now) || now != va;
+	return !icf_v_pointer(&s->v->claim, va, &now) || now != va;
 }
 
 /* Where the word at VA leads; 0: nowhere, or it is explained. */
@@ -85,12 +86,13 @@ static uint64_t target(const struct search *s, const struct count *c, uint64_t v
 static bool explained(const struct search *s, uint64_t va, unsigned size)
 {
 	const struct icf_v *v = s->v;
-	for (size_t i = icf_v_word_from(v, va > 7 ? va - 7 : 0);
-	     i < v->word.len && v->word.data[i].place < va + size; i++)
-		if (v->word.data[i].place + v->word.data[i].size > va)
+	for (size_t i = icf_v_word_from(&v->words, va > 7 ? va - 7 : 0);
+	     i < v->words.word.len && v->words.word.data[i].place < va + size; i++)
+		if (v->words.word.data[i].place + v->words.word.data[i].size > va)
 			return true;
-	size_t i = LOWER_BOUND(0, v->dynreloc.len, mid, v->dynreloc.data[mid].place + 8 <= va);
-	return i < v->dynreloc.len && v->dynreloc.data[i].place < va + size;
+	size_t i = LOWER_BOUND(0, v->words.dynreloc.len, mid,
+			       v->words.dynreloc.data[mid].place + 8 <= va);
+	return i < v->words.dynreloc.len && v->words.dynreloc.data[i].place < va + size;
 }
 
 struct row {
@@ -145,12 +147,12 @@ static unsigned proof(const struct search *s, const struct count *c, bool filled
 	case NAMED:
 	case BEHIND_NAMED: return c->size == 2 ? filled ? 5 : 7 : (filled ? 3 : 5) + more;
 	default:
-		if (c->fixed >= s->v->hi && c->size > 2)
+		if (c->fixed >= s->v->claim.hi && c->size > 2)
 			return (filled ? 4 : 6) + more + more;
-		return !filled || c->shift       ? none
-		       : s->v->in.size > 1 << 20 ? 18
-		       : c->size == 2            ? 9
-						 : 5;
+		return !filled || c->shift             ? none
+		       : s->v->claim.in.size > 1 << 20 ? 18
+		       : c->size == 2                  ? 9
+						       : 5;
 	}
 }
 
@@ -187,7 +189,7 @@ static void look_at(struct search *s, const struct count *c, uint64_t va)
 	icf_vlog_bad(
 		&s->v->log, ICF_VC_WORD,
 		"distance: %s+0x%llx, of %s (0x%llx): expected the function to stay, or the word to follow it; found neither",
-		s->sec->name, ICF_VX(va - s->sec->hdr.sh_addr), icf_v_where(s->v, to, name),
+		s->sec->name, ICF_VX(va - s->sec->hdr.sh_addr), icf_v_where(&s->v->claim, to, name),
 		ICF_VX(to));
 }
 
@@ -227,7 +229,8 @@ static void look_from(struct search *s, unsigned size, uint64_t va, uint64_t far
 		}
 	c = (struct count){ .size = size, .from = RECORD, .sign = true };
 	uint64_t to = target(s, &c, va);
-	if (size == 2 || !to || to + STEP - s->v->lo >= s->v->hi - s->v->lo + 2 * STEP)
+	if (size == 2 || !to ||
+	    to + STEP - s->v->claim.lo >= s->v->claim.hi - s->v->claim.lo + 2 * STEP)
 		return;
 	for (c.away = -STEP; c.away <= STEP; c.away++)
 		look_at(s, &c, va);
@@ -245,7 +248,7 @@ static bool is_data(const struct elfrw_section *s)
 static void look_through(struct search *s)
 {
 	uint64_t lo = s->sec->hdr.sh_addr, end = lo + s->sec->hdr.sh_size;
-	uint64_t far = end > s->v->hi ? end : s->v->hi;
+	uint64_t far = end > s->v->claim.hi ? end : s->v->claim.hi;
 	for (unsigned i = 0; i < s->n_fixed; i++)
 		far = s->fixed[i] > far ? s->fixed[i] : far;
 	far = 2 * (far + 16);
@@ -270,23 +273,23 @@ static void look_through(struct search *s)
 static void find_fixed(struct search *s)
 {
 	const struct icf_v *v = s->v;
-	for (size_t e = 0; e < v->exec.len && s->n_fixed < 8; e++) {
-		uint32_t u = icf_v_find(v, v->exec.data[e].old);
-		if (u != ICF_V_NONE && v->unit.data[u].old == v->exec.data[e].old &&
-		    v->unit.data[u].observed)
-			s->fixed[s->n_fixed++] = v->exec.data[e].old;
+	for (size_t e = 0; e < v->claim.exec.len && s->n_fixed < 8; e++) {
+		uint32_t u = icf_v_find(&v->claim, v->claim.exec.data[e].old);
+		if (u != ICF_V_NONE && v->claim.unit.data[u].old == v->claim.exec.data[e].old &&
+		    v->claim.unit.data[u].observed)
+			s->fixed[s->n_fixed++] = v->claim.exec.data[e].old;
 	}
 	bool image = false;
 	for (size_t i = 0; i < v->base.len && !image; i++)
 		image = v->base.data[i].va == 0 && !v->base.data[i].loads;
-	for (size_t i = 0; i < v->dynreloc.len && !image; i++)
-		image = v->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
-			v->dynreloc.data[i].addend == 0;
+	for (size_t i = 0; i < v->words.dynreloc.len && !image; i++)
+		image = v->words.dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE &&
+			v->words.dynreloc.data[i].addend == 0;
 	if (image)
 		s->fixed[s->n_fixed++] = 0;
-	for (uint32_t i = 1; i < v->in.n_sections && s->n_fixed < 16; i++) {
-		if (strncmp(v->in.section[i].name, ".got", 4) == 0)
-			s->fixed[s->n_fixed++] = v->in.section[i].hdr.sh_addr;
+	for (uint32_t i = 1; i < v->claim.in.n_sections && s->n_fixed < 16; i++) {
+		if (strncmp(v->claim.in.section[i].name, ".got", 4) == 0)
+			s->fixed[s->n_fixed++] = v->claim.in.section[i].hdr.sh_addr;
 	}
 }
 
@@ -295,14 +298,16 @@ static void look_through_opaque(struct search *s)
 {
 	const struct icf_v *v = s->v;
 	uint64_t bytes = 0;
-	for (size_t i = 0; i < v->unit.len; i++)
-		bytes += v->unit.data[i].opaque ? v->unit.data[i].end - v->unit.data[i].old : 0;
-	s->chance = (double)bytes * (double)v->unit.len / 4294967296.0;
+	for (size_t i = 0; i < v->claim.unit.len; i++)
+		bytes += v->claim.unit.data[i].opaque
+				 ? v->claim.unit.data[i].end - v->claim.unit.data[i].old
+				 : 0;
+	s->chance = (double)bytes * (double)v->claim.unit.len / 4294967296.0;
 	s->opaque = true;
-	for (size_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
-		const struct icf_vexec *e = &v->exec.data[u->exec];
-		struct elfrw_section sec = v->in.section[e->in];
+	for (size_t i = 0; i < v->claim.unit.len; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
+		const struct icf_vexec *e = &v->claim.exec.data[u->exec];
+		struct elfrw_section sec = v->claim.in.section[e->in];
 		if (!u->opaque)
 			continue;
 		sec.hdr.sh_size = u->end - u->old;
@@ -317,26 +322,26 @@ struct elfrw_err *icf_v_check_distances(struct icf_v *v, const uint64_t *name, s
 {
 	bool moved = false;
 	uint64_t bytes = 0;
-	for (size_t i = 0; i < v->unit.len && !moved; i++)
-		moved = v->unit.data[i].entry != v->unit.data[i].old;
-	if (!moved || v->hi <= v->lo)
+	for (size_t i = 0; i < v->claim.unit.len && !moved; i++)
+		moved = v->claim.unit.data[i].entry != v->claim.unit.data[i].old;
+	if (!moved || v->claim.hi <= v->claim.lo)
 		return NULL;
 	struct search s = { .v = v,
 			    .name = name,
 			    .n_names = n_names,
-			    .start = calloc(((v->hi - v->lo) >> 3) + 1, 1) };
+			    .start = calloc(((v->claim.hi - v->claim.lo) >> 3) + 1, 1) };
 	if (!s.start)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; i < v->unit.len; i++)
-		if (v->unit.data[i].old - v->lo < v->hi - v->lo)
-			s.start[(v->unit.data[i].old - v->lo) >> 3] |=
-				(uint8_t)(1u << ((v->unit.data[i].old - v->lo) & 7));
-	for (uint32_t i = 1; i < v->in.n_sections; i++)
-		bytes += is_data(&v->in.section[i]) ? v->in.section[i].hdr.sh_size : 0;
-	s.chance = (double)bytes * (double)v->unit.len / 4294967296.0;
+	for (size_t i = 0; i < v->claim.unit.len; i++)
+		if (v->claim.unit.data[i].old - v->claim.lo < v->claim.hi - v->claim.lo)
+			s.start[(v->claim.unit.data[i].old - v->claim.lo) >> 3] |=
+				(uint8_t)(1u << ((v->claim.unit.data[i].old - v->claim.lo) & 7));
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++)
+		bytes += is_data(&v->claim.in.section[i]) ? v->claim.in.section[i].hdr.sh_size : 0;
+	s.chance = (double)bytes * (double)v->claim.unit.len / 4294967296.0;
 	find_fixed(&s);
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		s.sec = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		s.sec = &v->claim.in.section[i];
 		if (is_data(s.sec))
 			look_through(&s);
 	}

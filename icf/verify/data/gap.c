@@ -35,19 +35,14 @@ struct symbols {
 
 static bool collect_symbols(const struct icf_v *v, struct symbols *ret)
 {
-	for (uint32_t t = 1; t < v->in.n_sections; t++) {
-		const struct elfrw_section *s = &v->in.section[t];
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
+	for (struct elfrw_all_symbols it = { .img = &v->claim.in }; elfrw_all_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
+		if (sym.st_shndx == SHN_UNDEF || !icf_v_in_exec(&v->claim, sym.st_value))
 			continue;
-		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
-			const Elf64_Sym sym = it.sym;
-			if (sym.st_shndx == SHN_UNDEF || !icf_v_in_exec(v, sym.st_value))
-				continue;
-			uint64_t *slot = VEC_PUSH(&ret->v);
-			if (!slot)
-				return false;
-			*slot = sym.st_value;
-		}
+		uint64_t *slot = VEC_PUSH(&ret->v);
+		if (!slot)
+			return false;
+		*slot = sym.st_value;
 	}
 	if (ret->v.len)
 		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, elfrw_u64_order);
@@ -56,7 +51,7 @@ static bool collect_symbols(const struct icf_v *v, struct symbols *ret)
 
 static bool is_bare(const struct icf_v *v, const struct symbols *sym, const struct icf_vunit *u)
 {
-	const struct dwr_cfi *c = &v->cfi_in;
+	const struct dwr_cfi *c = &v->claim.cfi_in;
 	size_t f = LOWER_BOUND(0, c->fde.len, mid, c->fde.data[c->by_pc[mid]].pc_begin < u->end);
 	size_t k = LOWER_BOUND(0, sym->v.len, mid, sym->v.data[mid] < u->old);
 	return !(f && c->fde.data[c->by_pc[f - 1]].pc_end > u->old) &&
@@ -66,18 +61,18 @@ static bool is_bare(const struct icf_v *v, const struct symbols *sym, const stru
 /* Is the byte of IN at VA elsewhere in OUT? */
 static bool left(const struct gap *g, uint64_t va)
 {
-	uint32_t t = icf_v_find(g->v, va);
+	uint32_t t = icf_v_find(&g->v->claim, va);
 	if (t == ICF_V_NONE || t == g->unit)
 		return false;
-	const struct icf_vunit *x = &g->v->unit.data[t];
+	const struct icf_vunit *x = &g->v->claim.unit.data[t];
 	return (va == x->old ? x->entry : x->body) != x->old;
 }
 
 /* Is the word at VA one that is checked elsewhere? */
 static bool explained(const struct icf_v *v, uint64_t va)
 {
-	size_t i = icf_v_word_from(v, va);
-	return i < v->word.len && v->word.data[i].place < va + 4;
+	size_t i = icf_v_word_from(&v->words, va);
+	return i < v->words.word.len && v->words.word.data[i].place < va + 4;
 }
 
 /* Reads the data at LIST as distances from FROM. */
@@ -88,9 +83,9 @@ static void look_at(const struct gap *g, uint64_t list, uint64_t from, uint64_t 
 	uint64_t end = next < g->n_names ? g->name[next] : UINT64_MAX, lost = 0;
 	unsigned n = 0;
 	for (uint64_t p = list; n < LIST && end - p >= 4; p += 4, n++) {
-		const uint8_t *word = elfrw_image_at(&v->in, p, 4);
+		const uint8_t *word = elfrw_image_at(&v->claim.in, p, 4);
 		uint64_t to = word ? from + (uint64_t)(int64_t)(int32_t)elfrw_get32(word) : 0;
-		if (!word || explained(v, p) || !icf_v_in_exec(v, to))
+		if (!word || explained(v, p) || !icf_v_in_exec(&v->claim, to))
 			break;
 		if (!lost && left(g, to))
 			lost = to;
@@ -100,18 +95,18 @@ static void look_at(const struct gap *g, uint64_t list, uint64_t from, uint64_t 
 		icf_vlog_bad(
 			&g->v->log, ICF_VC_WORD,
 			"distances at 0x%llx, used at 0x%llx: expected %s (0x%llx) to stay; it moved",
-			ICF_VX(list), ICF_VX(at), icf_v_where(v, lost, name), ICF_VX(lost));
+			ICF_VX(list), ICF_VX(at), icf_v_where(&v->claim, lost, name), ICF_VX(lost));
 }
 
 static void look_from(const struct gap *g, uint64_t pos, uint64_t at)
 {
 	unsigned n = g->n < NAMES ? g->n : NAMES;
 	for (unsigned d = 0; d < n; d++) {
-		if (pos - g->pos[d] > NEAR || icf_v_in_exec(g->v, g->va[d]))
+		if (pos - g->pos[d] > NEAR || icf_v_in_exec(&g->v->claim, g->va[d]))
 			continue;
 		look_at(g, g->va[d], g->va[d], at);
 		for (unsigned c = 0; c < n; c++)
-			if (pos - g->pos[c] <= NEAR && icf_v_in_exec(g->v, g->va[c]))
+			if (pos - g->pos[c] <= NEAR && icf_v_in_exec(&g->v->claim, g->va[c]))
 				look_at(g, g->va[d], g->va[c], at);
 	}
 }
@@ -119,19 +114,19 @@ static void look_from(const struct gap *g, uint64_t pos, uint64_t at)
 static void read_gap(struct gap *g)
 {
 	const struct icf_v *v = g->v;
-	const struct icf_vunit *u = &v->unit.data[g->unit];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vunit *u = &v->claim.unit.data[g->unit];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	const uint8_t *code = e->old_data + (u->old - e->old);
 	uint64_t size = u->end - u->old, loaded = 0, added = 0;
 	unsigned sum = ELFRW_REG_NONE;
 	struct elfrw_insn in;
 	struct elfrw_judgement j;
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
-		if (!v->arch->decode(code + pos, size - pos, u->old + pos, &in)) {
+		if (!v->claim.arch->decode(code + pos, size - pos, u->old + pos, &in)) {
 			in.len = 1;
 			continue;
 		}
-		v->arch->judge->look(&in, code + pos, &j);
+		v->claim.arch->judge->look(&in, code + pos, &j);
 		if ((in.flags & ELFRW_INSN_LEA) && in.pcrel_size) {
 			g->va[g->n % NAMES] = in.target;
 			g->pos[g->n++ % NAMES] = pos;
@@ -141,8 +136,8 @@ static void read_gap(struct gap *g)
 			sum = j.to;
 			added = pos + 1;
 		} else if ((in.kind == ELFRW_INSN_CALL_IND || in.kind == ELFRW_INSN_JMP_IND) &&
-			   sum != ELFRW_REG_NONE && v->arch->judge->goes_to(&in) == sum && loaded &&
-			   pos - added < 32 && pos - loaded < 64)
+			   sum != ELFRW_REG_NONE && v->claim.arch->judge->goes_to(&in) == sum &&
+			   loaded && pos - added < 32 && pos - loaded < 64)
 			look_from(g, pos, u->old + pos);
 	}
 }
@@ -151,11 +146,11 @@ struct elfrw_err *icf_v_check_gaps(struct icf_v *v, const uint64_t *name, size_t
 {
 	struct symbols sym = { 0 };
 	bool moved = false;
-	for (size_t i = 0; i < v->unit.len && !moved; i++)
-		moved = v->unit.data[i].entry != v->unit.data[i].old;
+	for (size_t i = 0; i < v->claim.unit.len && !moved; i++)
+		moved = v->claim.unit.data[i].entry != v->claim.unit.data[i].old;
 	struct elfrw_err *err = !moved || collect_symbols(v, &sym) ? NULL : &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->unit.len && moved && !err; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = 0; i < v->claim.unit.len && moved && !err; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		struct gap g = { .v = v, .name = name, .n_names = n_names, .unit = i };
 		if (u->body == u->old && u->end != u->old && !(u->flags & ICF_V_FOLDED) &&
 		    is_bare(v, &sym, u))

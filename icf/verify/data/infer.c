@@ -38,19 +38,14 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
 {
 	for (size_t i = 0; i < v->base.len; i++)
 		ELFRW_TRY(push_name(n, v->base.data[i].va));
-	for (size_t i = 0; i < v->dynreloc.len; i++)
-		if (v->dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)
-			ELFRW_TRY(push_name(n, v->dynreloc.data[i].addend));
-	for (uint32_t t = 1; t < v->in.n_sections; t++) {
-		const struct elfrw_section *s = &v->in.section[t];
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
-			continue;
-		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
-			const Elf64_Sym sym = it.sym;
-			if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE &&
-			    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
-				ELFRW_TRY(push_name(n, sym.st_value));
-		}
+	for (size_t i = 0; i < v->words.dynreloc.len; i++)
+		if (v->words.dynreloc.data[i].kind == ELFRW_RELOC_RELATIVE)
+			ELFRW_TRY(push_name(n, v->words.dynreloc.data[i].addend));
+	for (struct elfrw_all_symbols it = { .img = &v->claim.in }; elfrw_all_symbols_next(&it);) {
+		const Elf64_Sym sym = it.sym;
+		if (sym.st_shndx != SHN_UNDEF && sym.st_shndx < SHN_LORESERVE &&
+		    ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+			ELFRW_TRY(push_name(n, sym.st_value));
 	}
 	if (n->v.len)
 		qsort(n->v.data, n->v.len, sizeof *n->v.data, elfrw_u64_order);
@@ -61,7 +56,7 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *n)
  * string, each as long as all. */
 static bool has_cold(const struct icf_v *v, uint32_t t)
 {
-	const struct elfrw_section *s = t < v->in.n_sections ? &v->in.section[t] : NULL;
+	const struct elfrw_section *s = t < v->claim.in.n_sections ? &v->claim.in.section[t] : NULL;
 	return s && s->data && memmem(s->data, s->hdr.sh_size, ".cold", 5);
 }
 
@@ -69,58 +64,59 @@ static bool has_cold(const struct icf_v *v, uint32_t t)
  * recorded with the code. */
 static void find_named(struct icf_v *v)
 {
-	for (size_t i = 0; i < v->word.len; i++) {
-		uint32_t u = icf_v_find(v, v->word.data[i].target);
-		if (u != ICF_V_NONE && v->unit.data[u].old == v->word.data[i].target)
-			v->unit.data[u].named |= ICF_V_NAMED;
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		uint32_t u = icf_v_find(&v->claim, v->words.word.data[i].target);
+		if (u != ICF_V_NONE && v->claim.unit.data[u].old == v->words.word.data[i].target)
+			v->claim.unit.data[u].named |= ICF_V_NAMED;
 	}
-	for (uint32_t t = 1; t < v->in.n_sections; t++) {
-		const struct elfrw_section *s = &v->in.section[t];
-		if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data)
+	for (uint32_t t = 1; t < v->claim.in.n_sections; t++) {
+		const struct elfrw_section *s = &v->claim.in.section[t];
+		if (!elfrw_holds_symbols(s))
 			continue;
 		bool cold = has_cold(v, s->hdr.sh_link);
 		for (struct elfrw_symbols it = elfrw_symbols(s, 1); elfrw_symbols_next(&it);) {
 			const Elf64_Sym sym = it.sym;
 			uint32_t u =
 				sym.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym.st_info) == STT_FUNC
-					? icf_v_find(v, sym.st_value)
+					? icf_v_find(&v->claim, sym.st_value)
 					: ICF_V_NONE;
-			const char *name =
-				u != ICF_V_NONE
-					? elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name)
-					: NULL;
-			if (name && v->unit.data[u].old == sym.st_value &&
+			const char *name = u != ICF_V_NONE
+						   ? elfrw_image_string(&v->claim.in,
+									s->hdr.sh_link, sym.st_name)
+						   : NULL;
+			if (name && v->claim.unit.data[u].old == sym.st_value &&
 			    !(cold && strstr(name, ".cold")))
-				v->unit.data[u].named |= ICF_V_NAMED;
+				v->claim.unit.data[u].named |= ICF_V_NAMED;
 		}
 	}
-	for (uint32_t i = 0; i < v->unit.len; i++)
-		v->unit.data[i].named |= v->unit.data[i].observed ? ICF_V_NAMED : 0;
+	for (uint32_t i = 0; i < v->claim.unit.len; i++)
+		v->claim.unit.data[i].named |= v->claim.unit.data[i].observed ? ICF_V_NAMED : 0;
 }
 
 /* The first place behind VA that something refers to and that is aligned as VA is; others do not
  * end a table of 4-byte words. */
 static uint64_t next_name(const struct icf_v *v, const struct names *n, uint64_t va)
 {
-	uint32_t shndx = elfrw_image_section_at(&v->in, va);
-	uint64_t end =
-		shndx ? v->in.section[shndx].hdr.sh_addr + v->in.section[shndx].hdr.sh_size : va;
+	uint32_t shndx = elfrw_image_section_at(&v->claim.in, va);
+	uint64_t end = shndx ? v->claim.in.section[shndx].hdr.sh_addr +
+				       v->claim.in.section[shndx].hdr.sh_size
+			     : va;
 	size_t lo = LOWER_BOUND(0, n->v.len, mid, n->v.data[mid] <= va);
 	while (lo < n->v.len && n->v.data[lo] < end && ((n->v.data[lo] - va) & 3))
 		lo++;
 	return lo < n->v.len && n->v.data[lo] < end ? n->v.data[lo] : end;
 }
 
-/* Where instructions begin, by byte of [v->lo, v->hi), in the units that were asked for.  Each unit
- * is decoded once. */
+/* Where instructions begin, by byte of [v->claim.lo, v->claim.hi), in the units that were asked
+ * for.  Each unit is decoded once. */
 struct starts {
 	uint8_t *bits, *read; /* owned; READ by unit */
 };
 
 static void read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
 {
-	const struct icf_vunit *u = &v->unit.data[unit];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vunit *u = &v->claim.unit.data[unit];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	if (s->read[unit])
 		return;
 	s->read[unit] = 1;
@@ -128,11 +124,11 @@ static void read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
 		struct elfrw_insn in;
 		if (e->old_data[u->old - e->old + pos] == 0)
 			pos += icf_v_pad(v, u->old + pos);
-		unsigned len = v->arch->decode(e->old_data + (u->old - e->old) + pos,
-					       u->end - u->old - pos, u->old + pos, &in);
+		unsigned len = v->claim.arch->decode(e->old_data + (u->old - e->old) + pos,
+						     u->end - u->old - pos, u->old + pos, &in);
 		if (!len)
 			break;
-		uint64_t bit = u->old + pos - v->lo;
+		uint64_t bit = u->old + pos - v->claim.lo;
 		s->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
 		pos += len;
 	}
@@ -140,15 +136,8 @@ static void read_starts(const struct icf_v *v, uint32_t unit, struct starts *s)
 
 static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
 {
-	size_t lo = 0, hi = v->jump.len;
 	/* In address order, so by unit. */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (v->jump.data[mid].unit < a)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, v->jump.len, mid, v->jump.data[mid].unit < a);
 	for (; lo < v->jump.len && v->jump.data[lo].unit == a; lo++)
 		if (v->jump.data[lo].target == b)
 			return true;
@@ -158,31 +147,31 @@ static bool jumps_between(const struct icf_v *v, uint32_t a, uint32_t b)
 /* May a table of unit OWNER lead to TO? */
 static bool leads(const struct icf_v *v, uint32_t owner, uint64_t to, struct starts *s)
 {
-	uint32_t u = icf_v_find(v, to);
+	uint32_t u = icf_v_find(&v->claim, to);
 	/* An impossible case: the end of the function, or the end of another unit (an empty cold
 	 * part). */
-	if (v->unit.data[owner].end == to)
+	if (v->claim.unit.data[owner].end == to)
 		return true;
 	if (u == ICF_V_NONE)
-		return icf_v_find_end(v, to) != ICF_V_NONE;
+		return icf_v_find_end(&v->claim, to) != ICF_V_NONE;
 	/* A unit whose other half was not understood jumps there, too. */
-	if (u != owner && v->unit.data[u].opaque && !jumps_between(v, owner, u))
+	if (u != owner && v->claim.unit.data[u].opaque && !jumps_between(v, owner, u))
 		return false;
 	/* A cold part that only tables lead to belongs to them.  So does an empty one in front of a
 	 * part that others jump to. */
-	uint8_t named = v->unit.data[u].named;
-	bool empty = named == ICF_V_JUMPED && icf_v_find_end(v, to) != ICF_V_NONE;
-	if (u != owner && v->unit.data[u].old == to && named && !empty &&
+	uint8_t named = v->claim.unit.data[u].named;
+	bool empty = named == ICF_V_JUMPED && icf_v_find_end(&v->claim, to) != ICF_V_NONE;
+	if (u != owner && v->claim.unit.data[u].old == to && named && !empty &&
 	    !jumps_between(v, owner, u) && !jumps_between(v, u, owner))
 		return false;
 	read_starts(v, u, s);
-	uint64_t bit = to - v->lo;
+	uint64_t bit = to - v->claim.lo;
 	return s->bits[bit >> 3] >> (bit & 7) & 1;
 }
 
 static bool word_at(const struct icf_v *v, uint64_t va, uint64_t *ret)
 {
-	const uint8_t *p = elfrw_image_at(&v->in, va, 4);
+	const uint8_t *p = elfrw_image_at(&v->claim.in, va, 4);
 	if (!p)
 		return false;
 	*ret = (uint64_t)(int64_t)(int32_t)elfrw_get32(p);
@@ -194,13 +183,13 @@ static bool word_at(const struct icf_v *v, uint64_t va, uint64_t *ret)
  * NULL: out of memory. */
 static uint8_t *find_users(const struct icf_v *v)
 {
-	uint8_t *user = calloc(v->unit.len + 1, 1);
-	for (size_t i = 0; user && i < v->unit.len; i++)
-		user[i] = v->unit.data[i].computes;
+	uint8_t *user = calloc(v->claim.unit.len + 1, 1);
+	for (size_t i = 0; user && i < v->claim.unit.len; i++)
+		user[i] = v->claim.unit.data[i].computes;
 	for (size_t i = 0; user && i < v->jump.len; i++) {
 		const struct icf_vjump *j = &v->jump.data[i];
-		user[j->unit] |= v->unit.data[j->target].computes;
-		user[j->target] |= v->unit.data[j->unit].computes;
+		user[j->unit] |= v->claim.unit.data[j->target].computes;
+		user[j->target] |= v->claim.unit.data[j->unit].computes;
 	}
 	return user;
 }
@@ -212,7 +201,7 @@ static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint
 	for (uint64_t place = base; place + 4 <= end && word_at(v, place, &word); place += 4) {
 		if (!leads(v, owner, base + word, s))
 			break;
-		struct icf_vword *w = VEC_PUSH(&v->word);
+		struct icf_vword *w = VEC_PUSH(&v->words.word);
 		if (!w)
 			return &elfrw_err_nomem;
 		*w = (struct icf_vword){ .place = place,
@@ -227,7 +216,8 @@ static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint
 struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 {
 	struct names names = { 0 };
-	struct starts s = { calloc(((v->hi - v->lo) >> 3) + 1, 1), calloc(v->unit.len + 1, 1) };
+	struct starts s = { calloc(((v->claim.hi - v->claim.lo) >> 3) + 1, 1),
+			    calloc(v->claim.unit.len + 1, 1) };
 	uint8_t *user = find_users(v);
 	struct elfrw_err *err =
 		s.bits && s.read && user ? collect_names(v, &names) : &elfrw_err_nomem;
@@ -239,20 +229,21 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		const struct icf_vbase b = v->base.data[i];
 		uint64_t word;
 		/* A place that is read directly at the given address cannot be read by an index. */
-		if (b.va == done || b.loads || v->unit.data[b.unit].opaque ||
+		if (b.va == done || b.loads || v->claim.unit.data[b.unit].opaque ||
 		    !word_at(v, b.va, &word))
 			continue;
 		uint64_t to = b.va + word;
-		const struct icf_vunit *u = &v->unit.data[b.unit];
-		if (to - u->old >= u->end - u->old && to != u->end && !icf_v_in_exec(v, to))
+		const struct icf_vunit *u = &v->claim.unit.data[b.unit];
+		if (to - u->old >= u->end - u->old && to != u->end && !icf_v_in_exec(&v->claim, to))
 			continue;
 		/* The first entry must lead into the unit, or into its other half. */
 		if (!leads(v, b.unit, to, &s))
 			continue;
-		uint32_t other = icf_v_find(v, to);
+		uint32_t other = icf_v_find(&v->claim, to);
 		/* Only the table leads to this half.  Any number leads somewhere, so there must be
 		 * a jump. */
-		bool alone = other != ICF_V_NONE && !v->unit.data[other].named && user[b.unit];
+		bool alone =
+			other != ICF_V_NONE && !v->claim.unit.data[other].named && user[b.unit];
 		/* Compilers align tables. */
 		if ((b.va & 3) && other != b.unit)
 			continue;
@@ -266,6 +257,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 		err = icf_v_sort_words(v);
 	if (!err)
 		err = icf_v_check_distances(v, names.v.data, names.v.len);
+	if (!err)
+		icf_v_check_listed(v);
 	if (!err)
 		err = icf_v_check_gaps(v, names.v.data, names.v.len);
 	if (!err)

@@ -38,24 +38,24 @@ static struct elfrw_err *push_field(struct fields *f, uint64_t off, uint8_t size
 static struct elfrw_err *find_fields(const struct icf_v *v, uint32_t i,
 				     const struct elfrw_section *a, struct fields *f)
 {
-	for (size_t k = icf_v_word_from(v, a->hdr.sh_addr);
-	     (a->hdr.sh_flags & SHF_ALLOC) && k < v->word.len &&
-	     v->word.data[k].place - a->hdr.sh_addr < a->hdr.sh_size;
+	for (size_t k = icf_v_word_from(&v->words, a->hdr.sh_addr);
+	     (a->hdr.sh_flags & SHF_ALLOC) && k < v->words.word.len &&
+	     v->words.word.data[k].place - a->hdr.sh_addr < a->hdr.sh_size;
 	     k++) {
-		const struct icf_vword *w = &v->word.data[k];
+		const struct icf_vword *w = &v->words.word.data[k];
 		uint64_t off = w->place - a->hdr.sh_addr;
 		if (w->size <= a->hdr.sh_size - off && (w->kind != ICF_VW_DYNAMIC || w->stored))
 			ELFRW_TRY(push_field(f, off, w->size, true));
 	}
 	for (uint32_t k = 0;
-	     !(a->hdr.sh_flags & SHF_ALLOC) && (k = elfrw_image_relocs_of(&v->in, i, k));) {
-		const struct elfrw_section *rel = &v->in.section[k];
+	     !(a->hdr.sh_flags & SHF_ALLOC) && (k = elfrw_image_relocs_of(&v->claim.in, i, k));) {
+		const struct elfrw_section *rel = &v->claim.in.section[k];
 		for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rel->hdr.sh_size;
 		     off += sizeof(Elf64_Rela)) {
 			Elf64_Rela r;
 			memcpy(&r, rel->data + off, sizeof r);
 			struct elfrw_reloc_desc d =
-				v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+				v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 			uint64_t at = r.r_offset - a->hdr.sh_addr;
 			if (d.kind == ELFRW_RELOC_ABS && d.size == 8 && at <= a->hdr.sh_size &&
 			    a->hdr.sh_size - at >= 8)
@@ -72,14 +72,16 @@ static void check_field(struct icf_v *v, const struct elfrw_section *a,
 {
 	uint64_t old = elfrw_get64(a->data + off), new = elfrw_get64(b->data + off), want, body,
 		 mark;
-	icf_v_pointer(v, old, &want);
-	icf_v_code(v, old, &body);
+	icf_v_pointer(&v->claim, old, &want);
+	icf_v_code(&v->claim, old, &body);
 	/* An end address may belong to the unit before it; padding that is gone has no place. */
-	uint32_t prev = icf_v_find_end(v, old);
-	mark = prev == ICF_V_NONE ? want : v->unit.data[prev].body + (old - v->unit.data[prev].old);
-	bool gone = icf_v_in_exec(v, old) && icf_v_find(v, old) == ICF_V_NONE;
+	uint32_t prev = icf_v_find_end(&v->claim, old);
+	mark = prev == ICF_V_NONE
+		       ? want
+		       : v->claim.unit.data[prev].body + (old - v->claim.unit.data[prev].old);
+	bool gone = icf_v_in_exec(&v->claim, old) && icf_v_find(&v->claim, old) == ICF_V_NONE;
 	if (new != want &&new != body &&new != mark &&
-	    !(gone && (icf_v_out_exec(v, new) || new == old)))
+	    !(gone && (icf_v_out_exec(&v->claim, new) || new == old)))
 		icf_vlog_bad(&v->log, ICF_VC_NOTE,
 			     "word: %s+0x%llx (0x%llx): expected 0x%llx, found 0x%llx", a->name,
 			     ICF_VX(off), ICF_VX(old), ICF_VX(want), ICF_VX(new));
@@ -131,7 +133,7 @@ static void check_notes(struct icf_v *v, const struct elfrw_section *a,
 			continue;
 		uint64_t pc = elfrw_get64(a->data + n.desc), new = elfrw_get64(b->data + n.desc),
 			 want;
-		icf_v_code(v, pc, &want);
+		icf_v_code(&v->claim, pc, &want);
 		if (new != want)
 			icf_vlog_bad(
 				&v->log, ICF_VC_NOTE,
@@ -159,7 +161,7 @@ static struct elfrw_err *check_contents(struct icf_v *v, uint32_t i, const struc
 	else if (a->data && !err)
 		check_range(v, a, b, &f, 0, a->hdr.sh_size);
 	if (!err && !f.v.len && !(a->hdr.sh_flags & SHF_ALLOC))
-		icf_v_check_stale(v, a);
+		icf_v_check_stale(&v->claim, &v->log, a);
 	VEC_FREE(&f.v);
 	return err;
 }
@@ -183,17 +185,17 @@ struct names {
 
 static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 {
-	uint32_t shndx = v->in.symtab ? v->in.symtab : v->in.dynsym;
-	const struct elfrw_section *s = &v->in.section[shndx];
+	uint32_t shndx = v->claim.in.symtab ? v->claim.in.symtab : v->claim.in.dynsym;
+	const struct elfrw_section *s = &v->claim.in.section[shndx];
 	for (struct elfrw_symbols it = elfrw_symbols(shndx ? s : NULL, 1);
 	     elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
 		unsigned type = ELF64_ST_TYPE(sym.st_info);
 		if (sym.st_shndx == SHN_UNDEF ||
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
-		    !icf_v_in_exec(v, sym.st_value))
+		    !icf_v_in_exec(&v->claim, sym.st_value))
 			continue;
-		const char *name = elfrw_image_string(&v->in, s->hdr.sh_link, sym.st_name);
+		const char *name = elfrw_image_string(&v->claim.in, s->hdr.sh_link, sym.st_name);
 		struct name *slot = name ? VEC_PUSH(&ret->v) : NULL;
 		if (name && !slot)
 			return &elfrw_err_nomem;
@@ -207,11 +209,11 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 
 static void check_members(struct icf_v *v, const struct names *names)
 {
-	const struct dwr_icfold *n = &v->note;
+	const struct dwr_icfold *n = &v->claim.note;
 	char text[200];
 	for (size_t i = 0; i < n->n_members; i++) {
 		const struct dwr_icfold_member *m = &n->member[i];
-		const struct icf_vunit *u = &v->unit.data[m->unit];
+		const struct icf_vunit *u = &v->claim.unit.data[m->unit];
 		const struct dwr_icfold_group *g = &n->group[m->group];
 		v->log.checked[ICF_VC_NOTE]++;
 		if (i == g->member ? (u->flags & ICF_V_FOLDED) != 0
@@ -219,7 +221,7 @@ static void check_members(struct icf_v *v, const struct names *names)
 			icf_vlog_bad(
 				&v->log, ICF_VC_NOTE,
 				"member: %s: expected in the group of its kept copy, found in another",
-				icf_v_where(v, u->old, text));
+				icf_v_where(&v->claim, u->old, text));
 		for (uint32_t k = 0; k < m->n_names; k++) {
 			struct name key = { u->old, n->names[m->name + k] };
 			if (!names->v.len ||
@@ -227,7 +229,8 @@ static void check_members(struct icf_v *v, const struct names *names)
 				icf_vlog_bad(
 					&v->log, ICF_VC_NOTE,
 					"name: of the function at 0x%llx: expected %s or another of its symbols, found %s",
-					ICF_VX(u->old), icf_v_where(v, u->old, text), key.name);
+					ICF_VX(u->old), icf_v_where(&v->claim, u->old, text),
+					key.name);
 		}
 		size_t lo = LOWER_BOUND(0, names->v.len, mid, names->v.data[mid].value < u->old);
 		if (!m->n_names && lo < names->v.len && names->v.data[lo].value == u->old)
@@ -236,36 +239,36 @@ static void check_members(struct icf_v *v, const struct names *names)
 				     ICF_VX(u->old), names->v.data[lo].name);
 	}
 	for (uint32_t i = 0; i < n->map.n_units; i++)
-		if ((v->unit.data[i].flags & ICF_V_FOLDED) && n->unit_member[i] == UINT32_MAX)
+		if ((v->claim.unit.data[i].flags & ICF_V_FOLDED) && n->unit_member[i] == UINT32_MAX)
 			icf_vlog_bad(&v->log, ICF_VC_NOTE,
 				     "group: %s (0x%llx): expected it in one, found it in none",
-				     icf_v_where(v, v->unit.data[i].old, text),
-				     ICF_VX(v->unit.data[i].old));
+				     icf_v_where(&v->claim, v->claim.unit.data[i].old, text),
+				     ICF_VX(v->claim.unit.data[i].old));
 }
 
 static void check_slots(struct icf_v *v)
 {
-	const struct dwr_icfold *n = &v->note;
+	const struct dwr_icfold *n = &v->claim.note;
 	char text[200];
 	for (size_t i = 0; i < n->n_vslots; i++) {
 		const struct dwr_vslot *s = &n->vslot[i];
 		bool found = false;
 		v->log.checked[ICF_VC_NOTE]++;
-		for (size_t w = icf_v_word_from(v, s->slot);
-		     w < v->word.len && v->word.data[w].place == s->slot; w++)
-			found |= v->word.data[w].target == v->unit.data[s->unit].old;
+		for (size_t w = icf_v_word_from(&v->words, s->slot);
+		     w < v->words.word.len && v->words.word.data[w].place == s->slot; w++)
+			found |= v->words.word.data[w].target == v->claim.unit.data[s->unit].old;
 		if (!found)
 			icf_vlog_bad(&v->log, ICF_VC_NOTE,
 				     "slot: 0x%llx: expected the function that it held, found %s",
 				     ICF_VX(s->slot),
-				     icf_v_where(v, v->unit.data[s->unit].old, text));
+				     icf_v_where(&v->claim, v->claim.unit.data[s->unit].old, text));
 	}
 	/* Every slot of a folded or kept function must be there. */
 	size_t k = 0;
-	for (size_t w = 0; w < v->word.len; w++) {
-		const struct icf_vword *x = &v->word.data[w];
-		uint32_t u = x->quiet ? icf_v_find(v, x->target) : ICF_V_NONE;
-		if (u == ICF_V_NONE || v->unit.data[u].old != x->target ||
+	for (size_t w = 0; w < v->words.word.len; w++) {
+		const struct icf_vword *x = &v->words.word.data[w];
+		uint32_t u = x->quiet ? icf_v_find(&v->claim, x->target) : ICF_V_NONE;
+		if (u == ICF_V_NONE || v->claim.unit.data[u].old != x->target ||
 		    n->unit_member[u] == UINT32_MAX)
 			continue;
 		while (k < n->n_vslots && n->vslot[k].slot < x->place)
@@ -273,7 +276,7 @@ static void check_slots(struct icf_v *v)
 		if (k == n->n_vslots || n->vslot[k].slot != x->place)
 			icf_vlog_bad(&v->log, ICF_VC_NOTE,
 				     "slot: 0x%llx of %s: expected in .debug_icfold, found none",
-				     ICF_VX(x->place), icf_v_where(v, x->target, text));
+				     ICF_VX(x->place), icf_v_where(&v->claim, x->target, text));
 	}
 }
 
@@ -303,10 +306,10 @@ static bool skip_member(struct elfrw_rbuf *r)
 static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
 {
 	uint64_t thunks = 0;
-	if (n != v->unit.len || n > elfrw_rbuf_left(r) || !skip_ulebs(r, 2 * n))
+	if (n != v->claim.unit.len || n > elfrw_rbuf_left(r) || !skip_ulebs(r, 2 * n))
 		return false;
 	for (uint64_t i = 0; i < n; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		unsigned flags = elfrw_rbuf_u8(r);
 		thunks += (flags & 2) != 0;
 		if (flags > 15 || (!(flags & 1) && (flags & 2)) || ((flags & 1) && (flags & 4)) ||
@@ -341,7 +344,7 @@ static bool skip_entry(int part, struct elfrw_rbuf *r)
  * them. */
 static void check_shape(struct icf_v *v)
 {
-	const struct dwr_icfold *note = &v->note;
+	const struct dwr_icfold *note = &v->claim.note;
 	struct elfrw_rbuf r = elfrw_rbuf(note->data, note->size);
 	elfrw_rbuf_seek(&r, 10);
 	uint64_t end = NOTE_HEADER;
@@ -380,7 +383,7 @@ static void check_shape(struct icf_v *v)
 static struct elfrw_err *check_own_note(struct icf_v *v)
 {
 	struct names names = { 0 };
-	const struct elfrw_addrmap *map = &v->note.map;
+	const struct elfrw_addrmap *map = &v->claim.note.map;
 	check_shape(v);
 	struct elfrw_err *err = collect_names(v, &names);
 	if (!err) {
@@ -389,12 +392,13 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 	}
 	VEC_FREE(&names.v);
 	if (map->trap_byte) {
-		bool inside = icf_v_out_exec(v, map->trap_byte),
-		     taken = icf_v_find_new(v, map->trap_byte) != ICF_V_NONE;
+		bool inside = icf_v_out_exec(&v->claim, map->trap_byte),
+		     taken = icf_v_find_new(&v->claim, map->trap_byte) != ICF_V_NONE;
 		v->log.checked[ICF_VC_NOTE]++;
-		for (uint32_t i = 0; i < v->unit.len; i++)
-			taken |= v->unit.data[i].thunk &&
-				 map->trap_byte - v->unit.data[i].entry < v->unit.data[i].thunk;
+		for (uint32_t i = 0; i < v->claim.unit.len; i++)
+			taken |= v->claim.unit.data[i].thunk &&
+				 map->trap_byte - v->claim.unit.data[i].entry <
+					 v->claim.unit.data[i].thunk;
 		if (!inside || taken)
 			icf_vlog_bad(
 				&v->log, ICF_VC_NOTE,
@@ -402,9 +406,10 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 				ICF_VX(map->trap_byte));
 	}
 	uint64_t from = map->thunks, to = map->thunks;
-	if (v->n_thunk) {
-		const struct icf_vunit *last = &v->unit.data[v->by_thunk[v->n_thunk - 1]];
-		from = v->unit.data[v->by_thunk[0]].entry;
+	if (v->claim.n_thunk) {
+		const struct icf_vunit *last =
+			&v->claim.unit.data[v->claim.by_thunk[v->claim.n_thunk - 1]];
+		from = v->claim.unit.data[v->claim.by_thunk[0]].entry;
 		to = last->entry + last->thunk;
 	}
 	if (map->thunks != from || map->thunks_end != to)
@@ -417,22 +422,24 @@ static struct elfrw_err *check_own_note(struct icf_v *v)
 
 struct elfrw_err *icf_v_check_note(struct icf_v *v)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *a = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		const struct elfrw_section *a = &v->claim.in.section[i];
 		/* The link leads to another debug file. */
-		if (!v->to_out[i] || !a->data || strcmp(a->name, ".gnu_debuglink") == 0)
+		if (!v->claim.to_out[i] || !a->data || strcmp(a->name, ".gnu_debuglink") == 0)
 			continue;
-		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
+		const struct elfrw_section *b = &v->claim.out.section[v->claim.to_out[i]];
 		bool other = !(a->hdr.sh_flags & SHF_ALLOC) && a->hdr.sh_type != SHT_SYMTAB &&
 			     a->hdr.sh_type != SHT_RELA && a->hdr.sh_type != SHT_REL &&
-			     !icf_v_is_debug_name(a->name) && i != v->in.shstrndx;
+			     !icf_v_is_debug_name(a->name) && i != v->claim.in.shstrndx;
 		if (icf_v_is_records(a))
-			icf_v_check_records(v, a, b);
+			icf_v_check_records(&v->claim, &v->log, a, b);
+		else if (other && strcmp(a->name, ".pseudo_probe") == 0)
+			ELFRW_TRY(icf_v_check_pseudo(&v->claim, &v->log, a, b));
 		else if (icf_v_has_probes(a) && other)
 			icf_v_check_notes(v, a, b);
 		else if (a->hdr.sh_type == SHT_NOTE || other)
 			ELFRW_TRY(check_contents(v, i, a, b));
 	}
 	ELFRW_TRY(icf_v_check_probes(v));
-	return v->has_note ? check_own_note(v) : NULL;
+	return v->claim.has_note ? check_own_note(v) : NULL;
 }

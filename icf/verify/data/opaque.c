@@ -17,15 +17,16 @@
 
 struct rows {
 	struct icf_v *v;
-	uint8_t *begins; /* bit set: an instruction begins at that byte of [v->lo, v->hi) */
+	uint8_t *begins; /* bit set: an instruction begins at that byte of [v->claim.lo,
+			    v->claim.hi) */
 	uint8_t *read;   /* by unit: its bits are set */
 	uint64_t told;   /* the place of the last word reported */
 };
 
 static void read_unit(const struct rows *r, uint32_t i)
 {
-	const struct icf_vunit *u = &r->v->unit.data[i];
-	const struct icf_vexec *e = &r->v->exec.data[u->exec];
+	const struct icf_vunit *u = &r->v->claim.unit.data[i];
+	const struct icf_vexec *e = &r->v->claim.exec.data[u->exec];
 	r->read[i] = 1;
 	for (uint64_t va = u->old; va < u->end;) {
 		struct elfrw_insn in;
@@ -33,9 +34,10 @@ static void read_unit(const struct rows *r, uint32_t i)
 			va += icf_v_pad(r->v, va);
 		if (va >= u->end)
 			return;
-		r->begins[(va - r->v->lo) >> 3] |= (uint8_t)(1u << ((va - r->v->lo) & 7));
+		r->begins[(va - r->v->claim.lo) >> 3] |=
+			(uint8_t)(1u << ((va - r->v->claim.lo) & 7));
 		unsigned len =
-			r->v->arch->decode(e->old_data + (va - e->old), u->end - va, va, &in);
+			r->v->claim.arch->decode(e->old_data + (va - e->old), u->end - va, va, &in);
 		if (!len)
 			return;
 		va += len;
@@ -45,12 +47,14 @@ static void read_unit(const struct rows *r, uint32_t i)
 /* Does an instruction of another unit than I, which is understood, begin at VA? */
 static bool is_insn(const struct rows *r, uint32_t i, uint64_t va)
 {
-	uint32_t u = va - r->v->lo < r->v->hi - r->v->lo ? icf_v_find(r->v, va) : ICF_V_NONE;
-	if (u == ICF_V_NONE || u == i || r->v->unit.data[u].opaque)
+	uint32_t u = va - r->v->claim.lo < r->v->claim.hi - r->v->claim.lo
+			     ? icf_v_find(&r->v->claim, va)
+			     : ICF_V_NONE;
+	if (u == ICF_V_NONE || u == i || r->v->claim.unit.data[u].opaque)
 		return false;
 	if (!r->read[u])
 		read_unit(r, u);
-	return r->begins[(va - r->v->lo) >> 3] >> ((va - r->v->lo) & 7) & 1;
+	return r->begins[(va - r->v->claim.lo) >> 3] >> ((va - r->v->claim.lo) & 7) & 1;
 }
 
 /* The number of words at P, which are at VA of unit I, that lead from there to instructions; at
@@ -82,12 +86,12 @@ static unsigned check_row(struct rows *r, uint32_t i, uint64_t va, const uint8_t
 	for (unsigned k = 0; k < n; k++) {
 		uint64_t place = va + 4 * (uint64_t)k,
 			 to = va + (uint64_t)(int64_t)(int32_t)elfrw_get32(p + 4 * (size_t)k), now;
-		if ((icf_v_code(r->v, to, &now) && now == to) || place - r->told < 4)
+		if ((icf_v_code(&r->v->claim, to, &now) && now == to) || place - r->told < 4)
 			continue;
 		icf_vlog_bad(
 			&r->v->log, ICF_VC_WORD,
 			"distance: 0x%llx, for code that is not understood, of %s (0x%llx): expected the code to stay, found it elsewhere",
-			ICF_VX(place), icf_v_where(r->v, to, name), ICF_VX(to));
+			ICF_VX(place), icf_v_where(&r->v->claim, to, name), ICF_VX(to));
 		r->told = place;
 		break;
 	}
@@ -97,16 +101,17 @@ static unsigned check_row(struct rows *r, uint32_t i, uint64_t va, const uint8_t
 static void check_unit(struct rows *r, uint32_t i)
 {
 	const struct icf_v *v = r->v;
-	const struct icf_vunit *u = &v->unit.data[i];
-	const struct icf_vexec *e = &v->exec.data[u->exec];
+	const struct icf_vunit *u = &v->claim.unit.data[i];
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	struct elfrw_insn in;
 	for (uint64_t va = u->old; va < u->end; va++) {
 		const uint8_t *p = e->old_data + (va - e->old);
-		if (v->arch->decode(p, u->end - va, va, &in) && in.pcrel_size == 4 &&
-		    !icf_v_in_exec(v, in.target)) {
-			const uint8_t *table = elfrw_image_at(&v->in, in.target, 4 * ROW);
-			uint32_t shndx = table ? elfrw_image_section_at(&v->in, in.target) : 0;
-			const Elf64_Shdr *sh = &v->in.section[shndx].hdr;
+		if (v->claim.arch->decode(p, u->end - va, va, &in) && in.pcrel_size == 4 &&
+		    !icf_v_in_exec(&v->claim, in.target)) {
+			const uint8_t *table = elfrw_image_at(&v->claim.in, in.target, 4 * ROW);
+			uint32_t shndx =
+				table ? elfrw_image_section_at(&v->claim.in, in.target) : 0;
+			const Elf64_Shdr *sh = &v->claim.in.section[shndx].hdr;
 			if (shndx)
 				check_row(r, i, in.target, table,
 					  sh->sh_addr + sh->sh_size - in.target);
@@ -123,14 +128,14 @@ struct elfrw_err *icf_v_check_opaque(struct icf_v *v)
 {
 	struct rows r = { .v = v, .told = UINT64_MAX - 8 };
 	bool any = false;
-	for (size_t i = 0; i < v->unit.len && !any; i++)
-		any = v->unit.data[i].opaque;
-	if (!any || v->hi <= v->lo)
+	for (size_t i = 0; i < v->claim.unit.len && !any; i++)
+		any = v->claim.unit.data[i].opaque;
+	if (!any || v->claim.hi <= v->claim.lo)
 		return NULL;
-	r.begins = calloc(((v->hi - v->lo) >> 3) + 1, 1);
-	r.read = calloc(v->unit.len + 1, 1);
-	for (uint32_t i = 0; i < v->unit.len && r.begins && r.read; i++)
-		if (v->unit.data[i].opaque)
+	r.begins = calloc(((v->claim.hi - v->claim.lo) >> 3) + 1, 1);
+	r.read = calloc(v->claim.unit.len + 1, 1);
+	for (uint32_t i = 0; i < v->claim.unit.len && r.begins && r.read; i++)
+		if (v->claim.unit.data[i].opaque)
 			check_unit(&r, i);
 	struct elfrw_err *err = r.begins && r.read ? NULL : &elfrw_err_nomem;
 	free(r.begins);

@@ -52,7 +52,7 @@ static void check_note(struct icf_v *v, const struct elfrw_section *a,
 	if (!n->probe)
 		return;
 	uint64_t pc = elfrw_get64(x + head), new = elfrw_get64(y + head), want;
-	icf_v_code(v, pc, &want);
+	icf_v_code(&v->claim, pc, &want);
 	if (new != want)
 		icf_vlog_bad(&v->log, ICF_VC_NOTE,
 			     "probe: %s+0x%llx (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
@@ -68,9 +68,10 @@ void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a,
 	uint64_t from = 0, pos = 0;
 	while (next_note(&r, &n)) {
 		/* A tracer attached to a probe of folded code would be called twice. */
-		uint32_t u = n.probe ? icf_v_find(v, elfrw_get64(a->data + n.desc)) : ICF_V_NONE;
+		uint32_t u =
+			n.probe ? icf_v_find(&v->claim, elfrw_get64(a->data + n.desc)) : ICF_V_NONE;
 		from = n.end;
-		if (u != ICF_V_NONE && (v->unit.data[u].flags & ICF_V_FOLDED))
+		if (u != ICF_V_NONE && (v->claim.unit.data[u].flags & ICF_V_FOLDED))
 			continue;
 		check_note(v, a, b, &n, pos);
 		pos += n.end - n.at;
@@ -116,20 +117,20 @@ static int probe_order(const void *a, const void *b)
 
 static struct elfrw_err *collect(const struct icf_v *v, struct probes *p)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *s = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		const struct elfrw_section *s = &v->claim.in.section[i];
 		struct elfrw_rbuf r = elfrw_rbuf(
 			s->data, s->hdr.sh_type == SHT_NOTE && s->data ? s->hdr.sh_size : 0);
 		struct note n;
 		while (next_note(&r, &n)) {
 			uint64_t pc = n.probe ? elfrw_get64(s->data + n.desc) : 0;
-			uint32_t u = n.probe ? icf_v_find(v, pc) : ICF_V_NONE;
+			uint32_t u = n.probe ? icf_v_find(&v->claim, pc) : ICF_V_NONE;
 			if (u == ICF_V_NONE)
 				continue;
 			struct probe *slot = VEC_PUSH(&p->v);
 			if (!slot)
 				return &elfrw_err_nomem;
-			*slot = (struct probe){ u, n.size - 16, pc - v->unit.data[u].old,
+			*slot = (struct probe){ u, n.size - 16, pc - v->claim.unit.data[u].old,
 						s->data + n.desc + 16 };
 		}
 	}
@@ -156,14 +157,15 @@ static bool same_probes(const struct probes *p, uint32_t i, uint32_t k)
 static void check_pair(struct icf_v *v, const struct probes *p, const char *what, uint32_t i,
 		       uint32_t k)
 {
-	const struct icf_vunit *u = &v->unit.data[i];
+	const struct icf_vunit *u = &v->claim.unit.data[i];
 	char name[200], kept[200];
 	if (!same_probes(p, i, k))
 		icf_vlog_bad(
 			&v->log, ICF_VC_FOLD,
 			"probes: %s, %s %s (0x%llx -> 0x%llx): expected the same ones, found others",
-			icf_v_where(v, u->old, name), what,
-			icf_v_where(v, v->unit.data[k].old, kept), ICF_VX(u->old), ICF_VX(u->body));
+			icf_v_where(&v->claim, u->old, name), what,
+			icf_v_where(&v->claim, v->claim.unit.data[k].old, kept), ICF_VX(u->old),
+			ICF_VX(u->body));
 }
 
 /* Code that the program itself patches, at places in a list, must stand for one function only. */
@@ -173,22 +175,23 @@ static void check_patched(struct icf_v *v)
 					     "xray_instr_map", "__jump_table",
 					     "__static_call_sites" };
 	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
-		const struct elfrw_section *s = elfrw_image_section(&v->in, lists[l]);
+		const struct elfrw_section *s = elfrw_image_section(&v->claim.in, lists[l]);
 		uint64_t from = s ? s->hdr.sh_addr : 0,
 			 size = s && (s->hdr.sh_flags & SHF_ALLOC) ? s->hdr.sh_size : 0;
-		for (size_t i = size ? icf_v_word_from(v, from) : 0;
-		     size && i < v->word.len && v->word.data[i].place - from < size; i++) {
-			uint32_t u = icf_v_find(v, v->word.data[i].target);
+		for (size_t i = size ? icf_v_word_from(&v->words, from) : 0;
+		     size && i < v->words.word.len && v->words.word.data[i].place - from < size;
+		     i++) {
+			uint32_t u = icf_v_find(&v->claim, v->words.word.data[i].target);
 			char name[200];
-			if (u != ICF_V_NONE &&
-			    ((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+			if (u != ICF_V_NONE && ((v->claim.unit.data[u].flags & ICF_V_FOLDED) ||
+						v->claim.unit.data[u].shared))
 				icf_vlog_bad(
 					&v->log, ICF_VC_FOLD,
 					"place: %s, which %s+0x%llx (0x%llx) names: expected code of one function, found "
 					"shared code",
-					icf_v_where(v, v->word.data[i].target, name), s->name,
-					ICF_VX(v->word.data[i].place - from),
-					ICF_VX(v->word.data[i].target));
+					icf_v_where(&v->claim, v->words.word.data[i].target, name),
+					s->name, ICF_VX(v->words.word.data[i].place - from),
+					ICF_VX(v->words.word.data[i].target));
 		}
 	}
 }
@@ -200,9 +203,9 @@ struct elfrw_err *icf_v_check_probes(struct icf_v *v)
 	struct elfrw_err *err = collect(v, &p);
 	if (p.v.len)
 		qsort(p.v.data, p.v.len, sizeof *p.v.data, probe_order);
-	for (uint32_t i = 0; i < v->unit.len && p.v.len && !err; i++)
-		if (v->unit.data[i].flags & ICF_V_FOLDED)
-			check_pair(v, &p, "folded into", i, v->unit.data[i].kept);
+	for (uint32_t i = 0; i < v->claim.unit.len && p.v.len && !err; i++)
+		if (v->claim.unit.data[i].flags & ICF_V_FOLDED)
+			check_pair(v, &p, "folded into", i, v->claim.unit.data[i].kept);
 	for (size_t i = 0; i < v->alias.len && p.v.len && !err; i++)
 		check_pair(v, &p, "called as", v->alias.data[i].unit, v->alias.data[i].other);
 	VEC_FREE(&p.v);

@@ -5,7 +5,11 @@
  * from its start.  Only the code that reads the table knows the start: it is an address that an
  * instruction computes and at which a relocated word stands.  The table is the run of such words
  * from there to the next such address.  This reading is checked, too: each entry must lead to an
- * instruction. */
+ * instruction.
+ *
+ * icf/refs/dataref.c and icf/refs/table.c ask the same questions.  Nothing is shared with them, on
+ * purpose, not even where the answer is the same lines of code (which symbols name vtables, which
+ * words lead to code): a mistake there must not be repeated here. */
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/state.h"
@@ -31,7 +35,7 @@ static int span_order(const void *a, const void *b)
 /* Vtables and construction vtables (Itanium C++ ABI 5.1.4): called through, never compared. */
 static struct elfrw_err *find_vtables(const struct icf_v *v, struct spans *ret)
 {
-	const struct elfrw_image *img = &v->in;
+	const struct elfrw_image *img = &v->claim.in;
 	uint32_t shndx = img->symtab ? img->symtab : img->dynsym;
 	const struct elfrw_section *s = &img->section[shndx];
 	if (!shndx || !s->data)
@@ -63,19 +67,19 @@ static bool in_spans(const struct spans *s, uint64_t va)
 /* In code, or at the end of code where nothing else begins. */
 static bool names_code(const struct icf_v *v, uint64_t va)
 {
-	if (va < v->lo || va > v->hi)
+	if (va < v->claim.lo || va > v->claim.hi)
 		return false;
-	if (icf_v_in_exec(v, va))
+	if (icf_v_in_exec(&v->claim, va))
 		return true;
-	size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < va);
-	return i < v->exec.len && v->exec.data[i].old_end == va &&
-	       elfrw_image_section_at(&v->in, va) == 0;
+	size_t i = LOWER_BOUND(0, v->claim.exec.len, mid, v->claim.exec.data[mid].old_end < va);
+	return i < v->claim.exec.len && v->claim.exec.data[i].old_end == va &&
+	       elfrw_image_section_at(&v->claim.in, va) == 0;
 }
 
 static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, unsigned size,
 			      enum icf_vword_kind kind)
 {
-	struct icf_vword *w = VEC_PUSH(&v->word);
+	struct icf_vword *w = VEC_PUSH(&v->words.word);
 	if (!w)
 		return &elfrw_err_nomem;
 	*w = (struct icf_vword){ .place = place,
@@ -89,7 +93,7 @@ static struct elfrw_err *push(struct icf_v *v, uint64_t place, uint64_t target, 
 static struct elfrw_err *push_dynreloc(struct icf_v *v, uint64_t place, uint64_t addend,
 				       uint64_t value, uint8_t kind, bool relr)
 {
-	struct icf_vdynreloc *d = VEC_PUSH(&v->dynreloc);
+	struct icf_vdynreloc *d = VEC_PUSH(&v->words.dynreloc);
 	if (!d)
 		return &elfrw_err_nomem;
 	*d = (struct icf_vdynreloc){ place, addend, value, kind, relr };
@@ -103,16 +107,16 @@ static struct elfrw_err *read_relr(struct icf_v *v, const struct elfrw_section *
 	for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8) {
 		uint64_t w = elfrw_get64(s->data + off);
 		if (!(w & 1)) {
-			const uint8_t *p = elfrw_image_at(&v->in, w, 8);
+			const uint8_t *p = elfrw_image_at(&v->claim.in, w, 8);
 			ELFRW_TRY(push_dynreloc(v, w, p ? elfrw_get64(p) : 0, 0,
 						ELFRW_RELOC_RELATIVE, true));
 			next = w + 8;
 			continue;
 		}
 		for (unsigned bit = 1; bit < 64; bit++) {
-			const uint8_t *p = w >> bit & 1
-						   ? elfrw_image_at(&v->in, next + 8 * (bit - 1), 8)
-						   : NULL;
+			const uint8_t *p =
+				w >> bit & 1 ? elfrw_image_at(&v->claim.in, next + 8 * (bit - 1), 8)
+					     : NULL;
 			if (p)
 				ELFRW_TRY(push_dynreloc(v, next + 8 * (bit - 1), elfrw_get64(p), 0,
 							ELFRW_RELOC_RELATIVE, true));
@@ -132,8 +136,8 @@ static int dynreloc_order(const void *a, const void *b)
 
 static struct elfrw_err *read_dynamic(struct icf_v *v)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *s = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		const struct elfrw_section *s = &v->claim.in.section[i];
 		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data)
 			continue;
 		if (s->hdr.sh_type == SHT_RELR)
@@ -145,65 +149,54 @@ static struct elfrw_err *read_dynamic(struct icf_v *v)
 			Elf64_Rela r;
 			memcpy(&r, s->data + off, sizeof r);
 			Elf64_Sym sym = { 0 };
-			icf_v_reloc_symbol(&v->in, s->hdr.sh_link, &r, &sym);
+			elfrw_reloc_symbol(&v->claim.in, s->hdr.sh_link, &r, &sym);
 			ELFRW_TRY(push_dynreloc(
 				v, r.r_offset, (uint64_t)r.r_addend, sym.st_value,
-				v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind, false));
+				v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info)).kind,
+				false));
 		}
 	}
 	bool sorted = true;
-	for (size_t i = 1; i < v->dynreloc.len && sorted; i++)
-		sorted = dynreloc_order(&v->dynreloc.data[i - 1], &v->dynreloc.data[i]) <= 0;
+	for (size_t i = 1; i < v->words.dynreloc.len && sorted; i++)
+		sorted = dynreloc_order(&v->words.dynreloc.data[i - 1],
+					&v->words.dynreloc.data[i]) <= 0;
 	if (!sorted)
-		qsort(v->dynreloc.data, v->dynreloc.len, sizeof *v->dynreloc.data, dynreloc_order);
-	for (size_t i = 0; i < v->dynreloc.len; i++) {
-		const struct icf_vdynreloc *d = &v->dynreloc.data[i];
+		qsort(v->words.dynreloc.data, v->words.dynreloc.len, sizeof *v->words.dynreloc.data,
+		      dynreloc_order);
+	for (size_t i = 0; i < v->words.dynreloc.len; i++) {
+		const struct icf_vdynreloc *d = &v->words.dynreloc.data[i];
 		if ((d->kind != ELFRW_RELOC_RELATIVE && d->kind != ELFRW_RELOC_IRELATIVE) ||
 		    !names_code(v, d->addend))
 			continue;
-		const uint8_t *p = elfrw_image_at(&v->in, d->place, 8);
+		const uint8_t *p = elfrw_image_at(&v->claim.in, d->place, 8);
 		ELFRW_TRY(push(v, d->place, d->addend, 8, ICF_VW_DYNAMIC));
-		v->word.data[v->word.len - 1].stored = p && elfrw_get64(p) == d->addend;
+		v->words.word.data[v->words.word.len - 1].stored = p && elfrw_get64(p) == d->addend;
 	}
 	return NULL;
 }
 
-const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_v *v, uint64_t place)
+const struct icf_vdynreloc *icf_v_dynreloc_at(const struct icf_vwords *w, uint64_t place)
 {
-	size_t lo = LOWER_BOUND(0, v->dynreloc.len, mid, v->dynreloc.data[mid].place < place);
-	return lo < v->dynreloc.len && v->dynreloc.data[lo].place == place ? &v->dynreloc.data[lo]
+	size_t lo = LOWER_BOUND(0, w->dynreloc.len, mid, w->dynreloc.data[mid].place < place);
+	return lo < w->dynreloc.len && w->dynreloc.data[lo].place == place ? &w->dynreloc.data[lo]
 									   : NULL;
-}
-
-bool icf_v_reloc_symbol(const struct elfrw_image *img, uint32_t symtab, const Elf64_Rela *r,
-			Elf64_Sym *ret)
-{
-	uint64_t i = ELF64_R_SYM(r->r_info);
-	const struct elfrw_section *s = &img->section[symtab];
-	memset(ret, 0, sizeof *ret);
-	if (!i)
-		return true;
-	if ((s->hdr.sh_type != SHT_SYMTAB && s->hdr.sh_type != SHT_DYNSYM) || !s->data ||
-	    i >= s->hdr.sh_size / sizeof *ret)
-		return false;
-	memcpy(ret, s->data + i * sizeof *ret, sizeof *ret);
-	return true;
 }
 
 /* A list of traps leads to undefined instructions from each word's own place (LLVM, "Kernel
  * Control-Flow Integrity"). */
 static bool is_kcfi_trap(const struct icf_v *v, const struct elfrw_section *sec, uint64_t target)
 {
-	if (strcmp(sec->name, ".kcfi_traps") != 0 || !icf_v_in_exec(v, target))
+	if (strcmp(sec->name, ".kcfi_traps") != 0 || !icf_v_in_exec(&v->claim, target))
 		return false;
-	const struct elfrw_section *text = &v->in.section[elfrw_image_section_at(&v->in, target)];
+	const struct elfrw_section *text =
+		&v->claim.in.section[elfrw_image_section_at(&v->claim.in, target)];
 	uint64_t off = target - text->hdr.sh_addr;
 	struct elfrw_insn in;
 	/* Not one that pads code. */
 	return text->data && off < text->hdr.sh_size &&
-	       v->arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) &&
+	       v->claim.arch->decode(text->data + off, text->hdr.sh_size - off, target, &in) &&
 	       in.kind == ELFRW_INSN_TRAP &&
-	       !elfrw_fill_size(v->arch, text->data + off, text->hdr.sh_size - off, target);
+	       !elfrw_fill_size(v->claim.arch, text->data + off, text->hdr.sh_size - off, target);
 }
 
 static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *rel,
@@ -213,17 +206,18 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 		Elf64_Rela r;
 		Elf64_Sym sym;
 		memcpy(&r, rel->data + k, sizeof r);
-		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
+		struct elfrw_reloc_desc d = v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 		uint64_t off = r.r_offset - sec->hdr.sh_addr;
 		if ((d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_PCREL) || d.size < 4 ||
-		    (d.kind == ELFRW_RELOC_ABS && v->in.pic))
+		    (d.kind == ELFRW_RELOC_ABS && v->claim.in.pic))
 			continue;
 		if (off > sec->hdr.sh_size || d.size > sec->hdr.sh_size - off ||
-		    !icf_v_reloc_symbol(&v->in, rel->hdr.sh_link, &r, &sym))
-			return elfrw_error_at(rel->name, k, "%s: broken relocation", v->in.path);
+		    !elfrw_reloc_symbol(&v->claim.in, rel->hdr.sh_link, &r, &sym))
+			return elfrw_error_at(rel->name, k, "%s: broken relocation",
+					      v->claim.in.path);
 		uint64_t field = elfrw_get_le(sec->data + off, d.size);
 		if (d.kind == ELFRW_RELOC_ABS) {
-			if (names_code(v, field) || icf_v_data(v, field) != field)
+			if (names_code(v, field) || icf_v_data(&v->claim, field) != field)
 				ELFRW_TRY(push(v, r.r_offset, field, d.size, ICF_VW_FIELD));
 			continue;
 		}
@@ -231,18 +225,19 @@ static struct elfrw_err *read_kept(struct icf_v *v, const struct elfrw_section *
 			field = (uint64_t)(int64_t)(int32_t)field;
 		uint64_t to = sym.st_value + (uint64_t)r.r_addend;
 		if (!icf_v_is_unwind_name(sec->name) &&
-		    (icf_v_data(v, r.r_offset) != r.r_offset || icf_v_data(v, to) != to ||
-		     icf_v_data(v, sym.st_value) != sym.st_value))
+		    (icf_v_data(&v->claim, r.r_offset) != r.r_offset ||
+		     icf_v_data(&v->claim, to) != to ||
+		     icf_v_data(&v->claim, sym.st_value) != sym.st_value))
 			icf_vlog_bad(
 				&v->log, ICF_VC_WORD,
 				"distance: %s+0x%llx to 0x%llx: expected both where they were, found that one of them moved",
 				sec->name, ICF_VX(off), ICF_VX(to));
-		bool code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < v->in.n_sections &&
-			    (v->in.section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR);
+		bool code = sym.st_shndx != SHN_UNDEF && sym.st_shndx < v->claim.in.n_sections &&
+			    (v->claim.in.section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR);
 		if (code && ELF64_ST_TYPE(sym.st_info) == STT_FUNC)
 			ELFRW_TRY(push(v, r.r_offset, sym.st_value, d.size, ICF_VW_OFFSET));
-		else if (code ||
-			 (sym.st_shndx == SHN_UNDEF && icf_v_in_exec(v, r.r_offset + field)))
+		else if (code || (sym.st_shndx == SHN_UNDEF &&
+				  icf_v_in_exec(&v->claim, r.r_offset + field)))
 			ELFRW_TRY(push(v, r.r_offset, r.r_offset + field, d.size,
 				       is_kcfi_trap(v, sec, r.r_offset + field) ? ICF_VW_OFFSET
 										: ICF_VW_RELATIVE));
@@ -260,12 +255,12 @@ static struct elfrw_err *read_slots(struct icf_v *v, const struct elfrw_section 
 {
 	for (uint64_t off = 0; off + 8 <= s->hdr.sh_size; off += 8) {
 		uint64_t place = s->hdr.sh_addr + off, value = elfrw_get64(s->data + off);
-		if (!icf_v_in_exec(v, value))
+		if (!icf_v_in_exec(&v->claim, value))
 			continue;
 		/* In a file that can be loaded anywhere, a word without a relocation is a number;
 		 * but a lazy slot has its symbol's relocation. */
-		const struct icf_vdynreloc *d = icf_v_dynreloc_at(v, place);
-		if (d ? d->kind == ELFRW_RELOC_RELATIVE : v->in.pic)
+		const struct icf_vdynreloc *d = icf_v_dynreloc_at(&v->words, place);
+		if (d ? d->kind == ELFRW_RELOC_RELATIVE : v->claim.in.pic)
 			continue;
 		ELFRW_TRY(push(v, place, value, 8, ICF_VW_FIELD));
 	}
@@ -286,11 +281,11 @@ static void mark_quiet(struct icf_v *v, const struct spans *vtables)
 {
 	const struct elfrw_section *s = NULL;
 	bool quiet = false;
-	for (size_t i = 0; i < v->word.len; i++) {
-		struct icf_vword *w = &v->word.data[i];
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		struct icf_vword *w = &v->words.word.data[i];
 		if (!s || w->place - s->hdr.sh_addr >= s->hdr.sh_size) {
-			uint32_t k = elfrw_image_section_at(&v->in, w->place);
-			s = k ? &v->in.section[k] : NULL;
+			uint32_t k = elfrw_image_section_at(&v->claim.in, w->place);
+			s = k ? &v->claim.in.section[k] : NULL;
 			quiet = s && (is_array(&s->hdr) ||
 				      strcmp(s->name, "__patchable_function_entries") == 0 ||
 				      strcmp(s->name, ".got.plt") == 0);
@@ -301,53 +296,53 @@ static void mark_quiet(struct icf_v *v, const struct spans *vtables)
 
 static struct elfrw_err *make_filter(struct icf_v *v)
 {
-	if (!v->word.len)
+	if (!v->words.word.len)
 		return NULL;
-	free(v->filter);
-	v->filter = NULL;
-	v->filter_lo = v->word.data[0].place;
-	v->filter_hi = v->word.data[v->word.len - 1].place + 1;
+	free(v->words.filter);
+	v->words.filter = NULL;
+	v->words.filter_lo = v->words.word.data[0].place;
+	v->words.filter_hi = v->words.word.data[v->words.word.len - 1].place + 1;
 	/* Data lies near the code, or a displacement could not reach it. */
-	if (v->filter_hi - v->filter_lo > UINT64_C(1) << 33)
-		return elfrw_error("%s: data is spread over too many addresses", v->in.path);
-	v->filter = calloc(((v->filter_hi - v->filter_lo) >> 9) + 1, 1);
-	if (!v->filter)
+	if (v->words.filter_hi - v->words.filter_lo > UINT64_C(1) << 33)
+		return elfrw_error("%s: data is spread over too many addresses", v->claim.in.path);
+	v->words.filter = calloc(((v->words.filter_hi - v->words.filter_lo) >> 9) + 1, 1);
+	if (!v->words.filter)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; i < v->word.len; i++) {
-		uint64_t k = (v->word.data[i].place - v->filter_lo) >> 6;
-		v->filter[k >> 3] |= (uint8_t)(1u << (k & 7));
+	for (size_t i = 0; i < v->words.word.len; i++) {
+		uint64_t k = (v->words.word.data[i].place - v->words.filter_lo) >> 6;
+		v->words.filter[k >> 3] |= (uint8_t)(1u << (k & 7));
 	}
 	return NULL;
 }
 
-bool icf_v_may_have_word(const struct icf_v *v, uint64_t va)
+bool icf_v_may_have_word(const struct icf_vwords *w, uint64_t va)
 {
-	if (va < v->filter_lo || va >= v->filter_hi)
+	if (va < w->filter_lo || va >= w->filter_hi)
 		return false;
-	uint64_t k = (va - v->filter_lo) >> 6;
-	return v->filter[k >> 3] >> (k & 7) & 1;
+	uint64_t k = (va - w->filter_lo) >> 6;
+	return w->filter[k >> 3] >> (k & 7) & 1;
 }
 
-size_t icf_v_word_from(const struct icf_v *v, uint64_t place)
+size_t icf_v_word_from(const struct icf_vwords *w, uint64_t place)
 {
-	return LOWER_BOUND(0, v->word.len, mid, v->word.data[mid].place < place);
+	return LOWER_BOUND(0, w->word.len, mid, w->word.data[mid].place < place);
 }
 
 struct elfrw_err *icf_v_find_words(struct icf_v *v)
 {
 	struct spans vtables = { 0 };
 	struct elfrw_err *err = find_vtables(v, &vtables);
-	v->inferred = true;
+	v->claim.inferred = true;
 	if (!err)
 		err = read_dynamic(v);
-	for (uint32_t i = 1; i < v->in.n_sections && !err; i++) {
-		const struct elfrw_section *s = &v->in.section[i];
+	for (uint32_t i = 1; i < v->claim.in.n_sections && !err; i++) {
+		const struct elfrw_section *s = &v->claim.in.section[i];
 		bool alloc = s->hdr.sh_flags & SHF_ALLOC;
 		if (!s->data)
 			continue;
-		if (elfrw_image_kept_relocs(&v->in, s) && s->hdr.sh_info) {
-			const struct elfrw_section *to = &v->in.section[s->hdr.sh_info];
-			v->inferred &= !(to->hdr.sh_flags & SHF_EXECINSTR);
+		if (elfrw_image_kept_relocs(&v->claim.in, s) && s->hdr.sh_info) {
+			const struct elfrw_section *to = &v->claim.in.section[s->hdr.sh_info];
+			v->claim.inferred &= !(to->hdr.sh_flags & SHF_EXECINSTR);
 			if ((to->hdr.sh_flags & SHF_ALLOC) && !(to->hdr.sh_flags & SHF_EXECINSTR) &&
 			    to->data && !icf_v_is_unwind_name(to->name))
 				err = read_kept(v, s, to);
@@ -366,14 +361,14 @@ struct elfrw_err *icf_v_find_words(struct icf_v *v)
 
 struct elfrw_err *icf_v_sort_words(struct icf_v *v)
 {
-	if (!v->word.len)
+	if (!v->words.word.len)
 		return NULL;
-	qsort(v->word.data, v->word.len, sizeof *v->word.data, word_order);
+	qsort(v->words.word.data, v->words.word.len, sizeof *v->words.word.data, word_order);
 	size_t n = 1;
-	for (size_t i = 1; i < v->word.len; i++)
-		if (word_order(&v->word.data[n - 1], &v->word.data[i]) != 0)
-			v->word.data[n++] = v->word.data[i];
-	v->word.len = n;
+	for (size_t i = 1; i < v->words.word.len; i++)
+		if (word_order(&v->words.word.data[n - 1], &v->words.word.data[i]) != 0)
+			v->words.word.data[n++] = v->words.word.data[i];
+	v->words.word.len = n;
 	return make_filter(v);
 }
 
@@ -407,18 +402,18 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 {
 	if (t->owner == ICF_V_NONE)
 		return false;
-	const struct icf_vunit *o = &v->unit.data[t->owner];
+	const struct icf_vunit *o = &v->claim.unit.data[t->owner];
 	bool self = false;
 	for (uint32_t i = 0; i < t->n; i++) {
-		uint64_t to = v->word.data[t->word + i].target;
-		uint32_t u = icf_v_find(v, to);
+		uint64_t to = v->words.word.data[t->word + i].target;
+		uint32_t u = icf_v_find(&v->claim, to);
 		/* Pointers to the unit and to the function behind it may mean its start and its
 		 * end. */
 		self |= to > o->old && to < o->end;
 		if (to == o->end || u == t->owner)
 			continue;
-		if (u == ICF_V_NONE ? icf_v_find_end(v, to) == ICF_V_NONE
-				    : to == v->unit.data[u].old)
+		if (u == ICF_V_NONE ? icf_v_find_end(&v->claim, to) == ICF_V_NONE
+				    : to == v->claim.unit.data[u].old)
 			return false;
 	}
 	return self;
@@ -429,7 +424,7 @@ static bool is_own(const struct icf_v *v, const struct icf_vtable *t)
 static bool is_list(const struct icf_v *v, uint64_t va)
 {
 	static const char set[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	const char *name = v->in.section[elfrw_image_section_at(&v->in, va)].name;
+	const char *name = v->claim.in.section[elfrw_image_section_at(&v->claim.in, va)].name;
 	return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, set)];
 }
 
@@ -437,15 +432,15 @@ static bool is_list(const struct icf_v *v, uint64_t va)
  * table would lead 4 bytes past a label, the next one 8. */
 static bool are_own_distances(const struct icf_v *v, size_t i, uint64_t limit)
 {
-	const struct icf_vword first = v->word.data[i];
+	const struct icf_vword first = v->words.word.data[i];
 	size_t n = 0;
-	for (; i + n < v->word.len; n++) {
-		const struct icf_vword *w = &v->word.data[i + n];
+	for (; i + n < v->words.word.len; n++) {
+		const struct icf_vword *w = &v->words.word.data[i + n];
 		if (w->place >= limit || w->place != first.place + n * first.size ||
 		    w->kind != ICF_VW_RELATIVE)
 			break;
-		uint32_t u = icf_v_find(v, w->target);
-		if (u == ICF_V_NONE || v->unit.data[u].old != w->target)
+		uint32_t u = icf_v_find(&v->claim, w->target);
+		if (u == ICF_V_NONE || v->claim.unit.data[u].old != w->target)
 			return false;
 	}
 	return n > 1;
@@ -458,11 +453,11 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		uint64_t va = v->base.data[b].va,
 			 limit = b + 1 < v->base.len ? v->base.data[b + 1].va : UINT64_MAX;
 		uint32_t owner = v->base.data[b].unit;
-		while (i < v->word.len && v->word.data[i].place < va)
+		while (i < v->words.word.len && v->words.word.data[i].place < va)
 			i++;
-		if (i == v->word.len || v->word.data[i].place != va)
+		if (i == v->words.word.len || v->words.word.data[i].place != va)
 			continue;
-		const struct icf_vword first = v->word.data[i];
+		const struct icf_vword first = v->words.word.data[i];
 		bool relative = first.kind == ICF_VW_RELATIVE;
 		if (first.kind == ICF_VW_OFFSET || first.quiet || (relative && is_list(v, va)))
 			continue;
@@ -471,28 +466,30 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 			next++;
 			limit = next < v->base.len ? v->base.data[next].va : UINT64_MAX;
 		}
-		if (relative && !v->inferred && are_own_distances(v, i, limit))
+		if (relative && !v->claim.inferred && are_own_distances(v, i, limit))
 			continue;
 		struct icf_vtable t = { va, (uint32_t)i, 0, owner };
 		size_t end = i;
-		for (; end < v->word.len && v->word.data[end].place < limit; end++, t.n++) {
-			struct icf_vword *w = &v->word.data[end];
+		for (; end < v->words.word.len && v->words.word.data[end].place < limit;
+		     end++, t.n++) {
+			struct icf_vword *w = &v->words.word.data[end];
 			if (w->place != va + (uint64_t)t.n * first.size || w->size != first.size ||
 			    w->kind != first.kind)
 				break;
 			uint64_t target = relative ? va + (w->target - w->place) : w->target;
-			uint32_t u = icf_v_find(v, target);
+			uint32_t u = icf_v_find(&v->claim, target);
 			/* Words behind a table of labels that do not belong to it: pointers to
 			 * functions. */
 			if (!relative && u != owner &&
-			    (u == ICF_V_NONE || target == v->unit.data[u].old) &&
-			    !(owner != ICF_V_NONE && target == v->unit.data[owner].end))
+			    (u == ICF_V_NONE || target == v->claim.unit.data[u].old) &&
+			    !(owner != ICF_V_NONE && target == v->claim.unit.data[owner].end))
 				break;
 			w->target = target;
 		}
 		if (!t.n)
 			continue;
-		const struct elfrw_section *s = &v->in.section[elfrw_image_section_at(&v->in, va)];
+		const struct elfrw_section *s =
+			&v->claim.in.section[elfrw_image_section_at(&v->claim.in, va)];
 		bool own = is_own(v, &t);
 		/* Words that the program may change are pointers. */
 		if (!relative && (!own || ((s->hdr.sh_flags & SHF_WRITE) &&
@@ -501,8 +498,8 @@ struct elfrw_err *icf_v_find_tables(struct icf_v *v)
 		if (!own)
 			t.owner = ICF_V_NONE;
 		for (size_t k = i; k < end; k++)
-			v->word.data[k].table = (uint32_t)v->table.len;
-		struct icf_vtable *slot = VEC_PUSH(&v->table);
+			v->words.word.data[k].table = (uint32_t)v->words.table.len;
+		struct icf_vtable *slot = VEC_PUSH(&v->words.table);
 		if (!slot)
 			return &elfrw_err_nomem;
 		*slot = t;

@@ -4,6 +4,7 @@
  * as it was: the difference between the field and symbol plus addend is the same in both files.
  * The branch of a thunk may have a relocation, too. */
 #include "elfrw/base/search.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,13 @@ static int want_order(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static bool same_symbol(const struct icf_v *v, uint32_t tab_in, const Elf64_Sym *x,
+static bool same_symbol(const struct icf_vclaim *c, uint32_t tab_in, const Elf64_Sym *x,
 			uint32_t tab_out, const Elf64_Sym *y)
 {
-	const char *p = elfrw_image_string(&v->in, v->in.section[tab_in].hdr.sh_link, x->st_name);
+	const char *p = elfrw_image_string(&c->in, c->in.section[tab_in].hdr.sh_link, x->st_name);
 	const char *q =
-		elfrw_image_string(&v->out, v->out.section[tab_out].hdr.sh_link, y->st_name);
-	uint32_t shndx = x->st_shndx && x->st_shndx < v->in.n_sections ? v->to_out[x->st_shndx]
+		elfrw_image_string(&c->out, c->out.section[tab_out].hdr.sh_link, y->st_name);
+	uint32_t shndx = x->st_shndx && x->st_shndx < c->in.n_sections ? c->to_out[x->st_shndx]
 								       : x->st_shndx;
 	return p && q && strcmp(p, q) == 0 && x->st_info == y->st_info && shndx == y->st_shndx;
 }
@@ -45,39 +46,58 @@ static uint64_t field_of(const struct elfrw_section *s, uint64_t place, unsigned
 	return size == 4 ? (uint64_t)(int64_t)(int32_t)f : f;
 }
 
-static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf64_Rela *a,
+/* The distance that the field of relocation R of kind D holds. */
+static uint64_t distance_of(const struct icf_vclaim *c, const struct elfrw_section *s,
+			    const Elf64_Rela *r, const struct elfrw_reloc_desc *d)
+{
+	const struct elfrw_form *form = &c->arch->form[d->form];
+	uint64_t off = r->r_offset - s->hdr.sh_addr;
+	if (!d->form)
+		return field_of(s, r->r_offset, d->size);
+	if (!s->data || off > s->hdr.sh_size || form->bytes > s->hdr.sh_size - off)
+		return 0;
+	return elfrw_form_read(form, s->data + off, r->r_offset) - r->r_offset;
+}
+
+static void check_one(const struct icf_vclaim *c, struct icf_vlog *log,
+		      const struct elfrw_section *ra, const Elf64_Rela *a,
 		      const struct elfrw_section *rb, const Elf64_Rela *b)
 {
 	Elf64_Sym x, y;
-	struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a->r_info));
-	if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, a, &x))
+	struct elfrw_reloc_desc d = c->arch->reloc((uint32_t)ELF64_R_TYPE(a->r_info));
+	if (!elfrw_reloc_symbol(&c->in, ra->hdr.sh_link, a, &x))
 		return;
-	if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, b, &y) ||
-	    !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
-		icf_vlog_bad(&v->log, ICF_VC_RELOC,
+	if (!elfrw_reloc_symbol(&c->out, rb->hdr.sh_link, b, &y) ||
+	    !same_symbol(c, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+		icf_vlog_bad(log, ICF_VC_RELOC,
 			     "symbol: %s at 0x%llx (-> 0x%llx): expected the same, found another",
 			     rb->name, ICF_VX(a->r_offset), ICF_VX(b->r_offset));
 		return;
 	}
 	uint64_t sa = x.st_value + (uint64_t)a->r_addend, sb = y.st_value + (uint64_t)b->r_addend;
-	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info],
-				   *tb = &v->out.section[rb->hdr.sh_info];
+	const struct elfrw_section *ta = &c->in.section[ra->hdr.sh_info],
+				   *tb = &c->out.section[rb->hdr.sh_info];
 	uint64_t want = (uint64_t)a->r_addend, found = (uint64_t)b->r_addend;
-	if (d.kind == ELFRW_RELOC_PCREL && d.size >= 4) {
-		want = field_of(ta, a->r_offset, d.size) - (sa - a->r_offset);
-		found = field_of(tb, b->r_offset, d.size) - (sb - b->r_offset);
-	} else if (d.kind == ELFRW_RELOC_ABS && d.size >= 4 &&
-		   ELF64_ST_TYPE(x.st_info) != STT_TLS && x.st_shndx != SHN_UNDEF) {
+	/* A half does not hold the distance; the check of the code reads both halves. */
+	bool half =
+		d.kind == ELFRW_RELOC_LOW || (d.form && elfrw_form_is_high(&c->arch->form[d.form]));
+	if (d.kind == ELFRW_RELOC_PCREL && d.size >= 4 && !half) {
+		want = distance_of(c, ta, a, &d) - (sa - a->r_offset);
+		found = distance_of(c, tb, b, &d) - (sb - b->r_offset);
+	} else if ((d.kind == ELFRW_RELOC_ABS || half) && d.size >= 4 &&
+		   ELF64_ST_TYPE(x.st_info) != STT_TLS &&
+		   (x.st_shndx != SHN_UNDEF || !ELF64_R_SYM(a->r_info))) {
+		/* Without a symbol, the addend is the address. */
 		uint64_t to, body;
-		icf_v_pointer(v, sa, &to);
-		icf_v_code(v, sa, &body);
+		icf_v_pointer(c, sa, &to);
+		icf_v_code(c, sa, &body);
 		want = to;
 		found = sb;
-		if (sa >= v->frame_lo && sa < v->frame_hi)
+		if (sa >= c->frame_lo && sa < c->frame_hi)
 			return; /* the check of the code covers this field */
-		if (found == body || !icf_v_in_exec(v, sa))
-			want = icf_v_in_exec(v, sa)                                       ? body
-			       : found == sa || found == to || found == icf_v_data(v, sa) ? found
+		if (found == body || !icf_v_in_exec(c, sa))
+			want = icf_v_in_exec(c, sa)                                       ? body
+			       : found == sa || found == to || found == icf_v_data(c, sa) ? found
 											  : sa;
 	} else if (d.kind == ELFRW_RELOC_GOTPCREL && want != found) {
 		/* After the linker's relaxation it is stale: it may be for an address or a
@@ -87,21 +107,21 @@ static void check_one(struct icf_v *v, const struct elfrw_section *ra, const Elf
 			return;
 	}
 	if (want != found)
-		icf_vlog_bad(&v->log, ICF_VC_RELOC,
+		icf_vlog_bad(log, ICF_VC_RELOC,
 			     "addend: %s, %s at 0x%llx (-> 0x%llx): expected 0x%llx, found 0x%llx",
 			     rb->name, d.name ? d.name : "?", ICF_VX(a->r_offset),
 			     ICF_VX(b->r_offset), ICF_VX(want), ICF_VX(found));
 }
 
 /* Does a thunk have a field at relocation R, and a relocation of the same type? */
-static bool is_of_thunk(const struct icf_v *v, const Elf64_Rela *r)
+static bool is_of_thunk(const struct icf_vclaim *c, const Elf64_Rela *r)
 {
-	uint32_t i = icf_v_find_thunk(v, r->r_offset);
+	uint32_t i = icf_v_find_thunk(c, r->r_offset);
 	if (i == ICF_V_NONE)
 		return false;
-	const struct icf_vunit *u = &v->unit.data[i];
+	const struct icf_vunit *u = &c->unit.data[i];
 	for (int endbr = 0; endbr < 2; endbr++) {
-		struct elfrw_thunk t = v->arch->thunk(NULL, u->entry, u->body, endbr);
+		struct elfrw_thunk t = c->arch->thunk(NULL, u->entry, u->body, endbr);
 		for (unsigned k = 0; k < t.n_reloc; k++)
 			if (t.reloc[k].off == r->r_offset - u->entry &&
 			    t.reloc[k].type == ELF64_R_TYPE(r->r_info))
@@ -112,13 +132,13 @@ static bool is_of_thunk(const struct icf_v *v, const Elf64_Rela *r)
 
 /* Relocations of sections that are not loaded, and keep their size, must be the same, and as
  * correct as before. */
-static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
-			   const struct elfrw_section *rb)
+static void check_unloaded(const struct icf_vclaim *c, struct icf_vlog *log,
+			   const struct elfrw_section *ra, const struct elfrw_section *rb)
 {
-	const struct elfrw_section *ta = &v->in.section[ra->hdr.sh_info],
-				   *tb = &v->out.section[rb->hdr.sh_info];
+	const struct elfrw_section *ta = &c->in.section[ra->hdr.sh_info],
+				   *tb = &c->out.section[rb->hdr.sh_info];
 	if (ra->hdr.sh_size != rb->hdr.sh_size) {
-		icf_vlog_bad(&v->log, ICF_VC_RELOC, "section: %s: expected %llu bytes, found %llu",
+		icf_vlog_bad(log, ICF_VC_RELOC, "section: %s: expected %llu bytes, found %llu",
 			     ra->name, ICF_VX(ra->hdr.sh_size), ICF_VX(rb->hdr.sh_size));
 		return;
 	}
@@ -127,30 +147,30 @@ static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
 		Elf64_Sym x, y;
 		memcpy(&a, ra->data + i * sizeof a, sizeof a);
 		memcpy(&b, rb->data + i * sizeof b, sizeof b);
-		v->log.checked[ICF_VC_RELOC]++;
+		log->checked[ICF_VC_RELOC]++;
 		if (a.r_offset != b.r_offset || ELF64_R_TYPE(a.r_info) != ELF64_R_TYPE(b.r_info)) {
 			icf_vlog_bad(
-				&v->log, ICF_VC_RELOC,
+				log, ICF_VC_RELOC,
 				"relocation: %s entry %zu: expected one for 0x%llx, found another",
 				ra->name, i, ICF_VX(a.r_offset));
 			continue;
 		}
-		if (!icf_v_reloc_symbol(&v->in, ra->hdr.sh_link, &a, &x)) {
+		if (!elfrw_reloc_symbol(&c->in, ra->hdr.sh_link, &a, &x)) {
 			if (memcmp(&a, &b, sizeof a) != 0)
 				icf_vlog_bad(
-					&v->log, ICF_VC_RELOC,
+					log, ICF_VC_RELOC,
 					"relocation: %s at 0x%llx: expected the same, found another",
 					ra->name, ICF_VX(a.r_offset));
 			continue;
 		}
-		if (!icf_v_reloc_symbol(&v->out, rb->hdr.sh_link, &b, &y) ||
-		    !same_symbol(v, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
-			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+		if (!elfrw_reloc_symbol(&c->out, rb->hdr.sh_link, &b, &y) ||
+		    !same_symbol(c, ra->hdr.sh_link, &x, rb->hdr.sh_link, &y)) {
+			icf_vlog_bad(log, ICF_VC_RELOC,
 				     "symbol: %s at 0x%llx: expected the same, found another",
 				     ra->name, ICF_VX(a.r_offset));
 			continue;
 		}
-		struct elfrw_reloc_desc d = v->arch->reloc((uint32_t)ELF64_R_TYPE(a.r_info));
+		struct elfrw_reloc_desc d = c->arch->reloc((uint32_t)ELF64_R_TYPE(a.r_info));
 		uint64_t sa = x.st_value + (uint64_t)a.r_addend,
 			 sb = y.st_value + (uint64_t)b.r_addend;
 		bool field =
@@ -159,7 +179,7 @@ static void check_unloaded(struct icf_v *v, const struct elfrw_section *ra,
 		    !(field && field_of(ta, a.r_offset, d.size) - sa ==
 				       field_of(tb, b.r_offset, d.size) - sb))
 			icf_vlog_bad(
-				&v->log, ICF_VC_RELOC,
+				log, ICF_VC_RELOC,
 				"addend: %s at 0x%llx: expected 0x%llx, or what its field says, found 0x%llx",
 				ra->name, ICF_VX(a.r_offset), ICF_VX(a.r_addend),
 				ICF_VX(b.r_addend));
@@ -173,30 +193,32 @@ struct wants {
 };
 
 /* Where the place of IN's relocation R is in OUT.  False: it went with a folded function. */
-static bool place_of(const struct icf_v *v, const Elf64_Rela *r, struct want *w)
+static bool place_of(const struct icf_vclaim *c, const struct icf_vwords *words,
+		     const Elf64_Rela *r, struct want *w)
 {
 	uint64_t place = r->r_offset;
 	w->place = w->old = place;
 	w->type = (uint32_t)ELF64_R_TYPE(r->r_info);
-	if (icf_v_in_exec(v, place)) {
-		uint32_t u = icf_v_find(v, place);
-		if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED))
+	if (icf_v_in_exec(c, place)) {
+		uint32_t u = icf_v_find(c, place);
+		if (u == ICF_V_NONE || (c->unit.data[u].flags & ICF_V_FOLDED))
 			return false;
-		w->place = v->unit.data[u].body + (place - v->unit.data[u].old);
+		w->place = c->unit.data[u].body + (place - c->unit.data[u].old);
 		return true;
 	}
-	size_t k = icf_v_word_from(v, place);
-	uint32_t t = k < v->word.len && v->word.data[k].place == place ? v->word.data[k].table
-								       : ICF_V_NONE;
-	uint32_t owner = t != ICF_V_NONE ? v->table.data[t].owner : ICF_V_NONE;
+	size_t k = icf_v_word_from(words, place);
+	uint32_t t = k < words->word.len && words->word.data[k].place == place
+			     ? words->word.data[k].table
+			     : ICF_V_NONE;
+	uint32_t owner = t != ICF_V_NONE ? words->table.data[t].owner : ICF_V_NONE;
 	/* Nothing reads the table of a function that is gone. */
-	w->optional = owner != ICF_V_NONE && (v->unit.data[owner].flags & ICF_V_FOLDED);
+	w->optional = owner != ICF_V_NONE && (c->unit.data[owner].flags & ICF_V_FOLDED);
 	return true;
 }
 
 /* The images of the relocations in IN's section RA.  *RET is the caller's to free. */
-static struct elfrw_err *find_wants(const struct icf_v *v, const struct elfrw_section *ra,
-				    struct wants *ret)
+static struct elfrw_err *find_wants(const struct icf_vclaim *c, const struct icf_vwords *words,
+				    const struct elfrw_section *ra, struct wants *ret)
 {
 	size_t n = ra->hdr.sh_size / sizeof(Elf64_Rela);
 	*ret = (struct wants){ calloc(n + 1, sizeof *ret->data), 0 };
@@ -206,7 +228,7 @@ static struct elfrw_err *find_wants(const struct icf_v *v, const struct elfrw_se
 		Elf64_Rela r;
 		struct want w = { .index = (uint32_t)i };
 		memcpy(&r, ra->data + i * sizeof r, sizeof r);
-		if (place_of(v, &r, &w))
+		if (place_of(c, words, &r, &w))
 			ret->data[ret->len++] = w;
 	}
 	qsort(ret->data, ret->len, sizeof *ret->data, want_order);
@@ -225,65 +247,68 @@ static struct want *find_want(const struct wants *list, const Elf64_Rela *b)
 }
 
 /* Each relocation in OUT's section RB must be one of LIST, or a thunk's. */
-static void check_kept(struct icf_v *v, const struct elfrw_section *ra,
-		       const struct elfrw_section *rb, const struct wants *list)
+static void check_kept(const struct icf_vclaim *c, struct icf_vlog *log,
+		       const struct elfrw_section *ra, const struct elfrw_section *rb,
+		       const struct wants *list)
 {
 	uint64_t last = 0;
 	for (size_t i = 0; i < rb->hdr.sh_size / sizeof(Elf64_Rela); i++) {
 		Elf64_Rela b, a;
 		memcpy(&b, rb->data + i * sizeof b, sizeof b);
-		v->log.checked[ICF_VC_RELOC]++;
+		log->checked[ICF_VC_RELOC]++;
 		if (b.r_offset < last)
-			icf_vlog_bad(&v->log, ICF_VC_RELOC,
+			icf_vlog_bad(log, ICF_VC_RELOC,
 				     "order: %s entry %zu: expected 0x%llx or more, found 0x%llx",
 				     rb->name, i, ICF_VX(last), ICF_VX(b.r_offset));
 		last = b.r_offset;
 		struct want *w = find_want(list, &b);
 		if (!w) {
-			if (!is_of_thunk(v, &b))
+			if (!is_of_thunk(c, &b))
 				icf_vlog_bad(
-					&v->log, ICF_VC_RELOC,
+					log, ICF_VC_RELOC,
 					"relocation: %s at 0x%llx: expected one of the input, found a new one",
 					rb->name, ICF_VX(b.r_offset));
 			continue;
 		}
 		w->used = true;
 		memcpy(&a, ra->data + w->index * sizeof a, sizeof a);
-		check_one(v, ra, &a, rb, &b);
+		check_one(c, log, ra, &a, rb, &b);
 	}
 }
 
 /* Relocations of loaded sections: those of IN at the images of their places. */
-static struct elfrw_err *check_loaded(struct icf_v *v, const struct elfrw_section *ra,
+static struct elfrw_err *check_loaded(const struct icf_vclaim *c, const struct icf_vwords *words,
+				      struct icf_vlog *log, const struct elfrw_section *ra,
 				      const struct elfrw_section *rb)
 {
 	struct wants list;
-	ELFRW_TRY(find_wants(v, ra, &list));
-	check_kept(v, ra, rb, &list);
+	ELFRW_TRY(find_wants(c, words, ra, &list));
+	check_kept(c, log, ra, rb, &list);
 	for (const struct want *w = list.data; w < list.data + list.len; w++)
 		if (!w->used && !w->optional)
 			icf_vlog_bad(
-				&v->log, ICF_VC_RELOC,
+				log, ICF_VC_RELOC,
 				"relocation: %s at 0x%llx (-> 0x%llx): expected in the output, found none",
 				ra->name, ICF_VX(w->old), ICF_VX(w->place));
 	free(list.data);
 	return NULL;
 }
 
-struct elfrw_err *icf_v_check_relocs(struct icf_v *v)
+struct elfrw_err *icf_v_check_relocs(const struct icf_vclaim *c, const struct icf_vwords *words,
+				     struct icf_vlog *log)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *a = &v->in.section[i];
-		if (a->hdr.sh_type != SHT_RELA || (a->hdr.sh_flags & SHF_ALLOC) || !v->to_out[i] ||
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const struct elfrw_section *a = &c->in.section[i];
+		if (a->hdr.sh_type != SHT_RELA || (a->hdr.sh_flags & SHF_ALLOC) || !c->to_out[i] ||
 		    !a->data)
 			continue;
-		const struct elfrw_section *b = &v->out.section[v->to_out[i]];
+		const struct elfrw_section *b = &c->out.section[c->to_out[i]];
 		if (!b->data)
 			continue;
-		if (v->in.section[a->hdr.sh_info].hdr.sh_flags & SHF_ALLOC)
-			ELFRW_TRY(check_loaded(v, a, b));
+		if (c->in.section[a->hdr.sh_info].hdr.sh_flags & SHF_ALLOC)
+			ELFRW_TRY(check_loaded(c, words, log, a, b));
 		else
-			check_unloaded(v, a, b);
+			check_unloaded(c, log, a, b);
 	}
 	return NULL;
 }

@@ -15,9 +15,9 @@
 
 static bool covered(const struct icf_v *v, uint64_t va, unsigned size)
 {
-	size_t i = icf_v_word_from(v, va > 7 ? va - 7 : 0);
-	return i < v->word.len && v->word.data[i].place < va + size &&
-	       v->word.data[i].place + v->word.data[i].size > va;
+	size_t i = icf_v_word_from(&v->words, va > 7 ? va - 7 : 0);
+	return i < v->words.word.len && v->words.word.data[i].place < va + size &&
+	       v->words.word.data[i].place + v->words.word.data[i].size > va;
 }
 
 struct row {
@@ -36,9 +36,11 @@ static uint64_t leads_to(const struct icf_v *v, uint64_t from, const struct row 
 	if (size < 8 && w >> (8 * size - 1))
 		w -= UINT64_C(1) << (8 * size);
 	uint64_t to = from + w * scale;
-	uint32_t u = icf_v_find(v, to);
-	return u != ICF_V_NONE && v->unit.data[u].old == to && !covered(v, row->at + off, size) ? to
-												: 0;
+	uint32_t u = icf_v_find(&v->claim, to);
+	return u != ICF_V_NONE && v->claim.unit.data[u].old == to &&
+			       !covered(v, row->at + off, size)
+		       ? to
+		       : 0;
 }
 
 /* Do most of the N words of ROW lead to starts from another place, near FROM, as well? */
@@ -72,18 +74,19 @@ static void check_row(const struct icf_v *v, struct icf_vlog *log, uint64_t from
 	if (different < (size == 2 || scale > 1 ? 5 : 3) ||
 	    (scale > 1 && leads_anyway(v, from, row, n, size, scale)))
 		return;
-	icf_v_pointer(v, from, &now_from);
+	icf_v_pointer(&v->claim, from, &now_from);
 	log->checked[ICF_VC_WORD] += n;
 	for (unsigned k = 0; k < n; k++) {
 		char name[200];
-		icf_v_pointer(v, to[k], &now);
+		icf_v_pointer(&v->claim, to[k], &now);
 		if (now - now_from == to[k] - from)
 			continue;
 		icf_vlog_bad(
 			log, ICF_VC_WORD,
 			"difference: 0x%llx (0x%llx): expected %s as far from 0x%llx (-> 0x%llx) as it was, found it at 0x%llx",
 			ICF_VX(row->at + (uint64_t)k * size), ICF_VX(to[k]),
-			icf_v_where(v, to[k], name), ICF_VX(from), ICF_VX(now_from), ICF_VX(now));
+			icf_v_where(&v->claim, to[k], name), ICF_VX(from), ICF_VX(now_from),
+			ICF_VX(now));
 		return;
 	}
 }
@@ -92,7 +95,7 @@ void icf_v_check_sums(const struct icf_v *v, struct icf_vlog *log, const struct 
 {
 	for (unsigned d = 0; d < n->n_data && n->n_code; d++) {
 		const struct elfrw_section *s =
-			&v->in.section[elfrw_image_section_at(&v->in, n->data[d])];
+			&v->claim.in.section[elfrw_image_section_at(&v->claim.in, n->data[d])];
 		if (!s->data)
 			continue;
 		uint64_t off = n->data[d] - s->hdr.sh_addr;

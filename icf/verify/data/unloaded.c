@@ -58,8 +58,8 @@ static void rest(const struct elfrw_section *s, struct elfrw_rbuf *r, struct sta
 
 /* Every record of IN must be in OUT, in the same order and with the same bytes except for its
  * addresses.  Records of folded functions must not. */
-void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
-			 const struct elfrw_section *b)
+void icf_v_check_records(const struct icf_vclaim *c, struct icf_vlog *log,
+			 const struct elfrw_section *a, const struct elfrw_section *b)
 {
 	struct elfrw_rbuf x = elfrw_rbuf(a->data, a->hdr.sh_size),
 			  y = elfrw_rbuf(b->data, b->data ? b->hdr.sh_size : 0);
@@ -69,11 +69,11 @@ void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
 		head(a, &x, &st);
 		uint64_t at = elfrw_rbuf_off(&x);
 		uint64_t first = elfrw_rbuf_u64(&x);
-		uint32_t u = icf_v_find(v, first);
-		bool gone = u != ICF_V_NONE && v->unit.data[u].old == first &&
-			    (v->unit.data[u].flags & ICF_V_FOLDED),
+		uint32_t u = icf_v_find(c, first);
+		bool gone = u != ICF_V_NONE && c->unit.data[u].old == first &&
+			    (c->unit.data[u].flags & ICF_V_FOLDED),
 		     same = true;
-		v->log.checked[ICF_VC_NOTE]++;
+		log->checked[ICF_VC_NOTE]++;
 		for (bool again = true; again && same;) {
 			uint64_t old = elfrw_get64(a->data + (elfrw_rbuf_ok(&x) ? at : 0)), new = 0,
 				 want = old;
@@ -81,8 +81,8 @@ void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
 			same = gone || (p && memcmp(p, a->data + from, at - from) == 0);
 			if (!gone)
 				new = elfrw_rbuf_u64(&y);
-			if (icf_v_in_exec(v, old))
-				icf_v_code(v, old, &want);
+			if (icf_v_in_exec(c, old))
+				icf_v_code(c, old, &want);
 			from = at + 8;
 			rest(a, &x, &st);
 			again = st.ranges && elfrw_rbuf_ok(&x);
@@ -97,7 +97,7 @@ void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
 		       (gone || (p && memcmp(p, a->data + from, at - from) == 0));
 		if (!same) {
 			icf_vlog_bad(
-				&v->log, ICF_VC_NOTE,
+				log, ICF_VC_NOTE,
 				"record: %s, of the function at 0x%llx: expected the same of its new place, found another",
 				a->name, ICF_VX(first));
 			return;
@@ -105,7 +105,7 @@ void icf_v_check_records(struct icf_v *v, const struct elfrw_section *a,
 	}
 	if (elfrw_rbuf_left(&y))
 		icf_vlog_bad(
-			&v->log, ICF_VC_NOTE,
+			log, ICF_VC_NOTE,
 			"record: %s: expected none behind the last of the input, found %llu bytes",
 			a->name, ICF_VX(elfrw_rbuf_left(&y)));
 }
@@ -130,7 +130,8 @@ static bool is_text(const char *name)
 
 /* The bytes A, of unknown meaning, stay as they are.  None of them may be the address of code that
  * has moved. */
-void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a)
+void icf_v_check_stale(const struct icf_vclaim *c, struct icf_vlog *log,
+		       const struct elfrw_section *a)
 {
 	uint32_t type = a->hdr.sh_type;
 	if (!a->data || is_text(a->name) ||
@@ -138,15 +139,15 @@ void icf_v_check_stale(struct icf_v *v, const struct elfrw_section *a)
 		return;
 	for (uint64_t off = 0; off + 8 <= a->hdr.sh_size; off++) {
 		uint64_t value = elfrw_get64(a->data + off), want;
-		uint32_t u = value >> 48 ? ICF_V_NONE : icf_v_find(v, value);
-		if (u == ICF_V_NONE || v->unit.data[u].old != value)
+		uint32_t u = value >> 48 ? ICF_V_NONE : icf_v_find(c, value);
+		if (u == ICF_V_NONE || c->unit.data[u].old != value)
 			continue;
-		v->log.checked[ICF_VC_NOTE]++;
-		icf_v_pointer(v, value, &want);
+		log->checked[ICF_VC_NOTE]++;
+		icf_v_pointer(c, value, &want);
 		if (want == value)
 			continue;
 		icf_vlog_bad(
-			&v->log, ICF_VC_NOTE,
+			log, ICF_VC_NOTE,
 			"word: %s+0x%llx (0x%llx): expected 0x%llx, or no such section, found what it was",
 			a->name, ICF_VX(off), ICF_VX(value), ICF_VX(want));
 		return;

@@ -59,7 +59,8 @@ static struct elfrw_err *check_vtables(struct icf_vdebug *d, Dwarf_Die *unit)
 	struct dwr_vtables vt;
 	if (dwarf_child(unit, &die) != 0)
 		return NULL;
-	ELFRW_TRY(icf_v_named(d->v->in.path, dwr_vtables_read(&d->v->in, &d->v->in, &vt)));
+	ELFRW_TRY(icf_v_named(d->v->claim.in.path,
+			      dwr_vtables_read(&d->v->claim.in, &d->v->claim.in, &vt)));
 	do {
 		Dwarf_Op *op;
 		size_t n;
@@ -70,7 +71,7 @@ static struct elfrw_err *check_vtables(struct icf_vdebug *d, Dwarf_Die *unit)
 		int tag = ok ? dwarf_tag(&type) : 0;
 		const struct dwr_vtable *t = NULL;
 		for (size_t i = 0; ok && i < vt.table.len && !t; i++)
-			if (icf_v_data(d->v, vt.table.data[i].object) == op->number)
+			if (icf_v_data(&d->v->claim, vt.table.data[i].object) == op->number)
 				t = &vt.table.data[i];
 		d->log->checked[ICF_VC_DIE]++;
 		if (!ok || !t || (tag != DW_TAG_class_type && tag != DW_TAG_structure_type) ||
@@ -88,7 +89,7 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
-	uint64_t unit = d->v->has_note ? d->v->note.artificial_unit : UINT64_MAX;
+	uint64_t unit = d->v->claim.has_note ? d->v->claim.note.artificial_unit : UINT64_MAX;
 	bool found = false;
 	while (unit != UINT64_MAX && !found &&
 	       dwarf_get_units(d->out.dw, cu, &cu, NULL, NULL, &die, NULL) == 0)

@@ -12,6 +12,7 @@
  * more bytes than rows are allowed. */
 #include "icf/verify/debug/debug.h"
 #include "elfrw/symtab.h"
+#include "icf/verify/lines/program.h"
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,30 +44,22 @@ static uint64_t most_of(const struct elfrw_image *img)
 /* The rows of the table in R (DWARF 2 to 5, section 6.2), as far as it can be read. */
 static uint64_t count_rows(struct elfrw_rbuf r, bool wide)
 {
-	unsigned version = elfrw_rbuf_u16(&r);
+	struct icf_vline_program p;
 	uint64_t rows = 0;
-	if (version >= 5)
-		elfrw_rbuf_u16(&r);
-	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r),
-		 program = elfrw_rbuf_off(&r) + header;
-	elfrw_rbuf_skip(&r, version >= 4 ? 5 : 4);
-	unsigned base = elfrw_rbuf_u8(&r);
-	const uint8_t *length = elfrw_rbuf_take(&r, base ? base - 1 : 0);
-	if (!elfrw_rbuf_ok(&r) || !length)
+	if (!icf_vline_program(&r, wide, &p))
 		return 0;
-	elfrw_rbuf_seek(&r, program);
 	while (elfrw_rbuf_ok(&r) && elfrw_rbuf_left(&r)) {
 		unsigned op = elfrw_rbuf_u8(&r);
-		if (op >= base || op == DW_LNS_copy) {
+		if (op >= p.base || op == DW_LNS_copy) {
 			rows++;
 		} else if (!op) {
 			uint64_t n = elfrw_rbuf_uleb(&r);
-			const uint8_t *p = elfrw_rbuf_take(&r, n);
-			rows += p && n && *p == DW_LNE_end_sequence;
+			const uint8_t *ext = elfrw_rbuf_take(&r, n);
+			rows += ext && n && *ext == DW_LNE_end_sequence;
 		} else if (op == DW_LNS_fixed_advance_pc) {
 			elfrw_rbuf_u16(&r);
 		} else
-			for (unsigned i = length[op - 1]; i; i--)
+			for (unsigned i = p.length[op - 1]; i; i--)
 				elfrw_rbuf_uleb(&r);
 	}
 	return rows;

@@ -68,10 +68,10 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 	struct icf_vset want = { 0 }, have = { 0 };
 	Dwarf_Addr base, lo, hi;
 	char buf[200];
-	uint64_t trap = d->v->has_note ? d->v->note.map.trap_byte : 0;
+	uint64_t trap = d->v->claim.has_note ? d->v->claim.note.map.trap_byte : 0;
 	for (ptrdiff_t off = 0; (off = dwarf_ranges(die, off, &base, &lo, &hi)) > 0;) {
 		icf_vset_add(&have, d, lo, hi);
-		if (d->v->has_note && (lo != trap || hi != trap + 1))
+		if (d->v->claim.has_note && (lo != trap || hi != trap + 1))
 			icf_vlog_bad(
 				d->log, ICF_VC_DIE_RANGE,
 				"ranges: artificial unit: expected the trap byte 0x%llx, found 0x%llx to 0x%llx",
@@ -84,12 +84,12 @@ static struct elfrw_err *check_artificial(struct icf_vdebug *d, Dwarf_Die *die)
 		icf_vlog_bad(d->log, ICF_VC_DIE_RANGE, "ranges: artificial unit: %s", why);
 	icf_vset_free(&want);
 	icf_vset_free(&have);
-	if (d->v->has_note && d->v->note.artificial_unit != UINT64_MAX) {
+	if (d->v->claim.has_note && d->v->claim.note.artificial_unit != UINT64_MAX) {
 		Dwarf_Off unit = (Dwarf_Off)dwarf_dieoffset(die) - dwarf_cuoffset(die);
-		if (unit != d->v->note.artificial_unit)
+		if (unit != d->v->claim.note.artificial_unit)
 			icf_vlog_bad(d->log, ICF_VC_NOTE,
 				     "artificial unit: expected at 0x%llx, found at 0x%llx",
-				     ICF_VX(d->v->note.artificial_unit), ICF_VX(unit));
+				     ICF_VX(d->v->claim.note.artificial_unit), ICF_VX(unit));
 	}
 	/* The unit may be there for other things than line rows. */
 	Dwarf_Attribute attr;
@@ -100,10 +100,10 @@ static struct elfrw_err *check_units(const struct job *job, size_t p)
 {
 	struct icf_vdebug *d = &job->part[p];
 	uint64_t from = job->first[p], to = p + 1 < job->n ? job->first[p + 1] : UINT64_MAX;
-	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->in, &d->in));
-	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->out, &d->out));
+	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.in, &d->in));
+	ELFRW_TRY(icf_vdwarf_open(d->v, &d->v->claim.out, &d->out));
 	if (!d->in.dw || !d->out.dw)
-		return elfrw_error("%s: cannot read the debug information: %s", d->v->in.path,
+		return elfrw_error("%s: cannot read the debug information: %s", d->v->claim.in.path,
 				   dwarf_errmsg(-1));
 	struct walk a = { .dw = d->in.dw }, b = { .dw = d->out.dw };
 	next(&a);
@@ -239,16 +239,17 @@ static struct elfrw_err *merge_part(struct icf_vdebug *all, struct icf_vdebug *d
 static struct elfrw_err *check_whole(struct icf_vdebug *all)
 {
 	struct icf_v *v = all->v;
-	if (v->has_note && (v->note.artificial_unit != UINT64_MAX) != (all->n_artificial != 0))
+	if (v->claim.has_note &&
+	    (v->claim.note.artificial_unit != UINT64_MAX) != (all->n_artificial != 0))
 		icf_vlog_bad(&v->log, ICF_VC_NOTE, "artificial unit: expected %s, found %u",
-			     v->note.artificial_unit != UINT64_MAX ? "one" : "none",
+			     v->claim.note.artificial_unit != UINT64_MAX ? "one" : "none",
 			     all->n_artificial);
 	if (all->overlay_seen != all->n_overlay)
 		icf_vlog_bad(
 			&v->log, ICF_VC_OVERLAY,
 			"overlay: expected ranges of DIEs that lost them, found %llu of others",
 			ICF_VX(all->n_overlay - all->overlay_seen));
-	if (v->has_note)
+	if (v->claim.has_note)
 		ELFRW_TRY(icf_voverlay_owners(v, all->owner.data, all->owner.len, all->overlay,
 					      all->n_overlay));
 	ELFRW_TRY(icf_vd_folded_lines(all));
@@ -263,7 +264,8 @@ static struct elfrw_err *run_parts(struct icf_v *v, struct icf_vdwarf *in, struc
 	struct icf_voverlay *overlay = NULL;
 	struct icf_vdebug all = { .v = v,
 				  .log = &v->log,
-				  .policy = v->has_note ? v->note.policy : DWR_FOLDED_OVERLAY,
+				  .policy = v->claim.has_note ? v->claim.note.policy
+							      : DWR_FOLDED_OVERLAY,
 				  .in = *in,
 				  .out = *out };
 	struct elfrw_err *err = icf_voverlay_read(v, &overlay, &all.n_overlay);
@@ -297,38 +299,39 @@ struct elfrw_err *icf_v_check_debug(struct icf_v *v)
 	bool any = false;
 	struct elfrw_err *err = NULL;
 	/* All or nothing: debug information may be stripped as a whole. */
-	for (uint32_t i = 1; i < v->in.n_sections; i++)
-		any |= v->to_out[i] && (strcmp(v->in.section[i].name, ".debug_info") == 0 ||
-					strcmp(v->in.section[i].name, ".zdebug_info") == 0);
-	for (uint32_t i = 1; i < v->in.n_sections && any; i++) {
-		v->log.checked[ICF_VC_SECTION] += icf_v_is_debug_name(v->in.section[i].name);
-		if (icf_v_is_debug_name(v->in.section[i].name) && !v->to_out[i])
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++)
+		any |= v->claim.to_out[i] &&
+		       (strcmp(v->claim.in.section[i].name, ".debug_info") == 0 ||
+			strcmp(v->claim.in.section[i].name, ".zdebug_info") == 0);
+	for (uint32_t i = 1; i < v->claim.in.n_sections && any; i++) {
+		v->log.checked[ICF_VC_SECTION] += icf_v_is_debug_name(v->claim.in.section[i].name);
+		if (icf_v_is_debug_name(v->claim.in.section[i].name) && !v->claim.to_out[i])
 			icf_vlog_bad(&v->log, ICF_VC_SECTION,
 				     "section: %s: expected in the output, found nothing",
-				     v->in.section[i].name);
+				     v->claim.in.section[i].name);
 	}
 	elf_version(EV_CURRENT);
-	err = icf_vdwarf_open(v, &v->in, &in);
+	err = icf_vdwarf_open(v, &v->claim.in, &in);
 	if (!err)
-		err = icf_vdwarf_open(v, &v->out, &out);
+		err = icf_vdwarf_open(v, &v->claim.out, &out);
 	if (!err && any)
-		err = icf_vd_bound(&in, &v->in);
+		err = icf_vd_bound(&in, &v->claim.in);
 	if (!err && any)
-		err = icf_vd_bound(&out, &v->out);
+		err = icf_vd_bound(&out, &v->claim.out);
 	if (!err && any && !in.dw)
-		err = elfrw_error("%s: libdw cannot read its debug information: %s", v->in.path,
-				  in.why ? in.why : dwarf_errmsg(-1));
+		err = elfrw_error("%s: libdw cannot read its debug information: %s",
+				  v->claim.in.path, in.why ? in.why : dwarf_errmsg(-1));
 	else if (!err && any && !out.dw)
 		icf_vlog_bad(&v->log, ICF_VC_DIE,
 			     "debug information: expected some that libdw reads, found: %s",
 			     out.why ? out.why : dwarf_errmsg(-1));
 	else if (!err && any)
 		err = run_parts(v, &in, &out, place, n_parts);
-	if (!any && v->has_note && v->note.artificial_unit != UINT64_MAX)
+	if (!any && v->claim.has_note && v->claim.note.artificial_unit != UINT64_MAX)
 		icf_vlog_bad(
 			&v->log, ICF_VC_NOTE,
 			"artificial unit: expected none without debug information, found 0x%llx",
-			ICF_VX(v->note.artificial_unit));
+			ICF_VX(v->claim.note.artificial_unit));
 	if (!err)
 		err = icf_v_check_calls(v, &in, &out);
 	icf_vdwarf_close(&in);

@@ -445,9 +445,9 @@ static void check_die(struct icf_vdebug *d, struct icf_vdie_pair *p)
 		p->folded = ICF_V_NONE;
 		if (dwarf_lowpc(&p->a, &lo) && dwarf_ranges(&p->a, 0, &base, &lo, &hi) <= 0)
 			lo = 0;
-		p->dead = !icf_v_in_exec(d->v, lo);
-		uint32_t u = icf_v_find(d->v, lo);
-		if (!p->dead && u != ICF_V_NONE && (d->v->unit.data[u].flags & ICF_V_FOLDED))
+		p->dead = !icf_v_in_exec(&d->v->claim, lo);
+		uint32_t u = icf_v_find(&d->v->claim, lo);
+		if (!p->dead && u != ICF_V_NONE && (d->v->claim.unit.data[u].flags & ICF_V_FOLDED))
 			p->folded = u;
 	}
 	if (has(&sa, DW_AT_high_pc) || has(&sa, DW_AT_ranges))

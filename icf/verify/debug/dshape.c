@@ -95,7 +95,8 @@ static int tuple_order(const void *a, const void *b)
 /* Is the range the single byte of the artificial unit? */
 static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
 {
-	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
+	return v->claim.has_note && v->claim.note.map.trap_byte &&
+	       lo == v->claim.note.map.trap_byte && len == 1;
 }
 
 /* Compares the tuples of A in IN and B in OUT, which describe the same unit. */
@@ -108,7 +109,7 @@ static void check_tuples(struct icf_vdebug *d, struct set *a, struct set *b)
 		qsort(a->tuple.data, a->tuple.len, sizeof *a->tuple.data, tuple_order);
 	for (size_t i = 0; i < a->tuple.len; i++) {
 		const struct tuple *t = &a->tuple.data[i];
-		if (t->len && icf_v_in_exec(d->v, t->lo))
+		if (t->len && icf_v_in_exec(&d->v->claim, t->lo))
 			icf_vset_expect(&want, d, t->lo, t->lo + t->len);
 	}
 	for (size_t i = 0; i < b->tuple.len; i++) {
@@ -116,7 +117,7 @@ static void check_tuples(struct icf_vdebug *d, struct set *a, struct set *b)
 		fits &= !t->len || icf_vset_add(&have, d, t->lo, t->lo + t->len) ||
 			(a->tuple.len &&
 			 bsearch(t, a->tuple.data, a->tuple.len, sizeof *t, tuple_order) &&
-			 !icf_v_in_exec(d->v, t->lo));
+			 !icf_v_in_exec(&d->v->claim, t->lo));
 	}
 	const char *why =
 		icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY, buf, sizeof buf);
@@ -168,8 +169,8 @@ void icf_vd_aranges(struct icf_vdebug *d)
 	while (elfrw_rbuf_left(&q)) {
 		uint64_t at = elfrw_rbuf_off(&q);
 		d->log->checked[ICF_VC_ARANGE]++;
-		if (!read_set(&q, &b) || extra || b.version != 2 || !d->v->has_note ||
-		    b.cu != d->v->note.artificial_unit || !b.tidy || b.address_size != 8 ||
+		if (!read_set(&q, &b) || extra || b.version != 2 || !d->v->claim.has_note ||
+		    b.cu != d->v->claim.note.artificial_unit || !b.tidy || b.address_size != 8 ||
 		    b.tuple.len != 1 || !is_trap(d->v, b.tuple.data[0].lo, b.tuple.data[0].len)) {
 			icf_vlog_bad(
 				d->log, ICF_VC_ARANGE,

@@ -12,7 +12,8 @@
 /* Is the range the single byte of the artificial unit? */
 static bool is_trap(const struct icf_v *v, uint64_t lo, uint64_t len)
 {
-	return v->has_note && v->note.map.trap_byte && lo == v->note.map.trap_byte && len == 1;
+	return v->claim.has_note && v->claim.note.map.trap_byte &&
+	       lo == v->claim.note.map.trap_byte && len == 1;
 }
 
 /* Is A equal to B or, with MORE, to the beginning of B? */
@@ -159,8 +160,8 @@ static bool one_more_unit(const struct icf_vdebug *d, const Elf_Data *a, const E
 		 at = 36 + ((elfrw_get32(p + 32) + UINT64_C(3)) & ~UINT64_C(3)) + 4 * n;
 	return n > 1 && at <= a->d_size && elfrw_get32(q) == a->d_size &&
 	       elfrw_get32(q + 8) == n + 1 && memcmp(p + 4, q + 4, 4) == 0 &&
-	       memcmp(p + 12, q + 12, at - 12) == 0 && d->v->has_note &&
-	       elfrw_get32(q + at) == d->v->note.artificial_unit &&
+	       memcmp(p + 12, q + 12, at - 12) == 0 && d->v->claim.has_note &&
+	       elfrw_get32(q + at) == d->v->claim.note.artificial_unit &&
 	       memcmp(p + at, q + at + 4, a->d_size - at) == 0;
 }
 
@@ -197,7 +198,7 @@ static void check_names(struct icf_vdebug *d)
 		     elfrw_rbuf_left(&r) == (uint64_t)n[3] * 4 + n[5];
 	while (empty && elfrw_rbuf_left(&r))
 		empty = elfrw_rbuf_u8(&r) == 0;
-	if (!empty || !d->v->has_note || unit != d->v->note.artificial_unit)
+	if (!empty || !d->v->claim.has_note || unit != d->v->claim.note.artificial_unit)
 		icf_vlog_bad(
 			d->log, ICF_VC_INDEX,
 			"index: .debug_names, offset 0x%llx: expected one of the artificial unit, without names, found another",
@@ -328,7 +329,7 @@ static struct elfrw_err *check_gdb_rest(struct icf_vdebug *d, const Elf_Data *a,
 		const Elf_Data *info = icf_vd_section(&d->out, ".debug_info");
 		uint64_t off = elfrw_get64(units + (size_t)n_in * 16),
 			 size = elfrw_get64(units + (size_t)n_in * 16 + 8);
-		if (!d->v->has_note || off != d->v->note.artificial_unit || !info ||
+		if (!d->v->claim.has_note || off != d->v->claim.note.artificial_unit || !info ||
 		    off > info->d_size || size != info->d_size - off)
 			icf_vlog_bad(
 				d->log, ICF_VC_INDEX,
@@ -367,13 +368,13 @@ static struct elfrw_err *check_gdb_index(struct icf_vdebug *d)
 		struct icf_vset want = { 0 }, have = { 0 };
 		char buf[200];
 		for (; i < na && p[i].cu == cu; i++)
-			if (icf_v_in_exec(d->v, p[i].lo))
+			if (icf_v_in_exec(&d->v->claim, p[i].lo))
 				icf_vset_expect(&want, d, p[i].lo, p[i].hi);
 		bool fits = true;
 		for (; k < nb && q[k].cu == cu; k++)
 			fits &= icf_vset_add(&have, d, q[k].lo, q[k].hi) ||
 				is_trap(d->v, q[k].lo, q[k].hi - q[k].lo) ||
-				!icf_v_out_exec(d->v, q[k].lo);
+				!icf_v_out_exec(&d->v->claim, q[k].lo);
 		const char *why = icf_vset_differ(&want, &have, d, d->policy == DWR_FOLDED_OVERLAY,
 						  buf, sizeof buf);
 		if (!why && !fits)
@@ -424,8 +425,8 @@ static void check_debug_frame(struct icf_vdebug *d)
 			     "table: .debug_frame: expected one that libdw reads, found none");
 		return;
 	}
-	for (uint32_t i = 0; i < v->unit.len; i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		char name[200];
 		for (uint64_t off = 0; off < u->end - u->old;) {
 			Dwarf_Frame *a = NULL, *b = NULL;
@@ -435,19 +436,19 @@ static void check_debug_frame(struct icf_vdebug *d)
 			if (ra == 0) {
 				dwarf_frame_info(a, &start, &end, NULL);
 				d->log->checked[ICF_VC_FRAME_ROW]++;
-				if (rb || !frames_same(a, b, v->arch->dwarf_registers))
+				if (rb || !frames_same(a, b, v->claim.arch->dwarf_registers))
 					icf_vlog_bad(
 						d->log, ICF_VC_FRAME_ROW,
 						"row: .debug_frame, %s (0x%llx -> 0x%llx): expected the same, found %s",
-						icf_v_where(v, u->old + off, name),
+						icf_v_where(&v->claim, u->old + off, name),
 						ICF_VX(u->old + off), ICF_VX(u->body + off),
 						rb ? "none" : "another");
 			} else if (rb == 0 && !(u->flags & ICF_V_FOLDED))
 				icf_vlog_bad(
 					d->log, ICF_VC_FRAME_ROW,
 					"row: .debug_frame, %s (0x%llx -> 0x%llx): expected none, found one",
-					icf_v_where(v, u->old + off, name), ICF_VX(u->old + off),
-					ICF_VX(u->body + off));
+					icf_v_where(&v->claim, u->old + off, name),
+					ICF_VX(u->old + off), ICF_VX(u->body + off));
 			free(a);
 			free(b);
 			/* Go to the next row.  Without one, also examine the last byte. */

@@ -21,10 +21,10 @@ const char *icf_vd_die(Dwarf_Die *die, char buf[200])
 /* The image of the end address VA: by the unit that holds the byte before it. */
 static bool end_of(const struct icf_v *v, uint64_t va, uint64_t *ret)
 {
-	uint32_t u = icf_v_find_end(v, va);
+	uint32_t u = icf_v_find_end(&v->claim, va);
 	if (u == ICF_V_NONE)
 		return false;
-	*ret = v->unit.data[u].body + (va - v->unit.data[u].old);
+	*ret = v->claim.unit.data[u].body + (va - v->claim.unit.data[u].old);
 	return true;
 }
 
@@ -34,23 +34,24 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 	const struct icf_v *v = d->v;
 	uint64_t r;
 	*want = a;
-	if (!icf_v_in_exec(v, a)) {
+	if (!icf_v_in_exec(&v->claim, a)) {
 		if (a == b || !a)
 			return a == b;
-		size_t i = LOWER_BOUND(0, v->exec.len, mid, v->exec.data[mid].old_end < a);
-		for (; i < v->exec.len && v->exec.data[i].old_end == a; i++)
-			if (a == v->exec.data[i].old_end &&
-			    (end_of(v, a, want) ? b == *want || b == v->exec.data[i].new_end
-						: b == v->exec.data[i].new_end))
+		size_t i =
+			LOWER_BOUND(0, v->claim.exec.len, mid, v->claim.exec.data[mid].old_end < a);
+		for (; i < v->claim.exec.len && v->claim.exec.data[i].old_end == a; i++)
+			if (a == v->claim.exec.data[i].old_end &&
+			    (end_of(v, a, want) ? b == *want || b == v->claim.exec.data[i].new_end
+						: b == v->claim.exec.data[i].new_end))
 				return true;
-		*want = icf_v_data(v, a);
+		*want = icf_v_data(&v->claim, a);
 		return b == *want;
 	}
 	if (how == ICF_VD_END && end_of(v, a, want))
 		return *want == b;
-	uint32_t u = icf_v_find(v, a);
+	uint32_t u = icf_v_find(&v->claim, a);
 	if (u != ICF_V_NONE) {
-		const struct icf_vunit *x = &v->unit.data[u];
+		const struct icf_vunit *x = &v->claim.unit.data[u];
 		*want = x->body + (a - x->old);
 		if (*want == b)
 			return true;
@@ -63,12 +64,12 @@ bool icf_vd_address(const struct icf_vdebug *d, enum icf_vd_how how, uint64_t a,
 				return true;
 		}
 		return (x->flags & ICF_V_FOLDED) && d->policy == DWR_FOLDED_DROP &&
-		       !icf_v_out_exec(v, b);
+		       !icf_v_out_exec(&v->claim, b);
 	}
 	if (end_of(v, a, &r) && r == b)
 		return true;
 	/* Between two units: no place in the output, unless it is a place there. */
-	return icf_v_out_exec(v, b) || !b;
+	return icf_v_out_exec(&v->claim, b) || !b;
 }
 
 const char *icf_vd_expr(struct icf_vdebug *d, const struct icf_vexpr *x, const struct icf_vexpr *y)
@@ -192,12 +193,16 @@ static bool only_padding(const struct icf_v *v, const struct icf_vunit *a,
 			 const struct icf_vunit *b, uint64_t lo, uint64_t hi)
 {
 	if (hi < lo || a->exec != b->exec ||
-	    (v->has_note && v->note.map.trap_byte >= lo && v->note.map.trap_byte < hi))
+	    (v->claim.has_note && v->claim.note.map.trap_byte >= lo &&
+	     v->claim.note.map.trap_byte < hi))
 		return false;
-	size_t unit = LOWER_BOUND(0, v->n_new, mid, v->unit.data[v->by_new[mid]].body < lo);
-	size_t thunk = LOWER_BOUND(0, v->n_thunk, mid, v->unit.data[v->by_thunk[mid]].entry < lo);
-	return (unit == v->n_new || v->unit.data[v->by_new[unit]].body >= hi) &&
-	       (thunk == v->n_thunk || v->unit.data[v->by_thunk[thunk]].entry >= hi);
+	size_t unit = LOWER_BOUND(0, v->claim.n_new, mid,
+				  v->claim.unit.data[v->claim.by_new[mid]].body < lo);
+	size_t thunk = LOWER_BOUND(0, v->claim.n_thunk, mid,
+				   v->claim.unit.data[v->claim.by_thunk[mid]].entry < lo);
+	return (unit == v->claim.n_new || v->claim.unit.data[v->claim.by_new[unit]].body >= hi) &&
+	       (thunk == v->claim.n_thunk ||
+		v->claim.unit.data[v->claim.by_thunk[thunk]].entry >= hi);
 }
 
 /* Two lists.  Their memory is reused for the next lists. */
@@ -267,15 +272,15 @@ static struct piece cut_entry(const struct comparison *c, const struct icf_vunit
 static bool skip_padding(struct comparison *c, uint64_t *lo)
 {
 	const struct icf_v *v = c->d->v;
-	uint32_t next = icf_v_find_after(v, *lo);
+	uint32_t next = icf_v_find_after(&v->claim, *lo);
 	const struct entry *o = c->k < c->out->len ? &c->out->data[c->k] : NULL;
 	uint64_t r;
 	if (*lo == c->e->hi && o && end_of(v, *lo, &r) && o->lo == r && o->hi == r &&
 	    !icf_vd_expr(c->d, &c->e->expr, &o->expr))
 		c->k++;
-	if (next == ICF_V_NONE || v->unit.data[next].old >= c->e->hi)
+	if (next == ICF_V_NONE || v->claim.unit.data[next].old >= c->e->hi)
 		return false;
-	*lo = v->unit.data[next].old;
+	*lo = v->claim.unit.data[next].old;
 	return true;
 }
 
@@ -309,7 +314,7 @@ static bool has_place(const struct comparison *c, const struct piece *p, size_t 
 		return true;
 	/* An entry that has lost its place, if nothing of folded functions is kept: it may be at
 	 * the kept copy's, a little further on. */
-	if (p->folded && (o->lo == o->hi || !icf_v_out_exec(v, o->lo)) &&
+	if (p->folded && (o->lo == o->hi || !icf_v_out_exec(&v->claim, o->lo)) &&
 	    !(next && next->lo == p->want_lo && next->hi == p->want_hi))
 		return true;
 	/* An empty entry at a boundary belongs to either neighbour. */
@@ -336,7 +341,7 @@ static const char *find_piece(struct comparison *c, const struct piece *p)
 				return why;
 		}
 		/* An entry without a place in the program may be skipped. */
-		if (o->lo != o->hi && icf_v_out_exec(c->d->v, o->lo))
+		if (o->lo != o->hi && icf_v_out_exec(&c->d->v->claim, o->lo))
 			break;
 	}
 	return p->optional ? NULL : "such an entry";
@@ -351,13 +356,13 @@ static const char *find_entry(struct comparison *c)
 	uint64_t lo = c->e->lo;
 	c->open = NULL;
 	do {
-		uint32_t u = any ? ICF_V_NONE : icf_v_find(v, lo);
+		uint32_t u = any ? ICF_V_NONE : icf_v_find(&v->claim, lo);
 		if (!any && u == ICF_V_NONE) {
 			if (!skip_padding(c, &lo))
 				break;
 			continue;
 		}
-		struct piece p = cut_entry(c, any ? NULL : &v->unit.data[u], lo);
+		struct piece p = cut_entry(c, any ? NULL : &v->claim.unit.data[u], lo);
 		if (c->open) {
 			if (!continue_open(c, &p))
 				break;
@@ -387,7 +392,7 @@ static bool check_entries(struct comparison *c)
 	char name[200];
 	for (size_t i = 0; i < c->in->len; i++) {
 		c->e = &c->in->data[i];
-		if (!is_default(c->e) && !icf_v_in_exec(d->v, c->e->lo))
+		if (!is_default(c->e) && !icf_v_in_exec(&d->v->claim, c->e->lo))
 			continue;
 		d->log->checked[ICF_VC_LOCATION]++;
 		const char *why = find_entry(c);
@@ -412,7 +417,7 @@ static bool check_empty_entries(const struct comparison *c)
 	char name[200];
 	for (size_t i = 0; i < c->out->len; i++) {
 		const struct entry *o = &c->out->data[i];
-		bool ok = o->lo != o->hi || !icf_v_out_exec(d->v, o->lo);
+		bool ok = o->lo != o->hi || !icf_v_out_exec(&d->v->claim, o->lo);
 		uint64_t want;
 		for (size_t m = 0; m < c->in->len && !ok; m++) {
 			const struct entry *e = &c->in->data[m];
@@ -438,7 +443,7 @@ static bool check_more_entries(const struct comparison *c)
 	char name[200];
 	for (size_t i = c->k; i < c->out->len; i++) {
 		const struct entry *o = &c->out->data[i];
-		if (o->lo >= o->hi || !icf_v_out_exec(d->v, o->lo) ||
+		if (o->lo >= o->hi || !icf_v_out_exec(&d->v->claim, o->lo) ||
 		    (c->pair->folded != ICF_V_NONE && d->policy == DWR_FOLDED_DROP))
 			continue;
 		icf_vlog_bad(

@@ -20,9 +20,9 @@ struct elfrw_err *icf_voverlay_read(struct icf_v *v, struct icf_voverlay **ret, 
 	VEC(struct icf_voverlay) list = { 0 };
 	*ret = NULL;
 	*n = 0;
-	if (!v->has_note)
+	if (!v->claim.has_note)
 		return NULL;
-	struct dwr_icfold_walk w = dwr_icfold_overlay(&v->note);
+	struct dwr_icfold_walk w = dwr_icfold_overlay(&v->claim.note);
 	for (;;) {
 		struct dwr_icfold_entry e;
 		struct dwr_note_range r;
@@ -100,7 +100,7 @@ static bool starts_at(const start_list *list, const struct dwr_icfold_die *d)
 struct elfrw_err *icf_voverlay_owners(struct icf_v *v, struct icf_vowner *list, size_t n,
 				      const struct icf_voverlay *overlay, size_t n_overlay)
 {
-	const struct dwr_icfold *note = &v->note;
+	const struct dwr_icfold *note = &v->claim.note;
 	char name[200];
 	start_list starts = { 0 };
 	struct elfrw_err *err = list_starts(note, &starts);
@@ -145,8 +145,8 @@ struct elfrw_err *icf_voverlay_owners(struct icf_v *v, struct icf_vowner *list, 
 			icf_vlog_bad(
 				&v->log, ICF_VC_NOTE,
 				"DIEs: of %s (0x%llx): expected the %zu that begin there, found %u%s",
-				icf_v_where(v, v->unit.data[m->unit].old, name),
-				ICF_VX(v->unit.data[m->unit].old), have, m->n_dies,
+				icf_v_where(&v->claim, v->claim.unit.data[m->unit].old, name),
+				ICF_VX(v->claim.unit.data[m->unit].old), have, m->n_dies,
 				have == m->n_dies ? " others" : "");
 	}
 	VEC_FREE(&starts);

@@ -33,23 +33,17 @@ static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_
 {
 	const struct icf_v *v = d->v;
 	for (uint64_t at = lo; at < hi;) {
-		uint32_t i = icf_v_find(v, at);
+		uint32_t i = icf_v_find(&v->claim, at);
 		if (i == ICF_V_NONE) {
 			/* Padding: continue at the next unit. */
-			uint32_t a = 0, b = (uint32_t)v->unit.len;
-			while (a < b) {
-				uint32_t mid = a + (b - a) / 2;
-				if (v->unit.data[mid].old <= at)
-					a = mid + 1;
-				else
-					b = mid;
-			}
-			if (a == v->unit.len)
+			size_t a = LOWER_BOUND(0, v->claim.unit.len, mid,
+					       v->claim.unit.data[mid].old <= at);
+			if (a == v->claim.unit.len)
 				return;
-			at = v->unit.data[a].old;
+			at = v->claim.unit.data[a].old;
 			continue;
 		}
-		const struct icf_vunit *u = &v->unit.data[i];
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		uint64_t to = hi < u->end ? hi : u->end;
 		if (u->flags & ICF_V_FOLDED) {
 			struct icf_voverlay *slot = VEC_PUSH(list);
@@ -97,9 +91,9 @@ static int owner_order(const void *a, const void *b)
 static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
 {
 	const struct icf_v *v = d->v;
-	uint32_t u = icf_v_find(v, lo);
-	if (u == ICF_V_NONE || v->unit.data[u].old != lo ||
-	    !((v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared))
+	uint32_t u = icf_v_find(&v->claim, lo);
+	if (u == ICF_V_NONE || v->claim.unit.data[u].old != lo ||
+	    !((v->claim.unit.data[u].flags & ICF_V_FOLDED) || v->claim.unit.data[u].shared))
 		return;
 	struct icf_vowner *slot = VEC_PUSH(&d->owner);
 	if (slot)
@@ -131,12 +125,13 @@ static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
 		if (icf_vd_address(d, ICF_VD_POINT, lo, va, &want) ||
 		    icf_vd_address(d, ICF_VD_END, hi, va, &want))
 			return true;
-		uint32_t u = icf_v_find_new(v, va);
+		uint32_t u = icf_v_find_new(&v->claim, va);
 		/* A unit in the middle of the range. */
-		for (uint32_t i = icf_v_find(v, lo); u != ICF_V_NONE && i != ICF_V_NONE &&
-						     i < v->unit.len && v->unit.data[i].old < hi;
+		for (uint32_t i = icf_v_find(&v->claim, lo);
+		     u != ICF_V_NONE && i != ICF_V_NONE && i < v->claim.unit.len &&
+		     v->claim.unit.data[i].old < hi;
 		     i++)
-			if (v->unit.data[i].body == va)
+			if (v->claim.unit.data[i].body == va)
 				return true;
 	}
 	return false;
@@ -303,9 +298,9 @@ static bool expect_ranges(struct icf_vdebug *d, struct ranges *r)
 	ptrdiff_t off = 0;
 	while ((off = dwarf_ranges(r->a, off, &base, &lo, &hi)) > 0) {
 		r->n++;
-		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_in_exec(d->v, lo)))
+		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_in_exec(&d->v->claim, lo)))
 			add_range(d, &r->dead_in, lo, hi);
-		if (lo >= hi || r->dead || !icf_v_in_exec(d->v, lo))
+		if (lo >= hi || r->dead || !icf_v_in_exec(&d->v->claim, lo))
 			continue;
 		icf_vset_expect(&r->want, d, lo, hi);
 		if (r->tag == DW_TAG_subprogram)
@@ -324,9 +319,9 @@ static const char *read_ranges(struct icf_vdebug *d, struct ranges *r)
 	ptrdiff_t off = 0;
 	while ((off = dwarf_ranges(r->b, off, &base, &lo, &hi)) > 0) {
 		r->n++;
-		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_out_exec(d->v, lo)))
+		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_out_exec(&d->v->claim, lo)))
 			add_range(d, &r->dead_out, lo, hi);
-		if (lo >= hi && !r->dead && icf_v_out_exec(d->v, lo) &&
+		if (lo >= hi && !r->dead && icf_v_out_exec(&d->v->claim, lo) &&
 		    (lo > hi || !is_image(d, r->a, lo))) {
 			snprintf(
 				r->buf, sizeof r->buf,
@@ -334,7 +329,7 @@ static const char *read_ranges(struct icf_vdebug *d, struct ranges *r)
 				ICF_VX(lo), ICF_VX(hi));
 			why = r->buf;
 		} else if (!r->dead && !icf_vset_add(&r->have, d, lo, hi) &&
-			   icf_v_out_exec(d->v, lo)) {
+			   icf_v_out_exec(&d->v->claim, lo)) {
 			snprintf(r->buf, sizeof r->buf,
 				 "expected code to the end, found 0x%llx to 0x%llx", ICF_VX(lo),
 				 ICF_VX(hi));
@@ -375,7 +370,7 @@ void icf_vd_ranges(struct icf_vdebug *d, Dwarf_Die *a, Dwarf_Die *b, bool dead)
 {
 	struct icf_vkey key = { 0 };
 	bool keyed = ranges_key(d, a, b, dead, &key),
-	     overlaid = d->policy == DWR_FOLDED_OVERLAY && d->v->has_note;
+	     overlaid = d->policy == DWR_FOLDED_OVERLAY && d->v->claim.has_note;
 	size_t n_owners = d->owner.len;
 	char name[200];
 	struct icf_vkey broken = key;

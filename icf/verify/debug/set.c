@@ -31,15 +31,15 @@ static void push_thunk(struct icf_vset *s, uint32_t unit)
 /* The first unit of IN that ends behind VA. */
 static uint32_t first_ending_after(const struct icf_v *v, uint64_t va)
 {
-	return LOWER_BOUND(0, (uint32_t)v->unit.len, mid, v->unit.data[mid].end <= va);
+	return LOWER_BOUND(0, (uint32_t)v->claim.unit.len, mid, v->claim.unit.data[mid].end <= va);
 }
 
 void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi)
 {
 	const struct icf_v *v = d->v;
-	for (uint32_t i = first_ending_after(v, lo); i < v->unit.len && v->unit.data[i].old < hi;
-	     i++) {
-		const struct icf_vunit *u = &v->unit.data[i];
+	for (uint32_t i = first_ending_after(v, lo);
+	     i < v->claim.unit.len && v->claim.unit.data[i].old < hi; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
 		uint64_t from = lo > u->old ? lo : u->old, to = hi < u->end ? hi : u->end;
 		if (u->thunk && from == u->old && to == u->end)
 			push_thunk(s, i);
@@ -49,42 +49,37 @@ void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo
 	}
 }
 
+static uint64_t new_end(const struct icf_vunit *u)
+{
+	return u->body + (u->end - u->old);
+}
+
 bool icf_vset_add(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo, uint64_t hi)
 {
 	const struct icf_v *v = d->v;
 	if (lo >= hi)
 		return true;
 	/* The range must begin and end in code, not in fill. */
-	if ((icf_v_find_new(v, lo) == ICF_V_NONE && icf_v_find_thunk(v, lo) == ICF_V_NONE) ||
-	    (icf_v_find_new(v, hi - 1) == ICF_V_NONE && icf_v_find_thunk(v, hi - 1) == ICF_V_NONE))
+	if ((icf_v_find_new(&v->claim, lo) == ICF_V_NONE &&
+	     icf_v_find_thunk(&v->claim, lo) == ICF_V_NONE) ||
+	    (icf_v_find_new(&v->claim, hi - 1) == ICF_V_NONE &&
+	     icf_v_find_thunk(&v->claim, hi - 1) == ICF_V_NONE))
 		return false;
-	uint32_t a = 0, b = v->n_new;
-	while (a < b) {
-		uint32_t mid = a + (b - a) / 2;
-		const struct icf_vunit *u = &v->unit.data[v->by_new[mid]];
-		if (u->body + (u->end - u->old) <= lo)
-			a = mid + 1;
-		else
-			b = mid;
+	const struct icf_vunit *unit = v->claim.unit.data;
+	size_t a = LOWER_BOUND(0, v->claim.n_new, mid, new_end(&unit[v->claim.by_new[mid]]) <= lo);
+	for (; a < v->claim.n_new && v->claim.unit.data[v->claim.by_new[a]].body < hi; a++) {
+		const struct icf_vunit *u = &v->claim.unit.data[v->claim.by_new[a]];
+		uint64_t end = new_end(u);
+		push_piece(s, v->claim.by_new[a], lo > u->body ? lo : u->body, hi < end ? hi : end);
 	}
-	for (; a < v->n_new && v->unit.data[v->by_new[a]].body < hi; a++) {
-		const struct icf_vunit *u = &v->unit.data[v->by_new[a]];
-		uint64_t end = u->body + (u->end - u->old);
-		push_piece(s, v->by_new[a], lo > u->body ? lo : u->body, hi < end ? hi : end);
-	}
-	for (a = 0, b = v->n_thunk; a < b;) {
-		uint32_t mid = a + (b - a) / 2;
-		const struct icf_vunit *u = &v->unit.data[v->by_thunk[mid]];
-		if (u->entry + u->thunk <= lo)
-			a = mid + 1;
-		else
-			b = mid;
-	}
+	a = LOWER_BOUND(0, v->claim.n_thunk, mid,
+			unit[v->claim.by_thunk[mid]].entry + unit[v->claim.by_thunk[mid]].thunk <=
+				lo);
 	bool whole = true;
-	for (; a < v->n_thunk && v->unit.data[v->by_thunk[a]].entry < hi; a++) {
-		const struct icf_vunit *u = &v->unit.data[v->by_thunk[a]];
+	for (; a < v->claim.n_thunk && v->claim.unit.data[v->claim.by_thunk[a]].entry < hi; a++) {
+		const struct icf_vunit *u = &v->claim.unit.data[v->claim.by_thunk[a]];
 		whole &= lo <= u->entry && u->entry + u->thunk <= hi;
-		push_thunk(s, v->by_thunk[a]);
+		push_thunk(s, v->claim.by_thunk[a]);
 	}
 	return whole;
 }
@@ -154,7 +149,7 @@ const char *icf_vset_differ(struct icf_vset *want, struct icf_vset *have,
 			snprintf(buf, size,
 				 h < w ? "expected no thunk at 0x%llx, found one"
 				       : "expected the thunk at 0x%llx, found none",
-				 ICF_VX(v->unit.data[h < w ? h : w].entry));
+				 ICF_VX(v->claim.unit.data[h < w ? h : w].entry));
 			return buf;
 		} else
 			i++;

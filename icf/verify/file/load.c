@@ -17,46 +17,47 @@ const Elf64_Phdr *icf_vfile_load_at(const struct elfrw_image *img, uint64_t va, 
 }
 
 /* Does a loaded segment of OUT end with a section, or where a segment of IN does? */
-static bool ends_known(const struct icf_v *v, uint64_t va, bool zeros)
+static bool ends_known(const struct icf_vclaim *c, uint64_t va, bool zeros)
 {
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++)
-		if (v->in.phdr[p].p_type == PT_LOAD &&
-		    v->in.phdr[p].p_vaddr +
-				    (zeros ? v->in.phdr[p].p_memsz : v->in.phdr[p].p_filesz) ==
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++)
+		if (c->in.phdr[p].p_type == PT_LOAD &&
+		    c->in.phdr[p].p_vaddr +
+				    (zeros ? c->in.phdr[p].p_memsz : c->in.phdr[p].p_filesz) ==
 			    va)
 			return true;
-	for (uint32_t k = 1; k < v->out.n_sections; k++) {
-		const Elf64_Shdr *s = &v->out.section[k].hdr;
+	for (uint32_t k = 1; k < c->out.n_sections; k++) {
+		const Elf64_Shdr *s = &c->out.section[k].hdr;
 		if ((s->sh_flags & SHF_ALLOC) && s->sh_addr + s->sh_size == va)
 			return true;
 	}
-	return va == v->out.ehdr.e_phoff + v->out.n_phdrs * sizeof(Elf64_Phdr);
+	return va == c->out.ehdr.e_phoff + c->out.n_phdrs * sizeof(Elf64_Phdr);
 }
 
 /* Checks what the sections of a loaded segment do not show: its physical address, its alignment,
  * its ends. */
-static void check_load(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
+static void check_load(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t p,
+		       const Elf64_Phdr *ph)
 {
-	const Elf64_Phdr *x = icf_vfile_load_at(&v->in, ph->p_vaddr, 0);
-	for (uint32_t i = 0; i < v->in.n_phdrs && !x; i++)
-		if (v->in.phdr[i].p_type == PT_LOAD)
-			x = &v->in.phdr[i];
+	const Elf64_Phdr *x = icf_vfile_load_at(&c->in, ph->p_vaddr, 0);
+	for (uint32_t i = 0; i < c->in.n_phdrs && !x; i++)
+		if (c->in.phdr[i].p_type == PT_LOAD)
+			x = &c->in.phdr[i];
 	if (!x)
 		return;
 	if (ph->p_paddr - ph->p_vaddr != x->p_paddr - x->p_vaddr)
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"physical address: segment %u at 0x%llx: expected 0x%llx, found 0x%llx", p,
 			ICF_VX(ph->p_vaddr), ICF_VX(ph->p_vaddr + x->p_paddr - x->p_vaddr),
 			ICF_VX(ph->p_paddr));
 	if (ph->p_align != x->p_align)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "alignment: segment %u at 0x%llx: expected 0x%llx, found 0x%llx", p,
 			     ICF_VX(ph->p_vaddr), ICF_VX(x->p_align), ICF_VX(ph->p_align));
-	if (!ends_known(v, ph->p_vaddr + ph->p_filesz, false) ||
-	    !ends_known(v, ph->p_vaddr + ph->p_memsz, true))
+	if (!ends_known(c, ph->p_vaddr + ph->p_filesz, false) ||
+	    !ends_known(c, ph->p_vaddr + ph->p_memsz, true))
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"end: segment %u at 0x%llx: expected the end of a section or of a segment of the input, found 0x%llx and 0x%llx",
 			p, ICF_VX(ph->p_vaddr), ICF_VX(ph->p_vaddr + ph->p_filesz),
 			ICF_VX(ph->p_vaddr + ph->p_memsz));
@@ -64,35 +65,37 @@ static void check_load(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
 
 /* Checks where the loaded segment P of OUT lies in the file: at an offset that can be mapped, and
  * within its bounds. */
-static void check_offset(struct icf_v *v, uint32_t p, const Elf64_Phdr *ph)
+static void check_offset(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t p,
+			 const Elf64_Phdr *ph)
 {
-	uint64_t page = elfrw_image_page(&v->in);
+	uint64_t page = elfrw_image_page(&c->in);
 	/* Pages are mapped even if less is asked for (ld -N). */
 	uint64_t align = ph->p_align > page ? ph->p_align : page;
-	v->log.checked[ICF_VC_SEGMENT]++;
+	log->checked[ICF_VC_SEGMENT]++;
 	if ((align & (align - 1)) || ((ph->p_vaddr - ph->p_offset) & (align - 1)))
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"congruence: segment %u at 0x%llx: expected an offset that fits the alignment 0x%llx, found 0x%llx",
 			p, ICF_VX(ph->p_vaddr), ICF_VX(align), ICF_VX(ph->p_offset));
 	/* If no byte is read, the offset may lie behind the end: bfd writes an empty data
 	 * segment in programs without data. */
 	if (ph->p_filesz > ph->p_memsz ||
 	    (ph->p_filesz &&
-	     (ph->p_offset > v->out.size || ph->p_filesz > v->out.size - ph->p_offset)))
+	     (ph->p_offset > c->out.size || ph->p_filesz > c->out.size - ph->p_offset)))
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"bounds: segment %u at 0x%llx: expected 0x%llx bytes in the file, found 0x%llx",
-			p, ICF_VX(ph->p_vaddr), ICF_VX(ph->p_filesz), ICF_VX(v->out.size));
+			p, ICF_VX(ph->p_vaddr), ICF_VX(ph->p_filesz), ICF_VX(c->out.size));
 }
 
 /* Checks that the loaded segment P of OUT lies behind PREV, the one before, and that no page
  * belongs to both. */
-static void check_after(struct icf_v *v, uint32_t p, const Elf64_Phdr *prev, const Elf64_Phdr *ph)
+static void check_after(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t p,
+			const Elf64_Phdr *prev, const Elf64_Phdr *ph)
 {
-	uint64_t page = elfrw_image_page(&v->in);
+	uint64_t page = elfrw_image_page(&c->in);
 	if (ph->p_vaddr < prev->p_vaddr + prev->p_memsz)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "overlap: segment %u: expected 0x%llx or later, found 0x%llx", p,
 			     ICF_VX(prev->p_vaddr + prev->p_memsz), ICF_VX(ph->p_vaddr));
 	/* One page of memory cannot come from two places in the file. */
@@ -101,12 +104,12 @@ static void check_after(struct icf_v *v, uint32_t p, const Elf64_Phdr *prev, con
 			 elfrw_align_up(prev->p_vaddr + prev->p_memsz, page) &&
 		 (ph->p_flags != prev->p_flags ||
 		  ph->p_vaddr - ph->p_offset != prev->p_vaddr - prev->p_offset)) {
-		const Elf64_Phdr *a = icf_vfile_load_at(&v->in, prev->p_vaddr, 0),
-				 *b = icf_vfile_load_at(&v->in, ph->p_vaddr, 0);
+		const Elf64_Phdr *a = icf_vfile_load_at(&c->in, prev->p_vaddr, 0),
+				 *b = icf_vfile_load_at(&c->in, ph->p_vaddr, 0);
 		if (!a || !b || a == b ||
 		    (b->p_vaddr & ~(page - 1)) >= elfrw_align_up(a->p_vaddr + a->p_memsz, page))
 			icf_vlog_bad(
-				&v->log, ICF_VC_SEGMENT,
+				log, ICF_VC_SEGMENT,
 				"pages: segment %u at 0x%llx: expected pages of its own, found one shared with the segment before",
 				p, ICF_VX(ph->p_vaddr));
 	}
@@ -120,95 +123,94 @@ struct loaded {
 };
 
 /* Checks the offset of a section that has no bytes in the file. */
-static void check_no_bytes(struct icf_v *v, const struct loaded *s)
+static void check_no_bytes(struct icf_vlog *log, const struct loaded *s)
 {
 	const Elf64_Shdr *x = s->old, *y = s->new;
 	const Elf64_Phdr *a = s->old_load, *b = s->new_load;
 	if (a && b && (!x->sh_size || x->sh_type == SHT_NOBITS) &&
 	    x->sh_offset - a->p_offset == x->sh_addr - a->p_vaddr &&
 	    y->sh_offset - b->p_offset != y->sh_addr - b->p_vaddr)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "offset: %s, without bytes (-> 0x%llx): expected 0x%llx, found 0x%llx",
 			     s->name, ICF_VX(y->sh_addr),
 			     ICF_VX(y->sh_addr - b->p_vaddr + b->p_offset), ICF_VX(y->sh_offset));
 }
 
 /* Checks that the part of the section S that the file holds is zero; S is one of zeros. */
-static void check_zeros(struct icf_v *v, const struct loaded *s)
+static void check_zeros(const struct icf_vclaim *c, struct icf_vlog *log, const struct loaded *s)
 {
 	const Elf64_Shdr *y = s->new;
 	const Elf64_Phdr *b = s->new_load;
 	uint64_t from = y->sh_addr - b->p_vaddr + b->p_offset,
 		 n = b->p_filesz - (y->sh_addr - b->p_vaddr);
-	for (uint64_t k = 0; k < n && k < y->sh_size && from + k < v->out.size; k++)
-		if (v->out.base[from + k]) {
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
-				     "zeros: %s+0x%llx: expected 0, found %u", s->name, ICF_VX(k),
-				     v->out.base[from + k]);
+	for (uint64_t k = 0; k < n && k < y->sh_size && from + k < c->out.size; k++)
+		if (c->out.base[from + k]) {
+			icf_vlog_bad(log, ICF_VC_SEGMENT, "zeros: %s+0x%llx: expected 0, found %u",
+				     s->name, ICF_VX(k), c->out.base[from + k]);
 			break;
 		}
 }
 
 /* Checks that a section with contents is loaded with its protection, and from its bytes. */
-static void check_contents(struct icf_v *v, const struct loaded *s)
+static void check_contents(const struct icf_vclaim *c, struct icf_vlog *log, const struct loaded *s)
 {
 	const Elf64_Shdr *x = s->old, *y = s->new;
 	const Elf64_Phdr *a = s->old_load, *b = s->new_load;
 	if (!b)
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"section: %s (0x%llx -> 0x%llx): expected in a loaded segment, found outside",
 			s->name, ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 	else if (b->p_flags != a->p_flags &&
 		 ((x->sh_flags & SHF_EXECINSTR) || b->p_flags != (a->p_flags & ~(uint32_t)PF_X)))
 		/* Data need not be executable, though older linkers make it so. */
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "protection: %s (-> 0x%llx): expected 0x%x, found 0x%x", s->name,
 			     ICF_VX(y->sh_addr), a->p_flags, b->p_flags);
 	else if (y->sh_type != SHT_NOBITS && y->sh_addr - b->p_vaddr != y->sh_offset - b->p_offset)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "offset: %s (-> 0x%llx): expected 0x%llx, found 0x%llx", s->name,
 			     ICF_VX(y->sh_addr), ICF_VX(y->sh_addr - b->p_vaddr + b->p_offset),
 			     ICF_VX(y->sh_offset));
 	else if (y->sh_type != SHT_NOBITS && y->sh_addr - b->p_vaddr + y->sh_size > b->p_filesz)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "size: %s (-> 0x%llx): expected all of it in the file, found a part",
 			     s->name, ICF_VX(y->sh_addr));
 	else if (y->sh_type == SHT_NOBITS && y->sh_addr - b->p_vaddr < b->p_filesz)
-		check_zeros(v, s);
+		check_zeros(c, log, s);
 }
 
 /* Checks that each loaded section of IN is loaded the same in OUT. */
-static void check_loaded_sections(struct icf_v *v)
+static void check_loaded_sections(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const Elf64_Shdr *x = &v->in.section[i].hdr;
-		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] ||
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const Elf64_Shdr *x = &c->in.section[i].hdr;
+		if (!(x->sh_flags & SHF_ALLOC) || !c->to_out[i] ||
 		    (x->sh_type == SHT_NOBITS && (x->sh_flags & SHF_TLS)))
 			continue;
-		const Elf64_Shdr *y = &v->out.section[v->to_out[i]].hdr;
-		struct loaded s = { v->in.section[i].name, x, y,
-				    icf_vfile_load_at(&v->in, x->sh_addr, x->sh_size),
-				    icf_vfile_load_at(&v->out, y->sh_addr, y->sh_size) };
-		v->log.checked[ICF_VC_SEGMENT]++;
-		check_no_bytes(v, &s);
+		const Elf64_Shdr *y = &c->out.section[c->to_out[i]].hdr;
+		struct loaded s = { c->in.section[i].name, x, y,
+				    icf_vfile_load_at(&c->in, x->sh_addr, x->sh_size),
+				    icf_vfile_load_at(&c->out, y->sh_addr, y->sh_size) };
+		log->checked[ICF_VC_SEGMENT]++;
+		check_no_bytes(log, &s);
 		if (s.old_load && x->sh_size && y->sh_size)
-			check_contents(v, &s);
+			check_contents(c, log, &s);
 	}
 }
 
-void icf_vfile_loads(struct icf_v *v)
+void icf_vfile_loads(const struct icf_vclaim *c, struct icf_vlog *log)
 {
 	const Elf64_Phdr *prev = NULL;
-	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
-		const Elf64_Phdr *ph = &v->out.phdr[p];
+	for (uint32_t p = 0; p < c->out.n_phdrs; p++) {
+		const Elf64_Phdr *ph = &c->out.phdr[p];
 		if (ph->p_type != PT_LOAD)
 			continue;
-		check_offset(v, p, ph);
+		check_offset(c, log, p, ph);
 		if (prev)
-			check_after(v, p, prev, ph);
+			check_after(c, log, p, prev, ph);
 		prev = ph;
-		check_load(v, p, ph);
+		check_load(c, log, p, ph);
 	}
-	check_loaded_sections(v);
+	check_loaded_sections(c, log);
 }

@@ -1,5 +1,6 @@
 /* section.c: the headers of OUT's sections must follow from those of IN. */
 #include "icf/verify/file/state.h"
+#include "icf/verify/state.h"
 #include <string.h>
 
 static bool may_be_dropped(const struct elfrw_section *s)
@@ -35,96 +36,98 @@ static bool unpacked_align(const struct elfrw_image *img, const Elf64_Shdr *h, u
 }
 
 /* X: NULL if only OUT has the section. */
-static void check_packed(struct icf_v *v, const Elf64_Shdr *x, const struct elfrw_section *s)
+static void check_packed(const struct icf_vclaim *c, struct icf_vlog *log, const Elf64_Shdr *x,
+			 const struct elfrw_section *s)
 {
 	const Elf64_Shdr *y = &s->hdr;
 	uint64_t want = 1, have;
 	uint32_t old, reserved;
 	if (!((x ? x->sh_flags : 0) & SHF_COMPRESSED) && !(y->sh_flags & SHF_COMPRESSED))
 		return;
-	if (x && !unpacked_align(&v->in, x, &want, &old))
+	if (x && !unpacked_align(&c->in, x, &want, &old))
 		return;
-	if (!unpacked_align(&v->out, y, &have, &reserved) || have != want || reserved ||
+	if (!unpacked_align(&c->out, y, &have, &reserved) || have != want || reserved ||
 	    (x && (x->sh_flags & y->sh_flags & SHF_COMPRESSED) &&
 	     x->sh_addralign != y->sh_addralign) ||
 	    (y->sh_addralign != 8 && y->sh_addralign > 1 &&
 	     !(x && x->sh_addralign == y->sh_addralign)))
 		icf_vlog_bad(
-			&v->log, ICF_VC_SECTION,
+			log, ICF_VC_SECTION,
 			"compression: %s: expected bytes that are aligned to %llu, found another header",
 			s->name, ICF_VX(want));
 }
 
-static void check_section(struct icf_v *v, uint32_t i)
+static void check_section(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t i)
 {
-	const struct elfrw_section *a = &v->in.section[i], *b = &v->out.section[v->to_out[i]];
+	const struct elfrw_section *a = &c->in.section[i], *b = &c->out.section[c->to_out[i]];
 	const Elf64_Shdr *x = &a->hdr, *y = &b->hdr;
-	v->log.checked[ICF_VC_SECTION]++;
+	log->checked[ICF_VC_SECTION]++;
 	/* Sections that describe the program may be compressed in one file only. */
 	uint64_t may = x->sh_flags & SHF_ALLOC ? 0 : SHF_COMPRESSED;
 	bool alloc = x->sh_flags & SHF_ALLOC, packed = (x->sh_flags | y->sh_flags) & may;
 	if (((x->sh_flags ^ y->sh_flags) & ~may) || x->sh_entsize != y->sh_entsize)
 		icf_vlog_bad(
-			&v->log, ICF_VC_SECTION,
+			log, ICF_VC_SECTION,
 			"header: %s: expected flags 0x%llx and entries of %llu bytes, found 0x%llx and %llu",
 			a->name, ICF_VX(x->sh_flags), ICF_VX(x->sh_entsize), ICF_VX(y->sh_flags),
 			ICF_VX(y->sh_entsize));
 	if (x->sh_addralign != y->sh_addralign && !packed)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "alignment: %s: expected %llu, found %llu",
+		icf_vlog_bad(log, ICF_VC_SECTION, "alignment: %s: expected %llu, found %llu",
 			     a->name, ICF_VX(x->sh_addralign), ICF_VX(y->sh_addralign));
-	check_packed(v, x, b);
-	uint32_t link = x->sh_link < v->in.n_sections ? v->to_out[x->sh_link] : x->sh_link;
+	check_packed(c, log, x, b);
+	uint32_t link = x->sh_link < c->in.n_sections ? c->to_out[x->sh_link] : x->sh_link;
 	if (link != y->sh_link)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "link: %s: expected %u, found %u", a->name,
-			     link, y->sh_link);
+		icf_vlog_bad(log, ICF_VC_SECTION, "link: %s: expected %u, found %u", a->name, link,
+			     y->sh_link);
 	bool info =
 		(x->sh_flags & SHF_INFO_LINK) || x->sh_type == SHT_RELA || x->sh_type == SHT_REL;
-	uint32_t want = info && x->sh_info < v->in.n_sections ? v->to_out[x->sh_info] : x->sh_info;
+	uint32_t want = info && x->sh_info < c->in.n_sections ? c->to_out[x->sh_info] : x->sh_info;
 	if (want != y->sh_info && x->sh_type != SHT_SYMTAB)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "info: %s: expected %u, found %u", a->name,
-			     want, y->sh_info);
+		icf_vlog_bad(log, ICF_VC_SECTION, "info: %s: expected %u, found %u", a->name, want,
+			     y->sh_info);
 	if (!alloc && x->sh_addr != y->sh_addr)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "address: %s: expected 0x%llx, found 0x%llx",
+		icf_vlog_bad(log, ICF_VC_SECTION, "address: %s: expected 0x%llx, found 0x%llx",
 			     a->name, ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 	if (!alloc)
 		return;
 	uint64_t align = y->sh_addralign > 1 ? y->sh_addralign : 1;
 	if (y->sh_addr & (align - 1))
-		icf_vlog_bad(&v->log, ICF_VC_SECTION,
+		icf_vlog_bad(log, ICF_VC_SECTION,
 			     "address: %s: expected a multiple of %llu, found 0x%llx", a->name,
 			     ICF_VX(align), ICF_VX(y->sh_addr));
-	bool code = icf_v_exec_of(v, i) != NULL, unwind = icf_v_is_unwind_name(a->name);
+	bool code = icf_v_exec_of(c, i) != NULL, unwind = icf_v_is_unwind_name(a->name);
 	if (x->sh_size != y->sh_size && !code && !unwind)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu",
-			     a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
+		icf_vlog_bad(log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu", a->name,
+			     ICF_VX(x->sh_size), ICF_VX(y->sh_size));
 	if ((code || unwind) && y->sh_size > x->sh_size + (unwind ? 64 : 0))
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu",
+		icf_vlog_bad(log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu",
 			     a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
 	/* Only code, unwind tables and sections that only a program header refers to may move. */
 	if (x->sh_addr != y->sh_addr && !code && !unwind && x->sh_type != SHT_NOTE &&
 	    strcmp(a->name, ".interp") != 0)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION,
+		icf_vlog_bad(log, ICF_VC_SECTION,
 			     "address: %s (0x%llx): expected 0x%llx, found 0x%llx", a->name,
 			     ICF_VX(x->sh_addr), ICF_VX(x->sh_addr), ICF_VX(y->sh_addr));
 }
 
 /* A section that only OUT has: it must be plain bytes. */
-static void check_added(struct icf_v *v, const struct elfrw_section *s)
+static void check_added(const struct icf_vclaim *c, struct icf_vlog *log,
+			const struct elfrw_section *s)
 {
 	const Elf64_Shdr *h = &s->hdr;
-	v->log.checked[ICF_VC_SECTION]++;
-	check_packed(v, NULL, s);
+	log->checked[ICF_VC_SECTION]++;
+	check_packed(c, log, NULL, s);
 	if (h->sh_type != SHT_PROGBITS || (h->sh_flags & ~(uint64_t)SHF_COMPRESSED) || h->sh_addr ||
 	    h->sh_link || h->sh_info || h->sh_entsize ||
 	    (h->sh_addralign & (h->sh_addralign - 1)) || h->sh_addralign > 8)
 		icf_vlog_bad(
-			&v->log, ICF_VC_SECTION,
+			log, ICF_VC_SECTION,
 			"header: %s: expected bytes of no address, link or flags, found others",
 			s->name);
 }
 
 /* Entry 0 (gABI, "Section Header"): zeros, except for numbers that do not fit into the header. */
-void icf_vfile_null(struct icf_v *v, const struct elfrw_image *img)
+void icf_vfile_null(struct icf_vlog *log, const struct elfrw_image *img)
 {
 	Elf64_Shdr h, want = { 0 };
 	if (!img->n_sections || img->ehdr.e_shoff > img->size ||
@@ -138,33 +141,33 @@ void icf_vfile_null(struct icf_v *v, const struct elfrw_image *img)
 	if (img->ehdr.e_phnum == PN_XNUM)
 		want.sh_info = img->n_phdrs;
 	if (memcmp(&h, &want, sizeof h) != 0)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION,
+		icf_vlog_bad(log, ICF_VC_SECTION,
 			     "header: section 0: expected zeros, found others");
 }
 
-void icf_vfile_sections(struct icf_v *v)
+void icf_vfile_sections(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const struct elfrw_section *a = &v->in.section[i];
-		if (v->to_out[i])
-			check_section(v, i);
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const struct elfrw_section *a = &c->in.section[i];
+		if (c->to_out[i])
+			check_section(c, log, i);
 		else if (!may_be_dropped(a))
-			icf_vlog_bad(&v->log, ICF_VC_SECTION,
+			icf_vlog_bad(log, ICF_VC_SECTION,
 				     "section: %s: expected in the output, found nothing", a->name);
 	}
-	for (uint32_t k = 1; k < v->out.n_sections; k++) {
-		const struct elfrw_section *b = &v->out.section[k];
+	for (uint32_t k = 1; k < c->out.n_sections; k++) {
+		const struct elfrw_section *b = &c->out.section[k];
 		bool may_be_added =
 			icf_v_is_debug_name(b->name) || strcmp(b->name, ".gnu_debuglink") == 0;
-		if (!v->from_out[k] && ((b->hdr.sh_flags & SHF_ALLOC) || !may_be_added))
+		if (!c->from_out[k] && ((b->hdr.sh_flags & SHF_ALLOC) || !may_be_added))
 			icf_vlog_bad(
-				&v->log, ICF_VC_SECTION,
+				log, ICF_VC_SECTION,
 				"section: %s: expected only sections of the input and debug information, found a new one",
 				b->name);
-		else if (!v->from_out[k])
-			check_added(v, b);
+		else if (!c->from_out[k])
+			check_added(c, log, b);
 	}
-	if (v->to_out[v->in.shstrndx] != v->out.shstrndx)
-		icf_vlog_bad(&v->log, ICF_VC_SECTION, "names: expected section %u, found %u",
-			     v->to_out[v->in.shstrndx], v->out.shstrndx);
+	if (c->to_out[c->in.shstrndx] != c->out.shstrndx)
+		icf_vlog_bad(log, ICF_VC_SECTION, "names: expected section %u, found %u",
+			     c->to_out[c->in.shstrndx], c->out.shstrndx);
 }

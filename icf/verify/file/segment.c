@@ -3,14 +3,14 @@
 #include "icf/verify/file/state.h"
 
 /* The image of the bound VA of a segment of IN: the start, or the end, of a section. */
-static bool new_bound(const struct icf_v *v, uint64_t va, bool end, uint64_t *ret)
+static bool new_bound(const struct icf_vclaim *c, uint64_t va, bool end, uint64_t *ret)
 {
-	for (uint32_t i = 1; i < v->in.n_sections; i++) {
-		const Elf64_Shdr *x = &v->in.section[i].hdr;
-		if (!(x->sh_flags & SHF_ALLOC) || !v->to_out[i] || !x->sh_size ||
+	for (uint32_t i = 1; i < c->in.n_sections; i++) {
+		const Elf64_Shdr *x = &c->in.section[i].hdr;
+		if (!(x->sh_flags & SHF_ALLOC) || !c->to_out[i] || !x->sh_size ||
 		    (end ? x->sh_addr + x->sh_size : x->sh_addr) != va)
 			continue;
-		const Elf64_Shdr *y = &v->out.section[v->to_out[i]].hdr;
+		const Elf64_Shdr *y = &c->out.section[c->to_out[i]].hdr;
 		*ret = y->sh_addr + (end ? y->sh_size : 0);
 		return true;
 	}
@@ -19,15 +19,15 @@ static bool new_bound(const struct icf_v *v, uint64_t va, bool end, uint64_t *re
 
 /* Offset A of IN refers to no byte.  Is it the same as B of OUT: the same number, or the start of a
  * loaded segment? */
-static bool same_start(const struct icf_v *v, uint64_t a, uint64_t b)
+static bool same_start(const struct icf_vclaim *c, uint64_t a, uint64_t b)
 {
 	bool start = false;
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
-		const Elf64_Phdr *x = &v->in.phdr[p];
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
+		const Elf64_Phdr *x = &c->in.phdr[p];
 		if (x->p_type != PT_LOAD || x->p_offset != a)
 			continue;
 		start = true;
-		const Elf64_Phdr *y = icf_vfile_load_at(&v->out, x->p_vaddr, 0);
+		const Elf64_Phdr *y = icf_vfile_load_at(&c->out, x->p_vaddr, 0);
 		if (y && y->p_vaddr == x->p_vaddr && y->p_offset == b)
 			return true;
 	}
@@ -35,23 +35,24 @@ static bool same_start(const struct icf_v *v, uint64_t a, uint64_t b)
 }
 
 /* Checks the addresses of the segment Y, number K, of OUT: they are the image of those of X. */
-static void check_bounds(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
+static void check_bounds(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t k,
+			 const Elf64_Phdr *x, const Elf64_Phdr *y)
 {
 	uint64_t start = x->p_vaddr, end = x->p_vaddr + x->p_memsz;
 	if (x->p_type == PT_PHDR)
-		end = start + (uint64_t)v->out.n_phdrs * sizeof(Elf64_Phdr);
+		end = start + (uint64_t)c->out.n_phdrs * sizeof(Elf64_Phdr);
 	else if (x->p_memsz && x->p_type != PT_GNU_STACK && x->p_type != PT_NULL) {
-		if (!new_bound(v, start, false, &start))
+		if (!new_bound(c, start, false, &start))
 			start = x->p_vaddr;
 		/* The read-only part ends at a page, not at a section; the thread-local one may end
 		 * in sections without contents. */
 		if (x->p_type == PT_GNU_RELRO || x->p_type == PT_TLS ||
-		    !new_bound(v, end, true, &end))
+		    !new_bound(c, end, true, &end))
 			end = start + x->p_memsz;
 	}
 	if (y->p_vaddr != start || y->p_vaddr + y->p_memsz != end)
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"place: segment %u of type 0x%x (0x%llx): expected 0x%llx to 0x%llx, found 0x%llx to 0x%llx",
 			k, x->p_type, ICF_VX(x->p_vaddr), ICF_VX(start), ICF_VX(end),
 			ICF_VX(y->p_vaddr), ICF_VX(y->p_vaddr + y->p_memsz));
@@ -59,130 +60,132 @@ static void check_bounds(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const
 
 /* Checks that the segment Y, number K, of OUT has the bytes that are loaded at its address; without
  * bytes, the offset of X. */
-static void check_bytes(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
+static void check_bytes(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t k,
+			const Elf64_Phdr *x, const Elf64_Phdr *y)
 {
 	const Elf64_Phdr *load =
-		y->p_filesz ? icf_vfile_load_at(&v->out, y->p_vaddr, y->p_filesz) : NULL;
-	bool nowhere = !icf_vfile_load_at(&v->in, x->p_vaddr, 0) &&
+		y->p_filesz ? icf_vfile_load_at(&c->out, y->p_vaddr, y->p_filesz) : NULL;
+	bool nowhere = !icf_vfile_load_at(&c->in, x->p_vaddr, 0) &&
 		       (!x->p_filesz || x->p_type == PT_GNU_RELRO);
 	if (nowhere) {
-		if (!same_start(v, x->p_offset, y->p_offset))
+		if (!same_start(c, x->p_offset, y->p_offset))
 			icf_vlog_bad(
-				&v->log, ICF_VC_SEGMENT,
+				log, ICF_VC_SEGMENT,
 				"offset: segment %u of type 0x%x, not loaded: expected 0x%llx, or where that segment begins now, found 0x%llx",
 				k, x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
 	} else if (y->p_filesz &&
 		   (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr ||
 		    y->p_vaddr - load->p_vaddr + y->p_filesz > load->p_filesz))
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"offset: segment %u of type 0x%x at 0x%llx: expected the bytes that are loaded there, found 0x%llx",
 			k, x->p_type, ICF_VX(y->p_vaddr), ICF_VX(y->p_offset));
 	if (!nowhere && !y->p_filesz && y->p_offset != x->p_offset) {
-		load = icf_vfile_load_at(&v->out, y->p_vaddr, 0);
+		load = icf_vfile_load_at(&c->out, y->p_vaddr, 0);
 		if (!load || y->p_offset - load->p_offset != y->p_vaddr - load->p_vaddr)
 			icf_vlog_bad(
-				&v->log, ICF_VC_SEGMENT,
+				log, ICF_VC_SEGMENT,
 				"offset: segment %u of type 0x%x, without bytes: expected 0x%llx, found 0x%llx",
 				k, x->p_type, ICF_VX(x->p_offset), ICF_VX(y->p_offset));
 	}
 }
 
 /* Checks a segment that only describes part of the loaded contents. */
-static void describe(struct icf_v *v, uint32_t k, const Elf64_Phdr *x, const Elf64_Phdr *y)
+static void describe(const struct icf_vclaim *c, struct icf_vlog *log, uint32_t k,
+		     const Elf64_Phdr *x, const Elf64_Phdr *y)
 {
-	v->log.checked[ICF_VC_SEGMENT]++;
+	log->checked[ICF_VC_SEGMENT]++;
 	if (x->p_flags != y->p_flags || x->p_align != y->p_align) {
 		icf_vlog_bad(
-			&v->log, ICF_VC_SEGMENT,
+			log, ICF_VC_SEGMENT,
 			"header: segment %u of type 0x%x: expected protection 0x%x and alignment 0x%llx, found 0x%x and 0x%llx",
 			k, x->p_type, x->p_flags, ICF_VX(x->p_align), y->p_flags,
 			ICF_VX(y->p_align));
 		return;
 	}
-	check_bounds(v, k, x, y);
+	check_bounds(c, log, k, x, y);
 	uint64_t filesz = x->p_filesz == x->p_memsz ? y->p_memsz : x->p_filesz;
 	if (y->p_filesz != filesz)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "size: segment %u of type 0x%x: expected 0x%llx, found 0x%llx", k,
 			     x->p_type, ICF_VX(filesz), ICF_VX(y->p_filesz));
-	check_bytes(v, k, x, y);
+	check_bytes(c, log, k, x, y);
 	if (y->p_paddr - y->p_vaddr != x->p_paddr - x->p_vaddr)
-		icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		icf_vlog_bad(log, ICF_VC_SEGMENT,
 			     "physical address: segment %u: expected 0x%llx, found 0x%llx", k,
 			     ICF_VX(y->p_vaddr + x->p_paddr - x->p_vaddr), ICF_VX(y->p_paddr));
 }
 
-static bool has_interpreter(const struct icf_v *v)
+static bool has_interpreter(const struct icf_vclaim *c)
 {
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++)
-		if (v->in.phdr[p].p_type == PT_INTERP)
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++)
+		if (c->in.phdr[p].p_type == PT_INTERP)
 			return true;
 	return false;
 }
 
 /* Does IN have the segment of this type behind a loaded one? */
-static bool is_behind(const struct icf_v *v, uint32_t type)
+static bool is_behind(const struct icf_vclaim *c, uint32_t type)
 {
 	bool loaded = false;
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
-		loaded |= v->in.phdr[p].p_type == PT_LOAD;
-		if (loaded && v->in.phdr[p].p_type == type)
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
+		loaded |= c->in.phdr[p].p_type == PT_LOAD;
+		if (loaded && c->in.phdr[p].p_type == type)
 			return true;
 	}
 	return false;
 }
 
-void icf_vfile_segments(struct icf_v *v)
+void icf_vfile_segments(const struct icf_vclaim *c, struct icf_vlog *log)
 {
 	uint32_t k = 0;
 	bool loaded = false;
 	/* gABI, "Program Header": these two precede loaded segments. */
-	for (uint32_t p = 0; p < v->out.n_phdrs; p++) {
-		uint32_t type = v->out.phdr[p].p_type;
+	for (uint32_t p = 0; p < c->out.n_phdrs; p++) {
+		uint32_t type = c->out.phdr[p].p_type;
 		loaded |= type == PT_LOAD;
-		if (loaded && (type == PT_INTERP || type == PT_PHDR) && !is_behind(v, type))
+		if (loaded && (type == PT_INTERP || type == PT_PHDR) && !is_behind(c, type))
 			icf_vlog_bad(
-				&v->log, ICF_VC_SEGMENT,
+				log, ICF_VC_SEGMENT,
 				"order: segment %u of type 0x%x: expected before what is loaded, found behind",
 				p, type);
 	}
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
-		const Elf64_Phdr *x = &v->in.phdr[p];
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
+		const Elf64_Phdr *x = &c->in.phdr[p];
 		if (x->p_type == PT_LOAD)
 			continue;
-		while (k < v->out.n_phdrs && v->out.phdr[k].p_type == PT_LOAD)
+		while (k < c->out.n_phdrs && c->out.phdr[k].p_type == PT_LOAD)
 			k++;
 		/* Only a program with an interpreter needs it. */
-		if (x->p_type == PT_PHDR && !has_interpreter(v) &&
-		    (k == v->out.n_phdrs || v->out.phdr[k].p_type != PT_PHDR))
+		if (x->p_type == PT_PHDR && !has_interpreter(c) &&
+		    (k == c->out.n_phdrs || c->out.phdr[k].p_type != PT_PHDR))
 			continue;
-		if (k == v->out.n_phdrs || v->out.phdr[k].p_type != x->p_type) {
-			icf_vlog_bad(&v->log, ICF_VC_SEGMENT,
+		if (k == c->out.n_phdrs || c->out.phdr[k].p_type != x->p_type) {
+			icf_vlog_bad(log, ICF_VC_SEGMENT,
 				     "segment %u of type 0x%x: expected in the output, found %s", p,
-				     x->p_type, k == v->out.n_phdrs ? "none" : "another");
+				     x->p_type, k == c->out.n_phdrs ? "none" : "another");
 			return;
 		}
-		describe(v, k, x, &v->out.phdr[k]);
+		describe(c, log, k, x, &c->out.phdr[k]);
 		k++;
 	}
-	for (; k < v->out.n_phdrs; k++)
-		if (v->out.phdr[k].p_type != PT_LOAD)
+	for (; k < c->out.n_phdrs; k++)
+		if (c->out.phdr[k].p_type != PT_LOAD)
 			icf_vlog_bad(
-				&v->log, ICF_VC_SEGMENT,
+				log, ICF_VC_SEGMENT,
 				"segment %u of type 0x%x: expected only what the input has, found one more",
-				k, v->out.phdr[k].p_type);
+				k, c->out.phdr[k].p_type);
 	/* IN's memory must be in OUT's memory, including zeros behind the data. */
-	for (uint32_t p = 0; p < v->in.n_phdrs; p++) {
-		const Elf64_Phdr *x = &v->in.phdr[p];
+	for (uint32_t p = 0; p < c->in.n_phdrs; p++) {
+		const Elf64_Phdr *x = &c->in.phdr[p];
 		if (x->p_type != PT_LOAD || x->p_memsz == x->p_filesz)
 			continue;
-		const Elf64_Phdr *y = icf_vfile_load_at(&v->out, x->p_vaddr + x->p_memsz - 1, 1);
+		const Elf64_Phdr *y = icf_vfile_load_at(&c->out, x->p_vaddr + x->p_memsz - 1, 1);
 		if (!y || y->p_vaddr + y->p_memsz != x->p_vaddr + x->p_memsz ||
 		    y->p_vaddr + y->p_filesz != x->p_vaddr + x->p_filesz ||
 		    y->p_flags != x->p_flags)
 			icf_vlog_bad(
-				&v->log, ICF_VC_SEGMENT,
+				log, ICF_VC_SEGMENT,
 				"zeros: segment %u at 0x%llx: expected contents to 0x%llx and zeros to 0x%llx, found others",
 				p, ICF_VX(x->p_vaddr), ICF_VX(x->p_vaddr + x->p_filesz),
 				ICF_VX(x->p_vaddr + x->p_memsz));

@@ -68,16 +68,16 @@ static void check_status(struct icf_vdebug *d, uint32_t u, bool same)
 {
 	const struct icf_v *v = d->v;
 	char name[200];
-	uint32_t member = v->has_note ? v->note.unit_member[u] : UINT32_MAX;
+	uint32_t member = v->claim.has_note ? v->claim.note.unit_member[u] : UINT32_MAX;
 	if (member == UINT32_MAX)
 		return;
-	unsigned have = v->note.member[member].rows.status,
+	unsigned have = v->claim.note.member[member].rows.status,
 		 want = same ? DWR_NOTE_ROWS_SAME : DWR_NOTE_ROWS_OWN;
 	/* Rows that differ only in things other than places may also be kept. */
 	if (have != want && !(same && have == DWR_NOTE_ROWS_OWN))
 		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected %s, found %s",
-			     icf_v_where(v, v->unit.data[u].old, name), status_text[want],
-			     status_text[have]);
+			     icf_v_where(&v->claim, v->claim.unit.data[u].old, name),
+			     status_text[want], status_text[have]);
 	icf_vd_sequence(d, u);
 }
 
@@ -87,14 +87,14 @@ static void check_others(struct icf_vdebug *d, const uint8_t *told)
 {
 	const struct icf_v *v = d->v;
 	char name[200];
-	for (size_t i = 0; i < v->note.n_members && v->has_note; i++) {
-		const struct dwr_icfold_member *m = &v->note.member[i];
-		bool folded = v->unit.data[m->unit].flags & ICF_V_FOLDED;
+	for (size_t i = 0; i < v->claim.note.n_members && v->claim.has_note; i++) {
+		const struct dwr_icfold_member *m = &v->claim.note.member[i];
+		bool folded = v->claim.unit.data[m->unit].flags & ICF_V_FOLDED;
 		if (told[m->unit] || m->rows.status == DWR_NOTE_ROWS_NONE ||
 		    (folded && m->rows.status == DWR_NOTE_ROWS_SAME))
 			continue;
 		icf_vlog_bad(d->log, ICF_VC_NOTE, "line rows: %s: expected none, found %s",
-			     icf_v_where(v, v->unit.data[m->unit].old, name),
+			     icf_v_where(&v->claim, v->claim.unit.data[m->unit].old, name),
 			     status_text[m->rows.status]);
 	}
 }
@@ -137,7 +137,7 @@ static size_t check_folded(struct icf_vdebug *d, uint32_t u, size_t i, struct ic
 			continue;
 		d->log->checked[ICF_VC_FOLDED_LINE] += r.n;
 		certain = true;
-		same |= same_places(group, r, v->unit.data[u].kept);
+		same |= same_places(group, r, v->claim.unit.data[u].kept);
 		there |= !gap;
 		missing = gap;
 	}
@@ -147,7 +147,8 @@ static size_t check_folded(struct icf_vdebug *d, uint32_t u, size_t i, struct ic
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
 			"row: of the folded %s: expected %s in the artificial unit, found none",
-			icf_v_where(v, v->unit.data[u].old, name), icf_vrow_show(missing, x));
+			icf_v_where(&v->claim, v->claim.unit.data[u].old, name),
+			icf_vrow_show(missing, x));
 	return i;
 }
 
@@ -157,12 +158,14 @@ static void check_end(struct icf_vdebug *d, const struct icf_vrow *h, const stru
 	const struct icf_v *v = d->v;
 	char x[400];
 	/* A sequence ends with its function; the unit's own one is one byte long. */
-	uint32_t u = icf_v_find_new(v, h->addr - 1);
+	uint32_t u = icf_v_find_new(&v->claim, h->addr - 1);
 	bool end = u != ICF_V_NONE &&
-		   h->addr == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old);
+		   h->addr == v->claim.unit.data[u].body +
+				      (v->claim.unit.data[u].end - v->claim.unit.data[u].old);
 	for (size_t k = 0; k < all->v.len && !end && u != ICF_V_NONE; k++)
 		end = all->v.data[k].addr == h->addr && all->v.data[k].used;
-	if (!end && !(v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte + 1))
+	if (!end && !(v->claim.has_note && v->claim.note.map.trap_byte &&
+		      h->addr == v->claim.note.map.trap_byte + 1))
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
 			"end: artificial unit: expected sequences to end with their functions, found %s",
@@ -178,8 +181,8 @@ static bool check_artificial(struct icf_vdebug *d, const struct icf_vrow *h,
 	if (h->flags & ICF_VROW_END)
 		check_end(d, h, all);
 	/* The unit's own range is one byte that is never a PC. */
-	bool trap = v->has_note && v->note.map.trap_byte && h->addr == v->note.map.trap_byte &&
-		    !h->empty;
+	bool trap = v->claim.has_note && v->claim.note.map.trap_byte &&
+		    h->addr == v->claim.note.map.trap_byte && !h->empty;
 	size_t n = strlen(h->file), m = strlen(ICF_VD_ARTIFICIAL);
 	if (trap && !(h->flags & ICF_VROW_END) &&
 	    (n < m || strcmp(h->file + n - m, ICF_VD_ARTIFICIAL) != 0 || h->line != 1))
@@ -202,14 +205,14 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	struct icf_vrows *group = &d->group, *art = &d->artificial, all = { 0 };
 	if (d->policy != DWR_FOLDED_OVERLAY)
 		return NULL;
-	uint8_t *told = calloc(v->unit.len + 1, 1);
+	uint8_t *told = calloc(v->claim.unit.len + 1, 1);
 	if (!told)
 		return &elfrw_err_nomem;
 	icf_vrows_sort(group, icf_vrow_by_unit);
 	icf_vrows_sort(art, icf_vrow_by_all);
 	for (size_t i = 0; i < group->v.len;) {
 		uint32_t u = group->v.data[i].unit;
-		if (v->unit.data[u].flags & ICF_V_FOLDED) {
+		if (v->claim.unit.data[u].flags & ICF_V_FOLDED) {
 			told[u] = true;
 			i = check_folded(d, u, i, &all);
 		} else
@@ -221,11 +224,11 @@ struct elfrw_err *icf_vd_folded_lines(struct icf_vdebug *d)
 	bool own = false; /* the unit's own row is there */
 	for (size_t i = 0; i < art->v.len; i++)
 		own |= check_artificial(d, &art->v.data[i], &all);
-	if (art->v.len && !own && v->has_note && v->note.map.trap_byte)
+	if (art->v.len && !own && v->claim.has_note && v->claim.note.map.trap_byte)
 		icf_vlog_bad(
 			d->log, ICF_VC_FOLDED_LINE,
 			"row: artificial unit: expected one for its own byte 0x%llx, found none",
-			ICF_VX(v->note.map.trap_byte));
+			ICF_VX(v->claim.note.map.trap_byte));
 	bool nomem = all.nomem;
 	VEC_FREE(&all.v);
 	return nomem ? &elfrw_err_nomem : NULL;

@@ -19,15 +19,8 @@
 static bool take(struct icf_vrows *bag, const struct icf_vrow *want, uint64_t addr)
 {
 	struct icf_vrow key = *want;
-	size_t lo = 0, hi = bag->v.len;
 	key.addr = addr;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (icf_vrow_by_all(&bag->v.data[mid], &key) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = LOWER_BOUND(0, bag->v.len, mid, icf_vrow_by_all(&bag->v.data[mid], &key) < 0);
 	for (; lo < bag->v.len && !icf_vrow_by_all(&bag->v.data[lo], &key); lo++)
 		if (!bag->v.data[lo].used)
 			return bag->v.data[lo].used = true;
@@ -77,7 +70,7 @@ static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want,
 
 static bool in_group(const struct icf_v *v, uint32_t u)
 {
-	return (v->unit.data[u].flags & ICF_V_FOLDED) || v->unit.data[u].shared;
+	return (v->claim.unit.data[u].flags & ICF_V_FOLDED) || v->claim.unit.data[u].shared;
 }
 
 struct sorting {
@@ -91,15 +84,17 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 	const struct icf_v *v = d->v;
 	struct icf_vrow row = s->in.v.data[i];
 	uint64_t next = i + 1 < s->in.v.len ? s->in.v.data[i + 1].addr : row.addr;
-	uint32_t u = icf_v_find(v, row.addr);
+	uint32_t u = icf_v_find(&v->claim, row.addr);
 	if ((row.flags & ICF_VROW_END) || row.empty ||
-	    (u != ICF_V_NONE && next <= v->unit.data[u].end))
+	    (u != ICF_V_NONE && next <= v->claim.unit.data[u].end))
 		return;
-	uint32_t lo = LOWER_BOUND(0, (uint32_t)v->unit.len, mid, v->unit.data[mid].old <= row.addr);
+	uint32_t lo = LOWER_BOUND(0, (uint32_t)v->claim.unit.len, mid,
+				  v->claim.unit.data[mid].old <= row.addr);
 	row.cu = cu;
 	row.optional = true;
-	for (; lo < v->unit.len && v->unit.data[lo].old < next; lo++) {
-		const struct icf_vunit *x = &v->unit.data[lo];
+	row.flags &= ICF_VROW_STMT; /* prologue and epilogue are at the row's own place */
+	for (; lo < v->claim.unit.len && v->claim.unit.data[lo].old < next; lo++) {
+		const struct icf_vunit *x = &v->claim.unit.data[lo];
 		row.unit = lo;
 		row.addr = x->body;
 		if (!(x->flags & ICF_V_FOLDED) || d->policy == DWR_FOLDED_ALIAS)
@@ -115,10 +110,10 @@ static void expect_end(struct icf_vdebug *d, struct sorting *s, struct icf_vrow 
 {
 	const struct icf_v *v = d->v;
 	uint64_t va = row.addr;
-	uint32_t last = icf_v_find_end(v, va);
+	uint32_t last = icf_v_find_end(&v->claim, va);
 	if (last == ICF_V_NONE)
 		return;
-	const struct icf_vunit *x = &v->unit.data[last];
+	const struct icf_vunit *x = &v->claim.unit.data[last];
 	row.flags &= ~(unsigned)ICF_VROW_END;
 	row.unit = last;
 	row.addr = x->body + (va - x->old);
@@ -144,11 +139,11 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			expect_end(d, s, row);
 			continue;
 		}
-		if (!icf_v_in_exec(v, va))
+		if (!icf_v_in_exec(&v->claim, va))
 			continue;
-		uint32_t u = icf_v_find(v, va), prev = icf_v_find_end(v, va);
+		uint32_t u = icf_v_find(&v->claim, va), prev = icf_v_find_end(&v->claim, va);
 		d->log->checked[ICF_VC_LINE]++;
-		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->unit.data[prev] : NULL;
+		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->claim.unit.data[prev] : NULL;
 		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
 		/* At its very end, without code of its own: a folded unit may have the row in its
 		 * sequence. */
@@ -168,7 +163,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			icf_vrows_add(&s->edge, &row);
 			continue;
 		}
-		const struct icf_vunit *x = &v->unit.data[u];
+		const struct icf_vunit *x = &v->claim.unit.data[u];
 		bool gone = (x->flags & ICF_V_FOLDED) && !alias;
 		row.addr = x->body + (va - x->old);
 		row.unit = u;
@@ -195,21 +190,23 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 /* A sequence of OUT must end where one of IN does, or where a unit or a thunk ends. */
 static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 {
-	uint32_t u = icf_v_find_new(v, va - 1), t = icf_v_find_thunk(v, va - 1);
-	if (u != ICF_V_NONE
-		    ? va == v->unit.data[u].body + (v->unit.data[u].end - v->unit.data[u].old)
-		    : t != ICF_V_NONE && va == v->unit.data[t].entry + v->unit.data[t].thunk)
+	uint32_t u = icf_v_find_new(&v->claim, va - 1), t = icf_v_find_thunk(&v->claim, va - 1);
+	if (u != ICF_V_NONE ? va == v->claim.unit.data[u].body + (v->claim.unit.data[u].end -
+								  v->claim.unit.data[u].old)
+			    : t != ICF_V_NONE && va == v->claim.unit.data[t].entry +
+								 v->claim.unit.data[t].thunk)
 		return true;
 	for (size_t i = 0; i < s->in.v.len; i++) {
 		const struct icf_vrow *r = &s->in.v.data[i];
-		uint32_t last = r->flags & ICF_VROW_END ? icf_v_find_end(v, r->addr) : ICF_V_NONE;
+		uint32_t last =
+			r->flags & ICF_VROW_END ? icf_v_find_end(&v->claim, r->addr) : ICF_V_NONE;
 		if (last != ICF_V_NONE &&
-		    v->unit.data[last].body + (r->addr - v->unit.data[last].old) == va)
+		    v->claim.unit.data[last].body + (r->addr - v->claim.unit.data[last].old) == va)
 			return true;
 		/* A sequence that is only an end ends nothing: it is at a place. */
 		uint64_t place;
 		if ((r->flags & ICF_VROW_END) && (i == 0 || (r[-1].flags & ICF_VROW_END)) &&
-		    icf_v_code(v, r->addr, &place) && place == va)
+		    icf_v_code(&v->claim, r->addr, &place) && place == va)
 			return true;
 	}
 	return false;
@@ -218,10 +215,10 @@ static bool is_end(const struct icf_v *v, const struct sorting *s, uint64_t va)
 /* The end of a sequence must repeat the row before it, or the empty row there. */
 static bool end_says(const struct icf_v *v, const struct sorting *s, const struct icf_vrow *r)
 {
-	uint32_t u = icf_v_find_new(v, r->addr - 1);
+	uint32_t u = icf_v_find_new(&v->claim, r->addr - 1);
 	if (u == ICF_V_NONE)
 		return true;
-	uint64_t old = v->unit.data[u].old + (r->addr - v->unit.data[u].body);
+	uint64_t old = v->claim.unit.data[u].old + (r->addr - v->claim.unit.data[u].body);
 	size_t lo = LOWER_BOUND(0, s->in.v.len, mid, s->in.v.data[mid].addr <= old);
 	/* All rows at the place, and the last one before it. */
 	while (lo--) {
@@ -246,47 +243,48 @@ static void sort_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char text[400], name[200];
 	for (size_t i = 0; i < s->out.v.len; i++) {
 		struct icf_vrow row = s->out.v.data[i];
-		if ((row.flags & ICF_VROW_END) && icf_v_out_exec(v, row.addr - 1) &&
+		if ((row.flags & ICF_VROW_END) && icf_v_out_exec(&v->claim, row.addr - 1) &&
 		    !is_end(v, s, row.addr))
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"end: unit 0x%llx: expected sequences to end with their functions, found %s",
 				ICF_VX(cu), icf_vrow_show(&row, text));
-		else if ((row.flags & ICF_VROW_END) && icf_v_out_exec(v, row.addr - 1) &&
+		else if ((row.flags & ICF_VROW_END) && icf_v_out_exec(&v->claim, row.addr - 1) &&
 			 d->policy != DWR_FOLDED_ALIAS && !end_says(v, s, &row))
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"end: unit 0x%llx: expected the line of the row before, found %s",
 				ICF_VX(cu), icf_vrow_show(&row, text));
-		if ((row.flags & ICF_VROW_END) || !icf_v_out_exec(v, row.addr))
+		if ((row.flags & ICF_VROW_END) || !icf_v_out_exec(&v->claim, row.addr))
 			continue;
-		uint32_t u = icf_v_find_new(v, row.addr);
+		uint32_t u = icf_v_find_new(&v->claim, row.addr);
 		if (u != ICF_V_NONE) {
 			row.unit = u;
-			icf_vrows_add(row.addr > v->unit.data[u].body ? &s->have : &s->bag, &row);
+			icf_vrows_add(row.addr > v->claim.unit.data[u].body ? &s->have : &s->bag,
+				      &row);
 			continue;
 		}
-		uint32_t t = icf_v_find_thunk(v, row.addr);
+		uint32_t t = icf_v_find_thunk(&v->claim, row.addr);
 		if (t == ICF_V_NONE) {
 			icf_vrows_add(&s->bag, &row);
 			continue;
 		}
 		/* A thunk shows the first line of its function. */
-		const struct icf_vrow *first = in_force(&s->in, v->unit.data[t].old, false);
+		const struct icf_vrow *first = in_force(&s->in, v->claim.unit.data[t].old, false);
 		bool ok = first && same_line(first, &row);
 		for (size_t k = 0; k < s->in.v.len && !ok; k++) {
 			const struct icf_vrow *x = &s->in.v.data[k];
-			ok = x->addr == v->unit.data[t].old &&
+			ok = x->addr == v->claim.unit.data[t].old &&
 			     (s->in.told ? x->first : !x->empty) && same_line(x, &row);
 		}
 		/* Or it ends what lies before the first thunk. */
-		if (!ok && icf_v_find_new(v, row.addr - 1) != ICF_V_NONE)
+		if (!ok && icf_v_find_new(&v->claim, row.addr - 1) != ICF_V_NONE)
 			icf_vrows_add(&s->bag, &row);
 		else if (!ok)
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"row: unit 0x%llx, thunk of %s: expected the line that it begins with, found %s",
-				ICF_VX(cu), icf_v_where(v, v->unit.data[t].old, name),
+				ICF_VX(cu), icf_v_where(&v->claim, v->claim.unit.data[t].old, name),
 				icf_vrow_show(&row, text));
 	}
 }
@@ -298,11 +296,11 @@ static void compare_dead(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char x[400], y[400];
 	size_t i = 0, k = 0;
 	for (;;) {
-		while (i < s->in.v.len && (icf_v_in_exec(v, s->in.v.data[i].addr) ||
-					   icf_v_in_exec(v, s->in.v.data[i].addr - 1)))
+		while (i < s->in.v.len && (icf_v_in_exec(&v->claim, s->in.v.data[i].addr) ||
+					   icf_v_in_exec(&v->claim, s->in.v.data[i].addr - 1)))
 			i++;
-		while (k < s->out.v.len && (icf_v_out_exec(v, s->out.v.data[k].addr) ||
-					    icf_v_out_exec(v, s->out.v.data[k].addr - 1)))
+		while (k < s->out.v.len && (icf_v_out_exec(&v->claim, s->out.v.data[k].addr) ||
+					    icf_v_out_exec(&v->claim, s->out.v.data[k].addr - 1)))
 			k++;
 		const struct icf_vrow *a = i < s->in.v.len ? &s->in.v.data[i] : NULL,
 				      *b = k < s->out.v.len ? &s->out.v.data[k] : NULL;
@@ -351,10 +349,10 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 	char x[400], y[400], name[200];
 	for (size_t i = 0; i < s->in.v.len && d->policy != DWR_FOLDED_ALIAS; i++) {
 		uint32_t u = s->in.v.data[i].unit;
-		if (u == ICF_V_NONE || (v->unit.data[u].flags & ICF_V_FOLDED) ||
+		if (u == ICF_V_NONE || (v->claim.unit.data[u].flags & ICF_V_FOLDED) ||
 		    (i && s->in.v.data[i - 1].unit == u))
 			continue;
-		const struct icf_vunit *t = &v->unit.data[u];
+		const struct icf_vunit *t = &v->claim.unit.data[u];
 		for (int end = 0; end < 2; end++) {
 			uint64_t off = end ? t->end - t->old - 1 : 0;
 			const struct icf_vrow *p = in_force(&s->in, t->old + off, false),
@@ -368,9 +366,9 @@ static void compare_ends(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			icf_vlog_bad(
 				d->log, ICF_VC_LINE,
 				"line: unit 0x%llx, %s of %s (-> 0x%llx): expected %s, found %s",
-				ICF_VX(cu), end ? "end" : "start", icf_v_where(v, t->old, name),
-				ICF_VX(t->body + off), icf_vrow_show(p, x),
-				seems ? icf_vrow_show(seems, y) : "none");
+				ICF_VX(cu), end ? "end" : "start",
+				icf_v_where(&v->claim, t->old, name), ICF_VX(t->body + off),
+				icf_vrow_show(p, x), seems ? icf_vrow_show(seems, y) : "none");
 		}
 	}
 }

@@ -49,13 +49,13 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 				      const struct icf_vline_header *h)
 {
 	const struct icf_v *v = d->v;
-	struct sequence *list = malloc((v->note.n_members + 1) * sizeof *list);
+	struct sequence *list = malloc((v->claim.note.n_members + 1) * sizeof *list);
 	size_t n = 0;
 	char name[200];
 	if (!list)
 		return &elfrw_err_nomem;
-	for (size_t i = 0; i < v->note.n_members; i++) {
-		const struct dwr_icfold_member *m = &v->note.member[i];
+	for (size_t i = 0; i < v->claim.note.n_members; i++) {
+		const struct dwr_icfold_member *m = &v->claim.note.member[i];
 		if (m->rows.status == DWR_NOTE_ROWS_OWN)
 			list[n++] = (struct sequence){ m->rows.seq, m };
 	}
@@ -63,7 +63,7 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 		qsort(list, n, sizeof *list, sequence_order);
 	for (size_t i = 0; i < n && h->usual; i++) {
 		const struct dwr_icfold_member *m = list[i].member;
-		const struct icf_vunit *x = &v->unit.data[m->unit];
+		const struct icf_vunit *x = &v->claim.unit.data[m->unit];
 		uint64_t end = i + 1 < n ? list[i + 1].off : h->end, va = 0, seen = 0;
 		bool ok = list[i].off >= h->program && end <= h->end && list[i].off < end;
 		struct elfrw_rbuf r = elfrw_rbuf(t->line->d_buf, ok ? end : 0);
@@ -71,7 +71,7 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 		d->log->checked[ICF_VC_NOTE]++;
 		for (; ok && elfrw_rbuf_left(&r); seen++) {
 			ok = skip_sequence(&r, h->opcode_base, &va);
-			if (ok && va == v->note.map.trap_byte)
+			if (ok && va == v->claim.note.map.trap_byte)
 				break; /* the unit's own */
 			ok = ok && va - x->body < x->end - x->old;
 		}
@@ -79,7 +79,7 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 			icf_vlog_bad(
 				d->log, ICF_VC_NOTE,
 				"line rows: %s: expected %llu sequences of its own at offset 0x%llx, found %s",
-				icf_v_where(v, x->old, name), ICF_VX(m->rows.n_seqs),
+				icf_v_where(&v->claim, x->old, name), ICF_VX(m->rows.n_seqs),
 				ICF_VX(list[i].off), ok ? "another number" : "others");
 	}
 	free(list);
@@ -90,10 +90,11 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 {
 	const struct icf_v *v = d->v;
 	const Elf_Data *s = icf_vd_section(&d->out, ".debug_line");
-	const struct dwr_icfold_member *m = v->note.unit_member[u] != UINT32_MAX
-						    ? &v->note.member[v->note.unit_member[u]]
-						    : NULL;
-	const struct icf_vunit *x = &v->unit.data[u];
+	const struct dwr_icfold_member *m =
+		v->claim.note.unit_member[u] != UINT32_MAX
+			? &v->claim.note.member[v->claim.note.unit_member[u]]
+			: NULL;
+	const struct icf_vunit *x = &v->claim.unit.data[u];
 	char name[200];
 	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN)
 		return;
@@ -108,5 +109,5 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 		icf_vlog_bad(
 			d->log, ICF_VC_NOTE,
 			"line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
-			icf_v_where(v, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
+			icf_v_where(&v->claim, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
 }

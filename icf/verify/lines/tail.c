@@ -40,8 +40,8 @@ static void look_at(struct walk *w, uint64_t addr)
 
 static bool has_thunk(const struct icf_v *v, uint64_t addr)
 {
-	uint32_t u = v->n_thunk ? icf_v_find(v, addr) : ICF_V_NONE;
-	return u != ICF_V_NONE && v->unit.data[u].old == addr && v->unit.data[u].thunk;
+	uint32_t u = v->claim.n_thunk ? icf_v_find(&v->claim, addr) : ICF_V_NONE;
+	return u != ICF_V_NONE && v->claim.unit.data[u].old == addr && v->claim.unit.data[u].thunk;
 }
 
 static void push(struct walk *w, uint64_t addr, uint32_t line, bool end)

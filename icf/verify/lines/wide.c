@@ -7,6 +7,7 @@
  * compared as usual.  A search for byte patterns shows whether this is needed.  Only then the
  * section is copied and its tables are walked.  Tables that cannot be walked stay as they are. */
 #include "elfrw/base/rbuf.h"
+#include "icf/verify/lines/program.h"
 #include "icf/verify/lines/wide.h"
 #include <dwarf.h>
 #include <stdlib.h>
@@ -50,20 +51,12 @@ static void narrow_next(struct elfrw_rbuf *r, uint8_t *base, unsigned bits)
 static void walk(uint8_t *p, uint64_t n, bool wide)
 {
 	struct elfrw_rbuf r = elfrw_rbuf(p, n);
-	unsigned version = elfrw_rbuf_u16(&r);
-	if (version >= 5)
-		elfrw_rbuf_u16(&r);
-	uint64_t header = wide ? elfrw_rbuf_u64(&r) : elfrw_rbuf_u32(&r),
-		 program = elfrw_rbuf_off(&r) + header;
-	elfrw_rbuf_skip(&r, version >= 4 ? 5 : 4);
-	unsigned base = elfrw_rbuf_u8(&r);
-	const uint8_t *length = elfrw_rbuf_take(&r, base ? base - 1 : 0);
-	if (!elfrw_rbuf_ok(&r) || !length || header > n || version < 2 || version > 5)
+	struct icf_vline_program h;
+	if (!icf_vline_program(&r, wide, &h) || h.header > n || h.version < 2 || h.version > 5)
 		return;
-	elfrw_rbuf_seek(&r, program);
 	while (elfrw_rbuf_ok(&r) && elfrw_rbuf_left(&r)) {
 		unsigned op = elfrw_rbuf_u8(&r);
-		if (op >= base)
+		if (op >= h.base)
 			continue;
 		if (op == 0) {
 			uint64_t size = elfrw_rbuf_uleb(&r), at = elfrw_rbuf_off(&r);
@@ -72,10 +65,10 @@ static void walk(uint8_t *p, uint64_t n, bool wide)
 				narrow(p + at + 1, size - 1, 24);
 		} else if (op == DW_LNS_fixed_advance_pc)
 			elfrw_rbuf_u16(&r);
-		else if (op == DW_LNS_set_column && length[op - 1] == 1)
+		else if (op == DW_LNS_set_column && h.length[op - 1] == 1)
 			narrow_next(&r, p, 16);
 		else
-			for (unsigned i = length[op - 1]; i; i--)
+			for (unsigned i = h.length[op - 1]; i; i--)
 				elfrw_rbuf_uleb(&r);
 	}
 }

@@ -26,11 +26,11 @@ static bool is_record(const struct dwr_cfi *cfi, uint64_t off)
  * its own.  An unwinder must read the same descriptions from there on. */
 void icf_vunwind_refs(struct icf_v *v)
 {
-	const struct dwr_cfi *a = &v->cfi_in, *b = &v->cfi_out;
-	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
+	const struct dwr_cfi *a = &v->claim.cfi_in, *b = &v->claim.cfi_out;
+	const struct elfrw_section *frame = elfrw_image_section(&v->claim.out, ".eh_frame");
 	for (size_t i = 0; i < v->frameref.len; i++) {
 		const struct icf_vframeref *f = &v->frameref.data[i];
-		uint64_t off = f->target - v->frame_lo,
+		uint64_t off = f->target - v->claim.frame_lo,
 			 new = frame ? f->found - frame->hdr.sh_addr : UINT64_MAX;
 		char name[200];
 		bool record = is_record(b, new);
@@ -41,7 +41,7 @@ void icf_vunwind_refs(struct icf_v *v)
 			if (f->found != f->target)
 				icf_vlog_bad(&v->log, ICF_VC_ADDRESS,
 					     "address: %s (0x%llx): expected 0x%llx, found 0x%llx",
-					     icf_v_where(v, f->at, name), ICF_VX(f->target),
+					     icf_v_where(&v->claim, f->at, name), ICF_VX(f->target),
 					     ICF_VX(f->target), ICF_VX(f->found));
 			continue;
 		}
@@ -49,16 +49,16 @@ void icf_vunwind_refs(struct icf_v *v)
 			seen += b->fde.data[k].off >= new &&
 				!icf_vunwind_is_thunk_frame(v, &b->fde.data[k]);
 		for (size_t k = 0; k < a->fde.len; k++) {
-			uint32_t u = icf_v_find(v, a->fde.data[k].pc_begin);
+			uint32_t u = icf_v_find(&v->claim, a->fde.data[k].pc_begin);
 			want += a->fde.data[k].off >= off && u != ICF_V_NONE &&
-				!(v->unit.data[u].flags & ICF_V_FOLDED);
+				!(v->claim.unit.data[u].flags & ICF_V_FOLDED);
 		}
 		if (!record || seen != want)
 			icf_vlog_bad(
 				&v->log, ICF_VC_ADDRESS,
 				"frame table: %s (0x%llx -> 0x%llx): expected a record with %u descriptions behind it, found %s with %u",
-				icf_v_where(v, f->at, name), ICF_VX(f->target), ICF_VX(f->found),
-				want, record ? "one" : "none", seen);
+				icf_v_where(&v->claim, f->at, name), ICF_VX(f->target),
+				ICF_VX(f->found), want, record ? "one" : "none", seen);
 	}
 }
 
@@ -86,11 +86,11 @@ static bool same_section(const struct elfrw_section *a, const struct elfrw_secti
 }
 
 /* Some linkers leave a header that leads nowhere.  Is OUT's header S the same as IN's header A? */
-static bool is_same_without_frames(const struct icf_v *v, const struct elfrw_section *a,
+static bool is_same_without_frames(const struct icf_vclaim *c, const struct elfrw_section *a,
 				   const struct elfrw_section *s)
 {
-	return !elfrw_image_section(&v->in, ".eh_frame") &&
-	       !elfrw_image_section(&v->out, ".eh_frame") && same_section(a, s);
+	return !elfrw_image_section(&c->in, ".eh_frame") &&
+	       !elfrw_image_section(&c->out, ".eh_frame") && same_section(a, s);
 }
 
 /* Reads the four bytes and the pointer before the count.  The version must be 1, the encodings
@@ -108,17 +108,17 @@ static bool read_start(const struct elfrw_section *a, const struct elfrw_section
 }
 
 /* Reads the entries, and checks that they ascend. */
-static void read_entries(struct icf_v *v, const struct elfrw_section *s, struct elfrw_rbuf *r,
+static void read_entries(struct icf_vlog *log, const struct elfrw_section *s, struct elfrw_rbuf *r,
 			 struct hdr_table *t)
 {
 	struct hdr *e = t->entry;
 	for (uint64_t i = 0; i < t->count; i++) {
 		e[i].pc = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(r);
 		e[i].fde = s->hdr.sh_addr + (uint64_t)(int64_t)(int32_t)elfrw_rbuf_u32(r);
-		v->log.checked[ICF_VC_FRAME_HDR]++;
+		log->checked[ICF_VC_FRAME_HDR]++;
 		if (i && e[i].pc < e[i - 1].pc)
 			icf_vlog_bad(
-				&v->log, ICF_VC_FRAME_HDR,
+				log, ICF_VC_FRAME_HDR,
 				"order: .eh_frame_hdr entry %llu: expected 0x%llx or more, found 0x%llx",
 				ICF_VX(i), ICF_VX(e[i - 1].pc), ICF_VX(e[i].pc));
 	}
@@ -126,13 +126,14 @@ static void read_entries(struct icf_v *v, const struct elfrw_section *s, struct 
 }
 
 /* Each description of code must have an entry. */
-static void check_descriptions(struct icf_v *v, const struct hdr_table *t)
+static void check_descriptions(const struct icf_vclaim *c, struct icf_vlog *log,
+			       const struct hdr_table *t)
 {
 	const struct hdr *e = t->entry;
 	uint64_t n = 0, count = t->count;
-	for (size_t k = 0; k < v->cfi_out.fde.len; k++) {
-		const struct dwr_fde *f = &v->cfi_out.fde.data[v->cfi_out.by_pc[k]];
-		if (f->pc_end <= f->pc_begin || !icf_v_out_exec(v, f->pc_begin))
+	for (size_t k = 0; k < c->cfi_out.fde.len; k++) {
+		const struct dwr_fde *f = &c->cfi_out.fde.data[c->cfi_out.by_pc[k]];
+		if (f->pc_end <= f->pc_begin || !icf_v_out_exec(c, f->pc_begin))
 			continue;
 		/* Both lists are in order. */
 		while (n < count && e[n].pc < f->pc_begin)
@@ -142,7 +143,7 @@ static void check_descriptions(struct icf_v *v, const struct hdr_table *t)
 			m++;
 		if (m == count || e[m].pc != f->pc_begin)
 			icf_vlog_bad(
-				&v->log, ICF_VC_FRAME_HDR,
+				log, ICF_VC_FRAME_HDR,
 				"entry: .eh_frame_hdr for 0x%llx: expected 0x%llx, found %s0x%llx",
 				ICF_VX(f->pc_begin), ICF_VX(t->frame + f->off),
 				n < count && e[n].pc == f->pc_begin ? "" : "none; next is for ",
@@ -153,13 +154,14 @@ static void check_descriptions(struct icf_v *v, const struct hdr_table *t)
 }
 
 /* Each entry must name a description of its own address. */
-static void check_entries(struct icf_v *v, const struct hdr_table *t)
+static void check_entries(const struct icf_vclaim *c, struct icf_vlog *log,
+			  const struct hdr_table *t)
 {
 	for (const struct hdr *e = t->entry; e < t->entry + t->count; e++) {
-		uint32_t f = fde_by_off(&v->cfi_out, e->fde - t->frame);
-		if (f == ICF_V_NONE || v->cfi_out.fde.data[f].pc_begin != e->pc)
+		uint32_t f = fde_by_off(&c->cfi_out, e->fde - t->frame);
+		if (f == ICF_V_NONE || c->cfi_out.fde.data[f].pc_begin != e->pc)
 			icf_vlog_bad(
-				&v->log, ICF_VC_FRAME_HDR,
+				log, ICF_VC_FRAME_HDR,
 				"entry: .eh_frame_hdr for 0x%llx: expected a description of that address, found %s at 0x%llx",
 				ICF_VX(e->pc), f == ICF_V_NONE ? "none" : "another",
 				ICF_VX(e->fde));
@@ -167,8 +169,9 @@ static void check_entries(struct icf_v *v, const struct hdr_table *t)
 }
 
 /* The count and the table, which R stands in front of. */
-static struct elfrw_err *check_table(struct icf_v *v, const struct elfrw_section *s,
-				     struct elfrw_rbuf *r, uint64_t frame)
+static struct elfrw_err *check_table(const struct icf_vclaim *c, struct icf_vlog *log,
+				     const struct elfrw_section *s, struct elfrw_rbuf *r,
+				     uint64_t frame)
 {
 	uint8_t count_enc = s->data[2], table_enc = s->data[3];
 	uint64_t raw;
@@ -177,11 +180,11 @@ static struct elfrw_err *check_table(struct icf_v *v, const struct elfrw_section
 	if (count_enc == DWR_PE_OMIT || table_enc == DWR_PE_OMIT)
 		return NULL;
 	if (table_enc != (DWR_PE_DATAREL | DWR_PE_SDATA4))
-		return elfrw_error_at(s->name, 3, "%s: table of an unknown kind", v->in.path);
+		return elfrw_error_at(s->name, 3, "%s: table of an unknown kind", c->in.path);
 	if (!dwr_pe_read(r, count_enc, 8, s->hdr.sh_addr + elfrw_rbuf_off(r), &raw, &t.count) ||
 	    t.count > elfrw_rbuf_left(r) / 8) {
 		icf_vlog_bad(
-			&v->log, ICF_VC_FRAME_HDR,
+			log, ICF_VC_FRAME_HDR,
 			"table: .eh_frame_hdr: expected room for %llu entries, found %llu bytes",
 			ICF_VX(t.count), ICF_VX(elfrw_rbuf_left(r)));
 		return NULL;
@@ -189,41 +192,41 @@ static struct elfrw_err *check_table(struct icf_v *v, const struct elfrw_section
 	t.entry = malloc((t.count + 1) * sizeof *t.entry);
 	if (!t.entry)
 		return &elfrw_err_nomem;
-	read_entries(v, s, r, &t);
-	check_descriptions(v, &t);
-	check_entries(v, &t);
+	read_entries(log, s, r, &t);
+	check_descriptions(c, log, &t);
+	check_entries(c, log, &t);
 	free(t.entry);
 	return NULL;
 }
 
 /* .eh_frame_hdr (LSB Core 5.0): encodings as linkers write them. */
-struct elfrw_err *icf_vunwind_hdr(struct icf_v *v)
+struct elfrw_err *icf_vunwind_hdr(const struct icf_vclaim *c, struct icf_vlog *log)
 {
-	const struct elfrw_section *a = elfrw_image_section(&v->in, ".eh_frame_hdr"),
-				   *s = elfrw_image_section(&v->out, ".eh_frame_hdr");
-	const struct elfrw_section *frame = elfrw_image_section(&v->out, ".eh_frame");
-	if (!a || !a->data || is_same_without_frames(v, a, s))
+	const struct elfrw_section *a = elfrw_image_section(&c->in, ".eh_frame_hdr"),
+				   *s = elfrw_image_section(&c->out, ".eh_frame_hdr");
+	const struct elfrw_section *frame = elfrw_image_section(&c->out, ".eh_frame");
+	if (!a || !a->data || is_same_without_frames(c, a, s))
 		return NULL;
 	if (!s || !s->data || !frame || a->hdr.sh_size < 4) {
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+		icf_vlog_bad(log, ICF_VC_FRAME_HDR,
 			     "section: .eh_frame_hdr: expected in the output, found nothing");
 		return NULL;
 	}
 	/* Of several descriptions that begin at one address, lld names the first, also an empty
 	 * one. Tables that did not change lead where they led. */
-	if (same_section(a, s) && same_section(elfrw_image_section(&v->in, ".eh_frame"), frame))
+	if (same_section(a, s) && same_section(elfrw_image_section(&c->in, ".eh_frame"), frame))
 		return NULL;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	uint64_t ptr = 0;
 	if (!read_start(a, s, &r, &ptr)) {
 		icf_vlog_bad(
-			&v->log, ICF_VC_FRAME_HDR,
+			log, ICF_VC_FRAME_HDR,
 			"header: .eh_frame_hdr: expected version 1 and the encodings of the input, found others");
 		return NULL;
 	}
 	if (ptr != frame->hdr.sh_addr)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_HDR,
+		icf_vlog_bad(log, ICF_VC_FRAME_HDR,
 			     "pointer: .eh_frame_hdr: expected 0x%llx, found 0x%llx",
 			     ICF_VX(frame->hdr.sh_addr), ICF_VX(ptr));
-	return check_table(v, s, &r, frame->hdr.sh_addr);
+	return check_table(c, log, s, &r, frame->hdr.sh_addr);
 }

@@ -11,9 +11,9 @@
 /* Was the code at NEW proved to be the same as that at OLD? */
 static bool stands_for(const struct icf_v *v, uint64_t old, uint64_t new)
 {
-	uint32_t t = icf_v_find(v, old), o = icf_v_find_new(v, new);
+	uint32_t t = icf_v_find(&v->claim, old), o = icf_v_find_new(&v->claim, new);
 	if (t == ICF_V_NONE || o == ICF_V_NONE ||
-	    old - v->unit.data[t].old != new - v->unit.data[o].body)
+	    old - v->claim.unit.data[t].old != new - v->claim.unit.data[o].body)
 		return false;
 	return v->same && v->same[t] == v->same[o];
 }
@@ -42,9 +42,9 @@ struct pair {
 static uint64_t new_type(const struct icf_v *v, uint64_t target)
 {
 	uint64_t ret;
-	if (!target || !icf_v_in_exec(v, target))
-		return target ? icf_v_data(v, target) : 0;
-	icf_v_pointer(v, target, &ret);
+	if (!target || !icf_v_in_exec(&v->claim, target))
+		return target ? icf_v_data(&v->claim, target) : 0;
+	icf_v_pointer(&v->claim, target, &ret);
 	return ret;
 }
 
@@ -189,13 +189,13 @@ static void check_pads(struct icf_vunwind *w, const struct pair *p, uint64_t beg
 		if (!s.pad)
 			continue;
 		if (!kept)
-			icf_v_code(v, s.pad, &want);
+			icf_v_code(&v->claim, s.pad, &want);
 		if (want == t.pad || (alias && stands_for(v, s.pad, t.pad)))
 			continue;
 		icf_vlog_bad(&v->log, ICF_VC_LSDA,
 			     "landing pad: %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			     icf_v_where(v, begin, name), ICF_VX(s.pad), ICF_VX(want), ICF_VX(want),
-			     ICF_VX(t.pad));
+			     icf_v_where(&v->claim, begin, name), ICF_VX(s.pad), ICF_VX(want),
+			     ICF_VX(want), ICF_VX(t.pad));
 		return;
 	}
 }
@@ -207,28 +207,29 @@ struct elfrw_err *icf_vunwind_lsda(struct icf_vunwind *w, const struct dwr_fde *
 	struct pair p = { .v = v };
 	char name[200];
 	v->log.checked[ICF_VC_LSDA]++;
-	ELFRW_TRY(icf_v_named(v->in.path,
-			      icf_vexcept_read(&p.a, &v->in, a->lsda, a->pc_begin, a->pc_end)));
-	struct elfrw_err *err = icf_vexcept_read(&p.b, &v->out, b->lsda, b->pc_begin, b->pc_end);
+	ELFRW_TRY(icf_v_named(v->claim.in.path, icf_vexcept_read(&p.a, &v->claim.in, a->lsda,
+								 a->pc_begin, a->pc_end)));
+	struct elfrw_err *err =
+		icf_vexcept_read(&p.b, &v->claim.out, b->lsda, b->pc_begin, b->pc_end);
 	if (err) {
 		icf_vlog_bad(&v->log, ICF_VC_LSDA,
 			     "table: %s (0x%llx -> 0x%llx): expected an exception table, found: %s",
-			     icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda),
-			     elfrw_err_text(err));
+			     icf_v_where(&v->claim, a->pc_begin, name), ICF_VX(a->lsda),
+			     ICF_VX(b->lsda), elfrw_err_text(err));
 		elfrw_err_free(err);
 		return NULL;
 	}
-	uint32_t u = icf_v_find(v, a->pc_begin);
+	uint32_t u = icf_v_find(&v->claim, a->pc_begin);
 	bool same = same_sites(&p),
-	     own = !alias && u != ICF_V_NONE && !(v->unit.data[u].flags & ICF_V_FOLDED);
+	     own = !alias && u != ICF_V_NONE && !(v->claim.unit.data[u].flags & ICF_V_FOLDED);
 	const char *what = !same ? "call sites, actions and types"
 			   : own ? bytes_differ(w, &p)
 				 : NULL;
 	if (what)
 		icf_vlog_bad(&v->log, ICF_VC_LSDA,
 			     "table: %s (0x%llx -> 0x%llx): expected the same %s, found others",
-			     icf_v_where(v, a->pc_begin, name), ICF_VX(a->lsda), ICF_VX(b->lsda),
-			     what);
+			     icf_v_where(&v->claim, a->pc_begin, name), ICF_VX(a->lsda),
+			     ICF_VX(b->lsda), what);
 	if (same)
 		check_pads(w, &p, a->pc_begin, alias, kept);
 	return NULL;

@@ -30,29 +30,30 @@ static const char *rows_differ(Dwarf_Frame *a, Dwarf_Frame *b, int regs)
 
 /* Compares libdw's rows at the start, in the middle and at the end of up to MAX_SAMPLES
  * descriptions. */
-static void sample_rows(struct icf_v *v, Dwarf_CFI *in, Dwarf_CFI *out)
+static void sample_rows(const struct icf_vclaim *c, struct icf_vlog *log, Dwarf_CFI *in,
+			Dwarf_CFI *out)
 {
-	size_t n = v->cfi_in.fde.len, step = n / MAX_SAMPLES + 1;
+	size_t n = c->cfi_in.fde.len, step = n / MAX_SAMPLES + 1;
 	for (size_t k = 0; k < n; k += step) {
-		const struct dwr_fde *f = &v->cfi_in.fde.data[v->cfi_in.by_pc[k]];
+		const struct dwr_fde *f = &c->cfi_in.fde.data[c->cfi_in.by_pc[k]];
 		uint64_t size = f->pc_end - f->pc_begin, place[3] = { 0, size / 2, size - 1 }, new;
-		if (f->pc_end <= f->pc_begin || !icf_v_code(v, f->pc_begin, &new))
+		if (f->pc_end <= f->pc_begin || !icf_v_code(c, f->pc_begin, &new))
 			continue;
 		for (int p = 0; p < 3; p++) {
 			Dwarf_Frame *a = NULL, *b = NULL;
 			const char *what = NULL;
 			char name[200];
 			if (dwarf_cfi_addrframe(in, f->pc_begin + place[p], &a) == 0) {
-				v->log.checked[ICF_VC_FRAME_ROW]++;
+				log->checked[ICF_VC_FRAME_ROW]++;
 				what = dwarf_cfi_addrframe(out, new + place[p], &b)
 					       ? "row"
-					       : rows_differ(a, b, v->arch->dwarf_registers);
+					       : rows_differ(a, b, c->arch->dwarf_registers);
 			}
 			if (what)
 				icf_vlog_bad(
-					&v->log, ICF_VC_FRAME_ROW,
+					log, ICF_VC_FRAME_ROW,
 					"row: %s (0x%llx -> 0x%llx): expected the same %s, found another",
-					icf_v_where(v, f->pc_begin + place[p], name),
+					icf_v_where(c, f->pc_begin + place[p], name),
 					ICF_VX(f->pc_begin + place[p]), ICF_VX(new + place[p]),
 					what);
 			free(a);
@@ -61,18 +62,18 @@ static void sample_rows(struct icf_v *v, Dwarf_CFI *in, Dwarf_CFI *out)
 	}
 }
 
-void icf_vunwind_rows(struct icf_v *v)
+void icf_vunwind_rows(const struct icf_vclaim *c, struct icf_vlog *log)
 {
 	struct icf_velf a, b;
 	elf_version(EV_CURRENT);
-	icf_v_elf_open(&v->in, &a);
-	icf_v_elf_open(&v->out, &b);
+	icf_v_elf_open(&c->in, &a);
+	icf_v_elf_open(&c->out, &b);
 	Dwarf_CFI *x = a.elf ? dwarf_getcfi_elf(a.elf) : NULL,
 		  *y = b.elf ? dwarf_getcfi_elf(b.elf) : NULL;
 	if (x && y)
-		sample_rows(v, x, y);
+		sample_rows(c, log, x, y);
 	else if (x)
-		icf_vlog_bad(&v->log, ICF_VC_FRAME_ROW,
+		icf_vlog_bad(log, ICF_VC_FRAME_ROW,
 			     "table: .eh_frame: expected one that libdw reads, found: %s",
 			     dwarf_errmsg(-1));
 	if (x)

@@ -32,8 +32,8 @@ bool icf_vunwind_is_thunk_frame(const struct icf_v *v, const struct dwr_fde *f);
 
 /* hdr.c: code that refers to a record of the table; then .eh_frame_hdr. */
 void icf_vunwind_refs(struct icf_v *v);
-struct elfrw_err *icf_vunwind_hdr(struct icf_v *v);
+struct elfrw_err *icf_vunwind_hdr(const struct icf_vclaim *c, struct icf_vlog *log);
 
 /* rows.c: a sample of rows, as libdw evaluates them in both files. */
-void icf_vunwind_rows(struct icf_v *v);
+void icf_vunwind_rows(const struct icf_vclaim *c, struct icf_vlog *log);
 #endif

@@ -28,10 +28,10 @@ static bool personality_ok(const struct icf_v *v, const struct dwr_cie *a, const
 	if (a->personality_indirect != b->personality_indirect ||
 	    !a->personality != !b->personality)
 		return false;
-	if (!icf_v_in_exec(v, a->personality))
-		return b->personality == icf_v_data(v, a->personality);
-	icf_v_pointer(v, a->personality, &want);
-	icf_v_code(v, a->personality, &body);
+	if (!icf_v_in_exec(&v->claim, a->personality))
+		return b->personality == icf_v_data(&v->claim, a->personality);
+	icf_v_pointer(&v->claim, a->personality, &want);
+	icf_v_code(&v->claim, a->personality, &body);
 	return b->personality == want || b->personality == body;
 }
 
@@ -80,7 +80,8 @@ const char *icf_vunwind_cie_differs(const struct icf_v *v, const struct dwr_cie 
 									   a->address_size)
 						: 0 };
 	if (a->size == b->size && a->personality_off == b->personality_off &&
-	    !same_but(v->cfi_in.data + a->off, v->cfi_out.data + b->off, a->size, &hole, 1))
+	    !same_but(v->claim.cfi_in.data + a->off, v->claim.cfi_out.data + b->off, a->size, &hole,
+		      1))
 		return "bytes";
 	return NULL;
 }
@@ -88,7 +89,7 @@ const char *icf_vunwind_cie_differs(const struct icf_v *v, const struct dwr_cie 
 /* The same for FDEs: all except the places of the CIE, the code and the exception table. */
 static bool same_record(const struct icf_v *v, const struct dwr_fde *a, const struct dwr_fde *b)
 {
-	const struct dwr_cie *c = &v->cfi_in.cie.data[a->cie];
+	const struct dwr_cie *c = &v->claim.cfi_in.cie.data[a->cie];
 	struct hole hole[3] = { { 4, 4 },
 				{ a->pc_off, (unsigned)a->pc_size + a->range_size },
 				{ a->lsda_off, 0 } };
@@ -99,7 +100,8 @@ static bool same_record(const struct icf_v *v, const struct dwr_fde *a, const st
 	if (a->size != b->size || a->pc_off != b->pc_off || a->pc_size != b->pc_size ||
 	    a->range_size != b->range_size || a->lsda_off != b->lsda_off)
 		return true; /* encoded anew: its meaning was compared */
-	return same_but(v->cfi_in.data + a->off, v->cfi_out.data + b->off, a->size, hole, 3);
+	return same_but(v->claim.cfi_in.data + a->off, v->claim.cfi_out.data + b->off, a->size,
+			hole, 3);
 }
 
 /* Checks the run [BEGIN, END) of A's code, which is together in OUT at WANT. */
@@ -108,16 +110,17 @@ static struct elfrw_err *check_run(struct icf_vunwind *w, const struct dwr_fde *
 {
 	struct icf_v *v = w->v;
 	char name[200];
-	uint32_t k = icf_vunwind_fde_at(&v->cfi_out, want);
+	uint32_t k = icf_vunwind_fde_at(&v->claim.cfi_out, want);
 	if (k == ICF_V_NONE) {
 		icf_vlog_bad(
 			&v->log, ICF_VC_FRAME,
 			"frame: %s (0x%llx -> 0x%llx): expected a frame description, found none",
-			icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want));
+			icf_v_where(&v->claim, begin, name), ICF_VX(begin), ICF_VX(want));
 		return NULL;
 	}
-	const struct dwr_fde *b = &v->cfi_out.fde.data[k];
-	const struct dwr_cie *ca = &v->cfi_in.cie.data[a->cie], *cb = &v->cfi_out.cie.data[b->cie];
+	const struct dwr_fde *b = &v->claim.cfi_out.fde.data[k];
+	const struct dwr_cie *ca = &v->claim.cfi_in.cie.data[a->cie],
+			     *cb = &v->claim.cfi_out.cie.data[b->cie];
 	w->matched[k] = 1;
 	const char *what = icf_vunwind_cie_differs(v, ca, cb);
 	uint8_t flags = a->cfa_flags | ca->cfa_flags;
@@ -137,12 +140,13 @@ static struct elfrw_err *check_run(struct icf_vunwind *w, const struct dwr_fde *
 	if (what)
 		icf_vlog_bad(&v->log, ICF_VC_FRAME,
 			     "frame: %s (0x%llx -> 0x%llx): expected the same %s, found another",
-			     icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want), what);
+			     icf_v_where(&v->claim, begin, name), ICF_VX(begin), ICF_VX(want),
+			     what);
 	else if (end - begin != b->pc_end - b->pc_begin)
 		icf_vlog_bad(
 			&v->log, ICF_VC_FRAME,
 			"length: frame of %s (0x%llx -> 0x%llx): expected 0x%llx, found 0x%llx",
-			icf_v_where(v, begin, name), ICF_VX(begin), ICF_VX(want),
+			icf_v_where(&v->claim, begin, name), ICF_VX(begin), ICF_VX(want),
 			ICF_VX(end - begin), ICF_VX(b->pc_end - b->pc_begin));
 	return a->lsda && b->lsda && begin == a->pc_begin ? icf_vunwind_lsda(w, a, b, alias, false)
 							  : NULL;
@@ -151,11 +155,11 @@ static struct elfrw_err *check_run(struct icf_vunwind *w, const struct dwr_fde *
 static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 {
 	struct icf_v *v = w->v;
-	const struct dwr_fde *a = &v->cfi_in.fde.data[i];
-	uint32_t u = icf_v_find(v, a->pc_begin);
+	const struct dwr_fde *a = &v->claim.cfi_in.fde.data[i];
+	uint32_t u = icf_v_find(&v->claim, a->pc_begin);
 	/* Of discarded code, or never used: an unwinder finds the first of several. */
-	if (a->pc_end <= a->pc_begin || !icf_v_in_exec(v, a->pc_begin) ||
-	    icf_vunwind_fde_at(&v->cfi_in, a->pc_begin) != i)
+	if (a->pc_end <= a->pc_begin || !icf_v_in_exec(&v->claim, a->pc_begin) ||
+	    icf_vunwind_fde_at(&v->claim.cfi_in, a->pc_begin) != i)
 		return NULL;
 	v->log.checked[ICF_VC_FRAME]++;
 	if (u == ICF_V_NONE) {
@@ -166,23 +170,24 @@ static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 	}
 	/* Hand-written code may have one description for several units, which may move apart. */
 	for (uint64_t begin = a->pc_begin; begin < a->pc_end;) {
-		uint64_t want = v->unit.data[u].body + (begin - v->unit.data[u].old),
-			 end = v->unit.data[u].end;
+		uint64_t want = v->claim.unit.data[u].body + (begin - v->claim.unit.data[u].old),
+			 end = v->claim.unit.data[u].end;
 		uint32_t next = u + 1;
-		for (; end < a->pc_end && next < v->unit.len && v->unit.data[next].old < a->pc_end;
+		for (; end < a->pc_end && next < v->claim.unit.len &&
+		       v->claim.unit.data[next].old < a->pc_end;
 		     next++) {
-			const struct icf_vunit *x = &v->unit.data[next];
+			const struct icf_vunit *x = &v->claim.unit.data[next];
 			if (x->body - want != x->old - begin)
 				break;
 			end = x->end;
 		}
-		bool last = next >= v->unit.len || v->unit.data[next].old >= a->pc_end;
+		bool last = next >= v->claim.unit.len || v->claim.unit.data[next].old >= a->pc_end;
 		ELFRW_TRY(check_run(w, a, begin, end > a->pc_end || last ? a->pc_end : end, want,
 				    false));
 		if (last)
 			break;
 		u = next;
-		begin = v->unit.data[u].old;
+		begin = v->claim.unit.data[u].old;
 	}
 	return NULL;
 }
@@ -193,12 +198,14 @@ static struct elfrw_err *check_aliases(struct icf_vunwind *w)
 {
 	struct icf_v *v = w->v;
 	for (size_t i = 0; i < v->alias.len; i++) {
-		const struct icf_vunit *x = &v->unit.data[v->alias.data[i].unit],
-				       *y = &v->unit.data[v->alias.data[i].other];
-		size_t lo = LOWER_BOUND(0, v->cfi_in.fde.len, mid,
-					v->cfi_in.fde.data[v->cfi_in.by_pc[mid]].pc_begin < x->old);
-		for (; lo < v->cfi_in.fde.len; lo++) {
-			const struct dwr_fde *f = &v->cfi_in.fde.data[v->cfi_in.by_pc[lo]];
+		const struct icf_vunit *x = &v->claim.unit.data[v->alias.data[i].unit],
+				       *y = &v->claim.unit.data[v->alias.data[i].other];
+		size_t lo = LOWER_BOUND(
+			0, v->claim.cfi_in.fde.len, mid,
+			v->claim.cfi_in.fde.data[v->claim.cfi_in.by_pc[mid]].pc_begin < x->old);
+		for (; lo < v->claim.cfi_in.fde.len; lo++) {
+			const struct dwr_fde *f =
+				&v->claim.cfi_in.fde.data[v->claim.cfi_in.by_pc[lo]];
 			if (f->pc_begin >= x->end)
 				break;
 			if (f->pc_end > f->pc_begin)
@@ -211,7 +218,7 @@ static struct elfrw_err *check_aliases(struct icf_vunwind *w)
 
 static void check_terminator(struct icf_v *v)
 {
-	const struct dwr_cfi *a = &v->cfi_in, *b = &v->cfi_out;
+	const struct dwr_cfi *a = &v->claim.cfi_in, *b = &v->claim.cfi_out;
 	uint64_t last_in = a->fde.len ? a->fde.data[a->fde.len - 1].off : 0,
 		 last_out = b->fde.len ? b->fde.data[b->fde.len - 1].off : 0;
 	bool end_in = a->terminator.len && a->terminator.data[0] > last_in,
@@ -239,7 +246,8 @@ static bool collect_tables(const struct dwr_cfi *cfi, addresses *list)
 struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 {
 	struct icf_vunwind w = { .v = v };
-	struct elfrw_err *err = dwr_eh_frame_read(&v->cfi_out, &v->out, v->arch->address_size);
+	struct elfrw_err *err =
+		dwr_eh_frame_read(&v->claim.cfi_out, &v->claim.out, v->claim.arch->address_size);
 	if (err) {
 		icf_vlog_bad(&v->log, ICF_VC_FRAME,
 			     "table: .eh_frame: expected frame descriptions, found: %s",
@@ -247,11 +255,11 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 		elfrw_err_free(err);
 		return NULL;
 	}
-	w.matched = calloc(v->cfi_out.fde.len + 1, 1);
-	if (!w.matched || !collect_tables(&v->cfi_in, &w.table_in) ||
-	    !collect_tables(&v->cfi_out, &w.table_out))
+	w.matched = calloc(v->claim.cfi_out.fde.len + 1, 1);
+	if (!w.matched || !collect_tables(&v->claim.cfi_in, &w.table_in) ||
+	    !collect_tables(&v->claim.cfi_out, &w.table_out))
 		err = &elfrw_err_nomem;
-	for (uint32_t i = 0; i < v->cfi_in.fde.len && !err; i++)
+	for (uint32_t i = 0; i < v->claim.cfi_in.fde.len && !err; i++)
 		err = check_fde(&w, i);
 	if (!err)
 		err = check_aliases(&w);
@@ -260,10 +268,10 @@ struct elfrw_err *icf_v_check_unwind(struct icf_v *v)
 	if (!err) {
 		check_terminator(v);
 		icf_vunwind_refs(v);
-		err = icf_vunwind_hdr(v);
+		err = icf_vunwind_hdr(&v->claim, &v->log);
 	}
-	if (!err && v->cfi_in.fde.len)
-		icf_vunwind_rows(v);
+	if (!err && v->claim.cfi_in.fde.len)
+		icf_vunwind_rows(&v->claim, &v->log);
 	VEC_FREE(&w.table_in);
 	VEC_FREE(&w.table_out);
 	free(w.matched);

@@ -150,6 +150,13 @@ static bool is_list(const Dwarf_Attribute *x)
 		x->form == DW_FORM_data4 || x->form == DW_FORM_data8);
 }
 
+static bool in_folded(const struct judge *j, uint64_t va)
+{
+	uint32_t u = jmap_exec_in(&j->map, va) ? jmap_find(&j->map, va) : JNONE;
+
+	return u != JNONE && j->map.unit[u].folded;
+}
+
 static void check_value(struct judge *j, struct jpair *p, Dwarf_Attribute *x, Dwarf_Attribute *y)
 {
 	int tag = dwarf_tag(&p->a);
@@ -171,8 +178,9 @@ static void check_value(struct judge *j, struct jpair *p, Dwarf_Attribute *x, Dw
 
 	if (address && dwarf_formaddr(y, &b))
 		ok = false;
-	else if (address && !ok && p->folded != JNONE && j->policy == J_DROP)
-		/* Such a function and its scopes may be anywhere, as long as they are empty. */
+	else if (address && !ok && j->policy == J_DROP && (p->folded != JNONE || in_folded(j, a)))
+		/* Such a function and its scopes may be anywhere, as long as they are empty; so
+		 * may those that lie in a folded part of a function that stays. */
 		ok = x->code == DW_AT_low_pc || !jmap_exec_out(&j->map, b);
 	if (!ok && !(p->dead && (address || is_expression)))
 		judge_wrong(j,

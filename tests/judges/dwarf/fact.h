@@ -1,4 +1,4 @@
-/* fact.h: what line tables say of code, as facts of bytes. */
+/* fact.h: facts of line tables: which row holds for which bytes of code. */
 #ifndef TESTS_JUDGES_DWARF_FACT_H
 #define TESTS_JUDGES_DWARF_FACT_H
 #include "tests/judges/dwarf/judge.h"
@@ -11,7 +11,10 @@ struct jfact {
 	struct jrow row;
 	uint32_t unit, table;
 	bool may; /* it need not be there */
-	bool used;
+	/* Of a row of the output: the expected one that takes it; in which search it was last seen.
+	 */
+	const struct jfact *by;
+	size_t search;
 };
 
 struct jfacts {

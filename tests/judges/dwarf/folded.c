@@ -1,5 +1,5 @@
-/* folded.c: what line tables say of folded functions: as the kept function's say, or in the table
- * of the artificial unit, where nothing else is. */
+/* folded.c: line rows of folded functions: the kept function's rows name the same places, or the
+ * table of the artificial unit has the rows, and nothing else is in that table. */
 #include "tests/judges/dwarf/fact.h"
 #include <stdlib.h>
 #include <string.h>
@@ -38,17 +38,10 @@ static struct part part_at(const struct jfacts *s, const struct jfact *from)
 
 static const struct jfact *first_of(const struct jfacts *s, uint32_t unit)
 {
-	size_t a = 0, b = s->n;
+	uint32_t at;
 
-	while (a < b) {
-		size_t mid = a + (b - a) / 2;
-
-		if (s->v[mid].unit < unit)
-			a = mid + 1;
-		else
-			b = mid;
-	}
-	return s->v + a;
+	JFIRST(at, s->n, s->v[at].unit < unit);
+	return s->v + at;
 }
 
 /* Does B name every place that A names: the same file, line and column at the same address? */

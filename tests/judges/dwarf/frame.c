@@ -1,4 +1,5 @@
-/* frame.c: .debug_aranges as sets, and every row of the unwind tables of every kept unit. */
+/* frame.c: .debug_aranges as sets, and every row of the unwind tables of every unit. A folded
+ * unit must have had the rules of the code that it uses now. */
 #include "tests/judges/dwarf/judge.h"
 #include <dwarf.h>
 #include <gelf.h>
@@ -112,7 +113,7 @@ static void frames_of(struct judge *j, Dwarf_CFI *in, Dwarf_CFI *out, const char
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct junit *u = &m->unit[i];
 
-		for (uint64_t off = 0; off < u->size && !u->folded;) {
+		for (uint64_t off = 0; off < u->size;) {
 			Dwarf_Frame *a = NULL, *b = NULL;
 			Dwarf_Addr sa, ea, sb, eb;
 			int ra = dwarf_cfi_addrframe(in, u->old + off, &a),
@@ -153,8 +154,21 @@ static void frames_of(struct judge *j, Dwarf_CFI *in, Dwarf_CFI *out, const char
 	}
 }
 
-/* On entry to a thunk nothing was pushed yet but the return address. */
-static void thunk_frames(struct judge *j, Dwarf_CFI *out)
+/* Has the output at TO the rules of the input at FROM? */
+static bool same_rules(Dwarf_CFI *in, uint64_t from, Dwarf_CFI *out, uint64_t to, int regs)
+{
+	Dwarf_Frame *a = NULL, *b = NULL;
+	int ra = dwarf_cfi_addrframe(in, from, &a), rb = dwarf_cfi_addrframe(out, to, &b);
+	bool same = ra == rb && (ra || !frame_differ(a, b, regs));
+
+	free(a);
+	free(b);
+	return same;
+}
+
+/* On entry to a thunk nothing was pushed yet but the return address, unless the thunk is where its
+ * function was: that may be a cold part, which begins with its function's rules. */
+static void thunk_frames(struct judge *j, Dwarf_CFI *in, Dwarf_CFI *out, int regs)
 {
 	const struct jmap *m = &j->map;
 
@@ -181,15 +195,17 @@ static void thunk_frames(struct judge *j, Dwarf_CFI *out)
 			       op[1].number == 8));
 			free(f);
 			f = NULL;
+			if (u->thunk == u->old)
+				ok = same_rules(in, u->old + off, out, u->thunk + off, regs);
 			if (!ok)
 				break;
 		}
 		j->n_frames++;
 		if (!ok)
 			judge_wrong(j, J_FRAME,
-				    ".eh_frame: the thunk of %s at %#" PRIx64
-				    " has not got CFA = rsp + 8",
-				    u->name, u->thunk);
+				    ".eh_frame: the thunk of %s at %#" PRIx64 " has not got %s",
+				    u->name, u->thunk,
+				    u->thunk == u->old ? "its function's rules" : "CFA = rsp + 8");
 	}
 }
 
@@ -207,7 +223,7 @@ void judge_frames(struct judge *j)
 	if (a && b) {
 		frames_of(j, a, b, ".eh_frame", regs);
 		if (eh.e_machine == EM_X86_64)
-			thunk_frames(j, b);
+			thunk_frames(j, a, b, regs);
 	}
 	if (a)
 		dwarf_cfi_end(a);

@@ -19,6 +19,7 @@ struct junit {
 	bool guessed; /* which unit of its group is the kept one could not be told from the files */
 	uint64_t thunk; /* address of its thunk in the output, 0 if none */
 	uint64_t thunk_size;
+	bool has_line, thunk_has_line; /* thunk.c: libdw found one */
 };
 
 struct jmap {
@@ -34,6 +35,21 @@ struct jmap {
 };
 
 #define JNONE UINT32_MAX
+
+/* Sets AT to the first of the indices 0 to N for which IS_BEFORE, an expression of AT, does not
+ * hold.  It holds for the first ones only, and is not asked about N. */
+#define JFIRST(at, n, is_before)                                  \
+	do {                                                      \
+		size_t lo_ = 0, hi_ = (n);                        \
+		while (lo_ < hi_) {                               \
+			(at) = (uint32_t)(lo_ + (hi_ - lo_) / 2); \
+			if (is_before)                            \
+				lo_ = (size_t)(at) + 1;           \
+			else                                      \
+				hi_ = (at);                       \
+		}                                                 \
+		(at) = (uint32_t)lo_;                             \
+	} while (0)
 
 /* Reads the map file PATH; the symbol tables of both files tell which unit of a group is the kept
  * one and where thunks are.  Prints a message and returns false when it cannot. */
@@ -64,6 +80,7 @@ enum jkind {
 	J_VIEW,
 	J_LINE,
 	J_FOLDED_LINE,
+	J_THUNK_LINE,
 	J_ARANGE,
 	J_FRAME,
 	J_KINDS
@@ -81,7 +98,7 @@ struct judge {
 	unsigned max; /* faults printed of each kind */
 	uint64_t wrong[J_KINDS];
 	uint64_t n_dies, n_attrs, n_addrs, n_ranges, n_locs, n_views, n_rows, n_folded_rows,
-		n_aranges, n_frames, n_skipped;
+		n_thunk_rows, n_aranges, n_frames, n_skipped;
 	struct jlines *lines; /* line.c: what is known of line tables */
 };
 
@@ -118,6 +135,9 @@ void judge_unit(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
 void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
 void judge_folded_lines(struct judge *j, Dwarf_Die *b);
 void judge_lines_done(struct judge *j);
+/* thunk.c: the rows of thunks in one unit, as libdw reads them; thunks without a row. */
+void judge_thunks(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
+void judge_thunks_done(struct judge *j);
 /* frame.c: .debug_aranges; .eh_frame and .debug_frame. */
 void judge_aranges(struct judge *j);
 void judge_frames(struct judge *j);

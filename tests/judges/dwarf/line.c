@@ -43,16 +43,9 @@ static void hold(struct judge *j, struct bag *bag, const struct jrow *r, uint64_
 
 		if (i == JNONE) {
 			/* Padding: to the next unit that ends behind it. */
-			uint32_t a = 0, b = m->n;
+			uint32_t a;
 
-			while (a < b) {
-				uint32_t mid = a + (b - a) / 2;
-
-				if (m->unit[mid].old <= lo)
-					a = mid + 1;
-				else
-					b = mid;
-			}
+			JFIRST(a, m->n, m->unit[a].old <= lo);
 			lo = a < m->n && m->unit[a].old < hi ? m->unit[a].old : hi;
 			continue;
 		}
@@ -75,7 +68,7 @@ static void hold(struct judge *j, struct bag *bag, const struct jrow *r, uint64_
 	uint64_t at;
 	uint32_t before = any ? JNONE : jmap_find(m, r->addr - 1);
 
-	/* Of padding alone: it may stand at the function's end. */
+	/* A row of padding alone may stand at the function's end. */
 	if (before == JNONE || !jmap_end(m, r->addr, &at))
 		return;
 	struct jfact f = {
@@ -95,7 +88,7 @@ static bool begins(const struct jmap *m, uint64_t va)
 	return (u != JNONE && m->unit[u].new == va) || t != JNONE;
 }
 
-/* A row of the input that holds for nothing.  LAST: it stands where its sequence ends. */
+/* A row of the input that covers no byte.  LAST: the row stands where its sequence ends. */
 static void stand(struct judge *j, struct bag *bag, const struct jrow *r, bool last, uint32_t table)
 {
 	const struct jmap *m = &j->map;
@@ -255,45 +248,65 @@ static void compare(struct judge *j, uint64_t cu, struct jfacts *want, struct jf
 	}
 }
 
-/* Takes the fact of HAVE, sorted by place, that is F with its row standing at LO. */
-static bool take(struct jfacts *have, const struct jfact *f, uint64_t lo)
+/* The first fact of HAVE, sorted by place, that is F with its row standing at LO; *END: behind the
+ * last one. */
+static struct jfact *same_at(struct jfacts *have, const struct jfact *f, uint64_t lo,
+			     struct jfact **end)
 {
 	struct jfact key = *f;
-	size_t a = 0, b = have->n;
+	size_t a, b;
 
 	key.lo = key.hi = lo;
-	while (a < b) {
-		size_t mid = a + (b - a) / 2;
+	JFIRST(a, have->n, fact_by_place(&have->v[a], &key) < 0);
+	for (b = a; b < have->n && !fact_by_place(&have->v[b], &key);)
+		b++;
+	*end = have->v + b;
+	return have->v + a;
+}
 
-		if (fact_by_place(&have->v[mid], &key) < 0)
-			a = mid + 1;
-		else
-			b = mid;
-	}
-	for (; a < have->n && !fact_by_place(&have->v[a], &key); a++)
-		if (!have->v[a].used)
-			return have->v[a].used = true;
+/* Takes a fact of HAVE for F, which stands at one of two places; one that has taken it goes to its
+ * other place if it can.  SEARCH: a number for each call from outside. */
+static bool take(struct jfacts *have, const struct jfact *f, size_t search)
+{
+	uint64_t place[] = { f->lo, f->other };
+
+	for (int displace = 0; displace < 2; displace++)
+		for (int k = 0; k < 2; k++) {
+			struct jfact *end, *x;
+
+			if (!place[k])
+				continue;
+			for (x = same_at(have, f, place[k], &end); x < end; x++) {
+				if (x->by && (!displace || x->search == search))
+					continue;
+				x->search = search;
+				if (x->by && !take(have, x->by, search))
+					continue;
+				x->by = f;
+				return true;
+			}
+		}
 	return false;
 }
 
 static void compare_borders(struct judge *j, uint64_t cu, struct jfacts *want, struct jfacts *have)
 {
 	char x[600];
+	size_t search = 0;
 
 	facts_sort(have, fact_by_place);
 	for (int may = 0; may < 2; may++)
 		for (size_t i = 0; i < want->n; i++) {
 			struct jfact *w = &want->v[i];
 
-			if (w->may == may && !take(have, w, w->lo) &&
-			    !(w->other && take(have, w, w->other)) && !may)
+			if (w->may == may && !take(have, w, ++search) && !may)
 				judge_wrong(j, J_LINE,
 					    "unit %#" PRIx64
 					    ": %s, at the start or end of a function, is missing",
 					    cu, fact_show(j, w, x, sizeof(x)));
 		}
 	for (size_t i = 0; i < have->n; i++)
-		if (!have->v[i].used && !have->v[i].may)
+		if (!have->v[i].by && !have->v[i].may)
 			judge_wrong(j, J_LINE,
 				    "unit %#" PRIx64
 				    ": %s, at the start or end of a function, is not expected",

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const kind_names[J_KINDS] = { "tree",      "attribute",       "address",
-						 "ranges",    "location",        "views",
-						 "line row",  "folded line row", "aranges",
-						 "unwind row" };
+static const char *const kind_names[J_KINDS] = { "tree",     "attribute",       "address",
+						 "ranges",   "location",        "views",
+						 "line row", "folded line row", "thunk line row",
+						 "aranges",  "unwind row" };
 
 void judge_wrong(struct judge *j, enum jkind kind, const char *fmt, ...)
 {
@@ -97,8 +97,10 @@ static void judge_units(struct judge *j, bool lines)
 		}
 		judge_unit(j, &a, &b);
 		/* Type units share the tables of others. */
-		if (lines && ta != DW_UT_type && ta != DW_UT_split_type && !is_artificial(&a))
+		if (lines && ta != DW_UT_type && ta != DW_UT_split_type && !is_artificial(&a)) {
 			judge_lines(j, &a, &b);
+			judge_thunks(j, &a, &b);
+		}
 		more_a = next_unit(j->in, &ca, &a, &ta);
 		more_b = next_unit(j->out, &cb, &b, &tb);
 	}
@@ -207,10 +209,10 @@ static uint64_t report(const struct judge *j)
 		printf(" (%" PRIu32 " whose kept copy is a guess)", guessed);
 	printf("; %" PRIu64 " DIEs, %" PRIu64 " attributes, %" PRIu64 " addresses, %" PRIu64
 	       " range lists, %" PRIu64 " location entries, %" PRIu64 " view lists, %" PRIu64
-	       " line rows, %" PRIu64 " folded line rows, %" PRIu64 " aranges, %" PRIu64
-	       " unwind rows; %" PRIu64 " skipped\n",
+	       " line rows, %" PRIu64 " folded line rows, %" PRIu64 " thunk line rows, %" PRIu64
+	       " aranges, %" PRIu64 " unwind rows; %" PRIu64 " skipped\n",
 	       j->n_dies, j->n_attrs, j->n_addrs, j->n_ranges, j->n_locs, j->n_views, j->n_rows,
-	       j->n_folded_rows, j->n_aranges, j->n_frames, j->n_skipped);
+	       j->n_folded_rows, j->n_thunk_rows, j->n_aranges, j->n_frames, j->n_skipped);
 	for (int k = 0; k < J_KINDS; k++) {
 		total += j->wrong[k];
 		if (j->wrong[k])
@@ -246,8 +248,10 @@ int main(int argc, char **argv)
 			    dwarf_errmsg(-1));
 	} else if (j.in) {
 		judge_units(&j, lines);
-		if (lines)
+		if (lines) {
 			judge_lines_done(&j);
+			judge_thunks_done(&j);
+		}
 		judge_aranges(&j);
 	}
 	judge_frames(&j);

@@ -106,17 +106,10 @@ static void pair(struct symbols *in, struct symbols *out)
 
 static size_t symbols_at(const struct symbols *s, uint64_t value)
 {
-	size_t lo = 0, hi = s->n;
+	uint32_t at;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->v[mid].value < value)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	JFIRST(at, s->n, s->v[at].value < value);
+	return at;
 }
 
 static bool exec_sections(Elf *elf, uint64_t (**ret)[2], uint32_t *n)
@@ -370,31 +363,17 @@ void jmap_free(struct jmap *map)
 
 uint32_t jmap_find(const struct jmap *map, uint64_t va)
 {
-	uint32_t lo = 0, hi = map->n;
+	uint32_t lo;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (map->unit[mid].old <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	JFIRST(lo, map->n, map->unit[lo].old <= va);
 	return lo && va - map->unit[lo - 1].old < map->unit[lo - 1].size ? lo - 1 : JNONE;
 }
 
 uint32_t jmap_find_new(const struct jmap *map, uint64_t va)
 {
-	uint32_t lo = 0, hi = map->n_new;
+	uint32_t lo;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (map->unit[map->by_new[mid]].new <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	JFIRST(lo, map->n_new, map->unit[map->by_new[lo]].new <= va);
 	if (!lo)
 		return JNONE;
 	uint32_t u = map->by_new[lo - 1];
@@ -404,16 +383,9 @@ uint32_t jmap_find_new(const struct jmap *map, uint64_t va)
 
 uint32_t jmap_find_thunk(const struct jmap *map, uint64_t va)
 {
-	uint32_t lo = 0, hi = map->n_thunk;
+	uint32_t lo;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (map->unit[map->thunk[mid]].thunk <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	JFIRST(lo, map->n_thunk, map->unit[map->thunk[lo]].thunk <= va);
 	if (!lo)
 		return JNONE;
 	uint32_t u = map->thunk[lo - 1];

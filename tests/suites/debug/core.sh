@@ -1,12 +1,9 @@
 #!/bin/bash
-# core.sh: `icfold symbolize --core` and `--pid` on folded programs against gdb's backtraces of the same programs unfolded;
-# virtual functions that only the objects in memory tell; files that are no cores, or not whole.
+# core.sh: the stacks that `icfold symbolize --core` and `--pid` print of folded programs, against gdb's backtraces of the same
+# programs unfolded; virtual functions that only objects in memory decide; files that are no cores, or truncated ones.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool core
-have python3 || { skip core "no python3"; finish; }
-make_work
-cd "$WORK" || exit 1
+start_suite core python3
 
 # gdb: runs the program once for each line of RUNS (a label, then arguments) until it is stopped by a signal, and writes for each
 # thread a line of JSON: the label, and the frames of the program itself.  With CORES, a core goes there under the label.
@@ -101,8 +98,8 @@ if [ -z "$kernel$traced" ]; then
 fi
 
 # --- real crashes -----------------------------------------------------------------------------------------------------
-# What has to be decided: LABEL of the build.  At -O2 a pointer that nobody keeps is lost, and what destructors do to an object
-# is not to be trusted.
+# Which functions must be decided depends on the build.  At -O2 the pointer to an object may be lost, and a destructor may have
+# changed the object.
 must_decide() {
 	case $1:$2 in
 	*O0*:* | *:box | *:tile | *:slab | *:plate | *:card | *:plain) return 0 ;;
@@ -166,7 +163,7 @@ if [ ! -f $p.folded ]; then
 	finish
 fi
 
-# A core that gdb makes, which is laid out otherwise.
+# A core made by gdb has another layout than the kernel's.
 if [ -n "$traced" ]; then
 	echo "made card abort" >runs
 	CORES=. RUNS=runs STACKS=/dev/null timeout 400 gdb -nx -batch -x record.py $p.folded >log 2>&1
@@ -176,7 +173,7 @@ else
 	skip core/gdb "gdb does not run programs here"
 fi
 
-# --- what memory is for -----------------------------------------------------------------------------------------------
+# --- what only memory decides -----------------------------------------------------------------------------------------
 "$ICFOLD" symbolize --help >help
 for o in --core --pid; do check "core/help/$o" "not in the help" grep -q -e "$o=" help; done
 run_core() { # SCENARIO HOW: makes core
@@ -189,7 +186,7 @@ run_core() { # SCENARIO HOW: makes core
 	fi
 }
 run_core card abort
-# The program is at its linked addresses: the same stack by its addresses alone.
+# The program runs at its linked addresses, so its stack can be asked about by addresses alone.
 "$ICFOLD" symbolize --core=core --output-style=JSON | python3 -c '
 import json, sys
 for f in json.load(sys.stdin)["Frames"]:
@@ -198,10 +195,10 @@ for f in json.load(sys.stdin)["Frames"]:
 "$ICFOLD" symbolize --core=core -s >text
 check core/virtual/core "$(tr '\n' '|' <text)" grep -qx 'Card::grow(long)' text
 check core/virtual/core/decided "$(tr '\n' '|' <text)" [ "$(grep -c '^one of' text)" = 0 ]
-# A stack begins with a PC; one of return addresses is one frame deeper.
+# A stack begins with a PC; a stack of return addresses alone is one frame deeper.
 { symbol_value $p.folded main; cat addresses; } | "$ICFOLD" symbolize --stack -e $p.folded >text
 check core/virtual/stack "$(tr '\n' '|' <text)" grep -qE '^one of: .*Box::grow\(long\), Tile::grow\(long\), .*Card::grow\(long\)' text
-# Of a core of many segments, in any order, libdwfl is shown some.
+# libdwfl gets only some segments of a core that has very many, in any order.
 python3 - core many.core <<'X'
 import struct, sys
 data = open(sys.argv[1], "rb").read()
@@ -211,8 +208,8 @@ headers = (more + [data[phoff + 56 * i:][:56] for i in range(phnum)])[::-1]
 with open(sys.argv[2], "wb") as f:
     f.write(data[:32] + struct.pack("<Q", len(data) + 16) + data[40:56] + struct.pack("<H", len(headers)) + data[58:] + bytes(16) + b"".join(headers))
 X
-timeout 60 "$ICFOLD" symbolize --core=core >text.core 2>err.core
-timeout 60 "$ICFOLD" symbolize --core=many.core >text 2>err
+timeout 300 "$ICFOLD" symbolize --core=core >text.core 2>err.core
+timeout 300 "$ICFOLD" symbolize --core=many.core >text 2>err
 sed -i 's/many\.core/core/' text err
 check core/segments "rc $?: $(diff text.core text | sed -n 2p) $(first_line err)" eval 'cmp -s text.core text && cmp -s err.core err'
 "$ICFOLD" symbolize --core=core -a >text
@@ -230,17 +227,17 @@ raise SystemExit(not sys_exit)'
 "$ICFOLD" symbolize --core=core -s --no-demangle >text
 check core/linkage "no linkage name" grep -qx _ZN4Card4growEl text
 
-# The program elsewhere, gone, stripped, or another one.
+# The program is elsewhere, missing, stripped, or another program.
 mv $p.folded elsewhere
 "$ICFOLD" symbolize --core=core >text 2>err
 rc=$?
 check core/gone "rc $rc, $(first_line err)" grep -qE 'folded: not there, or not the file that ran; give it with -e FILE$' err
 check core/gone/status "rc $rc" [ $rc = 2 ]
-# A core of another machine: below a root, with debug files there; by a server; by the debug file's name.
+# A core of another machine: files below a root, with debug files there; files from a server; a named debug file.
 mkdir -p "root$PWD" && cp elsewhere "root$PWD/$p.folded"
 "$ICFOLD" symbolize --core=core -s --sysroot=root >text 2>err
 check core/sysroot "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
-# Links in the root mean what they do there; nothing leads out of it.
+# Symbolic links below the root are resolved inside the root; none leads out of it.
 mkdir -p "linked${PWD%/*}" linked/there outside && cp elsewhere "linked/there/$p.folded" && ln -s /there "linked$PWD"
 "$ICFOLD" symbolize --core=core -s --sysroot=linked >text 2>err
 check core/sysroot/link "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
@@ -249,10 +246,40 @@ ln -sfn "$(printf '../%.0s' {1..40})$PWD/outside" "linked$PWD" && cp elsewhere "
 check core/sysroot/out "$(first_line text)" [ "$(grep -c 'Card::grow' text)" = 0 ]
 "$ICFOLD" symbolize --core=core -s --sysroot=. >text 2>err
 check core/sysroot/other "$(first_line text)" [ "$(grep -c 'Card::grow' text)" = 0 ]
+# The file of this machine has the same name and build-id: libdwfl takes that one without a word.
+cp elsewhere $p.folded
+"$ICFOLD" symbolize --core=core -s --sysroot=root >text 2>err
+check core/sysroot/both "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
+# A name cannot climb out of the root; a relative one means nothing.
+python3 - "$PWD/$p.folded" <<'X'
+import os, sys
+old, data = sys.argv[1], open("core", "rb").read()
+name = os.path.basename(old)
+for label, step in ("up", "/.."), ("relative", "./"):
+    new = step * ((len(old) - len(name) - 1) // len(step))
+    new += "/" * (len(old) - len(new) - len(name)) + name
+    open("core." + label, "wb").write(data.replace(old.encode(), new.encode()))
+X
+cp elsewhere root/$p.folded
+"$ICFOLD" symbolize --core=core.up -s --sysroot=root >text 2>err
+check core/sysroot/up "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
+for how in --sysroot=root --sysroot=. -v; do
+	"$ICFOLD" symbolize --core=core.relative -s $how >text 2>err
+	check "core/relative/$how" "$(first_line text)" [ "$(grep -c Card::grow text):$(grep -q '^??.*folded' text && echo none)" = 0:none ]
+done
+rm $p.folded
 mkdir -p "root/usr/lib/debug$PWD" && objcopy --only-keep-debug elsewhere "root/usr/lib/debug$PWD/$p.debug" &&
 	objcopy --strip-debug --add-gnu-debuglink="root/usr/lib/debug$PWD/$p.debug" elsewhere "root$PWD/$p.folded"
 "$ICFOLD" symbolize --core=core -s --sysroot=root >text 2>err
 check core/sysroot/debug "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
+# A link to the debug file means what it does in the root, too.
+mkdir -p root/apart && mv "root/usr/lib/debug$PWD/$p.debug" root/apart && ln -s "/apart/$p.debug" "root/usr/lib/debug$PWD/$p.debug"
+"$ICFOLD" symbolize --core=core -s --sysroot=root >text 2>err
+check core/sysroot/debug/link "rc $?: $(first_line err)" grep -qx 'Card::grow(long)' text
+ln -sfn "$(printf '../%.0s' {1..40})$PWD/out.debug" "root/usr/lib/debug$PWD/$p.debug" && cp root/apart/$p.debug out.debug
+"$ICFOLD" symbolize --core=core --sysroot=root >text 2>err
+check core/sysroot/debug/out "$(first_line text)" [ "$(grep -c virtual.cc text)" = 0 ]
+mv root/apart/$p.debug "root/usr/lib/debug$PWD/$p.debug"
 objcopy --remove-section=.gnu_debuglink "root$PWD/$p.folded" bare
 cp "root/usr/lib/debug$PWD/$p.debug" odd.debug
 "$ICFOLD" symbolize --core=core -s -e bare --debug-file=odd.debug >text 2>err
@@ -271,7 +298,7 @@ print(s.server_port)
 s.serve_forever()
 X
 	server=$!
-	for ((i = 0; i < 300; i++)); do [ -s port ] && break; sleep 0.1; done
+	for ((i = 0; i < 1200; i++)); do [ -s port ] && break; sleep 0.1; done
 	read -r port <port
 	export DEBUGINFOD_URLS="http://127.0.0.1:$port" DEBUGINFOD_CACHE_PATH=$PWD/cache
 	"$ICFOLD" symbolize --core=core -s >text 2>err
@@ -322,10 +349,10 @@ bad pid/text 'not the number of a process' --pid=x1
 bad pid/zero 'not the number of a process' --pid=0
 bad pid/none 'no such process' --pid=4194305
 
-# Cores that end early: never more than a complaint.
+# Truncated cores give a complaint and nothing worse.
 size=$(file_bytes core) worst=0 lines=0 why=
 for ((i = 0; i < 50; i++)); do
-	# More of them in the headers and notes.
+	# Half of the cuts are in the headers and notes.
 	if [ $i -lt 25 ]; then n=$((i * i * 24)); else n=$((size * (i - 24) / 25 - i)); fi
 	head -c "$n" core >short.core
 	timeout 400 "$ICFOLD" symbolize --core=short.core >text 2>err
@@ -336,9 +363,9 @@ for ((i = 0; i < 50; i++)); do
 	lines=$((lines + $(grep -c . text)))
 done
 check core/truncated "$why" [ -z "$why" ]
-# Others than the kernel write the notes at the end.
+# gdb writes the notes at the end of a core; then nothing is left of a truncated one.
 [ -z "$kernel" ] || check core/truncated/some "rc $worst" [ $lines -gt 0 ]
-# And with bytes of the headers and notes changed.
+# Cores with changed bytes in the headers and notes.
 why=$(python3 - "$ICFOLD" <<'EOF2'
 import random, subprocess, sys
 rng, data = random.Random(5), open("core", "rb").read()
@@ -347,7 +374,7 @@ for i in range(50):
     for _ in range(rng.choice((1, 4, 40))):
         d[rng.randrange(rng.choice((64, 3000, 9000)))] = rng.choice((0, 1, 0x7f, 0x80, 0xff, rng.randrange(256)))
     open("broken", "wb").write(d)
-    r = subprocess.run([sys.argv[1], "symbolize", "--core=broken"], capture_output=True, timeout=60)
+    r = subprocess.run([sys.argv[1], "symbolize", "--core=broken"], capture_output=True, timeout=300)
     if r.returncode not in (0, 2) or b"Sanitizer" in r.stderr or b"runtime error" in r.stderr:
         open("broken.%d" % i, "wb").write(d)
         print("core %d: status %d: %s" % (i, r.returncode, r.stderr[-200:]))
@@ -358,7 +385,7 @@ check core/broken "$why" [ -z "$why" ]
 # --- running processes ------------------------------------------------------------------------------------------------
 "$WORK/$p.folded" threads pause >ready 2>&1 &
 child=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 1200; i++)); do
 	[ -s ready ] && break
 	sleep 0.1
 done
@@ -370,7 +397,7 @@ elif [ -z "$traced" ]; then
 	skip core/pid "gdb does not run programs here"
 else
 	check core/pid/quiet "rc $rc: $(first_line err)" [ "$rc:$(wc -c <err)" = 0:0 ]
-	# The threads are where they are in the program that was aborted; its main thread alone is not.
+	# The threads have the stacks of the aborted program's threads, except for the main thread.
 	grep -v '"FunctionName":"main"' json >json.threads
 	grep '^\["threads"' $p.stacks | grep -v '"main"' >pid.stacks
 	if out=$(python3 judge.py pid.stacks threads $p.folded json.threads 2>&1); then ok "core/pid: $out"; else not_ok core/pid "$out"; fi

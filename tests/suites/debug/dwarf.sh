@@ -22,7 +22,7 @@ gcc -O2 -fPIE -c "$WORK/third.c" -o "$WORK/third.o"
 
 # --- building ---------------------------------------------------------------------------------------------------------
 # build DIR CC LINKER CFLAGS LDFLAGS: DIR/in, and DIR/in.c without the C++ half; fails with the reason in DIR/why.
-# Clang writes file names below the folder it runs in relative to that: so it does for relative-*.
+# Clang writes relative names for files below its working folder: the forms relative-* use this.
 build() {
 	local d=$1 cc=$2 ld=$3 s base cwd=$1
 	mkdir -p "$d"
@@ -54,7 +54,7 @@ dump_complaints() {
 verify_complaints() {
 	timeout 300 llvm-dwarfdump --verify "$1" >"$1.verify" 2>&1
 	[ $? = 124 ] && return 1
-	# Where it knows no zstd, it complains of every section.
+	# An llvm-dwarfdump without zstd complains about every section.
 	grep -aE "error:" "$1.verify" | grep -v "'\.debug_icfold', unsupported compression type" | sed -E 's/0x[0-9a-fA-F]+/N/g; s/[0-9]+/N/g' | sort | uniq -c
 	rm -f "$1.verify"
 }
@@ -91,7 +91,7 @@ wrong_lookups() {
 		if [ "$(wc -l <"$2.want")" != "$(wc -l <"$2.have")" ]; then
 			echo "$t: other inlined frames: $(diff "$2.want" "$2.have" | grep '^[<>]' | head -n 2 | tr '\n' ' ')"
 		fi
-		# GCC's -flto leaves a symbol of another section among those of code, and bfd takes file 0 for file 1.
+		# GCC's -flto leaves a symbol of another section among those of code; bfd takes file 0 for file 1.
 		awk 'NR == FNR { want[FNR] = $0; next } want[FNR] $0 !~ /\.c\.[0-9a-f][0-9a-f][0-9a-f]|<artificial>/ && want[FNR] != $0 { print want[FNR], "became", $0; exit }' \
 			"$2.want" "$2.have" | sed "s#$SRC/##g; s/^/$t: /"
 	done | head -n 1
@@ -156,7 +156,7 @@ gdb_kept() {
 	local in=$1 out=$2 l
 	local PAIRS=$out.pairs MIXED=$out.mixed
 	folded_pairs "$out" >"$PAIRS"
-	# Of a thunk and its body a name is two places.
+	# The name of a function with a thunk means two places.
 	"$ICFOLD" dump --groups --json "$out" | jq -r '.groups[].members[] | select(.thunk) | .names[0]' | sed -E 's/_(one|two)$//' >"$MIXED"
 	{
 		echo 'tbreak second_half'
@@ -164,7 +164,7 @@ gdb_kept() {
 		printf 'run\ndelete\ntbreak third_half\n'
 		breaks two.c two
 		printf 'continue\ndelete\n'
-		# Locals here are partly uninitialised, and not the same garbage.
+		# Some locals are uninitialised here and hold different garbage.
 		for l in $(grep -nE "items.used. = |result = next" "$SRC/three.cc" | cut -d : -f 1); do
 			printf 'break three.cc:%s\ncommands\nbt 2\ncontinue\nend\n' "$l"
 		done
@@ -172,7 +172,7 @@ gdb_kept() {
 	} >"$out.gdb"
 	run_gdb "$in" "$out.gdb" >"$out.want"
 	run_gdb "$out" "$out.gdb" >"$out.have"
-	# How many places a line of a template has is what folding changes.
+	# Folding changes how many places a line of a template has.
 	sed -i -E '/^Breakpoint [0-9]+ at /d; s/^(Breakpoint [0-9]+)\.[0-9]+,/\1,/' "$out.want" "$out.have"
 	[ "$(grep -c '^Breakpoint' "$out.want")" -ge 20 ] || echo "only $(grep -c '^Breakpoint' "$out.want") stops"
 	cmp -s "$out.want" "$out.have" || diff "$out.want" "$out.have" | sed -n 1,3p | tr '\n' ' '
@@ -193,7 +193,7 @@ gdb_folded() {
 	run_gdb "$out" "$out.gdb" | sed -E "$s" | uniq >"$out.have"
 	[ "$(wc -l <"$out.want")" -ge 10 ] || echo "few lines"
 	differs "info line" "$out"
-	# Its name is a place in the kept one, and so is a breakpoint.
+	# The folded function's name, and a breakpoint on it, mean a place in the kept function.
 	while read -r k f; do
 		printf 'info symbol %s\ninfo line %s\ntbreak %s\n' "$k" "$k" "$k"
 		printf 'info symbol %s\ninfo line %s\ntbreak %s\n' "$f" "$f" "$f" >&3
@@ -201,7 +201,7 @@ gdb_folded() {
 	run_gdb "$out" "$out.k.gdb" >"$out.want"
 	run_gdb "$out" "$out.f.gdb" >"$out.have"
 	differs "break FOLDED" "$out"
-	# Steps through it and what it returns, as through the kept one of the input.
+	# Steps and the returned value are those of the input's kept function.
 	rm -rf "$out.k" "$out.f"
 	mkdir -p "$out.k" "$out.f"
 	while read -r k f; do
@@ -218,7 +218,7 @@ gdb_folded() {
 			sed -E 's/^(Temporary breakpoint) [0-9]+/\1/; s/items(_two)? /items /; s/^(Run till exit).*/\1/' >"$out.$3"
 	done
 	differs "steps" "$out"
-	# Frames above it and their locals; a stop by its file and line.
+	# Frames above the folded function and their locals; a breakpoint by its file and line.
 	while read -r k f; do
 		case $f in sum_* | twice_* | deep_*) ;; *) continue ;; esac
 		l=$(function_lines "$(source_of "$f")" "$f" | head -n 1)
@@ -269,7 +269,7 @@ judge_fold() {
 	dump_complaints "$out" >"$out.complaints"
 	verdict "$name dumps" "$(new_complaints "$in.complaints" "$out.complaints" | head -n 2 | tr '\n' ' ' | cut -c 1-200)"
 	have jq || return 0
-	# By names: not where local functions have none.
+	# Look-ups by name, unless local functions have no names.
 	case $in in */discard/*) return ;; esac
 	kept_units "$out.map" >"$out.units"
 	verdict "$name groups" "$(diff <(awk '/^selected/ { print $3 } /removing/ { print $4 }' "$out.groups" | sort) \
@@ -334,7 +334,7 @@ form() {
 	judge_verify "$name" "$d"
 }
 
-# --- what changes an input after linking ----------------------------------------------------------------------------------
+# --- tools that change a program before folding ---------------------------------------------------------------------------
 old_zlib() { objcopy --compress-debug-sections=zlib-gnu "$1" && readelf -SW "$1" | grep -q '\.zdebug_info'; }
 through_dwz() { have dwz && dwz "$1"; }
 # section_at FILE SECTION: its offset and size in the file, decimal.
@@ -379,7 +379,7 @@ corrupt() {
 	build "$d" gcc bfd "-gdwarf-5 -O2" "" || { not_ok "dwarf corrupt" "$(first_line "$d/why")"; return; }
 	# shellcheck disable=SC2046
 	set -- $(section_at "$d/in" .debug_info)
-	# The version of the second unit, and an abbreviation code that there is not in the first.
+	# A wrong version in the second unit, and an unknown abbreviation code in the first.
 	at=$(readelf --debug-dump=info "$d/in" 2>/dev/null | sed -n 's/^ *Compilation Unit @ offset \(0x\)\{0,1\}\([0-9a-f]*\):/\2/p' | sed -n 2p)
 	cp "$d/in" "$d/version"
 	printf '\377' | dd of="$d/version" bs=1 seek=$(($1 + 0x$at + 4)) conv=notrunc 2>/dev/null
@@ -412,7 +412,7 @@ stops() { # FILE: gdb's words at two folded functions and two kept ones
 	printf 'break sum_two\nbreak two.c:29\nbreak deep_one\nrun\nbt\ninfo locals\ncontinue\nbt\nfinish\n' >"$WORK/tools/stops.gdb"
 	run_gdb "$1" "$WORK/tools/stops.gdb" | sed -E 's/^(Reading symbols|\(No debugging).*//'
 }
-# The unit's forms have no room for its new range: that is said, not spoiled.
+# The unit's forms have no room for its new range: icfold refuses the file and says so.
 refuses_dwarf64() {
 	local d=$WORK/gdwarf64-clang n="dwarf gdwarf64-clang"
 	build "$d" clang bfd "-gdwarf-5 -gdwarf64 -O2" "" || { skip "$n" "$(first_line "$d/why")"; return; }
@@ -431,7 +431,7 @@ tools() {
 	kept_units "$f.map" >"$f.units"
 	places "$f.units" 2 | cut -d ' ' -f 2 >"$f.new"
 	if have dwz; then
-		# dwz knows a fixed list of sections and cannot keep what icfold's own ones say of .debug_info.
+		# dwz knows a fixed list of sections and cannot correct icfold's sections, which refer to .debug_info.
 		dwz "$d/in" -o "$d/in.dwz" 2>"$d/in.why"
 		check "$n dwz refuses" "it takes sections that it makes wrong" [ "$(dwz "$f" -o "$f.dwz" 2>&1 | grep -c 'Unknown debugging section')" = 1 ]
 		objcopy -R .debug_icfold -R .debug_dcall -R .debug_vcall "$f" "$f.plain"
@@ -543,7 +543,7 @@ line_ends() {
 			"$TESTS/judges/lines.py" "$d/in" "$f" "$f.map" >"$f.log" 2>&1
 			rc=$?
 			check "$n $policy lines" "$(first_line "$f.log")" [ $rc = 0 ]
-			# The same program with rows of no bytes where functions begin: those must not be lost.
+			# The same program with rows of no bytes where functions begin: such rows must be kept.
 			wrong=$("$TESTS/judges/lines.py" "$d/starts" "$f" "$f.map" | grep -c "empty row at a boundary .*'is_stmt'")
 			check "$n $policy lines, lost starts" "$wrong seen" [ "$wrong" = 3 ]
 		fi
@@ -555,7 +555,7 @@ line_ends() {
 
 # --- all of them --------------------------------------------------------------------------------------------------------
 S=-ffunction-sections
-# A function that pushes first becomes a jump in its place: the table's second row is in the middle of the jump, where nothing stops.
+# In place, a function that pushes first becomes a jump.  The second unwind row is then in the middle of the jump, where no PC is.
 thunk_in_place() {
 	local d=$WORK/thunk_in_place
 	[ -x "$JUDGE" ] && have jq || { skip "dwarf thunk_in_place" "no $JUDGE or jq"; return; }

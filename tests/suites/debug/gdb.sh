@@ -1,13 +1,10 @@
 #!/bin/bash
-# gdb.sh: with gdb/icfold-gdb.py, gdb shows of folded programs the stacks that it shows, by itself, of the unfolded ones: names,
-# files and lines, live and in core files, by bt, frame, up, down and info frame; programs without tables it leaves alone.
+# gdb.sh: with gdb/icfold-gdb.py, gdb shows of a folded program the stacks that plain gdb shows of the unfolded one: names, files and
+# lines, in live programs and core files, by bt, frame, up, down and info frame.  In programs without tables it changes nothing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool gdb
-have gdb || { skip gdb "not installed"; finish; }
+start_suite gdb gdb
 PLUGIN=$ROOT/gdb/icfold-gdb.py
-make_work
-cd "$WORK" || exit 1
 export DEBUGINFOD_URLS=
 if ! gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev/null | grep -q 'exited normally'; then
 	skip gdb "it does not run programs here"
@@ -28,7 +25,7 @@ def write(text, tails=()):
     for l in text.splitlines():
         m = re.match(r"#(\d+) +(?:0x[0-9a-f]+ in )?(.*)", l)
         l = m.group(2) if m else l
-        # Where nothing but the library is known, gdb says "from", and "at" when frame filters print.
+        # If only the library is known, gdb says "from", but frame filters print "at".
         l = re.sub(r" \(.*\) (at|from) ", " at ", l)
         l = re.sub(r"^<signal handler called>.*", "<signal handler called>", l)
         if m and int(m.group(1)) in tails:
@@ -95,7 +92,7 @@ for form in "gcc -O1 -no-pie" "gcc -O2 -fPIE -pie" "clang -O0 -fPIE -pie" "clang
 	build "$n" "$FIXTURES/calls_gcc/chains.c" $form || continue
 	BREAKS=$leaves stacks "$n.want" "$n" without
 	BREAKS=$leaves stacks "$n.have" "$n.folded" with
-	# Nothing tells which one jump_either has jumped to.
+	# Nothing says which function jump_either has jumped to.
 	case $form in *-O2*)
 		check "gdb/$n/undecided" "$(grep 'one of' "$n.have" | head -n 2)" [ "$(grep -cE '^leaf_. \[one of: leaf_c, leaf_d\] at .*chains.c:1[0-3]$' "$n.have"):$(grep -c 'one of' "$n.have")" = 1:1 ]
 		either=$(awk '{ if ($0 ~ /^use_either/) print NR - 1 }' <(sed '/^tail /d' "$n.have"))
@@ -110,7 +107,7 @@ for form in "gcc -O1 -no-pie" "gcc -O2 -fPIE -pie" "clang -O0 -fPIE -pie" "clang
 done
 n=chainsgcc-O1-no-pie
 if [ -f $n.folded ]; then
-	# Moving about; and the breakpoint stops in the shared body at those calls only that are meant for leaf_b.
+	# up, down and frame.  The breakpoint stops in the shared body only at calls of leaf_b.
 	cat >moves <<'EOF2'
 run
 continue
@@ -147,7 +144,7 @@ EOF2
 	without -ex 'break leaf_b' -x moves $n | moves >moves.want
 	with -ex 'break *&leaf_b if $_streq($_icfold_name(), "leaf_b")' -x moves $n.folded | moves >moves.have
 	same gdb/moves moves.want moves.have
-	# Silence, and gdb's own view, on demand.
+	# gdb's own view, on demand.
 	out=$(with -ex 'break *&leaf_b' -ex run -ex 'continue 2' -ex bt -ex 'disable frame-filter progspace icfold' -ex bt -ex up $n.folded |
 		grep -oE '^#[01] .* (leaf|middle)_.|icfold: frame 0 is leaf_b' | sed 's/ .* / /' | tail -n 6 | tr '\n' ' ')
 	kept=$(without -ex 'break *&leaf_b' -ex run -ex 'continue 2' -ex bt -ex up $n.folded | grep -oE '^#[01] .* (leaf|middle)_.' | sed 's/ .* / /' | tr '\n' ' ')
@@ -173,13 +170,13 @@ fi
 if [ -f $n ]; then
 	for x in 'bt' 'bt full' 'up' 'frame 1' 'info frame' 'info frame-filter' 'help up' 'help frame'; do echo "$x"; done >commands
 	{ printf 'break leaf_b\nrun\n'; cat commands; } >script
-	# What gdb prints of the process is not the same twice.
+	# Numbers of processes differ between runs of gdb.
 	with -x script $n | grep -v '^\[' >with.txt
 	without -x script $n | grep -v '^\[' >without.txt
 	check gdb/untouched "$(diff with.txt without.txt | head -n 4)" cmp -s with.txt without.txt
 	out=$(with -ex bt -ex up -ex frame -ex 'info frame' $n.folded | sort -u)
 	check gdb/no-stack "$out" [ "$out" = "$(without -ex bt -ex up -ex frame -ex 'info frame' $n.folded | sort -u)" ]
-	# Without the symbolizer it says so once, and frames are as gdb has them.
+	# Without the symbolizer the plug-in says so once, and frames are gdb's own.
 	cp "$PLUGIN" alone.py
 	if have icfold; then
 		skip gdb/no-program "there is one in the way"
@@ -226,7 +223,7 @@ if build libchains.so "$FIXTURES/calls_gcc/chains.c" gcc -O1 -fPIC -shared -fvis
 fi
 
 # --- a library without debug information ------------------------------------------------------------------------------------
-# Its function ends with a call that does not come back, so that the return address is behind it, where no symbol is.
+# The library's function ends with a call that does not return.  So the return address lies behind the function, where no symbol is.
 cat >quit.s <<'EOF2'
 	.globl quit
 	.type quit, @function
@@ -267,7 +264,7 @@ PAIR(a) PAIR(b)
 int main(int c, char **v) { return c > 1 && ping_a(atoi(v[1])) + ping_b(atoi(v[1])) == 7; }
 EOF2
 if build deep deep.c gcc -O1; then
-	# Seconds of processor time; when all frames are asked for one by one it would be minutes.
+	# Seconds of processor time; asking about the frames one by one would take minutes.
 	(ulimit -t 120 && with -ex 'break *&leaf_b' -ex 'run 10000' -ex continue -ex bt -ex 'up 9000' deep.folded >log)
 	check gdb/deep "$(tail -n 1 log)" grep -q '^#9000 ' log
 	out="$(grep -cE '^#[0-9]+ .* p[io]ng_b ' log) $(grep -cE '^#[0-9]+ .* p[io]ng_a ' log)"

@@ -1,12 +1,10 @@
 #!/bin/bash
-# perf.sh: `icfold symbolize --perf`: texts in the forms that perf script has, made here from a fixture's addresses, come out with
-# the right names and else byte for byte the same; where perf runs, the profile of a folded program as that of the unfolded one.
+# perf.sh: `icfold symbolize --perf` corrects names and changes nothing else.  Texts in the forms of perf script are made here from a
+# fixture's addresses, so the right names are known.  Where perf runs, the profile of a folded program is compared with that of the
+# unfolded one.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool perf
-have python3 || { skip perf "no python3"; finish; }
-make_work
-cd "$WORK" || exit 1
+start_suite perf python3
 
 # build NAME FLAGS...
 build() {
@@ -106,7 +104,7 @@ def write(out, right):
             ip = a + bias if form not in ("offset", "dwarf", "dsoff") else offset(a)
             if form == "dsoff":
                 ip, off = 0x7f0000000000 + a, ""
-            # What was inlined there; and what perf makes of it when it takes one name for another.
+            # The calls inlined there, and the name that perf prints if it takes one function for another.
             if f == "leaf" and form in ("inlined", "double", "orphan"):
                 inner = "high" if right and want == "_Z9leaf_highl" else "low" if form != "double" else spell(code[f])
                 lines.append("%16x %s%s (%s)" % (ip, inner, off, "inlined" if form != "double" else path))
@@ -175,11 +173,11 @@ if [ -f $p ]; then
 	check perf/crlf "changed" cmp -s out.txt <(sed 's/$/\r/' want.txt)
 	"$ICFOLD" symbolize --perf </dev/null >out.txt
 	check perf/empty "rc $?" [ ! -s out.txt ]
-	# What is no text of perf's comes out as it went in.
+	# Text that is not perf's is copied unchanged.
 	{ cat "$ICFOLD"; head -c 600000 /dev/zero | tr '\0' '('; echo; printf '\t%s\n' '1 (' ' (' '1 a (' '1 (a)' '1  (a)' 'ffffffffffffffffff a (b)' '1 a+0x (b)'; cat want.txt; } >noise
 	"$ICFOLD" symbolize --perf noise >out.txt 2>err
 	check perf/noise "rc $?: $(cmp noise out.txt) $(first_line err)" cmp -s noise out.txt
-	# An address that cannot be told: said once.
+	# An address whose place cannot be found: one message.
 	sed "s/+0x/+0x1/" in.txt >odd.txt
 	"$ICFOLD" symbolize --perf odd.txt >out.txt 2>err
 	check perf/odd "$(wc -l <err) lines: $(first_line err)" [ "$?:$(grep -c 'left as they are' err):$(wc -l <err)" = 0:1:1 ]
@@ -191,25 +189,25 @@ if [ -f $p ]; then
 	"$ICFOLD" symbolize --perf nowhere >out.txt 2>err
 	rc=$?
 	check perf/no-input "rc $rc: $(first_line err)" [ "$rc:$(grep -c nowhere err)" = 2:1 ]
-	# As scripts for flame graphs take a frame.
+	# The form of a frame that scripts for flame graphs accept.
 	python3 text.py $p offset "$WORK/$p"
 	"$ICFOLD" symbolize --perf in.txt >out.txt
 	check perf/collapse "a frame is none any more" [ "$(grep -cP '^\s*(\w+)\s*(.+) \((\S*)\)' out.txt)" = "$(grep -c "^	" in.txt)" ]
 	check perf/collapse/offset "what follows the offset" [ "$(grep -cE '\]\+0x[0-9a-f]+ \(' out.txt)" = 4 ]
 
-	# Much of it: many stacks, of which none is kept.
+	# A long text: many stacks, none of which stays in memory.
 	for _ in 1 2 3 4 5 6 7 8 9 10; do cat in.txt; done >ten
 	for _ in 1 2 3 4 5 6 7 8 9 10; do cat ten ten ten ten ten ten ten ten ten ten; done >many
 	for _ in 1 2 3 4 5 6 7 8 9 10; do cat want.txt; done >ten
 	for _ in 1 2 3 4 5 6 7 8 9 10; do cat ten ten ten ten ten ten ten ten ten ten; done | md5sum >want.sum
 	limit=100000
 	nm "$ICFOLD" 2>/dev/null | grep -q __asan_init && limit=unlimited
-	# Seconds of processor time, whatever else the machine does.
+	# Processor time, so that a busy machine makes no difference.
 	(ulimit -v $limit && ulimit -t 30 && "$ICFOLD" symbolize --perf many) | md5sum >have.sum
 	check perf/many "memory, time or other contents" cmp -s want.sum have.sum
 fi
 
-# --- what perf says here --------------------------------------------------------------------------------------------------
+# --- perf on this machine -------------------------------------------------------------------------------------------------
 # profile PROGRAM MODE: writes what perf script has to say.
 profile() {
 	perf record -q --call-graph "$2" -F 1500 -e cpu-clock -o perf.data "./$1" 12000000 >/dev/null 2>&1 &&
@@ -239,7 +237,7 @@ for mode in fp dwarf; do
 		collapse "$f" 8 >"$f.stacks"
 		collapse "$f" 1 >"$f.all"
 	done
-	# What has many samples in one profile has some in the other.
+	# A stack with many samples in one profile has some in the other.
 	odd=$(comm -23 "${p%.folded}.$mode.txt.stacks" $p.$mode.out.all; comm -23 $p.$mode.out.stacks "${p%.folded}.$mode.txt.all")
 	check "perf/record/$mode/right" "$(head -n 4 <<<"$odd" | tr '\n' ' ')" [ -z "$odd" ]
 	check "perf/record/$mode/many" "$(tr '\n' ' ' <$p.$mode.out.stacks)" [ "$(wc -l <$p.$mode.out.stacks)" -ge 4 ]

@@ -1,11 +1,8 @@
 #!/bin/bash
-# stack.sh: `icfold symbolize --stack` on folded programs names the functions that gdb's backtraces of the unfolded ones name.
+# stack.sh: `icfold symbolize --stack` on folded programs names the functions that gdb's backtraces of the unfolded programs name.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool stack
-have python3 || { skip stack "no python3"; finish; }
-make_work
-cd "$WORK" || exit 1
+start_suite stack python3
 
 # Stops at every function named in the first file and writes each stack it sees there as "NAME ADDRESS" lines, as linked,
 # a stack ending with an empty line.  Frames of tail calls, which gdb makes up, are on no real stack.
@@ -183,14 +180,38 @@ check stack/separate "$out" [ "$out" = "$want" ]
 objcopy --remove-section=.debug_icfold $p bare
 out=$(names bare "$leaf" "$m" "$o" "$main")
 check stack/no-note "$out" [ "$out" = "$want" ]
-# What main called has jumped on: its name is not the name of the place.
+# The function that main called has jumped to another one, so the place has another name.
 hop=$(objdump -d --no-show-raw-insn $p | awk 'on { sub(/:$/, "", $1); print $1; exit } /call .*<hop_/ { on = 1 }')
 out=$(names bare "$leaf" "$hop")
 check stack/no-note/jump "$out" [ "${out/#leaf_?|/}" = "main|" ]
-# Nothing was folded, nothing to decide: what is printed for each address alone, one byte earlier from the second on.
+# In an unfolded program nothing is undecided: the answers are those for each address alone, from the second on one byte earlier.
 "$ICFOLD" symbolize --stack -e chains-O2 "$(symbol_value chains-O2 leaf_b)" "$(after chains-O2 middle_b)" 2>&1 | sed '$d' >out
 "$ICFOLD" symbolize -e chains-O2 "$(symbol_value chains-O2 leaf_b)" "$(printf '%x' $((0x$(after chains-O2 middle_b) - 1)))" >want
 check stack/unfolded "$(diff want out | tr '\n' ' ')" cmp -s want out
+
+# --- a call of the next function ---------------------------------------------------------------------------------------
+# A call that does not return is the last instruction; without alignment its callee, a folded function, begins at the return address.
+cat >follows.c <<'EOF2'
+#include <stdlib.h>
+#define ENDS(n, v) \
+	__attribute__((noinline, noreturn)) void n##_begins(int x) { n(x + v); } \
+	__attribute__((noinline, noreturn)) void n(int x) { if (x > 5) abort(); exit(x); }
+void one(int) __attribute__((noreturn));
+void two(int) __attribute__((noreturn));
+ENDS(one, 3)
+ENDS(two, 4)
+int main(int argc, char **argv) { (void)argv; if (argc > 1) one_begins(argc); two_begins(argc); }
+EOF2
+if "${CC:-gcc}" -g -Os -fno-toplevel-reorder -fno-optimize-sibling-calls -falign-functions=1 follows.c -Wl,--emit-relocs -o follows >log 2>&1 &&
+	"$ICFOLD" -q --allow-growth --map=follows.map follows -o follows.folded >log 2>&1; then
+	out=$("$ICFOLD" verify follows follows.folded | tail -n 3 | tr '\n' ' ')
+	check stack/follows/verify "$out" grep -q "equal $" <<<"$out"
+	check stack/follows/adjacent "no call of what follows" grep -qE 'call +[0-9a-f]+ <two>' <<<"$(objdump -d --no-show-raw-insn follows | grep -B2 '<two>:')"
+	out=$(names follows.folded "$(symbol_value follows.folded one)" "$(after follows.folded two_begins)" | sed 's/follows.c:[^|]*|//g')
+	check stack/follows/name "$out" [ "$out" = "two|two_begins|" ]
+else
+	not_ok stack/follows "$(first_line log)"
+fi
 
 # --- virtual calls ------------------------------------------------------------------------------------------------------
 if "${CC:-gcc}" "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o virtual >log 2>&1 && "$ICFOLD" -q virtual -o virtual.folded >log 2>&1; then

@@ -1,11 +1,9 @@
 #!/bin/bash
-# symbolize.sh: `icfold symbolize` and `icfold inlines`: against llvm-symbolizer on programs of many kinds, output
-# styles byte for byte, files with their debug information elsewhere, and functions that were folded.
+# symbolize.sh: `icfold symbolize` and `icfold inlines`, against llvm-symbolizer byte for byte: programs of many kinds, all output
+# styles, debug information in other files, and folded functions.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool symbolize
-make_work
-cd "$WORK" || exit 1
+start_suite symbolize
 
 cat >in.cc <<'EOF'
 #include <algorithm>
@@ -50,7 +48,7 @@ for cc in g++ clang++ clang++-19; do
 		if $cc $flags in.cc -o "$out" 2>/dev/null; then agree "$out"; else skip "symbolize/agree/$out" "not supported by $cc"; fi
 	done
 done
-# A linker that sorts and indexes, and other machines, for a function or two.
+# A linker that sorts and indexes (.gdb_index), and other machines.
 cat >alone.c <<'EOF'
 static inline int tw(int x) { return x > 3 ? x * 2 : x < -3 ? x - 1 : 0; }
 static inline int th(int x) { return tw(x) + tw(x + 1) + x; }
@@ -134,7 +132,7 @@ check symbolize/hexadecimal "another answer without 0x" cmp -s a b
 "$ICFOLD" symbolize -e $prog --no-inlines main+0x0 >b
 check symbolize/symbol "main is not at main" cmp -s a b
 
-# --- what is not known ------------------------------------------------------------------------------------------------
+# --- unknown addresses ------------------------------------------------------------------------------------------------
 out=$("$ICFOLD" symbolize -e $prog 0x1 2>&1)
 check symbolize/unknown "rc $? or: $out" [ "$?:$out" = "0:??
 ??:0:0" ]
@@ -148,7 +146,7 @@ check symbolize/nonsense "rc $?: $(tr '\n' '|' <out)" [ "$(tail -n +4 out | tr '
 check symbolize/bad-option "rc $?" [ $? = 2 ]
 "$ICFOLD" symbolize --help >out 2>&1
 check symbolize/help "rc $?" [ $? = 0 ]
-# Someone who asks line by line and waits for each answer.
+# A caller that asks line by line and waits for each answer.
 # shellcheck disable=SC2016
 if have timeout && timeout 400 bash -c 'coproc "$1" symbolize -e "$2"; for i in 1 2 3; do echo "0x$3" >&"${COPROC[1]}"; while read -r l <&"${COPROC[0]}" && [ -n "$l" ]; do :; done; done; exec {COPROC[1]}>&-; wait' x "$ICFOLD" $prog "$main" 2>/dev/null; then
 	ok symbolize/dialogue
@@ -252,7 +250,7 @@ check inlines/missing "rc $?" [ $? = 2 ]
 check inlines/usage "rc $?" [ $? = 2 ]
 
 # --- stripped programs ------------------------------------------------------------------------------------------------
-# .dynsym has two names for one place and keeps their sizes: the one that counts is the kept function's.
+# .dynsym has two names with sizes for one place: the kept function's name counts.
 printf '#include <stdio.h>\n#define F(n) __attribute__((noinline)) int n(int a) { puts("%%d"); return a * 3; }\nF(a1) F(b1) F(c1)\nint main(int c, char **v) { (void)v; return a1(c) + b1(c) + c1(c) == 0; }\n' >dyn.c
 if ${CC:-gcc} -O2 -fno-ipa-icf -rdynamic dyn.c -o dyn 2>log && strip dyn && "$ICFOLD" -q --icf=all --allow-growth dyn -o dyn.folded 2>log; then
 	"$ICFOLD" verify --icf=all dyn dyn.folded >log 2>&1
@@ -271,7 +269,7 @@ else
 fi
 
 # --- a kept function without a symbol ---------------------------------------------------------------------------------
-# ld discards local symbols; the global one, folded, is the only one there.  It must not reach over the function behind.
+# ld discards local symbols, so the folded function's global symbol is the only one.  The symbol must not cover the next function.
 printf '#define F(n, op) n(int x) { for (int i = 0; i < x; i++) x op x > 99 ? i : 0; return x * 3 + 1; }\n#define N __attribute__((noinline, noipa))\nstatic int N F(kept, -=) static int N F(next, +=) int N F(folded, -=) extern int other(int x) __attribute__((alias("folded")));\nint main(int c, char **v) { (void)v; return kept(c) + next(c) + folded(c) + other(c) == 77; }\n' >bare.c
 for g in -g -g0; do
 	id=symbolize/nameless/$g
@@ -291,7 +289,7 @@ for g in -g -g0; do
 	"$ICFOLD" verify bare.in bare.out >log 2>&1
 	rc=$?
 	check "$id/verify" "$(grep -m 1 expected log)" [ $rc = 0 ]
-	# Without a size, as it once was; and with two.  Without debug information nothing tells where the name should end.
+	# The symbol with size 0, and so large that it covers `two`.  Without debug information nothing says where the function ends.
 	for size in 0 two; do
 		python3 - bare.out bare.bad $size <<-'END'
 			import struct, sys
@@ -344,4 +342,35 @@ for name in $(all_fixtures); do
 		done
 	done
 done
+# --- the judge of places: where only symbols tell, the name of a folded function is right at its first byte, and nowhere else
+mkdir -p places
+printf 'int %s(int x) { int s = 0; for (int i = 0; i < x; i++) s += i * x + 3; return s; }\n' one two >places/p.c
+echo 'int main(void) { return one(5) != two(5); }' >>places/p.c
+cat >places/symbolizer <<'END'
+#!/usr/bin/env python3
+import os, subprocess, sys
+obj, (kept, other, mode) = next(a[6:] for a in sys.argv if a.startswith("--obj=")), os.environ["NAMES"].split()
+lines = [l.split() for l in subprocess.run(["nm", obj], capture_output=True, text=True).stdout.splitlines()]
+symbols = [(int(l[0], 16), l[2]) for l in lines if len(l) == 3 and l[1] in "tTwW"]
+for va in (int(l, 16) for l in sys.stdin):
+    at, name = max(s for s in symbols if s[0] <= va)
+    if not obj.endswith("/p") and name in (kept, other):
+        name = {"first": other if at == va else kept, "all": other, "stranger": "main" if at == va else kept}[mode]
+    print(name + "\n??:0:0\n")
+END
+chmod +x places/symbolizer
+if ! have python3; then
+	skip symbolize/places "no python3"
+elif ! gcc -O0 -Wl,--emit-relocs places/p.c -o places/p || ! "$ICFOLD" -q --allow-growth --map=places/map places/p -o places/out; then
+	not_ok symbolize/places "no program"
+else
+	# The one that stays has a size.
+	kept=$(nm -S places/out | awk '$4 ~ /^(one|two)$/ { print $4 }')
+	other=$([ "$kept" = one ] && echo two || echo one)
+	for mode in first=0 all=1 stranger=1; do
+		NAMES="$kept $other ${mode%=*}" "$TESTS/judges/places.py" -n 2000 --tool "$WORK/places/symbolizer" places/p places/out places/map >log 2>&1
+		rc=$?
+		check "symbolize/places/${mode%=*}" "status $rc: $(first_line log)" [ "$rc" = "${mode#*=}" ]
+	done
+fi
 finish

@@ -1,10 +1,10 @@
 #!/bin/bash
-# chains.sh: every level of random chains of direct calls in folded programs is named right, or reported undecided where two
-# different chains really have the same addresses.
-# Virtual calls are named right when the vtable's address is given, and else the right one is among the candidates; call tables in
-# GCC's dialect are read.
-# Small programs always; others by CHAINS="FILE..." (linked with --emit-relocs, with debug information), CHAINS_COUNT
-# chains each (default 5000).
+# chains.sh: every level of random chains of direct calls in folded programs is named right, or is reported as undecided if two
+# different chains have the same addresses.  chains.py knows the chains from the unfolded program.  A virtual call is named right if
+# the vtable's address is given; otherwise the right function is among the candidates.  Call tables in GCC's dialect are read.
+#
+# Small programs always; CHAINS="FILE..." adds others (linked with --emit-relocs, with debug information).  CHAINS_COUNT: the number
+# of chains for each (5000).
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool chains
@@ -54,7 +54,7 @@ for opt in -O0 -O1 -O2; do
 	done
 done
 
-# What main calls indirectly only the tables of the input tell: a pointer to leaf_b, and slot 1 of B's vtable.
+# Only the input's call tables say what main calls indirectly: leaf_b by a pointer, and slot 1 of B's vtable.
 if build gcc_tables calls.S && fold gcc_tables "$WORK/gcc_tables"; then
 	f=$WORK/gcc_tables.folded
 	at() { symbol_value "$f" "$1"; }

@@ -1,10 +1,9 @@
 #!/bin/bash
-# file.sh: what other tools left in a file, or put behind it, and what it weighs afterwards.
+# file.sh: files as other tools leave them: sections that objcopy and strip made odd, records of other tools, data behind the program.
+# Each folds or is refused with a reason; binutils and the program itself read the output, and verify says equal.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool file
-make_work
-cd "$WORK" || exit 1
+start_suite file
 
 # fold NAME IN OUT [OPTION...]: folds, and verify says equal; figures are in `stats`.
 fold() {
@@ -18,7 +17,7 @@ fold() {
 	check "$name" "verify: $(grep ': ' verdict | head -n 1 | cut -c 1-200)" grep -qx equal verdict
 }
 
-# --- .dynsym with numbers of sections that are there no more --------------------------------------------------------
+# --- .dynsym with numbers of sections that were removed -------------------------------------------------------------
 cat >user.c <<'END'
 #include <stdio.h>
 int one(int), two(int), three(int);
@@ -44,7 +43,7 @@ if fold file/stale stale.so out.so --allow-growth; then
 	check file/stale/section "$(section_of out.so metadata)" test "$(section_name out.so "$(section_of out.so metadata)")" = .meta
 	links file/stale out.so
 fi
-# Every number for every symbol: none, a kept unloaded section's, a dropped one's, one that no section has.
+# Every symbol gets each number: 0, that of a kept unloaded section, that of a dropped section, and one that no section has.
 for number in meta debuglink shstrtab 200; do
 	python3 - "$TESTS/mutate" stale.so $number >log 2>&1 <<'END'
 import sys
@@ -70,7 +69,7 @@ END
 	done
 done
 
-# A mark of an unwind table that the linker merged away: its address is before the section that it names, where another one shrinks.
+# A symbol marks an unwind table that the linker merged away.  Its address lies before its section, in a section that shrinks.
 cat >mark.c <<'END'
 __asm__(".data\nmark: .long 0\n.text");
 static int __attribute__((noipa)) one(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; return x * 3 + 1; }
@@ -98,7 +97,7 @@ END
 	fi
 fi
 
-# No local symbols by .dynsym's count, though number 0 is one, as tcc writes it.
+# .dynsym counts no local symbols, although symbol 0 is one: tcc writes this.
 if gcc -O1 -fPIC -shared mark.c -o count.so && python3 - "$TESTS/mutate" count.so <<'END'; then
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -113,7 +112,7 @@ END
 	fold file/count count.so out.so --allow-growth
 fi
 
-# --- what is appended: the program finds it in the three ways that there are
+# --- appended data: programs find it by its distance to the start of the file, to the end, or to the section headers
 cat >self.c <<'END'
 #include <elf.h>
 #include <stdio.h>
@@ -170,7 +169,7 @@ for how in as-it-is --adjust-sfx; do
 	fold "file/appended/zip/$how" self.zip out || continue
 	check "file/appended/zip/$how/unzip" "$(unzip -tq out 2>&1 | tail -n 1)" test "$(unzip -tq out 2>&1)" = "$(unzip -tq self.zip 2>&1 | sed s/self.zip/out/)"
 done
-# A few zeros are nothing, and move along.
+# A few zeros at the end are no data and move with the end.
 { cat self && head -c 7 /dev/zero; } >self.zeros
 if fold file/appended/zeros self.zeros out; then
 	end=$(readelf -hW out | awk '/Start of section headers/ { s = $5 } /Size of section headers/ { z = $5 } /Number of section headers/ { print s + z * $5 }')
@@ -223,7 +222,7 @@ fi
 fold file/as-it-is/appended few.long out && as_it_was file/as-it-is/appended few.long out
 fold file/as-it-is/verify few out --verify && as_it_was file/as-it-is/verify few out
 cp few few.both && fold file/as-it-is/in-its-place few.both few.both && as_it_was file/as-it-is/in-its-place few few.both
-# What shall be left out is left out all the same; and without its record, folding costs nothing.
+# Options that leave parts out work nevertheless.  Without the record, folding costs nothing.
 if fold file/as-it-is/strip-debug few.extra out --strip-debug --stats=json; then
 	check file/as-it-is/strip-debug/gone "still there" test "$(readelf -SW out | grep -c debug_extra)" = 0
 	check file/as-it-is/strip-debug/size "$(file_bytes out) of $(file_bytes few.extra)" test "$(file_bytes out)" -lt "$(file_bytes few.extra)"
@@ -265,7 +264,7 @@ for version in 14 19; do
 			check "$name/$how/blocks" "$(diff <(block_maps records) <(block_maps out) | head -n 3)" test -n "$(block_maps out)" -a "$(block_maps out)" = "$(block_maps records)"
 			check "$name/$how/one-a-body" "$(block_names out | tr '\n' ' ')" test "$(block_names out | grep -c '^same')" = 1
 		done
-		# What verify has to notice: the input's records, and one byte of any.
+		# verify must notice the input's records in the output, and one changed byte of any record.
 		fold "$name" records out --allow-growth || continue
 		for section in .stack_sizes .llvm_bb_addr_map; do
 			objcopy -O binary --only-section=$section --set-section-flags $section=alloc records old 2>log && objcopy --update-section $section=old out mutant 2>log &&
@@ -282,13 +281,82 @@ END
 			different "$name/mutant/byte$section" records mutant
 		done
 	done
-	# Probes are distances from one another, and go.
+	# clang 14's pseudo probes are addresses and distances from one another, so they are left out.
+	[ $version = 14 ] || continue
 	if clang-$version -O1 -fno-inline -fPIE -pie -fpseudo-probe-for-profiling records.c -o records 2>log && fold file/probes/$version records out --allow-growth -v; then
 		check file/probes/$version/gone "still there" test "$(readelf -SW out | grep -c '[.]pseudo_probe ')" = 0
 		check file/probes/$version/said "$(grep probe err)" grep -qx 'icfold: .pseudo_probe is left out: it holds addresses in a form that is not rewritten' err
 	fi
 done
-# What nobody knows: without addresses it stays as it is; with some, nothing moves.
+# clang 19's count from their function.
+# probes FILE: "FUNCTION OFFSET PROBE" of same0, large, stays and main.
+probes() {
+	llvm-profgen-19 --show-pseudo-probe --show-disassembly-only --binary="$1" --output=ignored 2>/dev/null >disassembly
+	python3 - <<'END'
+import re
+name, start, probes = "", None, []
+for line in open("disassembly"):
+    if m := re.match(r"<(.*)>:", line):
+        name, start = m[1], None
+    elif "[Probe]" in line:
+        probes.append(" ".join(line.split()))
+    elif m := re.match(r" *([0-9a-f]+):\t", line):
+        at = int(m[1], 16)
+        start = at if start is None else start
+        # Folded functions have one place, and the kept one's probes are there.
+        for p in probes:
+            if re.match(r"(large|main)$|.*stays", name) or (name.startswith("same") and "FUNC: same0 " in p):
+                print(at - start, p)
+        probes = []
+END
+}
+section_bytes() { objcopy -O binary --only-section="$2" --set-section-flags "$2=alloc" "$1" "$3"; }
+if have clang-19 && have llvm-profgen-19; then
+	cat records.c - >probes.c <<'END'
+static inline int part(int x) { int r = 0; for (int i = 0; i < x; i++) r += i & 1 ? i * 3 : r ^ x; return r; }
+__attribute__((noinline)) static int stays(int x) { puts("stays"); return part(x) + part(x + 1); }
+__attribute__((used)) int more(int x) { return stays(x) + part(x * 3); }
+END
+	for relocs in --no-undefined --emit-relocs; do
+		name=file/probes/19${relocs#-}
+		clang-19 -O2 -ffunction-sections -fPIE -pie -fpseudo-probe-for-profiling "-Wl,$relocs" probes.c -o records 2>log || { skip "$name" "$(first_line log)"; continue; }
+		probes records >old
+		for how in icf=all icf=safe in-place; do
+			fold "$name/$how" records out --$how --allow-growth -v || continue
+			probes out >new
+			check "$name/$how" "$(diff old new | head -n 3)" test "$(wc -l <new)" -gt 30 -a "$(cat old)" = "$(cat new)"
+			section_bytes records .pseudo_probe a && section_bytes out .pseudo_probe b
+			check "$name/$how/folded-gone" "$(file_bytes a) and $(file_bytes b) bytes" test "$(file_bytes b)" -lt "$(($(file_bytes a) / 2))"
+		done
+		fold "$name" records out --allow-growth || continue
+		section_bytes out .pseudo_probe b
+		objcopy --update-section .pseudo_probe=a out mutant 2>log && different "$name/mutant/stale" records mutant
+		python3 -c 'd = bytearray(open("b", "rb").read()); d[-1] ^= 1; open("c", "wb").write(d)'
+		objcopy --update-section .pseudo_probe=c out mutant 2>log && different "$name/mutant/byte" records mutant
+	done
+	# What is not such a record, or leads out of its function, is left out.
+	for what in kind cut-off name far; do
+		python3 - $what <<'END'
+import sys
+d, what = bytearray(open("a", "rb").read()), sys.argv[1]
+if what == "kind":
+    d[11] = 0x83
+elif what == "cut-off":
+    d = d[:-1]
+elif what == "name":
+    d[0] ^= 1
+else:
+    d += d[:8] + b"\1\0" + b"\1\x80\xff\xff\xff\0"
+open("c", "wb").write(d)
+END
+		objcopy --update-section .pseudo_probe=c records odd 2>log
+		fold file/probes/19/$what odd out --allow-growth -v || continue
+		check file/probes/19/$what "$(grep probe err)" grep -qx 'icfold: .pseudo_probe is left out: it holds addresses in a form that is not rewritten' err
+	done
+else
+	skip file/probes/19 "no clang-19 with llvm-profgen-19"
+fi
+# A section of unknown meaning stays as it is; if it holds addresses of code, nothing moves.
 gcc -O1 -fno-ipa-icf records.c -o records
 words 1234567890abcdef >payload && words "$(symbol_value records same3)" "$(symbol_value records same9)" >table
 objcopy --add-section .payload=payload records records.payload && objcopy --add-section .table=table records records.table

@@ -1,10 +1,9 @@
 #!/bin/bash
-# kin.sh: what belongs to a function besides its bytes: where it may lie, and what others know of places in it.
+# kin.sh: what belongs to a function besides its bytes: its alignment, and the tables that name places in it (probes, places to
+# patch).  The program does its work after folding, and verify says equal.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool kin
-make_work
-cd "$WORK" || exit 1
+start_suite kin
 
 # aligned NAME COMPILER...: builds tags.c, whose functions are aligned to 16, 32 and 64 and carry a number in the low bits of their
 # address, in all modes; it counts those that broke.
@@ -44,7 +43,7 @@ aligned gcc-Os gcc -Os -Wl,--emit-relocs
 have clang && aligned clang clang -O1 -fuse-ld=lld -Wl,--emit-relocs
 aligned norelocs gcc -O2
 
-# What asks for more alignment than it got would not notice: IN's section says 64, the fold believed 16.
+# Planted: the fold believed an alignment of 16 (the input's section says 64).  verify must notice.
 gcc -O2 tags.c -Wl,--emit-relocs -o tags
 lower() { # FILE FROM TO: the alignment of .text
 	python3 - "$@" <<-'END'
@@ -136,20 +135,20 @@ else
 		[ -z "$(readelf -nW probes.out | grep -o 'Location: [^,]*' | sort | uniq -d)" ] || bad="$bad two notes for one place"
 		"$ICFOLD" verify --icf=$m probes probes.out >log 2>&1 || bad="$bad verify: $(grep ': ' log | head -n 1)"
 		check "kin/probes/$m" "$bad" test -z "$bad"
-		# The fold did not see the probes.
+		# Planted: the fold did not see the probes.
 		sed 's/stapsdt\x00/stapsdX\x00/g' probes >probes.low && "$ICFOLD" --icf=$m probes.low -o probes.out 2>log && sed -i 's/stapsdX\x00/stapsdt\x00/g' probes.out
 		"$ICFOLD" verify --icf=$m probes probes.out >log 2>&1
 		rc=$?
 		check "mutant/probes/$m" "verify says $rc: $(tail -n 1 log)" test $rc = 1 -a "$(grep -c 'probes: .*, folded into' log)" -gt 1
 	done
-	# Notes with relocations, and what is folded where it stands.
+	# Notes with relocations, and folding in place.
 	for o in --emit-relocs --in-place; do
 		"$ICFOLD" --icf=all $o probes -o probes.out 2>log && "$ICFOLD" verify --icf=all probes probes.out >log 2>&1 && [ "$(./probes.out)" = "$want" ]
 		check "kin/probes/$o" "$(grep ': ' log | head -n 1)" test $? = 0
 	done
 fi
 
-# Places that a program has a list of, to write code there: the functions stay apart.
+# A program has a list of places where it writes code: functions with such places stay apart.
 cat >patched.c <<'END'
 #include <stdio.h>
 #define F(n) __attribute__((noinline)) int n(int x) { volatile int y = x; y += 3; y *= 5; return y * 7 + x * 3 + 2; }
@@ -179,14 +178,14 @@ for flag in -Wl,--emit-relocs -no-pie; do
 	done
 	check "kin/patched/$flag" "$bad" test -z "$bad"
 	[ "$flag" = -no-pie ] && continue
-	# The fold did not know the list.
+	# Planted: the fold did not know the list.
 	sed 's/__patchable_/__patchablX_/g' patched >patched.low && "$ICFOLD" patched.low -o patched.out 2>log && sed -i 's/__patchablX_/__patchable_/g' patched.out
 	"$ICFOLD" verify patched patched.out >log 2>&1
 	rc=$?
 	check mutant/patched "verify says $rc: $(tail -n 1 log)" test $rc = 1 -a "$(grep -c ': place: ' log)" -gt 1
 done
 
-# A function of no bytes had an address, and an unwind description, that is another's.
+# A function without bytes has the address and the unwind description of another function.
 cat >empty.s <<'END'
 	.macro empty name
 	.type \name, @function

@@ -1,9 +1,9 @@
 #!/bin/bash
-# languages.sh: programs of other compilers than GCC's and clang's for C and C++, and code that these make with unusual options.
+# languages.sh: programs of other compilers than GCC's and clang's for C and C++, and code of these two with unusual options.
 #
-# Each is linked with and without relocations, folded in two ways, and must do what it did: the same output and exit status; but for
-# lines that begin with CMP, which compare addresses of functions and may change with --icf=all.  icfold verify is asked, too.
-# Variables: ONLY (an extended regular expression; only tests whose names match).
+# Each program is linked with relocations and without, and folded in two ways.  Output and exit status must be as before, except for
+# lines that begin with CMP: they compare addresses of functions and may change with --icf=all.  verify must say equal.
+# ONLY=REGEX limits the run to tests with such names.
 # shellcheck source=tests/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib.sh"
 LANG_DIR=$FIXTURES/lang
@@ -59,7 +59,7 @@ judge() {
 		skip "$name" "the program itself ends with status $rc"
 		return
 	fi
-	# What moves nothing is tried where that happens most, and where linkers leave most stale relocations.
+	# Folding in place is tried for the languages that need it most, and where linkers leave most stale relocations.
 	[[ $name = */stripped ]] && modes='safe place'
 	[[ $name = rust/relocs ]] && modes='safe all place'
 	for mode in $modes; do
@@ -93,7 +93,7 @@ one_language() { # NAME COMPILER COMMAND
 		return
 	fi
 	for kind in relocs stripped; do
-		# These compilers are slow.
+		# nim and ghc are slow: their programs are built in one form only.
 		[[ $kind = relocs && $1 =~ ^(nim|haskell)$ ]] && continue
 		d=$WORK/$1.$kind
 		mkdir -p "$d"

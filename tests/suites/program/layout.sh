@@ -3,9 +3,7 @@
 # says equal, and the program does its work.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool layout
-make_work
-cd "$WORK" || exit 1
+start_suite layout
 
 # fold NAME IN OUT [OPTION...]: folds, and verify says equal.
 fold() {
@@ -89,7 +87,7 @@ for relocs in emit-relocs build-id; do
 			check "layout/note/own-distance/$r/$ld/found" "$(./out | head -n 1)" test "$(./out | head -n 1)" = 17
 	done
 done
-# A note that says where code is.
+# A note that holds the address of code.
 note '' 4 'code - .'
 try layout/note/code bfd some.o note.c -pie -fPIE -Wl,--emit-relocs
 # Annotations of unloaded notes, as annobin makes them, have relocations.
@@ -147,7 +145,7 @@ for u in first middle; do
 		echo "int (*const ${u}[])(int) = { ${u}_1, ${u}_2, ${u}_3, ${u}_4, ${u}_5, ${u}_6 };"
 	} >$u.c
 done
-# Nobody understands the last function, so that it stays.
+# icfold does not understand the last function, so the function stays.
 cat >>middle.c <<'END'
 __asm__(".text\n.balign 16\n.type odd, @function\nodd: .byte 0x06\nret\n.fill 60, 1, 0x90\n.size odd, . - odd");
 extern int (*const first[])(int);
@@ -222,7 +220,7 @@ TWIN(one) TWIN(two)
 int use(int);
 int main(int n, char **v) { (void)v; return (use(n) + one(n) - two(n)) & 63; }
 END
-# A no-op with a name behind a function that has no size: whoever jumps there goes on behind it, and the next function keeps its name.
+# A named no-op follows a function without a size.  A jump to the no-op continues behind it; the next function keeps its name.
 cat >tail.s <<'END'
 	.text
 	.globl use, tail, next
@@ -349,7 +347,7 @@ for relocs in '' -Wl,--emit-relocs; do
 		test "$(./out | cut -d ' ' -f 2 | head -n 1)" = 1
 	check "layout/parts$relocs/folds" "two does not fold" grep -q . <("$ICFOLD" dump --groups out | grep folded)
 done
-# What verify has to notice: the marks taken for functions while folding.
+# Planted: the fold took the marks for functions.  verify must notice.
 cat >marks.py <<'END'
 import struct, sys
 sys.path.insert(0, sys.argv[1])

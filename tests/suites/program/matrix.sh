@@ -1,12 +1,13 @@
 #!/bin/bash
-# matrix.sh: every fixture, built by real compilers and linkers, folded and run again.
+# matrix.sh: every fixture, built by real compilers and linkers, folded and run again.  Judges: the program's transcript, elflint,
+# readelf, eu-readelf, objdump, and verify.
 #
-# Axes: fixture, compiler, linker, optimisation, kind of output, -ffunction-sections, debug information.  By default a
-# selection in which every pair of values occurs; MATRIX=triples: every triple of compiler, linker, kind; linker, optimisation, kind; and
-# fixture, compiler, linker, too; MATRIX=full runs all of it.  One line a combination, and one more for each thing that is wrong with it.
+# Axes: fixture, compiler, linker, optimisation, kind of output, -ffunction-sections, debug information.  By default a selection in
+# which every pair of values occurs.  MATRIX=triples adds every triple of compiler, linker, kind; of linker, optimisation, kind; and
+# of fixture, compiler, linker.  MATRIX=full runs all.  A combination prints one line, and one more for each thing that is wrong.
 #   matrix.sh            run              matrix.sh --list     print the combinations
 #   matrix.sh --bless F  write fixtures/F/expected* from the unfolded gcc -O2 build
-# ONLY=REGEX limits a run to combinations whose name matches.
+# ONLY=REGEX limits a run to combinations with such names.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 
@@ -29,12 +30,12 @@ list_combinations() {
 		for (s = 1; s <= ns; s++) for (l = 1; l <= nl; l++) for (d = 1; d <= nd; d++) {
 			if (full == "full" && (f + c + o + t + s + l) % 2 != d - 1) continue
 			all[++n] = F[f] " " C[c] " " L[l] " " O[o] " " T[t] " " S[s] " " D[d]
-			# The one thing known not to work needs no coverage of its own; a full run says so aloud.
+			# gold cannot link static-PIE: only a full run tries and says so.
 			if (full != "full" && L[l] == "gold" && T[t] == "staticpie") n--
 		}
 		if (full == "full") { for (i = 1; i <= n; i++) print all[i]; exit }
 		for (i = 1; i <= n; i++) { m = goals(all[i], g); for (k = 1; k <= m; k++) { if (!(g[k] in open)) { open[g[k]] = 1; left++ } goal[i, k] = g[k] } }
-		# Greedy: always the combination that covers most of what is open, the first of equals.
+		# Greedy choice: the combination that covers most open goals, the first among equals.
 		while (left > 0) {
 			best = 0; score = 0
 			for (i = 1; i <= n; i++) {
@@ -80,7 +81,7 @@ check_output() {
 	elif [ "$mode" = all ] && [ "$shrinks" = yes ] && [ "${RELOCS:-yes}" = yes ] && [ "$(code_bytes "$out")" -ge "$(code_bytes "$in")" ]; then
 		echo "no less code: $(code_bytes "$in") before, $(code_bytes "$out") after"
 	fi
-	# What is folded in place does not get smaller, and has .debug_icfold on top.
+	# A file that is folded in place does not get smaller, and gets .debug_icfold.
 	[ "${RELOCS:-yes}" = yes ] && [ "$(file_bytes "$out")" -gt "$(file_bytes "$in")" ] && echo "a larger file"
 }
 

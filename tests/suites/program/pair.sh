@@ -1,6 +1,6 @@
 #!/bin/bash
-# pair.sh: a stripped program and its separate debug file are folded together, and are then what objcopy makes of the folded
-# whole program: the same code, symbols and debug information, the same answers of gdb and the symbolizers.
+# pair.sh: a stripped program is folded together with its separate debug file.  The judge is what objcopy makes of the program that was
+# folded whole: the same code, symbols and debug information, and the same answers of gdb and the symbolizers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool pair
@@ -198,7 +198,7 @@ split objcopy plain in
 cp in again && cp in.debug again.debug && fold again -o again --debug-file=again.debug --debug-output=again.debug
 check pair/both-in-place "$(first_line log)" equal --debug-file=in.debug --debug-output=again.debug in again
 
-# --- what does not belong together
+# --- files that do not belong together
 split objcopy relocs other
 refused another-build-id 'has another build-id' in --debug-file=other.debug -o out --debug-output=out.debug
 cp in.debug changed.debug && printf x >>changed.debug
@@ -218,7 +218,7 @@ trouble=2 refused no-folder 'cannot create' in --debug-file=in.debug -o out --de
 mkdir -p folder
 trouble=2 refused not-both 'is a directory' in --debug-file=in.debug -o folder --debug-output=out.debug
 
-# A verifier that is shown another debug file objects.
+# verify objects if it gets another debug file.
 works for-verify in
 cp out out.2 && split objcopy plain in && cp in.debug out.debug
 check pair/verify-mismatch "accepted" test "$("$ICFOLD" verify in out --debug-output=in.debug >/dev/null 2>&1; echo $?)" = 1

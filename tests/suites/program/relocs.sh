@@ -1,12 +1,13 @@
 #!/bin/bash
-# relocs.sh: relocations that --emit-relocs kept and that do not say all.
+# relocs.sh: programs whose relocations do not say everything, although --emit-relocs kept them.  The programs' own work judges the
+# outputs, and verify says equal.
 #
-#   names    local symbols were stripped after the link, or left out by it: jump tables and split-off parts are found all the same
-#   nosymtab relocations without a symbol table (gold -s): as good as none
-#   layouts  segments without page alignment, headers in no segment, traps behind the code
+#   names      local symbols were stripped after the link, or left out by it: jump tables and split-off parts are still found
+#   nosymtab   relocations without a symbol table (gold -s) count as none
+#   layouts    segments without page alignment, headers in no segment, traps behind the code
 #   distances  to functions, in every shape, with a relocation or without
-#   vtables  clang's relative vtables
-#   traps    lists of traps, as clang's -fsanitize=kcfi makes them
+#   vtables    clang's relative vtables
+#   traps      lists of traps, as clang's -fsanitize=kcfi makes them
 # PARTS="names" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -17,14 +18,14 @@ judge() {
 	local name=$1 in=$2 mode opts bad
 	shift 2
 	[ $# = 0 ] && set -- none safe all in-place
-	{ timeout 20 "$in" || echo "exit status $?"; } >"$in.want" 2>&1
+	{ timeout 300 "$in" || echo "exit status $?"; } >"$in.want" 2>&1
 	for mode in "$@"; do
 		opts=--icf=$mode bad=
 		[ "$mode" = in-place ] && opts="--icf=safe --in-place"
 		# shellcheck disable=SC2086
-		if ! timeout 60 "$ICFOLD" -q --stats=json $opts "$in" -o "$in.$mode" >"$in.$mode.stats" 2>"$in.log"; then
+		if ! timeout 300 "$ICFOLD" -q --stats=json $opts "$in" -o "$in.$mode" >"$in.$mode.stats" 2>"$in.log"; then
 			bad="icfold: $(first_line "$in.log")"
-		elif { timeout 20 "$in.$mode" || echo "exit status $?"; } >"$in.got" 2>&1; ! cmp -s "$in.want" "$in.got"; then
+		elif { timeout 300 "$in.$mode" || echo "exit status $?"; } >"$in.got" 2>&1; ! cmp -s "$in.want" "$in.got"; then
 			bad="prints something else: $(diff "$in.want" "$in.got" | sed -n 2,3p | tr '\n' ' ')"
 		elif [ "$mode" != none ] && ! "$ICFOLD" verify "${opts%% *}" "$in" "$in.$mode" >"$in.log" 2>&1; then
 			bad="verify: $(grep -E "^[a-z][a-z ,()._]*: " "$in.log" | grep -vE "^(symbolized|resolved): .* 0 wrong" | head -n 1)"
@@ -51,7 +52,7 @@ mutants() {
 }
 
 # --- names ------------------------------------------------------------------------------------------------------------
-# Each table has an entry for a split-off part, which counted from its own place would name the padding behind that part.
+# Each table has an entry for a split-off part.  Counted from the entry's own place, it would name the padding behind that part.
 names_part() {
 	local d=$WORK/names ld how in
 	mkdir -p "$d"
@@ -81,7 +82,7 @@ names_part() {
 	for ld in bfd gold lld mold static; do
 		for how in whole strip-x strip-unneeded discard-all; do
 			in=$d/$ld.$how
-			# mold stops with an assertion.
+			# mold stops with an assertion here.
 			[ "$ld.$how" = mold.discard-all ] && continue
 			[ $ld = static ] && [ $how != strip-x ] && continue
 			set -- -pie -fuse-ld=$ld
@@ -155,31 +156,10 @@ layouts_part() {
 }
 
 # --- distances --------------------------------------------------------------------------------------------------------
-# asm_head: macros; functions f1 to f4 with others between them that fold, so that each moves by another distance.
+# asm_head: macros; `leaves` makes functions f1 to f4 with others between them that fold, so that each moves by another distance.
 asm_head() {
 	cat <<-'END'
-			.section .note.GNU-stack,"",@progbits
-			.text
-			.macro fun name
-			.p2align 4
-			.type \name,@function
-		\name:
-			.cfi_startproc
-			.endm
-			.macro end name
-			.cfi_endproc
-			.size \name, . - \name
-			.endm
-			.macro twin name
-			.globl \name
-			fun \name
-			lea (%rdi,%rdi,2), %eax
-			xor $0x1234567, %eax
-			imul $77, %eax, %eax
-			sub $1, %eax
-			ret
-			end \name
-			.endm
+			.include "functions.inc"
 			.macro leaf name n
 			fun \name
 			lea \n(%rdi,%rdi,4), %eax
@@ -209,7 +189,7 @@ distance() {
 	{ asm_head; cat; } >"$d/$1.s"
 	for how in whole strip-x; do
 		in=$d/$1.$how
-		if ! gcc -O2 -fPIE -pie -Wl,--emit-relocs "$d/$1.s" "$d/m.c" -o "$in" 2>"$d/log"; then
+		if ! gcc -O2 -fPIE -pie "-Wa,-I$TESTS/lib" -Wl,--emit-relocs "$d/$1.s" "$d/m.c" -o "$in" 2>"$d/log"; then
 			not_ok "distances/$1" "does not build: $(first_line "$d/log")"
 			return
 		fi
@@ -257,14 +237,14 @@ distances_part() {
 		.section .rodata
 		tab: .short (f1-a1)/4, (f2-a1)/4, (f3-a1)/4, (f4-a1)/4
 	END
-	# In units of 16 bytes, where each such place begins a function: who multiplies by 16, and names little else, means it.
+	# Units of 16 bytes, and every multiple begins a function.  Code that multiplies by 16 and names little else means the functions.
 	distance dense <<-END
 		movzwl (%rdx,%rdi,2), %eax; shl \$4, %eax; lea a1(%rip), %rdx; add %rdx, %rax; jmp *%rax
 		leaves
 		.section .rodata
 		tab: .short (f1-a1)/16, (f2-a1)/16, (f3-a1)/16, (f4-a1)/16
 	END
-	# Where many are named, numbers lead to functions all by themselves, and pin none.
+	# If code names many functions, numbers lead to some by chance, and pin none.
 	distance numbers <<-END
 		mov (%rdx,%rdi,8), %eax; shl \$4, %eax
 		$(for n in {1..40}; do echo "lea l$n(%rip), %rdx; leal l$n(%rip), %ecx"; done)
@@ -305,7 +285,7 @@ distances_part() {
 		.section .rodata
 		tab: .quad f1-., f2-., f3-., f4-.
 	END
-	# Data in a function that reads as branches; far enough behind what folds for the function to move.
+	# Data in a function that reads as branches.  The function is far enough behind a folded one to move.
 	distance inside <<-END
 		jmp rd
 		leaves
@@ -319,11 +299,97 @@ distances_part() {
 		.section .rodata
 		tab: .long 0
 	END
-	# A table that the fold did not see, because its words are one too large; with the right words in both files, verify sees it.
+	# Distances in what code adds to an address: numbers, products, and encodings that no list of words shows.
+	distance number <<-END
+		lea f2(%rip), %rax; add \$f4-f2, %rax; lea f3-f4(%rax), %rax; sub \$f3-f2, %rax; call *%rax
+		lea f1(%rip), %rcx; mov %rcx, %rax; lea f3-f1(%rcx), %rcx; jmp *%rcx
+		leaves
+		tab:
+	END
+	distance number-lone <<-END
+		lea f1(%rip), %rcx; mov %rcx, %rax; lea f3-f1(%rcx), %rcx; jmp *%rcx
+		leaves
+		tab:
+	END
+	check distances/number-lone/moves "in place" grep -q '"in_place": 0' "$d/number-lone.whole.safe.stats"
+	# Another function enters where a register seems to hold a function's address still, behind a call that never returns.
+	distance entered <<-END
+		push %rbx; mov %rdx, %rbx; jmp 9f
+		leaves
+		fun part
+		push %rbx; lea f1(%rip), %rbx; call dies; 9: lea (%rbx,%rdi,8), %rax; pop %rbx; test %rax, %rax; je dies; jmp f2
+		end part
+		fun dies
+		ud2
+		end dies
+		.section .rodata
+		tab: .long 0
+	END
+	check distances/entered/moves "in place" grep -q '"in_place": 0' "$d/entered.whole.safe.stats"
+	distance product <<-END
+		and \$1, %edi; imul \$f4-f2, %rdi, %rcx; lea f2(%rip), %rax; test %edi, %edi; je 1f; nop; 1: add %rcx, %rax; jmp *%rax
+		leaves
+		tab:
+	END
+	distance bytes <<-END
+		movzbl (%rdx,%rdi), %eax; lea a1(%rip), %rdx; xor \$0x5a, %eax; lea (%rdx,%rax), %rax; jmp *%rax
+		leaves
+		.section .rodata
+		tab: .byte (f1-a1)^0x5a, (f2-a1)^0x5a, (f3-a1)^0x5a, (f4-a1)^0x5a
+	END
+	distance steps <<-END
+		lea a1(%rip), %rax; 1: movzbl (%rdx), %ecx; add %rcx, %rax; inc %rdx; dec %edi; jns 1b; jmp *%rax
+		leaves
+		.section .rodata
+		tab: .uleb128 f1-a1, f2-f1, f3-f2, f4-f3
+	END
+	# A relocation without a symbol, whose addend is the function's address: the linker knew it.
+	symbol_zero "$d"
+	# The fold did not see the table, because its words are too large by one.  With the right words in both files, verify sees it.
 	have python3 || return
 	distance_mutant data4 long i 1
 	distance_mutant data8 quad q 1
 	distance_mutant data2x8 short h 8 8
+	added_mutant number '48 05 00 00 00 00' '48 05 20 00 00 00'
+	added_mutant sum '48 8d 40 00' '48 8d 04 08'
+}
+
+# symbol_zero FOLDER
+symbol_zero() {
+	local d=$1 at=0
+	for _ in 1 2; do
+		printf '.include "functions.inc"\ntwin a1\ntwin a2\ntwin a3\n.globl sw, moved\nfun sw\nlea 7(%%rdi), %%eax\nret\nend sw\nfun moved\nlea 5(%%rdi), %%eax\nret\nend moved\n.data\n.p2align 3\n.globl kept\nkept: .reloc ., R_X86_64_64, %s\n.quad 0\n' "$at" >"$d/zero.s"
+		cat - "$d/m.c" >"$d/zero.c" <<-'END'
+			extern int (*kept)(int);
+			int moved(int);
+			__attribute__((constructor)) static void look(void) { if (kept != moved) __builtin_trap(); }
+		END
+		gcc -O2 -no-pie "-Wa,-I$TESTS/lib" -Wl,--emit-relocs "$d/zero.s" "$d/zero.c" -o "$d/zero" 2>"$d/log" || { not_ok distances/symbol-zero "does not build: $(first_line "$d/log")"; return; }
+		at=0x$(nm "$d/zero" | awk '$3 == "moved" { print $1 }')
+	done
+	"$ICFOLD" -q --emit-relocs "$d/zero" -o "$d/zero.out" && "$d/zero.out" >"$d/log" 2>&1
+	check distances/symbol-zero/runs "$(first_line "$d/log")" cmp -s "$d/log" <("$d/zero")
+	"$ICFOLD" verify "$d/zero" "$d/zero.out" >"$d/log" 2>&1
+	check distances/symbol-zero "$(grep ': expected' "$d/log" | head -n 1)" grep -qx equal "$d/log"
+}
+
+# added_mutant NAME OLD NEW: adding zero was folded; in both files, it then becomes another sum.
+added_mutant() {
+	local in=$WORK/distances/added.$1
+	{
+		asm_head
+		echo "lea f2(%rip), %rax; .byte 0x${2// /, 0x}; jmp *%rax"
+		echo leaves
+		echo tab:
+	} >"$in.s"
+	gcc -O2 -fPIE -pie "-Wa,-I$TESTS/lib" -Wl,--emit-relocs "$in.s" "$WORK/distances/m.c" -o "$in" && "$ICFOLD" -q "$in" -o "$in.out" &&
+		python3 - "$2" "$3" "$in" "$in.out" <<-'END'
+			import sys
+			old, new = (bytes.fromhex(x) + b"\xff\xe0" for x in sys.argv[1:3])
+			for f in sys.argv[3:]: b = open(f, 'rb').read(); assert b.count(old) == 1; open(f, 'wb').write(b.replace(old, new))
+		END
+	"$ICFOLD" verify "$in" "$in.out" >"$in.log" 2>&1
+	check "distances/added/$1" "survived: $(tail -n 1 "$in.log")" grep -q 'sum with the address of a function.* sw' "$in.log"
 }
 
 # distance_mutant NAME DIRECTIVE FORMAT MORE [UNIT]
@@ -346,7 +412,7 @@ distance_mutant() {
 			tab: .$2 (f1-a1+$4)/$unit, (f2-a1+$4)/$unit, (f3-a1+$4)/$unit, (f4-a1+$4)/$unit, (a2-a1+$4)/$unit
 		END
 	} >"$in.s"
-	gcc -O2 -fPIE -pie -Wl,--emit-relocs "$in.s" "$WORK/distances/m.c" -o "$in" && "$ICFOLD" -q "$in" -o "$in.out" &&
+	gcc -O2 -fPIE -pie "-Wa,-I$TESTS/lib" -Wl,--emit-relocs "$in.s" "$WORK/distances/m.c" -o "$in" && "$ICFOLD" -q "$in" -o "$in.out" &&
 		python3 - "$3" "$4" "$unit" "$(nm "$in" | tr '\n' ';')" "$in" "$in.out" <<-'END'
 			import struct, sys
 			at = {l.split()[2]: int(l.split()[0], 16) for l in sys.argv[4].split(';') if len(l.split()) == 3}
@@ -404,7 +470,8 @@ vtables_part() {
 }
 
 # --- traps ------------------------------------------------------------------------------------------------------------
-# Traps in the middle of functions that move, each listed by its distance from the word; or from the list's start, which nothing tells.
+# Traps in the middle of functions that move.  Each word of the list counts from itself, or from the list's start, which nothing
+# says.
 traps_part() {
 	local d=$WORK/traps how in at new old word
 	mkdir -p "$d"
@@ -437,7 +504,7 @@ traps_part() {
 		fi
 		judge "traps/$how" "$in" safe all
 	done
-	# The first word as it was, and one byte behind where it belongs.
+	# The first word gets its old value, or a value one byte too large.
 	in=$d/own
 	at=$((16#$(readelf -SW "$in.all" | sed -n 's/.* \.kcfi_traps  *PROGBITS  *[0-9a-f]* \([0-9a-f]*\) .*/\1/p') + 8))
 	old=$(od -An -tu1 -j $at -N 1 "$in") new=$(od -An -tu1 -j $at -N 1 "$in.all")

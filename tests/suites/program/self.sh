@@ -1,5 +1,5 @@
 #!/bin/bash
-# self.sh: icfold folds itself, and the folded one does the same work, byte for byte.
+# self.sh: icfold folds itself; the folded icfold writes the same bytes as the unfolded one.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool self

@@ -1,6 +1,6 @@
 #!/bin/bash
-# unwind.sh: stacks of folded programs as outsiders see them: backtrace(3) with names, gdb without debug information,
-# and the unwind tables themselves.
+# unwind.sh: stacks of folded programs, by backtrace(3) and by gdb without debug information, name the functions that they name in the
+# unfolded programs; readelf finds the unwind tables complete and sorted.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool unwind
@@ -86,7 +86,7 @@ for cc in gcc clang; do
 	done
 done
 
-# An exception on its way through every folded frame, seen from inside: gdb stops at the throw.
+# An exception passes every folded frame; gdb stops at the throw.
 load_recipe eh
 if [ $gdb = 0 ]; then
 	skip unwind/throw "no gdb"
@@ -98,7 +98,7 @@ elif compile_fixture gcc -O2 pie "$WORK/eh" && link_fixture gcc bfd pie "$WORK/e
 			continue
 		fi
 		gdb_frames "$WORK/out" __cxa_throw 40 | sed 's/::[a-z_]*$//' >"$WORK/out.frames"
-		# Names of folded functions may be their twins': the number of frames at each stop may not change.
+		# A folded function may have its twin's name; the number of frames at each stop must not change.
 		awk '/^----/ { print n; n = 0; next } { n++ }' "$WORK/in.frames" >"$WORK/in.depths"
 		awk '/^----/ { print n; n = 0; next } { n++ }' "$WORK/out.frames" >"$WORK/out.depths"
 		check "unwind/throw/$mode" "gdb sees other depths" bash -c '[ "$(wc -l <"$1.depths")" -ge 40 ] && cmp -s "$1.depths" "$2.depths"' - "$WORK/in" "$WORK/out"
@@ -162,7 +162,7 @@ zero:	.zero 16
 table:	.quad one, two
 	.section .note.GNU-stack, "", @progbits
 END
-# What describes the code from ADDRESS on.
+# The frame description of the code at ADDRESS.
 described() { readelf --debug-dump=frames "$1" 2>/dev/null | grep -c "FDE.*pc=0*$2\.\."; }
 address() { nm "$1" | awk -v n="$2" '$3 == n { sub(/^0+/, "", $1); print $1 }'; }
 for ld in bfd gold lld mold; do
@@ -188,7 +188,7 @@ for ld in bfd gold lld mold; do
 		[ $want = $got ] || bad="ends with $got, not $want"
 		[ -n "$bad" ] || "$ICFOLD" verify --icf=safe "$in" "$out" >"$WORK/verify" 2>&1 || bad="verify: $(tail -n 2 "$WORK/verify" | head -n 1)"
 		if [ -z "$bad" ] && grep -q 'functions stay: no room' "$WORK/log"; then
-			# Only where there is none: .rodata is right behind.
+			# Only if there is no room: .rodata is right behind.
 			[ $ld.$frames = mold.1 ] || bad="no room?"
 		elif [ -z "$bad" ]; then
 			[ "$(nm -S "$out" | awk '$4 == "two" { print $2 + 0 }')" = 6 ] || bad="no thunk"
@@ -199,7 +199,7 @@ for ld in bfd gold lld mold; do
 		if [ -n "$bad" ]; then not_ok "$name" "$bad"; else ok "$name"; fi
 	done
 done
-# An unwinder that knows only the tables, at the thunk itself.
+# gdb unwinds by the tables alone, from the thunk itself.
 if [ $gdb = 1 ] && gcc -nostdlib -static -Wl,--eh-frame-hdr,--emit-relocs -Wa,--defsym,FRAMES=1 "$WORK/room/p.s" -o "$WORK/room/in" &&
 	"$ICFOLD" -q --icf=safe "$WORK/room/in" -o "$WORK/room/out"; then
 	timeout 400 gdb -nx -batch -ex 'set debuginfod enabled off' -ex "break *0x$(address "$WORK/room/out" two)" -ex run -ex bt "$WORK/room/out" \

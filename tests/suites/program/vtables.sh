@@ -1,12 +1,9 @@
 #!/bin/bash
-# vtables.sh: --emit-vtables names the class of every vtable with a shared function, and readers of debug information take it;
-# the sizes of the tables are reported, and a program without folded functions has none.
+# vtables.sh: --emit-vtables names the class of every vtable that has a shared function; readelf and gdb read the debug information
+# (vtables.py compares).  A program without folded functions gets no such table.  The sizes of the tables are reported.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool vtables
-have python3 || { skip vtables "no python3"; finish; }
-make_work
-cd "$WORK" || exit 1
+start_suite vtables python3
 src=$FIXTURES/vtables
 
 # of_section FILE NAME: its size in decimal, empty without one
@@ -57,7 +54,7 @@ one() { # NAME COMPILER FLAG...
 	tool "vtables/$n/readelf" readelf --debug-dump=info
 	tool "vtables/$n/eu-readelf" eu-readelf --debug-dump=info
 	tool "vtables/$n/gdb" gdb -nx -batch -ex 'set complaints 100' -ex 'maint expand-symtabs' -ex 'ptype Both' -ex 'break kinds.h:14'
-	# It does not come to an end with what GCC writes for classes.
+	# llvm-dwarfdump --verify does not end on GCC's classes.
 	case $cxx in clang*) for llvm in llvm-dwarfdump-19 llvm-dwarfdump-14; do tool "vtables/$n/$llvm" $llvm --verify; done ;; esac
 	have objcopy && check "vtables/$n/copies" "objcopy or strip fails" bash -c "objcopy --compress-debug-sections $n.with $n.z && strip -g $n.z"
 }
@@ -91,7 +88,7 @@ if g++ -g -O1 "$FIXTURES/calls_gcc/shapes.cc" -Wl,--emit-relocs -o $n 2>log && "
 	fi
 	"$ICFOLD" -q --strip-debug --emit-vtables $n -o $n.stripped && "$ICFOLD" -q --strip-debug $n -o $n.bare
 	check vtables/strip-debug "differs" cmp -s $n.stripped $n.bare
-	# In another number of threads, the same.
+	# Another number of threads gives the same bytes.
 	"$ICFOLD" -q --threads=1 --emit-vtables $n -o $n.single
 	check vtables/threads "differs" cmp -s $n.with $n.single
 else

@@ -21,7 +21,7 @@ corpus=${ICFOLD_CORPUS:-$HOME/.cache/icfold-corpus}
 icfold=${ICFOLD:-$here/../build/icfold}
 export LC_ALL=C TZ=UTC
 
-# What the jobs read, made once: the same for every version of a program.
+# The inputs of the jobs are made once, so that every version of a program reads the same.
 prepare_ninja() {
 	[ -s "$corpus/job/graph/build.ninja" ] && [ -s "$corpus/job/tree/build.ninja" ] && return
 	local src
@@ -55,7 +55,7 @@ job_ninja() { # PROGRAM OUT
 	done
 	"$p" -C "$corpus/job/graph" -n -v -j1 >"$out/dry-run" 2>&1
 	"$p" -C "$corpus/job/graph" no-such-target >"$out/error" 2>&1 || echo "exit $?" >>"$out/error"
-	# A build: always in the same place, for its path is in the objects and the messages.
+	# A build, always in the same folder, since its path is in the objects and the messages.
 	rm -rf "$w" && cp -a "$corpus/job/tree" "$w"
 	sed -i "s#$corpus/job/tree#$w#g" "$w/build.ninja" "$w/CMakeCache.txt" "$w/CMakeFiles/rules.ninja"
 	"$p" -C "$w" -j1 -v ninja >"$out/build" 2>&1
@@ -146,7 +146,7 @@ job_sqlite() {
 
 job_python() {
 	local p=$1 out=$2 copy
-	# It finds its library through the folder that it lies in.
+	# python finds its library by the folder of the program.
 	copy=$corpus/python.d/python-under-test
 	cp "$p" "$copy.$$" && mv "$copy.$$" "$copy"
 	(cd "$corpus/python.d" && "$copy" -m test test_descr test_types test_typing test_functools test_ctypes test_exceptions) \

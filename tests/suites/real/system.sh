@@ -43,7 +43,7 @@ for path in sys.stdin.buffer.read().split(b"\0")[:-1]:
 list() {
 	local f d lib
 	if [ "${SYSTEM:-}" = full ]; then
-		# Separate debug files are no programs.
+		# A separate debug file is not a program.
 		find /usr/bin /usr/sbin /usr/lib /usr/libexec /opt -xdev -path /usr/lib/debug -prune -o -type f -print0 2>/dev/null | sort -z
 		return
 	fi

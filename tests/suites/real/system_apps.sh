@@ -4,13 +4,16 @@
 #   system_apps.sh [JOB...]    node sbcl emacs erlang ffmpeg postgresql java mariadb libreoffice firefox chromium; without: all
 #   system_apps.sh --install   installs the Debian packages of these jobs
 #
-# Such programs find their parts by fixed paths, so that folded copies are mounted over the installed files, for the job alone: in a
-# mount namespace of its own.  Each job runs three times: as installed, folded, and folded in place, also where that does not pay.  What it says and what it leaves in its folder must be the same.
+# These programs find their parts by fixed paths.  So folded copies are mounted over the installed files, in a mount namespace for
+# the job alone.  Each job runs three times: as installed, folded, and folded in place (also if that does not pay).  What it prints,
+# and what it leaves in its folder, must be the same.
 # A line tells what was folded and how many bytes it saved.  FOLD_LIMIT, JOB_LIMIT: seconds for one file, for one job (600, 900).
-# The jobs are called by their names, as is what they use; their texts are for other programs to read.
+# Functions of jobs are called by name; in their texts, other programs expand what the shell does not.
 # shellcheck disable=SC2317,SC2016,SC2329
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/results.sh
+. "$TESTS/lib/results.sh"
 all_jobs=(node sbcl emacs erlang ffmpeg postgresql java mariadb libreoffice firefox chromium)
 packages="nodejs sbcl emacs-nox erlang-base ffmpeg postgresql postgresql-contrib openjdk-17-jdk-headless mariadb-server mariadb-test
 	libreoffice-writer libreoffice-calc libreoffice-draw firefox-esr chromium fonts-dejavu-core util-linux"
@@ -389,7 +392,7 @@ import glob, hashlib, re, zipfile
 out = open("sums", "w")
 for f in sorted(glob.glob("made/*")):
     if f.endswith(".pdf"):
-        # The order of its fonts depends on where they lie in memory: its streams count, in any order.
+        # The order of the fonts depends on their addresses in memory, so the streams are compared in any order.
         b = b"".join(sorted(re.findall(rb"stream\n.*?\nendstream", open(f, "rb").read(), flags=re.S)))
         open(f, "wb").write(b)
         parts = [("", b)]
@@ -528,7 +531,6 @@ run() {
 	MOUNTS=$WORK/mounts timeout -k 10 "$JOB_LIMIT" "${apart[@]}" bash "${BASH_SOURCE[0]}" --inside "$job" >"$WORK/said.$1" 2>&1 </dev/null ||
 		[ $? -lt 124 ] || echo "more than $JOB_LIMIT seconds" >>"$WORK/run/bad"
 	mv "$WORK/run" "$WORK/result.$1"
-	[ ! -s "$WORK/result.$1/bad" ]
 }
 
 for job in "${jobs[@]}"; do
@@ -554,15 +556,13 @@ for job in "${jobs[@]}"; do
 			not_ok "apps/$job/$variant" "$(first_line "$WORK/crashed")"
 			continue
 		fi
-		if ! run "$variant"; then
-			not_ok "apps/$job/$variant" "$(head -n 3 "$WORK/result.$variant/bad" | tr '\n' ' ')"
+		run "$variant"
+		if ! check_no_complaint "apps/$job" "$variant"; then
 			[ "$variant" = plain ] && break
 			continue
 		fi
 		[ "$variant" = plain ] && continue
-		why=$(diff -rq --no-dereference "$WORK/result.plain" "$WORK/result.$variant" 2>&1 | head -n 3 | tr '\n' ' ')
-		said=$(diff "$WORK/said.plain" "$WORK/said.$variant" | head -n 4 | tr '\n' ' ')
-		check "apps/$job/$variant" "${why//$WORK\//} ${said:0:300}" test -z "$why$said"
+		check_results "apps/$job" "$variant"
 	done
 	[ -n "${KEEP:-}" ] && mkdir -p "$WORK/kept.$job" && cp -a "$WORK"/result.* "$WORK"/said.* "$WORK/kept.$job/"
 	rm -rf "$WORK"/result.*

@@ -1,6 +1,6 @@
 #!/bin/bash
-# audit.sh: icfold audit, judged by what the folding really does (savings, groups), by python's JSON and CSV readers, and by a
-# program whose duplicates, observed addresses, near misses and sources are known.
+# audit.sh: icfold audit, judged by what folding really does (savings, groups), by python's readers of JSON and CSV, and by a program
+# whose duplicates, observed addresses, near misses and sources are known.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool audit
@@ -173,7 +173,7 @@ expect('groups', {k: sorted(v) for k, v in got.items()}, {k: sorted(v) for k, v 
 done
 cmp -s prog.all.json <("$ICFOLD" audit --icf=all --json --threads=1 prog) && ok audit/same-for-all-threads || not_ok audit/same-for-all-threads "the number of threads changes the report"
 
-# --- where it comes from
+# --- the origin of duplicated code
 py audit/families "
 f = {r['name']: r for r in J[0]['families']}
 b = f.get('app::util::Box<...>::grow')
@@ -198,7 +198,7 @@ expect('files', [r['name'] for r in a['files'] if r['name']], [])" plain.out
 run r --no-sources --json prog
 py audit/no-sources "expect('units', [r['name'] for r in J[0]['compilation_units']], [None])" r.out
 
-# --- why not
+# --- why other functions stay
 py audit/reasons "
 a = J[0]
 r = {x['reason']: x for x in a['reasons']}
@@ -260,7 +260,7 @@ assert sum(int(r[3]) for r in t('reasons_all')) == sum(r['bytes_all'] for r in a
 END
 check audit/csv "$(tail -n 1 csv.said)" test $rc = 0 -a ! -s csv.said
 
-# --- nothing but the report
+# --- audit writes the report alone
 mkdir ro && cp prog ro/prog && before=$(ls -la ro) && (cd ro && "$ICFOLD" audit prog >/dev/null)
 check audit/writes-nothing "files changed" test "$(ls -la ro)" = "$before"
 
@@ -329,7 +329,7 @@ check audit/max-duplicated-diff "status $rc: $(first_line r.err)" test $rc = 0
 run r --diff --json stripped stripped
 py audit/diff-stripped "expect('names', (J[0]['names'], J[0]['groups']), ('addresses', []))" r.out
 
-# --- what goes wrong
+# --- errors
 refused() { # NAME WORD [ARG...]: status 2; one line on standard error, or a second that leads to --help
 	local name=$1 word=$2
 	shift 2

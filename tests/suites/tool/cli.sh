@@ -1,10 +1,8 @@
 #!/bin/bash
-# cli.sh: the command line: options, exit codes, messages, what happens to files when something goes wrong.
+# cli.sh: the command line: options, exit codes, messages, and what happens to files if something goes wrong.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool cli
-make_work
-cd "$WORK" || exit 1
+start_suite cli
 
 # Two programs with known duplicates: recur (p_* and q_* are copies) and addr (observed addresses).
 build() { # FIXTURE OUT [FLAG...]
@@ -91,7 +89,7 @@ check cli/leads-to-help "$(tail -n 1 r.err)" grep -qx "Try 'icfold --help'\." r.
 usage_error missing-keep-file 'nowhere' --keep-unique-file=nowhere prog -o out/x
 check cli/missing-file-is-no-usage "$(tail -n 1 r.err)" test "$(wc -l <r.err)" = 1
 
-# Every command says it in the same way.
+# Every command words its errors alike.
 misused() { # LINE ARG...
 	local line=$1 command=$2
 	shift
@@ -151,7 +149,7 @@ run q symbolize --output-style=JSON -e prog main
 check cli/symbolize-json "$(first_line r.err)" cmp -s r.out q.out
 run r --json prog -o out/x
 check cli/fold-json "$(first_line r.err)" python3 -c 'import json; json.load(open("r.out"))'
-# Logs of build machines are no terminals.
+# The log of a build machine is no terminal.
 run r --summary prog -o out/x
 run q -q --summary=always prog -o out/x
 check cli/summary-always "$(first_line r.out)" bash -c 'grep -q "%" r.out && cmp -s r.out q.out'
@@ -362,7 +360,7 @@ echo pclntab >section
 objcopy --add-section .gopclntab=section --set-section-flags .gopclntab=alloc,readonly prog go 2>/dev/null
 run r go -o out/x; refused refuse/go go 'Go'
 
-# Damage of every kind: an error or a success, never a crash, a hang or a partial file.
+# Damaged files of every kind give an error or a result, never a crash, a hang or a partial file.
 damage=0 why=
 for seed in $(seq 1 80); do
 	cp prog d
@@ -396,14 +394,14 @@ echo precious >out/x
 inode=$(stat -c %i out/x)
 run r text.c -o out/x
 check output/old-kept "the old file was touched" bash -c "[ $rc = 1 ] && [ \"\$(cat out/x)\" = precious ] && [ \"\$(stat -c %i out/x)\" = $inode ]"
-# Little stack, and little address space for 64 threads.
+# 64 threads with a small stack and a small address space.
 "$ICFOLD" -q prog -o little >r.out 2>r.err
 grep -q __asan_init "$ICFOLD" || for limit in "-s 100" "-v 102400"; do
 	# shellcheck disable=SC2086
 	(ulimit $limit; "$ICFOLD" --threads=64 -q prog -o little.2 && "$ICFOLD" verify --threads=64 prog little.2) >r.out 2>r.err
 	check "limit/${limit% *}" "$(tail -n 1 r.err)" eval 'tail -n 1 r.out | grep -qx equal && cmp -s little little.2'
 done
-# No room: a limit on the size of files, and a full file system where one can be mounted.
+# No room: a limit on the size of files, and a full file system if one can be mounted.
 (trap '' XFSZ; ulimit -f 8; "$ICFOLD" prog -o out/x >r.out 2>r.err)
 rc=$?
 check output/too-large "status $rc, $(ls -A out | tr '\n' ' '), $(first_line r.err)" bash -c "[ $rc = 2 ] && [ \"\$(cat out/x)\" = precious ] && [ \"\$(ls -A out)\" = x ] && grep -q '^icfold: ' r.err"
@@ -423,7 +421,7 @@ else
 	skip output/full "cannot mount a small file system"
 fi
 # --- what a file records ---------------------------------------------------------------------------------------------
-# Without debug information beside it, .debug_icfold is compressed; what it says is the same when another tool unpacks it.
+# Without debug information .debug_icfold is compressed.  objcopy decompresses it to the same contents.
 if strip -s norelocs -o stripped && "$ICFOLD" -q --allow-growth stripped -o small 2>r.err && "$ICFOLD" dump --map --groups small >small.dump 2>r.err &&
 	objcopy --decompress-debug-sections small large && "$ICFOLD" dump --map --groups large >large.dump 2>r.err; then
 	check dump/compressed "not compressed, not unpacked, or says something else" bash -c \

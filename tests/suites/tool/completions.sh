@@ -2,9 +2,7 @@
 # completions.sh: the completions of bash, zsh and fish name each command's options as its --help does, and work.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool completions
-make_work
-cd "$WORK" || exit 1
+start_suite completions
 D=$ROOT/completions
 commands=$(tool_commands)
 

@@ -1,11 +1,9 @@
 #!/bin/bash
-# docs.sh: manual pages say what --help says and are well-formed; their recipes are the files of integration/; the other
-# documents name what is there.
+# docs.sh: the manual pages name the options of --help and are well-formed (mandoc, groff); their examples are parts of the files of
+# integration/; README, CONTRIBUTING and `make help` name options, files and targets that exist.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool docs
-make_work
-cd "$WORK" || exit 1
+start_suite docs
 commands=$(tool_commands)
 
 page_of() { # COMMAND
@@ -15,7 +13,7 @@ page_of() { # COMMAND
 in_page() { # FILE
 	sed -n 's/^\.It Fl /Fl /p' "$1" | sed 's/\\-/-/g' | grep -oE 'Fl -?[A-Za-z][a-z-]*' | sed 's/^Fl /-/' | sort -u
 }
-# What may be written so too, without an item of its own.
+# Other spellings, which need no item of their own.
 in_text() { grep -qE -- "(Fl -?${2#-}|[^a-z-]$2)([^a-z-]|\$)" <(sed 's/\\-/-/g' "$1"); }
 for c in $commands; do
 	page=$(page_of "$c")
@@ -75,6 +73,9 @@ for f in CONTRIBUTING.md README.md; do
 	missing=$(grep -oE '`make [a-z-]+' "$ROOT/$f" | sed 's/.* //' | sort -u | while read -r t; do grep -qE "^$t:" "$ROOT/Makefile" || echo "$t"; done)
 	check "docs/targets-in-$f" "no such target: $(echo "$missing" | tr '\n' ' ')" test -z "$missing"
 done
+# deps-check and fuzzers are for other targets only.
+missing=$(comm -23 <(sed -n 's/^\.PHONY: //p' "$ROOT/Makefile" | tr ' ' '\n' | grep -vxE 'deps-check|fuzzers' | sort) <(make -s -C "$ROOT" help | awk '{ print $1 }' | sort))
+check docs/make-help "make help does not name: $(echo "$missing" | tr '\n' ' ')" test -z "$missing"
 version=$("$ICFOLD" --version | sed 's/icfold //')
 check docs/changelog-version "version $version is not in CHANGELOG.md" grep -qE "^## $version( |\$)" "$ROOT/CHANGELOG.md"
 finish

@@ -1,12 +1,10 @@
 #!/bin/bash
-# faults.sh: what becomes of files when something goes wrong: full disks, signals, inputs that change, odd outputs, many
-# runs at once.  Always the older OUTPUT or a complete new one, never a part, and nothing else left behind.
+# faults.sh: what becomes of files if something goes wrong: full disks, signals, inputs that change, odd outputs, many runs at once.
+# There is always the older OUTPUT or a complete new one, never a part of one, and nothing else is left behind.
 # FAULTS=full: ten times as many signals and parallel runs.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool faults
-make_work
-cd "$WORK" || exit 1
+start_suite faults
 times=1
 [ "${FAULTS:-quick}" = full ] && times=10
 
@@ -19,7 +17,7 @@ if ! gcc -D_GNU_SOURCE -shared -fPIC -O1 -w "$TESTS/mutate/fault_preload.c" -o p
 	not_ok faults "tests/mutate/fault_preload.c does not build"
 	finish
 fi
-# The sanitizers want to come first, but need not.
+# The sanitizer's library wants to be loaded first; this is not necessary.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 "$ICFOLD" -q prog -o new 2>r.err && "$ICFOLD" -q --icf=all prog -o all 2>>r.err
 if [ ! -s new ] || [ ! -s all ]; then
@@ -80,7 +78,7 @@ written() {
 }
 fresh
 
-# --- what file systems do
+# --- file systems
 # A FAT file system has neither unnamed files nor links, nor owners and modes.
 fat="notmpfile nolink nochmod nochown"
 for f in notmpfile nolink short eintr "short eintr notmpfile" nochmod "notmpfile nochmod" "$fat" "nolink nochown"; do
@@ -108,7 +106,7 @@ for f in norename "norename notmpfile" "norename nolink"; do
 	rc=$?
 	kept "faults/${f// /-}" 'out/x: cannot replace: Input/output'
 done
-# Limits on the size of files, with the signal as it is by default and ignored.
+# Limits on the size of files, with SIGXFSZ as by default, and ignored.
 bad=0
 for kb in 0 1 4 $((new_bytes / 2048)) $((new_bytes / 1024 - 1)); do
 	for how in - ''; do
@@ -226,7 +224,7 @@ else
 fi
 
 # --- outputs that are no ordinary files
-# What /dev/stdout is, but nobody else's if it should be replaced.
+# A link like /dev/stdout; a private one, in case the test replaces it.
 ln -s /proc/self/fd/1 stdout
 ln -s stdout link.out
 fold prog -o out
@@ -273,7 +271,14 @@ fold prog -o pipe
 wait $!
 written faults/fifo
 check faults/fifo-stays "the pipe was replaced" test -p pipe
-"$ICFOLD" prog -o stdout 2>r.err | true
+# The reader has closed its end before anything is written: the pipe alone would hold the whole file.
+{
+	until [ -e closed ]; do :; done
+	"$ICFOLD" prog -o stdout
+} 2>r.err | {
+	exec <&-
+	: >closed
+}
 check faults/closed-pipe "$(first_line r.err)" test "${PIPESTATUS[0]}" != 0
 "$ICFOLD" prog -o stdout >/dev/full 2>r.err
 rc=$?
@@ -323,7 +328,7 @@ kept faults/name-too-long 'File name too long'
 cp prog 'in put' && fold 'in put' -o 'out/x'
 written faults/name-with-space
 
-# --- permission bits: the input's, the umask taken off; rights that are lent are not handed on
+# --- permission bits: the input's without those of the umask, without set-user-ID and set-group-ID
 why=
 for row in 755:022:755 755:077:700 775:002:775 644:022:644 4755:022:755 2755:022:755 1755:022:755 6775:027:750 555:022:555; do
 	IFS=: read -r mode mask want <<<"$row"
@@ -353,7 +358,7 @@ for mode in 755 4755 600 2711; do
 	done
 done
 check faults/mode-in-place "$why" test -z "$why"
-# A process that ends before it gives the file away leaves nobody's rights to anybody.
+# A process that ends before it changes the owner leaves no file with another user's rights.
 mkdir killed
 cp prog killed/m && chmod 4755 killed/m
 (cd killed && umask 022 && faulty "nolink diechown" "$ICFOLD" m -o m) >r.out 2>r.err
@@ -508,7 +513,7 @@ for odd in plain 'with space' 'two  spaces' 'hash#1' '#' 'dollar$x' '$$' 'back\s
 	rm -rf "$deps" && mkdir "$deps"
 	cp prog "$deps/$odd"
 	(cd "$deps" && "$ICFOLD" "$odd" -o result --depfile=d) 2>r.err || { why="$why $(first_line r.err)" && continue; }
-	# make believes it: with the input older nothing is to be done, with the input newer the result is.
+	# make acts on the rule: nothing to do for an older input, a new output for a newer one.
 	printf 'result:\n\t@echo made\ninclude d\n' >"$deps/Makefile"
 	touch -d '1 hour ago' "$deps/$odd"
 	touch "$deps/result"
@@ -517,7 +522,7 @@ for odd in plain 'with space' 'two  spaces' 'hash#1' '#' 'dollar$x' '$$' 'back\s
 	touch -d '1 hour' "$deps/$odd"
 	got=$(make -s -C "$deps" result 2>&1 | grep -v 'in the future\|Clock skew')
 	[ "$got" = made ] || why="$why make, newer '$odd': ${got:0:100};"
-	# As a result, too; make has no way to write one with a tab.
+	# Odd names of outputs, too; make cannot express a tab.
 	case $odd in tab*) continue ;; esac
 	rm -f "$deps"/* && cp prog "$deps/input"
 	(cd "$deps" && "$ICFOLD" input -o "$odd" --depfile=d) 2>r.err || { why="$why $(first_line r.err)" && continue; }
@@ -579,10 +584,10 @@ for f in slow "slow notmpfile" "slow nolink" "slow notmpfile verify"; do
 		fresh
 		echo old >out/map
 		for _ in $(seq $((times * 12))); do
-			# The sleep begins a little before the program does.
+			# The delay begins a little before the program.
 			d=$(((RANDOM * 32768 + RANDOM) % (us * 12 / 10) + 500))
 			faulty "$f" env --default-signal=TERM,INT,HUP timeout -s $sig "$(printf '0.%06d' $d)" "$ICFOLD" $verify prog -o out/x --map=out/map 2>r.err
-			# Another load on the machine than a moment ago: the times to choose from follow what runs take now.
+			# The machine's load changes, so the range of delays follows the time that runs take now.
 			case $? in
 			0) us=$((us > shortest ? us * 9 / 10 : us)) ;;
 			124 | 137) ended=$((ended + 1)) us=$((us * 11 / 10)) ;;
@@ -603,7 +608,7 @@ for f in slow "slow notmpfile" "slow nolink" "slow notmpfile verify"; do
 				[ -e "$left" ] || continue
 				strays=$((strays + 1))
 				[ $sig = KILL ] || bad="left ${left##*/}"
-				# Between two system calls, but then whole.
+				# The signal comes between two system calls; the file is complete then.
 				if [ "$f" = slow ] && ! cmp -s "$left" new && ! cmp -s "$left" map.want; then bad="left an incomplete ${left##*/}"; fi
 				rm -f "$left"
 			done
@@ -619,8 +624,8 @@ for f in slow "slow notmpfile" "slow nolink" "slow notmpfile verify"; do
 	done
 done
 fresh
-# Two files that belong together, where files have neither links nor modes: the bytes that they have elsewhere.
-# Then both old or both new, whatever ends the run.
+# Two files that belong together, on a file system without links and modes: they get the same bytes as elsewhere.
+# Both are old or both are new, whatever ends the run.
 if objcopy --only-keep-debug prog pair.debug && objcopy --strip-debug --add-gnu-debuglink=pair.debug prog pair 2>/dev/null &&
 	fold pair --debug-file=pair.debug -o out/x --debug-output=out/x.debug && [ $rc = 0 ]; then
 	mv out/x pair.new && mv out/x.debug pair.new.debug

@@ -1,6 +1,6 @@
 #!/bin/bash
-# fuzz.sh: the seeds and regressions of tests/fuzz through every reader, each with MUTATIONS (40) random changes, by the
-# plain runner.  `make fuzz` does it for long, with libFuzzer; `make sanitize` does this with sanitizers.
+# fuzz.sh: every reader gets the seeds and regressions of tests/fuzz, each with MUTATIONS (40) random changes, from the plain runner.
+# `make fuzz` does this for longer, with libFuzzer; `make sanitize` runs this suite with sanitizers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool fuzz
@@ -13,9 +13,9 @@ bash "$TESTS/fuzz/seeds.sh" "$WORK/seeds" || { not_ok fuzz/seeds "seeds.sh faile
 one() {
 	local name=$1 files=("$WORK/seeds/$1"/*) n=${MUTATIONS:-40}
 	[ -e "${files[0]}" ] || { echo "skip fuzz/$name: no seeds"; return; }
-	# Whole programs cost milliseconds each.
+	# Harnesses of whole programs take milliseconds for each change.
 	case $name in fold | verify | symbolize) n=$((n / 4)) ;; esac
-	if ASAN_OPTIONS=allocator_may_return_null=1 timeout 120 "$REPLAY" --mutate "$n" "$name" "${files[@]}" >"$WORK/$name.out" 2>"$WORK/$name.err"; then
+	if ASAN_OPTIONS=allocator_may_return_null=1 timeout 600 "$REPLAY" --mutate "$n" "$name" "${files[@]}" >"$WORK/$name.out" 2>"$WORK/$name.err"; then
 		echo "ok fuzz/$name: $(tail -n 1 "$WORK/$name.err")"
 	else
 		echo "not ok fuzz/$name: exit status $?: $(grep -E 'ERROR|runtime error' "$WORK/$name.err" | head -n 1 | cut -c 1-200)"

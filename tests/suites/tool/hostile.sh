@@ -27,7 +27,7 @@ pair() {
 calls=$FIXTURES/calls_gcc
 pair except "$TESTS/fuzz/seed.cc" --icf=safe -- -g -O2 -nostartfiles
 pair packed "$calls/shapes.cc" --icf=safe -- -g -gz=zlib -O2 -ffunction-sections
-# What was found once.
+# Broken files that once showed a fault.
 if [ ${#pairs[@]} != 0 ] && [ -z "${ONLY:-}" ]; then
 	python3 "$TESTS/mutate/hostile.py" --tool "$ICFOLD" --work "$WORK" --jobs "$JOBS" --label hostile/known --only 'types|counts|bombs' \
 		--name '\.debug_(abbrev type 0|line named \.debug_line_str|(info|aranges)\+0=0)|\.gcc_except_table\+(0=ffffffff|24=7fffffff)' \
@@ -48,7 +48,7 @@ every=${EVERY:-200} alloc_every=${ALLOC_EVERY:-17}
 [ "${HOSTILE:-quick}" = full ] && every=${EVERY:-12} alloc_every=${ALLOC_EVERY:-1}
 python3 "$TESTS/mutate/hostile.py" --tool "$ICFOLD" --work "$WORK" --every "$every" --jobs "$JOBS" ${ONLY:+--only "$ONLY"} "${pairs[@]}" || failures=1
 
-# A crash in what libdw calls is told; one in what icfold calls is a crash.
+# icfold reports a crash inside libdw; a crash inside icfold stays a crash.
 crash() { # NAME FUNCTION SIGNAL: of libelf
 	local rc name="hostile/crash in $1, $3"
 	echo "#include <signal.h>
@@ -77,7 +77,7 @@ if grep -q __asan_init "$ICFOLD"; then
 elif [ -z "${ONLY:-}" ]; then
 	if "${CC:-gcc}" -O2 -fno-builtin -shared -fPIC "$TESTS/mutate/fail_alloc.c" -o "$WORK/fail_alloc.so" -ldl 2>"$WORK/log"; then
 		python3 "$TESTS/mutate/alloc_sweep.py" --tool "$ICFOLD" --lib "$WORK/fail_alloc.so" --work "$WORK" --every "$alloc_every" --jobs "$JOBS" "${pairs[@]}" || failures=1
-		# A debug file that is separate, and decompression, want memory of their own.
+		# A separate debug file and decompression allocate in other places.
 		if [ ${#known[@]} != 0 ] && cp "$WORK/except" "$WORK/split" && objcopy --only-keep-debug "$WORK/except.folded" "$WORK/split.debug" &&
 			objcopy -g --add-gnu-debuglink="$WORK/split.debug" "$WORK/except.folded" "$WORK/split.folded"; then
 			known+=("$WORK/split=$WORK/split.folded")

@@ -2,8 +2,8 @@
 # mutants.sh: does `icfold verify` notice every single thing that is wrong?
 #
 # Good outputs, which verify must call equal, are broken in one place at a time by mutate (tests/mutate/mutate.c); verify must call
-# each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES places (3) of the
-# first FILES files (2) that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds whose name matches.
+# each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES (3) places of the
+# first FILES (2) files that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds with such names.
 . "$(dirname "$0")/../../lib.sh"
 MUTATE=${MUTATE:-$BUILD/tests/mutate}
 
@@ -14,7 +14,7 @@ if [ "${1:-}" = --one ]; then
 	while read -r in out; do
 		hit=0
 		for i in $(seq 0 $((PLACES - 1))); do
-			# It ends without freeing anything.
+			# mutate exits without freeing its memory.
 			what=$(ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" "$kind" "$i" "$PLACES" "$in" "$out" "$new" 2>"$new.err")
 			rc=$?
 			[ $rc = 3 ] && continue
@@ -92,11 +92,12 @@ good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
 good macros c_plain gcc bfd pie "-O2 -g3"
 good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
 good strings hotcold clang lld pie "-O2 -gdwarf-5"
+good aborts init gcc mold staticpie "-O2"
 # GCC's location lists, which it means absolute beside a unit with an address, cover any code.
 good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
 FOLD=--emit-relocs good relocs init gcc bfd so "-O2 -g"
 FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
-# What GCC 4.5 said of its calls.
+# Call tables of GCC 4.5.
 calls() {
 	local in=$WORK/calls out=$WORK/calls.out
 	if ! gcc "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o "$in" >"$in.log" 2>&1; then
@@ -111,7 +112,7 @@ calls() {
 	fi
 }
 calls
-# As Debian's rustc libraries are: a symbol of an unloaded section, whose number strip left to a section that goes.
+# Like Debian's libraries of rustc (make_stale in tests/lib.sh).
 stale() {
 	local in=$WORK/stale out=$WORK/stale.out
 	make_stale "$WORK" "$in" >"$in.log" 2>&1 && "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" || {
@@ -130,7 +131,7 @@ tail_of() {
 	check mutants/tail "$(first_line "$in.log")" grep -q "^$in " "$WORK/good"
 }
 tail_of
-# Every virtual call: the slot is added to before the load, or loaded long before the call, or to be seen on two ways only.
+# Virtual calls of every kind: the slot's address is computed first, or loaded long before the call, or known on two ways only.
 slots() {
 	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''
 	have "$cc" || { skip "mutants/slots/$cc$o" "no $cc"; return; }

@@ -1,13 +1,10 @@
 #!/bin/bash
-# names.sh: files whose names are attacks on whatever shows them.  No process is started and no file made by them, and what is
-# printed has no byte that a terminal acts on.
+# names.sh: files whose names are attacks on what shows them.  They start no process and make no file, as strace and the folder tell;
+# nothing printed has a byte that a terminal acts on.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool names
-have python3 || { skip names "no python3"; finish; }
+start_suite names python3
 PLUGIN=$ROOT/gdb/icfold-gdb.py
-make_work
-cd "$WORK" || exit 1
 export DEBUGINFOD_URLS=
 
 # A program in which all names can be replaced: letters Q stand for what follows.
@@ -38,7 +35,7 @@ nothing_ran() {
 }
 
 # --- names of files ---------------------------------------------------------------------------------------------------------
-# No report takes the place of what it is about, however that is spelled.
+# No report replaces the file that it is about, however its name is spelled.
 mkdir -p sub
 ln -sf ../prog sub/link
 bad=
@@ -62,7 +59,7 @@ for other in --map=./new --depfile=sub/../new --print-icf-sections="$PWD/new"; d
 	"$ICFOLD" -q "$other" prog -o new >log 2>&1
 	check "names/twice${other%%=*}" "two files in one: $(first_line log)" grep -q 'is asked for as two different files' log
 done
-# A folder with a space, and what a shell makes of it.
+# A folder with a space in its name, as a shell would split it.
 if make -s -C "$ROOT" install BUILD="$BUILD" DESTDIR="$WORK/a b;touch pwned;" PREFIX=/p GDBINIT_DIR=/p/gdb >log 2>&1; then
 	check names/destdir "$(find . -name icfold | head -n 1)" [ -x "a b;touch pwned;/p/bin/icfold" ]
 	nothing_ran names/destdir/shell
@@ -80,11 +77,11 @@ for out in list ./list sub/../args; do
 		check "names/list/${how// /_}" "status $rc: $(first_line log)" eval "[ $rc = 2 ] && grep -q 'holds arguments or names' log && [ \$(cat list args | wc -c) = 15 ]"
 	done
 done
-# Neither is a debug file that was found.
+# A debug file that was found is not overwritten either.
 objcopy --only-keep-debug prog found.debug && objcopy -g --add-gnu-debuglink=found.debug prog found && cp found.debug kept
 "$ICFOLD" -q found -o found.out --debug-output=found.out.debug --map=sub/../found.debug >log 2>&1
 check names/report-is-debug-file "$(first_line log)" eval "grep -q 'is the debug file' log && cmp -s kept found.debug && [ ! -e found.out ]"
-# What make would run, or take for something else, is no name in a depfile; the rest is the file for make and ninja.
+# A depfile has no name that make would run or misread; make and ninja read all other names as the file.
 mkdir dep
 # shellcheck disable=SC2016
 for name in 'a;touch pwned' 'a!=touch${IFS}pwned' 'SHELL=touch' 'a|b' $'a\ntouch pwned' 'a b' 'a#b' 'a:b' 'a$(touch pwned)' 'a`touch pwned`' 'a$b\ c' 'a%b' 'a&b'; do
@@ -109,7 +106,7 @@ for name in 'a;touch pwned' 'a!=touch${IFS}pwned' 'SHELL=touch' 'a|b' $'a\ntouch
 	nothing_ran "names/depfile/${name//$'\n'/?}/ran"
 	rm -rf dep && mkdir dep
 done
-# A core names files; only regular ones are opened, and nothing is waited for.
+# A core names files: only regular ones are opened, and icfold waits for none.
 mkdir -p coreQQQQQQQQ && cp prog coreQQQQQQQQ/prog && printf 'int main(void) { __builtin_trap(); }\n' >trap.c && gcc -g trap.c -o coreQQQQQQQQ/prog
 if have gdb && gdb -nx -batch -iex 'set debuginfod enabled off' -ex run -ex 'gcore core' coreQQQQQQQQ/prog >log 2>&1 && [ -s core ]; then
 	mkdir -p coreFFFFFFFF coreDDDDDDDD
@@ -119,10 +116,10 @@ if have gdb && gdb -nx -batch -iex 'set debuginfod enabled off' -ex run -ex 'gco
 		sed "s#coreQQQQQQQQ/prog#core$kind/prog#g" core >core.$kind
 		: >trace
 		# shellcheck disable=SC2046
-		timeout 20 $(have strace && echo strace -f -o trace) "$ICFOLD" symbolize --core=core.$kind >log 2>&1 || [ $? != 124 ] || not_ok "names/core/$kind" "waits"
+		timeout 300 $(have strace && echo strace -f -o trace) "$ICFOLD" symbolize --core=core.$kind >log 2>&1 || [ $? != 124 ] || not_ok "names/core/$kind" "waits"
 		check "names/core/$kind" "opened: $(grep "core$kind/prog" trace | head -n 1)" bash -c "! grep 'core$kind/prog' trace | grep -v O_PATH | grep -q 'open.* = [0-9]'"
 	done
-	# Names in its notes: of the same length.
+	# Names of the same length in the core's notes.
 	# shellcheck disable=SC2016,SC2089
 	for name in $'\e]0;p\a\n#' $'\n#0 \xff\xc2\x9b' '$(id)`id' '"\</scri'; do
 		python3 -c 'import os, sys; d = open("core", "rb").read(); open("core.named", "wb").write(d.replace(b"QQQQQQQQ", os.fsencode(sys.argv[1])))' "$name"
@@ -143,14 +140,14 @@ fi
 if have gdb && gdb -nx -batch -ex 'python print(6 * 7)' -ex run /bin/true 2>/dev/null | grep -q 'exited normally'; then
 	for kind in newline escape quote; do
 		hostile $kind
-		timeout 60 gdb -nx -batch -iex 'set debuginfod enabled off' -iex "source $PLUGIN" -ex 'break 8' -ex run \
+		timeout 300 gdb -nx -batch -iex 'set debuginfod enabled off' -iex "source $PLUGIN" -ex 'break 8' -ex run \
 			-ex 'python import pathlib' \
 			-ex 'python pathlib.Path("shown").write_bytes(gdb.execute("bt", to_string=True).encode("utf-8", "surrogateescape"))' -ex up -ex down -ex 'info frame' prog.$kind.f >log 2>&1 </dev/null
 		nothing_ran names/gdb/$kind
 		check names/gdb/$kind/bt "$(first_line shown)" grep -q '^#0 .* at .*prog.cc:7' shown
 		check names/gdb/$kind/clean "control characters" python3 "$TESTS/mutate/names.py" clean shown
 		check names/gdb/$kind/frames "$(grep -m1 -A1 'Python Exception' log | tr '\n' ' ')" [ "$(grep -c 'Python Exception' log)" = 0 ]
-		rm -f shown
+		mv shown shown.gdb
 	done
 	# The plug-in starts no program of the folder that gdb is in.
 	mkdir -p here
@@ -170,4 +167,28 @@ mkdir all
 [ "${NAMES:-quick}" = full ] && only='.*'
 V=1 python3 "$TESTS/mutate/names_all.py" --tool "$ICFOLD" --work "$WORK/all" --jobs "$JOBS" ${only:+--only "$only"} || failures=1
 nothing_ran names/all/nothing-made
+# Names of 1 MB in gdb, made of what the plug-in takes off their ends: each command takes a moment, not the square of the name.
+cat >long.gdb <<'EOF2'
+set width 0
+python
+import time
+gdb.execute("rbreak ^f[ab]", to_string=True)
+gdb.execute("run", to_string=True)
+for c in ("bt", "bt -full", "frame", "up", "down", "info frame", "p $_icfold_name()", "continue"):
+    before = time.process_time()
+    shown = gdb.execute(c, to_string=True)
+    took = time.process_time() - before
+    print("%s %s: %.1f s, %d bytes" % ("long" if took > 1 else "fine", c, took, len(shown)))
+gdb.execute("kill", to_string=True)
+end
+EOF2
+if have gdb && [ -s all/long ] && [ -f shown.gdb ]; then
+	for text in ' const' .isra.0; do
+		python3 -c 'import re, sys; d = open("all/long", "rb").read(); open("big", "wb").write(
+			re.sub(rb"(f[ab]|in)Q{9999,}", lambda m: m[1] + (sys.argv[1].encode() * (1 << 18))[: len(m[0]) - 2], d))' "$text" && chmod +x big
+		"$ICFOLD" -q --allow-growth big -o big.f >log 2>&1 || not_ok "names/gdb/1 MB/fold" "$(first_line log)"
+		timeout 300 gdb -nx -batch -iex 'set debuginfod enabled off' -iex "source $PLUGIN" -x long.gdb big.f 2>log </dev/null | grep -aE "^(long|fine) " >spent
+		check "names/gdb/1 MB/${text// /}" "$(grep -m1 ^long spent) $(grep -a -m1 Exception log)" [ "$(grep -c ^fine spent):$(grep -c ^long spent):$(grep -ac Exception log)" = 8:0:0 ]
+	done
+fi
 finish

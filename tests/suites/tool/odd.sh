@@ -1,11 +1,9 @@
 #!/bin/bash
-# odd.sh: odd surroundings: pipes where files are expected, response files that name themselves, closed and full output, few
-# descriptors, extended attributes and access control lists, build-ids that are none.
+# odd.sh: odd surroundings: pipes where files are expected, response files that name themselves, closed and full standard output, few
+# descriptors, extended attributes and access control lists, notes that are no build-id.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool odd
-make_work
-cd "$WORK" || exit 1
+start_suite odd
 export DEBUGINFOD_URLS=
 cat >prog.c <<'END'
 #define F(n) __attribute__((noinline, noclone)) int f##n(int x) { volatile int s = 0; for (int i = 0; i < x; i++) s += x > 99 ? i : i * 7 + s; return s + x; }
@@ -20,7 +18,7 @@ fi
 ends() {
 	local name=$1 want=$2 text=$3 rc
 	shift 3
-	timeout 20 "$@" >out 2>err </dev/null
+	timeout 300 "$@" >out 2>err </dev/null
 	rc=$?
 	check "$name" "status $rc: $(first_line err)" eval "[ $rc = $want ] && grep -q -- '$text' err"
 }
@@ -33,11 +31,11 @@ ends odd/pipe/verify 2 'pipe: is no regular file' "$ICFOLD" verify prog pipe
 ends odd/pipe/debug-file 2 ': pipe: not a regular file' "$ICFOLD" symbolize -e prog.f --debug-file=pipe 0x1000
 for c in dump audit 'symbolize --core=x -e' 'symbolize 0 -e' 'inlines f0'; do
 	# shellcheck disable=SC2086
-	timeout 20 "$ICFOLD" $c pipe >out 2>err </dev/null
+	timeout 300 "$ICFOLD" $c pipe >out 2>err </dev/null
 	rc=$?
 	check "odd/pipe/${c%% *}" "status $rc" [ $rc = 2 ]
 done
-# A linker may read what cannot be read twice.
+# A linker may read a pipe, which cannot be read twice.
 cat >ld <<-'END'
 	#!/bin/sh
 	echo linked >linked
@@ -92,7 +90,7 @@ else
 	cp prog kept && attribute kept user.note 6e6f7465
 	attribute kept system.posix_acl_access $list || echo "# no access control lists here"
 	want=$(attributes kept)
-	# Those of root's that are about the bytes are not kept.
+	# Attributes of root's that depend on the bytes (capabilities) are not kept.
 	attribute kept security.capability 0100000200200000000000000000000000000000
 	"$ICFOLD" -q kept -o kept >log 2>&1
 	check odd/attributes/kept "$(attributes kept) for $want" [ "$(attributes kept)" = "$want" ]
@@ -105,8 +103,9 @@ else
 	fi
 fi
 
-# --- build-ids that are none: SIZE of the name, SIZE of the contents, bytes that there are
-while read -r how name size bytes; do
+# --- build-ids that are none: SIZE of the name, SIZE of the contents, bytes that there are; how the section is aligned, what else is in it
+while read -r how name size bytes align more; do
+	align=${align:-.p2align;2}
 	cat >id.s <<-END
 		.globl _start,f,g
 		_start: call f
@@ -121,11 +120,12 @@ while read -r how name size bytes; do
 		ret
 		.size g,.-g
 		.section .note.x,"a",@note
-		.p2align 2
+		${align//;/ }
 		.long $name,$size,3
 		.asciz "GNU"
 		.fill $bytes,1,0xab
-		.p2align 2
+		${align//;/ }
+		$more
 	END
 	if ! as id.s -o id.o 2>log || ! ld -q id.o -o "id.$how" 2>log || ! objcopy --rename-section .note.x=.note.gnu.build-id "id.$how" 2>log; then
 		skip "odd/build-id/$how" "$(first_line log)"
@@ -134,10 +134,13 @@ while read -r how name size bytes; do
 	bad=
 	for c in "-q --allow-growth id.$how -o id.folded" "audit id.$how" "symbolize -e id.$how --debug-file=prog 0x401000" "verify prog id.$how" "dump id.$how"; do
 		# shellcheck disable=SC2086
-		timeout 20 "$ICFOLD" $c >out 2>err
+		timeout 300 "$ICFOLD" $c >out 2>err
 		rc=$?
 		{ [ $rc -le 2 ] && ! grep -q 'Sanitizer\|runtime error' err; } || bad="$c: status $rc: $(first_line err)"
 	done
+	if "$ICFOLD" -q --allow-growth "id.$how" -o id.folded 2>/dev/null && ! "$ICFOLD" verify -q "id.$how" id.folded >out 2>&1; then
+		bad="verify: $(first_line out)"
+	fi
 	check "odd/build-id/$how" "$bad" [ -z "$bad" ]
 done <<'END'
 none 4 0 0
@@ -148,5 +151,10 @@ huge 4 60000 60000
 lie 4 0x7fffffff 20
 wraps 4 0xffffffff 20
 name 0xfffffffd 20 20
+twice 4 20 20 .p2align;2 .long 4,20,3; .asciz "GNU"; .fill 20,1,0xcd
+cut-twice 4 20 20 .p2align;2 .long 4,20,3; .asciz "GNU"; .fill 7,1,0xcd
+eight 4 20 20 .p2align;3
+odd-end 4 19 19 .p2align;0 .long 4,20,3; .asciz "GNU"; .fill 20,1,0xcd
+odd-start 4 20 20 .byte;1
 END
 finish

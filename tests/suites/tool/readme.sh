@@ -1,6 +1,6 @@
 #!/bin/bash
-# readme.sh: what the README and the manual pages show is what happens: their commands are run in a clean folder, from an
-# installation of its own, and the outputs shown are compared.
+# readme.sh: what the README and the manual pages show is what happens.  Their commands are run in a clean folder, with an icfold that
+# was installed for the test, and the outputs shown are compared.
 #
 # In the README every block marked `console` is run: "$ COMMAND", then its output, in which a line "..." stands for any number of
 # lines.  Addresses and process numbers are not compared; behind the comment "numbers vary" no number is.  In the manual pages the

@@ -1,5 +1,6 @@
 #!/bin/bash
-# recipes.sh: every recipe of integration/ with the tool it is for, from an installation of its own.
+# recipes.sh: every recipe of integration/, run by its own tool (make, ninja, CMake, Meson, autotools, dpkg, rpm, BOLT) with an icfold
+# that was installed for the test.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool recipes
@@ -104,7 +105,7 @@ cmake_with() { # GENERATOR NAME
 	rm b/libfruit.so
 	check "$n-install-rpath" "does not find the installed library" prints i/bin/shared-prog
 	check "$n-install-runs" "does not run" prints i/bin/prog
-	# A step that fails must fail again, and not leave a program that looks finished.
+	# A step that failed must fail again, and must not leave a program that looks finished.
 	sed 's/^icfold_target(prog)/icfold_target(prog OPTIONS --keep-unique=nobody)/' CMakeLists.txt >c && mv c CMakeLists.txt
 	cmake --build b --target prog >log 2>&1
 	local first=$?
@@ -179,7 +180,7 @@ if [ -z "$bolt" ]; then
 	skip recipes/bolt "no llvm-bolt (Debian: bolt-19 or another version)"
 else
 	place bolt Makefile
-	# Beside relocations that stay, two small functions are not worth their record.
+	# With kept relocations, two small functions do not pay for their record.
 	make BOLT=$bolt ICFOLDFLAGS='--emit-relocs --allow-growth' >log 2>&1
 	check recipes/bolt "$(tail -n 1 log)" prints ./prog
 	check recipes/bolt-folded "not folded" folded prog.folded
@@ -195,7 +196,7 @@ gcc -O2 main.c apples.c pears.c -o tree/bin/plain
 gcc -O2 -shared -fPIC -Wl,--emit-relocs apples.c pears.c -o "tree/with space/lib.so"
 gcc -O2 -c apples.c -o tree/lib/apples.o && ar rcs tree/lib/lib.a tree/lib/apples.o
 printf '#!/bin/sh\n' >tree/bin/script && chmod +x tree/bin/script
-# Three names of one file, and a second tree below a name that begins outside, as it seems to what reads lines.
+# Three hard links to one file, and a folder whose name has a line break: read as lines, its second part is a path outside.
 ln tree/bin/prog tree/bin/prog2 && ln tree/bin/prog tree/lib/prog3
 mkdir outside && cp tree/bin/prog outside/prog && cp outside/prog outside.prog
 odd=tree/$'line\n'$WORK/packaging/outside
@@ -206,7 +207,7 @@ check recipes/fold-tree-hard-links "$(stat -c %h tree/bin/prog) names; $(first_l
 check recipes/fold-tree-once "$(grep -c 'bin/prog\|lib/prog3' log) times" [ "$(grep -cE 'tree/(bin|lib)/prog' log)" = 1 ]
 check recipes/fold-tree-odd-name "not folded" bash -c 'readelf -SW "$1" | grep -q debug_icfold' - "$odd/prog"
 check recipes/fold-tree-inside "a file outside was folded" cmp -s outside/prog outside.prog
-# A file that is refused is not the end, but with --strict.
+# A refused file ends the work only with --strict.
 mkdir -p refused && cp outside.prog refused/a && cp outside.prog refused/z
 printf '\377\377' | dd of=refused/a bs=1 seek=40 conv=notrunc 2>/dev/null
 cp -r refused strict

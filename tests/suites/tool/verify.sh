@@ -1,8 +1,8 @@
 #!/bin/bash
-# verify.sh: icfold --verify: the output gets its name only when it is proved to be the input folded.
+# verify.sh: icfold --verify: the output gets its name only if it is proved to be the input folded.
 #
-# What a broken tool would write is made by a library that is loaded before the others and changes one byte on its way to the
-# file, and a file system without unnamed files by one that refuses to make them.
+# A preloaded library stands for a broken tool: it changes one byte on the way to the file.  Another stands for a file system without
+# unnamed files: it refuses to make them.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool verify
@@ -130,8 +130,8 @@ END
 gcc -O1 -g -Wl,--emit-relocs,--discard-all "$WORK/local.c" -o "$WORK/local"
 "$ICFOLD" --allow-growth --strip-debug --verify --stats=json "$WORK/local" -o "$WORK/local.out" >"$WORK/log" 2>&1
 check "verify/no debug information, no local symbols" "$(first_line "$WORK/log")" grep -q '"folded": [1-9]' "$WORK/log"
-# Thunks of functions that begin with an inlined copy, and that no symbol names: the thunk is the outer function's, and in the debug
-# information of aliases nothing is there.
+# Thunks of functions that begin with an inlined copy and have no symbol.  The thunk has the outer function's name; with
+# --debug-folded=alias no debug information describes it.
 cat >"$WORK/inner.c" <<-'END'
 	static inline __attribute__((always_inline)) int inner(int x) { __asm__ volatile("xchg %0, %0; add $3, %0; imul $5, %0, %0" : "+r"(x)); return x; }
 	static int __attribute__((noinline, noipa)) one(int x) { return inner(x) + 1; }
@@ -184,7 +184,22 @@ for sanitizer in address thread; do
 	"$ICFOLD" verify --icf=all "$WORK/san" "$WORK/san.out" >"$WORK/table" 2>&1
 	check "verify/constructors/$sanitizer" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
 done
-# What is folded with --icf=all is called different without it, and why is told.
+# The machine outliner of clang: functions whose only line row is an end, or that lie in another one's sequence, behind its epilogue;
+# and a section of alignment 1.
+cc=clang-19
+have $cc || cc=clang
+for fixture in switches hotcold; do
+	load_recipe $fixture
+	if ! have $cc || ! { compile_fixture $cc "-Oz -g -mllvm -enable-machine-outliner=always" pie "$WORK/$fixture" &&
+		link_fixture $cc lld pie "$WORK/$fixture" "$WORK/outlined"; } >"$WORK/log" 2>&1; then
+		skip "verify/outlined/$fixture" "$cc: $(first_line "$WORK/log")"
+		continue
+	fi
+	"$ICFOLD" --allow-growth "$WORK/outlined" -o "$WORK/outlined.out" 2>"$WORK/log"
+	"$ICFOLD" verify "$WORK/outlined" "$WORK/outlined.out" >"$WORK/table" 2>&1
+	check "verify/outlined/$fixture" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
+done
+# An output of --icf=all is different for verify without this option, and verify says why.
 "$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
 "$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
 check "verify/merged: found" "$(tail -n 1 "$WORK/table")" grep -q '^observed.*: merged' "$WORK/table"

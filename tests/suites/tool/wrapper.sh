@@ -1,10 +1,9 @@
 #!/bin/bash
-# wrapper.sh: icfold --linker-wrapper with every driver and linker, and in every way in which a link can go wrong.
+# wrapper.sh: icfold --linker-wrapper with every driver and linker, and in every way in which a link can go wrong.  Without a fold, the
+# result is what the linker alone writes.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-need_tool wrapper
-make_work
-cd "$WORK" || exit 1
+start_suite wrapper
 cp "$ROOT"/integration/src/* .
 printf 'apples 35\npears 15\n' >expected
 unset ICFOLD_OPTIONS
@@ -122,7 +121,7 @@ named() { # NAME OUTPUT ARG...
 	rm -f out1
 	ICFOLD_OPTIONS='--icf=all --strip-all' B/ld $plain -o out1
 	check wrapper/options "$(verdict stripped out1)" test -z "$(verdict stripped out1)"
-	# The options are words, not patterns: a file that the pattern names is none of them.
+	# The options are words and not patterns: no file name replaces one.
 	: >--no-such-option
 	(ICFOLD_OPTIONS='--keep-unique=* --strip-all --no-such-*' B/ld $plain -o out1) >log 2>&1
 	check wrapper/options-no-pattern "$(first_line log)" grep -qF "'--no-such-*'" log
@@ -183,7 +182,7 @@ wrap -- ld $plain -o /dev/null >log 2>&1
 rc=$?
 check wrapper/device "status $rc, $(first_line log)" test $rc = 0 -a -c /dev/null
 
-# --- messages of a link that works are printed, once
+# --- a successful link's messages are printed once
 printf 'int old(void);\nint main(void) { return old(); }\n' >use.c
 printf 'int old(void) { return 0; }\nstatic const char w[] __attribute__((section(".gnu.warning.old"), used)) = "old is old";\n' >old.c
 gcc -c use.c old.c
@@ -207,7 +206,7 @@ wrap --fatal-warnings -- gcc main.o apples.o pears.o go.o -o out1 >log 2>&1
 rc=$?
 check wrapper/fatal-warnings "status $rc: $(cat log)" bash -c "[ $rc = 1 ] && [ ! -e out1 ] && grep -q '^icfold: out1: .*Go' log"
 
-# --- a linker that cannot do what is added
+# --- a linker that fails with --emit-relocs
 mkdir odd
 cat >odd/ld <<'X'
 #!/bin/sh

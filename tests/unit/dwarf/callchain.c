@@ -1,9 +1,10 @@
-/* callchain.c: who was called, on programs made here byte by byte, and on files: `test_callchain
- * --resolve FILE` reads stacks (hexadecimal addresses, one a line, each perhaps followed by the
- * vtable address of the object that level was called on, innermost first; an empty line ends a
- * stack) and prints one line a level: "- ..." for code that is not shared, else by what it was
- * decided (? when it was not) and the old addresses of the candidates, with ~ behind those that
- * have no DIE. */
+/* callchain.c: the function that was called at each level of a stack, on programs made here byte
+ * by byte, and on files: `callchain --resolve FILE` reads stacks from standard input and prints
+ * one line a level. A stack is a list of hexadecimal addresses, one a line, innermost first,
+ * each perhaps followed by the vtable address of the object that the level was called on; an
+ * empty line ends a stack. A line of output is "- ..." for code that is not shared. Otherwise it
+ * says what decided the function (? if nothing did) and gives the old addresses of the
+ * candidates, with ~ behind those without a DIE. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/calls/calls.h"

@@ -1,5 +1,5 @@
 /* calls.c: the call tables' reader and writer, on sections made here; and virtual calls in code.
- * `test_calls --dump FILE` prints a file's tables: "dcall SITE CALLER CALLEE" and "vcall SITE SLOT"
+ * `calls --dump FILE` prints a file's tables: "dcall SITE CALLER CALLEE" and "vcall SITE SLOT"
  * in hexadecimal. */
 #include "dwarf/calls/calls.h"
 #include "elfrw/arch/arch.h"

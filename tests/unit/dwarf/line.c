@@ -172,6 +172,34 @@ static void test_unknown_opcodes(void **arg)
 	elfrw_wbuf_free(&w);
 }
 
+/* Behind the last sequence of a table, as padding. */
+static void test_zeros_at_the_end(void **arg)
+{
+	(void)arg;
+	for (unsigned zeros = 1; zeros <= 4; zeros++) {
+		struct elfrw_wbuf w = { 0 };
+		struct unit_at u = begin(&w, v4);
+		set_address(&w, 0x1000);
+		copy(&w);
+		advance_pc(&w, 4);
+		end_sequence(&w);
+		elfrw_wbuf_bytes(&w, "\0\0\0\0", zeros);
+		end(&w, u);
+		struct dwr_rows r = rows_of((struct dwr_bytes){ w.data, w.len }, 0);
+		assert_int_equal(r.len, 2);
+		struct dwr_line_header h;
+		struct dwr_line_seq seq;
+		be_ok(dwr_line_header_read(".debug_line", (struct dwr_bytes){ w.data, w.len }, 0,
+					   &h));
+		uint64_t at = h.end - zeros;
+		be_ok(dwr_line_scan(&h, &at, &seq));
+		assert_int_equal(at, h.end);
+		assert_false(seq.rows || seq.terminated);
+		free(r.data);
+		elfrw_wbuf_free(&w);
+	}
+}
+
 static void test_files(void **arg)
 {
 	(void)arg;
@@ -306,9 +334,10 @@ static void test_bad_headers(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),        cmocka_unit_test(test_encode_steps),
-		cmocka_unit_test(test_unknown_opcodes), cmocka_unit_test(test_files),
-		cmocka_unit_test(test_v5_forms),        cmocka_unit_test(test_bad_headers),
+		cmocka_unit_test(test_versions),         cmocka_unit_test(test_encode_steps),
+		cmocka_unit_test(test_unknown_opcodes),  cmocka_unit_test(test_files),
+		cmocka_unit_test(test_zeros_at_the_end), cmocka_unit_test(test_v5_forms),
+		cmocka_unit_test(test_bad_headers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,16 +74,18 @@ static uint64_t put(struct elfrw_wbuf *w, const struct table *t)
 	return va;
 }
 
-/* Two call sites with one catch chain each: (A, then B), (B); and one without a pad. */
+/* Two call sites with one catch chain each: (the second type, then the first), (the first); and one
+ * without a pad. */
+#define TWO_CHAINS                   \
+	.sites = "\x04\x05\x20\x03"  \
+		 "\x10\x05\x30\x01"  \
+		 "\x18\x05\x00\x00", \
+	.sites_size = 12,            \
+	.actions = "\x02\x00"        \
+		   "\x01\x7d",       \
+	.actions_size = 4, .n_types = 2
 static const struct table first = {
-	.sites = "\x04\x05\x20\x03"
-		 "\x10\x05\x30\x01"
-		 "\x18\x05\x00\x00",
-	.sites_size = 12,
-	.actions = "\x02\x00"
-		   "\x01\x7d",
-	.actions_size = 4,
-	.n_types = 2,
+	TWO_CHAINS,
 	.type = { TYPE_B, TYPE_A },
 };
 /* The same: own action records, in another order, with a cleanup that nobody names. */
@@ -102,14 +104,7 @@ static const struct table second = {
 };
 /* Other types. */
 static const struct table third = {
-	.sites = "\x04\x05\x20\x03"
-		 "\x10\x05\x30\x01"
-		 "\x18\x05\x00\x00",
-	.sites_size = 12,
-	.actions = "\x02\x00"
-		   "\x01\x7d",
-	.actions_size = 4,
-	.n_types = 2,
+	TWO_CHAINS,
 	.type = { 0, TYPE_A },
 };
 /* throw (A, B) and throw () */

@@ -1,5 +1,6 @@
 /* rw_line_folds.c: line tables of functions that are folded; the artificial table of their rows. */
 #include "tests/unit/make/rw_line.h"
+#include <dwarf.h>
 
 /* A kept at 0x1000; B (own rows), C (the same rows, in another table), D with a thunk, folded into
  * A. */
@@ -422,13 +423,50 @@ static void test_damaged(void **arg)
 	}
 }
 
+/* Functions A and B with N rows each, in sequences of their own; B is folded into A. */
+static struct elfrw_err *run_rows(size_t n)
+{
+	struct world wo;
+	world_init(&wo, fold_units, 2);
+	struct unit_at u = begin(&wo.in, v4);
+	for (unsigned f = 0; f < 2; f++) {
+		set_address(&wo.in, 0x1000 + 0x10 * f);
+		row(&wo.in, 0, 9);
+		memset(elfrw_wbuf_grow(&wo.in, n - 1), DW_LNS_copy, n - 1);
+		advance_pc(&wo.in, 0x10);
+		end_sequence(&wo.in);
+	}
+	end(&wo.in, u);
+	struct elfrw_err *err = world_run(&wo);
+	world_deinit(&wo);
+	return err;
+}
+
+/* A row of one byte needs 32 in memory: more than two million are not held, neither of a sequence
+ * nor of all functions together. */
+static void test_too_many_rows(void **arg)
+{
+	(void)arg;
+	const size_t most = 2u << 20;
+	be_ok(run_rows(most / 2));
+	struct elfrw_err *err = run_rows(most / 2 + 1);
+	assert_non_null(err);
+	assert_non_null(
+		strstr(elfrw_err_text(err), "rows in .debug_line of functions to be folded"));
+	elfrw_err_free(err);
+	err = run_rows(most + 1);
+	assert_non_null(err);
+	assert_non_null(strstr(elfrw_err_text(err), "sequence of 2097153 rows"));
+	elfrw_err_free(err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folds),       cmocka_unit_test(test_folds_in_one_sequence),
 		cmocka_unit_test(test_comp_dir),    cmocka_unit_test(test_md5),
 		cmocka_unit_test(test_define_file), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_too_many_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

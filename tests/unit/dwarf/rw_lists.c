@@ -54,11 +54,7 @@ static void test_rnglists(void **state)
 	close_contrib(&b);
 
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
-				       .cu = &cu,
-				       .n_cus = 1,
-				       .use = use,
-				       .n_uses = n } };
+	struct rewriting r = rewriting_of(DWR_LIST_RNGLISTS, &b, &cu, use, n);
 	run(&r);
 	check_use(&r, &use[0], WANT({ 0x1004, 0x1008 }, { 0x1010, 0x1018 }), NULL);
 	assert_memory_equal(r.out.sec[DWR_LIST_RNGLISTS].data + use[0].new_off,
@@ -114,11 +110,7 @@ static void test_tail_is_shared(void **state)
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0x10, 0x18), U8(&b, 0);
 	close_contrib(&b);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
-				       .cu = &cu,
-				       .n_cus = 1,
-				       .use = use,
-				       .n_uses = 2 } };
+	struct rewriting r = rewriting_of(DWR_LIST_RNGLISTS, &b, &cu, use, 2);
 	run(&r);
 	assert_int_equal(r.out.sec[DWR_LIST_RNGLISTS].size, b.w.len);
 	assert_memory_equal(r.out.sec[DWR_LIST_RNGLISTS].data, b.w.data, b.w.len);
@@ -304,11 +296,7 @@ static void test_threads(void **state)
 	}
 	close_contrib(&b);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_RNGLISTS] = section_of(&b),
-				       .cu = &cu,
-				       .n_cus = 1,
-				       .use = use,
-				       .n_uses = N } };
+	struct rewriting r = rewriting_of(DWR_LIST_RNGLISTS, &b, &cu, use, N);
 	run(&r);
 	struct dwr_rw_lists_out first = r.out;
 	elfrw_addrmap_deinit(&r.map);

@@ -50,11 +50,7 @@ static void test_views(void **state)
 	U8(&b, DW_LLE_offset_pair), LEB(&b, 0x20, 0x20), expr5(&b, DW_OP_reg1), U8(&b, 0);
 	close_contrib(&b);
 	struct dwr_list_cu cu = make_cu(5, 0x1000, 0x1000);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_LOCLISTS] = section_of(&b),
-				       .cu = &cu,
-				       .n_cus = 1,
-				       .use = use,
-				       .n_uses = 4 } };
+	struct rewriting r = rewriting_of(DWR_LIST_LOCLISTS, &b, &cu, use, 4);
 	run(&r);
 	struct dwr_list list = { 0 };
 	static const struct {
@@ -106,11 +102,7 @@ static void test_old_locations(void **state)
 	ADDR(&b, 0x38, 0x44), expr4(&b, DW_OP_reg2);
 	ADDR(&b, 0, 0);
 	struct dwr_list_cu cu = make_cu(4, 0x1000, 0x1030);
-	struct rewriting r = { .in = { .secs.list[DWR_LIST_LOC] = section_of(&b),
-				       .cu = &cu,
-				       .n_cus = 1,
-				       .use = use,
-				       .n_uses = 2 } };
+	struct rewriting r = rewriting_of(DWR_LIST_LOC, &b, &cu, use, 2);
 	run(&r);
 	check_use(&r, &use[0], WANT({ 0x1030, 0x1030 }, { 0x1034, 0x1038 }), VIEWS(1, 1, 2, 2));
 	check_use(&r, &use[1], WANT({ 0x1000, 0x1010 }, { 0x1018, 0x1020 }), NULL);

@@ -2,6 +2,7 @@
  * of an image. */
 #include "tests/unit/make/elf.h"
 #include "elfrw/arch/arch.h"
+#include "elfrw/note.h"
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -527,12 +528,60 @@ static void test_mode(void **state)
 	free(f);
 }
 
+static void test_cut_notes(void **state)
+{
+	(void)state;
+	/* One of 3 bytes, without padding behind it. */
+	static const uint8_t bytes[19] = { 4, 0,   0,   0,   3, 0, 0, 0, NT_GNU_BUILD_ID, 0, 0,
+					   0, 'G', 'N', 'U', 0, 1, 2, 3 };
+	struct elfrw_note note;
+	for (size_t n = 0; n <= sizeof bytes; n++) {
+		uint8_t *part = malloc(n + 1); /* so that a sanitizer sees a read beyond */
+		assert_non_null(part);
+		memcpy(part + 1, bytes, n);
+		struct elfrw_rbuf r = elfrw_rbuf(part + 1, n);
+		bool whole = elfrw_note_next(&r, 4, &note);
+		assert_int_equal(whole, n == sizeof bytes);
+		assert_int_equal(note.at, 0);
+		/* Less than a note's header is padding. */
+		assert_int_equal(r.bad, n >= 12 && n < sizeof bytes);
+		if (whole) {
+			assert_int_equal(note.size, 3);
+			assert_int_equal(note.end, sizeof bytes);
+			assert_memory_equal(note.data, bytes + 16, 3);
+			assert_false(elfrw_note_next(&r, 4, &note));
+			assert_false(r.bad);
+		}
+		free(part);
+	}
+}
+
+static void test_note_owners(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *owner;
+		uint32_t size;
+		bool gnu;
+	} cases[] = { { "GNU", 4, true },       { "GNU\0", 5, false }, { "GNU\0x", 6, false },
+		      { "GNU\0", 3, false },    { "GNUX", 5, false },  { "GN\0", 3, false },
+		      { "GNU\0GNU", 8, false }, { "", 1, false },      { "", 0, false } };
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct elfrw_note note = { .owner = cases[i].owner,
+					   .owner_size = cases[i].size,
+					   .type = 3 };
+		assert_int_equal(elfrw_note_is(&note, "GNU", 3), cases[i].gnu);
+		assert_false(elfrw_note_is(&note, "GNU", 4));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),      cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_tolerated), cmocka_unit_test(test_every_length),
 		cmocka_unit_test(test_no_file),   cmocka_unit_test(test_mode),
+		cmocka_unit_test(test_cut_notes), cmocka_unit_test(test_note_owners),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

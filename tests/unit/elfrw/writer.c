@@ -1,5 +1,5 @@
-/* writer.c: the file that an output is written to: what it replaces, whose it is, what is left when
- * writing fails. */
+/* writer.c: the file that an output is written to: what it replaces, its owner, and what is left
+ * if writing fails. */
 #include "tests/unit/make/sample.h"
 #include <dirent.h>
 #include <fcntl.h>

@@ -28,7 +28,7 @@ struct row {
 };
 
 #define MEM   ELFRW_INSN_MEM
-#define W     ELFRW_INSN_REX_W
+#define W     ELFRW_INSN_OWN
 #define LONG  ELFRW_INSN_LONG_CALL
 #define OTHER ELFRW_INSN_OTHER
 
@@ -56,10 +56,10 @@ static void check_row(const struct row *r)
 	if (len != n)
 		fail_msg("%s: length %u", r->bytes, len);
 	assert_int_equal(arch()->decode(code, n, VA, &b), n);
-	if (a.len != n || a.kind != r->kind || a.flags != r->flags || a.opcode_map != r->map ||
+	if (a.len != n || a.kind != r->kind || a.flags != r->flags || a.own_map != r->map ||
 	    a.opcode_off != r->op_off || a.opcode != code[a.opcode_off])
 		fail_msg("%s: length %u kind %u flags %#x map %#x opcode %#x at %u", r->bytes,
-			 a.len, a.kind, a.flags, a.opcode_map, a.opcode, a.opcode_off);
+			 a.len, a.kind, a.flags, a.own_map, a.opcode, a.opcode_off);
 	if (a.pcrel_size != r->pc_size ||
 	    (a.pcrel_size && (a.pcrel_off != r->pc_off || a.target != r->target)))
 		fail_msg("%s: PC-relative %u at %u, target %#lx", r->bytes, a.pcrel_size,
@@ -330,10 +330,10 @@ static void registers(void **state)
 		struct elfrw_insn n;
 		unsigned len = parse(rows[i].bytes, code);
 		assert_int_equal(arch()->decode(code, sizeof code, VA, &n), len);
-		if (n.reg != rows[i].reg || n.rm != rows[i].rm || n.base != rows[i].base ||
+		if (n.reg != rows[i].reg || n.own_reg != rows[i].rm || n.base != rows[i].base ||
 		    n.index != rows[i].index || n.scale != rows[i].scale)
 			fail_msg("%s: reg %u rm %u base %u index %u scale %u", rows[i].bytes, n.reg,
-				 n.rm, n.base, n.index, n.scale);
+				 n.own_reg, n.base, n.index, n.scale);
 	}
 }
 
@@ -473,6 +473,33 @@ static void relocations(void **state)
 	assert_true(a->reloc(R_X86_64_32S).sign && !a->reloc(R_X86_64_32).sign);
 }
 
+/* No instruction with a PC-relative field is missed, whatever its first four bytes. */
+static void may_refer(void **state)
+{
+	static const uint8_t fourth[] = { 0x05, 0x2d, 0x00, 0xc0, 0xf8, 0x0f, 0x66, 0x8d };
+	(void)state;
+	size_t n = 0;
+	for (uint32_t b = 0; b < 1 << 24; b++) {
+		uint8_t code[40] = { (uint8_t)b, (uint8_t)(b >> 8), (uint8_t)(b >> 16),
+				     fourth[b % 8 ^ (b >> 16) % 8] };
+		uint8_t may = 2;
+		struct elfrw_insn in;
+		arch()->may_refer(code, sizeof code, 1, &may);
+		if (may == 0 && arch()->decode(code, sizeof code, 0x1000, &in) && in.pcrel_size)
+			fail_msg("missed: %02x %02x %02x %02x", code[0], code[1], code[2], code[3]);
+		n += may;
+	}
+	assert_in_range(n, 1, 1 << 23);
+	/* Bytes near the end are not looked at. */
+	static const uint8_t nops[16] = { [0 ... 15] = 0x90 };
+	uint8_t may[16];
+	for (size_t avail = 0; avail <= sizeof nops; avail++) {
+		arch()->may_refer(nops, avail, avail, may);
+		for (size_t i = 0; i < avail; i++)
+			assert_int_equal(may[i], avail - i < 8);
+	}
+}
+
 static void architectures(void **state)
 {
 	(void)state;
@@ -493,7 +520,7 @@ int main(void)
 		cmocka_unit_test(vector_encodings), cmocka_unit_test(registers),
 		cmocka_unit_test(invalid),          cmocka_unit_test(targets),
 		cmocka_unit_test(thunks),           cmocka_unit_test(relocations),
-		cmocka_unit_test(architectures),
+		cmocka_unit_test(architectures),    cmocka_unit_test(may_refer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

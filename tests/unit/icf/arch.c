@@ -1,198 +1,7 @@
-/* arch.c: the generic code, from the image to the proof, on programs of an architecture that does
- * not exist (tests/unit/make/arch.h): whatever it does without x86-64's encodings it does without
- * knowing them. */
-#include "tests/unit/make/arch.h"
-#include "tests/unit/make/elf.h"
-#include "icf/pipeline.h"
-#include "icf/verify/verify.h"
-#include <fcntl.h>
-
-/* Linked with --wrap: whoever opens an image gets here. */
-struct elfrw_err *__wrap_elfrw_arch_find(const Elf64_Ehdr *eh, const struct elfrw_arch **ret);
-struct elfrw_err *__wrap_elfrw_arch_find(const Elf64_Ehdr *eh, const struct elfrw_arch **ret)
-{
-	*ret = eh->e_machine == TOY_MACHINE ? &toy_arch : NULL;
-	return *ret ? NULL : elfrw_error("not the machine of this test");
-}
-
-#define TEXT 0x401000u
-#define DATA 0x480000u
-#define MAX  0x40000u
-
-/* A program in the making. */
-struct toy {
-	struct be b;
-	uint32_t text, data;
-	uint8_t code[MAX];
-	uint32_t n; /* bytes of code */
-};
-
-static void toy_init(struct toy *t)
-{
-	memset(t, 0, sizeof *t);
-	be_init(&t->b, ET_EXEC);
-	/* Numbered before they are filled, so that symbols can name them. */
-	t->text = 1;
-	t->data = 2;
-}
-
-static uint64_t here(const struct toy *t)
-{
-	return TEXT + t->n;
-}
-
-static void put(struct toy *t, uint32_t word)
-{
-	assert_true(t->n + 4 <= MAX);
-	elfrw_put32(t->code + t->n, word);
-	t->n += 4;
-}
-
-/* An instruction that names TARGET. */
-static void name(struct toy *t, enum toy_op op, unsigned rd, uint64_t target)
-{
-	uint8_t form = op == TOY_LOW ? TOY_F_LOW : toy_form_of(op);
-	put(t, TOY_WORD(op, rd, op == TOY_LOW ? rd : 0));
-	if (!elfrw_form_write(&toy_forms[form], t->code + t->n - 4, here(t) - 4, target))
-		fail_msg("instruction %u at %#lx does not reach", op, (unsigned long)here(t) - 4);
-}
-
-/* N instructions of which SEED tells one function's from another's. */
-static void filler(struct toy *t, unsigned n, unsigned seed)
-{
-	for (unsigned i = 0; i < n; i++)
-		put(t, TOY_WORD(TOY_ADD, 3, seed * 64 + (i & 63)));
-}
-
-/* A function begins here, aligned to 16; its address. */
-static uint64_t begin(struct toy *t, const char *symbol)
-{
-	while (t->n % 16)
-		put(t, TOY_WORD(TOY_NOP, 0, 0));
-	be_symbol(&t->b, symbol, here(t), 1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), t->text);
-	return here(t);
-}
-
-static void end(struct toy *t)
-{
-	put(t, TOY_WORD(TOY_RET, 0, 0));
-	Elf64_Sym *s = &t->b.sym[t->b.n_sym - 1];
-	s->st_size = here(t) - s->st_value;
-}
-
-static uint64_t leaf(struct toy *t, const char *symbol, unsigned n, unsigned seed)
-{
-	uint64_t at = begin(t, symbol);
-	filler(t, n, seed);
-	end(t);
-	return at;
-}
-
-/* Writes the program to PATH; WORDS: what its data holds, each a function. */
-static void toy_save(struct toy *t, const uint64_t *words, size_t n, char path[BE_PATH_SIZE])
-{
-	struct be *b = &t->b;
-	uint8_t data[256] = { 0 };
-	assert_true(n * 8 + 64 <= sizeof data);
-	memcpy(data, words, n * 8);
-	be_section(b, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, t->code, t->n);
-	b->sec[t->text].hdr.sh_addralign = 16;
-	be_section(b, ".data", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, DATA, data, sizeof data);
-	b->sec[t->data].hdr.sh_addralign = 16;
-	be_segment(b, PT_LOAD, PF_R, BE_BASE, 0x1000, 0x1000, 0x1000);
-	be_segment(b, PT_LOAD, PF_R | PF_X, TEXT, t->n, t->n, 0x1000);
-	be_segment(b, PT_LOAD, PF_R | PF_W, DATA, sizeof data, sizeof data, 0x1000);
-	be_reloc(b, t->text, TEXT, TOY_R_NONE, 0, 0);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t sym = b->n_sym - 1;
-		while (sym && b->sym[sym].st_value != words[i])
-			sym--;
-		assert_true(sym);
-		be_reloc(b, t->data, DATA + i * 8, TOY_R_ABS64, sym, 0);
-	}
-	size_t size;
-	uint8_t *f = be_build(b, &size);
-	be_ehdr(f)->e_machine = TOY_MACHINE;
-	be_save(f, size, path);
-	free(f);
-	be_deinit(b);
-}
-
-struct folded {
-	char in[BE_PATH_SIZE], out[BE_PATH_SIZE];
-	struct icf_run run;
-	struct icf_options opt;
-	struct elfrw_image img; /* of the output */
-};
-
-/* MODE: options of the command line, at most two. */
-static struct elfrw_err *fold(struct folded *f, const char *mode, const char *more)
-{
-	char *argv[] = { "icfold",         f->in,        "-o",         f->out,
-			 "--allow-growth", (char *)mode, (char *)more, NULL };
-	be_template(f->out);
-	close(mkstemp(f->out));
-	ELFRW_TRY(icf_options_parse(&f->opt, more ? 7 : 6, argv));
-	ELFRW_TRY(icf_run_fold(&f->run, &f->opt));
-	return elfrw_output_write(&f->run.out, f->out);
-}
-
-static void close_folded(struct folded *f)
-{
-	icf_run_deinit(&f->run);
-	icf_options_deinit(&f->opt);
-	elfrw_image_close(&f->img);
-	unlink(f->in);
-	unlink(f->out);
-}
-
-/* What the verifier says of OUT; the number of differences. */
-static uint64_t verify(const struct folded *f, enum icf_verify_check *first)
-{
-	struct icf_verify_options opt = { .threads = 1 };
-	struct icf_verify_result r;
-	be_ok(icf_verify(f->in, f->out, &opt, &r));
-	uint64_t n = r.diff.len;
-	for (size_t i = 0; i < r.diff.len && !first; i++)
-		print_message("%s: %s\n", icf_verify_check_name(r.diff.data[i].check),
-			      r.diff.data[i].text);
-	if (n && first)
-		*first = r.diff.data[0].check;
-	assert_int_equal(r.equal, n == 0);
-	icf_verify_result_deinit(&r);
-	return n;
-}
-
-static void fold_good(struct folded *f, const char *mode, const char *more)
-{
-	be_ok(fold(f, mode, more));
-	be_ok(elfrw_image_open(&f->img, f->out));
-	assert_int_equal(verify(f, NULL), 0);
-}
-
-/* Where the unit at OLD went, and whether it was folded into that at KEPT. */
-static const struct elfrw_addrmap_unit *unit(const struct folded *f, uint64_t old)
-{
-	uint32_t i = elfrw_addrmap_find(&f->run.plan.map, old);
-	assert_int_not_equal(i, ELFRW_NO_UNIT);
-	return &f->run.plan.map.unit[i];
-}
-
-static bool goes_into(const struct folded *f, uint64_t old, uint64_t kept)
-{
-	return unit(f, old)->kept == elfrw_addrmap_find(&f->run.plan.map, kept);
-}
-
-/* What the instruction at VA of the output names. */
-static uint64_t named(const struct folded *f, uint64_t va, unsigned op)
-{
-	struct elfrw_insn in;
-	const uint8_t *p = elfrw_image_at(&f->img, va, 4);
-	assert_non_null(p);
-	assert_int_equal(toy_decode(p, 4, va, &in), 4);
-	assert_int_equal(in.opcode, op);
-	return in.target;
-}
+/* arch.c: the generic code, from the image to the proof, on programs of an architecture that
+ * does not exist (tests/unit/make/arch.h). What works here works without knowledge of x86-64's
+ * encodings. */
+#include "tests/unit/make/toy.h"
 
 /* Two functions that differ in where their references stand, and those that differ in target. */
 static void test_fold(void **state)
@@ -282,16 +91,18 @@ static void test_thunk(void **state)
 	}
 }
 
-/* A folded part that is out of its parent's reach. */
+/* A folded part that would be out of its parent's reach stays. */
 static void test_reach(void **state)
 {
 	(void)state;
-	for (int far = 0; far < 2; far++) {
+	for (int k = 0; k < 4; k++) {
+		int far = k & 1;
 		struct toy *t = calloc(1, sizeof *t);
 		struct folded f = { 0 };
 		assert_non_null(t);
 		toy_init(t);
 		uint64_t c1 = leaf(t, "c1", 20, 1);
+		uint64_t d1 = leaf(t, "d1", 20, 4);
 		leaf(t, "filler", far ? 9000 : 100, 2);
 		uint64_t at = begin(t, "f");
 		name(t, TOY_BC, 0, here(t) + 12 * 4);
@@ -299,36 +110,82 @@ static void test_reach(void **state)
 		end(t);
 		uint64_t c2 = leaf(t, "c2", 20, 1);
 		assert_int_equal(c2, at + 12 * 4);
+		uint64_t d2 = leaf(t, "d2", 20, 4);
 		toy_save(t, NULL, 0, f.in);
-		if (far)
-			be_fails(fold(&f, "--icf=all", NULL), "does not fit any more");
-		else {
-			fold_good(&f, "--icf=all", NULL);
-			assert_true(goes_into(&f, c2, c1));
-			assert_int_equal(named(&f, unit(&f, at)->body, TOY_BC), unit(&f, c1)->body);
-		}
+		fold_good(&f, "--icf=all", k & 2 ? "--in-place" : NULL);
+		assert_int_equal(goes_into(&f, c2, c1), !far);
+		assert_int_equal(named(&f, unit(&f, at)->body, TOY_BC),
+				 unit(&f, far ? c2 : c1)->body);
+		/* What has no such branch folds as before. */
+		assert_true(goes_into(&f, d2, d1));
 		close_folded(&f);
 		free(t);
 	}
 }
 
-/* The page of an address of code: its low half could name what moves. */
-static void test_halves(void **state)
+/* Functions of one class, whose parts have a copy far away: each round shows that the next one
+ * falls short.  In the end all stay. */
+static void test_rounds(void **state)
 {
 	(void)state;
+	static const char *const names[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
 	struct toy *t = calloc(1, sizeof *t);
 	struct folded f = { 0 };
 	assert_non_null(t);
 	toy_init(t);
-	uint64_t g = leaf(t, "g", 12, 1);
-	begin(t, "f");
-	name(t, TOY_PAGE, 1, g);
-	name(t, TOY_LOW, 1, g);
-	end(t);
+	uint64_t c = leaf(t, "c", 20, 1), at[8];
+	leaf(t, "filler", 9000, 2);
+	for (unsigned i = 0; i < 8; i++) {
+		at[i] = begin(t, names[i]);
+		name(t, TOY_BC, 0, here(t) + 12 * 4);
+		filler(t, 10, 3);
+		end(t);
+		assert_int_equal(leaf(t, "part", 20, 1), at[i] + 12 * 4);
+	}
 	toy_save(t, NULL, 0, f.in);
-	be_fails(fold(&f, "--icf=all", NULL), "in two halves");
+	fold_good(&f, "--icf=all", NULL);
+	for (unsigned i = 0; i < 8; i++)
+		assert_true(goes_into(&f, at[i], at[i]) && !goes_into(&f, at[i] + 48, c));
 	close_folded(&f);
 	free(t);
+}
+
+/* Without relocations: a switch whose table has one byte for each case, or two, counted from a
+ * label.  A jump that is not understood pins the function. */
+static void test_small_table(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 6; k++) {
+		bool half = k % 2, compared = k < 4, right = k < 2;
+		struct toy *t = calloc(1, sizeof *t);
+		struct folded f = { 0 };
+		assert_non_null(t);
+		toy_init(t);
+		t->shared = true;
+		uint64_t g1 = leaf(t, "g1", 20, 1), g2 = leaf(t, "g2", 20, 1), at = begin(t, "f");
+		put(t, compared ? TOY_WORD(TOY_CMP, 0, 20) | 3 << 10 : TOY_WORD(TOY_NOP, 0, 0));
+		name(t, TOY_BC, 1, at + 4 * 12);
+		name(t, TOY_PAGE, 18, DATA);
+		name(t, TOY_LOW, 18, DATA + 64);
+		put(t, TOY_WORD(half ? TOY_HALF : TOY_BYTE, 19, 18) | 20 << 10);
+		name(t, TOY_ADR, 17, at + 4 * 8);
+		put(t, TOY_WORD(TOY_SHIFTED, 19, 17) | 19 << 10);
+		put(t, TOY_WORD(TOY_JR, 0, 19));
+		filler(t, 4, 3);
+		end(t);
+		for (unsigned c = 0; c < 4; c++) {
+			/* The last case leads elsewhere. */
+			uint8_t n = right || c < 3 ? (uint8_t)(4 - c) : 60;
+			t->bytes[64 + (half ? 2 * c : c)] = n;
+		}
+		toy_save(t, NULL, 0, f.in);
+		fold_good(&f, "--icf=all", NULL);
+		assert_true(goes_into(&f, g2, g1));
+		if ((unit(&f, at)->body == at) == right)
+			fail_msg("case %d: the function %s", k, right ? "stays" : "moves");
+		close_folded(&f);
+		free(t);
+	}
 }
 
 /* Bits of the output that are changed, each of them in another kind of field: the verifier reads
@@ -380,9 +237,9 @@ static void test_verify(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fold),   cmocka_unit_test(test_thunk),
-		cmocka_unit_test(test_reach),  cmocka_unit_test(test_halves),
-		cmocka_unit_test(test_verify),
+		cmocka_unit_test(test_fold),        cmocka_unit_test(test_thunk),
+		cmocka_unit_test(test_reach),       cmocka_unit_test(test_rounds),
+		cmocka_unit_test(test_small_table), cmocka_unit_test(test_verify),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

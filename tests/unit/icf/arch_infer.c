@@ -89,6 +89,48 @@ static void test_switch(void **state)
 	}
 }
 
+/* Entries of one or two bytes, in words, which count from a label; what else could be added. */
+static void test_shapes(void **state)
+{
+	(void)state;
+	static const struct {
+		enum toy_op load, sum;
+		bool compared;
+		unsigned size; /* of the shape; 0: there is none */
+	} want[] = {
+		{ TOY_BYTE, TOY_SHIFTED, true, 1 },  { TOY_HALF, TOY_SHIFTED, true, 2 },
+		{ TOY_ENTRY, TOY_SUM, true, 4 },     { TOY_ENTRY, TOY_SUM, false, 4 },
+		{ TOY_BYTE, TOY_SHIFTED, false, 0 }, { TOY_BYTE, TOY_SUM, true, 0 },
+		{ TOY_HALF, TOY_SUM, true, 0 },      { TOY_ENTRY, TOY_SHIFTED, true, 0 },
+	};
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		struct one o = { 0 };
+		struct icf_jumps j;
+		put(&o, 0,
+		    want[i].compared ? TOY_WORD(TOY_CMP, 0, 20) | 6 << 10
+				     : TOY_WORD(TOY_NOP, 0, 0));
+		name(&o, 1, TOY_BC, 1, TEXT + 4 * 7);
+		name(&o, 2, TOY_PAGE, 18, TABLE);
+		put(&o, 3, TOY_REGS(want[i].load, 19, 18, 20));
+		name(&o, 4, TOY_ADR, 17, TEXT + 4 * 7);
+		put(&o, 5, TOY_REGS(want[i].sum, 19, 17, 19));
+		put(&o, 6, TOY_WORD(TOY_JR, 0, 19));
+		put(&o, 7, TOY_WORD(TOY_RET, 0, 0));
+		trace(&o, 8);
+		icf_classify_jump(&o.prog, 0, &o.t, 6, &j);
+		assert_int_equal(j.n, 1);
+		if (j.jump[0].kind != (want[i].size ? ICF_JUMP_LOCAL : ICF_JUMP_UNKNOWN))
+			fail_msg("case %zu: kind %d", i, j.jump[0].kind);
+		if (want[i].size) {
+			assert_int_equal(j.jump[0].base, TEXT + 4 * 7);
+			assert_int_equal(j.jump[0].bound, want[i].compared ? 7 : 0);
+			assert_int_equal(j.jump[0].shape->size, want[i].size);
+			assert_int_equal(j.jump[0].table, want[i].size < 4 ? TABLE : 0);
+		}
+		icf_trace_deinit(&o.t);
+	}
+}
+
 static void test_effects(void **state)
 {
 	(void)state;
@@ -134,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_effects),
 		cmocka_unit_test(test_virtual),
 	};

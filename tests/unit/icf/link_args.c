@@ -1,4 +1,4 @@
-/* link_args.c: what is read out of linkers' and compilers' command lines, and what they become. */
+/* link_args.c: how linkers' and compilers' command lines are read and changed. */
 #include "tests/unit/make/elf.h"
 #include "icf/cli/link_args.h"
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* plan.c: which copy is kept, who gets a thunk, who stays, and where everything ends up. */
+/* plan.c: which copy is kept, which function gets a thunk, which function stays, and the new
+ * place of each. */
 #include "tests/unit/make/prog.h"
 
 #define LEAF(name, n) ALIGN FN(name) LONG(n) END(name)

@@ -1,5 +1,5 @@
-/* progress.c: the line that tells how far a long run is: on a terminal only, not too early, and
- * taken away again. */
+/* progress.c: the line that shows how far a long run is: on a terminal only, not too early, and
+ * removed at the end. */
 #include "icf/cli/progress.h"
 #include <fcntl.h>
 #include <setjmp.h>

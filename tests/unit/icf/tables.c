@@ -1,5 +1,5 @@
 /* tables.c: jump tables and distances in data: which are found, how long they are, and what is
- * pinned where none is. */
+ * pinned if none is found. */
 #include "tests/unit/make/prog.h"
 
 /* A switch in position-independent code over the table TAB, and its N cases (labels .LNAME1
@@ -52,7 +52,7 @@ static void test_pic_tables(void **state)
 			assert_int_equal(d[e].target, tb->base + (uint64_t)(int64_t)v);
 			assert_int_equal(d[e].unit, tb->owner);
 			assert_int_equal(d[e].table, tb - t.prog.table.data);
-			assert_int_equal(d[e].kind, ICF_DATA_DISTANCE);
+			assert_int_equal(d[e].kind, ICF_DATA_ENTRY);
 		}
 		assert_int_equal(d[0].target, d[3].target);
 		assert_int_equal(d[1].target - d[0].target, 6);

@@ -28,12 +28,30 @@ enum toy_op {
 	TOY_FETCH, /* rd = 8 bytes at rn + 12 bits from bit 10, scaled by 8 */
 	TOY_ENTRY, /* rd = 4 bytes at rn + 4 * rm, sign-extended */
 	TOY_CMP,   /* rn is compared with 12 bits from bit 10 */
-	TOY_LAST = TOY_CMP,
+	/* The halves of a distance: rd = place + pages, rounded (20 bits from bit 5); rd = rn + the
+	   rest, signed (12 bits from bit 10). */
+	TOY_HIGH,
+	TOY_REST,
+	TOY_ADR,     /* rd = an address: 19 bits from bit 5, in words */
+	TOY_BYTE,    /* rd = 1 byte at rn + rm, zero-extended */
+	TOY_HALF,    /* rd = 2 bytes at rn + 2 * rm, sign-extended */
+	TOY_SHIFTED, /* rd = rn + 4 * rm */
+	TOY_LAST = TOY_SHIFTED,
 };
 
-enum { TOY_F_B = 1, TOY_F_BC, TOY_F_PAGE, TOY_F_LOW, TOY_F_LOAD, TOY_F_ABS64, TOY_FORMS };
+enum {
+	TOY_F_B = 1,
+	TOY_F_BC,
+	TOY_F_PAGE,
+	TOY_F_LOW,
+	TOY_F_LOAD,
+	TOY_F_ABS64,
+	TOY_F_HIGH,
+	TOY_F_REST,
+	TOY_FORMS
+};
 
-enum { TOY_R_NONE, TOY_R_ABS64, TOY_R_CALL, TOY_R_RELATIVE };
+enum { TOY_R_NONE, TOY_R_ABS64, TOY_R_CALL, TOY_R_RELATIVE, TOY_R_LOW, TOY_R_PAGE, TOY_R_PREL32 };
 
 #define TOY_WORD(op, rd, rn) ((uint32_t)(op) << 26 | (uint32_t)(rn) << 5 | (uint32_t)(rd))
 
@@ -53,16 +71,19 @@ static const struct elfrw_form toy_forms[TOY_FORMS] = {
 			 { { 24, 0, 2 }, { 5, 2, 19 } } },
 	[TOY_F_LOW] = { "low12", 4, 12, 3, ELFRW_BASE_IN_PAGE, 12, false, 1, { { 10, 0, 12 } } },
 	[TOY_F_LOAD] = { "load19", 4, 19, 2, ELFRW_BASE_PLACE, 0, true, 1, { { 5, 0, 19 } } },
+	[TOY_F_HIGH] = { "high20", 4, 20, 0, ELFRW_BASE_HIGH, 12, true, 1, { { 5, 0, 20 } } },
+	[TOY_F_REST] = { "rest12", 4, 12, 0, ELFRW_BASE_REMAINDER, 12, true, 1, { { 10, 0, 12 } } },
 	[TOY_F_ABS64] = { "abs64", 8, 64, 0, ELFRW_BASE_ZERO, 0, false, 0, { { 0 } } },
 };
 
 static inline uint8_t toy_form_of(unsigned op)
 {
-	return op == TOY_B || op == TOY_BL ? TOY_F_B
-	       : op == TOY_BC              ? TOY_F_BC
-	       : op == TOY_PAGE            ? TOY_F_PAGE
-	       : op == TOY_LOAD            ? TOY_F_LOAD
-					   : 0;
+	return op == TOY_B || op == TOY_BL       ? TOY_F_B
+	       : op == TOY_BC                    ? TOY_F_BC
+	       : op == TOY_PAGE                  ? TOY_F_PAGE
+	       : op == TOY_LOAD || op == TOY_ADR ? TOY_F_LOAD
+	       : op == TOY_HIGH                  ? TOY_F_HIGH
+						 : 0;
 }
 
 static unsigned toy_decode(const uint8_t *code, size_t avail, uint64_t va, struct elfrw_insn *in)
@@ -83,17 +104,18 @@ static unsigned toy_decode(const uint8_t *code, size_t avail, uint64_t va, struc
 				   .kind = kind[op],
 				   .opcode = (uint8_t)op,
 				   .reg = word & 31,
-				   .rm = ELFRW_REG_NONE,
+				   .own_reg = ELFRW_REG_NONE,
 				   .base = word >> 5 & 31,
 				   .index = ELFRW_REG_NONE,
 				   .scale = 1 };
-	in->flags = op == TOY_PAD                                          ? ELFRW_INSN_ENDBR
-		    : op == TOY_PAGE                                       ? ELFRW_INSN_LEA
-		    : op == TOY_LOAD || op == TOY_FETCH || op == TOY_ENTRY ? ELFRW_INSN_MEM
-									   : 0;
-	if (op == TOY_ENTRY) {
+	bool entry = op == TOY_ENTRY || op == TOY_BYTE || op == TOY_HALF;
+	in->flags = op == TOY_PAD                                       ? ELFRW_INSN_ENDBR
+		    : op == TOY_PAGE || op == TOY_HIGH || op == TOY_ADR ? ELFRW_INSN_LEA
+		    : op == TOY_LOAD || op == TOY_FETCH || entry        ? ELFRW_INSN_MEM
+									: 0;
+	if (entry) {
 		in->index = word >> 10 & 31;
-		in->scale = 4;
+		in->scale = op == TOY_BYTE ? 1 : op == TOY_HALF ? 2 : 4;
 	}
 	uint8_t form = toy_form_of(op);
 	if (form) {
@@ -109,9 +131,24 @@ static uint8_t toy_pcrel_form(const struct elfrw_insn *in)
 	return toy_form_of(in->opcode);
 }
 
+static uint8_t toy_low_form(const struct elfrw_insn *in, const uint8_t *code)
+{
+	(void)code;
+	return in->opcode == TOY_LOW || in->opcode == TOY_FETCH ? TOY_F_LOW
+	       : in->opcode == TOY_REST                         ? TOY_F_REST
+								: 0;
+}
+
 static uint8_t toy_address_form(unsigned size, bool sign)
 {
 	return size == 8 && !sign ? TOY_F_ABS64 : 0;
+}
+
+static void toy_may_refer(const uint8_t *code, size_t avail, size_t n, uint8_t *ret)
+{
+	(void)code;
+	(void)avail;
+	memset(ret, 1, n);
 }
 
 static bool toy_may_call_indirectly(const uint8_t *code, size_t size)
@@ -182,7 +219,10 @@ static struct elfrw_reloc_desc toy_reloc(uint32_t type)
 	static const struct elfrw_reloc_desc relocs[] = {
 		[TOY_R_NONE] = { "TOY_NONE", ELFRW_RELOC_NONE, 0, false },
 		[TOY_R_ABS64] = { "TOY_ABS64", ELFRW_RELOC_ABS, 8, false },
-		[TOY_R_CALL] = { "TOY_CALL", ELFRW_RELOC_PCREL, 4, true },
+		[TOY_R_CALL] = { "TOY_CALL", ELFRW_RELOC_PCREL, 4, true, true, TOY_F_B },
+		[TOY_R_PAGE] = { "TOY_PAGE", ELFRW_RELOC_PCREL, 4, true, false, TOY_F_PAGE },
+		[TOY_R_PREL32] = { "TOY_PREL32", ELFRW_RELOC_PCREL, 4, true },
+		[TOY_R_LOW] = { "TOY_LOW", ELFRW_RELOC_LOW, 4, false },
 		[TOY_R_RELATIVE] = { "TOY_RELATIVE", ELFRW_RELOC_RELATIVE, 8, false },
 	};
 	return type < sizeof relocs / sizeof *relocs
@@ -200,6 +240,7 @@ static const struct elfrw_arch toy_arch = {
 	.form = toy_forms,
 	.n_forms = TOY_FORMS,
 	.pcrel_form = toy_pcrel_form,
+	.low_form = toy_low_form,
 	.address_form = toy_address_form,
 	.function_align = 16,
 	.fill = { 0x5a, 0xa5, 0x5a, TOY_TRAP << 2 },
@@ -208,6 +249,7 @@ static const struct elfrw_arch toy_arch = {
 	.page_min = 4096,
 	.page_max = 65536,
 	.may_call_indirectly = toy_may_call_indirectly,
+	.may_refer = toy_may_refer,
 	.thunk = toy_thunk,
 	.read_thunk = toy_read_thunk,
 	.read_stub = toy_read_stub,

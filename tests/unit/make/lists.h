@@ -175,6 +175,15 @@ struct rewriting {
 	struct dwr_list_secs new_secs;
 };
 
+/* For one unit, whose lists are in B, a section of KIND. */
+static inline struct rewriting rewriting_of(int kind, const struct build *b, struct dwr_list_cu *cu,
+					    struct dwr_list_use *use, size_t n_uses)
+{
+	struct rewriting r = { .in = { .cu = cu, .n_cus = 1, .use = use, .n_uses = n_uses } };
+	r.in.secs.list[kind] = section_of(b);
+	return r;
+}
+
 static inline void run(struct rewriting *r)
 {
 	r->map = make_map();

@@ -1,0 +1,51 @@
+/* relocs.c: see relocs.h. */
+#include "elfrw/relocs.h"
+#include "elfrw/base/search.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int rela_order(const void *a, const void *b)
+{
+	const Elf64_Rela *x = a, *y = b;
+	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
+}
+
+struct elfrw_err *elfrw_relocs_open(struct elfrw_relocs *ret, const struct elfrw_image *img,
+				    uint32_t shndx)
+{
+	*ret = (struct elfrw_relocs){ 0 };
+	for (uint32_t i = 0; (i = elfrw_image_relocs_of(img, shndx, i));) {
+		const struct elfrw_section *s = &img->section[i];
+		if (ret->rela)
+			return elfrw_error_at(s->name, 0,
+					      "a second relocation section for one code section");
+		if ((uintptr_t)s->data % _Alignof(Elf64_Rela) == 0)
+			ret->rela = (const Elf64_Rela *)s->data;
+		ret->n = s->hdr.sh_size / sizeof(Elf64_Rela);
+		ret->symtab = s->hdr.sh_link;
+		ret->name = s->name;
+		bool sorted = ret->rela != NULL;
+		for (size_t k = 1; k < ret->n && sorted; k++)
+			sorted = ret->rela[k - 1].r_offset <= ret->rela[k].r_offset;
+		if (sorted)
+			continue;
+		ret->owned = malloc(s->hdr.sh_size);
+		if (!ret->owned)
+			return &elfrw_err_nomem;
+		memcpy(ret->owned, s->data, s->hdr.sh_size);
+		qsort(ret->owned, ret->n, sizeof *ret->owned, rela_order);
+		ret->rela = ret->owned;
+	}
+	return NULL;
+}
+
+void elfrw_relocs_close(struct elfrw_relocs *rel)
+{
+	free(rel->owned);
+	*rel = (struct elfrw_relocs){ 0 };
+}
+
+size_t elfrw_relocs_from(const struct elfrw_relocs *rel, uint64_t va)
+{
+	return LOWER_BOUND(0, rel->n, mid, rel->rela[mid].r_offset < va);
+}

@@ -1,0 +1,23 @@
+/* relocs.h: the kept relocations of one section, by place. */
+#ifndef ELFRW_RELOCS_H
+#define ELFRW_RELOCS_H
+#include "elfrw/image.h"
+
+/* Sorted by place; borrowed from the image, or owned. */
+struct elfrw_relocs {
+	const Elf64_Rela *rela;
+	size_t n;
+	uint32_t symtab;   /* section index */
+	Elf64_Rela *owned; /* if they had to be sorted */
+	const char *name;  /* of their section */
+};
+
+/* Reads the kept relocations of section SHNDX of IMG; there may be none.  Error: two sections have
+ * some.  Close RET also after an error. */
+struct elfrw_err *elfrw_relocs_open(struct elfrw_relocs *ret, const struct elfrw_image *img,
+				    uint32_t shndx);
+void elfrw_relocs_close(struct elfrw_relocs *rel);
+
+/* Index of the first relocation at or after VA. */
+size_t elfrw_relocs_from(const struct elfrw_relocs *rel, uint64_t va);
+#endif

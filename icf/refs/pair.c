@@ -1,0 +1,335 @@
+/* pair.c: addresses that two instructions hold together: the high half is put into a register, and
+ * others add the low half to it.
+ *
+ * A pair is one reference in two places.  It is believed if the code between its halves runs from
+ * top to bottom: until the register with the high half gets another value, each instruction that
+ * reads this register adds a low half to it, nothing branches to the instructions between, and none
+ * of them leaves.  Compilers write addresses of functions so.  In all other cases the halves stay
+ * as they are.  A page of data needs no more than that, since data does not move: the high half is
+ * written anew from its new place.  In a page of code, all functions are pinned.  So they are if
+ * the halves name different places there.
+ *
+ * Something else may enter the code between two halves: a jump table, an exception, another unit.
+ * That is known only after the tables are; the address is then pinned, and the halves keep their
+ * bits (icf_pin_halves).  An indirect jump may go anywhere in its unit.
+ *
+ * Cost: one more pass over units with halves; a few instructions for each high half; a look-up for
+ * each pair that names code. */
+#include "dwarf/lsda.h"
+#include "elfrw/arch/effect.h"
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/infer/parts.h"
+#include "icf/refs/pair.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SPAN \
+	64 /* instructions from a high half to its last low half; icf_ref.pair holds more */
+
+struct finder {
+	struct icf_program *prog;
+	struct icf_unit *u;
+	const uint8_t *code;
+	struct icf_trace t;
+	VEC(struct icf_ref) low; /* of the unit; `unit` is the offset of the high half */
+	bool jumps;              /* the unit jumps indirectly */
+};
+
+/* What a high half that names PAGE may name with its low halves: [*FROM, *TO). */
+static void span_of(const struct elfrw_form *high, uint64_t page, uint64_t *from, uint64_t *to)
+{
+	uint64_t size = (uint64_t)1 << high->page;
+	*from = high->base == ELFRW_BASE_HIGH ? page - size / 2 : page;
+	*to = *from + size;
+}
+
+/* Could a place that moves with the code be what the high half REF names? */
+static bool may_move(const struct icf_program *prog, const struct icf_ref *ref)
+{
+	uint64_t from, to;
+	span_of(icf_ref_form(prog, ref), ref->target, &from, &to);
+	for (size_t e = 0; e < prog->exec.len; e++)
+		if (from < prog->exec.data[e].end && prog->exec.data[e].start < to)
+			return true;
+	/* The low half counts from the place of the high one. */
+	return icf_ref_form(prog, ref)->base == ELFRW_BASE_HIGH;
+}
+
+static struct elfrw_err *add_low(struct finder *f, const struct icf_insn_at *at, uint8_t form,
+				 const struct icf_ref *high)
+{
+	struct icf_ref *low = VEC_PUSH(&f->low);
+	if (!low)
+		return &elfrw_err_nomem;
+	*low = (struct icf_ref){ .target = elfrw_form_read(&f->prog->arch->form[form],
+							   f->code + at->pos, high->target),
+				 .off = at->pos,
+				 .unit = high->off,
+				 .table = ICF_NONE,
+				 .form = form,
+				 .kind = ICF_REF_PCREL,
+				 .flags = at->in.flags & ELFRW_INSN_MEM ? 0 : ICF_REF_LEA };
+	return NULL;
+}
+
+/* Instruction K has the high half HIGH: adds its low halves.  *ALL: there are no others. */
+static struct elfrw_err *follow(struct finder *f, size_t k, const struct icf_ref *high, bool *all)
+{
+	const struct elfrw_arch *arch = f->prog->arch;
+	struct elfrw_effect e;
+	arch->model->effect(&f->t.insn.data[k].in, f->code + f->t.insn.data[k].pos, &e);
+	uint32_t set = e.writes;
+	*all = false;
+	if (!set || (set & (set - 1)))
+		return NULL;
+	for (size_t m = k + 1; m < f->t.insn.len && m <= k + MAX_SPAN; m++) {
+		const struct icf_insn_at *at = &f->t.insn.data[m];
+		if (icf_trace_bit(f->t.target.data, at->pos))
+			return NULL;
+		arch->model->effect(&at->in, f->code + at->pos, &e);
+		if (e.reads & set) {
+			uint8_t form = elfrw_reg_bit(at->in.base) == set
+					       ? arch->low_form(&at->in, f->code + at->pos)
+					       : 0;
+			if (!form)
+				return NULL;
+			ELFRW_TRY(add_low(f, at, form, high));
+		}
+		if (at->in.kind != ELFRW_INSN_OTHER && at->in.kind != ELFRW_INSN_NOP)
+			return NULL;
+		*all = (e.writes & set) != 0;
+		if (*all)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* An unwind table changes, and no one can pin a place in it. */
+static struct elfrw_err *refuse_frames(const struct finder *f, const struct icf_ref *low)
+{
+	const struct elfrw_image *img = f->prog->img;
+	uint32_t s = elfrw_image_section_at(img, low->target);
+	if (!s || strcmp(img->section[s].name, ".eh_frame") != 0)
+		return NULL;
+	return elfrw_error("0x%llx: the address of an unwind table (0x%llx) in two halves, "
+			   "which are not understood",
+			   (unsigned long long)(f->u->start + low->off),
+			   (unsigned long long)low->target);
+}
+
+/* HIGH has the low halves from FIRST on; ALL: no others. */
+static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t first, bool all)
+{
+	const struct icf_ref *low = f->low.data + first;
+	size_t n = f->low.len - first;
+	bool one = true, computes = false;
+	for (size_t i = 0; i < n; i++) {
+		one &= low[i].target == low[0].target;
+		computes |= (low[i].flags & ICF_REF_LEA) != 0;
+	}
+	for (size_t i = 0; i < n && !(all && one); i++)
+		ELFRW_TRY(refuse_frames(f, &low[i]));
+	if (n && ((all && one && !f->jumps) || !may_move(f->prog, high))) {
+		high->target = low[0].target;
+		high->flags = computes ? ICF_REF_LEA : 0;
+		if (high->target - f->u->start < f->u->end - f->u->start)
+			f->u->flags |= ICF_UNIT_DATA_READ;
+		return NULL;
+	}
+	f->low.len = first;
+	high->flags = ICF_REF_HALF;
+	return NULL;
+}
+
+static int place_order(const void *a, const void *b)
+{
+	const struct icf_ref *x = a, *y = b;
+	if (x->off != y->off)
+		return x->off < y->off ? -1 : 1;
+	/* A low half that only a relocation shows comes last. */
+	return (x->flags & ICF_REF_HALF) - (y->flags & ICF_REF_HALF);
+}
+
+/* Puts the low halves among the other references. */
+static struct elfrw_err *insert(struct finder *f)
+{
+	struct icf_chunk *c = &f->prog->chunk[f->u->chunk];
+	if (!VEC_APPEND(&c->ref, f->low.data, f->low.len))
+		return &elfrw_err_nomem;
+	struct icf_ref *ref = c->ref.data + f->u->ref;
+	size_t n = c->ref.len - f->u->ref, to = 0;
+	qsort(ref, n, sizeof *ref, place_order);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || ref[i].off != ref[i - 1].off)
+			ref[to++] = ref[i];
+	c->ref.len = f->u->ref + to;
+	for (size_t i = 0; i < to; i++) {
+		size_t high = i;
+		if (ref[i].unit == ICF_NONE)
+			continue;
+		while (ref[high].off != ref[i].unit)
+			high--;
+		ref[i].pair = (uint8_t)(i - high);
+		ref[i].unit = ICF_NONE;
+	}
+	return NULL;
+}
+
+static struct elfrw_err *pair_all(struct finder *f)
+{
+	struct icf_chunk *c = &f->prog->chunk[f->u->chunk];
+	size_t r = f->u->ref;
+	for (size_t k = 0; k < f->t.insn.len; k++)
+		f->jumps |= f->t.insn.data[k].in.kind == ELFRW_INSN_JMP_IND;
+	for (size_t k = 0; k < f->t.insn.len; k++) {
+		const struct icf_insn_at *at = &f->t.insn.data[k];
+		if (!at->in.pcrel_size || !icf_is_half(f->prog->arch, &at->in))
+			continue;
+		while (c->ref.data[r].off != at->pos + at->in.pcrel_off)
+			r++;
+		size_t first = f->low.len;
+		bool all;
+		ELFRW_TRY(follow(f, k, &c->ref.data[r], &all));
+		ELFRW_TRY(settle(f, &c->ref.data[r], first, all));
+	}
+	return f->low.len ? insert(f) : NULL;
+}
+
+struct elfrw_err *icf_pair_halves(struct icf_program *prog, uint32_t i)
+{
+	struct icf_unit *u = &prog->unit.data[i];
+	struct finder f = { .prog = prog, .u = u, .code = icf_unit_bytes(prog, u) };
+	bool clean;
+	struct elfrw_err *err = icf_trace_unit(prog, i, &f.t, &clean);
+	if (!err)
+		err = pair_all(&f);
+	icf_trace_deinit(&f.t);
+	VEC_FREE(&f.low);
+	return err;
+}
+
+/* --- what may stay where it is --- */
+
+static void pin(struct icf_program *prog, uint32_t i)
+{
+	struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
+	if (!u || (u->flags & ICF_UNIT_PINNED))
+		return;
+	u->flags |= ICF_UNIT_PINNED;
+	prog->n_pinned++;
+	if (u->reason == ICF_OK)
+		u->reason = ICF_NEAR_OPAQUE;
+}
+
+/* REF of unit I has ICF_REF_HALF. */
+static void pin_half(struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
+{
+	const struct elfrw_form *form = icf_ref_form(prog, ref);
+	if (elfrw_form_is_low(form)) {
+		pin(prog, icf_unit_at(prog, ref->target));
+		return;
+	}
+	uint64_t from, to;
+	span_of(form, ref->target, &from, &to);
+	uint32_t k =
+		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
+	for (; k < prog->unit.len && prog->unit.data[k].start < to; k++)
+		pin(prog, k);
+	if (form->base == ELFRW_BASE_HIGH)
+		pin(prog, i);
+}
+
+static bool names_code(const struct icf_program *prog, const struct icf_ref *ref)
+{
+	return ref->pair &&
+	       (ref->unit != ICF_NONE || icf_ref_form(prog, ref)->base == ELFRW_BASE_REMAINDER);
+}
+
+static bool add_place(struct icf_places *p, uint64_t va)
+{
+	uint64_t *slot = VEC_PUSH(&p->v);
+	if (slot)
+		*slot = va;
+	return slot != NULL;
+}
+
+/* Adds the landing pads of FDE number K. */
+static struct elfrw_err *add_pads(const struct icf_program *prog, size_t k, struct dwr_lsda *lsda,
+				  struct icf_places *ret)
+{
+	const struct dwr_fde *fde = &prog->cfi.fde.data[k];
+	if (!fde->lsda || fde->pc_end <= fde->pc_begin)
+		return NULL;
+	struct elfrw_err *err =
+		dwr_lsda_read(lsda, prog->img, fde->lsda, fde->pc_begin, fde->pc_end);
+	if (err)
+		return err;
+	for (size_t s = 0; s < lsda->site.len; s++)
+		if (lsda->site.data[s].landing_pad &&
+		    !add_place(ret, lsda->site.data[s].landing_pad))
+			return &elfrw_err_nomem;
+	return NULL;
+}
+
+/* The places that are entered other than from above or by a branch in their own unit, sorted.
+ * *KNOWN is false if an exception table is not understood. */
+static struct elfrw_err *find_entered(const struct icf_program *prog, struct icf_places *ret,
+				      bool *known)
+{
+	bool ok = true;
+	for (uint32_t i = 0; i < prog->unit.len && ok; i++) {
+		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
+		for (uint32_t r = 0; r < prog->unit.data[i].n_ref && ok; r++)
+			if (ref[r].unit != ICF_NONE)
+				ok = add_place(ret, ref[r].target);
+	}
+	for (size_t i = 0; i < prog->dataref.len && ok; i++)
+		if (prog->dataref.data[i].unit != ICF_NONE)
+			ok = add_place(ret, prog->dataref.data[i].target);
+	struct dwr_lsda lsda = { 0 };
+	struct elfrw_err *err = ok ? NULL : &elfrw_err_nomem;
+	*known = true;
+	for (size_t k = 0; k < prog->cfi.fde.len && !err; k++) {
+		err = add_pads(prog, k, &lsda, ret);
+		if (err && err != &elfrw_err_nomem) {
+			elfrw_err_free(err);
+			err = NULL;
+			*known = false;
+		}
+	}
+	dwr_lsda_deinit(&lsda);
+	if (!err && ret->v.len)
+		qsort(ret->v.data, ret->v.len, sizeof *ret->v.data, elfrw_u64_order);
+	return err;
+}
+
+struct elfrw_err *icf_pin_halves(struct icf_program *prog)
+{
+	struct icf_places entered = { 0 };
+	struct elfrw_err *err = NULL;
+	bool known = true, searched = false;
+	for (uint32_t i = 0; i < prog->unit.len && prog->arch->low_form && !err; i++) {
+		const struct icf_unit *u = &prog->unit.data[i];
+		const struct icf_ref *ref = icf_unit_refs(prog, u);
+		for (uint32_t r = 0; r < u->n_ref && !err; r++) {
+			if (ref[r].flags & ICF_REF_HALF)
+				pin_half(prog, i, &ref[r]);
+			if (!names_code(prog, &ref[r]))
+				continue;
+			if (!searched)
+				err = find_entered(prog, &entered, &known);
+			searched = true;
+			uint64_t from = u->start + ref[r - ref[r].pair].off,
+				 to = u->start + ref[r].off;
+			size_t k = LOWER_BOUND(0, entered.v.len, mid, entered.v.data[mid] <= from);
+			if (known && (k == entered.v.len || entered.v.data[k] > to))
+				continue;
+			pin(prog, ref[r].unit);
+			if (icf_ref_form(prog, &ref[r])->base == ELFRW_BASE_REMAINDER)
+				pin(prog, i);
+		}
+	}
+	VEC_FREE(&entered.v);
+	return err;
+}

@@ -1,0 +1,91 @@
+/* added.c: sums with the address of a function, in straight code.
+ *
+ * The instructions that compute an address of a function, and then add to it, follow each other
+ * without a call or a jump.  If a number is added, the sum names a known place, which must be as
+ * far away as before.  If anything else is added, only a section in which nothing moved is right.
+ * The fold sees more than this, along branches. */
+#include "elfrw/arch/judge.h"
+#include "icf/verify/code/state.h"
+#include <string.h>
+
+/* The start of another function that may move is VA. */
+static bool is_function(const struct icf_vcode_at *at, uint64_t va)
+{
+	const struct icf_vclaim *v = &at->job->v->claim;
+	uint32_t i = icf_v_in_exec(v, va) ? icf_v_find(v, va) : ICF_V_NONE;
+	return i != ICF_V_NONE && i != at->index && v->unit.data[i].old == va &&
+	       !(v->unit.data[i].flags & ICF_V_PINNED);
+}
+
+/* NUMBER is added to the address FROM. */
+static void check_number(struct icf_vcode_at *at, uint64_t pos, uint64_t from, int64_t number)
+{
+	const struct icf_vclaim *v = &at->job->v->claim;
+	uint64_t to = from + (uint64_t)number, a, b, body;
+	uint32_t i = icf_v_find(v, from), k = icf_v_in_exec(v, to) ? icf_v_find(v, to) : ICF_V_NONE;
+	if (i == k || k == ICF_V_NONE)
+		return;
+	icf_v_pointer(v, from, &a);
+	icf_v_pointer(v, to, &b);
+	icf_v_code(v, to, &body);
+	a += (uint64_t)number;
+	if (a != b && a != body)
+		icf_vcode_bad(at, ICF_VC_CODE, "sum with the address of a function", pos, b, a);
+}
+
+/* Something unknown is added to the address FROM: has any function of its section moved? */
+static void check_sum(struct icf_vcode_at *at, uint64_t pos, uint64_t from)
+{
+	const struct icf_vclaim *v = &at->job->v->claim;
+	const struct icf_vexec *e = &v->exec.data[v->unit.data[icf_v_find(v, from)].exec];
+	if (e->still)
+		return;
+	uint64_t to;
+	icf_v_pointer(v, from, &to);
+	icf_vcode_bad(at, ICF_VC_CODE, "sum with the address of a function, where functions moved",
+		      pos, from, to);
+}
+
+void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_insn *in = &x->in;
+	const struct elfrw_judge *judge = at->job->v->claim.arch->judge;
+	struct elfrw_judgement j;
+	uint64_t *r = at->address, base = 0, index = 0;
+	if (in->kind != ELFRW_INSN_OTHER) {
+		if (in->kind != ELFRW_INSN_NOP && in->kind != ELFRW_INSN_JCC)
+			memset(r, 0, sizeof at->address);
+		return;
+	}
+	judge->look(in, x->code, &j);
+	if ((in->flags & ELFRW_INSN_MEM) && in->base != ELFRW_REG_NONE)
+		base = r[in->base];
+	if ((in->flags & ELFRW_INSN_MEM) && in->index != ELFRW_REG_NONE)
+		index = r[in->index];
+	uint64_t to = 0, was = j.to < sizeof at->address / sizeof *r ? r[j.to] : 0;
+	switch (j.kind) {
+	case ELFRW_JUDGE_UNKNOWN: memset(r, 0, sizeof at->address); return;
+	case ELFRW_JUDGE_COPY: to = r[j.from]; break;
+	case ELFRW_JUDGE_ADDRESS:
+		if (in->pcrel_size)
+			to = is_function(at, in->target) ? in->target : 0;
+		else if (in->index == ELFRW_REG_NONE && base)
+			check_number(at, pos, base, j.disp);
+		else if (base || (index && in->scale == 1))
+			check_sum(at, pos, base ? base : index);
+		break;
+	case ELFRW_JUDGE_ADD:
+		if (was)
+			check_number(at, pos, was, j.number);
+		break;
+	case ELFRW_JUDGE_SUM:
+		if (was || r[j.from])
+			check_sum(at, pos, was ? was : r[j.from]);
+		break;
+	}
+	for (unsigned k = 0; k < judge->regs; k++)
+		if (j.lost >> k & 1)
+			r[k] = 0;
+	if (j.kind >= ELFRW_JUDGE_COPY && j.kind != ELFRW_JUDGE_STORE && j.kind != ELFRW_JUDGE_PUSH)
+		r[j.to] = to;
+}

@@ -1,0 +1,211 @@
+/* half.c: addresses that two instructions hold together, a half each (elfrw/arch/form.h).
+ *
+ * Both files are read side by side, from top to bottom.  A register that gets a high half holds a
+ * place in IN and a place in OUT, until it gets another value.  An instruction that adds a low half
+ * to this register names an address, in both files: it is checked as any reference.  If the places
+ * differ, or if code moved in that page, nothing else may read the register, and control may not
+ * leave.  Where the bits of a low half changed, nothing may enter between the halves: that is known
+ * when all code and data are read (icf_v_check_halves). */
+#include "dwarf/lsda.h"
+#include "elfrw/arch/judge.h"
+#include "elfrw/base/search.h"
+#include "elfrw/base/sort.h"
+#include "icf/verify/code/state.h"
+#include <stdlib.h>
+
+static uint64_t page_of(const struct elfrw_form *f)
+{
+	return (uint64_t)1 << f->page;
+}
+
+/* Did code move that a low half could name, if its high half names PLACE? */
+static bool any_moved(const struct icf_v *v, const struct elfrw_form *high, uint64_t place)
+{
+	uint64_t from = high->base == ELFRW_BASE_HIGH ? place - page_of(high) / 2 : place;
+	for (uint32_t i = icf_v_find_after(&v->claim, from); i < v->claim.unit.len; i++) {
+		const struct icf_vunit *u = &v->claim.unit.data[i];
+		if (u->old >= from + page_of(high))
+			return false;
+		if (u->body != u->old || u->entry != u->old)
+			return true;
+	}
+	return false;
+}
+
+/* Something unknown uses the half in R. */
+static void escape(struct icf_vcode_at *at, struct icf_vhalf *h)
+{
+	if (h->high && (h->in != h->out || any_moved(at->job->v, h->high, h->in)))
+		icf_vcode_bad(at, ICF_VC_ADDRESS, "half of an address, used in an unknown way",
+			      h->insn, h->in, h->out);
+}
+
+/* The register of H gets another value. */
+static void forget(struct icf_vcode_at *at, struct icf_vhalf *h)
+{
+	struct icf_vspan *s = h->high && h->last ? VEC_PUSH(&at->part->span) : NULL;
+	if (s)
+		*s = (struct icf_vspan){ at->index, (uint32_t)h->insn, (uint32_t)h->last };
+	else if (h->high && h->last)
+		at->part->log.nomem = true;
+	h->high = NULL;
+}
+
+static void forget_all(struct icf_vcode_at *at)
+{
+	for (unsigned r = 0; r < ICF_V_REGS; r++)
+		if (at->part->half[r].high) {
+			escape(at, &at->part->half[r]);
+			forget(at, &at->part->half[r]);
+		}
+}
+
+static void check_low(struct icf_vcode_at *at, struct icf_vhalf *h, const struct icf_vcode_insn *x,
+		      const struct elfrw_form *form, uint64_t pos)
+{
+	struct icf_vref r = { .insn = pos, .off = pos, .form = form };
+	r.target = elfrw_form_read(form, at->a + pos, h->in);
+	r.found = elfrw_form_read(form, at->b + pos, h->out);
+	if (elfrw_form_number(form, at->a + pos) != elfrw_form_number(form, at->b + pos))
+		h->last = pos;
+	at->loads = (x->in.flags & ELFRW_INSN_MEM) != 0;
+	icf_vcode_ref(at, r);
+	at->loads = false;
+}
+
+static void set_high(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
+		     const struct elfrw_form *form, uint64_t pos, unsigned reg)
+{
+	uint64_t off = pos + x->in.pcrel_off;
+	icf_vcode_compare_to(at, off);
+	if (!elfrw_form_same_rest(form, at->a + off, at->b + off))
+		icf_vcode_bad(at, ICF_VC_CODE, "instruction around the half of an address", pos,
+			      elfrw_get_le(at->a + off, form->bytes),
+			      elfrw_get_le(at->b + off, form->bytes));
+	at->same = off + form->bytes;
+	uint64_t from = x->va + (at->job->v->claim.arch->from_end ? x->in.len : 0);
+	at->part->half[reg] =
+		(struct icf_vhalf){ .high = form,
+				    .insn = pos,
+				    .in = elfrw_form_read(form, at->a + off, from),
+				    .out = elfrw_form_read(form, at->b + off, from + at->moved) };
+}
+
+void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_arch *arch = at->job->v->claim.arch;
+	struct elfrw_half_use use;
+	if (!arch->judge->half(&x->in, x->code, &use)) {
+		forget_all(at);
+		use = (struct elfrw_half_use){ 0 };
+	}
+	if (use.low && at->part->half[use.base].high)
+		check_low(at, &at->part->half[use.base], x, &arch->form[use.low], pos);
+	for (unsigned r = 0; r < ICF_V_REGS; r++)
+		if ((use.reads >> r & 1) && at->part->half[r].high) {
+			escape(at, &at->part->half[r]);
+			forget(at, &at->part->half[r]);
+		}
+	if (x->in.kind != ELFRW_INSN_OTHER && x->in.kind != ELFRW_INSN_NOP)
+		forget_all(at);
+	for (unsigned r = 0; r < ICF_V_REGS; r++)
+		if (use.writes >> r & 1)
+			forget(at, &at->part->half[r]);
+	const struct elfrw_form *form =
+		x->in.pcrel_size ? &arch->form[arch->pcrel_form(&x->in)] : NULL;
+	if (!form || !elfrw_form_is_high(form))
+		return;
+	if (use.writes && !(use.writes & (use.writes - 1)))
+		set_high(at, x, form, pos, (unsigned)__builtin_ctz(use.writes));
+	else
+		icf_vcode_bad(at, ICF_VC_CODE, "half of an address in no register", pos, 0, 0);
+}
+
+void icf_vcode_note_entered(struct icf_vcode_at *at, uint64_t target)
+{
+	if (!at->job->v->claim.arch->judge->half)
+		return;
+	uint64_t *slot = VEC_PUSH(&at->part->entered.v);
+	if (slot)
+		*slot = target;
+	else
+		at->part->log.nomem = true;
+}
+
+/* A branch in the unit leads to the offset TO in it. */
+void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to)
+{
+	uint64_t *slot = VEC_PUSH(&at->part->inner);
+	if (slot)
+		*slot = to;
+	else
+		at->part->log.nomem = true;
+}
+
+/* The unit ends. */
+void icf_vcode_end_halves(struct icf_vcode_at *at)
+{
+	struct icf_vcode_part *part = at->part;
+	forget_all(at);
+	for (size_t s = part->unit_span; s < part->span.len; s++) {
+		const struct icf_vspan *x = &part->span.data[s];
+		bool entered = at->u->computes;
+		for (size_t i = 0; i < part->inner.len && !entered; i++)
+			entered = part->inner.data[i] > x->from && part->inner.data[i] <= x->to;
+		if (entered)
+			icf_vcode_bad(at, ICF_VC_ADDRESS, "entry between the halves of an address",
+				      x->from, at->u->old + x->from, at->u->old + x->to);
+	}
+}
+
+/* --- when all code and data are read --- */
+
+static bool add(uint64_t va, const struct icf_v *v, struct icf_ventries *ret)
+{
+	uint64_t *slot = icf_v_in_exec(&v->claim, va) ? VEC_PUSH(&ret->v) : NULL;
+	if (slot)
+		*slot = va;
+	return slot || !icf_v_in_exec(&v->claim, va);
+}
+
+static struct elfrw_err *add_pads(const struct icf_v *v, struct icf_ventries *ret)
+{
+	struct dwr_lsda lsda = { 0 };
+	struct elfrw_err *err = NULL;
+	for (size_t k = 0; k < v->claim.cfi_in.fde.len && !err; k++) {
+		const struct dwr_fde *f = &v->claim.cfi_in.fde.data[k];
+		if (!f->lsda || f->pc_end <= f->pc_begin)
+			continue;
+		err = dwr_lsda_read(&lsda, &v->claim.in, f->lsda, f->pc_begin, f->pc_end);
+		for (size_t s = 0; s < lsda.site.len && !err; s++)
+			if (!add(lsda.site.data[s].landing_pad, v, ret))
+				err = &elfrw_err_nomem;
+	}
+	dwr_lsda_deinit(&lsda);
+	return err;
+}
+
+struct elfrw_err *icf_v_check_halves(struct icf_v *v)
+{
+	struct icf_ventries *e = &v->entered;
+	bool ok = true;
+	if (!v->span.len)
+		return NULL;
+	for (size_t i = 0; i < v->words.word.len && ok; i++)
+		ok = add(v->words.word.data[i].target, v, e);
+	struct elfrw_err *err = ok ? add_pads(v, e) : &elfrw_err_nomem;
+	if (!err && e->v.len)
+		qsort(e->v.data, e->v.len, sizeof *e->v.data, elfrw_u64_order);
+	for (size_t i = 0; i < v->span.len && !err; i++) {
+		const struct icf_vspan *s = &v->span.data[i];
+		uint64_t old = v->claim.unit.data[s->unit].old;
+		size_t k = LOWER_BOUND(0, e->v.len, mid, e->v.data[mid] <= old + s->from);
+		if (k == e->v.len || e->v.data[k] > old + s->to)
+			continue;
+		char name[200];
+		icf_vlog_bad(&v->log, ICF_VC_ADDRESS,
+			     "entry between the halves of an address: %s, at 0x%llx",
+			     icf_v_where(&v->claim, old + s->from, name), ICF_VX(e->v.data[k]));
+	}
+	return err;
+}

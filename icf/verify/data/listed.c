@@ -1,0 +1,68 @@
+/* listed.c: sections whose names are C identifiers are lists that the program or a tool reads:
+ * places of traps, of faults, of code to be patched.
+ *
+ * If an aligned word of such a list leads from its own place to an instruction inside a function,
+ * the record may be about this place.  Then the function must be where it was, and nothing else may
+ * be folded with it: the list would say of one function what is true of the other.  Cost: each word
+ * once; the instructions of functions that moved or are shared, and that a word leads into. */
+#include "elfrw/base/search.h"
+#include "icf/verify/state.h"
+#include <ctype.h>
+
+static bool is_list(const struct elfrw_section *s)
+{
+	const char *p = s->name;
+	if (s->hdr.sh_type != SHT_PROGBITS || !s->data || !(s->hdr.sh_flags & SHF_ALLOC) ||
+	    (s->hdr.sh_flags & (SHF_EXECINSTR | SHF_TLS)) || isdigit((unsigned char)*p))
+		return false;
+	while (isalnum((unsigned char)*p) || *p == '_')
+		p++;
+	return *p == '\0' && p > s->name;
+}
+
+/* Does an instruction of U, but not its first, begin at VA? */
+static bool begins_inside(const struct icf_v *v, const struct icf_vunit *u, uint64_t va)
+{
+	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
+	uint64_t at = u->old;
+	struct elfrw_insn in;
+	while (at < va && v->claim.arch->decode(e->old_data + (at - e->old), u->end - at, at, &in))
+		at += in.len;
+	return at == va && va != u->old;
+}
+
+/* Is the word at VA the loader's, or explained otherwise? */
+static bool is_known(const struct icf_v *v, uint64_t va)
+{
+	size_t w = icf_v_word_from(&v->words, va > 7 ? va - 7 : 0);
+	for (; w < v->words.word.len && v->words.word.data[w].place < va + 4; w++)
+		if (v->words.word.data[w].place + v->words.word.data[w].size > va)
+			return true;
+	size_t i = LOWER_BOUND(0, v->words.dynreloc.len, mid,
+			       v->words.dynreloc.data[mid].place + 8 <= va);
+	return i < v->words.dynreloc.len && v->words.dynreloc.data[i].place < va + 4;
+}
+
+void icf_v_check_listed(struct icf_v *v)
+{
+	for (uint32_t i = 1; i < v->claim.in.n_sections; i++) {
+		const struct elfrw_section *s = &v->claim.in.section[i];
+		uint64_t lo = s->hdr.sh_addr, size = is_list(s) ? s->hdr.sh_size : 0;
+		for (uint64_t off = -lo & 3; off < size && size - off >= 4; off += 4) {
+			uint64_t to = lo + off + (uint64_t)(int32_t)elfrw_get32(s->data + off);
+			uint32_t k = to == lo + off ? ICF_V_NONE : icf_v_find(&v->claim, to);
+			if (k == ICF_V_NONE)
+				continue;
+			const struct icf_vunit *u = &v->claim.unit.data[k];
+			bool own = !(u->flags & ICF_V_FOLDED) && !u->shared && u->body == u->old;
+			char name[200];
+			if (own || !v->claim.exec.data[u->exec].old_data || is_known(v, lo + off) ||
+			    !begins_inside(v, u, to))
+				continue;
+			icf_vlog_bad(
+				&v->log, ICF_VC_WORD,
+				"list: %s+0x%llx, of %s (0x%llx): expected code that stays and is not shared",
+				s->name, ICF_VX(off), icf_v_where(&v->claim, to, name), ICF_VX(to));
+		}
+	}
+}
