@@ -198,12 +198,13 @@ check core/virtual/core/decided "$(tr '\n' '|' <text)" [ "$(grep -c '^one of' te
 # A stack begins with a PC; a stack of return addresses alone is one frame deeper.
 { symbol_value $p.folded main; cat addresses; } | "$ICFOLD" symbolize --stack -e $p.folded >text
 check core/virtual/stack "$(tr '\n' '|' <text)" grep -qE '^one of: .*Box::grow\(long\), Tile::grow\(long\), .*Card::grow\(long\)' text
-# libdwfl gets only some segments of a core that has very many, in any order.
+# libdwfl gets only some segments of a core that has very many, in any order.  The new ones lie where neither the program, its heap
+# nor the kernel's mappings can be: the heap of a program with fixed addresses begins anywhere in 32 MB behind it.
 python3 - core many.core <<'X'
 import struct, sys
 data = open(sys.argv[1], "rb").read()
 phoff, phnum = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
-more = [struct.pack("<IIQQQQQQ", 1, 6, len(data), 0x10000 + 8192 * k, 0, 16, 16, 4096) for k in range(20000)]
+more = [struct.pack("<IIQQQQQQ", 1, 6, len(data), (1 << 32) + 8192 * k, 0, 16, 16, 4096) for k in range(20000)]
 headers = (more + [data[phoff + 56 * i:][:56] for i in range(phnum)])[::-1]
 with open(sys.argv[2], "wb") as f:
     f.write(data[:32] + struct.pack("<Q", len(data) + 16) + data[40:56] + struct.pack("<H", len(headers)) + data[58:] + bytes(16) + b"".join(headers))
