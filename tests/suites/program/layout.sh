@@ -125,8 +125,11 @@ sys.path.insert(0, sys.argv[1])
 from elfbytes import Elf
 e = Elf(sys.argv[2])
 d, t = bytearray(e.data), e.section(".debug_line")
-at = next(i for i in range(t.offset, t.offset + t.size) if d[i:i + 3] == b"\0\6\4" and d[i + 7] and not d[i + 7] & 0x80)
-d[at + 7] ^= 8
+def wide(i): # DW_LNE_set_discriminator with a ULEB of four or five bytes
+    n = d[i + 1] - 1
+    return d[i] == 0 and d[i + 2] == 4 and n in (4, 5) and [b < 0x80 for b in d[i + 3:i + 3 + n]] == [False] * (n - 1) + [True]
+at = next(i for i in range(t.offset, t.offset + t.size - 8) if wide(i))
+d[at + 1 + d[at + 1]] ^= 8
 open(sys.argv[2], "wb").write(d)
 END
 	check layout/wide/discriminators/mutant "$(tail -n 1 verdict)" grep -q '^line rows.*: row' verdict
