@@ -22,7 +22,7 @@ static int complain(struct elfrw_err *err)
 	return 1;
 }
 
-/* A program, folded; nothing moved:
+/* A folded program in which nothing moved:
  *
  *	1000 A: call B; ret          1010 C: call D; ret        folded into A
  *	1020 B: ret                  1030 D: ret                folded into B, thunk at 1100
@@ -150,8 +150,8 @@ static void drop(struct program *p)
 	free(p->vcall);
 }
 
-/* What a level is expected to be: decided by BY as X; or with BY nothing one of X and Y; X none:
- * not shared. */
+/* What is expected of a level. X is NONE: its code is not shared. Y is NONE: BY decided that the
+ * function is X. Otherwise X and Y are the candidates, and BY is 0. */
 #define NONE UNITS
 struct level {
 	enum dwr_chain_by by;
@@ -213,7 +213,7 @@ static void by_jumps(void **state)
 	make(&p, true);
 	STACK(&p, NULL, W({ DWR_BY_TAILCALL, D, NONE }, { 0, NONE, NONE }), 0x1020, 0x104f);
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1020, 0x1054);
-	/* An indirect jump leads anywhere. */
+	/* An indirect jump may lead anywhere. */
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1020, 0x1095);
 	drop(&p);
 }
@@ -235,8 +235,8 @@ static void no_evidence(void **state)
 	(void)state;
 	struct program p;
 	make(&p, true);
-	/* The thunk is D's alone; an indirect call, a caller in no code, and a return address
-	 * behind no call tell nothing. */
+	/* An address in D's thunk can only mean D. Nothing is decided by an indirect call, by a
+	 * caller outside of all code, and by a return address that follows no call. */
 	STACK(&p, NULL, W({ DWR_BY_UNIQUE, D, NONE }, { 0, NONE, NONE }), 0x1100, 0x1059);
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1020, 0x1059);
 	STACK(&p, NULL, W({ 0, B, D }, { 0, NONE, NONE }), 0x1020, 0x7f0000001234);

@@ -112,7 +112,7 @@ static void both_dialects(void **state)
 	(void)state;
 	struct elfrw_wbuf d = { 0 }, v = { 0 };
 	struct file f;
-	/* GCC's, second unit: offsets count from it. */
+	/* GCC's form: offsets count from the second unit. */
 	size_t at = begin(&d, true, true, SECOND);
 	entry(&d, true, 0, 0xd);
 	entry(&d, true, 0x1005, 0xe);
@@ -120,13 +120,13 @@ static void both_dialects(void **state)
 	entry(&d, true, 0, 0xe);
 	entry(&d, true, 0x1020, 0xd);
 	end(&d, at);
-	/* The proposal's, offsets counting from .debug_info. */
+	/* The proposal's form: offsets count from .debug_info. */
 	at = begin(&d, false, true, SECOND);
 	entry(&d, false, 0x1030, 0x1d);
 	entry(&d, false, 0x2000, 0xc);
 	end(&d, at);
-	/* The proposal's, offsets counting from the unit: 0xc would be a block there, were it not
-	 * for the base. */
+	/* The proposal's form with offsets that count from the second unit. Counted from
+	 * .debug_info, 0xd would be a block. */
 	at = begin(&d, false, true, SECOND);
 	entry(&d, false, 0x1040, 0xd);
 	end(&d, at);
@@ -203,8 +203,8 @@ static void refused(void **state)
 			size_t len = d.len - (what == 4);
 			if (what == 5)
 				d.data[4] = 5;
-			/* 0xc is a function in one reading of the proposal's form: instead, a cut
-			 * off table of virtual calls. */
+			/* In one reading of the proposal's form 0xc is a function. In that case a
+			 * truncated table of virtual calls is read instead. */
 			bool other = what == 2 && !gcc;
 			assert_non_null(read_tables(&f, d.data, other ? 0 : len, other ? "x" : NULL,
 						    other));
@@ -338,8 +338,8 @@ static void virtual_calls(void **state)
 	CODE("mov -8(%rbp),%rax; mov (%rax),%rax; mov (%rax),%rdx; mov -8(%rbp),%rax; mov %rax,%rdi; call *%rdx",
 	     0, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x8b, 0x00, 0x48, 0x8b, 0x10, 0x48, 0x8b, 0x45, 0xf8,
 	     0x48, 0x89, 0xc7, 0xff, 0xd2);
-	/* Not: another object, another offset, a changed register, a store between two loads, an
-	 * odd slot, 32 bits. */
+	/* No virtual calls: another object, another offset, a changed register, a store between two
+	 * loads, an offset inside a slot, 32 bits. */
 	CODE("mov (%rbx),%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x03, 0xff, 0x50, 0x08);
 	CODE("mov 8(%rdi),%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x47, 0x08, 0xff, 0x50, 0x08);
 	CODE("mov (%rdi),%rax; add %rcx,%rax; call *8(%rax)", ICF_NONE, 0x48, 0x8b, 0x07, 0x48,
@@ -358,15 +358,16 @@ static void virtual_calls(void **state)
 static void labels(void **state)
 {
 	(void)state;
-	/* mov (%rdi),%rax; je 1f; ret; 1: call *8(%rax): by that jump alone, or by another one,
-	 * too. */
+	/* mov (%rdi),%rax; je 1f; ret; 1: call *8(%rax): reached by that jump alone, or by a second
+	 * jump, too. */
 	static const uint8_t jump[] = {
 		0x48, 0x8b, 0x07, 0x74, 0x01, 0xc3, 0xff, 0x50, 0x08, 0xc3
 	};
 	static const uint64_t at[] = { TEXT + 6, TEXT + 6 };
 	check_code("one jump", jump, sizeof jump, at, 1, 1);
 	check_code("two jumps", jump, sizeof jump, at, 2, ICF_NONE);
-	/* mov (%rdi),%rax; 1: call *8(%rax); falls in, and jumped to. */
+	/* mov (%rdi),%rax; 1: call *8(%rax): control falls through to the label; in the second case
+	 * a jump leads there, too. */
 	static const uint8_t fall[] = { 0x48, 0x8b, 0x07, 0xff, 0x50, 0x08, 0xc3 };
 	static const uint64_t join[] = { TEXT + 3 };
 	check_code("no label", fall, sizeof fall, NULL, 0, 1);

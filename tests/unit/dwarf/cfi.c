@@ -253,7 +253,7 @@ static void debug_frame(struct elfrw_wbuf *w, uint8_t version, bool wide)
 	}
 }
 
-/* Its function moves, is folded, and is folded but keeps its FDE. */
+/* The function of the only FDE moves; then it is folded; then it is folded but keeps its FDE. */
 static void rewrite_debug_frame(const struct dwr_cfi *cfi, struct elfrw_wbuf *w, bool wide)
 {
 	struct elfrw_addrmap_unit unit = { CODE, CODE + 0x20, CODE + 0x100, CODE + 0x100, 0, 0, 0 };
@@ -304,7 +304,7 @@ static void test_debug_frame(void **state)
 	}
 }
 
-/* An FDE over two units that move apart, and one unit that goes. */
+/* An FDE whose units move apart is split, unless it has several rows. */
 static void test_split(void **state)
 {
 	(void)state;
@@ -345,14 +345,14 @@ static void test_split(void **state)
 	assert_int_equal(to, out.size);
 	dwr_cfi_deinit(&now);
 	dwr_rw_frame_deinit(&out);
-	/* All of the first FDE's units gone, and the second's too: no CIE is left. */
+	/* All units of both FDEs are folded: no CIE is left. */
 	for (int i = 0; i < 4; i++)
 		unit[i].flags = ELFRW_UNIT_FOLDED;
 	be_ok(dwr_rw_eh_frame(&in, &out));
 	assert_int_equal(out.size, 4);
 	assert_false(dwr_rw_moved(&out.moves, 0, &to));
 	dwr_rw_frame_deinit(&out);
-	/* With several rows it cannot be split. */
+	/* An FDE with several rows cannot be split. */
 	dwr_cfi_deinit(&cfi);
 	w.len = 0;
 	fde(&w, cie(&w, "zR", 0), CODE, 0x40, NULL, BYTES(rows));

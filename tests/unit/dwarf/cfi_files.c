@@ -198,7 +198,7 @@ static void check_still(const struct frame_file *f)
 	}
 }
 
-/* E of NOW is D of F's, at BODY. */
+/* FDE E of NOW is FDE D of F, moved to BODY. */
 static void check_moved_fde(const struct frame_file *f, const struct dwr_fde *d,
 			    const struct dwr_cfi *now, const struct dwr_fde *e, uint64_t body)
 {
@@ -214,7 +214,7 @@ static void check_moved_fde(const struct frame_file *f, const struct dwr_fde *d,
 	assert_memory_equal(c->insn, g->insn, c->insn_size);
 }
 
-/* Each FDE of F is in NOW, unless its function is folded; returns how many are. */
+/* Each FDE of F is in NOW, unless its function is folded; returns the number of FDEs in NOW. */
 static uint32_t check_fdes(const struct frame_file *f, const struct elfrw_addrmap *map,
 			   const struct dwr_rw_frame_out *out, const struct dwr_cfi *now)
 {
@@ -227,7 +227,7 @@ static uint32_t check_fdes(const struct frame_file *f, const struct elfrw_addrma
 		assert_int_equal(there, !dwr_rw_fde_gone(&f->cfi, i, map));
 		if (u == ELFRW_NO_UNIT || map->unit[u].old != d->pc_begin ||
 		    map->unit[u].old_end != d->pc_end) {
-			k += there; /* overlapping or empty */
+			k += there; /* the FDE overlaps another or is empty */
 			continue;
 		}
 		assert_int_equal(there, !(map->unit[u].flags & ELFRW_UNIT_FOLDED));
@@ -245,7 +245,7 @@ static void check_moved(const struct frame_file *f)
 {
 	struct elfrw_addrmap map;
 	make_map(&map, &f->cfi, 16, 3);
-	/* Where none of them stands for a function that had an FDE, they get none. */
+	/* Thunks get no FDE if none of them stands for a function that had one. */
 	map.thunks = map.section[0].new_end;
 	map.thunks_end = map.thunks + 0x50;
 	struct dwr_rw_frame_in in = frame_in(f, &map);

@@ -126,7 +126,7 @@ void *__wrap_realloc(void *p, size_t n)
 	return fails() ? NULL : __real_realloc(p, n);
 }
 
-/* Each allocation that fails is told, or makes no difference. */
+/* Each allocation that fails is reported, or makes no difference. */
 static void failing_allocations(void **state)
 {
 	(void)state;
@@ -139,9 +139,8 @@ static void failing_allocations(void **state)
 		"_D3foo3barFiZv",
 		"_D8demangle17__T4testS6symbolZv",
 		"_D8demangle18__T2fnVAiA3i1i2i3Z2fnFZv",
-		"_D3mod__T1tS43abcZxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxZv", /* of two readings,
-										  the first counts
-										*/
+		/* This name has two readings; the first one counts. */
+		"_D3mod__T1tS43abcZxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxZv",
 		"_ZN4llvm10checkedAddIiEENSt9enable_ifIXsr3std9is_signedIT_EE5valueENS_8OptionalIS2_EEE4typeES2_S2_",
 	};
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)

@@ -176,7 +176,7 @@ static void walk_form(const struct form_case *c)
 	unit_free(&u);
 }
 
-/* Each form, wanted and not wanted, direct and behind DW_FORM_indirect. */
+/* Each form: not wanted, wanted, and wanted behind DW_FORM_indirect. */
 static void walks_all_forms(void **state)
 {
 	(void)state;
@@ -215,7 +215,7 @@ static uint8_t *compress_as(unsigned how, const uint8_t *data, size_t size, size
 	return out;
 }
 
-/* One bit wrong, cut off, a size that is wrong: none can be loaded. */
+/* Truncated contents, a wrong bit, a size that is wrong: none of these can be loaded. */
 static void damage_packed(struct fake *f, unsigned how, const uint8_t *packed, size_t packed_size)
 {
 	struct dwr_sections secs;
@@ -229,7 +229,7 @@ static void damage_packed(struct fake *f, unsigned how, const uint8_t *packed, s
 		else if (k == 2)
 			bad[8] ^= 1;
 		else if (k == 3 && how == DWR_ZDEBUG)
-			bad[5] = 1; /* a bomb */
+			bad[5] = 1; /* a decompression bomb */
 		else if (k == 3)
 			bad[14] = 1;
 		struct elfrw_err *err = dwr_sections_init(&secs, &f->image);
@@ -265,7 +265,7 @@ static void compressed(void **state)
 			be_ok(dwr_sections_load_all(&secs, threads));
 			assert_int_equal(secs.sec[DWR_STR].size, size);
 			assert_memory_equal(secs.sec[DWR_STR].data, data, size);
-			/* And back, and once more. */
+			/* The contents are packed again, and the result is unpacked. */
 			uint8_t *copy = malloc(size), *packed;
 			size_t packed_size;
 			memcpy(copy, data, size);

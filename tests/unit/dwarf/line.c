@@ -172,7 +172,7 @@ static void test_unknown_opcodes(void **arg)
 	elfrw_wbuf_free(&w);
 }
 
-/* Behind the last sequence of a table, as padding. */
+/* Zeros behind the last sequence of a table are padding. */
 static void test_zeros_at_the_end(void **arg)
 {
 	(void)arg;
@@ -228,7 +228,6 @@ static void test_files(void **arg)
 	}
 }
 
-/* Every form that the DWARF 5 tables may use. */
 /* Ends the tables of version 5 and the unit U, and reads both. */
 static void read_tables(struct elfrw_wbuf *w, struct unit_at u, const struct dwr_line_strings *str,
 			struct dwr_line_files *f)
@@ -242,6 +241,7 @@ static void read_tables(struct elfrw_wbuf *w, struct unit_at u, const struct dwr
 	be_ok(dwr_line_files_read(&h, str, UINT64_MAX, false, f));
 }
 
+/* Every form that the DWARF 5 tables may use. */
 static void test_v5_forms(void **arg)
 {
 	(void)arg;

@@ -200,8 +200,8 @@ static void test_range_map(void **state)
 	assert_true(o.ordered);
 	/* Inside of one unit. */
 	check_map(&o, DWR_FOR_SCOPE, 0x1064, 0x1080, WANT({ 0x1034, 0x1050 }), NONE_TAKEN);
-	/* Two units side by side; with the padding of the output in between (A to C), and the
-	 * folded B left out. */
+	/* Two units side by side. Then A to C: the padding of the output between them belongs to
+	 * the range, and the folded B is left out. */
 	check_map(&o, DWR_FOR_SCOPE, 0x1070, 0x1090, WANT({ 0x1040, 0x1060 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1080, WANT({ 0x1000, 0x1050 }, { 0x10f0, 0x10f5 }),
 		  NONE_TAKEN);
@@ -218,7 +218,7 @@ static void test_range_map(void **state)
 	check_map(&d, DWR_FOR_SCOPE, 0x1028, 0x1030, EMPTY, NONE_TAKEN);
 	check_map(&a, DWR_FOR_SCOPE, 0x1028, 0x1030, WANT({ 0x1008, 0x1010 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_LOCATION, 0x1028, 0x1030, WANT({ 0x1008, 0x1010 }), NONE_TAKEN);
-	/* One without; and a folded part between two others. */
+	/* A folded unit without a thunk; and a folded unit between two others. */
 	check_map(&o, DWR_FOR_FUNCTION, 0x10c0, 0x10e0, EMPTY, TAKEN({ E, 0, 0x20 }));
 	check_map(&o, DWR_FOR_SCOPE, 0x1090, 0x10f0, WANT({ 0x1060, 0x1090 }),
 		  TAKEN({ E, 0, 0x20 }));
@@ -232,7 +232,7 @@ static void test_range_map(void **state)
 	check_map(&o, DWR_FOR_SCOPE, 1, 0x1064, WANT({ 1, 0x1064 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_SCOPE, UINT64_MAX, 0x20, WANT({ UINT64_MAX, 0x20 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_SCOPE, 0x2000, 0x3000, WANT({ 0x2000, 0x3000 }), NONE_TAKEN);
-	/* Not over thunks or the trap byte. */
+	/* No range is joined across thunks or the trap byte. */
 	map.trap_byte = 0x1028;
 	check_map(&o, DWR_FOR_UNIT, 0x1000, 0x1020, WANT({ 0x1000, 0x1020 }), NONE_TAKEN);
 	check_map(&o, DWR_FOR_SCOPE, 0x1010, 0x1070, WANT({ 0x1010, 0x1020 }, { 0x1030, 0x1040 }),
@@ -253,7 +253,8 @@ static void test_range_map(void **state)
 	elfrw_addrmap_deinit(&none);
 }
 
-/* Two sets, SIZE bytes at DATA: cut off anywhere but between them, with segments, and none. */
+/* Damages two sets, SIZE bytes at DATA: cut off anywhere but between the sets, or with segment
+ * selectors. No set at all is no fault. */
 static void damage_aranges(struct dwr_rw_aranges_in in, uint8_t *data, size_t size)
 {
 	uint8_t *out;

@@ -74,8 +74,8 @@ static uint64_t put(struct elfrw_wbuf *w, const struct table *t)
 	return va;
 }
 
-/* Two call sites with one catch chain each: (the second type, then the first), (the first); and one
- * without a pad. */
+/* Two call sites with one catch chain each: (the second type, then the first), (the first); and a
+ * call site without a landing pad. */
 #define TWO_CHAINS                   \
 	.sites = "\x04\x05\x20\x03"  \
 		 "\x10\x05\x30\x01"  \
@@ -88,7 +88,8 @@ static const struct table first = {
 	TWO_CHAINS,
 	.type = { TYPE_B, TYPE_A },
 };
-/* The same: own action records, in another order, with a cleanup that nobody names. */
+/* The same meaning as `first`, with other action records in another order, and a cleanup that only
+ * the call site without a landing pad names. */
 static const struct table second = {
 	.sites = "\x04\x05\x40\x05"
 		 "\x10\x05\x50\x01"
@@ -304,8 +305,8 @@ static void test_ranges(void **state)
 		if (i == 1)
 			elfrw_wbuf_align(&w, 4);
 	}
-	/* The first is empty, so that the second follows it at once; the third has two more call
-	 * sites. */
+	/* The first header has no call sites, so the second header follows it at once. The third
+	 * has two more call sites. */
 	while (w.len < ACTIONS)
 		elfrw_wbuf_bytes(&w, "\x06\x01\x00\x00", 4);
 	elfrw_wbuf_bytes(&w, "\x01\0\0", 3);
@@ -327,7 +328,7 @@ static void test_ranges(void **state)
 	be_ok(dwr_lsda_read(&l, &img, va[1], FUNC, FUNC + 0x10));
 	assert_int_equal(l.site.data[0].landing_pad, PADS + 8);
 	assert_int_equal(l.type.data[0].addr, TYPE_A);
-	/* One that states another base is none of the same function's. */
+	/* A header that states another base for landing pads belongs to another function. */
 	w.data[va[2] - TABLE + 1] ^= 1;
 	be_fails(dwr_lsda_read(&l, &img, va[1], FUNC, FUNC + 0x10), "");
 	dwr_lsda_deinit(&l);
@@ -353,13 +354,13 @@ static void check_same(const struct elfrw_image *img, uint64_t va,
 	VEC_FREE(&q);
 }
 
-/* Dead blocks go, the rest keeps its meaning; bytes that are no LSDA stop it. */
+/* Dead blocks go, and the rest keeps its meaning. Bytes that are no LSDA prevent this. */
 static void test_compact(void **state)
 {
 	(void)state;
 	struct elfrw_wbuf w = { 0 };
 	uint64_t a = put(&w, &specs), b = put(&w, &first);
-	elfrw_wbuf_bytes(&w, "\x01\0\0\0", 4); /* a rest of b */
+	elfrw_wbuf_bytes(&w, "\x01\0\0\0", 4); /* these bytes belong to b */
 	uint64_t nameless = put(&w, &third), c = put(&w, &second);
 	struct elfrw_image img;
 	struct elfrw_section section[2];

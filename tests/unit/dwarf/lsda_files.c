@@ -55,7 +55,8 @@ static void check_meaning(const struct frame_file *f, const struct elfrw_addrmap
 	section[shndx].data = out->data;
 	section[shndx].hdr.sh_size = out->size;
 	section[shndx].hdr.sh_addr = new_va;
-	for (uint32_t i = 1; i < f->img.n_sections; i++) /* nothing else may be found there */
+	/* No other section may be found at the addresses of the table. */
+	for (uint32_t i = 1; i < f->img.n_sections; i++)
 		if (i != shndx && section[i].hdr.sh_addr > f->table->hdr.sh_addr)
 			section[i].hdr.sh_flags &= ~(uint64_t)SHF_ALLOC;
 	now.section = section;
@@ -98,8 +99,8 @@ static void check_file(const char *path)
 		return;
 	struct dwr_rw_except_in in = except_in(&f, &map);
 	struct dwr_rw_except_out out;
-	/* Nothing is dead but what the linker left: with that, it may shrink; without, it is the
-	 * same. */
+	/* Dead blocks can only be those that the linker left. If there are some, the table may
+	 * shrink; otherwise it stays the same. */
 	make_map(&map, &f.cfi, 0, 0);
 	be_ok(dwr_rw_gcc_except(&in, &out));
 	assert_int_equal(out.unknown, 0);

@@ -41,7 +41,7 @@ static void check_note(const struct fake *f, const uint8_t *data, size_t size)
 static void damage(const uint8_t *data, size_t size)
 {
 	struct dwr_icfold n;
-	/* Every cut and every byte changed is either an error or a note. */
+	/* Every truncation is an error. A changed byte gives an error or a note. */
 	for (size_t cut = 0; cut < size; cut++) {
 		uint8_t *copy = malloc(cut ? cut : 1);
 		memcpy(copy, data, cut);

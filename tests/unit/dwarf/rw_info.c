@@ -6,7 +6,7 @@ static uint64_t find_abbrev_code(const uint8_t *info, uint64_t die)
 	return info[die];
 }
 
-/* A function at LOW, 0x20 bytes long, with its length in FORM. */
+/* A function of 0x20 bytes, whose length has the form FORM. */
 struct function_case {
 	unsigned version, form;
 	bool indirect;
@@ -225,7 +225,7 @@ static void other_addresses(void **state)
 	elfrw_wbuf_u8(&u.info, 8);
 	elfrw_wbuf_u8(&u.info, 9);
 	elfrw_wbuf_u8(&u.info, DW_OP_addr);
-	ADDR(D); /* 7: bytes */
+	ADDR(D); /* 7: bytes of a constant, no address */
 	elfrw_wbuf_u16(&u.info, 0);
 #undef ADDR
 	unit_end(&u);

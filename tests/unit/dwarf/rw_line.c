@@ -21,7 +21,7 @@ static void test_patched(void **arg)
 		set_address(&wo.in,
 			    0x1010); /* over two units that move together, with two set_address */
 		copy(&wo.in);
-		elfrw_wbuf_bytes(&wo.in, "\0\3\x80xy", 5); /* stays where it is */
+		elfrw_wbuf_bytes(&wo.in, "\0\3\x80xy", 5); /* a vendor's opcode, which stays */
 		set_address(&wo.in, 0x1024);
 		row(&wo.in, 0, 1);
 		advance_pc(&wo.in, 12);
@@ -266,9 +266,10 @@ static void test_padding_between_tables(void **arg)
 		copy(&wo.in);
 		advance_pc(&wo.in, 0x40);
 		end_sequence(&wo.in);
-		elfrw_wbuf_bytes(&wo.in, "\0\0\0\0\0", i); /* in the unit */
+		elfrw_wbuf_bytes(&wo.in, "\0\0\0\0\0", i); /* zeros in the unit */
 		end(&wo.in, u[i]);
-		elfrw_wbuf_bytes(&wo.in, "\0\0\0\0\0\0\0\0", i == 0 ? 8 : 5); /* and behind it */
+		elfrw_wbuf_bytes(&wo.in, "\0\0\0\0\0\0\0\0",
+				 i == 0 ? 8 : 5); /* zeros behind the unit */
 	}
 	wo.cu[0] = (struct dwr_rw_line_cu){ u[2].start, NULL, UINT64_MAX };
 	wo.cu[1] = (struct dwr_rw_line_cu){ u[0].start, NULL, UINT64_MAX };
@@ -287,7 +288,7 @@ static void test_padding_between_tables(void **arg)
 		check_row(&r, 3, 0x3020, 0, E);
 		free(r.data);
 	}
-	/* The unit of version 5 says its file at the start of both sequences. */
+	/* The table of version 5 sets the file at the start of both sequences. */
 	assert_int_equal(wo.out.size - wo.in.len,
 			 3 * (wo.out.unit[1].new_off - wo.out.unit[1].old_off) + 2 * 2);
 	world_deinit(&wo);

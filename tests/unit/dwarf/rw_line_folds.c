@@ -246,7 +246,7 @@ static void test_folds_in_one_sequence(void **arg)
 	world_deinit(&wo);
 }
 
-/* A relative directory before DWARF 5 is relative to the unit's. */
+/* Before DWARF 5 a relative directory counts from the unit's compilation directory. */
 static void test_comp_dir(void **arg)
 {
 	(void)arg;
@@ -442,8 +442,8 @@ static struct elfrw_err *run_rows(size_t n)
 	return err;
 }
 
-/* A row of one byte needs 32 in memory: more than two million are not held, neither of a sequence
- * nor of all functions together. */
+/* A row may take one byte in the file and takes 32 in memory. So at most two million rows are held,
+ * of a sequence as of all folded functions together. */
 static void test_too_many_rows(void **arg)
 {
 	(void)arg;

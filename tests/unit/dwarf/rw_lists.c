@@ -16,12 +16,12 @@ static void test_rnglists(void **state)
 	use[n++] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, A);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 4, 8);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0x10, 0x18), U8(&b, 0);
-	/* 1: in one that did not; and its tail as a list of its own. */
+	/* 1, 2: pairs in a function that did not; list 2 is the tail of list 1. */
 	use[n++] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, C);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0x60, 0x64);
 	use[n++] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, C);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0x70, 0x71), U8(&b, 0);
-	/* 3: a base of its own, twice: the bytes stay but for the bases. */
+	/* 3: the list sets its base twice; only the two bases change in its bytes. */
 	use[n++] = make_use(DWR_LIST_RNGLISTS, SCOPE, b.w.len, C);
 	U8(&b, DW_RLE_base_address), ADDR(&b, 0x1060);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 4, 8), U8(&b, DW_RLE_offset_pair), LEB(&b, 8, 9);
@@ -33,14 +33,15 @@ static void test_rnglists(void **state)
 	U8(&b, DW_RLE_start_length), ADDR(&b, 0), LEB(&b, 0x10);
 	U8(&b, DW_RLE_start_length), ADDR(&b, UINT64_MAX), LEB(&b, 0x10);
 	U8(&b, DW_RLE_start_length), ADDR(&b, 0x1088), LEB(&b, 2), U8(&b, 0);
-	/* 5: two functions that moved apart, and dead code by its base. */
+	/* 5: two functions that moved apart, and dead code, which its base marks. */
 	use[n++] = make_use(DWR_LIST_RNGLISTS, DWR_FOR_UNIT, b.w.len, ELFRW_NO_UNIT);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0, 0x40);
 	U8(&b, DW_RLE_base_address), ADDR(&b, UINT64_MAX);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 4, 0x40);
 	U8(&b, DW_RLE_base_address), ADDR(&b, 0x10e0);
 	U8(&b, DW_RLE_offset_pair), LEB(&b, 0, 0x10), U8(&b, 0);
-	/* 6: a folded function's own DIE, an inlined scope in it, the same list as a unit's. */
+	/* 6 to 8: one list of a folded function's DIE, of an inlined scope in that function, and of
+	 * a unit. */
 	for (int i = 0; i < 3; i++)
 		use[n++] = make_use(DWR_LIST_RNGLISTS,
 				    i == 0   ? DWR_FOR_FUNCTION
@@ -180,7 +181,7 @@ static void test_offset_tables(void **state)
 	struct build b = { 0 };
 	uint64_t base[3], off[4];
 	/* Two contributions, the second in 64-bit DWARF with three lists of which one is used; and
-	 * one that nobody has. */
+	 * one that no unit uses. */
 	base[0] = open_contrib(&b, 4, 8, 1);
 	off[0] = b.w.len;
 	U8(&b, DW_RLE_start_length), ADDR(&b, 0x1060), LEB(&b, 4), U8(&b, 0);

@@ -36,11 +36,11 @@ static void test_views(void **state)
 		U8(&b, DW_LLE_offset_pair), LEB(&b, 0x24, 0x28), expr5(&b, DW_OP_reg5);
 		U8(&b, 0);
 	}
-	/* Without views nothing holds what is in padding. */
+	/* Without views a location in padding is dropped. */
 	use[2] = make_use(DWR_LIST_LOCLISTS, LOCATION, b.w.len, C);
 	U8(&b, DW_LLE_start_length), ADDR(&b, 0x1044), LEB(&b, 4), expr5(&b, DW_OP_reg3), U8(&b, 0);
-	/* Copied with its views: the end of C is not the start of D, which lies elsewhere by
-	 * now. */
+	/* The list is copied with its views. The empty location stays at the end of C, where D
+	 * begins in the output as well. */
 	use[3] = make_use(DWR_LIST_LOCLISTS, LOCATION, 0, C);
 	use[3].views = b.w.len;
 	LEB(&b, 0, 1, 200, 300);
@@ -106,7 +106,7 @@ static void test_old_locations(void **state)
 	run(&r);
 	check_use(&r, &use[0], WANT({ 0x1030, 0x1030 }, { 0x1034, 0x1038 }), VIEWS(1, 1, 2, 2));
 	check_use(&r, &use[1], WANT({ 0x1000, 0x1010 }, { 0x1018, 0x1020 }), NULL);
-	/* A pointer to B is the thunk. */
+	/* A pointer to B becomes the address of B's thunk. */
 	struct dwr_list list = { 0 };
 	assert_null(dwr_list_read(&r.new_secs, DWR_LIST_LOC, &r.new_cu, use[0].new_off,
 				  use[0].new_views, &list));
@@ -133,15 +133,16 @@ static void test_address_indices(void **state)
 	U8(&b, DW_RLE_startx_endx), LEB(&b, 0, 1), U8(&b, 0);
 	close_contrib(&b);
 	open_contrib(&l, 4, 8, 0);
-	/* The entry for B is set to the body by a DIE; one list wants the body, another one the
-	 * pointer. */
+	/* A DIE sets the entry of .debug_addr for B to the body. One list wants the body, another
+	 * one the pointer. */
 	use[2] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, B);
 	U8(&l, DW_LLE_startx_length), LEB(&l, 2, 8), expr5(&l, DW_OP_reg1), U8(&l, 0);
 	use[3] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, A);
 	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 3), U8(&l, DW_OP_addrx),
 		LEB(&l, 2);
 	U8(&l, DW_OP_stack_value), U8(&l, 0);
-	/* A thread-local offset and a pointer that agree with everybody. */
+	/* An entry that is a thread-local offset, and one that is a pointer. All their users agree.
+	 */
 	use[4] = make_use(DWR_LIST_LOCLISTS, LOCATION, l.w.len, A);
 	U8(&l, DW_LLE_start_length), ADDR(&l, 0x1000), LEB(&l, 8), LEB(&l, 5), U8(&l, DW_OP_addrx),
 		LEB(&l, 3);
@@ -183,7 +184,8 @@ static void test_address_indices(void **state)
 	end_run(&r);
 	dwr_addr_table_deinit(&table);
 
-	/* Set by a DIE to what no list wants: the lists say their addresses themselves. */
+	/* A DIE sets all entries to a value that no list wants, so the lists state their addresses
+	 * themselves. */
 	assert_null(dwr_addr_table_init(&table, a.w.data, a.w.len));
 	for (uint64_t off = 0; off < 40; off += 8)
 		assert_true(dwr_addr_set(&table, off, 8, 0));

@@ -49,7 +49,8 @@ static void flatten_paints(void **state)
 	}
 }
 
-/* Units: what began earlier goes on; then the lowest offset. */
+/* Where units overlap, the one that began earlier continues; then the one with the lowest offset.
+ */
 static void flatten_keeps(void **state)
 {
 	(void)state;
@@ -282,8 +283,8 @@ static bool same_frames(const struct dwr_sym_frames *a, const struct dwr_sym_fra
 		return false;
 	for (size_t i = 0; i < a->len; i++) {
 		const struct dwr_sym_frame *x = &a->data[i], *y = &b->data[i];
-		/* The function itself may have several names; and where there are no lines, symbols
-		 * of one name in several files do not tell the file. */
+		/* The function itself may have several names. Without lines, a name that symbols of
+		 * several files have does not tell the file. */
 		if ((!same_text(x->file, y->file) && (x->line || y->file)) || x->line != y->line ||
 		    x->column != y->column || x->discriminator != y->discriminator ||
 		    x->start_line != y->start_line ||
@@ -336,7 +337,7 @@ static int compare(const char *original, const char *folded)
 		for (uint64_t at = 0; at < u->old_end - u->old; at++, bytes++) {
 			be_ok(dwr_sym_frames(was, u->old + at, 0, &a));
 			be_ok(dwr_sym_frames_for_member(is, u->body + at, i, 0, &b));
-			/* One that was kept has whatever name a look-up without it gives. */
+			/* A kept function has whatever name a look-up without a member gives. */
 			if (same_frames(&a, &b) && b.len &&
 			    (!(u->flags & ELFRW_UNIT_FOLDED) || named(note, m, &b.data[b.len - 1])))
 				continue;

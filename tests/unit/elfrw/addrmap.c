@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Old:  section 0 [0x1000,0x1100): A [0x1000,0x1020)  B [0x1020,0x1040)  padding  C [0x1060,0x10a0)
- * padding
- *       section 1 [0x1100,0x1200), right behind it: D [0x1110,0x1150) folded into A, thunk   E
- *         [0x1150,0x11f0)  padding
+/* Old:  section 0 [0x1000,0x1100): A [0x1000,0x1020), B [0x1020,0x1040), padding,
+ *           C [0x1060,0x10a0), padding
+ *       section 1 [0x1100,0x1200), right behind section 0: padding, D [0x1110,0x1150) folded
+ *           into A with a thunk, E [0x1150,0x11f0), padding
  *       section 2 [0x3000,0x3080), far away: F [0x3000,0x3080) folded into E without a thunk
  *       section 3 [0x3090,0x30c0): G [0x3090,0x30c0), pinned
- * New:  A 0xf00, B 0xf20, C 0xf40, section 0 ends at 0xf80; E 0xf90, its section ends at 0x1036
- * with D's thunk at 0x1030;
- *       section 2 is empty. */
+ * New:  section 0 [0xf00,0xf80): A 0xf00, B 0xf20, C 0xf40
+ *       section 1 [0xf90,0x1036): E 0xf90, D's thunk 0x1030
+ *       section 2 is empty; section 3 is where it was. */
 enum { A, B, C, D, E, F, G };
 
 static struct elfrw_addrmap make_map(void)

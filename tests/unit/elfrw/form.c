@@ -2,7 +2,8 @@
 #include "tests/unit/make/arch.h"
 #include "tests/unit/make/err_check.h"
 
-/* Writes TARGET from PLACE into a field that stands in bits of both kinds, and reads it. */
+/* Writes the distance from PLACE to TARGET into a field among zeros, and into one among ones, and
+ * reads it back. */
 static void round_trip(const struct elfrw_form *f, uint64_t place, uint64_t target)
 {
 	for (int ones = 0; ones < 2; ones++) {
@@ -15,7 +16,7 @@ static void round_trip(const struct elfrw_form *f, uint64_t place, uint64_t targ
 		uint64_t from = f->base == ELFRW_BASE_IN_PAGE ? target & ~UINT64_C(0xfff) : place;
 		uint64_t want = f->base == ELFRW_BASE_PAGE ? target & ~UINT64_C(0xfff) : target;
 		assert_int_equal(elfrw_form_read(f, p, from), want);
-		/* What is not the field is what it was. */
+		/* The bits beside the field are unchanged. */
 		assert_true(elfrw_form_same_rest(f, p, before));
 		elfrw_form_blank(f, p);
 		memcpy(blank, before, sizeof p);

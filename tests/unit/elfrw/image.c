@@ -57,7 +57,8 @@ static void test_good(void **state)
 	assert_non_null(img.section[COMMENT].data);
 	assert_ptr_equal(elfrw_image_section(&img, ".data"), &img.section[DATA]);
 	assert_null(elfrw_image_section(&img, ".dat"));
-	/* Section at an address: first and last byte, and beyond; zeros of threads are nowhere. */
+	/* Section at an address: first and last byte, and beyond; thread-local zeros have no
+	 * address. */
 	assert_int_equal(elfrw_image_section_at(&img, 0x401000), TEXT);
 	assert_int_equal(elfrw_image_section_at(&img, 0x40103f), TEXT);
 	assert_int_equal(elfrw_image_section_at(&img, 0x401040), 0);
@@ -473,7 +474,7 @@ static void test_tolerated(void **state)
 	free(f);
 }
 
-/* Whatever the file's length, opening it either works or fails in words. */
+/* Whatever the file's length, opening it works or fails with a message. */
 static void test_every_length(void **state)
 {
 	(void)state;

@@ -289,8 +289,8 @@ static void hole(struct sample *s, uint64_t cut)
 static void test_small_hole(void **state)
 {
 	(void)state;
-	/* From 0x800 on 0x5000 bytes; the next section begins at 0x5800: less than one whole page
-	 * becomes free. */
+	/* .eh_frame has 0x5000 bytes from 0x800 on, and the next section begins at 0x5800. So less
+	 * than one whole page becomes free. */
 	struct sample s;
 	struct elfrw_image res;
 	sample_open(&s, SLACK);
@@ -397,7 +397,7 @@ static void test_no_room(void **state)
 			s.out.sec[NOTE_A].referenced = true; /* something knows its address */
 		hole(&s, 0x3000);
 		finish(&s, &res);
-		/* What has no interpreter can do without PT_PHDR. */
+		/* A program without an interpreter needs no PT_PHDR. */
 		assert_int_equal(s.out.no_pt_phdr, k < 2);
 		assert_int_equal(s.out.n_split, k < 2);
 		assert_int_equal(s.out.n_unsplit, k == 2);

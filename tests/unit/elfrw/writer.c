@@ -41,8 +41,8 @@ static void test_writer(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/out", dir);
 	snprintf(other, sizeof other, "%s/other", dir);
-	/* A new file, with the input's permissions under the mask, and nobody's rights lent to
-	 * others. */
+	/* A new file gets the input's permissions that the umask leaves, without the set-user-ID
+	 * and set-group-ID bits. */
 	s.img.mode |= S_ISUID | S_ISGID;
 	mode_t mask = umask(027);
 	be_ok(elfrw_output_write(&s.out, path));

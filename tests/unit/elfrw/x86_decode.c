@@ -45,7 +45,8 @@ static const struct elfrw_arch *arch(void)
 	return elfrw_arch_for(EM_X86_64);
 }
 
-/* The bytes decode as far as they go, whatever follows, and no cut-off part of them decodes. */
+/* The bytes decode to one instruction of their length, whatever follows them. A truncated part of
+ * them does not decode. */
 static void check_row(const struct row *r)
 {
 	uint8_t code[64];

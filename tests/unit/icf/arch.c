@@ -3,7 +3,8 @@
  * encodings. */
 #include "tests/unit/make/toy.h"
 
-/* Two functions that differ in where their references stand, and those that differ in target. */
+/* Two functions that differ only in where their references stand fold. Functions whose references
+ * have other targets do not. */
 static void test_fold(void **state)
 {
 	(void)state;
@@ -17,13 +18,13 @@ static void test_fold(void **state)
 	for (unsigned i = 0; i < 6; i++) {
 		if (i == 1)
 			g2 = leaf(t, "g2", 12, 1);
-		for (unsigned k = 0; k < 4 * i; k++) /* another place in its page */
+		for (unsigned k = 0; k < 4 * i; k++) /* each begins elsewhere in its page */
 			put(t, TOY_WORD(TOY_NOP, 0, 0));
 		fn[i] = begin(t, names[i]);
 		name(t, TOY_PAGE, 1, DATA + (i == 2 ? 0x1000 : 0)); /* f3: another page */
-		name(t, TOY_LOW, 1, DATA + (i == 3 ? 72 : 64));     /* f4: another place in it */
-		name(t, TOY_LOAD, 2, DATA + (i == 4 ? 68 : 64));    /* f5: other data */
-		name(t, TOY_BL, 0, i == 5 ? h : i == 1 ? g2 : g1);  /* f6: another callee */
+		name(t, TOY_LOW, 1, DATA + (i == 3 ? 72 : 64)); /* f4: another offset in the page */
+		name(t, TOY_LOAD, 2, DATA + (i == 4 ? 68 : 64));   /* f5: other data */
+		name(t, TOY_BL, 0, i == 5 ? h : i == 1 ? g2 : g1); /* f6: another callee */
 		name(t, TOY_BC, 0, fn[i] + 4);
 		filler(t, 8, 9);
 		end(t);
@@ -35,7 +36,7 @@ static void test_fold(void **state)
 	for (unsigned i = 2; i < 6; i++)
 		assert_true(goes_into(&f, fn[i], fn[i]));
 	assert_true(unit(&f, fn[5])->body < fn[5]);
-	/* All that moved names what it named. */
+	/* All references still name their targets. */
 	for (unsigned i = 0; i < 6; i++) {
 		uint64_t at = unit(&f, fn[i])->body;
 		assert_int_equal(named(&f, at, TOY_PAGE), DATA + (i == 2 ? 0x1000 : 0));
@@ -47,7 +48,8 @@ static void test_fold(void **state)
 	free(t);
 }
 
-/* An observed function's address is a thunk's; gaps are whole traps. */
+/* The address of a folded function that is observed is that of its thunk. Gaps are filled with
+ * whole traps. */
 static void test_thunk(void **state)
 {
 	(void)state;
@@ -116,15 +118,16 @@ static void test_reach(void **state)
 		assert_int_equal(goes_into(&f, c2, c1), !far);
 		assert_int_equal(named(&f, unit(&f, at)->body, TOY_BC),
 				 unit(&f, far ? c2 : c1)->body);
-		/* What has no such branch folds as before. */
+		/* d2, to which no such branch leads, folds in any case. */
 		assert_true(goes_into(&f, d2, d1));
 		close_folded(&f);
 		free(t);
 	}
 }
 
-/* Functions of one class, whose parts have a copy far away: each round shows that the next one
- * falls short.  In the end all stay. */
+/* Functions of one class, whose cold parts equal a function far away. If a part is folded into it,
+ * a branch to the part falls short; each round of the plan finds the next one. In the end all stay.
+ */
 static void test_rounds(void **state)
 {
 	(void)state;
@@ -188,8 +191,8 @@ static void test_small_table(void **state)
 	}
 }
 
-/* Bits of the output that are changed, each of them in another kind of field: the verifier reads
- * every one. */
+/* Bits of the output are changed, one at a time and each in another kind of field. The verifier
+ * finds every change. */
 static void test_verify(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* arch_infer.c: jump tables, values and virtual calls are read through what an architecture says of
- * its instructions, so the code that does it must work on one that does not exist
+ * its instructions. So the code that reads them must work on an architecture that does not exist
  * (tests/unit/make/arch.h), with 32 registers and three operands. */
 #include "tests/unit/make/arch.h"
 #include "dwarf/stack/value_track.h"
@@ -89,7 +89,8 @@ static void test_switch(void **state)
 	}
 }
 
-/* Entries of one or two bytes, in words, which count from a label; what else could be added. */
+/* Which pairs of a load and a sum are the shape of a jump table: entries of one or two bytes, which
+ * count words from a label, and of four bytes. Other pairs are none. */
 static void test_shapes(void **state)
 {
 	(void)state;

@@ -29,7 +29,7 @@ struct pairs {
 	uint64_t g1, g2, far;
 };
 
-/* Begins with a function, its copy, and one behind them, some pages on. */
+/* Begins a program with a function, its copy, and a third function some pages behind them. */
 static void start(struct pairs *p)
 {
 	*p = (struct pairs){ .t = calloc(1, sizeof *p->t) };
@@ -93,7 +93,8 @@ static void test_same(void **state)
 	}
 }
 
-/* One high half, two low ones: of the same place; of two functions, which then stay. */
+/* One high half with two low halves. If both low halves name the same place, it may move. If they
+ * name two functions, these stay. */
 static void test_shared(void **state)
 {
 	(void)state;
@@ -119,7 +120,8 @@ static void test_shared(void **state)
 	}
 }
 
-/* What may come between the halves, or to them: then what they name stays. */
+/* What may stand between the halves or lead to them. In each case but the first, the function that
+ * they name stays. */
 enum odd {
 	NOTHING,
 	CALLED,     /* a call, whose callee may use the register */
@@ -241,7 +243,7 @@ static void test_relocs(void **state)
 	stop(&p);
 }
 
-/* The same bits change in both files, or in OUT alone; the verifier sees it. */
+/* Changes BITS of the word at OFF in the file PATH. */
 static void flip(const char *path, uint64_t off, uint32_t bits)
 {
 	int fd = open(path, O_RDWR);
@@ -262,6 +264,7 @@ static uint64_t offset_in(const struct pairs *p, uint64_t va)
 	return off;
 }
 
+/* The same bits change in both files, or in the output alone. The verifier finds each change. */
 static void test_verify(void **state)
 {
 	(void)state;

@@ -105,7 +105,7 @@ static void test_edit(void **state)
 	}
 }
 
-/* Arguments from response files are handed on in one, whatever is in them. */
+/* Arguments from a response file are handed on in a new response file, whatever they contain. */
 static void test_response(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void test_response(void **state)
 		assert_string_equal(again.v[i], want[i]);
 	icf_args_deinit(&again);
 	icf_link_deinit(&link);
-	/* Without anything to take out the response file is handed on as it is. */
+	/* If no argument has to be removed, the response file is handed on as it is. */
 	fd = open(path, O_WRONLY | O_TRUNC);
 	assert_int_equal(write(fd, "-o x", 4), 4);
 	close(fd);

@@ -327,7 +327,7 @@ static void test_response(void **state)
 	assert_int_equal(opt.n_keep_unique, sizeof want / sizeof *want);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
 		assert_string_equal(opt.keep_unique[i], want[i]);
-	/* Nested, in its place among the others. */
+	/* A nested response file: its arguments keep their place among the others. */
 	snprintf(text, sizeof text, "--keep-unique=before '%s' --keep-unique=after", arg);
 	icf_options_deinit(&opt);
 	response(text, outer);
@@ -365,7 +365,7 @@ static void test_response_errors(void **state)
 	(void)state;
 	struct icf_options opt;
 	char arg[BE_PATH_SIZE + 1], text[BE_PATH_SIZE + 64];
-	/* What is no file is an argument. */
+	/* @NAME is an ordinary argument if there is no such file. */
 	be_ok(parse(&opt, "@/nonexistent/file", "-o", "out", NULL));
 	assert_string_equal(opt.input, "@/nonexistent/file");
 	icf_options_deinit(&opt);

@@ -14,8 +14,8 @@ static void part_open(struct part *p, const char *text, const char *flags, enum 
 	p->cls = malloc((p->t.prog.unit.len + 1) * sizeof *p->cls);
 	assert_non_null(p->cls);
 	be_ok(icf_partition(&p->t.prog, &p->t.opt, p->cls, &p->rounds));
-	/* Every class is named by its lowest unit; within one all forms are equal, and so are the
-	 * classes of all targets. */
+	/* Every class is named by its lowest unit. Within a class all forms are equal, and so are
+	 * the classes of all targets. */
 	struct icf_canon_scratch s[2] = { 0 };
 	be_ok(icf_canon_scratch_init(&s[0]));
 	be_ok(icf_canon_scratch_init(&s[1]));
@@ -91,8 +91,8 @@ static void test_callees(void **state)
 {
 	(void)state;
 	struct part p;
-	/* Through different but equal callees, three levels deep; and one whose deepest callee
-	 * differs. */
+	/* Callers of different but equal functions are the same, three levels deep. A caller whose
+	 * deepest callee differs is not. */
 	part_open(&p,
 		  TEXT LEAF("l1", 1) LEAF("l2", 1) LEAF("l3", 3) CALL("m1", "l1") CALL("m2", "l2")
 			  CALL("m3", "l3") CALL("n1", "m1") CALL("n2", "m2") CALL("n3", "m3")
@@ -118,8 +118,8 @@ static void test_recursion(void **state)
 {
 	(void)state;
 	struct part p;
-	/* Two pairs of mutually recursive functions, a function that calls itself and its twin, a
-	 * ring of three and one of two. */
+	/* Three pairs of mutually recursive functions, a function that calls itself and its twin, a
+	 * ring of three and a ring of two. */
 #define PING(name, other, n)                                                 \
 	ALIGN FN(name) "subl $" #n ",%edi\nje 1f\nsubq $8,%rsp\ncall " other \
 		       "\naddq $8,%rsp\n1: ret\n" END(name)
@@ -133,7 +133,7 @@ static void test_recursion(void **state)
 	SAME("a1", "a2");
 	SAME("b1", "b2");
 	APART("a1", "b1");
-	APART("a1", "a3"); /* its partner is another one */
+	APART("a1", "a3"); /* the partner of a3 differs */
 	APART("b1", "b3");
 	SAME("s1", "s2");
 	/* The greatest fixpoint: all members of both rings do the same. */
@@ -142,8 +142,8 @@ static void test_recursion(void **state)
 	SAME("r1", "q1");
 	SAME("q1", "q2");
 	part_close(&p);
-	/* To itself by its entry, and to a twin: a call to itself is no reference, so these differ
-	 * in form. */
+	/* t1 calls itself, t2 calls t1. A call of a function to itself is no reference, so t1 and
+	 * t2 differ in form. */
 	part_open(&p, TEXT PING("t1", "t1", 5) PING("t2", "t1", 5) ANCHOR, "", ICF_MODE_SAFE);
 	APART("t1", "t2");
 	part_close(&p);
@@ -160,7 +160,7 @@ static void test_data(void **state)
 			  READ_ABS("d1", "x") READ_ABS("d2", "x") READ_ABS("e", "y")
 				  READ_ABS("g", "4096") ANCHOR ".data\nx: .long 1,1\ny: .long 1\n",
 		  "-no-pie", ICF_MODE_ALL);
-	SAME("a1", "a2"); /* at different places the distances differ, the object is one */
+	SAME("a1", "a2"); /* the distances differ, the object is the same */
 	APART("a1", "b"); /* equal contents do not make equal objects */
 	APART("a1", "c");
 	SAME("d1", "d2");
@@ -182,7 +182,8 @@ static void test_address_taken(void **state)
 	SAME("tb", "tb2");
 	SAME("tu", "tu2");
 	assert_true(tp_u(&p.t, "a")->flags & ICF_UNIT_OBSERVED);
-	/* a+5 is taken as well: they have inner entries and stand for themselves. */
+	/* The addresses a+5 and b+5 are taken, too. So a and b have inner entries, and each is a
+	 * class of its own. */
 	APART("a", "b");
 	APART("ca", "cb");
 	APART("ma", "mb");
@@ -297,7 +298,8 @@ static void test_tables(void **state)
 			  "tc", "c", 1, 0,
 			  2) "td: .long .Ld1-td,.Ld2-td\n.byte 0,0,0,0\n" LEADS("ta", "a", 1, 2, 0),
 		  "", ICF_MODE_SAFE);
-	/* "e" reads a's table, whose entries lead into a: nobody's own. */
+	/* "e" reads the table of "a", whose entries lead into "a". So the table belongs to neither.
+	 */
 	assert_int_equal(tp_u(&p.t, "a")->reason, ICF_INNER_ENTRY);
 	APART("a", "b");
 	APART("a", "e");
@@ -339,7 +341,8 @@ static void test_threads(void **state)
 		assert_memory_equal(cls, p.cls, p.t.prog.unit.len * sizeof *cls);
 		assert_int_equal(rounds, p.rounds);
 	}
-	/* f0 to f6 end in themselves, the chains behind them differ by their length. */
+	/* f0 to f6 jump to themselves. The chains of functions that lead to them differ in length.
+	 */
 	APART("f0", "f7");
 	APART("f7", "f14");
 	free(cls);

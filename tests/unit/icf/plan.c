@@ -223,7 +223,7 @@ static void test_keeper_observed(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* One that needs an address of its own anyway saves a thunk. */
+	/* A thunk is saved if the kept function needs an address of its own anyway. */
 	plan_open(&t, TEXT LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) LEAF("d", 1) ANCHOR PTRS("b,d"),
 		  "", ICF_MODE_SAFE);
 	stays(&t, "b", ICF_OK);
@@ -264,13 +264,13 @@ static void test_thunks(void **state)
 	assert_int_equal(mapped(&t, "b")->thunk_size, 16); /* with what aligns the next one */
 	assert_int_equal(mapped(&t, "e2")->entry % 16, 0);
 	assert_int_equal(mapped(&t, "m2")->thunk_size, 6);
-	stays(&t, "s2", ICF_ADDRESS_OBSERVED); /* 16 bytes: a thunk takes as much room */
+	stays(&t, "s2", ICF_ADDRESS_OBSERVED); /* 16 bytes, as an aligned thunk has */
 	folds(&t, "m2", "m1");
 	assert_int_equal(t.plan.n_thunks, 4);
 	assert_int_equal(t.plan.map.thunks_end - t.plan.map.thunks, 16 + 16 + 16 + 6);
 	assert_int_equal(t.plan.map.trap_byte, t.plan.map.thunks_end);
 	tp_close(&t);
-	/* No thunks wanted: who needs one stays. */
+	/* Without thunks, a function that needs one stays. */
 	tp_open(&t, text, "", ICF_MODE_SAFE);
 	t.opt.no_thunks = true;
 	tp_plan(&t);
@@ -279,7 +279,7 @@ static void test_thunks(void **state)
 	stays(&t, "e2", ICF_ADDRESS_OBSERVED);
 	assert_int_equal(t.plan.n_folded, 0);
 	tp_close(&t);
-	/* Merged addresses need none. */
+	/* Merged addresses need no thunks. */
 	plan_open(&t, text, "", ICF_MODE_ALL);
 	folds(&t, "b", "a");
 	folds(&t, "c", "a");
@@ -327,7 +327,7 @@ static void test_alignment(void **state)
 	assert_int_equal(mapped(&t, "x32")->body % 16, 0);
 	assert_int_equal(mapped(&t, "small")->body, mapped(&t, "x32")->body + 18);
 	tp_close(&t);
-	/* A unit that reads its own bytes keeps its place in the line of 64. */
+	/* A unit that reads its own bytes keeps its address modulo 64. */
 	plan_open(&t,
 		  TEXT ".p2align 6\n" LEAF("a", 1) LEAF("b", 1) LEAF("pad", 8) ALIGN FN(
 			  "r") "movl 1f(%rip),%eax\nret\n1: .long 0x90909090\nret\n" END("r")
@@ -340,8 +340,8 @@ static void test_alignment(void **state)
 	tp_close(&t);
 }
 
-/* What the address of a function shows stays, up to its section's alignment, and for those whose
- * address may be looked at only. */
+/* If the program may look at the address of a function, the address keeps the alignment that it
+ * shows, up to that of the section. */
 static void test_observed_alignment(void **state)
 {
 	(void)state;
@@ -361,7 +361,7 @@ static void test_observed_alignment(void **state)
 	assert_int_equal(mapped(&t, "page")->body,
 			 tp_sym(&t, "page")); /* at the next page, though much goes before it */
 	assert_int_equal(mapped(&t, "alone")->entry % 256, 0);
-	/* Who merges with others has to show what each of them did. */
+	/* A function into which others are folded needs the largest alignment among them. */
 	tp_close(&t);
 	plan_open(&t, text, "", ICF_MODE_ALL);
 	folds(&t, "a", "a64");
@@ -370,8 +370,8 @@ static void test_observed_alignment(void **state)
 	assert_int_equal(mapped(&t, "b32")->body % 32, 0);
 	assert_int_equal(mapped(&t, "page")->body, tp_sym(&t, "page"));
 	tp_close(&t);
-	/* No-ops in front of a function that something names: what is aligned lies inside of the
-	 * unit. */
+	/* No-ops in front of a function belong to its unit if something names them. Then the
+	 * aligned address lies inside of the unit. */
 	plan_open(&t,
 		  TEXT ".p2align 6,0x90\n" LEAF("a", 1) LEAF("b", 1) LEAF(
 			  "u", 8) ".p2align 6,0x90\nnops: nop\nnop\n.p2align 6,0x90\n" LEAF("in", 2)
@@ -399,7 +399,7 @@ static void test_group_alignment(void **state)
 	assert_int_not_equal(tp_sym(&t, "k") % 16, 0);
 	assert_int_equal(mapped(&t, "k")->body % 16, 0);
 	tp_close(&t);
-	/* Nothing goes away before it: it stays where it is. */
+	/* Nothing in front of k is removed, so k stays where it is. */
 	plan_open(&t,
 		  ".section .text.a,\"ax\"\n.p2align 6\n" LEAF("x", 7) FN("k") LONG(1) END("k")
 			  ALIGN FN("z") "nop\nret\n" END(
@@ -431,7 +431,7 @@ static void test_pinned(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(mapped(&t, fixed[i])->body, tp_sym(&t, fixed[i]));
 	assert_int_equal(mapped(&t, "c")->body,
-			 tp_sym(&t, "b")); /* before them the gap is closed up all the same */
+			 tp_sym(&t, "b")); /* the gap before n1 is closed all the same */
 	assert_int_equal(mapped(&t, "e")->body, tp_sym(&t, "d"));
 	tp_close(&t);
 }
@@ -450,8 +450,8 @@ static void test_pinned_end(void **state)
 	assert_true(t.plan.map.thunks_end < tp_sym(&t, "n1"));
 	assert_int_equal(mapped(&t, "bad")->body, tp_sym(&t, "bad"));
 	tp_close(&t);
-	/* And where there is no gap, who needs a thunk stays; who needs none is folded all the
-	 * same. */
+	/* If there is no gap, a function that needs a thunk stays. A function that needs none is
+	 * folded all the same. */
 	plan_open(&t,
 		  ".section .text.x,\"ax\"\n" ANCHOR LEAF("a", 1) LEAF("b", 1) LEAF("c", 1) TEXT
 		  ".rept 50\n"
@@ -473,7 +473,7 @@ static void test_partner(void **state)
 	(void)state;
 	struct tp t;
 	/* p2 stays, because it needs a thunk and none may be made; its split-off part jumps into it
-	 * and so stays with it.  That of p3, which is folded, goes too. */
+	 * and so stays with it. p3 is folded, and so is its split-off part. */
 #define COLD(name, parent) \
 	ALIGN FN(name) "movl $99,%edi\naddl %edi,%edi\n{disp32} jmp " parent "+5\n" END(name)
 	static const char text[] =

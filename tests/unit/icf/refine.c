@@ -42,7 +42,7 @@ static bool agree(const struct graph *x, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* By the definition, n^2 for each round. */
+/* The partition by its definition, with n^2 comparisons in each round. */
 static void naive(struct graph *x)
 {
 	uint32_t *next = calloc(x->g.n + 1, sizeof *next);
@@ -117,8 +117,8 @@ static void test_chains(void **state)
 	graph_close(&x);
 }
 
-/* A ring of N and one of N + 1, all of one kind: one class; one of another kind in a third ring
- * splits that one in N rounds. */
+/* A ring of N nodes and one of N + 1, all of one kind, are one class. A node of another kind in a
+ * third ring splits that ring in N rounds. */
 static void test_rings(void **state)
 {
 	(void)state;
@@ -138,8 +138,8 @@ static void test_rings(void **state)
 	graph_close(&x);
 }
 
-/* A node with an edge to each of a chain: its hash changes in every round, but only by one edge's
- * term. */
+/* Two nodes, each with an edge to every node of a chain. Their hashes change in every round, but
+ * only by the term of one edge. */
 static void test_hub(void **state)
 {
 	(void)state;

@@ -2,8 +2,8 @@
  * pinned if none is found. */
 #include "tests/unit/make/prog.h"
 
-/* A switch in position-independent code over the table TAB, and its N cases (labels .LNAME1
- * ...). */
+/* A switch in position-independent code over the table TAB; its cases have the labels .LNAME1 to
+ * .LNAME3. */
 #define SWITCH(name, tab)                                                                          \
 	ALIGN FN(name) "cmpl $3,%edi\nja .L" name "0\nmovl %edi,%edi\nleaq " tab                   \
 		       "(%rip),%rdx\nmovslq (%rdx,%rdi,4),%rax\naddq %rdx,%rax\njmp *%rax\n"       \
@@ -15,7 +15,6 @@
 #define RODATA ".section .rodata,\"a\"\n.p2align 2\n"
 
 /* The table whose base is the symbol, or NULL. */
-
 static const struct icf_table *table_at(const struct tp *t, const char *name)
 {
 	for (size_t i = 0; i < t->prog.table.len; i++)
@@ -28,7 +27,8 @@ static void test_pic_tables(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Two tables without a gap between them: where one ends only the other's start tells. */
+	/* Two tables without a gap between them: only the start of the second one tells where the
+	 * first one ends. */
 	tp_open(&t,
 		TEXT SWITCH("f", "ftab") SWITCH("g", "gtab") ANCHOR RODATA LEADS("ftab", "f")
 			LEADS("gtab", "g"),
@@ -111,7 +111,7 @@ static void test_abs_tables(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* In data that may change the words are pointers, no table. */
+	/* In writable data the words are pointers, no table. */
 	tp_open(&t,
 		TEXT ABS_SWITCH("f", "ftab") ABS_SWITCH("g", "gtab") ABS_SWITCH("h", "htab")
 			ABS_SWITCH("k", "fns") ANCHOR
@@ -151,8 +151,8 @@ static void test_bad_tables(void **state)
 	tp_close(&t);
 }
 
-/* Distances from their own places, behind a name that code uses: no table, whatever they would lead
- * to counted from there. */
+/* Distances that count from their own places are no table, even if code uses the name in front of
+ * them, and wherever they would lead if they counted from that name. */
 static void test_own_distances(void **state)
 {
 	(void)state;

@@ -57,7 +57,8 @@ static void test_aliases(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Two names of different sizes, and one that overlaps its neighbour's end. */
+	/* Two names of one function, with different sizes; and a function that overlaps the end of
+	 * its neighbour. */
 	tp_open(&t,
 		TEXT ALIGN FN("a") FN("a2") "nop\nnop\n.size a2,.-a2\nret\n" END("a")
 			ALIGN FN("b") "nop\n" FN("c") "nop\nret\n" END("b") "nop\nret\n" END("c")
@@ -79,8 +80,8 @@ static void test_zero_size(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* Without a size: up to the next bound, less the padding.  Without a type either: nobody
-	 * knows that it is a function. */
+	/* A symbol without a size reaches to the next bound, less the padding. A symbol without a
+	 * type either is not known to be a function. */
 	tp_open(&t,
 		TEXT ALIGN FN("a") "nop\nret\n" ALIGN
 				   "b:\nmovl $1,%eax\nret\n" ALIGN FN("c") "ret\n" END("c") ANCHOR
@@ -170,8 +171,8 @@ static void test_opaque_reach(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* A table of distances from its own start, one of distances from each word, and who
-	 * computes an opaque thing's address. */
+	/* A table of distances from its own start, a table of distances from each word, and a
+	 * function that computes the address of an opaque unit. */
 	tp_open(&t,
 		TEXT ALIGN FN("t1") "movl $1,%eax\nret\n" END("t1")
 			ALIGN FN("t2") "movl $2,%eax\nret\n" END("t2")
@@ -249,8 +250,8 @@ static void test_short_branch(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* A one-byte branch over a neighbour holds all three together; a four-byte one holds
-	 * nothing. */
+	/* A branch over a neighbour with a one-byte displacement holds all three functions
+	 * together. A four-byte displacement holds nothing together. */
 	tp_open(&t,
 		TEXT ALIGN FN("a") "testl %eax,%eax\n.byte 0x74\n.byte c-(.+1)\nret\n" END("a")
 			ALIGN FN("b") "ret\n" END("b") ALIGN FN("c") "ret\n" END("c") ALIGN FN(
@@ -272,8 +273,8 @@ static void test_extend(void **state)
 {
 	(void)state;
 	struct tp t;
-	/* No-ops before a function that something refers to begin the function's unit; those at a
-	 * section's end belong to the last one. */
+	/* No-ops that something refers to belong to the unit of the function behind them, and at a
+	 * section's end to the last unit. */
 	tp_open(&t,
 		TEXT ALIGN
 			FN("user") "leaq f-2(%rip),%rax\nleaq anchor_target+9(%rip),%rdx\nret\n" END(
@@ -393,7 +394,7 @@ static void test_reasons(void **state)
 	assert_int_equal(tp_u(&t, "_start")->reason, ICF_ENTRY_POINT);
 	assert_int_equal(tp_u(&t, "f")->reason, ICF_INNER_ENTRY);
 	assert_int_equal(tp_u(&t, "g")->reason, ICF_OK);
-	/* Asked for by name, twice and out of order. */
+	/* Functions that --keep-unique names, out of order and one of them twice. */
 	const char *names[] = { "g", "anchor", "g" };
 	t.opt.keep_unique = names;
 	t.opt.n_keep_unique = 3;

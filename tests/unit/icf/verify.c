@@ -161,7 +161,7 @@ static void test_trouble(void **state)
 	icf_verify_result_deinit(&r);
 }
 
-/* Two texts of the same differences, whatever the number of threads. */
+/* The text of the differences is the same for any number of threads. */
 static void test_threads(void **state)
 {
 	(void)state;
@@ -218,8 +218,8 @@ static void test_report(void **state)
 	icf_verify_result_deinit(&r);
 }
 
-/* Random damage: no crash, no endless loop; what is called equal has changed in nothing that counts
- * (the build-id). */
+/* Random damage causes no crash and no endless loop. An output that is called equal has changed in
+ * nothing that counts (in the build-id). */
 static void test_damage(void **state)
 {
 	(void)state;

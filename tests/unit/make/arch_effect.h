@@ -134,7 +134,8 @@ static unsigned toy_goes_to(const struct elfrw_insn *in)
 	return in->base;
 }
 
-/* Whatever else it is, an instruction reads all three registers and writes none in full. */
+/* Unless a case below says otherwise, an instruction reads all three registers and writes none in
+ * full. */
 static bool toy_half(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_half_use *ret)
 {
 	uint32_t word = elfrw_get32(code), rd = 1u << (word & 31), rn = 1u << (word >> 5 & 31);

@@ -1,9 +1,9 @@
 /* elf.h: makes small ELF-64 images for tests, in memory and as temporary files.
  *
  * The pieces are given with their addresses; the file offset of what is loaded is its address less
- * BE_BASE, so that offsets and addresses are congruent by themselves.  be_build() adds .rela.* (for
+ * BE_BASE, so that offsets and addresses are congruent by themselves. be_build() adds .rela.* (for
  * the relocations given), .symtab, .strtab and .shstrtab, in this order, and the section headers
- * behind everything else.  The bytes are the caller's to spoil before they are opened. */
+ * behind everything else. The caller may damage the bytes before it opens them. */
 #ifndef TESTS_UNIT_MAKE_ELF_H
 #define TESTS_UNIT_MAKE_ELF_H
 #include "tests/unit/make/err_check.h"
@@ -80,8 +80,8 @@ static inline uint32_t be_section(struct be *b, const char *name, uint32_t type,
 	return i;
 }
 
-/* A section of SIZE bytes that all differ from their neighbours': SEED tells whose they are.  Wide:
- * the fields of a section header. */
+/* A section of SIZE bytes, each of which differs from its neighbours. SEED gives each section other
+ * bytes. Wide: the fields of a section header. */
 static inline uint32_t be_filled(struct be *b, const char *name, uint32_t type, uint64_t flags,
 				 uint64_t addr, size_t size, unsigned seed)
 {

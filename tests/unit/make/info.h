@@ -1,4 +1,4 @@
-/* info.h: hand-made images, maps and units for info.c. */
+/* info.h: hand-made images, maps and units for the tests of DIEs and of .debug_icfold. */
 #ifndef TESTS_UNIT_MAKE_INFO_H
 #define TESTS_UNIT_MAKE_INFO_H
 #include "tests/unit/make/err_check.h"

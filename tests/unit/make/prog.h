@@ -27,8 +27,8 @@ static inline void tp_link(struct elfrw_image *img, const char *text, const char
 	assert_non_null(as);
 	fputs(text, as);
 	assert_int_equal(pclose(as), 0);
-	/* No warning about the missing _start: programs here name their entry only when they are
-	 * about it. */
+	/* -e 0 avoids the warning about the missing _start. Only programs whose entry matters name
+	 * it. */
 	snprintf(cmd, sizeof cmd, "ld --emit-relocs -e 0 %s -o '%s' '%s'", flags, exe, obj);
 	assert_int_equal(system(cmd), 0);
 	struct elfrw_err *err = elfrw_image_open(img, exe);
@@ -71,7 +71,7 @@ static inline void tp_open(struct tp *t, const char *text, const char *flags, en
 	be_ok(icf_find_eligible(&t->prog, &t->opt));
 }
 
-/* A program that is refused before that, with PART in the message. */
+/* A program that is refused before eligibility is decided, with PART in the message. */
 static inline void tp_refused(const char *text, const char *flags, const char *part)
 {
 	struct tp t = { .opt = { .threads = 1 } };

@@ -29,7 +29,7 @@ enum {
 
 /* Variants of the sample. */
 #define SLACK      1 /* there is room behind the program headers */
-#define NO_NOTES   2 /* what stands behind the program headers is nothing that may move */
+#define NO_NOTES   2 /* nothing behind the program headers may move; no interpreter */
 #define FIRST      4 /* the read-only data is in the first segment, with the headers */
 #define BIG        8 /* segments are aligned to 2 MiB */
 #define ONE_STRTAB 16
