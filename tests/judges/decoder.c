@@ -6,12 +6,11 @@
  *	check_decoder [--forms] [--speed] FILE...
  *
  * Each executable section of each x86-64 ELF file is swept from its first byte, both decoders at
- * every step; after a difference or a byte sequence that Zydis refuses, the sweep goes on after
- * Zydis' length or one byte.  Compared: length, kind of control transfer, the PC-relative field and
- * its target, displacement and immediate fields, opcode, registers, and what effect.c asks.  What
- * Zydis accepts and the decoder refuses is a difference; the contrary is only counted (Zydis 4.0
- * knows no instruction younger than 2022, and checks rules of vector length that do not matter
- * here).
+ * every step; the sweep goes on after the length that Zydis gives or, if Zydis refuses the bytes,
+ * after one byte. Compared: length, kind of control transfer, the PC-relative field and its target,
+ * displacement and immediate fields, opcode, registers, and what effect.c asks. What Zydis accepts
+ * and the decoder refuses is a difference; the contrary is only counted (Zydis 4.0 knows no
+ * instruction younger than 2022, and checks rules of vector length that do not matter here).
  *
  * --forms enumerates every map, opcode, ModRM byte and SIB byte class under many prefixes, then ten
  * million random byte strings; no file is needed. --speed times the decoder alone.  Prints counts
@@ -355,7 +354,7 @@ out:
 	return done;
 }
 
-/* One form under every tail that changes its length. */
+/* One form with every ModRM byte, and with SIB bytes of every kind. */
 static void check_tails(struct check *c, uint8_t *b, unsigned n)
 {
 	static const uint8_t sibs[] = { 0x00, 0x05, 0x20, 0x25, 0x64, 0xe5, 0xbf };
@@ -416,8 +415,8 @@ static void check_legacy(struct check *c)
 	static const uint8_t rexes[] = { 0, 0x40, 0x41, 0x42, 0x44, 0x48, 0x4f };
 	uint8_t b[64];
 	for (unsigned pf = 0; pf < sizeof prefixes / sizeof *prefixes; pf++) {
-		for (unsigned rx = 0; rx < sizeof rexes + 1;
-		     rx++) { /* one more: REX before a prefix, so without effect */
+		/* The last round has REX before a prefix, where REX has no effect. */
+		for (unsigned rx = 0; rx < sizeof rexes + 1; rx++) {
 			unsigned head = prefixes[pf][0];
 			memcpy(b, prefixes[pf] + 1, head);
 			if (rx == sizeof rexes) {
@@ -434,15 +433,15 @@ static void check_legacy(struct check *c)
 /* How an instruction with VEX, XOP or EVEX begins. */
 enum vector_kind { VEX2, VEX3, XOP, EVEX };
 
-/* The fields of its prefix: B1 is the first byte after the escape, PP the implied prefix, L the
- * vector's length, VVVV whether there is another register. */
+/* The fields of such a prefix: B1 is the first byte after the escape, PP the implied prefix, L the
+ * vector length (0 to 2), VVVV whether there is another register. */
 struct vector {
 	enum vector_kind kind;
 	unsigned b1, pp, w, l, vvvv, op;
 };
 
-/* A length of three only EVEX has; a prefix of two bytes has no fields beside B1; of the register
- * extension bits a few combinations do. */
+/* Only EVEX has the third vector length. A VEX prefix of two bytes has no fields beside B1. Of the
+ * register extension bits a few combinations are enough. */
 static bool is_wanted(const struct vector *v)
 {
 	if (v->l == 2 && v->kind != EVEX)
@@ -495,7 +494,8 @@ static void check_vectors(struct check *c, uint8_t *b, unsigned head, unsigned b
 static void check_forms(struct check *c)
 {
 	check_legacy(c);
-	/* VEX, XOP and EVEX by themselves and after the two prefixes that may precede them */
+	/* VEX, XOP and EVEX by themselves, after two prefixes that may precede them, and after 66,
+	 * which may not */
 	uint8_t b[64];
 	for (unsigned pre = 0; pre < 4; pre++) {
 		unsigned head = 0;

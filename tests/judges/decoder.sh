@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs check_decoder (see decoder.c) over every instruction form and every x86-64 ELF file below the given
-# directories, by default this machine's programs and libraries.
+# Runs check_decoder (see decoder.c) over every instruction form and every x86-64 ELF file of more than 7 KB below
+# the given directories, by default this machine's programs and libraries.
 #
 #	decoder.sh CHECK_DECODER [FILE-OR-DIRECTORY...]
 set -eu

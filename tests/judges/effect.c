@@ -1,6 +1,6 @@
-/* effect.c: compares what elfrw/arch/x86_64_effect.c says of an instruction with Zydis: the general
- * registers that are read and written, memory, and for the operations that have a name of their own
- * the mnemonic, the operands and the width.
+/* effect.c: compares what elfrw/arch/x86_64_effect.c says of an instruction with what Zydis says:
+ * the general registers that are read and written, and memory. For operations that have a name of
+ * their own it also compares the mnemonic, the operands and the width.
  *
  * What Zydis names must be there.  More may be there only for instructions of the system
  * (may_have_more), and where a register is written in part (then it counts as read). */
@@ -27,11 +27,12 @@ static struct said ask(const ZydisDecodedInstruction *z, const ZydisDecodedOpera
 {
 	struct said s = { 0 };
 	unsigned n = z->operand_count;
-	/* Zydis 4.0 takes %r13d for a base where mod 0 and base 5 mean none. */
+	/* Zydis 4.0 gives %r13d as the base where mod 0 and base 5 mean that there is no base. */
 	bool no_base = z->raw.modrm.mod == 0 && z->raw.modrm.rm == 4 && z->raw.sib.base == 5;
 	for (unsigned i = 0; i < n; i++) {
 		if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER) {
-			/* What is written on a condition is what it was, otherwise. */
+			/* A register that is written on a condition may keep its value, so it
+			 * counts as read. */
 			if (op[i].actions &
 			    (ZYDIS_OPERAND_ACTION_MASK_READ | ZYDIS_OPERAND_ACTION_CONDWRITE))
 				s.reads |= bit_of(op[i].reg.value);
@@ -93,7 +94,7 @@ static unsigned op_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperan
 	case ZYDIS_MNEMONIC_MOV:
 		for (unsigned i = 0; i < 2; i++)
 			if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER && !bit_of(o[i].reg.value))
-				return ELFRW_OP_OTHER; /* of segments, control registers */
+				return ELFRW_OP_OTHER; /* a move of a segment or control register */
 		return to_mem ? ELFRW_OP_STORE : from_mem ? ELFRW_OP_LOAD : ELFRW_OP_MOV;
 	case ZYDIS_MNEMONIC_MOVNTI: return ELFRW_OP_STORE;
 	case ZYDIS_MNEMONIC_LEA: return ELFRW_OP_ADDRESS;

@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from places import ask  # noqa: E402
 
-MOST = 16  # of the functions at one address, so many are asked about
+MOST = 16  # functions at one address that are asked about
 
 
 def functions(path):

@@ -64,8 +64,8 @@ static unsigned holds(unsigned code)
 	return 0;
 }
 
-/* The value of an attribute that is no list, and not a number that says where in another section
- * something is.  EXPRESSION: where it is bytes, these may be one. */
+/* The value of an attribute that is neither a list nor an offset in another section. IS_EXPRESSION:
+ * if the value is bytes, these may be an expression. */
 static struct jtokens value_of(struct jside s, Dwarf_Attribute *x, enum jhow how,
 			       bool is_expression)
 {
@@ -168,7 +168,7 @@ static void check_value(struct judge *j, struct jpair *p, Dwarf_Attribute *x, Dw
 	Dwarf_Addr a, b;
 	bool address = !dwarf_formaddr(x, &a);
 
-	/* The base of a unit is used up by the ranges, which are compared as sets. */
+	/* A unit's low_pc is the base of its ranges, which are compared as sets. */
 	if (address && x->code == DW_AT_low_pc &&
 	    (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_type_unit ||
 	     tag == DW_TAG_skeleton_unit))
@@ -179,8 +179,8 @@ static void check_value(struct judge *j, struct jpair *p, Dwarf_Attribute *x, Dw
 	if (address && dwarf_formaddr(y, &b))
 		ok = false;
 	else if (address && !ok && j->policy == J_DROP && (p->folded != JNONE || in_folded(j, a)))
-		/* Such a function and its scopes may be anywhere, as long as they are empty; so
-		 * may those that lie in a folded part of a function that stays. */
+		/* A folded function and its scopes may be anywhere, as long as they are empty. So
+		 * may scopes in a folded part of a function that stays. */
 		ok = x->code == DW_AT_low_pc || !jmap_exec_out(&j->map, b);
 	if (!ok && !(p->dead && (address || is_expression)))
 		judge_wrong(j,
@@ -197,7 +197,7 @@ static void check_ranges(struct judge *j, struct jpair *p)
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
 	int tag = dwarf_tag(&p->a);
-	/* Whose thunk it is. */
+	/* Thunks belong to the ranges of functions and units, not of scopes. */
 	bool owner = tag == DW_TAG_subprogram || tag == DW_TAG_compile_unit ||
 		     tag == DW_TAG_partial_unit;
 	bool leaves = false;
@@ -227,7 +227,7 @@ static void check_ranges(struct judge *j, struct jpair *p)
 	jset_free(&have);
 }
 
-/* Where a function begins says whether it is there, and whether it was folded. */
+/* The start of a function tells whether the linker kept it, and whether it was folded. */
 static void set_function(struct judge *j, struct jpair *p)
 {
 	Dwarf_Addr base, lo, hi;

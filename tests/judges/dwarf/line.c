@@ -31,7 +31,7 @@ static bool shares(const struct junit *u)
 	return u->folded || u->has_folded;
 }
 
-/* A row of the input that holds for [lo, hi), where functions are. */
+/* Records a row of the input that holds from its address to HI, once for each function there. */
 static void hold(struct judge *j, struct bag *bag, const struct jrow *r, uint64_t hi,
 		 uint32_t table)
 {
@@ -42,7 +42,7 @@ static void hold(struct judge *j, struct bag *bag, const struct jrow *r, uint64_
 		uint32_t i = jmap_find(m, lo);
 
 		if (i == JNONE) {
-			/* Padding: to the next unit that ends behind it. */
+			/* Padding: go on at the next unit. */
 			uint32_t a;
 
 			JFIRST(a, m->n, m->unit[a].old <= lo);
@@ -68,7 +68,7 @@ static void hold(struct judge *j, struct bag *bag, const struct jrow *r, uint64_
 	uint64_t at;
 	uint32_t before = any ? JNONE : jmap_find(m, r->addr - 1);
 
-	/* A row of padding alone may stand at the function's end. */
+	/* A row of padding alone may stand at the end of the function before. */
 	if (before == JNONE || !jmap_end(m, r->addr, &at))
 		return;
 	struct jfact f = {
@@ -127,7 +127,8 @@ static void stand(struct judge *j, struct bag *bag, const struct jrow *r, bool l
 		f.other = f.lo;
 		f.lo = f.hi = m->unit[x].new + (r->addr - m->unit[x].old);
 	}
-	/* Where another function begins in the output, a row at the end would seem to be its. */
+	/* If another function begins there in the output, the row would seem to be that function's.
+	 */
 	f.may = gone || (last && k != JNONE && begins(m, f.lo));
 	if (f.lo)
 		fact_tell(&bag->border, f);
@@ -215,7 +216,7 @@ static void facts_of_output(struct judge *j, struct bag *bag, uint64_t cu, const
 			any |= u != JNONE || k != JNONE;
 			lo = end;
 		}
-		/* Of fill alone: the end of the function before. */
+		/* The row holds for padding alone: it stands at the end of the function before. */
 		f.lo = f.hi = r->addr;
 		f.may = true;
 		if (!any)

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `size` bytes from a place in a function on have the location; unit JNONE: all that nothing else
- * covers. */
+/* The location holds for `size` bytes from a place in a function on. Unit JNONE: for all that no
+ * other location covers. */
 struct location {
 	struct jname at;
-	struct jname end; /* of no bytes: where it may be, too */
+	struct jname end; /* if `size` is 0: another place where the location may stand */
 	uint64_t size;
 	Dwarf_Op *op;
 	size_t n, order;
@@ -52,8 +52,8 @@ static void cut(struct jside s, struct locations *ret, uint64_t lo, uint64_t hi,
 	bool alias = s.j->policy == J_ALIAS;
 
 	if (lo == hi) {
-		/* Of no bytes; only views tell what it is for.  Where one function ends and another
-		 * begins it goes with either. */
+		/* The entry covers no byte; only its views give it a meaning. Between two functions
+		 * it may belong to either. */
 		uint32_t u = s.out ? JNONE : jmap_find(m, lo);
 
 		x.at = term_name_in(s, lo, lo);
@@ -71,7 +71,7 @@ static void cut(struct jside s, struct locations *ret, uint64_t lo, uint64_t hi,
 		return;
 	}
 	for (uint32_t k = 0, n = s.out ? m->n_new : m->n; k < n; k++) {
-		/* The first that ends behind LO. */
+		/* Begin with the first unit that ends behind LO. */
 		if (!k) {
 			uint32_t b = n;
 
@@ -130,7 +130,7 @@ struct lists {
 	Dwarf_Attribute *a, *b;
 };
 
-/* Takes the first location of B that is X, at AT. */
+/* Takes the first unused location of B that stands at AT and says what X says. */
 static bool take(const struct lists *l, const struct location *x, struct jname at,
 		 struct locations *b)
 {
@@ -159,7 +159,7 @@ static bool take(const struct lists *l, const struct location *x, struct jname a
 	return false;
 }
 
-/* The same in either place. */
+/* The same at either place of X. */
 static bool take_any(const struct lists *l, const struct location *x, struct locations *b)
 {
 	return take(l, x, x->at, b) ||
