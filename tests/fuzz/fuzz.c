@@ -55,7 +55,8 @@ void fuzz_image_init(struct fuzz_image *f, const uint8_t *data, size_t size)
 		bool loaded = id >= FIRST_LOADED;
 		snprintf(f->names[i], sizeof f->names[i], "%s%s",
 			 flags & FUZZ_Z && !loaded ? ".z" : ".", fuzz_section_names[id] + 1);
-		uint8_t *copy = malloc(n + !n); /* of its own: reads beyond it are seen */
+		uint8_t *copy = malloc(n + !n); /* an allocation of its own, so that a sanitizer
+						   sees reads beyond it */
 		if (!copy)
 			abort();
 		memcpy(copy, p, n);
@@ -69,7 +70,7 @@ void fuzz_image_init(struct fuzz_image *f, const uint8_t *data, size_t size)
 			f->section[i].hdr.sh_addr = FUZZ_DATA(id);
 		} else if (flags & FUZZ_COMPRESSED)
 			f->section[i].hdr.sh_flags = SHF_COMPRESSED;
-		if (!n) { /* as elfrw_image_open() has it */
+		if (!n) { /* elfrw_image_open() gives an empty section no data, either */
 			free(copy);
 			f->section[i].data = NULL;
 		}

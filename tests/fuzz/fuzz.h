@@ -1,8 +1,8 @@
 /* fuzz.h: what the harnesses share.
  *
  * A harness is one file with LLVMFuzzerTestOneInput(): it feeds its bytes to one reader and then
- * asks for everything that the reader offers.  Errors are freed and forgotten; what counts is that
- * nothing crashes, leaks, hangs or reads beyond.
+ * asks for everything that the reader offers. Errors are freed and forgotten; what counts is that
+ * nothing crashes, leaks, hangs or reads beyond its input.
  *
  * Readers of one section get the bytes as they are, readers of several sections a container of
  *	id (1 byte), size (2 bytes, little-endian), contents
@@ -51,7 +51,8 @@ const struct elfrw_section *fuzz_section(const struct fuzz_image *f,
 /* Folds every fourth unit, some with a thunk, and moves the others together. */
 void fuzz_map_init(struct elfrw_addrmap *map);
 
-/* limit.c: from now on, an input of SIZE bytes is read, and may take so long; SIZE_MAX: it was. */
+/* limit.c: starts the time that an input of SIZE bytes may take; SIZE_MAX: the input was read, and
+ * the time ends. */
 void fuzz_may_take(size_t size);
 
 /* Frees ERR; true: there was none. */

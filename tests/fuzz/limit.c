@@ -1,7 +1,8 @@
 /* limit.c: how long an input may take.
  *
- * A second of processor time, and one more for each megabyte; with sanitizers LIMIT_FACTOR times
- * that.  What takes longer ends the process as a crash does, so that the fuzzer keeps the input. */
+ * An input may take a second of processor time, and one more for each megabyte; with sanitizers
+ * LIMIT_FACTOR times that. An input that takes longer ends the process as a crash does, so that the
+ * fuzzer keeps the input. */
 #include "tests/fuzz/fuzz.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -37,7 +38,7 @@ void fuzz_may_take(size_t size)
 	setitimer(ITIMER_PROF, &t, NULL);
 }
 
-/* Built for libFuzzer, the harness goes by another name. */
+/* In a build for libFuzzer the harness has the name FUZZ_ONE, and this function calls it. */
 #ifdef FUZZ_ONE
 #undef LLVMFuzzerTestOneInput
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -116,8 +116,8 @@ int main(int argc, char **argv)
 			uint8_t *whole = load(argv[i], &n);
 			uint64_t state = seed;
 			for (long k = 0; k <= n_mutations; k++) {
-				uint8_t *p =
-					malloc(n + !n); /* of its own: reads beyond it are seen */
+				uint8_t *p = malloc(n + !n); /* an allocation of its own, so that a
+								sanitizer sees reads beyond it */
 				if (!p)
 					return 2;
 				memcpy(p, whole, n);

@@ -1,8 +1,8 @@
 /* text.c: text that the program reads: addresses, stacks and profiles on standard input, response
  * files, lists of names.
  *
- * First byte: which of them; symbolize is asked about a file without sections, of a profile about
- * the files that the profile names. */
+ * The first byte chooses among these. For addresses and stacks, symbolize gets a file without
+ * sections; for a profile, the files that the profile names. */
 #include "tests/fuzz/fuzz.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cli/options.h"

@@ -111,7 +111,8 @@ static void insn_disp(struct ctx *c, const struct elfrw_addrmap_unit *u,
 	if (in->disp_size)
 		mutate_add(c, p + in->disp_off, 1);
 }
-/* Operands of traps and no-ops, which nothing accesses, changed as if they were distances. */
+/* Operands of traps and no-ops, which are no references. The change treats them as distances to
+ * moved code. */
 static void insn_number(struct ctx *c, const struct elfrw_addrmap_unit *u,
 			const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {

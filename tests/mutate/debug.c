@@ -17,8 +17,8 @@ struct dies {
 	Dwarf_Die *die; /* whose attribute it is */
 };
 
-/* Has the DIE ranges?  One empty list is as good as the other, and often the next byte begins one,
- * too. */
+/* Has the DIE ranges? If its list is empty, a changed offset often names another empty list, which
+ * is no difference. */
 static bool has_ranges(Dwarf_Die *die)
 {
 	Dwarf_Addr base, lo, hi;
@@ -216,8 +216,8 @@ void mutate_call_table(struct ctx *c)
 		return;
 	struct elfrw_rbuf r = elfrw_rbuf(s->data, s->hdr.sh_size);
 	elfrw_rbuf_skip(&r, strcmp(c->name, ".debug_dcall") == 0 ? 10 : 6);
-	unsigned same =
-		0; /* bytes of a number: whole ones are exchanged among those of one length */
+	/* Only numbers of this many bytes are exchanged for each other. */
+	unsigned same = 0;
 	while (elfrw_rbuf_left(&r) > 8) {
 		const uint8_t *at = r.pos;
 		uint64_t site = elfrw_rbuf_u64(&r);
@@ -285,7 +285,7 @@ void mutate_note_part(struct ctx *c)
 			mutate_add(c, s->data + off + i, 1);
 }
 
-/* How many sequences a folded function has: what stands before the offset of the first. */
+/* The number of sequences of a folded function; it stands before the offset of the first one. */
 void mutate_note_sequences(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
@@ -307,8 +307,8 @@ void mutate_note_sequences(struct ctx *c)
 	}
 }
 
-/* The trap byte stands for the range of the artificial unit, and for nothing where there is
- * none. */
+/* Fields of the header. The trap byte is the range of the artificial unit; without such a unit it
+ * means nothing. */
 void mutate_note_header(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");

@@ -51,7 +51,7 @@ static void spoil(const char *cut, const char *touch)
 			(int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 		int fd = real(file, O_RDWR);
 		char c;
-		/* The clock that files are stamped by may be a coarse one. */
+		/* The clock of file times may be a coarse one. */
 		usleep(20000);
 		/* The same byte again: only the time tells. */
 		if (fd < 0 || read(fd, &c, 1) != 1 || lseek(fd, 0, SEEK_SET) != 0 ||

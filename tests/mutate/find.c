@@ -174,7 +174,7 @@ void mutate_cies(struct ctx *c)
 			mutate_add(c, p + e->personality_off, 4);
 		else if (c->arg == 2)
 			mutate_add(c, p + 9 + strlen(e->augmentation) + 2,
-				   1); /* data alignment, behind a one-byte code alignment */
+				   1); /* data alignment, behind a code alignment of one byte */
 	}
 }
 
@@ -227,7 +227,7 @@ bool mutate_next_lsda(const struct ctx *c, size_t *i, struct dwr_lsda *l)
 	return false;
 }
 
-/* Entries of type tables that a chain names; or the actions themselves (filters). */
+/* Entries of type tables that a chain of actions names. */
 void mutate_lsda_types(struct ctx *c)
 {
 	struct dwr_lsda l = { 0 };
@@ -311,8 +311,8 @@ void mutate_sym_shndx(struct ctx *c)
 {
 	symbols(c, c->name, offsetof(Elf64_Sym, st_shndx), 2);
 }
-/* Sections of dynamic symbols whose numbers had to be chosen anew, those of the input naming
- * nothing that is kept. */
+/* Section numbers of dynamic symbols that had to be chosen anew, because the section of the input
+ * is not in the output. */
 void mutate_sym_stale(struct ctx *c)
 {
 	const struct elfrw_section *a = elfrw_image_section(&c->in, ".dynsym"),

@@ -76,7 +76,7 @@ struct kind {
 #define SHDR(field) \
 	((long)offsetof(Elf64_Shdr, field) | (long)sizeof(((Elf64_Shdr *)0)->field) << 8)
 
-/* One line a kind: lines that are alike are meant to be. */
+/* One line a kind: many lines are alike on purpose. */
 static const struct kind kinds[] = {
 	{ "call-target", mutate_code_calls, NULL, 0, ADD, 16 },
 	{ "call-target-by-one", mutate_code_calls, NULL, 0, ADD, 1 },
@@ -354,7 +354,7 @@ static const struct kind kinds[] = {
 	{ "string-offset", mutate_bytes, ".debug_str_offsets", 0, XOR, 1 },
 };
 
-/* Changes place I of BUF; false: it would stay what it is. */
+/* Changes place I of BUF; false: the change makes no difference. */
 static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *buf)
 {
 	struct place a = c->place.data[i], b = c->place.data[(i + 1) % c->place.len];

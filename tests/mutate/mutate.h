@@ -42,8 +42,8 @@ void mutate_add_off(struct ctx *c, uint64_t off, unsigned size);
 const struct elfrw_section *mutate_section(struct ctx *c, const char *name);
 bool mutate_in_code(const struct elfrw_image *img, uint64_t va);
 
-/* Reads into *L the exception table of the next description, from the *I-th on; *I is behind it
- * then.  False: there is none.  The caller gives L back. */
+/* Reads into *L the exception table of the first FDE that has one, from the *I-th FDE on, and sets
+ * *I to the FDE behind it. False: there is none. The caller frees *L by dwr_lsda_deinit(). */
 bool mutate_next_lsda(const struct ctx *c, size_t *i, struct dwr_lsda *l);
 
 /* What `arg` means to some of the finders. */

@@ -8,7 +8,7 @@ static void add_bytes(struct ctx *c, const uint8_t *p, uint64_t n)
 		mutate_add(c, p++, 1);
 }
 
-/* The program headers of the interpreter and of the first segment that is loaded, whole. */
+/* The program headers of the interpreter and of the first loaded segment behind it, whole. */
 void mutate_phdr_order(struct ctx *c)
 {
 	bool interp = false, load = false;
@@ -47,7 +47,7 @@ void mutate_relas(struct ctx *c)
 		mutate_add(c, s->data + k + (c->arg & 0xff), (unsigned)(c->arg >> 8));
 }
 
-/* What a compressed section says of itself besides its kind and size. */
+/* The header of a compressed section, except for its kind and size. */
 void mutate_compression(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, c->name);
@@ -57,7 +57,7 @@ void mutate_compression(struct ctx *c)
 	add_bytes(c, s->data + offsetof(Elf64_Chdr, ch_addralign), 8);
 }
 
-/* The length of the augmentation data of descriptions. */
+/* The length of the augmentation data of FDEs. */
 void mutate_fde_lengths(struct ctx *c)
 {
 	for (size_t i = 0; i < c->cfi.fde.len; i++) {
@@ -74,8 +74,8 @@ void mutate_lsda_bytes(struct ctx *c)
 {
 	struct dwr_lsda l = { 0 };
 	for (size_t i = 0; mutate_next_lsda(c, &i, &l);) {
-		/* Without the function's other ranges between them: those that are left have frames
-		 * of their own. */
+		/* The tables of the function's other ranges, which lie between call sites and
+		 * actions, belong to FDEs of their own. */
 		const uint8_t *p = elfrw_image_at(&c->out, l.start, l.end - l.start);
 		if (p) {
 			add_bytes(c, p, l.sites_end - l.start);
@@ -103,7 +103,7 @@ void mutate_set_headers(struct ctx *c)
 	}
 }
 
-/* Whether abbreviations have children. */
+/* The byte of each abbreviation that says whether there are children. */
 void mutate_children(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_abbrev");
