@@ -135,7 +135,7 @@ for n in "${names[@]}"; do
 			echo "$n: lld does not link it: $(first_line "$WORK/bench.err")"
 		fi
 	fi
-	# The linker writes no debug information that is not there; with debug information both ways of folding count.
+	# A program with debug information is folded with it, and once without it.
 	ways=("--icf=none" "--icf=safe" "--icf=all" "--icf=all --threads=1")
 	readelf -SW "$in" | grep -q ' \.debug_info' && ways+=("--icf=all --strip-debug")
 	for way in "${ways[@]}"; do

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """core.py: a core file of a static program that need not have run.
 
-core.py PROGRAM ADDRESSES CORE [threads|stack|maps N]: a thread at each of 16 places out of the file ADDRESSES; with more, N threads,
-a stack of N frames, or N mapped pages besides.  The functions must have no frame beside the return address.
+core.py PROGRAM ADDRESSES CORE [threads|stack|maps N]: a thread at each of 16 addresses out of the file ADDRESSES.  With `threads`:
+N threads; `stack`: one thread with a stack of N frames; `maps`: N further mapped pages.  The functions must have no frame but the
+return address.
 """
 import os
 import struct

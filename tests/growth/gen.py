@@ -2,7 +2,7 @@
 """gen.py: programs that have N of one thing.
 
 gen.py KIND N DIR      makes DIR/KIND.N, and DIR/KIND.N.at: addresses in it, for symbolize
-gen.py --list          the kinds, a line each: KIND N [OPTION=TEXT]... (_ for a space), N being where its cost can begin to be measured
+gen.py --list          the kinds, a line each: KIND N [OPTION=TEXT]... (_ for a space); from this N on the cost can be measured
 Everything is assembler text and goes through `as` and `ld --emit-relocs`; the cost of anything but the N things stays small.
 """
 import os
@@ -50,7 +50,7 @@ def groups(n):
 
 @kind(8000)
 def chains(n):
-    """Two of N functions that differ at the end."""
+    """Two chains of N functions that differ at the end."""
     out = []
     for c in "ab":
         out += func(c + "0", value(ord(c)))
@@ -71,7 +71,7 @@ def chains_equal(n):
 
 @kind(8000)
 def chains_stay(n):
-    """Two that are equal, but end in observed functions too small for a thunk: all their callers have to stay, the last ones first."""
+    """Two equal chains that end in observed functions too small for a thunk: all callers have to stay, the last ones first."""
     out = []
     for c in "ab":
         for k in range(n, 0, -1):
@@ -91,7 +91,7 @@ def rings(n):
 
 @kind(8000)
 def rings_odd(n):
-    """Two rings of N; in one a function is another."""
+    """Two rings of N functions; one function of the second ring differs."""
     out = []
     for c in "ab":
         for k in range(n):
@@ -116,7 +116,7 @@ def calls(n):
 
 @kind(2000)
 def hubs(n):
-    """Two functions that call all of a chain each."""
+    """Two functions, each of which calls all functions of a chain."""
     out = chains_equal(n)
     for c in "ab":
         out += func("hub" + c, "subq $8,%rsp", *["call %s%d" % (c, k) for k in range(n)], "addq $8,%rsp\nret")
@@ -125,13 +125,13 @@ def hubs(n):
 
 @kind(10000)
 def symbols(n):
-    """Names of one place each, and all of one place."""
+    """N names for N functions, and N names for one function."""
     return [x for k in range(n) for x in func("f%d" % k, value(k))] + func("many", value(1)) + \
         [".globl s%d\n.type s%d,@function\ns%d = many" % (k, k, k) for k in range(n)]
 
 
 def share_name(path, n):
-    """Lets function Fk have the name of the long one from its k-th letter on."""
+    """Gives function fK the name of the long one without its first K + 1 letters."""
     with open(path, "r+b") as f:
         data = bytearray(f.read())
         shoff, shnum = struct.unpack_from("<Q", data, 0x28)[0], struct.unpack_from("<H", data, 0x3c)[0]
@@ -151,7 +151,7 @@ def share_name(path, n):
 
 @kind(4000, after=share_name, says="names", refused_verify="too long together")
 def suffixes(n):
-    """Names that are suffixes of one string: names of equal functions."""
+    """Equal functions whose names are suffixes of one string."""
     return func("x" * n + "e", value(7)) + [x for k in range(n) for x in func("f%d" % k, value(7))]
 
 
@@ -172,7 +172,7 @@ def unloaded_sections(n):
 
 @kind(20000)
 def relocations(n):
-    """In data, of two functions."""
+    """N words of data with the addresses of two functions."""
     return func("f", value(1)) + func("g", value(1)) + [".data"] + [".quad f,g"] * n + [".text"]
 
 
@@ -228,7 +228,7 @@ def table_entries(n):
 
 @kind(1000)
 def table_reads(n):
-    """N entries, read at N places."""
+    """A table of N entries, read at N places."""
     return table_of(n, n)
 
 
@@ -354,7 +354,7 @@ def units(n):
 
 @kind(6000)
 def subprograms(n):
-    """In one unit."""
+    """N functions in one unit."""
     return debug(funcs(n), unit(0, *[subprogram(fname(k)) for k in range(n)]))
 
 
@@ -365,7 +365,7 @@ def dies(n):
 
 @kind(4000)
 def depth(n):
-    """Blocks in blocks."""
+    """N lexical blocks, each in the one before."""
     return debug(funcs(2), unit(0, subprogram("f", 3), *[".uleb128 6\n.quad f,.Lend_f-f"] * n, *[".byte 0"] * (n + 1), subprogram("f1")))
 
 
@@ -380,7 +380,7 @@ def inline_depth(n):
 
 @kind(4000)
 def inlined(n):
-    """Beside each other, in a function of N instructions."""
+    """N inlined functions beside each other, in a function of N instructions."""
     text = func("f", *[".Li%d: incl %%eax" % k for k in range(n + 1)], "ret") + func("f1", *["incl %eax"] * (n + 1), "ret")
     return debug(text, unit(0, ".Lorigin: .uleb128 5\n.asciz \"i\"\n.byte 1", subprogram("f", 3),
                             *[".uleb128 4\n.long .Lorigin-.Lcu0\n.quad .Li%d,2\n.quad 1,%d\n.byte 0" % (k, k) for k in range(n)], ".byte 0", subprogram("f1")))
@@ -413,7 +413,7 @@ def spread(n):
 
 @kind(4000)
 def ranges(n):
-    """One list of N."""
+    """One list of N ranges."""
     return debug(spread(n), rnglists((".Lr0", [(".Li%d" % (2 * k), ".Li%d" % (2 * k + 1)) for k in range(n)])),
                  unit(0, subprogram("f", 3), ".uleb128 9\n.long .Lr0\n.byte 0,0", subprogram("f1")))
 
@@ -426,7 +426,7 @@ def range_lists(n):
 
 @kind(1000)
 def shared_list(n):
-    """N blocks and N inlined functions that share a list of N."""
+    """N blocks and N inlined functions that share a list of N ranges."""
     return debug(spread(n), rnglists((".Lr0", [(".Li%d" % (2 * k), ".Li%d" % (2 * k + 1)) for k in range(n)])),
                  unit(0, ".Lorigin: .uleb128 5\n.asciz \"i\"\n.byte 1", subprogram("f", 3), *[".uleb128 9\n.long .Lr0\n.byte 0"] * n,
                       *[".uleb128 12\n.long .Lorigin-.Lcu0\n.long .Lr0\n.quad 1,%d\n.byte 0" % k for k in range(n)], ".byte 0", subprogram("f1")))
@@ -434,7 +434,7 @@ def shared_list(n):
 
 @kind(1000)
 def shared_list_functions(n):
-    """N functions that state one list of N."""
+    """N functions that state the same list of N ranges."""
     return debug(spread(n), rnglists((".Lr0", [(".Li%d" % (2 * k), ".Li%d" % (2 * k + 1)) for k in range(n)])),
                  unit(0, *[".uleb128 8\n.asciz \"s%d\"\n.long .Lr0\n.byte 0" % k for k in range(n)], subprogram("f1")))
 
@@ -452,7 +452,7 @@ def unit_ranges(n):
 
 @kind(4000)
 def function_ranges(n):
-    """A function that lies in N places, where others are as well."""
+    """A function with N ranges, each of which is another function's, too."""
     return debug([x for k in range(n) for x in func(fname(k), value(7))], whole(n),
                  unit(0, ".uleb128 8\n.asciz \"all\"\n.long .Lr0\n.byte 0", *[subprogram(fname(k)) for k in range(n)]))
 
@@ -466,7 +466,7 @@ def shared_folded_list(n):
 
 @kind(1000, refused="overlap each other too much")
 def units_share_list(n):
-    """N units that state one list of N."""
+    """N units that state the same list of N ranges."""
     more = ".uleb128 8\n.asciz \"s\"\n.long .Lr0\n.byte 0"
     return debug(spread(n), rnglists((".Lr0", [(".Li%d" % (2 * k), ".Li%d" % (2 * k + 1)) for k in range(n)])),
                  *[unit(k, more, low="f", high=".Lend_f") for k in range(n)])
@@ -514,7 +514,7 @@ def line_bytes(n):
 
 @kind(12500000, refused="line number sequence of", refused_verify="rows in one line table")
 def line_megabytes(n):
-    """The same, up to 100 MB."""
+    """As line_bytes, up to 100 MB."""
     return line_bytes(n)
 
 
@@ -556,7 +556,7 @@ def call_die(n):
 
 @kind(4000)
 def origins(n):
-    """Each refers to the one before."""
+    """N functions, each of which has the one before as its specification."""
     return debug(funcs(2), unit(0, ".Lo0: " + subprogram("f"), *[".Lo%d: .uleb128 13\n.long .Lo%d-.Lcu0\n.quad f1,.Lend_f1-f1" % (k, k - 1)
                                                                   for k in range(1, n)]))
 
@@ -585,7 +585,7 @@ def core_maps(n):
 # ---- making them ----
 
 def addresses(path, most):
-    """Of the symbols of functions, and places all over .text."""
+    """The addresses of at most MOST function symbols, and MOST places all over .text."""
     text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     at = sorted({int(l.split()[0], 16) for l in text.splitlines() if l.split()[1] in "tT"})
     lo, hi = at[0], at[-1]

@@ -2,12 +2,12 @@
 """run.py: time, memory and output of every command for N, 2N, 4N and 8N of each thing that gen.py makes.
 
 run.py [--tool ICFOLD] [--work DIR] [--scale X] [--limit SECONDS] [KIND[/COMMAND]]...
-From 2N to 8N none may grow by more than 4^1.2, beyond what every process needs (START, MEMORY, OUTPUT).  A time is processor time of user
-and system, the least of three runs, so a busy machine makes no difference.  If a time grows by more, instructions are counted instead (by
-`perf stat` if it works, else by valgrind), since caches are not judged.  What a command prints may grow as the names that it is asked for
-(says=names: N names of N letters), and its time likewise.  A command that takes longer than the limit is not run with larger N.  fold must
-end with status 0 and verify with "equal", unless the kind names a reason for which they refuse the file (refused=, refused_verify=).  If
-fold refuses a file, the other commands are not run.
+From 2N to 8N time, memory and output may grow by at most 4^1.2, beyond what every process needs (START, MEMORY, OUTPUT).  A time is
+processor time of user and system; below two seconds it is the least of three runs, so that a busy machine makes little difference.  If a
+time grows by more, instructions are counted instead (by `perf stat` if it works, else by valgrind), since caches are not judged.  What a
+command prints may grow as the names that it is asked for (says=names: N names of N letters), and its time likewise.  A command that takes
+longer than the limit is not run with larger N.  fold must end with status 0 and verify with "equal", unless the kind names a reason for
+which they refuse the file (refused=, refused_verify=).  If fold refuses a file, the other commands are not run.
 
 Each line ends with the exponents of time and memory from 2N to 8N, if they can be measured.
 """
@@ -23,7 +23,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 GEN, CORE = os.path.join(HERE, "gen.py"), os.path.join(HERE, "core.py")
 POWER = 1.2
-START, MEMORY, OUTPUT = 0.03, 24 << 20, 1 << 20  # below this, nothing is told of growth
+START, MEMORY, OUTPUT = 0.03, 24 << 20, 1 << 20  # below these, growth is not judged
 PRINTS = ("symbolize", "symbolize-json", "core", "dump")  # names for each address, or each function that was folded
 
 
@@ -100,7 +100,7 @@ def exponent(a, b):
 
 
 def law(points, factor, judged=("time", "memory", "output")):
-    """What breaks the law for N, 2N, 4N, 8N, or None.  FACTOR: by how much more the names grow that are printed."""
+    """What breaks the law for N, 2N, 4N, 8N, or None.  FACTOR: how much faster the printed names grow."""
     if len(points) < 4:
         return "too slow to go on"
     a, b = points[1], points[3]

@@ -28,8 +28,8 @@ fi
 mkdir "$WORK/src"
 tar -C "$WORK/src" --strip-components=1 --wildcards -xf "$tar" '*/lld/test/ELF/*icf*' '*/bolt/test/*icf*' '*/bolt/test/Inputs/stub.h' || { not_ok llvm-icf "cannot unpack $tar"; finish; }
 
-# What a test's RUN lines say of assembling and linking, done; prints "NAME FILE" for what ld.lld made, "skip NAME: why" for the rest.
-# No shell reads the lines.
+# Does the assembling and linking that a test's RUN lines ask for; prints "NAME FILE" for each file that ld.lld made, and
+# "skip NAME: why" for a test that cannot be done.  No shell reads the lines.
 cat >"$WORK/run.py" <<'END'
 import os, re, shlex, subprocess, sys
 
