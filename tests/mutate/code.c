@@ -1,4 +1,4 @@
-/* code.c: places in instructions, padding and thunks. */
+/* code.c: places in instructions, padding and thunks; words that lead into code. */
 #include "tests/mutate/mutate.h"
 
 typedef void (*on_insn)(struct ctx *c, const struct elfrw_addrmap_unit *u,
@@ -121,6 +121,25 @@ static void insn_number(struct ctx *c, const struct elfrw_addrmap_unit *u,
 	    u->old != u->body)
 		mutate_add_moved(c, p + in->pcrel_off, in->pcrel_size, u->old - u->body);
 }
+/* An address of data, which does not move. */
+static uint64_t data_address(const struct ctx *c)
+{
+	const struct elfrw_section *a = elfrw_image_section(&c->in, ".rodata"),
+				   *b = elfrw_image_section(&c->out, ".rodata");
+	return a && b && a->hdr.sh_addr == b->hdr.sh_addr ? a->hdr.sh_addr : 0;
+}
+/* The same operands, as numbers that by chance are distances to data, and that the output has
+ * corrected as such.  Nothing but the rule for numbers can tell: both lead to one address. */
+static void insn_number_inside(struct ctx *c, const struct elfrw_addrmap_unit *u,
+			       const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
+{
+	uint64_t was = u->old + (va - u->body), data = data_address(c);
+	const uint8_t *q = elfrw_image_at(&c->in, was, in->len);
+	if ((in->kind == ELFRW_INSN_TRAP || in->kind == ELFRW_INSN_NOP) && in->pcrel_size && q &&
+	    u->old != u->body && data)
+		mutate_add_both(c, p + in->pcrel_off, data - (va + in->len), q + in->pcrel_off,
+				data - (was + in->len), in->pcrel_size);
+}
 static void insn_last(struct ctx *c, const struct elfrw_addrmap_unit *u,
 		      const struct elfrw_insn *in, const uint8_t *p, uint64_t va)
 {
@@ -196,6 +215,10 @@ void mutate_code_numbers(struct ctx *c)
 {
 	each_insn(c, insn_number);
 }
+void mutate_code_numbers_inside(struct ctx *c)
+{
+	each_insn(c, insn_number_inside);
+}
 void mutate_code_last(struct ctx *c)
 {
 	each_insn(c, insn_last);
@@ -267,4 +290,55 @@ void mutate_thunk_opcodes(struct ctx *c)
 void mutate_thunk_tails(struct ctx *c)
 {
 	thunks(c, 5, 1);
+}
+
+/* Is U what the kind asks for?  One that only moved, one that only stands for others too. */
+static bool is_wanted(const struct ctx *c, const struct elfrw_addrmap_unit *u)
+{
+	if (c->arg == LIST_FOLDED || (u->flags & ELFRW_UNIT_FOLDED))
+		return c->arg == LIST_FOLDED && (u->flags & ELFRW_UNIT_FOLDED);
+	return (c->arg == LIST_MOVED) == (u->body != u->old) &&
+	       (c->arg == LIST_SHARED) == ((u->flags & ELFRW_UNIT_KEPT) != 0);
+}
+
+/* The word at VA of both files leads to the second instruction of functions that did not stay as
+ * they were: what a folder leaves behind that does not know such lists. */
+static void list_word(struct ctx *c, uint64_t va)
+{
+	const uint8_t *p = elfrw_image_at(&c->out, va, 4), *q = elfrw_image_at(&c->in, va, 4);
+	for (uint32_t i = 0; p && q && i < c->note.map.n_units; i++) {
+		const struct elfrw_addrmap_unit *u = &c->note.map.unit[i];
+		uint64_t size = u->old_end - u->old;
+		const uint8_t *code = is_wanted(c, u) ? elfrw_image_at(&c->in, u->old, size) : NULL;
+		struct elfrw_insn in;
+		if (code && c->in.arch->decode(code, size, u->old, &in) && in.len < size)
+			mutate_add_both(c, p, u->old + in.len - va, q, u->old + in.len - va, 4);
+	}
+}
+
+static bool has_relocations(const struct elfrw_image *img)
+{
+	for (uint32_t i = 1; i < img->n_sections; i++)
+		if (img->section[i].hdr.sh_type == SHT_RELA &&
+		    !(img->section[i].hdr.sh_flags & SHF_ALLOC))
+			return true;
+	return false;
+}
+
+/* Words of sections whose names are C identifiers that lead into code from their own places.  Where
+ * relocations were kept, they say which words these are. */
+void mutate_lists(struct ctx *c)
+{
+	bool infers = c->has_note && !has_relocations(&c->in);
+	for (uint32_t i = 1; infers && i < c->in.n_sections; i++) {
+		const struct elfrw_section *s = &c->in.section[i];
+		if (!(s->hdr.sh_flags & SHF_ALLOC) || !s->data || strchr(s->name, '.'))
+			continue;
+		for (uint64_t k = 0; k + 4 <= s->hdr.sh_size; k += 4) {
+			uint64_t va = s->hdr.sh_addr + k;
+			int32_t word = (int32_t)elfrw_get32(s->data + k);
+			if (word && mutate_in_code(&c->in, va + (uint64_t)(int64_t)word))
+				list_word(c, va);
+		}
+	}
 }

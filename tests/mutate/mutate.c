@@ -2,7 +2,8 @@
  *
  *   mutate --list                      the kinds of mutants, one a line
  *   mutate KIND I N IN OUT NEW         writes NEW: OUT with the I-th of N places of that kind
- *                                      changed
+ *                                      changed; some kinds change IN as well and write
+ *                                      NEW.in
  *
  * A kind is a way to find places (fields of a given meaning) and a change.  The places of a kind
  * are spread evenly over the file.  Exit status: 0 done, one line says what was changed; 3 there is
@@ -37,6 +38,16 @@ void mutate_add_moved(struct ctx *c, const void *p, unsigned size, uint64_t move
 	c->place.data[c->place.len - 1].moved = moved;
 }
 
+void mutate_add_both(struct ctx *c, const void *p, uint64_t value, const void *in_p,
+		     uint64_t in_value, unsigned size)
+{
+	mutate_add(c, p, size);
+	struct place *x = &c->place.data[c->place.len - 1];
+	x->value = value;
+	x->in_off = (uint64_t)((const uint8_t *)in_p - c->in.base);
+	x->in_value = in_value;
+}
+
 void mutate_add_off(struct ctx *c, uint64_t off, unsigned size)
 {
 	if (off <= c->out.size && size <= c->out.size - off)
@@ -57,8 +68,9 @@ bool mutate_in_code(const struct elfrw_image *img, uint64_t va)
 
 /* --- the kinds --------------------------------------------------------- */
 
-/* RESTORE: what IN has at the same address. */
-enum edit { ADD, MOVE, XOR, SWAP, COPY, ZERO, RESTORE, CUT, APPEND };
+/* RESTORE: what IN has at the same address.  BOTH: a pair of files, with what a wrong way of
+ * folding would make of another input. */
+enum edit { ADD, MOVE, XOR, SWAP, COPY, ZERO, RESTORE, BOTH, CUT, APPEND };
 
 struct kind {
 	const char *name;
@@ -93,6 +105,7 @@ static const struct kind kinds[] = {
 	{ "immediate", mutate_code_imms, NULL, 0, ADD, 1 },
 	{ "displacement", mutate_code_disps, NULL, 0, ADD, 8 },
 	{ "number-of-trap", mutate_code_numbers, NULL, 0, MOVE, 0 },
+	{ "number-corrected", mutate_code_numbers_inside, NULL, 0, BOTH, 0 },
 	{ "last-byte-of-function", mutate_code_last, NULL, 0, XOR, 1 },
 	{ "absolute-function-address", mutate_code_abs, NULL, 0, ADD, 16 },
 	{ "absolute-data-address", mutate_code_abs_data, NULL, 0, ADD, 4 },
@@ -115,6 +128,9 @@ static const struct kind kinds[] = {
 	{ "word-behind-table", mutate_table_ends, NULL, 0, ADD, -16 },
 	{ "code-word", mutate_code_words, NULL, 0, ADD, 1 },
 	{ "code-words-swapped", mutate_code_words, NULL, 0, SWAP, 0 },
+	{ "list-word-to-moved", mutate_lists, NULL, LIST_MOVED, BOTH, 0 },
+	{ "list-word-to-folded", mutate_lists, NULL, LIST_FOLDED, BOTH, 0 },
+	{ "list-word-to-shared", mutate_lists, NULL, LIST_SHARED, BOTH, 0 },
 	{ "relative-code-addend", mutate_dynamic_relocs, NULL, RELA_CODE, ADD, 1 },
 	{ "relative-code-addend-copied", mutate_dynamic_relocs, NULL, RELA_CODE, COPY, 0 },
 	{ "relative-data-addend", mutate_dynamic_relocs, NULL, RELA_DATA, ADD, 8 },
@@ -364,6 +380,7 @@ static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *b
 	switch (k->edit) {
 	case ADD: elfrw_put_le(p, v + (uint64_t)k->by, a.size); break;
 	case MOVE: elfrw_put_le(p, v + a.moved, a.size); break;
+	case BOTH: elfrw_put_le(p, a.value, a.size); return true;
 	case XOR: elfrw_put_le(p, v ^ (uint64_t)k->by, a.size); break;
 	case ZERO: memset(p, 0, a.size); break;
 	case COPY: memcpy(p, q, a.size); break;
@@ -386,6 +403,26 @@ static bool edit(const struct ctx *c, const struct kind *k, size_t i, uint8_t *b
 	default: return false;
 	}
 	return memcmp(keep, p, a.size) != 0;
+}
+
+static void write_file(const char *path, const uint8_t *p, size_t size)
+{
+	FILE *f = fopen(path, "wb");
+	if (!f || fwrite(p, 1, size, f) != size || fclose(f) != 0)
+		mutate_die("cannot write");
+}
+
+/* Writes NEW.in: the input with the field that belongs to place A. */
+static void write_input(const struct ctx *c, const struct place *a, const char *new)
+{
+	char path[4096];
+	uint8_t *buf = malloc(c->in.size);
+	if (!buf || (size_t)snprintf(path, sizeof path, "%s.in", new) >= sizeof path)
+		mutate_die("out of memory");
+	memcpy(buf, c->in.base, c->in.size);
+	elfrw_put_le(buf + a->in_off, a->in_value, a->size);
+	write_file(path, buf, c->in.size);
+	free(buf);
 }
 
 int main(int argc, char **argv)
@@ -438,9 +475,9 @@ int main(int argc, char **argv)
 		}
 		printf("%s: %zu of %zu places, file offset 0x%llx\n", k->name, i, c.place.len,
 		       (unsigned long long)c.place.data[i].off);
+		if (k->edit == BOTH)
+			write_input(&c, &c.place.data[i], argv[6]);
 	}
-	FILE *f = fopen(argv[6], "wb");
-	if (!f || fwrite(buf, 1, size, f) != size || fclose(f) != 0)
-		mutate_die("cannot write");
+	write_file(argv[6], buf, size);
 	return 0;
 }

@@ -20,6 +20,8 @@ struct place {
 	uint64_t off;
 	unsigned size;
 	uint64_t moved; /* for MOVE: by how much */
+	/* For BOTH: what the field becomes, and the place and the value of the input's. */
+	uint64_t value, in_off, in_value;
 };
 
 struct ctx {
@@ -39,6 +41,9 @@ void mutate_check(struct elfrw_err *err);
 void mutate_add(struct ctx *c, const void *p, unsigned size);
 void mutate_add_moved(struct ctx *c, const void *p, unsigned size, uint64_t moved);
 void mutate_add_off(struct ctx *c, uint64_t off, unsigned size);
+/* The field at P, which becomes VALUE, and the one at IN_P of the input, which becomes IN_VALUE. */
+void mutate_add_both(struct ctx *c, const void *p, uint64_t value, const void *in_p,
+		     uint64_t in_value, unsigned size);
 const struct elfrw_section *mutate_section(struct ctx *c, const char *name);
 bool mutate_in_code(const struct elfrw_image *img, uint64_t va);
 
@@ -51,6 +56,7 @@ enum { RELA_CODE, RELA_DATA, RELA_OFFSET, RELA_INFO, RELA_SYMBOLIC };
 enum { FDE_BEGIN, FDE_RANGE, FDE_INSN, FDE_CIE, FDE_LSDA, FDE_LENGTH };
 enum { SYM_ANY, SYM_FUNC, SYM_OBJECT, SYM_FOLDED };
 enum { LINE_LENGTH = 98, LINE_HEADER = 99, LINE_SPECIAL = 100, LINE_EXTENDED = 200 };
+enum { LIST_MOVED, LIST_FOLDED, LIST_SHARED };
 enum { NOTE_TRAP_BYTE = 24 }; /* its place in the header of .debug_icfold */
 #define PHDR(type, field)      ((long)(type) << 8 | (long)offsetof(Elf64_Phdr, field))
 #define ATTR(code, form, size) ((long)(code) | (long)(form) << 16 | (long)(size) << 32)
@@ -78,6 +84,7 @@ void mutate_code_lea_code(struct ctx *c);
 void mutate_code_lea_data(struct ctx *c);
 void mutate_code_loads(struct ctx *c);
 void mutate_code_numbers(struct ctx *c);
+void mutate_code_numbers_inside(struct ctx *c);
 void mutate_code_opcodes(struct ctx *c);
 void mutate_code_operands(struct ctx *c);
 void mutate_code_tails(struct ctx *c);
@@ -99,6 +106,7 @@ void mutate_gdb_index(struct ctx *c);
 void mutate_gdb_part(struct ctx *c);
 void mutate_gdb_pool(struct ctx *c);
 void mutate_irelative(struct ctx *c);
+void mutate_lists(struct ctx *c);
 void mutate_line_ops(struct ctx *c);
 void mutate_lsda_bytes(struct ctx *c);
 void mutate_lsda_sites(struct ctx *c);

@@ -5,6 +5,7 @@
 # each of these different, with exit status 1.  One line a kind of mutant.  By default a kind is tried at PLACES (3) places of the
 # first FILES (2) files that have any; MUTANTS=full tries all files.  ONLY=REGEX limits a run to kinds with such names.
 . "$(dirname "$0")/../../lib.sh"
+. "$(dirname "$0")/../../lib/fool.sh"
 MUTATE=${MUTATE:-$BUILD/tests/mutate}
 
 # one KIND: all its mutants.  The list of good pairs is in $WORK/good: "IN OUT" lines.
@@ -24,7 +25,9 @@ if [ "${1:-}" = --one ]; then
 			fi
 			hit=1
 			n=$((n + 1))
-			timeout 400 "$ICFOLD" verify "$in" "$new" >"$new.out" 2>"$new.err"
+			of=$in
+			[ ! -e "$new.in" ] || of=$new.in
+			timeout 400 "$ICFOLD" verify "$of" "$new" >"$new.out" 2>"$new.err"
 			rc=$?
 			case $rc in
 			1) ;;
@@ -35,7 +38,7 @@ if [ "${1:-}" = --one ]; then
 		files=$((files + hit))
 		[ "${MUTANTS:-quick}" != full ] && [ $files -ge "$FILES" ] && break
 	done <"$WORK/good"
-	rm -f "$new" "$new.out" "$new.err"
+	rm -f "$new" "$new.in" "$new.out" "$new.err"
 	if [ -n "$bad" ]; then
 		echo "not ok mutant/$kind: survived in$(echo "$bad" | cut -c 1-300)"
 	elif [ -n "$strange" ]; then
@@ -112,6 +115,23 @@ calls() {
 	fi
 }
 calls
+# Lists of places in code, without relocations: some functions move; in place, others stand for two.
+listed() {
+	local in=$WORK/listed.$1 out=$WORK/listed.$1.out name=mutants/listed/$1
+	shift
+	if ! build_fool gcc "$FOOL/code/listed.c" "$WORK" "$in" -g >"$in.log" 2>&1; then
+		skip "$name" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
+	elif ! "$ICFOLD" "$@" "$in" -o "$out" >/dev/null 2>"$in.log"; then
+		not_ok "$name" "does not fold: $(first_line "$in.log")"
+	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
+		not_ok "$name" "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
+	else
+		ok "$name"
+		echo "$in $out" >>"$WORK/good"
+	fi
+}
+listed moves
+listed stays --in-place
 # Like Debian's libraries of rustc (make_stale in tests/lib.sh).
 stale() {
 	local in=$WORK/stale out=$WORK/stale.out
