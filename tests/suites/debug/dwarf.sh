@@ -553,6 +553,79 @@ line_ends() {
 	done
 }
 
+# epilogue_begin, which neither GCC 12 nor clang 14 writes, stays on its rows: on the kept functions' own, on the folded ones' in
+# the artificial unit, and on no row behind them.  z and y, x and w have the same lines and differ only in the mark.
+epilogues() {
+	local d=$WORK/epilogues n="dwarf epilogues" policy f rc late=0
+	mkdir -p "$d"
+	cat >"$d/in.c" <<-'EOF'
+		#include <stdio.h>
+		#define F(name, n) __attribute__((noinline, noclone)) int name(int a) { return printf("%d\n", a * n) + n; }
+		F(z, 17) F(y, 17)
+		F(x, 18) F(w, 18)
+		F(v, 19)
+		F(u, 19)
+		int main(int argc, char **argv) { (void)argv; return (z(argc) ^ y(argc) ^ x(argc) ^ w(argc) ^ v(argc) ^ u(argc)) < 0; }
+	EOF
+	# "late" has each mark one row behind.
+	if ! gcc -O2 -gdwarf-5 -gno-column-info -ffunction-sections -fno-ipa-icf -S "$d/in.c" -o "$d/in.s" 2>"$d/why"; then
+		skip "$n" "building: $(first_line "$d/why")"
+		return
+	fi
+	for f in in late; do
+		awk -v late=$late '
+			BEGIN { split("z 80 y 80 x 82 w 82 v 84 u 86", l); for (i = 1; i in l; i += 2) line[l[i]] = l[i + 1] }
+			/^[u-z]:/ { at = substr($0, 1, 1) }
+			/^\.LFE/ { at = "" }
+			at == "" || !/^\taddq\t\$8, %rsp/ { print; next }
+			{
+				mark = at ~ /[yx]/ ? "" : " epilogue_begin"
+				print "\t.loc 1 " line[at] " 1" (late ? "" : mark); print
+				print "\t.loc 1 " line[at] + 1 " 1" (late ? mark : "")
+			}' "$d/in.s" >"$d/$f.marked.s"
+		late=1
+		if ! gcc "$d/$f.marked.s" -Wl,--emit-relocs -o "$d/$f" 2>"$d/why"; then
+			skip "$n" "building: $(first_line "$d/why")"
+			return
+		fi
+	done
+	! have llvm-dwarfdump || epilogue_rows "$d/in" >"$d/in.rows"
+	for policy in overlay alias drop; do
+		f=$d/$policy
+		"$ICFOLD" -q --allow-growth --icf=all --debug-folded=$policy --map="$f.map" "$d/in" -o "$f" >"$f.log" 2>&1 || { not_ok "$n $policy" "$(first_line "$f.log")"; continue; }
+		"$ICFOLD" verify --icf=all "$d/in" "$f" >"$f.log" 2>&1
+		rc=$?
+		check "$n $policy verify" "$(grep -m 1 ': .*expected' "$f.log")" [ $rc = 0 ]
+		"$ICFOLD" verify --icf=all "$d/late" "$f" >"$f.log" 2>&1
+		rc=$?
+		check "$n $policy verify, other rows" "$rc, $(first_line "$f.log")" [ "$rc$(grep -c -m 1 'row: .*epilogue_begin' "$f.log")" = 11 ]
+		if ! have llvm-dwarfdump || ! have jq; then continue; fi
+		mark_folded "$f" "$f.map"
+		check "$n $policy folds" "$(grep -c ' folded' "$f.map") functions" [ "$(grep -cE ' [u-z] folded' "$f.map")" = 3 ]
+		moved_rows "$d/in.rows" "$f.map" $policy >"$f.want"
+		epilogue_rows "$f" | sort >"$f.have"
+		verdict "$n $policy rows" "$(diff "$f.want" "$f.have" | sed -n 1,3p | tr '\n' ' ')"
+		if [ -x "$JUDGE" ]; then
+			"$JUDGE" --policy=$policy "$d/in" "$f" "$f.map" >"$f.log" 2>&1
+			check "$n $policy judge" "$(grep -m 1 WRONG "$f.log")" grep -q '^right$' "$f.log"
+			"$JUDGE" --policy=$policy "$d/late" "$f" "$f.map" >"$f.log" 2>&1
+			check "$n $policy judge, other rows" "it sees nothing" grep -q '^WRONG.* line' "$f.log"
+		fi
+	done
+}
+# epilogue_rows FILE: "ADDRESS LINE", decimal, of the rows that have the mark.
+epilogue_rows() {
+	llvm-dwarfdump --debug-line "$1" | awk '/^0x.* epilogue_begin/ { print $1, $2 }' | while read -r va line; do echo $((va)) "$line"; done
+}
+# moved_rows ROWS MAP POLICY: the input's ROWS where the functions are in the output; `drop` has none of folded functions.
+moved_rows() {
+	while read -r old size new name folded; do
+		echo $((0x$old)) $((0x$size)) $((0x$new)) "$name" "$folded"
+	done <"$2" | awk -v policy="$3" '
+		NR == FNR { n++; old[n] = $1; size[n] = $2; new[n] = $3; gone[n] = $5 == "folded" && policy == "drop"; next }
+		{ for (i = 1; i <= n; i++) if ($1 >= old[i] && $1 < old[i] + size[i] && !gone[i]) print new[i] + $1 - old[i], $2 }' - "$1" | sort
+}
+
 # --- all of them --------------------------------------------------------------------------------------------------------
 S=-ffunction-sections
 # In place, a function that pushes first becomes a jump.  The second unwind row is then in the middle of the jump, where no PC is.
@@ -610,6 +683,7 @@ list() {
 		tools
 		alias_lists_all
 		line_ends
+		epilogues
 		thunk_in_place
 	END
 }
