@@ -553,8 +553,48 @@ line_ends() {
 	done
 }
 
+# 64-bit DWARF 5 whose addresses are indices into .debug_addr: each slot of a kept function holds the function's new address, as
+# llvm-dwarfdump reads it.  The form gdwarf64-addrx asks the others about such a program.
+addrx64() {
+	local d=$WORK/addrx64 n="dwarf addrx64" rc at
+	have clang && have ld.lld && have llvm-dwarfdump && have jq || { skip "$n" "no clang, lld, llvm-dwarfdump or jq"; return; }
+	build "$d" clang lld "-gdwarf-5 -gdwarf64 -O2 $S" "" || { skip "$n" "building: $(first_line "$d/why")"; return; }
+	llvm-dwarfdump -v --debug-info "$d/in" >"$d/info"
+	check "$n input" "no 64-bit units with indexed addresses" [ "$(grep -c 'Unit: .*format = DWARF64' "$d/info")" -ge 4 -a "$(grep -c 'low_pc \[DW_FORM_addrx' "$d/info")" -gt 20 ]
+	"$ICFOLD" -q --icf=all --map="$d/map" "$d/in" -o "$d/out" 2>"$d/log" || { not_ok "$n" "$(first_line "$d/log")"; return; }
+	"$ICFOLD" verify --icf=all "$d/in" "$d/out" >"$d/log" 2>&1
+	rc=$?
+	check "$n verify" "$(grep -m 1 ': .*expected' "$d/log")" [ $rc = 0 ]
+	mark_folded "$d/out" "$d/map"
+	kept_units "$d/map" >"$d/units"
+	check "$n folds and moves" "few" [ "$(grep -c ' folded' "$d/map")" -ge 5 -a "$(awk '{ sub(/^0+/, "", $3) } $1 != $3' "$d/units" | wc -l)" -ge 10 ]
+	address_slots "$d/in" >"$d/slots.in"
+	address_slots "$d/out" >"$d/slots.out"
+	verdict "$n slots" "$(awk '
+		FILENAME == ARGV[1] { sub(/^0+/, "", $3); new[$1] = $3; next }
+		FILENAME == ARGV[2] { n++; kind[n] = $1; was[n] = $2; next }
+		{ i++; if ($1 != kind[i]) print "slot", i, kind[i], "became", $1
+		  if (was[i] in new) { seen++; if ($2 != new[was[i]]) print "slot", i, was[i], "became", $2, "and not", new[was[i]] } }
+		END { if (i < n || seen < 20) print i, "slots,", seen, "of functions, of", n }' "$d/units" "$d/slots.in" "$d/slots.out" | head -n 2 | tr '\n' ' ')"
+	# Its header is longer by 8 bytes, and still compared: what it says of segments, which nobody reads, and a slot behind it.
+	for at in 15 24; do
+		cp "$d/out" "$d/broken"
+		# shellcheck disable=SC2046
+		set -- $(section_at "$d/out" .debug_addr)
+		printf '\001' | dd of="$d/broken" bs=1 seek=$(($1 + at)) conv=notrunc 2>/dev/null
+		"$ICFOLD" verify --icf=all "$d/in" "$d/broken" >"$d/log" 2>&1
+		rc=$?
+		check "$n verify, other byte $at" "exit status $rc" [ $rc = 1 ]
+	done
+}
+# address_slots FILE: "FORMAT ADDRESS" of each slot of .debug_addr, without leading zeros.
+address_slots() {
+	llvm-dwarfdump --debug-addr "$1" | sed -nE 's/^Address table header: .*format = (DWARF[0-9]+).*addr_size = 0x08.*/# \1/p; s/^0x0*([0-9a-f]+)$/\1/p' |
+		awk '$1 == "#" { format = $2; next } { print format, $1 }'
+}
+
 # epilogue_begin, which neither GCC 12 nor clang 14 writes, stays on its rows: on the kept functions' own, on the folded ones' in
-# the artificial unit, and on no row behind them.  z and y, x and w have the same lines and differ only in the mark.
+# the artificial unit, and on no row behind them.  All functions are in one sequence, which is written anew.  z and y, x and w have the same lines and differ only in the mark.
 epilogues() {
 	local d=$WORK/epilogues n="dwarf epilogues" policy f rc late=0
 	mkdir -p "$d"
@@ -568,7 +608,7 @@ epilogues() {
 		int main(int argc, char **argv) { (void)argv; return (z(argc) ^ y(argc) ^ x(argc) ^ w(argc) ^ v(argc) ^ u(argc)) < 0; }
 	EOF
 	# "late" has each mark one row behind.
-	if ! gcc -O2 -gdwarf-5 -gno-column-info -ffunction-sections -fno-ipa-icf -S "$d/in.c" -o "$d/in.s" 2>"$d/why"; then
+	if ! gcc -O2 -gdwarf-5 -gno-column-info -fno-ipa-icf -S "$d/in.c" -o "$d/in.s" 2>"$d/why"; then
 		skip "$n" "building: $(first_line "$d/why")"
 		return
 	fi
@@ -660,6 +700,7 @@ list() {
 		form relative-gcc   gcc   bfd "-gdwarf-5 -O2"                 ""         all.overlay
 		form gdwarf64-gcc   gcc   bfd  "-gdwarf-5 -gdwarf64 -O2"        ""       all.overlay all.alias
 		form gdwarf64-4     gcc   bfd  "-gdwarf-4 -gdwarf64 -O2 $S"     ""       all.overlay
+		form gdwarf64-addrx clang lld  "-gdwarf-5 -gdwarf64 -O2 $S"     ""       all.overlay all.alias
 		form types-4        gcc   bfd  "-gdwarf-4 -fdebug-types-section -O2" ""  all.overlay all.drop
 		form types-5        gcc   gold "-gdwarf-5 -fdebug-types-section -O0" ""  all.overlay
 		form types-clang    clang lld  "-gdwarf-5 -fdebug-types-section -O2" ""  all.overlay
@@ -683,6 +724,7 @@ list() {
 		tools
 		alias_lists_all
 		line_ends
+		addrx64
 		epilogues
 		thunk_in_place
 	END
