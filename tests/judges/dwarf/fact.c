@@ -98,7 +98,7 @@ static struct jline_sections sections(const struct judge *j, int out)
 					j->sec[out][JS_STR] };
 }
 
-/* The table of a unit; false: it names none. */
+/* The line table of a unit; false: the unit names none. */
 bool fact_table_of(struct judge *j, int out, Dwarf_Die *die, struct jtable *t, uint64_t *off,
 		   const char **why)
 {

@@ -11,8 +11,8 @@ struct jfact {
 	struct jrow row;
 	uint32_t unit, table;
 	bool may; /* it need not be there */
-	/* Of a row of the output: the expected one that takes it; in which search it was last seen.
-	 */
+	/* Only of a fact of the output: the expected fact that took it, and the search that saw it
+	 * last. */
 	const struct jfact *by;
 	size_t search;
 };
@@ -40,8 +40,8 @@ void facts_sort(struct jfacts *s, int (*order)(const void *, const void *));
 /* Is one path the other's tail?  Not every table says what its relative names count from. */
 bool fact_same_path(const struct jpaths *p, uint32_t a, uint32_t b);
 const char *fact_show(const struct judge *j, const struct jfact *f, char *buf, size_t size);
-/* The table that the unit of DIE names, of the output where OUT; false: it names none.  *WHY: what
- * is wrong with it, or NULL. */
+/* Reads the line table that the unit of DIE names (OUT: in the output); false: it names none. *WHY:
+ * what is wrong with the table, or NULL. */
 bool fact_table_of(struct judge *j, int out, Dwarf_Die *die, struct jtable *t, uint64_t *off,
 		   const char **why);
 #endif

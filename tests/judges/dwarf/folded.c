@@ -85,9 +85,9 @@ static const struct jfact *says(const struct jpaths *paths, const struct jfacts 
 	return NULL;
 }
 
-/* Is what the tables say of a folded function kept?  Several may speak of it (a COMDAT function
- * that was dropped may lie on the one that was not); one of them is enough.  Else *LOST is what is
- * missing. */
+/* Did the line rows of a folded function survive? Several tables of the input may have rows of the
+ * function, since a dropped COMDAT function may lie on one that was not dropped. It is enough if
+ * the rows of one table survived. Otherwise *LOST is a missing fact. */
 static bool is_kept(const struct jlines *s, uint32_t unit, uint32_t kept, const struct jfact **lost)
 {
 	struct part p, q;
@@ -124,7 +124,8 @@ static void check_own(struct judge *j, const struct jfacts *folded)
 		const struct jfact *f = &s->own.v[i];
 		const char *path = s->paths.text[f->row.path], *slash = strrchr(path, '/');
 
-		/* The unit's own range is a byte that is no function's. */
+		/* The artificial unit has a range of its own: one byte that belongs to no function.
+		 */
 		if (jmap_find_new(&j->map, f->lo) == JNONE &&
 		    jmap_find_thunk(&j->map, f->lo) == JNONE &&
 		    !strcmp(slash ? slash + 1 : path, "<folded functions>"))

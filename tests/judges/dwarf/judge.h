@@ -130,9 +130,9 @@ const char *jset_differ(struct jset *want, struct jset *have, const struct judge
 
 /* die.c: the DIEs of one unit, A in the input and B in the output. */
 void judge_unit(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
-/* line.c: the line table of one unit; the artificial unit's; what the artificial unit should have
- * had. */
+/* line.c: the line table of one unit. */
 void judge_lines(struct judge *j, Dwarf_Die *a, Dwarf_Die *b);
+/* folded.c: the line table of the artificial unit; at the end, what is missing in that table. */
 void judge_folded_lines(struct judge *j, Dwarf_Die *b);
 void judge_lines_done(struct judge *j);
 /* thunk.c: the rows of thunks in one unit, as libdw reads them; thunks without a row. */

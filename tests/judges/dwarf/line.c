@@ -1,12 +1,12 @@
 /* line.c: does each line table of the output say of each stretch of code what the input's says?
  *
  * A table is taken as what DWARF 5, section 6.2, says that it is: sequences of rows, each of which
- * holds from its address to the next row's.  So a table becomes a bag of facts, "these bytes of the
- * output have this row", cut where functions begin and end, the input's carried through the map.
- * The two bags must be the same.  A row that holds for no byte is a fact of its own; at the border
- * of two functions it may be at either's.  The facts of folded functions are kept: those that name
- * other places than the kept function's must be in the table of the artificial unit, and nothing
- * else may be there. */
+ * holds from its address to the next row's. So a table becomes a bag of facts, "these bytes of the
+ * output have this row", cut where functions begin and end. The facts of the input are carried
+ * through the map. The two bags must be the same. A row that holds for no byte is a fact of its
+ * own; at the border of two functions it may belong to either. Facts of folded functions that name
+ * other places than those of the kept function must be in the table of the artificial unit, and
+ * nothing else may be there. */
 #include "tests/judges/dwarf/judge.h"
 #include "tests/judges/dwarf/fact.h"
 #include <dwarf.h>
@@ -226,7 +226,7 @@ static void facts_of_output(struct judge *j, struct bag *bag, uint64_t cu, const
 
 /* --- comparing --- */
 
-/* The facts of both, one for one. */
+/* Sorts both bags and compares them fact by fact. */
 static void compare(struct judge *j, uint64_t cu, struct jfacts *want, struct jfacts *have)
 {
 	char x[600];
@@ -265,8 +265,9 @@ static struct jfact *same_at(struct jfacts *have, const struct jfact *f, uint64_
 	return have->v + a;
 }
 
-/* Takes a fact of HAVE for F, which stands at one of two places; one that has taken it goes to its
- * other place if it can.  SEARCH: a number for each call from outside. */
+/* Takes a fact of HAVE for F, whose row stands at one of two places. If all facts there are taken,
+ * a fact that took one moves to its own other place if possible. SEARCH: another number for each
+ * call from outside. */
 static bool take(struct jfacts *have, const struct jfact *f, size_t search)
 {
 	uint64_t place[] = { f->lo, f->other };

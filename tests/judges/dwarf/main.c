@@ -77,8 +77,8 @@ static void judge_units(struct judge *j, bool lines)
 	bool more_a = next_unit(j->in, &ca, &a, &ta), more_b = next_unit(j->out, &cb, &b, &tb);
 
 	while (more_a || more_b) {
-		/* An input that was folded before has artificial units of its own; the new ones are
-		 * what it has not got. */
+		/* An input that was folded before has artificial units, too. Only those that it
+		 * does not have are new. */
 		if (more_b && is_artificial(&b) &&
 		    !(more_a && is_artificial(&a) && dwarf_dieoffset(&a) == dwarf_dieoffset(&b))) {
 			check_artificial(j, &b);

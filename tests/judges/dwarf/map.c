@@ -1,11 +1,11 @@
 /* map.c: the map file, and where an address of the input is in the output.
  *
  * A line of the file is "old size new name", numbers in hexadecimal; lines that begin with '#' are
- * remarks.  More words may follow the name: "folded" and "thunk=ADDRESS" are understood.  Without
- * them, which unit of those that share a new address is the kept one is told by the symbols: a
- * folded function's keeps its name with size 0.  Where the kept one has no symbol (ld
- * --discard-all) a folded one's keeps its size: such maps need the marks (mark_folded in
- * tests/lib.sh). */
+ * remarks. More words may follow the name: "folded" and "thunk=ADDRESS" are understood. Without
+ * these words the symbols tell which of the units at one new address is the kept one: the symbol of
+ * a folded function has size 0 in the output. If the kept unit has no symbol (ld --discard-all),
+ * the symbol of a folded one keeps its size. Such maps need the words, which mark_folded in
+ * tests/lib.sh adds. */
 #include "tests/judges/dwarf/judge.h"
 #include <gelf.h>
 #include <inttypes.h>
@@ -16,9 +16,8 @@
 struct sym {
 	uint64_t value, size;
 	const char *name;
-	size_t index; /* in the table */
-	uint64_t new_value,
-		new_size; /* of the same symbol in the output: the one of this name at this turn */
+	size_t index;                 /* in the table */
+	uint64_t new_value, new_size; /* of the same symbol in the output */
 	bool paired;
 };
 
@@ -79,8 +78,8 @@ static struct symbols symbols_of(Elf *elf)
 	return s;
 }
 
-/* Tells each symbol of the input which one it is in the output, and leaves both tables sorted by
- * address. */
+/* Finds for each symbol of the input the same symbol in the output, and leaves both tables sorted
+ * by address. Symbols of one name are paired in the order of the tables. */
 static void pair(struct symbols *in, struct symbols *out)
 {
 	if (in->n)
@@ -273,8 +272,8 @@ static void choose_kept(struct jmap *map, const uint32_t *idx, uint32_t n, uint6
 		if (unmarked == 1 ? u->folded : n > 1 && !has_sized_symbol(u, in))
 			continue;
 		candidates++;
-		/* Kept code stays in its old order: of several, the first that follows the last
-		 * kept one. */
+		/* Kept code stays in its old order. So of several candidates take the first one
+		 * behind the last kept unit. */
 		if (kept == JNONE || (map->unit[kept].old < *last_old && u->old > *last_old))
 			kept = idx[i];
 	}

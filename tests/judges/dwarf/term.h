@@ -5,12 +5,11 @@
 #include <dwarf.h>
 #include <inttypes.h>
 
-/* What an address means: a place in code may be reached from the function that begins there and
- * from the one that ends there. */
+/* What an address means. Where one function ends and another begins, it may belong to either. */
 enum jhow {
 	BEGINS, /* the function that holds the byte */
 	ENDS,   /* the function that holds the byte before */
-	EITHER, /* a label: the first, or, where one ends, the second */
+	EITHER, /* a label: as BEGINS, or as ENDS where a function ends */
 };
 
 struct jname {
@@ -55,7 +54,7 @@ struct jpair {
 #define DIE(p) \
 	(uint64_t) dwarf_dieoffset(&(p)->a), (unsigned)dwarf_tag(&(p)->a), term_title(&(p)->a)
 
-/* The name of the address VA, which is reached with the byte at BYTE. */
+/* The name of the address VA in the function that holds the byte at BYTE. */
 struct jname term_name_in(struct jside s, uint64_t va, uint64_t byte);
 bool term_same_name(struct jname a, struct jname b);
 struct jtoken term_place(struct jside s, uint64_t va, enum jhow how);

@@ -1,10 +1,10 @@
-/* callchain.c: the function that was called at each level of a stack, on programs made here byte
- * by byte, and on files: `callchain --resolve FILE` reads stacks from standard input and prints
- * one line a level. A stack is a list of hexadecimal addresses, one a line, innermost first,
- * each perhaps followed by the vtable address of the object that the level was called on; an
- * empty line ends a stack. A line of output is "- ..." for code that is not shared. Otherwise it
- * says what decided the function (? if nothing did) and gives the old addresses of the
- * candidates, with ~ behind those without a DIE. */
+/* callchain.c: the function that was called at each level of a stack, on programs made here byte by
+ * byte, and on files: `callchain --resolve FILE` reads stacks from standard input and prints one
+ * line a level. A stack is a list of hexadecimal addresses, one a line, innermost first, each
+ * perhaps followed by the vtable address of the object that the level was called on; an empty line
+ * ends a stack. A line of output is "- ..." for code that is not shared. Otherwise it says what
+ * decided the function (? if nothing did) and gives the old addresses of the candidates, with ~
+ * behind a candidate without a DIE. */
 #include "tests/unit/make/err_check.h"
 #include "dwarf/stack/callchain.h"
 #include "dwarf/calls/calls.h"

@@ -68,7 +68,7 @@ static void test_terminal(void **state)
 			    "\ricfold: 4 steps in 3.2 s, the last: units          ");
 	icf_progress_end(&p);
 	assert_string_equal(seen(&t, text), "\r                                         \r");
-	/* Over. */
+	/* After the end nothing more is shown. */
 	icf_progress_step(&p, "write", 110);
 	icf_progress_end(&p);
 	assert_string_equal(seen(&t, text), "");
