@@ -319,6 +319,17 @@ static bool kept_name(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symb
 	return kept->n_names;
 }
 
+/* Is S, which kept_name() takes for the kept function's or not (OWN), the name of FRAMES' last one?
+ * KEPT: of the functions that share the code, the kept one is meant.  A symbol without a size
+ * reaches up to the next symbol, as for llvm-symbolizer; but `_init` of .init is no better name for
+ * what .text begins with than the one that debugging entries give. */
+static bool names_frame(const struct dwr_sym_symbol *s, bool own, bool kept,
+			const struct dwr_sym_frames *frames)
+{
+	bool named = frames->len && frames->data[frames->len - 1].linkage;
+	return own ? !(s->in_other_section && named) : !kept && !named;
+}
+
 /* KEPT: of the functions that share the code, the kept one is meant. */
 static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool kept, unsigned flags,
 				   struct dwr_sym_frames *frames)
@@ -331,8 +342,7 @@ static struct elfrw_err *frames_at(struct dwr_sym *sym, uint64_t address, bool k
 	 * without debug information. */
 	struct dwr_sym_symbol s;
 	if (flags & (DWR_SYM_SHORT_NAMES | DWR_SYM_NO_SYMTAB) || !symbol_at(sym, address, &s) ||
-	    (!kept_name(sym, address, &s) &&
-	     (kept || (frames->len && frames->data[frames->len - 1].linkage)))) {
+	    !names_frame(&s, kept_name(sym, address, &s), kept, frames)) {
 		finish_names(sym, flags, frames);
 		return dwr_sym_complete(sym);
 	}

@@ -127,7 +127,9 @@ bool dwr_sym_group_at(struct dwr_sym *sym, uint64_t address, uint32_t *group);
 struct dwr_sym_symbol {
 	const char *name;
 	uint64_t address, size;
-	const char *file; /* of a local symbol: the STT_FILE symbol before it; NULL: none */
+	const char *file;      /* of a local symbol: the STT_FILE symbol before it; NULL: none */
+	bool in_other_section; /* at an address: it is only the last symbol before, without a size,
+				* and its section ends before the address */
 };
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret);
 

@@ -235,6 +235,18 @@ static void fill(struct dwr_symtab *t, const struct entry *e, struct dwr_sym_sym
 	ret->file = t->file;
 }
 
+/* Is ADDRESS, for which E without a size is the symbol before it, in another section than E?  The
+ * number of a section that strip took away says nothing. */
+static bool in_other_section(const struct dwr_symtab *t, const struct entry *e, uint64_t address)
+{
+	Elf64_Sym s = get(t, e->index);
+	if (s.st_shndx >= t->image->n_sections)
+		return false;
+	const Elf64_Shdr *h = &t->image->section[s.st_shndx].hdr;
+	return e->address >= h->sh_addr && e->address - h->sh_addr <= h->sh_size &&
+	       address - h->sh_addr >= h->sh_size;
+}
+
 bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_symbol *ret)
 {
 	struct dwr_symtab *t = table(sym);
@@ -248,6 +260,7 @@ bool dwr_sym_symbol_at(struct dwr_sym *sym, uint64_t address, struct dwr_sym_sym
 	if (e.size && e.address + e.size <= address)
 		return false;
 	fill(t, &e, ret);
+	ret->in_other_section = !e.size && in_other_section(t, &e, address);
 	return true;
 }
 

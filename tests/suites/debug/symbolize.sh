@@ -373,4 +373,21 @@ else
 		check "symbolize/places/${mode%=*}" "status $rc: $(first_line log)" [ "$rc" = "${mode#*=}" ]
 	done
 fi
+
+# --- a symbol without a size ends with its section: `_init` does not name code at the start of .text that has no symbol
+cat >cold.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+static __attribute__((cold, noreturn, noinline)) void quit(int n) { printf("%d\n", n); exit(n); }
+int main(int n, char **v) { if (n > 5) { puts(v[5]); quit(n); } return 0; }
+END
+if ! have eu-addr2line; then
+	skip symbolize/section-end "no eu-addr2line"
+elif ! gcc -O2 -g cold.c -Wl,--discard-all -o cold; then
+	not_ok symbolize/section-end "no program"
+else
+	start=0x$(readelf -SW cold | awk '{ sub(/.*\]/, "") } $1 == ".text" { print $3 }')
+	check symbolize/section-end/judge "$(eu-addr2line -f -e cold "$start" | head -n 1)" [ "$(eu-addr2line -f -e cold "$start" | head -n 1)" = quit ]
+	check symbolize/section-end "$("$ICFOLD" symbolize -e cold "$start" | head -n 1)" [ "$("$ICFOLD" symbolize -e cold "$start" | head -n 1)" = quit ]
+fi
 finish
