@@ -213,6 +213,77 @@ static struct elfrw_err *read_table(struct icf_v *v, const struct names *n, uint
 	return NULL;
 }
 
+/* Does a table of B's unit begin at B?  *HALF: the half of a function that only this table can lead
+ * to, by its first entry; ICF_V_NONE: something else ties the target to the unit. */
+static bool begins_table(const struct icf_v *v, const struct icf_vbase *b, const uint8_t *user,
+			 struct starts *s, uint32_t *half)
+{
+	uint64_t word;
+	*half = ICF_V_NONE;
+	/* A place that is read directly at the given address cannot be read by an index. */
+	if (b->loads || v->claim.unit.data[b->unit].opaque || !word_at(v, b->va, &word))
+		return false;
+	uint64_t to = b->va + word;
+	const struct icf_vunit *u = &v->claim.unit.data[b->unit];
+	if (to - u->old >= u->end - u->old && to != u->end && !icf_v_in_exec(&v->claim, to))
+		return false;
+	/* The first entry must lead into the unit, or into its other half. */
+	if (!leads(v, b->unit, to, s))
+		return false;
+	uint32_t other = icf_v_find(&v->claim, to);
+	if (other == b->unit)
+		return true;
+	/* Compilers align tables. */
+	if (b->va & 3)
+		return false;
+	if (other == ICF_V_NONE || jumps_between(v, b->unit, other) ||
+	    jumps_between(v, other, b->unit))
+		return true;
+	/* Only the table leads to this half.  Any number leads somewhere, so a jump is needed. */
+	*half = other;
+	return !v->claim.unit.data[other].named && user[b->unit];
+}
+
+/* Marks in ENTERED the units to whose start an entry of a table of OWNER at BASE leads. */
+static void mark_entered(const struct icf_v *v, const struct names *n, uint64_t base,
+			 uint32_t owner, struct starts *s, uint8_t *entered)
+{
+	uint64_t end = next_name(v, n, base), word;
+	for (uint64_t place = base; place + 4 <= end && word_at(v, place, &word); place += 4) {
+		if (!leads(v, owner, base + word, s))
+			break;
+		uint32_t u = icf_v_find(&v->claim, base + word);
+		if (u != ICF_V_NONE && v->claim.unit.data[u].old == base + word)
+			entered[u] = 1;
+	}
+}
+
+/* Finds the tables.  A half that only tables lead to begins with what an entry leads to: numbers
+ * that are no distances lead into the middle of functions that nobody calls. */
+static struct elfrw_err *find_tables(struct icf_v *v, const struct names *n, const uint8_t *user,
+				     struct starts *s)
+{
+	uint8_t *entered = calloc(v->claim.unit.len + 1, 1);
+	struct elfrw_err *err = entered ? NULL : &elfrw_err_nomem;
+	uint32_t half;
+	for (size_t i = 0; i < v->base.len && !err; i++) {
+		const struct icf_vbase *b = &v->base.data[i];
+		if (begins_table(v, b, user, s, &half))
+			mark_entered(v, n, b->va, b->unit, s, entered);
+	}
+	uint64_t done = 0; /* the last table's address */
+	for (size_t i = 0; i < v->base.len && !err; i++) {
+		const struct icf_vbase *b = &v->base.data[i];
+		if (b->va == done || !begins_table(v, b, user, s, &half) ||
+		    (half != ICF_V_NONE && !entered[half]))
+			continue;
+		err = read_table(v, n, b->va, b->unit, s);
+		done = b->va;
+	}
+	free(entered);
+	return err;
+}
+
 struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 {
 	struct names names = { 0 };
@@ -224,35 +295,8 @@ struct elfrw_err *icf_v_infer_words(struct icf_v *v)
 	find_named(v);
 	if (v->base.len)
 		qsort(v->base.data, v->base.len, sizeof *v->base.data, base_order);
-	uint64_t done = 0; /* the last table's address */
-	for (size_t i = 0; i < v->base.len && !err; i++) {
-		const struct icf_vbase b = v->base.data[i];
-		uint64_t word;
-		/* A place that is read directly at the given address cannot be read by an index. */
-		if (b.va == done || b.loads || v->claim.unit.data[b.unit].opaque ||
-		    !word_at(v, b.va, &word))
-			continue;
-		uint64_t to = b.va + word;
-		const struct icf_vunit *u = &v->claim.unit.data[b.unit];
-		if (to - u->old >= u->end - u->old && to != u->end && !icf_v_in_exec(&v->claim, to))
-			continue;
-		/* The first entry must lead into the unit, or into its other half. */
-		if (!leads(v, b.unit, to, &s))
-			continue;
-		uint32_t other = icf_v_find(&v->claim, to);
-		/* Only the table leads to this half.  Any number leads somewhere, so there must be
-		 * a jump. */
-		bool alone =
-			other != ICF_V_NONE && !v->claim.unit.data[other].named && user[b.unit];
-		/* Compilers align tables. */
-		if ((b.va & 3) && other != b.unit)
-			continue;
-		if (other != b.unit && other != ICF_V_NONE && !alone &&
-		    !jumps_between(v, b.unit, other) && !jumps_between(v, other, b.unit))
-			continue;
-		err = read_table(v, &names, b.va, b.unit, &s);
-		done = b.va;
-	}
+	if (!err)
+		err = find_tables(v, &names, user, &s);
 	if (!err)
 		err = icf_v_sort_words(v);
 	if (!err)

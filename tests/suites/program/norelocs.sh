@@ -6,6 +6,7 @@
 #   switches  random programs full of switches (gen_switch.py)
 #   zeros     zeros in front of a function that nothing delimits: the function is not read from a wrong first byte
 #   middle    a table of distances, with addresses in the middle of its entries: these end no table
+#   chance    bytes that code reads by an index and that look like a distance into a function that nobody calls
 # PARTS="same zeros" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -190,6 +191,47 @@ zeros_part() {
 		done
 	done
 }
+# Bytes that the code reads by an index, and that, taken for a distance, lead into a function that nobody calls.
+chance_part() {
+	local d=$WORK/chance level bad
+	mkdir -p "$d"
+	cat >"$d/a.c" <<-'END'
+		#include <stdio.h>
+		int f1(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+		int f2(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+		/* Nothing leads to this function. */
+		__attribute__((used)) static int unused(int a) { for (int i = 0; i < a; i++) { printf("%d ", a); __asm__ volatile("middle: nop"); } return a * 5; }
+		/* Bytes which, as a distance, lead into `unused`. */
+		__asm__(".section .rodata\n.balign 32\nchance: .long middle - chance, 0x1020304, 0, 0\n.text");
+		extern const unsigned char chance[16] __attribute__((visibility("hidden")));
+		int kind(int n, unsigned i)
+		{
+			int c = i < 16 ? chance[i] : 0;
+			switch (n) {
+			case 0: return c + f1(1);
+			case 1: return c * 3 + printf("one\n");
+			case 2: return c ^ 77;
+			case 3: return f2(c & 3);
+			case 4: return printf("four %d\n", c);
+			case 5: return c - 9;
+			case 6: puts("six"); return 6;
+			}
+			return f2(2);
+		}
+		int main(int n, char **v) { (void)v; int s = 0; for (int i = 0; i < 9; i++) s += kind(i, n * i); return s == 7; }
+	END
+	for level in -O0 -O1 -O2; do
+		if ! gcc $level -fPIE -pie -s -fno-ipa-icf "$d/a.c" -o "$d/in" >"$d/log" 2>&1; then
+			not_ok "chance/$level" "does not build: $(first_line "$d/log")"
+			continue
+		fi
+		bad=
+		"$ICFOLD" -q "$d/in" -o "$d/out" 2>"$d/log" || bad=$(first_line "$d/log")
+		[ -n "$bad" ] || { "$d/in" >"$d/want"; "$d/out" >"$d/got"; cmp -s "$d/want" "$d/got"; } || bad="prints something else"
+		[ -n "$bad" ] || "$ICFOLD" verify "$d/in" "$d/out" >"$d/log" 2>&1 || bad="verify: $(grep -m 1 expected "$d/log")"
+		if [ -n "$bad" ]; then not_ok "chance/$level" "$bad"; else ok "chance/$level"; fi
+	done
+}
 
 # Code refers to addresses in the middle of a table's entries: such addresses do not end the table.
 middle_part() {
@@ -259,7 +301,7 @@ need_tool norelocs
 make_work
 always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same switches zeros middle}
+PARTS=${PARTS:-matrix same switches zeros middle chance}
 
 if part_wanted matrix; then
 	# Both compilers, all linkers, O0, O2 and Os, all kinds of output.
@@ -275,6 +317,7 @@ if part_wanted same; then
 fi
 part_wanted zeros && zeros_part
 part_wanted middle && middle_part
+part_wanted chance && chance_part
 if part_wanted switches; then
 	if have python3; then
 		# Seeds that once failed, each for another reason.
