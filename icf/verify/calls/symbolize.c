@@ -229,6 +229,9 @@ static struct elfrw_err *check_place(const struct job *job, struct part *p, uint
 	if (kinds & 1u << ICF_VP_ROW)
 		p->row_unit = u;
 	struct how how = how_of(job, p, u, member);
+	/* Where only the outermost function is compared, the innermost may be an inlined copy. */
+	if (job->lines && !how.lines)
+		flags = 0;
 	ELFRW_TRY(dwr_sym_frames(p->in.sym, x->old + off, flags, &p->in.frames));
 	if (!p->in.frames.len)
 		return NULL;

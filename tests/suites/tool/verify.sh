@@ -199,6 +199,19 @@ for fixture in switches hotcold; do
 	"$ICFOLD" verify "$WORK/outlined" "$WORK/outlined.out" >"$WORK/table" 2>&1
 	check "verify/outlined/$fixture" "$(tail -n 2 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
 done
+# Functions without symbols that begin with inlined code: a folded one keeps only its own name with --debug-folded=drop.
+cat >"$WORK/inner.c" <<'END'
+#include <stdio.h>
+static inline __attribute__((always_inline)) int inner(int a) { return a * 17 + 3; }
+static __attribute__((noinline, noipa)) int one(int a) { return inner(a); }
+static __attribute__((noinline, noipa)) int two(int a) { return inner(a); }
+int main(int n, char **v) { (void)v; printf("%d\n", one(n) + two(n + 1)); return 0; }
+END
+gcc -Og -g "$WORK/inner.c" -Wl,--emit-relocs,--discard-all -o "$WORK/inner" 2>"$WORK/log"
+"$ICFOLD" --allow-growth --debug-folded=drop "$WORK/inner" -o "$WORK/inner.out" 2>>"$WORK/log"
+"$ICFOLD" verify "$WORK/inner" "$WORK/inner.out" >"$WORK/table" 2>&1
+check "verify/inlined: folded" "$(first_line "$WORK/log")" grep -q ' 1 of them folded' "$WORK/table"
+check "verify/inlined" "$(tail -n 4 "$WORK/table" | tr '\n' ' ')" grep -qx equal "$WORK/table"
 # An output of --icf=all is different for verify without this option, and verify says why.
 "$ICFOLD" --icf=all "$IN" -o "$WORK/out" 2>/dev/null
 "$ICFOLD" verify "$IN" "$WORK/out" >"$WORK/table" 2>&1
