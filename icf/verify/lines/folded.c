@@ -13,9 +13,18 @@ static size_t rows_of(const struct icf_vrows *s, uint32_t u)
 	return LOWER_BOUND(0, s->v.len, mid, s->v.data[mid].unit < u);
 }
 
+/* Marks and discriminators are those of a row's own place: a row that only reaches over the
+ * function has none. */
+static bool same_marks(const struct icf_vrow *a, const struct icf_vrow *b)
+{
+	const unsigned marks = ICF_VROW_STMT | ICF_VROW_PROLOGUE | ICF_VROW_EPILOGUE;
+	return a->optional || b->optional ||
+	       (a->disc == b->disc && !((a->flags ^ b->flags) & marks));
+}
+
 static bool same_place(const struct icf_vrow *a, const struct icf_vrow *b)
 {
-	return a->addr == b->addr && a->line == b->line && a->col == b->col &&
+	return same_marks(a, b) && a->addr == b->addr && a->line == b->line && a->col == b->col &&
 	       (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 

@@ -607,28 +607,34 @@ epilogues() {
 		F(u, 19)
 		int main(int argc, char **argv) { (void)argv; return (z(argc) ^ y(argc) ^ x(argc) ^ w(argc) ^ v(argc) ^ u(argc)) < 0; }
 	EOF
-	# "late" has each mark one row behind.
+	# "late" has each mark one row behind, "both" has one in each function.
 	if ! gcc -O2 -gdwarf-5 -gno-column-info -fno-ipa-icf -S "$d/in.c" -o "$d/in.s" 2>"$d/why"; then
 		skip "$n" "building: $(first_line "$d/why")"
 		return
 	fi
-	for f in in late; do
-		awk -v late=$late '
+	for f in in both late; do
+		awk -v late=$late -v both=$f '
 			BEGIN { split("z 80 y 80 x 82 w 82 v 84 u 86", l); for (i = 1; i in l; i += 2) line[l[i]] = l[i + 1] }
 			/^[u-z]:/ { at = substr($0, 1, 1) }
 			/^\.LFE/ { at = "" }
 			at == "" || !/^\taddq\t\$8, %rsp/ { print; next }
 			{
-				mark = at ~ /[yx]/ ? "" : " epilogue_begin"
+				mark = at ~ /[yx]/ && both != "both" ? "" : " epilogue_begin"
 				print "\t.loc 1 " line[at] " 1" (late ? "" : mark); print
 				print "\t.loc 1 " line[at] + 1 " 1" (late ? mark : "")
 			}' "$d/in.s" >"$d/$f.marked.s"
-		late=1
+		[ $f != both ] || late=1
 		if ! gcc "$d/$f.marked.s" -Wl,--emit-relocs -o "$d/$f" 2>"$d/why"; then
 			skip "$n" "building: $(first_line "$d/why")"
 			return
 		fi
 	done
+	# Here the rows of folded functions are those of the kept ones, so none of their own are there.
+	"$ICFOLD" -q --allow-growth --icf=all "$d/both" -o "$d/both.out" >"$d/log" 2>&1
+	"$ICFOLD" verify --icf=all "$d/both" "$d/both.out" >"$d/log" 2>&1
+	check "$n both" "$(grep -m 1 ': .*expected' "$d/log")" grep -qx equal "$d/log"
+	"$ICFOLD" verify --icf=all "$d/in" "$d/both.out" >"$d/log" 2>&1
+	check "$n both, rows without the mark" "$(tail -n 1 "$d/log")" grep -qE 'line rows of folded functions: .*expected' "$d/log"
 	! have llvm-dwarfdump || epilogue_rows "$d/in" >"$d/in.rows"
 	for policy in overlay alias drop; do
 		f=$d/$policy
