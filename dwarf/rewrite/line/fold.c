@@ -98,7 +98,8 @@ struct table_files {
 
 /* One path. */
 struct path {
-	uint32_t dir;       /* number in dirs */
+	size_t dir_len;     /* of the path's bytes: the directory; 0: its name is absolute */
+	uint32_t dir;       /* number in dirs, if it is in the artificial table */
 	uint32_t file;      /* index in the artificial table, 0: not in it */
 	const char *name;   /* borrowed from the input */
 	const uint8_t *md5; /* borrowed; NULL: none, or several */
@@ -199,11 +200,9 @@ static struct elfrw_err *path_number(struct state *st, uint32_t table, uint32_t 
 		return &elfrw_err_nomem;
 	if (n == st->path.len) {
 		struct path *path = VEC_PUSH(&st->path);
-		/* An absolute name does not depend on its directory, index 0. */
-		uint32_t dir = dir_len ? number(&st->dirs, st->text.data, dir_len) : 0;
-		if (!path || dir == UINT32_MAX)
+		if (!path)
 			return &elfrw_err_nomem;
-		*path = (struct path){ .dir = dir, .name = entry.name, .md5 = entry.md5 };
+		*path = (struct path){ .dir_len = dir_len, .name = entry.name, .md5 = entry.md5 };
 	} else {
 		struct path *path = &st->path.data[n];
 		if (path->md5 && (!entry.md5 || memcmp(path->md5, entry.md5, 16)))
@@ -272,6 +271,23 @@ static struct elfrw_err *same_cover(struct state *st, const struct dwr_line_cove
 	return NULL;
 }
 
+/* Puts path P into the artificial table, and its directory. */
+static struct elfrw_err *use_path(struct state *st, uint32_t p)
+{
+	const uint32_t first_file = st->folds->version >= 5 ? 1 : 2;
+	struct path *path = &st->path.data[p];
+	const char *text = name_of(&st->paths, p);
+	uint32_t *slot = VEC_PUSH(&st->used);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = p;
+	st->relative |= *text != '/' && strcmp(path->name, "<unknown>");
+	path->file = first_file + (uint32_t)st->used.len - 1;
+	/* An absolute name does not depend on its directory, index 0. */
+	path->dir = path->dir_len ? number(&st->dirs, text, path->dir_len) : 0;
+	return path->dir == UINT32_MAX ? &elfrw_err_nomem : NULL;
+}
+
 static struct elfrw_err *same_unit(struct state *st, uint32_t a, uint32_t b, bool *ret)
 {
 	size_t n = st->first[a + 1] - st->first[a];
@@ -285,7 +301,6 @@ static struct elfrw_err *same_unit(struct state *st, uint32_t a, uint32_t b, boo
 /* Chooses the members that need sequences, and puts their files into the artificial table. */
 static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 {
-	const uint32_t first_file = st->folds->version >= 5 ? 1 : 2;
 	for (uint32_t u = 0; u < st->map->n_units; u++) {
 		const struct elfrw_addrmap_unit *unit = &st->map->unit[u];
 		if (!(unit->flags & ELFRW_UNIT_FOLDED) || st->first[u] == st->first[u + 1])
@@ -300,15 +315,8 @@ static struct elfrw_err *choose(struct state *st, struct dwr_rw_line_fold *fold)
 			for (size_t i = 0; i < st->cover[c]->n; i++) {
 				uint32_t p;
 				ELFRW_TRY(path_number(st, st->cover[c]->table, rows[i].file, &p));
-				if (st->path.data[p].file)
-					continue;
-				uint32_t *slot = VEC_PUSH(&st->used);
-				if (!slot)
-					return &elfrw_err_nomem;
-				*slot = p;
-				st->relative |= *name_of(&st->paths, p) != '/' &&
-						strcmp(st->path.data[p].name, "<unknown>");
-				st->path.data[p].file = first_file + (uint32_t)st->used.len - 1;
+				if (!st->path.data[p].file)
+					ELFRW_TRY(use_path(st, p));
 			}
 		}
 	}

@@ -659,6 +659,32 @@ epilogues() {
 		fi
 	done
 }
+# A folder of which the artificial table has no file is not in it: the folder is relative, but the files that are there are not.
+relative_dirs() {
+	local d=$WORK/relative n="dwarf relative folders"
+	mkdir -p "$d/here/sub" "$d/abs"
+	cat >"$d/here/sub/part.h" <<-'END'
+		#include <stdio.h>
+		static __attribute__((noinline, noclone)) int part(int a) { return printf("%d\n", a * 17) + 3; }
+	END
+	cat >"$d/abs/twins.h" <<-'END'
+		#include <stdio.h>
+		__attribute__((noinline, noclone)) int one(int a) { return printf("%d\n", a * 19) + 3; }
+		__attribute__((noinline, noclone)) int two(int a) { return printf("%d\n", a * 19) + 3; }
+	END
+	printf '#include "part.h"\nint b(int a) { return part(a) * 2; }\n' >"$d/here/b.c"
+	printf '#include "part.h"\n#include "%s"\nint b(int);\nint main(int n, char **v) { (void)v; return part(n) + b(n) + one(n) + two(n) == 0; }\n' "$d/abs/twins.h" >"$d/here/a.c"
+	if ! (cd "$d/here" && gcc -O2 -gdwarf-5 -fno-ipa-icf -Isub "-fdebug-prefix-map=$d/here=." a.c b.c -Wl,--emit-relocs -o ../in) 2>"$d/why"; then
+		skip "$n" "building: $(first_line "$d/why")"
+		return
+	fi
+	"$ICFOLD" -q --allow-growth "$d/in" -o "$d/out" >"$d/log" 2>&1
+	"$ICFOLD" verify "$d/in" "$d/out" >"$d/log" 2>&1
+	check "$n verify" "$(grep -m 1 ': .*expected' "$d/log")" grep -qx equal "$d/log"
+	have llvm-dwarfdump || { skip "$n table" "no llvm-dwarfdump"; return; }
+	llvm-dwarfdump --debug-line "$d/out" | awk '/^include_directories/ { $1 = ""; all = all $0 } /^debug_line\[/ { all = "" } /"<folded functions>"/ { print all }' >"$d/dirs"
+	check "$n table" "$(cat "$d/dirs")" grep -qE '= "/" .*/abs"$' "$d/dirs"
+}
 # epilogue_rows FILE: "ADDRESS LINE", decimal, of the rows that have the mark.
 epilogue_rows() {
 	llvm-dwarfdump --debug-line "$1" | awk '/^0x.* epilogue_begin/ { print $1, $2 }' | while read -r va line; do echo $((va)) "$line"; done
@@ -732,6 +758,7 @@ list() {
 		line_ends
 		addrx64
 		epilogues
+		relative_dirs
 		thunk_in_place
 	END
 }
