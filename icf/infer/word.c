@@ -146,38 +146,48 @@ bool icf_names_code(const struct icf_program *prog, const struct icf_unit *u)
 	return false;
 }
 
-/* Does object O hold words that could be distances within the code? */
-static bool has_small_words(const struct icf_program *prog, const struct object *o)
+#define MAX_OBJECT \
+	4096 /* bytes that are looked at: long arrays of numbers are not tables of functions */
+
+/* The words of an object that could be distances within the code: where they stand. */
+struct small_words {
+	unsigned n;
+	uint64_t off[MAX_OBJECT / 4]; /* in the section */
+};
+
+static void find_small_words(const struct icf_program *prog, const struct object *o,
+			     struct small_words *ret)
 {
 	uint64_t span = prog->exec.data[prog->exec.len - 1].end - prog->exec.data[0].start;
+	ret->n = 0;
 	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
-		uint64_t word = word_at(o->sec, p - o->sec->hdr.sh_addr);
+		uint64_t off = p - o->sec->hdr.sh_addr, word = word_at(o->sec, off);
 		if (word && word + span < 2 * span)
-			return true;
+			ret->off[ret->n++] = off;
 	}
-	return false;
 }
 
 /* The object at BASE, up to the next named place; false: nothing in it could be a distance within
  * the code. */
 static bool find_object(const struct icf_program *prog, const struct icf_data_map *map,
-			uint64_t base, struct object *ret)
+			uint64_t base, struct object *ret, struct small_words *words)
 {
 	uint32_t shndx = icf_bit(&map->table, base) ? 0 : elfrw_image_section_at(prog->img, base);
 	*ret = (struct object){ &prog->img->section[shndx], base, 0 };
 	if (!shndx || !holds_plain_data(ret->sec))
 		return false;
-	/* Long arrays of numbers are not tables of functions. */
-	ret->end = icf_next_named(prog, map, base, 4096);
-	return has_small_words(prog, ret);
+	ret->end = icf_next_named(prog, map, base, MAX_OBJECT);
+	find_small_words(prog, ret, words);
+	return words->n;
 }
 
-/* Pins by words of object O, as distances from the code address FROM. */
+/* Pins by WORDS of object O, as distances from the code address FROM. */
 static void pin_sums(struct icf_program *prog, const struct icf_data_map *map,
-		     const struct object *o, uint64_t from, bool evidence)
+		     const struct object *o, const struct small_words *words, uint64_t from,
+		     bool evidence)
 {
-	for (uint64_t p = o->start; p + 4 <= o->end; p += 4) {
-		uint64_t off = p - o->sec->hdr.sh_addr;
+	for (unsigned k = 0; k < words->n; k++) {
+		uint64_t off = words->off[k];
 		if (!names_entry(prog, o->sec, off, from) ||
 		    (!evidence && !in_company(prog, map, o, off, from)))
 			continue;
@@ -190,11 +200,12 @@ void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint
 		  const struct icf_named_at *from, size_t n, bool evidence)
 {
 	struct object o;
-	if (!n || !find_object(prog, map, base, &o))
+	struct small_words words;
+	if (!n || !find_object(prog, map, base, &o, &words))
 		return;
 	for (size_t k = 0; k < n; k++)
 		if (from[k].code)
-			pin_sums(prog, map, &o, from[k].va, evidence);
+			pin_sums(prog, map, &o, &words, from[k].va, evidence);
 }
 
 /* Pins by words of data that unit I refers to, as distances from code addresses that it also refers
@@ -209,14 +220,16 @@ static void added(struct icf_program *prog, const struct icf_data_map *map, uint
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		uint64_t base = ref[r].target;
 		struct object o;
+		struct small_words words;
 		if (!(ref[r].flags & ICF_REF_LEA) || base == last || icf_in_exec(prog, base) ||
-		    !find_object(prog, map, base, &o))
+		    !find_object(prog, map, base, &o, &words))
 			continue;
 		last = base;
 		for (uint32_t c = 0; c < u->n_ref; c++) {
 			if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, ref[c].target))
 				continue;
-			pin_sums(prog, map, &o, ref[c].target, u->flags & ICF_UNIT_RELATIVE);
+			pin_sums(prog, map, &o, &words, ref[c].target,
+				 u->flags & ICF_UNIT_RELATIVE);
 			work += (o.end - base) / 4;
 		}
 		if (work > MAX_WORK) {
