@@ -36,6 +36,17 @@ static void name_symbols(const struct elfrw_image *img, uint32_t shndx, struct i
 	}
 }
 
+static bool mark_entries(const struct icf_program *prog, struct icf_bits *entry)
+{
+	const size_t n = prog->exec.len;
+	if (!icf_bits_init(entry, n ? prog->exec.data[0].start : 0,
+			   n ? prog->exec.data[n - 1].end : 0))
+		return false;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		icf_set_bit(entry, prog->unit.data[i].start);
+	return true;
+}
+
 struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_data_map *map)
 {
 	uint64_t lo = UINT64_MAX, hi = 0, sum = 0;
@@ -55,7 +66,8 @@ struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_d
 	if (hi - lo > sum + 2 * (uint64_t)prog->img->size + (1u << 26))
 		return elfrw_error("data sections are too far apart");
 	lo &= ~(uint64_t)7; /* so that the places of a word are in one byte */
-	if (!icf_bits_init(&map->named, lo, hi) || !icf_bits_init(&map->table, lo, hi)) {
+	if (!icf_bits_init(&map->named, lo, hi) || !icf_bits_init(&map->table, lo, hi) ||
+	    !mark_entries(prog, &map->entry)) {
 		icf_data_map_deinit(map);
 		return &elfrw_err_nomem;
 	}
@@ -80,6 +92,7 @@ void icf_data_map_deinit(struct icf_data_map *map)
 {
 	icf_bits_deinit(&map->named);
 	icf_bits_deinit(&map->table);
+	icf_bits_deinit(&map->entry);
 }
 
 uint64_t icf_next_named(const struct icf_program *prog, const struct icf_data_map *map, uint64_t va,

@@ -61,6 +61,7 @@ struct elfrw_err *icf_find_blind(struct icf_program *prog);
 struct icf_data_map {
 	struct icf_bits named; /* places that code, a dynamic relocation or a symbol refers to */
 	struct icf_bits table; /* words that belong to a jump table */
+	struct icf_bits entry; /* of code: where units begin */
 };
 struct elfrw_err *icf_data_map_init(const struct icf_program *prog, struct icf_data_map *map);
 void icf_data_map_deinit(struct icf_data_map *map);

@@ -27,15 +27,9 @@ static bool holds_plain_data(const struct elfrw_section *s)
 	       strncmp(s->name, ".got", 4) != 0;
 }
 
-static bool is_entry(const struct icf_program *prog, uint64_t va)
+static void pin_entry(struct icf_program *prog, const struct icf_data_map *map, uint64_t va)
 {
-	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
-	return i != ICF_NONE && prog->unit.data[i].start == va;
-}
-
-static void pin_entry(struct icf_program *prog, uint64_t va)
-{
-	if (is_entry(prog, va))
+	if (icf_bit(&map->entry, va))
 		prog->unit.data[icf_unit_at(prog, va)].flags |= ICF_UNIT_PINNED;
 }
 
@@ -54,13 +48,13 @@ static uint64_t word_at(const struct elfrw_section *s, uint64_t off)
 
 /* Is the word at OFF, counted from BASE (0: from its own place), the distance to a function's
  * entry? */
-static bool names_entry(const struct icf_program *prog, const struct elfrw_section *s, uint64_t off,
-			uint64_t base)
+static bool names_entry(const struct icf_program *prog, const struct icf_data_map *map,
+			const struct elfrw_section *s, uint64_t off, uint64_t base)
 {
 	if (off > s->hdr.sh_size || s->hdr.sh_size - off < 4)
 		return false;
 	uint64_t va = s->hdr.sh_addr + off, word = word_at(s, off);
-	return word && is_entry(prog, (base ? base : va) + word) && !filled_in(prog, va);
+	return word && icf_bit(&map->entry, (base ? base : va) + word) && !filled_in(prog, va);
 }
 
 struct object {
@@ -80,7 +74,7 @@ static bool in_column(const struct icf_program *prog, const struct icf_data_map 
 		uint64_t va = o->sec->hdr.sh_addr + p, word = word_at(o->sec, p);
 		if (word == 0)
 			continue;
-		if (!names_entry(prog, o->sec, p, base)) {
+		if (!names_entry(prog, map, o->sec, p, base)) {
 			if (!icf_bit(&map->named, (base ? base : va) + word))
 				return false;
 			continue;
@@ -124,16 +118,16 @@ static void words_of(struct icf_program *prog, const struct icf_data_map *map,
 		if ((va + word - lo >= span && o.start + word - lo >= span) ||
 		    icf_bit(&map->table, va))
 			continue;
-		bool self = names_entry(prog, s, off, 0),
-		     based = names_entry(prog, s, off, o.start);
+		bool self = names_entry(prog, map, s, off, 0),
+		     based = names_entry(prog, map, s, off, o.start);
 		if (!self && !based)
 			continue;
 		if (!o.end)
 			o.end = icf_next_named(prog, map, o.start, UINT64_MAX);
 		if (self && (evidence || in_company(prog, map, &o, off, 0)))
-			pin_entry(prog, va + word);
+			pin_entry(prog, map, va + word);
 		if (based && (evidence || in_company(prog, map, &o, off, o.start)))
-			pin_entry(prog, o.start + word);
+			pin_entry(prog, map, o.start + word);
 	}
 }
 
@@ -188,11 +182,11 @@ static void pin_sums(struct icf_program *prog, const struct icf_data_map *map,
 {
 	for (unsigned k = 0; k < words->n; k++) {
 		uint64_t off = words->off[k];
-		if (!names_entry(prog, o->sec, off, from) ||
+		if (!names_entry(prog, map, o->sec, off, from) ||
 		    (!evidence && !in_company(prog, map, o, off, from)))
 			continue;
-		pin_entry(prog, from + word_at(o->sec, off));
-		pin_entry(prog, from);
+		pin_entry(prog, map, from + word_at(o->sec, off));
+		pin_entry(prog, map, from);
 	}
 }
 
@@ -208,15 +202,31 @@ void icf_pin_sums(struct icf_program *prog, const struct icf_data_map *map, uint
 			pin_sums(prog, map, &o, &words, from[k].va, evidence);
 }
 
+/* Collects the addresses of code that unit U computes. */
+static struct elfrw_err *find_code(const struct icf_program *prog, const struct icf_unit *u,
+				   struct icf_places *code)
+{
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	code->v.len = 0;
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		if (!(ref[r].flags & ICF_REF_LEA) || !icf_in_exec(prog, ref[r].target))
+			continue;
+		uint64_t *slot = VEC_PUSH(&code->v);
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = ref[r].target;
+	}
+	return NULL;
+}
+
 /* Pins by words of data that unit I refers to, as distances from code addresses that it also refers
  * to. */
-static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i)
+static void added(struct icf_program *prog, const struct icf_data_map *map, uint32_t i,
+		  const struct icf_places *code)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
 	uint64_t last = 0, work = 0;
-	if (!icf_names_code(prog, u))
-		return;
 	for (uint32_t r = 0; r < u->n_ref; r++) {
 		uint64_t base = ref[r].target;
 		struct object o;
@@ -225,13 +235,10 @@ static void added(struct icf_program *prog, const struct icf_data_map *map, uint
 		    !find_object(prog, map, base, &o, &words))
 			continue;
 		last = base;
-		for (uint32_t c = 0; c < u->n_ref; c++) {
-			if (!(ref[c].flags & ICF_REF_LEA) || !icf_in_exec(prog, ref[c].target))
-				continue;
-			pin_sums(prog, map, &o, &words, ref[c].target,
+		for (size_t c = 0; c < code->v.len; c++)
+			pin_sums(prog, map, &o, &words, code->v.data[c],
 				 u->flags & ICF_UNIT_RELATIVE);
-			work += (o.end - base) / 4;
-		}
+		work += (o.end - base) / 4 * code->v.len;
 		if (work > MAX_WORK) {
 			icf_infer_loose(prog, u->start,
 					"the code names too much data and code to look at");
@@ -391,6 +398,8 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 {
 	bool evidence = false;
 	struct icf_trace trace = { 0 };
+	struct icf_places code = { 0 };
+	struct elfrw_err *err = NULL;
 	for (uint32_t i = 0; i < prog->unit.len && !evidence; i++)
 		evidence = prog->unit.data[i].flags & ICF_UNIT_RELATIVE;
 	for (uint32_t i = 1; i < prog->img->n_sections; i++)
@@ -402,14 +411,17 @@ struct elfrw_err *icf_infer_words(struct icf_program *prog, const struct icf_dat
 				pin_listed(prog, map, &prog->img->section[i]);
 			words_of(prog, map, &prog->img->section[i], evidence);
 		}
-	for (uint32_t i = 0; i < prog->unit.len; i++) {
-		if ((prog->unit.data[i].flags & ICF_UNIT_RELATIVE) &&
-		    icf_names_code(prog, &prog->unit.data[i]))
-			icf_infer_loose(prog, prog->unit.data[i].start,
-					"the code may add distances to an address of code");
-		added(prog, map, i);
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++) {
+		err = find_code(prog, &prog->unit.data[i], &code);
+		if (!err && code.v.len) {
+			if (prog->unit.data[i].flags & ICF_UNIT_RELATIVE)
+				icf_infer_loose(prog, prog->unit.data[i].start,
+						"the code may add distances to an address of code");
+			added(prog, map, i, &code);
+		}
 		shifted(prog, i, &trace);
 	}
 	icf_trace_deinit(&trace);
-	return shifted_data(prog);
+	VEC_FREE(&code.v);
+	return err ? err : shifted_data(prog);
 }
