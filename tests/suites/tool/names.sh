@@ -98,7 +98,7 @@ for name in 'a;touch pwned' 'a!=touch${IFS}pwned' 'SHELL=touch' 'a|b' $'a\ntouch
 		(cd dep && "$ICFOLD" -q "$name" -o out --depfile=out.d) >log 2>&1
 		printf 'all: out\nout:\n\t@echo made\ninclude out.d\n' >dep/Makefile
 		printf 'rule r\n command = echo made\n depfile = out.d\nbuild out: r\n' >dep/build.ninja
-		have make && make -C dep --no-print-directory >log 2>&1
+		have make && env -u MAKEFLAGS make -C dep --no-print-directory >log 2>&1
 		# A(B) is a member of an archive to make, whatever is before it.
 		case $name in *\(*) ;; *) ! have make || check "names/depfile/$name/make" "$(first_line log)" grep -q 'Nothing to be done' log ;; esac
 		have ninja && ninja -C dep -d explain >log 2>&1
