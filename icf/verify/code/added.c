@@ -46,6 +46,13 @@ static void check_sum(struct icf_vcode_at *at, uint64_t pos, uint64_t from)
 		      pos, from, to);
 }
 
+static void forget_all(struct icf_vcode_at *at)
+{
+	if (at->has_address)
+		memset(at->address, 0, sizeof at->address);
+	at->has_address = false;
+}
+
 void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
 {
 	const struct elfrw_insn *in = &x->in;
@@ -54,9 +61,12 @@ void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, ui
 	uint64_t *r = at->address, base = 0, index = 0;
 	if (in->kind != ELFRW_INSN_OTHER) {
 		if (in->kind != ELFRW_INSN_NOP && in->kind != ELFRW_INSN_JCC)
-			memset(r, 0, sizeof at->address);
+			forget_all(at);
 		return;
 	}
+	/* While no register has an address, only an instruction that computes one matters. */
+	if (!at->has_address && !in->pcrel_size)
+		return;
 	judge->look(in, x->code, &j);
 	if ((in->flags & ELFRW_INSN_MEM) && in->base != ELFRW_REG_NONE)
 		base = r[in->base];
@@ -64,7 +74,7 @@ void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, ui
 		index = r[in->index];
 	uint64_t to = 0, was = j.to < sizeof at->address / sizeof *r ? r[j.to] : 0;
 	switch (j.kind) {
-	case ELFRW_JUDGE_UNKNOWN: memset(r, 0, sizeof at->address); return;
+	case ELFRW_JUDGE_UNKNOWN: forget_all(at); return;
 	case ELFRW_JUDGE_COPY: to = r[j.from]; break;
 	case ELFRW_JUDGE_ADDRESS:
 		if (in->pcrel_size)
@@ -88,4 +98,5 @@ void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, ui
 			r[k] = 0;
 	if (j.kind >= ELFRW_JUDGE_COPY && j.kind != ELFRW_JUDGE_STORE && j.kind != ELFRW_JUDGE_PUSH)
 		r[j.to] = to;
+	at->has_address |= to != 0;
 }

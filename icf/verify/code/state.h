@@ -50,6 +50,7 @@ struct icf_vcode_at {
 	bool loads; /* the current instruction reads or writes the place that it refers to */
 	uint64_t wrong;
 	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
+	bool has_address;     /* one of these may be known */
 };
 
 /* unit.c: compares unit I, or an assumed equal: U with another place. */
