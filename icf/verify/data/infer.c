@@ -258,14 +258,28 @@ static void mark_entered(const struct icf_v *v, const struct names *n, uint64_t 
 	}
 }
 
-/* Finds the tables.  A half that only tables lead to begins with what an entry leads to: numbers
- * that are no distances lead into the middle of functions that nobody calls. */
+/* Marks in ENTERED the units that may begin with what an exception leads to. */
+static void mark_landings(const struct icf_v *v, uint8_t *entered)
+{
+	for (size_t i = 0; i < v->claim.cfi_in.fde.len; i++) {
+		const struct dwr_fde *f = &v->claim.cfi_in.fde.data[i];
+		uint32_t u = f->lsda ? icf_v_find(&v->claim, f->pc_begin) : ICF_V_NONE;
+		if (u != ICF_V_NONE)
+			entered[u] = 1;
+	}
+}
+
+/* Finds the tables.  A half that only tables lead to begins with what an entry leads to, or with a
+ * landing pad.  Numbers that are no distances lead into the middle of functions that nobody
+ * calls. */
 static struct elfrw_err *find_tables(struct icf_v *v, const struct names *n, const uint8_t *user,
 				     struct starts *s)
 {
 	uint8_t *entered = calloc(v->claim.unit.len + 1, 1);
 	struct elfrw_err *err = entered ? NULL : &elfrw_err_nomem;
 	uint32_t half;
+	if (!err)
+		mark_landings(v, entered);
 	for (size_t i = 0; i < v->base.len && !err; i++) {
 		const struct icf_vbase *b = &v->base.data[i];
 		if (begins_table(v, b, user, s, &half))

@@ -7,6 +7,7 @@
 #   zeros     zeros in front of a function that nothing delimits: the function is not read from a wrong first byte
 #   middle    a table of distances, with addresses in the middle of its entries: these end no table
 #   chance    bytes that code reads by an index and that look like a distance into a function that nobody calls
+#   landing   a jump table that leads into the middle of a part that begins with a landing pad
 # PARTS="same zeros" runs some.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -233,6 +234,76 @@ chance_part() {
 	done
 }
 
+# Half of a function begins with a landing pad, and the first entry of a jump table, which alone leads to this half, into its middle.
+landing_part() {
+	local d=$WORK/landing mode bad
+	mkdir -p "$d"
+	cat >"$d/a.s" <<-'END'
+			.text
+			.globl sw
+			.type sw, @function
+		sw:	.cfi_startproc
+			cmp $3, %edi
+			ja 9f
+			lea table(%rip), %rdx
+			mov %edi, %edi
+			movslq (%rdx,%rdi,4), %rax
+			add %rdx, %rax
+			jmp *%rax
+		1:	mov $1, %eax
+			ret
+		3:	mov $3, %eax
+			ret
+		9:	xor %eax, %eax
+			ret
+			.cfi_endproc
+			.size sw, . - sw
+			.section .text.unlikely, "ax"
+			.type sw.cold, @function
+		sw.cold:
+			.cfi_startproc
+			.cfi_personality 0x9b, DW.ref.__gcc_personality_v0
+			.cfi_lsda 0x1b, exceptions
+			mov $9, %eax
+			ret
+		2:	mov $2, %eax
+			ret
+		4:	mov $4, %eax
+			ret
+			.cfi_endproc
+			.size sw.cold, . - sw.cold
+			.section .gcc_except_table, "a"
+		exceptions: .byte 0xff, 0xff, 1, 4, 0, 1, 0, 0
+			.section .rodata
+			.p2align 2
+		table:	.long 2b-table, 1b-table, 3b-table, 4b-table
+			.hidden DW.ref.__gcc_personality_v0
+			.weak DW.ref.__gcc_personality_v0
+			.section .data.rel.local.DW.ref.__gcc_personality_v0,"awG",@progbits,DW.ref.__gcc_personality_v0,comdat
+			.align 8
+		DW.ref.__gcc_personality_v0: .quad __gcc_personality_v0
+			.section .note.GNU-stack,"",@progbits
+	END
+	cat >"$d/m.c" <<-'END'
+		#include <stdio.h>
+		__attribute__((section(".text.unlikely"))) int a1(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+		__attribute__((section(".text.unlikely"))) int a2(int a) { for (int i = 0; i < a; i++) printf("%d\n", a); return a * 17 + 3; }
+		int sw(unsigned);
+		int main(int n, char **v) { (void)v; printf("%d\n", a1(n) + a2(n)); for (unsigned i = 0; i < 6; i++) printf("%d\n", sw(i)); return 0; }
+	END
+	if ! gcc -O2 -fno-ipa-icf -fPIE -pie -s "$d/m.c" "$d/a.s" -lgcc_eh -lgcc_s -o "$d/in" >"$d/log" 2>&1; then
+		not_ok landing "does not build: $(first_line "$d/log")"
+		return
+	fi
+	"$d/in" >"$d/want"
+	for mode in safe all; do
+		bad=
+		"$ICFOLD" -q --icf=$mode "$d/in" -o "$d/out" 2>"$d/log" || bad=$(first_line "$d/log")
+		[ -n "$bad" ] || { "$d/out" >"$d/got" && cmp -s "$d/want" "$d/got"; } || bad="prints something else"
+		[ -n "$bad" ] || "$ICFOLD" verify --icf=$mode "$d/in" "$d/out" >"$d/log" 2>&1 || bad="verify: $(grep -m 1 expected "$d/log")"
+		if [ -n "$bad" ]; then not_ok "landing/$mode" "$bad"; else ok "landing/$mode"; fi
+	done
+}
 # Code refers to addresses in the middle of a table's entries: such addresses do not end the table.
 middle_part() {
 	local d=$WORK/middle mode bad
@@ -301,7 +372,7 @@ need_tool norelocs
 make_work
 always_fold
 make_driver || { not_ok norelocs "cannot build the driver"; finish; }
-PARTS=${PARTS:-matrix same switches zeros middle chance}
+PARTS=${PARTS:-matrix same switches zeros middle chance landing}
 
 if part_wanted matrix; then
 	# Both compilers, all linkers, O0, O2 and Os, all kinds of output.
@@ -318,6 +389,7 @@ fi
 part_wanted zeros && zeros_part
 part_wanted middle && middle_part
 part_wanted chance && chance_part
+part_wanted landing && landing_part
 if part_wanted switches; then
 	if have python3; then
 		# Seeds that once failed, each for another reason.
