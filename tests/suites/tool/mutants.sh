@@ -61,17 +61,13 @@ always_fold
 export PLACES=${PLACES:-3} FILES=${FILES:-2} MUTATE
 : >"$WORK/good"
 
-# good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds (with options FOLD), verifies; one line.
-good() {
-	local name=$1 fixture=$2 cc=$3 ld=$4 type=$5 flags=$6 in=$WORK/$1 out=$WORK/$1.out
-	shift 6
-	load_recipe "$fixture"
-	if ! have "$cc" || ! { compile_fixture "$cc" "$flags" "$type" "$WORK/obj.$name" && link_fixture "$cc" "$ld" "$type" "$WORK/obj.$name" "$in" "$@"; } >"$in.log" 2>&1; then
-		skip "mutants/$name" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
-		return
-	fi
-	# shellcheck disable=SC2086
-	if ! "$ICFOLD" ${FOLD:-} "$in" -o "$out" >/dev/null 2>"$in.log"; then
+# unbuilt NAME: skips what $WORK/NAME.log says does not build.
+unbuilt() { skip "mutants/$1" "does not build: $(tail -n 1 "$WORK/$1.log" | cut -c 1-120)"; }
+# fold_good NAME [OPTION...]: folds $WORK/NAME; the pair is one for mutants if verify calls it equal.  One line.
+fold_good() {
+	local name=$1 in=$WORK/$1 out=$WORK/$1.out
+	shift
+	if ! "$ICFOLD" "$@" "$in" -o "$out" >/dev/null 2>"$in.log"; then
 		not_ok "mutants/$name" "does not fold: $(first_line "$in.log")"
 	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
 		not_ok "mutants/$name" "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
@@ -79,6 +75,17 @@ good() {
 		ok "mutants/$name"
 		echo "$in $out" >>"$WORK/good"
 	fi
+}
+# good NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]: builds, folds (with the option FOLD), verifies; one line.
+good() {
+	local name=$1 fixture=$2 cc=$3 ld=$4 type=$5 flags=$6 in=$WORK/$1
+	shift 6
+	load_recipe "$fixture"
+	if ! have "$cc" || ! { compile_fixture "$cc" "$flags" "$type" "$WORK/obj.$name" && link_fixture "$cc" "$ld" "$type" "$WORK/obj.$name" "$in" "$@"; } >"$in.log" 2>&1; then
+		unbuilt "$name"
+		return
+	fi
+	fold_good "$name" ${FOLD:+"$FOLD"}
 }
 
 good eh eh gcc bfd pie "-O2 -g"
@@ -101,56 +108,22 @@ good strict demo gcc bfd pie "-O2 -gdwarf-2 -gstrict-dwarf"
 FOLD=--emit-relocs good relocs init gcc bfd so "-O2 -g"
 FOLD=--in-place good stay switches gcc bfd pie "-O2 -g"
 # Call tables of GCC 4.5.
-calls() {
-	local in=$WORK/calls out=$WORK/calls.out
-	if ! gcc "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o "$in" >"$in.log" 2>&1; then
-		skip mutants/calls "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
-	elif ! "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log"; then
-		not_ok mutants/calls "does not fold: $(first_line "$in.log")"
-	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
-		not_ok mutants/calls "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
-	else
-		ok mutants/calls
-		echo "$in $out" >>"$WORK/good"
-	fi
-}
-calls
+if gcc "$FIXTURES/calls_gcc/calls.S" -Wl,--emit-relocs -o "$WORK/calls" >"$WORK/calls.log" 2>&1; then fold_good calls; else unbuilt calls; fi
 # Lists of places in code, without relocations: some functions move; in place, others stand for two.
-listed() {
-	local in=$WORK/listed.$1 out=$WORK/listed.$1.out name=mutants/listed/$1
-	shift
-	if ! build_fool gcc "$FOOL/code/listed.c" "$WORK" "$in" -g >"$in.log" 2>&1; then
-		skip "$name" "does not build: $(tail -n 1 "$in.log" | cut -c 1-120)"
-	elif ! "$ICFOLD" "$@" "$in" -o "$out" >/dev/null 2>"$in.log"; then
-		not_ok "$name" "does not fold: $(first_line "$in.log")"
-	elif ! "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1; then
-		not_ok "$name" "verify calls a good output different: $(grep ': ' "$in.log" | head -n 1 | cut -c 1-200)"
+for how in moves stays; do
+	if ! build_fool gcc "$FOOL/code/listed.c" "$WORK" "$WORK/listed.$how" -g >"$WORK/listed.$how.log" 2>&1; then
+		unbuilt "listed.$how"
+	elif [ $how = moves ]; then
+		fold_good listed.moves
 	else
-		ok "$name"
-		echo "$in $out" >>"$WORK/good"
+		fold_good listed.stays --in-place
 	fi
-}
-listed moves
-listed stays --in-place
+done
 # Like Debian's libraries of rustc (make_stale in tests/lib.sh).
-stale() {
-	local in=$WORK/stale out=$WORK/stale.out
-	make_stale "$WORK" "$in" >"$in.log" 2>&1 && "$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" || {
-		not_ok mutants/stale "does not fold: $(first_line "$in.log")"
-		return
-	}
-	check mutants/stale "verify calls a good output different" "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1 && echo "$in $out" >>"$WORK/good"
-	ok mutants/stale
-}
-stale
+if make_stale "$WORK" "$WORK/stale" >"$WORK/stale.log" 2>&1; then fold_good stale; else not_ok mutants/stale "cannot be made: $(first_line "$WORK/stale.log")"; fi
 # A payload behind the program.
-tail_of() {
-	local in=$WORK/tail out=$WORK/tail.out
-	{ cat "$WORK/plain" && echo "what is appended"; } >"$in"
-	"$ICFOLD" "$in" -o "$out" >/dev/null 2>"$in.log" && "$ICFOLD" verify "$in" "$out" >"$in.log" 2>&1 && echo "$in $out" >>"$WORK/good"
-	check mutants/tail "$(first_line "$in.log")" grep -q "^$in " "$WORK/good"
-}
-tail_of
+{ cat "$WORK/plain" && echo "what is appended"; } >"$WORK/tail"
+fold_good tail
 # Virtual calls of every kind: the slot's address is computed first, or loaded long before the call, or known on two ways only.
 slots() {
 	local cc=$1 o=$2 in=$WORK/slots.$1$2 i n=0 bad=''
