@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define DWR_ICFOLD_MAGIC   "\x89ICFOLD\n"
-#define DWR_ICFOLD_VERSION 2
+#define DWR_ICFOLD_VERSION 3
 
 /* A range that a DIE lost. */
 struct dwr_note_range {
@@ -32,7 +32,9 @@ enum dwr_note_rows_status {
 struct dwr_note_rows {
 	uint8_t status;
 	uint32_t n_seqs; /* OWN: sequences that follow each other */
-	uint64_t seq;    /* OWN: .debug_line offset of the first one's first opcode */
+	uint64_t seq;    /* OWN: of the first one's first opcode, from the first opcode of the
+			    artificial unit's line table: editors of debug information (debugedit)
+			    move tables, and change the sizes of their headers */
 };
 
 /* The contents of the section; everything is borrowed. */

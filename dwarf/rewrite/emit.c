@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+void dwr_rw_compress_new(struct dwr_rw *rw, enum dwr_sec id)
+{
+	const struct dwr_section *info = &rw->secs.sec[DWR_INFO];
+	struct dwr_section *sec = &rw->secs.sec[id];
+	if (!sec->shndx && info->shndx && info->compression != DWR_ZDEBUG)
+		sec->compression = info->compression;
+}
+
 struct elfrw_err *dwr_rw_emit(struct dwr_rw_run *run, enum dwr_sec id, uint8_t *data, size_t size)
 {
 	const struct dwr_section *sec = &run->rw.secs.sec[id];
@@ -64,6 +72,8 @@ struct elfrw_err *dwr_rw_emit_sections(struct dwr_rw_run *run)
 		ELFRW_TRY(emit_owned(run, list_sec[k], &run->lists.sec[k].data,
 				     run->lists.sec[k].size));
 	ELFRW_TRY(emit_owned(run, DWR_ADDR, &run->addr.data, run->addr.size));
+	dwr_rw_compress_new(rw, DWR_LINE_STR);
+	ELFRW_TRY(emit_owned(run, DWR_LINE_STR, &rw->line.line_str, rw->line.line_str_size));
 	return emit_owned(run, DWR_LINE, &rw->line.data, rw->line.size);
 }
 

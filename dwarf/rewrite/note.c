@@ -70,18 +70,15 @@ static struct elfrw_err *merge_ranges(struct dwr_rw_run *run, struct dwr_note_ra
 	return NULL;
 }
 
-/* A new .debug_icfold is compressed if .debug_info is, so that a file is consistent.  Without debug
- * information, when the section may be larger than the saving, it is always compressed. */
+/* Without debug information, when the section may be larger than the saving, it is always
+ * compressed. */
 static void choose_compression(struct dwr_rw *rw)
 {
-	const struct dwr_section *info = &rw->secs.sec[DWR_INFO];
 	struct dwr_section *note = &rw->secs.sec[DWR_ICFOLD];
-	if (note->shndx)
-		return;
-	if (!info->shndx || rw->in->note_only)
+	if (!note->shndx && (!rw->secs.sec[DWR_INFO].shndx || rw->in->note_only))
 		note->compression = DWR_ZLIB;
-	else if (info->compression != DWR_ZDEBUG)
-		note->compression = info->compression;
+	else
+		dwr_rw_compress_new(rw, DWR_ICFOLD);
 }
 
 /* By unit of the map; *RET is the caller's. */

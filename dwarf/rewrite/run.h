@@ -58,6 +58,10 @@ struct elfrw_err *dwr_rw_write_note(struct dwr_rw_run *run);
 
 /* ---- emit.c ---- */
 
+/* A section that the input does not have is compressed if .debug_info is, so that a file is
+ * consistent. */
+void dwr_rw_compress_new(struct dwr_rw *rw, enum dwr_sec id);
+
 /* Records the new contents of section ID, or of a new one with shndx 0; takes ownership of DATA.
  * Unchanged sections are not recorded. */
 struct elfrw_err *dwr_rw_emit(struct dwr_rw_run *run, enum dwr_sec id, uint8_t *data, size_t size);

@@ -223,9 +223,9 @@ bool dwr_lines_find_sure(struct dwr_lines *l, uint64_t address, struct dwr_place
 bool dwr_lines_find_in(const struct dwr_lines *l, uint64_t off, uint32_t n, uint64_t address,
 		       struct dwr_place *ret)
 {
-	if (off < l->h.program || off >= l->h.end)
+	if (off >= l->h.end - l->h.program)
 		return false;
-	struct dwr_line_state m = dwr_line_start(&l->h, off);
+	struct dwr_line_state m = dwr_line_start(&l->h, l->h.program + off);
 	for (uint32_t i = 0; i < n; i++) {
 		struct dwr_place best = { 0 };
 		bool below = false;

@@ -224,7 +224,7 @@ bool dwr_lines_find(struct dwr_lines *lines, uint64_t address, struct dwr_place 
 /* The same, but also false if overlapping sequences disagree. */
 bool dwr_lines_find_sure(struct dwr_lines *lines, uint64_t address, struct dwr_place *ret);
 
-/* The same, looking only at the N sequences from section offset OFF on. */
+/* The same, looking only at the N sequences from OFF on, which counts from the first opcode. */
 bool dwr_lines_find_in(const struct dwr_lines *lines, uint64_t off, uint32_t n, uint64_t address,
 		       struct dwr_place *ret);
 

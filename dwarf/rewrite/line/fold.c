@@ -6,87 +6,11 @@
  * two.  Members are first compared with the kept function by everything but files.  Cost: linear in
  * the rows taken out. */
 #include "dwarf/rewrite/line/fold.h"
+#include "dwarf/rewrite/line/texts.h"
 #include "elfrw/addrmap.h"
 #include "elfrw/base/search.h"
 #include <dwarf.h>
 #include <stdlib.h>
-
-/* Numbered strings.  The hash only gives a place to look. */
-struct name {
-	size_t off, len;
-	uint64_t hash;
-};
-
-struct names {
-	struct elfrw_wbuf bytes;
-	VEC(struct name) name;
-	uint32_t *slot; /* number + 1, 0: free */
-	size_t n_slots; /* a power of two */
-};
-
-static uint64_t hash_bytes(const uint8_t *p, size_t n)
-{
-	uint64_t h = 0xcbf29ce484222325;
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3;
-	return h ^ h >> 29;
-}
-
-static bool grow_slots(struct names *names)
-{
-	size_t n = names->n_slots ? 2 * names->n_slots : 256;
-	uint32_t *slot = calloc(n, sizeof *slot);
-	if (!slot)
-		return false;
-	for (size_t i = 0; i < names->name.len; i++) {
-		size_t k = names->name.data[i].hash & (n - 1);
-		while (slot[k])
-			k = (k + 1) & (n - 1);
-		slot[k] = (uint32_t)i + 1;
-	}
-	free(names->slot);
-	names->slot = slot;
-	names->n_slots = n;
-	return true;
-}
-
-/* The number of a string; a new number on first use; UINT32_MAX: out of memory. */
-static uint32_t number(struct names *names, const void *str, size_t len)
-{
-	if (2 * names->name.len >= names->n_slots && !grow_slots(names))
-		return UINT32_MAX;
-	uint64_t hash = hash_bytes(str, len);
-	size_t k = hash & (names->n_slots - 1);
-	for (; names->slot[k]; k = (k + 1) & (names->n_slots - 1)) {
-		const struct name *n = &names->name.data[names->slot[k] - 1];
-		if (n->hash == hash && n->len == len &&
-		    !memcmp(names->bytes.data + n->off, str, len))
-			return names->slot[k] - 1;
-	}
-	size_t off = names->bytes.len;
-	elfrw_wbuf_bytes(&names->bytes, str, len);
-	elfrw_wbuf_u8(&names->bytes, 0);
-	struct name *n = names->bytes.bad || names->name.len >= UINT32_MAX - 1
-				 ? NULL
-				 : VEC_PUSH(&names->name);
-	if (!n)
-		return UINT32_MAX;
-	*n = (struct name){ off, len, hash };
-	names->slot[k] = (uint32_t)names->name.len;
-	return (uint32_t)names->name.len - 1;
-}
-
-static const char *name_of(const struct names *names, uint32_t i)
-{
-	return (const char *)names->bytes.data + names->name.data[i].off;
-}
-
-static void names_deinit(struct names *names)
-{
-	elfrw_wbuf_free(&names->bytes);
-	VEC_FREE(&names->name);
-	free(names->slot);
-}
 
 /* The files of one input table. */
 struct table_files {
@@ -109,7 +33,8 @@ struct state {
 	const struct dwr_line_folds *folds;
 	const struct elfrw_addrmap *map;
 	struct table_files *files; /* one per table */
-	struct names dirs, paths;
+	struct dwr_names dirs, paths;
+	struct dwr_line_texts texts;         /* what version 5 has in .debug_line_str */
 	VEC(struct path) path;               /* by number in paths */
 	VEC(uint32_t) used;                  /* paths in the artificial table, in its order */
 	const struct dwr_line_cover **cover; /* sorted by unit */
@@ -117,7 +42,8 @@ struct state {
 	uint32_t *first; /* [unit]: index of its first cover; n_units + 1 entries */
 	struct elfrw_wbuf text;
 	struct dwr_rows rows;
-	bool relative; /* a path of the artificial table is */
+	bool relative;  /* a path of the artificial table is */
+	size_t program; /* the table's first opcode, from the table's start */
 };
 
 static const struct dwr_rw_line_cu *find_cu(const struct dwr_rw_line_in *in, uint64_t off)
@@ -195,7 +121,7 @@ static struct elfrw_err *path_number(struct state *st, uint32_t table, uint32_t 
 	join(&st->text, entry.name);
 	if (st->text.bad)
 		return &elfrw_err_nomem;
-	uint32_t n = number(&st->paths, st->text.data, st->text.len);
+	uint32_t n = dwr_names_number(&st->paths, st->text.data, st->text.len);
 	if (n == UINT32_MAX)
 		return &elfrw_err_nomem;
 	if (n == st->path.len) {
@@ -276,7 +202,7 @@ static struct elfrw_err *use_path(struct state *st, uint32_t p)
 {
 	const uint32_t first_file = st->folds->version >= 5 ? 1 : 2;
 	struct path *path = &st->path.data[p];
-	const char *text = name_of(&st->paths, p);
+	const char *text = dwr_names_text(&st->paths, p);
 	uint32_t *slot = VEC_PUSH(&st->used);
 	if (!slot)
 		return &elfrw_err_nomem;
@@ -284,7 +210,7 @@ static struct elfrw_err *use_path(struct state *st, uint32_t p)
 	st->relative |= *text != '/' && strcmp(path->name, "<unknown>");
 	path->file = first_file + (uint32_t)st->used.len - 1;
 	/* An absolute name does not depend on its directory, index 0. */
-	path->dir = path->dir_len ? number(&st->dirs, text, path->dir_len) : 0;
+	path->dir = path->dir_len ? dwr_names_number(&st->dirs, text, path->dir_len) : 0;
 	return path->dir == UINT32_MAX ? &elfrw_err_nomem : NULL;
 }
 
@@ -341,32 +267,66 @@ static struct dwr_line_header make_header(const struct dwr_line_folds *folds)
 	return h;
 }
 
-/* The directories.  RELATIVE: the first one is "." for those that are relative. */
-static void write_dirs(const struct state *st, unsigned version, struct elfrw_wbuf *w)
+/* Directory I of the artificial table.  RELATIVE: the first one is "." for those that are
+ * relative. */
+static const char *dir_text(const struct state *st, uint32_t i)
 {
-	if (version >= 5) {
+	return i || !st->relative ? dwr_names_text(&st->dirs, i) : ".";
+}
+
+/* Name I of its files: 0 is the unit itself, the others are used[I - 1]. */
+static const char *file_text(const struct state *st, size_t i)
+{
+	const char *own = st->folds->in->folded_name;
+	return i ? st->path.data[st->used.data[i - 1]].name : own ? own : DWR_FOLDED_UNIT_NAME;
+}
+
+/* Version 5: finds a place in .debug_line_str for each name.  Some editors of debug information
+ * (debugedit) know names in no other place. */
+static struct elfrw_err *place_texts(struct state *st)
+{
+	bool ok = true;
+	for (uint32_t i = 0; i < st->dirs.name.len; i++)
+		ok &= dwr_line_texts_want(&st->texts, dir_text(st, i));
+	for (size_t i = 0; i <= st->used.len; i++)
+		ok &= dwr_line_texts_want(&st->texts, file_text(st, i));
+	if (!ok)
+		return &elfrw_err_nomem;
+	return dwr_line_texts_place(&st->texts, st->folds->offset_size);
+}
+
+static void write_dirs(const struct state *st, const struct dwr_line_header *h,
+		       struct elfrw_wbuf *w)
+{
+	const bool v5 = h->version >= 5;
+	if (v5) {
 		elfrw_wbuf_u8(w, 1);
 		elfrw_wbuf_uleb(w, DW_LNCT_path);
-		elfrw_wbuf_uleb(w, DW_FORM_string);
+		elfrw_wbuf_uleb(w, DW_FORM_line_strp);
 		elfrw_wbuf_uleb(w, st->dirs.name.len);
 	}
-	for (uint32_t i = version >= 5 ? 0 : 1; i < st->dirs.name.len; i++)
-		elfrw_wbuf_cstr(w, i || !st->relative ? name_of(&st->dirs, i) : ".");
-	if (version < 5)
+	for (uint32_t i = v5 ? 0 : 1; i < st->dirs.name.len; i++)
+		if (v5)
+			elfrw_wbuf_uint(w, dwr_line_texts_at(&st->texts, dir_text(st, i)),
+					h->offset_size);
+		else
+			elfrw_wbuf_cstr(w, dir_text(st, i));
+	if (!v5)
 		elfrw_wbuf_u8(w, 0);
 }
 
 /* The files.  File 0 (before v5: 1) is the unit itself. */
-static void write_files(const struct state *st, unsigned version, struct elfrw_wbuf *w)
+static void write_files(const struct state *st, const struct dwr_line_header *h,
+			struct elfrw_wbuf *w)
 {
-	const char *name = st->folds->in->folded_name;
+	const bool v5 = h->version >= 5;
 	bool md5 = true;
 	for (size_t i = 0; i < st->used.len; i++)
 		md5 &= st->path.data[st->used.data[i]].md5 != NULL;
-	if (version >= 5) {
+	if (v5) {
 		elfrw_wbuf_u8(w, md5 ? 3 : 2);
 		elfrw_wbuf_uleb(w, DW_LNCT_path);
-		elfrw_wbuf_uleb(w, DW_FORM_string);
+		elfrw_wbuf_uleb(w, DW_FORM_line_strp);
 		elfrw_wbuf_uleb(w, DW_LNCT_directory_index);
 		elfrw_wbuf_uleb(w, DW_FORM_udata);
 		if (md5) {
@@ -377,16 +337,20 @@ static void write_files(const struct state *st, unsigned version, struct elfrw_w
 	}
 	for (size_t i = 0; i <= st->used.len; i++) {
 		const struct path *path = i ? &st->path.data[st->used.data[i - 1]] : NULL;
-		elfrw_wbuf_cstr(w, path ? path->name : name ? name : DWR_FOLDED_UNIT_NAME);
+		if (v5)
+			elfrw_wbuf_uint(w, dwr_line_texts_at(&st->texts, file_text(st, i)),
+					h->offset_size);
+		else
+			elfrw_wbuf_cstr(w, file_text(st, i));
 		elfrw_wbuf_uleb(w, path ? path->dir : 0);
-		if (version < 5)
+		if (!v5)
 			elfrw_wbuf_u16(w, 0);
 		else if (md5 && path)
 			elfrw_wbuf_bytes(w, path->md5, 16);
 		else if (md5)
 			elfrw_wbuf_grow(w, 16);
 	}
-	if (version < 5)
+	if (!v5)
 		elfrw_wbuf_u8(w, 0);
 }
 
@@ -413,8 +377,8 @@ static void write_header(const struct state *st, const struct dwr_line_header *h
 	elfrw_wbuf_u8(w, h->line_range);
 	elfrw_wbuf_u8(w, h->opcode_base);
 	elfrw_wbuf_bytes(w, lengths, sizeof lengths);
-	write_dirs(st, h->version, w);
-	write_files(st, h->version, w);
+	write_dirs(st, h, w);
+	write_files(st, h, w);
 	if (!w->bad)
 		elfrw_put_le(w->data + length_pos, w->len - length_pos - size, size);
 }
@@ -422,7 +386,7 @@ static void write_header(const struct state *st, const struct dwr_line_header *h
 static struct elfrw_err *write_member(struct state *st, const struct dwr_line_header *h, uint32_t u,
 				      struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w)
 {
-	fold->seq = st->folds->base + w->len;
+	fold->seq = w->len - st->program;
 	for (uint32_t c = st->first[u]; c < st->first[u + 1]; c++) {
 		const struct dwr_line_cover *cover = st->cover[c];
 		const struct dwr_row *rows = cover_rows(st, cover);
@@ -450,7 +414,10 @@ static struct elfrw_err *write_table(struct state *st, struct dwr_rw_line_fold *
 				     struct elfrw_wbuf *w)
 {
 	const struct dwr_line_header h = make_header(st->folds);
+	if (h.version >= 5)
+		ELFRW_TRY(place_texts(st));
 	write_header(st, &h, w);
+	st->program = w->len;
 	if (st->map->trap_byte) {
 		/* The unit's own range: gdb does not read a unit without a range, or whose table
 		 * does not cover its range. */
@@ -479,19 +446,22 @@ static struct elfrw_err *run(struct state *st, struct dwr_rw_line_fold *fold, st
 {
 	const char *dir = st->folds->in->folded_dir ? st->folds->in->folded_dir : "/";
 	ELFRW_TRY(collect_covers(st));
-	if (number(&st->dirs, dir, strlen(dir)) == UINT32_MAX)
+	if (dwr_names_number(&st->dirs, dir, strlen(dir)) == UINT32_MAX)
 		return &elfrw_err_nomem;
 	ELFRW_TRY(choose(st, fold));
 	return st->used.len ? write_table(st, fold, w) : NULL;
 }
 
 struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds,
-				    struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w,
-				    bool *relative)
+				    struct dwr_rw_line_fold *fold, struct dwr_line_folded *ret)
 {
-	struct state st = { .folds = folds, .map = folds->in->map };
-	struct elfrw_err *err = run(&st, fold, w);
-	*relative = st.relative;
+	struct state st = { .folds = folds,
+			    .map = folds->in->map,
+			    .texts.have = folds->in->strings.line_str };
+	struct elfrw_err *err = run(&st, fold, &ret->table);
+	ret->relative = st.relative;
+	ret->strings = st.texts.add;
+	st.texts.add = (struct elfrw_wbuf){ 0 };
 	for (size_t i = 0; st.files && i < folds->n_tables; i++) {
 		dwr_line_files_deinit(&st.files[i].files);
 		free(st.files[i].path);
@@ -502,8 +472,9 @@ struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds,
 	free(st.rows.data);
 	VEC_FREE(&st.path);
 	VEC_FREE(&st.used);
-	names_deinit(&st.dirs);
-	names_deinit(&st.paths);
+	dwr_names_deinit(&st.dirs);
+	dwr_names_deinit(&st.paths);
+	dwr_line_texts_deinit(&st.texts);
 	elfrw_wbuf_free(&st.text);
 	return err;
 }

@@ -30,12 +30,18 @@ struct dwr_line_folds {
 	uint64_t base; /* where it will begin in the output */
 };
 
+/* What the folded units' rows became; owned. */
+struct dwr_line_folded {
+	struct elfrw_wbuf table;   /* the artificial table; empty: no unit needs one */
+	struct elfrw_wbuf strings; /* what it adds to the end of .debug_line_str */
+	bool relative; /* some of its paths are relative (units with a relative directory, as
+			  -ffile-prefix-map=DIR=. makes them); its unit must then have no
+			  directory, to which they would be appended */
+};
+
 /* Compares each folded unit's rows with those of its kept unit, fills FOLD (one for each unit of
- * the map, zeroed by the caller), and appends the artificial table to W, which stays empty if no
- * unit needs one.  RELATIVE: some of its paths are relative (units with a relative directory, as
- * -ffile-prefix-map=DIR=. makes them); its unit must then have no directory, to which they would be
- * appended. */
+ * the map, zeroed by the caller), and makes the artificial table in RET, zeroed by the caller, who
+ * frees it after an error, too. */
 struct elfrw_err *dwr_rw_line_folds(const struct dwr_line_folds *folds,
-				    struct dwr_rw_line_fold *fold, struct elfrw_wbuf *w,
-				    bool *relative);
+				    struct dwr_rw_line_fold *fold, struct dwr_line_folded *ret);
 #endif

@@ -81,7 +81,7 @@ static struct elfrw_err *drop_unclaimed(struct dwr_line_job *job)
 }
 
 static struct elfrw_err *make_folds(struct dwr_line_job *job, uint64_t base,
-				    struct dwr_rw_line_out *out, struct elfrw_wbuf *w)
+				    struct dwr_rw_line_out *out, struct dwr_line_folded *folded)
 {
 	const struct dwr_line_taken **taken = malloc((job->n_tables + 1) * sizeof *taken);
 	if (!taken)
@@ -103,11 +103,21 @@ static struct elfrw_err *make_folds(struct dwr_line_job *job, uint64_t base,
 					.base = base,
 					.version = out->folded_version,
 					.offset_size = out->folded_offset_size };
-	struct elfrw_err *err = dwr_rw_line_folds(&folds, out->fold, w, &out->folded_relative);
+	struct elfrw_err *err = dwr_rw_line_folds(&folds, out->fold, folded);
 	free(taken);
-	if (!err && w->len)
+	out->folded_relative = folded->relative;
+	if (!err && folded->table.len)
 		out->folded_unit = base;
-	return err;
+	if (err || !folded->strings.len)
+		return err;
+	const struct dwr_bytes *had = &job->in->strings.line_str;
+	out->line_str_size = had->size + folded->strings.len;
+	if (!(out->line_str = malloc(out->line_str_size)))
+		return &elfrw_err_nomem;
+	if (had->size)
+		memcpy(out->line_str, had->data, had->size);
+	memcpy(out->line_str + had->size, folded->strings.data, folded->strings.len);
+	return NULL;
 }
 
 static struct elfrw_err *make_maps(struct dwr_line_job *job, struct dwr_rw_line_out *out)
@@ -155,11 +165,11 @@ static struct elfrw_err *run_job(struct dwr_line_job *job, struct dwr_rw_line_ou
 	ELFRW_TRY(elfrw_parallel(in->threads, job->n_tables, dwr_line_rewrite_table, job));
 
 	uint64_t base = lay_out(job);
-	struct elfrw_wbuf folds = { 0 };
+	struct dwr_line_folded folded = { 0 };
 	struct elfrw_err *err = drop_unclaimed(job);
 	if (!err)
-		err = make_folds(job, base, out, &folds);
-	if (!err && !(job->data = out->data = malloc(base + folds.len + 1)))
+		err = make_folds(job, base, out, &folded);
+	if (!err && !(job->data = out->data = malloc(base + folded.table.len + 1)))
 		err = &elfrw_err_nomem;
 	if (!err) {
 		uint64_t old = 0, new = 0;
@@ -173,12 +183,13 @@ static struct elfrw_err *run_job(struct dwr_line_job *job, struct dwr_rw_line_ou
 				new = t->new_off + t->size;
 			}
 		}
-		if (folds.len)
-			memcpy(out->data + base, folds.data, folds.len);
-		out->size = base + folds.len;
+		if (folded.table.len)
+			memcpy(out->data + base, folded.table.data, folded.table.len);
+		out->size = base + folded.table.len;
 		err = elfrw_parallel(in->threads, job->n_tables, place_table, job);
 	}
-	elfrw_wbuf_free(&folds);
+	elfrw_wbuf_free(&folded.table);
+	elfrw_wbuf_free(&folded.strings);
 	return err ? err : make_maps(job, out);
 }
 
@@ -217,6 +228,7 @@ struct elfrw_err *dwr_rw_line(const struct dwr_rw_line_in *in, struct dwr_rw_lin
 void dwr_rw_line_out_deinit(struct dwr_rw_line_out *out)
 {
 	free(out->data);
+	free(out->line_str);
 	free(out->unit);
 	free(out->seq);
 	free(out->fold);

@@ -60,8 +60,8 @@ enum dwr_fold_rows {
 
 /* The result for the rows of one unit of the map. */
 struct dwr_rw_line_fold {
-	uint64_t seq;    /* OWN: offset in the output's .debug_line of its first sequence's first
-			    opcode */
+	uint64_t seq;    /* OWN: of its first sequence's first opcode, from the artificial table's
+			    first opcode */
 	uint32_t n_seqs; /* OWN: the number of adjacent sequences there (one, except for functions
 			    with gaps) */
 	uint32_t file;   /* OWN: of its first row, index into the artificial table's files */
@@ -72,6 +72,9 @@ struct dwr_rw_line_fold {
 struct dwr_rw_line_out {
 	uint8_t *data; /* the new section; owned */
 	size_t size;
+	uint8_t *line_str; /* the new .debug_line_str, to which the artificial table's names were
+			      added; owned.  NULL: it stays as it is */
+	size_t line_str_size;
 	struct dwr_rw_line_off
 		*unit; /* one per input table (DW_AT_stmt_list), sorted by old_off; owned */
 	size_t n_units;

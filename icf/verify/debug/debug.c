@@ -252,8 +252,8 @@ static struct elfrw_err *check_whole(struct icf_vdebug *all)
 	if (v->claim.has_note)
 		ELFRW_TRY(icf_voverlay_owners(v, all->owner.data, all->owner.len, all->overlay,
 					      all->n_overlay));
-	ELFRW_TRY(icf_vd_folded_lines(all));
 	ELFRW_TRY(icf_vd_artificial_unit(all));
+	ELFRW_TRY(icf_vd_folded_lines(all));
 	return icf_vd_tables(all);
 }
 

@@ -28,7 +28,11 @@ struct icf_vdebug {
 		group; /* rows of units that share their code: files are interned in `names` */
 	struct icf_vrows artificial; /* rows of the artificial unit, the same */
 	struct icf_vnames *names;
-	const char *comp_dir;     /* of the current unit */
+	uint64_t own_program; /* offset in OUT's .debug_line of the artificial table's first opcode;
+				 0: not read */
+	uint64_t own_text;    /* bytes at the end of OUT's .debug_line_str that only the
+				 artificial table needs */
+	const char *comp_dir; /* of the current unit */
 	struct icf_vplaces place; /* places of IN's rows */
 	void *rows;               /* lines/lines.c: memory for rows */
 	void *entries;            /* loc.c: the same for entries of location lists */

@@ -185,6 +185,40 @@ static struct elfrw_err *check_files(struct icf_vdebug *d, const struct icf_vlin
 	return err;
 }
 
+static int text_order(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* Finds the names that OUT's .debug_line_str has behind IN's: those of the artificial table H and
+ * no others, which follow each other up to the end. */
+static struct elfrw_err *check_texts(struct icf_vdebug *d, const struct icf_vtexts *out,
+				     const struct icf_vline_header *h)
+{
+	const Elf_Data *old = icf_vtexts_of(&d->in).line_str, *new = out->line_str;
+	const size_t had = old ? old->d_size : 0, has = new ? new->d_size : 0;
+	if (has <= had)
+		return NULL;
+	const char *start = new->d_buf, *next = start + had;
+	const char **text = malloc((h->dir.len + h->file.len + 1) * sizeof *text);
+	size_t n = 0;
+	if (!text)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < h->dir.len; i++)
+		text[n++] = h->dir.data[i];
+	for (size_t i = 0; i < h->file.len; i++)
+		text[n++] = h->file.data[i].name;
+	if (n)
+		qsort(text, n, sizeof *text, text_order);
+	for (size_t i = 0; i < n; i++)
+		if (text[i] == next && next < start + has)
+			next += strlen(next) + 1;
+	free(text);
+	d->own_text = (uint64_t)(next - start) - had;
+	return NULL;
+}
+
 struct elfrw_err *icf_vd_own_table(struct icf_vdebug *d, Dwarf_Die *unit)
 {
 	struct icf_vline_table t;
@@ -194,7 +228,10 @@ struct elfrw_err *icf_vd_own_table(struct icf_vdebug *d, Dwarf_Die *unit)
 	struct icf_vline_header h = { 0 };
 	struct elfrw_err *err = NULL;
 	if (icf_vline_header(&texts, t.off, &h)) {
-		err = check_files(d, &h, t.comp_dir);
+		d->own_program = h.program;
+		err = check_texts(d, &texts, &h);
+		if (!err)
+			err = check_files(d, &h, t.comp_dir);
 		if (!err)
 			err = icf_vline_sequences(d, &texts, &h);
 	} else if (!h.nomem)

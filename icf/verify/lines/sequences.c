@@ -57,7 +57,7 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 	for (size_t i = 0; i < v->claim.note.n_members; i++) {
 		const struct dwr_icfold_member *m = &v->claim.note.member[i];
 		if (m->rows.status == DWR_NOTE_ROWS_OWN)
-			list[n++] = (struct sequence){ m->rows.seq, m };
+			list[n++] = (struct sequence){ h->program + m->rows.seq, m };
 	}
 	if (n)
 		qsort(list, n, sizeof *list, sequence_order);
@@ -65,7 +65,7 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 		const struct dwr_icfold_member *m = list[i].member;
 		const struct icf_vunit *x = &v->claim.unit.data[m->unit];
 		uint64_t end = i + 1 < n ? list[i + 1].off : h->end, va = 0, seen = 0;
-		bool ok = list[i].off >= h->program && end <= h->end && list[i].off < end;
+		bool ok = m->rows.seq < h->end - h->program && end <= h->end && list[i].off < end;
 		struct elfrw_rbuf r = elfrw_rbuf(t->line->d_buf, ok ? end : 0);
 		elfrw_rbuf_seek(&r, ok ? list[i].off : 0);
 		d->log->checked[ICF_VC_NOTE]++;
@@ -99,9 +99,9 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 	if (!m || m->rows.status != DWR_NOTE_ROWS_OWN)
 		return;
 	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
-	elfrw_rbuf_seek(&r, m->rows.seq);
+	elfrw_rbuf_seek(&r, d->own_program + m->rows.seq);
 	/* DW_LNE_set_address */
-	bool ok = elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 &&
+	bool ok = d->own_program && elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 &&
 		  elfrw_rbuf_u8(&r) == DW_LNE_set_address;
 	uint64_t va = elfrw_rbuf_u64(&r);
 	d->log->checked[ICF_VC_NOTE]++;
@@ -109,5 +109,6 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 		icf_vlog_bad(
 			d->log, ICF_VC_NOTE,
 			"line rows: %s: expected a sequence at 0x%llx, found none at offset 0x%llx",
-			icf_v_where(&v->claim, x->old, name), ICF_VX(x->body), ICF_VX(m->rows.seq));
+			icf_v_where(&v->claim, x->old, name), ICF_VX(x->body),
+			ICF_VX(d->own_program + m->rows.seq));
 }

@@ -69,9 +69,13 @@ static struct dwr_line_files out_files(const struct world *wo, uint64_t off, boo
 {
 	struct dwr_line_header h;
 	struct dwr_line_files f = { 0 };
-	const struct dwr_line_strings none = { 0 };
+	const struct dwr_line_strings str = {
+		.line_str = wo->out.line_str
+				    ? (struct dwr_bytes){ wo->out.line_str, wo->out.line_str_size }
+				    : wo->line_str
+	};
 	be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo->out.data, wo->out.size }, off, &h));
-	be_ok(dwr_line_files_read(&h, &none, UINT64_MAX, defined, &f));
+	be_ok(dwr_line_files_read(&h, &str, UINT64_MAX, defined, &f));
 	return f;
 }
 
@@ -153,7 +157,7 @@ static void check_artificial(const struct world *wo, struct shape shape)
 	assert_int_equal(r.len, k);
 	free(r.data);
 	for (size_t m = 1; m <= 3; m += 2) {
-		uint64_t at = o->fold[m].seq;
+		uint64_t at = h.program + o->fold[m].seq;
 		r = (struct dwr_rows){ 0 };
 		be_ok(dwr_line_decode(&h, &at, &r));
 		assert_int_equal(r.data[0].line, o->fold[m].line);
@@ -243,6 +247,65 @@ static void test_folds_in_one_sequence(void **arg)
 	check_row(&r, k++, 0x4010, 0, E);
 	assert_int_equal(r.len, k);
 	free(r.data);
+	world_deinit(&wo);
+}
+
+/* Puts the form of the directories' paths in the table at OFF, and the bytes of the first one, into
+ * *FORM and *FIRST. */
+static void dir_form(const struct world *wo, uint64_t off, uint8_t *form, uint64_t *first)
+{
+	struct dwr_line_header h;
+	be_ok(dwr_line_header_read("s", (struct dwr_bytes){ wo->out.data, wo->out.size }, off, &h));
+	*form = wo->out.data[h.tables + 2];
+	*first = elfrw_get_le(wo->out.data + h.tables + 4, h.offset_size);
+}
+
+/* DWARF 5: the names are in .debug_line_str, each once, where they are already if they are. */
+static void test_texts(void **arg)
+{
+	(void)arg;
+	static const char have[] = "/build\0/in\0sub/a.c\0/";
+	const struct {
+		struct dwr_bytes had;
+		uint64_t root; /* of "/" */
+		size_t more;
+	} all[] = {
+		{ { NULL, 0 },
+		  0,
+		  sizeof "/" + sizeof "/src" + sizeof "a.c" + sizeof "/inc" + sizeof "b.h" },
+		{ { (const uint8_t *)have, sizeof have },
+		  sizeof have - 2,
+		  sizeof "/src" + sizeof "a.c" + sizeof "/inc" + sizeof "b.h" },
+		/* The last one has no end, so it is none, and ours must not become its end. */
+		{ { (const uint8_t *)have, sizeof have - 1 },
+		  sizeof have,
+		  1 + sizeof "/" + sizeof "/src" + sizeof "a.c" + sizeof "/inc" + sizeof "b.h" },
+	};
+	for (size_t i = 0; i < 6; i++) {
+		struct world wo;
+		struct unit_at u[3];
+		uint8_t form;
+		uint64_t first;
+		world_init(&wo, fold_units, 5);
+		wo.line_str = all[i / 2].had;
+		fold_input(&wo, i % 2 ? v5_64 : v5, u, false);
+		be_ok(world_run(&wo));
+		dir_form(&wo, wo.out.folded_unit, &form, &first);
+		assert_int_equal(form, DW_FORM_line_strp);
+		assert_int_equal(first, all[i / 2].root);
+		assert_int_equal(wo.out.line_str_size,
+				 wo.line_str.size + all[i / 2].more + sizeof "<folded functions>");
+		if (wo.line_str.size)
+			assert_memory_equal(wo.out.line_str, have, wo.line_str.size);
+		world_deinit(&wo);
+	}
+	/* Older versions have no other place for names than the table. */
+	struct world wo;
+	struct unit_at u[3];
+	world_init(&wo, fold_units, 5);
+	fold_input(&wo, v4, u, false);
+	be_ok(world_run(&wo));
+	assert_null(wo.out.line_str);
 	world_deinit(&wo);
 }
 
@@ -467,6 +530,7 @@ int main(void)
 		cmocka_unit_test(test_comp_dir),    cmocka_unit_test(test_md5),
 		cmocka_unit_test(test_define_file), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_too_many_rows),
+		cmocka_unit_test(test_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ struct world {
 	size_t n_cus;
 	enum dwr_policy policy;
 	unsigned threads;
+	struct dwr_bytes line_str; /* .debug_line_str */
 	struct dwr_rw_line_out out;
 };
 
@@ -37,6 +38,7 @@ static inline struct elfrw_err *world_run(struct world *wo)
 				     .address_size = 8,
 				     .name = ".debug_line",
 				     .line = { wo->in.data, wo->in.len },
+				     .strings.line_str = wo->line_str,
 				     .cu = wo->cu,
 				     .n_cus = wo->n_cus };
 	assert_false(wo->in.bad);
