@@ -162,68 +162,6 @@ struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret,
 	return NULL;
 }
 
-/* Is the section one index of several units (32-bit)?  *END: the end of its list of units.  An
- * index of a single unit may omit the unit in its entries. */
-static bool one_index(const struct dwr_section *sec, uint64_t *end, uint32_t *n)
-{
-	struct elfrw_rbuf r = elfrw_rbuf(sec->data, sec->size);
-	uint64_t length = elfrw_rbuf_u32(&r), left = elfrw_rbuf_left(&r);
-	unsigned version = elfrw_rbuf_u16(&r);
-	elfrw_rbuf_skip(&r, 2);
-	*n = elfrw_rbuf_u32(&r);
-	elfrw_rbuf_skip(&r, 5 * 4);
-	uint64_t augmentation = elfrw_rbuf_u32(&r);
-	elfrw_rbuf_skip(&r, (augmentation + 3) & ~UINT64_C(3));
-	elfrw_rbuf_skip(&r, (uint64_t)*n * 4);
-	*end = elfrw_rbuf_off(&r);
-	return elfrw_rbuf_ok(&r) && version == 5 && length == left && *n > 1 &&
-	       length < UINT32_MAX - 32;
-}
-
-struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size)
-{
-	const struct dwr_section *sec = &in->rw->secs.sec[DWR_NAMES];
-	struct elfrw_wbuf w = { 0 };
-	bool add = in->artificial_unit != UINT64_MAX && !(in->artificial_unit >> 32);
-	uint64_t end;
-	uint32_t n;
-	/* Some readers know only one index in a file: if there is one, the unit joins it. */
-	if (add && one_index(sec, &end, &n)) {
-		elfrw_wbuf_bytes(&w, sec->data, end);
-		elfrw_wbuf_u32(&w, (uint32_t)in->artificial_unit);
-		elfrw_wbuf_bytes(&w, sec->data + end, sec->size - end);
-		if (!w.bad) {
-			elfrw_put32(w.data, (uint32_t)(sec->size - 4 + 4));
-			elfrw_put32(w.data + 8, n + 1);
-		}
-		add = false;
-	} else
-		elfrw_wbuf_bytes(&w, sec->data, sec->size);
-	if (add) {
-		elfrw_wbuf_u32(&w, 4 + 7 * 4 + 4 + 4 + 4);
-		elfrw_wbuf_u16(&w, 5);
-		elfrw_wbuf_u16(&w, 0);
-		elfrw_wbuf_u32(&w, 1); /* compilation units */
-		elfrw_wbuf_u32(&w, 0); /* local type units */
-		elfrw_wbuf_u32(&w, 0); /* foreign type units */
-		elfrw_wbuf_u32(&w, 1); /* buckets: without any there would be no hash table, and
-					  readers warn */
-		elfrw_wbuf_u32(&w, 0); /* names */
-		elfrw_wbuf_u32(&w, 4); /* bytes of abbreviations */
-		elfrw_wbuf_u32(&w, 0); /* augmentation string */
-		elfrw_wbuf_u32(&w, (uint32_t)in->artificial_unit);
-		elfrw_wbuf_u32(&w, 0); /* the bucket is empty */
-		elfrw_wbuf_u32(&w, 0);
-	}
-	if (w.bad) {
-		elfrw_wbuf_free(&w);
-		return &elfrw_err_nomem;
-	}
-	*ret_size = w.len;
-	*ret = elfrw_wbuf_take(&w);
-	return NULL;
-}
-
 struct elfrw_err *dwr_rw_macro(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size)
 {
 	const struct dwr_rw *rw = in->rw;

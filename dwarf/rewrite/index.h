@@ -23,8 +23,8 @@ struct dwr_index_in {
  * malloc'ed, here and below.  Errors: another version, offsets outside of the section. */
 struct elfrw_err *dwr_rw_gdb_index(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size);
 
-/* .debug_names (DWARF 5, section 6.1.1): unchanged, except for one more index without names that
- * covers the artificial unit. */
+/* names.c: .debug_names (DWARF 5, section 6.1.1): the artificial unit in the list of an index that
+ * is there.  If it can join none (none that is known), it gets one more, without names. */
 struct elfrw_err *dwr_rw_names(const struct dwr_index_in *in, uint8_t **ret, size_t *ret_size);
 
 /* .debug_macro (DWARF 5, section 6.3): the line table offsets in the headers of the units that DIEs

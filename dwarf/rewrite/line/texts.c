@@ -92,8 +92,7 @@ static bool is_there(const struct dwr_line_texts *t, const char *str)
 
 bool dwr_line_texts_want(struct dwr_line_texts *t, const char *str)
 {
-	return is_there(t, str) ||
-	       dwr_names_number(&t->wanted, str, strlen(str)) != UINT32_MAX;
+	return is_there(t, str) || dwr_names_number(&t->wanted, str, strlen(str)) != UINT32_MAX;
 }
 
 struct elfrw_err *dwr_line_texts_place(struct dwr_line_texts *t, unsigned offset_size)

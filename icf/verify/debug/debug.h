@@ -93,6 +93,8 @@ struct elfrw_err *icf_vd_artificial_unit(struct icf_vdebug *d);
 void icf_vd_aranges(struct icf_vdebug *d);
 void icf_vd_headers(struct icf_vdebug *d);
 void icf_vd_abbrevs(struct icf_vdebug *d);
+/* names.c: .debug_names. */
+struct elfrw_err *icf_vd_names(struct icf_vdebug *d);
 /* dtables.c: these, .debug_frame, the indices, sections of strings. */
 struct elfrw_err *icf_vd_tables(struct icf_vdebug *d);
 #endif

@@ -1,5 +1,5 @@
-/* dtables.c: tables that describe the whole program: .debug_frame, .gdb_index, .debug_names,
- * .debug_macro, and string tables, which do not change. */
+/* dtables.c: tables that describe the whole program: .debug_frame, .gdb_index, .debug_macro, and
+ * string tables, which do not change. */
 #include "elfrw/base/sort.h"
 #include "icf/verify/debug/debug.h"
 #include "icf/verify/debug/set.h"
@@ -149,62 +149,6 @@ static struct elfrw_err *check_macros(struct icf_vdebug *d)
 	VEC_FREE(&u.line);
 	VEC_FREE(&u.macro);
 	return err;
-}
-
-/* Is B the single index A with the artificial unit as the last unit?  The units are 4-byte offsets
- * behind a header of 36 bytes and the augmentation string. */
-static bool one_more_unit(const struct icf_vdebug *d, const Elf_Data *a, const Elf_Data *b)
-{
-	const uint8_t *p = a->d_buf, *q = b->d_buf;
-	if (a->d_size < 36 || b->d_size != a->d_size + 4 || elfrw_get32(p) != a->d_size - 4)
-		return false;
-	uint64_t n = elfrw_get32(p + 8),
-		 at = 36 + ((elfrw_get32(p + 32) + UINT64_C(3)) & ~UINT64_C(3)) + 4 * n;
-	return n > 1 && at <= a->d_size && elfrw_get32(q) == a->d_size &&
-	       elfrw_get32(q + 8) == n + 1 && memcmp(p + 4, q + 4, 4) == 0 &&
-	       memcmp(p + 12, q + 12, at - 12) == 0 && d->v->claim.has_note &&
-	       elfrw_get32(q + at) == d->v->claim.note.artificial_unit &&
-	       memcmp(p + at, q + at + 4, a->d_size - at) == 0;
-}
-
-/* .debug_names (DWARF 5, section 6.1.1) must be equal.  But the artificial unit may be the last one
- * of the only index, or have its own index behind the others, without names. */
-static void check_names(struct icf_vdebug *d)
-{
-	const Elf_Data *a = icf_vd_section(&d->in, ".debug_names"),
-		       *b = icf_vd_section(&d->out, ".debug_names");
-	if (!a || !a->d_size)
-		return;
-	d->log->checked[ICF_VC_INDEX]++;
-	if (b && one_more_unit(d, a, b))
-		return;
-	if (!same_bytes(a, b, true)) {
-		icf_vlog_bad(d->log, ICF_VC_INDEX,
-			     "section: .debug_names: expected the same bytes, found others");
-		return;
-	}
-	struct elfrw_rbuf r =
-		elfrw_rbuf((const uint8_t *)b->d_buf + a->d_size, b->d_size - a->d_size);
-	if (!elfrw_rbuf_left(&r))
-		return;
-	uint64_t length = elfrw_rbuf_u32(&r), end = elfrw_rbuf_off(&r) + length;
-	unsigned version = elfrw_rbuf_u16(&r);
-	elfrw_rbuf_u16(&r);
-	uint32_t n[7]; /* units, local and foreign type units, buckets, names, bytes of
-			  abbreviations, of augmentation */
-	for (unsigned i = 0; i < 7; i++)
-		n[i] = elfrw_rbuf_u32(&r);
-	uint64_t unit = elfrw_rbuf_u32(&r);
-	bool empty = elfrw_rbuf_ok(&r) && end == b->d_size - a->d_size && version == 5 &&
-		     n[0] == 1 && !n[1] && !n[2] && !n[4] && !n[6] &&
-		     elfrw_rbuf_left(&r) == (uint64_t)n[3] * 4 + n[5];
-	while (empty && elfrw_rbuf_left(&r))
-		empty = elfrw_rbuf_u8(&r) == 0;
-	if (!empty || !d->v->claim.has_note || unit != d->v->claim.note.artificial_unit)
-		icf_vlog_bad(
-			d->log, ICF_VC_INDEX,
-			"index: .debug_names, offset 0x%llx: expected one of the artificial unit, without names, found another",
-			ICF_VX(a->d_size));
 }
 
 /* .gdb_index (gdb manual, "Index Section Format", versions 4 to 9): header of offsets, then the
@@ -469,7 +413,7 @@ struct elfrw_err *icf_vd_tables(struct icf_vdebug *d)
 	icf_vd_abbrevs(d);
 	check_constant(d);
 	icf_vd_line_headers(d);
-	check_names(d);
+	ELFRW_TRY(icf_vd_names(d));
 	ELFRW_TRY(check_macros(d));
 	ELFRW_TRY(check_gdb_index(d));
 	check_debug_frame(d);

@@ -99,6 +99,7 @@ good recur recur gcc bfd pie "-O2 -g" -Wl,-z,pack-relative-relocs
 good plain c_plain clang bfd pie "-O2 -g"
 good asm asm gcc bfd static "-O2"
 good names demo clang lld pie "-O2 -gdwarf-5 -gpubnames"
+good name c_plain clang bfd pie "-O2 -gdwarf-5 -gpubnames"
 good macros c_plain gcc bfd pie "-O2 -g3"
 good types eh gcc gold pie "-O2 -g -fdebug-types-section -ggnu-pubnames" -Wl,--gdb-index
 good strings hotcold clang lld pie "-O2 -gdwarf-5"
