@@ -451,7 +451,13 @@ void dwr_die_root(const struct dwr_sections *secs, const struct dwr_unit *unit,
 		const struct dwr_value *v = &die->value[i];
 		switch (v->name) {
 		case DW_AT_name: ret->name = dwr_value_string(secs, unit, ret, v); break;
-		case DW_AT_comp_dir: ret->comp_dir = dwr_value_string(secs, unit, ret, v); break;
+		case DW_AT_comp_dir:
+			ret->comp_dir = dwr_value_string(secs, unit, ret, v);
+			if (v->form == DW_FORM_GNU_strp_alt || v->form == DW_FORM_strp_sup) {
+				ret->comp_dir_form = v->form;
+				ret->comp_dir_off = v->u;
+			}
+			break;
 		case DW_AT_dwo_name:
 		case DW_AT_GNU_dwo_name:
 			ret->has_dwo = true;

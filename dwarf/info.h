@@ -118,6 +118,10 @@ struct dwr_unit_root {
 	uint64_t language;        /* DW_AT_language, 0 when not there */
 	const char *name, *comp_dir,
 		*dwo_name; /* borrowed from the sections; NULL: not there or not readable */
+	/* The form and value of a DW_AT_comp_dir that is in another file, which dwz has made; 0: it
+	 * is not. */
+	uint16_t comp_dir_form;
+	uint64_t comp_dir_off;
 };
 
 /* Reads the unit's first DIE.  Call dwr_sections_load_all for SECS first. */

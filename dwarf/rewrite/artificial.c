@@ -93,6 +93,33 @@ static uint64_t language_of(const struct dwr_rw *rw)
 	return DW_LANG_C_plus_plus;
 }
 
+/* The directory of relative paths before DWARF 5.  dwz moves strings of several files into a common
+ * one, which need not be there.  If all units with a directory there have the same one, the paths
+ * count from it. */
+static void put_dir(struct builder *b, const struct dwr_rw *rw, struct dwr_form_params p,
+		    bool relative)
+{
+	const struct dwr_unit_root *found = NULL;
+	if (!relative)
+		put_string(b, DW_AT_comp_dir, "/");
+	if (!relative || p.version >= 5)
+		return;
+	for (size_t i = 0; i < rw->units.len; i++) {
+		const struct dwr_unit_root *r = &rw->ru[i].root;
+		if (r->comp_dir && *r->comp_dir != '/')
+			return;
+		if (r->comp_dir || !r->comp_dir_form)
+			continue;
+		if (found && (found->comp_dir_form != r->comp_dir_form ||
+			      found->comp_dir_off != r->comp_dir_off))
+			return;
+		found = r;
+	}
+	if (found && (p.offset_size == 8 || !(found->comp_dir_off >> 32)))
+		put_uint(b, DW_AT_comp_dir, found->comp_dir_form, found->comp_dir_off,
+			 p.offset_size);
+}
+
 /* The unit's own DIE, and the vtables as its children. */
 static void put_unit(struct dwr_rw_run *run, struct dwr_form_params p, bool lines,
 		     struct elfrw_wbuf *w)
@@ -109,8 +136,7 @@ static void put_unit(struct dwr_rw_run *run, struct dwr_form_params p, bool line
 	put_uint(&b, DW_AT_language, DW_FORM_data2, (uint16_t)language_of(rw), 2);
 	put_string(&b, DW_AT_name,
 		   in->folded_unit_name ? in->folded_unit_name : DWR_FOLDED_UNIT_NAME);
-	if (!lines || !rw->line.folded_relative)
-		put_string(&b, DW_AT_comp_dir, "/");
+	put_dir(&b, rw, p, lines && rw->line.folded_relative);
 	if (lines)
 		put_stmt_list(&b, p, rw->line.folded_unit);
 	if (run->has_range)

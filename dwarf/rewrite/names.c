@@ -40,11 +40,11 @@ struct name_index {
 	size_t start, end;
 	unsigned offset_size;
 	uint32_t cus, names, abbrev_size;
-	size_t counts;                       /* of the field that counts the units */
-	size_t units_end;                    /* behind the list of units */
-	size_t entries, abbrevs, pool;       /* offsets of entries, abbreviations, entries */
-	VEC(struct name_abbrev) abbrev;      /* sorted by code */
-	VEC(uint64_t) grown;                 /* places in the pool of entries that grow, ascending */
+	size_t counts;                  /* of the field that counts the units */
+	size_t units_end;               /* behind the list of units */
+	size_t entries, abbrevs, pool;  /* offsets of entries, abbreviations, entries */
+	VEC(struct name_abbrev) abbrev; /* sorted by code */
+	VEC(uint64_t) grown;            /* places in the pool of entries that grow, ascending */
 };
 
 static void index_deinit(struct name_index *x)
@@ -224,7 +224,8 @@ static void write_abbrevs(const struct name_index *x, struct elfrw_wbuf *w)
 			elfrw_wbuf_bytes(w, x->data + from, a->attrs - from);
 			from = a->attrs;
 			elfrw_wbuf_uleb(w, IDX_COMPILE_UNIT);
-			elfrw_wbuf_uleb(w, DW_FORM_udata); /* the only form for it that gdb 13 knows */
+			elfrw_wbuf_uleb(w,
+					DW_FORM_udata); /* the only form for it that gdb 13 knows */
 		}
 		elfrw_rbuf_seek(&r, a->end);
 	}
@@ -306,7 +307,7 @@ static bool write_joined(const struct name_index *x, uint64_t unit, struct elfrw
 struct joined {
 	const struct dwr_section *sec;
 	uint64_t unit;
-	size_t from, to; /* the index as it is in the section */
+	size_t from, to;     /* the index as it is in the section */
 	struct elfrw_wbuf w; /* the index with the unit; owned */
 	bool done;
 };

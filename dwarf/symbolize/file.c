@@ -291,10 +291,21 @@ static struct elfrw_err *try_open(const char *path, const char *id, const uint32
 	return NULL;
 }
 
+/* What the link PATH says, even if nothing is there (a file that has no name yet, /proc/self/fd/3);
+ * NULL: it is no link, or out of memory (errno). */
+static char *link_text(const char *path)
+{
+	char text[PATH_MAX];
+	ssize_t n = readlink(path, text, sizeof text);
+	return n > 0 && n < (ssize_t)sizeof text && *text == '/' ? strndup(text, (size_t)n) : NULL;
+}
+
 /* The folder of PATH, "/" at the end included; owned by the caller, or NULL. */
 static char *folder_of(const char *path)
 {
 	char *real = realpath(path, NULL);
+	if (!real && errno == ENOENT)
+		real = link_text(path);
 	char *slash = real ? strrchr(real, '/') : NULL;
 	if (slash)
 		slash[1] = 0;

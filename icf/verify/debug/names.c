@@ -113,7 +113,8 @@ static bool read_decls(const struct nindex *x, struct ndecls *list)
 static const struct ndecl *decl_of(const struct ndecls *list, uint64_t code)
 {
 	const struct ndecl key = { .code = code };
-	return list->v.len ? bsearch(&key, list->v.data, list->v.len, sizeof key, decl_order) : NULL;
+	return list->v.len ? bsearch(&key, list->v.data, list->v.len, sizeof key, decl_order)
+			   : NULL;
 }
 
 /* Do the declarations mean the same, but that OUT's says the unit where IN's does not? */
@@ -266,15 +267,16 @@ static struct elfrw_err *is_silent(const struct nindex *a, bool *ret)
 }
 
 /* Is index B the index A with the unit at UNIT as its last one? */
-static struct elfrw_err *one_more_unit(const struct nindex *a, const struct nindex *b, uint64_t unit,
-				       bool *ret)
+static struct elfrw_err *one_more_unit(const struct nindex *a, const struct nindex *b,
+				       uint64_t unit, bool *ret)
 {
 	const uint64_t names = a->places - a->lists;
 	bool silent = false;
 	*ret = a->wide == b->wide && a->n[0] && b->n[0] == a->n[0] + UINT64_C(1) &&
 	       memcmp(a->at + a->fixed - 4, b->at + b->fixed - 4, 4) == 0 &&
 	       memcmp(a->n + 1, b->n + 1, 4 * sizeof *a->n) == 0 && a->n[6] == b->n[6] &&
-	       memcmp(a->at + a->fixed + 28, b->at + b->fixed + 28, a->lists - a->fixed - 28) == 0 &&
+	       memcmp(a->at + a->fixed + 28, b->at + b->fixed + 28, a->lists - a->fixed - 28) ==
+		       0 &&
 	       number_at(b, b->lists - b->wide) == unit && b->places - b->lists == names &&
 	       memcmp(a->at + a->lists, b->at + b->lists, names) == 0;
 	if (!*ret)

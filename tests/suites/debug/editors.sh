@@ -1,6 +1,7 @@
 #!/bin/bash
 # editors.sh: programs that change the debug information of a folded program make of it what they make of the unfolded one's, and it
-# stays right: debugedit, rpm's find-debuginfo.
+# stays right: debugedit, rpm's find-debuginfo.  dwz works before icfold, alone and on several files; behind it dwz says that it
+# cannot, and changes nothing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 start_suite editors gcc
@@ -60,17 +61,18 @@ build() {
 	[ "$cc" = gcc ] && set -- "$@" -fno-ipa-icf -fno-ipa-cp
 	(cd built-here && "$cc" -g -O2 -I inc "$@" src/main.c src/one.c src/two.c src/deep/three.c "$PWD/four.c" -o "$out" -Wl,--emit-relocs)
 }
-# answers FILE: the functions and lines of each call of a function that may be folded, and inside of it, as icfold tells them; what
+# answers FILE [dwz]: the functions and lines of each call of a function that may be folded, and inside of it, as icfold tells them; what
 # addr2line says of every function; breakpoints at lines.
 answers() {
-	local file=$1 at ret
+	local file=$1 at ret f
 	objdump -d --no-show-raw-insn "$file" 2>/dev/null | awk '/<main>:/ { on = 1 } !NF { on = 0 }
 		call { print target, $1; call = 0 } on && $2 == "call" { call = 1; target = $3 }' | tr -d : | while read -r at ret; do
 		for off in 0 4 8; do
 			"$ICFOLD" symbolize --stack -e "$file" "$(printf '%x' $((0x$at + off)))" "$ret" 2>&1
 		done
 	done >"$file.answers"
-	nm "$file" | awk '$3 ~ /^(sum|leaf|main)/ { print $1 }' | addr2line -ife "$file" | sed 's/ (discriminator.*//' >>"$file.answers"
+	# binutils names inlined functions otherwise after dwz, folded or not.
+	[ "${2:-}" = dwz ] || nm "$file" | awk '$3 ~ /^(sum|leaf|main)/ { print $1 }' | addr2line -ife "$file" | sed 's/ (discriminator.*//' >>"$file.answers"
 	if have gdb; then
 		for f in src/one.c:5 src/two.c:6 deep/three.c:7 four.c:8 one.c:10 two.c:12 three.c:13 four.c:14; do
 			echo "break $f"
@@ -150,14 +152,15 @@ objcopy --update-section .debug_line_str=texts gcc-5.folded gcc-5.more 2>/dev/nu
 check editors/verify-texts "a name too many is no difference" grep -q 'section: .debug_line_str: expected the same bytes' <("$ICFOLD" verify gcc-5 gcc-5.more 2>&1)
 
 # --- find-debuginfo: what rpmbuild runs.  Source files, and names in debug files.
-found() { # PROGRAM
+found() { # PROGRAM [OPTION...]
 	rm -rf root
 	mkdir -p root/usr/bin
 	cp "$1" root/usr/bin/prog
+	shift
 	(
 		cd built-here || exit 1
 		export RPM_BUILD_ROOT=$WORK/root RPM_BUILD_DIR=$home RPM_PACKAGE_NAME=prog RPM_PACKAGE_VERSION=1 RPM_PACKAGE_RELEASE=1 RPM_ARCH=x86_64
-		find-debuginfo --unique-debug-src-base prog-1 --unique-debug-suffix -1 -S debugsourcefiles.list "$home" >"$WORK/log" 2>&1
+		find-debuginfo --unique-debug-src-base prog-1 --unique-debug-suffix -1 -S debugsourcefiles.list "$@" "$home" >"$WORK/log" 2>&1
 	)
 	echo "status $?"
 	(cd root && find . -type f | sort)
@@ -172,7 +175,61 @@ if have find-debuginfo && have eu-strip; then
 		check "editors/find-debuginfo/$p-input" "$(grep -v 'cpio: command not found' log | tail -n 1)" grep -q 'deep/three.c' want
 		check "editors/find-debuginfo/$p" "$(diff want have | grep '^[<>]' | head -n 3 | tr '\n' ' ')" cmp -s want have
 	done
+	# dwz, behind the linker: it leaves the debug file as it is, and the package is made.
+	if have dwz; then
+		found gcc-5.folded >want 2>&1
+		found gcc-5.folded --run-dwz >have 2>&1
+		check editors/find-debuginfo/dwz "$(diff want have | grep '^[<>]' | head -n 3 | tr '\n' ' ')" cmp -s want have
+		check editors/find-debuginfo/dwz-says "nothing" grep -q 'Unknown debugging section .debug_icfold' log
+	fi
 else
 	skip editors/find-debuginfo "no find-debuginfo or eu-strip"
+fi
+
+# --- dwz before icfold: the folded file tells what it tells when dwz was not there.
+if have dwz; then
+	build other gcc -gdwarf-5 -DOTHER
+	build other-4 gcc -gdwarf-4 -DOTHER
+	for v in 5 4; do
+		[ $v = 5 ] && second=other || second=other-4
+		[ -e gcc-$v ] || build gcc-$v gcc -gdwarf-$v
+		[ -e gcc-$v.folded ] || folded dwz/gcc-$v gcc-$v gcc-$v.folded
+		cp gcc-$v dwz-$v
+		cp gcc-$v many-$v
+		cp $second partner-$v
+		dwz dwz-$v >why 2>&1 && dwz -m common-$v.debug -M "$PWD/common-$v.debug" many-$v partner-$v >why 2>&1
+		check "editors/dwz/input-$v" "$(first_line why)" grep -q gnu_debugaltlink <(readelf -SW many-$v)
+		answers gcc-$v.folded dwz
+		# gdb spells paths as their table does: from the unit's folder, which dwz has moved to the common file, or in full.
+		sed "s#$home/##g; s#$PWD/##g; s#gcc-$v.folded#FILE#g; /^Line /d" gcc-$v.folded.answers >want
+		for f in dwz-$v many-$v partner-$v; do
+			folded "dwz/$f" $f $f.folded || continue
+			answers $f.folded dwz
+			sed "s#$home/##g; s#$PWD/##g; s#$f.folded#FILE#g; /^Line /d" $f.folded.answers >have
+			check "editors/dwz/$f" "$(diff want have | grep '^[<>]' | head -n 3 | tr '\n' ' ')" cmp -s want have
+			check "editors/dwz/$f-paths" "paths are not in full" grep -q "$home/src/two.c:" <("$ICFOLD" symbolize --stack -e $f.folded "$(nm $f.folded | awk '$3 == "sum_two" { print $1 }')" "$(objdump -d --no-show-raw-insn $f.folded | awk '/<main>:/ { on = 1 } on && call { print $1; exit } on && $2 == "call" && /sum_/ && n++ == 1 { call = 1 }' | tr -d :)")
+			check "editors/dwz/$f-runs" "another output" [ "$(./gcc-$v)" = "$(./$f.folded)" ]
+		done
+	done
+	# dwz behind icfold.
+	cp gcc-5.folded late
+	cp gcc-5.folded later
+	check editors/dwz/late "dwz rewrites what the record refers to" [ "$(dwz late 2>&1)" = 'dwz: late: Unknown debugging section .debug_icfold' ]
+	dwz -m late.debug late later >/dev/null 2>&1
+	check editors/dwz/late-same "dwz changed the file" cmp -s late gcc-5.folded
+	# debhelper runs dwz in front of dh_strip and takes its refusal for an error: icfold-build(7) says so.
+	if have dh_dwz; then
+		mkdir -p deb/debian/fruit/usr/bin
+		cp gcc-5.folded deb/debian/fruit/usr/bin/prog
+		printf 'Source: fruit\nMaintainer: A B <a@b.example>\nBuild-Depends: debhelper-compat (= 13)\n\nPackage: fruit\nArchitecture: any\nDescription: sums\n' >deb/debian/control
+		echo 'fruit (1-1) unstable; urgency=low' >deb/debian/changelog
+		(cd deb && dh_dwz) >why 2>&1
+		check editors/dwz/debhelper "dh_dwz says nothing" [ $? != 0 ]
+		check editors/dwz/debhelper-says "$(first_line why)" grep -q 'Unknown debugging section .debug_icfold' why
+	else
+		skip editors/dwz/debhelper "no dh_dwz"
+	fi
+else
+	skip editors/dwz "no dwz"
 fi
 finish

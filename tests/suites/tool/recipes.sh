@@ -238,6 +238,8 @@ if need recipes/debian dh dpkg-buildflags dpkg-deb; then
 		dpkg-deb -x ../fruit_1-1_*.deb x 2>>log && dpkg-deb -x ../fruit-dbgsym_1-1_*.deb y 2>>log
 		check recipes/debian "$(tail -n 1 log)" prints x/usr/bin/prog
 		check recipes/debian-stripped "symbols or relocations" bash -c '! readelf -SW x/usr/bin/prog | grep -qE "symtab|rela\.text"'
+		check recipes/debian-order "not dh_dwz, folding, dh_strip" awk '/^ *dh_dwz( |$)/ { d = NR } /^fold-tree: / { f = NR } /^ *dh_strip( |$)/ { s = NR }
+			END { exit !(d && d < f && f < s) }' log
 		sym=$(find y -name '*.debug' | head -n 1)
 		check recipes/debian-folded "${sym:-no debug file}" folded "${sym:-/dev/null}"
 	else
