@@ -77,7 +77,7 @@ left_out() { # NAME WHY
 }
 
 # Long suites begin first, so that no processor waits for the last of them.
-long="suites/program/matrix.sh suites/program/fool.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh"
+long="suites/program/matrix.sh suites/program/fool.sh suites/debug/dwarf.sh suites/tool/mutants.sh suites/debug/symbolize.sh suites/debug/gdb.sh suites/clients/walkers.sh"
 scripts=()
 for n in $long; do scripts+=("$n"); done
 for t in "$TESTS"/suites/*/*.sh; do

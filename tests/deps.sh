@@ -7,7 +7,10 @@ build="gcc g++ make binutils libc6-dev libxxhash-dev zlib1g-dev libzstd-dev libe
 # clang, lld, mold: what the test programs are built with; the rest judges the results.
 # What the recipes are for, the shells that have completions, and what reads manual pages.
 recipes="cmake ninja-build meson autoconf automake libtool debhelper rpm zsh fish mandoc groff-base"
-check="$build $recipes clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm dwz debugedit python3 strace"
+# Small readers of programs (suites/clients).  If they are there, that suite also uses perf, bpftrace, lldb, rustc,
+# libboost-stacktrace-dev, heaptrack and uftrace.
+clients="valgrind ltrace patchelf dwarves abigail-tools debugedit dwarfdump libunwind-dev systemtap-sdt-dev strace dwz"
+check="$build $recipes $clients clang lld mold elfutils libcmocka-dev libzydis-dev gdb libdebuginfod1 jq time llvm python3"
 
 case ${1:-check} in
 build) want=$build ;;

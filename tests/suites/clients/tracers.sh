@@ -1,0 +1,73 @@
+#!/bin/bash
+# tracers.sh: programs that watch others run: debuggers, valgrind, tracers, profilers, probes.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/lib/clients.sh
+. "$TESTS/lib/clients.sh"
+start_suite clients python3 jq
+
+# watch READER TOOL MODE PROGRAM: compare, if the tool is there and says anything of the unfolded program.
+watch() {
+	local reader=$1 tool=$2 mode=$3 p=$4 base=plain
+	case $mode in split-*) base="split" ;; esac
+	if ! have "$tool"; then skip "clients/$reader" "no $tool"; return; fi
+	[ -s "$CONFIG/$base/$p.$reader" ] || rows "$reader" $base "$p"
+	if ! grep -q . "$CONFIG/$base/$p.$reader"; then
+		skip "clients/$reader/$CONFIG-$mode" "$tool does not work here: $(tail -n 1 "$CONFIG/$base/$p.$reader.log" 2>/dev/null | cut -c 1-100)"
+		return
+	fi
+	compare "$reader" "$mode" "$p"
+}
+stops() { # MODE
+	watch gdb gdb "$1" none
+	full && watch lldb lldb "$1" none
+	watch valgrind valgrind "$1" none
+	case $1 in split-*) return ;; esac
+	watch strace strace "$1" none
+	SETS=1 watch ltrace ltrace "$1" none
+	SETS=1 watch callgrind valgrind "$1" none
+}
+probes() { # MODE
+	watch perf_probe perf "$1" none
+	watch bpftrace bpftrace "$1" none
+	SETS=1 watch perf perf "$1" none
+	SETS=part watch perf_lines perf "$1" none
+}
+programs() { # MODES (behind config)
+	local m
+	if ! { objects && link none none; } >log 2>&1; then skip "clients/tracers/$CONFIG" "does not build: $(first_line log)"; return; fi
+	for m in $1; do
+		if ! fold "$m" none; then not_ok "clients/fold/$CONFIG-$m" "$(first_line log)"; continue; fi
+		stops "$m"
+		if full; then case $m in split-*) ;; *) probes "$m" ;; esac; fi
+	done
+	link_lld none && for m in gdb valgrind strace; do contrast $m none; done
+	if link probe probe >log 2>&1; then
+		for m in $1; do case $m in split-*) ;; *) fold "$m" probe && SETS=1 compare usdt "$m" probe ;; esac; done
+	else
+		skip "clients/usdt/$CONFIG" "no sys/sdt.h"
+	fi
+}
+# gprof wants its own code in every function.
+profiled() { # NAME RELOCS MODES
+	local m
+	config "$1" gcc 5 "$2"
+	objects -pg && link none none -pg -no-pie || return
+	export SETS=1
+	for m in $3; do fold "$m" none && compare gprof "$m" none; done
+	unset SETS
+}
+if full; then
+	for c in gcc clang; do
+		for d in 4 5; do
+			for r in yes no; do
+				config "$c-$d-relocs-$r" $c $d $r && programs "safe all inplace split-safe split-all"
+			done
+		done
+	done
+	profiled gprof yes "safe all inplace"
+else
+	config gcc-5-relocs gcc 5 yes && programs "safe all"
+	profiled gprof yes "safe all"
+fi
+finish
