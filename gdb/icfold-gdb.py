@@ -741,7 +741,10 @@ With icfold's tables loaded, a frame in code that several functions share is nam
             m = re.compile(r"(?: \(([^()]*)\))?; saved ").match(text, at + len(raw_name(frame))) if at > 3 else None
             if m:
                 where = m.group(1) if place.suffix else "%s:%d" % (place.file, place.line) if place.file else None
-                text = text[:at] + new + (" (%s)" % where if where else "") + text[m.end() - 8 :]
+                rest = text[m.end() - 8 :]
+                if not place.arguments_of(frame):
+                    rest = re.sub(r"(\n Arglist at [^\n]*, args: )[^\n]*", r"\1", rest, count=1)
+                text = text[:at] + new + (" (%s)" % where if where else "") + rest
         gdb.write(text)
 
 
