@@ -233,6 +233,25 @@ rows_sanitizer() {
 		{ sub(/ \(.*\+0x[0-9a-f]+\).*/, ""); print ($0 == "" ? "?" : $0) "\t" line }'
 }
 rows_fault() { MODE_ARGUMENT=fault rows_sanitizer "$1"; }
+# The core of a crashed program, read by libdw as systemd-coredump and abrt do.
+rows_eu_stack() {
+	limit 60 gdb -nx -batch -iex 'set debuginfod enabled off' -ex 'run crash' -ex "gcore $1.core" "$1" >/dev/null 2>&1
+	limit 60 eu-stack -i -s -e "$1" --core "$1.core" | awk '
+		/^#[0-9]+ / { if (name != "") print name "\t?"; name = $3 == "" ? "?" : $3 == "-" ? $4 : $3; next }
+		/^ +.*:[0-9]+:[0-9]+$/ { sub(/:[0-9]+$/, "", $1); print name "\t" $1; name = "" }'
+}
+# Callers of malloc: a set.
+rows_heaptrack() {
+	limit 60 heaptrack -o "$1.heap" "$1" >/dev/null 2>&1
+	heaptrack_print -f "$1".heap.* -n 1000 -s 1000 --merge-backtraces 0 2>/dev/null | awk '
+		/^ +at / { n = split($2, w, "/"); if (w[n] ~ /^(groups|main|report)/) print name "\t" w[n]; next }
+		/^ / { name = $1 } /^[^ ]/ { name = $1 }' | sort -u
+}
+# The functions that were entered, a set; PROGRAM was linked with -pg.
+rows_uftrace() {
+	limit 60 uftrace record -d "$1.uf" "$1" >/dev/null 2>&1
+	uftrace report -d "$1.uf" 2>/dev/null | awk 'NR > 2 { print $NF "\t-" }' | sort -u
+}
 # Rust's std: what it prints for each panic.
 rows_rust() {
 	RUST_BACKTRACE=full limit 60 "$1" 2>&1 | awk '

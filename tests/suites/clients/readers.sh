@@ -41,6 +41,7 @@ addresses() {
 	done
 }
 tables() { # MODE
+	local rc
 	no_complaint elflint "$1" . eu-elflint --gnu-ld -q none
 	no_complaint dwarfdump "$1" 'ERROR:|WARN' dwarfdump -ka none
 	# LLVM's check of call sites does not end at those of GCC in lexical blocks, folded or not.
@@ -51,7 +52,8 @@ tables() { # MODE
 		skip clients/abidiff "no abidiff"
 	else
 		limit 60 abidiff "$CONFIG/plain/none" "$CONFIG/$1/none" >abidiff.out 2>&1
-		check "clients/abidiff/$CONFIG-$1" "$(head -n 3 abidiff.out | tr '\n' ' ')" test $? = 0
+		rc=$?
+		check "clients/abidiff/$CONFIG-$1" "$(head -n 3 abidiff.out | tr '\n' ' ')" test $rc = 0
 	fi
 }
 # files MODES (behind config)

@@ -20,6 +20,7 @@ watch() {
 }
 stops() { # MODE
 	watch gdb gdb "$1" none
+	watch eu_stack eu-stack "$1" none
 	full && watch lldb lldb "$1" none
 	watch valgrind valgrind "$1" none
 	case $1 in split-*) return ;; esac
@@ -32,10 +33,12 @@ probes() { # MODE
 	watch bpftrace bpftrace "$1" none
 	SETS=1 watch perf perf "$1" none
 	SETS=part watch perf_lines perf "$1" none
+	fold "$1" heap && SETS=1 watch heaptrack heaptrack "$1" heap
 }
 programs() { # MODES (behind config)
 	local m
 	if ! { objects && link none none; } >log 2>&1; then skip "clients/tracers/$CONFIG" "does not build: $(first_line log)"; return; fi
+	if full; then link heap heap; fi
 	for m in $1; do
 		if ! fold "$m" none; then not_ok "clients/fold/$CONFIG-$m" "$(first_line log)"; continue; fi
 		stops "$m"
@@ -54,7 +57,7 @@ profiled() { # NAME RELOCS MODES
 	config "$1" gcc 5 "$2"
 	objects -pg && link none none -pg -no-pie || return
 	export SETS=1
-	for m in $3; do fold "$m" none && compare gprof "$m" none; done
+	for m in $3; do fold "$m" none && watch gprof gprof "$m" none && full && watch uftrace uftrace "$m" none; done
 	unset SETS
 }
 if full; then
