@@ -10,7 +10,7 @@ export DEBUGINFOD_URLS=
 JUDGE=$TESTS/judges/clients.py
 SOURCES=$FIXTURES/clients
 # Readers that folded programs do not serve yet; PENDING= runs them, too.
-PENDING=${PENDING-own/syminfo own/execinfo own/dladdr own/libunwind own/boost_basic rust/rust_symbols valgrind/none strace/none ltrace/none callgrind/none gprof/none changed/dwz}
+PENDING=${PENDING-own/syminfo own/execinfo own/dladdr own/libunwind own/boost_basic rust/rust_symbols valgrind/none strace/none ltrace/none callgrind/none gprof/none}
 full() { [ "${CLIENTS:-}" = full ]; }
 # limit SECONDS COMMAND...: a reader that does not end counts as one that says nothing.
 limit() { timeout -k 5 "$@" </dev/null; }
@@ -228,6 +228,7 @@ rows_sanitizer() {
 	UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0 limit 60 "$1" "${MODE_ARGUMENT:-visit}" 2>&1 | awk '
 		/^stack$/ || /^(freed|previously) / || /ERROR: AddressSanitizer/ { print "stack" }
 		!/^ +#[0-9]+ 0x/ { next }
+		/<unknown module>/ { next }
 		{ sub(/^ +#[0-9]+ 0x[0-9a-f]+ (in )?/, ""); line = "?" }
 		match($0, / [^ ]+:[0-9]+(:[0-9]+)?$/) { line = substr($0, RSTART + 1); $0 = substr($0, 1, RSTART - 1); if (line ~ /:[0-9]+:[0-9]+$/) sub(/:[0-9]+$/, "", line) }
 		{ sub(/ \(.*\+0x[0-9a-f]+\).*/, ""); print ($0 == "" ? "?" : $0) "\t" line }'
