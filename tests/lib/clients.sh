@@ -192,10 +192,10 @@ rows_ltrace() {
 		grep -vE '^(_start|_init|_fini|frame_dummy|(de)?register_tm|__do_global)' | sort -u
 }
 
-# What perf samples: functions, with their lines.  PERF_LINES=1: a set of which a run sees a part.
+# perf keeps copies of programs by build-id in HOME.  What it samples: functions, with their lines.  PERF_LINES=1: a set of which a run sees a part.
 rows_perf() {
-	limit 60 perf record -q -e cpu-clock -F 2000 -o "$1.data" "$1" spin "${SPIN:-100000000}" >/dev/null 2>&1
-	limit 60 perf report -i "$1.data" --stdio --comm "$(basename "$1")" --dso "$(basename "$1")" --percent-limit 3 -F "sym${PERF_LINES:+,srcline}" 2>/dev/null |
+	HOME=$PWD limit 60 perf record -q -e cpu-clock -F 2000 -o "$1.data" "$1" spin "${SPIN:-100000000}" >/dev/null 2>&1
+	HOME=$PWD limit 60 perf report -i "$1.data" --stdio --comm "$(basename "$1")" --dso "$(basename "$1")" --percent-limit 3 -F "sym${PERF_LINES:+,srcline}" 2>/dev/null |
 		awk '/^#/ || !/\[.\]/ { next } { sub(/.*\[.\] +/, ""); n = $1; print n "\t" ($2 ? $2 : "-") }' | sort -u
 }
 rows_perf_lines() { PERF_LINES=1 rows_perf "$1"; }
@@ -205,7 +205,7 @@ PROBED="local_red local_green global_left global_right alias_of_left alias_of_ri
 rows_perf_probe() {
 	local f
 	for f in $PROBED; do
-		limit 20 perf probe -x "$1" -D "$f" 2>/dev/null | awk -v f="$f" '/^p:/ { n++ } END { print f "\t-\t" n + 0 " places" }'
+		HOME=$PWD limit 20 perf probe -x "$1" -D "$f" 2>/dev/null | awk -v f="$f" '/^p:/ { n++ } END { print f "\t-\t" n + 0 " places" }'
 	done
 }
 # bpftrace: uprobes at functions by name, and that they are hit.
