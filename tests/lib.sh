@@ -313,9 +313,10 @@ mnemonics() {
 		END { release(0) }'
 }
 
-# functions FILE: the names of its defined functions, sorted; a name that occurs twice is there twice.
+# functions FILE: the names of its defined functions and labels, sorted; a name that occurs twice is there twice.  A folded
+# function's name is a label at the shared code.
 functions() {
-	readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "IFUNC") && $7 != "UND" { print $8 }' | sort
+	readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "IFUNC" || ($4 == "NOTYPE" && $8)) && $7 != "UND" && $7 != "ABS" { print $8 }' | sort
 }
 
 # stray_functions FILE: functions whose value lies in no executable section (one past its end is allowed to a size of 0).
@@ -383,7 +384,7 @@ unwind_problems() {
 covered_functions() {
 	{
 		unwind_ranges "$1" | sort -n | sed 's/^/fde /'
-		readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && $4 == "FUNC" && $7 != "UND" { print $2, $8 }' | sort | sed 's/^/sym /'
+		readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "NOTYPE") && $7 != "UND" && $8 { print $2, $8 }' | sort | sed 's/^/sym /'
 	} | awk '
 		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
 		$1 == "fde" { lo[++n] = $2; hi[n] = $3 }

@@ -30,6 +30,7 @@ struct icf_apply {
 	struct icf_shared shared;
 	uint32_t n_vtables, n_vtables_left_out; /* described in the debug information; left out
 						   because the class is uncertain */
+	bool typed;   /* names of folded functions keep their type: relocations are kept */
 	bool no_room; /* icf_apply_unwind did nothing: the unwind tables of this plan are too long
 		       */
 	/* .eh_frame: old address and size, new address, and the new places of its records (set by

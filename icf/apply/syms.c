@@ -1,9 +1,19 @@
 /* syms.c: sections that the output leaves out, and symbol values.
  *
- * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy with
- * size 0.  With size 0 every tool prefers the kept function's symbol for an address, and still
- * finds the folded function by name.  A kept function without a size (assembler, GCC's return
- * thunks) gets its size, or tools could not prefer it.  If the kept function has no symbol (ld
+ * A folded function keeps its name: at its thunk with the thunk's size, or at the kept copy.  There
+ * tools must prefer the kept function's symbol for an address, or they would show one function's
+ * name beside another's line, and still find the folded function by its name.
+ * In .symtab it is an STT_NOTYPE symbol of size 0.  With size 0 binutils, elfutils, LLVM and gdb
+ * prefer the sized one.  Readers that take only functions and search them without a stable order
+ * (libbacktrace, Rust's std: a size of 0 ends the search; libunwind: sizes do not count) do not see
+ * it without the type.  With its full size, or one byte less, one of these tools would name it for
+ * the kept one.  Beside kept relocations the type stays: linkers' and BOLT's view of a reference
+ * depends on it.
+ * In .dynsym it stays a function, one byte shorter than it was.  Linkers need the type: they would
+ * copy an object of a program without it.  LLVM prefers the longest symbol.  For libbacktrace and
+ * Rust's std, which read .dynsym where there is no .symtab, a size of 0 would hide all names there.
+ * A kept function without a size (assembler, GCC's return thunks) gets its size, or tools could not
+ * prefer it.  If the kept function has no symbol in the table (local functions in .dynsym; ld
  * --discard-all), one folded function's symbol keeps its size.  Otherwise its name would extend to
  * the next symbol, over functions without names. */
 #include "elfrw/base/rbuf.h"
@@ -110,7 +120,7 @@ static bool names_code(unsigned type)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-/* Which symbol of .symtab gets the size of code that several functions share.  Ranks, ascending: */
+/* Which symbol of a table gets the size of code that several functions share.  Ranks, ascending: */
 enum { UNSHARED, NAMELESS, FOLDED_NAME, OWN_UNSIZED = FOLDED_NAME + 4, OWN_SIZED };
 
 struct bearer {
@@ -120,12 +130,12 @@ struct bearer {
 
 /* Ranks symbol number INDEX for the code at its address. */
 static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_t index,
-			struct bearer *bearer)
+			bool dynamic, struct bearer *bearer)
 {
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	const struct icf_exec *e =
 		sym->st_shndx < SHN_LORESERVE
-			? exec_of(a->prog, elfrw_image_symbol_section(a->prog->img, sym, false))
+			? exec_of(a->prog, elfrw_image_symbol_section(a->prog->img, sym, dynamic))
 			: NULL;
 	uint32_t i = e && names_code(type) && sym->st_value != e->end
 			     ? icf_unit_at(a->prog, sym->st_value)
@@ -142,6 +152,12 @@ static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_
 		*b = (struct bearer){ index, (uint8_t)rank };
 }
 
+/* A symbol table. */
+struct symbols_of {
+	bool dynamic;
+	struct bearer *bearer; /* by unit */
+};
+
 /* By unit; the caller frees the array.  NULL: out of memory. */
 static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw_section *symtab)
 {
@@ -152,44 +168,56 @@ static struct bearer *find_bearers(const struct icf_apply *a, const struct elfrw
 			bearer[a->plan->kept[i]].rank = NAMELESS;
 	for (struct elfrw_symbols it = elfrw_symbols(bearer ? symtab : NULL, 1);
 	     elfrw_symbols_next(&it);)
-		rank_symbol(a, &it.sym, (uint32_t)it.index, bearer);
+		rank_symbol(a, &it.sym, (uint32_t)it.index, symtab->hdr.sh_type == SHT_DYNSYM,
+			    bearer);
 	return bearer;
 }
 
-/* The size of symbol number INDEX, which is in unit I or at its start.  BEARER: NULL for .dynsym,
- * where only thunks change sizes: the dynamic linker does not look at sizes. */
-static uint64_t new_size(const struct icf_apply *a, const struct bearer *bearer, uint32_t index,
+/* The size of symbol number INDEX, which is in unit I or at its start. */
+static uint64_t new_size(const struct icf_apply *a, const struct symbols_of *t, uint32_t index,
 			 uint32_t i, bool at_start, const Elf64_Sym *sym)
 {
 	const struct elfrw_addrmap_unit *m = &a->plan->map.unit[i];
-	const struct bearer *b = bearer ? &bearer[a->plan->kept[i]] : NULL;
+	const struct bearer *b = &t->bearer[a->plan->kept[i]];
 	uint64_t unit = m->old_end - m->old;
-	bool folded = m->flags & ELFRW_UNIT_FOLDED,
-	     bears = b && at_start && b->rank >= FOLDED_NAME && b->rank < OWN_UNSIZED &&
-		     b->index == index;
+	bool folded = m->flags & ELFRW_UNIT_FOLDED, bears = at_start && b->rank >= FOLDED_NAME &&
+							    b->rank < OWN_UNSIZED &&
+							    b->index == index;
 	if (bears)
 		return sym->st_size && sym->st_size < unit ? sym->st_size : unit;
 	/* clang's symbols of basic block sections have a size and no type. */
 	if (folded && (ELF64_ST_TYPE(sym->st_info) != STT_NOTYPE || sym->st_size)) {
 		if (at_start && (m->flags & ELFRW_UNIT_THUNK))
 			return m->thunk_size;
-		return b ? 0 : sym->st_size;
+		return t->dynamic && sym->st_size ? sym->st_size - 1 : 0;
 	}
-	if (!folded && b && b->rank == OWN_UNSIZED && at_start &&
+	if (!folded && b->rank == OWN_UNSIZED && at_start &&
 	    names_code(ELF64_ST_TYPE(sym->st_info)))
 		return unit;
 	return sym->st_size;
 }
 
-/* BEARER: as for new_size(). */
-static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, uint32_t index,
-		       Elf64_Sym *sym, const char *name, bool dynamic)
+/* Does the output keep relocations of what it loads? */
+static bool keeps_relocs(const struct icf_apply *a)
+{
+	const struct elfrw_image *img = a->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const Elf64_Shdr *h = &img->section[i].hdr;
+		if ((h->sh_type == SHT_RELA || h->sh_type == SHT_REL) &&
+		    !(h->sh_flags & SHF_ALLOC) && !a->out->sec[i].drop)
+			return true;
+	}
+	return false;
+}
+
+static void set_symbol(const struct icf_apply *a, const struct symbols_of *t, uint32_t index,
+		       Elf64_Sym *sym, const char *name)
 {
 	const struct icf_program *prog = a->prog;
 	const struct elfrw_addrmap *map = &a->plan->map;
 	const struct icf_exec *e = NULL;
 	if (sym->st_shndx < SHN_LORESERVE)
-		e = exec_of(prog, elfrw_image_symbol_section(prog->img, sym, dynamic));
+		e = exec_of(prog, elfrw_image_symbol_section(prog->img, sym, t->dynamic));
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	/* In a program at a fixed address, the address of the PLT entry that stands for a function
 	 * of another module. */
@@ -231,7 +259,11 @@ static void set_symbol(const struct icf_apply *a, const struct bearer *bearer, u
 	const struct elfrw_addrmap_unit *m = &map->unit[i];
 	bool at_start = sym->st_value == m->old;
 	sym->st_value = at_start ? m->entry : m->body + (sym->st_value - m->old);
-	sym->st_size = new_size(a, bearer, index, i, at_start, sym);
+	sym->st_size = new_size(a, t, index, i, at_start, sym);
+	/* A second name of shared code. */
+	if (!t->dynamic && !a->typed && type == STT_FUNC && !sym->st_size &&
+	    (m->flags & ELFRW_UNIT_FOLDED))
+		sym->st_info = ELF64_ST_INFO(ELF64_ST_BIND(sym->st_info), STT_NOTYPE);
 }
 
 /* Removes the symbols of dropped sections and records the new indices. */
@@ -265,7 +297,7 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 }
 
 static struct elfrw_err *set_symbols(struct icf_apply *a, uint32_t shndx,
-				     const struct bearer *bearer)
+				     const struct symbols_of *t)
 {
 	const struct elfrw_image *img = a->prog->img;
 	const struct elfrw_section *s = &img->section[shndx];
@@ -277,15 +309,16 @@ static struct elfrw_err *set_symbols(struct icf_apply *a, uint32_t shndx,
 		const char *name = sym.st_shndx == SHN_UNDEF
 					   ? NULL
 					   : elfrw_image_string(img, s->hdr.sh_link, sym.st_name);
-		set_symbol(a, bearer, (uint32_t)it.index, &sym, name, s->hdr.sh_type == SHT_DYNSYM);
+		set_symbol(a, t, (uint32_t)it.index, &sym, name);
 		memcpy(p + it.index * sizeof sym, &sym, sizeof sym);
 	}
-	return s->hdr.sh_type == SHT_SYMTAB ? filter(a, shndx) : NULL;
+	return t->dynamic ? NULL : filter(a, shndx);
 }
 
 struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 {
 	const struct elfrw_image *img = a->prog->img;
+	a->typed = keeps_relocs(a);
 	for (uint32_t i = 1; i < img->n_sections; i++) {
 		const struct elfrw_section *s = &img->section[i];
 		if (s->hdr.sh_type == SHT_SYMTAB_SHNDX)
@@ -293,11 +326,9 @@ struct elfrw_err *icf_apply_symbols(struct icf_apply *a)
 					      "more than 65,279 sections are not supported");
 		if (!elfrw_holds_symbols(s) || a->out->sec[i].drop)
 			continue;
-		bool sizes = s->hdr.sh_type == SHT_SYMTAB;
-		struct bearer *bearer = sizes ? find_bearers(a, s) : NULL;
-		struct elfrw_err *err =
-			sizes && !bearer ? &elfrw_err_nomem : set_symbols(a, i, bearer);
-		free(bearer);
+		struct symbols_of t = { s->hdr.sh_type == SHT_DYNSYM, find_bearers(a, s) };
+		struct elfrw_err *err = t.bearer ? set_symbols(a, i, &t) : &elfrw_err_nomem;
+		free(t.bearer);
 		ELFRW_TRY(err);
 	}
 	return NULL;

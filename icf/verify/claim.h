@@ -54,6 +54,7 @@ struct icf_vclaim {
 	const struct elfrw_arch *arch;
 	uint32_t *to_out;   /* by section of IN: section of OUT, 0: dropped */
 	uint32_t *from_out; /* by section of OUT: section of IN, 0: added */
+	bool typed;         /* OUT keeps relocations: names of folded functions keep their type */
 	bool inferred;      /* IN has no relocations of its code: distances in data must be found */
 	uint64_t moved_lo, moved_hi; /* addresses of IN's data sections that moved; empty: none */
 	VEC(struct icf_vexec) exec;  /* sorted by old */

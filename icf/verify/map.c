@@ -97,6 +97,11 @@ struct elfrw_err *icf_v_sections(struct icf_v *v)
 	if (!v->claim.to_out || !v->claim.from_out)
 		return &elfrw_err_nomem;
 	match_sections(v);
+	for (uint32_t i = 1; i < out->n_sections; i++) {
+		const Elf64_Shdr *h = &out->section[i].hdr;
+		v->claim.typed |= (h->sh_type == SHT_RELA || h->sh_type == SHT_REL) &&
+				  !(h->sh_flags & SHF_ALLOC);
+	}
 	for (uint32_t i = 1; i < in->n_sections; i++) {
 		const struct elfrw_section *s = &in->section[i];
 		const struct elfrw_section *o =

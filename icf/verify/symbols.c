@@ -28,8 +28,10 @@ static void between(const struct icf_vclaim *c, const struct icf_vexec *e, uint6
 struct want {
 	uint64_t lo, hi;      /* value */
 	uint64_t size, size2; /* either is right */
-	uint32_t shared; /* in .symtab, the unit that begins here, if others share its code; else
-			    ICF_V_NONE */
+	uint32_t shared; /* the unit that begins here, if others share its code; else ICF_V_NONE */
+	bool folded;     /* SIZE is that of a second name of shared code */
+	bool untyped;    /* a function's name without a size may be STT_NOTYPE: a file that was
+			    folded in two steps has names of both forms */
 };
 
 /* The symbols of shared code in a table, by the unit that stands for it. */
@@ -57,26 +59,31 @@ static bool is_header(const struct icf_vclaim *c, uint64_t va)
 	return false;
 }
 
-/* The size of symbol S at unit X.  BODY: NULL for .dynsym, since the dynamic linker does not look
- * at sizes. */
+/* The symbols of a table of IN. */
+struct table {
+	bool dynamic;
+	uint8_t *body; /* by unit: BODY_... */
+};
+
+/* The size of symbol S at unit X. */
 static void want_size(const struct icf_vclaim *c, const struct icf_vunit *x, const Elf64_Sym *s,
-		      const uint8_t *body, struct want *w)
+		      const struct table *t, struct want *w)
 {
 	bool start = s->st_value == x->old, folded = x->flags & ICF_V_FOLDED;
 	uint64_t whole = x->end - x->old;
-	if (start && body && !x->thunk && x->kept < c->unit.len && c->unit.data[x->kept].shared &&
+	if (start && !x->thunk && x->kept < c->unit.len && c->unit.data[x->kept].shared &&
 	    names_code(s))
 		w->shared = x->kept;
 	if (folded && start && x->thunk &&
 	    (ELF64_ST_TYPE(s->st_info) != STT_NOTYPE || s->st_size)) {
-		w->size2 = x->thunk;
-		if (body)
-			w->size = w->size2;
-	} else if (folded && body) {
+		w->size = w->size2 = x->thunk;
+	} else if (folded) {
 		/* The kept function's symbol has the size, if the function has a symbol; otherwise
-		 * a folded function's symbol does. */
-		w->size = w->size2 = 0;
-		if (w->shared != ICF_V_NONE && !(body[w->shared] & BODY_OWN))
+		 * a folded function's symbol does.  The others of .dynsym are a byte shorter. */
+		w->size = w->size2 = t->dynamic && s->st_size ? s->st_size - 1 : 0;
+		w->folded = true;
+		w->untyped = !t->dynamic && !c->typed && ELF64_ST_TYPE(s->st_info) == STT_FUNC;
+		if (w->shared != ICF_V_NONE && !(t->body[w->shared] & BODY_OWN))
 			w->size2 = s->st_size && s->st_size < whole ? s->st_size : whole;
 	} else if (!folded && w->shared != ICF_V_NONE && !s->st_size) {
 		/* Without a size of its own it would be one of many there.  If another symbol has a
@@ -86,7 +93,7 @@ static void want_size(const struct icf_vclaim *c, const struct icf_vunit *x, con
 }
 
 static void want_code(const struct icf_vclaim *c, const struct icf_vexec *e, const Elf64_Sym *s,
-		      const uint8_t *body, struct want *w)
+		      const struct table *t, struct want *w)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 	if (type == STT_TLS)
@@ -98,7 +105,7 @@ static void want_code(const struct icf_vclaim *c, const struct icf_vexec *e, con
 		const struct icf_vunit *x = &c->unit.data[u];
 		bool start = s->st_value == x->old;
 		w->lo = w->hi = start ? x->entry : x->body + (s->st_value - x->old);
-		want_size(c, x, s, body, w);
+		want_size(c, x, s, t, w);
 	} else if (s->st_value == e->old_end)
 		w->lo = w->hi = e->new_end;
 	else if (s->st_value == e->old)
@@ -244,12 +251,13 @@ static void want_data(const struct icf_vclaim *c, const struct elfrw_section *a,
 		want_frame_record(c, b, off, w);
 }
 
-/* The required symbol in OUT for S of IN.  BODY: by unit, of .symtab; NULL: S is dynamic. */
+/* The required symbol in OUT for S of IN. */
 static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const char *name,
-			  const uint8_t *body)
+			  const struct table *t)
 {
-	struct want w = { s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE };
-	bool dynamic = !body;
+	struct want w = {
+		s->st_value, s->st_value, s->st_size, s->st_size, ICF_V_NONE, false, false
+	};
 	if (s->st_shndx == SHN_UNDEF) {
 		/* In programs with fixed addresses: the PLT entry that is the function's address in
 		 * the whole process. */
@@ -258,10 +266,10 @@ static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const 
 			w.lo = w.hi = to;
 		return w;
 	}
-	uint32_t shndx = stands_in(c, s, dynamic);
+	uint32_t shndx = stands_in(c, s, t->dynamic);
 	const struct icf_vexec *e = icf_v_exec_of(c, shndx);
 	if (e) {
-		want_code(c, e, s, body, &w);
+		want_code(c, e, s, t, &w);
 		return w;
 	}
 	if (is_end_of_code(name)) {
@@ -270,7 +278,7 @@ static struct want wanted(const struct icf_vclaim *c, const Elf64_Sym *s, const 
 	}
 	/* Only for code is the address better evidence than the number.  Marks of merged unwind
 	 * tables (.eh_frame_seg) lie outside of the section that they name, and do not change. */
-	if (!dynamic && shndx != s->st_shndx && s->st_shndx < c->in.n_sections &&
+	if (!t->dynamic && shndx != s->st_shndx && s->st_shndx < c->in.n_sections &&
 	    (c->in.section[s->st_shndx].hdr.sh_flags & SHF_ALLOC))
 		return w;
 	if (shndx < c->in.n_sections && c->to_out[shndx])
@@ -285,30 +293,32 @@ struct symbol_pair {
 	size_t number; /* of Y */
 };
 
-/* Do type, binding and section agree? */
+/* Do type, binding and section agree?  UNTYPED: see struct want. */
 static bool check_kind(const struct icf_vclaim *c, struct icf_vlog *log,
-		       const struct symbol_pair *s, const char *name)
+		       const struct symbol_pair *s, const char *name, bool untyped)
 {
 	const Elf64_Sym *x = &s->x, *y = &s->y;
+	const bool label = untyped && !y->st_size && ELF64_ST_TYPE(y->st_info) == STT_NOTYPE;
+	const unsigned info =
+		label ? ELF64_ST_INFO(ELF64_ST_BIND(x->st_info), STT_NOTYPE) : x->st_info;
 	bool dynamic = s->a->hdr.sh_type == SHT_DYNSYM;
 	uint32_t shndx = x->st_shndx;
 	if (shndx != SHN_UNDEF && shndx < c->in.n_sections && shndx < SHN_LORESERVE)
 		shndx = c->to_out[shndx];
 	bool gone = dynamic && x->st_shndx != SHN_UNDEF && x->st_shndx < SHN_LORESERVE &&
 		    (x->st_shndx >= c->in.n_sections || !shndx);
-	if (x->st_info == y->st_info && x->st_other == y->st_other &&
+	if (info == y->st_info && x->st_other == y->st_other &&
 	    (gone ? may_name(c, y) : shndx == y->st_shndx))
 		return true;
 	icf_vlog_bad(
 		log, ICF_VC_SYMBOL,
 		"symbol: %s of %s: expected type, binding and section 0x%x, 0x%x, %u, found 0x%x, 0x%x, %u",
-		name, s->a->name, x->st_info, x->st_other, shndx, y->st_info, y->st_other,
-		y->st_shndx);
+		name, s->a->name, info, x->st_other, shndx, y->st_info, y->st_other, y->st_shndx);
 	return false;
 }
 
 static void check_symbol(const struct icf_vclaim *c, struct icf_vlog *log,
-			 const struct symbol_pair *s, uint8_t *body)
+			 const struct symbol_pair *s, const struct table *t)
 {
 	const struct elfrw_section *a = s->a;
 	const Elf64_Sym *x = &s->x, *y = &s->y;
@@ -321,16 +331,18 @@ static void check_symbol(const struct icf_vclaim *c, struct icf_vlog *log,
 			     a->name, s->number, p, q ? q : "none");
 		return;
 	}
-	if (!check_kind(c, log, s, p))
+	struct want w = wanted(c, x, p, t);
+	if (!check_kind(c, log, s, p, w.untyped))
 		return;
-	struct want w = wanted(c, x, p, body);
-	if (w.shared != ICF_V_NONE && y->st_size) {
-		if (body[w.shared] & BODY_SIZED && !(body[w.shared] & BODY_OWN))
+	if (w.shared != ICF_V_NONE && y->st_size && !(w.folded && y->st_size == w.size)) {
+		uint8_t *body = &t->body[w.shared];
+		if (*body & BODY_SIZED && !(*body & BODY_OWN))
 			icf_vlog_bad(
 				log, ICF_VC_SYMBOL,
-				"size: %s of %s (0x%llx -> 0x%llx): expected 0, another symbol there has one, found %llu",
-				p, a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(y->st_size));
-		body[w.shared] |= BODY_SIZED;
+				"size: %s of %s (0x%llx -> 0x%llx): expected %llu, another symbol there has the whole, found %llu",
+				p, a->name, ICF_VX(x->st_value), ICF_VX(w.lo), ICF_VX(w.size),
+				ICF_VX(y->st_size));
+		*body |= BODY_SIZED;
 	}
 	if (y->st_value < w.lo || y->st_value > w.hi)
 		icf_vlog_bad(log, ICF_VC_SYMBOL,
@@ -345,14 +357,15 @@ static void check_symbol(const struct icf_vclaim *c, struct icf_vlog *log,
 }
 
 /* Records which shared code the symbols of IN's table A name. */
-static void find_bodies(const struct icf_vclaim *c, const struct elfrw_section *a, uint8_t *body)
+static void find_bodies(const struct icf_vclaim *c, const struct elfrw_section *a,
+			const struct table *t)
 {
 	for (struct elfrw_symbols it = elfrw_symbols(a, 1); elfrw_symbols_next(&it);) {
 		const Elf64_Sym x = it.sym;
 		const char *p = elfrw_image_string(&c->in, a->hdr.sh_link, x.st_name);
-		struct want w = wanted(c, &x, p ? p : "", body);
+		struct want w = wanted(c, &x, p ? p : "", t);
 		if (w.shared != ICF_V_NONE)
-			body[w.shared] |=
+			t->body[w.shared] |=
 				icf_v_find(c, x.st_value) == w.shared ? BODY_OWN : BODY_OTHER;
 	}
 }
@@ -373,7 +386,8 @@ static void check_bodies(const struct icf_vclaim *c, struct icf_vlog *log,
 }
 
 static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
-			const struct elfrw_section *a, const struct elfrw_section *b, uint8_t *body)
+			const struct elfrw_section *a, const struct elfrw_section *b,
+			const struct table *t)
 {
 	size_t n = elfrw_symbols_count(a), m = elfrw_symbols_count(b), k = 1, locals = 1;
 	if (n && (!m || memcmp(a->data, b->data, sizeof(Elf64_Sym)) != 0))
@@ -399,7 +413,7 @@ static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
 				log, ICF_VC_SYMBOL,
 				"order: %s symbol %zu: expected a local one before sh_info %u, found another",
 				b->name, k, b->hdr.sh_info);
-		check_symbol(c, log, &s, body);
+		check_symbol(c, log, &s, t);
 		k++;
 	}
 	if (k != m)
@@ -418,15 +432,12 @@ static struct elfrw_err *check_table_of(const struct icf_vclaim *c, struct icf_v
 					const struct elfrw_section *a,
 					const struct elfrw_section *b)
 {
-	if (a->hdr.sh_type == SHT_DYNSYM) {
-		check_table(c, log, a, b, NULL);
-		return NULL;
-	}
 	uint8_t *body = calloc(c->unit.len + 1, 1);
 	if (!body)
 		return &elfrw_err_nomem;
-	find_bodies(c, a, body);
-	check_table(c, log, a, b, body);
+	const struct table t = { a->hdr.sh_type == SHT_DYNSYM, body };
+	find_bodies(c, a, &t);
+	check_table(c, log, a, b, &t);
 	check_bodies(c, log, a, body);
 	free(body);
 	return NULL;

@@ -14,15 +14,17 @@ class Unit:
         self.rivals = []      # for a kept unit: others that could be the kept one as far as the files tell
 
 
-def symbols(path):
-    """(address, size, name, turn) of the functions of .symtab; turn: how many of this name came before."""
+def symbols(path, names=()):
+    """(address, size, name, turn) of the functions of .symtab, and of labels of NAMES; turn: how many of this name came before."""
     text = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout
     at = text.find("Symbol table '.symtab'")
     ret, seen = [], collections.Counter()
     for line in text[max(at, 0):].splitlines():
         f = line.split()
-        if len(f) >= 8 and f[3] in ("FUNC", "IFUNC", "GNU_IFUNC") and f[6] not in ("UND", "ABS"):
-            name = f[7].split("@")[0]
+        if len(f) < 8 or f[6] in ("UND", "ABS"):
+            continue
+        name = f[7].split("@")[0]
+        if f[3] in ("FUNC", "IFUNC", "GNU_IFUNC") or (f[3] == "NOTYPE" and name in names):
             ret.append((int(f[1], 16), int(f[2], 0), name, seen[name]))
             seen[name] += 1
     return ret
@@ -52,7 +54,9 @@ class Map:
                 self.unit.append(u)
         self.unit.sort(key=lambda u: u.old)
         self.old = [u.old for u in self.unit]
-        self.in_symbols, self.out_symbols = symbols(inp), symbols(out)
+        self.in_symbols = symbols(inp)
+        # A folded function's name is a label at the shared code.
+        self.out_symbols = symbols(out, {name for _, _, name, _ in self.in_symbols})
         names, sized = collections.defaultdict(set), collections.defaultdict(set)
         for a, s, n, turn in self.in_symbols:
             if s:

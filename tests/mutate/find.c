@@ -283,7 +283,8 @@ static void symbols(struct ctx *c, const char *table, unsigned field, unsigned s
 			continue;
 		if (c->arg == SYM_ANY || (c->arg == SYM_FUNC && type == STT_FUNC && sym.st_size) ||
 		    (c->arg == SYM_OBJECT && type == STT_OBJECT) ||
-		    (c->arg == SYM_FOLDED && type == STT_FUNC && !sym.st_size))
+		    (c->arg == SYM_FOLDED && type == STT_NOTYPE && !sym.st_size &&
+		     mutate_in_code(&c->out, sym.st_value)))
 			mutate_add(c, s->data + k + field, size);
 	}
 }

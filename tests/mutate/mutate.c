@@ -196,6 +196,8 @@ static const struct kind kinds[] = {
 	{ "data-symbol-value", mutate_sym_values, ".symtab", SYM_OBJECT, ADD, 8 },
 	{ "strtab-byte", mutate_bytes, ".strtab", 0, XOR, 1 },
 	{ "dynsym-value", mutate_sym_values, ".dynsym", SYM_FUNC, ADD, 2 },
+	{ "dynsym-size", mutate_sym_sizes, ".dynsym", SYM_FUNC, ADD, 1 },
+	{ "dynsym-type", mutate_sym_infos, ".dynsym", SYM_FUNC, XOR, 2 },
 	{ "dynsym-name", mutate_sym_names, ".dynsym", SYM_ANY, ADD, 1 },
 	{ "dynsym-section", mutate_sym_shndx, ".dynsym", SYM_ANY, ADD, 1 },
 	{ "dynsym-undefined", mutate_sym_shndx, ".dynsym", SYM_FUNC, ZERO, 0 },

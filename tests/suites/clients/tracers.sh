@@ -44,6 +44,8 @@ programs() { # MODES (behind config)
 		stops "$m"
 		if full; then case $m in split-*) ;; *) probes "$m" ;; esac; fi
 	done
+	# Without the rows of folded functions valgrind has one line for each address.
+	fold drop none && watch valgrind valgrind drop none && SETS=1 watch callgrind valgrind drop none
 	link_lld none && for m in gdb valgrind strace; do contrast $m none; done
 	if link probe probe >log 2>&1; then
 		for m in $1; do case $m in split-*) ;; *) fold "$m" probe && SETS=1 compare usdt "$m" probe ;; esac; done

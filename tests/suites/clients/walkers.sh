@@ -9,14 +9,16 @@ LIBBACKTRACE=$(gcc -print-file-name=libbacktrace.a)
 
 # walker PROGRAM REPORT MODES FLAGS...
 walker() {
-	local p=$1 report=$2 modes=$3 m
+	local p=$1 report=$2 modes=$3 m any=
+	# The dynamic symbols are searched in the order of their hashes.
+	case $p in execinfo | dladdr | boost_basic) any=1 ;; esac
 	shift 3
 	if ! link "$p" "$report" "$@" >log 2>&1; then
 		skip "clients/$p/$CONFIG" "does not build: $(grep -m 1 -E 'error|cannot find' log | cut -c 1-160)"
 		return
 	fi
 	for m in $modes; do
-		if fold "$m" "$p"; then compare own "$m" "$p"; else not_ok "clients/own/$CONFIG-$m/$p" "folding: $(first_line log)"; fi
+		if fold "$m" "$p"; then OTHER=$any compare own "$m" "$p"; else not_ok "clients/own/$CONFIG-$m/$p" "folding: $(first_line log)"; fi
 	done
 	[ "${CONTRAST:-}" = 1 ] && link_lld "$p" "$@" && contrast own "$p"
 }

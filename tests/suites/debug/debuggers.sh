@@ -352,9 +352,11 @@ if ! have perf || ! perf probe -x ./prog.full -D "$F" 2>/dev/null | grep -q "^p:
 	skip debuggers/perf-probe "no perf that defines probes here"
 else
 	probe unfolded "^p:probe_prog/$F [^ ]*prog.full:ADDR $P=%" full -D "$F $P"
-	probe -D "p:probe_prog/$F [^ ]*prog.all:ADDR $" all -D "$F"
-	probe return "r:probe_prog/${F}__return [^ ]*prog.all:ADDR $" all -D "$F%return"
-	probe linkage-name "p:probe_prog/$TL [^ ]*prog.all:ADDR $" all --no-demangle -D "$TL"
+	# The name of a folded function is one without code; kept relocations make it a function without a size.
+	probe -D "^Specified offset is out of $F +Error: Failed to add events" all -D "$F"
+	probe event "p:probe_prog/$F [^ ]*prog.all:ADDR $" all -D "$F=$K"
+	probe return "r:probe_prog/${F}__return [^ ]*prog.all:ADDR $" all -D "$F=$K%return"
+	probe address "p:probe_prog/$F [^ ]*prog.all:ADDR $" all -D "$F=0x$(nm prog.all | awk -v f="$F" '$3 == f { print $1 }')"
 	probe -F " $F .*$|^$F " all -F
 	# A folded function has no code of its own, so perf finds no variables there; at the kept one's name it does.
 	probe variable "^Specified offset is out of $F +Error: Failed to add events" all -D "$F $P"

@@ -100,7 +100,7 @@ wrong_lookups() {
 wrong_symbols() { # IN OUT MAP
 	local f
 	for f in "$1" "$2"; do
-		readelf -sW "$f" | awk '/^Symbol table/ { on = /\.symtab/ } on && $4 == "FUNC" && $7 != "UND" { sub(/^0+/, "", $2); print $2, $8 }'
+		readelf -sW "$f" | awk -v out="${f#"$1"}" '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || (out && $4 == "NOTYPE")) && $7 != "UND" { sub(/^0+/, "", $2); print $2, $8 }'
 		echo
 	done >"$2.symbols"
 	"$ICFOLD" dump --groups --json "$2" | jq -r '.groups[].members[] | select(.thunk) | .old' | sed 's/0x//' |

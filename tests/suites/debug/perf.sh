@@ -37,7 +37,7 @@ for l in tool("objdump", "-d", "--no-show-raw-insn", prog).splitlines():
         called = m.group(2).startswith("call") and "@plt" not in l
 for l in tool("readelf", "-sW", prog).splitlines():
     w = l.split()
-    if len(w) == 8 and w[3] == "FUNC" and w[6] != "UND":
+    if len(w) == 8 and w[3] in ("FUNC", "NOTYPE") and w[6] != "UND":
         symbol[w[7]] = int(w[1], 16)
 load = []
 for l in tool("readelf", "-lW", prog).splitlines():

@@ -268,6 +268,41 @@ else
 	not_ok symbolize/dynsym "$(first_line log)"
 fi
 
+# --- exported functions of a stripped library ---------------------------------------------------------------------------
+# One of them has its whole size, the others a byte less: llvm-symbolizer takes the longest symbol, libbacktrace needs sizes.
+printf '#define F(n) n(int *p) { int s = 0; for (int i = 0; i < *p; i++) s += p[i] * 3; return s; }\n__attribute__((visibility("hidden"))) int F(zero) int F(one) int F(two) int F(three)\n' >exports.c
+if ${CC:-gcc} -O2 -g -fPIC -fno-toplevel-reorder $([ "${CC:-gcc}" = gcc ] && echo -fno-ipa-icf) -shared exports.c -o exports.so && strip -o exports.in exports.so && "$ICFOLD" -q --icf=all --allow-growth exports.in -o exports.out 2>log; then
+	sizes() { readelf --dyn-syms -W "$1" | awk '$8 ~ /^(one|two|three)$/ { print $3, $4 }' | sort | tr '\n' ' '; }
+	read -r whole _ <<<"$(sizes exports.in)"
+	got=$(sizes exports.out)
+	check symbolize/exports "$(sizes exports.in)-> $got" [ "$got" = "$((whole - 1)) FUNC $((whole - 1)) FUNC $whole FUNC " ]
+	# All whole, all shorter, all without a size.
+	for size in "$whole" $((whole - 1)) 0; do
+		python3 - exports.out exports.bad "$size" <<-'END'
+			import struct, sys
+			data = bytearray(open(sys.argv[1], "rb").read())
+			shoff, = struct.unpack_from("<Q", data, 40)
+			shnum, = struct.unpack_from("<H", data, 60)
+			sections = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + 64 * i) for i in range(shnum)]
+			table = next(s for s in sections if s[1] == 11)
+			strings = sections[table[6]][4]
+			for p in range(table[4], table[4] + table[5], 24):
+			    n = strings + struct.unpack_from("<I", data, p)[0]
+			    if bytes(data[n:data.index(0, n)]) in (b"one", b"two", b"three"):
+			        struct.pack_into("<Q", data, p + 16, int(sys.argv[3]))
+			open(sys.argv[2], "wb").write(data)
+		END
+		"$ICFOLD" verify --icf=all exports.in exports.bad >log 2>&1
+		rc=$?
+		check "symbolize/exports/verify-$size" "$rc: $(tail -n 1 log)" [ "$rc.$(grep -c '^symbols: size: ' log | sed 's/[1-9]/some/')" = 1.some ]
+	done
+	"$ICFOLD" verify --icf=all exports.in exports.out >log 2>&1
+	rc=$?
+	check symbolize/exports/verify "$(tail -n 1 log)" [ $rc = 0 ]
+else
+	not_ok symbolize/exports "$(first_line log)"
+fi
+
 # --- a kept function without a symbol ---------------------------------------------------------------------------------
 # ld discards local symbols, so the folded function's global symbol is the only one.  The symbol must not cover the next function.
 printf '#define F(n, op) n(int x) { for (int i = 0; i < x; i++) x op x > 99 ? i : 0; return x * 3 + 1; }\n#define N __attribute__((noinline, noipa))\nstatic int N F(kept, -=) static int N F(next, +=) int N F(folded, -=) extern int other(int x) __attribute__((alias("folded")));\nint main(int c, char **v) { (void)v; return kept(c) + next(c) + folded(c) + other(c) == 77; }\n' >bare.c
@@ -282,6 +317,8 @@ for g in -g -g0; do
 	at=$(nm bare.all | awk '$3 == "kept" { print $1 }')
 	next=$(nm bare.all | awk '$3 == "next" { print $1 }')
 	check "$id/folded" "not at kept: $(nm bare.out | grep -E 'folded|other' | tr '\n' ' ')" [ "$(nm bare.out | grep -cE "^$at T (folded|other)\$")" = 2 ]
+	# Readers that search functions by size or by nearness (libbacktrace, Rust's std, libunwind) must not see the other name.
+	check "$id/label" "$(readelf -sW bare.out | grep -E ' (folded|other)$')" [ "$(readelf -sW bare.out | grep -cE '^ *[0-9]+: [0-9a-f]+ +0 NOTYPE +GLOBAL .* (folded|other)$')" = 1 ]
 	check "$id/one-size" "$(nm -S bare.out | grep " T " | tr '\n' ' ')" [ "$(nm -S bare.out | grep -cE "^$at [0-9a-f]{16} T (folded|other)\$")" = 1 ]
 	out=$("$ICFOLD" symbolize -e bare.out "0x$at" "0x$next" | awk 'NR % 3 == 1' | tr '\n' ' ')
 	if [ $g = -g ]; then want="kept next "; else want="(folded|other) [?][?] "; fi
@@ -289,6 +326,25 @@ for g in -g -g0; do
 	"$ICFOLD" verify bare.in bare.out >log 2>&1
 	rc=$?
 	check "$id/verify" "$(grep -m 1 expected log)" [ $rc = 0 ]
+	# Only such a name may lose its type.
+	python3 - bare.out bare.bad <<-'END'
+		import struct, sys
+		data = bytearray(open(sys.argv[1], "rb").read())
+		shoff, = struct.unpack_from("<Q", data, 40)
+		shnum, = struct.unpack_from("<H", data, 60)
+		sections = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + 64 * i) for i in range(shnum)]
+		table = next(s for s in sections if s[1] == 2)
+		strings = sections[table[6]][4]
+		for p in range(table[4], table[4] + table[5], 24):
+		    n = strings + struct.unpack_from("<I", data, p)[0]
+		    if bytes(data[n:data.index(0, n)]) in (b"next", b"main", b"_start"):
+		        data[p + 4] &= 0xf0
+		        break
+		open(sys.argv[2], "wb").write(data)
+	END
+	"$ICFOLD" verify bare.in bare.bad >log 2>&1
+	rc=$?
+	check "$id/verify-type" "$rc: $(tail -n 1 log)" [ "$rc.$(grep -c '^symbols: symbol: ' log)" = 1.1 ]
 	# The symbol with size 0, and so large that it covers `two`.  Without debug information nothing says where the function ends.
 	for size in 0 two; do
 		python3 - bare.out bare.bad $size <<-'END'
@@ -304,6 +360,7 @@ for g in -g -g0; do
 			size = max(struct.unpack_from("<Q", data, p + 16)[0] for p in places) if sys.argv[3] == "two" else 0
 			for p in places:
 			    struct.pack_into("<Q", data, p + 16, size)
+			    data[p + 4] = data[p + 4] & 0xf0 | (2 if size else 0)
 			open(sys.argv[2], "wb").write(data)
 		END
 		"$ICFOLD" verify bare.in bare.bad >log 2>&1
