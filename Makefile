@@ -60,6 +60,10 @@ $(BUILD)/check_decoder: $(wildcard tests/judges/decoder.c tests/judges/effect.[c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -lZydis
 
+$(BUILD)/check_a64: $(wildcard tests/judges/a64*.[ch] elfrw/arch/aarch64_*.[ch] elfrw/arch/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^)
+
 # The harnesses of tests/fuzz: all in one plain program, each under a name of its own; or one program each, with libFuzzer.
 $(BUILD)/tests/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)

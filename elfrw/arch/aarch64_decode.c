@@ -86,7 +86,7 @@ static bool extract(uint32_t w, struct elfrw_insn *in)
 /* Additions to tagged addresses; smax and the like. */
 static bool add_tag(uint32_t w, struct elfrw_insn *in)
 {
-	bool tag = is_wide(w) && !(w & (1u << 29 | 1u << 22));
+	bool tag = is_wide(w) && !(w & (1u << 29 | 1u << 22 | 3u << 14));
 	bool choice = bits(w, 29, 2) == 0 && (w & 1u << 22) && bits(w, 18, 4) < 4;
 	return (tag || choice) && put(in, ELFRW_A64_IMM);
 }
@@ -333,18 +333,22 @@ static bool ordered(uint32_t w, struct elfrw_insn *in)
 	unsigned size = w >> 30, opc = bits(w, 22, 2), how = bits(w, 10, 2);
 	bool known = false;
 	if (w & 1u << 26) {
-		if (how == 1)
+		if (how == 1) {
 			known = size == 0 && !(w & 1u << 21);
-		else
+			in->base = NO;
+		} else
 			known = how == 2 && !(w & 1u << 21) && vector_size(w) < 8;
 	} else if (w & 1u << 21) {
-		known = size == 3 || size < 2; /* tags; pairs */
+		/* Tags; ldclrp, ldsetp, swpp */
+		unsigned op = bits(w, 12, 4);
+		known = size == 3 || (size == 0 && how == 0 && (op == 1 || op == 3 || op == 8));
 		if (size == 3 && how == 0)
-			known = opc & 1 ? true : bits(w, 12, 9) == 0;
+			known = opc == 1 || bits(w, 12, 9) == 0;
 	} else if (how == 0) {
 		known = size == 3 ? opc < 2 : size == 2 ? opc < 3 : true;
-	} else if (how == 1) {
+	} else if (how == 1) { /* copies and fills: three registers, none is a base */
 		known = size == 0;
+		in->base = NO;
 	} else if (how == 2) {
 		known = size >= 2;
 	} else {
@@ -366,6 +370,13 @@ static bool structures(uint32_t w, struct elfrw_insn *in)
 	return !(w & 1u << 21) && (multiple >> bits(w, 12, 4) & 1) && put(in, ELFRW_A64_MEMORY);
 }
 
+/* Exclusive and ordered accesses, comparison and swap. */
+static bool exclusive(uint32_t w, struct elfrw_insn *in)
+{
+	bool swap = (w & 1u << 21) && ((w & 1u << 23) || !is_wide(w));
+	return !(w & 1u << 24) && (!swap || bits(w, 10, 5) == 31) && put(in, ELFRW_A64_MEMORY);
+}
+
 static bool literal(uint32_t w, uint64_t va, struct elfrw_insn *in)
 {
 	bool vector = w & 1u << 26;
@@ -384,8 +395,7 @@ static bool memory(uint32_t w, uint64_t va, struct elfrw_insn *in)
 	case 0:
 		if (w & 1u << 26)
 			return structures(w, in);
-		/* Exclusive and ordered accesses, comparison and swap. */
-		return put(in, ELFRW_A64_MEMORY);
+		return exclusive(w, in);
 	case 1: return w & 1u << 24 ? ordered(w, in) : literal(w, va, in);
 	case 2: return pair(w, in);
 	default: return one_register(w, in);

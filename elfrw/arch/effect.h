@@ -26,28 +26,38 @@ enum elfrw_op {
 	ELFRW_OP_ADDRESS, /* DST = the memory operand's address */
 	ELFRW_OP_ADD,     /* DST = A + B, and so on */
 	ELFRW_OP_SUB,
-	ELFRW_OP_CARRY, /* A + B or A - B, with a carry */
+	/* DST = (A + B's low FROM bytes) with B shifted; they are sign-extended
+	 * (ELFRW_EFFECT_SIGN), or zero-extended */
+	ELFRW_OP_ADD_PART,
+	/* Another sum or difference: with a carry, of a product; or what could be one */
+	ELFRW_OP_SUM,
 	ELFRW_OP_AND,
 	ELFRW_OP_OR,
 	ELFRW_OP_XOR,
 	ELFRW_OP_NEG,
-	ELFRW_OP_SHL,
+	ELFRW_OP_SHL,    /* DST = A, or low bits of it, shifted left by B */
 	ELFRW_OP_MUL,    /* the product's low half */
 	ELFRW_OP_DIVIDE, /* `writes` has the results; faults on zero */
 	ELFRW_OP_CMP,    /* A - B, for the flags alone */
 	ELFRW_OP_TEST,   /* A & B, for the flags alone */
-	ELFRW_OP_CHOOSE, /* DST = DST or A, depending on flags */
+	ELFRW_OP_CHOOSE, /* DST = A or B, depending on flags; a B that is no register: A or DST */
 	ELFRW_OP_XCHG,   /* DST and A trade places, perhaps after a sum or a comparison */
 	ELFRW_OP_PUSH,   /* A goes onto the stack */
 	ELFRW_OP_POP,
 	ELFRW_OP_CALL,   /* as the psABI has it; DST: the result */
 	ELFRW_OP_VECTOR, /* of vector registers; memory may be read or written */
+	/* More than one of: DST and B are loaded, FROM bytes each; memory changes; all others in
+	 * `writes` are parts of the memory operand and get a sum. */
+	ELFRW_OP_LOAD_MORE,
+	/* A, and perhaps others, go to memory; `writes` as above */
+	ELFRW_OP_STORE_MORE,
 };
 
 #define ELFRW_EFFECT_LOADS  1 /* reads memory */
 #define ELFRW_EFFECT_STORES 2 /* writes memory */
 #define ELFRW_EFFECT_IMM    4
 #define ELFRW_EFFECT_GUARD  8 /* the memory operand is the stack protector's random number */
+#define ELFRW_EFFECT_SIGN   16
 
 /* When a conditional jump is taken, after a comparison of A with B as unsigned numbers. */
 enum elfrw_cond {
@@ -111,5 +121,5 @@ static inline bool elfrw_is_plain_operand(const struct elfrw_insn *in)
 	       in->index == ELFRW_REG_NONE && !in->pcrel_size;
 }
 
-extern const struct elfrw_model elfrw_x86_64_model;
+extern const struct elfrw_model elfrw_x86_64_model, elfrw_aarch64_model;
 #endif

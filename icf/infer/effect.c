@@ -149,7 +149,7 @@ static void of_result(const struct icf_program *prog, const struct elfrw_insn *i
 	case ELFRW_OP_ADDRESS: of_address(in, e, d); break;
 	case ELFRW_OP_ADD: of_add(e, d); break;
 	case ELFRW_OP_SUB:
-	case ELFRW_OP_CARRY: d->kind = of_sum(e); break;
+	case ELFRW_OP_SUM: d->kind = of_sum(e); break;
 	case ELFRW_OP_OR:
 	case ELFRW_OP_XOR:
 		if (e->flags & ELFRW_EFFECT_IMM)

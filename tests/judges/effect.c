@@ -101,7 +101,7 @@ static unsigned op_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperan
 	case ZYDIS_MNEMONIC_ADD: return ELFRW_OP_ADD;
 	case ZYDIS_MNEMONIC_SUB: return ELFRW_OP_SUB;
 	case ZYDIS_MNEMONIC_ADC:
-	case ZYDIS_MNEMONIC_SBB: return ELFRW_OP_CARRY;
+	case ZYDIS_MNEMONIC_SBB: return ELFRW_OP_SUM;
 	case ZYDIS_MNEMONIC_AND: return ELFRW_OP_AND;
 	case ZYDIS_MNEMONIC_OR: return ELFRW_OP_OR;
 	case ZYDIS_MNEMONIC_XOR:
