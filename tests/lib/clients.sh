@@ -10,7 +10,7 @@ export DEBUGINFOD_URLS=
 JUDGE=$TESTS/judges/clients.py
 SOURCES=$FIXTURES/clients
 # Limits that the README names, by reader and the program or the mode; PENDING= runs these, too.
-PENDING=${PENDING-valgrind/safe valgrind/all valgrind/inplace valgrind/split-safe valgrind/split-all callgrind/safe callgrind/all callgrind/inplace perf_probe/safe perf_probe/all bpftrace/none gdb_symbol/split-all}
+PENDING=${PENDING-perf_probe/safe perf_probe/all bpftrace/none gdb_symbol/split-all}
 full() { [ "${CLIENTS:-}" = full ]; }
 # limit SECONDS COMMAND...: a reader that does not end counts as one that says nothing.
 limit() { timeout -k 5 "$@" </dev/null; }

@@ -342,6 +342,8 @@ static const struct kind kinds[] = {
 	{ "folded-line-copied", mutate_artificial_ops, NULL, LINE_SPECIAL, COPY, 0 },
 	{ "folded-column", mutate_artificial_ops, NULL, DW_LNS_set_column, XOR, 1 },
 	{ "folded-file", mutate_artificial_ops, NULL, DW_LNS_set_file, XOR, 1 },
+	{ "folded-line-hiding", mutate_artificial_ops, NULL, LINE_EXTENDED + DW_LNE_lo_user, XOR,
+	  1 },
 	{ "folded-line-address", mutate_artificial_ops, NULL, LINE_EXTENDED + DW_LNE_set_address,
 	  ADD, 1 },
 	{ "arange-address", mutate_aranges, NULL, 0, ADD, 1 },

@@ -405,7 +405,8 @@ void icf_vd_lines_deinit(struct icf_vdebug *d)
 	d->rows = NULL;
 }
 
-/* Some readers skip an operation by its length, others by its operands. */
+/* Some readers skip an operation by its length, others by its operands.  Only the rows of folded
+ * functions are hidden. */
 static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vrows *in,
 			  const struct icf_vrows *out)
 {
@@ -413,6 +414,11 @@ static void check_lengths(struct icf_vdebug *d, uint64_t cu, const struct icf_vr
 		icf_vlog_bad(
 			d->log, ICF_VC_LINE,
 			"operation: unit 0x%llx: expected each as long as its operands, found another",
+			ICF_VX(cu));
+	if (out->hides && in && !in->hides)
+		icf_vlog_bad(
+			d->log, ICF_VC_LINE,
+			"operation: unit 0x%llx: expected those of the input, found one that hides rows",
 			ICF_VX(cu));
 }
 

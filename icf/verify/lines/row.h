@@ -29,8 +29,9 @@ enum { /* flags */
 struct icf_vrows {
 	VEC(struct icf_vrow) v;
 	bool nomem;
-	bool told; /* all that are empty or first are known */
-	bool odd;  /* an operation of the table is unknown, or has another length than its operands
-		    */
+	bool told;  /* all that are empty or first are known */
+	bool hides; /* icf_vline_hides() of an operation */
+	bool odd;   /* an operation of the table is unknown, or has another length than its operands
+		     */
 };
 #endif

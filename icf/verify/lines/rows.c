@@ -65,7 +65,7 @@ bool icf_vrows_read(const struct icf_v *v, const struct icf_vdwarf *f, Dwarf_Die
 	size_t n;
 	if (dwarf_getsrclines(cu, &lines, &n))
 		return false;
-	ret->told = ret->odd = false;
+	ret->told = ret->odd = ret->hides = false;
 	if (!VEC_RESERVE(&ret->v, n)) {
 		ret->nomem = true;
 		return true;

@@ -3,6 +3,7 @@
 #include "icf/verify/lines/state.h"
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct sequence {
 	uint64_t off;
@@ -13,6 +14,24 @@ static int sequence_order(const void *a, const void *b)
 {
 	const struct sequence *x = a, *y = b;
 	return x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* Every sequence of a folded function begins with this opcode.  Without it valgrind, which takes no
+ * notice of the units' ranges, would show these lines for the kept function's code: it executes
+ * what a vendor's opcode holds (`advance_line` by 2^20, above which it ignores rows, and
+ * `set_prologue_end` twice). */
+bool icf_vline_hides(const uint8_t *ext, uint64_t n)
+{
+	static const uint8_t opcode[] = { 0x80, 3, 0x80, 0x80, 0xc0, 0, 10, 10 };
+	return n == sizeof opcode && memcmp(ext, opcode, sizeof opcode) == 0;
+}
+
+static bool take_hiding(struct elfrw_rbuf *r)
+{
+	unsigned op = elfrw_rbuf_u8(r);
+	uint64_t n = elfrw_rbuf_uleb(r);
+	const uint8_t *ext = elfrw_rbuf_take(r, n);
+	return !op && ext && icf_vline_hides(ext, n);
 }
 
 /* Skips a sequence; false: it does not begin with an address, or does not end. */
@@ -70,9 +89,7 @@ struct elfrw_err *icf_vline_sequences(struct icf_vdebug *d, const struct icf_vte
 		elfrw_rbuf_seek(&r, ok ? list[i].off : 0);
 		d->log->checked[ICF_VC_NOTE]++;
 		for (; ok && elfrw_rbuf_left(&r); seen++) {
-			ok = skip_sequence(&r, h->opcode_base, &va);
-			if (ok && va == v->claim.note.map.trap_byte)
-				break; /* the unit's own */
+			ok = take_hiding(&r) && skip_sequence(&r, h->opcode_base, &va);
 			ok = ok && va - x->body < x->end - x->old;
 		}
 		if (!ok || seen != m->rows.n_seqs)
@@ -101,8 +118,8 @@ void icf_vd_sequence(struct icf_vdebug *d, uint32_t u)
 	struct elfrw_rbuf r = elfrw_rbuf(s ? s->d_buf : NULL, s ? s->d_size : 0);
 	elfrw_rbuf_seek(&r, d->own_program + m->rows.seq);
 	/* DW_LNE_set_address */
-	bool ok = d->own_program && elfrw_rbuf_u8(&r) == 0 && elfrw_rbuf_uleb(&r) == 9 &&
-		  elfrw_rbuf_u8(&r) == DW_LNE_set_address;
+	bool ok = d->own_program && take_hiding(&r) && elfrw_rbuf_u8(&r) == 0 &&
+		  elfrw_rbuf_uleb(&r) == 9 && elfrw_rbuf_u8(&r) == DW_LNE_set_address;
 	uint64_t va = elfrw_rbuf_u64(&r);
 	d->log->checked[ICF_VC_NOTE]++;
 	if (!ok || !elfrw_rbuf_ok(&r) || va - x->body >= x->end - x->old || !m->rows.n_seqs)

@@ -20,6 +20,10 @@ int icf_vrow_by_unit(const void *pa, const void *pb);
 void icf_vrows_sort(struct icf_vrows *s, int (*cmp)(const void *, const void *));
 const char *icf_vrow_show(const struct icf_vrow *r, char buf[400]);
 
+/* sequences.c: is EXT, an extended opcode of N bytes, the one that begins a folded function's rows?
+ */
+bool icf_vline_hides(const uint8_t *ext, uint64_t n);
+
 /* own_header.c: the header of a line table; libdw does not give all of it. */
 
 struct icf_vline_file {

@@ -25,6 +25,7 @@ struct walk {
 	VEC(struct row) row;
 	VEC(uint64_t) at; /* addresses where there are such rows */
 	size_t from;      /* the first row of the sequence */
+	bool hides;       /* icf_vline_hides() */
 	bool odd; /* the length of an operation is not that of its operands, which libdw accepts */
 	bool nomem;
 };
@@ -93,7 +94,10 @@ static bool extended(struct walk *w, struct elfrw_rbuf *r, uint64_t *addr, uint3
 		*line = 1;
 	} else if (*ext == DW_LNE_set_address && n <= 9)
 		*addr = elfrw_get_le(ext + 1, (unsigned)n - 1);
-	w->odd |= *ext > DW_LNE_set_discriminator;
+	if (icf_vline_hides(ext, n))
+		w->hides = true;
+	else
+		w->odd |= *ext > DW_LNE_set_discriminator;
 	return true;
 }
 
@@ -190,6 +194,7 @@ struct elfrw_err *icf_vd_line_tails(const struct icf_v *v, const Elf_Data *secti
 	bool ok = !r.bad && walk(&w, r);
 	rows->told = ok;
 	rows->odd = !ok || w.odd;
+	rows->hides = w.hides;
 	if (ok && w.at.len && !w.nomem) {
 		size_t n = 0;
 		qsort(w.at.data, w.at.len, sizeof *w.at.data, elfrw_u64_order);

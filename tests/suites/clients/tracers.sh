@@ -44,7 +44,6 @@ programs() { # MODES (behind config)
 		stops "$m"
 		if full; then case $m in split-*) ;; *) probes "$m" ;; esac; fi
 	done
-	# Without the rows of folded functions valgrind has one line for each address.
 	fold drop none && watch valgrind valgrind drop none && SETS=1 watch callgrind valgrind drop none
 	link_lld none && for m in gdb valgrind strace; do contrast $m none; done
 	if link probe probe >log 2>&1; then
