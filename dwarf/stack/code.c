@@ -79,7 +79,8 @@ static void watch(struct switches *s, const struct elfrw_insn *in, const struct 
 	for (unsigned r = 0; r < ELFRW_MAX_REGS; r++)
 		s->age[r] -= s->age[r] != 0;
 	bool indexed = (in->flags & ELFRW_INSN_MEM) && in->index != ELFRW_REG_NONE;
-	bool sum = e->op == ELFRW_OP_ADD && !(e->flags & ELFRW_EFFECT_IMM),
+	bool sum = (e->op == ELFRW_OP_ADD || e->op == ELFRW_OP_ADD_PART) &&
+		   !(e->flags & ELFRW_EFFECT_IMM),
 	     load = indexed &&
 		    (e->op == ELFRW_OP_LOAD || (e->op == ELFRW_OP_SIGN_EXTEND && e->from == 4));
 	if ((sum || load) && e->width >= 4 && e->dst != ELFRW_REG_NONE)

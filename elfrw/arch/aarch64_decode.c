@@ -300,6 +300,8 @@ static bool atomic(uint32_t w, struct elfrw_insn *in)
 		known = size == 3 && order == 0 && none;
 	else if (op == 10 || op == 11)
 		known = size == 3 && order == 0;
+	if (size < 2 && op > 8 && op < 12) /* rcwclr, rcwswp, rcwset */
+		known = true;
 	return known && put(in, ELFRW_A64_MEMORY);
 }
 
@@ -339,9 +341,10 @@ static bool ordered(uint32_t w, struct elfrw_insn *in)
 		} else
 			known = how == 2 && !(w & 1u << 21) && vector_size(w) < 8;
 	} else if (w & 1u << 21) {
-		/* Tags; ldclrp, ldsetp, swpp */
+		/* Tags; ldclrp, ldsetp, swpp; rcwclrp and the like; rcwcas */
 		unsigned op = bits(w, 12, 4);
-		known = size == 3 || (size == 0 && how == 0 && (op == 1 || op == 3 || op == 8));
+		known = size == 3 || (size == 0 && how == 0 && (op == 1 || op == 3 || op == 8)) ||
+			(size < 2 && ((how == 0 && op > 8 && op < 12) || (how > 1 && op == 0)));
 		if (size == 3 && how == 0)
 			known = opc == 1 || bits(w, 12, 9) == 0;
 	} else if (how == 0) {

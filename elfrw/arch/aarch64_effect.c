@@ -467,6 +467,31 @@ static void near_jump(const struct elfrw_insn *in, uint32_t w, struct elfrw_effe
 		e->reads |= elfrw_reg_bit(elfrw_a64_or_zero(rm(w)));
 }
 
+/* May W change the condition flags? */
+static bool sets_flags(const struct elfrw_insn *in, uint32_t w)
+{
+	switch (in->opcode) {
+	case ELFRW_A64_IMM: /* adds, subs, ands */
+		return (elfrw_a64_bits(w, 23, 3) == 2 && (w & 1u << 29)) ||
+		       (elfrw_a64_bits(w, 23, 3) == 4 && elfrw_a64_bits(w, 29, 2) == 3);
+	case ELFRW_A64_REG:
+		if (w & 1u << 28) /* adcs, ccmp, subps, rmif */
+			return !(w & 1u << 24) && (w & 1u << 29);
+		return w & 1u << 24 ? w & 1u << 29 : elfrw_a64_bits(w, 29, 2) == 3;
+	case ELFRW_A64_FLOAT: /* fcmp, fccmp */
+		return (w & 0xff20fc07) == 0x1e202000 || (w & 0xff200c00) == 0x1e200400;
+	case ELFRW_A64_MEMORY: /* copies and fills */ return (w & 0x3b200c00) == 0x19000400;
+	case ELFRW_A64_SVE:
+	case ELFRW_A64_SME: return true;
+	case ELFRW_A64_SYSTEM: /* not brk, hints and barriers */
+		return w >> 24 == 0xd4 ? elfrw_a64_bits(w, 21, 3) == 0
+				       : (w & 0xffffe000) != 0xd5032000;
+	case ELFRW_A64_B:
+	case ELFRW_A64_JUMP: return in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND;
+	default: return false;
+	}
+}
+
 static void effect(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_effect *e)
 {
 	uint32_t w = elfrw_get32(code);
@@ -495,6 +520,8 @@ static void effect(const struct elfrw_insn *in, const uint8_t *code, struct elfr
 	case ELFRW_A64_JUMP: jump(in, w, e); break;
 	default: break;
 	}
+	if (sets_flags(in, w))
+		e->flags |= ELFRW_EFFECT_FLAGS;
 	if (in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) {
 		e->op = ELFRW_OP_CALL;
 		e->flags |= ELFRW_EFFECT_LOADS | ELFRW_EFFECT_STORES;
@@ -504,17 +531,18 @@ static void effect(const struct elfrw_insn *in, const uint8_t *code, struct elfr
 	}
 }
 
-/* GCC counts from a label, in signed units of an instruction; LLVM in unsigned ones, or in bytes
- * from the table. */
+/* GCC counts from a label, in signed units of an instruction; LLVM in unsigned ones, in bytes from
+ * the table or, without optimization, from a label. */
 static const struct elfrw_table_shape tables[] = {
-	{ 4, 0, true, false }, { 1, 2, false, true }, { 2, 2, false, true },
-	{ 1, 2, true, true },  { 2, 2, true, true },  { 4, 2, true, true },
+	{ 4, 0, true, false }, { 4, 0, true, true }, { 1, 2, false, true }, { 2, 2, false, true },
+	{ 1, 2, true, true },  { 2, 2, true, true }, { 4, 2, true, true },
 };
 
 /* AAPCS64, sections 6.1.1 (registers), 6.8.2 and 6.9; DWARF for the Arm 64-bit Architecture,
  * section 4.1.  x8 says where a result goes; x18 and x15 are GCC's and LLVM's static chain. */
 const struct elfrw_model elfrw_aarch64_model = {
 	.effect = effect,
+	.tells_flags = true,
 	.table = tables,
 	.n_tables = sizeof tables / sizeof *tables,
 	.regs = 32,

@@ -123,7 +123,7 @@ static void atomic(uint32_t w, struct elfrw_effect *e)
 		plain(w, size, 1, e);
 		return;
 	}
-	if (op == 9 || op == 10 || op == 11 || op == 13) { /* 64 bytes */
+	if (size == 3 && (op == 9 || op == 10 || op == 11 || op == 13)) { /* 64 bytes */
 		uint32_t eight = (uint32_t)(UINT64_C(0xff) << (w & 31)) & 0x7fffffff;
 		e->op = ELFRW_OP_OTHER;
 		e->flags |= op == 13 ? ELFRW_EFFECT_LOADS : ELFRW_EFFECT_STORES;
@@ -134,6 +134,11 @@ static void atomic(uint32_t w, struct elfrw_effect *e)
 		if (op == 10 || op == 11)
 			e->writes |= elfrw_reg_bit(rs(w));
 		return;
+	}
+	if (size < 2 && op > 8) { /* rcwclr: a word of a page table */
+		e->width = 8;
+		e->flags |= ELFRW_EFFECT_FLAGS;
+		size = 3;
 	}
 	load(e, rt(w), NO, 1u << size);
 	e->flags |= ELFRW_EFFECT_STORES;
@@ -281,8 +286,13 @@ static void ordered(const struct elfrw_insn *in, uint32_t w, struct elfrw_effect
 	} else if (w & 1u << 26) {
 		vector(e, w & 1u << 22);
 		e->disp = signed_field(w, 12, 9);
-	} else if ((w & 1u << 21) && size < 2) { /* two words at once */
+	} else if ((w & 1u << 21) && size < 2 && how > 1) { /* rcwcas */
+		swap(w, how == 3, e);
+		e->width = e->from = 8;
+		e->flags |= ELFRW_EFFECT_FLAGS;
+	} else if ((w & 1u << 21) && size < 2) { /* two words at once; rcwclrp */
 		e->width = 8;
+		e->flags |= elfrw_a64_bits(w, 12, 4) > 8 ? ELFRW_EFFECT_FLAGS : 0;
 		load(e, rt(w), rs(w), 8);
 		e->flags |= ELFRW_EFFECT_STORES;
 		read(e, rt(w));

@@ -58,6 +58,7 @@ enum elfrw_op {
 #define ELFRW_EFFECT_IMM    4
 #define ELFRW_EFFECT_GUARD  8 /* the memory operand is the stack protector's random number */
 #define ELFRW_EFFECT_SIGN   16
+#define ELFRW_EFFECT_FLAGS  32 /* may change the condition flags (elfrw_model.tells_flags) */
 
 /* When a conditional jump is taken, after a comparison of A with B as unsigned numbers. */
 enum elfrw_cond {
@@ -98,6 +99,8 @@ struct elfrw_table_shape {
 struct elfrw_model {
 	/* IN: decoded from CODE. */
 	void (*effect)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_effect *ret);
+	/* ELFRW_EFFECT_FLAGS is set where it belongs; else any instruction may change them. */
+	bool tells_flags;
 	const struct elfrw_table_shape *table; /* those that compilers make */
 	uint8_t n_tables;
 	uint8_t regs;        /* general registers, 0 to REGS - 1 */

@@ -146,6 +146,7 @@ static void step(struct flow *f, size_t k, unsigned r, unsigned stage)
 			reaches(f, next, r == e.dst ? e.a : e.dst, stage);
 		break;
 	case ELFRW_OP_ADD:
+	case ELFRW_OP_ADD_PART:
 	case ELFRW_OP_SUB:
 		if (!in_memory)
 			add(f, k, &e, r, stage);

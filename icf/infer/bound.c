@@ -22,6 +22,9 @@ struct search {
 	/* A register that is compared after it was copied to the index counts, too.  These
 	 * comparisons were seen before the copy. */
 	uint64_t pending[ELFRW_MAX_REGS];
+	/* A conditional jump whose comparison is still to come. */
+	uint8_t cond; /* enum elfrw_cond; OTHER: none */
+	bool taken;
 };
 
 static void lower(uint64_t *best, uint64_t bound)
@@ -53,33 +56,55 @@ static bool compares(const struct elfrw_insn *in, const struct elfrw_effect *e, 
 	return !ret->mem || !in->pcrel_size;
 }
 
-/* The number of entries that conditional jump K allows if it is taken or not taken, and for which
- * place; 0: it does not follow such a comparison. */
-static uint64_t compared(const struct search *s, size_t k, bool taken, struct place *ret)
+/* The number of entries that comparison K allows if the conditional jump on condition COND behind
+ * it is taken or not taken, and for which place; 0: it is no such comparison. */
+static uint64_t compared(const struct search *s, size_t k, unsigned cond, bool taken,
+			 struct place *ret)
 {
-	const struct icf_trace *t = s->t;
-	unsigned cond = icf_effect_at(s->prog, s->unit, t, k).cond;
 	bool not_above = cond == (taken ? ELFRW_COND_NOT_ABOVE : ELFRW_COND_ABOVE),
 	     below = cond == (taken ? ELFRW_COND_BELOW : ELFRW_COND_NOT_BELOW);
-	if (k == 0 || (!not_above && !below) || icf_trace_bit(t->target.data, t->insn.data[k].pos))
-		return 0;
-	struct elfrw_effect e = icf_effect_at(s->prog, s->unit, t, k - 1);
-	if (!compares(&t->insn.data[k - 1].in, &e, ret))
+	struct elfrw_effect e = icf_effect_at(s->prog, s->unit, s->t, k);
+	if ((!not_above && !below) || !compares(&s->t->insn.data[k].in, &e, ret))
 		return 0;
 	return ((uint64_t)e.imm & (e.width == 1 ? 0xff : 0xffffffff)) + not_above;
 }
 
-/* Uses the bound of conditional jump K. */
-static void learn(struct search *s, size_t k, bool taken)
+/* Uses the bound of comparison K for such a jump. */
+static void learn(struct search *s, size_t k, unsigned cond, bool taken)
 {
 	struct place p;
-	uint64_t bound = compared(s, k, taken, &p);
+	uint64_t bound = compared(s, k, cond, taken, &p);
 	if (!bound)
 		return;
 	if (same_place(&p, &s->now))
 		lower(&s->best, bound);
 	if (!p.mem && p.reg < ELFRW_MAX_REGS)
 		s->pending[p.reg] = bound;
+}
+
+/* Goes back over conditional jump K.  Its comparison is the instruction in front of it, or, if the
+ * architecture tells which instructions change the flags, the last one that does. */
+static void meet_jump(struct search *s, size_t k, bool taken)
+{
+	unsigned cond = icf_effect_at(s->prog, s->unit, s->t, k).cond;
+	if (s->prog->arch->model->tells_flags) {
+		if (s->cond)
+			return; /* the other jump looks at the same flags */
+		s->cond = (uint8_t)cond;
+		s->taken = taken;
+	} else if (k > 0 && !icf_trace_bit(s->t->target.data, s->t->insn.data[k].pos)) {
+		learn(s, k - 1, cond, taken);
+	}
+}
+
+/* Instruction K may be the comparison of the jump behind it. */
+static void meet_comparison(struct search *s, size_t k)
+{
+	struct elfrw_effect e = icf_effect_at(s->prog, s->unit, s->t, k);
+	if (!s->cond || !(e.flags & ELFRW_EFFECT_FLAGS))
+		return;
+	learn(s, k, s->cond, s->taken);
+	s->cond = ELFRW_COND_OTHER;
 }
 
 /* Goes back over instruction K, which is no jump.  false: the index has no earlier origin. */
@@ -143,9 +168,14 @@ uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const str
 		if (in->kind == ELFRW_INSN_JMP && taken)
 			continue;
 		if (in->kind == ELFRW_INSN_JCC)
-			learn(&s, k, taken);
-		else if (icf_ends_block(in) || !pass(&s, k, cap))
+			meet_jump(&s, k, taken);
+		else if (icf_ends_block(in))
 			break;
+		else {
+			meet_comparison(&s, k);
+			if (!pass(&s, k, cap))
+				break;
+		}
 	}
 	return s.best;
 }

@@ -75,6 +75,8 @@ static bool before(struct search *s, uint32_t k, unsigned *r)
 	}
 	if (d.kind == ICF_DEF_CHOICE && d.a != ELFRW_REG_NONE) {
 		later(s, k, d.a);
+		if (d.b != ELFRW_REG_NONE)
+			*r = d.b;
 		return true;
 	}
 	bool choice = d.kind == ICF_DEF_CHOICE;

@@ -37,13 +37,15 @@ uint64_t icf_address_at(const struct icf_program *prog, uint32_t unit, const str
 bool icf_loads_entry(const struct icf_program *prog, const struct elfrw_effect *e)
 {
 	const struct elfrw_model *m = prog->arch->model;
-	if (!(e->flags & ELFRW_EFFECT_LOADS) ||
-	    (e->op != ELFRW_OP_SIGN_EXTEND && e->op != ELFRW_OP_ZERO_EXTEND))
+	bool sign = e->op == ELFRW_OP_SIGN_EXTEND, whole = e->op == ELFRW_OP_LOAD && e->width == 4;
+	if (!(e->flags & ELFRW_EFFECT_LOADS) || (!sign && !whole && e->op != ELFRW_OP_ZERO_EXTEND))
 		return false;
-	for (unsigned i = 0; i < m->n_tables; i++)
-		if (m->table[i].size == e->from &&
-		    m->table[i].sign == (e->op == ELFRW_OP_SIGN_EXTEND))
+	for (unsigned i = 0; i < m->n_tables; i++) {
+		const struct elfrw_table_shape *t = &m->table[i];
+		/* The sum may extend and shift an entry of 4 bytes. */
+		if (whole ? t->size == 4 && t->shift : t->size == e->from && t->sign == sign)
 			return true;
+	}
 	return false;
 }
 
@@ -63,6 +65,8 @@ static enum icf_def_kind of_sum(const struct elfrw_effect *e)
 static void of_add(const struct elfrw_effect *e, struct icf_def *d)
 {
 	d->kind = of_sum(e);
+	d->part = e->op == ELFRW_OP_ADD_PART ? e->from : 0;
+	d->sign = e->flags & ELFRW_EFFECT_SIGN;
 	if (e->width != 8 || (e->flags & ELFRW_EFFECT_IMM))
 		return;
 	if (e->flags & ELFRW_EFFECT_LOADS) {
@@ -115,6 +119,20 @@ static void of_extension(const struct elfrw_effect *e, struct icf_def *d)
 	}
 }
 
+/* A load or store that does more than that: what it does to register R.  Not only the results of a
+ * load are written; the base of the operand gets a sum. */
+static void of_more(const struct elfrw_insn *in, const struct elfrw_effect *e, unsigned r,
+		    struct icf_def *d)
+{
+	if (e->op != ELFRW_OP_LOAD_MORE || (r != e->dst && r != e->b)) {
+		d->kind = ICF_DEF_OTHER;
+		return;
+	}
+	d->kind = e->from == 8 ? ICF_DEF_LOAD : of_load(in, e);
+	d->size = e->from;
+	d->sign = true;
+}
+
 /* D: what E, of instruction IN, does to its result. */
 static void of_result(const struct icf_program *prog, const struct elfrw_insn *in,
 		      const struct elfrw_effect *e, struct icf_def *d)
@@ -147,7 +165,8 @@ static void of_result(const struct icf_program *prog, const struct elfrw_insn *i
 			of_entry(in, e, d);
 		break;
 	case ELFRW_OP_ADDRESS: of_address(in, e, d); break;
-	case ELFRW_OP_ADD: of_add(e, d); break;
+	case ELFRW_OP_ADD:
+	case ELFRW_OP_ADD_PART: of_add(e, d); break;
 	case ELFRW_OP_SUB:
 	case ELFRW_OP_SUM: d->kind = of_sum(e); break;
 	case ELFRW_OP_OR:
@@ -165,6 +184,7 @@ static void of_result(const struct icf_program *prog, const struct elfrw_insn *i
 		if (e->width == 8) {
 			d->kind = ICF_DEF_CHOICE;
 			d->a = e->a;
+			d->b = e->b;
 		}
 		break;
 	}
@@ -185,6 +205,11 @@ struct icf_def icf_effect(const struct icf_program *prog, uint32_t unit, const s
 		d.kind = of_call(&e, r);
 	else if (e.op == ELFRW_OP_XCHG)
 		d.kind = of_sum(&e);
+	else if (e.op == ELFRW_OP_LOAD_MORE || e.op == ELFRW_OP_STORE_MORE ||
+		 e.op == ELFRW_OP_VECTOR) {
+		of_more(in, &e, r, &d);
+		return d;
+	}
 	if (e.dst != r)
 		return d;
 	of_result(prog, in, &e, &d);

@@ -25,10 +25,11 @@ enum icf_def_kind {
 struct icf_def {
 	enum icf_def_kind kind;
 	size_t at;     /* instruction */
-	uint8_t a, b;  /* COPY: a; ADD: a and b */
+	uint8_t a, b;  /* COPY: a; ADD: a and b; CHOICE: a, and b or the register itself */
 	uint8_t shift; /* ADD: of b, to the left */
 	uint8_t size;  /* DIST: bytes of the entry */
-	bool sign;     /* DIST: it is sign-extended */
+	bool sign;     /* DIST: it is sign-extended; ADD: b is */
+	uint8_t part;  /* ADD: bytes of b that count; 0: all */
 	uint64_t max;  /* SMALL, or a DIST that may be one: the largest value, or UINT64_MAX */
 	uint8_t reg;   /* the register that was searched for */
 };

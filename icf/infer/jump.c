@@ -114,6 +114,11 @@ static const struct elfrw_table_shape *shape_of(const struct icf_program *prog, 
 	for (unsigned k = 1; s->loaded && k < s->dist.n; k++)
 		if (s->dist.def[k].size != size || s->dist.def[k].sign != sign)
 			return NULL;
+	/* The sum extends the entry, or what the load extended already. */
+	if (d->part && d->part == size)
+		sign = d->sign;
+	else if (d->part && (d->part < size || (sign && !d->sign)))
+		return NULL;
 	for (unsigned i = 0; i < m->n_tables; i++)
 		if (m->table[i].size == size && m->table[i].sign == sign &&
 		    m->table[i].shift == d->shift && m->table[i].label == label)

@@ -138,7 +138,11 @@ static unsigned factors_of(const struct elfrw_insn *in, const struct elfrw_effec
 		if (!number) /* by a register */
 			return ~0u;
 		return e->width > 1 ? 1u << (e->imm & 31) : 0;
-	case ELFRW_OP_ADD: return !number && e->a == e->b && e->width > 1 ? 1u << 1 : 0;
+	case ELFRW_OP_ADD:
+		if (e->shift)
+			return 1u << e->shift;
+		return !number && e->a == e->b && e->width > 1 ? 1u << 1 : 0;
+	case ELFRW_OP_ADD_PART: return 1u << e->shift;
 	case ELFRW_OP_MUL: return ~0u; /* by any number */
 	default: return 0;
 	}

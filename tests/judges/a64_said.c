@@ -94,10 +94,10 @@ static bool has_no_result(const struct said *s)
 	static const char *const first[] = { "b.",   "bc.",  "cb",   "tb",    "prf",
 					     "ccm",  "rmif", "setf", "cterm", "wfet",
 					     "wfit", "dcps", "bra",  "blra",  NULL };
-	static const char *const whole[] = { "b",    "bl",   "br",  "blr", "ret",    "msr",
-					     "sys",  "svc",  "hvc", "smc", "brk",    "hlt",
-					     "udf",  "hint", "dmb", "dsb", "gcsstr", "tcancel",
-					     "msrr", "sysp", NULL };
+	static const char *const whole[] = { "b",       "bl",   "br",   "blr", "ret",    "msr",
+					     "sys",     "svc",  "hvc",  "smc", "brk",    "hlt",
+					     "udf",     "hint", "dmb",  "dsb", "gcsstr", "gcssttr",
+					     "tcancel", "msrr", "sysp", NULL };
 	static const char *const status[] = { "stxr", "stlxr", "stxp", "stlxp", "st64bv", NULL };
 	if (begins(s->name, "st"))
 		return !begins_one(s->name, status);
@@ -106,16 +106,15 @@ static bool has_no_result(const struct said *s)
 
 static bool has_two_results(const struct said *s)
 {
-	static const char *const names[] = {
-		"ldp", "ldpsw", "ldnp", "ldxp", "ldaxp", "ldiapp", NULL
-	};
+	static const char *const names[] = { "ldp",   "ldpsw",  "ldnp", "ldxp",
+					     "ldaxp", "ldiapp", "mrrs", NULL };
 	return is_one(s->name, names);
 }
 
 /* The result is a part of what was there. */
 static bool keeps_result(const struct said *s)
 {
-	static const char *const names[] = { "movk", "bfm", "ldg", NULL };
+	static const char *const names[] = { "movk", "bfm", "ldg", "bfi", "bfxil", "bfc", NULL };
 	static const char *const first[] = { "inc",   "dec",   "sqinc", "sqdec", "uqinc",
 					     "uqdec", "clast", "xpac",  NULL };
 	if (begins(s->name, "pac") || begins(s->name, "aut"))
@@ -123,12 +122,25 @@ static bool keeps_result(const struct said *s)
 	return is_one(s->name, names) || begins_one(s->name, first);
 }
 
+/* rcwclr, rcwsclr and so on */
+static bool is_rcw(const struct said *s, const char *what)
+{
+	return begins(s->name, "rcw") &&
+	       (begins(s->name + 3, what) || (s->name[3] == 's' && begins(s->name + 4, what)));
+}
+
+static bool is_swap(const struct said *s)
+{
+	return begins(s->name, "cas") || is_rcw(s, "cas");
+}
+
 /* The register is loaded and a second one changes memory. */
 static bool is_atomic(const struct said *s)
 {
 	static const char *const first[] = { "ldadd",  "ldclr",  "ldeor",  "ldset", "ldsmax",
 					     "ldsmin", "ldumax", "ldumin", "swp",   NULL };
-	return begins_one(s->name, first);
+	return begins_one(s->name, first) || is_rcw(s, "clr") || is_rcw(s, "set") ||
+	       is_rcw(s, "swp");
 }
 
 static void result(struct said *s, unsigned i)
@@ -148,16 +160,17 @@ static void read_from(struct said *s, unsigned n)
 
 static void atomic_registers(struct said *s)
 {
-	if (begins(s->name, "casp")) {
+	if (is_swap(s) && s->n == 5) {
 		result(s, 0);
 		result(s, 1);
 		read_from(s, 0);
-	} else if (begins(s->name, "cas")) {
+	} else if (is_swap(s)) {
 		result(s, 0);
 		read_from(s, 0);
 	} else if (s->n == 3 && s->op[0].kind == SAID_REGISTER) {
 		bool two = begins(s->name, "swpp") || begins(s->name, "ldclrp") ||
-			   begins(s->name, "ldsetp");
+			   begins(s->name, "ldsetp") || is_rcw(s, "clrp") || is_rcw(s, "setp") ||
+			   is_rcw(s, "swpp");
 		result(s, 1);
 		if (two)
 			result(s, 0);
@@ -213,7 +226,7 @@ static void implied_registers(struct said *s)
 static void registers(struct said *s)
 {
 	bool copies = s->n == 3 && s->op[0].kind == SAID_MEMORY && s->op[0].changes;
-	if (is_atomic(s) || begins(s->name, "cas")) {
+	if (is_atomic(s) || is_swap(s)) {
 		atomic_registers(s);
 		return;
 	}
@@ -299,7 +312,8 @@ void said_parse(char *text, struct said *s)
 	size_t n = strcspn(text, " \t");
 	snprintf(s->name, sizeof s->name, "%.*s", (int)n, text);
 	/* objdump prints all encodings near those of system registers as one; 0 is none. */
-	bool none = strstr(text, "s0_") && (begins(text, "msr") || begins(text, "mrs"));
+	bool none = (strstr(text, "s0_") || strstr(text, "S0_")) &&
+		    (begins(text, "ms") || begins(text, "mr"));
 	s->valid = s->name[0] && s->name[0] != '.' && !strstr(text, "undefined") && !none;
 	if (text[n])
 		split(text + n + 1, s);
