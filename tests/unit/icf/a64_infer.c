@@ -102,6 +102,7 @@ static void check_shape(const struct shape *s)
 	icf_trace_deinit(&o.t);
 }
 
+/* Long: one table. */
 static void switches(void **state)
 {
 	(void)state;
