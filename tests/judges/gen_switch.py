@@ -6,12 +6,19 @@
                                           one line a seed ("ok", "not ok", "skip"); KEEP=1 leaves the files of what failed
 
 Where both links have the same .text, the two outputs must have the same .text, .rodata and .eh_frame; otherwise the saving
-without relocations must be at least 95 % of the other.  All outputs must print what the unfolded program prints."""
+without relocations must be at least 95 % of the other.  All outputs must print what the unfolded program prints.
+
+TARGET=aarch64: for that machine, by tools in PATH that work for it; RUN is what runs its programs (tests/lib.sh, use_target)."""
 import os
 import random
 import shutil
 import subprocess
 import sys
+
+TARGET = os.environ.get("TARGET", "")
+RUN = os.environ.get("RUN", "").split()
+# The options of x86-64, and what they are elsewhere.
+ELSEWHERE = {"-fcf-protection=full": "-mbranch-protection=standard", "-fcf-protection=none": "-mbranch-protection=none", "-march=haswell": "-march=armv8.2-a"}
 
 TYPES = ["uint8_t", "int8_t", "uint16_t", "int16_t", "uint32_t", "int32_t", "uint64_t", "int64_t"]
 
@@ -199,7 +206,12 @@ def options(r):
             link.append(f)
     if ld == "bfd" and r.random() < 0.1:
         link.append("-Wl,-z,pack-relative-relocs")
-    return cc, ld, flags, link, r.choice(["safe", "all"])
+    mode = r.choice(["safe", "all"])
+    if TARGET:
+        flags = [ELSEWHERE.get(f, f) for f in flags]
+        if cc == "clang-19":
+            flags.append(f"--target={TARGET}-linux-gnu")
+    return cc, ld, flags, link, mode
 
 
 def program(seed):
@@ -272,8 +284,8 @@ def check(icfold, folder, seed):
         rc, out = run(*base, *extra, "-o", to)
         if rc:
             return "skip", "does not link: " + out.decode().strip()[-160:].replace("\n", " "), what
-    rc, want = run(plain)
-    if rc or run(relocs) != (0, want):
+    rc, want = run(*RUN, plain)
+    if rc or run(*RUN, relocs) != (0, want):
         return "not ok", f"the unfolded program fails (exit status {rc})", what
     outputs, stats = [], b""
     for src_file, to, opts in ((relocs, relocs + ".out", []), (plain, plain + ".out", []), (plain, plain + ".place", ["--in-place"])):
@@ -289,7 +301,7 @@ def check(icfold, folder, seed):
         return "not ok", "icfold of the stripped file: " + out.decode()[:200].strip(), what
     outputs.append((plain + ".strip.out", plain + ".strip"))
     for to, src_file in outputs:
-        got = run(to)
+        got = run(*RUN, to)
         if got != (0, want):
             return "not ok", f"{os.path.basename(to)} prints something else (exit status {got[0]})", what
         rc, out = run(icfold, "verify", "--icf=" + mode, src_file, to)
