@@ -25,6 +25,7 @@ struct search {
 	/* A conditional jump whose comparison is still to come. */
 	uint8_t cond; /* enum elfrw_cond; OTHER: none */
 	bool taken;
+	bool past_calls; /* of functions that do not return */
 };
 
 static void lower(uint64_t *best, uint64_t bound)
@@ -135,10 +136,32 @@ static bool pass(struct search *s, size_t k, uint64_t *cap)
 	return true;
 }
 
+/* The only jump to instruction K, which stands behind a call, leads over straight code that leaves
+ * the index alone.  If the call returned, the index would be what the jump excluded. */
+static bool skips_call(const struct search *s, size_t k, size_t jump)
+{
+	const struct icf_trace *t = s->t;
+	uint32_t index = s->now.mem ? 0 : elfrw_reg_bit(s->now.reg);
+	if (!s->past_calls || jump >= k || t->insn.data[jump].in.kind != ELFRW_INSN_JCC ||
+	    t->insn.data[k - 1].in.kind != ELFRW_INSN_CALL ||
+	    s->now.reg == s->prog->arch->model->result || !index)
+		return false;
+	for (size_t i = jump + 1; i < k; i++) {
+		const struct icf_insn_at *a = &t->insn.data[i];
+		bool call = a->in.kind == ELFRW_INSN_CALL;
+		struct elfrw_effect e = icf_effect_at(s->prog, s->unit, t, i);
+		if (icf_trace_bit(t->target.data, a->pos) || (!call && (e.writes & index)) ||
+		    (!call && a->in.kind != ELFRW_INSN_OTHER && a->in.kind != ELFRW_INSN_NOP))
+			return false;
+	}
+	return true;
+}
+
 /* Moves *K to the only instruction before it; *TAKEN: by a jump.  false: there is none, or there
  * are several. */
-static bool step_back(const struct icf_trace *t, size_t *k, bool *taken)
+static bool step_back(const struct search *s, size_t *k, bool *taken)
 {
+	const struct icf_trace *t = s->t;
 	const struct icf_insn_at *here = &t->insn.data[*k];
 	*taken = false;
 	if (*k == 0)
@@ -148,34 +171,52 @@ static bool step_back(const struct icf_trace *t, size_t *k, bool *taken)
 		return true;
 	}
 	size_t e = icf_first_edge(t, here->pos);
-	if (!icf_ends_block(&t->insn.data[*k - 1].in) || e == t->edge.len ||
-	    t->edge.data[e].to != here->pos ||
+	if (e == t->edge.len || t->edge.data[e].to != here->pos ||
 	    (e + 1 < t->edge.len && t->edge.data[e + 1].to == here->pos))
+		return false;
+	if (!icf_ends_block(&t->insn.data[*k - 1].in) && !skips_call(s, *k, t->edge.data[e].from))
 		return false;
 	*k = t->edge.data[e].from;
 	*taken = true;
 	return true;
 }
 
+/* Goes back from instruction AT. */
+static uint64_t find(struct search *s, size_t at, uint64_t *cap)
+{
+	size_t k = at;
+	bool taken;
+	for (size_t n = 0; n < WINDOW && step_back(s, &k, &taken); n++) {
+		const struct elfrw_insn *in = &s->t->insn.data[k].in;
+		if (in->kind == ELFRW_INSN_JMP && taken)
+			continue;
+		if (in->kind == ELFRW_INSN_JCC)
+			meet_jump(s, k, taken);
+		else if (icf_ends_block(in))
+			break;
+		else {
+			meet_comparison(s, k);
+			if (!pass(s, k, cap))
+				break;
+		}
+	}
+	return s->best;
+}
+
 uint64_t icf_find_bound(const struct icf_program *prog, uint32_t unit, const struct icf_trace *t,
 			size_t at, unsigned r, uint64_t *cap)
 {
 	struct search s = { .prog = prog, .unit = unit, .t = t, .now = { .reg = (uint8_t)r } };
-	size_t k = at;
-	bool taken;
-	for (size_t n = 0; n < WINDOW && step_back(t, &k, &taken); n++) {
-		const struct elfrw_insn *in = &t->insn.data[k].in;
-		if (in->kind == ELFRW_INSN_JMP && taken)
-			continue;
-		if (in->kind == ELFRW_INSN_JCC)
-			meet_jump(&s, k, taken);
-		else if (icf_ends_block(in))
-			break;
-		else {
-			meet_comparison(&s, k);
-			if (!pass(&s, k, cap))
-				break;
-		}
-	}
-	return s.best;
+	return find(&s, at, cap);
+}
+
+uint64_t icf_find_packed_bound(const struct icf_program *prog, uint32_t unit,
+			       const struct icf_trace *t, size_t at, unsigned r)
+{
+	uint64_t cap = 0;
+	struct search s = {
+		.prog = prog, .unit = unit, .t = t, .now = { .reg = (uint8_t)r }, .past_calls = true
+	};
+	find(&s, at, &cap);
+	return s.best ? s.best : cap;
 }

@@ -195,10 +195,14 @@ static bool through_table(const struct icf_program *prog, uint32_t i, struct icf
 	if (s.loaded && s.dist.n == 1) {
 		size_t at = s.dist.def[0].at;
 		const struct elfrw_insn *l = &t->insn.data[at].in;
-		if (l->index != ELFRW_REG_NONE && l->scale == s.dist.def[0].size)
-			j.bound = icf_find_bound(prog, i, t, at, l->index, &j.cap);
-		if (s.dist.def[0].size < 4 || d->shift)
+		bool indexed = l->index != ELFRW_REG_NONE && l->scale == s.dist.def[0].size;
+		if (s.dist.def[0].size < 4 || d->shift) {
 			j.table = table_of(prog, i, t, at);
+			if (indexed)
+				j.bound = icf_find_packed_bound(prog, i, t, at, l->index);
+		} else if (indexed) {
+			j.bound = icf_find_bound(prog, i, t, at, l->index, &j.cap);
+		}
 	}
 	if (d->kind == ICF_DEF_ADD_MEM)
 		return (j.shape = shape_of(prog, &s, d, false)) && push_jump(ret, j);

@@ -108,11 +108,19 @@ static const char *decode_differs(const struct said *s, const struct elfrw_insn 
 	return NULL;
 }
 
+static bool is_cache(const char *name)
+{
+	static const char *const names[] = { "at", "dc", "ic", "cfp", "cpp", "dvp", "cosp", NULL };
+	for (const char *const *n = names; *n; n++)
+		if (!strcmp(name, *n))
+			return true;
+	return false;
+}
+
 /* Instructions that system registers' encodings stand for. */
 static bool is_system(const struct said *s)
 {
-	return !strncmp(s->name, "sys", 3) || !strncmp(s->name, "tlbi", 4) ||
-	       !strcmp(s->name, "at") || !strcmp(s->name, "dc") || !strcmp(s->name, "ic");
+	return !strncmp(s->name, "sys", 3) || !strncmp(s->name, "tlbi", 4) || is_cache(s->name);
 }
 
 static const char *effect_differs(const struct check *c, const struct said *s,
