@@ -49,6 +49,7 @@ static void store(struct elfrw_effect *e, uint8_t a, uint8_t more)
 	e->op = ELFRW_OP_STORE_MORE;
 	e->flags |= ELFRW_EFFECT_STORES;
 	e->a = a;
+	e->b = more;
 	read(e, a);
 	read(e, more);
 }

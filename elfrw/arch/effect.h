@@ -49,7 +49,7 @@ enum elfrw_op {
 	/* More than one of: DST and B are loaded, FROM bytes each; memory changes; all others in
 	 * `writes` are parts of the memory operand and get a sum. */
 	ELFRW_OP_LOAD_MORE,
-	/* A, and perhaps others, go to memory; `writes` as above */
+	/* A and B, or one of them, go to memory, WIDTH bytes each; `writes` as above */
 	ELFRW_OP_STORE_MORE,
 };
 

@@ -166,11 +166,69 @@ static bool push_tables(const struct icf_program *prog, uint32_t i, const struct
 	return any;
 }
 
-/* The address of the table that the load AT reads, or 0. */
+/* The only address among the definitions D; 0: there are several, or none.  Paths that are never
+ * executed contribute other values. */
+static uint64_t only_address(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+			     const struct icf_defs *d)
+{
+	uint64_t ret = 0;
+	for (unsigned k = 0; k < d->n; k++) {
+		uint64_t va = d->def[k].kind == ICF_DEF_ADDRESS
+				      ? icf_address_at(prog, i, t, d->def[k].at)
+				      : 0;
+		if (va && ret && va != ret)
+			return 0;
+		ret = va ? va : ret;
+	}
+	return d->full ? 0 : ret;
+}
+
+/* The register that instruction K of the unit stores at DISP of the frame that LOAD reads, or
+ * ELFRW_REG_NONE. */
+static unsigned stored_at(const struct icf_program *prog, uint32_t i, const struct icf_trace *t,
+			  size_t k, const struct elfrw_insn *load, int64_t disp)
+{
+	const struct elfrw_insn *st = &t->insn.data[k].in;
+	if (!(st->flags & ELFRW_INSN_MEM) || st->base != load->base || st->index != ELFRW_REG_NONE)
+		return ELFRW_REG_NONE;
+	struct elfrw_effect e = icf_effect_at(prog, i, t, k);
+	/* A changed base would be another frame. */
+	bool more = e.op == ELFRW_OP_STORE_MORE && !e.writes;
+	if ((e.op != ELFRW_OP_STORE && !more) || e.width != 8)
+		return ELFRW_REG_NONE;
+	return e.disp == disp ? e.a : more && e.disp + 8 == disp ? e.b : ELFRW_REG_NONE;
+}
+
+/* The only address that the unit stores where instruction AT loads from its frame; 0: there are
+ * several, or none. */
+static uint64_t spilled_address(const struct icf_program *prog, uint32_t i, struct icf_trace *t,
+				size_t at)
+{
+	const struct elfrw_insn *load = &t->insn.data[at].in;
+	int64_t disp = icf_effect_at(prog, i, t, at).disp;
+	uint64_t ret = 0;
+	for (size_t k = 0; k < t->insn.len; k++) {
+		unsigned r = stored_at(prog, i, t, k, load, disp);
+		if (r == ELFRW_REG_NONE)
+			continue;
+		struct icf_defs d = reaching(prog, i, t, k, r);
+		uint64_t va = only_address(prog, i, t, &d);
+		if (va && ret && va != ret)
+			return 0;
+		ret = va ? va : ret;
+	}
+	return ret;
+}
+
+/* The address of the table that the load AT reads, or 0.  Its entries show whether it is one. */
 static uint64_t table_of(const struct icf_program *prog, uint32_t i, struct icf_trace *t, size_t at)
 {
 	struct icf_defs d = reaching(prog, i, t, at, t->insn.data[at].in.base);
-	return d.n == 1 && all(&d, ICF_DEF_ADDRESS) ? icf_address_at(prog, i, t, d.def[0].at) : 0;
+	uint64_t va = only_address(prog, i, t, &d);
+	if (!va && d.n == 1 && !d.full && d.def[0].kind == ICF_DEF_LOAD &&
+	    icf_from_frame(prog, &t->insn.data[d.def[0].at].in))
+		va = spilled_address(prog, i, t, d.def[0].at);
+	return va;
 }
 
 /* The jump goes to the sum D of a table's address and a distance. */

@@ -222,7 +222,7 @@ static void access(const struct said *s, struct want *w)
 			w->from = is(s, "ldpsw") ? 4 : w->width;
 			w->disp = s->n == 3 ? s->op[2].number : 0;
 		} else if ((is(s, "stp") || is(s, "stnp")) && s->op[0].kind == SAID_REGISTER) {
-			set(w, ELFRW_OP_STORE_MORE, NO, reg(s, 0), NO);
+			set(w, ELFRW_OP_STORE_MORE, NO, reg(s, 0), reg(s, 1));
 			w->disp = s->n == 3 ? s->op[2].number : 0;
 		}
 		return;

@@ -144,7 +144,7 @@ static void memory(void **state)
 	      { 0xb900003f, ELFRW_OP_STORE, 4, NO, NO, NO, STORES | IMM, 0, 0, R(1), 0, 0, 0 },
 	      { 0x39000020, ELFRW_OP_STORE, 1, NO, 0, NO, STORES, 0, 0, R(0) | R(1), 0, 0, 0 },
 	      /* stp x29, x30, [sp, -32]!; ldp x29, x30, [sp], 32; ldp x0, x1, [x2, 16] */
-	      { 0xa9be7bfd, ELFRW_OP_STORE_MORE, 8, NO, 29, NO, STORES, 0, 0, R(29) | R(30) | R(SP),
+	      { 0xa9be7bfd, ELFRW_OP_STORE_MORE, 8, NO, 29, 30, STORES, 0, 0, R(29) | R(30) | R(SP),
 		R(SP), 0, -32 },
 	      { 0xa8c27bfd, ELFRW_OP_LOAD_MORE, 8, 29, NO, 30, LOADS, 0, 8, R(SP),
 		R(29) | R(30) | R(SP), 0, 0 },
