@@ -129,7 +129,10 @@ static bool exception(uint32_t w, struct elfrw_insn *in)
 	unsigned what = bits(w, 21, 3), low = w & 31;
 	switch (what) {
 	case 0: /* svc, hvc, smc */ return low >= 1 && low <= 3 && put(in, ELFRW_A64_SYSTEM);
-	case 1: /* brk */
+	case 1: /* brk; this number is the signature in front of where the kernel aborts restartable
+		   sequences (rseq), so it belongs to what follows */
+		in->disp_size = bits(w, 5, 16) == 0x45e0 ? 2 : 0;
+		return low == 0 && put_kind(in, ELFRW_A64_SYSTEM, ELFRW_INSN_TRAP);
 	case 2: /* hlt */ return low == 0 && put_kind(in, ELFRW_A64_SYSTEM, ELFRW_INSN_TRAP);
 	case 3: /* tcancel */
 		in->flags = ELFRW_INSN_LONG_CALL;

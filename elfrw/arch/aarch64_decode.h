@@ -37,7 +37,8 @@ enum elfrw_a64_group {
  * as instructions.
  *
  * On top of arch.h's definitions: `opcode` is the group; no field is a run of whole bytes, so a
- * PC-relative field has offset 0 and size 4, and displacements and immediates have size 0; `target`
+ * PC-relative field has offset 0 and size 4, and displacements and immediates have size 0
+ * (but the number of brk #0x45e0 counts as a displacement, see x86-64's ud1); `target`
  * of an adrp is a page.  `reg` is the register in bits 0 to 4 if that is the result or what is
  * stored; `base` is the register of bits 5 to 9 in a memory operand, an addition of an immediate
  * and an indirect branch; 31 is the stack pointer, the zero register is ELFRW_REG_NONE.

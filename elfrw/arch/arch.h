@@ -76,8 +76,9 @@ enum elfrw_reloc_kind {
 	ELFRW_RELOC_GOTREL, /* S + A - GOT: of data it is a distance between what does not move; of
 			       code it is refused */
 	ELFRW_RELOC_LOW,    /* the low half of S + A; its high half is elsewhere */
-	ELFRW_RELOC_HARD,   /* anything whose meaning depends on places we may change and cannot
-			       decode: refuse */
+	ELFRW_RELOC_PART, /* any other part of S + A, which stays: what it names keeps its place */
+	ELFRW_RELOC_HARD, /* anything whose meaning depends on places we may change and cannot
+			     decode: refuse */
 };
 
 struct elfrw_reloc_desc {
@@ -128,17 +129,29 @@ struct elfrw_arch {
 	 * is in the word at CODE.  0: IN has no such field, or it reads that register in another
 	 * way, too. */
 	uint8_t (*low_form)(const struct elfrw_insn *in, const uint8_t *code);
+	/* NULL: no instructions put a number into a register part by part.  Else: the register into
+	 * which the instruction at CODE does that, or ELFRW_REG_NONE.  VALUE: of all registers. */
+	uint8_t (*constant)(const uint8_t *code, uint64_t value[32]);
 	/* The form of a field of SIZE bytes that holds an address; 0: there is none. */
 	uint8_t (*address_form)(unsigned size, bool sign);
+	/* Kept relocations of code are needed: references without them are not looked for. */
+	bool needs_relocs;
 	/* Distances count from the end of the instruction, not from its start. */
 	bool from_end;
 	/* A reference that reaches no further than this cannot be counted on when code moves: what
 	 * it connects moves as one block. */
 	uint64_t near_reach;
 	unsigned function_align; /* what compilers use: 16 */
+	/* The alignment of every .text because the start files ask for it: no sign that other
+	 * functions at such a multiple did.  0: none. */
+	unsigned start_align;
 	/* The trap that fills gaps in code: one instruction of fill_size bytes, a power of two; it
 	 * stands at multiples of its size. */
 	uint8_t fill[4], fill_size;
+	/* Does a sequence of instructions begin at CODE, whose address is VA, that some processors
+	 * execute wrongly where it is?  Of addresses that differ by a multiple of page_min, both
+	 * or neither matter.  NULL: there is none. */
+	bool (*hazard)(const uint8_t *code, size_t avail, uint64_t va);
 	uint8_t call_size; /* of a direct call as compilers write it */
 	/* A PC-relative relocation's symbol and addend fall short of what the instruction names by
 	 * this much, mostly: the bytes from the field to where the distance counts from. */
@@ -231,4 +244,5 @@ const struct elfrw_arch *elfrw_arch_of(const Elf64_Ehdr *eh);
 struct elfrw_err *elfrw_arch_find(const Elf64_Ehdr *eh, const struct elfrw_arch **ret);
 
 extern const struct elfrw_arch elfrw_arch_x86_64;
+extern const struct elfrw_arch elfrw_arch_aarch64;
 #endif

@@ -45,6 +45,9 @@ struct elfrw_judge {
 	bool (*half)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_half_use *ret);
 	/* IN, which is no call, decoded from CODE. */
 	void (*look)(const struct elfrw_insn *in, const uint8_t *code, struct elfrw_judgement *ret);
+	/* Does a sequence begin at CODE, whose address is VA, that some processors execute wrongly
+	 * there?  NULL: there is none. */
+	bool (*hazard)(const uint8_t *code, size_t avail, uint64_t va);
 	/* The register that an indirect jump or call goes to, or ELFRW_REG_NONE. */
 	unsigned (*goes_to)(const struct elfrw_insn *in);
 	uint8_t regs, sp, fp, argument; /* general registers; the first argument's */
@@ -52,4 +55,5 @@ struct elfrw_judge {
 };
 
 extern const struct elfrw_judge elfrw_x86_64_judge;
+extern const struct elfrw_judge elfrw_aarch64_judge;
 #endif

@@ -22,6 +22,12 @@ static inline bool elfrw_symbol_is_mapping(const Elf64_Ehdr *eh, unsigned type, 
 			  (name[1] == 'x' || name[1] == 'd' || name[1] == 't' || name[1] == 'a'));
 }
 
+/* A mapping symbol NAME: is what follows data?  $d, or $d.ANYTHING. */
+static inline bool elfrw_symbol_begins_data(const char *name)
+{
+	return name[0] == '$' && name[1] == 'd' && (name[2] == 0 || name[2] == '.');
+}
+
 /* The address that a symbol's value stands for: bit 0 of a 32-bit Arm function says Thumb. */
 static inline uint64_t elfrw_symbol_address(const Elf64_Ehdr *eh, unsigned type, uint64_t value)
 {
