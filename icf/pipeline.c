@@ -164,7 +164,13 @@ static struct elfrw_err *find_units(const struct job *job)
 
 static struct elfrw_err *find_refs(const struct job *job)
 {
-	return icf_find_refs(&job->run->prog, job->opt->threads);
+	struct icf_program *prog = &job->run->prog;
+	ELFRW_TRY(icf_find_refs(prog, job->opt->threads));
+	if (prog->inferred && prog->arch->needs_relocs)
+		return elfrw_error(
+			"has no relocations of code, which are needed for %s: link it with --emit-relocs",
+			prog->arch->name);
+	return NULL;
 }
 
 static struct elfrw_err *find_datarefs(const struct job *job)
@@ -189,6 +195,7 @@ static struct elfrw_err *resolve(const struct job *job)
 static struct elfrw_err *find_tables(const struct job *job)
 {
 	ELFRW_TRY(icf_find_tables(&job->run->prog));
+	icf_pin_constants(&job->run->prog);
 	return icf_pin_halves(&job->run->prog);
 }
 

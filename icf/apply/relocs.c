@@ -102,7 +102,7 @@ static struct elfrw_err *move_one(struct icf_apply *a, const struct elfrw_sectio
 	 * keeps its addend. */
 	struct elfrw_reloc_desc d = a->prog->arch->reloc((uint32_t)ELF64_R_TYPE(r.r_info));
 	if (known && (d.kind == ELFRW_RELOC_ABS || d.kind == ELFRW_RELOC_PCREL ||
-		      (d.kind == ELFRW_RELOC_GOTPCREL && moved)))
+		      d.kind == ELFRW_RELOC_LOW || (d.kind == ELFRW_RELOC_GOTPCREL && moved)))
 		r.r_addend += (int64_t)(moved - shift);
 	return push(out, &r);
 }

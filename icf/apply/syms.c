@@ -16,6 +16,7 @@
  * prefer it.  If the kept function has no symbol in the table (local functions in .dynsym; ld
  * --discard-all), one folded function's symbol keeps its size.  Otherwise its name would extend to
  * the next symbol, over functions without names. */
+#include "elfrw/arch/symbol.h"
 #include "elfrw/base/rbuf.h"
 #include "elfrw/base/search.h"
 #include "elfrw/symtab.h"
@@ -128,6 +129,14 @@ struct bearer {
 	uint8_t rank;
 };
 
+/* Is SYM, of .symtab, a mapping symbol?  It never has a size. */
+static bool is_mapping(const struct elfrw_image *img, const Elf64_Sym *sym)
+{
+	const char *name =
+		elfrw_image_string(img, img->section[img->symtab].hdr.sh_link, sym->st_name);
+	return name && elfrw_symbol_is_mapping(&img->ehdr, ELF64_ST_TYPE(sym->st_info), name);
+}
+
 /* Ranks symbol number INDEX for the code at its address. */
 static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_t index,
 			bool dynamic, struct bearer *bearer)
@@ -141,7 +150,7 @@ static void rank_symbol(const struct icf_apply *a, const Elf64_Sym *sym, uint32_
 			     ? icf_unit_at(a->prog, sym->st_value)
 			     : ICF_NONE;
 	if (i == ICF_NONE || a->prog->unit.data[i].start != sym->st_value ||
-	    (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK))
+	    (a->plan->map.unit[i].flags & ELFRW_UNIT_THUNK) || is_mapping(a->prog->img, sym))
 		return;
 	struct bearer *b = &bearer[a->plan->kept[i]];
 	unsigned rank = sym->st_size ? OWN_SIZED : OWN_UNSIZED;
@@ -192,7 +201,7 @@ static uint64_t new_size(const struct icf_apply *a, const struct symbols_of *t, 
 		return t->dynamic && sym->st_size ? sym->st_size - 1 : 0;
 	}
 	if (!folded && b->rank == OWN_UNSIZED && at_start &&
-	    names_code(ELF64_ST_TYPE(sym->st_info)))
+	    names_code(ELF64_ST_TYPE(sym->st_info)) && !is_mapping(a->prog->img, sym))
 		return unit;
 	return sym->st_size;
 }

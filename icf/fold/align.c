@@ -59,7 +59,8 @@ static uint8_t by_start(const struct icf_program *prog, uint32_t i, uint8_t sect
 	uint8_t padding = by_padding(prog->unit.data[i - 1].end, u->start);
 	if (padding > limit)
 		return larger(full, padding);
-	return full == section || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, least) : least;
+	bool told = full == section && (uint64_t)1 << section > prog->arch->start_align;
+	return told || (u->flags & ICF_UNIT_OBSERVED) ? larger(full, least) : least;
 }
 
 /* Something refers to VA, inside of a unit: the unit keeps the alignment of VA. */

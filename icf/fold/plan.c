@@ -4,6 +4,7 @@
  * multiples of the alignment that its old address shows (align.c). So no unit moves up, and pinned
  * units are never in the way of those before them. */
 #include "icf/fold/plan.h"
+#include "icf/fold/hazard.h"
 #include "icf/fold/thunk.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
@@ -132,6 +133,9 @@ static struct elfrw_err *place_unit(struct layout *l, uint32_t i)
 		at = better <= u->start && ((u->start - better) & grain) == 0
 			     ? better
 			     : l->cursor + ((u->start - l->cursor) & grain);
+		/* Its old place is one of those. */
+		while (!icf_may_lie_at(prog, i, at) && at < u->start)
+			at += grain + 1;
 	}
 	if (at - l->cursor > l->gap_end - l->gap &&
 	    icf_in_thunk_part(prog, l->plan->thunk_exec, u->start - 1)) {

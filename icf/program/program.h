@@ -116,6 +116,9 @@ struct icf_ref {
 	4 /* a half of an address whose other halves are not all known: the high half names   \
 	     `target`, its page, at any place; a low half keeps its bits.  All code that they \
 	     could name is pinned */
+#define ICF_REF_NAMED                                                                            \
+	8 /* of a high half with ICF_REF_HALF: a relocation tells what its address is a part of. \
+	     Only that is pinned */
 
 enum icf_data_kind {
 	ICF_DATA_ADDRESS,  /* the field holds the target */
@@ -159,12 +162,19 @@ struct icf_exec {
 	uint32_t shndx;
 	uint64_t start, end;
 	uint32_t unit, n_units;
-	bool linkage; /* .plt*, .init, .fini: one rigid unit */
-	bool named;   /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	bool linkage;   /* .plt*, .init, .fini: one rigid unit */
+	bool named;     /* delimited by __start_/__stop_ symbols or a C identifier's name */
+	bool misplaced; /* some of its kept relocations stand at wrong places */
 	uint8_t hotness;
 };
 
-/* A symbol of .symtab that lies in an executable section, sorted by address. */
+/* Data among code, by mapping symbols (elfrw/arch/symbol.h). */
+struct icf_data_run {
+	uint64_t start, end;
+};
+
+/* A symbol of .symtab that lies in an executable section, sorted by address.  Of
+ * mapping symbols there are those of code that has no other name. */
 #define ICF_IN_DYNSYM 0x80000000u
 struct icf_symbol {
 	uint64_t value, size;
@@ -202,6 +212,7 @@ struct icf_program {
 	const struct elfrw_arch *arch;
 	VEC(struct icf_exec) exec;
 	VEC(struct icf_symbol) sym;
+	VEC(struct icf_data_run) data; /* sorted by start, disjoint */
 	VEC(struct icf_unit) unit;
 	VEC(struct icf_dataref) dataref; /* sorted by place */
 	VEC(struct icf_table) table;
@@ -314,4 +325,6 @@ struct elfrw_err *icf_find_pads(struct icf_program *prog);                   /* 
 struct elfrw_err *icf_find_tables(struct icf_program *prog);                 /* refs/table.c */
 /* Pins the code that halves of addresses could name in a way that is not known. */
 struct elfrw_err *icf_pin_halves(struct icf_program *prog); /* refs/pair.c */
+/* Pins the code whose addresses are put into registers part by part. */
+void icf_pin_constants(struct icf_program *prog); /* refs/constant.c */
 #endif

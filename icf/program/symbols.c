@@ -1,5 +1,6 @@
 /* symbols.c: the symbols of the executable sections, sorted by address, and the list of those
  * sections. */
+#include "elfrw/arch/symbol.h"
 #include "icf/program/unit.h"
 #include "elfrw/symtab.h"
 #include <stdlib.h>
@@ -82,7 +83,65 @@ static int symbol_order(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, uint32_t index_mask)
+/* A mapping symbol: the bytes from `value` on are data or code, up to the next one, or to LIMIT,
+ * where the section ends. */
+struct mapping {
+	uint64_t value, limit;
+	bool data;
+};
+
+struct mappings {
+	VEC(struct mapping) v;
+};
+
+/* At one address code counts: an empty run of data may stand before it. */
+static int mapping_order(const void *a, const void *b)
+{
+	const struct mapping *x = a, *y = b;
+	return x->value != y->value ? (x->value < y->value ? -1 : 1) : y->data - x->data;
+}
+
+/* A mapping symbol of code says what a linker's stubs and other bytes without a name are.  Where
+ * there is a name, it is not needed. */
+static void drop_mappings(struct icf_program *prog)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < prog->sym.len; i++) {
+		const struct icf_symbol *s = &prog->sym.data[i];
+		bool alone = (i == 0 || s[-1].value != s->value) &&
+			     (i + 1 == prog->sym.len || s[1].value != s->value);
+		if (alone || !elfrw_symbol_is_mapping(&prog->img->ehdr, s->type, s->name))
+			prog->sym.data[n++] = *s;
+	}
+	prog->sym.len = n;
+}
+
+/* The runs of data in code. */
+static struct elfrw_err *find_data(struct icf_program *prog, struct mappings *m)
+{
+	if (m->v.len)
+		qsort(m->v.data, m->v.len, sizeof *m->v.data, mapping_order);
+	for (size_t i = 0; i < m->v.len; i++) {
+		const struct mapping *x = &m->v.data[i];
+		uint64_t end = i + 1 < m->v.len && x[1].value < x->limit ? x[1].value : x->limit;
+		struct icf_data_run *last =
+			prog->data.len ? &prog->data.data[prog->data.len - 1] : NULL;
+		if (!x->data || x->value == end)
+			continue;
+		if (last && last->end == x->value) {
+			last->end = end;
+			continue;
+		}
+		struct icf_data_run *run = VEC_PUSH(&prog->data);
+		if (!run)
+			return &elfrw_err_nomem;
+		*run = (struct icf_data_run){ x->value, end };
+	}
+	return NULL;
+}
+
+static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, uint32_t index_mask,
+				    struct mappings *mapping)
 {
 	const struct elfrw_image *img = prog->img;
 	const struct elfrw_section *s = &img->section[shndx];
@@ -107,6 +166,15 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 		if (!name)
 			return elfrw_error_at(s->name, i * sizeof sym, "symbol %zu has a bad name",
 					      i);
+		if (elfrw_symbol_is_mapping(&img->ehdr, type, name)) {
+			struct mapping *m = VEC_PUSH(&mapping->v);
+			if (!m)
+				return &elfrw_err_nomem;
+			*m = (struct mapping){ sym.st_value, sh->sh_addr + sh->sh_size,
+					       elfrw_symbol_begins_data(name) };
+			if (m->data)
+				continue;
+		}
 		struct icf_symbol *out = VEC_PUSH(&prog->sym);
 		if (!out)
 			return &elfrw_err_nomem;
@@ -142,11 +210,18 @@ struct elfrw_err *icf_load_symbols(struct icf_program *prog)
 	ELFRW_TRY(find_exec_sections(prog));
 	find_delimited(prog);
 	const struct elfrw_image *img = prog->img;
+	struct mappings mapping = { 0 };
+	struct elfrw_err *err = NULL;
 	if (img->symtab)
-		ELFRW_TRY(read_table(prog, img->symtab, 0));
+		err = read_table(prog, img->symtab, 0, &mapping);
 	else if (img->dynsym)
-		ELFRW_TRY(read_table(prog, img->dynsym, ICF_IN_DYNSYM));
+		err = read_table(prog, img->dynsym, ICF_IN_DYNSYM, &mapping);
 	if (prog->sym.len)
 		qsort(prog->sym.data, prog->sym.len, sizeof *prog->sym.data, symbol_order);
-	return NULL;
+	if (mapping.v.len)
+		drop_mappings(prog);
+	if (!err)
+		err = find_data(prog, &mapping);
+	VEC_FREE(&mapping.v);
+	return err;
 }

@@ -5,6 +5,7 @@
  * (crtstuff, hand-written assembler) begins a unit that extends to the next bound, less trailing
  * padding.  All other bytes that are not padding are opaque: they do not move, and neither does
  * anything that they could reach by an unknown distance. */
+#include "elfrw/arch/symbol.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
 #include "icf/program/program.h"
@@ -23,6 +24,7 @@ struct interval {
 #define BOUND_POINT  4 /* a symbol without a size: the end is unknown */
 #define BOUND_DATA   8 /* an object symbol */
 #define BOUND_NOTYPE 16
+#define BOUND_MAP    32 /* a mapping symbol: what follows is code, or a gap in code */
 
 struct bounds {
 	VEC(struct interval) v;
@@ -49,6 +51,11 @@ static const struct icf_exec *exec_at(const struct icf_program *prog, uint64_t v
 	return i < prog->exec.len && va >= prog->exec.data[i].start ? &prog->exec.data[i] : NULL;
 }
 
+static bool is_mapping(const struct icf_program *prog, const struct icf_symbol *s)
+{
+	return elfrw_symbol_is_mapping(&prog->img->ehdr, s->type, s->name);
+}
+
 static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *b)
 {
 	for (size_t i = 0; i < prog->sym.len; i++) {
@@ -59,6 +66,7 @@ static struct elfrw_err *collect(const struct icf_program *prog, struct bounds *
 		bool func = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
 		uint8_t flags = func                    ? BOUND_SYMBOL
 				: s->type == STT_OBJECT ? BOUND_DATA
+				: is_mapping(prog, s)   ? BOUND_MAP
 							: BOUND_NOTYPE;
 		if (s->size == 0)
 			ELFRW_TRY(add(b, s->value, s->value + 1, flags | BOUND_POINT));
@@ -169,6 +177,12 @@ static bool is_named_nop(const struct icf_program *prog, const struct icf_exec *
 	       prog->arch->decode(p, next - start, start, &insn) && insn.kind == ELFRW_INSN_NOP;
 }
 
+bool icf_has_data(const struct icf_program *prog, uint64_t start, uint64_t end)
+{
+	size_t i = LOWER_BOUND(0, prog->data.len, mid, prog->data.data[mid].end <= start);
+	return i < prog->data.len && prog->data.data[i].start < end;
+}
+
 static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint64_t start,
 				  uint64_t end, uint8_t kind)
 {
@@ -191,7 +205,7 @@ static struct icf_unit *push_unit(struct icf_program *prog, uint32_t exec, uint6
 static struct elfrw_err *push_gap(struct icf_program *prog, uint32_t exec, uint64_t start,
 				  uint64_t end)
 {
-	if (start >= end || icf_is_padding(prog, start, end))
+	if (start >= end || (!icf_has_data(prog, start, end) && icf_is_padding(prog, start, end)))
 		return NULL;
 	return push_unit(prog, exec, start, end, ICF_UNIT_OPAQUE) ? NULL : &elfrw_err_nomem;
 }
@@ -237,6 +251,8 @@ static bool classify(const struct icf_program *prog, const struct icf_exec *e, u
 	/* The symbol of a cold part that is empty. */
 	bool empty = !x->sized && icf_is_padding(prog, x->start, x->next),
 	     nop = empty && is_named_nop(prog, e, x->start, marked, x->next);
+	if (empty && x->flags == BOUND_MAP)
+		return false;
 	/* Zeros with a symbol that is not a function are data. */
 	bool zeros = empty && !(x->flags & BOUND_SYMBOL) &&
 		     prog->img->section[e->shndx].data[x->start - e->start] == 0;
@@ -274,7 +290,7 @@ static struct elfrw_err *cut_section(struct icf_program *prog, uint32_t exec,
 		struct icf_unit *u = push_unit(prog, exec, x.start, x.end, kind);
 		if (!u)
 			return &elfrw_err_nomem;
-		if (x.flags & BOUND_DATA) {
+		if ((x.flags & BOUND_DATA) || icf_has_data(prog, x.start, x.end)) {
 			u->kind = ICF_UNIT_OPAQUE;
 			u->reason = ICF_NOT_UNDERSTOOD;
 		}
@@ -459,6 +475,7 @@ void icf_program_deinit(struct icf_program *prog)
 {
 	VEC_FREE(&prog->exec);
 	VEC_FREE(&prog->sym);
+	VEC_FREE(&prog->data);
 	VEC_FREE(&prog->unit);
 	VEC_FREE(&prog->dataref);
 	VEC_FREE(&prog->table);

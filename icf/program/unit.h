@@ -7,6 +7,9 @@
  * only? */
 bool icf_is_padding(const struct icf_program *prog, uint64_t start, uint64_t end);
 
+/* Is any byte of [START, END) data, by mapping symbols? */
+bool icf_has_data(const struct icf_program *prog, uint64_t start, uint64_t end);
+
 /* The unit that ends at VA, or ICF_NONE. */
 uint32_t icf_unit_ending(const struct icf_program *prog, uint64_t va);
 

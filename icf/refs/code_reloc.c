@@ -51,6 +51,7 @@ static struct elfrw_err *judge_kind(const struct icf_insn_site *s, const Elf64_R
 	case ELFRW_RELOC_ABS:
 	case ELFRW_RELOC_PCREL:
 	case ELFRW_RELOC_LOW:
+	case ELFRW_RELOC_PART:
 	case ELFRW_RELOC_GOTPCREL: *done = false; return NULL;
 	default: *ret = ICF_RELOC_DYNAMIC; return NULL;
 	}
@@ -101,10 +102,77 @@ static enum icf_reloc_verdict judge_number(const struct icf_insn_site *s,
 	return ICF_RELOC_ADDRESS;
 }
 
+/* The only relocation at PLACE, or NULL. */
+static const Elf64_Rela *only_reloc(const struct elfrw_relocs *rel, uint64_t place)
+{
+	size_t r = elfrw_relocs_from(rel, place);
+	return r < rel->n && rel->rela[r].r_offset == place &&
+			       (r + 1 == rel->n || rel->rela[r + 1].r_offset != place)
+		       ? &rel->rela[r]
+		       : NULL;
+}
+
+/* The low bits that the field of FORM at P holds are those of VA. */
+static bool has_low_bits(const struct elfrw_form *form, const uint8_t *p, uint64_t va)
+{
+	uint64_t page = (uint64_t)1 << form->page;
+	return elfrw_form_read(form, p, 0) == (va & (page - 1));
+}
+
+bool icf_tells_half(const struct icf_program *prog, uint32_t exec, const struct elfrw_relocs *rel,
+		    uint64_t place, uint64_t *target)
+{
+	const struct elfrw_arch *arch = prog->arch;
+	const struct icf_exec *e = &prog->exec.data[exec];
+	const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
+	const Elf64_Rela *r = e->misplaced ? NULL : only_reloc(rel, place);
+	struct elfrw_reloc_desc d =
+		r ? arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)) : (struct elfrw_reloc_desc){ 0 };
+	Elf64_Sym sym;
+	struct elfrw_insn in;
+	if (!d.form || !elfrw_reloc_symbol(prog->img, rel->symtab, r, &sym) ||
+	    !symbol_in_code(prog, &sym) || !arch->decode(p, e->end - place, place, &in))
+		return false;
+	*target = sym.st_value + (uint64_t)r->r_addend;
+	if (!icf_in_exec(prog, *target))
+		return false;
+	uint8_t form = in.pcrel_size ? arch->pcrel_form(&in) : arch->low_form(&in, p);
+	const struct elfrw_form *f = &arch->form[form];
+	if (d.kind == ELFRW_RELOC_LOW)
+		return form && f->base == ELFRW_BASE_IN_PAGE && has_low_bits(f, p, *target);
+	return d.kind == ELFRW_RELOC_PCREL && f->base == ELFRW_BASE_PAGE &&
+	       arch->form[d.form].base == ELFRW_BASE_PAGE &&
+	       elfrw_form_read(f, p, place) == (*target & ~(((uint64_t)1 << f->page) - 1));
+}
+
+bool icf_has_misplaced(const struct icf_program *prog, uint32_t exec,
+		       const struct elfrw_relocs *rel)
+{
+	const struct elfrw_arch *arch = prog->arch;
+	const struct icf_exec *e = &prog->exec.data[exec];
+	for (size_t r = 0; r < rel->n && arch->low_form; r++) {
+		uint64_t place = rel->rela[r].r_offset;
+		struct elfrw_reloc_desc d =
+			arch->reloc((uint32_t)ELF64_R_TYPE(rel->rela[r].r_info));
+		const uint8_t *p = prog->img->section[e->shndx].data + (place - e->start);
+		struct elfrw_insn in;
+		if (place < e->start || place >= e->end || !d.form ||
+		    (d.kind != ELFRW_RELOC_PCREL && d.kind != ELFRW_RELOC_LOW))
+			continue;
+		/* Linkers relax by no-ops and other PC-relative instructions. */
+		if (!arch->decode(p, e->end - place, place, &in) ||
+		    (!in.pcrel_size && in.kind != ELFRW_INSN_NOP &&
+		     (d.kind == ELFRW_RELOC_PCREL || !arch->low_form(&in, p))))
+			return true;
+	}
+	return false;
+}
+
 /* The low half of TARGET, AT bytes from the start of S. */
 static enum icf_reloc_verdict judge_low(const struct icf_insn_site *s, uint64_t target, unsigned at,
 					struct icf_ref *ref)
 {
+	uint64_t told;
 	const struct elfrw_arch *arch = s->prog->arch;
 	uint8_t form = at == 0 && arch->low_form ? arch->low_form(s->in, s->code) : 0;
 	if (!icf_in_exec(s->prog, target))
@@ -115,7 +183,35 @@ static enum icf_reloc_verdict judge_low(const struct icf_insn_site *s, uint64_t 
 				 .form = form,
 				 .kind = ICF_REF_PCREL,
 				 .flags = ICF_REF_HALF };
+	if (form && icf_tells_half(s->prog, s->exec, s->rel, s->va, &told))
+		ref->flags = s->in->flags & ELFRW_INSN_MEM ? 0 : ICF_REF_LEA;
 	return form ? ICF_RELOC_LOW : ICF_RELOC_NO_FIELD;
+}
+
+/* The field of S, AT bytes from its start, holds the part D of TARGET.  It stays, so what it names
+ * must, too. */
+static enum icf_reloc_verdict judge_part(const struct icf_insn_site *s,
+					 const struct elfrw_reloc_desc *d, uint64_t target,
+					 unsigned at, struct icf_ref *ref)
+{
+	if (!icf_in_exec(s->prog, target) && !icf_ends_exec(s->prog, target))
+		return ICF_RELOC_IGNORE;
+	*ref = (struct icf_ref){ .target = target,
+				 .unit = ICF_NONE,
+				 .table = ICF_NONE,
+				 .form = d->form,
+				 .kind = ICF_REF_PCREL,
+				 .flags = ICF_REF_HALF };
+	return at == 0 ? ICF_RELOC_LOW : ICF_RELOC_NO_FIELD;
+}
+
+/* A relocation of a packed field tells nothing that the instruction does not, except of low halves
+ * and parts.  Linkers relax the instruction into another one, and gold writes the relocations of
+ * the section that its stubs follow to wrong places. */
+static bool is_told(const struct icf_insn_site *s, const struct elfrw_reloc_desc *d)
+{
+	const struct elfrw_arch *arch = s->prog->arch;
+	return d->form && (d->kind != ELFRW_RELOC_LOW || !arch->low_form(s->in, s->code));
 }
 
 struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rela *r,
@@ -133,7 +229,11 @@ struct elfrw_err *icf_judge_reloc(const struct icf_insn_site *s, const Elf64_Rel
 				      "relocation against a symbol that does not exist");
 	unsigned at = (unsigned)(r->r_offset - s->va);
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
-	if (d.kind == ELFRW_RELOC_LOW)
+	if (d.kind == ELFRW_RELOC_PART)
+		*ret = judge_part(s, &d, sym.st_value + (uint64_t)r->r_addend, at, ref);
+	else if (d.kind != ELFRW_RELOC_ABS && is_told(s, &d))
+		*ret = ICF_RELOC_IGNORE;
+	else if (d.kind == ELFRW_RELOC_LOW)
 		*ret = judge_low(s, sym.st_value + (uint64_t)r->r_addend, at, ref);
 	else if (in->pcrel_size && at == in->pcrel_off)
 		*ret = d.kind == ELFRW_RELOC_ABS ? ICF_RELOC_IN_DISTANCE : ICF_RELOC_IGNORE;

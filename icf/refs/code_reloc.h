@@ -11,13 +11,14 @@ struct icf_insn_site {
 	const struct elfrw_insn *in;
 	uint64_t va;         /* of the instruction */
 	const uint8_t *code; /* its bytes */
+	uint32_t exec;       /* its section */
 };
 
 /* What a relocation says of its instruction. */
 enum icf_reloc_verdict {
 	ICF_RELOC_IGNORE,  /* nothing beyond the decoded instruction */
 	ICF_RELOC_ADDRESS, /* the number in this field is an address */
-	ICF_RELOC_LOW,     /* the field is the low half of an address of code */
+	ICF_RELOC_LOW,     /* the field is the low half of an address of code, or another part */
 	/* The bytes are not the instructions that they look like, or the meaning of the field is
 	 * unknown: */
 	ICF_RELOC_ODD,
@@ -29,6 +30,18 @@ enum icf_reloc_verdict {
 	ICF_RELOC_NARROW,                  /* a part of an address of code */
 	ICF_RELOC_FAR, /* code, referred to with such a large addend that it could move away */
 };
+
+/* Does the relocation at PLACE tell, and certainly so, that a half of an address of code of section
+ * EXEC stands there?  *TARGET is the address.  For both halves of each address in code compilers
+ * and assemblers write relocations, so each half that has one can be written anew without the
+ * other. */
+bool icf_tells_half(const struct icf_program *prog, uint32_t exec, const struct elfrw_relocs *rel,
+		    uint64_t place, uint64_t *target);
+
+/* Do relocations of section EXEC stand at wrong places?  gold writes those of the input section
+ * that its stubs follow to the section's start. */
+bool icf_has_misplaced(const struct icf_program *prog, uint32_t exec,
+		       const struct elfrw_relocs *rel);
 
 /* If *RET is ICF_RELOC_ADDRESS or ICF_RELOC_LOW, *REF is filled, except for its offset.  Error:
  * something that no program may contain. */

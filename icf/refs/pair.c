@@ -6,8 +6,9 @@
  * reads this register adds a low half to it, nothing branches to the instructions between, and none
  * of them leaves.  Compilers write addresses of functions so.  In all other cases the halves stay
  * as they are.  A page of data needs no more than that, since data does not move: the high half is
- * written anew from its new place.  In a page of code, all functions are pinned.  So they are if
- * the halves name different places there.
+ * written anew from its new place.  If relocations tell the address, each half is a reference of
+ * its own, and is written anew wherever the other one is.  Else all functions in a page of code are
+ * pinned.  So they are if the halves name different places there.
  *
  * Something else may enter the code between two halves: a jump table, an exception, another unit.
  * That is known only after the tables are; the address is then pinned, and the halves keep their
@@ -19,7 +20,9 @@
 #include "elfrw/arch/effect.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/infer/parts.h"
+#include "icf/refs/code_reloc.h"
 #include "icf/refs/pair.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +32,7 @@
 
 struct finder {
 	struct icf_program *prog;
+	const struct elfrw_relocs *rel;
 	struct icf_unit *u;
 	const uint8_t *code;
 	struct icf_trace t;
@@ -118,6 +122,48 @@ static struct elfrw_err *refuse_frames(const struct finder *f, const struct icf_
 			   (unsigned long long)low->target);
 }
 
+/* Does the only relocation at PLACE tell what the halves with the bounds FROM and TO name?  If
+ * there are two, one is at a wrong place.  Addends for data may be stale: linkers merge strings. */
+static bool is_named(const struct finder *f, uint64_t place, uint64_t from, uint64_t to,
+		     uint64_t *ret)
+{
+	const struct elfrw_image *img = f->prog->img;
+	const struct elfrw_relocs *rel = f->rel;
+	size_t r = elfrw_relocs_from(rel, place);
+	Elf64_Sym sym;
+	if (r == rel->n || rel->rela[r].r_offset != place ||
+	    (r + 1 < rel->n && rel->rela[r + 1].r_offset == place) ||
+	    !elfrw_reloc_symbol(img, rel->symtab, &rel->rela[r], &sym))
+		return false;
+	*ret = sym.st_value + (uint64_t)rel->rela[r].r_addend;
+	const Elf64_Shdr *sh = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections
+				       ? &img->section[sym.st_shndx].hdr
+				       : NULL;
+	if (sh && (sh->sh_flags & SHF_ALLOC) && !(sh->sh_flags & SHF_EXECINSTR)) {
+		*ret = *ret > from ? *ret : from;
+		*ret = *ret > sh->sh_addr ? *ret : sh->sh_addr;
+		return *ret < to && *ret - sh->sh_addr <= sh->sh_size;
+	}
+	return *ret >= from && *ret < to;
+}
+
+/* The low halves of HIGH are not all known. */
+static void leave(const struct finder *f, struct icf_ref *high)
+{
+	uint64_t named, from, to;
+	if (icf_tells_half(f->prog, f->u->sec, f->rel, f->u->start + high->off, &named)) {
+		high->target = named;
+		high->flags = ICF_REF_LEA;
+		return;
+	}
+	high->flags = ICF_REF_HALF;
+	span_of(icf_ref_form(f->prog, high), high->target, &from, &to);
+	if (!is_named(f, f->u->start + high->off, from, to, &named))
+		return;
+	high->target = named;
+	high->flags |= ICF_REF_NAMED;
+}
+
 /* HIGH has the low halves from FIRST on; ALL: no others. */
 static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t first, bool all)
 {
@@ -138,7 +184,7 @@ static struct elfrw_err *settle(struct finder *f, struct icf_ref *high, size_t f
 		return NULL;
 	}
 	f->low.len = first;
-	high->flags = ICF_REF_HALF;
+	leave(f, high);
 	return NULL;
 }
 
@@ -148,7 +194,7 @@ static int place_order(const void *a, const void *b)
 	if (x->off != y->off)
 		return x->off < y->off ? -1 : 1;
 	/* A low half that only a relocation shows comes last. */
-	return (x->flags & ICF_REF_HALF) - (y->flags & ICF_REF_HALF);
+	return (x->unit == ICF_NONE) - (y->unit == ICF_NONE);
 }
 
 /* Puts the low halves among the other references. */
@@ -196,10 +242,11 @@ static struct elfrw_err *pair_all(struct finder *f)
 	return f->low.len ? insert(f) : NULL;
 }
 
-struct elfrw_err *icf_pair_halves(struct icf_program *prog, uint32_t i)
+struct elfrw_err *icf_pair_halves(struct icf_program *prog, const struct elfrw_relocs *rel,
+				  uint32_t i)
 {
 	struct icf_unit *u = &prog->unit.data[i];
-	struct finder f = { .prog = prog, .u = u, .code = icf_unit_bytes(prog, u) };
+	struct finder f = { .prog = prog, .rel = rel, .u = u, .code = icf_unit_bytes(prog, u) };
 	bool clean;
 	struct elfrw_err *err = icf_trace_unit(prog, i, &f.t, &clean);
 	if (!err)
@@ -211,7 +258,7 @@ struct elfrw_err *icf_pair_halves(struct icf_program *prog, uint32_t i)
 
 /* --- what may stay where it is --- */
 
-static void pin(struct icf_program *prog, uint32_t i)
+void icf_pin_named(struct icf_program *prog, uint32_t i)
 {
 	struct icf_unit *u = i != ICF_NONE ? &prog->unit.data[i] : NULL;
 	if (!u || (u->flags & ICF_UNIT_PINNED))
@@ -226,8 +273,10 @@ static void pin(struct icf_program *prog, uint32_t i)
 static void pin_half(struct icf_program *prog, uint32_t i, const struct icf_ref *ref)
 {
 	const struct elfrw_form *form = icf_ref_form(prog, ref);
-	if (elfrw_form_is_low(form)) {
-		pin(prog, icf_unit_at(prog, ref->target));
+	if (elfrw_form_is_low(form) || (ref->flags & ICF_REF_NAMED)) {
+		if (form->base == ELFRW_BASE_HIGH)
+			icf_pin_named(prog, i);
+		icf_pin_named(prog, icf_unit_at(prog, ref->target));
 		return;
 	}
 	uint64_t from, to;
@@ -235,9 +284,9 @@ static void pin_half(struct icf_program *prog, uint32_t i, const struct icf_ref 
 	uint32_t k =
 		(uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= from);
 	for (; k < prog->unit.len && prog->unit.data[k].start < to; k++)
-		pin(prog, k);
+		icf_pin_named(prog, k);
 	if (form->base == ELFRW_BASE_HIGH)
-		pin(prog, i);
+		icf_pin_named(prog, i);
 }
 
 static bool names_code(const struct icf_program *prog, const struct icf_ref *ref)
@@ -325,9 +374,9 @@ struct elfrw_err *icf_pin_halves(struct icf_program *prog)
 			size_t k = LOWER_BOUND(0, entered.v.len, mid, entered.v.data[mid] <= from);
 			if (known && (k == entered.v.len || entered.v.data[k] > to))
 				continue;
-			pin(prog, ref[r].unit);
+			icf_pin_named(prog, ref[r].unit);
 			if (icf_ref_form(prog, &ref[r])->base == ELFRW_BASE_REMAINDER)
-				pin(prog, i);
+				icf_pin_named(prog, i);
 		}
 	}
 	VEC_FREE(&entered.v);

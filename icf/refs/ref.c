@@ -154,7 +154,7 @@ static struct elfrw_err *decode_all(struct decoding *d, uint8_t *last, bool *odd
 		if (in.pcrel_size && !number)
 			ELFRW_TRY(add_pcrel(d, &in, pos));
 		if (d->r < d->r_end && d->rel->rela[d->r].r_offset < va + in.len) {
-			struct icf_insn_site s = { d->prog, d->rel, &in, va, code + pos };
+			struct icf_insn_site s = { d->prog, d->rel, &in, va, code + pos, u->sec };
 			ELFRW_TRY(add_relocated(d, &s, odd));
 			if (*odd)
 				return NULL;
@@ -196,7 +196,7 @@ struct elfrw_err *icf_decode_unit(struct icf_program *prog, uint32_t i, uint32_t
 		return NULL;
 	}
 	if (d.halves)
-		ELFRW_TRY(icf_pair_halves(prog, i));
+		ELFRW_TRY(icf_pair_halves(prog, rel, i));
 	u->n_ref = (uint32_t)d.c->ref.len - u->ref;
 	if ((last == ELFRW_INSN_OTHER || last == ELFRW_INSN_JCC || last == ELFRW_INSN_NOP) &&
 	    !prog->exec.data[u->sec].linkage)
@@ -265,7 +265,8 @@ static struct elfrw_err *look_into_gaps(struct icf_program *prog)
 {
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		struct icf_unit *u = &prog->unit.data[i];
-		if (u->kind != ICF_UNIT_OPAQUE || u->n_sym || u->n_fde)
+		if (u->kind != ICF_UNIT_OPAQUE || u->n_sym || u->n_fde ||
+		    icf_has_data(prog, u->start, u->end))
 			continue;
 		u->kind = ICF_UNIT_RIGID;
 		u->reason = ICF_NOT_A_FUNCTION;
@@ -295,6 +296,8 @@ struct elfrw_err *icf_find_refs(struct icf_program *prog, unsigned threads)
 	for (size_t i = 0; i < prog->exec.len && !err; i++) {
 		err = elfrw_relocs_open(&job.rel[i], prog->img, prog->exec.data[i].shndx);
 		any |= job.rel[i].n > 0;
+		prog->exec.data[i].misplaced =
+			!err && icf_has_misplaced(prog, (uint32_t)i, &job.rel[i]);
 	}
 	prog->inferred = !any;
 	if (!err)

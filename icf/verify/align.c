@@ -66,8 +66,8 @@ void icf_v_check_alignment(const struct icf_vclaim *c, const struct icf_vwords *
 		uint64_t align = c->in.section[c->exec.data[u->exec].in].hdr.sh_addralign;
 		if (u->observed)
 			check(c, log, "address of", u->old, u->entry);
-		else if (align && (u->old & (align - 1)) == 0 && !(u->flags & ICF_V_FOLDED) &&
-			 u->end > u->old)
+		else if (align > c->arch->start_align && (u->old & (align - 1)) == 0 &&
+			 !(u->flags & ICF_V_FOLDED) && u->end > u->old)
 			check(c, log, "code", u->old, u->body);
 	}
 	for (size_t i = 0; i < words->word.len; i++) {

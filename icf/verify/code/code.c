@@ -14,6 +14,7 @@
  * One pass over IN's code, in parts that threads take in turn; only IN is decoded. */
 #include "elfrw/base/parallel.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/arch/symbol.h"
 #include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <stdlib.h>
@@ -31,6 +32,15 @@ static struct elfrw_err *check_part(void *arg, size_t p)
 	return part->log.nomem ? &elfrw_err_nomem : NULL;
 }
 
+/* Is SYM, of table S, a mapping symbol with data behind it? */
+static bool begins_data(const struct elfrw_image *img, const struct elfrw_section *s,
+			const Elf64_Sym *sym)
+{
+	const char *name = elfrw_image_string(img, s->hdr.sh_link, sym->st_name);
+	return name && elfrw_symbol_is_mapping(&img->ehdr, ELF64_ST_TYPE(sym->st_info), name) &&
+	       elfrw_symbol_begins_data(name);
+}
+
 static struct elfrw_err *find_objects(struct icf_vcode_job *job)
 {
 	const struct elfrw_image *img = &job->v->claim.in;
@@ -38,8 +48,9 @@ static struct elfrw_err *find_objects(struct icf_vcode_job *job)
 	for (struct elfrw_symbols it = elfrw_symbols(img->symtab ? s : NULL, 1);
 	     elfrw_symbols_next(&it);) {
 		const Elf64_Sym sym = it.sym;
-		if (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT || sym.st_shndx >= img->n_sections ||
-		    !(img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR))
+		if (sym.st_shndx >= img->n_sections ||
+		    !(img->section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR) ||
+		    (ELF64_ST_TYPE(sym.st_info) != STT_OBJECT && !begins_data(img, s, &sym)))
 			continue;
 		uint64_t *slot = VEC_PUSH(&job->objects);
 		if (!slot)

@@ -5,11 +5,15 @@
  * to this register names an address, in both files: it is checked as any reference.  If the places
  * differ, or if code moved in that page, nothing else may read the register, and control may not
  * leave.  Where the bits of a low half changed, nothing may enter between the halves: that is known
- * when all code and data are read (icf_v_check_halves). */
+ * when all code and data are read (icf_v_check_halves).
+ *
+ * A kept relocation that the bits of IN confirm tells the whole address of a half.  Such a half is
+ * checked by itself: in OUT its bits must be those of the address's image. */
 #include "dwarf/lsda.h"
 #include "elfrw/arch/judge.h"
 #include "elfrw/base/search.h"
 #include "elfrw/base/sort.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <stdlib.h>
 
@@ -32,10 +36,95 @@ static bool any_moved(const struct icf_v *v, const struct elfrw_form *high, uint
 	return false;
 }
 
-/* Something unknown uses the half in R. */
+/* Is code at TO, and did it move? */
+static bool moved(const struct icf_v *v, uint64_t to)
+{
+	uint64_t now;
+	return icf_v_in_exec(&v->claim, to) && (!icf_v_pointer(&v->claim, to, &now) || now != to);
+}
+
+/* The only relocation at VA, or NULL; *SYM: its symbol; *TO: the place that it names.  If there are
+ * two, gold has put one of them to a wrong place. */
+static const Elf64_Rela *reloc_at(const struct icf_vcode_at *at, uint64_t va, Elf64_Sym *sym,
+				  uint64_t *to)
+{
+	const struct elfrw_relocs *rel = &at->job->rel[at->u->exec];
+	size_t r = elfrw_relocs_from(rel, va);
+	if (r == rel->n || rel->rela[r].r_offset != va ||
+	    (r + 1 < rel->n && rel->rela[r + 1].r_offset == va) ||
+	    !elfrw_reloc_symbol(&at->job->v->claim.in, rel->symtab, &rel->rela[r], sym))
+		return NULL;
+	*to = sym->st_value + (uint64_t)rel->rela[r].r_addend;
+	return &rel->rela[r];
+}
+
+/* Is SYM in data that has a byte of [LOW, LOW + SIZE)?  Its address is then the only thing to
+ * trust: addends of merged strings are stale. */
+static bool is_data_there(const struct icf_v *v, const Elf64_Sym *sym, uint64_t low, uint64_t size)
+{
+	const struct elfrw_image *img = &v->claim.in;
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= img->n_sections)
+		return false;
+	const Elf64_Shdr *sh = &img->section[sym->st_shndx].hdr;
+	return (sh->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) == SHF_ALLOC &&
+	       sh->sh_addr < low + size && low <= sh->sh_addr + sh->sh_size;
+}
+
+/* Does a relocation tell what the half H, from address VA on, names together with its low half? */
+static void find_name(const struct icf_vcode_at *at, struct icf_vhalf *h, uint64_t va)
+{
+	uint64_t size = page_of(h->high),
+		 low = h->high->base == ELFRW_BASE_HIGH ? h->in - size / 2 : h->in;
+	Elf64_Sym sym;
+	h->named = reloc_at(at, va, &sym, &h->name) != NULL;
+	if (h->named && is_data_there(at->job->v, &sym, low, size))
+		h->name = at->job->v->claim.in.section[sym.st_shndx].hdr.sh_addr;
+	else
+		h->named &= h->name >= low && h->name - low < size;
+}
+
+/* Does a relocation tell that the field of FORM at POS, whose page is PAGE if it is a high half, is
+ * a half of the address *TO of code? */
+static bool is_told(const struct icf_vcode_at *at, const struct elfrw_form *form, uint64_t pos,
+		    uint64_t page, uint64_t *to)
+{
+	const struct icf_vclaim *c = &at->job->v->claim;
+	Elf64_Sym sym;
+	const Elf64_Rela *r = reloc_at(at, at->u->old + pos, &sym, to);
+	uint64_t rest = page_of(form) - 1;
+	if (!r || sym.st_shndx == SHN_UNDEF || sym.st_shndx >= c->in.n_sections ||
+	    !(c->in.section[sym.st_shndx].hdr.sh_flags & SHF_EXECINSTR) || !icf_v_in_exec(c, *to))
+		return false;
+	struct elfrw_reloc_desc d = c->arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info));
+	if (form->base == ELFRW_BASE_PAGE)
+		return d.kind == ELFRW_RELOC_PCREL && d.form &&
+		       c->arch->form[d.form].base == ELFRW_BASE_PAGE && (*to & ~rest) == page;
+	return form->base == ELFRW_BASE_IN_PAGE && d.kind == ELFRW_RELOC_LOW &&
+	       elfrw_form_number(form, at->a + pos) << form->shift == (*to & rest);
+}
+
+/* The field of FORM at POS holds a half of the address TO; OUT: what it names there, all but the
+ * bits of the other half. */
+static void check_told(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
+		       const struct elfrw_form *form, uint64_t pos, uint64_t to, uint64_t out)
+{
+	uint64_t rest = page_of(form) - 1, now = to;
+	bool high = form->base == ELFRW_BASE_PAGE;
+	icf_v_pointer(&at->job->v->claim, to, &now);
+	struct icf_vref r = { .insn = pos, .off = pos, .form = form, .target = to };
+	r.found = high ? out | (now & rest) : (now & ~rest) | out;
+	at->loads = !high && (x->in.flags & ELFRW_INSN_MEM);
+	icf_vcode_ref(at, r);
+	at->loads = false;
+}
+
+/* Something unknown uses the half in R.  If relocations tell what the halves name, it is enough
+ * that this did not move. */
 static void escape(struct icf_vcode_at *at, struct icf_vhalf *h)
 {
-	if (h->high && (h->in != h->out || any_moved(at->job->v, h->high, h->in)))
+	const struct icf_v *v = at->job->v;
+	if (h->high && !h->told &&
+	    (h->in != h->out || (h->named ? moved(v, h->name) : any_moved(v, h->high, h->in))))
 		icf_vcode_bad(at, ICF_VC_ADDRESS, "half of an address, used in an unknown way",
 			      h->insn, h->in, h->out);
 }
@@ -66,17 +155,37 @@ static void check_low(struct icf_vcode_at *at, struct icf_vhalf *h, const struct
 	struct icf_vref r = { .insn = pos, .off = pos, .form = form };
 	r.target = elfrw_form_read(form, at->a + pos, h->in);
 	r.found = elfrw_form_read(form, at->b + pos, h->out);
-	if (elfrw_form_number(form, at->a + pos) != elfrw_form_number(form, at->b + pos))
+	Elf64_Sym sym;
+	uint64_t to;
+	const Elf64_Rela *rel = reloc_at(at, x->va, &sym, &to);
+	/* A relocation says that the base holds the high half of this address on every path. */
+	bool low = rel && at->job->v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(rel->r_info)).kind ==
+				  ELFRW_RELOC_LOW;
+	if (!low && elfrw_form_number(form, at->a + pos) != elfrw_form_number(form, at->b + pos))
 		h->last = pos;
 	at->loads = (x->in.flags & ELFRW_INSN_MEM) != 0;
 	icf_vcode_ref(at, r);
 	at->loads = false;
 }
 
+/* The low half in X belongs to a high half that is not known.  If a relocation shows it, its bits
+ * are right only if what it names did not move. */
+static void check_lone(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_arch *arch = at->job->v->claim.arch;
+	Elf64_Sym sym;
+	uint64_t to;
+	const Elf64_Rela *r = reloc_at(at, x->va, &sym, &to);
+	if (r && arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)).kind == ELFRW_RELOC_LOW &&
+	    moved(at->job->v, to))
+		icf_vcode_bad(at, ICF_VC_ADDRESS, "low half of an address, used in an unknown way",
+			      pos, to, to);
+}
+
 static void set_high(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 		     const struct elfrw_form *form, uint64_t pos, unsigned reg)
 {
-	uint64_t off = pos + x->in.pcrel_off;
+	uint64_t off = pos + x->in.pcrel_off, to;
 	icf_vcode_compare_to(at, off);
 	if (!elfrw_form_same_rest(form, at->a + off, at->b + off))
 		icf_vcode_bad(at, ICF_VC_CODE, "instruction around the half of an address", pos,
@@ -84,11 +193,15 @@ static void set_high(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 			      elfrw_get_le(at->b + off, form->bytes));
 	at->same = off + form->bytes;
 	uint64_t from = x->va + (at->job->v->claim.arch->from_end ? x->in.len : 0);
-	at->part->half[reg] =
-		(struct icf_vhalf){ .high = form,
-				    .insn = pos,
-				    .in = elfrw_form_read(form, at->a + off, from),
-				    .out = elfrw_form_read(form, at->b + off, from + at->moved) };
+	struct icf_vhalf *h = &at->part->half[reg];
+	*h = (struct icf_vhalf){ .high = form,
+				 .insn = pos,
+				 .in = elfrw_form_read(form, at->a + off, from),
+				 .out = elfrw_form_read(form, at->b + off, from + at->moved) };
+	find_name(at, h, x->va + x->in.pcrel_off);
+	h->told = is_told(at, form, off, h->in, &to);
+	if (h->told)
+		check_told(at, x, form, off, to, h->out);
 }
 
 void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
@@ -99,8 +212,15 @@ void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uin
 		forget_all(at);
 		use = (struct elfrw_half_use){ 0 };
 	}
-	if (use.low && at->part->half[use.base].high)
+	uint64_t to;
+	if (use.low && is_told(at, &arch->form[use.low], pos, 0, &to))
+		check_told(at, x, &arch->form[use.low], pos, to,
+			   elfrw_form_number(&arch->form[use.low], at->b + pos)
+				   << arch->form[use.low].shift);
+	else if (use.low && at->part->half[use.base].high)
 		check_low(at, &at->part->half[use.base], x, &arch->form[use.low], pos);
+	else if (use.low)
+		check_lone(at, x, pos);
 	for (unsigned r = 0; r < ICF_V_REGS; r++)
 		if ((use.reads >> r & 1) && at->part->half[r].high) {
 			escape(at, &at->part->half[r]);

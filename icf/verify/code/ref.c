@@ -198,7 +198,9 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
 	bool disp = in->disp_size && at == in->disp_off, imm = in->imm_size && at == in->imm_off;
 	*odd = false;
 	if (d.kind != ELFRW_RELOC_ABS && d.kind != ELFRW_RELOC_GOTPCREL) {
-		*odd = d.kind == ELFRW_RELOC_PCREL && !(in->pcrel_size && at == in->pcrel_off);
+		/* Of packed fields, the instruction tells all. */
+		*odd = d.kind == ELFRW_RELOC_PCREL && !(in->pcrel_size && at == in->pcrel_off) &&
+		       !d.form;
 		return false;
 	}
 	if (in->pcrel_size && at == in->pcrel_off) {

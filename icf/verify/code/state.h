@@ -11,6 +11,9 @@ struct icf_vhalf {
 	uint64_t insn;                 /* its instruction, from the unit's start */
 	uint64_t in, out;              /* what it names in either file */
 	uint64_t last;                 /* the last instruction whose low half changed, or 0 */
+	bool told;                     /* it was checked by itself */
+	bool named;                    /* its relocation tells NAME, what both halves name in IN */
+	uint64_t name;
 };
 
 struct icf_vcode_part {

@@ -1,6 +1,7 @@
 /* unit.c: compares one unit's instructions at its old place in IN with the bytes at its claimed
  * place in OUT. */
 #include "elfrw/arch/judge.h"
+#include "elfrw/symtab.h"
 #include "icf/verify/code/state.h"
 #include <string.h>
 
@@ -61,6 +62,11 @@ static void check_fall(struct icf_vcode_at *at, uint8_t last)
 	if (at->index + 1 >= e->unit + e->n_units)
 		return;
 	const struct icf_vunit *next = &v->claim.unit.data[at->index + 1];
+	/* It does not, if traps of whole instructions fill the gap. */
+	if (v->claim.arch->fill_size > 1 && next->old > at->u->end &&
+	    elfrw_fill_size(v->claim.arch, at->a + at->size, next->old - at->u->end, at->u->end) >
+		    1)
+		return;
 	at->part->log.checked[ICF_VC_FALL]++;
 	if ((at->u->flags & ICF_V_FOLDED) || (next->flags & ICF_V_FOLDED) ||
 	    next->body != at->u->body + (next->old - at->u->old)) {
@@ -172,6 +178,23 @@ static void check_pcrel(struct icf_vcode_at *at, const struct icf_vcode_insn *x,
 	at->loads = false;
 }
 
+/* If relocation R says that a field holds a part of an address, that place must be where it was. */
+static void check_part(struct icf_vcode_at *at, const struct elfrw_relocs *rel, const Elf64_Rela *r)
+{
+	const struct icf_v *v = at->job->v;
+	Elf64_Sym sym;
+	if (v->claim.arch->reloc((uint32_t)ELF64_R_TYPE(r->r_info)).kind != ELFRW_RELOC_PART ||
+	    !elfrw_reloc_symbol(&v->claim.in, rel->symtab, r, &sym))
+		return;
+	uint64_t target = sym.st_value + (uint64_t)r->r_addend, to;
+	if (!icf_v_in_exec(&v->claim, target))
+		return;
+	at->part->log.checked[ICF_VC_ADDRESS]++;
+	if (!icf_v_pointer(&v->claim, target, &to) || to != target)
+		icf_vcode_bad(at, ICF_VC_ADDRESS, "part of an address of code that moved",
+			      r->r_offset - at->u->old, target, to);
+}
+
 /* The fields of the instruction X that relocations make addresses; *R is the next relocation. */
 static void check_addresses(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos,
 			    size_t *r)
@@ -180,12 +203,24 @@ static void check_addresses(struct icf_vcode_at *at, const struct icf_vcode_insn
 	for (; *r < rel->n && rel->rela[*r].r_offset < x->va + x->in.len; ++*r) {
 		struct icf_vref f = { .insn = pos, .off = rel->rela[*r].r_offset - at->u->old };
 		bool strange;
+		check_part(at, rel, &rel->rela[*r]);
 		if (!icf_vcode_is_address(at->job->v, rel, &rel->rela[*r], x, &f.form, &strange))
 			continue;
 		f.target = elfrw_form_read(f.form, at->a + f.off, 0);
 		f.found = elfrw_form_read(f.form, at->b + f.off, 0);
 		icf_vcode_ref(at, f);
 	}
+}
+
+/* The instruction X, POS bytes from the start of a unit that moved, begins a sequence that some
+ * processors execute wrongly at its new place. */
+static void check_hazard(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uint64_t pos)
+{
+	const struct elfrw_judge *judge = at->job->v->claim.arch->judge;
+	if (judge->hazard && at->moved && !(at->u->flags & ICF_V_FOLDED) &&
+	    judge->hazard(at->b + pos, at->size - pos, x->va + at->moved))
+		icf_vcode_bad(at, ICF_VC_CODE, "sequence that a processor's erratum forbids there",
+			      pos, x->va, x->va + at->moved);
 }
 
 /* All instructions; false: there are bytes that are none.  *LAST: the kind of the last one that is
@@ -217,6 +252,7 @@ static bool check_insns(struct icf_vcode_at *at, struct icf_vunit *u, uint8_t *l
 			check_pcrel(at, &x, pos);
 		if (v->claim.arch->judge->half)
 			icf_vcode_half(at, &x, pos);
+		check_hazard(at, &x, pos);
 		check_addresses(at, &x, pos, &r);
 		icf_vcode_added(at, &x, pos);
 		if ((in->kind == ELFRW_INSN_CALL || in->kind == ELFRW_INSN_CALL_IND) &&

@@ -1,4 +1,5 @@
 /* section.c: the headers of OUT's sections must follow from those of IN. */
+#include "elfrw/arch/judge.h"
 #include "icf/verify/file/state.h"
 #include "icf/verify/state.h"
 #include <string.h>
@@ -99,7 +100,9 @@ static void check_section(const struct icf_vclaim *c, struct icf_vlog *log, uint
 	if (x->sh_size != y->sh_size && !code && !unwind)
 		icf_vlog_bad(log, ICF_VC_SECTION, "size: %s: expected %llu, found %llu", a->name,
 			     ICF_VX(x->sh_size), ICF_VX(y->sh_size));
-	if ((code || unwind) && y->sh_size > x->sh_size + (unwind ? 64 : 0))
+	/* Code may have to keep away from places of a page. */
+	uint64_t more = unwind ? 64 : c->arch->judge->hazard ? c->arch->page_min : 0;
+	if ((code || unwind) && y->sh_size > x->sh_size + more)
 		icf_vlog_bad(log, ICF_VC_SECTION, "size: %s: expected %llu or less, found %llu",
 			     a->name, ICF_VX(x->sh_size), ICF_VX(y->sh_size));
 	/* Only code, unwind tables and sections that only a program header refers to may move. */

@@ -212,6 +212,61 @@ static void test_alone(void **state)
 	}
 }
 
+/* Changes BITS of the word at OFF in the file PATH. */
+static void flip(const char *path, uint64_t off, uint32_t bits)
+{
+	int fd = open(path, O_RDWR);
+	uint8_t word[4];
+	assert_int_equal(pread(fd, word, 4, (off_t)off), 4);
+	elfrw_put32(word, elfrw_get32(word) ^ bits);
+	assert_int_equal(pwrite(fd, word, 4, (off_t)off), 4);
+	close(fd);
+}
+
+/* A high half and a low half with an odd thing between them, both of which relocations tell. They
+ * are written anew, each by itself, unless other relocations of the section stand at wrong places.
+ */
+static void test_told(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 2 * NEVER_LOW; k++) {
+		enum odd odd = (enum odd)(k / 2);
+		bool misplaced = k % 2;
+		struct pairs p;
+		if (odd == NOTHING || odd == ENTERED_BY || odd == POINTED_TO)
+			continue;
+		start(&p);
+		uint64_t h = leaf(p.t, "h", 4, 5), f = begin(p.t, "f");
+		uint32_t sym = p.t->b.n_sym - 1;
+		while (p.t->b.sym[sym].st_value != h)
+			sym--;
+		uint64_t at = odd_pair(p.t, IN_PAGE, odd, h) - 4;
+		be_reloc(&p.t->b, p.t->text, at, TOY_R_PAGE, sym, 0);
+		be_reloc(&p.t->b, p.t->text, at + 8, TOY_R_FIELD, sym, 0);
+		if (misplaced)
+			be_reloc(&p.t->b, p.t->text, at + 12, TOY_R_CALL, sym, 0);
+		filler(p.t, 8, 4);
+		if (odd == JUMPS)
+			put(p.t, TOY_WORD(TOY_JR, 0, 9));
+		end(p.t);
+		leaf(p.t, "tail", 4, 6);
+		save_and_fold(&p, "--icf=all");
+		if (stays(&p, h) != misplaced)
+			fail_msg("case %d, misplaced %d: %d", odd, misplaced, stays(&p, h));
+		uint64_t new = unit(&p.f, f)->body + (at - f), off;
+		assert_int_equal(names(&p.f, IN_PAGE, new, new + 8), unit(&p.f, h)->body);
+		assert_true(elfrw_output_offset(&p.f.run.out, new, &off));
+		for (unsigned half = 0; half < 2; half++) {
+			enum icf_verify_check check = ICF_VC_CHECKS;
+			flip(p.f.out, off + 8 * half, half ? 1u << 10 : 1u << 5);
+			assert_true(verify(&p.f, &check) != 0);
+			flip(p.f.out, off + 8 * half, half ? 1u << 10 : 1u << 5);
+		}
+		assert_int_equal(verify(&p.f, NULL), 0);
+		stop(&p);
+	}
+}
+
 /* Kept relocations, of packed fields and of data: a whole word there needs no form. */
 static void test_relocs(void **state)
 {
@@ -241,17 +296,6 @@ static void test_relocs(void **state)
 	assert_int_equal((uint32_t)(DATA + 72 + distance), far);
 	assert_int_equal(elfrw_get64(elfrw_image_at(&p.f.img, DATA, 8)), unit(&p.f, p.g1)->body);
 	stop(&p);
-}
-
-/* Changes BITS of the word at OFF in the file PATH. */
-static void flip(const char *path, uint64_t off, uint32_t bits)
-{
-	int fd = open(path, O_RDWR);
-	uint8_t word[4];
-	assert_int_equal(pread(fd, word, 4, (off_t)off), 4);
-	elfrw_put32(word, elfrw_get32(word) ^ bits);
-	assert_int_equal(pwrite(fd, word, 4, (off_t)off), 4);
-	close(fd);
 }
 
 /* Where the code at VA is in the input. */
@@ -331,7 +375,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),   cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_odd),    cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_relocs), cmocka_unit_test(test_verify),
+		cmocka_unit_test(test_told),   cmocka_unit_test(test_relocs),
+		cmocka_unit_test(test_verify),
 	};
 	return cmocka_run_group_tests_name("arch_pair", tests, NULL, NULL);
 }

@@ -51,7 +51,16 @@ enum {
 	TOY_FORMS
 };
 
-enum { TOY_R_NONE, TOY_R_ABS64, TOY_R_CALL, TOY_R_RELATIVE, TOY_R_LOW, TOY_R_PAGE, TOY_R_PREL32 };
+enum {
+	TOY_R_NONE,
+	TOY_R_ABS64,
+	TOY_R_CALL,
+	TOY_R_RELATIVE,
+	TOY_R_LOW,
+	TOY_R_PAGE,
+	TOY_R_PREL32,
+	TOY_R_FIELD
+};
 
 #define TOY_WORD(op, rd, rn) ((uint32_t)(op) << 26 | (uint32_t)(rn) << 5 | (uint32_t)(rd))
 
@@ -223,6 +232,8 @@ static struct elfrw_reloc_desc toy_reloc(uint32_t type)
 		[TOY_R_PAGE] = { "TOY_PAGE", ELFRW_RELOC_PCREL, 4, true, false, TOY_F_PAGE },
 		[TOY_R_PREL32] = { "TOY_PREL32", ELFRW_RELOC_PCREL, 4, true },
 		[TOY_R_LOW] = { "TOY_LOW", ELFRW_RELOC_LOW, 4, false },
+		/* The same as LOW, and a linker may relax it. */
+		[TOY_R_FIELD] = { "TOY_FIELD", ELFRW_RELOC_LOW, 4, false, false, TOY_F_LOW },
 		[TOY_R_RELATIVE] = { "TOY_RELATIVE", ELFRW_RELOC_RELATIVE, 8, false },
 	};
 	return type < sizeof relocs / sizeof *relocs
