@@ -104,12 +104,35 @@ make_stale() {
 		strip -R .comment "$d/lib.so" && objcopy --add-gnu-debuglink="$d/lib.debug" "$d/lib.so" "$2"
 }
 
+# --- programs for another machine -----------------------------------------------------------------------------------
+# use_target MACHINE (after make_work): from here on gcc, clang, objdump and strip work for programs of MACHINE (aarch64), and
+# run_program runs these under qemu.  Prints what is missing, if anything.
+RUN=${RUN-}
+use_target() {
+	local t=$1-linux-gnu d=$WORK/tools c
+	TARGET=$1
+	case $1 in aarch64) RUN="qemu-aarch64 -L /usr/$t" ;; *) echo "no tools for $1"; return ;; esac
+	have "${RUN%% *}" || { echo "no ${RUN%% *} (qemu-user)"; return; }
+	for c in gcc g++ objdump strip objcopy; do
+		have "$t-$c" || { echo "no $t-$c"; return; }
+	done
+	mkdir -p "$d/ld"
+	# The compiler looks for linkers in the folder of -B.
+	for c in lld mold; do have "ld.$c" && ln -sf "$(command -v "ld.$c")" "$d/ld/ld.$c"; done
+	for c in gcc g++; do printf '#!/bin/sh\nexec %s -B%s/ld "$@"\n' "$t-$c" "$d" >"$d/$c"; done
+	for c in clang clang++; do printf '#!/bin/sh\nexec %s --target=%s "$@"\n' "$(command -v $c || echo false)" "$t" >"$d/$c"; done
+	for c in objdump strip objcopy; do ln -sf "$(command -v "$t-$c")" "$d/$c"; done
+	chmod +x "$d"/gcc "$d"/g++ "$d"/clang*
+	export PATH=$d:$PATH TARGET RUN
+}
+
 # --- fixtures -------------------------------------------------------------------------------------------------------
 # A fixture is a folder with sources, the transcripts it must print (expected, expected.strict, expected.plugin) and a
 # recipe, which is sourced.  The recipe sets:
 #   sources          files; libs, ldflags, ldflags_exec (PIE and no-PIE only), ldflags_so: for linking
 #   cflags           for all files; cflags_NAME_EXT for one; cxx_std
 #   plugin           source of a library that the program opens, its path being the first argument; plugin_ldflags
+#   machines         those that its sources are for, if not all
 #   shrinks          no when --icf=all need not find anything to fold in it
 #   strict_arg       argument that makes the transcript depend on function addresses being distinct
 all_fixtures() { (cd "$FIXTURES" && for r in */recipe; do echo "${r%/recipe}"; done); }
@@ -118,7 +141,7 @@ load_recipe() { # NAME
 	dir=$FIXTURES/$1
 	sources='' libs='' ldflags='' ldflags_exec='' ldflags_so='' cflags='' cxx_std=c++17
 	# shellcheck disable=SC2034
-	plugin='' plugin_ldflags='' strict_arg='' shrinks=yes
+	plugin='' plugin_ldflags='' strict_arg='' shrinks=yes machines=
 	unset "${!cflags_@}"
 	# shellcheck disable=SC1091
 	. "$dir/recipe"
@@ -213,13 +236,14 @@ linker_limit() { # LOG
 }
 
 # run_program TRANSCRIPT TYPE PROGRAM [ARG...]: exit status of the program; a library runs under the driver.
+# shellcheck disable=SC2086
 run_program() {
 	local out=$1 type=$2 prog=$3
 	shift 3
 	if [ "$type" = so ]; then
-		timeout 300 "$WORK/driver" "$prog" "$@" >"$out" 2>&1 </dev/null
+		timeout 300 $RUN "$WORK/driver" "$prog" "$@" >"$out" 2>&1 </dev/null
 	else
-		timeout 300 "$prog" "$@" >"$out" 2>&1 </dev/null
+		timeout 300 $RUN "$prog" "$@" >"$out" 2>&1 </dev/null
 	fi
 }
 make_driver() { "${CC:-gcc}" -O1 "$FIXTURES/driver.c" -o "$WORK/driver" -ldl; }
@@ -281,9 +305,16 @@ new_complaints() {
 	awk '{ n = $1; $1 = "" } NR == FNR { was[$0] = n; next } n > was[$0] + 0 { print n - was[$0] " more of:" $0 }' "$1" "$2"
 }
 
+# fixture_fits: does the fixture (after load_recipe) have sources for the target?
+fixture_fits() { [ -z "$machines" ] || [[ " $machines " == *" ${TARGET:-$(uname -m)} "* ]]; }
+
 # mnemonics FILE: the program as instructions, addresses taken out: labels, mnemonics, and operands without numbers that
 # depend on where something lies.  Direct branches keep the name and the offset of what they reach.
 mnemonics() {
+	if [ "${TARGET:-}" = aarch64 ]; then
+		mnemonics_aarch64 "$1"
+		return
+	fi
 	objdump -d --no-show-raw-insn -w "$1" 2>/dev/null | awk '
 		# Gold pads with a jump over no-ops to the next function.  Such a jump is printed only if other code follows.
 		function release(drop) { if (held != "" && !drop) print held; held = ""; printf "%s", labels; labels = "" }
@@ -311,6 +342,20 @@ mnemonics() {
 			print
 		}
 		END { release(0) }'
+}
+
+# The same for AArch64: halves of addresses and their pages are left out, and branches keep the name and the offset.
+mnemonics_aarch64() {
+	objdump -d --no-show-raw-insn -w "$1" 2>/dev/null | awk '
+		/^Disassembly of section/ { plt = /\.i?plt/ }
+		/^[0-9a-f]+ <.*>:$/ { sub(/^[0-9a-f]+ /, ""); if (!plt) print; next }
+		!/^ *[0-9a-f]+:\t/ { next }
+		{ sub(/^ *[0-9a-f]+:\t/, ""); sub(/ *\/\/.*/, "") }
+		/^(nop|udf\t#0|brk\t#0x1cf|\.\.\.)/ { next }
+		/^(adrp?|ldr|add|str)/ { if (/^adrp?/ || /#0x/) { sub(/#.*/, "N"); sub(/[0-9a-f]+ <.*/, "N") } if (plt) next; sub(/[0-9a-f]+ <.*/, "N"); print; next }
+		# objdump makes up names for entries of the PLT, also behind it.
+		/^(b\.|cb|tb)/ { sub(/[0-9a-f]+ <.*/, "N") }
+		{ if (plt) next; sub(/[0-9a-f]+ </, "<"); sub(/<.*@plt.*>/, "<plt>"); print }'
 }
 
 # functions FILE: the names of its defined functions and labels, sorted; a name that occurs twice is there twice.  A folded
@@ -384,7 +429,7 @@ unwind_problems() {
 covered_functions() {
 	{
 		unwind_ranges "$1" | sort -n | sed 's/^/fde /'
-		readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "NOTYPE") && $7 != "UND" && $8 { print $2, $8 }' | sort | sed 's/^/sym /'
+		readelf -sW "$1" 2>/dev/null | awk '/^Symbol table/ { on = /\.symtab/ } on && ($4 == "FUNC" || $4 == "NOTYPE") && $7 != "UND" && $8 && $8 !~ /^__(start|stop)_/ { print $2, $8 }' | sort | sed 's/^/sym /'
 	} | awk '
 		function hex(s, i, v) { v = 0; for (i = 1; i <= length(s); i++) v = v * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return v }
 		$1 == "fde" { lo[++n] = $2; hi[n] = $3 }

@@ -6,6 +6,7 @@ const struct elfrw_arch *elfrw_arch_for(uint16_t machine)
 {
 	static const struct elfrw_arch *const known[] = {
 		&elfrw_arch_x86_64,
+		&elfrw_arch_aarch64,
 	};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (known[i]->machine == machine)

@@ -1,0 +1,217 @@
+#!/bin/bash
+# aarch64.sh: programs for AArch64, built by cross compilers and run by qemu: what no fixture shows, then a share of the fixtures'
+# matrix (TARGET=aarch64 matrix.sh runs all of it).  SHARE=REGEX: other combinations.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool aarch64
+make_work
+always_fold
+bad=$(use_target aarch64)
+[ -z "$bad" ] || { skip aarch64 "$bad"; finish; }
+use_target aarch64
+cd "$WORK" || exit 1
+
+# run_both NAME [MODE]: folds NAME, proves it, and compares what both print.
+run_both() {
+	local name=$1 mode=${2:-safe}
+	if ! "$ICFOLD" -q --icf="$mode" "$name" -o "$name.out" >"$name.log" 2>&1; then
+		not_ok "$name/$mode" "icfold: $(first_line "$name.log")"
+	elif ! "$ICFOLD" verify --icf="$mode" "$name" "$name.out" >"$name.verdict" 2>&1; then
+		not_ok "$name/$mode" "verify: $(grep ': ' "$name.verdict" | head -n 1 | cut -c 1-200)"
+	elif ! run_program "$name.want" pie "./$name"; then
+		not_ok "$name/$mode" "unfolded, it ends with $?"
+	elif ! run_program "$name.got" pie "./$name.out"; then
+		not_ok "$name/$mode" "folded, it ends with $?"
+	elif ! cmp -s "$name.want" "$name.got"; then
+		not_ok "$name/$mode" "$(diff "$name.want" "$name.got" | sed -n 2,3p | tr '\n' ' ')"
+	else
+		ok "$name/$mode"
+	fi
+}
+
+# address FILE SYMBOL
+address() { readelf -sW "$1" | awk -v s="$2" '$8 == s { print $2; exit }'; }
+
+# --- twins: the program that most of this folds --------------------------------------------------------------------------
+cat >twins.c <<'END'
+#include <stdio.h>
+#define TWIN(name) __attribute__((noinline)) int name(int x) { for (int i = 0; i < x; i++) x -= x > 99 ? i : 0; printf("%d\n", x); return x * 3 + 1; }
+TWIN(one) TWIN(two) TWIN(three)
+int (*table[])(int) = { one, two };
+int main(int argc, char **argv)
+{
+	(void)argv;
+	int sum = one(5) + two(7) + three(200) + table[argc & 1](4);
+	printf("%d %d\n", sum, table[0] == table[1]);
+	return 0;
+}
+END
+while read -r name flags; do
+	# shellcheck disable=SC2086
+	if ! gcc -O1 -fno-ipa-icf twins.c -Wl,--emit-relocs $flags -o "$name" >"$name.log" 2>&1; then
+		not_ok "$name" "does not build: $(first_line "$name.log")"
+		continue
+	fi
+	run_both "$name"
+	# Functions with literals among their code stay.
+	[ "$name" = twins.large ] || check "$name/folds" "nothing is folded" test "$(stat -c %s "$name.log")" = 0 -a -n "$("$ICFOLD" dump --groups "$name.out" | grep -w folded)"
+done <<'END'
+twins.pages4 -Wl,-z,max-page-size=4096
+twins.pages16 -Wl,-z,max-page-size=16384
+twins.protected -mbranch-protection=standard
+twins.noatomics -mno-outline-atomics
+twins.tiny -mcmodel=tiny -fno-pie -no-pie
+twins.large -mcmodel=large -fno-pie -no-pie
+twins.separate -Wl,-z,separate-code
+twins.relr -Wl,-z,pack-relative-relocs
+END
+
+# The thunk of a function with a landing pad begins with one.
+thunk=$(readelf -sW twins.protected.out | awk '($8 == "one" || $8 == "two") && $3 == 8 { print $2; exit }')
+check thunk/landing-pad "its first instruction is no bti c" \
+	grep -q 'bti	c' <(objdump -d --start-address=0x"$thunk" --stop-address=$((0x$thunk + 4)) twins.protected.out)
+
+# Without relocations of code nothing is known.
+gcc -O1 -fno-ipa-icf twins.c -o norelocs
+if "$ICFOLD" -q norelocs -o norelocs.out >norelocs.log 2>&1; then
+	not_ok no-relocations "folded"
+else
+	check no-relocations "another message: $(first_line norelocs.log)" grep -q 'link it with --emit-relocs' norelocs.log
+fi
+
+# --- erratum 843419 ------------------------------------------------------------------------------------------------------
+# Closing up by the size of the folded function would bring the adrp of `victim` to 0xff8 of its page.
+cat >erratum.s <<'END'
+	.macro body name
+	.p2align 4
+	.globl \name
+	.type \name, %function
+\name:
+	.cfi_startproc
+	.rept 0xff0 / 4 - 2
+	add	x0, x0, #1
+	.endr
+	add	x0, x0, #2
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.text
+	.p2align 12
+	body first
+	body second
+	.p2align 4
+	.globl victim
+	.type victim, %function
+victim:
+	.cfi_startproc
+	add	x0, x0, #3
+	add	x0, x0, #4
+	adrp	x1, datum
+	ldr	x2, [sp]
+	ldr	x3, [x1, #:lo12:datum]
+	add	x0, x0, x3
+	ret
+	.cfi_endproc
+	.size victim, . - victim
+	.data
+	.p2align 3
+datum:	.quad	1000
+END
+cat >erratum.c <<'END'
+#include <stdio.h>
+long first(long), second(long), victim(long);
+int main(void) { printf("%ld %ld %ld\n", first(1), second(2), victim(3)); return 0; }
+END
+gcc -O1 erratum.c erratum.s -Wl,--emit-relocs -o erratum
+run_both erratum
+was=$((0x$(address erratum victim) + 8 & 0xfff)) now=$((0x$(address erratum.out victim) + 8 & 0xfff))
+check erratum/moved "victim stays" test "$(address erratum victim)" != "$(address erratum.out victim)"
+check erratum/place "adrp at $now of its page, before at $was" test $now != 4088 -a $now != 4092 -a $was != 4088 -a $was != 4092
+
+# --- data among code -----------------------------------------------------------------------------------------------------
+# A literal pool, an island that two functions use, words that look like instructions, and a part of an address in each move.
+cat >data.s <<'END'
+	.macro function name
+	.p2align 4
+	.globl \name
+	.type \name, %function
+\name:
+	.cfi_startproc
+	.endm
+	.macro done name
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+	.text
+	function pool
+	ldr	x0, =0x123456789abcdef0
+	ret
+	.ltorg
+	done pool
+	function first
+	ldr	x1, island
+	add	x0, x0, x1
+	ret
+	done first
+	.p2align 3
+island:	.quad	77
+	.word	0x94000010, 0xb0000001
+	function second
+	ldr	x1, island
+	sub	x0, x0, x1
+	ret
+	done second
+	function near
+	tbz	x0, #0, 1f
+	b	first
+1:	b	second
+	done near
+	function pieces
+	movz	x0, #:abs_g0_nc:pointed
+	movk	x0, #:abs_g1_nc:pointed
+	movk	x0, #:abs_g2_nc:pointed
+	movk	x0, #:abs_g3:pointed
+	ret
+	done pieces
+	function spare_a
+	add	x0, x0, #21
+	mov	x1, #5
+	mul	x0, x0, x1
+	ret
+	done spare_a
+	function spare_b
+	add	x0, x0, #21
+	mov	x1, #5
+	mul	x0, x0, x1
+	ret
+	done spare_b
+	function pointed
+	add	x0, x0, #9
+	ret
+	done pointed
+END
+cat >data.c <<'END'
+#include <stdio.h>
+long pool(void), first(long), second(long), near(long), spare_a(long), spare_b(long), pointed(long);
+long (*pieces(void))(long);
+int main(void)
+{
+	printf("%lx %ld %ld %ld %ld\n", pool(), first(1), second(100), near(2), near(3));
+	printf("%ld %ld %ld %d\n", spare_a(1), spare_b(1), pieces()(5), pieces() == pointed);
+	return 0;
+}
+END
+gcc -O1 -fno-pie -no-pie data.c data.s -Wl,--emit-relocs -o data
+run_both data
+run_both data all
+# shellcheck disable=SC2016
+check data/mapping "other mapping symbols" \
+	test "$(readelf -sW data | grep -c ' \$[dx]$')" = "$(readelf -sW data.out | grep -c ' \$[dx]$')"
+
+# --- the fixtures --------------------------------------------------------------------------------------------------------
+TARGET=aarch64 ONLY=${SHARE:-'^(c_plain.gcc.O2|demo.*(O2|Os)|eh.gcc.O0.pie|hotcold.clang|init.gcc.O0.so|recur.gcc.Os|switches.gcc.Os|unwind.gcc.O0.so|addr.clang)'} \
+	bash "$TESTS/suites/program/matrix.sh" >matrix.log 2>&1
+take matrix matrix.log
+check matrix/any "no combination ran" grep -q '^ok' matrix.log
+finish
