@@ -149,7 +149,7 @@ torture: all ## the test suites of GCC, libstdc++ and glibc; SHARE=1/20, SUITES=
 check-decoder: $(BUILD)/check_decoder ## the instruction decoder against Zydis
 	@bash tests/judges/decoder.sh $(BUILD)/check_decoder
 # The AArch64 decoder, over 1.1 GB of Debian's packages, which are fetched once; ARM64=DIR has them.
-check-a64: $(BUILD)/check_a64 ## the AArch64 decoder against GNU binutils and LLVM
+check-decoder-arm: $(BUILD)/check_a64 ## the AArch64 decoder against GNU binutils and LLVM
 	@bash tests/judges/a64.sh $(BUILD)/check_a64
 
 # Where everything goes, for the shell.
@@ -183,4 +183,4 @@ clean: ## remove what was built
 	rm -rf build build-san build-fuzz
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-a64 install
+.PHONY: all help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install

@@ -1,5 +1,5 @@
 #!/bin/bash
-# a64.sh: the AArch64 decoder, and what it is told that instructions do, against GNU binutils and LLVM: a share of `make check-a64`.
+# a64.sh: the AArch64 decoder, and what it is told that instructions do, against GNU binutils and LLVM: a share of `make check-decoder-arm`.
 # A disassembler that lies has to be noticed.
 . "$(dirname "$0")/../../lib.sh"
 if ! have aarch64-linux-gnu-objdump; then
