@@ -22,6 +22,7 @@ struct writer {
 	uint64_t end;         /* of the current sequence */
 	struct dwr_rows piece;
 	struct dwr_rows spare;
+	struct elfrw_wbuf thunks; /* sequences that come last in the table */
 };
 
 /* The new place in the table of the input byte at OFF, which will be copied with the bytes behind
@@ -201,9 +202,11 @@ static struct elfrw_err *keep_covers(struct writer *wr, uint32_t from, uint32_t 
 	return NULL;
 }
 
-/* Writes a sequence of one row for each thunk whose function's first byte is in this sequence. */
-static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_scanned *s,
-				      uint32_t from, uint32_t to)
+/* Makes a sequence of one row for each thunk whose function's first byte is in this sequence.  They
+ * follow all others of the table, as thunks follow all other code: a reader that looks at the first
+ * sequence to learn where a table's code begins (Go's) would find nothing below a thunk there. */
+static struct elfrw_err *make_thunks(struct writer *wr, const struct dwr_line_scanned *s,
+				     uint32_t from, uint32_t to)
 {
 	const struct dwr_line_job *job = wr->job;
 	struct part p;
@@ -217,11 +220,21 @@ static struct elfrw_err *write_thunks(struct writer *wr, const struct dwr_line_s
 		row.address = unit->entry;
 		row.flags &= DWR_ROW_STMT;
 		row.discriminator = 0;
-		copy_up_to(wr, s->off + s->len);
 		const struct dwr_line_sequence seq = { &row, 1, unit->entry + unit->thunk_size, 0 };
-		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &seq, &wr->t->w));
+		ELFRW_TRY(dwr_line_encode(wr->h, address_size(wr, s), &seq, &wr->thunks));
 	}
 	return NULL;
+}
+
+/* Puts the sequences of thunks before the input byte at OFF, between two sequences. */
+static void place_thunks(struct writer *wr, uint64_t off)
+{
+	wr->t->w.bad |= wr->thunks.bad;
+	if (!wr->thunks.len)
+		return;
+	copy_up_to(wr, off);
+	elfrw_wbuf_bytes(&wr->t->w, wr->thunks.data, wr->thunks.len);
+	wr->thunks.len = 0;
 }
 
 /* Begins to leave out S: copies the bytes before it, and its DW_LNE_define_file opcodes, which
@@ -327,7 +340,7 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned 
 	}
 	if (run && !run->out && s->set && !lose_tail(wr, s, run->delta)) {
 		ELFRW_TRY(patch_seq(wr, s, run->delta));
-		return rows ? write_thunks(wr, s, from, to) : NULL;
+		return rows ? make_thunks(wr, s, from, to) : NULL;
 	}
 	bool any = false;
 	if (!(run && run->out)) {
@@ -348,15 +361,20 @@ static struct elfrw_err *rewrite_seq(struct writer *wr, struct dwr_line_scanned 
 		wr->t->removed++;
 		s->new_off = UINT64_MAX;
 	}
-	return rows ? write_thunks(wr, s, from, to) : NULL;
+	return rows ? make_thunks(wr, s, from, to) : NULL;
 }
 
 static struct elfrw_err *rewrite_seqs(struct writer *wr)
 {
 	struct dwr_line_table *t = wr->t;
 	const struct dwr_line_header *h = wr->h;
-	for (size_t i = 0; i < t->seq.len; i++)
+	for (size_t i = 0; i < t->seq.len; i++) {
+		/* Behind rows without an end no sequence begins; they are the last. */
+		if (!(t->seq.data[i].flags & SEQ_TERMINATED))
+			place_thunks(wr, t->seq.data[i].off);
 		ELFRW_TRY(rewrite_seq(wr, &t->seq.data[i]));
+	}
+	place_thunks(wr, h->end);
 	if (t->w.bad)
 		return &elfrw_err_nomem;
 	if (!t->w.len) {
@@ -389,5 +407,6 @@ struct elfrw_err *dwr_line_rewrite_table(void *arg, size_t index)
 	free(wr.rows.data);
 	free(wr.piece.data);
 	free(wr.spare.data);
+	elfrw_wbuf_free(&wr.thunks);
 	return err;
 }

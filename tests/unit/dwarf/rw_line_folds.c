@@ -250,6 +250,30 @@ static void test_folds_in_one_sequence(void **arg)
 	world_deinit(&wo);
 }
 
+/* The rows of thunks follow the other sequences of their table, wherever their functions' rows
+ * were. */
+static void test_thunks_last(void **arg)
+{
+	(void)arg;
+	struct world wo;
+	world_init(&wo, fold_units, 5);
+	struct unit_at u = begin(&wo.in, v5);
+	function(&wo.in, 0x1030, 200, 4);
+	function(&wo.in, 0x1040, 10, 3);
+	function(&wo.in, 0x1000, 10, 3);
+	end(&wo.in, u);
+	be_ok(world_run(&wo));
+	size_t k = 0;
+	struct dwr_rows r = out_rows(&wo, 0);
+	check_function(&r, &k, 0x4010, (struct made){ 11, 3, 1, 2 });
+	check_function(&r, &k, 0x4000, (struct made){ 11, 3, 1, 2 });
+	check_row(&r, k++, 0x5000, 201, S);
+	check_row(&r, k++, 0x5005, 0, E);
+	assert_int_equal(r.len, k);
+	free(r.data);
+	world_deinit(&wo);
+}
+
 /* Puts the form of the directories' paths in the table at OFF, and the bytes of the first one, into
  * *FORM and *FIRST. */
 static void dir_form(const struct world *wo, uint64_t off, uint8_t *form, uint64_t *first)
@@ -530,7 +554,7 @@ int main(void)
 		cmocka_unit_test(test_comp_dir),    cmocka_unit_test(test_md5),
 		cmocka_unit_test(test_define_file), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_too_many_rows),
-		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_texts),       cmocka_unit_test(test_thunks_last),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
