@@ -271,7 +271,9 @@ fi
 # --- exported functions of a stripped library ---------------------------------------------------------------------------
 # One of them has its whole size, the others a byte less: llvm-symbolizer takes the longest symbol, libbacktrace needs sizes.
 printf '#define F(n) n(int *p) { int s = 0; for (int i = 0; i < *p; i++) s += p[i] * 3; return s; }\n__attribute__((visibility("hidden"))) int F(zero) int F(one) int F(two) int F(three)\n' >exports.c
-if ${CC:-gcc} -O2 -g -fPIC -fno-toplevel-reorder $([ "${CC:-gcc}" = gcc ] && echo -fno-ipa-icf) -shared exports.c -o exports.so && strip -o exports.in exports.so && "$ICFOLD" -q --icf=all --allow-growth exports.in -o exports.out 2>log; then
+apart=-g
+[ "${CC:-gcc}" != gcc ] || apart=-fno-ipa-icf
+if ${CC:-gcc} -O2 -g -fPIC -fno-toplevel-reorder "$apart" -shared exports.c -o exports.so && strip -o exports.in exports.so && "$ICFOLD" -q --icf=all --allow-growth exports.in -o exports.out 2>log; then
 	sizes() { readelf --dyn-syms -W "$1" | awk '$8 ~ /^(one|two|three)$/ { print $3, $4 }' | sort | tr '\n' ' '; }
 	read -r whole _ <<<"$(sizes exports.in)"
 	got=$(sizes exports.out)
