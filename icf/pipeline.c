@@ -170,6 +170,8 @@ static struct elfrw_err *find_refs(const struct job *job)
 		return elfrw_error(
 			"has no relocations of code, which are needed for %s: link it with --emit-relocs",
 			prog->arch->name);
+	if (prog->arch->needs_relocs && !prog->mapped)
+		return elfrw_error("has no mapping symbols, which tell code from data");
 	return NULL;
 }
 

@@ -213,6 +213,7 @@ struct icf_program {
 	VEC(struct icf_exec) exec;
 	VEC(struct icf_symbol) sym;
 	VEC(struct icf_data_run) data; /* sorted by start, disjoint */
+	bool mapped; /* there are mapping symbols, so all data among code is known */
 	VEC(struct icf_unit) unit;
 	VEC(struct icf_dataref) dataref; /* sorted by place */
 	VEC(struct icf_table) table;

@@ -167,6 +167,7 @@ static struct elfrw_err *read_table(struct icf_program *prog, uint32_t shndx, ui
 			return elfrw_error_at(s->name, i * sizeof sym, "symbol %zu has a bad name",
 					      i);
 		if (elfrw_symbol_is_mapping(&img->ehdr, type, name)) {
+			prog->mapped = true;
 			struct mapping *m = VEC_PUSH(&mapping->v);
 			if (!m)
 				return &elfrw_err_nomem;

@@ -79,6 +79,15 @@ else
 	check no-relocations "another message: $(first_line norelocs.log)" grep -q 'link it with --emit-relocs' norelocs.log
 fi
 
+# Nor can data be told from code without mapping symbols.
+strip -w -N '$x*' -N '$d*' twins.pages4 -o nomapping
+check no-mapping/relocations "strip removed them" grep -q R_AARCH64_CALL26 <(readelf -rW nomapping)
+if "$ICFOLD" -q nomapping -o nomapping.out >nomapping.log 2>&1; then
+	not_ok no-mapping "folded"
+else
+	check no-mapping "another message: $(first_line nomapping.log)" grep -q 'no mapping symbols' nomapping.log
+fi
+
 # --- erratum 843419 ------------------------------------------------------------------------------------------------------
 # Closing up by the size of the folded function would bring the adrp of `victim` to 0xff8 of its page.
 cat >erratum.s <<'END'
