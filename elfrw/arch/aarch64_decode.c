@@ -420,7 +420,7 @@ static bool two_sources(uint32_t w)
 	return op < 32 && ((is_wide(w) ? wide : narrow) >> op & 1);
 }
 
-static bool one_source(uint32_t w)
+static bool one_source(uint32_t w, struct elfrw_insn *in)
 {
 	unsigned op = bits(w, 10, 6), more = bits(w, 16, 5);
 	if (w & 1u << 29)
@@ -429,6 +429,12 @@ static bool one_source(uint32_t w)
 		return op < 9 && (op != 3 || is_wide(w));
 	if (more != 1 || !is_wide(w))
 		return false;
+	if (op >= 32) { /* pacnbiasppc, paciasppc, pacia171615 and so on; autiasppcr Xn */
+		const uint64_t fixed = UINT64_C(0xc30f) << 32;
+		in->flags = ELFRW_INSN_LONG_CALL;
+		return (w & 31) == 30 &&
+		       (op >> 1 == 18 || ((fixed >> op & 1) && bits(w, 5, 5) == 31));
+	}
 	/* Keys: without a modifier bits 5 to 9 are all set. */
 	return op < 8 || (op < 18 && bits(w, 5, 5) == 31);
 }
@@ -457,13 +463,13 @@ static bool carry(uint32_t w)
 	return op >> 3 == 1 && is_wide(w) && !(w & 1u << 29);
 }
 
-static bool with_flags(uint32_t w)
+static bool with_flags(uint32_t w, struct elfrw_insn *in)
 {
 	switch (bits(w, 21, 3)) {
 	case 0: return carry(w);
 	case 2: return (w & 1u << 29) && !(w & (1u << 10 | 1u << 4));
 	case 4: return !(w & (1u << 29 | 1u << 11));
-	case 6: return w & 1u << 30 ? one_source(w) : two_sources(w);
+	case 6: return w & 1u << 30 ? one_source(w, in) : two_sources(w);
 	default: return false;
 	}
 }
@@ -473,7 +479,7 @@ static bool registers(uint32_t w, struct elfrw_insn *in)
 	bool fits = is_wide(w) || !(w & 1u << 15), known;
 	in->reg = or_zero(w & 31);
 	if (w & 1u << 28)
-		known = w & 1u << 24 ? three_sources(w) : with_flags(w);
+		known = w & 1u << 24 ? three_sources(w) : with_flags(w, in);
 	else if (!(w & 1u << 24))
 		known = fits;
 	else if (w & 1u << 21) {

@@ -257,6 +257,12 @@ static void one_source(uint32_t w, struct elfrw_effect *e)
 		name(e, ELFRW_OP_OTHER, dst, elfrw_a64_or_zero(rn(w)), NO);
 		return;
 	}
+	if (elfrw_a64_bits(w, 10, 6) >= 32) { /* with the program counter */
+		bool other = w & 1u << 11;    /* pacia171615 */
+		name(e, ELFRW_OP_SUM, other ? 17 : LR, other ? 17 : LR, other ? 16 : SP);
+		e->reads |= other ? elfrw_reg_bit(15) : elfrw_reg_bit(elfrw_a64_or_zero(rn(w)));
+		return;
+	}
 	/* A signature goes into an address, or is taken off; 8 and up have no modifier. */
 	bool modifier = elfrw_a64_bits(w, 10, 6) < 8;
 	name(e, ELFRW_OP_SUM, dst, dst, modifier ? rn(w) : NO);

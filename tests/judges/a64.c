@@ -87,7 +87,8 @@ static bool is_pad(const struct said *s)
  * understand the instruction. */
 static bool is_odd(const struct said *s, const struct elfrw_insn *in)
 {
-	return strstr(s->name, "sppc") && (in->flags & ELFRW_INSN_LONG_CALL);
+	return (strstr(s->name, "sppc") || strstr(s->name, "171615")) &&
+	       (in->flags & ELFRW_INSN_LONG_CALL);
 }
 
 static const char *decode_differs(const struct said *s, const struct elfrw_insn *in)

@@ -102,6 +102,8 @@ static void kinds(void **state)
 		{ 0xd63f0020, ELFRW_INSN_CALL_IND, 64, NO, 1, NO, 1 },
 		{ 0xd71f0a11, ELFRW_INSN_JMP_IND, 64, NO, 16, NO, 1 }, /* braa x16, x17 */
 		{ 0xd63f0c1f, ELFRW_INSN_CALL_IND, 64, NO, 0, NO, 1 }, /* blrabz x0 */
+		{ 0xdac1905e, ELFRW_INSN_OTHER, 96, 30, NO, NO, 1 },   /* autiasppcr x2 */
+		{ 0xdac1a3fe, ELFRW_INSN_OTHER, 96, 30, NO, NO, 1 },   /* paciasppc */
 		{ 0xd69f03e0, ELFRW_INSN_RET, 96, NO, NO, NO, 1 },     /* eret */
 		{ 0x91000420, ELFRW_INSN_OTHER, 64, 0, 1, NO, 1 },     /* add x0, x1, 1 */
 		{ 0x910003fd, ELFRW_INSN_OTHER, 64, 29, 31, NO, 1 },   /* mov x29, sp */
