@@ -2,13 +2,13 @@
 _icfold_options() { # COMMAND
 	case $1 in
 	fold)
-		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
+		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --gc-functions --keep= --keep-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
 			--strip-all --emit-relocs --emit-vtables --in-place --allow-growth --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
-			--print-icf-sections= --map= --depfile= --summary --summary= --stats --stats= --json --threads= --time-passes -q --quiet -v --verbose -h \
+			--print-icf-sections= --print-gc-functions --print-gc-functions= --map= --depfile= --summary --summary= --stats --stats= --json --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
 		;;
 	verify)
-		echo "--icf= --json --no-debug --debug-file= --debug-output= --debug-file-directory= --max= --threads= -q --quiet -v --verbose -h --help -V --version"
+		echo "--icf= --gc-functions --json --no-debug --debug-file= --debug-output= --debug-file-directory= --max= --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	symbolize)
 		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --demangle= --no-demangle -a --addresses -p \
@@ -20,7 +20,7 @@ _icfold_options() { # COMMAND
 		echo "-C --demangle --no-demangle -s --basenames --relativenames --debug-file-directory= --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	dump)
-		echo "--map --groups --slots --overlay --dcall --vcall --all --json --threads= -q --quiet -v --verbose -h --help -V --version"
+		echo "--map --groups --removed --slots --overlay --dcall --vcall --all --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	audit)
 		echo "--icf= --json --csv --html= --top= --filter= --sort= --full-names --no-sources --diff --max-growth= --max-duplicated= \
@@ -34,7 +34,7 @@ _icfold_options() { # COMMAND
 
 _icfold_values() { # COMMAND OPTION: words, or -f or -d for names of files or directories
 	case $1$2 in
-	*--output | *--keep-unique-file | *--print-icf-sections | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
+	*--output | *--keep-unique-file | *--keep-file | *--print-icf-sections | *--print-gc-functions | *--map | *--depfile | *--debug-file | *--debug-output | *--obj | *--core | *--html) echo "-f" ;;
 	fold--icf) echo "safe all none" ;;
 	fold--debug-folded) echo "overlay alias drop" ;;
 	fold--stats) echo "text json" ;;

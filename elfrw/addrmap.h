@@ -19,10 +19,13 @@
 #define ELFRW_NO_UNIT UINT32_MAX
 
 enum {
-	ELFRW_UNIT_FOLDED = 1, /* the body is gone; `body` is the kept member's new address */
-	ELFRW_UNIT_THUNK = 2,  /* folded, and `entry` is the address of its thunk in the output */
-	ELFRW_UNIT_KEPT = 4,   /* other units were folded into this one */
-	ELFRW_UNIT_PINNED = 8, /* stays at its old address */
+	ELFRW_UNIT_FOLDED = 1,   /* the body is gone; `body` is the kept member's new address */
+	ELFRW_UNIT_THUNK = 2,    /* folded, and `entry` is the address of its thunk in the output */
+	ELFRW_UNIT_KEPT = 4,     /* other units were folded into this one */
+	ELFRW_UNIT_PINNED = 8,   /* stays at its old address */
+	ELFRW_UNIT_REMOVED = 16, /* nothing can reach it, and it is gone; also FOLDED, although it
+				    has no copy: `kept` is its own index, `body` and `entry` are
+				    0, where linkers put what they discard */
 };
 
 struct elfrw_addrmap_unit {

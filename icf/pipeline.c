@@ -7,6 +7,7 @@
 #include "icf/apply/debuglink.h"
 #include "icf/program/unit.h"
 #include "icf/fold/unloaded.h"
+#include "icf/fold/unused.h"
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,11 @@ static struct elfrw_err *find_tables(const struct job *job)
 	return icf_pin_halves(&job->run->prog);
 }
 
+static struct elfrw_err *find_unused(const struct job *job)
+{
+	return icf_find_unused(&job->run->prog, job->opt);
+}
+
 static struct elfrw_err *find_eligible(const struct job *job)
 {
 	return icf_find_eligible(&job->run->prog, job->opt);
@@ -212,7 +218,7 @@ static struct elfrw_err *make_plan(const struct job *job)
 	icf_find_unloaded(&run->prog);
 	ELFRW_TRY(icf_make_plan(&run->prog, job->opt, &run->plan));
 	/* The record of the first folding could not be kept. */
-	if (run->plan.n_folded && !job->opt->strip_debug &&
+	if ((run->plan.n_folded || run->plan.n_removed) && !job->opt->strip_debug &&
 	    elfrw_image_section(&run->img, ".debug_icfold"))
 		return elfrw_error_at(
 			".debug_icfold", 0,
@@ -229,6 +235,7 @@ static const struct stage planning[] = {
 	{ "inference", infer_refs },
 	{ "resolve", resolve },
 	{ "jump tables", find_tables },
+	{ "unused", find_unused },
 	{ "eligible", find_eligible },
 	{ "partition, plan", make_plan },
 };

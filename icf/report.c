@@ -37,6 +37,9 @@ void icf_report_summary(FILE *f, const struct icf_run *run)
 		"folded %" PRIu32 " of %" PRIu32 " functions in %" PRIu32 " groups, %" PRIu32
 		" with a thunk\n",
 		run->plan.n_folded, c.functions, run->plan.n_groups, run->plan.n_thunks);
+	if (run->plan.n_removed)
+		fprintf(f, "removed %" PRIu32 " functions that nothing uses, %" PRIu64 " bytes\n",
+			run->plan.n_removed, run->plan.removed_bytes);
 	if (run->growth)
 		fprintf(f,
 			"not worth it: folded, the file would be %" PRIu64
@@ -77,6 +80,8 @@ void icf_report_stats(FILE *f, const struct icf_run *run, bool json)
 		{ "folded", "functions folded", run->plan.n_folded },
 		{ "thunks", "  of these with a thunk", run->plan.n_thunks },
 		{ "folded_bytes", "bytes of folded bodies", run->plan.folded_bytes },
+		{ "removed", "unused functions removed", run->plan.n_removed },
+		{ "removed_bytes", "  bytes", run->plan.removed_bytes },
 		{ "thunk_bytes", "bytes of thunks", run->n_thunk_bytes },
 		{ "text_before", ".text before", run->text_before },
 		{ "text_after", ".text after", run->text_after },
@@ -139,6 +144,16 @@ void icf_report_folds(FILE *f, const struct icf_run *run)
 				elfrw_put_printable_line(f, icf_unit_name(&run->prog, i, buf));
 			}
 	}
+}
+
+void icf_report_removed(FILE *f, const struct icf_run *run)
+{
+	char buf[32];
+	for (uint32_t i = 0; i < run->prog.unit.len; i++)
+		if (run->prog.unit.data[i].flags & ICF_UNIT_UNUSED) {
+			fputs("removing unused section ", f);
+			elfrw_put_printable_line(f, icf_unit_name(&run->prog, i, buf));
+		}
 }
 
 void icf_report_map(FILE *f, const struct icf_run *run)

@@ -101,6 +101,7 @@ static struct elfrw_err *find_strings(struct groups *g)
 		uint32_t kept = rw->map->unit[i].kept;
 		if (!(rw->map->unit[i].flags & ELFRW_UNIT_FOLDED))
 			continue;
+		/* `kept` of a removed unit is the unit itself. */
 		if (rw->unit_name[i])
 			at.data[at.len++] = (uintptr_t)rw->unit_name[i];
 		if (rw->unit_name[kept])
@@ -138,7 +139,7 @@ static void write_name(struct elfrw_wbuf *w, struct groups *g, const char *name)
 	elfrw_wbuf_uleb(w, s->off + (uint64_t)(name - s->start));
 }
 
-static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
+static void write_names(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 {
 	const struct dwr_note_in *in = g->in;
 	const char *name = in->rw->unit_name ? in->rw->unit_name[unit] : NULL;
@@ -150,6 +151,12 @@ static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 		write_name(w, g, name);
 	for (; a < a_end; a++)
 		write_name(w, g, in->rw->alias[a].name);
+}
+
+static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
+{
+	const struct dwr_note_in *in = g->in;
+	write_names(w, g, unit);
 	size_t d = first_die(in, unit), d_end = d;
 	while (d_end < in->n_dies && in->die[d_end].unit == unit)
 		d_end++;
@@ -167,6 +174,25 @@ static void write_member(struct elfrw_wbuf *w, struct groups *g, uint32_t unit)
 	}
 }
 
+static bool is_folded(const struct elfrw_addrmap *map, uint32_t unit)
+{
+	return (map->unit[unit].flags & (ELFRW_UNIT_FOLDED | ELFRW_UNIT_REMOVED)) ==
+	       ELFRW_UNIT_FOLDED;
+}
+
+/* The names of the removed units, in the order of the map. */
+static uint64_t write_removed(struct elfrw_wbuf *w, struct groups *g)
+{
+	const struct elfrw_addrmap *map = g->in->rw->map;
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < map->n_units; i++)
+		if (map->unit[i].flags & ELFRW_UNIT_REMOVED) {
+			write_names(w, g, i);
+			n++;
+		}
+	return n;
+}
+
 /* Groups in the order of their kept units; in a group the kept unit first, then the folded ones in
  * address order. */
 static struct elfrw_err *write_groups(struct elfrw_wbuf *w, struct groups *g, uint64_t *n_groups)
@@ -182,12 +208,12 @@ static struct elfrw_err *write_groups(struct elfrw_wbuf *w, struct groups *g, ui
 		return &elfrw_err_nomem;
 	}
 	for (uint32_t i = 0; i < map->n_units; i++)
-		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+		if (is_folded(map, i))
 			start[map->unit[i].kept + 2]++;
 	for (uint32_t i = 2; i < map->n_units + 2; i++)
 		start[i] += start[i - 1];
 	for (uint32_t i = 0; i < map->n_units; i++)
-		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+		if (is_folded(map, i))
 			member[start[map->unit[i].kept + 1]++] = i;
 	uint32_t prev = 0;
 	for (uint32_t i = 0; i < map->n_units; i++) {
@@ -261,9 +287,8 @@ static struct elfrw_err *write_overlay(struct elfrw_wbuf *w, const struct dwr_no
 static struct elfrw_err *check_map(const struct elfrw_addrmap *map)
 {
 	for (uint32_t i = 0; i < map->n_units; i++)
-		if (map->unit[i].flags & ELFRW_UNIT_FOLDED &&
-		    (map->unit[i].kept >= map->n_units ||
-		     map->unit[map->unit[i].kept].flags & ELFRW_UNIT_FOLDED))
+		if (is_folded(map, i) && (map->unit[i].kept >= map->n_units ||
+					  map->unit[map->unit[i].kept].flags & ELFRW_UNIT_FOLDED))
 			return elfrw_error(
 				"unit %u of the address map is folded into what is no kept unit",
 				i);
@@ -284,6 +309,7 @@ static struct elfrw_err *make_parts(const struct dwr_note_in *in, struct groups 
 	ELFRW_TRY(write_overlay(&p->part[NOTE_OVERLAY], in, entry_at, &p->count[NOTE_OVERLAY]));
 	ELFRW_TRY(find_strings(g));
 	ELFRW_TRY(write_groups(&p->part[NOTE_GROUPS], g, &p->count[NOTE_GROUPS]));
+	p->count[NOTE_REMOVED] = write_removed(&p->part[NOTE_REMOVED], g);
 	write_sections(&p->part[NOTE_SECTIONS], map);
 	p->count[NOTE_SECTIONS] = map->n_sections;
 	write_map(&p->part[NOTE_MAP], map);
@@ -299,22 +325,23 @@ static struct elfrw_err *make_parts(const struct dwr_note_in *in, struct groups 
 static void join_parts(const struct dwr_note_in *in, const struct parts *p, struct elfrw_wbuf *w)
 {
 	const struct elfrw_addrmap *map = in->rw->map;
+	unsigned version = p->count[NOTE_REMOVED] ? DWR_ICFOLD_VERSION_REMOVED : DWR_ICFOLD_VERSION;
 	elfrw_wbuf_bytes(w, DWR_ICFOLD_MAGIC, 8);
-	elfrw_wbuf_u16(w, DWR_ICFOLD_VERSION);
-	elfrw_wbuf_u16(w, NOTE_HEADER_SIZE);
+	elfrw_wbuf_u16(w, (uint16_t)version);
+	elfrw_wbuf_u16(w, (uint16_t)dwr_note_header_size(version));
 	elfrw_wbuf_u32(w, in->rw->policy);
 	elfrw_wbuf_u64(w, in->artificial_unit);
 	elfrw_wbuf_u64(w, map->trap_byte);
 	elfrw_wbuf_u64(w, map->thunks);
 	elfrw_wbuf_u64(w, map->thunks_end);
-	uint64_t off = NOTE_HEADER_SIZE;
-	for (unsigned i = 0; i < NOTE_PARTS; i++) {
+	uint64_t off = dwr_note_header_size(version);
+	for (unsigned i = 0; i < dwr_note_parts(version); i++) {
 		elfrw_wbuf_u64(w, off);
 		elfrw_wbuf_u64(w, p->part[i].len);
 		elfrw_wbuf_u64(w, p->count[i]);
 		off += p->part[i].len;
 	}
-	for (unsigned i = 0; i < NOTE_PARTS; i++) {
+	for (unsigned i = 0; i < dwr_note_parts(version); i++) {
 		w->bad |= p->part[i].bad;
 		elfrw_wbuf_bytes(w, p->part[i].data, p->part[i].len);
 	}

@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DWR_ICFOLD_MAGIC   "\x89ICFOLD\n"
-#define DWR_ICFOLD_VERSION 3
+#define DWR_ICFOLD_MAGIC           "\x89ICFOLD\n"
+#define DWR_ICFOLD_VERSION         3
+#define DWR_ICFOLD_VERSION_REMOVED 4 /* with the names of functions that were removed */
 
 /* A range that a DIE lost. */
 struct dwr_note_range {
@@ -73,10 +74,17 @@ struct dwr_icfold_group {
 	uint32_t member, n_members;
 };
 
+/* A unit that was removed because nothing uses it. */
+struct dwr_icfold_removed {
+	uint32_t unit;
+	uint32_t name, n_names; /* in names; there may be none */
+};
+
 /* A decoded section; n_* count what the arrays hold. */
 struct dwr_icfold {
 	const uint8_t *data; /* borrowed */
 	size_t size;
+	unsigned version;
 	enum dwr_policy policy;
 	uint64_t artificial_unit;       /* UINT64_MAX: none */
 	struct elfrw_addrmap map;       /* old to new, finished */
@@ -90,6 +98,8 @@ struct dwr_icfold {
 	size_t n_dies;
 	struct dwr_vslot *vslot; /* sorted by slot */
 	size_t n_vslots;
+	struct dwr_icfold_removed *removed; /* sorted by unit */
+	size_t n_removed;
 	uint64_t overlay, overlay_size; /* place of the overlay in data */
 	size_t n_overlay;               /* its entries */
 	uint32_t *unit_member;          /* by unit: index of its member, UINT32_MAX: in no group */

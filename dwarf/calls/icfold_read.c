@@ -33,18 +33,19 @@ static struct elfrw_err *read_header(struct reader *rd)
 	if (!magic || memcmp(magic, DWR_ICFOLD_MAGIC, 8))
 		return elfrw_error_at(SECTION, 0, "not written by this program");
 	unsigned version = elfrw_rbuf_u16(&r), header = elfrw_rbuf_u16(&r);
-	if (version != DWR_ICFOLD_VERSION)
+	if (version != DWR_ICFOLD_VERSION && version != DWR_ICFOLD_VERSION_REMOVED)
 		return elfrw_error_at(SECTION, 8, "unknown version %u", version);
+	n->version = version;
 	uint32_t policy = elfrw_rbuf_u32(&r);
 	n->policy = (enum dwr_policy)policy;
 	n->artificial_unit = elfrw_rbuf_u64(&r);
 	n->map.trap_byte = elfrw_rbuf_u64(&r);
 	n->map.thunks = elfrw_rbuf_u64(&r);
 	n->map.thunks_end = elfrw_rbuf_u64(&r);
-	for (unsigned i = 0; i < NOTE_PARTS; i++) {
+	for (unsigned i = 0; i < dwr_note_parts(version); i++) {
 		uint64_t off = elfrw_rbuf_u64(&r), size = elfrw_rbuf_u64(&r);
 		rd->count[i] = elfrw_rbuf_u64(&r);
-		if (!elfrw_rbuf_ok(&r) || header < NOTE_HEADER_SIZE || off > n->size ||
+		if (!elfrw_rbuf_ok(&r) || header < dwr_note_header_size(version) || off > n->size ||
 		    n->size - off < size || rd->count[i] > size || rd->count[i] >= UINT32_MAX)
 			return elfrw_error_at(SECTION, NOTE_FIXED + 24 * i, "broken header");
 		rd->part[i] = elfrw_rbuf(n->data + off, size);
@@ -100,6 +101,36 @@ static struct elfrw_err *read_sections(struct reader *rd)
 	return NULL;
 }
 
+/* Is U, number I, removed?  *ODD: it is, with other flags or a copy. */
+static bool is_removed(const struct elfrw_addrmap_unit *u, uint32_t i, bool *odd)
+{
+	bool removed = u->flags & ELFRW_UNIT_REMOVED;
+	*odd = removed && (u->kept != i || !(u->flags & ELFRW_UNIT_FOLDED) ||
+			   (u->flags & (ELFRW_UNIT_THUNK | ELFRW_UNIT_KEPT)));
+	return removed;
+}
+
+/* Folded units are where their copies are; removed ones are nowhere. */
+static struct elfrw_err *find_bodies(struct reader *rd)
+{
+	struct elfrw_addrmap *map = &rd->note->map;
+	for (uint32_t i = 0; i < map->n_units; i++) {
+		struct elfrw_addrmap_unit *u = &map->unit[i];
+		bool odd, removed = is_removed(u, i, &odd);
+		if (odd)
+			return broken(rd, NOTE_MAP, "unit that is removed, and is not");
+		if (!(u->flags & ELFRW_UNIT_FOLDED) || removed)
+			continue;
+		const struct elfrw_addrmap_unit *kept = &map->unit[u->kept];
+		if (kept->flags & ELFRW_UNIT_FOLDED)
+			return broken(rd, NOTE_MAP, "unit folded into a folded one");
+		u->body = kept->body;
+		if (!(u->flags & ELFRW_UNIT_THUNK))
+			u->entry = u->body;
+	}
+	return NULL;
+}
+
 static struct elfrw_err *read_map(struct reader *rd)
 {
 	struct elfrw_addrmap *map = &rd->note->map;
@@ -145,18 +176,49 @@ static struct elfrw_err *read_map(struct reader *rd)
 		thunk_end = unit[i].entry + unit[i].thunk_size;
 	}
 	map->n_units = n;
-	for (uint32_t i = 0; i < n; i++) {
-		struct elfrw_addrmap_unit *u = &map->unit[i];
-		if (!(u->flags & ELFRW_UNIT_FOLDED))
-			continue;
-		const struct elfrw_addrmap_unit *kept = &map->unit[u->kept];
-		if (kept->flags & ELFRW_UNIT_FOLDED)
-			return broken(rd, NOTE_MAP, "unit folded into a folded one");
-		u->body = kept->body;
-		if (!(u->flags & ELFRW_UNIT_THUNK))
-			u->entry = u->body;
-	}
+	ELFRW_TRY(find_bodies(rd));
 	return elfrw_rbuf_ok(r) ? elfrw_addrmap_finish(map) : broken(rd, NOTE_MAP, "cut off");
+}
+
+/* Appends the names of one unit, which follow in part PART; *RET: how many. */
+static struct elfrw_err *read_names(struct reader *rd, unsigned part, uint32_t *ret)
+{
+	struct elfrw_rbuf *r = &rd->part[part];
+	uint64_t n = elfrw_rbuf_uleb(r);
+	if (n > elfrw_rbuf_left(r))
+		return broken(rd, part, "cut off");
+	*ret = (uint32_t)n;
+	while (n--) {
+		const char *name = string_at(rd, elfrw_rbuf_uleb(r)), **slot = VEC_PUSH(&rd->name);
+		if (!name)
+			return broken(rd, part, "name outside of the strings");
+		if (!slot)
+			return &elfrw_err_nomem;
+		*slot = name;
+	}
+	return NULL;
+}
+
+/* The names of the units that the map says are removed. */
+static struct elfrw_err *read_removed(struct reader *rd)
+{
+	struct dwr_icfold *n = rd->note;
+	uint64_t count = rd->count[NOTE_REMOVED];
+	n->removed = calloc(count + 1, sizeof *n->removed);
+	if (!n->removed)
+		return &elfrw_err_nomem;
+	for (uint32_t i = 0; i < n->map.n_units; i++) {
+		if (!(n->map.unit[i].flags & ELFRW_UNIT_REMOVED))
+			continue;
+		if (n->n_removed == count)
+			return broken(rd, NOTE_REMOVED, "fewer than the map says");
+		struct dwr_icfold_removed *x = &n->removed[n->n_removed++];
+		*x = (struct dwr_icfold_removed){ .unit = i, .name = (uint32_t)rd->name.len };
+		ELFRW_TRY(read_names(rd, NOTE_REMOVED, &x->n_names));
+	}
+	return n->n_removed == count && elfrw_rbuf_ok(&rd->part[NOTE_REMOVED])
+		       ? NULL
+		       : broken(rd, NOTE_REMOVED, "not as many as the map says");
 }
 
 static struct elfrw_err *read_member(struct reader *rd, uint32_t unit)
@@ -172,19 +234,8 @@ static struct elfrw_err *read_member(struct reader *rd, uint32_t unit)
 	m->group = (uint32_t)rd->group.len - 1;
 	m->name = (uint32_t)rd->name.len;
 	m->die = (uint32_t)rd->die.len;
+	ELFRW_TRY(read_names(rd, NOTE_GROUPS, &m->n_names));
 	uint64_t n = elfrw_rbuf_uleb(r);
-	if (n > elfrw_rbuf_left(r))
-		return broken(rd, NOTE_GROUPS, "cut off");
-	m->n_names = (uint32_t)n;
-	while (n--) {
-		const char *name = string_at(rd, elfrw_rbuf_uleb(r)), **slot = VEC_PUSH(&rd->name);
-		if (!name)
-			return broken(rd, NOTE_GROUPS, "name outside of the strings");
-		if (!slot)
-			return &elfrw_err_nomem;
-		*slot = name;
-	}
-	n = elfrw_rbuf_uleb(r);
 	if (n > elfrw_rbuf_left(r))
 		return broken(rd, NOTE_GROUPS, "cut off");
 	m->n_dies = (uint32_t)n;
@@ -269,6 +320,8 @@ struct elfrw_err *dwr_icfold_read(struct dwr_icfold *ret, const uint8_t *data, s
 		err = read_groups(&rd);
 	if (!err)
 		err = read_vslots(&rd);
+	if (!err)
+		err = read_removed(&rd);
 	note.group = rd.group.data;
 	note.n_groups = rd.group.len;
 	note.member = rd.member.data;
@@ -292,6 +345,7 @@ void dwr_icfold_deinit(struct dwr_icfold *note)
 	free(note->names);
 	free(note->dies);
 	free(note->vslot);
+	free(note->removed);
 	free(note->unit_member);
 	memset(note, 0, sizeof *note);
 }

@@ -87,6 +87,8 @@ static struct elfrw_err *map_units(const struct dwr_ranger *r, enum dwr_purpose 
 			 e = end < u->old_end ? end : u->old_end;
 		if (u->flags & ELFRW_UNIT_THUNK && b == u->old)
 			seen_thunk = true;
+		if (u->flags & ELFRW_UNIT_REMOVED)
+			continue;
 		if (u->flags & ELFRW_UNIT_FOLDED && take) {
 			struct dwr_taken *t = report ? VEC_PUSH(&ret->taken) : NULL;
 			if (t)
@@ -133,13 +135,15 @@ struct elfrw_err *dwr_range_map(const struct dwr_ranger *r, enum dwr_purpose pur
 	if (end < begin || (!u && !in_section(map, begin)))
 		return add_piece(ret, begin, end, begin, ELFRW_NO_UNIT);
 	if (u && end <= u->old_end &&
-	    (!(u->flags & ELFRW_UNIT_FOLDED) || purpose == DWR_FOR_LOCATION)) {
+	    (!(u->flags & ELFRW_UNIT_FOLDED) ||
+	     (purpose == DWR_FOR_LOCATION && !(u->flags & ELFRW_UNIT_REMOVED)))) {
 		uint64_t nb = u->body + (begin - u->old);
 		return add_piece(ret, nb, nb + (end - begin), begin, i);
 	}
 	if (begin == end) {
 		uint64_t n;
-		if (u && purpose != DWR_FOR_LOCATION && r->policy != DWR_FOLDED_ALIAS)
+		if (u && ((u->flags & ELFRW_UNIT_REMOVED) ||
+			  (purpose != DWR_FOR_LOCATION && r->policy != DWR_FOLDED_ALIAS)))
 			return NULL; /* in a folded unit */
 		elfrw_addrmap_point(map, begin, &n);
 		return add_piece(ret, n, n, begin, i);

@@ -15,7 +15,7 @@ enum dwr_purpose {
 	DWR_FOR_FUNCTION, /* a subprogram's own DIE: a thunk belongs to it */
 	DWR_FOR_SCOPE,    /* a scope inside of a function */
 	DWR_FOR_LOCATION, /* where a location holds: folded units count as their kept copies under
-			     every policy */
+			     every policy; nothing holds in removed ones */
 };
 
 /* A mapped part of a range. */

@@ -304,6 +304,8 @@ static struct elfrw_err *push_direct(struct job *j, uint64_t site, uint64_t die,
 {
 	uint32_t caller = elfrw_addrmap_find(&j->a->plan->map, dwr_call_at(site));
 	uint64_t marker = hint;
+	if (caller != ELFRW_NO_UNIT && (j->a->plan->map.unit[caller].flags & ELFRW_UNIT_REMOVED))
+		return NULL;
 	if (caller != ELFRW_NO_UNIT && (j->a->plan->map.unit[caller].flags & SHARED)) {
 		if (!marker)
 			marker = j->die[caller];
@@ -321,7 +323,9 @@ static struct elfrw_err *push_direct(struct job *j, uint64_t site, uint64_t die,
 
 static struct elfrw_err *push_virtual(struct job *j, uint64_t site, uint64_t slot)
 {
-	if (!j->refold && !needed_slot(j, slot))
+	uint32_t caller = elfrw_addrmap_find(&j->a->plan->map, dwr_call_at(site));
+	if ((!j->refold && !needed_slot(j, slot)) ||
+	    (caller != ELFRW_NO_UNIT && (j->a->plan->map.unit[caller].flags & ELFRW_UNIT_REMOVED)))
 		return NULL;
 	struct dwr_vcall *c = VEC_PUSH(&j->vcall);
 	if (!c)
@@ -434,7 +438,8 @@ static bool shares_code(const struct icf_apply *a)
 {
 	const struct elfrw_addrmap *map = &a->plan->map;
 	for (uint32_t i = 0; a->shared.noted && i < map->n_units; i++)
-		if (map->unit[i].flags & ELFRW_UNIT_FOLDED)
+		if ((map->unit[i].flags & ELFRW_UNIT_FOLDED) &&
+		    !(map->unit[i].flags & ELFRW_UNIT_REMOVED))
 			return true;
 	return false;
 }

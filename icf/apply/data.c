@@ -23,6 +23,9 @@ static struct elfrw_err *set_field(struct icf_apply *a, const struct icf_dataref
 	uint64_t to = new_target(a, d);
 	if (to == d->target || d->left)
 		return NULL;
+	/* Nothing reads the tables of a function that is gone. */
+	if (d->unit != ICF_NONE && (a->plan->map.unit[d->unit].flags & ELFRW_UNIT_REMOVED))
+		return NULL;
 	uint8_t *p;
 	ELFRW_TRY(elfrw_output_at(a->out, d->place, d->size, &p));
 	if (!p)

@@ -275,7 +275,19 @@ static void set_symbol(const struct icf_apply *a, const struct symbols_of *t, ui
 		sym->st_info = ELF64_ST_INFO(ELF64_ST_BIND(sym->st_info), STT_NOTYPE);
 }
 
-/* Removes the symbols of dropped sections and records the new indices. */
+/* Does the input's symbol number INDEX of table S name code that nothing uses, and that is gone? */
+static bool is_removed(const struct icf_apply *a, const struct elfrw_section *s, size_t index)
+{
+	Elf64_Sym sym;
+	if (!a->plan->n_removed || s->hdr.sh_type != SHT_SYMTAB || !elfrw_symbol(s, index, &sym) ||
+	    !names_code(ELF64_ST_TYPE(sym.st_info)) || sym.st_shndx >= SHN_LORESERVE ||
+	    !exec_of(a->prog, elfrw_image_symbol_section(a->prog->img, &sym, false)))
+		return false;
+	uint32_t i = icf_unit_at(a->prog, sym.st_value);
+	return i != ICF_NONE && (a->plan->map.unit[i].flags & ELFRW_UNIT_REMOVED);
+}
+
+/* Removes the symbols of dropped sections and of unused code, and records the new indices. */
 static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 {
 	const struct elfrw_image *img = a->prog->img;
@@ -289,6 +301,7 @@ static struct elfrw_err *filter(struct icf_apply *a, uint32_t shndx)
 		const Elf64_Sym sym = it.sym;
 		bool gone = sym.st_shndx != SHN_UNDEF && sym.st_shndx < img->n_sections &&
 			    a->out->sec[sym.st_shndx].drop;
+		gone |= is_removed(a, &img->section[shndx], it.index);
 		symbol_index[it.index] = gone ? UINT32_MAX : (uint32_t)kept;
 		if (gone)
 			continue;

@@ -5,18 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
+static struct elfrw_err *add_name(const char ***list, size_t *n, const char *name)
 {
-	const char **v = realloc(opt->keep_unique, (opt->n_keep_unique + 1) * sizeof *v);
+	const char **v = realloc(*list, (*n + 1) * sizeof *v);
 	if (!v)
 		return &elfrw_err_nomem;
-	opt->keep_unique = v;
-	v[opt->n_keep_unique++] = name;
+	*list = v;
+	v[(*n)++] = name;
 	return NULL;
 }
 
-/* One symbol a line; blank lines and lines that begin with # do not count. */
-static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *path)
+static struct elfrw_err *add_unique(struct icf_options *opt, const char *name)
+{
+	return add_name(&opt->keep_unique, &opt->n_keep_unique, name);
+}
+
+static struct elfrw_err *add_keep(struct icf_options *opt, const char *name)
+{
+	return add_name(&opt->keep, &opt->n_keep, name);
+}
+
+/* Calls ADD for each line of the file PATH: one symbol a line; blank lines and lines that begin
+ * with # do not count. */
+static struct elfrw_err *add_lines(struct icf_options *opt, const char *path,
+				   struct elfrw_err *(*add)(struct icf_options *, const char *))
 {
 	char *text, *save = NULL;
 	opt->misused = false;
@@ -30,9 +42,19 @@ static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *pa
 		while (n && (line[n - 1] == ' ' || line[n - 1] == '\t'))
 			line[--n] = 0;
 		if (*line && *line != '#')
-			ELFRW_TRY(add_unique(opt, line));
+			ELFRW_TRY(add(opt, line));
 	}
 	return NULL;
+}
+
+static struct elfrw_err *add_unique_file(struct icf_options *opt, const char *path)
+{
+	return add_lines(opt, path, add_unique);
+}
+
+static struct elfrw_err *add_keep_file(struct icf_options *opt, const char *path)
+{
+	return add_lines(opt, path, add_keep);
 }
 
 /* If ARG is NAME=VALUE or NAME followed by its value, sets *VALUE and advances *I. */
@@ -138,6 +160,8 @@ static bool set_flag(struct icf_options *opt, const char *arg)
 		{ "-h", offsetof(struct icf_options, help) },
 		{ "--version", offsetof(struct icf_options, version) },
 		{ "-V", offsetof(struct icf_options, version) },
+		{ "--gc-functions", offsetof(struct icf_options, gc_functions) },
+		{ "--print-gc-functions", offsetof(struct icf_options, print_gc) },
 		{ "--print-icf-sections", offsetof(struct icf_options, print_sections) },
 	};
 	for (size_t k = 0; k < sizeof flag / sizeof *flag; k++)
@@ -165,6 +189,9 @@ static struct elfrw_err *set_optional(struct icf_options *opt, const char *arg, 
 	if (strncmp(arg, "--print-icf-sections=", 21) == 0) {
 		opt->print_sections = true;
 		opt->print_sections_file = arg + 21;
+	} else if (strncmp(arg, "--print-gc-functions=", 21) == 0) {
+		opt->print_gc = true;
+		opt->print_gc_file = arg + 21;
 	} else if (strncmp(arg, "--stats=", 8) == 0) {
 		if (strcmp(arg + 8, "json") != 0 && strcmp(arg + 8, "text") != 0)
 			return elfrw_error("%s: must be --stats, --stats=text or --stats=json",
@@ -191,6 +218,8 @@ static struct elfrw_err *set_value(struct icf_options *opt, const struct icf_arg
 		{ "--icf", 0, parse_icf },
 		{ "--keep-unique", 0, add_unique },
 		{ "--keep-unique-file", 0, add_unique_file },
+		{ "--keep", 0, add_keep },
+		{ "--keep-file", 0, add_keep_file },
 		{ "--map", offsetof(struct icf_options, map_file), NULL },
 		{ "--Map", offsetof(struct icf_options, map_file), NULL },
 		{ "--depfile", offsetof(struct icf_options, depfile), NULL },
@@ -291,5 +320,6 @@ void icf_options_deinit(struct icf_options *opt)
 {
 	icf_args_deinit(&opt->args);
 	free(opt->keep_unique);
+	free(opt->keep);
 	*opt = (struct icf_options){ 0 };
 }

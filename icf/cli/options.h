@@ -14,6 +14,11 @@ struct icf_options {
 	bool no_thunks;
 	const char **keep_unique; /* owned array of borrowed names */
 	size_t n_keep_unique;
+	bool gc_functions;
+	const char **keep; /* the same: names and patterns of functions that are used */
+	size_t n_keep;
+	bool print_gc;
+	const char *print_gc_file; /* NULL: standard output */
 	bool print_sections;
 	const char *print_sections_file; /* NULL: standard output */
 	const char *map_file;            /* NULL: none */

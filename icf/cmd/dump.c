@@ -14,10 +14,12 @@
 static const char usage[] =
 	"Usage: icfold dump [OPTION]... FILE\n"
 	"Print what folding recorded in FILE: the contents of .debug_icfold and the call tables.\n"
-	"Without an option that selects parts: groups, vtable slots and both call tables.\n"
+	"Without an option that selects parts: groups, removed functions if there are any, vtable\n"
+	"slots and both call tables.\n"
 	"\n"
 	"      --map                  the address map: old address, size, new address of each unit\n"
 	"      --groups               the functions that share one body\n"
+	"      --removed              functions that nothing used, and that are gone\n"
 	"      --slots                vtable slots whose function shares its body\n"
 	"      --overlay              the PC ranges taken from debugging entries of folded functions\n"
 	"      --dcall                direct calls of functions that share their body (.debug_dcall)\n"
@@ -26,7 +28,8 @@ static const char usage[] =
 	"      --json                 the same as one JSON object\n" ICF_USAGE_COMMON;
 
 struct what {
-	bool map, groups, slots, overlay, dcall, vcall, json;
+	bool map, groups, removed, slots, overlay, dcall, vcall, json;
+	bool few; /* nothing was asked for: what there is */
 };
 
 static const char *member_name(const struct dwr_icfold *note, const struct dwr_icfold_member *m)
@@ -51,7 +54,8 @@ static void dump_map(const struct dwr_icfold *note, bool json)
 		else
 			printf("  %016" PRIx64 " %8" PRIx64 " %016" PRIx64 "%s\n", u->old,
 			       u->old_end - u->old, u->body,
-			       u->flags & ELFRW_UNIT_FOLDED   ? " folded"
+			       u->flags & ELFRW_UNIT_REMOVED  ? " removed"
+			       : u->flags & ELFRW_UNIT_FOLDED ? " folded"
 			       : u->flags & ELFRW_UNIT_PINNED ? " pinned"
 							      : "");
 	}
@@ -128,6 +132,37 @@ static void dump_groups(const struct dwr_icfold *note, bool json)
 		printf("\n  ]");
 }
 
+static void dump_removed(const struct dwr_icfold *note, bool json)
+{
+	if (json)
+		printf(",\n  \"removed\": [");
+	else
+		printf("Removed functions (%zu):\n", note->n_removed);
+	for (size_t i = 0; i < note->n_removed; i++) {
+		const struct dwr_icfold_removed *x = &note->removed[i];
+		const struct elfrw_addrmap_unit *u = &note->map.unit[x->unit];
+		if (json)
+			printf("%s\n    { \"old\": \"0x%" PRIx64 "\", \"size\": %" PRIu64
+			       ", \"names\": [",
+			       i ? "," : "", u->old, u->old_end - u->old);
+		else
+			printf("  %016" PRIx64 " %6" PRIx64 "%s", u->old, u->old_end - u->old,
+			       x->n_names ? " " : "");
+		for (uint32_t n = 0; n < x->n_names; n++) {
+			const char *name = note->names[x->name + n];
+			if (n)
+				fputs(json ? ", " : " = ", stdout);
+			if (json)
+				elfrw_put_json(stdout, name, "");
+			else
+				elfrw_put_printable(stdout, name);
+		}
+		fputs(json ? "] }" : "\n", stdout);
+	}
+	if (json)
+		printf("\n  ]");
+}
+
 static void dump_slots(const struct dwr_icfold *note, bool json)
 {
 	if (json)
@@ -179,7 +214,7 @@ static struct elfrw_err *dump_overlay(const struct dwr_icfold *note, bool json)
 			else
 				printf(" [%" PRIx64 ",%" PRIx64 ")", at, at + r.len);
 		}
-		printf(json ? "] }" : "\n");
+		fputs(json ? "] }" : "\n", stdout);
 		first = false;
 	}
 	if (json)
@@ -257,16 +292,18 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 	if (!err) {
 		const char *p = policy[note.policy <= DWR_FOLDED_DROP ? note.policy : 0];
 		if (what->json)
-			printf("{\n  \"version\": %d, \"policy\": \"%s\"", DWR_ICFOLD_VERSION, p);
+			printf("{\n  \"version\": %u, \"policy\": \"%s\"", note.version, p);
 		else {
 			elfrw_put_printable(stdout, path);
-			printf(": .debug_icfold version %d, policy %s, %" PRIu32 " units\n",
-			       DWR_ICFOLD_VERSION, p, note.map.n_units);
+			printf(": .debug_icfold version %u, policy %s, %" PRIu32 " units\n",
+			       note.version, p, note.map.n_units);
 		}
 		if (what->map)
 			dump_map(&note, what->json);
 		if (what->groups)
 			dump_groups(&note, what->json);
+		if (what->removed || (what->few && note.n_removed))
+			dump_removed(&note, what->json);
 		if (what->slots)
 			dump_slots(&note, what->json);
 		if (what->overlay)
@@ -282,19 +319,31 @@ static struct elfrw_err *dump(const char *path, const struct what *what)
 	return err;
 }
 
-enum { OPT_MAP = 256, OPT_GROUPS, OPT_SLOTS, OPT_OVERLAY, OPT_DCALL, OPT_VCALL, OPT_ALL, OPT_JSON };
+enum {
+	OPT_MAP = 256,
+	OPT_GROUPS,
+	OPT_SLOTS,
+	OPT_OVERLAY,
+	OPT_DCALL,
+	OPT_VCALL,
+	OPT_ALL,
+	OPT_JSON,
+	OPT_REMOVED
+};
 
 static const struct option options[] = {
-	{ "map", no_argument, NULL, OPT_MAP },
-	{ "groups", no_argument, NULL, OPT_GROUPS },
-	{ "slots", no_argument, NULL, OPT_SLOTS },
-	{ "overlay", no_argument, NULL, OPT_OVERLAY },
-	{ "dcall", no_argument, NULL, OPT_DCALL },
-	{ "vcall", no_argument, NULL, OPT_VCALL },
-	{ "all", no_argument, NULL, OPT_ALL },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ 0 },
+	{ "map", no_argument, NULL, OPT_MAP },         { "groups", no_argument, NULL, OPT_GROUPS },
+	{ "removed", no_argument, NULL, OPT_REMOVED }, { "slots", no_argument, NULL, OPT_SLOTS },
+	{ "overlay", no_argument, NULL, OPT_OVERLAY }, { "dcall", no_argument, NULL, OPT_DCALL },
+	{ "vcall", no_argument, NULL, OPT_VCALL },     { "all", no_argument, NULL, OPT_ALL },
+	{ "json", no_argument, NULL, OPT_JSON },       { 0 },
 };
+
+static bool asks_for_nothing(const struct what *what)
+{
+	return !what->map && !what->groups && !what->removed && !what->slots && !what->overlay &&
+	       !what->dcall && !what->vcall;
+}
 
 int icf_cmd_dump(int argc, char **argv)
 {
@@ -305,12 +354,13 @@ int icf_cmd_dump(int argc, char **argv)
 		switch (c) {
 		case OPT_MAP: what.map = true; break;
 		case OPT_GROUPS: what.groups = true; break;
+		case OPT_REMOVED: what.removed = true; break;
 		case OPT_SLOTS: what.slots = true; break;
 		case OPT_OVERLAY: what.overlay = true; break;
 		case OPT_DCALL: what.dcall = true; break;
 		case OPT_VCALL: what.vcall = true; break;
 		case OPT_ALL:
-			what = (struct what){ true, true, true, true, true, true, what.json };
+			what = (struct what){ true, true, true, true, true, true, true, what.json };
 			break;
 		case OPT_JSON: what.json = true; break;
 		default: return line.status;
@@ -318,8 +368,8 @@ int icf_cmd_dump(int argc, char **argv)
 	if (line.n != 1)
 		return icf_usage_error("dump", "expected one FILE");
 	const char *path = line.operand[0];
-	if (!what.map && !what.groups && !what.slots && !what.overlay && !what.dcall && !what.vcall)
-		what.groups = what.slots = what.dcall = what.vcall = true;
+	if (asks_for_nothing(&what))
+		what.groups = what.slots = what.dcall = what.vcall = what.few = true;
 	struct elfrw_err *err = dump(path, &what);
 	if (err) {
 		icf_message(path, "%s", elfrw_err_text(err));

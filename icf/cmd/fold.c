@@ -2,6 +2,7 @@
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cli/depfile.h"
+#include "icf/fold/unused.h"
 #include "dwarf/symbolize/symbolize.h"
 #include "icf/apply/debuglink.h"
 #include "icf/cmd/process.h"
@@ -41,6 +42,10 @@ static const char usage[] =
 	"      --no-thunks            with safe: do not fold functions whose address is observed\n"
 	"      --keep-unique=SYMBOL   never fold SYMBOL; may be repeated\n"
 	"      --keep-unique-file=FILE  the same for each line of FILE\n"
+	"      --gc-functions         remove functions that nothing can reach (needs relocations)\n"
+	"      --keep=SYMBOL          with it: SYMBOL is used; may be a pattern (*, ?, [...]), and\n"
+	"                             be repeated\n"
+	"      --keep-file=FILE       the same for each line of FILE\n"
 	"      --debug-folded=overlay|alias|drop\n"
 	"                             debug information of folded functions (default: overlay)\n"
 	"      --debug-output=FILE    fold INPUT's separate debug file too, and write it to FILE\n"
@@ -59,6 +64,7 @@ static const char usage[] =
 	"      --verify               write FILE only if it is proved to be INPUT folded\n"
 	"      --write-if-changed     do not touch FILE if it already has the right bytes\n"
 	"      --print-icf-sections[=FILE]  list what was folded into what\n"
+	"      --print-gc-functions[=FILE]  list what was removed\n"
 	"      --map=FILE             write old address, size, new address and name of each unit\n"
 	"      --depfile=FILE         write a rule for make and ninja: OUTPUT: INPUT ...\n"
 	"      --summary[=always|auto|never]  print what was saved; auto: on a terminal (default)\n"
@@ -86,7 +92,7 @@ struct side {
 	void (*print)(FILE *f, const struct icf_run *run); /* NULL: the depfile */
 	struct elfrw_newfile file;
 };
-#define MAX_SIDES 3
+#define MAX_SIDES 4
 
 static size_t sides_of(const struct icf_options *opt, struct side *side)
 {
@@ -94,6 +100,9 @@ static size_t sides_of(const struct icf_options *opt, struct side *side)
 	if (opt->print_sections && opt->print_sections_file)
 		side[n++] = (struct side){ .path = opt->print_sections_file,
 					   .print = icf_report_folds };
+	if (opt->print_gc && opt->print_gc_file)
+		side[n++] =
+			(struct side){ .path = opt->print_gc_file, .print = icf_report_removed };
 	if (opt->map_file)
 		side[n++] = (struct side){ .path = opt->map_file, .print = icf_report_map };
 	if (opt->depfile)
@@ -202,7 +211,8 @@ static int verify_output(struct icf_run *run, const struct icf_options *opt,
 {
 	struct icf_verify_options how = { .mode = opt->mode == ICF_MODE_ALL ? ICF_VERIFY_ALL
 									    : ICF_VERIFY_SAFE,
-					  .threads = opt->threads };
+					  .threads = opt->threads,
+					  .gc_functions = opt->gc_functions };
 	struct icf_verify_result result;
 	char path[64], debug_path[64];
 	icf_run_release(run);
@@ -387,11 +397,22 @@ static void say_debug_file(const struct icf_run *run, const struct icf_options *
 	free(found);
 }
 
+/* Says so if nothing could be removed, although the user asked for it. */
+static void say_unused(const struct icf_run *run, const struct icf_options *opt)
+{
+	const char *why = opt->quiet ? NULL : icf_unused_obstacle(&run->prog, opt);
+	if (why)
+		icf_message(opt->input, "--gc-functions removes nothing: %s", why);
+}
+
 static int print_reports(const struct icf_run *run, const struct icf_options *opt)
 {
 	errno = 0;
+	say_unused(run, opt);
 	if (opt->print_sections && !opt->print_sections_file)
 		icf_report_folds(stdout, run);
+	if (opt->print_gc && !opt->print_gc_file)
+		icf_report_removed(stdout, run);
 	if (opt->stats != ICF_STATS_NONE)
 		icf_report_stats(stdout, run, opt->stats == ICF_STATS_JSON);
 	if (opt->verbose) {

@@ -16,6 +16,7 @@ static const char usage[] =
 	"\n"
 	"      --icf=safe|all         safe (default): functions whose address can be observed must\n"
 	"                             have one of their own; all: addresses may have merged\n"
+	"      --gc-functions         functions may be missing if nothing can reach them\n"
 	"      --json                 print the result as JSON\n"
 	"      --no-debug             skip debug information, and the checks of calls and lines\n"
 	"      --debug-file=FILE      the separate debug file of IN, if it is not found by build-id\n"
@@ -26,7 +27,16 @@ static const char usage[] =
 	"\n"
 	"-q prints nothing: see the exit status. -v also lists checks that found nothing to check.\n";
 
-enum { OPT_ICF = 256, OPT_JSON, OPT_NO_DEBUG, OPT_MAX, OPT_DEBUG_IN, OPT_DEBUG_OUT, OPT_DEBUG_DIR };
+enum {
+	OPT_ICF = 256,
+	OPT_JSON,
+	OPT_NO_DEBUG,
+	OPT_MAX,
+	OPT_DEBUG_IN,
+	OPT_DEBUG_OUT,
+	OPT_DEBUG_DIR,
+	OPT_GC
+};
 
 static const struct option options[] = {
 	{ "icf", required_argument, NULL, OPT_ICF },
@@ -36,6 +46,7 @@ static const struct option options[] = {
 	{ "debug-file", required_argument, NULL, OPT_DEBUG_IN },
 	{ "debug-output", required_argument, NULL, OPT_DEBUG_OUT },
 	{ "debug-file-directory", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "gc-functions", no_argument, NULL, OPT_GC },
 	{ 0 },
 };
 
@@ -91,6 +102,7 @@ static int set_option(struct question *q, int c)
 			return icf_usage_error("verify", "--icf=%s: must be safe or all", optarg);
 		break;
 	case OPT_JSON: q->json = true; break;
+	case OPT_GC: q->opt.gc_functions = true; break;
 	case OPT_NO_DEBUG: q->opt.no_debug = true; break;
 	case OPT_MAX:
 		if (!icf_number(optarg, MAX_NUMBER, &n) || !n)

@@ -14,7 +14,7 @@ static void observe(struct icf_program *prog)
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		const struct icf_ref *ref = icf_unit_refs(prog, u);
-		for (uint32_t r = 0; r < u->n_ref; r++) {
+		for (uint32_t r = 0; r < u->n_ref && !(u->flags & ICF_UNIT_UNUSED); r++) {
 			if (ref[r].unit == ICF_NONE || ref[r].kind == ICF_REF_BRANCH)
 				continue;
 			struct icf_unit *t = &prog->unit.data[ref[r].unit];

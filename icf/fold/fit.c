@@ -70,7 +70,7 @@ static bool pin_short(struct icf_program *prog, const struct icf_plan *plan, boo
 		return false;
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_ref *ref = icf_unit_refs(prog, &prog->unit.data[i]);
-		if (!all && plan->kept[i] != i)
+		if ((!all && plan->kept[i] != i) || (prog->unit.data[i].flags & ICF_UNIT_UNUSED))
 			continue;
 		for (uint32_t r = 0; r < prog->unit.data[i].n_ref; r++) {
 			if (!falls[ref[r].form] || (!all && fits(prog, &plan->map, i, &ref[r])))

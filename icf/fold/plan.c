@@ -6,6 +6,7 @@
 #include "icf/fold/plan.h"
 #include "icf/fold/hazard.h"
 #include "icf/fold/thunk.h"
+#include "icf/fold/unused.h"
 #include "elfrw/base/align.h"
 #include "elfrw/base/search.h"
 #include <stdlib.h>
@@ -174,7 +175,7 @@ static struct elfrw_err *place_section(struct layout *l, uint32_t e)
 	map->section[e].new_start = l->cursor;
 	l->gap = l->gap_end = 0;
 	for (uint32_t i = ex->unit; i < ex->unit + ex->n_units; i++) {
-		if (l->plan->kept[i] == i)
+		if (!(map->unit[i].flags & ELFRW_UNIT_FOLDED))
 			ELFRW_TRY(place_unit(l, i));
 	}
 	if (e == l->plan->thunk_exec) {
@@ -202,6 +203,10 @@ static void stay(struct icf_program *prog, struct icf_plan *plan)
 	for (uint32_t i = 0; i < prog->unit.len; i++) {
 		const struct icf_unit *u = &prog->unit.data[i];
 		map->unit[i].body = map->unit[i].entry = u->start;
+		if (map->unit[i].flags & ELFRW_UNIT_REMOVED) {
+			plan->code_after -= u->end - u->start;
+			continue;
+		}
 		if (plan->kept[i] == i) {
 			map->unit[i].flags |= u->flags & ICF_UNIT_PINNED ? ELFRW_UNIT_PINNED : 0;
 			continue;
@@ -254,7 +259,11 @@ static void start_map(const struct icf_program *prog, struct icf_plan *plan)
 		m->old = prog->unit.data[i].start;
 		m->old_end = prog->unit.data[i].end;
 		m->kept = plan->kept[i];
-		if (m->kept != i) {
+		if (prog->unit.data[i].flags & ICF_UNIT_UNUSED) {
+			m->flags |= ELFRW_UNIT_FOLDED | ELFRW_UNIT_REMOVED;
+			plan->n_removed++;
+			plan->removed_bytes += m->old_end - m->old;
+		} else if (m->kept != i) {
 			m->flags |= ELFRW_UNIT_FOLDED;
 			map->unit[m->kept].flags |= ELFRW_UNIT_KEPT;
 			plan->n_folded++;
@@ -281,6 +290,10 @@ static void finish_map(struct icf_plan *plan)
 		struct elfrw_addrmap_unit *m = &map->unit[i];
 		if (!(m->flags & ELFRW_UNIT_FOLDED))
 			continue;
+		if (m->flags & ELFRW_UNIT_REMOVED) {
+			m->body = m->entry = 0;
+			continue;
+		}
 		m->body = map->unit[m->kept].body;
 		if (!(m->flags & ELFRW_UNIT_THUNK))
 			m->entry = m->body;
@@ -311,7 +324,7 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 	struct layout l = { .prog = prog, .opt = opt, .plan = plan, .shift = shift };
 	struct elfrw_err *err = NULL;
 	/* If nothing records where code went (no symbols, no fold to record), nothing moves. */
-	bool stays = plan->in_place || (prog->inferred && !plan->n_folded);
+	bool stays = plan->in_place || (prog->inferred && !plan->n_folded && !plan->n_removed);
 	if (stays)
 		stay(prog, plan);
 	for (uint32_t e = 0; e < map->n_sections && !err && !stays; e++) {
@@ -333,8 +346,8 @@ static struct elfrw_err *lay_out(struct icf_program *prog, const struct icf_opti
 static void start_over(struct icf_plan *plan)
 {
 	elfrw_addrmap_deinit(&plan->map);
-	plan->n_groups = plan->n_folded = plan->n_thunks = 0;
-	plan->folded_bytes = plan->code_before = plan->code_after = 0;
+	plan->n_groups = plan->n_folded = plan->n_thunks = plan->n_removed = 0;
+	plan->folded_bytes = plan->removed_bytes = plan->code_before = plan->code_after = 0;
 	plan->changes = false;
 }
 
@@ -438,6 +451,7 @@ struct elfrw_err *icf_plan_nothing(struct icf_program *prog, const struct icf_op
 	for (uint32_t i = 0; i < prog->unit.len; i++)
 		if (prog->unit.data[i].reason == ICF_OK)
 			prog->unit.data[i].reason = ICF_NOT_WORTH;
+	icf_keep_unused(prog);
 	icf_plan_deinit(plan);
 	return make(prog, &none, false, plan);
 }

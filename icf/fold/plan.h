@@ -12,7 +12,9 @@ struct icf_plan {
 	struct elfrw_addrmap map;
 	uint32_t thunk_exec; /* index of the executable section with the thunks and the trap byte */
 	uint32_t rounds, n_groups, n_folded, n_thunks;
-	uint64_t folded_bytes;            /* bytes of bodies that are gone */
+	uint64_t folded_bytes; /* bytes of bodies that are gone */
+	uint32_t n_removed;    /* units that nothing can reach; not among n_folded */
+	uint64_t removed_bytes;
 	uint64_t code_before, code_after; /* bytes of all executable sections; in place: without the
 					     folded bodies */
 	bool changes;                     /* something moves or is folded */

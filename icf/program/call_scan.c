@@ -85,7 +85,8 @@ static bool interesting(const struct scan *s, uint32_t i)
 {
 	const struct icf_program *prog = s->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
-	if (u->kind == ICF_UNIT_OPAQUE || prog->exec.data[u->sec].linkage)
+	if (u->kind == ICF_UNIT_OPAQUE || (s->map->unit[i].flags & ELFRW_UNIT_REMOVED) ||
+	    prog->exec.data[u->sec].linkage)
 		return false;
 	if (shared(s, i))
 		return true;

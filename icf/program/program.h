@@ -40,6 +40,7 @@ enum icf_reason {
 				 pay */
 	ICF_PARTNER_STAYS,    /* equal, but it jumps into the middle of a unit that stays */
 	ICF_NOT_WORTH,        /* equal, but the file would become larger */
+	ICF_UNUSED,           /* nothing can reach it: removed (--gc-functions) */
 	ICF_N_REASONS,
 };
 
@@ -85,7 +86,8 @@ struct icf_unit {
 		inferred */
 #define ICF_UNIT_RELATIVE \
 	2048 /* calls the sum of two numbers, or jumps to such a sum that is not understood */
-#define ICF_UNIT_BLIND 4096 /* becomes opaque as soon as its references are known (infer/gap.c) */
+#define ICF_UNIT_BLIND  4096 /* becomes opaque as soon as its references are known (infer/gap.c) */
+#define ICF_UNIT_UNUSED 8192 /* nothing can reach it: it is removed (fold/unused.c) */
 
 enum icf_ref_kind {
 	ICF_REF_BRANCH, /* PC-relative field of a direct call, jump or conditional jump */

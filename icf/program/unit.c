@@ -446,6 +446,7 @@ const char *icf_reason_key(enum icf_reason reason)
 		[ICF_ADDRESS_OBSERVED] = "address_observed",
 		[ICF_PARTNER_STAYS] = "partner_stays",
 		[ICF_NOT_WORTH] = "not_worth",
+		[ICF_UNUSED] = "unused",
 	};
 	return key[reason];
 }
@@ -467,6 +468,7 @@ const char *icf_reason_text(enum icf_reason reason)
 		[ICF_ADDRESS_OBSERVED] = "address observed and a thunk would not pay",
 		[ICF_PARTNER_STAYS] = "refers to equal functions that stay apart",
 		[ICF_NOT_WORTH] = "not worth its record: the file would be larger",
+		[ICF_UNUSED] = "removed: nothing uses it",
 	};
 	return text[reason];
 }

@@ -15,8 +15,9 @@
 
 #define ICF_V_NONE UINT32_MAX
 
-#define ICF_V_FOLDED 1
-#define ICF_V_PINNED 2
+#define ICF_V_FOLDED  1
+#define ICF_V_PINNED  2
+#define ICF_V_REMOVED 4 /* nothing reaches it, and it is in OUT no more; also FOLDED */
 
 #define ICF_V_NAMED  1
 #define ICF_V_JUMPED 2
@@ -60,6 +61,7 @@ struct icf_vclaim {
 	VEC(struct icf_vexec) exec;  /* sorted by old */
 	uint32_t *exec_at; /* by section of IN: its index in exec + 1, 0: not executable; owned */
 	VEC(struct icf_vunit) unit; /* sorted by old */
+	uint32_t n_removed;         /* of them */
 	struct elfrw_blocks blocks; /* of [lo, hi): the units */
 	uint64_t lo, hi;
 	uint32_t *by_new; /* units that are not folded, sorted by body; owned */
@@ -72,6 +74,12 @@ struct icf_vclaim {
 	uint64_t frame_lo, frame_hi; /* IN's .eh_frame */
 	struct dwr_cfi cfi_in, cfi_out;
 };
+
+/* Is unit U (or ICF_V_NONE) removed? */
+static inline bool icf_v_removed(const struct icf_vclaim *c, uint32_t u)
+{
+	return u != ICF_V_NONE && (c->unit.data[u].flags & ICF_V_REMOVED);
+}
 
 /* map.c: look-ups, of addresses of IN unless another is said. */
 uint32_t icf_v_find(const struct icf_vclaim *c, uint64_t va); /* the unit that holds VA */

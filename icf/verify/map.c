@@ -149,7 +149,8 @@ static struct elfrw_err *claim_from_note(struct icf_v *v)
 			.kept = m->kept,
 			.thunk = m->flags & ELFRW_UNIT_THUNK ? m->thunk_size : 0,
 			.flags = (m->flags & ELFRW_UNIT_FOLDED ? ICF_V_FOLDED : 0) |
-				 (m->flags & ELFRW_UNIT_PINNED ? ICF_V_PINNED : 0),
+				 (m->flags & ELFRW_UNIT_PINNED ? ICF_V_PINNED : 0) |
+				 (m->flags & ELFRW_UNIT_REMOVED ? ICF_V_REMOVED : 0),
 		};
 	}
 	return NULL;
@@ -158,6 +159,23 @@ static struct elfrw_err *claim_from_note(struct icf_v *v)
 static bool in_new(const struct icf_vexec *e, uint64_t va, uint64_t size)
 {
 	return va >= e->new &&va <= e->new_end &&size <= e->new_end - va;
+}
+
+/* What unit U lacks in OUT, or NULL. */
+static const char *misses_place(const struct icf_v *v, const struct icf_vunit *u)
+{
+	const struct icf_vexec *p = icf_v_out_exec(&v->claim, u->body),
+			       *q = icf_v_out_exec(&v->claim, u->entry);
+	bool body = p && in_new(p, u->body, u->end - u->old),
+	     entry = q && in_new(q, u->entry, u->thunk);
+	/* At the end of one, when it has no bytes. */
+	for (size_t k = 0; k < v->claim.exec.len && !(body && entry); k++) {
+		body |= in_new(&v->claim.exec.data[k], u->body, u->end - u->old);
+		entry |= in_new(&v->claim.exec.data[k], u->entry, u->thunk);
+	}
+	if (!body)
+		return "code in the output";
+	return !entry || (!u->thunk && u->entry != u->body) ? "an entry in the output" : NULL;
 }
 
 /* Drops units that cannot be examined. */
@@ -175,6 +193,10 @@ static void check_units(struct icf_v *v)
 		u->exec = e;
 		if (u->old < end || u->end < u->old || u->old < x->old || u->end > x->old_end)
 			what = "a run of code of its own in the input";
+		else if (u->flags & ICF_V_REMOVED)
+			what = u->kept == i && !u->thunk && !u->body && !u->entry
+				       ? NULL
+				       : "no code for what was removed";
 		else if (u->kept >= v->claim.unit.len ||
 			 (u->kept != i) != ((u->flags & ICF_V_FOLDED) != 0) ||
 			 ((u->flags & ICF_V_FOLDED) &&
@@ -184,21 +206,8 @@ static void check_units(struct icf_v *v)
 			what = "the code of the function that it was folded into";
 		else if (u->thunk && !(u->flags & ICF_V_FOLDED))
 			what = "no thunk for a function that was not folded";
-		else {
-			const struct icf_vexec *p = icf_v_out_exec(&v->claim, u->body),
-					       *q = icf_v_out_exec(&v->claim, u->entry);
-			bool body = p && in_new(p, u->body, u->end - u->old),
-			     entry = q && in_new(q, u->entry, u->thunk);
-			/* At the end of one, when it has no bytes. */
-			for (size_t k = 0; k < v->claim.exec.len && !(body && entry); k++) {
-				body |= in_new(&v->claim.exec.data[k], u->body, u->end - u->old);
-				entry |= in_new(&v->claim.exec.data[k], u->entry, u->thunk);
-			}
-			if (!body)
-				what = "code in the output";
-			else if (!entry || (!u->thunk && u->entry != u->body))
-				what = "an entry in the output";
-		}
+		else
+			what = misses_place(v, u);
 		if (what) {
 			icf_vlog_bad(&v->log, ICF_VC_CLAIM,
 				     "unit: 0x%llx to 0x%llx (-> 0x%llx): expected %s, found none",
@@ -245,7 +254,7 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 {
 	free(v->claim.by_new);
 	free(v->claim.by_thunk);
-	v->claim.n_new = v->claim.n_thunk = 0;
+	v->claim.n_new = v->claim.n_thunk = v->claim.n_removed = 0;
 	v->claim.by_new = malloc((v->claim.unit.len + 1) * sizeof *v->claim.by_new);
 	v->claim.by_thunk = malloc((v->claim.unit.len + 1) * sizeof *v->claim.by_thunk);
 	if (!elfrw_blocks_make(&v->claim.blocks, v->claim.lo, v->claim.hi,
@@ -256,7 +265,8 @@ struct elfrw_err *icf_v_index(struct icf_v *v)
 	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
 		if (v->claim.unit.data[i].thunk)
 			v->claim.by_thunk[v->claim.n_thunk++] = i;
-		if (v->claim.unit.data[i].flags & ICF_V_FOLDED)
+		v->claim.n_removed += icf_v_removed(&v->claim, i);
+		if ((v->claim.unit.data[i].flags & ICF_V_FOLDED) && !icf_v_removed(&v->claim, i))
 			v->claim.unit.data[v->claim.unit.data[i].kept].shared = true;
 	}
 	qsort_r(v->claim.by_thunk, v->claim.n_thunk, sizeof *v->claim.by_thunk, thunk_order,

@@ -135,12 +135,33 @@ static bool check_thunks(const struct icf_vclaim *c, struct icf_vlog *log,
 	return true;
 }
 
+/* A program may walk through the code between two labels. */
+static void check_removed(const struct icf_vclaim *c, struct icf_vlog *log,
+			  const struct places *label)
+{
+	char name[200];
+	for (size_t i = 0; i < label->v.len; i++)
+		for (uint32_t u = 0; u < c->unit.len; u++) {
+			const struct icf_vexec *e = &c->exec.data[c->unit.data[u].exec];
+			if (icf_v_removed(c, u) && label->v.data[i] >= e->old &&
+			    label->v.data[i] <= e->old_end)
+				icf_vlog_bad(
+					log, ICF_VC_REMOVED,
+					"removed: %s (0x%llx): expected a function, found it in code with a label at 0x%llx",
+					icf_v_where(c, c->unit.data[u].old, name),
+					ICF_VX(c->unit.data[u].old), ICF_VX(label->v.data[i]));
+		}
+}
+
 struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog *log)
 {
 	struct places function = { 0 }, label = { 0 };
-	bool ok = !c->in.symtab || !c->n_thunk ||
+	bool removed = c->n_removed;
+	bool ok = !c->in.symtab || (!c->n_thunk && !removed) ||
 		  (functions(c, &function) && labels(c, &function, &label) &&
 		   (!label.v.len || check_thunks(c, log, &label)));
+	if (removed)
+		check_removed(c, log, &label);
 	VEC_FREE(&function.v);
 	VEC_FREE(&label.v);
 	return ok ? NULL : &elfrw_err_nomem;

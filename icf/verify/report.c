@@ -45,6 +45,7 @@ static const char *const names[ICF_VC_CHECKS] = {
 	[ICF_VC_RESOLVE] = "calls of shared functions resolved",
 	[ICF_VC_VIRTUAL] = "vtable slots resolved",
 	[ICF_VC_SYMBOLIZE] = "places symbolized",
+	[ICF_VC_REMOVED] = "removed code that nothing reaches",
 };
 
 const char *icf_verify_check_name(enum icf_verify_check check)
@@ -132,6 +133,8 @@ void icf_verify_print(FILE *f, const struct icf_verify_result *r, bool verbose)
 			"%u functions and other runs of code, %u of them folded, %u thunks; map from %s\n",
 			r->n_units, r->n_folded, r->n_thunks,
 			r->from_note ? ".debug_icfold" : "symbols");
+	if (r->n_removed)
+		fprintf(f, "%u functions that nothing uses are removed\n", r->n_removed);
 	if (r->checked[ICF_VC_SYMBOLIZE]) {
 		uint64_t calls = r->checked[ICF_VC_RESOLVE] + r->checked[ICF_VC_VIRTUAL],
 			 wrong = r->wrong[ICF_VC_RESOLVE] + r->wrong[ICF_VC_VIRTUAL];
@@ -188,9 +191,9 @@ void icf_verify_print_json(FILE *f, const char *in, const char *out,
 	fputs(", \"out\": ", f);
 	elfrw_put_json(f, out, "");
 	fprintf(f,
-		", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"map\": \"%s\", "
+		", \"equal\": %s, \"units\": %u, \"folded\": %u, \"thunks\": %u, \"removed\": %u, \"map\": \"%s\", "
 		"\"undecided_places\": %llu, \"undecided_calls\": %llu, \"checks\": [",
-		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks,
+		r->equal ? "true" : "false", r->n_units, r->n_folded, r->n_thunks, r->n_removed,
 		r->same        ? "none"
 		: r->from_note ? "note"
 			       : "symbols",

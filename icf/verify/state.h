@@ -184,6 +184,10 @@ struct elfrw_err *icf_v_check_probes(struct icf_v *v);
 
 void icf_v_check_alignment(const struct icf_vclaim *c, const struct icf_vwords *words,
 			   struct icf_vlog *log); /* runs when all observed functions are known */
+/* removed.c: does anything else than code and data lead to what was removed?  ALLOWED: code may be
+ * removed at all. */
+void icf_v_check_removed(const struct icf_vclaim *c, const struct icf_vwords *words, bool allowed,
+			 struct icf_vlog *log);
 /* mark.c: labels that delimit parts of the code. */
 struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog *log);
 

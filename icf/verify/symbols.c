@@ -385,6 +385,13 @@ static void check_bodies(const struct icf_vclaim *c, struct icf_vlog *log,
 	}
 }
 
+/* Does X of .symtab name code that was removed?  The name goes with the code. */
+static bool is_removed(const struct icf_vclaim *c, const Elf64_Sym *x)
+{
+	return names_code(x) && icf_v_exec_of(c, x->st_shndx) &&
+	       icf_v_removed(c, icf_v_find(c, x->st_value));
+}
+
 static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
 			const struct elfrw_section *a, const struct elfrw_section *b,
 			const struct table *t)
@@ -399,7 +406,7 @@ static void check_table(const struct icf_vclaim *c, struct icf_vlog *log,
 		 * prove nothing. */
 		bool goes = a->hdr.sh_type != SHT_DYNSYM && s.x.st_shndx != SHN_UNDEF &&
 			    s.x.st_shndx < c->in.n_sections;
-		if (goes && !c->to_out[s.x.st_shndx])
+		if (goes && (!c->to_out[s.x.st_shndx] || is_removed(c, &s.x)))
 			continue;
 		log->checked[ICF_VC_SYMBOL]++;
 		if (!elfrw_symbol(b, k, &s.y)) {

@@ -131,6 +131,7 @@ static struct elfrw_err *run(struct icf_v *v)
 	STEP(icf_v_check_layout(v));
 	STEP(icf_v_check_data(v));
 	STEP(icf_v_check_dynamic(&v->claim, &v->words, &v->log));
+	icf_v_check_removed(&v->claim, &v->words, v->opt->gc_functions, &v->log);
 	STEP(icf_v_check_unwind(v));
 	STEP(icf_v_check_symbols(&v->claim, &v->log));
 	STEP(icf_v_check_note(v));
@@ -178,10 +179,12 @@ static struct elfrw_err *deliver(struct icf_v *v, struct icf_verify_result *ret)
 		ret->equal &= !log->wrong[c];
 	}
 	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
-		ret->n_folded += (v->claim.unit.data[i].flags & ICF_V_FOLDED) != 0;
+		ret->n_folded += (v->claim.unit.data[i].flags & ICF_V_FOLDED) != 0 &&
+				 !icf_v_removed(&v->claim, i);
 		ret->n_thunks += v->claim.unit.data[i].thunk != 0;
 	}
 	ret->n_units = (uint32_t)v->claim.unit.len;
+	ret->n_removed = v->claim.n_removed;
 	ret->places_undecided = v->places_undecided;
 	ret->calls_undecided = v->calls_undecided;
 	ret->from_note = v->claim.has_note;

@@ -63,6 +63,7 @@ enum icf_verify_check {
 			     stack gives */
 	ICF_VC_VIRTUAL,   /* the same for slots of vtables */
 	ICF_VC_SYMBOLIZE, /* the symbolizer's answers for places in code */
+	ICF_VC_REMOVED,   /* nothing reaches what was removed */
 	ICF_VC_CHECKS,
 };
 
@@ -77,6 +78,7 @@ struct icf_verify_options {
 	unsigned max_diffs; /* texts kept for each check; 0: 20 */
 	const char *debug_in, *debug_out; /* the separate debug files of IN and OUT; NULL: the debug
 					     information is in the files */
+	bool gc_functions;                /* functions that nothing reaches may be missing */
 	bool no_debug;                    /* skip the debug information */
 	void (*no_memory)(void)
 		__attribute__((noreturn)); /* called if libdw runs out of memory, and ends the
@@ -91,7 +93,7 @@ struct icf_verify_diff {
 struct icf_verify_result {
 	uint64_t checked[ICF_VC_CHECKS], wrong[ICF_VC_CHECKS];
 	VEC(struct icf_verify_diff) diff; /* by check, then in the order of the files */
-	uint32_t n_units, n_folded, n_thunks;
+	uint32_t n_units, n_folded, n_thunks, n_removed;
 	/* For ICF_VC_SYMBOLIZE: places in shared code whose function cannot be known.  For
 	 * ICF_VC_RESOLVE and ICF_VC_VIRTUAL: calls that could have called several functions. */
 	uint64_t places_undecided, calls_undecided;

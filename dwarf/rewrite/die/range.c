@@ -7,7 +7,8 @@ bool dwr_die_is_shared(const struct elfrw_addrmap *map, uint64_t low, uint32_t *
 {
 	*u = elfrw_addrmap_find(map, low);
 	return *u != ELFRW_NO_UNIT && map->unit[*u].old == low &&
-	       (map->unit[*u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED));
+	       (map->unit[*u].flags & (ELFRW_UNIT_KEPT | ELFRW_UNIT_FOLDED)) &&
+	       !(map->unit[*u].flags & ELFRW_UNIT_REMOVED);
 }
 
 struct elfrw_err *dwr_die_note_die(struct dwr_die_scan *s, const struct dwr_die *die, uint64_t low)

@@ -23,7 +23,9 @@ struct elfrw_err *dwr_line_make_runs(struct dwr_line_job *job)
 	const bool overlay = job->in->policy == DWR_FOLDED_OVERLAY;
 	for (uint32_t u = 0; u < n; u++) {
 		const struct elfrw_addrmap_unit *unit = &map->unit[u];
-		bool out = dwr_line_folded(unit) && job->in->policy != DWR_FOLDED_ALIAS;
+		bool removed = unit->flags & ELFRW_UNIT_REMOVED;
+		bool out =
+			removed || (dwr_line_folded(unit) && job->in->policy != DWR_FOLDED_ALIAS);
 		uint64_t delta = unit->body - unit->old;
 		struct dwr_line_run *last = job->n_runs ? &job->run[job->n_runs - 1] : NULL;
 		if (last && !last->out && !out && last->delta == delta)
@@ -32,7 +34,7 @@ struct elfrw_err *dwr_line_make_runs(struct dwr_line_job *job)
 			job->run[job->n_runs++] =
 				(struct dwr_line_run){ unit->old, unit->old_end, delta, out };
 		job->run_of[u] = job->n_runs - 1;
-		if (!dwr_line_folded(unit) || unit->old == unit->old_end)
+		if (!dwr_line_folded(unit) || removed || unit->old == unit->old_end)
 			continue;
 		if (overlay)
 			want[u] = want[unit->kept < n ? unit->kept : u] = 1;

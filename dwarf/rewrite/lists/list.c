@@ -155,6 +155,13 @@ static bool unit_holds(const struct elfrw_addrmap *map, uint32_t i, uint64_t at,
 	       (at < map->unit[i].old_end || (or_ends && at == map->unit[i].old_end));
 }
 
+/* Is the code at VA removed? */
+static bool is_removed(const struct elfrw_addrmap *map, uint64_t va)
+{
+	uint32_t i = elfrw_addrmap_find(map, va);
+	return i != ELFRW_NO_UNIT && map->unit[i].flags & ELFRW_UNIT_REMOVED;
+}
+
 /* The unit of the empty range [AT, AT) of a location list.  The range carries views, and may lie at
  * the end of its function: then its address belongs to the code before it. */
 static const struct elfrw_addrmap_unit *unit_of_empty(struct dwr_list_work *w,
@@ -176,7 +183,7 @@ static struct elfrw_err *one_delta(struct dwr_list_work *w, const struct dwr_lis
 	const struct elfrw_addrmap_unit *u;
 	if (begin == end && use->purpose == DWR_FOR_LOCATION &&
 	    (u = unit_of_empty(w, use, begin))) {
-		*ok = true;
+		*ok = !(u->flags & ELFRW_UNIT_REMOVED);
 		*delta = u->body - u->old;
 		return NULL;
 	}
@@ -187,7 +194,8 @@ static struct elfrw_err *one_delta(struct dwr_list_work *w, const struct dwr_lis
 		w->unit = i;
 		u = &map->unit[i];
 		if (end >= begin && end <= u->old_end &&
-		    (!(u->flags & ELFRW_UNIT_FOLDED) || use->purpose == DWR_FOR_LOCATION)) {
+		    (!(u->flags & ELFRW_UNIT_FOLDED) ||
+		     (use->purpose == DWR_FOR_LOCATION && !(u->flags & ELFRW_UNIT_REMOVED)))) {
 			*ok = true;
 			*delta = u->body - u->old;
 			return NULL;
@@ -410,6 +418,8 @@ static struct elfrw_err *map_entry(struct dwr_list_work *w, const struct dwr_lis
 	}
 	if (e->begin == e->end && use->purpose == DWR_FOR_LOCATION &&
 	    (u = unit_of_empty(w, use, e->begin))) {
+		if (u->flags & ELFRW_UNIT_REMOVED)
+			return NULL;
 		o.begin = o.end = u->body + (e->begin - u->old);
 		return add_out(w, o);
 	}
@@ -418,6 +428,8 @@ static struct elfrw_err *map_entry(struct dwr_list_work *w, const struct dwr_lis
 	size_t n = w->pieces.piece.len;
 	if (n && p[n - 1].unit != ELFRW_NO_UNIT)
 		w->unit = p[n - 1].unit;
+	if (!n && is_removed(map, e->begin))
+		return NULL;
 	if (!n && e->has_view) {
 		/* Its code was padding; its views still number the later entries. */
 		elfrw_addrmap_point(map, e->begin, &o.begin);

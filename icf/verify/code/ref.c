@@ -97,6 +97,11 @@ static void check_code_ref(struct icf_vcode_at *at, struct icf_vref *r)
 	const struct icf_v *v = at->job->v;
 	enum icf_verify_check check = r->branch ? ICF_VC_BRANCH : ICF_VC_ADDRESS;
 	icf_vcode_note_entered(at, r->target);
+	if (icf_v_removed(&v->claim, icf_v_find(&v->claim, r->target))) {
+		icf_vcode_bad(at, ICF_VC_REMOVED, "reference to code that was removed", r->insn,
+			      r->target, r->found);
+		return;
+	}
 	r->known = r->branch ? icf_v_code(&v->claim, r->target, &r->want)
 			     : icf_v_pointer(&v->claim, r->target, &r->want);
 	uint32_t t = r->known && !r->branch ? icf_v_find(&v->claim, r->target) : ICF_V_NONE;
@@ -125,8 +130,7 @@ static void note_frame_ref(struct icf_vcode_at *at, const struct icf_vref *r)
 		at->part->log.nomem = true;
 }
 
-/* Notes a place in data that may be where words or a table begin. */
-static void note_base(struct icf_vcode_at *at, uint64_t target)
+void icf_vcode_note_base(struct icf_vcode_at *at, uint64_t target)
 {
 	const struct icf_v *v = at->job->v;
 	/* 0: the load address of the file. */
@@ -147,7 +151,7 @@ static void check_data_ref(struct icf_vcode_at *at, struct icf_vref *r)
 {
 	r->want = icf_v_data(&at->job->v->claim, r->target);
 	if (!r->branch)
-		note_base(at, r->target);
+		icf_vcode_note_base(at, r->target);
 	if (r->found == r->want)
 		return;
 	if (r->branch || !(at->u->flags & ICF_V_FOLDED)) {

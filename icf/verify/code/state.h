@@ -93,6 +93,11 @@ bool icf_vcode_is_address(const struct icf_v *v, const struct elfrw_relocs *rel,
 			  const Elf64_Rela *r, const struct icf_vcode_insn *insn,
 			  const struct elfrw_form **form, bool *odd);
 
+/* removed.c: reads a unit that OUT has not got. */
+void icf_vcode_removed(struct icf_vcode_at *at);
+/* ref.c: notes a place in data that may be where words or a table begin. */
+void icf_vcode_note_base(struct icf_vcode_at *at, uint64_t target);
+
 /* call.c: records data for the check of the call tables.  END: the address behind the
  * instruction. */
 void icf_vcode_note_call(struct icf_vcode_at *at, const struct elfrw_insn *in, uint64_t end);

@@ -289,6 +289,10 @@ void icf_vcode_unit(const struct icf_vcode_job *job, struct icf_vcode_part *part
 	if (!at.size)
 		return;
 	at.a = e->old_data + (u->old - e->old);
+	if (u->flags & ICF_V_REMOVED) {
+		icf_vcode_removed(&at);
+		return;
+	}
 	at.b = new_bytes(v, u->body, at.size);
 	if (!at.b)
 		return; /* was reported with the claim */

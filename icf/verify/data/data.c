@@ -23,6 +23,30 @@ static bool jumps_into(const struct icf_v *v, uint32_t a, uint32_t b)
 	return false;
 }
 
+/* Is W a word of a table that only removed code reads, or does it lead to removed code, which no
+ * other word may do?  It then stays as it was.  In such a table, a word that leads to code that is
+ * there may also be right. */
+static bool check_removed(struct icf_v *v, struct icf_vword *w, uint32_t owner)
+{
+	char name[200];
+	bool known, unread = icf_v_removed(&v->claim, owner),
+		    gone = icf_v_removed(&v->claim, icf_v_find(&v->claim, w->target));
+	if (!unread && !gone)
+		return false;
+	v->log.checked[ICF_VC_REMOVED]++;
+	w->want = w->target;
+	known = !gone && icf_v_code(&v->claim, w->target, &w->alt);
+	if (!known)
+		w->alt = w->target;
+	if (!unread)
+		icf_vlog_bad(
+			&v->log, ICF_VC_REMOVED,
+			"removed: %s (0x%llx): expected code that nothing reaches, found a word at 0x%llx",
+			icf_v_where(&v->claim, w->target, name), ICF_VX(w->target),
+			ICF_VX(w->place));
+	return true;
+}
+
 /* Computes the required meaning of every word in OUT. */
 static void resolve(struct icf_v *v)
 {
@@ -31,6 +55,8 @@ static void resolve(struct icf_v *v)
 		uint32_t owner =
 			w->table != ICF_V_NONE ? v->words.table.data[w->table].owner : ICF_V_NONE;
 		bool known;
+		if (check_removed(v, w, owner))
+			continue;
 		if (w->still) {
 			w->want = w->alt = w->target;
 			continue;

@@ -207,6 +207,28 @@ static struct elfrw_err *collect_names(const struct icf_v *v, struct names *ret)
 	return NULL;
 }
 
+/* The names at 0 .. N - 1 of NAME must be symbols of the function at U; if it has symbols, there
+ * must be one. */
+static void check_names(struct icf_v *v, const struct names *names, const struct icf_vunit *u,
+			const char *const *name, uint32_t n)
+{
+	char text[200];
+	for (uint32_t k = 0; k < n; k++) {
+		struct name key = { u->old, name[k] };
+		if (!names->v.len ||
+		    !bsearch(&key, names->v.data, names->v.len, sizeof key, name_order))
+			icf_vlog_bad(
+				&v->log, ICF_VC_NOTE,
+				"name: of the function at 0x%llx: expected %s or another of its symbols, found %s",
+				ICF_VX(u->old), icf_v_where(&v->claim, u->old, text), key.name);
+	}
+	size_t lo = LOWER_BOUND(0, names->v.len, mid, names->v.data[mid].value < u->old);
+	if (!n && lo < names->v.len && names->v.data[lo].value == u->old)
+		icf_vlog_bad(&v->log, ICF_VC_NOTE,
+			     "name: of the function at 0x%llx: expected %s, found none",
+			     ICF_VX(u->old), names->v.data[lo].name);
+}
+
 static void check_members(struct icf_v *v, const struct names *names)
 {
 	const struct dwr_icfold *n = &v->claim.note;
@@ -222,24 +244,16 @@ static void check_members(struct icf_v *v, const struct names *names)
 				&v->log, ICF_VC_NOTE,
 				"member: %s: expected in the group of its kept copy, found in another",
 				icf_v_where(&v->claim, u->old, text));
-		for (uint32_t k = 0; k < m->n_names; k++) {
-			struct name key = { u->old, n->names[m->name + k] };
-			if (!names->v.len ||
-			    !bsearch(&key, names->v.data, names->v.len, sizeof key, name_order))
-				icf_vlog_bad(
-					&v->log, ICF_VC_NOTE,
-					"name: of the function at 0x%llx: expected %s or another of its symbols, found %s",
-					ICF_VX(u->old), icf_v_where(&v->claim, u->old, text),
-					key.name);
-		}
-		size_t lo = LOWER_BOUND(0, names->v.len, mid, names->v.data[mid].value < u->old);
-		if (!m->n_names && lo < names->v.len && names->v.data[lo].value == u->old)
-			icf_vlog_bad(&v->log, ICF_VC_NOTE,
-				     "name: of the function at 0x%llx: expected %s, found none",
-				     ICF_VX(u->old), names->v.data[lo].name);
+		check_names(v, names, u, n->names + m->name, m->n_names);
+	}
+	for (size_t i = 0; i < n->n_removed; i++) {
+		const struct dwr_icfold_removed *x = &n->removed[i];
+		v->log.checked[ICF_VC_NOTE]++;
+		check_names(v, names, &v->claim.unit.data[x->unit], n->names + x->name, x->n_names);
 	}
 	for (uint32_t i = 0; i < n->map.n_units; i++)
-		if ((v->claim.unit.data[i].flags & ICF_V_FOLDED) && n->unit_member[i] == UINT32_MAX)
+		if ((v->claim.unit.data[i].flags & ICF_V_FOLDED) && !icf_v_removed(&v->claim, i) &&
+		    n->unit_member[i] == UINT32_MAX)
 			icf_vlog_bad(&v->log, ICF_VC_NOTE,
 				     "group: %s (0x%llx): expected it in one, found it in none",
 				     icf_v_where(&v->claim, v->claim.unit.data[i].old, text),
@@ -281,8 +295,8 @@ static void check_slots(struct icf_v *v)
 }
 
 /* Parts of .debug_icfold (icfold-format(5)). */
-enum { SECTIONS, MAP, GROUPS, SLOTS, OVERLAY, STRINGS, PARTS };
-#define NOTE_HEADER 192
+enum { SECTIONS, MAP, GROUPS, SLOTS, OVERLAY, STRINGS, REMOVED, PARTS };
+#define NOTE_HEADER 48 /* and 24 for each part */
 
 static bool skip_ulebs(struct elfrw_rbuf *r, uint64_t n)
 {
@@ -312,6 +326,8 @@ static bool skip_map(const struct icf_v *v, uint64_t n, struct elfrw_rbuf *r)
 		const struct icf_vunit *u = &v->claim.unit.data[i];
 		unsigned flags = elfrw_rbuf_u8(r);
 		thunks += (flags & 2) != 0;
+		if ((flags & 16) && u->flags & ICF_V_REMOVED && flags == 17)
+			continue;
 		if (flags > 15 || (!(flags & 1) && (flags & 2)) || ((flags & 1) && (flags & 4)) ||
 		    !(flags & 4) != !u->shared ||
 		    ((flags & 8) && u->body != u->old && !(flags & 1)))
@@ -333,6 +349,7 @@ static bool skip_entry(int part, struct elfrw_rbuf *r)
 			elfrw_rbuf_sleb(r);
 		return true;
 	case SLOTS: return skip_ulebs(r, 2);
+	case REMOVED: return skip_ulebs(r, elfrw_rbuf_uleb(r));
 	default:
 		n = elfrw_rbuf_uleb(r) / 2;
 		elfrw_rbuf_uleb(r);
@@ -346,10 +363,16 @@ static void check_shape(struct icf_v *v)
 {
 	const struct dwr_icfold *note = &v->claim.note;
 	struct elfrw_rbuf r = elfrw_rbuf(note->data, note->size);
-	elfrw_rbuf_seek(&r, 10);
-	uint64_t end = NOTE_HEADER;
-	const char *what = elfrw_rbuf_u16(&r) == NOTE_HEADER ? NULL : "a header of 192 bytes";
-	for (int part = SECTIONS; part < PARTS && !what; part++) {
+	elfrw_rbuf_seek(&r, 8);
+	/* Version 4 has the names of removed functions; without any, it is version 3. */
+	const int parts = elfrw_rbuf_u16(&r) == 4 ? PARTS : REMOVED;
+	const uint64_t header = NOTE_HEADER + 24 * (uint64_t)parts;
+	uint64_t end = header;
+	const char *what = elfrw_rbuf_u16(&r) != header ? "a header as long as its version says"
+			   : (parts == PARTS) != (note->n_removed != 0)
+				   ? "the version that its contents need"
+				   : NULL;
+	for (int part = SECTIONS; part < parts && !what; part++) {
 		elfrw_rbuf_seek(&r, 48 + 24 * (uint64_t)part);
 		uint64_t off = elfrw_rbuf_u64(&r), size = elfrw_rbuf_u64(&r),
 			 n = elfrw_rbuf_u64(&r);

@@ -71,6 +71,11 @@ void icf_v_check_notes(struct icf_v *v, const struct elfrw_section *a,
 		uint32_t u =
 			n.probe ? icf_v_find(&v->claim, elfrw_get64(a->data + n.desc)) : ICF_V_NONE;
 		from = n.end;
+		if (icf_v_removed(&v->claim, u))
+			icf_vlog_bad(
+				&v->log, ICF_VC_REMOVED,
+				"removed: 0x%llx: expected code that nothing reaches, found a probe",
+				ICF_VX(v->claim.unit.data[u].old));
 		if (u != ICF_V_NONE && (v->claim.unit.data[u].flags & ICF_V_FOLDED))
 			continue;
 		check_note(v, a, b, &n, pos);

@@ -374,7 +374,7 @@ static void check_debug_frame(struct icf_vdebug *d)
 	for (uint32_t i = 0; i < v->claim.unit.len; i++) {
 		const struct icf_vunit *u = &v->claim.unit.data[i];
 		char name[200];
-		for (uint64_t off = 0; off < u->end - u->old;) {
+		for (uint64_t off = 0; off < u->end - u->old && !(u->flags & ICF_V_REMOVED);) {
 			Dwarf_Frame *a = NULL, *b = NULL;
 			Dwarf_Addr start, end = 0;
 			int ra = dwarf_cfi_addrframe(in, u->old + off, &a),

@@ -155,6 +155,23 @@ static bool read_entries(struct icf_vdebug *d, Dwarf_Attribute *attr, entries *r
 	return off == 0;
 }
 
+/* Skips the views in R of the first entries of IN's list LIST that lie in code that was removed;
+ * *OFF: how far the list is read.  The entry behind them has views to compare. */
+static void skip_removed(const struct icf_vdebug *d, Dwarf_Attribute *list, ptrdiff_t *off,
+			 struct elfrw_rbuf *r)
+{
+	const struct icf_vclaim *c = &d->v->claim;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *op;
+	size_t n;
+	while (c->n_removed &&
+	       (*off = dwarf_getlocations(list, *off, &base, &lo, &hi, &op, &n)) > 0 &&
+	       icf_v_removed(c, icf_v_find(c, lo))) {
+		elfrw_rbuf_uleb(r);
+		elfrw_rbuf_uleb(r);
+	}
+}
+
 void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwarf_Attribute *la,
 		  Dwarf_Attribute *vb, Dwarf_Attribute *lb)
 {
@@ -177,7 +194,13 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	}
 	struct elfrw_rbuf a = elfrw_rbuf((const uint8_t *)da->d_buf + oa, ea - oa),
 			  b = elfrw_rbuf((const uint8_t *)db->d_buf + ob, eb - ob);
-	while (elfrw_rbuf_left(&a) || elfrw_rbuf_left(&b)) {
+	ptrdiff_t off = 0;
+	for (unsigned k = 0;; k++) {
+		/* Two views for each entry. */
+		if (k % 2 == 0)
+			skip_removed(d, la, &off, &a);
+		if (!elfrw_rbuf_left(&a) && !elfrw_rbuf_left(&b))
+			break;
 		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
 		if (a.bad || b.bad || x != y) {
 			icf_vlog_bad(d->log, ICF_VC_LOCATION,
@@ -264,7 +287,8 @@ static struct piece cut_entry(const struct comparison *c, const struct icf_vunit
 			       .want_lo = unit->body + (lo - unit->old),
 			       .want_hi = unit->body + (hi - unit->old),
 			       .folded = folded,
-			       .optional = folded || (lo == end && !c->views) };
+			       .optional = folded || (unit->flags & ICF_V_REMOVED) ||
+					   (lo == end && !c->views) };
 }
 
 /* Moves *LO from padding to the next unit.  false: the current entry ends before it.  In padding,

@@ -45,7 +45,7 @@ static void lose(struct icf_vdebug *d, overlay_list *list, uint64_t die, uint64_
 		}
 		const struct icf_vunit *u = &v->claim.unit.data[i];
 		uint64_t to = hi < u->end ? hi : u->end;
-		if (u->flags & ICF_V_FOLDED) {
+		if ((u->flags & ICF_V_FOLDED) && !(u->flags & ICF_V_REMOVED)) {
 			struct icf_voverlay *slot = VEC_PUSH(list);
 			if (!slot) {
 				d->log->nomem = true;
@@ -92,7 +92,7 @@ static void note_owner(struct icf_vdebug *d, uint64_t die, uint64_t lo)
 {
 	const struct icf_v *v = d->v;
 	uint32_t u = icf_v_find(&v->claim, lo);
-	if (u == ICF_V_NONE || v->claim.unit.data[u].old != lo ||
+	if (u == ICF_V_NONE || v->claim.unit.data[u].old != lo || icf_v_removed(&v->claim, u) ||
 	    !((v->claim.unit.data[u].flags & ICF_V_FOLDED) || v->claim.unit.data[u].shared))
 		return;
 	struct icf_vowner *slot = VEC_PUSH(&d->owner);
@@ -133,6 +133,19 @@ static bool is_image(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
 		     i++)
 			if (v->claim.unit.data[i].body == va)
 				return true;
+	}
+	return false;
+}
+
+/* Is VA where a range of DIE A would be, whose code was removed? */
+static bool is_removed(const struct icf_vdebug *d, Dwarf_Die *a, uint64_t va)
+{
+	const struct icf_vclaim *c = &d->v->claim;
+	Dwarf_Addr base, lo, hi;
+	for (ptrdiff_t off = 0; (off = dwarf_ranges(a, off, &base, &lo, &hi)) > 0;) {
+		uint32_t u = icf_v_find(c, lo);
+		if (icf_v_removed(c, u) && va == lo - c->unit.data[u].old)
+			return true;
 	}
 	return false;
 }
@@ -319,7 +332,8 @@ static const char *read_ranges(struct icf_vdebug *d, struct ranges *r)
 	ptrdiff_t off = 0;
 	while ((off = dwarf_ranges(r->b, off, &base, &lo, &hi)) > 0) {
 		r->n++;
-		if (r->dead || ((lo < hi || empties_count(d)) && !icf_v_out_exec(&d->v->claim, lo)))
+		bool counts = lo < hi || (empties_count(d) && !is_removed(d, r->a, lo));
+		if (r->dead || (counts && !icf_v_out_exec(&d->v->claim, lo)))
 			add_range(d, &r->dead_out, lo, hi);
 		if (lo >= hi && !r->dead && icf_v_out_exec(&d->v->claim, lo) &&
 		    (lo > hi || !is_image(d, r->a, lo))) {

@@ -43,7 +43,8 @@ void icf_vset_expect(struct icf_vset *s, const struct icf_vdebug *d, uint64_t lo
 		uint64_t from = lo > u->old ? lo : u->old, to = hi < u->end ? hi : u->end;
 		if (u->thunk && from == u->old && to == u->end)
 			push_thunk(s, i);
-		if (from >= to || ((u->flags & ICF_V_FOLDED) && d->policy != DWR_FOLDED_ALIAS))
+		if (from >= to || (u->flags & ICF_V_REMOVED) ||
+		    ((u->flags & ICF_V_FOLDED) && d->policy != DWR_FOLDED_ALIAS))
 			continue;
 		push_piece(s, u->kept, u->body + (from - u->old), u->body + (to - u->old));
 	}

@@ -70,7 +70,14 @@ static void compare(struct icf_vdebug *d, uint64_t cu, struct icf_vrows *want,
 
 static bool in_group(const struct icf_v *v, uint32_t u)
 {
-	return (v->claim.unit.data[u].flags & ICF_V_FOLDED) || v->claim.unit.data[u].shared;
+	return !icf_v_removed(&v->claim, u) &&
+	       ((v->claim.unit.data[u].flags & ICF_V_FOLDED) || v->claim.unit.data[u].shared);
+}
+
+/* Have the rows of X left its line table? */
+static bool is_gone(const struct icf_vunit *x, bool alias)
+{
+	return (x->flags & ICF_V_REMOVED) || ((x->flags & ICF_V_FOLDED) && !alias);
 }
 
 struct sorting {
@@ -97,7 +104,7 @@ static void reach_over(struct icf_vdebug *d, uint64_t cu, struct sorting *s, siz
 		const struct icf_vunit *x = &v->claim.unit.data[lo];
 		row.unit = lo;
 		row.addr = x->body;
-		if (!(x->flags & ICF_V_FOLDED) || d->policy == DWR_FOLDED_ALIAS)
+		if (!is_gone(x, d->policy == DWR_FOLDED_ALIAS))
 			icf_vrows_add(&s->edge, &row);
 		if (in_group(v, lo))
 			icf_vrows_keep(d, &d->group, row);
@@ -118,7 +125,7 @@ static void expect_end(struct icf_vdebug *d, struct sorting *s, struct icf_vrow 
 	row.unit = last;
 	row.addr = x->body + (va - x->old);
 	row.optional = true;
-	if (va == x->end && (!(x->flags & ICF_V_FOLDED) || d->policy == DWR_FOLDED_ALIAS))
+	if (va == x->end && !is_gone(x, d->policy == DWR_FOLDED_ALIAS))
 		icf_vrows_add(&s->edge, &row);
 	row.used = true; /* an end */
 	if (in_group(v, last))
@@ -144,7 +151,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 		uint32_t u = icf_v_find(&v->claim, va), prev = icf_v_find_end(&v->claim, va);
 		d->log->checked[ICF_VC_LINE]++;
 		const struct icf_vunit *p = prev != ICF_V_NONE ? &v->claim.unit.data[prev] : NULL;
-		bool prev_gone = p && (p->flags & ICF_V_FOLDED) && !alias;
+		bool prev_gone = p && is_gone(p, alias);
 		/* At its very end, without code of its own: a folded unit may have the row in its
 		 * sequence. */
 		if (p && prev != u && in_group(v, prev)) {
@@ -164,7 +171,7 @@ static void expect_rows(struct icf_vdebug *d, uint64_t cu, struct sorting *s)
 			continue;
 		}
 		const struct icf_vunit *x = &v->claim.unit.data[u];
-		bool gone = (x->flags & ICF_V_FOLDED) && !alias;
+		bool gone = is_gone(x, alias);
 		row.addr = x->body + (va - x->old);
 		row.unit = u;
 		s->in.v.data[i].unit = u;

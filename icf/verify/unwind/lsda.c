@@ -188,6 +188,11 @@ static void check_pads(struct icf_vunwind *w, const struct pair *p, uint64_t beg
 		uint64_t want = s.pad;
 		if (!s.pad)
 			continue;
+		if (icf_v_removed(&v->claim, icf_v_find(&v->claim, s.pad)))
+			icf_vlog_bad(
+				&v->log, ICF_VC_REMOVED,
+				"removed: %s (0x%llx): expected code that nothing reaches, found a landing pad",
+				icf_v_where(&v->claim, s.pad, name), ICF_VX(s.pad));
 		if (!kept)
 			icf_v_code(&v->claim, s.pad, &want);
 		if (want == t.pad || (alias && stands_for(v, s.pad, t.pad)))

@@ -37,7 +37,8 @@ static void sample_rows(const struct icf_vclaim *c, struct icf_vlog *log, Dwarf_
 	for (size_t k = 0; k < n; k += step) {
 		const struct dwr_fde *f = &c->cfi_in.fde.data[c->cfi_in.by_pc[k]];
 		uint64_t size = f->pc_end - f->pc_begin, place[3] = { 0, size / 2, size - 1 }, new;
-		if (f->pc_end <= f->pc_begin || !icf_v_code(c, f->pc_begin, &new))
+		if (f->pc_end <= f->pc_begin || icf_v_removed(c, icf_v_find(c, f->pc_begin)) ||
+		    !icf_v_code(c, f->pc_begin, &new))
 			continue;
 		for (int p = 0; p < 3; p++) {
 			Dwarf_Frame *a = NULL, *b = NULL;

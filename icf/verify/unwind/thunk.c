@@ -83,6 +83,17 @@ static bool is_of_thunks(const struct icf_v *v, const struct dwr_fde *f, uint32_
 	return covered == f->pc_end && is_entry_rule(v, f);
 }
 
+/* Does F describe code that is removed, where nothing moved?  The unwind tables stay as they were.
+ */
+static bool is_left(const struct icf_v *v, const struct dwr_fde *f)
+{
+	uint32_t u = icf_v_find(&v->claim, f->pc_begin),
+		 k = icf_vunwind_fde_at(&v->claim.cfi_in, f->pc_begin);
+	const struct dwr_fde *a = k != ICF_V_NONE ? &v->claim.cfi_in.fde.data[k] : NULL;
+	return icf_v_removed(&v->claim, u) && a && a->pc_end == f->pc_end && a->off == f->off &&
+	       a->size == f->size && a->lsda == f->lsda;
+}
+
 /* Each frame of OUT that is not the image of one of IN's must be a thunk's. */
 static struct elfrw_err *check_added_frames(struct icf_vunwind *w)
 {
@@ -113,7 +124,7 @@ static struct elfrw_err *check_added_frames(struct icf_vunwind *w)
 				ELFRW_TRY(icf_vunwind_lsda(w, was, f, false, true));
 			continue;
 		}
-		if (!is_of_thunks(v, f, &t))
+		if (!is_of_thunks(v, f, &t) && !is_left(v, f))
 			icf_vlog_bad(
 				&v->log, ICF_VC_FRAME,
 				"frame: (-> 0x%llx to 0x%llx): expected none or a thunk's, found another",

@@ -161,6 +161,8 @@ static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 	if (a->pc_end <= a->pc_begin || !icf_v_in_exec(&v->claim, a->pc_begin) ||
 	    icf_vunwind_fde_at(&v->claim.cfi_in, a->pc_begin) != i)
 		return NULL;
+	if (icf_v_removed(&v->claim, u) && a->pc_end <= v->claim.unit.data[u].end)
+		return NULL;
 	v->log.checked[ICF_VC_FRAME]++;
 	if (u == ICF_V_NONE) {
 		icf_vlog_bad(&v->log, ICF_VC_FRAME,
@@ -182,8 +184,9 @@ static struct elfrw_err *check_fde(struct icf_vunwind *w, uint32_t i)
 			end = x->end;
 		}
 		bool last = next >= v->claim.unit.len || v->claim.unit.data[next].old >= a->pc_end;
-		ELFRW_TRY(check_run(w, a, begin, end > a->pc_end || last ? a->pc_end : end, want,
-				    false));
+		if (!icf_v_removed(&v->claim, u))
+			ELFRW_TRY(check_run(w, a, begin, end > a->pc_end || last ? a->pc_end : end,
+					    want, false));
 		if (last)
 			break;
 		u = next;

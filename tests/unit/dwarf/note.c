@@ -63,13 +63,11 @@ static void damage(const uint8_t *data, size_t size)
 		}
 }
 
-static void note_round_trip(void **state)
+/* The section that a rewriting of F makes, decompressed; *SIZE: its size. */
+static uint8_t *make_note(struct fake *f, uLongf *size)
 {
-	(void)state;
-	struct fake f;
-	fake_init(&f);
 	struct dwr_rewrite_out out;
-	be_ok(fake_rewrite(&f, DWR_FOLDED_OVERLAY, 1, &out)); /* no debug information at all */
+	be_ok(fake_rewrite(f, DWR_FOLDED_OVERLAY, 1, &out)); /* no debug information at all */
 	assert_int_equal(out.n_sections, 1);
 	assert_string_equal(out.section[0].name, ".debug_icfold");
 	assert_int_equal(out.section[0].shndx, 0);
@@ -81,17 +79,54 @@ static void note_round_trip(void **state)
 	memcpy(&chdr, out.section[0].data, sizeof chdr);
 	assert_int_equal(chdr.ch_type, ELFCOMPRESS_ZLIB);
 	assert_int_equal(chdr.ch_addralign, 1);
-	uLongf size = chdr.ch_size;
-	uint8_t *data = malloc(size);
+	*size = chdr.ch_size;
+	uint8_t *data = malloc(*size);
 	assert_non_null(data);
-	assert_int_equal(uncompress(data, &size, out.section[0].data + sizeof chdr,
+	assert_int_equal(uncompress(data, size, out.section[0].data + sizeof chdr,
 				    out.section[0].size - sizeof chdr),
 			 Z_OK);
-	assert_int_equal(size, chdr.ch_size);
+	assert_int_equal(*size, chdr.ch_size);
+	dwr_rewrite_out_deinit(&out);
+	return data;
+}
+
+static void note_round_trip(void **state)
+{
+	(void)state;
+	struct fake f;
+	uLongf size;
+	fake_init(&f);
+	uint8_t *data = make_note(&f, &size);
+	assert_int_equal(elfrw_get16(data + 8), DWR_ICFOLD_VERSION);
 	check_note(&f, data, size);
 	damage(data, size);
 	free(data);
-	dwr_rewrite_out_deinit(&out);
+	elfrw_addrmap_deinit(&f.map);
+}
+
+/* A unit that nothing used: it has no place, and its name is kept. */
+static void removed_unit(void **state)
+{
+	(void)state;
+	struct fake f;
+	uLongf size;
+	fake_init(&f);
+	f.map.unit[2] = (struct elfrw_addrmap_unit){
+		C, D, 0, 0, 2, 0, ELFRW_UNIT_FOLDED | ELFRW_UNIT_REMOVED
+	};
+	uint8_t *data = make_note(&f, &size);
+	assert_int_equal(elfrw_get16(data + 8), DWR_ICFOLD_VERSION_REMOVED);
+	check_note(&f, data, size);
+	struct dwr_icfold n;
+	be_ok(dwr_icfold_read(&n, data, size));
+	assert_int_equal(n.version, DWR_ICFOLD_VERSION_REMOVED);
+	assert_int_equal(n.n_removed, 1);
+	assert_int_equal(n.removed[0].unit, 2);
+	assert_int_equal(n.removed[0].n_names, 1);
+	assert_string_equal(n.names[n.removed[0].name], "c");
+	dwr_icfold_deinit(&n);
+	damage(data, size);
+	free(data);
 	elfrw_addrmap_deinit(&f.map);
 }
 
@@ -120,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(note_round_trip),
+		cmocka_unit_test(removed_unit),
 		cmocka_unit_test(nothing_to_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -263,6 +263,25 @@ static void test_dashes(void **state)
 	icf_options_deinit(&opt);
 }
 
+static void test_gc_functions(void **state)
+{
+	(void)state;
+	struct icf_options opt;
+	PARSE("--icf=none");
+	assert_false(opt.gc_functions);
+	icf_options_deinit(&opt);
+	PARSE("--gc-functions", "--keep=a*", "--keep", "b", "-keep=c", "--print-gc-functions=list");
+	assert_true(opt.gc_functions);
+	assert_int_equal(opt.n_keep, 3);
+	assert_int_equal(opt.n_keep_unique, 0);
+	assert_string_equal(opt.keep[0], "a*");
+	assert_string_equal(opt.keep[2], "c");
+	assert_true(opt.print_gc);
+	assert_string_equal(opt.print_gc_file, "list");
+	icf_options_deinit(&opt);
+	REFUSE("option '--keep' requires an argument", "--keep");
+}
+
 static void test_keep_unique(void **state)
 {
 	(void)state;
@@ -409,13 +428,13 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_output),
-		cmocka_unit_test(test_flags),    cmocka_unit_test(test_flags_together),
-		cmocka_unit_test(test_modes),    cmocka_unit_test(test_outputs),
-		cmocka_unit_test(test_threads),  cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_dashes),   cmocka_unit_test(test_keep_unique),
-		cmocka_unit_test(test_response), cmocka_unit_test(test_response_errors),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_defaults),        cmocka_unit_test(test_output),
+		cmocka_unit_test(test_flags),           cmocka_unit_test(test_flags_together),
+		cmocka_unit_test(test_modes),           cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_threads),         cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_dashes),          cmocka_unit_test(test_keep_unique),
+		cmocka_unit_test(test_gc_functions),    cmocka_unit_test(test_response),
+		cmocka_unit_test(test_response_errors), cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

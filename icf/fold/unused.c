@@ -1,0 +1,338 @@
+/* unused.c: see unused.h.
+ *
+ * Marking, from roots along references.  A live function that is taken for an unused one is a wrong
+ * program, so all that is not certain keeps what it could reach.  Everything in data is taken to be
+ * used: only code can be unused.
+ *
+ * Roots, each with an example of what would break without it:
+ *   - the entry point, DT_INIT and DT_FINI; what the file exports, whether anybody imports it or
+ *     not: a plug-in finds it by dlsym();
+ *   - what a word of data refers to: init arrays that the linker sorted by name, vtables, tables of
+ *     operations, slots of the GOT.  Only the entries of a jump table that a single function reads
+ *     are references of that function.  A table that two functions share is data;
+ *   - personality routines; IFUNC resolvers; functions with static probes, which tracers look for;
+ *   - code that has to stay where it is: something unknown may refer to it.  That includes
+ *     everything that bytes which are not understood could reach, and distances of unknown origin;
+ *   - code that is no function of its own: linkage code, code without a name, functions that fall
+ *     through into each other;
+ *   - sections that the program can delimit by __start_ and __stop_ symbols, or by labels of a
+ *     linker script: it may walk through the code there;
+ *   - functions that the user names.
+ * References: of instructions; of the entries of a function's own jump tables; landing pads in
+ * other units; control that runs off the end.
+ *
+ * Debug information, unwind tables and symbols are no references.  Cost: linear. */
+#include "icf/fold/unused.h"
+#include "elfrw/relocs.h"
+#include "elfrw/symtab.h"
+#include "icf/fold/fold.h"
+#include "icf/fold/probe.h"
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct marking {
+	struct icf_program *prog;
+	uint8_t *live;            /* by unit */
+	uint32_t *queue;          /* live units whose references are not followed yet */
+	uint32_t n_queue;         /* never more than there are units: each is queued once */
+	uint32_t *first_case;     /* by unit: its first element of `target`; one more at the end */
+	uint32_t *target;         /* units that the entries of own tables lead to */
+	struct elfrw_relocs *rel; /* of the code, by executable section, if they stay; or NULL */
+};
+
+static void mark(struct marking *m, uint32_t i)
+{
+	if (i == ICF_NONE || m->live[i])
+		return;
+	m->live[i] = 1;
+	m->queue[m->n_queue++] = i;
+}
+
+static void mark_address(struct marking *m, uint64_t va)
+{
+	mark(m, icf_unit_at(m->prog, va));
+}
+
+static void mark_section(struct marking *m, const struct icf_exec *e)
+{
+	for (uint32_t i = e->unit; i < e->unit + e->n_units; i++)
+		mark(m, i);
+}
+
+/* The unit whose reference D is, as an entry of its own jump table; ICF_NONE: D is data. */
+static uint32_t owner_of(const struct icf_program *prog, const struct icf_dataref *d)
+{
+	/* The dynamic linker writes a dynamic entry, whether its function is there or not. */
+	return d->table == ICF_NONE || d->dynamic || d->left ? ICF_NONE
+							     : prog->table.data[d->table].owner;
+}
+
+/* The units that entry D may lead to.  At the end of the owner begins another function: compilers
+ * let impossible cases lead there, but an assembler's table may mean that function. */
+static unsigned leads_to(const struct icf_program *prog, const struct icf_dataref *d,
+			 uint32_t ret[2])
+{
+	unsigned n = 0;
+	uint32_t at = icf_unit_at(prog, d->target);
+	if (d->unit != ICF_NONE)
+		ret[n++] = d->unit;
+	if (at != ICF_NONE && at != d->unit)
+		ret[n++] = at;
+	return n;
+}
+
+static bool make_cases(struct marking *m)
+{
+	const struct icf_program *prog = m->prog;
+	size_t n = prog->unit.len;
+	m->first_case = calloc(n + 2, sizeof *m->first_case);
+	m->target = malloc((2 * prog->dataref.len + 1) * sizeof *m->target);
+	if (!m->first_case || !m->target)
+		return false;
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < prog->dataref.len; i++) {
+			const struct icf_dataref *d = &prog->dataref.data[i];
+			uint32_t owner = owner_of(prog, d), to[2];
+			unsigned n_to = owner == ICF_NONE ? 0 : leads_to(prog, d, to);
+			for (unsigned k = 0; k < n_to && pass; k++)
+				m->target[m->first_case[owner + 1]++] = to[k];
+			m->first_case[owner == ICF_NONE ? 0 : owner + 2] += pass ? 0 : n_to;
+		}
+		for (size_t i = 2; i < n + 2 && !pass; i++)
+			m->first_case[i] += m->first_case[i - 1];
+	}
+	return true;
+}
+
+/* Is unit I live whatever refers to it? */
+static bool is_root(const struct icf_program *prog, uint32_t i)
+{
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_exec *e = &prog->exec.data[u->sec];
+	if (u->kind != ICF_UNIT_FUNC || (u->flags & (ICF_UNIT_PINNED | ICF_UNIT_GLUED)) ||
+	    e->linkage || e->named)
+		return true;
+	for (uint32_t f = 0; f < u->n_fde; f++)
+		if (dwr_cfi_has_address(&prog->cfi, prog->cfi.by_pc[u->fde + f]))
+			return true;
+	for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++)
+		if (prog->sym.data[s].type == STT_GNU_IFUNC)
+			return true;
+	return false;
+}
+
+static void mark_dynamic(struct marking *m)
+{
+	const struct elfrw_image *img = m->prog->img;
+	const struct elfrw_section *s = &img->section[img->dynamic];
+	if (!img->dynamic || !s->data)
+		return;
+	for (size_t i = 0; i < s->hdr.sh_size / sizeof(Elf64_Dyn); i++) {
+		Elf64_Dyn d;
+		memcpy(&d, s->data + i * sizeof d, sizeof d);
+		if (elfrw_dynamic_is_code(img->arch, d.d_tag))
+			mark_address(m, d.d_un.d_ptr);
+	}
+}
+
+/* A relocation against a section's symbol may mean any place of the section. */
+static void mark_exports(struct marking *m)
+{
+	const struct elfrw_image *img = m->prog->img;
+	const struct elfrw_section *s = &img->section[img->dynsym];
+	for (struct elfrw_symbols it = elfrw_symbols(img->dynsym ? s : NULL, 1);
+	     elfrw_symbols_next(&it);) {
+		unsigned type = ELF64_ST_TYPE(it.sym.st_info);
+		if (type == STT_TLS)
+			continue;
+		mark_address(m, it.sym.st_value);
+		for (size_t e = 0; type == STT_SECTION && e < m->prog->exec.len; e++)
+			mark_section(m, &m->prog->exec.data[e]);
+	}
+}
+
+static void mark_marked_parts(struct marking *m)
+{
+	const struct icf_program *prog = m->prog;
+	for (size_t i = 0; i < prog->mark.len; i++)
+		for (size_t e = 0; e < prog->exec.len; e++)
+			if (prog->mark.data[i] >= prog->exec.data[e].start &&
+			    prog->mark.data[i] <= prog->exec.data[e].end)
+				mark_section(m, &prog->exec.data[e]);
+}
+
+static bool is_pattern(const char *name)
+{
+	return strpbrk(name, "*?[\\") != NULL;
+}
+
+static struct elfrw_err *mark_named(struct marking *m, const struct icf_options *opt)
+{
+	const struct icf_program *prog = m->prog;
+	for (size_t k = 0; k < opt->n_keep; k++) {
+		const char *name = opt->keep[k];
+		bool pattern = is_pattern(name), found = pattern;
+		for (size_t i = 0; i < prog->sym.len; i++) {
+			const struct icf_symbol *s = &prog->sym.data[i];
+			if (pattern ? fnmatch(name, s->name, 0) : strcmp(name, s->name))
+				continue;
+			found = true;
+			mark_address(m, s->value);
+		}
+		if (!found)
+			return elfrw_error("--keep: no function is named %s", name);
+	}
+	return NULL;
+}
+
+static struct elfrw_err *mark_roots(struct marking *m, const struct icf_options *opt)
+{
+	struct icf_program *prog = m->prog;
+	for (uint32_t i = 0; i < prog->unit.len; i++)
+		if (is_root(prog, i))
+			mark(m, i);
+	if (prog->img->ehdr.e_entry)
+		mark_address(m, prog->img->ehdr.e_entry);
+	mark_dynamic(m);
+	mark_exports(m);
+	for (size_t i = 0; i < prog->dataref.len; i++)
+		if (owner_of(prog, &prog->dataref.data[i]) == ICF_NONE) {
+			uint32_t to[2];
+			for (unsigned k = leads_to(prog, &prog->dataref.data[i], to); k--;)
+				mark(m, to[k]);
+		}
+	for (size_t i = 0; i < prog->dynreloc.len; i++)
+		if (!prog->dynreloc.data[i].relr)
+			mark_address(m, prog->dynreloc.data[i].addend);
+	for (size_t i = 0; i < prog->cfi.cie.len; i++)
+		mark_address(m, prog->cfi.cie.data[i].personality);
+	ELFRW_TRY(icf_find_probes(prog, opt));
+	for (size_t i = 0; i < prog->probe.len; i++)
+		mark_address(m, prog->probe.data[i].pc);
+	ELFRW_TRY(icf_find_marks(prog));
+	mark_marked_parts(m);
+	prog->mark.len = 0; /* icf_find_eligible() finds them again */
+	return mark_named(m, opt);
+}
+
+/* A relocation that stays in the file needs its symbol, even if the field leads elsewhere. */
+static void mark_name(struct marking *m, uint32_t symtab, const Elf64_Rela *r)
+{
+	Elf64_Sym sym;
+	if (elfrw_reloc_symbol(m->prog->img, symtab, r, &sym) && sym.st_shndx != SHN_UNDEF &&
+	    ELF64_ST_TYPE(sym.st_info) != STT_SECTION && ELF64_ST_TYPE(sym.st_info) != STT_TLS)
+		mark_address(m, sym.st_value);
+}
+
+static void follow_names(struct marking *m, const struct icf_unit *u)
+{
+	const struct elfrw_relocs *rel = m->rel ? &m->rel[u->sec] : NULL;
+	for (size_t r = rel ? elfrw_relocs_from(rel, u->start) : 0;
+	     rel && r < rel->n && rel->rela[r].r_offset < u->end; r++)
+		mark_name(m, rel->symtab, &rel->rela[r]);
+}
+
+/* The same for the relocations of data, except those of the tables of functions. */
+static void mark_names_in_data(struct marking *m)
+{
+	const struct elfrw_image *img = m->prog->img;
+	for (uint32_t i = 1; i < img->n_sections; i++) {
+		const struct elfrw_section *s = &img->section[i];
+		if (!elfrw_image_kept_relocs(img, s) || !s->hdr.sh_info ||
+		    (img->section[s->hdr.sh_info].hdr.sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) !=
+			    SHF_ALLOC ||
+		    strncmp(img->section[s->hdr.sh_info].name, ".eh_frame", 9) == 0)
+			continue;
+		for (uint64_t k = 0; k < s->hdr.sh_size / sizeof(Elf64_Rela); k++) {
+			Elf64_Rela r;
+			memcpy(&r, s->data + k * sizeof r, sizeof r);
+			const struct icf_dataref *d = icf_dataref_at(m->prog, r.r_offset);
+			if (!d || owner_of(m->prog, d) == ICF_NONE)
+				mark_name(m, s->hdr.sh_link, &r);
+		}
+	}
+}
+
+/* Opens the relocations of the code, which the output keeps. */
+static struct elfrw_err *open_names(struct marking *m)
+{
+	const struct icf_program *prog = m->prog;
+	m->rel = calloc(prog->exec.len + 1, sizeof *m->rel);
+	if (!m->rel)
+		return &elfrw_err_nomem;
+	for (size_t i = 0; i < prog->exec.len; i++)
+		ELFRW_TRY(elfrw_relocs_open(&m->rel[i], prog->img, prog->exec.data[i].shndx));
+	mark_names_in_data(m);
+	return NULL;
+}
+
+/* Follows the references of unit I. */
+static void follow(struct marking *m, uint32_t i)
+{
+	const struct icf_program *prog = m->prog;
+	const struct icf_unit *u = &prog->unit.data[i];
+	const struct icf_ref *ref = icf_unit_refs(prog, u);
+	for (uint32_t r = 0; r < u->n_ref; r++)
+		mark(m, ref[r].unit);
+	for (uint32_t k = m->first_case[i]; k < m->first_case[i + 1]; k++)
+		mark(m, m->target[k]);
+	uint32_t n;
+	const struct icf_pad *pad = icf_unit_pads(prog, i, &n);
+	for (uint32_t k = 0; k < n; k++)
+		mark(m, pad[k].unit);
+	if ((u->flags & ICF_UNIT_FALLS) && i + 1 < prog->unit.len)
+		mark(m, i + 1);
+	follow_names(m, u);
+}
+
+const char *icf_unused_obstacle(const struct icf_program *prog, const struct icf_options *opt)
+{
+	if (!opt->gc_functions)
+		return NULL;
+	if (prog->inferred)
+		return "the file has no relocations of its code: link it with -Wl,--emit-relocs";
+	/* Not enough of such programs have been tried. */
+	if (prog->arch->low_form)
+		return "not for this machine, whose instructions hold addresses in halves";
+	return prog->loose;
+	return NULL;
+}
+
+struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_options *opt)
+{
+	if (!opt->gc_functions || icf_unused_obstacle(prog, opt))
+		return NULL;
+	struct marking m = { .prog = prog,
+			     .live = calloc(prog->unit.len + 1, 1),
+			     .queue = malloc((prog->unit.len + 1) * sizeof *m.queue) };
+	struct elfrw_err *err =
+		m.live && m.queue && make_cases(&m) ? mark_roots(&m, opt) : &elfrw_err_nomem;
+	if (!err && opt->emit_relocs)
+		err = open_names(&m);
+	while (!err && m.n_queue)
+		follow(&m, m.queue[--m.n_queue]);
+	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
+		if (!m.live[i]) {
+			prog->unit.data[i].flags |= ICF_UNIT_UNUSED;
+			prog->unit.data[i].reason = ICF_UNUSED;
+		}
+	for (size_t i = 0; m.rel && i < prog->exec.len; i++)
+		elfrw_relocs_close(&m.rel[i]);
+	free(m.rel);
+	free(m.live);
+	free(m.queue);
+	free(m.first_case);
+	free(m.target);
+	return err;
+}
+
+void icf_keep_unused(struct icf_program *prog)
+{
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		struct icf_unit *u = &prog->unit.data[i];
+		if (u->flags & ICF_UNIT_UNUSED)
+			u->reason = ICF_NOT_WORTH;
+		u->flags &= (uint16_t)~ICF_UNIT_UNUSED;
+	}
+}
