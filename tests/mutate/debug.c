@@ -276,7 +276,8 @@ void mutate_gdb_index(struct ctx *c)
 void mutate_note_part(struct ctx *c)
 {
 	const struct elfrw_section *s = mutate_section(c, ".debug_icfold");
-	if (!s || s->hdr.sh_size < NOTE_HEADER_SIZE || s->hdr.sh_flags & SHF_COMPRESSED)
+	if (!s || s->hdr.sh_size < NOTE_HEADER_SIZE || s->hdr.sh_flags & SHF_COMPRESSED ||
+	    (unsigned)c->arg >= dwr_note_parts(c->note.version))
 		return;
 	uint64_t off = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg),
 		 size = elfrw_get64(s->data + NOTE_FIXED + 24 * c->arg + 8);

@@ -283,6 +283,7 @@ static const struct kind kinds[] = {
 	{ "map-slots", mutate_note_part, NULL, NOTE_VSLOTS, XOR, 1 },
 	{ "map-overlay", mutate_note_part, NULL, NOTE_OVERLAY, XOR, 1 },
 	{ "map-names", mutate_note_part, NULL, NOTE_STRINGS, XOR, 1 },
+	{ "map-removed", mutate_note_part, NULL, NOTE_REMOVED, XOR, 1 },
 	{ "map-header", mutate_note_header_bytes, NULL, 0, XOR, 1 },
 	{ "map-magic", mutate_note_header, NULL, 0 | 8 << 8, XOR, 1 },
 	{ "map-artificial-unit", mutate_note_header, NULL, 16 | 8 << 8, ADD, 1 },

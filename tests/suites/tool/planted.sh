@@ -14,25 +14,7 @@ if ! have g++ || ! have objcopy; then
 fi
 make_work
 cd "$ROOT" || exit 1
-tool_flags=()
-! nm "$BUILD/icfold" 2>/dev/null | grep -q __asan_init || tool_flags=("-fsanitize=address,undefined")
-tool_libs=(-ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl)
-
-# plant NAME FILE SED: $WORK/NAME is an icfold with FILE (without .c) as SED makes it.
-plant() {
-	local name=$1 file=$2 objects
-	sed "$3" "$file.c" >"$WORK/$name.c"
-	if cmp -s "$file.c" "$WORK/$name.c"; then
-		not_ok "planted/$name" "$file.c has no such line any more: $3"
-		return 1
-	fi
-	mapfile -t objects < <(find elfrw dwarf icf -name '*.c' ! -path "$file.c" | sed "s#\(.*\)c\$#$BUILD/\1o#")
-	if ! gcc -std=gnu17 -D_GNU_SOURCE -I. -I"$(dirname "$file")" -O1 "${tool_flags[@]}" -c "$WORK/$name.c" -o "$WORK/$name.o" 2>"$WORK/log" ||
-		! gcc "${tool_flags[@]}" "${objects[@]}" "$WORK/$name.o" -o "$WORK/$name" "${tool_libs[@]}" 2>"$WORK/log"; then
-		not_ok "planted/$name" "does not build: $(first_line "$WORK/log")"
-		return 1
-	fi
-}
+. "$TESTS/lib/plant.sh"
 
 for type in nopie pie; do
 	load_recipe eh
@@ -67,7 +49,7 @@ shown() {
 for type in nopie pie bare; do check "planted/none/$type" "a sound icfold breaks the program" works "$ICFOLD" $type; done
 
 # A wrong length: of instructions with a byte behind them.
-if plant length elfrw/arch/x86_64_decode 's/^\tinsn->opcode = op;/&\n\tif (op == 0x83) insn->len = --len;/'; then
+if plant planted/length elfrw/arch/x86_64_decode 's/^\tinsn->opcode = op;/&\n\tif (op == 0x83) insn->len = --len;/'; then
 	shown length pie
 	if [ -e /usr/include/Zydis/Zydis.h ]; then
 		if gcc -std=gnu17 -D_GNU_SOURCE -I. -Ielfrw/arch -O1 tests/judges/{decoder,effect}.c elfrw/arch/x86_64_effect.c "$WORK/length.c" -o "$WORK/decoder" -lZydis 2>"$WORK/log"; then
@@ -80,12 +62,12 @@ if plant length elfrw/arch/x86_64_decode 's/^\tinsn->opcode = op;/&\n\tif (op ==
 	fi
 fi
 # A lost field: what an instruction computes from its own place.
-plant field elfrw/arch/x86_64_decode 's/^\tinsn->opcode = op;/&\n\tif (op == 0x8d) insn->pcrel_size = 0;/' && shown field bare
+plant planted/field elfrw/arch/x86_64_decode 's/^\tinsn->opcode = op;/&\n\tif (op == 0x8d) insn->pcrel_size = 0;/' && shown field bare
 # Wrong kinds of relocations: of addresses, of distances.
-plant address elfrw/arch/x86_64 's/R(R_X86_64_64, ABS, 8, false)/R(R_X86_64_64, NONE, 8, false)/' && shown address nopie
-plant distance elfrw/arch/x86_64 's/R(R_X86_64_PC32, PCREL, 4, true)/R(R_X86_64_PC32, NONE, 4, true)/' && shown distance pie
+plant planted/address elfrw/arch/x86_64 's/R(R_X86_64_64, ABS, 8, false)/R(R_X86_64_64, NONE, 8, false)/' && shown address nopie
+plant planted/distance elfrw/arch/x86_64 's/R(R_X86_64_PC32, PCREL, 4, true)/R(R_X86_64_PC32, NONE, 4, true)/' && shown distance pie
 # Two exception tables are the same whatever they catch.
-if plant catch dwarf/lsda 's/elfrw_wbuf_u64(out, type->addr);/;/'; then
+if plant planted/catch dwarf/lsda 's/elfrw_wbuf_u64(out, type->addr);/;/'; then
 	shown catch pie
 	"$WORK/catch" verify --icf=all "$WORK/in.pie" "$WORK/prog" >"$WORK/log" 2>&1
 	check planted/catch/verify "the verifier with the fault sees nothing" grep -q 'exception tables: .*expected the same call sites' "$WORK/log"
@@ -122,14 +104,14 @@ else
 	check planted/none/rules "$(grep -m1 WRONG "$WORK/log")" judged "$ICFOLD" '^right'
 	check planted/none/rules/in-place "$(grep -m1 WRONG "$WORK/log")" judged "$ICFOLD" '^right' --in-place
 	# An operand of unwind instructions is too short; the last byte of a function's is not compared.
-	plant advance dwarf/cfa 's/\[0x03\] = "2"/[0x03] = "1"/' &&
+	plant planted/advance dwarf/cfa 's/\[0x03\] = "2"/[0x03] = "1"/' &&
 		check planted/advance "the judge sees nothing" judged "$WORK/advance" '^WRONG unwind row: .*three'
-	plant last dwarf/cfi 's/fde->insn_size = (uint32_t)walk.length;/& fde->insn_size -= fde->insn_size > 0;/' &&
+	plant planted/last dwarf/cfi 's/fde->insn_size = (uint32_t)walk.length;/& fde->insn_size -= fde->insn_size > 0;/' &&
 		check planted/last "the judge sees nothing" judged "$WORK/last" '^WRONG unwind row: .*\(four\|five\)'
 	# A thunk has another function's line, or none.
-	plant line dwarf/rewrite/line/table 's/row.address = unit->entry;/& row.line += 3;/' &&
+	plant planted/line dwarf/rewrite/line/table 's/row.address = unit->entry;/& row.line += 3;/' &&
 		check planted/line "the judge sees nothing" judged "$WORK/line" '^WRONG thunk line row: .*libdw finds .* in the thunk of' --in-place
-	plant noline dwarf/rewrite/line/table 's/^\t\t    !unit->thunk_size/\t\t    unit->thunk_size/' &&
+	plant planted/noline dwarf/rewrite/line/table 's/^\t\t    !unit->thunk_size/\t\t    unit->thunk_size/' &&
 		check planted/noline "the judge sees nothing" judged "$WORK/noline" '^WRONG thunk line row: .*no line in the thunk of' --in-place
 fi
 finish

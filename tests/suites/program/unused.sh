@@ -1,0 +1,390 @@
+#!/bin/bash
+# unused.sh: --gc-functions.  What nothing reaches is gone from code, symbols, unwind tables and debug information; what is used in
+# ways that are hard to see stays; programs do their work, and verify proves it.  Then faults are planted in the marking: verify,
+# which has roots of its own, has to see each.  PARTS (ways fixtures odd gone options mutants forgotten) selects some.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+need_tool unused
+make_work
+always_fold
+make_driver || { not_ok unused "cannot build the driver"; finish; }
+cd "$WORK" || exit 1
+PARTS=${PARTS:-ways fixtures odd gone options mutants forgotten}
+
+names() { nm "$1" 2>/dev/null | awk '$2 ~ /[tTwWi]/ { print $3 }' | sort -u; }
+problems() { grep -m1 ': ' "$1" | cut -c 1-200; }
+
+# judge NAME TYPE IN DEAD...: IN (after load_recipe), without its unused functions, in all modes.  DEAD: names that must be gone.
+judge() {
+	local name=$1 type=$2 in=$3 how mode loose out bad='' d
+	shift 3
+	complaints "$in" >"$in.complaints"
+	for how in none safe all "safe --in-place" "safe --emit-relocs" "all --debug-folded=alias" "safe --debug-folded=drop" \
+		"safe --strip-debug"; do
+		mode=${how%% *} loose=0 out=$in.out
+		[ "$mode" = all ] && loose=1
+		# shellcheck disable=SC2086
+		if ! "$ICFOLD" -q --gc-functions --icf=$how "$in" -o "$out" >log 2>&1; then
+			bad="$bad $how: $(first_line log);"
+			continue
+		fi
+		[ ! -e "$in.plugin.so" ] || "$ICFOLD" -q --gc-functions --icf="$mode" "$in.plugin.so" -o "$out.plugin.so" >log 2>&1 ||
+			bad="$bad $how: the plug-in: $(first_line log);"
+		"$ICFOLD" verify --gc-functions --icf="${mode/none/safe}" "$in" "$out" >log 2>&1 || bad="$bad $how: verify: $(problems log);"
+		bad="$bad$(check_transcripts "$type" "$out" $loose | sed "s/^/ $how: /; s/\$/;/")"
+		complaints "$out" >"$out.complaints"
+		bad="$bad$(new_complaints "$in.complaints" "$out.complaints" | head -n 1 | sed "s/^/ $how: new complaint: /; s/\$/;/")"
+		for d; do
+			# A relocation that stays names it.
+			[ "$how/$d" = "safe --emit-relocs/dead_neighbour" ] && continue
+			names "$out" | grep -qx "$d" && bad="$bad $how: $d is still there;"
+		done
+	done
+	check "$name" "$(echo "$bad" | cut -c 1-400)" test -z "$bad"
+}
+
+# build NAME FIXTURE COMPILER LINKER TYPE FLAGS [LINKFLAG...]
+build() {
+	local name=$1 cc=$3 ld=$4 type=$5 flags=$6
+	load_recipe "$2"
+	shift 6
+	have "$cc" || { skip "unused/$name" "no $cc"; return 1; }
+	if ! { compile_fixture "$cc" "$flags" "$type" "o.$name" && link_fixture "$cc" "$ld" "$type" "o.$name" "$name" "$@"; } >"$name.log" 2>&1; then
+		skip "unused/$name" "does not build: $(tail -n 1 "$name.log" | cut -c 1-100)"
+		return 1
+	fi
+}
+
+dead='dead_marker dead_ring_a dead_ring_b dead_switch dead_is_called_by_dead dead_calls dead_takes_address dead_shares_table
+	dead_neighbour dead_catches'
+# ways NAME COMPILER LINKER TYPE FLAGS: the fixture made for this.
+ways() {
+	build "$1" unused "$2" "$3" "$4" "$5" || return
+	part_wanted ways || return
+	# shellcheck disable=SC2086
+	judge "unused/ways/$1" "$4" "$WORK/$1" $dead
+	"$ICFOLD" -q --gc-functions "$1" -o "$1.out"
+	lost=$(names "$1" | grep '^live_' | comm -23 - <(names "$1.out") | grep -vx "$([ "$4" = so ] || echo live_library_init)" | tr '\n' ' ')
+	check "unused/ways/$1/live" "gone: $lost" test -z "$lost"
+}
+ways pie gcc bfd pie "-O2 -g"
+ways sections gcc gold pie "-O2 -g -ffunction-sections"
+ways fixed gcc lld nopie "-Os -gdwarf-4"
+ways static gcc bfd static "-O2 -g"
+ways library gcc mold so "-O1 -g -fcf-protection=full"
+ways clang clang lld pie "-O2 -g"
+ways clang-static clang gold static "-O1 -gdwarf-5"
+
+# Other fixtures, each as one kind of file.
+for x in "addr gcc bfd pie" "asm gcc lld static" "c_plain clang mold so" "eh gcc gold nopie" "eh clang lld pie" "init gcc bfd so" \
+	"lang gcc mold pie" "switches gcc lld nopie" "switches clang lld pie" "vtables gcc bfd pie" "virtual clang lld so" \
+	"recur gcc mold staticpie" "hotcold gcc bfd pie" "unwind gcc bfd pie"; do
+	set -- $x
+	part_wanted fixtures || break
+	[ -e "$FIXTURES/$1/recipe" ] || continue
+	build "$1.$2" "$1" "$2" "$3" "$4" "-O2 -g" && judge "unused/fixtures/$1.$2.$3.$4" "$4" "$WORK/$1.$2"
+done
+# Landing pads of all blocks lie in units of their own.
+cat >blocks.cc <<'C'
+#include <cstdio>
+#include <stdexcept>
+__attribute__((noinline)) static int throws(int n) { if (n) throw std::runtime_error("thrown"); return n; }
+__attribute__((noinline, used)) int dead_in_blocks(int n) { try { return throws(n); } catch (std::exception &e) { return 9; } }
+__attribute__((noinline)) int live_in_blocks(int n) {
+	try { return throws(n); } catch (const std::exception &e) { std::printf("%s\n", e.what()); return n + 5; }
+}
+int main(int argc, char **) { std::printf("%d\n", live_in_blocks(argc)); }
+C
+if ! have clang++ || ! clang++ -O2 -g -fbasic-block-sections=all -fuse-ld=lld blocks.cc -Wl,--emit-relocs -o blocks 2>log; then
+	skip unused/blocks "does not build: $(first_line log)"
+else
+	for mode in none safe; do
+		part_wanted fixtures || break
+		"$ICFOLD" -q --gc-functions --icf=$mode blocks -o blocks.out 2>log
+		check unused/blocks/$mode "$(first_line log)" cmp -s <(./blocks) <(./blocks.out 2>&1)
+		"$ICFOLD" verify --gc-functions blocks blocks.out >log 2>&1
+		check unused/blocks/$mode/verify "$(problems log)" grep -q '^equal' log
+		check unused/blocks/$mode/dead "it is still there" bash -c '! nm blocks.out | grep -q dead_in_blocks'
+	done
+fi
+
+# References that cannot be explained keep what they could mean.
+for way in THIRD TABLES DISTANCES SUMS NUMBERS ODD_BYTES; do
+	for cc in gcc clang; do
+		have $cc && part_wanted odd || continue
+		if ! $cc -O2 -g -D$way "$FIXTURES"/unused/odd.{c,S} -Wl,--emit-relocs -o odd 2>log; then
+			skip unused/odd/$way/$cc "does not build: $(first_line log)"
+			continue
+		fi
+		bad=''
+		for mode in none safe "safe --in-place"; do
+			# shellcheck disable=SC2086
+			"$ICFOLD" -q --gc-functions --icf=$mode odd -o odd.out 2>log || bad="$bad $mode: $(first_line log);"
+			"$ICFOLD" verify --gc-functions odd odd.out >log 2>&1 || bad="$bad $mode: verify: $(problems log);"
+			cmp -s <(./odd) <(./odd.out 2>&1) || bad="$bad $mode: it prints something else;"
+		done
+		check unused/odd/$way/$cc "$bad" test -z "$bad"
+	done
+done
+
+# A case in the cold part: only the table leads there.  And labels that delimit code.
+cat >cases.S <<'S'
+	.text
+	.p2align 4
+	.globl live_user
+	.type live_user, @function
+live_user:
+	.cfi_startproc
+	cmp $2, %rdi
+	ja 1f
+	lea table(%rip), %rdx
+	movslq (%rdx,%rdi,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+1:	mov $1, %eax
+	ret
+2:	mov $2, %eax
+	ret
+3:	mov $3, %eax
+	ret
+	.cfi_endproc
+	.size live_user, . - live_user
+	.section .rodata
+	.p2align 2
+table:	.long 2b - table
+	.long .Lcold - table
+	.long 3b - table
+	.section .text.unlikely, "ax", @progbits
+	.type live_user.cold, @function
+live_user.cold:
+	.cfi_startproc
+	nop
+.Lcold:	mov $77, %eax
+	ret
+	.cfi_endproc
+	.size live_user.cold, . - live_user.cold
+	.section .note.GNU-stack, "", @progbits
+S
+cat >labels.S <<'S'
+	.text
+	.p2align 4
+	.globl hot_from
+hot_from:
+	.type live_part_a, @function
+live_part_a:
+	mov $40, %eax
+	ret
+	.size live_part_a, . - live_part_a
+	.p2align 4
+	.type live_part_b, @function
+live_part_b:
+	mov $2, %eax
+	ret
+	.size live_part_b, . - live_part_b
+	.p2align 4
+	.globl hot_to
+hot_to:
+	.type live_behind, @function
+live_behind:
+	ret
+	.size live_behind, . - live_behind
+	.section .note.GNU-stack, "", @progbits
+S
+cat >cases.c <<'C'
+#include <stdio.h>
+int live_user(long);
+int main(int argc, char **argv) { (void)argv; printf("%d %d %d\n", live_user(argc - 1), live_user(argc), live_user(argc + 1)); }
+C
+cat >labels.c <<'C'
+#include <stdio.h>
+extern const char hot_from[], hot_to[];
+int main(void) {
+	int sum = 0;
+	for (const char *volatile p = hot_from; p < hot_to; p += 16) sum += ((int (*)(void))p)();
+	printf("%d\n", sum);
+}
+C
+for p in cases labels; do
+	gcc -O2 $p.c $p.S -Wl,--emit-relocs -o $p 2>log && "$ICFOLD" -q --gc-functions $p -o $p.out 2>log
+	check unused/$p "$(first_line log); $(./$p.out)" cmp -s <(./$p) <(./$p.out)
+	"$ICFOLD" verify --gc-functions $p $p.out >log 2>&1
+	check unused/$p/verify "$(problems log)" grep -q '^equal' log
+done
+gcc -O2 -DODD_BYTES "$FIXTURES"/unused/odd.{c,S} -Wl,--emit-relocs -o bytes 2>log
+
+in=pie
+# --- really gone, seen by others ---
+
+really_gone() {
+	out=pie.gone
+	"$ICFOLD" -q --gc-functions --print-gc-functions=list --map=map $in -o $out 2>log || not_ok unused/gone "$(first_line log)"
+	# Other names of what is listed are gone, too.
+	check unused/list "$(tail -n 1 list)" test -z "$(comm -13 <(comm -23 <(names $in) <(names $out)) <(sed -n 's/^removing unused section //p' list | sort -u))"
+	check unused/list/names "$(wc -l <list) lines" grep -qx 'removing unused section dead_calls' list
+	marker=$'!FUNDEAD'
+	check unused/bytes "they are in the output" bash -c 'grep -aq "$1" "$2" && ! grep -aq "$1" "$3"' - "$marker" $in $out
+	strip -o $out.bare $out
+	check unused/stripped "it prints something else" cmp -s <(./$in) <(./$out.bare)
+	lost=$(comm -23 <(covered_functions $in) <(covered_functions $out) | grep -v dead_ | grep '^live' | tr '\n' ' ')
+	check unused/unwind "no unwinding rules: $lost" test -z "$(readelf --debug-dump=frames $out 2>/dev/null | grep -c 'pc=0000000000000000\.\.0000000000000[1-9]' | grep -vx 0)"
+	if have gdb; then
+		gdb -nx -batch -ex 'break dead_calls' -ex 'break live_by_alias' -ex 'info line dead_switch' $out >gdb.log 2>&1
+		check unused/gdb/dead "$(grep dead_calls gdb.log | head -n 1)" grep -q 'Function "dead_calls" not defined' gdb.log
+		check unused/gdb/live "$(grep live_by_alias gdb.log | head -n 1)" grep -q '^Breakpoint 1 at .*main.c' gdb.log
+		gdb -nx -batch -ex 'break live_by_alias' -ex run -ex bt $out >gdb.log 2>&1
+		check unused/gdb/stack "$(tail -n 1 gdb.log)" grep -q '#1 .* in main (argc=1' gdb.log
+	else
+		skip unused/gdb "no gdb"
+	fi
+	for tool in llvm-symbolizer-19 llvm-symbolizer addr2line eu-addr2line; do
+		have $tool || { skip unused/$tool "no $tool"; continue; }
+		# Every fourth byte of the code.
+		readelf -SW $out | sed 's/^ *\[ *[0-9]*\]//' | awk '$1 == ".text" { print $3, $5 }' | {
+			read -r start size
+			for ((a = 16#$start; a < 16#$start + 16#$size; a += 4)); do printf '0x%x\n' $a; done
+		} >places
+		case $tool in
+		llvm*) $tool --obj=$out -f <places >named 2>/dev/null ;;
+		*) $tool -f -e $out <places >named 2>/dev/null ;;
+		esac
+		check unused/$tool "it names $(grep -m1 dead_ named)" bash -c 'grep -q live_ named && ! grep -q dead_ named'
+	done
+	"$ICFOLD" dump --removed $out >dumped
+	check unused/dump "$(first_line dumped)" grep -q ' dead_calls$' dumped
+	"$ICFOLD" dump --removed --json $out | jq '.removed | map(.names[0]) | index("dead_calls")' >dumped
+	check unused/dump/json "no valid JSON with it: $(first_line dumped)" grep -q '^[0-9]' dumped
+	check unused/refused "it calls the files equal" bash -c '! "$1" verify "$2" "$3" >log && grep -q "verify --gc-functions" log' - "$ICFOLD" $in $out
+
+}
+if part_wanted gone; then really_gone; fi
+
+# --- options ---
+
+# kept NAME WANTED OPTION...: exactly the dead functions WANTED (an extended regular expression) are in the output.
+kept() {
+	local name=$1 want=$2 have
+	shift 2
+	"$ICFOLD" -q --gc-functions "$@" $in -o kept 2>log || { not_ok "unused/keep/$name" "$(first_line log)"; return; }
+	have=$(names kept | grep '^dead_' | tr '\n' ' ')
+	check "unused/keep/$name" "kept: $have" test "$have" = "$want"
+}
+options() {
+	kept none ''
+	kept name 'dead_marker ' --keep=dead_marker
+	kept reached 'dead_is_called_by_dead dead_switch ' --keep=dead_is_called_by_dead
+	kept pattern 'dead_ring_a dead_ring_b ' '--keep=dead_ring*'
+	printf '# two\n dead_marker \n\ndead_neigh*\n' >file
+	kept file 'dead_marker dead_neighbour ' --keep-file=file
+	check unused/keep/unknown "no such message" bash -c '! "$1" --gc-functions --keep=nobody pie -o kept 2>log && grep -q "no function is named nobody" log' - "$ICFOLD"
+	"$ICFOLD" $in -o off1
+	"$ICFOLD" --keep='dead_*' --print-gc-functions $in -o off2 >printed
+	check unused/off "without --gc-functions other options change the output" cmp -s off1 off2
+	check unused/off/print "something is printed: $(first_line printed)" test ! -s printed
+	"$ICFOLD" --gc-functions --threads=1 $in -o one && "$ICFOLD" --gc-functions --threads=7 $in -o seven
+	check unused/threads "other bytes with more threads" cmp -s one seven
+	"$ICFOLD" --gc-functions --verify $in -o checked 2>log
+	check unused/verified "$(first_line log)" cmp -s one checked
+	RELOCS=no build bare unused gcc bfd pie "-O2 -g" && {
+		"$ICFOLD" --gc-functions bare -o bare.out 2>log
+		check unused/norelocs "$(first_line log)" grep -q 'removes nothing: the file has no relocations' log
+		check unused/norelocs/works "it prints something else" cmp -s <(./bare) <(./bare.out)
+	}
+	# A program whose plug-ins find its functions by name.
+	cat >host.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int host_offers(int x) { return x * 3; }
+__attribute__((visibility("hidden"), used, noinline)) int dead_inside(int x) { return x * 5; }
+int main(void) {
+	void *p = dlopen("./guest.so", RTLD_NOW);
+	int (*f)(int) = p ? (int (*)(int))dlsym(p, "guest") : 0;
+	printf("%d\n", f ? f(7) : -1);
+}
+C
+	cat >guest.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+int guest(int x) { int (*f)(int) = (int (*)(int))dlsym(RTLD_DEFAULT, "host_offers"); return f ? f(x) : -2; }
+C
+	if have aarch64-linux-gnu-gcc && aarch64-linux-gnu-gcc -O2 -static host.c -Wl,--emit-relocs -o arm 2>log; then
+		"$ICFOLD" --gc-functions arm -o arm.out 2>log
+		check unused/aarch64 "$(first_line log)" grep -q 'removes nothing: not for this machine' log
+	fi
+	# Separate debug files.
+	objcopy --only-keep-debug $in split.debug && strip -g -o split $in && objcopy --add-gnu-debuglink=split.debug split
+	if "$ICFOLD" --gc-functions split -o split.out --debug-file=split.debug --debug-output=split.out.debug 2>log; then
+		"$ICFOLD" verify --gc-functions --debug-file=split.debug --debug-output=split.out.debug split split.out >log 2>&1
+		check unused/split "$(problems log)" grep -q '^equal' log
+	else
+		not_ok unused/split "$(first_line log)"
+	fi
+	gcc -O2 -shared -fPIC guest.c -o guest.so && gcc -O2 -g -rdynamic host.c -Wl,--emit-relocs -o host -ldl && "$ICFOLD" -q --gc-functions host -o host.out
+	check unused/plugin "$(./host.out)" test "$(./host.out)" = 21
+	if have llvm-dwarfdump-19; then check unused/plugin/llvm-dwarfdump "it finds errors" bash -c "llvm-dwarfdump-19 --verify host.out >log"; fi
+	check unused/plugin/dead "it is still there" bash -c '! nm host.out | grep -q dead_inside'
+}
+if part_wanted options; then options; fi
+
+# --- mutants of an output ---
+
+# Verify did not see $kind.  It counts if it is seen in an output from which nothing was removed.
+unseen() {
+	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" "$kind" $place 2 $in plain mutant >said 2>&1 || return
+	"$ICFOLD" verify $of mutant >log 2>&1 || survived="$survived $kind"
+}
+
+MUTATE=${MUTATE:-$BUILD/tests/mutate}
+if ! part_wanted mutants; then
+	:
+elif [ -x "$MUTATE" ]; then
+	"$ICFOLD" --gc-functions $in -o good
+	"$ICFOLD" $in -o plain
+	n=0 survived=''
+	for kind in $("$MUTATE" --list); do
+		for place in 0 1; do
+			ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$MUTATE" "$kind" $place 2 $in good mutant >said 2>&1 || continue
+			of=$in
+			[ ! -e mutant.in ] || of=mutant.in
+			timeout 400 "$ICFOLD" verify --gc-functions $of mutant >log 2>&1
+			[ $? = 1 ] || unseen
+			n=$((n + 1))
+			rm -f mutant mutant.in
+		done
+	done
+	check unused/mutants "survived:$survived" test -z "$survived" -a $n -gt 150
+else
+	skip unused/mutants "no program at $MUTATE"
+fi
+
+# --- faults in the marking ---
+
+part_wanted forgotten || finish
+
+cd "$ROOT" || exit 1
+. "$TESTS/lib/plant.sh"
+# forgotten NAME PROGRAM SED: the marking without a rule removes something from PROGRAM that is used; verify says so.
+forgotten() {
+	local name=$1 prog=$WORK/$2 log=$WORK/log
+	[ -x "$prog" ] || { skip "unused/forgotten/$name" "no program $2"; return; }
+	plant "unused/forgotten/$name" icf/fold/unused "$3" || return
+	if ! "$WORK/$name" -q --gc-functions --allow-growth "$prog" -o "$WORK/wrong" 2>"$log"; then
+		not_ok "unused/forgotten/$name" "nothing is made: $(first_line "$log")"
+		return
+	fi
+	"$ICFOLD" verify --gc-functions "$prog" "$WORK/wrong" >"$log" 2>&1
+	check "unused/forgotten/$name" "$(tail -n 1 "$log")" grep -q '^removed code that nothing reaches: ' "$log"
+}
+forgotten words fixed 's/for (unsigned k = leads_to(prog, &prog->dataref.data\[i\], to); k--;)/for (unsigned k = 0; k--;)/'
+forgotten entry pie 's/if (prog->img->ehdr.e_entry)/if (0)/'
+forgotten exports library 's/^\t\tmark_address(m, it.sym.st_value);/;/'
+forgotten dynamic library 's/if (elfrw_dynamic_is_code(img->arch, d.d_tag))/if (0)/'
+forgotten personality pie 's/mark_address(m, prog->cfi.cie.data\[i\].personality);/;/'
+forgotten probes pie 's/mark_address(m, prog->probe.data\[i\].pc);/;/'
+forgotten delimited pie 's/e->linkage || e->named/e->linkage/; s/^\tmark_marked_parts(m);/;/'
+forgotten branches pie 's/^\t\tmark(m, ref\[r\].unit);/\t\tif (ref[r].kind != ICF_REF_BRANCH) mark(m, ref[r].unit);/'
+forgotten addresses pie 's/^\t\tmark(m, ref\[r\].unit);/\t\tif (ref[r].kind == ICF_REF_BRANCH) mark(m, ref[r].unit);/'
+forgotten pads blocks 's/^\t\tmark(m, pad\[k\].unit);/;/'
+forgotten entries cases 's/mark(m, m->target\[k\]);/;/'
+forgotten pinned bytes 's/(ICF_UNIT_PINNED | ICF_UNIT_GLUED)/ICF_UNIT_GLUED/'
+forgotten parts labels 's/^\tmark_marked_parts(m);/;/'
+finish
