@@ -155,20 +155,65 @@ static bool read_entries(struct icf_vdebug *d, Dwarf_Attribute *attr, entries *r
 	return off == 0;
 }
 
+/* Does [LO, HI) lie in code that was removed?  An empty entry may stand behind the last instruction
+ * of its function: then it goes with the others of its list, of which ALL says whether they go. */
+static bool is_removed(const struct icf_vclaim *c, Dwarf_Addr lo, Dwarf_Addr hi, bool all)
+{
+	bool at = icf_v_removed(c, icf_v_find(c, lo));
+	if (lo != hi || !lo)
+		return at;
+	return at == icf_v_removed(c, icf_v_find(c, lo - 1)) ? at : all;
+}
+
+enum list_kind { NO_CODE, HAS_CODE, UNREADABLE };
+
+/* Sets *ALL to the same for the first entry of IN's list LIST that has code. */
+static enum list_kind list_removed(const struct icf_vclaim *c, Dwarf_Attribute *list, bool *all)
+{
+	enum list_kind ret = NO_CODE;
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Op *op;
+	size_t n;
+	ptrdiff_t off = 0;
+	while ((off = dwarf_getlocations(list, off, &base, &lo, &hi, &op, &n)) > 0)
+		if (lo != hi && ret == NO_CODE) {
+			*all = icf_v_removed(c, icf_v_find(c, lo));
+			ret = HAS_CODE;
+		}
+	return off < 0 ? UNREADABLE : ret;
+}
+
 /* Skips the views in R of the first entries of IN's list LIST that lie in code that was removed;
  * *OFF: how far the list is read.  The entry behind them has views to compare. */
-static void skip_removed(const struct icf_vdebug *d, Dwarf_Attribute *list, ptrdiff_t *off,
-			 struct elfrw_rbuf *r)
+static void skip_removed(const struct icf_vclaim *c, Dwarf_Attribute *list, bool all,
+			 ptrdiff_t *off, struct elfrw_rbuf *r)
 {
-	const struct icf_vclaim *c = &d->v->claim;
 	Dwarf_Addr base, lo, hi;
 	Dwarf_Op *op;
 	size_t n;
 	while (c->n_removed &&
 	       (*off = dwarf_getlocations(list, *off, &base, &lo, &hi, &op, &n)) > 0 &&
-	       icf_v_removed(c, icf_v_find(c, lo))) {
+	       is_removed(c, lo, hi, all)) {
 		elfrw_rbuf_uleb(r);
 		elfrw_rbuf_uleb(r);
+	}
+}
+
+/* Are the views A of IN's list LIST, without those of removed code, the views B?  ALL: see
+ * is_removed(). */
+static bool same_views(const struct icf_vclaim *c, Dwarf_Attribute *list, bool all,
+		       struct elfrw_rbuf a, struct elfrw_rbuf b)
+{
+	ptrdiff_t off = 0;
+	for (unsigned k = 0;; k++) {
+		/* Two views for each entry. */
+		if (k % 2 == 0)
+			skip_removed(c, list, all, &off, &a);
+		if (!elfrw_rbuf_left(&a) && !elfrw_rbuf_left(&b))
+			return true;
+		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
+		if (a.bad || b.bad || x != y)
+			return false;
 	}
 }
 
@@ -194,21 +239,14 @@ void icf_vd_views(struct icf_vdebug *d, Dwarf_Die *die, Dwarf_Attribute *va, Dwa
 	}
 	struct elfrw_rbuf a = elfrw_rbuf((const uint8_t *)da->d_buf + oa, ea - oa),
 			  b = elfrw_rbuf((const uint8_t *)db->d_buf + ob, eb - ob);
-	ptrdiff_t off = 0;
-	for (unsigned k = 0;; k++) {
-		/* Two views for each entry. */
-		if (k % 2 == 0)
-			skip_removed(d, la, &off, &a);
-		if (!elfrw_rbuf_left(&a) && !elfrw_rbuf_left(&b))
-			break;
-		uint64_t x = elfrw_rbuf_uleb(&a), y = elfrw_rbuf_uleb(&b);
-		if (a.bad || b.bad || x != y) {
-			icf_vlog_bad(d->log, ICF_VC_LOCATION,
-				     "views: %s: expected the same, found others",
-				     icf_vd_die(die, name));
-			return;
-		}
-	}
+	/* A list without code may belong to the code before its entries as well as behind. */
+	const struct icf_vclaim *c = &d->v->claim;
+	bool all = false;
+	enum list_kind kind = c->n_removed ? list_removed(c, la, &all) : HAS_CODE;
+	if (kind != UNREADABLE && !same_views(c, la, all, a, b) &&
+	    (kind == HAS_CODE || !same_views(c, la, true, a, b)))
+		icf_vlog_bad(d->log, ICF_VC_LOCATION, "views: %s: expected the same, found others",
+			     icf_vd_die(die, name));
 }
 
 /* Does nothing of OUT lie in [LO, HI), between the code of units A and B? */
@@ -281,14 +319,17 @@ static struct piece cut_entry(const struct comparison *c, const struct icf_vunit
 		return (struct piece){ .lo = lo, .hi = end, .want_lo = lo, .want_hi = end };
 	uint64_t hi = end < unit->end ? end : unit->end;
 	bool folded = (unit->flags & ICF_V_FOLDED) && c->d->policy == DWR_FOLDED_DROP;
+	const struct icf_vclaim *claim = &c->d->v->claim;
+	/* An empty entry may belong to the function before it. */
+	bool gone = (unit->flags & ICF_V_REMOVED) ||
+		    (lo == end && lo && icf_v_removed(claim, icf_v_find(claim, lo - 1)));
 	return (struct piece){ .unit = unit,
 			       .lo = lo,
 			       .hi = hi,
 			       .want_lo = unit->body + (lo - unit->old),
 			       .want_hi = unit->body + (hi - unit->old),
 			       .folded = folded,
-			       .optional = folded || (unit->flags & ICF_V_REMOVED) ||
-					   (lo == end && !c->views) };
+			       .optional = folded || gone || (lo == end && !c->views) };
 }
 
 /* Moves *LO from padding to the next unit.  false: the current entry ends before it.  In padding,
