@@ -296,7 +296,6 @@ const char *icf_unused_obstacle(const struct icf_program *prog, const struct icf
 	if (prog->arch->low_form)
 		return "not for this machine, whose instructions hold addresses in halves";
 	return prog->loose;
-	return NULL;
 }
 
 struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_options *opt)
