@@ -38,7 +38,7 @@ same_one() {
 	done
 	# Assembler is pinned where it cannot be proved; sections that a program can delimit stay.
 	exact=yes
-	case $fixture in asm | hotcold | init) exact=no ;; esac
+	case $fixture in asm | hotcold | init | unused) exact=no ;; esac
 	sections_differ "$d/relocs" "$d/plain" .text && exact=no
 	if [ $exact = yes ]; then
 		for s in .text .rodata .eh_frame; do
