@@ -15,7 +15,7 @@ fi
 if [ $# = 0 ]; then
 	ARM64=${ARM64:-$BUILD/arm64}
 	arm64_system "$ARM64" || exit 1
-	set -- "$ARM64/root"
+	set -- "$ARM64/tree"
 fi
 RANDOM_WORDS=${RANDOM_WORDS:-20000000}
 # One run: a word that several files have is compared once.

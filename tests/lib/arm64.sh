@@ -30,7 +30,7 @@ arm64_apt() {
 	APT_CONFIG=$dir/apt.conf apt-get "$@"
 }
 
-# arm64_system DIR: fetches the packages, and unpacks them into DIR/root, unless they are there.
+# arm64_system DIR: fetches the packages, and unpacks them into DIR/tree, unless they are there.
 arm64_system() {
 	local dir=$1 name deb
 	[ -e "$dir/complete" ] && return
@@ -42,11 +42,11 @@ arm64_system() {
 		return 1
 	}
 	for name in bin sbin lib; do
-		mkdir -p "$dir/root/usr/$name"
-		[ -e "$dir/root/$name" ] || ln -s "usr/$name" "$dir/root/$name"
+		mkdir -p "$dir/tree/usr/$name"
+		[ -e "$dir/tree/$name" ] || ln -s "usr/$name" "$dir/tree/$name"
 	done
 	for deb in "$dir"/apt/cache/archives/*.deb; do
-		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir/root" --keep-directory-symlink --exclude='./dev/*' 2>>"$dir/log"
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir/tree" --keep-directory-symlink --exclude='./dev/*' 2>>"$dir/log"
 	done
 	touch "$dir/complete"
 }
