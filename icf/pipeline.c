@@ -204,7 +204,8 @@ static struct elfrw_err *find_tables(const struct job *job)
 
 static struct elfrw_err *find_unused(const struct job *job)
 {
-	return icf_find_unused(&job->run->prog, job->opt);
+	return icf_find_unused(&job->run->prog, job->opt,
+			       job->run->ask_use ? &job->run->use : NULL);
 }
 
 static struct elfrw_err *find_eligible(const struct job *job)
@@ -418,6 +419,7 @@ void icf_run_deinit(struct icf_run *run)
 	if (run->out.img)
 		elfrw_output_deinit(&run->out);
 	icf_plan_deinit(&run->plan);
+	free(run->use);
 	icf_program_deinit(&run->prog);
 	elfrw_image_close(&run->img);
 	free(run->debug_file);

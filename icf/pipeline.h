@@ -18,6 +18,8 @@ struct icf_run {
 	char *debug_file; /* of the input, and then part of `img`; or NULL */
 	struct elfrw_image img;
 	struct icf_program prog;
+	bool ask_use;        /* set before the start: fill `use` */
+	struct icf_use *use; /* by unit: why it stays (fold/unused.h); or NULL */
 	struct icf_plan plan;
 	struct elfrw_output out;
 	struct icf_pass pass[ICF_MAX_PASSES];

@@ -21,7 +21,8 @@
  * References: of instructions; of the entries of a function's own jump tables; landing pads in
  * other units; control that runs off the end.
  *
- * Debug information, unwind tables and symbols are no references.  Cost: linear. */
+ * Debug information, unwind tables and symbols are no references.  What was reached from where is
+ * noted only if somebody asks (--why-live).  Cost: linear. */
 #include "icf/fold/unused.h"
 #include "elfrw/relocs.h"
 #include "elfrw/symtab.h"
@@ -34,18 +35,27 @@
 struct marking {
 	struct icf_program *prog;
 	uint8_t *live;            /* by unit */
-	uint32_t *queue;          /* live units whose references are not followed yet */
+	uint32_t *queue;          /* live units in the order in which they were found */
 	uint32_t n_queue;         /* never more than there are units: each is queued once */
 	uint32_t *first_case;     /* by unit: its first element of `target`; one more at the end */
 	uint32_t *target;         /* units that the entries of own tables lead to */
 	struct elfrw_relocs *rel; /* of the code, by executable section, if they stay; or NULL */
+	struct icf_use *use;      /* by unit, if somebody asks; or NULL */
+	struct icf_use now;       /* what mark() comes from */
 };
+
+static void come_from(struct marking *m, enum icf_use_kind kind, uint32_t from, uint64_t place)
+{
+	m->now = (struct icf_use){ place, from, (uint8_t)kind };
+}
 
 static void mark(struct marking *m, uint32_t i)
 {
 	if (i == ICF_NONE || m->live[i])
 		return;
 	m->live[i] = 1;
+	if (m->use)
+		m->use[i] = m->now;
 	m->queue[m->n_queue++] = i;
 }
 
@@ -105,21 +115,26 @@ static bool make_cases(struct marking *m)
 	return true;
 }
 
-/* Is unit I live whatever refers to it? */
-static bool is_root(const struct icf_program *prog, uint32_t i)
+/* Why unit I is live whatever refers to it; ICF_USE_NONE: it is not. */
+static enum icf_use_kind root_kind(const struct icf_program *prog, uint32_t i)
 {
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_exec *e = &prog->exec.data[u->sec];
-	if (u->kind != ICF_UNIT_FUNC || (u->flags & (ICF_UNIT_PINNED | ICF_UNIT_GLUED)) ||
-	    e->linkage || e->named)
-		return true;
+	if (e->linkage)
+		return ICF_USE_LINKAGE;
+	if (e->named)
+		return ICF_USE_DELIMITED;
+	if (u->flags & ICF_UNIT_PINNED)
+		return ICF_USE_PINNED;
+	if (u->kind != ICF_UNIT_FUNC || (u->flags & ICF_UNIT_GLUED))
+		return ICF_USE_NO_FUNCTION;
 	for (uint32_t f = 0; f < u->n_fde; f++)
 		if (dwr_cfi_has_address(&prog->cfi, prog->cfi.by_pc[u->fde + f]))
-			return true;
+			return ICF_USE_UNWIND;
 	for (uint32_t s = u->sym_first; s < u->sym_first + u->n_sym; s++)
 		if (prog->sym.data[s].type == STT_GNU_IFUNC)
-			return true;
-	return false;
+			return ICF_USE_IFUNC;
+	return ICF_USE_NONE;
 }
 
 static void mark_dynamic(struct marking *m)
@@ -186,33 +201,54 @@ static struct elfrw_err *mark_named(struct marking *m, const struct icf_options 
 	return NULL;
 }
 
+static void mark_data(struct marking *m)
+{
+	const struct icf_program *prog = m->prog;
+	for (size_t i = 0; i < prog->dataref.len; i++) {
+		const struct icf_dataref *d = &prog->dataref.data[i];
+		if (owner_of(prog, d) != ICF_NONE)
+			continue;
+		uint32_t to[2];
+		come_from(m, ICF_USE_DATA, ICF_NONE, d->place);
+		for (unsigned k = leads_to(prog, d, to); k--;)
+			mark(m, to[k]);
+	}
+	for (size_t i = 0; i < prog->dynreloc.len; i++) {
+		come_from(m, ICF_USE_DATA, ICF_NONE, prog->dynreloc.data[i].place);
+		if (!prog->dynreloc.data[i].relr)
+			mark_address(m, prog->dynreloc.data[i].addend);
+	}
+}
+
 static struct elfrw_err *mark_roots(struct marking *m, const struct icf_options *opt)
 {
 	struct icf_program *prog = m->prog;
-	for (uint32_t i = 0; i < prog->unit.len; i++)
-		if (is_root(prog, i))
-			mark(m, i);
+	come_from(m, ICF_USE_ENTRY, ICF_NONE, 0);
 	if (prog->img->ehdr.e_entry)
 		mark_address(m, prog->img->ehdr.e_entry);
+	come_from(m, ICF_USE_DYNAMIC, ICF_NONE, 0);
 	mark_dynamic(m);
+	come_from(m, ICF_USE_EXPORT, ICF_NONE, 0);
 	mark_exports(m);
-	for (size_t i = 0; i < prog->dataref.len; i++)
-		if (owner_of(prog, &prog->dataref.data[i]) == ICF_NONE) {
-			uint32_t to[2];
-			for (unsigned k = leads_to(prog, &prog->dataref.data[i], to); k--;)
-				mark(m, to[k]);
-		}
-	for (size_t i = 0; i < prog->dynreloc.len; i++)
-		if (!prog->dynreloc.data[i].relr)
-			mark_address(m, prog->dynreloc.data[i].addend);
+	for (uint32_t i = 0; i < prog->unit.len; i++) {
+		enum icf_use_kind kind = root_kind(prog, i);
+		come_from(m, kind, ICF_NONE, 0);
+		if (kind != ICF_USE_NONE)
+			mark(m, i);
+	}
+	mark_data(m);
+	come_from(m, ICF_USE_PERSONALITY, ICF_NONE, 0);
 	for (size_t i = 0; i < prog->cfi.cie.len; i++)
 		mark_address(m, prog->cfi.cie.data[i].personality);
 	ELFRW_TRY(icf_find_probes(prog, opt));
+	come_from(m, ICF_USE_PROBE, ICF_NONE, 0);
 	for (size_t i = 0; i < prog->probe.len; i++)
 		mark_address(m, prog->probe.data[i].pc);
 	ELFRW_TRY(icf_find_marks(prog));
+	come_from(m, ICF_USE_DELIMITED, ICF_NONE, 0);
 	mark_marked_parts(m);
 	prog->mark.len = 0; /* icf_find_eligible() finds them again */
+	come_from(m, ICF_USE_KEEP, ICF_NONE, 0);
 	return mark_named(m, opt);
 }
 
@@ -227,10 +263,13 @@ static void mark_name(struct marking *m, uint32_t symtab, const Elf64_Rela *r)
 
 static void follow_names(struct marking *m, const struct icf_unit *u)
 {
+	uint32_t i = (uint32_t)(u - m->prog->unit.data);
 	const struct elfrw_relocs *rel = m->rel ? &m->rel[u->sec] : NULL;
 	for (size_t r = rel ? elfrw_relocs_from(rel, u->start) : 0;
-	     rel && r < rel->n && rel->rela[r].r_offset < u->end; r++)
+	     rel && r < rel->n && rel->rela[r].r_offset < u->end; r++) {
+		come_from(m, ICF_USE_RELOC, i, rel->rela[r].r_offset);
 		mark_name(m, rel->symtab, &rel->rela[r]);
+	}
 }
 
 /* The same for the relocations of data, except those of the tables of functions. */
@@ -248,6 +287,7 @@ static void mark_names_in_data(struct marking *m)
 			Elf64_Rela r;
 			memcpy(&r, s->data + k * sizeof r, sizeof r);
 			const struct icf_dataref *d = icf_dataref_at(m->prog, r.r_offset);
+			come_from(m, ICF_USE_RELOC, ICF_NONE, r.r_offset);
 			if (!d || owner_of(m->prog, d) == ICF_NONE)
 				mark_name(m, s->hdr.sh_link, &r);
 		}
@@ -273,14 +313,19 @@ static void follow(struct marking *m, uint32_t i)
 	const struct icf_program *prog = m->prog;
 	const struct icf_unit *u = &prog->unit.data[i];
 	const struct icf_ref *ref = icf_unit_refs(prog, u);
-	for (uint32_t r = 0; r < u->n_ref; r++)
+	for (uint32_t r = 0; r < u->n_ref; r++) {
+		come_from(m, ICF_USE_CODE, i, u->start + ref[r].off);
 		mark(m, ref[r].unit);
+	}
+	come_from(m, ICF_USE_TABLE, i, 0);
 	for (uint32_t k = m->first_case[i]; k < m->first_case[i + 1]; k++)
 		mark(m, m->target[k]);
 	uint32_t n;
+	come_from(m, ICF_USE_PAD, i, 0);
 	const struct icf_pad *pad = icf_unit_pads(prog, i, &n);
 	for (uint32_t k = 0; k < n; k++)
 		mark(m, pad[k].unit);
+	come_from(m, ICF_USE_FALLS, i, 0);
 	if ((u->flags & ICF_UNIT_FALLS) && i + 1 < prog->unit.len)
 		mark(m, i + 1);
 	follow_names(m, u);
@@ -298,19 +343,24 @@ const char *icf_unused_obstacle(const struct icf_program *prog, const struct icf
 	return prog->loose;
 }
 
-struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_options *opt)
+struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_options *opt,
+				  struct icf_use **use)
 {
 	if (!opt->gc_functions || icf_unused_obstacle(prog, opt))
 		return NULL;
 	struct marking m = { .prog = prog,
 			     .live = calloc(prog->unit.len + 1, 1),
 			     .queue = malloc((prog->unit.len + 1) * sizeof *m.queue) };
-	struct elfrw_err *err =
-		m.live && m.queue && make_cases(&m) ? mark_roots(&m, opt) : &elfrw_err_nomem;
+	if (use)
+		m.use = calloc(prog->unit.len + 1, sizeof *m.use);
+	struct elfrw_err *err = m.live && m.queue && (m.use || !use) && make_cases(&m)
+					? mark_roots(&m, opt)
+					: &elfrw_err_nomem;
 	if (!err && opt->emit_relocs)
 		err = open_names(&m);
-	while (!err && m.n_queue)
-		follow(&m, m.queue[--m.n_queue]);
+	/* First come, first served: the ways from the roots are short. */
+	for (uint32_t k = 0; !err && k < m.n_queue; k++)
+		follow(&m, m.queue[k]);
 	for (uint32_t i = 0; i < prog->unit.len && !err; i++)
 		if (!m.live[i]) {
 			prog->unit.data[i].flags |= ICF_UNIT_UNUSED;
@@ -323,6 +373,10 @@ struct elfrw_err *icf_find_unused(struct icf_program *prog, const struct icf_opt
 	free(m.queue);
 	free(m.first_case);
 	free(m.target);
+	if (err)
+		free(m.use);
+	else if (use)
+		*use = m.use;
 	return err;
 }
 
