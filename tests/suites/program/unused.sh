@@ -374,17 +374,17 @@ forgotten() {
 	"$ICFOLD" verify --gc-functions "$prog" "$WORK/wrong" >"$log" 2>&1
 	check "unused/forgotten/$name" "$(tail -n 1 "$log")" grep -q '^removed code that nothing reaches: ' "$log"
 }
-forgotten words fixed 's/for (unsigned k = leads_to(prog, &prog->dataref.data\[i\], to); k--;)/for (unsigned k = 0; k--;)/'
+forgotten words fixed 's/for (unsigned k = leads_to(prog, d, to); k--;)/for (unsigned k = 0; k--;)/'
 forgotten entry pie 's/if (prog->img->ehdr.e_entry)/if (0)/'
 forgotten exports library 's/^\t\tmark_address(m, it.sym.st_value);/;/'
 forgotten dynamic library 's/if (elfrw_dynamic_is_code(img->arch, d.d_tag))/if (0)/'
 forgotten personality pie 's/mark_address(m, prog->cfi.cie.data\[i\].personality);/;/'
 forgotten probes pie 's/mark_address(m, prog->probe.data\[i\].pc);/;/'
-forgotten delimited pie 's/e->linkage || e->named/e->linkage/; s/^\tmark_marked_parts(m);/;/'
+forgotten delimited pie 's/if (e->named)/if (0)/; s/^\tmark_marked_parts(m);/;/'
 forgotten branches pie 's/^\t\tmark(m, ref\[r\].unit);/\t\tif (ref[r].kind != ICF_REF_BRANCH) mark(m, ref[r].unit);/'
 forgotten addresses pie 's/^\t\tmark(m, ref\[r\].unit);/\t\tif (ref[r].kind == ICF_REF_BRANCH) mark(m, ref[r].unit);/'
 forgotten pads blocks 's/^\t\tmark(m, pad\[k\].unit);/;/'
 forgotten entries cases 's/mark(m, m->target\[k\]);/;/'
-forgotten pinned bytes 's/(ICF_UNIT_PINNED | ICF_UNIT_GLUED)/ICF_UNIT_GLUED/'
+forgotten pinned bytes 's/if (u->flags & ICF_UNIT_PINNED)/if (0)/'
 forgotten parts labels 's/^\tmark_marked_parts(m);/;/'
 finish
