@@ -2,7 +2,7 @@
 _icfold_options() { # COMMAND
 	case $1 in
 	fold)
-		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --gc-functions --keep= --keep-file= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
+		echo "-o --output= --icf= --no-thunks --keep-unique= --keep-unique-file= --gc-functions --keep= --keep-file= --why-live= --debug-folded= --debug-output= --debug-file= --debug-file-directory= --strip-debug \
 			--strip-all --emit-relocs --emit-vtables --in-place --allow-growth --require-compact --keep-build-id --verify --write-if-changed --print-icf-sections \
 			--print-icf-sections= --print-gc-functions --print-gc-functions= --map= --depfile= --summary --summary= --stats --stats= --json --threads= --time-passes -q --quiet -v --verbose -h \
 			--help -V --version"
@@ -23,7 +23,7 @@ _icfold_options() { # COMMAND
 		echo "--map --groups --removed --slots --overlay --dcall --vcall --all --json --threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	audit)
-		echo "--icf= --json --csv --html= --top= --filter= --sort= --full-names --no-sources --diff --max-growth= --max-duplicated= \
+		echo "--icf= --json --csv --html= --top= --filter= --sort= --full-names --no-sources --why= --diff --max-growth= --max-duplicated= \
 			--threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	--linker-wrapper)

@@ -25,6 +25,11 @@ static struct elfrw_err *add_keep(struct icf_options *opt, const char *name)
 	return add_name(&opt->keep, &opt->n_keep, name);
 }
 
+static struct elfrw_err *add_why_live(struct icf_options *opt, const char *name)
+{
+	return add_name(&opt->why_live, &opt->n_why_live, name);
+}
+
 /* Calls ADD for each line of the file PATH: one symbol a line; blank lines and lines that begin
  * with # do not count. */
 static struct elfrw_err *add_lines(struct icf_options *opt, const char *path,
@@ -220,6 +225,7 @@ static struct elfrw_err *set_value(struct icf_options *opt, const struct icf_arg
 		{ "--keep-unique-file", 0, add_unique_file },
 		{ "--keep", 0, add_keep },
 		{ "--keep-file", 0, add_keep_file },
+		{ "--why-live", 0, add_why_live },
 		{ "--map", offsetof(struct icf_options, map_file), NULL },
 		{ "--Map", offsetof(struct icf_options, map_file), NULL },
 		{ "--depfile", offsetof(struct icf_options, depfile), NULL },
@@ -298,6 +304,8 @@ static struct elfrw_err *parse(struct icf_options *opt, int argc, char **argv)
 		return elfrw_error("--in-place and --require-compact may not be used together");
 	if (opt->strip_all && opt->emit_relocs)
 		return elfrw_error("--strip-all and --emit-relocs may not be used together");
+	if (opt->n_why_live && !opt->gc_functions)
+		return elfrw_error("--why-live needs --gc-functions");
 	opt->strip_debug |= opt->strip_all;
 	/* These options ask for something that may take room.  With --debug-output the debug file
 	 * holds the record. */
@@ -321,5 +329,6 @@ void icf_options_deinit(struct icf_options *opt)
 	icf_args_deinit(&opt->args);
 	free(opt->keep_unique);
 	free(opt->keep);
+	free(opt->why_live);
 	*opt = (struct icf_options){ 0 };
 }

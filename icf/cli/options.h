@@ -17,6 +17,8 @@ struct icf_options {
 	bool gc_functions;
 	const char **keep; /* the same: names and patterns of functions that are used */
 	size_t n_keep;
+	const char **why_live; /* the same: names and patterns of functions to say why they stay */
+	size_t n_why_live;
 	bool print_gc;
 	const char *print_gc_file; /* NULL: standard output */
 	bool print_sections;

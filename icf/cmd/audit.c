@@ -3,6 +3,7 @@
 #include "elfrw/base/newfile.h"
 #include "icf/audit/audit.h"
 #include "icf/audit/diff.h"
+#include "icf/audit/live.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 static const char usage[] =
 	"Usage: icfold audit [OPTION]... INPUT\n"
 	"       icfold audit --diff [OPTION]... OLD NEW\n"
+	"       icfold audit --why=FUNCTION [--json] INPUT\n"
 	"Say what folding would save in a linked ELF program, where the duplicated code comes\n"
 	"from, and what stands in the way.  Only the report is written.\n"
 	"\n"
@@ -29,6 +31,9 @@ static const char usage[] =
 	"      --sort=saving|count|size|name  order of groups and tables (default: saving)\n"
 	"      --full-names           print full names, and all functions of a group\n"
 	"      --no-sources           do not read the debug information\n"
+	"      --why=FUNCTION         print instead why FUNCTION is used: who refers to it, up to a\n"
+	"                             root; a name, a linkage name or a pattern (*, ?, [...]); may\n"
+	"                             be repeated\n"
 	"      --diff                 compare two builds: groups that are new, gone, grown, shrunk\n"
 	"      --max-growth=BYTES     with --diff: exit 1 when duplicated code grew by more\n"
 	"      --max-duplicated=BYTES exit 1 when there is more duplicated code (in NEW)\n" ICF_USAGE_COMMON
@@ -41,6 +46,8 @@ enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 struct command {
 	struct icf_audit_options opt;
 	const char *html;
+	const char **why; /* owned array of borrowed patterns */
+	size_t n_why;
 	int format;
 	bool diff, top_given, quiet;
 	uint64_t max_growth, max_duplicated; /* UINT64_MAX: no limit */
@@ -57,6 +64,7 @@ enum {
 	OPT_FULL,
 	OPT_NO_SOURCES,
 	OPT_DIFF,
+	OPT_WHY,
 	OPT_MAX_GROWTH,
 	OPT_MAX_DUPLICATED
 };
@@ -72,6 +80,7 @@ static const struct option options[] = {
 	{ "full-names", no_argument, NULL, OPT_FULL },
 	{ "no-sources", no_argument, NULL, OPT_NO_SOURCES },
 	{ "diff", no_argument, NULL, OPT_DIFF },
+	{ "why", required_argument, NULL, OPT_WHY },
 	{ "max-growth", required_argument, NULL, OPT_MAX_GROWTH },
 	{ "max-duplicated", required_argument, NULL, OPT_MAX_DUPLICATED },
 	{ 0 },
@@ -131,6 +140,7 @@ static const char *take(struct command *c, int option, const char *value)
 	case OPT_FULL: c->opt.full_names = true; return NULL;
 	case OPT_NO_SOURCES: c->opt.no_sources = true; return NULL;
 	case OPT_DIFF: c->diff = true; return NULL;
+	case OPT_WHY: c->why[c->n_why++] = value; return *value ? NULL : "a name or a pattern";
 	case OPT_MAX_GROWTH:
 		return icf_size(value, INT64_MAX, &c->max_growth) ? NULL : "a number of bytes";
 	case OPT_MAX_DUPLICATED:
@@ -195,6 +205,26 @@ static int audit_one(const struct command *c, const char *path)
 	return status;
 }
 
+static int audit_why(const struct command *c, const char *path)
+{
+	struct icf_run run = { 0 };
+	const struct icf_live_query query = { c->why, c->n_why, c->format == FORMAT_JSON };
+	const char *obstacle, *missing = NULL;
+	int status = 0;
+	struct elfrw_err *err = icf_live_analyse(&run, path, c->opt.threads, &obstacle);
+	if (!err && obstacle)
+		err = elfrw_error("it cannot be said what is used: %s", obstacle);
+	if (!err)
+		err = icf_live_print(stdout, &run, &query, &missing);
+	status = err ? fail(path, err) : close_output(0);
+	if (!status && missing) {
+		icf_message(path, "--why: no function is named %s", missing);
+		status = ICF_EXIT_NO;
+	}
+	icf_run_deinit(&run);
+	return status;
+}
+
 static int audit_two(const struct command *c, char **path)
 {
 	struct icf_audit a[2];
@@ -230,31 +260,45 @@ static int audit_two(const struct command *c, char **path)
 	return status;
 }
 
+static int run_command(struct command *c, struct icf_cmdline *line)
+{
+	for (int k; (k = icf_cmdline_next(line)) != -1;) {
+		if (k == ICF_CMDLINE_EXIT)
+			return line->status;
+		const char *must = take(c, k, optarg);
+		if (must)
+			return icf_usage_error("audit", "--%s=%s: must be %s",
+					       options[line->which].name, optarg, must);
+	}
+	c->opt.threads = line->threads;
+	c->quiet = line->quiet;
+	if (!c->top_given && (c->format != FORMAT_TEXT || c->html))
+		c->opt.top = 0;
+	if (c->diff && (c->html || c->format == FORMAT_CSV))
+		return icf_usage_error("audit", "--diff prints text or JSON");
+	if (c->n_why && (c->html || c->diff || c->format == FORMAT_CSV))
+		return icf_usage_error("audit", "--why prints text or JSON, of one file");
+	if (c->max_growth != UINT64_MAX && !c->diff)
+		return icf_usage_error("audit", "--max-growth goes with --diff");
+	if (line->n != (c->diff ? 2 : 1))
+		return icf_usage_error("audit", c->diff ? "expected two files, OLD and NEW"
+							: "expected one file");
+	if (c->n_why)
+		return audit_why(c, line->operand[0]);
+	return c->diff ? audit_two(c, line->operand) : audit_one(c, line->operand[0]);
+}
+
 int icf_cmd_audit(int argc, char **argv)
 {
 	struct command c = { .opt = { .top = 20 },
+			     .why = malloc((size_t)argc * sizeof *c.why),
 			     .max_growth = UINT64_MAX,
 			     .max_duplicated = UINT64_MAX };
 	struct icf_cmdline line = ICF_CMDLINE("audit", usage, argc, argv);
+	if (!c.why)
+		return trouble(NULL, "out of memory");
 	icf_cmdline_init(&line, "", options);
-	for (int k; (k = icf_cmdline_next(&line)) != -1;) {
-		if (k == ICF_CMDLINE_EXIT)
-			return line.status;
-		const char *must = take(&c, k, optarg);
-		if (must)
-			return icf_usage_error("audit", "--%s=%s: must be %s",
-					       options[line.which].name, optarg, must);
-	}
-	c.opt.threads = line.threads;
-	c.quiet = line.quiet;
-	if (!c.top_given && (c.format != FORMAT_TEXT || c.html))
-		c.opt.top = 0;
-	if (c.diff && (c.html || c.format == FORMAT_CSV))
-		return icf_usage_error("audit", "--diff prints text or JSON");
-	if (c.max_growth != UINT64_MAX && !c.diff)
-		return icf_usage_error("audit", "--max-growth goes with --diff");
-	if (line.n != (c.diff ? 2 : 1))
-		return icf_usage_error("audit", c.diff ? "expected two files, OLD and NEW"
-						       : "expected one file");
-	return c.diff ? audit_two(&c, line.operand) : audit_one(&c, line.operand[0]);
+	int status = run_command(&c, &line);
+	free(c.why);
+	return status;
 }

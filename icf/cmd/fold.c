@@ -1,4 +1,5 @@
 /* fold.c: icfold [OPTION]... INPUT -o OUTPUT. */
+#include "icf/audit/live.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cli/depfile.h"
@@ -46,6 +47,8 @@ static const char usage[] =
 	"      --keep=SYMBOL          with it: SYMBOL is used; may be a pattern (*, ?, [...]), and\n"
 	"                             be repeated\n"
 	"      --keep-file=FILE       the same for each line of FILE\n"
+	"      --why-live=SYMBOL      with --gc-functions: print why SYMBOL stays; may be a\n"
+	"                             pattern, and be repeated\n"
 	"      --debug-folded=overlay|alias|drop\n"
 	"                             debug information of folded functions (default: overlay)\n"
 	"      --debug-output=FILE    fold INPUT's separate debug file too, and write it to FILE\n"
@@ -405,6 +408,18 @@ static void say_unused(const struct icf_run *run, const struct icf_options *opt)
 		icf_message(opt->input, "--gc-functions removes nothing: %s", why);
 }
 
+static int print_live(const struct icf_run *run, const struct icf_options *opt)
+{
+	const struct icf_live_query query = { opt->why_live, opt->n_why_live, false };
+	const char *missing;
+	struct elfrw_err *err = icf_live_print(stdout, run, &query, &missing);
+	if (err)
+		return fail(opt->input, err);
+	if (missing && !opt->quiet)
+		icf_message(opt->input, "--why-live: no function is named %s", missing);
+	return 0;
+}
+
 static int print_reports(const struct icf_run *run, const struct icf_options *opt)
 {
 	errno = 0;
@@ -413,6 +428,7 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 		icf_report_folds(stdout, run);
 	if (opt->print_gc && !opt->print_gc_file)
 		icf_report_removed(stdout, run);
+	int status = print_live(run, opt);
 	if (opt->stats != ICF_STATS_NONE)
 		icf_report_stats(stdout, run, opt->stats == ICF_STATS_JSON);
 	if (opt->verbose) {
@@ -427,7 +443,7 @@ static int print_reports(const struct icf_run *run, const struct icf_options *op
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return fail("standard output",
 			    elfrw_error_errno(errno ? errno : EIO, "cannot write"));
-	return 0;
+	return status;
 }
 
 int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
@@ -443,7 +459,7 @@ int icf_fold_file(const struct icf_options *opt, struct elfrw_err **refusal)
 	/* Exceeding the file size limit is an error like a full disk.  A linker that runs again
 	 * gets the original handler. */
 	void (*on_too_large)(int) = signal(SIGXFSZ, SIG_IGN);
-	struct icf_run run = { 0 };
+	struct icf_run run = { .ask_use = opt->n_why_live != 0 };
 	if (!opt->quiet)
 		icf_progress_init(&run.progress, stderr, icf_now().wall, PROGRESS_AFTER);
 	struct elfrw_err *err = icf_run_fold(&run, opt);

@@ -279,7 +279,12 @@ static void test_gc_functions(void **state)
 	assert_true(opt.print_gc);
 	assert_string_equal(opt.print_gc_file, "list");
 	icf_options_deinit(&opt);
+	PARSE("--gc-functions", "--why-live=a*", "--why-live", "b");
+	assert_int_equal(opt.n_why_live, 2);
+	assert_string_equal(opt.why_live[1], "b");
+	icf_options_deinit(&opt);
 	REFUSE("option '--keep' requires an argument", "--keep");
+	REFUSE("--why-live needs --gc-functions", "--why-live=a", "in", "-o", "out");
 }
 
 static void test_keep_unique(void **state)
