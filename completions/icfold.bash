@@ -13,7 +13,7 @@ _icfold_options() { # COMMAND
 	symbolize)
 		echo "-e --obj= -i --inlines --no-inlines -f --functions --functions= -C --demangle --demangle= --no-demangle -a --addresses -p \
 			--pretty-print -s --basenames --relativenames --output-style= --json --relative-address --adjust-vma= --stack --core= \
-			--pid= --perf --sysroot= --debug-file= --debug-file-directory= \
+			--pid= --perf --log --base= --sysroot= --debug-file= --debug-file-directory= \
 			--threads= -q --quiet -v --verbose -h --help -V --version"
 		;;
 	inlines)

@@ -89,6 +89,8 @@ complete -c icfold -n '__icfold_is symbolize' -l stack -d 'addresses are a stack
 complete -c icfold -n '__icfold_is symbolize' -l core -r -d 'stacks of a core file'
 complete -c icfold -n '__icfold_is symbolize' -l pid -x -d 'stacks of a running process'
 complete -c icfold -n '__icfold_is symbolize' -l perf -d 'put called functions into the text of perf script'
+complete -c icfold -n '__icfold_is symbolize' -l log -d 'put called functions into the stack frames of a log'
+complete -c icfold -n '__icfold_is symbolize' -l base -x -d 'where the log had the file'
 complete -c icfold -n '__icfold_is symbolize' -l sysroot -x -a '(__fish_complete_directories)' -d 'what the core names is below DIR'
 complete -c icfold -n '__icfold_is symbolize' -l debug-file -r -d 'the separate debug file of the program'
 complete -c icfold -n '__icfold_is symbolize' -l debug-file-directory -x -a '(__fish_complete_directories)' -d 'where separate debug files are'

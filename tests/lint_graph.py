@@ -46,8 +46,9 @@ BELOW = {
     "icf/verify/unwind": ["icf/verify/debug"],
     "icf/verify/lines": ["icf/verify/debug"],
     "icf/verify/calls": ["icf/verify/debug"],
-    "icf/cmd/perf": ["icf/cmd"],  # one family in two folders
-    "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/perf"],
+    "icf/cmd/perf": ["icf/cmd"],  # one family in three folders
+    "icf/cmd/log": ["icf/cmd"],
+    "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf"],
 }
 FRONT = {
     "dwarf/rewrite/rewrite",
@@ -65,6 +66,7 @@ FRONT = {
     "icf/verify/lines/lines",
     "icf/audit/audit",
     "icf/trace/unwind_dwfl",
+    "icf/cmd/log/log",
     "icf/cmd/perf/perf",
 }
 

@@ -34,7 +34,8 @@ struct icf_stack {
 	VEC(uint64_t) address; /* as linked, by level */
 	VEC(const char *) candidate;
 	struct dwr_sym_frames frames, scratch;
-	char *unknown; /* the text for an unknown function with name_module; owned */
+	struct icf_sym_merged merged; /* of the last answer */
+	char *unknown;                /* the text for an unknown function with name_module; owned */
 	bool warned;
 };
 
@@ -236,20 +237,27 @@ static struct elfrw_err *name_module(struct icf_stack *s)
 	return NULL;
 }
 
-struct elfrw_err *icf_stack_print(struct icf_stack *s, size_t i, uint64_t shown, unsigned depth)
+struct elfrw_err *icf_stack_answer(struct icf_stack *s, size_t i, const uint64_t *shown,
+				   struct icf_sym_answer *ret)
 {
 	const struct icf_sym_stack_in *in = s->in;
-	struct icf_sym_merged how = { 0 };
 	bool merged = false;
-	ELFRW_TRY(find_frames(s, i, &merged, &how));
+	ELFRW_TRY(find_frames(s, i, &merged, &s->merged));
 	if (in->name_module && in->style->output != ICF_SYM_JSON)
 		ELFRW_TRY(name_module(s));
-	struct icf_sym_answer a = { .module = in->path,
-				    .address = &shown,
-				    .merged = merged ? &how : NULL,
-				    .frame = s->frames.data,
-				    .n = s->frames.len };
-	icf_sym_print(stdout, in->style, &a, depth);
+	*ret = (struct icf_sym_answer){ .module = in->path,
+					.address = shown,
+					.merged = merged ? &s->merged : NULL,
+					.frame = s->frames.data,
+					.n = s->frames.len };
+	return NULL;
+}
+
+struct elfrw_err *icf_stack_print(struct icf_stack *s, size_t i, uint64_t shown, unsigned depth)
+{
+	struct icf_sym_answer a;
+	ELFRW_TRY(icf_stack_answer(s, i, &shown, &a));
+	icf_sym_print(stdout, s->in->style, &a, depth);
 	return NULL;
 }
 

@@ -36,6 +36,11 @@ const struct elfrw_image *icf_stack_image(const struct icf_stack *s);
 struct elfrw_err *icf_stack_resolve(struct icf_stack *s, const uint64_t *addr,
 				    const uint64_t *vtable, size_t n);
 
+/* The answer for level I of the resolved stack, valid until the next one.  SHOWN, its address, is
+ * borrowed. */
+struct elfrw_err *icf_stack_answer(struct icf_stack *s, size_t i, const uint64_t *shown,
+				   struct icf_sym_answer *ret);
+
 /* Prints level I of the resolved stack, as SHOWN; in JSON as one object at DEPTH. */
 struct elfrw_err *icf_stack_print(struct icf_stack *s, size_t i, uint64_t shown, unsigned depth);
 

@@ -1,8 +1,9 @@
 /* symbolize.c: icfold symbolize [OPTION]... [ADDRESS]...: reads the options and passes the work to
- * questions.h, stack.h, core.h or perf.h. */
+ * questions.h, stack.h, core.h, log.h or perf.h. */
 #include "icf/cmd/cmd.h"
 #include "icf/cmd/cmdline.h"
 #include "icf/cmd/core.h"
+#include "icf/cmd/log/log.h"
 #include "icf/cmd/perf/perf.h"
 #include "icf/cmd/questions.h"
 #include "icf/cmd/stack.h"
@@ -42,7 +43,11 @@ static const char usage[] =
 	"      --pid=N                print the stack of every thread of a running process\n"
 	"      --perf                 copy the text of `perf script` (arguments are files) and name the functions\n"
 	"                             that were really called; -e: only in frames of that file\n"
-	"      --sysroot=DIR          search below DIR for the files of a core of another machine\n"
+	"      --log                  copy a log (arguments are files) and name the functions of its stack frames:\n"
+	"                             reports of sanitizers, glibc's backtraces, strace -k, glog, Rust, the kernel;\n"
+	"                             -e: the file that the log means by its name\n"
+	"      --base=N               with --log and -e: where the file was loaded\n"
+	"      --sysroot=DIR          search below DIR for the files of a core or a log of another machine\n"
 	"      --debug-file=FILE      the separate debug file of the program, if it is not found by\n"
 	"                             build-id or .gnu_debuglink\n"
 	"      --debug-file-directory=DIR  where separate debug files are (default: /usr/lib/debug)\n" ICF_USAGE_COMMON
@@ -58,7 +63,10 @@ struct session {
 	const char *obj;        /* NULL: each line names one */
 	const char *core, *pid; /* the core or process to unwind, or NULL */
 	bool perf;              /* the arguments are files of perf's text */
-	bool stack;             /* the addresses form one stack */
+	bool log;               /* the arguments are logs */
+	bool has_base;
+	uint64_t base;
+	bool stack; /* the addresses form one stack */
 };
 
 enum {
@@ -75,6 +83,8 @@ enum {
 	OPT_SYSROOT,
 	OPT_DEBUG_FILE,
 	OPT_PERF,
+	OPT_LOG,
+	OPT_BASE,
 	OPT_STACK,
 	OPT_CORE,
 	OPT_PID,
@@ -101,6 +111,8 @@ static const struct option options[] = {
 	{ "debug-file", required_argument, NULL, OPT_DEBUG_FILE },
 	{ "sysroot", required_argument, NULL, OPT_SYSROOT },
 	{ "perf", no_argument, NULL, OPT_PERF },
+	{ "log", no_argument, NULL, OPT_LOG },
+	{ "base", required_argument, NULL, OPT_BASE },
 	{ "stack", no_argument, NULL, OPT_STACK },
 	{ "core", required_argument, NULL, OPT_CORE },
 	{ "pid", required_argument, NULL, OPT_PID },
@@ -110,6 +122,14 @@ static const struct option options[] = {
 static int bad_value(const char *option, const char *value, const char *want)
 {
 	return icf_usage_error("symbolize", "%s=%s: must be %s", option, value, want);
+}
+
+static int set_number(const char *option, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(optarg, &end, 0);
+	return *optarg && !*end && !errno ? -1 : bad_value(option, optarg, "a number");
 }
 
 /* Sets one option; -1: go on, else the exit status. */
@@ -154,17 +174,13 @@ static int set_option(struct session *s, int c)
 	case OPT_JSON: s->style.output = ICF_SYM_JSON; return -1;
 	case OPT_RELATIVE_ADDRESS:
 		return -1; /* addresses of an ELF file are already relative to its base */
-	case OPT_ADJUST: {
-		char *end;
-		errno = 0;
-		s->adjust = strtoull(optarg, &end, 0);
-		return *optarg && !*end && !errno ? -1
-						  : bad_value("--adjust-vma", optarg, "a number");
-	}
+	case OPT_ADJUST: return set_number("--adjust-vma", &s->adjust);
 	case OPT_DEBUG_DIR: s->options.debug_dir = optarg; return -1;
 	case OPT_DEBUG_FILE: s->options.debug_file = optarg; return -1;
 	case OPT_SYSROOT: s->options.sysroot = optarg; return -1;
 	case OPT_PERF: s->perf = true; return -1;
+	case OPT_LOG: s->log = true; return -1;
+	case OPT_BASE: s->has_base = true; return set_number("--base", &s->base);
 	case OPT_STACK: s->stack = true; return -1;
 	case OPT_CORE: s->core = optarg; return -1;
 	case OPT_PID: s->pid = optarg; return -1;
@@ -177,7 +193,11 @@ static const char *contradiction(const struct session *s, int n)
 {
 	if (s->options.debug_file && !s->obj && !s->core && !s->pid)
 		return "--debug-file needs the file that it belongs to: --obj=FILE";
-	if (s->perf)
+	if (s->has_base && !(s->log && s->obj))
+		return "--base needs a log and the file that was loaded there: --log --obj=FILE";
+	if (s->log && (s->perf || s->stack || s->core || s->pid))
+		return "--log goes with neither --perf, --stack, --core, nor --pid";
+	if (s->perf || s->log)
 		return NULL;
 	if ((s->core || s->pid) && (n || s->stack || (s->core && s->pid)))
 		return "--core and --pid go with neither addresses, nor --stack, nor each other";
@@ -205,6 +225,11 @@ static struct elfrw_err *run(const struct session *s, char **arg, int n, int *st
 	if (s->perf) {
 		struct icf_sym_perf_in perf = { s->obj, &s->options };
 		return icf_sym_perf(&perf, arg, n);
+	}
+	if (s->log) {
+		struct icf_sym_log_in log = { s->obj,      s->has_base, s->base,   &s->style,
+					      &s->options, s->flags,    s->inlines };
+		return icf_sym_log(&log, arg, n);
 	}
 	if (s->core || s->pid) {
 		struct icf_core_in core = { s->core,     s->pid,   s->obj,    &s->style,

@@ -124,7 +124,11 @@ for first_byte in (0, 3, 7, 15):
 for how, text in ((0, "0x1000\n1010 x\nmain+0x3\n\"a b\" 12\n\n"), (1, "0xffffffffffffffff\nCODE 0x10\n0x1234567890abcdef0\n"),
                   (2, "0x1000\n0x2000 vtable=0x3000\n\n4000, vtable=5000\n"), (3, "-q --icf=all 'a b' \"c\\\"d\" --keep-unique x @nothing\n"),
                   (4, "main\n# no\n  f0  \n\n"),
-                  (132, "hot 60 38275.4: 250000 cpu-clock:ppp: \n\t   1188 walk<L>+0x28 (/tmp/hot)\n\tffffffff815f88d4 x+0xa ([kernel.kallsyms])\n\n")):
+                  (132, "hot 60 38275.4: 250000 cpu-clock:ppp: \n\t   1188 walk<L>+0x28 (/tmp/hot)\n\tffffffff815f88d4 x+0xa ([kernel.kallsyms])\n\n"),
+                  (192, "    #0 0x401136  (/bin/true+0x1136) (BuildId: 00ff)\n    #1 <null> <null> (true+0x3000)\n/bin/true(f(int)+0x12) [0x55d0]\n"
+                        " > /bin/true(+0x3000) [0x3000]\nPC: @  0x0 (unknown)\n    @ 0x403000 main\n   4:     0x403000 - <unknown>\n"
+                        "x[1]: segfault at 0 ip 000403000 sp 0 error 6 in true[3000,400000+9000]\n#0 0x1 n/a (/bin/true + 0x3000)\n"
+                        "55d0000-55d9000 r-xp 00002000 fd:01 12  /bin/true\n")):
     save("text", "text-%d" % how, bytes([how]) + text.encode())
 here = os.path.dirname(os.path.abspath(__file__))
 mangled = ("_Z1fv", "_ZSt4swapISt6vectorIS0_IiSaIiEESaIS2_EEEvRT_S6_", "_ZZ4mainENKUliE1_clEi.part.0.cold", "_ZN1AIJidEE1fEDpT_",

@@ -1,8 +1,8 @@
-/* text.c: text that the program reads: addresses, stacks and profiles on standard input, response
+/* text.c: text that the program reads: addresses, stacks, profiles and logs on standard input, response
  * files, lists of names.
  *
  * The first byte chooses among these. For addresses and stacks, symbolize gets a file without
- * sections; for a profile, the files that the profile names. */
+ * sections; for a profile or a log, the files that it names. */
 #include "tests/fuzz/fuzz.h"
 #include "icf/cmd/cmd.h"
 #include "icf/cli/options.h"
@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* EXTRA: options.  NULL: a profile. */
-static void symbolize(const char *input, const char *const *extra, int n)
+/* EXTRA: options.  TEXT, or NULL: a profile or a log, and the files that it names. */
+static void symbolize(const char *input, const char *text, const char *const *extra, int n)
 {
 	static const Elf64_Ehdr empty = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3,
 						       ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
@@ -22,12 +22,12 @@ static void symbolize(const char *input, const char *const *extra, int n)
 					  .e_ehsize = sizeof empty };
 	char *argv[12] = { (char *)"symbolize", (char *)"-e",
 			   (char *)fuzz_file(2, (const uint8_t *)&empty, sizeof empty) };
-	int argc = extra ? 3 : 1, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0),
+	int argc = text ? 1 : 3, in = open(input, O_RDONLY | O_CLOEXEC), was = dup(0),
 	    out = dup(1), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	for (int i = 0; i < n; i++)
 		argv[argc++] = (char *)extra[i];
-	if (!extra)
-		argv[argc++] = (char *)"--perf";
+	if (text)
+		argv[argc++] = (char *)text;
 	fflush(stdout);
 	if (in < 0 || was < 0 || out < 0 || null < 0 || dup2(in, 0) < 0 || dup2(null, 1) < 0)
 		abort();
@@ -51,13 +51,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *path = fuzz_file(0, data + 1, size - 1);
 	char at[64];
 	switch (data[0] % 5) {
-	case 0: symbolize(path, json, 2); break;
-	case 1: symbolize(path, gnu, 3); break;
+	case 0: symbolize(path, NULL, json, 2); break;
+	case 1: symbolize(path, NULL, gnu, 3); break;
 	case 2:
 		if (data[0] & 0x80)
-			symbolize(path, NULL, 0);
+			symbolize(path, data[0] & 0x40 ? "--log" : "--perf", NULL, 0);
 		else
-			symbolize(path, stack, 2);
+			symbolize(path, NULL, stack, 2);
 		break;
 	default: {
 		snprintf(at, sizeof at, data[0] % 5 == 3 ? "@%s" : "--keep-unique-file=%s", path);

@@ -21,14 +21,11 @@
 #include "icf/cmd/perf/perf.h"
 #include "elfrw/base/printable.h"
 #include "icf/cmd/cmd.h"
+#include "icf/cmd/lines.h"
 #include "icf/cmd/perf/state.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#define BUFFER    (1 << 18)
 #define MAX_LINES 32768 /* of one sample */
 
 static struct elfrw_err *take_mapping(struct icf_perf *p, const char *s, const char *end)
@@ -238,47 +235,24 @@ static struct elfrw_err *take_line(struct icf_perf *p, const char *s, size_t n)
 	return NULL;
 }
 
-static struct elfrw_err *copy(struct icf_perf *p, int fd, const char *path, char *buf)
+static struct elfrw_err *pass_line(void *arg, const char *s, size_t n)
 {
-	size_t len = 0;
-	bool inside = false; /* inside of a line that is longer than the buffer, and no frame */
-	for (;;) {
-		ssize_t got = read(fd, buf + len, BUFFER - len);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return elfrw_error_errno(errno, "cannot read %s", path);
-		len += (size_t)got;
-		char *s = buf, *nl;
-		while ((nl = memchr(s, '\n', len - (size_t)(s - buf))) ||
-		       (got == 0 && s < buf + len)) {
-			size_t n = nl ? (size_t)(nl + 1 - s) : len - (size_t)(s - buf);
-			if (inside)
-				fwrite(s, 1, n, stdout);
-			else
-				ELFRW_TRY(take_line(p, s, n));
-			inside = false;
-			s += n;
-		}
-		len -= (size_t)(s - buf);
-		memmove(buf, s, len);
-		if (len == BUFFER) {
-			ELFRW_TRY(flush_sample(p));
-			fwrite(buf, 1, len, stdout);
-			inside = true;
-			len = 0;
-		}
-		if (got == 0 || ferror(stdout))
-			break;
-		if (!len && !p->line.len)
-			fflush(stdout); /* keeps nothing from a reader while perf is silent */
-	}
-	return flush_sample(p);
+	return take_line(arg, s, n);
+}
+
+static struct elfrw_err *pass_flush(void *arg)
+{
+	return flush_sample(arg);
+}
+
+static bool holds(const void *arg)
+{
+	const struct icf_perf *p = arg;
+	return p->line.len != 0;
 }
 
 static struct elfrw_err *run(struct icf_perf *p, char **arg, int n)
 {
-	struct elfrw_err *err = NULL;
 	struct stat st;
 	if (p->in->obj) {
 		struct icf_perf_module **m = VEC_PUSH(&p->module);
@@ -291,24 +265,12 @@ static struct elfrw_err *run(struct icf_perf *p, char **arg, int n)
 		p->dev = st.st_dev;
 		p->ino = st.st_ino;
 	}
-	char *buf = malloc(BUFFER);
 	p->known = calloc(ICF_PERF_SLOTS, sizeof *p->known);
 	p->stack = calloc(ICF_PERF_SLOTS, sizeof *p->stack);
-	if (!buf || !p->known || !p->stack)
-		err = &elfrw_err_nomem;
-	if (!err && !n)
-		err = copy(p, STDIN_FILENO, "standard input", buf);
-	for (int i = 0; i < n && !err; i++) {
-		int fd = strcmp(arg[i], "-") ? open(arg[i], O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-		if (fd < 0)
-			err = elfrw_error_errno(errno, "cannot open %s", arg[i]);
-		else
-			err = copy(p, fd, arg[i], buf);
-		if (fd > STDIN_FILENO)
-			close(fd);
-	}
-	free(buf);
-	return err;
+	if (!p->known || !p->stack)
+		return &elfrw_err_nomem;
+	const struct icf_lines lines = { p, pass_line, pass_flush, holds };
+	return icf_lines_run(&lines, arg, n);
 }
 
 struct elfrw_err *icf_sym_perf(const struct icf_sym_perf_in *in, char **arg, int n)

@@ -1,0 +1,231 @@
+/* file.c: the files that a log names, and where the process had them.
+ *
+ * A log tells where a file was by lines of /proc/PID/maps, or by a frame with both the address and
+ * the place in the file. */
+#include "elfrw/image.h"
+#include "elfrw/note.h"
+#include "icf/cmd/cmd.h"
+#include "icf/cmd/log/state.h"
+#include <sys/stat.h>
+
+#define MAX_MAPPED 4096 /* mappings in mind */
+#define MAX_FILES  4096 /* files in mind: all others are left alone */
+#define PAGE       UINT64_C(4096)
+
+static bool same_base(const char *a, size_t n, const char *b)
+{
+	const char *slash = memrchr(a, '/', n), *base = strrchr(b, '/');
+	size_t skip = slash ? (size_t)(slash + 1 - a) : 0;
+	base = base ? base + 1 : b;
+	return strlen(base) == n - skip && !memcmp(base, a + skip, n - skip);
+}
+
+static bool has_build_id(const struct icf_log_file *f, const char *id, size_t n_id)
+{
+	const struct elfrw_image *img = icf_stack_image(f->stack);
+	uint32_t n;
+	const uint8_t *own = img->arch ? elfrw_build_id(img, &n) : NULL;
+	if (!own || !n_id)
+		return true;
+	for (size_t i = 0; i < n && 2 * i + 1 < n_id; i++) {
+		char hex[3];
+		snprintf(hex, sizeof hex, "%02x", own[i]);
+		if (memcmp(hex, id + 2 * i, 2))
+			return false;
+	}
+	return n_id == 2 * (size_t)n;
+}
+
+/* Opens the file at F->path. */
+static struct elfrw_err *open_file(const struct icf_log *g, struct icf_log_file *f)
+{
+	ELFRW_TRY(dwr_sym_open(f->path, g->in->options, &f->sym));
+	f->in = (struct icf_sym_stack_in){ .sym = f->sym,
+					   .path = f->path,
+					   .style = g->in->style,
+					   .flags = g->in->flags,
+					   .inlines = g->in->inlines };
+	return icf_stack_open(&f->in, &f->stack);
+}
+
+static void close_file(struct icf_log_file *f)
+{
+	icf_stack_close(f->stack);
+	dwr_sym_close(f->sym);
+	free(f->name);
+	free(f->path);
+	free(f);
+}
+
+/* Opens F, and reports why it cannot be used. */
+static struct elfrw_err *try_open(const struct icf_log *g, struct icf_log_file *f)
+{
+	struct stat st;
+	if (stat(f->path, &st) != 0 || !S_ISREG(st.st_mode)) {
+		/* [vdso] and the like are no files, and words may look like frames */
+		if (strchr(f->name, '/'))
+			icf_message(f->name, "not there; its frames stay as they are");
+		return NULL;
+	}
+	struct elfrw_err *err = open_file(g, f);
+	if (!err || err == &elfrw_err_nomem)
+		return err;
+	icf_message(f->path, "%s", elfrw_err_text(err));
+	elfrw_err_free(err);
+	icf_stack_close(f->stack);
+	dwr_sym_close(f->sym);
+	f->stack = NULL;
+	f->sym = NULL;
+	return NULL;
+}
+
+/* Adds a file that logs call NAME, of N bytes, and that is at PATH. */
+static struct elfrw_err *add_file(struct icf_log *g, const char *name, size_t n, const char *root,
+				  struct icf_log_file **ret)
+{
+	struct icf_log_file *f = calloc(1, sizeof *f), **slot = f ? VEC_PUSH(&g->file) : NULL;
+	if (!slot) {
+		free(f);
+		return &elfrw_err_nomem;
+	}
+	*slot = *ret = f;
+	f->name = strndup(name, n);
+	if (asprintf(&f->path, "%s%.*s", root, (int)n, name) < 0)
+		f->path = NULL;
+	return f->name && f->path ? NULL : &elfrw_err_nomem;
+}
+
+struct elfrw_err *icf_log_open_obj(struct icf_log *g)
+{
+	struct icf_log_file *f;
+	const char *obj = g->in->obj;
+	if (!obj)
+		return NULL;
+	ELFRW_TRY(add_file(g, obj, strlen(obj), "", &f));
+	ELFRW_TRY(elfrw_err_about(obj, open_file(g, f)));
+	f->has_bias = g->in->has_base;
+	f->bias = g->in->base - icf_log_lowest(f);
+	return NULL;
+}
+
+struct elfrw_err *icf_log_file_of(struct icf_log *g, const char *name, size_t n, const char *id,
+				  size_t n_id, uint32_t *ret)
+{
+	const char *root = g->in->options->sysroot;
+	*ret = ICF_LOG_NO_FILE;
+	for (uint32_t i = 0; i < g->file.len && *ret == ICF_LOG_NO_FILE; i++) {
+		const struct icf_log_file *f = g->file.data[i];
+		if ((strlen(f->name) == n && !memcmp(f->name, name, n)) ||
+		    (!i && g->in->obj && same_base(name, n, g->in->obj)))
+			*ret = i;
+	}
+	if (*ret == ICF_LOG_NO_FILE && g->file.len < MAX_FILES) {
+		struct icf_log_file *f;
+		*ret = (uint32_t)g->file.len;
+		ELFRW_TRY(add_file(g, name, n, root && *name == '/' ? root : "", &f));
+		ELFRW_TRY(try_open(g, f));
+	}
+	if (*ret == ICF_LOG_NO_FILE)
+		return NULL;
+	struct icf_log_file *f = g->file.data[*ret];
+	if (f->sym && has_build_id(f, id, n_id))
+		return NULL;
+	if (f->sym && !f->complained)
+		icf_message(f->path,
+			    "has another build-id than the log's; its frames stay as they are");
+	f->complained |= f->sym != NULL;
+	*ret = ICF_LOG_NO_FILE;
+	return NULL;
+}
+
+void icf_log_close_files(struct icf_log *g)
+{
+	for (size_t i = 0; i < g->file.len; i++)
+		close_file(g->file.data[i]);
+	VEC_FREE(&g->file);
+	VEC_FREE(&g->mapped);
+}
+
+/* ---- addresses ---- */
+
+uint64_t icf_log_lowest(const struct icf_log_file *f)
+{
+	const struct elfrw_image *img = icf_stack_image(f->stack);
+	for (uint32_t i = 0; i < img->n_phdrs; i++)
+		if (img->phdr[i].p_type == PT_LOAD)
+			return img->phdr[i].p_vaddr & ~(PAGE - 1);
+	return 0;
+}
+
+uint64_t icf_log_code(const struct icf_log_file *f)
+{
+	const struct elfrw_image *img = icf_stack_image(f->stack);
+	for (uint32_t i = 0; i < img->n_phdrs; i++)
+		if (img->phdr[i].p_type == PT_LOAD && (img->phdr[i].p_flags & PF_X))
+			return img->phdr[i].p_offset & ~(PAGE - 1);
+	return 0;
+}
+
+bool icf_log_from_offset(const struct icf_log_file *f, uint64_t offset, uint64_t *ret)
+{
+	const struct elfrw_image *img = icf_stack_image(f->stack);
+	for (uint32_t i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *p = &img->phdr[i];
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || offset < p->p_offset ||
+		    offset - p->p_offset >= p->p_filesz)
+			continue;
+		*ret = p->p_vaddr + (offset - p->p_offset);
+		return true;
+	}
+	return false;
+}
+
+bool icf_log_is_code(const struct icf_log_file *f, uint64_t address)
+{
+	const struct elfrw_image *img = icf_stack_image(f->stack);
+	for (uint32_t i = 0; i < img->n_phdrs; i++) {
+		const Elf64_Phdr *p = &img->phdr[i];
+		if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && address >= p->p_vaddr &&
+		    address - p->p_vaddr <= p->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+struct elfrw_err *icf_log_map(struct icf_log *g, const struct icf_log_mapping *m, const char *line)
+{
+	uint32_t file;
+	ELFRW_TRY(icf_log_file_of(g, line + m->file.at, m->file.n, NULL, 0, &file));
+	if (file == ICF_LOG_NO_FILE)
+		return NULL;
+	if (g->mapped.len == MAX_MAPPED) { /* the older half is forgotten */
+		g->mapped.len = MAX_MAPPED / 2;
+		memmove(g->mapped.data, g->mapped.data + MAX_MAPPED / 2,
+			g->mapped.len * sizeof *g->mapped.data);
+	}
+	struct icf_log_mapped *slot = VEC_PUSH(&g->mapped);
+	if (!slot)
+		return &elfrw_err_nomem;
+	*slot = (struct icf_log_mapped){ m->start, m->end, m->offset, file };
+	return NULL;
+}
+
+bool icf_log_from_address(const struct icf_log *g, uint64_t address, uint32_t *file, uint64_t *ret)
+{
+	for (size_t i = g->mapped.len; i-- > 0;) {
+		const struct icf_log_mapped *m = &g->mapped.data[i];
+		*file = m->file;
+		if (address >= m->start && address < m->end)
+			return icf_log_from_offset(g->file.data[m->file],
+						   address - m->start + m->offset, ret);
+	}
+	for (uint32_t i = (uint32_t)g->file.len; i-- > 0;) {
+		const struct icf_log_file *f = g->file.data[i];
+		bool fixed = f->sym && icf_stack_image(f->stack)->ehdr.e_type == ET_EXEC;
+		*file = i;
+		*ret = fixed ? address : address - f->bias;
+		if (f->sym && (f->has_bias || fixed) && icf_log_is_code(f, *ret))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,144 @@
+/* log.c: icfold symbolize --log: copies a log and names the functions of its stack frames.
+ *
+ * Frames that follow each other in one form are a stack, and are decided together.  One stack is
+ * held at a time; everything else passes through byte for byte, as it comes. */
+#include "icf/cmd/log/log.h"
+#include "icf/cmd/lines.h"
+#include "icf/cmd/log/state.h"
+#include <inttypes.h>
+
+#define MAX_FRAMES 32768 /* of one stack */
+
+/* ---- output ---- */
+
+/* Decides the levels of FILE in the stack in hand. */
+static struct elfrw_err *resolve(struct icf_log *g, uint32_t file)
+{
+	size_t first = !g->line.data[0].pc; /* a stack for icf_stack_resolve begins with a PC */
+	g->address.len = 0;
+	if (!VEC_RESERVE(&g->address, g->line.len + 1))
+		return &elfrw_err_nomem;
+	g->address.len = g->line.len + first;
+	g->address.data[0] = 0;
+	for (size_t i = 0; i < g->line.len; i++) {
+		const struct icf_log_line *l = &g->line.data[i];
+		/* A place that was interrupted is no return address; the byte behind it is taken
+		 * for one. */
+		g->address.data[i + first] = l->file == file ? l->address + (l->pc && i) : 0;
+	}
+	return icf_stack_resolve(g->file.data[file]->stack, g->address.data, NULL, g->address.len);
+}
+
+static void put_line(const struct icf_log *g, const struct icf_log_line *l, uint64_t shift)
+{
+	const char *s = g->text.data + l->at;
+	const struct icf_log_part *n = &l->f.number;
+	bool numbered = l->f.form == ICF_LOG_SANITIZER || l->f.form == ICF_LOG_THREAD;
+	if (!numbered || !shift) {
+		fwrite(s, 1, l->n, stdout);
+		return;
+	}
+	fwrite(s, 1, n->at, stdout);
+	printf("%" PRIu64, l->f.n + shift);
+	fwrite(s + n->at + n->n, 1, l->n - n->at - n->n, stdout);
+}
+
+static struct elfrw_err *print_stack(struct icf_log *g)
+{
+	uint64_t shift = 0;
+	size_t first = !g->line.data[0].pc;
+	for (size_t i = 0; i < g->line.len; i++) {
+		const struct icf_log_line *l = &g->line.data[i];
+		struct icf_sym_answer a = { 0 };
+		if (l->file != ICF_LOG_NO_FILE)
+			ELFRW_TRY(icf_stack_answer(g->file.data[l->file]->stack, i + first,
+						   &l->address, &a));
+		if (a.n && a.frame[a.n - 1].function)
+			icf_log_print(g, l, &a, &shift);
+		else
+			put_line(g, l, shift);
+	}
+	return NULL;
+}
+
+/* Prints and clears the stack in hand. */
+static struct elfrw_err *flush_stack(struct icf_log *g)
+{
+	if (!g->line.len)
+		return NULL;
+	ELFRW_TRY(icf_log_places(g));
+	for (uint32_t f = 0; f < g->file.len; f++) {
+		bool here = false;
+		for (size_t i = 0; i < g->line.len && !here; i++)
+			here = g->line.data[i].file == f;
+		if (here)
+			ELFRW_TRY(resolve(g, f));
+	}
+	struct elfrw_err *err = print_stack(g);
+	g->line.len = g->text.len = 0;
+	return err;
+}
+
+/* ---- input ---- */
+
+/* Does a frame F go on with the stack in hand? */
+static bool continues(const struct icf_log *g, const struct icf_log_frame *f)
+{
+	const struct icf_log_frame *last = g->line.len ? &g->line.data[g->line.len - 1].f : NULL;
+	return last && last->form == f->form && g->line.len < MAX_FRAMES &&
+	       f->form != ICF_LOG_KERNEL && (!f->has_number || f->n > last->n);
+}
+
+/* Takes a line of N bytes; the last byte is its newline, if it has one. */
+static struct elfrw_err *take_line(struct icf_log *g, const char *s, size_t n)
+{
+	struct icf_log_frame f;
+	struct icf_log_mapping m;
+	size_t len = n;
+	while (len && (s[len - 1] == '\n' || s[len - 1] == '\r'))
+		len--;
+	if (!icf_log_parse(s, len, &f)) {
+		ELFRW_TRY(flush_stack(g));
+		fwrite(s, 1, n, stdout);
+		return icf_log_parse_mapping(s, len, &m) ? icf_log_map(g, &m, s) : NULL;
+	}
+	if (!continues(g, &f))
+		ELFRW_TRY(flush_stack(g));
+	struct icf_log_line *l = VEC_PUSH(&g->line);
+	if (!l || !VEC_RESERVE(&g->text, g->text.len + n))
+		return &elfrw_err_nomem;
+	*l = (struct icf_log_line){ .at = (uint32_t)g->text.len, .n = (uint32_t)n, .f = f };
+	memcpy(g->text.data + g->text.len, s, n);
+	g->text.len += n;
+	return NULL;
+}
+
+static struct elfrw_err *pass_line(void *arg, const char *s, size_t n)
+{
+	return take_line(arg, s, n);
+}
+
+static struct elfrw_err *pass_flush(void *arg)
+{
+	return flush_stack(arg);
+}
+
+static bool holds(const void *arg)
+{
+	const struct icf_log *g = arg;
+	return g->line.len != 0;
+}
+
+struct elfrw_err *icf_sym_log(const struct icf_sym_log_in *in, char **arg, int n)
+{
+	struct icf_log g = { .in = in };
+	const struct icf_lines lines = { &g, pass_line, pass_flush, holds };
+	struct elfrw_err *err = icf_log_open_obj(&g);
+	if (!err)
+		err = icf_lines_run(&lines, arg, n);
+	icf_log_close_files(&g);
+	VEC_FREE(&g.text);
+	VEC_FREE(&g.line);
+	VEC_FREE(&g.address);
+	return err;
+}

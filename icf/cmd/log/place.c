@@ -1,0 +1,124 @@
+/* place.c: where the frames of a stack are: the file, the address as linked, and whether it is an
+ * instruction's or one to return to.
+ *
+ * Callers are printed as return addresses, or as places in the calls (sanitizers print return
+ * addresses minus one; minus four where instructions have that size).  Which one it is, the code
+ * says: does a call end there?  Where no call ends, the frame was interrupted, as by a signal. */
+#include "dwarf/stack/callchain.h"
+#include "elfrw/arch/arch.h"
+#include "elfrw/image.h"
+#include "icf/cmd/log/state.h"
+
+#define PAGE UINT64_C(4096)
+
+/* The address of NAME+OFFSET of a GLIBC frame: glibc takes symbols of the dynamic table, and local
+ * ones of the same name may be anywhere. */
+static bool from_name(const struct icf_log *g, const struct icf_log_line *l, uint64_t *ret)
+{
+	struct dwr_sym_symbol sym;
+	struct dwr_sym *s = g->file.data[l->file]->sym;
+	char *name = strndup(icf_log_at(g, l, l->f.name), l->f.name.n);
+	bool found = false;
+	for (size_t from = 0; name && !found && dwr_sym_symbol_named(s, name, &from, &sym);
+	     from++) {
+		*ret = sym.address + l->f.offset;
+		found = (l->f.address - *ret) % PAGE == 0;
+	}
+	free(name);
+	return found;
+}
+
+/* Finds L's file, and in *AT the address that it shows, as linked. */
+static struct elfrw_err *find_place(struct icf_log *g, struct icf_log_line *l, uint64_t *at)
+{
+	const struct icf_log_frame *f = &l->f;
+	bool found = false;
+	l->file = ICF_LOG_NO_FILE;
+	if (f->file.n)
+		ELFRW_TRY(icf_log_file_of(g, icf_log_at(g, l, f->file), f->file.n,
+					  icf_log_at(g, l, f->build_id), f->build_id.n, &l->file));
+	else if (icf_log_from_address(g, f->address, &l->file, at))
+		return NULL;
+	else
+		l->file = ICF_LOG_NO_FILE;
+	if (l->file == ICF_LOG_NO_FILE)
+		return NULL;
+	struct icf_log_file *file = g->file.data[l->file];
+	*at = f->offset;
+	if (f->in_file || f->in_code)
+		found = icf_log_from_offset(file, f->offset + (f->in_code ? icf_log_code(file) : 0),
+					    at);
+	else if (f->form == ICF_LOG_GLIBC && f->name.n)
+		found = f->has_offset && from_name(g, l, at);
+	else if (f->has_offset)
+		found = !f->has_address || (f->address - f->offset) % PAGE == 0;
+	if (found && f->has_address) {
+		file->has_bias = true;
+		file->bias = f->address - *at;
+	} else if (!found && f->has_address) {
+		uint32_t other;
+		found = icf_log_from_address(g, f->address, &other, at) && other == l->file;
+	}
+	if (!found || !icf_log_is_code(file, *at))
+		l->file = ICF_LOG_NO_FILE;
+	return NULL;
+}
+
+/* Do callers of this form stand as places in the calls? */
+static bool shows_calls(enum icf_log_form form)
+{
+	return form == ICF_LOG_SANITIZER || form == ICF_LOG_THREAD;
+}
+
+/* L is a caller, shown as AT. */
+static struct elfrw_err *find_site(const struct icf_log_file *f, struct icf_log_line *l,
+				   uint64_t at)
+{
+	struct dwr_callchain *cc = icf_stack_tables(f->stack);
+	if (cc && !dwr_callchain_note(cc))
+		cc = NULL;
+	unsigned insn = cc ? icf_stack_image(f->stack)->arch->fill_size : 1;
+	bool in_call = shows_calls(l->f.form), is = false, again;
+	const uint64_t ends[3] = { at + 1, at + insn, at };
+	l->address = in_call ? at + 1 : at;
+	for (unsigned i = 0; cc && i < 3 && !is; i++) {
+		/* from the most likely to the least */
+		uint64_t site = ends[in_call ? i : 2 - i];
+		ELFRW_TRY(dwr_callchain_is_return(cc, site, &is, &again));
+		if (is)
+			l->address = site;
+	}
+	/* Only folded files can tell. */
+	l->pc = cc && !is && !in_call;
+	return NULL;
+}
+
+/* Is the first frame of a stack, L, an instruction?  Backtraces that a program makes of itself
+ * begin with a caller.  glog prints the instruction of a crash in a line of its own. */
+static bool begins_with_pc(const struct icf_log *g, const struct icf_log_line *l)
+{
+	static const char pc[] = "PC: ";
+	const struct icf_log_part *p = &l->f.prefix;
+	switch (l->f.form) {
+	case ICF_LOG_GLIBC:
+	case ICF_LOG_RUST: return false;
+	case ICF_LOG_GLOG:
+		return p->n >= strlen(pc) &&
+		       !memcmp(icf_log_at(g, l, *p) + p->n - strlen(pc), pc, strlen(pc));
+	default: return true;
+	}
+}
+
+struct elfrw_err *icf_log_places(struct icf_log *g)
+{
+	for (size_t i = 0; i < g->line.len; i++) {
+		struct icf_log_line *l = &g->line.data[i];
+		uint64_t at = 0;
+		ELFRW_TRY(find_place(g, l, &at));
+		l->address = at;
+		l->pc = !i && begins_with_pc(g, l);
+		if (l->file != ICF_LOG_NO_FILE && !l->pc)
+			ELFRW_TRY(find_site(g->file.data[l->file], l, at));
+	}
+	return NULL;
+}

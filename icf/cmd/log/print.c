@@ -1,0 +1,147 @@
+/* print.c: lines of a log with the functions and places of their frames, in the form of the log's
+ * own writer where it has one.
+ *
+ *	#3 0x55d0 (prog+0x12a5)        #3 0x55d0 in work(int) /src/a.c:7:5
+ *	#3 <null> <null> (prog+0x12a5) #3 work(int) /src/a.c:7:5 (prog+0x12a5)
+ *	prog(f+0x12) [0x55d0]          prog(g+0x12) [0x55d0] g(int) at /src/a.c:7:5
+ *	@ 0x55d0 (unknown)             @ 0x55d0 g(int) at /src/a.c:7:5
+ *	4: 0x55d0 - <unknown>          4: 0x55d0 - g(int), and the place in the next line
+ *
+ * Sanitizers give each inlined call a frame with a number; elsewhere "(inlined by)" follows in the
+ * same line, so that tools that count lines still find theirs. */
+#include "elfrw/base/printable.h"
+#include "icf/cmd/log/state.h"
+#include <inttypes.h>
+
+static void put_part(const struct icf_log *g, const struct icf_log_line *l, size_t from, size_t to)
+{
+	fwrite(g->text.data + l->at + from, 1, to - from, stdout);
+}
+
+static void put_function(const struct icf_sym_answer *a, const struct dwr_sym_frame *f, bool last)
+{
+	const struct icf_sym_merged *m = a->merged;
+	elfrw_put_printable(stdout, f->function ? f->function : "??");
+	if (!last || !m || m->decided || !m->n)
+		return;
+	fputs(" [one of: ", stdout);
+	for (size_t i = 0; i < m->n; i++) {
+		fputs(i ? ", " : "", stdout);
+		elfrw_put_printable(stdout, m->candidate[i] ? m->candidate[i] : "??");
+	}
+	putchar(']');
+}
+
+static void put_place(const struct dwr_sym_frame *f)
+{
+	elfrw_put_printable(stdout, f->file);
+	if (f->line)
+		printf(":%u", f->line);
+	if (f->line && f->column)
+		printf(":%u", f->column);
+}
+
+/* "FUNCTION at PLACE (inlined by) FUNCTION at PLACE" */
+static void put_frames(const struct icf_sym_answer *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		fputs(i ? " (inlined by) " : "", stdout);
+		put_function(a, &a->frame[i], i + 1 == a->n);
+		if (!a->frame[i].file)
+			continue;
+		fputs(" at ", stdout);
+		put_place(&a->frame[i]);
+	}
+}
+
+/* One line for each frame. */
+static void print_numbered(const struct icf_log *g, const struct icf_log_line *l,
+			   const struct icf_sym_answer *a, uint64_t *shift)
+{
+	const struct icf_log_frame *f = &l->f;
+	bool thread = f->form == ICF_LOG_THREAD;
+	size_t end = f->cut.at + f->cut.n;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct dwr_sym_frame *frame = &a->frame[i];
+		*shift += i != 0;
+		put_part(g, l, 0, f->number.at);
+		printf("%" PRIu64, f->n + *shift);
+		put_part(g, l, f->number.at + f->number.n, f->cut.at);
+		fputs(thread ? "" : " in ", stdout);
+		put_function(a, frame, i + 1 == a->n);
+		if (frame->file) {
+			putchar(' ');
+			put_place(frame);
+		} else if (thread)
+			fputs(" <null>", stdout);
+		else {
+			putchar(' ');
+			put_part(g, l, f->place.at, end);
+		}
+		put_part(g, l, end, l->n);
+	}
+}
+
+/* As Rust's standard library does, with the columns of its "full" style. */
+static void print_rust(const struct icf_log *g, const struct icf_log_line *l,
+		       const struct icf_sym_answer *a)
+{
+	put_part(g, l, 0, l->f.cut.at);
+	for (size_t i = 0; i < a->n; i++) {
+		if (i)
+			printf("\n%27s", "");
+		put_function(a, &a->frame[i], i + 1 == a->n);
+		if (!a->frame[i].file)
+			continue;
+		printf("\n%31sat ", "");
+		put_place(&a->frame[i]);
+	}
+	put_part(g, l, l->f.cut.at + l->f.cut.n, l->n);
+}
+
+/* The name in brackets is that of the kept function. */
+static const char *true_name(const struct icf_log_line *l, const struct icf_sym_answer *a)
+{
+	const struct dwr_sym_frame *f = &a->frame[a->n - 1];
+	bool linkage = l->f.form == ICF_LOG_GLIBC;
+	if (!l->f.name.n || !a->merged || !a->merged->decided)
+		return NULL;
+	return linkage && f->linkage ? f->linkage : f->function;
+}
+
+static void print_appended(const struct icf_log *g, const struct icf_log_line *l,
+			   const struct icf_sym_answer *a)
+{
+	const struct icf_log_frame *f = &l->f;
+	const char *name = true_name(l, a);
+	size_t from = 0;
+	if (name) {
+		put_part(g, l, 0, f->name.at);
+		elfrw_put_printable(stdout, name);
+		from = f->name.at + f->name.n;
+	}
+	put_part(g, l, from, f->cut.at);
+	if (g->text.data[l->at + f->cut.at - 1] != ' ')
+		putchar(' ');
+	put_frames(a);
+	put_part(g, l, f->cut.at, l->n);
+}
+
+void icf_log_print(const struct icf_log *g, const struct icf_log_line *l,
+		   const struct icf_sym_answer *a, uint64_t *shift)
+{
+	switch (l->f.form) {
+	case ICF_LOG_SANITIZER:
+	case ICF_LOG_THREAD: print_numbered(g, l, a, shift); return;
+	case ICF_LOG_RUST: print_rust(g, l, a); return;
+	case ICF_LOG_GLOG:
+		put_part(g, l, 0, l->f.cut.at);
+		put_frames(a);
+		put_part(g, l, l->f.cut.at + l->f.cut.n, l->n);
+		return;
+	case ICF_LOG_GLIBC:
+	case ICF_LOG_STRACE:
+	case ICF_LOG_KERNEL:
+	case ICF_LOG_OFFSET: print_appended(g, l, a); return;
+	}
+}

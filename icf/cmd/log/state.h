@@ -1,0 +1,92 @@
+/* state.h: shared by log.c and its parts: the files of a log, and the stack in hand. */
+#ifndef ICF_CMD_LOG_STATE_H
+#define ICF_CMD_LOG_STATE_H
+#include "elfrw/base/vec.h"
+#include "icf/cmd/log/log.h"
+#include "icf/cmd/stack.h"
+#include "icf/trace/log_text.h"
+
+#define ICF_LOG_NO_FILE UINT32_MAX
+
+/* A file as logs name it. */
+struct icf_log_file {
+	char *name, *path;   /* owned; path: where it is */
+	struct dwr_sym *sym; /* NULL: not there */
+	struct icf_sym_stack_in in;
+	struct icf_stack *stack;
+	bool has_bias; /* it was loaded BIAS bytes above its addresses as linked */
+	uint64_t bias;
+	bool complained; /* of its build-id */
+};
+
+struct icf_log_mapped {
+	uint64_t start, end, offset;
+	uint32_t file;
+};
+
+struct icf_log_line {
+	uint32_t at, n; /* in icf_log.text; with the newline */
+	struct icf_log_frame f;
+	uint32_t file;    /* ICF_LOG_NO_FILE: unknown */
+	bool pc;          /* the address is that of the instruction, not of the one to return to */
+	uint64_t address; /* as linked: the instruction's, or the one to return to */
+};
+
+struct icf_log {
+	const struct icf_sym_log_in *in;
+	VEC(struct icf_log_file *) file;
+	VEC(struct icf_log_mapped) mapped; /* the newest last */
+	/* the stack in hand */
+	VEC(char) text;
+	VEC(struct icf_log_line) line;
+	VEC(uint64_t) address;
+};
+
+static inline const char *icf_log_at(const struct icf_log *g, const struct icf_log_line *l,
+				     struct icf_log_part p)
+{
+	return g->text.data + l->at + p.at;
+}
+
+/* file.c */
+
+/* The file that a log calls NAME, of N bytes; with ID, of N_ID digits, only the one with this
+ * build-id.  ICF_LOG_NO_FILE: not there. */
+struct elfrw_err *icf_log_file_of(struct icf_log *g, const char *name, size_t n, const char *id,
+				  size_t n_id, uint32_t *ret);
+
+/* The user's file becomes file 0. */
+struct elfrw_err *icf_log_open_obj(struct icf_log *g);
+
+/* Is ADDRESS, as linked, in F's code, or at its end? */
+bool icf_log_is_code(const struct icf_log_file *f, uint64_t address);
+
+/* A line of the log says where FILE is. */
+struct elfrw_err *icf_log_map(struct icf_log *g, const struct icf_log_mapping *m, const char *line);
+
+/* The address as linked where F's first segment begins, rounded down to a page. */
+uint64_t icf_log_lowest(const struct icf_log_file *f);
+
+/* The offset in the file of F's first segment with code, rounded down to a page. */
+uint64_t icf_log_code(const struct icf_log_file *f);
+
+/* The address as linked of the byte at OFFSET of F; false: it is not loaded as code. */
+bool icf_log_from_offset(const struct icf_log_file *f, uint64_t offset, uint64_t *ret);
+
+/* Finds the file and the address as linked of ADDRESS in the process; false: unknown. */
+bool icf_log_from_address(const struct icf_log *g, uint64_t address, uint32_t *file, uint64_t *ret);
+
+void icf_log_close_files(struct icf_log *g);
+
+/* place.c */
+
+/* Finds the places of the frames in hand. */
+struct elfrw_err *icf_log_places(struct icf_log *g);
+
+/* print.c */
+
+/* Prints line L with the answer A.  A frame with a number gets *SHIFT more than it had; the calls
+ * inlined there get numbers of their own, and *SHIFT grows by them. */
+void icf_log_print(const struct icf_log *g, const struct icf_log_line *l,
+		   const struct icf_sym_answer *a, uint64_t *shift);
+#endif

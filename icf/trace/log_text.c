@@ -1,0 +1,409 @@
+/* log_text.c: see log_text.h.
+ *
+ * Logs put other things before a frame (times, names of containers), so a frame is looked for
+ * anywhere in the line.  A name of a file may hold almost any character; it ends at the last +0x
+ * before the bracket.  Names of C++ functions have brackets, and FILE(NAME+0xOFFSET) is read from
+ * its end. */
+#include "icf/trace/log_text.h"
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_PLACE 4224 /* bytes of a file's name (PATH_MAX) with an offset */
+
+/* Text that is read from left to right. */
+struct text {
+	const char *start, *p, *end;
+};
+
+static size_t left(const struct text *t)
+{
+	return (size_t)(t->end - t->p);
+}
+
+static struct icf_log_part part(const struct text *t, const char *from, const char *to)
+{
+	return (struct icf_log_part){ (uint32_t)(from - t->start), (uint32_t)(to - from) };
+}
+
+static bool take(struct text *t, const char *what)
+{
+	size_t n = strlen(what);
+	if (left(t) < n || memcmp(t->p, what, n))
+		return false;
+	t->p += n;
+	return true;
+}
+
+static size_t skip_space(struct text *t)
+{
+	const char *from = t->p;
+	while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
+		t->p++;
+	return (size_t)(t->p - from);
+}
+
+/* A number of base 10 or 16 (without 0x) that fits 64 bits. */
+static bool take_number(struct text *t, unsigned base, uint64_t *ret)
+{
+	const char *from = t->p;
+	uint64_t v = 0;
+	for (; t->p < t->end; t->p++) {
+		unsigned char c = (unsigned char)*t->p;
+		unsigned digit = 16;
+		if (isdigit(c))
+			digit = c - (unsigned)'0';
+		else if (isxdigit(c))
+			digit = (c | 0x20u) - 'a' + 10;
+		if (digit >= base)
+			break;
+		if (v > (UINT64_MAX - digit) / base)
+			return false;
+		v = v * base + digit;
+	}
+	*ret = v;
+	return t->p > from;
+}
+
+static bool take_hex(struct text *t, uint64_t *ret)
+{
+	return take(t, "0x") && take_number(t, 16, ret);
+}
+
+/* The bytes from S to END: FILE+0xOFFSET. */
+static bool split_offset(const struct text *t, const char *s, const char *end,
+			 struct icf_log_part *file, uint64_t *offset)
+{
+	const char *p = end;
+	while (p > s && isxdigit((unsigned char)p[-1]))
+		p--;
+	struct text number = { s, p, end };
+	if (p - s < 4 || memcmp(p - 3, "+0x", 3) || !take_number(&number, 16, offset))
+		return false;
+	*file = part(t, s, p - 3);
+	return true;
+}
+
+/* "(FILE+0xOFFSET)" and perhaps " (BuildId: ID)". */
+static bool take_place(struct text *t, struct icf_log_frame *f)
+{
+	const char *open = t->p, *close = NULL;
+	if (!take(t, "("))
+		return false;
+	for (const char *p = t->p; p < t->end && p - t->p < MAX_PLACE && !close; p++)
+		if (*p == ')' && split_offset(t, t->p, p, &f->file, &f->offset))
+			close = p;
+	if (!close)
+		return false;
+	f->has_offset = true;
+	t->p = close + 1;
+	struct text rest = *t;
+	if (skip_space(&rest) && take(&rest, "(BuildId: ")) {
+		const char *id = rest.p;
+		while (rest.p < rest.end && isxdigit((unsigned char)*rest.p))
+			rest.p++;
+		f->build_id = part(t, id, rest.p);
+		if (take(&rest, ")"))
+			t->p = rest.p;
+	}
+	f->cut = part(t, open, t->p);
+	return true;
+}
+
+/* "in NAME " before the place, where there are no lines. */
+static void skip_name(struct text *t)
+{
+	struct text place = *t;
+	struct icf_log_frame f = { 0 };
+	if (!take(&place, "in "))
+		return;
+	for (; place.p < place.end && place.p - t->p < MAX_PLACE; place.p++) {
+		struct text at = { place.start, place.p + 1, place.end };
+		if (*place.p != ' ' || at.p == at.end || *at.p != '(' || !take_place(&at, &f))
+			continue;
+		if (at.p == at.end)
+			t->p = place.p + 1;
+		return;
+	}
+}
+
+/* From the # on.  *OTHER: a frame that this is not for. */
+static bool sanitizer(struct text t, struct icf_log_frame *f, bool *other)
+{
+	const char *from = t.p + 1;
+	*other = false;
+	if (!take(&t, "#") || !take_number(&t, 10, &f->n))
+		return false;
+	f->number = part(&t, from, t.p);
+	f->has_number = true;
+	if (!skip_space(&t))
+		return false;
+	from = t.p;
+	if (take(&t, "<null> <null> ")) {
+		f->form = ICF_LOG_THREAD;
+		if (!take_place(&t, f))
+			return false;
+		f->cut = part(&t, from, from + strlen("<null> <null>"));
+		return true;
+	}
+	f->form = ICF_LOG_SANITIZER;
+	if (!take_hex(&t, &f->address)) {
+		*other = true;
+		return false;
+	}
+	f->has_address = true;
+	from = t.p;
+	if (!skip_space(&t))
+		return false;
+	skip_name(&t);
+	f->place = part(&t, t.p, t.p);
+	if (!take_place(&t, f))
+		return false;
+	f->place = part(&t, t.start + f->place.at, t.p);
+	f->cut = part(&t, from, t.p);
+	return true;
+}
+
+/* "[0xADDRESS]" that ends at T's end; sets the end before it, and before spaces. */
+static bool take_bracket_back(struct text *t, uint64_t *address)
+{
+	const char *open = t->end;
+	if (left(t) < 2 || t->end[-1] != ']')
+		return false;
+	while (open > t->p && *open != '[')
+		open--;
+	struct text in = { t->start, open + 1, t->end - 1 };
+	if (*open != '[' || !take_hex(&in, address) || in.p != in.end)
+		return false;
+	t->end = open;
+	while (t->end > t->p && t->end[-1] == ' ')
+		t->end--;
+	return true;
+}
+
+/* The bracket that the one at END - 1 closes, or NULL. */
+static const char *opening(const char *s, const char *end)
+{
+	unsigned depth = 0;
+	for (const char *p = end; p-- > s;) {
+		depth += *p == ')';
+		depth -= *p == '(';
+		if (!depth)
+			return p;
+	}
+	return NULL;
+}
+
+/* FILE(NAME+0xOFFSET) [0xADDRESS], which ends the line. */
+static bool symbols(struct text t, struct icf_log_frame *f)
+{
+	const char *end = t.end, *open, *plus;
+	struct icf_log_part all;
+	uint64_t at;
+	while (t.end > t.p && (t.end[-1] == ' ' || t.end[-1] == '\t'))
+		t.end--;
+	if (!take_bracket_back(&t, &at) || t.end == t.p || t.end[-1] != ')' ||
+	    !(open = opening(t.p, t.end)) || open == t.p)
+		return false;
+	skip_space(&t);
+	f->form = take(&t, "> ") ? ICF_LOG_STRACE : ICF_LOG_GLIBC;
+	/* Before the name of the file may be anything: its last word counts, unless the line begins
+	 * with it. */
+	const char *from = t.p;
+	if (*from != '/' && *from != '.')
+		for (const char *p = from; p < open; p++)
+			from = *p == ' ' ? p + 1 : from;
+	f->file = part(&t, from, open);
+	f->cut = part(&t, end, end);
+	if (f->form == ICF_LOG_STRACE) {
+		f->offset = at;
+		f->has_offset = true;
+	} else {
+		f->address = at;
+		f->has_address = true;
+	}
+	plus = open + 1;
+	if (plus == t.end - 1) /* FILE() */
+		return f->file.n != 0;
+	if (*plus == '+') {
+		struct text number = { t.start, plus + 1, t.end - 1 };
+		uint64_t off;
+		if (!take_hex(&number, &off) || number.p != number.end)
+			return false;
+		if (f->form == ICF_LOG_GLIBC) {
+			f->offset = off;
+			f->has_offset = true;
+		}
+		return f->file.n != 0;
+	}
+	uint64_t off;
+	if (!split_offset(&t, open + 1, t.end - 1, &all, &off))
+		return false;
+	f->name = all;
+	if (f->form == ICF_LOG_GLIBC) {
+		f->offset = off;
+		f->has_offset = true;
+	}
+	return f->file.n != 0;
+}
+
+/* From the @ on. */
+static bool glog(struct text t, struct icf_log_frame *f)
+{
+	f->form = ICF_LOG_GLOG;
+	if (!take(&t, "@") || !skip_space(&t) || !take_hex(&t, &f->address))
+		return false;
+	f->has_address = true;
+	if (!skip_space(&t) || t.p == t.end)
+		return false;
+	/* abseil writes the size of the frame in memory before the name */
+	struct text size = t;
+	uint64_t n;
+	if (take_number(&size, 10, &n) && skip_space(&size) && size.p < size.end)
+		t.p = size.p;
+	f->cut = part(&t, t.p, t.end);
+	f->name = f->cut;
+	return true;
+}
+
+/* "   N:     0xADDRESS - <unknown>" */
+static bool rust(struct text t, struct icf_log_frame *f)
+{
+	f->form = ICF_LOG_RUST;
+	skip_space(&t);
+	const char *from = t.p;
+	if (!take_number(&t, 10, &f->n))
+		return false;
+	f->number = part(&t, from, t.p);
+	f->has_number = true;
+	if (!take(&t, ":") || !skip_space(&t) || !take_hex(&t, &f->address) || !take(&t, " - "))
+		return false;
+	f->has_address = true;
+	from = t.p;
+	if (!take(&t, "<unknown>") || t.p != t.end)
+		return false;
+	f->cut = part(&t, from, t.p);
+	return true;
+}
+
+/* Behind " ip ". */
+static bool kernel(struct text t, struct icf_log_frame *f)
+{
+	static const char in[] = " in ";
+	const char *end = t.end;
+	uint64_t start, size, at;
+	f->form = ICF_LOG_KERNEL;
+	if (!take_number(&t, 16, &f->address) || !take(&t, " sp "))
+		return false;
+	f->has_address = true;
+	if (left(&t) > MAX_PLACE)
+		t.end = t.p + MAX_PLACE;
+	const char *p = memmem(t.p, left(&t), in, strlen(in));
+	const char *open = p ? memchr(p, '[', (size_t)(t.end - p)) : NULL;
+	if (!open)
+		return false;
+	f->file = part(&t, p + strlen(in), open);
+	f->cut = part(&t, end, end);
+	t.p = open + 1;
+	if (!take_number(&t, 16, &at))
+		return false;
+	if (take(&t, ",")) { /* since Linux 6.1: the offset in the file */
+		f->offset = at;
+		f->has_offset = f->in_file = true;
+		if (!take_number(&t, 16, &start))
+			return false;
+	} else {
+		start = at;
+		f->offset = f->address - start;
+		f->has_offset = f->in_code = true;
+	}
+	return take(&t, "+") && take_number(&t, 16, &size) && take(&t, "]") &&
+	       f->address >= start && f->address - start < size && f->file.n;
+}
+
+static bool ends_word(char c)
+{
+	return isspace((unsigned char)c) || strchr("()[]{}<>\"'`,;=|", c);
+}
+
+/* FILE+0xOFFSET anywhere; the plus is at T's place. */
+static bool offset(struct text t, const char *plus, struct icf_log_frame *f)
+{
+	const char *from = plus, *to = plus;
+	f->form = ICF_LOG_OFFSET;
+	while (to > t.start && to[-1] == ' ')
+		to--;
+	/* "FILE + 0x" is one only in brackets: else it is a sum. */
+	for (from = to; from > t.start && to - from < MAX_PLACE && !ends_word(from[-1]);)
+		from--;
+	t.p = plus + 1;
+	skip_space(&t);
+	if (from == to || !take_hex(&t, &f->offset) || (t.p < t.end && !ends_word(*t.p)))
+		return false;
+	if (to != plus && !(from > t.start && (from[-1] == '(' || from[-1] == '[')))
+		return false;
+	f->has_offset = true;
+	f->file = part(&t, from, to);
+	f->cut = part(&t, t.end, t.end);
+	return true;
+}
+
+static void set_prefix(struct icf_log_frame *f, const struct text *t, const char *to)
+{
+	f->prefix = part(t, t->start, to);
+}
+
+bool icf_log_parse(const char *s, size_t n, struct icf_log_frame *ret)
+{
+	static const struct icf_log_frame none = { 0 };
+	struct text t = { s, s, s + n };
+	bool other;
+	*ret = none;
+	if (n > UINT32_MAX)
+		return false;
+	if (rust(t, ret))
+		return true;
+	*ret = none;
+	if (symbols(t, ret))
+		return true;
+	for (; t.p < t.end; t.p++) {
+		struct text from = t;
+		*ret = none;
+		set_prefix(ret, &t, t.p);
+		if (*t.p == '#' && sanitizer(t, ret, &other))
+			return true;
+		if (*t.p == '#' && other)
+			return false;
+		*ret = none;
+		set_prefix(ret, &t, t.p);
+		if (*t.p == '@' && (t.p == s || t.p[-1] == ' ') && glog(t, ret))
+			return true;
+		*ret = none;
+		if (*t.p == ' ' && take(&from, " ip ") && kernel(from, ret))
+			return true;
+		*ret = none;
+		if (*t.p == '+' && offset(t, t.p, ret))
+			return true;
+	}
+	return false;
+}
+
+bool icf_log_parse_mapping(const char *s, size_t n, struct icf_log_mapping *ret)
+{
+	struct text t = { s, s, s + n };
+	uint64_t number;
+	if (n > UINT32_MAX)
+		return false;
+	skip_space(&t);
+	/* START-END PERM OFFSET DEVICE INODE FILE */
+	if (!take_number(&t, 16, &ret->start) || !take(&t, "-") ||
+	    !take_number(&t, 16, &ret->end) || ret->end <= ret->start || !skip_space(&t) ||
+	    left(&t) < 5 || !strchr("r-", t.p[0]) || !strchr("w-", t.p[1]) || t.p[4] != ' ')
+		return false;
+	t.p += 4;
+	if (!skip_space(&t) || !take_number(&t, 16, &ret->offset) || !skip_space(&t) ||
+	    !take_number(&t, 16, &number) || !take(&t, ":") || !take_number(&t, 16, &number) ||
+	    !skip_space(&t) || !take_number(&t, 10, &number) || !skip_space(&t) || t.p == t.end)
+		return false;
+	ret->file = part(&t, t.p, t.end);
+	return *t.p == '/';
+}

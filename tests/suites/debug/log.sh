@@ -1,0 +1,172 @@
+#!/bin/bash
+# log.sh: `icfold symbolize --log` on real logs of folded programs.  The judges are those who wrote the logs: what sanitizers, glibc and
+# strace say themselves of the unfolded program.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+start_suite log python3
+src=$FIXTURES/log/report.cc
+# TSan does not start where addresses are random in many bits.
+fixed=
+if have setarch && setarch -R true 2>/dev/null; then fixed="setarch -R"; fi
+
+# build NAME COMPILER FLAGS...: NAME and NAME.folded
+build() {
+	local n=$1
+	shift
+	if ! "$@" -g -O1 -fno-omit-frame-pointer -ffunction-sections -w -Wl,--emit-relocs "$src" -o "$n" -pthread >log 2>&1; then
+		skip "log/$n" "does not build: $(first_line log)"
+		return 1
+	fi
+	if ! "$ICFOLD" -q --icf=all "$n" -o "$n.folded" >log 2>&1; then
+		not_ok "log/$n" "folding: $(first_line log)"
+		return 1
+	fi
+}
+# frames.py FORM WHAT [WRITER]: the frames of report.cc in the log on standard input: function, and file with line.  FORM: sanitizer, or
+# symbols (function in brackets; the writer itself knows no lines).
+cat >frames.py <<'EOF2'
+import os, re, sys
+form, what = sys.argv[1:3]
+for l in sys.stdin.read().splitlines():
+    if form == "sanitizer":
+        m = re.match(r"\s+#(\d+) (?:0x[0-9a-f]+ in )?(.*?) (\S*report\.cc:\d+)(?::\d+)?(?: \(.*\))?$", l)
+        if m:
+            print(m.group(1), re.sub(r"^\w+ (?=\w+<)", "", m.group(2).replace("(anonymous namespace)::", "")), os.path.basename(m.group(3)))
+    elif (m := re.match(r"(?: > )?(.*?)\((.*)\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\](.*)$", l)):
+        if what in m.group(1):
+            print(m.group(2), m.group(3) if len(sys.argv) > 3 else "")
+EOF2
+# agree TEST WANT GOT WRONG: the filtered log says what the writer says of the unfolded program, and the log itself does not.
+agree() {
+	if ! [ -s "$2" ]; then
+		skip "$1" "the program makes no such report here"
+	elif cmp -s "$2" "$4"; then
+		not_ok "$1" "the folded program's own log is right: nothing is tested"
+	elif cmp -s "$2" "$3"; then
+		ok "$1"
+	else
+		not_ok "$1" "$(diff "$2" "$3" | head -n 4 | tr '\n' '|')"
+	fi
+}
+
+# sanitizer NAME WHAT OPTIONS COMPILER FLAGS...
+sanitizer() {
+	local n=$1 what=$2 var=$3 t=log/$1/$2 run=
+	shift 3
+	build "$n" "$@" || return
+	case $n in thread*) run=$fixed ;; esac
+	$run env "$var=symbolize=1:print_stacktrace=1" "./$n" "$what" >own 2>&1
+	$run env "$var=symbolize=1:print_stacktrace=1" "./$n.folded" "$what" >own.folded 2>&1
+	$run env "$var=symbolize=0:print_stacktrace=1" "./$n.folded" "$what" >raw 2>&1
+	"$ICFOLD" symbolize --log -e "$n.folded" <raw >filtered 2>err || { not_ok "$t" "$(first_line err)"; return; }
+	for f in own own.folded filtered; do python3 frames.py sanitizer "$n" <$f >$f.frames; done
+	agree "$t" own.frames filtered.frames own.folded.frames
+	# Everything else is as it was.
+	if cmp -s <(grep -vE '^ *#[0-9]|^SUMMARY' raw) <(grep -vE '^ *#[0-9]|^SUMMARY' filtered); then ok "$t/rest"; else not_ok "$t/rest" "other lines changed"; fi
+}
+for c in gcc clang; do
+	cxx=g++
+	[ $c = clang ] && cxx=clang++
+	have $cxx || { skip "log/$c" "no $cxx"; continue; }
+	sanitizer "address-$c" use ASAN_OPTIONS $cxx -fsanitize=address
+	sanitizer "thread-$c" race TSAN_OPTIONS $cxx -fsanitize=thread
+	sanitizer "leak-$c" leak LSAN_OPTIONS $cxx -fsanitize=leak
+	sanitizer "undefined-$c" overflow UBSAN_OPTIONS $cxx -fsanitize=signed-integer-overflow
+done
+
+# symbols TEST NAME COMMAND...: glibc and strace name functions of the unfolded program.
+symbols() {
+	local t=$1 n=$2
+	shift 2
+	"$@" "./$n" trace >own 2>&1
+	"$@" "./$n.folded" trace >raw 2>&1
+	"$ICFOLD" symbolize --log raw >filtered 2>err || { not_ok "$t" "$(first_line err)"; return; }
+	python3 frames.py symbols "$n" <own >own.frames
+	python3 frames.py symbols "$n" <raw >raw.frames
+	python3 frames.py symbols "$n" <filtered >filtered.frames
+	agree "$t" own.frames filtered.frames raw.frames
+	# Places: by addr2line, of the call in the unfolded program.
+	"$ICFOLD" symbolize --log own 2>err | python3 frames.py symbols "$n" places >own.places
+	python3 frames.py symbols "$n" places <filtered >filtered.places
+	if [ -s own.places ] && cmp -s own.places filtered.places; then ok "$t/places"; else not_ok "$t/places" "$(diff own.places filtered.places | head -n 4 | tr '\n' '|')"; fi
+}
+if build named g++ -rdynamic; then
+	symbols log/glibc named
+	if have strace && strace -k -e trace=getppid true >/dev/null 2>&1; then
+		symbols log/strace named strace -k -e trace=getppid
+	else
+		skip log/strace "no strace -k"
+	fi
+fi
+# Without exported names glibc gives offsets only.
+if build plain g++; then
+	# The function that was not kept is the one to find.
+	who=Late arg='' lower=late
+	if [ "$(symbol_value plain.folded _Z6reportI4LateEiPT_)" = "$(symbol_value plain.folded _Z6reportI5EarlyEiPT_)" ] &&
+		addr2line -e plain.folded -f "0x$(symbol_value plain.folded _Z6reportI4LateEiPT_)" | grep -q Late; then who=Early arg=x lower=early; fi
+	./plain.folded trace $arg >raw
+	"$ICFOLD" symbolize --log raw >filtered 2>&1
+	want="backtrace_here|int report<$who>\\($who\\*\\)|$lower\\($who\\*\\)|main"
+	if [ "$(grep -cE "^\./plain\.folded\(\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\] ($want).* at .*report\.cc:[0-9]+:[0-9]+$" filtered)" = 4 ]; then
+		ok log/offsets
+	else
+		not_ok log/offsets "$(first_line filtered)"
+	fi
+	addr2line -e plain.folded -f -C "$(sed -n 's/.*(+\(0x[0-9a-f]*\)).*/\1/p' raw | sed -n 2p)" | first_line /dev/stdin >kept
+	if grep -q "report<$who>" kept; then not_ok log/offsets/contrast "addr2line names the function, too: nothing is tested"; else ok log/offsets/contrast; fi
+
+	# Absolute addresses: a load base, or the log's own mappings.
+	off() { sed -n 's/.*(+0x\([0-9a-f]*\)).*/\1/p' raw | sed -n "$1"p; }
+	base=0x7f0012340000
+	for i in 2 3 4; do printf '    @     0x%x  (unknown)\n' $((base + 0x$(off $i))); done >glog
+	for i in 2 3 4; do printf '%4d:     0x%x - <unknown>\n' "$i" $((base + 0x$(off $i))); done >rust
+	names() { grep -oE "report<$who>|$lower\\($who|main" "$1" | tr '\n' ' '; }
+	for form in glog rust; do
+		"$ICFOLD" symbolize --log -e plain.folded --base=$base <$form >filtered 2>&1
+		if [ "$(names filtered)" = "report<$who> $lower($who main " ]; then ok log/$form/base; else not_ok log/$form/base "$(first_line filtered)"; fi
+		"$ICFOLD" symbolize --log -e plain.folded <$form >filtered 2>&1
+		if cmp -s $form filtered; then ok log/$form/unknown; else not_ok log/$form/unknown "lines changed though nobody knows where the file was"; fi
+	done
+	readelf -lW plain.folded | python3 -c '
+import re, sys
+for l in sys.stdin:
+    w = l.split()
+    if w and w[0] == "LOAD":
+        o, v, n = (int(w[i], 16) for i in (1, 2, 5))
+        print(f"{'$((base))' + (v & ~4095):x}-{'$((base))' + ((v + n + 4095) & ~4095):x} r-xp {o & ~4095:08x} fd:01 1234  '"$PWD"'/plain.folded")' >maps
+	cat maps glog >mapped
+	"$ICFOLD" symbolize --log mapped >filtered 2>&1
+	if [ "$(names filtered)" = "report<$who> $lower($who main " ]; then ok log/maps; else not_ok log/maps "$(first_line filtered)"; fi
+
+	# The kernel's line has one address, which decides nothing.
+	printf 'plain[1]: segfault at 8 ip %016x sp 00007ffc0 error 6 in plain.folded[%s,%x+1000] likely on CPU 1\n' $((base + 0x$(off 2))) "$(off 2)" \
+		$((base + (0x$(off 2) & ~4095))) >kernel
+	"$ICFOLD" symbolize --log kernel >filtered 2>&1
+	if grep -qE 'likely on CPU 1 .*\[one of: .*report<'"$who"'>.*\] at .*report\.cc:' filtered; then ok log/kernel; else not_ok log/kernel "$(first_line filtered)"; fi
+	printf '#0  0x%x n/a (plain.folded + 0x%s)\n#1  0x%x n/a (plain.folded + 0x%s)\n#2  0x%x n/a (plain.folded + 0x%s)\n' 1 "$(off 2)" 2 "$(off 3)" 3 "$(off 4)" >coredump
+	"$ICFOLD" symbolize --log coredump >filtered 2>&1
+	if [ "$(names filtered)" = "report<$who> $lower($who main " ]; then ok log/coredump; else not_ok log/coredump "$(first_line filtered)"; fi
+	# Another file of that name: the log says which build it was.
+	printf '    #0 0x1 (%s/plain.folded+0x%s) (BuildId: 00112233445566778899aabbccddeeff00112233)\n' "$PWD" "$(off 2)" >other
+	"$ICFOLD" symbolize --log other >filtered 2>err
+	if cmp -s other filtered && grep -q 'another build-id' err; then ok log/build_id; else not_ok log/build_id "$(first_line filtered)"; fi
+fi
+# What is no frame passes through, byte for byte, with or without a last newline.
+{
+	cat "$ICFOLD"
+	printf 'main.f(0x1)\n\t/src/f.go:12 +0x1d\nRIP: 0010:do_it+0x12/0x34\n<main+0x12>\n1+0x2 = 3\n#1 rb(B*) t.cc:4 (t+0x133b)\r\n ip 5 sp '
+	printf '#1 0x1 (%.0s' {1..3000}
+	printf ')%.0s' {1..30000}
+	printf '@ 0x zzz'
+} >bytes
+"$ICFOLD" symbolize --log <bytes >same 2>err
+if cmp -s same bytes; then ok log/bytes; else not_ok log/bytes "$(first_line err)"; fi
+# An answer comes when the stack ends, not at the end of the input.
+if have timeout && [ -s raw ]; then
+	if { cat raw; echo end; sleep 5; } | timeout 20 "$ICFOLD" symbolize --log 2>/dev/null | timeout 3 grep -q -m 1 '^end'; then
+		ok log/live
+	else
+		not_ok log/live "nothing until the input ended"
+	fi
+fi
+finish
