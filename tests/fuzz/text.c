@@ -1,5 +1,5 @@
-/* text.c: text that the program reads: addresses, stacks, profiles and logs on standard input, response
- * files, lists of names.
+/* text.c: text that the program reads: addresses, stacks, profiles and logs on standard input,
+ * response files, lists of names.
  *
  * The first byte chooses among these. For addresses and stacks, symbolize gets a file without
  * sections; for a profile or a log, the files that it names. */
