@@ -161,7 +161,8 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	install -m 644 $(wildcard man/*.1) $(TO)/share/man/man1
 	install -m 644 $(wildcard man/*.5) $(TO)/share/man/man5
 	install -m 644 $(wildcard man/*.7) $(TO)/share/man/man7
-	sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/icfold-gdb.py >$(TO)/share/icfold/icfold-gdb.py
+	for f in icfold-gdb.py icfold_lldb.py; do \
+		sed 's#^PROGRAM = .*#PROGRAM = "$(PREFIX)/bin/icfold"#' gdb/$$f >$(TO)/share/icfold/$$f || exit 1; done
 	@dir='$(GDBINIT_DIR)'; plugin='$(PREFIX)/share/icfold/icfold-gdb.py'; to='$(DESTDIR)'; \
 	if [ -n "$$dir" ] && { [ -n "$$to" ] || install -d "$$dir" 2>/dev/null && [ -w "$$dir" ]; }; then \
 		install -d "$$to$$dir" && printf 'import os\nif os.path.exists("%s"):\n    gdb.execute("source %s")\n' "$$plugin" "$$plugin" >"$$to$$dir/icfold.py"; \

@@ -39,7 +39,10 @@ static bool has_build_id(const struct icf_log_file *f, const char *id, size_t n_
 /* Opens the file at F->path. */
 static struct elfrw_err *open_file(const struct icf_log *g, struct icf_log_file *f)
 {
-	ELFRW_TRY(dwr_sym_open(f->path, g->in->options, &f->sym));
+	struct dwr_sym_options options = *g->in->options;
+	if (!g->in->obj || f != g->file.data[0])
+		options.debug_file = NULL; /* that of the user's file */
+	ELFRW_TRY(dwr_sym_open(f->path, &options, &f->sym));
 	f->in = (struct icf_sym_stack_in){ .sym = f->sym,
 					   .path = f->path,
 					   .style = g->in->style,
