@@ -4,7 +4,7 @@
 #   corpus.sh NAME...                  builds what is missing, prints the path of each program
 #   corpus.sh --relink NAME LINKER KIND  links NAME again and prints the path of the result.  LINKER: bfd, gold, lld, mold;
 #                                      KIND: relocs (kept relocations, nothing folded), safe or all (the linker's own
-#                                      --icf=KIND), plain (neither)
+#                                      --icf=KIND), plain (neither), gc (--gc-sections), gc-all (that and --icf=all)
 #   corpus.sh --list                   the names
 #   corpus.sh --source PACKAGE [GLOB...]  fetches a source package, of a large one only the files that match, and prints its folder
 #
@@ -216,6 +216,8 @@ case ${1:---help} in
 	relocs) opt=-Wl,--emit-relocs;;
 	plain) opt=;;
 	safe|all) opt=-Wl,--icf=$4;;
+	gc) opt=-Wl,--gc-sections;;
+	gc-all) opt=-Wl,--gc-sections,--icf=all;;
 	*) usage 2;;
 	esac
 	out=$dir/relink/$2.$3.$4

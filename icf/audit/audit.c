@@ -86,7 +86,9 @@ struct elfrw_err *icf_audit_analyse(struct icf_audit *a, const char *path,
 		return err;
 	elfrw_err_free(err); /* the code below reports the fault of the file in other words */
 	run.debug_file = debug_file;
-	err = icf_run_plan(&a->run, &run);
+	err = icf_audit_find_unused(&a->unused, &run);
+	if (!err)
+		err = icf_run_plan(&a->run, &run);
 	free(debug_file);
 	run.debug_file = NULL;
 	if (err)
@@ -109,6 +111,8 @@ void icf_audit_deinit(struct icf_audit *a)
 	icf_run_deinit(&a->run);
 	icf_pool_deinit(&a->pool);
 	free(a->unit);
+	free(a->unused.is);
+	free(a->unused.obstacle);
 	VEC_FREE(&a->group);
 	VEC_FREE(&a->member);
 	VEC_FREE(&a->near);

@@ -1,4 +1,5 @@
-/* audit.h: the savings of folding, the origin of duplicated code, and the obstacles.
+/* audit.h: the savings of folding, the origin of duplicated code, the obstacles, and what nothing
+ * uses.
  *
  * icf_audit_analyse() runs the stages of a fold up to the plan, once with --icf=all and once with
  * --icf=safe, and keeps both results for every unit.  It writes nothing.  The reports print these
@@ -76,8 +77,11 @@ struct icf_audit_row {
 	uint32_t folded; /* of these, with the mode of the options */
 	uint64_t bytes;
 	uint64_t saving[ICF_AUDIT_MODES];
+	uint32_t unused; /* functions that nothing uses */
+	uint64_t unused_bytes;
 };
 typedef VEC(struct icf_audit_row) icf_audit_rows;
+typedef VEC(uint32_t) icf_audit_units;
 
 /* Functions whose code is the same except for one value. */
 struct icf_audit_near {
@@ -111,6 +115,17 @@ struct icf_audit_totals {
 	uint64_t text_after;
 };
 
+/* What --gc-functions would do. */
+struct icf_audit_unused {
+	char *obstacle;     /* why nothing is removed; owned; NULL: it is known what is unused */
+	uint8_t *is;        /* by unit; owned; NULL with an obstacle */
+	uint32_t functions; /* and their cold parts */
+	uint64_t bytes;
+	uint64_t alone; /* .text after --gc-functions with --icf=none */
+	/* With folding: .text after it, and bytes of folded bodies. */
+	uint64_t with[ICF_AUDIT_MODES], duplicated[ICF_AUDIT_MODES];
+};
+
 struct icf_audit {
 	struct icf_run run;  /* its plan is not used */
 	struct dwr_sym *sym; /* names and sources; NULL: the symbolizer cannot read the file */
@@ -125,6 +140,7 @@ struct icf_audit {
 	uint32_t n_near; /* the number of all */
 	VEC(struct icf_audit_near_member) near_member;
 	struct icf_audit_totals total[ICF_AUDIT_MODES];
+	struct icf_audit_unused unused;
 	uint64_t text, code; /* bytes of .text* and of all executable sections */
 	uint32_t functions;
 	uint32_t n_match;                  /* functions that pass the filter */
@@ -144,6 +160,14 @@ void icf_audit_deinit(struct icf_audit *a);
 /* The rows of one dimension for the functions that pass the filter, in the order of OPT. */
 struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_audit_options *opt,
 				  enum icf_dimension dim, icf_audit_rows *ret);
+
+/* The same of what nothing uses: rows with such functions, and these functions, most bytes
+ * first. */
+struct elfrw_err *icf_audit_unused_table(const struct icf_audit *a,
+					 const struct icf_audit_options *opt,
+					 enum icf_dimension dim, icf_audit_rows *ret);
+struct elfrw_err *icf_audit_unused_list(const struct icf_audit *a,
+					const struct icf_audit_options *opt, icf_audit_units *ret);
 
 struct icf_audit_reason {
 	unsigned why;
@@ -177,6 +201,8 @@ static inline uint64_t icf_audit_size(const struct icf_audit *a, uint32_t i)
 
 /* ---- parts of the analysis ---- */
 
+struct elfrw_err *icf_audit_find_unused(struct icf_audit_unused *u,
+					const struct icf_options *base); /* unused.c */
 struct elfrw_err *icf_audit_names(struct icf_audit *a,
 				  const struct icf_audit_options *opt); /* source.c */
 struct elfrw_err *icf_audit_compare(struct icf_audit *a,

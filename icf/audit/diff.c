@@ -163,6 +163,51 @@ static int family_order(const void *p, const void *q, void *ctx)
 	return strcmp(family_name(ctx, x), family_name(ctx, y));
 }
 
+/* Adds the unused functions of build B that are not unused in the other one.  Functions belong
+ * together if they have the same name. */
+static struct elfrw_err *compare_unused(struct icf_audit_diff *d, int b)
+{
+	const struct icf_audit *a = d->a[b], *other = d->a[!b];
+	struct icf_pool used = { 0 }, unused = { 0 };
+	struct elfrw_err *err = NULL;
+	char buf[32];
+	for (uint32_t i = 0; i < other->run.prog.unit.len && !err; i++) {
+		const char *s = symbol(other, i, buf);
+		if (icf_pool_add(other->unused.is[i] ? &unused : &used, s, strlen(s)) ==
+		    ICF_POOL_NONE)
+			err = &elfrw_err_nomem;
+	}
+	for (uint32_t i = 0; i < a->run.prog.unit.len && !err; i++) {
+		const char *s = symbol(a, i, buf);
+		if (!a->unused.is[i] || !a->unit[i].match ||
+		    icf_pool_find(&unused, s, strlen(s)) != ICF_POOL_NONE)
+			continue;
+		struct icf_audit_unused_change *c = VEC_PUSH(&d->unused);
+		int64_t size = (int64_t)icf_audit_size(a, i);
+		if (c)
+			*c = (struct icf_audit_unused_change){
+				.unit = i,
+				.gone = b == 0,
+				.other = icf_pool_find(&used, s, strlen(s)) != ICF_POOL_NONE,
+				.delta = b ? size : -size
+			};
+		else
+			err = &elfrw_err_nomem;
+	}
+	icf_pool_deinit(&used);
+	icf_pool_deinit(&unused);
+	return err;
+}
+
+/* The largest growth first. */
+static int unused_order(const void *p, const void *q)
+{
+	const struct icf_audit_unused_change *x = p, *y = q;
+	if (x->delta != y->delta)
+		return x->delta > y->delta ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
 struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struct icf_audit *old,
 					   const struct icf_audit *new,
 					   const struct icf_audit_options *opt)
@@ -170,6 +215,7 @@ struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struc
 	*d = (struct icf_audit_diff){ .a = { old, new } };
 	d->growth = (int64_t)(new->total[opt->mode].duplicated - old->total[opt->mode].duplicated);
 	d->by_address = old->by_address || new->by_address;
+	d->unused_known = old->unused.is && new->unused.is;
 	if (d->by_address)
 		return NULL;
 	struct match m = { .votes = calloc(old->group.len + 1, sizeof *m.votes),
@@ -182,6 +228,10 @@ struct elfrw_err *icf_audit_compare_builds(struct icf_audit_diff *d, const struc
 	free(m.taken);
 	if (!err)
 		err = compare_families(d, opt);
+	for (int b = 0; b < 2 && !err && d->unused_known; b++)
+		err = compare_unused(d, b);
+	if (!err && d->unused.len)
+		qsort(d->unused.data, d->unused.len, sizeof *d->unused.data, unused_order);
 	if (!err && d->change.len)
 		qsort(d->change.data, d->change.len, sizeof *d->change.data, change_order);
 	if (!err && d->family.len)
@@ -193,6 +243,7 @@ void icf_audit_diff_deinit(struct icf_audit_diff *d)
 {
 	VEC_FREE(&d->change);
 	VEC_FREE(&d->family);
+	VEC_FREE(&d->unused);
 }
 
 static const char *kind_of(const struct icf_audit_change *c)
@@ -215,9 +266,11 @@ struct figure {
 	uint64_t v[2];
 };
 
-#define FIGURES 6
+#define FIGURES        11
+#define UNUSED_FIGURES 5 /* the last ones; not known if it is not known what is unused */
 
-static void figures(const struct icf_audit_diff *d, struct figure *f)
+/* Returns how many are known. */
+static int figures(const struct icf_audit_diff *d, struct figure *f)
 {
 	const struct icf_audit *o = d->a[0], *n = d->a[1];
 	const struct figure all[FIGURES] = {
@@ -235,8 +288,22 @@ static void figures(const struct icf_audit_diff *d, struct figure *f)
 		{ "saved_safe",
 		  ".text saved (safe)",
 		  { o->text - o->total[1].text_after, n->text - n->total[1].text_after } },
+		{ "unused_functions",
+		  "unused functions",
+		  { o->unused.functions, n->unused.functions } },
+		{ "unused_bytes", "unused bytes", { o->unused.bytes, n->unused.bytes } },
+		{ "saved_unused",
+		  ".text saved without them",
+		  { o->text - o->unused.alone, n->text - n->unused.alone } },
+		{ "saved_unused_all",
+		  "  and folded (all)",
+		  { o->text - o->unused.with[0], n->text - n->unused.with[0] } },
+		{ "saved_unused_safe",
+		  "  and folded (safe)",
+		  { o->text - o->unused.with[1], n->text - n->unused.with[1] } },
 	};
 	memcpy(f, all, sizeof all);
+	return d->unused_known ? FIGURES : FIGURES - UNUSED_FIGURES;
 }
 
 /* Is row K of N in view?  The list is sorted from growth to shrinkage; the TOP largest of either
@@ -246,12 +313,65 @@ static bool in_view(size_t k, size_t n, uint32_t top)
 	return !top || n <= 2 * (size_t)top || k < top || k >= n - top;
 }
 
+/* What became of a function that is unused in one build. */
+static const char *unused_kind(const struct icf_audit_unused_change *c)
+{
+	return c->gone ? c->other ? "used" : "gone" : c->other ? "unused" : "new";
+}
+
+static void text_unused(FILE *f, const struct icf_audit_diff *d,
+			const struct icf_audit_options *opt)
+{
+	char buf[1024];
+	if (!d->unused_known) {
+		fputs("\nUnused functions are not compared: they are not known\n", f);
+		return;
+	}
+	fprintf(f, "\nFunctions that are unused in one build only: %zu\n", d->unused.len);
+	if (d->unused.len)
+		fprintf(f, "%10s %8s   %s\n", "change", "", "function");
+	for (size_t k = 0; k < d->unused.len; k++) {
+		const struct icf_audit_unused_change *c = &d->unused.data[k];
+		const struct icf_audit *a = d->a[!c->gone];
+		if (!in_view(k, d->unused.len, opt->top))
+			continue;
+		fprintf(f, "%+10" PRId64 " %8s   ", c->delta, unused_kind(c));
+		elfrw_put_printable_line(
+			f, opt->full_names ? icf_audit_name(a, c->unit)
+					   : icf_audit_brief(a, c->unit, 84, buf, sizeof buf));
+	}
+}
+
+static void json_unused(FILE *f, const struct icf_audit_diff *d,
+			const struct icf_audit_options *opt)
+{
+	bool any = false;
+	char buf[32];
+	if (!d->unused_known)
+		return;
+	fputs(",\n  \"never_used\": [", f);
+	for (size_t k = 0; k < d->unused.len; k++) {
+		const struct icf_audit_unused_change *c = &d->unused.data[k];
+		const struct icf_audit *a = d->a[!c->gone];
+		if (!in_view(k, d->unused.len, opt->top))
+			continue;
+		fprintf(f, "%s\n    { \"kind\": \"%s\", \"change\": %" PRId64 ", \"symbol\": ",
+			any ? "," : "", unused_kind(c), c->delta);
+		icf_put_json(f, symbol(a, c->unit, buf));
+		fputs(", \"name\": ", f);
+		icf_put_json(f, icf_audit_name(a, c->unit));
+		fputs(" }", f);
+		any = true;
+	}
+	fputs(" ]", f);
+}
+
 void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d,
 			 const struct icf_audit_options *opt)
 {
 	char buf[1024];
 	struct figure fig[FIGURES];
-	figures(d, fig);
+	int n_figures = figures(d, fig);
 	fputs("old: ", f);
 	elfrw_put_printable_line(f, d->a[0]->run.img.path);
 	fputs("new: ", f);
@@ -260,7 +380,7 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d,
 		fprintf(f, "in place: nothing may move in the %s build\n",
 			d->a[0]->in_place ? "old" : "new");
 	fprintf(f, "\n%-28s %12s %12s %12s\n", "", "old", "new", "change");
-	for (int k = 0; k < FIGURES; k++)
+	for (int k = 0; k < n_figures; k++)
 		fprintf(f, "%-28s %12" PRIu64 " %12" PRIu64 " %+12" PRId64 "\n", fig[k].text,
 			fig[k].v[0], fig[k].v[1], (int64_t)(fig[k].v[1] - fig[k].v[0]));
 	if (d->by_address) {
@@ -299,13 +419,14 @@ void icf_audit_diff_text(FILE *f, const struct icf_audit_diff *d,
 			(int64_t)(c->after - c->before), c->before, c->after);
 		elfrw_put_printable_line(f, family_name(d, c));
 	}
+	text_unused(f, d, opt);
 }
 
 void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d,
 			 const struct icf_audit_options *opt)
 {
 	struct figure fig[FIGURES];
-	figures(d, fig);
+	int n_figures = figures(d, fig);
 	fputs("{\n  \"icfold\": \"" ICF_VERSION "\",\n  \"old\": ", f);
 	icf_put_json(f, d->a[0]->run.img.path);
 	fputs(",\n  \"new\": ", f);
@@ -313,7 +434,7 @@ void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d,
 	fprintf(f, ",\n  \"mode\": \"%s\",\n  \"names\": \"%s\",\n  \"growth\": %" PRId64,
 		opt->mode == ICF_AUDIT_ALL ? "all" : "safe",
 		d->by_address ? "addresses" : "symbols", d->growth);
-	for (int k = 0; k < FIGURES; k++)
+	for (int k = 0; k < n_figures; k++)
 		fprintf(f,
 			",\n  \"%s\": { \"old\": %" PRIu64 ", \"new\": %" PRIu64
 			", \"change\": %" PRId64 " }",
@@ -349,5 +470,7 @@ void icf_audit_diff_json(FILE *f, const struct icf_audit_diff *d,
 		fputs(" }", f);
 		any = true;
 	}
-	fputs(" ]\n}\n", f);
+	fputs(" ]", f);
+	json_unused(f, d, opt);
+	fputs("\n}\n", f);
 }

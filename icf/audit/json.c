@@ -142,7 +142,86 @@ static void put_near(FILE *f, const struct icf_audit *a)
 		}
 		fputs(" ] }", f);
 	}
-	fputs(" ]\n", f);
+	fputs(" ],\n", f);
+}
+
+static void put_after(FILE *f, const char *key, uint64_t before, uint64_t after)
+{
+	fprintf(f, ",\n    \"%s\": { \"text_after\": %" PRIu64, key, after);
+	put_number(f, "text_saved", before - after);
+	fputs(" }", f);
+}
+
+static struct elfrw_err *put_unused_table(FILE *f, const struct icf_audit *a,
+					  const struct icf_audit_options *opt,
+					  enum icf_dimension dim)
+{
+	icf_audit_rows rows = { 0 };
+	struct elfrw_err *err = icf_audit_unused_table(a, opt, dim, &rows);
+	fprintf(f, ",\n    \"%s\": [", icf_dimension_key(dim));
+	for (size_t k = 0; k < rows.len && (!opt->top || k < opt->top); k++) {
+		const struct icf_audit_row *r = &rows.data[k];
+		fprintf(f, "%s\n      { \"name\": ", k ? "," : "");
+		put_pool(f, a, r->key);
+		put_number(f, "unused_functions", r->unused);
+		put_number(f, "unused_bytes", r->unused_bytes);
+		put_number(f, "functions", r->count);
+		put_number(f, "bytes", r->bytes);
+		fputs(" }", f);
+	}
+	fputs(" ]", f);
+	VEC_FREE(&rows);
+	return err;
+}
+
+static struct elfrw_err *put_unused_list(FILE *f, const struct icf_audit *a,
+					 const struct icf_audit_options *opt)
+{
+	icf_audit_units list = { 0 };
+	char number[32];
+	struct elfrw_err *err = icf_audit_unused_list(a, opt, &list);
+	fputs(",\n    \"list\": [", f);
+	for (size_t k = 0; k < list.len && (!opt->top || k < opt->top); k++) {
+		uint32_t i = list.data[k];
+		fprintf(f,
+			"%s\n      { \"bytes\": %" PRIu64 ", \"address\": \"0x%" PRIx64
+			"\", \"symbol\": ",
+			k ? "," : "", icf_audit_size(a, i), a->run.prog.unit.data[i].start);
+		icf_put_json(f, icf_unit_name(&a->run.prog, i, number));
+		fputs(", \"name\": ", f);
+		icf_put_json(f, icf_audit_name(a, i));
+		fputs(", \"file\": ", f);
+		put_pool(f, a, a->unit[i].key[ICF_DIM_FILE]);
+		fputs(", \"unit\": ", f);
+		put_pool(f, a, a->unit[i].key[ICF_DIM_UNIT]);
+		fputs(" }", f);
+	}
+	fputs(" ]", f);
+	VEC_FREE(&list);
+	return err;
+}
+
+static struct elfrw_err *put_unused(FILE *f, const struct icf_audit *a,
+				    const struct icf_audit_options *opt)
+{
+	const struct icf_audit_unused *u = &a->unused;
+	fputs("  \"never_used\": { \"obstacle\": ", f);
+	if (u->obstacle) {
+		icf_put_json(f, u->obstacle);
+		fputs(" }\n", f);
+		return NULL;
+	}
+	fputs("null", f);
+	put_number(f, "functions", u->functions);
+	put_number(f, "bytes", u->bytes);
+	put_after(f, "alone", a->text, u->alone);
+	put_after(f, "all", a->text, u->with[ICF_AUDIT_ALL]);
+	put_after(f, "safe", a->text, u->with[ICF_AUDIT_SAFE]);
+	for (int d = 0; d < ICF_N_DIMS; d++)
+		ELFRW_TRY(put_unused_table(f, a, opt, d));
+	ELFRW_TRY(put_unused_list(f, a, opt));
+	fputs(" }\n", f);
+	return NULL;
 }
 
 struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
@@ -180,6 +259,7 @@ struct elfrw_err *icf_audit_print_json(FILE *f, const struct icf_audit *a,
 		ELFRW_TRY(put_table(f, a, opt, d));
 	put_reasons(f, a, opt);
 	put_near(f, a);
+	ELFRW_TRY(put_unused(f, a, opt));
 	fputs("}\n", f);
 	return NULL;
 }
@@ -212,6 +292,41 @@ static void put_row(FILE *f, struct csv_row r)
 	put_csv(f, r.name);
 	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", r.functions, r.bytes,
 		r.all, r.safe);
+}
+
+static struct elfrw_err *csv_unused(FILE *f, const struct icf_audit *a,
+				    const struct icf_audit_options *opt)
+{
+	const struct icf_audit_unused *u = &a->unused;
+	char key[64];
+	if (u->obstacle)
+		return NULL;
+	put_row(f, (struct csv_row){ "unused", a->run.img.path, u->functions, u->bytes,
+				     a->text - u->with[ICF_AUDIT_ALL],
+				     a->text - u->with[ICF_AUDIT_SAFE] });
+	for (int d = 0; d < ICF_N_DIMS; d++) {
+		icf_audit_rows rows = { 0 };
+		struct elfrw_err *err = icf_audit_unused_table(a, opt, d, &rows);
+		snprintf(key, sizeof key, "unused_%s", icf_dimension_key(d));
+		for (size_t k = 0; k < rows.len && (!opt->top || k < opt->top); k++) {
+			const struct icf_audit_row *r = &rows.data[k];
+			put_row(f, (struct csv_row){ key,
+						     r->key == ICF_NONE
+							     ? ""
+							     : icf_pool_text(&a->pool, r->key),
+						     r->unused, r->unused_bytes, 0, 0 });
+		}
+		VEC_FREE(&rows);
+		if (err)
+			return err;
+	}
+	icf_audit_units list = { 0 };
+	struct elfrw_err *err = icf_audit_unused_list(a, opt, &list);
+	for (size_t k = 0; k < list.len && (!opt->top || k < opt->top); k++)
+		put_row(f, (struct csv_row){ "unused_list", icf_audit_name(a, list.data[k]), 1,
+					     icf_audit_size(a, list.data[k]), 0, 0 });
+	VEC_FREE(&list);
+	return err;
 }
 
 struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
@@ -261,5 +376,5 @@ struct elfrw_err *icf_audit_print_csv(FILE *f, const struct icf_audit *a,
 					     icf_audit_name(a, a->near_member.data[x->member].unit),
 					     x->count, x->size, x->saving, 0 });
 	}
-	return NULL;
+	return csv_unused(f, a, opt);
 }

@@ -477,6 +477,8 @@ struct elfrw_err *icf_live_analyse(struct icf_run *run, const char *path, unsign
 	struct icf_options opt = {
 		.input = path, .mode = ICF_MODE_NONE, .threads = threads, .gc_functions = true
 	};
+	/* The record of an earlier folding, which the output could not keep, does not matter. */
+	opt.strip_debug = true;
 	char *debug_file = NULL;
 	struct elfrw_err *err = dwr_sym_find_debug(path, NULL, &debug_file, NULL);
 	if (err == &elfrw_err_nomem)

@@ -139,6 +139,10 @@ struct elfrw_err *icf_audit_table(const struct icf_audit *a, const struct icf_au
 		struct icf_audit_row *to = &ret->data[*r];
 		to->count++;
 		to->bytes += icf_audit_size(a, i);
+		if (a->unused.is && a->unused.is[i]) {
+			to->unused++;
+			to->unused_bytes += icf_audit_size(a, i);
+		}
 		to->folded += u->saving[opt->mode] != 0;
 		for (int m = 0; m < ICF_AUDIT_MODES; m++)
 			to->saving[m] += u->saving[m];

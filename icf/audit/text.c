@@ -270,6 +270,104 @@ static void print_near(FILE *f, const struct icf_audit *a, const struct icf_audi
 	}
 }
 
+static void print_unused_totals(FILE *f, const struct icf_audit *a)
+{
+	const struct icf_audit_unused *u = &a->unused;
+	const uint64_t after[] = { u->alone, u->with[ICF_AUDIT_ALL], u->with[ICF_AUDIT_SAFE] };
+	fprintf(f, "%-28s %14s %14s %14s\n%-28s", "with --gc-functions", "--icf=none", "--icf=all",
+		"--icf=safe", ".text after");
+	for (size_t k = 0; k < 3; k++)
+		fprintf(f, " %14" PRIu64, after[k]);
+	fprintf(f, "\n%-28s", ".text saved");
+	for (size_t k = 0; k < 3; k++)
+		fprintf(f, " %14" PRIu64, a->text - after[k]);
+	fprintf(f, "\n%-28s", "");
+	for (size_t k = 0; k < 3; k++)
+		fprintf(f, " %12.2f %%", percent(a->text - after[k], a->text));
+	fputc('\n', f);
+}
+
+static struct elfrw_err *print_unused_table(FILE *f, const struct icf_audit *a,
+					    const struct icf_audit_options *opt,
+					    enum icf_dimension dim, const char *what)
+{
+	icf_audit_rows rows = { 0 };
+	struct elfrw_err *err = icf_audit_unused_table(a, opt, dim, &rows);
+	bool known = rows.len && (rows.len > 1 || rows.data[0].key != ICF_NONE);
+	uint64_t bytes = 0, functions = 0;
+	if (known)
+		fprintf(f, "\n%10s %9s %10s %9s   %s\n", "unused", "functions", "of bytes",
+			"functions", what);
+	for (size_t k = 0; k < rows.len && known; k++) {
+		const struct icf_audit_row *r = &rows.data[k];
+		if (opt->top && k >= opt->top) {
+			bytes += r->unused_bytes;
+			functions += r->unused;
+			continue;
+		}
+		const char *text =
+			r->key == ICF_NONE ? "(not known)" : icf_pool_text(&a->pool, r->key);
+		fprintf(f, "%10" PRIu64 " %9" PRIu32 " %10" PRIu64 " %9" PRIu32 "   ",
+			r->unused_bytes, r->unused, r->bytes, r->count);
+		elfrw_put_printable_n(f, text,
+				      strnlen(text, opt->full_names ? 8192 : NAME_COLUMNS));
+		fputs(!opt->full_names && strlen(text) > NAME_COLUMNS ? "...\n" : "\n", f);
+	}
+	if (known && opt->top && rows.len > opt->top)
+		fprintf(f, "%10" PRIu64 " %9" PRIu64 " %20s   %zu more\n", bytes, functions, "",
+			rows.len - opt->top);
+	VEC_FREE(&rows);
+	return err;
+}
+
+static struct elfrw_err *print_unused_list(FILE *f, const struct icf_audit *a,
+					   const struct icf_audit_options *opt)
+{
+	icf_audit_units list = { 0 };
+	struct elfrw_err *err = icf_audit_unused_list(a, opt, &list);
+	uint64_t bytes = 0;
+	char buf[1024];
+	if (list.len)
+		fprintf(f, "\n%10s   functions\n", "unused");
+	for (size_t k = 0; k < list.len; k++) {
+		uint32_t i = list.data[k];
+		if (opt->top && k >= opt->top) {
+			bytes += icf_audit_size(a, i);
+			continue;
+		}
+		fprintf(f, "%10" PRIu64 "   ", icf_audit_size(a, i));
+		elfrw_put_printable_line(
+			f, opt->full_names ? icf_audit_name(a, i)
+					   : icf_audit_brief(a, i, NAME_COLUMNS, buf, sizeof buf));
+	}
+	if (opt->top && list.len > opt->top)
+		fprintf(f, "%10" PRIu64 "   %zu more\n", bytes, list.len - opt->top);
+	VEC_FREE(&list);
+	return err;
+}
+
+static struct elfrw_err *print_unused(FILE *f, const struct icf_audit *a,
+				      const struct icf_audit_options *opt)
+{
+	const struct icf_audit_unused *u = &a->unused;
+	if (u->obstacle) {
+		fputs("\nNever used: not known, ", f);
+		elfrw_put_printable_line(f, u->obstacle);
+		return NULL;
+	}
+	fprintf(f, "\nNever used: %" PRIu32 " functions, %" PRIu64 " bytes\n", u->functions,
+		u->bytes);
+	if (!u->functions)
+		return NULL;
+	print_unused_totals(f, a);
+	ELFRW_TRY(print_unused_table(f, a, opt, ICF_DIM_LIBRARY, "library"));
+	ELFRW_TRY(print_unused_table(f, a, opt, ICF_DIM_NAMESPACE, "namespace"));
+	ELFRW_TRY(print_unused_table(f, a, opt, ICF_DIM_FILE, "file"));
+	if (!a->from_debug)
+		ELFRW_TRY(print_unused_table(f, a, opt, ICF_DIM_UNIT, "unit"));
+	return print_unused_list(f, a, opt);
+}
+
 struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a,
 				       const struct icf_audit_options *opt)
 {
@@ -290,5 +388,5 @@ struct elfrw_err *icf_audit_print_text(FILE *f, const struct icf_audit *a,
 			      "unit"));
 	print_reasons(f, a, opt);
 	print_near(f, a, opt);
-	return NULL;
+	return print_unused(f, a, opt);
 }

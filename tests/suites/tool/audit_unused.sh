@@ -57,6 +57,9 @@ int main(int argc, char **)
 	where += first(argc) + one_name(argc) + tail(argc) + b.twice(argc) + used_same(argc) + also_same(argc) + catcher(argc);
 	chosen = by_address;
 	where += operations.two(3) + chosen(1);
+#ifdef V2
+	where += unused_a(3);
+#endif
 	more(argc);
 	return 0;
 }
@@ -77,8 +80,8 @@ build() { # OUT [FLAG...]
 	(cd src && g++ -O2 -fno-ipa-icf -fno-ipa-cp "$@" -c core/a.cc -o "../$out.a.o" && g++ -O2 -fno-ipa-icf -fno-ipa-cp "$@" -c extra/b.cc -o "../$out.b.o") &&
 		g++ -Wl,--emit-relocs -Wl,--export-dynamic-symbol=out_there "$out.a.o" "$out.b.o" -o "$out"
 }
-if ! build prog -g; then
-	not_ok audit-unused "the test program does not build"
+if ! build prog -g || ! build prog2 -g "-Dunused_b=unused_c" -DV2 || ! build plain || ! g++ plain.a.o plain.b.o -o norelocs; then
+	not_ok audit-unused "the test programs do not build"
 	finish
 fi
 
@@ -211,4 +214,91 @@ expect('cut', (len(f['chain']), f['root']), (100, None))" why.out
 else
 	skip audit-unused/why-whole "the chain does not build"
 fi
+
+# --- what nothing uses
+run all --json prog
+cp all.out all.json
+for m in none all safe; do
+	"$ICFOLD" -q --gc-functions --icf=$m --stats=json prog -o out >stats.$m
+done
+py audit-unused/figures "
+a, w, none, all, safe = J
+u = a['never_used']
+dead = sorted((f['symbol'], f['bytes']) for f in w['functions'] if not f['live'])
+expect('obstacle', u['obstacle'], None)
+expect('list', sorted((f['symbol'], f['bytes']) for f in u['list']), dead)
+expect('functions', (u['functions'], u['bytes']), (len(dead), sum(b for s, b in dead)))
+expect('removed', (u['functions'], u['bytes']), (none['removed'], none['removed_bytes']))
+for k, s in ('alone', none), ('all', all), ('safe', safe):
+	expect('after ' + k, (u[k]['text_after'], u[k]['text_saved']), (s['text_after'], s['text_before'] - s['text_after']))
+expect('folds less', u['all']['text_saved'] < u['alone']['text_saved'] + a['all']['text_saved'], True)
+expect('order', [f['bytes'] for f in u['list']], sorted([f['bytes'] for f in u['list']], reverse=True))" all.json why.json stats.none stats.all stats.safe
+py audit-unused/tables "
+u = J[0]['never_used']
+for t in 'families', 'namespaces', 'libraries', 'directories', 'files', 'compilation_units':
+	expect(t, (sum(r['unused_functions'] for r in u[t]), sum(r['unused_bytes'] for r in u[t])), (u['functions'], u['bytes']))
+	expect(t + ' order', [r['unused_bytes'] for r in u[t]], sorted([r['unused_bytes'] for r in u[t]], reverse=True))
+def table(t): return {r['name']: (r['unused_functions'], r['functions']) for r in u[t]}
+expect('libraries', {k: v[0] for k, v in table('libraries').items()}, {'core': 4, 'extra': 2})
+expect('files', {k: v[0] for k, v in table('files').items()}, {'core/a.cc': 4, 'extra/b.cc': 1, 'extra/inc/box.h': 1})
+expect('box.h', table('files')['extra/inc/box.h'], (1, 2))
+expect('namespaces', table('namespaces').get('app::util'), (1, 2))
+expect('families', 'app::util::Box<...>::never' in table('families'), True)" all.json
+run filtered --json --filter='Box|unused_a' prog
+py audit-unused/filter "
+u = J[0]['never_used']
+expect('list', sorted(f['name'] for f in u['list']), ['app::util::Box<long>::never(long)', 'unused_a(long)'])
+expect('libraries', {r['name']: r['unused_functions'] for r in u['libraries']}, {'core': 1, 'extra': 1})
+expect('whole', u['functions'], 6)" filtered.out
+run top --json --top=1 --sort=name prog
+py audit-unused/top "expect('rows', [len(J[0]['never_used'][t]) for t in ('libraries', 'files', 'list')], [1, 1, 1])
+expect('name', J[0]['never_used']['list'][0]['name'], 'app::util::Box<long>::never(long)')" top.out
+run text prog
+check audit-unused/text "status $rc: $(grep '^Never' text.out)" test "$(grep -c '^Never used: 6 functions, ' text.out)" = 1 \
+	-a "$(grep -cE '^ +[0-9]+ +1 +[0-9]+ +2   extra/inc/box.h$' text.out)" = 1 -a "$(grep -c '   app::util::Box<long>::never$' text.out)" = 1
+run csv --csv prog
+python3 - csv.out all.json >csv.said 2>&1 <<'END'
+import csv, json, sys
+rows = list(csv.reader(open(sys.argv[1], newline='')))
+u = json.load(open(sys.argv[2]))['never_used']
+assert all(len(r) == 6 for r in rows)
+t = lambda k: [r for r in rows if r[0] == k]
+assert [int(x) for x in t('unused')[0][2:]] == [u['functions'], u['bytes'], u['all']['text_saved'], u['safe']['text_saved']], t('unused')
+assert [(r[1], int(r[3])) for r in t('unused_libraries')] == [(r['name'], r['unused_bytes']) for r in u['libraries']]
+assert [(r[1], int(r[3])) for r in t('unused_list')] == [(r['name'], r['bytes']) for r in u['list']]
+END
+check audit-unused/csv "$(tail -n 1 csv.said)" test $rc = 0 -a ! -s csv.said
+# Without an answer the report says why, and has the rest.
+if "$ICFOLD" --gc-functions norelocs -o out 2>&1 | grep -q 'removes nothing'; then
+	run norelocs --json norelocs
+	py audit-unused/not-known "
+expect('keys', list(J[0]['never_used']), ['obstacle'])
+expect('groups', J[0]['n_groups'] > 0, True)" norelocs.out
+	run norelocs norelocs
+	check audit-unused/not-known-said "status $rc" grep -q '^Never used: not known, ' norelocs.out
+	run norelocs --why=main norelocs
+	check audit-unused/why-not-known "status $rc: $(first_line norelocs.err)" test $rc = 2 -a ! -s norelocs.out
+	run norelocs --diff --json norelocs prog
+	py audit-unused/diff-not-known "expect('keys', [k for k in J[0] if 'unused' in k or 'never' in k], [])" norelocs.out
+fi
+# A folded program with its relocations can be asked too, whatever could not be recorded.
+"$ICFOLD" -q --icf=all --emit-relocs prog -o folded
+run folded --json folded
+py audit-unused/folded "expect('functions', J[0]['never_used']['functions'] >= 3, True)" folded.out
+run folded --why=main folded
+check audit-unused/why-folded "status $rc: $(first_line folded.err)" test $rc = 0 -a "$(tail -n 1 folded.out)" = ">>> root: the entry point"
+
+# --- two builds
+run d --diff --json prog prog2
+py audit-unused/diff "
+d, a, b = J[0], J[1]['never_used'], J[2]['never_used']
+for k in 'functions', 'bytes': expect(k, d['unused_' + k], { 'old': a[k], 'new': b[k], 'change': b[k] - a[k] })
+expect('saved', d['saved_unused']['new'], b['alone']['text_saved'])
+expect('saved with folding', d['saved_unused_safe']['old'], a['safe']['text_saved'])
+expect('changes', {f['symbol']: f['kind'] for f in d['never_used']}, {'_Z8unused_bl': 'gone', '_Z8unused_cl': 'new', '_Z8unused_al': 'used', '_Z11unused_leafl': 'used'})
+expect('sum', sum(f['change'] for f in d['never_used']), b['bytes'] - a['bytes'])" d.out all.json <("$ICFOLD" audit --json prog2)
+run d --diff prog2 prog
+check audit-unused/diff-text "status $rc" test "$(grep -cE '^ +\+[0-9]+ +unused   unused_a$' d.out)" = 1 -a "$(grep -c '^Functions that are unused in one build only: 4$' d.out)" = 1
+run d --diff prog prog
+check audit-unused/diff-same "status $rc" grep -q '^Functions that are unused in one build only: 0$' d.out
 finish
