@@ -16,7 +16,11 @@ VERSION = $(shell sed -n 's/.*ICF_VERSION "\(.*\)"/\1/p' icf/cli/version.h)
 LIBS = -ldw -lelf -lxxhash -lz -lzstd -l:libiberty.a -lpthread -ldl
 TEST_LIBS = -lcmocka
 
-SRC = $(wildcard $(foreach d,elfrw dwarf icf,$d/*.c $d/*/*.c $d/*/*/*.c))
+SRC = $(filter-out icf/lib/%,$(wildcard $(foreach d,elfrw dwarf icf,$d/*.c $d/*/*.c $d/*/*/*.c)))
+# The library reads and writes nothing.
+LIB_SRC = $(filter-out dwarf/rewrite/%,$(filter elfrw/% dwarf/%,$(SRC))) icf/lib/icfold.c
+LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/pic/%.o)
+LIB_DIR ?= $(PREFIX)/lib
 OBJ = $(SRC:%.c=$(BUILD)/%.o)
 LIBOBJ = $(filter-out $(BUILD)/icf/cmd/main.o,$(OBJ))
 TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/*/*.c))
@@ -33,6 +37,19 @@ $(BUILD)/icfold: $(OBJ)
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The library: what is not in its header stays inside, in the static one as well.
+lib: $(BUILD)/libicfold.so.1 $(BUILD)/libicfold.a ## the library: build/libicfold.so.1 and build/libicfold.a
+$(BUILD)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -ffunction-sections -MMD -MP -c -o $@ $<
+$(BUILD)/libicfold.so.1: $(LIB_OBJ) icf/lib/icfold.map
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libicfold.so.1,--version-script,icf/lib/icfold.map,--no-undefined,--gc-sections,--exclude-libs,ALL \
+		-o $@ $(LIB_OBJ) -lz -lzstd -l:libiberty.a -lpthread -ldl
+$(BUILD)/libicfold.a: $(LIB_OBJ)
+	ld -r -o $(BUILD)/pic/icfold.o $(LIB_OBJ) $(shell $(CC) -print-file-name=libiberty.a)
+	objcopy -w -G 'icfold_*' $(BUILD)/pic/icfold.o
+	rm -f $@ && ar rcs $@ $(BUILD)/pic/icfold.o
 
 # It takes in the parts of the page as they are.
 $(BUILD)/icf/audit/page.o: $(wildcard icf/audit/page/*)
@@ -89,18 +106,19 @@ demo: deps ## build, fold an example, run both
 	@bash tests/demo.sh
 
 check: deps-check ## all tests of every day
-	@$(MAKE) --no-print-directory -j$$(nproc) all $(TESTS) $(JUDGE)
+	@$(MAKE) --no-print-directory -j$$(nproc) all lib $(TESTS) $(JUDGE)
 	@bash tests/check.sh
 
 # All of what `check` runs a share of, and more; it says at the start how long it takes.
 check-long: deps-check ## the full tests of which check runs a share: three hours; PARTS="faults matrix": some
-	@$(MAKE) --no-print-directory -j$$(nproc) all $(TESTS) $(JUDGE)
+	@$(MAKE) --no-print-directory -j$$(nproc) all lib $(TESTS) $(JUDGE)
 	@BUILD=$(BUILD) bash tests/long.sh
 
 # The same tests over a build that stops at the first invalid access or undefined operation.
 sanitize: deps-check ## the tests of check with AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD)-san CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
 		all $(patsubst $(BUILD)/%,$(BUILD)-san/%,$(TESTS) $(JUDGE))
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD)-san lib # as users have it
 	@PLACES=1 FILES=1 BUILD=$(BUILD)-san bash tests/check.sh
 
 # Every reader under libFuzzer with sanitizers, FUZZ_SECONDS each; FUZZ="info line" runs some.  (NULL + 0 is no fault.)
@@ -154,11 +172,12 @@ check-decoder-arm: $(BUILD)/check_a64 ## the AArch64 decoder against GNU binutil
 
 # Where everything goes, for the shell.
 TO = '$(DESTDIR)$(PREFIX)'
-install: all ## PREFIX=/usr/local DESTDIR=
-	for d in bin share/man/man1 share/man/man5 share/man/man7 share/cmake/icfold share/bash-completion/completions \
+install: all lib ## PREFIX=/usr/local DESTDIR=
+	for d in bin include share/man/man1 share/man/man3 share/man/man5 share/man/man7 share/cmake/icfold share/bash-completion/completions \
 		share/zsh/site-functions share/fish/vendor_completions.d share/icfold libexec/icfold; do install -d $(TO)/$$d || exit 1; done
 	install -m 755 $(BUILD)/icfold $(TO)/bin/icfold
 	install -m 644 $(wildcard man/*.1) $(TO)/share/man/man1
+	install -m 644 $(wildcard man/*.3) $(TO)/share/man/man3
 	install -m 644 $(wildcard man/*.5) $(TO)/share/man/man5
 	install -m 644 $(wildcard man/*.7) $(TO)/share/man/man7
 	for f in icfold-gdb.py icfold_lldb.py; do \
@@ -179,9 +198,15 @@ install: all ## PREFIX=/usr/local DESTDIR=
 		chmod 755 $(TO)/libexec/icfold/$${f#*/} || exit 1; \
 	done
 	for name in bfd gold lld mold; do ln -sf ld $(TO)/libexec/icfold/ld.$$name || exit 1; done
+	install -d '$(DESTDIR)$(LIB_DIR)/pkgconfig'
+	install -m 644 icf/lib/icfold.h $(TO)/include/icfold.h
+	install -m 644 $(BUILD)/libicfold.so.1 $(BUILD)/libicfold.a '$(DESTDIR)$(LIB_DIR)'
+	ln -sf libicfold.so.1 '$(DESTDIR)$(LIB_DIR)/libicfold.so'
+	sed 's#@PREFIX@#$(PREFIX)#; s#@LIBDIR@#$(LIB_DIR)#; s#@VERSION@#$(VERSION)#' icf/lib/icfold.pc.in >'$(DESTDIR)$(LIB_DIR)/pkgconfig/icfold.pc'
+	sed 's#^LIBRARY = .*#LIBRARY = "$(LIB_DIR)/libicfold.so.1"#' icf/lib/icfold.py >$(TO)/share/icfold/icfold.py
 
 clean: ## remove what was built
 	rm -rf build build-san build-fuzz
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
-.PHONY: all help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install
+-include $(OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(TESTS:=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
+.PHONY: all lib help clean format deps deps-check demo check check-long sanitize fuzz fuzzers lint growth bench corpus-check system-check system-install torture llvm-icf check-decoder check-decoder-arm install

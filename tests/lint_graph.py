@@ -46,6 +46,7 @@ BELOW = {
     "icf/verify/unwind": ["icf/verify/debug"],
     "icf/verify/lines": ["icf/verify/debug"],
     "icf/verify/calls": ["icf/verify/debug"],
+    "icf/lib": ["icf/cli", "dwarf/stack"],
     "icf/cmd/perf": ["icf/cmd"],  # one family in three folders
     "icf/cmd/log": ["icf/cmd"],
     "icf/cmd": ["icf/audit", "icf/trace", "icf/verify", "icf/cmd/log", "icf/cmd/perf"],

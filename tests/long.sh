@@ -15,6 +15,7 @@ matrix   40 every combination of fixture, compiler, linker, optimisation and kin
 sanitize 20 all suites with AddressSanitizer and UndefinedBehaviorSanitizer
 system   75 every program and library of this machine folded and verified; some do real work
 clients  15 every reader of programs that is installed, on every kind of folded program
+library   2 the library in 16 threads under ThreadSanitizer
 decoder   4 every instruction form, and every program and library of this machine, against Zydis
 LIST
 }
@@ -27,6 +28,7 @@ part() { # NAME
 	sanitize) make --no-print-directory BUILD="$BUILD" sanitize ;;
 	system) make --no-print-directory BUILD="$BUILD" system-check ;;
 	clients) CLIENTS=full bash tests/check.sh suites/clients ;;
+	library) LIBRARY=full bash tests/check.sh suites/tool/library.sh ;;
 	decoder) make --no-print-directory BUILD="$BUILD" check-decoder ;;
 	esac
 }
