@@ -248,6 +248,70 @@ static struct elfrw_err *put_tables(struct page *p)
 	return NULL;
 }
 
+static struct elfrw_err *put_unused_tables(struct page *p)
+{
+	fputs(",\"tables\":{\"of\":0", p->f);
+	for (int d = 0; d < ICF_N_DIMS; d++) {
+		icf_audit_rows rows = { 0 };
+		struct elfrw_err *err = icf_audit_unused_table(p->a, p->opt, d, &rows);
+		bool known = rows.len && (rows.len > 1 || rows.data[0].key != ICF_NONE);
+		fprintf(p->f, ",\"%s\":[", icf_dimension_key(d));
+		for (size_t k = 0; k < rows.len && k < MAX_ROWS && known && !err; k++) {
+			const struct icf_audit_row *r = &rows.data[k];
+			uint32_t name =
+				string(p, r->key == ICF_NONE ? "(not known)"
+							     : icf_pool_text(&p->a->pool, r->key));
+			fprintf(p->f,
+				"%s[%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64 "]",
+				k ? "," : "", name, r->unused, r->unused_bytes, r->count, r->bytes);
+			if (name == ICF_POOL_NONE)
+				err = &elfrw_err_nomem;
+		}
+		fputc(']', p->f);
+		VEC_FREE(&rows);
+		if (err)
+			return err;
+	}
+	fputc('}', p->f);
+	return NULL;
+}
+
+/* All of them are on the map; `list` has those that pass the filter, most bytes first. */
+static struct elfrw_err *put_unused(struct page *p)
+{
+	const struct icf_audit_unused *u = &p->a->unused;
+	uint64_t text = p->a->text;
+	uint32_t last = 0;
+	bool any = false;
+	fputs(",\"unused\":{\"obstacle\":", p->f);
+	icf_put_json(p->f, u->obstacle ? u->obstacle : "");
+	fprintf(p->f, ",\"functions\":%" PRIu32 ",\"bytes\":%" PRIu64, u->functions, u->bytes);
+	if (u->is)
+		fprintf(p->f,
+			",\"saved\":{\"none\":%" PRIu64 ",\"all\":%" PRIu64 ",\"safe\":%" PRIu64
+			"}",
+			text - u->alone, text - u->with[ICF_AUDIT_ALL],
+			text - u->with[ICF_AUDIT_SAFE]);
+	fputs(",\"units\":[", p->f);
+	for (uint32_t i = 0; i < p->a->run.prog.unit.len && u->is; i++)
+		if (u->is[i]) {
+			fprintf(p->f, "%s%" PRIu32, any ? "," : "", i - last);
+			last = i;
+			any = true;
+		}
+	icf_audit_units list = { 0 };
+	struct elfrw_err *err = icf_audit_unused_list(p->a, p->opt, &list);
+	fputs("],\"list\":[", p->f);
+	for (size_t k = 0; k < list.len && k < MAX_ROWS && (!p->opt->top || k < p->opt->top); k++)
+		fprintf(p->f, "%s%" PRIu32, k ? "," : "", list.data[k]);
+	fputc(']', p->f);
+	VEC_FREE(&list);
+	if (!err)
+		err = put_unused_tables(p);
+	fputc('}', p->f);
+	return err;
+}
+
 static void put_reasons(struct page *p)
 {
 	fputs(",\"reasons\":[", p->f);
@@ -327,6 +391,7 @@ static struct elfrw_err *put_data(struct page *p)
 	ELFRW_TRY(put_functions(p));
 	put_groups(p);
 	ELFRW_TRY(put_tables(p));
+	ELFRW_TRY(put_unused(p));
 	put_reasons(p);
 	put_near(p);
 	fputs(",\"strings\":[", p->f);

@@ -224,28 +224,56 @@ def treemap(b):
 	b.js("document.querySelector('[data-tree=\"scopes\"]').click()")
 
 
+def never_used(b):
+	audit = load("unused.json")["never_used"]
+	check("unused-opens", ready(b, "unused.html"), b.errors())
+	rows = "return [...document.querySelectorAll('#%s tr')].map(r => [...r.cells].map(c => c.textContent))"
+	texts = b.js("return ['figures', 'unused-count', 'unused-saves'].map(i => document.getElementById(i).textContent)")
+	check("unused-figures", "Never used" in texts[0] and texts[1].startswith("%d functions" % audit["functions"]) and audit["functions"] > 5, texts)
+	got = b.js(rows % "unused-rows")
+	want = [[r["unused_bytes"], r["unused_functions"], r["bytes"]] for r in audit["libraries"]]
+	check("unused-libraries", want and [[number(v) for v in r[:3]] for r in got] == want, (got, want))
+	tabs = b.js("return [...document.querySelectorAll('#unused-tabs button')].map(t => [t.dataset.table, (t.click(), document.querySelectorAll('#unused-rows tr').length)])")
+	check("unused-tables", len(tabs) >= 4 and all(n == min(25, len(audit[k])) for k, n in tabs), tabs)
+	got = [number(r[0]) for r in b.js(rows % "unused-list")]
+	check("unused-list", got == [f["bytes"] for f in audit["list"][:25]], got)
+	b.js("document.querySelector('[data-mode=\"safe\"]').click()")
+	check("unused-mode", "safe" in b.js("return document.getElementById('unused-saves').textContent"))
+	dead = "const c = document.getElementById('canvas'), v = getComputedStyle(document.documentElement).getPropertyValue('--dead').trim(), k = document.createElement('canvas');" \
+		"k.width = c.width; k.height = c.height; const x = k.getContext('2d', { willReadFrequently: true }); x.drawImage(c, 0, 0); const d = x.getImageData(0, 0, c.width, c.height).data;" \
+		"const w = [1, 3, 5].map(i => parseInt(v.slice(i, i + 2), 16)); let n = 0; for (let i = 0; i < d.length; i += 4) n += d[i] === w[0] && d[i + 1] === w[1] && d[i + 2] === w[2]; return n"
+	before = b.js(dead)
+	b.js("document.querySelector('[data-shade=\"unused\"]').click()")
+	texts = b.js("return ['map-title', 'crumbs', 'legend'].map(i => document.getElementById(i).textContent)")
+	check("unused-map", before == 0 and b.js(dead) > 100 and all("never used" in t for t in texts), (before, b.js(dead), texts))
+	b.js("document.querySelector('[data-shade=\"twice\"]').click()")
+	check("unused-map-back", b.js(dead) == 0 and "there twice" in b.js("return document.getElementById('map-title').textContent"))
+	looks(b, "unused-")
+	check("unused-console", not (e := b.errors()), e)
+
+
 def corner(png):
 	"""How bright the page is near its upper left corner, 0 to 255."""
 	rows, n = pixels(png)
 	return sum(rows[2][2 * n:2 * n + 3]) / 3
 
 
-def looks(b):
+def looks(b, name=""):
 	for scheme in ("light", "dark"):
 		b.scheme(scheme)
 		wait_for(lambda: (corner(b.screenshot(scheme + ".png")) > 200) == (scheme == "light"))
 		png = b.screenshot(scheme + ".png")
-		check(scheme, (corner(png) > 200) == (scheme == "light") and colours(png) > 40, corner(png))
+		check(name + scheme, (corner(png) > 200) == (scheme == "light") and colours(png) > 40, corner(png))
 		# Colours change gradually.
 		wait_for(lambda: b.js(CONTRAST)[0] >= 4.5)
 		least, where = b.js(CONTRAST)
-		check(scheme + "-contrast", least >= 4.5, "%.2f at %s" % (least, where))
+		check(name + scheme + "-contrast", least >= 4.5, "%.2f at %s" % (least, where))
 	b.scheme("light")
 	for width in (1400, 900, 420):
 		b.size(width, 900)
 		wait_for(lambda: b.js("return window.innerWidth") == width)
 		wide = b.js("return [document.documentElement.scrollWidth, window.innerWidth]")
-		check("fits-%d" % width, wide[0] <= wide[1], wide)
+		check(name + "fits-%d" % width, wide[0] <= wide[1], wide)
 	b.size(1400, 1000)
 
 
@@ -278,7 +306,11 @@ def main():
 		check("many-responds", 0 < used < 2, "%.2f s" % used)
 		check("many-renders", colours(b.screenshot("many.png")) > 20)
 		check("many-console", not (e := b.errors()), e)
+		never_used(b)
 		check("stripped", ready(b, "stripped.html") and "address" in b.js("return document.getElementById('notice').textContent"), b.errors())
+		if load("stripped.json")["never_used"]["obstacle"]:
+			shown = b.js("return ['#unused-saves', '#shade', '#unused-table'].map(s => { const e = document.querySelector(s); return e.offsetParent ? e.textContent : '' })")
+			check("unused-not-known", "not known" in shown[0] and not shown[1] and not shown[2], shown)
 		check("stripped-console", not (e := b.errors()), e)
 	finally:
 		b.close()

@@ -35,6 +35,8 @@ for (const m of ["all", "safe"])
 		if (w === W.folded || w === W.folded_thunk)
 			saved[m][i] = size[i] - (w === W.folded_thunk ? D.thunks[i] || 0 : 0);
 	}
+const unused = new Uint8Array(N);
+for (const i of undelta(D.unused.units)) unused[i] = 1;
 const groups = D.groups.map(g => {
 	let v = 0;
 	return { keeper: g[0], all: g[1], safe: g[2], members: g.slice(3).map(d => v += d) };
@@ -75,8 +77,8 @@ function bytes(v) {
 const percent = (p, w) => w ? (100 * p / w).toFixed(p / w < .1 ? 2 : 1) + " %" : "0 %";
 const plural = (n, one, many) => num(n) + " " + (n === 1 ? one : many);
 
-const state = { mode: D.mode, tree: "scopes", node: { scopes: 0, sources: 0 }, focus: -1, sort: "saving", down: true, query: "", shown: 50,
-	table: "families", tableShown: 25, nearShown: 12, open: new Set() };
+const state = { mode: D.mode, shade: "twice", tree: "scopes", node: { scopes: 0, sources: 0 }, focus: -1, sort: "saving", down: true, query: "", shown: 50,
+	table: "families", tableShown: 25, nearShown: 12, unusedTable: "libraries", unusedShown: 25, listShown: 25, open: new Set() };
 
 function showHead() {
 	$("file").textContent = D.file;
@@ -101,12 +103,15 @@ function showFigures() {
 		c.append(el("div", "label", label), el("div", "value", value), el("div", "note", note));
 		return c;
 	};
+	const u = D.unused;
+	$("figures").classList.toggle("six", !u.obstacle);
 	$("figures").replaceChildren(
 		card("Code that folding saves", bytes(t.saved), percent(t.saved, D.text) + " of .text", true),
 		card("Code section (.text)", bytes(D.text), D.in_place ? "keeps its size, with holes" : "then " + bytes(D.text - t.saved)),
 		card("Duplicated bytes", bytes(t.duplicated), num(t.folded) + " functions of " + num(D.functions)),
 		card("Groups", num(t.groups), t.thunks ? plural(t.thunks, "thunk", "thunks") + ", " + bytes(t.thunk_bytes) : "no thunks"),
-		card(state.mode === "all" ? "Of that with --icf=safe" : "With --icf=all", bytes(o.saved), percent(o.saved, D.text) + " of .text"));
+		card(state.mode === "all" ? "Of that with --icf=safe" : "With --icf=all", bytes(o.saved), percent(o.saved, D.text) + " of .text"),
+		...(u.obstacle ? [] : [card("Never used", bytes(u.bytes), u.functions ? "with folding " + percent(u.saved[state.mode], D.text) : "nothing to remove")]));
 	for (const b of $("mode").children) b.setAttribute("aria-pressed", b.dataset.mode === state.mode);
 }
 
@@ -121,6 +126,7 @@ function build(k) {
 	t.parent = Array.from(t.parent);
 	t.size = zeros();
 	t.saved = { all: zeros(), safe: zeros() };
+	t.unused = zeros();
 	t.count = zeros();
 	for (let i = 0; i < N; i++) {
 		const to = inTree[k][i];
@@ -129,6 +135,7 @@ function build(k) {
 		t.count[to]++;
 		t.saved.all[to] += saved.all[i];
 		t.saved.safe[to] += saved.safe[i];
+		t.unused[to] += unused[i] * size[i];
 	}
 	for (let x = n - 1; x > 0; x--) { /* parents have lower numbers */
 		const up = t.parent[x];
@@ -136,6 +143,7 @@ function build(k) {
 		t.count[up] += t.count[x];
 		t.saved.all[up] += t.saved.all[x];
 		t.saved.safe[up] += t.saved.safe[x];
+		t.unused[up] += t.unused[x];
 		t.children[up].push(x);
 	}
 	t.label = [];
@@ -156,18 +164,20 @@ function gather(t, x) {
 	t.parent.push(x);
 	t.children.push(tail);
 	t.label.push(num(tail.length) + " smaller");
-	let s = 0, count = 0, all = 0, safe = 0;
+	let s = 0, count = 0, all = 0, safe = 0, dead = 0;
 	for (const c of tail) {
 		s += sizeOf(t, c);
 		count += c < 0 ? 1 : t.count[c];
 		all += c < 0 ? saved.all[~c] : t.saved.all[c];
 		safe += c < 0 ? saved.safe[~c] : t.saved.safe[c];
+		dead += c < 0 ? unused[~c] * size[~c] : t.unused[c];
 		if (c >= 0) t.parent[c] = at;
 	}
 	t.size.push(s);
 	t.count.push(count);
 	t.saved.all.push(all);
 	t.saved.safe.push(safe);
+	t.unused.push(dead);
 	list.splice(list.findIndex(c => sizeOf(t, c) < s) >>> 0, 0, at);
 }
 const sizeOf = (t, c) => c < 0 ? size[~c] : t.size[c];
@@ -220,23 +230,25 @@ let colors = {};
 
 function readColors() {
 	const css = getComputedStyle(document.documentElement), c = {};
-	for (const k of ["tile", "tile-text", "kept", "dup", "frame", "frame-text", "surface", "focus", "text"]) c[k] = css.getPropertyValue("--" + k).trim();
+	for (const k of ["tile", "tile-text", "kept", "dup", "dead", "frame", "frame-text", "surface", "focus", "text"]) c[k] = css.getPropertyValue("--" + k).trim();
 	const rgb = h => [1, 3, 5].map(i => parseInt(h.slice(i, i + 2), 16));
-	const a = rgb(c.tile), b = rgb(c.dup);
-	c.ramp = Array.from({ length: 33 }, (_, i) => {
-		const f = i / 32;
-		return "rgb(" + a.map((v, j) => Math.round(v + (b[j] - v) * f)).join(",") + ")";
-	});
+	const a = rgb(c.tile);
+	c.ramps = {};
+	for (const [shade, end] of [["twice", rgb(c.dup)], ["unused", rgb(c.dead)]])
+		c.ramps[shade] = Array.from({ length: 33 }, (_, i) => "rgb(" + a.map((v, j) => Math.round(v + (end[j] - v) * i / 32)).join(",") + ")");
 	colors = c;
 }
 /* Mixed nodes show small shares, too: the ramp goes by the root of the share. */
-const rampColor = share => colors.ramp[Math.min(32, Math.round(32 * Math.sqrt(share)))];
+const rampColor = share => colors.ramps[state.shade][Math.min(32, Math.round(32 * Math.sqrt(share)))];
+/* The bytes of node N that the map is about. */
+const shaded = (t, n) => state.shade === "unused" ? t.unused[n] : t.saved[state.mode][n];
 function fillOf(t, c) {
+	if (c < 0 && state.shade === "unused") return unused[~c] ? colors.dead : colors.tile;
 	if (c < 0) {
 		const w = reasonOf(~c, state.mode);
 		return w === W.folded || w === W.folded_thunk ? colors.dup : w === W.kept ? colors.kept : colors.tile;
 	}
-	return rampColor(t.size[c] ? t.saved[state.mode][c] / t.size[c] : 0);
+	return rampColor(t.size[c] ? shaded(t, c) / t.size[c] : 0);
 }
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", Arial, sans-serif';
@@ -356,8 +368,8 @@ function showCrumbs() {
 		nav.append(b);
 	});
 	const n = state.node[k];
-	nav.append(el("span", "of", bytes(t.size[n]) + " in " + plural(t.count[n], "function", "functions") + ", " + bytes(t.saved[state.mode][n]) +
-		" of it duplicated (" + percent(t.saved[state.mode][n], t.size[n]) + ")"));
+	nav.append(el("span", "of", bytes(t.size[n]) + " in " + plural(t.count[n], "function", "functions") + ", " + bytes(shaded(t, n)) +
+		" of it " + (state.shade === "unused" ? "never used" : "duplicated") + " (" + percent(shaded(t, n), t.size[n]) + ")"));
 	for (const b of $("tree").children) b.setAttribute("aria-pressed", b.dataset.tree === k);
 }
 
@@ -365,6 +377,7 @@ function describe(c) {
 	const t = tree[state.tree];
 	if (c < 0) {
 		const i = ~c, g = groupOf.get(i), lines = [bytes(size[i]) + " · " + reasonText(reasonOf(i, state.mode))];
+		if (unused[i]) lines.push("never used");
 		if (g !== undefined) lines.push("one of " + groups[g].members.length + " identical functions" + (saved[state.mode][i] ? ", saves " + bytes(saved[state.mode][i]) : ""));
 		const src = sourceOf(i);
 		if (src) lines.push(src);
@@ -373,7 +386,8 @@ function describe(c) {
 	const n = through(t, c);
 	return { name: nodePath(state.tree, n, state.tree === "scopes" ? "::" : "/"),
 		lines: [bytes(t.size[n]) + " in " + plural(t.count[n], "function", "functions"),
-			bytes(t.saved[state.mode][n]) + " duplicated (" + percent(t.saved[state.mode][n], t.size[n]) + ")"] };
+			bytes(t.saved[state.mode][n]) + " duplicated (" + percent(t.saved[state.mode][n], t.size[n]) + ")",
+			...(t.unused[n] ? [bytes(t.unused[n]) + " never used (" + percent(t.unused[n], t.size[n]) + ")"] : [])] };
 }
 function speak(c) {
 	const d = describe(c);
@@ -470,12 +484,14 @@ canvas.addEventListener("keydown", e => {
 function showLegend() {
 	const key = (color, text) => { const s = el("span", "key"), i = el("i"); i.style.background = color; s.append(i, text); return s; };
 	const ramp = el("span", "key"), bar = el("i", "ramp");
-	bar.style.background = "linear-gradient(90deg," + [0, 8, 16, 24, 32].map(i => colors.ramp[i]).join(",") + ")";
-	ramp.append(bar, "share of duplicates");
+	const dead = state.shade === "unused";
+	bar.style.background = "linear-gradient(90deg," + [0, 8, 16, 24, 32].map(i => colors.ramps[state.shade][i]).join(",") + ")";
+	ramp.append(bar, dead ? "share of what is never used" : "share of duplicates");
 	const keys = el("span", "key");
 	keys.style.marginLeft = "auto";
 	keys.innerHTML = "<kbd>arrows</kbd> move <kbd>Enter</kbd> zoom in <kbd>Esc</kbd> zoom out";
-	$("legend").replaceChildren(key(colors.dup, "duplicate, folded"), key(colors.kept, "kept for others"), key(colors.tile, "stays"), ramp, keys);
+	$("legend").replaceChildren(...(dead ? [key(colors.dead, "never used"), key(colors.tile, "used")] :
+		[key(colors.dup, "duplicate, folded"), key(colors.kept, "kept for others"), key(colors.tile, "stays")]), ramp, keys);
 }
 
 /* TEXT into NODE, with places to break lines at: names are long and have no spaces. */
@@ -604,17 +620,22 @@ $("search").addEventListener("input", e => {
 
 /* ---- the other tables ---- */
 const TABLES = [["families", "Templates"], ["namespaces", "Namespaces"], ["libraries", "Libraries"], ["directories", "Directories"], ["files", "Files"], ["compilation_units", "Units"]];
-function showTabs() {
-	const have = TABLES.filter(([k]) => D.tables[k].length);
-	if (!have.some(([k]) => k === state.table)) state.table = have.length ? have[0][0] : "families";
-	$("tabs").replaceChildren(...have.map(([k, text]) => {
+/* The buttons of box ID for those of TABLES that have rows; SHOWN tells which is pressed, CHOOSE presses one. */
+function tabsOf(id, tables, shown, choose) {
+	$(id).replaceChildren(...TABLES.filter(([k]) => tables[k].length).map(([k, text]) => {
 		const b = el("button", "", text);
 		b.type = "button";
 		b.dataset.table = k;
-		b.setAttribute("aria-pressed", k === state.table);
-		b.onclick = () => { state.table = k; state.tableShown = 25; showTabs(); showTable(); };
+		b.setAttribute("aria-pressed", k === shown);
+		b.onclick = () => choose(k);
 		return b;
 	}));
+}
+/* TABLE, or if it has no rows the first one that has. */
+const tableWithRows = (tables, table) => tables[table].length ? table : (TABLES.find(([k]) => tables[k].length) || [table])[0];
+function showTabs() {
+	state.table = tableWithRows(D.tables, state.table);
+	tabsOf("tabs", D.tables, state.table, k => { state.table = k; state.tableShown = 25; showTabs(); showTable(); });
 }
 function showTable() {
 	const col = state.mode === "all" ? 3 : 4, rows = D.tables[state.table].slice().sort((a, b) => b[col] - a[col]);
@@ -626,6 +647,38 @@ function showTable() {
 		return tr;
 	}));
 	more("dimension-more", Math.min(state.tableShown, rows.length), rows.length, n => { state.tableShown += n; showTable(); }, 50);
+}
+function showUnused() {
+	const u = D.unused, rows = u.obstacle ? [] : u.tables[state.unusedTable = tableWithRows(u.tables, state.unusedTable)];
+	$("unused").classList.toggle("hidden", !u.obstacle && !u.functions);
+	$("shade").classList.toggle("hidden", !u.functions);
+	$("unused-functions").closest(".panel").classList.toggle("hidden", !u.functions);
+	$("unused-table").classList.toggle("hidden", !rows.length);
+	if (u.obstacle) {
+		$("unused-saves").textContent = "It is not known what is used: " + u.obstacle + ".";
+		$("unused-more").classList.add("hidden");
+		return;
+	}
+	$("unused-count").textContent = plural(u.functions, "function", "functions") + ", " + bytes(u.bytes);
+	$("unused-saves").textContent = "Removing them (--gc-functions) saves " + bytes(u.saved.none) + ", " + percent(u.saved.none, D.text) + " of .text; with folding (--icf=" + state.mode + ") " +
+		bytes(u.saved[state.mode]) + ", " + percent(u.saved[state.mode], D.text) + ".";
+	tabsOf("unused-tabs", u.tables, state.unusedTable, k => { state.unusedTable = k; state.unusedShown = 25; showUnused(); });
+	const top = rows.length ? Math.max(1, ...rows.map(r => r[2])) : 1;
+	const bar = (v, most) => { const s = el("td", "bar dead", num(v)); s.style.setProperty("--share", v / most); return s; };
+	$("unused-rows").replaceChildren(...rows.slice(0, state.unusedShown).map(r => {
+		const tr = el("tr");
+		tr.append(bar(r[2], top), el("td", "", num(r[1])), el("td", "", num(r[4])), soft(el("td", "name mono"), S[r[0]]));
+		return tr;
+	}));
+	more("unused-more", Math.min(state.unusedShown, rows.length), rows.length, n => { state.unusedShown += n; showUnused(); }, 50);
+	const largest = u.list.length ? Math.max(1, ...u.list.map(i => size[i])) : 1;
+	$("unused-list").replaceChildren(...u.list.slice(0, state.listShown).map(i => {
+		const tr = el("tr"), name = soft(el("td", "name mono"), fullName(i)), src = sourceOf(i);
+		if (src && src !== "(not known)") name.append(el("span", "tag", src));
+		tr.append(bar(size[i], largest), name);
+		return tr;
+	}));
+	more("unused-list-more", Math.min(state.listShown, u.list.length), u.list.length, n => { state.listShown += n; showUnused(); }, 100);
 }
 function showReasons() {
 	const count = {}, total = {};
@@ -672,8 +725,19 @@ function showMode() {
 	drawMap();
 	showGroups();
 	showTable();
+	showUnused();
 	showReasons();
 }
+$("shade").addEventListener("click", e => {
+	const s = e.target.dataset.shade;
+	if (!s || s === state.shade) return;
+	state.shade = s;
+	for (const b of $("shade").children) b.setAttribute("aria-pressed", b.dataset.shade === s);
+	$("map-title").textContent = "Where the code is, and how much of it is " + (s === "unused" ? "never used" : "there twice");
+	showLegend();
+	showCrumbs();
+	drawMap();
+});
 $("mode").addEventListener("click", e => {
 	const m = e.target.dataset.mode;
 	if (m && m !== state.mode) { state.mode = m; showMode(); }

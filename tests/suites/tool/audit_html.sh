@@ -1,7 +1,8 @@
 #!/bin/bash
 # audit_html.sh: the page of icfold audit in a real browser: headless Chromium, driven by audit_html.py.
 # Pages: a program with known duplicates and debug information, one whose names try to break out of the page, one with 71,000
-# functions (it must open in under 3 s of processor time and stay below 5 MB), one without names.
+# functions (it must open in under 3 s of processor time and stay below 5 MB), one with functions that nothing uses, one without
+# names.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 need_tool audit-html
@@ -53,12 +54,12 @@ awk 'BEGIN {
 	print ".globl main\n.type main,@function\nmain: xorl %eax, %eax\n\tret\n.size main, .-main\n.section .note.GNU-stack,\"\",@progbits"
 }' >many.s
 
-if ! fixture eh eh "-O2 -g" || ! gcc -w -O2 -fno-ipa-icf -Wl,--emit-relocs hostile.c -o "<b>hostile" || ! rename "<b>hostile" || ! gcc -Wl,--emit-relocs many.s -o many; then
+if ! fixture eh eh "-O2 -g" || ! fixture unused unused "-O2 -g" || ! gcc -w -O2 -fno-ipa-icf -Wl,--emit-relocs hostile.c -o "<b>hostile" || ! rename "<b>hostile" || ! gcc -Wl,--emit-relocs many.s -o many; then
 	not_ok audit-html "the test programs do not build"
 	finish
 fi
 strip -o stripped eh
-for p in eh "<b>hostile" many stripped; do
+for p in eh "<b>hostile" many unused stripped; do
 	if ! "$ICFOLD" audit --html="${p#<b>}.html" "$p" 2>err || ! "$ICFOLD" audit --json "$p" >"${p#<b>}.json"; then
 		not_ok "audit-html/${p#<b>}" "$(first_line err)"
 		finish
