@@ -111,6 +111,27 @@ static struct use access(uint32_t w, bool load, unsigned rt2, bool back)
 	return u;
 }
 
+/* The rest of C4.1.88: structures of vectors; exclusive and ordered accesses. */
+static struct use structures(uint32_t w)
+{
+	unsigned rt = bits(w, 0, 5), rn = bits(w, 5, 5), rs = bits(w, 16, 5);
+	if ((w & 0xbe000000) ==
+	    0x0c000000) { /* bit 23: the base is changed, by a register or not */
+		bool back = bits(w, 23, 1);
+		return (struct use){ true, as_base(rn), back ? as_base(rn) | as_number(rs) : 0,
+				     back ? as_base(rn) : 0 };
+	}
+	bool ordered = bits(w, 23, 1), load = bits(w, 22, 1), swap = bits(w, 21, 1);
+	if ((w & 0x3f000000) != 0x08000000 || (swap && !ordered)) /* pairs */
+		return (struct use){ 0 };
+	if (swap)
+		return (struct use){ true, as_base(rn), as_number(rs) | as_number(rt),
+				     as_number(rs) };
+	if (load)
+		return (struct use){ true, as_base(rn), 0, as_number(rt) };
+	return (struct use){ true, as_base(rn), as_number(rt), ordered ? 0 : as_number(rs) };
+}
+
 /* C4.1.88: loads and stores. */
 static struct use memory(uint32_t w)
 {
@@ -139,7 +160,7 @@ static struct use memory(uint32_t w)
 	if ((w & 0x3b200c00) == 0x38200000 && !vector && (!bits(w, 15, 1) || !(bits(w, 12, 2))))
 		return (struct use){ true, 0, as_base(bits(w, 5, 5)) | as_number(rs),
 				     as_number(rt) };
-	return (struct use){ 0 };
+	return structures(w);
 }
 
 /* C4.1.89: data processing with registers. */
@@ -161,7 +182,8 @@ static struct use registers(uint32_t w)
 			return (struct use){ true, 0, as_number(rn), 0 };
 		return u;
 	case 2: /* comparison on a condition, with a register or a number */
-		return (struct use){ true, 0, as_number(rn) | as_number(rm), 0 };
+		return (struct use){ true, 0, as_number(rn) | (bits(w, 11, 1) ? 0 : as_number(rm)),
+				     0 };
 	case 4: return u; /* selection */
 	case 6:           /* one or two sources; signatures read the result and a base, too */
 		u.reads |= as_number(rd) | as_base(rn) | as_base(rm);

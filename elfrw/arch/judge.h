@@ -52,6 +52,7 @@ struct elfrw_judge {
 	unsigned (*goes_to)(const struct elfrw_insn *in);
 	uint8_t regs, sp, fp, argument; /* general registers; the first argument's */
 	uint32_t kept;                  /* by calls, without the stack pointer */
+	bool returns_from_memory;       /* a return goes to what is on the stack */
 };
 
 extern const struct elfrw_judge elfrw_x86_64_judge;

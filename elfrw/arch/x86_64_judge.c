@@ -259,4 +259,5 @@ const struct elfrw_judge elfrw_x86_64_judge = {
 	.fp = RBP,
 	.argument = RDI,
 	.kept = 1u << RBX | 1u << RBP | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15,
+	.returns_from_memory = true,
 };

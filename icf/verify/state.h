@@ -194,6 +194,19 @@ struct elfrw_err *icf_v_check_marks(const struct icf_vclaim *c, struct icf_vlog 
 /* The checks. */
 struct elfrw_err *icf_v_check_code(struct icf_v *v);   /* code/code.c; fills base and pair */
 struct elfrw_err *icf_v_check_halves(struct icf_v *v); /* code/half.c; when all tables are known */
+
+/* Code that is read from top to bottom, whatever control does: the high half that was put into each
+ * register last.  FORM NULL: none. */
+struct icf_vhighs {
+	struct {
+		const struct elfrw_form *form;
+		uint64_t place;
+	} reg[32];
+};
+/* Call it for each instruction in turn.  IN, decoded from CODE, adds a low half to one of these:
+ * *RET is what both name.  code/half.c */
+bool icf_v_names(const struct icf_vclaim *c, struct icf_vhighs *h, const struct elfrw_insn *in,
+		 const uint8_t *code, uint64_t *ret);
 struct elfrw_err *icf_v_check_layout(
 	struct icf_v *v); /* layout.c: padding, thunks, fill, observed */
 struct elfrw_err *icf_v_check_tables(struct icf_v *v); /* verify/data/data.c */

@@ -65,7 +65,7 @@ void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, ui
 		return;
 	}
 	/* While no register has an address, only an instruction that computes one matters. */
-	if (!at->has_address && !in->pcrel_size)
+	if (!at->has_address && !in->pcrel_size && !at->sum)
 		return;
 	judge->look(in, x->code, &j);
 	if ((in->flags & ELFRW_INSN_MEM) && in->base != ELFRW_REG_NONE)
@@ -98,5 +98,8 @@ void icf_vcode_added(struct icf_vcode_at *at, const struct icf_vcode_insn *x, ui
 			r[k] = 0;
 	if (j.kind >= ELFRW_JUDGE_COPY && j.kind != ELFRW_JUDGE_STORE && j.kind != ELFRW_JUDGE_PUSH)
 		r[j.to] = to;
+	/* Two halves: the sum is the address. */
+	if (at->sum && is_function(at, at->sum) && in->reg < judge->regs)
+		r[in->reg] = to = at->sum;
 	at->has_address |= to != 0;
 }

@@ -36,6 +36,32 @@ static bool any_moved(const struct icf_v *v, const struct elfrw_form *high, uint
 	return false;
 }
 
+bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in)
+{
+	const struct elfrw_form *f = &v->claim.arch->form[v->claim.arch->pcrel_form(in)];
+	return elfrw_form_is_high(f) && any_moved(v, f, in->target);
+}
+
+bool icf_v_names(const struct icf_vclaim *c, struct icf_vhighs *h, const struct elfrw_insn *in,
+		 const uint8_t *code, uint64_t *ret)
+{
+	struct elfrw_half_use use;
+	if (!c->arch->judge->half || !c->arch->judge->half(in, code, &use))
+		return false;
+	const struct elfrw_form *form =
+		in->pcrel_size ? &c->arch->form[c->arch->pcrel_form(in)] : NULL;
+	if (form && elfrw_form_is_high(form) && use.writes) {
+		unsigned r = (unsigned)__builtin_ctz(use.writes);
+		h->reg[r].form = form;
+		h->reg[r].place = in->target;
+		return false;
+	}
+	if (!use.low || !h->reg[use.base].form)
+		return false;
+	*ret = elfrw_form_read(&c->arch->form[use.low], code, h->reg[use.base].place);
+	return true;
+}
+
 /* Is code at TO, and did it move? */
 static bool moved(const struct icf_v *v, uint64_t to)
 {
@@ -164,6 +190,7 @@ static void check_low(struct icf_vcode_at *at, struct icf_vhalf *h, const struct
 	if (!low && elfrw_form_number(form, at->a + pos) != elfrw_form_number(form, at->b + pos))
 		h->last = pos;
 	at->loads = (x->in.flags & ELFRW_INSN_MEM) != 0;
+	at->sum = at->loads ? 0 : r.target;
 	icf_vcode_ref(at, r);
 	at->loads = false;
 }
@@ -208,6 +235,7 @@ void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uin
 {
 	const struct elfrw_arch *arch = at->job->v->claim.arch;
 	struct elfrw_half_use use;
+	at->sum = 0;
 	if (!arch->judge->half(&x->in, x->code, &use)) {
 		forget_all(at);
 		use = (struct elfrw_half_use){ 0 };

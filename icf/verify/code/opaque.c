@@ -69,7 +69,12 @@ void icf_vcode_opaque(struct icf_vcode_at *at)
 	struct elfrw_insn in;
 	for (uint64_t pos = 0; v->claim.inferred && pos < at->size; pos++) {
 		if (!v->claim.arch->decode(at->a + pos, at->size - pos, at->u->old + pos, &in) ||
-		    !in.pcrel_size || in.target - at->u->old < at->size)
+		    !in.pcrel_size)
+			continue;
+		if (icf_vcode_half_moved(v, &in))
+			icf_vcode_bad(at, ICF_VC_CODE, "what half of an address may name moved",
+				      pos, in.target, in.target);
+		if (in.target - at->u->old < at->size)
 			continue;
 		uint32_t t = icf_v_find(&v->claim, in.target);
 		const struct icf_vunit *x = t != ICF_V_NONE ? &v->claim.unit.data[t] : NULL;

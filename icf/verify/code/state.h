@@ -52,6 +52,7 @@ struct icf_vcode_at {
 	bool alias; /* not its own copy, but the code that replaces it somewhere */
 	bool loads; /* the current instruction reads or writes the place that it refers to */
 	uint64_t wrong;
+	uint64_t sum;         /* what the current instruction computes from two halves, or 0 */
 	uint64_t address[32]; /* of functions, by the register that holds it; 0: none */
 	bool has_address;     /* one of these may be known */
 };
@@ -109,6 +110,8 @@ void icf_vcode_half(struct icf_vcode_at *at, const struct icf_vcode_insn *x, uin
 void icf_vcode_note_entered(struct icf_vcode_at *at, uint64_t target); /* by a reference */
 void icf_vcode_note_inner(struct icf_vcode_at *at, uint64_t to);
 void icf_vcode_end_halves(struct icf_vcode_at *at);
+/* Is the PC-relative field of IN a high half, and did code move that it may name? */
+bool icf_vcode_half_moved(const struct icf_v *v, const struct elfrw_insn *in);
 
 /* opaque.c: may the unit be data?  Then it must stay, with all that it could refer to. */
 bool icf_vcode_has_object(const struct icf_vcode_job *job, const struct icf_vunit *u);

@@ -100,7 +100,7 @@ static bool jumps_anywhere(const struct icf_v *v, const struct elfrw_insn *in,
 	struct elfrw_judgement j;
 	if (in->kind != ELFRW_INSN_RET)
 		return in->kind == ELFRW_INSN_JMP_IND && !in->pcrel_size;
-	if (before->kind != ELFRW_INSN_OTHER)
+	if (before->kind != ELFRW_INSN_OTHER || !v->claim.arch->judge->returns_from_memory)
 		return false;
 	v->claim.arch->judge->look(before, code, &j);
 	return j.kind == ELFRW_JUDGE_PUSH || j.kind == ELFRW_JUDGE_STORE ||

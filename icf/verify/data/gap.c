@@ -121,14 +121,18 @@ static void read_gap(struct gap *g)
 	unsigned sum = ELFRW_REG_NONE;
 	struct elfrw_insn in;
 	struct elfrw_judgement j;
+	struct icf_vhighs high = { 0 };
 	for (uint64_t pos = 0; pos < size; pos += in.len) {
 		if (!v->claim.arch->decode(code + pos, size - pos, u->old + pos, &in)) {
 			in.len = 1;
 			continue;
 		}
 		v->claim.arch->judge->look(&in, code + pos, &j);
-		if ((in.flags & ELFRW_INSN_LEA) && in.pcrel_size) {
-			g->va[g->n % NAMES] = in.target;
+		uint64_t to = in.target;
+		bool names = icf_v_names(&v->claim, &high, &in, code + pos, &to) &&
+			     !(in.flags & ELFRW_INSN_MEM);
+		if (names || ((in.flags & ELFRW_INSN_LEA) && in.pcrel_size)) {
+			g->va[g->n % NAMES] = to;
 			g->pos[g->n++ % NAMES] = pos;
 		} else if (j.kind == ELFRW_JUDGE_LOAD_WORD)
 			loaded = pos + 1;

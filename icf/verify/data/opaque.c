@@ -104,17 +104,19 @@ static void check_unit(struct rows *r, uint32_t i)
 	const struct icf_vunit *u = &v->claim.unit.data[i];
 	const struct icf_vexec *e = &v->claim.exec.data[u->exec];
 	struct elfrw_insn in;
+	struct icf_vhighs high = { 0 };
 	for (uint64_t va = u->old; va < u->end; va++) {
 		const uint8_t *p = e->old_data + (va - e->old);
-		if (v->claim.arch->decode(p, u->end - va, va, &in) && in.pcrel_size == 4 &&
-		    !icf_v_in_exec(&v->claim, in.target)) {
-			const uint8_t *table = elfrw_image_at(&v->claim.in, in.target, 4 * ROW);
-			uint32_t shndx =
-				table ? elfrw_image_section_at(&v->claim.in, in.target) : 0;
+		if (!v->claim.arch->decode(p, u->end - va, va, &in))
+			continue;
+		uint64_t to = in.target;
+		bool names = icf_v_names(&v->claim, &high, &in, p, &to);
+		if ((names || in.pcrel_size == 4) && !icf_v_in_exec(&v->claim, to)) {
+			const uint8_t *table = elfrw_image_at(&v->claim.in, to, 4 * ROW);
+			uint32_t shndx = table ? elfrw_image_section_at(&v->claim.in, to) : 0;
 			const Elf64_Shdr *sh = &v->claim.in.section[shndx].hdr;
 			if (shndx)
-				check_row(r, i, in.target, table,
-					  sh->sh_addr + sh->sh_size - in.target);
+				check_row(r, i, to, table, sh->sh_addr + sh->sh_size - to);
 		}
 	}
 	for (uint64_t va = u->old; va + 4 * ROW <= u->end; va++) {
