@@ -91,6 +91,33 @@ static void keep_cold_parts(const struct icf_program *prog, const struct icf_pla
 	}
 }
 
+/* A thunk at U's own place keeps U's frame description.  Does that begin with U, and does its first
+ * row hold up to the thunk's jump?  In a function that signs its return address, the second row may
+ * begin there. */
+static bool row_lasts(const struct icf_program *prog, const struct icf_unit *u,
+		      const struct icf_unit *kept)
+{
+	uint8_t code[64];
+	struct elfrw_thunk_read t;
+	unsigned size =
+		prog->arch->thunk(code, u->start, kept->start, u->flags & ICF_UNIT_ENDBR).size;
+	if (!size || !prog->arch->read_thunk(code, size, u->start, &t))
+		return false;
+	for (uint32_t k = u->fde; k < u->fde + u->n_fde; k++) {
+		const struct dwr_fde *f = &prog->cfi.fde.data[prog->cfi.by_pc[k]];
+		uint64_t row = UINT64_MAX;
+		/* DWARF 5, section 6.4.2.1: DW_CFA_advance_loc and DW_CFA_advance_loc1. */
+		if (f->insn_size && f->insn[0] >> 6 == 1)
+			row = f->insn[0] & 0x3f;
+		else if (f->insn_size > 1 && f->insn[0] == 2)
+			row = f->insn[1];
+		uint64_t unit = prog->cfi.cie.data[f->cie].code_align;
+		if (!unit || row <= t.branch / unit || f->pc_begin != u->start)
+			return false;
+	}
+	return true;
+}
+
 /* Can a thunk stand for U, if U is folded into KEPT? */
 static bool thunk_does(const struct icf_program *prog, const struct icf_options *opt,
 		       const struct icf_plan *plan, const struct icf_unit *u,
@@ -99,7 +126,7 @@ static bool thunk_does(const struct icf_program *prog, const struct icf_options 
 	if (!plan->in_place &&
 	    (opt->no_thunks || !icf_in_thunk_part(prog, plan->thunk_exec, u->start)))
 		return false;
-	return thunk_pays(prog, plan, u, kept);
+	return thunk_pays(prog, plan, u, kept) && (!plan->in_place || row_lasts(prog, u, kept));
 }
 
 struct elfrw_err *icf_choose_kept(struct icf_program *prog, const struct icf_options *opt,

@@ -5,6 +5,7 @@
  * every number in an instruction that lies inside a unit counts as a way into it: a case of its
  * switch, a label, an entry of its own. */
 #include "elfrw/base/rbuf.h"
+#include "elfrw/base/search.h"
 #include "icf/infer/parts.h"
 
 /* VA may be an address.  INSIDE: its user looks at the code there. */
@@ -12,7 +13,10 @@ static void name(struct icf_program *prog, struct icf_places *named, uint64_t va
 		 bool *ok)
 {
 	uint32_t i = icf_in_exec(prog, va) ? icf_unit_at(prog, va) : ICF_NONE;
-	if (i == ICF_NONE)
+	/* No-ops in front of a function are patched together with those at its entry. */
+	if (i == ICF_NONE && inside && icf_in_exec(prog, va))
+		i = (uint32_t)LOWER_BOUND(0, prog->unit.len, mid, prog->unit.data[mid].end <= va);
+	if (i >= prog->unit.len)
 		return;
 	uint64_t *slot = VEC_PUSH(&named->v);
 	*ok = *ok && slot;
